@@ -1,0 +1,151 @@
+package decoders
+
+import "time"
+
+// EventKind says what a sender reported about a device.
+type EventKind string
+
+// The kinds of event. Only an Uplink is decoded into readings; the others are
+// kept as what they are.
+const (
+	Uplink     EventKind = "uplink"     // a frame with the device's data
+	Normalized EventKind = "normalized" // an uplink again, in the sender's normalised form
+	Join       EventKind = "join"       // the device joined the network
+	Ack        EventKind = "ack"        // the device acknowledged a downlink
+	Nack       EventKind = "nack"       // the device did not acknowledge a downlink
+	TxAck      EventKind = "txack"      // a gateway sent a downlink
+	Downlink   EventKind = "downlink"   // a downlink was queued, sent or dropped; Text says which
+	Status     EventKind = "status"     // Battery and Margin of a device
+	Location   EventKind = "location"   // the network located the device
+	Log        EventKind = "log"        // the network server's remark, in Text
+	Failure    EventKind = "error"      // the network server's error, in Text
+	Service    EventKind = "service"    // data of an integration or application service
+)
+
+// Frame is one message of one device, whoever sent it.
+type Frame struct {
+	// Sender is the name of the network server or vendor, as
+	// netserver.Sender: "chirpstack-v4", "tts-v3", "generic".
+	Sender string
+	Kind   EventKind
+
+	// Identifier is the device: a devEUI as 16 lower-case hex digits, or
+	// else the sender's own identifier, unchanged.
+	Identifier string
+	IsDevEUI   bool
+	// Name is what the sender calls the device; it may be empty and may
+	// change between two frames of one device.
+	Name        string
+	Application string // the sender's application identifier
+	Profile     Profile
+
+	// DedupID is equal in two posts of the same frame and differs between
+	// frames of one sender. Empty means that this cannot be told.
+	DedupID string
+
+	FPort     int // 0-255; meaningful when HasFPort
+	HasFPort  bool
+	FCnt      int64 // the uplink counter; meaningful when HasFCnt
+	HasFCnt   bool
+	Confirmed bool
+
+	// Payload is the FRMPayload in the clear unless Encrypted says that it
+	// is ciphertext, which no codec may be given.
+	Payload   []byte
+	Encrypted bool
+	// Object is what the network server or the poster decoded already: nil
+	// when it did not. Numbers are float64; one that float64 cannot hold is
+	// an infinity.
+	Object map[string]any
+	// Samples are values that the sender decoded already and that carry
+	// times of their own (SenML, histories).
+	Samples []Reading
+	// Params are the device's own parser parameters. The caller sets them
+	// from its records before it decodes; no sender does.
+	Params map[string]any
+
+	// SampleTime is when the device took the sample and NetworkTime when
+	// the network received it. Each is zero when the sender gave none or
+	// when it did not parse; TimeNote then says what was unreadable.
+	SampleTime  time.Time
+	NetworkTime time.Time
+	TimeNote    string
+
+	Gateways        []Gateway
+	FrequencyHz     int64
+	DataRate        string // as "SF7BW125"; empty when unknown
+	SpreadingFactor int
+	BandwidthHz     int
+
+	Battery  *float64 // per cent, 0-100; nil when unknown or externally powered
+	Margin   *float64 // demodulation margin in dB
+	Position *Position
+
+	// Simulated frames come from a sender's console, not from a device.
+	Simulated bool
+	// Warnings say what was wrong with the body without losing the frame.
+	Warnings []string
+	// Text is the description of a log, an error or a downlink event.
+	Text string
+}
+
+// Profile is what the sender knows of the kind of device, by which a decoder
+// can be chosen. Every part may be empty.
+type Profile struct {
+	ID, Name                         string // the network server's device profile
+	Brand, Model                     string // as in the public device repository
+	HardwareVersion, FirmwareVersion string
+	Band                             string
+}
+
+// Gateway is one reception of a frame. RSSI is in dBm, SNR in dB.
+type Gateway struct {
+	ID       string
+	RSSI     *float64
+	SNR      *float64
+	Position *Position
+	Time     time.Time // zero when the gateway has no clock
+}
+
+// Position is in degrees (WGS 84) and metres.
+type Position struct {
+	Latitude, Longitude float64
+	Altitude            *float64
+}
+
+// BestGateway returns the reception with the highest SNR, then RSSI, and false
+// when no gateway reported either.
+func (f *Frame) BestGateway() (Gateway, bool) {
+	best, found := Gateway{}, false
+	for _, g := range f.Gateways {
+		if g.RSSI == nil && g.SNR == nil {
+			continue
+		}
+		if !found || stronger(g, best) {
+			best, found = g, true
+		}
+	}
+	return best, found
+}
+
+func stronger(a, b Gateway) bool {
+	if c := compare(a.SNR, b.SNR); c != 0 {
+		return c > 0
+	}
+	return compare(a.RSSI, b.RSSI) > 0
+}
+
+// compare orders nil below every number.
+func compare(a, b *float64) int {
+	switch {
+	case a == nil && b == nil:
+		return 0
+	case a == nil:
+		return -1
+	case b == nil || *a > *b:
+		return 1
+	case *a < *b:
+		return -1
+	}
+	return 0
+}
