@@ -1,0 +1,64 @@
+package account
+
+import (
+	"slices"
+	"strconv"
+)
+
+// ID is an account's number, as message_meta.account_id shows it.
+type ID int64
+
+// String returns the number in decimal.
+func (id ID) String() string { return strconv.FormatInt(int64(id), 10) }
+
+// Scope is a part of the service a token may use.
+type Scope string
+
+// The scopes. A token without any has the customer's four; webhook and carrier
+// must be named.
+const (
+	Messaging Scope = "messaging"
+	Cellular  Scope = "cellular"
+	IoT       Scope = "iot"
+	Ledger    Scope = "ledger"
+	Webhook   Scope = "webhook"
+	Carrier   Scope = "carrier"
+)
+
+// DefaultScopes is what a token without scopes may use.
+func DefaultScopes() []Scope { return []Scope{Messaging, Cellular, IoT, Ledger} }
+
+// AllScopes lists every scope.
+func AllScopes() []Scope {
+	return append(DefaultScopes(), Webhook, Carrier)
+}
+
+// Account is a customer.
+type Account struct {
+	ID          ID       `json:"id"`
+	Name        string   `json:"name"`
+	Permissions []string `json:"permissions,omitempty"`
+	// WebhookSecrets sign what the gateway sends (Standard Webhooks, whsec_…);
+	// several while rotating, newest first.
+	WebhookSecrets []string `json:"webhook_secrets,omitempty"`
+	CallbackURL    string   `json:"callback_url,omitempty"`
+}
+
+// May reports whether the account has a permission, for example mvno.
+func (a Account) May(permission string) bool {
+	return slices.Contains(a.Permissions, permission)
+}
+
+// Token is a credential as it is stored.
+type Token struct {
+	Hash    string  `json:"hash"` // lower-case hex SHA-256 of the token
+	Account ID      `json:"account"`
+	Scopes  []Scope `json:"scopes"`
+	// Secret verifies the signatures of senders that only sign.
+	Secret string `json:"secret,omitempty"`
+	// Source names this token in the path of such senders.
+	Source string `json:"source,omitempty"`
+}
+
+// Has reports whether the token has a scope.
+func (t Token) Has(s Scope) bool { return slices.Contains(t.Scopes, s) }

@@ -1,0 +1,3 @@
+// Package event describes what arrived: every record of the journal and what
+// became of it.
+package event

@@ -1,0 +1,57 @@
+package event
+
+import (
+	"time"
+
+	"github.com/penstock/penstock/relay/account"
+)
+
+// Kind is a kind of inbound traffic; each has its own journal and consumer.
+type Kind string
+
+// The kinds of inbound traffic.
+const (
+	Uplink  Kind = "uplink"
+	SMS     Kind = "sms"
+	Receipt Kind = "receipt"
+	CDR     Kind = "cdr"
+)
+
+// Kinds lists them all.
+func Kinds() []Kind { return []Kind{Uplink, SMS, Receipt, CDR} }
+
+// State is what became of an event.
+type State string
+
+// The states. A pending event has not been processed yet.
+const (
+	Pending     State = "pending"
+	Done        State = "done"
+	Quarantined State = "quarantined"
+	Unrouted    State = "unrouted"
+)
+
+// Event is one thing that arrived.
+type Event struct {
+	ID         string // "<node>-<sequence in the kind's journal>"
+	ReceivedAt time.Time
+	Kind       Kind
+	Source     string // chirpstack-v4, kannel, …
+	Account    account.ID
+	State      State
+	Reason     string // why it was set aside
+	Outcome    string // what it led to
+	Raw        []byte
+}
+
+// Mark is what is kept of an event that did not simply succeed.
+type Mark struct {
+	ID      string     `json:"id"`
+	Seq     uint64     `json:"seq"`
+	State   State      `json:"state"`
+	Reason  string     `json:"reason,omitempty"`
+	Outcome string     `json:"outcome,omitempty"`
+	Account account.ID `json:"account,omitempty"`
+	Source  string     `json:"source,omitempty"`
+	Device  string     `json:"device,omitempty"`
+}

@@ -1,0 +1,73 @@
+package iot
+
+import (
+	"context"
+	"time"
+
+	"github.com/penstock/penstock/relay/account"
+)
+
+// ReadingStore keeps readings: InfluxDB, or SQLite in the data directory. Both
+// pass the same suite, package iottest.
+type ReadingStore interface {
+	// Write stores a batch. It returns the points that the store refuses for a
+	// reason of their own; the others are stored then. An error means that
+	// nothing is certain and that the whole batch may be written again later.
+	Write(ctx context.Context, b Batch) ([]Refused, error)
+
+	// Readings returns a device's points, newest first; at the same time in
+	// order of sensor id.
+	Readings(ctx context.Context, q Query) ([]Point, error)
+
+	// Ping reports whether the store can be written to, and why not.
+	Ping(ctx context.Context) error
+}
+
+// Store keeps devices, decoders and the latest values. Everything is looked up
+// through its account; what another account owns is not found.
+type Store interface {
+	CreateDecoder(ctx context.Context, acct account.ID, d Decoder) error
+	UpdateDecoder(ctx context.Context, acct account.ID, d Decoder) error
+	Decoder(ctx context.Context, acct account.ID, id string) (Decoder, error)
+	Decoders(ctx context.Context, acct account.ID) ([]Decoder, error)
+
+	// CreateDevice saves a device and its sensors. It returns relay.KindConflict
+	// if the identifier is taken in this account or claimed by another.
+	CreateDevice(ctx context.Context, acct account.ID, d Device, sensors []Sensor) error
+	UpdateDevice(ctx context.Context, acct account.ID, d Device) error
+	DeleteDevice(ctx context.Context, acct account.ID, id string) error
+	Device(ctx context.Context, acct account.ID, id string) (Device, error)
+	DeviceByIdentifier(ctx context.Context, acct account.ID, identifier string) (Device, error)
+	Devices(ctx context.Context, acct account.ID) ([]Device, error)
+	CountDevices(ctx context.Context, acct account.ID) (int, error)
+
+	// AddSensors saves sensors of a device; one whose key is there already is
+	// left as it is.
+	AddSensors(ctx context.Context, acct account.ID, deviceID string, sensors []Sensor) error
+	UpdateSensor(ctx context.Context, acct account.ID, s Sensor) error
+	Sensors(ctx context.Context, acct account.ID, deviceID string) ([]Sensor, error)
+
+	SensorTypes(ctx context.Context) (map[string]SensorType, error)
+	Locations(ctx context.Context, acct account.ID) ([]Location, error)
+
+	// Version changes whenever a decoder, device, sensor, location or sensor
+	// type that the account sees changed: what was remembered is stale then.
+	Versions(ctx context.Context, accts []account.ID) (map[account.ID]int64, error)
+
+	// Claim marks frames as seen for the given time, in one step. It returns for
+	// each the record that saw it first: the frame's own record if it is new.
+	Claim(ctx context.Context, acct account.ID, frames []Seen, ttl time.Duration) ([]string, error)
+
+	// Latest returns a device's newest point per sensor.
+	Latest(ctx context.Context, acct account.ID, deviceID string) ([]Point, error)
+	// SetLatest keeps those points that are not older than what is kept.
+	SetLatest(ctx context.Context, acct account.ID, points []Point) error
+}
+
+// Seen names a frame for the check for duplicates: the device, what makes two
+// posts the same frame, and the journal record that brought this one.
+type Seen struct {
+	Device string
+	Dedup  string
+	Record string
+}

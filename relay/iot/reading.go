@@ -1,0 +1,67 @@
+package iot
+
+import (
+	"time"
+
+	"github.com/penstock/penstock/relay/account"
+)
+
+// Point is one reading of one sensor, as the reading stores keep it. The same
+// account, sensor and time again overwrites.
+//
+// In InfluxDB it is a point of the measurement named after the sensor type,
+// with the tags account, device_id, identifier, sensor_id and key and one
+// field: value (float) or text (string).
+type Point struct {
+	Account    account.ID
+	Type       string // the sensor type's id
+	DeviceID   string
+	Identifier string
+	SensorID   string
+	Key        string
+	Time       time.Time // UTC
+	Value      float64   // finite
+	Text       string
+	IsText     bool
+}
+
+// Uplink is what is kept of the radio side of a frame; absent values are nil.
+//
+// In InfluxDB it is a point of the measurement uplink with the tags account,
+// device_id and identifier.
+type Uplink struct {
+	Account    account.ID
+	DeviceID   string
+	Identifier string
+	Time       time.Time
+	FCnt       *int64
+	FPort      *int64
+	RSSI       *float64 // dBm, of the best gateway
+	SNR        *float64 // dB, of the best gateway
+	Gateways   *int64
+	Battery    *float64 // percent
+}
+
+// Batch is what one write brings to a reading store.
+type Batch struct {
+	Points  []Point
+	Uplinks []Uplink
+}
+
+// Refused is a point that a store will never take, and its reason.
+type Refused struct {
+	// Point is an index into Batch.Points, or -1; Uplink likewise.
+	Point, Uplink int
+	Reason        string
+}
+
+// Query selects readings of one device. From and To are inclusive and may be
+// zero; Limit 0 means 1000, which is also the most.
+type Query struct {
+	Account  account.ID
+	DeviceID string
+	// Types are the sensor types (measurements) that the device's sensors have.
+	Types    []string
+	From, To time.Time
+	Limit    int
+}

@@ -1,0 +1,39 @@
+package relay
+
+import "strings"
+
+// MSISDN is a subscriber number in E.164 form: 7 to 15 digits, country code
+// first, no leading zero, no plus sign.
+type MSISDN string
+
+// ParseMSISDN checks a number as the specification does: only basic validation.
+func ParseMSISDN(s string) (MSISDN, error) {
+	if !digits(s) || len(s) < 7 || len(s) > 15 || s[0] == '0' {
+		return "", Errorf(KindInvalid, "number %q: want 7 to 15 digits, country code first", s)
+	}
+	return MSISDN(s), nil
+}
+
+// NumberFrom tidies a number as carriers write it (+44…, 0044…, blanks, dashes)
+// to digits. What is no number, for example an alphanumeric originator, is
+// returned as it came, with ok false.
+func NumberFrom(s string) (number string, ok bool) {
+	trimmed := strings.NewReplacer(" ", "", "-", "", "(", "", ")", "").Replace(strings.TrimSpace(s))
+	trimmed, plus := strings.CutPrefix(trimmed, "+")
+	if !plus {
+		trimmed = strings.TrimPrefix(trimmed, "00")
+	}
+	if !digits(trimmed) {
+		return s, false
+	}
+	return trimmed, true
+}
+
+func digits(s string) bool {
+	for _, c := range []byte(s) {
+		if c < '0' || c > '9' {
+			return false
+		}
+	}
+	return s != ""
+}

@@ -1,0 +1,111 @@
+package outbox
+
+import (
+	"time"
+
+	"github.com/penstock/penstock/relay/account"
+)
+
+// State is where a delivery stands.
+type State string
+
+// The states. A delivery starts queued; retrying, it waits for NextAttemptAt;
+// delivered, simulated and dead are ends. Only a replay leaves an end.
+const (
+	Queued    State = "queued"
+	Retrying  State = "retrying"
+	Delivered State = "delivered"
+	// Simulated is delivered to a simulator or the mail sink.
+	Simulated State = "simulated"
+	// Dead waits for a person: no attempt is left or the target refused for good.
+	Dead State = "dead"
+)
+
+// Ended reports whether nothing more is done without a replay.
+func (s State) Ended() bool { return s == Delivered || s == Simulated || s == Dead }
+
+// Kind is what a delivery carries.
+type Kind string
+
+// The kinds of delivery.
+const (
+	KindRelay    Kind = "relay"    // an inbound SMS to a relay's endpoint
+	KindReceipt  Kind = "receipt"  // a delivery report to a dlr_url
+	KindCallback Kind = "callback" // an event to the account's callback URL
+)
+
+// Delivery is one thing to bring to one target.
+type Delivery struct {
+	ID        string     `json:"id"`
+	Account   account.ID `json:"account"`
+	Kind      Kind       `json:"kind"`
+	Relay     string     `json:"relay,omitempty"` // the relay's id
+	MessageID string     `json:"message_id"`      // the inbound or outbound message it is about
+	Request   *Request   `json:"request,omitempty"`
+	Mail      *Mail      `json:"mail,omitempty"`
+	CreatedAt time.Time  `json:"created_at"`
+
+	// What changes with every attempt.
+	State         State     `json:"state"`
+	Reason        string    `json:"reason,omitempty"` // why it retries or is dead
+	NextAttemptAt time.Time `json:"next_attempt_at,omitzero"`
+	// Tries counts attempts since creation or the last replay; Attempts keeps
+	// them all, oldest first.
+	Tries    int       `json:"tries"`
+	Attempts []Attempt `json:"attempts,omitempty"`
+}
+
+// Request is an HTTP request to make. Its URL and body are final: placeholders
+// are replaced and escaped.
+type Request struct {
+	Method      string            `json:"method"`
+	URL         string            `json:"url"`
+	ContentType string            `json:"content_type,omitempty"`
+	Headers     map[string]string `json:"headers,omitempty"`
+	Body        []byte            `json:"body,omitempty"`
+}
+
+// Mail is an e-mail to send to one address.
+type Mail struct {
+	To      string `json:"to"`
+	Subject string `json:"subject"`
+	Text    string `json:"text"`
+	// MessageID is without angle brackets and stays the same over retries.
+	MessageID string `json:"message_id"`
+	// Header holds further header fields, for example Content-class.
+	Header map[string]string `json:"header,omitempty"`
+}
+
+// Target is where the delivery goes: the URL or the address.
+func (d *Delivery) Target() string {
+	switch {
+	case d.Request != nil:
+		return d.Request.URL
+	case d.Mail != nil:
+		return d.Mail.To
+	}
+	return ""
+}
+
+// Attempt is how one try went.
+type Attempt struct {
+	At       time.Time     `json:"at"`
+	Duration time.Duration `json:"duration"` // ns
+	Status   int           `json:"status,omitempty"`
+	Error    string        `json:"error,omitempty"`
+	// Response is the start of the answer, at most 1 KiB of valid UTF-8.
+	Response string `json:"response,omitempty"`
+}
+
+// Outcome is what one attempt changed: the attempt and where the delivery
+// stands after it.
+type Outcome struct {
+	ID            string
+	Account       account.ID
+	Attempt       Attempt
+	State         State
+	Reason        string
+	NextAttemptAt time.Time // only while retrying
+	// Uncounted is set for our own faults, which never use up an attempt.
+	Uncounted bool
+}

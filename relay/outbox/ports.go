@@ -1,0 +1,67 @@
+package outbox
+
+import (
+	"context"
+	"time"
+
+	"github.com/penstock/penstock/relay/account"
+)
+
+// Store keeps deliveries.
+type Store interface {
+	// Create saves deliveries that are new, queued and leased until leaseUntil:
+	// the caller makes the first attempt at once. One whose id exists already is
+	// left as it is and reported with its index in existing.
+	Create(ctx context.Context, ds []Delivery, leaseUntil time.Time) (existing []int, err error)
+
+	// Get loads one delivery; relay.KindNotFound if there is none.
+	Get(ctx context.Context, acct account.ID, id string) (Delivery, error)
+
+	// Finish records outcomes, each in one atomic step, in one round trip. An
+	// outcome whose attempt (by its time) is recorded already changes nothing;
+	// one for a delivery that ended meanwhile only adds its attempt.
+	Finish(ctx context.Context, os []Outcome) error
+
+	// Lease takes the right to make the next attempt until the given time. It
+	// answers false if the delivery has ended, is not due, or is leased.
+	Lease(ctx context.Context, acct account.ID, id string, now, until time.Time) (Delivery, bool, error)
+
+	// Due returns deliveries whose next attempt or lease lies at or before the
+	// given time, oldest first, over all accounts.
+	Due(ctx context.Context, before time.Time, limit int) ([]Ref, error)
+
+	// List returns deliveries, newest first, and the cursor of the next page
+	// ("" at the end).
+	List(ctx context.Context, f Filter) ([]Delivery, string, error)
+
+	// Replay puts ended deliveries back to queued, due now, with Tries 0, and
+	// returns those it changed. Dead ones only, unless includeDelivered.
+	Replay(ctx context.Context, refs []Ref, now time.Time, includeDelivered bool) ([]Ref, error)
+}
+
+// Ref names a delivery.
+type Ref struct {
+	Account account.ID
+	ID      string
+}
+
+// Filter selects deliveries; zero fields select all.
+type Filter struct {
+	IDs     []string
+	State   State
+	Account account.ID
+	Kind    Kind
+	Relay   string
+	Target  string // a part of the target, case-insensitive
+	From    time.Time
+	To      time.Time
+	Query   string // a part of id, message id, target, reason or text
+	Limit   int
+	Cursor  string
+}
+
+// Dispatcher makes first attempts at once; what it cannot take now stays due
+// in the store and is picked up from there.
+type Dispatcher interface {
+	Dispatch(ds []Delivery)
+}
