@@ -1,0 +1,69 @@
+package redisstore
+
+import (
+	"context"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// call is one run of a script in a pipeline.
+type call struct {
+	keys []string
+	args []any
+}
+
+// eval runs a script once for each call in one round trip and returns the
+// results in the calls' order. The first error of a call is returned; the other
+// calls ran nevertheless.
+//
+// After a restart or failover the server does not know the script: those calls
+// did nothing and are repeated with its whole source, which also teaches it to
+// every node of a cluster that needs it.
+func (d *DB) eval(ctx context.Context, s *redis.Script, calls []call) ([]*redis.Cmd, error) {
+	if len(calls) == 0 {
+		return nil, nil
+	}
+	cmds, _ := d.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for _, c := range calls {
+			s.EvalSha(ctx, p, c.keys, c.args...)
+		}
+		return nil
+	})
+	out, unknown := results(cmds)
+	if len(unknown) > 0 {
+		again, _ := d.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
+			for _, i := range unknown {
+				s.Eval(ctx, p, calls[i].keys, calls[i].args...)
+			}
+			return nil
+		})
+		for n, i := range unknown {
+			out[i] = again[n].(*redis.Cmd)
+		}
+	}
+	return out, firstError(out)
+}
+
+// results returns the commands as what they are and the indexes of those whose
+// script the server did not know.
+func results(cmds []redis.Cmder) (out []*redis.Cmd, unknown []int) {
+	for i, c := range cmds {
+		cmd := c.(*redis.Cmd)
+		out = append(out, cmd)
+		if redis.HasErrorPrefix(cmd.Err(), "NOSCRIPT") {
+			unknown = append(unknown, i)
+		}
+	}
+	return out, unknown
+}
+
+// firstError returns the first error of a script; a script that answers nil
+// made none.
+func firstError(cmds []*redis.Cmd) error {
+	for _, c := range cmds {
+		if err := c.Err(); err != nil && err != redis.Nil {
+			return err
+		}
+	}
+	return nil
+}
