@@ -1,6 +1,8 @@
 package account
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"slices"
 	"strconv"
 )
@@ -62,3 +64,10 @@ type Token struct {
 
 // Has reports whether the token has a scope.
 func (t Token) Has(s Scope) bool { return slices.Contains(t.Scopes, s) }
+
+// HashToken returns what a token is stored and looked up as: lower-case hex
+// SHA-256.
+func HashToken(token string) string {
+	sum := sha256.Sum256([]byte(token))
+	return hex.EncodeToString(sum[:])
+}

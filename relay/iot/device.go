@@ -1,11 +1,12 @@
 package iot
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"strings"
 	"time"
 
 	"github.com/penstock/penstock/decoders"
-	"github.com/penstock/penstock/relay/account"
 )
 
 // DeviceType is a kind of device or decoder.
@@ -99,7 +100,7 @@ type Mapping struct {
 
 // Sensor is one series of a device: stored = decoded × Slope + Offset.
 type Sensor struct {
-	ID            string    `json:"id"` // "<device id>.<n>"
+	ID            string    `json:"id"` // as SensorID makes it
 	DeviceID      string    `json:"device_id"`
 	Key           string    `json:"key"`
 	Name          string    `json:"name"`
@@ -111,14 +112,15 @@ type Sensor struct {
 	UpdatedAt     time.Time `json:"updated_at"`
 }
 
+// SensorID names the sensor of a key of a device: "<device id>.<hash>". Two
+// gateways that add the same sensor at once give it the same id.
+func SensorID(deviceID, key string) string {
+	sum := sha256.Sum256([]byte(key))
+	return deviceID + "." + hex.EncodeToString(sum[:6])
+}
+
 // DeviceOf returns the device id within a sensor id.
 func DeviceOf(sensorID string) string {
 	device, _, _ := strings.Cut(sensorID, ".")
 	return device
-}
-
-// Owned is a record's id within its account.
-type Owned struct {
-	Account account.ID
-	ID      string
 }

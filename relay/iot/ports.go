@@ -38,6 +38,9 @@ type Store interface {
 	DeleteDevice(ctx context.Context, acct account.ID, id string) error
 	Device(ctx context.Context, acct account.ID, id string) (Device, error)
 	DeviceByIdentifier(ctx context.Context, acct account.ID, identifier string) (Device, error)
+	// Load returns the devices that are there among the identifiers, with their
+	// sensors, in one round trip.
+	Load(ctx context.Context, acct account.ID, identifiers []string) (map[string]Known, error)
 	Devices(ctx context.Context, acct account.ID) ([]Device, error)
 	CountDevices(ctx context.Context, acct account.ID) (int, error)
 
@@ -50,7 +53,7 @@ type Store interface {
 	SensorTypes(ctx context.Context) (map[string]SensorType, error)
 	Locations(ctx context.Context, acct account.ID) ([]Location, error)
 
-	// Version changes whenever a decoder, device, sensor, location or sensor
+	// Versions changes whenever a decoder, device, sensor, location or sensor
 	// type that the account sees changed: what was remembered is stale then.
 	Versions(ctx context.Context, accts []account.ID) (map[account.ID]int64, error)
 
@@ -62,6 +65,12 @@ type Store interface {
 	Latest(ctx context.Context, acct account.ID, deviceID string) ([]Point, error)
 	// SetLatest keeps those points that are not older than what is kept.
 	SetLatest(ctx context.Context, acct account.ID, points []Point) error
+}
+
+// Known is a device with its sensors.
+type Known struct {
+	Device  Device
+	Sensors []Sensor
 }
 
 // Seen names a frame for the check for duplicates: the device, what makes two

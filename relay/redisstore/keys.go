@@ -58,8 +58,78 @@ func keyOutboxEnds(acct account.ID) string { return tag(acct) + ":outbox:ends" }
 
 // ---- account: accounts, tokens, the inventory ---------------------------
 
+// keyAccounts is a hash: account id → JSON of account.Account. Never expires.
+func keyAccounts() string { return "{accounts}:records" }
+
+// keyAccountNames is a hash: account name → account id.
+func keyAccountNames() string { return "{accounts}:names" }
+
+// keyAccountNext is a counter: the last account id that was assigned.
+func keyAccountNext() string { return "{accounts}:next" }
+
+// keyTokens is a hash: hex SHA-256 of a token → JSON of account.Token.
+func keyTokens() string { return "{tokens}:records" }
+
+// keySources is a hash: source → hash of the token it names.
+func keySources() string { return "{tokens}:sources" }
+
+// keyTokensChanged is a channel: something is published whenever a token was
+// changed or removed, and every gateway forgets what it remembers.
+func keyTokensChanged() string { return "penstock:tokens-changed" }
+
+// keyInventory is a string: JSON of the merged inventory, sealed.
+func keyInventory() string { return "{inventory}:document" }
+
 // ---- iot: devices, sensors, decoders, latest values ---------------------
 
+// keyDevices is a hash: device id → JSON of iot.Device.
+func keyDevices(acct account.ID) string { return tag(acct) + ":iot:devices" }
+
+// keyIdentifiers is a hash: identifier → device id.
+func keyIdentifiers(acct account.ID) string { return tag(acct) + ":iot:identifiers" }
+
+// keyClaim is a string: the id of the only account that may have a devEUI or
+// MAC address.
+func keyClaim(identifier string) string { return "iot:claim:" + identifier }
+
+// keySensors is a hash, the sensors of one device: key → JSON of iot.Sensor.
+func keySensors(acct account.ID, device string) string { return tag(acct) + ":iot:sensors:" + device }
+
+// keyDecoders is a hash: decoder id → JSON of iot.Decoder.
+func keyDecoders(acct account.ID) string { return tag(acct) + ":iot:decoders" }
+
+// keyLocations is a hash: location id → JSON of iot.Location.
+func keyLocations(acct account.ID) string { return tag(acct) + ":iot:locations" }
+
+// keyIoTVersion is a counter of changes to what frames of an account need.
+func keyIoTVersion(acct account.ID) string { return tag(acct) + ":iot:version" }
+
+// keyLatest is a hash, the newest reading per sensor of one device: sensor id →
+// "<ns since 1970, 20 digits>|n|<value>" or "…|t|<text>".
+func keyLatest(acct account.ID, device string) string { return tag(acct) + ":iot:latest:" + device }
+
+// keySeen is a string: the journal record that brought a frame first. Expires
+// after the window for duplicates.
+func keySeen(acct account.ID, device, dedup string) string {
+	return tag(acct) + ":iot:seen:" + device + ":" + dedup
+}
+
+// keySensorTypes is a hash: sensor type id → JSON of iot.SensorType.
+func keySensorTypes() string { return "{sensortypes}:records" }
+
+// keySensorTypesVersion is a counter of changes to sensor types.
+func keySensorTypesVersion() string { return "{sensortypes}:version" }
+
 // ---- event: marks of the journal's records ------------------------------
+
+// journalTag is the hash tag of one journal: one kind of traffic of one node.
+func journalTag(node, kind string) string { return "{j" + node + kind + "}" }
+
+// keyMarks is a hash: sequence → JSON of event.Mark.
+func keyMarks(node, kind string) string { return journalTag(node, kind) + ":marks" }
+
+// keyMarksIn is a sorted set of the sequences marked with a state; score: the
+// sequence.
+func keyMarksIn(node, kind, state string) string { return journalTag(node, kind) + ":in:" + state }
 
 // ---- relays: relays, routes, parts of messages --------------------------

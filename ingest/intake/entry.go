@@ -1,0 +1,127 @@
+package intake
+
+import (
+	"encoding/binary"
+	"time"
+
+	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/relay/account"
+)
+
+// entryVersion is the first byte of every record; another one is refused.
+const entryVersion = 1
+
+// Entry is a request as it was accepted: what is needed to process it later,
+// and again. Credentials are never part of it.
+type Entry struct {
+	// Account is the one whose token was given; 0 for carriers configured in
+	// the file.
+	Account account.ID
+	// Source is the adapter or the sender as far as it is known: kannel, json,
+	// chirpstack-v4.
+	Source      string
+	Path        string
+	Query       string // raw
+	ContentType string
+	// Waiter names a request that waits for the outcome; empty when none does.
+	Waiter  string
+	Headers map[string]string
+	Body    []byte
+	// ReceivedAt is when the journal took it. It is not part of the encoding.
+	ReceivedAt time.Time
+}
+
+// Append appends the entry's encoding to dst.
+func (e *Entry) Append(dst []byte) []byte {
+	dst = append(dst, entryVersion)
+	dst = binary.AppendVarint(dst, int64(e.Account))
+	for _, s := range [...]string{e.Source, e.Path, e.Query, e.ContentType, e.Waiter} {
+		dst = appendString(dst, s)
+	}
+	dst = binary.AppendUvarint(dst, uint64(len(e.Headers)))
+	for k, v := range e.Headers {
+		dst = appendString(appendString(dst, k), v)
+	}
+	return append(dst, e.Body...)
+}
+
+func appendString(dst []byte, s string) []byte {
+	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
+}
+
+// ParseEntry reads what Append wrote. The body shares memory with b.
+func ParseEntry(b []byte) (Entry, error) {
+	r := reader{all: b, rest: b}
+	if v := r.byte("version"); v != entryVersion && r.err == nil {
+		r.fail("version", "unknown version")
+	}
+	e := Entry{Account: account.ID(r.varint("account"))}
+	e.Source, e.Path, e.Query = r.string("source"), r.string("path"), r.string("query")
+	e.ContentType, e.Waiter = r.string("content_type"), r.string("waiter")
+	for n := r.uvarint("headers"); n > 0 && r.err == nil; n-- {
+		if e.Headers == nil {
+			e.Headers = make(map[string]string)
+		}
+		key := r.string("header")
+		e.Headers[key] = r.string("header value")
+	}
+	e.Body = r.rest
+	if r.err != nil {
+		return Entry{}, r.err
+	}
+	return e, nil
+}
+
+// reader reads the parts of an entry and keeps the first error.
+type reader struct {
+	all, rest []byte
+	err       error
+}
+
+func (r *reader) fail(field, reason string) {
+	if r.err == nil {
+		r.err = &decoders.Error{Format: "entry", Field: field, Offset: len(r.all) - len(r.rest), Reason: reason}
+	}
+	r.rest = nil
+}
+
+func (r *reader) byte(field string) byte {
+	if len(r.rest) == 0 {
+		r.fail(field, "ends too early")
+		return 0
+	}
+	b := r.rest[0]
+	r.rest = r.rest[1:]
+	return b
+}
+
+func (r *reader) varint(field string) int64 {
+	v, n := binary.Varint(r.rest)
+	r.skip(field, n)
+	return v
+}
+
+func (r *reader) uvarint(field string) uint64 {
+	v, n := binary.Uvarint(r.rest)
+	r.skip(field, n)
+	return v
+}
+
+func (r *reader) skip(field string, n int) {
+	if n <= 0 {
+		r.fail(field, "not a number")
+		return
+	}
+	r.rest = r.rest[n:]
+}
+
+func (r *reader) string(field string) string {
+	n := r.uvarint(field)
+	if n > uint64(len(r.rest)) {
+		r.fail(field, "ends too early")
+		return ""
+	}
+	s := string(r.rest[:n])
+	r.rest = r.rest[n:]
+	return s
+}

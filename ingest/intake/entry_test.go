@@ -1,0 +1,57 @@
+package intake
+
+import (
+	"reflect"
+	"testing"
+)
+
+func sampleEntry() Entry {
+	return Entry{
+		Account: 7, Source: "kannel", Path: "/inbound/sms/kannel", Query: "from=%2B44&text=h%C3%A9",
+		ContentType: "application/json", Waiter: "w1",
+		Headers: map[string]string{"x-dt-signature": "abc"}, Body: []byte(`{"a":1}`),
+	}
+}
+
+func TestEntryComesBackAsItWasWritten(t *testing.T) {
+	for name, e := range map[string]Entry{
+		"a full one":            sampleEntry(),
+		"an empty one":          {Body: []byte{}},
+		"no account and binary": {Account: 0, Body: []byte{0, 255, 10}},
+		"a negative account":    {Account: -3, Body: []byte("x")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := ParseEntry(e.Append(nil))
+			if err != nil || !reflect.DeepEqual(got, e) {
+				t.Errorf("got %+v, %v; want %+v", got, err, e)
+			}
+		})
+	}
+}
+
+func TestEntryCutShortIsRefusedOrShorter(t *testing.T) {
+	whole := sampleEntry()
+	b := whole.Append(nil)
+	for n := range len(b) - len(whole.Body) {
+		if _, err := ParseEntry(b[:n]); err == nil {
+			t.Fatalf("cut at %d of %d: no error", n, len(b))
+		}
+	}
+}
+
+func FuzzParseEntry(f *testing.F) {
+	e := sampleEntry()
+	f.Add(e.Append(nil))
+	f.Add([]byte{})
+	f.Add([]byte{2, 0})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		e, err := ParseEntry(b)
+		if err != nil {
+			return
+		}
+		again, err := ParseEntry(e.Append(nil))
+		if err != nil || len(again.Body) != len(e.Body) || again.Path != e.Path {
+			t.Fatalf("%x: parsed as %+v, again as %+v, %v", b, e, again, err)
+		}
+	})
+}

@@ -1,0 +1,26 @@
+package account
+
+import "context"
+
+// Store keeps accounts, tokens and the inventory they were declared in.
+type Store interface {
+	// Token loads a token by the hash of its text; relay.KindNotFound if there
+	// is none.
+	Token(ctx context.Context, hash string) (Token, error)
+	TokenBySource(ctx context.Context, source string) (Token, error)
+	PutTokens(ctx context.Context, tokens []Token) error
+	DeleteToken(ctx context.Context, t Token) error
+	// Changes calls back whenever a token may have changed, until ctx is done.
+	Changes(ctx context.Context, changed func())
+
+	Account(ctx context.Context, id ID) (Account, error)
+	AccountByName(ctx context.Context, name string) (Account, error)
+	Accounts(ctx context.Context) ([]Account, error)
+	// PutAccount saves an account and returns its id, which is assigned when it
+	// is 0 and the name is new.
+	PutAccount(ctx context.Context, a Account) (ID, error)
+
+	// Inventory returns the merged inventory, nil if there is none.
+	Inventory(ctx context.Context) ([]byte, error)
+	PutInventory(ctx context.Context, document []byte) error
+}

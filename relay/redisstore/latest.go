@@ -1,0 +1,168 @@
+package redisstore
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/iot"
+)
+
+// claimFrames marks frames as seen and tells who saw each first.
+//
+//	KEYS  seen, one per frame
+//	ARGV  lifetime in seconds, then the record that brought each frame
+//	result for each frame the record that brought it first
+func claimFrames() *redis.Script {
+	return redis.NewScript(`
+local out = {}
+for i, key in ipairs(KEYS) do
+  local record = ARGV[i + 1]
+  if redis.call('SET', key, record, 'NX', 'EX', ARGV[1]) then
+    out[i] = record
+  else
+    out[i] = redis.call('GET', key) or record
+  end
+end
+return out`)
+}
+
+// scriptKeys is how many keys one script call takes at most: Lua's unpack and
+// the server's patience both end somewhere.
+const scriptKeys = 1000
+
+// Claim marks frames as seen for the given time.
+func (s *IoT) Claim(ctx context.Context, acct account.ID, frames []iot.Seen, ttl time.Duration) ([]string, error) {
+	var calls []call
+	for part := range slices.Chunk(frames, scriptKeys) {
+		c := call{args: []any{int(ttl.Seconds())}}
+		for _, f := range part {
+			c.keys = append(c.keys, keySeen(acct, f.Device, f.Dedup))
+			c.args = append(c.args, f.Record)
+		}
+		calls = append(calls, c)
+	}
+	cmds, err := s.db.eval(ctx, claimFrames(), calls)
+	if err != nil {
+		return nil, wrap("frames seen", err)
+	}
+	first := make([]string, 0, len(frames))
+	for _, cmd := range cmds {
+		part, err := cmd.StringSlice()
+		if err != nil {
+			return nil, wrap("frames seen", err)
+		}
+		first = append(first, part...)
+	}
+	return first, nil
+}
+
+// setLatest keeps each reading that is not older than what is kept.
+//
+//	KEYS  latest, one per device
+//	ARGV  for each reading: index of its key, sensor id, entry
+//	result nothing
+//
+// Entries begin with the time in 20 digits, so that comparing text compares
+// times: Lua's numbers cannot hold nanoseconds.
+func setLatest() *redis.Script {
+	return redis.NewScript(`
+for i = 1, #ARGV, 3 do
+  local key = KEYS[tonumber(ARGV[i])]
+  local kept = redis.call('HGET', key, ARGV[i + 1])
+  if not kept or string.sub(kept, 1, 20) <= string.sub(ARGV[i + 2], 1, 20) then
+    redis.call('HSET', key, ARGV[i + 1], ARGV[i + 2])
+  end
+end`)
+}
+
+// SetLatest keeps those points that are not older than what is kept.
+func (s *IoT) SetLatest(ctx context.Context, acct account.ID, points []iot.Point) error {
+	var calls []call
+	for part := range slices.Chunk(newest(points), scriptKeys) {
+		c := call{}
+		index := make(map[string]int)
+		for _, p := range part {
+			n, ok := index[p.DeviceID]
+			if !ok {
+				c.keys = append(c.keys, keyLatest(acct, p.DeviceID))
+				n = len(c.keys)
+				index[p.DeviceID] = n
+			}
+			c.args = append(c.args, n, p.SensorID, latestEntry(p))
+		}
+		calls = append(calls, c)
+	}
+	_, err := s.db.eval(ctx, setLatest(), calls)
+	return wrap("latest values", err)
+}
+
+// newest leaves of each sensor the last point of the highest time.
+func newest(points []iot.Point) []*iot.Point {
+	at := make(map[string]int, len(points))
+	out := make([]*iot.Point, 0, len(points))
+	for i := range points {
+		p := &points[i]
+		n, ok := at[p.SensorID]
+		switch {
+		case !ok:
+			at[p.SensorID] = len(out)
+			out = append(out, p)
+		case !p.Time.Before(out[n].Time):
+			out[n] = p
+		}
+	}
+	return out
+}
+
+func latestEntry(p *iot.Point) string {
+	if p.IsText {
+		return fmt.Sprintf("%020d|t|%s", max(0, p.Time.UnixNano()), p.Text)
+	}
+	return fmt.Sprintf("%020d|n|%s", max(0, p.Time.UnixNano()), strconv.FormatFloat(p.Value, 'g', -1, 64))
+}
+
+// Latest returns a device's newest point per sensor, in order of sensor id; key
+// and type are those of the device's sensors and left to the caller.
+func (s *IoT) Latest(ctx context.Context, acct account.ID, deviceID string) ([]iot.Point, error) {
+	all, err := s.db.rdb.HGetAll(ctx, keyLatest(acct, deviceID)).Result()
+	if err != nil {
+		return nil, wrap("latest values of "+deviceID, err)
+	}
+	out := make([]iot.Point, 0, len(all))
+	for sensorID, entry := range all {
+		p, err := latestPoint(entry)
+		if err != nil {
+			return nil, fmt.Errorf("latest value of sensor %s: %w", sensorID, err)
+		}
+		p.Account, p.DeviceID, p.SensorID = acct, deviceID, sensorID
+		out = append(out, p)
+	}
+	slices.SortFunc(out, func(a, b iot.Point) int { return cmp.Compare(a.SensorID, b.SensorID) })
+	return out, nil
+}
+
+func latestPoint(entry string) (p iot.Point, err error) {
+	parts := strings.SplitN(entry, "|", 3)
+	if len(parts) != 3 {
+		return p, fmt.Errorf("entry %q: want time, kind and value", entry)
+	}
+	ns, err := strconv.ParseInt(parts[0], 10, 64)
+	if err != nil {
+		return p, err
+	}
+	p.Time = time.Unix(0, ns).UTC()
+	if p.IsText = parts[1] == "t"; p.IsText {
+		p.Text = parts[2]
+		return p, nil
+	}
+	p.Value, err = strconv.ParseFloat(parts[2], 64)
+	return p, err
+}
