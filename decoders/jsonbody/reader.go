@@ -1,0 +1,223 @@
+// Package jsonbody reads one JSON text (RFC 8259) front to back, once, for
+// parsers that must be quick and must not lose a message over a field they
+// could do without.
+//
+// It is strict about syntax and forgiving about types: a value of an
+// unexpected kind is passed over and reported as absent, of duplicate keys the
+// last counts, keys are case-sensitive, broken UTF-8 becomes U+FFFD. It
+// refuses what nests deeper than MaxDepth. It uses no reflection, so a hostile
+// body can make it neither recurse without bound nor allocate more than the
+// values it is asked for.
+package jsonbody
+
+import (
+	"bytes"
+	"errors"
+
+	"github.com/penstock/penstock/decoders"
+)
+
+// MaxDepth is how deep arrays and objects may nest.
+const MaxDepth = 64
+
+// Kind is the kind of a JSON value.
+type Kind uint8
+
+// The kinds of value. Missing is the zero Value's.
+const (
+	Missing Kind = iota
+	Null
+	Bool
+	Number
+	String
+	Array
+	Object
+)
+
+// Reader walks a JSON text. After the first syntax error every method returns
+// its zero result; Err and Close tell.
+//
+//	for ok := r.Object(); ok && r.Next(&key); {
+//		switch string(key) {
+//		case "name":
+//			name, _ = r.Value().Text()
+//		default:
+//			r.Skip()
+//		}
+//	}
+//
+// Every key must be followed by exactly one of Object, Array, Value, Any, Skip.
+type Reader struct {
+	b     []byte
+	i     int
+	depth int
+	first bool // a container was just entered: no comma is due
+	err   error
+}
+
+// New returns a reader of body, which it neither changes nor copies. A byte
+// order mark is passed over.
+func New(body []byte) Reader {
+	r := Reader{b: body}
+	if bytes.HasPrefix(body, []byte("\xef\xbb\xbf")) {
+		r.i = 3
+	}
+	return r
+}
+
+// Check returns nil when body is one JSON text and nothing else.
+func Check(body []byte) error {
+	r := New(body)
+	r.Skip()
+	return r.Close()
+}
+
+// Err returns the first syntax error, a *decoders.Error with its offset.
+func (r *Reader) Err() error { return r.err }
+
+// Close returns Err, or an error when more than white space follows the value.
+func (r *Reader) Close() error {
+	if r.peek() != 0 || r.i < len(r.b) {
+		r.fail("unexpected text after the value")
+	}
+	return r.err
+}
+
+// Offset returns how many bytes have been read.
+func (r *Reader) Offset() int { return r.i }
+
+// Kind returns the kind of the next value without reading it.
+func (r *Reader) Kind() Kind {
+	switch c := r.peek(); c {
+	case '{':
+		return Object
+	case '[':
+		return Array
+	case '"':
+		return String
+	case 't', 'f':
+		return Bool
+	case 'n':
+		return Null
+	default:
+		if c == '-' || c >= '0' && c <= '9' {
+			return Number
+		}
+		return Missing
+	}
+}
+
+// Object enters the next value when it is an object; any other value it skips
+// and returns false.
+func (r *Reader) Object() bool { return r.enter('{') }
+
+// Array enters the next value when it is an array; any other value it skips
+// and returns false.
+func (r *Reader) Array() bool { return r.enter('[') }
+
+func (r *Reader) enter(open byte) bool {
+	if r.peek() != open {
+		r.Skip()
+		return false
+	}
+	r.i++
+	r.first = true
+	if r.depth++; r.depth > MaxDepth {
+		r.fail("nested too deep")
+		return false
+	}
+	return r.err == nil
+}
+
+// Next reads the next key of the object entered last into key, or leaves the
+// object and returns false. Key aliases the body unless it holds escapes.
+func (r *Reader) Next(key *[]byte) bool {
+	if !r.follow('}') {
+		return false
+	}
+	if r.peek() != '"' {
+		r.fail("a key was expected")
+		return false
+	}
+	raw, escaped := r.scanString()
+	if escaped {
+		raw = unescape(raw)
+	}
+	*key = raw
+	if r.peek() != ':' {
+		r.fail("a colon was expected")
+		return false
+	}
+	r.i++
+	return r.err == nil
+}
+
+// More tells whether the array entered last has another element, or leaves it
+// and returns false.
+func (r *Reader) More() bool { return r.follow(']') }
+
+// follow reads up to the next member of a container, or past its end.
+func (r *Reader) follow(end byte) bool {
+	c := r.peek()
+	if c == end {
+		r.i++
+		r.depth--
+		r.first = false
+		return false
+	}
+	if r.first {
+		r.first = false
+		return r.err == nil
+	}
+	if c != ',' {
+		r.fail("a comma or the end was expected")
+		return false
+	}
+	r.i++
+	return true
+}
+
+// Skip passes over the next value, checking its syntax.
+func (r *Reader) Skip() {
+	switch r.peek() {
+	case '{':
+		var key []byte
+		for ok := r.Object(); ok && r.Next(&key); {
+			r.Skip()
+		}
+	case '[':
+		for ok := r.Array(); ok && r.More(); {
+			r.Skip()
+		}
+	default:
+		r.scalar()
+	}
+}
+
+// peek passes over white space and returns the next byte, 0 at the end or
+// after an error.
+func (r *Reader) peek() byte {
+	for r.i < len(r.b) {
+		switch c := r.b[r.i]; c {
+		case ' ', '\n', '\t', '\r':
+			r.i++
+		default:
+			return c
+		}
+	}
+	return 0
+}
+
+// fail keeps the first error and moves to the end, so that every loop ends.
+func (r *Reader) fail(reason string) {
+	if r.err == nil {
+		r.err = &decoders.Error{Format: "json", Offset: r.i, Reason: reason}
+	}
+	r.i = len(r.b)
+}
+
+// IsSyntax tells whether err came of a body that is not JSON.
+func IsSyntax(err error) bool {
+	var e *decoders.Error
+	return errors.As(err, &e) && e.Format == "json"
+}

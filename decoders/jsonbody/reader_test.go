@@ -1,0 +1,196 @@
+package jsonbody
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/penstock/penstock/decoders"
+)
+
+func TestCheck(t *testing.T) {
+	for _, c := range []struct {
+		name, body string
+		offset     int // -1: it is JSON
+	}{
+		{"an object of every kind is JSON", `{"a":[1,-2.5e3,"x",true,false,null,{}],"b":{"c":[]}}`, -1},
+		{"white space may stand anywhere", " {\t\"a\" :\r\n 1 , \"b\" : [ ] } \n", -1},
+		{"a bare scalar is JSON", `-0.5`, -1},
+		{"a byte order mark is passed over", "\xef\xbb\xbf{}", -1},
+		{"long strings with escapes are JSON", `"` + strings.Repeat("plain text ", 9) + `\u00e9\n\"end"`, -1},
+		{"nothing is not JSON", "", 0},
+		{"an object that does not end is refused at its end", `{"a":1`, 6},
+		{"a trailing comma in an object is refused", `{"a":1,}`, 7},
+		{"a trailing comma in an array is refused", `[1,]`, 3},
+		{"a missing comma is refused", `[1 2]`, 3},
+		{"a missing colon is refused", `{"a" 1}`, 5},
+		{"a key without quotes is refused", `{a:1}`, 1},
+		{"NaN is refused", `[NaN]`, 1},
+		{"Infinity is refused", `{"a":Infinity}`, 5},
+		{"a leading zero is refused", `[01]`, 2},
+		{"a bare dot is refused", `[1.]`, 3},
+		{"a plus sign is refused", `[+1]`, 1},
+		{"a raw newline in a string is refused", "[\"a\nb\"]", 3},
+		{"a raw newline past the eighth byte is refused", "[\"abcdefghij\nb\"]", 12},
+		{"an unknown escape is refused", `["\x41"]`, 2},
+		{"a short unicode escape is refused", `["\u00e"]`, 2},
+		{"text after the value is refused", `{} {}`, 3},
+		{"a zero byte after the value is refused", "{}\x00", 2},
+		{"a misspelt literal is refused", `[nul]`, 1},
+		{"two values deep in brackets are refused", `[[1],[2]`, 8},
+		{"nesting to the limit is JSON", strings.Repeat("[", MaxDepth) + strings.Repeat("]", MaxDepth), -1},
+		{"nesting past the limit is refused", strings.Repeat("[", 1e6), MaxDepth + 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			err := Check([]byte(c.body))
+			if c.offset < 0 {
+				if err != nil {
+					t.Fatalf("Check: %v", err)
+				}
+				return
+			}
+			var e *decoders.Error
+			if !errors.As(err, &e) || !IsSyntax(err) {
+				t.Fatalf("Check: got %v, want a syntax error", err)
+			}
+			if e.Offset != c.offset {
+				t.Errorf("offset %d, want %d (%v)", e.Offset, c.offset, err)
+			}
+		})
+	}
+}
+
+func TestValueConversions(t *testing.T) {
+	for _, c := range []struct {
+		name, body string
+		got        func(Value) (any, bool)
+		want       any
+		ok         bool
+	}{
+		{"a number is a float", `1.5`, float, 1.5, true},
+		{"a number in a string is a float", `"-7.25"`, float, -7.25, true},
+		{"a word is no float", `"warm"`, float, 0.0, false},
+		{"a number beyond float64 is no float", `1e400`, float, 0.0, false},
+		{"NaN in a string is no float", `"NaN"`, float, 0.0, false},
+		{"true is no float", `true`, float, 0.0, false},
+		{"a whole number is an int", `42`, integer, int64(42), true},
+		{"a negative number is an int", `-3`, integer, int64(-3), true},
+		{"an exponent may be whole", `1e3`, integer, int64(1000), true},
+		{"a fraction is no int", `1.5`, integer, int64(0), false},
+		{"a number beyond 2^53 is no int", `99999999999999999999`, integer, int64(0), false},
+		{"a string of digits is an int", `"868100000"`, integer, int64(868100000), true},
+		{"an object is no int", `{"a":1}`, integer, int64(0), false},
+		{"a string is text", `"a\u00e9\ud83d\ude00\/"`, text, "aé😀/", true},
+		{"half a surrogate pair is replaced", `"\ud83dx"`, text, "\uFFFDx", true},
+		{"broken UTF-8 is replaced", "\"a\xffb\"", text, "a\uFFFDb", true},
+		{"a number is text too", `17`, text, "17", true},
+		{"null is no text", `null`, text, "", false},
+		{"padded base64", `"ARI="`, b64, []byte{1, 0x12}, true},
+		{"base64 without padding", `"ARI"`, b64, []byte{1, 0x12}, true},
+		{"base64 in the URL alphabet", `"-_8="`, b64, []byte{0xfb, 0xff}, true},
+		{"base64 with an escaped slash", `"\/\/8="`, b64, []byte{0xff, 0xff}, true},
+		{"hex with an odd sign is no base64", `"a!b"`, b64, []byte{}, false},
+		{"a number is no base64", `12`, b64, []byte(nil), false},
+		{"null is empty base64", `null`, b64, []byte(nil), true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := New([]byte(c.body))
+			got, ok := c.got(r.Value())
+			if err := r.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if ok != c.ok || ok && !reflect.DeepEqual(got, c.want) {
+				t.Errorf("got %#v, %v, want %#v, %v", got, ok, c.want, c.ok)
+			}
+		})
+	}
+}
+
+func float(v Value) (any, bool)   { f, ok := v.Float(); return f, ok }
+func integer(v Value) (any, bool) { n, ok := v.Int(); return n, ok }
+func text(v Value) (any, bool)    { s, ok := v.Text(); return s, ok }
+func b64(v Value) (any, bool)     { b, ok := v.Base64(); return b, ok }
+
+func TestAnyKeepsTheLastOfDuplicateKeysAndMarksHugeNumbers(t *testing.T) {
+	r := New([]byte(`{"a":1,"a":2,"A":3,"big":1e400,"small":-1e400}`))
+	got := r.Any()
+	want := map[string]any{"a": 2.0, "A": 3.0, "big": math.Inf(1), "small": math.Inf(-1)}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func TestAWrongKindIsSkippedAndReadingGoesOn(t *testing.T) {
+	r := New([]byte(`{"list":"not a list","object":[1,2],"name":"kept"}`))
+	var key []byte
+	name := ""
+	for ok := r.Object(); ok && r.Next(&key); {
+		switch string(key) {
+		case "list":
+			if r.Array() {
+				t.Error("a string was entered as an array")
+			}
+		case "object":
+			if r.Object() {
+				t.Error("an array was entered as an object")
+			}
+		default:
+			name = r.Value().String()
+		}
+	}
+	if err := r.Close(); err != nil || name != "kept" {
+		t.Errorf("got name %q, error %v", name, err)
+	}
+}
+
+// FuzzAny holds the reader against encoding/json: both accept the same texts
+// (but for our limit of depth) and read the same values from them.
+func FuzzAny(f *testing.F) {
+	for _, s := range []string{
+		`{"a":[1,-2.5e3,"x\u00e9\ud83d\ude00",true,false,null,{}]}`, `[`, `{"a":1,}`, `"\ud800"`, `1e400`, " [ ] ", `{"a":{"a":1,"a":2}}`,
+		`-`, `0.`, `[1,2`, `"abcdefghijklmnop\"q"`, "\"\x1f\"", `nullx`,
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		r := New(body)
+		got := r.Any()
+		err := r.Close()
+		if (err == nil) != (Check(body) == nil) {
+			t.Fatalf("Any says %v, Check says %v", err, Check(body))
+		}
+		var want any
+		jsonErr := json.Unmarshal(body, &want)
+		switch {
+		case err != nil && jsonErr == nil && !strings.Contains(err.Error(), "deep"):
+			t.Fatalf("refused what is JSON: %v", err)
+		case err == nil && jsonErr != nil && !tolerated(body, jsonErr):
+			t.Fatalf("accepted what is not JSON: %v", jsonErr)
+		case err == nil && jsonErr == nil && utf8.Valid(body) && !reflect.DeepEqual(got, want):
+			t.Fatalf("got %#v, want %#v", got, want)
+		}
+	})
+}
+
+// tolerated is what this package accepts on purpose: a byte order mark and
+// numbers beyond float64.
+func tolerated(body []byte, err error) bool {
+	var e *json.UnmarshalTypeError
+	return strings.HasPrefix(string(body), "\xef\xbb\xbf") || errors.As(err, &e)
+}
+
+func BenchmarkCheck(b *testing.B) {
+	body := []byte(`{"deviceInfo":{"tenantId":"52f14cd4-c6f1-4fbd-8f87-4025e1d49242","devEui":"0101010101010101","tags":{"key":"value"}},` +
+		strings.Repeat(`"rxInfo":[{"gatewayId":"0016c001f153a14c","uplinkId":4217106255,"rssi":-36,"snr":10.5,"context":"E3OWOQ=="}],`, 7) + `"dr":1}`)
+	b.SetBytes(int64(len(body)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := Check(body); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,143 @@
+package jsonbody
+
+import "encoding/binary"
+
+// scalar reads a string, number or literal.
+func (r *Reader) scalar() Value {
+	start := r.i
+	switch r.Kind() {
+	case String:
+		raw, escaped := r.scanString()
+		return Value{Kind: String, raw: raw, escaped: escaped}
+	case Number:
+		return r.scanNumber()
+	case Bool, Null:
+		return r.scanLiteral()
+	}
+	r.i = max(start, r.i)
+	r.fail("a value was expected")
+	return Value{}
+}
+
+// scanString reads the string that begins here and returns what stands
+// between its quotes.
+func (r *Reader) scanString() (raw []byte, escaped bool) {
+	r.i++
+	start := r.i
+	for {
+		r.plain()
+		if r.i >= len(r.b) {
+			r.fail("a string does not end")
+			return nil, false
+		}
+		switch c := r.b[r.i]; {
+		case c == '"':
+			raw = r.b[start:r.i]
+			r.i++
+			return raw, escaped
+		case c == '\\':
+			escaped = true
+			if !r.escape() {
+				r.fail("an escape is not one of JSON's")
+				return nil, false
+			}
+		default:
+			r.fail("a control character in a string")
+			return nil, false
+		}
+	}
+}
+
+// plain passes over bytes that stand for themselves, eight at a time where it
+// can: the sums below leave a high bit only where a byte is a quote, a
+// backslash or below 0x20.
+func (r *Reader) plain() {
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	b, i := r.b, r.i
+	for ; i+8 <= len(b); i += 8 {
+		w := binary.LittleEndian.Uint64(b[i:])
+		quote, slash := w^(ones*'"'), w^(ones*'\\')
+		if ((quote-ones)&^quote|(slash-ones)&^slash|(w-ones*0x20)&^w)&highs != 0 {
+			break
+		}
+	}
+	for i < len(b) && b[i] >= 0x20 && b[i] != '"' && b[i] != '\\' {
+		i++
+	}
+	r.i = i
+}
+
+// escape passes over one escape sequence.
+func (r *Reader) escape() bool {
+	if r.i+1 >= len(r.b) {
+		return false
+	}
+	switch r.b[r.i+1] {
+	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+		r.i += 2
+		return true
+	case 'u':
+		if _, ok := hex4(r.b[r.i+2:]); ok {
+			r.i += 6
+			return true
+		}
+	}
+	return false
+}
+
+func (r *Reader) scanNumber() Value {
+	start := r.i
+	r.accept('-')
+	ok := true
+	if !r.accept('0') {
+		ok = r.digits()
+	}
+	if ok && r.accept('.') {
+		ok = r.digits()
+	}
+	if ok && (r.accept('e') || r.accept('E')) {
+		if !r.accept('+') {
+			r.accept('-')
+		}
+		ok = r.digits()
+	}
+	if !ok {
+		r.fail("a number is malformed")
+		return Value{}
+	}
+	return Value{Kind: Number, raw: r.b[start:r.i]}
+}
+
+func (r *Reader) accept(c byte) bool {
+	if r.i < len(r.b) && r.b[r.i] == c {
+		r.i++
+		return true
+	}
+	return false
+}
+
+func (r *Reader) digits() bool {
+	start := r.i
+	for r.i < len(r.b) && r.b[r.i] >= '0' && r.b[r.i] <= '9' {
+		r.i++
+	}
+	return r.i > start
+}
+
+func (r *Reader) scanLiteral() Value {
+	word, kind := "null", Null
+	switch r.b[r.i] {
+	case 't':
+		word, kind = "true", Bool
+	case 'f':
+		word, kind = "false", Bool
+	}
+	end := r.i + len(word)
+	if end > len(r.b) || string(r.b[r.i:end]) != word {
+		r.fail("a value was expected")
+		return Value{}
+	}
+	raw := r.b[r.i:end]
+	r.i = end
+	return Value{Kind: kind, raw: raw}
+}
