@@ -21,6 +21,9 @@ const (
 	Dead State = "dead"
 )
 
+// States lists them all.
+func States() []State { return []State{Queued, Retrying, Delivered, Simulated, Dead} }
+
 // Ended reports whether nothing more is done without a replay.
 func (s State) Ended() bool { return s == Delivered || s == Simulated || s == Dead }
 

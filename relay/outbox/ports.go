@@ -10,8 +10,10 @@ import (
 // Store keeps deliveries.
 type Store interface {
 	// Create saves deliveries that are new, queued and leased until leaseUntil:
-	// the caller makes the first attempt at once. One whose id exists already is
-	// left as it is and reported with its index in existing.
+	// the caller makes the first attempt at once. It sets each one's State and
+	// NextAttemptAt to that. One whose id exists already is left as it is and
+	// reported with its index in existing. After an error the same deliveries
+	// may be created again.
 	Create(ctx context.Context, ds []Delivery, leaseUntil time.Time) (existing []int, err error)
 
 	// Get loads one delivery; relay.KindNotFound if there is none.
@@ -26,6 +28,14 @@ type Store interface {
 	// answers false if the delivery has ended, is not due, or is leased.
 	Lease(ctx context.Context, acct account.ID, id string, now, until time.Time) (Delivery, bool, error)
 
+	// Renew moves the end of leases that still run; those that ended, or were
+	// never taken, stay as they are.
+	Renew(ctx context.Context, refs []Ref, until time.Time) error
+
+	// Release gives leases back unused: the next attempt is due at the given
+	// time. What is not leased stays as it is.
+	Release(ctx context.Context, refs []Ref, due time.Time) error
+
 	// Due returns deliveries whose next attempt or lease lies at or before the
 	// given time, oldest first, over all accounts.
 	Due(ctx context.Context, before time.Time, limit int) ([]Ref, error)
@@ -37,6 +47,13 @@ type Store interface {
 	// Replay puts ended deliveries back to queued, due now, with Tries 0, and
 	// returns those it changed. Dead ones only, unless includeDelivered.
 	Replay(ctx context.Context, refs []Ref, now time.Time, includeDelivered bool) ([]Ref, error)
+
+	// Counts returns how many deliveries there are by state.
+	Counts(ctx context.Context) (map[State]int, error)
+
+	// Sweep forgets in the lists what has expired. Lists answer rightly without
+	// it; it only gives memory back.
+	Sweep(ctx context.Context) error
 }
 
 // Ref names a delivery.

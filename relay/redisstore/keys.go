@@ -1,6 +1,9 @@
 package redisstore
 
-import "github.com/penstock/penstock/relay/account"
+import (
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/outbox"
+)
 
 // Every key the gateway has in Redis is named here and nowhere else; asynq's
 // own begin with "asynq:".
@@ -22,39 +25,32 @@ func keyOutboxAccounts() string { return "{outbox}:accounts" }
 // keyDelivery is a hash, one delivery. Fields:
 //
 //	static   JSON of what never changes
+//	created  ms of creation
 //	state    queued, retrying, delivered, simulated or dead
 //	reason   why it retries or is dead
-//	due      ms of the next attempt or of the end of the lease; absent when ended
+//	due      ms of the next attempt or of the lease's end; 0 when ended
 //	leased   1 while due is the end of a lease
 //	tries    attempts since creation or the last replay
 //	attempts JSON objects of all attempts, each with a comma after it
-//	ats      times (ns) of all attempts, each with a comma after it
+//	ats      a comma, then the time (ns) of each attempt and a comma
 //
-// Without expiry while it waits; an ended one expires with its state's
-// retention.
+// Without expiry while it waits; an ended one expires with the retention of its
+// state, counted from its end.
 func keyDelivery(acct account.ID, id string) string { return tag(acct) + ":delivery:" + id }
 
-// keyDeliveryPrefix is what keyDelivery begins with, for scripts that build the
-// names of an account's deliveries themselves.
-func keyDeliveryPrefix(acct account.ID) string { return tag(acct) + ":delivery:" }
-
-// keyOutboxDue is a sorted set of delivery ids; score: ms of the next attempt
-// or of the lease's end. Without expiry.
+// keyOutboxDue is a sorted set of the ids of waiting deliveries; score: ms of
+// the next attempt or of the lease's end.
 func keyOutboxDue(acct account.ID) string { return tag(acct) + ":outbox:due" }
 
-// keyOutboxCreated is a sorted set of delivery ids; score: ms of creation.
-// Members go when their record expires.
+// keyOutboxCreated is a sorted set of the ids of all deliveries; score: ms of
+// creation. A sweep removes members whose record has expired.
 func keyOutboxCreated(acct account.ID) string { return tag(acct) + ":outbox:created" }
 
 // keyOutboxState is a sorted set of the ids of deliveries in a state; score: ms
-// of creation. Members go when their record expires.
-func keyOutboxState(acct account.ID, state string) string {
-	return tag(acct) + ":outbox:state:" + state
+// of creation. A sweep removes members whose record has expired.
+func keyOutboxState(acct account.ID, state outbox.State) string {
+	return tag(acct) + ":outbox:state:" + string(state)
 }
-
-// keyOutboxEnds is a sorted set of the ids of ended deliveries; score: ms of
-// the end of their retention. It tells which members to drop from the lists.
-func keyOutboxEnds(acct account.ID) string { return tag(acct) + ":outbox:ends" }
 
 // ---- account: accounts, tokens, the inventory ---------------------------
 

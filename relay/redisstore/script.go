@@ -19,17 +19,23 @@ type call struct {
 // After a restart or failover the server does not know the script: those calls
 // did nothing and are repeated with its whole source, which also teaches it to
 // every node of a cluster that needs it.
-func (d *DB) eval(ctx context.Context, s *redis.Script, calls []call) ([]*redis.Cmd, error) {
+//
+// The commands in first go in front of the calls in the same round trip; an
+// error of theirs is returned like that of a call.
+func (d *DB) eval(ctx context.Context, s *redis.Script, calls []call, first ...redis.Cmder) ([]*redis.Cmd, error) {
 	if len(calls) == 0 {
 		return nil, nil
 	}
 	cmds, _ := d.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for _, c := range first {
+			_ = p.Process(ctx, c)
+		}
 		for _, c := range calls {
 			s.EvalSha(ctx, p, c.keys, c.args...)
 		}
 		return nil
 	})
-	out, unknown := results(cmds)
+	out, unknown := results(cmds[len(first):])
 	if len(unknown) > 0 {
 		again, _ := d.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
 			for _, i := range unknown {
@@ -39,6 +45,11 @@ func (d *DB) eval(ctx context.Context, s *redis.Script, calls []call) ([]*redis.
 		})
 		for n, i := range unknown {
 			out[i] = again[n].(*redis.Cmd)
+		}
+	}
+	for _, c := range first {
+		if err := c.Err(); err != nil {
+			return out, err
 		}
 	}
 	return out, firstError(out)

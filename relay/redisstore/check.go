@@ -1,0 +1,82 @@
+package redisstore
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Check reports whether Redis can be relied on: version 6.2 or later, and
+// maxmemory-policy noeviction, since any other policy drops records silently
+// when memory is short. On a cluster every master is looked at. A policy that
+// the server does not tell is only logged.
+func (d *DB) Check(ctx context.Context) error {
+	if cluster, ok := d.rdb.(*redis.ClusterClient); ok {
+		var mu sync.Mutex
+		var found []error
+		err := cluster.ForEachMaster(ctx, func(ctx context.Context, c *redis.Client) error {
+			if err := d.checkServer(ctx, c); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				found = append(found, fmt.Errorf("%s: %w", c.Options().Addr, err))
+			}
+			return nil
+		})
+		return errors.Join(append(found, wrap("redis: check", err))...)
+	}
+	return d.checkServer(ctx, d.rdb)
+}
+
+func (d *DB) checkServer(ctx context.Context, c redis.Cmdable) error {
+	text, err := c.Info(ctx).Result()
+	if err != nil {
+		return wrap("redis: check", err)
+	}
+	info := parseInfo(text)
+	policy := info["maxmemory_policy"]
+	if asked, err := c.ConfigGet(ctx, "maxmemory-policy").Result(); err == nil && asked["maxmemory-policy"] != "" {
+		policy = asked["maxmemory-policy"]
+	}
+	if policy == "" {
+		d.log.WarnContext(ctx, "redis does not tell its maxmemory-policy; it must be noeviction")
+	}
+	return errors.Join(checkVersion(info["redis_version"]), checkPolicy(policy))
+}
+
+// parseInfo reads the "key:value" lines of INFO.
+func parseInfo(text string) map[string]string {
+	info := make(map[string]string)
+	for lines := bufio.NewScanner(strings.NewReader(text)); lines.Scan(); {
+		if k, v, ok := strings.Cut(lines.Text(), ":"); ok {
+			info[k] = strings.TrimSpace(v)
+		}
+	}
+	return info
+}
+
+func checkVersion(version string) error {
+	major, rest, _ := strings.Cut(version, ".")
+	minor, _, _ := strings.Cut(rest, ".")
+	x, err1 := strconv.Atoi(major)
+	y, err2 := strconv.Atoi(minor)
+	if err1 != nil || err2 != nil {
+		return fmt.Errorf("redis: version %q is not understood; 6.2 or later is needed", version)
+	}
+	if x < 6 || x == 6 && y < 2 {
+		return fmt.Errorf("redis: version %s is too old; 6.2 or later is needed", version)
+	}
+	return nil
+}
+
+func checkPolicy(policy string) error {
+	if policy != "" && policy != "noeviction" {
+		return fmt.Errorf("redis: maxmemory-policy is %s, which drops records when memory is short; set it to noeviction", policy)
+	}
+	return nil
+}

@@ -1,0 +1,229 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/outbox"
+)
+
+// How long an ended delivery is kept, from its end. A dead one is kept until it
+// is replayed, at most for deadRetention: by then nobody will.
+const (
+	endedRetention = 30 * 24 * time.Hour
+	deadRetention  = 90 * 24 * time.Hour
+)
+
+// Outbox keeps deliveries; it is an outbox.Store.
+type Outbox struct {
+	db *DB
+
+	create, finish, lease, move, replay, sweep *redis.Script
+}
+
+// Outbox returns the store of deliveries.
+func (d *DB) Outbox() *Outbox {
+	return &Outbox{
+		db:     d,
+		create: redis.NewScript(createSource), finish: redis.NewScript(finishSource),
+		lease: redis.NewScript(leaseSource), move: redis.NewScript(moveSource),
+		replay: redis.NewScript(replaySource), sweep: redis.NewScript(sweepSource),
+	}
+}
+
+// stateKeys returns the keys of the sets by state in the order the scripts have
+// them: queued, retrying, delivered, simulated, dead.
+func stateKeys(acct account.ID) []string {
+	var keys []string
+	for _, s := range outbox.States() {
+		keys = append(keys, keyOutboxState(acct, s))
+	}
+	return keys
+}
+
+// Create saves new deliveries with a lease.
+func (s *Outbox) Create(ctx context.Context, ds []outbox.Delivery, leaseUntil time.Time) ([]int, error) {
+	var accounts []any
+	calls := make([]call, 0, len(ds))
+	for i := range ds {
+		d := &ds[i]
+		d.State, d.NextAttemptAt = outbox.Queued, leaseUntil
+		static, err := encodeStatic(d)
+		if err != nil {
+			return nil, fmt.Errorf("delivery %s: encode: %w", d.ID, err)
+		}
+		if acct := d.Account.String(); !slices.Contains(accounts, any(acct)) {
+			accounts = append(accounts, acct)
+		}
+		calls = append(calls, call{
+			keys: []string{keyDelivery(d.Account, d.ID), keyOutboxDue(d.Account), keyOutboxCreated(d.Account), keyOutboxState(d.Account, outbox.Queued)},
+			args: []any{d.ID, static, d.CreatedAt.UnixMilli(), leaseUntil.UnixMilli()},
+		})
+	}
+	if len(ds) == 0 {
+		return nil, nil
+	}
+	first := redis.NewCmd(ctx, append([]any{"SADD", keyOutboxAccounts()}, accounts...)...)
+	out, err := s.db.eval(ctx, s.create, calls, first)
+	if err != nil {
+		return nil, wrap("deliveries: create", err)
+	}
+	return indexes(out, 0), nil
+}
+
+// indexes returns where the results equal n.
+func indexes(cmds []*redis.Cmd, n int64) (at []int) {
+	for i, c := range cmds {
+		if v, _ := c.Int64(); v == n {
+			at = append(at, i)
+		}
+	}
+	return at
+}
+
+// Get loads one delivery.
+func (s *Outbox) Get(ctx context.Context, acct account.ID, id string) (outbox.Delivery, error) {
+	fields, err := s.db.rdb.HGetAll(ctx, keyDelivery(acct, id)).Result()
+	if err == nil && len(fields) == 0 {
+		err = redis.Nil
+	}
+	if err != nil {
+		return outbox.Delivery{}, wrap("delivery "+id, err)
+	}
+	return decodeDelivery(fields)
+}
+
+// Finish records outcomes.
+func (s *Outbox) Finish(ctx context.Context, os []outbox.Outcome) error {
+	calls := make([]call, 0, len(os))
+	for _, o := range os {
+		attempt, err := encodeRecord(o.Attempt)
+		if err != nil {
+			return fmt.Errorf("delivery %s: encode: %w", o.ID, err)
+		}
+		due, retention := int64(0), retentionOf(o.State)
+		if !o.State.Ended() {
+			due = o.NextAttemptAt.UnixMilli()
+		}
+		calls = append(calls, call{
+			keys: append([]string{keyDelivery(o.Account, o.ID), keyOutboxDue(o.Account)}, stateKeys(o.Account)...),
+			args: []any{o.ID, attempt, o.Attempt.At.UnixNano(), string(o.State), o.Reason, due, flag(o.Uncounted), retention.Milliseconds()},
+		})
+	}
+	_, err := s.db.eval(ctx, s.finish, calls)
+	return wrap("deliveries: finish", err)
+}
+
+// retentionOf returns how long a delivery is kept once it is in a state; 0 is
+// for ever.
+func retentionOf(s outbox.State) time.Duration {
+	switch {
+	case s == outbox.Dead:
+		return deadRetention
+	case s.Ended():
+		return endedRetention
+	}
+	return 0
+}
+
+func flag(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// Lease takes the right to make the next attempt.
+func (s *Outbox) Lease(ctx context.Context, acct account.ID, id string, now, until time.Time) (outbox.Delivery, bool, error) {
+	noun := "delivery " + id + ": lease"
+	out, err := s.db.eval(ctx, s.lease, []call{{
+		keys: []string{keyDelivery(acct, id), keyOutboxDue(acct)},
+		args: []any{id, now.UnixMilli(), until.UnixMilli()},
+	}})
+	if err != nil {
+		return outbox.Delivery{}, false, wrap(noun, err)
+	}
+	reply, err := out[0].Slice()
+	if err != nil || len(reply) < 2 {
+		return outbox.Delivery{}, false, relay.Errorf(relay.KindNotFound, "%s: no such delivery", noun)
+	}
+	fields := make(map[string]string, len(reply)/2)
+	for i := 1; i+1 < len(reply); i += 2 {
+		fields[fmt.Sprint(reply[i])] = fmt.Sprint(reply[i+1])
+	}
+	d, err := decodeDelivery(fields)
+	return d, err == nil && reply[0] == int64(1), err
+}
+
+// Renew moves the end of leases.
+func (s *Outbox) Renew(ctx context.Context, refs []outbox.Ref, until time.Time) error {
+	return wrap("deliveries: renew", s.moveLeases(ctx, refs, until, true))
+}
+
+// Release gives leases back unused.
+func (s *Outbox) Release(ctx context.Context, refs []outbox.Ref, due time.Time) error {
+	return wrap("deliveries: release", s.moveLeases(ctx, refs, due, false))
+}
+
+func (s *Outbox) moveLeases(ctx context.Context, refs []outbox.Ref, to time.Time, leased bool) error {
+	for chunk := range slices.Chunk(refs, chunkSize) {
+		calls := make([]call, len(chunk))
+		for i, r := range chunk {
+			calls[i] = call{
+				keys: []string{keyDelivery(r.Account, r.ID), keyOutboxDue(r.Account)},
+				args: []any{r.ID, to.UnixMilli(), flag(leased)},
+			}
+		}
+		if _, err := s.db.eval(ctx, s.move, calls); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Replay puts ended deliveries back to queued.
+func (s *Outbox) Replay(ctx context.Context, refs []outbox.Ref, now time.Time, includeDelivered bool) ([]outbox.Ref, error) {
+	var changed []outbox.Ref
+	for chunk := range slices.Chunk(refs, chunkSize) {
+		calls := make([]call, len(chunk))
+		for i, r := range chunk {
+			calls[i] = call{
+				keys: append([]string{keyDelivery(r.Account, r.ID), keyOutboxDue(r.Account)}, stateKeys(r.Account)...),
+				args: []any{r.ID, now.UnixMilli(), flag(includeDelivered)},
+			}
+		}
+		out, err := s.db.eval(ctx, s.replay, calls)
+		for _, i := range indexes(out, 1) {
+			changed = append(changed, chunk[i])
+		}
+		if err != nil {
+			return changed, wrap("deliveries: replay", err)
+		}
+	}
+	return changed, nil
+}
+
+// accounts returns the accounts that have deliveries, in order.
+func (s *Outbox) accounts(ctx context.Context) ([]account.ID, error) {
+	members, err := s.db.rdb.SMembers(ctx, keyOutboxAccounts()).Result()
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]account.ID, 0, len(members))
+	for _, m := range members {
+		n, err := strconv.ParseInt(m, 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("account %q: %w", m, err)
+		}
+		ids = append(ids, account.ID(n))
+	}
+	slices.Sort(ids)
+	return ids, nil
+}
