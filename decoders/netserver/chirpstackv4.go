@@ -1,0 +1,329 @@
+package netserver
+
+import (
+	"net/url"
+	"strconv"
+
+	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/decoders/jsonbody"
+)
+
+// chirpStackV4 reads the events of ChirpStack v4's HTTP integration
+// (chirpstack api/proto/integration/integration.proto as protobuf JSON, which
+// leaves out what is zero, false or empty). Hosted Helium posts the same.
+type chirpStackV4 struct {
+	envelope
+	downlinkID string
+	implied    decoders.EventKind // what the keys seen say of the event
+	queueItem  bool
+	noBattery  bool
+	acked      bool
+	level      string
+	code       string
+	name, kind string // of an integration's event
+}
+
+func parseChirpStackV4(p Post) ([]decoders.Frame, error) {
+	c := chirpStackV4{envelope: newEnvelope(ChirpStackV4, p.Body)}
+	var key []byte
+	for ok := c.r.Object(); ok && c.r.Next(&key); {
+		c.field(key)
+	}
+	c.complete(p.Query)
+	return c.finish()
+}
+
+func (c *chirpStackV4) field(key []byte) {
+	f := c.f
+	switch string(key) {
+	case "deduplicationId":
+		f.DedupID = c.text("deduplicationId")
+	case "time":
+		f.NetworkTime = c.time("time")
+	case "deviceInfo":
+		c.deviceInfo()
+	case "fCnt":
+		f.FCnt, f.HasFCnt = c.count("fCnt", 1<<32-1)
+	case "fPort":
+		c.hint(decoders.Uplink)
+		n, ok := c.count("fPort", 255)
+		f.FPort, f.HasFPort = int(n), ok
+	case "confirmed":
+		f.Confirmed = c.boolean("confirmed")
+	case "data":
+		c.hint(decoders.Uplink)
+		f.Payload = c.payload("data")
+	case "object":
+		f.Object = c.object("object")
+	case "joinServerContext":
+		f.Encrypted = c.filled()
+	case "rxInfo":
+		c.rxInfo()
+	case "txInfo":
+		c.txInfo()
+	default:
+		c.eventField(key)
+	}
+}
+
+// eventField reads the fields of the events other than an uplink.
+func (c *chirpStackV4) eventField(key []byte) {
+	f := c.f
+	switch string(key) {
+	case "queueItemId":
+		c.r.Skip()
+		c.queueItem = true
+	case "acknowledged":
+		c.hint(decoders.Ack)
+		c.acked = c.boolean("acknowledged")
+	case "batteryLevel":
+		c.hint(decoders.Status)
+		f.Battery = c.number("batteryLevel")
+	case "margin":
+		c.hint(decoders.Status)
+		f.Margin = c.number("margin")
+	case "externalPowerSource", "batteryLevelUnavailable":
+		if c.boolean(string(key)) {
+			c.noBattery = true
+		}
+	case "level":
+		c.level = c.text("level")
+	case "code":
+		c.hint(decoders.Log)
+		c.code = c.text("code")
+	case "description":
+		f.Text = c.text("description")
+	case "location":
+		c.hint(decoders.Location)
+		f.Position = c.position("location")
+	case "downlinkId":
+		c.hint(decoders.TxAck)
+		c.downlinkID = c.text("downlinkId")
+	case "gatewayId":
+		f.Gateways = append(f.Gateways, decoders.Gateway{ID: c.text("gatewayId")})
+	case "integrationName":
+		c.hint(decoders.Service)
+		c.name = c.text("integrationName")
+	case "eventType":
+		c.kind = c.text("eventType")
+	default:
+		c.r.Skip()
+	}
+}
+
+// hint keeps the first kind of event that a key speaks for.
+func (c *chirpStackV4) hint(k decoders.EventKind) {
+	if c.implied == "" {
+		c.implied = k
+	}
+}
+
+// count is integer with null standing for the zero that protobuf leaves out.
+func (c *chirpStackV4) count(field string, limit int64) (int64, bool) {
+	if c.r.Kind() == jsonbody.Null {
+		c.r.Skip()
+		return 0, true
+	}
+	n, ok := c.integer(field, limit)
+	if !ok {
+		return -1, false
+	}
+	return n, true
+}
+
+// filled tells whether the next value is an object that is not empty.
+func (c *chirpStackV4) filled() bool {
+	var key []byte
+	n := 0
+	for ok := c.r.Object(); ok && c.r.Next(&key); n++ {
+		c.r.Skip()
+	}
+	return n > 0
+}
+
+func (c *chirpStackV4) deviceInfo() {
+	var key []byte
+	f := c.f
+	for ok := c.r.Object(); ok && c.r.Next(&key); {
+		switch string(key) {
+		case "devEui":
+			f.Identifier = c.r.Value().String()
+		case "deviceName":
+			f.Name = c.text("deviceInfo.deviceName")
+		case "applicationId":
+			f.Application = c.text("deviceInfo.applicationId")
+		case "deviceProfileId":
+			f.Profile.ID = c.text("deviceInfo.deviceProfileId")
+		case "deviceProfileName":
+			f.Profile.Name = c.text("deviceInfo.deviceProfileName")
+		default:
+			c.r.Skip()
+		}
+	}
+}
+
+func (c *chirpStackV4) rxInfo() {
+	for ok := c.r.Array(); ok && c.r.More(); {
+		c.f.Gateways = append(c.f.Gateways, c.gateway())
+	}
+	received(c.f.Gateways)
+}
+
+func (c *chirpStackV4) gateway() (g decoders.Gateway) {
+	var key []byte
+	for ok := c.r.Object(); ok && c.r.Next(&key); {
+		switch string(key) {
+		case "gatewayId":
+			g.ID = c.text("rxInfo.gatewayId")
+		case "rssi":
+			g.RSSI = c.number("rxInfo.rssi")
+		case "snr":
+			g.SNR = c.number("rxInfo.snr")
+		case "gwTime", "nsTime", "time":
+			if t := c.time("rxInfo." + string(key)); g.Time.IsZero() || string(key) == "gwTime" {
+				g.Time = t
+			}
+		case "location":
+			g.Position = c.position("rxInfo.location")
+		default:
+			c.r.Skip()
+		}
+	}
+	return g
+}
+
+func (c *chirpStackV4) txInfo() {
+	var key []byte
+	for ok := c.r.Object(); ok && c.r.Next(&key); {
+		switch string(key) {
+		case "frequency":
+			c.f.FrequencyHz, _ = c.integer("txInfo.frequency", 1e11)
+		case "modulation":
+			c.modulation()
+		default:
+			c.r.Skip()
+		}
+	}
+}
+
+func (c *chirpStackV4) modulation() {
+	var key []byte
+	for ok := c.r.Object(); ok && c.r.Next(&key); {
+		if string(key) == "lora" {
+			c.lora()
+		} else {
+			c.r.Skip()
+		}
+	}
+}
+
+func (c *chirpStackV4) lora() {
+	var key []byte
+	for ok := c.r.Object(); ok && c.r.Next(&key); {
+		switch string(key) {
+		case "bandwidth":
+			n, _ := c.integer("txInfo.modulation.lora.bandwidth", 1e7)
+			c.f.BandwidthHz = int(n)
+		case "spreadingFactor":
+			n, _ := c.integer("txInfo.modulation.lora.spreadingFactor", 12)
+			c.f.SpreadingFactor = int(n)
+		default:
+			c.r.Skip()
+		}
+	}
+	c.f.DataRate = loraRate(c.f.SpreadingFactor, c.f.BandwidthHz)
+}
+
+// complete names the device and the event once all keys were seen.
+func (c *chirpStackV4) complete(query url.Values) {
+	f := c.f
+	eui, ok := decoders.NormalizeDevEUI(f.Identifier)
+	if !ok {
+		c.refuse("deviceInfo.devEui", "is not a devEUI of 16 hex digits")
+	}
+	f.Identifier, f.IsDevEUI = eui, true
+	f.Kind = c.event(query.Get("event"))
+	switch f.Kind {
+	case decoders.Uplink:
+		c.presence()
+	case decoders.Log:
+		f.Text = c.level + " " + c.code + ": " + f.Text
+	case decoders.Service:
+		f.Text = c.name + " " + c.kind
+	}
+	f.FPort, f.FCnt = max(f.FPort, 0), max(f.FCnt, 0)
+	if c.noBattery {
+		f.Battery = nil
+	}
+	if f.NetworkTime.IsZero() {
+		f.NetworkTime = earliest(f.Gateways)
+	}
+	c.dedup()
+}
+
+// presence gives an uplink the port and the counter that protobuf leaves out
+// when they are zero, unless they are there and unreadable.
+func (c *chirpStackV4) presence() {
+	f := c.f
+	if f.FPort == 0 {
+		f.HasFPort = true
+	}
+	if f.FCnt == 0 {
+		f.HasFCnt = true
+	}
+}
+
+// dedup makes the identifier the event's own: a device's uplink, its status
+// and the log line about it share one deduplicationId.
+func (c *chirpStackV4) dedup() {
+	f := c.f
+	switch {
+	case f.DedupID != "":
+		f.DedupID += ":" + string(f.Kind)
+	case c.downlinkID != "":
+		f.DedupID = "downlink-" + c.downlinkID + ":" + string(f.Kind)
+	}
+}
+
+// event goes by the query and, without one, by the keys seen.
+func (c *chirpStackV4) event(name string) decoders.EventKind {
+	switch name {
+	case "up":
+		return decoders.Uplink
+	case "join":
+		return decoders.Join
+	case "ack":
+		return c.ack()
+	case "txack":
+		return decoders.TxAck
+	case "log":
+		return decoders.Log
+	case "status":
+		return decoders.Status
+	case "location":
+		return decoders.Location
+	case "integration":
+		return decoders.Service
+	case "":
+		return c.eventByShape()
+	}
+	c.refuse("event", "is unknown: "+strconv.Quote(name[:min(len(name), 40)]))
+	return ""
+}
+
+func (c *chirpStackV4) eventByShape() decoders.EventKind {
+	switch {
+	case c.implied == decoders.Ack, c.implied == "" && c.queueItem:
+		return c.ack()
+	case c.implied == "":
+		return decoders.Join
+	}
+	return c.implied
+}
+
+func (c *chirpStackV4) ack() decoders.EventKind {
+	if c.acked {
+		return decoders.Ack
+	}
+	return decoders.Nack
+}

@@ -1,0 +1,149 @@
+package netserver
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/decoders/jsonbody"
+)
+
+// parseGeneric reads the form that anyone can post: an object of values, or a
+// list of such objects, each one frame. The device is named by the address or
+// else by one of the keys deviceId, device_id, deviceEUI, devEUI, id; the time
+// of the sample stands under time or timestamp. These keys are no values.
+func parseGeneric(p Post) ([]decoders.Frame, error) {
+	r := jsonbody.New(p.Body)
+	if r.Kind() != jsonbody.Array {
+		f, err := genericFrame(&r, p.DeviceID)
+		if syntax := r.Close(); syntax != nil {
+			return nil, syntax
+		}
+		if err != nil {
+			return nil, err
+		}
+		return []decoders.Frame{f}, nil
+	}
+	return genericList(&r, p.DeviceID)
+}
+
+// genericList reads every item that can be read and reports the first that
+// cannot.
+func genericList(r *jsonbody.Reader, device string) (frames []decoders.Frame, first error) {
+	i := 0
+	for ok := r.Array(); ok && r.More(); i++ {
+		if i >= maxFrames {
+			r.Skip()
+			first = &decoders.Error{Format: string(Generic), Offset: -1, Reason: fmt.Sprintf("holds more than %d frames", maxFrames)}
+			continue
+		}
+		f, err := genericFrame(r, device)
+		if err == nil {
+			frames = append(frames, f)
+		} else if first == nil {
+			first = fmt.Errorf("item %d: %w", i, err)
+		}
+	}
+	if err := r.Close(); err != nil {
+		return nil, err
+	}
+	return frames, first
+}
+
+// identifierRank is the order in which a generic body's keys name its device.
+func identifierRank(key []byte) int {
+	switch string(key) {
+	case "deviceId":
+		return 1
+	case "device_id":
+		return 2
+	case "deviceEUI":
+		return 3
+	case "devEUI":
+		return 4
+	case "id":
+		return 5
+	}
+	return 0
+}
+
+func genericFrame(r *jsonbody.Reader, device string) (decoders.Frame, error) {
+	f := decoders.Frame{Sender: string(Generic), Kind: decoders.Uplink, Object: map[string]any{}}
+	if r.Kind() != jsonbody.Object {
+		r.Skip()
+		return f, &decoders.Error{Format: string(Generic), Offset: -1, Reason: "is not an object of values"}
+	}
+	best := math.MaxInt
+	var key []byte
+	for ok := r.Object(); ok && r.Next(&key); {
+		rank := identifierRank(key)
+		switch {
+		case rank > 0:
+			if id, ok := r.Value().Text(); ok && id != "" && rank < best {
+				f.Identifier, best = id, rank
+			}
+		case string(key) == "time", string(key) == "timestamp":
+			sampled(&f, string(key), r.Value())
+		default:
+			name := string(key)
+			f.Object[name] = r.Any()
+		}
+	}
+	return f, identify(&f, device)
+}
+
+// identify prefers the device that the address names.
+func identify(f *decoders.Frame, device string) error {
+	if device != "" {
+		f.Identifier = device
+	}
+	if f.Identifier == "" {
+		return &decoders.Error{Format: f.Sender, Field: "deviceId", Offset: -1,
+			Reason: "is missing, and so are device_id, deviceEUI, devEUI, id and a device in the address"}
+	}
+	if eui, ok := decoders.NormalizeDevEUI(f.Identifier); ok {
+		f.Identifier, f.IsDevEUI = eui, true
+	}
+	return nil
+}
+
+// sampled takes the first of two times that can be read.
+func sampled(f *decoders.Frame, key string, v jsonbody.Value) {
+	at, ok := looseTime(v)
+	switch {
+	case ok && f.SampleTime.IsZero():
+		f.SampleTime = at
+	case !ok && given(v) && f.TimeNote == "":
+		f.TimeNote = key + ": is neither RFC 3339 nor seconds or milliseconds since 1970: " + clip(v.Raw())
+	}
+}
+
+// looseTime reads RFC 3339, the same with a blank and without a zone (UTC), or
+// a count since 1970.
+func looseTime(v jsonbody.Value) (time.Time, bool) {
+	if n, ok := v.Float(); ok {
+		return epoch(n)
+	}
+	for _, layout := range []string{time.RFC3339Nano, "2006-01-02 15:04:05", "2006-01-02T15:04:05"} {
+		if at, err := time.Parse(layout, v.String()); err == nil {
+			return at.UTC(), true
+		}
+	}
+	return time.Time{}, false
+}
+
+// epoch takes a count since 1970 for seconds below 10^11 (the year 5138) and
+// for milliseconds from there on (1973).
+func epoch(n float64) (time.Time, bool) {
+	const milliseconds, tooMuch = 1e11, 1e14
+	switch {
+	case n <= 0 || n >= tooMuch:
+		return time.Time{}, false
+	case n >= milliseconds:
+		return time.UnixMilli(int64(n)).UTC(), true
+	}
+	// To the microsecond: what a float64 holds of it today.
+	s, frac := math.Modf(n)
+	return time.Unix(int64(s), int64(math.Round(frac*1e6))*1e3).UTC(), true
+}

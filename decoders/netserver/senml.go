@@ -1,0 +1,57 @@
+package netserver
+
+import (
+	"strings"
+
+	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/decoders/senml"
+)
+
+// parseSenML reads a SenML pack (RFC 8428) and makes one frame of each device
+// named in it, its measurements as Samples. The device is named by the address
+// or else by the records' names. Times relative to now count from the receipt.
+func parseSenML(p Post) ([]decoders.Frame, error) {
+	records, err := senml.Parse(p.Body, p.ReceivedAt)
+	var frames []decoders.Frame
+	index := make(map[string]int)
+	for _, r := range records {
+		device, key := senml.SplitName(r.Name)
+		if p.DeviceID != "" {
+			device = p.DeviceID
+		}
+		i, known := index[device]
+		if !known {
+			f, nameErr := senMLFrame(device)
+			if nameErr != nil {
+				return frames, nameErr
+			}
+			i = len(frames)
+			index[device] = i
+			frames = append(frames, f)
+		}
+		add(&frames[i], r, key)
+	}
+	return frames, err
+}
+
+// add takes the first time of a device's records for the frame's.
+func add(f *decoders.Frame, r senml.Record, key string) {
+	if f.SampleTime.IsZero() {
+		f.SampleTime = r.Time
+	}
+	f.Samples = r.AppendReadings(f.Samples, key)
+}
+
+func senMLFrame(device string) (decoders.Frame, error) {
+	f := decoders.Frame{Sender: string(SenML), Kind: decoders.Uplink, Identifier: device}
+	if device == "" {
+		return f, &decoders.Error{Format: f.Sender, Field: "bn", Offset: -1,
+			Reason: "is missing, and neither the names nor the address name a device"}
+	}
+	// An EUI is known by the device it names, however the name is written.
+	last := device[strings.LastIndexByte(device, ':')+1:]
+	if eui, ok := decoders.NormalizeDevEUI(last); ok {
+		f.Identifier, f.IsDevEUI = eui, true
+	}
+	return f, nil
+}

@@ -1,0 +1,154 @@
+package netserver
+
+import (
+	"bytes"
+
+	"github.com/penstock/penstock/decoders/jsonbody"
+)
+
+// keys is a set of the keys by which senders are told apart.
+type keys uint64
+
+const (
+	keyApplicationID keys = 1 << iota
+	keyDevEUI
+	keyEndDeviceIDs
+	keyDevID
+	keyHardwareSerial
+	keyPayloadRaw
+	keyDevEuiSnake
+	keyAppEui
+	keyHotspots
+	keyReportedAt
+	keyUUID
+	keyDevEUIUnderscore
+	keyBSAlarm
+	keyDevEUIUpper
+	keyPayloadHex
+	keyCmd
+	keyEUI
+	keyType
+	keyTech
+	keyData
+	keyMeta
+	keyParams
+	keyDevEui
+	keySensorType
+	keyMessageType
+	keyBn
+	keyN
+	keyV
+	keyVs
+	keyVb
+	keyVd
+	keyS
+	keySensorMessages
+	keyGatewayMessage
+	keySubject
+	keyRule
+	keyChannelID
+	keyFeeds
+	keyEventType
+	keyEventVersion
+	keyWirelessDeviceID
+	keyPayloadData
+	keySeqNumber
+	keyDevice
+	keyDeviceID
+	keyID
+	// keys of an object within
+	keyDeviceInfoDevEui
+	keyEndDeviceDevEui
+	keyDataDeviceProfile
+	keyDataDevEUI
+	keyEventEventType
+	keyEventTargetName
+)
+
+// shape is what a body shows of itself at the top: of an object its keys, of a
+// list the keys of its first item.
+type shape struct {
+	kind        jsonbody.Kind
+	keys        keys
+	dataIsText  bool // "data" is a string
+	devEUIURN   bool // "bn" starts urn:dev:DEVEUI:
+	webhookTest bool // "eventType" is WEBHOOK_TEST
+}
+
+func (s *shape) all(k keys) bool { return s.keys&k == k }
+func (s *shape) any(k keys) bool { return s.keys&k != 0 }
+
+// scan reads the shape of a body. With early it stops at a key that only one
+// sender has; the rest of the body is then not checked.
+func scan(body []byte, early bool) (shape, error) {
+	r := jsonbody.New(body)
+	s := shape{kind: r.Kind()}
+	if s.kind != jsonbody.Array {
+		if s.object(&r, early) {
+			return s, nil
+		}
+		return s, r.Close()
+	}
+	first := true
+	for ok := r.Array(); ok && r.More(); first = false {
+		if !first {
+			r.Skip()
+		} else {
+			s.object(&r, false)
+		}
+		if early {
+			break
+		}
+	}
+	if early {
+		return s, r.Err()
+	}
+	return s, r.Close()
+}
+
+// object notes the keys of the next object and tells whether it stopped early.
+func (s *shape) object(r *jsonbody.Reader, early bool) bool {
+	var key []byte
+	for ok := r.Object(); ok && r.Next(&key); {
+		s.member(r, key)
+		if early && s.any(keyDeviceInfoDevEui|keyEndDeviceIDs) {
+			return true
+		}
+	}
+	return false
+}
+
+// member notes one key and, where it tells, what stands under it.
+func (s *shape) member(r *jsonbody.Reader, key []byte) {
+	s.keys |= keyNamed(key)
+	switch string(key) {
+	case "deviceInfo":
+		s.within(r, "devEui", keyDeviceInfoDevEui, "", 0)
+	case "endDevice":
+		s.within(r, "devEui", keyEndDeviceDevEui, "", 0)
+	case "event":
+		s.within(r, "eventType", keyEventEventType, "targetName", keyEventTargetName)
+	case "data":
+		s.dataIsText = r.Kind() == jsonbody.String
+		s.within(r, "deviceProfile", keyDataDeviceProfile, "DevEUI", keyDataDevEUI)
+	case "bn":
+		s.devEUIURN = bytes.HasPrefix(r.Value().Raw(), []byte("urn:dev:DEVEUI:"))
+	case "eventType":
+		s.webhookTest = string(r.Value().Raw()) == "WEBHOOK_TEST"
+	default:
+		r.Skip()
+	}
+}
+
+// within looks for two names in the next value, if that is an object.
+func (s *shape) within(r *jsonbody.Reader, a string, ka keys, b string, kb keys) {
+	var key []byte
+	for ok := r.Object(); ok && r.Next(&key); r.Skip() {
+		switch string(key) {
+		case a:
+			s.keys |= ka
+		case b:
+			s.keys |= kb
+		}
+	}
+}

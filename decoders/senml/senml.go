@@ -1,0 +1,214 @@
+// Package senml reads Sensor Measurement Lists in JSON (RFC 8428) and resolves
+// them: base names, times, units, values and sums carry over to the records
+// after them, times relative to now are counted from a reference that the
+// caller gives. CBOR, XML and EXI are not read.
+//
+// It refuses a pack whose version it does not know (section 4.4), fields that
+// must be understood and are not (names ending in "_"), records without a
+// name, and records without a value.
+package senml
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/decoders/jsonbody"
+)
+
+// Record is one resolved measurement. Kind says which of the values it has;
+// Missing stands for a sum alone.
+type Record struct {
+	Name string
+	Unit string
+	Kind Kind
+
+	Value float64 // Number, and Bool as 0 or 1
+	Text  string  // Text
+	Data  []byte  // Data
+	// Sum is the integral of the value over time, nil when none is kept.
+	Sum *float64
+	// Time is zero when the record is about the moment it was sent.
+	Time time.Time
+}
+
+// Kind is the kind of a record's value.
+type Kind uint8
+
+// The kinds of value.
+const (
+	None Kind = iota
+	Number
+	Bool
+	Text
+	Data
+)
+
+const (
+	format = "senml"
+	// version is the highest SenML version read (RFC 8428 section 4.4).
+	version = 10
+	// relative is the first time that is absolute (section 4.5.3).
+	relative = 1 << 28
+	// maxRecords bounds what one pack becomes.
+	maxRecords = 1000
+)
+
+// base holds the fields that carry over to later records.
+type base struct {
+	name, unit string
+	time       float64
+	value, sum *float64
+}
+
+// fields are those of one record.
+type fields struct {
+	name, unit string
+	time       float64
+	value      Record // Kind and its value
+	sum        *float64
+}
+
+// Parse resolves a pack. Relative times count from reference; while that is
+// zero they cannot be told and stay zero. Records may come with an error: they
+// are those before the place it names.
+func Parse(pack []byte, reference time.Time) ([]Record, error) {
+	p := parser{r: jsonbody.New(pack), reference: reference}
+	if p.r.Kind() != jsonbody.Array {
+		p.r.Skip()
+		if err := p.r.Close(); err != nil {
+			return nil, err
+		}
+		return nil, &decoders.Error{Format: format, Offset: 0, Reason: "is not a list of records"}
+	}
+	for ok := p.r.Array(); ok && p.r.More(); p.index++ {
+		p.record()
+	}
+	if err := p.r.Close(); err != nil {
+		return nil, err
+	}
+	return p.records, p.err
+}
+
+type parser struct {
+	r         jsonbody.Reader
+	base      base
+	reference time.Time
+	records   []Record
+	index     int
+	err       error
+}
+
+// fail keeps the first error; no record is taken after it.
+func (p *parser) fail(field, reason string) {
+	if p.err == nil {
+		p.err = &decoders.Error{Format: format, Field: strconv.Itoa(p.index) + "." + field, Offset: p.r.Offset(), Reason: reason}
+	}
+}
+
+func (p *parser) record() {
+	var key []byte
+	var f fields
+	if p.r.Kind() != jsonbody.Object {
+		p.fail("", "is not a record")
+	}
+	n := 0
+	for ok := p.r.Object(); ok && p.r.Next(&key); n++ {
+		p.field(string(key), &f)
+	}
+	if p.err == nil && n > 0 {
+		p.resolve(f)
+	}
+}
+
+func (p *parser) field(key string, f *fields) {
+	switch key {
+	case "bn":
+		p.base.name = p.text(key)
+	case "bu":
+		p.base.unit = p.text(key)
+	case "bt":
+		p.base.time = p.number(key)
+	case "bv":
+		p.base.value = new(p.number(key))
+	case "bs":
+		p.base.sum = new(p.number(key))
+	case "bver":
+		if p.number(key) > version {
+			p.fail(key, "is a version that is not known")
+		}
+	case "n":
+		f.name = p.text(key)
+	case "u":
+		f.unit = p.text(key)
+	case "t":
+		f.time = p.number(key)
+	case "s":
+		f.sum = new(p.number(key))
+	case "v", "vs", "vb", "vd":
+		p.value(key, f)
+	default:
+		p.unknown(key)
+	}
+}
+
+// unknown passes over a field, unless it asks to be understood.
+func (p *parser) unknown(key string) {
+	p.r.Skip()
+	if key != "" && key[len(key)-1] == '_' {
+		p.fail(key, "must be understood and is not known")
+	}
+}
+
+func (p *parser) value(key string, f *fields) {
+	if f.value.Kind != None {
+		p.fail(key, "is a second value")
+	}
+	switch v := &f.value; key {
+	case "v":
+		v.Kind, v.Value = Number, p.number(key)
+	case "vs":
+		v.Kind, v.Text = Text, p.text(key)
+	case "vb":
+		v.Kind = Bool
+		if p.boolean(key) {
+			v.Value = 1
+		}
+	case "vd":
+		v.Kind, v.Data = Data, p.data(key)
+	}
+}
+
+func (p *parser) number(field string) float64 {
+	v := p.r.Value()
+	n, ok := v.Float()
+	if !ok || v.Kind != jsonbody.Number {
+		p.fail(field, "is not a number")
+	}
+	return n
+}
+
+func (p *parser) text(field string) string {
+	v := p.r.Value()
+	if v.Kind != jsonbody.String {
+		p.fail(field, "is not a string")
+	}
+	return v.String()
+}
+
+func (p *parser) boolean(field string) bool {
+	v := p.r.Value()
+	b, ok := v.Bool()
+	if !ok || v.Kind != jsonbody.Bool {
+		p.fail(field, "is not true or false")
+	}
+	return b
+}
+
+func (p *parser) data(field string) []byte {
+	b, ok := p.r.Value().Base64()
+	if !ok {
+		p.fail(field, "is not base64")
+	}
+	return b
+}
