@@ -1,0 +1,111 @@
+package config
+
+import (
+	"net/netip"
+	"time"
+)
+
+// Config is every setting, complete and valid.
+type Config struct {
+	// Listen is the address the daemon serves on, host:port.
+	Listen string `json:"listen"`
+	// PublicURL is how others reach the daemon, without a slash at the end.
+	PublicURL string `json:"public_url"`
+	// DataDir holds the journal, the embedded back ends, and generated secrets.
+	DataDir string `json:"data_dir"`
+	// AdminToken guards /admin; empty: generated and kept in the data directory.
+	AdminToken string `json:"admin_token" secret:"yes"`
+	// Inventory is the file applied at start; empty: none.
+	Inventory string   `json:"inventory"`
+	Redis     Redis    `json:"redis"`
+	Influx    Influx   `json:"influx"`
+	SMTP      SMTP     `json:"smtp"`
+	Egress    Egress   `json:"egress"`
+	Journal   Journal  `json:"journal"`
+	Delivery  Delivery `json:"delivery"`
+	// TimeZone is that of %time and %smsTime.
+	TimeZone *time.Location `json:"time_zone"`
+	Carriers []Backend      `json:"carriers" strict:"one" env:"-"`
+	Operator Backend        `json:"operator" env:"-"`
+	Lookup   Backend        `json:"lookup" env:"-"`
+}
+
+// Redis is where records and the queue live.
+type Redis struct {
+	// URL has the scheme redis, rediss, redis+sentinel or redis+cluster; empty:
+	// the embedded server.
+	URL string `json:"url" secret:"url"`
+}
+
+// Influx is where readings live.
+type Influx struct {
+	URL    string `json:"url" secret:"url"` // empty: the embedded store
+	Token  string `json:"token" secret:"yes"`
+	Org    string `json:"org"`
+	Bucket string `json:"bucket"` // on InfluxDB 1.8 database/retention-policy
+}
+
+// SMTP is how mail leaves.
+type SMTP struct {
+	Addr     string `json:"addr"` // host:port; empty: the sink in the data directory
+	Username string `json:"username"`
+	Password string `json:"password" secret:"yes"`
+	From     string `json:"from"`
+	TLS      string `json:"tls"` // starttls, tls or none
+}
+
+// Egress says what requests to the outside may reach.
+type Egress struct {
+	// Allow lists ranges that are reachable beside the public addresses.
+	Allow []netip.Prefix `json:"allow"`
+	// AllowHTTPCallback lets account callbacks be http.
+	AllowHTTPCallback bool `json:"allow_http_callback"`
+}
+
+// Journal bounds the inbound log. What is not processed is never removed.
+type Journal struct {
+	Retention time.Duration `json:"retention"`
+	MaxBytes  Bytes         `json:"max_bytes"`
+}
+
+// Delivery says when a failed delivery is tried again.
+type Delivery struct {
+	// Schedule holds the pauses between attempts: n entries, n+1 attempts.
+	Schedule []time.Duration `json:"schedule"`
+}
+
+// Backend is one party the gateway talks to, by the kind of its protocol.
+type Backend struct {
+	Type string `json:"type" strict:"scalar"`
+}
+
+// Simulator is the type of back end that only pretends.
+const Simulator = "simulator"
+
+// The values of SMTP.TLS.
+const (
+	StartTLS  = "starttls"
+	DirectTLS = "tls"
+	NoTLS     = "none"
+)
+
+// Default returns the settings of a daemon with nothing configured. What is
+// derived from other settings (public_url, smtp.from, smtp.tls) is still empty.
+func Default() Config {
+	return Config{
+		Listen:   "127.0.0.1:8080",
+		DataDir:  "./data",
+		Influx:   Influx{Bucket: "penstock"},
+		Journal:  Journal{Retention: 168 * time.Hour, MaxBytes: 2 << 30},
+		Delivery: Delivery{Schedule: defaultSchedule()},
+		TimeZone: mustZone("Europe/London"),
+		Carriers: []Backend{{Type: Simulator}},
+		Operator: Backend{Type: Simulator},
+		Lookup:   Backend{Type: Simulator},
+	}
+}
+
+func defaultSchedule() []time.Duration {
+	const s, m, h = time.Second, time.Minute, time.Hour
+	return []time.Duration{5 * s, 30 * s, 2 * m, 10 * m, 30 * m, h, 3 * h, 6 * h, 12 * h, 24 * h}
+}

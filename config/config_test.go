@@ -1,0 +1,205 @@
+package config_test
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/config"
+)
+
+const example = "../deploy/penstock.example.yaml"
+
+func TestExampleFileIsTheDefaults(t *testing.T) {
+	want, err := config.Load("", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := config.Load(example, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("example %+v\ndefaults %+v", got, want)
+	}
+}
+
+func TestExampleFileNamesEveryVariable(t *testing.T) {
+	text, err := os.ReadFile(example)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range strings.Fields(`LISTEN PUBLIC_URL DATA_DIR ADMIN_TOKEN INVENTORY REDIS_URL INFLUX_URL INFLUX_TOKEN INFLUX_ORG
+		INFLUX_BUCKET SMTP_ADDR SMTP_USERNAME SMTP_PASSWORD SMTP_FROM SMTP_TLS EGRESS_ALLOW EGRESS_ALLOW_HTTP_CALLBACK
+		JOURNAL_RETENTION JOURNAL_MAX_BYTES DELIVERY_SCHEDULE TIME_ZONE`) {
+		if !regexp.MustCompile(`\bPENSTOCK_` + name + `\b`).Match(text) {
+			t.Errorf("PENSTOCK_%s is not in the example", name)
+		}
+	}
+}
+
+func TestEnvironmentSetsEverySettingAndWins(t *testing.T) {
+	file := "listen: 0.0.0.0:1\ntime_zone: UTC\negress: {allow: [192.0.2.0/24]}\n"
+	c, err := config.Parse([]byte(file), []string{
+		"PENSTOCK_LISTEN=:9000", "PENSTOCK_PUBLIC_URL=https://gw.example.com/", "PENSTOCK_DATA_DIR=/var/lib/x",
+		"PENSTOCK_ADMIN_TOKEN=adm", "PENSTOCK_INVENTORY=inv.yaml", "PENSTOCK_REDIS_URL=redis+sentinel://u:p@a:1,b:2/m",
+		"PENSTOCK_INFLUX_URL=http://i:8086", "PENSTOCK_INFLUX_TOKEN=a:b", "PENSTOCK_INFLUX_ORG=o", "PENSTOCK_INFLUX_BUCKET=d/autogen",
+		"PENSTOCK_SMTP_ADDR=mx.example.com:25", "PENSTOCK_SMTP_USERNAME=u", "PENSTOCK_SMTP_PASSWORD=p", "PENSTOCK_SMTP_FROM=Gate <g@example.com>", "PENSTOCK_SMTP_TLS=tls",
+		"PENSTOCK_EGRESS_ALLOW=10.1.2.3/8, ::1", "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true",
+		"PENSTOCK_JOURNAL_RETENTION=48h", "PENSTOCK_JOURNAL_MAX_BYTES=500MB", "PENSTOCK_DELIVERY_SCHEDULE=100ms,1s",
+		"PENSTOCK_TIME_ZONE=Europe/Berlin", "PENSTOCK_PORT=tcp://10.0.0.1:80", "PENSTOCK_SERVICE_HOST=10.0.0.1", "HOME=/root",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	zone, _ := time.LoadLocation("Europe/Berlin")
+	want := config.Config{
+		Listen: ":9000", PublicURL: "https://gw.example.com", DataDir: "/var/lib/x", AdminToken: "adm", Inventory: "inv.yaml",
+		Redis:    config.Redis{URL: "redis+sentinel://u:p@a:1,b:2/m"},
+		Influx:   config.Influx{URL: "http://i:8086", Token: "a:b", Org: "o", Bucket: "d/autogen"},
+		SMTP:     config.SMTP{Addr: "mx.example.com:25", Username: "u", Password: "p", From: "Gate <g@example.com>", TLS: "tls"},
+		Egress:   config.Egress{Allow: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("::1/128")}, AllowHTTPCallback: true},
+		Journal:  config.Journal{Retention: 48 * time.Hour, MaxBytes: 500e6},
+		Delivery: config.Delivery{Schedule: []time.Duration{100 * time.Millisecond, time.Second}}, TimeZone: zone,
+		Carriers: []config.Backend{{Type: "simulator"}}, Operator: config.Backend{Type: "simulator"}, Lookup: config.Backend{Type: "simulator"},
+	}
+	if !reflect.DeepEqual(c, want) {
+		t.Errorf("got  %+v\nwant %+v", c, want)
+	}
+}
+
+func TestDerivedSettings(t *testing.T) {
+	for name, tc := range map[string]struct{ file, public, from, tls string }{
+		"all interfaces":         {"listen: 0.0.0.0:80", "http://127.0.0.1:80", "penstock@localhost", "starttls"},
+		"no host":                {"listen: ':80'", "http://127.0.0.1:80", "penstock@localhost", "starttls"},
+		"an IPv6 address":        {"listen: '[::1]:80'", "http://[::1]:80", "penstock@localhost", "starttls"},
+		"a public name":          {"public_url: https://gw.example.com", "https://gw.example.com", "penstock@gw.example.com", "starttls"},
+		"mail on this machine":   {"smtp: {addr: 'localhost:25'}", "http://127.0.0.1:8080", "penstock@localhost", "none"},
+		"mail on another":        {"smtp: {addr: 'mx.example.com:25'}", "http://127.0.0.1:8080", "penstock@localhost", "starttls"},
+		"no pause is no mistake": {"delivery: {schedule: []}\noperator: simulator\ncarriers: simulator", "http://127.0.0.1:8080", "penstock@localhost", "starttls"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, err := config.Parse([]byte(tc.file), []string{"PENSTOCK_REDIS_URL="})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := [3]string{c.PublicURL, c.SMTP.From, c.SMTP.TLS}; got != [3]string{tc.public, tc.from, tc.tls} {
+				t.Errorf("got %q", got)
+			}
+		})
+	}
+}
+
+func TestParseNamesEveryMistake(t *testing.T) {
+	for name, tc := range map[string]struct{ file, env, want string }{
+		"an unknown key":             {"lisen: a", "", `lisen: unknown field, did you mean "listen"?`},
+		"an unknown nested key":      {"redis: {uri: a}", "", `redis.uri: unknown field, did you mean "url"?`},
+		"a near variable":            {"", "PENSTOCK_REDIS_URI=x", "PENSTOCK_REDIS_URI: unknown variable, did you mean PENSTOCK_REDIS_URL?"},
+		"no port":                    {"listen: localhost", "", `listen (PENSTOCK_LISTEN): expected host:port, got "localhost"`},
+		"a port beyond the range":    {"", "PENSTOCK_LISTEN=a:99999", `listen (PENSTOCK_LISTEN): expected host:port, got "a:99999"`},
+		"no web URL":                 {"public_url: ftp://a", "", "public_url (PENSTOCK_PUBLIC_URL): expected an http or https URL without a query"},
+		"no directory":               {"data_dir: ''", "", "data_dir (PENSTOCK_DATA_DIR): expected a directory"},
+		"a token with a blank":       {"", "PENSTOCK_ADMIN_TOKEN=a b", "admin_token (PENSTOCK_ADMIN_TOKEN): expected a token without blanks"},
+		"another store":              {"redis: {url: 'http://u:secret@h'}", "", "redis.url (PENSTOCK_REDIS_URL): expected a URL such as redis://host:6379/0, rediss://…, redis+sentinel://… or redis+cluster://…"},
+		"several hosts of one":       {"redis: {url: 'redis://a:1,b:2'}", "", "redis.url (PENSTOCK_REDIS_URL): expected a URL such as redis://host:6379/0, rediss://…, redis+sentinel://… or redis+cluster://…"},
+		"an empty host in a list":    {"redis: {url: 'redis+cluster://a:1,,b:2'}", "", "redis.url (PENSTOCK_REDIS_URL): expected a URL such as redis://host:6379/0, rediss://…, redis+sentinel://… or redis+cluster://…"},
+		"no scheme for InfluxDB":     {"influx: {url: 'localhost:8086'}", "", "influx.url (PENSTOCK_INFLUX_URL): expected an http or https URL"},
+		"a token without a URL":      {"influx: {token: t}", "", "influx.url (PENSTOCK_INFLUX_URL): expected a URL, because a token or organisation is set"},
+		"no bucket":                  {"influx: {url: 'http://a', bucket: ''}", "", "influx.bucket (PENSTOCK_INFLUX_BUCKET): expected a bucket, on InfluxDB 1.8 database/retention-policy"},
+		"a mail server without port": {"smtp: {addr: mx}", "", `smtp.addr (PENSTOCK_SMTP_ADDR): expected host:port, got "mx"`},
+		"a password without server":  {"smtp: {password: p}", "", "smtp.addr (PENSTOCK_SMTP_ADDR): expected host:port, because a user or password is set"},
+		"no sender":                  {"smtp: {from: nobody}", "", `smtp.from (PENSTOCK_SMTP_FROM): expected a mail address, got "nobody"`},
+		"another TLS":                {"", "PENSTOCK_SMTP_TLS=ssl", `smtp.tls (PENSTOCK_SMTP_TLS): expected starttls, tls or none, got "ssl"`},
+		"no range":                   {"", "PENSTOCK_EGRESS_ALLOW=10.0.0.0/8,ten", `egress.allow[1] (PENSTOCK_EGRESS_ALLOW): expected an address range such as 10.0.0.0/8, got "ten"`},
+		"no truth":                   {"", "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=1", `egress.allow_http_callback (PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK): expected true or false, got "1"`},
+		"no unit":                    {"journal: {retention: 7}", "", `journal.retention (PENSTOCK_JOURNAL_RETENTION): expected a duration such as 90s or 2h30m, got "7"`},
+		"no time at all":             {"journal: {retention: 0s}", "", `journal.retention (PENSTOCK_JOURNAL_RETENTION): expected more than 0s, got "0s"`},
+		"no size":                    {"journal: {max_bytes: 2 giga}", "", `journal.max_bytes (PENSTOCK_JOURNAL_MAX_BYTES): expected a size such as 2GiB, 500MB or a number of bytes, got "2 giga"`},
+		"too small a size":           {"journal: {max_bytes: 1000}", "", `journal.max_bytes (PENSTOCK_JOURNAL_MAX_BYTES): expected at least 1MiB, got "1kB"`},
+		"a pause backwards":          {"", "PENSTOCK_DELIVERY_SCHEDULE=5s,-1s", `delivery.schedule[1] (PENSTOCK_DELIVERY_SCHEDULE): expected more than 0s and at most 720h, got "-1s"`},
+		"no zone":                    {"time_zone: Mars", "", `time_zone (PENSTOCK_TIME_ZONE): expected a time zone such as Europe/London, got "Mars"`},
+		"a carrier that is not here": {"carriers: [simulator, smpp]", "", `carriers[1].type: expected simulator, the only type there is, got "smpp"`},
+		"no carrier":                 {"carriers: []", "", "carriers: expected at least one, for example simulator"},
+		"another operator":           {"operator: {type: http}", "", `operator.type: expected simulator, the only type there is, got "http"`},
+		"another lookup":             {"lookup: http", "", `lookup.type: expected simulator, the only type there is, got "http"`},
+		"several at once":            {"listen: x\ndata_dir: ''", "PENSTOCK_TIME_ZONE=Local", "time_zone (PENSTOCK_TIME_ZONE): expected a time zone such as Europe/London, got \"Local\"\nlisten (PENSTOCK_LISTEN): expected host:port, got \"x\"\ndata_dir (PENSTOCK_DATA_DIR): expected a directory"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := config.Parse([]byte(tc.file), []string{tc.env})
+			if err == nil || err.Error() != tc.want {
+				t.Errorf("got:\n%v\nwant:\n%s", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestLoadNamesTheFile(t *testing.T) {
+	if _, err := config.Load(filepath.Join(t.TempDir(), "none.yaml"), nil); err == nil || !strings.HasPrefix(err.Error(), "config: open ") {
+		t.Errorf("absent file: %v", err)
+	}
+	path := filepath.Join(t.TempDir(), "p.yaml")
+	if err := os.WriteFile(path, []byte("listen: x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := config.Load(path, nil); err == nil || !strings.HasPrefix(err.Error(), "config "+path+":\nlisten (PENSTOCK_LISTEN): ") {
+		t.Errorf("bad file: %v", err)
+	}
+}
+
+func TestSecretsAreNeverShown(t *testing.T) {
+	c, err := config.Parse([]byte(`
+admin_token: hush1
+redis: {url: "redis+sentinel://me:hush2@a:1,b:2/m?password=hush3"}
+influx: {url: "http://me:hush4@i:8086", token: hush5}
+smtp: {addr: "m:25", username: me, password: hush6}`), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	slog.New(slog.NewJSONHandler(&log, nil)).Info("settings", "config", c)
+	for _, shown := range []string{fmt.Sprintf("%+v", c.Redacted()), log.String()} {
+		if strings.Contains(shown, "hush") || !strings.Contains(shown, "redis+sentinel://***@a:1,b:2/m?***") {
+			t.Errorf("shown: %s", shown)
+		}
+	}
+	if c.AdminToken != "hush1" {
+		t.Errorf("Redacted changed its receiver: %s", c.AdminToken)
+	}
+}
+
+func TestBytes(t *testing.T) {
+	for text, want := range map[string]string{"2GiB": "2GiB", "500 MB": "500MB", "1024": "1KiB", "10kB": "10kB", "7B": "7", "0": "0", "1TiB": "1TiB"} {
+		var b config.Bytes
+		if err := b.UnmarshalText([]byte(text)); err != nil || b.String() != want {
+			t.Errorf("%s: %s, %v", text, b, err)
+		}
+	}
+	for _, text := range []string{"", "GiB", "1.5GiB", "-1", "9999999999TiB", "1 Gi", "2gib"} {
+		if err := new(config.Bytes).UnmarshalText([]byte(text)); err == nil {
+			t.Errorf("%q was taken", text)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	text, err := os.ReadFile(example)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(text, "10.0.0.0/8")
+	f.Add([]byte("redis: {url: 'redis+cluster://a,b'}"), "")
+	f.Fuzz(func(t *testing.T, file []byte, allow string) {
+		c, err := config.Parse(file, []string{"PENSTOCK_EGRESS_ALLOW=" + allow})
+		if err == nil && (c.TimeZone == nil || c.Listen == "" || c.PublicURL == "") {
+			t.Errorf("valid but incomplete: %+v", c)
+		}
+	})
+}

@@ -1,0 +1,84 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/penstock/penstock/config/strict"
+)
+
+// Load reads the file, unless path is empty, and the environment ("NAME=value"
+// as os.Environ gives it). Its error for a mistake in a setting is
+// strict.Mistakes, with every mistake.
+func Load(path string, environ []string) (Config, error) {
+	var data []byte
+	if path != "" {
+		var err error
+		if data, err = os.ReadFile(path); err != nil {
+			return Config{}, fmt.Errorf("config: %w", err)
+		}
+	}
+	c, err := Parse(data, environ)
+	if mistakes, ok := errors.AsType[strict.Mistakes](err); ok && path != "" {
+		return Config{}, fmt.Errorf("config %s:\n%w", path, mistakes)
+	} else if err != nil {
+		return Config{}, fmt.Errorf("config:\n%w", err)
+	}
+	return c, nil
+}
+
+// Parse is Load for a file's content.
+func Parse(file []byte, environ []string) (Config, error) {
+	c := Default()
+	mistakes := strict.Decode(file, &c, types())
+	readEnvironment(&c, environ, &mistakes)
+	c.derive()
+	c.validate(&mistakes)
+	if len(mistakes) > 0 {
+		return Config{}, withVariables(mistakes)
+	}
+	return c, nil
+}
+
+// readEnvironment sets what the environment names. A good variable clears
+// nothing of a bad file: both are shown.
+func readEnvironment(c *Config, environ []string, mistakes *strict.Mistakes) {
+	known := settings(c)
+	names := make([]string, 0, len(known))
+	for _, s := range known {
+		names = append(names, s.variable)
+	}
+	for _, entry := range environ {
+		name, value, _ := strings.Cut(entry, "=")
+		if value == "" || !strings.HasPrefix(name, prefixOfVariables) {
+			continue
+		}
+		s, ok := find(known, name)
+		if !ok {
+			if near, likely := strict.Nearest(name, names); likely {
+				mistakes.Add(name, "unknown variable, did you mean %s?", near)
+			}
+			continue
+		}
+		for _, m := range strict.Text(value, s.value.Addr().Interface(), types()) {
+			mistakes.Add(s.key+m.Path, "%s", m.Text)
+		}
+	}
+}
+
+// withVariables adds to each setting's key the variable that also sets it.
+func withVariables(mistakes strict.Mistakes) strict.Mistakes {
+	var blank Config
+	known := settings(&blank)
+	for i, m := range mistakes {
+		key, _, _ := strings.Cut(m.Path, "[")
+		for _, s := range known {
+			if s.key == key && s.variable != "" {
+				mistakes[i].Path += " (" + s.variable + ")"
+			}
+		}
+	}
+	return mistakes
+}

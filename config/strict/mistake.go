@@ -1,0 +1,67 @@
+package strict
+
+import (
+	"fmt"
+	"strings"
+)
+
+// maxMistakes bounds a report; nobody reads further.
+const maxMistakes = 100
+
+// Mistake is one thing that is wrong with a document.
+type Mistake struct {
+	Path string // of the field, for example accounts[0].credit; empty: the document
+	Text string // what was expected
+}
+
+// String returns "path: text".
+func (m Mistake) String() string {
+	if m.Path == "" {
+		return m.Text
+	}
+	return m.Path + ": " + m.Text
+}
+
+// Mistakes collects what is wrong with a document, in the document's order.
+type Mistakes []Mistake
+
+// Error returns one line per mistake.
+func (m Mistakes) Error() string {
+	lines := make([]string, len(m))
+	for i, one := range m {
+		lines[i] = one.String()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Add notes a mistake, unless the field has one already: what follows from a
+// mistake is noise.
+func (m *Mistakes) Add(path, format string, args ...any) {
+	if m.Has(path) || len(*m) > maxMistakes {
+		return
+	}
+	if len(*m) == maxMistakes {
+		*m = append(*m, Mistake{Text: "more mistakes than are shown"})
+		return
+	}
+	*m = append(*m, Mistake{Path: path, Text: fmt.Sprintf(format, args...)})
+}
+
+// Has reports whether the field, or what it stands in, has a mistake already.
+func (m Mistakes) Has(path string) bool {
+	for _, one := range m {
+		rest, inside := strings.CutPrefix(path, one.Path)
+		if one.Path != "" && inside && (rest == "" || rest[0] == '.' || rest[0] == '[') {
+			return true
+		}
+	}
+	return false
+}
+
+// Err returns the mistakes as an error, or nil if there are none.
+func (m Mistakes) Err() error {
+	if len(m) == 0 {
+		return nil
+	}
+	return m
+}

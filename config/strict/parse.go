@@ -1,0 +1,97 @@
+package strict
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// parse returns the root of the document, or nil for an empty one.
+func parse(data []byte) (*yaml.Node, error) {
+	if trimmed := bytes.TrimLeft(data, " \t\r\n\ufeff"); len(trimmed) > 0 && trimmed[0] == '{' && json.Valid(trimmed) {
+		return parseJSON(trimmed)
+	}
+	d := yaml.NewDecoder(bytes.NewReader(data))
+	var doc, second yaml.Node
+	switch err := d.Decode(&doc); {
+	case errors.Is(err, io.EOF):
+		return nil, nil
+	case err != nil:
+		return nil, syntax(err)
+	}
+	if err := d.Decode(&second); !errors.Is(err, io.EOF) {
+		return nil, errors.New("expected one document, got more than one")
+	}
+	if len(doc.Content) != 1 || doc.Content[0].ShortTag() == "!!null" {
+		return nil, nil
+	}
+	return doc.Content[0], nil
+}
+
+func syntax(err error) error {
+	return errors.New("expected YAML or JSON: " + strings.TrimPrefix(err.Error(), "yaml: "))
+}
+
+// parseJSON builds the same tree from JSON, because YAML's parser refuses the
+// surrogate pairs in which JSON writers escape what is beyond 16 bits.
+func parseJSON(data []byte) (*yaml.Node, error) {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	root, err := jsonNode(d)
+	if err != nil {
+		return nil, syntax(err)
+	}
+	return root, nil
+}
+
+func jsonNode(d *json.Decoder) (*yaml.Node, error) {
+	token, err := d.Token()
+	if err != nil {
+		return nil, err
+	}
+	switch v := token.(type) {
+	case json.Delim:
+		return jsonContent(d, v)
+	case json.Number:
+		return numberNode(v.String()), nil
+	case bool:
+		if v {
+			return scalar("!!bool", "true"), nil
+		}
+		return scalar("!!bool", "false"), nil
+	case string:
+		return scalar("!!str", v), nil
+	}
+	return scalar("!!null", "null"), nil
+}
+
+func jsonContent(d *json.Decoder, open json.Delim) (*yaml.Node, error) {
+	n := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
+	if open == '{' {
+		n = &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
+	}
+	for d.More() {
+		child, err := jsonNode(d) // in a mapping, keys and values take turns
+		if err != nil {
+			return nil, err
+		}
+		n.Content = append(n.Content, child)
+	}
+	_, err := d.Token() // the closing bracket
+	return n, err
+}
+
+func numberNode(text string) *yaml.Node {
+	if strings.ContainsAny(text, ".eE") {
+		return scalar("!!float", text)
+	}
+	return scalar("!!int", text)
+}
+
+func scalar(tag, value string) *yaml.Node {
+	return &yaml.Node{Kind: yaml.ScalarNode, Tag: tag, Value: value}
+}

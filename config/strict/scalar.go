@@ -1,0 +1,158 @@
+package strict
+
+import (
+	"encoding"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// maxValue bounds how much of a value is repeated in a report.
+const maxValue = 40
+
+func (d *decoder) scalar(n *yaml.Node, v reflect.Value, at place) {
+	if n.Kind != yaml.ScalarNode {
+		d.mistakes.Add(at.path, "expected %s, got %s", wanted(v.Kind()), shape(n))
+		return
+	}
+	switch {
+	case setScalar(n, v):
+	case v.Kind() == reflect.String: // perhaps a secret: not repeated
+		d.mistakes.Add(at.path, "expected text in quotes")
+	default:
+		d.mistakes.Add(at.path, "expected %s, got %q", wanted(v.Kind()), clip(n.Value, maxValue))
+	}
+}
+
+func setScalar(n *yaml.Node, v reflect.Value) bool {
+	tag := n.ShortTag()
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(n.Value)
+		return textual(n)
+	case reflect.Bool:
+		v.SetBool(n.Value == "true")
+		return tag == "!!bool" && (n.Value == "true" || n.Value == "false")
+	case reflect.Int, reflect.Int64:
+		i, err := strconv.ParseInt(n.Value, 10, 64)
+		v.SetInt(i)
+		return tag == "!!int" && err == nil
+	case reflect.Float64:
+		f, err := strconv.ParseFloat(n.Value, 64)
+		v.SetFloat(f)
+		return (tag == "!!int" || tag == "!!float") && err == nil && !math.IsInf(f, 0) && !math.IsNaN(f)
+	}
+	return false
+}
+
+// textual reports whether a value may stand for text. Digits may, because
+// nobody quotes a telephone number, and they keep their leading zeros.
+func textual(n *yaml.Node) bool {
+	switch n.ShortTag() {
+	case "!!str", "!!timestamp":
+		return utf8.ValidString(n.Value)
+	case "!!int":
+		return strings.Trim(strings.TrimPrefix(n.Value, "+"), "0123456789") == ""
+	}
+	return false
+}
+
+// text sets a value whose type has its own parser.
+func (d *decoder) text(n *yaml.Node, v reflect.Value, at place) {
+	if n.Kind != yaml.ScalarNode {
+		d.mistakes.Add(at.path, "expected a single value, got %s", shape(n))
+		return
+	}
+	if err := d.setText(n.Value, v); err != nil {
+		d.mistakes.Add(at.path, "%s, got %q", err, clip(n.Value, maxValue))
+	}
+}
+
+func (d *decoder) setText(text string, v reflect.Value) error {
+	if parse, ok := d.opts.Types[v.Type()]; ok {
+		parsed, err := parse(text)
+		if err == nil {
+			v.Set(reflect.ValueOf(parsed))
+		}
+		return err
+	}
+	if u, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok {
+		return u.UnmarshalText([]byte(text))
+	}
+	duration, err := ParseDuration(text)
+	v.SetInt(int64(duration))
+	return err
+}
+
+// ParseDuration reads a span of time in Go's form, such as 90s or 2h30m.
+func ParseDuration(text string) (time.Duration, error) {
+	duration, err := time.ParseDuration(text)
+	if err != nil {
+		return 0, durationError{}
+	}
+	return duration, nil
+}
+
+type durationError struct{}
+
+func (durationError) Error() string { return "expected a duration such as 90s or 2h30m" }
+
+// textNode writes a setting's text as the value a document would hold.
+func textNode(text string, t reflect.Type) *yaml.Node {
+	switch {
+	case t.Kind() == reflect.Slice:
+		list := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
+		for entry := range strings.SplitSeq(text, ",") {
+			list.Content = append(list.Content, textNode(strings.TrimSpace(entry), t.Elem()))
+		}
+		return list
+	case t.Kind() == reflect.Bool:
+		return scalar("!!bool", text)
+	case t.Kind() == reflect.Int64:
+		return scalar("!!int", text)
+	}
+	return scalar("!!str", text)
+}
+
+func wanted(k reflect.Kind) string {
+	switch k {
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Int, reflect.Int64:
+		return "a whole number"
+	case reflect.Float64:
+		return "a number"
+	}
+	return "text"
+}
+
+// shape names a value without repeating it: it may be a secret in the wrong place.
+func shape(n *yaml.Node) string {
+	switch n.Kind {
+	case yaml.MappingNode:
+		return "a mapping"
+	case yaml.SequenceNode:
+		return "a list"
+	case yaml.AliasNode:
+		return "an alias"
+	}
+	return "a single value"
+}
+
+func clip(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
+}
+
+func sorted(names []string) []string {
+	slices.Sort(names)
+	return names
+}

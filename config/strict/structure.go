@@ -1,0 +1,112 @@
+package strict
+
+import (
+	"reflect"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// maxKey bounds how much of an unknown field's name is repeated in a report.
+const maxKey = 60
+
+func (d *decoder) structure(n *yaml.Node, v reflect.Value, at place) {
+	if n.Kind != yaml.MappingNode {
+		if i, ok := scalarField(v.Type()); ok && n.Kind == yaml.ScalarNode {
+			d.value(n, v.Field(i), place{at.path, at.depth + 1})
+			return
+		}
+		d.mistakes.Add(at.path, "expected a mapping, got %s", shape(n))
+		return
+	}
+	fields := Fields(v.Type())
+	seen := make(map[string]bool, len(n.Content)/2)
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key := n.Content[i].Value
+		child := place{join(at.path, clip(key, maxKey)), at.depth + 1}
+		index, known := fields[key]
+		switch {
+		case !known || n.Content[i].Kind != yaml.ScalarNode:
+			d.unknown(child.path, key, fields)
+		case seen[key]:
+			d.mistakes = append(d.mistakes, Mistake{child.path, "given twice"})
+		default:
+			d.value(bracketed(n.Content[i+1], v.Type().Field(index)), v.Field(index), child)
+		}
+		seen[key] = true
+	}
+}
+
+// bracketed puts a single entry of a list that is tagged "one" into a list.
+func bracketed(n *yaml.Node, f reflect.StructField) *yaml.Node {
+	single := n.Kind == yaml.ScalarNode && n.ShortTag() != "!!null" || n.Kind == yaml.MappingNode
+	if f.Tag.Get("strict") != "one" || !single {
+		return n
+	}
+	return &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Content: []*yaml.Node{n}}
+}
+
+func (d *decoder) unknown(path, key string, fields map[string]int) {
+	names := make([]string, 0, len(fields))
+	for name := range fields {
+		names = append(names, name)
+	}
+	if near, ok := Nearest(key, sorted(names)); ok {
+		d.mistakes.Add(path, "unknown field, did you mean %q?", near)
+		return
+	}
+	d.mistakes.Add(path, "unknown field, expected one of %s", strings.Join(sorted(names), ", "))
+}
+
+func (d *decoder) list(n *yaml.Node, v reflect.Value, at place) {
+	if n.Kind != yaml.SequenceNode {
+		d.mistakes.Add(at.path, "expected a list, got %s", shape(n))
+		return
+	}
+	v.SetZero()
+	if len(n.Content) == 0 {
+		return
+	}
+	// One entry at a time, not all at once: an alias can name a long list often.
+	for i, child := range n.Content {
+		if d.stopped {
+			return
+		}
+		entry := reflect.New(v.Type().Elem()).Elem()
+		path := at.path + "[" + strconv.Itoa(i) + "]"
+		if child.ShortTag() == "!!null" {
+			d.mistakes.Add(path, "expected a value, got nothing")
+		}
+		d.value(child, entry, place{path, at.depth + 1})
+		v.Set(reflect.Append(v, entry))
+	}
+}
+
+// Fields maps a struct's field names, as documents spell them, to their index.
+func Fields(t reflect.Type) map[string]int {
+	fields := make(map[string]int, t.NumField())
+	for i := range t.NumField() {
+		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+		if name != "" && name != "-" {
+			fields[name] = i
+		}
+	}
+	return fields
+}
+
+func scalarField(t reflect.Type) (index int, ok bool) {
+	for i := range t.NumField() {
+		if t.Field(i).Tag.Get("strict") == "scalar" {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+func join(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}

@@ -1,0 +1,168 @@
+package config
+
+import (
+	"net"
+	"net/mail"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/penstock/penstock/config/strict"
+)
+
+// derive fills in what follows from other settings.
+func (c *Config) derive() {
+	host, port, _ := net.SplitHostPort(c.Listen)
+	if c.PublicURL == "" {
+		if addr, err := netip.ParseAddr(host); host == "" || err == nil && addr.IsUnspecified() {
+			host = "127.0.0.1"
+		}
+		c.PublicURL = "http://" + net.JoinHostPort(host, port)
+	}
+	c.PublicURL = strings.TrimRight(c.PublicURL, "/")
+	if c.SMTP.From == "" {
+		c.SMTP.From = "penstock@" + mailDomain(c.PublicURL)
+	}
+	if c.SMTP.TLS == "" {
+		c.SMTP.TLS = StartTLS
+		if smtpHost, _, _ := net.SplitHostPort(c.SMTP.Addr); loopback(smtpHost) {
+			c.SMTP.TLS = NoTLS // nobody listens in, and nobody has a certificate for localhost
+		}
+	}
+}
+
+func mailDomain(publicURL string) string {
+	if u, err := url.Parse(publicURL); err == nil {
+		if _, err := netip.ParseAddr(u.Hostname()); err != nil && u.Hostname() != "" {
+			return u.Hostname()
+		}
+	}
+	return "localhost"
+}
+
+func loopback(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && addr.IsLoopback()
+}
+
+func (c *Config) validate(m *strict.Mistakes) {
+	if !hostPort(c.Listen, true) {
+		m.Add("listen", "expected host:port, got %q", c.Listen)
+	}
+	if u, err := url.Parse(c.PublicURL); !m.Has("listen") && (err != nil || !web(u) || u.RawQuery != "" || u.User != nil) {
+		m.Add("public_url", "expected an http or https URL without a query")
+	}
+	if c.DataDir == "" {
+		m.Add("data_dir", "expected a directory")
+	}
+	if strings.ContainsFunc(c.AdminToken, unicode.IsSpace) {
+		m.Add("admin_token", "expected a token without blanks")
+	}
+	c.validateStores(m)
+	c.validateMail(m)
+	c.validateDelivery(m)
+	c.validateBackends(m)
+}
+
+func (c *Config) validateStores(m *strict.Mistakes) {
+	// None of these repeats the value: a URL may hold a password.
+	if c.Redis.URL != "" && !redis(c.Redis.URL) {
+		m.Add("redis.url", "expected a URL such as redis://host:6379/0, rediss://…, redis+sentinel://… or redis+cluster://…")
+	}
+	if u, err := url.Parse(c.Influx.URL); c.Influx.URL != "" && (err != nil || !web(u)) {
+		m.Add("influx.url", "expected an http or https URL")
+	}
+	if c.Influx.URL != "" && c.Influx.Bucket == "" {
+		m.Add("influx.bucket", "expected a bucket, on InfluxDB 1.8 database/retention-policy")
+	}
+	if c.Influx.URL == "" && (c.Influx.Token != "" || c.Influx.Org != "") {
+		m.Add("influx.url", "expected a URL, because a token or organisation is set")
+	}
+	if c.Journal.Retention <= 0 {
+		m.Add("journal.retention", "expected more than 0s, got %q", c.Journal.Retention)
+	}
+	if c.Journal.MaxBytes < 1<<20 {
+		m.Add("journal.max_bytes", "expected at least 1MiB, got %q", c.Journal.MaxBytes)
+	}
+}
+
+func (c *Config) validateMail(m *strict.Mistakes) {
+	if c.SMTP.Addr != "" && !hostPort(c.SMTP.Addr, false) {
+		m.Add("smtp.addr", "expected host:port, got %q", c.SMTP.Addr)
+	}
+	if _, err := mail.ParseAddress(c.SMTP.From); err != nil && !m.Has("public_url") {
+		m.Add("smtp.from", "expected a mail address, got %q", c.SMTP.From)
+	}
+	if !slices.Contains([]string{StartTLS, DirectTLS, NoTLS}, c.SMTP.TLS) {
+		m.Add("smtp.tls", "expected starttls, tls or none, got %q", c.SMTP.TLS)
+	}
+	if c.SMTP.Addr == "" && (c.SMTP.Username != "" || c.SMTP.Password != "") {
+		m.Add("smtp.addr", "expected host:port, because a user or password is set")
+	}
+}
+
+// maxPause is far beyond any sensible pause; it keeps sums of times in range.
+const maxPause = 30 * 24 * time.Hour
+
+func (c *Config) validateDelivery(m *strict.Mistakes) {
+	if len(c.Delivery.Schedule) > 100 {
+		m.Add("delivery.schedule", "expected at most 100 pauses, got %d", len(c.Delivery.Schedule))
+	}
+	for i, pause := range c.Delivery.Schedule {
+		if pause <= 0 || pause > maxPause {
+			m.Add("delivery.schedule["+strconv.Itoa(i)+"]", "expected more than 0s and at most 720h, got %q", pause)
+		}
+	}
+}
+
+func (c *Config) validateBackends(m *strict.Mistakes) {
+	only := func(key, kind string) {
+		if kind != Simulator {
+			m.Add(key, "expected simulator, the only type there is, got %q", kind)
+		}
+	}
+	if len(c.Carriers) == 0 {
+		m.Add("carriers", "expected at least one, for example simulator")
+	}
+	for i, carrier := range c.Carriers {
+		only("carriers["+strconv.Itoa(i)+"].type", carrier.Type)
+	}
+	only("operator.type", c.Operator.Type)
+	only("lookup.type", c.Lookup.Type)
+}
+
+// redis checks a URL of which sentinel and cluster allow several hosts, with
+// commas between them; net/url takes one host only.
+func redis(raw string) bool {
+	head, tail, _ := strings.Cut(raw, ",")
+	if tail != "" {
+		hosts, rest, _ := strings.Cut(tail, "/")
+		if strings.Contains(hosts, ",,") || strings.Trim(hosts, ",") != hosts || hosts == "" {
+			return false
+		}
+		head += "/" + rest
+	}
+	u, err := url.Parse(head)
+	if err != nil || u.Hostname() == "" {
+		return false
+	}
+	if u.Scheme == "redis" || u.Scheme == "rediss" {
+		return tail == ""
+	}
+	return u.Scheme == "redis+sentinel" || u.Scheme == "redis+cluster"
+}
+
+func web(u *url.URL) bool {
+	return (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != ""
+}
+
+// hostPort checks an address. To listen, the host may be absent and the port 0.
+func hostPort(s string, listen bool) bool {
+	host, port, err := net.SplitHostPort(s)
+	n, notNumber := strconv.ParseUint(port, 10, 16)
+	return err == nil && notNumber == nil && (listen || host != "" && n > 0) && !strings.ContainsFunc(host, unicode.IsSpace)
+}
