@@ -1,0 +1,141 @@
+package journal
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// maxBatch bounds the bytes of one commit, and of what waits for it.
+const maxBatch = 4 << 20
+
+// batch is what one write and one fdatasync make durable. Its records are laid
+// out but not numbered before its place in the log is known.
+type batch struct {
+	buf   []byte
+	n     int
+	first uint64 // set before done is closed
+	err   error
+	done  chan struct{}
+}
+
+func newBatch(buf []byte) *batch { return &batch{buf: buf[:0], done: make(chan struct{})} }
+
+// Append stores payload and returns its sequence once it is durable. The
+// payload is copied. Its errors are ErrTooLarge, ErrFull, ErrClosed, the end
+// of ctx, or the disk's.
+//
+// When ctx ends while the commit is under way, Append returns its error though
+// the record may still become durable, and then it is delivered like any other:
+// the caller who tries again appends it twice. After every other error it is
+// not in the log.
+func (l *Log) Append(ctx context.Context, payload []byte) (uint64, error) {
+	if len(payload) > MaxPayload {
+		return 0, fmt.Errorf("journal: append %d bytes: %w", len(payload), ErrTooLarge)
+	}
+	b, i, err := l.stage(ctx, payload)
+	if err != nil {
+		return 0, fmt.Errorf("journal: append: %w", err)
+	}
+	select {
+	case <-b.done:
+	case <-ctx.Done():
+		return 0, fmt.Errorf("journal: append: %w", ctx.Err())
+	}
+	if b.err != nil {
+		return 0, fmt.Errorf("journal: append: %w", b.err)
+	}
+	return b.first + uint64(i), nil
+}
+
+// stage puts payload into the pending batch and returns its place there. It
+// waits while that batch is full.
+func (l *Log) stage(ctx context.Context, payload []byte) (*batch, int, error) {
+	for {
+		if err := ctx.Err(); err != nil {
+			return nil, 0, err
+		}
+		b, i, err := l.tryStage(payload)
+		if err != nil || i >= 0 {
+			return b, i, err
+		}
+		select {
+		case <-b.done:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// tryStage returns the batch and the place of payload in it, or -1 when the
+// batch is full.
+func (l *Log) tryStage(payload []byte) (*batch, int, error) {
+	at := l.o.Now()
+	l.staging.Lock()
+	defer l.staging.Unlock()
+	if l.closed {
+		return nil, 0, ErrClosed
+	}
+	b := l.pending
+	if b.n > 0 && len(b.buf)+headerSize+len(payload) > maxBatch {
+		l.target = 0
+		l.signal()
+		return b, -1, nil
+	}
+	b.buf = layRecord(b.buf, payload, at)
+	b.n++
+	if b.n == 1 || b.n == l.target {
+		l.signal()
+	}
+	return b, b.n - 1, nil
+}
+
+func (l *Log) signal() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// take returns the pending batch, nil if there is none. When the last batch had
+// several appenders it first gives them, for as long as the commit window, the
+// chance to be in this one too; an appender that comes alone does not wait.
+func (l *Log) take(window *time.Timer) *batch {
+	l.staging.Lock()
+	defer l.staging.Unlock()
+	if l.pending.n == 0 {
+		return nil
+	}
+	if l.worthWaiting() {
+		l.target = l.peers
+		select {
+		case <-l.wake: // said that this batch has begun
+		default:
+		}
+		l.staging.Unlock()
+		window.Reset(l.o.CommitWindow)
+		select {
+		case <-l.wake:
+		case <-window.C:
+		}
+		l.staging.Lock()
+		l.target = 0
+	}
+	b := l.pending
+	l.pending, l.spare = newBatch(l.spare), nil
+	l.peers, l.took = b.n, time.Now()
+	return b
+}
+
+// worthWaiting says whether more appenders are expected soon.
+func (l *Log) worthWaiting() bool {
+	return l.o.CommitWindow > 0 && !l.closed && l.pending.n < l.peers &&
+		time.Since(l.took) < 100*l.o.CommitWindow
+}
+
+// finish wakes the batch's appenders and keeps its buffer for the next but one.
+func (l *Log) finish(b *batch) {
+	close(b.done)
+	l.staging.Lock()
+	l.spare = b.buf
+	l.staging.Unlock()
+}

@@ -1,0 +1,225 @@
+package journal
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestAppendStoresWhatItAcknowledges(t *testing.T) {
+	dir, clk := t.TempDir(), newClock()
+	l := mustOpen(t, dir, Options{Now: clk.now})
+	payload := []byte("first")
+	if seq, err := l.Append(t.Context(), payload); err != nil || seq != 1 {
+		t.Fatalf("sequence %d, error %v", seq, err)
+	}
+	copy(payload, "XXXXX") // the log holds a copy
+	if seq := mustAppend(t, l, ""); seq != 2 {
+		t.Fatalf("sequence %d", seq)
+	}
+	for range 2 { // as written, and as recovered
+		rec, err := l.Read(1)
+		if err != nil || string(rec.Payload) != "first" || !rec.Time.Equal(clk.now()) {
+			t.Fatalf("record %+v, error %v", rec, err)
+		}
+		sameContent(t, content(t, l), map[uint64]string{1: "first", 2: ""})
+		mustClose(t, l)
+		l = mustOpen(t, dir, Options{})
+	}
+	if seq := mustAppend(t, l, "third"); seq != 3 {
+		t.Errorf("sequence after reopening is %d, want 3", seq)
+	}
+}
+
+func TestAppendRefuses(t *testing.T) {
+	l := mustOpen(t, t.TempDir(), Options{})
+	_, err := l.Append(t.Context(), make([]byte, MaxPayload+1))
+	wantErr(t, err, ErrTooLarge)
+	if _, err = l.Append(t.Context(), make([]byte, MaxPayload)); err != nil {
+		t.Errorf("the largest payload: %v", err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = l.Append(ended, nil)
+	wantErr(t, err, context.Canceled)
+	mustClose(t, l)
+	_, err = l.Append(t.Context(), nil)
+	wantErr(t, err, ErrClosed)
+	wantErr(t, l.Close(), ErrClosed)
+}
+
+func TestOptionsRefuseWhatCannotWork(t *testing.T) {
+	for name, o := range map[string]Options{
+		"a negative segment size": {SegmentBytes: -1},
+		"a segment over 256 MiB":  {SegmentBytes: 256<<20 + 1},
+		"a retention in the past": {Retention: -time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if l, err := Open(t.TempDir(), o); err == nil {
+				mustClose(t, l)
+				t.Error("opened")
+			}
+		})
+	}
+}
+
+func TestConcurrentAppendersShareCommits(t *testing.T) {
+	l := mustOpen(t, t.TempDir(), Options{SegmentBytes: 64 << 10})
+	const writers, each = 32, 50
+	var (
+		mu   sync.Mutex
+		want = map[uint64]string{}
+		wg   sync.WaitGroup
+	)
+	for w := range writers {
+		wg.Go(func() {
+			for i := range each {
+				p := fmt.Sprintf("%d/%d %s", w, i, bytes.Repeat([]byte("y"), 100))
+				seq, err := l.Append(t.Context(), []byte(p))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				want[seq] = p
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	sameContent(t, content(t, l), want)
+	st := l.Stats()
+	if st.Appends != writers*each || st.Last != writers*each || st.Fsyncs >= st.Appends/2 {
+		t.Errorf("%d appends, last %d, in %d commits", st.Appends, st.Last, st.Fsyncs)
+	}
+	if st.Segments < 2 {
+		t.Errorf("%d segments", st.Segments)
+	}
+}
+
+func TestABatchIsBoundedAndNothingIsLostAtTheBound(t *testing.T) {
+	l := mustOpen(t, t.TempDir(), Options{})
+	payload := make([]byte, 1<<20)
+	var wg sync.WaitGroup
+	for range 12 { // three times what one batch holds
+		wg.Go(func() {
+			if _, err := l.Append(t.Context(), payload); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if st := l.Stats(); st.Last != 12 || st.Fsyncs < 3 {
+		t.Errorf("last %d in %d commits", st.Last, st.Fsyncs)
+	}
+}
+
+// In a bubble time passes only when everybody waits, so a wait shows.
+func TestALoneAppenderDoesNotWaitForTheCommitWindow(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		l := mustOpen(t, dir, Options{CommitWindow: time.Hour})
+		begin := time.Now()
+		fill(t, l, 10)
+		if waited := time.Since(begin); waited != 0 {
+			t.Errorf("waited %v", waited)
+		}
+		mustClose(t, l)
+	})
+}
+
+func TestExpectedAppendersAreWaitedForAsLongAsTheWindow(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		l := mustOpen(t, dir, Options{CommitWindow: time.Minute})
+		l.staging.Lock()
+		l.peers, l.took = 2, time.Now()
+		l.staging.Unlock()
+		begin := time.Now()
+		mustAppend(t, l, "the other one does not come")
+		if waited := time.Since(begin); waited != time.Minute {
+			t.Errorf("waited %v, want the window", waited)
+		}
+		mustAppend(t, l, "nobody is expected any more")
+		if waited := time.Since(begin); waited != time.Minute {
+			t.Errorf("waited %v more", waited-time.Minute)
+		}
+		mustClose(t, l)
+	})
+}
+
+func TestAnAppenderWhoseContextEndsLeavesAWholeRecord(t *testing.T) {
+	dir := t.TempDir()
+	l := mustOpen(t, dir, Options{})
+	l.writing.Lock() // the commit hangs
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() {
+		_, err := l.Append(ctx, []byte("abandoned"))
+		done <- err
+	}()
+	for staged := 0; staged == 0; {
+		l.staging.Lock()
+		staged = l.pending.n + l.peers
+		l.staging.Unlock()
+	}
+	cancel()
+	wantErr(t, <-done, context.Canceled)
+	l.writing.Unlock()
+	mustClose(t, l) // waits for what is in flight
+	sameContent(t, content(t, mustOpen(t, dir, Options{})), map[uint64]string{1: "abandoned"})
+}
+
+func TestCloseWaitsForAppendsInFlight(t *testing.T) {
+	dir := t.TempDir()
+	l := mustOpen(t, dir, Options{})
+	want := map[uint64]string{}
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for w := range 8 {
+		wg.Go(func() {
+			for {
+				p := fmt.Sprint("writer ", w)
+				seq, err := l.Append(context.Background(), []byte(p))
+				if errors.Is(err, ErrClosed) {
+					return
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				want[seq] = p
+				mu.Unlock()
+			}
+		})
+	}
+	c := mustConsumer(t, l, "c")
+	for read := 0; read < 200; {
+		recs, err := c.Next(t.Context(), 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		read += len(recs)
+	}
+	mustClose(t, l)
+	wg.Wait()
+	sameContent(t, content(t, mustOpen(t, dir, Options{})), want)
+}
+
+func TestCloseFreesWhatWasReserved(t *testing.T) {
+	dir := t.TempDir()
+	l := mustOpen(t, dir, Options{})
+	mustAppend(t, l, "small")
+	mustClose(t, l)
+	info, err := os.Stat(segmentFiles(t, dir)[0])
+	if err != nil || info.Size() != headerSize+5 {
+		t.Errorf("size %d, error %v", info.Size(), err)
+	}
+}

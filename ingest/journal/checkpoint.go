@@ -1,0 +1,149 @@
+package journal
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+const (
+	checkpointSuffix = ".checkpoint"
+	slotSize         = 20      // [crc32c 4][generation 8][sequence 8]
+	slotDistance     = 4 << 10 // each slot in a page of its own, so that a torn write reaches one of them
+)
+
+// checkpoint is a file with two slots that are written in turn: whatever write
+// is torn, the other slot holds the commit before it.
+type checkpoint struct {
+	f     file
+	gen   uint64
+	seq   uint64
+	dirty bool
+}
+
+func putSlot(b []byte, gen, seq uint64) {
+	binary.LittleEndian.PutUint64(b[4:], gen)
+	binary.LittleEndian.PutUint64(b[12:], seq)
+	binary.LittleEndian.PutUint32(b, crc32.Checksum(b[4:slotSize], castagnoli()))
+}
+
+func parseSlot(b []byte) (gen, seq uint64, ok bool) {
+	if len(b) < slotSize || binary.LittleEndian.Uint32(b) != crc32.Checksum(b[4:slotSize], castagnoli()) {
+		return 0, 0, false
+	}
+	return binary.LittleEndian.Uint64(b[4:]), binary.LittleEndian.Uint64(b[12:]), true
+}
+
+// parseCheckpoint returns the newer of the intact slots.
+func parseCheckpoint(b []byte) (gen, seq uint64, ok bool) {
+	for _, off := range []int{0, slotDistance} {
+		if off > len(b) {
+			break
+		}
+		if g, s, good := parseSlot(b[off:]); good && (!ok || g > gen) {
+			gen, seq, ok = g, s, true
+		}
+	}
+	return gen, seq, ok
+}
+
+// createCheckpoint makes a new checkpoint durable in its whole size, so that a
+// commit never needs space.
+func createCheckpoint(path string, d disk) (*checkpoint, error) {
+	f, err := d.Open(path+".new", os.O_RDWR|os.O_CREATE|os.O_TRUNC)
+	if err != nil {
+		return nil, err
+	}
+	b := make([]byte, 2*slotDistance)
+	putSlot(b, 0, 0)
+	_, err = f.WriteAt(b, 0)
+	if err == nil {
+		err = f.Datasync()
+	}
+	if err == nil {
+		err = os.Rename(path+".new", path)
+	}
+	if err == nil {
+		err = d.SyncDir(filepath.Dir(path))
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return &checkpoint{f: f}, nil
+}
+
+// openCheckpoint returns the checkpoint at path; intact is false when neither
+// slot is, and then it begins from 0, since to repeat work loses nothing.
+func openCheckpoint(path string, d disk) (c *checkpoint, intact bool, err error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, false, err
+	}
+	f, err := d.Open(path, os.O_RDWR)
+	if err != nil {
+		return nil, false, err
+	}
+	gen, seq, intact := parseCheckpoint(b)
+	return &checkpoint{f: f, gen: gen, seq: seq}, intact, nil
+}
+
+// store writes seq over the older slot. It survives the process at once, and a
+// power cut after the next sync.
+func (c *checkpoint) store(seq uint64) error {
+	var b [slotSize]byte
+	gen := c.gen + 1
+	putSlot(b[:], gen, seq)
+	if _, err := c.f.WriteAt(b[:], int64(gen%2)*slotDistance); err != nil {
+		return err
+	}
+	c.gen, c.seq, c.dirty = gen, seq, true
+	return nil
+}
+
+func (c *checkpoint) sync() error {
+	if !c.dirty {
+		return nil
+	}
+	c.dirty = false
+	return c.f.Datasync()
+}
+
+func (c *checkpoint) close() error { return c.f.Close() }
+
+// loadCheckpoints finds the consumers of earlier runs, whose unprocessed
+// records are kept even before they are opened again.
+func (l *Log) loadCheckpoints() error {
+	paths, err := filepath.Glob(filepath.Join(l.dir, "*"+checkpointSuffix))
+	if err != nil {
+		return fmt.Errorf("list checkpoints: %w", err)
+	}
+	for _, path := range paths {
+		cp, intact, err := openCheckpoint(path, l.o.disk)
+		if err != nil {
+			return fmt.Errorf("open checkpoint: %w", err)
+		}
+		if !intact {
+			l.o.Logger.Error("journal: checkpoint unreadable, consumer begins anew", "file", path)
+		}
+		name := strings.TrimSuffix(filepath.Base(path), checkpointSuffix)
+		l.consumers[name] = newConsumer(l, name, cp)
+	}
+	return nil
+}
+
+func (l *Log) syncCheckpoints() error {
+	l.state.RLock()
+	all := slices.Collect(maps.Values(l.consumers))
+	l.state.RUnlock()
+	var errs []error
+	for _, c := range all {
+		errs = append(errs, c.sync())
+	}
+	return errors.Join(errs...)
+}

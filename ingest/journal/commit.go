@@ -1,0 +1,146 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// commitLoop makes batches durable, one at a time, until the log is closed and
+// nothing is pending.
+func (l *Log) commitLoop() {
+	window := time.NewTimer(time.Hour)
+	defer window.Stop()
+	for closing := false; ; {
+		if b := l.take(window); b != nil {
+			l.commit(b)
+			continue
+		}
+		if closing {
+			break
+		}
+		select {
+		case <-l.wake:
+		case <-l.quit: // nothing is staged any more; take what was
+			closing = true
+		}
+	}
+	l.err = l.seal()
+}
+
+func (l *Log) commit(b *batch) {
+	l.writing.Lock()
+	b.err = l.write(b)
+	l.writing.Unlock()
+	if b.err != nil {
+		l.failed.Add(int64(b.n))
+	} else {
+		l.appends.Add(int64(b.n))
+	}
+	l.finish(b)
+}
+
+// write stores a batch: all of it, or, as far as any reader will ever see,
+// nothing.
+func (l *Log) write(b *batch) error {
+	err := l.makeRoom(int64(len(b.buf)))
+	if err == nil {
+		if err = l.store(b); err != nil {
+			l.o.Quota.add(-int64(len(b.buf)))
+		}
+	}
+	if diskFull(err) {
+		err = fmt.Errorf("%w: %w", ErrFull, err)
+	}
+	l.report(err)
+	return err
+}
+
+// report logs when the log begins to refuse, and when it is well again.
+func (l *Log) report(err error) {
+	l.state.Lock()
+	was := l.lastErr
+	l.lastErr = err
+	l.state.Unlock()
+	switch {
+	case err != nil && was == nil:
+		l.o.Logger.Error("journal: append refused", "dir", l.dir, "error", err)
+	case err == nil && was != nil:
+		l.o.Logger.Info("journal: accepting again", "dir", l.dir)
+	}
+}
+
+// makeRoom reserves n bytes of the quota, at the cost of processed records.
+func (l *Log) makeRoom(n int64) error {
+	for !l.o.Quota.reserve(n) {
+		if !l.dropOldest() && !l.o.Quota.reclaim(l) {
+			return fmt.Errorf("%w: quota of %d bytes is used up by unprocessed records", ErrFull, l.o.Quota.max)
+		}
+	}
+	return nil
+}
+
+// store writes a batch and syncs it. On a full disk, processed records give
+// way, and it tries again as long as the batch's sequences are not spent.
+func (l *Log) store(b *batch) error {
+	for first := l.next; ; {
+		err := l.tryStore(b)
+		if !diskFull(err) || l.next != first || !l.dropOldest() && !l.o.Quota.reclaim(l) {
+			return err
+		}
+	}
+}
+
+// tryStore writes a batch behind the last good record. A write that fails is
+// undone there.
+func (l *Log) tryStore(b *batch) error {
+	s, err := l.writable(int64(len(b.buf)))
+	if err != nil {
+		return err
+	}
+	l.marks = l.marks[:0]
+	stamp(b.buf, l.next, s.salt, func(seq uint64, off int) {
+		l.marks = addMark(l.marks, seq, l.end+int64(off))
+	})
+	if _, err := l.out.WriteAt(b.buf, l.end); err != nil {
+		undo := l.out.Truncate(l.end)
+		if undo != nil {
+			l.distrust(b)
+		}
+		return fmt.Errorf("write segment: %w", errors.Join(err, undo))
+	}
+	l.fsyncs.Add(1)
+	if err := l.out.Datasync(); err != nil {
+		l.distrust(b)
+		return fmt.Errorf("sync segment: %w", err)
+	}
+	l.publish(s, b)
+	return nil
+}
+
+// publish shows a durable batch to the readers.
+func (l *Log) publish(s *segment, b *batch) {
+	b.first = l.next
+	l.next += uint64(b.n)
+	l.end += int64(len(b.buf))
+	l.state.Lock()
+	defer l.state.Unlock()
+	for _, m := range l.marks {
+		s.marks = addMark(s.marks, m.seq, m.off)
+	}
+	s.size, s.last, l.durable = l.end, l.next-1, l.next-1
+	s.newest = max(s.newest, l.o.Now().UnixNano())
+	if l.grown != nil {
+		close(l.grown)
+		l.grown = nil
+	}
+}
+
+// distrust gives a segment up after a failure that leaves unknown what is on
+// the disk: a failed fdatasync may have dropped the pages and is not to be
+// repeated. The batch's sequences are spent.
+func (l *Log) distrust(b *batch) {
+	_ = l.out.Close()
+	l.out = nil
+	l.next += uint64(b.n)
+}

@@ -1,0 +1,206 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"regexp"
+	"sync"
+	"sync/atomic"
+)
+
+// maxRead bounds the payload bytes of one Next.
+const maxRead = 8 << 20
+
+// Consumer reads a log from its checkpoint on, at least once: what was returned
+// and not committed is returned again after a restart or a Rewind.
+type Consumer struct {
+	log  *Log
+	name string
+	open bool // guarded by Log.state; false for one that was only found in the directory
+
+	reading sync.Mutex // one Next at a time
+	cur     cursor
+
+	mu         sync.Mutex
+	pos        uint64 // the next sequence to return
+	checkpoint *checkpoint
+
+	committed atomic.Uint64
+}
+
+func newConsumer(l *Log, name string, cp *checkpoint) *Consumer {
+	c := &Consumer{log: l, name: name, pos: cp.seq + 1, checkpoint: cp, cur: cursor{log: l}}
+	c.committed.Store(cp.seq)
+	return c
+}
+
+// Consumer opens the consumer of that name, which a log has once. A new one
+// begins at the oldest record. Its checkpoint is the file name.checkpoint; to
+// retire a consumer, delete that file while the log is closed.
+func (l *Log) Consumer(name string) (*Consumer, error) {
+	if ok, _ := regexp.MatchString(`^[a-z0-9][a-z0-9_-]{0,63}$`, name); !ok {
+		return nil, fmt.Errorf("journal: consumer name %q: want a-z, 0-9, _ and -, at most 64", name)
+	}
+	l.state.Lock()
+	defer l.state.Unlock()
+	select {
+	case <-l.quit:
+		return nil, fmt.Errorf("journal: consumer %s: %w", name, ErrClosed)
+	default:
+	}
+	c := l.consumers[name]
+	if c == nil {
+		cp, err := createCheckpoint(filepath.Join(l.dir, name+checkpointSuffix), l.o.disk)
+		if err != nil {
+			return nil, fmt.Errorf("journal: create checkpoint: %w", err)
+		}
+		c = newConsumer(l, name, cp)
+		l.consumers[name] = c
+	}
+	if c.open {
+		return nil, fmt.Errorf("journal: consumer %s is open already", name)
+	}
+	c.open = true
+	return c, nil
+}
+
+// Next waits until a durable record is there and returns it with those behind
+// it that are there already: at most limit, and no more than about 8 MiB.
+// It ends with the error of ctx, with ErrClosed, or with the disk's.
+func (c *Consumer) Next(ctx context.Context, limit int) ([]Record, error) {
+	c.reading.Lock()
+	defer c.reading.Unlock()
+	for {
+		pos := c.position()
+		if err := c.log.await(ctx, pos); err != nil {
+			return nil, fmt.Errorf("journal: consumer %s: %w", c.name, err)
+		}
+		c.cur.moveTo(pos)
+		batch, err := c.read(max(limit, 1))
+		if err != nil {
+			c.cur.close()
+			return nil, err
+		}
+		if !c.advance(pos, c.cur.seq) {
+			continue // Rewind came in between
+		}
+		if len(batch) > 0 {
+			return batch, nil
+		}
+	}
+}
+
+// read returns what the cursor finds. Where it finds nothing, all that is
+// durable from there on was damaged, and it moves behind it.
+func (c *Consumer) read(limit int) ([]Record, error) {
+	last := c.log.lastDurable()
+	var batch []Record
+	for bytes := 0; len(batch) < limit && bytes < maxRead; {
+		rec, err := c.cur.next()
+		if errors.Is(err, io.EOF) {
+			if len(batch) == 0 {
+				c.cur.moveTo(last + 1)
+			}
+			break
+		}
+		if err != nil {
+			return batch, err
+		}
+		bytes += len(rec.Payload)
+		batch = append(batch, rec)
+	}
+	return batch, nil
+}
+
+func (c *Consumer) position() uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.pos
+}
+
+func (c *Consumer) advance(from, to uint64) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.pos != from {
+		return false
+	}
+	c.pos = to
+	return true
+}
+
+// Commit says that everything up to and including seq is processed. A seq
+// under the checkpoint changes nothing. The checkpoint survives the process at
+// once, and a power cut after about a minute or Close.
+func (c *Consumer) Commit(seq uint64) error {
+	if last := c.log.lastDurable(); seq > last {
+		return fmt.Errorf("journal: consumer %s: commit %d: the last record is %d", c.name, seq, last)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if seq <= c.checkpoint.seq {
+		return nil
+	}
+	if err := c.checkpoint.store(seq); err != nil {
+		return fmt.Errorf("journal: consumer %s: write checkpoint: %w", c.name, err)
+	}
+	c.committed.Store(seq)
+	c.pos = max(c.pos, seq+1)
+	return nil
+}
+
+// Committed returns the checkpoint: the last sequence committed, 0 at first.
+func (c *Consumer) Committed() uint64 { return c.committed.Load() }
+
+// Rewind moves the read position back to the checkpoint, so that Next returns
+// again what was not committed.
+func (c *Consumer) Rewind() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pos = c.checkpoint.seq + 1
+}
+
+func (c *Consumer) sync() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.checkpoint.sync()
+}
+
+// await returns when a record with that sequence or a later one is durable.
+func (l *Log) await(ctx context.Context, seq uint64) error {
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		select {
+		case <-l.quit:
+			return ErrClosed
+		default:
+		}
+		grown := l.growth(seq)
+		if grown == nil {
+			return nil
+		}
+		select {
+		case <-grown:
+		case <-ctx.Done():
+		case <-l.quit:
+		}
+	}
+}
+
+// growth returns nil if seq is durable, else a channel that is closed when
+// anything more is.
+func (l *Log) growth(seq uint64) <-chan struct{} {
+	l.state.Lock()
+	defer l.state.Unlock()
+	if l.durable >= seq {
+		return nil
+	}
+	if l.grown == nil {
+		l.grown = make(chan struct{})
+	}
+	return l.grown
+}

@@ -1,0 +1,192 @@
+package journal
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+)
+
+// window is how much a cursor reads at once, in bytes.
+const window = 64 << 10
+
+func isEOF(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) }
+
+// cursor reads durable records in order, through a descriptor of its own. It
+// is for one goroutine.
+type cursor struct {
+	log *Log
+	seq uint64 // the next record returned has this sequence or a later one
+
+	seg      *segment
+	f        file
+	off, end int64 // where in seg it reads, and what is durable there
+	win      []byte
+	winOff   int64
+	expect   uint64 // the sequence that must come next; 0 behind a hole
+}
+
+func (c *cursor) close() {
+	if c.f != nil {
+		_ = c.f.Close()
+	}
+	c.f, c.seg, c.win = nil, nil, c.win[:0]
+}
+
+// moveTo makes seq the next record.
+func (c *cursor) moveTo(seq uint64) {
+	if seq != c.seq {
+		c.close()
+		c.seq, c.off, c.end = seq, 0, 0
+	}
+}
+
+// next returns the next durable record; io.EOF means that there is none yet.
+// It passes over damaged ranges, which it has set aside.
+func (c *cursor) next() (Record, error) {
+	for examined := false; ; {
+		if c.seg == nil || c.off >= c.end {
+			if err := c.locate(); err != nil {
+				return Record{}, err
+			}
+		}
+		rec, n, err := c.parse()
+		if bad := damage(""); errors.As(err, &bad) {
+			if err := c.pass(bad, &examined); err != nil {
+				return Record{}, err
+			}
+			continue
+		}
+		if err != nil {
+			return Record{}, fmt.Errorf("journal: read segment: %w", err)
+		}
+		c.off, c.expect = c.off+int64(n), rec.Seq+1
+		if rec.Seq < c.seq {
+			continue
+		}
+		c.seq = rec.Seq + 1
+		rec.Payload = bytes.Clone(rec.Payload)
+		return rec, nil
+	}
+}
+
+// locate finds the segment that holds c.seq, or the next record there is.
+func (c *cursor) locate() error {
+	for {
+		s, from, end, err := c.log.find(c.seq)
+		if err != nil {
+			return err
+		}
+		if s == c.seg {
+			if c.end = end; c.off >= end {
+				return fmt.Errorf("journal: read segment %s: no record %d", s, c.seq)
+			}
+			return nil
+		}
+		f, err := c.log.o.disk.Open(c.log.path(s), os.O_RDONLY)
+		if errors.Is(err, os.ErrNotExist) && c.log.dropped(s) {
+			continue // the retention was faster
+		}
+		if err != nil {
+			return fmt.Errorf("journal: open segment: %w", err)
+		}
+		c.close()
+		c.seg, c.f, c.off, c.expect, c.end = s, f, from.off, from.seq, end
+		return nil
+	}
+}
+
+// find returns the first segment that holds seq or a later record, where to
+// begin reading in it and where what is durable ends.
+func (l *Log) find(seq uint64) (s *segment, from mark, end int64, err error) {
+	l.state.RLock()
+	defer l.state.RUnlock()
+	i, _ := slices.BinarySearchFunc(l.segments, seq, func(s *segment, seq uint64) int {
+		if s.last < seq {
+			return -1
+		}
+		return 1
+	})
+	for ; i < len(l.segments); i++ {
+		if s := l.segments[i]; !s.empty() && s.last >= seq {
+			return s, s.seek(seq), s.size, nil
+		}
+	}
+	return nil, mark{}, 0, io.EOF
+}
+
+// dropped says that the retention has taken the segment out of the log.
+func (l *Log) dropped(s *segment) bool {
+	l.state.RLock()
+	defer l.state.RUnlock()
+	return !slices.Contains(l.segments, s)
+}
+
+// parse reads the record at c.off. A record is checked in full and must be one
+// that belongs there, so a reader sees what recovery would.
+func (c *cursor) parse() (Record, int, error) {
+	head, err := c.peek(headerSize)
+	if err != nil {
+		return Record{}, 0, err
+	}
+	size, err := recordSize(head)
+	if err != nil {
+		return Record{}, 0, err
+	}
+	b, err := c.peek(size)
+	if err != nil {
+		return Record{}, 0, err
+	}
+	rec, n, err := parseRecord(b, c.seg.salt)
+	if err == nil && c.expect != 0 && rec.Seq != c.expect {
+		return Record{}, 0, damage("record out of sequence")
+	}
+	return rec, n, err
+}
+
+// peek returns the n bytes at c.off, or fewer where the durable part ends.
+func (c *cursor) peek(n int) ([]byte, error) {
+	n = int(min(int64(n), c.end-c.off))
+	at := c.off - c.winOff
+	if at < 0 || at+int64(n) > int64(len(c.win)) {
+		if err := c.load(n); err != nil {
+			return nil, err
+		}
+		at = 0
+	}
+	return c.win[at:min(at+int64(n), int64(len(c.win)))], nil
+}
+
+func (c *cursor) load(n int) error {
+	n = int(min(int64(max(n, window)), c.end-c.off))
+	c.win = slices.Grow(c.win[:0], n)[:n]
+	got, err := c.f.ReadAt(c.win, c.off)
+	c.win, c.winOff = c.win[:got], c.off
+	if isEOF(err) {
+		return nil // shorter than what was durable: parsing says so
+	}
+	return err
+}
+
+// pass moves over the hole at c.off. One that is not known yet is looked for
+// first: the disk lost it since the log was opened.
+func (c *cursor) pass(bad damage, examined *bool) error {
+	for {
+		c.log.state.RLock()
+		end, ok := c.seg.holeAt(c.off)
+		c.log.state.RUnlock()
+		if ok {
+			c.off, c.expect = end, 0
+			return nil
+		}
+		if *examined {
+			return fmt.Errorf("journal: read segment %s at %d: %w", c.seg, c.off, bad)
+		}
+		*examined = true
+		if err := c.log.reexamine(c.seg, false); err != nil {
+			return fmt.Errorf("journal: %w", err)
+		}
+	}
+}

@@ -1,0 +1,92 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// disk is what the log needs of a file system, so that tests can make it fail.
+type disk interface {
+	Open(path string, flag int) (file, error)
+	SyncDir(dir string) error
+}
+
+type file interface {
+	io.ReaderAt
+	io.WriterAt
+	io.Closer
+	Truncate(size int64) error
+	Datasync() error           // the data, and what is needed to find it, are on the disk
+	Allocate(size int64) error // reserves space without changing the size
+	Uncache() error            // later reads come from the disk, not from memory
+}
+
+type osDisk struct{}
+
+func (osDisk) Open(path string, flag int) (file, error) {
+	f, err := os.OpenFile(path, flag, 0o640)
+	if err != nil {
+		return nil, err
+	}
+	return osFile{f}, nil
+}
+
+func (osDisk) SyncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}
+
+type osFile struct{ *os.File }
+
+// diskFull says whether an error means that there is no space left.
+func diskFull(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
+
+// makeDir creates dir, with its parents, and makes their entries durable.
+func makeDir(dir string, d disk) error {
+	if _, err := os.Stat(dir); err == nil {
+		return nil
+	}
+	parent := filepath.Dir(filepath.Clean(dir))
+	if parent != dir {
+		if err := makeDir(parent, d); err != nil {
+			return err
+		}
+	}
+	if err := os.Mkdir(dir, 0o750); err != nil && !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	return d.SyncDir(parent)
+}
+
+// lockDir takes the directory for this process and writes its id into the
+// lock. The kernel releases it when the process ends, however it ends.
+func lockDir(dir string) (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o640)
+	if err != nil {
+		return nil, fmt.Errorf("journal: open lock: %w", err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		defer f.Close()
+		if !errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, fmt.Errorf("journal: lock %s: %w", dir, err)
+		}
+		pid, _ := io.ReadAll(io.LimitReader(f, 32))
+		return nil, fmt.Errorf("journal: %s: %w by process %s", dir, ErrLocked, strings.TrimSpace(string(pid)))
+	}
+	// The id is for people; the lock holds without it, even on a full disk.
+	if err := f.Truncate(0); err == nil {
+		_, _ = fmt.Fprintln(f, os.Getpid())
+	}
+	return f, nil
+}

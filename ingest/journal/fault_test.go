@@ -1,0 +1,139 @@
+package journal
+
+import (
+	"errors"
+	"io/fs"
+	"syscall"
+	"testing"
+)
+
+var errDisk = errors.New("input/output error")
+
+// Whatever fails, the batch fails, the log refuses as long as it must, goes on
+// by itself, and holds exactly what was acknowledged, now and after a start.
+func TestFaults(t *testing.T) {
+	for name, c := range map[string]struct {
+		fault func(*faultyDisk)
+		kind  error
+		next  uint64 // the sequence given after the fault: 4 may have reached the disk or not
+	}{
+		"a write fails":                              {func(d *faultyDisk) { d.write = errDisk }, errDisk, 4},
+		"a write fails half way":                     {func(d *faultyDisk) { d.write, d.partial = errDisk, 60 }, errDisk, 4},
+		"a write fails after all of it":              {func(d *faultyDisk) { d.write, d.partial = errDisk, 1<<20 }, errDisk, 4},
+		"a write and the cut behind it fail":         {func(d *faultyDisk) { d.write, d.trunc, d.partial = errDisk, errDisk, 1<<20 }, errDisk, 5},
+		"a sync fails":                               {func(d *faultyDisk) { d.sync = errDisk }, errDisk, 5},
+		"a sync fails and no segment can be made":    {func(d *faultyDisk) { d.sync, d.create = errDisk, errDisk }, errDisk, 5},
+		"a sync fails and a directory is not synced": {func(d *faultyDisk) { d.sync, d.dir = errDisk, errDisk }, errDisk, 5},
+		"the disk is full":                           {func(d *faultyDisk) { d.write, d.partial = syscall.ENOSPC, 60 }, ErrFull, 4},
+		"the disk quota is full":                     {func(d *faultyDisk) { d.write, d.partial = syscall.EDQUOT, 60 }, ErrFull, 4},
+		"the disk is full at the sync":               {func(d *faultyDisk) { d.sync = syscall.ENOSPC }, ErrFull, 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, d := t.TempDir(), &faultyDisk{}
+			l := mustOpen(t, dir, Options{disk: d})
+			reader := mustConsumer(t, l, "c")
+			stored := fill(t, l, 3)
+			d.set(c.fault)
+			_, err := l.Append(t.Context(), []byte("refused"))
+			wantErr(t, err, c.kind)
+			if d.sync != nil && d.create != nil || d.dir != nil {
+				_, err := l.Append(t.Context(), []byte("refused too"))
+				wantErr(t, err, errDisk)
+			}
+			if st := l.Stats(); st.Err == nil || st.Failed == 0 {
+				t.Errorf("stats %+v", st)
+			}
+			sameContent(t, content(t, l), stored)
+			d.set(func(d *faultyDisk) { d.write, d.sync, d.trunc, d.create, d.dir = nil, nil, nil, nil, nil })
+			seq := mustAppend(t, l, "accepted")
+			stored[seq] = "accepted"
+			if seq != c.next {
+				t.Errorf("sequence %d, want %d", seq, c.next)
+			}
+			if st := l.Stats(); st.Err != nil {
+				t.Errorf("stats %+v", st)
+			}
+			sameContent(t, content(t, l), stored)
+			if recs, err := reader.Next(t.Context(), 100); err != nil || len(recs) != 4 {
+				t.Errorf("consumer got %d records, %v", len(recs), err)
+			}
+			mustClose(t, l)
+			l = mustOpen(t, dir, Options{})
+			sameContent(t, content(t, l), stored)
+			if gaps := l.Gaps(); len(gaps) != 0 {
+				t.Errorf("gaps %+v", gaps)
+			}
+		})
+	}
+}
+
+func TestAFaultAtTheVeryFirstRecord(t *testing.T) {
+	dir, d := t.TempDir(), &faultyDisk{}
+	l := mustOpen(t, dir, Options{disk: d})
+	d.set(func(d *faultyDisk) { d.sync = errDisk })
+	_, err := l.Append(t.Context(), []byte("refused"))
+	wantErr(t, err, errDisk)
+	d.set(func(d *faultyDisk) { d.sync = nil })
+	seq := mustAppend(t, l, "accepted")
+	mustClose(t, l)
+	l = mustOpen(t, dir, Options{})
+	sameContent(t, content(t, l), map[uint64]string{seq: "accepted"})
+	if seq != 2 {
+		t.Errorf("sequence %d", seq)
+	}
+}
+
+func TestASyncFaultThatLostOlderRecordsIsReported(t *testing.T) {
+	dir, d := t.TempDir(), &faultyDisk{}
+	l := mustOpen(t, dir, Options{disk: d})
+	stored := fill(t, l, 3)
+	d.set(func(d *faultyDisk) { d.sync = errDisk })
+	_, err := l.Append(t.Context(), []byte("refused"))
+	wantErr(t, err, errDisk)
+	edit(t, segmentFiles(t, dir)[0], func(b []byte) []byte { b[40] ^= 1; return b })
+	d.set(func(d *faultyDisk) { d.sync = nil })
+	mustAppend(t, l, "accepted")
+	sameContent(t, content(t, l), map[uint64]string{2: stored[2], 3: stored[3], 5: "accepted"})
+	if gaps := l.Gaps(); len(gaps) != 1 || gaps[0].First != 1 || gaps[0].Last != 1 {
+		t.Errorf("gaps %+v", gaps)
+	}
+}
+
+func TestOpenReportsADiskThatRefuses(t *testing.T) {
+	for name, d := range map[string]*faultyDisk{
+		"no segment can be made":         {create: errDisk},
+		"the directory cannot be synced": {dir: errDisk},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Open(t.TempDir(), Options{Logger: quiet(), disk: d})
+			wantErr(t, err, errDisk)
+		})
+	}
+	dir := t.TempDir()
+	mustClose(t, mustOpen(t, dir, Options{}))
+	_, err := Open(dir, Options{Logger: quiet(), disk: &faultyDisk{sync: errDisk}})
+	wantErr(t, err, errDisk)
+	_, err = Open(segmentFiles(t, dir)[0], Options{})
+	if pathErr := (*fs.PathError)(nil); !errors.As(err, &pathErr) {
+		t.Errorf("a file for a directory: %v", err)
+	}
+}
+
+func TestACheckpointThatCannotBeWrittenIsAnErrorAndDoesNotMove(t *testing.T) {
+	d := &faultyDisk{}
+	l := mustOpen(t, t.TempDir(), Options{disk: d})
+	fill(t, l, 2)
+	c := mustConsumer(t, l, "c")
+	d.set(func(d *faultyDisk) { d.write = errDisk })
+	wantErr(t, c.Commit(1), errDisk)
+	if c.Committed() != 0 {
+		t.Errorf("committed %d", c.Committed())
+	}
+	d.set(func(d *faultyDisk) { d.write = nil })
+	if err := c.Commit(1); err != nil || c.Committed() != 1 {
+		t.Errorf("committed %d, error %v", c.Committed(), err)
+	}
+	d.set(func(d *faultyDisk) { d.create = errDisk })
+	_, err := l.Consumer("d")
+	wantErr(t, err, errDisk)
+}

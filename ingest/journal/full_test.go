@@ -1,0 +1,102 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+)
+
+// tinyDisk mounts a tmpfs, which needs root.
+func tinyDisk(t *testing.T, size string) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size="+size); err != nil {
+		t.Skipf("skipped: mounting a small tmpfs is not permitted here: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+// appendUntilFull appends from eight goroutines until one is told that the
+// log is full, and returns what was acknowledged.
+func appendUntilFull(t *testing.T, l *Log, round string) map[uint64]string {
+	t.Helper()
+	acked := map[uint64]string{}
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for w := range 8 {
+		wg.Go(func() {
+			for i := 0; ; i++ {
+				p := fmt.Sprintf("%s %d/%d %0700d", round, w, i, i)
+				seq, err := l.Append(context.Background(), []byte(p))
+				if err != nil {
+					if !errors.Is(err, ErrFull) {
+						t.Error(err)
+					}
+					return
+				}
+				mu.Lock()
+				acked[seq] = p
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	return acked
+}
+
+func TestAFullDiskRefusesAndLosesNothing(t *testing.T) {
+	dir := tinyDisk(t, "3m")
+	ballast := filepath.Join(dir, "ballast")
+	if err := os.WriteFile(ballast, make([]byte, 1<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l := mustOpen(t, filepath.Join(dir, "log"), Options{SegmentBytes: 256 << 10})
+	acked := appendUntilFull(t, l, "filled")
+	sameContent(t, content(t, l), acked)
+	if err := os.Remove(ballast); err != nil {
+		t.Fatal(err)
+	}
+	again := appendUntilFull(t, l, "filled again")
+	if len(acked) < 500 || len(again) < 500 {
+		t.Errorf("%d and %d records fitted", len(acked), len(again))
+	}
+	maps.Copy(acked, again)
+	sameContent(t, content(t, l), acked)
+	mustClose(t, l)
+	l = mustOpen(t, filepath.Join(dir, "log"), Options{SegmentBytes: 256 << 10})
+	sameContent(t, content(t, l), acked)
+	if gaps := l.Gaps(); len(gaps) != 0 {
+		t.Errorf("gaps %+v", gaps)
+	}
+}
+
+func TestOnAFullDiskProcessedRecordsGiveWay(t *testing.T) {
+	dir := tinyDisk(t, "2m")
+	l := mustOpen(t, dir, Options{SegmentBytes: 256 << 10})
+	c := mustConsumer(t, l, "c")
+	acked := appendUntilFull(t, l, "filled")
+	if err := c.Commit(l.Stats().Last); err != nil {
+		t.Fatal(err)
+	}
+	payload := make([]byte, 700)
+	for range 2 * len(acked) {
+		seq, err := l.Append(t.Context(), payload)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Commit(seq); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

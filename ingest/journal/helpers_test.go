@@ -1,0 +1,221 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+func mustOpen(t testing.TB, dir string, o Options) *Log {
+	t.Helper()
+	if o.Logger == nil {
+		o.Logger = quiet()
+	}
+	l, err := Open(dir, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
+func mustClose(t testing.TB, l *Log) {
+	t.Helper()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func mustAppend(t testing.TB, l *Log, payload string) uint64 {
+	t.Helper()
+	seq, err := l.Append(context.Background(), []byte(payload))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return seq
+}
+
+// fill appends n payloads of about 100 bytes and returns them by sequence.
+func fill(t testing.TB, l *Log, n int) map[uint64]string {
+	t.Helper()
+	stored := map[uint64]string{}
+	for i := range n {
+		p := fmt.Sprintf("payload %d of %d %s", i, n, strings.Repeat("x", 80))
+		stored[mustAppend(t, l, p)] = p
+	}
+	return stored
+}
+
+// content returns every record of the log by sequence and fails when they are
+// not ascending.
+func content(t testing.TB, l *Log) map[uint64]string {
+	t.Helper()
+	got, last := map[uint64]string{}, uint64(0)
+	err := l.Range(context.Background(), 0, math.MaxUint64, func(r Record) error {
+		if r.Seq <= last {
+			t.Errorf("record %d comes after %d", r.Seq, last)
+		}
+		last, got[r.Seq] = r.Seq, string(r.Payload)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+func sameContent(t testing.TB, got, want map[uint64]string) {
+	t.Helper()
+	for seq, p := range want {
+		if got[seq] != p {
+			t.Errorf("record %d: got %q, want %q", seq, got[seq], p)
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("got %d records, want %d", len(got), len(want))
+	}
+}
+
+func without(m map[uint64]string, seqs ...uint64) map[uint64]string {
+	rest := map[uint64]string{}
+	for seq, p := range m {
+		if !slices.Contains(seqs, seq) {
+			rest[seq] = p
+		}
+	}
+	return rest
+}
+
+// segmentFiles returns the paths of the segments, oldest first.
+func segmentFiles(t testing.TB, dir string) []string {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(dir, "*"+segmentSuffix))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return paths
+}
+
+// edit changes a file's bytes.
+func edit(t testing.TB, path string, change func([]byte) []byte) {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, change(b), 0o640); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func mustConsumer(t testing.TB, l *Log, name string) *Consumer {
+	t.Helper()
+	c, err := l.Consumer(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func wantErr(t testing.TB, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Fatalf("error %v, want %v", err, want)
+	}
+}
+
+// clock is a time that tests move.
+type clock struct {
+	mu sync.Mutex
+	at time.Time
+}
+
+func newClock() *clock { return &clock{at: time.Date(2026, 3, 1, 12, 0, 0, 5, time.UTC)} }
+
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.at
+}
+
+func (c *clock) advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.at = c.at.Add(d)
+}
+
+// faultyDisk fails on request.
+type faultyDisk struct {
+	osDisk
+	mu                              sync.Mutex
+	write, sync, trunc, dir, create error
+	partial                         int // bytes written before a write fails
+}
+
+func (d *faultyDisk) set(change func(*faultyDisk)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	change(d)
+}
+
+func (d *faultyDisk) get(which func(*faultyDisk) error) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return which(d)
+}
+
+func (d *faultyDisk) Open(path string, flag int) (file, error) {
+	if err := d.get(func(d *faultyDisk) error { return d.create }); err != nil && flag&os.O_CREATE != 0 {
+		return nil, err
+	}
+	f, err := d.osDisk.Open(path, flag)
+	return faultyFile{f, d}, err
+}
+
+func (d *faultyDisk) SyncDir(dir string) error {
+	if err := d.get(func(d *faultyDisk) error { return d.dir }); err != nil {
+		return err
+	}
+	return d.osDisk.SyncDir(dir)
+}
+
+type faultyFile struct {
+	file
+	d *faultyDisk
+}
+
+func (f faultyFile) WriteAt(b []byte, off int64) (int, error) {
+	if err := f.d.get(func(d *faultyDisk) error { return d.write }); err != nil {
+		n, _ := f.file.WriteAt(b[:min(len(b), f.d.partial)], off)
+		return n, err
+	}
+	return f.file.WriteAt(b, off)
+}
+
+func (f faultyFile) Datasync() error {
+	if err := f.d.get(func(d *faultyDisk) error { return d.sync }); err != nil {
+		return err
+	}
+	return f.file.Datasync()
+}
+
+func (f faultyFile) Truncate(n int64) error {
+	if err := f.d.get(func(d *faultyDisk) error { return d.trunc }); err != nil {
+		return err
+	}
+	return f.file.Truncate(n)
+}
+
+var _ io.ReaderAt = faultyFile{}

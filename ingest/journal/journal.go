@@ -1,0 +1,208 @@
+// Package journal is the durable inbound log: whatever arrives is appended
+// here, on local disk, before its sender is told that it was accepted. It
+// follows "The spine: journal first" in docs/architecture.md.
+//
+// A log is a directory of segments. A segment holds records, each
+//
+//	[length 4][crc32c 4][sequence 8][time 8][payload]   little-endian
+//
+// where length is the payload's and the checksum, seeded with the segment's
+// salt, covers everything but itself. Appenders are committed in groups: one
+// write and one fdatasync for all that wait. Consumers read what is durable
+// and keep a checkpoint each; records stay after that for a retention, which
+// is what makes replay possible.
+//
+// It promises:
+//   - a sequence returned by Append is on disk, and no sequence is given twice,
+//     not even after every segment was deleted or the tail was lost;
+//   - a reader never sees a record that is not durable or not intact;
+//   - a segment with a record that some consumer has not committed is never
+//     deleted, and a log without consumers deletes nothing;
+//   - bytes that cannot be read are cut only where no valid record follows
+//     them, are copied aside first, and otherwise leave a Gap that is reported.
+//
+// It refuses a second opener of the directory, payloads over MaxPayload, and
+// to accept anything when the quota or the disk is full (ErrFull). It is not a
+// queue: it has no priorities, no deletion of single records, and delivers to
+// a consumer at least once.
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// The errors a caller reacts to; all of them come wrapped.
+var (
+	// ErrLocked means that another Log, here or in another process, has the directory.
+	ErrLocked = errors.New("directory is in use")
+	// ErrFull means that nothing can be accepted until records are processed
+	// or space is freed: the quota is used up by unprocessed records, or the
+	// disk is full.
+	ErrFull = errors.New("journal is full")
+	// ErrTooLarge means that the payload is over MaxPayload.
+	ErrTooLarge = errors.New("payload is too large")
+	// ErrClosed means that the log was closed.
+	ErrClosed = errors.New("journal is closed")
+	// ErrNotFound means that the sequence was not given yet, was removed by
+	// the retention, or lies in a Gap.
+	ErrNotFound = errors.New("no such record")
+)
+
+// Options tune a Log. The zero value works.
+type Options struct {
+	SegmentBytes int64            // size at which a new segment is begun; 0 is 16 MiB, at most 256 MiB
+	Retention    time.Duration    // processed segments older than this are deleted; 0 is 168 h
+	Quota        *Quota           // byte budget, shared by the logs given the same one; nil is 2 GiB of its own
+	CommitWindow time.Duration    // how long a commit waits for appenders seen to be concurrent; 0 is 0.7 ms, negative is none
+	Now          func() time.Time // stamps records and ages segments; nil is time.Now
+	Logger       *slog.Logger     // nil is slog.Default
+
+	disk disk // tests inject faults here
+}
+
+func (o Options) withDefaults() (Options, error) {
+	const most = 256 << 20 // recovery reads a whole segment into memory
+	if o.SegmentBytes < 0 || o.SegmentBytes > most {
+		return o, fmt.Errorf("journal: segment bytes %d: want 1 to %d", o.SegmentBytes, most)
+	}
+	if o.Retention < 0 {
+		return o, fmt.Errorf("journal: retention %v: want a positive duration", o.Retention)
+	}
+	o.SegmentBytes = orElse(o.SegmentBytes, 16<<20)
+	o.Retention = orElse(o.Retention, 168*time.Hour)
+	o.CommitWindow = orElse(o.CommitWindow, 700*time.Microsecond)
+	o.Quota = orElse(o.Quota, NewQuota(2<<30))
+	o.Logger = orElse(o.Logger, slog.Default())
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.disk == nil {
+		o.disk = osDisk{}
+	}
+	return o, nil
+}
+
+func orElse[T comparable](v, other T) T {
+	var zero T
+	if v == zero {
+		return other
+	}
+	return v
+}
+
+// Log is one append-only log in one directory. Its methods may be called from
+// any goroutine. Its locks nest in the order writing, deleting, state; staging
+// is taken alone.
+type Log struct {
+	dir  string
+	o    Options
+	lock *os.File
+	wake chan struct{} // tells the committer that something is pending, or enough of it
+	quit chan struct{} // closed by Close
+	// rotated tells the housekeeper that a segment was completed.
+	rotated chan struct{}
+	wg      sync.WaitGroup
+	err     error // of closing the last segment; read after wg
+
+	staging sync.Mutex // what Append touches
+	pending *batch
+	spare   []byte    // the buffer of the last batch, for the next one
+	peers   int       // appenders in the last batch: as many are expected again
+	target  int       // the committer waits for so many; 0 when it does not
+	took    time.Time // when the last batch was taken
+	closed  bool
+
+	writing sync.Mutex // what the committer touches; also rotation
+	out     file       // the newest segment; nil after a failure that cannot be trusted
+	end     int64      // just behind its last good record
+	next    uint64     // the next sequence
+	marks   []mark     // of the batch being written
+
+	deleting sync.Mutex // one deletion at a time, oldest first
+
+	state     sync.RWMutex // what readers touch
+	segments  []*segment   // oldest first, never empty; the last one is written to
+	durable   uint64       // the last acknowledged sequence
+	grown     chan struct{}
+	consumers map[string]*Consumer
+	gaps      []Gap
+	lastErr   error // of the last batch
+
+	appends, fsyncs, failed, cut atomic.Int64
+}
+
+// Open opens the log in dir, which it creates, locks and recovers. Every
+// record is read and verified, so that opening takes as long as reading all
+// of it. A second opener gets ErrLocked with the holder's process id.
+func Open(dir string, o Options) (*Log, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	if err := makeDir(dir, o.disk); err != nil {
+		return nil, fmt.Errorf("journal: create directory: %w", err)
+	}
+	lock, err := lockDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	l := &Log{
+		dir: dir, o: o, lock: lock,
+		wake: make(chan struct{}, 1), quit: make(chan struct{}), rotated: make(chan struct{}, 1),
+		pending: newBatch(nil), consumers: map[string]*Consumer{},
+	}
+	if err := l.recover(); err != nil {
+		return nil, errors.Join(fmt.Errorf("journal: recover %s: %w", dir, err), l.closeFiles())
+	}
+	o.Quota.join(l)
+	l.wg.Go(l.commitLoop)
+	l.wg.Go(l.keepHouse)
+	return l, nil
+}
+
+// Close refuses new appends, waits for those in flight, makes the checkpoints
+// durable and releases the directory. Consumers that wait get ErrClosed.
+func (l *Log) Close() error {
+	l.staging.Lock()
+	already := l.closed
+	l.closed = true
+	l.staging.Unlock()
+	if already {
+		return ErrClosed
+	}
+	close(l.quit)
+	l.wg.Wait()
+	l.o.Quota.leave(l)
+	return errors.Join(l.err, l.syncCheckpoints(), l.closeFiles())
+}
+
+// enter says whether the log is open, and if so keeps Close waiting until
+// wg.Done.
+func (l *Log) enter() bool {
+	l.staging.Lock()
+	defer l.staging.Unlock()
+	if l.closed {
+		return false
+	}
+	l.wg.Add(1)
+	return true
+}
+
+func (l *Log) closeFiles() error {
+	l.state.Lock()
+	defer l.state.Unlock()
+	var errs []error
+	if l.out != nil {
+		errs = append(errs, l.out.Close())
+	}
+	for _, c := range l.consumers {
+		errs = append(errs, c.checkpoint.close())
+	}
+	return errors.Join(append(errs, l.lock.Close())...)
+}

@@ -1,0 +1,148 @@
+package journal
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// The environment variable under which the test binary is run again as another
+// process with the log in that directory.
+const (
+	childEnv = "JOURNAL_TEST_CHILD"
+	dirEnv   = "JOURNAL_TEST_DIR"
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv(childEnv) != "" {
+		child(os.Getenv(dirEnv))
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// child appends from 16 goroutines for ever and prints each sequence with its
+// payload once it is acknowledged.
+func child(dir string) {
+	l, err := Open(dir, Options{SegmentBytes: 64 << 10})
+	if err != nil {
+		fmt.Println("error", err)
+		return
+	}
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for w := range 16 {
+		wg.Go(func() {
+			for i := 0; ; i++ {
+				p := fmt.Sprintf("%d-%d-%d-%s", os.Getpid(), w, i, strings.Repeat("p", i%300))
+				seq, err := l.Append(context.Background(), []byte(p))
+				if err != nil {
+					fmt.Println("error", err)
+					return
+				}
+				mu.Lock()
+				_, err = fmt.Println(seq, p)
+				mu.Unlock()
+				if err != nil {
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func startChild(t *testing.T, dir string) (*exec.Cmd, io.Reader) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), childEnv+"=1", dirEnv+"="+dir)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	return cmd, out
+}
+
+func TestKilledWhileAppendingLosesNothingAcknowledged(t *testing.T) {
+	dir, acked := t.TempDir(), map[uint64]string{}
+	for round := range 6 {
+		cmd, out := startChild(t, dir)
+		lines := bufio.NewScanner(out)
+		for n := 0; lines.Scan(); n++ { // what it printed before it died counts
+			if n == 100+round*137 {
+				_ = cmd.Process.Kill()
+			}
+			seq, payload, ok := strings.Cut(lines.Text(), " ")
+			number, err := strconv.ParseUint(seq, 10, 64)
+			if !ok || err != nil {
+				t.Fatalf("child says %q", lines.Text())
+			}
+			if was, twice := acked[number]; twice {
+				t.Fatalf("sequence %d was given to %q and %q", number, was, payload)
+			}
+			acked[number] = payload
+		}
+		_ = cmd.Wait()
+	}
+	l := mustOpen(t, dir, Options{})
+	got := content(t, l)
+	for seq, p := range acked {
+		if got[seq] != p {
+			t.Errorf("record %d: got %q, acknowledged %q", seq, got[seq], p)
+		}
+	}
+	if gaps := l.Gaps(); len(gaps) != 0 {
+		t.Errorf("gaps %+v", gaps)
+	}
+	t.Logf("%d acknowledged, %d stored", len(acked), len(got))
+}
+
+func TestASecondOpenerIsRefused(t *testing.T) {
+	t.Run("in the same process", func(t *testing.T) {
+		dir := t.TempDir()
+		l := mustOpen(t, dir, Options{})
+		_, err := Open(dir, Options{})
+		wantErr(t, err, ErrLocked)
+		if !strings.Contains(err.Error(), strconv.Itoa(os.Getpid())) || !strings.Contains(err.Error(), dir) {
+			t.Errorf("%q does not name the holder and the directory", err)
+		}
+		mustClose(t, l)
+		mustOpen(t, dir, Options{})
+	})
+	t.Run("while another process has it", func(t *testing.T) {
+		dir := t.TempDir()
+		cmd, out := startChild(t, dir)
+		if !bufio.NewScanner(out).Scan() {
+			t.Fatal("child says nothing")
+		}
+		_, err := Open(dir, Options{})
+		wantErr(t, err, ErrLocked)
+		if !strings.Contains(err.Error(), strconv.Itoa(cmd.Process.Pid)) {
+			t.Errorf("%q does not name process %d", err, cmd.Process.Pid)
+		}
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		mustOpen(t, dir, Options{})
+	})
+	t.Run("in another process", func(t *testing.T) {
+		dir := t.TempDir()
+		mustOpen(t, dir, Options{})
+		_, out := startChild(t, dir)
+		said, err := io.ReadAll(out)
+		if err != nil || !strings.Contains(string(said), ErrLocked.Error()+" by process "+strconv.Itoa(os.Getpid())) {
+			t.Errorf("it says %q, %v", said, err)
+		}
+	})
+}

@@ -1,0 +1,70 @@
+package journal
+
+import (
+	"slices"
+	"sync"
+)
+
+// Quota is a byte budget for the records of the logs that share it. Space that
+// a segment has reserved on disk but not used (up to SegmentBytes per log) and
+// copies of damaged ranges are not counted.
+type Quota struct {
+	max int64
+
+	mu   sync.Mutex
+	used int64
+	logs []*Log
+}
+
+// NewQuota returns a budget of maxBytes.
+func NewQuota(maxBytes int64) *Quota { return &Quota{max: maxBytes} }
+
+// Used returns the bytes that the records of all logs take, and the budget.
+func (q *Quota) Used() (used, max int64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.used, q.max
+}
+
+func (q *Quota) reserve(n int64) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.used+n > q.max {
+		return false
+	}
+	q.used += n
+	return true
+}
+
+func (q *Quota) add(n int64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.used += n
+}
+
+// join counts an opened log in, also over the budget.
+func (q *Quota) join(l *Log) {
+	bytes := l.Stats().Bytes
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.used += bytes
+	q.logs = append(q.logs, l)
+}
+
+// leave takes a closed log and its bytes out of the count.
+func (q *Quota) leave(l *Log) {
+	bytes := l.Stats().Bytes
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.used -= bytes
+	q.logs = slices.DeleteFunc(q.logs, func(other *Log) bool { return other == l })
+}
+
+// reclaim deletes a processed segment of another log than the asking one:
+// what one log keeps only for replay must not make another refuse traffic.
+func (q *Quota) reclaim(asking *Log) bool {
+	q.mu.Lock()
+	logs := slices.Clone(q.logs)
+	q.mu.Unlock()
+	return slices.ContainsFunc(logs, func(l *Log) bool { return l != asking && l.giveWay() })
+}

@@ -1,0 +1,103 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+)
+
+// Read returns the record with the given sequence, or ErrNotFound.
+func (l *Log) Read(seq uint64) (Record, error) {
+	c := &cursor{log: l, seq: seq}
+	defer c.close()
+	rec, err := c.next()
+	if errors.Is(err, io.EOF) || err == nil && rec.Seq != seq {
+		return Record{}, fmt.Errorf("journal: read %d: %w", seq, ErrNotFound)
+	}
+	return rec, err
+}
+
+// Range calls fn for every durable record from from to to, both included, in
+// order, and stops at its first error. Records that the retention removed, also
+// while Range runs, are passed over.
+func (l *Log) Range(ctx context.Context, from, to uint64, fn func(Record) error) error {
+	c := &cursor{log: l, seq: from}
+	defer c.close()
+	for {
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("journal: range: %w", err)
+		}
+		rec, err := c.next()
+		if errors.Is(err, io.EOF) || err == nil && rec.Seq > to {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := fn(rec); err != nil {
+			return err
+		}
+	}
+}
+
+// Before returns, newest first, up to limit records with a sequence under seq
+// that keep approves of; a seq of 0 begins at the newest, a nil keep approves
+// of all. The sequence of the last one is the seq of the next page. When ctx
+// ends it returns what it has found and the error of ctx.
+func (l *Log) Before(ctx context.Context, seq uint64, limit int, keep func(Record) bool) ([]Record, error) {
+	if seq == 0 {
+		seq = l.lastDurable() + 1
+	}
+	var found []Record
+	for len(found) < limit {
+		if err := ctx.Err(); err != nil {
+			return found, fmt.Errorf("journal: before: %w", err)
+		}
+		start, ok := l.markBefore(seq)
+		if !ok {
+			break
+		}
+		block, err := l.collect(start, seq)
+		if err != nil {
+			return found, err
+		}
+		for _, rec := range slices.Backward(block) {
+			if len(found) < limit && (keep == nil || keep(rec)) {
+				found = append(found, rec)
+			}
+		}
+		seq = start
+	}
+	return found, nil
+}
+
+// collect returns the records from start up to, and without, end.
+func (l *Log) collect(start, end uint64) ([]Record, error) {
+	c := &cursor{log: l, seq: start}
+	defer c.close()
+	var block []Record
+	for {
+		rec, err := c.next()
+		if errors.Is(err, io.EOF) || err == nil && rec.Seq >= end {
+			return block, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		block = append(block, rec)
+	}
+}
+
+// markBefore returns the last indexed sequence under seq.
+func (l *Log) markBefore(seq uint64) (uint64, bool) {
+	l.state.RLock()
+	defer l.state.RUnlock()
+	for _, s := range slices.Backward(l.segments) {
+		if !s.empty() && s.marks[0].seq < seq {
+			return s.seek(seq - 1).seq, true
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,94 @@
+package journal
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"time"
+)
+
+// MaxPayload is the largest payload, in bytes. It bounds what a reader must
+// hold for one record, and what a damaged length can claim.
+const MaxPayload = 4 << 20
+
+const headerSize = 24
+
+// Record is one entry of a log.
+type Record struct {
+	Seq     uint64    // from 1, ascending; numbers can be missing but never return
+	Time    time.Time // when it was appended, UTC, to the nanosecond
+	Payload []byte    // the reader's own copy
+}
+
+// castagnoli returns the shared table; crc32 builds it once and uses the
+// processor's instruction with it.
+func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
+
+// checksum covers all of a record but the checksum itself. The salt makes
+// it a different one in each segment, so that neither a sender who puts a
+// record into a payload nor an old block of the disk can pass for one.
+func checksum(rec []byte, salt uint32) uint32 {
+	crc := crc32.Update(salt, castagnoli(), rec[:4])
+	return crc32.Update(crc, castagnoli(), rec[8:])
+}
+
+// layRecord appends a record without sequence and checksum to buf; stamp
+// fills them in when the batch's place in the log is known.
+func layRecord(buf, payload []byte, at time.Time) []byte {
+	buf = binary.LittleEndian.AppendUint32(buf, uint32(len(payload)))
+	buf = append(buf, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+	buf = binary.LittleEndian.AppendUint64(buf, uint64(at.UnixNano()))
+	return append(buf, payload...)
+}
+
+// stamp numbers the records laid in buf from first and seals each. It returns
+// the offset of each record through mark.
+func stamp(buf []byte, first uint64, salt uint32, mark func(seq uint64, off int)) {
+	for seq, off := first, 0; off < len(buf); seq++ {
+		end := off + headerSize + int(binary.LittleEndian.Uint32(buf[off:]))
+		rec := buf[off:end]
+		binary.LittleEndian.PutUint64(rec[8:], seq)
+		binary.LittleEndian.PutUint32(rec[4:], checksum(rec, salt))
+		mark(seq, off)
+		off = end
+	}
+}
+
+// damage says why bytes are not a record. The reader passes over it; any
+// other error of a read is the disk's.
+type damage string
+
+func (d damage) Error() string { return string(d) }
+
+// recordSize returns the size of the record that starts with the header b.
+func recordSize(b []byte) (int, error) {
+	if len(b) < headerSize {
+		return 0, damage("cut inside the header")
+	}
+	n := binary.LittleEndian.Uint32(b)
+	if n > MaxPayload {
+		return 0, damage(fmt.Sprintf("length %d over the limit", n))
+	}
+	return headerSize + int(n), nil
+}
+
+// parseRecord reads the record at the start of b and returns its size. The
+// payload aliases b.
+func parseRecord(b []byte, salt uint32) (Record, int, error) {
+	size, err := recordSize(b)
+	if err != nil {
+		return Record{}, 0, err
+	}
+	if len(b) < size {
+		return Record{}, 0, damage("cut inside the payload")
+	}
+	b = b[:size:size]
+	if binary.LittleEndian.Uint32(b[4:]) != checksum(b, salt) {
+		return Record{}, 0, damage("checksum does not match")
+	}
+	return Record{
+		Seq:     binary.LittleEndian.Uint64(b[8:]),
+		Time:    time.Unix(0, int64(binary.LittleEndian.Uint64(b[16:]))).UTC(),
+		Payload: b[headerSize:],
+	}, size, nil
+}

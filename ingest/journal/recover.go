@@ -1,0 +1,172 @@
+package journal
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"slices"
+)
+
+// recover rebuilds the log's state from the directory. It may be interrupted
+// anywhere and run again.
+func (l *Log) recover() error {
+	if err := l.loadCheckpoints(); err != nil {
+		return err
+	}
+	list, err := listSegments(l.dir)
+	if err != nil {
+		return err
+	}
+	if l.segments, err = l.dropTwins(list); err != nil {
+		return err
+	}
+	tail := int64(0)
+	for i, s := range l.segments {
+		if tail, err = l.survey(s, i); err != nil {
+			return err
+		}
+		l.durable = max(l.durable, s.follows, s.last)
+	}
+	return l.beginWriting(tail)
+}
+
+// dropTwins removes a segment left without a byte by a failure while it was
+// created, when another one begins at the same sequence.
+func (l *Log) dropTwins(list []*segment) ([]*segment, error) {
+	for i := 1; i < len(list); i++ {
+		a, b := list[i-1], list[i]
+		if a.first != b.first {
+			continue
+		}
+		lost := slices.IndexFunc([]*segment{a, b}, func(s *segment) bool {
+			info, err := os.Stat(l.path(s))
+			return err == nil && info.Size() == 0
+		})
+		if lost < 0 {
+			return nil, fmt.Errorf("%s and %s begin at the same sequence", a, b)
+		}
+		at := i - 1 + lost
+		if err := os.Remove(l.path(list[at])); err != nil {
+			return nil, fmt.Errorf("remove empty segment: %w", err)
+		}
+		list = slices.Delete(list, at, at+1)
+		i--
+	}
+	return list, nil
+}
+
+// survey reads the i-th segment, sets its damaged ranges aside and returns how
+// many bytes stand behind its last valid record if nothing valid follows them.
+// Only the newest segment has such a tail left: the others are cut here.
+func (l *Log) survey(s *segment, i int) (tail int64, err error) {
+	data, err := os.ReadFile(l.path(s))
+	if err != nil {
+		return 0, fmt.Errorf("read segment: %w", err)
+	}
+	limit, newest := uint64(math.MaxUint64), i == len(l.segments)-1
+	if !newest {
+		limit = l.segments[i+1].follows
+	}
+	v := scan(data, s.salt, s.first, limit)
+	s.adopt(v, v.end)
+	if s.empty() && len(data) > 0 {
+		s.newest = l.o.Now().UnixNano() // age unknown: keep it for a whole retention
+	}
+	if !newest && v.last < limit {
+		s.extend(v, int64(len(data)), limit)
+	}
+	for _, h := range s.holes {
+		l.setAside(s, h, data)
+	}
+	tail = int64(len(data)) - s.size
+	if tail > 0 {
+		l.saveTail(s, data, v.tail)
+	}
+	if newest || tail == 0 {
+		return tail, nil
+	}
+	// Left by a cut that was interrupted: the segment that follows says that
+	// nothing here was acknowledged.
+	return 0, l.cutTail(s)
+}
+
+// adopt takes over what a survey found.
+func (s *segment) adopt(v survey, size int64) {
+	s.last, s.newest, s.marks, s.holes, s.size = v.last, max(s.newest, v.newest), v.marks, v.holes, size
+}
+
+// extend counts the range behind the last valid record as a hole, because
+// records up to limit were acknowledged and are not there. The hole has no
+// length when the file simply ends.
+func (s *segment) extend(v survey, size int64, limit uint64) {
+	reason := v.tail
+	if reason == "" {
+		reason = "segment cut or missing"
+	}
+	s.holes = append(s.holes, hole{v.end, max(size, v.end), v.last + 1, limit, reason})
+	s.size = max(size, v.end)
+}
+
+// beginWriting opens the newest segment, or a new one when there is none or
+// when sequences must be given up: whatever stood in a lost tail, or behind a
+// checkpoint, may have been acknowledged and acted on, so its number is spent.
+func (l *Log) beginWriting(tail int64) error {
+	l.next = l.durable + 1
+	if tail > 0 {
+		l.next += uint64(tail)/headerSize + 1
+	}
+	for _, c := range l.consumers {
+		l.next = max(l.next, c.Committed()+1)
+	}
+	if n := len(l.segments); n > 0 {
+		newest := l.segments[n-1]
+		if tail == 0 && newest.last+1 == l.next {
+			return l.resume(newest)
+		}
+	}
+	return l.beginAnew()
+}
+
+func (l *Log) resume(s *segment) (err error) {
+	if l.out, err = l.o.disk.Open(l.path(s), os.O_RDWR); err != nil {
+		return fmt.Errorf("open segment: %w", err)
+	}
+	// What a killed process wrote may still be in the kernel only.
+	if err := l.out.Datasync(); err != nil {
+		return fmt.Errorf("sync segment: %w", err)
+	}
+	l.end = s.size
+	return nil
+}
+
+// beginAnew creates the next segment before the tail of the last one is cut,
+// so that the numbers given up stay so if this is interrupted.
+func (l *Log) beginAnew() error {
+	s, out, err := l.create(l.next, l.durable)
+	if err != nil {
+		return err
+	}
+	old := l.segments
+	l.segments, l.out = append(l.segments, s), out
+	if len(old) == 0 {
+		return nil
+	}
+	return l.cutTail(old[len(old)-1])
+}
+
+// cutTail shortens a segment to what is valid in it and makes that durable:
+// what a killed process wrote may still be in the kernel only.
+func (l *Log) cutTail(s *segment) error {
+	f, err := l.o.disk.Open(l.path(s), os.O_RDWR)
+	if err != nil {
+		return fmt.Errorf("open segment: %w", err)
+	}
+	defer f.Close()
+	if err := f.Truncate(s.size); err != nil {
+		return fmt.Errorf("cut segment: %w", err)
+	}
+	if err := f.Datasync(); err != nil {
+		return fmt.Errorf("sync segment: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,366 @@
+package journal
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// written returns a closed log of n records, with its only segment's bytes and
+// where each record begins.
+func written(t *testing.T, n int) (dir string, stored map[uint64]string, data []byte, offs []int) {
+	t.Helper()
+	dir = t.TempDir()
+	l := mustOpen(t, dir, Options{})
+	stored = fill(t, l, n)
+	mustClose(t, l)
+	data, err := os.ReadFile(segmentFiles(t, dir)[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for off := 0; off < len(data); {
+		offs = append(offs, off)
+		size, err := recordSize(data[off:])
+		if err != nil {
+			t.Fatal(err)
+		}
+		off += size
+	}
+	return dir, stored, data, offs
+}
+
+// copied returns a directory with that one segment.
+func copied(t *testing.T, from string, data []byte) string {
+	t.Helper()
+	dir := t.TempDir()
+	path := filepath.Join(dir, filepath.Base(segmentFiles(t, from)[0]))
+	if err := os.WriteFile(path, data, 0o640); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// reopened checks that exactly the records wanted are there, that appending
+// goes on with a fresh sequence and that all of it is there after another start.
+func reopened(t *testing.T, dir string, want map[uint64]string, spent uint64) {
+	t.Helper()
+	l := mustOpen(t, dir, Options{})
+	sameContent(t, content(t, l), want)
+	seq := mustAppend(t, l, "after")
+	if seq <= spent {
+		t.Errorf("sequence %d was given before", seq)
+	}
+	mustClose(t, l)
+	l = mustOpen(t, dir, Options{})
+	want = maps.Clone(want)
+	want[seq] = "after"
+	sameContent(t, content(t, l), want)
+	if gaps := l.Gaps(); len(gaps) != 0 {
+		t.Errorf("gaps %+v for a tail", gaps)
+	}
+	mustClose(t, l)
+}
+
+func TestATailCutAtEveryByteOfTheLastRecordLosesOnlyThatRecord(t *testing.T) {
+	dir, stored, data, offs := written(t, 4)
+	for end := offs[3]; end < len(data); end++ {
+		t.Run(fmt.Sprint(end-offs[3], " bytes left"), func(t *testing.T) {
+			spent := uint64(4)
+			if end == offs[3] {
+				spent = 3 // no trace of it: nothing tells that it was there
+			}
+			reopened(t, copied(t, dir, data[:end]), without(stored, 4), spent)
+		})
+	}
+}
+
+func TestTails(t *testing.T) {
+	dir, stored, data, offs := written(t, 4)
+	garbage := bytes.Repeat([]byte("\xffgarbage\x00"), 1000)
+	flip := func(at int) []byte {
+		b := bytes.Clone(data)
+		b[at] ^= 0x10
+		return b
+	}
+	for name, c := range map[string]struct {
+		data []byte
+		lost []uint64
+	}{
+		"zeros appended":                       {append(bytes.Clone(data), make([]byte, 1<<20)...), nil},
+		"garbage appended":                     {append(bytes.Clone(data), garbage...), nil},
+		"one byte appended":                    {append(bytes.Clone(data), 7), nil},
+		"the last record zeroed":               {append(bytes.Clone(data[:offs[3]]), make([]byte, 200)...), []uint64{4}},
+		"the last record garbage":              {append(bytes.Clone(data[:offs[3]]), garbage...), []uint64{4}},
+		"a bit flipped in the last payload":    {flip(len(data) - 5), []uint64{4}},
+		"a bit flipped in the last length":     {flip(offs[3] + 1), []uint64{4}},
+		"a bit flipped in the last sequence":   {flip(offs[3] + 8), []uint64{4}},
+		"a bit flipped in the last time":       {flip(offs[3] + 20), []uint64{4}},
+		"a bit flipped in the last checksum":   {flip(offs[3] + 4), []uint64{4}},
+		"everything zeroed":                    {make([]byte, len(data)), []uint64{1, 2, 3, 4}},
+		"an old record once more":              {append(bytes.Clone(data), data[:offs[1]]...), nil},
+		"the last record torn inside, not cut": {append(append(bytes.Clone(data[:offs[3]+50]), make([]byte, 40)...), data[offs[3]+90:]...), []uint64{4}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := copied(t, dir, c.data)
+			reopened(t, dir, without(stored, c.lost...), 4)
+		})
+	}
+}
+
+func TestACutTailIsKeptBesideUnlessItIsZero(t *testing.T) {
+	dir, _, data, _ := written(t, 2)
+	for name, c := range map[string]struct {
+		tail []byte
+		kept int
+	}{"garbage": {[]byte("abc"), 1}, "zeros": {make([]byte, 3), 0}} {
+		t.Run(name, func(t *testing.T) {
+			dir := copied(t, dir, append(bytes.Clone(data), c.tail...))
+			l := mustOpen(t, dir, Options{})
+			if st := l.Stats(); st.Cut != 3 || st.Gaps != 0 {
+				t.Errorf("cut %d, gaps %d", st.Cut, st.Gaps)
+			}
+			bad, _ := filepath.Glob(filepath.Join(dir, "*"+asideSuffix))
+			if len(bad) != c.kept {
+				t.Errorf("kept %v", bad)
+			}
+		})
+	}
+}
+
+func TestDamageInTheMiddleIsSetAsideAndWhatFollowsIsKept(t *testing.T) {
+	dir, stored, data, offs := written(t, 6)
+	for name, c := range map[string]struct {
+		at   int
+		mask byte
+	}{
+		"a flipped bit in a payload":                  {offs[2] + 60, 1},
+		"a flipped bit in the length, shorter":        {offs[2], 4},
+		"a flipped bit in the length, longer":         {offs[2] + 1, 1},
+		"a flipped bit in the length, past the limit": {offs[2] + 3, 0x80},
+		"a flipped bit in the length, past the end":   {offs[2] + 2, 1},
+		"a flipped bit in the checksum":               {offs[2] + 5, 2},
+		"a flipped bit in the sequence":               {offs[2] + 8, 1},
+		"a flipped bit in the time":                   {offs[2] + 17, 8},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := bytes.Clone(data)
+			b[c.at] ^= c.mask
+			dir := copied(t, dir, b)
+			for start := range 2 { // it stays reported, and is not set aside again
+				l := mustOpen(t, dir, Options{})
+				sameContent(t, content(t, l), without(stored, 3))
+				gaps := l.Gaps()
+				if len(gaps) != 1 {
+					t.Fatalf("gaps %+v", gaps)
+				}
+				g := gaps[0]
+				if g.First != 3 || g.Last != 3 || g.Offset != int64(offs[2]) || g.Length != int64(offs[3]-offs[2]) || g.Reason == "" {
+					t.Errorf("gap %+v", g)
+				}
+				bad, err := os.ReadFile(filepath.Join(dir, fmt.Sprintf("%s.%d.bad", g.Segment, g.Offset)))
+				if err != nil || !bytes.Equal(bad, b[offs[2]:offs[3]]) {
+					t.Errorf("start %d: copy beside: %v", start, err)
+				}
+				_, err = l.Read(3)
+				wantErr(t, err, ErrNotFound)
+				mustClose(t, l)
+			}
+		})
+	}
+}
+
+// several returns a log of several full segments.
+func several(t *testing.T, n int) (dir string, stored map[uint64]string) {
+	t.Helper()
+	dir = t.TempDir()
+	l := mustOpen(t, dir, Options{SegmentBytes: 1000})
+	stored = fill(t, l, n)
+	mustClose(t, l)
+	if got := len(segmentFiles(t, dir)); got < 4 {
+		t.Fatalf("%d segments", got)
+	}
+	return dir, stored
+}
+
+func TestDamageAtTheEndOfAnOlderSegmentIsAGap(t *testing.T) {
+	for name, change := range map[string]func([]byte) []byte{
+		"cut inside its last record":       func(b []byte) []byte { return b[:len(b)-10] },
+		"cut between records":              func(b []byte) []byte { n, _ := recordSize(b); return b[:n] },
+		"a flipped bit in its last record": func(b []byte) []byte { b[len(b)-1] ^= 1; return b },
+		"emptied":                          func([]byte) []byte { return nil },
+		"zeroed":                           func(b []byte) []byte { clear(b); return b },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, stored := several(t, 40)
+			second := segmentFiles(t, dir)[1]
+			from, _ := parseSegmentName(filepath.Base(second))
+			to, _ := parseSegmentName(filepath.Base(segmentFiles(t, dir)[2]))
+			edit(t, second, change)
+			l := mustOpen(t, dir, Options{})
+			gaps := l.Gaps()
+			if len(gaps) != 1 || gaps[0].Last != to.first-1 || gaps[0].First < from.first {
+				t.Fatalf("gaps %+v, segment %v before %v", gaps, from, to)
+			}
+			var lost []uint64
+			for seq := gaps[0].First; seq <= gaps[0].Last; seq++ {
+				lost = append(lost, seq)
+			}
+			sameContent(t, content(t, l), without(stored, lost...))
+			if seq := mustAppend(t, l, "on"); seq != 41 {
+				t.Errorf("sequence %d", seq)
+			}
+		})
+	}
+}
+
+func TestAMissingSegmentIsAGap(t *testing.T) {
+	dir, _ := several(t, 40)
+	files := segmentFiles(t, dir)
+	gone, _ := parseSegmentName(filepath.Base(files[1]))
+	next, _ := parseSegmentName(filepath.Base(files[2]))
+	if err := os.Remove(files[1]); err != nil {
+		t.Fatal(err)
+	}
+	l := mustOpen(t, dir, Options{})
+	gaps := l.Gaps()
+	if len(gaps) != 1 || gaps[0].First != gone.first || gaps[0].Last != next.first-1 || gaps[0].Length != 0 {
+		t.Errorf("gaps %+v", gaps)
+	}
+}
+
+func TestDamageWhileOpenIsPassedAndReported(t *testing.T) {
+	dir := t.TempDir()
+	l := mustOpen(t, dir, Options{})
+	c := mustConsumer(t, l, "c")
+	stored := fill(t, l, 5)
+	rec, _ := l.Read(1)
+	size := headerSize + len(rec.Payload)
+	f, err := os.OpenFile(segmentFiles(t, dir)[0], os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteAt([]byte("!!"), int64(2*size+50)); err != nil {
+		t.Fatal(err)
+	}
+	got := map[uint64]string{}
+	for len(got) < 4 {
+		recs, err := c.Next(t.Context(), 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range recs {
+			got[r.Seq] = string(r.Payload)
+		}
+	}
+	sameContent(t, got, without(stored, 3))
+	if gaps := l.Gaps(); len(gaps) != 1 || gaps[0].First != 3 || gaps[0].Last != 3 {
+		t.Errorf("gaps %+v", gaps)
+	}
+	// The same for the last record there is: the reader must not spin on it.
+	if _, err := f.WriteAt([]byte("!!"), int64(4*size+50)); err != nil {
+		t.Fatal(err)
+	}
+	c.Rewind()
+	if recs, err := c.Next(t.Context(), 10); err != nil || len(recs) != 3 {
+		t.Errorf("%d records, %v", len(recs), err)
+	}
+	seq := mustAppend(t, l, "after")
+	recs, err := c.Next(t.Context(), 10)
+	if err != nil || len(recs) != 1 || recs[0].Seq != seq || seq != 6 {
+		t.Errorf("records %v, error %v", recs, err)
+	}
+	mustClose(t, l)
+	sameContent(t, content(t, mustOpen(t, dir, Options{})), map[uint64]string{1: stored[1], 2: stored[2], 4: stored[4], 6: "after"})
+}
+
+func TestARecordHiddenInAPayloadIsNotTakenForOne(t *testing.T) {
+	dir := t.TempDir()
+	l := mustOpen(t, dir, Options{})
+	var forged []byte
+	forged = layRecord(forged, []byte("forged"), newClock().now())
+	stamp(forged, 2, 0, func(uint64, int) {})
+	mustAppend(t, l, "first")
+	mustAppend(t, l, string(append(bytes.Repeat([]byte("z"), 100), forged...)))
+	mustAppend(t, l, "third")
+	mustClose(t, l)
+	edit(t, segmentFiles(t, dir)[0], func(b []byte) []byte { b[60] ^= 1; return b })
+	sameContent(t, content(t, mustOpen(t, dir, Options{})), map[uint64]string{1: "first", 3: "third"})
+}
+
+func TestSequencesAreNotGivenAgainBehindACheckpoint(t *testing.T) {
+	dir, _, _, offs := written(t, 4)
+	l := mustOpen(t, dir, Options{})
+	c := mustConsumer(t, l, "c")
+	if err := c.Commit(4); err != nil {
+		t.Fatal(err)
+	}
+	mustClose(t, l)
+	edit(t, segmentFiles(t, dir)[0], func(b []byte) []byte { return b[:offs[2]] })
+	l = mustOpen(t, dir, Options{})
+	if seq := mustAppend(t, l, "new"); seq != 5 {
+		t.Fatalf("sequence %d, want 5", seq)
+	}
+	recs, err := mustConsumer(t, l, "c").Next(t.Context(), 10)
+	if err != nil || len(recs) != 1 || string(recs[0].Payload) != "new" {
+		t.Errorf("records %v, error %v", recs, err)
+	}
+}
+
+func TestARecoveryThatWasInterruptedIsFinished(t *testing.T) {
+	dir, stored, _, _ := written(t, 3)
+	old := segmentFiles(t, dir)[0]
+	edit(t, old, func(b []byte) []byte { return append(b, "torn"...) })
+	// As if stopped after the new segment was made and before the tail was cut.
+	if err := os.WriteFile(filepath.Join(dir, newSegmentName(5, 3).String()), nil, 0o640); err != nil {
+		t.Fatal(err)
+	}
+	reopened(t, dir, stored, 4)
+}
+
+func TestSegmentsThatCannotBeUnderstoodAreRefused(t *testing.T) {
+	for name, file := range map[string]string{
+		"a version to come":       "00000000000000000001-00000000000000000000-00000000.v2.segment",
+		"a name without a salt":   "00000000000000000001-00000000000000000000.v1.segment",
+		"a sequence of zero":      "00000000000000000000-00000000000000000000-00000000.v1.segment",
+		"one that follows itself": "00000000000000000005-00000000000000000005-00000000.v1.segment",
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := os.WriteFile(filepath.Join(dir, file), nil, 0o640); err != nil {
+				t.Fatal(err)
+			}
+			if l, err := Open(dir, Options{Logger: quiet()}); err == nil {
+				mustClose(t, l)
+				t.Error("opened")
+			}
+			if l, err := Open(dir, Options{Logger: quiet()}); err == nil || errors.Is(err, ErrLocked) {
+				t.Errorf("opened %v, error %v: the lock was kept", l, err)
+			}
+		})
+	}
+}
+
+func TestATwinLeftByAFailedCreationIsRemoved(t *testing.T) {
+	dir, stored, _, _ := written(t, 3)
+	if err := os.WriteFile(filepath.Join(dir, newSegmentName(1, 0).String()), nil, 0o640); err != nil {
+		t.Fatal(err)
+	}
+	reopened(t, dir, stored, 3)
+}
+
+func TestScanBoundsTheSequenceBehindAHole(t *testing.T) {
+	buf := layRecord(nil, []byte("a"), newClock().now())
+	stamp(buf, 1, 9, func(uint64, int) {})
+	far := layRecord(nil, []byte("b"), newClock().now())
+	stamp(far, 1<<40, 9, func(uint64, int) {})
+	v := scan(slices.Concat(buf, []byte("hole"), far), 9, 1, 1<<60)
+	if v.last != 1 || len(v.holes) != 0 || v.end != int64(len(buf)) {
+		t.Errorf("survey %+v: four bytes cannot hold 2^40 records", v)
+	}
+}

@@ -1,0 +1,97 @@
+package journal
+
+import "os"
+
+// newest returns the segment that is written to.
+func (l *Log) newest() *segment {
+	l.state.RLock()
+	defer l.state.RUnlock()
+	return l.segments[len(l.segments)-1]
+}
+
+// writable returns the segment for a batch of n bytes: the newest, or the one
+// after it when that is full or was given up.
+func (l *Log) writable(n int64) (*segment, error) {
+	s := l.newest()
+	if l.out == nil {
+		return l.replace(s)
+	}
+	if l.end > 0 && l.end+n > l.o.SegmentBytes {
+		return l.rotate()
+	}
+	return s, nil
+}
+
+// rotate begins a new segment and has the retention looked at.
+func (l *Log) rotate() (*segment, error) {
+	s, err := l.begin()
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case l.rotated <- struct{}{}:
+	default:
+	}
+	return s, nil
+}
+
+// replace goes on after a segment that was given up. What the disk really has
+// of it is read again; whatever stands behind the last acknowledged record is
+// disowned by the new segment's name.
+func (l *Log) replace(old *segment) (*segment, error) {
+	if err := l.reexamine(old, true); err != nil {
+		return nil, err
+	}
+	s, err := l.begin()
+	if err != nil {
+		return nil, err
+	}
+	l.o.Logger.Warn("journal: segment replaced", "dir", l.dir, "segment", old.String(), "by", s.String())
+	return s, nil
+}
+
+// begin creates the segment for l.next and makes it the newest.
+func (l *Log) begin() (*segment, error) {
+	s, out, err := l.create(l.next, l.lastDurable())
+	if err != nil {
+		return nil, err
+	}
+	if l.out != nil {
+		_ = l.out.Truncate(l.end) // frees what was reserved and not used; the data is synced
+		_ = l.out.Close()
+	}
+	l.out, l.end = out, 0
+	l.state.Lock()
+	l.segments = append(l.segments, s)
+	l.state.Unlock()
+	return s, nil
+}
+
+// seal shortens the newest segment to what it holds. Its file stays open for
+// Close.
+func (l *Log) seal() error {
+	l.writing.Lock()
+	defer l.writing.Unlock()
+	if l.out == nil {
+		return nil
+	}
+	return l.out.Truncate(l.end)
+}
+
+func (l *Log) lastDurable() uint64 {
+	l.state.RLock()
+	defer l.state.RUnlock()
+	return l.durable
+}
+
+// remove deletes the oldest segment's file and makes that durable, so that
+// segments never vanish out of order.
+func (l *Log) remove(s *segment) {
+	err := os.Remove(l.path(s))
+	if err == nil {
+		err = l.o.disk.SyncDir(l.dir)
+	}
+	if err != nil {
+		l.o.Logger.Warn("journal: segment not deleted", "dir", l.dir, "segment", s.String(), "error", err)
+	}
+}

@@ -1,0 +1,88 @@
+package journal
+
+import "encoding/binary"
+
+// markEvery is the distance between two entries of a segment's index, in bytes.
+const markEvery = 64 << 10
+
+// mark says that the record seq starts at off.
+type mark struct {
+	seq uint64
+	off int64
+}
+
+// hole is a range of a segment that holds no valid record, and the sequences
+// that are missing because of it (none when first > last).
+type hole struct {
+	off, end    int64
+	first, last uint64
+	reason      string
+}
+
+// survey is what a segment's bytes hold.
+type survey struct {
+	end    int64  // just behind the last valid record
+	last   uint64 // its sequence; one less than the segment's first when there is none
+	newest int64  // the latest time of a record, Unix ns
+	marks  []mark
+	holes  []hole // between valid records, in order
+	tail   string // what is wrong behind end; empty when nothing is there
+}
+
+// scan reads a segment whose first sequence and salt its name tells and that
+// holds no sequence over limit. Within a segment sequences are contiguous, so
+// an intact record in the wrong place is refused like a damaged one.
+func scan(data []byte, salt uint32, first, limit uint64) survey {
+	s := survey{last: first - 1}
+	for off := 0; off < len(data); {
+		rec, n, err := parseRecord(data[off:], salt)
+		if err == nil && rec.Seq == s.last+1 && rec.Seq <= limit {
+			s.add(rec, int64(off), int64(off+n))
+			off += n
+			continue
+		}
+		reason := "record out of sequence"
+		if err != nil {
+			reason = err.Error()
+		}
+		at, seq := resync(data, off, salt, s.last, limit)
+		if at < 0 {
+			s.tail = reason
+			break
+		}
+		s.holes = append(s.holes, hole{int64(off), int64(at), s.last + 1, seq - 1, reason})
+		s.last, off = seq-1, at
+	}
+	return s
+}
+
+func (s *survey) add(rec Record, off, end int64) {
+	s.last, s.end = rec.Seq, end
+	s.newest = max(s.newest, rec.Time.UnixNano())
+	s.marks = addMark(s.marks, rec.Seq, off)
+}
+
+func addMark(marks []mark, seq uint64, off int64) []mark {
+	if n := len(marks); n > 0 && off-marks[n-1].off < markEvery {
+		return marks
+	}
+	return append(marks, mark{seq, off})
+}
+
+// resync looks behind the bad record at from for the next valid one and
+// returns its offset and sequence, or -1. A candidate's sequence must be one
+// that the skipped bytes leave room for: this refuses nearly every false one
+// before its checksum is computed.
+func resync(data []byte, from int, salt uint32, last, limit uint64) (int, uint64) {
+	for off := from + 1; off+headerSize <= len(data); off++ {
+		seq := binary.LittleEndian.Uint64(data[off+8:])
+		room := uint64(off-from) / headerSize
+		if seq <= last || seq-last > room+1 || seq > limit {
+			continue
+		}
+		if _, _, err := parseRecord(data[off:], salt); err == nil {
+			return off, seq
+		}
+	}
+	return -1, 0
+}

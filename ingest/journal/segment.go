@@ -1,0 +1,116 @@
+package journal
+
+import (
+	"cmp"
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+const segmentSuffix = ".v1.segment"
+
+// segment is one file of the log. Its fields, but the name, are guarded by
+// Log.state.
+type segment struct {
+	segmentName
+	last   uint64 // the last valid record's sequence; first-1 when there is none
+	size   int64  // bytes that are durable, holes included
+	newest int64  // the latest time of a record, Unix ns
+	marks  []mark // where to start reading for a sequence; empty when there are no records
+	holes  []hole
+}
+
+// segmentName is what a segment's file name tells. The newest segment is never
+// deleted, so first keeps the next sequence when no record is left.
+type segmentName struct {
+	first   uint64 // sequence of its first record
+	follows uint64 // the last sequence acknowledged before it: less than first-1 where numbers were given up
+	salt    uint32 // seed of its checksums
+}
+
+func newSegmentName(first, follows uint64) segmentName {
+	var salt [4]byte
+	rand.Read(salt[:]) // never fails: crypto/rand ends the program instead
+	return segmentName{first, follows, binary.LittleEndian.Uint32(salt[:])}
+}
+
+func (n segmentName) String() string {
+	return fmt.Sprintf("%020d-%020d-%08x%s", n.first, n.follows, n.salt, segmentSuffix)
+}
+
+func parseSegmentName(s string) (segmentName, error) {
+	var n segmentName
+	_, err := fmt.Sscanf(s, "%020d-%020d-%08x"+segmentSuffix, &n.first, &n.follows, &n.salt)
+	if err != nil || n.String() != s || n.first == 0 || n.follows >= n.first {
+		return n, fmt.Errorf("segment name %q: want first-follows-salt%s", s, segmentSuffix)
+	}
+	return n, nil
+}
+
+// listSegments returns the segments of dir, oldest first. A segment of a
+// version or name that is not known is an error: to pass over it could give
+// its sequences again.
+func listSegments(dir string) ([]*segment, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("list segments: %w", err)
+	}
+	var list []*segment
+	for _, e := range entries {
+		if !strings.HasSuffix(e.Name(), ".segment") {
+			continue
+		}
+		name, err := parseSegmentName(e.Name())
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, &segment{segmentName: name, last: name.first - 1})
+	}
+	slices.SortFunc(list, func(a, b *segment) int { return cmp.Compare(a.first, b.first) })
+	return list, nil
+}
+
+func (l *Log) path(s *segment) string { return filepath.Join(l.dir, s.String()) }
+
+// create makes a segment durable in the directory and opens it for writing.
+func (l *Log) create(first, follows uint64) (*segment, file, error) {
+	s := &segment{segmentName: newSegmentName(first, follows), last: first - 1}
+	f, err := l.o.disk.Open(l.path(s), os.O_RDWR|os.O_CREATE|os.O_EXCL)
+	if err != nil {
+		return nil, nil, fmt.Errorf("create segment: %w", err)
+	}
+	// Only a preparation: where it is refused, writing allocates.
+	_ = f.Allocate(l.o.SegmentBytes)
+	if err := l.o.disk.SyncDir(l.dir); err != nil {
+		_ = f.Close()
+		_ = os.Remove(l.path(s))
+		return nil, nil, fmt.Errorf("sync directory: %w", err)
+	}
+	return s, f, nil
+}
+
+// empty says that the segment holds no valid record.
+func (s *segment) empty() bool { return len(s.marks) == 0 }
+
+// holeAt returns the end of the hole that off lies in.
+func (s *segment) holeAt(off int64) (int64, bool) {
+	for _, h := range s.holes {
+		if off >= h.off && off < h.end {
+			return h.end, true
+		}
+	}
+	return 0, false
+}
+
+// seek returns the last mark at or before seq.
+func (s *segment) seek(seq uint64) mark {
+	i, found := slices.BinarySearchFunc(s.marks, seq, func(m mark, seq uint64) int { return cmp.Compare(m.seq, seq) })
+	if !found {
+		i--
+	}
+	return s.marks[max(i, 0)]
+}
