@@ -1,0 +1,112 @@
+package inbound
+
+// Kind is what a relay belongs to; each kind has its own actions and
+// placeholders.
+type Kind string
+
+// The kinds of relay, as the paths and the inventory name them.
+const (
+	Geographic    Kind = "geo"
+	VirtualNumber Kind = "vmn"
+)
+
+// The names of the actions.
+const (
+	BlackHole    = "black_hole"
+	Inactive     = "inactive"
+	HTTPGet      = "http_get"
+	HTTPPost     = "http_post"
+	Email        = "email"
+	MVNO         = "mvno"
+	DialoguePost = "dialogue_post"
+	DialogueGet  = "dialogue_get"
+	MSOutlook    = "ms_outlook"
+	DesktopSMS   = "desktopsms"
+	InboundGW    = "inbound_gw"
+)
+
+// Action is what happens to the messages of a relay.
+type Action struct {
+	Name string `json:"name"`
+	// Parameters are URLs, e-mail addresses or labels; each gets every message.
+	Parameters []string `json:"parameters,omitempty"`
+}
+
+// takes is what an action's parameters are.
+type takes int
+
+const (
+	nothing takes = iota
+	urls
+	addresses
+	labels
+)
+
+// ActionInfo describes an action to the account holder.
+type ActionInfo struct {
+	Name        string `json:"name"`
+	Description string `json:"description"`
+
+	takes     takes
+	available bool
+	unlisted  bool // may be set, but only by who has the permission of its name
+}
+
+// Actions lists the actions of a kind of relay in the specification's order.
+func Actions(k Kind) []ActionInfo {
+	var out []ActionInfo
+	for _, a := range actions(k) {
+		if !a.unlisted {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// Describe returns the description of an action, empty for an unknown one.
+func Describe(k Kind, name string) string {
+	a, _ := actionOf(k, name)
+	return a.Description
+}
+
+// NeedsPermission reports whether an account needs the permission of the
+// action's name to set it.
+func NeedsPermission(k Kind, name string) bool {
+	a, ok := actionOf(k, name)
+	return ok && a.unlisted
+}
+
+func actionOf(k Kind, name string) (ActionInfo, bool) {
+	for _, a := range actions(k) {
+		if a.Name == name {
+			return a, true
+		}
+	}
+	return ActionInfo{}, false
+}
+
+func actions(k Kind) []ActionInfo {
+	switch k {
+	case Geographic:
+		return []ActionInfo{
+			{Name: BlackHole, Description: "Discard messages", available: true},
+			{Name: HTTPPost, Description: "Forward messages to URLs with HTTP POST", takes: urls, available: true},
+			{Name: HTTPGet, Description: "Forward messages to URLs with HTTP GET", takes: urls, available: true},
+			{Name: Email, Description: "Forward messages to e-mail addresses", takes: addresses, available: true},
+			{Name: MVNO, Description: "Deliver messages to the SIM; they cannot be forwarded to any external destination", unlisted: true},
+		}
+	case VirtualNumber:
+		return []ActionInfo{
+			{Name: Inactive, Description: "Discard messages", available: true},
+			{Name: HTTPGet, Description: "Forward messages to URLs with HTTP GET", takes: urls, available: true},
+			{Name: HTTPPost, Description: "Forward messages to URLs with HTTP POST", takes: urls, available: true},
+			{Name: Email, Description: "Forward messages to e-mail addresses", takes: addresses, available: true},
+			{Name: DialoguePost, Description: "Forward messages with HTTP POST as X-E3 form fields", takes: urls},
+			{Name: DialogueGet, Description: "Forward messages with HTTP GET as X-E3 query parameters", takes: urls},
+			{Name: MSOutlook, Description: "Mail messages in the form of Outlook's mobile service", takes: addresses},
+			{Name: DesktopSMS, Description: "Keep messages in an inbox until they are acknowledged", takes: labels},
+			{Name: InboundGW, Description: "Forward messages as JSON to another gateway", takes: urls},
+		}
+	}
+	return nil
+}

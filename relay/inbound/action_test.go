@@ -1,0 +1,111 @@
+package inbound
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/penstock/penstock/relay"
+)
+
+func TestActionsAreThoseOfTheSpecification(t *testing.T) {
+	for kind, want := range map[Kind]string{
+		Geographic:    "black_hole http_post http_get email",
+		VirtualNumber: "inactive http_get http_post email dialogue_post dialogue_get ms_outlook desktopsms inbound_gw",
+	} {
+		var got []string
+		for _, a := range Actions(kind) {
+			got = append(got, a.Name)
+			if a.Description == "" || Describe(kind, a.Name) != a.Description {
+				t.Errorf("%s %s has no description", kind, a.Name)
+			}
+		}
+		if s := strings.Join(got, " "); s != want {
+			t.Errorf("%s: %s, want %s", kind, s, want)
+		}
+	}
+	if !NeedsPermission(Geographic, MVNO) || NeedsPermission(Geographic, HTTPGet) {
+		t.Error("mvno alone needs a permission")
+	}
+}
+
+func noPrivate(raw string) error {
+	if strings.Contains(raw, "10.0.0.1") {
+		return errors.New("the address 10.0.0.1 is private")
+	}
+	return nil
+}
+
+func TestActionValidate(t *testing.T) {
+	for name, tc := range map[string]struct {
+		kind       Kind
+		action     string
+		parameters []string
+		field      string // empty: valid
+		says       string
+	}{
+		"black_hole needs nothing":              {Geographic, BlackHole, nil, "", ""},
+		"black_hole takes and ignores a list":   {Geographic, BlackHole, []string{"x"}, "", ""},
+		"inactive needs nothing":                {VirtualNumber, Inactive, nil, "", ""},
+		"two URLs":                              {VirtualNumber, HTTPPost, []string{"http://a/?m=%msg", "https://b/"}, "", ""},
+		"an address":                            {Geographic, Email, []string{"a.b+c@example.com"}, "", ""},
+		"an unknown action":                     {Geographic, "carrier_pigeon", nil, "action", "black_hole, http_post, http_get, email, mvno"},
+		"an action of the other kind":           {Geographic, Inactive, nil, "action", "must be one of"},
+		"no action":                             {VirtualNumber, "", nil, "action", "must be one of"},
+		"an action that this version lacks":     {VirtualNumber, DesktopSMS, []string{"a"}, "action", "not available in this version"},
+		"mvno, which this version lacks":        {Geographic, MVNO, nil, "action", "not available in this version"},
+		"no URL":                                {Geographic, HTTPGet, nil, "parameters", "required when action is http_get"},
+		"an empty URL":                          {Geographic, HTTPGet, []string{""}, "parameters", "parameters.0"},
+		"the second is none":                    {Geographic, HTTPGet, []string{"http://a/", "b"}, "parameters", "parameters.1"},
+		"a private address":                     {Geographic, HTTPGet, []string{"http://10.0.0.1/?m=%m"}, "parameters", "private"},
+		"a URL too long":                        {Geographic, HTTPGet, []string{"http://a/" + strings.Repeat("x", 2048)}, "parameters", "longer than 2048"},
+		"an address with a name":                {Geographic, Email, []string{"A <a@example.com>"}, "parameters", "not an e-mail address"},
+		"an address with a line end":            {Geographic, Email, []string{"a@example.com\r\nBcc: b@example.com"}, "parameters", "not an e-mail address"},
+		"an address with a line end in quotes":  {Geographic, Email, []string{"\"a\r\n b\"@example.com"}, "parameters", "not an e-mail address"},
+		"an address that is two":                {Geographic, Email, []string{"a@example.com,b@example.com"}, "parameters", "not an e-mail address"},
+		"a URL for an address":                  {Geographic, Email, []string{"http://a/"}, "parameters", "not an e-mail address"},
+		"an address that SMTP cannot carry":     {Geographic, Email, []string{"ä@example.com"}, "parameters", "not an e-mail address"},
+		"more endpoints than a relay may have":  {Geographic, Email, make([]string, 101), "parameters", "more than 100"},
+		"a placeholder where the host would be": {VirtualNumber, HTTPGet, []string{"http://%dest/"}, "parameters", "%dest"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := Action{Name: tc.action, Parameters: tc.parameters}.Validate(tc.kind, noPrivate)
+			if tc.field == "" {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			said := relay.FieldsOf(err)[tc.field]
+			if relay.KindOf(err) != relay.KindInvalid || len(said) != 1 || !strings.Contains(said[0], tc.says) {
+				t.Errorf("got %v %q, want %s: …%s…", err, relay.FieldsOf(err), tc.field, tc.says)
+			}
+		})
+	}
+}
+
+func TestRelayValidate(t *testing.T) {
+	for name, tc := range map[string]struct {
+		r     Relay
+		field string
+	}{
+		"a virtual number":               {Relay{ID: "v1", Kind: VirtualNumber, Number: "447860000001"}, ""},
+		"a short code":                   {Relay{ID: "v1", Kind: VirtualNumber, Number: "66777"}, ""},
+		"a prefix of one digit":          {Relay{ID: "g_1", Kind: Geographic, Number: "4"}, ""},
+		"no id":                          {Relay{Kind: VirtualNumber, Number: "447860000001"}, "id"},
+		"an id with a brace":             {Relay{ID: "{a}", Kind: VirtualNumber, Number: "447860000001"}, "id"},
+		"an id with a slash":             {Relay{ID: "a/b", Kind: VirtualNumber, Number: "447860000001"}, "id"},
+		"a number with a plus":           {Relay{ID: "v1", Kind: VirtualNumber, Number: "+447860000001"}, "number"},
+		"a prefix with an asterisk":      {Relay{ID: "g1", Kind: Geographic, Number: "4478*"}, "prefix"},
+		"an empty prefix matches nobody": {Relay{ID: "g1", Kind: Geographic}, "prefix"},
+		"a number of 16 digits":          {Relay{ID: "v1", Kind: VirtualNumber, Number: "4478600000011111"}, "number"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tc.r.Action.Name = map[Kind]string{Geographic: BlackHole, VirtualNumber: Inactive}[tc.r.Kind]
+			err := tc.r.Validate(nil)
+			if fields := relay.FieldsOf(err); (err == nil) != (tc.field == "") || err != nil && fields[tc.field] == nil {
+				t.Errorf("got %v %v, want field %q", err, fields, tc.field)
+			}
+		})
+	}
+}

@@ -1,0 +1,13 @@
+// Package inbound decides where a received short message goes.
+//
+// A relay belongs to a virtual number or to a geographic prefix and has one
+// action (specification 1, relay objects and events 3 to 5). An exact virtual
+// number wins over the longest prefix; each parameter of the action becomes one
+// delivery, whose placeholders are replaced in one pass and escaped for where
+// they stand. What is decided is pure (Decide); Service saves it.
+//
+// It refuses an action that this version cannot perform, rather than accept it
+// and drop its messages. A message that no relay takes is unrouted, with the
+// reason, and can be processed again: every id derives from the message, so
+// that a second time changes nothing.
+package inbound

@@ -1,0 +1,78 @@
+package inbound
+
+import (
+	"encoding/hex"
+	"time"
+
+	"github.com/penstock/penstock/decoders/gsm"
+	"github.com/penstock/penstock/relay/account"
+)
+
+// Coding is how a message was coded on the air, as %code shows it.
+type Coding int
+
+// The codings.
+const (
+	GSM     Coding = 7
+	Binary  Coding = 8
+	Unicode Coding = 16
+)
+
+// Status is what %stat shows.
+type Status int
+
+// The statuses. A concatenated message is a part that came alone, or one whose
+// parts did not all come.
+const (
+	Normal         Status = 0
+	Concatenated   Status = 1
+	Indecipherable Status = 2 // the UDH cannot be read
+)
+
+// Message is a short message as a carrier handed it over.
+type Message struct {
+	// ID is ours and derives from the journal's record, so that processing the
+	// record again finds what the first time did.
+	ID string
+	// Account is the one whose token handed it over; 0 for carriers configured
+	// in the file, which route over all accounts.
+	Account account.ID
+	// Carrier names who handed it over; CarrierID is the id it gave the
+	// message, empty if it gives none. Together they say "the same message".
+	Carrier   string
+	CarrierID string
+	From      string // digits, or an alphanumeric sender as it came
+	To        string // digits
+	Text      string // for GSM and Unicode
+	Data      []byte // for Binary
+	UDH       []byte // with its length octet
+	Coding    Coding
+	Status    Status
+	SentAt    time.Time // zero when the carrier does not say
+	// ReceivedAt is when the gateway took it.
+	ReceivedAt time.Time
+	// Network is the originating network's name, Reference what the carrier
+	// calls the connection it came from.
+	Network   string
+	Reference string
+}
+
+// Body is the message as text: a binary one in lower-case hex.
+func (m *Message) Body() string {
+	if m.Coding == Binary {
+		return hex.EncodeToString(m.Data)
+	}
+	return m.Text
+}
+
+// StatusOf reads the status of a message that was not joined off its UDH.
+func StatusOf(udh []byte) Status {
+	header, err := gsm.ParseUDH(udh)
+	if err != nil {
+		return Indecipherable
+	}
+	if _, ok := header.Concat(); ok {
+		return Concatenated
+	}
+	return Normal
+}

@@ -1,0 +1,36 @@
+package inbound
+
+import (
+	"context"
+	"time"
+
+	"github.com/penstock/penstock/relay/outbox"
+)
+
+// Relays finds the relays that numbers may take.
+type Relays interface {
+	// Version changes with every change to any relay.
+	Version(ctx context.Context) (int64, error)
+	// Candidates returns for each number, in the numbers' order, the virtual
+	// number that it is and the geographic relays whose prefix it begins with,
+	// of all accounts, in any order.
+	Candidates(ctx context.Context, numbers []string) ([][]Relay, error)
+}
+
+// Claims remembers which message of ours a carrier's id became.
+type Claims interface {
+	// Claim takes each key for its holder, unless another has it, for at least
+	// ttl from now, and returns who has each, in order.
+	Claim(ctx context.Context, claims []Claim, ttl time.Duration) ([]string, error)
+}
+
+// Claim is a carrier's id that one of our messages claims.
+type Claim struct {
+	Key    string
+	Holder string // the message's id
+}
+
+// Deliveries is the part of outbox.Store that receiving needs.
+type Deliveries interface {
+	Create(ctx context.Context, ds []outbox.Delivery, leaseUntil time.Time) (existing []int, err error)
+}

@@ -1,0 +1,65 @@
+package inbound
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+)
+
+// Relay says what happens to the messages for a number or a prefix.
+type Relay struct {
+	ID      string     `json:"id"` // unique among the account's relays of a kind
+	Account account.ID `json:"account"`
+	Kind    Kind       `json:"kind"`
+	// Number is the whole number of a virtual number, the prefix of a
+	// geographic relay. It belongs to one relay of its kind in the gateway.
+	Number string `json:"number"`
+	Action Action `json:"action"`
+	// ICCID names the SIM that a geographic relay's mvno action serves.
+	ICCID     string    `json:"iccid,omitempty"`
+	UpdatedAt time.Time `json:"updated_at"`
+}
+
+// String names the relay in reasons: "vmn relay v1".
+func (r Relay) String() string { return string(r.Kind) + " relay " + r.ID }
+
+// Validate checks a relay before it is saved. The fields of a
+// relay.KindInvalid error are named as in the inventory: id, number or prefix,
+// action, parameters.
+func (r Relay) Validate(checkURL func(string) error) error {
+	if !alphanumeric(r.ID) || len(r.ID) > 64 {
+		return relay.Invalid("id", "The id must be 1 to 64 letters, digits, dashes, dots or underscores.")
+	}
+	field := "number"
+	if r.Kind == Geographic {
+		field = "prefix"
+	}
+	if !digits(r.Number) || len(r.Number) > maxDigits {
+		return relay.Invalid(field, "The "+field+" must be 1 to "+strconv.Itoa(maxDigits)+" digits.")
+	}
+	return r.Action.Validate(r.Kind, checkURL)
+}
+
+// maxDigits is the longest number there is (E.164).
+const maxDigits = 15
+
+func digits(s string) bool {
+	for _, c := range []byte(s) {
+		if c < '0' || c > '9' {
+			return false
+		}
+	}
+	return s != ""
+}
+
+func alphanumeric(s string) bool {
+	for _, c := range []byte(s) {
+		letter := c|0x20 >= 'a' && c|0x20 <= 'z'
+		if !letter && (c < '0' || c > '9') && c != '-' && c != '_' && c != '.' {
+			return false
+		}
+	}
+	return s != ""
+}

@@ -1,0 +1,188 @@
+package inbound
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/event"
+	"github.com/penstock/penstock/relay/outbox"
+)
+
+// Deps is what Service works with; all of it is required.
+type Deps struct {
+	Relays     Relays
+	Claims     Claims
+	Deliveries Deliveries
+	Dispatcher outbox.Dispatcher
+}
+
+// Options has the settings of Service; the zero value works.
+type Options struct {
+	Settings
+	// Lease is how long the first attempt, made at once, may take before
+	// somebody else may make it; 0 means one minute.
+	Lease time.Duration
+	// Remember is how long a carrier's id is remembered; 0 means seven days.
+	Remember time.Duration
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
+}
+
+// Service takes messages in and sends them on their way.
+type Service struct {
+	deps  Deps
+	o     Options
+	known known
+}
+
+// New makes a Service.
+func New(d Deps, o Options) (*Service, error) {
+	if d.Relays == nil || d.Claims == nil || d.Deliveries == nil || d.Dispatcher == nil {
+		return nil, errors.New("inbound: a dependency is missing")
+	}
+	if o.Lease <= 0 {
+		o.Lease = time.Minute
+	}
+	if o.Remember <= 0 {
+		o.Remember = 7 * 24 * time.Hour
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &Service{deps: d, o: o, known: known{relays: d.Relays}}, nil
+}
+
+// Result is what became of one message.
+type Result struct {
+	MessageID string
+	// Account is the relay's, or the message's own when none matched.
+	Account account.ID
+	State   event.State
+	Reason  string
+	Outcome string
+	// Deliveries counts those created now; Existing those that were there.
+	Deliveries int
+	Existing   int
+}
+
+// Receive routes a batch of messages and returns what became of each, in order.
+// Its error means that a back end is down and nothing is certain: the same
+// batch is given again later, which then changes only what is missing. What is
+// wrong with a message of its own is in its Result.
+func (s *Service) Receive(ctx context.Context, msgs []Message) ([]Result, error) {
+	routes, err := s.known.routes(ctx, numbers(msgs))
+	if err != nil {
+		return nil, fmt.Errorf("inbound: relays: %w", err)
+	}
+	holders, err := s.claim(ctx, msgs)
+	if err != nil {
+		return nil, fmt.Errorf("inbound: carrier ids: %w", err)
+	}
+	results := make([]Result, len(msgs))
+	var all []outbox.Delivery
+	var owner []int // of each delivery: the index of its message
+	for i := range msgs {
+		var ds []outbox.Delivery
+		results[i], ds = s.settle(&msgs[i], holders[i], routes[msgs[i].To])
+		for range ds {
+			owner = append(owner, i)
+		}
+		all = append(all, ds...)
+	}
+	return results, s.send(ctx, all, func(i int) *Result { return &results[owner[i]] })
+}
+
+// Explain says what would become of a message, without doing any of it.
+func (s *Service) Explain(ctx context.Context, m Message) (Decision, error) {
+	routes, err := s.known.routes(ctx, []string{m.To})
+	if err != nil {
+		return Decision{}, fmt.Errorf("inbound: relays: %w", err)
+	}
+	return Decide(&m, routes[m.To], s.o.Settings), nil
+}
+
+// claim returns for each message the id of the message that its carrier's id
+// stands for: its own, unless the carrier handed it over before.
+func (s *Service) claim(ctx context.Context, msgs []Message) ([]string, error) {
+	holders := make([]string, len(msgs))
+	var claims []Claim
+	var index []int
+	for i := range msgs {
+		holders[i] = msgs[i].ID
+		if msgs[i].CarrierID != "" {
+			claims, index = append(claims, Claim{Key: claimKey(&msgs[i]), Holder: msgs[i].ID}), append(index, i)
+		}
+	}
+	if len(claims) == 0 {
+		return holders, nil
+	}
+	held, err := s.deps.Claims.Claim(ctx, claims, s.o.Remember)
+	if err != nil {
+		return nil, err
+	}
+	for n, i := range index {
+		holders[i] = held[n]
+	}
+	return holders, nil
+}
+
+// claimKey names a carrier's message: the account, the carrier and its id.
+func claimKey(m *Message) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d %q %q", m.Account, m.Carrier, m.CarrierID))
+	return hex.EncodeToString(sum[:16])
+}
+
+// settle decides about one message.
+func (s *Service) settle(m *Message, holder string, routes []*Route) (Result, []outbox.Delivery) {
+	if holder != m.ID {
+		return Result{MessageID: m.ID, Account: m.Account, State: event.Done, Outcome: "duplicate of " + holder}, nil
+	}
+	d := Decide(m, routes, s.o.Settings)
+	r := Result{MessageID: m.ID, Account: m.Account, State: d.State, Reason: d.Reason, Outcome: d.Outcome}
+	if d.Matched != nil {
+		r.Account = d.Matched.Account
+	}
+	return r, d.Deliveries
+}
+
+// send saves deliveries, leased, and has those that are new attempted at once.
+func (s *Service) send(ctx context.Context, ds []outbox.Delivery, result func(int) *Result) error {
+	if len(ds) == 0 {
+		return nil
+	}
+	now := s.o.Now()
+	for i := range ds {
+		ds[i].CreatedAt = now
+	}
+	existing, err := s.deps.Deliveries.Create(ctx, ds, now.Add(s.o.Lease))
+	if err != nil {
+		return fmt.Errorf("inbound: deliveries: %w", err)
+	}
+	fresh := make([]outbox.Delivery, 0, len(ds))
+	for i := range ds {
+		if slices.Contains(existing, i) {
+			result(i).Existing++
+			continue
+		}
+		result(i).Deliveries++
+		fresh = append(fresh, ds[i])
+	}
+	if len(fresh) > 0 {
+		s.deps.Dispatcher.Dispatch(fresh)
+	}
+	return nil
+}
+
+func numbers(msgs []Message) []string {
+	out := make([]string, len(msgs))
+	for i := range msgs {
+		out[i] = msgs[i].To
+	}
+	return out
+}
