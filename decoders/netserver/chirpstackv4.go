@@ -58,7 +58,7 @@ func (c *chirpStackV4) field(key []byte) {
 	case "joinServerContext":
 		f.Encrypted = c.filled()
 	case "rxInfo":
-		c.rxInfo()
+		c.receptions(c.gateway)
 	case "txInfo":
 		c.txInfo()
 	default:
@@ -100,7 +100,7 @@ func (c *chirpStackV4) eventField(key []byte) {
 		c.hint(decoders.TxAck)
 		c.downlinkID = c.text("downlinkId")
 	case "gatewayId":
-		f.Gateways = append(f.Gateways, decoders.Gateway{ID: c.text("gatewayId")})
+		f.Gateways = []decoders.Gateway{{ID: c.text("gatewayId")}}
 	case "integrationName":
 		c.hint(decoders.Service)
 		c.name = c.text("integrationName")
@@ -160,13 +160,6 @@ func (c *chirpStackV4) deviceInfo() {
 			c.r.Skip()
 		}
 	}
-}
-
-func (c *chirpStackV4) rxInfo() {
-	for ok := c.r.Array(); ok && c.r.More(); {
-		c.f.Gateways = append(c.f.Gateways, c.gateway())
-	}
-	received(c.f.Gateways)
 }
 
 func (c *chirpStackV4) gateway() (g decoders.Gateway) {

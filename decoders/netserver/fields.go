@@ -39,8 +39,11 @@ func (e *envelope) refuse(field, reason string) {
 	}
 }
 
-// maxWarnings bounds what a hostile body can make a frame say.
-const maxWarnings = 20
+// maxWarnings and maxGateways bound what a hostile body can make of a frame.
+const (
+	maxWarnings = 20
+	maxGateways = 100
+)
 
 func (e *envelope) warn(field, reason string) {
 	if len(e.f.Warnings) < maxWarnings {
@@ -180,13 +183,20 @@ func earliest(gateways []decoders.Gateway) time.Time {
 	return first
 }
 
-// received completes the receptions of protobuf senders, which leave out an
-// SNR of 0 dB beside an RSSI.
-func received(gateways []decoders.Gateway) {
-	for i := range gateways {
-		if g := &gateways[i]; g.RSSI != nil && g.SNR == nil {
+// receptions reads a list of receptions. Senders that speak protobuf leave out
+// an SNR of 0 dB beside an RSSI.
+func (e *envelope) receptions(gateway func() decoders.Gateway) {
+	f := e.f
+	for ok := e.r.Array(); ok && e.r.More(); {
+		if len(f.Gateways) >= maxGateways {
+			e.r.Skip()
+			continue
+		}
+		g := gateway()
+		if g.RSSI != nil && g.SNR == nil {
 			g.SNR = new(float64)
 		}
+		f.Gateways = append(f.Gateways, g)
 	}
 }
 

@@ -1,8 +1,11 @@
 package netserver
 
 import (
+	"errors"
 	"fmt"
 	"math"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/penstock/penstock/decoders"
@@ -42,13 +45,24 @@ func genericList(r *jsonbody.Reader, device string) (frames []decoders.Frame, fi
 		if err == nil {
 			frames = append(frames, f)
 		} else if first == nil {
-			first = fmt.Errorf("item %d: %w", i, err)
+			first = inItem(i, err)
 		}
 	}
 	if err := r.Close(); err != nil {
 		return nil, err
 	}
 	return frames, first
+}
+
+// inItem names the item of a list in an error about it.
+func inItem(i int, err error) error {
+	var e *decoders.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	at := *e
+	at.Field = strings.TrimSuffix(strconv.Itoa(i)+"."+e.Field, ".")
+	return &at
 }
 
 // identifierRank is the order in which a generic body's keys name its device.

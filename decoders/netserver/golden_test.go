@@ -136,9 +136,15 @@ func prune(v any) any {
 		}
 	case map[string]any:
 		for k, x := range v {
+			if k == "Object" && x != nil {
+				continue // values, of which zero is one
+			}
 			x = prune(x)
-			if m, ok := x.(map[string]any); x == nil || x == "" || x == false || x == 0.0 && strings.HasPrefix(k, "Spreading") ||
-				x == "0001-01-01T00:00:00Z" || ok && len(m) == 0 && k != "Object" {
+			m, isMap := x.(map[string]any)
+			switch {
+			case x == nil, x == "", x == false, x == "0001-01-01T00:00:00Z", isMap && len(m) == 0:
+				delete(v, k)
+			case x == 0.0 && k != "Value" && k != "SNR" && len(k) > 3:
 				delete(v, k)
 			}
 		}

@@ -48,9 +48,9 @@ func senMLFrame(device string) (decoders.Frame, error) {
 		return f, &decoders.Error{Format: f.Sender, Field: "bn", Offset: -1,
 			Reason: "is missing, and neither the names nor the address name a device"}
 	}
-	// An EUI is known by the device it names, however the name is written.
-	last := device[strings.LastIndexByte(device, ':')+1:]
-	if eui, ok := decoders.NormalizeDevEUI(last); ok {
+	// An EUI-64 is known by its digits, in whatever kind of name they stand.
+	id := strings.TrimPrefix(strings.TrimPrefix(device, "urn:dev:mac:"), "urn:dev:DEVEUI:")
+	if eui, ok := decoders.NormalizeDevEUI(id); ok {
 		f.Identifier, f.IsDevEUI = eui, true
 	}
 	return f, nil

@@ -17,7 +17,7 @@ type theThingsStack struct {
 
 	correlation string // the message's own correlation id
 	sessionKey  string
-	path        string // of the message being read, for notes
+	path        string // the key of the message
 	serverTime  []byte // kept apart: the network's own time is preferred
 }
 
@@ -116,7 +116,7 @@ func (t *theThingsStack) correlations() {
 
 // plain reads a message of which only the kind and the time matter.
 func (t *theThingsStack) plain(kind decoders.EventKind, name, text string) {
-	t.f.Kind, t.f.Text = kind, text
+	t.f.Kind, t.f.Text, t.path = kind, text, name
 	var key []byte
 	for ok := t.r.Object(); ok && t.r.Next(&key); {
 		switch string(key) {
@@ -133,7 +133,7 @@ func (t *theThingsStack) plain(kind decoders.EventKind, name, text string) {
 
 // failed reads the error of a downlink that could not be sent.
 func (t *theThingsStack) failed() {
-	t.f.Kind, t.f.Text = decoders.Failure, "downlink failed"
+	t.f.Kind, t.f.Text, t.path = decoders.Failure, "downlink failed", "downlink_failed"
 	var key []byte
 	for ok := t.r.Object(); ok && t.r.Next(&key); {
 		if string(key) != "error" {
@@ -151,7 +151,7 @@ func (t *theThingsStack) failed() {
 }
 
 func (t *theThingsStack) located() {
-	t.f.Kind = decoders.Location
+	t.f.Kind, t.path = decoders.Location, "location_solved"
 	var key []byte
 	for ok := t.r.Object(); ok && t.r.Next(&key); {
 		switch string(key) {
@@ -166,7 +166,7 @@ func (t *theThingsStack) located() {
 }
 
 func (t *theThingsStack) serviceData() {
-	t.f.Kind = decoders.Service
+	t.f.Kind, t.path = decoders.Service, "service_data"
 	var key []byte
 	for ok := t.r.Object(); ok && t.r.Next(&key); {
 		switch string(key) {
@@ -219,8 +219,8 @@ func (t *theThingsStack) dedup() {
 	f := t.f
 	switch {
 	case t.sessionKey != "" && f.HasFCnt:
-		f.DedupID = strings.Join([]string{t.sessionKey, strconv.FormatInt(f.FCnt, 10), string(f.Kind)}, ":")
+		f.DedupID = strings.Join([]string{t.sessionKey, strconv.FormatInt(f.FCnt, 10), t.path}, ":")
 	case t.correlation != "":
-		f.DedupID = t.correlation + ":" + string(f.Kind)
+		f.DedupID = t.correlation + ":" + t.path
 	}
 }

@@ -16,7 +16,6 @@ func (t *theThingsStack) uplink(kind decoders.EventKind, name string) {
 	for ok := t.r.Object(); ok && t.r.Next(&key); {
 		t.uplinkField(key)
 	}
-	received(t.f.Gateways)
 }
 
 func (t *theThingsStack) uplinkField(key []byte) {
@@ -40,9 +39,7 @@ func (t *theThingsStack) uplinkField(key []byte) {
 	case "decoded_payload_warnings":
 		t.codecWarnings()
 	case "rx_metadata":
-		for ok := t.r.Array(); ok && t.r.More(); {
-			f.Gateways = append(f.Gateways, t.gateway())
-		}
+		t.receptions(t.gateway)
 	case "settings":
 		t.settings()
 	case "received_at":

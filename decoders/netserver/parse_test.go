@@ -1,0 +1,111 @@
+package netserver
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"github.com/penstock/penstock/decoders"
+	"github.com/rogpeppe/go-internal/txtar"
+)
+
+// FuzzParse holds for every body, whoever it claims to be from: no panic, a
+// bounded number of frames, every frame with a sender, a kind and a device,
+// only the documented errors, and the same answer twice.
+func FuzzParse(f *testing.F) {
+	for _, path := range cases(f) {
+		a, err := txtar.ParseFile(path)
+		if err != nil {
+			f.Fatal(err)
+		}
+		p := post(f, a)
+		f.Add(p.Body, p.Query.Get("event"), p.DeviceID)
+	}
+	f.Fuzz(func(t *testing.T, body []byte, event, device string) {
+		p := Post{Body: body, DeviceID: device, Query: map[string][]string{"event": {event}}}
+		frames, err := Parse(p)
+		documented(t, err)
+		if len(frames) > maxFrames {
+			t.Fatalf("%d frames", len(frames))
+		}
+		for _, fr := range frames {
+			sound(t, fr)
+		}
+		_, inspected := Inspect(p)
+		if inspected == nil && json.Valid(body) && Detect(p) != mustInspect(t, p) {
+			t.Fatal("Detect and Inspect disagree")
+		}
+		again, _ := Parse(p)
+		if len(again) != len(frames) {
+			t.Fatal("a second reading differs")
+		}
+	})
+}
+
+func mustInspect(t *testing.T, p Post) Sender {
+	s, err := Inspect(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func documented(t *testing.T, err error) {
+	var e *decoders.Error
+	var u *UnsupportedError
+	if err != nil && !errors.Is(err, ErrProtobuf) && !errors.As(err, &e) && !errors.As(err, &u) {
+		t.Fatalf("an error of no documented kind: %v", err)
+	}
+}
+
+func sound(t *testing.T, f decoders.Frame) {
+	switch {
+	case f.Sender == "" || f.Kind == "" || f.Identifier == "":
+		t.Fatalf("an anonymous frame: %+v", f)
+	case f.IsDevEUI && len(f.Identifier) != 16:
+		t.Fatalf("a devEUI that is none: %q", f.Identifier)
+	case f.FPort < 0 || f.FPort > 255 || f.FCnt < 0:
+		t.Fatalf("a port or counter out of bounds: %d, %d", f.FPort, f.FCnt)
+	case len(f.Gateways) > maxGateways || len(f.Warnings) > maxWarnings:
+		t.Fatalf("unbounded: %d gateways, %d warnings", len(f.Gateways), len(f.Warnings))
+	}
+}
+
+func BenchmarkParse(b *testing.B) {
+	for _, c := range []struct{ name, file string }{
+		{"ChirpStackV4", "testdata/chirpstack4-up.txtar"},
+		{"ChirpStackV4Decoded", "testdata/chirpstack4-up-decoded.txtar"},
+		{"TheThingsStack", "testdata/tts-uplink-bench.txtar"},
+		{"Generic", "testdata/generic-flat.txtar"},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			a, err := txtar.ParseFile(c.file)
+			if err != nil {
+				b.Fatal(err)
+			}
+			p := post(b, a)
+			b.SetBytes(int64(len(p.Body)))
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := Parse(p); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkInspect(b *testing.B) {
+	a, err := txtar.ParseFile("testdata/chirpstack4-up.txtar")
+	if err != nil {
+		b.Fatal(err)
+	}
+	p := post(b, a)
+	b.SetBytes(int64(len(p.Body)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := Inspect(p); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
