@@ -94,10 +94,13 @@ func (c *conn) gather() ([][]string, error) {
 func (c *conn) handle(reqs [][]string) bool {
 	for chunk := range slices.Chunk(reqs, lockedBatch) {
 		c.s.mu.Lock()
+		looked := false
 		for _, req := range chunk {
-			c.one(req)
+			looked = c.one(req) || looked
 		}
-		c.seen = c.s.wal.last()
+		if looked {
+			c.seen = c.s.wal.last()
+		}
 		c.s.mu.Unlock()
 		c.peer.Flush()
 		if c.out.Len() > replyPending && !c.flush() {
@@ -139,14 +142,15 @@ func renew(p *server.Peer, out io.Writer) *server.Peer {
 	return n
 }
 
-// one runs a request, or queues it for EXEC. It is called with the lock held.
-func (c *conn) one(req []string) {
+// one runs a request, or queues it for EXEC, and says whether the reply can have
+// seen any data. It is called with the lock held.
+func (c *conn) one(req []string) bool {
 	name := strings.ToUpper(req[0])
 	c.s.commands.Add(1)
 	if err := c.s.wal.ready(); err != nil && !sessionCommand(name) {
 		c.peer.WriteError("MISCONF the embedded store cannot write its log: " + err.Error())
 		c.dirty = true
-		return
+		return false
 	}
 	switch {
 	case name == "MULTI" || name == "EXEC" || name == "DISCARD":
@@ -160,6 +164,7 @@ func (c *conn) one(req []string) {
 		c.run(name, req)
 		c.s.finish()
 	}
+	return !sessionCommand(name)
 }
 
 // run runs one command within a record. What panics in miniredis is answered

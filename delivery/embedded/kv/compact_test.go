@@ -1,0 +1,147 @@
+package kv
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+)
+
+// seed fills a store with keys of every type.
+func seed(t *testing.T, s *Server, n int) {
+	t.Helper()
+	p := client(t, s).Pipeline()
+	ctx := context.Background()
+	for i := range n {
+		k := fmt.Sprint(i)
+		p.Set(ctx, "s:"+k, k, time.Duration(i%3)*time.Hour)
+		p.HSet(ctx, "h:"+k, "a", k, "b", "x")
+		p.RPush(ctx, "l:"+k, k, "b")
+		p.SAdd(ctx, "u:"+k, k, "b")
+		p.Do(ctx, "ZADD", "z:"+k, i, k, "0.1", "b")
+		p.Do(ctx, "XADD", "x:"+k, fmt.Sprintf("%d-1", i+1), "a", k)
+	}
+	if _, err := p.Exec(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestACompactionInterruptedAnywhereLeavesTheState(t *testing.T) {
+	rotate := func(t *testing.T, s *Server) fileHeader {
+		generation, base, err := s.rotate()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fileHeader{snapMagic, generation, base}
+	}
+	snapshotOf := func(t *testing.T, s *Server, h fileHeader) {
+		if _, err := s.writeSnapshot(h); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tmp := func(t *testing.T, s *Server, h fileHeader, suffix string) {
+		name := filepath.Join(s.dir, fileName(h.generation, suffix)+tmpSuffix)
+		if err := os.WriteFile(name, []byte("half a fi"), 0o640); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, interrupt := range map[string]func(t *testing.T, s *Server){
+		"while the new log is created":     func(t *testing.T, s *Server) { tmp(t, s, fileHeader{generation: s.generation + 1}, logSuffix) },
+		"before the snapshot":              func(t *testing.T, s *Server) { rotate(t, s) },
+		"while the snapshot is written":    func(t *testing.T, s *Server) { tmp(t, s, rotate(t, s), snapSuffix) },
+		"before the old files are deleted": func(t *testing.T, s *Server) { snapshotOf(t, s, rotate(t, s)) },
+		"after one that had failed":        func(t *testing.T, s *Server) { rotate(t, s); rotate(t, s) },
+		"and then one more ends":           func(t *testing.T, s *Server) { rotate(t, s); snapshotOf(t, s, rotate(t, s)) },
+		"between the first two deletions": func(t *testing.T, s *Server) {
+			h := rotate(t, s)
+			snapshotOf(t, s, h)
+			os.Remove(filepath.Join(s.dir, fileName(1, logSuffix)))
+		},
+		"not at all":                        func(t *testing.T, s *Server) { s.compact() },
+		"not at all, twice":                 func(t *testing.T, s *Server) { s.compact(); s.compact() },
+		"and the store is closed meanwhile": func(t *testing.T, s *Server) { s.closed = true; s.compact(); s.closed = false },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := open(t, t.TempDir(), Options{})
+			seed(t, s, 10)
+			interrupt(t, s)
+			c := client(t, s)
+			do(t, c, "HSET", "h:1", "after", "1")
+			do(t, c, "DEL", "l:2")
+			want := stateOf(s)
+			crashed := t.TempDir() // what is in the directory now is what kill -9 leaves
+			if err := os.CopyFS(crashed, os.DirFS(s.dir)); err != nil {
+				t.Fatal(err)
+			}
+			again := open(t, crashed, Options{})
+			sameState(t, want, stateOf(again))
+			do(t, client(t, again), "SET", "more", 1)
+			if _, err := again.compact(); err != nil {
+				t.Fatal(err)
+			}
+			want = stateOf(again)
+			closeStore(t, again)
+			sameState(t, want, stateOf(open(t, crashed, Options{})))
+		})
+	}
+}
+
+func TestASnapshotShowsOneMomentWhileOthersWrite(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir, Options{CompactBytes: 32 << 10})
+	seed(t, s, 300)
+	c := client(t, s)
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	for w := range 4 {
+		wg.Go(func() {
+			for i := 0; ; i++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				k := fmt.Sprint((i*7 + w) % 300)
+				c.HIncrBy(context.Background(), "h:"+k, "n", 1)
+				c.RPush(context.Background(), "l:"+k, i)
+				c.Del(context.Background(), "s:"+k)
+				c.Rename(context.Background(), "u:"+k, "r:"+k)
+				if i%500 == 100 {
+					c.FlushAll(context.Background())
+				}
+			}
+		})
+	}
+	first := s.Stats().LastCompaction
+	for range 3 {
+		await(t, func() bool { return s.Stats().LastCompaction.After(first) })
+		first = s.Stats().LastCompaction
+	}
+	close(stop)
+	wg.Wait()
+	want := stateOf(s)
+	closeStore(t, s)
+	sameState(t, want, stateOf(open(t, dir, Options{})))
+	if snaps, _ := generations(dir, snapSuffix); len(snaps) != 1 {
+		t.Fatalf("%d snapshots are left", len(snaps))
+	}
+}
+
+// await waits for a condition that another goroutine brings about.
+func await(t *testing.T, ok func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-ctx.Done():
+			t.Fatal("it did not come about in 30 s")
+		case <-tick.C:
+		}
+	}
+}
