@@ -1,0 +1,61 @@
+package admin
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/gofiber/fiber/v2/middleware/adaptor"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// checkTime is how long a back end may take to answer for itself.
+const checkTime = 2 * time.Second
+
+func (s *Surface) alive(c *fiber.Ctx) error { return c.JSON(fiber.Map{"status": "alive"}) }
+
+// backendJSON is how one back end does.
+type backendJSON struct {
+	Status string `json:"status"` // ok, or down
+	Note   string `json:"note,omitempty"`
+	Error  string `json:"error,omitempty"`
+}
+
+// ready answers 200 when every back end works, else 503 with what is wrong. The
+// gateway goes on accepting meanwhile.
+func (s *Surface) ready(c *fiber.Ctx) error {
+	states := s.check(c.UserContext())
+	status, word := fiber.StatusOK, "ready"
+	for _, b := range states {
+		if b.Error != "" {
+			status, word = fiber.StatusServiceUnavailable, "not ready"
+		}
+	}
+	return c.Status(status).JSON(fiber.Map{"status": word, "backends": states})
+}
+
+func (s *Surface) check(ctx context.Context) map[string]backendJSON {
+	ctx, cancel := context.WithTimeout(ctx, checkTime)
+	defer cancel()
+	states := make([]backendJSON, len(s.Backends))
+	var wg sync.WaitGroup
+	for i, b := range s.Backends {
+		wg.Go(func() {
+			states[i] = backendJSON{Status: "ok", Note: b.Note}
+			if err := b.Check(ctx); err != nil {
+				states[i].Status, states[i].Error = "down", err.Error()
+			}
+		})
+	}
+	wg.Wait()
+	out := make(map[string]backendJSON, len(states))
+	for i, b := range s.Backends {
+		out[b.Name] = states[i]
+	}
+	return out
+}
+
+func (s *Surface) metrics() fiber.Handler {
+	return adaptor.HTTPHandler(promhttp.HandlerFor(s.Metrics, promhttp.HandlerOpts{}))
+}

@@ -1,0 +1,56 @@
+package admin
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/ingest/intake"
+	"github.com/penstock/penstock/relay/outbox"
+)
+
+// Deps are what the surface shows and does.
+type Deps struct {
+	Inventory  *Inventory
+	Intakes    []*intake.Intake
+	Deliveries outbox.Store
+	Dispatcher outbox.Dispatcher
+	// Backends answers for each back end by name.
+	Backends []Backend
+	Metrics  prometheus.Gatherer
+	Now      func() time.Time
+	Logger   *slog.Logger
+}
+
+// Backend is something the gateway needs, and how to ask whether it works.
+type Backend struct {
+	Name string
+	// Note says what kind it is: embedded, simulator, redis 7.0.15.
+	Note  string
+	Check func(ctx context.Context) error
+}
+
+// Surface is the operator's operations.
+type Surface struct{ Deps }
+
+// New returns the surface.
+func New(d Deps) *Surface { return &Surface{Deps: d} }
+
+// Mount adds the operations to the app.
+func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
+	app.Get("/healthz", s.alive)
+	app.Get("/readyz", s.ready)
+	app.Get("/metrics", s.metrics())
+
+	r := app.Group("/admin", auth.RequireAdmin, problems)
+	r.Put("/inventory", s.putInventory)
+	r.Get("/inventory", s.getInventory)
+	r.Get("/events", s.listEvents)
+	r.Post("/events/replay", s.replayEvents)
+	r.Get("/deliveries", s.listDeliveries)
+	r.Post("/deliveries/replay", s.replayDeliveries)
+}

@@ -1,0 +1,170 @@
+package admin
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+)
+
+const (
+	defaultLimit = 100
+	maxLimit     = 1000
+)
+
+// selection reads the fields of a query or a body; each may stand in either.
+type selection struct {
+	c    *fiber.Ctx
+	body map[string]json.RawMessage
+	errs map[string][]string
+	// used counts the fields that selected anything.
+	used int
+}
+
+// selectionOf reads the body, if there is one, as a JSON object.
+func selectionOf(c *fiber.Ctx) (*selection, error) {
+	s := &selection{c: c, errs: map[string][]string{}}
+	raw, err := httpd.Body(c, 4<<20)
+	if err != nil {
+		return nil, err
+	}
+	if len(raw) > 0 && json.Unmarshal(raw, &s.body) != nil {
+		return nil, fiber.NewError(fiber.StatusUnprocessableEntity, "Invalid JSON.")
+	}
+	return s, nil
+}
+
+func (s *selection) bad(name, problem string) { s.errs[name] = append(s.errs[name], problem) }
+
+func (s *selection) err() error {
+	if len(s.errs) == 0 {
+		return nil
+	}
+	return &relay.Error{Kind: relay.KindInvalid, Message: "invalid selection", Fields: s.errs}
+}
+
+// text returns a field as text; a number in a body counts as text.
+func (s *selection) text(name string) string {
+	out := strings.Clone(s.c.Query(name))
+	if raw, ok := s.body[name]; ok {
+		if json.Unmarshal(raw, &out) != nil {
+			out = string(raw)
+		}
+	}
+	if out != "" {
+		s.used++
+	}
+	return out
+}
+
+// oneOf returns a field that has to be one of some words.
+func (s *selection) oneOf(name string, words ...string) string {
+	v := s.text(name)
+	if v == "" {
+		return ""
+	}
+	for _, w := range words {
+		if v == w {
+			return v
+		}
+	}
+	s.bad(name, "want one of "+strings.Join(words, ", ")+", got "+strconv.Quote(v))
+	return ""
+}
+
+func (s *selection) moment(name string) time.Time {
+	v := s.text(name)
+	if v == "" {
+		return time.Time{}
+	}
+	for _, layout := range []string{time.RFC3339Nano, time.DateTime} {
+		if t, err := time.ParseInLocation(layout, v, time.UTC); err == nil {
+			return t.UTC()
+		}
+	}
+	s.bad(name, "want a time like 2026-01-31T12:00:00Z, got "+strconv.Quote(v))
+	return time.Time{}
+}
+
+func (s *selection) account() account.ID {
+	v := s.text("account")
+	if v == "" {
+		return 0
+	}
+	n, err := strconv.ParseInt(v, 10, 64)
+	if err != nil {
+		s.bad("account", "want an account's number, got "+strconv.Quote(v))
+	}
+	return account.ID(n)
+}
+
+func (s *selection) ids() []string {
+	var out []string
+	if raw, ok := s.body["ids"]; ok {
+		if json.Unmarshal(raw, &out) != nil {
+			s.bad("ids", "want a list of ids")
+		}
+	}
+	if len(out) > 0 {
+		s.used++
+	}
+	return out
+}
+
+func (s *selection) flag(name string) bool {
+	used := s.used
+	v := s.text(name)
+	s.used = used
+	if v == "" {
+		return false
+	}
+	b, err := strconv.ParseBool(v)
+	if err != nil {
+		s.bad(name, "want true or false")
+	}
+	return b
+}
+
+func (s *selection) limit() int {
+	used := s.used
+	v := s.text("limit")
+	s.used = used
+	if v == "" {
+		return defaultLimit
+	}
+	n, err := strconv.Atoi(v)
+	if err != nil || n < 1 || n > maxLimit {
+		s.bad("limit", "want 1 to 1000")
+	}
+	return n
+}
+
+// cursor is where a list goes on; it selects nothing.
+func (s *selection) cursor() string {
+	used := s.used
+	v := s.text("cursor")
+	s.used = used
+	return v
+}
+
+// require refuses a replay that selects everything by accident.
+func (s *selection) require() {
+	if s.used == 0 {
+		s.bad("ids", "name ids or at least one filter")
+	}
+}
+
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
+
+func stampOrNil(t time.Time) *string {
+	if t.IsZero() {
+		return nil
+	}
+	return new(stamp(t))
+}

@@ -1,0 +1,102 @@
+package httpd
+
+import (
+	"cmp"
+	"errors"
+	"log/slog"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/bytedance/sonic"
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/relay"
+)
+
+// Options are what may be chosen; the zero value works.
+type Options struct {
+	BodyLimit    int           // bytes; 0 means 1 MiB
+	ReadTimeout  time.Duration // for a whole request; 0 means 30 s
+	WriteTimeout time.Duration // 0 means 60 s
+	IdleTimeout  time.Duration // between requests of a connection; 0 means 2 min
+	Logger       *slog.Logger
+	// Seed begins every request id; it should differ between starts.
+	Seed string
+}
+
+// New returns the app with what every request passes through. Routes are added
+// by the surfaces; NotFound comes last.
+func New(o Options) *fiber.App {
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	app := fiber.New(fiber.Config{
+		AppName:               "penstock",
+		DisableStartupMessage: true,
+		BodyLimit:             cmp.Or(o.BodyLimit, 1<<20),
+		ReadTimeout:           cmp.Or(o.ReadTimeout, 30*time.Second),
+		WriteTimeout:          cmp.Or(o.WriteTimeout, 60*time.Second),
+		IdleTimeout:           cmp.Or(o.IdleTimeout, 2*time.Minute),
+		ReadBufferSize:        16 << 10,
+		UnescapePath:          true,
+		JSONEncoder:           sonic.ConfigStd.Marshal,
+		JSONDecoder:           sonic.ConfigStd.Unmarshal,
+		ErrorHandler:          errorHandler(o.Logger),
+	})
+	app.Use(guard(o))
+	return app
+}
+
+// guard gives every request an id, refuses what two parsers could read in two
+// ways, and turns a panic into a 500.
+func guard(o Options) fiber.Handler {
+	var count atomic.Uint64
+	return func(c *fiber.Ctx) (err error) {
+		id := o.Seed + strconv.FormatUint(count.Add(1), 36)
+		c.Set("X-Request-Id", id)
+		defer func() {
+			if p := recover(); p != nil {
+				o.Logger.Error("request panicked", "request_id", id, "panic", p, "path", c.Route().Path)
+				err = fiber.ErrInternalServerError
+			}
+		}()
+		h := &c.Request().Header
+		if len(h.Peek("Transfer-Encoding")) > 0 && len(h.Peek("Content-Length")) > 0 {
+			return Message(c, fiber.StatusBadRequest, "Content-Length and Transfer-Encoding exclude each other.")
+		}
+		return c.Next()
+	}
+}
+
+// errorHandler answers errors that no surface has turned into an answer.
+func errorHandler(log *slog.Logger) fiber.ErrorHandler {
+	return func(c *fiber.Ctx, err error) error {
+		if e, ok := errors.AsType[*fiber.Error](err); ok {
+			return Message(c, e.Code, e.Message)
+		}
+		if relay.KindOf(err) == relay.KindUnavailable {
+			return Unavailable(c)
+		}
+		id := string(c.Response().Header.Peek("X-Request-Id"))
+		log.Error("request failed", "request_id", id, "path", c.Route().Path, "error", err)
+		return Message(c, fiber.StatusInternalServerError, "Internal error. Request "+id+".")
+	}
+}
+
+// Message answers {"message": …}.
+func Message(c *fiber.Ctx, status int, message string) error {
+	return c.Status(status).JSON(fiber.Map{"message": message})
+}
+
+// Unavailable answers 503 and asks the sender to come again soon: nothing was
+// accepted.
+func Unavailable(c *fiber.Ctx) error {
+	c.Set(fiber.HeaderRetryAfter, "5")
+	return Message(c, fiber.StatusServiceUnavailable, "Service temporarily unavailable. Please try again later.")
+}
+
+// NotFound answers requests that no route matched.
+func NotFound(c *fiber.Ctx) error {
+	return Message(c, fiber.StatusNotFound, "Not found.")
+}

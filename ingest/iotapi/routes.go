@@ -1,0 +1,34 @@
+package iotapi
+
+import (
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/iot"
+)
+
+// Surface is the REST operations of decoders and devices.
+type Surface struct{ iot *iot.Service }
+
+// New returns the surface over the use cases.
+func New(s *iot.Service) *Surface { return &Surface{iot: s} }
+
+// Mount adds the operations to the app, in the specification's order.
+func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
+	r := app.Group("/iot", auth.Require(account.IoT, httpd.IoTStyle()), problems)
+
+	r.Post("/decoders/:decoder_id/sensors", s.addDecoderSensor)
+	r.Post("/decoders", s.createDecoder)
+	r.Get("/decoders/:decoder_id", s.getDecoder)
+	r.Get("/decoders/:decoder_id/sensors", s.listDecoderSensors)
+	r.Get("/decoders", s.listDecoders)
+
+	r.Get("/devices/:device_id/sensors", s.listSensors)
+	r.Get("/devices/:device_id/readings", s.listReadings)
+	r.Get("/devices/:device_id/readings/latest", s.latestReadings)
+	r.Get("/devices", s.listDevices)
+	r.Get("/devices/identifier/:device_identifier", s.getDeviceByIdentifier)
+	r.Get("/devices/:device_id", s.getDevice)
+	r.Patch("/sensors/:sensor_id", s.patchSensor)
+}

@@ -1,0 +1,128 @@
+package uplink
+
+import (
+	"context"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/decoders/netserver"
+	"github.com/penstock/penstock/ingest/intake"
+	"github.com/penstock/penstock/relay/event"
+	"github.com/penstock/penstock/relay/iot"
+)
+
+// Ingester is iot.Service as the processor uses it.
+type Ingester interface {
+	Ingest(ctx context.Context, arrivals []iot.Arrival) ([]iot.Outcome, error)
+}
+
+// Processor brings journalled posts to readings. It is an intake.Processor.
+type Processor struct {
+	iot     Ingester
+	waiters *waiters
+}
+
+// NewProcessor returns a Processor.
+func NewProcessor(i Ingester) *Processor { return &Processor{iot: i, waiters: newWaiters()} }
+
+// Process parses each post and ingests its frames in one batch.
+func (p *Processor) Process(ctx context.Context, items []intake.Item) ([]event.Mark, error) {
+	arrivals := make([]iot.Arrival, 0, len(items))
+	origins := make([]int, 0, len(items)) // the item of each arrival
+	troubles := make([]trouble, len(items))
+	for i := range items {
+		frames, err := parse(&items[i])
+		if err != nil {
+			troubles[i].add("", err.Error())
+		}
+		for n := range frames {
+			arrivals = append(arrivals, arrival(&items[i], frames[n], n, len(frames)))
+			origins = append(origins, i)
+		}
+	}
+	outcomes, err := p.iot.Ingest(ctx, arrivals)
+	if err != nil {
+		return nil, err
+	}
+	points := make([][]iot.Point, len(items))
+	for n, out := range outcomes {
+		at := origins[n]
+		points[at] = append(points[at], out.Points...)
+		troubles[at].outcome(arrivals[n].Frame.Identifier, out)
+	}
+	p.tell(items, points)
+	return marks(items, troubles), nil
+}
+
+// tell answers the requests that wait for their frame.
+func (p *Processor) tell(items []intake.Item, points [][]iot.Point) {
+	for i := range items {
+		if name := items[i].Entry.Waiter; name != "" {
+			p.waiters.tell(name, points[i])
+		}
+	}
+}
+
+// arrival makes the n-th frame of a post an arrival. Frames of one post are
+// told apart by their place in it.
+func arrival(it *intake.Item, f decoders.Frame, n, of int) iot.Arrival {
+	record := it.ID
+	if of > 1 {
+		record += "." + strconv.Itoa(n)
+	}
+	q, _ := url.ParseQuery(it.Entry.Query)
+	return iot.Arrival{
+		Record: record, Account: it.Entry.Account, ReceivedAt: it.Entry.ReceivedAt,
+		DecoderID: q.Get("decoder_id"), Frame: f,
+	}
+}
+
+// parse reads the frames of a journalled post.
+func parse(it *intake.Item) ([]decoders.Frame, error) {
+	e := &it.Entry
+	q, _ := url.ParseQuery(e.Query) // what can be read of it
+	return netserver.Parse(netserver.Post{
+		Path: hint(e.Path), Query: q, ContentType: e.ContentType,
+		DeviceID: deviceIn(e.Path), Body: e.Body, ReceivedAt: e.ReceivedAt,
+	})
+}
+
+// trouble collects why a post, or a part of it, was set aside.
+type trouble struct {
+	device  string
+	reasons []string
+}
+
+func (t *trouble) add(device, reason string) {
+	if t.device == "" {
+		t.device = device
+	}
+	t.reasons = append(t.reasons, reason)
+}
+
+func (t *trouble) outcome(device string, out iot.Outcome) {
+	if out.Refused != "" {
+		t.add(device, out.Refused)
+	}
+	for _, lost := range out.Lost {
+		t.add(device, lost)
+	}
+}
+
+// marks sets those items aside that had trouble.
+func marks(items []intake.Item, troubles []trouble) []event.Mark {
+	var out []event.Mark
+	for i, t := range troubles {
+		if len(t.reasons) == 0 {
+			continue
+		}
+		it := &items[i]
+		out = append(out, event.Mark{
+			ID: it.ID, Seq: it.Seq, State: event.Quarantined, Reason: strings.Join(t.reasons, "; "),
+			Account: it.Entry.Account, Source: it.Entry.Source, Device: t.device,
+		})
+	}
+	return out
+}

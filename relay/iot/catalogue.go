@@ -1,0 +1,107 @@
+package iot
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+)
+
+// invalid is the message of every answer about fields.
+const invalid = "The given data was invalid."
+
+// Problems collects what is wrong with a request, by field.
+type Problems map[string][]string
+
+// Require notes fields that are empty.
+func (p Problems) Require(field, value string) {
+	if strings.TrimSpace(value) == "" {
+		p.Add(field, "The "+strings.ReplaceAll(field, "_", " ")+" field is required.")
+	}
+}
+
+// Add notes a problem of a field.
+func (p Problems) Add(field, problem string) { p[field] = append(p[field], problem) }
+
+// Err returns the problems as one error, nil if there are none.
+func (p Problems) Err() error {
+	if len(p) == 0 {
+		return nil
+	}
+	return &relay.Error{Kind: relay.KindInvalid, Message: invalid, Fields: p}
+}
+
+// CreateDecoder saves a new decoder and returns it with its id. Its codec is
+// json when none is named.
+//
+// It returns Invalid if a field is missing or the source does not compile.
+func (s *Service) CreateDecoder(ctx context.Context, acct account.ID, d Decoder) (Decoder, error) {
+	if d.Codec == "" {
+		d.Codec = "json"
+	}
+	if err := s.CheckDecoder(d); err != nil {
+		return d, err
+	}
+	d.ID = s.options.NewID()
+	if err := s.store.CreateDecoder(ctx, acct, d); err != nil {
+		return d, fmt.Errorf("decoder %s: save: %w", d.ID, err)
+	}
+	return d, nil
+}
+
+// CheckDecoder returns Invalid if a decoder could not be used.
+func (s *Service) CheckDecoder(d Decoder) error {
+	p := Problems{}
+	p.Require("name", d.Name)
+	p.Require("description", d.Description)
+	p.Require("type", string(d.Type))
+	if d.Type != "" && !slices.Contains(DeviceTypes(), d.Type) {
+		p.Add("type", "The selected type is invalid.")
+	}
+	if _, err := s.compile(d.Codec, d.Source, d.UseRawPayload); err != nil {
+		p.Add("source", err.Error())
+	}
+	return p.Err()
+}
+
+// Decoder returns a decoder of the account.
+func (s *Service) Decoder(ctx context.Context, acct account.ID, id string) (Decoder, error) {
+	return s.store.Decoder(ctx, acct, id)
+}
+
+// Decoders returns the account's decoders.
+func (s *Service) Decoders(ctx context.Context, acct account.ID) ([]Decoder, error) {
+	return s.store.Decoders(ctx, acct)
+}
+
+// AddSensor maps a key of a decoder to a sensor type; a key that is mapped
+// already gets the new type. Devices get the sensor with their next frame.
+func (s *Service) AddSensor(ctx context.Context, acct account.ID, decoderID string, m Mapping) (Decoder, error) {
+	p := Problems{}
+	p.Require("sensor_type_id", m.SensorTypeID)
+	p.Require("key", m.Key)
+	types, err := s.store.SensorTypes(ctx)
+	if err != nil {
+		return Decoder{}, err
+	}
+	if _, ok := types[m.SensorTypeID]; !ok && m.SensorTypeID != "" {
+		p.Add("sensor_type_id", "The selected sensor type id is invalid.")
+	}
+	if err := p.Err(); err != nil {
+		return Decoder{}, err
+	}
+	d, err := s.store.Decoder(ctx, acct, decoderID)
+	if err != nil {
+		return Decoder{}, err
+	}
+	at := slices.IndexFunc(d.Sensors, func(have Mapping) bool { return have.Key == m.Key })
+	if at < 0 {
+		d.Sensors = append(d.Sensors, m)
+	} else {
+		d.Sensors[at] = m
+	}
+	return d, s.store.UpdateDecoder(ctx, acct, d)
+}

@@ -1,0 +1,164 @@
+package iot
+
+import (
+	"context"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+)
+
+// MaxReadings is the most readings one answer holds.
+const MaxReadings = 1000
+
+// Devices returns the account's devices in order of creation.
+func (s *Service) Devices(ctx context.Context, acct account.ID) ([]Device, error) {
+	return s.store.Devices(ctx, acct)
+}
+
+// Device returns a device of the account.
+func (s *Service) Device(ctx context.Context, acct account.ID, id string) (Device, error) {
+	return s.store.Device(ctx, acct, id)
+}
+
+// DeviceByIdentifier returns the device with a devEUI, MAC address or other
+// identifier, in any case and with separators.
+func (s *Service) DeviceByIdentifier(ctx context.Context, acct account.ID, identifier string) (Device, error) {
+	normal, _ := NormalizeIdentifier(identifier)
+	return s.store.DeviceByIdentifier(ctx, acct, normal)
+}
+
+// Sensors returns a device's sensors; search keeps those whose name or key
+// holds it, in any case.
+func (s *Service) Sensors(ctx context.Context, acct account.ID, deviceID, search string) ([]Sensor, error) {
+	if _, err := s.store.Device(ctx, acct, deviceID); err != nil {
+		return nil, err
+	}
+	sensors, err := s.store.Sensors(ctx, acct, deviceID)
+	search = strings.ToLower(search)
+	return slices.DeleteFunc(sensors, func(have Sensor) bool {
+		return !strings.Contains(strings.ToLower(have.Name), search) && !strings.Contains(strings.ToLower(have.Key), search)
+	}), err
+}
+
+// SensorChange is what may change in a sensor; nil fields stay.
+type SensorChange struct {
+	Name          *string  `json:"name"`
+	Slope         *float64 `json:"slope"`
+	Offset        *float64 `json:"offset"`
+	RetentionDays *int     `json:"retention_days"`
+}
+
+// ChangeSensor applies a change, which the device's next frame follows.
+func (s *Service) ChangeSensor(ctx context.Context, acct account.ID, sensorID string, c SensorChange) (Sensor, error) {
+	if err := c.check(); err != nil {
+		return Sensor{}, err
+	}
+	sensor, err := s.sensor(ctx, acct, sensorID)
+	if err != nil {
+		return sensor, err
+	}
+	assign(&sensor.Name, c.Name)
+	assign(&sensor.Slope, c.Slope)
+	assign(&sensor.Offset, c.Offset)
+	assign(&sensor.RetentionDays, c.RetentionDays)
+	sensor.UpdatedAt = s.options.Now().UTC()
+	return sensor, s.store.UpdateSensor(ctx, acct, sensor)
+}
+
+func (c SensorChange) check() error {
+	p := Problems{}
+	if c.Name != nil {
+		p.Require("name", *c.Name)
+	}
+	for field, v := range map[string]*float64{"slope": c.Slope, "offset": c.Offset} {
+		if v != nil && (math.IsNaN(*v) || math.IsInf(*v, 0)) {
+			p.Add(field, "The "+field+" must be a number.")
+		}
+	}
+	if c.RetentionDays != nil && *c.RetentionDays < 0 {
+		p.Add("retention_days", "The retention days must be at least 0.")
+	}
+	return p.Err()
+}
+
+func assign[T any](to, from *T) {
+	if from != nil {
+		*to = *from
+	}
+}
+
+func (s *Service) sensor(ctx context.Context, acct account.ID, sensorID string) (Sensor, error) {
+	sensors, err := s.store.Sensors(ctx, acct, DeviceOf(sensorID))
+	if err != nil {
+		return Sensor{}, err
+	}
+	for _, sensor := range sensors {
+		if sensor.ID == sensorID {
+			return sensor, nil
+		}
+	}
+	return Sensor{}, relay.Errorf(relay.KindNotFound, "sensor %s", sensorID)
+}
+
+// Readings returns a device's readings, newest first.
+func (s *Service) Readings(ctx context.Context, q Query) ([]Record, error) {
+	if _, err := s.store.Device(ctx, q.Account, q.DeviceID); err != nil {
+		return nil, err
+	}
+	sensors, err := s.store.Sensors(ctx, q.Account, q.DeviceID)
+	if err != nil {
+		return nil, err
+	}
+	q.Types = typesOf(sensors)
+	points, err := s.readings.Readings(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	return s.describe(ctx, points)
+}
+
+func typesOf(sensors []Sensor) []string {
+	out := make([]string, 0, len(sensors))
+	for _, sensor := range sensors {
+		out = append(out, sensor.SensorTypeID)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// Latest returns the newest reading of each of a device's sensors.
+func (s *Service) Latest(ctx context.Context, acct account.ID, deviceID string) ([]Record, error) {
+	if _, err := s.store.Device(ctx, acct, deviceID); err != nil {
+		return nil, err
+	}
+	sensors, err := s.store.Sensors(ctx, acct, deviceID)
+	if err != nil {
+		return nil, err
+	}
+	latest, err := s.store.Latest(ctx, acct, deviceID)
+	if err != nil {
+		return nil, err
+	}
+	points := make([]Point, 0, len(latest))
+	for _, sensor := range sensors {
+		at := slices.IndexFunc(latest, func(p Point) bool { return p.SensorID == sensor.ID })
+		if at < 0 {
+			continue
+		}
+		p := latest[at]
+		p.Key, p.Type = sensor.Key, sensor.SensorTypeID
+		points = append(points, p)
+	}
+	return s.describe(ctx, points)
+}
+
+func (s *Service) describe(ctx context.Context, points []Point) ([]Record, error) {
+	types, err := s.store.SensorTypes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return Records(points, types), nil
+}
