@@ -129,3 +129,22 @@ func keyMarks(node, kind string) string { return journalTag(node, kind) + ":mark
 func keyMarksIn(node, kind, state string) string { return journalTag(node, kind) + ":in:" + state }
 
 // ---- relays: relays, routes, parts of messages --------------------------
+
+// All of these share one tag: a number or prefix belongs to one account in the
+// whole gateway, so that taking it, saving the relay and counting the version
+// up must be one step.
+
+// keyRelays is a hash, the relays of an account: "<kind>/<id>" → JSON of
+// inbound.Relay.
+func keyRelays(acct account.ID) string { return "{relays}:of:" + acct.String() }
+
+// keyRoutes is a hash of a kind of relay: number or prefix → "<account>/<id>"
+// of the relay that has it.
+func keyRoutes(kind string) string { return "{relays}:route:" + kind }
+
+// keyRelaysVersion is a counter of changes to any relay.
+func keyRelaysVersion() string { return "{relays}:version" }
+
+// keyCarrierID is a string: the message of ours that a carrier's id became.
+// Expires after the time that carriers' ids are remembered.
+func keyCarrierID(claim string) string { return "inbound:claim:" + claim }
