@@ -1,0 +1,160 @@
+package inventory
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/penstock/penstock/config/strict"
+)
+
+// checker walks a decoded document, notes what is wrong and fills in defaults.
+type checker struct {
+	Options
+	known    known
+	mistakes *strict.Mistakes
+	claims   map[string]string // what only one may have → the first place that took it
+}
+
+func (c *checker) document(d *Document) {
+	for i := range d.SensorTypes {
+		c.sensorType(&d.SensorTypes[i], fmt.Sprintf("sensor_types[%d].", i))
+		c.known.types[d.SensorTypes[i].ID] = true
+	}
+	for i := range d.Networks {
+		c.network(&d.Networks[i], fmt.Sprintf("networks[%d].", i))
+	}
+	for i := range d.Accounts {
+		c.account(&d.Accounts[i], fmt.Sprintf("accounts[%d]", i))
+	}
+	c.standing(*d)
+}
+
+func (c *checker) sensorType(s *SensorType, at string) {
+	c.id(s.ID, at+"id")
+	c.name(s.Name, at+"name")
+	c.claim("sensor type", s.ID, at+"id")
+}
+
+func (c *checker) network(n *Network, at string) {
+	c.digits(&n.Prefix, at+"prefix", 1, 15)
+	c.digits(&n.MCC, at+"mcc", 3, 3)
+	c.digits(&n.MNC, at+"mnc", 2, 3)
+	c.name(n.Name, at+"name")
+	c.claim("network", n.Prefix, at+"prefix")
+}
+
+func (c *checker) account(a *Account, at string) {
+	at += "."
+	c.identity(a, at)
+	if a.Credit != nil && *a.Credit < 0 {
+		c.mistakes.Add(at+"credit", "expected 0 or more, got %d", *a.Credit)
+	}
+	for i, p := range a.Permissions {
+		c.oneOf(p, []string{"mvno"}, fmt.Sprintf("%spermissions[%d]", at, i))
+	}
+	for i := range a.Tokens {
+		c.token(&a.Tokens[i], fmt.Sprintf("%stokens[%d].", at, i))
+	}
+	c.credentials(a, at)
+	c.callback(a.CallbackURL, at+"callback_url")
+	for i := range a.SIMs {
+		c.sim(&a.SIMs[i], fmt.Sprintf("%ssims[%d].", at, i))
+	}
+	c.relays(a, at)
+	c.locations(a, at)
+	c.decoders(a, at)
+	c.trunks(a, at)
+	c.ledgers(a, at)
+}
+
+func (c *checker) identity(a *Account, at string) {
+	c.name(a.Name, at+"name")
+	c.claim("account name", a.Name, at+"name")
+	if a.ID < 0 {
+		c.mistakes.Add(at+"id", "expected more than 0, got %d", a.ID)
+	}
+	if a.ID == 0 {
+		return
+	}
+	c.claim("account id", fmt.Sprint(a.ID), at+"id")
+	if old, ok := c.known.accounts[a.Name]; ok && old.ID != 0 && old.ID != a.ID {
+		c.mistakes.Add(at+"id", "expected %d, the id of the account of this name", old.ID)
+	}
+}
+
+// claim takes a value for the place, or says who has it.
+func (c *checker) claim(kind, value, path string) {
+	key := kind + " " + value
+	first, taken := c.claims[key]
+	switch {
+	case value == "":
+	case taken:
+		c.mistakes.Add(path, "already taken by %s", first)
+	default:
+		c.claims[key] = path
+	}
+}
+
+// id checks an identifier, which stands in paths and keys.
+func (c *checker) id(s, path string) {
+	if s == "" {
+		c.mistakes.Add(path, "expected an id")
+		return
+	}
+	if len(s) > 64 || strings.ContainsFunc(s, func(r rune) bool { return !idRune(r) }) {
+		c.mistakes.Add(path, "expected 1 to 64 letters, digits, dots, hyphens or underscores, got %q", clip(s))
+	}
+}
+
+func idRune(r rune) bool {
+	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '-' || r == '_'
+}
+
+func (c *checker) name(s, path string) {
+	switch {
+	case s == "":
+		c.mistakes.Add(path, "expected a name")
+	case len(s) > 200 || strings.ContainsFunc(s, unicode.IsControl):
+		c.mistakes.Add(path, "expected one line of at most 200 bytes, got %q", clip(s))
+	}
+}
+
+// digits checks a number that must be given and takes the plus off its front.
+func (c *checker) digits(s *string, path string, least, most int) {
+	*s = strings.TrimPrefix(*s, "+")
+	if allDigits(*s) && len(*s) >= least && len(*s) <= most {
+		return
+	}
+	want := fmt.Sprintf("%d to %d digits", least, most)
+	if least == most {
+		want = fmt.Sprintf("%d digits", least)
+	}
+	c.mistakes.Add(path, "expected %s, got %q", want, clip(*s))
+}
+
+func (c *checker) oneOf(s string, want []string, path string) {
+	if !slices.Contains(want, s) {
+		c.mistakes.Add(path, "expected %s, got %q", either(want), clip(s))
+	}
+}
+
+// either writes a choice in words: a, b or c.
+func either(names []string) string {
+	last := len(names) - 1
+	if last == 0 {
+		return names[0]
+	}
+	return strings.Join(names[:last], ", ") + " or " + names[last]
+}
+
+func allDigits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
+
+func clip(s string) string {
+	const most = 60
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
+}

@@ -1,0 +1,68 @@
+package inventory
+
+import (
+	"fmt"
+
+	"github.com/penstock/penstock/config/strict"
+)
+
+// The longest sources, in bytes, that the decoders take.
+const (
+	maxExpr       = 4 << 10
+	maxJavaScript = 256 << 10
+)
+
+func (c *checker) decoders(a *Account, at string) {
+	for i := range a.Decoders {
+		d := &a.Decoders[i]
+		path := fmt.Sprintf("%sdecoders[%d].", at, i)
+		c.id(d.ID, path+"id")
+		c.name(d.Name, path+"name")
+		c.claim(at+"decoder", d.ID, path+"id")
+		c.oneOf(d.Type, []string{"bluetooth", "lorawan", "serial", "other"}, path+"type")
+		c.codec(d, path)
+		c.mappings(d, path)
+	}
+}
+
+func (c *checker) codec(d *Decoder, at string) {
+	if d.Codec == "" {
+		d.Codec = "json"
+	}
+	c.oneOf(d.Codec, []string{"json", "cayenne_lpp", "senml", "expr", "javascript"}, at+"codec")
+	most, script := map[string]int{"expr": maxExpr, "javascript": maxJavaScript}[d.Codec]
+	switch {
+	case !script && d.Source != "":
+		c.mistakes.Add(at+"source", "expected none for the codec %s", clip(d.Codec))
+	case script && d.Source == "":
+		c.mistakes.Add(at+"source", "expected a source for the codec %s", d.Codec)
+	case script && len(d.Source) > most:
+		c.mistakes.Add(at+"source", "expected at most %d bytes, got %d", most, len(d.Source))
+	case script && c.CheckSource != nil:
+		if err := c.CheckSource(d.Codec, d.Source); err != nil {
+			c.mistakes.Add(at+"source", "expected a source that compiles: %s", err)
+		}
+	}
+}
+
+func (c *checker) mappings(d *Decoder, at string) {
+	for i, s := range d.Sensors {
+		path := fmt.Sprintf("%ssensors[%d].", at, i)
+		c.name(s.Key, path+"key")
+		c.claim(at+"key", s.Key, path+"key")
+		if !c.known.types[s.SensorTypeID] {
+			c.mistakes.Add(path+"sensor_type_id", "expected the id of a sensor type%s, got %q", c.meant(s.SensorTypeID), clip(s.SensorTypeID))
+		}
+	}
+}
+
+func (c *checker) meant(id string) string {
+	ids := make([]string, 0, len(c.known.types))
+	for known := range c.known.types {
+		ids = append(ids, known)
+	}
+	if near, ok := strict.Nearest(id, ids); ok {
+		return fmt.Sprintf(" (did you mean %q?)", near)
+	}
+	return ""
+}

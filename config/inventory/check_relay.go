@@ -1,0 +1,124 @@
+package inventory
+
+import (
+	"fmt"
+	"net/mail"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// parameterKind is what an action's parameters are.
+type parameterKind int
+
+const (
+	noParameters parameterKind = iota
+	endpoints
+	mailboxes
+	labels
+)
+
+func geoActions() map[string]parameterKind {
+	return map[string]parameterKind{"black_hole": noParameters, "http_get": endpoints, "http_post": endpoints, "email": mailboxes, "mvno": noParameters}
+}
+
+func numberActions() map[string]parameterKind {
+	return map[string]parameterKind{
+		"inactive": noParameters, "http_get": endpoints, "http_post": endpoints, "email": mailboxes,
+		"dialogue_post": endpoints, "dialogue_get": endpoints, "ms_outlook": mailboxes, "desktopsms": labels, "inbound_gw": endpoints,
+	}
+}
+
+// A relay's id is one id for both kinds: deliveries name a relay by it alone.
+func (c *checker) relays(a *Account, at string) {
+	for i := range a.Relays.Geo {
+		r := &a.Relays.Geo[i]
+		path := fmt.Sprintf("%srelays.geo[%d].", at, i)
+		c.id(r.ID, path+"id")
+		c.claim(at+"relay", r.ID, path+"id")
+		c.digits(&r.Prefix, path+"prefix", 1, 15)
+		c.claim("prefix", r.Prefix, path+"prefix")
+		c.action(r.Action, r.Parameters, geoActions(), path)
+		c.servedSIM(a, r, path+"iccid")
+	}
+	for i := range a.Relays.VMN {
+		r := &a.Relays.VMN[i]
+		path := fmt.Sprintf("%srelays.vmn[%d].", at, i)
+		c.id(r.ID, path+"id")
+		c.claim(at+"relay", r.ID, path+"id")
+		c.digits(&r.Number, path+"number", 3, 15)
+		c.claim("number", r.Number, path+"number")
+		c.action(r.Action, r.Parameters, numberActions(), path)
+	}
+}
+
+func (c *checker) action(name string, parameters []string, known map[string]parameterKind, at string) {
+	kind, ok := known[name]
+	if !ok {
+		names := make([]string, 0, len(known))
+		for n := range known {
+			names = append(names, n)
+		}
+		slices.Sort(names)
+		c.oneOf(name, names, at+"action")
+		return
+	}
+	switch {
+	case kind == noParameters && len(parameters) > 0:
+		c.mistakes.Add(at+"parameters", "expected none for the action %s", name)
+	case kind != noParameters && len(parameters) == 0:
+		c.mistakes.Add(at+"parameters", "expected at least one for the action %s", name)
+	}
+	for i, p := range parameters {
+		c.parameter(kind, p, fmt.Sprintf("%sparameters[%d]", at, i))
+	}
+}
+
+func (c *checker) parameter(kind parameterKind, p, path string) {
+	switch kind {
+	case endpoints:
+		c.endpoint(p, path)
+	case mailboxes:
+		if _, err := mail.ParseAddress(p); err != nil {
+			c.mistakes.Add(path, "expected a mail address, got %q", clip(p))
+		}
+	case labels:
+		c.name(p, path)
+	}
+}
+
+// endpoint checks a URL with placeholders. Those may stand in path and query
+// only, where net/url would take some of them for broken escapes: so only the
+// part before them is parsed.
+func (c *checker) endpoint(raw, path string) {
+	scheme, rest, _ := strings.Cut(raw, "://")
+	host := rest
+	if end := strings.IndexAny(rest, "/?#"); end >= 0 {
+		host = rest[:end]
+	}
+	scheme = strings.ToLower(scheme)
+	origin := scheme + "://" + host + "/"
+	u, err := url.Parse(origin)
+	switch {
+	case strings.Contains(host, "%"):
+		c.mistakes.Add(path, "expected no placeholder before the path, got %q", clip(raw))
+	case err != nil || u.Hostname() == "" || scheme != "http" && scheme != "https" || strings.ContainsFunc(raw, blank):
+		c.mistakes.Add(path, "expected an http or https URL, got %q", clip(raw))
+	default:
+		c.guard(origin, path)
+	}
+}
+
+// servedSIM checks the SIM of a geographic relay, which mvno needs.
+func (c *checker) servedSIM(a *Account, r *GeoRelay, path string) {
+	if r.ICCID == "" {
+		if r.Action == "mvno" {
+			c.mistakes.Add(path, "expected the ICCID of the SIM that mvno serves")
+		}
+		return
+	}
+	is := func(s SIM) bool { return s.ICCID == r.ICCID }
+	if !slices.ContainsFunc(a.SIMs, is) && !slices.ContainsFunc(c.known.account(*a).SIMs, is) {
+		c.mistakes.Add(path, "expected the ICCID of a SIM of this account, got %q", clip(r.ICCID))
+	}
+}

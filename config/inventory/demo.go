@@ -1,0 +1,82 @@
+package inventory
+
+// DemoOptions says what the demo inventory cannot know.
+type DemoOptions struct {
+	Token string // the account's only token
+	Sink  string // where the geographic relay sends: a URL without path, default http://127.0.0.1:9099
+}
+
+// Demo returns the inventory of a daemon with nothing configured: one account
+// that can be played with.
+func Demo(o DemoOptions) Document {
+	if o.Sink == "" {
+		o.Sink = "http://127.0.0.1:9099"
+	}
+	credit := int64(1000)
+	return Document{
+		SensorTypes: demoSensorTypes(),
+		Networks: []Network{
+			{Prefix: "447", MCC: "234", MNC: "15", Name: "Example Mobile", Country: "United Kingdom"},
+			{Prefix: "49", MCC: "262", MNC: "02", Name: "Beispiel Mobil", Country: "Germany"},
+		},
+		Accounts: []Account{{
+			Name: "demo", Credit: &credit,
+			Tokens:    []Token{{Token: o.Token, Scopes: []string{"messaging", "cellular", "iot", "ledger", "webhook", "carrier"}}},
+			Locations: []Location{{ID: "loc-imported", Name: "Imported", Imported: true}, {ID: "loc-default", Name: "Default"}},
+			Decoders:  demoDecoders(),
+			Relays:    demoRelays(o.Sink),
+		}},
+	}
+}
+
+func demoSensorTypes() []SensorType {
+	return []SensorType{
+		{ID: "temperature", Name: "Temperature", MetricUnits: "°C", ImperialUnits: "°F", ImperialSlope: 1.8, ImperialOffset: 32},
+		{ID: "humidity", Name: "Humidity", MetricUnits: "%", ImperialUnits: "%", ImperialSlope: 1},
+		{ID: "pressure", Name: "Pressure", MetricUnits: "hPa", ImperialUnits: "inHg", ImperialSlope: 0.02953},
+		{ID: "illuminance", Name: "Illuminance", MetricUnits: "lx", ImperialUnits: "fc", ImperialSlope: 0.092903},
+		{ID: "battery", Name: "Battery", MetricUnits: "V", ImperialUnits: "V", ImperialSlope: 1},
+		{ID: "occupancy", Name: "Occupancy"},
+		{ID: "count", Name: "Count"},
+	}
+}
+
+func demoDecoders() []Decoder {
+	return []Decoder{
+		{
+			ID: "demo-cayenne", Name: "Cayenne LPP", Type: "lorawan", Codec: "cayenne_lpp", Sensors: []Mapping{
+				{"temperature", "temperature_1"}, {"humidity", "humidity_2"}, {"temperature", "temperature_3"},
+				{"temperature", "temperature_5"}, {"pressure", "barometer_4"}, {"illuminance", "luminosity_6"},
+			},
+		},
+		{
+			ID: "demo-parking", Name: "Parking space", Type: "lorawan", Codec: "expr",
+			Description: "the first byte's lowest bit says whether the space is taken, the second byte counts",
+			Source:      demoParkingSource,
+			Sensors:     []Mapping{{"occupancy", "occupied"}, {"count", "counter"}},
+		},
+		{
+			ID: "demo-json", Name: "Decoded by the sender", Type: "other", Codec: "json", Sensors: []Mapping{
+				{"temperature", "temperature"}, {"humidity", "humidity"}, {"pressure", "pressure"},
+				{"battery", "battery"}, {"illuminance", "illuminance"},
+			},
+		},
+	}
+}
+
+const demoParkingSource = `occupied = len(bytes) > 0 ? bytes[0] % 2 : nil
+counter = len(bytes) > 1 ? bytes[1] : nil
+`
+
+func demoRelays(sink string) Relays {
+	return Relays{
+		Geo: []GeoRelay{{
+			ID: "demo-geo", Prefix: "4478000", Action: "http_get",
+			Parameters: []string{sink + "/sms?m=%m&o=%o&d=%d&t=%t&x=%x&u=%u&i=%i"},
+		}},
+		VMN: []NumberRelay{
+			{ID: "demo-mail", Number: "447860000001", Action: "email", Parameters: []string{"ops@example.com"}},
+			{ID: "demo-inactive", Number: "447860000002", Action: "inactive"},
+		},
+	}
+}

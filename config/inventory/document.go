@@ -1,0 +1,165 @@
+package inventory
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Document is an inventory. Slices without entries are nil.
+type Document struct {
+	SensorTypes []SensorType `json:"sensor_types,omitempty"`
+	Networks    []Network    `json:"networks,omitempty"`
+	Accounts    []Account    `json:"accounts,omitempty"`
+}
+
+// SensorType is what a sensor measures:
+// imperial value = metric value × ImperialSlope + ImperialOffset.
+type SensorType struct {
+	ID             string  `json:"id"`
+	Name           string  `json:"name"`
+	MetricUnits    string  `json:"metric_units,omitempty"`
+	ImperialUnits  string  `json:"imperial_units,omitempty"`
+	ImperialSlope  float64 `json:"imperial_slope,omitempty"`
+	ImperialOffset float64 `json:"imperial_offset,omitempty"`
+}
+
+// Network is a row of the simulated lookup's table.
+type Network struct {
+	Prefix  string `json:"prefix"` // digits, country code first
+	MCC     string `json:"mcc"`
+	MNC     string `json:"mnc"` // 2 or 3 digits; "03" is not "3"
+	Name    string `json:"name"`
+	Country string `json:"country,omitempty"`
+}
+
+// Account is a customer.
+type Account struct {
+	ID   int64  `json:"id,omitempty"` // 0: to be assigned
+	Name string `json:"name"`
+	// Credit is set when the account is created; nil: none.
+	Credit      *int64   `json:"credit,omitempty"`
+	Permissions []string `json:"permissions,omitempty"`
+	Tokens      []Token  `json:"tokens,omitempty"`
+	SOAP        *SOAP    `json:"soap,omitempty"`
+	// WebhookSecrets sign what the gateway sends; newest first while rotating.
+	WebhookSecrets []string   `json:"webhook_secret,omitempty" strict:"one"`
+	CallbackURL    string     `json:"callback_url,omitempty"`
+	Relays         Relays     `json:"relays,omitzero"`
+	Locations      []Location `json:"locations,omitempty"`
+	Decoders       []Decoder  `json:"decoders,omitempty"`
+	SIMs           []SIM      `json:"sims,omitempty"`
+	SIP            SIP        `json:"sip,omitzero"`
+	Ledgers        []Ledger   `json:"ledgers,omitempty"`
+}
+
+// Token is a credential: as text, or sealed ("sha256:" and 64 hex digits).
+type Token struct {
+	Token  string   `json:"token"`
+	Scopes []string `json:"scopes,omitempty"` // none: the customer's four
+	Secret string   `json:"secret,omitempty"` // verifies signatures
+	Source string   `json:"source,omitempty"` // names the token in a path
+}
+
+// SOAP is what an account signs in with on the SOAP interface. The password is
+// text, or sealed like a token.
+type SOAP struct {
+	Username string `json:"username"`
+	Password string `json:"password"`
+}
+
+// Relays say where inbound SMS goes.
+type Relays struct {
+	Geo []GeoRelay    `json:"geo,omitempty"`
+	VMN []NumberRelay `json:"vmn,omitempty"`
+}
+
+// GeoRelay routes the numbers that begin with a prefix.
+type GeoRelay struct {
+	ID         string   `json:"id"`
+	Prefix     string   `json:"prefix"` // digits
+	Action     string   `json:"action"`
+	Parameters []string `json:"parameters,omitempty"`
+	ICCID      string   `json:"iccid,omitempty"` // the SIM that mvno serves
+}
+
+// NumberRelay routes one virtual number.
+type NumberRelay struct {
+	ID         string   `json:"id"`
+	Number     string   `json:"number"` // digits
+	Action     string   `json:"action"`
+	Parameters []string `json:"parameters,omitempty"`
+}
+
+// Location is a place that devices belong to.
+type Location struct {
+	ID       string `json:"id"`
+	Name     string `json:"name"`
+	Imported bool   `json:"imported,omitempty"` // takes devices that import themselves
+}
+
+// Decoder turns the frames of a kind of device into values.
+type Decoder struct {
+	ID            string    `json:"id"`
+	Name          string    `json:"name"`
+	Description   string    `json:"description,omitempty"`
+	Type          string    `json:"type"`
+	Codec         string    `json:"codec,omitempty"` // Parse fills in json
+	Source        string    `json:"source,omitempty"`
+	MACVersion    string    `json:"loraWanMacVersion,omitempty"`
+	Revision      string    `json:"loraWanRevision,omitempty"`
+	ClassB        bool      `json:"loraSupportClassB,omitempty"`
+	ClassC        bool      `json:"loraSupportClassC,omitempty"`
+	UseRawPayload bool      `json:"useRawPayload,omitempty"`
+	Sensors       []Mapping `json:"sensors,omitempty"`
+}
+
+// Mapping is a key of a decoder's values and what it measures.
+type Mapping struct {
+	SensorTypeID string `json:"sensor_type_id"`
+	Key          string `json:"key"`
+}
+
+// SIM is a subscriber identity module and its codes.
+type SIM struct {
+	ICCID        string `json:"iccid"`
+	IMSI         string `json:"imsi,omitempty"`
+	MSISDN       string `json:"msisdn,omitempty"`
+	PIN          string `json:"pin,omitempty"`
+	PIN2         string `json:"pin2,omitempty"`
+	PUK          string `json:"puk,omitempty"`
+	PUK2         string `json:"puk2,omitempty"`
+	CurrentState string `json:"current_state,omitempty"` // Parse fills in pending
+	Service4G    bool   `json:"service_4g,omitempty"`
+	Service5G    bool   `json:"service_5g,omitempty"`
+}
+
+// SIP lists an account's trunks.
+type SIP struct {
+	Trunks []Trunk `json:"trunks,omitempty"`
+}
+
+// Trunk is where SIP calls come from.
+type Trunk struct {
+	SourceIPs []string `json:"source_ips"`
+}
+
+// Ledger keeps tokens about assets.
+type Ledger struct {
+	ID                 string   `json:"id"`
+	Name               string   `json:"name"`
+	Description        string   `json:"description,omitempty"`
+	Claims             int64    `json:"claims,omitempty"` // per token; 0: no limit
+	Expiry             Duration `json:"expiry,omitempty"` // of a token; 0: never
+	PrivateKeyRequired bool     `json:"private_key_required,omitempty"`
+	Metadata           bool     `json:"metadata,omitempty"`
+	Certificates       bool     `json:"certificates,omitempty"`
+}
+
+// Duration is a span of time, written 8760h.
+type Duration time.Duration
+
+// MarshalText writes the span in Go's form.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
+
+// Encode writes the document as JSON, the same bytes for the same document.
+func Encode(d Document) ([]byte, error) { return json.Marshal(d) }

@@ -1,0 +1,178 @@
+package inventory
+
+import "cmp"
+
+// Merge returns what is declared once the new document has been applied over
+// the old one. A record that the new document names stands as it says, an
+// account's own fields only where it gives them; what it omits stays. Records
+// are the same by their key: accounts by id or name, tokens by hash, SIMs by
+// ICCID, networks by prefix, trunks by their addresses, all else by id.
+// A decoder's sensors are joined by key, and secrets that a record omits stay.
+func Merge(old, fresh Document) Document {
+	old, fresh = clone(old), clone(fresh)
+	return Document{
+		SensorTypes: merge(old.SensorTypes, fresh.SensorTypes, SensorType.key, replace),
+		Networks:    merge(old.Networks, fresh.Networks, Network.key, replace),
+		Accounts:    mergeAccounts(old.Accounts, fresh.Accounts),
+	}
+}
+
+// Omitted returns the records of the old document that the new one does not
+// name: what a prune would remove. An account that only lost records is there
+// with its id and name and those records.
+func Omitted(old, fresh Document) Document {
+	old = clone(old)
+	gone := Document{
+		SensorTypes: omitted(old.SensorTypes, fresh.SensorTypes, SensorType.key),
+		Networks:    omitted(old.Networks, fresh.Networks, Network.key),
+	}
+	for _, a := range old.Accounts {
+		i := same(fresh.Accounts, a)
+		if i < 0 {
+			gone.Accounts = append(gone.Accounts, a)
+		} else if lost, any := omittedOf(a, fresh.Accounts[i]); any {
+			gone.Accounts = append(gone.Accounts, lost)
+		}
+	}
+	return gone
+}
+
+func (s SensorType) key() string  { return s.ID }
+func (n Network) key() string     { return n.Prefix }
+func (r GeoRelay) key() string    { return r.ID }
+func (r NumberRelay) key() string { return r.ID }
+func (l Location) key() string    { return l.ID }
+func (d Decoder) key() string     { return d.ID }
+func (m Mapping) key() string     { return m.Key }
+func (s SIM) key() string         { return s.ICCID }
+func (l Ledger) key() string      { return l.ID }
+
+func (t Trunk) key() string {
+	var key string
+	for _, ip := range t.SourceIPs {
+		key += ip + " "
+	}
+	return key
+}
+
+func mergeAccounts(old, fresh []Account) []Account {
+	for _, a := range fresh {
+		if i := same(old, a); i >= 0 {
+			old[i] = mergeAccount(old[i], a)
+		} else {
+			old = append(old, a)
+		}
+	}
+	return old
+}
+
+// same finds an account by its id, else by its name.
+func same(list []Account, a Account) int {
+	for i, other := range list {
+		if a.ID != 0 && a.ID == other.ID {
+			return i
+		}
+	}
+	for i, other := range list {
+		if a.Name == other.Name && (a.ID == 0 || other.ID == 0) {
+			return i
+		}
+	}
+	return -1
+}
+
+func mergeAccount(old, fresh Account) Account {
+	return Account{
+		ID: cmp.Or(fresh.ID, old.ID), Name: cmp.Or(fresh.Name, old.Name),
+		Credit: cmp.Or(fresh.Credit, old.Credit), SOAP: cmp.Or(fresh.SOAP, old.SOAP),
+		Permissions:    given(old.Permissions, fresh.Permissions),
+		WebhookSecrets: given(old.WebhookSecrets, fresh.WebhookSecrets),
+		CallbackURL:    cmp.Or(fresh.CallbackURL, old.CallbackURL),
+		Tokens:         merge(old.Tokens, fresh.Tokens, Token.Hash, mergeToken),
+		Relays: Relays{
+			Geo: merge(old.Relays.Geo, fresh.Relays.Geo, GeoRelay.key, replace),
+			VMN: merge(old.Relays.VMN, fresh.Relays.VMN, NumberRelay.key, replace),
+		},
+		Locations: merge(old.Locations, fresh.Locations, Location.key, replace),
+		Decoders:  merge(old.Decoders, fresh.Decoders, Decoder.key, mergeDecoder),
+		SIMs:      merge(old.SIMs, fresh.SIMs, SIM.key, mergeSIM),
+		SIP:       SIP{Trunks: merge(old.SIP.Trunks, fresh.SIP.Trunks, Trunk.key, replace)},
+		Ledgers:   merge(old.Ledgers, fresh.Ledgers, Ledger.key, replace),
+	}
+}
+
+func mergeToken(old, fresh Token) Token {
+	fresh.Secret = cmp.Or(fresh.Secret, old.Secret)
+	return fresh
+}
+
+func mergeDecoder(old, fresh Decoder) Decoder {
+	fresh.Sensors = merge(old.Sensors, fresh.Sensors, Mapping.key, replace)
+	return fresh
+}
+
+func mergeSIM(old, fresh SIM) SIM {
+	before := old.codes()
+	for i, code := range fresh.codes() {
+		*code.value = cmp.Or(*code.value, *before[i].value)
+	}
+	return fresh
+}
+
+func omittedOf(old, fresh Account) (lost Account, any bool) {
+	lost = Account{
+		ID: old.ID, Name: old.Name,
+		Tokens: omitted(old.Tokens, fresh.Tokens, Token.Hash),
+		Relays: Relays{
+			Geo: omitted(old.Relays.Geo, fresh.Relays.Geo, GeoRelay.key),
+			VMN: omitted(old.Relays.VMN, fresh.Relays.VMN, NumberRelay.key),
+		},
+		Locations: omitted(old.Locations, fresh.Locations, Location.key),
+		Decoders:  omitted(old.Decoders, fresh.Decoders, Decoder.key),
+		SIMs:      omitted(old.SIMs, fresh.SIMs, SIM.key),
+		SIP:       SIP{Trunks: omitted(old.SIP.Trunks, fresh.SIP.Trunks, Trunk.key)},
+		Ledgers:   omitted(old.Ledgers, fresh.Ledgers, Ledger.key),
+	}
+	n := len(lost.Tokens) + len(lost.Relays.Geo) + len(lost.Relays.VMN) + len(lost.Locations) +
+		len(lost.Decoders) + len(lost.SIMs) + len(lost.SIP.Trunks) + len(lost.Ledgers)
+	return lost, n > 0
+}
+
+// merge keeps the old order and appends what is new.
+func merge[T any](old, fresh []T, key func(T) string, join func(old, fresh T) T) []T {
+	index := make(map[string]int, len(old)+len(fresh))
+	for i, o := range old {
+		index[key(o)] = i
+	}
+	for _, f := range fresh {
+		if i, ok := index[key(f)]; ok {
+			old[i] = join(old[i], f)
+			continue
+		}
+		index[key(f)] = len(old)
+		old = append(old, f)
+	}
+	return old
+}
+
+func omitted[T any](old, fresh []T, key func(T) string) (gone []T) {
+	named := make(map[string]bool, len(fresh))
+	for _, f := range fresh {
+		named[key(f)] = true
+	}
+	for _, o := range old {
+		if !named[key(o)] {
+			gone = append(gone, o)
+		}
+	}
+	return gone
+}
+
+func replace[T any](_, fresh T) T { return fresh }
+
+func given(old, fresh []string) []string {
+	if len(fresh) > 0 {
+		return fresh
+	}
+	return old
+}

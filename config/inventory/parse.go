@@ -1,0 +1,81 @@
+package inventory
+
+import (
+	"bytes"
+
+	"github.com/penstock/penstock/config/strict"
+)
+
+// Options says what a document is checked against. The zero value checks it by
+// itself.
+type Options struct {
+	// Known is what earlier inventories declared, sealed: references to it are
+	// good, its claims stand, and masks of its secrets are understood. A prune
+	// removes what is omitted, so its caller leaves Known's records out.
+	Known Document
+	// CheckURL refuses what requests must not reach; it gets scheme and host.
+	CheckURL func(url string) error
+	// CheckSource refuses a decoder's source that does not compile.
+	CheckSource func(codec, source string) error
+	// AllowHTTPCallback lets callback_url be http.
+	AllowHTTPCallback bool
+}
+
+// Parse reads a document from YAML or JSON, at most 8 MiB, and fills in the
+// defaults. Its error is strict.Mistakes, with every mistake.
+func Parse(data []byte, o Options) (*Document, error) {
+	var d Document
+	mistakes := strict.Decode(data, &d, strict.Options{MaxBytes: 8 << 20, MaxNodes: 2_000_000})
+	if len(bytes.TrimSpace(data)) == 0 {
+		mistakes.Add("", "expected an inventory, got nothing")
+	}
+	known := newKnown(o.Known)
+	known.unmask(&d, &mistakes)
+	c := checker{Options: o, known: known, mistakes: &mistakes, claims: map[string]string{}}
+	c.document(&d)
+	if err := mistakes.Err(); err != nil {
+		return nil, err
+	}
+	return &d, nil
+}
+
+// UnmarshalText reads a span in Go's form.
+func (d *Duration) UnmarshalText(text []byte) error {
+	span, err := strict.ParseDuration(string(text))
+	*d = Duration(span)
+	return err
+}
+
+// known finds what earlier inventories declared.
+type known struct {
+	doc      Document
+	types    map[string]bool
+	accounts map[string]Account
+	byID     map[int64]Account
+}
+
+func newKnown(d Document) known {
+	k := known{doc: d, types: map[string]bool{}, accounts: map[string]Account{}, byID: map[int64]Account{}}
+	for _, s := range d.SensorTypes {
+		k.types[s.ID] = true
+	}
+	for _, a := range d.Accounts {
+		k.accounts[a.Name] = a
+		if a.ID != 0 {
+			k.byID[a.ID] = a
+		}
+	}
+	return k
+}
+
+// account returns the earlier declaration of an account, by id or by name.
+func (k known) account(a Account) Account {
+	if old, ok := k.byID[a.ID]; ok {
+		return old
+	}
+	old := k.accounts[a.Name]
+	if a.ID != 0 && old.ID != 0 && old.ID != a.ID {
+		return Account{}
+	}
+	return old
+}

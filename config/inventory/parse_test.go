@@ -1,0 +1,240 @@
+package inventory_test
+
+import (
+	"errors"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/config/inventory"
+)
+
+func contract(t testing.TB) inventory.Document {
+	t.Helper()
+	text, err := os.ReadFile("testdata/contract.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parse(t, string(text), inventory.Options{})
+}
+
+func parse(t testing.TB, text string, o inventory.Options) inventory.Document {
+	t.Helper()
+	d, err := inventory.Parse([]byte(text), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return *d
+}
+
+func encode(t testing.TB, d inventory.Document) string {
+	t.Helper()
+	text, err := inventory.Encode(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestParseReadsEverySection(t *testing.T) {
+	credit := int64(1000)
+	want := inventory.Document{
+		SensorTypes: []inventory.SensorType{{ID: "temperature", Name: "Temperature", MetricUnits: "°C", ImperialUnits: "°F", ImperialSlope: 1.8, ImperialOffset: 32}},
+		Networks:    []inventory.Network{{Prefix: "447", MCC: "234", MNC: "15", Name: "Example Mobile", Country: "United Kingdom"}},
+		Accounts: []inventory.Account{{
+			Name: "acme", Credit: &credit, Permissions: []string{"mvno"},
+			Tokens:         []inventory.Token{{Token: "acme-token", Scopes: []string{"messaging", "cellular", "iot", "ledger", "webhook", "carrier"}, Secret: "shh", Source: "hq"}},
+			SOAP:           &inventory.SOAP{Username: "acme", Password: "secret"},
+			WebhookSecrets: []string{"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"}, CallbackURL: "https://example.com/callback",
+			Relays: inventory.Relays{
+				Geo: []inventory.GeoRelay{{ID: "g1", Prefix: "4478000", Action: "http_get", Parameters: []string{"https://example.com/in?m=%m&o=%o"}, ICCID: "8944000000000000001"}},
+				VMN: []inventory.NumberRelay{{ID: "v1", Number: "447860000001", Action: "inactive"}},
+			},
+			Locations: []inventory.Location{{ID: "loc1", Name: "Default", Imported: true}},
+			Decoders:  []inventory.Decoder{{ID: "d1", Name: "Field tester", Type: "lorawan", Codec: "cayenne_lpp", Sensors: []inventory.Mapping{{SensorTypeID: "temperature", Key: "temperature_1"}}}},
+			SIMs:      []inventory.SIM{{ICCID: "8944000000000000001", IMSI: "234150000000001", MSISDN: "447700900001", PIN: "0000", PIN2: "1111", PUK: "12345678", PUK2: "87654321", CurrentState: "pending", Service5G: true}},
+			SIP:       inventory.SIP{Trunks: []inventory.Trunk{{SourceIPs: []string{"192.0.2.1"}}}},
+			Ledgers:   []inventory.Ledger{{ID: "l1", Name: "Assets", Description: "…", Claims: 3, Expiry: inventory.Duration(8760 * time.Hour), Metadata: true, Certificates: true}},
+		}},
+	}
+	got := contract(t)
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+	if again := parse(t, encode(t, got), inventory.Options{}); !reflect.DeepEqual(again, got) {
+		t.Errorf("after encoding: %+v", again)
+	}
+}
+
+func TestDemoIsValid(t *testing.T) {
+	d := inventory.Demo(inventory.DemoOptions{Token: "random"})
+	if again := parse(t, encode(t, d), inventory.Options{}); !reflect.DeepEqual(again, d) {
+		t.Errorf("got %+v", again)
+	}
+}
+
+// acct is an account's fields in a document that is otherwise in order.
+func acct(fields string) string { return "accounts: [{name: a, " + fields + "}]" }
+
+func TestParseNamesEveryMistake(t *testing.T) {
+	const long = "0123456789012345678901234567890123456789012345678901234567890123456789"
+	const oneOfGeo = "accounts[0].relays.geo[0].action: expected black_hole, email, http_get, http_post or mvno, got "
+	const oneOfVMN = "accounts[0].relays.vmn[0].action: expected desktopsms, dialogue_get, dialogue_post, email, http_get, http_post, inactive, inbound_gw or ms_outlook, got "
+	for name, tc := range map[string]struct{ doc, want string }{
+		"nothing":                            {" \n", "expected an inventory, got nothing"},
+		"an unknown section":                 {"acounts: []", `acounts: unknown field, did you mean "accounts"?`},
+		"an unknown field":                   {acct("credt: 1"), `accounts[0].credt: unknown field, did you mean "credit"?`},
+		"credit in words":                    {acct("credit: many"), `accounts[0].credit: expected a whole number, got "many"`},
+		"credit below zero":                  {acct("credit: -1"), "accounts[0].credit: expected 0 or more, got -1"},
+		"an account without a name":          {"accounts: [{credit: 1}]", "accounts[0].name: expected a name"},
+		"a name of two lines":                {"accounts: [{name: \"a\\nb\"}]", `accounts[0].name: expected one line of at most 200 bytes, got "a\nb"`},
+		"two accounts of a name":             {"accounts: [{name: a}, {name: a}]", "accounts[1].name: already taken by accounts[0].name"},
+		"two accounts of an id":              {"accounts: [{name: a, id: 7}, {name: b, id: 7}]", "accounts[1].id: already taken by accounts[0].id"},
+		"an id below one":                    {acct("id: -7"), "accounts[0].id: expected more than 0, got -7"},
+		"an id in letters":                   {acct("id: seven"), `accounts[0].id: expected a whole number, got "seven"`},
+		"an unknown permission":              {acct("permissions: [root]"), `accounts[0].permissions[0]: expected mvno, got "root"`},
+		"a token with a blank, not shown":    {acct("tokens: [{token: a b}]"), "accounts[0].tokens[0].token: expected a token without blanks"},
+		"an empty token":                     {acct("tokens: [{scopes: [iot]}]"), "accounts[0].tokens[0].token: expected a token without blanks"},
+		"tokens as text, not shown":          {acct("tokens: acme-token"), "accounts[0].tokens: expected a list, got a single value"},
+		"the same token twice":               {acct("tokens: [{token: t}, {token: t}]"), "accounts[0].tokens[1].token: already taken by accounts[0].tokens[0].token"},
+		"an unknown scope":                   {acct("tokens: [{token: t, scopes: [sms]}]"), `accounts[0].tokens[0].scopes[0]: expected messaging, cellular, iot, ledger, webhook or carrier, got "sms"`},
+		"a source with a slash":              {acct("tokens: [{token: t, source: a/b}]"), `accounts[0].tokens[0].source: expected 1 to 64 letters, digits, dots, hyphens or underscores, got "a/b"`},
+		"a source twice":                     {acct("tokens: [{token: t, source: s}, {token: u, source: s}]"), "accounts[0].tokens[1].source: already taken by accounts[0].tokens[0].source"},
+		"SOAP without a password":            {acct("soap: {username: u}"), "accounts[0].soap.password: expected a password"},
+		"a SOAP username twice":              {"accounts: [{name: a, soap: {username: u, password: p}}, {name: b, soap: {username: u, password: p}}]", "accounts[1].soap.username: already taken by accounts[0].soap.username"},
+		"a webhook secret of another form":   {acct("webhook_secret: [hush]"), "accounts[0].webhook_secret[0]: expected whsec_ and the base64 of 24 to 64 bytes"},
+		"a callback without TLS":             {acct("callback_url: 'http://a'"), `accounts[0].callback_url: expected an https URL, got "http://a"`},
+		"letters in a prefix":                {acct("relays: {geo: [{id: g, prefix: abc, action: black_hole}]}"), `accounts[0].relays.geo[0].prefix: expected 1 to 15 digits, got "abc"`},
+		"no prefix":                          {acct("relays: {geo: [{id: g, action: black_hole}]}"), `accounts[0].relays.geo[0].prefix: expected 1 to 15 digits, got ""`},
+		"a number for a prefix":              {acct("relays: {geo: [{id: g, number: '44', prefix: '44', action: black_hole}]}"), "accounts[0].relays.geo[0].number: unknown field, expected one of action, iccid, id, parameters, prefix"},
+		"a prefix claimed by two accounts":   {"accounts: [{name: a, relays: {geo: [{id: g, prefix: 44, action: black_hole}]}}, {name: b, relays: {geo: [{id: g, prefix: +44, action: black_hole}]}}]", "accounts[1].relays.geo[0].prefix: already taken by accounts[0].relays.geo[0].prefix"},
+		"a number that is too long":          {acct("relays: {vmn: [{id: v, number: 4412345678901234, action: inactive}]}"), `accounts[0].relays.vmn[0].number: expected 3 to 15 digits, got "4412345678901234"`},
+		"a number claimed twice":             {acct("relays: {vmn: [{id: v, number: 447, action: inactive}, {id: w, number: 447, action: inactive}]}"), "accounts[0].relays.vmn[1].number: already taken by accounts[0].relays.vmn[0].number"},
+		"a relay id of both kinds":           {acct("relays: {geo: [{id: r, prefix: 44, action: black_hole}], vmn: [{id: r, number: 447, action: inactive}]}"), "accounts[0].relays.vmn[0].id: already taken by accounts[0].relays.geo[0].id"},
+		"a relay without an id":              {acct("relays: {vmn: [{number: 447, action: inactive}]}"), "accounts[0].relays.vmn[0].id: expected an id"},
+		"an id with a brace":                 {acct("relays: {vmn: [{id: 'a{b', number: 447, action: inactive}]}"), `accounts[0].relays.vmn[0].id: expected 1 to 64 letters, digits, dots, hyphens or underscores, got "a{b"`},
+		"an id that is too long":             {acct("locations: [{name: l, id: x" + long + "}]"), `accounts[0].locations[0].id: expected 1 to 64 letters, digits, dots, hyphens or underscores, got "x` + long[:59] + `…"`},
+		"an action of the other kind":        {acct("relays: {geo: [{id: g, prefix: 44, action: inactive}]}"), oneOfGeo + `"inactive"`},
+		"an unknown action":                  {acct("relays: {vmn: [{id: v, number: 447, action: fax}]}"), oneOfVMN + `"fax"`},
+		"an action without its parameters":   {acct("relays: {geo: [{id: g, prefix: 44, action: email}]}"), "accounts[0].relays.geo[0].parameters: expected at least one for the action email"},
+		"parameters where none belong":       {acct("relays: {vmn: [{id: v, number: 447, action: inactive, parameters: [a]}]}"), "accounts[0].relays.vmn[0].parameters: expected none for the action inactive"},
+		"an endpoint that is no URL":         {acct("relays: {geo: [{id: g, prefix: 44, action: http_get, parameters: [example.com]}]}"), `accounts[0].relays.geo[0].parameters[0]: expected an http or https URL, got "example.com"`},
+		"an endpoint of another scheme":      {acct("relays: {geo: [{id: g, prefix: 44, action: http_get, parameters: ['ftp://a/']}]}"), `accounts[0].relays.geo[0].parameters[0]: expected an http or https URL, got "ftp://a/"`},
+		"a placeholder in the host":          {acct("relays: {vmn: [{id: v, number: 447, action: http_post, parameters: ['https://%orig/']}]}"), `accounts[0].relays.vmn[0].parameters[0]: expected no placeholder before the path, got "https://%orig/"`},
+		"a line break in an endpoint":        {acct("relays: {vmn: [{id: v, number: 447, action: inbound_gw, parameters: [\"https://a/\\nb\"]}]}"), `accounts[0].relays.vmn[0].parameters[0]: expected an http or https URL, got "https://a/\nb"`},
+		"a mailbox without a domain":         {acct("relays: {geo: [{id: g, prefix: 44, action: email, parameters: [ops]}]}"), `accounts[0].relays.geo[0].parameters[0]: expected a mail address, got "ops"`},
+		"mvno without a SIM":                 {acct("relays: {geo: [{id: g, prefix: 44, action: mvno}]}"), "accounts[0].relays.geo[0].iccid: expected the ICCID of the SIM that mvno serves"},
+		"a SIM of nobody":                    {acct("relays: {geo: [{id: g, prefix: 44, action: mvno, iccid: '8944'}]}"), `accounts[0].relays.geo[0].iccid: expected the ICCID of a SIM of this account, got "8944"`},
+		"a location without a name":          {acct("locations: [{id: l}]"), "accounts[0].locations[0].name: expected a name"},
+		"two imported locations":             {acct("locations: [{id: l, name: l, imported: true}, {id: m, name: m, imported: true}]"), "accounts[0].locations[1].imported: expected one imported location, the first is accounts[0].locations[0]"},
+		"an old word for true":               {acct("locations: [{id: l, name: l, imported: yes}]"), `accounts[0].locations[0].imported: expected true or false, got "yes"`},
+		"a decoder of no type":               {acct("decoders: [{id: d, name: d}]"), `accounts[0].decoders[0].type: expected bluetooth, lorawan, serial or other, got ""`},
+		"an unknown codec":                   {acct("decoders: [{id: d, name: d, type: other, codec: lua}]"), `accounts[0].decoders[0].codec: expected json, cayenne_lpp, senml, expr or javascript, got "lua"`},
+		"a script without a source":          {acct("decoders: [{id: d, name: d, type: other, codec: expr}]"), "accounts[0].decoders[0].source: expected a source for the codec expr"},
+		"a source without a script":          {acct("decoders: [{id: d, name: d, type: other, source: x}]"), "accounts[0].decoders[0].source: expected none for the codec json"},
+		"a script that does not compile":     {acct("decoders: [{id: d, name: d, type: other, codec: javascript, source: bad}]"), "accounts[0].decoders[0].source: expected a source that compiles: line 1: bad"},
+		"an unknown sensor type":             {"sensor_types: [{id: humidity, name: h}]\n" + acct("decoders: [{id: d, name: d, type: other, sensors: [{sensor_type_id: humidty, key: k}]}]"), `accounts[0].decoders[0].sensors[0].sensor_type_id: expected the id of a sensor type (did you mean "humidity"?), got "humidty"`},
+		"a key twice":                        {"sensor_types: [{id: t, name: t}]\n" + acct("decoders: [{id: d, name: d, type: other, sensors: [{sensor_type_id: t, key: k}, {sensor_type_id: t, key: k}]}]"), "accounts[0].decoders[0].sensors[1].key: already taken by accounts[0].decoders[0].sensors[0].key"},
+		"a short ICCID":                      {acct("sims: [{iccid: '8944'}]"), `accounts[0].sims[0].iccid: expected 18 to 22 digits, got "8944"`},
+		"a SIM twice":                        {acct("sims: [{iccid: '8944000000000000001'}, {iccid: '8944000000000000001'}]"), "accounts[0].sims[1].iccid: already taken by accounts[0].sims[0].iccid"},
+		"an IMSI with a letter":              {acct("sims: [{iccid: '8944000000000000001', imsi: 23415x}]"), `accounts[0].sims[0].imsi: expected 6 to 15 digits, got "23415x"`},
+		"a short MSISDN":                     {acct("sims: [{iccid: '8944000000000000001', msisdn: '447'}]"), `accounts[0].sims[0].msisdn: expected 7 to 15 digits, got "447"`},
+		"a PIN in letters, not shown":        {acct("sims: [{iccid: '8944000000000000001', pin: abcd}]"), "accounts[0].sims[0].pin: expected 4 to 8 digits"},
+		"an unknown state":                   {acct("sims: [{iccid: '8944000000000000001', current_state: asleep}]"), `accounts[0].sims[0].current_state: expected pending, active, suspended or terminated, got "asleep"`},
+		"a trunk without an address":         {acct("sip: {trunks: [{}]}"), "accounts[0].sip.trunks[0].source_ips: expected at least one address"},
+		"a trunk by its name":                {acct("sip: {trunks: [{source_ips: [pbx]}]}"), `accounts[0].sip.trunks[0].source_ips[0]: expected an IP address, got "pbx"`},
+		"an expiry without a unit":           {acct("ledgers: [{id: l, name: l, expiry: 7}]"), `accounts[0].ledgers[0].expiry: expected a duration such as 90s or 2h30m, got "7"`},
+		"claims below zero":                  {acct("ledgers: [{id: l, name: l, claims: -1}]"), "accounts[0].ledgers[0].claims: expected 0 (no limit) or more, got -1"},
+		"an expiry in the past":              {acct("ledgers: [{id: l, name: l, expiry: -1h}]"), "accounts[0].ledgers[0].expiry: expected 0s (never) or more"},
+		"a country code with letters":        {"networks: [{prefix: 44, mcc: GBR, mnc: '15', name: n}]", `networks[0].mcc: expected 3 digits, got "GBR"`},
+		"a network twice":                    {"networks: [{prefix: 44, mcc: 234, mnc: 15, name: n}, {prefix: 44, mcc: 234, mnc: 15, name: n}]", "networks[1].prefix: already taken by networks[0].prefix"},
+		"a sensor type twice":                {"sensor_types: [{id: t, name: t}, {id: t, name: t}]", "sensor_types[1].id: already taken by sensor_types[0].id"},
+		"a slope in words":                   {"sensor_types: [{id: t, name: t, imperial_slope: steep}]", `sensor_types[0].imperial_slope: expected a number, got "steep"`},
+		"a mask that hides nothing known":    {acct("tokens: [{token: 'masked:0123456789ab'}]"), "accounts[0].tokens[0].token: this mask hides no known secret"},
+		"several mistakes at once, in order": {acct("credit: x, tokens: [{token: ''}], sims: [{iccid: 1}]"), "accounts[0].credit: expected a whole number, got \"x\"\naccounts[0].tokens[0].token: expected a token without blanks\naccounts[0].sims[0].iccid: expected 18 to 22 digits, got \"1\""},
+		"an endpoint that may not be reached": {
+			acct("relays: {geo: [{id: g, prefix: 44, action: http_get, parameters: ['http://10.0.0.1:80/%m']}]}"),
+			"accounts[0].relays.geo[0].parameters[0]: expected a URL that may be reached: http://10.0.0.1:80/ is private",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := inventory.Parse([]byte(tc.doc), inventory.Options{CheckURL: onlyPublic, CheckSource: onlyGood})
+			if err == nil || err.Error() != tc.want {
+				t.Errorf("got:\n%v\nwant:\n%s", err, tc.want)
+			}
+		})
+	}
+}
+
+func onlyPublic(url string) error {
+	if strings.Contains(url, "10.") {
+		return errors.New(url + " is private")
+	}
+	return nil
+}
+
+func onlyGood(_, source string) error {
+	if source == "bad" {
+		return errors.New("line 1: bad")
+	}
+	return nil
+}
+
+func TestParseChecksAgainstWhatStands(t *testing.T) {
+	standing := inventory.Seal(contract(t))
+	standing.Accounts[0].ID = 5
+	for name, tc := range map[string]struct{ doc, want string }{
+		"a sensor type declared earlier is known":  {acct("decoders: [{id: d, name: d, type: other, sensors: [{sensor_type_id: temperature, key: k}]}]"), ""},
+		"a SIM declared earlier is known":          {"accounts: [{name: acme, relays: {geo: [{id: g1, prefix: 4478000, action: mvno, iccid: '8944000000000000001'}]}}]", ""},
+		"the same inventory again":                 {"accounts: [{name: acme, tokens: [{token: acme-token}], relays: {vmn: [{id: v1, number: 447860000001, action: inactive}]}}]", ""},
+		"a relay takes another number":             {"accounts: [{name: acme, relays: {vmn: [{id: v1, number: 447860000009, action: inactive}, {id: v2, number: 447860000001, action: inactive}]}}]", ""},
+		"an account by id takes another name":      {"accounts: [{name: apex, id: 5, tokens: [{token: acme-token}]}]", ""},
+		"a token of another account":               {acct("tokens: [{token: acme-token}]"), `accounts[0].tokens[0].token: already taken by account "acme" of an earlier inventory`},
+		"a number of another account":              {acct("relays: {vmn: [{id: v, number: 447860000001, action: inactive}]}"), `accounts[0].relays.vmn[0].number: already taken by account "acme" of an earlier inventory`},
+		"a number of another relay of the account": {"accounts: [{name: acme, relays: {vmn: [{id: v2, number: 447860000001, action: inactive}]}}]", `accounts[0].relays.vmn[0].number: already taken by account "acme" of an earlier inventory`},
+		"a prefix of another account":              {acct("relays: {geo: [{id: g, prefix: 4478000, action: black_hole}]}"), `accounts[0].relays.geo[0].prefix: already taken by account "acme" of an earlier inventory`},
+		"a SIM of another account":                 {acct("sims: [{iccid: '8944000000000000001'}]"), `accounts[0].sims[0].iccid: already taken by account "acme" of an earlier inventory`},
+		"a second imported location":               {"accounts: [{name: acme, locations: [{id: loc2, name: n, imported: true}]}]", `accounts[0].locations[0].imported: expected one imported location, "loc1" stands from an earlier inventory`},
+		"another id for the name":                  {"accounts: [{name: acme, id: 6}]", "accounts[0].id: expected 5, the id of the account of this name"},
+		"a mask of another secret":                 {"accounts: [{name: acme, soap: {username: acme, password: 'masked:0123456789ab'}}]", "accounts[0].soap.password: this mask hides no known secret"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := inventory.Parse([]byte(tc.doc), inventory.Options{Known: standing})
+			if err == nil && tc.want != "" || err != nil && err.Error() != tc.want {
+				t.Errorf("got:\n%v\nwant:\n%s", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestCallbackMayBePlainWhereAllowed(t *testing.T) {
+	parse(t, acct("callback_url: 'http://a/'"), inventory.Options{AllowHTTPCallback: true})
+}
+
+func FuzzParse(f *testing.F) {
+	text, err := os.ReadFile("testdata/contract.yaml")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(text)
+	for _, seed := range []string{`{"accounts":[{"name":"a","tokens":[{"token":"masked:"}]}]}`, acct("sims: [{iccid: '8944000000000000001', puk: 'masked:'}]"), "accounts: &a [*a]"} {
+		f.Add([]byte(seed))
+	}
+	standing := inventory.Seal(contract(f))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		d, err := inventory.Parse(data, inventory.Options{Known: standing})
+		if err != nil {
+			return
+		}
+		again := parse(t, encode(t, *d), inventory.Options{Known: standing})
+		if !reflect.DeepEqual(again, *d) {
+			t.Errorf("after encoding\n%+v\nbefore\n%+v", again, *d)
+		}
+		merged := inventory.Merge(standing, *d)
+		if once, twice := encode(t, merged), encode(t, inventory.Merge(merged, *d)); once != twice {
+			t.Errorf("merged once\n%s\ntwice\n%s", once, twice)
+		}
+	})
+}

@@ -1,0 +1,52 @@
+package inventory
+
+import "fmt"
+
+// standing compares the document's claims with those that stand from earlier
+// inventories: of every record that it does not declare anew.
+func (c *checker) standing(d Document) {
+	for _, old := range Omitted(c.Known, d).Accounts {
+		owner := fmt.Sprintf("account %q of an earlier inventory", old.Name)
+		for _, t := range old.Tokens {
+			c.taken("token", t.Hash(), owner)
+			c.taken("source", t.Source, owner)
+		}
+		for _, r := range old.Relays.Geo {
+			c.taken("prefix", r.Prefix, owner)
+		}
+		for _, r := range old.Relays.VMN {
+			c.taken("number", r.Number, owner)
+		}
+		for _, s := range old.SIMs {
+			c.taken("SIM", s.ICCID, owner)
+			c.taken("IMSI", s.IMSI, owner)
+			c.taken("MSISDN", s.MSISDN, owner)
+		}
+		i := same(d.Accounts, old)
+		if i < 0 {
+			if old.SOAP != nil {
+				c.taken("SOAP username", old.SOAP.Username, owner)
+			}
+			continue
+		}
+		c.secondImport(d.Accounts[i], old, fmt.Sprintf("accounts[%d].", i))
+	}
+}
+
+// taken notes a mistake where the document claims what stands elsewhere.
+func (c *checker) taken(kind, value, owner string) {
+	if path, claimed := c.claims[kind+" "+value]; claimed && value != "" {
+		c.mistakes.Add(path, "already taken by %s", owner)
+	}
+}
+
+// secondImport refuses a second imported location beside one that stands.
+func (c *checker) secondImport(a, old Account, at string) {
+	for _, standing := range old.Locations {
+		for i, l := range a.Locations {
+			if standing.Imported && l.Imported {
+				c.mistakes.Add(fmt.Sprintf("%slocations[%d].imported", at, i), "expected one imported location, %q stands from an earlier inventory", standing.ID)
+			}
+		}
+	}
+}
