@@ -1,0 +1,34 @@
+package carrier
+
+import (
+	"errors"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/ingest/intake"
+	"github.com/penstock/penstock/relay"
+)
+
+// refuse answers for a post that cannot be read.
+func refuse(c *fiber.Ctx, err error) error {
+	if errors.Is(err, errInvalidJSON) {
+		return httpd.Message(c, fiber.StatusUnprocessableEntity, errInvalidJSON.Error())
+	}
+	if relay.KindOf(err) != relay.KindInvalid {
+		return err
+	}
+	return c.Status(fiber.StatusUnprocessableEntity).JSON(fiber.Map{
+		"message": "The given data was invalid.", "errors": relay.FieldsOf(err),
+	})
+}
+
+// notAccepted answers for a post that the journal did not take. The carrier
+// keeps it and comes again.
+func (s *Surface) notAccepted(c *fiber.Ctx, err error) error {
+	if errors.Is(err, intake.ErrTooLarge) {
+		return httpd.ErrBodyTooLarge
+	}
+	s.logger.Error("message not accepted", "account", httpd.AccountOf(c), "error", err)
+	return httpd.Unavailable(c)
+}

@@ -1,0 +1,153 @@
+package carrier
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/penstock/penstock/decoders/gsm"
+	"github.com/penstock/penstock/ingest/intake"
+	"github.com/penstock/penstock/relay/inbound"
+)
+
+// parseJSON reads one message as JSON, or as query parameters of the same names
+// when there is no body.
+func parseJSON(alphabet *gsm.Alphabet, e *intake.Entry) ([]inbound.Message, error) {
+	get, err := jsonFields(e)
+	if err != nil {
+		return nil, err
+	}
+	f := newForm(get)
+	m := inbound.Message{CarrierID: f.required("id", maxName), Network: f.optional("network", maxName)}
+	f.addresses(&m)
+	m.UDH = f.hex("udh", maxUDH)
+	m.Status = inbound.StatusOf(m.UDH)
+	m.SentAt = f.sentAt()
+	f.content(alphabet, &m)
+	if err := f.err(); err != nil {
+		return nil, err
+	}
+	return []inbound.Message{m}, nil
+}
+
+// jsonFields returns the fields of the body, or of the query without one.
+func jsonFields(e *intake.Entry) (func(string) (value, bool), error) {
+	if len(e.Body) == 0 && e.Query != "" {
+		q, err := parameters(e.Query)
+		return queryFields(q), err
+	}
+	d := json.NewDecoder(bytes.NewReader(e.Body))
+	d.UseNumber()
+	var body any
+	if err := d.Decode(&body); err != nil {
+		return nil, errInvalidJSON
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return nil, errInvalidJSON
+	}
+	object, ok := body.(map[string]any)
+	if !ok {
+		f := newForm(nil)
+		f.fail("body", "The body must be an object.")
+		return nil, f.err()
+	}
+	return func(name string) (value, bool) { return jsonValue(object[name]) }, nil
+}
+
+// jsonValue takes text and numbers; null is not there.
+func jsonValue(v any) (value, bool) {
+	switch v := v.(type) {
+	case nil:
+		return value{}, false
+	case string:
+		return value{v, true}, true
+	case json.Number:
+		return value{v.String(), true}, true
+	}
+	return value{}, true
+}
+
+func queryFields(q url.Values) func(string) (value, bool) {
+	return func(name string) (value, bool) {
+		all, there := q[name]
+		if !there || len(all) == 0 {
+			return value{}, false
+		}
+		return value{all[0], true}, true
+	}
+}
+
+func (f *form) sentAt() time.Time {
+	s := f.optional("sent_at", maxName)
+	if s == "" {
+		return time.Time{}
+	}
+	t, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		f.fail("sent_at", "The sent_at must be a time as in RFC 3339.")
+	}
+	return t.UTC()
+}
+
+// content reads text, or data in its coding.
+func (f *form) content(alphabet *gsm.Alphabet, m *inbound.Message) {
+	coding := f.coding()
+	switch {
+	case f.has("text") && f.has("data"):
+		f.fail("data", "The data and the text exclude each other.")
+	case f.has("data"):
+		f.data(alphabet, m, coding)
+	case !f.has("text"):
+		f.fail("text", "The text field is required when data is not present.")
+	case coding == inbound.Binary:
+		f.fail("coding", "The coding 8 needs data.")
+	default:
+		m.Text, m.Coding = f.optional("text", maxText), coding
+		if coding == 0 {
+			m.Coding = codingOf(alphabet, m.Text)
+		}
+	}
+}
+
+// coding returns 0 when none is given.
+func (f *form) coding() inbound.Coding {
+	s := f.optional("coding", maxName)
+	if s == "" {
+		return 0
+	}
+	n, err := strconv.Atoi(s)
+	c := inbound.Coding(n)
+	if err != nil || c != inbound.GSM && c != inbound.Binary && c != inbound.Unicode {
+		f.fail("coding", "The coding must be 7, 8 or 16.")
+		return 0
+	}
+	return c
+}
+
+func (f *form) data(alphabet *gsm.Alphabet, m *inbound.Message, coding inbound.Coding) {
+	data := f.hex("data", maxText)
+	var err error
+	switch coding {
+	case inbound.GSM:
+		m.Text, err = alphabet.Decode(data)
+	case inbound.Unicode:
+		m.Text, err = gsm.DecodeUCS2(data)
+	default:
+		coding, m.Data = inbound.Binary, data
+	}
+	if err != nil {
+		f.fail("data", "The data is not in the coding given: "+err.Error()+".")
+	}
+	m.Coding = coding
+}
+
+// codingOf is how a text must have been coded on the air.
+func codingOf(alphabet *gsm.Alphabet, text string) inbound.Coding {
+	if alphabet.Fits(text) {
+		return inbound.GSM
+	}
+	return inbound.Unicode
+}

@@ -1,0 +1,105 @@
+package carrier
+
+import (
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/penstock/penstock/decoders/gsm"
+	"github.com/penstock/penstock/ingest/intake"
+	"github.com/penstock/penstock/relay/inbound"
+)
+
+// parseKannel reads the parameters of Kannel's get-url, see the package's
+// comment; a form in the body counts as well. Kannel has joined the parts of a
+// message, and writes text, data and UDH as URL-encoded octets.
+func parseKannel(e *intake.Entry) ([]inbound.Message, error) {
+	q, err := kannelParameters(e)
+	if err != nil {
+		return nil, err
+	}
+	f := newForm(queryFields(q))
+	m := inbound.Message{
+		CarrierID: f.optional("id", maxName), Reference: f.optional("smsc", maxName), Network: f.optional("network", maxName),
+		UDH: []byte(f.optional("udh", maxUDH)),
+	}
+	f.addresses(&m)
+	m.Status = inbound.StatusOf(m.UDH)
+	m.SentAt = kannelTime(f.optional("time", maxName))
+	f.kannelContent(&m)
+	if err := f.err(); err != nil {
+		return nil, err
+	}
+	return []inbound.Message{m}, nil
+}
+
+func kannelParameters(e *intake.Entry) (url.Values, error) {
+	raw := e.Query
+	if strings.HasPrefix(e.ContentType, "application/x-www-form-urlencoded") && len(e.Body) > 0 {
+		raw = strings.Trim(raw+"&"+string(e.Body), "&")
+	}
+	return parameters(raw)
+}
+
+// kannelTime reads %T, seconds since 1970, or %t, a date and time in UTC.
+// Kannel makes both itself; anything else counts as not given.
+func kannelTime(s string) time.Time {
+	if seconds, err := strconv.ParseInt(s, 10, 64); err == nil && seconds > 0 && seconds < 1<<38 {
+		return time.Unix(seconds, 0).UTC()
+	}
+	t, err := time.Parse(time.DateTime, s)
+	if err != nil {
+		return time.Time{}
+	}
+	return t
+}
+
+// kannelContent reads the text in the coding that %c names: 0, or -1 when
+// Kannel does not know, 7-bit; 1 binary; 2 Unicode.
+func (f *form) kannelContent(m *inbound.Message) {
+	if !f.has("text") {
+		f.fail("text", "The text field is required.")
+		return
+	}
+	text, charset := f.optional("text", maxText), strings.ToLower(f.optional("charset", maxName))
+	switch f.optional("coding", maxName) {
+	case "", "0", "-1":
+		m.Coding, m.Text = inbound.GSM, octetText(text, charset)
+	case "1":
+		m.Coding, m.Data = inbound.Binary, []byte(text)
+	case "2":
+		m.Coding, m.Text = inbound.Unicode, unicodeText(text, charset)
+	default:
+		f.fail("coding", "The coding must be 0, 1 or 2.")
+	}
+}
+
+// octetText is text that Kannel has recoded: UTF-8, or Latin-1 if it says so or
+// it can be nothing else.
+func octetText(s, charset string) string {
+	latin := charset == "iso-8859-1" || charset == "latin1"
+	if !latin && utf8.ValidString(s) {
+		return s
+	}
+	runes := make([]rune, 0, len(s))
+	for _, c := range []byte(s) {
+		runes = append(runes, rune(c))
+	}
+	return string(runes)
+}
+
+// unicodeText is big-endian UTF-16 unless the charset says that Kannel has
+// recoded it (alt-charset, mo-recode) or it cannot be.
+func unicodeText(s, charset string) string {
+	wide := charset == "" || strings.HasPrefix(charset, "utf-16") || strings.HasPrefix(charset, "ucs-2")
+	if !wide {
+		return octetText(s, charset)
+	}
+	text, err := gsm.DecodeUCS2([]byte(s))
+	if err != nil {
+		return octetText(s, "")
+	}
+	return text
+}

@@ -1,0 +1,119 @@
+package carrier
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/penstock/penstock/ingest/intake"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/event"
+	"github.com/penstock/penstock/relay/inbound"
+)
+
+// Receiver is inbound.Service as the processor uses it.
+type Receiver interface {
+	Receive(ctx context.Context, msgs []inbound.Message) ([]inbound.Result, error)
+}
+
+// Processor brings journalled posts to their relays. It is an intake.Processor.
+type Processor struct {
+	receiver Receiver
+	adapters map[string]Adapter
+}
+
+// NewProcessor returns a Processor.
+func NewProcessor(r Receiver) *Processor { return &Processor{receiver: r, adapters: Adapters()} }
+
+// Process reads each post again and receives all messages in one batch.
+func (p *Processor) Process(ctx context.Context, items []intake.Item) ([]event.Mark, error) {
+	var msgs []inbound.Message
+	var origins []int // the item of each message
+	marks := make(map[int]event.Mark)
+	for i := range items {
+		found, err := p.messages(&items[i])
+		if err != nil {
+			marks[i] = mark(&items[i], event.Quarantined, why(err))
+		}
+		for range found {
+			origins = append(origins, i)
+		}
+		msgs = append(msgs, found...)
+	}
+	results, err := p.receiver.Receive(ctx, msgs)
+	if err != nil {
+		return nil, err
+	}
+	for n, r := range results {
+		if r.State != event.Done {
+			at := origins[n]
+			marks[at] = worse(marks[at], mark(&items[at], r.State, r.Reason))
+		}
+	}
+	return inOrder(marks, len(items)), nil
+}
+
+// messages reads the messages of a journalled post. Those of one post are told
+// apart by their place in it.
+func (p *Processor) messages(it *intake.Item) ([]inbound.Message, error) {
+	a, ok := p.adapters[it.Entry.Source]
+	if !ok {
+		return nil, relay.Errorf(relay.KindInvalid, "no adapter for the carrier %q", it.Entry.Source)
+	}
+	found, err := a.Parse(&it.Entry)
+	for n := range found {
+		m := &found[n]
+		m.ID, m.Account, m.ReceivedAt = it.ID, it.Entry.Account, it.Entry.ReceivedAt
+		m.Carrier = carrierOf(&it.Entry)
+		if len(found) > 1 {
+			m.ID += "." + strconv.Itoa(n)
+		}
+	}
+	return found, err
+}
+
+// carrierOf names who sent a post: the adapter, and the source in the path.
+func carrierOf(e *intake.Entry) string {
+	_, source, _ := strings.Cut(e.Path, "/inbound/sms/"+e.Source+"/")
+	return strings.TrimSuffix(e.Source+"/"+source, "/")
+}
+
+func mark(it *intake.Item, s event.State, reason string) event.Mark {
+	return event.Mark{
+		ID: it.ID, Seq: it.Seq, State: s, Reason: reason, Account: it.Entry.Account, Source: it.Entry.Source,
+	}
+}
+
+// worse joins what befell several messages of one post: a person has to look
+// if any was quarantined.
+func worse(a, b event.Mark) event.Mark {
+	if a.Reason == "" {
+		return b
+	}
+	a.Reason += "; " + b.Reason
+	if b.State == event.Quarantined {
+		a.State = b.State
+	}
+	return a
+}
+
+func inOrder(marks map[int]event.Mark, n int) []event.Mark {
+	var out []event.Mark
+	for i := range n {
+		if m, ok := marks[i]; ok {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// why is an error in one line, with its fields.
+func why(err error) string {
+	parts, fields := []string{err.Error()}, relay.FieldsOf(err)
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		parts = append(parts, fields[name]...)
+	}
+	return strings.Join(parts, " ")
+}
