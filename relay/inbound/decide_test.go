@@ -1,0 +1,168 @@
+package inbound
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/event"
+)
+
+func TestMatch(t *testing.T) {
+	owned := func(a account.ID, r Relay) Relay { r.Account = a; return r }
+	relays := []Relay{
+		geo("short", "44", BlackHole), owned(2, geo("long", "447860", BlackHole)), geo("middle", "4478", BlackHole),
+		owned(2, vmn("exact", "447860000001", Inactive)),
+	}
+	for name, tc := range map[string]struct {
+		acct account.ID
+		to   string
+		want string
+	}{
+		"an exact number wins over the longest prefix": {0, "447860000001", "exact"},
+		"the longest prefix":                           {0, "447860000002", "long"},
+		"a shorter one":                                {0, "447812", "middle"},
+		"the shortest":                                 {0, "441", "short"},
+		"a prefix that is the whole number":            {0, "44", "short"},
+		"a number shorter than every prefix":           {0, "4", ""},
+		"nobody's":                                     {0, "331234567", ""},
+		"only one's own relays, the longest of them":   {1, "447860000001", "middle"},
+		"only one's own relays, the exact one":         {2, "447860000001", "exact"},
+		"another account's prefix only":                {3, "447860000001", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := sample()
+			m.Account, m.To = tc.acct, tc.to
+			var routes []*Route
+			for _, r := range relays {
+				routes = append(routes, Compile(r))
+			}
+			for range 2 { // whatever the order
+				d := Decide(m, routes, Settings{})
+				got := ""
+				if d.Matched != nil {
+					got = d.Matched.ID
+				}
+				if got != tc.want || (d.State == event.Unrouted) != (tc.want == "") {
+					t.Errorf("got %q, %+v; want %q", got, d, tc.want)
+				}
+				slices.Reverse(routes)
+			}
+		})
+	}
+}
+
+func TestPostSendsEveryPlaceholderAsAField(t *testing.T) {
+	for name, tc := range map[string]struct {
+		r    Relay
+		want string
+	}{
+		"geographic": {geo("g1", "44", HTTPPost, "http://h/?i=%i"),
+			"message=a%26b%3Dc%2B&originator=447700900123&destination=447860000001&timestamp=2026-07-01%2011%3A00%3A02" +
+				"&unix_time=1782903602&udh=&message_id=n1-42"},
+		"virtual number": {vmn("v1", "447860000001", HTTPPost, "http://h/?i=%id"),
+			"id=n1-42&stat=0&orig=447700900123&dest=447860000001&msg=a%26b%3Dc%2B&time=2026-07-01%2012%3A00%3A02&timeZone=1" +
+				"&smsTime=2026-07-01%2011%3A59%3A58&netw=Example%20Mobile&code=7&udh="},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := sample()
+			m.Text = "a&b=c+"
+			d := Decide(m, []*Route{Compile(tc.r)}, Settings{Zone: london(t)}).Deliveries[0]
+			if got := string(d.Request.Body); got != tc.want {
+				t.Errorf("got  %s\nwant %s", got, tc.want)
+			}
+			if d.Request.URL != "http://h/?i=n1-42" || d.Request.Method != "POST" || d.Request.ContentType != "application/x-www-form-urlencoded" {
+				t.Errorf("request %+v", d.Request)
+			}
+			if q, err := url.ParseQuery(string(d.Request.Body)); err != nil || !slices.Contains([]string{q.Get("msg"), q.Get("message")}, m.Text) {
+				t.Errorf("decodes to %v, %v", q, err)
+			}
+		})
+	}
+}
+
+func TestEmail(t *testing.T) {
+	for name, tc := range map[string]struct{ from, subject string }{
+		"a number":                 {"447700900123", "SMS from 447700900123 to 447860000001"},
+		"a name":                   {"Bank of Ä", "SMS from Bank of Ä to 447860000001"},
+		"line ends":                {"x\r\nBcc: evil@example.com", "SMS from xBcc: evil@example.com to 447860000001"},
+		"control and invisible":    {"a\x00\u202Eb\u2028c\x7f", "SMS from abc to 447860000001"},
+		"broken UTF-8":             {"a\xffb", "SMS from ab to 447860000001"},
+		"longer than any name":     {strings.Repeat("ß", 500), "SMS from " + strings.Repeat("ß", 64) + "… to 447860000001"},
+		"nothing that can be seen": {"\r\n", "SMS from  to 447860000001"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := sample()
+			m.From, m.Text = tc.from, "first\r\nsecond"
+			ds := Decide(m, []*Route{Compile(geo("g1", "44", Email, "a@example.com", "b@example.com"))}, Settings{MailDomain: "gw.example"}).Deliveries
+			if len(ds) != 2 || ds[0].ID == ds[1].ID {
+				t.Fatalf("got %d deliveries", len(ds))
+			}
+			mail := ds[1].Mail
+			if mail.Subject != tc.subject || mail.To != "b@example.com" || mail.Text != m.Text || mail.MessageID != ds[1].ID+"@gw.example" {
+				t.Errorf("got %+v", mail)
+			}
+		})
+	}
+}
+
+func FuzzOneLine(f *testing.F) {
+	f.Add("a\r\nb")
+	f.Add(strings.Repeat("é\u202e", 80))
+	f.Fuzz(func(t *testing.T, s string) {
+		got := oneLine(s)
+		if len([]rune(got)) > maxInSubject+1 || strings.ContainsFunc(got, func(r rune) bool { return !unicode.IsPrint(r) }) {
+			t.Fatalf("%q became %q", s, got)
+		}
+	})
+}
+
+func TestDeliveryIDs(t *testing.T) {
+	first := deliveries(t, sample(), geo("g1", "44", HTTPGet, "http://a/", "http://a/", "http://b/"))
+	again := deliveries(t, sample(), geo("g1", "44", HTTPGet, "http://a/", "http://a/", "http://c/"))
+	if first[0] == first[1] {
+		t.Error("two parameters alike share a delivery")
+	}
+	if first[0] != again[0] || first[1] != again[1] {
+		t.Error("the same message and parameter gave another id")
+	}
+	if first[2] == again[2] {
+		t.Error("a corrected parameter has the old id: a replay would send nothing")
+	}
+	other := sample()
+	other.ID = "n1-43"
+	if deliveries(t, other, geo("g1", "44", HTTPGet, "http://a/"))[0] == first[0] {
+		t.Error("another message has the same id")
+	}
+	if strings.ContainsAny(strings.Join(first, ""), "{}:") {
+		t.Errorf("ids %v", first)
+	}
+}
+
+func deliveries(t *testing.T, m *Message, r Relay) (ids []string) {
+	t.Helper()
+	for _, d := range Decide(m, []*Route{Compile(r)}, Settings{}).Deliveries {
+		ids = append(ids, d.ID)
+	}
+	return ids
+}
+
+func TestStatusOf(t *testing.T) {
+	for name, tc := range map[string]struct {
+		udh  string
+		want Status
+	}{
+		"no UDH":                     {"", Normal},
+		"ports":                      {"\x06\x05\x04\x0b\x84\x23\xf0", Normal},
+		"a part by 8-bit reference":  {"\x05\x00\x03\xcc\x02\x01", Concatenated},
+		"a part by 16-bit reference": {"\x06\x08\x04\xab\xcd\x03\x02", Concatenated},
+		"cut off":                    {"\x05\x00\x03", Indecipherable},
+	} {
+		if got := StatusOf([]byte(tc.udh)); got != tc.want {
+			t.Errorf("%s: %d, want %d", name, got, tc.want)
+		}
+	}
+}

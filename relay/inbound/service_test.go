@@ -1,0 +1,300 @@
+package inbound
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/relay/event"
+	"github.com/penstock/penstock/relay/outbox"
+)
+
+// world is everything around a Service, in memory.
+type world struct {
+	mu       sync.Mutex
+	relays   []Relay
+	version  int64
+	lookups  int
+	holders  map[string]string
+	saved    map[string]outbox.Delivery
+	leases   map[string]time.Time
+	sent     []string // ids, as dispatched
+	down     string   // the port that fails
+	duringIt func()   // called while candidates are looked up
+}
+
+func newWorld(relays ...Relay) *world {
+	return &world{
+		relays: relays, version: 1, holders: make(map[string]string),
+		saved: make(map[string]outbox.Delivery), leases: make(map[string]time.Time),
+	}
+}
+
+var errDown = errors.New("down")
+
+func (w *world) fails(port string) error {
+	if w.down == port {
+		return errDown
+	}
+	return nil
+}
+
+func (w *world) Version(context.Context) (int64, error) { return w.version, w.fails("version") }
+
+func (w *world) Candidates(_ context.Context, numbers []string) ([][]Relay, error) {
+	w.lookups++
+	out := make([][]Relay, len(numbers))
+	for i, n := range numbers {
+		for _, r := range w.relays {
+			if r.Number == n || r.Kind == Geographic && strings.HasPrefix(n, r.Number) {
+				out[i] = append(out[i], r)
+			}
+		}
+	}
+	if w.duringIt != nil {
+		w.duringIt()
+	}
+	return out, w.fails("candidates")
+}
+
+func (w *world) Claim(_ context.Context, claims []Claim, ttl time.Duration) ([]string, error) {
+	if err := w.fails("claims"); err != nil {
+		return nil, err
+	}
+	if ttl != 7*24*time.Hour {
+		return nil, errors.New("want seven days")
+	}
+	var out []string
+	for _, c := range claims {
+		if _, taken := w.holders[c.Key]; !taken {
+			w.holders[c.Key] = c.Holder
+		}
+		out = append(out, w.holders[c.Key])
+	}
+	return out, nil
+}
+
+func (w *world) Create(_ context.Context, ds []outbox.Delivery, lease time.Time) (existing []int, err error) {
+	if err := w.fails("deliveries"); err != nil {
+		return nil, err
+	}
+	for i, d := range ds {
+		if _, there := w.saved[d.ID]; there {
+			existing = append(existing, i)
+			continue
+		}
+		w.saved[d.ID], w.leases[d.ID] = d, lease
+	}
+	return existing, nil
+}
+
+func (w *world) Dispatch(ds []outbox.Delivery) {
+	for _, d := range ds {
+		w.sent = append(w.sent, d.ID)
+	}
+}
+
+func now() time.Time { return time.Date(2026, 7, 1, 11, 0, 3, 0, time.UTC) }
+
+func (w *world) service(t *testing.T) *Service {
+	t.Helper()
+	s, err := New(Deps{Relays: w, Claims: w, Deliveries: w, Dispatcher: w},
+		Options{Settings: Settings{Zone: london(t), MailDomain: "gw.example"}, Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func vmn(id, number, action string, parameters ...string) Relay {
+	return Relay{ID: id, Account: 1, Kind: VirtualNumber, Number: number, Action: Action{action, parameters}}
+}
+
+func geo(id, prefix, action string, parameters ...string) Relay {
+	return Relay{ID: id, Account: 1, Kind: Geographic, Number: prefix, Action: Action{action, parameters}}
+}
+
+func receive(t *testing.T, s *Service, m ...Message) []Result {
+	t.Helper()
+	out, err := s.Receive(t.Context(), m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func numbered(id, to string) Message {
+	m := *sample()
+	m.ID, m.CarrierID, m.To = id, "c-"+id, to
+	return m
+}
+
+func TestReceiveSendsToEveryParameter(t *testing.T) {
+	w := newWorld(vmn("v1", "447860000001", HTTPGet, "http://a/?m=%msg", "http://b/%orig"), geo("g1", "4477", HTTPPost, "http://c/?i=%i"))
+	got := receive(t, w.service(t), numbered("e1", "447860000001"), numbered("e2", "447712345678"))
+	want := []Result{
+		{MessageID: "e1", Account: 1, State: event.Done, Outcome: "vmn relay v1: http_get, 2 deliveries", Deliveries: 2},
+		{MessageID: "e2", Account: 1, State: event.Done, Outcome: "geo relay g1: http_post, 1 deliveries", Deliveries: 1},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Fatalf("got %+v", got)
+	}
+	var targets []string
+	for _, id := range w.sent {
+		d := w.saved[id]
+		targets = append(targets, d.Request.Method+" "+d.Request.URL)
+		if d.State != outbox.Queued || d.Kind != outbox.KindRelay || d.CreatedAt != now() || w.leases[id] != now().Add(time.Minute) {
+			t.Errorf("saved as %+v, leased until %v", d, w.leases[id])
+		}
+	}
+	wantTargets := []string{"GET http://a/?m=h%C3%A9llo%20%26%20bye", "GET http://b/447700900123", "POST http://c/?i=e2"}
+	if !slices.Equal(targets, wantTargets) {
+		t.Errorf("sent %q", targets)
+	}
+}
+
+func TestReceiveAgainAfterACrash(t *testing.T) {
+	w := newWorld(vmn("v1", "447860000001", HTTPGet, "http://a/", "http://b/"))
+	batch := []Message{numbered("e1", "447860000001"), numbered("e2", "447860000001")}
+
+	w.down = "deliveries" // claimed, and then nothing
+	if _, err := w.service(t).Receive(t.Context(), batch); !errors.Is(err, errDown) {
+		t.Fatalf("got %v", err)
+	}
+	w.down = ""
+	if got := receive(t, w.service(t), batch...); got[0].Deliveries != 2 || got[1].Deliveries != 2 {
+		t.Fatalf("after the crash: %+v", got)
+	}
+	got := receive(t, w.service(t), batch...)
+	if got[0].Existing != 2 || got[0].Deliveries != 0 || len(w.sent) != 4 || len(w.saved) != 4 {
+		t.Errorf("a third time: %+v, %d sent", got, len(w.sent))
+	}
+}
+
+func TestReceiveTakesACarriersIDOnce(t *testing.T) {
+	w := newWorld(vmn("v1", "447860000001", HTTPGet, "http://a/"))
+	change := func(id string, f func(*Message)) Message { m := numbered(id, "447860000001"); f(&m); return m }
+	got := receive(t, w.service(t),
+		change("e1", func(m *Message) { m.CarrierID = "x" }),
+		change("e2", func(m *Message) { m.CarrierID = "x" }),
+		change("e3", func(m *Message) { m.CarrierID, m.Carrier = "x", "kannel" }),
+		change("e4", func(m *Message) { m.CarrierID, m.Account = "x", 1 }),
+		change("e5", func(m *Message) { m.CarrierID = "" }),
+		change("e6", func(m *Message) { m.CarrierID = "" }),
+	)
+	var outcomes []int
+	for _, r := range got {
+		outcomes = append(outcomes, r.Deliveries)
+	}
+	if !slices.Equal(outcomes, []int{1, 0, 1, 1, 1, 1}) || got[1].Outcome != "duplicate of e1" || got[1].State != event.Done {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestReceiveFailsAsAWholeWhenABackEndIsDown(t *testing.T) {
+	for _, port := range []string{"version", "candidates", "claims", "deliveries"} {
+		t.Run(port, func(t *testing.T) {
+			w := newWorld(vmn("v1", "447860000001", HTTPGet, "http://a/"))
+			w.down = port
+			if _, err := w.service(t).Receive(t.Context(), []Message{numbered("e1", "447860000001")}); !errors.Is(err, errDown) {
+				t.Errorf("got %v", err)
+			}
+			if len(w.sent) != 0 {
+				t.Error("sent nevertheless")
+			}
+		})
+	}
+}
+
+func TestReceiveSetsAsideWhatCannotBeRelayed(t *testing.T) {
+	w := newWorld(
+		vmn("later", "447860000001", DesktopSMS, "desk"), vmn("broken", "447860000002", HTTPGet, "http://%dest/"),
+		geo("hole", "4470", BlackHole), vmn("idle", "447000000001", Inactive),
+	)
+	bad := numbered("e6", "44x")
+	badCoding := numbered("e7", "447860000001")
+	badCoding.Coding = 3
+	got := receive(t, w.service(t), numbered("e1", "447860000001"), numbered("e2", "447860000002"), numbered("e3", "447999"),
+		numbered("e4", "4470123"), numbered("e5", "447000000001"), bad, badCoding)
+	for i, want := range []struct {
+		state event.State
+		says  string
+	}{
+		{event.Quarantined, "not available in this version"},
+		{event.Quarantined, "%dest"},
+		{event.Unrouted, "no relay for 447999"},
+		{event.Done, "hole: black_hole, 0 deliveries"},
+		{event.Done, "idle: inactive, 0 deliveries"},
+		{event.Quarantined, `"44x"`},
+		{event.Quarantined, "coding 3"},
+	} {
+		if got[i].State != want.state || !strings.Contains(got[i].Reason+got[i].Outcome, want.says) {
+			t.Errorf("message %d: %+v, want %s …%s…", i, got[i], want.state, want.says)
+		}
+	}
+	if len(w.sent)+len(w.saved) != 0 {
+		t.Errorf("something was sent: %v", w.sent)
+	}
+}
+
+func TestAChangeTakesEffectWithTheNextMessage(t *testing.T) {
+	w := newWorld(vmn("v1", "447860000001", HTTPGet, "http://old/"))
+	s := w.service(t)
+	receive(t, s, numbered("e1", "447860000001"))
+	receive(t, s, numbered("e2", "447860000001"))
+	if w.lookups != 1 {
+		t.Errorf("%d lookups while nothing changed", w.lookups)
+	}
+	w.relays[0].Action.Parameters = []string{"http://new/"}
+	w.version++
+	receive(t, s, numbered("e3", "447860000001"))
+	if d := w.saved[w.sent[2]]; d.Target() != "http://new/" {
+		t.Errorf("sent to %s", d.Target())
+	}
+}
+
+func TestAChangeDuringTheLookupIsSeenByTheNextMessage(t *testing.T) {
+	w := newWorld(vmn("v1", "447860000001", HTTPGet, "http://old/"))
+	s := w.service(t)
+	w.duringIt = func() { // after the relays were read, before they are remembered
+		w.duringIt = nil
+		w.relays = []Relay{vmn("v1", "447860000001", HTTPGet, "http://new/")}
+		w.version++
+		if _, err := s.Explain(t.Context(), numbered("x", "447860000001")); err != nil {
+			t.Error(err)
+		}
+	}
+	receive(t, s, numbered("e1", "447860000001"))
+	receive(t, s, numbered("e2", "447860000001"))
+	if d := w.saved[w.sent[1]]; d.Target() != "http://new/" {
+		t.Errorf("sent to %s", d.Target())
+	}
+}
+
+func TestExplainSendsNothing(t *testing.T) {
+	w := newWorld(vmn("v1", "447860000001", Email, "a@example.com"), geo("g1", "4478", BlackHole), geo("g2", "447860", BlackHole))
+	d, err := w.service(t).Explain(t.Context(), numbered("e1", "447860000001"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.Matched.ID != "v1" || d.Why != "is the virtual number 447860000001" || len(d.Considered) != 3 || len(d.Deliveries) != 1 {
+		t.Errorf("got %+v", d)
+	}
+	if d.Considered[1].ID != "g2" || d.Considered[1].Why != "has the prefix 447860, but vmn relay v1 goes before it" {
+		t.Errorf("second: %+v", d.Considered[1])
+	}
+	if len(w.saved)+len(w.sent)+len(w.holders) != 0 {
+		t.Error("something was done")
+	}
+}
+
+func TestNewWantsItsDependencies(t *testing.T) {
+	if _, err := New(Deps{}, Options{}); err == nil {
+		t.Error("made a Service of nothing")
+	}
+}
