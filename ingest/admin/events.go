@@ -38,7 +38,6 @@ func eventOf(e event.Event) eventJSON {
 	}
 }
 
-
 // events reads the filters of a selection and the intakes it is about.
 func (s *Surface) events(sel *selection) ([]*intake.Intake, intake.Filter) {
 	var kinds []string

@@ -1,0 +1,213 @@
+package admin
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/penstock/penstock/config/inventory"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/inbound"
+	"github.com/penstock/penstock/relay/iot"
+)
+
+// apply is one document on its way into the records. Every step may be repeated:
+// an apply that broke off is completed by the next.
+type apply struct {
+	*Inventory
+	mode       Mode
+	old, fresh inventory.Document
+	done       Applied
+}
+
+func (a *apply) run(ctx context.Context) error {
+	a.done = Applied{Accounts: []AppliedAccount{}, Removed: []string{}, Kept: []string{}}
+	for _, t := range a.fresh.SensorTypes {
+		if err := a.Devices.PutSensorType(ctx, iot.SensorType(t)); err != nil {
+			return err
+		}
+	}
+	if err := a.prune(ctx); err != nil {
+		return err
+	}
+	for i := range a.fresh.Accounts {
+		if err := a.account(ctx, &a.fresh.Accounts[i]); err != nil {
+			return fmt.Errorf("inventory: account %s: %w", a.fresh.Accounts[i].Name, err)
+		}
+	}
+	merged, err := inventory.Encode(inventory.Seal(inventory.Merge(a.old, a.fresh)))
+	if err != nil {
+		return fmt.Errorf("inventory: encode: %w", err)
+	}
+	return a.Accounts.PutInventory(ctx, merged)
+}
+
+// account applies one account and notes the id it has.
+func (a *apply) account(ctx context.Context, want *inventory.Account) error {
+	before := a.before(*want)
+	rec, err := a.record(ctx, *want, before)
+	if err != nil {
+		return err
+	}
+	id, err := a.Accounts.PutAccount(ctx, rec)
+	if err != nil {
+		return err
+	}
+	want.ID = int64(id)
+	a.done.Accounts = append(a.done.Accounts, AppliedAccount{ID: id, Name: want.Name})
+	for _, l := range want.Locations {
+		if err := a.Devices.PutLocation(ctx, id, iot.Location(l)); err != nil {
+			return err
+		}
+	}
+	for _, d := range want.Decoders {
+		if err := a.decoder(ctx, id, d, before); err != nil {
+			return err
+		}
+	}
+	for _, r := range relaysOf(*want) {
+		r.Account = id
+		if err := a.relay(ctx, r); err != nil {
+			return err
+		}
+	}
+	return a.Accounts.PutTokens(ctx, tokensOf(id, *want))
+}
+
+// before returns what an earlier inventory declared of an account.
+func (a *apply) before(want inventory.Account) inventory.Account {
+	for _, old := range a.old.Accounts {
+		if want.ID != 0 && old.ID == want.ID || want.ID == 0 && old.Name == want.Name {
+			return old
+		}
+	}
+	return inventory.Account{}
+}
+
+// record is the account as it shall be saved: what only an inventory sets is
+// replaced where it is given; the callback, which REST can change, only while
+// it is still what the last inventory said.
+func (a *apply) record(ctx context.Context, want, before inventory.Account) (account.Account, error) {
+	rec, err := a.Accounts.AccountByName(ctx, want.Name)
+	if err != nil && relay.KindOf(err) != relay.KindNotFound {
+		return rec, err
+	}
+	if rec.CallbackURL == before.CallbackURL {
+		rec.CallbackURL = cmp.Or(want.CallbackURL, rec.CallbackURL)
+	}
+	rec.ID, rec.Name = cmp.Or(account.ID(want.ID), rec.ID), want.Name
+	if len(want.Permissions) > 0 {
+		rec.Permissions = want.Permissions
+	}
+	if len(want.WebhookSecrets) > 0 {
+		rec.WebhookSecrets = want.WebhookSecrets
+	}
+	return rec, nil
+}
+
+// decoder saves a decoder that is new or that nobody changed over REST since
+// the last inventory. Keys that the document maps are added in any case.
+func (a *apply) decoder(ctx context.Context, id account.ID, want inventory.Decoder, before inventory.Account) error {
+	target := decoderOf(want)
+	stored, err := a.Devices.Decoder(ctx, id, want.ID)
+	switch {
+	case relay.KindOf(err) == relay.KindNotFound:
+		return a.Devices.CreateDecoder(ctx, id, target)
+	case err != nil:
+		return err
+	}
+	at := slices.IndexFunc(before.Decoders, func(d inventory.Decoder) bool { return d.ID == want.ID })
+	sensors := joined(stored.Sensors, target.Sensors)
+	if at < 0 || !sameButSensors(stored, decoderOf(before.Decoders[at])) {
+		target = stored
+	}
+	target.Sensors = sensors
+	if reflect.DeepEqual(target, stored) {
+		return nil
+	}
+	return a.Devices.UpdateDecoder(ctx, id, target)
+}
+
+func relaysOf(a inventory.Account) []inbound.Relay {
+	var out []inbound.Relay
+	for _, r := range a.Relays.Geo {
+		out = append(out, inbound.Relay{
+			ID: r.ID, Kind: inbound.Geographic, Number: r.Prefix, ICCID: r.ICCID,
+			Action: inbound.Action{Name: r.Action, Parameters: r.Parameters},
+		})
+	}
+	for _, r := range a.Relays.VMN {
+		out = append(out, inbound.Relay{
+			ID: r.ID, Kind: inbound.VirtualNumber, Number: r.Number,
+			Action: inbound.Action{Name: r.Action, Parameters: r.Parameters},
+		})
+	}
+	return out
+}
+
+// relay saves a relay. Its action lives on through REST: an existing one keeps
+// it, unless relays are reset.
+func (a *apply) relay(ctx context.Context, want inbound.Relay) error {
+	stored, err := a.Relays.Get(ctx, want.Account, want.Kind, want.ID)
+	if err != nil && relay.KindOf(err) != relay.KindNotFound {
+		return err
+	}
+	if err == nil && !slices.Contains(a.mode.Reset, "relays") {
+		want.Action = stored.Action
+	}
+	want.UpdatedAt = stored.UpdatedAt
+	if err == nil && reflect.DeepEqual(want, stored) {
+		return nil
+	}
+	want.UpdatedAt = a.Now().UTC()
+	return a.Relays.Put(ctx, want)
+}
+
+func tokensOf(id account.ID, a inventory.Account) []account.Token {
+	out := make([]account.Token, 0, len(a.Tokens))
+	for _, t := range a.Tokens {
+		token := account.Token{Hash: t.Hash(), Account: id, Secret: t.Secret, Source: t.Source, Scopes: account.DefaultScopes()}
+		if len(t.Scopes) > 0 {
+			token.Scopes = nil
+			for _, s := range t.Scopes {
+				token.Scopes = append(token.Scopes, account.Scope(s))
+			}
+		}
+		out = append(out, token)
+	}
+	return out
+}
+
+func decoderOf(d inventory.Decoder) iot.Decoder {
+	out := iot.Decoder{
+		ID: d.ID, Name: d.Name, Description: d.Description, Type: iot.DeviceType(d.Type),
+		Codec: d.Codec, Source: d.Source, UseRawPayload: d.UseRawPayload,
+		MACVersion: d.MACVersion, Revision: d.Revision, ClassB: d.ClassB, ClassC: d.ClassC,
+	}
+	for _, m := range d.Sensors {
+		out.Sensors = append(out.Sensors, iot.Mapping(m))
+	}
+	return out
+}
+
+func sameButSensors(a, b iot.Decoder) bool {
+	a.Sensors, b.Sensors = nil, nil
+	return reflect.DeepEqual(a, b)
+}
+
+// joined maps the keys of both; the second's types win.
+func joined(a, b []iot.Mapping) []iot.Mapping {
+	out := slices.Clone(a)
+	for _, m := range b {
+		at := slices.IndexFunc(out, func(have iot.Mapping) bool { return have.Key == m.Key })
+		if at < 0 {
+			out = append(out, m)
+		} else {
+			out[at] = m
+		}
+	}
+	return out
+}
