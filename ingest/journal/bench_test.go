@@ -1,0 +1,136 @@
+package journal
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+)
+
+// frame is the size of a usual network server's post, in bytes.
+const frame = 900
+
+// BenchmarkAppend measures acknowledged appends. The floor beside it writes and
+// syncs the same bytes in batches of the same size, with no log around them.
+func BenchmarkAppend(b *testing.B) {
+	for _, writers := range []int{1, 64} {
+		b.Run(strconv.Itoa(writers)+" writers", func(b *testing.B) { benchAppend(b, writers) })
+		b.Run(strconv.Itoa(writers)+" writers, floor", func(b *testing.B) { benchFloor(b, writers) })
+	}
+}
+
+func benchAppend(b *testing.B, writers int) {
+	l := mustOpen(b, b.TempDir(), Options{Quota: NewQuota(1 << 40)})
+	payload := bytes.Repeat([]byte("f"), frame)
+	b.ReportAllocs()
+	b.SetBytes(frame)
+	b.ResetTimer()
+	var wg sync.WaitGroup
+	for w := range writers {
+		wg.Go(func() {
+			for i := w; i < b.N; i += writers {
+				if _, err := l.Append(context.Background(), payload); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	b.StopTimer()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "records/s")
+	b.ReportMetric(float64(b.N)/float64(l.Stats().Fsyncs), "records/commit")
+}
+
+func benchFloor(b *testing.B, perCommit int) {
+	dir, d := b.TempDir(), osDisk{}
+	batch := make([]byte, perCommit*(headerSize+frame))
+	var f file
+	off := int64(0)
+	b.SetBytes(frame)
+	for n := 0; n < b.N; n += perCommit {
+		if f == nil || off+int64(len(batch)) > 16<<20 {
+			if f != nil {
+				_ = f.Close()
+			}
+			var err error
+			if f, err = d.Open(filepath.Join(dir, strconv.Itoa(n)), os.O_RDWR|os.O_CREATE); err != nil {
+				b.Fatal(err)
+			}
+			_ = f.Allocate(16 << 20)
+			off = 0
+		}
+		if _, err := f.WriteAt(batch, off); err != nil {
+			b.Fatal(err)
+		}
+		if err := f.Datasync(); err != nil {
+			b.Fatal(err)
+		}
+		off += int64(len(batch))
+	}
+	b.StopTimer()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "records/s")
+	_ = f.Close()
+}
+
+// filled is a closed log of n frames.
+func filled(b *testing.B, n int) string {
+	dir := b.TempDir()
+	l := mustOpen(b, dir, Options{})
+	payload := bytes.Repeat([]byte("f"), frame)
+	var wg sync.WaitGroup
+	for range 64 {
+		wg.Go(func() {
+			for range n / 64 {
+				if _, err := l.Append(context.Background(), payload); err != nil {
+					b.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	mustClose(b, l)
+	return dir
+}
+
+// BenchmarkNext measures reading of what is there, in batches of 500.
+func BenchmarkNext(b *testing.B) {
+	l := mustOpen(b, filled(b, 64_000), Options{})
+	c := mustConsumer(b, l, "c")
+	b.ReportAllocs()
+	b.SetBytes(frame)
+	for n := 0; n < b.N; {
+		recs, err := c.Next(b.Context(), 500)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if n += len(recs); recs[len(recs)-1].Seq == l.Stats().Last {
+			c.Rewind()
+		}
+	}
+}
+
+// BenchmarkOpen measures recovery; the rate is that of verified bytes.
+func BenchmarkOpen(b *testing.B) {
+	dir := filled(b, 128_000)
+	for b.Loop() {
+		l := mustOpen(b, dir, Options{})
+		b.SetBytes(l.Stats().Bytes)
+		mustClose(b, l)
+	}
+}
+
+func BenchmarkCommit(b *testing.B) {
+	l := mustOpen(b, b.TempDir(), Options{})
+	c := mustConsumer(b, l, "c")
+	l.durable = 1 << 60 // so that each one moves the checkpoint
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := c.Commit(c.Committed() + 1); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

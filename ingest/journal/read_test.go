@@ -1,0 +1,138 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func TestReadFindsEveryRecord(t *testing.T) {
+	for name, o := range map[string]Options{
+		"in one segment":   {},
+		"in many segments": {SegmentBytes: 1000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := mustOpen(t, t.TempDir(), o)
+			for seq, p := range fill(t, l, 100) {
+				if rec, err := l.Read(seq); err != nil || rec.Seq != seq || string(rec.Payload) != p {
+					t.Errorf("record %d: %q, %v", seq, rec.Payload, err)
+				}
+			}
+			for _, seq := range []uint64{0, 101, 1 << 60} {
+				_, err := l.Read(seq)
+				wantErr(t, err, ErrNotFound)
+			}
+		})
+	}
+}
+
+// bulk returns a log of 300 records of 1,000 bytes: several index entries in
+// each of several segments.
+func bulk(t *testing.T) *Log {
+	t.Helper()
+	l := mustOpen(t, t.TempDir(), Options{SegmentBytes: 150 << 10})
+	for i := range 300 {
+		mustAppend(t, l, fmt.Sprintf("%03d %s", i+1, strings.Repeat("b", 1000)))
+	}
+	return l
+}
+
+func TestRange(t *testing.T) {
+	l := bulk(t)
+	for name, c := range map[string]struct{ from, to, first, last uint64 }{
+		"everything":            {0, 1 << 60, 1, 300},
+		"one record":            {77, 77, 77, 77},
+		"over several segments": {100, 299, 100, 299},
+		"past the end":          {290, 400, 290, 300},
+		"behind the end":        {301, 400, 0, 0},
+		"the wrong way round":   {5, 4, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []uint64
+			err := l.Range(t.Context(), c.from, c.to, func(r Record) error {
+				got = append(got, r.Seq)
+				if !strings.HasPrefix(string(r.Payload), fmt.Sprintf("%03d ", r.Seq)) {
+					t.Errorf("record %d holds %.10q", r.Seq, r.Payload)
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.first == 0 {
+				if len(got) > 0 {
+					t.Errorf("got %v", got)
+				}
+				return
+			}
+			if uint64(len(got)) != c.last-c.first+1 || got[0] != c.first || got[len(got)-1] != c.last {
+				t.Errorf("got %d records, %d to %d", len(got), got[0], got[len(got)-1])
+			}
+		})
+	}
+}
+
+func TestRangeStops(t *testing.T) {
+	l := bulk(t)
+	stop := errors.New("enough")
+	err := l.Range(t.Context(), 1, 300, func(r Record) error {
+		if r.Seq == 3 {
+			return stop
+		}
+		return nil
+	})
+	wantErr(t, err, stop)
+	ctx, cancel := context.WithCancel(t.Context())
+	err = l.Range(ctx, 1, 300, func(r Record) error {
+		if r.Seq == 3 {
+			cancel()
+		} else if r.Seq > 3 {
+			t.Error("went on")
+		}
+		return nil
+	})
+	wantErr(t, err, context.Canceled)
+	if _, err := l.Before(ctx, 0, 1, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("before: %v", err)
+	}
+}
+
+func TestBeforePagesThroughEverythingNewestFirst(t *testing.T) {
+	l := bulk(t)
+	for name, c := range map[string]struct {
+		keep func(Record) bool
+		step uint64
+	}{
+		"all":              {nil, 1},
+		"one in a hundred": {func(r Record) bool { return r.Seq%100 == 0 }, 100},
+	} {
+		t.Run(name, func(t *testing.T) {
+			want := uint64(300)
+			for before := uint64(0); ; {
+				page, err := l.Before(t.Context(), before, 7, c.keep)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(page) == 0 {
+					break
+				}
+				for _, r := range page {
+					if r.Seq != want {
+						t.Fatalf("got %d, want %d", r.Seq, want)
+					}
+					want -= c.step
+				}
+				before = page[len(page)-1].Seq
+			}
+			if want != 0 {
+				t.Errorf("stopped above %d", want)
+			}
+		})
+	}
+	empty := mustOpen(t, t.TempDir(), Options{})
+	if page, err := empty.Before(t.Context(), 0, 7, nil); err != nil || len(page) != 0 {
+		t.Errorf("an empty log: %v, %v", page, err)
+	}
+}

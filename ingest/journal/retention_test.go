@@ -1,0 +1,213 @@
+package journal
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// small is a log whose segments hold five records of fill each.
+func small(t *testing.T, dir string, o Options) *Log {
+	t.Helper()
+	o.SegmentBytes = 700
+	return mustOpen(t, dir, o)
+}
+
+func TestRetentionByTime(t *testing.T) {
+	for name, c := range map[string]struct {
+		consumers []uint64 // what each has committed of 20 records
+		after     time.Duration
+		first     uint64 // the oldest record left, 0 for none
+	}{
+		"young records stay":                           {[]uint64{20}, time.Hour, 1},
+		"old processed records go, also the newest":    {[]uint64{20}, 3 * time.Hour, 0},
+		"what the slowest consumer has not seen stays": {[]uint64{20, 12}, 3 * time.Hour, 11},
+		"a segment goes as a whole or not":             {[]uint64{14}, 3 * time.Hour, 11},
+		"a consumer that did nothing keeps all":        {[]uint64{20, 0}, 3 * time.Hour, 1},
+		"without consumers everything stays":           {nil, 3 * time.Hour, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clk := newClock()
+			l := small(t, t.TempDir(), Options{Now: clk.now, Retention: 2 * time.Hour})
+			fill(t, l, 20)
+			for i, seq := range c.consumers {
+				if err := mustConsumer(t, l, string(rune('a'+i))).Commit(seq); err != nil {
+					t.Fatal(err)
+				}
+			}
+			clk.advance(c.after)
+			l.Sweep()
+			if first := l.Stats().First; first != c.first {
+				t.Errorf("first %d, want %d", first, c.first)
+			}
+			if _, err := l.Read(20); (err == nil) != (c.first > 0) {
+				t.Errorf("the last record: %v", err)
+			}
+		})
+	}
+}
+
+func TestSequencesGoOnWhenEverythingWasDeleted(t *testing.T) {
+	dir, clk := t.TempDir(), newClock()
+	l := small(t, dir, Options{Now: clk.now})
+	fill(t, l, 20)
+	if err := mustConsumer(t, l, "c").Commit(20); err != nil {
+		t.Fatal(err)
+	}
+	clk.advance(169 * time.Hour)
+	l.Sweep()
+	if st := l.Stats(); st.First != 0 || st.Last != 20 || st.Bytes != 0 || len(segmentFiles(t, dir)) != 1 {
+		t.Errorf("stats %+v", st)
+	}
+	mustClose(t, l)
+	// Not even the checkpoint is needed for it.
+	if err := os.Remove(filepath.Join(dir, "c"+checkpointSuffix)); err != nil {
+		t.Fatal(err)
+	}
+	l = small(t, dir, Options{})
+	if seq := mustAppend(t, l, "next"); seq != 21 {
+		t.Errorf("sequence %d", seq)
+	}
+	if gaps := l.Gaps(); len(gaps) != 0 {
+		t.Errorf("gaps %+v", gaps)
+	}
+	wantNext(t, mustConsumer(t, l, "c"), 5, 21)
+}
+
+func TestAConsumerNotOpenedThisTimeStillHoldsItsRecords(t *testing.T) {
+	dir, clk := t.TempDir(), newClock()
+	l := small(t, dir, Options{})
+	fill(t, l, 20)
+	mustConsumer(t, l, "slow")
+	mustClose(t, l)
+	l = small(t, dir, Options{Now: clk.now})
+	if err := mustConsumer(t, l, "fast").Commit(20); err != nil {
+		t.Fatal(err)
+	}
+	clk.advance(10 * 365 * 24 * time.Hour)
+	l.Sweep()
+	if st := l.Stats(); st.First != 1 || len(st.Consumers) != 2 || st.Consumers[1].Open {
+		t.Errorf("stats %+v", st)
+	}
+}
+
+func TestRetentionByBytes(t *testing.T) {
+	l := small(t, t.TempDir(), Options{Quota: NewQuota(3000)})
+	c := mustConsumer(t, l, "c")
+	var last uint64
+	for {
+		seq, err := l.Append(t.Context(), make([]byte, 100))
+		if err != nil {
+			wantErr(t, err, ErrFull)
+			break
+		}
+		last = seq
+	}
+	if st := l.Stats(); st.First != 1 || st.Bytes > 3000 || st.Bytes < 2800 {
+		t.Errorf("full with %+v", st)
+	}
+	if err := c.Commit(7); err != nil { // one whole segment and two records
+		t.Fatal(err)
+	}
+	for range 5 {
+		if seq := mustAppend(t, l, string(make([]byte, 100))); seq != last+1 {
+			t.Errorf("sequence %d after %d", seq, last)
+		}
+		last++
+	}
+	if first := l.Stats().First; first != 6 {
+		t.Errorf("first %d: only the processed segment was to go", first)
+	}
+	_, err := l.Append(t.Context(), make([]byte, 100))
+	wantErr(t, err, ErrFull)
+}
+
+func TestAQuotaSmallerThanASegmentStillMovesOn(t *testing.T) {
+	l := mustOpen(t, t.TempDir(), Options{Quota: NewQuota(1000)})
+	c := mustConsumer(t, l, "c")
+	for range 50 {
+		if err := c.Commit(mustAppend(t, l, string(make([]byte, 300)))); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestTwoLogsShareAQuota(t *testing.T) {
+	q := NewQuota(3000)
+	dir := t.TempDir()
+	uplinks := small(t, filepath.Join(dir, "uplink"), Options{Quota: q})
+	sms := small(t, filepath.Join(dir, "sms"), Options{Quota: q})
+	c := mustConsumer(t, uplinks, "c")
+	mustConsumer(t, sms, "c")
+	n := 0
+	for ; ; n++ {
+		if _, err := uplinks.Append(t.Context(), make([]byte, 100)); err != nil {
+			wantErr(t, err, ErrFull)
+			break
+		}
+	}
+	_, err := sms.Append(t.Context(), make([]byte, 100))
+	wantErr(t, err, ErrFull)
+	if err := c.Commit(uint64(n)); err != nil {
+		t.Fatal(err)
+	}
+	mustAppend(t, sms, string(make([]byte, 100))) // replay of uplinks gives way to a new SMS
+	if st := uplinks.Stats(); st.First != 6 {
+		t.Errorf("first uplink %d, want one segment gone", st.First)
+	}
+	bytes := func() int64 { return uplinks.Stats().Bytes + sms.Stats().Bytes }
+	if used, most := q.Used(); used != bytes() || most != 3000 {
+		t.Errorf("used %d of %d, stored %d", used, most, bytes())
+	}
+	mustClose(t, uplinks)
+	if used, _ := q.Used(); used != sms.Stats().Bytes {
+		t.Errorf("used %d after one was closed", used)
+	}
+	uplinks = small(t, filepath.Join(dir, "uplink"), Options{Quota: q})
+	if used, _ := q.Used(); used != bytes() {
+		t.Errorf("used %d after it was opened again", used)
+	}
+}
+
+func TestSweepDeletesOldCopiesOfDamagedRanges(t *testing.T) {
+	dir, clk := t.TempDir(), newClock()
+	mustClose(t, mustOpen(t, dir, Options{}))
+	edit(t, segmentFiles(t, dir)[0], func([]byte) []byte { return []byte("torn") })
+	l := mustOpen(t, dir, Options{Now: clk.now})
+	count := func() int {
+		bad, _ := filepath.Glob(filepath.Join(dir, "*"+asideSuffix))
+		return len(bad)
+	}
+	l.Sweep()
+	if count() != 1 {
+		t.Errorf("%d copies", count())
+	}
+	clk.advance(169 * time.Hour)
+	l.Sweep()
+	if count() != 0 {
+		t.Errorf("%d copies after the retention", count())
+	}
+}
+
+func TestTheLogSweepsByItself(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		l := small(t, dir, Options{Retention: time.Hour})
+		defer l.Close()
+		fill(t, l, 20)
+		c := mustConsumer(t, l, "c")
+		if err := c.Commit(20); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Hour) // the bubble's time
+		synctest.Wait()
+		if st := l.Stats(); st.First != 0 {
+			t.Errorf("first %d", st.First)
+		}
+		if c.checkpoint.dirty {
+			t.Error("the checkpoint was not synced")
+		}
+	})
+}
