@@ -1,0 +1,68 @@
+package readings
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/penstock/penstock/relay/account"
+)
+
+// maxIDs is how many names are remembered before all are forgotten.
+const maxIDs = 200_000
+
+type (
+	deviceName struct {
+		account account.ID
+		name    string
+	}
+	sensorName struct {
+		device int64
+		name   string
+	}
+	labelName struct{ kind, identifier, key string }
+)
+
+// ids remembers the numbers of names. Those of a transaction that was rolled
+// back are wrong, so forget must follow.
+type ids struct {
+	devices map[deviceName]int64
+	sensors map[sensorName]int64
+	labels  map[labelName]int64
+}
+
+func newIDs() *ids {
+	i := &ids{}
+	i.forget()
+	return i
+}
+
+func (i *ids) forget() {
+	i.devices = map[deviceName]int64{}
+	i.sensors = map[sensorName]int64{}
+	i.labels = map[labelName]int64{}
+}
+
+func (i *ids) shrink() {
+	if len(i.devices)+len(i.sensors)+len(i.labels) > maxIDs {
+		i.forget()
+	}
+}
+
+// lookup returns the number of a name, from memory, the table, or made new.
+func lookup[K comparable](ctx context.Context, known map[K]int64, name K, find, insert *sql.Stmt, args ...any) (int64, error) {
+	if id, ok := known[name]; ok {
+		return id, nil
+	}
+	var id int64
+	err := find.QueryRowContext(ctx, args...).Scan(&id)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = insert.QueryRowContext(ctx, args...).Scan(&id)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("number of a name: %w", err)
+	}
+	known[name] = id
+	return id, nil
+}

@@ -1,0 +1,156 @@
+package readings
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/iot"
+)
+
+// Write stores a batch in one transaction; when it returns without an error
+// the batch is on disk. After an error nothing of it is.
+func (s *Store) Write(ctx context.Context, b iot.Batch) ([]iot.Refused, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	refused, err := s.batch(ctx, b)
+	if err != nil {
+		s.ids.forget() // some of them went with the transaction
+		return nil, fmt.Errorf("readings: write: %w", err)
+	}
+	s.ids.shrink()
+	return refused, nil
+}
+
+func (s *Store) batch(ctx context.Context, b iot.Batch) ([]iot.Refused, error) {
+	tx, err := s.write.BeginTx(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = tx.Rollback() }()
+	w := writing{ids: s.ids, statements: s.stmts.within(ctx, tx)}
+	for i := range b.Points {
+		if err := w.point(ctx, &b.Points[i], i); err != nil {
+			return nil, err
+		}
+	}
+	for i := range b.Uplinks {
+		if err := w.uplink(ctx, &b.Uplinks[i], i); err != nil {
+			return nil, err
+		}
+	}
+	if err := w.flush(ctx); err != nil {
+		return nil, err
+	}
+	return w.refused, tx.Commit()
+}
+
+// writing is one batch on its way.
+type writing struct {
+	*ids
+	*statements
+	rows    []any // of readings that wait for their statement
+	refused []iot.Refused
+}
+
+func (w *writing) point(ctx context.Context, p *iot.Point, i int) error {
+	if reason := refusal(p); reason != "" {
+		w.refused = append(w.refused, iot.Refused{Point: i, Uplink: -1, Reason: reason})
+		return nil
+	}
+	device, err := w.device(ctx, p.Account, p.DeviceID)
+	if err != nil {
+		return err
+	}
+	sensor, err := lookup(ctx, w.sensors, sensorName{device, p.SensorID}, w.findSensor, w.insertSensor, device, p.SensorID)
+	if err != nil {
+		return err
+	}
+	label, err := lookup(ctx, w.labels, labelName{p.Type, p.Identifier, p.Key}, w.findLabel, w.insertLabel, p.Type, p.Identifier, p.Key)
+	if err != nil {
+		return err
+	}
+	var value, text any = p.Value, nil
+	if p.IsText {
+		value, text = nil, p.Text
+	}
+	if w.rows = append(w.rows, device, p.Time.UnixNano(), sensor, label, value, text); len(w.rows) == rowsAtOnce*rowColumns {
+		_, err = w.insertReadings.ExecContext(ctx, w.rows...)
+		w.rows = w.rows[:0]
+	}
+	return err
+}
+
+// flush stores the readings that did not fill a statement.
+func (w *writing) flush(ctx context.Context) error {
+	for row := w.rows; len(row) > 0; row = row[rowColumns:] {
+		if _, err := w.insertReading.ExecContext(ctx, row[:rowColumns]...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *writing) device(ctx context.Context, acct account.ID, name string) (int64, error) {
+	return lookup(ctx, w.devices, deviceName{acct, name}, w.findDevice, w.insertDevice, int64(acct), name)
+}
+
+func (w *writing) uplink(ctx context.Context, u *iot.Uplink, i int) error {
+	if reason := uplinkRefusal(u); reason != "" {
+		w.refused = append(w.refused, iot.Refused{Point: -1, Uplink: i, Reason: reason})
+		return nil
+	}
+	if u.FCnt == nil && u.FPort == nil && u.RSSI == nil && u.SNR == nil && u.Gateways == nil && u.Battery == nil {
+		return nil
+	}
+	device, err := w.device(ctx, u.Account, u.DeviceID)
+	if err != nil {
+		return err
+	}
+	_, err = w.insertUplink.ExecContext(ctx, device, u.Time.UnixNano(), u.Identifier,
+		null(u.FCnt), null(u.FPort), null(u.RSSI), null(u.SNR), null(u.Gateways), null(u.Battery))
+	return err
+}
+
+func null[T int64 | float64](v *T) sql.Null[T] {
+	if v == nil {
+		return sql.Null[T]{}
+	}
+	return sql.Null[T]{V: *v, Valid: true}
+}
+
+// refusal says why a reading is not stored, or nothing.
+func refusal(p *iot.Point) string {
+	switch {
+	case p.Type == "":
+		return "no sensor type"
+	case !p.IsText && !finite(&p.Value):
+		return "the value is not a finite number"
+	case !storable(p.Time):
+		return "the time is outside the years 1678 to 2261"
+	}
+	return ""
+}
+
+func uplinkRefusal(u *iot.Uplink) string {
+	switch {
+	case !finite(u.RSSI) || !finite(u.SNR) || !finite(u.Battery):
+		return "a value is not a finite number"
+	case !storable(u.Time):
+		return "the time is outside the years 1678 to 2261"
+	}
+	return ""
+}
+
+func finite(v *float64) bool {
+	return v == nil || !math.IsNaN(*v) && !math.IsInf(*v, 0)
+}
+
+// storable reports whether nanoseconds since 1970 fit into 64 bits.
+func storable(t time.Time) bool {
+	year := t.UTC().Year()
+	return year >= 1678 && year <= 2261
+}

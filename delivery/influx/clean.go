@@ -1,0 +1,107 @@
+package influx
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// Line protocol has no form for a line break or a backslash at the end of a
+// name or tag, takes # at the start of a line for a comment, and control
+// characters break InfluxQL. Such characters are written as their pictures
+// (Unicode block Control Pictures), so that they stay readable in Grafana and
+// can be turned back:
+//
+//	U+0000-U+001F, U+007F  ␀-␟, ␡ (ESC itself: ␛e)
+//	\ before , = space " \ or the end  ␛/
+//	# at the start         ␛#
+//	a picture itself       ␛ before it
+//
+// Everything else stays as it is; bytes that are no UTF-8 become U+FFFD.
+const (
+	pictures   = '\u2400'
+	pictureDEL = '\u2421'
+	pictureESC = '\u241b'
+)
+
+// plain marks the bytes that need neither cleaning nor escaping.
+func plain(c byte) bool {
+	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' ||
+		c == '_' || c == '-' || c == '.' || c == ':' || c == '/'
+}
+
+func isPlain(s string) bool {
+	for i := range len(s) {
+		if !plain(s[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// clean returns a name or tag value as the server keeps it, unescaped.
+func clean(s string) string {
+	if isPlain(s) {
+		return s
+	}
+	var b strings.Builder
+	for i, r := range s {
+		cleanRune(&b, r, i, s)
+	}
+	return b.String()
+}
+
+func cleanRune(b *strings.Builder, r rune, at int, s string) {
+	switch {
+	case r == 0x1b:
+		b.WriteString("␛e")
+	case r < ' ':
+		b.WriteRune(pictures + r)
+	case r == 0x7f:
+		b.WriteRune(pictureDEL)
+	case r >= pictures && r <= pictureDEL:
+		b.WriteRune(pictureESC)
+		b.WriteRune(r)
+	case r == '#' && at == 0:
+		b.WriteString("␛#")
+	case r == '\\' && (at+1 == len(s) || strings.IndexByte(",= \"\\", s[at+1]) >= 0):
+		b.WriteString("␛/")
+	default:
+		b.WriteRune(r)
+	}
+}
+
+// unclean undoes clean.
+func unclean(s string) string {
+	if isPlain(s) {
+		return s
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); {
+		r, n := utf8.DecodeRuneInString(s[i:])
+		i += n
+		switch {
+		case r == pictureESC && i < len(s):
+			i += uncleanEscaped(&b, s[i:])
+		case r >= pictures && r < pictures+' ':
+			b.WriteByte(byte(r - pictures))
+		case r == pictureDEL:
+			b.WriteByte(0x7f)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// uncleanEscaped writes what follows an escape and returns how long that was.
+func uncleanEscaped(b *strings.Builder, s string) int {
+	r, n := utf8.DecodeRuneInString(s)
+	switch r {
+	case 'e':
+		r = 0x1b
+	case '/':
+		r = '\\'
+	}
+	b.WriteRune(r)
+	return n
+}

@@ -1,0 +1,92 @@
+package influx
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/iot"
+)
+
+// readFlux asks for the newest points of each series and field of the device.
+// Range and filter are what servers push down to storage. The end of a range is
+// exclusive in Flux, but 1.8 includes it: one point more is asked for, and what
+// is outside is dropped here.
+func (s *Store) readFlux(ctx context.Context, q iot.Query) ([]iot.Point, error) {
+	found, err := s.client.QueryAPI(s.opts.Org).Query(ctx, s.fluxQuery(q))
+	if err != nil {
+		return nil, s.failed("query", err)
+	}
+	var points []iot.Point
+	for found.Next() {
+		r := found.Record()
+		p := pointOf(q.Account, r.Measurement(), func(tag string) string {
+			value, _ := r.ValueByKey(tag).(string)
+			return value
+		})
+		p.Time = r.Time().UTC()
+		p.IsText = r.Field() == "text"
+		p.Value, _ = r.Value().(float64)
+		p.Text, _ = r.Value().(string) // the client's nil is the empty text
+		if !p.Time.Before(q.From) && !p.Time.After(q.To) {
+			points = append(points, p)
+		}
+	}
+	if err := found.Err(); err != nil {
+		return nil, s.failed("query", fmt.Errorf("flux: %w", err))
+	}
+	return points, nil
+}
+
+func (s *Store) fluxQuery(q iot.Query) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "from(bucket: %s)\n", quoteFlux(s.opts.Bucket))
+	fmt.Fprintf(&b, "  |> range(start: %s, stop: %s)\n", fluxTime(q.From), fluxTime(q.To.Add(1)))
+	fmt.Fprintf(&b, "  |> filter(fn: (r) => r.device_id == %s and r.account == %s)\n", quoteFlux(clean(q.DeviceID)), quoteFlux(q.Account.String()))
+	if len(q.Types) > 0 {
+		fmt.Fprintf(&b, "  |> filter(fn: (r) => %s)\n", fluxTypes(q.Types))
+	}
+	fmt.Fprintf(&b, "  |> filter(fn: (r) => r._field == \"value\" or r._field == \"text\")\n")
+	fmt.Fprintf(&b, "  |> tail(n: %d)\n", q.Limit+1)
+	return b.String()
+}
+
+func fluxTypes(types []string) string {
+	tests := make([]string, len(types))
+	for i, t := range types {
+		tests[i] = "r._measurement == " + quoteFlux(clean(t))
+	}
+	return strings.Join(tests, " or ")
+}
+
+func fluxTime(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
+
+// quoteFlux quotes a string of Flux. Every byte that is not plain is written in
+// hexadecimal, also $, which would begin an interpolation.
+func quoteFlux(s string) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	for i := range len(s) {
+		if plain(s[i]) {
+			b.WriteByte(s[i])
+		} else {
+			fmt.Fprintf(&b, `\x%02x`, s[i])
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
+}
+
+// pointOf is a point of a series, without time and value.
+func pointOf(acct account.ID, measurement string, tag func(string) string) iot.Point {
+	return iot.Point{
+		Account:    acct,
+		Type:       unclean(measurement),
+		DeviceID:   unclean(tag("device_id")),
+		Identifier: unclean(tag("identifier")),
+		SensorID:   unclean(tag("sensor_id")),
+		Key:        unclean(tag("key")),
+	}
+}

@@ -1,0 +1,247 @@
+// Package influxtest runs a real InfluxDB 1.8 for tests: the influxd that is
+// on the path, on free ports of this host, with its data in the test's folder.
+//
+// Where there is none the test fails, unless PENSTOCK_TEST_SKIP_REAL=1 says
+// that it may be left out; then it is skipped and says so.
+package influxtest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Options changes how the server runs.
+type Options struct {
+	// Auth asks for credentials and makes the administrator "admin".
+	Auth bool
+}
+
+// Server is a running influxd.
+type Server struct {
+	URL   string
+	Token string // "admin:secret" with Options.Auth, else empty
+
+	config string
+	log    string
+	cmd    *exec.Cmd
+	exited chan struct{}
+}
+
+// Start runs a server until the test ends.
+func Start(t testing.TB, o Options) *Server {
+	t.Helper()
+	path, err := exec.LookPath("influxd")
+	if err != nil {
+		if os.Getenv("PENSTOCK_TEST_SKIP_REAL") == "1" {
+			t.Skip("skipped: no influxd on the path, and PENSTOCK_TEST_SKIP_REAL=1")
+		}
+		t.Fatal("no influxd on the path; make test installs it, PENSTOCK_TEST_SKIP_REAL=1 leaves it out")
+	}
+	dir := t.TempDir()
+	s := &Server{config: filepath.Join(dir, "influxd.conf"), log: filepath.Join(dir, "influxd.log")}
+	address := freeAddress(t)
+	s.URL = "http://" + address
+	s.write(t, fmt.Sprintf(config, dir, freeAddress(t), address, o.Auth))
+	t.Cleanup(func() { s.Stop() })
+	s.run(t, path)
+	if o.Auth {
+		s.Token = "admin:secret"
+		s.query(t, url.Values{"q": {"CREATE USER admin WITH PASSWORD 'secret' WITH ALL PRIVILEGES"}})
+	}
+	return s
+}
+
+// config lacks what would only make noise: monitoring, logs of requests.
+const config = `reporting-disabled = true
+bind-address = "%[2]s"
+[meta]
+  dir = "%[1]s/meta"
+[data]
+  dir = "%[1]s/data"
+  wal-dir = "%[1]s/wal"
+  index-version = "tsi1"
+  query-log-enabled = false
+[monitor]
+  store-enabled = false
+[http]
+  bind-address = "%[3]s"
+  auth-enabled = %[4]t
+  flux-enabled = true
+  log-enabled = false
+[logging]
+  level = "error"
+[continuous_queries]
+  enabled = false
+`
+
+func (s *Server) write(t testing.TB, text string) {
+	t.Helper()
+	if err := os.WriteFile(s.config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Stop kills the server, as a power cut would; Restart brings it back.
+func (s *Server) Stop() {
+	if s.cmd == nil {
+		return
+	}
+	_ = s.cmd.Process.Kill()
+	<-s.exited
+	s.cmd = nil
+}
+
+// Restart runs a stopped server again, on the same address and data.
+func (s *Server) Restart(t testing.TB) {
+	t.Helper()
+	s.run(t, "influxd")
+}
+
+func (s *Server) run(t testing.TB, path string) {
+	t.Helper()
+	log, err := os.OpenFile(s.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = log.Close() }()
+	s.cmd = exec.Command(path, "run", "-config", s.config)
+	s.cmd.Stdout, s.cmd.Stderr = log, log
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	cmd, exited := s.cmd, make(chan struct{})
+	s.exited = exited
+	go func() {
+		defer close(exited)
+		_ = cmd.Wait()
+	}()
+	s.wait(t)
+}
+
+// wait returns when the server answers.
+func (s *Server) wait(t testing.TB) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !s.ready(ctx) {
+		select {
+		case <-tick.C:
+		case <-s.exited:
+			t.Fatalf("influxd ended: %s", s.Log())
+		case <-ctx.Done():
+			t.Fatalf("influxd is not ready: %s", s.Log())
+		}
+	}
+}
+
+func (s *Server) ready(ctx context.Context) bool {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+"/ping", http.NoBody)
+	if err != nil {
+		return false
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return false
+	}
+	_ = resp.Body.Close()
+	return resp.StatusCode == http.StatusNoContent
+}
+
+// Log is what the server has printed.
+func (s *Server) Log() string {
+	b, _ := os.ReadFile(s.log)
+	return string(b)
+}
+
+// Query runs InfluxQL and returns the answer's JSON; db may be empty. Times
+// are nanoseconds.
+func (s *Server) Query(t testing.TB, db, q string) string {
+	t.Helper()
+	return s.query(t, url.Values{"q": {q}, "db": {db}, "epoch": {"ns"}})
+}
+
+func (s *Server) query(t testing.TB, form url.Values) string {
+	t.Helper()
+	req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, s.URL+"/query", strings.NewReader(form.Encode()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	resp, err := s.do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK || strings.Contains(string(body), `"error":`) {
+		t.Fatalf("influxd: %s: %d %s %v", form.Get("q"), resp.StatusCode, body, err)
+	}
+	return string(body)
+}
+
+// do sends a request with the administrator's credentials, if there are any.
+func (s *Server) do(req *http.Request) (*http.Response, error) {
+	if user, password, ok := strings.Cut(s.Token, ":"); ok {
+		req.SetBasicAuth(user, password)
+	}
+	return http.DefaultClient.Do(req)
+}
+
+// Count returns how many values a field of a measurement has.
+func (s *Server) Count(t testing.TB, db, measurement, field string) int {
+	t.Helper()
+	var found struct {
+		Results []struct {
+			Series []struct{ Values [][2]int64 }
+		}
+	}
+	answer := s.Query(t, db, fmt.Sprintf("SELECT count(%q) FROM %q", field, measurement))
+	if err := json.Unmarshal([]byte(answer), &found); err != nil {
+		t.Fatalf("influxd: %v in %s", err, answer)
+	}
+	if len(found.Results[0].Series) == 0 {
+		return 0
+	}
+	return int(found.Results[0].Series[0].Values[0][1])
+}
+
+func freeAddress(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
+}
+
+// Write stores lines of line protocol, with nanoseconds.
+func (s *Server) Write(t testing.TB, db, lines string) {
+	t.Helper()
+	target := s.URL + "/write?" + url.Values{"db": {db}}.Encode()
+	req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, target, strings.NewReader(lines))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := s.do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if body, _ := io.ReadAll(resp.Body); resp.StatusCode != http.StatusNoContent {
+		t.Fatalf("influxd: write: %d %s", resp.StatusCode, body)
+	}
+}

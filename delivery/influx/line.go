@@ -1,0 +1,124 @@
+package influx
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/penstock/penstock/relay/iot"
+)
+
+// appendPoint appends a reading as one line, with its line feed. Tags stand in
+// the order of their names: the server need not sort them.
+func appendPoint(b []byte, p *iot.Point) []byte {
+	b = appendName(b, p.Type)
+	b = append(b, ",account="...)
+	b = strconv.AppendInt(b, int64(p.Account), 10)
+	b = appendTag(b, ",device_id=", p.DeviceID)
+	b = appendTag(b, ",identifier=", p.Identifier)
+	b = appendTag(b, ",key=", p.Key)
+	b = appendTag(b, ",sensor_id=", p.SensorID)
+	if p.IsText {
+		b = append(b, " text="...)
+		b = appendText(b, p.Text)
+	} else {
+		b = append(b, " value="...)
+		b = appendFloat(b, p.Value)
+	}
+	return appendTime(b, p.Time.UnixNano())
+}
+
+// appendUplink appends the radio side of a frame as one line. It appends
+// nothing if the frame said nothing about it.
+func appendUplink(b []byte, u *iot.Uplink) []byte {
+	start := len(b)
+	b = append(b, "uplink,account="...)
+	b = strconv.AppendInt(b, int64(u.Account), 10)
+	b = appendTag(b, ",device_id=", u.DeviceID)
+	b = appendTag(b, ",identifier=", u.Identifier)
+	fields := len(b)
+	b = appendField(b, fields, "battery=", u.Battery)
+	b = appendField(b, fields, "f_cnt=", float(u.FCnt))
+	b = appendField(b, fields, "f_port=", float(u.FPort))
+	b = appendField(b, fields, "gateways=", float(u.Gateways))
+	b = appendField(b, fields, "rssi=", u.RSSI)
+	b = appendField(b, fields, "snr=", u.SNR)
+	if len(b) == fields {
+		return b[:start]
+	}
+	return appendTime(b, u.Time.UnixNano())
+}
+
+// float makes a float of a count, so that no field is ever an integer.
+func float(n *int64) *float64 {
+	if n == nil {
+		return nil
+	}
+	f := float64(*n)
+	return &f
+}
+
+// appendField appends a field if there is a value; start is where the fields
+// of the line begin.
+func appendField(b []byte, start int, name string, v *float64) []byte {
+	if v == nil {
+		return b
+	}
+	if len(b) == start {
+		b = append(b, ' ')
+	} else {
+		b = append(b, ',')
+	}
+	b = append(b, name...)
+	return appendFloat(b, *v)
+}
+
+// appendFloat writes the shortest digits that read back as v; without a suffix
+// a number is a float to the line protocol, so 21 is no integer.
+func appendFloat(b []byte, v float64) []byte {
+	return strconv.AppendFloat(b, v, 'g', -1, 64)
+}
+
+func appendTime(b []byte, ns int64) []byte {
+	b = append(b, ' ')
+	b = strconv.AppendInt(b, ns, 10)
+	return append(b, '\n')
+}
+
+// appendName appends a measurement: commas and blanks are escaped.
+func appendName(b []byte, s string) []byte {
+	if isPlain(s) {
+		return append(b, s...)
+	}
+	return appendEscaped(b, clean(s), ", ")
+}
+
+// appendTag appends a tag, or nothing for an empty value, which the line
+// protocol cannot say.
+func appendTag(b []byte, name, value string) []byte {
+	if value == "" {
+		return b
+	}
+	b = append(b, name...)
+	if isPlain(value) {
+		return append(b, value...)
+	}
+	return appendEscaped(b, clean(value), ",= ")
+}
+
+// appendText appends a string field. Line breaks may stand in it as they are.
+func appendText(b []byte, s string) []byte {
+	b = append(b, '"')
+	b = appendEscaped(b, strings.ToValidUTF8(s, "\ufffd"), `"\`)
+	return append(b, '"')
+}
+
+// appendEscaped puts a backslash before each of the special bytes.
+func appendEscaped(b []byte, s, special string) []byte {
+	for i := range len(s) {
+		if strings.IndexByte(special, s[i]) >= 0 {
+			b = append(b, '\\')
+		}
+		b = append(b, s[i])
+	}
+	return b
+}

@@ -1,0 +1,112 @@
+package influx
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	httpapi "github.com/influxdata/influxdb-client-go/v2/api/http"
+)
+
+// server is what is behind the URL.
+type server struct {
+	version string
+	v1      bool // 1.x: databases, InfluxQL
+}
+
+// language is what readings are read with.
+func (s *Store) language(sv server) Language {
+	switch {
+	case s.opts.Language != Auto:
+		return s.opts.Language
+	case sv.v1:
+		return InfluxQL
+	}
+	return Flux
+}
+
+// server returns what the server is. The first time, and after a failure, it
+// is asked; 1.x is then given the database if that is missing.
+func (s *Store) server(ctx context.Context) (server, error) {
+	if known := s.known.Load(); known != nil {
+		return *known, nil
+	}
+	sv, err := s.probe(ctx)
+	if err == nil && sv.v1 {
+		err = s.createDatabase(ctx)
+	}
+	if err != nil {
+		return server{}, s.failed("probe", err)
+	}
+	s.known.Store(&sv)
+	return sv, nil
+}
+
+// probe asks for the version. Builds that do not know their own say "unknown":
+// those are 1.x if they have no buckets.
+func (s *Store) probe(ctx context.Context) (server, error) {
+	var sv server
+	if herr := s.get(ctx, "ping", func(r *http.Response) { sv.version = r.Header.Get("X-Influxdb-Version") }); herr != nil {
+		return sv, herr
+	}
+	switch v := strings.TrimPrefix(sv.version, "v"); {
+	case strings.HasPrefix(v, "1."):
+		sv.v1 = true
+	case strings.HasPrefix(v, "2.") || strings.HasPrefix(v, "3."):
+	default:
+		herr := s.get(ctx, "api/v2/buckets?limit=1", func(*http.Response) {})
+		switch {
+		case herr == nil || herr.StatusCode == http.StatusUnauthorized || herr.StatusCode == http.StatusForbidden:
+		case herr.StatusCode == http.StatusNotFound:
+			sv.v1 = true
+		default:
+			return sv, herr
+		}
+	}
+	s.opts.Logger.InfoContext(ctx, "influx found", "version", sv.version, "language", string(s.language(sv)))
+	return sv, nil
+}
+
+func (s *Store) get(ctx context.Context, path string, answered func(*http.Response)) *httpapi.Error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.opts.URL+path, http.NoBody)
+	if err != nil {
+		return httpapi.NewError(err)
+	}
+	return s.http.DoHTTPRequest(req, nil, func(r *http.Response) error {
+		defer func() { _ = r.Body.Close() }()
+		answered(r)
+		_, err := io.Copy(io.Discard, io.LimitReader(r.Body, 1<<20))
+		return err
+	})
+}
+
+// createDatabase makes the database of 1.x if it is missing. A user who may
+// only write cannot do that, and need not: the write will tell.
+func (s *Store) createDatabase(ctx context.Context) error {
+	db, rp := s.database()
+	found, err := s.influxQL(ctx, statement{q: "SHOW DATABASES"})
+	if err != nil {
+		return err
+	}
+	for _, series := range found {
+		for _, row := range series.Values {
+			var name string
+			if len(row) == 1 && json.Unmarshal(row[0], &name) == nil && name == db {
+				return nil
+			}
+		}
+	}
+	q := "CREATE DATABASE " + quoteName(db)
+	if rp != "" {
+		q += " WITH NAME " + quoteName(rp)
+	}
+	_, err = s.influxQL(ctx, statement{q: q})
+	if herr, ok := err.(*httpapi.Error); ok && herr.StatusCode == http.StatusForbidden {
+		s.opts.Logger.WarnContext(ctx, "influx database not created", "database", db, "error", fmt.Sprint(err))
+		return nil
+	}
+	return err
+}

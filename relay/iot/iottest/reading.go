@@ -1,0 +1,186 @@
+package iottest
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/relay/iot"
+)
+
+func newestFirst(t *testing.T, s iot.ReadingStore) {
+	a, b, c := point("order", "1", 0, 21), point("order", "1", 60, 21.5), point("order", "1", 30, -0.25)
+	write(t, s, a, b)
+	write(t, s, c)
+	expect(t, read(t, s, iot.Query{DeviceID: "order", Types: []string{celsius}}), b, c, a)
+}
+
+func sameTime(t *testing.T, s iot.ReadingStore) {
+	a, b, c := point("tie", "1", 0, 1), point("tie", "2", 0, 2), point("tie", "3", 0, 3)
+	b.Type = "humidity"
+	later := point("tie", "2", 1, 4)
+	write(t, s, c, later, a, b)
+	expect(t, read(t, s, iot.Query{DeviceID: "tie", Types: []string{"humidity", celsius}}), later, a, b, c)
+}
+
+func limitWithinTime(t *testing.T, s iot.ReadingStore) {
+	var points []iot.Point
+	for i := range 5 {
+		points = append(points, point("cut", fmt.Sprint(i), 0, float64(i)))
+	}
+	write(t, s, points...)
+	for n := 1; n <= 5; n++ {
+		expect(t, read(t, s, iot.Query{DeviceID: "cut", Types: []string{celsius}, Limit: n}), points[:n]...)
+	}
+}
+
+func overwrites(t *testing.T, s iot.ReadingStore) {
+	old, mended, other := point("again", "1", 0, 1), point("again", "1", 0, 2), point("again", "2", 0, 3)
+	write(t, s, old, other)
+	write(t, s, mended)
+	write(t, s, mended)
+	expect(t, read(t, s, iot.Query{DeviceID: "again", Types: []string{celsius}}), mended, other)
+}
+
+func lastOfBatchWins(t *testing.T, s iot.ReadingStore) {
+	write(t, s, point("twice", "1", 0, 1), point("twice", "1", 0, 2), point("twice", "1", 0, 3))
+	expect(t, read(t, s, iot.Query{DeviceID: "twice", Types: []string{celsius}}), point("twice", "1", 0, 3))
+}
+
+func texts(t *testing.T, s iot.ReadingStore) {
+	var want []iot.Point
+	for i, text := range []string{
+		"open", "", "21.5", `"quoted"`, `back\slash\`, "two\nlines", "a, b = c d", "Grüße 東京 🚰",
+		"tab\tand nul-free \x01", "'; DROP MEASUREMENT temperature", "${r}", `\n`, "\u241b\u240a",
+	} {
+		p := point("words", "1", i, 0)
+		p.Text, p.IsText = text, true
+		want = append(want, p)
+	}
+	want = append(want, point("words", "2", len(want), 7), point("words", "1", len(want)+1, 8))
+	write(t, s, want...)
+	slices.Reverse(want)
+	expect(t, read(t, s, iot.Query{DeviceID: "words", Types: []string{celsius}}), want...)
+}
+
+func numberOverText(t *testing.T, s iot.ReadingStore) {
+	word := point("mended", "1", 0, 0)
+	word.Text, word.IsText = "21,5", true
+	write(t, s, word)
+	write(t, s, point("mended", "1", 0, 21.5))
+	expect(t, read(t, s, iot.Query{DeviceID: "mended", Types: []string{celsius}}), point("mended", "1", 0, 21.5))
+}
+
+func floats(t *testing.T, s iot.ReadingStore) {
+	var want []iot.Point
+	for i, v := range []float64{
+		0, 1, -1, 21, 21.5, 1e21, 1e-9, 123456789012345680, 0.1, 1.0 / 3, math.MaxFloat64, -math.MaxFloat64,
+		math.SmallestNonzeroFloat64, math.Pi, 1 << 53, 1<<63 + 2048, 1e6, 1e100,
+	} {
+		want = append(want, point("digits", "1", i, v))
+	}
+	write(t, s, want...)
+	slices.Reverse(want)
+	expect(t, read(t, s, iot.Query{DeviceID: "digits", Types: []string{celsius}}), want...)
+}
+
+// hostile lists names that a careless store would split, quote or drop.
+func hostile() []string {
+	return []string{
+		"plain", "with space", "comma,comma", "equals=equals", `"double"`, "'single'", `back\slash`, `ends in\`,
+		`\`, `\\`, `\,`, `\ `, `\=`, `\"`, "line\nbreak", "carriage\r\nreturn", "tab\tstop", "nul\x00byte", "esc\x1b[0m",
+		"# comment", "#", "Grüße", "東京", "🚰", "\u2028", "value=1", "a,b=c d=1 1\nevil value=2", "${injection}", "$account",
+		"' OR 1=1 --", `" OR "" = "`, ");drop(", "/.*/", "%s%d", "\u240a", "\u241b", "\u241be", "\u241b/", " leading", "trailing ", "time", "-", "_",
+	}
+}
+
+func hostileTags(t *testing.T, s iot.ReadingStore) {
+	var want []iot.Point
+	for i, name := range hostile() {
+		p := point("tags", fmt.Sprint(i), i, float64(i))
+		p.Identifier, p.Key, p.SensorID = name, name, "tags."+name
+		want = append(want, p)
+		p.Type, p.Time = name, p.Time.Add(time.Millisecond)
+		want = append(want, p)
+	}
+	none := point("tags", "last", 1000, 1)
+	none.Identifier, none.Key = "", ""
+	want = append(want, none)
+	write(t, s, want...)
+	slices.Reverse(want)
+	expect(t, read(t, s, iot.Query{DeviceID: "tags", Types: append(hostile(), celsius)}), want...)
+	expect(t, read(t, s, iot.Query{DeviceID: "tags"}), want...)
+}
+
+func hostileQueries(t *testing.T, s iot.ReadingStore) {
+	write(t, s, point("victim", "1", 0, 42))
+	for i, name := range hostile() {
+		p := point(name, "1", i, float64(i))
+		write(t, s, p)
+		expect(t, read(t, s, iot.Query{DeviceID: name, Types: []string{celsius, name}}), p)
+		expect(t, read(t, s, iot.Query{DeviceID: "victim", Types: []string{name}}))
+	}
+}
+
+func ranges(t *testing.T, s iot.ReadingStore) {
+	var p []iot.Point
+	for i := range 5 {
+		p = append(p, point("range", "1", i, float64(i)))
+	}
+	write(t, s, p...)
+	cases := []struct {
+		name     string
+		from, to time.Time
+		want     []iot.Point
+	}{
+		{"no ends", time.Time{}, time.Time{}, []iot.Point{p[4], p[3], p[2], p[1], p[0]}},
+		{"from a point on", p[3].Time, time.Time{}, []iot.Point{p[4], p[3]}},
+		{"up to a point", time.Time{}, p[1].Time, []iot.Point{p[1], p[0]}},
+		{"exactly a point", p[2].Time, p[2].Time, []iot.Point{p[2]}},
+		{"a nanosecond short at both ends", p[1].Time.Add(1), p[3].Time.Add(-1), []iot.Point{p[2]}},
+		{"an hour east of UTC", p[2].Time.In(time.FixedZone("", 3600)), time.Time{}, []iot.Point{p[4], p[3], p[2]}},
+		{"the wrong way round", p[3].Time, p[1].Time, nil},
+		{"before everything", time.Date(1969, 1, 1, 0, 0, 0, 0, time.UTC), start().Add(-1), nil},
+		{"wider than nanoseconds reach", time.Date(1, 1, 2, 0, 0, 0, 0, time.UTC), time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC), []iot.Point{p[4], p[3], p[2], p[1], p[0]}},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			expect(t, read(t, s, iot.Query{DeviceID: "range", Types: []string{celsius}, From: tc.from, To: tc.to}), tc.want...)
+		})
+	}
+}
+
+func limits(t *testing.T, s iot.ReadingStore) {
+	var points []iot.Point
+	for i := range 1200 {
+		points = append(points, point("many", fmt.Sprint(i%3), i, float64(i)))
+	}
+	write(t, s, points...)
+	for limit, want := range map[int]int{0: 1000, 1: 1, 999: 999, 1000: 1000, 5000: 1000, -1: 1000} {
+		got := read(t, s, iot.Query{DeviceID: "many", Types: []string{celsius}, Limit: limit})
+		if len(got) != want || got[0].Value != 1199 || got[len(got)-1].Value != float64(1200-want) {
+			t.Errorf("limit %d: %d readings, want %d, %s", limit, len(got), want, brief(got))
+		}
+	}
+}
+
+func types(t *testing.T, s iot.ReadingStore) {
+	warm, damp := point("kinds", "1", 0, 1), point("kinds", "2", 1, 2)
+	damp.Type = "humidity"
+	write(t, s, warm, damp)
+	expect(t, read(t, s, iot.Query{DeviceID: "kinds", Types: []string{celsius}}), warm)
+	expect(t, read(t, s, iot.Query{DeviceID: "kinds", Types: []string{"humidity"}}), damp)
+	expect(t, read(t, s, iot.Query{DeviceID: "kinds", Types: []string{"pressure"}}))
+	expect(t, read(t, s, iot.Query{DeviceID: "kinds"}), damp, warm)
+}
+
+func accounts(t *testing.T, s iot.ReadingStore) {
+	mine, theirs := point("shared", "1", 0, 1), point("shared", "1", 0, 2)
+	theirs.Account = globex
+	write(t, s, mine, theirs)
+	expect(t, read(t, s, iot.Query{Account: acme, DeviceID: "shared", Types: []string{celsius}}), mine)
+	expect(t, read(t, s, iot.Query{Account: globex, DeviceID: "shared", Types: []string{celsius}}), theirs)
+	expect(t, read(t, s, iot.Query{Account: 3, DeviceID: "shared", Types: []string{celsius}}))
+}

@@ -1,0 +1,198 @@
+package iottest
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/iot"
+)
+
+// The accounts and the device of the suite. A store may be reused by several
+// cases, so each case has a device of its own.
+const (
+	acme    account.ID = 1
+	globex  account.ID = 2
+	celsius            = "temperature"
+)
+
+// start is the time of the first reading; it has nanoseconds on purpose.
+func start() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 123456789, time.UTC) }
+
+// Run runs the suite. open returns an empty store that the test may fill and
+// that goes away with it.
+func Run(t *testing.T, open func(t *testing.T) iot.ReadingStore) {
+	cases := []struct {
+		name string
+		run  func(*testing.T, iot.ReadingStore)
+	}{
+		{"what was written is read back, newest first", newestFirst},
+		{"at the same time the order is that of the sensor ids", sameTime},
+		{"a limit cuts within a time where the order says", limitWithinTime},
+		{"the same sensor and time again overwrites", overwrites},
+		{"the last of a batch wins", lastOfBatchWins},
+		{"a text is no number and neither is lost", texts},
+		{"a number written over a text counts", numberOverText},
+		{"any float comes back bit for bit", floats},
+		{"names and tags come back whatever they hold", hostileTags},
+		{"a query cannot be broken out of", hostileQueries},
+		{"the ends of a range belong to it", ranges},
+		{"no more than the limit and never more than 1000", limits},
+		{"only the types asked for, or all", types},
+		{"two accounts with the same device id never mix", accounts},
+		{"a device that is unknown has no readings", unknownDevice},
+		{"what cannot be stored is refused by its index, the others are stored", refusals},
+		{"an empty batch is nothing", emptyBatch},
+		{"a batch of 12,000 points arrives whole", bigBatch},
+		{"uplinks are taken, with whatever they have", uplinks},
+		{"a cancelled context is an error", cancelled},
+		{"a ping finds the store writable", ping},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) { tc.run(t, open(t)) })
+	}
+}
+
+// point is a reading of a device's sensor, some seconds after start.
+func point(device, sensor string, seconds int, value float64) iot.Point {
+	return iot.Point{
+		Account: acme, Type: celsius, DeviceID: device, Identifier: "24e124136b502217",
+		SensorID: device + "." + sensor, Key: "key_" + sensor,
+		Time: start().Add(time.Duration(seconds) * time.Second), Value: value,
+	}
+}
+
+func write(t *testing.T, s iot.ReadingStore, points ...iot.Point) {
+	t.Helper()
+	refused, err := s.Write(t.Context(), iot.Batch{Points: points})
+	if err != nil || len(refused) > 0 {
+		t.Fatalf("Write: refused %v, error %v", refused, err)
+	}
+}
+
+func read(t *testing.T, s iot.ReadingStore, q iot.Query) []iot.Point {
+	t.Helper()
+	if q.Account == 0 {
+		q.Account = acme
+	}
+	points, err := s.Readings(t.Context(), q)
+	if err != nil {
+		t.Fatalf("Readings: %v", err)
+	}
+	return points
+}
+
+// expect compares points, times by instant.
+func expect(t *testing.T, got []iot.Point, want ...iot.Point) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Fatalf("%d readings, want %d\n got %s\nwant %s", len(got), len(want), brief(got), brief(want))
+	}
+	for i := range want {
+		if !got[i].Time.Equal(want[i].Time) || got[i].Time.Location() != time.UTC {
+			t.Errorf("reading %d: time %v, want %v in UTC", i, got[i].Time, want[i].Time)
+		}
+		g, w := got[i], want[i]
+		g.Time, w.Time = time.Time{}, time.Time{}
+		if g != w {
+			t.Errorf("reading %d:\n got %+q\nwant %+q", i, fmt.Sprint(g), fmt.Sprint(w))
+		}
+	}
+}
+
+func brief(points []iot.Point) string {
+	s := ""
+	for _, p := range points[:min(len(points), 10)] {
+		s += fmt.Sprintf("[%s %s %v %q]", p.SensorID, p.Time.Format("15:04:05.999999999"), p.Value, p.Text)
+	}
+	return s
+}
+
+func emptyBatch(t *testing.T, s iot.ReadingStore) {
+	write(t, s)
+}
+
+func unknownDevice(t *testing.T, s iot.ReadingStore) {
+	expect(t, read(t, s, iot.Query{DeviceID: "nobody", Types: []string{celsius}}))
+}
+
+func ping(t *testing.T, s iot.ReadingStore) {
+	if err := s.Ping(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func cancelled(t *testing.T, s iot.ReadingStore) {
+	write(t, s, point("gone", "1", 0, 1))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := s.Write(ctx, iot.Batch{Points: []iot.Point{point("gone", "1", 1, 2)}}); err == nil {
+		t.Error("Write: no error")
+	}
+	if _, err := s.Readings(ctx, iot.Query{Account: acme, DeviceID: "gone", Types: []string{celsius}}); err == nil {
+		t.Error("Readings: no error")
+	}
+	if err := s.Ping(ctx); err == nil {
+		t.Error("Ping: no error")
+	}
+	expect(t, read(t, s, iot.Query{DeviceID: "gone", Types: []string{celsius}}), point("gone", "1", 0, 1))
+}
+
+func refusals(t *testing.T, s iot.ReadingStore) {
+	good := []iot.Point{point("picky", "1", 0, 1), point("picky", "1", 1, 2), point("picky", "1", 2, 3)}
+	bad := []iot.Point{point("picky", "2", 0, math.NaN()), point("picky", "2", 1, math.Inf(-1)), point("picky", "2", 2, 0), point("picky", "2", 3, 1)}
+	bad[2].Time = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+	bad[3].Type = ""
+	nan := math.NaN()
+	refused, err := s.Write(t.Context(), iot.Batch{
+		Points:  []iot.Point{good[0], bad[0], bad[1], good[1], bad[2], bad[3], good[2]},
+		Uplinks: []iot.Uplink{{Account: acme, DeviceID: "picky", Time: start(), SNR: &nan}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[[2]int]bool{{1, -1}: true, {2, -1}: true, {4, -1}: true, {5, -1}: true, {-1, 0}: true}
+	for _, r := range refused {
+		if !want[[2]int{r.Point, r.Uplink}] || r.Reason == "" {
+			t.Errorf("refused %+v", r)
+		}
+		delete(want, [2]int{r.Point, r.Uplink})
+	}
+	if len(want) > 0 {
+		t.Errorf("not refused: %v", want)
+	}
+	expect(t, read(t, s, iot.Query{DeviceID: "picky", Types: []string{celsius}}), good[2], good[1], good[0])
+}
+
+func bigBatch(t *testing.T, s iot.ReadingStore) {
+	const devices, each = 30, 400
+	var points []iot.Point
+	for i := range each {
+		for d := range devices {
+			points = append(points, point(fmt.Sprintf("big%d", d), "1", i, float64(d*each+i)))
+		}
+	}
+	write(t, s, points...)
+	for d := range devices {
+		got := read(t, s, iot.Query{DeviceID: fmt.Sprintf("big%d", d), Types: []string{celsius}})
+		if len(got) != each || got[0].Value != float64(d*each+each-1) || got[each-1].Value != float64(d*each) {
+			t.Fatalf("device %d: %d readings", d, len(got))
+		}
+	}
+}
+
+func uplinks(t *testing.T, s iot.ReadingStore) {
+	count, port, rssi, snr, battery := int64(17), int64(85), -97.0, 8.5, 93.0
+	refused, err := s.Write(t.Context(), iot.Batch{Uplinks: []iot.Uplink{
+		{Account: acme, DeviceID: "radio", Identifier: "a b", Time: start(), FCnt: &count, FPort: &port, RSSI: &rssi, SNR: &snr, Gateways: &count, Battery: &battery},
+		{Account: acme, DeviceID: "radio", Time: start().Add(1), RSSI: &rssi},
+		{Account: acme, DeviceID: "radio", Time: start().Add(2)},
+	}})
+	if err != nil || len(refused) > 0 {
+		t.Fatalf("refused %v, error %v", refused, err)
+	}
+	expect(t, read(t, s, iot.Query{DeviceID: "radio"}))
+}
