@@ -1,0 +1,114 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"time"
+
+	"github.com/penstock/penstock/delivery"
+	"github.com/penstock/penstock/delivery/email"
+	"github.com/penstock/penstock/delivery/httpout"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/outbox"
+)
+
+// Deps are the ways out and what signing needs. HTTP and Mail are needed.
+type Deps struct {
+	// HTTP is the one HTTP client out.
+	HTTP interface {
+		Do(ctx context.Context, req outbox.Request) (httpout.Response, error)
+	}
+	// Mail is the SMTP client or the mail sink.
+	Mail interface {
+		Send(ctx context.Context, m outbox.Mail) (email.Result, error)
+	}
+	// Secrets returns an account's webhook secrets (whsec_…), newest first; none
+	// means unsigned. nil means that nobody has any.
+	Secrets func(ctx context.Context, acct account.ID) ([]string, error)
+	Now     func() time.Time
+}
+
+// Options tunes a worker; the zero value works.
+type Options struct {
+	// Remember is how long an account's secrets are used without asking again;
+	// 0 means 30 s. While they cannot be asked for, the last known ones are used.
+	Remember time.Duration
+}
+
+// Worker makes single attempts. It is safe for concurrent use.
+type Worker struct {
+	deps Deps
+	keys *keyring
+}
+
+// New makes a worker.
+func New(deps Deps, o Options) (*Worker, error) {
+	if deps.HTTP == nil || deps.Mail == nil {
+		return nil, errors.New("worker: both ways out are needed")
+	}
+	if deps.Now == nil {
+		deps.Now = time.Now
+	}
+	if o.Remember <= 0 {
+		o.Remember = 30 * time.Second
+	}
+	return &Worker{deps: deps, keys: newKeyring(deps.Secrets, o.Remember, deps.Now)}, nil
+}
+
+// Send makes one attempt of a delivery and judges it. It never returns early:
+// the result tells everything, also that ctx ended.
+func (w *Worker) Send(ctx context.Context, d outbox.Delivery) Result {
+	began := w.deps.Now()
+	var r Result
+	switch {
+	case d.Request != nil:
+		r = w.request(ctx, d, began)
+	case d.Mail != nil:
+		r = w.mail(ctx, *d.Mail)
+	default:
+		r.Verdict = delivery.Classify(0, nil, delivery.Unsendable(errors.New("delivery: nothing to send")), began)
+	}
+	r.Attempt.At, r.Attempt.Duration = began, w.deps.Now().Sub(began)
+	return r
+}
+
+func (w *Worker) request(ctx context.Context, d outbox.Delivery, now time.Time) (r Result) {
+	req, err := w.signed(ctx, d, now)
+	var resp httpout.Response
+	if err == nil {
+		resp, err = w.deps.HTTP.Do(ctx, req)
+	}
+	r.Verdict = delivery.Classify(resp.Status, resp.Header, err, w.deps.Now())
+	r.Attempt.Status, r.Attempt.Response = resp.Status, resp.Excerpt()
+	if err != nil {
+		r.Attempt.Error = r.Verdict.Reason
+	}
+	return r
+}
+
+// signed returns the request with the headers of Standard Webhooks, if the
+// account has a secret. Those of the delivery itself are never changed.
+func (w *Worker) signed(ctx context.Context, d outbox.Delivery, now time.Time) (outbox.Request, error) {
+	req := *d.Request
+	keys, err := w.keys.of(ctx, d.Account)
+	if err != nil || len(keys) == 0 {
+		return req, err
+	}
+	headers := make(map[string]string, len(req.Headers)+3)
+	maps.Copy(headers, req.Headers)
+	maps.Copy(headers, sign(keys, d.ID, now, req.Body))
+	req.Headers = headers
+	return req, nil
+}
+
+func (w *Worker) mail(ctx context.Context, m outbox.Mail) (r Result) {
+	answer, err := w.deps.Mail.Send(ctx, m)
+	r.Verdict = delivery.ClassifyMail(answer.Status, answer.Response, err)
+	r.Simulated = answer.Simulated
+	r.Attempt.Status, r.Attempt.Response = answer.Status, answer.Response
+	if err != nil {
+		r.Attempt.Error = r.Verdict.Reason
+	}
+	return r
+}
