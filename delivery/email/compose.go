@@ -1,0 +1,154 @@
+package email
+
+import (
+	"bytes"
+	"fmt"
+	"net/mail"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	message "github.com/emersion/go-message/mail"
+
+	"github.com/penstock/penstock/relay/outbox"
+)
+
+// maxField is the longest header value written, in bytes of UTF-8: a line may
+// hold 998 (RFC 5322, section 2.1.1), and encoding can triple it.
+const maxField = 300
+
+// Compose writes a mail as it goes over the wire (RFC 5322, RFC 2045): text in
+// UTF-8, quoted-printable, header fields in a fixed order. Control characters
+// in the subject or a further header's value become spaces and runs of white
+// space one space, so that a sender's name can never add a header field; what
+// looks like an encoded word is broken up, so that it cannot decode to one.
+//
+// It returns an error if the recipient, the message id or the name of a further
+// header is not valid, or if that header is one that Compose writes itself.
+func Compose(from mail.Address, m outbox.Mail, date time.Time) ([]byte, error) {
+	to, err := recipient(m.To)
+	if err != nil {
+		return nil, err
+	}
+	id, err := messageID(m.MessageID, from.Address)
+	if err != nil {
+		return nil, err
+	}
+	var h message.Header
+	if err := addFurther(&h, m.Header); err != nil {
+		return nil, err
+	}
+	// Fields are written in the reverse order of being set.
+	h.Set("Content-Transfer-Encoding", "quoted-printable")
+	h.SetContentType("text/plain", map[string]string{"charset": "utf-8"})
+	h.Set("MIME-Version", "1.0")
+	h.SetMessageID(id)
+	h.SetDate(date)
+	h.SetSubject(fieldText(m.Subject))
+	h.SetAddressList("To", []*message.Address{{Address: to}})
+	h.SetAddressList("From", []*message.Address{{Name: fieldText(from.Name), Address: from.Address}})
+	return write(h, m.Text)
+}
+
+func write(h message.Header, text string) ([]byte, error) {
+	var buf bytes.Buffer
+	w, err := message.CreateSingleInlineWriter(&buf, h)
+	if err != nil {
+		return nil, fmt.Errorf("mail: header: %w", err)
+	}
+	if _, err := w.Write([]byte(bodyText(text))); err != nil {
+		return nil, fmt.Errorf("mail: text: %w", err)
+	}
+	if err := w.Close(); err != nil {
+		return nil, fmt.Errorf("mail: text: %w", err)
+	}
+	return buf.Bytes(), nil
+}
+
+// bodyText ends with a line end, and has no line end but LF, which the encoder
+// writes as CRLF.
+func bodyText(text string) string {
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	text = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text)
+	if !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	return text
+}
+
+// recipient accepts one bare address, with or without brackets.
+func recipient(to string) (string, error) {
+	a, err := mail.ParseAddress(to)
+	if err != nil || strings.ContainsFunc(a.Address, unicode.IsControl) || strings.ContainsAny(a.Address, "<> ") {
+		return "", fmt.Errorf("mail: recipient is not a valid address")
+	}
+	return a.Address, nil
+}
+
+// messageID adds the sender's domain where the id has none, as RFC 5322 wants
+// both sides of an "@".
+func messageID(id, from string) (string, error) {
+	bad := func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune(`<>()[]\,;:"`, r) }
+	local, domain, found := strings.Cut(id, "@")
+	if !found {
+		_, domain, _ = strings.Cut(from, "@")
+	}
+	if local == "" || domain == "" || strings.ContainsRune(domain, '@') || strings.ContainsFunc(local+domain, bad) || len(id) > maxField {
+		return "", fmt.Errorf("mail: message id is not valid")
+	}
+	return local + "@" + domain, nil
+}
+
+// addFurther adds the mail's own fields, sorted so that a retry writes the
+// same bytes.
+func addFurther(h *message.Header, fields map[string]string) error {
+	names := make([]string, 0, len(fields))
+	for name := range fields {
+		if !validName(name) || ours(name) {
+			return fmt.Errorf("mail: header %q is not allowed", name)
+		}
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range slices.Backward(names) {
+		h.SetText(name, fieldText(fields[name]))
+	}
+	return nil
+}
+
+// validName is a field name of RFC 5322, section 2.2, as a token.
+func validName(name string) bool {
+	const extra = "!#$%&'*+-.^_`|~"
+	token := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune(extra, r)
+	}
+	return name != "" && len(name) <= 70 && !strings.ContainsFunc(name, func(r rune) bool { return !token(r) })
+}
+
+// ours lists the fields that Compose or the way of the mail sets.
+func ours(name string) bool {
+	switch strings.ToLower(name) {
+	case "from", "to", "cc", "bcc", "sender", "subject", "date", "message-id", "mime-version",
+		"content-type", "content-transfer-encoding", "content-disposition", "received", "return-path":
+		return true
+	}
+	return false
+}
+
+// fieldText makes text safe for a header value.
+func fieldText(s string) string {
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	s = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || unicode.IsSpace(r) {
+			return ' '
+		}
+		return r
+	}, s)
+	s = strings.Join(strings.Fields(s), " ")
+	s = strings.ReplaceAll(s, "=?", "= ?")
+	if len(s) > maxField {
+		s = strings.ToValidUTF8(s[:maxField], "")
+	}
+	return strings.TrimSpace(s)
+}

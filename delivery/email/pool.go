@@ -1,0 +1,80 @@
+package email
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// pool keeps connected sessions and bounds how many there are.
+type pool struct {
+	slots   chan struct{}
+	idleFor time.Duration
+	now     func() time.Time
+	connect func(context.Context) (*session, error)
+
+	mu     sync.Mutex
+	idle   []*session
+	closed bool
+}
+
+func newPool(most int, idleFor time.Duration, now func() time.Time, connect func(context.Context) (*session, error)) *pool {
+	return &pool{slots: make(chan struct{}, most), idleFor: idleFor, now: now, connect: connect}
+}
+
+// get hands out a session that answers, waiting for a slot. Every session got
+// goes back with put.
+func (p *pool) get(ctx context.Context) (*session, error) {
+	select {
+	case p.slots <- struct{}{}:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	for s := p.pop(); s != nil; s = p.pop() {
+		if p.now().Sub(s.idleAt) < p.idleFor && s.alive(ctx) {
+			return s, nil
+		}
+		s.conn.Close()
+	}
+	s, err := p.connect(ctx)
+	if err != nil {
+		<-p.slots
+		return nil, err
+	}
+	return s, nil
+}
+
+func (p *pool) pop() *session {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.idle) == 0 {
+		return nil
+	}
+	last := len(p.idle) - 1
+	s := p.idle[last]
+	p.idle = p.idle[:last]
+	return s
+}
+
+// put takes a session back, or closes it.
+func (p *pool) put(s *session) {
+	defer func() { <-p.slots }()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s.broken || p.closed {
+		s.conn.Close()
+		return
+	}
+	s.idleAt = p.now()
+	p.idle = append(p.idle, s)
+}
+
+func (p *pool) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	for _, s := range p.idle {
+		s.conn.Close()
+	}
+	p.idle = nil
+}

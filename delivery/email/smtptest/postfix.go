@@ -1,0 +1,191 @@
+// Package smtptest starts a real SMTP server for tests: an instance of Postfix
+// of its own, in a directory of its own, on a free port of the loopback
+// interface. It takes any mail for Domain, keeps it in one maildir, and relays
+// nothing. It offers STARTTLS with a certificate that CAs trusts.
+//
+// It refuses what a test cannot mean: mail for any other domain is 554, mail
+// for Greylisted is 450 and for Rejected 550.
+package smtptest
+
+import (
+	"bytes"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Addresses that the server treats in a way of their own.
+const (
+	Domain     = "penstock.test"
+	Greylisted = "greylisted@" + Domain
+	Rejected   = "rejected@" + Domain
+)
+
+// Server is a running Postfix.
+type Server struct {
+	// Addr is host:port, to be dialled as it is.
+	Addr string
+	// CAs trusts the server's certificate, which is for 127.0.0.1.
+	CAs *x509.CertPool
+
+	config string
+	mails  string
+	log    string
+}
+
+// Start runs a server until the test ends. Where Postfix is not installed or
+// the test does not run as root, the test fails, or is skipped if
+// PENSTOCK_TEST_SKIP_REAL is 1.
+func Start(t testing.TB) *Server {
+	t.Helper()
+	need(t)
+	// The path of a test's own directory can be too long for a socket.
+	root, err := os.MkdirTemp("", "pf")
+	check(t, err)
+	t.Cleanup(func() { os.RemoveAll(root) })
+	s := &Server{config: filepath.Join(root, "etc"), mails: filepath.Join(root, "mails"), log: filepath.Join(root, "log")}
+	s.lay(t, root)
+	s.run(t, "start")
+	t.Cleanup(func() { s.run(t, "stop") })
+	s.await(t)
+	return s
+}
+
+func need(t testing.TB) {
+	t.Helper()
+	reason := ""
+	if _, err := exec.LookPath("postfix"); err != nil {
+		reason = "postfix is not installed"
+	} else if os.Geteuid() != 0 {
+		reason = "postfix needs root"
+	}
+	switch {
+	case reason == "":
+	case os.Getenv("PENSTOCK_TEST_SKIP_REAL") == "1":
+		t.Skipf("skipped: %s", reason)
+	default:
+		t.Fatalf("%s (PENSTOCK_TEST_SKIP_REAL=1 skips)", reason)
+	}
+}
+
+// lay writes the instance's files below root.
+func (s *Server) lay(t testing.TB, root string) {
+	t.Helper()
+	check(t, os.Chmod(root, 0o755))
+	owner := account(t, "postfix")
+	for _, dir := range []string{"etc", "queue", "data", "mails"} {
+		check(t, os.Mkdir(filepath.Join(root, dir), 0o755))
+	}
+	for _, dir := range []string{"data", "mails"} {
+		check(t, os.Chown(filepath.Join(root, dir), owner, -1))
+	}
+	s.CAs = certificate(t, filepath.Join(s.config, "tls.pem"))
+	s.Addr = freeAddr(t)
+	check(t, os.WriteFile(filepath.Join(s.config, "main.cf"), s.mainCF(root, owner), 0o644))
+	check(t, os.WriteFile(filepath.Join(s.config, "master.cf"), s.masterCF(), 0o644))
+	access := fmt.Sprintf("%s 450 4.7.1 Greylisted, try again later\n%s 550 5.1.1 No such user\n", Greylisted, Rejected)
+	check(t, os.WriteFile(filepath.Join(s.config, "rcpt"), []byte(access), 0o644))
+}
+
+func (s *Server) mainCF(root string, uid int) []byte {
+	return fmt.Appendf(nil, `compatibility_level = 3.6
+queue_directory = %[1]s/queue
+data_directory = %[1]s/data
+maillog_file = %[1]s/log
+maillog_file_prefixes = %[1]s
+myhostname = mx.%[2]s
+inet_interfaces = loopback-only
+inet_protocols = ipv4
+mydestination =
+alias_maps =
+mynetworks = 127.0.0.0/8
+local_transport = error:no local mail
+default_transport = error:no relaying
+virtual_mailbox_domains = %[2]s
+virtual_mailbox_base = %[1]s/mails
+virtual_mailbox_maps = static:all/
+virtual_minimum_uid = 1
+virtual_uid_maps = static:%[3]d
+virtual_gid_maps = static:%[3]d
+smtpd_recipient_restrictions = check_recipient_access texthash:%[1]s/etc/rcpt, reject_unauth_destination
+smtpd_relay_restrictions = reject_unauth_destination
+smtpd_tls_chain_files = %[1]s/etc/tls.pem
+smtpd_tls_security_level = may
+smtpd_peername_lookup = no
+`, root, Domain, uid)
+}
+
+func (s *Server) masterCF() []byte {
+	lines := []string{
+		s.Addr + " inet n - n - - smtpd",
+		"pickup unix n - n 60 1 pickup", "cleanup unix n - n - 0 cleanup", "qmgr unix n - n 300 1 qmgr",
+		"tlsmgr unix - - n 1000? 1 tlsmgr", "rewrite unix - - n - - trivial-rewrite", "bounce unix - - n - 0 bounce",
+		"defer unix - - n - 0 bounce", "trace unix - - n - 0 bounce", "proxymap unix - - n - - proxymap",
+		"error unix - - n - - error", "retry unix - - n - - error", "virtual unix - n n - - virtual",
+		"anvil unix - - n - 1 anvil", "postlog unix-dgram n - n - 1 postlogd", "",
+	}
+	return []byte(strings.Join(lines, "\n"))
+}
+
+func (s *Server) run(t testing.TB, command string) {
+	t.Helper()
+	if out, err := exec.Command("postfix", "-c", s.config, command).CombinedOutput(); err != nil {
+		written, _ := os.ReadFile(s.log)
+		t.Fatalf("postfix %s: %v\n%s%s", command, err, out, written)
+	}
+}
+
+// await returns once the server greets.
+func (s *Server) await(t testing.TB) {
+	t.Helper()
+	Eventually(t, "postfix greets", func() bool {
+		conn, err := net.DialTimeout("tcp", s.Addr, time.Second)
+		if err != nil {
+			return false
+		}
+		defer conn.Close()
+		greeting := make([]byte, 4)
+		_ = conn.SetDeadline(time.Now().Add(5 * time.Second))
+		n, _ := conn.Read(greeting)
+		return bytes.Equal(greeting[:n], []byte("220 "))
+	})
+}
+
+// Mails returns the mails that arrived, whole, in no particular order. A mail
+// accepted may need a moment: see Wait.
+func (s *Server) Mails(t testing.TB) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(s.mails, "all", "new", "*"))
+	check(t, err)
+	var mails []string
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		check(t, err)
+		mails = append(mails, string(raw))
+	}
+	return mails
+}
+
+// Wait returns the mails once there are at least n; after 20 s it gives up.
+func (s *Server) Wait(t testing.TB, n int) []string {
+	t.Helper()
+	Eventually(t, fmt.Sprintf("%d mails arrive", n), func() bool { return len(s.Mails(t)) >= n })
+	return s.Mails(t)
+}
+
+func account(t testing.TB, name string) int {
+	t.Helper()
+	u, err := user.Lookup(name)
+	check(t, err)
+	var uid int
+	_, err = fmt.Sscan(u.Uid, &uid)
+	check(t, err)
+	return uid
+}

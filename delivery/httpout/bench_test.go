@@ -1,0 +1,64 @@
+package httpout
+
+import (
+	"bufio"
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/penstock/penstock/relay/outbox"
+)
+
+// sink answers every request head with an empty 200, cheaply.
+func sink(b *testing.B) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go answerAll(conn)
+		}
+	}()
+	return "http://" + l.Addr().String()
+}
+
+func answerAll(conn net.Conn) {
+	defer conn.Close()
+	r := bufio.NewReader(conn)
+	for {
+		line, err := r.ReadString('\n')
+		if err != nil {
+			return
+		}
+		if strings.TrimSpace(line) == "" {
+			if _, err := conn.Write([]byte("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")); err != nil {
+				return
+			}
+		}
+	}
+}
+
+// BenchmarkDo is a relay's GET, 64 at a time, against a sink in the process.
+func BenchmarkDo(b *testing.B) {
+	url := sink(b) + "/in?m=Hello+world&o=447700900123&d=447860000001"
+	c, err := New(Options{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	b.SetParallelism(32)
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			if _, err := c.Do(b.Context(), outbox.Request{Method: "GET", URL: url}); err != nil {
+				b.Error(err)
+			}
+		}
+	})
+}

@@ -1,0 +1,113 @@
+// Package httpout is the one HTTP client out: relays, receipts, callbacks and
+// back ends that speak HTTP all leave through it.
+//
+// Every dial passes delivery/guard after DNS, so only public addresses and the
+// allowed networks are reached. No redirect is followed, no proxy is used (it
+// would resolve in our place), answers are cut at a cap, every exchange is
+// bounded in time, and errors and logs hold no URL but a redacted one. It
+// speaks HTTP/1.1 (RFC 9112), with connections kept per host.
+//
+// net/http was chosen over the fasthttp client (14 against 6 µs per GET on two
+// cores, see BenchmarkDo): the target is met with room, and it has contexts,
+// strict parsing and care for kept connections.
+//
+// An exchange that failed on a kept connection is repeated on a fresh one only
+// if nothing was written, the method is idempotent, or the request carries a
+// webhook-id by which its receiver sees the repetition.
+package httpout
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"github.com/penstock/penstock/delivery/guard"
+)
+
+// Options tune a client; the zero value is right for production.
+type Options struct {
+	// Allow lists networks reached although they are not public.
+	Allow []netip.Prefix
+	// Timeout bounds one exchange from dialing to the last byte read; 10 s.
+	Timeout time.Duration
+	// MaxResponse is how many bytes of a body are read; 64 KiB.
+	MaxResponse int64
+	// MaxConnsPerHost bounds connections to one host; 64. Further exchanges
+	// wait for one, within their timeout.
+	MaxConnsPerHost int
+	// UserAgent names us; "Penstock".
+	UserAgent string
+	// Resolver replaces the system's.
+	Resolver *net.Resolver
+	// RootCAs replaces the system's trusted roots.
+	RootCAs *x509.CertPool
+}
+
+func (o Options) withDefaults() Options {
+	if o.Timeout <= 0 {
+		o.Timeout = 10 * time.Second
+	}
+	if o.MaxResponse <= 0 {
+		o.MaxResponse = 64 << 10
+	}
+	if o.MaxConnsPerHost <= 0 {
+		o.MaxConnsPerHost = 64
+	}
+	if o.UserAgent == "" {
+		o.UserAgent = "Penstock"
+	}
+	return o
+}
+
+// Client makes requests. It is safe for concurrent use.
+type Client struct {
+	opts      Options
+	guard     *guard.Guard
+	transport *http.Transport
+}
+
+// New makes a client. It returns an error if an allowed network is not valid.
+func New(opts Options) (*Client, error) {
+	for i, p := range opts.Allow {
+		if !p.IsValid() {
+			return nil, fmt.Errorf("httpout: allowed network %d is not valid", i+1)
+		}
+	}
+	opts = opts.withDefaults()
+	g := guard.New(opts.Allow)
+	// Dialing ends before the exchange does, so that a silent resolver shows as
+	// what it is and not as a silent target.
+	dialer := guard.NewDialer(g, opts.Timeout*3/4, opts.Resolver)
+	return &Client{opts: opts, guard: g, transport: transport(opts, dialer.DialContext)}, nil
+}
+
+func transport(opts Options, dial func(context.Context, string, string) (net.Conn, error)) *http.Transport {
+	return &http.Transport{
+		Proxy:                  nil,
+		DialContext:            dial,
+		TLSClientConfig:        &tls.Config{RootCAs: opts.RootCAs, MinVersion: tls.VersionTLS12},
+		TLSHandshakeTimeout:    opts.Timeout,
+		DisableCompression:     true,
+		MaxIdleConns:           4096,
+		MaxIdleConnsPerHost:    opts.MaxConnsPerHost,
+		MaxConnsPerHost:        opts.MaxConnsPerHost,
+		IdleConnTimeout:        60 * time.Second,
+		MaxResponseHeaderBytes: 64 << 10,
+		WriteBufferSize:        4 << 10,
+		ReadBufferSize:         4 << 10,
+	}
+}
+
+// CheckURL tells whether a URL may be saved as a target; see guard.CheckURL.
+func (c *Client) CheckURL(raw string) error { return c.guard.CheckURL(raw) }
+
+// Close closes the connections kept; exchanges under way finish.
+func (c *Client) Close() { c.transport.CloseIdleConnections() }
+
+// Redact is a URL as it may be shown; see guard.Redact.
+func Redact(raw string) string { return guard.Redact(raw) }

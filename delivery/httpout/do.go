@@ -1,0 +1,133 @@
+package httpout
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
+
+	"github.com/penstock/penstock/delivery"
+	"github.com/penstock/penstock/relay/outbox"
+)
+
+// Response is the answer to a request, whatever its status.
+type Response struct {
+	Status int
+	Header http.Header
+	// Body holds what was read of it, at most Options.MaxResponse bytes.
+	Body []byte
+	// Truncated tells that the body was longer.
+	Truncated bool
+	// BodyErr tells why the body broke off, if it did.
+	BodyErr error
+}
+
+// maxExcerpt is how much of an answer is kept with an attempt, in bytes.
+const maxExcerpt = 1 << 10
+
+// Excerpt is the start of the body: valid UTF-8 without NUL, at most 1 KiB.
+func (r Response) Excerpt() string {
+	head := r.Body[:min(len(r.Body), maxExcerpt)]
+	text := strings.ToValidUTF8(string(head), "")
+	return strings.ReplaceAll(text, "\x00", "")
+}
+
+// Do sends a request once and reads its answer. It returns an error if no
+// status came: one that delivery.Classify judges, and that shows no secret.
+// An answer whose body then breaks off or drips too slowly still counts by its
+// status: the receiver has spoken. A request that can never be sent (a broken
+// URL or header) is marked delivery.Unsendable.
+func (c *Client) Do(ctx context.Context, req outbox.Request) (Response, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.opts.Timeout)
+	defer cancel()
+	hr, err := c.build(ctx, req)
+	if err != nil {
+		return Response{}, delivery.Unsendable(err)
+	}
+	answer, err := c.transport.RoundTrip(hr)
+	if err != nil {
+		return Response{}, c.clean(err)
+	}
+	defer answer.Body.Close()
+	return c.read(answer), nil
+}
+
+// build makes the request; its errors hold no secret.
+func (c *Client) build(ctx context.Context, req outbox.Request) (*http.Request, error) {
+	u, err := url.Parse(req.URL)
+	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, errors.New("request: not a valid http or https URL")
+	}
+	hr, err := http.NewRequestWithContext(ctx, req.Method, "", bodyOf(req))
+	if err != nil {
+		return nil, fmt.Errorf("request: method %q is not valid", req.Method)
+	}
+	hr.URL, hr.Host = u, strings.TrimSuffix(u.Host, ":")
+	if u.User != nil {
+		password, _ := u.User.Password()
+		hr.SetBasicAuth(u.User.Username(), password)
+	}
+	return hr, c.setHeader(hr, req)
+}
+
+func bodyOf(req outbox.Request) io.Reader {
+	if len(req.Body) == 0 {
+		return nil
+	}
+	return bytes.NewReader(req.Body)
+}
+
+func (c *Client) setHeader(hr *http.Request, req outbox.Request) error {
+	hr.Header.Set("User-Agent", c.opts.UserAgent)
+	if req.ContentType != "" {
+		hr.Header.Set("Content-Type", req.ContentType)
+	}
+	for name, value := range req.Headers {
+		hr.Header.Set(name, value)
+	}
+	for name, values := range hr.Header {
+		if !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(values[0]) {
+			return fmt.Errorf("request: header %q is not valid", name)
+		}
+	}
+	if host := hr.Header.Get("Host"); host != "" {
+		hr.Host = host
+	}
+	if hr.Header.Get("Webhook-Id") != "" {
+		// Lets net/http repeat it on a fresh connection; an empty list is not sent.
+		hr.Header["X-Idempotency-Key"] = append([]string{}, hr.Header["X-Idempotency-Key"]...)
+	}
+	return nil
+}
+
+// clean makes an error of the transport readable. Its errors name hosts and
+// addresses, never the URL: that is done by http.Client, which is not used.
+func (c *Client) clean(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) && !isDNS(err) {
+		return fmt.Errorf("no answer within %s: %w", c.opts.Timeout, context.DeadlineExceeded)
+	}
+	return err
+}
+
+// isDNS keeps apart a resolver that did not answer, which is not the target's
+// doing.
+func isDNS(err error) bool {
+	_, ok := errors.AsType[*net.DNSError](err)
+	return ok
+}
+
+func (c *Client) read(answer *http.Response) Response {
+	r := Response{Status: answer.StatusCode, Header: answer.Header}
+	r.Body, r.BodyErr = io.ReadAll(io.LimitReader(answer.Body, c.opts.MaxResponse+1))
+	if int64(len(r.Body)) > c.opts.MaxResponse {
+		r.Body, r.Truncated = r.Body[:c.opts.MaxResponse], true
+	}
+	return r
+}

@@ -1,0 +1,124 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/delivery/guard"
+)
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// Every status code there is, by ranges that cover 100 to 599 once.
+func TestEveryStatusCodeHasItsClass(t *testing.T) {
+	ranges := []struct {
+		from, to int
+		want     Class
+	}{
+		{100, 199, Retry}, {200, 299, Delivered}, {300, 399, Dead},
+		{400, 407, Dead}, {408, 408, Retry}, {409, 424, Dead}, {425, 425, Retry},
+		{426, 428, Dead}, {429, 429, Retry}, {430, 499, Dead}, {500, 599, Retry},
+	}
+	next := 100
+	for _, r := range ranges {
+		if r.from != next {
+			t.Fatalf("the table has a gap at %d", next)
+		}
+		for status := r.from; status <= r.to; status++ {
+			v := Classify(status, http.Header{"Retry-After": {"7"}}, nil, noon)
+			if v.Class != r.want {
+				t.Errorf("%d: got %s, want %s", status, v.Class, r.want)
+			}
+			if (v.Reason == "") != (r.want == Delivered) {
+				t.Errorf("%d: reason %q", status, v.Reason)
+			}
+			if (v.RetryAfter == 7*time.Second) != (r.want == Retry) {
+				t.Errorf("%d: retry after %s", status, v.RetryAfter)
+			}
+		}
+		next = r.to + 1
+	}
+	if next != 600 {
+		t.Fatalf("the table ends at %d", next)
+	}
+	for _, status := range []int{0, 99, 600, 999} {
+		if v := Classify(status, nil, nil, noon); v.Class != Retry {
+			t.Errorf("%d: got %s", status, v.Class)
+		}
+	}
+}
+
+func TestARedirectIsDeadAndSaysWhereToWithoutSecrets(t *testing.T) {
+	v := Classify(301, http.Header{"Location": {"https://u:secret@example.test/new?token=secret"}}, nil, noon)
+	if want := "answered 301 Moved Permanently: redirects to https://***@example.test/new?token=*** are not followed"; v.Reason != want {
+		t.Errorf("got %q", v.Reason)
+	}
+}
+
+func TestErrorsAreJudgedByWhoseTheyAre(t *testing.T) {
+	for name, c := range map[string]struct {
+		err  error
+		want Class
+	}{
+		"connection refused":                   {&net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}, Retry},
+		"connection reset":                     {syscall.ECONNRESET, Retry},
+		"no route":                             {syscall.EHOSTUNREACH, Retry},
+		"timeout":                              {context.DeadlineExceeded, Retry},
+		"broken certificate":                   {errors.New("x509: certificate has expired"), Retry},
+		"no such host":                         {&net.DNSError{Err: "no such host", IsNotFound: true}, Retry},
+		"a broken zone":                        {&net.DNSError{Err: "server misbehaving", IsTemporary: true}, Retry},
+		"a resolver that is silent":            {&net.DNSError{Err: "i/o timeout", IsTimeout: true}, Fault},
+		"a resolver that is down":              {&net.OpError{Op: "dial", Err: &net.DNSError{Err: "read udp 127.0.0.1:53: connection refused"}}, Fault},
+		"shutdown":                             {fmt.Errorf("request: %w", context.Canceled), Fault},
+		"too many open files":                  {os.NewSyscallError("socket", syscall.EMFILE), Fault},
+		"no port left":                         {os.NewSyscallError("connect", syscall.EADDRNOTAVAIL), Fault},
+		"marked as ours":                       {fmt.Errorf("wrapped: %w", OwnFault(syscall.ECONNREFUSED)), Fault},
+		"an address that is not public":        {fmt.Errorf("dial: %w", &guard.Error{Addr: netip.MustParseAddr("10.0.0.5"), Host: "example.test"}), Dead},
+		"a request that cannot be sent":        {Unsendable(errors.New("header is not valid")), Dead},
+		"unsendable wins over what it wraps":   {Unsendable(context.Canceled), Dead},
+		"an answer that is no HTTP (protocol)": {errors.New("malformed HTTP response"), Retry},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if v := Classify(0, nil, c.err, noon); v.Class != c.want || v.Reason != c.err.Error() {
+				t.Errorf("got %s %q, want %s", v.Class, v.Reason, c.want)
+			}
+		})
+	}
+}
+
+func TestEveryMailCodeHasItsClass(t *testing.T) {
+	for code := range 700 {
+		want := Retry
+		switch code / 100 {
+		case 2:
+			want = Delivered
+		case 5:
+			want = Dead
+		}
+		if v := ClassifyMail(code, "text", nil); v.Class != want {
+			t.Errorf("%d: got %s, want %s", code, v.Class, want)
+		}
+	}
+	if v := ClassifyMail(550, "5.1.1 No such user", nil); v.Reason != "answered 550 5.1.1 No such user" {
+		t.Errorf("got %q", v.Reason)
+	}
+	if v := ClassifyMail(250, "ok", OwnFault(errors.New("x"))); v.Class != Fault {
+		t.Errorf("an error beside a code: got %s", v.Class)
+	}
+}
+
+func TestReasonsAreShortAndValid(t *testing.T) {
+	v := ClassifyMail(550, strings.Repeat("ü", 1000), nil)
+	if len(v.Reason) > 310 || strings.ToValidUTF8(v.Reason, "") != v.Reason {
+		t.Errorf("%d bytes: %q", len(v.Reason), v.Reason)
+	}
+}
