@@ -23,7 +23,6 @@ type root struct {
 	Tags   []string      `json:"tags" strict:"one"`
 	Leaf   leaf          `json:"leaf"`
 	Leaves []leaf        `json:"leaves" strict:"one"`
-	hidden string        // never read
 }
 
 func TestDecodeReadsWhatPeopleWrite(t *testing.T) {
@@ -63,7 +62,7 @@ func TestDecodeNamesEveryMistake(t *testing.T) {
 	for name, tc := range map[string]struct{ doc, want string }{
 		"an unknown field, nearly right":    {"nam: a", `nam: unknown field, did you mean "name"?`},
 		"an unknown field, far from all":    {"leaf: {colour: red}", "leaf.colour: unknown field, expected one of kind, ratio"},
-		"an unexported field":               {"hidden: a", "hidden: unknown field, expected one of count, leaf, leaves, limit, name, on, tags, wait"},
+		"an unknown field at the top":       {"hidden: a", "hidden: unknown field, expected one of count, leaf, leaves, limit, name, on, tags, wait"},
 		"a field twice":                     {"name: a\nname: b", "name: given twice"},
 		"a field twice in JSON":             {`{"name":"a","name":"b"}`, "name: given twice"},
 		"text for a number":                 {"count: many", `count: expected a whole number, got "many"`},

@@ -1,0 +1,66 @@
+# The entry points of the project. `make help` lists them.
+
+SHELL       := /bin/bash
+export PATH := $(CURDIR)/.tools/bin:$(PATH)
+
+GOLANGCI_VERSION := v2.15.0
+VERSION          := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+LDFLAGS          := -s -w -X main.version=$(VERSION)
+# How long each fuzz target runs, and which packages test and golden cover.
+FUZZTIME ?= 10s
+PKG      ?= ./...
+
+.DEFAULT_GOAL := help
+.PHONY: help build run deps test race check arch golden fuzz bench cover image
+
+help: ## list these targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## build bin/penstock
+	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/penstock ./cmd/penstock
+
+run: build ## build, and start with what the environment configures (nothing: embedded)
+	bin/penstock serve
+
+deps: ## install what the tests need: Redis, InfluxDB, Kannel, Postfix, wrk
+	deploy/test-deps.sh
+
+test: deps ## every test under the race detector, real back ends included
+	go test -race -timeout 20m $(PKG)
+
+race: ## the tests under the race detector, without installing anything
+	go test -race -timeout 20m $(PKG)
+
+check: .tools/bin/golangci-lint-$(GOLANGCI_VERSION) arch ## format, vet, lint, architecture
+	@unformatted=$$(git ls-files '*.go' | xargs -r gofmt -l); \
+	  if [ -n "$$unformatted" ]; then echo "gofmt would change:"; echo "$$unformatted"; exit 1; fi
+	go vet ./...
+	.tools/bin/golangci-lint-$(GOLANGCI_VERSION) run
+
+arch: ## the import picture of docs/architecture.md
+	go test ./cmd/penstock -run Picture
+
+golden: ## write the golden files anew; read the difference before committing it
+	grep -rl --include='*_test.go' 'flag.Bool("update"' . | xargs -r -n1 dirname | sort -u | xargs -r -I{} go test {} -update
+
+fuzz: ## run every fuzz target for FUZZTIME (10s) each
+	@set -e; grep -rEo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' . | sort | while IFS=: read -r file target; do \
+	  echo "$$(dirname "$$file") $${target#func }"; \
+	  go test "$$(dirname "$$file")" -run '^$$' -fuzz "^$${target#func }$$" -fuzztime $(FUZZTIME) </dev/null; done
+
+bench: build ## load the daemon with frames and SMS and print the table of docs/benchmarks.md
+	go run ./deploy/bench
+
+cover: ## what the tests cover, per function, and coverage.html
+	@mkdir -p bin
+	go test -coverprofile=bin/cover.out -coverpkg=./... $(PKG)
+	go tool cover -func=bin/cover.out | tail -1
+	go tool cover -html=bin/cover.out -o bin/coverage.html
+
+image: ## build the container image penstock
+	docker build -f deploy/Dockerfile --build-arg VERSION=$(VERSION) -t penstock .
+
+.tools/bin/golangci-lint-$(GOLANGCI_VERSION):
+	@mkdir -p .tools/bin
+	GOBIN=$(CURDIR)/.tools/bin go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
+	mv .tools/bin/golangci-lint $@

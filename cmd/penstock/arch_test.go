@@ -1,0 +1,273 @@
+package main_test
+
+import (
+	"fmt"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/penstock/penstock/"
+
+// topLevel is every folder that may hold Go code.
+func topLevel() []string {
+	return []string{"cmd", "config", "decoders", "delivery", "deploy", "ingest", "relay"}
+}
+
+// directions says what each folder may import of ours. The longest folder that
+// holds a package decides; a folder may always import what is below it.
+func directions() map[string][]string {
+	return map[string][]string{
+		"cmd":      {"config", "decoders", "delivery", "ingest", "relay"},
+		"deploy":   {},
+		"config":   {},
+		"decoders": {},
+		"delivery": {"decoders", "relay"},
+		"ingest":   {"decoders", "relay"},
+		// The inventory is applied and shown by the administrator's surface.
+		"ingest/admin": {"config/inventory", "config/strict", "decoders", "ingest", "relay"},
+
+		"relay":         {},
+		"relay/account": {"relay"},
+		"relay/event":   {"decoders", "relay", "relay/account", "relay/job", "relay/outbox"},
+		"relay/job":     {"decoders", "relay", "relay/account", "relay/event", "relay/outbox"},
+		"relay/outbox":  {"decoders", "relay", "relay/account", "relay/event", "relay/job"},
+		"relay/sms":     domain(),
+		"relay/inbound": domain(),
+		"relay/lookup":  domain(),
+		"relay/sip":     domain(),
+		"relay/sim":     domain(),
+		"relay/iot":     domain(),
+		"relay/ledger":  domain(),
+		"relay/redisstore": append(domain(), "relay/sms", "relay/inbound", "relay/lookup", "relay/sip",
+			"relay/sim", "relay/iot", "relay/ledger"),
+	}
+}
+
+// domain is what the siblings may import: never one another.
+func domain() []string {
+	return []string{"decoders", "relay", "relay/account", "relay/event", "relay/job", "relay/outbox"}
+}
+
+// doors says where each third-party library may be imported.
+func doors() map[string][]string {
+	return map[string][]string{
+		"github.com/gofiber/fiber":                 {"ingest", "deploy/bench"},
+		"github.com/valyala/fasthttp":              {"delivery/httpout", "ingest", "deploy/bench"},
+		"github.com/redis/go-redis":                {"relay/redisstore"},
+		"github.com/hibiken/asynq":                 {"delivery/queue"},
+		"github.com/expr-lang/expr":                {"decoders/script"},
+		"github.com/dop251/goja":                   {"decoders/script"},
+		"github.com/emersion/go-smtp":              {"delivery/email"},
+		"github.com/emersion/go-sasl":              {"delivery/email"},
+		"github.com/emersion/go-message":           {"delivery/email"},
+		"github.com/influxdata/influxdb-client-go": {"delivery/influx"},
+		"github.com/alicebob/miniredis":            {"delivery/embedded"},
+		"modernc.org/sqlite":                       {"delivery/embedded"},
+		"github.com/linxGnu/gosmpp":                {"delivery/carrier/smpp"},
+		"go.yaml.in/yaml":                          {"config"},
+		"github.com/knadh/koanf":                   {"config"},
+		"github.com/alecthomas/kong":               {"cmd"},
+	}
+}
+
+// file is a Go file as far as the picture is concerned.
+type file struct {
+	path    string // relative to the module, with slashes
+	imports []string
+}
+
+func (f file) dir() string  { return path.Dir(f.path) }
+func (f file) isTest() bool { return strings.HasSuffix(f.path, "_test.go") }
+
+func TestImportsKeepToThePicture(t *testing.T) {
+	files := goFiles(t, filepath.Join("..", ".."))
+	if len(files) < 20 {
+		t.Fatalf("only %d files were found", len(files))
+	}
+	for _, f := range files {
+		for _, wrong := range violations(f) {
+			t.Error(wrong)
+		}
+	}
+}
+
+// violations lists what is wrong with a file's place and imports.
+func violations(f file) []string {
+	var list []string
+	if top, _, _ := strings.Cut(f.path, "/"); !slices.Contains(topLevel(), top) {
+		list = append(list, fmt.Sprintf("%s: Go code outside the folders of the picture", f.path))
+	}
+	for _, imported := range f.imports {
+		if ours, ok := strings.CutPrefix(imported, module); ok {
+			if !mayImport(f, ours) {
+				list = append(list, fmt.Sprintf("%s: imports %s against the directions", f.path, ours))
+			}
+			continue
+		}
+		if library, open := door(f, imported); !open {
+			list = append(list, fmt.Sprintf("%s: imports %s outside its door", f.path, library))
+		}
+	}
+	return list
+}
+
+// mayImport applies the directions. Tests may reach sideways (a store's suite, a
+// real collaborator), yet never from ingest to delivery or back, and nothing but
+// cmd takes config.
+func mayImport(f file, ours string) bool {
+	if f.isTest() && !within(ours, "cmd") {
+		between := within(f.dir(), "ingest") && within(ours, "delivery") || within(f.dir(), "delivery") && within(ours, "ingest")
+		leaf := within(f.dir(), "decoders") && !within(ours, "decoders") || within(f.dir(), "config") && !within(ours, "config")
+		return !between && !leaf
+	}
+	rule, allowed := ruleFor(f.dir())
+	if within(ours, rule) && rule != "relay" || ours == f.dir() {
+		return true
+	}
+	return slices.ContainsFunc(allowed, func(a string) bool {
+		if a == "relay" && !wide(f.dir()) {
+			return ours == "relay" // the kernel alone, not what lies beneath it
+		}
+		return within(ours, a)
+	})
+}
+
+// wide reports whether a folder sees all of relay, not its kernel only.
+func wide(dir string) bool { return !within(dir, "relay") }
+
+func ruleFor(dir string) (rule string, allowed []string) {
+	for r, a := range directions() {
+		if within(dir, r) && len(r) > len(rule) {
+			rule, allowed = r, a
+		}
+	}
+	return rule, allowed
+}
+
+// door finds the library of an import and whether the file stands at its door.
+func door(f file, imported string) (library string, open bool) {
+	for lib, folders := range doors() {
+		if !within(imported, lib) {
+			continue
+		}
+		return lib, f.isTest() || slices.ContainsFunc(folders, func(d string) bool { return within(f.dir(), d) })
+	}
+	return "", true
+}
+
+func within(dir, folder string) bool { return dir == folder || strings.HasPrefix(dir, folder+"/") }
+
+// goFiles parses the files themselves: the answer of a tool is cached by the
+// test runner, a file that is read is not.
+func goFiles(t *testing.T, root string) []file {
+	t.Helper()
+	var files []file
+	err := filepath.WalkDir(root, func(p string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && p != root && (strings.HasPrefix(entry.Name(), ".") || slices.Contains([]string{"bin", "data", "node_modules", "testdata"}, entry.Name())):
+			return filepath.SkipDir
+		case entry.IsDir() || !strings.HasSuffix(p, ".go"):
+			return nil
+		}
+		f, err := parseFile(root, p)
+		files = append(files, f)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+func parseFile(root, name string) (file, error) {
+	relative, err := filepath.Rel(root, name)
+	if err != nil {
+		return file{}, err
+	}
+	source, err := os.ReadFile(name)
+	if err != nil {
+		return file{}, err
+	}
+	tree, err := parser.ParseFile(token.NewFileSet(), name, source, parser.ImportsOnly)
+	if err != nil {
+		return file{}, err
+	}
+	f := file{path: filepath.ToSlash(relative)}
+	for _, spec := range tree.Imports {
+		imported, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			return file{}, err
+		}
+		f.imports = append(f.imports, imported)
+	}
+	return f, nil
+}
+
+func TestThePictureRefusesWhatItMust(t *testing.T) {
+	for name, tc := range map[string]struct {
+		path, imports string
+		wrong         bool
+	}{
+		"ingest imports the domain":             {"ingest/uplink/a.go", module + "relay/iot", false},
+		"ingest imports decoders":               {"ingest/uplink/a.go", module + "decoders/netserver", false},
+		"ingest imports its sibling":            {"ingest/uplink/a.go", module + "ingest/httpd", false},
+		"ingest imports delivery":               {"ingest/uplink/a.go", module + "delivery/queue", true},
+		"a test in ingest imports delivery":     {"ingest/uplink/a_test.go", module + "delivery/queue", true},
+		"delivery imports ingest":               {"delivery/queue/a.go", module + "ingest/journal", true},
+		"a test in delivery imports ingest":     {"delivery/queue/a_test.go", module + "ingest/journal", true},
+		"delivery imports its own part":         {"delivery/worker/a.go", module + "delivery/httpout", false},
+		"delivery imports the domain":           {"delivery/queue/a.go", module + "relay/outbox", false},
+		"delivery imports config":               {"delivery/queue/a.go", module + "config", true},
+		"ingest imports the inventory":          {"ingest/iotapi/a.go", module + "config/inventory", true},
+		"the admin surface does":                {"ingest/admin/a.go", module + "config/inventory", false},
+		"the admin surface imports settings":    {"ingest/admin/a.go", module + "config", true},
+		"the kernel imports a domain":           {"relay/a.go", module + "relay/iot", true},
+		"relay imports ingest":                  {"relay/iot/a.go", module + "ingest/journal", true},
+		"relay imports delivery":                {"relay/iot/a.go", module + "delivery", true},
+		"relay imports config":                  {"relay/account/a.go", module + "config/inventory", true},
+		"a sibling imports a sibling":           {"relay/iot/a.go", module + "relay/sms", true},
+		"a sibling's part does":                 {"relay/iot/iottest/a.go", module + "relay/sms", true},
+		"a sibling imports its own part":        {"relay/iot/iottest/a.go", module + "relay/iot", false},
+		"a sibling imports the middle":          {"relay/inbound/a.go", module + "relay/outbox", false},
+		"a sibling imports the kernel":          {"relay/inbound/a.go", module + "relay", false},
+		"a sibling imports the store":           {"relay/inbound/a.go", module + "relay/redisstore", true},
+		"the outbox imports accounts":           {"relay/outbox/a.go", module + "relay/account", false},
+		"accounts import the outbox":            {"relay/account/a.go", module + "relay/outbox", true},
+		"the middle imports a domain":           {"relay/outbox/a.go", module + "relay/inbound", true},
+		"the store imports a domain":            {"relay/redisstore/a.go", module + "relay/inbound", false},
+		"a domain that the picture lacks":       {"relay/billing/a.go", module + "relay/iot", true},
+		"decoders import the domain":            {"decoders/gsm/a.go", module + "relay", true},
+		"a test of decoders imports the domain": {"decoders/gsm/a_test.go", module + "relay", true},
+		"decoders import decoders":              {"decoders/catalog/a.go", module + "decoders/cayenne", false},
+		"config imports the domain":             {"config/inventory/a.go", module + "relay", true},
+		"config imports config":                 {"config/inventory/a.go", module + "config/strict", false},
+		"the program imports all":               {"cmd/penstock/wire.go", module + "delivery/queue", false},
+		"the program is imported":               {"ingest/admin/a_test.go", module + "cmd/penstock", true},
+		"code beside the folders":               {"util/a.go", "fmt", true},
+		"code at the top":                       {"main.go", "fmt", true},
+		"fiber at its door":                     {"ingest/restv2/a.go", "github.com/gofiber/fiber/v2", false},
+		"fiber in the domain":                   {"relay/iot/a.go", "github.com/gofiber/fiber/v2/middleware/cors", true},
+		"go-redis beside the store":             {"delivery/queue/a.go", "github.com/redis/go-redis/v9", true},
+		"go-redis in a test":                    {"delivery/queue/a_test.go", "github.com/redis/go-redis/v9", false},
+		"asynq beside the queue":                {"delivery/worker/a.go", "github.com/hibiken/asynq", true},
+		"a library of a similar name":           {"delivery/worker/a.go", "github.com/hibiken/asynqmon", false},
+		"a library without a door":              {"relay/iot/a.go", "github.com/google/uuid", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := violations(file{path: tc.path, imports: []string{tc.imports}})
+			if (len(got) > 0) != tc.wrong {
+				t.Errorf("violations: %q", got)
+			}
+		})
+	}
+}

@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# Installs the real servers that the tests run against, as far as they are
+# missing: Redis, Sentinel, Kannel, Postfix and wrk from Debian, and InfluxDB
+# 1.8.10 from its source into .tools/bin. Does nothing when all is there.
+#
+# Without root, a Debian machine or the network it says what is missing and
+# fails, unless PENSTOCK_TEST_SKIP_REAL=1, when it says what is skipped.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+influx_version=v1.8.10
+export PATH="$PWD/.tools/bin:$PATH:/usr/sbin:/usr/local/sbin"
+
+# program:package. fakesmsc comes with kannel-extras, outside the PATH.
+wanted=(
+  redis-server:redis-server redis-sentinel:redis-sentinel redis-cli:redis-tools
+  bearerbox:kannel postfix:postfix wrk:wrk gcc:gcc
+)
+fakesmsc=/usr/lib/kannel/test/fakesmsc
+
+missing_packages() {
+  local pair
+  for pair in "${wanted[@]}"; do
+    command -v "${pair%%:*}" >/dev/null || echo "${pair##*:}"
+  done
+  [ -x "$fakesmsc" ] || echo kannel-extras
+  [ -e /usr/include/stdlib.h ] || echo libc6-dev # the race detector needs cgo
+}
+
+# Debian starts the servers it installs; a policy forbids that meanwhile, so that
+# nothing listens afterwards. One that stands already is left alone.
+install_packages() (
+  policy=/usr/sbin/policy-rc.d
+  if [ ! -e "$policy" ]; then
+    trap 'rm -f "$policy"' EXIT
+    printf '#!/bin/sh\nexit 101\n' >"$policy"
+    chmod 755 "$policy"
+  fi
+  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null
+)
+
+from_debian() {
+  local packages
+  mapfile -t packages < <(missing_packages)
+  [ "${#packages[@]}" -gt 0 ] || return 0
+  if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
+    return 0 # reported at the end
+  fi
+  echo "test-deps: installing ${packages[*]}"
+  apt-get update -qq >/dev/null || echo "test-deps: apt-get update did not work, trying what is known"
+  install_packages "${packages[@]}" || echo "test-deps: apt-get install did not work"
+}
+
+from_source() {
+  command -v influxd >/dev/null && return 0
+  echo "test-deps: building influxd $influx_version into .tools/bin (about two minutes)"
+  mkdir -p .tools/bin
+  GOBIN="$PWD/.tools/bin" CGO_ENABLED=0 go install "github.com/influxdata/influxdb/cmd/influxd@$influx_version" ||
+    echo "test-deps: go install of influxd did not work"
+}
+
+from_debian
+from_source
+mapfile -t left < <(missing_packages)
+command -v influxd >/dev/null || left+=(influxd)
+[ "${#left[@]}" -gt 0 ] || exit 0
+
+if [ "${PENSTOCK_TEST_SKIP_REAL:-}" = 1 ]; then
+  echo "test-deps: skipping the tests that need: ${left[*]}"
+  exit 0
+fi
+echo "test-deps: missing: ${left[*]}" >&2
+echo "test-deps: run as root on Debian with a network, or set PENSTOCK_TEST_SKIP_REAL=1 to skip the tests that need them" >&2
+exit 1
