@@ -27,9 +27,10 @@ func (p *parser) resolve(f fields) {
 	out.Time = p.at(p.base.time + f.time)
 	if len(p.records) >= maxRecords {
 		p.fail("", "is one record too many")
-		return
 	}
-	p.records = append(p.records, out)
+	if p.err == nil {
+		p.records = append(p.records, out)
+	}
 }
 
 // addBase adds the base value and the base sum; where only one of the two is

@@ -10,6 +10,7 @@ package senml
 
 import (
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/penstock/penstock/decoders"
@@ -102,7 +103,7 @@ type parser struct {
 // fail keeps the first error; no record is taken after it.
 func (p *parser) fail(field, reason string) {
 	if p.err == nil {
-		p.err = &decoders.Error{Format: format, Field: strconv.Itoa(p.index) + "." + field, Offset: p.r.Offset(), Reason: reason}
+		p.err = &decoders.Error{Format: format, Field: strings.TrimSuffix(strconv.Itoa(p.index)+"."+field, "."), Offset: p.r.Offset(), Reason: reason}
 	}
 }
 

@@ -1,0 +1,87 @@
+package catalog
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/penstock/penstock/decoders"
+)
+
+func TestWhatIsDecoded(t *testing.T) {
+	lpp := []byte{3, 103, 1, 16}
+	object := map[string]any{"air": map[string]any{"t": 5.0}}
+	samples := []decoders.Reading{{Key: "s", Value: 9}}
+	for _, c := range []struct {
+		name, codec, source string
+		raw                 bool
+		frame               decoders.Frame
+		want                map[string]float64
+		err                 bool
+	}{
+		{"what the sender decoded goes before the codec", CayenneLPP, "", false, decoders.Frame{Payload: lpp, Object: object}, map[string]float64{"air.t": 5}, false},
+		{"the raw payload goes to the codec when asked for", CayenneLPP, "", true, decoders.Frame{Payload: lpp, Object: object}, map[string]float64{"temperature_3": 27.2}, false},
+		{"without decoded values the codec reads the payload", CayenneLPP, "", false, decoders.Frame{Payload: lpp}, map[string]float64{"temperature_3": 27.2}, false},
+		{"without a payload there is only what was decoded", CayenneLPP, "", true, decoders.Frame{Object: object}, map[string]float64{"air.t": 5}, false},
+		{"samples count as decoded", CayenneLPP, "", false, decoders.Frame{Payload: lpp, Samples: samples}, map[string]float64{"s": 9}, false},
+		{"an empty object was decoded too", CayenneLPP, "", false, decoders.Frame{Payload: lpp, Object: map[string]any{}}, map[string]float64{}, false},
+		{"json takes what was decoded, raw payload or not", JSON, "", true, decoders.Frame{Payload: lpp, Object: object}, map[string]float64{"air.t": 5}, false},
+		{"no codec is json", "", "", false, decoders.Frame{Object: object}, map[string]float64{"air.t": 5}, false},
+		{"json cannot read a binary payload", JSON, "", false, decoders.Frame{Payload: lpp}, nil, true},
+		{"senml reads a payload", SenML, "", false, decoders.Frame{Payload: []byte(`[{"n":"t","v":4}]`)}, map[string]float64{"t": 4}, false},
+		{"an expression reads the payload", Expr, "t = bytes[3]", false, decoders.Frame{Payload: lpp}, map[string]float64{"t": 16}, false},
+		{"an expression may work from the object alone", Expr, "t = object.air.t * 2", true, decoders.Frame{Object: object}, map[string]float64{"t": 10}, false},
+		{"port 0 carries no data", CayenneLPP, "", true, decoders.Frame{Payload: []byte{2}, HasFPort: true}, map[string]float64{}, false},
+		{"no payload is no readings", Expr, "t = bytes[3]", true, decoders.Frame{HasFPort: true, FPort: 1}, map[string]float64{}, false},
+		{"ciphertext is decoded by no codec", CayenneLPP, "", false, decoders.Frame{Payload: lpp, Encrypted: true}, nil, true},
+		{"ciphertext is decoded by no expression", Expr, "t = 1", true, decoders.Frame{Payload: lpp, Encrypted: true}, nil, true},
+		{"ciphertext is no SenML", SenML, "", false, decoders.Frame{Payload: []byte(`[{"n":"t","v":4}]`), Encrypted: true}, nil, true},
+		{"ciphertext is no JSON", JSON, "", false, decoders.Frame{Payload: []byte(`{"t":4}`), Encrypted: true}, nil, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d, err := Compile(c.codec, c.source, c.raw)
+			if err != nil {
+				t.Fatal(err)
+			}
+			res, err := d.Decode(&c.frame)
+			if (err != nil) != c.err {
+				t.Fatalf("error %v", err)
+			}
+			got := map[string]float64{}
+			for _, r := range res.Readings {
+				got[r.Key] = r.Value
+			}
+			if !c.err && !reflect.DeepEqual(got, c.want) || c.err && len(got) > 0 {
+				t.Errorf("got %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestWhatDoesNotCompile(t *testing.T) {
+	for _, c := range []struct{ name, codec, source, want string }{
+		{"an unknown codec is told the known ones", "basic", "10 PRINT", "basic: codec: is unknown; there are json, cayenne_lpp, senml, expr"},
+		{"an expression says where it is wrong", Expr, "a = 1 +", "expr: a: line 1, column"},
+		{"an expression needs a source", Expr, "", "expr: line 1, column 1: the source holds no expression"},
+		{"cayenne_lpp takes no source", CayenneLPP, "x", "cayenne_lpp: source: is not taken by this codec"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d, err := Compile(c.codec, c.source, false)
+			if err == nil || !strings.HasPrefix(err.Error(), c.want) || d != nil {
+				t.Errorf("got %v, %v, want %s", d, err, c.want)
+			}
+		})
+	}
+}
+
+func TestEveryNameCompiles(t *testing.T) {
+	for _, name := range Names() {
+		source := ""
+		if TakesSource(name) {
+			source = "a = 1"
+		}
+		if _, err := Compile(name, source, false); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

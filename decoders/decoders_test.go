@@ -1,0 +1,71 @@
+package decoders
+
+import "testing"
+
+func TestNormalizeDevEUI(t *testing.T) {
+	for _, c := range []struct {
+		name, in, want string
+		ok             bool
+	}{
+		{"lower case stays", "a84041d2c5182f01", "a84041d2c5182f01", true},
+		{"upper case", "A84041D2C5182F01", "a84041d2c5182f01", true},
+		{"colons", "a8:40:41:d2:c5:18:2f:01", "a84041d2c5182f01", true},
+		{"hyphens and blanks", "A840-41D2 C518-2F01", "a84041d2c5182f01", true},
+		{"too short", "a84041d2c5182f0", "", false},
+		{"too long", "a84041d2c5182f011", "", false},
+		{"base64", "qEBB0sUYLwE=", "", false},
+		{"a letter beyond f", "g84041d2c5182f01", "", false},
+		{"nothing", "", "", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got, ok := NormalizeDevEUI(c.in); got != c.want || ok != c.ok {
+				t.Errorf("got %q, %v, want %q, %v", got, ok, c.want, c.ok)
+			}
+		})
+	}
+}
+
+// FuzzNormalizeDevEUI holds that a normal form is its own normal form.
+func FuzzNormalizeDevEUI(f *testing.F) {
+	f.Add("A8:40:41:D2:C5:18:2F:01")
+	f.Fuzz(func(t *testing.T, s string) {
+		got, ok := NormalizeDevEUI(s)
+		if again, ok2 := NormalizeDevEUI(got); ok != ok2 || again != got || ok && len(got) != 16 {
+			t.Fatalf("%q became %q, then %q", s, got, again)
+		}
+	})
+}
+
+func TestBestGateway(t *testing.T) {
+	gw := func(id string, rssi, snr *float64) Gateway { return Gateway{ID: id, RSSI: rssi, SNR: snr} }
+	for _, c := range []struct {
+		name string
+		all  []Gateway
+		want string
+		ok   bool
+	}{
+		{"the highest SNR", []Gateway{gw("a", new(-50.0), new(1.0)), gw("b", new(-90.0), new(7.0))}, "b", true},
+		{"of equal SNR the highest RSSI", []Gateway{gw("a", new(-90.0), new(7.0)), gw("b", new(-50.0), new(7.0))}, "b", true},
+		{"any SNR before none", []Gateway{gw("a", new(-50.0), nil), gw("b", new(-90.0), new(-9.0))}, "b", true},
+		{"one without either is none", []Gateway{gw("a", nil, nil)}, "", false},
+		{"none", nil, "", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := Frame{Gateways: c.all}
+			if got, ok := f.BestGateway(); got.ID != c.want || ok != c.ok {
+				t.Errorf("got %q, %v, want %q", got.ID, ok, c.want)
+			}
+		})
+	}
+}
+
+func TestErrorNamesWhatIsKnown(t *testing.T) {
+	for want, e := range map[string]Error{
+		"cayenne_lpp: channel_3: offset 4: unknown type 153": {"cayenne_lpp", "channel_3", 4, "unknown type 153"},
+		"tts-v3: holds nothing":                              {"tts-v3", "", -1, "holds nothing"},
+	} {
+		if got := e.Error(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

@@ -1,0 +1,122 @@
+package jsonvalues
+
+import (
+	"encoding/json"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/decoders/jsonbody"
+)
+
+func num(key string, v float64) decoders.Reading { return decoders.Reading{Key: key, Value: v} }
+func text(key, s string) decoders.Reading {
+	return decoders.Reading{Key: key, Text: s, IsText: true}
+}
+
+func TestDecode(t *testing.T) {
+	at := time.Date(2026, 2, 14, 6, 30, 0, 0, time.UTC)
+	for _, c := range []struct {
+		name     string
+		frame    decoders.Frame
+		want     []decoders.Reading
+		warnings []string
+		err      string
+	}{
+		{name: "nested values are named by their path",
+			frame: decoders.Frame{Object: map[string]any{"air": map[string]any{"temperature": 20.5}, "list": []any{map[string]any{"x": 1.0}, 2.0}}},
+			want:  []decoders.Reading{num("air.temperature", 20.5), num("list.0.x", 1), num("list.1", 2)}},
+		{name: "booleans are 0 and 1, strings text, null nothing",
+			frame: decoders.Frame{Object: map[string]any{"a": true, "b": false, "c": "21.5", "d": nil}},
+			want:  []decoders.Reading{num("a", 1), num("b", 0), text("c", "21.5")}},
+		{name: "numbers that are not finite are refused",
+			frame:    decoders.Frame{Object: map[string]any{"a": math.Inf(1), "b": math.NaN(), "c": 1.0}},
+			want:     []decoders.Reading{num("c", 1)},
+			warnings: []string{"a: is not a finite number", "b: is not a finite number"}},
+		{name: "samples keep their own times",
+			frame: decoders.Frame{Samples: []decoders.Reading{{Key: "a", Value: 2, Time: at}}, Object: map[string]any{"b": 1.0}},
+			want:  []decoders.Reading{{Key: "a", Value: 2, Time: at}, num("b", 1)}},
+		{name: "an empty object is no readings", frame: decoders.Frame{Object: map[string]any{}, Payload: []byte{1}}},
+		{name: "no payload is no readings", frame: decoders.Frame{}},
+		{name: "a payload may be JSON itself", frame: decoders.Frame{Payload: []byte(`{"t":1e1}`)}, want: []decoders.Reading{num("t", 10)}},
+		{name: "a binary payload needs another codec", frame: decoders.Frame{Payload: []byte{1, 2}},
+			err: "json: object: is missing: the sender decoded nothing, and the payload is not JSON"},
+		{name: "a payload that is a bare number needs another codec", frame: decoders.Frame{Payload: []byte("12")},
+			err: "json: object: is missing: the sender decoded nothing, and the payload is not JSON"},
+		{name: "ciphertext is not read", frame: decoders.Frame{Payload: []byte(`{"t":1}`), Encrypted: true}, err: "json: payload: is encrypted"},
+		{name: "an empty key is refused", frame: decoders.Frame{Object: map[string]any{"": 1.0}},
+			warnings: []string{"a key is empty or longer than 256 bytes"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			res, err := New().Decode(&c.frame)
+			if !reflect.DeepEqual(res.Readings, c.want) || !reflect.DeepEqual(res.Warnings, c.warnings) {
+				t.Errorf("got %+v, want %+v, warnings %q", res, c.want, c.warnings)
+			}
+			if got := errText(err); got != c.err {
+				t.Errorf("error %q, want %q", got, c.err)
+			}
+		})
+	}
+}
+
+func errText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+func TestOutputIsBounded(t *testing.T) {
+	shared := []any{}
+	for range 60 { // 2^60 paths through 60 lists
+		shared = []any{shared, shared}
+	}
+	deep := any(1.0)
+	for range 500 {
+		deep = []any{deep}
+	}
+	many := make([]any, 5000)
+	for i := range many {
+		many[i] = float64(i)
+	}
+	for name, v := range map[string]any{"a list within itself many times": shared, "a list very deep": deep, "very many values": many} {
+		var res decoders.Result
+		Append(&res, "k", v)
+		if len(res.Readings) > MaxReadings || len(res.Warnings) == 0 || len(res.Warnings) > maxWarnings {
+			t.Errorf("%s: %d readings, warnings %q", name, len(res.Readings), res.Warnings)
+		}
+	}
+	var res decoders.Result
+	Append(&res, "k", strings.Repeat("é", MaxText))
+	if len(res.Readings[0].Text) > MaxText || !json.Valid([]byte(`"`+res.Readings[0].Text+`"`)) || len(res.Warnings) != 1 {
+		t.Errorf("a long text: %d bytes, warnings %q", len(res.Readings[0].Text), res.Warnings)
+	}
+}
+
+// FuzzAppend holds that readings are finite, named and bounded, and the same
+// each time.
+func FuzzAppend(f *testing.F) {
+	f.Add([]byte(`{"a":{"b":[1,"x",true,null,1e400]},"":2}`))
+	f.Add([]byte(`[[[[1]]]]`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		r := jsonbody.New(body)
+		v := r.Any()
+		var one, two decoders.Result
+		Append(&one, "", v)
+		Append(&two, "", v)
+		if !reflect.DeepEqual(one, two) {
+			t.Fatal("two readings differ")
+		}
+		if len(one.Readings) > MaxReadings || len(one.Warnings) > maxWarnings {
+			t.Fatal("unbounded")
+		}
+		for _, x := range one.Readings {
+			if x.Key == "" || math.IsNaN(x.Value) || math.IsInf(x.Value, 0) || len(x.Text) > MaxText {
+				t.Fatalf("bad reading %+v", x)
+			}
+		}
+	})
+}

@@ -1,0 +1,193 @@
+// Package script runs the decoders that a customer writes: the codec expr, one
+// expression of github.com/expr-lang/expr for each key.
+//
+//	# comments stand on lines of their own
+//	temperature = int16be(bytes, 0) / 10
+//	humidity    = uint16be(bytes, 2) == 0xffff ? nil : uint16be(bytes, 2) / 100
+//	door.open   = bit(bytes, 4, 0)
+//
+// An expression sees bytes (the payload, a list of integers), fPort, fCnt,
+// object (what the network server decoded) and params (the device's own
+// parameters). A key whose expression gives nil is left out. The functions to
+// read bytes are listed at functions.
+//
+// An expression can neither loop without bound nor see anything but the frame:
+// a source is at most 4 KB, an expression at most 200 nodes, predicates do not
+// nest, what builds long strings and lists or reads the clock is not there,
+// and lists are capped. expr has no time limit, so these take its place.
+package script
+
+import (
+	"errors"
+	"sync"
+
+	"github.com/expr-lang/expr"
+	"github.com/expr-lang/expr/file"
+	"github.com/expr-lang/expr/vm"
+	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/decoders/jsonvalues"
+)
+
+const (
+	format   = "expr"
+	maxNodes = 200
+	// maxMemory is how many list elements one run may make.
+	maxMemory = 5000
+	// maxBytes and maxElements bound what an expression can walk over.
+	maxBytes    = 1024
+	maxElements = 2000
+)
+
+// Script is a compiled source. It is safe for concurrent use.
+type Script struct {
+	programs []program
+	machines sync.Pool
+}
+
+type program struct {
+	key  string
+	code *vm.Program
+}
+
+// env is what an expression sees: plain data, since expr would let it call
+// any exported method.
+type env struct {
+	Bytes  []int          `expr:"bytes"`
+	FPort  int            `expr:"fPort"`
+	FCnt   int            `expr:"fCnt"`
+	Object map[string]any `expr:"object"`
+	Params map[string]any `expr:"params"`
+}
+
+// Compile checks and compiles a source. The error is a *decoders.Error that
+// names the key and, in its reason, the line and the column.
+func Compile(source string) (*Script, error) {
+	statements, err := parse(source)
+	if err != nil {
+		return nil, err
+	}
+	s := &Script{machines: sync.Pool{New: func() any { return &vm.VM{MemoryBudget: maxMemory} }}}
+	for _, st := range statements {
+		code, err := compile(st)
+		if err != nil {
+			return nil, err
+		}
+		s.programs = append(s.programs, program{key: st.key, code: code})
+	}
+	return s, nil
+}
+
+func compile(st statement) (*vm.Program, error) {
+	limits := &rules{}
+	code, err := expr.Compile(st.expression, append(functions(),
+		expr.Env(env{}), expr.MaxNodes(maxNodes), expr.Patch(limits))...)
+	if limits.reason != "" {
+		return nil, sourceError(st.key, st.line, st.column, limits.reason)
+	}
+	if err == nil {
+		return code, nil
+	}
+	var at *file.Error
+	if !errors.As(err, &at) {
+		return nil, sourceError(st.key, st.line, st.column, err.Error())
+	}
+	line, column := st.line, st.column+at.Column
+	if at.Line > 1 {
+		line, column = st.line+at.Line-1, at.Column+1
+	}
+	return nil, sourceError(st.key, line, column, at.Message)
+}
+
+// Decode gives the values of all keys. A key whose expression cannot be
+// computed does not take the others with it: the first is the error, the rest
+// stand in the result's Errors.
+func (s *Script) Decode(f *decoders.Frame) (decoders.Result, error) {
+	var res decoders.Result
+	e, err := environment(f)
+	if err != nil {
+		return res, err
+	}
+	var first error
+	for _, p := range s.programs {
+		v, err := s.run(p, e)
+		switch {
+		case err == nil:
+			jsonvalues.Append(&res, p.key, v)
+		case first == nil:
+			first = err
+		default:
+			res.Errors = append(res.Errors, err.Error())
+		}
+	}
+	return res, first
+}
+
+// run keeps no machine that an expression broke.
+func (s *Script) run(p program, e *env) (any, error) {
+	m := s.machines.Get().(*vm.VM)
+	v, err := m.Run(p.code, e)
+	if err != nil {
+		return nil, runError(p.key, err)
+	}
+	s.machines.Put(m)
+	return v, nil
+}
+
+// runError names the key; the offset is known where a function to read bytes
+// met their end.
+func runError(key string, err error) error {
+	var bytes *decoders.Error
+	if errors.As(err, &bytes) {
+		return &decoders.Error{Format: format, Field: key, Offset: bytes.Offset, Reason: bytes.Reason}
+	}
+	reason := err.Error()
+	var at *file.Error
+	if errors.As(err, &at) {
+		reason = at.Message
+	}
+	return &decoders.Error{Format: format, Field: key, Offset: -1, Reason: reason}
+}
+
+func environment(f *decoders.Frame) (*env, error) {
+	switch {
+	case f.Encrypted:
+		return nil, refused("payload", "is encrypted")
+	case len(f.Payload) > maxBytes:
+		return nil, refused("payload", "is longer than an expression may read")
+	case elements(f.Object, maxElements) < 0:
+		return nil, refused("object", "holds more than an expression may read")
+	case elements(f.Params, maxElements) < 0:
+		return nil, refused("params", "hold more than an expression may read")
+	}
+	e := &env{Bytes: make([]int, len(f.Payload)), FPort: f.FPort, FCnt: int(f.FCnt), Object: f.Object, Params: f.Params}
+	for i, b := range f.Payload {
+		e.Bytes[i] = int(b)
+	}
+	return e, nil
+}
+
+func refused(field, reason string) error {
+	return &decoders.Error{Format: format, Field: field, Offset: -1, Reason: reason}
+}
+
+// elements returns what is left of a budget once v is counted; strings count
+// one for each 64 bytes.
+func elements(v any, left int) int {
+	left--
+	switch v := v.(type) {
+	case string:
+		left -= len(v) >> 6
+	case []any:
+		for i := 0; i < len(v) && left >= 0; i++ {
+			left = elements(v[i], left)
+		}
+	case map[string]any:
+		for _, x := range v {
+			if left < 0 {
+				break
+			}
+			left = elements(x, left)
+		}
+	}
+	return left
+}

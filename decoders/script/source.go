@@ -1,0 +1,99 @@
+package script
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/penstock/penstock/decoders"
+)
+
+const (
+	// maxSource and maxKeys bound what is compiled.
+	maxSource = 4 << 10
+	maxKeys   = 64
+)
+
+// statement is one key and the expression that gives its value.
+type statement struct {
+	key, expression string
+	line, column    int // where the expression begins, from 1
+}
+
+// parse reads lines of "key = expression". A line that is no such line goes on
+// with the expression above it; a line that begins with # is a comment.
+func parse(source string) ([]statement, error) {
+	if len(source) > maxSource {
+		return nil, sourceError("", 1, 1, fmt.Sprintf("the source is longer than %d bytes", maxSource))
+	}
+	var out []statement
+	source = strings.TrimPrefix(source, "\ufeff")
+	for i, line := range strings.Split(source, "\n") {
+		line = strings.TrimSuffix(line, "\r")
+		s, begins := begin(line, i+1)
+		text := strings.TrimSpace(line)
+		switch {
+		case text == "" || text[0] == '#':
+			line = "" // keeps the count of lines
+		case begins:
+			out = append(out, s)
+			continue
+		case len(out) == 0:
+			return nil, sourceError("", i+1, 1, `a line "key = expression" was expected`)
+		}
+		if len(out) > 0 {
+			out[len(out)-1].expression += "\n" + line
+		}
+	}
+	return out, check(out)
+}
+
+func check(all []statement) error {
+	seen := make(map[string]bool, len(all))
+	if len(all) == 0 {
+		return sourceError("", 1, 1, "the source holds no expression")
+	}
+	for i, s := range all {
+		switch {
+		case i >= maxKeys:
+			return sourceError(s.key, s.line, 1, fmt.Sprintf("more than %d keys", maxKeys))
+		case seen[s.key]:
+			return sourceError(s.key, s.line, 1, "the key was given before")
+		case strings.TrimSpace(s.expression) == "":
+			return sourceError(s.key, s.line, s.column, "the expression is missing")
+		}
+		seen[s.key] = true
+	}
+	return nil
+}
+
+// begin reads the start of a statement: a key and a single equals sign.
+func begin(line string, number int) (statement, bool) {
+	rest := strings.TrimLeft(line, " \t")
+	n := 0
+	for n < len(rest) && keyByte(rest[n], n == 0) {
+		n++
+	}
+	after := strings.TrimLeft(rest[n:], " \t")
+	if n == 0 || !strings.HasPrefix(after, "=") || strings.HasPrefix(after, "==") {
+		return statement{}, false
+	}
+	expression := after[1:]
+	return statement{
+		key: rest[:n], expression: expression, line: number,
+		column: utf8.RuneCountInString(line[:len(line)-len(expression)]) + 1,
+	}, true
+}
+
+func keyByte(c byte, first bool) bool {
+	switch {
+	case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c == '_':
+		return true
+	}
+	return !first && (c >= '0' && c <= '9' || c == '.' || c == '-')
+}
+
+// sourceError names the place in the source, line and column from 1.
+func sourceError(key string, line, column int, reason string) error {
+	return &decoders.Error{Format: format, Field: key, Offset: -1, Reason: fmt.Sprintf("line %d, column %d: %s", line, column, reason)}
+}
