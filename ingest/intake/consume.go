@@ -179,9 +179,9 @@ func setAside(it Item, err error) event.Mark {
 func retryAfter(err error) time.Duration {
 	if e, ok := errors.AsType[interface {
 		error
-		RetryDelay() time.Duration
+		RetryAfter() time.Duration
 	}](err); ok {
-		return min(e.RetryDelay(), time.Minute)
+		return min(e.RetryAfter(), time.Minute)
 	}
 	return 0
 }

@@ -154,6 +154,23 @@ func TestExpectedAppendersAreWaitedForAsLongAsTheWindow(t *testing.T) {
 	})
 }
 
+func TestAppendersOfLongAgoAreNotExpected(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		l := mustOpen(t, dir, Options{CommitWindow: time.Second})
+		l.staging.Lock()
+		l.peers, l.took = 64, time.Now()
+		l.staging.Unlock()
+		time.Sleep(time.Hour) // the bubble's time
+		begin := time.Now()
+		mustAppend(t, l, "alone")
+		if waited := time.Since(begin); waited != 0 {
+			t.Errorf("waited %v", waited)
+		}
+		mustClose(t, l)
+	})
+}
+
 func TestAnAppenderWhoseContextEndsLeavesAWholeRecord(t *testing.T) {
 	dir := t.TempDir()
 	l := mustOpen(t, dir, Options{})

@@ -53,6 +53,9 @@ func TestFaults(t *testing.T) {
 			if st := l.Stats(); st.Err != nil {
 				t.Errorf("stats %+v", st)
 			}
+			if used, _ := l.o.Quota.Used(); used != l.Stats().Bytes {
+				t.Errorf("the quota counts %d bytes of %d", used, l.Stats().Bytes)
+			}
 			sameContent(t, content(t, l), stored)
 			if recs, err := reader.Next(t.Context(), 100); err != nil || len(recs) != 4 {
 				t.Errorf("consumer got %d records, %v", len(recs), err)
@@ -93,10 +96,10 @@ func TestASyncFaultThatLostOlderRecordsIsReported(t *testing.T) {
 	edit(t, segmentFiles(t, dir)[0], func(b []byte) []byte { b[40] ^= 1; return b })
 	d.set(func(d *faultyDisk) { d.sync = nil })
 	mustAppend(t, l, "accepted")
-	sameContent(t, content(t, l), map[uint64]string{2: stored[2], 3: stored[3], 5: "accepted"})
 	if gaps := l.Gaps(); len(gaps) != 1 || gaps[0].First != 1 || gaps[0].Last != 1 {
-		t.Errorf("gaps %+v", gaps)
+		t.Errorf("gaps %+v before anything was read", gaps)
 	}
+	sameContent(t, content(t, l), map[uint64]string{2: stored[2], 3: stored[3], 5: "accepted"})
 }
 
 func TestOpenReportsADiskThatRefuses(t *testing.T) {
@@ -135,5 +138,8 @@ func TestACheckpointThatCannotBeWrittenIsAnErrorAndDoesNotMove(t *testing.T) {
 	}
 	d.set(func(d *faultyDisk) { d.create = errDisk })
 	_, err := l.Consumer("d")
+	wantErr(t, err, errDisk)
+	d.set(func(d *faultyDisk) { d.create, d.dir = nil, errDisk })
+	_, err = l.Consumer("d")
 	wantErr(t, err, errDisk)
 }

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 )
 
 // written returns a closed log of n records, with its only segment's bytes and
@@ -269,6 +271,11 @@ func TestDamageWhileOpenIsPassedAndReported(t *testing.T) {
 	c.Rewind()
 	if recs, err := c.Next(t.Context(), 10); err != nil || len(recs) != 3 {
 		t.Errorf("%d records, %v", len(recs), err)
+	}
+	ended, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if _, err := c.Next(ended, 10); !errors.Is(err, context.DeadlineExceeded) || c.position() != 6 {
+		t.Errorf("waits for %d, %v", c.position(), err)
 	}
 	seq := mustAppend(t, l, "after")
 	recs, err := c.Next(t.Context(), 10)

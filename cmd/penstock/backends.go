@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"path/filepath"
+
+	"github.com/penstock/penstock/config"
+	"github.com/penstock/penstock/delivery/email"
+	"github.com/penstock/penstock/delivery/embedded/kv"
+	"github.com/penstock/penstock/delivery/embedded/mail"
+	"github.com/penstock/penstock/delivery/embedded/readings"
+	"github.com/penstock/penstock/delivery/influx"
+	"github.com/penstock/penstock/ingest/admin"
+	"github.com/penstock/penstock/ingest/intake"
+	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/redisstore"
+)
+
+// mailer sends one mail.
+type mailer interface {
+	Send(ctx context.Context, m outbox.Mail) (email.Result, error)
+}
+
+// backends are what the gateway stands on: each is embedded unless the
+// configuration names a server.
+type backends struct {
+	db       *redisstore.DB
+	readings iot.ReadingStore
+	mail     mailer
+	list     []admin.Backend
+	closers  []func() error
+}
+
+func openBackends(ctx context.Context, cfg config.Config, log *slog.Logger) (b backends, err error) {
+	for _, open := range []func(context.Context, config.Config, *slog.Logger) error{b.openRedis, b.openReadings, b.openMail} {
+		if err := open(ctx, cfg, log); err != nil {
+			return b, err
+		}
+	}
+	for _, one := range b.list {
+		log.Info("back end", "name", one.Name, "kind", one.Note)
+	}
+	return b, nil
+}
+
+// openRedis opens the store of records and of the queue.
+func (b *backends) openRedis(ctx context.Context, cfg config.Config, log *slog.Logger) (err error) {
+	o, note := redisstore.Options{URL: cfg.Redis.URL, Logger: log}, "redis"
+	if cfg.Redis.URL == "" {
+		server, err := kv.Open(filepath.Join(cfg.DataDir, "redis"), kv.Options{Logger: log})
+		if err != nil {
+			return err
+		}
+		b.closers = append(b.closers, server.Close)
+		o.Dialer, note = server.Dial, "embedded"
+	}
+	if b.db, err = redisstore.Open(ctx, o); err != nil {
+		return err
+	}
+	b.closers = append(b.closers, b.db.Close)
+	if err := b.db.Check(ctx); err != nil {
+		log.Error("redis is not as it must be", "error", err)
+	}
+	b.list = append(b.list, admin.Backend{Name: "records", Note: note, Check: b.db.Check})
+	return nil
+}
+
+// openReadings opens the store of readings.
+func (b *backends) openReadings(_ context.Context, cfg config.Config, log *slog.Logger) error {
+	note := "embedded"
+	if cfg.Influx.URL == "" {
+		store, err := readings.Open(filepath.Join(cfg.DataDir, "readings"), readings.Options{})
+		if err != nil {
+			return err
+		}
+		b.readings, b.closers = store, append(b.closers, store.Close)
+	} else {
+		store, err := influx.New(influx.Options{
+			URL: cfg.Influx.URL, Token: cfg.Influx.Token, Org: cfg.Influx.Org, Bucket: cfg.Influx.Bucket, Logger: log,
+		})
+		if err != nil {
+			return err
+		}
+		b.readings, note = store, "influxdb"
+		b.closers = append(b.closers, func() error { store.Close(); return nil })
+	}
+	b.list = append(b.list, admin.Backend{Name: "readings", Note: note, Check: b.readings.Ping})
+	return nil
+}
+
+// openMail opens the way out for mail.
+func (b *backends) openMail(_ context.Context, cfg config.Config, _ *slog.Logger) error {
+	if cfg.SMTP.Addr == "" {
+		sink, err := mail.New(cfg.DataDir, mail.Options{From: cfg.SMTP.From})
+		if err != nil {
+			return err
+		}
+		b.mail = sink
+		b.list = append(b.list, admin.Backend{Name: "mail", Note: "sink in " + sink.Dir() + ", simulated", Check: always})
+		return nil
+	}
+	client, err := email.New(email.Options{
+		Addr: cfg.SMTP.Addr, Username: cfg.SMTP.Username, Password: cfg.SMTP.Password, From: cfg.SMTP.From, TLS: cfg.SMTP.TLS,
+	})
+	if err != nil {
+		return err
+	}
+	b.mail, b.closers = client, append(b.closers, func() error { client.Close(); return nil })
+	b.list = append(b.list, admin.Backend{Name: "mail", Note: "smtp", Check: reach(cfg.SMTP.Addr)})
+	return nil
+}
+
+func always(context.Context) error { return nil }
+
+// reach reports whether a server takes connections.
+func reach(addr string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+		if err != nil {
+			return err
+		}
+		return conn.Close()
+	}
+}
+
+// journals are back ends too: a journal that cannot take more, or whose
+// processing waits, is not ready.
+func journals(intakes []*intake.Intake) []admin.Backend {
+	var out []admin.Backend
+	for _, in := range intakes {
+		out = append(out, admin.Backend{Name: "journal " + string(in.Kind()), Note: "embedded", Check: func(context.Context) error {
+			s := in.Status()
+			if s.Waiting != "" {
+				return fmt.Errorf("processing waits: %s", s.Waiting)
+			}
+			return s.Journal.Err
+		}})
+	}
+	return out
+}
+
+func (b *backends) close() error {
+	var errs []error
+	for i := len(b.closers) - 1; i >= 0; i-- {
+		errs = append(errs, b.closers[i]())
+	}
+	return errors.Join(errs...)
+}

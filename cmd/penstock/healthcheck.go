@@ -1,0 +1,43 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/penstock/penstock/config"
+)
+
+type healthcheckCommand struct {
+	URL string `help:"The gateway; default: where the configuration says it listens." placeholder:"URL"`
+}
+
+// Run asks /healthz; it fails unless the gateway is alive.
+func (h healthcheckCommand) Run(w world) error {
+	if h.URL == "" {
+		c, err := config.Load("", w.environ)
+		if err != nil {
+			return err
+		}
+		h.URL = "http://" + c.Listen
+	}
+	ctx, cancel := context.WithTimeout(w.ctx, 3*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, h.URL+"/healthz", nil)
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<10))
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("healthz: %s: %s", resp.Status, body)
+	}
+	_, err = fmt.Fprintf(w.stdout, "%s\n", body)
+	return err
+}

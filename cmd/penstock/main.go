@@ -1,0 +1,82 @@
+// Command penstock is the gateway and its tools: one file per subcommand,
+// wire.go puts the parts together.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+)
+
+// The exit codes.
+const (
+	exitDone   = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// commands is the command line.
+type commands struct {
+	Serve       serveCommand       `cmd:"" help:"Run the gateway."`
+	Apply       applyCommand       `cmd:"" help:"Apply an inventory to a running gateway."`
+	CheckConfig checkConfigCommand `cmd:"" name:"check-config" help:"Check a configuration file, and the inventory it names."`
+	Healthcheck healthcheckCommand `cmd:"" help:"Ask a running gateway whether it is alive."`
+	Version     versionCommand     `cmd:"" help:"Print the version."`
+}
+
+// world is what a command may touch outside itself.
+type world struct {
+	ctx            context.Context
+	environ        []string
+	stdin          io.Reader
+	stdout, stderr io.Writer
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	os.Exit(run(os.Args[1:], world{ctx, os.Environ(), os.Stdin, os.Stdout, os.Stderr}))
+}
+
+// run runs one command and returns its exit code.
+func run(args []string, w world) int {
+	var c commands
+	exited, code := false, exitDone
+	parser, err := kong.New(&c,
+		kong.Name("penstock"), kong.Description("Webhook ingestion and relay gateway."),
+		kong.UsageOnError(), kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.Writers(w.stdout, w.stderr),
+		kong.Exit(func(n int) { exited, code = true, n }),
+	)
+	if err != nil {
+		_, _ = fmt.Fprintln(w.stderr, "penstock:", err)
+		return exitFailed
+	}
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	command, err := parser.Parse(args)
+	if exited {
+		return code
+	}
+	if err != nil {
+		_, _ = fmt.Fprintln(w.stderr, "penstock:", err)
+		return exitUsage
+	}
+	if err := command.Run(w); err != nil {
+		if !errors.Is(err, errTold) {
+			_, _ = fmt.Fprintln(w.stderr, "penstock:", err)
+		}
+		return exitFailed
+	}
+	return exitDone
+}
+
+// errTold fails a command that has said why itself.
+var errTold = errors.New("told")

@@ -1,0 +1,254 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/penstock/penstock/config"
+	"github.com/penstock/penstock/decoders/catalog"
+	"github.com/penstock/penstock/delivery"
+	"github.com/penstock/penstock/delivery/guard"
+	"github.com/penstock/penstock/delivery/httpout"
+	"github.com/penstock/penstock/delivery/queue"
+	"github.com/penstock/penstock/delivery/worker"
+	"github.com/penstock/penstock/ingest/admin"
+	"github.com/penstock/penstock/ingest/carrier"
+	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/ingest/intake"
+	"github.com/penstock/penstock/ingest/iotapi"
+	"github.com/penstock/penstock/ingest/journal"
+	"github.com/penstock/penstock/ingest/uplink"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/event"
+	"github.com/penstock/penstock/relay/inbound"
+	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/redisstore"
+)
+
+// daemon is the gateway, put together. What is opened first is closed last.
+type daemon struct {
+	cfg  config.Config
+	log  *slog.Logger
+	node string
+
+	back      backends
+	accounts  *redisstore.Accounts
+	inventory *admin.Inventory
+	queue     *queue.Queue
+	readings  *iot.Service
+	uplinks   *uplink.Processor
+	intakes   map[event.Kind]*intake.Intake
+	auth      *httpd.Auth
+	app       *fiber.App
+
+	life    context.Context // of what runs in the background
+	stop    context.CancelFunc
+	running sync.WaitGroup
+	started bool
+	closers []func(context.Context) error
+}
+
+// open puts the gateway together. Nothing is accepted and nothing processed
+// before start.
+func open(ctx context.Context, cfg config.Config, log *slog.Logger) (*daemon, error) {
+	d := &daemon{cfg: cfg, log: log, intakes: make(map[event.Kind]*intake.Intake)}
+	d.life, d.stop = context.WithCancel(context.Background())
+	for _, step := range []func(context.Context) error{
+		d.openDataDir, d.openBackends, d.openInventory, d.openDelivery, d.openIntakes, d.openSurfaces, d.declare,
+	} {
+		if err := step(ctx); err != nil {
+			return nil, fmt.Errorf("%w%s", err, d.abandon())
+		}
+	}
+	return d, nil
+}
+
+// openDataDir makes the data directory and what identifies this node.
+func (d *daemon) openDataDir(context.Context) (err error) {
+	if err := os.MkdirAll(d.cfg.DataDir, 0o700); err != nil {
+		return fmt.Errorf("data directory: %w", err)
+	}
+	if d.node, _, err = kept(d.cfg.DataDir, nodeFile, 6); err != nil {
+		return err
+	}
+	if d.cfg.AdminToken == "" {
+		if d.cfg.AdminToken, _, err = kept(d.cfg.DataDir, adminTokenFile, 26); err != nil {
+			return err
+		}
+		d.log.Info("the admin token is kept in a file", "path", filepath.Join(d.cfg.DataDir, adminTokenFile))
+	}
+	return nil
+}
+
+func (d *daemon) openBackends(ctx context.Context) error {
+	back, err := openBackends(ctx, d.cfg, d.log)
+	d.back = back
+	d.closers = append(d.closers, func(context.Context) error { return back.close() })
+	return err
+}
+
+func (d *daemon) openInventory(context.Context) error {
+	d.accounts = d.back.db.Accounts()
+	d.inventory = admin.NewInventory(admin.InventoryDeps{
+		Accounts: d.accounts, Devices: d.back.db.IoT(), Relays: d.back.db.Relays(),
+		CheckURL: guard.New(d.cfg.Egress.Allow).CheckURL, CheckSource: checkSource,
+		AllowHTTPCallback: d.cfg.Egress.AllowHTTPCallback, Now: time.Now,
+	})
+	return nil
+}
+
+// openDelivery makes the ways out and the queue before them.
+func (d *daemon) openDelivery(context.Context) error {
+	http, err := httpout.New(httpout.Options{Allow: d.cfg.Egress.Allow})
+	if err != nil {
+		return err
+	}
+	send, err := worker.New(worker.Deps{HTTP: http, Mail: d.back.mail, Secrets: d.secrets, Now: time.Now}, worker.Options{})
+	if err != nil {
+		return err
+	}
+	d.queue, err = queue.New(queue.Deps{
+		Store: d.back.db.Outbox(), Redis: d.back.db, Send: send,
+		Schedule: delivery.Schedule(d.cfg.Delivery.Schedule), Logger: d.log,
+	}, queue.Options{})
+	return err
+}
+
+// secrets returns what signs an account's requests.
+func (d *daemon) secrets(ctx context.Context, acct account.ID) ([]string, error) {
+	a, err := d.accounts.Account(ctx, acct)
+	return a.WebhookSecrets, err
+}
+
+// openIntakes makes the journal of each kind of traffic and what is behind it.
+func (d *daemon) openIntakes(context.Context) error {
+	sms, err := inbound.New(inbound.Deps{
+		Relays: d.back.db.Relays(), Claims: d.back.db.Claims(), Deliveries: d.back.db.Outbox(), Dispatcher: d.queue,
+	}, inbound.Options{Settings: inbound.Settings{Zone: d.cfg.TimeZone}, Lease: d.queue.Lease()})
+	if err != nil {
+		return err
+	}
+	d.readings = iot.New(d.back.db.IoT(), d.back.readings, catalog.Compile, iot.Options{})
+	d.uplinks = uplink.NewProcessor(d.readings)
+	quota := journal.NewQuota(int64(d.cfg.Journal.MaxBytes))
+	for kind, p := range map[event.Kind]intake.Processor{event.Uplink: d.uplinks, event.SMS: carrier.NewProcessor(sms)} {
+		if err := d.openIntake(kind, p, quota); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *daemon) openIntake(kind event.Kind, p intake.Processor, quota *journal.Quota) error {
+	log, err := journal.Open(filepath.Join(d.cfg.DataDir, "journal", string(kind)), journal.Options{
+		Retention: d.cfg.Journal.Retention, Quota: quota, Logger: d.log.With("kind", string(kind)),
+	})
+	if err != nil {
+		return err
+	}
+	d.closers = append(d.closers, func(context.Context) error { return log.Close() })
+	in, err := intake.New(kind, d.node, log, d.back.db.Marks(d.node), p, intake.Options{Logger: d.log})
+	if err != nil {
+		return err
+	}
+	d.intakes[kind] = in
+	return nil
+}
+
+// openSurfaces makes the app and mounts every surface.
+func (d *daemon) openSurfaces(context.Context) error {
+	d.app = httpd.New(httpd.Options{Logger: d.log, Seed: d.node})
+	d.auth = httpd.NewAuth(d.accounts, d.cfg.AdminToken, time.Now)
+	intakes := []*intake.Intake{d.intakes[event.Uplink], d.intakes[event.SMS]}
+	metrics := prometheus.NewRegistry()
+	metrics.MustRegister(
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		admin.NewCollector(intakes, func() admin.Deliveries { return admin.Deliveries(d.queue.Stats()) }),
+	)
+	uplink.New(d.intakes[event.Uplink], d.uplinks, d.back.db.IoT(), uplink.Options{Logger: d.log}).Mount(d.app, d.auth)
+	carrier.New(d.intakes[event.SMS], carrier.Options{Logger: d.log}).Mount(d.app, d.auth)
+	iotapi.New(d.readings).Mount(d.app, d.auth)
+	admin.New(admin.Deps{
+		Inventory: d.inventory, Intakes: intakes, Deliveries: d.back.db.Outbox(),
+		Backends: append(d.back.list, journals(intakes)...), Metrics: metrics, Now: time.Now,
+	}).Mount(d.app, d.auth)
+	d.app.Use(httpd.NotFound)
+	return nil
+}
+
+// start begins to process; the app is served by the caller.
+func (d *daemon) start() error {
+	ctx := d.life
+	if err := d.queue.Start(ctx); err != nil {
+		return err
+	}
+	d.started = true
+	d.running.Go(func() { d.accounts.Changes(ctx, d.auth.Forget) })
+	for _, in := range d.intakes {
+		d.running.Go(func() { d.run(ctx, in) })
+	}
+	d.running.Go(func() { d.keepHouse(ctx) })
+	return nil
+}
+
+// run processes one kind of traffic. What ends it before the program does is a
+// fault of the journal; it is said, and tried again.
+func (d *daemon) run(ctx context.Context, in *intake.Intake) {
+	for ctx.Err() == nil {
+		if err := in.Run(ctx); err != nil {
+			d.log.Error("processing stopped, starting again", "kind", string(in.Kind()), "error", err)
+			pause(ctx, time.Second)
+		}
+	}
+}
+
+// keepHouse forgets the marks of events whose records are gone.
+func (d *daemon) keepHouse(ctx context.Context) {
+	for pause(ctx, time.Hour) {
+		for _, in := range d.intakes {
+			if err := in.Trim(ctx); err != nil {
+				d.log.Warn("marks were not trimmed", "kind", string(in.Kind()), "error", err)
+			}
+		}
+	}
+}
+
+// pause waits; it reports false when ctx is done.
+func pause(ctx context.Context, t time.Duration) bool {
+	timer := time.NewTimer(t)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// close drains: it stops accepting, ends processing, lets attempts under way
+// finish, and closes what was opened.
+func (d *daemon) close(ctx context.Context) error {
+	var errs []error
+	if d.app != nil {
+		errs = append(errs, d.app.ShutdownWithContext(ctx))
+	}
+	d.stop()
+	d.running.Wait()
+	if d.started {
+		errs = append(errs, d.queue.Stop(ctx))
+	}
+	for i := len(d.closers) - 1; i >= 0; i-- {
+		errs = append(errs, d.closers[i](ctx))
+	}
+	return errors.Join(errs...)
+}

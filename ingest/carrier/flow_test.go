@@ -1,0 +1,187 @@
+package carrier
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/ingest/intake"
+	"github.com/penstock/penstock/ingest/journal"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/event"
+	"github.com/penstock/penstock/relay/inbound"
+	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/redisstore"
+	"github.com/penstock/penstock/relay/redisstore/redistest"
+)
+
+// flow is the way of a message from the carrier's request to the first attempt,
+// with nothing replaced but the attempt.
+type flow struct {
+	app    *fiber.App
+	in     *intake.Intake
+	db     *redisstore.DB
+	marks  event.Marks
+	redis  *redistest.Server
+	mu     sync.Mutex
+	sent   map[string]int // target → attempts
+	change chan struct{}
+}
+
+func (f *flow) Dispatch(ds []outbox.Delivery) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, d := range ds {
+		f.sent[d.Target()]++
+	}
+	select {
+	case f.change <- struct{}{}:
+	default:
+	}
+}
+
+func (f *flow) targets() (out []string, twice int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for target, n := range f.sent {
+		out = append(out, target)
+		if n > 1 {
+			twice++
+		}
+	}
+	slices.Sort(out)
+	return out, twice
+}
+
+func newFlow(t *testing.T, relays ...inbound.Relay) *flow {
+	t.Helper()
+	f := &flow{redis: redistest.Start(t), sent: make(map[string]int), change: make(chan struct{}, 1)}
+	var err error
+	f.db, err = redisstore.Open(t.Context(), redisstore.Options{URL: f.redis.URL, Timeout: 500 * time.Millisecond})
+	must(t, err)
+	f.marks = f.db.Marks("n1")
+	for _, r := range relays {
+		must(t, f.db.Relays().Put(t.Context(), r))
+	}
+	service, err := inbound.New(inbound.Deps{
+		Relays: f.db.Relays(), Claims: f.db.Claims(), Deliveries: f.db.Outbox(), Dispatcher: f,
+	}, inbound.Options{})
+	must(t, err)
+	log, err := journal.Open(t.TempDir(), journal.Options{})
+	must(t, err)
+	f.in, err = intake.New(event.SMS, "n1", log, f.marks, NewProcessor(service), intake.Options{Logger: slog.New(slog.DiscardHandler)})
+	must(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- f.in.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		_ = log.Close()
+		_ = f.db.Close()
+	})
+	f.app = surface(f.in)
+	return f
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// settled waits until all that was accepted has been processed.
+func (f *flow) settled(t *testing.T) {
+	t.Helper()
+	redistest.Await(t, 20*time.Second, "all is processed", func(context.Context) bool { return f.in.Status().Lag == 0 })
+}
+
+func (f *flow) post(t *testing.T, token, id, to, text string) {
+	t.Helper()
+	body := fmt.Sprintf(`{"id":%q,"from":"447700900123","to":%q,"text":%q}`, id, to, text)
+	if status, got, _ := ask(t, f.app, "POST", "/inbound/sms/json", token, body); status != 200 {
+		t.Fatalf("%d %s", status, got)
+	}
+}
+
+func relayTo(acct account.ID, k inbound.Kind, id, number, action string, parameters ...string) inbound.Relay {
+	return inbound.Relay{ID: id, Account: acct, Kind: k, Number: number, Action: inbound.Action{Name: action, Parameters: parameters}}
+}
+
+func TestAMessageReachesItsRelay(t *testing.T) {
+	f := newFlow(t,
+		relayTo(1, inbound.VirtualNumber, "v1", "447860000001", inbound.HTTPGet, "http://vmn/?m=%msg&o=%orig&s=%stat"),
+		relayTo(1, inbound.Geographic, "g1", "4478", inbound.HTTPPost, "http://geo/%o?m=%m"),
+		relayTo(1, inbound.Geographic, "g2", "4479", inbound.Email, "a@example.com", "b@example.com"),
+		relayTo(2, inbound.VirtualNumber, "v1", "449000000001", inbound.HTTPGet, "http://other/?m=%msg"),
+	)
+	f.post(t, "carrier-1", "a", "+447860000001", "hé & %orig")
+	f.post(t, "carrier-1", "a", "+447860000001", "the same id again")
+	f.post(t, "carrier-1", "b", "447811111111", "x")
+	f.post(t, "carrier-1", "c", "447911111111", "mail")
+	f.post(t, "carrier-1", "d", "449000000001", "another account's number")
+	f.post(t, "carrier-2", "a", "449000000001", "its own")
+	if status, body, _ := ask(t, f.app, "GET", "/inbound/sms/kannel?id=k1&from=Bank&to=447860000001&text=%00%FF&coding=1&udh=%05%00%03%CC%02%01", "carrier-1", ""); status != 200 || body != "" {
+		t.Fatalf("kannel: %d %q", status, body)
+	}
+	f.settled(t)
+
+	got, twice := f.targets()
+	want := []string{
+		"a@example.com", "b@example.com", "http://geo/447700900123?m=x", "http://other/?m=its%20own",
+		"http://vmn/?m=00ff&o=Bank&s=1", "http://vmn/?m=h%C3%A9%20%26%20%25orig&o=447700900123&s=0",
+	}
+	if !slices.Equal(got, want) || twice != 0 {
+		t.Errorf("sent %q, %d of them twice", got, twice)
+	}
+	saved, _, err := f.db.Outbox().List(t.Context(), outbox.Filter{Limit: 100})
+	if err != nil || len(saved) != len(want) {
+		t.Errorf("%d deliveries saved, %v", len(saved), err)
+	}
+	unrouted, err := f.marks.List(t.Context(), event.SMS, event.Unrouted, 1<<60, 10)
+	if err != nil || len(unrouted) != 1 || unrouted[0].Reason != "no relay of account 1 for 449000000001" {
+		t.Errorf("unrouted: %+v, %v", unrouted, err)
+	}
+}
+
+func TestAReplayAfterARelayWasAddedSendsOnce(t *testing.T) {
+	f := newFlow(t)
+	f.post(t, "carrier-1", "a", "447860000001", "x")
+	f.settled(t)
+	must(t, f.db.Relays().Put(t.Context(), relayTo(1, inbound.VirtualNumber, "v1", "447860000001", inbound.HTTPGet, "http://vmn/%id")))
+	for range 2 {
+		if n, err := f.in.Replay(t.Context(), intake.Filter{}, false); n != 1 || err != nil {
+			t.Fatalf("replayed %d, %v", n, err)
+		}
+	}
+	if got, twice := f.targets(); !slices.Equal(got, []string{"http://vmn/n1-s1"}) || twice != 0 {
+		t.Errorf("sent %q, %d twice", got, twice)
+	}
+	if left, err := f.marks.List(t.Context(), event.SMS, event.Unrouted, 1<<60, 10); len(left) != 0 || err != nil {
+		t.Errorf("still unrouted: %+v, %v", left, err)
+	}
+}
+
+func TestMessagesAreAcceptedWhileRedisIsDown(t *testing.T) {
+	f := newFlow(t, relayTo(1, inbound.Geographic, "g1", "44", inbound.HTTPGet, "http://geo/?m=%m"))
+	f.post(t, "carrier-1", "before", "44780", "before")
+	f.settled(t)
+	f.redis.Stop()
+	for i := range 20 {
+		f.post(t, "carrier-1", fmt.Sprint(i), "44780", fmt.Sprint("during-", i))
+	}
+	f.redis.Restart()
+	f.settled(t)
+	if got, twice := f.targets(); len(got) != 21 || twice != 0 {
+		t.Errorf("%d sent, %d twice", len(got), twice)
+	}
+}

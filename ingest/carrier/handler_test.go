@@ -1,0 +1,146 @@
+package carrier
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/ingest/intake"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+)
+
+// tokens are the tokens of the tests: their text names what they may do.
+type tokens struct{}
+
+func (tokens) Token(_ context.Context, hash string) (account.Token, error) {
+	for _, t := range []account.Token{
+		{Account: 1, Hash: account.HashToken("carrier-1"), Scopes: []account.Scope{account.Carrier}},
+		{Account: 2, Hash: account.HashToken("carrier-2"), Scopes: []account.Scope{account.Carrier}},
+		{Account: 1, Hash: account.HashToken("customer"), Scopes: account.DefaultScopes()},
+	} {
+		if t.Hash == hash {
+			return t, nil
+		}
+	}
+	return account.Token{}, relay.Errorf(relay.KindNotFound, "no such token")
+}
+
+func (s tokens) TokenBySource(ctx context.Context, source string) (account.Token, error) {
+	return s.Token(ctx, source)
+}
+
+// recorder is an intake that keeps what it was given.
+type recorder struct {
+	entries []intake.Entry
+	err     error
+}
+
+func (r *recorder) Accept(_ context.Context, e *intake.Entry) (string, error) {
+	if r.err != nil {
+		return "", r.err
+	}
+	r.entries = append(r.entries, *e)
+	return fmt.Sprintf("n1-s%d", len(r.entries)), nil
+}
+
+func surface(in Intake) *fiber.App {
+	quiet := slog.New(slog.DiscardHandler)
+	app := httpd.New(httpd.Options{Logger: quiet, BodyLimit: 100 << 10})
+	New(in, Options{Logger: quiet, BodyLimit: 100 << 10}).Mount(app, httpd.NewAuth(tokens{}, "admin", time.Now))
+	app.Use(httpd.NotFound)
+	return app
+}
+
+// ask makes a request and returns status, body and the header.
+func ask(t *testing.T, app *fiber.App, method, target, token, body string) (int, string, http.Header) {
+	t.Helper()
+	r := httptest.NewRequest(method, target, strings.NewReader(body))
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	resp, err := app.Test(r, 5000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	got, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(got), resp.Header
+}
+
+const goodJSON = `{"id":"c-1","from":"447700900123","to":"447860000001","text":"hello"}`
+
+func TestAnswers(t *testing.T) {
+	for name, tc := range map[string]struct {
+		method, target, token, body string
+		status                      int
+		want                        string
+		accepted                    int
+	}{
+		"json":                              {"POST", "/inbound/sms/json", "carrier-1", goodJSON, 200, `{"data":{"id":"n1-s1"}}`, 1},
+		"json with a source in the path":    {"POST", "/inbound/sms/json/uk1", "carrier-1", goodJSON, 200, `{"data":{"id":"n1-s1"}}`, 1},
+		"json in the query":                 {"GET", "/inbound/sms/json?id=1&from=1&to=2&text=a", "carrier-1", "", 200, `{"data":{"id":"n1-s1"}}`, 1},
+		"kannel, which wants an empty body": {"GET", "/inbound/sms/kannel?id=1&from=1&to=2&text=a", "carrier-1", "", 200, "", 1},
+		"kannel by POST":                    {"POST", "/inbound/sms/kannel?id=1&from=1&to=2&text=a", "carrier-1", "", 200, "", 1},
+		"no token":                          {"POST", "/inbound/sms/json", "", goodJSON, 401, `{"message":"Unauthenticated."}`, 0},
+		"an unknown token":                  {"POST", "/inbound/sms/json", "nobody", goodJSON, 401, `{"message":"Unauthenticated."}`, 0},
+		"a token without the scope":         {"POST", "/inbound/sms/json", "customer", goodJSON, 403, `{"message":"Forbidden."}`, 0},
+		"no JSON":                           {"POST", "/inbound/sms/json", "carrier-1", "{", 422, `{"message":"Invalid JSON."}`, 0},
+		"no body":                           {"POST", "/inbound/sms/json", "carrier-1", "", 422, `{"message":"Invalid JSON."}`, 0},
+		"a field that is missing":           {"POST", "/inbound/sms/json", "carrier-1", `{"id":"1","to":"2","text":"a"}`, 422, `{"errors":{"from":["The from field is required."]},"message":"The given data was invalid."}`, 0},
+		"a carrier that nobody knows":       {"POST", "/inbound/sms/pigeon", "carrier-1", goodJSON, 404, `{"message":"Not found."}`, 0},
+		"kannel with a template left as is": {"GET", "/inbound/sms/kannel?from=%25p&to=%25P&text=a", "carrier-1", "", 422, `{"errors":{"to":["The to must be a number of 1 to 15 digits."]},"message":"The given data was invalid."}`, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := &recorder{}
+			status, body, _ := ask(t, surface(in), tc.method, tc.target, tc.token, tc.body)
+			if status != tc.status || body != tc.want || len(in.entries) != tc.accepted {
+				t.Errorf("got %d %s, %d accepted", status, body, len(in.entries))
+			}
+		})
+	}
+}
+
+func TestAJournalThatIsFullAsksTheCarrierToComeAgain(t *testing.T) {
+	for _, err := range []error{fmt.Errorf("intake sms: %w", intake.ErrFull), errors.New("disk gone")} {
+		status, body, header := ask(t, surface(&recorder{err: err}), "POST", "/inbound/sms/json", "carrier-1", goodJSON)
+		if status != 503 || header.Get("Retry-After") == "" || strings.Contains(body, "disk") {
+			t.Errorf("%v: %d %s %v", err, status, body, header)
+		}
+	}
+	if status, _, _ := ask(t, surface(&recorder{err: intake.ErrTooLarge}), "POST", "/inbound/sms/json", "carrier-1", goodJSON); status != 413 {
+		t.Errorf("too large: %d", status)
+	}
+}
+
+// Fiber hands out strings over memory that the next request uses: an entry that
+// was kept must still say what was posted.
+func TestEntriesOutliveTheirRequest(t *testing.T) {
+	in := &recorder{}
+	app := surface(in)
+	for i := range 20 {
+		body := fmt.Sprintf(`{"id":"c-%02d","from":"1","to":"2","text":"text %02d"}`, i, i)
+		if status, got, _ := ask(t, app, "POST", fmt.Sprintf("/inbound/sms/json/src%02d?q=%02d", i, i), "carrier-2", body); status != 200 {
+			t.Fatal(got)
+		}
+	}
+	for i, e := range in.entries {
+		if !strings.Contains(string(e.Body), fmt.Sprintf("text %02d", i)) || e.Path != fmt.Sprintf("/inbound/sms/json/src%02d", i) ||
+			e.Query != fmt.Sprintf("q=%02d", i) || e.Source != "json" || e.Account != 2 || carrierOf(&e) != fmt.Sprintf("json/src%02d", i) {
+			t.Errorf("entry %d: %+v %s", i, e, e.Body)
+		}
+	}
+}

@@ -1,0 +1,143 @@
+package carrier
+
+import (
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/penstock/penstock/ingest/intake"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/inbound"
+)
+
+func TestParseJSON(t *testing.T) {
+	for name, tc := range map[string]struct {
+		body string
+		want inbound.Message
+	}{
+		"a text": {`{"id":"c-1","from":"+44 7700 900123","to":"+447860000001","text":"hello"}`,
+			inbound.Message{CarrierID: "c-1", From: "447700900123", To: "447860000001", Text: "hello", Coding: inbound.GSM}},
+		"numbers as numbers, the rest given": {`{"id":7,"from":447700900123,"to":447860000001,"text":"x","coding":16,"sent_at":"2026-07-01T12:00:00+01:00","network":"Example","ignored":{"a":[]}}`,
+			inbound.Message{CarrierID: "7", From: "447700900123", To: "447860000001", Text: "x", Coding: inbound.Unicode, Network: "Example",
+				SentAt: time.Date(2026, 7, 1, 11, 0, 0, 0, time.UTC)}},
+		"a text beyond the 7-bit alphabet": {`{"id":"1","from":"Bank","to":"66777","text":"你好 🎉"}`,
+			inbound.Message{CarrierID: "1", From: "Bank", To: "66777", Text: "你好 🎉", Coding: inbound.Unicode}},
+		"an empty text":         {`{"id":"1","from":"Bank","to":"66777","text":""}`, inbound.Message{CarrierID: "1", From: "Bank", To: "66777", Coding: inbound.GSM}},
+		"a number with 00":      {`{"id":"1","from":"00447700900123","to":"00447860000001","text":"a"}`, inbound.Message{CarrierID: "1", From: "447700900123", To: "447860000001", Text: "a", Coding: inbound.GSM}},
+		"octets":                {`{"id":"1","from":"1","to":"2","data":"00FF","udh":"0605040B8423F0"}`, inbound.Message{CarrierID: "1", From: "1", To: "2", Data: []byte{0, 255}, UDH: []byte{6, 5, 4, 0x0b, 0x84, 0x23, 0xf0}, Coding: inbound.Binary}},
+		"7-bit octets are text": {`{"id":"1","from":"1","to":"2","data":"1b6500","coding":7}`, inbound.Message{CarrierID: "1", From: "1", To: "2", Text: "€@", Coding: inbound.GSM}},
+		"UCS-2 octets are text": {`{"id":"1","from":"1","to":"2","data":"4f60d83cdf89","coding":"16"}`, inbound.Message{CarrierID: "1", From: "1", To: "2", Text: "你🎉", Coding: inbound.Unicode}},
+		"a part of a message": {`{"id":"1","from":"1","to":"2","data":"41","coding":7,"udh":"050003cc0201"}`,
+			inbound.Message{CarrierID: "1", From: "1", To: "2", Text: "A", Coding: inbound.GSM, UDH: []byte{5, 0, 3, 0xcc, 2, 1}, Status: inbound.Concatenated}},
+		"a UDH that cannot be read": {`{"id":"1","from":"1","to":"2","text":"A","udh":"0500"}`,
+			inbound.Message{CarrierID: "1", From: "1", To: "2", Text: "A", Coding: inbound.GSM, UDH: []byte{5, 0}, Status: inbound.Indecipherable}},
+		"null is not there": {`{"id":"1","from":"1","to":"2","text":"A","data":null,"udh":null,"coding":null}`,
+			inbound.Message{CarrierID: "1", From: "1", To: "2", Text: "A", Coding: inbound.GSM}},
+		"line ends in the sender": {`{"id":"1","from":"x\r\ny","to":"2","text":"A"}`, inbound.Message{CarrierID: "1", From: "x\r\ny", To: "2", Text: "A", Coding: inbound.GSM}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := Adapters()["json"].Parse(&intake.Entry{Body: []byte(tc.body)})
+			if err != nil || len(got) != 1 {
+				t.Fatalf("got %v, %v %v", got, err, relay.FieldsOf(err))
+			}
+			if len(got[0].UDH) == 0 {
+				got[0].UDH = nil
+			}
+			if !reflect.DeepEqual(got[0], tc.want) {
+				t.Errorf("got  %+v\nwant %+v", got[0], tc.want)
+			}
+		})
+	}
+}
+
+func TestParseJSONFromTheQuery(t *testing.T) {
+	got, err := Adapters()["json"].Parse(&intake.Entry{Query: "id=1&from=%2B441&to=442&text=a%26b"})
+	if err != nil || got[0].From != "441" || got[0].Text != "a&b" {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+func TestParseJSONRefuses(t *testing.T) {
+	for name, tc := range map[string]struct{ body, fields string }{
+		"nothing":                      {``, "json"},
+		"no JSON":                      {`{"id":`, "json"},
+		"more after the object":        {`{"id":"1"} x`, "json"},
+		"a list":                       {`[]`, "body"},
+		"an empty object":              {`{}`, "from id text to"},
+		"a sender that is a list":      {`{"id":"1","from":["a"],"to":"2","text":"a"}`, "from"},
+		"an id that is true":           {`{"id":true,"from":"1","to":"2","text":"a"}`, "id"},
+		"an empty id":                  {`{"id":"","from":"1","to":"2","text":"a"}`, "id"},
+		"a number that is a name":      {`{"id":"1","from":"1","to":"Bank","text":"a"}`, "to"},
+		"a number of 16 digits":        {`{"id":"1","from":"1","to":"1234567890123456","text":"a"}`, "to"},
+		"text and data":                {`{"id":"1","from":"1","to":"2","text":"a","data":"00"}`, "data"},
+		"text that is said to be data": {`{"id":"1","from":"1","to":"2","text":"a","coding":8}`, "coding"},
+		"another coding":               {`{"id":"1","from":"1","to":"2","text":"a","coding":9}`, "coding"},
+		"a coding that is a fraction":  {`{"id":"1","from":"1","to":"2","text":"a","coding":7.5}`, "coding"},
+		"data that is no hex":          {`{"id":"1","from":"1","to":"2","data":"0g"}`, "data"},
+		"half an octet":                {`{"id":"1","from":"1","to":"2","data":"000"}`, "data"},
+		"an octet that is no septet":   {`{"id":"1","from":"1","to":"2","data":"80","coding":7}`, "data"},
+		"half a UCS-2 character":       {`{"id":"1","from":"1","to":"2","data":"004","coding":16}`, "data"},
+		"a UDH that is no hex":         {`{"id":"1","from":"1","to":"2","text":"a","udh":"xx"}`, "udh"},
+		"a UDH longer than any":        {`{"id":"1","from":"1","to":"2","text":"a","udh":"` + strings.Repeat("00", 257) + `"}`, "udh"},
+		"a time that is none":          {`{"id":"1","from":"1","to":"2","text":"a","sent_at":"yesterday"}`, "sent_at"},
+		"a sender longer than any":     {`{"id":"1","from":"` + strings.Repeat("x", 256) + `","to":"2","text":"a"}`, "from"},
+		"a text longer than any":       {`{"id":"1","from":"1","to":"2","text":"` + strings.Repeat("x", 65537) + `"}`, "text"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Adapters()["json"].Parse(&intake.Entry{Body: []byte(tc.body)})
+			if got := fieldsIn(err); got != tc.fields {
+				t.Errorf("got %q (%v), want %q", got, err, tc.fields)
+			}
+		})
+	}
+}
+
+// fieldsIn names the fields of an error in order; "json" for a body that is no
+// JSON, "" for none.
+func fieldsIn(err error) string {
+	if errors.Is(err, errInvalidJSON) {
+		return "json"
+	}
+	var names []string
+	for _, name := range []string{"body", "coding", "data", "from", "id", "query", "sent_at", "text", "to", "udh"} {
+		if len(relay.FieldsOf(err)[name]) > 0 {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, " ")
+}
+
+// sound fails for a message that no adapter may let pass.
+func sound(t *testing.T, m inbound.Message) {
+	t.Helper()
+	d := inbound.Decide(&inbound.Message{ID: "x", To: m.To, Coding: m.Coding}, nil, inbound.Settings{})
+	if d.State != "unrouted" {
+		t.Fatalf("%+v: %s", m, d.Reason)
+	}
+	if !utf8.ValidString(m.Text) || !utf8.ValidString(m.From) || m.From == "" {
+		t.Fatalf("not text: %+v", m)
+	}
+	if m.Coding == inbound.Binary && m.Text != "" || m.Coding != inbound.Binary && m.Data != nil {
+		t.Fatalf("text and data mixed: %+v", m)
+	}
+}
+
+func FuzzParseJSON(f *testing.F) {
+	f.Add([]byte(`{"id":"c-1","from":"+447700900123","to":"+447860000001","text":"hello"}`))
+	f.Add([]byte(`{"id":1,"from":"1","to":"2","data":"1b65","udh":"050003cc0201","coding":7,"sent_at":"2026-07-01T12:00:00Z"}`))
+	f.Add([]byte(`[[[`))
+	a := Adapters()["json"]
+	f.Fuzz(func(t *testing.T, body []byte) {
+		got, err := a.Parse(&intake.Entry{Body: body})
+		if err != nil {
+			if fieldsIn(err) == "" {
+				t.Fatalf("%q: %v names no field", body, err)
+			}
+			return
+		}
+		sound(t, got[0])
+	})
+}

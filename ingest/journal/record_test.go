@@ -1,0 +1,30 @@
+package journal
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+	"time"
+)
+
+func TestEveryBitOfARecordIsCovered(t *testing.T) {
+	rec := layRecord(nil, []byte("payload"), time.Unix(1, 2))
+	stamp(rec, 3, 4, func(uint64, int) {})
+	got, n, err := parseRecord(rec, 4)
+	if err != nil || n != len(rec) || got.Seq != 3 || !got.Time.Equal(time.Unix(1, 2)) || string(got.Payload) != "payload" {
+		t.Fatalf("record %+v of %d bytes, %v", got, n, err)
+	}
+	for bit := range len(rec) * 8 {
+		bad := bytes.Clone(rec)
+		bad[bit/8] ^= 1 << (bit % 8)
+		if _, _, err := parseRecord(bad, 4); !errors.As(err, new(damage)) {
+			t.Errorf("bit %d flipped: %v", bit, err)
+		}
+		if inChecksum := bit/8 >= 4 && bit/8 < 8; !inChecksum && checksum(bad, 4) == checksum(rec, 4) {
+			t.Errorf("bit %d is not in the checksum", bit)
+		}
+	}
+	if _, _, err := parseRecord(rec, 5); err == nil {
+		t.Error("a record of another segment was taken")
+	}
+}
