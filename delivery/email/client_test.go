@@ -1,0 +1,269 @@
+package email
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/emersion/go-smtp"
+
+	"github.com/penstock/penstock/delivery"
+	"github.com/penstock/penstock/delivery/guard"
+	"github.com/penstock/penstock/relay/outbox"
+)
+
+func hello(to string) outbox.Mail {
+	return outbox.Mail{To: to, Subject: "SMS", Text: "Hello", MessageID: "d1@penstock.test"}
+}
+
+func verdict(r Result, err error) delivery.Class {
+	return delivery.ClassifyMail(r.Status, r.Response, err).Class
+}
+
+func reply(code int, e smtp.EnhancedCode, text string) error {
+	return &smtp.SMTPError{Code: code, EnhancedCode: e, Message: text}
+}
+
+func TestEachRecipientHasItsOwnResultOverOneConnection(t *testing.T) {
+	p := startPeer(t, plain, &peer{rcpt: func(to string) error {
+		switch {
+		case strings.HasPrefix(to, "greylisted"):
+			return reply(451, smtp.EnhancedCode{4, 7, 1}, "Greylisted")
+		case strings.HasPrefix(to, "unknown"):
+			return reply(550, smtp.EnhancedCode{5, 1, 1}, "No such user")
+		}
+		return nil
+	}})
+	dials := 0
+	c := newClient(t, Options{Addr: p.addr, TLS: None, Dial: counted(&dials)})
+	for _, step := range []struct {
+		to     string
+		status int
+		text   string
+		want   delivery.Class
+	}{
+		{"a@example.test", 250, "", delivery.Delivered},
+		{"greylisted@example.test", 451, "4.7.1 Greylisted", delivery.Retry},
+		{"unknown@example.test", 550, "5.1.1 No such user", delivery.Dead},
+		{"b@example.test", 250, "", delivery.Delivered},
+	} {
+		r, err := c.Send(t.Context(), hello(step.to))
+		if r.Status != step.status || !strings.Contains(r.Response, step.text) || verdict(r, err) != step.want {
+			t.Errorf("%s: got %+v, %v", step.to, r, err)
+		}
+	}
+	if dials != 1 || len(p.arrived()) != 2 {
+		t.Errorf("%d connections, %d mails; want 1 and 2", dials, len(p.arrived()))
+	}
+}
+
+func TestTheAnswerToTheFinalDotDecides(t *testing.T) {
+	for name, c := range map[string]struct {
+		data func(net.Conn) error
+		want delivery.Class
+		text string
+	}{
+		"taken":               {nil, delivery.Delivered, ""},
+		"refused for now":     {func(net.Conn) error { return reply(452, smtp.EnhancedCode{4, 3, 1}, "Full") }, delivery.Retry, "4.3.1 Full"},
+		"refused for good":    {func(net.Conn) error { return reply(554, smtp.EnhancedCode{5, 7, 1}, "Spam") }, delivery.Dead, "5.7.1 Spam"},
+		"dropped without one": {func(conn net.Conn) error { return conn.Close() }, delivery.Retry, "outcome unknown"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := startPeer(t, plain, &peer{data: c.data})
+			client := newClient(t, Options{Addr: p.addr, TLS: None})
+			r, err := client.Send(t.Context(), hello("a@example.test"))
+			if v := delivery.ClassifyMail(r.Status, r.Response, err); v.Class != c.want || !strings.Contains(v.Reason, c.text) {
+				t.Errorf("got %+v, %v: %+v", r, err, v)
+			}
+			_, _ = client.Send(t.Context(), hello("a@example.test"))
+			for _, raw := range p.arrived() {
+				if !strings.Contains(raw, "Message-Id: <d1@penstock.test>\r\n") {
+					t.Errorf("the Message-ID changed: %s", raw)
+				}
+			}
+		})
+	}
+}
+
+func TestTLSNeverFallsBack(t *testing.T) {
+	for name, c := range map[string]struct {
+		peer   peerTLS
+		client string
+		trust  bool
+		want   delivery.Class
+	}{
+		"starttls where it is offered":      {upgrades, STARTTLS, true, delivery.Delivered},
+		"starttls where it is not":          {plain, STARTTLS, true, delivery.Fault},
+		"starttls, unknown authority":       {upgrades, STARTTLS, false, delivery.Fault},
+		"tls":                               {implicit, TLS, true, delivery.Delivered},
+		"tls, unknown authority":            {implicit, TLS, false, delivery.Fault},
+		"tls where the server speaks plain": {plain, TLS, true, delivery.Fault},
+		"none":                              {plain, None, true, delivery.Delivered},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := startPeer(t, c.peer, &peer{})
+			o := Options{Addr: p.addr, TLS: c.client, Hello: "gateway.test", CommandTimeout: time.Second}
+			if c.trust {
+				o.RootCAs = p.cas
+			}
+			r, err := newClient(t, o).Send(t.Context(), hello("a@example.test"))
+			if got := verdict(r, err); got != c.want {
+				t.Fatalf("got %s: %+v, %v", got, r, err)
+			}
+			if got := len(p.arrived()); (got == 1) != (c.want == delivery.Delivered) {
+				t.Errorf("%d mails arrived", got)
+			}
+			if c.want == delivery.Delivered && p.hellos[len(p.hellos)-1] != "gateway.test" {
+				t.Errorf("greeted as %v", p.hellos)
+			}
+		})
+	}
+}
+
+func TestAuthenticationUsesWhatTheServerOffers(t *testing.T) {
+	for name, c := range map[string]struct {
+		mechs    []string
+		password string
+		want     delivery.Class
+	}{
+		"PLAIN":                 {[]string{"PLAIN"}, "secret", delivery.Delivered},
+		"LOGIN":                 {[]string{"LOGIN"}, "secret", delivery.Delivered},
+		"both":                  {[]string{"LOGIN", "PLAIN"}, "secret", delivery.Delivered},
+		"a wrong password":      {[]string{"PLAIN"}, "other", delivery.Fault},
+		"a wrong one for LOGIN": {[]string{"LOGIN"}, "other", delivery.Fault},
+		"none that we know":     {[]string{"XOAUTH2"}, "secret", delivery.Fault},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := startPeer(t, upgrades, &peer{mechs: c.mechs, password: "secret"})
+			r, err := newClient(t, Options{Addr: p.addr, RootCAs: p.cas, Username: "gateway", Password: c.password}).Send(t.Context(), hello("a@example.test"))
+			if got := verdict(r, err); got != c.want || err != nil && strings.Contains(err.Error(), c.password) {
+				t.Errorf("got %s: %+v, %v", got, r, err)
+			}
+		})
+	}
+}
+
+// elsewhere makes a loopback connection look like one to another machine.
+type elsewhere struct{ net.Conn }
+
+func (elsewhere) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(198, 51, 100, 1), Port: 25} }
+
+func TestCredentialsLeaveTheMachineOnlyEncrypted(t *testing.T) {
+	p := startPeer(t, plain, &peer{mechs: []string{"PLAIN"}, password: "secret"})
+	o := Options{Addr: p.addr, TLS: None, Username: "gateway", Password: "secret"}
+	if r, err := newClient(t, o).Send(t.Context(), hello("a@example.test")); verdict(r, err) != delivery.Delivered {
+		t.Errorf("on this machine: %+v, %v", r, err)
+	}
+	o.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+		return elsewhere{conn}, err
+	}
+	if r, err := newClient(t, o).Send(t.Context(), hello("a@example.test")); verdict(r, err) != delivery.Fault || !strings.Contains(err.Error(), "plain") {
+		t.Errorf("elsewhere: %+v, %v", r, err)
+	}
+}
+
+func TestAServerThatIsDownIsNotTheCustomersFault(t *testing.T) {
+	l, _ := net.Listen("tcp", "127.0.0.1:0")
+	l.Close()
+	r, err := newClient(t, Options{Addr: l.Addr().String(), TLS: None}).Send(t.Context(), hello("a@example.test"))
+	if verdict(r, err) != delivery.Fault {
+		t.Errorf("got %+v, %v", r, err)
+	}
+}
+
+func TestTheContextEndsAHangingServer(t *testing.T) {
+	reached, hang := make(chan struct{}), make(chan struct{})
+	defer close(hang)
+	p := startPeer(t, plain, &peer{data: func(net.Conn) error { close(reached); <-hang; return nil }})
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { <-reached; cancel() }()
+	r, err := newClient(t, Options{Addr: p.addr, TLS: None}).Send(ctx, hello("a@example.test"))
+	if verdict(r, err) != delivery.Fault || !errors.Is(err, context.Canceled) {
+		t.Errorf("got %+v, %v", r, err)
+	}
+}
+
+func TestAServerThatNeverGreetsIsGivenUp(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	for _, how := range []string{None, STARTTLS, TLS} {
+		r, err := newClient(t, Options{Addr: l.Addr().String(), TLS: how, CommandTimeout: 50 * time.Millisecond}).Send(t.Context(), hello("a@example.test"))
+		if verdict(r, err) != delivery.Fault {
+			t.Errorf("%s: got %+v, %v", how, r, err)
+		}
+	}
+}
+
+func TestAConnectionThatDiedWhileIdleIsReplaced(t *testing.T) {
+	var conns []net.Conn
+	p := startPeer(t, plain, &peer{})
+	c := newClient(t, Options{Addr: p.addr, TLS: None, Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+		conns = append(conns, conn)
+		return conn, err
+	}})
+	for i := range 2 {
+		if r, err := c.Send(t.Context(), hello("a@example.test")); verdict(r, err) != delivery.Delivered {
+			t.Fatalf("mail %d: %+v, %v", i, r, err)
+		}
+		conns[len(conns)-1].Close()
+	}
+	if len(conns) != 2 {
+		t.Errorf("%d connections, want 2", len(conns))
+	}
+}
+
+func TestAGuardedDialerKeepsMailOutside(t *testing.T) {
+	p := startPeer(t, plain, &peer{})
+	for _, addr := range []string{p.addr, "[::ffff:127.0.0.1]:25", "169.254.169.254:25", "localhost:25", "[64:ff9b::7f00:1]:25"} {
+		c := newClient(t, Options{Addr: addr, TLS: None, Dial: guard.NewDialer(guard.New([]netip.Prefix{}), time.Second, nil).DialContext})
+		_, err := c.Send(t.Context(), hello("a@example.test"))
+		if _, refused := errors.AsType[*guard.Error](err); !refused {
+			t.Errorf("%s: got %v", addr, err)
+		}
+	}
+}
+
+func TestMailsThatCannotBeSentAreDead(t *testing.T) {
+	p := startPeer(t, plain, &peer{})
+	c := newClient(t, Options{Addr: p.addr, TLS: None})
+	for name, m := range map[string]outbox.Mail{
+		"no recipient":          {MessageID: "d1"},
+		"two recipients":        {To: "a@example.test, b@example.test", MessageID: "d1"},
+		"a line end in it":      {To: "a@example.test\r\nRCPT TO:<b@example.test>", MessageID: "d1"},
+		"no message id":         {To: "a@example.test"},
+		"SMTPUTF8 not on offer": {To: "zoë@example.test", MessageID: "d1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if r, err := c.Send(t.Context(), m); verdict(r, err) != delivery.Dead {
+				t.Errorf("got %+v, %v", r, err)
+			}
+		})
+	}
+	if r, err := c.Send(t.Context(), hello("a@example.test")); verdict(r, err) != delivery.Delivered {
+		t.Errorf("afterwards: %+v, %v", r, err)
+	}
+}
+
+func TestOptionsThatCannotWorkAreRefused(t *testing.T) {
+	for name, o := range map[string]Options{
+		"no port":                     {Addr: "mail.test", From: "a@b.test"},
+		"no host":                     {Addr: ":25", From: "a@b.test"},
+		"no sender":                   {Addr: "mail.test:25"},
+		"an unknown tls":              {Addr: "mail.test:25", From: "a@b.test", TLS: "ssl"},
+		"a broken hello":              {Addr: "mail.test:25", From: "a@b.test", Hello: "a\r\nb"},
+		"credentials in plain abroad": {Addr: "198.51.100.1:25", From: "a@b.test", TLS: None, Username: "u"},
+	} {
+		if _, err := New(o); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+}

@@ -1,0 +1,335 @@
+package httpout
+
+import (
+	"bufio"
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/delivery"
+	"github.com/penstock/penstock/relay/outbox"
+)
+
+func loopback() []netip.Prefix {
+	return []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
+}
+
+func client(t *testing.T, o Options) *Client {
+	t.Helper()
+	if o.Allow == nil {
+		o.Allow = loopback()
+	}
+	c, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+func get(url string) outbox.Request { return outbox.Request{Method: "GET", URL: url} }
+
+func serve(t *testing.T, h http.HandlerFunc) string {
+	t.Helper()
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// raw serves what the function does with each connection.
+func raw(t *testing.T, serve func(net.Conn)) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				serve(conn)
+			}()
+		}
+	}()
+	return "http://" + l.Addr().String()
+}
+
+// once answers one request head with the given bytes and closes.
+func once(answer string) func(net.Conn) {
+	return func(conn net.Conn) {
+		if _, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
+			_, _ = io.WriteString(conn, answer)
+		}
+	}
+}
+
+func TestARequestGoesOutAsItWasDecided(t *testing.T) {
+	var got *http.Request
+	var body []byte
+	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		got = r
+		body, _ = io.ReadAll(r.Body)
+		w.WriteHeader(202)
+		_, _ = io.WriteString(w, "thanks")
+	})
+	r, err := client(t, Options{}).Do(t.Context(), outbox.Request{
+		Method: "POST", URL: strings.Replace(url, "//", "//u:p@", 1) + "/in?m=a%20b#fragment", ContentType: "application/x-www-form-urlencoded",
+		Headers: map[string]string{"webhook-id": "d1", "Host": "virtual.test"}, Body: []byte("message=a"),
+	})
+	if err != nil || r.Status != 202 || r.Excerpt() != "thanks" {
+		t.Fatalf("got %d %q, %v", r.Status, r.Excerpt(), err)
+	}
+	user, password, _ := got.BasicAuth()
+	line := fmt.Sprint(got.Method, got.RequestURI, got.Host, user, password, got.Header.Get("Webhook-Id"), got.Header.Get("Content-Type"), got.UserAgent(), string(body))
+	if want := "POST/in?m=a%20bvirtual.testupd1application/x-www-form-urlencodedPenstockmessage=a"; line != want {
+		t.Errorf("got  %s\nwant %s", line, want)
+	}
+	for _, name := range []string{"Idempotency-Key", "X-Idempotency-Key", "Accept-Encoding"} {
+		if got.Header.Values(name) != nil {
+			t.Errorf("%s was sent", name)
+		}
+	}
+}
+
+func TestARedirectIsTheAnswerAndNotFollowed(t *testing.T) {
+	var hits atomic.Int32
+	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		hits.Add(1)
+		http.Redirect(w, r, "/elsewhere", http.StatusFound)
+	})
+	r, err := client(t, Options{}).Do(t.Context(), get(url))
+	if err != nil || r.Status != 302 || hits.Load() != 1 {
+		t.Errorf("got %d after %d requests, %v", r.Status, hits.Load(), err)
+	}
+}
+
+func TestEndpointsThatMisbehaveAreRetried(t *testing.T) {
+	hang := make(chan struct{})
+	defer close(hang)
+	for name, c := range map[string]struct {
+		serve func(net.Conn)
+		want  string
+	}{
+		"one that hangs":                    {func(net.Conn) { <-hang }, "no answer within 200ms"},
+		"one that closes without an answer": {once(""), "EOF"},
+		"one that breaks off in its head":   {once("HTTP/1.1 200 OK\r\nX: 1\r\n"), "unexpected EOF"},
+		"one that speaks something else":    {once("SSH-2.0-OpenSSH\r\n\r\n"), "malformed HTTP"},
+		"one with two lengths":              {once("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nabc"), "Content-Length"},
+		"one with a head that never ends":   {once("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("a", 1<<20)), "headers exceeded"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := client(t, Options{Timeout: 200 * time.Millisecond}).Do(t.Context(), get(raw(t, c.serve)+"/?token=secret"))
+			if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "secret") {
+				t.Fatalf("got %v, want %q", err, c.want)
+			}
+			if v := delivery.Classify(0, nil, err, time.Now()); v.Class != delivery.Retry {
+				t.Errorf("judged %s", v.Class)
+			}
+		})
+	}
+}
+
+func TestAnAnswerCountsByItsStatusWhateverItsBodyDoes(t *testing.T) {
+	hang := make(chan struct{})
+	defer close(hang)
+	drip := func(conn net.Conn) {
+		once("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nab")(conn)
+		<-hang
+	}
+	for name, c := range map[string]struct {
+		serve     func(net.Conn)
+		body      string
+		truncated bool
+		broken    bool
+	}{
+		"it drips":                      {drip, "ab", false, true},
+		"it is reset in the middle":     {reset, "ab", false, true},
+		"it is huge":                    {once("HTTP/1.1 200 OK\r\n\r\n" + strings.Repeat("x", 1<<20)), strings.Repeat("x", 1000), true, false},
+		"it is exactly at the cap":      {once("HTTP/1.1 200 OK\r\n\r\n" + strings.Repeat("x", 1000)), strings.Repeat("x", 1000), false, false},
+		"it is HTTP/1.0":                {once("HTTP/1.0 200 OK\r\n\r\nold"), "old", false, false},
+		"it says it is gzip":            {once("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 3\r\n\r\nzip"), "zip", false, false},
+		"an early hint comes before it": {once("HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"), "ok", false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, err := client(t, Options{Timeout: 300 * time.Millisecond, MaxResponse: 1000}).Do(t.Context(), get(raw(t, c.serve)))
+			if err != nil || r.Status != 200 || string(r.Body) != c.body || r.Truncated != c.truncated || (r.BodyErr != nil) != c.broken {
+				t.Errorf("got %d, %d bytes, truncated %v, %v, %v", r.Status, len(r.Body), r.Truncated, r.BodyErr, err)
+			}
+		})
+	}
+}
+
+func reset(conn net.Conn) {
+	once("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nab")(conn)
+	_ = conn.(*net.TCPConn).CloseWrite()
+}
+
+func TestAnExcerptIsValidTextOfAtMostOneKibibyte(t *testing.T) {
+	long := Response{Body: []byte(strings.Repeat("ü", 1000) + "x")}
+	odd := Response{Body: []byte("a\xff\x00b" + strings.Repeat("a", 1021) + "ü")}
+	if got := long.Excerpt(); len(got) != 1024 {
+		t.Errorf("%d bytes", len(got))
+	}
+	if got := odd.Excerpt(); got != "ab"+strings.Repeat("a", 1020) {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestCertificatesAreVerified(t *testing.T) {
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	_, err := client(t, Options{}).Do(t.Context(), get(s.URL+"/?token=secret"))
+	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); !ok || strings.Contains(err.Error(), "secret") {
+		t.Errorf("unknown authority: got %v", err)
+	}
+	roots := x509.NewCertPool()
+	roots.AddCert(s.Certificate())
+	if r, err := client(t, Options{RootCAs: roots}).Do(t.Context(), get(s.URL)); err != nil || r.Status != 200 {
+		t.Errorf("trusted: got %d, %v", r.Status, err)
+	}
+}
+
+func TestConnectionsAreKeptPerHost(t *testing.T) {
+	var dials atomic.Int32
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") }))
+	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			dials.Add(1)
+		}
+	}
+	s.Start()
+	t.Cleanup(s.Close)
+	c := client(t, Options{})
+	for range 20 {
+		if _, err := c.Do(t.Context(), get(s.URL)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if dials.Load() != 1 {
+		t.Errorf("%d connections for 20 requests", dials.Load())
+	}
+}
+
+// The endpoint answers one request per connection and closes only when it has
+// read the next: what a server does whose keep-alive ends at a bad moment.
+func TestAKeptConnectionThatDiesIsReplacedWhereARepetitionDoesNoHarm(t *testing.T) {
+	url := raw(t, func(conn net.Conn) {
+		r := bufio.NewReader(conn)
+		if readWhole(r) {
+			_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+			readWhole(r)
+		}
+	})
+	post := outbox.Request{Method: "POST", URL: url, Body: []byte("x")}
+	signed := post
+	signed.Headers = map[string]string{"Webhook-Id": "d1"}
+	for name, c := range map[string]struct {
+		second outbox.Request
+		works  bool
+	}{"a GET": {get(url), true}, "a POST with a webhook-id": {signed, true}, "a bare POST": {post, false}} {
+		t.Run(name, func(t *testing.T) {
+			out := client(t, Options{})
+			if _, err := out.Do(t.Context(), get(url)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := out.Do(t.Context(), c.second); (err == nil) != c.works {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+func readWhole(r *bufio.Reader) bool {
+	req, err := http.ReadRequest(r)
+	if err != nil {
+		return false
+	}
+	_, err = io.Copy(io.Discard, req.Body)
+	return err == nil
+}
+
+func TestARequestThatCannotBeSentIsDead(t *testing.T) {
+	for name, req := range map[string]outbox.Request{
+		"a broken URL":           {Method: "GET", URL: "http://example.test/%zz?token=secret"},
+		"another scheme":         {Method: "GET", URL: "file:///etc/passwd"},
+		"no host":                {Method: "GET", URL: "http:///secret"},
+		"a broken method":        {Method: "G T", URL: "http://example.test/"},
+		"a line end in a header": {Method: "GET", URL: "http://example.test/", Headers: map[string]string{"X-Name": "secret\r\nX-Evil: 1"}},
+		"a broken header name":   {Method: "GET", URL: "http://example.test/", Headers: map[string]string{"X Name": "a"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := client(t, Options{}).Do(t.Context(), req)
+			if v := delivery.Classify(0, nil, err, time.Now()); err == nil || v.Class != delivery.Dead || strings.Contains(v.Reason, "secret") {
+				t.Errorf("got %v, judged %s", err, v.Class)
+			}
+		})
+	}
+}
+
+func TestANameThatResolvesInsideIsDeadAndSaysSo(t *testing.T) {
+	var hits atomic.Int32
+	url := serve(t, func(http.ResponseWriter, *http.Request) { hits.Add(1) })
+	inside := strings.Replace(url, "127.0.0.1", "localhost", 1)
+	_, err := client(t, Options{Allow: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}}).Do(t.Context(), get(inside))
+	v := delivery.Classify(0, nil, err, time.Now())
+	if err == nil || v.Class != delivery.Dead || !strings.HasSuffix(v.Reason, " of localhost is not public") || hits.Load() != 0 {
+		t.Errorf("got %v, judged %s, %d requests", err, v.Class, hits.Load())
+	}
+}
+
+func TestShutdownIsOurOwnFault(t *testing.T) {
+	arrived := make(chan struct{})
+	url := serve(t, func(_ http.ResponseWriter, r *http.Request) { close(arrived); <-r.Context().Done() })
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { <-arrived; cancel() }()
+	_, err := client(t, Options{}).Do(ctx, get(url))
+	if v := delivery.Classify(0, nil, err, time.Now()); v.Class != delivery.Fault {
+		t.Errorf("got %v, judged %s", err, v.Class)
+	}
+}
+
+func TestASilentResolverIsOurOwnFaultAndARefusalTheTargets(t *testing.T) {
+	silent, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { silent.Close() })
+	resolver := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "udp", silent.LocalAddr().String())
+	}}
+	c := client(t, Options{Timeout: 400 * time.Millisecond, Resolver: resolver})
+	_, err = c.Do(t.Context(), get("http://example.test/"))
+	if v := delivery.Classify(0, nil, err, time.Now()); v.Class != delivery.Fault {
+		t.Errorf("silent resolver: %v judged %s", err, v.Class)
+	}
+	closed, _ := net.Listen("tcp", "127.0.0.1:0")
+	closed.Close()
+	_, err = c.Do(t.Context(), get("http://"+closed.Addr().String()))
+	if v := delivery.Classify(0, nil, err, time.Now()); v.Class != delivery.Retry {
+		t.Errorf("refused: %v judged %s", err, v.Class)
+	}
+}
+
+func TestAnInvalidAllowedNetworkIsRefused(t *testing.T) {
+	if _, err := New(Options{Allow: []netip.Prefix{{}}}); err == nil {
+		t.Error("accepted")
+	}
+}
