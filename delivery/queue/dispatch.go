@@ -15,24 +15,20 @@ const patience = 500 * time.Millisecond
 // the queue's lease. It returns soon; what does not fit is given back to the
 // store, due at once.
 func (q *Queue) Dispatch(ds []outbox.Delivery) {
-	var patient <-chan time.Time
 	var back []outbox.Ref
-	for _, d := range ds {
-		it := &item{d: d, lease: q.leaseOf(&d)}
-		for {
-			a := q.flight.admit(it)
-			if a == full && q.flight.brisk(&d) {
-				if patient == nil {
-					patient = time.After(patience)
-				}
-				if q.awaitRoom(patient) {
-					continue
-				}
+	patient, cancel := context.WithTimeout(q.life, patience)
+	defer cancel()
+	for i := range ds {
+		it := &item{d: ds[i], lease: q.leaseOf(&ds[i])}
+		a := q.flight.admit(it)
+		for a == full && q.flight.brisk(&it.d) {
+			if !q.awaitRoom(patient) {
+				break
 			}
-			if a != taken {
-				back = append(back, it.ref())
-			}
-			break
+			a = q.flight.admit(it)
+		}
+		if a != taken {
+			back = append(back, it.ref())
 		}
 	}
 	q.giveBack(back, q.deps.Now())
@@ -48,11 +44,11 @@ func (q *Queue) leaseOf(d *outbox.Delivery) time.Time {
 
 // awaitRoom waits until something that waited has started; false if patience
 // has run out.
-func (q *Queue) awaitRoom(patient <-chan time.Time) bool {
+func (q *Queue) awaitRoom(patient context.Context) bool {
 	select {
 	case <-q.flight.room:
 		return true
-	case <-patient:
+	case <-patient.Done():
 		return false
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
@@ -57,6 +58,8 @@ func Open(_ context.Context, o Options) (*DB, error) {
 		log = slog.Default()
 	}
 	plain(link)
+	// It prints every connection that fails; callers are told each as an error.
+	logging.Disable()
 	return &DB{rdb: redis.NewUniversalClient(link), link: *link, log: log}, nil
 }
 

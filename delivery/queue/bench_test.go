@@ -1,0 +1,57 @@
+package queue
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/redisstore/redistest"
+)
+
+// BenchmarkDelivery creates deliveries in batches, makes their first attempts
+// against a loopback sink and waits until every outcome is saved. "bare" makes
+// the same GETs with a plain client, in the same run, for the ratio.
+func BenchmarkDelivery(b *testing.B) {
+	b.Run("bare", func(b *testing.B) {
+		s := newSink(b, always(204))
+		client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
+		var left atomic.Int64
+		left.Store(int64(b.N))
+		var workers sync.WaitGroup
+		b.ResetTimer()
+		for range 32 {
+			workers.Go(func() {
+				for left.Add(-1) >= 0 {
+					resp, err := client.Get(s.URL + "/?id=x")
+					if err != nil {
+						b.Error(err)
+						return
+					}
+					_, _ = io.Copy(io.Discard, resp.Body)
+					_ = resp.Body.Close()
+				}
+			})
+		}
+		workers.Wait()
+		b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "deliveries/s")
+	})
+	b.Run("queue", func(b *testing.B) {
+		s := newSink(b, always(204))
+		r := newRig(b, redistest.Start(b).URL, Options{}, nil)
+		ds := r.deliveries(b.N, s.URL)
+		b.ResetTimer()
+		r.send(ds)
+		redistest.Await(b, 2*time.Minute, "all are saved", func(context.Context) bool {
+			st := r.queue.Stats()
+			return st.Delivered == int64(b.N) && st.Unsaved == 0
+		})
+		b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "deliveries/s")
+		b.StopTimer()
+		r.await(outbox.Delivered, b.N)
+	})
+}
