@@ -5,12 +5,10 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"net"
 	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/alicebob/miniredis/v2/server"
 )
@@ -38,8 +36,7 @@ type conn struct {
 	queue [][]string
 
 	channels map[string]bool
-	pushes   chan push // made by the first subscription
-	writing  sync.Mutex
+	pushes   chan push // made by the first subscription; from then on the way of all replies
 }
 
 func newConn(s *Server, nc *pipeConn) *conn {
@@ -71,10 +68,11 @@ func (c *conn) leave() {
 	c.s.mu.Lock()
 	c.unsubscribeAll()
 	delete(c.s.conns, c)
-	if c.pushes != nil {
-		close(c.pushes)
-	}
 	c.s.mu.Unlock()
+	if c.pushes != nil {
+		close(c.pushes) // deliver sends what is left, and then closes
+		return
+	}
 	c.net.Close()
 }
 
@@ -119,19 +117,19 @@ func (c *conn) flush() bool {
 		return false
 	}
 	c.s.compactIfDue()
-	c.writing.Lock()
-	defer c.writing.Unlock()
+	if c.pushes != nil {
+		c.s.mu.Lock()
+		c.pushReplies()
+		c.s.mu.Unlock()
+		return true
+	}
 	_, err := c.net.Write(c.out.Bytes())
 	c.out.Reset()
 	if c.out.Cap() > replyPending {
 		c.out = bytes.Buffer{}
 		c.peer = renew(c.peer, &c.out)
 	}
-	return err == nil || !isGone(err)
-}
-
-func isGone(err error) bool {
-	return errors.Is(err, io.ErrClosedPipe) || errors.Is(err, net.ErrClosed)
+	return err == nil
 }
 
 // renew moves a peer's state to a new buffer, so that one large reply does not

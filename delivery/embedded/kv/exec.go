@@ -130,12 +130,11 @@ func (s *Server) settle(name string, keys []string) bool {
 	}
 	moved := false
 	for _, k := range keys {
-		ttl, expires := (*s.tables.ttl)[k]
-		if _, there := (*s.tables.types)[k]; !there {
-			delete(*s.tables.ttl, k)
-			expires = false
+		if s.tables.empty(k) {
+			s.dispatch(s.discard, []string{"DEL", k})
 		}
-		if expires {
+		s.tables.tidy(k)
+		if ttl, expires := (*s.tables.ttl)[k]; expires {
 			moved = s.expiry.set(k, (s.micros+ttl.Microseconds())/1000) || moved
 		} else {
 			moved = s.expiry.drop(k) || moved

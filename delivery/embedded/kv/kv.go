@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -58,10 +59,12 @@ type Server struct {
 	direct bool   // the next call of the hook is our own, not a script's
 	inner  *server.Peer
 	reply  bytes.Buffer // what inner writes to
-	subs   map[string]map[*conn]struct{}
-	conns  map[*conn]struct{}
-	snap   *snapshot // the snapshot in the making, or nil
-	closed bool
+	// discard is for commands whose reply nobody needs.
+	discard *server.Peer
+	subs    map[string]map[*conn]struct{}
+	conns   map[*conn]struct{}
+	snap    *snapshot // the snapshot in the making, or nil
+	closed  bool
 
 	writes  map[string]writeSpec
 	reads   map[string]bool
@@ -78,6 +81,9 @@ type Server struct {
 }
 
 const defaultCompactBytes = 64 << 20
+
+// drainTime is how long Close lets a client take its last replies.
+const drainTime = 5 * time.Second
 
 // Open takes the directory, which is created if need be, and brings back the
 // state that its log describes. It returns an error when another process has
@@ -110,6 +116,7 @@ func Open(dir string, o Options) (*Server, error) {
 		return nil, errors.Join(err, lock.Close())
 	}
 	s.work.Go(s.expireIdle)
+	s.compactIfDue()
 	return s, nil
 }
 
@@ -136,6 +143,8 @@ func (s *Server) startEngine() error {
 	if s.inner.Ctx == nil {
 		return errors.New("kv: start: this version of miniredis does not show its scripts' calls")
 	}
+	s.discard = server.NewPeer(bufio.NewWriter(io.Discard))
+	s.discard.Ctx = s.inner.Ctx
 	s.srv.SetPreHook(s.hook)
 	s.tables, err = newTables(s.mr.DB(0))
 	return err
@@ -182,6 +191,7 @@ func (s *Server) Close() error {
 	close(s.stop)
 	for c := range s.conns {
 		c.net.closeRead()
+		_ = c.net.SetWriteDeadline(time.Now().Add(drainTime))
 	}
 	s.mu.Unlock()
 	s.work.Wait()

@@ -108,16 +108,25 @@ func (c *conn) startPushes() {
 		c.pushes = make(chan push, maxPushes)
 		c.s.work.Go(c.deliver)
 	}
+	c.pushReplies()
+}
+
+// pushReplies puts the replies that have not been sent behind the messages.
+func (c *conn) pushReplies() {
+	c.peer.Flush()
+	if c.out.Len() > 0 {
+		c.push(bytes.Clone(c.out.Bytes()))
+		c.out.Reset()
+	}
 }
 
 func (c *conn) deliver() {
+	defer c.net.Close()
 	for m := range c.pushes {
 		if c.s.wal.wait(m.n) != nil {
-			continue
+			c.net.Close()
 		}
-		c.writing.Lock()
 		_, _ = c.net.Write(m.raw) // a client that went away is noticed by its reader
-		c.writing.Unlock()
 	}
 }
 

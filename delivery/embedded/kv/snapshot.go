@@ -38,7 +38,7 @@ func (n *snapshot) save(key string) {
 	if at, ok := n.s.expiry.at[key]; ok {
 		writes = appendWrite(writes, false, []string{"PEXPIREAT", key, strconv.FormatInt(at, 10)})
 	}
-	n.buf = appendRecord(n.buf, 0, writes)
+	n.buf = appendRecord(n.buf, n.s.micros, writes)
 }
 
 func (n *snapshot) saveAll() {

@@ -97,6 +97,44 @@ func sameFields(a, b reflect.Type) bool {
 	return true
 }
 
+// empty says whether a key is a collection without members. Redis has no such
+// keys but miniredis leaves them behind, after SINTERSTORE or an XADD that failed.
+func (t tables) empty(key string) bool {
+	switch (*t.types)[key] {
+	case "hash":
+		return len((*t.hashes)[key]) == 0
+	case "list":
+		return len((*t.lists)[key]) == 0
+	case "set":
+		return len((*t.sets)[key]) == 0
+	case "zset":
+		return len((*t.zsets)[key]) == 0
+	case "stream":
+		st := (*t.streams)[key] // one that has had an entry stays
+		return len(st.entries) == 0 && st.lastAllocatedID == ""
+	}
+	return false
+}
+
+// tidy drops what a key was before it became of another type. miniredis leaves
+// it behind in some commands, and it would come back when the type does.
+func (t tables) tidy(key string) {
+	is := (*t.types)[key]
+	drop(*t.strings, key, is != "string")
+	drop(*t.hashes, key, is != "hash")
+	drop(*t.lists, key, is != "list")
+	drop(*t.sets, key, is != "set")
+	drop(*t.zsets, key, is != "zset")
+	drop(*t.streams, key, is != "stream")
+	drop(*t.ttl, key, is == "")
+}
+
+func drop[V any](m map[string]V, key string, yes bool) {
+	if yes {
+		delete(m, key)
+	}
+}
+
 // forget drops what miniredis keeps about keys that are gone, once that is more
 // than what it keeps about those that are there. WATCH and OBJECT IDLETIME,
 // which would use it, are not served.

@@ -6,8 +6,6 @@ import (
 	"os"
 	"sync"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // preallocate is how much of the log is reserved at a time: a sync that does not
@@ -149,7 +147,7 @@ func (w *wal) store(payload []byte) (int, error) {
 		w.reserved = w.size
 		return 0, errors.Join(fmt.Errorf("kv: write log: %w", err), w.f.Truncate(w.size))
 	}
-	if err := unix.Fdatasync(int(w.f.Fd())); err != nil {
+	if err := datasync(w.f); err != nil {
 		return 0, fmt.Errorf("kv: sync log: %w: %w", errLogLost, err)
 	}
 	w.frame++
@@ -166,7 +164,7 @@ func (w *wal) reserve(n int64) {
 		return
 	}
 	want := n + preallocate
-	if unix.Fallocate(int(w.f.Fd()), 0, w.size, want) == nil {
+	if allocate(w.f, w.size, want) == nil {
 		w.reserved = w.size + want
 	}
 }
