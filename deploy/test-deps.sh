@@ -4,7 +4,8 @@
 # 1.8.10 from its source into .tools/bin. Does nothing when all is there.
 #
 # Without root, a Debian machine or the network it says what is missing and
-# fails, unless PENSTOCK_TEST_SKIP_REAL=1, when it says what is skipped.
+# fails. With PENSTOCK_TEST_SKIP_REAL=1 it installs nothing, says which tests
+# will be skipped, and succeeds.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -59,8 +60,10 @@ from_source() {
     echo "test-deps: go install of influxd did not work"
 }
 
-from_debian
-from_source
+if [ "${PENSTOCK_TEST_SKIP_REAL:-}" != 1 ]; then
+  from_debian
+  from_source
+fi
 mapfile -t left < <(missing_packages)
 command -v influxd >/dev/null || left+=(influxd)
 [ "${#left[@]}" -gt 0 ] || exit 0

@@ -11,13 +11,16 @@ import (
 // Options bounds a document and teaches the decoder further types.
 type Options struct {
 	MaxBytes int // of the document; default 4 MiB
-	MaxNodes int // values, counted again for every alias; default 500,000
+	MaxNodes int // values; default 500,000. At most 20,000 may come from aliases
 	// Types parses the text of a type that is none of Go's own kinds. Its error
 	// says what was expected.
 	Types map[reflect.Type]func(text string) (any, error)
 }
 
-const maxDepth = 32 // of nesting; ours needs 7
+const (
+	maxDepth  = 32     // of nesting; ours needs 7
+	maxShared = 20_000 // values reached through aliases, which multiply
+)
 
 func (o Options) withDefaults() Options {
 	if o.MaxBytes == 0 {
@@ -41,7 +44,7 @@ func Decode(data []byte, out any, o Options) Mistakes {
 	if err != nil {
 		return Mistakes{{Text: err.Error()}}
 	}
-	d := decoder{opts: o, left: o.MaxNodes}
+	d := decoder{opts: o, left: o.MaxNodes, shared: maxShared}
 	if root != nil {
 		d.value(root, reflect.ValueOf(out).Elem(), place{})
 	}
@@ -53,14 +56,16 @@ func Decode(data []byte, out any, o Options) Mistakes {
 // what was expected, with an empty path.
 func Text(text string, out any, o Options) Mistakes {
 	v := reflect.ValueOf(out).Elem()
-	d := decoder{opts: o.withDefaults(), left: len(text) + 2}
+	d := decoder{opts: o.withDefaults(), left: len(text) + 2, shared: maxShared}
 	d.value(textNode(text, v.Type()), v, place{})
 	return d.mistakes
 }
 
 type decoder struct {
 	opts     Options
-	left     int // nodes that may still be visited
+	left     int // values that may still be visited
+	shared   int // of them through aliases
+	aliases  int // that the current value stands in
 	stopped  bool
 	mistakes Mistakes
 }
@@ -76,7 +81,9 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, at place) {
 		return
 	}
 	if n.Kind == yaml.AliasNode {
+		d.aliases++
 		d.value(n.Alias, v, place{at.path, at.depth + 1})
+		d.aliases--
 		return
 	}
 	if n.ShortTag() == "!!null" {
@@ -104,7 +111,10 @@ func (d *decoder) enter(at place) bool {
 	if d.stopped || len(d.mistakes) > maxMistakes {
 		return false
 	}
-	if at.depth <= maxDepth && d.left >= 0 {
+	if d.aliases > 0 {
+		d.shared--
+	}
+	if at.depth <= maxDepth && d.left >= 0 && d.shared >= 0 {
 		return true
 	}
 	d.stopped = true

@@ -22,7 +22,7 @@ func (d *decoder) structure(n *yaml.Node, v reflect.Value, at place) {
 	}
 	fields := Fields(v.Type())
 	seen := make(map[string]bool, len(n.Content)/2)
-	for i := 0; i+1 < len(n.Content); i += 2 {
+	for i := 0; i+1 < len(n.Content) && len(d.mistakes) <= maxMistakes; i += 2 {
 		key := n.Content[i].Value
 		child := place{join(at.path, clip(key, maxKey)), at.depth + 1}
 		index, known := fields[key]
