@@ -28,8 +28,13 @@ func TestPostsBecomeFrames(t *testing.T) {
 		}
 		sentence, _, _ := strings.Cut(string(a.Comment), "\n")
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar")+": "+sentence, func(t *testing.T) {
-			frames, err := Parse(post(t, a))
+			p := post(t, a)
+			frames, err := Parse(p)
 			got := map[string]string{"frames": render(t, frames), "error": ""}
+			clear(p.Body) // the server reuses it
+			if render(t, frames) != got["frames"] {
+				t.Error("a frame aliases the body it was read from")
+			}
 			if err != nil {
 				got["error"] = err.Error() + "\n"
 			}

@@ -76,7 +76,7 @@ type UnsupportedError struct{ Sender Sender }
 
 // Error names the sender.
 func (e *UnsupportedError) Error() string {
-	return fmt.Sprintf("netserver: bodies of sender %q are not read yet", string(e.Sender))
+	return fmt.Sprintf("netserver: bodies of sender %q have no parser", string(e.Sender))
 }
 
 // maxFrames is how many frames one post may hold.
