@@ -151,7 +151,7 @@ func TestNothingRunsLong(t *testing.T) {
 			if err != nil && strings.Contains(err.Error(), "holds more") {
 				t.Fatal("the frame is too large to show anything")
 			}
-			if took := time.Since(start); took > 500*time.Millisecond {
+			if took := time.Since(start); took > 2*time.Second {
 				t.Errorf("took %v", took)
 			}
 			if len(res.Readings) > 1000 {
