@@ -68,6 +68,7 @@ func (w *Worker) Send(ctx context.Context, d outbox.Delivery) Result {
 		r = w.mail(ctx, *d.Mail)
 	default:
 		r.Verdict = delivery.Classify(0, nil, delivery.Unsendable(errors.New("delivery: nothing to send")), began)
+		r.Attempt.Error = r.Verdict.Reason
 	}
 	r.Attempt.At, r.Attempt.Duration = began, w.deps.Now().Sub(began)
 	return r

@@ -69,3 +69,8 @@ func flush(t testing.TB, db *DB) {
 func at(s float64) time.Time {
 	return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC).Add(time.Duration(s * float64(time.Second)))
 }
+
+func benchServer(b *testing.B) *DB {
+	b.Helper()
+	return openURL(b, redistest.Start(b, "--appendonly", "no").URL)
+}
