@@ -16,7 +16,9 @@ import (
 //	# at the start         ␛#
 //	a picture itself       ␛ before it
 //
-// Everything else stays as it is; bytes that are no UTF-8 become U+FFFD.
+// Everything else stays as it is; bytes that are no UTF-8 become U+FFFD. Texts
+// keep what can stand in quotes: line feeds, tabs, # and every backslash; other
+// control characters are pictured, Flux would lose a carriage return.
 const (
 	pictures   = '\u2400'
 	pictureDEL = '\u2421'
@@ -52,6 +54,18 @@ func clean(s string) string {
 
 func cleanRune(b *strings.Builder, r rune, at int, s string) {
 	switch {
+	case r == '#' && at == 0:
+		b.WriteString("␛#")
+	case r == '\\' && (at+1 == len(s) || strings.IndexByte(",= \"\\", s[at+1]) >= 0):
+		b.WriteString("␛/")
+	default:
+		picture(b, r)
+	}
+}
+
+// picture writes a rune, or its picture if it is a control character.
+func picture(b *strings.Builder, r rune) {
+	switch {
 	case r == 0x1b:
 		b.WriteString("␛e")
 	case r < ' ':
@@ -61,16 +75,29 @@ func cleanRune(b *strings.Builder, r rune, at int, s string) {
 	case r >= pictures && r <= pictureDEL:
 		b.WriteRune(pictureESC)
 		b.WriteRune(r)
-	case r == '#' && at == 0:
-		b.WriteString("␛#")
-	case r == '\\' && (at+1 == len(s) || strings.IndexByte(",= \"\\", s[at+1]) >= 0):
-		b.WriteString("␛/")
 	default:
 		b.WriteRune(r)
 	}
 }
 
-// unclean undoes clean.
+// cleanText returns a text as the server keeps it, unescaped; unclean undoes
+// this too.
+func cleanText(s string) string {
+	if isPlain(s) {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		if r == '\n' || r == '\t' {
+			b.WriteRune(r)
+		} else {
+			picture(&b, r)
+		}
+	}
+	return b.String()
+}
+
+// unclean undoes clean and cleanText.
 func unclean(s string) string {
 	if isPlain(s) {
 		return s

@@ -29,7 +29,8 @@ func (s *Store) readFlux(ctx context.Context, q iot.Query) ([]iot.Point, error) 
 		p.Time = r.Time().UTC()
 		p.IsText = r.Field() == "text"
 		p.Value, _ = r.Value().(float64)
-		p.Text, _ = r.Value().(string) // the client's nil is the empty text
+		text, _ := r.Value().(string) // the client's nil is the empty text
+		p.Text = unclean(text)
 		if !p.Time.Before(q.From) && !p.Time.After(q.To) {
 			points = append(points, p)
 		}

@@ -57,7 +57,7 @@ func (s *Store) influxQL(ctx context.Context, st statement) ([]series, error) {
 	if st.params != nil {
 		params, err := json.Marshal(st.params)
 		if err != nil {
-			return nil, fmt.Errorf("influx: query: %w", err)
+			return nil, fmt.Errorf("parameters: %w", err)
 		}
 		form.Set("params", string(params))
 	}
@@ -86,11 +86,11 @@ func (r results) series() ([]series, error) {
 	case r.Error != "":
 		return nil, &httpapi.Error{StatusCode: http.StatusInternalServerError, Message: r.Error}
 	case len(r.Results) != 1:
-		return nil, errors.New("influx: query: an answer without a result")
+		return nil, errors.New("an answer without a result")
 	}
 	for _, found := range r.Results[0].Series {
 		if found.Partial || r.Results[0].Partial {
-			return nil, errors.New("influx: query: the server cut the answer short, see its max-row-limit")
+			return nil, errors.New("the server cut the answer short, see its max-row-limit")
 		}
 	}
 	return r.Results[0].Series, nil
@@ -127,7 +127,7 @@ func (s *Store) readInfluxQL(ctx context.Context, q iot.Query) ([]iot.Point, err
 // fill sets time and value from a row: time, value, text.
 func fill(p *iot.Point, row []json.RawMessage) error {
 	if len(row) != 3 {
-		return fmt.Errorf("influx: query: a row of %d columns", len(row))
+		return fmt.Errorf("a row of %d columns", len(row))
 	}
 	var (
 		ns    int64
@@ -135,14 +135,14 @@ func fill(p *iot.Point, row []json.RawMessage) error {
 		text  *string
 	)
 	if err := errors.Join(json.Unmarshal(row[0], &ns), json.Unmarshal(row[1], &value), json.Unmarshal(row[2], &text)); err != nil {
-		return fmt.Errorf("influx: query: %w", err)
+		return fmt.Errorf("a row: %w", err)
 	}
 	p.Time, p.Value, p.Text, p.IsText = time.Unix(0, ns).UTC(), 0, "", value == nil
 	switch {
 	case value != nil:
 		p.Value = *value
 	case text != nil:
-		p.Text = *text
+		p.Text = unclean(*text)
 	}
 	return nil
 }

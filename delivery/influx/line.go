@@ -108,7 +108,7 @@ func appendTag(b []byte, name, value string) []byte {
 // appendText appends a string field. Line breaks may stand in it as they are.
 func appendText(b []byte, s string) []byte {
 	b = append(b, '"')
-	b = appendEscaped(b, strings.ToValidUTF8(s, "\ufffd"), `"\`)
+	b = appendEscaped(b, cleanText(s), `"\`)
 	return append(b, '"')
 }
 

@@ -53,7 +53,7 @@ func texts(t *testing.T, s iot.ReadingStore) {
 	var want []iot.Point
 	for i, text := range []string{
 		"open", "", "21.5", `"quoted"`, `back\slash\`, "two\nlines", "a, b = c d", "Grüße 東京 🚰",
-		"tab\tand nul-free \x01", "'; DROP MEASUREMENT temperature", "${r}", `\n`, "\u241b\u240a",
+		"tab\tand \x01", "nul \x00", "lone\rreturn", "two\r\nlines", "\x1b␍", "'; DROP MEASUREMENT temperature", "${r}", `\n`, "\u241b\u240a",
 	} {
 		p := point("words", "1", i, 0)
 		p.Text, p.IsText = text, true

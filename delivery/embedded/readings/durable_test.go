@@ -1,0 +1,240 @@
+package readings_test
+
+import (
+	"bufio"
+	"bytes"
+	"database/sql"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/delivery/embedded/readings"
+	"github.com/penstock/penstock/relay/iot"
+)
+
+func reading(i int) iot.Point {
+	return iot.Point{
+		Account: 1, Type: "temperature", DeviceID: fmt.Sprintf("d%d", i%50), SensorID: fmt.Sprintf("d%d.1", i%50), Key: "t",
+		Time: time.Unix(1740830400, int64(i)), Value: float64(i),
+	}
+}
+
+func batch(from, n int) iot.Batch {
+	var b iot.Batch
+	for i := range n {
+		b.Points = append(b.Points, reading(from+i))
+	}
+	return b
+}
+
+// writerDir makes the test binary the writer that is killed.
+const writerDir = "PENSTOCK_TEST_READINGS_DIR"
+
+// TestWriter is the process that TestWhatWasWrittenSurvivesAKill kills: it
+// writes batch after batch and prints the number of each that was accepted.
+func TestWriter(t *testing.T) {
+	dir := os.Getenv(writerDir)
+	if dir == "" {
+		t.Skip("only a helper of another test")
+	}
+	s, err := readings.Open(dir, readings.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	start, _ := strconv.Atoi(os.Getenv(writerDir + "_START"))
+	for i := start; ; i++ {
+		if _, err := s.Write(t.Context(), batch(i*100, 100)); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Println("batch", i)
+	}
+}
+
+func TestWhatWasWrittenSurvivesAKill(t *testing.T) {
+	dir := t.TempDir()
+	last := -1
+	for round := range 5 {
+		last = writeUntilKilled(t, dir, last+1, 20+round*7)
+		s, err := readings.Open(dir, readings.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		stored := 0
+		for d := range 50 {
+			stored += len(all(t, s, fmt.Sprintf("d%d", d)))
+		}
+		if stored < (last+1)*100 || stored%100 != 0 {
+			t.Fatalf("round %d: %d points stored, %d acknowledged", round, stored, (last+1)*100)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// writeUntilKilled lets a process write, kills it after some batches and
+// returns the last batch that it was told is stored.
+func writeUntilKilled(t *testing.T, dir string, start, batches int) int {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestWriter$", "-test.v")
+	cmd.Env = append(os.Environ(), writerDir+"="+dir, writerDir+"_START="+strconv.Itoa(start))
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	last, seen := start-1, 0
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		if n, ok := strings.CutPrefix(lines.Text(), "batch "); ok {
+			last, _ = strconv.Atoi(n)
+			if seen++; seen == batches {
+				_ = cmd.Process.Kill()
+			}
+		}
+	}
+	_ = cmd.Wait()
+	if seen < batches {
+		t.Fatalf("the writer ended by itself after %d batches", seen)
+	}
+	return last
+}
+
+// all pages through a device's readings, newest first.
+func all(t *testing.T, s *readings.Store, device string) []iot.Point {
+	t.Helper()
+	var points []iot.Point
+	q := iot.Query{Account: 1, DeviceID: device}
+	for {
+		page, err := s.Readings(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		points = append(points, page...)
+		if len(page) < readings.MaxReadings {
+			return points
+		}
+		q.To = page[len(page)-1].Time.Add(-1)
+	}
+}
+
+func TestReadersBesideWriters(t *testing.T) {
+	s := open(t, t.TempDir())
+	var wg sync.WaitGroup
+	for w := range 4 {
+		wg.Go(func() {
+			for i := range 10 {
+				if _, err := s.Write(t.Context(), batch((w*10+i)*50, 50)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		wg.Go(func() {
+			for range 20 {
+				if _, err := s.Readings(t.Context(), iot.Query{Account: 1, DeviceID: "d1"}); err != nil {
+					t.Error(err)
+				}
+				if err := s.Ping(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if n := len(all(t, s, "d1")); n != 40 {
+		t.Errorf("%d readings, want 40", n)
+	}
+}
+
+func TestAFailedBatchLeavesNothingAndTheNextWorks(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	other := raw(t, dir)
+	if _, err := other.Exec("CREATE TRIGGER full BEFORE INSERT ON reading WHEN NEW.value = 63 BEGIN SELECT RAISE(ABORT, 'disk full'); END"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Write(t.Context(), batch(0, 100)); err == nil || !strings.Contains(err.Error(), "disk full") {
+		t.Fatalf("error %v", err)
+	}
+	if n := len(all(t, s, "d1")); n != 0 {
+		t.Fatalf("%d readings of a batch that failed", n)
+	}
+	if _, err := other.Exec("DROP TRIGGER full"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Write(t.Context(), batch(0, 100)); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(all(t, s, "d1")); n != 2 {
+		t.Errorf("%d readings, want 2", n)
+	}
+}
+
+func raw(t *testing.T, dir string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("sqlite", filepath.Join(dir, readings.File))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+func TestFilesThatAreNotOurs(t *testing.T) {
+	cases := []struct {
+		name, sql, want string
+	}{
+		{"made by a newer version", "PRAGMA application_id = 1349735012; PRAGMA user_version = 99", "schema version 99"},
+		{"a database of another program", "CREATE TABLE t (x)", "belongs to another program"},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			dir := t.TempDir()
+			if _, err := raw(t, dir).Exec(tc.sql); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := readings.Open(dir, readings.Options{}); err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("error %v, want %s", err, tc.want)
+			}
+		})
+	}
+	t.Run("no database at all", func(t *testing.T) {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, readings.File), bytes.Repeat([]byte("no database "), 1000), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := readings.Open(dir, readings.Options{}); err == nil {
+			t.Error("no error")
+		}
+	})
+}
+
+func TestADirectoryWithAnyNameOpensAgain(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a b?c#d%20", "deep")
+	s := open(t, dir)
+	if _, err := s.Write(t.Context(), batch(0, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(all(t, open(t, dir), "d0")); n != 1 {
+		t.Errorf("%d readings, want 1", n)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) == 0 {
+		t.Fatal(entries, err)
+	}
+	for _, e := range entries {
+		if info, err := e.Info(); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v, %v", e.Name(), info.Mode(), err)
+		}
+	}
+}

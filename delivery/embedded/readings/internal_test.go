@@ -1,0 +1,152 @@
+package readings
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/relay/iot"
+)
+
+func TestAStoreIsAsDurableAsItSays(t *testing.T) {
+	s, err := Open(t.TempDir(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	for pragma, want := range map[string]string{"journal_mode": "wal", "synchronous": "2", "foreign_keys": "1", "busy_timeout": "10000", "user_version": "1"} {
+		var got string
+		if err := s.write.QueryRowContext(t.Context(), "PRAGMA "+pragma).Scan(&got); err != nil || got != want {
+			t.Errorf("%s is %q, want %q (%v)", pragma, got, want, err)
+		}
+	}
+}
+
+func TestOlderTablesAreBroughtToTheNewestVersion(t *testing.T) {
+	s, err := Open(t.TempDir(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	steps := append(schema(), "CREATE TABLE second (x) STRICT", "third is no SQL")
+	if err := migrate(t.Context(), s.write, steps); err == nil {
+		t.Fatal("no error from a step that is no SQL")
+	}
+	if n := count(t, s, "SELECT count(*) FROM sqlite_schema WHERE name = 'second'"); n != 0 {
+		t.Error("a failed migration left a table")
+	}
+	steps = []string{schema()[0], "CREATE TABLE second (x INTEGER) STRICT"}
+	for range 2 { // the second time there is nothing to do
+		if err := migrate(t.Context(), s.write, steps); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := count(t, s, "PRAGMA user_version"); n != 2 {
+		t.Errorf("version %d, want 2", n)
+	}
+}
+
+func count(t *testing.T, s *Store, q string) (n int) {
+	t.Helper()
+	if err := s.write.QueryRowContext(t.Context(), q).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func TestQueriesWalkTheKeyAndSortOnlyTies(t *testing.T) {
+	s, err := Open(t.TempDir(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	text, args := query(iot.Query{Account: 1, DeviceID: "d", Types: []string{"temperature", "humidity"}, From: time.Unix(0, 0)})
+	cases := []struct {
+		name, q string
+		args    []any
+		want    []string
+		never   string
+	}{
+		{"the newest of a device", text, args, []string{"SEARCH reading USING PRIMARY KEY (device=? AND at>? AND at<?)", "LAST TERM OF ORDER BY"}, "SCAN reading"},
+		{"an aggregate by the hour", "SELECT sensor, at / 3600000000000 AS bucket, min(value), avg(value), max(value) FROM reading WHERE device = ? AND at BETWEEN ? AND ? GROUP BY bucket, sensor",
+			[]any{1, 0, 1}, []string{"SEARCH reading USING PRIMARY KEY (device=? AND at>? AND at<?)"}, "SCAN reading"},
+		{"the retention of a sensor", "DELETE FROM reading WHERE device = ? AND at < ? AND sensor = ?", []any{1, 0, 1}, []string{"SEARCH reading USING PRIMARY KEY (device=? AND at<?)"}, "SCAN reading"},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			plan := explain(t, s, tc.q, tc.args)
+			for _, want := range tc.want {
+				if !slices.ContainsFunc(plan, func(step string) bool { return strings.Contains(step, want) }) {
+					t.Errorf("no %q in %q", want, plan)
+				}
+			}
+			if strings.Contains(strings.Join(plan, "\n"), tc.never) {
+				t.Errorf("%q in %q", tc.never, plan)
+			}
+		})
+	}
+}
+
+func explain(t *testing.T, s *Store, q string, args []any) (plan []string) {
+	t.Helper()
+	rows, err := s.write.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+q, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var id, parent, unused int
+		var step string
+		if err := rows.Scan(&id, &parent, &unused, &step); err != nil {
+			t.Fatal(err)
+		}
+		plan = append(plan, step)
+	}
+	return plan
+}
+
+func TestNamesAreForgottenBeforeTheyFillTheMemory(t *testing.T) {
+	i := newIDs()
+	for n := range int64(maxIDs) {
+		i.sensors[sensorName{n, ""}] = n
+	}
+	i.shrink()
+	if len(i.sensors) != maxIDs {
+		t.Fatal("forgotten too early")
+	}
+	i.devices[deviceName{}] = 1
+	i.shrink()
+	if len(i.sensors)+len(i.devices) != 0 {
+		t.Error("not forgotten")
+	}
+}
+
+func BenchmarkWrite5000Points(b *testing.B) {
+	s, err := Open(b.TempDir(), Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	var batch iot.Batch
+	for i := range 5000 {
+		device := fmt.Sprintf("01jd8q9x7v3k5m2n4p6r8%05d", i/5)
+		batch.Points = append(batch.Points, iot.Point{
+			Account: 1, Type: [...]string{"temperature", "humidity", "co2", "battery", "pressure"}[i%5],
+			DeviceID: device, Identifier: fmt.Sprintf("24e124136b5%05x", i/5), SensorID: fmt.Sprintf("%s.%d", device, i%5),
+			Key: "key", Value: 20 + float64(i%100)/10,
+		})
+	}
+	n := 0
+	for b.Loop() {
+		n++
+		for i := range batch.Points {
+			batch.Points[i].Time = time.Unix(1740830400+int64(n), 0)
+		}
+		if refused, err := s.Write(b.Context(), batch); err != nil || len(refused) > 0 {
+			b.Fatal(refused, err)
+		}
+	}
+	b.ReportMetric(5000*float64(n)/b.Elapsed().Seconds(), "points/s")
+}

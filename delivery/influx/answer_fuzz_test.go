@@ -1,0 +1,42 @@
+package influx
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/penstock/penstock/relay/iot"
+)
+
+// FuzzAnswer reads what a server may send for a query: an error or points, and
+// never a panic.
+func FuzzAnswer(f *testing.F) {
+	for _, s := range []string{
+		`{"results":[{"statement_id":0}]}`,
+		`{"results":[{"statement_id":0,"series":[{"name":"t","tags":{"sensor_id":"d.1"},"columns":["time","value","text"],"values":[[1740830400123456789,21.5,null],[1,null,"open"]]}]}]}`,
+		`{"results":[{"error":"database not found: x"}]}`,
+		`{"error":"unable to parse"}`,
+		`{"results":[{"series":[{"values":[[1]],"partial":true}]}]}`,
+		`{"results":[{"series":[{"values":[["x",{},[]]]}]}]}`,
+		`{"results":[]}`, `null`, `[]`,
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		var r results
+		if json.Unmarshal(body, &r) != nil {
+			return
+		}
+		found, err := r.series()
+		if err != nil && found != nil {
+			t.Fatal("an error and series")
+		}
+		for _, s := range found {
+			for _, row := range s.Values {
+				var p iot.Point
+				if fill(&p, row) == nil && (p.IsText && p.Value != 0 || !p.IsText && p.Text != "") {
+					t.Fatalf("a point of two kinds: %+v", p)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,56 @@
+package influx
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/delivery/influx/influxtest"
+	"github.com/penstock/penstock/relay/iot"
+)
+
+// load is 5,000 points of 1,000 devices with five sensors each, at a time.
+func load(at time.Time) iot.Batch {
+	var b iot.Batch
+	for i := range 5000 {
+		device := fmt.Sprintf("01jd8q9x7v3k5m2n4p6r8%05d", i/5)
+		b.Points = append(b.Points, iot.Point{
+			Account: 1, Type: [...]string{"temperature", "humidity", "co2", "battery", "pressure"}[i%5],
+			DeviceID: device, Identifier: fmt.Sprintf("24e124136b5%05x", i/5), SensorID: fmt.Sprintf("%s.%d", device, i%5),
+			Key: "key", Time: at, Value: 20 + float64(i%100)/10,
+		})
+	}
+	return b
+}
+
+func BenchmarkEncode5000Points(b *testing.B) {
+	batch := load(time.Unix(1740830400, 123456789))
+	b.ReportAllocs()
+	for b.Loop() {
+		if e := encode(batch); len(e.lines) != 5000 {
+			b.Fatal(len(e.lines))
+		}
+	}
+	b.ReportMetric(5000*float64(b.N)/b.Elapsed().Seconds(), "points/s")
+}
+
+func BenchmarkWrite5000Points(b *testing.B) {
+	server := influxtest.Start(b, influxtest.Options{})
+	s, err := New(Options{URL: server.URL, Bucket: "bench"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	at := time.Unix(1740830400, 0)
+	batch := load(at)
+	n := 0
+	for b.Loop() {
+		n++
+		for i := range batch.Points {
+			batch.Points[i].Time = at.Add(time.Duration(n) * time.Second)
+		}
+		if refused, err := s.Write(b.Context(), batch); err != nil || len(refused) > 0 {
+			b.Fatal(refused, err)
+		}
+	}
+	b.ReportMetric(5000*float64(n)/b.Elapsed().Seconds(), "points/s")
+}

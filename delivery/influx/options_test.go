@@ -1,0 +1,40 @@
+package influx_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/penstock/penstock/delivery/influx"
+)
+
+func TestOptions(t *testing.T) {
+	cases := []struct {
+		name    string
+		options influx.Options
+		want    string // "" = works
+	}{
+		{"an address and a bucket are enough", influx.Options{URL: "http://localhost:8086", Bucket: "db"}, ""},
+		{"a path before the API is kept", influx.Options{URL: "https://example.org/influx/", Bucket: "db/rp", Token: "a:b"}, ""},
+		{"no address", influx.Options{Bucket: "db"}, "influx: url"},
+		{"an address without a scheme", influx.Options{URL: "localhost:8086", Bucket: "db"}, "influx: url"},
+		{"another scheme", influx.Options{URL: "udp://localhost:8089", Bucket: "db"}, "influx: url"},
+		{"a password in the address is not repeated", influx.Options{URL: "http://u:secret@localhost:8086", Bucket: "db"}, "influx: url"},
+		{"no bucket", influx.Options{URL: "http://localhost:8086", Bucket: "/"}, "influx: bucket"},
+		{"a line break in the token", influx.Options{URL: "http://localhost:8086", Bucket: "db", Token: "secret\r\nX: y"}, "influx: token"},
+		{"an unknown language", influx.Options{URL: "http://localhost:8086", Bucket: "db", Language: "sql"}, "influx: language"},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			_, err := influx.New(tc.options)
+			if tc.want == "" {
+				if err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if err == nil || !strings.HasPrefix(err.Error(), tc.want) || strings.Contains(err.Error(), "secret") {
+				t.Errorf("error %v, want %s…", err, tc.want)
+			}
+		})
+	}
+}
