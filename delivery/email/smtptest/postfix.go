@@ -61,7 +61,7 @@ func Start(t testing.TB) *Server {
 func need(t testing.TB) {
 	t.Helper()
 	reason := ""
-	if _, err := exec.LookPath("postfix"); err != nil {
+	if binary() == "" {
 		reason = "postfix is not installed"
 	} else if os.Geteuid() != 0 {
 		reason = "postfix needs root"
@@ -73,6 +73,17 @@ func need(t testing.TB) {
 	default:
 		t.Fatalf("%s (PENSTOCK_TEST_SKIP_REAL=1 skips)", reason)
 	}
+}
+
+// binary is Postfix's command, "" if there is none. The path of an ordinary
+// shell may lack the directory it is in.
+func binary() string {
+	for _, name := range []string{"postfix", "/usr/sbin/postfix"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	return ""
 }
 
 // lay writes the instance's files below root.
@@ -136,7 +147,7 @@ func (s *Server) masterCF() []byte {
 
 func (s *Server) run(t testing.TB, command string) {
 	t.Helper()
-	if out, err := exec.Command("postfix", "-c", s.config, command).CombinedOutput(); err != nil {
+	if out, err := exec.Command(binary(), "-c", s.config, command).CombinedOutput(); err != nil {
 		written, _ := os.ReadFile(s.log)
 		t.Fatalf("postfix %s: %v\n%s%s", command, err, out, written)
 	}

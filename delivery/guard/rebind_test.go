@@ -1,0 +1,91 @@
+package guard
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/net/dns/dnsmessage"
+)
+
+// resolver answers every question for an A record with the next list of
+// addresses; the last one stays.
+func resolver(t *testing.T, answers ...[][4]byte) *net.Resolver {
+	t.Helper()
+	server, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { server.Close() })
+	var asked atomic.Int64
+	go func() {
+		buf := make([]byte, 1500)
+		for {
+			n, from, err := server.ReadFrom(buf)
+			if err != nil {
+				return
+			}
+			var m dnsmessage.Message
+			if m.Unpack(buf[:n]) != nil || len(m.Questions) == 0 {
+				continue
+			}
+			m.Response, m.Additionals = true, nil
+			if q := m.Questions[0]; q.Type == dnsmessage.TypeA {
+				for _, a := range answers[min(int(asked.Add(1)), len(answers))-1] {
+					m.Answers = append(m.Answers, dnsmessage.Resource{
+						Header: dnsmessage.ResourceHeader{Name: q.Name, Type: q.Type, Class: q.Class},
+						Body:   &dnsmessage.AResource{A: a},
+					})
+				}
+			}
+			if raw, err := m.Pack(); err == nil {
+				_, _ = server.WriteTo(raw, from)
+			}
+		}
+	}()
+	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "udp", server.LocalAddr().String())
+	}}
+}
+
+func TestANameThatTurnsInsideIsRefusedFromThenOn(t *testing.T) {
+	port, hits := counter(t)
+	g := New([]netip.Prefix{netip.MustParsePrefix("127.0.0.2/32")})
+	d := NewDialer(g, 5*time.Second, resolver(t, [][4]byte{{127, 0, 0, 2}}, [][4]byte{{10, 0, 0, 5}}))
+	conn, err := d.DialContext(t.Context(), "tcp", "example.test:"+port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := conn.Read(make([]byte, 1)); err == nil {
+		t.Error("read a byte of nothing")
+	}
+	_, err = d.DialContext(t.Context(), "tcp", "example.test:"+port)
+	if _, ok := errors.AsType[*Error](err); !ok || err.Error() != "address 10.0.0.5 of example.test is not public" {
+		t.Errorf("got %v", err)
+	}
+	if hits.Load() != 1 {
+		t.Errorf("%d connections, want 1", hits.Load())
+	}
+}
+
+func TestOfSeveralAddressesOnlyTheAllowedAreTried(t *testing.T) {
+	port, hits := counter(t)
+	g := New([]netip.Prefix{netip.MustParsePrefix("127.0.0.2/32")})
+	both := [][4]byte{{127, 0, 0, 1}, {127, 0, 0, 2}, {127, 0, 0, 3}}
+	conn, err := NewDialer(g, 5*time.Second, resolver(t, both)).DialContext(t.Context(), "tcp", "example.test:"+port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if got := conn.RemoteAddr().(*net.TCPAddr).IP.String(); got != "127.0.0.2" {
+		t.Errorf("connected to %s", got)
+	}
+	if _, err := conn.Read(make([]byte, 1)); err == nil || hits.Load() != 1 {
+		t.Errorf("%d connections, want 1", hits.Load())
+	}
+}
