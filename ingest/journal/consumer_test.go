@@ -158,16 +158,18 @@ func TestARecordIsNotSeenBeforeItIsDurable(t *testing.T) {
 
 // Readers of every kind run beside appenders, retention and rotation.
 func TestReadersBesideTheWriter(t *testing.T) {
-	l := mustOpen(t, t.TempDir(), Options{SegmentBytes: 8 << 10, Quota: NewQuota(64 << 10)})
-	const writers, each = 8, 200
+	l := mustOpen(t, t.TempDir(), Options{SegmentBytes: 4 << 10, Quota: NewQuota(32 << 10)})
+	const writers, each = 8, 80
 	var appending, reading sync.WaitGroup
-	done := make(chan struct{})
+	done, progress := make(chan struct{}), make(chan struct{}, 1)
 	c := mustConsumer(t, l, "c")
 	for w := range writers {
 		appending.Go(func() {
 			for i := 0; i < each; {
 				if _, err := l.Append(t.Context(), fmt.Appendf(nil, "%d %d %0100d", w, i, i)); err == nil {
-					i++ // else the consumer is behind, and the quota full
+					i++
+				} else {
+					<-progress // the quota is full until the consumer commits
 				}
 			}
 		})
@@ -187,6 +189,10 @@ func TestReadersBesideTheWriter(t *testing.T) {
 			}
 			if err := c.Commit(next - 1); err != nil {
 				t.Error(err)
+			}
+			select {
+			case progress <- struct{}{}:
+			default:
 			}
 		}
 		close(done)

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestReadFindsEveryRecord(t *testing.T) {
@@ -26,6 +28,32 @@ func TestReadFindsEveryRecord(t *testing.T) {
 			}
 		})
 	}
+}
+
+// lateDisk lets something happen just before a segment is opened for reading.
+type lateDisk struct {
+	osDisk
+	before func()
+}
+
+func (d *lateDisk) Open(path string, flag int) (file, error) {
+	if flag == os.O_RDONLY && d.before != nil {
+		d.before()
+	}
+	return d.osDisk.Open(path, flag)
+}
+
+func TestARecordDeletedWhileItIsLookedUpIsNotFound(t *testing.T) {
+	clk, d := newClock(), &lateDisk{}
+	l := mustOpen(t, t.TempDir(), Options{SegmentBytes: 1000, Now: clk.now, disk: d})
+	fill(t, l, 20)
+	if err := mustConsumer(t, l, "c").Commit(20); err != nil {
+		t.Fatal(err)
+	}
+	clk.advance(1000 * time.Hour)
+	d.before = l.Sweep
+	_, err := l.Read(3)
+	wantErr(t, err, ErrNotFound)
 }
 
 // bulk returns a log of 300 records of 1,000 bytes: several index entries in
