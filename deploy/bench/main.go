@@ -1,0 +1,73 @@
+// Command bench measures the gateway as its users meet it: the built program,
+// a real Redis and a real InfluxDB beside it, load from a client of its own on
+// loopback. Every figure is printed beside a floor measured in the same run,
+// with the same client: a bare Fiber handler that answers 204, and a bare Go
+// client that makes the same GETs.
+//
+// It checks before it boasts: what was sent is what was stored and refused, or
+// the run fails.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"time"
+)
+
+// settings is how much is measured.
+type settings struct {
+	binary   string
+	seconds  time.Duration
+	conns    int
+	devices  int
+	messages int
+	embedded bool
+}
+
+func main() {
+	var s settings
+	flag.StringVar(&s.binary, "binary", "bin/penstock", "the program to measure")
+	flag.DurationVar(&s.seconds, "time", 10*time.Second, "length of each load")
+	flag.IntVar(&s.conns, "connections", 64, "connections of the client")
+	flag.IntVar(&s.devices, "devices", 1000, "devices that send")
+	flag.IntVar(&s.messages, "messages", 50_000, "inbound messages relayed")
+	flag.BoolVar(&s.embedded, "embedded", false, "measure the embedded back ends instead of Redis and InfluxDB")
+	bare := flag.String("bare", "", "serve the bare handler on this address and do nothing else")
+	flag.Parse()
+	if *bare != "" {
+		exit(serveBare(*bare))
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	exit(measure(ctx, s))
+}
+
+func exit(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// measure runs everything once and prints the table.
+func measure(ctx context.Context, s settings) error {
+	dir, err := os.MkdirTemp("", "penstock-bench-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	p := &peers{dir: dir}
+	defer p.stop()
+	r := report{settings: s}
+	for _, part := range []func(context.Context, *peers, settings, *report) error{bareHandler, frames, relayed} {
+		if err := part(ctx, p, s, &r); err != nil {
+			return err
+		}
+	}
+	r.print(os.Stdout)
+	return r.verdict()
+}

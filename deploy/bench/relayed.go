@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// sink is the endpoint of a relay: it answers 200 and remembers which messages
+// came, and how often.
+type sink struct {
+	server *http.Server
+	addr   string
+	hits   atomic.Int64
+	mu     sync.Mutex
+	seen   map[string]int
+}
+
+func newSink() (*sink, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	s := &sink{addr: listener.Addr().String(), seen: make(map[string]int)}
+	s.server = &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second}
+	go func() { _ = s.server.Serve(listener) }()
+	return s, nil
+}
+
+func (s *sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	id := r.URL.Query().Get("m")
+	s.mu.Lock()
+	s.seen[id]++
+	s.mu.Unlock()
+	s.hits.Add(1)
+	_, _ = io.WriteString(w, "ok")
+}
+
+// counts returns how many messages came and how many came again.
+func (s *sink) counts() (messages, again int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return int64(len(s.seen)), s.hits.Load() - int64(len(s.seen))
+}
+
+// relayed measures inbound messages from the carrier's post to the sink, and
+// before it the rate at which a bare client makes the same GETs.
+func relayed(ctx context.Context, p *peers, s settings, r *report) error {
+	floor, err := newSink()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = floor.server.Close() }()
+	if r.bareGets, err = bareGets(ctx, floor.addr, s); err != nil {
+		return err
+	}
+	target, err := newSink()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = target.server.Close() }()
+	p.sink = target.addr
+	d, err := p.daemon(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer d.stop()
+	start, before := time.Now(), cpu(d.pid())
+	if err := postMessages(ctx, d, s); err != nil {
+		return err
+	}
+	r.relayAccepted = time.Since(start)
+	if err := until(ctx, 5*time.Minute, "every message at the sink", func() bool {
+		n, _ := target.counts()
+		return n == int64(s.messages)
+	}); err != nil {
+		return err
+	}
+	r.relayed = outcome{count: int64(s.messages), took: time.Since(start), cpu: cpu(d.pid()) - before}
+	messages, again := target.counts()
+	r.again = again
+	r.reconcile("messages", int64(s.messages), messages, d.metric("penstock_set_aside_total{kind=\"sms\"}"))
+	return nil
+}
+
+// messageText is what tells the n-th message from the others at the sink.
+func messageText(n int64) string { return fmt.Sprintf("message %d & more", n) }
+
+func bareGets(ctx context.Context, addr string, s settings) (outcome, error) {
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: s.conns, DisableCompression: true}}
+	start := time.Now()
+	err := spread(s, func(n int64) error {
+		q := "m=" + url.QueryEscape(messageText(n)) + "&o=447700900123&d=447800012345"
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+"/sms?"+q, nil)
+		if err != nil {
+			return err
+		}
+		resp, err := client.Do(req)
+		if err != nil {
+			return err
+		}
+		_, err = io.Copy(io.Discard, resp.Body)
+		_ = resp.Body.Close()
+		return err
+	})
+	return outcome{count: int64(s.messages), took: time.Since(start)}, err
+}
+
+// spread calls do for every message, over all connections.
+func spread(s settings, do func(n int64) error) error {
+	var next atomic.Int64
+	errs := make([]error, s.conns)
+	var wg sync.WaitGroup
+	for i := range s.conns {
+		wg.Go(func() {
+			for n := next.Add(1) - 1; n < int64(s.messages) && errs[i] == nil; n = next.Add(1) - 1 {
+				errs[i] = do(n)
+			}
+		})
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func postMessages(ctx context.Context, d *daemon, s settings) error {
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: s.conns, DisableCompression: true}}
+	return spread(s, func(n int64) error {
+		body := fmt.Sprintf(`{"id":"b%d","from":"447700900123","to":"447800012345","text":%q}`, n, messageText(n))
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+d.addr+"/inbound/sms/json", strings.NewReader(body))
+		if err != nil {
+			return err
+		}
+		req.Header.Set("Authorization", "Bearer "+d.token)
+		req.Header.Set("Content-Type", "application/json")
+		resp, err := client.Do(req)
+		if err != nil {
+			return err
+		}
+		_, _ = io.Copy(io.Discard, resp.Body)
+		_ = resp.Body.Close()
+		if resp.StatusCode != http.StatusOK {
+			return fmt.Errorf("message %d: %s", n, resp.Status)
+		}
+		return nil
+	})
+}
