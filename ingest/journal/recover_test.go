@@ -2,7 +2,6 @@ package journal
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -10,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
-	"time"
 )
 
 // written returns a closed log of n records, with its only segment's bytes and
@@ -132,172 +130,6 @@ func TestACutTailIsKeptBesideUnlessItIsZero(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestDamageInTheMiddleIsSetAsideAndWhatFollowsIsKept(t *testing.T) {
-	dir, stored, data, offs := written(t, 6)
-	for name, c := range map[string]struct {
-		at   int
-		mask byte
-	}{
-		"a flipped bit in a payload":                  {offs[2] + 60, 1},
-		"a flipped bit in the length, shorter":        {offs[2], 4},
-		"a flipped bit in the length, longer":         {offs[2] + 1, 1},
-		"a flipped bit in the length, past the limit": {offs[2] + 3, 0x80},
-		"a flipped bit in the length, past the end":   {offs[2] + 2, 1},
-		"a flipped bit in the checksum":               {offs[2] + 5, 2},
-		"a flipped bit in the sequence":               {offs[2] + 8, 1},
-		"a flipped bit in the time":                   {offs[2] + 17, 8},
-	} {
-		t.Run(name, func(t *testing.T) {
-			b := bytes.Clone(data)
-			b[c.at] ^= c.mask
-			dir := copied(t, dir, b)
-			for start := range 2 { // it stays reported, and is not set aside again
-				l := mustOpen(t, dir, Options{})
-				sameContent(t, content(t, l), without(stored, 3))
-				gaps := l.Gaps()
-				if len(gaps) != 1 {
-					t.Fatalf("gaps %+v", gaps)
-				}
-				g := gaps[0]
-				if g.First != 3 || g.Last != 3 || g.Offset != int64(offs[2]) || g.Length != int64(offs[3]-offs[2]) || g.Reason == "" {
-					t.Errorf("gap %+v", g)
-				}
-				bad, err := os.ReadFile(filepath.Join(dir, fmt.Sprintf("%s.%d.bad", g.Segment, g.Offset)))
-				if err != nil || !bytes.Equal(bad, b[offs[2]:offs[3]]) {
-					t.Errorf("start %d: copy beside: %v", start, err)
-				}
-				_, err = l.Read(3)
-				wantErr(t, err, ErrNotFound)
-				mustClose(t, l)
-			}
-		})
-	}
-}
-
-// several returns a log of several full segments.
-func several(t *testing.T, n int) (dir string, stored map[uint64]string) {
-	t.Helper()
-	dir = t.TempDir()
-	l := mustOpen(t, dir, Options{SegmentBytes: 1000})
-	stored = fill(t, l, n)
-	mustClose(t, l)
-	if got := len(segmentFiles(t, dir)); got < 4 {
-		t.Fatalf("%d segments", got)
-	}
-	return dir, stored
-}
-
-func TestDamageAtTheEndOfAnOlderSegmentIsAGap(t *testing.T) {
-	for name, change := range map[string]func([]byte) []byte{
-		"cut inside its last record":       func(b []byte) []byte { return b[:len(b)-10] },
-		"cut between records":              func(b []byte) []byte { n, _ := recordSize(b); return b[:n] },
-		"a flipped bit in its last record": func(b []byte) []byte { b[len(b)-1] ^= 1; return b },
-		"emptied":                          func([]byte) []byte { return nil },
-		"zeroed":                           func(b []byte) []byte { clear(b); return b },
-	} {
-		t.Run(name, func(t *testing.T) {
-			dir, stored := several(t, 40)
-			second := segmentFiles(t, dir)[1]
-			from, _ := parseSegmentName(filepath.Base(second))
-			to, _ := parseSegmentName(filepath.Base(segmentFiles(t, dir)[2]))
-			edit(t, second, change)
-			l := mustOpen(t, dir, Options{})
-			gaps := l.Gaps()
-			if len(gaps) != 1 || gaps[0].Last != to.first-1 || gaps[0].First < from.first {
-				t.Fatalf("gaps %+v, segment %v before %v", gaps, from, to)
-			}
-			var lost []uint64
-			for seq := gaps[0].First; seq <= gaps[0].Last; seq++ {
-				lost = append(lost, seq)
-			}
-			sameContent(t, content(t, l), without(stored, lost...))
-			if seq := mustAppend(t, l, "on"); seq != 41 {
-				t.Errorf("sequence %d", seq)
-			}
-		})
-	}
-}
-
-func TestAMissingSegmentIsAGap(t *testing.T) {
-	dir, _ := several(t, 40)
-	files := segmentFiles(t, dir)
-	gone, _ := parseSegmentName(filepath.Base(files[1]))
-	next, _ := parseSegmentName(filepath.Base(files[2]))
-	if err := os.Remove(files[1]); err != nil {
-		t.Fatal(err)
-	}
-	l := mustOpen(t, dir, Options{})
-	gaps := l.Gaps()
-	if len(gaps) != 1 || gaps[0].First != gone.first || gaps[0].Last != next.first-1 || gaps[0].Length != 0 {
-		t.Errorf("gaps %+v", gaps)
-	}
-}
-
-func TestDamageWhileOpenIsPassedAndReported(t *testing.T) {
-	dir := t.TempDir()
-	l := mustOpen(t, dir, Options{})
-	c := mustConsumer(t, l, "c")
-	stored := fill(t, l, 5)
-	rec, _ := l.Read(1)
-	size := headerSize + len(rec.Payload)
-	f, err := os.OpenFile(segmentFiles(t, dir)[0], os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	if _, err := f.WriteAt([]byte("!!"), int64(2*size+50)); err != nil {
-		t.Fatal(err)
-	}
-	got := map[uint64]string{}
-	for len(got) < 4 {
-		recs, err := c.Next(t.Context(), 2)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, r := range recs {
-			got[r.Seq] = string(r.Payload)
-		}
-	}
-	sameContent(t, got, without(stored, 3))
-	if gaps := l.Gaps(); len(gaps) != 1 || gaps[0].First != 3 || gaps[0].Last != 3 {
-		t.Errorf("gaps %+v", gaps)
-	}
-	// The same for the last record there is: the reader must not spin on it.
-	if _, err := f.WriteAt([]byte("!!"), int64(4*size+50)); err != nil {
-		t.Fatal(err)
-	}
-	c.Rewind()
-	if recs, err := c.Next(t.Context(), 10); err != nil || len(recs) != 3 {
-		t.Errorf("%d records, %v", len(recs), err)
-	}
-	ended, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-	defer cancel()
-	if _, err := c.Next(ended, 10); !errors.Is(err, context.DeadlineExceeded) || c.position() != 6 {
-		t.Errorf("waits for %d, %v", c.position(), err)
-	}
-	seq := mustAppend(t, l, "after")
-	recs, err := c.Next(t.Context(), 10)
-	if err != nil || len(recs) != 1 || recs[0].Seq != seq || seq != 6 {
-		t.Errorf("records %v, error %v", recs, err)
-	}
-	mustClose(t, l)
-	sameContent(t, content(t, mustOpen(t, dir, Options{})), map[uint64]string{1: stored[1], 2: stored[2], 4: stored[4], 6: "after"})
-}
-
-func TestARecordHiddenInAPayloadIsNotTakenForOne(t *testing.T) {
-	dir := t.TempDir()
-	l := mustOpen(t, dir, Options{})
-	var forged []byte
-	forged = layRecord(forged, []byte("forged"), newClock().now())
-	stamp(forged, 2, 0, func(uint64, int) {})
-	mustAppend(t, l, "first")
-	mustAppend(t, l, string(append(bytes.Repeat([]byte("z"), 100), forged...)))
-	mustAppend(t, l, "third")
-	mustClose(t, l)
-	edit(t, segmentFiles(t, dir)[0], func(b []byte) []byte { b[60] ^= 1; return b })
-	sameContent(t, content(t, mustOpen(t, dir, Options{})), map[uint64]string{1: "first", 3: "third"})
 }
 
 func TestSequencesAreNotGivenAgainBehindACheckpoint(t *testing.T) {
