@@ -16,7 +16,7 @@ type answer func(p *server.Peer, args []string)
 
 func (s *Server) ownAnswers() map[string]answer {
 	a := map[string]answer{
-		"INFO": s.info, "CONFIG": s.config, "PUBLISH": s.publish, "PUBSUB": s.pubsub,
+		"INFO": s.info, "CONFIG": s.config, "ZRANGEBYSCORE": s.rangeByScore, "PUBLISH": s.publish, "PUBSUB": s.pubsub,
 		"WAIT": func(p *server.Peer, _ []string) { p.WriteInt(0) },
 		"CLUSTER": func(p *server.Peer, _ []string) {
 			p.WriteError("ERR This instance has cluster support disabled")

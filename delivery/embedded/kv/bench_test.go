@@ -97,3 +97,43 @@ func BenchmarkStart(b *testing.B) {
 		closeStore(b, open(b, dir, Options{}))
 	}
 }
+
+// BenchmarkDue looks for what is due in a set of 50,000 of which nothing is.
+func BenchmarkDue(b *testing.B) {
+	for _, name := range []string{"embedded", "miniredis"} {
+		b.Run(name, func(b *testing.B) {
+			c := targets(b)[name]
+			defer c.Close()
+			p := c.Pipeline()
+			for i := range 50_000 {
+				p.ZAdd(b.Context(), "due", redis.Z{Score: float64(1_000_000 + i*7919%50_000), Member: "delivery:" + strconv.Itoa(i)})
+			}
+			if _, err := p.Exec(b.Context()); err != nil {
+				b.Fatal(err)
+			}
+			for b.Loop() {
+				if err := c.ZRangeByScore(b.Context(), "due", &redis.ZRangeBy{Min: "-inf", Max: "1000", Count: 100}).Err(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkCompaction takes a store of 50,000 hashes; what else runs meanwhile
+// waits only while a part of it is saved.
+func BenchmarkCompaction(b *testing.B) {
+	s := open(b, b.TempDir(), Options{})
+	p := client(b, s).Pipeline()
+	for i := range 50_000 {
+		p.HSet(b.Context(), "h:"+strconv.Itoa(i), "state", "waiting", "at", i, "payload", "0123456789012345678901234567890123456789")
+	}
+	if _, err := p.Exec(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if _, err := s.compact(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

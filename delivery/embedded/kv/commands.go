@@ -119,20 +119,15 @@ func otherReads() map[string]bool {
 
 // refusal says why a known command is not served, or "".
 func (s *Server) refusal(name string, args []string) string {
-	switch name {
-	case "XREAD":
+	switch {
+	case name == "XREAD":
 		if slices.ContainsFunc(args, func(a string) bool { return strings.EqualFold(a, "BLOCK") }) {
 			return "ERR XREAD BLOCK is not served by the embedded store: poll, or configure a Redis server"
 		}
 		return ""
-	case "UNWATCH", "DUMP":
-		if name == "UNWATCH" {
-			return ""
-		}
-	default:
-		if s.reads[name] || s.srv.IsReadOnlyCommand(name) || !s.srv.IsRegisteredCommand(name) {
-			return ""
-		}
+	case name == "DUMP": // a read, but of a form of miniredis' own
+	case s.reads[name] || s.srv.IsReadOnlyCommand(name) || !s.srv.IsRegisteredCommand(name):
+		return ""
 	}
 	return "ERR " + name + " is not served by the embedded store: configure a Redis server to use it"
 }
