@@ -16,6 +16,10 @@ import (
 // 16 connections work at a time.
 //
 //	go test -run '^$' -bench . ./delivery/embedded/kv
+//
+// One run on two cores (operations of the store per operation of miniredis):
+// HSET 0.72 (77,000 a second), HSET in pipelines 1.27 (430,000), GET 2.3
+// (235,000), a script of three calls 0.80 (6,500), nothing due among 50,000 17.
 func targets(b *testing.B) map[string]*redis.Client {
 	s := open(b, b.TempDir(), Options{})
 	bare := miniredis.RunT(b)

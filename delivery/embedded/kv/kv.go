@@ -28,8 +28,8 @@ type Options struct {
 	// snapshot, once it is also twice the size of the last one; 64 MiB when 0.
 	CompactBytes int64
 	// CommitWindow is how long a commit waits for further writes to share its
-	// sync with. 0 is best unless the disk is slow: writes that arrive during a
-	// sync share the next one anyway.
+	// sync with. Writes that arrive during a sync share the next one anyway, so
+	// 0 is best where a sync takes less than a few milliseconds.
 	CommitWindow time.Duration
 }
 
