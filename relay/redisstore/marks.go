@@ -66,7 +66,7 @@ func (s *Marks) Get(ctx context.Context, kind event.Kind, from, to uint64) (map[
 // List returns marks in a state below a sequence, newest first.
 func (s *Marks) List(ctx context.Context, kind event.Kind, state event.State, before uint64, limit int) ([]event.Mark, error) {
 	seqs, err := s.db.rdb.ZRangeArgs(ctx, redis.ZRangeArgs{
-		Key: keyMarksIn(s.node, string(kind), string(state)), Start: "-inf", Stop: "(" + strconv.FormatUint(before, 10),
+		Key: keyMarksIn(s.node, string(kind), string(state)), Start: "(" + strconv.FormatUint(before, 10), Stop: "-inf",
 		ByScore: true, Rev: true, Count: int64(limit),
 	}).Result()
 	if err != nil {
