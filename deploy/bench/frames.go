@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 	"time"
 )
@@ -23,7 +24,7 @@ func frames(ctx context.Context, p *peers, s settings, r *report) error {
 	if err := warm(ctx, d, s); err != nil {
 		return err
 	}
-	start, before := time.Now(), cpu(d.pid())
+	start, before, others, own := time.Now(), cpu(d.pid()), d.othersCPU(), cpu(os.Getpid())
 	l := newLoad(d.addr, d.token, s)
 	l.first = int64(s.devices)
 	if err := l.run(ctx, s.seconds); err != nil {
@@ -38,6 +39,8 @@ func frames(ctx context.Context, p *peers, s settings, r *report) error {
 	}
 	r.storedIn = time.Since(start)
 	r.accepted.cpu = cpu(d.pid()) - before
+	r.others = d.othersCPU() - others
+	r.client = cpu(os.Getpid()) - own
 	r.memory = memory(d.pid())
 	sent := r.accepted.count + int64(s.devices)
 	refused := d.metric("penstock_set_aside_total{kind=\"uplink\"}")

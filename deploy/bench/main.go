@@ -60,7 +60,7 @@ func measure(ctx context.Context, s settings) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	p := &peers{dir: dir}
+	p := &peers{dir: dir, sink: "127.0.0.1:9"}
 	defer p.stop()
 	r := report{settings: s}
 	for _, part := range []func(context.Context, *peers, settings, *report) error{bareHandler, frames, relayed} {

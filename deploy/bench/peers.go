@@ -91,14 +91,27 @@ func (p *peers) daemon(ctx context.Context, s settings) (*daemon, error) {
 		return nil, err
 	}
 	d.cmd = cmd
-	return d, until(ctx, 20*time.Second, "the gateway ready", func() bool {
+	return d, p.explain(cmd, until(ctx, 20*time.Second, "the gateway ready", func() bool {
 		resp, err := http.Get("http://" + d.addr + "/readyz")
 		if err != nil {
 			return false
 		}
 		_ = resp.Body.Close()
 		return resp.StatusCode == http.StatusOK
-	})
+	}))
+}
+
+// explain adds the end of what a process said to an error about it.
+func (p *peers) explain(cmd *exec.Cmd, err error) error {
+	if err == nil {
+		return nil
+	}
+	f, ok := cmd.Stdout.(*os.File)
+	if !ok {
+		return err
+	}
+	text, _ := os.ReadFile(f.Name())
+	return fmt.Errorf("%w; it said:\n%s", err, text[max(0, len(text)-2000):])
 }
 
 const inventoryText = `
@@ -157,6 +170,14 @@ level = "error"
 `
 
 func (d *daemon) pid() int { return d.cmd.Process.Pid }
+
+// othersCPU is the processor time of Redis and InfluxDB.
+func (d *daemon) othersCPU() (sum time.Duration) {
+	for _, o := range d.others {
+		sum += cpu(o.Process.Pid)
+	}
+	return sum
+}
 
 func (d *daemon) stop() {
 	_ = d.cmd.Process.Signal(syscall.SIGTERM)

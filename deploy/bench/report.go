@@ -16,6 +16,8 @@ type report struct {
 	storedInLoad  int64
 	storedIn      time.Duration // until the last frame was stored
 	memory        int64
+	others        time.Duration // CPU of Redis and InfluxDB under frames
+	client        time.Duration // CPU of the load's client
 	bareGets      outcome
 	relayed       outcome
 	relayAccepted time.Duration
@@ -69,7 +71,9 @@ func (r *report) print(out io.Writer) {
 	row("messages accepted", rate(float64(r.settings.messages)/r.relayAccepted.Seconds()), "", "", "", "")
 	row("messages relayed to the sink", rate(r.relayed.rate()), ratio(r.relayed.rate(), r.bareGets.rate()), micros(r.relayed), "", "")
 	_ = w.Flush()
-	say("\nthe gateway's peak memory under frames: %d MiB\n", r.memory>>20)
+	say("\nµs of CPU per frame: gateway %s, Redis and InfluxDB %s, the load's client %s\n",
+		micros(r.accepted), micros(outcome{count: r.accepted.count, cpu: r.others}), micros(outcome{count: r.accepted.count, cpu: r.client}))
+	say("the gateway's peak memory under frames: %d MiB\n", r.memory>>20)
 	for _, b := range r.books {
 		say("reconciliation of %s: sent %d = stored %d + refused %d: %v\n", b.what, b.sent, b.stored, b.refused, b.balanced())
 	}

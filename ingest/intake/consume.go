@@ -18,6 +18,9 @@ const (
 	longPause  = 2 * time.Second
 )
 
+// busy is the size of a batch that shows load.
+const busy = 8
+
 // batch is a run of records in the works.
 type batch struct {
 	last uint64
@@ -39,7 +42,12 @@ func (i *Intake) Run(ctx context.Context) error {
 
 // feed reads batches and starts the work on each.
 func (i *Intake) feed(ctx context.Context, line chan<- *batch) error {
-	for {
+	for last := 0; ; {
+		if last > busy && last < i.options.Batch && i.options.Linger > 0 {
+			if sleep(ctx, i.options.Linger) != nil {
+				return nil
+			}
+		}
 		records, err := i.consumer.Next(ctx, i.options.Batch)
 		if err != nil {
 			if gone(ctx, err) {
@@ -47,7 +55,8 @@ func (i *Intake) feed(ctx context.Context, line chan<- *batch) error {
 			}
 			return fmt.Errorf("intake %s: read: %w", i.kind, err)
 		}
-		b := &batch{last: records[len(records)-1].Seq, done: make(chan error, 1)}
+		last = len(records)
+		b := &batch{last: records[last-1].Seq, done: make(chan error, 1)}
 		go func() { b.done <- i.settle(ctx, i.items(ctx, records)) }()
 		line <- b
 	}

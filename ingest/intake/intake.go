@@ -38,6 +38,10 @@ type Processor interface {
 type Options struct {
 	Batch   int // the most entries per call; 0 means 1000
 	Workers int // calls at a time; 0 means 2
+	// Linger is how long entries gather under load before they are taken: a
+	// store does a thousand points in the time of a hundred. Light traffic never
+	// waits. 0 means 20 ms; negative, never.
+	Linger time.Duration
 	// Patience is how often an entry that fails for a reason of its own is
 	// tried before it is set aside; 0 means 3.
 	Patience int
@@ -68,6 +72,7 @@ func New(kind event.Kind, node string, log *journal.Log, marks event.Marks, p Pr
 	if err != nil {
 		return nil, fmt.Errorf("intake %s: consumer: %w", kind, err)
 	}
+	o.Linger = cmp.Or(o.Linger, 20*time.Millisecond)
 	o.Batch, o.Workers, o.Patience = cmp.Or(o.Batch, 1000), cmp.Or(o.Workers, 2), cmp.Or(o.Patience, 3)
 	if o.Now == nil {
 		o.Now = time.Now
