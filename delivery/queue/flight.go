@@ -134,7 +134,7 @@ func (f *flight) lane(name string) *lane {
 }
 
 // free reports whether a lane may have one more attempt under way. The less
-// room is left in all, the less one lane gets, so that some endpoints that hang
+// room is left in all, the less one lane gets, so that a few endpoints that hang
 // never take it all.
 func (f *flight) free(l *lane) bool {
 	left := f.opts.Attempts - f.running

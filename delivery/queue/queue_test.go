@@ -16,6 +16,7 @@ import (
 
 	"github.com/penstock/penstock/delivery"
 	"github.com/penstock/penstock/delivery/email"
+	"github.com/penstock/penstock/delivery/embedded/kv"
 	"github.com/penstock/penstock/delivery/httpout"
 	"github.com/penstock/penstock/delivery/worker"
 	"github.com/penstock/penstock/relay"
@@ -88,7 +89,12 @@ func (noMail) Send(context.Context, outbox.Mail) (email.Result, error) {
 
 func newRig(t testing.TB, url string, o Options, schedule delivery.Schedule) *rig {
 	t.Helper()
-	db, err := redisstore.Open(t.Context(), redisstore.Options{URL: url, Timeout: time.Second})
+	return rigOn(t, redisstore.Options{URL: url, Timeout: time.Second}, o, schedule)
+}
+
+func rigOn(t testing.TB, redis redisstore.Options, o Options, schedule delivery.Schedule) *rig {
+	t.Helper()
+	db, err := redisstore.Open(t.Context(), redis)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,6 +192,68 @@ func TestAThousandDeliveriesArriveExactlyOnce(t *testing.T) {
 	r.await(outbox.Delivered, 1000)
 	if different, total := s.count(); different != 1000 || total != 1000 {
 		t.Errorf("%d deliveries in %d requests", different, total)
+	}
+}
+
+func TestRetriesArriveOnEveryKindOfRedis(t *testing.T) {
+	for name, at := range map[string]func(t *testing.T) redisstore.Options{
+		"on a cluster": func(t *testing.T) redisstore.Options {
+			return redisstore.Options{URL: redistest.StartCluster(t).URL}
+		},
+		"on the embedded server": func(t *testing.T) redisstore.Options {
+			s, err := kv.Open(t.TempDir(), kv.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = s.Close() })
+			return redisstore.Options{Dialer: s.Dial}
+		},
+		"with several asynq servers": func(t *testing.T) redisstore.Options {
+			return redisstore.Options{URL: redistest.Start(t).URL}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := rigOn(t, at(t), Options{Servers: 2}, delivery.Schedule{time.Second})
+			s := newSink(t, func(_ string, n int) int { return map[bool]int{true: 503, false: 200}[n == 1] })
+			r.send(r.deliveries(300, s.URL))
+			r.await(outbox.Delivered, 300)
+			if different, total := s.count(); different != 300 || total != 600 {
+				t.Errorf("%d deliveries in %d requests, want 600", different, total)
+			}
+		})
+	}
+}
+
+func TestAQueueStartsBeforeRedisDoes(t *testing.T) {
+	server := redistest.Start(t)
+	server.Stop()
+	r := newRig(t, server.URL, Options{}, nil)
+	s := newSink(t, always(200))
+	server.Restart()
+	r.create(r.deliveries(10, s.URL), 0)
+	r.await(outbox.Delivered, 10)
+	if _, total := s.count(); total != 10 {
+		t.Errorf("%d requests", total)
+	}
+}
+
+func TestWhatAsynqHasLostIsAttemptedInProcess(t *testing.T) {
+	server := redistest.Start(t)
+	rdb := server.Client()
+	t.Cleanup(func() { _ = rdb.Close() })
+	r := newRig(t, server.URL, Options{}, nil)
+	s := newSink(t, always(200))
+	ds := r.deliveries(5, s.URL)
+	for _, d := range ds { // tasks that nothing will ever run
+		key := "asynq:{deliveries}:t:" + d.ID
+		if err := rdb.HSet(t.Context(), key, "state", "active", "msg", "").Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.create(ds, 0)
+	r.await(outbox.Delivered, 5)
+	if _, total := s.count(); total != 5 {
+		t.Errorf("%d requests", total)
 	}
 }
 
