@@ -18,13 +18,20 @@ const (
 	longPause  = 2 * time.Second
 )
 
-// busy is the size of a batch that shows load.
-const busy = 8
+// The sizes of a batch that show load, and heavy load.
+const (
+	busy    = 8
+	crowded = 500
+)
 
 // batch is a run of records in the works.
 type batch struct {
-	last uint64
-	done chan error // one answer: nil when every effect is durable
+	last    uint64
+	size    int
+	arrived uint64        // entries accepted since the batch before it was taken
+	took    time.Duration // valid once ended is closed
+	ended   chan struct{}
+	done    chan error // one answer: nil when every effect is durable
 }
 
 // Run processes the journal until ctx is done. Several batches are in the works
@@ -41,12 +48,16 @@ func (i *Intake) Run(ctx context.Context) error {
 }
 
 // feed reads batches and starts the work on each.
+//
+// Acceptance goes first. Senders cut off after seconds and most never come
+// again, while nobody sees a reading arrive a second later: under load entries
+// gather before they are taken, and after a large batch processing stands back
+// for as long as the batch took, unless the backlog has grown too long for that.
 func (i *Intake) feed(ctx context.Context, line chan<- *batch) error {
-	for last := 0; ; {
-		if last > busy && last < i.options.Batch && i.options.Linger > 0 {
-			if sleep(ctx, i.options.Linger) != nil {
-				return nil
-			}
+	var last *batch
+	for accepted := i.accepted.Load(); ; {
+		if err := i.yield(ctx, last); err != nil {
+			return nil
 		}
 		records, err := i.consumer.Next(ctx, i.options.Batch)
 		if err != nil {
@@ -55,10 +66,40 @@ func (i *Intake) feed(ctx context.Context, line chan<- *batch) error {
 			}
 			return fmt.Errorf("intake %s: read: %w", i.kind, err)
 		}
-		last = len(records)
-		b := &batch{last: records[last-1].Seq, done: make(chan error, 1)}
-		go func() { b.done <- i.settle(ctx, i.items(ctx, records)) }()
-		line <- b
+		now := i.accepted.Load()
+		last = &batch{last: records[len(records)-1].Seq, size: len(records), arrived: now - accepted, done: make(chan error, 1), ended: make(chan struct{})}
+		accepted = now
+		go i.work(ctx, last, records)
+		line <- last
+	}
+}
+
+// work brings a batch to its end.
+func (i *Intake) work(ctx context.Context, b *batch, records []journal.Record) {
+	start := time.Now()
+	err := i.settle(ctx, i.items(ctx, records))
+	b.took = time.Since(start)
+	close(b.ended)
+	b.done <- err
+}
+
+// yield waits before the next batch is taken, as the load asks for.
+func (i *Intake) yield(ctx context.Context, last *batch) error {
+	switch {
+	case last == nil || last.size <= busy || i.options.Linger < 0:
+		return nil
+	case last.arrived < uint64(last.size)/4:
+		return nil // nobody to give way to
+	case last.size < crowded:
+		return sleep(ctx, i.options.Linger)
+	case i.log.Stats().Last-last.last > i.options.Backlog:
+		return nil
+	}
+	select {
+	case <-last.ended:
+		return sleep(ctx, max(last.took, i.options.Linger))
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 

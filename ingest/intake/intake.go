@@ -42,6 +42,9 @@ type Options struct {
 	// store does a thousand points in the time of a hundred. Light traffic never
 	// waits. 0 means 20 ms; negative, never.
 	Linger time.Duration
+	// Backlog is how many entries may wait while acceptance goes first; 0 means
+	// 500,000.
+	Backlog uint64
 	// Patience is how often an entry that fails for a reason of its own is
 	// tried before it is set aside; 0 means 3.
 	Patience int
@@ -72,8 +75,9 @@ func New(kind event.Kind, node string, log *journal.Log, marks event.Marks, p Pr
 	if err != nil {
 		return nil, fmt.Errorf("intake %s: consumer: %w", kind, err)
 	}
-	o.Linger = cmp.Or(o.Linger, 20*time.Millisecond)
-	o.Batch, o.Workers, o.Patience = cmp.Or(o.Batch, 1000), cmp.Or(o.Workers, 2), cmp.Or(o.Patience, 3)
+	o.Backlog = cmp.Or(o.Backlog, 500_000)
+	o.Linger = cmp.Or(o.Linger, 100*time.Millisecond)
+	o.Batch, o.Workers, o.Patience = cmp.Or(o.Batch, 5000), cmp.Or(o.Workers, 2), cmp.Or(o.Patience, 3)
 	if o.Now == nil {
 		o.Now = time.Now
 	}
