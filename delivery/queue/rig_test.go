@@ -1,0 +1,184 @@
+package queue
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/delivery"
+	"github.com/penstock/penstock/delivery/email"
+	"github.com/penstock/penstock/delivery/httpout"
+	"github.com/penstock/penstock/delivery/worker"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/redisstore"
+	"github.com/penstock/penstock/relay/redisstore/redistest"
+)
+
+// sink is an endpoint that counts what it receives by the id in the query.
+type sink struct {
+	*httptest.Server
+	mu     sync.Mutex
+	got    map[string]int
+	at     map[string][]time.Time
+	total  int
+	answer func(id string, n int) int // status for the n-th request of an id
+	before func(r *http.Request)      // runs before the answer
+}
+
+func newSink(t testing.TB, answer func(id string, n int) int) *sink {
+	s := &sink{got: make(map[string]int), at: make(map[string][]time.Time), answer: answer}
+	s.Server = httptest.NewServer(s)
+	t.Cleanup(s.Close)
+	return s
+}
+
+func (s *sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	id := r.URL.Query().Get("id")
+	s.mu.Lock()
+	s.got[id]++
+	s.at[id] = append(s.at[id], time.Now())
+	s.total++
+	n := s.got[id]
+	s.mu.Unlock()
+	if s.before != nil {
+		s.before(r)
+	}
+	w.WriteHeader(s.answer(id, n))
+}
+
+func (s *sink) count() (different, total int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.got), s.total
+}
+
+func (s *sink) times(id string) []time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]time.Time(nil), s.at[id]...)
+}
+
+func always(status int) func(string, int) int { return func(string, int) int { return status } }
+
+// rig is a queue on a real Redis with real ways out.
+type rig struct {
+	t      testing.TB
+	db     *redisstore.DB
+	store  *redisstore.Outbox
+	queue  *Queue
+	made   int
+	stopOn sync.Once
+}
+
+type noMail struct{}
+
+func (noMail) Send(context.Context, outbox.Mail) (email.Result, error) {
+	return email.Result{Status: 250, Simulated: true}, nil
+}
+
+func newRig(t testing.TB, url string, o Options, schedule delivery.Schedule) *rig {
+	t.Helper()
+	return rigOn(t, redisstore.Options{URL: url, Timeout: time.Second}, o, schedule)
+}
+
+func rigOn(t testing.TB, redis redisstore.Options, o Options, schedule delivery.Schedule) *rig {
+	t.Helper()
+	db, err := redisstore.Open(t.Context(), redis)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	out, err := httpout.New(httpout.Options{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(out.Close)
+	w, err := worker.New(worker.Deps{HTTP: out, Mail: noMail{}}, worker.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, err := New(Deps{Store: db.Outbox(), Redis: db, Send: w, Schedule: schedule, Logger: quiet()}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &rig{t: t, db: db, store: db.Outbox(), queue: q}
+	if err := q.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.stop)
+	return r
+}
+
+func quiet() *slog.Logger {
+	if os.Getenv("PENSTOCK_TEST_LOG") != "" {
+		return slog.Default()
+	}
+	return slog.New(slog.NewTextHandler(io.Discard, nil))
+}
+
+func (r *rig) stop() {
+	r.stopOn.Do(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
+		if err := r.queue.Stop(ctx); err != nil {
+			r.t.Error(err)
+		}
+	})
+}
+
+// deliveries makes n deliveries to a URL.
+func (r *rig) deliveries(n int, url string) []outbox.Delivery {
+	ds := make([]outbox.Delivery, n)
+	for i := range ds {
+		r.made++
+		id := fmt.Sprintf("%s-%05d", relay.NewID(time.Now()), r.made)
+		ds[i] = outbox.Delivery{
+			ID: id, Account: 7, Kind: outbox.KindRelay, MessageID: "m" + id, CreatedAt: time.Now(),
+			Request: &outbox.Request{Method: "GET", URL: url + "/?id=" + id},
+		}
+	}
+	return ds
+}
+
+func (r *rig) create(ds []outbox.Delivery, lease time.Duration) {
+	r.t.Helper()
+	if existing, err := r.store.Create(context.Background(), ds, time.Now().Add(lease)); err != nil || len(existing) > 0 {
+		r.t.Fatalf("create: existing %v, error %v", existing, err)
+	}
+}
+
+func (r *rig) send(ds []outbox.Delivery) {
+	r.t.Helper()
+	for start := 0; start < len(ds); start += 200 {
+		chunk := ds[start:min(start+200, len(ds))]
+		r.create(chunk, r.queue.Lease())
+		r.queue.Dispatch(chunk)
+	}
+}
+
+// await waits until so many deliveries are in a state.
+func (r *rig) await(state outbox.State, n int) {
+	r.t.Helper()
+	redistest.Await(r.t, 60*time.Second, fmt.Sprintf("%d deliveries are %s", n, state), func(ctx context.Context) bool {
+		counts, err := r.store.Counts(ctx)
+		return err == nil && counts[state] == n
+	})
+}
+
+func (r *rig) get(d outbox.Delivery) outbox.Delivery {
+	r.t.Helper()
+	got, err := r.store.Get(context.Background(), d.Account, d.ID)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return got
+}
