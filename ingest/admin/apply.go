@@ -3,11 +3,13 @@ package admin
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
 
 	"github.com/penstock/penstock/config/inventory"
+	"github.com/penstock/penstock/config/strict"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/inbound"
@@ -19,12 +21,16 @@ import (
 type apply struct {
 	*Inventory
 	mode       Mode
+	was        []byte // what stood, as it is kept
 	old, fresh inventory.Document
 	done       Applied
 }
 
 func (a *apply) run(ctx context.Context) error {
 	a.done = Applied{Accounts: []AppliedAccount{}, Removed: []string{}, Kept: []string{}}
+	if err := a.identities(ctx); err != nil {
+		return err
+	}
 	for _, t := range a.fresh.SensorTypes {
 		if err := a.Devices.PutSensorType(ctx, iot.SensorType(t)); err != nil {
 			return err
@@ -42,7 +48,33 @@ func (a *apply) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("inventory: encode: %w", err)
 	}
-	return a.Accounts.PutInventory(ctx, merged)
+	err = a.Accounts.PutInventory(ctx, a.was, merged)
+	if relay.KindOf(err) == relay.KindConflict {
+		return fmt.Errorf("%w: %w", errRaced, err)
+	}
+	return err
+}
+
+// errRaced means that another gateway applied an inventory meanwhile.
+var errRaced = errors.New("inventory: not saved")
+
+// identities refuses, before anything is changed, an id or a name that another
+// account has.
+func (a *apply) identities(ctx context.Context) error {
+	stored, err := a.Accounts.Accounts(ctx)
+	if err != nil {
+		return err
+	}
+	var mistakes strict.Mistakes
+	for i, want := range a.fresh.Accounts {
+		for _, have := range stored {
+			sameID, sameName := account.ID(want.ID) == have.ID, want.Name == have.Name
+			if want.ID != 0 && sameID != sameName {
+				mistakes.Add(fmt.Sprintf("accounts[%d].id", i), "account %q has the id %d; an account keeps its id and its name", have.Name, have.ID)
+			}
+		}
+	}
+	return mistakes.Err()
 }
 
 // account applies one account and notes the id it has.
@@ -74,7 +106,7 @@ func (a *apply) account(ctx context.Context, want *inventory.Account) error {
 			return err
 		}
 	}
-	return a.Accounts.PutTokens(ctx, tokensOf(id, *want))
+	return a.Accounts.PutTokens(ctx, withSecrets(tokensOf(id, *want), tokensOf(id, before)))
 }
 
 // before returns what an earlier inventory declared of an account.
@@ -112,7 +144,7 @@ func (a *apply) record(ctx context.Context, want, before inventory.Account) (acc
 // the last inventory. Keys that the document maps are added in any case.
 func (a *apply) decoder(ctx context.Context, id account.ID, want inventory.Decoder, before inventory.Account) error {
 	target := decoderOf(want)
-	stored, err := a.Devices.Decoder(ctx, id, want.ID)
+	_, err := a.Devices.Decoder(ctx, id, want.ID)
 	switch {
 	case relay.KindOf(err) == relay.KindNotFound:
 		return a.Devices.CreateDecoder(ctx, id, target)
@@ -120,15 +152,15 @@ func (a *apply) decoder(ctx context.Context, id account.ID, want inventory.Decod
 		return err
 	}
 	at := slices.IndexFunc(before.Decoders, func(d inventory.Decoder) bool { return d.ID == want.ID })
-	sensors := joined(stored.Sensors, target.Sensors)
-	if at < 0 || !sameButSensors(stored, decoderOf(before.Decoders[at])) {
-		target = stored
-	}
-	target.Sensors = sensors
-	if reflect.DeepEqual(target, stored) {
+	_, err = a.Devices.ChangeDecoder(ctx, id, want.ID, func(stored *iot.Decoder) error {
+		sensors := joined(stored.Sensors, target.Sensors)
+		if at >= 0 && sameButSensors(*stored, decoderOf(before.Decoders[at])) {
+			*stored = target
+		}
+		stored.Sensors = sensors
 		return nil
-	}
-	return a.Devices.UpdateDecoder(ctx, id, target)
+	})
+	return err
 }
 
 func relaysOf(a inventory.Account) []inbound.Relay {
@@ -179,6 +211,18 @@ func tokensOf(id account.ID, a inventory.Account) []account.Token {
 		out = append(out, token)
 	}
 	return out
+}
+
+// withSecrets gives tokens whose secret the document omits the one they had.
+func withSecrets(tokens, before []account.Token) []account.Token {
+	for i := range tokens {
+		t := &tokens[i]
+		at := slices.IndexFunc(before, func(b account.Token) bool { return b.Hash == t.Hash })
+		if at >= 0 {
+			t.Secret = cmp.Or(t.Secret, before[at].Secret)
+		}
+	}
+	return tokens
 }
 
 func decoderOf(d inventory.Decoder) iot.Decoder {

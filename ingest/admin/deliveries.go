@@ -1,7 +1,7 @@
 package admin
 
 import (
-	"net/url"
+	"strings"
 
 	"github.com/gofiber/fiber/v2"
 
@@ -47,22 +47,56 @@ func deliveryOf(d outbox.Delivery) deliveryJSON {
 	return out
 }
 
-// masked hides what can be a secret in a URL: the password, and the values of
-// the query. Anything else is shown as it is.
+// masked hides what can be a secret in a URL: the password, the values of the
+// query and the fragment. Names and order stay. Anything else, an address for
+// example, is shown as it is. It works on the text, because a URL that does not
+// parse holds secrets too.
 func masked(target string) string {
-	u, err := url.Parse(target)
-	if err != nil || u.Scheme == "" {
+	scheme, rest, ok := strings.Cut(target, "://")
+	if !ok {
 		return target
 	}
-	if u.User != nil {
-		u.User = url.UserPassword(u.User.Username(), "***")
+	rest, fragment, marked := strings.Cut(rest, "#")
+	rest, query, asks := strings.Cut(rest, "?")
+	out := scheme + "://" + maskedUser(rest)
+	if asks {
+		out += "?" + maskedQuery(query)
 	}
-	q := u.Query()
-	for name := range q {
-		q[name] = []string{"***"}
+	if marked && fragment != "" {
+		out += "#***"
 	}
-	u.RawQuery = q.Encode()
-	return u.String()
+	return out
+}
+
+// maskedUser hides the password before the host of a URL without its scheme.
+func maskedUser(rest string) string {
+	host, path, slash := strings.Cut(rest, "/")
+	if at := strings.LastIndexByte(host, '@'); at >= 0 {
+		user, _, secret := strings.Cut(host[:at], ":")
+		if secret {
+			user += ":***"
+		}
+		host = user + host[at:]
+	}
+	if slash {
+		return host + "/" + path
+	}
+	return host
+}
+
+// maskedQuery hides every value of a query; a part without a name is a value.
+func maskedQuery(query string) string {
+	parts := strings.Split(query, "&")
+	for i, part := range parts {
+		name, _, named := strings.Cut(part, "=")
+		switch {
+		case named:
+			parts[i] = name + "=***"
+		case part != "":
+			parts[i] = "***"
+		}
+	}
+	return strings.Join(parts, "&")
 }
 
 func (s *selection) deliveries() outbox.Filter {

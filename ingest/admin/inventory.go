@@ -87,10 +87,26 @@ type AppliedAccount struct {
 
 // Apply reads a document and applies it. A mistake refuses it whole: the error
 // is strict.Mistakes then.
-func (v *Inventory) Apply(ctx context.Context, data []byte, m Mode) (Applied, error) {
+//
+// When another gateway applied one meanwhile, this one is applied again over
+// the other, so that what is kept names what both declared.
+func (v *Inventory) Apply(ctx context.Context, data []byte, m Mode) (done Applied, err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	old, err := v.load(ctx)
+	for range maxApplies {
+		done, err = v.apply(ctx, data, m)
+		if !errors.Is(err, errRaced) {
+			break
+		}
+	}
+	return done, err
+}
+
+// maxApplies is how often an apply gives way to those of other gateways.
+const maxApplies = 10
+
+func (v *Inventory) apply(ctx context.Context, data []byte, m Mode) (Applied, error) {
+	was, old, err := v.load(ctx)
 	if err != nil {
 		return Applied{}, err
 	}
@@ -98,7 +114,7 @@ func (v *Inventory) Apply(ctx context.Context, data []byte, m Mode) (Applied, er
 	if err != nil {
 		return Applied{}, err
 	}
-	a := apply{Inventory: v, mode: m, old: old, fresh: *fresh}
+	a := apply{Inventory: v, mode: m, was: was, old: old, fresh: *fresh}
 	if err := a.run(ctx); err != nil {
 		return Applied{}, err
 	}
@@ -116,7 +132,7 @@ func (v *Inventory) parse(data []byte, old inventory.Document, m Mode) (*invento
 	if err != nil && m.Prune {
 		o.Known = inventory.Document{}
 		if alone, again := inventory.Parse(data, o); again == nil {
-			return alone, nil
+			return alone, v.unavailable(alone)
 		}
 	}
 	if err != nil {
@@ -142,17 +158,15 @@ func (v *Inventory) unavailable(d *inventory.Document) error {
 	return mistakes.Err()
 }
 
-// load returns what earlier inventories declared.
-func (v *Inventory) load(ctx context.Context) (inventory.Document, error) {
-	var d inventory.Document
-	b, err := v.Accounts.Inventory(ctx)
-	if err != nil || b == nil {
-		return d, err
+// load returns what earlier inventories declared, as it is kept and read.
+func (v *Inventory) load(ctx context.Context) (b []byte, d inventory.Document, err error) {
+	if b, err = v.Accounts.Inventory(ctx); err != nil || b == nil {
+		return nil, d, err
 	}
 	if err := json.Unmarshal(b, &d); err != nil {
-		return d, fmt.Errorf("inventory: stored document: %w", err)
+		return nil, d, fmt.Errorf("inventory: stored document: %w", err)
 	}
-	return d, nil
+	return b, d, nil
 }
 
 // Empty reports whether no inventory was ever applied.
@@ -162,7 +176,7 @@ func (v *Inventory) Empty(ctx context.Context) (bool, error) {
 }
 
 func (s *Surface) getInventory(c *fiber.Ctx) error {
-	d, err := s.Inventory.load(c.UserContext())
+	_, d, err := s.Inventory.load(c.UserContext())
 	if err != nil {
 		return err
 	}

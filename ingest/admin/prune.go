@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/penstock/penstock/config/inventory"
 	"github.com/penstock/penstock/relay"
@@ -26,7 +27,7 @@ func (a *apply) prune(ctx context.Context) error {
 			return err
 		}
 	}
-	a.old = without(a.old, gone)
+	a.old = a.without(gone)
 	return nil
 }
 
@@ -88,17 +89,26 @@ func ignoreMissing(err error) error {
 }
 
 // without is the old declaration less what was removed. An account that lost
-// records keeps what it says of itself.
-func without(old, gone inventory.Document) inventory.Document {
-	kept := inventory.Omitted(old, gone)
-	for i := range kept.Accounts {
-		k := &kept.Accounts[i]
-		for _, was := range old.Accounts {
-			if was.Name == k.Name {
-				k.Credit, k.Permissions, k.SOAP = was.Credit, was.Permissions, was.SOAP
-				k.WebhookSecrets, k.CallbackURL = was.WebhookSecrets, was.CallbackURL
-			}
+// records keeps what it says of itself; one that is named no more goes.
+func (a *apply) without(gone inventory.Document) inventory.Document {
+	kept := inventory.Omitted(a.old, gone)
+	rest := kept.Accounts
+	kept.Accounts = nil
+	for _, was := range a.old.Accounts {
+		if !a.names(was) {
+			continue
 		}
+		k := inventory.Account{}
+		if at := slices.IndexFunc(rest, func(r inventory.Account) bool { return r.Name == was.Name }); at >= 0 {
+			k = rest[at]
+		}
+		if !slices.ContainsFunc(gone.Accounts, func(g inventory.Account) bool { return g.Name == was.Name }) {
+			k = was // it lost nothing
+		}
+		k.ID, k.Name = was.ID, was.Name
+		k.Credit, k.Permissions, k.SOAP = was.Credit, was.Permissions, was.SOAP
+		k.WebhookSecrets, k.CallbackURL = was.WebhookSecrets, was.CallbackURL
+		kept.Accounts = append(kept.Accounts, k)
 	}
 	return kept
 }

@@ -22,5 +22,7 @@ type Store interface {
 
 	// Inventory returns the merged inventory, nil if there is none.
 	Inventory(ctx context.Context) ([]byte, error)
-	PutInventory(ctx context.Context, document []byte) error
+	// PutInventory saves it; relay.KindConflict if what is saved is no longer
+	// what it was merged into.
+	PutInventory(ctx context.Context, was, document []byte) error
 }

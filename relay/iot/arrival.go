@@ -22,13 +22,13 @@ type Arrival struct {
 type Outcome struct {
 	// Refused is why nothing could be stored; empty when all went well.
 	Refused string
-	// Note is what an operator should know all the same: values that had no
-	// sensor, a codec's warnings, a time that was not plausible.
+	// Note is what an operator should know all the same: what could not be read,
+	// a codec's warnings, a time that was not plausible.
 	Note     string
 	DeviceID string
 	// Duplicate is set for a frame that an earlier record brought.
 	Duplicate bool
-	// Lost names the points that the store refused, each with its reason.
+	// Lost names the points that no store takes, each with its reason.
 	Lost []string
 	// Points are the readings that were stored.
 	Points []Point
@@ -51,9 +51,13 @@ func SampleTime(f *decoders.Frame, received time.Time) (at time.Time, note strin
 		if Plausible(t, received) {
 			return t.UTC(), note
 		}
-		note = "time " + t.UTC().Format(time.RFC3339) + " is not plausible"
+		note = implausible(t)
 	}
 	return received.UTC(), note
+}
+
+func implausible(t time.Time) string {
+	return "time " + t.UTC().Format(time.RFC3339) + " is not plausible"
 }
 
 // Plausible reports whether a sample may have been taken at t.

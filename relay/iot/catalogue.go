@@ -2,10 +2,12 @@ package iot
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 )
@@ -62,7 +64,11 @@ func (s *Service) CheckDecoder(d Decoder) error {
 		p.Add("type", "The selected type is invalid.")
 	}
 	if _, err := s.compile(d.Codec, d.Source, d.UseRawPayload); err != nil {
-		p.Add("source", err.Error())
+		field := "source"
+		if e, ok := errors.AsType[*decoders.Error](err); ok && e.Field == "codec" {
+			field = "codec"
+		}
+		p.Add(field, err.Error())
 	}
 	return p.Err()
 }
@@ -93,15 +99,13 @@ func (s *Service) AddSensor(ctx context.Context, acct account.ID, decoderID stri
 	if err := p.Err(); err != nil {
 		return Decoder{}, err
 	}
-	d, err := s.store.Decoder(ctx, acct, decoderID)
-	if err != nil {
-		return Decoder{}, err
-	}
-	at := slices.IndexFunc(d.Sensors, func(have Mapping) bool { return have.Key == m.Key })
-	if at < 0 {
-		d.Sensors = append(d.Sensors, m)
-	} else {
-		d.Sensors[at] = m
-	}
-	return d, s.store.UpdateDecoder(ctx, acct, d)
+	return s.store.ChangeDecoder(ctx, acct, decoderID, func(d *Decoder) error {
+		at := slices.IndexFunc(d.Sensors, func(have Mapping) bool { return have.Key == m.Key })
+		if at < 0 {
+			d.Sensors = append(d.Sensors, m)
+		} else {
+			d.Sensors[at] = m
+		}
+		return nil
+	})
 }

@@ -5,24 +5,36 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 )
 
+// visit is what identifying the frames of one account needs.
+type visit struct {
+	acct  account.ID
+	known *remembered
+	// What importing needs, asked for once: how many devices frames may still
+	// create, and where they belong.
+	asked    bool
+	room     int
+	location string
+}
+
 // identify finds the device of every frame and imports those that are new.
 func (s *Service) identify(ctx context.Context, b *batch) error {
 	for acct, group := range b.groups {
-		known := s.memory.of(acct)
-		if err := s.load(ctx, acct, known, group); err != nil {
+		v := &visit{acct: acct, known: s.memory.of(acct)}
+		if err := s.load(ctx, v, group); err != nil {
 			return err
 		}
 		for _, w := range group {
 			if !w.open() {
 				continue
 			}
-			if err := s.attach(ctx, acct, known, w); err != nil {
+			if err := s.attach(ctx, v, w); err != nil {
 				return err
 			}
 		}
@@ -31,12 +43,12 @@ func (s *Service) identify(ctx context.Context, b *batch) error {
 }
 
 // load fetches the devices of a group that are not remembered, in one go.
-func (s *Service) load(ctx context.Context, acct account.ID, known *remembered, group []*work) error {
+func (s *Service) load(ctx context.Context, v *visit, group []*work) error {
 	missing := make(map[string]bool)
 	var names []string
 	for _, w := range group {
 		id := w.Frame.Identifier
-		if w.open() && id != "" && !missing[id] && known.profile(id) == nil {
+		if w.open() && !missing[id] && v.known.profile(id) == nil {
 			missing[id] = true
 			names = append(names, id)
 		}
@@ -44,45 +56,41 @@ func (s *Service) load(ctx context.Context, acct account.ID, known *remembered, 
 	if len(names) == 0 {
 		return nil
 	}
-	found, err := s.store.Load(ctx, acct, names)
+	found, err := s.store.Load(ctx, v.acct, names)
 	if err != nil {
 		return fmt.Errorf("iot: load devices: %w", err)
 	}
 	for identifier, k := range found {
-		if err := s.remember(ctx, acct, known, identifier, k); err != nil {
+		if err := s.remember(ctx, v, identifier, k); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *Service) remember(ctx context.Context, acct account.ID, known *remembered, identifier string, k Known) error {
-	c, err := s.decoder(ctx, acct, known, k.Device.DecoderID)
+func (s *Service) remember(ctx context.Context, v *visit, identifier string, k Known) error {
+	c, err := s.decoder(ctx, v, k.Device.DecoderID)
 	if err != nil && relay.KindOf(err) != relay.KindNotFound {
 		return fmt.Errorf("iot: decoder %s: %w", k.Device.DecoderID, err)
 	}
-	known.keep(identifier, newProfile(k.Device, k.Sensors, c))
+	v.known.keep(identifier, newProfile(k.Device, k.Sensors, c))
 	return nil
 }
 
 // attach gives a frame its device, importing it if it is new.
-func (s *Service) attach(ctx context.Context, acct account.ID, known *remembered, w *work) error {
+func (s *Service) attach(ctx context.Context, v *visit, w *work) error {
 	id := w.Frame.Identifier
-	if id == "" {
-		w.refuse("the frame names no device")
-		return nil
-	}
-	w.device = known.profile(id)
+	w.device = v.known.profile(id)
 	if w.device == nil {
 		if !imports(w.Frame.Kind) {
 			w.refuse("device %s is not known", id)
 			return nil
 		}
-		if err := s.importDevice(ctx, acct, known, w); err != nil || !w.open() {
+		if err := s.importDevice(ctx, v, w); err != nil || !w.open() {
 			return err
 		}
 	}
-	return s.lend(ctx, acct, known, w)
+	return s.lend(ctx, v, w)
 }
 
 // imports reports whether an event of this kind shows that the device exists.
@@ -91,97 +99,106 @@ func imports(k decoders.EventKind) bool {
 }
 
 // lend gives a device without a decoder the one that the webhook names.
-func (s *Service) lend(ctx context.Context, acct account.ID, known *remembered, w *work) error {
+func (s *Service) lend(ctx context.Context, v *visit, w *work) error {
 	if w.DecoderID == "" || w.device.Device.DecoderID != "" {
 		return nil
 	}
-	c, err := s.decoder(ctx, acct, known, w.DecoderID)
-	if relay.KindOf(err) == relay.KindNotFound {
-		w.refuse("decoder %s is not known", w.DecoderID)
+	if _, err := s.wanted(ctx, v, w); err != nil || !w.open() {
+		return err
+	}
+	d, err := s.store.ChangeDevice(ctx, v.acct, w.device.Device.ID, func(d *Device) error {
+		if d.DecoderID == "" { // nobody was faster
+			d.DecoderID, d.UpdatedAt = w.DecoderID, s.options.Now().UTC()
+		}
 		return nil
-	}
+	})
 	if err != nil {
-		return fmt.Errorf("iot: decoder %s: %w", w.DecoderID, err)
+		return fmt.Errorf("iot: device %s: set its decoder: %w", w.device.Device.ID, err)
 	}
-	d := w.device.Device
-	d.DecoderID, d.UpdatedAt = w.DecoderID, s.options.Now().UTC()
-	if err := s.store.UpdateDevice(ctx, acct, d); err != nil {
-		return fmt.Errorf("iot: device %s: set its decoder: %w", d.ID, err)
+	c, err := s.decoder(ctx, v, d.DecoderID)
+	if err != nil && relay.KindOf(err) != relay.KindNotFound {
+		return fmt.Errorf("iot: decoder %s: %w", d.DecoderID, err)
 	}
 	lent := newProfile(d, nil, c)
 	lent.sensors.Store(w.device.sensors.Load())
 	w.device = lent
-	known.keep(d.Identifier, w.device)
+	v.known.keep(d.Identifier, lent)
 	return nil
 }
 
-// importDevice creates the device of a frame nobody has announced.
-func (s *Service) importDevice(ctx context.Context, acct account.ID, known *remembered, w *work) error {
-	full, err := s.full(ctx, acct)
+// wanted returns the decoder that the webhook names, nil if it names none, and
+// refuses the frame if there is no such decoder.
+func (s *Service) wanted(ctx context.Context, v *visit, w *work) (*compiled, error) {
+	c, err := s.decoder(ctx, v, w.DecoderID)
+	if relay.KindOf(err) == relay.KindNotFound {
+		w.refuse("decoder %s is not known", w.DecoderID)
+		return nil, nil
+	}
 	if err != nil {
+		return nil, fmt.Errorf("iot: decoder %s: %w", w.DecoderID, err)
+	}
+	return c, nil
+}
+
+// importDevice creates the device of a frame nobody has announced.
+func (s *Service) importDevice(ctx context.Context, v *visit, w *work) error {
+	if err := s.ask(ctx, v); err != nil {
 		return err
 	}
-	if full {
+	if v.room <= 0 {
 		w.refuse("the account has %d devices, the most that frames may create", s.options.MaxDevices)
 		return nil
 	}
-	c, err := s.decoder(ctx, acct, known, w.DecoderID)
-	if relay.KindOf(err) == relay.KindNotFound {
-		w.refuse("decoder %s is not known", w.DecoderID)
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("iot: decoder %s: %w", w.DecoderID, err)
-	}
-	location, err := s.importLocation(ctx, acct)
-	if err != nil {
+	c, err := s.wanted(ctx, v, w)
+	if err != nil || !w.open() {
 		return err
 	}
-	d := s.newDevice(w, location)
+	d := s.newDevice(w, v.location)
 	sensors := s.sensorsFor(d, c, nil)
-	err = s.store.CreateDevice(ctx, acct, d, sensors)
+	err = s.store.CreateDevice(ctx, v.acct, d, sensors)
 	if relay.KindOf(err) == relay.KindConflict {
-		return s.taken(ctx, acct, known, w)
+		return s.taken(ctx, v, w)
 	}
 	if err != nil {
 		return fmt.Errorf("iot: import device %s: %w", d.Identifier, err)
 	}
+	v.room--
 	w.device = newProfile(d, sensors, c)
-	known.keep(d.Identifier, w.device)
+	v.known.keep(d.Identifier, w.device)
 	return nil
 }
 
 // taken looks again at a device that somebody else created meanwhile, or that
 // another account has.
-func (s *Service) taken(ctx context.Context, acct account.ID, known *remembered, w *work) error {
-	if err := s.load(ctx, acct, known, []*work{w}); err != nil {
+func (s *Service) taken(ctx context.Context, v *visit, w *work) error {
+	if err := s.load(ctx, v, []*work{w}); err != nil {
 		return err
 	}
-	if w.device = known.profile(w.Frame.Identifier); w.device == nil {
+	if w.device = v.known.profile(w.Frame.Identifier); w.device == nil {
 		w.refuse("device %s has already been claimed by another account", w.Frame.Identifier)
 	}
 	return nil
 }
 
-func (s *Service) full(ctx context.Context, acct account.ID) (bool, error) {
-	n, err := s.store.CountDevices(ctx, acct)
+// ask finds out, once for the batch, what importing needs to know.
+func (s *Service) ask(ctx context.Context, v *visit) error {
+	if v.asked {
+		return nil
+	}
+	n, err := s.store.CountDevices(ctx, v.acct)
 	if err != nil {
-		return false, fmt.Errorf("iot: count devices: %w", err)
+		return fmt.Errorf("iot: count devices: %w", err)
 	}
-	return n >= s.options.MaxDevices, nil
-}
-
-func (s *Service) importLocation(ctx context.Context, acct account.ID) (string, error) {
-	locations, err := s.store.Locations(ctx, acct)
+	locations, err := s.store.Locations(ctx, v.acct)
 	if err != nil {
-		return "", fmt.Errorf("iot: locations: %w", err)
+		return fmt.Errorf("iot: locations: %w", err)
 	}
-	for _, l := range locations {
-		if l.Imported {
-			return l.ID, nil
-		}
+	v.room = s.options.MaxDevices - n
+	if at := slices.IndexFunc(locations, func(l Location) bool { return l.Imported }); at >= 0 {
+		v.location = locations[at].ID
 	}
-	return "", nil
+	v.asked = true
+	return nil
 }
 
 func (s *Service) newDevice(w *work, location string) Device {

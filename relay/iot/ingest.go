@@ -2,12 +2,14 @@ package iot
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
-
-	"golang.org/x/sync/errgroup"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/relay/account"
@@ -22,7 +24,7 @@ import (
 func (s *Service) Ingest(ctx context.Context, arrivals []Arrival) ([]Outcome, error) {
 	b := newBatch(arrivals)
 	for _, step := range [...]func(context.Context, *batch) error{
-		s.refresh, s.claim, s.identify, s.decode, s.save,
+		s.refresh, s.check, s.claim, s.identify, s.decode, s.save,
 	} {
 		if err := step(ctx, b); err != nil {
 			return nil, err
@@ -89,16 +91,54 @@ func (w *work) note(format string, args ...any) {
 	w.out.Note += fmt.Sprintf(format, args...)
 }
 
+// What a frame may say about its device, in bytes. Identifiers are tags of the
+// reading stores and parts of keys.
+const (
+	maxIdentifier = 255
+	maxName       = 255
+	maxDedup      = 128
+)
+
+// check refuses frames that no account or device can be found for, and writes
+// identifiers in the form in which devices are kept and claimed.
+func (s *Service) check(_ context.Context, b *batch) error {
+	for _, w := range b.all {
+		f := &w.Frame
+		f.Identifier, _ = NormalizeIdentifier(f.Identifier)
+		f.Name = clip(f.Name, maxName)
+		switch {
+		case w.Account == 0:
+			w.refuse("the frame belongs to no account")
+		case f.Identifier == "":
+			w.refuse("the frame names no device")
+		case len(f.Identifier) > maxIdentifier:
+			w.refuse("the device's identifier has %d bytes, more than %d", len(f.Identifier), maxIdentifier)
+		case !utf8.ValidString(f.Identifier) || strings.ContainsFunc(f.Identifier, unicode.IsControl):
+			w.refuse("the device's identifier %q is no text", f.Identifier)
+		}
+	}
+	return nil
+}
+
+// dedupKey tells a frame from the others of its device, in bounded length.
+func dedupKey(f *decoders.Frame) string {
+	if len(f.DedupID) > maxDedup {
+		sum := sha256.Sum256([]byte(f.DedupID))
+		return string(f.Kind) + hex.EncodeToString(sum[:])
+	}
+	return string(f.Kind) + f.DedupID
+}
+
 // claim drops the frames that an earlier record brought.
 func (s *Service) claim(ctx context.Context, b *batch) error {
 	for acct, group := range b.groups {
 		var frames []Seen
 		var of []*work
 		for _, w := range group {
-			if w.Frame.DedupID == "" || w.Frame.Identifier == "" {
+			if w.Frame.DedupID == "" || !w.open() {
 				continue
 			}
-			frames = append(frames, Seen{Device: w.Frame.Identifier, Dedup: string(w.Frame.Kind) + w.Frame.DedupID, Record: w.Record})
+			frames = append(frames, Seen{Device: w.Frame.Identifier, Dedup: dedupKey(&w.Frame), Record: w.Record})
 			of = append(of, w)
 		}
 		if len(frames) == 0 {
@@ -113,183 +153,4 @@ func (s *Service) claim(ctx context.Context, b *batch) error {
 		}
 	}
 	return nil
-}
-
-// decode turns every uplink into calibrated points.
-func (s *Service) decode(ctx context.Context, b *batch) error {
-	for _, w := range b.all {
-		if !w.open() || w.device == nil {
-			continue
-		}
-		var note string
-		if w.at, note = SampleTime(&w.Frame, w.ReceivedAt); note != "" {
-			w.note("%s", note)
-		}
-		w.out.DeviceID = w.device.Device.ID
-		w.uplink = uplinkOf(w)
-		if w.Frame.Kind == decoders.Uplink {
-			if err := s.read(ctx, w); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// read decodes one uplink and maps its keys to sensors.
-func (s *Service) read(ctx context.Context, w *work) error {
-	d := w.device
-	switch {
-	case w.Frame.Encrypted:
-		w.refuse("the payload is encrypted")
-	case d.decoder == nil:
-		w.refuse("device %s has no decoder", d.Device.Identifier)
-	case d.decoder.broken != nil:
-		w.refuse("decoder %s: %v", d.decoder.ID, d.decoder.broken)
-	}
-	if !w.open() {
-		return nil
-	}
-	w.Frame.Params = d.params
-	result, err := d.decoder.codec.Decode(&w.Frame)
-	if err != nil {
-		w.remark(len(result.Readings) > 0, err.Error())
-	}
-	for _, e := range result.Errors {
-		w.remark(len(result.Readings) > 0, e)
-	}
-	for _, warning := range result.Warnings {
-		w.note("%s", warning)
-	}
-	if !w.open() {
-		return nil
-	}
-	if err := s.addMissingSensors(ctx, w.Account, d); err != nil {
-		return err
-	}
-	w.mapReadings(result.Readings)
-	return nil
-}
-
-// remark keeps what went wrong: as a note when something could be read all the
-// same, else as the reason why nothing is stored.
-func (w *work) remark(partly bool, text string) {
-	if partly {
-		w.note("%s", text)
-		return
-	}
-	w.refuse("%s", text)
-}
-
-// mapReadings makes points of the readings whose keys have a sensor.
-func (w *work) mapReadings(readings []decoders.Reading) {
-	var strangers []string
-	sensors := *w.device.sensors.Load()
-	for i := range readings {
-		r := &readings[i]
-		sensor, ok := sensors[r.Key]
-		if !ok {
-			strangers = append(strangers, r.Key)
-			continue
-		}
-		w.points = append(w.points, w.point(sensor, r))
-	}
-	if len(w.points) > 0 {
-		return
-	}
-	if len(strangers) == 0 {
-		w.refuse("the decoder found no values")
-		return
-	}
-	slices.Sort(strangers)
-	w.refuse("no sensor is mapped to any key of the frame: %s", clip(strings.Join(slices.Compact(strangers), ", "), 300))
-}
-
-func clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	return strings.ToValidUTF8(s[:n], "") + "…"
-}
-
-// point calibrates one reading: value × slope + offset.
-func (w *work) point(sensor *Sensor, r *decoders.Reading) Point {
-	p := Point{
-		Account: w.Account, Type: sensor.SensorTypeID, DeviceID: sensor.DeviceID, Identifier: w.device.Device.Identifier,
-		SensorID: sensor.ID, Key: sensor.Key, Time: w.at, Text: r.Text, IsText: r.IsText,
-	}
-	if !r.IsText {
-		p.Value = r.Value*sensor.Slope + sensor.Offset
-	}
-	if !r.Time.IsZero() && Plausible(r.Time, w.ReceivedAt) {
-		p.Time = r.Time.UTC()
-	}
-	return p
-}
-
-// save writes points to the reading store and the latest values beside it.
-func (s *Service) save(ctx context.Context, b *batch) error {
-	var write Batch
-	var of []*work // of[i] owns write.Points[i]
-	latest := make(map[account.ID][]Point, len(b.groups))
-	for _, w := range b.all {
-		if !w.open() {
-			continue
-		}
-		for _, p := range w.points {
-			write.Points = append(write.Points, p)
-			of = append(of, w)
-		}
-		if w.uplink != nil {
-			write.Uplinks = append(write.Uplinks, *w.uplink)
-		}
-		latest[w.Account] = append(latest[w.Account], w.points...)
-		w.out.Points = w.points
-	}
-	var refused []Refused
-	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() (err error) {
-		refused, err = s.readings.Write(ctx, write)
-		return err
-	})
-	for acct, points := range latest {
-		g.Go(func() error { return s.store.SetLatest(ctx, acct, points) })
-	}
-	if err := g.Wait(); err != nil {
-		return fmt.Errorf("iot: store readings: %w", err)
-	}
-	for _, r := range refused {
-		if r.Point >= 0 {
-			of[r.Point].lost(write.Points[r.Point], r.Reason)
-		}
-	}
-	return nil
-}
-
-// uplinkOf keeps the radio side of a frame, if it says anything of it.
-func uplinkOf(w *work) *Uplink {
-	f := &w.Frame
-	if f.Kind != decoders.Uplink && f.Kind != decoders.Status {
-		return nil
-	}
-	u := Uplink{
-		Account: w.Account, DeviceID: w.device.Device.ID, Identifier: w.device.Device.Identifier,
-		Time: w.at, Battery: f.Battery,
-	}
-	if f.HasFCnt {
-		u.FCnt = &f.FCnt
-	}
-	if f.HasFPort {
-		u.FPort = new(int64(f.FPort))
-	}
-	if n := len(f.Gateways); n > 0 {
-		u.Gateways = new(int64(n))
-	}
-	if best, ok := f.BestGateway(); ok {
-		u.RSSI, u.SNR = best.RSSI, best.SNR
-	}
-	if u.FCnt == nil && u.Battery == nil && u.Gateways == nil {
-		return nil
-	}
-	return &u
 }

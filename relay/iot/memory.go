@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 )
 
@@ -36,15 +37,21 @@ type profile struct {
 	sensors atomic.Pointer[map[string]*Sensor] // by key; replaced, never changed
 }
 
-// compiled is a decoder ready to run; broken says why it cannot.
+// compiled is a decoder ready to run; broken says why it cannot, missing that
+// the account has no such decoder.
 type compiled struct {
 	Decoder
-	codec  decoders.Decoder
-	broken error
+	codec   decoders.Decoder
+	broken  error
+	missing error
 }
 
-// maxProfiles bounds what is remembered of one account.
-const maxProfiles = 200_000
+// What is remembered of one account at most. The decoders are those that frames
+// ask for, whether they exist or not.
+const (
+	maxProfiles = 200_000
+	maxDecoders = 10_000
+)
 
 func newMemory() *memory { return &memory{accounts: make(map[account.ID]*remembered)} }
 
@@ -67,7 +74,7 @@ func newRemembered(version int64) *remembered {
 func (m *memory) renew(acct account.ID, version int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if r, ok := m.accounts[acct]; !ok || r.version != version || len(r.profiles) > maxProfiles {
+	if r, ok := m.accounts[acct]; !ok || r.version != version || r.size() > maxProfiles {
 		m.accounts[acct] = newRemembered(version)
 	}
 }
@@ -88,6 +95,12 @@ func (s *Service) refresh(ctx context.Context, b *batch) error {
 	return nil
 }
 
+func (r *remembered) size() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.profiles)
+}
+
 func (r *remembered) profile(identifier string) *profile {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -101,26 +114,38 @@ func (r *remembered) keep(identifier string, p *profile) {
 }
 
 // decoder returns a compiled decoder, nil for an empty id.
-func (s *Service) decoder(ctx context.Context, acct account.ID, r *remembered, id string) (*compiled, error) {
+func (s *Service) decoder(ctx context.Context, v *visit, id string) (*compiled, error) {
 	if id == "" {
 		return nil, nil
 	}
+	r := v.known
 	r.mu.Lock()
 	c := r.decoders[id]
 	r.mu.Unlock()
-	if c != nil {
-		return c, nil
+	if c == nil {
+		d, err := s.store.Decoder(ctx, v.acct, id)
+		if err != nil && relay.KindOf(err) != relay.KindNotFound {
+			return nil, err
+		}
+		if c = (&compiled{Decoder: d, missing: err}); err == nil {
+			c.codec, c.broken = s.compile(d.Codec, d.Source, d.UseRawPayload)
+		}
+		r.keepDecoder(id, c)
 	}
-	d, err := s.store.Decoder(ctx, acct, id)
-	if err != nil {
-		return nil, err
+	if c.missing != nil {
+		return nil, c.missing
 	}
-	c = &compiled{Decoder: d}
-	c.codec, c.broken = s.compile(d.Codec, d.Source, d.UseRawPayload)
-	r.mu.Lock()
-	r.decoders[id] = c
-	r.mu.Unlock()
 	return c, nil
+}
+
+// keepDecoder remembers a decoder, or that there is none of that id: creating
+// one counts the account's version up.
+func (r *remembered) keepDecoder(id string, c *compiled) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.decoders) < maxDecoders {
+		r.decoders[id] = c
+	}
 }
 
 func newProfile(d Device, sensors []Sensor, c *compiled) *profile {

@@ -27,14 +27,18 @@ type ReadingStore interface {
 // through its account; what another account owns is not found.
 type Store interface {
 	CreateDecoder(ctx context.Context, acct account.ID, d Decoder) error
-	UpdateDecoder(ctx context.Context, acct account.ID, d Decoder) error
+	// ChangeDecoder saves what change makes of a decoder, and nothing else: when
+	// somebody was faster, change is called again with what stands then. It
+	// returns relay.KindNotFound if there is no such decoder, and what change
+	// returned. ChangeDevice and ChangeSensor likewise.
+	ChangeDecoder(ctx context.Context, acct account.ID, id string, change func(*Decoder) error) (Decoder, error)
 	Decoder(ctx context.Context, acct account.ID, id string) (Decoder, error)
 	Decoders(ctx context.Context, acct account.ID) ([]Decoder, error)
 
 	// CreateDevice saves a device and its sensors. It returns relay.KindConflict
 	// if the identifier is taken in this account or claimed by another.
 	CreateDevice(ctx context.Context, acct account.ID, d Device, sensors []Sensor) error
-	UpdateDevice(ctx context.Context, acct account.ID, d Device) error
+	ChangeDevice(ctx context.Context, acct account.ID, id string, change func(*Device) error) (Device, error)
 	DeleteDevice(ctx context.Context, acct account.ID, id string) error
 	Device(ctx context.Context, acct account.ID, id string) (Device, error)
 	DeviceByIdentifier(ctx context.Context, acct account.ID, identifier string) (Device, error)
@@ -45,9 +49,9 @@ type Store interface {
 	CountDevices(ctx context.Context, acct account.ID) (int, error)
 
 	// AddSensors saves sensors of a device; one whose key is there already is
-	// left as it is.
+	// left as it is. A device that was deleted meanwhile gets none.
 	AddSensors(ctx context.Context, acct account.ID, deviceID string, sensors []Sensor) error
-	UpdateSensor(ctx context.Context, acct account.ID, s Sensor) error
+	ChangeSensor(ctx context.Context, acct account.ID, deviceID, key string, change func(*Sensor) error) (Sensor, error)
 	Sensors(ctx context.Context, acct account.ID, deviceID string) ([]Sensor, error)
 
 	SensorTypes(ctx context.Context) (map[string]SensorType, error)
@@ -63,7 +67,8 @@ type Store interface {
 
 	// Latest returns a device's newest point per sensor.
 	Latest(ctx context.Context, acct account.ID, deviceID string) ([]Point, error)
-	// SetLatest keeps those points that are not older than what is kept.
+	// SetLatest keeps those points that are not older than what is kept, except
+	// of devices that were deleted meanwhile.
 	SetLatest(ctx context.Context, acct account.ID, points []Point) error
 }
 

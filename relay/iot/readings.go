@@ -60,12 +60,14 @@ func (s *Service) ChangeSensor(ctx context.Context, acct account.ID, sensorID st
 	if err != nil {
 		return sensor, err
 	}
-	assign(&sensor.Name, c.Name)
-	assign(&sensor.Slope, c.Slope)
-	assign(&sensor.Offset, c.Offset)
-	assign(&sensor.RetentionDays, c.RetentionDays)
-	sensor.UpdatedAt = s.options.Now().UTC()
-	return sensor, s.store.UpdateSensor(ctx, acct, sensor)
+	return s.store.ChangeSensor(ctx, acct, sensor.DeviceID, sensor.Key, func(sensor *Sensor) error {
+		assign(&sensor.Name, c.Name)
+		assign(&sensor.Slope, c.Slope)
+		assign(&sensor.Offset, c.Offset)
+		assign(&sensor.RetentionDays, c.RetentionDays)
+		sensor.UpdatedAt = s.options.Now().UTC()
+		return nil
+	})
 }
 
 func (c SensorChange) check() error {

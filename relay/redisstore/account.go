@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -30,7 +31,11 @@ func (s *Accounts) TokenBySource(ctx context.Context, source string) (account.To
 	if err != nil {
 		return account.Token{}, wrap("source", err)
 	}
-	return s.Token(ctx, hash)
+	t, err := s.Token(ctx, hash)
+	if err == nil && t.Source != source {
+		return account.Token{}, relay.Errorf(relay.KindNotFound, "source: the token no longer has it")
+	}
+	return t, err
 }
 
 // PutTokens saves tokens and tells every gateway to forget what it remembers.
@@ -60,7 +65,9 @@ func (s *Accounts) DeleteToken(ctx context.Context, t account.Token) error {
 }
 
 // Changes calls back whenever a token changed anywhere, until ctx is done. A
-// connection that was lost counts as a change: something may have been missed.
+// connection that was lost counts as a change as soon as the server can be asked
+// again: something may have been missed, and until then what is remembered is
+// all there is.
 func (s *Accounts) Changes(ctx context.Context, changed func()) {
 	sub := s.db.rdb.Subscribe(ctx, keyTokensChanged())
 	defer func() { _ = sub.Close() }()
@@ -69,13 +76,31 @@ func (s *Accounts) Changes(ctx context.Context, changed func()) {
 		select {
 		case <-ctx.Done():
 			return
-		case _, ok := <-messages:
+		case m, ok := <-messages:
 			if !ok {
+				return
+			}
+			if _, renewed := m.(*redis.Subscription); renewed && !s.answers(ctx) {
 				return
 			}
 			changed()
 		}
 	}
+}
+
+// answers waits until tokens can be read: a server that is loading takes
+// subscriptions before that. It reports false when ctx is done.
+func (s *Accounts) answers(ctx context.Context) bool {
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for s.db.rdb.HLen(ctx, keyTokens()).Err() != nil {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-tick.C:
+		}
+	}
+	return true
 }
 
 // Account loads an account.
@@ -158,7 +183,26 @@ func (s *Accounts) Inventory(ctx context.Context) ([]byte, error) {
 	return b, wrap("inventory", err)
 }
 
-// PutInventory saves the merged inventory.
-func (s *Accounts) PutInventory(ctx context.Context, document []byte) error {
-	return wrap("inventory", s.db.rdb.Set(ctx, keyInventory(), document, 0).Err())
+// putInventory saves the merged inventory unless it changed meanwhile.
+//
+//	KEYS  inventory
+//	ARGV  document as it was, "" for none; document as it shall be
+//	result 1 saved, 0 changed meanwhile
+func putInventory() *redis.Script {
+	return redis.NewScript(`
+if (redis.call('GET', KEYS[1]) or '') ~= ARGV[1] then return 0 end
+redis.call('SET', KEYS[1], ARGV[2])
+return 1`)
+}
+
+// PutInventory saves the merged inventory; was is the one it was merged into.
+func (s *Accounts) PutInventory(ctx context.Context, was, document []byte) error {
+	out, err := s.db.eval(ctx, putInventory(), []call{{keys: []string{keyInventory()}, args: []any{was, document}}})
+	if err != nil {
+		return wrap("inventory", err)
+	}
+	if saved, _ := out[0].Int(); saved == 0 {
+		return relay.Errorf(relay.KindConflict, "inventory: another gateway applied one meanwhile")
+	}
+	return nil
 }

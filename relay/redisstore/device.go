@@ -69,11 +69,10 @@ func (s *IoT) claimIdentifier(ctx context.Context, acct account.ID, identifier s
 	return nil
 }
 
-// UpdateDevice saves what changed in a device; its identifier never changes.
-func (s *IoT) UpdateDevice(ctx context.Context, acct account.ID, d iot.Device) error {
-	return s.change(ctx, "device "+d.ID, acct, func(p redis.Pipeliner) error {
-		return setField(ctx, p, keyDevices(acct), d.ID, d)
-	})
+// ChangeDevice saves what change makes of a device; its identifier never
+// changes.
+func (s *IoT) ChangeDevice(ctx context.Context, acct account.ID, id string, change func(*iot.Device) error) (iot.Device, error) {
+	return edit(ctx, s.db, "device", keyDevices(acct), id, keyIoTVersion(acct), change)
 }
 
 // DeleteDevice forgets a device, its sensors and latest values, and lets go of
@@ -91,7 +90,21 @@ func (s *IoT) DeleteDevice(ctx context.Context, acct account.ID, id string) erro
 	if _, unique := iot.NormalizeIdentifier(d.Identifier); err != nil || !unique {
 		return err
 	}
-	return wrap("claim of "+d.Identifier, s.db.rdb.Del(ctx, keyClaim(d.Identifier)).Err())
+	return s.releaseIdentifier(ctx, acct, d.Identifier)
+}
+
+// releaseClaim lets go of an identifier.
+//
+//	KEYS  claim
+//	ARGV  account id
+//	result nothing
+func releaseClaim() *redis.Script {
+	return redis.NewScript(`if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end`)
+}
+
+func (s *IoT) releaseIdentifier(ctx context.Context, acct account.ID, identifier string) error {
+	_, err := s.db.eval(ctx, releaseClaim(), []call{{keys: []string{keyClaim(identifier)}, args: []any{acct.String()}}})
+	return wrap("claim of "+identifier, err)
 }
 
 // Device loads a device.
@@ -124,6 +137,9 @@ func (s *IoT) CountDevices(ctx context.Context, acct account.ID) (int, error) {
 
 // Load returns the devices that are there among the identifiers.
 func (s *IoT) Load(ctx context.Context, acct account.ID, identifiers []string) (map[string]iot.Known, error) {
+	if len(identifiers) == 0 {
+		return nil, nil
+	}
 	ids, err := s.db.rdb.HMGet(ctx, keyIdentifiers(acct), identifiers...).Result()
 	if err != nil {
 		return nil, wrap("devices", err)
@@ -189,22 +205,31 @@ func sensorsFrom(all map[string]string) ([]iot.Sensor, error) {
 	return out, nil
 }
 
+// addSensors saves sensors whose keys the device does not have, unless the
+// device is gone.
+//
+//	KEYS  devices, sensors of the device
+//	ARGV  device id, then key and sensor JSON in turn
+//	result nothing
+func addSensors() *redis.Script {
+	return redis.NewScript(`
+if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then return end
+for i = 2, #ARGV, 2 do redis.call('HSETNX', KEYS[2], ARGV[i], ARGV[i + 1]) end`)
+}
+
 // AddSensors saves sensors whose keys the device does not have.
 func (s *IoT) AddSensors(ctx context.Context, acct account.ID, deviceID string, sensors []iot.Sensor) error {
-	_, err := s.db.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
-		for _, sensor := range sensors {
-			p.HSetNX(ctx, keySensors(acct, deviceID), sensor.Key, encode(sensor))
-		}
-		return nil
-	})
+	args := []any{deviceID}
+	for _, sensor := range sensors {
+		args = append(args, sensor.Key, encode(sensor))
+	}
+	_, err := s.db.eval(ctx, addSensors(), []call{{keys: []string{keyDevices(acct), keySensors(acct, deviceID)}, args: args}})
 	return wrap("sensors of "+deviceID, err)
 }
 
-// UpdateSensor saves a sensor.
-func (s *IoT) UpdateSensor(ctx context.Context, acct account.ID, sensor iot.Sensor) error {
-	return s.change(ctx, "sensor "+sensor.ID, acct, func(p redis.Pipeliner) error {
-		return setField(ctx, p, keySensors(acct, sensor.DeviceID), sensor.Key, sensor)
-	})
+// ChangeSensor saves what change makes of a device's sensor.
+func (s *IoT) ChangeSensor(ctx context.Context, acct account.ID, deviceID, key string, change func(*iot.Sensor) error) (iot.Sensor, error) {
+	return edit(ctx, s.db, "sensor", keySensors(acct, deviceID), key, keyIoTVersion(acct), change)
 }
 
 // Sensors lists a device's sensors in order of creation.

@@ -33,14 +33,14 @@ func (s *IoT) change(ctx context.Context, noun string, acct account.ID, write fu
 
 // CreateDecoder saves a decoder.
 func (s *IoT) CreateDecoder(ctx context.Context, acct account.ID, d iot.Decoder) error {
-	return s.UpdateDecoder(ctx, acct, d)
-}
-
-// UpdateDecoder saves a decoder.
-func (s *IoT) UpdateDecoder(ctx context.Context, acct account.ID, d iot.Decoder) error {
 	return s.change(ctx, "decoder "+d.ID, acct, func(p redis.Pipeliner) error {
 		return setField(ctx, p, keyDecoders(acct), d.ID, d)
 	})
+}
+
+// ChangeDecoder saves what change makes of a decoder.
+func (s *IoT) ChangeDecoder(ctx context.Context, acct account.ID, id string, change func(*iot.Decoder) error) (iot.Decoder, error) {
+	return edit(ctx, s.db, "decoder", keyDecoders(acct), id, keyIoTVersion(acct), change)
 }
 
 // DeleteDecoder forgets a decoder.
@@ -94,7 +94,11 @@ func (s *IoT) PutSensorType(ctx context.Context, t iot.SensorType) error {
 
 // DeleteSensorType forgets a sensor type.
 func (s *IoT) DeleteSensorType(ctx context.Context, id string) error {
-	return wrap("sensor type "+id, s.db.rdb.HDel(ctx, keySensorTypes(), id).Err())
+	_, err := s.db.rdb.TxPipelined(ctx, func(p redis.Pipeliner) error {
+		p.HDel(ctx, keySensorTypes(), id)
+		return p.Incr(ctx, keySensorTypesVersion()).Err()
+	})
+	return wrap("sensor type "+id, err)
 }
 
 // SensorTypes returns every sensor type by id.
@@ -117,7 +121,10 @@ func (s *IoT) Versions(ctx context.Context, accts []account.ID) (map[account.ID]
 	if err != nil && err != redis.Nil {
 		return nil, wrap("iot versions", err)
 	}
-	common, _ := types.Int64()
+	common, err := types.Int64()
+	if err != nil && err != redis.Nil {
+		return nil, wrap("iot versions", err)
+	}
 	out := make(map[account.ID]int64, len(accts))
 	for i, acct := range accts {
 		own, err := cmds[i].Int64()

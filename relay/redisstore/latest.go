@@ -42,7 +42,7 @@ const scriptKeys = 1000
 func (s *IoT) Claim(ctx context.Context, acct account.ID, frames []iot.Seen, ttl time.Duration) ([]string, error) {
 	var calls []call
 	for part := range slices.Chunk(frames, scriptKeys) {
-		c := call{args: []any{int(ttl.Seconds())}}
+		c := call{args: []any{max(1, int(ttl.Seconds()))}}
 		for _, f := range part {
 			c.keys = append(c.keys, keySeen(acct, f.Device, f.Dedup))
 			c.args = append(c.args, f.Record)
@@ -66,19 +66,24 @@ func (s *IoT) Claim(ctx context.Context, acct account.ID, frames []iot.Seen, ttl
 
 // setLatest keeps each reading that is not older than what is kept.
 //
-//	KEYS  latest, one per device
-//	ARGV  for each reading: index of its key, sensor id, entry
+//	KEYS  devices, then latest, one per device
+//	ARGV  for each reading: index of its key, device id, sensor id, entry
 //	result nothing
 //
 // Entries begin with the time in 20 digits, so that comparing text compares
 // times: Lua's numbers cannot hold nanoseconds.
 func setLatest() *redis.Script {
 	return redis.NewScript(`
-for i = 1, #ARGV, 3 do
+local there = {}
+for i = 1, #ARGV, 4 do
+  local device, sensor, entry = ARGV[i + 1], ARGV[i + 2], ARGV[i + 3]
   local key = KEYS[tonumber(ARGV[i])]
-  local kept = redis.call('HGET', key, ARGV[i + 1])
-  if not kept or string.sub(kept, 1, 20) <= string.sub(ARGV[i + 2], 1, 20) then
-    redis.call('HSET', key, ARGV[i + 1], ARGV[i + 2])
+  if there[device] == nil then there[device] = redis.call('HEXISTS', KEYS[1], device) == 1 end
+  if there[device] then
+    local kept = redis.call('HGET', key, sensor)
+    if not kept or string.sub(kept, 1, 20) <= string.sub(entry, 1, 20) then
+      redis.call('HSET', key, sensor, entry)
+    end
   end
 end`)
 }
@@ -87,7 +92,7 @@ end`)
 func (s *IoT) SetLatest(ctx context.Context, acct account.ID, points []iot.Point) error {
 	var calls []call
 	for part := range slices.Chunk(newest(points), scriptKeys) {
-		c := call{}
+		c := call{keys: []string{keyDevices(acct)}}
 		index := make(map[string]int)
 		for _, p := range part {
 			n, ok := index[p.DeviceID]
@@ -96,7 +101,7 @@ func (s *IoT) SetLatest(ctx context.Context, acct account.ID, points []iot.Point
 				n = len(c.keys)
 				index[p.DeviceID] = n
 			}
-			c.args = append(c.args, n, p.SensorID, latestEntry(p))
+			c.args = append(c.args, n, p.DeviceID, p.SensorID, latestEntry(p))
 		}
 		calls = append(calls, c)
 	}

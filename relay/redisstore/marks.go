@@ -111,25 +111,34 @@ func (s *Marks) Counts(ctx context.Context, kind event.Kind) (map[event.State]in
 	return out, nil
 }
 
+// trimPart is how many marks are forgotten at a time.
+const trimPart = 1000
+
 // Trim forgets the marks below a sequence.
 func (s *Marks) Trim(ctx context.Context, kind event.Kind, below uint64) error {
 	for _, state := range markedStates() {
-		key := keyMarksIn(s.node, string(kind), string(state))
-		stop := "(" + strconv.FormatUint(below, 10)
-		seqs, err := s.db.rdb.ZRangeArgs(ctx, redis.ZRangeArgs{Key: key, Start: "-inf", Stop: stop, ByScore: true}).Result()
-		if err != nil {
-			return wrap("marks", err)
-		}
-		if len(seqs) == 0 {
-			continue
-		}
-		_, err = s.db.rdb.TxPipelined(ctx, func(p redis.Pipeliner) error {
-			p.HDel(ctx, keyMarks(s.node, string(kind)), seqs...)
-			return p.ZRemRangeByScore(ctx, key, "-inf", stop).Err()
-		})
-		if err != nil {
-			return wrap("marks", err)
+		for more := true; more; {
+			n, err := s.trim(ctx, kind, state, below)
+			if err != nil {
+				return wrap("marks", err)
+			}
+			more = n == trimPart
 		}
 	}
 	return nil
+}
+
+func (s *Marks) trim(ctx context.Context, kind event.Kind, state event.State, below uint64) (int, error) {
+	key := keyMarksIn(s.node, string(kind), string(state))
+	seqs, err := s.db.rdb.ZRangeArgs(ctx, redis.ZRangeArgs{
+		Key: key, Start: "-inf", Stop: "(" + strconv.FormatUint(below, 10), ByScore: true, Count: trimPart,
+	}).Result()
+	if err != nil || len(seqs) == 0 {
+		return 0, err
+	}
+	_, err = s.db.rdb.TxPipelined(ctx, func(p redis.Pipeliner) error {
+		p.HDel(ctx, keyMarks(s.node, string(kind)), seqs...)
+		return p.ZRem(ctx, key, seqs).Err()
+	})
+	return len(seqs), err
 }
