@@ -45,8 +45,8 @@ func demoDecoders() []Decoder {
 	return []Decoder{
 		{
 			ID: "demo-cayenne", Name: "Cayenne LPP", Type: "lorawan", Codec: "cayenne_lpp", Sensors: []Mapping{
-				{"temperature", "temperature_1"}, {"humidity", "humidity_2"}, {"temperature", "temperature_3"},
-				{"temperature", "temperature_5"}, {"pressure", "barometer_4"}, {"illuminance", "luminosity_6"},
+				{"temperature", "temperature_1"}, {"humidity", "relative_humidity_2"}, {"temperature", "temperature_3"},
+				{"temperature", "temperature_5"}, {"pressure", "barometric_pressure_4"}, {"illuminance", "luminosity_6"},
 			},
 		},
 		{

@@ -1,6 +1,7 @@
 package httpd
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"log/slog"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/bytedance/sonic"
 	"github.com/gofiber/fiber/v2"
+	"github.com/valyala/fasthttp"
 
 	"github.com/penstock/penstock/relay"
 )
@@ -61,12 +63,26 @@ func guard(o Options) fiber.Handler {
 				err = fiber.ErrInternalServerError
 			}
 		}()
-		h := &c.Request().Header
-		if len(h.Peek("Transfer-Encoding")) > 0 && len(h.Peek("Content-Length")) > 0 {
+		if twoLengths(&c.Request().Header) {
+			c.Context().SetConnectionClose()
 			return Message(c, fiber.StatusBadRequest, "Content-Length and Transfer-Encoding exclude each other.")
 		}
 		return c.Next()
 	}
+}
+
+// twoLengths reports a chunked request that also names a Content-Length, which
+// fasthttp has dropped from its parsed headers.
+func twoLengths(h *fasthttp.RequestHeader) bool {
+	if len(h.Peek(fiber.HeaderTransferEncoding)) == 0 {
+		return false
+	}
+	for line := range bytes.Lines(h.RawHeaders()) {
+		if name, _, _ := bytes.Cut(line, []byte(":")); bytes.EqualFold(name, []byte(fiber.HeaderContentLength)) {
+			return true
+		}
+	}
+	return false
 }
 
 // errorHandler answers errors that no surface has turned into an answer.

@@ -1,0 +1,258 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/config"
+)
+
+// adminToken is that of every gateway here.
+const adminToken = "the-admin-token"
+
+// patience is how long a condition may take to hold on a busy machine.
+const patience = 60 * time.Second
+
+// gateway is a running program: in this process, or in one of its own.
+type gateway struct {
+	t    *testing.T
+	site *site
+	dir  string // holds the data directory and the inventory
+	env  []string
+	logs *transcript
+	web  *http.Client
+
+	base  atomic.Pointer[string] // its URL, new after a restart
+	stop  func() error           // of the one in this process
+	child *exec.Cmd
+	gone  chan struct{}
+}
+
+// newGateway lays down a gateway that is not started yet. The inventory is YAML,
+// settings are NAME=value.
+func newGateway(t *testing.T, s *site, inventory string, settings ...string) *gateway {
+	t.Helper()
+	g := &gateway{t: t, site: s, dir: t.TempDir(), logs: &transcript{}, web: newWeb()}
+	t.Cleanup(g.web.CloseIdleConnections)
+	file := filepath.Join(g.dir, "inventory.yaml")
+	if err := os.WriteFile(file, []byte(inventory), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	g.env = append(s.environ(),
+		"PENSTOCK_LISTEN=127.0.0.1:0", "PENSTOCK_DATA_DIR="+g.data(), "PENSTOCK_INVENTORY="+file,
+		"PENSTOCK_ADMIN_TOKEN="+adminToken, "PENSTOCK_EGRESS_ALLOW=127.0.0.0/8")
+	g.env = override(g.env, settings)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the gateway's log:\n%s", g.logs.tail(60))
+		}
+		if strings.Contains(g.logs.String(), "DATA RACE") {
+			t.Errorf("the gateway has a data race:\n%s", g.logs)
+		}
+	})
+	return g
+}
+
+func (g *gateway) data() string { return filepath.Join(g.dir, "data") }
+
+func (g *gateway) url() string { return *g.base.Load() }
+
+// start runs a gateway in this process until the test ends.
+func start(t *testing.T, s *site, inventory string, settings ...string) *gateway {
+	t.Helper()
+	g := newGateway(t, s, inventory, settings...)
+	g.run()
+	return g
+}
+
+func (g *gateway) run() {
+	g.t.Helper()
+	cfg, err := config.Load("", g.env)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	d, err := open(ctx, cfg, slog.New(slog.NewTextHandler(g.logs, nil)))
+	if err != nil {
+		cancel()
+		g.t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", cfg.Listen)
+	if err != nil {
+		g.t.Fatal(errors.Join(err, errors.New(d.abandon())))
+	}
+	g.base.Store(new("http://" + listener.Addr().String()))
+	ended := make(chan error, 1)
+	go func() { ended <- d.serve(ctx, listener) }()
+	g.stop = sync.OnceValue(func() error { cancel(); return <-ended })
+	g.t.Cleanup(func() {
+		if err := g.stop(); err != nil {
+			g.t.Errorf("the gateway did not end well: %v", err)
+		}
+	})
+}
+
+// spawn runs the gateway in a process of its own and waits until it is ready.
+func (g *gateway) spawn() {
+	g.t.Helper()
+	g.child = g.command("serve")
+	ready := &watcher{to: g.logs, found: make(chan string, 1)}
+	g.child.Stdout, g.child.Stderr = g.logs, ready
+	g.gone = make(chan struct{})
+	if err := g.child.Start(); err != nil {
+		g.t.Fatal(err)
+	}
+	g.t.Cleanup(g.kill)
+	go func(cmd *exec.Cmd, gone chan struct{}) { _ = cmd.Wait(); close(gone) }(g.child, g.gone)
+	select {
+	case url := <-ready.found:
+		g.base.Store(&url)
+	case <-g.gone:
+		g.t.Fatalf("the gateway ended at once:\n%s", g.logs.tail(30))
+	case <-time.After(patience):
+		g.t.Fatalf("the gateway is not ready:\n%s", g.logs.tail(30))
+	}
+}
+
+// command is the program in a process of its own, with the gateway's settings.
+func (g *gateway) command(args ...string) *exec.Cmd {
+	cmd := exec.Command(os.Args[0], args...)
+	cmd.Env = append(bareEnvironment(), g.env...)
+	cmd.Dir = g.dir
+	return cmd
+}
+
+// bareEnvironment is this process's without settings of the program.
+func bareEnvironment() []string {
+	env := []string{actAsProgram + "=1"}
+	for _, entry := range os.Environ() {
+		if !strings.HasPrefix(entry, "PENSTOCK_") {
+			env = append(env, entry)
+		}
+	}
+	return env
+}
+
+// kill ends the process at once, as kill -9 does.
+func (g *gateway) kill() {
+	_ = g.child.Process.Kill()
+	<-g.gone
+}
+
+// terminate asks the process to end and returns its exit code.
+func (g *gateway) terminate() int {
+	g.t.Helper()
+	if err := g.child.Process.Signal(syscall.SIGTERM); err != nil {
+		g.t.Fatal(err)
+	}
+	select {
+	case <-g.gone:
+	case <-time.After(patience):
+		g.t.Fatal("the gateway does not end")
+	}
+	return g.child.ProcessState.ExitCode()
+}
+
+// eventually waits until a condition holds. It says what it last saw if not.
+func eventually(t testing.TB, what string, holds func() (seen any, ok bool)) {
+	t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	late := time.After(patience)
+	for {
+		seen, ok := holds()
+		if ok {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-late:
+			t.Fatalf("waited in vain: %s; last seen: %v", what, seen)
+		}
+	}
+}
+
+// transcript is what a gateway has printed.
+type transcript struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *transcript) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+// String returns all of it.
+func (l *transcript) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+func (l *transcript) tail(lines int) string {
+	all := strings.Split(strings.TrimSpace(l.String()), "\n")
+	if cut := len(all) - lines; cut > 0 {
+		all = append([]string{fmt.Sprintf("… %d lines before", cut)}, all[cut:]...)
+	}
+	return strings.Join(all, "\n")
+}
+
+// watcher finds in what a process prints where it listens.
+type watcher struct {
+	to    *transcript
+	seen  []byte
+	found chan string
+	told  bool
+}
+
+func (w *watcher) Write(p []byte) (int, error) {
+	if !w.told {
+		w.seen = append(w.seen, p...)
+		if m := regexp.MustCompile(`penstock is ready" listen=(\S+) `).FindSubmatch(w.seen); m != nil {
+			w.told, w.seen = true, nil
+			w.found <- string(m[1])
+		}
+	}
+	return w.to.Write(p)
+}
+
+// override replaces settings of the same name; an empty one is taken away.
+func override(env, settings []string) []string {
+	for _, setting := range settings {
+		name, value, _ := strings.Cut(setting, "=")
+		env = slices.DeleteFunc(env, func(old string) bool { return strings.HasPrefix(old, name+"=") })
+		if value != "" {
+			env = append(env, setting)
+		}
+	}
+	return env
+}
+
+// exitCode is that of a process that has ended.
+func exitCode(err error) int {
+	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
+		return failed.ExitCode()
+	}
+	if err != nil {
+		return -1
+	}
+	return 0
+}
