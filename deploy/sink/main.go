@@ -1,0 +1,26 @@
+// Command sink is an HTTP endpoint to play with: it answers 200 to everything
+// and prints what came, one line per request.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"time"
+)
+
+func main() {
+	addr := flag.String("listen", "127.0.0.1:9099", "where to listen")
+	flag.Parse()
+	server := &http.Server{Addr: *addr, Handler: http.HandlerFunc(show), ReadHeaderTimeout: 10 * time.Second}
+	fmt.Fprintln(os.Stderr, "sink:", server.ListenAndServe())
+	os.Exit(1)
+}
+
+func show(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(io.LimitReader(r.Body, 64<<10))
+	fmt.Printf("%s %s %s\n", r.Method, r.URL, body)
+	w.WriteHeader(http.StatusOK)
+}
