@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"time"
 
 	"github.com/penstock/penstock/ingest/journal"
-	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/event"
 )
 
@@ -35,13 +33,16 @@ type batch struct {
 }
 
 // Run processes the journal until ctx is done. Several batches are in the works
-// at once; the checkpoint follows them in order.
+// at once; the checkpoint follows them in order. It begins at the checkpoint,
+// also when it is called again after an error: what was read and not committed
+// is read again.
 func (i *Intake) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	i.consumer.Rewind()
 	line := make(chan *batch, i.options.Workers-1)
 	ended := make(chan error, 1)
-	go func() { ended <- i.commit(line); cancel() }()
+	go func() { ended <- i.commit(line, cancel) }()
 	err := i.feed(ctx, line)
 	close(line)
 	return errors.Join(err, <-ended)
@@ -69,8 +70,8 @@ func (i *Intake) feed(ctx context.Context, line chan<- *batch) error {
 		now := i.accepted.Load()
 		last = &batch{last: records[len(records)-1].Seq, size: len(records), arrived: now - accepted, done: make(chan error, 1), ended: make(chan struct{})}
 		accepted = now
+		line <- last // waits while as many are in the works as may be
 		go i.work(ctx, last, records)
-		line <- last
 	}
 }
 
@@ -104,8 +105,8 @@ func (i *Intake) yield(ctx context.Context, last *batch) error {
 }
 
 // commit moves the checkpoint behind each batch that is done. After one that is
-// not, it only waits for the others to end.
-func (i *Intake) commit(line <-chan *batch) error {
+// not, it stops the feed and only waits for the others to end.
+func (i *Intake) commit(line <-chan *batch, stop func()) error {
 	var failed error
 	for b := range line {
 		err := <-b.done
@@ -115,8 +116,9 @@ func (i *Intake) commit(line <-chan *batch) error {
 		if failed == nil && err != nil && !errors.Is(err, context.Canceled) {
 			i.logger.Error("the checkpoint stays where it is", "error", err)
 		}
-		if failed == nil {
+		if failed == nil && err != nil {
 			failed = err
+			stop()
 		}
 	}
 	if errors.Is(failed, context.Canceled) {
@@ -131,118 +133,10 @@ func (i *Intake) items(ctx context.Context, records []journal.Record) []Item {
 	for _, r := range records {
 		it, err := i.item(r)
 		if err != nil {
-			_ = i.mark(ctx, []event.Mark{setAside(it, err)}) // ends with ctx only
+			_ = i.end(ctx, 1, []event.Mark{setAside(it, err)}) // fails with ctx only
 			continue
 		}
 		items = append(items, it)
 	}
 	return items
-}
-
-// settle brings items to an end: processed, or set aside. It returns an error
-// only when ctx is done.
-func (i *Intake) settle(ctx context.Context, items []Item) error {
-	if len(items) == 0 {
-		return ctx.Err()
-	}
-	pause := firstPause
-	for try := 1; ; try++ {
-		marks, err := i.process(ctx, items)
-		switch {
-		case err == nil:
-			if err := i.mark(ctx, marks); err != nil {
-				return err
-			}
-			i.processed.Add(uint64(len(items)))
-			i.trouble.Store(nil)
-			return nil
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case relay.KindOf(err) == relay.KindUnavailable:
-		case len(items) > 1:
-			return i.settleApart(ctx, items)
-		case try >= i.options.Patience:
-			i.logger.Error("entry set aside", "event", items[0].ID, "error", err)
-			return i.mark(ctx, []event.Mark{setAside(items[0], err)})
-		}
-		i.waits(err)
-		if err := sleep(ctx, max(pause, retryAfter(err))); err != nil {
-			return err
-		}
-		pause = min(2*pause, longPause)
-	}
-}
-
-// settleApart halves a batch until the item that fails stands alone.
-func (i *Intake) settleApart(ctx context.Context, items []Item) error {
-	half := len(items) / 2
-	if err := i.settle(ctx, items[:half]); err != nil {
-		return err
-	}
-	return i.settle(ctx, items[half:])
-}
-
-// process calls the processor and turns a panic into an error.
-func (i *Intake) process(ctx context.Context, items []Item) (marks []event.Mark, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			i.logger.Error("processor panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-			err = fmt.Errorf("internal error: %v", p)
-		}
-	}()
-	return i.processor.Process(ctx, items)
-}
-
-// mark records marks, however long that takes.
-func (i *Intake) mark(ctx context.Context, marks []event.Mark) error {
-	if len(marks) == 0 {
-		return nil
-	}
-	for pause := firstPause; ; pause = min(2*pause, longPause) {
-		err := i.marks.Set(ctx, i.kind, marks)
-		if err == nil {
-			i.setAside.Add(uint64(len(marks)))
-			return nil
-		}
-		i.waits(err)
-		if err := sleep(ctx, pause); err != nil {
-			return err
-		}
-	}
-}
-
-// waits remembers why nothing moves and says so once.
-func (i *Intake) waits(err error) {
-	if i.trouble.Swap(&err) == nil {
-		i.logger.Warn("processing waits for a back end", "error", err)
-	}
-}
-
-func setAside(it Item, err error) event.Mark {
-	return event.Mark{
-		ID: it.ID, Seq: it.Seq, State: event.Quarantined, Reason: err.Error(),
-		Account: it.Entry.Account, Source: it.Entry.Source,
-	}
-}
-
-// retryAfter is how long a back end asked to be left alone.
-func retryAfter(err error) time.Duration {
-	if e, ok := errors.AsType[interface {
-		error
-		RetryAfter() time.Duration
-	}](err); ok {
-		return min(e.RetryAfter(), time.Minute)
-	}
-	return 0
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
 }

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net/url"
+	"slices"
 	"time"
 
 	"github.com/penstock/penstock/ingest/journal"
@@ -19,8 +21,8 @@ type Filter struct {
 	State   event.State
 	Account account.ID
 	Source  string
-	Device  string // a part of the body, any case
-	Query   string // likewise; also a part of the query or the reason
+	Device  string // a part of the body, the path or the query, any case
+	Query   string // likewise; also a part of the id or the reason
 	From    time.Time
 	To      time.Time
 }
@@ -44,27 +46,47 @@ func (i *Intake) Events(ctx context.Context, f Filter, below uint64, fn func(eve
 }
 
 func (i *Intake) eventsByID(ctx context.Context, f Filter, below uint64, fn func(event.Event, uint64) bool) error {
-	for _, id := range f.IDs {
-		seq, ok := i.Sequence(id)
-		if !ok || seq >= below {
+	for _, seq := range i.sequences(f.IDs) {
+		if seq >= below {
 			continue
 		}
 		marks, err := i.marks.Get(ctx, i.kind, seq, seq)
 		if err != nil {
 			return err
 		}
-		r, err := i.log.Read(seq)
-		if errors.Is(err, journal.ErrNotFound) {
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("event %s: %w", id, err)
-		}
-		if e := i.event(r, marks[seq]); f.match(&e) && !fn(e, seq) {
-			return nil
+		if more, err := i.show(f, seq, marks[seq], fn); err != nil || !more {
+			return err
 		}
 	}
 	return nil
+}
+
+// sequences returns those of ids that this intake gave, newest first, each once.
+func (i *Intake) sequences(ids []string) []uint64 {
+	var seqs []uint64
+	for _, id := range ids {
+		if seq, ok := i.Sequence(id); ok {
+			seqs = append(seqs, seq)
+		}
+	}
+	slices.Sort(seqs)
+	seqs = slices.Compact(seqs)
+	slices.Reverse(seqs)
+	return seqs
+}
+
+// show calls fn with an event if the filter selects it and its record is still
+// there, and reports whether to go on.
+func (i *Intake) show(f Filter, seq uint64, m event.Mark, fn func(event.Event, uint64) bool) (more bool, err error) {
+	r, err := i.log.Read(seq)
+	if errors.Is(err, journal.ErrNotFound) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("event %s: %w", i.id(seq), err)
+	}
+	e, it := i.event(r, m)
+	return !f.match(&e, &it) || fn(e, seq), nil
 }
 
 // marked lists by state, which has an index.
@@ -76,15 +98,8 @@ func (i *Intake) marked(ctx context.Context, f Filter, below uint64, fn func(eve
 		}
 		for _, m := range marks {
 			below = m.Seq
-			r, err := i.log.Read(m.Seq)
-			if errors.Is(err, journal.ErrNotFound) {
-				continue
-			}
-			if err != nil {
-				return fmt.Errorf("event %s: %w", m.ID, err)
-			}
-			if e := i.event(r, m); f.match(&e) && !fn(e, m.Seq) {
-				return nil
+			if more, err := i.show(f, m.Seq, m, fn); err != nil || !more {
+				return err
 			}
 		}
 	}
@@ -106,7 +121,7 @@ func (i *Intake) scan(ctx context.Context, f Filter, below uint64, fn func(event
 			if !f.From.IsZero() && r.Time.Before(f.From) {
 				return nil
 			}
-			if e := i.event(r, marks[r.Seq]); f.match(&e) && !fn(e, r.Seq) {
+			if e, it := i.event(r, marks[r.Seq]); f.match(&e, &it) && !fn(e, r.Seq) {
 				return nil
 			}
 		}
@@ -114,7 +129,7 @@ func (i *Intake) scan(ctx context.Context, f Filter, below uint64, fn func(event
 }
 
 // event describes a record and what became of it.
-func (i *Intake) event(r journal.Record, m event.Mark) event.Event {
+func (i *Intake) event(r journal.Record, m event.Mark) (event.Event, Item) {
 	it, err := i.item(r)
 	e := event.Event{
 		ID: it.ID, ReceivedAt: r.Time, Kind: i.kind, Source: it.Entry.Source, Account: it.Entry.Account,
@@ -131,85 +146,32 @@ func (i *Intake) event(r journal.Record, m event.Mark) event.Event {
 	}
 	switch {
 	case err != nil:
-		e.State, e.Reason = event.Quarantined, err.Error()
+		e.State, e.Reason, e.Raw = event.Quarantined, err.Error(), r.Payload
 	case m.State != "":
 	case r.Seq > i.consumer.Committed():
 		e.State = event.Pending
 	default:
 		e.State = event.Done
 	}
-	return e
+	return e, it
 }
 
-func (f *Filter) match(e *event.Event) bool {
+func (f *Filter) match(e *event.Event, it *Item) bool {
 	return (f.State == "" || f.State == e.State) &&
 		(f.Account == 0 || f.Account == e.Account) &&
 		(f.Source == "" || f.Source == e.Source) &&
 		(f.From.IsZero() || !e.ReceivedAt.Before(f.From)) &&
 		(f.To.IsZero() || !e.ReceivedAt.After(f.To)) &&
-		(f.Device == "" || contains(e.Raw, f.Device)) &&
-		(f.Query == "" || contains(e.Raw, f.Query) || contains([]byte(e.ID+" "+e.Reason), f.Query))
+		(f.Device == "" || it.holds(e, f.Device)) &&
+		(f.Query == "" || it.holds(e, f.Query) || contains([]byte(e.ID+"\n"+e.Reason), f.Query))
+}
+
+// holds reports whether what was posted holds a text.
+func (it *Item) holds(e *event.Event, text string) bool {
+	path, _ := url.PathUnescape(it.Entry.Path)
+	return contains(e.Raw, text) || contains([]byte(path+"\n"+it.Entry.Query), text)
 }
 
 func contains(text []byte, part string) bool {
 	return bytes.Contains(bytes.ToLower(text), bytes.ToLower([]byte(part)))
-}
-
-// replayBatch is how many events are processed again at a time.
-const replayBatch = 500
-
-// Replay processes the events that a filter selects again, newest first, and
-// returns how many there were. Those that work now lose their mark.
-func (i *Intake) Replay(ctx context.Context, f Filter, dryRun bool) (int, error) {
-	var seqs []uint64
-	err := i.Events(ctx, f, 0, func(_ event.Event, seq uint64) bool {
-		seqs = append(seqs, seq)
-		return true
-	})
-	if err != nil || dryRun {
-		return len(seqs), err
-	}
-	for start := 0; start < len(seqs); start += replayBatch {
-		if err := i.again(ctx, seqs[start:min(start+replayBatch, len(seqs))]); err != nil {
-			return start, err
-		}
-	}
-	return len(seqs), nil
-}
-
-func (i *Intake) again(ctx context.Context, seqs []uint64) error {
-	items := make([]Item, 0, len(seqs))
-	for _, seq := range seqs {
-		r, err := i.log.Read(seq)
-		if errors.Is(err, journal.ErrNotFound) {
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("replay: %w", err)
-		}
-		it, err := i.item(r)
-		if err != nil {
-			continue // it stays set aside
-		}
-		items = append(items, it)
-	}
-	marks, err := i.process(ctx, items)
-	if err != nil {
-		return fmt.Errorf("replay: %w", err)
-	}
-	return i.marks.Set(ctx, i.kind, withDone(items, marks))
-}
-
-// withDone adds a mark that clears for every item that has none.
-func withDone(items []Item, marks []event.Mark) []event.Mark {
-	marked := make(map[uint64]bool, len(marks))
-	for _, m := range marks {
-		marked[m.Seq] = true
-	}
-	for _, it := range items {
-		if !marked[it.Seq] {
-			marks = append(marks, event.Mark{ID: it.ID, Seq: it.Seq, State: event.Done})
-		}
-	}
-	return marks
 }

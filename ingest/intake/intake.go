@@ -153,6 +153,9 @@ func (i *Intake) Status() Status {
 	return s
 }
 
+// Waits reports whether processing waits for a back end.
+func (i *Intake) Waits() bool { return i.trouble.Load() != nil }
+
 // Trim forgets the marks of entries whose records are gone.
 func (i *Intake) Trim(ctx context.Context) error {
 	return i.marks.Trim(ctx, i.kind, i.log.Stats().First)

@@ -1,0 +1,167 @@
+package intake
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/event"
+)
+
+func list(t *testing.T, r *rig, f Filter, below uint64) (out []event.Event) {
+	t.Helper()
+	err := r.Events(t.Context(), f, below, func(e event.Event, _ uint64) bool {
+		out = append(out, e)
+		return true
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// processed is a rig with ten entries that ended, 3 quarantined, 5 unrouted, and
+// two that wait.
+func processed(t *testing.T) *rig {
+	r := newRig(t, Options{})
+	r.p.set(nil, func(it Item) (*event.Mark, error) {
+		m := event.Mark{ID: it.ID, Seq: it.Seq, Account: 7, Source: "tts-v3"}
+		switch it.Seq {
+		case 3:
+			m.State, m.Reason = event.Quarantined, "no Decoder"
+		case 5:
+			m.State, m.Reason = event.Unrouted, "nobody"
+		default:
+			return nil, nil
+		}
+		return &m, nil
+	})
+	r.accept(10)
+	stop := r.run()
+	r.settled()
+	stop()
+	r.accept(2)
+	return r
+}
+
+func TestEventsAreFound(t *testing.T) {
+	r := processed(t)
+	future := time.Now().Add(time.Hour)
+	cases := []struct {
+		name  string
+		f     Filter
+		below uint64
+		want  string
+	}{
+		{"all of them, newest first", Filter{}, 0, "12 11 10 9 8 7 6 5 4 3 2 1"},
+		{"below a place", Filter{}, 4, "3 2 1"},
+		{"below the first", Filter{}, 1, ""},
+		{"those that wait", Filter{State: event.Pending}, 0, "12 11"},
+		{"the quarantined", Filter{State: event.Quarantined}, 0, "3"},
+		{"the quarantined below their place", Filter{State: event.Quarantined}, 3, ""},
+		{"the unrouted", Filter{State: event.Unrouted}, 0, "5"},
+		{"the done", Filter{State: event.Done}, 5, "4 2 1"},
+		{"by id, newest first and once each", Filter{IDs: []string{"n1-u2", "n1-u9", "n1-u2"}}, 0, "9 2"},
+		{"by id below a place", Filter{IDs: []string{"n1-u2", "n1-u9"}}, 9, "2"},
+		{"ids of another kind, another node and nobody", Filter{IDs: []string{"n1-s2", "n2-u2", "n1-u99", "n1-u0", "n1-u-1", "n1-u", "", "n1-u2x", "n1-u2.0"}}, 0, ""},
+		{"an id whose state is another", Filter{IDs: []string{"n1-u2"}, State: event.Quarantined}, 0, ""},
+		{"by what the mark says of the source", Filter{Source: "tts-v3"}, 0, "5 3"},
+		{"another account's", Filter{Account: 8}, 0, ""},
+		{"by the device in the path", Filter{Device: "TANK 9"}, 0, "10"},
+		{"by a part of the body", Filter{Query: `"N":0}`}, 0, "11 1"},
+		{"by a part of the reason", Filter{Query: "decoder"}, 0, "3"},
+		{"by a part of the id", Filter{Query: "n1-u1"}, 0, "12 11 10 1"},
+		{"from a time to come", Filter{From: future}, 0, ""},
+		{"from a time to come, marked", Filter{From: future, State: event.Quarantined}, 0, ""},
+		{"up to a time to come", Filter{To: future}, 3, "2 1"},
+		{"up to a time long gone", Filter{To: future.Add(-24 * time.Hour)}, 0, ""},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			var got []string
+			for _, e := range list(t, r, tc.f, tc.below) {
+				got = append(got, strings.TrimPrefix(e.ID, "n1-u"))
+			}
+			if strings.Join(got, " ") != tc.want {
+				t.Errorf("%q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestAnEventSaysWhatBecameOfIt(t *testing.T) {
+	r := processed(t)
+	e := list(t, r, Filter{IDs: []string{"n1-u3"}}, 0)[0]
+	if e.Kind != event.Uplink || e.Account != 7 || e.Source != "tts-v3" || e.State != event.Quarantined ||
+		e.Reason != "no Decoder" || string(e.Raw) != `{"n":2}` || e.ReceivedAt.IsZero() {
+		t.Errorf("%+v", e)
+	}
+	get := Entry{Account: 1, Source: "kannel", Query: "from=1&to=2"}
+	if _, err := r.Accept(t.Context(), &get); err != nil {
+		t.Fatal(err)
+	}
+	if e := list(t, r, Filter{IDs: []string{"n1-u13"}}, 0)[0]; string(e.Raw) != "from=1&to=2" {
+		t.Errorf("a request without a body shows %q", e.Raw)
+	}
+}
+
+func TestAReplayClearsWhatWorksNow(t *testing.T) {
+	r := processed(t)
+	if n, err := r.Replay(t.Context(), Filter{State: event.Quarantined}, true); n != 1 || err != nil || len(r.marks.reasons()) != 2 {
+		t.Errorf("a dry run: %d, %v, %v", n, err, r.marks.reasons())
+	}
+	r.p.set(nil, func(it Item) (*event.Mark, error) {
+		switch it.Seq {
+		case 5:
+			return &event.Mark{ID: it.ID, Seq: it.Seq, State: event.Quarantined, Reason: "still not"}, nil
+		case 7:
+			panic("now")
+		}
+		return nil, nil
+	})
+	n, err := r.Replay(t.Context(), Filter{}, false)
+	want := map[uint64]string{5: "quarantined: still not", 7: "quarantined: internal error: now"}
+	if got := r.marks.reasons(); n != 12 || err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("%d, %v, %v", n, err, got)
+	}
+	if r.p.ended(1) != 2 || r.p.ended(3) != 2 {
+		t.Errorf("the first ended %d times, the third %d times", r.p.ended(1), r.p.ended(3))
+	}
+}
+
+func TestAReplayEndsWhenABackEndIsDown(t *testing.T) {
+	r := processed(t)
+	r.p.set(func(context.Context, []Item) error { return down() }, nil)
+	n, err := r.Replay(t.Context(), Filter{}, false)
+	if n != 0 || relay.KindOf(err) != relay.KindUnavailable || len(r.marks.reasons()) != 2 {
+		t.Errorf("%d, %v", n, err)
+	}
+}
+
+func TestMarksAreTrimmedWithTheirRecords(t *testing.T) {
+	r := processed(t)
+	r.marks.marks[0] = event.Mark{Seq: 0, State: event.Quarantined}
+	if err := r.Trim(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.marks.reasons(); len(got) != 2 {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestReasonsAreBounded(t *testing.T) {
+	long := Reason(strings.Repeat("é", 5000))
+	if len(long) > maxReason+10 || !strings.HasSuffix(long, "…") {
+		t.Errorf("%d bytes", len(long))
+	}
+	if got := Reason("short"); got != "short" {
+		t.Error(got)
+	}
+	if !slices.Equal([]byte(Reason("\xff")), []byte("\uFFFD")) {
+		t.Error("no text")
+	}
+}

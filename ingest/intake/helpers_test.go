@@ -1,0 +1,243 @@
+package intake
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/ingest/journal"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/event"
+)
+
+// memoryMarks is an event.Marks that can be down.
+type memoryMarks struct {
+	mu    sync.Mutex
+	marks map[uint64]event.Mark
+	down  error
+	sets  int
+}
+
+func (m *memoryMarks) Set(_ context.Context, _ event.Kind, marks []event.Mark) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.sets++
+	if m.down != nil {
+		return m.down
+	}
+	for _, one := range marks {
+		if one.State == event.Done {
+			delete(m.marks, one.Seq)
+		} else {
+			m.marks[one.Seq] = one
+		}
+	}
+	return nil
+}
+
+func (m *memoryMarks) Get(_ context.Context, _ event.Kind, from, to uint64) (map[uint64]event.Mark, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	out := make(map[uint64]event.Mark)
+	for seq, one := range m.marks {
+		if seq >= from && seq <= to {
+			out[seq] = one
+		}
+	}
+	return out, m.down
+}
+
+func (m *memoryMarks) List(_ context.Context, _ event.Kind, s event.State, before uint64, limit int) ([]event.Mark, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var out []event.Mark
+	for seq, one := range m.marks {
+		if seq < before && one.State == s {
+			out = append(out, one)
+		}
+	}
+	slices.SortFunc(out, func(a, b event.Mark) int { return cmp.Compare(b.Seq, a.Seq) })
+	return out[:min(limit, len(out))], m.down
+}
+
+func (m *memoryMarks) Counts(context.Context, event.Kind) (map[event.State]int, error) {
+	return nil, nil
+}
+
+func (m *memoryMarks) Trim(_ context.Context, _ event.Kind, below uint64) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for seq := range m.marks {
+		if seq < below {
+			delete(m.marks, seq)
+		}
+	}
+	return nil
+}
+
+func (m *memoryMarks) setDown(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.down = err
+}
+
+// reasons are the marks by sequence, as "state: reason".
+func (m *memoryMarks) reasons() map[uint64]string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	out := make(map[uint64]string, len(m.marks))
+	for seq, one := range m.marks {
+		out[seq] = string(one.State) + ": " + one.Reason
+	}
+	return out
+}
+
+// script is a processor whose answer to each item is written by the test.
+type script struct {
+	mu    sync.Mutex
+	seen  map[uint64]int // how often each came to an end
+	order []uint64
+	calls int
+	busy  int
+	most  int // calls at a time
+	// before may fail a whole call.
+	before func(ctx context.Context, items []Item) error
+	// each may fail, panic over or mark one item.
+	each func(it Item) (*event.Mark, error)
+}
+
+func (p *script) Process(ctx context.Context, items []Item) ([]event.Mark, error) {
+	p.mu.Lock()
+	p.calls++
+	p.busy++
+	p.most = max(p.most, p.busy)
+	before, each := p.before, p.each
+	p.mu.Unlock()
+	defer func() {
+		p.mu.Lock()
+		p.busy--
+		p.mu.Unlock()
+	}()
+	if before != nil {
+		if err := before(ctx, items); err != nil {
+			return nil, err
+		}
+	}
+	var marks []event.Mark
+	for _, it := range items {
+		if each == nil {
+			break
+		}
+		m, err := each(it)
+		if err != nil {
+			return nil, err
+		}
+		if m != nil {
+			marks = append(marks, *m)
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, it := range items {
+		p.seen[it.Seq]++
+		p.order = append(p.order, it.Seq)
+	}
+	return marks, nil
+}
+
+func (p *script) set(before func(context.Context, []Item) error, each func(Item) (*event.Mark, error)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.before, p.each = before, each
+}
+
+func (p *script) ended(seq uint64) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.seen[seq]
+}
+
+// rig is an intake over a journal in the test's directory.
+type rig struct {
+	*Intake
+	t     *testing.T
+	dir   string
+	log   *journal.Log
+	marks *memoryMarks
+	p     *script
+}
+
+func newRig(t *testing.T, o Options) *rig {
+	t.Helper()
+	r := &rig{t: t, dir: t.TempDir(), marks: &memoryMarks{marks: map[uint64]event.Mark{}}, p: &script{seen: map[uint64]int{}}}
+	if o.Linger == 0 {
+		o.Linger = -1
+	}
+	o.Logger = slog.New(slog.DiscardHandler)
+	r.open(o)
+	t.Cleanup(func() { _ = r.log.Close() })
+	return r
+}
+
+func (r *rig) open(o Options) {
+	r.t.Helper()
+	var err error
+	if r.log, err = journal.Open(r.dir, journal.Options{Logger: slog.New(slog.DiscardHandler), CommitWindow: -1}); err != nil {
+		r.t.Fatal(err)
+	}
+	if r.Intake, err = New(event.Uplink, "n1", r.log, r.marks, r.p, o); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// accept writes n entries, whose bodies say their number.
+func (r *rig) accept(n int) {
+	r.t.Helper()
+	for k := range n {
+		e := Entry{Account: 7, Source: "generic", Path: "/webhooks/generic/tank%20" + fmt.Sprint(k), Body: fmt.Appendf(nil, `{"n":%d}`, k)}
+		if _, err := r.Accept(r.t.Context(), &e); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+}
+
+// run processes until the returned function is called, or the test ends.
+func (r *rig) run() (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- r.Run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			r.t.Error(err)
+		}
+	})
+	r.t.Cleanup(stop)
+	return stop
+}
+
+func (r *rig) settled() {
+	r.t.Helper()
+	await(r.t, "all is processed", func() bool { return r.Status().Lag == 0 })
+}
+
+func await(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	limit := time.After(20 * time.Second)
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-limit:
+			t.Fatalf("not within 20 s: %s", what)
+		}
+	}
+}
+
+func down() error { return relay.Errorf(relay.KindUnavailable, "redis is down") }

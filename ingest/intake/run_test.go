@@ -1,0 +1,250 @@
+package intake
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/penstock/penstock/ingest/journal"
+	"github.com/penstock/penstock/relay/event"
+)
+
+func TestEverythingIsProcessedOnce(t *testing.T) {
+	r := newRig(t, Options{Batch: 7, Workers: 1})
+	r.accept(50)
+	r.run()
+	r.accept(50)
+	r.settled()
+	for n, seq := range r.p.order {
+		if seq != uint64(n+1) {
+			t.Fatalf("place %d: %d", n, seq)
+		}
+	}
+	s := r.Status()
+	if len(r.p.order) != 100 || s.Accepted != 100 || s.Processed != 100 || s.SetAside != 0 || s.Waiting != "" {
+		t.Errorf("%d processed, %+v", len(r.p.order), s)
+	}
+}
+
+func TestNoMoreThanTheWorkersWorkAtATime(t *testing.T) {
+	for workers := 1; workers <= 3; workers++ {
+		t.Run(fmt.Sprint(workers), func(t *testing.T) {
+			r := newRig(t, Options{Batch: 1, Workers: workers})
+			all := make(chan struct{})
+			var waiting atomic.Int32
+			r.p.set(func(ctx context.Context, _ []Item) error {
+				if int(waiting.Add(1)) == workers {
+					close(all)
+				}
+				select {
+				case <-all:
+				case <-ctx.Done():
+				}
+				return ctx.Err()
+			}, nil)
+			r.accept(20)
+			r.run()
+			r.settled()
+			if r.p.most != workers {
+				t.Errorf("%d at a time", r.p.most)
+			}
+		})
+	}
+}
+
+func TestTheCheckpointFollowsInOrder(t *testing.T) {
+	r := newRig(t, Options{Batch: 1, Workers: 2})
+	release := make(chan struct{})
+	r.p.set(func(_ context.Context, items []Item) error {
+		if items[0].Seq == 1 {
+			<-release
+		}
+		return nil
+	}, nil)
+	r.accept(2)
+	r.run()
+	await(t, "the second is done", func() bool { return r.p.ended(2) == 1 })
+	if got := r.consumer.Committed(); got != 0 {
+		t.Errorf("the checkpoint is at %d while the first is in the works", got)
+	}
+	close(release)
+	r.settled()
+}
+
+func TestWhatFailsForItsOwnReasonIsSetAside(t *testing.T) {
+	cases := map[string]struct {
+		each func(Item) (*event.Mark, error)
+		want map[uint64]string
+	}{
+		"a panic": {
+			func(it Item) (*event.Mark, error) {
+				if it.Seq == 37 {
+					panic("poison")
+				}
+				return nil, nil
+			}, map[uint64]string{37: "quarantined: internal error: poison"},
+		},
+		"an error": {
+			func(it Item) (*event.Mark, error) {
+				if it.Seq%40 == 1 {
+					return nil, errors.New("no \xff text")
+				}
+				return nil, nil
+			}, map[uint64]string{1: "quarantined: no \uFFFD text", 41: "quarantined: no \uFFFD text"},
+		},
+		"what the processor marks": {
+			func(it Item) (*event.Mark, error) {
+				if it.Seq == 2 {
+					return &event.Mark{ID: it.ID, Seq: it.Seq, State: event.Unrouted, Reason: "nobody"}, nil
+				}
+				return nil, nil
+			}, map[uint64]string{2: "unrouted: nobody"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, Options{Patience: 2})
+			r.p.set(nil, tc.each)
+			r.accept(60)
+			r.run()
+			r.settled()
+			if got := r.marks.reasons(); !maps.Equal(got, tc.want) {
+				t.Errorf("marks %v, want %v", got, tc.want)
+			}
+			ended := 0
+			for seq := uint64(1); seq <= 60; seq++ {
+				if r.p.ended(seq) > 0 || r.marks.reasons()[seq] != "" {
+					ended++
+				}
+			}
+			s := r.Status()
+			if ended != 60 || s.Processed != 60 || s.SetAside != uint64(len(tc.want)) || s.Waiting != "" {
+				t.Errorf("%d ended, %+v", ended, s)
+			}
+		})
+	}
+}
+
+func TestALoneFailureLeavesNothingWaiting(t *testing.T) {
+	r := newRig(t, Options{Patience: 1})
+	r.p.set(nil, func(Item) (*event.Mark, error) { return nil, errors.New("no") })
+	r.accept(1)
+	r.run()
+	r.settled()
+	if s := r.Status(); s.Waiting != "" || r.Waits() {
+		t.Errorf("waits: %q", s.Waiting)
+	}
+}
+
+func TestWhileABackEndIsDownNothingIsSetAside(t *testing.T) {
+	r := newRig(t, Options{Patience: 1, Batch: 10})
+	var fails atomic.Int32
+	r.p.set(func(context.Context, []Item) error {
+		if fails.Add(1) <= 6 {
+			return down()
+		}
+		return nil
+	}, nil)
+	r.accept(20)
+	r.run()
+	await(t, "it says why it waits", func() bool { return strings.Contains(r.Status().Waiting, "redis is down") })
+	r.settled()
+	if got := r.marks.reasons(); len(got) != 0 || r.Status().Waiting != "" || r.p.ended(1) != 1 {
+		t.Errorf("marks %v, %+v", got, r.Status())
+	}
+}
+
+func TestWhileMarksCannotBeKeptTheCheckpointStays(t *testing.T) {
+	r := newRig(t, Options{Patience: 1})
+	r.p.set(nil, func(it Item) (*event.Mark, error) {
+		return &event.Mark{ID: it.ID, Seq: it.Seq, State: event.Quarantined, Reason: "x"}, nil
+	})
+	r.marks.setDown(down())
+	r.accept(3)
+	r.run()
+	await(t, "it waits", func() bool { return r.Waits() })
+	if got := r.consumer.Committed(); got != 0 {
+		t.Errorf("the checkpoint is at %d", got)
+	}
+	r.marks.setDown(nil)
+	r.settled()
+	if got := r.marks.reasons(); len(got) != 3 || r.Waits() {
+		t.Errorf("marks %v", got)
+	}
+}
+
+func TestWhatWasNotCommittedComesAgain(t *testing.T) {
+	for name, restart := range map[string]func(*rig){
+		"when processing starts again": func(*rig) {},
+		"when the program starts again": func(r *rig) {
+			if err := r.log.Close(); err != nil {
+				r.t.Fatal(err)
+			}
+			r.open(r.options)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, Options{Batch: 5, Workers: 2})
+			r.accept(20)
+			r.p.set(func(ctx context.Context, items []Item) error {
+				if items[0].Seq > 5 {
+					<-ctx.Done()
+					return ctx.Err()
+				}
+				return nil
+			}, nil)
+			stop := r.run()
+			await(t, "the first five are committed", func() bool { return r.consumer.Committed() == 5 })
+			stop()
+			restart(r)
+			r.p.set(nil, nil)
+			r.run()
+			r.settled()
+			for seq := uint64(1); seq <= 20; seq++ {
+				if n := r.p.ended(seq); n != 1 {
+					t.Errorf("entry %d ended %d times", seq, n)
+				}
+			}
+		})
+	}
+}
+
+func TestARecordThatCannotBeReadIsSetAside(t *testing.T) {
+	r := newRig(t, Options{})
+	r.accept(1)
+	if _, err := r.log.Append(t.Context(), []byte{99, 1, 2}); err != nil {
+		t.Fatal(err)
+	}
+	r.accept(1)
+	r.run()
+	r.settled()
+	got := r.marks.reasons()
+	if len(got) != 1 || !strings.Contains(got[2], "entry: version") || r.p.ended(1) != 1 || r.p.ended(3) != 1 {
+		t.Errorf("marks %v", got)
+	}
+	found := list(t, r, Filter{State: event.Quarantined}, 0)
+	if len(found) != 1 || found[0].ID != "n1-u2" || string(found[0].Raw) != "\x63\x01\x02" {
+		t.Errorf("%+v", found)
+	}
+}
+
+func TestWhatTheJournalDoesNotTakeIsNotAccepted(t *testing.T) {
+	r := newRig(t, Options{})
+	e := Entry{Body: make([]byte, journal.MaxPayload+1)}
+	if _, err := r.Accept(t.Context(), &e); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("too large: %v", err)
+	}
+	if err := r.log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if id, err := r.Accept(t.Context(), &Entry{}); err == nil || id != "" {
+		t.Errorf("closed: %q, %v", id, err)
+	}
+	if r.Status().Accepted != 0 {
+		t.Error("counted")
+	}
+}
