@@ -30,7 +30,7 @@ func Adapters() map[string]Adapter {
 			Answer: func(c *fiber.Ctx, id string) error { return c.JSON(fiber.Map{"data": fiber.Map{"id": id}}) },
 		},
 		"kannel": {
-			Parse:  parseKannel,
+			Parse:  func(e *intake.Entry) ([]inbound.Message, error) { return parseKannel(alphabet, e) },
 			Answer: empty,
 		},
 	}

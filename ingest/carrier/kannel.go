@@ -15,7 +15,7 @@ import (
 // parseKannel reads the parameters of Kannel's get-url, see the package's
 // comment; a form in the body counts as well. Kannel has joined the parts of a
 // message, and writes text, data and UDH as URL-encoded octets.
-func parseKannel(e *intake.Entry) ([]inbound.Message, error) {
+func parseKannel(alphabet *gsm.Alphabet, e *intake.Entry) ([]inbound.Message, error) {
 	q, err := kannelParameters(e)
 	if err != nil {
 		return nil, err
@@ -28,7 +28,7 @@ func parseKannel(e *intake.Entry) ([]inbound.Message, error) {
 	f.addresses(&m)
 	m.Status = inbound.StatusOf(m.UDH)
 	m.SentAt = kannelTime(f.optional("time", maxName))
-	f.kannelContent(&m)
+	f.kannelContent(alphabet, &m)
 	if err := f.err(); err != nil {
 		return nil, err
 	}
@@ -57,8 +57,9 @@ func kannelTime(s string) time.Time {
 }
 
 // kannelContent reads the text in the coding that %c names: 0, or -1 when
-// Kannel does not know, 7-bit; 1 binary; 2 Unicode.
-func (f *form) kannelContent(m *inbound.Message) {
+// Kannel does not know, 7-bit; 1 binary; 2 Unicode. With mo-recode it calls
+// Unicode that it has made UTF-8 7-bit too.
+func (f *form) kannelContent(alphabet *gsm.Alphabet, m *inbound.Message) {
 	if !f.has("text") {
 		f.fail("text", "The text field is required.")
 		return
@@ -66,7 +67,8 @@ func (f *form) kannelContent(m *inbound.Message) {
 	text, charset := f.optional("text", maxText), strings.ToLower(f.optional("charset", maxName))
 	switch f.optional("coding", maxName) {
 	case "", "0", "-1":
-		m.Coding, m.Text = inbound.GSM, octetText(text, charset)
+		m.Text = octetText(text, charset)
+		m.Coding = codingOf(alphabet, m.Text)
 	case "1":
 		m.Coding, m.Data = inbound.Binary, []byte(text)
 	case "2":

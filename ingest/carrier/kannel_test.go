@@ -28,10 +28,11 @@ func TestParseKannel(t *testing.T) {
 		"binary with UDH": {who + "text=%00%FF%2B&coding=1&udh=%06%05%04%0B%84%23%F0", "", with(func(m *inbound.Message) {
 			m.Coding, m.Data, m.UDH = inbound.Binary, []byte{0, 255, '+'}, []byte{6, 5, 4, 0x0b, 0x84, 0x23, 0xf0}
 		})},
-		"Unicode as Kannel has it":     {who + "text=%4F%60%D8%3C%DF%89&coding=2&charset=UTF-16BE", "", with(func(m *inbound.Message) { m.Text, m.Coding = "你🎉", inbound.Unicode })},
-		"Unicode without a charset":    {who + "text=O%60Y%7D&coding=2", "", with(func(m *inbound.Message) { m.Text, m.Coding = "你好", inbound.Unicode })},
-		"Unicode that was recoded":     {who + "text=%E4%BD%A0&coding=2&charset=UTF-8", "", with(func(m *inbound.Message) { m.Text, m.Coding = "你", inbound.Unicode })},
-		"Unicode that cannot be UCS-2": {who + "text=%E4%BD%A0&coding=2", "", with(func(m *inbound.Message) { m.Text, m.Coding = "你", inbound.Unicode })},
+		"Unicode as Kannel has it":           {who + "text=%4F%60%D8%3C%DF%89&coding=2&charset=UTF-16BE", "", with(func(m *inbound.Message) { m.Text, m.Coding = "你🎉", inbound.Unicode })},
+		"Unicode without a charset":          {who + "text=O%60Y%7D&coding=2", "", with(func(m *inbound.Message) { m.Text, m.Coding = "你好", inbound.Unicode })},
+		"Unicode that was recoded":           {who + "text=%E4%BD%A0&coding=2&charset=UTF-8", "", with(func(m *inbound.Message) { m.Text, m.Coding = "你", inbound.Unicode })},
+		"Unicode that mo-recode calls 7-bit": {who + "text=%E4%BD%A0%26&coding=0&charset=UTF-8", "", with(func(m *inbound.Message) { m.Text, m.Coding = "你&", inbound.Unicode })},
+		"Unicode that cannot be UCS-2":       {who + "text=%E4%BD%A0&coding=2", "", with(func(m *inbound.Message) { m.Text, m.Coding = "你", inbound.Unicode })},
 		"a part that was not joined": {who + "text=a&udh=%05%00%03%CC%02%01", "", with(func(m *inbound.Message) {
 			m.Text, m.UDH, m.Status = "a", []byte{5, 0, 3, 0xcc, 2, 1}, inbound.Concatenated
 		})},
