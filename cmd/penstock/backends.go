@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	netmail "net/mail"
 	"path/filepath"
+	"strings"
 
 	"github.com/penstock/penstock/config"
 	"github.com/penstock/penstock/delivery/email"
@@ -113,6 +115,15 @@ func (b *backends) openMail(_ context.Context, cfg config.Config, _ *slog.Logger
 	b.mail, b.closers = client, append(b.closers, func() error { client.Close(); return nil })
 	b.list = append(b.list, admin.Backend{Name: "mail", Note: "smtp", Check: reach(cfg.SMTP.Addr)})
 	return nil
+}
+
+// mailDomain is the right side of our Message-IDs: the sender's domain.
+func mailDomain(from string) string {
+	address, err := netmail.ParseAddress(from)
+	if err != nil {
+		return ""
+	}
+	return address.Address[strings.LastIndexByte(address.Address, '@')+1:]
 }
 
 func always(context.Context) error { return nil }

@@ -111,23 +111,32 @@ func (g *gateway) run() {
 // spawn runs the gateway in a process of its own and waits until it is ready.
 func (g *gateway) spawn() {
 	g.t.Helper()
-	g.child = g.command("serve")
-	ready := &watcher{to: g.logs, found: make(chan string, 1)}
-	g.child.Stdout, g.child.Stderr = g.logs, ready
-	g.gone = make(chan struct{})
-	if err := g.child.Start(); err != nil {
-		g.t.Fatal(err)
-	}
-	g.t.Cleanup(g.kill)
-	go func(cmd *exec.Cmd, gone chan struct{}) { _ = cmd.Wait(); close(gone) }(g.child, g.gone)
+	ready := g.launch()
 	select {
-	case url := <-ready.found:
+	case url := <-ready:
 		g.base.Store(&url)
 	case <-g.gone:
 		g.t.Fatalf("the gateway ended at once:\n%s", g.logs.tail(30))
 	case <-time.After(patience):
 		g.t.Fatalf("the gateway is not ready:\n%s", g.logs.tail(30))
 	}
+}
+
+// launch runs the gateway in a process of its own and returns where its URL
+// will be told.
+func (g *gateway) launch() <-chan string {
+	g.t.Helper()
+	g.child = g.command("serve")
+	ready := &watcher{to: g.logs, found: make(chan string, 1)}
+	g.child.Stdout, g.child.Stderr = g.logs, ready
+	gone := make(chan struct{})
+	g.gone = gone
+	if err := g.child.Start(); err != nil {
+		g.t.Fatal(err)
+	}
+	g.t.Cleanup(g.kill)
+	go func(cmd *exec.Cmd) { _ = cmd.Wait(); close(gone) }(g.child)
+	return ready.found
 }
 
 // command is the program in a process of its own, with the gateway's settings.

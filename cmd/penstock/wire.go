@@ -134,7 +134,7 @@ func (d *daemon) secrets(ctx context.Context, acct account.ID) ([]string, error)
 func (d *daemon) openIntakes(context.Context) error {
 	sms, err := inbound.New(inbound.Deps{
 		Relays: d.back.db.Relays(), Claims: d.back.db.Claims(), Deliveries: d.back.db.Outbox(), Dispatcher: d.queue,
-	}, inbound.Options{Settings: inbound.Settings{Zone: d.cfg.TimeZone}, Lease: d.queue.Lease()})
+	}, inbound.Options{Settings: inbound.Settings{Zone: d.cfg.TimeZone, MailDomain: mailDomain(d.cfg.SMTP.From)}, Lease: d.queue.Lease()})
 	if err != nil {
 		return err
 	}
