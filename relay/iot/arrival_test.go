@@ -1,0 +1,73 @@
+package iot_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/relay/iot"
+)
+
+func TestSampleTime(t *testing.T) {
+	received := time.Date(2026, 3, 1, 12, 0, 0, 0, time.FixedZone("", 3600))
+	ago := func(d time.Duration) time.Time { return received.Add(-d) }
+	const year = 365 * 24 * time.Hour
+	cases := []struct {
+		name            string
+		sample, network time.Time
+		want            time.Time
+		note            string
+	}{
+		{"nothing given is the receipt", time.Time{}, time.Time{}, received, ""},
+		{"the network's when the device gives none", time.Time{}, ago(time.Second), ago(time.Second), ""},
+		{"the device's before the network's", ago(time.Hour), ago(time.Second), ago(time.Hour), ""},
+		{"nearly ten years back", ago(10*year - time.Second), time.Time{}, ago(10*year - time.Second), ""},
+		{"ten years back falls back to the network's", ago(10 * year), ago(time.Second), ago(time.Second), "2016-03-03T11:00:00Z is not plausible"},
+		{"nearly a day ahead", ago(time.Second - 24*time.Hour), time.Time{}, ago(time.Second - 24*time.Hour), ""},
+		{"a day ahead falls back to the receipt", ago(-24 * time.Hour), time.Time{}, received, "2026-03-02T11:00:00Z is not plausible"},
+		{"1970 twice falls back to the receipt", time.Unix(1, 0), time.Unix(2, 0), received, "1970-01-01T00:00:02Z is not plausible"},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			f := decoders.Frame{SampleTime: tc.sample, NetworkTime: tc.network}
+			at, note := iot.SampleTime(&f, received)
+			if !at.Equal(tc.want) || at.Location() != time.UTC || !strings.HasSuffix(note, tc.note) || (note == "") != (tc.note == "") {
+				t.Errorf("%v %q, want %v %q", at, note, tc.want, tc.note)
+			}
+		})
+	}
+}
+
+func TestNormalizeIdentifier(t *testing.T) {
+	for _, tc := range []struct {
+		name, in, want string
+		unique         bool
+	}{
+		{"a devEUI with hyphens", "24-E1-24-13-6B-50-22-17", eui, true},
+		{"a MAC address with colons", " AA:bb:CC:dd:EE:ff ", "aabbccddeeff", true},
+		{"a MAC address in its own form", "aabbccddeeff", "aabbccddeeff", true},
+		{"anything else keeps its case", " Tank 7 ", "Tank 7", false},
+		{"thirteen digits", "aabbccddeeff0", "aabbccddeeff0", false},
+		{"nothing", "", "", false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got, unique := iot.NormalizeIdentifier(tc.in)
+			if got != tc.want || unique != tc.unique {
+				t.Errorf("%q, %v", got, unique)
+			}
+		})
+	}
+}
+
+func FuzzNormalizeIdentifier(f *testing.F) {
+	f.Add("24-E1-24-13-6B-50-22-17")
+	f.Add("AA:bb:CC:dd:EE:ff")
+	f.Add(" \x00 ")
+	f.Fuzz(func(t *testing.T, s string) {
+		got, unique := iot.NormalizeIdentifier(s)
+		if again, same := iot.NormalizeIdentifier(got); again != got || same != unique {
+			t.Fatalf("%q became %q, then %q", s, got, again)
+		}
+	})
+}

@@ -1,0 +1,97 @@
+package iot_test
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/iot"
+)
+
+func TestADecoderIsCheckedWhenItIsCreated(t *testing.T) {
+	good := iot.Decoder{Name: "n", Description: "d", Type: iot.Serial}
+	with := func(change func(*iot.Decoder)) iot.Decoder { d := good; change(&d); return d }
+	cases := []struct {
+		name string
+		give iot.Decoder
+		want string // the fields with problems
+	}{
+		{"all that is required", good, ""},
+		{"nothing", iot.Decoder{}, "description name type"},
+		{"blanks for a name", with(func(d *iot.Decoder) { d.Name = " \t" }), "name"},
+		{"an unknown type", with(func(d *iot.Decoder) { d.Type = "wifi" }), "type"},
+		{"an unknown codec", with(func(d *iot.Decoder) { d.Codec = "cobol" }), "codec"},
+		{"a source that does not compile", with(func(d *iot.Decoder) { d.Codec, d.Source = "expr", "temperature = (" }), "source"},
+		{"a source for a codec that takes none", with(func(d *iot.Decoder) { d.Codec, d.Source = "cayenne_lpp", "x" }), "source"},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			g := newGateway(t)
+			d, err := g.CreateDecoder(t.Context(), 1, tc.give)
+			if got := strings.Join(slices.Sorted(maps.Keys(relay.FieldsOf(err))), " "); got != tc.want {
+				t.Fatalf("%q, want %q (%v)", got, tc.want, err)
+			}
+			if _, missing := g.Decoder(t.Context(), 1, d.ID); (missing == nil) != (tc.want == "") || tc.want == "" && d.Codec != "json" {
+				t.Errorf("%+v, %v", d, missing)
+			}
+		})
+	}
+}
+
+func TestAddSensorChecksWhatItMaps(t *testing.T) {
+	g := newGateway(t)
+	for name, tc := range map[string]struct {
+		decoder string
+		m       iot.Mapping
+		kind    relay.Kind
+		fields  string
+	}{
+		"nothing":                {"d1", iot.Mapping{}, relay.KindInvalid, "key sensor_type_id"},
+		"an unknown sensor type": {"d1", iot.Mapping{SensorTypeID: "x", Key: "k"}, relay.KindInvalid, "sensor_type_id"},
+		"an unknown decoder":     {"d9", iot.Mapping{SensorTypeID: "state", Key: "k"}, relay.KindNotFound, ""},
+	} {
+		_, err := g.AddSensor(t.Context(), 1, tc.decoder, tc.m)
+		if got := strings.Join(slices.Sorted(maps.Keys(relay.FieldsOf(err))), " "); relay.KindOf(err) != tc.kind || got != tc.fields {
+			t.Errorf("%s: %v, %q", name, err, got)
+		}
+	}
+	d, err := g.AddSensor(t.Context(), 1, "d1", iot.Mapping{SensorTypeID: "state", Key: "humidity"})
+	if err != nil || len(d.Sensors) != 2 || d.Sensors[1].SensorTypeID != "state" {
+		t.Errorf("a key that is mapped gets the new type: %+v, %v", d.Sensors, err)
+	}
+}
+
+func TestASensorChangesOnlyWhereItIsAskedTo(t *testing.T) {
+	g := newGateway(t)
+	g.stored(g.frame("n1-u1", values("temperature", 1.0)))
+	all, err := g.Sensors(t.Context(), 1, g.device(1).ID, "temperature")
+	must(t, err)
+	id := all[0].ID
+	got, err := g.ChangeSensor(t.Context(), 1, id, iot.SensorChange{Slope: new(2.0), RetentionDays: new(30)})
+	if err != nil || got.Slope != 2 || got.RetentionDays != 30 || got.Name != "temperature" || got.Offset != 0 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for name, tc := range map[string]struct {
+		acct   account.ID
+		id     string
+		change iot.SensorChange
+		want   relay.Kind
+	}{
+		"an empty name":             {1, id, iot.SensorChange{Name: new("")}, relay.KindInvalid},
+		"a slope that is no number": {1, id, iot.SensorChange{Slope: new(math.NaN())}, relay.KindInvalid},
+		"an infinite offset":        {1, id, iot.SensorChange{Offset: new(math.Inf(1))}, relay.KindInvalid},
+		"a negative retention":      {1, id, iot.SensorChange{RetentionDays: new(-1)}, relay.KindInvalid},
+		"another account's sensor":  {2, id, iot.SensorChange{}, relay.KindNotFound},
+		"no sensor":                 {1, "", iot.SensorChange{}, relay.KindNotFound},
+		"an unknown sensor":         {1, id + "0", iot.SensorChange{}, relay.KindNotFound},
+	} {
+
+		if _, err := g.ChangeSensor(t.Context(), tc.acct, tc.id, tc.change); relay.KindOf(err) != tc.want {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

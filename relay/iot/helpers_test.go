@@ -1,0 +1,183 @@
+package iot_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/decoders/catalog"
+	"github.com/penstock/penstock/delivery/embedded/kv"
+	"github.com/penstock/penstock/delivery/embedded/readings"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/redisstore"
+)
+
+const eui = "24e124136b502217"
+
+// gateway is a service over real stores: the embedded records and readings.
+type gateway struct {
+	*iot.Service
+	t        *testing.T
+	records  *redisstore.IoT
+	readings *switched
+	now      time.Time
+	o        iot.Options
+}
+
+// switched is the store of readings, which can be down and refuse keys.
+type switched struct {
+	iot.ReadingStore
+	mu      sync.Mutex
+	down    error
+	refuse  map[string]string // key → reason
+	written int
+}
+
+func (s *switched) Write(ctx context.Context, b iot.Batch) ([]iot.Refused, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.down != nil {
+		return nil, s.down
+	}
+	var refused []iot.Refused
+	kept := iot.Batch{Uplinks: b.Uplinks}
+	for i, p := range b.Points {
+		if reason, no := s.refuse[p.Key]; no {
+			refused = append(refused, iot.Refused{Point: i, Uplink: -1, Reason: reason})
+			continue
+		}
+		kept.Points = append(kept.Points, p)
+	}
+	if reason, no := s.refuse["uplink"]; no && len(b.Uplinks) > 0 {
+		refused = append(refused, iot.Refused{Point: -1, Uplink: 0, Reason: reason})
+	}
+	s.written += len(kept.Points)
+	_, err := s.ReadingStore.Write(ctx, kept)
+	return refused, err
+}
+
+func newGateway(t *testing.T) *gateway {
+	t.Helper()
+	server, err := kv.Open(t.TempDir(), kv.Options{})
+	must(t, err)
+	db, err := redisstore.Open(t.Context(), redisstore.Options{Dialer: server.Dial})
+	must(t, err)
+	store, err := readings.Open(t.TempDir(), readings.Options{})
+	must(t, err)
+	t.Cleanup(func() { _ = errors.Join(db.Close(), server.Close(), store.Close()) })
+	g := &gateway{
+		t: t, records: db.IoT(), readings: &switched{ReadingStore: store},
+		now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
+	}
+	g.o.Now = func() time.Time { return g.now }
+	g.start()
+	for _, id := range []string{"temperature", "humidity", "state"} {
+		must(t, g.records.PutSensorType(t.Context(), iot.SensorType{ID: id, Name: "The " + id, MetricUnits: "u"}))
+	}
+	for _, acct := range []account.ID{1, 2} {
+		must(t, g.records.PutLocation(t.Context(), acct, iot.Location{ID: "elsewhere"}),
+			g.records.PutLocation(t.Context(), acct, iot.Location{ID: "here", Imported: true}),
+			g.records.CreateDecoder(t.Context(), acct, decoder("d1", "temperature", "humidity")))
+	}
+	return g
+}
+
+// start makes a service that remembers nothing, as after a restart.
+func (g *gateway) start() { g.Service = iot.New(g.records, g.readings, catalog.Compile, g.o) }
+
+// decoder takes posted values; each key is mapped to the type of its name, or to
+// state.
+func decoder(id string, keys ...string) iot.Decoder {
+	d := iot.Decoder{ID: id, Name: id, Type: iot.LoRaWAN, Codec: "json"}
+	for _, key := range keys {
+		d.Sensors = append(d.Sensors, iot.Mapping{Key: key, SensorTypeID: map[string]string{"temperature": "temperature", "humidity": "humidity"}[key]})
+		if d.Sensors[len(d.Sensors)-1].SensorTypeID == "" {
+			d.Sensors[len(d.Sensors)-1].SensorTypeID = "state"
+		}
+	}
+	return d
+}
+
+func must(t *testing.T, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// frame is an uplink of the device with values, that account 1 posted with
+// decoder_id d1.
+func (g *gateway) frame(record string, values map[string]any) iot.Arrival {
+	return iot.Arrival{
+		Record: record, Account: 1, DecoderID: "d1", ReceivedAt: g.now,
+		Frame: decoders.Frame{Kind: decoders.Uplink, Identifier: eui, IsDevEUI: true, Name: "probe", DedupID: record, Object: values},
+	}
+}
+
+func (g *gateway) ingest(arrivals ...iot.Arrival) []iot.Outcome {
+	g.t.Helper()
+	out, err := g.Ingest(g.t.Context(), arrivals)
+	must(g.t, err)
+	if len(out) != len(arrivals) {
+		g.t.Fatalf("%d outcomes of %d", len(out), len(arrivals))
+	}
+	return out
+}
+
+// stored ingests frames that all have to be stored.
+func (g *gateway) stored(arrivals ...iot.Arrival) []iot.Outcome {
+	g.t.Helper()
+	out := g.ingest(arrivals...)
+	for i, o := range out {
+		if o.Refused != "" || len(o.Lost) > 0 {
+			g.t.Fatalf("frame %d: %+v", i, o)
+		}
+	}
+	return out
+}
+
+func (g *gateway) device(acct account.ID) iot.Device {
+	g.t.Helper()
+	d, err := g.DeviceByIdentifier(g.t.Context(), acct, eui)
+	must(g.t, err)
+	return d
+}
+
+// history is a device's readings, newest first, as "key=value".
+func (g *gateway) history(acct account.ID) (out []string) {
+	g.t.Helper()
+	records, err := g.Readings(g.t.Context(), iot.Query{Account: acct, DeviceID: g.device(acct).ID})
+	must(g.t, err)
+	return brief(records)
+}
+
+func (g *gateway) latest() []string {
+	g.t.Helper()
+	records, err := g.Latest(g.t.Context(), 1, g.device(1).ID)
+	must(g.t, err)
+	return brief(records)
+}
+
+func brief(records []iot.Record) (out []string) {
+	for _, r := range records {
+		if r.Value == nil {
+			out = append(out, r.Key+"="+r.Text)
+		} else {
+			out = append(out, fmt.Sprint(r.Key, "=", *r.Value))
+		}
+	}
+	return out
+}
+
+func values(kv ...any) map[string]any {
+	m := make(map[string]any)
+	for i := 0; i < len(kv); i += 2 {
+		m[kv[i].(string)] = kv[i+1]
+	}
+	return m
+}
