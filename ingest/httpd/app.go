@@ -3,13 +3,14 @@ package httpd
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"log/slog"
+	"runtime/debug"
 	"strconv"
 	"sync/atomic"
 	"time"
 
-	"github.com/bytedance/sonic"
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
@@ -18,7 +19,7 @@ import (
 
 // Options are what may be chosen; the zero value works.
 type Options struct {
-	BodyLimit    int           // bytes; 0 means 1 MiB
+	BodyLimit    int           // bytes of any body; surfaces allow less; 0 means 8 MiB
 	ReadTimeout  time.Duration // for a whole request; 0 means 30 s
 	WriteTimeout time.Duration // 0 means 60 s
 	IdleTimeout  time.Duration // between requests of a connection; 0 means 2 min
@@ -36,18 +37,27 @@ func New(o Options) *fiber.App {
 	app := fiber.New(fiber.Config{
 		AppName:               "penstock",
 		DisableStartupMessage: true,
-		BodyLimit:             cmp.Or(o.BodyLimit, 1<<20),
+		BodyLimit:             cmp.Or(o.BodyLimit, 8<<20),
 		ReadTimeout:           cmp.Or(o.ReadTimeout, 30*time.Second),
 		WriteTimeout:          cmp.Or(o.WriteTimeout, 60*time.Second),
 		IdleTimeout:           cmp.Or(o.IdleTimeout, 2*time.Minute),
 		ReadBufferSize:        16 << 10,
-		UnescapePath:          true,
-		JSONEncoder:           sonic.ConfigStd.Marshal,
-		JSONDecoder:           sonic.ConfigStd.Unmarshal,
+		JSONEncoder:           encode,
 		ErrorHandler:          errorHandler(o.Logger),
 	})
 	app.Use(guard(o))
 	return app
+}
+
+// encode writes answers as people and tests read them: & and < as they are.
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
 // guard gives every request an id, refuses what two parsers could read in two
@@ -59,8 +69,8 @@ func guard(o Options) fiber.Handler {
 		c.Set("X-Request-Id", id)
 		defer func() {
 			if p := recover(); p != nil {
-				o.Logger.Error("request panicked", "request_id", id, "panic", p, "path", c.Route().Path)
-				err = fiber.ErrInternalServerError
+				o.Logger.Error("request panicked", "request_id", id, "panic", p, "path", c.Route().Path, "stack", string(debug.Stack()))
+				err = internal(c)
 			}
 		}()
 		if twoLengths(&c.Request().Header) {
@@ -96,8 +106,15 @@ func errorHandler(log *slog.Logger) fiber.ErrorHandler {
 		}
 		id := string(c.Response().Header.Peek("X-Request-Id"))
 		log.Error("request failed", "request_id", id, "path", c.Route().Path, "error", err)
-		return Message(c, fiber.StatusInternalServerError, "Internal error. Request "+id+".")
+		return internal(c)
 	}
+}
+
+// internal answers for what is nobody's business but ours; the id leads to it in
+// the log.
+func internal(c *fiber.Ctx) error {
+	id := string(c.Response().Header.Peek("X-Request-Id"))
+	return Message(c, fiber.StatusInternalServerError, "Internal error. Request "+id+".")
 }
 
 // Message answers {"message": …}.

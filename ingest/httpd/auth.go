@@ -35,7 +35,7 @@ type Tokens interface {
 // it knows are accepted while the store is down.
 type Auth struct {
 	tokens Tokens
-	admin  [sha256.Size]byte
+	admin  *[sha256.Size]byte // nil: there is none, and nobody has it
 	now    func() time.Time
 	known  atomic.Pointer[sync.Map] // [32]byte → *memo
 	size   atomic.Int64
@@ -47,10 +47,14 @@ type memo struct {
 	asking atomic.Bool
 }
 
-// NewAuth returns an Auth over a store of tokens and the admin token's text.
+// NewAuth returns an Auth over a store of tokens and the admin token's text;
+// with an empty one nobody is the administrator.
 func NewAuth(tokens Tokens, adminToken string, now func() time.Time) *Auth {
-	a := &Auth{tokens: tokens, admin: sha256.Sum256([]byte(adminToken)), now: now}
+	a := &Auth{tokens: tokens, now: now}
 	a.known.Store(new(sync.Map))
+	if adminToken != "" {
+		a.admin = new(sha256.Sum256([]byte(adminToken)))
+	}
 	return a
 }
 
@@ -130,7 +134,9 @@ func (a *Auth) ask(ctx context.Context, known *sync.Map, sum [sha256.Size]byte, 
 	case err == nil:
 		a.remember(known, sum, &memo{token: token, at: a.now()})
 	case relay.KindOf(err) == relay.KindNotFound:
-		known.Delete(sum)
+		if _, had := known.LoadAndDelete(sum); had {
+			a.size.Add(-1)
+		}
 	}
 	return token, err
 }
@@ -144,7 +150,7 @@ func (a *Auth) remember(known *sync.Map, sum [sha256.Size]byte, m *memo) {
 // RequireAdmin lets requests through that carry the admin token.
 func (a *Auth) RequireAdmin(c *fiber.Ctx) error {
 	sum := sha256.Sum256([]byte(Bearer(c)))
-	if subtle.ConstantTimeCompare(sum[:], a.admin[:]) != 1 {
+	if a.admin == nil || subtle.ConstantTimeCompare(sum[:], a.admin[:]) != 1 {
 		return Message(c, fiber.StatusUnauthorized, "Unauthenticated.")
 	}
 	return c.Next()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/flate"
 	"compress/gzip"
+	"compress/zlib"
 	"errors"
 	"io"
 	"strings"
@@ -20,6 +21,9 @@ func Body(c *fiber.Ctx, limit int) ([]byte, error) {
 	raw := c.Request().Body()
 	encoding := c.Get(fiber.HeaderContentEncoding)
 	if encoding == "" || strings.EqualFold(encoding, "identity") {
+		if len(raw) > limit {
+			return nil, ErrBodyTooLarge
+		}
 		return raw, nil
 	}
 	var r io.Reader
@@ -28,7 +32,7 @@ func Body(c *fiber.Ctx, limit int) ([]byte, error) {
 	case "gzip":
 		r, err = gzip.NewReader(bytes.NewReader(raw))
 	case "deflate":
-		r = flate.NewReader(bytes.NewReader(raw))
+		r, err = inflater(raw)
 	default:
 		return nil, fiber.NewError(fiber.StatusUnsupportedMediaType, "Content-Encoding "+strings.ToValidUTF8(encoding, "?")+" is not supported.")
 	}
@@ -36,6 +40,15 @@ func Body(c *fiber.Ctx, limit int) ([]byte, error) {
 		return nil, fiber.NewError(fiber.StatusBadRequest, "The body is not what Content-Encoding says.")
 	}
 	return readBounded(r, limit)
+}
+
+// inflater reads deflate as RFC 9110 has it, in a zlib wrapper, and as half of
+// all clients send it, without.
+func inflater(raw []byte) (io.Reader, error) {
+	if len(raw) >= 2 && raw[0]&0x0f == 8 && (uint(raw[0])<<8|uint(raw[1]))%31 == 0 {
+		return zlib.NewReader(bytes.NewReader(raw))
+	}
+	return flate.NewReader(bytes.NewReader(raw)), nil
 }
 
 func readBounded(r io.Reader, limit int) ([]byte, error) {

@@ -46,10 +46,17 @@ func invalidDevice(c *fiber.Ctx, err error) error {
 	return err
 }
 
-// body decodes a JSON body.
+// body reads what an operation is given: a JSON body, parameters of the query,
+// or both; the body wins.
 func body(c *fiber.Ctx, to any) error {
+	if len(c.Request().Body()) == 0 && len(c.Request().URI().QueryString()) > 0 {
+		return fromQuery(c, to)
+	}
 	if !strings.HasPrefix(strings.ToLower(c.Get(fiber.HeaderContentType)), fiber.MIMEApplicationJSON) {
 		return fiber.NewError(fiber.StatusUnsupportedMediaType, "Content-Type must be application/json.")
 	}
-	return decode(c, to)
+	if err := decode(c, to); err != nil {
+		return err
+	}
+	return fromQuery(c, to)
 }

@@ -1,10 +1,12 @@
 package iotapi
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
+	"net/url"
+	"reflect"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
@@ -22,23 +24,85 @@ func decode(c *fiber.Ctx, to any) error {
 	if err != nil {
 		return err
 	}
-	d := json.NewDecoder(bytes.NewReader(raw))
-	err = d.Decode(to)
-	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		field := wrong.Field
-		if field == "" {
-			return fiber.NewError(fiber.StatusUnprocessableEntity, "Invalid JSON.")
-		}
-		return relay.Invalid(field, "The "+field+" must be a "+wrong.Type.String()+".")
+	err = json.Unmarshal(raw, to)
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
+		return relay.Invalid(wrong.Field, "The "+words(wrong.Field)+" must be "+wanted(wrong.Type)+".")
 	}
-	if err != nil || d.More() {
+	if err != nil {
 		return fiber.NewError(fiber.StatusUnprocessableEntity, "Invalid JSON.")
 	}
 	return nil
 }
 
-// param copies a path parameter out of Fiber's buffer.
-func param(c *fiber.Ctx, name string) string { return utils.CopyString(c.Params(name)) }
+// words is a field's name as messages write it.
+func words(field string) string { return strings.ReplaceAll(field, "_", " ") }
+
+// wanted is a type in the words of JSON.
+func wanted(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.String:
+		return "a string"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Int, reflect.Int64:
+		return "an integer"
+	case reflect.Float64:
+		return "a number"
+	case reflect.Slice:
+		return "an array"
+	}
+	return "an object"
+}
+
+// fromQuery fills the fields that the body left empty from parameters of the
+// same name: senders may put them in either.
+func fromQuery(c *fiber.Ctx, to any) error {
+	v := reflect.ValueOf(to).Elem()
+	for i := range v.NumField() {
+		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
+		text := query(c, name)
+		if text == "" || !v.Field(i).IsZero() {
+			continue
+		}
+		if err := assign(v.Field(i), text); err != nil {
+			return relay.Invalid(name, "The "+words(name)+" must be "+wanted(base(v.Field(i).Type()))+".")
+		}
+	}
+	return nil
+}
+
+// assign reads a parameter's text as the type of a field.
+func assign(field reflect.Value, text string) error {
+	t := base(field.Type())
+	v := reflect.New(t)
+	if t.Kind() == reflect.String {
+		v.Elem().SetString(text)
+	} else if err := json.Unmarshal([]byte(text), v.Interface()); err != nil {
+		return err
+	}
+	if field.Kind() == reflect.Pointer {
+		field.Set(v)
+	} else {
+		field.Set(v.Elem())
+	}
+	return nil
+}
+
+func base(t reflect.Type) reflect.Type {
+	if t.Kind() == reflect.Pointer {
+		return t.Elem()
+	}
+	return t
+}
+
+// param copies a path parameter out of Fiber's buffer, decoded.
+func param(c *fiber.Ctx, name string) string {
+	raw := utils.CopyString(c.Params(name))
+	if text, err := url.PathUnescape(raw); err == nil {
+		return text
+	}
+	return raw
+}
 
 func query(c *fiber.Ctx, name string) string { return utils.CopyString(c.Query(name)) }
 

@@ -48,6 +48,7 @@ func New(in *intake.Intake, p *Processor, types Types, o Options) *Surface {
 	if s.logger == nil {
 		s.logger = slog.Default()
 	}
+	p.logger = s.logger
 	return s
 }
 
@@ -91,7 +92,7 @@ func (s *Surface) generic(c *fiber.Ctx) error {
 
 // updated waits for the points of a frame and describes them.
 func (s *Surface) updated(ctx context.Context, result <-chan []iot.Point) []iot.Record {
-	if s.intake.Status().Waiting != "" {
+	if s.intake.Waits() {
 		return []iot.Record{}
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.patience)
@@ -116,7 +117,7 @@ func (s *Surface) read(c *fiber.Ctx) (intake.Entry, netserver.Sender, fiber.Hand
 		return intake.Entry{}, "", func(*fiber.Ctx) error { return err }
 	}
 	post := netserver.Post{
-		Path: hint(c.Path()), ContentType: c.Get(fiber.HeaderContentType),
+		Path: hint(c.Path()), DeviceID: deviceIn(c.Path()), ContentType: c.Get(fiber.HeaderContentType),
 		Query: query(c), Body: body,
 	}
 	sender, err := netserver.Inspect(post)
@@ -153,16 +154,18 @@ func (s *Surface) refuse(c *fiber.Ctx, err error) error {
 
 // hint returns the webhook's name within a path: lorawan, community, …
 func hint(path string) string {
-	name, _, _ := strings.Cut(strings.TrimPrefix(path, "/webhooks/"), "/")
+	name, _, _ := strings.Cut(strings.TrimPrefix(strings.ToLower(path), "/webhooks/"), "/")
 	return name
 }
 
-// deviceIn returns the device id within the path of the generic webhook.
+// deviceIn returns the device id within the path of the generic webhook, as it
+// was sent.
 func deviceIn(path string) string {
-	rest, ok := strings.CutPrefix(path, "/webhooks/generic/")
-	if !ok {
+	const before = "/webhooks/generic/"
+	if len(path) < len(before) || !strings.EqualFold(path[:len(before)], before) {
 		return ""
 	}
+	rest := path[len(before):]
 	if id, err := url.PathUnescape(rest); err == nil {
 		return id
 	}

@@ -2,6 +2,7 @@ package uplink
 
 import (
 	"context"
+	"log/slog"
 	"net/url"
 	"strconv"
 	"strings"
@@ -22,10 +23,13 @@ type Ingester interface {
 type Processor struct {
 	iot     Ingester
 	waiters *waiters
+	logger  *slog.Logger
 }
 
 // NewProcessor returns a Processor.
-func NewProcessor(i Ingester) *Processor { return &Processor{iot: i, waiters: newWaiters()} }
+func NewProcessor(i Ingester) *Processor {
+	return &Processor{iot: i, waiters: newWaiters(), logger: slog.Default()}
+}
 
 // Process parses each post and ingests its frames in one batch.
 func (p *Processor) Process(ctx context.Context, items []intake.Item) ([]event.Mark, error) {
@@ -33,12 +37,15 @@ func (p *Processor) Process(ctx context.Context, items []intake.Item) ([]event.M
 	origins := make([]int, 0, len(items)) // the item of each arrival
 	troubles := make([]trouble, len(items))
 	for i := range items {
-		frames, err := parse(&items[i])
+		query, _ := url.ParseQuery(items[i].Entry.Query) // what can be read of it
+		frames, err := parse(&items[i].Entry, query)
 		if err != nil {
 			troubles[i].add("", err.Error())
 		}
 		for n := range frames {
-			arrivals = append(arrivals, arrival(&items[i], frames[n], n, len(frames)))
+			a := arrival(&items[i], frames[n], n, len(frames))
+			a.DecoderID = query.Get("decoder_id")
+			arrivals = append(arrivals, a)
 			origins = append(origins, i)
 		}
 	}
@@ -53,7 +60,26 @@ func (p *Processor) Process(ctx context.Context, items []intake.Item) ([]event.M
 		troubles[at].outcome(arrivals[n].Frame.Identifier, out)
 	}
 	p.tell(items, points)
+	p.remark(arrivals, outcomes)
 	return marks(items, troubles), nil
+}
+
+// remark says in the log what is noted of frames that were stored all the same:
+// once per batch, with the first as the example, so that a device with a wrong
+// clock does not fill the disk.
+func (p *Processor) remark(arrivals []iot.Arrival, outcomes []iot.Outcome) {
+	count, first := 0, -1
+	for n, out := range outcomes {
+		if out.Note != "" && out.Refused == "" {
+			if count++; first < 0 {
+				first = n
+			}
+		}
+	}
+	if count > 0 {
+		p.logger.Info("frames stored with remarks", "frames", count, "event", arrivals[first].Record,
+			"dev_eui", arrivals[first].Frame.Identifier, "remark", intake.Reason(outcomes[first].Note))
+	}
 }
 
 // tell answers the requests that wait for their frame.
@@ -72,19 +98,13 @@ func arrival(it *intake.Item, f decoders.Frame, n, of int) iot.Arrival {
 	if of > 1 {
 		record += "." + strconv.Itoa(n)
 	}
-	q, _ := url.ParseQuery(it.Entry.Query)
-	return iot.Arrival{
-		Record: record, Account: it.Entry.Account, ReceivedAt: it.Entry.ReceivedAt,
-		DecoderID: q.Get("decoder_id"), Frame: f,
-	}
+	return iot.Arrival{Record: record, Account: it.Entry.Account, ReceivedAt: it.Entry.ReceivedAt, Frame: f}
 }
 
 // parse reads the frames of a journalled post.
-func parse(it *intake.Item) ([]decoders.Frame, error) {
-	e := &it.Entry
-	q, _ := url.ParseQuery(e.Query) // what can be read of it
+func parse(e *intake.Entry, query url.Values) ([]decoders.Frame, error) {
 	return netserver.Parse(netserver.Post{
-		Path: hint(e.Path), Query: q, ContentType: e.ContentType,
+		Path: hint(e.Path), Query: query, ContentType: e.ContentType,
 		DeviceID: deviceIn(e.Path), Body: e.Body, ReceivedAt: e.ReceivedAt,
 	})
 }
@@ -120,7 +140,7 @@ func marks(items []intake.Item, troubles []trouble) []event.Mark {
 		}
 		it := &items[i]
 		out = append(out, event.Mark{
-			ID: it.ID, Seq: it.Seq, State: event.Quarantined, Reason: strings.Join(t.reasons, "; "),
+			ID: it.ID, Seq: it.Seq, State: event.Quarantined, Reason: intake.Reason(strings.Join(t.reasons, "; ")),
 			Account: it.Entry.Account, Source: it.Entry.Source, Device: t.device,
 		})
 	}

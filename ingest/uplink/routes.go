@@ -24,7 +24,7 @@ type Surface struct {
 func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	hooks := app.Group("/webhooks", auth.Require(account.Webhook, httpd.WebhookStyle()))
 	hooks.Post("/generic", s.generic)
-	hooks.Post("/generic/:deviceId", s.generic)
+	hooks.Post("/generic/*", s.generic) // :deviceId, which may hold a slash
 	for _, sender := range []string{"lorawan", "community", "lpwan", "sensor-vendor"} {
 		hooks.Post("/"+sender, s.frame)
 		hooks.Post("/"+sender+"/*", s.frame)
