@@ -33,13 +33,13 @@ func (a applyCommand) Run(w world) error {
 	if err != nil {
 		return err
 	}
-	req, err := a.request(w, data)
+	ctx, cancel := context.WithTimeout(w.ctx, time.Minute)
+	defer cancel()
+	req, err := a.request(ctx, w, data)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(w.ctx, time.Minute)
-	defer cancel()
-	resp, err := http.DefaultClient.Do(req.WithContext(ctx))
+	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (a applyCommand) read(w world) ([]byte, error) {
 	return os.ReadFile(a.File)
 }
 
-func (a applyCommand) request(w world, data []byte) (*http.Request, error) {
+func (a applyCommand) request(ctx context.Context, w world, data []byte) (*http.Request, error) {
 	c, err := config.Load("", w.environ)
 	if err != nil {
 		return nil, err
@@ -87,7 +87,7 @@ func (a applyCommand) request(w world, data []byte) (*http.Request, error) {
 	if a.Prune {
 		q.Set("prune", "true")
 	}
-	req, err := http.NewRequest(http.MethodPut, strings.TrimRight(a.Server, "/")+"/admin/inventory?"+q.Encode(), bytes.NewReader(data))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPut, strings.TrimRight(a.Server, "/")+"/admin/inventory?"+q.Encode(), bytes.NewReader(data))
 	if err != nil {
 		return nil, err
 	}

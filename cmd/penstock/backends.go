@@ -89,7 +89,7 @@ func (b *backends) openReadings(_ context.Context, cfg config.Config, log *slog.
 			return err
 		}
 		b.readings, note = store, "influxdb"
-		b.closers = append(b.closers, func() error { store.Close(); return nil })
+		b.closers = append(b.closers, store.Close)
 	}
 	b.list = append(b.list, admin.Backend{Name: "readings", Note: note, Check: b.readings.Ping})
 	return nil

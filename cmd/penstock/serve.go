@@ -28,7 +28,7 @@ func (s serveCommand) Run(w world) error {
 	if err != nil {
 		return err
 	}
-	listener, err := net.Listen("tcp", cfg.Listen)
+	listener, err := new(net.ListenConfig).Listen(w.ctx, "tcp", cfg.Listen)
 	if err != nil {
 		return fmt.Errorf("%w%s", err, d.abandon())
 	}

@@ -3,6 +3,7 @@ package influx
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -104,7 +105,7 @@ func (s *Store) createDatabase(ctx context.Context) error {
 		q += " WITH NAME " + quoteName(rp)
 	}
 	_, err = s.influxQL(ctx, statement{q: q})
-	if herr, ok := err.(*httpapi.Error); ok && herr.StatusCode == http.StatusForbidden {
+	if herr, ok := errors.AsType[*httpapi.Error](err); ok && herr.StatusCode == http.StatusForbidden {
 		s.opts.Logger.WarnContext(ctx, "influx database not created", "database", db, "error", fmt.Sprint(err))
 		return nil
 	}

@@ -6,7 +6,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -16,7 +15,6 @@ import (
 
 // world is everything around a Service, in memory.
 type world struct {
-	mu       sync.Mutex
 	relays   []Relay
 	version  int64
 	lookups  int

@@ -3,6 +3,7 @@ package redisstore
 import (
 	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strconv"
@@ -177,7 +178,7 @@ func (s *Accounts) PutAccount(ctx context.Context, a account.Account) (account.I
 // Inventory returns the merged inventory as it was last saved, nil if none was.
 func (s *Accounts) Inventory(ctx context.Context) ([]byte, error) {
 	b, err := s.db.rdb.Get(ctx, keyInventory()).Bytes()
-	if err == redis.Nil {
+	if errors.Is(err, redis.Nil) {
 		return nil, nil
 	}
 	return b, wrap("inventory", err)

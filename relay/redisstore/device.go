@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -157,7 +158,7 @@ func (s *IoT) Load(ctx context.Context, acct account.ID, identifiers []string) (
 		}
 		return nil
 	})
-	if err != nil && err != redis.Nil {
+	if err != nil && !errors.Is(err, redis.Nil) {
 		return nil, wrap("devices", err)
 	}
 	out := make(map[string]iot.Known, len(asked))

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"slices"
 
@@ -118,17 +119,17 @@ func (s *IoT) Versions(ctx context.Context, accts []account.ID) (map[account.ID]
 		}
 		return nil
 	})
-	if err != nil && err != redis.Nil {
+	if err != nil && !errors.Is(err, redis.Nil) {
 		return nil, wrap("iot versions", err)
 	}
 	common, err := types.Int64()
-	if err != nil && err != redis.Nil {
+	if err != nil && !errors.Is(err, redis.Nil) {
 		return nil, wrap("iot versions", err)
 	}
 	out := make(map[account.ID]int64, len(accts))
 	for i, acct := range accts {
 		own, err := cmds[i].Int64()
-		if err != nil && err != redis.Nil {
+		if err != nil && !errors.Is(err, redis.Nil) {
 			return nil, wrap("iot versions", err)
 		}
 		out[acct] = own<<20 + common

@@ -3,6 +3,7 @@ package redisstore
 import (
 	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -107,7 +108,7 @@ func (s *Relays) List(ctx context.Context, acct account.ID, k inbound.Kind) ([]i
 // Version counts the changes to all relays.
 func (s *Relays) Version(ctx context.Context) (int64, error) {
 	n, err := s.db.rdb.Get(ctx, keyRelaysVersion()).Int64()
-	if err == redis.Nil {
+	if errors.Is(err, redis.Nil) {
 		return 0, nil
 	}
 	return n, wrap("relays: version", err)

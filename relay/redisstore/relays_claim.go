@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -27,13 +28,13 @@ func (s *Claims) Claim(ctx context.Context, claims []inbound.Claim, ttl time.Dur
 		}
 		return nil
 	})
-	if err != nil && err != redis.Nil {
+	if err != nil && !errors.Is(err, redis.Nil) {
 		return nil, wrap("carrier ids", err)
 	}
 	out := make([]string, len(claims))
 	for i, cmd := range held {
 		holder, err := cmd.Result()
-		if err == redis.Nil { // it expired between the two commands
+		if errors.Is(err, redis.Nil) { // it expired between the two commands
 			holder, err = claims[i].Holder, nil
 		}
 		if err != nil {

@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -110,7 +111,7 @@ func (s *Relays) relays(ctx context.Context, wanted []address) (map[address]inbo
 		}
 		return nil
 	})
-	if err != nil && err != redis.Nil {
+	if err != nil && !errors.Is(err, redis.Nil) {
 		return nil, wrap("relays", err)
 	}
 	out := make(map[address]inbound.Relay, len(all))

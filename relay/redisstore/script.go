@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -72,7 +73,7 @@ func results(cmds []redis.Cmder) (out []*redis.Cmd, unknown []int) {
 // made none.
 func firstError(cmds []*redis.Cmd) error {
 	for _, c := range cmds {
-		if err := c.Err(); err != nil && err != redis.Nil {
+		if err := c.Err(); err != nil && !errors.Is(err, redis.Nil) {
 			return err
 		}
 	}

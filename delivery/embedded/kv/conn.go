@@ -73,7 +73,7 @@ func (c *conn) leave() {
 		close(c.pushes) // deliver sends what is left, and then closes
 		return
 	}
-	c.net.Close()
+	_ = c.net.Close()
 }
 
 func (c *conn) gather() ([][]string, error) {

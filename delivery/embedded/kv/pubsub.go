@@ -99,7 +99,7 @@ func (c *conn) push(raw []byte) {
 	select {
 	case c.pushes <- push{n, raw}:
 	default:
-		c.net.Close()
+		_ = c.net.Close()
 	}
 }
 
@@ -121,10 +121,10 @@ func (c *conn) pushReplies() {
 }
 
 func (c *conn) deliver() {
-	defer c.net.Close()
+	defer func() { _ = c.net.Close() }()
 	for m := range c.pushes {
 		if c.s.wal.wait(m.n) != nil {
-			c.net.Close()
+			_ = c.net.Close()
 		}
 		_, _ = c.net.Write(m.raw) // a client that went away is noticed by its reader
 	}

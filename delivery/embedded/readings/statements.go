@@ -32,7 +32,7 @@ type statements struct {
 func prepare(db *sql.DB) (*statements, error) {
 	var errs []error
 	stmt := func(query string) *sql.Stmt {
-		st, err := db.Prepare(query)
+		st, err := db.PrepareContext(context.Background(), query)
 		errs = append(errs, err)
 		return st
 	}
