@@ -20,6 +20,7 @@ const (
 	Log        EventKind = "log"        // the network server's remark, in Text
 	Failure    EventKind = "error"      // the network server's error, in Text
 	Service    EventKind = "service"    // data of an integration or application service
+	Alert      EventKind = "alert"      // a rule or an alarm of the sender's, in Text
 )
 
 // Frame is one message of one device, whoever sent it.
@@ -42,6 +43,11 @@ type Frame struct {
 	// DedupID is equal in two posts of the same frame and differs between
 	// frames of one sender. Empty means that this cannot be told.
 	DedupID string
+	// Supplement marks a copy of a frame that its sender posts in order to add
+	// Gateways or a Position. It has the DedupID of the frame it adds to: when
+	// that frame was seen, only what the copy adds is news; when it was not, a
+	// copy that is an Uplink stands for it.
+	Supplement bool
 
 	FPort     int // 0-255; meaningful when HasFPort
 	HasFPort  bool

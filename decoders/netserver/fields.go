@@ -186,17 +186,26 @@ func earliest(gateways []decoders.Gateway) time.Time {
 // receptions reads a list of receptions. Senders that speak protobuf leave out
 // an SNR of 0 dB beside an RSSI.
 func (e *envelope) receptions(gateway func() decoders.Gateway) {
-	f := e.f
+	e.gateways(gateway)
+	for i := range e.f.Gateways {
+		if g := &e.f.Gateways[i]; g.RSSI != nil && g.SNR == nil {
+			g.SNR = new(float64)
+		}
+	}
+}
+
+// gateways reads a list of receptions, or the one that stands in its place.
+func (e *envelope) gateways(gateway func() decoders.Gateway) {
+	if e.r.Kind() == jsonbody.Object {
+		e.f.Gateways = append(e.f.Gateways[:0], gateway())
+		return
+	}
 	for ok := e.r.Array(); ok && e.r.More(); {
-		if len(f.Gateways) >= maxGateways {
+		if len(e.f.Gateways) >= maxGateways {
 			e.r.Skip()
 			continue
 		}
-		g := gateway()
-		if g.RSSI != nil && g.SNR == nil {
-			g.SNR = new(float64)
-		}
-		f.Gateways = append(f.Gateways, g)
+		e.f.Gateways = append(e.f.Gateways, gateway())
 	}
 }
 

@@ -74,9 +74,18 @@ var ErrProtobuf = errors.New("netserver: protobuf bodies are not read, set the s
 // no parser.
 type UnsupportedError struct{ Sender Sender }
 
-// Error names the sender.
+// Error names the sender, and what can be done instead.
 func (e *UnsupportedError) Error() string {
-	return fmt.Sprintf("netserver: bodies of sender %q have no parser", string(e.Sender))
+	text := fmt.Sprintf("netserver: bodies of sender %q have no parser", string(e.Sender))
+	switch e.Sender {
+	case AWSIoTCore:
+		text += ": have the rule select the device and its values and post them to the generic webhook"
+	case unknownForm:
+		text += ": of forms only Sigfox's are read"
+	case unknownDocument:
+		text += ": of XML documents only ThingPark's are read"
+	}
+	return text
 }
 
 // maxFrames is how many frames one post may hold.
@@ -103,10 +112,49 @@ func parserOf(s Sender) func(Post) ([]decoders.Frame, error) {
 	switch s {
 	case ChirpStackV4:
 		return parseChirpStackV4
+	case ChirpStackV3:
+		return parseChirpStackV3
 	case TheThingsStack:
 		return parseTheThingsStack
+	case TTNv2:
+		return parseTTNv2
+	case Helium:
+		return parseHelium
+	case ThingPark:
+		return parseThingPark
+	case LORIOT:
+		return parseLORIOT
+	case CRA:
+		return parseCRA
+	case Everynet:
+		return parseEverynet
+	case Kerlink:
+		return parseKerlink
+	case Netmore:
+		return parseNetmore
 	case SenML:
 		return parseSenML
+	case KPN:
+		return parseKPN
+	}
+	return otherParserOf(s)
+}
+
+// otherParserOf is parserOf for what is no LoRaWAN network server.
+func otherParserOf(s Sender) func(Post) ([]decoders.Frame, error) {
+	switch s {
+	case Sigfox:
+		return parseSigfox
+	case Monnit:
+		return parseMonnit
+	case MonnitRule:
+		return parseMonnitRule
+	case Disruptive:
+		return parseDisruptive
+	case UbiBot:
+		return parseUbiBot
+	case MilesightDP:
+		return parseMilesight
 	case Generic:
 		return parseGeneric
 	}

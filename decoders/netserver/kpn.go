@@ -1,0 +1,101 @@
+package netserver
+
+import (
+	"encoding/hex"
+	"math"
+	"strconv"
+
+	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/decoders/senml"
+)
+
+// kpn reads KPN Things' packs: SenML whose records payload and port are the
+// frame itself. What else has a value was decoded by KPN and becomes Samples.
+type kpn struct {
+	f        decoders.Frame
+	lat, lon *float64
+	err      error
+}
+
+// parseKPN makes one frame of each device of a pack.
+func parseKPN(p Post) ([]decoders.Frame, error) {
+	records, packErr := senml.Parse(p.Body, p.ReceivedAt)
+	var all []*kpn
+	index := make(map[string]*kpn)
+	for _, r := range records {
+		device, key := senml.SplitName(r.Name)
+		k := index[device]
+		if k == nil {
+			f, err := senMLFrame(device)
+			f.Sender = string(KPN)
+			k = &kpn{f: f, err: err}
+			index[device] = k
+			all = append(all, k)
+		}
+		k.add(key, r)
+	}
+	var frames []decoders.Frame
+	for _, k := range all {
+		if k.complete(); k.err == nil && len(frames) < maxFrames {
+			frames = append(frames, k.f)
+		} else if packErr == nil {
+			packErr = k.err
+		}
+	}
+	return frames, packErr
+}
+
+// add takes one record for the part of the frame that it is.
+func (k *kpn) add(key string, r senml.Record) {
+	f := &k.f
+	if f.NetworkTime.IsZero() {
+		f.NetworkTime = r.Time
+	}
+	switch {
+	case key == "payload" && r.Kind == senml.Text:
+		k.payload(r.Text)
+	case key == "port" && whole(r, 255):
+		f.FPort, f.HasFPort = int(r.Value), true
+	case key == "FCntUp" && whole(r, 1<<32-1), key == "fCntUp" && whole(r, 1<<32-1):
+		f.FCnt, f.HasFCnt = int64(r.Value), true
+	case key == "latitude" && r.Kind == senml.Number:
+		k.lat = &r.Value
+	case key == "longitude" && r.Kind == senml.Number:
+		k.lon = &r.Value
+	case key == "timeOrigin", key == "locOrigin", key == "radius":
+	case len(f.Samples) < maxSamples:
+		f.Samples = r.AppendReadings(f.Samples, key)
+	}
+}
+
+func whole(r senml.Record, limit float64) bool {
+	return r.Kind == senml.Number && r.Value >= 0 && r.Value <= limit && r.Value == math.Trunc(r.Value)
+}
+
+func (k *kpn) payload(digits string) {
+	b, err := hex.DecodeString(digits)
+	if err != nil {
+		k.err = &decoders.Error{Format: k.f.Sender, Field: "payload", Offset: -1, Reason: "is not hex"}
+		return
+	}
+	if len(b) > 0 {
+		k.f.Payload = b
+	}
+}
+
+// complete tells a position that the network found from a frame.
+func (k *kpn) complete() {
+	f := &k.f
+	f.Position = place(k.lat, k.lon, nil)
+	if f.Position != nil && f.Payload == nil && len(f.Samples) == 0 {
+		f.Kind = decoders.Location
+	}
+	if f.NetworkTime.IsZero() {
+		return
+	}
+	// The time is to the second at times, so the content tells as well.
+	f.DedupID = counted(f.FCnt, f.NetworkTime) + ":" + strconv.Itoa(f.FPort) + ":" + hex.EncodeToString(f.Payload)
+	if len(f.Samples) > 0 {
+		f.DedupID += ":" + f.Samples[0].Key
+	}
+}

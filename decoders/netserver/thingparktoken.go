@@ -1,0 +1,128 @@
+package netserver
+
+import (
+	"crypto/sha256"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/penstock/penstock/decoders/jsonbody"
+)
+
+// VerifyThingPark checks the Token in the query of a post from ThingPark: the
+// SHA-256, in hex, of some elements of the body, the query without the Token
+// in the order it was sent, and the tunnel interface authentication key in
+// lower case. The query is the raw one: its order counts, and a plus in Time
+// is one.
+//
+// The token's Time may lie five minutes from now. The error is ErrUnsigned,
+// ErrSignature, ErrStale or about a body that cannot be read.
+func VerifyThingPark(rawQuery string, body []byte, key string, now time.Time) error {
+	text, token, at := thingParkQuery(rawQuery)
+	if token == "" {
+		return ErrUnsigned
+	}
+	e, err := readThingParkElements(body)
+	if err != nil {
+		return err
+	}
+	if key == "" || !e.signed(text+strings.ToLower(key), token) {
+		return ErrSignature
+	}
+	made, err := time.Parse(time.RFC3339Nano, at)
+	if err != nil {
+		return ErrStale
+	}
+	return fresh(made, now)
+}
+
+// thingParkQuery parts a query into the text that is signed, the token and the
+// time.
+func thingParkQuery(rawQuery string) (text, token, at string) {
+	var signed []string
+	for pair := range strings.SplitSeq(rawQuery, "&") {
+		name, value, _ := strings.Cut(pair, "=")
+		// PathUnescape leaves a plus alone, QueryUnescape would not.
+		plain, err := url.PathUnescape(value)
+		if err != nil {
+			plain = value
+		}
+		switch name {
+		case "Token":
+			token = plain
+			continue
+		case "Time":
+			at = plain
+		case "LrnDevEui", "LrnFPort", "LrnInfos", "AS_ID":
+		default:
+			continue // the receiver's own, as a decoder_id
+		}
+		signed = append(signed, name+"="+plain)
+	}
+	return strings.Join(signed, "&"), token, at
+}
+
+// thingParkElements is what a token covers of a body.
+type thingParkElements struct {
+	document, customer, devEUI, port, countUp, countDown, payload string
+}
+
+// signed compares the token. In the documents other than an uplink and a
+// downlink only the device counts, in lower case in some versions.
+func (e *thingParkElements) signed(rest, token string) bool {
+	switch e.document {
+	case "DevEUI_uplink", "":
+		return sumIs(token, e.customer+e.devEUI+e.port+e.countUp+e.payload+rest)
+	case "DevEUI_downlink_Sent":
+		return sumIs(token, e.customer+e.devEUI+e.port+e.countDown+rest)
+	}
+	return sumIs(token, e.customer+e.devEUI+rest) || sumIs(token, e.customer+strings.ToLower(e.devEUI)+rest)
+}
+
+func sumIs(token, text string) bool {
+	sum := sha256.Sum256([]byte(text))
+	return hexEqual(token, sum[:])
+}
+
+func readThingParkElements(body []byte) (thingParkElements, error) {
+	var e thingParkElements
+	body, err := thingParkJSON(body)
+	if err != nil {
+		return e, err
+	}
+	r := jsonbody.New(body)
+	var key []byte
+	for ok := r.Object(); ok && r.Next(&key); {
+		if !strings.HasPrefix(string(key), "DevEUI_") {
+			e.field(&r, key)
+			continue
+		}
+		e.document = string(key)
+		for ok := r.Object(); ok && r.Next(&key); {
+			e.field(&r, key)
+		}
+	}
+	return e, r.Close()
+}
+
+func (e *thingParkElements) field(r *jsonbody.Reader, key []byte) {
+	var to *string
+	switch string(key) {
+	case "CustomerID":
+		to = &e.customer
+	case "DevEUI":
+		to = &e.devEUI
+	case "FPort":
+		to = &e.port
+	case "FCntUp":
+		to = &e.countUp
+	case "FCntDn":
+		to = &e.countDown
+	case "payload_hex":
+		to = &e.payload
+	default:
+		r.Skip()
+		return
+	}
+	*to, _ = r.Value().Text()
+}

@@ -1,0 +1,135 @@
+package netserver
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"io"
+
+	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/decoders/jsonbody"
+)
+
+// thingParkJSON returns the body as JSON. An XML document becomes objects and
+// strings, so that one parser reads both: elements with children are objects,
+// the others strings, the children of Lrrs a list.
+func thingParkJSON(body []byte) ([]byte, error) {
+	trimmed := bytes.TrimLeft(body, " \t\r\n\xef\xbb\xbf")
+	if len(trimmed) == 0 || trimmed[0] != '<' {
+		return body, nil
+	}
+	x := xmlBody{d: xml.NewDecoder(bytes.NewReader(trimmed))}
+	for {
+		tok, err := x.d.RawToken()
+		switch {
+		case errors.Is(err, io.EOF) && x.ended:
+			return x.out.Bytes(), nil
+		case err != nil:
+			return nil, x.fail("is not an XML document: " + err.Error())
+		}
+		if err := x.token(tok); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// xmlBody is a document on its way to JSON. Raw tokens are enough: no name is
+// prefixed, and the nesting is checked here.
+type xmlBody struct {
+	d     *xml.Decoder
+	out   bytes.Buffer
+	open  []xmlElement
+	ended bool
+}
+
+type xmlElement struct {
+	name     string
+	text     []byte
+	children int
+	list     bool // its children are elements of a list
+}
+
+func (x *xmlBody) fail(reason string) error {
+	return &decoders.Error{Format: string(ThingPark), Offset: int(x.d.InputOffset()), Reason: reason}
+}
+
+func (x *xmlBody) token(tok xml.Token) error {
+	switch tok := tok.(type) {
+	case xml.Directive:
+		return x.fail("has a document type declaration, which is refused")
+	case xml.StartElement:
+		return x.start(tok.Name.Local)
+	case xml.EndElement:
+		return x.end(tok.Name.Local)
+	case xml.CharData:
+		if len(x.open) > 0 {
+			top := &x.open[len(x.open)-1]
+			top.text = append(top.text, tok...)
+		}
+	}
+	return nil
+}
+
+func (x *xmlBody) start(name string) error {
+	switch {
+	case x.ended:
+		return x.fail("has more than one root element")
+	case len(x.open) >= jsonbody.MaxDepth/2:
+		return x.fail("nested too deep")
+	case len(x.open) == 0:
+		x.out.WriteByte('{')
+		x.key(name)
+	default:
+		x.member(&x.open[len(x.open)-1], name)
+	}
+	x.open = append(x.open, xmlElement{name: name, list: name == "Lrrs"})
+	return nil
+}
+
+// member opens a child: of an object under its name, of a list without.
+func (x *xmlBody) member(parent *xmlElement, name string) {
+	parent.children++
+	switch {
+	case parent.children > 1:
+		x.out.WriteByte(',')
+	case parent.list:
+		x.out.WriteString(`{"Lrr":[`)
+	default:
+		x.out.WriteByte('{')
+	}
+	if !parent.list {
+		x.key(name)
+	}
+}
+
+func (x *xmlBody) key(name string) {
+	x.string([]byte(name))
+	x.out.WriteByte(':')
+}
+
+func (x *xmlBody) string(s []byte) {
+	quoted, _ := json.Marshal(string(s)) // strings always marshal
+	x.out.Write(quoted)
+}
+
+func (x *xmlBody) end(name string) error {
+	if len(x.open) == 0 || x.open[len(x.open)-1].name != name {
+		return x.fail("ends an element that is not open: " + name)
+	}
+	top := x.open[len(x.open)-1]
+	x.open = x.open[:len(x.open)-1]
+	switch {
+	case top.children == 0:
+		x.string(bytes.TrimSpace(top.text))
+	case top.list:
+		x.out.WriteString("]}")
+	default:
+		x.out.WriteByte('}')
+	}
+	if len(x.open) == 0 {
+		x.out.WriteByte('}')
+		x.ended = true
+	}
+	return nil
+}
