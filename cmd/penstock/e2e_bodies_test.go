@@ -74,8 +74,8 @@ func testBodies(t *testing.T, s *site) {
 	t.Run("a body over the limit only when it is inflated is 413", func(t *testing.T) {
 		squeeze.post("/webhooks/generic", zipped(t, strings.NewReader(big))).mentions(t, 413)
 	})
-	t.Run("a bomb of 300 MB in 300 kB is 413 at once", func(t *testing.T) {
-		bomb := zipped(t, io.LimitReader(blanks{}, 300<<20))
+	t.Run("a bomb of 320 MB in 320 kB is 413 at once", func(t *testing.T) {
+		bomb := strings.Repeat(zipped(t, io.LimitReader(blanks{}, 8<<20)), 40) // members of a gzip file simply follow one another
 		began := time.Now()
 		for _, path := range []string{"/webhooks/generic", "/webhooks/lorawan", "/inbound/sms/json", "/iot/decoders"} {
 			squeeze.post(path, bomb).mentions(t, 413)

@@ -233,14 +233,16 @@ type watcher struct {
 }
 
 func (w *watcher) Write(p []byte) (int, error) {
-	if !w.told {
-		w.seen = append(w.seen, p...)
-		if m := regexp.MustCompile(`penstock is ready" listen=(\S+) `).FindSubmatch(w.seen); m != nil {
-			w.told, w.seen = true, nil
-			w.found <- string(m[1])
-		}
+	n, err := w.to.Write(p)
+	if w.told {
+		return n, err
 	}
-	return w.to.Write(p)
+	w.seen = append(w.seen, p...)
+	if m := regexp.MustCompile(`penstock is ready" listen=(\S+) `).FindSubmatch(w.seen); m != nil {
+		w.told, w.seen = true, nil
+		w.found <- string(m[1])
+	}
+	return n, err
 }
 
 // override replaces settings of the same name; an empty one is taken away.

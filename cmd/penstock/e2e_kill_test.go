@@ -29,6 +29,7 @@ func TestKillLosesNothing(t *testing.T) {
 	kills := numberFrom(t, "PENSTOCK_TEST_KILLS", 20)
 	seed := numberFrom(t, "PENSTOCK_TEST_SEED", int(time.Now().UnixNano()%1_000_000))
 	onEverySite(t, func(t *testing.T, s *site) {
+		t.Parallel()
 		t.Logf("PENSTOCK_TEST_SEED=%d", seed)
 		random := rand.New(rand.NewPCG(uint64(seed), 0))
 		c, url := newTally(t)

@@ -13,7 +13,7 @@ func testQuarantine(t *testing.T, s *site) {
 		{"a frame with a decoder nobody has", "/webhooks/lorawan?decoder_id=none&event=up", fixture(t, "chirpstack/up.json", "70b3d57ed0001234", "70b3d57ed0000002"), "decoder none is not known"},
 		{"an acknowledgement of a device nobody knows", "/webhooks/lorawan?event=ack", fixture(t, "chirpstack/ack.json", "70b3d57ed0001234", "70b3d57ed0000003"), "device 70b3d57ed0000003 is not known"},
 		{"a body that means nothing to us", "/webhooks/lpwan", `{"hello": "world"}`, "deviceId"},
-		{"a sender without a parser", "/webhooks/sensor-vendor", `{"sensorMessages": [], "gatewayMessage": {}}`, `sender "monnit" have no parser`},
+		{"a sender without a parser", "/webhooks/sensor-vendor", `<note>of a sender that speaks XML</note>`, `sender "xml" have no parser`},
 	} {
 		t.Run(tc.name+" gets its 2xx and stands in quarantine with the reason", func(t *testing.T) {
 			hook(t, acme, tc.path, tc.body)

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gofiber/fiber/v2"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
@@ -49,7 +48,7 @@ type daemon struct {
 	uplinks   *uplink.Processor
 	intakes   map[event.Kind]*intake.Intake
 	auth      *httpd.Auth
-	app       *fiber.App
+	app       *httpd.App
 
 	life    context.Context // of what runs in the background
 	stop    context.CancelFunc

@@ -28,9 +28,12 @@ type Options struct {
 	Seed string
 }
 
+// App is what the surfaces mount on and the program serves.
+type App = fiber.App
+
 // New returns the app with what every request passes through. Routes are added
 // by the surfaces; NotFound comes last.
-func New(o Options) *fiber.App {
+func New(o Options) *App {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
