@@ -1,0 +1,199 @@
+package uplink
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/penstock/penstock/relay/event"
+	"github.com/penstock/penstock/relay/iot"
+)
+
+func chirpstack(t *testing.T) string {
+	t.Helper()
+	b, err := os.ReadFile("testdata/chirpstack-v4-up.json")
+	must(t, err)
+	return string(b)
+}
+
+func TestPostsAreAnswered(t *testing.T) {
+	f := newFlow(t)
+	f.run()
+	up := chirpstack(t)
+	big := `{"id":"x","v":"` + strings.Repeat("x", 5000) + `"}`
+	cases := []struct {
+		name, target, token, body string
+		headers                   []string
+		status                    int
+		want                      string
+	}{
+		{"a frame", "/webhooks/lorawan?decoder_id=d1", "hook-1", up, nil, 200, ""},
+		{"a frame on a path below", "/webhooks/lorawan/dataUp", "hook-1", up, nil, 200, ""},
+		{"a frame on any of the four", "/webhooks/sensor-vendor", "hook-1", up, nil, 200, ""},
+		{"a frame whose content type says nothing", "/webhooks/community", "hook-1", up, []string{"Content-Type", "text/plain"}, 200, ""},
+		{"what means nothing to us", "/webhooks/lpwan", "hook-1", `{"a":1}`, nil, 200, ""},
+		{"a sender without a parser", "/webhooks/lorawan", "hook-1", `<unknown/>`, nil, 200, ""},
+		{"UbiBot's word", "/webhooks/sensor-vendor", "hook-1", `{"channel_id":"1","feeds":[]}`, nil, 200, "SUCCESS"},
+		{"no JSON", "/webhooks/lorawan", "hook-1", `{"a":`, nil, 422, `{"message":"Invalid JSON."}`},
+		{"no body", "/webhooks/lorawan", "hook-1", "", nil, 422, `{"message":"Invalid JSON."}`},
+		{"no JSON for the generic webhook", "/webhooks/generic/x", "hook-1", "hello", nil, 422, `{"message":"Invalid JSON."}`},
+		{"protobuf", "/webhooks/lorawan", "hook-1", "\x0a\x02", []string{"Content-Type", "application/octet-stream"}, 415, `{"message":"Protobuf is not supported: set the integration's encoding to JSON."}`},
+		{"a body over the limit", "/webhooks/lorawan", "hook-1", big, nil, 413, `{"message":"Request Entity Too Large"}`},
+		{"no token", "/webhooks/lorawan", "", up, nil, 401, `{"message":"Unauthenticated."}`},
+		{"an unknown token", "/webhooks/lorawan", "nobody", up, nil, 401, `{"message":"Unauthenticated."}`},
+		{"a token without the scope", "/webhooks/lorawan", "customer", up, nil, 403, `{"message":"Forbidden."}`},
+		{"a path that is no webhook", "/webhooks/other", "hook-1", up, nil, 404, `{"message":"Not found."}`},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			if status, body := f.post(tc.target, tc.token, tc.body, tc.headers...); status != tc.status || body != tc.want {
+				t.Errorf("%d %s, want %d %s", status, body, tc.status, tc.want)
+			}
+		})
+	}
+	f.settled()
+	if got := f.out.stored(); !slices.Equal(got, []string{"24e124136b502217 temperature"}) {
+		t.Errorf("stored %q: three posts of one frame are one", got)
+	}
+	var reasons []string
+	for _, e := range f.events(event.Quarantined) {
+		reasons = append(reasons, e.ID+" "+e.Source+": "+e.Reason)
+	}
+	want := []string{
+		`n1-u5 generic: generic: deviceId: is missing, and so are device_id, deviceEUI, devEUI, id and a device in the address`,
+		`n1-u6 xml: netserver: bodies of sender "xml" have no parser`,
+	}
+	if len(reasons) < 2 || !slices.Equal(reasons[:2], want) {
+		t.Errorf("set aside:\n%s\nwant\n%s", strings.Join(reasons, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func TestTheGenericWebhookAnswersWithTheSensorsUpdated(t *testing.T) {
+	f := newFlow(t)
+	f.run()
+	status, body := f.post("/webhooks/generic/tank%207?decoder_id=d1", "hook-1", `{"temperature":21.5,"time":"2026-03-01T12:00:00Z","id":"ignored"}`)
+	d, err := f.db.IoT().DeviceByIdentifier(t.Context(), 1, "tank 7")
+	must(t, err)
+	want := fmt.Sprintf(`{"data":[{"sensor_id":"%s","device_id":"%s","key":"temperature","name":"Temperature","value":21.5,`+
+		`"reading_date":"%s","metric_units":"°C","imperial_units":"°F"}]}`, iot.SensorID(d.ID, "temperature"), d.ID, "2026-03-01 12:00:00")
+	if status != 200 || body != want {
+		t.Errorf("%d %s\nwant %s", status, body, want)
+	}
+	for name, tc := range map[string]struct{ target, body, identifier, want string }{
+		"an id with a plus and a slash": {"/webhooks/generic/a+b%2Fc?decoder_id=d1", `{"temperature":1}`, "a+b/c", `"value":1`},
+		"a slash as it is":              {"/webhooks/generic/site/3?decoder_id=d1", `{"temperature":1}`, "site/3", `"value":1`},
+		"a percent sign stays one":      {"/webhooks/generic/100%2525?decoder_id=d1", `{"temperature":1}`, "100%25", `"value":1`},
+		"in capitals":                   {"/WEBHOOKS/Generic/Big?decoder_id=d1", `{"temperature":1}`, "Big", `"value":1`},
+		"the id in the body":            {"/webhooks/generic?decoder_id=d1", `{"temperature":1,"id":"in body"}`, "in body", `"value":1`},
+		"a list of two devices":         {"/webhooks/generic?decoder_id=d1", `[{"temperature":1,"id":"one"},{"temperature":2,"id":"two"}]`, "two", `"value":2`},
+		"a text, with signs as they are": {"/webhooks/generic/text?decoder_id=d1", `{"T&<>":"a&b"}`, "text",
+			`"key":"T&<>","name":"Temperature","value":null,"text":"a&b"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			status, body := f.post(tc.target, "hook-1", tc.body)
+			if status != 200 || !strings.Contains(body, tc.want) {
+				t.Errorf("%d %s", status, body)
+			}
+			if _, err := f.db.IoT().DeviceByIdentifier(t.Context(), 1, tc.identifier); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for name, body := range map[string]string{
+		"no key that is mapped": `{"x":1}`, "no device": `{"temperature":1}`, "an item that is no object": `[1]`,
+	} {
+		target := "/webhooks/generic?decoder_id=d1"
+		if name == "no key that is mapped" {
+			target = "/webhooks/generic/new?decoder_id=d1"
+		}
+		if status, got := f.post(target, "hook-1", body); status != 200 || got != `{"data":[]}` {
+			t.Errorf("%s: %d %s", name, status, got)
+		}
+	}
+}
+
+func TestWhileTheRecordsAreDownPostsAreTaken(t *testing.T) {
+	f := newFlow(t)
+	f.run()
+	f.post("/webhooks/generic/a?decoder_id=d1", "hook-1", `{"temperature":1}`)
+	f.redis.Stop()
+	for i := range 5 {
+		if status, body := f.post("/webhooks/lorawan?decoder_id=d1", "hook-1", fmt.Sprintf(`{"id":"down%d","temperature":1}`, i)); status != 200 || body != "" {
+			t.Fatalf("%d %s", status, body)
+		}
+	}
+	if status, body := f.post("/webhooks/generic/b?decoder_id=d1", "hook-1", `{"temperature":1}`); status != 200 || body != `{"data":[]}` {
+		t.Errorf("the generic one: %d %s", status, body)
+	}
+	if status, _ := f.post("/webhooks/lorawan", "hook-2", `{}`); status != 503 {
+		t.Errorf("a token that is not known: %d", status)
+	}
+	f.redis.Restart()
+	f.records() // this Redis keeps nothing
+	f.settled()
+	if got := f.out.stored(); len(got) != 7 {
+		t.Errorf("stored %q", got)
+	}
+	if got := f.events(event.Quarantined); len(got) != 0 {
+		t.Errorf("set aside: %+v", got)
+	}
+}
+
+func TestWhenTheJournalTakesNothingTheSenderIsToldSo(t *testing.T) {
+	f := newFlow(t)
+	must(t, f.log.Close())
+	for _, target := range []string{"/webhooks/lorawan", "/webhooks/generic"} {
+		if status, body := f.post(target, "hook-1", `{"id":"x"}`); status != 503 || !strings.Contains(body, "try again later") {
+			t.Errorf("%s: %d %s", target, status, body)
+		}
+	}
+}
+
+func TestAListIsStoredAsFarAsItCanBeRead(t *testing.T) {
+	f := newFlow(t)
+	f.run()
+	f.post("/webhooks/generic?decoder_id=d1", "hook-1", `[{"temperature":1,"id":"one"},7,{"temperature":2}, {"temperature":3,"id":"three"}]`)
+	f.settled()
+	if got := f.out.stored(); !slices.Equal(got, []string{"one temperature", "three temperature"}) {
+		t.Errorf("stored %q", got)
+	}
+	if got := f.events(event.Quarantined); len(got) != 1 || !strings.Contains(got[0].Reason, "1: is not an object of values") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// Fiber uses a request's memory again: what was accepted must not change when
+// other requests follow.
+func TestRequestsDoNotMix(t *testing.T) {
+	f := newFlow(t)
+	const each = 40
+	var wg sync.WaitGroup
+	for n := range 4 {
+		wg.Go(func() {
+			for i := range each {
+				name := fmt.Sprintf("dev-%d-%d", n, i)
+				f.post("/webhooks/generic/"+name+"?decoder_id=d1&n="+name, "hook-"+fmt.Sprint(1+n%2), fmt.Sprintf(`{"temperature":%d,"name":%q}`, i, name))
+			}
+		})
+	}
+	f.run()
+	wg.Wait()
+	f.settled()
+	all := append(f.events(event.Done), f.events(event.Quarantined)...)
+	if len(all) != 4*each {
+		t.Fatalf("%d events", len(all))
+	}
+	for _, e := range all {
+		var n, i int
+		at := strings.Index(string(e.Raw), `"dev-`)
+		if _, err := fmt.Sscanf(string(e.Raw)[at:], `"dev-%d-%d"`, &n, &i); err != nil || int(e.Account) != 1+n%2 || e.State != event.Done {
+			t.Errorf("%+v, %v", e, err)
+		}
+	}
+	if got := f.out.stored(); len(slices.Compact(got)) != 4*each {
+		t.Errorf("%d readings", len(got))
+	}
+}

@@ -1,0 +1,159 @@
+package uplink
+
+import (
+	"cmp"
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/decoders/catalog"
+	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/ingest/intake"
+	"github.com/penstock/penstock/ingest/journal"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/event"
+	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/redisstore"
+	"github.com/penstock/penstock/relay/redisstore/redistest"
+)
+
+// readings is a store of readings in memory.
+type readings struct {
+	mu     sync.Mutex
+	points []iot.Point
+}
+
+func (r *readings) Write(_ context.Context, b iot.Batch) ([]iot.Refused, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.points = append(r.points, b.Points...)
+	return nil, nil
+}
+
+func (r *readings) Readings(context.Context, iot.Query) ([]iot.Point, error) { return nil, nil }
+func (r *readings) Ping(context.Context) error                               { return nil }
+
+// stored is what was stored, as "identifier key", sorted.
+func (r *readings) stored() (out []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, p := range r.points {
+		out = append(out, p.Identifier+" "+p.Key)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// flow is the way of a post from the request to the readings.
+type flow struct {
+	t     *testing.T
+	app   *fiber.App
+	in    *intake.Intake
+	log   *journal.Log
+	db    *redisstore.DB
+	redis *redistest.Server
+	out   *readings
+	run   func()
+}
+
+func newFlow(t *testing.T) *flow {
+	t.Helper()
+	f := &flow{t: t, redis: redistest.Start(t, "--appendonly", "no"), out: &readings{}}
+	var err error
+	f.db, err = redisstore.Open(t.Context(), redisstore.Options{URL: f.redis.URL, Timeout: 500 * time.Millisecond})
+	must(t, err)
+	f.records()
+	service := iot.New(f.db.IoT(), f.out, catalog.Compile, iot.Options{})
+	p := NewProcessor(service)
+	quiet := slog.New(slog.DiscardHandler)
+	f.log, err = journal.Open(t.TempDir(), journal.Options{Logger: quiet})
+	must(t, err)
+	f.in, err = intake.New(event.Uplink, "n1", f.log, f.db.Marks("n1"), p, intake.Options{Logger: quiet, Linger: -1})
+	must(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	f.run = sync.OnceFunc(func() {
+		wg.Go(func() {
+			if err := f.in.Run(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+	})
+	t.Cleanup(func() {
+		cancel()
+		wg.Wait()
+		_ = f.log.Close()
+		_ = f.db.Close()
+	})
+	f.app = httpd.New(httpd.Options{Logger: quiet})
+	New(f.in, p, f.db.IoT(), Options{Logger: quiet, BodyLimit: 4000}).Mount(f.app, httpd.NewAuth(f.db.Accounts(), "", time.Now))
+	f.app.Use(httpd.NotFound)
+	return f
+}
+
+func (f *flow) records() {
+	f.t.Helper()
+	ctx, s := f.t.Context(), f.db.IoT()
+	must(f.t, s.PutSensorType(ctx, iot.SensorType{ID: "temperature", Name: "Temperature", MetricUnits: "°C", ImperialUnits: "°F"}))
+	for _, acct := range []account.ID{1, 2} {
+		must(f.t, s.PutLocation(ctx, acct, iot.Location{ID: "loc", Imported: true}),
+			s.CreateDecoder(ctx, acct, iot.Decoder{ID: "d1", Codec: "json", Sensors: []iot.Mapping{{SensorTypeID: "temperature", Key: "temperature"}, {SensorTypeID: "temperature", Key: "T&<>"}}}))
+	}
+	hook := []account.Scope{account.Webhook}
+	must(f.t, f.db.Accounts().PutTokens(ctx, []account.Token{
+		{Hash: account.HashToken("hook-1"), Account: 1, Scopes: hook},
+		{Hash: account.HashToken("hook-2"), Account: 2, Scopes: hook},
+		{Hash: account.HashToken("customer"), Account: 1, Scopes: account.DefaultScopes()},
+	}))
+}
+
+func must(t *testing.T, errs ...error) {
+	t.Helper()
+	for _, err := range errs {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// post returns the status and the body of the answer.
+func (f *flow) post(target, token, body string, headers ...string) (int, string) {
+	f.t.Helper()
+	r := httptest.NewRequest(http.MethodPost, target, strings.NewReader(body))
+	r.Header.Set("Authorization", "Bearer "+token)
+	r.Header.Set("Content-Type", "application/json")
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	resp, err := f.app.Test(r, 20_000)
+	must(f.t, err)
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	must(f.t, err)
+	return resp.StatusCode, string(b)
+}
+
+func (f *flow) settled() {
+	f.t.Helper()
+	redistest.Await(f.t, 20*time.Second, "all is processed", func(context.Context) bool { return f.in.Status().Lag == 0 })
+}
+
+// events are those in a state, oldest first.
+func (f *flow) events(s event.State) (out []event.Event) {
+	f.t.Helper()
+	must(f.t, f.in.Events(f.t.Context(), intake.Filter{State: s}, 0, func(e event.Event, _ uint64) bool {
+		out = append(out, e)
+		return true
+	}))
+	slices.SortFunc(out, func(a, b event.Event) int { return cmp.Compare(len(a.ID), len(b.ID))*2 + cmp.Compare(a.ID, b.ID) })
+	return out
+}
