@@ -66,7 +66,7 @@ func TestPostsAreAnswered(t *testing.T) {
 		`n1-u5 generic: generic: deviceId: is missing, and so are device_id, deviceEUI, devEUI, id and a device in the address`,
 		`n1-u6 xml: netserver: bodies of sender "xml" have no parser`,
 	}
-	if len(reasons) < 2 || !slices.Equal(reasons[:2], want) {
+	if len(reasons) < 2 || reasons[0] != want[0] || !strings.HasPrefix(reasons[1], want[1]) {
 		t.Errorf("set aside:\n%s\nwant\n%s", strings.Join(reasons, "\n"), strings.Join(want, "\n"))
 	}
 }

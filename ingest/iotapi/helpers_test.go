@@ -1,0 +1,133 @@
+package iotapi
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/decoders/catalog"
+	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/redisstore"
+	"github.com/penstock/penstock/relay/redisstore/redistest"
+)
+
+// readings is a store of readings in memory; it remembers the last query.
+type readings struct {
+	points []iot.Point
+	asked  iot.Query
+}
+
+func (r *readings) Write(_ context.Context, b iot.Batch) ([]iot.Refused, error) {
+	r.points = append(r.points, b.Points...)
+	return nil, nil
+}
+
+func (r *readings) Readings(_ context.Context, q iot.Query) ([]iot.Point, error) {
+	r.asked = q
+	out := slices.DeleteFunc(slices.Clone(r.points), func(p iot.Point) bool { return p.DeviceID != q.DeviceID || p.Account != q.Account })
+	slices.Reverse(out)
+	return out, nil
+}
+
+func (r *readings) Ping(context.Context) error { return nil }
+
+// api is the surface over real records.
+type api struct {
+	t       *testing.T
+	app     *fiber.App
+	redis   *redistest.Server
+	db      *redisstore.DB
+	service *iot.Service
+	out     *readings
+}
+
+func newAPI(t *testing.T) *api {
+	t.Helper()
+	a := &api{t: t, redis: redistest.Start(t, "--appendonly", "no"), out: &readings{}}
+	var err error
+	a.db, err = redisstore.Open(t.Context(), redisstore.Options{URL: a.redis.URL, Timeout: 500 * time.Millisecond})
+	must(t, err)
+	t.Cleanup(func() { _ = a.db.Close() })
+	next := 0
+	a.service = iot.New(a.db.IoT(), a.out, catalog.Compile, iot.Options{
+		Now:   func() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) },
+		NewID: func() string { next++; return fmt.Sprint("id", next) },
+	})
+	a.app = httpd.New(httpd.Options{Logger: slog.New(slog.DiscardHandler)})
+	New(a.service).Mount(a.app, httpd.NewAuth(a.db.Accounts(), "", time.Now))
+	a.app.Use(httpd.NotFound)
+	must(t, a.db.Accounts().PutTokens(t.Context(), []account.Token{
+		{Hash: account.HashToken("acme"), Account: 1, Scopes: account.DefaultScopes()},
+		{Hash: account.HashToken("globex"), Account: 2, Scopes: account.DefaultScopes()},
+		{Hash: account.HashToken("hook"), Account: 1, Scopes: []account.Scope{account.Webhook}},
+	}))
+	return a
+}
+
+// fill makes the device id1 with a decoder, two sensors and a reading of each.
+func (a *api) fill() {
+	a.t.Helper()
+	ctx, s := a.t.Context(), a.db.IoT()
+	must(a.t,
+		s.PutSensorType(ctx, iot.SensorType{ID: "temperature", Name: "Temperature", MetricUnits: "°C", ImperialUnits: "°F"}),
+		s.PutSensorType(ctx, iot.SensorType{ID: "state", Name: "State"}),
+		s.PutLocation(ctx, 1, iot.Location{ID: "loc1", Imported: true}),
+		s.CreateDecoder(ctx, 1, iot.Decoder{ID: "d1", Name: "Probe", Description: "A probe", Type: iot.Other, Codec: "json", Sensors: []iot.Mapping{
+			{SensorTypeID: "temperature", Key: "t"}, {SensorTypeID: "state", Key: "door"},
+		}}))
+	out, err := a.service.Ingest(ctx, []iot.Arrival{{
+		Record: "n1-u1", Account: 1, DecoderID: "d1", ReceivedAt: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
+		Frame: decoders.Frame{Kind: decoders.Uplink, Identifier: "AA:BB:CC:00:11:22", Name: "probe", Object: map[string]any{"t": 21.5, "door": "open & shut"}},
+	}})
+	must(a.t, err)
+	if out[0].Refused != "" {
+		a.t.Fatal(out[0].Refused)
+	}
+	_, err = s.ChangeDevice(ctx, 1, "id1", func(d *iot.Device) error {
+		d.Longitude, d.Latitude, d.Parameters, d.Comment = new(-2.0943), new(57.0), `{"k":1}`, "<on the quay>"
+		return nil
+	})
+	must(a.t, err)
+}
+
+func must(t *testing.T, errs ...error) {
+	t.Helper()
+	for _, err := range errs {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// ask makes a request as "METHOD path" and returns "status body".
+func (a *api) ask(line, token, body string, headers ...string) string {
+	a.t.Helper()
+	method, target, _ := strings.Cut(line, " ")
+	r := httptest.NewRequest(method, target, strings.NewReader(body))
+	if token != "" {
+		r.Header.Set("Authorization", token)
+	}
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	resp, err := a.app.Test(r, 20_000)
+	must(a.t, err)
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	must(a.t, err)
+	return strings.TrimSpace(fmt.Sprint(resp.StatusCode, " ", string(b)))
+}
