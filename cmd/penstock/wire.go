@@ -26,6 +26,7 @@ import (
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/ingest/iotapi"
 	"github.com/penstock/penstock/ingest/journal"
+	"github.com/penstock/penstock/ingest/openapi"
 	"github.com/penstock/penstock/ingest/uplink"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/event"
@@ -181,6 +182,9 @@ func (d *daemon) openSurfaces(context.Context) error {
 		Inventory: d.inventory, Intakes: intakes, Deliveries: d.back.db.Outbox(),
 		Backends: append(d.back.list, journals(intakes)...), Metrics: metrics, Now: time.Now,
 	}).Mount(d.app, d.auth)
+	if err := openapi.Mount(d.app, iotapi.OpenAPI(), uplink.OpenAPI(), carrier.OpenAPI(), admin.OpenAPI()); err != nil {
+		return err
+	}
 	d.app.Use(httpd.NotFound)
 	return nil
 }

@@ -1,0 +1,78 @@
+package contracttest
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/gofiber/fiber/v2"
+)
+
+// Routes returns how the routes of an app differ from the operations of a
+// document. Middleware is no route; HEAD, which fiber adds to every GET, and
+// OPTIONS do not count.
+func Routes(app *fiber.App, doc *openapi3.T) []string {
+	mounted := make(map[string]bool)
+	for _, r := range app.GetRoutes(true) {
+		if r.Method != http.MethodHead && r.Method != http.MethodOptions {
+			mounted[r.Method+" "+normalRoute(r.Path)] = true
+		}
+	}
+	documented := make(map[string]bool)
+	for path, item := range doc.Paths.Map() {
+		for method := range item.Operations() {
+			documented[method+" "+normalPath(path, item)] = true
+		}
+	}
+	var out []string
+	for name := range mounted {
+		if !documented[name] {
+			out = append(out, name+": is mounted and not documented")
+		}
+	}
+	for name := range documented {
+		if !mounted[name] {
+			out = append(out, name+": is documented and not mounted")
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// normalRoute writes a route of fiber without the names of its parameters.
+func normalRoute(path string) string {
+	segments := strings.Split(strings.TrimSuffix(path, "/"), "/")
+	for i, s := range segments {
+		switch {
+		case strings.HasPrefix(s, ":"):
+			segments[i] = "{}"
+		case strings.HasPrefix(s, "*"), strings.HasPrefix(s, "+"):
+			segments[i] = "{*}"
+		}
+	}
+	return strings.Join(segments, "/")
+}
+
+// normalPath writes a path of the document in the same way.
+func normalPath(path string, item *openapi3.PathItem) string {
+	segments := strings.Split(path, "/")
+	for i, s := range segments {
+		if isParameter(s) {
+			segments[i] = "{}"
+		}
+	}
+	if last := len(segments) - 1; wildcard(item) && isParameter(path[strings.LastIndex(path, "/")+1:]) {
+		segments[last] = "{*}"
+	}
+	return strings.Join(segments, "/")
+}
+
+func isParameter(segment string) bool {
+	return strings.HasPrefix(segment, "{") && strings.HasSuffix(segment, "}")
+}
+
+func wildcard(item *openapi3.PathItem) bool {
+	yes, _ := item.Extensions["x-wildcard"].(bool)
+	return yes
+}

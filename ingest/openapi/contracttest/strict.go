@@ -1,0 +1,78 @@
+package contracttest
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/getkin/kin-openapi/openapi3"
+)
+
+// Strict returns where a document would let something through that nobody has
+// described: objects of an answer that do not say additionalProperties, answers
+// for any status, and operations without an id, a summary, a tag or a word about
+// credentials.
+func Strict(doc *openapi3.T) []string {
+	var out []string
+	for path, item := range doc.Paths.Map() {
+		for method, op := range item.Operations() {
+			s := strictness{at: method + " " + path, seen: make(map[*openapi3.Schema]bool)}
+			s.operation(doc, op)
+			out = append(out, s.found...)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+type strictness struct {
+	at    string
+	found []string
+	seen  map[*openapi3.Schema]bool
+}
+
+func (s *strictness) add(what string) { s.found = append(s.found, s.at+": "+what) }
+
+func (s *strictness) operation(doc *openapi3.T, op *openapi3.Operation) {
+	if op.OperationID == "" || op.Summary == "" || len(op.Tags) == 0 {
+		s.add("needs an operationId, a summary and a tag")
+	}
+	if op.Security == nil && len(doc.Security) == 0 {
+		s.add("does not say which credentials it takes")
+	}
+	for status, ref := range op.Responses.Map() {
+		if strings.Trim(status, "0123456789") != "" {
+			s.add(status + " is not one status")
+		}
+		for _, media := range ref.Value.Content {
+			s.schema(status, media.Schema)
+		}
+	}
+}
+
+// schema walks what an answer may hold.
+func (s *strictness) schema(where string, ref *openapi3.SchemaRef) {
+	if ref == nil || ref.Value == nil {
+		s.add(where + " has no schema")
+		return
+	}
+	v := ref.Value
+	if s.seen[v] {
+		return
+	}
+	s.seen[v] = true
+	if v.Type.Is("object") && v.AdditionalProperties.Has == nil && v.AdditionalProperties.Schema == nil {
+		s.add(where + " lets undocumented fields through")
+	}
+	for _, one := range slices.Concat(v.OneOf, v.AnyOf, v.AllOf) {
+		s.schema(where, one)
+	}
+	for name, one := range v.Properties {
+		s.schema(where+"."+name, one)
+	}
+	if v.Items != nil {
+		s.schema(where+"[]", v.Items)
+	}
+	if more := v.AdditionalProperties.Schema; more != nil {
+		s.schema(where+".*", more)
+	}
+}

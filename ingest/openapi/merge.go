@@ -1,0 +1,126 @@
+package openapi
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/getkin/kin-openapi/openapi3"
+)
+
+// Merge makes one document of this package's own and those of the surfaces. The
+// security that a document names for all its operations is written into each.
+func Merge(surfaces ...[]byte) (*openapi3.T, error) {
+	whole, err := Load(head)
+	if err != nil {
+		return nil, err
+	}
+	for _, source := range surfaces {
+		part, err := Load(source)
+		if err != nil {
+			return nil, err
+		}
+		if err := add(whole, part); err != nil {
+			return nil, fmt.Errorf("openapi: %s: %w", part.Info.Title, err)
+		}
+	}
+	encoded, err := json.Marshal(whole)
+	if err != nil {
+		return nil, fmt.Errorf("openapi: encode: %w", err)
+	}
+	return Load(encoded) // its references lead into itself now
+}
+
+// Load reads and checks one document, YAML or JSON. Examples are checked too.
+func Load(source []byte) (*openapi3.T, error) {
+	doc, err := openapi3.NewLoader().LoadFromData(source)
+	if err != nil {
+		return nil, fmt.Errorf("openapi: read: %w", err)
+	}
+	if err := doc.Validate(context.Background()); err != nil {
+		return nil, fmt.Errorf("openapi: %w", err)
+	}
+	return doc, nil
+}
+
+func add(whole, part *openapi3.T) error {
+	whole.Tags = append(whole.Tags, part.Tags...)
+	for path, item := range part.Paths.Map() {
+		if whole.Paths.Value(path) != nil {
+			return fmt.Errorf("%s: another document has this path", path)
+		}
+		for _, op := range item.Operations() {
+			if op.Security == nil {
+				op.Security = &part.Security
+			}
+		}
+		whole.Paths.Set(path, item)
+	}
+	to, from := components(whole), components(part)
+	return join(
+		func() error { return unite("schema", to.Schemas, from.Schemas) },
+		func() error { return unite("parameter", to.Parameters, from.Parameters) },
+		func() error { return unite("response", to.Responses, from.Responses) },
+		func() error { return unite("security scheme", to.SecuritySchemes, from.SecuritySchemes) },
+	)
+}
+
+// components returns a document's components with no map missing.
+func components(doc *openapi3.T) *openapi3.Components {
+	if doc.Components == nil {
+		doc.Components = &openapi3.Components{}
+	}
+	c := doc.Components
+	if c.Schemas == nil {
+		c.Schemas = openapi3.Schemas{}
+	}
+	if c.Parameters == nil {
+		c.Parameters = openapi3.ParametersMap{}
+	}
+	if c.Responses == nil {
+		c.Responses = openapi3.ResponseBodies{}
+	}
+	if c.SecuritySchemes == nil {
+		c.SecuritySchemes = openapi3.SecuritySchemes{}
+	}
+	return c
+}
+
+func join(steps ...func() error) error {
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unite adds components; those of a name must be the same.
+func unite[M ~map[string]V, V any](kind string, to, from M) error {
+	for _, name := range slices.Sorted(maps.Keys(from)) {
+		have, there := to[name]
+		if !there {
+			to[name] = from[name]
+			continue
+		}
+		same, err := equal(have, from[name])
+		if err != nil {
+			return fmt.Errorf("%s %s: %w", kind, name, err)
+		}
+		if !same {
+			return fmt.Errorf("%s %s: another document has a different one of this name", kind, name)
+		}
+	}
+	return nil
+}
+
+func equal(a, b any) (bool, error) {
+	x, err := json.Marshal(a)
+	if err != nil {
+		return false, err
+	}
+	y, err := json.Marshal(b)
+	return string(x) == string(y), err
+}

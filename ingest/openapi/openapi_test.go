@@ -1,0 +1,111 @@
+package openapi
+
+import (
+	"encoding/json"
+	"io"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/gofiber/fiber/v2"
+)
+
+// part is a surface's document with a path and a schema of a name.
+func part(path, schema, description string) []byte {
+	return []byte(`
+openapi: 3.0.3
+info: {title: Valves, version: "1"}
+tags: [{name: "Valves of ` + path + `", description: "Open & <shut>."}]
+security: [{key: []}]
+components:
+  securitySchemes: {key: {type: apiKey, in: header, name: X-Key, description: The key.}}
+  schemas:
+    ` + schema + `:
+      type: object
+      description: ` + description + `
+      additionalProperties: false
+      properties: {id: {type: string, nullable: true, description: Its <id>.}}
+paths:
+  ` + path + `:
+    get:
+      operationId: get` + strings.Trim(path, "/") + `
+      summary: Get valves
+      tags: ["Valves of ` + path + `"]
+      responses:
+        "200":
+          description: The valves.
+          content: {application/json: {schema: {type: array, items: {$ref: "#/components/schemas/` + schema + `"}}}}
+`)
+}
+
+func TestMerge(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		parts [][]byte
+		want  string // a part of the error
+	}{
+		{"two surfaces", [][]byte{part("/a", "A", "x"), part("/b", "B", "x")}, ""},
+		{"a component that both have", [][]byte{part("/a", "A", "x"), part("/b", "A", "x")}, ""},
+		{"a component of one name that differs", [][]byte{part("/a", "A", "x"), part("/b", "A", "y")}, "Valves: schema A: another document has a different one"},
+		{"a path that both have", [][]byte{part("/a", "A", "x"), part("/a", "A", "x")}, "Valves: /a: another document has this path"},
+		{"a path of this package", [][]byte{part("/docs", "A", "x")}, "/docs: another document"},
+		{"a document that is none", [][]byte{[]byte("openapi: [")}, "openapi: read"},
+		{"a reference that leads nowhere", [][]byte{[]byte(strings.Replace(string(part("/a", "A", "x")), "schemas/A", "schemas/Z", 1))}, "openapi: read"},
+		{"an operation id that two have", [][]byte{part("/a", "A", "x"), []byte(strings.Replace(string(part("/b", "A", "x")), "getb", "geta", 1))}, "geta"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			doc, err := Merge(tc.parts...)
+			switch {
+			case tc.want == "" && err != nil, tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)):
+				t.Fatalf("got %v, want %q", err, tc.want)
+			case err != nil:
+				return
+			}
+			for _, path := range []string{"/a", "/b"} {
+				if op := doc.Paths.Value(path).Get; op.Security == nil || len(*op.Security) != 1 {
+					t.Errorf("%s lost the security of its document", path)
+				}
+			}
+			if op := doc.Paths.Value("/openapi.json").Get; op.Security == nil || len(*op.Security) != 0 {
+				t.Error("/openapi.json takes a token")
+			}
+		})
+	}
+}
+
+func TestMountServesDocumentAndPage(t *testing.T) {
+	app := fiber.New()
+	if err := Mount(app, part("/a", "A", "x")); err != nil {
+		t.Fatal(err)
+	}
+	get := func(path string) (kind, body string) {
+		resp, err := app.Test(httptest.NewRequest("GET", path, nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := io.ReadAll(resp.Body)
+		if err != nil || resp.StatusCode != fiber.StatusOK {
+			t.Fatalf("%s: %d %v", path, resp.StatusCode, err)
+		}
+		return resp.Header.Get("Content-Type"), string(b)
+	}
+	kind, body := get("/openapi.json")
+	var doc struct{ Paths map[string]any }
+	if err := json.Unmarshal([]byte(body), &doc); err != nil || kind != "application/json" || len(doc.Paths) != 3 {
+		t.Errorf("the document is %s with %d paths: %v", kind, len(doc.Paths), err)
+	}
+	kind, body = get("/docs")
+	if kind != "text/html; charset=utf-8" {
+		t.Errorf("the page is %s", kind)
+	}
+	for _, want := range []string{"/a", "Get valves", "Open &amp; &lt;shut&gt;.", "X-Key", "id: string | null   — Its &lt;id&gt;."} {
+		if !strings.Contains(body, want) {
+			t.Errorf("the page does not show %q", want)
+		}
+	}
+	for _, wrong := range []string{"<script", "http://", "https://", "src="} {
+		if strings.Contains(body, wrong) {
+			t.Errorf("the page holds %q", wrong)
+		}
+	}
+}

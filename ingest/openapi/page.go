@@ -1,0 +1,194 @@
+package openapi
+
+import (
+	"cmp"
+	_ "embed" // the page
+	"fmt"
+	"html/template"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/getkin/kin-openapi/openapi3"
+)
+
+//go:embed page.html
+var pageSource string
+
+// page is what the template shows.
+type page struct {
+	Title, Description string
+	Sections           []section
+}
+
+// section is a tag and its operations.
+type section struct {
+	Name, Description string
+	Operations        []operation
+}
+
+type operation struct {
+	ID, Method, Path, Summary, Description string
+	Security                               []string
+	Parameters                             []parameter
+	Bodies                                 []body
+	Answers                                []answer
+}
+
+type parameter struct {
+	Name, In, Shape, Description string
+	Required                     bool
+}
+
+type body struct{ Type, Shape string }
+
+type answer struct {
+	Status, Description string
+	Bodies              []body
+}
+
+// render writes the document as HTML.
+func render(w io.Writer, doc *openapi3.T) error {
+	t, err := template.New("page").Parse(pageSource)
+	if err != nil {
+		return fmt.Errorf("openapi: page: %w", err)
+	}
+	if err := t.Execute(w, pageOf(doc)); err != nil {
+		return fmt.Errorf("openapi: page: %w", err)
+	}
+	return nil
+}
+
+func pageOf(doc *openapi3.T) page {
+	p := page{Title: doc.Info.Title, Description: doc.Info.Description}
+	for _, tag := range doc.Tags {
+		s := section{Name: tag.Name, Description: tag.Description}
+		for path, item := range doc.Paths.Map() {
+			for method, op := range item.Operations() {
+				if slices.Contains(op.Tags, tag.Name) {
+					s.Operations = append(s.Operations, operationOf(doc, method, path, op))
+				}
+			}
+		}
+		slices.SortFunc(s.Operations, func(a, b operation) int {
+			return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Method, b.Method))
+		})
+		p.Sections = append(p.Sections, s)
+	}
+	return p
+}
+
+func operationOf(doc *openapi3.T, method, path string, op *openapi3.Operation) operation {
+	out := operation{
+		ID: op.OperationID, Method: method, Path: path, Summary: op.Summary, Description: op.Description,
+		Security: securityOf(doc, op),
+	}
+	for _, ref := range op.Parameters {
+		v := ref.Value
+		out.Parameters = append(out.Parameters, parameter{v.Name, v.In, shape(v.Schema, 0), v.Description, v.Required})
+	}
+	if op.RequestBody != nil {
+		out.Bodies = bodiesOf(op.RequestBody.Value.Content)
+	}
+	answers := op.Responses.Map()
+	for _, status := range slices.Sorted(maps.Keys(answers)) {
+		v := answers[status].Value
+		out.Answers = append(out.Answers, answer{status, *v.Description, bodiesOf(v.Content)})
+	}
+	return out
+}
+
+// securityOf says in words which credentials an operation takes.
+func securityOf(doc *openapi3.T, op *openapi3.Operation) []string {
+	var out []string
+	if op.Security == nil {
+		return nil
+	}
+	for _, one := range *op.Security {
+		for name := range one {
+			scheme := doc.Components.SecuritySchemes[name].Value
+			out = append(out, cmp.Or(scheme.Name, "Authorization: "+scheme.Scheme)+" — "+scheme.Description)
+		}
+	}
+	return out
+}
+
+func bodiesOf(content openapi3.Content) []body {
+	var out []body
+	for _, kind := range slices.Sorted(maps.Keys(content)) {
+		out = append(out, body{kind, shape(content[kind].Schema, 0)})
+	}
+	return out
+}
+
+// maxDepth bounds how far a shape is written out.
+const maxDepth = 8
+
+// shape writes a schema as the JSON that it describes, with a type or the words
+// allowed in the place of each value.
+func shape(ref *openapi3.SchemaRef, depth int) string {
+	if ref == nil || ref.Value == nil || depth > maxDepth {
+		return "any"
+	}
+	s := ref.Value
+	if s.Nullable {
+		plain := *s
+		plain.Nullable = false
+		return shape(&openapi3.SchemaRef{Value: &plain}, depth) + " | null"
+	}
+	switch {
+	case len(s.OneOf) > 0:
+		return alternatives(s.OneOf, depth)
+	case len(s.Enum) > 0:
+		return words(s.Enum)
+	case s.Type.Is("array"):
+		return "[" + shape(s.Items, depth+1) + ", …]"
+	case s.Type.Is("object"):
+		return object(s, depth)
+	case s.Type == nil:
+		return "any"
+	}
+	return strings.Join(append(s.Type.Slice(), formats(s)...), " ")
+}
+
+func formats(s *openapi3.Schema) []string {
+	if s.Format == "" {
+		return nil
+	}
+	return []string{"(" + s.Format + ")"}
+}
+
+func alternatives(refs openapi3.SchemaRefs, depth int) string {
+	parts := make([]string, len(refs))
+	for i, ref := range refs {
+		parts[i] = shape(ref, depth)
+	}
+	return strings.Join(parts, " | ")
+}
+
+func words(values []any) string {
+	parts := make([]string, len(values))
+	for i, v := range values {
+		parts[i] = fmt.Sprintf("%#v", v)
+	}
+	return strings.Join(parts, " | ")
+}
+
+func object(s *openapi3.Schema, depth int) string {
+	indent := strings.Repeat("  ", depth+1)
+	var b strings.Builder
+	b.WriteString("{\n")
+	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
+		fmt.Fprintf(&b, "%s%s: %s", indent, name, shape(s.Properties[name], depth+1))
+		if text := s.Properties[name].Value.Description; text != "" {
+			b.WriteString("   — " + text)
+		}
+		b.WriteString("\n")
+	}
+	if more := s.AdditionalProperties; more.Schema != nil {
+		fmt.Fprintf(&b, "%s…: %s\n", indent, shape(more.Schema, depth+1))
+	}
+	b.WriteString(strings.Repeat("  ", depth) + "}")
+	return b.String()
+}
