@@ -208,17 +208,17 @@ func (c *chirpStackV3) complete(query url.Values) {
 }
 
 // dedup takes the reception's own identifier, where there is one, else the
-// counter with the time; a server without either cannot tell.
+// server's time or that of the gateways; without any it cannot be told.
 func (c *chirpStackV3) dedup() {
 	f := c.f
+	count := strconv.FormatInt(f.FCnt, 10) + ":"
 	switch {
 	case c.uplinkID != "":
-		f.DedupID = c.uplinkID + ":" + string(f.Kind)
-	case !f.HasFCnt:
+		f.DedupID = count + c.uplinkID + ":" + string(f.Kind)
 	case c.rawTime != "":
-		f.DedupID = strconv.FormatInt(f.FCnt, 10) + ":" + c.rawTime
-	case !f.NetworkTime.IsZero():
-		f.DedupID = counted(f.FCnt, f.NetworkTime)
+		f.DedupID = count + c.rawTime + ":" + string(f.Kind)
+	case f.HasFCnt && !f.NetworkTime.IsZero():
+		f.DedupID = counted(f.FCnt, f.NetworkTime) + ":" + string(f.Kind)
 	}
 }
 

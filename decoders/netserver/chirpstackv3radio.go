@@ -2,6 +2,7 @@ package netserver
 
 import (
 	"encoding/hex"
+	"strings"
 
 	"github.com/penstock/penstock/decoders"
 )
@@ -42,14 +43,18 @@ func (c *chirpStackV3) gateway() (g decoders.Gateway) {
 }
 
 // uplink keeps the identifier of the first reception, a UUID in base64 or hex.
+// Old gateways have none, which some servers write as zeros.
 func (c *chirpStackV3) uplink() {
 	v := c.r.Value()
 	if c.uplinkID != "" {
 		return
 	}
-	c.uplinkID = v.String()
+	id := v.String()
 	if b, ok := v.Base64(); ok && len(b) == 16 {
-		c.uplinkID = hex.EncodeToString(b)
+		id = hex.EncodeToString(b)
+	}
+	if strings.Trim(id, "0-") != "" {
+		c.uplinkID = id
 	}
 }
 

@@ -77,7 +77,7 @@ func (m *measurement) complete() {
 			d.sample(h.key, h.v, m.at, false)
 		}
 	}
-	if len(m.held) == 0 && m.sampled == nil && m.name == d.eventType {
+	if len(m.held) == 0 && m.sampled == nil {
 		d.f.Samples = append(d.f.Samples, decoders.Reading{Key: m.name, Value: 1, Time: m.at})
 	}
 	if d.f.SampleTime.IsZero() {

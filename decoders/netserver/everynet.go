@@ -182,9 +182,9 @@ func (e *everynet) event() {
 		f.Kind, f.Supplement = decoders.Uplink, e.duplicate
 	case "join_request", "join_response":
 		f.Kind, f.Text = decoders.Join, e.kind
-	case "downlink", "downlink_request", "downlink_response", "downlink_claim":
+	case "downlink", "downlink_request", "downlink_response", "downlink_claim", "status_request":
 		f.Kind, f.Text = decoders.Downlink, e.kind
-	case "status_request", "status_response":
+	case "status_response":
 		f.Kind, f.Text = decoders.Status, e.kind
 	case "location":
 		f.Kind, f.Position = decoders.Location, e.position

@@ -44,7 +44,7 @@ func parseSigfox(p Post) ([]decoders.Frame, error) {
 
 // sigfoxBody gives a form or a query the form of JSON.
 func sigfoxBody(p Post) []byte {
-	body := bytes.TrimLeft(p.Body, " \t\r\n\xef\xbb\xbf")
+	body := bytes.Trim(p.Body, " \t\r\n\xef\xbb\xbf")
 	switch {
 	case len(body) == 0:
 		return stringsAsJSON(p.Query)

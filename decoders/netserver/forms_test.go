@@ -1,0 +1,208 @@
+package netserver
+
+import (
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/decoders/jsonbody"
+	"github.com/rogpeppe/go-internal/txtar"
+)
+
+// frame parses the one frame of a case.
+func frame(t *testing.T, name string) decoders.Frame {
+	t.Helper()
+	a, err := txtar.ParseFile("testdata/" + name + ".txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	frames, err := Parse(post(t, a))
+	if err != nil || len(frames) != 1 {
+		t.Fatalf("%s: %d frames, %v", name, len(frames), err)
+	}
+	return frames[0]
+}
+
+func TestASupplementHasTheDedupIDOfItsFrame(t *testing.T) {
+	for _, c := range []struct {
+		name, frame, supplement string
+		kind                    decoders.EventKind
+	}{
+		{"LORIOT's gw adds to its rx", "loriot-rx", "loriot-gw", decoders.Uplink},
+		{"Everynet's copy adds a gateway", "everynet-uplink", "everynet-duplicate", decoders.Uplink},
+		{"Sigfox's copy adds a station", "sigfox-data", "sigfox-duplicate", decoders.Uplink},
+		{"Sigfox's advanced callback stands for the frame", "sigfox-data", "sigfox-advanced-data", decoders.Uplink},
+		{"Sigfox's position cannot be taken for the frame", "sigfox-data", "sigfox-advanced", decoders.Location},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f, s := frame(t, c.frame), frame(t, c.supplement)
+			if f.DedupID == "" || f.DedupID != s.DedupID || f.Identifier != s.Identifier {
+				t.Errorf("%s of %s is no supplement to %s of %s", s.DedupID, s.Identifier, f.DedupID, f.Identifier)
+			}
+			if f.Supplement || !s.Supplement || s.Kind != c.kind {
+				t.Errorf("supplement: %v and %v, kind %s", f.Supplement, s.Supplement, s.Kind)
+			}
+		})
+	}
+}
+
+func TestOneFrameInSeveralFormsIsTheSame(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		forms []string
+	}{
+		{"ThingPark in JSON, in strings and in XML", []string{"thingpark-uplink", "thingpark-untyped", "thingpark-xml"}},
+		{"Sigfox in JSON and as a form", []string{"sigfox-data", "sigfox-form"}},
+		{"ChirpStack v3 with and without its query", []string{"chirpstack3-up", "chirpstack3-up-no-event"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			want := render(t, []decoders.Frame{frame(t, c.forms[0])})
+			for _, form := range c.forms[1:] {
+				if got := render(t, []decoders.Frame{frame(t, form)}); got != want {
+					t.Errorf("%s:\n%s\nwant, as %s:\n%s", form, got, c.forms[0], want)
+				}
+			}
+		})
+	}
+}
+
+func TestDifferentFramesHaveDifferentDedupIDs(t *testing.T) {
+	for _, c := range []struct{ name, a, b string }{
+		{"a frame and its join", `{"DevEUI_uplink":{"DevEUI":"A84041D2C5182F01","FCntUp":1,"payload_hex":"01","Time":"2026-02-14T07:30:12Z"}}`,
+			`{"DevEUI_uplink":{"DevEUI":"A84041D2C5182F01","FCntUp":2,"payload_hex":"01","Time":"2026-02-14T07:30:12Z"}}`},
+		{"the same counter after a rejoin", `{"cmd":"rx","EUI":"A84041D2C5182F01","fcnt":1,"ts":1771050612482,"data":"01"}`,
+			`{"cmd":"rx","EUI":"A84041D2C5182F01","fcnt":1,"ts":1771054612482,"data":"01"}`},
+		{"receptions without identifiers", `{"applicationID":"1","devEUI":"a84041d2c5182f01","fCnt":1,"rxInfo":[{"uplinkID":"AAAAAAAAAAAAAAAAAAAAAA==","time":"2026-02-14T07:30:12Z"}],"data":""}`,
+			`{"applicationID":"1","devEUI":"a84041d2c5182f01","fCnt":2,"rxInfo":[{"uplinkID":"AAAAAAAAAAAAAAAAAAAAAA==","time":"2026-02-14T07:40:12Z"}],"data":""}`},
+		{"feeds of different times", `{"channel_id":"1","feeds":[{"created_at":"2026-02-14T07:30:12Z","field1":1}]}`,
+			`{"channel_id":"1","feeds":[{"created_at":"2026-02-14T07:40:12Z","field1":1}]}`},
+		{"the sequence number of Sigfox after it wrapped", `{"device":"1","seqNumber":7,"time":1771050612,"data":"01"}`,
+			`{"device":"1","seqNumber":7,"time":1773050612,"data":"01"}`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a, errA := Parse(Post{Body: []byte(c.a)})
+			b, errB := Parse(Post{Body: []byte(c.b)})
+			if errA != nil || errB != nil {
+				t.Fatal(errA, errB)
+			}
+			if a[0].DedupID == "" || a[0].DedupID == b[0].DedupID {
+				t.Errorf("%q and %q", a[0].DedupID, b[0].DedupID)
+			}
+		})
+	}
+}
+
+// Each parser has to be shown by cases: one frame with a time and with what
+// was measured, and from a radio network how it was heard.
+func TestEveryParserIsShownByACase(t *testing.T) {
+	shown := map[Sender]bool{}
+	for _, path := range cases(t) {
+		a, err := txtar.ParseFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := post(t, a)
+		frames, _ := Parse(p)
+		for _, f := range frames {
+			heard := len(f.Gateways) > 0 || isVendor(Sender(f.Sender))
+			timed := !f.NetworkTime.IsZero() || !f.SampleTime.IsZero()
+			holds := len(f.Payload) > 0 || len(f.Object) > 0 || len(f.Samples) > 0 || f.Kind == decoders.Alert
+			if heard && timed && holds {
+				shown[Detect(p)] = true
+			}
+		}
+	}
+	for _, s := range senders() {
+		if parserOf(s) != nil && !shown[s] {
+			t.Errorf("%s has a parser and no case that shows it", s)
+		}
+	}
+}
+
+func senders() []Sender {
+	return []Sender{ChirpStackV4, ChirpStackV3, TheThingsStack, TTNv2, Helium, ThingPark, LORIOT, CRA, Everynet, Netmore,
+		SenML, KPN, Kerlink, Monnit, MonnitRule, Disruptive, UbiBot, MilesightDP, AWSIoTCore, Sigfox, Generic}
+}
+
+// isVendor tells the senders that say nothing of a radio.
+func isVendor(s Sender) bool {
+	switch s {
+	case SenML, KPN, Monnit, MonnitRule, Disruptive, UbiBot, MilesightDP, Generic:
+		return true
+	}
+	return false
+}
+
+func TestTimesOfEveryFormAreRead(t *testing.T) {
+	at := time.Date(2026, 2, 14, 6, 30, 5, 0, time.UTC)
+	for name, c := range map[string]struct {
+		text string
+		want time.Time
+	}{
+		"RFC 3339":                       {`"2026-02-14T07:30:05+01:00"`, at},
+		"an offset without a colon":      {`"2026-02-14T07:30:05+0100"`, at},
+		"milliseconds of a second":       {`"2026-02-14T06:30:05.250Z"`, at.Add(250 * time.Millisecond)},
+		"a blank and no zone":            {`"2026-02-14 06:30:05"`, at},
+		"the American form":              {`"2/14/2026 6:30:05 AM"`, at},
+		"the American form, afternoon":   {`"2/14/2026 6:30:05 PM"`, at.Add(12 * time.Hour)},
+		"seconds":                        {`1771050605`, at},
+		"seconds as a string":            {`"1771050605"`, at},
+		"seconds with a fraction":        {`1771050605.25`, at.Add(250 * time.Millisecond)},
+		"milliseconds":                   {`1771050605250`, at.Add(250 * time.Millisecond)},
+		"milliseconds as a string":       {`"1771050605250"`, at.Add(250 * time.Millisecond)},
+		"a malformed one":                {`"2026-0214T06:30:05Z"`, time.Time{}},
+		"a number that is far off":       {`1e30`, time.Time{}},
+		"neither a number nor a string":  {`{}`, time.Time{}},
+		"nothing":                        {`null`, time.Time{}},
+		"a negative count is not a time": {`-5`, time.Time{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := jsonbody.New([]byte(c.text))
+			if got, ok := anyTime(r.Value()); !got.Equal(c.want) || ok != !c.want.IsZero() {
+				t.Errorf("got %v, %v, want %v", got, ok, c.want)
+			}
+		})
+	}
+}
+
+func TestPlacesThatAreNone(t *testing.T) {
+	n := func(f float64) *float64 { return &f }
+	for name, c := range map[string]struct {
+		lat, lon *float64
+		known    bool
+	}{
+		"a place":                  {n(51.9), n(4.4), true},
+		"on the equator":           {n(0), n(4.4), true},
+		"zeros":                    {n(0), n(0), false},
+		"half a place":             {n(51.9), nil, false},
+		"beyond the pole":          {n(91), n(4.4), false},
+		"beyond the date line":     {n(51.9), n(-180.5), false},
+		"nothing":                  {nil, nil, false},
+		"the corner of everything": {n(-90), n(180), true},
+	} {
+		if got := place(c.lat, c.lon, nil); (got != nil) != c.known {
+			t.Errorf("%s: got %v", name, got)
+		}
+	}
+}
+
+func TestDataRatesAndFrequencies(t *testing.T) {
+	for name, c := range map[string]struct {
+		body, rate string
+		hz         int64
+	}{
+		"LORIOT's":               {`{"cmd":"rx","EUI":"1","dr":"SF12 BW500 4/5","freq":902300000}`, "SF12BW500", 902300000},
+		"not LoRa":               {`{"cmd":"rx","EUI":"1","dr":"50000","freq":868.8}`, "50000", 868800000},
+		"an absurd one":          {`{"cmd":"rx","EUI":"1","dr":"SF99BW125","freq":-1}`, "SF99BW125", 0},
+		"one that was cut off":   {`{"cmd":"rx","EUI":"1","dr":"SF7","freq":"868.1"}`, "SF7", 868100000},
+		"a float of single size": {`{"cmd":"rx","EUI":"1","dr":"SF7BW125","freq":867.7000122070312}`, "SF7BW125", 867700000},
+	} {
+		frames, err := Parse(Post{Body: []byte(c.body)})
+		if err != nil || len(frames) != 1 {
+			t.Fatalf("%s: %d frames, %v", name, len(frames), err)
+		}
+		if f := frames[0]; f.DataRate != c.rate || f.FrequencyHz != c.hz {
+			t.Errorf("%s: got %q and %d Hz, want %q and %d", name, f.DataRate, f.FrequencyHz, c.rate, c.hz)
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package netserver
+
+import (
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/decoders/jsonbody"
+	"github.com/rogpeppe/go-internal/txtar"
+)
+
+// fuzzParser feeds one parser with any body at all, seeded with its cases. It
+// holds: no panic, bounded frames, each sound and none decoded from
+// ciphertext, only documented errors, and a frame that does not change when
+// the body's buffer is used again.
+func fuzzParser(f *testing.F, s Sender) {
+	parse := parserOf(s)
+	for _, path := range cases(f) {
+		a, err := txtar.ParseFile(path)
+		if err != nil {
+			f.Fatal(err)
+		}
+		if p := post(f, a); Detect(p) == s {
+			f.Add(p.Body, p.Query.Encode())
+		}
+	}
+	f.Fuzz(func(t *testing.T, body []byte, query string) {
+		q, _ := url.ParseQuery(query)
+		p := Post{Body: append([]byte(nil), body...), Query: q, ReceivedAt: time.Unix(1772366400, 0)}
+		frames, err := parse(p)
+		documented(t, err)
+		if jsonbody.IsSyntax(err) && s != SenML && s != KPN && len(frames) > 0 {
+			t.Fatal("frames of a body that is not JSON")
+		}
+		if len(frames) > maxFrames {
+			t.Fatalf("%d frames", len(frames))
+		}
+		for _, fr := range frames {
+			sound(t, fr)
+			bounded(t, fr)
+		}
+		before := render(t, finite(frames))
+		clear(p.Body)
+		if render(t, finite(frames)) != before {
+			t.Fatal("a frame aliases its body")
+		}
+	})
+}
+
+func bounded(t *testing.T, f decoders.Frame) {
+	switch {
+	case len(f.Samples) > maxSamples:
+		t.Fatalf("%d samples", len(f.Samples))
+	case f.FrequencyHz < 0 || f.BandwidthHz < 0 || f.SpreadingFactor < 0 || f.SpreadingFactor > 12:
+		t.Fatalf("a radio out of bounds: %d Hz, %d Hz, SF%d", f.FrequencyHz, f.BandwidthHz, f.SpreadingFactor)
+	case f.Encrypted && f.Object != nil && f.Sender == string(LORIOT):
+		t.Fatal("decoded from ciphertext")
+	case f.Battery != nil && (*f.Battery < 0 || *f.Battery > 100) && f.Sender != string(ChirpStackV4) && f.Sender != string(TheThingsStack):
+		t.Fatalf("a battery of %v %%", *f.Battery)
+	}
+}
+
+// finite leaves out what JSON cannot show: an object may hold an infinity.
+func finite(frames []decoders.Frame) []decoders.Frame {
+	out := append([]decoders.Frame(nil), frames...)
+	for i := range out {
+		out[i].Object = nil
+	}
+	return out
+}
+
+func FuzzChirpStackV3(f *testing.F) { fuzzParser(f, ChirpStackV3) }
+func FuzzTTNv2(f *testing.F)        { fuzzParser(f, TTNv2) }
+func FuzzHelium(f *testing.F)       { fuzzParser(f, Helium) }
+func FuzzThingPark(f *testing.F)    { fuzzParser(f, ThingPark) }
+func FuzzLORIOT(f *testing.F)       { fuzzParser(f, LORIOT) }
+func FuzzCRA(f *testing.F)          { fuzzParser(f, CRA) }
+func FuzzEverynet(f *testing.F)     { fuzzParser(f, Everynet) }
+func FuzzKerlink(f *testing.F)      { fuzzParser(f, Kerlink) }
+func FuzzNetmore(f *testing.F)      { fuzzParser(f, Netmore) }
+func FuzzKPN(f *testing.F)          { fuzzParser(f, KPN) }
+func FuzzSigfox(f *testing.F)       { fuzzParser(f, Sigfox) }
+func FuzzMonnit(f *testing.F)       { fuzzParser(f, Monnit) }
+func FuzzMonnitRule(f *testing.F)   { fuzzParser(f, MonnitRule) }
+func FuzzDisruptive(f *testing.F)   { fuzzParser(f, Disruptive) }
+func FuzzUbiBot(f *testing.F)       { fuzzParser(f, UbiBot) }
+func FuzzMilesight(f *testing.F)    { fuzzParser(f, MilesightDP) }
