@@ -1,0 +1,22 @@
+package openapi_test
+
+import (
+	"testing"
+
+	"github.com/penstock/penstock/ingest/admin"
+	"github.com/penstock/penstock/ingest/carrier"
+	"github.com/penstock/penstock/ingest/iotapi"
+	"github.com/penstock/penstock/ingest/openapi"
+	"github.com/penstock/penstock/ingest/openapi/contracttest"
+	"github.com/penstock/penstock/ingest/uplink"
+)
+
+func TestTheSurfacesAgree(t *testing.T) {
+	doc, err := openapi.Merge(iotapi.OpenAPI(), uplink.OpenAPI(), carrier.OpenAPI(), admin.OpenAPI())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, loose := range contracttest.Strict(doc) {
+		t.Error(loose)
+	}
+}
