@@ -54,8 +54,15 @@ func (e *envelope) instant(field string) time.Time {
 	return at
 }
 
-// anyTime is looseTime with the forms of ThingPark and Monnit.
+// anyTime is looseTime with the forms of ThingPark and Monnit, and the usual
+// one first.
 func anyTime(v jsonbody.Value) (time.Time, bool) {
+	const shortest = len("2006-01-02T15:04:05Z")
+	if raw := v.Raw(); v.Kind == jsonbody.String && len(raw) >= shortest {
+		if at, err := time.Parse(time.RFC3339Nano, string(raw)); err == nil {
+			return at.UTC(), true
+		}
+	}
 	if at, ok := looseTime(v); ok {
 		return at, true
 	}

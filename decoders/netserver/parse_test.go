@@ -77,6 +77,11 @@ func BenchmarkParse(b *testing.B) {
 		{"ChirpStackV4Decoded", "testdata/chirpstack4-up-decoded.txtar"},
 		{"TheThingsStack", "testdata/tts-uplink-bench.txtar"},
 		{"Generic", "testdata/generic-flat.txtar"},
+		{"ChirpStackV3", "testdata/chirpstack3-up.txtar"},
+		{"ThingPark", "testdata/thingpark-uplink.txtar"},
+		{"ThingParkXML", "testdata/thingpark-xml.txtar"},
+		{"LORIOT", "testdata/loriot-gw.txtar"},
+		{"SigfoxForm", "testdata/sigfox-form.txtar"},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			a, err := txtar.ParseFile(c.file)
