@@ -27,7 +27,7 @@ import (
 const adminToken = "the-admin-token"
 
 // patience is how long a condition may take to hold on a busy machine.
-const patience = 60 * time.Second
+const patience = 2 * time.Minute
 
 // gateway is a running program: in this process, or in one of its own.
 type gateway struct {

@@ -25,6 +25,11 @@ func testGeneric(t *testing.T, s *site) {
 			"temperature=-4@2026-03-01 10:00:00",
 		},
 		{
+			"a name of several words and a slash, escaped in the path", "/shed%203%2Fleft?decoder_id=sent",
+			`{"time": "2026-03-01T10:00:00Z", "temperature": 12}`,
+			"temperature=12@2026-03-01 10:00:00",
+		},
+		{
 			"a list of maps", "?decoder_id=sent",
 			`[{"device_id": "shed-4", "time": "2026-03-01T10:00:00Z", "temperature": 1}, {"device_id": "shed-4", "time": "2026-03-01T10:01:00Z", "temperature": 2}]`,
 			"temperature=1@2026-03-01 10:00:00 temperature=2@2026-03-01 10:01:00",
@@ -49,6 +54,7 @@ func testGeneric(t *testing.T, s *site) {
 	}
 	t.Run("the device of the path exists and no other", func(t *testing.T) {
 		acme.device("shed-3")
+		acme.device("shed%203%2Fleft")
 		acme.get("/iot/devices/identifier/not-this").is(t, 422, `{"message": "Invalid Device."}`)
 	})
 	t.Run("a map without a device is taken, updates nothing and is quarantined", func(t *testing.T) {

@@ -169,12 +169,16 @@ func (c *tally) missing(acknowledged map[string]bool) []string {
 // repetition had the same ids. It is for after the end of the load.
 func (l *load) check(t *testing.T, c *tally) {
 	t.Helper()
+	ended := time.Now()
 	l.g.settled()
+	processed := time.Since(ended)
 	l.checkFrames(t)
 	eventually(t, "every acknowledged message is delivered", func() (any, bool) {
 		lost := c.missing(l.texts)
 		return fmt.Sprintf("%d of %d are missing: %.30q", len(lost), len(l.texts), lost), len(lost) == 0
 	})
+	t.Logf("everything is processed %s after the end of the load, delivered after %s",
+		processed.Round(time.Millisecond), time.Since(ended).Round(time.Millisecond))
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	repeated := 0
