@@ -1,5 +1,7 @@
 package relay
 
+import "math"
+
 // MaxPerPage is the most records a page of any list holds.
 const MaxPerPage = 500
 
@@ -9,10 +11,22 @@ type Page struct {
 	PerPage int
 }
 
-// Offset returns the index of the page's first record.
-func (p Page) Offset() int { return (p.Number - 1) * p.PerPage }
+// Offset returns the index of the page's first record. A page beyond what an
+// int can count begins at the end of every list.
+func (p Page) Offset() int {
+	before, per := max(0, p.Number-1), max(1, p.PerPage)
+	if before > math.MaxInt/per {
+		return math.MaxInt
+	}
+	return before * per
+}
 
 // Pages returns how many pages a list of total records has, at least 1.
 func (p Page) Pages(total int) int {
-	return max(1, (total+p.PerPage-1)/p.PerPage)
+	per := max(1, p.PerPage)
+	pages := total / per
+	if total%per > 0 {
+		pages++
+	}
+	return max(1, pages)
 }

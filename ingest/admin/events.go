@@ -61,16 +61,35 @@ func (s *Surface) events(sel *selection) ([]*intake.Intake, intake.Filter) {
 // position is how far a list has come in each journal, "u123.s45" as a cursor.
 type position map[event.Kind]uint64
 
-func parsePosition(cursor string) position {
-	p := position{}
-	for _, part := range strings.Split(cursor, ".") {
-		for _, k := range event.Kinds() {
-			if rest, ok := strings.CutPrefix(part, string(k[:1])); ok {
-				p[k], _ = strconv.ParseUint(rest, 10, 64)
-			}
+// parsePosition reads a cursor; ok is false for what String did not write. An
+// empty one is the beginning.
+func parsePosition(cursor string) (p position, ok bool) {
+	p = position{}
+	if cursor == "" {
+		return p, true
+	}
+	for part := range strings.SplitSeq(cursor, ".") {
+		k := kindOf(part)
+		if k == "" {
+			return nil, false
+		}
+		seq, err := strconv.ParseUint(part[1:], 10, 63)
+		if _, twice := p[k]; err != nil || seq == 0 || twice {
+			return nil, false
+		}
+		p[k] = seq
+	}
+	return p, p.String() == cursor
+}
+
+// kindOf returns the kind that a part of a cursor begins with, "" for none.
+func kindOf(part string) event.Kind {
+	for _, k := range event.Kinds() {
+		if strings.HasPrefix(part, string(k[:1])) {
+			return k
 		}
 	}
-	return p
+	return ""
 }
 
 func (p position) String() string {
@@ -95,7 +114,11 @@ func (s *Surface) listEvents(c *fiber.Ctx) error {
 		return err
 	}
 	intakes, f := s.events(sel)
-	limit, at := sel.limit(), parsePosition(sel.cursor())
+	limit := sel.limit()
+	at, ok := parsePosition(sel.cursor())
+	if !ok {
+		sel.bad("cursor", "want the next of an earlier page")
+	}
 	if err := sel.err(); err != nil {
 		return err
 	}
@@ -105,26 +128,35 @@ func (s *Surface) listEvents(c *fiber.Ctx) error {
 			return err
 		}
 	}
-	out := make([]eventJSON, 0, limit)
-	more := false
+	found, more := merge(lists, limit)
+	next := ""
+	if more {
+		for _, e := range found {
+			at[e.Kind] = e.seq
+		}
+		next = at.String()
+	}
+	out := make([]eventJSON, len(found))
+	for i, e := range found {
+		out[i] = eventOf(e.Event)
+	}
+	return c.JSON(fiber.Map{"data": out, "meta": fiber.Map{"next": next}})
+}
+
+// merge takes the newest of several lists, at most limit, and tells whether
+// there are more.
+func merge(lists [][]candidate, limit int) (out []candidate, more bool) {
 	for {
 		best := newest(lists)
 		if best < 0 {
-			break
+			return out, false
 		}
-		if more = len(out) == limit; more {
-			break
+		if len(out) == limit {
+			return out, true
 		}
-		e := lists[best][0]
+		out = append(out, lists[best][0])
 		lists[best] = lists[best][1:]
-		at[e.Kind] = e.seq
-		out = append(out, eventOf(e.Event))
 	}
-	next := ""
-	if more {
-		next = at.String()
-	}
-	return c.JSON(fiber.Map{"data": out, "meta": fiber.Map{"next": next}})
 }
 
 // page returns up to limit events of one journal, newest first.

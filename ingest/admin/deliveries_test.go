@@ -1,0 +1,114 @@
+package admin
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/relay/outbox"
+)
+
+func TestTargetsAreShownWithoutTheirSecrets(t *testing.T) {
+	for _, tc := range []struct{ name, give, want string }{
+		{"values of the query, in their order", "https://h/p?z=1&a=2&z=3", "https://h/p?z=***&a=***&z=***"},
+		{"a password", "https://user:pass@h:8080/p", "https://user:***@h:8080/p"},
+		{"a password with signs of its own", "https://user:p@ss:w@h/p", "https://user:***@h/p"},
+		{"a user alone", "https://user@h", "https://user@h"},
+		{"a value alone", "https://h/?token", "https://h/?***"},
+		{"an empty query", "https://h/?", "https://h/?"},
+		{"a fragment", "https://h/#token", "https://h/#***"},
+		{"a question in the fragment", "https://h/#a?b=c", "https://h/#***"},
+		{"an at sign in the path", "https://h/a@b:c", "https://h/a@b:c"},
+		{"a URL that does not parse", "https://h/%zz?key=secret", "https://h/%zz?key=***"},
+		{"a blank and a quote", "http://h/a b?k=\"x y\"", "http://h/a b?k=***"},
+		{"an address", "a+b@example.com", "a+b@example.com"},
+		{"nothing", "", ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got := masked(tc.give); got != tc.want {
+				t.Errorf("%q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func FuzzMasked(f *testing.F) {
+	f.Add("https://user:pass@h/p", "k", "secret-value")
+	f.Fuzz(func(t *testing.T, before, name, value string) {
+		if strings.ContainsAny(name+value, "&=?#") || strings.Contains(before, value) || strings.Contains(name, value) || len(value) < 4 || strings.Contains("https://h/?***=", value) {
+			t.Skip()
+		}
+		got := masked("https://h/?" + name + "=" + value)
+		if strings.Contains(got, value) || !strings.Contains(got, name) {
+			t.Fatal(got)
+		}
+		_ = masked(before)
+	})
+}
+
+func (o *office) deliver(id, target string, state outbox.State) {
+	o.t.Helper()
+	at := o.now.Add(time.Duration(len(id)) * time.Second)
+	d := outbox.Delivery{ID: id, Account: 7, Kind: outbox.KindRelay, Relay: "g1", MessageID: "m-" + id, CreatedAt: at, Request: &outbox.Request{Method: "GET", URL: target}}
+	_, err := o.db.Outbox().Create(o.t.Context(), []outbox.Delivery{d}, at.Add(time.Minute))
+	must(o.t, err)
+	if state == outbox.Queued {
+		return
+	}
+	must(o.t, o.db.Outbox().Finish(o.t.Context(), []outbox.Outcome{{
+		ID: id, Account: 7, State: state, Reason: "gone",
+		Attempt: outbox.Attempt{At: at, Duration: 1500 * time.Microsecond, Status: 410, Error: "410 Gone", Response: "<no>"},
+	}}))
+}
+
+func TestDeliveriesAreListedAndReplayed(t *testing.T) {
+	o := newOffice(t)
+	o.deliver("a", "https://h/?token=secret&n=1", outbox.Dead)
+	o.deliver("bb", "https://h/ok", outbox.Delivered)
+	o.deliver("ccc", "https://h/", outbox.Queued)
+	want := `200 {"data":[{"id":"a","account":7,"kind":"relay","relay":"g1","message_id":"m-a","target":"https://h/?token=***&n=***","state":"dead",` +
+		`"reason":"gone","created_at":"2026-03-01T12:00:01Z","next_attempt_at":null,"attempts":[{"at":"2026-03-01T12:00:01Z","duration_ms":1.5,` +
+		`"status":410,"error":"410 Gone","response":"<no>"}]}],"meta":{"next":""}}`
+	if got := o.ask("GET /admin/deliveries?state=dead", ""); got != want {
+		t.Errorf("\n got %s\nwant %s", got, want)
+	}
+	var paged []string
+	for cursor := ""; len(paged) < 10; {
+		page := o.list("GET /admin/deliveries?limit=1&cursor=" + cursor)
+		paged = append(paged, page.ids()...)
+		if cursor = page.Meta.Next; cursor == "" {
+			break
+		}
+	}
+	if strings.Join(paged, " ") != "ccc bb a" {
+		t.Errorf("paged %q", paged)
+	}
+	const nothing = `422 {"errors":{"ids":["name ids or at least one filter"]},"message":"The given data was invalid."}`
+	for _, tc := range []struct{ name, body, want string }{
+		{"nothing selected", `{}`, nothing},
+		{"the delivered alone select nothing", `{"include_delivered":true}`, nothing},
+		{"only the dead", `{"account":7}`, `{"count":1}`},
+		{"the dead once", `{"account":7}`, `{"count":0}`},
+		{"the delivered when asked for", `{"ids":["bb"],"include_delivered":true}`, `{"count":1}`},
+		{"of another account", `{"account":8,"include_delivered":true}`, `{"count":0}`},
+	} {
+		if got := o.ask("POST /admin/deliveries/replay", tc.body); !strings.HasSuffix(got, tc.want) {
+			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
+		}
+	}
+	if got := o.list("GET /admin/deliveries?state=queued").ids(); len(got) != 3 {
+		t.Errorf("queued: %q", got)
+	}
+}
+
+func TestSelectionsAreChecked(t *testing.T) {
+	o := newOffice(t)
+	for query, field := range map[string]string{
+		"limit=0": "limit", "limit=1001": "limit", "limit=x": "limit", "state=lost": "state", "account=acme": "account",
+		"from=yesterday": "from", "to=2026-13-01": "to", "kind=post": "kind",
+	} {
+		if got := o.ask("GET /admin/deliveries?"+query, ""); !strings.HasPrefix(got, `422 {"errors":{"`+field+`":`) {
+			t.Errorf("%s: %s", query, got)
+		}
+	}
+}

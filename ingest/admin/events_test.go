@@ -1,0 +1,125 @@
+package admin
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/penstock/penstock/relay/event"
+)
+
+// traffic is u1 u2 s1 u3 s2(nobody) u4(bad) in the order of their receipt, all
+// processed, and s3, which waits.
+func traffic(t *testing.T) *office {
+	o := newOffice(t)
+	for _, one := range []struct {
+		kind event.Kind
+		body string
+	}{{"uplink", "1"}, {"uplink", "2"}, {"sms", "\xff"}, {"uplink", "3"}, {"sms", "nobody"}, {"uplink", "bad & <worse>"}} {
+		o.accept(one.kind, one.body)
+	}
+	o.process()
+	o.accept(event.SMS, "waits")
+	return o
+}
+
+func TestEventsAreListed(t *testing.T) {
+	o := traffic(t)
+	for _, tc := range []struct{ name, query, want string }{
+		{"of all kinds, newest first", "", "s3 u4 s2 u3 s1 u2 u1"},
+		{"of one kind", "?kind=sms", "s3 s2 s1"},
+		{"of a kind without a journal", "?kind=cdr", ""},
+		{"those that wait", "?state=pending", "s3"},
+		{"those set aside", "?state=quarantined", "u4"},
+		{"those unrouted", "?state=unrouted", "s2"},
+		{"those done", "?state=done", "u3 s1 u2 u1"},
+		{"of an account", "?account=7", "s3 u4 s2 u3 s1 u2 u1"},
+		{"of another account", "?account=8", ""},
+		{"from a time, to a time", "?from=2026-03-01T12:00:03Z&to=2026-03-01+12:00:05", "s2 u3 s1"},
+		{"by a text", "?q=BECAUSE+of+nob", "s2"},
+		{"the newest", "?limit=1", "s3"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got := strings.Join(o.list("GET /admin/events"+tc.query).ids(), " "); got != tc.want {
+				t.Errorf("%q, want %q", got, tc.want)
+			}
+		})
+	}
+	want := `200 {"data":[{"id":"n1-u4","received_at":"2026-03-01T12:00:06Z","kind":"uplink","source":"generic","account":7,` +
+		`"state":"quarantined","reason":"because of bad","raw":"bad & <worse>","outcome":""}],"meta":{"next":""}}`
+	if got := o.ask("GET /admin/events?state=quarantined", ""); got != want {
+		t.Errorf("\n got %s\nwant %s", got, want)
+	}
+	if raw := o.list("GET /admin/events?kind=sms&state=done").Data[0]["raw"]; raw != "ff" {
+		t.Errorf("what is no text is shown as %q", raw)
+	}
+}
+
+func TestPagesOfEventsLoseAndRepeatNothing(t *testing.T) {
+	o := traffic(t)
+	for _, query := range []string{"?limit=1", "?limit=2", "?limit=3", "?limit=6", "?limit=7", "?limit=2&state=done", "?kind=uplink&limit=3"} {
+		whole := o.list("GET /admin/events" + strings.NewReplacer("limit=1", "", "limit=2", "", "limit=3", "", "limit=6", "", "limit=7", "").Replace(query)).ids()
+		var paged []string
+		for cursor := ""; ; {
+			page := o.list("GET /admin/events" + query + "&cursor=" + cursor)
+			paged = append(paged, page.ids()...)
+			if cursor = page.Meta.Next; cursor == "" {
+				break
+			}
+			if len(paged) > 20 {
+				t.Fatalf("%s: no end", query)
+			}
+		}
+		if !slices.Equal(paged, whole) {
+			t.Errorf("%s: %q, want %q", query, paged, whole)
+		}
+	}
+}
+
+func TestEventsAreReplayed(t *testing.T) {
+	o := traffic(t)
+	o.p.mend()
+	for _, tc := range []struct{ name, body, want string }{
+		{"nothing selected", `{}`, `422 {"errors":{"ids":["name ids or at least one filter"]},"message":"The given data was invalid."}`},
+		{"no ids", `{"ids":[]}`, `422 {"errors":{"ids":["name ids or at least one filter"]},"message":"The given data was invalid."}`},
+		{"a flag alone selects nothing", `{"dry_run":true,"limit":5}`, `422 {"errors":{"ids":["name ids or at least one filter"]},"message":"The given data was invalid."}`},
+		{"ids that are none", `{"ids":"n1-u4"}`, `422 {"errors":{"ids":["want a list of ids","name ids or at least one filter"]},"message":"The given data was invalid."}`},
+		{"an unknown state", `{"state":"lost"}`, `422 {"errors":{"state":["want one of done, quarantined, unrouted, pending, got \"lost\""]},"message":"The given data was invalid."}`},
+		{"no JSON", `{`, `422 {"message":"Invalid JSON."}`},
+		{"a dry run", `{"state":"quarantined","dry_run":true}`, `200 {"count":1}`},
+		{"an unknown id", `{"ids":["n1-u99","n9-u1"]}`, `200 {"count":0}`},
+		{"ids of two kinds, one twice", `{"ids":["n1-u4","n1-s2","n1-u4"]}`, `200 {"count":2}`},
+		{"what is no longer set aside", `{"state":"quarantined"}`, `200 {"count":0}`},
+		{"everything of an account, which is a number", `{"account":7,"state":"done"}`, `200 {"count":6}`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got := o.ask("POST /admin/events/replay", tc.body)
+			if got != tc.want {
+				t.Errorf("\n got %s\nwant %s", got, tc.want)
+			}
+		})
+	}
+	if got := o.list("GET /admin/events?state=done").ids(); len(got) != 6 {
+		t.Errorf("done: %q", got)
+	}
+}
+
+func TestCursorsThatNobodyGaveAreRefused(t *testing.T) {
+	o := newOffice(t)
+	for _, cursor := range []string{"x", "u", "u0", "u-1", "u1.u2", "u1.", "u01", "s1.u1", "u99999999999999999999", "%00"} {
+		if got := o.ask("GET /admin/events?cursor="+cursor, ""); !strings.HasPrefix(got, `422 {"errors":{"cursor":`) {
+			t.Errorf("%q: %s", cursor, got)
+		}
+	}
+}
+
+func FuzzParsePosition(f *testing.F) {
+	for _, s := range []string{"", "u1", "u12.s3", "s1.u1", "u1.u1", "x", "u18446744073709551615"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if p, ok := parsePosition(s); ok && p.String() != s {
+			t.Fatalf("%q became %q", s, p.String())
+		}
+	})
+}

@@ -1,0 +1,76 @@
+package admin
+
+import (
+	"errors"
+	"log/slog"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/relay"
+)
+
+func TestHealth(t *testing.T) {
+	o := newOffice(t)
+	for line, want := range map[string]string{
+		"GET /healthz": `200 {"status":"alive"}`,
+		"GET /readyz":  `200 {"backends":{"readings":{"status":"ok"},"records":{"status":"ok","note":"redis"}},"status":"ready"}`,
+	} {
+		if got := o.ask(line, ""); got != want {
+			t.Errorf("%s: %s, want %s", line, got, want)
+		}
+	}
+	o.backend = errors.New("no route to <host>")
+	const want = `503 {"backends":{"readings":{"status":"down","error":"no route to <host>"},"records":{"status":"ok","note":"redis"}},"status":"not ready"}`
+	if got := o.ask("GET /readyz", ""); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+func TestMetricsCountWhatArrives(t *testing.T) {
+	o := traffic(t)
+	got := o.ask("GET /metrics", "")
+	for _, line := range []string{
+		`penstock_accepted_total{kind="sms"} 3`, `penstock_processed_total{kind="uplink"} 4`, `penstock_set_aside_total{kind="uplink"} 1`,
+		`penstock_lag{kind="sms"} 1`, `penstock_waiting{kind="sms"} 0`, `penstock_deliveries_running 3`, `penstock_deliveries_dead_total 4`,
+	} {
+		if !strings.Contains(got, line+"\n") {
+			t.Errorf("no %s", line)
+		}
+	}
+}
+
+func TestTheAdministratorAlone(t *testing.T) {
+	o := newOffice(t)
+	for _, path := range []string{"/admin/inventory", "/admin/events", "/admin/deliveries", "/admin/nowhere"} {
+		resp, err := o.app.Test(httptest.NewRequest("GET", path, nil))
+		must(t, err)
+		if resp.StatusCode != 401 {
+			t.Errorf("%s: %d", path, resp.StatusCode)
+		}
+	}
+	if got := o.ask("GET /admin/nowhere", ""); got != `404 {"message":"Not found."}` {
+		t.Error(got)
+	}
+}
+
+// Every kind of error has its answer.
+func TestProblemsAreAnsweredByKind(t *testing.T) {
+	app := httpd.New(httpd.Options{Logger: slog.New(slog.DiscardHandler)})
+	var give error
+	app.Get("/", problems, func(*fiber.Ctx) error { return give })
+	for kind, want := range map[relay.Kind]int{
+		relay.KindUnexpected: 500, relay.KindInvalid: 422, relay.KindNotFound: 404, relay.KindUnauthenticated: 401,
+		relay.KindForbidden: 403, relay.KindConflict: 409, relay.KindUnavailable: 503,
+	} {
+		give = relay.Errorf(kind, "x")
+		resp, err := app.Test(httptest.NewRequest("GET", "/", nil))
+		must(t, err)
+		if resp.StatusCode != want {
+			t.Errorf("%s: %d, want %d", kind, resp.StatusCode, want)
+		}
+	}
+}

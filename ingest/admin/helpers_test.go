@@ -1,0 +1,191 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/ingest/intake"
+	"github.com/penstock/penstock/ingest/journal"
+	"github.com/penstock/penstock/relay/event"
+	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/redisstore"
+	"github.com/penstock/penstock/relay/redisstore/redistest"
+)
+
+// picky sets aside what it is told to, and counts what it processed.
+type picky struct {
+	mu    sync.Mutex
+	state map[string]event.State // by a part of the body
+	seen  int
+}
+
+func (p *picky) Process(_ context.Context, items []intake.Item) ([]event.Mark, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var marks []event.Mark
+	for _, it := range items {
+		p.seen++
+		for part, state := range p.state {
+			if strings.Contains(string(it.Entry.Body), part) {
+				marks = append(marks, event.Mark{ID: it.ID, Seq: it.Seq, State: state, Reason: "because of " + part})
+			}
+		}
+	}
+	return marks, nil
+}
+
+func (p *picky) mend() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.state = nil
+}
+
+// dispatched forgets what it is given.
+type dispatched struct{}
+
+func (dispatched) Dispatch([]outbox.Delivery) {}
+
+// office is the administrator's surface over real records and journals.
+type office struct {
+	t         *testing.T
+	app       *fiber.App
+	db        *redisstore.DB
+	inventory *Inventory
+	intakes   map[event.Kind]*intake.Intake
+	p         *picky
+	now       time.Time // of the journals
+	backend   error
+}
+
+func newOffice(t *testing.T) *office {
+	t.Helper()
+	o := &office{
+		t: t, intakes: map[event.Kind]*intake.Intake{}, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
+		p: &picky{state: map[string]event.State{"bad": event.Quarantined, "nobody": event.Unrouted}},
+	}
+	var err error
+	o.db, err = redisstore.Open(t.Context(), redisstore.Options{URL: redistest.Start(t, "--appendonly", "no").URL})
+	must(t, err)
+	t.Cleanup(func() { _ = o.db.Close() })
+	o.inventory = newInventory(o.db)
+	quiet := slog.New(slog.DiscardHandler)
+	intakes := []*intake.Intake{o.open(event.Uplink), o.open(event.SMS)}
+	metrics := prometheus.NewRegistry()
+	metrics.MustRegister(NewCollector(intakes, func() Deliveries { return Deliveries{Running: 3, Dead: 4} }))
+	o.app = httpd.New(httpd.Options{Logger: quiet})
+	New(Deps{
+		Inventory: o.inventory, Intakes: intakes, Deliveries: o.db.Outbox(), Dispatcher: dispatched{},
+		Backends: []Backend{{Name: "records", Note: "redis", Check: o.db.Ping}, {Name: "readings", Check: func(context.Context) error { return o.backend }}},
+		Metrics:  metrics, Now: func() time.Time { return o.now }, Logger: quiet,
+	}).Mount(o.app, httpd.NewAuth(o.db.Accounts(), "root", time.Now))
+	o.app.Use(httpd.NotFound)
+	return o
+}
+
+// newInventory applies documents as one gateway of several does.
+func newInventory(db *redisstore.DB) *Inventory {
+	return NewInventory(InventoryDeps{
+		Accounts: db.Accounts(), Devices: db.IoT(), Relays: db.Relays(),
+		CheckURL: func(url string) error {
+			if strings.Contains(url, "10.0.0.1") {
+				return errors.New("a private address")
+			}
+			return nil
+		},
+		CheckSource: func(string, string) error { return nil },
+		Now:         func() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) },
+	})
+}
+
+func (o *office) open(kind event.Kind) *intake.Intake {
+	o.t.Helper()
+	quiet := slog.New(slog.DiscardHandler)
+	log, err := journal.Open(o.t.TempDir(), journal.Options{Logger: quiet, CommitWindow: -1, Now: func() time.Time { return o.now }})
+	must(o.t, err)
+	in, err := intake.New(kind, "n1", log, o.db.Marks("n1"), o.p, intake.Options{Logger: quiet, Linger: -1})
+	must(o.t, err)
+	o.t.Cleanup(func() { _ = log.Close() })
+	o.intakes[kind] = in
+	return in
+}
+
+// accept writes an entry a second after the one before.
+func (o *office) accept(kind event.Kind, body string) {
+	o.t.Helper()
+	o.now = o.now.Add(time.Second)
+	_, err := o.intakes[kind].Accept(o.t.Context(), &intake.Entry{Account: 7, Source: "generic", Path: "/x", Body: []byte(body)})
+	must(o.t, err)
+}
+
+// process brings everything accepted to its end.
+func (o *office) process() {
+	o.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	for _, in := range o.intakes {
+		wg.Go(func() { _ = in.Run(ctx) })
+	}
+	for _, in := range o.intakes {
+		redistest.Await(o.t, 20*time.Second, "all is processed", func(context.Context) bool { return in.Status().Lag == 0 })
+	}
+	cancel()
+	wg.Wait()
+}
+
+func must(t *testing.T, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// ask makes a request as "METHOD path" and returns "status body".
+func (o *office) ask(line, body string) string {
+	o.t.Helper()
+	method, target, _ := strings.Cut(line, " ")
+	r := httptest.NewRequest(method, target, strings.NewReader(body))
+	r.Header.Set("Authorization", "Bearer root")
+	resp, err := o.app.Test(r, 20_000)
+	must(o.t, err)
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	must(o.t, err)
+	return strings.TrimSpace(fmt.Sprint(resp.StatusCode, " ", string(b)))
+}
+
+// list is a page of a list.
+type list struct {
+	Data []map[string]any
+	Meta struct{ Next string }
+}
+
+func (o *office) list(line string) (l list) {
+	o.t.Helper()
+	got := o.ask(line, "")
+	body, ok := strings.CutPrefix(got, "200 ")
+	if !ok {
+		o.t.Fatal(got)
+	}
+	must(o.t, json.Unmarshal([]byte(body), &l))
+	return l
+}
+
+func (l list) ids() (out []string) {
+	for _, d := range l.Data {
+		out = append(out, strings.TrimPrefix(fmt.Sprint(d["id"]), "n1-"))
+	}
+	return out
+}

@@ -1,0 +1,29 @@
+package relay
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestIDsSortByTimeAndDiffer(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	seen := map[string]bool{}
+	last := ""
+	for i := range 1000 {
+		id := NewID(now.Add(time.Duration(i) * time.Millisecond))
+		if len(id) != 26 || strings.Trim(id, "0123456789abcdefghjkmnpqrstvwxyz") != "" {
+			t.Fatalf("%q", id)
+		}
+		if id <= last || seen[id] {
+			t.Fatalf("%q after %q", id, last)
+		}
+		seen[id], last = true, id
+	}
+	if NewID(now) == NewID(now) {
+		t.Error("two ids of one moment are equal")
+	}
+	if NewID(time.Date(2999, 1, 1, 0, 0, 0, 0, time.UTC)) <= last {
+		t.Error("the year 2999 is earlier")
+	}
+}

@@ -1,0 +1,64 @@
+package relay
+
+import "testing"
+
+func TestParseMSISDN(t *testing.T) {
+	for _, tc := range []struct {
+		name, give string
+		ok         bool
+	}{
+		{"a British number", "447860000001", true},
+		{"seven digits", "1234567", true},
+		{"fifteen digits", "123456789012345", true},
+		{"six digits", "123456", false},
+		{"sixteen digits", "1234567890123456", false},
+		{"a leading zero", "07860000001", false},
+		{"a plus", "+447860000001", false},
+		{"a letter", "44786000000a", false},
+		{"digits of another script", "٤٤٧٨٦٠٠٠", false},
+		{"nothing", "", false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got, err := ParseMSISDN(tc.give)
+			if (err == nil) != tc.ok || tc.ok && string(got) != tc.give || !tc.ok && KindOf(err) != KindInvalid {
+				t.Errorf("%q, %v", got, err)
+			}
+		})
+	}
+}
+
+func TestNumberFrom(t *testing.T) {
+	for _, tc := range []struct {
+		name, give, want string
+		ok               bool
+	}{
+		{"digits", "447860000001", "447860000001", true},
+		{"a plus", "+447860000001", "447860000001", true},
+		{"two zeros", "00447860000001", "447860000001", true},
+		{"blanks, dashes and brackets", " +44 (7860) 000-001 ", "447860000001", true},
+		{"a short code", "60777", "60777", true},
+		{"a name stays as it came", " Bank 24 ", " Bank 24 ", false},
+		{"a plus alone", "+", "+", false},
+		{"zeros alone", "00", "00", false},
+		{"nothing", "", "", false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got, ok := NumberFrom(tc.give); got != tc.want || ok != tc.ok {
+				t.Errorf("%q, %v", got, ok)
+			}
+		})
+	}
+}
+
+// FuzzNumberFrom holds that a number is digits, and that what is no number stays
+// as it came.
+func FuzzNumberFrom(f *testing.F) {
+	f.Add("+44 (7860) 000-001")
+	f.Add("Bank")
+	f.Fuzz(func(t *testing.T, s string) {
+		got, ok := NumberFrom(s)
+		if ok && !digits(got) || !ok && got != s {
+			t.Fatalf("%q became %q, %v", s, got, ok)
+		}
+	})
+}
