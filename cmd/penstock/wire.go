@@ -27,6 +27,7 @@ import (
 	"github.com/penstock/penstock/ingest/iotapi"
 	"github.com/penstock/penstock/ingest/journal"
 	"github.com/penstock/penstock/ingest/openapi"
+	"github.com/penstock/penstock/ingest/restv2"
 	"github.com/penstock/penstock/ingest/uplink"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/event"
@@ -133,7 +134,8 @@ func (d *daemon) secrets(ctx context.Context, acct account.ID) ([]string, error)
 // openIntakes makes the journal of each kind of traffic and what is behind it.
 func (d *daemon) openIntakes(context.Context) error {
 	sms, err := inbound.New(inbound.Deps{
-		Relays: d.back.db.Relays(), Claims: d.back.db.Claims(), Deliveries: d.back.db.Outbox(), Dispatcher: d.queue,
+		Relays: d.back.db.Relays(), Claims: d.back.db.Claims(), Deliveries: d.back.db.Outbox(),
+		Inbox: d.back.db.Inbox(), Dispatcher: d.queue,
 	}, inbound.Options{Settings: inbound.Settings{Zone: d.cfg.TimeZone, MailDomain: mailDomain(d.cfg.SMTP.From)}, Lease: d.queue.Lease()})
 	if err != nil {
 		return err
@@ -178,11 +180,18 @@ func (d *daemon) openSurfaces(context.Context) error {
 	uplink.New(d.intakes[event.Uplink], d.uplinks, d.back.db.IoT(), uplink.Options{Logger: d.log}).Mount(d.app, d.auth)
 	carrier.New(d.intakes[event.SMS], carrier.Options{Logger: d.log}).Mount(d.app, d.auth)
 	iotapi.New(d.readings).Mount(d.app, d.auth)
+	desk, err := inbound.NewDesk(inbound.DeskDeps{
+		Records: d.back.db.Relays(), Accounts: d.accounts, Inbox: d.back.db.Inbox(), CheckURL: guard.New(d.cfg.Egress.Allow).CheckURL,
+	})
+	if err != nil {
+		return err
+	}
+	restv2.New(desk).Mount(d.app, d.auth)
 	admin.New(admin.Deps{
 		Inventory: d.inventory, Intakes: intakes, Deliveries: d.back.db.Outbox(),
 		Backends: append(d.back.list, journals(intakes)...), Metrics: metrics, Now: time.Now,
 	}).Mount(d.app, d.auth)
-	if err := openapi.Mount(d.app, iotapi.OpenAPI(), uplink.OpenAPI(), carrier.OpenAPI(), admin.OpenAPI()); err != nil {
+	if err := openapi.Mount(d.app, restv2.OpenAPI(), iotapi.OpenAPI(), uplink.OpenAPI(), carrier.OpenAPI(), admin.OpenAPI()); err != nil {
 		return err
 	}
 	d.app.Use(httpd.NotFound)

@@ -70,7 +70,7 @@ func newFlow(t *testing.T, relays ...inbound.Relay) *flow {
 		must(t, f.db.Relays().Put(t.Context(), r))
 	}
 	service, err := inbound.New(inbound.Deps{
-		Relays: f.db.Relays(), Claims: f.db.Claims(), Deliveries: f.db.Outbox(), Dispatcher: f,
+		Relays: f.db.Relays(), Claims: f.db.Claims(), Deliveries: f.db.Outbox(), Inbox: f.db.Inbox(), Dispatcher: f,
 	}, inbound.Options{})
 	must(t, err)
 	log, err := journal.Open(t.TempDir(), journal.Options{})

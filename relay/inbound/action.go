@@ -101,11 +101,11 @@ func actions(k Kind) []ActionInfo {
 			{Name: HTTPGet, Description: "Forward messages to URLs with HTTP GET", takes: urls, available: true},
 			{Name: HTTPPost, Description: "Forward messages to URLs with HTTP POST", takes: urls, available: true},
 			{Name: Email, Description: "Forward messages to e-mail addresses", takes: addresses, available: true},
-			{Name: DialoguePost, Description: "Forward messages with HTTP POST as X-E3 form fields", takes: urls},
-			{Name: DialogueGet, Description: "Forward messages with HTTP GET as X-E3 query parameters", takes: urls},
-			{Name: MSOutlook, Description: "Mail messages in the form of Outlook's mobile service", takes: addresses},
-			{Name: DesktopSMS, Description: "Keep messages in an inbox until they are acknowledged", takes: labels},
-			{Name: InboundGW, Description: "Forward messages as JSON to another gateway", takes: urls},
+			{Name: DialoguePost, Description: "Forward messages with HTTP POST as X-E3 form fields", takes: urls, available: true},
+			{Name: DialogueGet, Description: "Forward messages with HTTP GET as X-E3 query parameters", takes: urls, available: true},
+			{Name: MSOutlook, Description: "Mail messages in the form of Outlook's mobile service", takes: addresses, available: true},
+			{Name: DesktopSMS, Description: "Keep messages in an inbox until they are acknowledged", takes: labels, available: true},
+			{Name: InboundGW, Description: "Forward messages as JSON to another gateway", takes: urls, available: true},
 		}
 	}
 	return nil

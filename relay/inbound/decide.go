@@ -30,6 +30,8 @@ type Decision struct {
 	Why        string // it matched
 	Considered []Considered
 	Deliveries []outbox.Delivery
+	// Kept is the message as it goes to an inbox; nil unless it does.
+	Kept *Kept
 }
 
 // Decide says what becomes of a message, given the routes that its number may
@@ -52,6 +54,10 @@ func Decide(m *Message, routes []*Route, s Settings) Decision {
 	}
 	d.State, d.Deliveries = event.Done, route.deliveries(m, s.withDefaults())
 	d.Outcome = fmt.Sprintf("%s: %s, %d deliveries", route, route.Action.Name, len(d.Deliveries))
+	if route.Action.Name == DesktopSMS {
+		d.Kept = &Kept{Account: route.Account, Relay: route.ID, Labels: route.Action.Parameters, Message: *m}
+		d.Outcome = fmt.Sprintf("%s: %s, kept in the inbox", route, route.Action.Name)
+	}
 	return d
 }
 

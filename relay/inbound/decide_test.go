@@ -113,7 +113,7 @@ func FuzzOneLine(f *testing.F) {
 	f.Add("a\r\nb")
 	f.Add(strings.Repeat("é\u202e", 80))
 	f.Fuzz(func(t *testing.T, s string) {
-		got := oneLine(s)
+		got := oneLine(s, maxInSubject)
 		if len([]rune(got)) > maxInSubject+1 || strings.ContainsFunc(got, func(r rune) bool { return !unicode.IsPrint(r) }) {
 			t.Fatalf("%q became %q", s, got)
 		}

@@ -11,10 +11,10 @@ import (
 )
 
 // deliveries makes one delivery for each parameter, and none for an action that
-// discards.
+// discards or keeps.
 func (r *Route) deliveries(m *Message, s Settings) []outbox.Delivery {
 	info, _ := actionOf(r.Kind, r.Action.Name)
-	if info.takes == nothing {
+	if info.takes == nothing || info.takes == labels {
 		return nil
 	}
 	v := view{Message: m, zone: s.Zone}
@@ -24,17 +24,37 @@ func (r *Route) deliveries(m *Message, s Settings) []outbox.Delivery {
 			ID: deliveryID(m, &r.Relay, i), Account: r.Account, Kind: outbox.KindRelay,
 			Relay: r.ID, MessageID: m.ID, State: outbox.Queued,
 		}
-		switch r.Action.Name {
-		case HTTPGet:
-			d.Request = get(r.endpoints[i], v)
-		case HTTPPost:
-			d.Request = post(r.Kind, r.endpoints[i], v)
-		case Email:
-			d.Mail = email(parameter, d.ID+"@"+s.MailDomain, v)
+		if info.takes == urls {
+			d.Request = request(r.Kind, r.Action.Name, r.endpoints[i], v)
+		} else {
+			d.Mail = mailOf(r.Action.Name, parameter, d.ID+"@"+s.MailDomain, v)
 		}
 		out = append(out, d)
 	}
 	return out
+}
+
+// request is what an action that takes URLs sends to one of them.
+func request(k Kind, action string, t *Template, v view) *outbox.Request {
+	switch action {
+	case HTTPPost:
+		return post(t, v, form(fieldsOf(k), v))
+	case DialoguePost:
+		return post(t, v, form(dialogue(v), v))
+	case DialogueGet:
+		return &outbox.Request{Method: "GET", URL: addQuery(t.expand(v), form(dialogue(v), v))}
+	case InboundGW:
+		return &outbox.Request{Method: "POST", URL: t.expand(v), ContentType: "application/json", Body: gatewayBody(v)}
+	}
+	return &outbox.Request{Method: "GET", URL: t.expand(v)}
+}
+
+// mailOf is what an action that takes addresses sends to one of them.
+func mailOf(action, to, messageID string, v view) *outbox.Mail {
+	if action == MSOutlook {
+		return outlook(to, messageID, v)
+	}
+	return email(to, messageID, v)
 }
 
 // deliveryID names the delivery of a message by one parameter of a relay. The
@@ -53,26 +73,38 @@ func deliveryID(m *Message, r *Relay, index int) string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-func get(t *Template, v view) *outbox.Request {
-	return &outbox.Request{Method: "GET", URL: t.expand(v)}
-}
-
-// post sends every placeholder of the kind as a form field.
-func post(k Kind, t *Template, v view) *outbox.Request {
+// post sends a form; the placeholders of the endpoint are replaced too.
+func post(t *Template, v view, body []byte) *outbox.Request {
 	return &outbox.Request{
 		Method: "POST", URL: t.expand(v),
-		ContentType: "application/x-www-form-urlencoded", Body: form(k, v),
+		ContentType: "application/x-www-form-urlencoded", Body: body,
 	}
 }
 
-func form(k Kind, v view) []byte {
+// formField is a field of a form and what stands in it.
+type formField struct {
+	name  string
+	value func(view) string
+}
+
+// fieldsOf is every placeholder of a kind as a form field.
+func fieldsOf(k Kind) []formField {
+	all := placeholders(k)
+	out := make([]formField, len(all))
+	for i, p := range all {
+		out[i] = formField{p.field, p.value}
+	}
+	return out
+}
+
+func form(fields []formField, v view) []byte {
 	var out []byte
-	for _, p := range placeholders(k) {
+	for _, f := range fields {
 		if len(out) > 0 {
 			out = append(out, '&')
 		}
-		out = append(append(out, p.field...), '=')
-		out = appendEscaped(out, p.value(v))
+		out = append(append(out, f.name...), '=')
+		out = appendEscaped(out, f.value(v))
 	}
 	return out
 }
@@ -81,7 +113,7 @@ func form(k Kind, v view) []byte {
 func email(to, messageID string, v view) *outbox.Mail {
 	return &outbox.Mail{
 		To:        to,
-		Subject:   "SMS from " + oneLine(v.From) + " to " + oneLine(v.To),
+		Subject:   "SMS from " + oneLine(v.From, maxInSubject) + " to " + oneLine(v.To, maxInSubject),
 		Text:      strings.ToValidUTF8(v.Body(), "\uFFFD"),
 		MessageID: messageID,
 	}
@@ -92,13 +124,13 @@ const maxInSubject = 64
 
 // oneLine makes a name fit for a header: line ends, control and invisible
 // characters are dropped, and what is too long is cut.
-func oneLine(s string) string {
-	runes := make([]rune, 0, maxInSubject)
+func oneLine(s string, limit int) string {
+	runes := make([]rune, 0, limit)
 	for _, r := range s {
 		if !unicode.IsPrint(r) || r == unicode.ReplacementChar {
 			continue
 		}
-		if len(runes) == maxInSubject {
+		if len(runes) == limit {
 			return string(runes) + "…"
 		}
 		runes = append(runes, r)

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/penstock/penstock/relay/account"
@@ -19,6 +18,7 @@ type Deps struct {
 	Relays     Relays
 	Claims     Claims
 	Deliveries Deliveries
+	Inbox      Inbox
 	Dispatcher outbox.Dispatcher
 }
 
@@ -43,7 +43,7 @@ type Service struct {
 
 // New makes a Service.
 func New(d Deps, o Options) (*Service, error) {
-	if d.Relays == nil || d.Claims == nil || d.Deliveries == nil || d.Dispatcher == nil {
+	if d.Relays == nil || d.Claims == nil || d.Deliveries == nil || d.Inbox == nil || d.Dispatcher == nil {
 		return nil, errors.New("inbound: a dependency is missing")
 	}
 	if o.Lease <= 0 {
@@ -84,18 +84,16 @@ func (s *Service) Receive(ctx context.Context, msgs []Message) ([]Result, error)
 	if err != nil {
 		return nil, fmt.Errorf("inbound: carrier ids: %w", err)
 	}
-	results := make([]Result, len(msgs))
-	var all []outbox.Delivery
-	var owner []int // of each delivery: the index of its message
+	p := plan{results: make([]Result, len(msgs))}
 	for i := range msgs {
-		var ds []outbox.Delivery
-		results[i], ds = s.settle(&msgs[i], holders[i], routes[msgs[i].To])
-		for range ds {
-			owner = append(owner, i)
+		m := &msgs[i]
+		if holders[i] != m.ID {
+			p.results[i] = Result{MessageID: m.ID, Account: m.Account, State: event.Done, Outcome: "duplicate of " + holders[i]}
+			continue
 		}
-		all = append(all, ds...)
+		p.add(i, m, Decide(m, routes[m.To], s.o.Settings))
 	}
-	return results, s.send(ctx, all, func(i int) *Result { return &results[owner[i]] })
+	return p.results, s.perform(ctx, &p)
 }
 
 // Explain says what would become of a message, without doing any of it.
@@ -136,47 +134,6 @@ func (s *Service) claim(ctx context.Context, msgs []Message) ([]string, error) {
 func claimKey(m *Message) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d %q %q", m.Account, m.Carrier, m.CarrierID))
 	return hex.EncodeToString(sum[:16])
-}
-
-// settle decides about one message.
-func (s *Service) settle(m *Message, holder string, routes []*Route) (Result, []outbox.Delivery) {
-	if holder != m.ID {
-		return Result{MessageID: m.ID, Account: m.Account, State: event.Done, Outcome: "duplicate of " + holder}, nil
-	}
-	d := Decide(m, routes, s.o.Settings)
-	r := Result{MessageID: m.ID, Account: m.Account, State: d.State, Reason: d.Reason, Outcome: d.Outcome}
-	if d.Matched != nil {
-		r.Account = d.Matched.Account
-	}
-	return r, d.Deliveries
-}
-
-// send saves deliveries, leased, and has those that are new attempted at once.
-func (s *Service) send(ctx context.Context, ds []outbox.Delivery, result func(int) *Result) error {
-	if len(ds) == 0 {
-		return nil
-	}
-	now := s.o.Now()
-	for i := range ds {
-		ds[i].CreatedAt = now
-	}
-	existing, err := s.deps.Deliveries.Create(ctx, ds, now.Add(s.o.Lease))
-	if err != nil {
-		return fmt.Errorf("inbound: deliveries: %w", err)
-	}
-	fresh := make([]outbox.Delivery, 0, len(ds))
-	for i := range ds {
-		if slices.Contains(existing, i) {
-			result(i).Existing++
-			continue
-		}
-		result(i).Deliveries++
-		fresh = append(fresh, ds[i])
-	}
-	if len(fresh) > 0 {
-		s.deps.Dispatcher.Dispatch(fresh)
-	}
-	return nil
 }
 
 func numbers(msgs []Message) []string {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/outbox"
 )
@@ -22,8 +23,9 @@ type world struct {
 	saved    map[string]outbox.Delivery
 	leases   map[string]time.Time
 	sent     []string // ids, as dispatched
-	down     string   // the port that fails
-	duringIt func()   // called while candidates are looked up
+	kept     []Kept
+	down     string // the port that fails
+	duringIt func() // called while candidates are looked up
 }
 
 func newWorld(relays ...Relay) *world {
@@ -91,6 +93,19 @@ func (w *world) Create(_ context.Context, ds []outbox.Delivery, lease time.Time)
 	return existing, nil
 }
 
+func (w *world) Keep(_ context.Context, all []Kept) error {
+	w.kept = append(w.kept, all...)
+	return w.fails("inbox")
+}
+
+func (w *world) Read(context.Context, account.ID, string, int, int) ([]Kept, int, error) {
+	return w.kept, len(w.kept), w.fails("inbox")
+}
+
+func (w *world) Acknowledge(context.Context, account.ID, string, string, time.Duration) error {
+	return w.fails("inbox")
+}
+
 func (w *world) Dispatch(ds []outbox.Delivery) {
 	for _, d := range ds {
 		w.sent = append(w.sent, d.ID)
@@ -101,7 +116,7 @@ func now() time.Time { return time.Date(2026, 7, 1, 11, 0, 3, 0, time.UTC) }
 
 func (w *world) service(t *testing.T) *Service {
 	t.Helper()
-	s, err := New(Deps{Relays: w, Claims: w, Deliveries: w, Dispatcher: w},
+	s, err := New(Deps{Relays: w, Claims: w, Deliveries: w, Inbox: w, Dispatcher: w},
 		Options{Settings: Settings{Zone: london(t), MailDomain: "gw.example"}, Now: now})
 	if err != nil {
 		t.Fatal(err)
@@ -195,11 +210,12 @@ func TestReceiveTakesACarriersIDOnce(t *testing.T) {
 }
 
 func TestReceiveFailsAsAWholeWhenABackEndIsDown(t *testing.T) {
-	for _, port := range []string{"version", "candidates", "claims", "deliveries"} {
+	for _, port := range []string{"version", "candidates", "claims", "deliveries", "inbox"} {
 		t.Run(port, func(t *testing.T) {
-			w := newWorld(vmn("v1", "447860000001", HTTPGet, "http://a/"))
+			w := newWorld(vmn("v1", "447860000001", HTTPGet, "http://a/"), vmn("v2", "447860000002", DesktopSMS, "desk"))
 			w.down = port
-			if _, err := w.service(t).Receive(t.Context(), []Message{numbered("e1", "447860000001")}); !errors.Is(err, errDown) {
+			batch := []Message{numbered("e1", "447860000001"), numbered("e2", "447860000002")}
+			if _, err := w.service(t).Receive(t.Context(), batch); !errors.Is(err, errDown) {
 				t.Errorf("got %v", err)
 			}
 			if len(w.sent) != 0 {
@@ -211,7 +227,7 @@ func TestReceiveFailsAsAWholeWhenABackEndIsDown(t *testing.T) {
 
 func TestReceiveSetsAsideWhatCannotBeRelayed(t *testing.T) {
 	w := newWorld(
-		vmn("later", "447860000001", DesktopSMS, "desk"), vmn("broken", "447860000002", HTTPGet, "http://%dest/"),
+		geo("later", "447860000001", MVNO), vmn("broken", "447860000002", HTTPGet, "http://%dest/"),
 		geo("hole", "4470", BlackHole), vmn("idle", "447000000001", Inactive),
 	)
 	bad := numbered("e6", "44x")

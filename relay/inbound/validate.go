@@ -1,9 +1,11 @@
 package inbound
 
 import (
+	"errors"
 	"fmt"
 	"net/mail"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/penstock/penstock/relay"
 )
@@ -13,6 +15,7 @@ const (
 	maxParameters = 100
 	maxURL        = 2048
 	maxAddress    = 254 // RFC 5321, 4.5.3.1.3
+	maxLabel      = 255
 )
 
 // Validate checks an action for a kind of relay: that there is such an action
@@ -58,6 +61,18 @@ func checkParameter(t takes, k Kind, p string, checkURL func(string) error) erro
 		return checkEndpoint(k, p, checkURL)
 	case addresses:
 		return checkAddress(p)
+	case labels:
+		return checkLabel(p)
+	}
+	return nil
+}
+
+func checkLabel(s string) error {
+	switch {
+	case s == "" || !utf8.ValidString(s):
+		return errors.New("want a label in UTF-8")
+	case len(s) > maxLabel:
+		return fmt.Errorf("the label may not be longer than %d bytes", maxLabel)
 	}
 	return nil
 }

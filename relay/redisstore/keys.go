@@ -148,3 +148,20 @@ func keyRelaysVersion() string { return "{relays}:version" }
 // keyCarrierID is a string: the message of ours that a carrier's id became.
 // Expires after the time that carriers' ids are remembered.
 func keyCarrierID(claim string) string { return "inbound:claim:" + claim }
+
+// keyInboxOrder is a sorted set, the inbox of a relay: message id; score: ms of
+// receipt. Never expires: what is in it goes when it is acknowledged.
+func keyInboxOrder(acct account.ID, relayID string) string {
+	return tag(acct) + ":inbox:order:" + relayID
+}
+
+// keyInboxMessages is a hash: message id → JSON of inbound.Kept.
+func keyInboxMessages(acct account.ID, relayID string) string {
+	return tag(acct) + ":inbox:messages:" + relayID
+}
+
+// keyInboxDone is a string: a message was acknowledged and must not come back
+// when its journal record is processed again. Expires.
+func keyInboxDone(acct account.ID, relayID, id string) string {
+	return tag(acct) + ":inbox:done:" + relayID + ":" + id
+}

@@ -105,6 +105,11 @@ func (s *Relays) List(ctx context.Context, acct account.ID, k inbound.Kind) ([]i
 	}), err
 }
 
+// Change saves what change makes of a relay's action; its number stays.
+func (s *Relays) Change(ctx context.Context, acct account.ID, k inbound.Kind, id string, change func(*inbound.Relay) error) (inbound.Relay, error) {
+	return edit(ctx, s.db, "relay", keyRelays(acct), relayField(k, id), keyRelaysVersion(), change)
+}
+
 // Version counts the changes to all relays.
 func (s *Relays) Version(ctx context.Context) (int64, error) {
 	n, err := s.db.rdb.Get(ctx, keyRelaysVersion()).Int64()

@@ -16,6 +16,8 @@ var (
 	_ inbound.Relays     = (*Relays)(nil)
 	_ inbound.Claims     = (*Claims)(nil)
 	_ inbound.Deliveries = (*Outbox)(nil)
+	_ inbound.Records    = (*Relays)(nil)
+	_ inbound.Inbox      = (*Inbox)(nil)
 )
 
 func relayOf(acct account.ID, k inbound.Kind, id, number string) inbound.Relay {
@@ -43,6 +45,7 @@ func TestRelays(t *testing.T) {
 			"let go of a number that changes":          relaysLetGo,
 			"are forgotten":                            relaysAreForgotten,
 			"count every change":                       relaysCount,
+			"are changed, and nobody's change is lost": relaysAreChanged,
 			"fight for a number and one of them wins":  relaysFight,
 			"claims belong to the first and come back": claimsBelongToTheFirst,
 		} {
@@ -167,6 +170,41 @@ func relaysCount(t *testing.T, db *DB) {
 		} else {
 			last = now
 		}
+	}
+}
+
+func relaysAreChanged(t *testing.T, db *DB) {
+	s := db.Relays()
+	putAll(t, s, relayOf(1, inbound.VirtualNumber, "v1", "447"))
+	before, err := s.Version(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			if _, err := s.Change(t.Context(), 1, inbound.VirtualNumber, "v1", func(r *inbound.Relay) error {
+				r.Action.Parameters = append(r.Action.Parameters, fmt.Sprint("http://", i, "/"))
+				return nil
+			}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	got, err := s.Candidates(t.Context(), []string{"447"})
+	if err != nil || len(got[0]) != 1 || len(got[0][0].Action.Parameters) != 9 {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	if after, err := s.Version(t.Context()); err != nil || after != before+8 {
+		t.Errorf("version %d after %d, %v", after, before, err)
+	}
+	refuse := relay.Errorf(relay.KindForbidden, "no")
+	if _, err := s.Change(t.Context(), 1, inbound.VirtualNumber, "v1", func(*inbound.Relay) error { return refuse }); relay.KindOf(err) != relay.KindForbidden {
+		t.Errorf("refused: %v", err)
+	}
+	if _, err := s.Change(t.Context(), 2, inbound.VirtualNumber, "v1", func(*inbound.Relay) error { return nil }); relay.KindOf(err) != relay.KindNotFound {
+		t.Errorf("another account's: %v", err)
 	}
 }
 

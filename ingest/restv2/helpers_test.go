@@ -1,0 +1,121 @@
+package restv2
+
+import (
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/ingest/openapi"
+	"github.com/penstock/penstock/ingest/openapi/contracttest"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/inbound"
+	"github.com/penstock/penstock/relay/redisstore"
+	"github.com/penstock/penstock/relay/redisstore/redistest"
+)
+
+// api is the surface over real records; every answer is held to the contract.
+type api struct {
+	t     *testing.T
+	app   *fiber.App
+	redis *redistest.Server
+	db    *redisstore.DB
+	check *contracttest.Checker
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func clock() time.Time { return time.Date(2026, 11, 20, 9, 34, 15, 0, time.UTC) }
+
+func newAPI(t *testing.T, relays ...inbound.Relay) *api {
+	t.Helper()
+	a := &api{t: t, redis: redistest.Start(t, "--appendonly", "no")}
+	doc, err := openapi.Load(OpenAPI())
+	must(t, err)
+	a.check = contracttest.New(doc)
+	a.db, err = redisstore.Open(t.Context(), redisstore.Options{URL: a.redis.URL, Timeout: 500 * time.Millisecond})
+	must(t, err)
+	t.Cleanup(func() { _ = a.db.Close() })
+	for _, r := range relays {
+		must(t, a.db.Relays().Put(t.Context(), r))
+	}
+	desk, err := inbound.NewDesk(inbound.DeskDeps{
+		Records: a.db.Relays(), Accounts: a.db.Accounts(), Inbox: a.db.Inbox(), CheckURL: noPrivate, Now: clock,
+	})
+	must(t, err)
+	a.app = httpd.New(httpd.Options{Logger: slog.New(slog.DiscardHandler)})
+	New(desk).Mount(a.app, httpd.NewAuth(a.db.Accounts(), "", time.Now))
+	a.app.Use(httpd.NotFound)
+	a.accounts()
+	return a
+}
+
+// accounts makes acme, which may use mvno, and globex, which may not.
+func (a *api) accounts() {
+	a.t.Helper()
+	for _, one := range []account.Account{{ID: 1, Name: "acme", Permissions: []string{"mvno"}}, {ID: 2, Name: "globex"}} {
+		_, err := a.db.Accounts().PutAccount(a.t.Context(), one)
+		must(a.t, err)
+	}
+	must(a.t, a.db.Accounts().PutTokens(a.t.Context(), []account.Token{
+		{Hash: account.HashToken("acme"), Account: 1, Scopes: account.DefaultScopes()},
+		{Hash: account.HashToken("globex"), Account: 2, Scopes: account.DefaultScopes()},
+		{Hash: account.HashToken("iot"), Account: 1, Scopes: []account.Scope{account.IoT}},
+	}))
+}
+
+func noPrivate(raw string) error {
+	if strings.Contains(raw, "10.0.0.1") {
+		return errors.New("the address 10.0.0.1 is private")
+	}
+	return nil
+}
+
+// ask sends a request as a JSON client does and returns status and body.
+func (a *api) ask(token, method, target, body string, headers ...string) (int, string) {
+	a.t.Helper()
+	req := httptest.NewRequest(method, target, strings.NewReader(body))
+	req.Header.Set("X-Auth-Token", token)
+	req.Header.Set("Content-Type", "application/json")
+	for i := 0; i+1 < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	resp, err := a.app.Test(req, 20_000)
+	must(a.t, err)
+	got, err := io.ReadAll(resp.Body)
+	must(a.t, err)
+	for _, difference := range a.check.Check(contracttest.Exchange{
+		Method: method, Target: target, Request: http.Header(req.Header), RequestBody: []byte(body),
+		Status: resp.StatusCode, Answer: resp.Header, AnswerBody: got,
+	}) {
+		a.t.Error(difference)
+	}
+	return resp.StatusCode, string(got)
+}
+
+// is checks status and body of an answer, byte for byte.
+func (a *api) is(token, method, target, body string, status int, want string) {
+	a.t.Helper()
+	if code, got := a.ask(token, method, target, body); code != status || got != want {
+		a.t.Errorf("%s %s: %d\n got %s\nwant %d\n     %s", method, target, code, got, status, want)
+	}
+}
+
+func relayTo(acct account.ID, k inbound.Kind, id, number, action string, parameters ...string) inbound.Relay {
+	return inbound.Relay{
+		ID: id, Account: acct, Kind: k, Number: number, UpdatedAt: clock(),
+		Action: inbound.Action{Name: action, Parameters: parameters},
+	}
+}

@@ -1,0 +1,29 @@
+package restv2
+
+import (
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/ingest/httpd"
+)
+
+// readInbox lists what a virtual number's inbox holds, oldest first.
+func (s *Surface) readInbox(c *fiber.Ctx) error {
+	page, err := pageOf(c)
+	if err != nil {
+		return err
+	}
+	kept, total, err := s.relays.ReadInbox(c.UserContext(), httpd.AccountOf(c), param(c, "relay"), page.Offset(), page.PerPage)
+	if err != nil {
+		return err
+	}
+	return paged(c, page, each(kept, keptOf), total)
+}
+
+// acknowledge removes a message that its reader has.
+func (s *Surface) acknowledge(c *fiber.Ctx) error {
+	err := s.relays.Acknowledge(c.UserContext(), httpd.AccountOf(c), param(c, "relay"), param(c, "message"))
+	if err != nil {
+		return err
+	}
+	return c.SendStatus(fiber.StatusNoContent)
+}

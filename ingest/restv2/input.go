@@ -1,0 +1,130 @@
+package restv2
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/url"
+	"strings"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/gofiber/fiber/v2/utils"
+
+	"github.com/penstock/penstock/ingest/httpd"
+)
+
+// maxBody is the longest body of an operation, in bytes.
+const maxBody = 1 << 20
+
+// input is the parameters of an operation: the body's, and those of the query
+// that the body does not have.
+type input map[string]any
+
+// inputOf reads a JSON object, the query, or both.
+func inputOf(c *fiber.Ctx) (input, error) {
+	in, asked := input{}, string(c.Request().URI().QueryString())
+	empty := len(c.Request().Body()) == 0
+	if !isJSON(c.Get(fiber.HeaderContentType)) && (!empty || asked == "") {
+		return nil, fiber.NewError(fiber.StatusUnsupportedMediaType, "Content-Type must be application/json.")
+	}
+	if !empty {
+		raw, err := httpd.Body(c, maxBody)
+		if err != nil {
+			return nil, err
+		}
+		if err := in.read(raw); err != nil {
+			return nil, err
+		}
+	}
+	q, err := url.ParseQuery(asked)
+	if err != nil {
+		return nil, problem{"query": {"The query is not URL-encoded."}}.err()
+	}
+	for name, values := range q {
+		in.fromQuery(strings.TrimSuffix(name, "[]"), values)
+	}
+	return in, nil
+}
+
+func isJSON(contentType string) bool {
+	media, _, _ := strings.Cut(contentType, ";")
+	return strings.EqualFold(strings.TrimSpace(media), fiber.MIMEApplicationJSON)
+}
+
+func (in input) read(raw []byte) error {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	var body any
+	if err := d.Decode(&body); err != nil {
+		return problem{"body": {"Invalid JSON."}}.err()
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return problem{"body": {"Invalid JSON."}}.err()
+	}
+	fields, ok := body.(map[string]any)
+	if !ok {
+		return problem{"body": {"The body must be an object."}}.err()
+	}
+	for name, v := range fields {
+		in[name] = v
+	}
+	return nil
+}
+
+func (in input) fromQuery(name string, values []string) {
+	if in[name] != nil {
+		return
+	}
+	if len(values) == 1 {
+		in[name] = values[0]
+		return
+	}
+	all := make([]any, len(values))
+	for i, v := range values {
+		all[i] = v
+	}
+	in[name] = all
+}
+
+// text returns a string; null is not there.
+func (in input) text(p problem, name string) string {
+	switch v := in[name].(type) {
+	case nil:
+	case string:
+		return v
+	default:
+		p.add(name, "The "+name+" must be a string.")
+	}
+	return ""
+}
+
+// texts returns an array of strings, of which the query may give one alone.
+func (in input) texts(p problem, name string) (out []string) {
+	all, ok := in[name].([]any)
+	if one, alone := in[name].(string); alone {
+		all, ok = []any{one}, true
+	}
+	if !ok && in[name] != nil {
+		p.add(name, "The "+name+" must be an array.")
+	}
+	for _, v := range all {
+		s, ok := v.(string)
+		if !ok {
+			p.add(name, "The "+name+" must be an array of strings.")
+			return nil
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// param copies a path parameter out of Fiber's buffer, decoded.
+func param(c *fiber.Ctx, name string) string {
+	raw := utils.CopyString(c.Params(name))
+	if text, err := url.PathUnescape(raw); err == nil {
+		return text
+	}
+	return raw
+}
+
+func query(c *fiber.Ctx, name string) string { return utils.CopyString(c.Query(name)) }

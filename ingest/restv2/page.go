@@ -1,0 +1,86 @@
+package restv2
+
+import (
+	"net/url"
+	"strconv"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/relay"
+)
+
+// perPage is how many records a page of a v2 list has unless asked otherwise.
+const perPage = 50
+
+// maxPage keeps the offset of a page within an integer.
+const maxPage = 1_000_000_000
+
+// pageOf reads page and per_page.
+func pageOf(c *fiber.Ctx) (relay.Page, error) {
+	p := problem{}
+	page := relay.Page{
+		Number:  number(c, p, "page", 1, maxPage),
+		PerPage: number(c, p, "per_page", perPage, relay.MaxPerPage),
+	}
+	return page, p.err()
+}
+
+func number(c *fiber.Ctx, p problem, name string, otherwise, most int) int {
+	text := query(c, name)
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > most {
+		p.add(name, "The "+name+" must be a number from 1 to "+strconv.Itoa(most)+".")
+	}
+	return n
+}
+
+// pagination is meta.pagination of the specification.
+type pagination struct {
+	Total       int    `json:"total"`
+	Count       int    `json:"count"`
+	PerPage     int    `json:"per_page"`
+	CurrentPage int    `json:"current_page"`
+	TotalPages  int    `json:"total_pages"`
+	Links       []link `json:"links"`
+}
+
+// link leads to the page before or after; the specification has an array and
+// does not show what is in it.
+type link struct {
+	Rel string `json:"rel"`
+	URL string `json:"url"`
+}
+
+// list answers with a page of a whole list.
+func list[T any](c *fiber.Ctx, page relay.Page, all []T) error {
+	from := min(page.Offset(), len(all))
+	return paged(c, page, all[from:min(from+page.PerPage, len(all))], len(all))
+}
+
+// paged answers with a page that was read alone.
+func paged[T any](c *fiber.Ctx, page relay.Page, records []T, total int) error {
+	if records == nil {
+		records = []T{}
+	}
+	block := pagination{
+		Total: total, Count: len(records), PerPage: page.PerPage,
+		CurrentPage: page.Number, TotalPages: page.Pages(total), Links: []link{},
+	}
+	if page.Number > 1 {
+		block.Links = append(block.Links, link{"previous", pageURL(c, min(page.Number-1, block.TotalPages))})
+	}
+	if page.Number < block.TotalPages {
+		block.Links = append(block.Links, link{"next", pageURL(c, page.Number+1)})
+	}
+	return c.JSON(fiber.Map{"data": records, "meta": fiber.Map{"pagination": block}})
+}
+
+// pageURL is the request's path and query with another page.
+func pageURL(c *fiber.Ctx, number int) string {
+	q, _ := url.ParseQuery(string(c.Request().URI().QueryString())) // what cannot be read is left out
+	q.Set("page", strconv.Itoa(number))
+	return string(c.Request().URI().Path()) + "?" + q.Encode()
+}

@@ -1,0 +1,72 @@
+package restv2
+
+import (
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/relay/inbound"
+)
+
+// listActions answers with the actions that a kind of relay may have.
+func listActions(k inbound.Kind) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		page, err := pageOf(c)
+		if err != nil {
+			return err
+		}
+		return list(c, page, inbound.Actions(k))
+	}
+}
+
+func (s *Surface) listRelays(k inbound.Kind) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		page, err := pageOf(c)
+		if err != nil {
+			return err
+		}
+		found, err := s.relays.List(c.UserContext(), httpd.AccountOf(c), k, query(c, numberField(k)))
+		if err != nil {
+			return err
+		}
+		return list(c, page, each(found, relayOf))
+	}
+}
+
+func (s *Surface) getRelay(k inbound.Kind) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		r, err := s.relays.Get(c.UserContext(), httpd.AccountOf(c), k, param(c, "relay"))
+		if err != nil {
+			return err
+		}
+		return data(c, relayOf(r))
+	}
+}
+
+func (s *Surface) patchRelay(k inbound.Kind) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		action, err := actionOf(c)
+		if err != nil {
+			return err
+		}
+		r, err := s.relays.SetAction(c.UserContext(), httpd.AccountOf(c), k, param(c, "relay"), action)
+		if err != nil {
+			return err
+		}
+		return data(c, relayOf(r))
+	}
+}
+
+// actionOf reads action and parameters from the body or the query.
+func actionOf(c *fiber.Ctx) (a inbound.Action, err error) {
+	in, err := inputOf(c)
+	if err != nil {
+		return a, err
+	}
+	p := problem{}
+	a.Name = in.text(p, "action")
+	a.Parameters = in.texts(p, "parameters")
+	if a.Name == "" && len(p["action"]) == 0 {
+		p.add("action", "The action field is required.")
+	}
+	return a, p.err()
+}

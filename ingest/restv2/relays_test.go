@@ -1,0 +1,220 @@
+package restv2
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/relay/inbound"
+)
+
+func site(t *testing.T) *api {
+	t.Helper()
+	return newAPI(t,
+		relayTo(1, inbound.Geographic, "g1", "4478000", inbound.HTTPGet, "https://example.com/in?m=%m&o=%o"),
+		relayTo(1, inbound.Geographic, "g2", "4479", inbound.BlackHole),
+		relayTo(1, inbound.VirtualNumber, "v1", "447860000001", inbound.Inactive),
+		relayTo(2, inbound.Geographic, "g1", "33", inbound.BlackHole),
+	)
+}
+
+const (
+	updated = `"updated_at":{"date":"2026-11-20 09:34:15.000000","timezone_type":3,"timezone":"UTC"}`
+	g1      = `{"id":"g1","prefix":"4478000","action":{"name":"http_get","description":"Forward messages to URLs with HTTP GET",` +
+		`"parameters":["https://example.com/in?m=%m&o=%o"],"prefix":"4478000"},` + updated + `}`
+	g2 = `{"id":"g2","prefix":"4479","action":{"name":"black_hole","description":"Discard messages","parameters":[],"prefix":"4479"},` + updated + `}`
+	v1 = `{"id":"v1","number":"447860000001","action":{"name":"inactive","description":"Discard messages","parameters":[],"number":"447860000001"},` + updated + `}`
+)
+
+// meta is the pagination block of a list on one page.
+func meta(total, count, perPage, page, pages int, links string) string {
+	return fmt.Sprintf(`"meta":{"pagination":{"total":%d,"count":%d,"per_page":%d,"current_page":%d,"total_pages":%d,"links":[%s]}}`,
+		total, count, perPage, page, pages, links)
+}
+
+func TestActionsAreListed(t *testing.T) {
+	a := newAPI(t)
+	a.is("acme", "GET", "/v2/sms-relay/geo/actions", "", 200, `{"data":[`+
+		`{"name":"black_hole","description":"Discard messages"},`+
+		`{"name":"http_post","description":"Forward messages to URLs with HTTP POST"},`+
+		`{"name":"http_get","description":"Forward messages to URLs with HTTP GET"},`+
+		`{"name":"email","description":"Forward messages to e-mail addresses"}],`+meta(4, 4, 50, 1, 1, "")+`}`)
+	_, body := a.ask("acme", "GET", "/v2/sms-relay/vmn/actions", "")
+	at := -1
+	for _, name := range []string{"inactive", "http_get", "http_post", "email", "dialogue_post", "dialogue_get", "ms_outlook", "desktopsms", "inbound_gw"} {
+		next := strings.Index(body, `"name":"`+name+`"`)
+		if next <= at {
+			t.Errorf("%s is not in its place: %s", name, body)
+		}
+		at = next
+	}
+	a.is("acme", "GET", "/v2/sms-relay/geo/actions?per_page=x", "", 422, `{"message":"The per_page must be a number from 1 to 500.","errors":"per_page"}`)
+	a.is("acme", "GET", "/v2/sms-relay/vmn/actions?page=0", "", 422, `{"message":"The page must be a number from 1 to 1000000000.","errors":"page"}`)
+}
+
+func TestRelaysAreListedAndRead(t *testing.T) {
+	a := site(t)
+	a.is("acme", "GET", "/v2/sms-relay/geo", "", 200, `{"data":[`+g1+`,`+g2+`],`+meta(2, 2, 50, 1, 1, "")+`}`)
+	a.is("acme", "GET", "/v2/sms-relay/geo?prefix=4478*", "", 200, `{"data":[`+g1+`],`+meta(1, 1, 50, 1, 1, "")+`}`)
+	a.is("acme", "GET", "/v2/sms-relay/geo?prefix=4479", "", 200, `{"data":[`+g2+`],`+meta(1, 1, 50, 1, 1, "")+`}`)
+	a.is("acme", "GET", "/v2/sms-relay/geo?prefix=447", "", 200, `{"data":[],`+meta(0, 0, 50, 1, 1, "")+`}`)
+	a.is("acme", "GET", "/v2/sms-relay/geo?per_page=1", "", 200, `{"data":[`+g1+`],`+
+		meta(2, 1, 1, 1, 2, `{"rel":"next","url":"/v2/sms-relay/geo?page=2&per_page=1"}`)+`}`)
+	a.is("acme", "GET", "/v2/sms-relay/geo?per_page=1&page=2", "", 200, `{"data":[`+g2+`],`+
+		meta(2, 1, 1, 2, 2, `{"rel":"previous","url":"/v2/sms-relay/geo?page=1&per_page=1"}`)+`}`)
+	a.is("acme", "GET", "/v2/sms-relay/geo?page=9", "", 200, `{"data":[],`+
+		meta(2, 0, 50, 9, 1, `{"rel":"previous","url":"/v2/sms-relay/geo?page=1"}`)+`}`)
+	a.is("acme", "GET", "/v2/sms-relay/vmn?number=*0001", "", 200, `{"data":[`+v1+`],`+meta(1, 1, 50, 1, 1, "")+`}`)
+	a.is("acme", "GET", "/v2/sms-relay/geo?page=0&per_page=501", "", 422,
+		`{"message":"The page must be a number from 1 to 1000000000. The per_page must be a number from 1 to 500.","errors":"page, per_page"}`)
+	a.is("acme", "GET", "/v2/sms-relay/vmn?per_page=-1", "", 422, `{"message":"The per_page must be a number from 1 to 500.","errors":"per_page"}`)
+
+	a.is("acme", "GET", "/v2/sms-relay/geo/g1", "", 200, `{"data":`+g1+`}`)
+	a.is("acme", "GET", "/v2/sms-relay/vmn/v1", "", 200, `{"data":`+v1+`}`)
+	for _, target := range []string{"/v2/sms-relay/geo/g2", "/v2/sms-relay/vmn/v1", "/v2/sms-relay/vmn/v1/inbox"} {
+		a.is("globex", "GET", target, "", 404, `{"message":"Not found."}`)
+	}
+	a.is("globex", "DELETE", "/v2/sms-relay/vmn/v1/inbox/m", "", 404, `{"message":"Not found."}`)
+}
+
+func TestPatch(t *testing.T) {
+	a := site(t)
+	const geo, vmn = "/v2/sms-relay/geo/g2", "/v2/sms-relay/vmn/v1"
+	for name, tc := range map[string]struct {
+		target, body   string
+		status         int
+		errors, phrase string // in the answer
+	}{
+		"no URL":                             {geo, `{"action":"http_get"}`, 422, "parameters", "The parameters field is required when action is http_get."},
+		"an empty list":                      {geo, `{"action":"email","parameters":[]}`, 422, "parameters", "required when action is email"},
+		"no action":                          {geo, `{"parameters":["https://a/"]}`, 422, "action", "The action field is required."},
+		"a null":                             {vmn, `{"action":null}`, 422, "action", "required"},
+		"an empty action":                    {vmn, `{"action":""}`, 422, "action", "required"},
+		"an unknown action":                  {geo, `{"action":"fax","parameters":["1"]}`, 422, "action", "must be one of"},
+		"an action of the other kind":        {geo, `{"action":"inactive"}`, 422, "action", "must be one of"},
+		"two wrong types":                    {geo, `{"action":1,"parameters":"x","z":1}`, 422, "action", "must be a string"},
+		"both wrong":                         {geo, `{"action":1,"parameters":{}}`, 422, "action, parameters", "must be an array"},
+		"parameters that are no texts":       {geo, `{"action":"email","parameters":[1]}`, 422, "parameters", "an array of strings"},
+		"a URL that is none":                 {geo, `{"action":"http_get","parameters":["https://a/","b"]}`, 422, "parameters", "parameters.1"},
+		"a private address":                  {vmn, `{"action":"http_get","parameters":["http://10.0.0.1/"]}`, 422, "parameters", "private"},
+		"an address that is none":            {vmn, `{"action":"ms_outlook","parameters":["a"]}`, 422, "parameters", "not an e-mail address"},
+		"mvno, permitted but not there yet":  {geo, `{"action":"mvno"}`, 422, "action", "not available in this version"},
+		"no JSON":                            {geo, `{`, 422, "body", "Invalid JSON."},
+		"two JSONs":                          {geo, `{} {}`, 422, "body", "Invalid JSON."},
+		"a list":                             {vmn, `[]`, 422, "body", "must be an object"},
+		"an unknown relay":                   {"/v2/sms-relay/geo/g9", `{"action":"black_hole"}`, 404, "", "Not found."},
+		"an unknown number":                  {"/v2/sms-relay/vmn/g1", `{"action":"inactive"}`, 404, "", "Not found."},
+		"an unknown relay with a bad action": {"/v2/sms-relay/vmn/g1", `{"action":"fax"}`, 404, "", "Not found."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			status, body := a.ask("acme", "PATCH", tc.target, tc.body)
+			if status != tc.status || !strings.Contains(body, tc.phrase) || tc.errors != "" && !strings.Contains(body, `"errors":"`+tc.errors) {
+				t.Errorf("%d %s", status, body)
+			}
+		})
+	}
+	a.is("acme", "GET", geo, "", 200, `{"data":`+g2+`}`)
+	a.is("acme", "GET", vmn, "", 200, `{"data":`+v1+`}`)
+}
+
+func TestPatchChangesTheAction(t *testing.T) {
+	a := site(t)
+	one := func(action, description, parameters string) string {
+		return `{"data":{"id":"g2","prefix":"4479","action":{"name":"` + action + `","description":"` + description + `","parameters":` + parameters +
+			`,"prefix":"4479"},` + updated + `}}`
+	}
+	const target = "/v2/sms-relay/geo/g2"
+	want := one("http_post", "Forward messages to URLs with HTTP POST", `["https://a/?<&>","https://b/"]`)
+	a.is("acme", "PATCH", target, `{"action":"http_post","parameters":["https://a/?<&>","https://b/"],"unknown":1}`, 200, want)
+	a.is("acme", "GET", target, "", 200, want)
+	a.is("acme", "PATCH", target+"?action=email&parameters=a@example.com&parameters[]=b@example.com", "", 200,
+		one("email", "Forward messages to e-mail addresses", `["a@example.com"]`))
+	a.is("acme", "PATCH", target+"?action=email&parameters[]=a@example.com&parameters[]=b@example.com", `{"action":"black_hole"}`, 200,
+		one("black_hole", "Discard messages", `[]`))
+	status, body := a.ask("acme", "PATCH", "/v2/sms-relay/vmn/v1", `{"action":"desktopsms","parameters":["front desk"]}`)
+	if status != 200 || !strings.Contains(body, `"parameters":["front desk"]`) {
+		t.Errorf("%d %s", status, body)
+	}
+	found, err := a.db.Relays().Candidates(t.Context(), []string{"447860000001"})
+	if err != nil || found[0][0].Action.Name != inbound.DesktopSMS {
+		t.Errorf("the next message finds %+v, %v", found, err)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	a := site(t)
+	relays := []string{"/v2/sms-relay/geo", "/v2/sms-relay/vmn"}
+	var operations []string
+	for _, path := range relays {
+		operations = append(operations, "GET "+path+"/actions", "GET "+path, "GET "+path+"/x", "PATCH "+path+"/x")
+	}
+	operations = append(operations, "GET /v2/sms-relay/vmn/v1/inbox", "DELETE /v2/sms-relay/vmn/v1/inbox/m")
+	for _, operation := range operations {
+		method, path, _ := strings.Cut(operation, " ")
+		a.is("", method, path, "", 401, `{"message":"Unauthenticated."}`)
+		a.is("wrong", method, path, "", 401, `{"message":"Unauthenticated."}`)
+		a.is("iot", method, path, "", 403, `{"message":"This action is unauthorised."}`)
+	}
+	for _, path := range []string{"/v2/sms-relay/geo/g2", "/v2/sms-relay/vmn/v1"} {
+		for _, kind := range []string{"text/plain", "", "application/jsonx", "application/x-www-form-urlencoded"} {
+			status, body := a.ask("acme", "PATCH", path, `{"action":"black_hole"}`, "Content-Type", kind)
+			if status != 415 || body != `{"message":"Content-Type must be application/json."}` {
+				t.Errorf("%q: %d %s", kind, status, body)
+			}
+		}
+		if status, _ := a.ask("acme", "PATCH", path, `{"action":"`, "Content-Type", "application/json; charset=utf-8"); status != 422 {
+			t.Errorf("with a charset: %d", status)
+		}
+		if status, body := a.ask("acme", "PATCH", path, strings.Repeat(" ", maxBody+1)); status != 413 {
+			t.Errorf("%d %s", status, body)
+		}
+		if status, body := a.ask("acme", "PATCH", path, "no gzip", "Content-Encoding", "gzip"); status != 400 {
+			t.Errorf("%d %s", status, body)
+		}
+	}
+	must(t, a.db.Relays().Put(t.Context(), relayTo(2, inbound.Geographic, "g1", "33", inbound.BlackHole)))
+	a.is("globex", "PATCH", "/v2/sms-relay/geo/g1", `{"action":"mvno"}`, 403, `{"message":"This action is unauthorised."}`)
+}
+
+func TestTheInboxIsReadAndAcknowledged(t *testing.T) {
+	a := newAPI(t, relayTo(1, inbound.VirtualNumber, "v1", "447860000001", inbound.DesktopSMS, "front"))
+	at := clock()
+	message := func(id string, m inbound.Message) inbound.Kept {
+		m.ID, m.From, m.To, m.ReceivedAt = id, "447700900123", "447860000001", at
+		at = at.Add(time.Second)
+		return inbound.Kept{Account: 1, Relay: "v1", Labels: []string{"front"}, Message: m}
+	}
+	must(t, a.db.Inbox().Keep(t.Context(), []inbound.Kept{
+		message("n1-s1", inbound.Message{Text: "hé & <you>", Coding: inbound.GSM, Network: "Example", SentAt: clock().Add(-time.Minute)}),
+		message("n1-s2", inbound.Message{Data: []byte{0, 255}, Coding: inbound.Binary, UDH: []byte{6, 5, 4, 11, 132, 35, 240}, Status: inbound.Concatenated}),
+	}))
+	first := `{"id":"n1-s1","source":"447700900123","destination":"447860000001","received":"2026-11-20 09:34:15","sent":"2026-11-20 09:33:15",` +
+		`"data":"hé & <you>","code":7,"stat":0,"udh":"","network":"Example","labels":["front"]}`
+	second := `{"id":"n1-s2","source":"447700900123","destination":"447860000001","received":"2026-11-20 09:34:16","sent":null,` +
+		`"data":"00ff","code":8,"stat":1,"udh":"0605040b8423f0","network":"","labels":["front"]}`
+	const inbox = "/v2/sms-relay/vmn/v1/inbox"
+	a.is("acme", "GET", inbox, "", 200, `{"data":[`+first+`,`+second+`],`+meta(2, 2, 50, 1, 1, "")+`}`)
+	a.is("acme", "GET", inbox+"?per_page=1&page=2", "", 200, `{"data":[`+second+`],`+
+		meta(2, 1, 1, 2, 2, `{"rel":"previous","url":"/v2/sms-relay/vmn/v1/inbox?page=1&per_page=1"}`)+`}`)
+	a.is("acme", "GET", inbox+"?page=x", "", 422, `{"message":"The page must be a number from 1 to 1000000000.","errors":"page"}`)
+	a.is("globex", "DELETE", inbox+"/n1-s1", "", 404, `{"message":"Not found."}`)
+	a.is("acme", "DELETE", inbox+"/n1-s1", "", 204, "")
+	a.is("acme", "DELETE", inbox+"/n1-s1", "", 404, `{"message":"Not found."}`)
+	a.is("acme", "GET", inbox, "", 200, `{"data":[`+second+`],`+meta(1, 1, 50, 1, 1, "")+`}`)
+}
+
+func TestWithoutRedisClientsAreAskedToComeAgain(t *testing.T) {
+	a := site(t)
+	a.is("acme", "GET", "/v2/sms-relay/geo/g1", "", 200, `{"data":`+g1+`}`) // the token is known now
+	a.redis.Stop()
+	for _, operation := range []string{"GET geo", "GET geo/g1", "PATCH geo/g1", "GET vmn", "GET vmn/v1", "PATCH vmn/v1", "GET vmn/v1/inbox", "DELETE vmn/v1/inbox/m"} {
+		method, path, _ := strings.Cut(operation, " ")
+		body := ""
+		if method == "PATCH" {
+			body = `{"action":"email","parameters":["a@example.com"]}`
+		}
+		a.is("acme", method, "/v2/sms-relay/"+path, body, 503, `{"message":"Service temporarily unavailable. Please try again later."}`)
+	}
+}
+

@@ -1,0 +1,52 @@
+package restv2
+
+import (
+	"context"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/inbound"
+)
+
+// Relays is inbound.Desk as the surface uses it.
+type Relays interface {
+	List(ctx context.Context, acct account.ID, k inbound.Kind, pattern string) ([]inbound.Relay, error)
+	Get(ctx context.Context, acct account.ID, k inbound.Kind, id string) (inbound.Relay, error)
+	SetAction(ctx context.Context, acct account.ID, k inbound.Kind, id string, a inbound.Action) (inbound.Relay, error)
+	ReadInbox(ctx context.Context, acct account.ID, id string, offset, limit int) ([]inbound.Kept, int, error)
+	Acknowledge(ctx context.Context, acct account.ID, id, message string) error
+}
+
+// Surface is the REST operations of messaging.
+type Surface struct{ relays Relays }
+
+// New returns the surface over the use cases.
+func New(r Relays) *Surface { return &Surface{relays: r} }
+
+// Mount adds the operations to the app, in the specification's order.
+func (s *Surface) Mount(app fiber.Router, auth *httpd.Auth) {
+	r := app.Group("/v2", auth.Require(account.Messaging, style()), problems)
+
+	r.Get("/sms-relay/geo/actions", listActions(inbound.Geographic))
+	r.Get("/sms-relay/geo", s.listRelays(inbound.Geographic))
+	r.Get("/sms-relay/geo/:relay", s.getRelay(inbound.Geographic))
+	r.Patch("/sms-relay/geo/:relay", s.patchRelay(inbound.Geographic))
+	r.Get("/sms-relay/vmn/actions", listActions(inbound.VirtualNumber))
+	r.Get("/sms-relay/vmn", s.listRelays(inbound.VirtualNumber))
+	r.Get("/sms-relay/vmn/:relay", s.getRelay(inbound.VirtualNumber))
+	r.Patch("/sms-relay/vmn/:relay", s.patchRelay(inbound.VirtualNumber))
+
+	r.Get("/sms-relay/vmn/:relay/inbox", s.readInbox)
+	r.Delete("/sms-relay/vmn/:relay/inbox/:message", s.acknowledge)
+}
+
+// style is how the surface takes credentials and refuses them.
+func style() httpd.Style {
+	return httpd.Style{
+		Credential:      httpd.XAuthToken,
+		Unauthenticated: httpd.Refuse(fiber.StatusUnauthorized, "Unauthenticated."),
+		Forbidden:       httpd.Refuse(fiber.StatusForbidden, unauthorised),
+	}
+}

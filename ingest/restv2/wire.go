@@ -1,0 +1,103 @@
+package restv2
+
+import (
+	"encoding/hex"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/relay/inbound"
+)
+
+// relayJSON is an SMS relay object. The field list of the specification has the
+// number or prefix on the object, its samples inside action: it is in both.
+type relayJSON struct {
+	ID        string     `json:"id"`
+	Prefix    string     `json:"prefix,omitempty"`
+	Number    string     `json:"number,omitempty"`
+	Action    actionJSON `json:"action"`
+	UpdatedAt momentJSON `json:"updated_at"`
+}
+
+type actionJSON struct {
+	Name        string   `json:"name"`
+	Description string   `json:"description"`
+	Parameters  []string `json:"parameters"`
+	Prefix      string   `json:"prefix,omitempty"`
+	Number      string   `json:"number,omitempty"`
+}
+
+// momentJSON is a time as the specification's updated_at shows it.
+type momentJSON struct {
+	Date         string `json:"date"`
+	TimezoneType int    `json:"timezone_type"` // 3: a zone by its name
+	Timezone     string `json:"timezone"`
+}
+
+// momentFormat is date and time with microseconds.
+const momentFormat = "2006-01-02 15:04:05.000000"
+
+func relayOf(r inbound.Relay) relayJSON {
+	out := relayJSON{
+		ID: r.ID,
+		Action: actionJSON{
+			Name: r.Action.Name, Description: inbound.Describe(r.Kind, r.Action.Name),
+			Parameters: append([]string{}, r.Action.Parameters...),
+		},
+		UpdatedAt: momentJSON{Date: r.UpdatedAt.UTC().Format(momentFormat), TimezoneType: 3, Timezone: "UTC"},
+	}
+	if r.Kind == inbound.Geographic {
+		out.Prefix, out.Action.Prefix = r.Number, r.Number
+	} else {
+		out.Number, out.Action.Number = r.Number, r.Number
+	}
+	return out
+}
+
+// numberField is what the number of a kind of relay is called.
+func numberField(k inbound.Kind) string {
+	if k == inbound.Geographic {
+		return "prefix"
+	}
+	return "number"
+}
+
+// keptJSON is a message of an inbox, named as pending messages are where they
+// have the same fields, else as the placeholders of virtual numbers.
+type keptJSON struct {
+	ID          string   `json:"id"`
+	Source      string   `json:"source"`
+	Destination string   `json:"destination"`
+	Received    string   `json:"received"` // UTC
+	Sent        *string  `json:"sent"`     // UTC; null when the carrier does not say
+	Data        string   `json:"data"`     // text, or hex when code is 8
+	Code        int      `json:"code"`     // 7 GSM, 8 binary, 16 Unicode
+	Stat        int      `json:"stat"`
+	UDH         string   `json:"udh"`
+	Network     string   `json:"network"`
+	Labels      []string `json:"labels"`
+}
+
+func keptOf(k inbound.Kept) keptJSON {
+	m := &k.Message
+	out := keptJSON{
+		ID: m.ID, Source: m.From, Destination: m.To, Received: m.ReceivedAt.UTC().Format(time.DateTime),
+		Data: m.Body(), Code: int(m.Coding), Stat: int(m.Status), UDH: hex.EncodeToString(m.UDH),
+		Network: m.Network, Labels: append([]string{}, k.Labels...),
+	}
+	if !m.SentAt.IsZero() {
+		out.Sent = new(m.SentAt.UTC().Format(time.DateTime))
+	}
+	return out
+}
+
+func data(c *fiber.Ctx, v any) error { return c.JSON(fiber.Map{"data": v}) }
+
+// each maps a list; an empty one stays a list.
+func each[A, B any](list []A, f func(A) B) []B {
+	out := make([]B, len(list))
+	for i, v := range list {
+		out[i] = f(v)
+	}
+	return out
+}

@@ -1,0 +1,75 @@
+package inbound
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/penstock/penstock/relay/outbox"
+)
+
+// plan is what a batch of messages leads to: the result of each, and all that
+// must be saved for them.
+type plan struct {
+	results    []Result
+	deliveries []outbox.Delivery
+	owners     []int // of each delivery: the index of its message's result
+	kept       []Kept
+}
+
+// add takes up what was decided about a message.
+func (p *plan) add(i int, m *Message, d Decision) {
+	r := Result{MessageID: m.ID, Account: m.Account, State: d.State, Reason: d.Reason, Outcome: d.Outcome}
+	if d.Matched != nil {
+		r.Account = d.Matched.Account
+	}
+	p.results[i] = r
+	for range d.Deliveries {
+		p.owners = append(p.owners, i)
+	}
+	p.deliveries = append(p.deliveries, d.Deliveries...)
+	if d.Kept != nil {
+		p.kept = append(p.kept, *d.Kept)
+	}
+}
+
+// perform saves all of a plan and has what is new attempted at once. Doing it
+// again changes only what is missing.
+func (s *Service) perform(ctx context.Context, p *plan) error {
+	if len(p.kept) > 0 {
+		if err := s.deps.Inbox.Keep(ctx, p.kept); err != nil {
+			return fmt.Errorf("inbound: inbox: %w", err)
+		}
+	}
+	return s.send(ctx, p)
+}
+
+// send saves deliveries, leased, and has those that are new attempted at once.
+func (s *Service) send(ctx context.Context, p *plan) error {
+	ds := p.deliveries
+	if len(ds) == 0 {
+		return nil
+	}
+	now := s.o.Now()
+	for i := range ds {
+		ds[i].CreatedAt = now
+	}
+	existing, err := s.deps.Deliveries.Create(ctx, ds, now.Add(s.o.Lease))
+	if err != nil {
+		return fmt.Errorf("inbound: deliveries: %w", err)
+	}
+	fresh := make([]outbox.Delivery, 0, len(ds))
+	for i := range ds {
+		r := &p.results[p.owners[i]]
+		if slices.Contains(existing, i) {
+			r.Existing++
+			continue
+		}
+		r.Deliveries++
+		fresh = append(fresh, ds[i])
+	}
+	if len(fresh) > 0 {
+		s.deps.Dispatcher.Dispatch(fresh)
+	}
+	return nil
+}
