@@ -20,7 +20,7 @@ func TestIDsSortByTimeAndDiffer(t *testing.T) {
 		}
 		seen[id], last = true, id
 	}
-	if NewID(now) == NewID(now) {
+	if one, other := NewID(now), NewID(now); one == other {
 		t.Error("two ids of one moment are equal")
 	}
 	if NewID(time.Date(2999, 1, 1, 0, 0, 0, 0, time.UTC)) <= last {

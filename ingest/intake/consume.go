@@ -57,8 +57,8 @@ func (i *Intake) Run(ctx context.Context) error {
 func (i *Intake) feed(ctx context.Context, line chan<- *batch) error {
 	var last *batch
 	for accepted := i.accepted.Load(); ; {
-		if err := i.yield(ctx, last); err != nil {
-			return nil
+		if i.yield(ctx, last) != nil {
+			return nil // ctx is done
 		}
 		records, err := i.consumer.Next(ctx, i.options.Batch)
 		if err != nil {

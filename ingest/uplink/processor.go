@@ -141,7 +141,7 @@ func marks(items []intake.Item, troubles []trouble) []event.Mark {
 		it := &items[i]
 		out = append(out, event.Mark{
 			ID: it.ID, Seq: it.Seq, State: event.Quarantined, Reason: intake.Reason(strings.Join(t.reasons, "; ")),
-			Account: it.Entry.Account, Source: it.Entry.Source, Device: t.device,
+			Account: it.Entry.Account, Source: it.Entry.Source, Device: intake.Reason(t.device),
 		})
 	}
 	return out
