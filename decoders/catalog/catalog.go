@@ -11,6 +11,7 @@ import (
 	"github.com/penstock/penstock/decoders/cayenne"
 	"github.com/penstock/penstock/decoders/jsonvalues"
 	"github.com/penstock/penstock/decoders/script"
+	"github.com/penstock/penstock/decoders/script/javascript"
 	"github.com/penstock/penstock/decoders/senml"
 )
 
@@ -20,10 +21,11 @@ const (
 	CayenneLPP = "cayenne_lpp"
 	SenML      = "senml"
 	Expr       = "expr"
+	JavaScript = "javascript"
 )
 
 // Names lists the codecs.
-func Names() []string { return []string{JSON, CayenneLPP, SenML, Expr} }
+func Names() []string { return []string{JSON, CayenneLPP, SenML, Expr, JavaScript} }
 
 // Compile returns the decoder of a codec; "" stands for json. Only codecs that
 // run a source (TakesSource) are given one.
@@ -48,7 +50,7 @@ func Compile(codec, source string, useRawPayload bool) (decoders.Decoder, error)
 }
 
 // TakesSource tells whether a codec runs a source.
-func TakesSource(codec string) bool { return codec == Expr }
+func TakesSource(codec string) bool { return codec == Expr || codec == JavaScript }
 
 // construct is the map from name to codec.
 func construct(codec, source string) (decoders.Decoder, error) {
@@ -61,6 +63,8 @@ func construct(codec, source string) (decoders.Decoder, error) {
 		return senml.New(), nil
 	case Expr:
 		return script.Compile(source)
+	case JavaScript:
+		return javascript.Compile(source, javascript.Options{})
 	}
 	return nil, refused(codec, "codec", "is unknown; there are "+strings.Join(Names(), ", "))
 }

@@ -35,6 +35,8 @@ func TestWhatIsDecoded(t *testing.T) {
 		{"no payload is no readings", Expr, "t = bytes[3]", true, decoders.Frame{HasFPort: true, FPort: 1}, map[string]float64{}, false},
 		{"ciphertext is decoded by no codec", CayenneLPP, "", false, decoders.Frame{Payload: lpp, Encrypted: true}, nil, true},
 		{"ciphertext is decoded by no expression", Expr, "t = 1", true, decoders.Frame{Payload: lpp, Encrypted: true}, nil, true},
+		{"a published codec reads the payload", JavaScript, "function Decode(fPort, bytes) { return {t: bytes[3] / 2}; }", true, decoders.Frame{Payload: lpp, Object: object}, map[string]float64{"t": 8}, false},
+		{"ciphertext is decoded by no published codec", JavaScript, "function Decode(fPort, bytes) { return {t: bytes[3] / 2}; }", true, decoders.Frame{Payload: lpp, Encrypted: true}, nil, true},
 		{"ciphertext is no SenML", SenML, "", false, decoders.Frame{Payload: []byte(`[{"n":"t","v":4}]`), Encrypted: true}, nil, true},
 		{"ciphertext is no JSON", JSON, "", false, decoders.Frame{Payload: []byte(`{"t":4}`), Encrypted: true}, nil, true},
 	} {
@@ -60,9 +62,10 @@ func TestWhatIsDecoded(t *testing.T) {
 
 func TestWhatDoesNotCompile(t *testing.T) {
 	for _, c := range []struct{ name, codec, source, want string }{
-		{"an unknown codec is told the known ones", "basic", "10 PRINT", "basic: codec: is unknown; there are json, cayenne_lpp, senml, expr"},
+		{"an unknown codec is told the known ones", "basic", "10 PRINT", "basic: codec: is unknown; there are json, cayenne_lpp, senml, expr, javascript"},
 		{"an expression says where it is wrong", Expr, "a = 1 +", "expr: a: line 1, column"},
 		{"an expression needs a source", Expr, "", "expr: line 1, column 1: the source holds no expression"},
+		{"a codec of JavaScript says where it is wrong", JavaScript, "function f() {\n  return 1 +;\n}", "javascript: line 2, column 13: Unexpected token ;"},
 		{"cayenne_lpp takes no source", CayenneLPP, "x", "cayenne_lpp: source: is not taken by this codec"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -78,7 +81,7 @@ func TestEveryNameCompiles(t *testing.T) {
 	for _, name := range Names() {
 		source := ""
 		if TakesSource(name) {
-			source = "a = 1"
+			source = map[string]string{Expr: "a = 1", JavaScript: "function decodeUplink(input) { return {data: {}}; }"}[name]
 		}
 		if _, err := Compile(name, source, false); err != nil {
 			t.Errorf("%s: %v", name, err)

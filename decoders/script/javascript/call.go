@@ -1,0 +1,184 @@
+package javascript
+
+import (
+	"slices"
+
+	"github.com/dop251/goja"
+	"github.com/penstock/penstock/decoders"
+)
+
+// entry is the function that decodes.
+type entry struct {
+	name string
+	call goja.Callable
+}
+
+// entry finds the codec's function, the standard form before the older ones.
+func (r *realm) entry(aliases map[string]string) (entry, error) {
+	for _, name := range []string{"decodeUplink", "Decode", "Decoder"} {
+		if f, ok := r.function(name, aliases); ok {
+			return entry{name, f}, nil
+		}
+	}
+	for _, v := range r.modules(aliases) {
+		if f, ok := goja.AssertFunction(v); ok {
+			return entry{"decodeUplink", f}, nil
+		}
+	}
+	return entry{}, refused("", "there is none of the functions decodeUplink, Decode and Decoder")
+}
+
+// function looks for a name where each kind of module has it.
+func (r *realm) function(name string, aliases map[string]string) (goja.Callable, bool) {
+	if local, ok := aliases[name]; ok {
+		if f, ok := goja.AssertFunction(r.vm.Get(local)); ok {
+			return f, true
+		}
+	}
+	if f, ok := goja.AssertFunction(r.vm.Get(name)); ok {
+		return f, true
+	}
+	for _, v := range r.modules(aliases) {
+		if obj, ok := v.(*goja.Object); ok {
+			if f, ok := goja.AssertFunction(obj.Get(name)); ok {
+				return f, true
+			}
+		}
+	}
+	return nil, false
+}
+
+// modules are what a CommonJS or ES module may have exported.
+func (r *realm) modules(aliases map[string]string) []goja.Value {
+	var out []goja.Value
+	if module, ok := r.vm.Get("module").(*goja.Object); ok {
+		out = append(out, module.Get("exports"))
+	}
+	if exports, ok := r.vm.Get("exports").(*goja.Object); ok {
+		out = append(out, exports, exports.Get(defaultMember))
+	}
+	if local, ok := aliases["default"]; ok {
+		out = append(out, r.vm.Get(local))
+	}
+	return slices.DeleteFunc(out, func(v goja.Value) bool { return v == nil })
+}
+
+// decode calls the codec and what normalises its values.
+func (r *realm) decode(aliases map[string]string) (decoders.Result, error) {
+	var res decoders.Result
+	e, err := r.entry(aliases)
+	if err != nil {
+		return res, err
+	}
+	v, err := e.call(goja.Undefined(), r.arguments(e.name)...)
+	if err != nil {
+		return res, r.failure(e.name, err)
+	}
+	x := exporter{r: r}
+	data, err := x.envelope(e.name, v, &res)
+	if err != nil || data == nil {
+		return res, err
+	}
+	value := x.value(data, 0)
+	if x.excess != "" {
+		return res, refused(e.name, x.excess)
+	}
+	add(&res, "", value)
+	if f, ok := r.function("normalizeUplink", aliases); ok && e.name == "decodeUplink" {
+		r.normalize(f, data, &res)
+	}
+	return res, nil
+}
+
+// arguments are what each form of codec is called with.
+func (r *realm) arguments(name string) []goja.Value {
+	f := r.frame
+	bytes, port := r.bytes(), r.vm.ToValue(f.FPort)
+	switch name {
+	case "Decode":
+		return []goja.Value{port, bytes, r.value(orEmpty(f.Params))}
+	case "Decoder":
+		return []goja.Value{bytes, port, r.value(map[string]any{
+			"type": "uplink", "dev_eui": f.Identifier, "name": f.Name, "fcnt": f.FCnt, "port": f.FPort,
+			"payload_size": len(f.Payload), "reported_at": frameTime(f).UnixMilli(),
+		})}
+	}
+	input := r.vm.NewObject()
+	_ = input.Set("bytes", bytes)
+	_ = input.Set("fPort", port)
+	if date, err := r.vm.New(r.date, r.vm.ToValue(frameTime(f).UnixMilli())); err == nil {
+		_ = input.Set("recvTime", date)
+	}
+	_ = input.Set("variables", r.value(orEmpty(f.Params)))
+	return []goja.Value{input}
+}
+
+func orEmpty(m map[string]any) map[string]any {
+	if m == nil {
+		return map[string]any{}
+	}
+	return m
+}
+
+func (r *realm) bytes() goja.Value {
+	items := make([]any, len(r.frame.Payload))
+	for i, b := range r.frame.Payload {
+		items[i] = int(b)
+	}
+	return r.vm.NewArray(items...)
+}
+
+// value copies a Go value, so that no codec can reach what another shares.
+func (r *realm) value(v any) goja.Value {
+	switch v := v.(type) {
+	case map[string]any:
+		obj := r.vm.NewObject()
+		for name, x := range v {
+			_ = obj.Set(name, r.value(x))
+		}
+		return obj
+	case []any:
+		items := make([]any, len(v))
+		for i, x := range v {
+			items[i] = r.value(x)
+		}
+		return r.vm.NewArray(items...)
+	case nil:
+		return goja.Null()
+	case string, bool, int, int64, float64:
+		return r.vm.ToValue(v)
+	}
+	return goja.Undefined()
+}
+
+// normalize adds the values that normalizeUplink makes of a codec's data. A
+// key that the codec gave already stays as it is. When normalizeUplink fails,
+// the codec's own values are kept.
+func (r *realm) normalize(f goja.Callable, data goja.Value, res *decoders.Result) {
+	const name = "normalizeUplink"
+	input := r.vm.NewObject()
+	_ = input.Set("data", data)
+	v, err := f(goja.Undefined(), input)
+	if err != nil {
+		res.Errors = append(res.Errors, r.failure(name, err).Error())
+		return
+	}
+	var own decoders.Result
+	x := exporter{r: r}
+	out, err := x.envelope(name, v, &own)
+	var value any
+	if err == nil && out != nil {
+		value = x.value(out, 0)
+	}
+	switch {
+	case err != nil:
+		own.Errors = append(own.Errors, err.Error())
+	case x.excess != "":
+		own.Errors = append(own.Errors, name+": "+x.excess)
+	default:
+		measurements(&own, value)
+	}
+	res.Warnings = append(res.Warnings, own.Warnings...)
+	res.Errors = append(res.Errors, own.Errors...)
+	res.Readings = merge(res.Readings, own.Readings)
+}

@@ -1,0 +1,83 @@
+package javascript
+
+import (
+	"bytes"
+	"regexp"
+	"strings"
+)
+
+// maxKeywords is how many imports and exports a module may have; each costs a
+// run of the parser.
+const maxKeywords = 40
+
+// esm is a place in the text of an ES module.
+type esm struct {
+	text    []byte
+	at      int
+	aliases map[string]string
+}
+
+func (e *esm) word(w string) bool {
+	rest := e.text[e.at:]
+	return bytes.HasPrefix(rest, []byte(w)) && (len(rest) == len(w) || !identifierByte(rest[len(w)]))
+}
+
+func identifierByte(c byte) bool {
+	return c == '_' || c == '$' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c >= 0x80
+}
+
+// blank writes spaces, which keep every place in the source as it was.
+func (e *esm) blank(length int) {
+	for i := e.at; i < e.at+length; i++ {
+		if e.text[i] != '\n' && e.text[i] != '\r' {
+			e.text[i] = ' '
+		}
+	}
+}
+
+// defaulted is what the value of "export default" is kept in; it is as long as
+// the words it stands for.
+const (
+	defaulted     = "exports.d="
+	defaultMember = "d"
+)
+
+// export blanks the keyword, the list of "export {…}", or turns the value of
+// "export default" into a member of exports.
+func (e *esm) export() bool {
+	rest := string(e.text[e.at:])
+	if named := regexp.MustCompile(`^export\s+default\s+((async\s+)?function\s*\*?\s*[\w$]+|class\s+[\w$]+)`).FindString(rest); named != "" {
+		name := named[strings.LastIndexAny(named, " \t\r\n*")+1:]
+		e.aliases["default"] = name
+		e.blank(strings.Index(named, "default") + len("default"))
+		return true
+	}
+	if value := regexp.MustCompile(`^export\s+default\b`).FindString(rest); value != "" {
+		e.blank(len(value))
+		copy(e.text[e.at+len(value)-len(defaulted):], defaulted)
+		return true
+	}
+	if list := regexp.MustCompile(`^export\s*\{([^{}]*)\}[ \t]*;?`).FindStringSubmatch(rest); list != nil {
+		e.list(list[1])
+		e.blank(len(list[0]))
+		return true
+	}
+	e.blank(len("export"))
+	return true
+}
+
+// list keeps the names that "a as b" gives.
+func (e *esm) list(names string) {
+	for name := range strings.SplitSeq(names, ",") {
+		if words := strings.Fields(name); len(words) == 3 && words[1] == "as" {
+			e.aliases[words[2]] = words[0]
+		}
+	}
+}
+
+// imports blanks an import of the module buffer, whose Buffer is there anyway.
+func (e *esm) imports() bool {
+	line := regexp.MustCompile(`^import\b[^;'"]*['"](node:)?buffer['"][ \t]*;?`).FindString(string(e.text[e.at:]))
+	e.blank(len(line))
+	return line != ""
+}

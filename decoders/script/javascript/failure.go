@@ -1,0 +1,112 @@
+package javascript
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/dop251/goja"
+	"github.com/dop251/goja/parser"
+	"github.com/penstock/penstock/decoders"
+)
+
+// maxReason bounds what a codec's own messages add to an error, in bytes.
+const maxReason = 500
+
+func refused(field, reason string) error {
+	return &decoders.Error{Format: format, Field: field, Offset: -1, Reason: reason}
+}
+
+// at names a place in the source, line and column from 1.
+func at(line, column int, reason string) error {
+	return refused("", fmt.Sprintf("line %d, column %d: %s", line, column, reason))
+}
+
+// parseError is the first of the parser's errors.
+func parseError(err error) error {
+	var list parser.ErrorList
+	if errors.As(err, &list) && len(list) > 0 {
+		return at(list[0].Position.Line, list[0].Position.Column, list[0].Message)
+	}
+	return refused("", clip(err.Error()))
+}
+
+// compileError reads the place that the compiler puts behind its message.
+func compileError(err error) error {
+	text := strings.TrimPrefix(err.Error(), "SyntaxError: ")
+	place := regexp.MustCompile(`^(?s)(.*) at ` + origin + `:(\d+):(\d+)$`).FindStringSubmatch(text)
+	if place == nil {
+		return refused("", clip(text))
+	}
+	return refused("", fmt.Sprintf("line %s, column %s: %s", place[2], place[3], clip(place[1])))
+}
+
+// failure is what ended a call: an exception, the time limit, a limit of the
+// guards or too deep a recursion, with the place in the codec where it was.
+func (r *realm) failure(function string, err error) error {
+	var stopped *goja.InterruptedError
+	var deep *goja.StackOverflowError
+	var thrown *goja.Exception
+	switch {
+	case errors.As(err, &stopped):
+		return refused(function, place(stopped.Stack())+clip(fmt.Sprint(stopped.Value())))
+	case errors.As(err, &deep):
+		return refused(function, place(deep.Stack())+"functions call one another too deep")
+	case errors.As(err, &thrown):
+		return refused(function, place(thrown.Stack())+clip(r.message(thrown.Value())))
+	}
+	return refused(function, clip(err.Error()))
+}
+
+// place is the innermost position within the codec's own source.
+func place(stack []goja.StackFrame) string {
+	for _, f := range stack {
+		if f.SrcName() == origin {
+			p := f.Position()
+			return fmt.Sprintf("line %d, column %d: ", p.Line, p.Column)
+		}
+	}
+	return ""
+}
+
+// message is what was thrown: the name and message of an error, else its text.
+// To read them may run the codec's own code, within the call's time.
+func (r *realm) message(thrown goja.Value) (text string) {
+	text = "an object was thrown that has no text"
+	_ = r.vm.Try(func() {
+		obj, ok := thrown.(*goja.Object)
+		if !ok {
+			text = thrown.String()
+			return
+		}
+		name, message := obj.Get("name"), obj.Get("message")
+		switch {
+		case message == nil || goja.IsUndefined(message):
+			text = obj.String()
+		case name == nil || goja.IsUndefined(name):
+			text = message.String()
+		default:
+			text = name.String() + ": " + message.String()
+		}
+	})
+	return text
+}
+
+func clip(s string) string {
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	if len(s) <= maxReason {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxReason], "") + "…"
+}
+
+// broken keeps what the interpreter's own functions throw apart from what
+// breaks the interpreter.
+func (r *realm) broken(x any) error {
+	var own interface{ Stack() []goja.StackFrame }
+	if err, ok := x.(error); ok && errors.As(err, &own) {
+		return r.failure("", err)
+	}
+	return refused("", clip(fmt.Sprintf("the interpreter broke: %v", x)))
+}

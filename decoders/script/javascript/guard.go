@@ -1,0 +1,165 @@
+package javascript
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/dop251/goja"
+)
+
+const (
+	// maxString is the greatest length of a string, in UTF-16 units.
+	maxString = 1 << 18
+	// maxList is the greatest length of a list that a function walks over.
+	maxList = 1 << 16
+	// maxBuffers is how many bytes all buffers of a call may hold.
+	maxBuffers = 4 << 20
+	// maxVisits and maxNested bound the values given to JSON.stringify and
+	// flat, maxText the strings among them.
+	maxVisits = 50_000
+	maxNested = 100
+	maxText   = 1 << 20
+)
+
+// The interpreter looks at its time limit between instructions, and a function
+// of its own is one instruction. So those that could make or walk more than
+// what they are given stand behind a guard, which checks the size first. They
+// are installed before the codec's code runs and hold the only way to what
+// they guard.
+func (r *realm) guard() {
+	_ = r.vm.GlobalObject().DefineDataProperty(boundName, r.vm.ToValue(r.bound), goja.FLAG_FALSE, goja.FLAG_FALSE, goja.FLAG_FALSE)
+	r.guardLists()
+	r.guardText()
+	r.guardBuffers()
+}
+
+// native is a function of the interpreter that stands behind a guard.
+type native func(this goja.Value, args ...goja.Value) goja.Value
+
+// replace puts a guard in the place of a method; what is not there stays away.
+func (r *realm) replace(holder *goja.Object, name string, guard func(native) func(goja.FunctionCall) goja.Value) {
+	if inner, ok := goja.AssertFunction(holder.Get(name)); ok {
+		_ = holder.DefineDataProperty(name, r.vm.ToValue(guard(rethrow(inner))), goja.FLAG_TRUE, goja.FLAG_TRUE, goja.FLAG_FALSE)
+	}
+}
+
+// rethrow lets an exception pass through Go as an exception.
+func rethrow(inner goja.Callable) native {
+	return func(this goja.Value, args ...goja.Value) goja.Value {
+		v, err := inner(this, args...)
+		if err != nil {
+			panic(err)
+		}
+		return v
+	}
+}
+
+func (r *realm) object(path ...string) *goja.Object {
+	obj := r.vm.GlobalObject()
+	for _, name := range path {
+		obj = obj.Get(name).(*goja.Object)
+	}
+	return obj
+}
+
+// stop ends the call. A codec can catch the exception, but its next
+// instruction is its last.
+func (r *realm) stop(format string, args ...any) {
+	reason := fmt.Sprintf(format, args...)
+	r.vm.Interrupt(reason)
+	panic(r.vm.NewTypeError("%s", reason))
+}
+
+// checkTime ends what the interpreter itself repeats when the time is over.
+func (r *realm) checkTime() {
+	if r.expired.Load() {
+		panic(r.vm.NewTypeError("the codec did not end in its time"))
+	}
+}
+
+func (r *realm) checkString(length float64) {
+	if length > maxString {
+		r.stop("a string would be longer than %d characters", maxString)
+	}
+}
+
+// bound is the guard around what makes strings grow.
+func (r *realm) bound(call goja.FunctionCall) goja.Value {
+	v := call.Argument(0)
+	if s, ok := v.(goja.String); ok {
+		r.checkString(float64(s.Length()))
+	}
+	return v
+}
+
+func (r *realm) checkList(length int64) int {
+	if length > maxList {
+		r.stop("a list is longer than %d", maxList)
+	}
+	return int(max(length, 0))
+}
+
+func isList(v goja.Value) (*goja.Object, bool) {
+	obj, ok := v.(*goja.Object)
+	return obj, ok && obj.ClassName() == "Array"
+}
+
+func length(obj *goja.Object) int64 {
+	if v := obj.Get("length"); v != nil {
+		return v.ToInteger()
+	}
+	return 0
+}
+
+// list gives a list whose length is known not to change while a function walks
+// over it: a true one as it is, of anything else a copy.
+func (r *realm) list(v goja.Value) goja.Value {
+	if obj, ok := isList(v); ok {
+		r.checkList(length(obj))
+		return obj
+	}
+	switch v := v.(type) {
+	case goja.String:
+		items := make([]any, r.checkList(int64(v.Length())))
+		for i := range items {
+			items[i] = v.Substring(i, i+1)
+		}
+		return r.vm.NewArray(items...)
+	case *goja.Object:
+		items := make([]any, r.checkList(length(v)))
+		for i := range items {
+			items[i] = v.Get(strconv.Itoa(i))
+		}
+		return r.vm.NewArray(items...)
+	}
+	return v
+}
+
+// measure counts what a function that goes through nested values would visit.
+type measure struct {
+	r            *realm
+	visits, text int
+}
+
+func (m *measure) value(v goja.Value, depth int) {
+	m.r.checkTime()
+	m.visits++
+	if m.visits > maxVisits || depth > maxNested || m.text > maxText {
+		m.r.stop("the values given to a function are too many, too long or nested too deep")
+	}
+	switch v := v.(type) {
+	case goja.String:
+		m.text += v.Length()
+	case *goja.Object:
+		if obj, ok := isList(v); ok {
+			for i := range m.r.checkList(length(obj)) {
+				m.value(obj.Get(strconv.Itoa(i)), depth+1)
+			}
+			return
+		}
+		for _, name := range v.Keys() {
+			m.text += len(name)
+			m.value(v.Get(name), depth+1)
+		}
+	}
+}

@@ -1,0 +1,189 @@
+package javascript
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/decoders/jsonvalues"
+)
+
+// add puts values into a result, under keys that begin with key.
+//
+// A list whose elements are all objects with a time of their own (a member
+// time, timestamp or date) is a history: each element's values become readings
+// at its time, under the keys they would have beside the list, or below the
+// list's name when that says no more than that it is a list of samples.
+func add(res *decoders.Result, key string, v any) { put(res, key, v, time.Time{}) }
+
+func put(res *decoders.Result, key string, v any, at time.Time) {
+	if samples, ok := history(v); ok {
+		for _, s := range samples {
+			put(res, key, s.values, s.at)
+		}
+		return
+	}
+	m, ok := v.(map[string]any)
+	if !ok {
+		stamp(res, key, v, at)
+		return
+	}
+	rest := make(map[string]any, len(m))
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		if nested := holds(m[name]); nested {
+			put(res, below(key, name, m[name]), m[name], at)
+			continue
+		}
+		rest[name] = m[name]
+	}
+	stamp(res, key, rest, at)
+}
+
+// stamp adds readings and gives them a time.
+func stamp(res *decoders.Result, key string, v any, at time.Time) {
+	before := len(res.Readings)
+	jsonvalues.Append(res, key, v)
+	if !at.IsZero() {
+		for i := range res.Readings[before:] {
+			res.Readings[before+i].Time = at
+		}
+	}
+}
+
+// holds tells whether there is a history within a value that can be reached
+// without going through a list.
+func holds(v any) bool {
+	if _, ok := history(v); ok {
+		return true
+	}
+	m, _ := v.(map[string]any)
+	for _, x := range m {
+		if holds(x) {
+			return true
+		}
+	}
+	return false
+}
+
+// below is the key of what a name holds.
+func below(key, name string, v any) string {
+	if _, ok := history(v); ok && slices.Contains([]string{"history", "samples", "measurements", "records", "readings", "datalog"}, name) {
+		return key
+	}
+	if key == "" {
+		return name
+	}
+	return key + "." + name
+}
+
+type sample struct {
+	at     time.Time
+	values map[string]any
+}
+
+func history(v any) ([]sample, bool) {
+	list, _ := v.([]any)
+	out := make([]sample, 0, len(list))
+	for _, each := range list {
+		m, _ := each.(map[string]any)
+		s, ok := sampled(m)
+		if !ok {
+			return nil, false
+		}
+		out = append(out, s)
+	}
+	return out, len(out) > 0
+}
+
+// sampled takes the time out of an object.
+func sampled(m map[string]any) (sample, bool) {
+	for _, name := range []string{"time", "timestamp", "date"} {
+		if t, ok := moment(m[name]); ok {
+			rest := maps.Clone(m)
+			delete(rest, name)
+			return sample{t, rest}, true
+		}
+	}
+	return sample{}, false
+}
+
+// moment reads a time from 2000 to 2099: RFC 3339, the same without a zone
+// (UTC), or seconds or milliseconds since 1970.
+func moment(v any) (time.Time, bool) {
+	var t time.Time
+	switch v := v.(type) {
+	case string:
+		for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02 15:04:05"} {
+			if parsed, err := time.Parse(layout, v); err == nil {
+				t = parsed.UTC()
+				break
+			}
+		}
+	case int64:
+		t = epoch(float64(v))
+	case float64:
+		t = epoch(v)
+	}
+	return t, t.Year() >= 2000 && t.Year() < 2100
+}
+
+func epoch(n float64) time.Time {
+	if n < 1e11 {
+		n *= 1000
+	}
+	if n < 0 || n > 5e12 {
+		return time.Time{}
+	}
+	return time.UnixMilli(int64(n)).UTC()
+}
+
+// measurements adds what normalizeUplink gave: one measurement or a list of
+// them. The time of a measurement is that of its readings. Of several without
+// a time, those after the first that give a key again have their place in the
+// list before it.
+func measurements(res *decoders.Result, v any) {
+	list, ok := v.([]any)
+	if !ok {
+		list = []any{v}
+	}
+	for i, each := range list {
+		m, _ := each.(map[string]any)
+		if s, ok := sampled(m); ok {
+			put(res, "", s.values, s.at)
+			continue
+		}
+		var own decoders.Result
+		put(&own, "", m, time.Time{})
+		for _, reading := range own.Readings {
+			if taken(res.Readings, reading) {
+				reading.Key = fmt.Sprintf("%d.%s", i, reading.Key)
+			}
+			res.Readings = append(res.Readings, reading)
+		}
+		res.Warnings = append(res.Warnings, own.Warnings...)
+	}
+}
+
+func taken(all []decoders.Reading, r decoders.Reading) bool {
+	return slices.ContainsFunc(all, func(o decoders.Reading) bool { return o.Key == r.Key && o.Time.Equal(r.Time) })
+}
+
+// merge adds the readings whose key and time are not there yet.
+func merge(all, more []decoders.Reading) []decoders.Reading {
+	type place struct {
+		key string
+		at  int64
+	}
+	there := make(map[place]bool, len(all))
+	for _, r := range all {
+		there[place{r.Key, r.Time.UnixNano()}] = true
+	}
+	for _, r := range more {
+		if !there[place{r.Key, r.Time.UnixNano()}] && len(all) < jsonvalues.MaxReadings {
+			all = append(all, r)
+		}
+	}
+	return all
+}

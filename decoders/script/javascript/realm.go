@@ -1,0 +1,194 @@
+package javascript
+
+import (
+	_ "embed"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/dop251/goja"
+	"github.com/penstock/penstock/decoders"
+)
+
+const (
+	// maxBytes is how long a payload may be.
+	maxBytes = 4096
+	// maxCalls is how deep functions may call one another.
+	maxCalls = 400
+	// maxLines and maxLine bound what is kept of a codec's console.
+	maxLines = 10
+	maxLine  = 200
+)
+
+// The parts of a realm that are written in JavaScript themselves.
+var (
+	//go:embed prelude/refuse.js
+	refuseSource string
+	//go:embed prelude/date.js
+	dateSource string
+	//go:embed prelude/buffer.js
+	bufferSource string
+)
+
+// uses are the parts of a realm that cost something and that a source does not
+// get unless it holds their name.
+type uses struct {
+	date, buffer, binary, module, console bool
+}
+
+func usesOf(source string) uses {
+	has := func(name string) bool { return strings.Contains(source, name) }
+	u := uses{date: has("Date"), buffer: has("Buffer") || has("buffer"), module: has("exports") || has("require") || has("export"), console: has("console")}
+	u.binary = u.buffer || has("Array") && (has("8Array") || has("8Clamped") || has("16Array") || has("32Array") || has("64Array"))
+	return u
+}
+
+// guarded is the prelude that works with guarded functions.
+const guarded = "buffer.js"
+
+type prelude struct {
+	name string
+	code *goja.Program
+}
+
+// preludes are the programs that run before the codec.
+func preludes(u uses) ([]prelude, error) {
+	var out []prelude
+	for _, p := range []struct {
+		name, source string
+		used         bool
+	}{{"refuse.js", refuseSource, true}, {"date.js", dateSource, u.date}, {guarded, bufferSource, u.buffer}} {
+		if !p.used {
+			continue
+		}
+		code, err := goja.Compile(p.name, p.source, true)
+		if err != nil {
+			return nil, fmt.Errorf("javascript: %s: %w", p.name, err)
+		}
+		out = append(out, prelude{p.name, code})
+	}
+	return out, nil
+}
+
+// realm is the world of one call.
+type realm struct {
+	vm      *goja.Runtime
+	frame   *decoders.Frame
+	uses    uses
+	expired atomic.Bool
+	// lines are what the codec wrote to its console.
+	lines []string
+	// depth is how deep lists are within one another that join is writing.
+	depth int
+	// date is the constructor before the codec could change it.
+	date *goja.Object
+}
+
+func newRealm(f *decoders.Frame, u uses) *realm {
+	r := &realm{vm: goja.New(), frame: f, uses: u}
+	r.vm.SetMaxCallStackSize(maxCalls)
+	r.vm.SetTimeSource(func() time.Time { return frameTime(f) })
+	r.vm.SetRandSource(random(f))
+	if u.console {
+		r.console()
+	}
+	if u.module {
+		r.module()
+	}
+	return r
+}
+
+// prepare runs the preludes and puts the guards between them.
+func (r *realm) prepare(all []prelude) error {
+	installed := false
+	for _, p := range all {
+		if p.name == guarded {
+			r.guard()
+			installed = true
+		}
+		if _, err := r.vm.RunProgram(p.code); err != nil {
+			return r.failure("", err)
+		}
+	}
+	if !installed {
+		r.guard()
+	}
+	r.date = r.object("Date")
+	return nil
+}
+
+// expire ends the call at its next instruction; the codec cannot catch it.
+func (r *realm) expire(reason string) {
+	r.expired.Store(true)
+	r.vm.Interrupt(reason)
+}
+
+// frameTime is the clock of a call. The time of a frame that has none is the
+// beginning of 1970, for which the receipt stands in later.
+func frameTime(f *decoders.Frame) time.Time {
+	switch {
+	case !f.NetworkTime.IsZero():
+		return f.NetworkTime.UTC()
+	case !f.SampleTime.IsZero():
+		return f.SampleTime.UTC()
+	}
+	return time.Unix(0, 0).UTC()
+}
+
+// random gives the same numbers for the same frame.
+func random(f *decoders.Frame) goja.RandSource {
+	var source *rand.Rand
+	return func() float64 {
+		if source == nil {
+			h := fnv.New64a()
+			h.Write(f.Payload)
+			source = rand.New(rand.NewPCG(h.Sum64(), uint64(f.FCnt)))
+		}
+		return source.Float64()
+	}
+}
+
+// console keeps what is written as warnings, as much as fits.
+func (r *realm) console() {
+	console := r.vm.NewObject()
+	write := r.vm.ToValue(func(call goja.FunctionCall) goja.Value {
+		if len(r.lines) >= maxLines {
+			return goja.Undefined()
+		}
+		line := "console:"
+		for _, v := range call.Arguments {
+			if len(line) < maxLine {
+				line += " " + v.String()
+			}
+		}
+		if len(line) > maxLine {
+			line = line[:maxLine] + "…"
+		}
+		r.lines = append(r.lines, strings.ToValidUTF8(line, ""))
+		return goja.Undefined()
+	})
+	for _, name := range []string{"log", "info", "warn", "error", "debug", "trace"} {
+		_ = console.Set(name, write)
+	}
+	_ = r.vm.Set("console", console)
+}
+
+// module gives a CommonJS module what it expects to find.
+func (r *realm) module() {
+	module, exports := r.vm.NewObject(), r.vm.NewObject()
+	_ = module.Set("exports", exports)
+	_ = r.vm.Set("module", module)
+	_ = r.vm.Set("exports", exports)
+	_ = r.vm.Set("require", func(call goja.FunctionCall) goja.Value {
+		name := call.Argument(0).String()
+		if name != "buffer" && name != "node:buffer" {
+			panic(r.vm.NewTypeError("require: there is no module %s; only buffer can be required", clip(name)))
+		}
+		buffer := r.vm.NewObject()
+		_ = buffer.Set("Buffer", r.vm.Get("Buffer"))
+		return buffer
+	})
+}

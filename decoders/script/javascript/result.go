@@ -1,0 +1,172 @@
+package javascript
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/dop251/goja"
+	"github.com/penstock/penstock/decoders"
+)
+
+const (
+	// maxValues, maxDeep and maxChars bound what a codec may give back.
+	maxValues = 20_000
+	maxDeep   = 32
+	maxChars  = 256 << 10
+	// maxRemarks is how many errors and warnings of a codec are kept.
+	maxRemarks = 20
+)
+
+// exporter copies values out of a realm. To read them may run the codec's own
+// code, within the call's time.
+type exporter struct {
+	r             *realm
+	values, chars int
+	// excess says what there was too much of.
+	excess string
+}
+
+// envelope takes {data, errors, warnings} apart; the older forms give the
+// values themselves. Data that is nil, with no error, is no readings.
+func (x *exporter) envelope(name string, v goja.Value, res *decoders.Result) (goja.Value, error) {
+	obj, ok := v.(*goja.Object)
+	if !ok || obj.ClassName() == "Function" {
+		return nil, refused(name, "gave no object")
+	}
+	parts := map[string]goja.Value{}
+	for _, part := range []string{"data", "errors", "warnings"} {
+		if p := obj.Get(part); p != nil && !goja.IsUndefined(p) {
+			parts[part] = p
+		}
+	}
+	if name == "Decode" || name == "Decoder" || len(parts) == 0 {
+		return obj, nil
+	}
+	res.Errors = append(res.Errors, x.remarks(parts["errors"])...)
+	res.Warnings = append(res.Warnings, x.remarks(parts["warnings"])...)
+	data := parts["data"]
+	switch _, isObject := data.(*goja.Object); {
+	case isObject:
+		return data, nil
+	case data != nil && !goja.IsNull(data):
+		return nil, refused(name, "gave data that is no object")
+	case len(res.Errors) > 0:
+		return nil, refused(name, clip(res.Errors[0]))
+	}
+	return nil, nil
+}
+
+// remarks are a codec's errors or warnings: a list of texts, or one text.
+func (x *exporter) remarks(v goja.Value) []string {
+	var out []string
+	switch v := v.(type) {
+	case nil:
+	case *goja.Object:
+		for i := range min(length(v), maxRemarks) {
+			if each := v.Get(strconv.FormatInt(i, 10)); each != nil {
+				out = append(out, clip(each.String()))
+			}
+		}
+	default:
+		if goja.IsString(v) && v.String() != "" {
+			out = []string{clip(v.String())}
+		}
+	}
+	return out
+}
+
+// value copies one value; what is none (undefined, null, NaN, a function) is
+// nil.
+func (x *exporter) value(v goja.Value, depth int) any {
+	if x.values++; x.values > maxValues {
+		x.excess = fmt.Sprintf("gave more than %d values", maxValues)
+	}
+	if depth > maxDeep {
+		x.excess = fmt.Sprintf("gave values that are nested deeper than %d, or within themselves", maxDeep)
+	}
+	if x.excess != "" || v == nil {
+		return nil
+	}
+	if obj, ok := v.(*goja.Object); ok {
+		return x.object(obj, depth)
+	}
+	return x.scalar(v)
+}
+
+func (x *exporter) scalar(v goja.Value) any {
+	if goja.IsString(v) {
+		s := v.(goja.String)
+		if x.chars += s.Length(); x.chars > maxChars {
+			x.excess = fmt.Sprintf("gave more than %d characters", maxChars)
+			return nil
+		}
+		return s.String()
+	}
+	switch v := v.Export().(type) {
+	case float64:
+		if math.IsNaN(v) {
+			return nil
+		}
+		return v
+	case int64, bool:
+		return v
+	}
+	return nil
+}
+
+func (x *exporter) object(obj *goja.Object, depth int) any {
+	switch obj.ClassName() {
+	case "Function":
+		return nil
+	case "Array":
+		return x.list(obj, depth)
+	case "Date":
+		if t, ok := obj.Export().(time.Time); ok && !t.IsZero() {
+			return t.UTC().Format("2006-01-02T15:04:05.000Z")
+		}
+		return nil
+	case "Number", "String", "Boolean":
+		return x.value(x.r.vm.ToValue(obj.Export()), depth+1)
+	}
+	if isTyped(obj) {
+		return x.list(obj, depth)
+	}
+	out := map[string]any{}
+	for _, name := range obj.Keys() {
+		if x.chars += len(name); x.chars > maxChars {
+			x.excess = fmt.Sprintf("gave more than %d characters", maxChars)
+		}
+		if x.excess != "" {
+			break
+		}
+		if v := x.value(obj.Get(name), depth+1); v != nil {
+			out[name] = v
+		}
+	}
+	return out
+}
+
+func (x *exporter) list(obj *goja.Object, depth int) any {
+	n := length(obj)
+	if n > maxValues {
+		x.excess = fmt.Sprintf("gave more than %d values", maxValues)
+		return nil
+	}
+	out := make([]any, n)
+	for i := range out {
+		if out[i] = x.value(obj.Get(strconv.Itoa(i)), depth+1); x.excess != "" {
+			return nil
+		}
+	}
+	return out
+}
+
+func isTyped(obj *goja.Object) bool {
+	switch obj.Export().(type) {
+	case []int8, []uint8, []int16, []uint16, []int32, []uint32, []float32, []float64:
+		return true
+	}
+	return false
+}
