@@ -117,7 +117,7 @@ func detectOther(p Post) (Sender, bool) {
 		return "", false
 	}
 	if body[0] == '<' {
-		if bytes.Contains(body, []byte("DevEUI_")) {
+		if bytes.Contains(body, []byte("DevEUI_")) || bytes.Contains(body, []byte("BS_alarm")) {
 			return ThingPark, true
 		}
 		return unknownDocument, true

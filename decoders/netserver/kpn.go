@@ -36,7 +36,10 @@ func parseKPN(p Post) ([]decoders.Frame, error) {
 	}
 	var frames []decoders.Frame
 	for _, k := range all {
-		if k.complete(); k.err == nil && len(frames) < maxFrames {
+		if len(frames) >= maxFrames {
+			return frames, tooMany(string(KPN))
+		}
+		if k.complete(); k.err == nil {
 			frames = append(frames, k.f)
 		} else if packErr == nil {
 			packErr = k.err

@@ -88,7 +88,7 @@ func (m *milesight) profile() {
 func (m *milesight) complete() {
 	f := m.f
 	if f.Profile.Model != "" {
-		f.Profile.Brand = "milesight"
+		f.Profile.Brand = "milesight-iot" // as the device repository has it
 	}
 	if f.Identifier, f.IsDevEUI = decoders.NormalizeDevEUI(m.devEUI); !f.IsDevEUI {
 		f.Identifier = m.sn

@@ -9,6 +9,9 @@
 // it cannot be read. Protobuf is refused (ErrProtobuf), and a sender that is
 // recognised but has no parser here is refused by name (UnsupportedError), so
 // that its bodies are set aside instead of being misread as something else.
+//
+// What senders sign is checked by VerifyThingPark, VerifyDisruptive and
+// VerifyKPN, which the receiver of a post calls before it believes it.
 package netserver
 
 import (

@@ -85,7 +85,9 @@ func (t *thingPark) field(key []byte) {
 	case "FCntUp":
 		f.FCnt, f.HasFCnt = t.integer("FCntUp", 1<<32-1)
 	case "MType":
-		t.mType, _ = t.integer("MType", 7)
+		if n, ok := t.integer("MType", 7); ok {
+			t.mType = n
+		}
 	case "payload_hex":
 		f.Payload = t.hex("payload_hex")
 		t.payload = true

@@ -34,8 +34,8 @@ func thingParkJSON(body []byte) ([]byte, error) {
 	}
 }
 
-// xmlBody is a document on its way to JSON. Raw tokens are enough: no name is
-// prefixed, and the nesting is checked here.
+// xmlBody is a document on its way to JSON. Raw tokens are enough: the name
+// space is always the same, and the nesting is checked here.
 type xmlBody struct {
 	d     *xml.Decoder
 	out   bytes.Buffer
@@ -109,8 +109,24 @@ func (x *xmlBody) key(name string) {
 }
 
 func (x *xmlBody) string(s []byte) {
+	if plainASCII(s) {
+		x.out.WriteByte('"')
+		x.out.Write(s)
+		x.out.WriteByte('"')
+		return
+	}
 	quoted, _ := json.Marshal(string(s)) // strings always marshal
 	x.out.Write(quoted)
+}
+
+// plainASCII tells a text that JSON writes as it is.
+func plainASCII(s []byte) bool {
+	for _, c := range s {
+		if c < ' ' || c > '~' || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return true
 }
 
 func (x *xmlBody) end(name string) error {

@@ -1,0 +1,76 @@
+package netserver
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/penstock/penstock/decoders/jsonbody"
+)
+
+// repeated joins n items that are numbered.
+func repeated(n int, format string) string {
+	items := make([]string, n)
+	for i := range items {
+		items[i] = fmt.Sprintf(format, i)
+	}
+	return strings.Join(items, ",")
+}
+
+func TestAPostMayHoldSoManyFrames(t *testing.T) {
+	const many = maxFrames + 5
+	for name, body := range map[string]string{
+		"Netmore":    `[` + repeated(many, `{"devEui":"a84041d2c5182f01","messageType":"payload","payload":"01","fCntUp":%d}`) + `]`,
+		"Monnit":     `{"sensorMessages":[` + repeated(many, `{"sensorID":"%d","dataType":"A","dataValue":"1"}`) + `]}`,
+		"Milesight":  `[` + repeated(many, `{"eventType":"DEVICE_DATA","data":{"deviceProfile":{"sn":"%d"},"type":"PROPERTY","payload":{}}}`) + `]`,
+		"KPN things": `[` + repeated(many, `{"bn":"urn:dev:DEVEUI:A84041D2C518%04X:","n":"payload","vs":"01"}`) + `]`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			frames, err := Parse(Post{Body: []byte(body)})
+			if len(frames) != maxFrames || err == nil {
+				t.Errorf("got %d frames and error %v, want %d and an error", len(frames), err, maxFrames)
+			}
+		})
+	}
+}
+
+func TestAFrameMayHoldSoManySamples(t *testing.T) {
+	const many = maxSamples + 5
+	for name, body := range map[string]string{
+		"UbiBot":                  `{"channel_id":"1","feeds":[` + repeated(many, `{"created_at":"2026-02-14T06:30:12Z","field1":%d}`) + `]}`,
+		"Disruptive Technologies": `{"event":{"eventType":"co2","targetName":"projects/p/devices/d","data":{"co2":{"samples":[` + repeated(many, `{"ppm":%d}`) + `]}}}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			frames, err := Parse(Post{Body: []byte(body)})
+			if err != nil || len(frames) != 1 {
+				t.Fatalf("%d frames, %v", len(frames), err)
+			}
+			if f := frames[0]; len(f.Samples) != maxSamples || len(f.Warnings) == 0 {
+				t.Errorf("got %d samples and warnings %q, want %d and a warning", len(f.Samples), f.Warnings, maxSamples)
+			}
+		})
+	}
+}
+
+func TestXMLThatIsNoDocumentIsRefused(t *testing.T) {
+	for name, body := range map[string]string{
+		"two roots":               `<DevEUI_uplink><DevEUI>A84041D2C5182F01</DevEUI></DevEUI_uplink><b/>`,
+		"an end without a start":  `<DevEUI_uplink></b></DevEUI_uplink>`,
+		"a start without an end":  `<DevEUI_uplink><DevEUI>A84041D2C5182F01</DevEUI>`,
+		"nothing":                 `<!-- DevEUI_ -->`,
+		"another encoding":        `<?xml version="1.0" encoding="UTF-16"?><DevEUI_uplink><DevEUI>A84041D2C5182F01</DevEUI></DevEUI_uplink>`,
+		"a hundred levels":        strings.Repeat("<DevEUI_a>", 100) + strings.Repeat("</DevEUI_a>", 100),
+		"an entity that explodes": `<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]><DevEUI_uplink><DevEUI>&b;</DevEUI></DevEUI_uplink>`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := Post{Body: []byte(body), ContentType: "application/xml"}
+			if s := Detect(p); s != ThingPark {
+				t.Fatalf("taken for %q", s)
+			}
+			frames, err := Parse(p)
+			if len(frames) > 0 || err == nil || jsonbody.IsSyntax(err) {
+				t.Errorf("got %d frames, %v, want an error about the document", len(frames), err)
+			}
+		})
+	}
+}
