@@ -1,0 +1,69 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+
+	"github.com/penstock/penstock/ingest/admin"
+	"github.com/penstock/penstock/ingest/carrier"
+	"github.com/penstock/penstock/ingest/iotapi"
+	"github.com/penstock/penstock/ingest/openapi"
+	"github.com/penstock/penstock/ingest/openapi/contracttest"
+	"github.com/penstock/penstock/ingest/restv2"
+	"github.com/penstock/penstock/ingest/uplink"
+	"github.com/penstock/penstock/relay/redisstore/redistest"
+)
+
+// contract is the document that the gateway serves.
+func contract(t *testing.T) *openapi3.T {
+	t.Helper()
+	doc, err := openapi.Merge(restv2.OpenAPI(), iotapi.OpenAPI(), uplink.OpenAPI(), carrier.OpenAPI(), admin.OpenAPI())
+	must(t, err)
+	return doc
+}
+
+// operation finds an operation by its id.
+func operation(doc *openapi3.T, id string) *openapi3.Operation {
+	for _, item := range doc.Paths.Map() {
+		for _, op := range item.Operations() {
+			if op.OperationID == id {
+				return op
+			}
+		}
+	}
+	return nil
+}
+
+// testContractOutage is what every operation answers when nothing can be stored:
+// Redis is stopped, and the journal is full of what waits for it.
+func testContractOutage(t *testing.T, doc *openapi3.T, checker *contracttest.Checker) {
+	redis := redistest.Start(t)
+	g := start(t, &site{name: "embedded"}, fixture(t, "contract.yaml"), "PENSTOCK_REDIS_URL="+redis.URL, "PENSTOCK_JOURNAL_MAX_BYTES=1MiB")
+	g.examine(checker)
+	made := g.inhabit()
+	redis.Stop()
+	large := padded(200 << 10)
+	for _, body := range []string{large, padded(2 << 10), `{}`} {
+		eventually(t, "the journal is full", func() (any, bool) {
+			a := g.as("acme-all").post("/webhooks/lorawan", body)
+			return a, a.status == 503
+		})
+	}
+	for _, s := range samples(made) {
+		if operation(doc, s.operation).Responses.Value("503") == nil {
+			continue
+		}
+		if strings.HasPrefix(s.target, "/webhooks") {
+			s.body = large
+		}
+		owner, _ := s.owner(g)
+		if a := s.send(owner); a.status != 503 {
+			t.Errorf("%s: %d %s, want 503", a.of, a.status, a.body)
+		}
+	}
+}
+
+// padded is a frame of at least so many bytes.
+func padded(n int) string { return `{"deviceId":"shed","note":"` + strings.Repeat("x", n) + `"}` }

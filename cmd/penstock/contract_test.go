@@ -1,0 +1,348 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/getkin/kin-openapi/openapi3"
+
+	"github.com/penstock/penstock/config"
+	"github.com/penstock/penstock/ingest/openapi/contracttest"
+	"github.com/penstock/penstock/relay"
+)
+
+// examiner compares everything that goes over a gateway's wire with the contract
+// that the gateway itself serves. It stands in the place of the transport.
+type examiner struct {
+	next    http.RoundTripper
+	mu      sync.Mutex
+	checker *contracttest.Checker
+	found   []string
+}
+
+// RoundTrip sends a request and compares it and its answer.
+func (x *examiner) RoundTrip(r *http.Request) (*http.Response, error) {
+	sent, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	r.Body = io.NopCloser(bytes.NewReader(sent))
+	resp, err := x.next.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	got, err := io.ReadAll(resp.Body)
+	_ = resp.Body.Close()
+	resp.Body = io.NopCloser(bytes.NewReader(got))
+	if zip, bad := gzip.NewReader(bytes.NewReader(sent)); bad == nil && r.Header.Get("Content-Encoding") == "gzip" {
+		sent, _ = io.ReadAll(io.LimitReader(zip, 1<<20))
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.found = append(x.found, x.checker.Check(contracttest.Exchange{
+		Method: r.Method, Target: r.URL.RequestURI(), Request: r.Header, RequestBody: sent,
+		Status: resp.StatusCode, Answer: resp.Header, AnswerBody: got,
+	})...)
+	return resp, err
+}
+
+// examine holds a gateway's traffic to a contract from here on.
+func (g *gateway) examine(c *contracttest.Checker) {
+	x := &examiner{next: g.web.Transport, checker: c}
+	g.web.Transport = x
+	g.t.Cleanup(func() {
+		for _, difference := range slices.Compact(slices.Sorted(slices.Values(x.found))) {
+			g.t.Error(difference)
+		}
+	})
+}
+
+// TestRoutesAreTheContractsOperations looks at the app as it is put together.
+func TestRoutesAreTheContractsOperations(t *testing.T) {
+	g := newGateway(t, &site{name: "embedded"}, fixture(t, "contract.yaml"))
+	cfg, err := config.Load("", g.env)
+	must(t, err)
+	d, err := open(context.Background(), cfg, slog.New(slog.NewTextHandler(g.logs, nil)))
+	must(t, err)
+	defer func() { must(t, d.close(context.Background())) }()
+	for _, difference := range contracttest.Routes(d.app, contract(t)) {
+		t.Error(difference)
+	}
+}
+
+// sample is a request that succeeds.
+type sample struct{ operation, method, target, kind, body string }
+
+// samples are at least one success of every operation. NEW in a body is an id
+// that no message had before.
+func samples(of residents) []sample {
+	const js, form = "application/json", "application/x-www-form-urlencoded"
+	list := []sample{
+		{"createDecoder", "POST", "/iot/decoders", js, `{"name":"a","description":"b","type":"other","codec":"json","loraWanMacVersion":"1.0.3","loraWanRevision":"A","loraSupportClassB":true,"loraSupportClassC":false,"useRawPayload":false}`},
+		{"createDecoder", "POST", "/iot/decoders?name=a&description=b&type=other&codec=expr&source=t+%3D+1.0&useRawPayload=true", "", ""},
+		{"listDecoders", "GET", "/iot/decoders", "", ""},
+		{"getDecoder", "GET", "/iot/decoders/lpp", "", ""},
+		{"addDecoderSensor", "POST", "/iot/decoders/lpp/sensors", js, `{"sensor_type_id":"state","key":"digital_in_1"}`},
+		{"addDecoderSensor", "POST", "/iot/decoders/lpp/sensors?sensor_type_id=state&key=digital_in_2", "", ""},
+		{"listDecoderSensors", "GET", "/iot/decoders/lpp/sensors", "", ""},
+		{"listDevices", "GET", "/iot/devices", "", ""},
+		{"getDevice", "GET", "/iot/devices/" + of.device, "", ""},
+		{"getDeviceByIdentifier", "GET", "/iot/devices/identifier/shed", "", ""},
+		{"listSensors", "GET", "/iot/devices/" + of.device + "/sensors?searchKey=temp", "", ""},
+		{"listReadings", "GET", "/iot/devices/" + of.device + "/readings?limit=10&startDate=2020-01-01%2000:00:00&endDate=2099-01-01%2000:00:00", "", ""},
+		{"latestReadings", "GET", "/iot/devices/" + of.device + "/readings/latest", "", ""},
+		{"patchSensor", "PATCH", "/iot/sensors/" + of.sensor, js, `{"name":"Shed","slope":1.5,"offset":-2,"retention_days":30}`},
+		{"patchSensor", "PATCH", "/iot/sensors/" + of.sensor + "?slope=1&offset=0&retention_days=0&name=Shed", "", ""},
+		{"frameLorawan", "POST", "/webhooks/lorawan", js, `{"channel_id":"1","feeds":[{"created_at":"2026-01-31T12:00:00Z","field1":{"value":5}}]}`},
+		{"listGeographicActions", "GET", "/v2/sms-relay/geo/actions", "", ""},
+		{"listGeographicRelays", "GET", "/v2/sms-relay/geo?prefix=4478*&page=2&per_page=1", "", ""},
+		{"getGeographicRelay", "GET", "/v2/sms-relay/geo/g2", "", ""},
+		{"patchGeographicRelay", "PATCH", "/v2/sms-relay/geo/g2", js, `{"action":"email","parameters":["desk@example.com"]}`},
+		{"listNumberActions", "GET", "/v2/sms-relay/vmn/actions?page=1&per_page=2", "", ""},
+		{"listNumberRelays", "GET", "/v2/sms-relay/vmn?number=4478*", "", ""},
+		{"getNumberRelay", "GET", "/v2/sms-relay/vmn/v1", "", ""},
+		{"patchNumberRelay", "PATCH", "/v2/sms-relay/vmn/v1?action=inactive", "", ""},
+		{"readInbox", "GET", "/v2/sms-relay/vmn/desk/inbox", "", ""},
+		{"acknowledgeMessage", "DELETE", "/v2/sms-relay/vmn/desk/inbox/" + of.message, "", ""},
+		{"generic", "POST", "/webhooks/generic?decoder_id=sent", js, `{"deviceId":"shed","temperature":5,"door":"ajar"}`},
+		{"genericOfDevice", "POST", "/webhooks/generic/shed/door", js, `{"temperature":5}`},
+		{"putInventory", "PUT", "/admin/inventory?prune=false&reset=relays,sims,credit", js, `{"accounts":[{"name":"globex"}]}`},
+		{"putInventory", "PUT", "/admin/inventory", "application/yaml", `accounts: [{name: globex, tokens: [{token: globex}]}]`},
+		{"getInventory", "GET", "/admin/inventory", "", ""},
+		{"listEvents", "GET", "/admin/events?kind=uplink&limit=1&state=quarantined&from=2020-01-01T00:00:00Z&to=2099-01-01%2000:00:00&q=nothing", "", ""},
+		{"listEvents", "GET", "/admin/events", "", ""},
+		{"replayEvents", "POST", "/admin/events/replay", js, `{"state":"quarantined","dry_run":true}`},
+		{"replayEvents", "POST", "/admin/events/replay?source=nobody&account=1&device=shed", "", ""},
+		{"listDeliveries", "GET", "/admin/deliveries", "", ""},
+		{"listDeliveries", "GET", "/admin/deliveries?state=dead&kind=relay&relay=g1&target=127&account=1&limit=5&q=x", "", ""},
+		{"replayDeliveries", "POST", "/admin/deliveries/replay", js, `{"ids":["none"],"include_delivered":true}`},
+		{"alive", "GET", "/healthz", "", ""},
+		{"ready", "GET", "/readyz", "", ""},
+		{"metrics", "GET", "/metrics", "", ""},
+		{"document", "GET", "/openapi.json", "", ""},
+		{"page", "GET", "/docs", "", ""},
+		{"kannelPost", "POST", "/inbound/sms/kannel", form, "id=NEW&from=447700900123&to=447800012345&text=hi&coding=0&charset=UTF-8&time=1700000000&smsc=s1&udh="},
+		{"kannelPostOfSource", "POST", "/inbound/sms/kannel/hq", form, "id=NEW&from=447700900123&to=447800112345&text=hi"},
+		{"kannelGet", "GET", "/inbound/sms/kannel?id=NEW&from=447700900123&to=447800012345&text=hi&coding=-1&time=2026-01-31%2012:00:00&network=23415", "", ""},
+		{"kannelGetOfSource", "GET", "/inbound/sms/kannel/hq?id=NEW&from=447700900123&to=440000&text=hi", "", ""},
+		{"jsonPost", "POST", "/inbound/sms/json", js, `{"id":"NEW","from":"447700900123","to":"447800012345","text":"hi","sent_at":"2026-01-31T12:00:00Z","network":"23415"}`},
+		{"jsonPost", "POST", "/inbound/sms/json", js, `{"id":7,"from":447700900123,"to":447860000001,"data":"0041","udh":"","coding":16}`},
+		{"jsonPostOfSource", "POST", "/inbound/sms/json/hq", js, `{"id":"NEW","from":"447700900123","to":"440000","text":"nobody takes it"}`},
+		{"jsonGet", "GET", "/inbound/sms/json?id=NEW&from=447700900123&to=447800112345&text=hi&coding=7&sent_at=2026-01-31T12:00:00Z&network=n", "", ""},
+		{"jsonGetOfSource", "GET", "/inbound/sms/json/hq?id=NEW&from=447700900123&to=447800112345&data=ff&udh=&coding=8", "", ""},
+	}
+	for operation, sender := range map[string]string{"frameLorawan": "lorawan", "frameCommunity": "community", "frameLPWAN": "lpwan", "frameSensorVendor": "sensor-vendor"} {
+		list = append(list,
+			sample{operation, "POST", "/webhooks/" + sender + "?decoder_id=lpp&event=up", js, `{"nothing":1}`},
+			sample{operation + "Below", "POST", "/webhooks/" + sender + "/data/up", js, `{"nothing":1}`})
+	}
+	return list
+}
+
+// send posts a sample as somebody, with further headers: name, value, …
+func (s sample) send(c caller, headers ...string) answer {
+	c.g.t.Helper()
+	c = c.with("Content-Type", s.kind)
+	for pair := range slices.Chunk(headers, 2) {
+		c = c.with(pair[0], pair[1])
+	}
+	fresh := strings.NewReplacer("NEW", relay.NewID(time.Now()))
+	return c.do(s.method, fresh.Replace(s.target), fresh.Replace(s.body))
+}
+
+// owner is who may do what a sample does, and somebody else who is known.
+func (s sample) owner(g *gateway) (owner, other caller) {
+	if strings.HasPrefix(s.target, "/admin") {
+		return g.admin(), g.as("acme-all")
+	}
+	if strings.HasPrefix(s.target, "/v2") {
+		return g.as("").with("X-Auth-Token", "acme-all"), g.as("").with("X-Auth-Token", "acme-hook")
+	}
+	if strings.HasPrefix(s.target, "/iot") {
+		return g.as("acme-all"), g.as("acme-hook")
+	}
+	return g.as("acme-all"), g.as("acme-customer")
+}
+
+// TestTrafficKeepsTheContract drives every operation to every answer that the
+// contract names, and compares what goes over the wire.
+func TestTrafficKeepsTheContract(t *testing.T) {
+	doc := contract(t)
+	checker := contracttest.New(doc)
+	t.Run("while all is well", func(t *testing.T) {
+		g := start(t, &site{name: "embedded"}, fixture(t, "contract.yaml"))
+		g.examine(checker)
+		all := samples(g.inhabit())
+		for _, s := range all {
+			owner, _ := s.owner(g)
+			if a := s.send(owner); a.status > 299 {
+				t.Errorf("%s: %d %s", a.of, a.status, a.body)
+			}
+		}
+		for _, s := range all {
+			g.refusals(doc, s)
+		}
+		g.mistakes()
+		g.aftermath()
+	})
+	t.Run("while Redis is down and the journal is full", func(t *testing.T) { testContractOutage(t, doc, checker) })
+	missing := slices.DeleteFunc(checker.Unseen(), func(name string) bool {
+		return name == "putInventory 409" // ten gateways would have to race; ingest/admin tests it
+	})
+	for _, name := range missing {
+		t.Errorf("no request was answered as documented: %s", name)
+	}
+}
+
+// residents are the ids of what inhabit makes.
+type residents struct{ device, sensor, message string }
+
+// inhabit makes a device with readings and a message in an inbox.
+func (g *gateway) inhabit() residents {
+	g.t.Helper()
+	acme := g.as("acme-all")
+	acme.post("/webhooks/generic?decoder_id=sent", `[{"id":"shed","temperature":5},{"id":"shed","door":"ajar"}]`).mentions(g.t, 200, "ajar")
+	acme.post("/webhooks/lorawan?decoder_id=lpp&event=up", fixture(g.t, "chirpstack/up.json")).is(g.t, 200, "")
+	acme.post("/inbound/sms/json", `{"id":"desk-1","from":"447700900123","to":"447860000002","text":"hi"}`).mentions(g.t, 200, "id")
+	g.settled()
+	device := acme.device("shed")
+	list := acme.latest(device)
+	var inbox struct{ Data []struct{ ID string } }
+	acme.with("X-Auth-Token", "acme-all").get("/v2/sms-relay/vmn/desk/inbox").into(g.t, &inbox)
+	if len(list) != 2 || len(inbox.Data) != 1 {
+		g.t.Fatalf("the device has %d readings, the inbox %d messages", len(list), len(inbox.Data))
+	}
+	return residents{device, list[0].SensorID, inbox.Data[0].ID}
+}
+
+// refusals are what every operation answers alike, where the contract names it.
+func (g *gateway) refusals(doc *openapi3.T, s sample) {
+	g.t.Helper()
+	owner, other := s.owner(g)
+	documents := func(status string) bool { return operation(doc, s.operation).Responses.Value(status) != nil }
+	want := func(status int, a answer) {
+		g.t.Helper()
+		if a.status != status {
+			g.t.Errorf("%s: %d %s, want %d", a.of, a.status, a.body, status)
+		}
+	}
+	if documents("401") {
+		want(401, s.send(g.as("")))
+		want(401, s.send(g.as("nobody")))
+	}
+	if documents("403") {
+		want(403, s.send(other))
+	}
+	if !documents("413") {
+		return
+	}
+	s.kind = "application/json"
+	s.body = "no gzip"
+	want(400, s.send(owner, "Content-Encoding", "gzip"))
+	want(415, s.send(owner, "Content-Encoding", "br"))
+	s.body = zipped(g.t, io.LimitReader(blanks{}, 9<<20))
+	want(413, s.send(owner, "Content-Encoding", "gzip"))
+	if s.operation != "kannelPost" && s.operation != "kannelPostOfSource" && s.operation != "putInventory" {
+		s.body = "{"
+		want(422, s.send(owner))
+	}
+}
+
+// mistakes are what single operations refuse.
+func (g *gateway) mistakes() {
+	const js = "application/json"
+	for _, tc := range []struct {
+		sample
+		status int
+	}{
+		{sample{"", "POST", "/iot/decoders", "text/plain", `{}`}, 415},
+		{sample{"", "POST", "/iot/decoders", js, `{"type":"cellular"}`}, 422},
+		{sample{"", "POST", "/iot/decoders", js, `{"name":7}`}, 422},
+		{sample{"", "GET", "/iot/decoders/none", "", ""}, 404},
+		{sample{"", "GET", "/iot/decoders/none/sensors", "", ""}, 404},
+		{sample{"", "POST", "/iot/decoders/none/sensors", js, `{"sensor_type_id":"state","key":"k"}`}, 404},
+		{sample{"", "POST", "/iot/decoders/lpp/sensors", js, `{"sensor_type_id":"none"}`}, 422},
+		{sample{"", "GET", "/iot/devices/none", "", ""}, 422},
+		{sample{"", "GET", "/iot/devices/identifier/none", "", ""}, 422},
+		{sample{"", "GET", "/iot/devices/none/sensors", "", ""}, 404},
+		{sample{"", "GET", "/iot/devices/none/readings", "", ""}, 404},
+		{sample{"", "GET", "/iot/devices/none/readings?limit=0&startDate=now", "", ""}, 422},
+		{sample{"", "GET", "/iot/devices/none/readings/latest", "", ""}, 404},
+		{sample{"", "PATCH", "/iot/sensors/none", js, `{"slope":2}`}, 404},
+		{sample{"", "PATCH", "/iot/sensors/none", js, `{"retention_days":-1,"name":""}`}, 422},
+		{sample{"", "GET", "/v2/sms-relay/geo/actions?page=0", "", ""}, 422},
+		{sample{"", "GET", "/v2/sms-relay/geo?per_page=501", "", ""}, 422},
+		{sample{"", "GET", "/v2/sms-relay/geo/none", "", ""}, 404},
+		{sample{"", "PATCH", "/v2/sms-relay/geo/none", js, `{"action":"black_hole"}`}, 404},
+		{sample{"", "PATCH", "/v2/sms-relay/geo/g1", js, `{"action":"http_get","parameters":["http://169.254.169.254/"]}`}, 422},
+		{sample{"", "GET", "/v2/sms-relay/vmn/actions?page=x", "", ""}, 422},
+		{sample{"", "GET", "/v2/sms-relay/vmn?page=0", "", ""}, 422},
+		{sample{"", "GET", "/v2/sms-relay/vmn/none", "", ""}, 404},
+		{sample{"", "PATCH", "/v2/sms-relay/vmn/none", js, `{"action":"inactive"}`}, 404},
+		{sample{"", "PATCH", "/v2/sms-relay/vmn/v1", js, `{"action":"teleport"}`}, 422},
+		{sample{"", "GET", "/v2/sms-relay/vmn/none/inbox", "", ""}, 404},
+		{sample{"", "GET", "/v2/sms-relay/vmn/desk/inbox?page=0", "", ""}, 422},
+		{sample{"", "DELETE", "/v2/sms-relay/vmn/desk/inbox/none", "", ""}, 404},
+		{sample{"", "POST", "/webhooks/lorawan", "application/x-protobuf", "\x0a\x01\x02"}, 415},
+		{sample{"", "POST", "/inbound/sms/json", js, `{"id":"m","to":"x","coding":9}`}, 422},
+		{sample{"", "GET", "/inbound/sms/json?id=m", "", ""}, 422},
+		{sample{"", "GET", "/inbound/sms/json/hq?id=m", "", ""}, 422},
+		{sample{"", "POST", "/inbound/sms/kannel", "application/x-www-form-urlencoded", "from=1"}, 422},
+		{sample{"", "POST", "/inbound/sms/kannel/hq", "application/x-www-form-urlencoded", "from=1"}, 422},
+		{sample{"", "GET", "/inbound/sms/kannel?from=1", "", ""}, 422},
+		{sample{"", "GET", "/inbound/sms/kannel/hq?from=1", "", ""}, 422},
+		{sample{"", "PUT", "/admin/inventory", js, `{"accounts":[{"name":""}]}`}, 422},
+		{sample{"", "PUT", "/admin/inventory?reset=everything", js, `{}`}, 422},
+		{sample{"", "GET", "/admin/events?kind=letter&limit=0&from=now", "", ""}, 422},
+		{sample{"", "POST", "/admin/events/replay", js, `{}`}, 422},
+		{sample{"", "GET", "/admin/deliveries?state=lost", "", ""}, 422},
+		{sample{"", "POST", "/admin/deliveries/replay", js, `{"ids":"all"}`}, 422},
+	} {
+		owner, _ := tc.owner(g)
+		if a := tc.send(owner); a.status != tc.status {
+			g.t.Errorf("%s: %d %s, want %d", a.of, a.status, a.body, tc.status)
+		}
+	}
+}
+
+// aftermath lists what all this led to, page by page.
+func (g *gateway) aftermath() {
+	g.t.Helper()
+	g.settled()
+	g.reachAny("g1", "retrying")
+	g.reachAny("g2", "simulated")
+	for _, list := range []string{"/admin/events?limit=20", "/admin/deliveries?limit=2"} {
+		pages, cursor := 0, ""
+		for more := true; more; more = cursor != "" {
+			var page struct{ Meta struct{ Next string } }
+			g.admin().get(list+cursor).into(g.t, &page)
+			if cursor = page.Meta.Next; cursor != "" {
+				cursor = "&cursor=" + cursor
+			}
+			pages++
+		}
+		if pages < 2 {
+			g.t.Errorf("%s has one page only", list)
+		}
+	}
+	g.admin().post("/admin/deliveries/replay", `{"relay":"g1"}`).mentions(g.t, 200, "count")
+	g.admin().put("/admin/inventory?prune=true", `{"accounts":[{"name":"globex"}]}`).mentions(g.t, 200, "account acme: decoder lpp", "account acme: it may hold")
+}
+
+// reachAny waits until one of a relay's deliveries is in a state.
+func (g *gateway) reachAny(relay, state string) {
+	g.t.Helper()
+	eventually(g.t, "a delivery of "+relay+" is "+state, func() (any, bool) {
+		found := g.deliveries("relay=" + relay)
+		return found, slices.ContainsFunc(found, func(p parcel) bool { return p.State == state })
+	})
+}
