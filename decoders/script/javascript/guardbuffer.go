@@ -1,6 +1,10 @@
 package javascript
 
-import "github.com/dop251/goja"
+import (
+	"reflect"
+
+	"github.com/dop251/goja"
+)
 
 // guardBuffers bounds what buffers hold together. A codec that names none of
 // them has none.
@@ -60,8 +64,7 @@ func (r *realm) buffer(args []goja.Value, wide float64, left *float64) []goja.Va
 
 // isBuffer tells an ArrayBuffer, which a typed array is a view of.
 func isBuffer(obj *goja.Object) bool {
-	_, ok := obj.Export().(goja.ArrayBuffer)
-	return ok
+	return obj.ExportType() == reflect.TypeFor[goja.ArrayBuffer]()
 }
 
 // guardConstructor puts a checked constructor in the place of one of the

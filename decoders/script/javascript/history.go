@@ -31,14 +31,18 @@ func put(res *decoders.Result, key string, v any, at time.Time) {
 		return
 	}
 	rest := make(map[string]any, len(m))
+	var nested []string
 	for _, name := range slices.Sorted(maps.Keys(m)) {
-		if nested := holds(m[name]); nested {
-			put(res, below(key, name, m[name]), m[name], at)
+		if holds(m[name]) {
+			nested = append(nested, name)
 			continue
 		}
 		rest[name] = m[name]
 	}
 	stamp(res, key, rest, at)
+	for _, name := range nested {
+		put(res, below(key, name, m[name]), m[name], at)
+	}
 }
 
 // stamp adds readings and gives them a time.

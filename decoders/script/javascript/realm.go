@@ -83,8 +83,10 @@ type realm struct {
 	lines []string
 	// depth is how deep lists are within one another that join is writing.
 	depth int
-	// date is the constructor before the codec could change it.
+	// date and shim (Buffer) are the constructors before the codec could change
+	// them; shim is nil when it was not used.
 	date *goja.Object
+	shim goja.Value
 }
 
 func newRealm(f *decoders.Frame, u uses) *realm {
@@ -116,7 +118,7 @@ func (r *realm) prepare(all []prelude) error {
 	if !installed {
 		r.guard()
 	}
-	r.date = r.object("Date")
+	r.date, r.shim = r.object("Date"), r.vm.Get("Buffer")
 	return nil
 }
 
@@ -188,7 +190,7 @@ func (r *realm) module() {
 			panic(r.vm.NewTypeError("require: there is no module %s; only buffer can be required", clip(name)))
 		}
 		buffer := r.vm.NewObject()
-		_ = buffer.Set("Buffer", r.vm.Get("Buffer"))
+		_ = buffer.Set("Buffer", r.shim)
 		return buffer
 	})
 }

@@ -3,6 +3,7 @@ package javascript
 import (
 	"fmt"
 	"math"
+	"reflect"
 	"strconv"
 	"time"
 
@@ -163,10 +164,8 @@ func (x *exporter) list(obj *goja.Object, depth int) any {
 	return out
 }
 
+// isTyped looks at the type alone: to export an object reads all of it.
 func isTyped(obj *goja.Object) bool {
-	switch obj.Export().(type) {
-	case []int8, []uint8, []int16, []uint16, []int32, []uint32, []float32, []float64:
-		return true
-	}
-	return false
+	t := obj.ExportType()
+	return t != nil && t.Kind() == reflect.Slice && t.Elem().Kind() != reflect.Interface
 }

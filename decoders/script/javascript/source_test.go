@@ -1,0 +1,145 @@
+package javascript
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/decoders"
+)
+
+func TestSourcesThatDoNotCompile(t *testing.T) {
+	for _, c := range []struct{ name, source, want string }{
+		{"a syntax error has its line and column", "function decodeUplink(input) {\n  return { data: };\n}", "javascript: line 2, column 18: Unexpected token }"},
+		{"a name declared twice", "let a;\nlet a;\nfunction Decode() {}", "javascript: line 2, column 5: Identifier 'a' has already been declared"},
+		{"an invalid regular expression", "\nvar r = /(/;", "javascript: line 2, column 9: Unterminated group"},
+		{"a top level that throws", "var a = {};\na.b.c = 1;\nfunction Decode() {}", "javascript: line 2, column 5: TypeError: Cannot convert undefined or null to object"},
+		{"a top level that never ends", "for (;;);", "javascript: line 1, column 1: the codec did not end within 100ms"},
+		{"no function", "var a = 1;", "javascript: there is none of the functions decodeUplink, Decode and Decoder"},
+		{"nothing", "", "javascript: there is none of the functions decodeUplink, Decode and Decoder"},
+		{"a source too long", strings.Repeat(" ", maxSource+1), "javascript: line 1, column 1: the source is longer than 262144 bytes"},
+		{"an import", "import fs from 'fs';\nexport function decodeUplink() {}", "javascript: line 1, column 1: there is nothing to import but buffer"},
+		{"export within a function", "function decodeUplink() {\n  export default\n}", "javascript: line 3, column 1: Unexpected token }"},
+		{"with", "function decodeUplink(i) {\n  with (i) { return bytes; }\n}", "javascript: line 2, column 3: with is not supported"},
+		{"a BigInt", "function decodeUplink() {\n  return { data: { a: 10n } };\n}", "javascript: line 2, column 23: BigInt is not supported"},
+		{"brackets nested deep", strings.Repeat("(", 1000), "javascript: line 1, column 1: brackets or arrow functions are nested too deep"},
+		{"arrow functions in parameters of arrow functions", strings.Repeat("(a=", 30) + "1" + strings.Repeat(")=>1", 30), "javascript: line 1, column 1: brackets or arrow functions are nested too deep"},
+		{"a sum of thousands", "x=" + strings.Repeat("1+", 5000) + "1", "javascript: line 1, column 1: the code is nested too deep"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			start := time.Now()
+			_, err := Compile(c.source, Options{})
+			var typed *decoders.Error
+			if err == nil || err.Error() != c.want || !errors.As(err, &typed) {
+				t.Errorf("got  %v\nwant %s", err, c.want)
+			}
+			if took := time.Since(start); took > 5*time.Second {
+				t.Errorf("took %v", took)
+			}
+		})
+	}
+}
+
+func TestLongSourcesRun(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("function decodeUplink(input) {\n  var d = {};\n  for (var i = 0; i < input.bytes.length; i++) switch (input.bytes[i]) {\n")
+	for i := 0; b.Len() < 100<<10; i++ {
+		fmt.Fprintf(&b, "    case %d: d['field_' + %d] = (input.bytes[i] << 8 | %d) / 10; break; // field %d\n", i, i, i&0xff, i)
+	}
+	b.WriteString("  }\n  if (d.a) { d.b = 1 }\n")
+	for i := range 150 {
+		fmt.Fprintf(&b, "  else if (d.x === %d) { d.y = %d }\n", i, i)
+	}
+	b.WriteString("  return { data: d };\n}\n")
+	res, err := decode(t, b.String())
+	if err != nil || len(res.Readings) != 3 || res.Readings[2].Key != "field_3" || res.Readings[2].Value != 77.1 {
+		t.Errorf("got %v, error %v", res, err)
+	}
+}
+
+func TestFramesThatAreRefused(t *testing.T) {
+	c, err := Compile(body("return {data: {n: input.bytes.length}}"), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, f := range map[string]decoders.Frame{
+		"javascript: payload: is encrypted":              {Payload: []byte{1}, Encrypted: true},
+		"javascript: payload: is longer than 4096 bytes": {Payload: make([]byte, maxBytes+1)},
+	} {
+		if _, err := c.Decode(&f); err == nil || err.Error() != want {
+			t.Errorf("error %v, want %s", err, want)
+		}
+	}
+	if res, err := c.Decode(&decoders.Frame{}); err != nil || res.Readings[0].Value != 0 {
+		t.Errorf("an empty frame gives %v, %v", res, err)
+	}
+}
+
+func TestManyAtOnce(t *testing.T) {
+	c, err := Compile(`var seen = 0; function decodeUplink(input) { seen += input.bytes[0]; return { data: { seen: seen, s: String(seen) } }; }`, Options{TimeLimit: 10 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	loops, err := Compile(body("if (input.bytes.length) for (;;); return {data: {}}"), Options{TimeLimit: 20 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed := make(chan error, 64)
+	for i := range 64 {
+		go func() {
+			f := decoders.Frame{Payload: []byte{byte(i)}}
+			if i%16 == 0 {
+				if _, err := loops.Decode(&f); err == nil {
+					failed <- errors.New("an endless loop ended")
+					return
+				}
+			}
+			for range 5 {
+				res, err := c.Decode(&f)
+				if want := fmt.Sprintf("s = \"%d\"\nseen = %d\n", i, i); show(res, err) != want {
+					failed <- fmt.Errorf("got %s want %s", show(res, err), want)
+					return
+				}
+			}
+			failed <- nil
+		}()
+	}
+	for range 64 {
+		if err := <-failed; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// FuzzCodec holds that any source is refused or gives bounded, finite readings,
+// without a panic and in bounded time.
+func FuzzCodec(f *testing.F) {
+	for _, c := range fixtures(f) {
+		f.Add(c.source, c.frame.Payload)
+	}
+	for _, s := range []string{"export default {decodeUplink(i){return{data:[...i.bytes]}}}", "function Decode(p,b){return b.map(x=>x/0)}", "export{a as Decode};import'buffer';let a=()=>({[`${1}`]:[{time:1e12}]})", "function Decoder(b){for(;;)b+=b}"} {
+		f.Add(s, []byte{1, 2, 3})
+	}
+	f.Fuzz(func(t *testing.T, source string, payload []byte) {
+		start := time.Now()
+		c, err := Compile(source, Options{TimeLimit: 50 * time.Millisecond})
+		var res decoders.Result
+		if err == nil {
+			res, _ = c.Decode(&decoders.Frame{Payload: payload[:min(len(payload), 64)]})
+		}
+		if took := time.Since(start); took > 8*time.Second {
+			t.Fatalf("took %v", took)
+		}
+		if len(res.Readings) > 1000 {
+			t.Fatal("unbounded")
+		}
+		for _, r := range res.Readings {
+			if math.IsNaN(r.Value) || math.IsInf(r.Value, 0) {
+				t.Fatalf("not finite: %+v", r)
+			}
+		}
+	})
+}
