@@ -1,0 +1,76 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"testing"
+
+	"github.com/penstock/penstock/ingest/admin"
+	"github.com/penstock/penstock/ingest/carrier"
+	"github.com/penstock/penstock/ingest/iotapi"
+	"github.com/penstock/penstock/ingest/openapi"
+	"github.com/penstock/penstock/ingest/uplink"
+)
+
+// apiPages are the pages of docs/api that are run, and the contracts whose
+// operations each has a heading for.
+func apiPages() map[string][][]byte {
+	return map[string][][]byte{
+		"iot": {iotapi.OpenAPI()}, "webhooks": {uplink.OpenAPI()}, "carriers": {carrier.OpenAPI()},
+		"admin": {admin.OpenAPI(), openapi.OpenAPI()},
+	}
+}
+
+func apiPage(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "api", name+".md"))
+	must(t, err)
+	return string(text)
+}
+
+func TestAPIPagesShowEveryOperation(t *testing.T) {
+	for name, contracts := range apiPages() {
+		t.Run(name, func(t *testing.T) {
+			var want, got []string
+			for _, source := range contracts {
+				doc, err := openapi.Load(source)
+				must(t, err)
+				for path, item := range doc.Paths.Map() {
+					for method := range item.Operations() {
+						want = append(want, method+" "+path)
+					}
+				}
+			}
+			for _, heading := range regexp.MustCompile("(?m)^## `(.*)`$").FindAllStringSubmatch(apiPage(t, name), -1) {
+				got = append(got, heading[1])
+			}
+			slices.Sort(want)
+			slices.Sort(got)
+			if !slices.Equal(got, want) {
+				t.Errorf("docs/api/%s.md shows\n%q\nand the contract has\n%q", name, got, want)
+			}
+		})
+	}
+}
+
+// TestAPIPagesKeepTheirPromises runs each page's commands on a gateway with
+// nothing configured, as the README's are run.
+func TestAPIPagesKeepTheirPromises(t *testing.T) {
+	for name := range apiPages() {
+		t.Run(name, func(t *testing.T) {
+			blocks := readConsole(t, apiPage(t, name))
+			if len(blocks) < 2 {
+				t.Fatalf("docs/api/%s.md has no ```console blocks to run", name)
+			}
+			r := newReader(t)
+			r.start(nil)
+			for _, b := range blocks {
+				for _, st := range b.steps {
+					r.follow(st)
+				}
+			}
+		})
+	}
+}
