@@ -1,0 +1,80 @@
+package catalog
+
+import (
+	"encoding/hex"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/decoders"
+)
+
+// The examples of the documentation are a source, a payload and the readings
+// that the one gives of the other.
+func TestDocumentedExamples(t *testing.T) {
+	page, err := os.ReadFile("../../docs/decoders.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	examples := regexp.MustCompile("(?s)```(expr|javascript)\n(.*?)```\n```payload\n(.*?)```\n```readings\n(.*?)```").FindAllStringSubmatch(string(page), -1)
+	if fences := strings.Count(string(page), "```"); len(examples) < 3 || fences != 6*len(examples) {
+		t.Fatalf("%d examples, %d fences", len(examples), fences)
+	}
+	for i, e := range examples {
+		t.Run(fmt.Sprintf("example %d, %s", i+1, e[1]), func(t *testing.T) {
+			payload, err := hex.DecodeString(strings.Join(strings.Fields(e[3]), ""))
+			if err != nil {
+				t.Fatal(err)
+			}
+			d, err := Compile(e[1], e[2], true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			res, err := d.Decode(&decoders.Frame{Payload: payload, FPort: 1, HasFPort: true})
+			if got := lines(res); err != nil || sorted(got) != sorted(e[4]) {
+				t.Errorf("got\n%swant\n%serror %v", got, e[4], err)
+			}
+		})
+	}
+}
+
+func TestEveryCodecIsDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../docs/decoders.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range Names() {
+		if !strings.Contains(string(page), "| `"+name+"` |") {
+			t.Errorf("%s is missing", name)
+		}
+	}
+}
+
+func lines(res decoders.Result) string {
+	var b strings.Builder
+	for _, r := range res.Readings {
+		value := fmt.Sprint(r.Value)
+		if r.IsText {
+			value = strconv.Quote(r.Text)
+		}
+		fmt.Fprintf(&b, "%s = %s", r.Key, value)
+		if !r.Time.IsZero() {
+			b.WriteString(" at " + r.Time.Format(time.RFC3339))
+		}
+		b.WriteByte('\n')
+	}
+	for _, w := range res.Warnings {
+		b.WriteString("warnings: " + w + "\n")
+	}
+	return b.String()
+}
+
+// sorted forgets the order, which is that of the source in expr.
+func sorted(text string) string {
+	return strings.Join(slices.Sorted(strings.Lines(text)), "")
+}
