@@ -28,9 +28,44 @@ const (
 // they guard.
 func (r *realm) guard() {
 	_ = r.vm.GlobalObject().DefineDataProperty(boundName, r.vm.ToValue(r.bound), goja.FLAG_FALSE, goja.FLAG_FALSE, goja.FLAG_FALSE)
+	_ = r.vm.GlobalObject().DefineDataProperty(keyName, r.vm.ToValue(r.key), goja.FLAG_FALSE, goja.FLAG_FALSE, goja.FLAG_FALSE)
 	r.guardLists()
 	r.guardText()
 	r.guardBuffers()
+}
+
+// wants tells whether a call needs the guard of a name: to install all costs
+// more than most codecs do. A codec reaches a function by a name that its
+// source writes out, or by one it computes, which goes through key.
+func (r *realm) wants(names ...string) bool {
+	for _, name := range names {
+		if r.need.known != nil {
+			r.need.known[name] = true
+		}
+		if r.need.all || r.need.names[name] {
+			return true
+		}
+	}
+	return false
+}
+
+// key is the guard around computed names. One that names what is guarded, and
+// that the source does not write out, ends the call; it is begun anew with all
+// guards.
+func (r *realm) key(call goja.FunctionCall) goja.Value {
+	v := call.Argument(0)
+	if r.need.all || goja.IsNumber(v) {
+		return v
+	}
+	_, isSymbol := v.(*goja.Symbol)
+	if obj, ok := v.(*goja.Object); ok {
+		v = r.str(obj)
+	}
+	if name := v.String(); isSymbol || r.need.guarded[name] && !r.need.names[name] {
+		r.again.Store(true)
+		r.stop("a guarded function is named")
+	}
+	return v
 }
 
 // native is a function of the interpreter that stands behind a guard.
@@ -38,6 +73,14 @@ type native func(this goja.Value, args ...goja.Value) goja.Value
 
 // replace puts a guard in the place of a method; what is not there stays away.
 func (r *realm) replace(holder *goja.Object, name string, guard func(native) func(goja.FunctionCall) goja.Value) {
+	if !r.wants(name) {
+		return
+	}
+	r.install(holder, name, guard)
+}
+
+// install is replace for what can be reached without its name.
+func (r *realm) install(holder *goja.Object, name string, guard func(native) func(goja.FunctionCall) goja.Value) {
 	if inner, ok := goja.AssertFunction(holder.Get(name)); ok {
 		_ = holder.DefineDataProperty(name, r.vm.ToValue(guard(rethrow(inner))), goja.FLAG_TRUE, goja.FLAG_TRUE, goja.FLAG_FALSE)
 	}

@@ -13,10 +13,7 @@ func (r *realm) guardBuffers() {
 		"ArrayBuffer", "Int8Array", "Uint8Array", "Uint8ClampedArray", "Int16Array", "Uint16Array",
 		"Int32Array", "Uint32Array", "Float32Array", "Float64Array",
 	}
-	if !r.uses.binary {
-		for _, name := range names {
-			_ = r.vm.GlobalObject().Delete(name)
-		}
+	if !r.wants(append(names, "Buffer", "buffer", "constructor")...) {
 		return
 	}
 	left := float64(maxBuffers)
@@ -28,11 +25,11 @@ func (r *realm) guardBuffers() {
 		r.guardConstructor(name, func(args []goja.Value) []goja.Value { return r.buffer(args, wide, &left) })
 	}
 	typed := r.object("Uint8Array").Prototype()
-	r.replace(typed, "from", r.from)
+	r.install(typed, "from", r.from)
 	proto := typed.Get("prototype").(*goja.Object)
-	r.replace(proto, "join", r.joins)
+	r.install(proto, "join", r.joins)
 	_ = proto.Delete("toLocaleString")
-	r.replace(proto, "toString", func(native) func(goja.FunctionCall) goja.Value {
+	r.install(proto, "toString", func(native) func(goja.FunctionCall) goja.Value {
 		return r.joins(rethrow(mustCall(r.object("Array", "prototype").Get("join"))))
 	})
 }

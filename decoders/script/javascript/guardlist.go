@@ -20,11 +20,13 @@ func (r *realm) guardLists() {
 	r.replace(proto, "concat", r.concats)
 	r.replace(proto, "flat", r.flattens)
 	r.replace(proto, "flatMap", r.flatMaps)
-	r.replace(proto, "join", r.joins)
-	_ = proto.Delete("toLocaleString")
+	r.install(proto, "join", r.joins)
+	if r.wants("toLocaleString") {
+		_ = proto.Delete("toLocaleString")
+	}
 	r.replace(array, "from", r.from)
 	r.replace(r.object("Function", "prototype"), "apply", r.applies)
-	r.replace(r.iteratorPrototype(proto), "next", r.nexts)
+	r.install(r.iteratorPrototype(proto), "next", r.nexts)
 }
 
 // iteratorPrototype is what all walks over lists have in common.

@@ -16,7 +16,9 @@ const maxReplaced = 1 << 22
 // guardText guards what makes strings and what reads and writes JSON.
 func (r *realm) guardText() {
 	text := r.object("String")
-	_ = text.Delete("raw")
+	if r.wants("raw") {
+		_ = text.Delete("raw")
+	}
 	proto := text.Get("prototype").(*goja.Object)
 	for _, name := range []string{"repeat", "padStart", "padEnd"} {
 		r.replace(proto, name, r.lengthens(name == "repeat"))
@@ -27,8 +29,10 @@ func (r *realm) guardText() {
 	for _, name := range []string{"match", "matchAll", "search"} {
 		r.replace(proto, name, r.matches)
 	}
-	r.guardPatterns()
-	r.replace(r.object("Error", "prototype"), "toString", r.measured)
+	if r.wants("RegExp", "constructor", "compile", "replace", "replaceAll") {
+		r.guardPatterns()
+	}
+	r.install(r.object("Error", "prototype"), "toString", r.measured)
 	json := r.object("JSON")
 	r.replace(json, "parse", r.parses)
 	r.replace(json, "stringify", r.stringifies)

@@ -3,6 +3,7 @@ package javascript
 import (
 	"fmt"
 	"runtime"
+	"sync/atomic"
 	"time"
 
 	"github.com/dop251/goja"
@@ -32,6 +33,10 @@ type Codec struct {
 	preludes []prelude
 	code     *goja.Program
 	uses     uses
+	names    map[string]bool
+	guarded  map[string]bool
+	// all is set once a call computed the name of a guarded function.
+	all atomic.Bool
 	// aliases are the names that an ES module gives to its functions.
 	aliases map[string]string
 	slots   chan struct{}
@@ -54,7 +59,7 @@ func Compile(source string, o Options) (*Codec, error) {
 		return nil, compileError(err)
 	}
 	c := &Codec{
-		limit: o.TimeLimit, code: code, uses: usesOf(source), aliases: module.aliases,
+		limit: o.TimeLimit, code: code, names: reaching(module.names), guarded: guardedNames(), uses: usesOf(source), aliases: module.aliases,
 		slots: make(chan struct{}, runtime.GOMAXPROCS(0)),
 	}
 	if c.preludes, err = preludes(c.uses); err != nil {
@@ -80,6 +85,16 @@ func (c *Codec) Decode(f *decoders.Frame) (decoders.Result, error) {
 		return decoders.Result{}, refused("payload", fmt.Sprintf("is longer than %d bytes", maxBytes))
 	}
 	return c.run(f, func(r *realm) (decoders.Result, error) { return r.decode(c.aliases) })
+}
+
+// reaching gives nil, for all names, when the source reads members by text.
+func reaching(names map[string]bool) map[string]bool {
+	for _, name := range []string{"getOwnPropertyDescriptor", "getOwnPropertyDescriptors", "__lookupGetter__", "__lookupSetter__"} {
+		if names[name] {
+			return nil
+		}
+	}
+	return names
 }
 
 // outcome is what a call gave.
@@ -116,10 +131,14 @@ func (c *Codec) run(f *decoders.Frame, work func(*realm) (decoders.Result, error
 // call runs one realm from beginning to end. A panic of the interpreter is an
 // error of this codec and of nobody else.
 func (c *Codec) call(f *decoders.Frame, work func(*realm) (decoders.Result, error)) (out outcome) {
-	r := newRealm(f, c.uses)
+	r := newRealm(f, c.uses, need{all: c.all.Load() || c.names == nil, names: c.names, guarded: c.guarded})
 	defer func() {
 		if x := recover(); x != nil {
 			out = outcome{err: r.broken(x)}
+		}
+		if r.again.Load() {
+			c.all.Store(true)
+			out = c.call(f, work)
 		}
 	}()
 	timer := time.AfterFunc(c.limit, func() { r.expire(fmt.Sprintf("the codec did not end within %v", c.limit)) })

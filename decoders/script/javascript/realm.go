@@ -36,18 +36,60 @@ var (
 // uses are the parts of a realm that cost something and that a source does not
 // get unless it holds their name.
 type uses struct {
-	date, buffer, binary, module, console bool
+	date, buffer, module, console bool
 }
 
 func usesOf(source string) uses {
 	has := func(name string) bool { return strings.Contains(source, name) }
 	u := uses{date: has("Date"), buffer: has("Buffer") || has("buffer"), module: has("exports") || has("require") || has("export"), console: has("console")}
-	u.binary = u.buffer || has("Array") && (has("8Array") || has("8Clamped") || has("16Array") || has("32Array") || has("64Array"))
 	return u
 }
 
-// guarded is the prelude that works with guarded functions.
-const guarded = "buffer.js"
+const (
+	// refusing is the prelude that only some codecs need.
+	refusing = "refuse.js"
+	// late is the prelude that works with guarded functions.
+	late = "buffer.js"
+)
+
+// need says which guards a realm gets.
+type need struct {
+	all   bool
+	names map[string]bool // those that the source writes out
+	// guarded are all names that there are guards for.
+	guarded map[string]bool
+	// known collects them.
+	known map[string]bool
+}
+
+// guardedNames asks a realm with all guards for their names.
+func guardedNames() map[string]bool {
+	n := need{all: true, known: map[string]bool{}}
+	for _, names := range [][]string{refusedNames(), {"RegExp", "compile", "replaceAll"}} {
+		for _, name := range names {
+			n.known[name] = true
+		}
+	}
+	r := newRealm(&decoders.Frame{}, uses{}, n)
+	for _, name := range []string{
+		"ArrayBuffer", "Int8Array", "Uint8Array", "Uint8ClampedArray", "Int16Array", "Uint16Array",
+		"Int32Array", "Uint32Array", "Float32Array", "Float64Array",
+	} {
+		n.known[name] = true
+	}
+	r.guard()
+	return n.known
+}
+
+// refusedNames are those that lead to what refuse.js takes away, and those
+// that lead to any function by a name that is text.
+func refusedNames() []string {
+	return []string{
+		"constructor", "eval", "Function", "Proxy", "Reflect", "BigInt", "BigInt64Array", "BigUint64Array", "WeakRef",
+		"getBigInt64", "getBigUint64", "setBigInt64", "setBigUint64",
+		"getOwnPropertyDescriptor", "getOwnPropertyDescriptors", "__lookupGetter__", "__lookupSetter__",
+	}
+}
 
 type prelude struct {
 	name string
@@ -60,7 +102,7 @@ func preludes(u uses) ([]prelude, error) {
 	for _, p := range []struct {
 		name, source string
 		used         bool
-	}{{"refuse.js", refuseSource, true}, {"date.js", dateSource, u.date}, {guarded, bufferSource, u.buffer}} {
+	}{{refusing, refuseSource, true}, {"date.js", dateSource, u.date}, {late, bufferSource, u.buffer}} {
 		if !p.used {
 			continue
 		}
@@ -79,6 +121,9 @@ type realm struct {
 	frame   *decoders.Frame
 	uses    uses
 	expired atomic.Bool
+	need    need
+	// again says that the call needs all guards.
+	again atomic.Bool
 	// lines are what the codec wrote to its console.
 	lines []string
 	// depth is how deep lists are within one another that join is writing.
@@ -89,8 +134,8 @@ type realm struct {
 	shim goja.Value
 }
 
-func newRealm(f *decoders.Frame, u uses) *realm {
-	r := &realm{vm: goja.New(), frame: f, uses: u}
+func newRealm(f *decoders.Frame, u uses, n need) *realm {
+	r := &realm{vm: goja.New(), frame: f, uses: u, need: n}
 	r.vm.SetMaxCallStackSize(maxCalls)
 	r.vm.SetTimeSource(func() time.Time { return frameTime(f) })
 	r.vm.SetRandSource(random(f))
@@ -107,7 +152,10 @@ func newRealm(f *decoders.Frame, u uses) *realm {
 func (r *realm) prepare(all []prelude) error {
 	installed := false
 	for _, p := range all {
-		if p.name == guarded {
+		if p.name == refusing && !r.wants(refusedNames()...) {
+			continue
+		}
+		if p.name == late {
 			r.guard()
 			installed = true
 		}

@@ -26,6 +26,7 @@ const (
 type module struct {
 	tree    *ast.Program
 	aliases map[string]string
+	names   map[string]bool
 }
 
 // parse reads a script, a CommonJS module or an ES module. Of the last, the
@@ -47,7 +48,8 @@ func parse(source string) (module, error) {
 		tree, err := parser.ParseFile(nil, origin, string(text), 0, parser.WithDisableSourceMaps)
 		if err == nil {
 			m.tree = tree
-			return m, guardTree(tree)
+			m.names, err = guardTree(tree)
+			return m, err
 		}
 		if blanked, failed := m.keyword(text, err); failed != nil {
 			return module{}, failed

@@ -20,15 +20,20 @@ const (
 	// boundName is the guard that strings which grow go through. It is no
 	// identifier, so that no source can name it.
 	boundName = "bound string"
+	// keyName is the guard that computed names of members go through.
+	keyName = "member name"
 )
 
 // guardTree refuses what the guards cannot hold and puts the guard of strings
 // around what makes them: +, += and templates. goja has no visitor, so that
 // reflection walks over its nodes.
-func guardTree(tree *ast.Program) error {
-	g := treeGuard{file: tree.File, seen: map[any]bool{}}
+//
+// It returns the names that the source writes out, by which it can reach the
+// interpreter's functions.
+func guardTree(tree *ast.Program) (map[string]bool, error) {
+	g := treeGuard{file: tree.File, seen: map[any]bool{}, names: map[string]bool{}}
 	g.walk(reflect.ValueOf(tree.Body), 0)
-	return g.err
+	return g.names, g.err
 }
 
 type treeGuard struct {
@@ -36,6 +41,8 @@ type treeGuard struct {
 	err  error
 	last file.Idx
 	seen map[any]bool // nodes stand in more than one list
+
+	names map[string]bool
 }
 
 func (g *treeGuard) refuse(idx file.Idx, reason string) {
@@ -55,7 +62,7 @@ func (g *treeGuard) walk(v reflect.Value, depth int) {
 		}
 		g.walk(v.Elem(), depth)
 		if e, ok := v.Interface().(ast.Expression); ok && v.CanSet() && grows(e) {
-			v.Set(reflect.ValueOf(bounded(e)))
+			v.Set(reflect.ValueOf(guarded(boundName, e)))
 		}
 	case reflect.Pointer:
 		if !v.IsNil() {
@@ -66,6 +73,9 @@ func (g *treeGuard) walk(v reflect.Value, depth int) {
 			g.walk(v.Index(i), depth)
 		}
 	case reflect.Struct:
+		if name, ok := v.Interface().(ast.Identifier); ok {
+			g.names[name.Name.String()] = true
+		}
 		for i := range v.NumField() {
 			if v.Type().Field(i).IsExported() {
 				g.walk(v.Field(i), depth)
@@ -87,6 +97,14 @@ func (g *treeGuard) node(v reflect.Value, depth int) {
 		return
 	case *ast.Identifier:
 		g.last = n.Idx
+	case *ast.StringLiteral:
+		g.names[n.Value.String()] = true
+	case *ast.BracketExpression:
+		defer func() { n.Member = member(n.Member) }()
+	case *ast.PropertyKeyed:
+		if n.Computed {
+			defer func() { n.Key = member(n.Key) }()
+		}
 	case *ast.WithStatement:
 		g.refuse(n.With, "with is not supported")
 	case *ast.NumberLiteral:
@@ -127,7 +145,7 @@ func small(e ast.Expression) bool {
 	case *ast.BinaryExpression:
 		switch n.Operator {
 		case token.PLUS:
-			return small(n.Left) && small(n.Right)
+			return small(n.Left) && small(n.Right) // longer by no more than the source
 		case token.LOGICAL_AND, token.LOGICAL_OR, token.COALESCE:
 			return false
 		}
@@ -136,9 +154,17 @@ func small(e ast.Expression) bool {
 	return false
 }
 
-func bounded(e ast.Expression) ast.Expression {
+// member guards a computed name, unless it is written out or a number.
+func member(e ast.Expression) ast.Expression {
+	if sum, ok := e.(*ast.BinaryExpression); small(e) && !(ok && sum.Operator == token.PLUS) {
+		return e
+	}
+	return guarded(keyName, e)
+}
+
+func guarded(name string, e ast.Expression) ast.Expression {
 	return &ast.CallExpression{
-		Callee:           &ast.Identifier{Name: unistring.String(boundName), Idx: e.Idx0()},
+		Callee:           &ast.Identifier{Name: unistring.String(name), Idx: e.Idx0()},
 		LeftParenthesis:  e.Idx0(),
 		ArgumentList:     []ast.Expression{e},
 		RightParenthesis: e.Idx1(),

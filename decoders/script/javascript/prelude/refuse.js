@@ -11,4 +11,7 @@
   ['Proxy', 'Reflect', 'BigInt', 'BigInt64Array', 'BigUint64Array', 'WeakRef'].forEach(function (name) {
     delete global[name];
   });
+  ['getBigInt64', 'getBigUint64', 'setBigInt64', 'setBigUint64'].forEach(function (name) {
+    delete DataView.prototype[name];
+  });
 })(this);
