@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -10,6 +11,8 @@ import (
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/openapi"
 	"github.com/penstock/penstock/ingest/openapi/contracttest"
+	"github.com/penstock/penstock/relay/event"
+	"github.com/penstock/penstock/relay/outbox"
 )
 
 // What goes over the wire is held to the contract in cmd/penstock, where the
@@ -26,5 +29,22 @@ func TestRoutesAreTheContractsOperations(t *testing.T) {
 	}
 	for _, loose := range contracttest.Strict(doc) {
 		t.Error(loose)
+	}
+}
+
+func TestTheContractHasTheWordsThatAreTaken(t *testing.T) {
+	doc, err := openapi.Load(OpenAPI())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, taken := range map[string]string{
+		"kind":           fmt.Sprint(event.Kinds()),
+		"state":          fmt.Sprint([]event.State{event.Done, event.Quarantined, event.Unrouted, event.Pending}),
+		"delivery_state": fmt.Sprint(outbox.States()),
+		"delivery_kind":  fmt.Sprint([]outbox.Kind{outbox.KindRelay, outbox.KindReceipt, outbox.KindCallback}),
+	} {
+		if got := fmt.Sprint(doc.Components.Parameters[name].Value.Schema.Value.Enum); got != taken {
+			t.Errorf("%s: the contract has %s, the handlers take %s", name, got, taken)
+		}
 	}
 }

@@ -79,7 +79,7 @@ func TestMountServesDocumentAndPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	get := func(path string) (kind, body string) {
-		resp, err := app.Test(httptest.NewRequest("GET", path, nil))
+		resp, err := app.Test(httptest.NewRequestWithContext(t.Context(), "GET", path, nil))
 		if err != nil {
 			t.Fatal(err)
 		}
