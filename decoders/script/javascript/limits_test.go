@@ -93,14 +93,18 @@ func TestHostileCodecsEndAlone(t *testing.T) {
 			if took := time.Since(start); took > 10*time.Second {
 				t.Errorf("took %v", took)
 			}
-			if c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			// What grows may meet the time limit first on a busy machine.
+			busy := err != nil && (c.want == long || c.want == listed) && strings.Contains(err.Error(), late)
+			if c.want != "" && !busy && (err == nil || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("error %v, want %s", err, c.want)
 			}
 			if len(res.Readings) > 1000 {
 				t.Errorf("%d readings", len(res.Readings))
 			}
-			if mb := peak(); mb > 1500 {
-				t.Errorf("peak %d MB", mb)
+			mb := peak()
+			t.Logf("heap at most %d MB", mb)
+			if mb > 1000 {
+				t.Error("too much memory")
 			}
 		})
 	}
