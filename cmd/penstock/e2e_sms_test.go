@@ -97,9 +97,14 @@ func testPlaceholders(t *testing.T, s *site) {
 		acme.sms(map[string]any{"id": "p3", "from": "447700900123", "to": "447800019999", "data": "00FF10", "udh": "06050423f40000", "coding": 8})
 		sameValues(t, k.await(t, "/vmn", 2).query, map[string]string{"msg": "00ff10", "udh": "06050423f40000", "code": "8", "stat": "0"})
 	})
-	t.Run("a part of a longer message and a UDH that makes no sense show in the status", func(t *testing.T) {
-		acme.sms(map[string]any{"id": "p4", "from": "447700900123", "to": "447800019999", "text": "part", "udh": "0500032a0201"})
-		sameValues(t, k.await(t, "/vmn", 3).query, map[string]string{"stat": "1", "code": "7"})
+	t.Run("the parts of a longer message come as one, and that and a UDH that makes no sense show in the status", func(t *testing.T) {
+		part := func(id, octets, udh string) {
+			acme.sms(map[string]any{"id": id, "from": "447700900123", "to": "447800019999", "data": octets, "coding": 16, "udh": udh})
+		}
+		part("p4b", "dd1e0021", "0500032a0202")
+		part("p4c", "dd1e0021", "0500032a0202")
+		part("p4a", "0041d834", "0500032a0201") // 𝄞 lies across the border
+		sameValues(t, k.await(t, "/vmn", 3).query, map[string]string{"stat": "1", "code": "16", "msg": "A𝄞!", "udh": ""})
 		acme.sms(map[string]any{"id": "p5", "from": "447700900123", "to": "447800019999", "text": "x", "udh": "ff00"})
 		sameValues(t, k.await(t, "/vmn", 4).query, map[string]string{"stat": "2"})
 	})

@@ -47,6 +47,7 @@ type daemon struct {
 	inventory *admin.Inventory
 	queue     *queue.Queue
 	readings  *iot.Service
+	messages  *inbound.Service
 	uplinks   *uplink.Processor
 	intakes   map[event.Kind]*intake.Intake
 	auth      *httpd.Auth
@@ -135,11 +136,16 @@ func (d *daemon) secrets(ctx context.Context, acct account.ID) ([]string, error)
 func (d *daemon) openIntakes(context.Context) error {
 	sms, err := inbound.New(inbound.Deps{
 		Relays: d.back.db.Relays(), Claims: d.back.db.Claims(), Deliveries: d.back.db.Outbox(),
-		Inbox: d.back.db.Inbox(), Dispatcher: d.queue,
-	}, inbound.Options{Settings: inbound.Settings{Zone: d.cfg.TimeZone, MailDomain: mailDomain(d.cfg.SMTP.From)}, Lease: d.queue.Lease()})
+		Inbox: d.back.db.Inbox(), Parts: d.back.db.Parts(), Dispatcher: d.queue,
+		Aside: carrier.NewAside(func(node string) event.Marks { return d.back.db.Marks(node) }),
+	}, inbound.Options{
+		Settings: inbound.Settings{Zone: d.cfg.TimeZone, MailDomain: mailDomain(d.cfg.SMTP.From)},
+		Lease:    d.queue.Lease(), Remember: max(d.cfg.Journal.Retention, 7*24*time.Hour), Logger: d.log,
+	})
 	if err != nil {
 		return err
 	}
+	d.messages = sms
 	d.readings = iot.New(d.back.db.IoT(), d.back.readings, catalog.Compile, iot.Options{})
 	d.uplinks = uplink.NewProcessor(d.readings)
 	quota := journal.NewQuota(int64(d.cfg.Journal.MaxBytes))
@@ -209,6 +215,7 @@ func (d *daemon) start() error {
 	for _, in := range d.intakes {
 		d.running.Go(func() { d.run(ctx, in) })
 	}
+	d.running.Go(func() { d.messages.Run(ctx) })
 	d.running.Go(func() { d.keepHouse(ctx) })
 	return nil
 }

@@ -8,7 +8,10 @@
 // could do anything with it later; a message that no relay takes is accepted.
 //
 // json takes {id, from, to, text} or {id, from, to, data (hex), udh (hex),
-// coding: 7|8|16}, optional sent_at (RFC 3339) and network. kannel takes what
+// coding: 7|8|16}, optional sent_at (RFC 3339) and network. Parts are told by
+// their UDH, or by sar_msg_ref_num, sar_total_segments and sar_segment_seqnum,
+// and joined behind the journal; given as data, characters may lie across their
+// borders. kannel takes what
 // this get-url of its sms-service sends:
 //
 //	get-url = "http://penstock:TOKEN@host/inbound/sms/kannel?id=%I&from=%p&to=%P&text=%b&coding=%c&charset=%C&udh=%u&time=%T&smsc=%i"

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,14 +25,16 @@ import (
 // flow is the way of a message from the carrier's request to the first attempt,
 // with nothing replaced but the attempt.
 type flow struct {
-	app    *fiber.App
-	in     *intake.Intake
-	db     *redisstore.DB
-	marks  event.Marks
-	redis  *redistest.Server
-	mu     sync.Mutex
-	sent   map[string]int // target → attempts
-	change chan struct{}
+	app     *fiber.App
+	in      *intake.Intake
+	service *inbound.Service
+	ahead   atomic.Int64 // ns that the service's clock is fast
+	db      *redisstore.DB
+	marks   event.Marks
+	redis   *redistest.Server
+	mu      sync.Mutex
+	sent    map[string]int // target → attempts
+	change  chan struct{}
 }
 
 func (f *flow) Dispatch(ds []outbox.Delivery) {
@@ -61,21 +64,28 @@ func (f *flow) targets() (out []string, twice int) {
 
 func newFlow(t *testing.T, relays ...inbound.Relay) *flow {
 	t.Helper()
-	f := &flow{redis: redistest.Start(t), sent: make(map[string]int), change: make(chan struct{}, 1)}
+	return newReplica(t, redistest.Start(t), "n1", relays...)
+}
+
+// newReplica is one of several gateways on the same Redis.
+func newReplica(t *testing.T, redis *redistest.Server, node string, relays ...inbound.Relay) *flow {
+	t.Helper()
+	f := &flow{redis: redis, sent: make(map[string]int), change: make(chan struct{}, 1)}
 	var err error
 	f.db, err = redisstore.Open(t.Context(), redisstore.Options{URL: f.redis.URL, Timeout: 500 * time.Millisecond})
 	must(t, err)
-	f.marks = f.db.Marks("n1")
+	f.marks = f.db.Marks(node)
 	for _, r := range relays {
 		must(t, f.db.Relays().Put(t.Context(), r))
 	}
-	service, err := inbound.New(inbound.Deps{
-		Relays: f.db.Relays(), Claims: f.db.Claims(), Deliveries: f.db.Outbox(), Inbox: f.db.Inbox(), Dispatcher: f,
-	}, inbound.Options{})
+	f.service, err = inbound.New(inbound.Deps{
+		Relays: f.db.Relays(), Claims: f.db.Claims(), Deliveries: f.db.Outbox(), Inbox: f.db.Inbox(), Parts: f.db.Parts(), Dispatcher: f,
+		Aside: NewAside(func(node string) event.Marks { return f.db.Marks(node) }),
+	}, inbound.Options{Now: func() time.Time { return time.Now().Add(time.Duration(f.ahead.Load())) }})
 	must(t, err)
 	log, err := journal.Open(t.TempDir(), journal.Options{})
 	must(t, err)
-	f.in, err = intake.New(event.SMS, "n1", log, f.marks, NewProcessor(service), intake.Options{Logger: slog.New(slog.DiscardHandler)})
+	f.in, err = intake.New(event.SMS, node, log, f.marks, NewProcessor(f.service), intake.Options{Logger: slog.New(slog.DiscardHandler)})
 	must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -130,7 +140,7 @@ func TestAMessageReachesItsRelay(t *testing.T) {
 	f.post(t, "carrier-1", "c", "447911111111", "mail")
 	f.post(t, "carrier-1", "d", "449000000001", "another account's number")
 	f.post(t, "carrier-2", "a", "449000000001", "its own")
-	if status, body, _ := ask(t, f.app, "GET", "/inbound/sms/kannel?id=k1&from=Bank&to=447860000001&text=%00%FF&coding=1&udh=%05%00%03%CC%02%01", "carrier-1", ""); status != 200 || body != "" {
+	if status, body, _ := ask(t, f.app, "GET", "/inbound/sms/kannel?id=k1&from=Bank&to=447860000001&text=%00%FF&coding=1&udh=%06%05%04%0B%84%23%F0", "carrier-1", ""); status != 200 || body != "" {
 		t.Fatalf("kannel: %d %q", status, body)
 	}
 	f.settled(t)
@@ -138,7 +148,7 @@ func TestAMessageReachesItsRelay(t *testing.T) {
 	got, twice := f.targets()
 	want := []string{
 		"a@example.com", "b@example.com", "http://geo/447700900123?m=x", "http://other/?m=its%20own",
-		"http://vmn/?m=00ff&o=Bank&s=1", "http://vmn/?m=h%C3%A9%20%26%20%25orig&o=447700900123&s=0",
+		"http://vmn/?m=00ff&o=Bank&s=0", "http://vmn/?m=h%C3%A9%20%26%20%25orig&o=447700900123&s=0",
 	}
 	if !slices.Equal(got, want) || twice != 0 {
 		t.Errorf("sent %q, %d of them twice", got, twice)

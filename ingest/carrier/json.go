@@ -24,7 +24,8 @@ func parseJSON(alphabet *gsm.Alphabet, e *intake.Entry) ([]inbound.Message, erro
 	m := inbound.Message{CarrierID: f.required("id", maxName), Network: f.optional("network", maxName)}
 	f.addresses(&m)
 	m.UDH = f.hex("udh", maxUDH)
-	m.Status = inbound.StatusOf(m.UDH)
+	m.Part = f.sar()
+	m.Status = statusOf(&m)
 	m.SentAt = f.sentAt()
 	f.content(alphabet, &m)
 	if err := f.err(); err != nil {
@@ -133,8 +134,9 @@ func (f *form) data(alphabet *gsm.Alphabet, m *inbound.Message, coding inbound.C
 	switch coding {
 	case inbound.GSM:
 		m.Text, err = alphabet.Decode(data)
+		keepOctets(m, data)
 	case inbound.Unicode:
-		m.Text, err = gsm.DecodeUCS2(data)
+		m.Text, err = wideText(m, data)
 	default:
 		coding, m.Data = inbound.Binary, data
 	}

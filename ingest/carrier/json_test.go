@@ -31,7 +31,12 @@ func TestParseJSON(t *testing.T) {
 		"7-bit octets are text": {`{"id":"1","from":"1","to":"2","data":"1b6500","coding":7}`, inbound.Message{CarrierID: "1", From: "1", To: "2", Text: "€@", Coding: inbound.GSM}},
 		"UCS-2 octets are text": {`{"id":"1","from":"1","to":"2","data":"4f60d83cdf89","coding":"16"}`, inbound.Message{CarrierID: "1", From: "1", To: "2", Text: "你🎉", Coding: inbound.Unicode}},
 		"a part of a message": {`{"id":"1","from":"1","to":"2","data":"41","coding":7,"udh":"050003cc0201"}`,
-			inbound.Message{CarrierID: "1", From: "1", To: "2", Text: "A", Coding: inbound.GSM, UDH: []byte{5, 0, 3, 0xcc, 2, 1}, Status: inbound.Concatenated}},
+			inbound.Message{CarrierID: "1", From: "1", To: "2", Text: "A", Octets: []byte("A"), Coding: inbound.GSM, UDH: []byte{5, 0, 3, 0xcc, 2, 1}, Status: inbound.Concatenated}},
+		"a part that ends within a character": {`{"id":"1","from":"1","to":"2","data":"0041d8","coding":16,"udh":"050003cc0201"}`,
+			inbound.Message{CarrierID: "1", From: "1", To: "2", Text: "A", Octets: []byte{0, 0x41, 0xd8}, Coding: inbound.Unicode, UDH: []byte{5, 0, 3, 0xcc, 2, 1}, Status: inbound.Concatenated}},
+		"a segment": {`{"id":"1","from":"1","to":"2","text":"A","sar_msg_ref_num":65535,"sar_total_segments":"3","sar_segment_seqnum":3}`,
+			inbound.Message{CarrierID: "1", From: "1", To: "2", Text: "A", Coding: inbound.GSM, Status: inbound.Concatenated,
+				Part: &inbound.Part{Kind: inbound.ReferenceSAR, Reference: 65535, Total: 3, Number: 3}}},
 		"a UDH that cannot be read": {`{"id":"1","from":"1","to":"2","text":"A","udh":"0500"}`,
 			inbound.Message{CarrierID: "1", From: "1", To: "2", Text: "A", Coding: inbound.GSM, UDH: []byte{5, 0}, Status: inbound.Indecipherable}},
 		"null is not there": {`{"id":"1","from":"1","to":"2","text":"A","data":null,"udh":null,"coding":null}`,
@@ -82,6 +87,10 @@ func TestParseJSONRefuses(t *testing.T) {
 		"half a UCS-2 character":       {`{"id":"1","from":"1","to":"2","data":"004","coding":16}`, "data"},
 		"a UDH that is no hex":         {`{"id":"1","from":"1","to":"2","text":"a","udh":"xx"}`, "udh"},
 		"a UDH longer than any":        {`{"id":"1","from":"1","to":"2","text":"a","udh":"` + strings.Repeat("00", 257) + `"}`, "udh"},
+		"a segment without the rest":   {`{"id":"1","from":"1","to":"2","text":"a","sar_msg_ref_num":1}`, "sar_segment_seqnum sar_total_segments"},
+		"a segment beyond the total":   {`{"id":"1","from":"1","to":"2","text":"a","sar_msg_ref_num":1,"sar_total_segments":2,"sar_segment_seqnum":3}`, "sar_segment_seqnum"},
+		"a total of 256":               {`{"id":"1","from":"1","to":"2","text":"a","sar_msg_ref_num":1,"sar_total_segments":256,"sar_segment_seqnum":1}`, "sar_total_segments"},
+		"a reference of 17 bits":       {`{"id":"1","from":"1","to":"2","text":"a","sar_msg_ref_num":65536,"sar_total_segments":2,"sar_segment_seqnum":1}`, "sar_msg_ref_num"},
 		"a time that is none":          {`{"id":"1","from":"1","to":"2","text":"a","sent_at":"yesterday"}`, "sent_at"},
 		"a sender longer than any":     {`{"id":"1","from":"` + strings.Repeat("x", 256) + `","to":"2","text":"a"}`, "from"},
 		"a text longer than any":       {`{"id":"1","from":"1","to":"2","text":"` + strings.Repeat("x", 65537) + `"}`, "text"},
@@ -102,7 +111,7 @@ func fieldsIn(err error) string {
 		return "json"
 	}
 	var names []string
-	for _, name := range []string{"body", "coding", "data", "from", "id", "query", "sent_at", "text", "to", "udh"} {
+	for _, name := range []string{"body", "coding", "data", "from", "id", "query", "sar_msg_ref_num", "sar_segment_seqnum", "sar_total_segments", "sent_at", "text", "to", "udh"} {
 		if len(relay.FieldsOf(err)[name]) > 0 {
 			names = append(names, name)
 		}

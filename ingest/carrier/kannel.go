@@ -72,7 +72,7 @@ func (f *form) kannelContent(alphabet *gsm.Alphabet, m *inbound.Message) {
 	case "1":
 		m.Coding, m.Data = inbound.Binary, []byte(text)
 	case "2":
-		m.Coding, m.Text = inbound.Unicode, unicodeText(text, charset)
+		m.Coding, m.Text = inbound.Unicode, unicodeText(m, text, charset)
 	default:
 		f.fail("coding", "The coding must be 0, 1 or 2.")
 	}
@@ -94,12 +94,12 @@ func octetText(s, charset string) string {
 
 // unicodeText is big-endian UTF-16 unless the charset says that Kannel has
 // recoded it (alt-charset, mo-recode) or it cannot be.
-func unicodeText(s, charset string) string {
+func unicodeText(m *inbound.Message, s, charset string) string {
 	wide := charset == "" || strings.HasPrefix(charset, "utf-16") || strings.HasPrefix(charset, "ucs-2")
 	if !wide {
 		return octetText(s, charset)
 	}
-	text, err := gsm.DecodeUCS2([]byte(s))
+	text, err := wideText(m, []byte(s))
 	if err != nil {
 		return octetText(s, "")
 	}

@@ -33,6 +33,9 @@ func TestParseKannel(t *testing.T) {
 		"Unicode that was recoded":           {who + "text=%E4%BD%A0&coding=2&charset=UTF-8", "", with(func(m *inbound.Message) { m.Text, m.Coding = "你", inbound.Unicode })},
 		"Unicode that mo-recode calls 7-bit": {who + "text=%E4%BD%A0%26&coding=0&charset=UTF-8", "", with(func(m *inbound.Message) { m.Text, m.Coding = "你&", inbound.Unicode })},
 		"Unicode that cannot be UCS-2":       {who + "text=%E4%BD%A0&coding=2", "", with(func(m *inbound.Message) { m.Text, m.Coding = "你", inbound.Unicode })},
+		"a Unicode part that was not joined": {who + "text=%4F%60%D8&coding=2&udh=%05%00%03%CC%02%01", "", with(func(m *inbound.Message) {
+			m.Text, m.Octets, m.Coding, m.UDH, m.Status = "你", []byte{0x4f, 0x60, 0xd8}, inbound.Unicode, []byte{5, 0, 3, 0xcc, 2, 1}, inbound.Concatenated
+		})},
 		"a part that was not joined": {who + "text=a&udh=%05%00%03%CC%02%01", "", with(func(m *inbound.Message) {
 			m.Text, m.UDH, m.Status = "a", []byte{5, 0, 3, 0xcc, 2, 1}, inbound.Concatenated
 		})},

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/gofiber/fiber/v2"
@@ -40,8 +41,9 @@ func inputOf(c *fiber.Ctx) (input, error) {
 	if err != nil {
 		return nil, problem{"query": {"The query is not URL-encoded."}}.err()
 	}
-	for name, values := range q {
-		in.fromQuery(strings.TrimSuffix(name, "[]"), values)
+	for name := range q {
+		name = strings.TrimSuffix(name, "[]")
+		in.fromQuery(name, slices.Concat(q[name], q[name+"[]"]))
 	}
 	return in, nil
 }

@@ -129,7 +129,7 @@ func TestPatchChangesTheAction(t *testing.T) {
 	a.is("acme", "PATCH", target, `{"action":"http_post","parameters":["https://a/?<&>","https://b/"],"unknown":1}`, 200, want)
 	a.is("acme", "GET", target, "", 200, want)
 	a.is("acme", "PATCH", target+"?action=email&parameters=a@example.com&parameters[]=b@example.com", "", 200,
-		one("email", "Forward messages to e-mail addresses", `["a@example.com"]`))
+		one("email", "Forward messages to e-mail addresses", `["a@example.com","b@example.com"]`))
 	a.is("acme", "PATCH", target+"?action=email&parameters[]=a@example.com&parameters[]=b@example.com", `{"action":"black_hole"}`, 200,
 		one("black_hole", "Discard messages", `[]`))
 	status, body := a.ask("acme", "PATCH", "/v2/sms-relay/vmn/v1", `{"action":"desktopsms","parameters":["front desk"]}`)
@@ -217,4 +217,3 @@ func TestWithoutRedisClientsAreAskedToComeAgain(t *testing.T) {
 		a.is("acme", method, "/v2/sms-relay/"+path, body, 503, `{"message":"Service temporarily unavailable. Please try again later."}`)
 	}
 }
-

@@ -46,9 +46,14 @@ type Message struct {
 	Text      string // for GSM and Unicode
 	Data      []byte // for Binary
 	UDH       []byte // with its length octet
-	Coding    Coding
-	Status    Status
-	SentAt    time.Time // zero when the carrier does not say
+	// Part is set by carriers that say so beside the UDH; see PartOf.
+	Part *Part `json:",omitempty"`
+	// Octets are a part's text as it was on the air, if the carrier gave it so:
+	// septets one per octet, or UTF-16. A character may go on in the next part.
+	Octets []byte `json:",omitempty"`
+	Coding Coding
+	Status Status
+	SentAt time.Time // zero when the carrier does not say
 	// ReceivedAt is when the gateway took it.
 	ReceivedAt time.Time
 	// Network is the originating network's name, Reference what the carrier

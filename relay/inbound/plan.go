@@ -15,6 +15,7 @@ type plan struct {
 	deliveries []outbox.Delivery
 	owners     []int // of each delivery: the index of its message's result
 	kept       []Kept
+	endings    []ending
 }
 
 // add takes up what was decided about a message.

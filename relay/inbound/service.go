@@ -1,25 +1,32 @@
 package inbound
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
+	"github.com/penstock/penstock/decoders/gsm"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// Deps is what Service works with; all of it is required.
+// Deps is what Service works with; all of it but Aside is required.
 type Deps struct {
 	Relays     Relays
 	Claims     Claims
 	Deliveries Deliveries
 	Inbox      Inbox
+	Parts      Parts
 	Dispatcher outbox.Dispatcher
+	// Aside notes what became of messages that were joined without an event at
+	// hand; nil notes nothing.
+	Aside Aside
 }
 
 // Options has the settings of Service; the zero value works.
@@ -30,6 +37,13 @@ type Options struct {
 	Lease time.Duration
 	// Remember is how long a carrier's id is remembered; 0 means seven days.
 	Remember time.Duration
+	// JoinWait is how long a message waits for its missing parts, counted from
+	// the first that came; 0 means five minutes.
+	JoinWait time.Duration
+	// SweepEvery is how often Run looks for what waited long enough; 0 means one
+	// second.
+	SweepEvery time.Duration
+	Logger     *slog.Logger // nil means slog.Default
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 }
@@ -39,23 +53,24 @@ type Service struct {
 	deps  Deps
 	o     Options
 	known known
+
+	assembler assembler
 }
 
 // New makes a Service.
 func New(d Deps, o Options) (*Service, error) {
-	if d.Relays == nil || d.Claims == nil || d.Deliveries == nil || d.Inbox == nil || d.Dispatcher == nil {
+	if d.Relays == nil || d.Claims == nil || d.Deliveries == nil || d.Inbox == nil || d.Parts == nil || d.Dispatcher == nil {
 		return nil, errors.New("inbound: a dependency is missing")
 	}
-	if o.Lease <= 0 {
-		o.Lease = time.Minute
-	}
-	if o.Remember <= 0 {
-		o.Remember = 7 * 24 * time.Hour
-	}
+	o.Lease = cmp.Or(max(o.Lease, 0), time.Minute)
+	o.Remember = cmp.Or(max(o.Remember, 0), 7*24*time.Hour)
+	o.JoinWait = cmp.Or(max(o.JoinWait, 0), 5*time.Minute)
+	o.SweepEvery = cmp.Or(max(o.SweepEvery, 0), time.Second)
+	o.Logger = cmp.Or(o.Logger, slog.Default())
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Service{deps: d, o: o, known: known{relays: d.Relays}}, nil
+	return &Service{deps: d, o: o, known: known{relays: d.Relays}, assembler: assembler{gsm.NewAlphabet()}}, nil
 }
 
 // Result is what became of one message.
@@ -84,6 +99,10 @@ func (s *Service) Receive(ctx context.Context, msgs []Message) ([]Result, error)
 	if err != nil {
 		return nil, fmt.Errorf("inbound: carrier ids: %w", err)
 	}
+	parts, err := s.gather(ctx, msgs, holders)
+	if err != nil {
+		return nil, err
+	}
 	p := plan{results: make([]Result, len(msgs))}
 	for i := range msgs {
 		m := &msgs[i]
@@ -91,9 +110,16 @@ func (s *Service) Receive(ctx context.Context, msgs []Message) ([]Result, error)
 			p.results[i] = Result{MessageID: m.ID, Account: m.Account, State: event.Done, Outcome: "duplicate of " + holders[i]}
 			continue
 		}
+		if a, ok := parts[i]; ok {
+			s.part(&p, i, m, a, routes[m.To])
+			continue
+		}
 		p.add(i, m, Decide(m, routes[m.To], s.o.Settings))
 	}
-	return p.results, s.perform(ctx, &p)
+	if err := s.perform(ctx, &p); err != nil {
+		return nil, err
+	}
+	return p.results, s.end(ctx, &p)
 }
 
 // Explain says what would become of a message, without doing any of it.

@@ -24,15 +24,19 @@ type world struct {
 	leases   map[string]time.Time
 	sent     []string // ids, as dispatched
 	kept     []Kept
+	heap     *heap
+	aside    []string
 	down     string // the port that fails
 	duringIt func() // called while candidates are looked up
 }
 
 func newWorld(relays ...Relay) *world {
-	return &world{
+	w := &world{
 		relays: relays, version: 1, holders: make(map[string]string),
 		saved: make(map[string]outbox.Delivery), leases: make(map[string]time.Time),
 	}
+	w.heap = &heap{w: w, parts: make(map[string][]Message), parked: make(map[string]Gathered)}
+	return w
 }
 
 var errDown = errors.New("down")
@@ -116,7 +120,7 @@ func now() time.Time { return time.Date(2026, 7, 1, 11, 0, 3, 0, time.UTC) }
 
 func (w *world) service(t *testing.T) *Service {
 	t.Helper()
-	s, err := New(Deps{Relays: w, Claims: w, Deliveries: w, Inbox: w, Dispatcher: w},
+	s, err := New(Deps{Relays: w, Claims: w, Deliveries: w, Inbox: w, Parts: w.heap, Dispatcher: w, Aside: w.heap},
 		Options{Settings: Settings{Zone: london(t), MailDomain: "gw.example"}, Now: now})
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,9 @@
 package redisstore
 
 import (
+	"strconv"
+	"strings"
+
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/outbox"
 )
@@ -164,4 +167,50 @@ func keyInboxMessages(acct account.ID, relayID string) string {
 // when its journal record is processed again. Expires.
 func keyInboxDone(acct account.ID, relayID, id string) string {
 	return tag(acct) + ":inbox:done:" + relayID + ":" + id
+}
+
+// What joins the parts of messages is spread over partShards hash tags, since
+// parts of one message must change in one step with the list of what is due,
+// and one node of a cluster should not have them all. A group is 32 hex digits.
+
+// partShards is how many there are; changing it strands what waits.
+const partShards = 16
+
+// shardOf is the shard of a group: its first hex digit.
+func shardOf(group string) int {
+	n, _ := strconv.ParseUint(group[:1], 16, 8) // groups are hex
+	return int(n)
+}
+
+func partsTag(shard int) string { return "{p" + strconv.Itoa(shard) + "}" }
+
+// keyPartsOpen is a hash, a message that waits for parts: part's number →
+// "<digest>|<id>|<JSON of inbound.Message>".
+func keyPartsOpen(group string) string { return partsTag(shardOf(group)) + ":open:" + group }
+
+// keyPartsFinished is a hash, the last message of a group: id → its id;
+// part:<number> → digest; of:<a part's id> → its id. Expires.
+func keyPartsFinished(group string) string { return partsTag(shardOf(group)) + ":finished:" + group }
+
+// keyPartsDue is a sorted set: "o:<group>" of an open group or
+// "r:<group>:<id>" of one that is ready; score: ms when somebody must act.
+func keyPartsDue(shard int) string { return partsTag(shard) + ":due" }
+
+// keyPartsReady is a hash: "r:<group>:<id>" → JSON array of a group's parts
+// that are being sent on.
+func keyPartsReady(shard int) string { return partsTag(shard) + ":ready" }
+
+// keyPartParked is a string: "<id>|<JSON array of parts>" of a message that
+// nobody took, by the event at which that is noted. Expires.
+func keyPartParked(group, event string) string {
+	return partsTag(shardOf(group)) + ":parked:" + event
+}
+
+// memberReady names a group that is ready.
+func memberReady(group, id string) string { return "r:" + group + ":" + id }
+
+// groupOfMember reads the group out of a member of due.
+func groupOfMember(member string) string {
+	group, _, _ := strings.Cut(member[2:], ":")
+	return group
 }

@@ -18,6 +18,7 @@ var (
 	_ inbound.Deliveries = (*Outbox)(nil)
 	_ inbound.Records    = (*Relays)(nil)
 	_ inbound.Inbox      = (*Inbox)(nil)
+	_ inbound.Parts      = (*Parts)(nil)
 )
 
 func relayOf(acct account.ID, k inbound.Kind, id, number string) inbound.Relay {

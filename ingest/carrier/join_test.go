@@ -1,0 +1,196 @@
+package carrier
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/decoders/gsm"
+	"github.com/penstock/penstock/ingest/intake"
+	"github.com/penstock/penstock/relay/event"
+	"github.com/penstock/penstock/relay/inbound"
+	"github.com/penstock/penstock/relay/redisstore/redistest"
+)
+
+// hand posts fields to the json adapter.
+func (f *flow) hand(t *testing.T, fields map[string]any) {
+	t.Helper()
+	body, err := json.Marshal(fields)
+	must(t, err)
+	if status, got, _ := ask(t, f.app, "POST", "/inbound/sms/json", "carrier-1", string(body)); status != 200 {
+		t.Fatalf("%s: %d %s", body, status, got)
+	}
+}
+
+// cut is a text in parts as they go over the air: octets that are cut without
+// regard to characters, each with its UDH.
+func cut(id, from, text string, reference uint16, wide bool, size int) (parts []map[string]any) {
+	octets := gsm.EncodeUCS2(text)
+	total := (len(octets) + size - 1) / size
+	for n := range total {
+		udh := []byte{5, 0, 3, byte(reference), byte(total), byte(n + 1)}
+		if wide {
+			udh = []byte{6, 8, 4, byte(reference >> 8), byte(reference), byte(total), byte(n + 1)}
+		}
+		parts = append(parts, map[string]any{
+			"id": fmt.Sprintf("%s-%d", id, n), "from": from, "to": "447860000001", "coding": 16,
+			"data": hex.EncodeToString(octets[n*size : min((n+1)*size, len(octets))]), "udh": hex.EncodeToString(udh),
+		})
+	}
+	return parts
+}
+
+func toMessages(parameter string) inbound.Relay {
+	return relayTo(1, inbound.VirtualNumber, "v1", "447860000001", inbound.HTTPGet, parameter)
+}
+
+func (f *flow) sweep(t *testing.T) int {
+	t.Helper()
+	n, err := f.service.Sweep(t.Context())
+	must(t, err)
+	return n
+}
+
+func TestPartsOfManyMessagesAreJoinedAcrossReplicas(t *testing.T) {
+	redis := redistest.Start(t)
+	replicas := []*flow{newReplica(t, redis, "n1", toMessages("http://vmn/?o=%orig&m=%msg&s=%stat")), newReplica(t, redis, "n2")}
+	var all []map[string]any
+	var want []string
+	for i := range 60 {
+		text := fmt.Sprintf("%d: 😀 é € %s", i, strings.Repeat("x😀", i%7))
+		sender := fmt.Sprint("4477009", i/4) // four at a time from each, told apart by the reference
+		parts := cut(fmt.Sprint("m", i), sender, text, uint16(i), i%2 == 0, 7+i%5)
+		again := cut(fmt.Sprint("again", i), sender, text, uint16(i), i%2 == 0, 7+i%5)
+		all = append(append(all, parts...), again[i%len(again)])
+		want = append(want, "http://vmn/?o="+sender+"&m="+escaped(text)+"&s=1")
+	}
+	rand.New(rand.NewPCG(1, 2)).Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	for i, part := range all {
+		replicas[i%2].hand(t, part)
+	}
+	var got []string
+	for _, f := range replicas {
+		f.settled(t)
+		f.ahead.Store(int64(time.Hour))
+		f.sweep(t) // what was handed over twice is not sent on
+		sent, twice := f.targets()
+		if twice != 0 {
+			t.Errorf("%d sent twice", twice)
+		}
+		got = append(got, sent...)
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("%d sent, want %d\n%q\n%q", len(got), len(want), got, want)
+	}
+}
+
+func escaped(s string) string {
+	var b strings.Builder
+	for _, c := range []byte(s) {
+		if c >= 'a' && c <= 'z' || c >= '0' && c <= '9' {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	return b.String()
+}
+
+func TestAPartThatNeverComesHoldsTheOthersForAWhile(t *testing.T) {
+	f := newFlow(t, toMessages("http://vmn/?m=%msg&s=%stat"))
+	parts := cut("m", "4477", "abcdef", 9, false, 4)
+	f.hand(t, parts[0])
+	f.hand(t, parts[2])
+	f.settled(t)
+	if n := f.sweep(t); n != 0 {
+		t.Errorf("swept %d at once", n)
+	}
+	f.ahead.Store(int64(6 * time.Minute))
+	if n := f.sweep(t); n != 1 {
+		t.Errorf("swept %d", n)
+	}
+	if got, _ := f.targets(); !slices.Equal(got, []string{"http://vmn/?m=ab%5B%E2%80%A6%5Def&s=1"}) {
+		t.Errorf("sent %q", got)
+	}
+	f.hand(t, parts[1])
+	f.settled(t)
+	f.ahead.Store(int64(12 * time.Minute))
+	if n := f.sweep(t); n != 1 {
+		t.Errorf("the late part: swept %d", n)
+	}
+	if got, twice := f.targets(); len(got) != 2 || got[1] != "http://vmn/?m=ab%5B%E2%80%A6%5Def&s=1" || got[0] != "http://vmn/?m=%5B%E2%80%A6%5Dcd%5B%E2%80%A6%5D&s=1" || twice != 0 {
+		t.Errorf("sent %q, %d twice", got, twice)
+	}
+}
+
+func TestAGatewayThatDiesBetweenPartsIsSucceeded(t *testing.T) {
+	redis := redistest.Start(t)
+	parts := cut("m", "4477", "abcdef", 9, true, 8)
+	t.Run("the one that dies", func(t *testing.T) {
+		f := newReplica(t, redis, "n1", toMessages("http://vmn/%id?m=%msg"))
+		f.hand(t, parts[1])
+		f.settled(t)
+	})
+	f := newReplica(t, redis, "n2")
+	f.hand(t, parts[0])
+	f.settled(t)
+	if got, _ := f.targets(); !slices.Equal(got, []string{"http://vmn/n2-s1?m=abcdef"}) {
+		t.Errorf("sent %q", got)
+	}
+}
+
+func TestIncompleteMessagesThatNobodyTakesAreUnroutedAtTheirFirstPart(t *testing.T) {
+	f := newFlow(t)
+	f.hand(t, cut("m", "4477", "abcdef", 9, true, 8)[0])
+	f.settled(t)
+	f.ahead.Store(int64(time.Hour))
+	if n := f.sweep(t); n != 1 {
+		t.Fatalf("swept %d", n)
+	}
+	marks, err := f.marks.Get(t.Context(), event.SMS, 1, 100)
+	if err != nil || len(marks) != 1 || marks[1].State != event.Unrouted || marks[1].ID != "n1-s1" || marks[1].Source != "json" || marks[1].Account != 1 {
+		t.Fatalf("marks %+v, %v", marks, err)
+	}
+	must(t, f.db.Relays().Put(t.Context(), toMessages("http://vmn/%id?m=%msg")))
+	for range 2 {
+		if _, err := f.in.Replay(t.Context(), intake.Filter{}, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, twice := f.targets(); !slices.Equal(got, []string{"http://vmn/n1-s1?m=abcd%5B%E2%80%A6%5D"}) || twice != 0 {
+		t.Errorf("sent %q, %d twice", got, twice)
+	}
+	if left, err := f.marks.Get(t.Context(), event.SMS, 1, 100); len(left) != 0 || err != nil {
+		t.Errorf("left %+v, %v", left, err)
+	}
+}
+
+func TestSegmentsBySARAreJoined(t *testing.T) {
+	f := newFlow(t, toMessages("http://vmn/?m=%msg&s=%stat&u=%udh"))
+	for n := 2; n >= 1; n-- {
+		f.hand(t, map[string]any{
+			"id": fmt.Sprint(n), "from": "4477", "to": "447860000001", "coding": 7, "data": []string{"1b", "6521"}[n-1],
+			"sar_msg_ref_num": 700, "sar_total_segments": 2, "sar_segment_seqnum": n,
+		})
+	}
+	f.settled(t)
+	if got, _ := f.targets(); !slices.Equal(got, []string{"http://vmn/?m=%E2%82%AC%21&s=1&u="}) {
+		t.Errorf("sent %q", got)
+	}
+}
+
+func TestUDHThatCannotBeReadIsSentOnAtOnce(t *testing.T) {
+	f := newFlow(t, toMessages("http://vmn/?m=%msg&s=%stat&u=%udh"))
+	f.hand(t, map[string]any{"id": "1", "from": "4477", "to": "447860000001", "text": "a", "udh": "050003cc02"})
+	f.settled(t)
+	if got, _ := f.targets(); !slices.Equal(got, []string{"http://vmn/?m=a&s=2&u=050003cc02"}) {
+		t.Errorf("sent %q", got)
+	}
+}

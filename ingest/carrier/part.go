@@ -1,0 +1,58 @@
+package carrier
+
+import (
+	"strconv"
+
+	"github.com/penstock/penstock/decoders/gsm"
+	"github.com/penstock/penstock/relay/inbound"
+)
+
+// sar reads the segmentation parameters of SMPP (3.4, 5.3.2.22 to 5.3.2.24),
+// under their names there; nil when there are none.
+func (f *form) sar() *inbound.Part {
+	const reference, total, number = "sar_msg_ref_num", "sar_total_segments", "sar_segment_seqnum"
+	if !f.has(reference) && !f.has(total) && !f.has(number) {
+		return nil
+	}
+	p := &inbound.Part{
+		Kind: inbound.ReferenceSAR, Reference: uint16(f.integer(reference, 0, 0xFFFF)),
+		Total: f.integer(total, 1, 255),
+	}
+	p.Number = f.integer(number, 1, max(p.Total, 1))
+	return p
+}
+
+// integer returns a number that must be there and within bounds.
+func (f *form) integer(name string, from, to int) int {
+	n, err := strconv.Atoi(f.optional(name, maxName))
+	if err != nil || n < from || n > to {
+		f.fail(name, "The "+name+" must be a number from "+strconv.Itoa(from)+" to "+strconv.Itoa(to)+".")
+		return 0
+	}
+	return n
+}
+
+// statusOf is %stat of a message that has not been joined.
+func statusOf(m *inbound.Message) inbound.Status {
+	if m.Part != nil && m.Part.Total > 0 {
+		return inbound.Concatenated
+	}
+	return inbound.StatusOf(m.UDH)
+}
+
+// keepOctets keeps a part's text as it came, since a character may go on in the
+// next part.
+func keepOctets(m *inbound.Message, octets []byte) {
+	if _, ok := inbound.PartOf(m); ok {
+		m.Octets = octets
+	}
+}
+
+// wideText decodes UTF-16. A part may end within a character.
+func wideText(m *inbound.Message, octets []byte) (string, error) {
+	keepOctets(m, octets)
+	if m.Octets != nil {
+		octets = octets[:len(octets)&^1]
+	}
+	return gsm.DecodeUCS2(octets)
+}

@@ -1,0 +1,143 @@
+package inbound
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/penstock/penstock/decoders/gsm"
+)
+
+// gap stands in a text where parts did not come.
+const gap = "[…]"
+
+// assembler makes one message of parts.
+type assembler struct{ alphabet *gsm.Alphabet }
+
+// assemble joins the parts of a message, in any order, and returns the numbers
+// of those that are missing. The parts are those of one group, each once.
+//
+// Octets of neighbours are decoded together, so that an escape or a surrogate
+// pair may lie across their border. Text has a mark for each gap; data cannot
+// have one. If any part is binary all are taken as octets.
+func (a assembler) assemble(parts []Message) (m Message, missing []int) {
+	parts = slices.SortedFunc(slices.Values(parts), func(x, y Message) int { return numberOf(&x) - numberOf(&y) })
+	m = parts[0]
+	first, _ := PartOf(&m)
+	m.Part, m.Octets, m.Status = nil, nil, Concatenated
+	m.CarrierID, m.UDH, m.Coding = "", otherElements(m.UDH), codingOfAll(parts)
+	for i := range parts {
+		if parts[i].ReceivedAt.After(m.ReceivedAt) {
+			m.ReceivedAt = parts[i].ReceivedAt
+		}
+	}
+	missing = missingOf(parts, first.Total)
+	m.Text, m.Data = "", nil
+	if m.Coding == Binary {
+		for i := range parts {
+			m.Data = append(m.Data, octetsOf(&parts[i])...)
+		}
+		return m, missing
+	}
+	m.Text = a.text(parts, first.Total)
+	return m, missing
+}
+
+func numberOf(m *Message) int {
+	p, _ := PartOf(m)
+	return p.Number
+}
+
+func missingOf(parts []Message, total int) (out []int) {
+	for n := 1; n <= total; n++ {
+		if !slices.ContainsFunc(parts, func(m Message) bool { return numberOf(&m) == n }) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// otherElements is a UDH without its concatenation.
+func otherElements(udh []byte) []byte {
+	header, err := gsm.ParseUDH(udh)
+	if err != nil {
+		return udh
+	}
+	return slices.DeleteFunc(header, func(e gsm.Element) bool { return e.ID == gsm.Concat8 || e.ID == gsm.Concat16 }).Append(nil)
+}
+
+// codingOfAll is the widest of the parts' codings.
+func codingOfAll(parts []Message) Coding {
+	out := GSM
+	for i := range parts {
+		switch {
+		case parts[i].Coding == Binary:
+			return Binary
+		case parts[i].Coding == Unicode:
+			out = Unicode
+		}
+	}
+	return out
+}
+
+func octetsOf(m *Message) []byte {
+	switch {
+	case m.Coding == Binary:
+		return m.Data
+	case len(m.Octets) > 0:
+		return m.Octets
+	}
+	return []byte(m.Text)
+}
+
+// text joins the texts of sorted parts.
+func (a assembler) text(parts []Message, total int) string {
+	var b strings.Builder
+	next := 1
+	for i := 0; i < len(parts); {
+		if numberOf(&parts[i]) != next {
+			b.WriteString(gap)
+		}
+		end := i + 1
+		for end < len(parts) && together(&parts[end-1], &parts[end]) {
+			end++
+		}
+		b.WriteString(a.run(parts[i:end]))
+		next, i = numberOf(&parts[end-1])+1, end
+	}
+	if next <= total {
+		b.WriteString(gap)
+	}
+	return b.String()
+}
+
+// together reports whether the octets of two parts must be decoded as one.
+func together(a, b *Message) bool {
+	return numberOf(b) == numberOf(a)+1 && a.Coding == b.Coding && len(a.Octets) > 0 && len(b.Octets) > 0
+}
+
+// run decodes parts that follow one another. Octets that the coding does not
+// have, which no adapter lets pass, leave each part its own text.
+func (a assembler) run(parts []Message) string {
+	var octets []byte
+	text := ""
+	for i := range parts {
+		octets, text = append(octets, parts[i].Octets...), text+parts[i].Text
+	}
+	if len(octets) == 0 {
+		return text
+	}
+	var err error
+	var joined string
+	if parts[0].Coding == Unicode {
+		joined, err = gsm.DecodeUCS2(octets[:len(octets)&^1])
+		if len(octets)%2 != 0 {
+			joined += "\uFFFD"
+		}
+	} else {
+		joined, err = a.alphabet.Decode(octets)
+	}
+	if err != nil {
+		return text
+	}
+	return joined
+}

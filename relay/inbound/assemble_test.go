@@ -1,0 +1,107 @@
+package inbound
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/decoders/gsm"
+)
+
+func in(coding Coding, n, total byte, octets string) Message {
+	m := piece(fmt.Sprint("e", n), "447860000001", n, total, "")
+	m.Coding = coding
+	switch coding {
+	case Binary:
+		m.Data = []byte(octets)
+	default:
+		m.Octets = []byte(octets)
+		m.Text = "?"
+	}
+	return m
+}
+
+func text(n, total byte, s string) Message {
+	return piece(fmt.Sprint("e", n), "447860000001", n, total, s)
+}
+
+func TestAssemble(t *testing.T) {
+	wide := func(s string) string { return string(gsm.EncodeUCS2(s)) }
+	smile := wide("😀")
+	for name, tc := range map[string]struct {
+		parts   []Message
+		text    string
+		data    string
+		coding  Coding
+		missing []int
+	}{
+		"in order":                        {[]Message{text(1, 2, "a"), text(2, 2, "b")}, "ab", "", GSM, nil},
+		"in any order":                    {[]Message{text(3, 3, "c"), text(1, 3, "a"), text(2, 3, "b")}, "abc", "", GSM, nil},
+		"an escape across the border":     {[]Message{in(GSM, 2, 2, "\x65!"), in(GSM, 1, 2, "5 \x1b")}, "5 €!", "", GSM, nil},
+		"a surrogate pair across it":      {[]Message{in(Unicode, 1, 2, wide("a")+smile[:2]), in(Unicode, 2, 2, smile[2:]+wide("b"))}, "a😀b", "", Unicode, nil},
+		"a code unit across it":           {[]Message{in(Unicode, 1, 2, wide("a")+smile[:1]), in(Unicode, 2, 2, smile[1:]+wide("b"))}, "a😀b", "", Unicode, nil},
+		"an odd octet at the end":         {[]Message{in(Unicode, 1, 2, wide("a")), in(Unicode, 2, 2, wide("b")+"\x00")}, "ab\uFFFD", "", Unicode, nil},
+		"the first is missing":            {[]Message{text(2, 3, "b"), text(3, 3, "c")}, "[…]bc", "", GSM, []int{1}},
+		"one between is missing":          {[]Message{text(1, 3, "a"), text(3, 3, "c")}, "a[…]c", "", GSM, []int{2}},
+		"the last two are missing":        {[]Message{text(1, 3, "a")}, "a[…]", "", GSM, []int{2, 3}},
+		"a gap after an escape":           {[]Message{in(GSM, 1, 3, "a\x1b"), in(GSM, 3, 3, "\x65c")}, "a […]ec", "", GSM, []int{2}},
+		"a gap within a surrogate pair":   {[]Message{in(Unicode, 1, 3, wide("a")+smile[:2]), in(Unicode, 3, 3, smile[2:]+wide("c"))}, "a\uFFFD[…]\uFFFDc", "", Unicode, []int{2}},
+		"codings beside one another":      {[]Message{in(GSM, 1, 2, "a"), in(Unicode, 2, 2, wide("б"))}, "aб", "", Unicode, nil},
+		"text beside octets":              {[]Message{text(1, 2, "a"), in(GSM, 2, 2, "b")}, "ab", "", GSM, nil},
+		"octets":                          {[]Message{in(Binary, 2, 2, "\xff"), in(Binary, 1, 2, "\x00")}, "", "\x00\xff", Binary, nil},
+		"octets with a gap":               {[]Message{in(Binary, 3, 3, "\xff"), in(Binary, 1, 3, "\x00")}, "", "\x00\xff", Binary, []int{2}},
+		"octets beside text":              {[]Message{text(1, 3, "a"), in(Binary, 2, 3, "\xff"), in(GSM, 3, 3, "\x1b")}, "", "a\xff\x1b", Binary, nil},
+		"octets that the coding has not":  {[]Message{in(GSM, 1, 2, "\xff"), in(GSM, 2, 2, "b")}, "??", "", GSM, nil},
+		"a national character left alone": {[]Message{text(1, 2, "日"), text(2, 2, "本")}, "日本", "", GSM, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, missing := assembler{gsm.NewAlphabet()}.assemble(tc.parts)
+			if m.Text != tc.text || string(m.Data) != tc.data || m.Coding != tc.coding || !slices.Equal(missing, tc.missing) {
+				t.Errorf("got %q %x, coding %d, missing %v", m.Text, m.Data, m.Coding, missing)
+			}
+			if m.Status != Concatenated || m.Octets != nil || m.Part != nil || len(m.UDH) != 0 {
+				t.Errorf("got %+v", m)
+			}
+		})
+	}
+}
+
+func TestAssembleKeepsWhatElseThePartsSay(t *testing.T) {
+	first, second := in(Binary, 1, 2, "a"), in(Binary, 2, 2, "b")
+	first.UDH = []byte("\x0b\x05\x04\x0b\x84\x23\xf0\x00\x03\x01\x02\x01")
+	first.ReceivedAt, second.ReceivedAt = time.Unix(20, 0), time.Unix(10, 0)
+	m, _ := assembler{gsm.NewAlphabet()}.assemble([]Message{second, first})
+	if string(m.UDH) != "\x06\x05\x04\x0b\x84\x23\xf0" || !m.ReceivedAt.Equal(time.Unix(20, 0)) || m.CarrierID != "" {
+		t.Errorf("got %+v", m)
+	}
+	if m.From != first.From || m.To != first.To || m.Network != first.Network {
+		t.Errorf("got %+v", m)
+	}
+}
+
+// However the octets of a text are cut, the parts give the text again.
+func FuzzAssemble(f *testing.F) {
+	f.Add("5 € for [you]", uint8(3), false)
+	f.Add("😀😀é", uint8(5), true)
+	f.Add("", uint8(0), true)
+	alphabet := gsm.NewAlphabet()
+	f.Fuzz(func(t *testing.T, s string, cut uint8, wide bool) {
+		coding, octets := Unicode, gsm.EncodeUCS2(s)
+		if !wide {
+			septets, err := alphabet.Encode(s)
+			if err != nil {
+				return
+			}
+			coding, octets = GSM, septets
+		}
+		at := min(int(cut), len(octets))
+		if at == 0 || at == len(octets) {
+			return // a part of nothing
+		}
+		m, missing := assembler{alphabet}.assemble([]Message{in(coding, 2, 2, string(octets[at:])), in(coding, 1, 2, string(octets[:at]))})
+		if want := string([]rune(s)); m.Text != want || len(missing) != 0 {
+			t.Fatalf("%q cut at %d became %q", want, at, m.Text)
+		}
+	})
+}

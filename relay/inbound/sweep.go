@@ -1,0 +1,83 @@
+package inbound
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/penstock/penstock/relay/event"
+)
+
+// sweepBatch is how many groups are sent on at a time.
+const sweepBatch = 200
+
+// Run sends on, until ctx is done, what waits too long for a part that does not
+// come, and what another gateway died over.
+func (s *Service) Run(ctx context.Context) {
+	ticker := time.NewTicker(s.o.SweepEvery)
+	defer ticker.Stop()
+	failing := false
+	for {
+		err := s.sweepAll(ctx)
+		if err != nil && !failing && ctx.Err() == nil {
+			s.o.Logger.Warn("incomplete messages were not sent on; trying again", "error", err)
+		}
+		failing = err != nil
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+func (s *Service) sweepAll(ctx context.Context) error {
+	for {
+		if n, err := s.Sweep(ctx); err != nil || n < sweepBatch {
+			return err
+		}
+	}
+}
+
+// Sweep sends on the groups that are due, at most 200, and returns how many.
+// After an error they are due again when their lease has run out.
+func (s *Service) Sweep(ctx context.Context) (int, error) {
+	due, err := s.deps.Parts.Due(ctx, s.times(), sweepBatch)
+	if err != nil || len(due) == 0 {
+		return 0, err
+	}
+	to := make([]string, len(due))
+	for i := range due {
+		to[i] = due[i].Parts[0].To
+	}
+	routes, err := s.known.routes(ctx, to)
+	if err != nil {
+		return 0, fmt.Errorf("inbound: relays: %w", err)
+	}
+	p := plan{results: make([]Result, len(due))}
+	for i, g := range due {
+		g.Event = g.ID
+		s.whole(&p, i, g, routes[to[i]])
+	}
+	if err := s.perform(ctx, &p); err != nil {
+		return 0, err
+	}
+	if err := s.note(ctx, due, p.results); err != nil {
+		return 0, err
+	}
+	return len(due), s.end(ctx, &p)
+}
+
+// note has it written down at their first part's event that nobody takes some
+// messages.
+func (s *Service) note(ctx context.Context, due []Gathered, results []Result) error {
+	for i, r := range results {
+		if r.State == event.Done || s.deps.Aside == nil {
+			continue
+		}
+		if err := s.deps.Aside.SetAside(ctx, &due[i].Parts[0], r); err != nil {
+			return fmt.Errorf("inbound: set aside: %w", err)
+		}
+	}
+	return nil
+}
