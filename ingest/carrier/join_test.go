@@ -130,6 +130,23 @@ func TestAPartThatNeverComesHoldsTheOthersForAWhile(t *testing.T) {
 	}
 }
 
+func TestAReplayRoutesAJoinedMessageByTheNewRule(t *testing.T) {
+	f := newFlow(t, toMessages("http://old/%id?m=%msg"))
+	for _, part := range cut("m", "4477", "abcdef", 9, true, 8) {
+		f.hand(t, part)
+	}
+	f.settled(t)
+	must(t, f.db.Relays().Put(t.Context(), toMessages("http://new/%id?m=%msg")))
+	for range 2 {
+		if n, err := f.in.Replay(t.Context(), intake.Filter{IDs: []string{"n1-s1", "n1-s2"}}, false); n != 2 || err != nil {
+			t.Fatalf("replayed %d, %v", n, err)
+		}
+	}
+	if got, twice := f.targets(); !slices.Equal(got, []string{"http://new/n1-s1?m=abcdef", "http://old/n1-s1?m=abcdef"}) || twice != 0 {
+		t.Errorf("sent %q, %d twice", got, twice)
+	}
+}
+
 func TestAGatewayThatDiesBetweenPartsIsSucceeded(t *testing.T) {
 	redis := redistest.Start(t)
 	parts := cut("m", "4477", "abcdef", 9, true, 8)

@@ -21,8 +21,9 @@ type Parts interface {
 	Due(ctx context.Context, t Times, limit int) ([]Gathered, error)
 	// End forgets groups that have gone on.
 	End(ctx context.Context, all []Gathered) error
-	// Park keeps a group that nobody takes for the event that it is noted at:
-	// adding that event's part again gives the whole group.
+	// Park keeps a group that nobody takes for the event that it is noted at, so
+	// that adding that event's part again gives the whole group. For a day any
+	// part of a group that has ended does so.
 	Park(ctx context.Context, g Gathered, keep time.Duration) error
 	// Unpark forgets it.
 	Unpark(ctx context.Context, g Gathered) error
@@ -55,9 +56,8 @@ type PartState string
 const (
 	Waiting   PartState = "waiting"   // for the others
 	Repeated  PartState = "duplicate" // of Added.Holder
-	Joined    PartState = "joined"    // before, in the message Added.Holder
-	Completed PartState = "complete"  // the caller sends the group on
-	Parked    PartState = "parked"    // the caller tries the group again
+	Completed PartState = "complete"  // the caller sends the group on and ends it
+	Again     PartState = "again"     // the group has ended; the caller routes it once more
 )
 
 // Added says what became of a part.
@@ -86,7 +86,7 @@ type Aside interface {
 type ending struct {
 	group  Gathered
 	result int
-	parked bool // it was
+	again  bool // it had ended
 }
 
 // gather takes the parts among new messages in and returns what became of each,
@@ -123,14 +123,14 @@ func (s *Service) times() Times {
 // part plans for a part: nothing, or the whole message that it completes.
 func (s *Service) part(p *plan, i int, m *Message, a Added, routes []*Route) {
 	switch a.State {
-	case Completed, Parked:
+	case Completed, Again:
 		a.Group.Event = m.ID
 		s.whole(p, i, a.Group, routes)
-		p.endings[len(p.endings)-1].parked = a.State == Parked
+		p.endings[len(p.endings)-1].again = a.State == Again
 		return
 	}
-	outcome := map[PartState]string{Repeated: "duplicate of " + a.Holder, Joined: "part of " + a.Holder}[a.State]
-	if outcome == "" {
+	outcome := "duplicate of " + a.Holder
+	if a.State == Waiting {
 		part, _ := PartOf(m)
 		outcome = fmt.Sprintf("part %d of %d, waits for the others", part.Number, part.Total)
 	}
@@ -163,15 +163,15 @@ func (s *Service) end(ctx context.Context, p *plan) error {
 		var err error
 		routed := p.results[e.result].State == event.Done
 		switch {
-		case !routed && !e.parked:
+		case !routed:
 			err = s.deps.Parts.Park(ctx, e.group, s.o.Remember)
-		case routed && e.parked:
+		case e.again:
 			err = s.deps.Parts.Unpark(ctx, e.group)
 		}
 		if err != nil {
 			return fmt.Errorf("inbound: parts: %w", err)
 		}
-		if !e.parked {
+		if !e.again {
 			done = append(done, e.group)
 		}
 	}

@@ -28,7 +28,7 @@ func (h *heap) Add(_ context.Context, all []Arrival, t Times) ([]Added, error) {
 	out := make([]Added, len(all))
 	for i, a := range all {
 		if g, ok := h.parked[a.Message.ID]; ok {
-			out[i] = Added{State: Parked, Holder: g.ID, Group: g}
+			out[i] = Added{State: Again, Holder: g.ID, Group: g}
 			continue
 		}
 		h.parts[a.Group] = append(h.parts[a.Group], a.Message)

@@ -189,7 +189,8 @@ func partsTag(shard int) string { return "{p" + strconv.Itoa(shard) + "}" }
 func keyPartsOpen(group string) string { return partsTag(shardOf(group)) + ":open:" + group }
 
 // keyPartsFinished is a hash, the last message of a group: id → its id;
-// part:<number> → digest; of:<a part's id> → its id. Expires.
+// all → JSON array of its parts; of:<a part's id> → its id; part:<number> →
+// digest; until → ms to which the same parts repeat it. Expires.
 func keyPartsFinished(group string) string { return partsTag(shardOf(group)) + ":finished:" + group }
 
 // keyPartsDue is a sorted set: "o:<group>" of an open group or

@@ -5,7 +5,10 @@ import "github.com/redis/go-redis/v9"
 // closeGroup is a function of the scripts below. It makes an open group ready to
 // go on and remembers its parts, so that one that comes again is known. A group
 // in which every part is one of the message before it, with the same reference,
-// is a repetition and is dropped.
+// is a repetition and is dropped, if it began within twice the wait after that
+// message. The message itself is remembered for a day at least: a gateway that
+// died processes some of its parts again when it is back, and an operator may
+// replay them.
 //
 // parts maps a part's number to "<digest>|<id>|<JSON>". It returns the id of the
 // message, that of the part with the lowest number, and a JSON array of the
@@ -18,11 +21,13 @@ local function split(part)
   local _, last, digest, holder = string.find(part, '^(%x+)|([^|]*)|')
   return digest, holder, string.sub(part, last + 1)
 end
-local function close(parts, score)
+local function close(parts, due_at)
   local numbers, list, seen = {}, {}, {}
   for n in pairs(parts) do numbers[#numbers + 1] = tonumber(n) end
   table.sort(numbers)
-  local repeated, id = true, nil
+  local score = redis.call('ZSCORE', due, 'o:' .. group)
+  local began = score and tonumber(score) - wait or now
+  local repeated, id = began <= tonumber(redis.call('HGET', finished, 'until') or '-1'), nil
   for _, n in ipairs(numbers) do
     local name = string.format('%d', n)
     local digest, holder, json = split(parts[name])
@@ -34,15 +39,15 @@ local function close(parts, score)
   redis.call('DEL', open)
   redis.call('ZREM', due, 'o:' .. group)
   if repeated then return redis.call('HGET', finished, 'id'), '' end
+  local all = '[' .. table.concat(list, ',') .. ']'
   redis.call('DEL', finished)
-  redis.call('HSET', finished, 'id', id)
+  redis.call('HSET', finished, 'id', id, 'all', all, 'until', string.format('%d', now + 2 * wait))
   for _, s in ipairs(seen) do
     redis.call('HSET', finished, 'part:' .. s[1], s[2], 'of:' .. s[3], id)
   end
-  redis.call('PEXPIRE', finished, 2 * wait)
-  local all = '[' .. table.concat(list, ',') .. ']'
+  redis.call('PEXPIRE', finished, math.max(2 * wait, 86400000))
   redis.call('HSET', ready, 'r:' .. group .. ':' .. id, all)
-  redis.call('ZADD', due, score, 'r:' .. group .. ':' .. id)
+  redis.call('ZADD', due, due_at, 'r:' .. group .. ':' .. id)
   return id, all
 end
 `
@@ -61,13 +66,13 @@ local number, total, digest, id, json = ARGV[5], tonumber(ARGV[6]), ARGV[7], ARG
 local parked = redis.call('GET', KEYS[5])
 if parked then
   local _, last, holder = string.find(parked, '^([^|]*)|')
-  return {'parked', holder, string.sub(parked, last + 1)}
+  return {'again', holder, string.sub(parked, last + 1)}
 end
 local joined = redis.call('HGET', finished, 'of:' .. id)
 if joined then
   local all = redis.call('HGET', ready, 'r:' .. group .. ':' .. joined)
   if all then return {'complete', joined, all} end
-  return {'joined', joined, ''}
+  return {'again', joined, redis.call('HGET', finished, 'all')}
 end
 local flat, parts, count = redis.call('HGETALL', open), {}, 0
 for i = 1, #flat, 2 do

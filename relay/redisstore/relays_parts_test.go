@@ -91,6 +91,7 @@ func TestParts(t *testing.T) {
 			"go on when who sent them on has died":               partsLease,
 			"with the reference of others begin a new message":   partsReference,
 			"that nobody takes can be tried again":               partsPark,
+			"of the same text are a new message after a while":   partsAgain,
 			"of a whole repetition wait and are dropped":         partsSubset,
 		} {
 			t.Run(name, func(t *testing.T) { test(&partsBook{t: t, s: open(t).Parts()}) })
@@ -107,7 +108,7 @@ func partsJoin(b *partsBook) {
 	b.is("2 of 3", b.add(groupA, 2, 3, "e3", "b"), "complete e2 abc")
 	b.is("processed again, before it has gone on", b.add(groupA, 1, 3, "e2", "a"), "complete e2 abc")
 	b.end(groupA, "e2")
-	b.is("processed again, after", b.add(groupA, 1, 3, "e2", "a"), "joined e2")
+	b.is("processed again, after", b.add(groupA, 1, 3, "e2", "a"), "again e2 abc")
 	b.now = 299
 	b.is("due", b.due(), "")
 	b.is("the other group", b.add(groupB, 2, 2, "f2", "y"), "complete f1 xy")
@@ -136,10 +137,19 @@ func partsSubset(b *partsBook) {
 	b.add(groupA, 2, 2, "e2", "b")
 	b.end(groupA, "e1")
 	b.is("a copy of the second", b.add(groupA, 2, 2, "e3", "b"), "waiting")
-	b.now = 301
+	b.now = 5000 // nobody was there to look earlier
 	b.is("due", b.due(), "")
-	b.now = 1000
 	b.is("later", b.due(), "")
+}
+
+func partsAgain(b *partsBook) {
+	b.add(groupA, 1, 2, "e1", "a")
+	b.add(groupA, 2, 2, "e2", "b")
+	b.end(groupA, "e1")
+	b.now = 601
+	b.is("a gateway that was away", b.add(groupA, 2, 2, "e2", "b"), "again e1 ab")
+	b.is("the same text", b.add(groupA, 2, 2, "e3", "b"), "waiting")
+	b.is("sent again", b.add(groupA, 1, 2, "e4", "a"), "complete e4 ab")
 }
 
 func partsTimeOut(b *partsBook) {
@@ -194,12 +204,14 @@ func partsPark(b *partsBook) {
 		b.t.Fatal(err)
 	}
 	b.end(groupA, "e1")
-	b.is("its event again", b.add(groupA, 2, 2, "e2", "b"), "parked e1 a|b")
-	b.is("the other event", b.add(groupA, 1, 2, "e1", "a|"), "joined e1")
+	if err := b.s.db.rdb.Del(b.t.Context(), keyPartsFinished(groupA)).Err(); err != nil { // days later
+		b.t.Fatal(err)
+	}
+	b.is("its event again", b.add(groupA, 2, 2, "e2", "b"), "again e1 a|b")
 	if err := b.s.Unpark(b.t.Context(), g); err != nil {
 		b.t.Fatal(err)
 	}
-	b.is("taken at last", b.add(groupA, 2, 2, "e2", "b"), "joined e1")
+	b.is("taken at last", b.add(groupA, 2, 2, "e2", "b"), "waiting")
 }
 
 func partsRace(t *testing.T, s *Parts) {
