@@ -185,7 +185,7 @@ func shardOf(group string) int {
 func partsTag(shard int) string { return "{p" + strconv.Itoa(shard) + "}" }
 
 // keyPartsOpen is a hash, a message that waits for parts: part's number →
-// "<digest>|<id>|<JSON of inbound.Message>".
+// "<digest>|<id>|<JSON of inbound.Message>"; copy:<id> of parts that came twice.
 func keyPartsOpen(group string) string { return partsTag(shardOf(group)) + ":open:" + group }
 
 // keyPartsFinished is a hash, the last message of a group: id → its id;

@@ -1,10 +1,10 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 
@@ -36,7 +36,7 @@ func (s *Parts) Add(ctx context.Context, parts []inbound.Arrival, t inbound.Time
 	for i, cmd := range out {
 		answer, err := cmd.StringSlice()
 		if err != nil || len(answer) != 3 {
-			return nil, wrap("parts", cmpErr(err, fmt.Errorf("answer %q", answer)))
+			return nil, wrap("parts", cmp.Or(err, fmt.Errorf("answer %q", answer)))
 		}
 		added[i] = inbound.Added{State: inbound.PartState(answer[0]), Holder: answer[1]}
 		if answer[2] == "" {
@@ -47,14 +47,6 @@ func (s *Parts) Add(ctx context.Context, parts []inbound.Arrival, t inbound.Time
 		}
 	}
 	return added, nil
-}
-
-// cmpErr is the first error there is.
-func cmpErr(a, b error) error {
-	if a != nil {
-		return a
-	}
-	return b
 }
 
 func gathered(group, id, text string) (inbound.Gathered, error) {
@@ -112,7 +104,7 @@ func (s *Parts) take(ctx context.Context, members []string, t inbound.Times) ([]
 	for i, cmd := range out {
 		answer, err := cmd.StringSlice()
 		if err != nil || len(answer) != 2 {
-			return nil, wrap("parts", cmpErr(err, fmt.Errorf("answer %q", answer)))
+			return nil, wrap("parts", cmp.Or(err, fmt.Errorf("answer %q", answer)))
 		}
 		if answer[1] == "" {
 			continue // somebody else has it, or it repeats what has gone on
@@ -141,7 +133,7 @@ func (s *Parts) End(ctx context.Context, all []inbound.Gathered) error {
 
 // Park keeps a group for the event that it is noted at.
 func (s *Parts) Park(ctx context.Context, g inbound.Gathered, keep time.Duration) error {
-	value := g.ID + "|" + encode(slices.Clone(g.Parts))
+	value := g.ID + "|" + encode(g.Parts)
 	return wrap("parts", s.db.rdb.Set(ctx, keyPartParked(g.Group, g.Event), value, keep).Err())
 }
 

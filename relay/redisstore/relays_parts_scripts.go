@@ -10,7 +10,8 @@ import "github.com/redis/go-redis/v9"
 // died processes some of its parts again when it is back, and an operator may
 // replay them.
 //
-// parts maps a part's number to "<digest>|<id>|<JSON>". It returns the id of the
+// parts maps a part's number to "<digest>|<id>|<JSON>", copies are the ids of
+// parts that repeated one of them. It returns the id of the
 // message, that of the part with the lowest number, and a JSON array of the
 // parts; or the id of the message that is repeated, and "".
 func closeGroup() string {
@@ -21,7 +22,19 @@ local function split(part)
   local _, last, digest, holder = string.find(part, '^(%x+)|([^|]*)|')
   return digest, holder, string.sub(part, last + 1)
 end
-local function close(parts, due_at)
+local function read_open()
+  local flat, parts, copies, count = redis.call('HGETALL', open), {}, {}, 0
+  for i = 1, #flat, 2 do
+    if string.sub(flat[i], 1, 5) == 'copy:' then
+      copies[#copies + 1] = string.sub(flat[i], 6)
+    else
+      parts[flat[i]] = flat[i + 1]
+      count = count + 1
+    end
+  end
+  return parts, count, copies
+end
+local function close(parts, copies, due_at)
   local numbers, list, seen = {}, {}, {}
   for n in pairs(parts) do numbers[#numbers + 1] = tonumber(n) end
   table.sort(numbers)
@@ -38,13 +51,18 @@ local function close(parts, due_at)
   end
   redis.call('DEL', open)
   redis.call('ZREM', due, 'o:' .. group)
-  if repeated then return redis.call('HGET', finished, 'id'), '' end
+  if repeated then
+    local before = redis.call('HGET', finished, 'id')
+    for _, s in ipairs(seen) do redis.call('HSET', finished, 'of:' .. s[3], before) end
+    return before, ''
+  end
   local all = '[' .. table.concat(list, ',') .. ']'
   redis.call('DEL', finished)
   redis.call('HSET', finished, 'id', id, 'all', all, 'until', string.format('%d', now + 2 * wait))
   for _, s in ipairs(seen) do
     redis.call('HSET', finished, 'part:' .. s[1], s[2], 'of:' .. s[3], id)
   end
+  for _, copy in ipairs(copies) do redis.call('HSET', finished, 'of:' .. copy, id) end
   redis.call('PEXPIRE', finished, math.max(2 * wait, 86400000))
   redis.call('HSET', ready, 'r:' .. group .. ':' .. id, all)
   redis.call('ZADD', due, due_at, 'r:' .. group .. ':' .. id)
@@ -74,21 +92,20 @@ if joined then
   if all then return {'complete', joined, all} end
   return {'again', joined, redis.call('HGET', finished, 'all')}
 end
-local flat, parts, count = redis.call('HGETALL', open), {}, 0
-for i = 1, #flat, 2 do
-  parts[flat[i]] = flat[i + 1]
-  count = count + 1
-end
+local parts, count, copies = read_open()
 if parts[number] then
   local was, holder = split(parts[number])
   if holder == id then return {'waiting', '', ''} end
-  if was == digest then return {'duplicate', holder, ''} end
-  close(parts, now)
-  parts, count = {}, 0
+  if was == digest then
+    redis.call('HSET', open, 'copy:' .. id, '')
+    return {'duplicate', holder, ''}
+  end
+  close(parts, copies, now)
+  parts, count, copies = {}, 0, {}
 end
 parts[number] = digest .. '|' .. id .. '|' .. json
 if count + 1 == total then
-  local holder, all = close(parts, lease)
+  local holder, all = close(parts, copies, lease)
   if all == '' then return {'duplicate', holder, ''} end
   return {'complete', holder, all}
 end
@@ -116,12 +133,11 @@ if string.sub(member, 1, 2) == 'r:' then
   redis.call('ZADD', due, lease, member)
   return {string.sub(member, #group + 4), all}
 end
-local flat, parts = redis.call('HGETALL', open), {}
-if #flat == 0 then
+local parts, count, copies = read_open()
+if count == 0 then
   redis.call('ZREM', due, member)
   return {'', ''}
 end
-for i = 1, #flat, 2 do parts[flat[i]] = flat[i + 1] end
-local id, all = close(parts, lease)
+local id, all = close(parts, copies, lease)
 return {id, all}`)
 }

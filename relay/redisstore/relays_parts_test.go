@@ -119,6 +119,9 @@ func partsRepeat(b *partsBook) {
 	b.is("itself again", b.add(groupA, 1, 2, "e1", "a"), "waiting")
 	b.is("a copy", b.add(groupA, 1, 2, "e2", "a"), "duplicate e1")
 	b.is("second", b.add(groupA, 2, 2, "e3", "b"), "complete e1 ab")
+	b.end(groupA, "e1")
+	b.now = 5000
+	b.is("the copy, replayed", b.add(groupA, 1, 2, "e2", "a"), "again e1 ab")
 }
 
 func partsRepeatLater(b *partsBook) {
@@ -140,6 +143,7 @@ func partsSubset(b *partsBook) {
 	b.now = 5000 // nobody was there to look earlier
 	b.is("due", b.due(), "")
 	b.is("later", b.due(), "")
+	b.is("the copy, replayed", b.add(groupA, 2, 2, "e3", "b"), "again e1 ab")
 }
 
 func partsAgain(b *partsBook) {
