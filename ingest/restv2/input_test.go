@@ -1,0 +1,36 @@
+package restv2
+
+import (
+	"testing"
+	"unicode/utf8"
+
+	"github.com/penstock/penstock/relay"
+)
+
+// Whatever a body holds, it is read or refused with the parameters named, and
+// what is read of it is text.
+func FuzzInput(f *testing.F) {
+	f.Add([]byte(`{"action":"http_get","parameters":["https://a/?m=%m"]}`))
+	f.Add([]byte(`{"action":1,"parameters":{"a":[]}}`))
+	f.Add([]byte(`{"parameters":[null,"x"]} {}`))
+	f.Add([]byte(`[[[`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		in := input{}
+		if err := in.read(body); err != nil {
+			if len(relay.FieldsOf(err)["body"]) != 1 {
+				t.Fatalf("%q: %v", body, err)
+			}
+			return
+		}
+		p := problem{}
+		name, list := in.text(p, "action"), in.texts(p, "parameters")
+		if name != "" && p["action"] != nil || list != nil && p["parameters"] != nil {
+			t.Fatalf("%q: both read and refused: %q %q %v", body, name, list, p)
+		}
+		for _, s := range append(list, name) {
+			if !utf8.ValidString(s) {
+				t.Fatalf("%q: %q is not text", body, s)
+			}
+		}
+	})
+}
