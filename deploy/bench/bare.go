@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"os/exec"
 
 	"github.com/gofiber/fiber/v2"
 )
@@ -16,27 +17,33 @@ func serveBare(addr string) error {
 	return app.Listen(addr)
 }
 
-// bareHandler measures the floor with the load that the gateway will get.
-func bareHandler(ctx context.Context, p *peers, s settings, r *report) error {
-	addr := freeAddr()
+// bare is the floor's process.
+type bare struct {
+	proc *exec.Cmd
+	addr string
+}
+
+func (p *peers) bare(ctx context.Context) (*bare, error) {
 	self, err := executable()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	proc, err := p.start(ctx, "bare", nil, self, "-bare", addr)
-	if err != nil {
-		return err
+	b := &bare{addr: freeAddr()}
+	if b.proc, err = p.start(ctx, "bare", nil, self, "-bare", b.addr); err != nil {
+		return nil, err
 	}
-	defer p.kill(proc)
-	if err := reachable(ctx, addr); err != nil {
-		return err
-	}
-	before := cpu(proc.Process.Pid)
-	l := newLoad(addr, "bare", s)
+	return b, reachable(ctx, b.addr)
+}
+
+// round measures the floor with the load that the gateway gets: the same
+// client, the same requests.
+func (b *bare) round(ctx context.Context, token string, s settings) (outcome, error) {
+	before := cpu(b.proc.Process.Pid)
+	l := newLoad(b.addr, token, s)
 	if err := l.run(ctx, s.seconds); err != nil {
-		return err
+		return outcome{}, err
 	}
-	r.bare = l.result()
-	r.bare.cpu = cpu(proc.Process.Pid) - before
-	return nil
+	o := l.result()
+	o.cpu = cpu(b.proc.Process.Pid) - before
+	return o, nil
 }

@@ -9,40 +9,41 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"runtime"
 	"strings"
 	"time"
 )
 
-// frames measures accepting and storing: a load of fixed length, and how long
-// until the last frame of it can be read back.
+// frames measures accepting and storing beside the bare handler, in turns, so
+// that whatever else the machine does falls on both.
 func frames(ctx context.Context, p *peers, s settings, r *report) error {
+	floor, err := p.bare(ctx)
+	if err != nil {
+		return err
+	}
+	defer p.kill(floor.proc)
 	d, err := p.daemon(ctx, s)
 	if err != nil {
 		return err
 	}
 	defer d.stop()
-	if err := warm(ctx, d, s); err != nil {
+	sent, err := warm(ctx, d, floor, s)
+	if err != nil {
 		return err
 	}
-	start, before, others, own := time.Now(), cpu(d.pid()), d.othersCPU(), cpu(os.Getpid())
-	l := newLoad(d.addr, d.token, s)
-	l.first = int64(s.devices)
-	if err := l.run(ctx, s.seconds); err != nil {
-		return err
+	for range s.rounds {
+		bare, err := floor.round(ctx, d.token, s)
+		if err != nil {
+			return err
+		}
+		f, err := d.round(ctx, s, sent)
+		if err != nil {
+			return err
+		}
+		sent += f.count
+		r.bare, r.frames = append(r.bare, bare), append(r.frames, f)
 	}
-	r.accepted = l.result()
-	r.storedInLoad = d.metric("penstock_processed_total{kind=\"uplink\"}") - int64(s.devices)
-	if err := until(ctx, 2*time.Minute, "every frame processed", func() bool {
-		return d.metric("penstock_lag{kind=\"uplink\"}") == 0
-	}); err != nil {
-		return err
-	}
-	r.storedIn = time.Since(start)
-	r.accepted.cpu = cpu(d.pid()) - before
-	r.others = d.othersCPU() - others
-	r.client = cpu(os.Getpid()) - own
 	r.memory = memory(d.pid())
-	sent := r.accepted.count + int64(s.devices)
 	refused := d.metric("penstock_set_aside_total{kind=\"uplink\"}")
 	stored, err := d.countPoints(ctx)
 	if err != nil {
@@ -52,16 +53,60 @@ func frames(ctx context.Context, p *peers, s settings, r *report) error {
 	return nil
 }
 
-// warm sends one frame per device, so that the import of devices is not part of
-// the measurement.
-func warm(ctx context.Context, d *daemon, s settings) error {
+// frameRound is a load on the gateway, and what became of it.
+type frameRound struct {
+	outcome
+	storedInLoad int64
+	storedIn     time.Duration // until the last frame was stored
+	others       time.Duration // CPU of Redis and InfluxDB
+	client       time.Duration // CPU of the load's client
+	busy         float64       // share of all cores in use during the load
+}
+
+// round loads the gateway for a fixed time and waits for the last frame to be
+// stored; first is the number of its first frame.
+func (d *daemon) round(ctx context.Context, s settings, first int64) (f frameRound, err error) {
+	start, before, others, own, idle := time.Now(), cpu(d.pid()), d.othersCPU(), cpu(os.Getpid()), idleCPU()
+	l := newLoad(d.addr, d.token, s)
+	l.first = first
+	if err := l.run(ctx, s.seconds); err != nil {
+		return f, err
+	}
+	f.busy = 1 - (idleCPU()-idle).Seconds()/time.Since(start).Seconds()/float64(runtime.NumCPU())
+	f.outcome = l.result()
+	f.storedInLoad = d.metric("penstock_processed_total{kind=\"uplink\"}") - first
+	if err := d.stored(ctx, first+f.count); err != nil {
+		return f, err
+	}
+	f.storedIn = time.Since(start)
+	f.cpu, f.others, f.client = cpu(d.pid())-before, d.othersCPU()-others, cpu(os.Getpid())-own
+	return f, nil
+}
+
+// stored waits until so many frames were processed.
+func (d *daemon) stored(ctx context.Context, n int64) error {
+	return until(ctx, 2*time.Minute, "every frame processed", func() bool {
+		return d.metric("penstock_processed_total{kind=\"uplink\"}") == n
+	})
+}
+
+// warm sends one frame per device and a second of load, so that importing
+// devices and growing memory are not part of the measurement. It returns how
+// many frames were sent.
+func warm(ctx context.Context, d *daemon, floor *bare, s settings) (int64, error) {
 	l := newLoad(d.addr, d.token, s)
 	if err := l.send(ctx, int64(s.devices)); err != nil {
-		return err
+		return 0, err
 	}
-	return until(ctx, time.Minute, "devices imported", func() bool {
-		return d.metric("penstock_processed_total{kind=\"uplink\"}") == int64(s.devices)
-	})
+	if err := d.stored(ctx, int64(s.devices)); err != nil {
+		return 0, err
+	}
+	s.seconds = time.Second
+	if _, err := floor.round(ctx, d.token, s); err != nil {
+		return 0, err
+	}
+	f, err := d.round(ctx, s, int64(s.devices))
+	return f.count + int64(s.devices), err
 }
 
 // countPoints asks the store itself.

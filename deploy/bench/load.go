@@ -40,6 +40,9 @@ type outcome struct {
 
 func (o outcome) rate() float64 { return float64(o.count) / o.took.Seconds() }
 
+// micros is the server's CPU per request, in microseconds.
+func (o outcome) micros() float64 { return float64(o.cpu.Microseconds()) / float64(max(o.count, 1)) }
+
 func newLoad(addr, token string, s settings) *load {
 	return &load{addr: addr, token: token, conns: s.conns, devices: int64(s.devices), base: time.Now().Add(-6 * time.Hour)}
 }

@@ -243,6 +243,9 @@ func until(ctx context.Context, atMost time.Duration, what string, cond func() b
 	return nil
 }
 
+// userHZ is the unit of times in /proc, the same on every Linux.
+const userHZ = 100
+
 // cpu is the processor time that a process has used.
 func cpu(pid int) time.Duration {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -256,8 +259,23 @@ func cpu(pid int) time.Duration {
 	}
 	user, _ := strconv.ParseInt(f[11], 10, 64)
 	system, _ := strconv.ParseInt(f[12], 10, 64)
-	const perSecond = 100 // USER_HZ, the same on every Linux
-	return time.Duration(user+system) * time.Second / perSecond
+	return time.Duration(user+system) * time.Second / userHZ
+}
+
+// idleCPU is the time that all cores together have been idle or waited for a
+// disk.
+func idleCPU() time.Duration {
+	b, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return 0
+	}
+	f := strings.Fields(string(b))
+	if len(f) < 6 {
+		return 0
+	}
+	idle, _ := strconv.ParseInt(f[4], 10, 64)
+	waiting, _ := strconv.ParseInt(f[5], 10, 64)
+	return time.Duration(idle+waiting) * time.Second / userHZ
 }
 
 // memory is the most memory that a process has held, in bytes.

@@ -50,17 +50,14 @@ func (s *sink) counts() (messages, again int64) {
 	return int64(len(s.seen)), s.hits.Load() - int64(len(s.seen))
 }
 
-// relayed measures inbound messages from the carrier's post to the sink, and
-// before it the rate at which a bare client makes the same GETs.
+// relayed measures inbound messages from the carrier's post to the sink, in
+// turns with the rate at which a bare client makes the same GETs.
 func relayed(ctx context.Context, p *peers, s settings, r *report) error {
 	floor, err := newSink()
 	if err != nil {
 		return err
 	}
 	defer func() { _ = floor.server.Close() }()
-	if r.bareGets, err = bareGets(ctx, floor.addr, s); err != nil {
-		return err
-	}
 	target, err := newSink()
 	if err != nil {
 		return err
@@ -72,31 +69,60 @@ func relayed(ctx context.Context, p *peers, s settings, r *report) error {
 		return err
 	}
 	defer d.stop()
-	start, before := time.Now(), cpu(d.pid())
-	if err := postMessages(ctx, d, s); err != nil {
-		return err
+	part := s.messages / s.rounds
+	for round := range s.rounds {
+		numbers := span{first: int64(round * part), end: int64((round + 1) * part)}
+		gets, err := bareGets(ctx, floor.addr, numbers, s)
+		if err != nil {
+			return err
+		}
+		relay, err := d.relay(ctx, target, numbers, s)
+		if err != nil {
+			return err
+		}
+		r.bareGets, r.relayed = append(r.bareGets, gets), append(r.relayed, relay)
 	}
-	r.relayAccepted = time.Since(start)
-	if err := until(ctx, 5*time.Minute, "every message at the sink", func() bool {
-		n, _ := target.counts()
-		return n == int64(s.messages)
-	}); err != nil {
-		return err
-	}
-	r.relayed = outcome{count: int64(s.messages), took: time.Since(start), cpu: cpu(d.pid()) - before}
 	messages, again := target.counts()
 	r.again = again
-	r.reconcile("messages", int64(s.messages), messages, d.metric("penstock_set_aside_total{kind=\"sms\"}"))
+	r.reconcile("messages", int64(s.rounds*part), messages, d.metric("penstock_set_aside_total{kind=\"sms\"}"))
 	return nil
 }
+
+// relayRound is a run of messages, and how long until the last was accepted.
+type relayRound struct {
+	outcome
+	accepted time.Duration
+}
+
+func (r relayRound) acceptedRate() float64 { return float64(r.count) / r.accepted.Seconds() }
+
+// relay posts messages and waits for the last one at the sink.
+func (d *daemon) relay(ctx context.Context, target *sink, numbers span, s settings) (r relayRound, err error) {
+	start, before := time.Now(), cpu(d.pid())
+	if err := postMessages(ctx, d, numbers, s); err != nil {
+		return r, err
+	}
+	r.accepted = time.Since(start)
+	if err := until(ctx, 5*time.Minute, "every message at the sink", func() bool {
+		n, _ := target.counts()
+		return n == numbers.end
+	}); err != nil {
+		return r, err
+	}
+	r.outcome = outcome{count: numbers.end - numbers.first, took: time.Since(start), cpu: cpu(d.pid()) - before}
+	return r, nil
+}
+
+// span is the numbers of some messages.
+type span struct{ first, end int64 }
 
 // messageText is what tells the n-th message from the others at the sink.
 func messageText(n int64) string { return fmt.Sprintf("message %d & more", n) }
 
-func bareGets(ctx context.Context, addr string, s settings) (outcome, error) {
+func bareGets(ctx context.Context, addr string, numbers span, s settings) (outcome, error) {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: s.conns, DisableCompression: true}}
 	start := time.Now()
-	err := spread(s, func(n int64) error {
+	err := spread(s, numbers, func(n int64) error {
 		q := "m=" + url.QueryEscape(messageText(n)) + "&o=447700900123&d=447800012345"
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+"/sms?"+q, nil)
 		if err != nil {
@@ -110,17 +136,18 @@ func bareGets(ctx context.Context, addr string, s settings) (outcome, error) {
 		_ = resp.Body.Close()
 		return err
 	})
-	return outcome{count: int64(s.messages), took: time.Since(start)}, err
+	return outcome{count: numbers.end - numbers.first, took: time.Since(start)}, err
 }
 
 // spread calls do for every message, over all connections.
-func spread(s settings, do func(n int64) error) error {
+func spread(s settings, numbers span, do func(n int64) error) error {
 	var next atomic.Int64
+	next.Store(numbers.first)
 	errs := make([]error, s.conns)
 	var wg sync.WaitGroup
 	for i := range s.conns {
 		wg.Go(func() {
-			for n := next.Add(1) - 1; n < int64(s.messages) && errs[i] == nil; n = next.Add(1) - 1 {
+			for n := next.Add(1) - 1; n < numbers.end && errs[i] == nil; n = next.Add(1) - 1 {
 				errs[i] = do(n)
 			}
 		})
@@ -134,9 +161,9 @@ func spread(s settings, do func(n int64) error) error {
 	return nil
 }
 
-func postMessages(ctx context.Context, d *daemon, s settings) error {
+func postMessages(ctx context.Context, d *daemon, numbers span, s settings) error {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: s.conns, DisableCompression: true}}
-	return spread(s, func(n int64) error {
+	return spread(s, numbers, func(n int64) error {
 		body := fmt.Sprintf(`{"id":"b%d","from":"447700900123","to":"447800012345","text":%q}`, n, messageText(n))
 		req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+d.addr+"/inbound/sms/json", strings.NewReader(body))
 		if err != nil {

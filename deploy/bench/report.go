@@ -4,25 +4,21 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"text/tabwriter"
 	"time"
 )
 
-// report is what a run found.
+// report is what a run found; of each kind one per round.
 type report struct {
-	settings      settings
-	bare          outcome
-	accepted      outcome
-	storedInLoad  int64
-	storedIn      time.Duration // until the last frame was stored
-	memory        int64
-	others        time.Duration // CPU of Redis and InfluxDB under frames
-	client        time.Duration // CPU of the load's client
-	bareGets      outcome
-	relayed       outcome
-	relayAccepted time.Duration
-	again         int64
-	books         []book
+	settings settings
+	bare     []outcome
+	frames   []frameRound
+	memory   int64
+	bareGets []outcome
+	relayed  []relayRound
+	again    int64
+	books    []book
 }
 
 // book is a reconciliation: sent = stored + refused.
@@ -44,7 +40,53 @@ const (
 	leastRelayed  = 0.25
 )
 
-func (r *report) storedRate() float64 { return float64(r.accepted.count) / r.storedIn.Seconds() }
+// figure is a rate per second and its ratio to the floor of the same round:
+// the medians of the rounds, each for itself.
+type figure struct {
+	name        string
+	rate, ratio float64
+	least       float64 // of the ratio; 0 when nothing is asked
+}
+
+func (r *report) figures() []figure {
+	return []figure{
+		r.figure("frames accepted", leastAccepted, func(f frameRound) float64 { return f.rate() }),
+		r.figure("frames stored during the load", 0, func(f frameRound) float64 { return float64(f.storedInLoad) / f.took.Seconds() }),
+		r.figure("frames accepted and stored", leastStored, func(f frameRound) float64 { return float64(f.count) / f.storedIn.Seconds() }),
+	}
+}
+
+func (r *report) figure(name string, least float64, rate func(frameRound) float64) figure {
+	ratios := make([]float64, len(r.frames))
+	for i := range ratios {
+		ratios[i] = rate(r.frames[i]) / r.bare[i].rate()
+	}
+	return figure{name: name, rate: median(r.frames, rate), ratio: median(ratios, same), least: least}
+}
+
+func (r *report) relayFigure() figure {
+	ratios := make([]float64, len(r.relayed))
+	for i := range ratios {
+		ratios[i] = r.relayed[i].rate() / r.bareGets[i].rate()
+	}
+	return figure{
+		name: "messages relayed to the sink", least: leastRelayed,
+		rate: median(r.relayed, func(m relayRound) float64 { return m.rate() }), ratio: median(ratios, same),
+	}
+}
+
+func same(v float64) float64 { return v }
+
+// median is the middle of what a function makes of each; of an even number the
+// lower of the two.
+func median[T any](all []T, of func(T) float64) float64 {
+	values := make([]float64, len(all))
+	for i, v := range all {
+		values[i] = of(v)
+	}
+	slices.Sort(values)
+	return values[(len(values)-1)/2]
+}
 
 func (r *report) print(out io.Writer) {
 	backends := "real Redis and InfluxDB"
@@ -52,8 +94,8 @@ func (r *report) print(out io.Writer) {
 		backends = "embedded back ends"
 	}
 	say := func(format string, args ...any) { _, _ = fmt.Fprintf(out, format, args...) }
-	say("machine: %s\nload: %d connections, %d devices, %v, %s; everything on this machine\n\n",
-		machine(), r.settings.conns, r.settings.devices, r.settings.seconds, backends)
+	say("machine: %s\nload: %d connections, %d devices, %d rounds of %v, %s; everything on this machine\n\n",
+		machine(), r.settings.conns, r.settings.devices, r.settings.rounds, r.settings.seconds, backends)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	row := func(cells ...any) {
 		for _, c := range cells {
@@ -61,18 +103,35 @@ func (r *report) print(out io.Writer) {
 		}
 		_, _ = fmt.Fprintln(w)
 	}
-	row("", "per second", "ratio", "µs of CPU", "p50", "p99")
-	row("bare handler, 204", rate(r.bare.rate()), "1.00", micros(r.bare), r.bare.p50.Round(10*time.Microsecond), r.bare.p99.Round(10*time.Microsecond))
-	row("frames accepted", rate(r.accepted.rate()), ratio(r.accepted.rate(), r.bare.rate()), micros(r.accepted),
-		r.accepted.p50.Round(10*time.Microsecond), r.accepted.p99.Round(10*time.Microsecond))
-	row("frames stored during the load", rate(float64(r.storedInLoad)/r.accepted.took.Seconds()), ratio(float64(r.storedInLoad)/r.accepted.took.Seconds(), r.bare.rate()), "", "", "")
-	row("frames accepted and stored", rate(r.storedRate()), ratio(r.storedRate(), r.bare.rate()), "", "", "")
-	row("bare client, GETs", rate(r.bareGets.rate()), "1.00", "", "", "")
-	row("messages accepted", rate(float64(r.settings.messages)/r.relayAccepted.Seconds()), "", "", "", "")
-	row("messages relayed to the sink", rate(r.relayed.rate()), ratio(r.relayed.rate(), r.bareGets.rate()), micros(r.relayed), "", "")
+	row("medians", "per second", "ratio", "µs of CPU", "p50", "p99")
+	row("bare handler, 204", rate(median(r.bare, outcome.rate)), "1.00", number(median(r.bare, outcome.micros)), took(r.bare, p50), took(r.bare, p99))
+	accepted := make([]outcome, len(r.frames))
+	for i, f := range r.frames {
+		accepted[i] = f.outcome
+	}
+	for i, f := range r.figures() {
+		if i == 0 {
+			row(f.name, rate(f.rate), ratio(f.ratio), number(median(accepted, outcome.micros)), took(accepted, p50), took(accepted, p99))
+			continue
+		}
+		row(f.name, rate(f.rate), ratio(f.ratio), "", "", "")
+	}
+	row("bare client, GETs", rate(median(r.bareGets, outcome.rate)), "1.00", "", "", "")
+	row("messages accepted", rate(median(r.relayed, relayRound.acceptedRate)), "", "", "", "")
+	relay := r.relayFigure()
+	row(relay.name, rate(relay.rate), ratio(relay.ratio), number(median(r.relayed, func(m relayRound) float64 { return m.micros() })), "", "")
 	_ = w.Flush()
-	say("\nµs of CPU per frame: gateway %s, Redis and InfluxDB %s, the load's client %s\n",
-		micros(r.accepted), micros(outcome{count: r.accepted.count, cpu: r.others}), micros(outcome{count: r.accepted.count, cpu: r.client}))
+	r.printRest(say)
+}
+
+// printRest says what stands below the table.
+func (r *report) printRest(say func(format string, args ...any)) {
+	per := func(cpu func(frameRound) time.Duration) string {
+		return number(median(r.frames, func(f frameRound) float64 { return outcome{count: f.count, cpu: cpu(f)}.micros() }))
+	}
+	say("\nµs of CPU per frame: gateway %s, Redis and InfluxDB %s, the load's client %s; cores in use during the load %.0f %%\n",
+		per(func(f frameRound) time.Duration { return f.cpu }), per(func(f frameRound) time.Duration { return f.others }),
+		per(func(f frameRound) time.Duration { return f.client }), 100*median(r.frames, func(f frameRound) float64 { return f.busy }))
 	say("the gateway's peak memory under frames: %d MiB\n", r.memory>>20)
 	for _, b := range r.books {
 		say("reconciliation of %s: sent %d = stored %d + refused %d: %v\n", b.what, b.sent, b.stored, b.refused, b.balanced())
@@ -82,13 +141,15 @@ func (r *report) print(out io.Writer) {
 
 func rate(v float64) string { return fmt.Sprintf("%.0f", v) }
 
-func ratio(v, floor float64) string { return fmt.Sprintf("%.2f", v/floor) }
+func ratio(v float64) string { return fmt.Sprintf("%.2f", v) }
 
-func micros(o outcome) string {
-	if o.count == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%.1f", float64(o.cpu.Microseconds())/float64(o.count))
+func number(v float64) string { return fmt.Sprintf("%.1f", v) }
+
+func p50(o outcome) float64 { return float64(o.p50) }
+func p99(o outcome) float64 { return float64(o.p99) }
+
+func took(all []outcome, of func(outcome) float64) time.Duration {
+	return time.Duration(median(all, of)).Round(10 * time.Microsecond)
 }
 
 // verdict fails a run that lost something, and names targets that were missed:
@@ -100,16 +161,9 @@ func (r *report) verdict() error {
 		}
 	}
 	var missed []error
-	for _, t := range []struct {
-		name           string
-		got, of, least float64
-	}{
-		{"accepted", r.accepted.rate(), r.bare.rate(), leastAccepted},
-		{"accepted and stored", r.storedRate(), r.bare.rate(), leastStored},
-		{"relayed", r.relayed.rate(), r.bareGets.rate(), leastRelayed},
-	} {
-		if t.got < t.least*t.of {
-			missed = append(missed, fmt.Errorf("%s: ratio %.2f is under %.2f", t.name, t.got/t.of, t.least))
+	for _, f := range append(r.figures(), r.relayFigure()) {
+		if f.ratio < f.least {
+			missed = append(missed, fmt.Errorf("%s: ratio %.3f is under %.2f", f.name, f.ratio, f.least))
 		}
 	}
 	return errors.Join(missed...)
