@@ -58,7 +58,8 @@ type frameRound struct {
 	outcome
 	storedInLoad int64
 	storedIn     time.Duration // until the last frame was stored
-	others       time.Duration // CPU of Redis and InfluxDB
+	redis        time.Duration // CPU of Redis
+	influx       time.Duration // CPU of InfluxDB
 	client       time.Duration // CPU of the load's client
 	busy         float64       // share of all cores in use during the load
 }
@@ -66,7 +67,8 @@ type frameRound struct {
 // round loads the gateway for a fixed time and waits for the last frame to be
 // stored; first is the number of its first frame.
 func (d *daemon) round(ctx context.Context, s settings, first int64) (f frameRound, err error) {
-	start, before, others, own, idle := time.Now(), cpu(d.pid()), d.othersCPU(), cpu(os.Getpid()), idleCPU()
+	start, before, own, idle := time.Now(), cpu(d.pid()), cpu(os.Getpid()), idleCPU()
+	redis, influx := d.redisCPU(), d.influxCPU()
 	l := newLoad(d.addr, d.token, s)
 	l.first = first
 	if err := l.run(ctx, s.seconds); err != nil {
@@ -79,7 +81,8 @@ func (d *daemon) round(ctx context.Context, s settings, first int64) (f frameRou
 		return f, err
 	}
 	f.storedIn = time.Since(start)
-	f.cpu, f.others, f.client = cpu(d.pid())-before, d.othersCPU()-others, cpu(os.Getpid())-own
+	f.cpu, f.client = cpu(d.pid())-before, cpu(os.Getpid())-own
+	f.redis, f.influx = d.redisCPU()-redis, d.influxCPU()-influx
 	return f, nil
 }
 

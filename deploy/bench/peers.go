@@ -58,7 +58,7 @@ func (p *peers) stop() {
 type daemon struct {
 	peers       *peers
 	cmd         *exec.Cmd
-	others      []*exec.Cmd
+	others      []*exec.Cmd // Redis and InfluxDB
 	addr, token string
 	influx      string
 }
@@ -171,12 +171,20 @@ level = "error"
 
 func (d *daemon) pid() int { return d.cmd.Process.Pid }
 
-// othersCPU is the processor time of Redis and InfluxDB.
-func (d *daemon) othersCPU() (sum time.Duration) {
-	for _, o := range d.others {
-		sum += cpu(o.Process.Pid)
+// redisCPU is the processor time of Redis, 0 without one.
+func (d *daemon) redisCPU() time.Duration {
+	if len(d.others) == 0 {
+		return 0
 	}
-	return sum
+	return cpu(d.others[0].Process.Pid)
+}
+
+// influxCPU is the processor time of InfluxDB, 0 without one.
+func (d *daemon) influxCPU() time.Duration {
+	if len(d.others) == 0 {
+		return 0
+	}
+	return cpu(d.others[1].Process.Pid)
 }
 
 func (d *daemon) stop() {

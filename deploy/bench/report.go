@@ -129,8 +129,8 @@ func (r *report) printRest(say func(format string, args ...any)) {
 	per := func(cpu func(frameRound) time.Duration) string {
 		return number(median(r.frames, func(f frameRound) float64 { return outcome{count: f.count, cpu: cpu(f)}.micros() }))
 	}
-	say("\nµs of CPU per frame: gateway %s, Redis and InfluxDB %s, the load's client %s; cores in use during the load %.0f %%\n",
-		per(func(f frameRound) time.Duration { return f.cpu }), per(func(f frameRound) time.Duration { return f.others }),
+	say("\nµs of CPU per frame: gateway %s, Redis %s, InfluxDB %s, the load's client %s; cores in use during the load %.0f %%\n",
+		per(func(f frameRound) time.Duration { return f.cpu }), per(func(f frameRound) time.Duration { return f.redis }), per(func(f frameRound) time.Duration { return f.influx }),
 		per(func(f frameRound) time.Duration { return f.client }), 100*median(r.frames, func(f frameRound) float64 { return f.busy }))
 	say("the gateway's peak memory under frames: %d MiB\n", r.memory>>20)
 	for _, b := range r.books {
