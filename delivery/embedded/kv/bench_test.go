@@ -116,7 +116,7 @@ func BenchmarkDue(b *testing.B) {
 				b.Fatal(err)
 			}
 			for b.Loop() {
-				if err := c.ZRangeByScore(b.Context(), "due", &redis.ZRangeBy{Min: "-inf", Max: "1000", Count: 100}).Err(); err != nil {
+				if err := c.ZRangeArgs(b.Context(), redis.ZRangeArgs{Key: "due", Start: "-inf", Stop: "1000", ByScore: true, Count: 100}).Err(); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -245,7 +245,7 @@ func TestAPipeIsAConnection(t *testing.T) {
 		}
 		a.SetDeadline(time.Time{})
 		a.SetReadDeadline(time.Now().Add(-time.Second))
-		var ne net.Error = os.ErrDeadlineExceeded.(net.Error)
+		ne := os.ErrDeadlineExceeded.(net.Error)
 		if _, err := a.Read(make([]byte, 1)); err != ne {
 			t.Fatalf("a deadline in the past: %v", err)
 		}
