@@ -12,12 +12,14 @@ import (
 // being filled, and the first reason for which it cannot be used.
 type envelope struct {
 	r   jsonbody.Reader
+	one []decoders.Frame // what finish returns; f is in it
 	f   *decoders.Frame
 	err error
 }
 
 func newEnvelope(s Sender, body []byte) envelope {
-	return envelope{r: jsonbody.New(body), f: &decoders.Frame{Sender: string(s)}}
+	one := []decoders.Frame{{Sender: string(s)}}
+	return envelope{r: jsonbody.New(body), one: one, f: &one[0]}
 }
 
 // finish returns the frame, unless the body or something essential in it could
@@ -29,7 +31,7 @@ func (e *envelope) finish() ([]decoders.Frame, error) {
 	if e.err != nil {
 		return nil, e.err
 	}
-	return []decoders.Frame{*e.f}, nil
+	return e.one, nil
 }
 
 // refuse keeps the first essential field that could not be read.
