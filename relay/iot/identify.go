@@ -155,28 +155,26 @@ func (s *Service) importDevice(ctx context.Context, v *visit, w *work) error {
 	}
 	d := s.newDevice(w, v.location)
 	sensors := s.sensorsFor(d, c, nil)
-	err = s.store.CreateDevice(ctx, v.acct, d, sensors)
-	if relay.KindOf(err) == relay.KindConflict {
-		return s.taken(ctx, v, w)
+	// One of ours that stood in the way may be deleted before it is looked at.
+	for range 3 {
+		err = s.store.CreateDevice(ctx, v.acct, d, sensors)
+		if err == nil {
+			v.room--
+			w.device = newProfile(d, sensors, c)
+			v.known.keep(d.Identifier, w.device)
+			return nil
+		}
+		if relay.KindOf(err) != relay.KindConflict {
+			return fmt.Errorf("iot: import device %s: %w", d.Identifier, err)
+		}
+		if err := s.load(ctx, v, []*work{w}); err != nil {
+			return err
+		}
+		if w.device = v.known.profile(d.Identifier); w.device != nil {
+			return nil // somebody else created it meanwhile
+		}
 	}
-	if err != nil {
-		return fmt.Errorf("iot: import device %s: %w", d.Identifier, err)
-	}
-	v.room--
-	w.device = newProfile(d, sensors, c)
-	v.known.keep(d.Identifier, w.device)
-	return nil
-}
-
-// taken looks again at a device that somebody else created meanwhile, or that
-// another account has.
-func (s *Service) taken(ctx context.Context, v *visit, w *work) error {
-	if err := s.load(ctx, v, []*work{w}); err != nil {
-		return err
-	}
-	if w.device = v.known.profile(w.Frame.Identifier); w.device == nil {
-		w.refuse("device %s has already been claimed by another account", w.Frame.Identifier)
-	}
+	w.refuse("device %s has already been claimed by another account", d.Identifier)
 	return nil
 }
 
