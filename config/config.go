@@ -22,6 +22,7 @@ type Config struct {
 	SMTP      SMTP     `json:"smtp"`
 	Egress    Egress   `json:"egress"`
 	Journal   Journal  `json:"journal"`
+	Inbound   Inbound  `json:"inbound"`
 	Delivery  Delivery `json:"delivery"`
 	// TimeZone is that of %time and %smsTime.
 	TimeZone *time.Location `json:"time_zone"`
@@ -68,10 +69,23 @@ type Journal struct {
 	MaxBytes  Bytes         `json:"max_bytes"`
 }
 
+// Inbound says how the parts of a message are joined.
+type Inbound struct {
+	// JoinWait is how long a message waits for its missing parts, counted from
+	// the first that came.
+	JoinWait time.Duration `json:"join_wait"`
+	// SweepEvery is how often the gateway looks for what has waited that long.
+	SweepEvery time.Duration `json:"sweep_every"`
+}
+
 // Delivery says when a failed delivery is tried again.
 type Delivery struct {
 	// Schedule holds the pauses between attempts: n entries, n+1 attempts.
 	Schedule []time.Duration `json:"schedule"`
+	// Retention is how long what was delivered stays listed.
+	Retention time.Duration `json:"retention"`
+	// DeadRetention is how long what is dead does; 0: until it is replayed.
+	DeadRetention time.Duration `json:"dead_retention"`
 }
 
 // Backend is one party the gateway talks to, by the kind of its protocol.
@@ -97,7 +111,8 @@ func Default() Config {
 		DataDir:  "./data",
 		Influx:   Influx{Bucket: "penstock"},
 		Journal:  Journal{Retention: 168 * time.Hour, MaxBytes: 2 << 30},
-		Delivery: Delivery{Schedule: defaultSchedule()},
+		Inbound:  Inbound{JoinWait: 5 * time.Minute, SweepEvery: time.Second},
+		Delivery: Delivery{Schedule: defaultSchedule(), Retention: 720 * time.Hour},
 		TimeZone: mustZone("Europe/London"),
 		Carriers: []Backend{{Type: Simulator}},
 		Operator: Backend{Type: Simulator},

@@ -39,7 +39,8 @@ func TestExampleFileNamesEveryVariable(t *testing.T) {
 	}
 	for _, name := range strings.Fields(`LISTEN PUBLIC_URL DATA_DIR ADMIN_TOKEN INVENTORY REDIS_URL INFLUX_URL INFLUX_TOKEN INFLUX_ORG
 		INFLUX_BUCKET SMTP_ADDR SMTP_USERNAME SMTP_PASSWORD SMTP_FROM SMTP_TLS EGRESS_ALLOW EGRESS_ALLOW_HTTP_CALLBACK
-		JOURNAL_RETENTION JOURNAL_MAX_BYTES DELIVERY_SCHEDULE TIME_ZONE`) {
+		JOURNAL_RETENTION JOURNAL_MAX_BYTES INBOUND_JOIN_WAIT INBOUND_SWEEP_EVERY
+		DELIVERY_SCHEDULE DELIVERY_RETENTION DELIVERY_DEAD_RETENTION TIME_ZONE`) {
 		if !regexp.MustCompile(`\bPENSTOCK_` + name + `\b`).Match(text) {
 			t.Errorf("PENSTOCK_%s is not in the example", name)
 		}
@@ -55,6 +56,7 @@ func TestEnvironmentSetsEverySettingAndWins(t *testing.T) {
 		"PENSTOCK_SMTP_ADDR=mx.example.com:25", "PENSTOCK_SMTP_USERNAME=u", "PENSTOCK_SMTP_PASSWORD=p", "PENSTOCK_SMTP_FROM=Gate <g@example.com>", "PENSTOCK_SMTP_TLS=tls",
 		"PENSTOCK_EGRESS_ALLOW=10.1.2.3/8, ::1", "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true",
 		"PENSTOCK_JOURNAL_RETENTION=48h", "PENSTOCK_JOURNAL_MAX_BYTES=500MB", "PENSTOCK_DELIVERY_SCHEDULE=100ms,1s",
+		"PENSTOCK_INBOUND_JOIN_WAIT=90s", "PENSTOCK_INBOUND_SWEEP_EVERY=250ms", "PENSTOCK_DELIVERY_RETENTION=24h", "PENSTOCK_DELIVERY_DEAD_RETENTION=48h",
 		"PENSTOCK_TIME_ZONE=Europe/Berlin", "PENSTOCK_PORT=tcp://10.0.0.1:80", "PENSTOCK_SERVICE_HOST=10.0.0.1", "HOME=/root",
 	})
 	if err != nil {
@@ -63,12 +65,16 @@ func TestEnvironmentSetsEverySettingAndWins(t *testing.T) {
 	zone, _ := time.LoadLocation("Europe/Berlin")
 	want := config.Config{
 		Listen: ":9000", PublicURL: "https://gw.example.com", DataDir: "/var/lib/x", AdminToken: "adm", Inventory: "inv.yaml",
-		Redis:    config.Redis{URL: "redis+sentinel://u:p@a:1,b:2/m"},
-		Influx:   config.Influx{URL: "http://i:8086", Token: "a:b", Org: "o", Bucket: "d/autogen"},
-		SMTP:     config.SMTP{Addr: "mx.example.com:25", Username: "u", Password: "p", From: "Gate <g@example.com>", TLS: "tls"},
-		Egress:   config.Egress{Allow: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("::1/128")}, AllowHTTPCallback: true},
-		Journal:  config.Journal{Retention: 48 * time.Hour, MaxBytes: 500e6},
-		Delivery: config.Delivery{Schedule: []time.Duration{100 * time.Millisecond, time.Second}}, TimeZone: zone,
+		Redis:   config.Redis{URL: "redis+sentinel://u:p@a:1,b:2/m"},
+		Influx:  config.Influx{URL: "http://i:8086", Token: "a:b", Org: "o", Bucket: "d/autogen"},
+		SMTP:    config.SMTP{Addr: "mx.example.com:25", Username: "u", Password: "p", From: "Gate <g@example.com>", TLS: "tls"},
+		Egress:  config.Egress{Allow: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("::1/128")}, AllowHTTPCallback: true},
+		Journal: config.Journal{Retention: 48 * time.Hour, MaxBytes: 500e6},
+		Inbound: config.Inbound{JoinWait: 90 * time.Second, SweepEvery: 250 * time.Millisecond},
+		Delivery: config.Delivery{
+			Schedule: []time.Duration{100 * time.Millisecond, time.Second}, Retention: 24 * time.Hour, DeadRetention: 48 * time.Hour,
+		},
+		TimeZone: zone,
 		Carriers: []config.Backend{{Type: "simulator"}}, Operator: config.Backend{Type: "simulator"}, Lookup: config.Backend{Type: "simulator"},
 	}
 	if !reflect.DeepEqual(c, want) {
@@ -125,6 +131,10 @@ func TestParseNamesEveryMistake(t *testing.T) {
 		"no size":                    {"journal: {max_bytes: 2 giga}", "", `journal.max_bytes (PENSTOCK_JOURNAL_MAX_BYTES): expected a size such as 2GiB, 500MB or a number of bytes, got "2 giga"`},
 		"too small a size":           {"journal: {max_bytes: 1000}", "", `journal.max_bytes (PENSTOCK_JOURNAL_MAX_BYTES): expected at least 1MiB, got "1kB"`},
 		"a pause backwards":          {"", "PENSTOCK_DELIVERY_SCHEDULE=5s,-1s", `delivery.schedule[1] (PENSTOCK_DELIVERY_SCHEDULE): expected more than 0s and at most 720h, got "-1s"`},
+		"no wait for parts":          {"inbound: {join_wait: 0s}", "", `inbound.join_wait (PENSTOCK_INBOUND_JOIN_WAIT): expected more than 0s and at most 24h, got "0s"`},
+		"a sweep too often":          {"", "PENSTOCK_INBOUND_SWEEP_EVERY=1ms", `inbound.sweep_every (PENSTOCK_INBOUND_SWEEP_EVERY): expected 10ms to 1h, got "1ms"`},
+		"a short retention":          {"delivery: {retention: 1m}", "", `delivery.retention (PENSTOCK_DELIVERY_RETENTION): expected at least 1h, got "1m0s"`},
+		"a short life of the dead":   {"delivery: {dead_retention: 1m}", "", `delivery.dead_retention (PENSTOCK_DELIVERY_DEAD_RETENTION): expected at least 1h, or 0s to keep them until they are replayed, got "1m0s"`},
 		"no zone":                    {"time_zone: Mars", "", `time_zone (PENSTOCK_TIME_ZONE): expected a time zone such as Europe/London, got "Mars"`},
 		"a carrier that is not here": {"carriers: [simulator, smpp]", "", `carriers[1].type: expected simulator, the only type there is, got "smpp"`},
 		"no carrier":                 {"carriers: []", "", "carriers: expected at least one, for example simulator"},

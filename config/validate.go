@@ -64,6 +64,7 @@ func (c *Config) validate(m *strict.Mistakes) {
 	}
 	c.validateStores(m)
 	c.validateMail(m)
+	c.validateInbound(m)
 	c.validateDelivery(m)
 	c.validateBackends(m)
 }
@@ -105,12 +106,27 @@ func (c *Config) validateMail(m *strict.Mistakes) {
 	}
 }
 
+func (c *Config) validateInbound(m *strict.Mistakes) {
+	if c.Inbound.JoinWait <= 0 || c.Inbound.JoinWait > 24*time.Hour {
+		m.Add("inbound.join_wait", "expected more than 0s and at most 24h, got %q", c.Inbound.JoinWait)
+	}
+	if c.Inbound.SweepEvery < 10*time.Millisecond || c.Inbound.SweepEvery > time.Hour {
+		m.Add("inbound.sweep_every", "expected 10ms to 1h, got %q", c.Inbound.SweepEvery)
+	}
+}
+
 // maxPause is far beyond any sensible pause; it keeps sums of times in range.
 const maxPause = 30 * 24 * time.Hour
 
 func (c *Config) validateDelivery(m *strict.Mistakes) {
 	if len(c.Delivery.Schedule) > 100 {
 		m.Add("delivery.schedule", "expected at most 100 pauses, got %d", len(c.Delivery.Schedule))
+	}
+	if c.Delivery.Retention < time.Hour {
+		m.Add("delivery.retention", "expected at least 1h, got %q", c.Delivery.Retention)
+	}
+	if c.Delivery.DeadRetention != 0 && c.Delivery.DeadRetention < time.Hour {
+		m.Add("delivery.dead_retention", "expected at least 1h, or 0s to keep them until they are replayed, got %q", c.Delivery.DeadRetention)
 	}
 	for i, pause := range c.Delivery.Schedule {
 		if pause <= 0 || pause > maxPause {

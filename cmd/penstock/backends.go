@@ -52,7 +52,9 @@ func openBackends(ctx context.Context, cfg config.Config, log *slog.Logger) (b b
 
 // openRedis opens the store of records and of the queue.
 func (b *backends) openRedis(ctx context.Context, cfg config.Config, log *slog.Logger) (err error) {
-	o, note := redisstore.Options{URL: cfg.Redis.URL, Logger: log}, "redis"
+	o, note := redisstore.Options{
+		URL: cfg.Redis.URL, Logger: log, Retention: cfg.Delivery.Retention, DeadRetention: cfg.Delivery.DeadRetention,
+	}, "redis"
 	if cfg.Redis.URL == "" {
 		server, err := kv.Open(filepath.Join(cfg.DataDir, "redis"), kv.Options{Logger: log})
 		if err != nil {

@@ -141,6 +141,7 @@ func (d *daemon) openIntakes(context.Context) error {
 	}, inbound.Options{
 		Settings: inbound.Settings{Zone: d.cfg.TimeZone, MailDomain: mailDomain(d.cfg.SMTP.From)},
 		Lease:    d.queue.Lease(), Remember: max(d.cfg.Journal.Retention, 7*24*time.Hour), Logger: d.log,
+		JoinWait: d.cfg.Inbound.JoinWait, SweepEvery: d.cfg.Inbound.SweepEvery,
 	})
 	if err != nil {
 		return err

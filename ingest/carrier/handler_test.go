@@ -95,6 +95,8 @@ func TestAnswers(t *testing.T) {
 		"json in the query":                 {"GET", "/inbound/sms/json?id=1&from=1&to=2&text=a", "carrier-1", "", 200, `{"data":{"id":"n1-s1"}}`, 1},
 		"kannel, which wants an empty body": {"GET", "/inbound/sms/kannel?id=1&from=1&to=2&text=a", "carrier-1", "", 200, "", 1},
 		"kannel by POST":                    {"POST", "/inbound/sms/kannel?id=1&from=1&to=2&text=a", "carrier-1", "", 200, "", 1},
+		"HEAD, which must change nothing":   {"HEAD", "/inbound/sms/json?id=1&from=1&to=2&text=a", "carrier-1", "", 405, "", 0},
+		"HEAD with a source":                {"HEAD", "/inbound/sms/kannel/s?id=1&from=1&to=2&text=a", "carrier-1", "", 405, "", 0},
 		"no token":                          {"POST", "/inbound/sms/json", "", goodJSON, 401, `{"message":"Unauthenticated."}`, 0},
 		"an unknown token":                  {"POST", "/inbound/sms/json", "nobody", goodJSON, 401, `{"message":"Unauthenticated."}`, 0},
 		"a token without the scope":         {"POST", "/inbound/sms/json", "customer", goodJSON, 403, `{"message":"Forbidden."}`, 0},

@@ -46,8 +46,17 @@ func (s *Surface) Mount(app fiber.Router, auth *httpd.Auth) {
 	for name, a := range s.adapters {
 		handler := s.take(name, a)
 		for _, path := range []string{"/" + name, "/" + name + "/:source"} {
-			inbound.Get(path, handler)
-			inbound.Post(path, handler)
+			inbound.Head(path, head)
+			inbound.Add(fiber.MethodGet, path, handler)
+			inbound.Add(fiber.MethodPost, path, handler)
 		}
 	}
+}
+
+// head refuses what fiber would serve as a GET: a GET hands a message over, and
+// who asks for the head of it means to change nothing.
+func head(c *fiber.Ctx) error {
+	c.Set(fiber.HeaderAllow, "GET, POST")
+	c.Status(fiber.StatusMethodNotAllowed)
+	return nil
 }

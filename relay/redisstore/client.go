@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net"
@@ -23,6 +24,10 @@ type Options struct {
 	PoolSize int
 	// Timeout bounds connecting and each answer; 0 means 3 s.
 	Timeout time.Duration
+	// Retention is how long a delivery that arrived is kept; 0 means 30 days.
+	Retention time.Duration
+	// DeadRetention is how long a dead one is; 0 means until it is replayed.
+	DeadRetention time.Duration
 	// Logger takes what Check could not find out; nil means slog.Default.
 	Logger *slog.Logger
 }
@@ -32,6 +37,8 @@ type DB struct {
 	rdb  redis.UniversalClient
 	link redis.UniversalOptions
 	log  *slog.Logger
+
+	retention, deadRetention time.Duration
 }
 
 // Open prepares the connection to a Redis. It fails only for a URL that makes
@@ -60,7 +67,10 @@ func Open(_ context.Context, o Options) (*DB, error) {
 	plain(link)
 	// It prints every connection that fails; callers are told each as an error.
 	logging.Disable()
-	return &DB{rdb: redis.NewUniversalClient(link), link: *link, log: log}, nil
+	return &DB{
+		rdb: redis.NewUniversalClient(link), link: *link, log: log,
+		retention: cmp.Or(max(o.Retention, 0), endedRetention), deadRetention: max(o.DeadRetention, 0),
+	}, nil
 }
 
 // plain asks for nothing that an older server, a proxy or the embedded server

@@ -14,12 +14,9 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// How long an ended delivery is kept, from its end. A dead one is kept until it
-// is replayed, at most for deadRetention: by then nobody will.
-const (
-	endedRetention = 30 * 24 * time.Hour
-	deadRetention  = 90 * 24 * time.Hour
-)
+// endedRetention is how long a delivery that arrived is kept, from its end,
+// unless configured otherwise.
+const endedRetention = 30 * 24 * time.Hour
 
 // Outbox keeps deliveries; it is an outbox.Store.
 type Outbox struct {
@@ -108,7 +105,7 @@ func (s *Outbox) Finish(ctx context.Context, os []outbox.Outcome) error {
 		if err != nil {
 			return fmt.Errorf("delivery %s: encode: %w", o.ID, err)
 		}
-		due, retention := int64(0), retentionOf(o.State)
+		due, retention := int64(0), s.retentionOf(o.State)
 		if !o.State.Ended() {
 			due = o.NextAttemptAt.UnixMilli()
 		}
@@ -123,12 +120,12 @@ func (s *Outbox) Finish(ctx context.Context, os []outbox.Outcome) error {
 
 // retentionOf returns how long a delivery is kept once it is in a state; 0 is
 // for ever.
-func retentionOf(s outbox.State) time.Duration {
+func (s *Outbox) retentionOf(state outbox.State) time.Duration {
 	switch {
-	case s == outbox.Dead:
-		return deadRetention
-	case s.Ended():
-		return endedRetention
+	case state == outbox.Dead:
+		return s.db.deadRetention
+	case state.Ended():
+		return s.db.retention
 	}
 	return 0
 }

@@ -45,7 +45,7 @@ if ARGV[7] ~= '1' then tries = tries + 1 end
 redis.call('HSET', KEYS[1], 'state', ARGV[4], 'reason', ARGV[5], 'due', ARGV[6], 'leased', 0, 'tries', tries)
 if ARGV[6] == '0' then
   redis.call('ZREM', KEYS[2], ARGV[1])
-  redis.call('PEXPIRE', KEYS[1], ARGV[8])
+  if ARGV[8] ~= '0' then redis.call('PEXPIRE', KEYS[1], ARGV[8]) end
 else
   redis.call('ZADD', KEYS[2], ARGV[6], ARGV[1])
 end

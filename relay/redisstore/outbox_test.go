@@ -252,11 +252,20 @@ func TestOutbox(t *testing.T) {
 			if _, err := s.Replay(t.Context(), []outbox.Ref{{Account: 1, ID: "again"}}, at(2), false); err != nil {
 				t.Fatal(err)
 			}
-			for id, want := range map[string]time.Duration{"dead": deadRetention, "delivered": endedRetention, "again": -1} {
+			for id, want := range map[string]time.Duration{"dead": -1, "delivered": endedRetention, "again": -1} {
 				got, err := s.db.rdb.TTL(t.Context(), keyDelivery(1, id)).Result()
 				if err != nil || got > want || want > 0 && got < want-time.Minute {
 					t.Errorf("%s: %v, want %v (error %v)", id, got, want, err)
 				}
+			}
+		}},
+		{"what is dead expires if a retention says so", func(t *testing.T, s *Outbox) {
+			s.db.deadRetention = time.Hour
+			create(t, s, at(30), post("dead"))
+			finish(t, s, outcome(post("dead"), 1, outbox.Dead))
+			got, err := s.db.rdb.TTL(t.Context(), keyDelivery(1, "dead")).Result()
+			if err != nil || got > time.Hour || got < 59*time.Minute {
+				t.Errorf("%v, error %v", got, err)
 			}
 		}},
 		{"a sweep drops from the lists what has expired", func(t *testing.T, s *Outbox) {
