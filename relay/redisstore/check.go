@@ -8,15 +8,27 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/penstock/penstock/relay"
 )
 
 // Check reports whether Redis can be relied on: version 6.2 or later, and
 // maxmemory-policy noeviction, since any other policy drops records silently
 // when memory is short. On a cluster every master is looked at. A policy that
-// the server does not tell is only logged.
+// the server does not tell is only logged. At last it writes a key, which a
+// replica, a server without memory or disk, and a user without rights refuse.
 func (d *DB) Check(ctx context.Context) error {
+	err := d.checkServers(ctx)
+	if relay.KindOf(err) == relay.KindUnavailable {
+		return err
+	}
+	return errors.Join(err, wrap("redis: write", d.rdb.Set(ctx, keyCheck(), "1", time.Minute).Err()))
+}
+
+func (d *DB) checkServers(ctx context.Context) error {
 	if cluster, ok := d.rdb.(*redis.ClusterClient); ok {
 		var mu sync.Mutex
 		var found []error

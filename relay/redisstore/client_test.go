@@ -135,6 +135,53 @@ func TestAServerThatIsStartingOrFullIsUnavailable(t *testing.T) {
 	}
 }
 
+func TestAServerThatDoesNotLetUsWorkIsUnavailableAndSaysWhy(t *testing.T) {
+	after := func(commands ...[]any) *redistest.Server {
+		server := redistest.Start(t)
+		rdb := server.Client()
+		t.Cleanup(func() { _ = rdb.Close() })
+		for _, c := range commands {
+			if err := rdb.Do(t.Context(), c...).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return server
+	}
+	limited := after([]any{"ACL", "SETUSER", "reader", "on", ">right", "~*", "&*", "+@read", "+info", "+config|get", "+eval", "+evalsha"})
+	replicaOf := []any{"REPLICAOF", "127.0.0.1", redistest.FreePort(t)}
+	replica := after(replicaOf)
+	locked := after([]any{"CONFIG", "SET", "requirepass", "right"})
+	for name, c := range map[string]struct{ url, says string }{
+		"no password":            {locked.URL, "asks for a password"},
+		"a wrong password":       {"redis://:wrong@" + locked.Addr, "refused the user or password"},
+		"a user without rights":  {"redis://reader:right@" + limited.Addr, "lacks a right"},
+		"a replica":              {replica.URL, "read-only replica"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			db := openURL(t, c.url)
+			_, errCreate := db.Outbox().Create(t.Context(), []outbox.Delivery{post("a")}, at(1))
+			for _, err := range []error{db.Check(t.Context()), errCreate} {
+				if relay.KindOf(err) != relay.KindUnavailable || !strings.Contains(err.Error(), c.says) {
+					t.Errorf("got %v, kind %v", err, relay.KindOf(err))
+				}
+			}
+		})
+	}
+}
+
+func TestAServerThatIsLoadingSaysSo(t *testing.T) {
+	err := wrap("thing", proto("LOADING Redis is loading the dataset in memory"))
+	if relay.KindOf(err) != relay.KindUnavailable || !strings.Contains(err.Error(), "still loading its data") {
+		t.Errorf("got %v, kind %v", err, relay.KindOf(err))
+	}
+}
+
+// proto is an error as the server answers it.
+type proto string
+
+func (p proto) Error() string { return string(p) }
+func (p proto) RedisError()   {}
+
 func TestAServerThatHangsIsUnavailable(t *testing.T) {
 	server := redistest.Start(t)
 	db, err := Open(t.Context(), Options{URL: server.URL, Timeout: 100 * time.Millisecond})

@@ -13,8 +13,9 @@ import (
 )
 
 // wrap names what failed and gives the error its kind: redis.Nil is NotFound;
-// no connection, no answer in time and a server that cannot take writes now are
-// Unavailable; all else is unexpected. It returns nil for nil.
+// no connection, no answer in time, a server that does not let us in and one
+// that cannot take writes now are Unavailable; all else is unexpected. It
+// returns nil for nil.
 func wrap(noun string, err error) error {
 	switch {
 	case err == nil:
@@ -22,7 +23,7 @@ func wrap(noun string, err error) error {
 	case errors.Is(err, redis.Nil):
 		return relay.Errorf(relay.KindNotFound, "%s: %w", noun, err)
 	case unavailable(err):
-		return relay.Errorf(relay.KindUnavailable, "%s: %w", noun, err)
+		return relay.Errorf(relay.KindUnavailable, "%s: %s%w", noun, advice(err), err)
 	}
 	return relay.Errorf(relay.KindOf(err), "%s: %w", noun, err)
 }
@@ -30,7 +31,31 @@ func wrap(noun string, err error) error {
 // unavailable reports whether the back end is down or full, as opposed to
 // having refused what was asked.
 func unavailable(err error) bool {
-	return disconnected(err) || overtaxed(err)
+	return disconnected(err) || overtaxed(err) || lockedOut(err)
+}
+
+// lockedOut covers a missing or wrong password and a user without the rights:
+// the operator mends that while what is to be done waits.
+func lockedOut(err error) bool {
+	return redis.IsAuthError(err) || redis.IsPermissionError(err)
+}
+
+// advice says in front of an answer of the server what to do about it, where
+// the answer alone does not.
+func advice(err error) string {
+	switch {
+	case redis.IsAuthError(err):
+		return "redis asks for a password, or refused the user or password of redis.url: "
+	case redis.IsPermissionError(err):
+		return "the user of redis.url lacks a right, it needs all commands on all keys and channels: "
+	case redis.IsReadOnlyError(err):
+		return "this redis is a read-only replica, redis.url must name the master or its Sentinels: "
+	case redis.IsLoadingError(err):
+		return "redis is still loading its data: "
+	case redis.IsOOMError(err):
+		return "redis is out of memory, raise its maxmemory: "
+	}
+	return ""
 }
 
 func disconnected(err error) bool {

@@ -19,6 +19,10 @@ import (
 // tag is the hash tag of an account, alone in braces.
 func tag(acct account.ID) string { return "{a" + acct.String() + "}" }
 
+// keyCheck is a string that says nothing: whether it can be written is what
+// matters. Expires.
+func keyCheck() string { return "penstock:check" }
+
 // ---- outbox: deliveries -------------------------------------------------
 
 // keyOutboxAccounts is a set of the ids of accounts that have deliveries.

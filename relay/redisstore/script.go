@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -27,7 +28,7 @@ func (d *DB) eval(ctx context.Context, s *redis.Script, calls []call, first ...r
 	if len(calls) == 0 {
 		return nil, nil
 	}
-	cmds, _ := d.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
+	cmds, err := d.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for _, c := range first {
 			_ = p.Process(ctx, c)
 		}
@@ -37,8 +38,11 @@ func (d *DB) eval(ctx context.Context, s *redis.Script, calls []call, first ...r
 		return nil
 	})
 	out, unknown := results(cmds[len(first):])
+	if unsaid(cmds, err) {
+		return out, err
+	}
 	if len(unknown) > 0 {
-		again, _ := d.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
+		again, err := d.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
 			for _, i := range unknown {
 				s.Eval(ctx, p, calls[i].keys, calls[i].args...)
 			}
@@ -47,6 +51,9 @@ func (d *DB) eval(ctx context.Context, s *redis.Script, calls []call, first ...r
 		for n, i := range unknown {
 			out[i] = again[n].(*redis.Cmd)
 		}
+		if unsaid(again, err) {
+			return out, err
+		}
 	}
 	for _, c := range first {
 		if err := c.Err(); err != nil {
@@ -54,6 +61,13 @@ func (d *DB) eval(ctx context.Context, s *redis.Script, calls []call, first ...r
 		}
 	}
 	return out, firstError(out)
+}
+
+// unsaid reports whether a pipeline failed without any of its commands knowing:
+// that is what go-redis does when a new connection is refused at its greeting,
+// for a wrong password for example.
+func unsaid(cmds []redis.Cmder, err error) bool {
+	return err != nil && !slices.ContainsFunc(cmds, func(c redis.Cmder) bool { return c.Err() != nil })
 }
 
 // results returns the commands as what they are and the indexes of those whose
