@@ -61,12 +61,7 @@ func samples(of residents) []sample {
 		{"jsonGet", "GET", "/inbound/sms/json?id=NEW&from=447700900123&to=447800112345&text=hi&coding=7&sent_at=2026-01-31T12:00:00Z&network=n", "", ""},
 		{"jsonGetOfSource", "GET", "/inbound/sms/json/hq?id=NEW&from=447700900123&to=447800112345&data=ff&udh=&coding=8", "", ""},
 	}
-	for operation, sender := range map[string]string{"frameLorawan": "lorawan", "frameCommunity": "community", "frameLPWAN": "lpwan", "frameSensorVendor": "sensor-vendor"} {
-		list = append(list,
-			sample{operation, "POST", "/webhooks/" + sender + "?decoder_id=lpp&event=up", js, `{"nothing":1}`},
-			sample{operation + "Below", "POST", "/webhooks/" + sender + "/data/up", js, `{"nothing":1}`})
-	}
-	return list
+	return append(list, hookSamples()...)
 }
 
 // mistakes are what single operations refuse.
@@ -105,6 +100,14 @@ func (g *gateway) mistakes() {
 		{sample{"", "GET", "/v2/sms-relay/vmn/desk/inbox?page=0", "", ""}, 422},
 		{sample{"", "DELETE", "/v2/sms-relay/vmn/desk/inbox/none", "", ""}, 404},
 		{sample{"", "POST", "/webhooks/lorawan", "application/x-protobuf", "\x0a\x01\x02"}, 415},
+		{sample{"", "GET", "/webhooks/lorawan?rssi=-90", "", ""}, 422},
+		{sample{"", "GET", "/webhooks/lorawan/below?rssi=-90", "", ""}, 422},
+		{sample{"", "GET", "/webhooks/community?rssi=-90", "", ""}, 422},
+		{sample{"", "GET", "/webhooks/community/below?rssi=-90", "", ""}, 422},
+		{sample{"", "GET", "/webhooks/lpwan?rssi=-90", "", ""}, 422},
+		{sample{"", "GET", "/webhooks/lpwan/below?rssi=-90", "", ""}, 422},
+		{sample{"", "GET", "/webhooks/sensor-vendor?rssi=-90", "", ""}, 422},
+		{sample{"", "GET", "/webhooks/sensor-vendor/below?rssi=-90", "", ""}, 422},
 		{sample{"", "POST", "/inbound/sms/json", js, `{"id":"m","to":"x","coding":9}`}, 422},
 		{sample{"", "GET", "/inbound/sms/json?id=m", "", ""}, 422},
 		{sample{"", "GET", "/inbound/sms/json/hq?id=m", "", ""}, 422},

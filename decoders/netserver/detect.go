@@ -23,7 +23,7 @@ func Inspect(p Post) (Sender, error) {
 	if err != nil {
 		return "", err
 	}
-	return detectShape(&s), nil
+	return detect(&s, p), nil
 }
 
 // Detect tells the sender of a body that Inspect has accepted. Whatever it
@@ -33,8 +33,22 @@ func Detect(p Post) Sender {
 		return s
 	}
 	s, _ := scan(p.Body, true)
-	return detectShape(&s)
+	return detect(&s, p)
 }
+
+// detect goes by the shape. One that says nothing is Sigfox's if it names a
+// device and came where its callbacks are sent: they have no seqNumber where
+// they report an error.
+func detect(s *shape, p Post) Sender {
+	sender := detectShape(s)
+	if sender == Generic && p.Path == lpwan && s.kind == jsonbody.Object && s.all(keyDevice) {
+		return Sigfox
+	}
+	return sender
+}
+
+// lpwan is the Path of the low-power wide-area operators.
+const lpwan = "lpwan"
 
 // detectShape applies the tests in their order, which matters: later shapes
 // are contained in earlier ones.
@@ -111,7 +125,7 @@ func detectList(s *shape) Sender {
 func detectOther(p Post) (Sender, bool) {
 	body := bytes.TrimLeft(p.Body, " \t\r\n\xef\xbb\xbf")
 	if len(body) == 0 {
-		return Sigfox, isSigfox(p.Query)
+		return Sigfox, isSigfox(p.Query) || p.Path == lpwan && p.Query.Has("device")
 	}
 	if body[0] == '{' || body[0] == '[' {
 		return "", false
@@ -126,7 +140,7 @@ func detectOther(p Post) (Sender, bool) {
 		return "", false
 	}
 	form, err := url.ParseQuery(string(body))
-	if p.Path == "lpwan" || err == nil && isSigfox(form) {
+	if p.Path == lpwan || err == nil && isSigfox(form) {
 		return Sigfox, true
 	}
 	return unknownForm, true

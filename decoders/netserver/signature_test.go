@@ -38,6 +38,8 @@ func TestThingParkTokens(t *testing.T) {
 		{"with another key", signed, actilityBody, "00" + actilityKey[2:], made, ErrSignature},
 		{"without a key", signed, actilityBody, "", made, ErrSignature},
 		{"with another payload", signed, strings.Replace(actilityBody, "032c", "042c", 1), actilityKey, made, ErrSignature},
+		{"with another payload beside it", signed, strings.TrimSuffix(actilityBody, "}") + `,"payload_hex":"00"}`, actilityKey, made, ErrSignature},
+		{"with another device in a section", signed, strings.TrimSuffix(actilityBody, "}") + `,"data":{"DevEUI":"20635F0108000497"}}`, actilityKey, made, ErrSignature},
 		{"with another counter", signed, strings.Replace(actilityBody, ":18", ":19", 1), actilityKey, made, ErrSignature},
 		{"with the query in another order", reversed(actilityQuery) + "&Token=" + actilityToken, actilityBody, actilityKey, made, ErrSignature},
 		{"with another time", strings.Replace(signed, "08:49", "08:50", 1), actilityBody, actilityKey, made, ErrSignature},

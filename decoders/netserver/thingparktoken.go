@@ -93,16 +93,24 @@ func readThingParkElements(body []byte) (thingParkElements, error) {
 	r := jsonbody.New(body)
 	var key []byte
 	for ok := r.Object(); ok && r.Next(&key); {
-		if !strings.HasPrefix(string(key), "DevEUI_") {
+		if !holdsElements(string(key)) {
 			e.field(&r, key)
 			continue
 		}
-		e.document = string(key)
+		if strings.HasPrefix(string(key), "DevEUI_") {
+			e.document = string(key)
+		}
 		for ok := r.Object(); ok && r.Next(&key); {
 			e.field(&r, key)
 		}
 	}
 	return e, r.Close()
+}
+
+// holdsElements tells the objects in which the parser looks for elements: one
+// that is not signed must not stand where it is read.
+func holdsElements(key string) bool {
+	return strings.HasPrefix(key, "DevEUI_") || key == "BS_alarm" || key == "data" || key == "uplinkMetrics"
 }
 
 func (e *thingParkElements) field(r *jsonbody.Reader, key []byte) {

@@ -82,18 +82,23 @@ func (a *Auth) Require(scope account.Scope, s Style) fiber.Handler {
 		if text == "" {
 			return s.Unauthenticated(c)
 		}
-		token, err := a.token(c.UserContext(), text)
-		switch {
-		case relay.KindOf(err) == relay.KindNotFound:
-			return s.Unauthenticated(c)
-		case err != nil:
-			return err
-		case !token.Has(scope):
-			return s.Forbidden(c)
-		}
-		c.Locals(principalKey{}, token)
-		return c.Next()
+		token, err := a.token(c.UserContext(), byText(text))
+		return admit(c, scope, s, token, err)
 	}
+}
+
+// admit lets a request through whose token was found and has the scope.
+func admit(c *fiber.Ctx, scope account.Scope, s Style, token account.Token, err error) error {
+	switch {
+	case relay.KindOf(err) == relay.KindNotFound:
+		return s.Unauthenticated(c)
+	case err != nil:
+		return err
+	case !token.Has(scope):
+		return s.Forbidden(c)
+	}
+	c.Locals(principalKey{}, token)
+	return c.Next()
 }
 
 // AccountOf returns the account of an authenticated request.
@@ -105,36 +110,57 @@ func TokenOf(c *fiber.Ctx) account.Token {
 	return t
 }
 
+// ticket is what names a token in a request: its text, or a source.
+type ticket struct {
+	sum    [sha256.Size]byte // what it is remembered by
+	text   string
+	source string
+}
+
+func byText(text string) ticket { return ticket{sum: sha256.Sum256([]byte(text)), text: text} }
+
+// find asks the store for the token.
+func (t ticket) find(ctx context.Context, tokens Tokens) (account.Token, error) {
+	if t.source != "" {
+		return tokens.TokenBySource(ctx, t.source)
+	}
+	return tokens.Token(ctx, account.HashToken(t.text))
+}
+
 // token looks a token up, in memory first. One that is known but no longer
 // fresh is served while it is asked for again: a store that hangs delays no
 // known sender.
-func (a *Auth) token(ctx context.Context, text string) (account.Token, error) {
-	sum := sha256.Sum256([]byte(text))
+func (a *Auth) token(ctx context.Context, t ticket) (account.Token, error) {
 	known := a.known.Load()
-	kept, _ := known.Load(sum)
+	kept, _ := known.Load(t.sum)
 	m, _ := kept.(*memo)
 	now := a.now()
 	if m == nil || now.Sub(m.at) >= remembered {
-		return a.ask(ctx, known, sum, account.HashToken(text))
+		return a.ask(ctx, known, t)
 	}
 	if now.Sub(m.at) >= fresh && m.asking.CompareAndSwap(false, true) {
-		hash := account.HashToken(text)
-		go func() {
-			defer m.asking.Store(false)
-			_, _ = a.ask(context.WithoutCancel(ctx), known, sum, hash)
-		}()
+		a.askAgain(ctx, known, m, t)
 	}
 	return m.token, nil
 }
 
+// askAgain renews what is remembered, behind the request's back.
+func (a *Auth) askAgain(ctx context.Context, known *sync.Map, m *memo, t ticket) {
+	t.text, t.source = strings.Clone(t.text), strings.Clone(t.source) // the request's memory is used again
+	go func() {
+		defer m.asking.Store(false)
+		_, _ = a.ask(context.WithoutCancel(ctx), known, t)
+	}()
+}
+
 // ask looks a token up in the store and remembers the answer.
-func (a *Auth) ask(ctx context.Context, known *sync.Map, sum [sha256.Size]byte, hash string) (account.Token, error) {
-	token, err := a.tokens.Token(ctx, hash)
+func (a *Auth) ask(ctx context.Context, known *sync.Map, t ticket) (account.Token, error) {
+	token, err := t.find(ctx, a.tokens)
 	switch {
 	case err == nil:
-		a.remember(known, sum, &memo{token: token, at: a.now()})
+		a.remember(known, t.sum, &memo{token: token, at: a.now()})
 	case relay.KindOf(err) == relay.KindNotFound:
-		if _, had := known.LoadAndDelete(sum); had {
+		if _, had := known.LoadAndDelete(t.sum); had {
 			a.size.Add(-1)
 		}
 	}

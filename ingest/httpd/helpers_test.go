@@ -49,7 +49,18 @@ func (s *store) Token(_ context.Context, hash string) (account.Token, error) {
 	return account.Token{}, relay.Errorf(relay.KindNotFound, "no such token")
 }
 
-func (s *store) TokenBySource(context.Context, string) (account.Token, error) {
+func (s *store) TokenBySource(_ context.Context, source string) (account.Token, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked++
+	if s.down != nil {
+		return account.Token{}, s.down
+	}
+	for _, t := range s.tokens {
+		if t.Source == source {
+			return t, nil
+		}
+	}
 	return account.Token{}, relay.Errorf(relay.KindNotFound, "no such source")
 }
 

@@ -31,19 +31,23 @@ type Options struct {
 	// says that the frame was taken; 0 means 3 s.
 	Patience time.Duration
 	Logger   *slog.Logger
+	Now      func() time.Time // for signatures; nil means time.Now
 }
 
 // New returns the surface over the intake of uplinks, whose processor p is.
 func New(in *intake.Intake, p *Processor, types Types, o Options) *Surface {
 	s := &Surface{
 		intake: in, waiters: p.waiters, types: types,
-		bodyLimit: o.BodyLimit, patience: o.Patience, logger: o.Logger,
+		bodyLimit: o.BodyLimit, patience: o.Patience, logger: o.Logger, now: o.Now,
 	}
 	if s.bodyLimit == 0 {
 		s.bodyLimit = 1 << 20
 	}
 	if s.patience == 0 {
 		s.patience = 3 * time.Second
+	}
+	if s.now == nil {
+		s.now = time.Now
 	}
 	if s.logger == nil {
 		s.logger = slog.Default()
@@ -54,37 +58,34 @@ func New(in *intake.Intake, p *Processor, types Types, o Options) *Surface {
 
 // frame takes a post of the four webhooks that answer with an empty body.
 func (s *Surface) frame(c *fiber.Ctx) error {
-	entry, sender, refused := s.read(c)
-	if refused != nil {
-		return refused(c)
+	r, err := s.read(c)
+	if err != nil {
+		return err
 	}
-	if _, err := s.intake.Accept(c.UserContext(), &entry); err != nil {
+	if _, err := s.intake.Accept(c.UserContext(), &r.entry); err != nil {
 		return s.refuse(c, err)
 	}
-	return answer(c, sender)
-}
-
-// answer is the success that each sender can bear: a body is a downlink to some
-// of them, and UbiBot wants a word.
-func answer(c *fiber.Ctx, sender netserver.Sender) error {
-	c.Status(fiber.StatusOK)
-	if sender == netserver.UbiBot {
-		return c.SendString("SUCCESS")
-	}
-	return nil
+	return reply(c, &r)
 }
 
 // generic takes a post and answers with the sensors it updated, or with none
-// when it could only be journalled.
+// when it could only be journalled. A sender that takes a body for a command,
+// or waits for a word, gets what it can bear instead.
 func (s *Surface) generic(c *fiber.Ctx) error {
-	entry, _, refused := s.read(c)
-	if refused != nil {
-		return refused(c)
+	r, err := s.read(c)
+	if err != nil {
+		return err
 	}
-	entry.Waiter = relay.NewID(time.Now())
-	result := s.waiters.add(entry.Waiter)
-	defer s.waiters.remove(entry.Waiter)
-	if _, err := s.intake.Accept(c.UserContext(), &entry); err != nil {
+	if particular(&r) {
+		if _, err := s.intake.Accept(c.UserContext(), &r.entry); err != nil {
+			return s.refuse(c, err)
+		}
+		return reply(c, &r)
+	}
+	r.entry.Waiter = relay.NewID(time.Now())
+	result := s.waiters.add(r.entry.Waiter)
+	defer s.waiters.remove(r.entry.Waiter)
+	if _, err := s.intake.Accept(c.UserContext(), &r.entry); err != nil {
 		return s.refuse(c, err)
 	}
 	return c.JSON(fiber.Map{"data": s.updated(c.UserContext(), result)})
@@ -109,29 +110,53 @@ func (s *Surface) updated(ctx context.Context, result <-chan []iot.Point) []iot.
 	}
 }
 
-// read checks a post as far as its answer needs and makes an entry of it. The
-// entry points into the request and is valid until the handler returns.
-func (s *Surface) read(c *fiber.Ctx) (intake.Entry, netserver.Sender, fiber.Handler) {
-	body, err := httpd.Body(c, s.bodyLimit)
+// reception is a post as it came in. It points into the request and is valid
+// until the handler returns.
+type reception struct {
+	post   netserver.Post
+	sender netserver.Sender
+	entry  intake.Entry
+}
+
+// read checks a post as far as its answer needs and makes an entry of it.
+func (s *Surface) read(c *fiber.Ctx) (reception, error) {
+	post, err := s.post(c)
 	if err != nil {
-		return intake.Entry{}, "", func(*fiber.Ctx) error { return err }
+		return reception{}, err
 	}
-	post := netserver.Post{
-		Path: hint(c.Path()), DeviceID: deviceIn(c.Path()), ContentType: c.Get(fiber.HeaderContentType),
-		Query: query(c), Body: body,
-	}
-	sender, err := netserver.Inspect(post)
+	r := reception{post: post, entry: intake.Entry{
+		Account: httpd.AccountOf(c), Path: c.Path(),
+		Query: string(c.Request().URI().QueryString()), ContentType: post.ContentType, Body: post.Body,
+	}}
+	r.sender, err = netserver.Inspect(post)
+	r.entry.Source = string(r.sender)
 	switch {
 	case errors.Is(err, netserver.ErrProtobuf):
-		s.logger.Warn("protobuf refused", "account", httpd.AccountOf(c), "path", c.Route().Path)
-		return intake.Entry{}, "", httpd.Refuse(fiber.StatusUnsupportedMediaType, "Protobuf is not supported: set the integration's encoding to JSON.")
+		return r, s.protobuf(c, &r.entry)
 	case err != nil:
-		return intake.Entry{}, "", httpd.Refuse(fiber.StatusUnprocessableEntity, "Invalid JSON.")
+		return r, fiber.NewError(fiber.StatusUnprocessableEntity, "Invalid JSON.")
 	}
-	return intake.Entry{
-		Account: httpd.AccountOf(c), Source: string(sender), Path: c.Path(),
-		Query: string(c.Request().URI().QueryString()), ContentType: post.ContentType, Body: body,
-	}, sender, nil
+	return r, nil
+}
+
+// post takes from a request what tells its sender.
+func (s *Surface) post(c *fiber.Ctx) (netserver.Post, error) {
+	body, err := httpd.Body(c, s.bodyLimit)
+	return netserver.Post{
+		Path: hint(c.Path()), DeviceID: deviceIn(c.Path()), ContentType: c.Get(fiber.HeaderContentType),
+		Query: query(c), Body: body,
+	}, err
+}
+
+// protobuf refuses a body that no other setting of ours could read. It is kept
+// all the same, so that the operator sees why nothing arrives: the sender's own
+// log is read by somebody else.
+func (s *Surface) protobuf(c *fiber.Ctx, e *intake.Entry) error {
+	e.Source = "protobuf"
+	if _, err := s.intake.Accept(c.UserContext(), e); err != nil {
+		s.logger.Warn("protobuf refused", "account", e.Account, "path", c.Route().Path, "error", err)
+	}
+	return fiber.NewError(fiber.StatusUnsupportedMediaType, "Protobuf is not supported: set the integration's encoding to JSON.")
 }
 
 func query(c *fiber.Ctx) url.Values {

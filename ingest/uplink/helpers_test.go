@@ -95,7 +95,7 @@ func newFlow(t *testing.T) *flow {
 		_ = f.db.Close()
 	})
 	f.app = httpd.New(httpd.Options{Logger: quiet})
-	New(f.in, p, f.db.IoT(), Options{Logger: quiet, BodyLimit: 4000}).Mount(f.app, httpd.NewAuth(f.db.Accounts(), "", time.Now))
+	New(f.in, p, f.db.IoT(), Options{Logger: quiet, BodyLimit: 4000, Now: signedAt}).Mount(f.app, httpd.NewAuth(f.db.Accounts(), "", time.Now))
 	f.app.Use(httpd.NotFound)
 	return f
 }
@@ -112,6 +112,8 @@ func (f *flow) records() {
 	must(f.t, f.db.Accounts().PutTokens(ctx, []account.Token{
 		{Hash: account.HashToken("hook-1"), Account: 1, Scopes: hook},
 		{Hash: account.HashToken("hook-2"), Account: 2, Scopes: hook},
+		{Hash: account.HashToken("signing"), Account: 1, Scopes: hook, Secret: actilityKey, Source: "hq"},
+		{Hash: account.HashToken("unsigned"), Account: 1, Scopes: hook, Source: "bare"},
 		{Hash: account.HashToken("customer"), Account: 1, Scopes: account.DefaultScopes()},
 	}))
 }
@@ -128,8 +130,17 @@ func must(t *testing.T, errs ...error) {
 // post returns the status and the body of the answer.
 func (f *flow) post(target, token, body string, headers ...string) (int, string) {
 	f.t.Helper()
-	r := httptest.NewRequest(http.MethodPost, target, strings.NewReader(body))
-	r.Header.Set("Authorization", "Bearer "+token)
+	status, got, _ := f.ask(http.MethodPost, target, token, body, headers...)
+	return status, got
+}
+
+// ask sends a request, without a token if that is empty.
+func (f *flow) ask(method, target, token, body string, headers ...string) (int, string, http.Header) {
+	f.t.Helper()
+	r := httptest.NewRequest(method, target, strings.NewReader(body))
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
 	r.Header.Set("Content-Type", "application/json")
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
@@ -139,7 +150,7 @@ func (f *flow) post(target, token, body string, headers ...string) (int, string)
 	defer resp.Body.Close()
 	b, err := io.ReadAll(resp.Body)
 	must(f.t, err)
-	return resp.StatusCode, string(b)
+	return resp.StatusCode, string(b), resp.Header
 }
 
 func (f *flow) settled() {

@@ -17,16 +17,30 @@ type Surface struct {
 	types     Types
 	bodyLimit int
 	patience  time.Duration
+	now       func() time.Time
 	logger    logger
 }
 
-// Mount adds the webhooks to the app, in the specification's order.
+// senders are the webhooks that take what a network server or a vendor posts.
+func senders() []string { return []string{"lorawan", "community", "lpwan", "sensor-vendor"} }
+
+// Mount adds the webhooks to the app, in the specification's order. Sigfox also
+// calls with GET and PUT; Everynet asks with OPTIONS, without a token.
 func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
-	hooks := app.Group("/webhooks", auth.Require(account.Webhook, httpd.WebhookStyle()))
+	for _, name := range append([]string{"generic"}, senders()...) {
+		app.Options("/webhooks/"+name, s.options)
+		app.Options("/webhooks/"+name+"/*", s.options)
+	}
+	hooks := app.Group("/webhooks", auth.RequireSigned(account.Webhook, httpd.WebhookStyle(), httpd.Signature{
+		Source: source, Verify: s.verify, Logger: s.logger,
+	}))
 	hooks.Post("/generic", s.generic)
 	hooks.Post("/generic/*", s.generic) // :deviceId, which may hold a slash
-	for _, sender := range []string{"lorawan", "community", "lpwan", "sensor-vendor"} {
-		hooks.Post("/"+sender, s.frame)
-		hooks.Post("/"+sender+"/*", s.frame)
+	for _, name := range senders() {
+		for _, path := range []string{"/" + name, "/" + name + "/*"} {
+			hooks.Post(path, s.frame)
+			hooks.Put(path, s.frame)
+			hooks.Get(path, s.frame)
+		}
 	}
 }

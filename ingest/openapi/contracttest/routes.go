@@ -10,12 +10,12 @@ import (
 )
 
 // Routes returns how the routes of an app differ from the operations of a
-// document. Middleware is no route; HEAD, which fiber adds to every GET, and
-// OPTIONS do not count.
+// document. Middleware is no route; HEAD, which fiber adds to every GET, does
+// not count.
 func Routes(app *fiber.App, doc *openapi3.T) []string {
 	mounted := make(map[string]bool)
 	for _, r := range app.GetRoutes(true) {
-		if r.Method != http.MethodHead && r.Method != http.MethodOptions {
+		if r.Method != http.MethodHead {
 			mounted[r.Method+" "+normalRoute(r.Path)] = true
 		}
 	}

@@ -1,0 +1,25 @@
+package netserver
+
+import (
+	"strings"
+
+	"github.com/penstock/penstock/decoders/jsonbody"
+)
+
+// AsksDownlink tells whether a post of Sigfox's waits for a downlink: its
+// template has the variable ack, and that is true. An answer with nothing to
+// send is 204.
+func AsksDownlink(p Post) bool {
+	r := jsonbody.New(sigfoxBody(p))
+	var key []byte
+	asks := false
+	for ok := r.Object(); ok && r.Next(&key); {
+		if string(key) != "ack" {
+			r.Skip()
+			continue
+		}
+		text, _ := r.Value().Text()
+		asks = strings.EqualFold(text, "true") || text == "1"
+	}
+	return asks
+}

@@ -1,0 +1,184 @@
+package uplink
+
+import (
+	"crypto/hmac"
+	"crypto/sha1"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/relay/event"
+)
+
+// The example that Actility publishes with its Python application server.
+const (
+	actilityKey   = "F3203A20A2E8DFAF6686B621F56D05E3"
+	actilityQuery = "LrnDevEui=20635F0108000496&LrnFPort=17&LrnInfos=TWA_100002167.1111.AS-1-111974&AS_ID=TWA_100002167.1111.AS&Time=2021-04-07T08:49:51.551%2B00:00"
+	actilityToken = "&Token=196c22898bf95fcf48b72be198c89256410660b9b514539651344baa594ad74f"
+	actilityBody  = `{"DevEUI_uplink":{"CustomerID":"100002167","FCntUp":18,"DevEUI":"20635F0108000496","FPort":17,` +
+		`"payload_hex":"032ce4850919d85d4c9f793ad148d24f32f3c6b5488f5a087cbeb1488f5a998c83ab"}}`
+)
+
+// signedAt is when all of them are signed.
+func signedAt() time.Time { return time.Date(2021, 4, 7, 8, 49, 52, 0, time.UTC) }
+
+// disruptive is the token of Disruptive Technologies over a body.
+func disruptive(body, secret string, expires time.Time) string {
+	sum := sha1.Sum([]byte(body))
+	part := func(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) }
+	signed := part(`{"alg":"HS256","typ":"JWT"}`) + "." +
+		part(fmt.Sprintf(`{"checksum":"%x","exp":%d,"iat":%d,"jti":"x"}`, sum, expires.Unix(), expires.Add(-time.Hour).Unix()))
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write([]byte(signed))
+	return signed + "." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+}
+
+// kpn is the token of KPN Things over a body.
+func kpn(body, secret string) string {
+	sum := sha256.Sum256([]byte(body + secret))
+	return hex.EncodeToString(sum[:])
+}
+
+func TestSignedPostsNeedNoToken(t *testing.T) {
+	const unknown = `401 {"message":"Unauthenticated."}`
+	dt := `{"event":{"eventId":"e1","targetName":"projects/p/devices/d","eventType":"touch","data":{"touch":{"updateTime":"2021-04-07T08:49:50Z"}}},"labels":{}}`
+	pack := `[{"bn":"urn:dev:DEVEUI:0059AC0000000000:","bt":1.6177853e9,"n":"payload","vs":"1b"}]`
+	soon := signedAt().Add(time.Hour)
+	cases := []struct {
+		name, target, body string
+		headers            []string
+		want               string
+	}{
+		{"ThingPark's Token", "/webhooks/lorawan/hq?" + actilityQuery + actilityToken, actilityBody, nil, "200 "},
+		{"ThingPark's Token on another path, with a decoder", "/webhooks/sensor-vendor/below/hq?decoder_id=d1&" + actilityQuery + actilityToken, actilityBody, nil, "200 "},
+		{"ThingPark's Token over another payload", "/webhooks/lorawan/hq?" + actilityQuery + actilityToken, strings.Replace(actilityBody, "032c", "032d", 1), nil, unknown},
+		{"ThingPark without a Token", "/webhooks/lorawan/hq?" + actilityQuery, actilityBody, nil, unknown},
+		{"ThingPark's Token on a body that it does not cover", "/webhooks/lorawan/hq?" + actilityQuery + actilityToken, `{"deviceInfo":{"devEui":"0101010101010101"},"data":"qg==","CustomerID":"100002167","FCntUp":18,"DevEUI":"20635F0108000496","FPort":17}`, nil, unknown},
+		{"ThingPark's Token on no JSON", "/webhooks/lorawan/hq?" + actilityQuery + actilityToken, `{"DevEUI_uplink":`, nil, unknown},
+		{"Disruptive Technologies' signature", "/webhooks/sensor-vendor/hq", dt, []string{"X-Dt-Signature", disruptive(dt, actilityKey, soon)}, "200 "},
+		{"Disruptive Technologies' signature on another webhook", "/webhooks/lpwan/hq/", dt, []string{"X-Dt-Signature", disruptive(dt, actilityKey, soon)}, "200 "},
+		{"Disruptive Technologies' signature of another body", "/webhooks/sensor-vendor/hq", dt + " ", []string{"X-Dt-Signature", disruptive(dt, actilityKey, soon)}, unknown},
+		{"Disruptive Technologies' signature with another secret", "/webhooks/sensor-vendor/hq", dt, []string{"X-Dt-Signature", disruptive(dt, "guess", soon)}, unknown},
+		{"Disruptive Technologies' signature of yesterday", "/webhooks/sensor-vendor/hq", dt, []string{"X-Dt-Signature", disruptive(dt, actilityKey, signedAt().Add(-24*time.Hour))}, unknown},
+		{"Disruptive Technologies without a signature", "/webhooks/sensor-vendor/hq", dt, nil, unknown},
+		{"KPN's signature", "/webhooks/lpwan/hq", pack, []string{"Things-Message-Token", kpn(pack, actilityKey)}, "200 "},
+		{"KPN's wrong signature", "/webhooks/lpwan/hq", pack, []string{"Things-Message-Token", kpn(pack, "guess")}, unknown},
+		{"a sender that cannot sign", "/webhooks/lorawan/hq", chirpstack(t), nil, unknown},
+		{"a source that is not known", "/webhooks/lpwan/hr", pack, []string{"Things-Message-Token", kpn(pack, actilityKey)}, unknown},
+		{"a source whose token has no secret", "/webhooks/lpwan/bare", pack, []string{"Things-Message-Token", kpn(pack, "")}, unknown},
+		{"a device of the generic webhook that is called like a source", "/webhooks/generic/hq", pack, []string{"Things-Message-Token", kpn(pack, actilityKey)}, unknown},
+		{"a token and a signature", "/webhooks/lpwan", pack, []string{"Things-Message-Token", kpn(pack, actilityKey), "X-Auth-Token", "signing"}, "200 "},
+		{"a token and no signature", "/webhooks/lorawan", actilityBody, []string{"X-Auth-Token", "signing"}, "200 "},
+		{"a token and a wrong signature", "/webhooks/lpwan", pack, []string{"Things-Message-Token", kpn(pack, "guess"), "X-Auth-Token", "signing"}, unknown},
+	}
+	f := newFlow(t)
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			status, body, _ := f.ask("POST", tc.target, "", tc.body, tc.headers...)
+			if got := fmt.Sprint(status, " ", body); got != tc.want {
+				t.Errorf("%s, want %s", got, tc.want)
+			}
+		})
+	}
+	if status := f.in.Status(); status.Accepted != 7 {
+		t.Errorf("%d posts were accepted", status.Accepted)
+	}
+}
+
+func TestEachSenderGetsWhatItCanBear(t *testing.T) {
+	const (
+		frame     = "device=1A2345&data=0102&time=1476980426&seqNumber=1492"
+		helium    = `{"dev_eui":"A84041D2C5182F01","app_eui":"A840410000000100","reported_at":1771050612482,"payload":"AQ==","port":2,"fcnt":1}`
+		everynet  = `{"type":"downlink_request","meta":{"device":"a84041d2c5182f01"},"params":{}}`
+		ubibot    = `{"channel_id":"1","feeds":[]}`
+		formType  = "application/x-www-form-urlencoded"
+		emptyList = `{"data":[]}`
+	)
+	cases := []struct {
+		name, method, target, kind, body, want string
+	}{
+		{"Sigfox with GET", "GET", "/webhooks/lpwan?" + frame, "", "", "200 "},
+		{"Sigfox with GET and a question", "GET", "/webhooks/lpwan?" + frame + "&ack=true", "", "", "204 "},
+		{"Sigfox with a form", "POST", "/webhooks/lpwan", formType, frame, "200 "},
+		{"Sigfox with a form and a question", "POST", "/webhooks/community", formType, frame + "&ack=true", "204 "},
+		{"Sigfox with a form and no question", "POST", "/webhooks/lpwan", formType, frame + "&ack=false", "200 "},
+		{"Sigfox with PUT", "PUT", "/webhooks/lpwan", "application/json", `{"device":"1A2345","data":"0102","seqNumber":"7","time":"1476980426","ack":"true"}`, "204 "},
+		{"Sigfox with JSON and a question that is no string", "POST", "/webhooks/lpwan", "application/json", `{"device":"1A2345","data":"0102","seqNumber":8,"time":1476980426,"ack":true}`, "204 "},
+		{"Sigfox's error, which has no number", "POST", "/webhooks/lpwan", "application/json", `{"device":"1A2345","time":1476980426,"severity":"ERROR","info":"low voltage"}`, "200 "},
+		{"Sigfox asking at the generic webhook", "POST", "/webhooks/generic", formType, frame + "&ack=true", "204 "},
+		{"Sigfox at the generic webhook", "POST", "/webhooks/generic", formType, frame, "200 " + emptyList},
+		{"Helium", "POST", "/webhooks/community", "application/json", helium, "200 "},
+		{"Helium at the generic webhook", "POST", "/webhooks/generic", "application/json", helium, "200 "},
+		{"Everynet asking for a downlink", "POST", "/webhooks/lorawan", "application/json", everynet, "200 "},
+		{"Everynet at the generic webhook", "POST", "/webhooks/generic", "application/json", everynet, "200 "},
+		{"UbiBot at the generic webhook", "POST", "/webhooks/generic", "application/json", ubibot, "200 SUCCESS"},
+		{"ThingPark in XML", "POST", "/webhooks/lorawan", "application/xml", `<DevEUI_uplink><DevEUI>A84041D2C5182F01</DevEUI></DevEUI_uplink>`, "200 "},
+		{"a query that is nobody's", "GET", "/webhooks/lorawan?rssi=-90", "", "", `422 {"message":"Invalid JSON."}`},
+		{"Sigfox's query without a number, elsewhere", "GET", "/webhooks/lorawan?device=1A2345", "", "", `422 {"message":"Invalid JSON."}`},
+		{"Sigfox's query without a number", "GET", "/webhooks/lpwan?device=1A2345&time=1476980426&info=x", "", "", "200 "},
+		{"the generic webhook with GET", "GET", "/webhooks/generic?" + frame, "", "", `404 {"message":"Not found."}`},
+	}
+	f := newFlow(t)
+	f.run()
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			status, body, header := f.ask(tc.method, tc.target, "hook-1", tc.body, "Content-Type", tc.kind)
+			if got := fmt.Sprint(status, " ", body); got != tc.want {
+				t.Errorf("%s, want %s", got, tc.want)
+			}
+			if status == 204 && header.Get("Content-Length") != "" && header.Get("Content-Length") != "0" {
+				t.Errorf("204 with a body: %v", header)
+			}
+		})
+	}
+}
+
+func TestEverynetAsksWithOptions(t *testing.T) {
+	f := newFlow(t)
+	for target, want := range map[string]string{
+		"/webhooks/lorawan": "GET, POST, PUT, OPTIONS", "/webhooks/lorawan/uplink/a1": "GET, POST, PUT, OPTIONS",
+		"/webhooks/sensor-vendor": "GET, POST, PUT, OPTIONS", "/webhooks/generic/x": "POST, OPTIONS",
+	} {
+		if status, body, header := f.ask("OPTIONS", target, "", ""); status != 204 || body != "" || header.Get("Allow") != want {
+			t.Errorf("%s: %d %q %q", target, status, body, header.Get("Allow"))
+		}
+	}
+	if status, _, _ := f.ask("OPTIONS", "/webhooks/other", "", ""); status != 401 {
+		t.Errorf("a path that is no webhook: %d", status)
+	}
+}
+
+func TestRefusedProtobufIsSeenByTheOperator(t *testing.T) {
+	f := newFlow(t)
+	f.run()
+	if status, _ := f.post("/webhooks/lorawan?event=up", "hook-1", "\x0a\x02hi", "Content-Type", "application/octet-stream"); status != 415 {
+		t.Fatal(status)
+	}
+	f.settled()
+	got := f.events(event.Quarantined)
+	if len(got) != 1 || got[0].Source != "protobuf" || got[0].Account != 1 || !strings.Contains(got[0].Reason, "set the sender's encoding to JSON") || string(got[0].Raw) != "\x0a\x02hi" {
+		t.Errorf("%+v", got)
+	}
+}
+
+// FuzzSource holds that only what stands below a sender's webhook is a source,
+// and that it is one segment.
+func FuzzSource(f *testing.F) {
+	for _, path := range []string{"/webhooks/lorawan", "/webhooks/lorawan/hq", "/webhooks/lpwan/a/b/", "/webhooks/generic/x", "", "/", "//", "/WEBHOOKS/LoRaWAN//"} {
+		f.Add(path)
+	}
+	f.Fuzz(func(t *testing.T, path string) {
+		got := sourceIn(path)
+		if strings.Contains(got, "/") || got != "" && !strings.Contains(path, "/"+got) {
+			t.Fatalf("%q in %q", got, path)
+		}
+		if _, err := url.PathUnescape(deviceIn(path)); err == nil && got != "" && deviceIn(path) != "" {
+			t.Fatalf("%q names a source and a device", path)
+		}
+	})
+}

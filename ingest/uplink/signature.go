@@ -1,0 +1,71 @@
+package uplink
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/decoders/netserver"
+	"github.com/penstock/penstock/ingest/httpd"
+)
+
+// The headers of the senders that sign.
+const (
+	disruptiveHeader = "X-Dt-Signature"
+	kpnHeader        = "Things-Message-Token"
+)
+
+// source returns the source that a request's path names.
+func source(c *fiber.Ctx) string { return sourceIn(c.Path()) }
+
+// sourceIn returns the last segment below one of the four webhooks. What stands
+// below the generic one is a device.
+func sourceIn(path string) string {
+	path = strings.TrimSuffix(path, "/")
+	last := strings.LastIndexByte(path, '/')
+	if last < 0 || !slices.Contains(senders(), hint(path)) || strings.Count(path[:last], "/") < 2 {
+		return ""
+	}
+	return path[last+1:]
+}
+
+// verify checks a post's signature: Disruptive Technologies and KPN sign the
+// body as it was sent, ThingPark parts of its documents and its query.
+func (s *Surface) verify(c *fiber.Ctx, secret string) error {
+	err := s.signature(c, secret)
+	if errors.Is(err, netserver.ErrUnsigned) {
+		return fmt.Errorf("%w: %w", httpd.ErrUnsigned, err)
+	}
+	return err
+}
+
+func (s *Surface) signature(c *fiber.Ctx, secret string) error {
+	if token := c.Get(disruptiveHeader); token != "" {
+		return netserver.VerifyDisruptive(token, c.Request().Body(), secret, s.now())
+	}
+	if token := c.Get(kpnHeader); token != "" {
+		return netserver.VerifyKPN(token, c.Request().Body(), secret)
+	}
+	raw := string(c.Request().URI().QueryString())
+	if !strings.Contains(raw, "Token=") {
+		return netserver.ErrUnsigned
+	}
+	return s.thingPark(c, raw, secret)
+}
+
+// thingPark verifies a Token. It covers what ThingPark's documents hold, so a
+// body of any other shape is not signed by it.
+func (s *Surface) thingPark(c *fiber.Ctx, query, secret string) error {
+	post, err := s.post(c)
+	if err != nil {
+		return err
+	}
+	sender, err := netserver.Inspect(post)
+	if err != nil || sender != netserver.ThingPark {
+		return netserver.ErrUnsigned
+	}
+	return netserver.VerifyThingPark(query, post.Body, secret, s.now())
+}
