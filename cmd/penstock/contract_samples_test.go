@@ -1,5 +1,7 @@
 package main
 
+import "slices"
+
 // sample is a request that succeeds.
 type sample struct{ operation, method, target, kind, body string }
 
@@ -61,16 +63,13 @@ func samples(of residents) []sample {
 		{"jsonGet", "GET", "/inbound/sms/json?id=NEW&from=447700900123&to=447800112345&text=hi&coding=7&sent_at=2026-01-31T12:00:00Z&network=n", "", ""},
 		{"jsonGetOfSource", "GET", "/inbound/sms/json/hq?id=NEW&from=447700900123&to=447800112345&data=ff&udh=&coding=8", "", ""},
 	}
-	return append(list, hookSamples()...)
+	return slices.Concat(list, hookSamples(), deviceSamples(of))
 }
 
 // mistakes are what single operations refuse.
 func (g *gateway) mistakes() {
 	const js = "application/json"
-	for _, tc := range []struct {
-		sample
-		status int
-	}{
+	for _, tc := range append(deviceMistakes(), []refused{
 		{sample{"", "POST", "/iot/decoders", "text/plain", `{}`}, 415},
 		{sample{"", "POST", "/iot/decoders", js, `{"type":"cellular"}`}, 422},
 		{sample{"", "POST", "/iot/decoders", js, `{"name":7}`}, 422},
@@ -121,7 +120,7 @@ func (g *gateway) mistakes() {
 		{sample{"", "POST", "/admin/events/replay", js, `{}`}, 422},
 		{sample{"", "GET", "/admin/deliveries?state=lost", "", ""}, 422},
 		{sample{"", "POST", "/admin/deliveries/replay", js, `{"ids":"all"}`}, 422},
-	} {
+	}...) {
 		owner, _ := tc.owner(g)
 		if a := tc.send(owner); a.status != tc.status {
 			g.t.Errorf("%s: %d %s, want %d", a.of, a.status, a.body, tc.status)

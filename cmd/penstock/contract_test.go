@@ -135,13 +135,14 @@ func TestTrafficKeepsTheContract(t *testing.T) {
 }
 
 // residents are the ids of what inhabit makes.
-type residents struct{ device, sensor, message string }
+type residents struct{ device, spare, sensor, message string }
 
 // inhabit makes a device with readings and a message in an inbox.
 func (g *gateway) inhabit() residents {
 	g.t.Helper()
 	acme := g.as("acme-all")
 	acme.post("/webhooks/generic?decoder_id=sent", `[{"id":"shed","temperature":5},{"id":"shed","door":"ajar"}]`).mentions(g.t, 200, "ajar")
+	acme.post("/webhooks/generic?decoder_id=sent", `{"id":"spare","temperature":5}`).mentions(g.t, 200, "temperature")
 	acme.post("/webhooks/lorawan?decoder_id=lpp&event=up", fixture(g.t, "chirpstack/up.json")).is(g.t, 200, "")
 	acme.post("/inbound/sms/json", `{"id":"desk-1","from":"447700900123","to":"447860000002","text":"hi"}`).mentions(g.t, 200, "id")
 	g.settled()
@@ -152,7 +153,9 @@ func (g *gateway) inhabit() residents {
 	if len(list) != 2 || len(inbox.Data) != 1 {
 		g.t.Fatalf("the device has %d readings, the inbox %d messages", len(list), len(inbox.Data))
 	}
-	return residents{device, list[0].SensorID, inbox.Data[0].ID}
+	acme.do("PATCH", "/iot/devices/"+device, `{"frame_logging":"enabled"}`).mentions(g.t, 200, "enabled")
+	acme.post("/webhooks/generic", `{"id":"shed","temperature":6}`).mentions(g.t, 200, "temperature")
+	return residents{device, acme.device("spare"), list[0].SensorID, inbox.Data[0].ID}
 }
 
 // refusals are what every operation answers alike, where the contract names it.

@@ -45,6 +45,16 @@ func (s *Surface) createDecoder(c *fiber.Ctx) error {
 	return data(c, fiber.StatusCreated, decoderOf(d))
 }
 
+func (s *Surface) deleteDecoderSensor(c *fiber.Ctx) error {
+	d, err := s.iot.RemoveSensor(c.UserContext(), httpd.AccountOf(c), param(c, "decoder_id"), param(c, "key"))
+	if err != nil {
+		return err
+	}
+	return data(c, fiber.StatusOK, each(d.Sensors, same))
+}
+
+func same(m iot.Mapping) iot.Mapping { return m }
+
 func (s *Surface) getDecoder(c *fiber.Ctx) error {
 	d, err := s.iot.Decoder(c.UserContext(), httpd.AccountOf(c), param(c, "decoder_id"))
 	if err != nil {
@@ -54,17 +64,37 @@ func (s *Surface) getDecoder(c *fiber.Ctx) error {
 }
 
 func (s *Surface) listDecoderSensors(c *fiber.Ctx) error {
+	page, err := pageOf(c)
+	if err != nil {
+		return err
+	}
 	d, err := s.iot.Decoder(c.UserContext(), httpd.AccountOf(c), param(c, "decoder_id"))
 	if err != nil {
 		return err
 	}
-	return data(c, fiber.StatusOK, append([]iot.Mapping{}, d.Sensors...))
+	return list(c, page, d.Sensors, same)
 }
 
 func (s *Surface) listDecoders(c *fiber.Ctx) error {
+	page, err := pageOf(c)
+	if err != nil {
+		return err
+	}
 	all, err := s.iot.Decoders(c.UserContext(), httpd.AccountOf(c))
 	if err != nil {
 		return err
 	}
-	return data(c, fiber.StatusOK, each(all, decoderOf))
+	return list(c, page, all, decoderOf)
+}
+
+func (s *Surface) patchDecoder(c *fiber.Ctx) error {
+	var in iot.DecoderChange
+	if err := body(c, &in); err != nil {
+		return err
+	}
+	d, err := s.iot.ChangeDecoder(c.UserContext(), httpd.AccountOf(c), param(c, "decoder_id"), in)
+	if err != nil {
+		return err
+	}
+	return data(c, fiber.StatusOK, decoderOf(d))
 }

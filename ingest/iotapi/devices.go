@@ -11,11 +11,15 @@ import (
 )
 
 func (s *Surface) listSensors(c *fiber.Ctx) error {
+	page, err := pageOf(c)
+	if err != nil {
+		return err
+	}
 	sensors, err := s.iot.Sensors(c.UserContext(), httpd.AccountOf(c), param(c, "device_id"), query(c, "searchKey"))
 	if err != nil {
 		return err
 	}
-	return data(c, fiber.StatusOK, each(sensors, sensorOf))
+	return list(c, page, sensors, sensorOf)
 }
 
 func (s *Surface) listReadings(c *fiber.Ctx) error {
@@ -67,11 +71,15 @@ func (s *Surface) latestReadings(c *fiber.Ctx) error {
 }
 
 func (s *Surface) listDevices(c *fiber.Ctx) error {
+	page, err := pageOf(c)
+	if err != nil {
+		return err
+	}
 	devices, err := s.iot.Devices(c.UserContext(), httpd.AccountOf(c))
 	if err != nil {
 		return err
 	}
-	return data(c, fiber.StatusOK, each(devices, deviceOf))
+	return list(c, page, devices, deviceOf)
 }
 
 func (s *Surface) getDeviceByIdentifier(c *fiber.Ctx) error {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/relay"
@@ -60,9 +62,18 @@ func (s *Service) CheckDecoder(d Decoder) error {
 	p.Require("name", d.Name)
 	p.Require("description", d.Description)
 	p.Require("type", string(d.Type))
+	p.Limit("name", d.Name, maxName)
+	p.Limit("description", d.Description, maxComment)
 	if d.Type != "" && !slices.Contains(DeviceTypes(), d.Type) {
 		p.Add("type", "The selected type is invalid.")
 	}
+	s.checkSource(p, d)
+	return p.Err()
+}
+
+// checkSource notes why a codec or its source cannot be used; of a source that
+// does not compile, the line and the column.
+func (s *Service) checkSource(p Problems, d Decoder) {
 	if _, err := s.compile(d.Codec, d.Source, d.UseRawPayload); err != nil {
 		field := "source"
 		if e, ok := errors.AsType[*decoders.Error](err); ok && e.Field == "codec" {
@@ -70,7 +81,6 @@ func (s *Service) CheckDecoder(d Decoder) error {
 		}
 		p.Add(field, err.Error())
 	}
-	return p.Err()
 }
 
 // Decoder returns a decoder of the account.
@@ -84,11 +94,16 @@ func (s *Service) Decoders(ctx context.Context, acct account.ID) ([]Decoder, err
 }
 
 // AddSensor maps a key of a decoder to a sensor type; a key that is mapped
-// already gets the new type. Devices get the sensor with their next frame.
+// already gets the new type. Devices get the sensor, or the type, with their
+// next frame.
 func (s *Service) AddSensor(ctx context.Context, acct account.ID, decoderID string, m Mapping) (Decoder, error) {
 	p := Problems{}
 	p.Require("sensor_type_id", m.SensorTypeID)
 	p.Require("key", m.Key)
+	p.Limit("key", m.Key, maxKey)
+	if !utf8.ValidString(m.Key) || strings.ContainsFunc(m.Key, unicode.IsControl) {
+		p.Add("key", "The key must be one line of text.")
+	}
 	types, err := s.store.SensorTypes(ctx)
 	if err != nil {
 		return Decoder{}, err
@@ -101,10 +116,13 @@ func (s *Service) AddSensor(ctx context.Context, acct account.ID, decoderID stri
 	}
 	return s.store.ChangeDecoder(ctx, acct, decoderID, func(d *Decoder) error {
 		at := slices.IndexFunc(d.Sensors, func(have Mapping) bool { return have.Key == m.Key })
-		if at < 0 {
-			d.Sensors = append(d.Sensors, m)
-		} else {
+		switch {
+		case at >= 0:
 			d.Sensors[at] = m
+		case len(d.Sensors) >= maxMappings:
+			return relay.Invalid("key", fmt.Sprintf("The decoder has %d sensors, the most there may be.", maxMappings))
+		default:
+			d.Sensors = append(d.Sensors, m)
 		}
 		return nil
 	})

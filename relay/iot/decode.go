@@ -80,7 +80,7 @@ func (s *Service) read(ctx context.Context, w *work) error {
 	if !w.open() {
 		return nil
 	}
-	if err := s.addMissingSensors(ctx, w.Account, d); err != nil {
+	if err := s.fitSensors(ctx, w, d); err != nil {
 		return err
 	}
 	w.mapReadings(result.Readings)
@@ -103,8 +103,8 @@ func (w *work) mapReadings(readings []decoders.Reading) {
 	sensors := *w.device.sensors.Load()
 	for i := range readings {
 		r := &readings[i]
-		sensor, ok := sensors[r.Key]
-		if !ok {
+		sensor := sensors[r.Key]
+		if sensor == nil || !w.device.decoder.maps(r.Key) {
 			strangers = append(strangers, r.Key)
 			continue
 		}
@@ -115,7 +115,10 @@ func (w *work) mapReadings(readings []decoders.Reading) {
 		}
 		w.points = append(w.points, p)
 	}
-	if len(w.points)+len(w.out.Lost) > 0 {
+	if w.crowded != "" {
+		w.remark(len(w.points) > 0, w.crowded)
+	}
+	if len(w.points)+len(w.out.Lost) > 0 || !w.open() {
 		return
 	}
 	if len(strangers) == 0 {

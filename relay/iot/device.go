@@ -50,11 +50,16 @@ func NormalizeIdentifier(s string) (identifier string, unique bool) {
 	if eui, ok := decoders.NormalizeDevEUI(s); ok {
 		return eui, true
 	}
-	bare := strings.ToLower(strings.NewReplacer(":", "", "-", "").Replace(strings.TrimSpace(s)))
-	if len(bare) == 12 && strings.Trim(bare, "0123456789abcdef") == "" {
-		return bare, true
+	if mac, ok := normalizeMAC(s); ok {
+		return mac, true
 	}
 	return strings.TrimSpace(s), false
+}
+
+// normalizeMAC gives a MAC address as 12 lower-case hex digits.
+func normalizeMAC(s string) (string, bool) {
+	bare := strings.ToLower(strings.NewReplacer(":", "", "-", "", " ", "").Replace(strings.TrimSpace(s)))
+	return bare, len(bare) == 12 && strings.Trim(bare, "0123456789abcdef") == ""
 }
 
 // Location is a place of an account that devices belong to.
@@ -100,16 +105,19 @@ type Mapping struct {
 
 // Sensor is one series of a device: stored = decoded × Slope + Offset.
 type Sensor struct {
-	ID            string    `json:"id"` // as SensorID makes it
-	DeviceID      string    `json:"device_id"`
-	Key           string    `json:"key"`
-	Name          string    `json:"name"`
-	Slope         float64   `json:"slope"`
-	Offset        float64   `json:"offset"`
-	RetentionDays int       `json:"retention_days,omitempty"` // 0 = for good
-	SensorTypeID  string    `json:"sensor_type_id"`
-	CreatedAt     time.Time `json:"created_at"`
-	UpdatedAt     time.Time `json:"updated_at"`
+	ID            string  `json:"id"` // as SensorID makes it
+	DeviceID      string  `json:"device_id"`
+	Key           string  `json:"key"`
+	Name          string  `json:"name"`
+	Slope         float64 `json:"slope"`
+	Offset        float64 `json:"offset"`
+	RetentionDays int     `json:"retention_days,omitempty"` // 0 = for good
+	SensorTypeID  string  `json:"sensor_type_id"`
+	// Former are the types that the sensor had before; readings of that time
+	// are kept under them.
+	Former    []string  `json:"former_types,omitempty"`
+	CreatedAt time.Time `json:"created_at"`
+	UpdatedAt time.Time `json:"updated_at"`
 }
 
 // SensorID names the sensor of a key of a device: "<device id>.<hash>". Two

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/penstock/penstock/decoders"
@@ -16,10 +15,11 @@ import (
 type visit struct {
 	acct  account.ID
 	known *remembered
-	// What importing needs, asked for once: how many devices frames may still
-	// create, and where they belong.
+	// What importing needs, asked for once: how many devices and series frames
+	// may still create, and where they belong.
 	asked    bool
 	room     int
+	series   int
 	location string
 }
 
@@ -155,11 +155,16 @@ func (s *Service) importDevice(ctx context.Context, v *visit, w *work) error {
 	}
 	d := s.newDevice(w, v.location)
 	sensors := s.sensorsFor(d, c, nil)
+	if len(sensors) > v.series {
+		w.refuse("%s", s.noSeries())
+		return nil
+	}
 	// One of ours that stood in the way may be deleted before it is looked at.
 	for range 3 {
 		err = s.store.CreateDevice(ctx, v.acct, d, sensors)
 		if err == nil {
 			v.room--
+			v.series -= len(sensors)
 			w.device = newProfile(d, sensors, c)
 			v.known.keep(d.Identifier, w.device)
 			return nil
@@ -187,11 +192,15 @@ func (s *Service) ask(ctx context.Context, v *visit) error {
 	if err != nil {
 		return fmt.Errorf("iot: count devices: %w", err)
 	}
+	series, err := s.store.CountSensors(ctx, v.acct)
+	if err != nil {
+		return fmt.Errorf("iot: count sensors: %w", err)
+	}
 	locations, err := s.store.Locations(ctx, v.acct)
 	if err != nil {
 		return fmt.Errorf("iot: locations: %w", err)
 	}
-	v.room = s.options.MaxDevices - n
+	v.room, v.series = s.options.MaxDevices-n, s.options.MaxSeries-series
 	if at := slices.IndexFunc(locations, func(l Location) bool { return l.Imported }); at >= 0 {
 		v.location = locations[at].ID
 	}
@@ -229,27 +238,4 @@ func (s *Service) sensorsFor(d Device, c *compiled, have map[string]*Sensor) []S
 		})
 	}
 	return out
-}
-
-// addMissingSensors gives a device the sensors of keys that its decoder maps
-// since the device was made.
-func (s *Service) addMissingSensors(ctx context.Context, acct account.ID, p *profile) error {
-	have := *p.sensors.Load()
-	missing := s.sensorsFor(p.Device, p.decoder, have)
-	if len(missing) == 0 {
-		return nil
-	}
-	if err := s.store.AddSensors(ctx, acct, p.Device.ID, missing); err != nil {
-		return fmt.Errorf("iot: device %s: add sensors: %w", p.Device.ID, err)
-	}
-	sensors, err := s.store.Sensors(ctx, acct, p.Device.ID)
-	if err != nil {
-		return fmt.Errorf("iot: device %s: sensors: %w", p.Device.ID, err)
-	}
-	grown := maps.Clone(have)
-	for i := range sensors {
-		grown[sensors[i].Key] = &sensors[i]
-	}
-	p.sensors.Store(&grown)
-	return nil
 }

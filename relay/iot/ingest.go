@@ -24,7 +24,7 @@ import (
 func (s *Service) Ingest(ctx context.Context, arrivals []Arrival) ([]Outcome, error) {
 	b := newBatch(arrivals)
 	for _, step := range [...]func(context.Context, *batch) error{
-		s.refresh, s.check, s.claim, s.identify, s.decode, s.save,
+		s.refresh, s.check, s.claim, s.identify, s.decode, s.save, s.keepFrames,
 	} {
 		if err := step(ctx, b); err != nil {
 			return nil, err
@@ -47,6 +47,8 @@ type work struct {
 	at     time.Time
 	points []Point
 	uplink *Uplink
+	// crowded says that the account has no room for sensors the device lacks.
+	crowded string
 }
 
 func newBatch(arrivals []Arrival) *batch {

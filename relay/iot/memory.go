@@ -35,12 +35,15 @@ type profile struct {
 	decoder *compiled // nil when the device has none
 	params  map[string]any
 	sensors atomic.Pointer[map[string]*Sensor] // by key; replaced, never changed
+	// crowded is set when the account had no room for the sensors it lacks.
+	crowded atomic.Bool
 }
 
 // compiled is a decoder ready to run; broken says why it cannot, missing that
 // the account has no such decoder.
 type compiled struct {
 	Decoder
+	mapped  map[string]string // key → sensor type
 	codec   decoders.Decoder
 	broken  error
 	missing error
@@ -127,7 +130,7 @@ func (s *Service) decoder(ctx context.Context, v *visit, id string) (*compiled, 
 		if err != nil && relay.KindOf(err) != relay.KindNotFound {
 			return nil, err
 		}
-		if c = (&compiled{Decoder: d, missing: err}); err == nil {
+		if c = newCompiled(d, err); err == nil {
 			c.codec, c.broken = s.compile(d.Codec, d.Source, d.UseRawPayload)
 		}
 		r.keepDecoder(id, c)
@@ -137,6 +140,17 @@ func (s *Service) decoder(ctx context.Context, v *visit, id string) (*compiled, 
 	}
 	return c, nil
 }
+
+func newCompiled(d Decoder, missing error) *compiled {
+	c := &compiled{Decoder: d, missing: missing, mapped: make(map[string]string, len(d.Sensors))}
+	for _, m := range d.Sensors {
+		c.mapped[m.Key] = m.SensorTypeID
+	}
+	return c
+}
+
+// maps reports whether frames may feed a key.
+func (c *compiled) maps(key string) bool { return c.mapped[key] != "" }
 
 // keepDecoder remembers a decoder, or that there is none of that id: creating
 // one counts the account's version up.

@@ -39,6 +39,8 @@ type Store interface {
 	// if the identifier is taken in this account or claimed by another.
 	CreateDevice(ctx context.Context, acct account.ID, d Device, sensors []Sensor) error
 	ChangeDevice(ctx context.Context, acct account.ID, id string, change func(*Device) error) (Device, error)
+	// DeleteDevice forgets a device and all that is kept of it, and lets go of
+	// its identifier. Work in flight does not bring it back.
 	DeleteDevice(ctx context.Context, acct account.ID, id string) error
 	Device(ctx context.Context, acct account.ID, id string) (Device, error)
 	DeviceByIdentifier(ctx context.Context, acct account.ID, identifier string) (Device, error)
@@ -53,6 +55,11 @@ type Store interface {
 	AddSensors(ctx context.Context, acct account.ID, deviceID string, sensors []Sensor) error
 	ChangeSensor(ctx context.Context, acct account.ID, deviceID, key string, change func(*Sensor) error) (Sensor, error)
 	Sensors(ctx context.Context, acct account.ID, deviceID string) ([]Sensor, error)
+	// RetypeSensors gives sensors of a device another type, by key, and keeps
+	// the one they had among Former. Keys without a sensor are left out.
+	RetypeSensors(ctx context.Context, acct account.ID, deviceID string, types map[string]string) error
+	// CountSensors counts the sensors of all of an account's devices.
+	CountSensors(ctx context.Context, acct account.ID) (int, error)
 
 	SensorTypes(ctx context.Context) (map[string]SensorType, error)
 	Locations(ctx context.Context, acct account.ID) ([]Location, error)
@@ -70,6 +77,23 @@ type Store interface {
 	// SetLatest keeps those points that are not older than what is kept, except
 	// of devices that were deleted meanwhile.
 	SetLatest(ctx context.Context, acct account.ID, points []Point) error
+
+	// PutMarker saves an event marker of a device and returns it as it stands.
+	// One of that id gets the new comment, and the new time unless CreatedAt is
+	// zero; created says that there was none, and that it got the time now. It
+	// returns relay.KindNotFound if there is no such device, and
+	// relay.KindInvalid if the device has as many markers as it may.
+	PutMarker(ctx context.Context, acct account.ID, deviceID string, m Marker, now time.Time) (out Marker, created bool, err error)
+	// Markers lists a device's event markers, newest first.
+	Markers(ctx context.Context, acct account.ID, deviceID string) ([]Marker, error)
+
+	// KeepFrames keeps raw frames of devices, except of those that were deleted
+	// meanwhile: of each device the newest MaxFrames, for FrameRetention. A frame
+	// whose id is there already is replaced.
+	KeepFrames(ctx context.Context, acct account.ID, frames []RawFrame) error
+	// Frames lists the raw frames kept of a device that were received since a
+	// time, newest first.
+	Frames(ctx context.Context, acct account.ID, deviceID string, since time.Time) ([]RawFrame, error)
 }
 
 // Known is a device with its sensors.

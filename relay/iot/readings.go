@@ -125,7 +125,7 @@ func (s *Service) Readings(ctx context.Context, q Query) ([]Record, error) {
 func typesOf(sensors []Sensor) []string {
 	out := make([]string, 0, len(sensors))
 	for _, sensor := range sensors {
-		out = append(out, sensor.SensorTypeID)
+		out = append(append(out, sensor.SensorTypeID), sensor.Former...)
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
@@ -151,7 +151,7 @@ func (s *Service) Latest(ctx context.Context, acct account.ID, deviceID string) 
 			continue
 		}
 		p := latest[at]
-		p.Key, p.Type = sensor.Key, sensor.SensorTypeID
+		p.Key = sensor.Key
 		points = append(points, p)
 	}
 	return s.describe(ctx, points)

@@ -20,8 +20,11 @@ type Options struct {
 	// MaxDevices is how many devices an account's frames may create; 0 means
 	// 100,000.
 	MaxDevices int
-	Now        func() time.Time
-	NewID      func() string
+	// MaxSeries is how many sensors an account's devices may have together; 0
+	// means 1,000,000.
+	MaxSeries int
+	Now       func() time.Time
+	NewID     func() string
 }
 
 // Service has the use cases of devices, decoders and readings.
@@ -37,6 +40,7 @@ type Service struct {
 func New(store Store, readings ReadingStore, compile Compiler, o Options) *Service {
 	o.DedupWindow = cmp.Or(o.DedupWindow, 2*time.Hour)
 	o.MaxDevices = cmp.Or(o.MaxDevices, 100_000)
+	o.MaxSeries = cmp.Or(o.MaxSeries, 1_000_000)
 	if o.Now == nil {
 		o.Now = time.Now
 	}

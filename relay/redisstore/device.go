@@ -18,14 +18,16 @@ import (
 
 // createDevice saves a device and its sensors unless the identifier is taken.
 //
-//	KEYS  identifiers, devices, sensors of the device
+//	KEYS  identifiers, devices, sensors of the device, count of series
 //	ARGV  identifier, device id, device JSON, then key and sensor JSON in turn
 //	result 1 saved, 0 taken
 func createDevice() *redis.Script {
 	return redis.NewScript(`
 if redis.call('HSETNX', KEYS[1], ARGV[1], ARGV[2]) == 0 then return 0 end
 redis.call('HSET', KEYS[2], ARGV[2], ARGV[3])
-for i = 4, #ARGV, 2 do redis.call('HSET', KEYS[3], ARGV[i], ARGV[i + 1]) end
+local series = 0
+for i = 4, #ARGV, 2 do series = series + redis.call('HSET', KEYS[3], ARGV[i], ARGV[i + 1]) end
+redis.call('INCRBY', KEYS[4], series)
 return 1`)
 }
 
@@ -40,7 +42,7 @@ func (s *IoT) CreateDevice(ctx context.Context, acct account.ID, d iot.Device, s
 		args = append(args, sensor.Key, encode(sensor))
 	}
 	out, err := s.db.eval(ctx, createDevice(), []call{{
-		keys: []string{keyIdentifiers(acct), keyDevices(acct), keySensors(acct, d.ID)}, args: args,
+		keys: []string{keyIdentifiers(acct), keyDevices(acct), keySensors(acct, d.ID), keySeriesCount(acct)}, args: args,
 	}})
 	if err != nil {
 		return wrap("device "+d.ID, err)
@@ -76,20 +78,44 @@ func (s *IoT) ChangeDevice(ctx context.Context, acct account.ID, id string, chan
 	return edit(ctx, s.db, "device", keyDevices(acct), id, keyIoTVersion(acct), change)
 }
 
-// DeleteDevice forgets a device, its sensors and latest values, and lets go of
-// its identifier.
+// deleteDevice forgets a device and all that is kept of it.
+//
+//	KEYS  devices, identifiers, version, count of series, sensors of the device,
+//	      then whatever else is kept of it
+//	ARGV  device id, identifier
+//	result 1 deleted, 0 there was none
+func deleteDevice() *redis.Script {
+	return redis.NewScript(`
+if redis.call('HDEL', KEYS[1], ARGV[1]) == 0 then return 0 end
+if redis.call('HGET', KEYS[2], ARGV[2]) == ARGV[1] then redis.call('HDEL', KEYS[2], ARGV[2]) end
+redis.call('INCR', KEYS[3])
+redis.call('DECRBY', KEYS[4], redis.call('HLEN', KEYS[5]))
+for i = 5, #KEYS do redis.call('DEL', KEYS[i]) end
+return 1`)
+}
+
+// DeleteDevice forgets a device and all that is kept of it, and lets go of its
+// identifier.
 func (s *IoT) DeleteDevice(ctx context.Context, acct account.ID, id string) error {
 	d, err := s.Device(ctx, acct, id)
 	if err != nil {
 		return err
 	}
-	err = s.change(ctx, "device "+id, acct, func(p redis.Pipeliner) error {
-		p.HDel(ctx, keyDevices(acct), id)
-		p.HDel(ctx, keyIdentifiers(acct), d.Identifier)
-		return p.Del(ctx, keySensors(acct, id), keyLatest(acct, id)).Err()
-	})
-	if _, unique := iot.NormalizeIdentifier(d.Identifier); err != nil || !unique {
-		return err
+	out, err := s.db.eval(ctx, deleteDevice(), []call{{
+		keys: []string{
+			keyDevices(acct), keyIdentifiers(acct), keyIoTVersion(acct), keySeriesCount(acct), keySensors(acct, id),
+			keyLatest(acct, id), keyMarkers(acct, id), keyFrameOrder(acct, id), keyFrames(acct, id),
+		},
+		args: []any{id, d.Identifier},
+	}})
+	if err != nil {
+		return wrap("device "+id, err)
+	}
+	if deleted, _ := out[0].Int(); deleted == 0 {
+		return relay.Errorf(relay.KindNotFound, "device %s", id)
+	}
+	if _, unique := iot.NormalizeIdentifier(d.Identifier); !unique {
+		return nil
 	}
 	return s.releaseIdentifier(ctx, acct, d.Identifier)
 }
@@ -204,40 +230,4 @@ func sensorsFrom(all map[string]string) ([]iot.Sensor, error) {
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.Key, b.Key))
 	})
 	return out, nil
-}
-
-// addSensors saves sensors whose keys the device does not have, unless the
-// device is gone.
-//
-//	KEYS  devices, sensors of the device
-//	ARGV  device id, then key and sensor JSON in turn
-//	result nothing
-func addSensors() *redis.Script {
-	return redis.NewScript(`
-if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then return end
-for i = 2, #ARGV, 2 do redis.call('HSETNX', KEYS[2], ARGV[i], ARGV[i + 1]) end`)
-}
-
-// AddSensors saves sensors whose keys the device does not have.
-func (s *IoT) AddSensors(ctx context.Context, acct account.ID, deviceID string, sensors []iot.Sensor) error {
-	args := []any{deviceID}
-	for _, sensor := range sensors {
-		args = append(args, sensor.Key, encode(sensor))
-	}
-	_, err := s.db.eval(ctx, addSensors(), []call{{keys: []string{keyDevices(acct), keySensors(acct, deviceID)}, args: args}})
-	return wrap("sensors of "+deviceID, err)
-}
-
-// ChangeSensor saves what change makes of a device's sensor.
-func (s *IoT) ChangeSensor(ctx context.Context, acct account.ID, deviceID, key string, change func(*iot.Sensor) error) (iot.Sensor, error) {
-	return edit(ctx, s.db, "sensor", keySensors(acct, deviceID), key, keyIoTVersion(acct), change)
-}
-
-// Sensors lists a device's sensors in order of creation.
-func (s *IoT) Sensors(ctx context.Context, acct account.ID, deviceID string) ([]iot.Sensor, error) {
-	all, err := s.db.rdb.HGetAll(ctx, keySensors(acct, deviceID)).Result()
-	if err != nil {
-		return nil, wrap("sensors of "+deviceID, err)
-	}
-	return sensorsFrom(all)
 }

@@ -3,6 +3,7 @@ package redisstore
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"sync"
 	"testing"
@@ -75,7 +76,7 @@ func deviceComesBack(t *testing.T, s *IoT) {
 		t.Errorf("by identifier %+v, %v", got, err)
 	}
 	sensors, err := s.Sensors(t.Context(), 1, "d1")
-	if err != nil || len(sensors) != 2 || sensors[0].Key != "a" || sensors[1] != sensorOf("d1", "b") {
+	if err != nil || len(sensors) != 2 || sensors[0].Key != "a" || !reflect.DeepEqual(sensors[1], sensorOf("d1", "b")) {
 		t.Errorf("sensors %+v, %v", sensors, err)
 	}
 	later := deviceOf("d0", "x")

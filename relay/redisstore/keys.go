@@ -98,6 +98,23 @@ func keyClaim(identifier string) string { return "iot:claim:" + identifier }
 // keySensors is a hash, the sensors of one device: key → JSON of iot.Sensor.
 func keySensors(acct account.ID, device string) string { return tag(acct) + ":iot:sensors:" + device }
 
+// keySeriesCount is a counter: the sensors of all of an account's devices.
+func keySeriesCount(acct account.ID) string { return tag(acct) + ":iot:series" }
+
+// keyMarkers is a hash, the event markers of one device: marker id → JSON of
+// iot.Marker.
+func keyMarkers(acct account.ID, device string) string { return tag(acct) + ":iot:markers:" + device }
+
+// keyFrameOrder is a sorted set, the raw frames kept of one device: frame id;
+// score: ms of receipt. Expires with the retention of frames, counted from the
+// last one.
+func keyFrameOrder(acct account.ID, device string) string {
+	return tag(acct) + ":iot:frames:order:" + device
+}
+
+// keyFrames is a hash: frame id → JSON of iot.RawFrame. Expires with the order.
+func keyFrames(acct account.ID, device string) string { return tag(acct) + ":iot:frames:" + device }
+
 // keyDecoders is a hash: decoder id → JSON of iot.Decoder.
 func keyDecoders(acct account.ID) string { return tag(acct) + ":iot:decoders" }
 
@@ -108,7 +125,7 @@ func keyLocations(acct account.ID) string { return tag(acct) + ":iot:locations" 
 func keyIoTVersion(acct account.ID) string { return tag(acct) + ":iot:version" }
 
 // keyLatest is a hash, the newest reading per sensor of one device: sensor id →
-// "<ns since 1970, 20 digits>|n|<value>" or "…|t|<text>".
+// "<ns since 1970, 20 digits>|n|<sensor type>|<value>" or "…|t|<type>|<text>".
 func keyLatest(acct account.ID, device string) string { return tag(acct) + ":iot:latest:" + device }
 
 // keySeen is a string: the journal record that brought a frame first. Expires

@@ -129,13 +129,13 @@ func newest(points []iot.Point) []*iot.Point {
 
 func latestEntry(p *iot.Point) string {
 	if p.IsText {
-		return fmt.Sprintf("%020d|t|%s", max(0, p.Time.UnixNano()), p.Text)
+		return fmt.Sprintf("%020d|t|%s|%s", max(0, p.Time.UnixNano()), p.Type, p.Text)
 	}
-	return fmt.Sprintf("%020d|n|%s", max(0, p.Time.UnixNano()), strconv.FormatFloat(p.Value, 'g', -1, 64))
+	return fmt.Sprintf("%020d|n|%s|%s", max(0, p.Time.UnixNano()), p.Type, strconv.FormatFloat(p.Value, 'g', -1, 64))
 }
 
-// Latest returns a device's newest point per sensor, in order of sensor id; key
-// and type are those of the device's sensors and left to the caller.
+// Latest returns a device's newest point per sensor, in order of sensor id; the
+// key is that of the device's sensor and left to the caller.
 func (s *IoT) Latest(ctx context.Context, acct account.ID, deviceID string) ([]iot.Point, error) {
 	all, err := s.db.rdb.HGetAll(ctx, keyLatest(acct, deviceID)).Result()
 	if err != nil {
@@ -155,19 +155,20 @@ func (s *IoT) Latest(ctx context.Context, acct account.ID, deviceID string) ([]i
 }
 
 func latestPoint(entry string) (p iot.Point, err error) {
-	parts := strings.SplitN(entry, "|", 3)
-	if len(parts) != 3 {
-		return p, fmt.Errorf("entry %q: want time, kind and value", entry)
+	parts := strings.SplitN(entry, "|", 4) // ids of sensor types have no bar
+	if len(parts) != 4 {
+		return p, fmt.Errorf("entry %q: want time, kind, type and value", entry)
 	}
+	p.Type = parts[2]
 	ns, err := strconv.ParseInt(parts[0], 10, 64)
 	if err != nil {
 		return p, err
 	}
 	p.Time = time.Unix(0, ns).UTC()
 	if p.IsText = parts[1] == "t"; p.IsText {
-		p.Text = parts[2]
+		p.Text = parts[3]
 		return p, nil
 	}
-	p.Value, err = strconv.ParseFloat(parts[2], 64)
+	p.Value, err = strconv.ParseFloat(parts[3], 64)
 	return p, err
 }

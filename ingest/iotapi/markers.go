@@ -1,0 +1,74 @@
+package iotapi
+
+import (
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/relay/iot"
+)
+
+func (s *Surface) addEventMarker(c *fiber.Ctx) error {
+	var in struct {
+		ID            string `json:"event_marker_id"`
+		Comment       string `json:"comment"`
+		DatePublished string `json:"date_published"`
+	}
+	if err := body(c, &in); err != nil {
+		return err
+	}
+	m := iot.Marker{ID: in.ID, Comment: in.Comment}
+	p := iot.Problems{}
+	m.CreatedAt = published(p, in.DatePublished)
+	if err := p.Err(); err != nil {
+		return err
+	}
+	m, created, err := s.iot.AddMarker(c.UserContext(), httpd.AccountOf(c), param(c, "device_id"), m)
+	if err != nil {
+		return err
+	}
+	status := fiber.StatusOK
+	if created {
+		status = fiber.StatusCreated
+	}
+	return data(c, status, markerOf(m))
+}
+
+// published reads date_published, in UTC unless it names a zone; zero if there
+// is none.
+func published(p iot.Problems, text string) time.Time {
+	if text == "" {
+		return time.Time{}
+	}
+	for _, layout := range []string{iot.TimeFormat, time.RFC3339} {
+		if t, err := time.ParseInLocation(layout, text, time.UTC); err == nil && t.Year() > 0 {
+			return t.UTC()
+		}
+	}
+	p.Add("date_published", "The date published does not match the format YYYY-MM-DD HH:mm:ss.")
+	return time.Time{}
+}
+
+func (s *Surface) listEventMarkers(c *fiber.Ctx) error {
+	page, err := pageOf(c)
+	if err != nil {
+		return err
+	}
+	markers, err := s.iot.Markers(c.UserContext(), httpd.AccountOf(c), param(c, "device_id"))
+	if err != nil {
+		return err
+	}
+	return list(c, page, markers, markerOf)
+}
+
+// markerJSON is an event marker as the API shows it.
+type markerJSON struct {
+	ID        string `json:"id"`
+	Comment   string `json:"comment"`
+	CreatedAt string `json:"created_at"`
+}
+
+func markerOf(m iot.Marker) markerJSON {
+	return markerJSON{ID: m.ID, Comment: m.Comment, CreatedAt: stamp(m.CreatedAt)}
+}

@@ -1,0 +1,100 @@
+package iotapi
+
+import (
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/relay/iot"
+)
+
+// newDevice is what the operations that create a device take.
+type newDevice struct {
+	LocationID   string       `json:"location_id"`
+	DecoderID    *string      `json:"decoder_id"`
+	Identifier   string       `json:"identifier"`
+	MACAddress   string       `json:"mac_address"`
+	Name         *string      `json:"name"`
+	Comment      *string      `json:"comment"`
+	Longitude    *decimalText `json:"longitude"`
+	Latitude     *decimalText `json:"latitude"`
+	Altitude     *decimalText `json:"altitude"`
+	ParserParams *document    `json:"parser_params"`
+}
+
+func (s *Surface) createBluetoothDevice(c *fiber.Ctx) error { return s.createDevice(c, iot.Bluetooth) }
+func (s *Surface) createLoRaWANDevice(c *fiber.Ctx) error   { return s.createDevice(c, iot.LoRaWAN) }
+func (s *Surface) createOtherDevice(c *fiber.Ctx) error     { return s.createDevice(c, iot.Other) }
+
+func (s *Surface) createDevice(c *fiber.Ctx, kind iot.DeviceType) error {
+	var in newDevice
+	if err := body(c, &in); err != nil {
+		return err
+	}
+	identifier := in.Identifier
+	if kind == iot.Bluetooth {
+		identifier = in.MACAddress
+	}
+	d, err := s.iot.CreateDevice(c.UserContext(), httpd.AccountOf(c), iot.NewDevice{
+		Type: kind, Identifier: identifier, LocationID: in.LocationID,
+		DeviceChange: iot.DeviceChange{
+			Name: in.Name, Comment: in.Comment, DecoderID: in.DecoderID,
+			Longitude: (*string)(in.Longitude), Latitude: (*string)(in.Latitude), Altitude: (*string)(in.Altitude),
+			ParserParams: (*string)(in.ParserParams),
+		},
+	})
+	if err != nil {
+		return err
+	}
+	return data(c, fiber.StatusCreated, createdOf(d))
+}
+
+func (s *Surface) patchDevice(c *fiber.Ctx) error {
+	var in struct {
+		Name         *string      `json:"name"`
+		Comment      *string      `json:"comment"`
+		Longitude    *decimalText `json:"longitude"`
+		Latitude     *decimalText `json:"latitude"`
+		Altitude     *decimalText `json:"altitude"`
+		DecoderID    *string      `json:"decoder_id"`
+		FrameLogging *string      `json:"frame_logging"`
+		ParserParams *document    `json:"parser_params"`
+	}
+	if err := body(c, &in); err != nil {
+		return err
+	}
+	d, err := s.iot.ChangeDevice(c.UserContext(), httpd.AccountOf(c), param(c, "device_id"), iot.DeviceChange{
+		Name: in.Name, Comment: in.Comment, DecoderID: in.DecoderID, FrameLogging: in.FrameLogging,
+		Longitude: (*string)(in.Longitude), Latitude: (*string)(in.Latitude), Altitude: (*string)(in.Altitude),
+		ParserParams: (*string)(in.ParserParams),
+	})
+	if err != nil {
+		return err
+	}
+	return data(c, fiber.StatusOK, deviceOf(d))
+}
+
+// deleteDevice names the device by gateway_id: the device's unique id.
+func (s *Surface) deleteDevice(c *fiber.Ctx) error {
+	if err := s.iot.DeleteDevice(c.UserContext(), httpd.AccountOf(c), param(c, "gateway_id")); err != nil {
+		return invalidDevice(c, err)
+	}
+	return c.SendStatus(fiber.StatusNoContent)
+}
+
+// createdJSON is a device as create operations show it: with numbers where get
+// operations have texts, and with the MAC address where there is one.
+type createdJSON struct {
+	deviceJSON
+	Longitude  *float64 `json:"longitude"`
+	Latitude   *float64 `json:"latitude"`
+	Altitude   *float64 `json:"altitude"`
+	MACAddress string   `json:"mac_address,omitempty"`
+}
+
+func createdOf(d iot.Device) createdJSON {
+	out := createdJSON{deviceJSON: deviceOf(d), Longitude: d.Longitude, Latitude: d.Latitude, Altitude: d.Altitude}
+	if d.Type == iot.Bluetooth {
+		out.MACAddress = d.Identifier
+	}
+	return out
+}

@@ -1,0 +1,107 @@
+package iot
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+)
+
+// DecoderChange is what may change in a decoder; nil fields stay.
+type DecoderChange struct {
+	Name          *string     `json:"name"`
+	Description   *string     `json:"description"`
+	Type          *DeviceType `json:"type"`
+	MACVersion    *string     `json:"loraWanMacVersion"`
+	Revision      *string     `json:"loraWanRevision"`
+	ClassB        *bool       `json:"loraSupportClassB"`
+	ClassC        *bool       `json:"loraSupportClassC"`
+	UseRawPayload *bool       `json:"useRawPayload"`
+	Codec         *string     `json:"codec"`
+	Source        *string     `json:"source"`
+}
+
+// ChangeDecoder applies a change, which the next frame follows. A source
+// belongs to its codec: a change of the codec without a source forgets the one
+// that was there.
+//
+// It returns Invalid if what results could not be used, and NotFound if the
+// account has no such decoder.
+func (s *Service) ChangeDecoder(ctx context.Context, acct account.ID, id string, c DecoderChange) (Decoder, error) {
+	return s.store.ChangeDecoder(ctx, acct, id, func(d *Decoder) error {
+		was := *d
+		c.apply(d)
+		p := Problems{}
+		c.check(p)
+		if was.Codec != d.Codec || was.Source != d.Source || was.UseRawPayload != d.UseRawPayload {
+			s.checkSource(p, *d)
+		}
+		return p.Err()
+	})
+}
+
+func (c DecoderChange) apply(d *Decoder) {
+	if c.Codec != nil && cmp.Or(*c.Codec, "json") != d.Codec {
+		d.Codec, d.Source = cmp.Or(*c.Codec, "json"), ""
+	}
+	assign(&d.Name, c.Name)
+	assign(&d.Description, c.Description)
+	assign(&d.Type, c.Type)
+	assign(&d.MACVersion, c.MACVersion)
+	assign(&d.Revision, c.Revision)
+	assign(&d.ClassB, c.ClassB)
+	assign(&d.ClassC, c.ClassC)
+	assign(&d.UseRawPayload, c.UseRawPayload)
+	assign(&d.Source, c.Source)
+}
+
+// check looks at what is changed only: a decoder of the inventory may have no
+// description, and keep it so.
+func (c DecoderChange) check(p Problems) {
+	if c.Name != nil {
+		p.Require("name", *c.Name)
+		p.Limit("name", *c.Name, maxName)
+	}
+	if c.Description != nil {
+		p.Require("description", *c.Description)
+		p.Limit("description", *c.Description, maxComment)
+	}
+	if c.Type != nil && !slices.Contains(DeviceTypes(), *c.Type) {
+		p.Add("type", "The selected type is invalid.")
+	}
+}
+
+// RemoveSensor takes a key out of a decoder's mapping. Frames feed it no more;
+// the sensors that devices have of it keep their readings and their
+// calibration, and go on where they ended if the key is mapped again.
+//
+// It returns NotFound if there is no such decoder, or no such key in it.
+func (s *Service) RemoveSensor(ctx context.Context, acct account.ID, decoderID, key string) (Decoder, error) {
+	return s.store.ChangeDecoder(ctx, acct, decoderID, func(d *Decoder) error {
+		at := slices.IndexFunc(d.Sensors, func(m Mapping) bool { return m.Key == key })
+		if at < 0 {
+			return relay.Errorf(relay.KindNotFound, "decoder %s maps no key %s", decoderID, clip(key, maxKey))
+		}
+		d.Sensors = slices.Delete(d.Sensors, at, at+1)
+		return nil
+	})
+}
+
+// What the records of an account may hold, in bytes, and how many keys a
+// decoder may map.
+const (
+	maxComment  = 2000
+	maxKey      = 200
+	maxMappings = 1000
+)
+
+// Limit notes a text that is longer than most bytes.
+func (p Problems) Limit(field, value string, most int) {
+	if len(value) > most {
+		p.Add(field, fmt.Sprintf("The %s must not be longer than %d bytes.", strings.ReplaceAll(field, "_", " "), most))
+	}
+}

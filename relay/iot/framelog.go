@@ -1,0 +1,141 @@
+package iot
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/relay/account"
+)
+
+// RawFrame is a frame as it is kept of a device whose frame logging is on.
+type RawFrame struct {
+	ID         string    `json:"id"` // the journal record that brought it
+	DeviceID   string    `json:"device_id"`
+	ReceivedAt time.Time `json:"received_at"`
+	Time       time.Time `json:"time,omitzero"` // as SampleTime; zero when nobody asked
+	Sender     string    `json:"sender"`
+	Kind       string    `json:"kind"` // a decoders.EventKind
+	FCnt       *int64    `json:"f_cnt,omitempty"`
+	FPort      *int64    `json:"f_port,omitempty"`
+	Payload    string    `json:"payload,omitempty"` // hex
+	Encrypted  bool      `json:"encrypted,omitempty"`
+	// Object is what the sender decoded; Samples likewise, with their times.
+	Object  json.RawMessage `json:"object,omitempty"`
+	Samples json.RawMessage `json:"samples,omitempty"`
+	// Truncated says that the payload or what was decoded is left out, being
+	// longer than is kept or not to be written as JSON.
+	Truncated bool     `json:"truncated,omitempty"`
+	RSSI      *float64 `json:"rssi,omitempty"` // dBm, of the best gateway
+	SNR       *float64 `json:"snr,omitempty"`  // dB, of the best gateway
+	Gateways  int      `json:"gateways,omitempty"`
+	Refused   string   `json:"refused,omitempty"` // why nothing was stored
+	Note      string   `json:"note,omitempty"`
+}
+
+// MaxFrames is how many raw frames are kept of a device, and FrameRetention for
+// how long.
+const (
+	MaxFrames      = 100
+	FrameRetention = 7 * 24 * time.Hour
+)
+
+// What is kept of one frame at most, in bytes.
+const (
+	maxRawPayload = 1024
+	maxRawValues  = 4096
+	maxRawText    = 500
+)
+
+// Frames lists the raw frames kept of a device, newest first.
+func (s *Service) Frames(ctx context.Context, acct account.ID, deviceID string) ([]RawFrame, error) {
+	if _, err := s.store.Device(ctx, acct, deviceID); err != nil {
+		return nil, err
+	}
+	return s.store.Frames(ctx, acct, deviceID, s.options.Now().Add(-FrameRetention))
+}
+
+// keepFrames keeps the raw frames of devices whose frame logging is on, with
+// what became of each. The same record again replaces its own.
+func (s *Service) keepFrames(ctx context.Context, b *batch) error {
+	kept := make(map[account.ID][]RawFrame)
+	for _, w := range b.all {
+		if w.device != nil && w.device.Device.FrameLogging && !w.out.Duplicate {
+			kept[w.Account] = append(kept[w.Account], w.raw())
+		}
+	}
+	for acct, frames := range kept {
+		if err := s.store.KeepFrames(ctx, acct, frames); err != nil {
+			return fmt.Errorf("iot: raw frames: %w", err)
+		}
+	}
+	return nil
+}
+
+func (w *work) raw() RawFrame {
+	f := &w.Frame
+	r := RawFrame{
+		ID: w.Record, DeviceID: w.device.Device.ID, ReceivedAt: w.ReceivedAt.UTC(), Time: w.at,
+		Sender: f.Sender, Kind: string(f.Kind), Encrypted: f.Encrypted, Gateways: len(f.Gateways),
+		Refused: clip(w.out.Refused, maxRawText), Note: clip(w.out.Note, maxRawText),
+	}
+	if f.HasFCnt {
+		r.FCnt = new(f.FCnt)
+	}
+	if f.HasFPort {
+		r.FPort = new(int64(f.FPort))
+	}
+	if best, ok := f.BestGateway(); ok {
+		r.RSSI, r.SNR = best.RSSI, best.SNR
+	}
+	r.values(f)
+	return r
+}
+
+// values keeps what the frame carries, as far as it is not too long.
+func (r *RawFrame) values(f *decoders.Frame) {
+	if len(f.Payload) <= maxRawPayload {
+		r.Payload = hex.EncodeToString(f.Payload)
+	} else {
+		r.Truncated = true
+	}
+	if f.Object != nil {
+		r.Object = r.short(f.Object)
+	}
+	if len(f.Samples) > 0 {
+		r.Samples = r.short(samplesOf(f.Samples))
+	}
+}
+
+func (r *RawFrame) short(v any) json.RawMessage {
+	b, err := json.Marshal(v)
+	if err != nil || len(b) > maxRawValues {
+		r.Truncated = true
+		return nil
+	}
+	return b
+}
+
+// sample is a decoders.Reading as the list of raw frames shows it.
+type sample struct {
+	Key   string    `json:"key"`
+	Value *float64  `json:"value,omitempty"`
+	Text  *string   `json:"text,omitempty"`
+	Time  time.Time `json:"time,omitzero"`
+}
+
+func samplesOf(readings []decoders.Reading) []sample {
+	out := make([]sample, len(readings))
+	for i, r := range readings {
+		out[i] = sample{Key: r.Key, Time: r.Time}
+		if r.IsText {
+			out[i].Text = new(r.Text)
+		} else {
+			out[i].Value = new(r.Value)
+		}
+	}
+	return out
+}

@@ -1,0 +1,225 @@
+package iot
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+)
+
+// NewDevice is what a device is created with over REST.
+type NewDevice struct {
+	// Type says what the identifier must be: of LoRaWAN a devEUI, of Bluetooth
+	// a MAC address, else any line of text.
+	Type       DeviceType
+	Identifier string
+	LocationID string
+	DeviceChange
+}
+
+// DeviceChange is what may change in a device; nil fields stay. Numbers come as
+// text, and an empty text takes the value away.
+type DeviceChange struct {
+	Name, Comment       *string
+	Longitude, Latitude *string // degrees, WGS 84
+	Altitude            *string // metres
+	DecoderID           *string
+	FrameLogging        *string // enabled or disabled
+	ParserParams        *string // a JSON object
+}
+
+// maxParams is how long a device's parser parameters may be, in bytes of JSON.
+const maxParams = 16 << 10
+
+// CreateDevice makes a device and its sensors and returns it.
+//
+// It returns Invalid if a field is missing or wrong or the account has as many
+// series as it may, and Conflict if the identifier is taken in this account or
+// claimed by another.
+func (s *Service) CreateDevice(ctx context.Context, acct account.ID, n NewDevice) (Device, error) {
+	now := s.options.Now().UTC()
+	d := Device{ID: s.options.NewID(), Type: n.Type, LocationID: n.LocationID, CreatedAt: now, UpdatedAt: now}
+	p := Problems{}
+	d.Identifier = n.identifier(p)
+	p.Require("location_id", n.LocationID)
+	if n.Name == nil {
+		p.Require("name", "")
+	}
+	n.apply(p, &d)
+	p.Require("decoder_id", d.DecoderID)
+	decoder, err := s.selected(ctx, acct, p, d)
+	if err != nil {
+		return d, err
+	}
+	sensors := s.sensorsFor(d, &compiled{Decoder: decoder}, nil)
+	if err := s.seriesLeft(ctx, acct, p, len(sensors)); err != nil {
+		return d, err
+	}
+	if err := p.Err(); err != nil {
+		return d, err
+	}
+	return d, s.store.CreateDevice(ctx, acct, d, sensors)
+}
+
+// identifier checks and normalises what a new device is called by its kind.
+func (n *NewDevice) identifier(p Problems) string {
+	field, form := "identifier", ""
+	identifier, _ := NormalizeIdentifier(n.Identifier)
+	eui, isEUI := decoders.NormalizeDevEUI(n.Identifier)
+	switch n.Type {
+	case LoRaWAN:
+		identifier = eui
+		if !isEUI {
+			form = "a device EUI, 16 hexadecimal digits"
+		}
+	case Bluetooth:
+		field = "mac_address"
+		if mac, ok := normalizeMAC(n.Identifier); !ok {
+			form = "a MAC address, 12 hexadecimal digits"
+		} else {
+			identifier = mac
+		}
+	default:
+		if !utf8.ValidString(identifier) || strings.ContainsFunc(identifier, unicode.IsControl) {
+			form = "one line of text"
+		}
+		p.Limit(field, identifier, maxIdentifier)
+	}
+	if p.Require(field, n.Identifier); len(p[field]) == 0 && form != "" {
+		p.Add(field, "The "+strings.ReplaceAll(field, "_", " ")+" must be "+form+".")
+	}
+	return identifier
+}
+
+// selected looks up what a device refers to.
+func (s *Service) selected(ctx context.Context, acct account.ID, p Problems, d Device) (Decoder, error) {
+	locations, err := s.store.Locations(ctx, acct)
+	if err != nil {
+		return Decoder{}, fmt.Errorf("iot: locations: %w", err)
+	}
+	if d.LocationID != "" && !slices.ContainsFunc(locations, func(l Location) bool { return l.ID == d.LocationID }) {
+		p.Add("location_id", "The selected location id is invalid.")
+	}
+	return s.selectedDecoder(ctx, acct, p, d.DecoderID)
+}
+
+func (s *Service) selectedDecoder(ctx context.Context, acct account.ID, p Problems, id string) (Decoder, error) {
+	if id == "" {
+		return Decoder{}, nil
+	}
+	decoder, err := s.store.Decoder(ctx, acct, id)
+	if relay.KindOf(err) == relay.KindNotFound {
+		p.Add("decoder_id", "The selected decoder id is invalid.")
+		return decoder, nil
+	}
+	return decoder, err
+}
+
+// ChangeDevice applies a change, which the device's next frame follows.
+//
+// It returns Invalid if a field is wrong, and NotFound if the account has no
+// such device.
+func (s *Service) ChangeDevice(ctx context.Context, acct account.ID, id string, c DeviceChange) (Device, error) {
+	p := Problems{}
+	c.apply(p, &Device{})
+	if c.DecoderID != nil {
+		if _, err := s.selectedDecoder(ctx, acct, p, *c.DecoderID); err != nil {
+			return Device{}, err
+		}
+	}
+	if err := p.Err(); err != nil {
+		return Device{}, err
+	}
+	return s.store.ChangeDevice(ctx, acct, id, func(d *Device) error {
+		c.apply(Problems{}, d)
+		d.UpdatedAt = s.options.Now().UTC()
+		return nil
+	})
+}
+
+// DeleteDevice forgets a device with its sensors, latest values, event markers
+// and raw frames, and lets go of its identifier. Its readings stay where they
+// are stored, under an id that no other device will have.
+//
+// It returns NotFound if the account has no such device.
+func (s *Service) DeleteDevice(ctx context.Context, acct account.ID, id string) error {
+	return s.store.DeleteDevice(ctx, acct, id)
+}
+
+// apply sets what is given and notes what is wrong with it.
+func (c DeviceChange) apply(p Problems, d *Device) {
+	if c.Name != nil {
+		p.Require("name", *c.Name)
+		p.Limit("name", *c.Name, maxName)
+	}
+	if c.Comment != nil {
+		p.Limit("comment", *c.Comment, maxComment)
+	}
+	assign(&d.Name, c.Name)
+	assign(&d.Comment, c.Comment)
+	assign(&d.DecoderID, c.DecoderID)
+	within(p, "longitude", c.Longitude, 180, &d.Longitude)
+	within(p, "latitude", c.Latitude, 90, &d.Latitude)
+	within(p, "altitude", c.Altitude, 1e6, &d.Altitude)
+	if c.FrameLogging != nil {
+		d.FrameLogging = *c.FrameLogging == LoggingEnabled
+		if *c.FrameLogging != LoggingEnabled && *c.FrameLogging != LoggingDisabled {
+			p.Add("frame_logging", "The selected frame logging is invalid.")
+		}
+	}
+	if c.ParserParams != nil {
+		d.Parameters = parameters(p, *c.ParserParams)
+	}
+}
+
+// The words of frame_logging.
+const (
+	LoggingEnabled  = "enabled"
+	LoggingDisabled = "disabled"
+)
+
+// within reads a decimal number of at most this size, either side of zero.
+func within(p Problems, field string, text *string, most float64, to **float64) {
+	if text == nil {
+		return
+	}
+	*to = nil
+	if strings.TrimSpace(*text) == "" {
+		return
+	}
+	v, err := strconv.ParseFloat(strings.TrimSpace(*text), 64)
+	switch {
+	case err != nil || math.IsNaN(v) || strings.ContainsAny(*text, "xX_"):
+		p.Add(field, "The "+field+" must be a number.")
+	case math.Abs(v) > most:
+		p.Add(field, fmt.Sprintf("The %s must be between -%.0f and %.0f.", field, most, most))
+	default:
+		*to = &v
+	}
+}
+
+// parameters checks and compacts a device's parser parameters.
+func parameters(p Problems, text string) string {
+	if strings.TrimSpace(text) == "" {
+		return ""
+	}
+	var object map[string]any
+	if err := json.Unmarshal([]byte(text), &object); err != nil || object == nil {
+		p.Add("parser_params", "The parser params must be a JSON object.")
+		return ""
+	}
+	var out bytes.Buffer
+	_ = json.Compact(&out, []byte(text)) // it was read above
+	p.Limit("parser_params", out.String(), maxParams)
+	return out.String()
+}
