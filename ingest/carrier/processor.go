@@ -2,6 +2,7 @@ package carrier
 
 import (
 	"context"
+	"hash/maphash"
 	"maps"
 	"slices"
 	"strconv"
@@ -18,14 +19,17 @@ type Receiver interface {
 	Receive(ctx context.Context, msgs []inbound.Message) ([]inbound.Result, error)
 }
 
-// Processor brings journalled posts to their relays. It is an intake.Processor.
+// Processor brings journalled posts to their relays. It is an intake.Orderly.
 type Processor struct {
 	receiver Receiver
 	adapters map[string]Adapter
+	seed     maphash.Seed
 }
 
 // NewProcessor returns a Processor.
-func NewProcessor(r Receiver) *Processor { return &Processor{receiver: r, adapters: Adapters()} }
+func NewProcessor(r Receiver) *Processor {
+	return &Processor{receiver: r, adapters: Adapters(), seed: maphash.MakeSeed()}
+}
 
 // Process reads each post again and receives all messages in one batch.
 func (p *Processor) Process(ctx context.Context, items []intake.Item) ([]event.Mark, error) {
@@ -33,7 +37,7 @@ func (p *Processor) Process(ctx context.Context, items []intake.Item) ([]event.M
 	var origins []int // the item of each message
 	marks := make(map[int]event.Mark)
 	for i := range items {
-		found, err := p.messages(&items[i])
+		found, err := p.prepared(&items[i])
 		if err != nil {
 			marks[i] = mark(&items[i], event.Quarantined, why(err))
 		}

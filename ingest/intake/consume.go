@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/penstock/penstock/ingest/journal"
@@ -30,6 +31,9 @@ type batch struct {
 	took    time.Duration // valid once ended is closed
 	ended   chan struct{}
 	done    chan error // one answer: nil when every effect is durable
+	turn
+	keys  map[uint64]struct{} // valid once keyed is closed
+	keyed chan struct{}
 }
 
 // Run processes the journal until ctx is done. Several batches are in the works
@@ -56,6 +60,7 @@ func (i *Intake) Run(ctx context.Context) error {
 // for as long as the batch took, unless the backlog has grown too long for that.
 func (i *Intake) feed(ctx context.Context, line chan<- *batch) error {
 	var last *batch
+	var open []*batch
 	for accepted := i.accepted.Load(); i.yield(ctx, last); {
 		records, err := i.consumer.Next(ctx, i.options.Batch)
 		if err != nil {
@@ -65,9 +70,14 @@ func (i *Intake) feed(ctx context.Context, line chan<- *batch) error {
 			return fmt.Errorf("intake %s: read: %w", i.kind, err)
 		}
 		now := i.accepted.Load()
-		last = &batch{last: records[len(records)-1].Seq, size: len(records), arrived: now - accepted, done: make(chan error, 1), ended: make(chan struct{})}
+		last = &batch{
+			last: records[len(records)-1].Seq, size: len(records), arrived: now - accepted,
+			done: make(chan error, 1), ended: make(chan struct{}), keyed: make(chan struct{}),
+		}
 		accepted = now
 		line <- last // waits while as many are in the works as may be
+		last.turn = turn{inTheWorks(open)}
+		open = append(slices.Clip(last.earlier), last)
 		go i.work(ctx, last, records)
 	}
 	return nil
@@ -76,7 +86,9 @@ func (i *Intake) feed(ctx context.Context, line chan<- *batch) error {
 // work brings a batch to its end.
 func (i *Intake) work(ctx context.Context, b *batch, records []journal.Record) {
 	start := time.Now()
-	err := i.settle(ctx, i.items(ctx, records))
+	items := i.items(ctx, records)
+	i.lineUp(ctx, b, items)
+	err := i.settle(ctx, b.turn, items)
 	b.took = time.Since(start)
 	close(b.ended)
 	b.done <- err

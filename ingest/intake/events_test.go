@@ -133,6 +133,16 @@ func TestAReplayClearsWhatWorksNow(t *testing.T) {
 	}
 }
 
+func TestAReplayKeepsTheOrderOfArrival(t *testing.T) {
+	r := processed(t)
+	r.p.mu.Lock()
+	r.p.order = nil
+	r.p.mu.Unlock()
+	if n, err := r.Replay(t.Context(), Filter{}, false); n != 12 || err != nil || !slices.IsSorted(r.p.order) {
+		t.Errorf("%d, %v, %v", n, err, r.p.order)
+	}
+}
+
 func TestAReplayEndsWhenABackEndIsDown(t *testing.T) {
 	r := processed(t)
 	r.p.set(func(context.Context, []Item) error { return down() }, nil)

@@ -170,6 +170,7 @@ type rig struct {
 	log   *journal.Log
 	marks *memoryMarks
 	p     *script
+	keys  func(*Item) uint64 // makes the processor an orderly one
 }
 
 func newRig(t *testing.T, o Options) *rig {
@@ -190,7 +191,11 @@ func (r *rig) open(o Options) {
 	if r.log, err = journal.Open(r.dir, journal.Options{Logger: slog.New(slog.DiscardHandler), CommitWindow: -1}); err != nil {
 		r.t.Fatal(err)
 	}
-	if r.Intake, err = New(event.Uplink, "n1", r.log, r.marks, r.p, o); err != nil {
+	var p Processor = r.p
+	if r.keys != nil {
+		p = orderly{r.p, r.keys}
+	}
+	if r.Intake, err = New(event.Uplink, "n1", r.log, r.marks, p, o); err != nil {
 		r.t.Fatal(err)
 	}
 }

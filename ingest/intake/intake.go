@@ -21,13 +21,16 @@ type Item struct {
 	ID    string // "<node>-<first letter of the kind><sequence>"
 	Seq   uint64
 	Entry Entry
+	// Prepared is what an Orderly processor has found out already.
+	Prepared any
 }
 
 // Processor brings entries to their effects.
 //
 // Process is called with entries in the order of the journal, possibly again
 // after a crash or in a replay, and by several goroutines at once. It returns
-// marks for the entries it set aside. An error of relay.KindUnavailable means
+// marks for the entries it set aside; one that is Early is given again where an
+// earlier entry, still in the works, may be the reason. An error of relay.KindUnavailable means
 // that a back end is down: the batch comes again until it works. Any other
 // error is looked into entry by entry, and the culprits are set aside.
 type Processor interface {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/penstock/penstock/ingest/journal"
 	"github.com/penstock/penstock/relay"
@@ -13,8 +14,8 @@ import (
 // replayBatch is how many events are processed again at a time.
 const replayBatch = 500
 
-// Replay processes the events that a filter selects again, newest first, and
-// returns how many there were. Those that work now lose their mark.
+// Replay processes the events that a filter selects again, in the order in which
+// they came, and returns how many there were. Those that work now lose their mark.
 func (i *Intake) Replay(ctx context.Context, f Filter, dryRun bool) (int, error) {
 	var seqs []uint64
 	err := i.Events(ctx, f, 0, func(_ event.Event, seq uint64) bool {
@@ -24,6 +25,7 @@ func (i *Intake) Replay(ctx context.Context, f Filter, dryRun bool) (int, error)
 	if err != nil || dryRun {
 		return len(seqs), err
 	}
+	slices.Reverse(seqs)
 	for start := 0; start < len(seqs); start += replayBatch {
 		if err := i.again(ctx, seqs[start:min(start+replayBatch, len(seqs))]); err != nil {
 			return start, err

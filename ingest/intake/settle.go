@@ -14,22 +14,23 @@ import (
 
 // settle brings items to an end: processed, or set aside. It returns an error
 // only when ctx is done.
-func (i *Intake) settle(ctx context.Context, items []Item) error {
+func (i *Intake) settle(ctx context.Context, t turn, items []Item) error {
 	if len(items) == 0 {
 		return ctx.Err()
 	}
 	pause := firstPause
 	for try := 1; ; try++ {
+		now := turn{inTheWorks(t.earlier)}
 		marks, err := i.process(ctx, items)
 		switch {
 		case err == nil:
-			return i.end(ctx, len(items), marks)
+			return i.judge(ctx, now, items, marks)
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case relay.KindOf(err) == relay.KindUnavailable:
 			i.waits(err)
 		case len(items) > 1:
-			return i.settleApart(ctx, items)
+			return i.settleApart(ctx, t, items)
 		case try >= i.options.Patience:
 			i.logger.Error("entry set aside", "event", items[0].ID, "error", err)
 			return i.end(ctx, 1, []event.Mark{setAside(items[0], err)})
@@ -42,12 +43,12 @@ func (i *Intake) settle(ctx context.Context, items []Item) error {
 }
 
 // settleApart halves a batch until the item that fails stands alone.
-func (i *Intake) settleApart(ctx context.Context, items []Item) error {
+func (i *Intake) settleApart(ctx context.Context, t turn, items []Item) error {
 	half := len(items) / 2
-	if err := i.settle(ctx, items[:half]); err != nil {
+	if err := i.settle(ctx, t, items[:half]); err != nil {
 		return err
 	}
-	return i.settle(ctx, items[half:])
+	return i.settle(ctx, t, items[half:])
 }
 
 // process calls the processor and turns a panic into an error.

@@ -1,15 +1,18 @@
 package uplink
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/redisstore/redistest"
 )
 
 func chirpstack(t *testing.T) string {
@@ -132,6 +135,10 @@ func TestWhileTheRecordsAreDownPostsAreTaken(t *testing.T) {
 		t.Errorf("a token that is not known: %d", status)
 	}
 	f.redis.Restart()
+	redistest.Await(t, 20*time.Second, "the pool has a connection again", func(ctx context.Context) bool {
+		_, err := f.db.IoT().SensorTypes(ctx)
+		return err == nil
+	})
 	f.records() // this Redis keeps nothing
 	f.settled()
 	if got := f.out.stored(); len(got) != 7 {

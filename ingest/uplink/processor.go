@@ -2,6 +2,7 @@ package uplink
 
 import (
 	"context"
+	"hash/maphash"
 	"log/slog"
 	"net/url"
 	"strconv"
@@ -19,32 +20,69 @@ type Ingester interface {
 	Ingest(ctx context.Context, arrivals []iot.Arrival) ([]iot.Outcome, error)
 }
 
-// Processor brings journalled posts to readings. It is an intake.Processor.
+// Processor brings journalled posts to readings. It is an intake.Orderly.
 type Processor struct {
 	iot     Ingester
 	waiters *waiters
 	logger  *slog.Logger
+	seed    maphash.Seed
 }
 
 // NewProcessor returns a Processor.
 func NewProcessor(i Ingester) *Processor {
-	return &Processor{iot: i, waiters: newWaiters(), logger: slog.Default()}
+	return &Processor{iot: i, waiters: newWaiters(), logger: slog.Default(), seed: maphash.MakeSeed()}
 }
 
-// Process parses each post and ingests its frames in one batch.
+// parsed is what was found in a post.
+type parsed struct {
+	decoderID string
+	frames    []decoders.Frame
+	err       error
+}
+
+// read parses a post.
+func read(e *intake.Entry) *parsed {
+	query, _ := url.ParseQuery(e.Query) // what can be read of it
+	frames, err := parse(e, query)
+	return &parsed{decoderID: query.Get("decoder_id"), frames: frames, err: err}
+}
+
+// Keys makes two posts of the same frame take their turns: the first is the one
+// that counts. It keeps what it read for Process.
+func (p *Processor) Keys(it *intake.Item, keys []uint64) []uint64 {
+	in := read(&it.Entry)
+	it.Prepared = in
+	for i := range in.frames {
+		f := &in.frames[i]
+		if f.DedupID == "" {
+			continue
+		}
+		var h maphash.Hash
+		h.SetSeed(p.seed)
+		_, _ = h.WriteString(f.Identifier)
+		_ = h.WriteByte(0)
+		_, _ = h.WriteString(f.DedupID)
+		keys = append(keys, h.Sum64())
+	}
+	return keys
+}
+
+// Process ingests the frames of the posts in one batch.
 func (p *Processor) Process(ctx context.Context, items []intake.Item) ([]event.Mark, error) {
 	arrivals := make([]iot.Arrival, 0, len(items))
 	origins := make([]int, 0, len(items)) // the item of each arrival
 	troubles := make([]trouble, len(items))
 	for i := range items {
-		query, _ := url.ParseQuery(items[i].Entry.Query) // what can be read of it
-		frames, err := parse(&items[i].Entry, query)
-		if err != nil {
-			troubles[i].add("", err.Error())
+		in, ok := items[i].Prepared.(*parsed)
+		if !ok {
+			in = read(&items[i].Entry)
 		}
-		for n := range frames {
-			a := arrival(&items[i], frames[n], n, len(frames))
-			a.DecoderID = query.Get("decoder_id")
+		if in.err != nil {
+			troubles[i].add("", in.err.Error())
+		}
+		for n := range in.frames {
+			a := arrival(&items[i], in.frames[n], n, len(in.frames))
+			a.DecoderID = in.decoderID
 			arrivals = append(arrivals, a)
 			origins = append(origins, i)
 		}
@@ -113,6 +151,7 @@ func parse(e *intake.Entry, query url.Values) ([]decoders.Frame, error) {
 type trouble struct {
 	device  string
 	reasons []string
+	early   bool
 }
 
 func (t *trouble) add(device, reason string) {
@@ -123,6 +162,7 @@ func (t *trouble) add(device, reason string) {
 }
 
 func (t *trouble) outcome(device string, out iot.Outcome) {
+	t.early = t.early || out.Early
 	if out.Refused != "" {
 		t.add(device, out.Refused)
 	}
@@ -141,7 +181,7 @@ func marks(items []intake.Item, troubles []trouble) []event.Mark {
 		it := &items[i]
 		out = append(out, event.Mark{
 			ID: it.ID, Seq: it.Seq, State: event.Quarantined, Reason: intake.Reason(strings.Join(t.reasons, "; ")),
-			Account: it.Entry.Account, Source: it.Entry.Source, Device: intake.Reason(t.device),
+			Account: it.Entry.Account, Source: it.Entry.Source, Device: intake.Reason(t.device), Early: t.early,
 		})
 	}
 	return out

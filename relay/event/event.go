@@ -54,4 +54,7 @@ type Mark struct {
 	Account account.ID `json:"account,omitempty"`
 	Source  string     `json:"source,omitempty"`
 	Device  string     `json:"device,omitempty"`
+	// Early says that the verdict may change once the entries before have ended.
+	// It is not kept.
+	Early bool `json:"-"`
 }

@@ -22,6 +22,10 @@ type Arrival struct {
 type Outcome struct {
 	// Refused is why nothing could be stored; empty when all went well.
 	Refused string
+	// Early says that a frame which is being ingested at this moment may make
+	// another outcome of it: an acknowledgement can overtake its device's first
+	// uplink.
+	Early bool
 	// Note is what an operator should know all the same: what could not be read,
 	// a codec's warnings, a time that was not plausible.
 	Note     string

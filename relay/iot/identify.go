@@ -84,6 +84,7 @@ func (s *Service) attach(ctx context.Context, v *visit, w *work) error {
 	if w.device == nil {
 		if !imports(w.Frame.Kind) {
 			w.refuse("device %s is not known", id)
+			w.out.Early = true
 			return nil
 		}
 		if err := s.importDevice(ctx, v, w); err != nil || !w.open() {

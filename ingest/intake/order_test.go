@@ -1,0 +1,158 @@
+package intake
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/penstock/penstock/relay/event"
+)
+
+// orderly is a script that names keys.
+type orderly struct {
+	*script
+	key func(*Item) uint64
+}
+
+func (o orderly) Keys(it *Item, keys []uint64) []uint64 {
+	it.Prepared = "seen"
+	return append(keys, o.key(it))
+}
+
+// newOrderly is a rig whose batches have one entry each.
+func newOrderly(t *testing.T, workers int, key func(*Item) uint64) *rig {
+	t.Helper()
+	r := newRig(t, Options{Batch: 1, Workers: workers})
+	if err := r.log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r.keys = key
+	r.open(r.options)
+	return r
+}
+
+func TestEntriesOfOneKeyEndInTheirOrder(t *testing.T) {
+	for name, tc := range map[string]struct {
+		key   func(*Item) uint64
+		waits bool
+	}{
+		"of one key":         {func(*Item) uint64 { return 7 }, true},
+		"of a key each":      {func(it *Item) uint64 { return it.Seq }, false},
+		"whose keys come by": {func(it *Item) uint64 { return it.Seq % 2 }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newOrderly(t, 2, tc.key)
+			release := make(chan struct{})
+			var second atomic.Bool
+			r.p.set(func(ctx context.Context, items []Item) error {
+				if items[0].Prepared != "seen" {
+					t.Error("what was prepared is gone")
+				}
+				if items[0].Seq == 1 {
+					<-release
+				} else {
+					second.Store(true)
+				}
+				return nil
+			}, nil)
+			r.accept(2)
+			r.run()
+			if tc.waits {
+				await(t, "the second is taken", func() bool { return r.Status().Journal.Last == 2 })
+				close(release)
+				r.settled()
+				if !slices.Equal(r.p.order, []uint64{1, 2}) {
+					t.Errorf("%v", r.p.order)
+				}
+				return
+			}
+			await(t, "the second does not wait", second.Load)
+			close(release)
+			r.settled()
+		})
+	}
+}
+
+// Without order the later of two with one key ends first now and then: the first
+// is held up until it would have.
+func TestTheOrderOfAKeyHoldsUnderLoad(t *testing.T) {
+	const n = 300
+	r := newOrderly(t, 4, func(it *Item) uint64 { return it.Seq % 3 })
+	var mu sync.Mutex
+	last := map[uint64]uint64{}
+	r.p.set(nil, func(it Item) (*event.Mark, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if last[it.Seq%3] > it.Seq {
+			t.Errorf("%d came after %d", it.Seq, last[it.Seq%3])
+		}
+		last[it.Seq%3] = it.Seq
+		return nil, nil
+	})
+	r.accept(n)
+	r.run()
+	r.settled()
+	if s := r.Status(); s.Processed != n || s.SetAside != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestAnEarlyVerdictIsGivenAgainAfterTheEntriesBefore(t *testing.T) {
+	r := newRig(t, Options{Batch: 1, Workers: 2})
+	release := make(chan struct{})
+	var known atomic.Bool
+	var judged atomic.Int32
+	r.p.set(func(_ context.Context, items []Item) error {
+		if items[0].Seq == 1 {
+			<-release
+			known.Store(true)
+		}
+		return nil
+	}, func(it Item) (*event.Mark, error) {
+		if it.Seq == 1 || known.Load() && it.Seq != 4 {
+			return nil, nil
+		}
+		if judged.Add(1) == 1 {
+			close(release) // the second was judged before the first ended
+		}
+		return &event.Mark{ID: it.ID, Seq: it.Seq, State: event.Quarantined, Reason: "nobody", Early: true}, nil
+	})
+	r.accept(4)
+	r.run()
+	r.settled()
+	if got := r.marks.reasons(); len(got) != 1 || got[4] != "quarantined: nobody" {
+		t.Errorf("marks %v", got)
+	}
+	if s := r.Status(); judged.Load() < 2 || s.Processed != 4 || s.SetAside != 1 {
+		t.Errorf("judged %d times, %+v", judged.Load(), s)
+	}
+}
+
+func TestAProcessorThatPanicsOverKeysIsLookedInto(t *testing.T) {
+	r := newOrderly(t, 2, func(it *Item) uint64 {
+		if it.Seq == 2 {
+			panic("poison")
+		}
+		return 1
+	})
+	r.accept(5)
+	r.run()
+	r.settled()
+	if s := r.Status(); s.Processed != 5 {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestAStopEndsWhatWaitsForItsTurn(t *testing.T) {
+	r := newOrderly(t, 2, func(*Item) uint64 { return 1 })
+	r.p.set(func(ctx context.Context, _ []Item) error { <-ctx.Done(); return ctx.Err() }, nil)
+	r.accept(3)
+	stop := r.run()
+	await(t, "the first is at work", func() bool { r.p.mu.Lock(); defer r.p.mu.Unlock(); return r.p.busy > 0 })
+	stop()
+	if got := r.consumer.Committed(); got != 0 {
+		t.Errorf("the checkpoint is at %d", got)
+	}
+}

@@ -1,0 +1,51 @@
+package uplink
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/penstock/penstock/ingest/intake"
+	"github.com/penstock/penstock/relay/event"
+)
+
+// Several batches are in the works at once. An acknowledgement right behind its
+// device's first frame is known all the same, and of two posts of one frame the
+// first counts.
+func TestWhatFollowsAFrameAtOnceFindsIt(t *testing.T) {
+	const devices = 150
+	f := newFlow(t)
+	up := func(i int, value float64) string {
+		return fmt.Sprintf(`{"deduplicationId":"f%d","time":"2026-03-01T12:00:0%.0fZ","deviceInfo":{"devEui":"a84041d2c518%04x"},"fCnt":1,"fPort":2,"data":"AQ==","object":{"temperature":%g}}`, i, value, i, value)
+	}
+	ack := func(i int) string {
+		return fmt.Sprintf(`{"deduplicationId":"a%d","deviceInfo":{"devEui":"a84041d2c518%04x"},"queueItemId":"q","acknowledged":true}`, i, i)
+	}
+	for i := range devices {
+		for _, e := range []intake.Entry{
+			{Query: "event=up&decoder_id=d1", Body: []byte(up(i, 1))},
+			{Query: "event=ack", Body: []byte(ack(i))},
+			{Query: "event=up&decoder_id=d1", Body: []byte(up(i, 2))},
+		} {
+			e.Account, e.Source, e.Path = 1, "chirpstack-v4", "/webhooks/lorawan"
+			_, err := f.in.Accept(t.Context(), &e)
+			must(t, err)
+		}
+		if i == 0 {
+			f.run()
+		}
+	}
+	f.settled()
+	for _, e := range f.events(event.Quarantined) {
+		t.Errorf("%s: %s", e.ID, e.Reason)
+	}
+	seen := make(map[string]bool)
+	for _, p := range f.out.points {
+		if p.Value != 1 || seen[p.Identifier] {
+			t.Errorf("%s: %v at %s", p.Identifier, p.Value, p.Time)
+		}
+		seen[p.Identifier] = true
+	}
+	if len(seen) != devices {
+		t.Errorf("%d devices have readings", len(seen))
+	}
+}
