@@ -102,7 +102,7 @@ func refusal(p *iot.Point) string {
 
 func uplinkRefusal(u *iot.Uplink) string {
 	switch {
-	case !finite(u.RSSI) || !finite(u.SNR) || !finite(u.Battery):
+	case !finite(u.RSSI) || !finite(u.SNR) || !finite(u.Battery) || !finite(u.Margin) || !finite(u.Latitude) || !finite(u.Longitude):
 		return "a value is not a finite number"
 	case !storable(u.Time):
 		return "the time is outside the years 1678 to 2261"

@@ -40,6 +40,9 @@ func appendUplink(b []byte, u *iot.Uplink) []byte {
 	b = appendField(b, fields, "f_cnt=", float(u.FCnt))
 	b = appendField(b, fields, "f_port=", float(u.FPort))
 	b = appendField(b, fields, "gateways=", float(u.Gateways))
+	b = appendField(b, fields, "latitude=", u.Latitude)
+	b = appendField(b, fields, "longitude=", u.Longitude)
+	b = appendField(b, fields, "margin=", u.Margin)
 	b = appendField(b, fields, "rssi=", u.RSSI)
 	b = appendField(b, fields, "snr=", u.SNR)
 	if len(b) == fields {

@@ -61,8 +61,8 @@ func TestUplinksAsLines(t *testing.T) {
 		uplink iot.Uplink
 		want   string
 	}{
-		{"all that there is, counts as floats", iot.Uplink{Account: 7, DeviceID: "d", Identifier: "i", Time: time.Unix(1, 0), FCnt: &count, FPort: &count, RSSI: &rssi, SNR: &rssi, Gateways: &count, Battery: &rssi},
-			"uplink,account=7,device_id=d,identifier=i battery=-97.5,f_cnt=17,f_port=17,gateways=17,rssi=-97.5,snr=-97.5 1000000000\n"},
+		{"all that there is, counts as floats", iot.Uplink{Account: 7, DeviceID: "d", Identifier: "i", Time: time.Unix(1, 0), FCnt: &count, FPort: &count, RSSI: &rssi, SNR: &rssi, Gateways: &count, Battery: &rssi, Margin: &rssi, Latitude: &rssi, Longitude: &rssi},
+			"uplink,account=7,device_id=d,identifier=i battery=-97.5,f_cnt=17,f_port=17,gateways=17,latitude=-97.5,longitude=-97.5,margin=-97.5,rssi=-97.5,snr=-97.5 1000000000\n"},
 		{"only what there is", iot.Uplink{Account: 7, DeviceID: "d", Time: time.Unix(1, 0), RSSI: &rssi},
 			"uplink,account=7,device_id=d rssi=-97.5 1000000000\n"},
 		{"nothing is no line", iot.Uplink{Account: 7, DeviceID: "d", Time: time.Unix(1, 0)}, ""},

@@ -40,6 +40,9 @@ type Uplink struct {
 	SNR        *float64 // dB, of the best gateway
 	Gateways   *int64
 	Battery    *float64 // percent
+	Margin     *float64 // dB, of the last downlink
+	Latitude   *float64 // degrees, where the network found the device
+	Longitude  *float64 // degrees
 }
 
 // Batch is what one write brings to a reading store.

@@ -11,9 +11,12 @@ import (
 //go:embed schema/1.sql
 var schema1 string
 
+//go:embed schema/2.sql
+var schema2 string
+
 // schema lists the steps to the newest version of the tables; version n is
 // what the first n steps have made.
-func schema() []string { return []string{schema1} }
+func schema() []string { return []string{schema1, schema2} }
 
 // applicationID marks the file as a store of readings ("PsRd").
 const applicationID = 0x50735264

@@ -20,6 +20,19 @@ const (
 	overwrite  = " ON CONFLICT DO UPDATE SET label = excluded.label, value = excluded.value, text = excluded.text"
 )
 
+// uplinkFields are those of an uplink, in the order of writing.
+const uplinkFields = "f_cnt, f_port, rssi, snr, gateways, battery, margin, latitude, longitude"
+
+// overwriteFields leaves a field as it is that a later write does not have, as
+// InfluxDB does: a network may tell what it knows of a frame in two posts.
+func overwriteFields() string {
+	var set []string
+	for _, name := range strings.Split(uplinkFields, ", ") {
+		set = append(set, name+" = coalesce(excluded."+name+", "+name+")")
+	}
+	return strings.Join(set, ", ")
+}
+
 // statements are what a batch is written with.
 type statements struct {
 	findDevice, insertDevice      *sql.Stmt // account, name
@@ -45,10 +58,8 @@ func prepare(db *sql.DB) (*statements, error) {
 		insertLabel:    stmt("INSERT INTO label (type, identifier, key) VALUES (?, ?, ?) RETURNING id"),
 		insertReading:  stmt(insertInto + insertRow + overwrite),
 		insertReadings: stmt(insertInto + strings.Repeat(insertRow+", ", rowsAtOnce-1) + insertRow + overwrite),
-		insertUplink: stmt("INSERT INTO uplink (device, at, identifier, f_cnt, f_port, rssi, snr, gateways, battery)" +
-			" VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)" +
-			" ON CONFLICT DO UPDATE SET identifier = excluded.identifier, f_cnt = excluded.f_cnt, f_port = excluded.f_port," +
-			" rssi = excluded.rssi, snr = excluded.snr, gateways = excluded.gateways, battery = excluded.battery"),
+		insertUplink: stmt("INSERT INTO uplink (device, at, identifier, " + uplinkFields + ")" +
+			" VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET identifier = excluded.identifier, " + overwriteFields()),
 	}
 	return s, errors.Join(errs...)
 }

@@ -2,9 +2,9 @@ package readings
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/penstock/penstock/relay/account"
@@ -103,23 +103,31 @@ func (w *writing) uplink(ctx context.Context, u *iot.Uplink, i int) error {
 		w.refused = append(w.refused, iot.Refused{Point: -1, Uplink: i, Reason: reason})
 		return nil
 	}
-	if u.FCnt == nil && u.FPort == nil && u.RSSI == nil && u.SNR == nil && u.Gateways == nil && u.Battery == nil {
+	fields := []any{
+		null(u.FCnt), null(u.FPort), null(u.RSSI), null(u.SNR), null(u.Gateways), null(u.Battery),
+		null(u.Margin), null(u.Latitude), null(u.Longitude),
+	}
+	if empty(fields) {
 		return nil
 	}
 	device, err := w.device(ctx, u.Account, u.DeviceID)
 	if err != nil {
 		return err
 	}
-	_, err = w.insertUplink.ExecContext(ctx, device, u.Time.UnixNano(), u.Identifier,
-		null(u.FCnt), null(u.FPort), null(u.RSSI), null(u.SNR), null(u.Gateways), null(u.Battery))
+	_, err = w.insertUplink.ExecContext(ctx, append([]any{device, u.Time.UnixNano(), u.Identifier}, fields...)...)
 	return err
 }
 
-func null[T int64 | float64](v *T) sql.Null[T] {
+// empty reports whether none of the fields has a value.
+func empty(fields []any) bool {
+	return !slices.ContainsFunc(fields, func(f any) bool { return f != nil })
+}
+
+func null[T int64 | float64](v *T) any {
 	if v == nil {
-		return sql.Null[T]{}
+		return nil
 	}
-	return sql.Null[T]{V: *v, Valid: true}
+	return *v
 }
 
 // refusal says why a reading is not stored, or nothing.
@@ -137,7 +145,7 @@ func refusal(p *iot.Point) string {
 
 func uplinkRefusal(u *iot.Uplink) string {
 	switch {
-	case !finite(u.RSSI) || !finite(u.SNR) || !finite(u.Battery):
+	case !finite(u.RSSI) || !finite(u.SNR) || !finite(u.Battery) || !finite(u.Margin) || !finite(u.Latitude) || !finite(u.Longitude):
 		return "a value is not a finite number"
 	case !storable(u.Time):
 		return "the time is outside the years 1678 to 2261"
