@@ -18,8 +18,7 @@ func ParseMSISDN(s string) (MSISDN, error) {
 // to digits. What is no number, for example an alphanumeric originator, is
 // returned as it came, with ok false.
 func NumberFrom(s string) (number string, ok bool) {
-	trimmed := strings.NewReplacer(" ", "", "-", "", "(", "", ")", "").Replace(strings.TrimSpace(s))
-	trimmed, plus := strings.CutPrefix(trimmed, "+")
+	trimmed, plus := strings.CutPrefix(strings.Map(separator, strings.TrimSpace(s)), "+")
 	if !plus {
 		trimmed = strings.TrimPrefix(trimmed, "00")
 	}
@@ -27,6 +26,14 @@ func NumberFrom(s string) (number string, ok bool) {
 		return s, false
 	}
 	return trimmed, true
+}
+
+// separator drops what people write between digits.
+func separator(r rune) rune {
+	if strings.ContainsRune(" -()", r) {
+		return -1
+	}
+	return r
 }
 
 func digits(s string) bool {
