@@ -1,6 +1,9 @@
 package main
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // sample is a request that succeeds.
 type sample struct{ operation, method, target, kind, body string }
@@ -63,7 +66,27 @@ func samples(of residents) []sample {
 		{"jsonGet", "GET", "/inbound/sms/json?id=NEW&from=447700900123&to=447800112345&text=hi&coding=7&sent_at=2026-01-31T12:00:00Z&network=n", "", ""},
 		{"jsonGetOfSource", "GET", "/inbound/sms/json/hq?id=NEW&from=447700900123&to=447800112345&data=ff&udh=&coding=8", "", ""},
 	}
-	return slices.Concat(list, hookSamples(), deviceSamples(of))
+	return slices.Concat(list, hookSamples(), deviceSamples(of), carrierSamples())
+}
+
+// carrierSamples are messages as each carrier hands them over.
+func carrierSamples() (list []sample) {
+	const js, form = "application/json", "application/x-www-form-urlencoded"
+	for name, one := range map[string]struct{ query, kind, body string }{
+		"twilio":  {"MessageSid=NEW&AccountSid=AC1&From=%2B447700900123&To=%2B447800012345&Body=hi&NumMedia=0&SmsStatus=received", form, "MessageSid=NEW&From=%2B447700900123&To=%2B447800012345&Body=hi&NumSegments=1&ApiVersion=2010-04-01"},
+		"vonage":  {"messageId=NEW&msisdn=447700900123&to=447800012345&text=hi&type=text&message-timestamp=2026-01-31+12%3A00%3A00&concat=true&concat-ref=a&concat-total=2&concat-part=1", js, `{"messageId":"NEW","msisdn":"447700900123","to":"447800012345","text":"hi","type":"unicode"}`},
+		"infobip": {"messageId=NEW&from=447700900123&to=447800012345&text=hi&smsCount=1", js, `{"results":[{"messageId":"NEW","from":"447700900123","to":"447800012345","text":"hi","receivedAt":"2026-01-31T12:00:00.000+0000"}],"messageCount":1}`},
+		"plivo":   {"MessageUUID=NEW&From=447700900123&To=447800012345&Text=hi&Type=sms&Units=1", form, "MessageUUID=NEW&From=447700900123&To=447800012345&Body=hi&Type=mms&MediaCount=1&Media1=https%3A%2F%2Fx%2F1"},
+		"sinch":   {"type=mo_text&id=NEW&from=447700900123&to=447800012345&body=hi&received_at=2026-01-31T12:00:00Z", js, `{"type":"mo_binary","id":"NEW","from":"447700900123","to":"447800012345","body":"AP8Q","udh":"0605040b8423f0","operator_id":"23415"}`},
+		"android": {"from=447700900123&to=447800012345&text=hi&sentStamp=1700000000000&receivedStamp=1700000000001&sim=sim1", js, `{"event":"sms:received","id":"NEW","payload":{"message":"hi","phoneNumber":"+447700900123","recipient":"447800012345"}}`},
+	} {
+		for suffix, path := range map[string]string{"": "", "OfSource": "/nobody"} {
+			list = append(list,
+				sample{name + "Get" + suffix, "GET", "/inbound/sms/" + name + path + "?" + one.query, "", ""},
+				sample{name + "Post" + suffix, "POST", "/inbound/sms/" + name + path, one.kind, one.body})
+		}
+	}
+	return list
 }
 
 // mistakes are what single operations refuse.
@@ -124,6 +147,14 @@ func (g *gateway) mistakes() {
 		owner, _ := tc.owner(g)
 		if a := tc.send(owner); a.status != tc.status {
 			g.t.Errorf("%s: %d %s, want %d", a.of, a.status, a.body, tc.status)
+		}
+	}
+	for _, s := range carrierSamples() {
+		s.target, _, _ = strings.Cut(s.target, "?")
+		s.target, s.kind, s.body = s.target+"?to=x", "", ""
+		owner, _ := s.owner(g)
+		if a := s.send(owner); a.status != 422 {
+			g.t.Errorf("%s: %d %s, want 422", a.of, a.status, a.body)
 		}
 	}
 }

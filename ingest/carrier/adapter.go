@@ -15,8 +15,12 @@ import (
 type Adapter struct {
 	// Parse reads a post. It fills what the carrier said about each message;
 	// the ids, the account and the time of receipt are the processor's. An
-	// error is errInvalidJSON or relay.KindInvalid with the fields.
+	// error is errInvalidJSON, relay.KindInvalid with the fields, or notMessage;
+	// messages that could be read come with it.
 	Parse func(e *intake.Entry) ([]inbound.Message, error)
+	// Verify checks what the carrier signed with the token's secret; nil for a
+	// carrier that signs nothing.
+	Verify func(r *Signed, secret string) error
 	// Answer tells the carrier that its post is safe under an event's id.
 	Answer func(c *fiber.Ctx, id string) error
 }
@@ -24,16 +28,24 @@ type Adapter struct {
 // Adapters returns the adapters by the name their path has.
 func Adapters() map[string]Adapter {
 	alphabet := gsm.NewAlphabet()
-	return map[string]Adapter{
-		"json": {
-			Parse:  func(e *intake.Entry) ([]inbound.Message, error) { return parseJSON(alphabet, e) },
-			Answer: func(c *fiber.Ctx, id string) error { return c.JSON(fiber.Map{"data": fiber.Map{"id": id}}) },
-		},
-		"kannel": {
-			Parse:  func(e *intake.Entry) ([]inbound.Message, error) { return parseKannel(alphabet, e) },
-			Answer: empty,
-		},
+	read := func(parse func(*gsm.Alphabet, *intake.Entry) ([]inbound.Message, error)) func(*intake.Entry) ([]inbound.Message, error) {
+		return func(e *intake.Entry) ([]inbound.Message, error) { return parse(alphabet, e) }
 	}
+	return map[string]Adapter{
+		"json":    {Parse: read(parseJSON), Answer: answerID},
+		"kannel":  {Parse: read(parseKannel), Answer: empty},
+		"twilio":  {Parse: read(parseTwilio), Verify: verifyTwilio, Answer: answerXML("text/xml; charset=utf-8")},
+		"vonage":  {Parse: read(parseVonage), Verify: verifyVonage, Answer: empty},
+		"infobip": {Parse: read(parseInfobip), Answer: empty},
+		"plivo":   {Parse: read(parsePlivo), Verify: newNonces().verifyPlivo, Answer: answerXML("application/xml")},
+		"sinch":   {Parse: read(parseSinch), Verify: verifySinch, Answer: empty},
+		"android": {Parse: read(parseAndroid), Verify: verifyAndroid, Answer: empty},
+	}
+}
+
+// answerID says by which id the message is found.
+func answerID(c *fiber.Ctx, id string) error {
+	return c.JSON(fiber.Map{"data": fiber.Map{"id": id}})
 }
 
 // empty answers 200 with nothing; SendStatus would write "OK", which Kannel

@@ -18,4 +18,10 @@
 //
 // and is answered with an empty body, which Kannel would send back as an SMS;
 // max-messages = 0 keeps it from texting the sender about failures as well.
+//
+// twilio, vonage, infobip, plivo, sinch and android take what those post, after
+// their public documents; where they sign, the signature is verified with the
+// secret of the token that the path's source names, and a request without it is
+// refused. A delivery receipt, or another post that is no message, is journalled
+// and acknowledged, and goes no further.
 package carrier

@@ -3,8 +3,10 @@ package carrier
 import (
 	"encoding/hex"
 	"fmt"
+	"strings"
 	"unicode/utf8"
 
+	"github.com/penstock/penstock/decoders/gsm"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/inbound"
 )
@@ -87,11 +89,17 @@ func (f *form) hex(name string, limit int) []byte {
 	return b
 }
 
-// addresses reads who sent the message to which number.
-func (f *form) addresses(m *inbound.Message) {
-	m.From, m.To = f.required("from", maxName), f.required("to", maxName)
+// addresses reads who sent the message to which number, from the fields that
+// the carrier has for them.
+func (f *form) addresses(m *inbound.Message, from, to string) {
+	m.From, m.To = f.required(from, maxName), f.required(to, maxName)
+	f.numbers(m, from, to)
+}
+
+// numbers tidies sender and number; the fields are where they came from.
+func (f *form) numbers(m *inbound.Message, from, to string) {
 	if !utf8.ValidString(m.From) {
-		f.fail("from", "The from is not UTF-8.")
+		f.fail(from, "The "+from+" is not UTF-8.")
 	}
 	if number, ok := relay.NumberFrom(m.From); ok {
 		m.From = number
@@ -101,7 +109,45 @@ func (f *form) addresses(m *inbound.Message) {
 	}
 	number, ok := relay.NumberFrom(m.To)
 	if !ok || len(number) > 15 {
-		f.fail("to", "The to must be a number of 1 to 15 digits.")
+		f.fail(to, "The "+to+" must be a number of 1 to 15 digits.")
 	}
 	m.To = number
+}
+
+// id checks an id that was found under one of several names.
+func (f *form) id(name, id string) string {
+	switch {
+	case id == "":
+		f.fail(name, "The "+name+" field is required.")
+	case len(id) > maxName:
+		f.fail(name, fmt.Sprintf("The %s may not be longer than %d bytes.", name, maxName))
+	}
+	return id
+}
+
+// plain returns a text that has to be there, as UTF-8.
+func (f *form) plain(name string) string {
+	if !f.has(name) {
+		f.fail(name, "The "+name+" field is required.")
+	}
+	return strings.ToValidUTF8(f.optional(name, maxText), "\uFFFD")
+}
+
+// whole reads the text of a message that the carrier has joined, with the
+// addresses of its media after it.
+func (f *form) whole(alphabet *gsm.Alphabet, m *inbound.Message, name string, media []string) {
+	text := []string{f.plain(name)}
+	if text[0] == "" && len(media) > 0 {
+		text = nil
+	}
+	m.Text = strings.ToValidUTF8(strings.Join(append(text, media...), "\n"), "\uFFFD")
+	m.Coding = codingOf(alphabet, m.Text)
+}
+
+// one returns the message, or what is wrong with it.
+func (f *form) one(m inbound.Message) ([]inbound.Message, error) {
+	if err := f.err(); err != nil {
+		return nil, err
+	}
+	return []inbound.Message{m}, nil
 }

@@ -1,6 +1,8 @@
 package carrier
 
 import (
+	"errors"
+
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/ingest/httpd"
@@ -14,7 +16,7 @@ func (s *Surface) take(name string, a Adapter) fiber.Handler {
 		if err != nil {
 			return err
 		}
-		if _, err := a.Parse(&entry); err != nil {
+		if found, err := a.Parse(&entry); err != nil && len(found) == 0 && !isNoMessage(err) {
 			return refuse(c, err)
 		}
 		id, err := s.intake.Accept(c.UserContext(), &entry)
@@ -23,6 +25,13 @@ func (s *Surface) take(name string, a Adapter) fiber.Handler {
 		}
 		return a.Answer(c, id)
 	}
+}
+
+// isNoMessage reports whether a post is fine and no message: it is journalled
+// and acknowledged like one, so that the carrier does not come again.
+func isNoMessage(err error) bool {
+	_, ok := errors.AsType[notMessage](err)
+	return ok
 }
 
 // entry copies a post out of the request, whose memory fiber uses again.

@@ -27,6 +27,7 @@ func (tokens) Token(_ context.Context, hash string) (account.Token, error) {
 	for _, t := range []account.Token{
 		{Account: 1, Hash: account.HashToken("carrier-1"), Scopes: []account.Scope{account.Carrier}},
 		{Account: 2, Hash: account.HashToken("carrier-2"), Scopes: []account.Scope{account.Carrier}},
+		{Account: 1, Hash: account.HashToken("signs"), Secret: "key", Scopes: []account.Scope{account.Carrier}},
 		{Account: 1, Hash: account.HashToken("customer"), Scopes: account.DefaultScopes()},
 	} {
 		if t.Hash == hash {
@@ -36,8 +37,20 @@ func (tokens) Token(_ context.Context, hash string) (account.Token, error) {
 	return account.Token{}, relay.Errorf(relay.KindNotFound, "no such token")
 }
 
-func (s tokens) TokenBySource(ctx context.Context, source string) (account.Token, error) {
-	return s.Token(ctx, source)
+// TokenBySource knows senders by their source: phone and tw sign, open has no
+// secret, hook is no carrier's.
+func (tokens) TokenBySource(_ context.Context, source string) (account.Token, error) {
+	all := map[string]account.Token{
+		"phone":  {Account: 1, Secret: "key", Scopes: []account.Scope{account.Carrier}},
+		"tw":     {Account: 1, Secret: "shh", Scopes: []account.Scope{account.Carrier}},
+		"vonage": {Account: 1, Secret: "secret", Scopes: []account.Scope{account.Carrier}},
+		"open":   {Account: 1, Scopes: []account.Scope{account.Carrier}},
+		"hook":   {Account: 1, Secret: "key", Scopes: []account.Scope{account.Webhook}},
+	}
+	if t, ok := all[source]; ok {
+		return t, nil
+	}
+	return account.Token{}, relay.Errorf(relay.KindNotFound, "no such source")
 }
 
 // recorder is an intake that keeps what it was given.
@@ -57,7 +70,7 @@ func (r *recorder) Accept(_ context.Context, e *intake.Entry) (string, error) {
 func surface(in Intake) *fiber.App {
 	quiet := slog.New(slog.DiscardHandler)
 	app := httpd.New(httpd.Options{Logger: quiet, BodyLimit: 100 << 10})
-	New(in, Options{Logger: quiet, BodyLimit: 100 << 10}).Mount(app, httpd.NewAuth(tokens{}, "admin", time.Now))
+	New(in, Options{Logger: quiet, BodyLimit: 100 << 10, PublicURL: "https://sms.example.com/gw", Now: at}).Mount(app, httpd.NewAuth(tokens{}, "admin", time.Now))
 	app.Use(httpd.NotFound)
 	return app
 }

@@ -1,9 +1,7 @@
 package carrier
 
 import (
-	"bytes"
 	"encoding/json"
-	"io"
 	"net/url"
 	"strconv"
 	"time"
@@ -22,7 +20,7 @@ func parseJSON(alphabet *gsm.Alphabet, e *intake.Entry) ([]inbound.Message, erro
 	}
 	f := newForm(get)
 	m := inbound.Message{CarrierID: f.required("id", maxName), Network: f.optional("network", maxName)}
-	f.addresses(&m)
+	f.addresses(&m, "from", "to")
 	m.UDH = f.hex("udh", maxUDH)
 	m.Part = f.sar()
 	m.Status = statusOf(&m)
@@ -40,22 +38,8 @@ func jsonFields(e *intake.Entry) (func(string) (value, bool), error) {
 		q, err := parameters(e.Query)
 		return queryFields(q), err
 	}
-	d := json.NewDecoder(bytes.NewReader(e.Body))
-	d.UseNumber()
-	var body any
-	if err := d.Decode(&body); err != nil {
-		return nil, errInvalidJSON
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return nil, errInvalidJSON
-	}
-	object, ok := body.(map[string]any)
-	if !ok {
-		f := newForm(nil)
-		f.fail("body", "The body must be an object.")
-		return nil, f.err()
-	}
-	return func(name string) (value, bool) { return jsonValue(object[name]) }, nil
+	o, err := jsonObject(e.Body)
+	return func(name string) (value, bool) { return jsonValue(o[name]) }, err
 }
 
 // jsonValue takes text and numbers; null is not there.

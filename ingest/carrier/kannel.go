@@ -25,7 +25,7 @@ func parseKannel(alphabet *gsm.Alphabet, e *intake.Entry) ([]inbound.Message, er
 		CarrierID: f.optional("id", maxName), Reference: f.optional("smsc", maxName), Network: f.optional("network", maxName),
 		UDH: []byte(f.optional("udh", maxUDH)),
 	}
-	f.addresses(&m)
+	f.addresses(&m, "from", "to")
 	m.Status = inbound.StatusOf(m.UDH)
 	m.SentAt = kannelTime(f.optional("time", maxName))
 	f.kannelContent(alphabet, &m)

@@ -38,7 +38,7 @@ func (p *Processor) Process(ctx context.Context, items []intake.Item) ([]event.M
 	marks := make(map[int]event.Mark)
 	for i := range items {
 		found, err := p.prepared(&items[i])
-		if err != nil {
+		if err != nil && !isNoMessage(err) {
 			marks[i] = mark(&items[i], event.Quarantined, why(err))
 		}
 		for range found {

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"time"
 
 	"github.com/gofiber/fiber/v2"
+	"github.com/gofiber/fiber/v2/utils"
 
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/intake"
@@ -20,7 +22,11 @@ type Intake interface {
 // Options are what may be chosen; the zero value works.
 type Options struct {
 	BodyLimit int // bytes, also of an inflated body; 0 means 1 MiB
+	// PublicURL is how carriers reach the gateway, without a slash at the end:
+	// some sign the address that they call.
+	PublicURL string
 	Logger    *slog.Logger
+	Now       func() time.Time // nil means time.Now
 }
 
 // Surface is the paths that carriers post to.
@@ -28,28 +34,73 @@ type Surface struct {
 	intake    Intake
 	adapters  map[string]Adapter
 	bodyLimit int
+	publicURL string
 	logger    *slog.Logger
+	now       func() time.Time
 }
 
 // New returns the surface over the intake of messages.
 func New(in Intake, o Options) *Surface {
-	return &Surface{
-		intake: in, adapters: Adapters(),
-		bodyLimit: cmp.Or(o.BodyLimit, 1<<20), logger: cmp.Or(o.Logger, slog.Default()),
+	s := &Surface{
+		intake: in, adapters: Adapters(), publicURL: o.PublicURL,
+		bodyLimit: cmp.Or(o.BodyLimit, 1<<20), logger: cmp.Or(o.Logger, slog.Default()), now: o.Now,
 	}
+	if s.now == nil {
+		s.now = time.Now
+	}
+	return s
 }
 
 // Mount adds the paths to the app: one per adapter, with or without the source
 // that names a token.
 func (s *Surface) Mount(app fiber.Router, auth *httpd.Auth) {
-	inbound := app.Group("/inbound/sms", auth.Require(account.Carrier, httpd.WebhookStyle()))
+	inbound := app.Group("/inbound/sms")
 	for name, a := range s.adapters {
-		handler := s.take(name, a)
-		for _, path := range []string{"/" + name, "/" + name + "/:source"} {
-			inbound.Head(path, head)
-			inbound.Add(fiber.MethodGet, path, handler)
-			inbound.Add(fiber.MethodPost, path, handler)
+		admit, handler := auth.Require(account.Carrier, style()), s.take(name, a)
+		if a.Verify != nil {
+			admit = auth.RequireSigned(account.Carrier, signedStyle(), s.signature(a))
 		}
+		for _, path := range []string{"/" + name, "/" + name + "/:source"} {
+			inbound.Head(path, admit, head)
+			inbound.Add(fiber.MethodGet, path, admit, handler)
+			inbound.Add(fiber.MethodPost, path, admit, handler)
+		}
+	}
+	inbound.Use(auth.Require(account.Carrier, style())) // who may not come in does not learn what there is
+}
+
+// style is that of webhooks; who can be asked for Basic is: Twilio sends user
+// and password only then.
+func style() httpd.Style {
+	s := httpd.WebhookStyle()
+	refuse := s.Unauthenticated
+	s.Unauthenticated = func(c *fiber.Ctx) error {
+		c.Set(fiber.HeaderWWWAuthenticate, `Basic realm="penstock"`)
+		return refuse(c)
+	}
+	return s
+}
+
+// signedStyle is that of carriers that sign, some with a token of their own in
+// Authorization: that is no credential of ours.
+func signedStyle() httpd.Style {
+	s := style()
+	known := s.Credential
+	s.Credential = func(c *fiber.Ctx) string {
+		if isJWT(httpd.Bearer(c)) {
+			return ""
+		}
+		return known(c)
+	}
+	return s
+}
+
+// signature is how an adapter's carrier signs, and names its token.
+func (s *Surface) signature(a Adapter) httpd.Signature {
+	return httpd.Signature{
+		Source: func(c *fiber.Ctx) string { return utils.CopyString(c.Params("source")) },
+		Verify: func(c *fiber.Ctx, secret string) error { return a.Verify(s.signedOf(c), secret) },
+		Logger: s.logger,
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"strconv"
 
 	"github.com/penstock/penstock/decoders/gsm"
 )
@@ -18,6 +19,10 @@ const (
 	Reference16  PartKind = "udh16" // TS 23.040, 9.2.3.24.8
 	ReferenceSAR PartKind = "sar"   // SMPP 3.4, 5.3.2.22 to 5.3.2.24
 )
+
+// NamedReference is the kind of a reference that is a name of the carrier's own
+// rather than a number; Part.Reference is 0.
+func NamedReference(name string) PartKind { return PartKind("carrier " + strconv.Quote(name)) }
 
 // Part says which part of which message a short message is.
 type Part struct {

@@ -1,0 +1,104 @@
+package carrier
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strconv"
+	"time"
+
+	"github.com/penstock/penstock/decoders/gsm"
+	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/ingest/intake"
+	"github.com/penstock/penstock/relay/inbound"
+)
+
+// parseAndroid reads what apps post that make a gateway of a phone: SMS Gateway
+// for Android (docs.sms-gate.app, webhooks), and the forwarders whose template
+// is {from, text, sentStamp, receivedStamp, sim}. The phone has joined the
+// parts. Not every phone says its own number: where the post has no recipient
+// it is taken from the query, to1 and to2 for its SIMs, else to.
+func parseAndroid(alphabet *gsm.Alphabet, e *intake.Entry) ([]inbound.Message, error) {
+	o, err := fieldsOf(e)
+	if err != nil {
+		return nil, err
+	}
+	q, err := parameters(e.Query)
+	if err != nil {
+		return nil, err
+	}
+	own := objectOf(q)
+	switch kind := o.text("event"); {
+	case kind == "":
+		return parseForwarder(alphabet, e, o, own)
+	case kind == "sms:sent" || kind == "sms:delivered" || kind == "sms:failed":
+		return nil, receiptOf(o.object("payload").text("messageId"), kind[len("sms:"):])
+	case kind != "sms:received" && kind != "sms:data-received":
+		return nil, notMessage("the event " + clip(kind) + ", which is no message")
+	}
+	p := o.object("payload")
+	fields := object{
+		"id": o["id"], "payload.message": p["message"], "payload.data": p["data"], "payload.phoneNumber": p.first("sender", "phoneNumber"),
+		"to": ownNumber(p.text("recipient"), p.text("simNumber"), own),
+	}
+	f := newForm(fields.get)
+	m := inbound.Message{CarrierID: f.required("id", maxName), SentAt: when(p.text("receivedAt"))}
+	f.addresses(&m, "payload.phoneNumber", "to")
+	if o.text("event") == "sms:data-received" {
+		m.Coding, m.Data = inbound.Binary, f.base64("payload.data")
+	} else {
+		f.whole(alphabet, &m, "payload.message", nil)
+	}
+	return f.one(m)
+}
+
+// ownNumber is the number of the phone that took a message.
+func ownNumber(recipient, sim string, own object) string {
+	if recipient != "" {
+		return recipient
+	}
+	if sim != "" && own.has("to"+sim) {
+		return own.text("to" + sim)
+	}
+	return own.text("to")
+}
+
+// parseForwarder reads the template. It has no id: a repeated post is known by
+// all that it says.
+func parseForwarder(alphabet *gsm.Alphabet, e *intake.Entry, o, own object) ([]inbound.Message, error) {
+	sim := o.text("sim")
+	if n := len(sim); n > 0 { // "sim1", or the number alone
+		sim = sim[n-1:]
+	}
+	fields := object{"from": o["from"], "text": o["text"], "to": ownNumber(o.text("to"), sim, own)}
+	f := newForm(fields.get)
+	sum := sha256.Sum256(append([]byte(e.Query+"\x00"), e.Body...))
+	m := inbound.Message{SentAt: milliseconds(o.text("sentStamp"))}
+	if o.has("receivedStamp") {
+		m.CarrierID = hex.EncodeToString(sum[:16])
+	}
+	f.addresses(&m, "from", "to")
+	f.whole(alphabet, &m, "text", nil)
+	return f.one(m)
+}
+
+// milliseconds reads a number of them since 1970; anything else is no time.
+func milliseconds(s string) time.Time {
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || n <= 0 || n > 1<<48 {
+		return time.Time{}
+	}
+	return time.UnixMilli(n).UTC()
+}
+
+// verifyAndroid checks X-Signature: the hex of HMAC-SHA256 by the app's signing
+// key over the body and X-Timestamp, with nothing between them.
+func verifyAndroid(r *Signed, secret string) error {
+	sent, at := r.Header("X-Signature"), r.Header("X-Timestamp")
+	if sent == "" || at == "" {
+		return httpd.ErrUnsigned
+	}
+	if !sameHex(sent, mac(sha256.New, secret, string(r.Body)+at)) {
+		return errSignature
+	}
+	return recent(at, r.Now)
+}

@@ -1,0 +1,138 @@
+package carrier
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/penstock/penstock/ingest/intake"
+)
+
+// notMessage is a post that is safe to acknowledge and is no message: it says
+// what it is.
+type notMessage string
+
+// Error says what the post is.
+func (n notMessage) Error() string { return string(n) }
+
+// receiptOf is the post of a delivery receipt.
+func receiptOf(id, status string) error {
+	return notMessage(strings.ToValidUTF8("a delivery receipt: "+clip(id)+" is "+clip(status), "\uFFFD"))
+}
+
+func clip(s string) string {
+	if len(s) > 80 {
+		return s[:80] + "…"
+	}
+	return s
+}
+
+// object is the fields of a post: those of its JSON body, its form, or its query.
+type object map[string]any
+
+// fieldsOf reads whichever a post has. A form's fields win over the query's.
+func fieldsOf(e *intake.Entry) (object, error) {
+	if len(e.Body) == 0 || isForm(e.ContentType) {
+		raw := e.Query
+		if len(e.Body) > 0 {
+			raw = string(e.Body) + "&" + e.Query
+		}
+		q, err := parameters(raw)
+		return objectOf(q), err
+	}
+	return jsonObject(e.Body)
+}
+
+func objectOf(q url.Values) object {
+	out := make(object, len(q))
+	for name, all := range q {
+		if len(all) > 0 {
+			out[name] = all[0]
+		}
+	}
+	return out
+}
+
+// jsonObject reads a body that is one JSON object.
+func jsonObject(body []byte) (object, error) {
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		return nil, errInvalidJSON
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return nil, errInvalidJSON
+	}
+	o, ok := v.(map[string]any)
+	if !ok {
+		f := newForm(nil)
+		f.fail("body", "The body must be an object.")
+		return nil, f.err()
+	}
+	return o, nil
+}
+
+// get returns a field as a form reads it; truth is text too.
+func (o object) get(name string) (value, bool) {
+	if b, ok := o[name].(bool); ok {
+		if b {
+			return value{"true", true}, true
+		}
+		return value{"false", true}, true
+	}
+	return jsonValue(o[name])
+}
+
+// text returns a field that is text or a number, else "".
+func (o object) text(name string) string {
+	v, _ := o.get(name)
+	return v.text
+}
+
+// has reports whether a field is there and is not null.
+func (o object) has(name string) bool { return o[name] != nil }
+
+// object returns a field that is an object, else none.
+func (o object) object(name string) object {
+	inner, _ := o[name].(map[string]any)
+	return inner
+}
+
+// list returns the objects of a field that is a list.
+func (o object) list(name string) []object {
+	all, _ := o[name].([]any)
+	out := make([]object, 0, len(all))
+	for _, v := range all {
+		inner, _ := v.(map[string]any)
+		out = append(out, inner)
+	}
+	return out
+}
+
+// first returns the first of some fields that is there.
+func (o object) first(names ...string) string {
+	for _, n := range names {
+		if s := o.text(n); s != "" {
+			return s
+		}
+	}
+	return ""
+}
+
+// when reads a time in the ways that carriers write it; one without a zone is
+// UTC. Anything else counts as not given: a message is not refused for its date.
+func when(s string) time.Time {
+	for _, layout := range []string{
+		time.RFC3339Nano, "2006-01-02T15:04:05.999999999-0700", "2006-01-02T15:04:05.999999999", time.DateTime,
+		time.RFC1123Z, time.RFC1123,
+	} {
+		if t, err := time.Parse(layout, s); err == nil {
+			return t.UTC()
+		}
+	}
+	return kannelTime(s)
+}

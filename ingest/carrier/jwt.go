@@ -1,0 +1,67 @@
+package carrier
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// claims are those of a signed webhook's token that we look at.
+type claims struct {
+	IssuedAt    float64 `json:"iat"` // seconds since 1970
+	Expires     float64 `json:"exp"`
+	PayloadHash string  `json:"payload_hash"` // hex SHA-256
+}
+
+// isJWT reports whether a credential is a signed token in three parts.
+func isJWT(text string) bool { return strings.Count(text, ".") == 2 && strings.HasPrefix(text, "eyJ") }
+
+// verifyJWT reads a token that is signed with HMAC-SHA256 (RFC 7515, HS256; no
+// other algorithm) and of this time.
+func verifyJWT(token, secret string, now time.Time) (claims, error) {
+	var c claims
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 {
+		return c, fmt.Errorf("%w: the token", errUnread)
+	}
+	var head struct {
+		Algorithm string `json:"alg"`
+	}
+	if err := segment(parts[0], &head); err != nil || head.Algorithm != "HS256" {
+		return c, fmt.Errorf("%w: the token's algorithm is not HS256", errUnread)
+	}
+	sum, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(parts[2], "="))
+	if err != nil || subtle.ConstantTimeCompare(sum, mac(sha256.New, secret, parts[0]+"."+parts[1])) != 1 {
+		return c, errSignature
+	}
+	if err := segment(parts[1], &c); err != nil {
+		return c, fmt.Errorf("%w: the token's claims", errUnread)
+	}
+	if c.Expires != 0 && now.After(moment(c.Expires).Add(maxSkew)) {
+		return c, errStale
+	}
+	if age := now.Sub(moment(c.IssuedAt)); age > maxAge || age < -maxSkew {
+		return c, errStale
+	}
+	return c, nil
+}
+
+func segment(part string, into any) error {
+	b, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(part, "="))
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(b, into)
+}
+
+// moment is a number of seconds since 1970; one out of range is long ago.
+func moment(seconds float64) time.Time {
+	if !(seconds > 0 && seconds < 1<<38) {
+		return time.Time{}
+	}
+	return time.Unix(int64(seconds), 0)
+}

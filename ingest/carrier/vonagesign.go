@@ -1,0 +1,143 @@
+package carrier
+
+import (
+	"bytes"
+	"crypto/md5"  //nolint:gosec // one of the carrier's algorithms
+	"crypto/sha1" //nolint:gosec // likewise
+	"crypto/sha256"
+	"crypto/sha512"
+	"encoding/json"
+	"fmt"
+	"hash"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/penstock/penstock/ingest/httpd"
+)
+
+// verifyVonage checks the JWT in Authorization, or the parameter sig.
+func verifyVonage(r *Signed, secret string) error {
+	if scheme, token, _ := strings.Cut(r.Header("Authorization"), " "); strings.EqualFold(scheme, "Bearer") && isJWT(token) {
+		c, err := verifyJWT(strings.TrimSpace(token), secret, r.Now)
+		if err != nil {
+			return err
+		}
+		return vonagePayload(r, c.PayloadHash)
+	}
+	return verifyVonageSig(r, secret)
+}
+
+// vonagePayload checks the hash of what was posted: the body, or the parameters
+// as a JSON object in the order in which they stand.
+func vonagePayload(r *Signed, want string) error {
+	raw := sha256.Sum256(r.Body)
+	if len(r.Body) > 0 && sameHex(want, raw[:]) {
+		return nil
+	}
+	text := string(r.Body)
+	if len(r.Body) == 0 {
+		_, text, _ = strings.Cut(r.URL, "?")
+	} else if !isForm(r.ContentType) {
+		return errSignature
+	}
+	object, err := orderedObject(text)
+	if err != nil {
+		return err
+	}
+	if sum := sha256.Sum256(object); !sameHex(want, sum[:]) {
+		return errSignature
+	}
+	return nil
+}
+
+// orderedObject writes URL-encoded parameters as JSON without blanks.
+func orderedObject(text string) ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for pair := range strings.SplitSeq(text, "&") {
+		name, value, _ := strings.Cut(pair, "=")
+		for i, s := range []string{name, value} {
+			plain, err := url.QueryUnescape(s)
+			if err != nil {
+				return nil, fmt.Errorf("%w: the parameters", errUnread)
+			}
+			b.WriteString([]string{",", ":"}[i])
+			e := json.NewEncoder(&b)
+			e.SetEscapeHTML(false)
+			if err := e.Encode(plain); err != nil {
+				return nil, fmt.Errorf("%w: the parameters", errUnread)
+			}
+			b.Truncate(b.Len() - 1) // the encoder's line end
+		}
+	}
+	b.WriteByte('}')
+	return bytes.Replace(b.Bytes(), []byte("{,"), []byte("{"), 1), nil
+}
+
+// verifyVonageSig checks sig: a hash over &name=value of all parameters but sig
+// in order of their names, with & and = in both replaced by _. Its length and
+// the settings of the Vonage account say which: MD5 of that and the secret, or
+// HMAC by the secret with MD5, SHA-1, SHA-256 or SHA-512. The timestamp is part
+// of it.
+func verifyVonageSig(r *Signed, secret string) error {
+	fields := vonageParameters(r)
+	sent := fields["sig"]
+	if sent == "" {
+		return httpd.ErrUnsigned
+	}
+	delete(fields, "sig")
+	text := vonageText(fields)
+	if !vonageSum(sent, text, secret) {
+		return errSignature
+	}
+	at := fields["timestamp"]
+	if t := when(at); !t.IsZero() {
+		at = strconv.FormatInt(t.Unix(), 10)
+	}
+	return recent(at, r.Now)
+}
+
+func vonageText(fields map[string]string) string {
+	var b strings.Builder
+	plain := strings.NewReplacer("&", "_", "=", "_")
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		b.WriteString("&" + plain.Replace(name) + "=" + plain.Replace(fields[name]))
+	}
+	return b.String()
+}
+
+func vonageSum(sent, text, secret string) bool {
+	h := map[int]func() hash.Hash{2 * md5.Size: md5.New, 2 * sha1.Size: sha1.New, 2 * sha256.Size: sha256.New, 2 * sha512.Size: sha512.New}[len(sent)]
+	if h == nil {
+		return false
+	}
+	if sameHex(sent, mac(h, secret, text)) {
+		return true
+	}
+	sum := md5.Sum([]byte(text + secret)) //nolint:gosec // the carrier's default
+	return sameHex(sent, sum[:])
+}
+
+// vonageParameters are those of the query, the form, or the JSON body's own;
+// what cannot be read has none.
+func vonageParameters(r *Signed) map[string]string {
+	out := make(map[string]string)
+	if len(r.Body) > 0 && !isForm(r.ContentType) {
+		o, _ := jsonObject(r.Body)
+		for name := range o {
+			out[name] = o.text(name)
+		}
+		return out
+	}
+	fields, err := r.form()
+	if fields == nil && err == nil {
+		fields = r.query()
+	}
+	for name, all := range fields {
+		out[name] = all[0]
+	}
+	return out
+}
