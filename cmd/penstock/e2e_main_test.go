@@ -83,6 +83,7 @@ func TestGateway(t *testing.T) {
 			{"quarantine", testQuarantine},
 			{"readings", testReadings},
 			{"decoders", testDecoders},
+			{"devices", testDevices},
 			{"credentials", testCredentials},
 			{"isolation of accounts", testIsolation},
 			{"hostile bodies", testBodies},

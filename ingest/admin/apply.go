@@ -141,7 +141,8 @@ func (a *apply) record(ctx context.Context, want, before inventory.Account) (acc
 }
 
 // decoder saves a decoder that is new or that nobody changed over REST since
-// the last inventory. Keys that the document maps are added in any case.
+// the last inventory. Keys that the document maps anew are added in any case;
+// one that REST has deleted or given another type since stays as REST left it.
 func (a *apply) decoder(ctx context.Context, id account.ID, want inventory.Decoder, before inventory.Account) error {
 	target := decoderOf(want)
 	_, err := a.Devices.Decoder(ctx, id, want.ID)
@@ -153,8 +154,12 @@ func (a *apply) decoder(ctx context.Context, id account.ID, want inventory.Decod
 	}
 	at := slices.IndexFunc(before.Decoders, func(d inventory.Decoder) bool { return d.ID == want.ID })
 	_, err = a.Devices.ChangeDecoder(ctx, id, want.ID, func(stored *iot.Decoder) error {
-		sensors := joined(stored.Sensors, target.Sensors)
-		if at >= 0 && sameButSensors(*stored, decoderOf(before.Decoders[at])) {
+		var declared iot.Decoder
+		if at >= 0 {
+			declared = decoderOf(before.Decoders[at])
+		}
+		sensors := joined(stored.Sensors, target.Sensors, declared.Sensors)
+		if at >= 0 && sameButSensors(*stored, declared) {
 			*stored = target
 		}
 		stored.Sensors = sensors
@@ -242,10 +247,14 @@ func sameButSensors(a, b iot.Decoder) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// joined maps the keys of both; the second's types win.
-func joined(a, b []iot.Mapping) []iot.Mapping {
+// joined maps the keys of a and of b, whose types win, except that what was
+// declared before stands as a has it.
+func joined(a, b, before []iot.Mapping) []iot.Mapping {
 	out := slices.Clone(a)
 	for _, m := range b {
+		if slices.Contains(before, m) {
+			continue
+		}
 		at := slices.IndexFunc(out, func(have iot.Mapping) bool { return have.Key == m.Key })
 		if at < 0 {
 			out = append(out, m)

@@ -265,3 +265,26 @@ func TestAnInventoryIsEmptyUntilOneIsApplied(t *testing.T) {
 		t.Error(empty, err)
 	}
 }
+
+func TestWhatRESTMadeOfADecodersSensorsStands(t *testing.T) {
+	o := newOffice(t)
+	two := strings.Replace(acme, "key: temperature_1}", "key: temperature_1}, {sensor_type_id: humidity, key: humidity_2}", 1)
+	o.applied(two, "")
+	ctx := t.Context()
+	_, err := o.db.IoT().ChangeDecoder(ctx, 1, "d1", func(d *iot.Decoder) error { // one is deleted, one has another type
+		d.Sensors = []iot.Mapping{{SensorTypeID: "humidity", Key: "temperature_1"}}
+		return nil
+	})
+	must(t, err)
+	for _, tc := range []struct{ name, document, want string }{
+		{"the same document changes nothing", two, "[{humidity temperature_1}]"},
+		{"what it maps anew is added", strings.Replace(two, "key: humidity_2", "key: humidity_3", 1), "[{humidity temperature_1} {humidity humidity_3}]"},
+		{"what it maps to another type gets that", strings.Replace(two, "humidity, key: humidity_2", "temperature, key: humidity_3", 1), "[{humidity temperature_1} {temperature humidity_3}]"},
+	} {
+		o.applied(tc.document, "")
+		d, err := o.db.IoT().Decoder(ctx, 1, "d1")
+		if err != nil || fmt.Sprint(d.Sensors) != tc.want {
+			t.Errorf("%s: %v, %v, want %s", tc.name, d.Sensors, err, tc.want)
+		}
+	}
+}

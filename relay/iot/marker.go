@@ -35,6 +35,9 @@ func (s *Service) AddMarker(ctx context.Context, acct account.ID, deviceID strin
 	if !utf8.ValidString(m.ID) || strings.ContainsFunc(m.ID, unicode.IsControl) {
 		p.Add("event_marker_id", "The event marker id must be one line of text.")
 	}
+	if y := m.CreatedAt.Year(); y < 1 || y > 9999 {
+		p.Add("date_published", "The date published must lie in the years 1 to 9999.")
+	}
 	if err := p.Err(); err != nil {
 		return m, false, err
 	}

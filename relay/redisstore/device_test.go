@@ -35,6 +35,16 @@ func TestIoT(t *testing.T) {
 			"the latest value never goes backwards":                       latestGoesForward,
 			"latest values of many devices are kept apart, texts as well": latestOfMany,
 			"sensor types and locations come, go and are listed":          typesAndLocations,
+			"a deleted device takes with it all that is kept of it":       deviceTakesAllWithIt,
+			"a late deletion takes nothing from who came after":           deletionOfTheFirst,
+			"the sensors of an account are counted":                       seriesAreCounted,
+			"a sensor remembers the types it had":                         sensorsAreRetyped,
+			"calibration and type do not lose one another":                retypeRace,
+			"the latest value keeps the type it was read as":              latestKeepsItsType,
+			"an event marker is made once and then changed":               markersAreKept,
+			"a device has so many event markers":                          markersHaveAnEnd,
+			"raw frames are kept, each once":                              framesAreKept,
+			"raw frames have an end in number and in time":                framesHaveAnEnd,
 		} {
 			t.Run(name, func(t *testing.T) { test(t, open(t).IoT()) })
 		}

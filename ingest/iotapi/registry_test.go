@@ -1,0 +1,199 @@
+package iotapi
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/penstock/penstock/relay/iot"
+)
+
+// created is a device as create operations answer it; rest is what stands for
+// longitude, latitude, altitude and the MAC address.
+func created(id, name, identifier, kind, parameters, rest string) string {
+	return `201 {"data":{"id":"` + id + `","name":"` + name + `","identifier":"` + identifier + `","comment":"","type":"` + kind +
+		`","decoder_id":"d1","gateway_id":"` + id + `","location_id":"loc1","frame_logging":"disabled","parameters":"` + parameters +
+		`","created_at":"2026-03-01 12:00:00","updated_at":"2026-03-01 12:00:00",` + rest + `}}`
+}
+
+func wrong(fields string) string { return `422 {"errors":{` + fields + `},` + invalid + `}` }
+
+const claimed = `422 {"message":"Device has already been claimed."}`
+
+func TestDevicesAreCreated(t *testing.T) {
+	a := newAPI(t)
+	a.fill()
+	const nowhere = `"longitude":null,"latitude":null,"altitude":null`
+	const whose = `"location_id":"loc1","decoder_id":"d1","name":"n"`
+	for _, tc := range []struct{ name, line, body, want string }{
+		{"a Bluetooth device", "POST /iot/devices/bluetooth", `{"mac_address":"00:1A:7d:DA:71:13","longitude":"-2.0943","latitude":57.1497,"altitude":"12","parser_params":{"k": 1},` + whose + `}`,
+			created("id2", "n", "001a7dda7113", "bluetooth", `{\"k\":1}`, `"longitude":-2.0943,"latitude":57.1497,"altitude":12,"mac_address":"001a7dda7113"`)},
+		{"a LoRaWAN device", "POST /iot/devices/lorawan", `{"identifier":"24:E1:24:13:6B:50:22:17","altitude":"","parser_params":"{\"k\":1}",` + whose + `}`,
+			created("id3", "n", "24e124136b502217", "lorawan", `{\"k\":1}`, nowhere)},
+		{"another device", "POST /iot/devices/other", `{"identifier":"Tank 7",` + whose + `}`, created("id4", "n", "Tank 7", "other", "", nowhere)},
+		{"a device of the query", "POST /iot/devices/other?location_id=loc1&decoder_id=d1&identifier=q&name=n&longitude=1.5&parser_params=%7B%22k%22:%5B%5D%7D", "",
+			created("id5", "n", "q", "other", `{\"k\":[]}`, `"longitude":1.5,"latitude":null,"altitude":null`)},
+		{"the body wins over the query", "POST /iot/devices/other?identifier=q&name=m", `{"identifier":"r",` + whose + `}`, created("id6", "n", "r", "other", "", nowhere)},
+		{"a MAC address written otherwise", "POST /iot/devices/bluetooth", `{"mac_address":"00-1a-7d-da-71-13",` + whose + `}`, claimed},
+		{"a device EUI written otherwise", "POST /iot/devices/lorawan", `{"identifier":"24E124136B502217",` + whose + `}`, claimed},
+		{"an identifier of another kind", "POST /iot/devices/other", `{"identifier":"24e124136b502217",` + whose + `}`, claimed},
+		{"an identifier that is there", "POST /iot/devices/other", `{"identifier":"Tank 7",` + whose + `}`, claimed},
+		{"a Bluetooth device of nothing", "POST /iot/devices/bluetooth", `{}`,
+			wrong(`"decoder_id":["The decoder id field is required."],"location_id":["The location id field is required."],"mac_address":["The mac address field is required."],"name":["The name field is required."]`)},
+		{"another device of nothing", "POST /iot/devices/other", `{"identifier":""}`,
+			wrong(`"decoder_id":["The decoder id field is required."],"identifier":["The identifier field is required."],"location_id":["The location id field is required."],"name":["The name field is required."]`)},
+		{"what does not exist", "POST /iot/devices/other", `{"identifier":"x","location_id":"loc9","decoder_id":"d9","name":"n"}`,
+			wrong(`"decoder_id":["The selected decoder id is invalid."],"location_id":["The selected location id is invalid."]`)},
+		{"no device EUI", "POST /iot/devices/lorawan", `{"identifier":"24e124",` + whose + `}`, wrong(`"identifier":["The identifier must be a device EUI, 16 hexadecimal digits."]`)},
+		{"no MAC address", "POST /iot/devices/bluetooth", `{"mac_address":"00:1A:7D:DA:71",` + whose + `}`, wrong(`"mac_address":["The mac address must be a MAC address, 12 hexadecimal digits."]`)},
+		{"places that are none", "POST /iot/devices/other", `{"identifier":"x","longitude":"west","latitude":"90.5","altitude":1e7,` + whose + `}`,
+			wrong(`"altitude":["The altitude must be between -1000000 and 1000000."],"latitude":["The latitude must be between -90 and 90."],"longitude":["The longitude must be a number."]`)},
+		{"a place that is a list", "POST /iot/devices/other", `{"longitude":[1]}`, wrong(`"longitude":["The longitude must be a number."]`)},
+		{"a name that is a number", "POST /iot/devices/other", `{"name":7}`, wrong(`"name":["The name must be a string."]`)},
+		{"parameters that are a list", "POST /iot/devices/other", `{"identifier":"x","parser_params":[1],` + whose + `}`, wrong(`"parser_params":["The parser params must be a JSON object."]`)},
+		{"no JSON", "POST /iot/devices/lorawan", `{"identifier":`, `422 {"message":"Invalid JSON."}`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got := a.ask(tc.line, "acme", tc.body); got != tc.want {
+				t.Errorf("\n got %s\nwant %s", got, tc.want)
+			}
+		})
+	}
+	if got := a.ask("GET /iot/devices/identifier/24%3Ae1%3A24%3A13-6B-50-22%2017", "acme", ""); !strings.HasPrefix(got, `200 {"id":"id3"`) {
+		t.Error(got)
+	}
+	if got := a.ask("POST /iot/devices/lorawan", "globex", `{"identifier":"24e124136b502217",`+whose+`}`); !strings.HasPrefix(got, "422 ") || strings.Contains(got, "claimed") {
+		t.Errorf("another account's location and decoder: %s", got)
+	}
+}
+
+func TestDevicesAndDecodersAreChanged(t *testing.T) {
+	a := newAPI(t)
+	a.fill()
+	with := func(pairs ...string) string { return `200 {"data":` + strings.NewReplacer(pairs...).Replace(device) + `}` }
+	for _, tc := range []struct{ name, line, body, want string }{
+		{"nothing", "PATCH /iot/devices/id1", `{}`, with()},
+		{"null changes nothing", "PATCH /iot/devices/id1", `{"name":null,"longitude":null,"parser_params":null}`, with()},
+		{"a name", "PATCH /iot/devices/id1", `{"name":"quay"}`, with(`"probe"`, `"quay"`)},
+		{"a name of the query", "PATCH /iot/devices/id1?name=probe", "", with()},
+		{"a place and logging", "PATCH /iot/devices/id1", `{"longitude":"","altitude":-3.25,"frame_logging":"enabled"}`,
+			with(`"-2.0943"`, `null`, `"altitude":null`, `"altitude":"-3.25"`, `disabled`, `enabled`)},
+		{"back again", "PATCH /iot/devices/id1", `{"longitude":"-2.0943","altitude":"","frame_logging":"disabled"}`, with()},
+		{"parameters", "PATCH /iot/devices/id1", `{"parser_params":{"k":2}}`, with(`{\"k\":1}`, `{\"k\":2}`)},
+		{"an unknown decoder", "PATCH /iot/devices/id1", `{"decoder_id":"d9"}`, wrong(`"decoder_id":["The selected decoder id is invalid."]`)},
+		{"a word there is not", "PATCH /iot/devices/id1", `{"frame_logging":"on"}`, wrong(`"frame_logging":["The selected frame logging is invalid."]`)},
+		{"a truth for a word", "PATCH /iot/devices/id1", `{"frame_logging":true}`, wrong(`"frame_logging":["The frame logging must be a string."]`)},
+		{"an unknown device", "PATCH /iot/devices/nobody", `{"name":"n"}`, "404"},
+		{"a decoder's name", "PATCH /iot/decoders/d1", `{"name":"P"}`, `200 {"data":{"id":"d1","name":"P","description":"A probe","type":"other"}}`},
+		{"a decoder's type", "PATCH /iot/decoders/d1?type=serial&name=Probe", "", `200 {"data":{"id":"d1","name":"Probe","description":"A probe","type":"serial"}}`},
+		{"an expression that does not compile", "PATCH /iot/decoders/d1", `{"codec":"expr","source":"a = 1.0\n\nlevel = bytes[0] +* 2"}`,
+			wrong(`"source":["expr: level: line 3, column 19: unexpected token Operator(\"*\")"]`)},
+		{"a script that does not compile", "PATCH /iot/decoders/d1", `{"codec":"javascript","source":"function Decoder(bytes) {\n  return {a: };\n}"}`,
+			wrong(`"source":["javascript: line 2, column 14: Unexpected token }"]`)},
+		{"a script that throws as it starts", "PATCH /iot/decoders/d1", `{"codec":"javascript","source":"\n  nothing.x"}`,
+			wrong(`"source":["javascript: line 2, column 3: ReferenceError: nothing is not defined"]`)},
+		{"a flag of the wrong type", "PATCH /iot/decoders/d1", `{"useRawPayload":"yes"}`, wrong(`"useRawPayload":["The useRawPayload must be true or false."]`)},
+		{"an unknown decoder", "PATCH /iot/decoders/nobody", `{"name":"n"}`, "404"},
+		{"a decoder's sensor", "DELETE /iot/decoders/d1/sensors/t", "", `200 {"data":[{"sensor_type_id":"state","key":"door"}]}`},
+		{"a decoder's sensor that is gone", "DELETE /iot/decoders/d1/sensors/t", "", "404"},
+		{"a sensor of an unknown decoder", "DELETE /iot/decoders/nobody/sensors/t", "", "404"},
+		{"a key with a slash is mapped", "POST /iot/decoders/d1/sensors", `{"sensor_type_id":"state","key":"a/b c.ä"}`,
+			`200 {"data":[{"sensor_type_id":"state","key":"door"},{"sensor_type_id":"state","key":"a/b c.ä"}]}`},
+		{"and deleted", "DELETE /iot/decoders/d1/sensors/a%2Fb%20c.%C3%A4", "", `200 {"data":[{"sensor_type_id":"state","key":"door"}]}`},
+		{"the last sensor", "DELETE /iot/decoders/d1/sensors/door", "", `200 {"data":[]}`},
+		{"a device is deleted", "DELETE /iot/devices/id1", "", "204"},
+		{"a device that is gone", "DELETE /iot/devices/id1", "", `422 {"message":"Invalid Device."}`},
+		{"its readings", "GET /iot/devices/id1/readings", "", "404"},
+		{"its latest readings", "GET /iot/devices/id1/readings/latest", "", "404"},
+		{"its sensors", "GET /iot/devices/id1/sensors", "", "404"},
+		{"its identifier", "GET /iot/devices/identifier/aabbcc001122", "", `422 {"message":"Invalid Device."}`},
+		{"a sensor of it", "PATCH /iot/sensors/" + iot.SensorID("id1", "t"), `{"slope":2}`, "404"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got := a.ask(tc.line, "acme", tc.body); got != tc.want {
+				t.Errorf("\n got %s\nwant %s", got, tc.want)
+			}
+		})
+	}
+	if got := a.ask("GET /iot/devices", "acme", ""); got != `200 {"data":[]}` {
+		t.Error(got)
+	}
+}
+
+func TestEventMarkersAreAdded(t *testing.T) {
+	a := newAPI(t)
+	a.fill()
+	const path = "POST /iot/devices/id1/event-markers"
+	marker := func(status int, id, comment, at string) string {
+		return fmt.Sprintf(`%d {"data":{"id":%q,"comment":%q,"created_at":%q}}`, status, id, comment, at)
+	}
+	for _, tc := range []struct{ name, line, body, want string }{
+		{"a marker of now", path, `{"event_marker_id":"e1","comment":"moved <&>"}`, marker(201, "e1", "moved <&>", "2026-03-01 12:00:00")},
+		{"the same again", path, `{"event_marker_id":"e1","comment":"moved","date_published":"2026-02-28 23:59:59"}`, marker(200, "e1", "moved", "2026-02-28 23:59:59")},
+		{"a marker of the query", path + "?event_marker_id=e2&comment=c&date_published=2026-02-28%2001:00:00", "", marker(201, "e2", "c", "2026-02-28 01:00:00")},
+		{"a time with a zone", path, `{"event_marker_id":"e3","comment":"c","date_published":"2026-02-28T01:00:00+02:00"}`, marker(201, "e3", "c", "2026-02-27 23:00:00")},
+		{"a marker of nothing", path, `{}`, wrong(`"comment":["The comment field is required."],"event_marker_id":["The event marker id field is required."]`)},
+		{"a time of another form", path, `{"event_marker_id":"e4","comment":"c","date_published":"28/02/2026"}`, wrong(`"date_published":["The date published does not match the format YYYY-MM-DD HH:mm:ss."]`)},
+		{"a day that there is not", path, `{"event_marker_id":"e4","comment":"c","date_published":"2026-02-29 00:00:00"}`, wrong(`"date_published":["The date published does not match the format YYYY-MM-DD HH:mm:ss."]`)},
+		{"an id that is a number", path, `{"event_marker_id":4}`, wrong(`"event_marker_id":["The event marker id must be a string."]`)},
+		{"an unknown device", "POST /iot/devices/nobody/event-markers", `{"event_marker_id":"e","comment":"c"}`, "404"},
+		{"all of them, newest first", "GET /iot/devices/id1/event-markers", "",
+			`200 {"data":[{"id":"e1","comment":"moved","created_at":"2026-02-28 23:59:59"},{"id":"e2","comment":"c","created_at":"2026-02-28 01:00:00"},{"id":"e3","comment":"c","created_at":"2026-02-27 23:00:00"}]}`},
+		{"a page of them", "GET /iot/devices/id1/event-markers?page=2&per_page=2", "", `200 {"data":[{"id":"e3","comment":"c","created_at":"2026-02-27 23:00:00"}]}`},
+		{"a page beyond", "GET /iot/devices/id1/event-markers?page=2", "", `200 {"data":[]}`},
+		{"no page", "GET /iot/devices/id1/event-markers?page=0&per_page=501", "", wrong(`"page":["The page must be between 1 and 2147483647."],"per_page":["The per page must be between 1 and 500."]`)},
+		{"markers of an unknown device", "GET /iot/devices/nobody/event-markers", "", "404"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got := strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&").Replace(a.ask(tc.line, "acme", tc.body)); got != tc.want {
+				t.Errorf("\n got %s\nwant %s", got, tc.want)
+			}
+		})
+	}
+}
+
+// What another account has is not there, whatever is asked of it.
+func TestAnAccountChangesNothingOfAnother(t *testing.T) {
+	a := newAPI(t)
+	a.fill()
+	before := a.ask("GET /iot/devices", "acme", "") + a.ask("GET /iot/decoders/d1/sensors", "acme", "")
+	for line, want := range map[string]string{
+		"PATCH /iot/decoders/d1":                      "404",
+		"DELETE /iot/decoders/d1/sensors/t":           "404",
+		"PATCH /iot/devices/id1":                      "404",
+		"DELETE /iot/devices/id1":                     `422 {"message":"Invalid Device."}`,
+		"POST /iot/devices/id1/event-markers":         "404",
+		"GET /iot/devices/id1/event-markers":          "404",
+		"GET /iot/devices/id1/frames":                 "404",
+		"PATCH /iot/devices/id1?name=theirs":          "404",
+		"DELETE /iot/decoders/d1/sensors/t?decoder=x": "404",
+	} {
+		body := ""
+		if strings.HasPrefix(line, "P") {
+			body = `{"name":"theirs","event_marker_id":"e","comment":"c"}`
+		}
+		if got := a.ask(line, "globex", body); got != want {
+			t.Errorf("%s: %s, want %s", line, got, want)
+		}
+	}
+	if after := a.ask("GET /iot/devices", "acme", "") + a.ask("GET /iot/decoders/d1/sensors", "acme", ""); after != before {
+		t.Errorf("before %s\nafter  %s", before, after)
+	}
+}
+
+// A device may be called like a part of a path.
+func TestDevicesAreFoundWhateverTheyAreCalled(t *testing.T) {
+	a := newAPI(t)
+	a.fill()
+	for i, name := range []string{"readings", "sensors", "frames", "event-markers", "identifier", "a/b", "50%", "ä ö", "other", "?x=1"} {
+		escaped := strings.NewReplacer("/", "%2F", "%", "%25", " ", "%20", "?", "%3F", "ä", "%C3%A4", "ö", "%C3%B6").Replace(name)
+		body := fmt.Sprintf(`{"location_id":"loc1","decoder_id":"d1","identifier":%q,"name":"n"}`, name)
+		want := fmt.Sprintf(`{"id":"id%d"`, i+2)
+		if got := a.ask("POST /iot/devices/other", "acme", body); !strings.HasPrefix(got, `201 {"data":`+want) {
+			t.Errorf("%s: %s", name, got)
+		}
+		if got := a.ask("GET /iot/devices/identifier/"+escaped, "acme", ""); !strings.HasPrefix(got, "200 "+want) {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}

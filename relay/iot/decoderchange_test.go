@@ -1,0 +1,127 @@
+package iot_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/iot"
+)
+
+func TestADecoderChangesOnlyWhereItIsAskedTo(t *testing.T) {
+	g := newGateway(t)
+	made, err := g.CreateDecoder(t.Context(), 1, iot.Decoder{Name: "n", Description: "d", Type: iot.LoRaWAN, Codec: "expr", Source: "a = 1.0", MACVersion: "1.0.3", ClassB: true})
+	must(t, err)
+	for _, step := range []struct {
+		what   string
+		change iot.DecoderChange
+		want   string // name, description, type, codec, source, raw, or the fields with problems
+	}{
+		{"nothing", iot.DecoderChange{}, "n d lorawan expr a = 1.0 false"},
+		{"a name", iot.DecoderChange{Name: new("m")}, "m d lorawan expr a = 1.0 false"},
+		{"a source", iot.DecoderChange{Source: new("a = 2.0"), UseRawPayload: new(true)}, "m d lorawan expr a = 2.0 true"},
+		{"a source that does not compile", iot.DecoderChange{Source: new("a = 1.0\nb = (")}, "source"},
+		{"a codec without a source forgets the old one", iot.DecoderChange{Codec: new("json")}, "m d lorawan json  true"},
+		{"a source for a codec that takes none", iot.DecoderChange{Source: new("a = 1.0")}, "source"},
+		{"a codec that needs a source", iot.DecoderChange{Codec: new("javascript")}, "source"},
+		{"a codec with its source", iot.DecoderChange{Codec: new("javascript"), Source: new("function Decoder(b) { return {a: b[0]} }")}, "m d lorawan javascript function Decoder(b) { return {a: b[0]} } true"},
+		{"the same codec keeps the source", iot.DecoderChange{Codec: new("javascript")}, "m d lorawan javascript function Decoder(b) { return {a: b[0]} } true"},
+		{"no codec is json", iot.DecoderChange{Codec: new(""), UseRawPayload: new(false)}, "m d lorawan json  false"},
+		{"an unknown codec", iot.DecoderChange{Codec: new("cobol")}, "codec"},
+		{"empty texts and an unknown type", iot.DecoderChange{Name: new(""), Description: new(" "), Type: new(iot.DeviceType("wifi"))}, "description name type"},
+		{"texts that are too long", iot.DecoderChange{Name: new(strings.Repeat("x", 256)), Description: new(strings.Repeat("x", 2001))}, "description name"},
+		{"a type", iot.DecoderChange{Type: new(iot.Serial), Description: new("e")}, "m e serial json  false"},
+	} {
+		got, err := g.ChangeDecoder(t.Context(), 1, made.ID, step.change)
+		show := fmt.Sprintf("%s %s %s %s %s %v", got.Name, got.Description, got.Type, got.Codec, got.Source, got.UseRawPayload)
+		if err != nil {
+			show = fieldsOf(err)
+		}
+		if show != step.want {
+			t.Errorf("%s: %s, want %s", step.what, show, step.want)
+		}
+	}
+	kept, err := g.Decoder(t.Context(), 1, made.ID)
+	if err != nil || kept.Name != "m" || kept.MACVersion != "1.0.3" || !kept.ClassB {
+		t.Errorf("%+v, %v", kept, err)
+	}
+	for acct, id := range map[account.ID]string{2: made.ID, 1: "none"} {
+		if _, err := g.ChangeDecoder(t.Context(), acct, id, iot.DecoderChange{Name: new("x")}); relay.KindOf(err) != relay.KindNotFound {
+			t.Errorf("%d %s: %v", acct, id, err)
+		}
+	}
+}
+
+// A decoder of an inventory may have no description and keep it so.
+func TestWhatDoesNotChangeIsNotChecked(t *testing.T) {
+	g := newGateway(t)
+	must(t, g.records.CreateDecoder(t.Context(), 1, iot.Decoder{ID: "torn", Name: "torn", Type: iot.Other, Codec: "expr", Source: "a = ("}))
+	if d, err := g.ChangeDecoder(t.Context(), 1, "torn", iot.DecoderChange{Name: new("mended by half")}); err != nil || d.Name != "mended by half" {
+		t.Errorf("%+v, %v", d, err)
+	}
+}
+
+func TestTheNextFrameFollowsAChangedDecoder(t *testing.T) {
+	g := newGateway(t)
+	g.stored(g.later(1, values("temperature", 1.0)))
+	_, err := g.ChangeDecoder(t.Context(), 1, "d1", iot.DecoderChange{Codec: new("expr"), Source: new("temperature = object.temperature * 10"), UseRawPayload: new(true)})
+	must(t, err)
+	g.stored(g.later(2, values("temperature", 2.0)))
+	if got := g.latest(); !slices.Equal(got, []string{"temperature=20"}) {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestARemovedSensorIsFedNoMoreAndLosesNothing(t *testing.T) {
+	g := newGateway(t)
+	both := values("temperature", 1.0, "humidity", 40.0)
+	g.stored(g.later(1, both))
+	all, err := g.Sensors(t.Context(), 1, g.device(1).ID, "humidity")
+	must(t, err)
+	_, err = g.ChangeSensor(t.Context(), 1, all[0].ID, iot.SensorChange{Offset: new(5.0)})
+	must(t, err)
+
+	d, err := g.RemoveSensor(t.Context(), 1, "d1", "humidity")
+	if err != nil || len(d.Sensors) != 1 || d.Sensors[0].Key != "temperature" {
+		t.Fatalf("%+v, %v", d, err)
+	}
+	g.stored(g.later(2, values("temperature", 2.0, "humidity", 41.0)))
+	if got := g.latest(); !slices.Equal(got, []string{"humidity=40", "temperature=2"}) {
+		t.Errorf("latest %q", got)
+	}
+	if got := g.history(1); strings.Join(got, " ") != "temperature=2 humidity=40 temperature=1" && strings.Join(got, " ") != "temperature=2 temperature=1 humidity=40" {
+		t.Errorf("history %q", got)
+	}
+	if out := g.ingest(g.later(3, values("humidity", 42.0)))[0]; out.Refused != "no sensor is mapped to any key of the frame: humidity" {
+		t.Errorf("%+v", out)
+	}
+
+	_, err = g.AddSensor(t.Context(), 1, "d1", iot.Mapping{SensorTypeID: "humidity", Key: "humidity"})
+	must(t, err)
+	g.stored(g.later(4, values("humidity", 43.0)))
+	if got := g.latest(); !slices.Contains(got, "humidity=48") {
+		t.Errorf("mapped again it is calibrated as before: %q", got)
+	}
+	for _, step := range []struct{ decoder, key string }{{"none", "temperature"}, {"d1", "none"}, {"d1", ""}} {
+		if _, err := g.RemoveSensor(t.Context(), 1, step.decoder, step.key); relay.KindOf(err) != relay.KindNotFound {
+			t.Errorf("%+v: %v", step, err)
+		}
+	}
+}
+
+func TestADecoderMapsOnlySoManyKeys(t *testing.T) {
+	g := newGateway(t)
+	full := iot.Decoder{ID: "full", Name: "full", Type: iot.Other, Codec: "json"}
+	for i := range 1000 {
+		full.Sensors = append(full.Sensors, iot.Mapping{SensorTypeID: "state", Key: fmt.Sprint("k", i)})
+	}
+	must(t, g.records.CreateDecoder(t.Context(), 1, full))
+	for key, want := range map[string]string{"k1000": "key", "k7": "", strings.Repeat("x", 201): "key", "a\nb": "key", "a\xff": "key"} {
+		if _, err := g.AddSensor(t.Context(), 1, "full", iot.Mapping{SensorTypeID: "state", Key: key}); fieldsOf(err) != want {
+			t.Errorf("%.20q: %v", key, err)
+		}
+	}
+}

@@ -1,0 +1,177 @@
+package iot_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/relay/iot"
+)
+
+func TestASensorFollowsTheTypeOfItsKey(t *testing.T) {
+	g := newGateway(t)
+	named := func() (out []string) {
+		records, err := g.Readings(t.Context(), iot.Query{Account: 1, DeviceID: g.device(1).ID})
+		must(t, err)
+		for _, r := range records {
+			out = append(out, fmt.Sprint(r.Name, "=", *r.Value))
+		}
+		return out
+	}
+	latest := func() string {
+		records, err := g.Latest(t.Context(), 1, g.device(1).ID)
+		must(t, err)
+		return fmt.Sprint(records[0].Name, "=", *records[0].Value)
+	}
+	g.stored(g.later(1, values("temperature", 1.0)))
+	all, err := g.Sensors(t.Context(), 1, g.device(1).ID, "temperature")
+	must(t, err)
+	_, err = g.ChangeSensor(t.Context(), 1, all[0].ID, iot.SensorChange{Slope: new(2.0)})
+	must(t, err)
+
+	_, err = g.AddSensor(t.Context(), 1, "d1", iot.Mapping{SensorTypeID: "humidity", Key: "temperature"})
+	must(t, err)
+	if got := latest(); got != "The temperature=1" {
+		t.Errorf("before the next frame the latest value is what was measured: %s", got)
+	}
+	g.stored(g.later(2, values("temperature", 2.0)))
+	if got := latest(); got != "The humidity=4" {
+		t.Errorf("latest %s", got)
+	}
+	if got := named(); !slices.Equal(got, []string{"The humidity=4", "The temperature=1"}) {
+		t.Errorf("history %q", got)
+	}
+	now, err := g.Sensors(t.Context(), 1, g.device(1).ID, "temperature")
+	if err != nil || now[0].ID != all[0].ID || now[0].SensorTypeID != "humidity" || now[0].Slope != 2 {
+		t.Errorf("%+v, %v", now, err)
+	}
+
+	g.start() // another gateway
+	_, err = g.AddSensor(t.Context(), 1, "d1", iot.Mapping{SensorTypeID: "temperature", Key: "temperature"})
+	must(t, err)
+	g.stored(g.later(3, values("temperature", 3.0)))
+	if got := named(); !slices.Equal(got, []string{"The temperature=6", "The humidity=4", "The temperature=1"}) {
+		t.Errorf("history %q", got)
+	}
+}
+
+// A gateway that remembers a sensor by the type of before must not store under
+// it once another gateway has seen the change.
+func TestTwoGatewaysAgreeOnTheTypeOfASensor(t *testing.T) {
+	g := newGateway(t)
+	g.stored(g.later(1, values("temperature", 1.0)))
+	one := g.Service
+	g.start()
+	g.stored(g.later(2, values("temperature", 2.0)))
+	_, err := g.AddSensor(t.Context(), 1, "d1", iot.Mapping{SensorTypeID: "state", Key: "temperature"})
+	must(t, err)
+	g.stored(g.later(3, values("temperature", 3.0)))
+	g.Service = one
+	for i, out := range g.stored(g.later(4, values("temperature", 4.0)), g.later(5, values("temperature", 5.0))) {
+		if out.Points[0].Type != "state" {
+			t.Errorf("frame %d: %+v", i, out.Points)
+		}
+	}
+}
+
+// A key whose values change their kind has one series: numbers and truths stand
+// in value, texts in text, nothing is converted between them, and what is
+// neither is another key or nothing.
+func TestValuesOfAnyKindLeaveTheSeriesWhole(t *testing.T) {
+	g := newGateway(t)
+	steps := []struct {
+		value any
+		want  string
+	}{
+		{21.5, "state=21.5"}, {"open", "state=open"}, {true, "state=1"}, {7.0, "state=7"}, {"7", "state=7"}, {"", "state="},
+		{false, "state=0"}, {"NaN", "state=NaN"}, {1e300, "state=1e+300"}, {"1e400", "state=1e400"},
+	}
+	must(t, g.records.CreateDecoder(t.Context(), 1, decoder("any", "state", "state.x", "state.0")))
+	var want []string
+	for i, step := range steps {
+		a := g.later(i, values("state", step.value))
+		a.DecoderID = "any"
+		g.stored(a)
+		want = append(want, step.want)
+		if got := g.latest(); !slices.Equal(got, []string{step.want}) {
+			t.Errorf("latest after %v: %q", step.value, got)
+		}
+	}
+	for i, value := range []any{nil, map[string]any{}, []any{}} {
+		if out := g.ingest(g.later(100+i, values("state", value)))[0]; out.Refused == "" {
+			t.Errorf("%v: %+v", value, out)
+		}
+	}
+	nested := g.later(200, values("state", map[string]any{"x": 1.0}))
+	listed := g.later(201, values("state", []any{2.0}))
+	g.stored(nested, listed)
+	want = append(want, "state.x=1", "state.0=2")
+	slices.Reverse(want)
+	if got := g.history(1); !slices.Equal(got, want) {
+		t.Errorf("history %q\nwant    %q", got, want)
+	}
+}
+
+func TestAnAccountHasOnlySoManySeries(t *testing.T) {
+	g := newGateway(t)
+	g.o.MaxSeries = 4
+	g.start()
+	frame := func(n int, identifier string, kv ...any) iot.Arrival {
+		a := g.later(n, values(kv...))
+		a.Frame.Identifier, a.Frame.IsDevEUI = identifier, false
+		return a
+	}
+	full := "the account may have no more than 4 series (sensors of devices)"
+	out := g.ingest(frame(1, "tank1", "temperature", 1.0), frame(2, "tank2", "temperature", 1.0), frame(3, "tank3", "temperature", 1.0))
+	if out[0].Refused+out[1].Refused != "" || out[2].Refused != full {
+		t.Errorf("%+v", out)
+	}
+	if _, err := g.DeviceByIdentifier(t.Context(), 1, "tank3"); err == nil {
+		t.Error("a device without its sensors was made")
+	}
+	n := probe()
+	if _, err := g.CreateDevice(t.Context(), 1, n); fieldsOf(err) != "decoder_id" || !strings.Contains(fmt.Sprint(err), "given data") {
+		t.Errorf("%v", err)
+	}
+
+	_, err := g.AddSensor(t.Context(), 1, "d1", iot.Mapping{SensorTypeID: "state", Key: "door"})
+	must(t, err)
+	out = g.ingest(frame(4, "tank1", "temperature", 2.0, "door", "open"), frame(5, "tank1", "door", "open"))
+	if out[0].Refused != "" || out[0].Note != full || len(out[0].Points) != 1 || out[1].Refused != full {
+		t.Errorf("what there are sensors for is stored: %+v", out)
+	}
+
+	tank2, err := g.DeviceByIdentifier(t.Context(), 1, "tank2")
+	must(t, err, g.DeleteDevice(t.Context(), 1, tank2.ID))
+	out = g.ingest(frame(6, "tank1", "door", "shut"))
+	if out[0].Refused != "" || len(out[0].Points) != 1 {
+		t.Errorf("after a device was deleted: %+v", out)
+	}
+	theirs := frame(7, "tank9", "temperature", 1.0)
+	theirs.Account = 2
+	if out := g.ingest(theirs)[0]; out.Refused != "" {
+		t.Errorf("another account: %+v", out)
+	}
+}
+
+func TestDeletedDevicesLeaveNothingToTheirSuccessors(t *testing.T) {
+	g := newGateway(t)
+	g.stored(g.later(1, values("temperature", 1.0, "humidity", 40.0)))
+	old := g.device(1).ID
+	must(t, g.DeleteDevice(t.Context(), 1, old))
+	if out := g.ingest(iot.Arrival{Record: "ack", Account: 1, ReceivedAt: g.now, Frame: decoders.Frame{Kind: decoders.Ack, Identifier: eui}})[0]; out.Refused == "" {
+		t.Errorf("%+v", out)
+	}
+	g.stored(g.later(2, values("temperature", 2.0)))
+	if id := g.device(1).ID; id == old {
+		t.Error("the same id again")
+	}
+	if got := g.latest(); !slices.Equal(got, []string{"temperature=2"}) {
+		t.Errorf("latest %q", got)
+	}
+	if got := g.history(1); !slices.Equal(got, []string{"temperature=2"}) {
+		t.Errorf("history %q", got)
+	}
+}

@@ -1,0 +1,123 @@
+package iot_test
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/iot"
+)
+
+// logged is the raw frames of the device, newest first.
+func (g *gateway) logged() []iot.RawFrame {
+	g.t.Helper()
+	frames, err := g.Frames(g.t.Context(), 1, g.device(1).ID)
+	must(g.t, err)
+	return frames
+}
+
+func (g *gateway) logging(setting string) {
+	g.t.Helper()
+	_, err := g.ChangeDevice(g.t.Context(), 1, g.device(1).ID, iot.DeviceChange{FrameLogging: &setting})
+	must(g.t, err)
+}
+
+func TestRawFramesAreKeptWhileLoggingIsOn(t *testing.T) {
+	g := newGateway(t)
+	g.stored(g.later(1, values("temperature", 1.0)))
+	g.logging("enabled")
+	g.stored(g.later(2, values("temperature", 2.0)))
+	g.ingest(g.later(3, values("colour", "red")))
+	g.logging("disabled")
+	g.stored(g.later(4, values("temperature", 4.0)))
+
+	got := g.logged()
+	if len(got) != 2 || got[0].ID != "n1-u3" || got[1].ID != "n1-u2" {
+		t.Fatalf("%+v", got)
+	}
+	if got[0].Refused != "no sensor is mapped to any key of the frame: colour" || got[1].Refused != "" || string(got[1].Object) != `{"temperature":2}` {
+		t.Errorf("%+v", got)
+	}
+	if _, err := g.Frames(t.Context(), 2, g.device(1).ID); relay.KindOf(err) != relay.KindNotFound {
+		t.Errorf("of another account: %v", err)
+	}
+}
+
+func TestARawFrameShowsWhatCame(t *testing.T) {
+	g := newGateway(t)
+	g.stored(g.later(1, values("temperature", 1.0)))
+	g.logging("enabled")
+	at := g.now.Add(-time.Hour)
+	big := strings.Repeat("x", 5000)
+	for i, tc := range []struct {
+		name string
+		give decoders.Frame
+		want iot.RawFrame
+	}{
+		{
+			"an uplink with its radio",
+			decoders.Frame{
+				Kind: decoders.Uplink, Sender: "chirpstack-v4", Payload: []byte{0, 255}, HasFCnt: true, FCnt: 7, HasFPort: true, FPort: 85, SampleTime: at,
+				Gateways: []decoders.Gateway{{RSSI: new(-120.0), SNR: new(-9.0)}, {RSSI: new(-97.0), SNR: new(8.5)}}, Object: values("temperature", 2.0),
+			},
+			iot.RawFrame{Kind: "uplink", Sender: "chirpstack-v4", Payload: "00ff", FCnt: new(int64(7)), FPort: new(int64(85)), Time: at, RSSI: new(-97.0), SNR: new(8.5), Gateways: 2, Object: []byte(`{"temperature":2}`)},
+		},
+		{"a join", decoders.Frame{Kind: decoders.Join}, iot.RawFrame{Kind: "join"}},
+		{"ciphertext", decoders.Frame{Kind: decoders.Uplink, Encrypted: true, Payload: []byte{1}}, iot.RawFrame{Kind: "uplink", Payload: "01", Encrypted: true, Refused: "the payload is encrypted"}},
+		{
+			"samples with their times",
+			decoders.Frame{Kind: decoders.Uplink, Samples: []decoders.Reading{{Key: "temperature", Value: 0, Time: at}, {Key: "humidity", Text: "", IsText: true}}},
+			iot.RawFrame{Kind: "uplink", Samples: []byte(`[{"key":"temperature","value":0,"time":"` + at.Format(time.RFC3339) + `"},{"key":"humidity","text":""}]`)},
+		},
+		{"a payload over 1 KiB", decoders.Frame{Kind: decoders.Ack, Payload: make([]byte, 1025)}, iot.RawFrame{Kind: "ack", Truncated: true}},
+		{"values over 4 KiB", decoders.Frame{Kind: decoders.Ack, Object: values("note", big)}, iot.RawFrame{Kind: "ack", Truncated: true}},
+		{"values that JSON cannot hold", decoders.Frame{Kind: decoders.Ack, Object: values("v", math.Inf(1))}, iot.RawFrame{Kind: "ack", Truncated: true}},
+	} {
+		a := g.later(10+i, nil)
+		tc.give.Identifier = eui
+		a.Frame = tc.give
+		g.ingest(a)
+		tc.want.ID, tc.want.DeviceID, tc.want.ReceivedAt = a.Record, g.device(1).ID, a.ReceivedAt
+		if tc.want.Time.IsZero() {
+			tc.want.Time = a.ReceivedAt
+		}
+		if got := g.logged()[0]; show(got) != show(tc.want) {
+			t.Errorf("%s:\n got %s\nwant %s", tc.name, show(got), show(tc.want))
+		}
+	}
+}
+
+// show writes a frame with what its pointers lead to.
+func show(f iot.RawFrame) string {
+	out := fmt.Sprint(f.ID, f.DeviceID, f.ReceivedAt, f.Time, f.Sender, f.Kind, f.Payload, f.Encrypted, f.Truncated, f.Gateways, f.Refused, f.Note, string(f.Object), string(f.Samples))
+	if f.FCnt != nil {
+		out += fmt.Sprint(" fCnt ", *f.FCnt)
+	}
+	if f.FPort != nil {
+		out += fmt.Sprint(" fPort ", *f.FPort)
+	}
+	return out + " radio " + text(f.RSSI) + text(f.SNR)
+}
+
+func TestRawFramesAreThoseOfTheLastDaysEachOnce(t *testing.T) {
+	g := newGateway(t)
+	g.stored(g.later(1, values("temperature", 1.0)))
+	g.logging("enabled")
+	twice := g.later(2, values("temperature", 2.0))
+	g.stored(twice)
+	duplicate := g.later(3, values("temperature", 2.0))
+	duplicate.Frame.DedupID = twice.Frame.DedupID
+	g.stored(duplicate)
+	g.stored(twice) // the same record, replayed
+	if got := g.logged(); len(got) != 1 || got[0].ID != twice.Record {
+		t.Errorf("%+v", got)
+	}
+	g.now = g.now.Add(iot.FrameRetention)
+	if got := g.logged(); len(got) != 0 {
+		t.Errorf("after the retention: %+v", got)
+	}
+}
