@@ -32,8 +32,8 @@ type settings struct {
 func main() {
 	var s settings
 	flag.StringVar(&s.binary, "binary", "bin/penstock", "the program to measure")
-	flag.DurationVar(&s.seconds, "time", 8*time.Second, "length of each load")
-	flag.IntVar(&s.rounds, "rounds", 3, "how often floor and gateway are measured, in turns")
+	flag.DurationVar(&s.seconds, "time", 5*time.Second, "length of each load")
+	flag.IntVar(&s.rounds, "rounds", 5, "how often floor and gateway are measured, in turns")
 	flag.IntVar(&s.conns, "connections", 64, "connections of the client")
 	flag.IntVar(&s.devices, "devices", 1000, "devices that send")
 	flag.IntVar(&s.messages, "messages", 50_000, "inbound messages relayed, over all rounds")
