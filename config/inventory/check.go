@@ -35,6 +35,9 @@ func (c *checker) sensorType(s *SensorType, at string) {
 	c.id(s.ID, at+"id")
 	c.name(s.Name, at+"name")
 	c.claim("sensor type", s.ID, at+"id")
+	if s.ImperialSlope < 0 {
+		c.mistakes.Add(at+"imperial_slope", "expected a number above 0, got %g", s.ImperialSlope)
+	}
 }
 
 func (c *checker) network(n *Network, at string) {

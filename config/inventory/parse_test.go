@@ -87,6 +87,7 @@ func TestParseNamesEveryMistake(t *testing.T) {
 		"an unknown section":                 {"acounts: []", `acounts: unknown field, did you mean "accounts"?`},
 		"an unknown field":                   {acct("credt: 1"), `accounts[0].credt: unknown field, did you mean "credit"?`},
 		"credit in words":                    {acct("credit: many"), `accounts[0].credit: expected a whole number, got "many"`},
+		"a slope below zero":                 {"sensor_types: [{id: t, name: T, imperial_slope: -1.8}]", "sensor_types[0].imperial_slope: expected a number above 0, got -1.8"},
 		"credit below zero":                  {acct("credit: -1"), "accounts[0].credit: expected 0 or more, got -1"},
 		"an account without a name":          {"accounts: [{credit: 1}]", "accounts[0].name: expected a name"},
 		"a name of two lines":                {"accounts: [{name: \"a\\nb\"}]", `accounts[0].name: expected one line of at most 200 bytes, got "a\nb"`},

@@ -3,6 +3,7 @@ package influx
 import (
 	"encoding/json"
 	"testing"
+	"time"
 
 	"github.com/penstock/penstock/relay/iot"
 )
@@ -30,11 +31,19 @@ func FuzzAnswer(f *testing.F) {
 		if err != nil && found != nil {
 			t.Fatal("an error and series")
 		}
-		for _, s := range found {
-			for _, row := range s.Values {
-				var p iot.Point
-				if fill(&p, row) == nil && (p.IsText && p.Value != 0 || !p.IsText && p.Text != "") {
-					t.Fatalf("a point of two kinds: %+v", p)
+		for _, one := range found {
+			for _, of := range iot.Statistics() {
+				buckets, err := appendBuckets(nil, one, of, false, func(t time.Time) time.Time { return t })
+				if err != nil && buckets != nil {
+					t.Fatal("an error and buckets")
+				}
+			}
+			for _, s := range one {
+				for _, row := range s.Values {
+					var p iot.Point
+					if fill(&p, row) == nil && (p.IsText && p.Value != 0 || !p.IsText && p.Text != "") {
+						t.Fatalf("a point of two kinds: %+v", p)
+					}
 				}
 			}
 		}

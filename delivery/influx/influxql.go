@@ -44,9 +44,21 @@ type results struct {
 	} `json:"results"`
 }
 
-// influxQL runs one statement. It posts: the statement may be longer than a
-// server takes in an address.
+// influxQL runs one statement.
 func (s *Store) influxQL(ctx context.Context, st statement) ([]series, error) {
+	found, err := s.influxQLs(ctx, st)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(found) != 1:
+		return nil, errors.New("an answer without a result")
+	}
+	return found[0], nil
+}
+
+// influxQLs runs statements that semicolons separate. It posts: they may be
+// longer than a server takes in an address.
+func (s *Store) influxQLs(ctx context.Context, st statement) ([][]series, error) {
 	form := url.Values{"q": {st.q}, "epoch": {"ns"}}
 	if st.db != "" {
 		form.Set("db", st.db)
@@ -74,26 +86,28 @@ func (s *Store) influxQL(ctx context.Context, st statement) ([]series, error) {
 
 func formType(r *http.Request) { r.Header.Set("Content-Type", "application/x-www-form-urlencoded") }
 
-// series returns the series of the one statement. Errors of a statement come
-// with status 200; a database that is gone is what 404 is to a write.
-func (r results) series() ([]series, error) {
-	if r.Error == "" && len(r.Results) == 1 {
-		r.Error = r.Results[0].Error
+// series returns the series of each statement. Errors of a statement come with
+// status 200; a database that is gone is what 404 is to a write.
+func (r results) series() ([][]series, error) {
+	out := make([][]series, len(r.Results))
+	for i, one := range r.Results {
+		if r.Error == "" {
+			r.Error = one.Error
+		}
+		for _, found := range one.Series {
+			if found.Partial || one.Partial {
+				return nil, errors.New("the server cut the answer short, see its max-row-limit")
+			}
+		}
+		out[i] = one.Series
 	}
 	switch {
 	case strings.HasPrefix(r.Error, "database not found"):
 		return nil, &Error{Op: "query", Status: http.StatusNotFound, Reason: r.Error, paused: true}
 	case r.Error != "":
 		return nil, &httpapi.Error{StatusCode: http.StatusInternalServerError, Message: r.Error}
-	case len(r.Results) != 1:
-		return nil, errors.New("an answer without a result")
 	}
-	for _, found := range r.Results[0].Series {
-		if found.Partial || r.Results[0].Partial {
-			return nil, errors.New("the server cut the answer short, see its max-row-limit")
-		}
-	}
-	return r.Results[0].Series, nil
+	return out, nil
 }
 
 // readInfluxQL asks for the newest points of each series of the device: the
@@ -104,7 +118,7 @@ func (s *Store) readInfluxQL(ctx context.Context, q iot.Query) ([]iot.Point, err
 	db, rp := s.database()
 	found, err := s.influxQL(ctx, statement{
 		db: db, rp: rp,
-		params: map[string]any{"account": q.Account.String(), "device": clean(q.DeviceID)},
+		params: whose(q),
 		q: "SELECT value, text FROM " + names(q.Types) + " WHERE account = $account AND device_id = $device" +
 			bounds(q) + " GROUP BY * ORDER BY time DESC LIMIT " + strconv.Itoa(q.Limit),
 	})
@@ -122,6 +136,11 @@ func (s *Store) readInfluxQL(ctx context.Context, q iot.Query) ([]iot.Point, err
 		}
 	}
 	return points, nil
+}
+
+// whose binds the strings that a query for a device has.
+func whose(q iot.Query) map[string]any {
+	return map[string]any{"account": q.Account.String(), "device": clean(q.DeviceID)}
 }
 
 // fill sets time and value from a row: time, value, text.

@@ -131,7 +131,7 @@ func TestReadingsAreSelected(t *testing.T) {
 	a.ask("GET /iot/devices/id1/readings?startDate=2026-03-01%2011:00:00&endDate=2026-03-01+13:00:00&limit=5", "acme", "")
 	q := a.out.asked
 	if q.Account != 1 || q.DeviceID != "id1" || q.Limit != 5 || strings.Join(q.Types, " ") != "state temperature" ||
-		!q.From.Equal(time.Date(2026, 3, 1, 11, 0, 0, 0, time.UTC)) || !q.To.Equal(time.Date(2026, 3, 1, 13, 0, 0, 0, time.UTC)) {
+		!q.From.Equal(time.Date(2026, 3, 1, 11, 0, 0, 0, time.UTC)) || !q.To.Equal(time.Date(2026, 3, 1, 13, 0, 1, -1, time.UTC)) {
 		t.Errorf("%+v", q)
 	}
 }
@@ -150,6 +150,7 @@ func TestAnAccountSeesNothingOfAnother(t *testing.T) {
 		"GET /iot/devices/id1/sensors":                              "404",
 		"GET /iot/devices/id1/readings":                             "404",
 		"GET /iot/devices/id1/readings/latest":                      "404",
+		"GET /iot/devices/id1/readings/aggregate?type=max":          "404",
 		"PATCH /iot/sensors/" + iot.SensorID("id1", "t"):            "404",
 		"PATCH /iot/sensors/" + iot.SensorID("id1", "t") + "?x=%00": "404",
 	} {

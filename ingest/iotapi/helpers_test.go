@@ -26,6 +26,9 @@ import (
 type readings struct {
 	points []iot.Point
 	asked  iot.Query
+
+	buckets []iot.Bucket // what every aggregate comes to
+	summed  iot.AggregateQuery
 }
 
 func (r *readings) Write(_ context.Context, b iot.Batch) ([]iot.Refused, error) {
@@ -40,6 +43,13 @@ func (r *readings) Readings(_ context.Context, q iot.Query) ([]iot.Point, error)
 	return out, nil
 }
 
+func (r *readings) Aggregate(_ context.Context, q iot.AggregateQuery) ([]iot.Bucket, error) {
+	r.summed = q
+	return r.buckets, nil
+}
+
+func (r *readings) Forget(context.Context, account.ID, []iot.Expired) error { return nil }
+
 func (r *readings) Ping(context.Context) error { return nil }
 
 // api is the surface over real records.
@@ -50,18 +60,19 @@ type api struct {
 	db      *redisstore.DB
 	service *iot.Service
 	out     *readings
+	now     time.Time
 }
 
 func newAPI(t *testing.T) *api {
 	t.Helper()
-	a := &api{t: t, redis: redistest.Start(t, "--appendonly", "no"), out: &readings{}}
+	a := &api{t: t, redis: redistest.Start(t, "--appendonly", "no"), out: &readings{}, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
 	var err error
 	a.db, err = redisstore.Open(t.Context(), redisstore.Options{URL: a.redis.URL, Timeout: 500 * time.Millisecond})
 	must(t, err)
 	t.Cleanup(func() { _ = a.db.Close() })
 	next := 0
 	a.service = iot.New(a.db.IoT(), a.out, catalog.Compile, iot.Options{
-		Now:   func() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) },
+		Now:   func() time.Time { return a.now },
 		NewID: func() string { next++; return fmt.Sprint("id", next) },
 	})
 	a.app = httpd.New(httpd.Options{Logger: slog.New(slog.DiscardHandler)})
@@ -80,7 +91,7 @@ func (a *api) fill() {
 	a.t.Helper()
 	ctx, s := a.t.Context(), a.db.IoT()
 	must(a.t,
-		s.PutSensorType(ctx, iot.SensorType{ID: "temperature", Name: "Temperature", MetricUnits: "°C", ImperialUnits: "°F"}),
+		s.PutSensorType(ctx, iot.SensorType{ID: "temperature", Name: "Temperature", MetricUnits: "°C", ImperialUnits: "°F", ImperialSlope: 1.8, ImperialOffset: 32}),
 		s.PutSensorType(ctx, iot.SensorType{ID: "state", Name: "State"}),
 		s.PutLocation(ctx, 1, iot.Location{ID: "loc1", Imported: true}),
 		s.CreateDecoder(ctx, 1, iot.Decoder{ID: "d1", Name: "Probe", Description: "A probe", Type: iot.Other, Codec: "json", Sensors: []iot.Mapping{

@@ -35,6 +35,7 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	r.Post("/devices/lorawan", s.createLoRaWANDevice)
 	r.Get("/devices/:device_id/sensors", s.listSensors)
 	r.Get("/devices/:device_id/readings", s.listReadings)
+	r.Get("/devices/:device_id/readings/aggregate", s.aggregateReadings)
 	r.Get("/devices/:device_id/readings/latest", s.latestReadings)
 	r.Delete("/devices/:gateway_id", s.deleteDevice)
 	r.Get("/devices", s.listDevices)

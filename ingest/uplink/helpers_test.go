@@ -42,6 +42,12 @@ func (r *readings) Write(_ context.Context, b iot.Batch) ([]iot.Refused, error) 
 func (r *readings) Readings(context.Context, iot.Query) ([]iot.Point, error) { return nil, nil }
 func (r *readings) Ping(context.Context) error                               { return nil }
 
+func (r *readings) Aggregate(context.Context, iot.AggregateQuery) ([]iot.Bucket, error) {
+	return nil, nil
+}
+
+func (r *readings) Forget(context.Context, account.ID, []iot.Expired) error { return nil }
+
 // stored is what was stored, as "identifier key", sorted.
 func (r *readings) stored() (out []string) {
 	r.mu.Lock()

@@ -151,14 +151,14 @@ func (g *gateway) device(acct account.ID) iot.Device {
 // history is a device's readings, newest first, as "key=value".
 func (g *gateway) history(acct account.ID) (out []string) {
 	g.t.Helper()
-	records, err := g.Readings(g.t.Context(), iot.Query{Account: acct, DeviceID: g.device(acct).ID})
+	records, err := g.Readings(g.t.Context(), iot.Query{Account: acct, DeviceID: g.device(acct).ID}, iot.Metric)
 	must(g.t, err)
 	return brief(records)
 }
 
 func (g *gateway) latest() []string {
 	g.t.Helper()
-	records, err := g.Latest(g.t.Context(), 1, g.device(1).ID)
+	records, err := g.Latest(g.t.Context(), 1, g.device(1).ID, iot.Metric)
 	must(g.t, err)
 	return brief(records)
 }

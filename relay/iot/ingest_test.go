@@ -28,7 +28,7 @@ func TestAFrameOfANewDeviceImportsIt(t *testing.T) {
 	if err != nil || len(sensors) != 1 || sensors[0].Slope != 1 || sensors[0].SensorTypeID != "temperature" {
 		t.Errorf("%+v, %v", sensors, err)
 	}
-	records, err := g.Latest(t.Context(), 1, d.ID)
+	records, err := g.Latest(t.Context(), 1, d.ID, iot.Metric)
 	must(t, err)
 	want := iot.Record{
 		SensorID: sensors[0].ID, DeviceID: d.ID, Key: "temperature", Name: "The temperature", Value: records[1].Value,
@@ -183,10 +183,10 @@ func TestADeviceOfAnotherAccountIsRefused(t *testing.T) {
 	if _, err := g.DeviceByIdentifier(t.Context(), 2, eui); relay.KindOf(err) != relay.KindNotFound {
 		t.Error(err)
 	}
-	if _, err := g.Readings(t.Context(), iot.Query{Account: 2, DeviceID: g.device(1).ID}); relay.KindOf(err) != relay.KindNotFound {
+	if _, err := g.Readings(t.Context(), iot.Query{Account: 2, DeviceID: g.device(1).ID}, iot.Metric); relay.KindOf(err) != relay.KindNotFound {
 		t.Error(err)
 	}
-	if _, err := g.Latest(t.Context(), 2, g.device(1).ID); relay.KindOf(err) != relay.KindNotFound {
+	if _, err := g.Latest(t.Context(), 2, g.device(1).ID, iot.Metric); relay.KindOf(err) != relay.KindNotFound {
 		t.Error(err)
 	}
 }

@@ -19,6 +19,16 @@ type ReadingStore interface {
 	// order of sensor id.
 	Readings(ctx context.Context, q Query) ([]Point, error)
 
+	// Aggregate returns what the numbers of a device's points come to in each
+	// bucket that has any, computed by the store: oldest first, at the same time
+	// in order of sensor id and type.
+	Aggregate(ctx context.Context, q AggregateQuery) ([]Bucket, error)
+
+	// Forget deletes the points of sensors, numbers and texts of any type, that
+	// are older than each one's time, in steps between which others write. What
+	// is gone already is no error.
+	Forget(ctx context.Context, acct account.ID, old []Expired) error
+
 	// Ping reports whether the store can be written to, and why not.
 	Ping(ctx context.Context) error
 }
@@ -72,8 +82,10 @@ type Store interface {
 	// each the record that saw it first: the frame's own record if it is new.
 	Claim(ctx context.Context, acct account.ID, frames []Seen, ttl time.Duration) ([]string, error)
 
-	// Latest returns a device's newest point per sensor.
-	Latest(ctx context.Context, acct account.ID, deviceID string) ([]Point, error)
+	// Overview returns a device's sensors and its newest point per sensor, in
+	// one round trip. The points have no key: that is the sensor's. It returns
+	// relay.KindNotFound if there is no such device.
+	Overview(ctx context.Context, acct account.ID, deviceID string) (Overview, error)
 	// SetLatest keeps those points that are not older than what is kept, except
 	// of devices that were deleted meanwhile.
 	SetLatest(ctx context.Context, acct account.ID, points []Point) error
@@ -100,6 +112,15 @@ type Store interface {
 type Known struct {
 	Device  Device
 	Sensors []Sensor
+}
+
+// Overview is what is known of a device's readings without asking the store of
+// readings.
+type Overview struct {
+	Sensors []Sensor
+	Latest  []Point
+	// TypesVersion changes whenever a sensor type does.
+	TypesVersion int64
 }
 
 // Seen names a frame for the check for duplicates: the device, what makes two

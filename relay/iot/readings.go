@@ -106,20 +106,17 @@ func (s *Service) sensor(ctx context.Context, acct account.ID, sensorID string) 
 }
 
 // Readings returns a device's readings, newest first.
-func (s *Service) Readings(ctx context.Context, q Query) ([]Record, error) {
-	if _, err := s.store.Device(ctx, q.Account, q.DeviceID); err != nil {
-		return nil, err
-	}
-	sensors, err := s.store.Sensors(ctx, q.Account, q.DeviceID)
+func (s *Service) Readings(ctx context.Context, q Query, u Units) ([]Record, error) {
+	o, types, err := s.overview(ctx, q.Account, q.DeviceID)
 	if err != nil {
 		return nil, err
 	}
-	q.Types = typesOf(sensors)
+	q.Types = typesOf(o.Sensors)
 	points, err := s.readings.Readings(ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	return s.describe(ctx, points)
+	return records(points, types, u), nil
 }
 
 func typesOf(sensors []Sensor) []string {
@@ -131,36 +128,47 @@ func typesOf(sensors []Sensor) []string {
 	return slices.Compact(out)
 }
 
-// Latest returns the newest reading of each of a device's sensors.
-func (s *Service) Latest(ctx context.Context, acct account.ID, deviceID string) ([]Record, error) {
-	if _, err := s.store.Device(ctx, acct, deviceID); err != nil {
-		return nil, err
-	}
-	sensors, err := s.store.Sensors(ctx, acct, deviceID)
+// Latest returns the newest reading of each of a device's sensors, without
+// those that have outlived the sensor's retention.
+func (s *Service) Latest(ctx context.Context, acct account.ID, deviceID string, u Units) ([]Record, error) {
+	o, types, err := s.overview(ctx, acct, deviceID)
 	if err != nil {
 		return nil, err
 	}
-	latest, err := s.store.Latest(ctx, acct, deviceID)
-	if err != nil {
-		return nil, err
-	}
-	points := make([]Point, 0, len(latest))
-	for _, sensor := range sensors {
-		at := slices.IndexFunc(latest, func(p Point) bool { return p.SensorID == sensor.ID })
-		if at < 0 {
+	now := s.options.Now()
+	points := make([]Point, 0, len(o.Latest))
+	for _, sensor := range o.Sensors {
+		at := slices.IndexFunc(o.Latest, func(p Point) bool { return p.SensorID == sensor.ID })
+		if at < 0 || o.Latest[at].Time.Before(sensor.Since(now)) {
 			continue
 		}
-		p := latest[at]
+		p := o.Latest[at]
 		p.Key = sensor.Key
 		points = append(points, p)
 	}
-	return s.describe(ctx, points)
+	return records(points, types, u), nil
 }
 
-func (s *Service) describe(ctx context.Context, points []Point) ([]Record, error) {
+// overview returns what answers about a device's readings are made of, in one
+// round trip as long as no sensor type changes.
+func (s *Service) overview(ctx context.Context, acct account.ID, deviceID string) (Overview, map[string]SensorType, error) {
+	o, err := s.store.Overview(ctx, acct, deviceID)
+	if err != nil {
+		return o, nil, err
+	}
+	if kept := s.types.Load(); kept != nil && kept.version == o.TypesVersion {
+		return o, kept.types, nil
+	}
 	types, err := s.store.SensorTypes(ctx)
 	if err != nil {
-		return nil, err
+		return o, nil, err
 	}
-	return Records(points, types), nil
+	s.types.Store(&sensorTypes{version: o.TypesVersion, types: types})
+	return o, types, nil
+}
+
+// sensorTypes is what was remembered of the sensor types.
+type sensorTypes struct {
+	version int64
+	types   map[string]SensorType
 }

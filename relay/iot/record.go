@@ -18,15 +18,16 @@ type Record struct {
 	ImperialUnits string   `json:"imperial_units"`
 }
 
-// Records describes points with the names and units of their sensor types. A
-// text has no value.
+// Records describes points with the names and units of their sensor types, in
+// metric units. A text has no value.
 func Records(points []Point, types map[string]SensorType) []Record {
+	return records(points, types, Metric)
+}
+
+func records(points []Point, types map[string]SensorType, u Units) []Record {
 	out := make([]Record, len(points))
 	for i, p := range points {
-		t := types[p.Type]
-		if t.Name == "" {
-			t.Name = p.Type
-		}
+		t := named(types, p.Type)
 		out[i] = Record{
 			SensorID: p.SensorID, DeviceID: p.DeviceID, Key: p.Key, Name: t.Name,
 			ReadingDate: p.Time.UTC().Format(TimeFormat), MetricUnits: t.MetricUnits, ImperialUnits: t.ImperialUnits,
@@ -34,7 +35,7 @@ func Records(points []Point, types map[string]SensorType) []Record {
 		if p.IsText {
 			out[i].Text = p.Text
 		} else {
-			out[i].Value = &points[i].Value
+			out[i].Value = u.of(t, p.Value)
 		}
 	}
 	return out

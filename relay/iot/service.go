@@ -2,6 +2,7 @@ package iot
 
 import (
 	"cmp"
+	"sync/atomic"
 	"time"
 
 	"github.com/penstock/penstock/decoders"
@@ -34,6 +35,7 @@ type Service struct {
 	compile  Compiler
 	options  Options
 	memory   *memory
+	types    atomic.Pointer[sensorTypes]
 }
 
 // New returns a Service.

@@ -34,6 +34,7 @@ func TestIoT(t *testing.T) {
 			"3,000 frames are claimed in their order":                     manyClaims,
 			"the latest value never goes backwards":                       latestGoesForward,
 			"latest values of many devices are kept apart, texts as well": latestOfMany,
+			"what is known of a device's readings comes in one go":        overviews,
 			"sensor types and locations come, go and are listed":          typesAndLocations,
 			"a deleted device takes with it all that is kept of it":       deviceTakesAllWithIt,
 			"a late deletion takes nothing from who came after":           deletionOfTheFirst,

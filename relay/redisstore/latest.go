@@ -1,7 +1,6 @@
 package redisstore
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -132,26 +131,6 @@ func latestEntry(p *iot.Point) string {
 		return fmt.Sprintf("%020d|t|%s|%s", max(0, p.Time.UnixNano()), p.Type, p.Text)
 	}
 	return fmt.Sprintf("%020d|n|%s|%s", max(0, p.Time.UnixNano()), p.Type, strconv.FormatFloat(p.Value, 'g', -1, 64))
-}
-
-// Latest returns a device's newest point per sensor, in order of sensor id; the
-// key is that of the device's sensor and left to the caller.
-func (s *IoT) Latest(ctx context.Context, acct account.ID, deviceID string) ([]iot.Point, error) {
-	all, err := s.db.rdb.HGetAll(ctx, keyLatest(acct, deviceID)).Result()
-	if err != nil {
-		return nil, wrap("latest values of "+deviceID, err)
-	}
-	out := make([]iot.Point, 0, len(all))
-	for sensorID, entry := range all {
-		p, err := latestPoint(entry)
-		if err != nil {
-			return nil, fmt.Errorf("latest value of sensor %s: %w", sensorID, err)
-		}
-		p.Account, p.DeviceID, p.SensorID = acct, deviceID, sensorID
-		out = append(out, p)
-	}
-	slices.SortFunc(out, func(a, b iot.Point) int { return cmp.Compare(a.SensorID, b.SensorID) })
-	return out, nil
 }
 
 func latestPoint(entry string) (p iot.Point, err error) {

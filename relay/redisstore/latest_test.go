@@ -1,16 +1,49 @@
 package redisstore
 
 import (
+	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/iot"
 )
 
 func pointOf(device, key string, seconds, value float64) iot.Point {
 	return iot.Point{Account: 1, DeviceID: device, SensorID: iot.SensorID(device, key), Time: at(seconds), Value: value}
+}
+
+// Latest reads latest values whether the device is there or not.
+func (s *IoT) Latest(ctx context.Context, acct account.ID, deviceID string) ([]iot.Point, error) {
+	all, err := s.db.rdb.HGetAll(ctx, keyLatest(acct, deviceID)).Result()
+	if err != nil {
+		return nil, err
+	}
+	return latestFrom(acct, deviceID, all)
+}
+
+func overviews(t *testing.T, s *IoT) {
+	sensor := iot.Sensor{ID: iot.SensorID("d", "a"), DeviceID: "d", Key: "a", Slope: 2, RetentionDays: 3, SensorTypeID: "t"}
+	if _, err := s.Overview(t.Context(), 1, "d"); relay.KindOf(err) != relay.KindNotFound {
+		t.Fatalf("a device that is not there: %v", err)
+	}
+	mustDo(t, s.CreateDevice(t.Context(), 1, deviceOf("d", eui), []iot.Sensor{sensor}), s.SetLatest(t.Context(), 1, []iot.Point{pointOf("d", "a", 10, 1)}))
+	before, err := s.Overview(t.Context(), 1, "d")
+	mustDo(t, err, s.PutSensorType(t.Context(), iot.SensorType{ID: "t"}))
+	after, err := s.Overview(t.Context(), 1, "d")
+	if err != nil || after.TypesVersion == before.TypesVersion {
+		t.Errorf("a new sensor type left version %d: %v", after.TypesVersion, err)
+	}
+	if len(after.Sensors) != 1 || !reflect.DeepEqual(after.Sensors[0], sensor) || len(after.Latest) != 1 || after.Latest[0] != pointOf("d", "a", 10, 1) {
+		t.Errorf("%+v", after)
+	}
+	if _, err := s.Overview(t.Context(), 2, "d"); relay.KindOf(err) != relay.KindNotFound {
+		t.Errorf("another account's device: %v", err)
+	}
 }
 
 func latestGoesForward(t *testing.T, s *IoT) {

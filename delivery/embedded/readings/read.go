@@ -59,7 +59,7 @@ func query(q iot.Query) (string, []any) {
 	if limit <= 0 || limit > MaxReadings {
 		limit = MaxReadings
 	}
-	text, args := selectReadings, []any{int64(q.Account), q.DeviceID, nanoseconds(q.From, math.MinInt64), nanoseconds(q.To, math.MaxInt64)}
+	text, args := selectReadings, between(q)
 	if len(q.Types) > 0 {
 		text += " AND label.type IN (?" + strings.Repeat(", ?", len(q.Types)-1) + ")"
 		for _, t := range q.Types {
@@ -67,6 +67,11 @@ func query(q iot.Query) (string, []any) {
 		}
 	}
 	return text + " ORDER BY reading.at DESC, sensor.name LIMIT ?", append(args, limit)
+}
+
+// between is a device and the ends of a time, as parameters.
+func between(q iot.Query) []any {
+	return []any{int64(q.Account), q.DeviceID, nanoseconds(q.From, math.MinInt64), nanoseconds(q.To, math.MaxInt64)}
 }
 
 // nanoseconds is a bound as it is stored; unset stands for none, and what

@@ -48,6 +48,17 @@ func Run(t *testing.T, open func(t *testing.T) iot.ReadingStore) {
 		{"an empty batch is nothing", emptyBatch},
 		{"a batch of 12,000 points arrives whole", bigBatch},
 		{"uplinks are taken, with whatever they have", uplinks},
+		{"each statistic says what it is called", statistics},
+		{"a bucket begins with its first instant, and the ends of a range belong to it", boundaries},
+		{"weeks begin on Monday, months on the first, all else is counted from 1970", calendar},
+		{"texts do not count in an aggregate", onlyNumbers},
+		{"rows of an aggregate are in order, and no more than the limit", rowsInOrder},
+		{"an average of the largest numbers is a number", largeSums},
+		{"an aggregate cannot be broken out of", hostileAggregates},
+		{"2,000 random readings come to what they come to, in every statistic and granularity", randomReadings},
+		{"what is older than a sensor keeps it is forgotten, and nothing else", forgets},
+		{"forgetting goes on until all is gone", forgetsMany},
+		{"forgetting cannot be broken out of", forgetsHostile},
 		{"a cancelled context is an error", cancelled},
 		{"a ping finds the store writable", ping},
 	}
@@ -134,6 +145,12 @@ func cancelled(t *testing.T, s iot.ReadingStore) {
 	}
 	if _, err := s.Readings(ctx, iot.Query{Account: acme, DeviceID: "gone", Types: []string{celsius}}); err == nil {
 		t.Error("Readings: no error")
+	}
+	if _, err := s.Aggregate(ctx, iot.AggregateQuery{Query: iot.Query{Account: acme, DeviceID: "gone"}, Statistic: iot.First, Granularity: iot.Day}); err == nil {
+		t.Error("Aggregate: no error")
+	}
+	if err := s.Forget(ctx, acme, []iot.Expired{{DeviceID: "gone", SensorID: "gone.1", Before: start().Add(time.Hour)}}); err == nil {
+		t.Error("Forget: no error")
 	}
 	if err := s.Ping(ctx); err == nil {
 		t.Error("Ping: no error")

@@ -1,0 +1,118 @@
+package readings
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/iot"
+)
+
+// forgetAtOnce is how many readings one transaction deletes: about 10 ms, which
+// is what a writer may have to wait.
+const forgetAtOnce = 1000
+
+// Forget deletes readings that are older than their sensors keep them. What to
+// delete is looked for beside the writers; each transaction that deletes is
+// short.
+func (s *Store) Forget(ctx context.Context, acct account.ID, old []iot.Expired) error {
+	for len(old) > 0 {
+		n := 1 // those of one device are looked for together
+		for n < len(old) && old[n].DeviceID == old[0].DeviceID {
+			n++
+		}
+		if err := s.forgetDevice(ctx, acct, old[:n]); err != nil {
+			return fmt.Errorf("readings: forget: %w", err)
+		}
+		old = old[n:]
+	}
+	return nil
+}
+
+func (s *Store) forgetDevice(ctx context.Context, acct account.ID, old []iot.Expired) error {
+	from := place{at: math.MinInt64}
+	for {
+		found, err := s.outlived(ctx, acct, old, from)
+		if err != nil || len(found) == 0 {
+			return err
+		}
+		if err := s.delete(ctx, found); err != nil {
+			return err
+		}
+		if len(found) < forgetAtOnce {
+			return nil
+		}
+		from = found[len(found)-1]
+	}
+}
+
+// place is the key of a reading.
+type place struct{ device, at, sensor int64 }
+
+// outlived lists readings of a device that are to go, from a place on.
+func (s *Store) outlived(ctx context.Context, acct account.ID, old []iot.Expired, from place) (found []place, err error) {
+	text, args := outlivedQuery(acct, old, from)
+	rows, err := s.read.QueryContext(ctx, text, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var p place
+		if err := rows.Scan(&p.device, &p.at, &p.sensor); err != nil {
+			return nil, err
+		}
+		found = append(found, p)
+	}
+	return found, rows.Err()
+}
+
+// outlivedQuery walks the primary key from a place up to the youngest reading
+// that any of the sensors may lose.
+func outlivedQuery(acct account.ID, old []iot.Expired, from place) (string, []any) {
+	last := slices.MaxFunc(old, func(a, b iot.Expired) int { return a.Before.Compare(b.Before) })
+	text := `
+SELECT reading.device, reading.at, reading.sensor
+FROM device
+JOIN reading ON reading.device = device.id
+JOIN sensor ON sensor.id = reading.sensor
+WHERE device.account = ? AND device.name = ? AND reading.at >= ? AND reading.at < ? AND (`
+	args := []any{int64(acct), old[0].DeviceID, from.at, nanoseconds(last.Before, math.MinInt64)}
+	text += strings.TrimSuffix(strings.Repeat("sensor.name = ? AND reading.at < ? OR ", len(old)), " OR ")
+	for _, e := range old {
+		args = append(args, e.SensorID, nanoseconds(e.Before, math.MinInt64))
+	}
+	return text + ") ORDER BY reading.at, reading.sensor LIMIT ?", append(args, forgetAtOnce)
+}
+
+// delete removes readings in one transaction. One that was overwritten meanwhile
+// goes too: it has the same time.
+func (s *Store) delete(ctx context.Context, found []place) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	tx, err := s.write.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }()
+	for part := range slices.Chunk(found, 100) {
+		if err := deleteRows(ctx, tx, part); err != nil {
+			return err
+		}
+	}
+	return tx.Commit()
+}
+
+func deleteRows(ctx context.Context, tx *sql.Tx, part []place) error {
+	args := make([]any, 0, 3*len(part))
+	for _, p := range part {
+		args = append(args, p.device, p.at, p.sensor)
+	}
+	_, err := tx.ExecContext(ctx, "DELETE FROM reading WHERE (device, at, sensor) IN (VALUES (?, ?, ?)"+
+		strings.Repeat(", (?, ?, ?)", len(part)-1)+")", args...)
+	return err
+}

@@ -1,0 +1,257 @@
+package influx
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	httpapi "github.com/influxdata/influxdb-client-go/v2/api/http"
+
+	"github.com/penstock/penstock/relay/iot"
+)
+
+// Aggregate returns what the numbers of a device come to in each bucket, oldest
+// first; at the same time in order of sensor id and type. The server computes
+// it. Flux of 1.8 leaves out what is older than 1970.
+func (s *Store) Aggregate(ctx context.Context, q iot.AggregateQuery) ([]iot.Bucket, error) {
+	ends := bounded(q.Query)
+	if q.From, q.To = ends.From, ends.To; q.From.After(q.To) {
+		return nil, nil
+	}
+	sv, err := s.server(ctx)
+	if err != nil {
+		return nil, err
+	}
+	aggregate := s.aggregateInfluxQL
+	if s.language(sv) == Flux {
+		aggregate = s.aggregateFlux
+	}
+	buckets, err := aggregate(ctx, q, false)
+	if errors.Is(err, errInfinite) {
+		buckets, err = aggregate(ctx, q, true)
+	}
+	if err != nil {
+		return nil, s.failed("query", err)
+	}
+	slices.SortFunc(buckets, func(a, b iot.Bucket) int {
+		return cmp.Or(a.Start.Compare(b.Start), cmp.Compare(a.SensorID, b.SensorID), cmp.Compare(a.Type, b.Type))
+	})
+	if q.Limit > 0 {
+		buckets = buckets[:min(q.Limit, len(buckets))]
+	}
+	return buckets, nil
+}
+
+// errInfinite says that an average has left the range of floats, which the
+// server cannot put into JSON: it is asked again for averages of value / scale.
+// Dividing by a power of two loses nothing of a number that is not tiny.
+var errInfinite = errors.New("an average is infinite")
+
+const scale = 1 << 64
+
+func (s *Store) aggregateInfluxQL(ctx context.Context, q iot.AggregateQuery, scaled bool) ([]iot.Bucket, error) {
+	if width, _ := q.Granularity.Width(); width == 0 {
+		return s.aggregateMonths(ctx, q, scaled)
+	}
+	text := selection(q, scaled) + ", " + groups(q.Granularity)
+	if q.Limit > 0 {
+		text += fmt.Sprintf(" LIMIT %d", q.Limit)
+	}
+	found, err := s.aggregates(ctx, q, text)
+	if err != nil {
+		return nil, err
+	}
+	return appendBuckets(nil, found[0], q.Statistic, scaled, func(t time.Time) time.Time { return t })
+}
+
+// groups is the grouping by time; 1970 began on a Thursday.
+func groups(g iot.Granularity) string {
+	width, offset := g.Width()
+	return fmt.Sprintf("time(%ds, %ds) fill(none)", int64(width/time.Second), int64(offset/time.Second))
+}
+
+// monthsAtOnce is how many months one request asks for: ten years.
+const monthsAtOnce = 120
+
+// aggregateMonths asks for one month per statement: InfluxQL has no grouping by
+// calendar months.
+func (s *Store) aggregateMonths(ctx context.Context, q iot.AggregateQuery, scaled bool) ([]iot.Bucket, error) {
+	q, err := s.narrowed(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	var buckets []iot.Bucket
+	for part := range slices.Chunk(months(q), monthsAtOnce) {
+		texts := make([]string, len(part))
+		for i, month := range part {
+			texts[i] = selection(month, scaled)
+		}
+		found, err := s.aggregates(ctx, q, texts...)
+		if err != nil {
+			return nil, err
+		}
+		for i, month := range part {
+			start := q.Granularity.Start(month.From)
+			if buckets, err = appendBuckets(buckets, found[i], q.Statistic, scaled, func(time.Time) time.Time { return start }); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return buckets, nil
+}
+
+// months splits a query into the months that it covers.
+func months(q iot.AggregateQuery) (out []iot.AggregateQuery) {
+	for from := q.From; !from.After(q.To); from = q.Granularity.Next(from) {
+		month := q
+		month.From = from
+		if end := q.Granularity.Next(from).Add(-1); end.Before(q.To) {
+			month.To = end
+		}
+		out = append(out, month)
+	}
+	return out
+}
+
+// narrowed shortens a time of many months to that for which there are readings.
+func (s *Store) narrowed(ctx context.Context, q iot.AggregateQuery) (iot.AggregateQuery, error) {
+	if q.To.Sub(q.From) < monthsAtOnce*28*24*time.Hour {
+		return q, nil
+	}
+	values := "SELECT value FROM " + names(q.Types) + condition(q)
+	found, err := s.aggregates(ctx, q, values+" ORDER BY time ASC LIMIT 1", values+" ORDER BY time DESC LIMIT 1")
+	if err != nil {
+		return q, err
+	}
+	var first, last time.Time
+	for n, list := range found {
+		for _, sr := range list {
+			for _, row := range sr.Values {
+				at, err := timeOf(row)
+				switch {
+				case err != nil:
+					return q, err
+				case n == 0 && (first.IsZero() || at.Before(first)):
+					first = at
+				case n == 1 && at.After(last):
+					last = at
+				}
+			}
+		}
+	}
+	if first.IsZero() {
+		last = first.Add(-1) // nothing at all
+	}
+	q.From, q.To = first, last
+	return q, nil
+}
+
+// aggregates runs statements about a device and returns the series of each.
+func (s *Store) aggregates(ctx context.Context, q iot.AggregateQuery, texts ...string) ([][]series, error) {
+	db, rp := s.database()
+	found, err := s.influxQLs(ctx, statement{db: db, rp: rp, params: whose(q.Query), q: strings.Join(texts, "; ")})
+	switch {
+	case unsupported(err):
+		return nil, errInfinite
+	case err != nil:
+		return nil, err
+	case len(found) != len(texts):
+		return nil, fmt.Errorf("%d results of %d statements", len(found), len(texts))
+	}
+	return found, nil
+}
+
+// unsupported reports that a server had to put an infinity into JSON.
+func unsupported(err error) bool {
+	herr, ok := errors.AsType[*httpapi.Error](err)
+	return ok && strings.Contains(herr.Message, "unsupported value")
+}
+
+// selection is the statement of an aggregate up to where time is grouped.
+func selection(q iot.AggregateQuery, scaled bool) string {
+	if !scaled {
+		return "SELECT " + statistic(q.Statistic, "value") + " FROM " + names(q.Types) + condition(q) + " GROUP BY sensor_id"
+	}
+	inner := fmt.Sprintf("SELECT value / %.1f AS scaled, value FROM %s%s", float64(scale), names(q.Types), condition(q))
+	outer := strings.ReplaceAll(statistic(q.Statistic, "value"), "mean(value)", "mean(scaled)")
+	return "SELECT " + outer + " FROM (" + inner + ") WHERE " + strings.TrimPrefix(bounds(q.Query), " AND ") + " GROUP BY sensor_id"
+}
+
+// condition keeps a query to the device and the time.
+func condition(q iot.AggregateQuery) string {
+	return " WHERE account = $account AND device_id = $device" + bounds(q.Query)
+}
+
+func statistic(of iot.Statistic, field string) string {
+	switch of {
+	case iot.First:
+		return "first(" + field + ")"
+	case iot.Least:
+		return "min(" + field + ")"
+	case iot.Most:
+		return "max(" + field + ")"
+	case iot.MinAveMax:
+		return "mean(" + field + "), min(" + field + "), max(" + field + ")"
+	}
+	return "mean(" + field + ")"
+}
+
+// appendBuckets makes buckets of the rows of series: time, value, and for
+// MinAveMax the least and the most.
+func appendBuckets(to []iot.Bucket, found []series, of iot.Statistic, scaled bool, start func(time.Time) time.Time) ([]iot.Bucket, error) {
+	for _, sr := range found {
+		b := iot.Bucket{Type: unclean(sr.Name), SensorID: unclean(sr.Tags["sensor_id"])}
+		for _, row := range sr.Values {
+			at, err := timeOf(row)
+			if err != nil {
+				return nil, err
+			}
+			if err := numbers(row[1:], of, &b); err != nil {
+				return nil, err
+			}
+			if scaled && (of == iot.Average || of == iot.MinAveMax) {
+				b.Value *= scale
+			}
+			b.Start = start(at)
+			to = append(to, b)
+		}
+	}
+	return to, nil
+}
+
+// timeOf is the first column of a row.
+func timeOf(row []json.RawMessage) (time.Time, error) {
+	if len(row) < 2 {
+		return time.Time{}, fmt.Errorf("a row of %d columns", len(row))
+	}
+	var ns int64
+	if err := json.Unmarshal(row[0], &ns); err != nil {
+		return time.Time{}, fmt.Errorf("a row: %w", err)
+	}
+	return time.Unix(0, ns).UTC(), nil
+}
+
+func numbers(columns []json.RawMessage, of iot.Statistic, b *iot.Bucket) error {
+	to := []*float64{&b.Value}
+	if of == iot.MinAveMax {
+		to = append(to, &b.Min, &b.Max)
+	}
+	if len(columns) != len(to) {
+		return fmt.Errorf("a row of %d columns", len(columns)+1)
+	}
+	for i, column := range columns {
+		if err := json.Unmarshal(column, to[i]); err != nil {
+			return fmt.Errorf("a row: %w", err)
+		}
+	}
+	return nil
+}
+
+// infinite reports whether an average has left the range of floats.
+func infinite(v float64) bool { return math.IsInf(v, 0) || math.IsNaN(v) }

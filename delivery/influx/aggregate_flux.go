@@ -1,0 +1,118 @@
+package influx
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/influxdata/influxdb-client-go/v2/api/query"
+
+	"github.com/penstock/penstock/relay/iot"
+)
+
+// key is which bucket a record belongs to.
+type key struct {
+	kind, sensor string
+	start        int64
+}
+
+// aggregateFlux asks for each statistic as a result of its own; the records of
+// one bucket are put together here.
+func (s *Store) aggregateFlux(ctx context.Context, q iot.AggregateQuery, scaled bool) ([]iot.Bucket, error) {
+	found, err := s.client.QueryAPI(s.opts.Org).Query(ctx, s.aggregateScript(q, scaled))
+	if err != nil {
+		return nil, err
+	}
+	buckets := make(map[key]*iot.Bucket)
+	for found.Next() {
+		r := found.Record()
+		if err := collect(buckets, r, q, scaled); err != nil {
+			return nil, err
+		}
+	}
+	if err := found.Err(); err != nil {
+		return nil, fmt.Errorf("flux: %w", err)
+	}
+	out := make([]iot.Bucket, 0, len(buckets))
+	for _, b := range buckets {
+		out = append(out, *b)
+	}
+	return out, nil
+}
+
+// collect puts a record to its bucket. The first and the last window are cut at
+// the ends of the range, so the start is looked up.
+func collect(to map[key]*iot.Bucket, r *query.FluxRecord, q iot.AggregateQuery, scaled bool) error {
+	sensor, _ := r.ValueByKey("sensor_id").(string)
+	value, ok := r.Value().(float64)
+	if !ok {
+		return fmt.Errorf("flux: a value of type %T", r.Value())
+	}
+	start := q.Granularity.Start(r.Time())
+	at := key{r.Measurement(), sensor, start.UnixNano()}
+	b := to[at]
+	if b == nil {
+		b = &iot.Bucket{Type: unclean(r.Measurement()), SensorID: unclean(sensor), Start: start}
+		to[at] = b
+	}
+	switch {
+	case r.Result() == "min" && q.Statistic == iot.MinAveMax:
+		b.Min = value
+	case r.Result() == "max" && q.Statistic == iot.MinAveMax:
+		b.Max = value
+	case r.Result() == "mean" && infinite(value):
+		return errInfinite
+	case r.Result() == "mean" && scaled:
+		b.Value = value * scale
+	default:
+		b.Value = value
+	}
+	return nil
+}
+
+func (s *Store) aggregateScript(q iot.AggregateQuery, scaled bool) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "readings = from(bucket: %s)\n", quoteFlux(s.opts.Bucket))
+	fmt.Fprintf(&b, "  |> range(start: %s, stop: %s)\n", fluxTime(q.From), fluxTime(q.To.Add(1)))
+	fmt.Fprintf(&b, "  |> filter(fn: (r) => r.device_id == %s and r.account == %s and r._field == \"value\")\n", quoteFlux(clean(q.DeviceID)), quoteFlux(q.Account.String()))
+	if len(q.Types) > 0 {
+		fmt.Fprintf(&b, "  |> filter(fn: (r) => %s)\n", fluxTypes(q.Types))
+	}
+	// 1.8 takes the end of a range for a part of it.
+	fmt.Fprintf(&b, "  |> filter(fn: (r) => r._time <= %s)\n", fluxTime(q.To))
+	fmt.Fprintf(&b, "  |> group(columns: [\"_measurement\", \"sensor_id\"])\n  |> sort(columns: [\"_time\"])\n")
+	fmt.Fprintf(&b, "  |> window(%s)\n", fluxWindow(q.Granularity))
+	// What becomes of the windows is put into one table again, as aggregateWindow
+	// does; that of 1.8 knows no offset.
+	for _, function := range fluxFunctions(q.Statistic) {
+		by := ""
+		if scaled && function == "mean" {
+			by = fmt.Sprintf("|> map(fn: (r) => ({r with _value: r._value / %.1f})) ", float64(scale))
+		}
+		fmt.Fprintf(&b, "readings %s|> %s() |> duplicate(column: \"_start\", as: \"_time\") |> window(every: inf) |> yield(name: \"%s\")\n", by, function, function)
+	}
+	return b.String()
+}
+
+func fluxWindow(g iot.Granularity) string {
+	width, offset := g.Width()
+	if width == 0 {
+		return "every: 1mo"
+	}
+	return fmt.Sprintf("every: %ds, offset: %ds", int64(width/time.Second), int64(offset/time.Second))
+}
+
+func fluxFunctions(of iot.Statistic) []string {
+	switch of {
+	case iot.First:
+		return []string{"first"}
+	case iot.Least:
+		return []string{"min"}
+	case iot.Most:
+		return []string{"max"}
+	case iot.MinAveMax:
+		return []string{"min", "mean", "max"}
+	}
+	return []string{"mean"}
+}

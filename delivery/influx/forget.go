@@ -1,0 +1,100 @@
+package influx
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/iot"
+)
+
+// Forget deletes points that are older than their sensors keep them: on 1.x by
+// one DELETE for all sensors of one age, on 2.x by a call of its delete API for
+// each sensor that has such points. Retention policies and buckets know no
+// sensors; one that is shorter than a sensor's retention wins.
+func (s *Store) Forget(ctx context.Context, acct account.ID, old []iot.Expired) error {
+	sv, err := s.server(ctx)
+	if err != nil {
+		return err
+	}
+	for before, sensors := range byAge(old) {
+		forget := s.forgetFlux
+		if sv.v1 {
+			forget = s.forgetInfluxQL
+		}
+		if err := forget(ctx, acct, sensors, before); err != nil {
+			return s.failed("delete", err)
+		}
+	}
+	return nil
+}
+
+// byAge groups sensors by the age of what they lose.
+func byAge(old []iot.Expired) map[time.Time][]string {
+	out := make(map[time.Time][]string)
+	for _, e := range old {
+		before := e.Before.UTC()
+		out[before] = append(out[before], e.SensorID)
+	}
+	return out
+}
+
+// forgetInfluxQL deletes from whatever measurements the sensors are in.
+func (s *Store) forgetInfluxQL(ctx context.Context, acct account.ID, sensors []string, before time.Time) error {
+	db, rp := s.database()
+	params := map[string]any{"account": acct.String()}
+	tests := make([]string, len(sensors))
+	for i, sensor := range sensors {
+		name := "s" + strconv.Itoa(i)
+		params[name] = clean(sensor)
+		tests[i] = "sensor_id = $" + name
+	}
+	_, err := s.influxQL(ctx, statement{db: db, rp: rp, params: params, q: "DELETE WHERE account = $account AND (" +
+		strings.Join(tests, " OR ") + ") AND time < " + strconv.FormatInt(before.UnixNano(), 10)})
+	return err
+}
+
+// forgetFlux looks which sensors have anything to lose before it deletes, as a
+// delete walks through all of a bucket's index.
+func (s *Store) forgetFlux(ctx context.Context, acct account.ID, sensors []string, before time.Time) error {
+	tests := make([]string, len(sensors))
+	for i, sensor := range sensors {
+		tests[i] = "r.sensor_id == " + quoteFlux(clean(sensor))
+	}
+	first := bounded(iot.Query{}).From
+	script := fmt.Sprintf("from(bucket: %s)\n  |> range(start: %s, stop: %s)\n  |> filter(fn: (r) => r.account == %s and (%s))\n"+
+		"  |> first()\n  |> keep(columns: [\"sensor_id\"])\n  |> group()\n  |> distinct(column: \"sensor_id\")\n",
+		quoteFlux(s.opts.Bucket), fluxTime(first), fluxTime(before), quoteFlux(acct.String()), strings.Join(tests, " or "))
+	found, err := s.client.QueryAPI(s.opts.Org).Query(ctx, script)
+	if err != nil {
+		return err
+	}
+	var names []string
+	for found.Next() {
+		if name, ok := found.Record().Value().(string); ok {
+			names = append(names, name)
+		}
+	}
+	if err := found.Err(); err != nil {
+		return fmt.Errorf("flux: %w", err)
+	}
+	for _, name := range names {
+		// The delete API takes the end for a part of the range.
+		err := s.client.DeleteAPI().DeleteWithName(ctx, s.opts.Org, s.opts.Bucket, first, before.Add(-1), predicate(acct, name))
+		if err != nil {
+			return errors.Join(fmt.Errorf("sensor %s", name), err)
+		}
+	}
+	return nil
+}
+
+// predicate names the points of a sensor. Sensor ids are made of our ids and
+// hexadecimal digits; the quoting is for those that are not.
+func predicate(acct account.ID, sensor string) string {
+	quote := strings.NewReplacer(`\`, `\\`, `"`, `\"`)
+	return fmt.Sprintf(`account="%s" AND sensor_id="%s"`, acct, quote.Replace(sensor))
+}

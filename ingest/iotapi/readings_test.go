@@ -1,0 +1,107 @@
+package iotapi
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/relay/iot"
+)
+
+// row is a row of an aggregate as the API shows it.
+func row(key, rest string) string {
+	return `{"sensor_id":"` + iot.SensorID("id1", key) + `","key":"` + key + `",` + rest + `}`
+}
+
+func TestAggregatesAreThoseOfTheSpecification(t *testing.T) {
+	a := newAPI(t)
+	a.fill()
+	noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	warm := iot.Bucket{Type: "temperature", SensorID: iot.SensorID("id1", "t"), Start: noon, Value: 64.1 / 3, Min: -40, Max: 100}
+	door := iot.Bucket{Type: "state", SensorID: iot.SensorID("id1", "door"), Start: noon.Add(time.Hour), Value: 0.5, Min: 0, Max: 1}
+	huge := warm
+	huge.Value, huge.Min, huge.Max = math.MaxFloat64, math.MaxFloat64, math.MaxFloat64
+	const head, tail = `"name":"Temperature","reading_date":"2026-03-01 12:00:00",`, `,"metric_units":"°C","imperial_units":"°F"`
+	const state = `"name":"State","reading_date":"2026-03-01 13:00:00",`
+	for _, tc := range []struct {
+		name, query string
+		buckets     []iot.Bucket
+		want        string
+	}{
+		{"an average has twelve digits", "type=ave", []iot.Bucket{warm, door},
+			row("t", head+`"value":21.3666666667`+tail) + "," + row("door", state+`"value":0.5,"metric_units":"","imperial_units":""`)},
+		{"the least as it was stored", "type=min", []iot.Bucket{warm}, row("t", head+`"value":21.366666666666667`+tail)},
+		{"all three, the average also as the value", "type=min_ave_max&granularity=month", []iot.Bucket{warm},
+			row("t", head+`"value":21.3666666667,"min":-40,"ave":21.3666666667,"max":100`+tail)},
+		{"all three in imperial units", "type=min_ave_max&units=imperial", []iot.Bucket{warm, door},
+			row("t", head+`"value":70.46,"min":-40,"ave":70.46,"max":212`+tail) + "," +
+				row("door", state+`"value":0.5,"min":0,"ave":0.5,"max":1,"metric_units":"","imperial_units":""`)},
+		{"beyond numbers in imperial units", "type=max&units=imperial", []iot.Bucket{huge}, row("t", head+`"value":null`+tail)},
+		{"nothing", "type=first", nil, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			a.out.buckets = tc.buckets
+			if got, want := a.ask("GET /iot/devices/id1/readings/aggregate?"+tc.query, "acme", ""), `200 {"data":[`+tc.want+`]}`; got != want {
+				t.Errorf("\n got %s\nwant %s", got, want)
+			}
+		})
+	}
+}
+
+func TestAggregatesAreAskedFor(t *testing.T) {
+	a := newAPI(t)
+	a.fill()
+	for _, tc := range []struct{ name, query, want string }{
+		{"no type", "", `"errors":{"type":["The type field is required."]}`},
+		{"an unknown type", "type=median", `"errors":{"type":["The selected type is invalid."]}`},
+		{"an unknown granularity", "type=min&granularity=year", `"errors":{"granularity":["The selected granularity is invalid."]}`},
+		{"everything wrong", "type=x&granularity=y&units=z&startDate=1&endDate=2026-03-01T12:00:00Z",
+			`"errors":{"endDate":["The endDate does not match the format YYYY-MM-DD HH:mm:ss."],"granularity":["The selected granularity is invalid."],` +
+				`"startDate":["The startDate does not match the format YYYY-MM-DD HH:mm:ss."],"type":["The selected type is invalid."],"units":["The selected units is invalid."]}`},
+		{"fractions of a second", "type=min&endDate=2026-03-01%2012:00:00.5", `"errors":{"endDate":["The endDate does not match the format YYYY-MM-DD HH:mm:ss."]}`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got, want := a.ask("GET /iot/devices/id1/readings/aggregate?"+tc.query, "acme", ""), "422 {"+tc.want+","+invalid+"}"; got != want {
+				t.Errorf("\n got %s\nwant %s", got, want)
+			}
+		})
+	}
+	a.ask("GET /iot/devices/id1/readings/aggregate?type=ave&startDate=2026-02-01%2000:00:00&endDate=2026-02-28%2023:59:59", "acme", "")
+	q := a.out.summed
+	if q.Account != 1 || q.DeviceID != "id1" || q.Statistic != iot.Average || q.Granularity != iot.Hour || strings.Join(q.Types, " ") != "state temperature" ||
+		!q.From.Equal(time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC)) || !q.To.Equal(time.Date(2026, 3, 1, 0, 0, 0, -1, time.UTC)) {
+		t.Errorf("%+v", q)
+	}
+	a.out.buckets = make([]iot.Bucket, iot.MaxBuckets+1)
+	if got := a.ask("GET /iot/devices/id1/readings/aggregate?type=ave", "acme", ""); !strings.HasPrefix(got, `422 {"errors":{"granularity":["The readings make more than 100000 rows: `) {
+		t.Errorf("too many rows: %.200s", got)
+	}
+}
+
+func TestReadingsInImperialUnits(t *testing.T) {
+	a := newAPI(t)
+	a.fill()
+	warm := `"name":"Temperature","value":70.7,"reading_date":"2026-03-01 12:00:00","metric_units":"°C","imperial_units":"°F"`
+	for _, path := range []string{"readings", "readings/latest"} {
+		got := a.ask("GET /iot/devices/id1/"+path+"?units=imperial", "acme", "")
+		if !strings.Contains(got, reading("t", warm)) || !strings.Contains(got, `"text":"open & shut"`) {
+			t.Errorf("%s: %s", path, got)
+		}
+		if got, want := a.ask("GET /iot/devices/id1/"+path+"?units=feet", "acme", ""), `422 {"errors":{"units":["The selected units is invalid."]},`+invalid+"}"; got != want {
+			t.Errorf("%s: %s", path, got)
+		}
+	}
+}
+
+func TestLatestReadingsThatAreTooOldAreNotShown(t *testing.T) {
+	a := newAPI(t)
+	a.fill()
+	a.ask("PATCH /iot/sensors/"+iot.SensorID("id1", "t"), "acme", `{"retention_days":2}`)
+	for days, shown := range map[int]bool{2: true, 3: false} {
+		a.now = time.Date(2026, 3, 1+days, 12, 0, 0, 0, time.UTC)
+		if got := a.ask("GET /iot/devices/id1/readings/latest", "acme", ""); strings.Contains(got, `"key":"t"`) != shown || !strings.Contains(got, `"key":"door"`) {
+			t.Errorf("after %d days: %s", days, got)
+		}
+	}
+}

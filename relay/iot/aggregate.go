@@ -1,0 +1,127 @@
+package iot
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/penstock/penstock/relay"
+)
+
+// Statistic is what an aggregate tells of the numbers in a bucket. Texts do not
+// count.
+type Statistic string
+
+// The types of the specification.
+const (
+	First     Statistic = "first" // the oldest reading
+	Least     Statistic = "min"
+	Most      Statistic = "max"
+	Average   Statistic = "ave"         // the arithmetic mean of the readings
+	MinAveMax Statistic = "min_ave_max" // all three
+)
+
+// Statistics lists them.
+func Statistics() []Statistic { return []Statistic{First, Least, Most, Average, MinAveMax} }
+
+// MaxBuckets is the most rows one aggregate has.
+const MaxBuckets = 100_000
+
+// AggregateQuery selects the numbers of a device's readings, as Query does, and
+// says what is made of them. Limit is the most buckets; 0 means no limit.
+type AggregateQuery struct {
+	Query
+	Statistic   Statistic
+	Granularity Granularity
+}
+
+// Bucket is a row of an aggregate: what the readings of one sensor and type in
+// one span of time come to. A bucket that the query's ends cut tells of the
+// readings between them.
+type Bucket struct {
+	Type, SensorID string
+	Start          time.Time // UTC
+	Value          float64   // what was asked for; of MinAveMax the average
+	Min, Max       float64   // of MinAveMax only
+}
+
+// AggregateRecord is a bucket as the API lists it. A value that no finite
+// number is, in the units asked for, is null.
+type AggregateRecord struct {
+	SensorID      string   `json:"sensor_id"`
+	Key           string   `json:"key"`
+	Name          string   `json:"name"` // the sensor type's
+	ReadingDate   string   `json:"reading_date"`
+	Value         *float64 `json:"value"`
+	Min           *float64 `json:"min,omitempty"`
+	Ave           *float64 `json:"ave,omitempty"`
+	Max           *float64 `json:"max,omitempty"`
+	MetricUnits   string   `json:"metric_units"`
+	ImperialUnits string   `json:"imperial_units"`
+}
+
+// Aggregate returns what a device's readings come to, oldest bucket first; at
+// the same time in order of sensor id. Buckets without readings are left out.
+//
+// It returns Invalid if a parameter is, or if there are more than MaxBuckets
+// rows.
+func (s *Service) Aggregate(ctx context.Context, q AggregateQuery, u Units) ([]AggregateRecord, error) {
+	p := Problems{}
+	if q.Check(p); len(p) > 0 {
+		return nil, p.Err()
+	}
+	o, types, err := s.overview(ctx, q.Account, q.DeviceID)
+	if err != nil {
+		return nil, err
+	}
+	if len(o.Sensors) == 0 {
+		return []AggregateRecord{}, nil
+	}
+	q.Types, q.Limit = typesOf(o.Sensors), MaxBuckets+1
+	buckets, err := s.readings.Aggregate(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	if len(buckets) > MaxBuckets {
+		return nil, relay.Invalid("granularity", fmt.Sprintf("The readings make more than %d rows: choose a wider granularity or a shorter time.", MaxBuckets))
+	}
+	keys := make(map[string]string, len(o.Sensors))
+	for _, sensor := range o.Sensors {
+		keys[sensor.ID] = sensor.Key
+	}
+	return aggregateRecords(q.Statistic, buckets, keys, types, u), nil
+}
+
+// Check notes what is wrong with a query's type and granularity.
+func (q AggregateQuery) Check(p Problems) {
+	p.Require("type", string(q.Statistic))
+	if q.Statistic != "" && !slices.Contains(Statistics(), q.Statistic) {
+		p.Add("type", "The selected type is invalid.")
+	}
+	if !slices.Contains(Granularities(), q.Granularity) {
+		p.Add("granularity", "The selected granularity is invalid.")
+	}
+}
+
+func aggregateRecords(of Statistic, buckets []Bucket, keys map[string]string, types map[string]SensorType, u Units) []AggregateRecord {
+	out := make([]AggregateRecord, len(buckets))
+	for i, b := range buckets {
+		t := named(types, b.Type)
+		r := AggregateRecord{
+			SensorID: b.SensorID, Key: keys[b.SensorID], Name: t.Name, ReadingDate: b.Start.UTC().Format(TimeFormat),
+			MetricUnits: t.MetricUnits, ImperialUnits: t.ImperialUnits,
+		}
+		switch of {
+		case MinAveMax:
+			r.Min, r.Ave, r.Max = u.of(t, b.Min), u.average(t, b.Value), u.of(t, b.Max)
+			r.Value = r.Ave
+		case Average:
+			r.Value = u.average(t, b.Value)
+		default:
+			r.Value = u.of(t, b.Value)
+		}
+		out[i] = r
+	}
+	return out
+}

@@ -1,0 +1,44 @@
+package iot_test
+
+import (
+	"testing"
+
+	"github.com/penstock/penstock/delivery/embedded/readings"
+	"github.com/penstock/penstock/delivery/influx"
+	"github.com/penstock/penstock/delivery/influx/influxtest"
+	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/iot/iottest"
+)
+
+// TestSQLiteAndInfluxDBAgree holds the aggregates of 10,000 random readings
+// against each other and against a plain computation, in every type and
+// granularity.
+func TestSQLiteAndInfluxDBAgree(t *testing.T) {
+	server := influxtest.Start(t, influxtest.Options{})
+	remote, err := influx.New(influx.Options{URL: server.URL, Bucket: "agree"})
+	must(t, err)
+	embedded, err := readings.Open(t.TempDir(), readings.Options{})
+	must(t, err)
+	t.Cleanup(func() { must(t, remote.Close(), embedded.Close()) })
+
+	points := iottest.Random("d1", 10_000, 42)
+	stores := map[string]iot.ReadingStore{"SQLite": embedded, "InfluxDB": remote}
+	for _, s := range stores {
+		refused, err := s.Write(t.Context(), iot.Batch{Points: points})
+		if err != nil || len(refused) > 0 {
+			t.Fatal(refused, err)
+		}
+	}
+	for _, g := range iot.Granularities() {
+		for _, of := range iot.Statistics() {
+			q := iot.AggregateQuery{Query: iot.Query{Account: 1, DeviceID: "d1"}, Statistic: of, Granularity: g}
+			found := make(map[string][]iot.Bucket)
+			for name, s := range stores {
+				found[name], err = s.Aggregate(t.Context(), q)
+				must(t, err)
+				iottest.Agree(t, name+": "+string(of)+" by "+string(g), found[name], iottest.Aggregated(points, g, of))
+			}
+			iottest.Agree(t, "the stores: "+string(of)+" by "+string(g), found["SQLite"], found["InfluxDB"])
+		}
+	}
+}

@@ -1,0 +1,191 @@
+package iottest
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/relay/iot"
+)
+
+// aggregate asks a store for an aggregate of acme's, of temperatures if the
+// query names no type.
+func aggregate(t *testing.T, s iot.ReadingStore, q iot.AggregateQuery) []iot.Bucket {
+	t.Helper()
+	if q.Account == 0 {
+		q.Account = acme
+	}
+	if q.Types == nil {
+		q.Types = []string{celsius}
+	}
+	buckets, err := s.Aggregate(t.Context(), q)
+	if err != nil {
+		t.Fatalf("Aggregate: %v", err)
+	}
+	return buckets
+}
+
+// told writes buckets as "sensor start value", of min_ave_max with both ends.
+func told(q iot.AggregateQuery, buckets []iot.Bucket) string {
+	var b strings.Builder
+	for _, one := range buckets {
+		fmt.Fprintf(&b, "%s %s %.12g", one.SensorID, one.Start.Format(time.RFC3339Nano), one.Value)
+		if q.Statistic == iot.MinAveMax {
+			fmt.Fprintf(&b, " (%g to %g)", one.Min, one.Max)
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+func wantBuckets(t *testing.T, s iot.ReadingStore, q iot.AggregateQuery, want ...string) {
+	t.Helper()
+	if got, want := told(q, aggregate(t, s, q)), lines(want); got != want {
+		t.Errorf("%s by %s:\n%swant\n%s", q.Statistic, q.Granularity, got, want)
+	}
+}
+
+func lines(want []string) string {
+	out := ""
+	for _, line := range want {
+		out += line + "\n"
+	}
+	return out
+}
+
+// at is a time written as in the API.
+func at(text string) time.Time {
+	t, err := time.Parse(time.DateTime, text)
+	if err != nil {
+		panic(err)
+	}
+	return t
+}
+
+// pointAt is a reading of a device's first sensor.
+func pointAt(device, text string, value float64) iot.Point {
+	p := point(device, "1", 0, value)
+	p.Time = at(text)
+	return p
+}
+
+func statistics(t *testing.T, s iot.ReadingStore) {
+	write(t, s,
+		pointAt("stats", "2026-03-01 12:10:00", 5), pointAt("stats", "2026-03-01 12:20:00", -1.5), pointAt("stats", "2026-03-01 12:30:00", 10),
+		pointAt("stats", "2026-03-01 14:00:00", 7))
+	for statistic, want := range map[iot.Statistic][2]string{
+		iot.First: {"5", "7"}, iot.Least: {"-1.5", "7"}, iot.Most: {"10", "7"}, iot.Average: {"4.5", "7"},
+		iot.MinAveMax: {"4.5 (-1.5 to 10)", "7 (7 to 7)"},
+	} {
+		q := iot.AggregateQuery{Query: iot.Query{DeviceID: "stats"}, Statistic: statistic, Granularity: iot.Hour}
+		wantBuckets(t, s, q, "stats.1 2026-03-01T12:00:00Z "+want[0], "stats.1 2026-03-01T14:00:00Z "+want[1])
+	}
+}
+
+func boundaries(t *testing.T, s iot.ReadingStore) {
+	write(t, s,
+		pointAt("edge", "2026-03-01 11:59:59", 1), pointAt("edge", "2026-03-01 12:00:00", 2),
+		pointAt("edge", "2026-03-01 12:59:59", 3), pointAt("edge", "2026-03-01 13:00:00", 4))
+	between := func(from, to time.Time) iot.AggregateQuery {
+		return iot.AggregateQuery{Query: iot.Query{DeviceID: "edge", From: from, To: to}, Statistic: iot.MinAveMax, Granularity: iot.Hour}
+	}
+	wantBuckets(t, s, between(time.Time{}, time.Time{}), "edge.1 2026-03-01T11:00:00Z 1 (1 to 1)", "edge.1 2026-03-01T12:00:00Z 2.5 (2 to 3)", "edge.1 2026-03-01T13:00:00Z 4 (4 to 4)")
+	wantBuckets(t, s, between(at("2026-03-01 12:00:00"), at("2026-03-01 13:00:00")), "edge.1 2026-03-01T12:00:00Z 2.5 (2 to 3)", "edge.1 2026-03-01T13:00:00Z 4 (4 to 4)")
+	wantBuckets(t, s, between(at("2026-03-01 12:00:00").Add(1), at("2026-03-01 13:00:00").Add(-1)), "edge.1 2026-03-01T12:00:00Z 3 (3 to 3)")
+	wantBuckets(t, s, between(at("2026-03-01 12:59:59"), at("2026-03-01 12:59:59")), "edge.1 2026-03-01T12:00:00Z 3 (3 to 3)")
+	wantBuckets(t, s, between(at("2026-03-01 13:00:00"), at("2026-03-01 12:00:00")))
+	wantBuckets(t, s, between(at("2026-03-01 12:10:00"), at("2026-03-01 12:20:00")))
+}
+
+func calendar(t *testing.T, s iot.ReadingStore) {
+	write(t, s,
+		pointAt("year", "2023-12-31 23:59:59", 1), pointAt("year", "2024-01-01 00:00:00", 2), pointAt("year", "2024-02-29 23:59:59", 3),
+		pointAt("year", "2024-03-01 00:00:00", 4), pointAt("year", "2025-02-28 23:59:59", 5), pointAt("year", "2025-03-01 00:00:00", 6),
+		pointAt("year", "2025-03-03 00:00:00", 7))
+	for granularity, starts := range map[iot.Granularity]string{
+		iot.Month:    "2023-12-01 2024-01-01 2024-02-01 2024-03-01 2025-02-01 2025-03-01",
+		iot.Week:     "2023-12-25 2024-01-01 2024-02-26 2025-02-24 2025-03-03",
+		iot.TwoWeeks: "2023-12-21 2024-02-29 2025-02-27",
+		iot.TenDays:  "2023-12-29 2024-02-27 2025-02-21 2025-03-03",
+	} {
+		var got []string
+		for _, b := range aggregate(t, s, iot.AggregateQuery{Query: iot.Query{DeviceID: "year"}, Statistic: iot.First, Granularity: granularity}) {
+			got = append(got, b.Start.Format(time.DateOnly))
+		}
+		if strings.Join(got, " ") != starts {
+			t.Errorf("by %s: %s, want %s", granularity, got, starts)
+		}
+	}
+	cut := iot.AggregateQuery{Statistic: iot.Least, Granularity: iot.Month, Query: iot.Query{DeviceID: "year", From: at("2024-02-29 23:59:59"), To: at("2025-02-28 23:59:59")}}
+	wantBuckets(t, s, cut, "year.1 2024-02-01T00:00:00Z 3", "year.1 2024-03-01T00:00:00Z 4", "year.1 2025-02-01T00:00:00Z 5")
+}
+
+func onlyNumbers(t *testing.T, s iot.ReadingStore) {
+	word := pointAt("mixed", "2026-03-01 12:00:00", 0)
+	word.Text, word.IsText = "99", true
+	alone := word
+	alone.Time = at("2026-03-01 15:00:00")
+	write(t, s, word, alone, pointAt("mixed", "2026-03-01 12:30:00", 4))
+	for _, statistic := range iot.Statistics() {
+		if got := aggregate(t, s, iot.AggregateQuery{Query: iot.Query{DeviceID: "mixed"}, Statistic: statistic, Granularity: iot.Hour}); len(got) != 1 || got[0].Value != 4 {
+			t.Errorf("%s: %+v", statistic, got)
+		}
+	}
+}
+
+func rowsInOrder(t *testing.T, s iot.ReadingStore) {
+	damp := point("rows", "1", 1, 3)
+	damp.Type = "humidity"
+	theirs := point("rows", "1", 0, 100)
+	theirs.Account = globex
+	write(t, s, point("rows", "2", 7200, 5), point("rows", "2", 0, 1), point("rows", "1", 7200, 4), point("rows", "1", 0, 2), damp, theirs)
+	q := iot.AggregateQuery{Statistic: iot.Average, Granularity: iot.Hour, Query: iot.Query{DeviceID: "rows", Types: []string{"humidity", celsius}}}
+	all := []string{
+		"rows.1 2026-03-01T12:00:00Z 3", "rows.1 2026-03-01T12:00:00Z 2", "rows.2 2026-03-01T12:00:00Z 1",
+		"rows.1 2026-03-01T14:00:00Z 4", "rows.2 2026-03-01T14:00:00Z 5",
+	}
+	wantBuckets(t, s, q, all...)
+	if got := aggregate(t, s, q); got[0].Type != "humidity" || got[1].Type != celsius {
+		t.Errorf("types %q and %q", got[0].Type, got[1].Type)
+	}
+	for n := 1; n < len(all); n++ {
+		q.Limit = n
+		wantBuckets(t, s, q, all[:n]...)
+	}
+	q.Limit, q.Types = 0, []string{"humidity"}
+	wantBuckets(t, s, q, all[0])
+	q.Account, q.Types = globex, nil
+	wantBuckets(t, s, q, "rows.1 2026-03-01T12:00:00Z 100")
+	q.Account, q.DeviceID = acme, "nobody"
+	wantBuckets(t, s, q)
+}
+
+func largeSums(t *testing.T, s iot.ReadingStore) {
+	const huge = math.MaxFloat64 / 4 * 3
+	write(t, s, pointAt("huge", "2026-03-01 12:00:00", huge), pointAt("huge", "2026-03-01 12:01:00", huge), pointAt("huge", "2026-03-01 13:00:00", 0.1))
+	for _, granularity := range []iot.Granularity{iot.Hour, iot.Month} {
+		for _, statistic := range []iot.Statistic{iot.Average, iot.MinAveMax} {
+			got := aggregate(t, s, iot.AggregateQuery{Query: iot.Query{DeviceID: "huge"}, Statistic: statistic, Granularity: granularity})
+			if want := map[iot.Granularity]float64{iot.Hour: huge, iot.Month: huge / 3 * 2}[granularity]; math.Abs(got[0].Value/want-1) > 1e-9 {
+				t.Errorf("%s by %s: %g, want %g", statistic, granularity, got[0].Value, want)
+			}
+			if granularity == iot.Hour && got[1].Value != 0.1 {
+				t.Errorf("%s by %s: %g beside it, want 0.1", statistic, granularity, got[1].Value)
+			}
+		}
+	}
+}
+
+func hostileAggregates(t *testing.T, s iot.ReadingStore) {
+	for i, name := range hostile() {
+		p := point(name, "1", i, float64(i))
+		p.Type, p.SensorID = name, name
+		write(t, s, p)
+		q := iot.AggregateQuery{Query: iot.Query{DeviceID: name, Types: []string{name, celsius}}, Statistic: iot.MinAveMax, Granularity: iot.Month}
+		if got := aggregate(t, s, q); len(got) != 1 || got[0].Type != name || got[0].SensorID != name || got[0].Value != float64(i) {
+			t.Errorf("%q: %+v", name, got)
+		}
+	}
+}

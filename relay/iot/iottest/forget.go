@@ -1,0 +1,83 @@
+package iottest
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/iot"
+)
+
+func forget(t *testing.T, s iot.ReadingStore, acct account.ID, old ...iot.Expired) {
+	t.Helper()
+	if err := s.Forget(t.Context(), acct, old); err != nil {
+		t.Fatalf("Forget: %v", err)
+	}
+}
+
+func forgets(t *testing.T, s iot.ReadingStore) {
+	for _, device := range []string{"a", "b"} {
+		for _, sensor := range []string{"1", "2", "3"} {
+			write(t, s, point("old"+device, sensor, 0, 1), point("old"+device, sensor, 10, 2), point("old"+device, sensor, 20, 3))
+		}
+	}
+	word, damp := point("olda", "1", 5, 0), point("olda", "1", 6, 7)
+	word.Text, word.IsText, damp.Type = "away", true, "humidity"
+	theirs := point("olda", "1", 0, 42)
+	theirs.Account = globex
+	write(t, s, word, damp, theirs)
+
+	before := start().Add(10 * time.Second)
+	old := []iot.Expired{
+		{DeviceID: "olda", SensorID: "olda.1", Before: before}, {DeviceID: "olda", SensorID: "olda.2", Before: before.Add(1)},
+		{DeviceID: "oldb", SensorID: "oldb.3", Before: before.Add(time.Hour)}, {DeviceID: "gone", SensorID: "gone.1", Before: before},
+	}
+	for range 2 { // again there is nothing to do
+		forget(t, s, acme, old...)
+	}
+	expect(t, read(t, s, iot.Query{DeviceID: "olda"}),
+		point("olda", "1", 20, 3), point("olda", "2", 20, 3), point("olda", "3", 20, 3),
+		point("olda", "1", 10, 2), point("olda", "3", 10, 2), point("olda", "3", 0, 1))
+	expect(t, read(t, s, iot.Query{DeviceID: "oldb"}),
+		point("oldb", "1", 20, 3), point("oldb", "2", 20, 3), point("oldb", "1", 10, 2), point("oldb", "2", 10, 2), point("oldb", "1", 0, 1), point("oldb", "2", 0, 1))
+	expect(t, read(t, s, iot.Query{Account: globex, DeviceID: "olda"}), theirs)
+
+	late := point("olda", "1", 1, 9) // one that comes after its time
+	write(t, s, late)
+	forget(t, s, acme, old...)
+	if got := read(t, s, iot.Query{DeviceID: "olda", To: before.Add(-1)}); len(got) != 1 {
+		t.Errorf("%d readings, want one: %s", len(got), brief(got))
+	}
+}
+
+func forgetsMany(t *testing.T, s iot.ReadingStore) {
+	const sensors, each = 40, 120 // more than one step of a store
+	var points []iot.Point
+	var old []iot.Expired
+	for n := range sensors {
+		name := fmt.Sprint(n)
+		for i := range each {
+			points = append(points, point("heap", name, i, 1))
+		}
+		old = append(old, iot.Expired{DeviceID: "heap", SensorID: "heap." + name, Before: start().Add((each - 1) * time.Second)})
+	}
+	write(t, s, points...)
+	forget(t, s, acme, old...)
+	if got := read(t, s, iot.Query{DeviceID: "heap"}); len(got) != sensors {
+		t.Errorf("%d readings are left, want %d", len(got), sensors)
+	}
+}
+
+func forgetsHostile(t *testing.T, s iot.ReadingStore) {
+	victim := point("kept", "1", 0, 42)
+	write(t, s, victim)
+	for _, name := range hostile() {
+		p := point(name, "1", 0, 1)
+		p.SensorID = name
+		write(t, s, p)
+		forget(t, s, acme, iot.Expired{DeviceID: name, SensorID: name, Before: start().Add(1)})
+		expect(t, read(t, s, iot.Query{DeviceID: name, Types: []string{celsius}}))
+	}
+	expect(t, read(t, s, iot.Query{DeviceID: "kept", Types: []string{celsius}}), victim)
+}

@@ -1,0 +1,143 @@
+package iottest
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/relay/iot"
+)
+
+// Random is n readings of a device with three sensors of two types, over
+// sixteen weeks around a leap February: half of them anywhere, a quarter crowded
+// into one day, a quarter on the starts of buckets and a nanosecond before them.
+func Random(device string, n int, seed uint64) []iot.Point {
+	r := rand.New(rand.NewPCG(seed, 1))
+	first, last := time.Date(2023, 12, 20, 0, 0, 0, 0, time.UTC), time.Date(2024, 4, 10, 0, 0, 0, 0, time.UTC)
+	anywhere := func() time.Time { return first.Add(time.Duration(r.Int64N(int64(last.Sub(first))))) }
+	points := make([]iot.Point, n)
+	for i := range points {
+		p := point(device, fmt.Sprint(r.IntN(3)), 0, math.Round(r.NormFloat64()*1e4)/100*math.Pow(10, float64(r.IntN(4))))
+		if p.Key == "key_2" {
+			p.Type = "humidity"
+		}
+		switch i % 4 {
+		case 0, 1:
+			p.Time = anywhere()
+		case 2:
+			p.Time = last.Add(-time.Duration(r.Int64N(int64(24 * time.Hour))))
+		default:
+			g := iot.Granularities()[r.IntN(len(iot.Granularities()))]
+			p.Time = bucketStart(g, anywhere()).Add(-time.Duration(r.IntN(2)))
+		}
+		points[i] = p
+	}
+	return points
+}
+
+// Aggregated is what points of one device come to, worked out in the plainest
+// way. Points of the same sensor and time overwrite each other.
+func Aggregated(points []iot.Point, g iot.Granularity, of iot.Statistic) []iot.Bucket {
+	type name struct {
+		sensor, kind string
+		start        int64
+	}
+	groups := make(map[name]map[int64]float64)
+	for _, p := range points {
+		n := name{p.SensorID, p.Type, bucketStart(g, p.Time).UnixNano()}
+		if groups[n] == nil {
+			groups[n] = make(map[int64]float64)
+		}
+		groups[n][p.Time.UnixNano()] = p.Value
+	}
+	out := make([]iot.Bucket, 0, len(groups))
+	for n, values := range groups {
+		b := iot.Bucket{Type: n.kind, SensorID: n.sensor, Start: time.Unix(0, n.start).UTC()}
+		b.Value, b.Min, b.Max = summed(values, of)
+		if of != iot.MinAveMax {
+			b.Min, b.Max = 0, 0
+		}
+		out = append(out, b)
+	}
+	slices.SortFunc(out, func(a, b iot.Bucket) int {
+		return cmp.Or(a.Start.Compare(b.Start), cmp.Compare(a.SensorID, b.SensorID), cmp.Compare(a.Type, b.Type))
+	})
+	return out
+}
+
+// summed is what the values of a bucket, by their times, come to.
+func summed(values map[int64]float64, of iot.Statistic) (value, least, most float64) {
+	sum, oldest := 0.0, int64(math.MaxInt64)
+	least, most = math.Inf(1), math.Inf(-1)
+	for ns, v := range values {
+		sum += v
+		least, most, oldest = min(least, v), max(most, v), min(oldest, ns)
+	}
+	switch of {
+	case iot.First:
+		return values[oldest], least, most
+	case iot.Least:
+		return least, least, most
+	case iot.Most:
+		return most, least, most
+	}
+	return sum / float64(len(values)), least, most
+}
+
+// bucketStart is iot.Granularity.Start in other words: by seconds of the day,
+// by days, and by walking back to a Monday.
+func bucketStart(g iot.Granularity, t time.Time) time.Time {
+	t = t.UTC()
+	midnight := time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, time.UTC)
+	seconds := map[iot.Granularity]int64{
+		iot.HalfMinute: 30, iot.Minute: 60, iot.FiveMinutes: 300, iot.TenMinutes: 600, iot.QuarterHour: 900, iot.HalfHour: 1800,
+		iot.Hour: 3600, iot.ThreeHours: 10800, iot.SixHours: 21600, iot.HalfDay: 43200, iot.NineHours: 32400, iot.TenDays: 864000, iot.TwoWeeks: 1209600,
+	}[g]
+	switch {
+	case g == iot.Month:
+		return midnight.AddDate(0, 0, 1-t.Day())
+	case g == iot.Week:
+		for midnight.Weekday() != time.Monday {
+			midnight = midnight.AddDate(0, 0, -1)
+		}
+		return midnight
+	case g == iot.Day:
+		return midnight
+	}
+	return time.Unix(t.Unix()-t.Unix()%seconds, 0).UTC()
+}
+
+// Agree compares two aggregates: averages to nine digits of the readings' size,
+// everything else exactly.
+func Agree(t *testing.T, what string, got, want []iot.Bucket) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Errorf("%s: %d buckets, want %d", what, len(got), len(want))
+		return
+	}
+	for i, g := range got {
+		w := want[i]
+		if w.Value != g.Value && math.Abs(w.Value-g.Value) < 1e-9*max(math.Abs(w.Value), math.Abs(w.Min), math.Abs(w.Max), 1e4) {
+			g.Value = w.Value
+		}
+		if g != w {
+			t.Errorf("%s: bucket %d is\n%+v, want\n%+v", what, i, g, w)
+			return
+		}
+	}
+}
+
+func randomReadings(t *testing.T, s iot.ReadingStore) {
+	points := Random("random", 2000, 7)
+	write(t, s, points...)
+	for _, g := range iot.Granularities() {
+		for _, of := range iot.Statistics() {
+			q := iot.AggregateQuery{Query: iot.Query{DeviceID: "random", Types: []string{"humidity", celsius}}, Statistic: of, Granularity: g}
+			Agree(t, string(of)+" by "+string(g), aggregate(t, s, q), Aggregated(points, g, of))
+		}
+	}
+}

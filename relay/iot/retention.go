@@ -1,0 +1,71 @@
+package iot
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/penstock/penstock/relay/account"
+)
+
+// Expired names points that a sensor keeps no longer: those older than Before.
+type Expired struct {
+	DeviceID, SensorID string
+	Before             time.Time
+}
+
+// Since is the time of the oldest reading that the sensor still keeps: zero
+// when it keeps them for good.
+func (s Sensor) Since(now time.Time) time.Time {
+	if s.RetentionDays <= 0 {
+		return time.Time{}
+	}
+	return now.UTC().AddDate(0, 0, -s.RetentionDays)
+}
+
+// How much of an account is looked at in one step, and how much the store is
+// told to forget in one.
+const (
+	devicesAtOnce = 500
+	sensorsAtOnce = 100
+)
+
+// Expire deletes the readings of an account's sensors that are older than their
+// retention_days. It goes through the account in small steps, so that it may run
+// while frames come in, and may be ended and run again at any time.
+func (s *Service) Expire(ctx context.Context, acct account.ID) error {
+	devices, err := s.store.Devices(ctx, acct)
+	if err != nil {
+		return fmt.Errorf("iot: retention of account %s: %w", acct, err)
+	}
+	now := s.options.Now()
+	for part := range slices.Chunk(devices, devicesAtOnce) {
+		names := make([]string, len(part))
+		for i, d := range part {
+			names[i] = d.Identifier
+		}
+		known, err := s.store.Load(ctx, acct, names)
+		if err != nil {
+			return fmt.Errorf("iot: retention of account %s: %w", acct, err)
+		}
+		for old := range slices.Chunk(expired(names, known, now), sensorsAtOnce) {
+			if err := s.readings.Forget(ctx, acct, old); err != nil {
+				return fmt.Errorf("iot: retention of account %s: %w", acct, err)
+			}
+		}
+	}
+	return nil
+}
+
+// expired lists what devices no longer keep, device by device.
+func expired(names []string, known map[string]Known, now time.Time) (old []Expired) {
+	for _, name := range names {
+		for _, sensor := range known[name].Sensors {
+			if since := sensor.Since(now); !since.IsZero() {
+				old = append(old, Expired{DeviceID: sensor.DeviceID, SensorID: sensor.ID, Before: since})
+			}
+		}
+	}
+	return old
+}

@@ -1,0 +1,77 @@
+package iot
+
+import (
+	"cmp"
+	"math"
+	"strconv"
+)
+
+// Units are what values are answered in. Readings are kept in metric units; a
+// sensor type that has imperial units says how its values become imperial, all
+// other values are the same in both.
+type Units string
+
+// The units.
+const (
+	Metric   Units = "metric"
+	Imperial Units = "imperial"
+)
+
+// ParseUnits reads what a request asks for; empty means metric.
+func ParseUnits(s string) (Units, bool) {
+	switch u := Units(s); u {
+	case "":
+		return Metric, true
+	case Metric, Imperial:
+		return u, true
+	}
+	return Metric, false
+}
+
+// ToImperial converts a value: metric × ImperialSlope + ImperialOffset, where no
+// slope stands for 1, to 12 digits. A type without imperial units has the same
+// numbers in both.
+func (t SensorType) ToImperial(v float64) float64 {
+	if t.ImperialUnits == "" {
+		return v
+	}
+	return rounded(v*cmp.Or(t.ImperialSlope, 1) + t.ImperialOffset)
+}
+
+// of is a metric value in the units; nil if no finite number is.
+func (u Units) of(t SensorType, v float64) *float64 {
+	if u == Imperial {
+		v = t.ToImperial(v)
+	}
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return nil
+	}
+	return &v
+}
+
+// average is of, to 12 digits: the stores add up in different orders, which
+// shows in the last ones.
+func (u Units) average(t SensorType, v float64) *float64 {
+	out := u.of(t, v)
+	if out != nil {
+		*out = rounded(*out)
+	}
+	return out
+}
+
+// rounded leaves 12 digits of a number.
+func rounded(v float64) float64 {
+	if out, err := strconv.ParseFloat(strconv.FormatFloat(v, 'e', 11, 64), 64); err == nil {
+		return out
+	}
+	return v // the largest ones, which cannot be rounded up
+}
+
+// named returns a sensor type; one that is not known is called by its id.
+func named(types map[string]SensorType, id string) SensorType {
+	t := types[id]
+	if t.Name == "" {
+		t.Name = id
+	}
+	return t
+}
