@@ -13,7 +13,7 @@ import (
 func TestASensorFollowsTheTypeOfItsKey(t *testing.T) {
 	g := newGateway(t)
 	named := func() (out []string) {
-		records, err := g.Readings(t.Context(), iot.Query{Account: 1, DeviceID: g.device(1).ID})
+		records, err := g.Readings(t.Context(), iot.Query{Account: 1, DeviceID: g.device(1).ID}, iot.Metric)
 		must(t, err)
 		for _, r := range records {
 			out = append(out, fmt.Sprint(r.Name, "=", *r.Value))
@@ -21,7 +21,7 @@ func TestASensorFollowsTheTypeOfItsKey(t *testing.T) {
 		return out
 	}
 	latest := func() string {
-		records, err := g.Latest(t.Context(), 1, g.device(1).ID)
+		records, err := g.Latest(t.Context(), 1, g.device(1).ID, iot.Metric)
 		must(t, err)
 		return fmt.Sprint(records[0].Name, "=", *records[0].Value)
 	}
