@@ -218,6 +218,7 @@ func (d *daemon) start() error {
 	}
 	d.running.Go(func() { d.messages.Run(ctx) })
 	d.running.Go(func() { d.keepHouse(ctx) })
+	d.running.Go(func() { d.expire(ctx) })
 	return nil
 }
 

@@ -61,6 +61,15 @@ func (s *switched) Write(ctx context.Context, b iot.Batch) ([]iot.Refused, error
 	return refused, err
 }
 
+func (s *switched) Forget(ctx context.Context, acct account.ID, old []iot.Expired) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.down != nil {
+		return s.down
+	}
+	return s.ReadingStore.Forget(ctx, acct, old)
+}
+
 func newGateway(t *testing.T) *gateway {
 	t.Helper()
 	server, err := kv.Open(t.TempDir(), kv.Options{})

@@ -64,6 +64,8 @@ func TestQueriesWalkTheKeyAndSortOnlyTies(t *testing.T) {
 	}
 	defer func() { _ = s.Close() }()
 	text, args := query(iot.Query{Account: 1, DeviceID: "d", Types: []string{"temperature", "humidity"}, From: time.Unix(0, 0)})
+	hours, hourArgs := aggregateQuery(iot.AggregateQuery{Query: iot.Query{Account: 1, DeviceID: "d"}, Statistic: iot.MinAveMax, Granularity: iot.Hour}, false)
+	old, oldArgs := outlivedQuery(1, []iot.Expired{{DeviceID: "d", SensorID: "d.1", Before: time.Unix(0, 0)}, {DeviceID: "d", SensorID: "d.2", Before: time.Unix(1, 0)}}, place{})
 	cases := []struct {
 		name, q string
 		args    []any
@@ -71,9 +73,8 @@ func TestQueriesWalkTheKeyAndSortOnlyTies(t *testing.T) {
 		never   string
 	}{
 		{"the newest of a device", text, args, []string{"SEARCH reading USING PRIMARY KEY (device=? AND at>? AND at<?)", "LAST TERM OF ORDER BY"}, "SCAN reading"},
-		{"an aggregate by the hour", "SELECT sensor, at / 3600000000000 AS bucket, min(value), avg(value), max(value) FROM reading WHERE device = ? AND at BETWEEN ? AND ? GROUP BY bucket, sensor",
-			[]any{1, 0, 1}, []string{"SEARCH reading USING PRIMARY KEY (device=? AND at>? AND at<?)"}, "SCAN reading"},
-		{"the retention of a sensor", "DELETE FROM reading WHERE device = ? AND at < ? AND sensor = ?", []any{1, 0, 1}, []string{"SEARCH reading USING PRIMARY KEY (device=? AND at<?)"}, "SCAN reading"},
+		{"an aggregate by the hour", hours, hourArgs, []string{"SEARCH reading USING PRIMARY KEY (device=? AND at>? AND at<?)"}, "SCAN reading"},
+		{"what sensors keep no longer", old, oldArgs, []string{"SEARCH reading USING PRIMARY KEY (device=? AND at>? AND at<?)"}, "TEMP B-TREE"},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
