@@ -82,6 +82,7 @@ func TestASensorChangesOnlyWhereItIsAskedTo(t *testing.T) {
 		want   relay.Kind
 	}{
 		"an empty name":             {1, id, iot.SensorChange{Name: new("")}, relay.KindInvalid},
+		"a name that is too long":   {1, id, iot.SensorChange{Name: new(strings.Repeat("x", 256))}, relay.KindInvalid},
 		"a slope that is no number": {1, id, iot.SensorChange{Slope: new(math.NaN())}, relay.KindInvalid},
 		"an infinite offset":        {1, id, iot.SensorChange{Offset: new(math.Inf(1))}, relay.KindInvalid},
 		"a negative retention":      {1, id, iot.SensorChange{RetentionDays: new(-1)}, relay.KindInvalid},

@@ -100,11 +100,11 @@ func (w *work) remark(partly bool, text string) {
 // mapReadings makes points of the readings whose keys have a sensor.
 func (w *work) mapReadings(readings []decoders.Reading) {
 	var strangers []string
-	sensors := *w.device.sensors.Load()
+	sensors := *w.device.feeds.Load()
 	for i := range readings {
 		r := &readings[i]
-		sensor := sensors[r.Key]
-		if sensor == nil || !w.device.decoder.maps(r.Key) {
+		sensor, ok := sensors[r.Key]
+		if !ok {
 			strangers = append(strangers, r.Key)
 			continue
 		}

@@ -11,22 +11,47 @@ import (
 // fitSensors makes a device's sensors those that its decoder maps: it adds what
 // is missing and follows a key that was given another type. What was mapped
 // once and is no more stays with the device, and is not fed.
+//
+// A profile is fitted once: whatever would call for it again changes the
+// account's version, and makes a new profile.
 func (s *Service) fitSensors(ctx context.Context, w *work, p *profile) error {
+	if p.feeds.Load() == nil {
+		if err := s.fit(ctx, w, p); err != nil {
+			return err
+		}
+	}
+	if p.crowded.Load() {
+		w.crowded = s.noSeries()
+	}
+	return nil
+}
+
+func (s *Service) fit(ctx context.Context, w *work, p *profile) error {
 	have := *p.sensors.Load()
 	missing, retyped := s.sensorsFor(p.Device, p.decoder, have), retypings(p.decoder, have)
 	if len(missing) > 0 {
-		room, err := s.makeRoom(ctx, w, p, len(missing))
+		n, err := s.store.CountSensors(ctx, w.Account)
 		if err != nil {
-			return err
+			return fmt.Errorf("iot: count sensors: %w", err)
 		}
-		if !room {
+		if n+len(missing) > s.options.MaxSeries {
+			p.crowded.Store(true)
 			missing = nil
 		}
 	}
-	if len(missing) == 0 && len(retyped) == 0 {
-		return nil
+	if len(missing)+len(retyped) > 0 {
+		if err := s.change(ctx, w.Account, p, missing, retyped); err != nil {
+			return err
+		}
 	}
-	return s.fit(ctx, w.Account, p, missing, retyped)
+	feeds := make(map[string]*Sensor, len(p.decoder.Sensors))
+	for _, m := range p.decoder.Sensors {
+		if sensor := (*p.sensors.Load())[m.Key]; sensor != nil {
+			feeds[m.Key] = sensor
+		}
+	}
+	p.feeds.Store(&feeds)
+	return nil
 }
 
 // retypings are the keys whose sensors have another type than they are mapped
@@ -42,24 +67,6 @@ func retypings(c *compiled, have map[string]*Sensor) map[string]string {
 		}
 	}
 	return out
-}
-
-// makeRoom reports whether the account may have so many series more. Where it
-// may not, the frame is stored as far as there are sensors, with a note. It is
-// asked again when anything of the account changed.
-func (s *Service) makeRoom(ctx context.Context, w *work, p *profile, more int) (bool, error) {
-	if !p.crowded.Load() {
-		n, err := s.store.CountSensors(ctx, w.Account)
-		if err != nil {
-			return false, fmt.Errorf("iot: count sensors: %w", err)
-		}
-		p.crowded.Store(n+more > s.options.MaxSeries)
-	}
-	if p.crowded.Load() {
-		w.crowded = s.noSeries()
-		return false, nil
-	}
-	return true, nil
 }
 
 func (s *Service) noSeries() string {
@@ -81,7 +88,8 @@ func (s *Service) seriesLeft(ctx context.Context, acct account.ID, p Problems, m
 	return nil
 }
 
-func (s *Service) fit(ctx context.Context, acct account.ID, p *profile, missing []Sensor, retyped map[string]string) error {
+// change adds sensors and gives others their types, and remembers what stands.
+func (s *Service) change(ctx context.Context, acct account.ID, p *profile, missing []Sensor, retyped map[string]string) error {
 	if len(missing) > 0 {
 		if err := s.store.AddSensors(ctx, acct, p.Device.ID, missing); err != nil {
 			return fmt.Errorf("iot: device %s: add sensors: %w", p.Device.ID, err)

@@ -35,6 +35,8 @@ type profile struct {
 	decoder *compiled // nil when the device has none
 	params  map[string]any
 	sensors atomic.Pointer[map[string]*Sensor] // by key; replaced, never changed
+	// feeds are those of them that the decoder maps; nil until they were fitted.
+	feeds atomic.Pointer[map[string]*Sensor]
 	// crowded is set when the account had no room for the sensors it lacks.
 	crowded atomic.Bool
 }
@@ -43,7 +45,6 @@ type profile struct {
 // the account has no such decoder.
 type compiled struct {
 	Decoder
-	mapped  map[string]string // key → sensor type
 	codec   decoders.Decoder
 	broken  error
 	missing error
@@ -130,7 +131,7 @@ func (s *Service) decoder(ctx context.Context, v *visit, id string) (*compiled, 
 		if err != nil && relay.KindOf(err) != relay.KindNotFound {
 			return nil, err
 		}
-		if c = newCompiled(d, err); err == nil {
+		if c = (&compiled{Decoder: d, missing: err}); err == nil {
 			c.codec, c.broken = s.compile(d.Codec, d.Source, d.UseRawPayload)
 		}
 		r.keepDecoder(id, c)
@@ -140,17 +141,6 @@ func (s *Service) decoder(ctx context.Context, v *visit, id string) (*compiled, 
 	}
 	return c, nil
 }
-
-func newCompiled(d Decoder, missing error) *compiled {
-	c := &compiled{Decoder: d, missing: missing, mapped: make(map[string]string, len(d.Sensors))}
-	for _, m := range d.Sensors {
-		c.mapped[m.Key] = m.SensorTypeID
-	}
-	return c
-}
-
-// maps reports whether frames may feed a key.
-func (c *compiled) maps(key string) bool { return c.mapped[key] != "" }
 
 // keepDecoder remembers a decoder, or that there is none of that id: creating
 // one counts the account's version up.

@@ -74,6 +74,7 @@ func (c SensorChange) check() error {
 	p := Problems{}
 	if c.Name != nil {
 		p.Require("name", *c.Name)
+		p.Limit("name", *c.Name, maxName)
 	}
 	for field, v := range map[string]*float64{"slope": c.Slope, "offset": c.Offset} {
 		if v != nil && (math.IsNaN(*v) || math.IsInf(*v, 0)) {

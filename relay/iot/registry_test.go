@@ -44,7 +44,9 @@ func TestADeviceIsCheckedWhenItIsCreated(t *testing.T) {
 		{"a line break in an identifier", with(func(d *iot.NewDevice) { d.Type, d.Identifier = iot.Other, "a\nb" }), "identifier"},
 		{"an identifier that is no text", with(func(d *iot.NewDevice) { d.Type, d.Identifier = iot.Other, "a\xff" }), "identifier"},
 		{"a long identifier", with(func(d *iot.NewDevice) { d.Type, d.Identifier = iot.Other, strings.Repeat("x", 256) }), "identifier"},
-		{"a long name and comment", with(func(d *iot.NewDevice) { d.Name, d.Comment = new(strings.Repeat("x", 256)), new(strings.Repeat("x", 2001)) }), "comment name"},
+		{"a long name and comment", with(func(d *iot.NewDevice) {
+			d.Name, d.Comment = new(strings.Repeat("x", 256)), new(strings.Repeat("x", 2001))
+		}), "comment name"},
 		{"places that are no numbers", with(func(d *iot.NewDevice) { d.Longitude, d.Latitude, d.Altitude = new("east"), new("NaN"), new("0x1p4") }), "altitude latitude longitude"},
 		{"places beyond the earth", with(func(d *iot.NewDevice) { d.Longitude, d.Latitude, d.Altitude = new("180.1"), new("-90.5"), new("1e999") }), "altitude latitude longitude"},
 		{"parameters that are no object", with(func(d *iot.NewDevice) { d.ParserParams = new("[1]") }), "parser_params"},
