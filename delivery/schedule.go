@@ -51,6 +51,15 @@ func ParseSchedule(text string) (Schedule, error) {
 // Attempts is how many attempts the schedule allows.
 func (s Schedule) Attempts() int { return len(s) + 1 }
 
+// Length is how long all the waits take together.
+func (s Schedule) Length() time.Duration {
+	var length time.Duration
+	for _, wait := range s {
+		length += wait
+	}
+	return length
+}
+
 // Next returns the wait after the given number of attempts (1 is the first),
 // or false if none is left. random lies in [0, 1) and moves the wait by up to
 // 20 % either way; retryAfter only lengthens it.

@@ -78,3 +78,9 @@ func FuzzParseSchedule(f *testing.F) {
 		}
 	})
 }
+
+func TestTheDefaultScheduleTakesTwoDays(t *testing.T) {
+	if got, want := DefaultSchedule().Length(), 46*time.Hour+42*time.Minute+35*time.Second; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}

@@ -120,7 +120,7 @@ func (d *daemon) openDelivery(context.Context) error {
 		return err
 	}
 	d.queue, err = queue.New(queue.Deps{
-		Store: d.back.db.Outbox(), Redis: d.back.db, Send: send,
+		Store: d.back.db.Outbox(), Breakers: d.back.db.Breakers(), Redis: d.back.db, Send: send,
 		Schedule: delivery.Schedule(d.cfg.Delivery.Schedule), Logger: d.log,
 	}, queue.Options{})
 	return err
@@ -195,7 +195,7 @@ func (d *daemon) openSurfaces(context.Context) error {
 	}
 	restv2.New(desk).Mount(d.app, d.auth)
 	admin.New(admin.Deps{
-		Inventory: d.inventory, Intakes: intakes, Deliveries: d.back.db.Outbox(),
+		Inventory: d.inventory, Intakes: intakes, Deliveries: d.back.db.Outbox(), Breakers: d.back.db.Breakers(),
 		Backends: append(d.back.list, journals(intakes)...), Metrics: metrics, Now: time.Now,
 	}).Mount(d.app, d.auth)
 	if err := openapi.Mount(d.app, restv2.OpenAPI(), iotapi.OpenAPI(), uplink.OpenAPI(), carrier.OpenAPI(), admin.OpenAPI()); err != nil {

@@ -40,6 +40,7 @@ func (c *checker) relays(a *Account, at string) {
 		c.claim("prefix", r.Prefix, path+"prefix")
 		c.action(r.Action, r.Parameters, geoActions(), path)
 		c.servedSIM(a, r, path+"iccid")
+		c.pace(r.Pace, path+"pace.")
 	}
 	for i := range a.Relays.VMN {
 		r := &a.Relays.VMN[i]
@@ -49,6 +50,23 @@ func (c *checker) relays(a *Account, at string) {
 		c.digits(&r.Number, path+"number", 3, 15)
 		c.claim("number", r.Number, path+"number")
 		c.action(r.Action, r.Parameters, numberActions(), path)
+		c.pace(r.Pace, path+"pace.")
+	}
+}
+
+// The most a pace may ask for; the least is one request in an hour.
+const (
+	mostAtOnce    = 1000
+	mostPerSecond = 10_000
+	leastPerHour  = 1.0 / 3600
+)
+
+func (c *checker) pace(p Pace, at string) {
+	if p.Concurrency < 0 || p.Concurrency > mostAtOnce {
+		c.mistakes.Add(at+"concurrency", "expected 1 to %d, or 0 for no bound, got %d", mostAtOnce, p.Concurrency)
+	}
+	if p.PerSecond != 0 && !(p.PerSecond >= leastPerHour && p.PerSecond <= mostPerSecond) {
+		c.mistakes.Add(at+"per_second", "expected 1/3600 to %d, or 0 for no bound, got %v", mostPerSecond, p.PerSecond)
 	}
 }
 

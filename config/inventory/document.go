@@ -80,6 +80,7 @@ type GeoRelay struct {
 	Action     string   `json:"action"`
 	Parameters []string `json:"parameters,omitempty"`
 	ICCID      string   `json:"iccid,omitempty"` // the SIM that mvno serves
+	Pace       Pace     `json:"pace,omitzero"`
 }
 
 // NumberRelay routes one virtual number.
@@ -88,6 +89,14 @@ type NumberRelay struct {
 	Number     string   `json:"number"` // digits
 	Action     string   `json:"action"`
 	Parameters []string `json:"parameters,omitempty"`
+	Pace       Pace     `json:"pace,omitzero"`
+}
+
+// Pace is how each endpoint of a relay wants its messages; zero: as they come.
+type Pace struct {
+	Concurrency int     `json:"concurrency,omitempty"` // requests at one time, of each gateway
+	PerSecond   float64 `json:"per_second,omitempty"`  // requests begun, of each gateway
+	Ordered     bool    `json:"ordered,omitempty"`     // each waits for the end of the one before
 }
 
 // Location is a place that devices belong to.

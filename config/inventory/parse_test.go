@@ -68,6 +68,18 @@ func TestParseReadsEverySection(t *testing.T) {
 	}
 }
 
+func TestParseReadsThePaceOfRelays(t *testing.T) {
+	d := parse(t, "accounts: [{name: a, relays: {geo: [{id: g, prefix: 44, action: black_hole, pace: {concurrency: 4, per_second: 0.5, ordered: true}}], "+
+		"vmn: [{id: v, number: 447, action: inactive, pace: {ordered: true}}]}}]", inventory.Options{})
+	r := d.Accounts[0].Relays
+	if want := (inventory.Pace{Concurrency: 4, PerSecond: 0.5, Ordered: true}); r.Geo[0].Pace != want || r.VMN[0].Pace != (inventory.Pace{Ordered: true}) {
+		t.Errorf("got %+v", r)
+	}
+	if again := parse(t, encode(t, d), inventory.Options{}); !reflect.DeepEqual(again, d) {
+		t.Errorf("after encoding: %+v", again)
+	}
+}
+
 func TestDemoIsValid(t *testing.T) {
 	d := inventory.Demo(inventory.DemoOptions{Token: "random"})
 	if again := parse(t, encode(t, d), inventory.Options{}); !reflect.DeepEqual(again, d) {
@@ -109,7 +121,10 @@ func TestParseNamesEveryMistake(t *testing.T) {
 		"a callback without TLS":             {acct("callback_url: 'http://a'"), `accounts[0].callback_url: expected an https URL, got "http://a"`},
 		"letters in a prefix":                {acct("relays: {geo: [{id: g, prefix: abc, action: black_hole}]}"), `accounts[0].relays.geo[0].prefix: expected 1 to 15 digits, got "abc"`},
 		"no prefix":                          {acct("relays: {geo: [{id: g, action: black_hole}]}"), `accounts[0].relays.geo[0].prefix: expected 1 to 15 digits, got ""`},
-		"a number for a prefix":              {acct("relays: {geo: [{id: g, number: '44', prefix: '44', action: black_hole}]}"), "accounts[0].relays.geo[0].number: unknown field, expected one of action, iccid, id, parameters, prefix"},
+		"a number for a prefix":              {acct("relays: {geo: [{id: g, number: '44', prefix: '44', action: black_hole}]}"), "accounts[0].relays.geo[0].number: unknown field, expected one of action, iccid, id, pace, parameters, prefix"},
+		"too many requests at one time":      {acct("relays: {vmn: [{id: v, number: 447, action: inactive, pace: {concurrency: 1001}}]}"), "accounts[0].relays.vmn[0].pace.concurrency: expected 1 to 1000, or 0 for no bound, got 1001"},
+		"a rate below nothing":               {acct("relays: {geo: [{id: g, prefix: 44, action: black_hole, pace: {per_second: -1}}]}"), "accounts[0].relays.geo[0].pace.per_second: expected 1/3600 to 10000, or 0 for no bound, got -1"},
+		"a rate that is no number":           {acct("relays: {geo: [{id: g, prefix: 44, action: black_hole, pace: {per_second: .nan}}]}"), `accounts[0].relays.geo[0].pace.per_second: expected a number, got ".nan"`},
 		"a prefix claimed by two accounts":   {"accounts: [{name: a, relays: {geo: [{id: g, prefix: 44, action: black_hole}]}}, {name: b, relays: {geo: [{id: g, prefix: +44, action: black_hole}]}}]", "accounts[1].relays.geo[0].prefix: already taken by accounts[0].relays.geo[0].prefix"},
 		"a number that is too long":          {acct("relays: {vmn: [{id: v, number: 4412345678901234, action: inactive}]}"), `accounts[0].relays.vmn[0].number: expected 3 to 15 digits, got "4412345678901234"`},
 		"a number claimed twice":             {acct("relays: {vmn: [{id: v, number: 447, action: inactive}, {id: w, number: 447, action: inactive}]}"), "accounts[0].relays.vmn[1].number: already taken by accounts[0].relays.vmn[0].number"},

@@ -37,8 +37,9 @@ type Options struct {
 	Timeout time.Duration
 	// MaxResponse is how many bytes of a body are read; 64 KiB.
 	MaxResponse int64
-	// MaxConnsPerHost bounds connections to one host; 64. Further exchanges
-	// wait for one, within their timeout.
+	// MaxConnsPerHost bounds connections to one host; 0: there is no bound, as
+	// who calls bounds what goes to one endpoint, and endpoints share hosts.
+	// Further exchanges wait for one, within their timeout.
 	MaxConnsPerHost int
 	// UserAgent names us; "Penstock".
 	UserAgent string
@@ -54,9 +55,6 @@ func (o Options) withDefaults() Options {
 	}
 	if o.MaxResponse <= 0 {
 		o.MaxResponse = 64 << 10
-	}
-	if o.MaxConnsPerHost <= 0 {
-		o.MaxConnsPerHost = 64
 	}
 	if o.UserAgent == "" {
 		o.UserAgent = "Penstock"
@@ -94,8 +92,8 @@ func transport(opts Options, dial func(context.Context, string, string) (net.Con
 		TLSHandshakeTimeout:    opts.Timeout,
 		DisableCompression:     true,
 		MaxIdleConns:           4096,
-		MaxIdleConnsPerHost:    opts.MaxConnsPerHost,
-		MaxConnsPerHost:        opts.MaxConnsPerHost,
+		MaxIdleConnsPerHost:    64,
+		MaxConnsPerHost:        max(opts.MaxConnsPerHost, 0),
 		IdleConnTimeout:        60 * time.Second,
 		MaxResponseHeaderBytes: 64 << 10,
 		WriteBufferSize:        4 << 10,

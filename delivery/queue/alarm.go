@@ -16,7 +16,7 @@ import (
 // taskType is the type of all our asynq tasks.
 const taskType = "delivery"
 
-// alarm is when to look at a delivery again.
+// alarm is when to look at a delivery again; zero is now.
 type alarm struct {
 	ref outbox.Ref
 	at  time.Time
@@ -82,33 +82,54 @@ func (q *Queue) set(ctx context.Context, a alarm) (existed bool, err error) {
 	return false, err
 }
 
-// wake passes on the retries among outcomes that were just saved. When there
-// are too many at a time the reconciler picks them up as they come due.
-func (q *Queue) wake(saved []entry) {
-	for _, e := range saved {
-		o := e.outcome
-		if !e.alarm || o.State.Ended() {
-			continue
+// wake passes on the retries among outcomes that were just saved, and the
+// deliveries whose turn has come. When there are too many at a time the
+// reconciler picks them up as they come due.
+func (q *Queue) wake(saved []outbox.Outcome, turns []outbox.Ref) {
+	for _, ref := range turns {
+		q.want(alarm{ref: ref})
+	}
+	for i := range saved {
+		if o := &saved[i]; !o.NextAttemptAt.IsZero() {
+			q.want(alarm{outbox.Ref{Account: o.Account, ID: o.ID}, o.NextAttemptAt})
 		}
-		select {
-		case q.wanted <- alarm{outbox.Ref{Account: o.Account, ID: o.ID}, o.NextAttemptAt}:
-		default:
-		}
+	}
+}
+
+func (q *Queue) want(a alarm) {
+	select {
+	case q.wanted <- a:
+	default:
 	}
 }
 
 func (q *Queue) enqueueLoop() {
 	for a := range q.wanted {
 		ctx, cancel := context.WithTimeout(q.life, 5*time.Second)
-		if _, err := q.set(ctx, a); err != nil && q.life.Err() == nil {
+		if err := q.heed(ctx, a); err != nil && q.life.Err() == nil {
 			q.deps.Logger.Debug("retry is left to the reconciler", "delivery_id", a.ref.ID, "error", err)
 		}
 		cancel()
 	}
 }
 
-// process is what asynq calls: it looks at the record and attempts if it is
-// due.
+// heed makes the task of an alarm, or attempts at once what is due now.
+func (q *Queue) heed(ctx context.Context, a alarm) error {
+	if !a.at.IsZero() {
+		_, err := q.set(ctx, a)
+		return err
+	}
+	now := q.deps.Now()
+	d, ok, err := q.deps.Store.Lease(ctx, a.ref.Account, a.ref.ID, now, now.Add(q.opts.Lease))
+	if err != nil || !ok {
+		return err
+	}
+	return q.handOver(&item{d: d, lease: now.Add(q.opts.Lease)})
+}
+
+// process is what asynq calls: it looks at the record and has it attempted if it
+// is due. The task ends with that: what must be tried again gets another, so
+// that an endpoint that hangs keeps none of asynq's workers.
 func (q *Queue) process(ctx context.Context, t *asynq.Task) error {
 	var p payload
 	if err := json.Unmarshal(t.Payload(), &p); err != nil {
@@ -123,12 +144,12 @@ func (q *Queue) process(ctx context.Context, t *asynq.Task) error {
 		now := q.deps.Now()
 		d, ok, err := q.deps.Store.Lease(ctx, ref.Account, ref.ID, now, now.Add(q.opts.Lease))
 		switch {
-		case relay.KindOf(err) == relay.KindNotFound || err == nil && d.State.Ended():
+		case relay.KindOf(err) == relay.KindNotFound || err == nil && (d.State.Ended() || d.Waits != ""):
 			return nil
 		case err != nil:
 			return err
 		case ok:
-			return q.processLeased(&item{d: d, lease: now.Add(q.opts.Lease), task: true})
+			return q.handOver(&item{d: d, lease: now.Add(q.opts.Lease)})
 		}
 		// asynq knows whole seconds only and calls up to one too early.
 		wait := d.NextAttemptAt.Sub(now)
@@ -151,11 +172,10 @@ func sleep(a, b context.Context, wait time.Duration) bool {
 	return false
 }
 
-// processLeased attempts a delivery if its endpoint has a place; else the
-// delivery is put off, so that it does not stand in the way of others that are
-// due.
-func (q *Queue) processLeased(it *item) error {
-	switch q.flight.enter(it) {
+// handOver has a leased delivery attempted if its endpoint has room; else it is
+// put off, so that it does not stand in the way of others that are due.
+func (q *Queue) handOver(it *item) error {
+	switch q.flight.admit(it) {
 	case full:
 		wait := q.flight.later(&it.d)
 		q.giveBack([]outbox.Ref{it.ref()}, q.deps.Now().Add(wait))
@@ -164,14 +184,5 @@ func (q *Queue) processLeased(it *item) error {
 		q.giveBack([]outbox.Ref{it.ref()}, q.deps.Now())
 		return later(0)
 	}
-	if it.lane == nil { // someone else here has it in hand
-		return later(time.Second)
-	}
-	began := q.deps.Now()
-	o := q.attempt(it)
-	q.flight.leave(it, q.deps.Now().Sub(began))
-	if o.State.Ended() {
-		return nil
-	}
-	return later(o.NextAttemptAt.Sub(q.deps.Now()))
+	return nil
 }

@@ -20,17 +20,48 @@ func (q *Queue) runHeld(it *item) {
 	q.attempt(it)
 }
 
-// attempt sends and hands the outcome to the book. It uses the queue's own
-// context: asynq's ends when Redis is away, but what was sent was sent.
-func (q *Queue) attempt(it *item) outbox.Outcome {
+// attempt sends, unless a breaker holds the delivery, and hands the outcome to
+// the book. It uses the queue's own context: what was sent was sent.
+func (q *Queue) attempt(it *item) {
+	p, why := pass, ""
+	if !q.heldEnough(&it.d) {
+		p, why = q.breakers.enter(&it.d)
+	}
+	if p == hold {
+		q.book.add(q.waiting(&it.d, why))
+		return
+	}
 	ctx, cancel := context.WithTimeout(q.life, q.opts.AttemptTimeout)
 	defer cancel()
 	r := q.send(ctx, it.d)
-	o := q.judge(&it.d, r)
+	q.breakers.leave(&it.d, p, r)
+	o := q.judge(&it.d, p, r)
 	q.count(o)
 	q.deps.Observe(it.d, o)
-	q.book.add(entry{outcome: o, alarm: !it.task})
+	q.book.add(o)
+}
+
+// heldEnough reports whether no breaker may hold a delivery any more. From when
+// one first did they may for as long as the schedule takes; then it makes the
+// attempts it has left, so that it ends, with all of them made.
+func (q *Queue) heldEnough(d *outbox.Delivery) bool {
+	return !d.HeldUntil.IsZero() && !q.deps.Now().Before(d.HeldUntil)
+}
+
+// waiting is the outcome of a delivery that a breaker holds.
+func (q *Queue) waiting(d *outbox.Delivery, why string) outbox.Outcome {
+	o := outbox.Outcome{ID: d.ID, Account: d.Account, Endpoint: d.Lane(), State: d.State, Reason: "its endpoint fails: " + why}
+	q.wait(d, &o)
 	return o
+}
+
+// wait lets a delivery wait for its endpoint's breaker.
+func (q *Queue) wait(d *outbox.Delivery, o *outbox.Outcome) {
+	o.Uncounted, o.NextAttemptAt = true, time.Time{}
+	o.HeldUntil = d.HeldUntil
+	if o.HeldUntil.IsZero() {
+		o.HeldUntil = q.deps.Now().Add(q.deps.Schedule.Length())
+	}
 }
 
 // send turns a panic of a sender into a fault of our own.
@@ -49,8 +80,8 @@ func (q *Queue) send(ctx context.Context, d outbox.Delivery) (r worker.Result) {
 }
 
 // judge decides where a delivery stands after an attempt.
-func (q *Queue) judge(d *outbox.Delivery, r worker.Result) outbox.Outcome {
-	o := outbox.Outcome{ID: d.ID, Account: d.Account, Attempt: r.Attempt, Reason: r.Verdict.Reason}
+func (q *Queue) judge(d *outbox.Delivery, p passage, r worker.Result) outbox.Outcome {
+	o := outbox.Outcome{ID: d.ID, Account: d.Account, Endpoint: d.Lane(), Attempt: r.Attempt, Reason: r.Verdict.Reason}
 	switch r.Verdict.Class {
 	case delivery.Delivered:
 		o.State = outbox.Delivered
@@ -60,7 +91,7 @@ func (q *Queue) judge(d *outbox.Delivery, r worker.Result) outbox.Outcome {
 	case delivery.Dead:
 		o.State = outbox.Dead
 	case delivery.Retry:
-		q.judgeRetry(d, r, &o)
+		q.judgeRetry(d, p, r, &o)
 	default:
 		o.State, o.Uncounted = outbox.Retrying, true
 		o.NextAttemptAt = q.deps.Now().Add(q.faultDelay())
@@ -68,15 +99,19 @@ func (q *Queue) judge(d *outbox.Delivery, r worker.Result) outbox.Outcome {
 	return o
 }
 
-func (q *Queue) judgeRetry(d *outbox.Delivery, r worker.Result, o *outbox.Outcome) {
+func (q *Queue) judgeRetry(d *outbox.Delivery, p passage, r worker.Result, o *outbox.Outcome) {
 	wait, ok := q.deps.Schedule.Next(d.Tries+1, r.Verdict.RetryAfter, q.deps.Rand())
-	if !ok {
+	switch {
+	case p == probe:
+		o.State = outbox.Retrying
+		q.wait(d, o)
+	case !ok:
 		o.State = outbox.Dead
 		o.Reason = fmt.Sprintf("no attempt left after %d: %s", d.Tries+1, r.Verdict.Reason)
-		return
+	default:
+		o.State = outbox.Retrying
+		o.NextAttemptAt = q.deps.Now().Add(wait)
 	}
-	o.State = outbox.Retrying
-	o.NextAttemptAt = q.deps.Now().Add(wait)
 }
 
 // faultDelay spreads the attempts after a fault of our own by ±20 %. What a
@@ -90,6 +125,7 @@ func (q *Queue) faultDelay() time.Duration {
 
 func (q *Queue) count(o outbox.Outcome) {
 	switch {
+	case !o.HeldUntil.IsZero(): // a probe, which the breakers count
 	case o.Uncounted:
 		q.faults.Add(1)
 	case o.State == outbox.Retrying:

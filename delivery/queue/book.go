@@ -23,21 +23,15 @@ const (
 	parked      = 10 * time.Second
 )
 
-// entry is an outcome to be saved.
-type entry struct {
-	outcome outbox.Outcome
-	alarm   bool // an asynq task has to be made if it retries
-}
-
 // book saves outcomes until they are saved, and knows which are not yet.
 type book struct {
 	store outbox.Store
 	log   *slog.Logger
-	saved func([]entry)
+	saved func(saved []outbox.Outcome, turns []outbox.Ref)
 
 	mu      sync.Mutex
 	unsaved map[string]struct{} // ids; one outcome per delivery at a time
-	fresh   []entry
+	fresh   []outbox.Outcome
 
 	wake   chan struct{}
 	filled chan struct{} // a whole batch is there
@@ -47,7 +41,7 @@ type book struct {
 	done   chan struct{}
 }
 
-func newBook(store outbox.Store, log *slog.Logger, saved func([]entry)) *book {
+func newBook(store outbox.Store, log *slog.Logger, saved func(saved []outbox.Outcome, turns []outbox.Ref)) *book {
 	b := &book{
 		store: store, log: log, saved: saved, unsaved: make(map[string]struct{}),
 		wake: make(chan struct{}, 1), filled: make(chan struct{}, 1),
@@ -60,10 +54,10 @@ func newBook(store outbox.Store, log *slog.Logger, saved func([]entry)) *book {
 func (b *book) start() { go b.loop() }
 
 // add takes an outcome; from now on has knows it until it is saved.
-func (b *book) add(e entry) {
+func (b *book) add(o outbox.Outcome) {
 	b.mu.Lock()
-	b.unsaved[e.outcome.ID] = struct{}{}
-	b.fresh = append(b.fresh, e)
+	b.unsaved[o.ID] = struct{}{}
+	b.fresh = append(b.fresh, o)
 	n := len(b.fresh)
 	b.mu.Unlock()
 	tell(b.wake)
@@ -139,7 +133,7 @@ func (b *book) pending() int {
 	return len(b.fresh)
 }
 
-func (b *book) take() []entry {
+func (b *book) take() []outbox.Outcome {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.life.Err() != nil {
@@ -156,12 +150,12 @@ func (b *book) take() []entry {
 // save tries until the batch is saved. While the store is down it waits; a
 // batch it refuses is tried one by one, so that one bad outcome holds up no
 // other.
-func (b *book) save(batch []entry) {
+func (b *book) save(batch []outbox.Outcome) {
 	for pause := pauseMin; ; pause = min(2*pause, pauseMax) {
-		err := b.finish(batch)
+		turns, err := b.finish(batch)
 		switch {
 		case err == nil:
-			b.forget(batch)
+			b.forget(batch, turns)
 			return
 		case relay.KindOf(err) != relay.KindUnavailable && len(batch) > 1:
 			for i := range batch {
@@ -181,31 +175,27 @@ func (b *book) save(batch []entry) {
 	}
 }
 
-func (b *book) finish(batch []entry) error {
-	os := make([]outbox.Outcome, len(batch))
-	for i, e := range batch {
-		os[i] = e.outcome
-	}
+func (b *book) finish(batch []outbox.Outcome) ([]outbox.Ref, error) {
 	ctx, cancel := context.WithTimeout(b.life, saveTimeout)
 	defer cancel()
-	return b.store.Finish(ctx, os)
+	return b.store.Finish(ctx, batch)
 }
 
-func (b *book) forget(batch []entry) {
+func (b *book) forget(batch []outbox.Outcome, turns []outbox.Ref) {
 	b.mu.Lock()
-	for _, e := range batch {
-		delete(b.unsaved, e.outcome.ID)
+	for i := range batch {
+		delete(b.unsaved, batch[i].ID)
 	}
 	b.mu.Unlock()
-	b.saved(batch)
+	b.saved(batch, turns)
 }
 
 // park puts an outcome that the store refuses aside for a while.
-func (b *book) park(e entry, err error) {
-	b.log.Error("outcome refused by the store", "account", e.outcome.Account, "delivery_id", e.outcome.ID, "error", err)
+func (b *book) park(o outbox.Outcome, err error) {
+	b.log.Error("outcome refused by the store", "account", o.Account, "delivery_id", o.ID, "error", err)
 	time.AfterFunc(parked, func() {
 		if b.life.Err() == nil {
-			b.add(e)
+			b.add(o)
 		}
 	})
 }

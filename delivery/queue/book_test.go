@@ -24,19 +24,19 @@ type ledger struct {
 	calls int
 }
 
-func (l *ledger) Finish(_ context.Context, os []outbox.Outcome) error {
+func (l *ledger) Finish(_ context.Context, os []outbox.Outcome) ([]outbox.Ref, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.calls++
 	if l.fail != nil {
 		if err := l.fail(os); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	for _, o := range os {
 		l.kept = append(l.kept, o.ID)
 	}
-	return nil
+	return nil, nil
 }
 
 // ids returns what was saved.
@@ -46,14 +46,16 @@ func (l *ledger) ids() []string {
 	return slices.Clone(l.kept)
 }
 
-func outcomeOf(id string) entry {
-	return entry{outcome: outbox.Outcome{ID: id, State: outbox.Delivered}}
+func outcomeOf(id string) outbox.Outcome {
+	return outbox.Outcome{ID: id, State: outbox.Delivered}
 }
+
+func nobody([]outbox.Outcome, []outbox.Ref) {}
 
 func TestOutcomesAreSavedTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &ledger{}
-		b := newBook(l, quiet(), func([]entry) {})
+		b := newBook(l, quiet(), nobody)
 		b.start()
 		for _, id := range []string{"a", "b", "c"} {
 			b.add(outcomeOf(id))
@@ -76,7 +78,7 @@ func TestOutcomesWaitForAStoreThatIsDown(t *testing.T) {
 			}
 			return nil
 		}}
-		b := newBook(l, quiet(), func([]entry) {})
+		b := newBook(l, quiet(), nobody)
 		b.start()
 		b.add(outcomeOf("a"))
 		time.Sleep(9 * time.Second)
@@ -99,7 +101,7 @@ func TestAnOutcomeTheStoreRefusesHoldsUpNoOther(t *testing.T) {
 			}
 			return nil
 		}}
-		b := newBook(l, quiet(), func([]entry) {})
+		b := newBook(l, quiet(), nobody)
 		b.start()
 		for _, id := range []string{"a", "bad", "c"} {
 			b.add(outcomeOf(id))
@@ -124,7 +126,7 @@ func TestAnOutcomeTheStoreRefusesHoldsUpNoOther(t *testing.T) {
 func TestStopSaysWhatIsNotSaved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &ledger{fail: func([]outbox.Outcome) error { return relay.Errorf(relay.KindUnavailable, "down") }}
-		b := newBook(l, quiet(), func([]entry) {})
+		b := newBook(l, quiet(), nobody)
 		b.start()
 		b.add(outcomeOf("a"))
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
@@ -164,7 +166,7 @@ func TestJudgement(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			c.verdict.Reason = "why"
-			o := q.judge(&outbox.Delivery{ID: "a", Tries: c.tries}, worker.Result{Verdict: c.verdict, Simulated: c.simulated})
+			o := q.judge(&outbox.Delivery{ID: "a", Tries: c.tries}, pass, worker.Result{Verdict: c.verdict, Simulated: c.simulated})
 			var want time.Time
 			if c.wait > 0 {
 				want = now.Add(c.wait)

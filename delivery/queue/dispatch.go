@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/penstock/penstock/relay/outbox"
@@ -13,25 +14,51 @@ const patience = 500 * time.Millisecond
 
 // Dispatch makes the first attempts of deliveries that were just created with
 // the queue's lease. It returns soon; what does not fit is given back to the
-// store, due at once.
+// store, due at once. It waits for room only where everything goes to one
+// endpoint, so that no other is kept waiting.
 func (q *Queue) Dispatch(ds []outbox.Delivery) {
+	var left []*item
+	admitted := false
+	for i := range ds {
+		if ds[i].Waits != "" {
+			continue
+		}
+		it := &item{d: ds[i], lease: q.leaseOf(&ds[i])}
+		if q.flight.admit(it) == taken {
+			admitted = true
+			continue
+		}
+		left = append(left, it)
+	}
+	if len(left) > 0 && (!admitted || sameLane(ds)) {
+		left = q.insist(left)
+	}
 	var back []outbox.Ref
+	for _, it := range left {
+		back = append(back, it.ref())
+	}
+	q.giveBack(back, q.deps.Now())
+}
+
+func sameLane(ds []outbox.Delivery) bool {
+	first := laneName(&ds[0])
+	return !slices.ContainsFunc(ds, func(d outbox.Delivery) bool { return laneName(&d) != first })
+}
+
+// insist waits for room in lanes that move quickly and returns what found none.
+func (q *Queue) insist(items []*item) (left []*item) {
 	patient, cancel := context.WithTimeout(q.life, patience)
 	defer cancel()
-	for i := range ds {
-		it := &item{d: ds[i], lease: q.leaseOf(&ds[i])}
+	for _, it := range items {
 		a := q.flight.admit(it)
-		for a == full && q.flight.brisk(&it.d) {
-			if !q.awaitRoom(patient) {
-				break
-			}
+		for a == full && q.flight.brisk(&it.d) && q.awaitRoom(patient) {
 			a = q.flight.admit(it)
 		}
 		if a != taken {
-			back = append(back, it.ref())
+			left = append(left, it)
 		}
 	}
-	q.giveBack(back, q.deps.Now())
+	return left
 }
 
 // leaseOf is when a created delivery's lease ends.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/penstock/penstock/relay/outbox"
@@ -117,26 +118,6 @@ func TestAWaitingLaneGetsAPlaceThatAnotherLeft(t *testing.T) {
 	}
 }
 
-func TestEnterAndLeaveShareThePlaces(t *testing.T) {
-	g := newGate(Options{PerEndpoint: 1})
-	it := g.item("a", "first")
-	if g.enter(it) != taken || it.lane == nil {
-		t.Fatal("no place in an empty lane")
-	}
-	other := g.item("a", "second")
-	if g.enter(other) != full || g.admit(other) != taken {
-		t.Fatal("the lane has two places")
-	}
-	again := g.item("a", "first")
-	if g.enter(again) != taken || again.lane != nil {
-		t.Error("one delivery was begun twice")
-	}
-	g.leave(it, time.Millisecond)
-	if ids := g.await(1); ids[0] != "second" {
-		t.Errorf("begun %v", ids)
-	}
-}
-
 func TestStopReturnsWhatWaitsAndTakesNothingMore(t *testing.T) {
 	g := newGate(Options{PerEndpoint: 1})
 	g.put("a", 3)
@@ -144,22 +125,103 @@ func TestStopReturnsWhatWaitsAndTakesNothingMore(t *testing.T) {
 	if refs := g.stop(); len(refs) != 2 {
 		t.Errorf("returned %v", refs)
 	}
-	if g.admit(g.item("b", "b-0")) != refused || g.enter(g.item("b", "b-1")) != refused {
+	if g.admit(g.item("b", "b-0")) != refused {
 		t.Error("took something after the stop")
 	}
 	g.letGo("a-0")
 	<-g.idle()
 }
 
-func TestEndpointsAreHosts(t *testing.T) {
-	for url, want := range map[string]string{
-		"https://a.example:8443/x?y": "a.example:8443", "http://a.example/z": "a.example", "://": "unreadable",
+func TestLanesAreEndpoints(t *testing.T) {
+	get := func(url string) *outbox.Request { return &outbox.Request{URL: url} }
+	relay := outbox.Delivery{Account: 1, Endpoint: "e", Request: get("http://a.example/x")}
+	plain := outbox.Delivery{Account: 1, Request: get("http://a.example/x?y")}
+	mail := outbox.Delivery{Account: 1, Endpoint: "m", Mail: &outbox.Mail{To: "a@example.org"}}
+	paced := mail
+	paced.Pace.PerSecond = 1
+	for _, c := range []struct {
+		name string
+		a, b outbox.Delivery
+		same bool
+	}{
+		{"one endpoint of a relay with other placeholders", relay, outbox.Delivery{Account: 1, Endpoint: "e", Request: get("http://a.example/z")}, true},
+		{"two endpoints at one host", relay, outbox.Delivery{Account: 1, Endpoint: "f", Request: relay.Request}, false},
+		{"without an endpoint the host counts", plain, outbox.Delivery{Account: 1, Request: get("http://a.example/z")}, true},
+		{"without an endpoint the port counts", plain, outbox.Delivery{Account: 1, Request: get("http://a.example:81/x")}, false},
+		{"without an endpoint the account counts", plain, outbox.Delivery{Account: 2, Request: plain.Request}, false},
+		{"mails share the mail server", mail, outbox.Delivery{Account: 2, Mail: &outbox.Mail{To: "b@example.org"}}, true},
+		{"mails with a pace do not", mail, paced, false},
 	} {
-		if got := endpoint(&outbox.Delivery{Request: &outbox.Request{URL: url}}); got != want {
-			t.Errorf("%s: %s", url, got)
+		if got := laneName(&c.a) == laneName(&c.b); got != c.same {
+			t.Errorf("%s: same lane %v, want %v", c.name, got, c.same)
 		}
 	}
-	if got := endpoint(&outbox.Delivery{Mail: &outbox.Mail{}}); got != "mail" {
-		t.Errorf("mail: %s", got)
+}
+
+func TestALaneKeepsToItsConcurrency(t *testing.T) {
+	g := newGate(Options{PerEndpoint: 8})
+	for i := range 5 {
+		it := g.item("a", fmt.Sprintf("a-%d", i))
+		it.d.Pace.Concurrency = 2
+		g.admit(it)
+	}
+	if running, waiting := g.load(); running != 2 || waiting != 3 {
+		t.Errorf("running %d, waiting %d", running, waiting)
+	}
+	changed := g.item("a", "a-5")
+	changed.d.Pace.Concurrency, changed.d.CreatedAt = 4, time.Now()
+	g.admit(changed)
+	g.await(2)
+	g.letGo("a-0")
+	g.await(2) // the newest delivery's bound lets the lane grow
+	g.letGo("a-1")
+	g.await(2)
+	if running, waiting := g.load(); running != 4 || waiting != 0 {
+		t.Errorf("after the change: running %d, waiting %d", running, waiting)
+	}
+}
+
+func TestALaneKeepsToItsRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var begun []time.Duration
+		var mu sync.Mutex
+		start := time.Now()
+		f := newFlight(defaults(Options{}), time.Now, func(*item) {
+			mu.Lock()
+			begun = append(begun, time.Since(start))
+			mu.Unlock()
+		})
+		put := func(id string) {
+			f.admit(&item{lease: start.Add(time.Hour), d: outbox.Delivery{
+				ID: id, Account: 1, Endpoint: "e", Request: &outbox.Request{URL: "http://a/"}, Pace: outbox.Pace{PerSecond: 2},
+			}})
+		}
+		put("a")
+		synctest.Wait() // the lane is empty again, and still remembers
+		for _, id := range []string{"b", "c", "d"} {
+			put(id)
+		}
+		time.Sleep(10 * time.Second)
+		put("e")
+		synctest.Wait()
+		want := []time.Duration{0, 500 * time.Millisecond, time.Second, 1500 * time.Millisecond, 10 * time.Second}
+		if !slices.Equal(begun, want) {
+			t.Errorf("begun after %v, want %v", begun, want)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if len(f.lanes) != 0 {
+			t.Errorf("%d lanes are left", len(f.lanes))
+		}
+	})
+}
+
+func TestLanesThatHangLeaveMemoryToOthers(t *testing.T) {
+	g := newGate(Options{PerEndpoint: 1, Backlog: 1000, EndpointBacklog: 1000})
+	for i := range 20 {
+		g.put(fmt.Sprintf("hangs%d", i), 1000)
+	}
+	if got := g.put("healthy", 1+fewWaiting); slices.Contains(got, full) {
+		t.Errorf("got %v", got)
 	}
 }

@@ -20,13 +20,6 @@ func (f *flight) work(it *item) {
 	}
 }
 
-// leave ends an attempt that was begun with enter.
-func (f *flight) leave(it *item, took time.Duration) {
-	if next := f.follow(it, took); next != nil {
-		go f.work(next)
-	}
-}
-
 // follow ends an attempt and returns the next one for the same goroutine. If
 // there is room for more it starts one more: that is how lanes grow again.
 func (f *flight) follow(it *item, took time.Duration) *item {
@@ -93,19 +86,19 @@ func (f *flight) holds(id string) bool {
 func (f *flight) later(d *outbox.Delivery) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	l := f.lanes[endpoint(d)]
+	l := f.lanes[laneName(d)]
 	if l == nil {
 		return time.Second
 	}
-	return min(max(l.drain(f.opts.PerEndpoint), time.Second), time.Minute)
+	return min(max(f.drain(l), time.Second), time.Minute)
 }
 
 // brisk reports whether it pays to wait for room in a delivery's lane.
 func (f *flight) brisk(d *outbox.Delivery) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	l := f.lanes[endpoint(d)]
-	return l != nil && !f.stopped && l.drain(f.opts.PerEndpoint) < 2*time.Second
+	l := f.lanes[laneName(d)]
+	return l != nil && !f.stopped && f.drain(l) < 2*time.Second
 }
 
 // leases returns what is held with a lease that ends before the given time.

@@ -30,6 +30,7 @@ func (q *Queue) Start(context.Context) error {
 		}
 	}
 	q.loops.Go(func() { q.reconcileLoop(upkeep) })
+	q.loops.Go(func() { q.tend(upkeep); every(upkeep, q.opts.Reconcile, q.tend) })
 	q.loops.Go(func() { every(upkeep, q.opts.Lease/3, q.renew) })
 	q.loops.Go(func() { every(upkeep, time.Hour, q.sweep) })
 	return nil
@@ -56,6 +57,9 @@ func (q *Queue) Stop(ctx context.Context) error {
 	wait(ctx, served)
 	q.end()
 	unsaved := q.book.stop(ctx)
+	if err := q.breakers.share(ctx); err != nil {
+		q.deps.Logger.WarnContext(ctx, "breakers are not shared", "error", err)
+	}
 	close(q.wanted)
 	q.enqueues.Wait()
 	err := q.client.Close()

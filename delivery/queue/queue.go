@@ -27,6 +27,8 @@ type Deps struct {
 	// Redis is where asynq keeps its tasks; each of its parts gets a client.
 	Redis asynq.RedisConnOpt
 	Send  Sender
+	// Breakers shares what breakers are open; nil shares with nobody.
+	Breakers outbox.Breakers
 	// Schedule is nil for delivery.DefaultSchedule.
 	Schedule delivery.Schedule
 	Now      func() time.Time
@@ -39,7 +41,7 @@ type Deps struct {
 // Options bounds a queue; the zero value works.
 type Options struct {
 	Attempts        int           // attempts at one time; 0 means 1024
-	PerEndpoint     int           // of these, to one endpoint; 0 means 32
+	PerEndpoint     int           // of these, to one endpoint that sets no bound; 0 means 32
 	Backlog         int           // deliveries that wait in memory; 0 means 16384
 	EndpointBacklog int           // of these, for one endpoint; 0 means 4096
 	AttemptTimeout  time.Duration // 0 means 2 min
@@ -47,6 +49,11 @@ type Options struct {
 	Lease time.Duration
 	// FaultDelay is the wait after a fault of our own; 0 means 10 s.
 	FaultDelay time.Duration
+	// BreakAfter is how many failures in a row open an endpoint's breaker; 0
+	// means 10, less means never. Probe is the wait for the first probe, 0 means
+	// 5 s; it doubles up to ProbeMax, 0 means 1 min.
+	BreakAfter      int
+	Probe, ProbeMax time.Duration
 	// Servers is the number of asynq servers, each of which takes at most one
 	// task per round trip; 0 means 1. Tasks is how many each holds; 0 means 256.
 	Servers, Tasks int
@@ -61,14 +68,22 @@ type Options struct {
 type Stats struct {
 	Running, Waiting, Unsaved        int
 	Delivered, Retried, Dead, Faults int64
+	// Held is how many deliveries wait for breakers, in all gateways; Open how
+	// many breakers are open, Opened and Probed how often one was.
+	Held, Open     int
+	Opened, Probed int64
 }
 
 // Queue is an outbox.Dispatcher.
 type Queue struct {
-	deps    Deps
-	opts    Options
-	flight  *flight
-	book    *book
+	deps   Deps
+	opts   Options
+	flight *flight
+	book   *book
+
+	breakers *breakers
+	held     atomic.Int64
+
 	client  *asynq.Client
 	servers []*asynq.Server
 	wanted  chan alarm // retries to be enqueued
@@ -91,6 +106,7 @@ func New(deps Deps, o Options) (*Queue, error) {
 	q.life, q.end = context.WithCancel(context.Background())
 	q.wanted = make(chan alarm, 4096)
 	q.flight = newFlight(q.opts, q.deps.Now, q.runHeld)
+	q.breakers = newBreakers(q.deps, q.opts)
 	q.book = newBook(q.deps.Store, q.deps.Logger, q.wake)
 	q.client = asynq.NewClient(q.deps.Redis)
 	for range q.opts.Servers {
@@ -136,10 +152,14 @@ func defaults(o Options) Options {
 	}{
 		{&o.AttemptTimeout, 2 * time.Minute}, {&o.Lease, 30 * time.Second}, {&o.FaultDelay, 10 * time.Second},
 		{&o.Poll, 200 * time.Millisecond}, {&o.Reconcile, time.Second},
+		{&o.Probe, 5 * time.Second}, {&o.ProbeMax, time.Minute},
 	} {
 		if *t.value <= 0 {
 			*t.value = t.preset
 		}
+	}
+	if o.BreakAfter == 0 {
+		o.BreakAfter = 10
 	}
 	if o.Name == "" {
 		o.Name = "deliveries"
@@ -154,7 +174,9 @@ func (q *Queue) Lease() time.Duration { return q.opts.Lease }
 // Stats returns what the queue holds and did.
 func (q *Queue) Stats() Stats {
 	running, waiting := q.flight.load()
+	open, opened, probed := q.breakers.count()
 	return Stats{
+		Held: int(q.held.Load()), Open: open, Opened: opened, Probed: probed,
 		Running: running, Waiting: waiting, Unsaved: q.book.len(),
 		Delivered: q.delivered.Load(), Retried: q.retried.Load(), Dead: q.dead.Load(), Faults: q.faults.Load(),
 	}

@@ -106,7 +106,7 @@ func rigOn(t testing.TB, redis redisstore.Options, o Options, schedule delivery.
 	if err != nil {
 		t.Fatal(err)
 	}
-	q, err := New(Deps{Store: db.Outbox(), Redis: db, Send: w, Schedule: schedule, Logger: quiet()}, o)
+	q, err := New(Deps{Store: db.Outbox(), Breakers: db.Breakers(), Redis: db, Send: w, Schedule: schedule, Logger: quiet()}, o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/outbox"
 )
 
 // apply is one document on its way into the records. Every step may be repeated:
@@ -172,13 +173,13 @@ func relaysOf(a inventory.Account) []inbound.Relay {
 	var out []inbound.Relay
 	for _, r := range a.Relays.Geo {
 		out = append(out, inbound.Relay{
-			ID: r.ID, Kind: inbound.Geographic, Number: r.Prefix, ICCID: r.ICCID,
+			ID: r.ID, Kind: inbound.Geographic, Number: r.Prefix, ICCID: r.ICCID, Pace: outbox.Pace(r.Pace),
 			Action: inbound.Action{Name: r.Action, Parameters: r.Parameters},
 		})
 	}
 	for _, r := range a.Relays.VMN {
 		out = append(out, inbound.Relay{
-			ID: r.ID, Kind: inbound.VirtualNumber, Number: r.Number,
+			ID: r.ID, Kind: inbound.VirtualNumber, Number: r.Number, Pace: outbox.Pace(r.Pace),
 			Action: inbound.Action{Name: r.Action, Parameters: r.Parameters},
 		})
 	}

@@ -10,6 +10,8 @@ import (
 type Deliveries struct {
 	Running, Waiting, Unsaved        int
 	Delivered, Retried, Dead, Faults int64
+	Held, Open                       int
+	Opened, Probed                   int64
 }
 
 // collector reads every number when it is asked for it.
@@ -42,6 +44,10 @@ func NewCollector(intakes []*intake.Intake, deliveries func() Deliveries) promet
 		"deliveries_retried_total":   "Attempts that will be made again, since the start.",
 		"deliveries_dead_total":      "Deliveries given up since the start.",
 		"deliveries_faults_total":    "Attempts that failed through a fault of our own, since the start.",
+		"deliveries_held":            "Deliveries that wait for a breaker, in all gateways.",
+		"breakers_open":              "Endpoints whose breaker is open.",
+		"breakers_opened_total":      "Breakers opened by this gateway since the start.",
+		"breakers_probes_total":      "Probes of open breakers since the start.",
 	} {
 		c.desc[name] = prometheus.NewDesc("penstock_"+name, help, nil, nil)
 	}
@@ -79,6 +85,10 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	emit("deliveries_retried_total", prometheus.CounterValue, float64(d.Retried))
 	emit("deliveries_dead_total", prometheus.CounterValue, float64(d.Dead))
 	emit("deliveries_faults_total", prometheus.CounterValue, float64(d.Faults))
+	emit("deliveries_held", prometheus.GaugeValue, float64(d.Held))
+	emit("breakers_open", prometheus.GaugeValue, float64(d.Open))
+	emit("breakers_opened_total", prometheus.CounterValue, float64(d.Opened))
+	emit("breakers_probes_total", prometheus.CounterValue, float64(d.Probed))
 }
 
 func flag(b bool) float64 {

@@ -22,6 +22,9 @@ type deliveryJSON struct {
 	CreatedAt     string        `json:"created_at"`
 	NextAttemptAt *string       `json:"next_attempt_at"`
 	Attempts      []attemptJSON `json:"attempts"`
+	// What it waits for instead of a time, and the endpoint it is for.
+	WaitsFor outbox.Wait `json:"waits_for,omitempty"`
+	Endpoint string      `json:"endpoint,omitempty"`
 }
 
 type attemptJSON struct {
@@ -38,6 +41,7 @@ func deliveryOf(d outbox.Delivery) deliveryJSON {
 		Target: masked(d.Target()), State: d.State, Reason: d.Reason, CreatedAt: stamp(d.CreatedAt),
 		NextAttemptAt: stampOrNil(d.NextAttemptAt), Attempts: make([]attemptJSON, len(d.Attempts)),
 	}
+	out.WaitsFor, out.Endpoint = waiting(&d)
 	for i, a := range d.Attempts {
 		out.Attempts[i] = attemptJSON{
 			At: stamp(a.At), DurationMS: float64(a.Duration.Microseconds()) / 1000,
@@ -106,6 +110,7 @@ func (s *selection) deliveries() outbox.Filter {
 			string(outbox.Delivered), string(outbox.Simulated), string(outbox.Dead))),
 		Account: s.account(),
 		Kind:    outbox.Kind(s.oneOf("kind", string(outbox.KindRelay), string(outbox.KindReceipt), string(outbox.KindCallback))),
+		Waits:   outbox.Wait(s.oneOf("waits_for", string(outbox.WaitsForBreaker), string(outbox.WaitsForTurn))),
 		Relay:   s.text("relay"), Target: s.text("target"),
 		From: s.moment("from"), To: s.moment("to"), Query: s.text("q"),
 	}

@@ -55,10 +55,11 @@ func (o *office) deliver(id, target string, state outbox.State) {
 	if state == outbox.Queued {
 		return
 	}
-	must(o.t, o.db.Outbox().Finish(o.t.Context(), []outbox.Outcome{{
+	_, err = o.db.Outbox().Finish(o.t.Context(), []outbox.Outcome{{
 		ID: id, Account: 7, State: state, Reason: "gone",
 		Attempt: outbox.Attempt{At: at, Duration: 1500 * time.Microsecond, Status: 410, Error: "410 Gone", Response: "<no>"},
-	}}))
+	}})
+	must(o.t, err)
 }
 
 func TestDeliveriesAreListedAndReplayed(t *testing.T) {
@@ -101,11 +102,45 @@ func TestDeliveriesAreListedAndReplayed(t *testing.T) {
 	}
 }
 
+func TestWhatWaitsForABreakerSaysSo(t *testing.T) {
+	o := newOffice(t)
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	o.deliver("a", "https://h/?token=secret", outbox.Queued)
+	o.deliver("b", "https://h/", outbox.Queued)
+	_, err := o.db.Outbox().Finish(t.Context(), []outbox.Outcome{{
+		ID: "a", Account: 7, State: outbox.Queued, Reason: "its endpoint fails: answered 503", Endpoint: "e1", HeldUntil: at.Add(time.Hour), Uncounted: true,
+	}})
+	must(t, err)
+	must(t, o.db.Breakers().Open(t.Context(), outbox.Breaker{
+		Endpoint: "e1", Account: 7, Relay: "g1", Target: "https://h/?token=***", Reason: "answered 503", OpenedAt: at, ProbeAt: at.Add(5 * time.Second), Probes: 2,
+	}))
+	const open = `200 {"data":[{"endpoint":"e1","account":7,"relay":"g1","target":"https://h/?token=***","reason":"answered 503",` +
+		`"opened_at":"2026-03-01T12:00:00Z","probe_at":"2026-03-01T12:00:05Z","probes":2,"waiting":1}]}`
+	if got := o.ask("GET /admin/breakers", ""); got != open {
+		t.Errorf("\n got %s\nwant %s", got, open)
+	}
+	if got := o.list("GET /admin/deliveries?waits_for=breaker").ids(); len(got) != 1 || got[0] != "a" {
+		t.Errorf("listed %q", got)
+	}
+	got := o.ask("GET /admin/deliveries?waits_for=breaker", "")
+	for _, want := range []string{`"waits_for":"breaker"`, `"endpoint":"`, `"state":"queued"`, `"next_attempt_at":null`} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%s has no %s", got, want)
+		}
+	}
+	if got := o.ask("DELETE /admin/breakers/e1", ""); !strings.HasPrefix(got, "204") {
+		t.Errorf("closed: %s", got)
+	}
+	if got := o.ask("GET /admin/breakers", ""); got != `200 {"data":[]}` {
+		t.Errorf("after it: %s", got)
+	}
+}
+
 func TestSelectionsAreChecked(t *testing.T) {
 	o := newOffice(t)
 	for query, field := range map[string]string{
 		"limit=0": "limit", "limit=1001": "limit", "limit=x": "limit", "state=lost": "state", "account=acme": "account",
-		"from=yesterday": "from", "to=2026-13-01": "to", "kind=post": "kind",
+		"from=yesterday": "from", "to=2026-13-01": "to", "kind=post": "kind", "waits_for=luck": "waits_for",
 	} {
 		if got := o.ask("GET /admin/deliveries?"+query, ""); !strings.HasPrefix(got, `422 {"errors":{"`+field+`":`) {
 			t.Errorf("%s: %s", query, got)

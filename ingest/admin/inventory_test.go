@@ -12,6 +12,7 @@ import (
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/outbox"
 )
 
 const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -285,6 +286,27 @@ func TestWhatRESTMadeOfADecodersSensorsStands(t *testing.T) {
 		d, err := o.db.IoT().Decoder(ctx, 1, "d1")
 		if err != nil || fmt.Sprint(d.Sensors) != tc.want {
 			t.Errorf("%s: %v, %v, want %s", tc.name, d.Sensors, err, tc.want)
+		}
+	}
+}
+
+func TestThePaceOfARelayIsTheInventorys(t *testing.T) {
+	o := newOffice(t)
+	for _, step := range []struct {
+		pace string
+		want outbox.Pace
+	}{
+		{"", outbox.Pace{}},
+		{", pace: {concurrency: 4, per_second: 0.5, ordered: true}", outbox.Pace{Concurrency: 4, PerSecond: 0.5, Ordered: true}},
+		{", pace: {per_second: 2}", outbox.Pace{PerSecond: 2}},
+	} {
+		body := "accounts: [{name: acme, relays: {vmn: [{id: v9, number: 447860000009, action: inactive" + step.pace + "}]}}]"
+		if got := o.ask("PUT /admin/inventory", body); !strings.HasPrefix(got, "200") {
+			t.Fatal(got)
+		}
+		r, err := o.db.Relays().Get(t.Context(), 1, inbound.VirtualNumber, "v9")
+		if err != nil || r.Pace != step.want {
+			t.Errorf("%q: %+v, error %v", step.pace, r.Pace, err)
 		}
 	}
 }

@@ -19,6 +19,7 @@ type Deps struct {
 	Intakes    []*intake.Intake
 	Deliveries outbox.Store
 	Dispatcher outbox.Dispatcher
+	Breakers   outbox.Breakers
 	// Backends answers for each back end by name.
 	Backends []Backend
 	Metrics  prometheus.Gatherer
@@ -53,4 +54,6 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	r.Post("/events/replay", s.replayEvents)
 	r.Get("/deliveries", s.listDeliveries)
 	r.Post("/deliveries/replay", s.replayDeliveries)
+	r.Get("/breakers", s.listBreakers)
+	r.Delete("/breakers/:endpoint", s.closeBreaker)
 }

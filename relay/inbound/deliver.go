@@ -23,6 +23,7 @@ func (r *Route) deliveries(m *Message, s Settings) []outbox.Delivery {
 		d := outbox.Delivery{
 			ID: deliveryID(m, &r.Relay, i), Account: r.Account, Kind: outbox.KindRelay,
 			Relay: r.ID, MessageID: m.ID, State: outbox.Queued,
+			Endpoint: outbox.EndpointID(r.Account, string(r.Kind), r.ID, parameter), Pace: r.Pace,
 		}
 		if info.takes == urls {
 			d.Request = request(r.Kind, r.Action.Name, r.endpoints[i], v)

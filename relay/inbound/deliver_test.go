@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/penstock/penstock/relay/event"
+	"github.com/penstock/penstock/relay/outbox"
 )
 
 // decided is what becomes of a message at a virtual number with one action.
@@ -154,5 +155,20 @@ func TestDesktopMessagesAreKept(t *testing.T) {
 	w := newWorld(vmn("v1", "447860000001", DesktopSMS, "front"))
 	if got := receive(t, w.service(t), numbered("e1", "447860000001")); got[0].State != event.Done || len(w.kept) != 1 {
 		t.Errorf("got %+v, kept %+v", got, w.kept)
+	}
+}
+
+func TestEachParameterOfARelayIsAnEndpointWithItsPace(t *testing.T) {
+	r := vmn("v1", "447860000001", HTTPGet, "http://h/a?m=%msg", "http://h/b")
+	r.Pace = outbox.Pace{Concurrency: 2, PerSecond: 0.5, Ordered: true}
+	first := Decide(sample(), []*Route{Compile(r)}, Settings{}).Deliveries
+	m := sample()
+	m.ID, m.Text = "other", "another text"
+	second := Decide(m, []*Route{Compile(r)}, Settings{}).Deliveries
+	if first[0].Endpoint == first[1].Endpoint || first[0].Endpoint != second[0].Endpoint || first[1].Endpoint != second[1].Endpoint {
+		t.Errorf("endpoints %q %q, then %q %q", first[0].Endpoint, first[1].Endpoint, second[0].Endpoint, second[1].Endpoint)
+	}
+	if first[0].Pace != r.Pace || first[0].Lane() != first[0].Endpoint {
+		t.Errorf("got %+v", first[0])
 	}
 }

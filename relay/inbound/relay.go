@@ -6,6 +6,7 @@ import (
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/outbox"
 )
 
 // Relay says what happens to the messages for a number or a prefix.
@@ -18,8 +19,10 @@ type Relay struct {
 	Number string `json:"number"`
 	Action Action `json:"action"`
 	// ICCID names the SIM that a geographic relay's mvno action serves.
-	ICCID     string    `json:"iccid,omitempty"`
-	UpdatedAt time.Time `json:"updated_at"`
+	ICCID string `json:"iccid,omitempty"`
+	// Pace is how each endpoint of the relay wants its messages.
+	Pace      outbox.Pace `json:"pace,omitzero"`
+	UpdatedAt time.Time   `json:"updated_at"`
 }
 
 // String names the relay in reasons: "vmn relay v1".

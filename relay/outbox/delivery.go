@@ -47,11 +47,20 @@ type Delivery struct {
 	Request   *Request   `json:"request,omitempty"`
 	Mail      *Mail      `json:"mail,omitempty"`
 	CreatedAt time.Time  `json:"created_at"`
+	// Endpoint names the relay's endpoint that this is for; see Lane. What goes
+	// to one endpoint shares its pace and its breaker.
+	Endpoint string `json:"endpoint,omitempty"`
+	Pace     Pace   `json:"pace,omitzero"`
 
 	// What changes with every attempt.
 	State         State     `json:"state"`
 	Reason        string    `json:"reason,omitempty"` // why it retries or is dead
 	NextAttemptAt time.Time `json:"next_attempt_at,omitzero"`
+	// Waits says what it waits for while it is not due at any time.
+	Waits Wait `json:"waits_for,omitempty"`
+	// HeldUntil is when breakers hold it no longer, open or not; zero if none has
+	// held it since its creation or the last replay.
+	HeldUntil time.Time `json:"held_until,omitzero"`
 	// Tries counts attempts since creation or the last replay; Attempts keeps
 	// them all, oldest first.
 	Tries    int       `json:"tries"`
@@ -109,6 +118,12 @@ type Outcome struct {
 	State         State
 	Reason        string
 	NextAttemptAt time.Time // only while retrying
-	// Uncounted is set for our own faults, which never use up an attempt.
+	// Uncounted is set for our own faults and the probes of a breaker, which
+	// never use up an attempt.
 	Uncounted bool
+	// Endpoint is the delivery's Lane.
+	Endpoint string
+	// HeldUntil is set if the delivery now waits for its endpoint's breaker, at
+	// most until then. Without an attempt having been made, Attempt is zero.
+	HeldUntil time.Time
 }

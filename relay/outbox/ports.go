@@ -11,9 +11,10 @@ import (
 type Store interface {
 	// Create saves deliveries that are new, queued and leased until leaseUntil:
 	// the caller makes the first attempt at once. It sets each one's State and
-	// NextAttemptAt to that. One whose id exists already is left as it is and
-	// reported with its index in existing. After an error the same deliveries
-	// may be created again.
+	// NextAttemptAt to that. One that has to wait for its turn gets no lease: its
+	// Waits is set, and it is not for Dispatch. One whose id exists already is
+	// left as it is and reported with its index in existing. After an error the
+	// same deliveries may be created again.
 	Create(ctx context.Context, ds []Delivery, leaseUntil time.Time) (existing []int, err error)
 
 	// Get loads one delivery; relay.KindNotFound if there is none.
@@ -21,8 +22,16 @@ type Store interface {
 
 	// Finish records outcomes, each in one atomic step, in one round trip. An
 	// outcome whose attempt (by its time) is recorded already changes nothing;
-	// one for a delivery that ended meanwhile only adds its attempt.
-	Finish(ctx context.Context, os []Outcome) error
+	// one for a delivery that ended meanwhile only adds its attempt. It returns
+	// the deliveries whose turn has come by that; they are due now.
+	Finish(ctx context.Context, os []Outcome) ([]Ref, error)
+
+	// Held returns the lines of what waits for breakers, in any order.
+	Held(ctx context.Context) ([]Line, error)
+
+	// Take leases up to n deliveries of a line that must wait until the given
+	// time or less, the shortest first; those with a zero before: any.
+	Take(ctx context.Context, line Line, n int, before, until time.Time) ([]Delivery, error)
 
 	// Lease takes the right to make the next attempt until the given time. It
 	// answers false if the delivery has ended, is not due, or is leased.
@@ -69,12 +78,21 @@ type Filter struct {
 	Account account.ID
 	Kind    Kind
 	Relay   string
+	Waits   Wait
 	Target  string // a part of the target, case-insensitive
 	From    time.Time
 	To      time.Time
 	Query   string // a part of id, message id, target, reason or text
 	Limit   int
 	Cursor  string
+}
+
+// Breakers keeps the breakers that are open, for every gateway and over
+// restarts.
+type Breakers interface {
+	Open(ctx context.Context, b Breaker) error // also a change to one that is open
+	Close(ctx context.Context, endpoint string) error
+	List(ctx context.Context) ([]Breaker, error) // by time of opening
 }
 
 // Dispatcher makes first attempts at once; what it cannot take now stays due

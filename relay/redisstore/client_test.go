@@ -152,10 +152,10 @@ func TestAServerThatDoesNotLetUsWorkIsUnavailableAndSaysWhy(t *testing.T) {
 	replica := after(replicaOf)
 	locked := after([]any{"CONFIG", "SET", "requirepass", "right"})
 	for name, c := range map[string]struct{ url, says string }{
-		"no password":            {locked.URL, "asks for a password"},
-		"a wrong password":       {"redis://:wrong@" + locked.Addr, "refused the user or password"},
-		"a user without rights":  {"redis://reader:right@" + limited.Addr, "lacks a right"},
-		"a replica":              {replica.URL, "read-only replica"},
+		"no password":           {locked.URL, "asks for a password"},
+		"a wrong password":      {"redis://:wrong@" + locked.Addr, "refused the user or password"},
+		"a user without rights": {"redis://reader:right@" + limited.Addr, "lacks a right"},
+		"a replica":             {replica.URL, "read-only replica"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			db := openURL(t, c.url)
@@ -245,7 +245,8 @@ func TestTheStoreFollowsAFailover(t *testing.T) {
 	})
 	set.Failover(t)
 	redistest.Await(t, 20*time.Second, "the new master takes writes", func(ctx context.Context) bool {
-		return s.Finish(ctx, []outbox.Outcome{outcome(post("a"), 1, outbox.Delivered)}) == nil
+		_, err := s.Finish(ctx, []outbox.Outcome{outcome(post("a"), 1, outbox.Delivered)})
+		return err == nil
 	})
 	if got := get(t, s, post("a")); got.State != outbox.Delivered || got.Tries != 1 {
 		t.Errorf("got %+v", got)

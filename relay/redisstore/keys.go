@@ -37,6 +37,9 @@ func keyOutboxAccounts() string { return "{outbox}:accounts" }
 //	reason   why it retries or is dead
 //	due      ms of the next attempt or of the lease's end; 0 when ended
 //	leased   1 while due is the end of a lease
+//	waits    breaker or turn while it waits for that instead of a time
+//	until    ms to which a breaker may hold it; empty if none has
+//	line     the endpoint if that is ordered
 //	tries    attempts since creation or the last replay
 //	attempts JSON objects of all attempts, each with a comma after it
 //	ats      a comma, then the time (ns) of each attempt and a comma
@@ -48,6 +51,24 @@ func keyDelivery(acct account.ID, id string) string { return tag(acct) + ":deliv
 // keyOutboxDue is a sorted set of the ids of waiting deliveries; score: ms of
 // the next attempt or of the lease's end.
 func keyOutboxDue(acct account.ID) string { return tag(acct) + ":outbox:due" }
+
+// keyOutboxHeld is a sorted set of the ids of deliveries that wait for the
+// breaker of an endpoint; score: ms to which they wait at most.
+func keyOutboxHeld(acct account.ID, endpoint string) string {
+	return tag(acct) + ":outbox:held:" + endpoint
+}
+
+// keyOutboxLines is a set of the endpoints that deliveries wait for.
+func keyOutboxLines(acct account.ID) string { return tag(acct) + ":outbox:lines" }
+
+// keyOutboxOrder is a sorted set of the ids of the deliveries to an ordered
+// endpoint that have not ended; score: their place. The first one is attempted.
+func keyOutboxOrder(acct account.ID, endpoint string) string {
+	return tag(acct) + ":outbox:order:" + endpoint
+}
+
+// keyBreakers is a hash: endpoint → JSON of outbox.Breaker, those that are open.
+func keyBreakers() string { return "{breakers}:open" }
 
 // keyOutboxCreated is a sorted set of the ids of all deliveries; score: ms of
 // creation. A sweep removes members whose record has expired.

@@ -22,7 +22,7 @@ const endedRetention = 30 * 24 * time.Hour
 type Outbox struct {
 	db *DB
 
-	create, finish, lease, move, replay, sweep *redis.Script
+	create, finish, take, lease, move, replay, sweep *redis.Script
 }
 
 // Outbox returns the store of deliveries.
@@ -30,7 +30,7 @@ func (d *DB) Outbox() *Outbox {
 	return &Outbox{
 		db:     d,
 		create: redis.NewScript(createSource), finish: redis.NewScript(finishSource),
-		lease: redis.NewScript(leaseSource), move: redis.NewScript(moveSource),
+		take: redis.NewScript(takeSource), lease: redis.NewScript(leaseSource), move: redis.NewScript(moveSource),
 		replay: redis.NewScript(replaySource), sweep: redis.NewScript(sweepSource),
 	}
 }
@@ -60,8 +60,11 @@ func (s *Outbox) Create(ctx context.Context, ds []outbox.Delivery, leaseUntil ti
 			accounts = append(accounts, acct)
 		}
 		calls = append(calls, call{
-			keys: []string{keyDelivery(d.Account, d.ID), keyOutboxDue(d.Account), keyOutboxCreated(d.Account), keyOutboxState(d.Account, outbox.Queued)},
-			args: []any{d.ID, static, d.CreatedAt.UnixMilli(), leaseUntil.UnixMilli()},
+			keys: []string{
+				keyDelivery(d.Account, d.ID), keyOutboxDue(d.Account), keyOutboxCreated(d.Account),
+				keyOutboxState(d.Account, outbox.Queued), keyOutboxOrder(d.Account, d.Lane()),
+			},
+			args: []any{d.ID, static, d.CreatedAt.UnixMilli(), leaseUntil.UnixMilli(), lineOf(d)},
 		})
 	}
 	if len(ds) == 0 {
@@ -72,7 +75,18 @@ func (s *Outbox) Create(ctx context.Context, ds []outbox.Delivery, leaseUntil ti
 	if err != nil {
 		return nil, wrap("deliveries: create", err)
 	}
+	for _, i := range indexes(out, 2) {
+		ds[i].Waits, ds[i].NextAttemptAt = outbox.WaitsForTurn, time.Time{}
+	}
 	return indexes(out, 0), nil
+}
+
+// lineOf names the line of a delivery to an ordered endpoint.
+func lineOf(d *outbox.Delivery) string {
+	if d.Pace.Ordered {
+		return d.Lane()
+	}
+	return ""
 }
 
 // indexes returns where the results equal n.
@@ -98,24 +112,47 @@ func (s *Outbox) Get(ctx context.Context, acct account.ID, id string) (outbox.De
 }
 
 // Finish records outcomes.
-func (s *Outbox) Finish(ctx context.Context, os []outbox.Outcome) error {
+func (s *Outbox) Finish(ctx context.Context, os []outbox.Outcome) ([]outbox.Ref, error) {
 	calls := make([]call, 0, len(os))
-	for _, o := range os {
-		attempt, err := encodeRecord(o.Attempt)
+	for i := range os {
+		c, err := s.finishing(&os[i])
 		if err != nil {
-			return fmt.Errorf("delivery %s: encode: %w", o.ID, err)
+			return nil, fmt.Errorf("delivery %s: encode: %w", os[i].ID, err)
 		}
-		due, retention := int64(0), s.retentionOf(o.State)
-		if !o.State.Ended() {
-			due = o.NextAttemptAt.UnixMilli()
-		}
-		calls = append(calls, call{
-			keys: append([]string{keyDelivery(o.Account, o.ID), keyOutboxDue(o.Account)}, stateKeys(o.Account)...),
-			args: []any{o.ID, attempt, o.Attempt.At.UnixNano(), string(o.State), o.Reason, due, flag(o.Uncounted), retention.Milliseconds()},
-		})
+		calls = append(calls, c)
 	}
-	_, err := s.db.eval(ctx, s.finish, calls)
-	return wrap("deliveries: finish", err)
+	out, err := s.db.eval(ctx, s.finish, calls)
+	var turn []outbox.Ref
+	for i, c := range out {
+		if id, ok := c.Val().(string); ok {
+			turn = append(turn, outbox.Ref{Account: os[i].Account, ID: id})
+		}
+	}
+	return turn, wrap("deliveries: finish", err)
+}
+
+func (s *Outbox) finishing(o *outbox.Outcome) (c call, err error) {
+	var attempt []byte
+	if !o.Attempt.At.IsZero() {
+		if attempt, err = encodeRecord(o.Attempt); err != nil {
+			return c, err
+		}
+	}
+	c.keys = append([]string{keyDelivery(o.Account, o.ID), keyOutboxDue(o.Account)}, stateKeys(o.Account)...)
+	c.keys = append(c.keys, keyOutboxHeld(o.Account, o.Endpoint), keyOutboxLines(o.Account))
+	c.args = []any{
+		o.ID, attempt, o.Attempt.At.UnixNano(), string(o.State), o.Reason, millis(o.NextAttemptAt), flag(o.Uncounted),
+		s.retentionOf(o.State).Milliseconds(), millis(o.HeldUntil), o.Endpoint, keyDelivery(o.Account, ""), keyOutboxOrder(o.Account, ""),
+	}
+	return c, nil
+}
+
+// millis is a moment in a script; 0 is none.
+func millis(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
 }
 
 // retentionOf returns how long a delivery is kept once it is in a state; 0 is
@@ -193,7 +230,7 @@ func (s *Outbox) Replay(ctx context.Context, refs []outbox.Ref, now time.Time, i
 		for i, r := range chunk {
 			calls[i] = call{
 				keys: append([]string{keyDelivery(r.Account, r.ID), keyOutboxDue(r.Account)}, stateKeys(r.Account)...),
-				args: []any{r.ID, now.UnixMilli(), flag(includeDelivered)},
+				args: []any{r.ID, now.UnixMilli(), flag(includeDelivered), keyOutboxOrder(r.Account, "")},
 			}
 		}
 		out, err := s.db.eval(ctx, s.replay, calls)

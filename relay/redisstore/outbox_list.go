@@ -74,7 +74,7 @@ func (s *Outbox) match(ctx context.Context, w walk, f outbox.Filter) ([]position
 func (s *Outbox) heads(ctx context.Context, ps []position) ([]outbox.Delivery, error) {
 	cmds, err := s.db.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for _, at := range ps {
-			p.HMGet(ctx, keyDelivery(at.account, at.id), "static", "state", "reason")
+			p.HMGet(ctx, keyDelivery(at.account, at.id), "static", "state", "reason", "waits")
 		}
 		return nil
 	})
@@ -88,12 +88,18 @@ func (s *Outbox) heads(ctx context.Context, ps []position) ([]outbox.Delivery, e
 			continue
 		}
 		if ds[i], err = decodeDelivery(map[string]string{
-			"static": fmt.Sprint(v[0]), "state": fmt.Sprint(v[1]), "reason": fmt.Sprint(v[2]),
+			"static": text(v[0]), "state": text(v[1]), "reason": text(v[2]), "waits": text(v[3]),
 		}); err != nil {
 			return nil, err
 		}
 	}
 	return ds, nil
+}
+
+// text is a field's value, empty if there is none.
+func text(v any) string {
+	s, _ := v.(string)
+	return s
 }
 
 // load loads whole records; one that expired meanwhile is left out.
@@ -130,6 +136,7 @@ func selects(f outbox.Filter, d *outbox.Delivery) bool {
 	switch {
 	case len(f.IDs) > 0 && !slices.Contains(f.IDs, d.ID),
 		f.State != "" && f.State != d.State,
+		f.Waits != "" && f.Waits != d.Waits,
 		f.Account != 0 && f.Account != d.Account,
 		f.Kind != "" && f.Kind != d.Kind,
 		f.Relay != "" && f.Relay != d.Relay,

@@ -27,6 +27,7 @@ func encodeStatic(d *outbox.Delivery) ([]byte, error) {
 	static := *d
 	static.State, static.Reason, static.NextAttemptAt = "", "", time.Time{}
 	static.Tries, static.Attempts = 0, nil
+	static.Waits, static.HeldUntil = "", time.Time{}
 	return encodeRecord(static)
 }
 
@@ -38,13 +39,20 @@ func decodeDelivery(fields map[string]string) (outbox.Delivery, error) {
 	}
 	d.State, d.Reason = outbox.State(fields["state"]), fields["reason"]
 	d.Tries, _ = strconv.Atoi(fields["tries"])
-	if due, _ := strconv.ParseInt(fields["due"], 10, 64); due > 0 {
-		d.NextAttemptAt = time.UnixMilli(due).UTC()
-	}
+	d.NextAttemptAt, d.Waits, d.HeldUntil = moment(fields["due"]), outbox.Wait(fields["waits"]), moment(fields["until"])
 	if list := strings.TrimSuffix(fields["attempts"], ","); list != "" {
 		if err := json.Unmarshal([]byte("["+list+"]"), &d.Attempts); err != nil {
 			return d, fmt.Errorf("delivery %s: decode attempts: %w", d.ID, err)
 		}
 	}
 	return d, nil
+}
+
+// moment reads milliseconds; none, or 0, is the zero time.
+func moment(ms string) time.Time {
+	n, _ := strconv.ParseInt(ms, 10, 64)
+	if n <= 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(n).UTC()
 }

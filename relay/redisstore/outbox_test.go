@@ -54,7 +54,7 @@ func outcome(d outbox.Delivery, s float64, state outbox.State) outbox.Outcome {
 
 func finish(t testing.TB, s *Outbox, os ...outbox.Outcome) {
 	t.Helper()
-	if err := s.Finish(t.Context(), os); err != nil {
+	if _, err := s.Finish(t.Context(), os); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -1,0 +1,61 @@
+package admin
+
+import (
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/outbox"
+)
+
+// breakerJSON is an open breaker as the operator sees it.
+type breakerJSON struct {
+	Endpoint string     `json:"endpoint"`
+	Account  account.ID `json:"account"`
+	Relay    string     `json:"relay"`
+	Target   string     `json:"target"`
+	Reason   string     `json:"reason"`
+	OpenedAt string     `json:"opened_at"`
+	ProbeAt  string     `json:"probe_at"`
+	Probes   int        `json:"probes"`
+	Waiting  int        `json:"waiting"` // deliveries
+}
+
+// listBreakers tells what is open, and how many deliveries wait for each.
+func (s *Surface) listBreakers(c *fiber.Ctx) error {
+	open, err := s.Breakers.List(c.UserContext())
+	if err != nil {
+		return err
+	}
+	lines, err := s.Deliveries.Held(c.UserContext())
+	if err != nil {
+		return err
+	}
+	waiting := make(map[string]int, len(lines))
+	for _, l := range lines {
+		waiting[l.Endpoint] += l.Count
+	}
+	out := make([]breakerJSON, len(open))
+	for i, b := range open {
+		out[i] = breakerJSON{
+			Endpoint: b.Endpoint, Account: b.Account, Relay: b.Relay, Target: masked(b.Target), Reason: b.Reason,
+			OpenedAt: stamp(b.OpenedAt), ProbeAt: stamp(b.ProbeAt), Probes: b.Probes, Waiting: waiting[b.Endpoint],
+		}
+	}
+	return c.JSON(fiber.Map{"data": out})
+}
+
+// closeBreaker closes one by hand: what waits for it is attempted at once.
+func (s *Surface) closeBreaker(c *fiber.Ctx) error {
+	if err := s.Breakers.Close(c.UserContext(), c.Params("endpoint")); err != nil {
+		return err
+	}
+	return c.SendStatus(fiber.StatusNoContent)
+}
+
+// waiting says what a delivery waits for, and at which endpoint.
+func waiting(d *outbox.Delivery) (outbox.Wait, string) {
+	if d.Waits == "" {
+		return "", ""
+	}
+	return d.Waits, d.Lane()
+}

@@ -1,0 +1,87 @@
+package outbox
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/penstock/penstock/relay/account"
+)
+
+// Pace is how an endpoint wants what it gets; zero fields set no bound beside
+// the gateway's own. Concurrency and PerSecond are kept by each gateway for
+// itself, Ordered by all of them together.
+type Pace struct {
+	// Concurrency is how many attempts may be under way at one time.
+	Concurrency int `json:"concurrency,omitempty"`
+	// PerSecond is how many attempts may begin in a second, evenly spread.
+	PerSecond float64 `json:"per_second,omitempty"`
+	// Ordered lets a delivery wait until the one before it has ended.
+	Ordered bool `json:"ordered,omitempty"`
+}
+
+// Wait is what a delivery that is not due waits for, beside a time.
+type Wait string
+
+// What a delivery may wait for.
+const (
+	// WaitsForBreaker: its endpoint fails, and its breaker is open.
+	WaitsForBreaker Wait = "breaker"
+	// WaitsForTurn: an earlier one to the same ordered endpoint has not ended.
+	WaitsForTurn Wait = "turn"
+)
+
+// Waits lists them.
+func Waits() []Wait { return []Wait{WaitsForBreaker, WaitsForTurn} }
+
+// Lane names the endpoint that a delivery is for: Endpoint where it is set, else
+// its account, kind and host.
+func (d *Delivery) Lane() string {
+	if d.Endpoint != "" {
+		return d.Endpoint
+	}
+	return EndpointID(d.Account, string(d.Kind), d.host())
+}
+
+func (d *Delivery) host() string {
+	if d.Request == nil {
+		return d.Target()
+	}
+	u, err := url.Parse(d.Request.URL)
+	if err != nil {
+		return "unreadable"
+	}
+	return u.Host
+}
+
+// EndpointID names an endpoint of an account by what tells it from others.
+func EndpointID(acct account.ID, parts ...string) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d %q", acct, parts))
+	return hex.EncodeToString(sum[:8])
+}
+
+// Line is what waits for the breaker of one endpoint.
+type Line struct {
+	Account  account.ID
+	Endpoint string
+	Count    int
+	// First is when the first of them has waited long enough.
+	First time.Time
+}
+
+// Breaker is one that is open: its endpoint failed too often in a row.
+type Breaker struct {
+	Endpoint string     `json:"endpoint"`
+	Account  account.ID `json:"account"`
+	Relay    string     `json:"relay,omitempty"`
+	// Target is where the last attempt went, without secrets.
+	Target string `json:"target"`
+	// Reason is why that failed.
+	Reason   string    `json:"reason"`
+	OpenedAt time.Time `json:"opened_at"`
+	// Probes counts the attempts made since; the next may be made at ProbeAt.
+	Probes  int       `json:"probes"`
+	ProbeAt time.Time `json:"probe_at"`
+}
