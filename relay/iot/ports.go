@@ -60,6 +60,12 @@ type Store interface {
 	Devices(ctx context.Context, acct account.ID) ([]Device, error)
 	CountDevices(ctx context.Context, acct account.ID) (int, error)
 
+	// Retire remembers sensors of a device that is deleted next; Retired lists
+	// those of an account, and Unretire forgets them by sensor id.
+	Retire(ctx context.Context, acct account.ID, sensors []Retired) error
+	Retired(ctx context.Context, acct account.ID) ([]Retired, error)
+	Unretire(ctx context.Context, acct account.ID, sensorIDs []string) error
+
 	// AddSensors saves sensors of a device; one whose key is there already is
 	// left as it is. A device that was deleted meanwhile gets none.
 	AddSensors(ctx context.Context, acct account.ID, deviceID string, sensors []Sensor) error

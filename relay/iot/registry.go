@@ -149,10 +149,14 @@ func (s *Service) ChangeDevice(ctx context.Context, acct account.ID, id string, 
 
 // DeleteDevice forgets a device with its sensors, latest values, event markers
 // and raw frames, and lets go of its identifier. Its readings stay where they
-// are stored, under an id that no other device will have.
+// are stored, under an id that no other device will have, until they are older
+// than their sensor's retention_days.
 //
 // It returns NotFound if the account has no such device.
 func (s *Service) DeleteDevice(ctx context.Context, acct account.ID, id string) error {
+	if err := s.retire(ctx, acct, id); err != nil {
+		return fmt.Errorf("iot: device %s: keep its retention: %w", id, err)
+	}
 	return s.store.DeleteDevice(ctx, acct, id)
 }
 

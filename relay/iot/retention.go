@@ -31,8 +31,8 @@ const (
 	sensorsAtOnce = 100
 )
 
-// Expire deletes the readings of an account's sensors that are older than their
-// retention_days. It goes through the account in small steps, so that it may run
+// Expire deletes the readings of an account's sensors, those of deleted devices
+// included, that are older than their retention_days. It goes through the account in small steps, so that it may run
 // while frames come in, and may be ended and run again at any time.
 func (s *Service) Expire(ctx context.Context, acct account.ID) error {
 	devices, err := s.store.Devices(ctx, acct)
@@ -49,13 +49,18 @@ func (s *Service) Expire(ctx context.Context, acct account.ID) error {
 		if err != nil {
 			return fmt.Errorf("iot: retention of account %s: %w", acct, err)
 		}
-		for old := range slices.Chunk(expired(names, known, now), sensorsAtOnce) {
-			if err := s.readings.Forget(ctx, acct, old); err != nil {
-				return fmt.Errorf("iot: retention of account %s: %w", acct, err)
-			}
+		if err := s.forget(ctx, acct, expired(names, known, now)); err != nil {
+			return err
 		}
 	}
-	return nil
+	old, done, err := s.expireRetired(ctx, acct, devices)
+	if err != nil {
+		return fmt.Errorf("iot: retention of account %s: %w", acct, err)
+	}
+	if err := s.forget(ctx, acct, old); err != nil || len(done) == 0 {
+		return err
+	}
+	return s.store.Unretire(ctx, acct, done)
 }
 
 // expired lists what devices no longer keep, device by device.

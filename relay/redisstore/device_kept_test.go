@@ -241,3 +241,16 @@ func framesHaveAnEnd(t *testing.T, s *IoT) {
 		t.Errorf("a replay brought back %d frames", frames-3)
 	}
 }
+
+func retiredSensorsAreListed(t *testing.T, s *IoT) {
+	a, b := iot.Retired{SensorID: "d1.a", RetentionDays: 7, DeletedAt: at(0)}, iot.Retired{SensorID: "d1.b", RetentionDays: 1, DeletedAt: at(1)}
+	mustDo(t, s.Retire(t.Context(), 1, []iot.Retired{b, a}))
+	got, err := s.Retired(t.Context(), 1)
+	if err != nil || !slices.Equal(got, []iot.Retired{a, b}) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	mustDo(t, s.Unretire(t.Context(), 2, []string{"d1.a"}), s.Unretire(t.Context(), 1, []string{"d1.b", "none"}))
+	if got, err := s.Retired(t.Context(), 1); err != nil || len(got) != 1 || got[0] != a {
+		t.Errorf("%+v, %v", got, err)
+	}
+}

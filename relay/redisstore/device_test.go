@@ -42,6 +42,7 @@ func TestIoT(t *testing.T) {
 			"a sensor remembers the types it had":                         sensorsAreRetyped,
 			"calibration and type do not lose one another":                retypeRace,
 			"the latest value keeps the type it was read as":              latestKeepsItsType,
+			"sensors of deleted devices are remembered":                   retiredSensorsAreListed,
 			"an event marker is made once and then changed":               markersAreKept,
 			"a device has so many event markers":                          markersHaveAnEnd,
 			"raw frames are kept, each once":                              framesAreKept,

@@ -136,6 +136,10 @@ func keyFrameOrder(acct account.ID, device string) string {
 // keyFrames is a hash: frame id → JSON of iot.RawFrame. Expires with the order.
 func keyFrames(acct account.ID, device string) string { return tag(acct) + ":iot:frames:" + device }
 
+// keyRetired is a hash: sensor id → JSON of iot.Retired, of deleted devices whose
+// readings have an end.
+func keyRetired(acct account.ID) string { return tag(acct) + ":iot:retired" }
+
 // keyDecoders is a hash: decoder id → JSON of iot.Decoder.
 func keyDecoders(acct account.ID) string { return tag(acct) + ":iot:decoders" }
 
