@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/net/dns/dnsmessage"
+
+	"github.com/penstock/penstock/delivery/guard/guardtest"
 )
 
 // resolver answers every question for an A record with the next list of
@@ -53,7 +55,7 @@ func resolver(t *testing.T, answers ...[][4]byte) *net.Resolver {
 }
 
 func TestANameThatTurnsInsideIsRefusedFromThenOn(t *testing.T) {
-	port, hits := counter(t)
+	port, hits := guardtest.Listen(t)
 	g := New([]netip.Prefix{netip.MustParsePrefix("127.0.0.2/32")})
 	d := NewDialer(g, 5*time.Second, resolver(t, [][4]byte{{127, 0, 0, 2}}, [][4]byte{{10, 0, 0, 5}}))
 	conn, err := d.DialContext(t.Context(), "tcp", "example.test:"+port)
@@ -74,7 +76,7 @@ func TestANameThatTurnsInsideIsRefusedFromThenOn(t *testing.T) {
 }
 
 func TestOfSeveralAddressesOnlyTheAllowedAreTried(t *testing.T) {
-	port, hits := counter(t)
+	port, hits := guardtest.Listen(t)
 	g := New([]netip.Prefix{netip.MustParsePrefix("127.0.0.2/32")})
 	both := [][4]byte{{127, 0, 0, 1}, {127, 0, 0, 2}, {127, 0, 0, 3}}
 	conn, err := NewDialer(g, 5*time.Second, resolver(t, both)).DialContext(t.Context(), "tcp", "example.test:"+port)

@@ -1,0 +1,63 @@
+// Package guardtest holds what no connection may be made to, for the tests of
+// every way out, and counts the connections that are made all the same.
+package guardtest
+
+import (
+	"net"
+	"sync/atomic"
+	"testing"
+)
+
+// Addresses are literal addresses that are not public, by what they are.
+func Addresses() map[string]string {
+	return map[string]string{
+		"loopback": "127.0.0.1", "loopback's far end": "127.255.255.254", "loopback v6": "::1",
+		"private 10": "10.0.0.5", "private 172.16": "172.16.0.1", "private 172.31": "172.31.255.255", "private 192.168": "192.168.1.1",
+		"unspecified": "0.0.0.0", "this network": "0.1.2.3", "unspecified v6": "::",
+		"link-local": "169.254.1.1", "cloud metadata": "169.254.169.254", "container credentials": "169.254.170.2", "link-local v6": "fe80::1", "link-local v6 with a zone": "fe80::1%lo",
+		"carrier-grade NAT": "100.64.0.1", "carrier-grade NAT's end": "100.127.255.255", "Alibaba metadata": "100.100.100.200",
+		"Azure's wire server": "168.63.129.16", "Oracle metadata": "192.0.0.192", "EC2 metadata v6": "fd00:ec2::254", "Google metadata v6": "fd20:ce::254",
+		"multicast": "224.0.0.1", "multicast's end": "239.255.255.255", "multicast v6": "ff02::1", "reserved": "240.0.0.1", "broadcast": "255.255.255.255",
+		"documentation 1": "192.0.2.1", "documentation 2": "198.51.100.1", "documentation 3": "203.0.113.1", "documentation v6": "2001:db8::1", "documentation v6 new": "3fff::1",
+		"benchmarks": "198.18.0.1", "benchmarks' end": "198.19.255.255", "benchmarks v6": "2001:2::1", "IETF assignments": "192.0.0.8", "6to4 relay": "192.88.99.1", "AS112": "192.31.196.1", "AMT": "192.52.193.1", "AS112 direct": "192.175.48.1",
+		"mapped loopback": "::ffff:127.0.0.1", "mapped private": "::ffff:10.0.0.1", "mapped metadata": "::ffff:169.254.169.254", "mapped in hex": "::ffff:a9fe:a9fe", "mapped nothing": "::ffff:0.0.0.0",
+		"compatible loopback": "::127.0.0.1", "compatible private": "::10.0.0.1", "translated": "::ffff:0:127.0.0.1",
+		"NAT64 loopback": "64:ff9b::127.0.0.1", "NAT64 metadata": "64:ff9b::a9fe:a9fe", "NAT64 private": "64:ff9b::10.0.0.1", "NAT64 local use": "64:ff9b:1::10.0.0.1",
+		"6to4 loopback": "2002:7f00:1::", "6to4 private": "2002:a00:1::1", "6to4 metadata": "2002:a9fe:a9fe::1",
+		"Teredo": "2001::1", "Teredo with private": "2001:0:4136:e378:8000:63bf:f5ff:fffe", "ORCHID": "2001:20::1",
+		"unique local": "fc00::1", "unique local fd": "fd12:3456:789a::1", "site-local": "fec0::1", "discard only": "100::1", "segment routing": "5f00::1", "AS112 v6": "2620:4f:8000::1",
+	}
+}
+
+// Names are host names that mean this machine: in resolvers that read IPv4 as
+// inet_aton does, and by the hosts file.
+func Names() map[string]string {
+	return map[string]string{
+		"decimal": "2130706433", "octal": "0177.0.0.1", "octal whole": "017700000001", "hex": "0x7f.0.0.1", "hex whole": "0x7f000001",
+		"two parts": "127.1", "three parts": "127.0.1", "nought": "0", "a trailing dot": "127.0.0.1.",
+		"localhost": "localhost", "localhost with a dot": "localhost.", "localhost in capitals": "LOCALHOST",
+	}
+}
+
+// Listen listens on every address of the machine and counts connections.
+func Listen(t testing.TB) (port string, hits *atomic.Int64) {
+	t.Helper()
+	l, err := net.Listen("tcp", ":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	hits = new(atomic.Int64)
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			hits.Add(1)
+			conn.Close()
+		}
+	}()
+	_, port, _ = net.SplitHostPort(l.Addr().String())
+	return port, hits
+}
