@@ -120,8 +120,14 @@ func TestDecodersAndSensorsAreMade(t *testing.T) {
 			}
 		})
 	}
-	if got := a.ask("POST /iot/decoders", "acme", `{"name":"n"}`, "Content-Type", "text/plain"); got != `415 {"message":"Content-Type must be application/json."}` {
-		t.Error(got)
+	for kind, want := range map[string]string{
+		"text/plain": "415 ", "application/jsonp": "415 ", "application/json-patch+json": "415 ",
+		"application/json; charset=utf-8": "422 ", "Application/JSON ;x=y": "422 ",
+	} {
+		got := a.ask("POST /iot/decoders", "acme", `{"name":"n"}`, "Content-Type", kind)
+		if !strings.HasPrefix(got, want) || want == "415 " && got != `415 {"message":"Content-Type must be application/json."}` {
+			t.Errorf("%s: %s", kind, got)
+		}
 	}
 }
 

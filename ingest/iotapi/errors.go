@@ -52,7 +52,8 @@ func body(c *fiber.Ctx, to any) error {
 	if len(c.Request().Body()) == 0 && len(c.Request().URI().QueryString()) > 0 {
 		return fromQuery(c, to)
 	}
-	if !strings.HasPrefix(strings.ToLower(c.Get(fiber.HeaderContentType)), fiber.MIMEApplicationJSON) {
+	media, _, _ := strings.Cut(c.Get(fiber.HeaderContentType), ";")
+	if !strings.EqualFold(strings.TrimSpace(media), fiber.MIMEApplicationJSON) {
 		return fiber.NewError(fiber.StatusUnsupportedMediaType, "Content-Type must be application/json.")
 	}
 	if err := decode(c, to); err != nil {

@@ -12,45 +12,56 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/redisstore/redistest"
 )
 
 func TestIoT(t *testing.T) {
-	onEvery(t, func(t *testing.T, open func(t *testing.T) *DB) {
-		for name, test := range map[string]func(*testing.T, *IoT){
-			"a device comes back as it was saved":                         deviceComesBack,
-			"an identifier belongs to one account when it is a devEUI":    identifierIsClaimed,
-			"another identifier is each account's own":                    identifierIsOwn,
-			"a deleted device lets go of its identifier":                  deviceLetsGo,
-			"a deleted device stays away":                                 deviceStaysAway,
-			"two accounts see nothing of each other":                      accountsAreApart,
-			"of two that create one device one wins":                      creationRace,
-			"no change of a decoder is lost when ten are made at once":    decoderRace,
-			"what change refuses is not saved":                            changeRefused,
-			"a sensor keeps its key when it is added again":               sensorAddedAgain,
-			"devices load by identifier with their sensors":               devicesLoad,
-			"every change counts the version up":                          versionsCount,
-			"a frame belongs to the record that brought it first":         claimsHold,
-			"a claim ends with its window":                                claimsEnd,
-			"3,000 frames are claimed in their order":                     manyClaims,
-			"the latest value never goes backwards":                       latestGoesForward,
-			"latest values of many devices are kept apart, texts as well": latestOfMany,
-			"what is known of a device's readings comes in one go":        overviews,
-			"sensor types and locations come, go and are listed":          typesAndLocations,
-			"a deleted device takes with it all that is kept of it":       deviceTakesAllWithIt,
-			"a late deletion takes nothing from who came after":           deletionOfTheFirst,
-			"the sensors of an account are counted":                       seriesAreCounted,
-			"a sensor remembers the types it had":                         sensorsAreRetyped,
-			"calibration and type do not lose one another":                retypeRace,
-			"the latest value keeps the type it was read as":              latestKeepsItsType,
-			"sensors of deleted devices are remembered":                   retiredSensorsAreListed,
-			"an event marker is made once and then changed":               markersAreKept,
-			"a device has so many event markers":                          markersHaveAnEnd,
-			"raw frames are kept, each once":                              framesAreKept,
-			"raw frames have an end in number and in time":                framesHaveAnEnd,
-		} {
-			t.Run(name, func(t *testing.T) { test(t, open(t).IoT()) })
-		}
+	onEvery(t, testIoT)
+	t.Run("behind sentinels", func(t *testing.T) {
+		set := redistest.StartSentinels(t)
+		testIoT(t, func(t *testing.T) *DB {
+			db := openURL(t, set.URL)
+			flush(t, db)
+			return db
+		})
 	})
+}
+
+func testIoT(t *testing.T, open func(t *testing.T) *DB) {
+	for name, test := range map[string]func(*testing.T, *IoT){
+		"a device comes back as it was saved":                         deviceComesBack,
+		"an identifier belongs to one account when it is a devEUI":    identifierIsClaimed,
+		"another identifier is each account's own":                    identifierIsOwn,
+		"a deleted device lets go of its identifier":                  deviceLetsGo,
+		"a deleted device stays away":                                 deviceStaysAway,
+		"two accounts see nothing of each other":                      accountsAreApart,
+		"of two that create one device one wins":                      creationRace,
+		"no change of a decoder is lost when ten are made at once":    decoderRace,
+		"what change refuses is not saved":                            changeRefused,
+		"a sensor keeps its key when it is added again":               sensorAddedAgain,
+		"devices load by identifier with their sensors":               devicesLoad,
+		"every change counts the version up":                          versionsCount,
+		"a frame belongs to the record that brought it first":         claimsHold,
+		"a claim ends with its window":                                claimsEnd,
+		"3,000 frames are claimed in their order":                     manyClaims,
+		"the latest value never goes backwards":                       latestGoesForward,
+		"latest values of many devices are kept apart, texts as well": latestOfMany,
+		"what is known of a device's readings comes in one go":        overviews,
+		"sensor types and locations come, go and are listed":          typesAndLocations,
+		"a deleted device takes with it all that is kept of it":       deviceTakesAllWithIt,
+		"a late deletion takes nothing from who came after":           deletionOfTheFirst,
+		"the sensors of an account are counted":                       seriesAreCounted,
+		"a sensor remembers the types it had":                         sensorsAreRetyped,
+		"calibration and type do not lose one another":                retypeRace,
+		"the latest value keeps the type it was read as":              latestKeepsItsType,
+		"sensors of deleted devices are remembered":                   retiredSensorsAreListed,
+		"an event marker is made once and then changed":               markersAreKept,
+		"a device has so many event markers":                          markersHaveAnEnd,
+		"raw frames are kept, each once":                              framesAreKept,
+		"raw frames have an end in number and in time":                framesHaveAnEnd,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, open(t).IoT()) })
+	}
 }
 
 const eui = "a84041d2c5182f01"
