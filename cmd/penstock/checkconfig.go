@@ -8,6 +8,7 @@ import (
 	"github.com/penstock/penstock/config/inventory"
 	"github.com/penstock/penstock/decoders/catalog"
 	"github.com/penstock/penstock/delivery/guard"
+	"github.com/penstock/penstock/relay/inbound"
 )
 
 type checkConfigCommand struct {
@@ -27,7 +28,7 @@ func (c checkConfigCommand) Run(w world) error {
 			return fmt.Errorf("inventory: %w", err)
 		}
 		_, err = inventory.Parse(data, inventory.Options{
-			CheckURL: guard.New(cfg.Egress.Allow).CheckURL, CheckSource: checkSource,
+			CheckURL: guard.New(cfg.Egress.Allow).CheckURL, CheckSource: checkSource, CheckFilter: inbound.CheckFilter,
 			AllowHTTPCallback: cfg.Egress.AllowHTTPCallback,
 		})
 		if err != nil {

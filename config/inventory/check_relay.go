@@ -39,6 +39,7 @@ func (c *checker) relays(a *Account, at string) {
 		c.digits(&r.Prefix, path+"prefix", 1, 15)
 		c.claim("prefix", r.Prefix, path+"prefix")
 		c.action(r.Action, r.Parameters, geoActions(), path)
+		c.filter(r.Filter, path+"filter")
 		c.servedSIM(a, r, path+"iccid")
 		c.pace(r.Pace, path+"pace.")
 	}
@@ -50,6 +51,7 @@ func (c *checker) relays(a *Account, at string) {
 		c.digits(&r.Number, path+"number", 3, 15)
 		c.claim("number", r.Number, path+"number")
 		c.action(r.Action, r.Parameters, numberActions(), path)
+		c.filter(r.Filter, path+"filter")
 		c.pace(r.Pace, path+"pace.")
 	}
 }
@@ -67,6 +69,15 @@ func (c *checker) pace(p Pace, at string) {
 	}
 	if p.PerSecond != 0 && !(p.PerSecond >= leastPerHour && p.PerSecond <= mostPerSecond) {
 		c.mistakes.Add(at+"per_second", "expected 1/3600 to %d, or 0 for no bound, got %v", mostPerSecond, p.PerSecond)
+	}
+}
+
+func (c *checker) filter(source, path string) {
+	if source == "" || c.CheckFilter == nil {
+		return
+	}
+	if err := c.CheckFilter(source); err != nil {
+		c.mistakes.Add(path, "expected a condition that compiles: %s", err)
 	}
 }
 

@@ -79,7 +79,8 @@ type GeoRelay struct {
 	Prefix     string   `json:"prefix"` // digits
 	Action     string   `json:"action"`
 	Parameters []string `json:"parameters,omitempty"`
-	ICCID      string   `json:"iccid,omitempty"` // the SIM that mvno serves
+	Filter     string   `json:"filter,omitempty"` // a condition that messages must meet
+	ICCID      string   `json:"iccid,omitempty"`  // the SIM that mvno serves
 	Pace       Pace     `json:"pace,omitzero"`
 }
 
@@ -89,6 +90,7 @@ type NumberRelay struct {
 	Number     string   `json:"number"` // digits
 	Action     string   `json:"action"`
 	Parameters []string `json:"parameters,omitempty"`
+	Filter     string   `json:"filter,omitempty"`
 	Pace       Pace     `json:"pace,omitzero"`
 }
 

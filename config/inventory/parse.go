@@ -17,6 +17,8 @@ type Options struct {
 	CheckURL func(url string) error
 	// CheckSource refuses a decoder's source that does not compile.
 	CheckSource func(codec, source string) error
+	// CheckFilter refuses a relay's filter that does not compile.
+	CheckFilter func(source string) error
 	// AllowHTTPCallback lets callback_url be http.
 	AllowHTTPCallback bool
 }

@@ -121,7 +121,7 @@ func TestParseNamesEveryMistake(t *testing.T) {
 		"a callback without TLS":             {acct("callback_url: 'http://a'"), `accounts[0].callback_url: expected an https URL, got "http://a"`},
 		"letters in a prefix":                {acct("relays: {geo: [{id: g, prefix: abc, action: black_hole}]}"), `accounts[0].relays.geo[0].prefix: expected 1 to 15 digits, got "abc"`},
 		"no prefix":                          {acct("relays: {geo: [{id: g, action: black_hole}]}"), `accounts[0].relays.geo[0].prefix: expected 1 to 15 digits, got ""`},
-		"a number for a prefix":              {acct("relays: {geo: [{id: g, number: '44', prefix: '44', action: black_hole}]}"), "accounts[0].relays.geo[0].number: unknown field, expected one of action, iccid, id, pace, parameters, prefix"},
+		"a number for a prefix":              {acct("relays: {geo: [{id: g, number: '44', prefix: '44', action: black_hole}]}"), "accounts[0].relays.geo[0].number: unknown field, expected one of action, filter, iccid, id, pace, parameters, prefix"},
 		"too many requests at one time":      {acct("relays: {vmn: [{id: v, number: 447, action: inactive, pace: {concurrency: 1001}}]}"), "accounts[0].relays.vmn[0].pace.concurrency: expected 1 to 1000, or 0 for no bound, got 1001"},
 		"a rate below nothing":               {acct("relays: {geo: [{id: g, prefix: 44, action: black_hole, pace: {per_second: -1}}]}"), "accounts[0].relays.geo[0].pace.per_second: expected 1/3600 to 10000, or 0 for no bound, got -1"},
 		"a rate that is no number":           {acct("relays: {geo: [{id: g, prefix: 44, action: black_hole, pace: {per_second: .nan}}]}"), `accounts[0].relays.geo[0].pace.per_second: expected a number, got ".nan"`},
@@ -150,6 +150,8 @@ func TestParseNamesEveryMistake(t *testing.T) {
 		"an unknown codec":                   {acct("decoders: [{id: d, name: d, type: other, codec: lua}]"), `accounts[0].decoders[0].codec: expected json, cayenne_lpp, senml, expr or javascript, got "lua"`},
 		"a script without a source":          {acct("decoders: [{id: d, name: d, type: other, codec: expr}]"), "accounts[0].decoders[0].source: expected a source for the codec expr"},
 		"a source without a script":          {acct("decoders: [{id: d, name: d, type: other, source: x}]"), "accounts[0].decoders[0].source: expected none for the codec json"},
+		"a filter that does not compile":     {acct("relays: {vmn: [{id: r, number: \"4478\", action: inactive, filter: bad}]}"), "accounts[0].relays.vmn[0].filter: expected a condition that compiles: line 1: bad"},
+		"a prefix's filter likewise":         {acct("relays: {geo: [{id: r, prefix: \"4478\", action: black_hole, filter: bad}]}"), "accounts[0].relays.geo[0].filter: expected a condition that compiles: line 1: bad"},
 		"a script that does not compile":     {acct("decoders: [{id: d, name: d, type: other, codec: javascript, source: bad}]"), "accounts[0].decoders[0].source: expected a source that compiles: line 1: bad"},
 		"an unknown sensor type":             {"sensor_types: [{id: humidity, name: h}]\n" + acct("decoders: [{id: d, name: d, type: other, sensors: [{sensor_type_id: humidty, key: k}]}]"), `accounts[0].decoders[0].sensors[0].sensor_type_id: expected the id of a sensor type (did you mean "humidity"?), got "humidty"`},
 		"a key twice":                        {"sensor_types: [{id: t, name: t}]\n" + acct("decoders: [{id: d, name: d, type: other, sensors: [{sensor_type_id: t, key: k}, {sensor_type_id: t, key: k}]}]"), "accounts[0].decoders[0].sensors[1].key: already taken by accounts[0].decoders[0].sensors[0].key"},
@@ -176,7 +178,7 @@ func TestParseNamesEveryMistake(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := inventory.Parse([]byte(tc.doc), inventory.Options{CheckURL: onlyPublic, CheckSource: onlyGood})
+			_, err := inventory.Parse([]byte(tc.doc), inventory.Options{CheckURL: onlyPublic, CheckSource: onlyGood, CheckFilter: func(s string) error { return onlyGood("", s) }})
 			if err == nil || err.Error() != tc.want {
 				t.Errorf("got:\n%v\nwant:\n%s", err, tc.want)
 			}

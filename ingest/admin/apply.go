@@ -173,28 +173,28 @@ func relaysOf(a inventory.Account) []inbound.Relay {
 	var out []inbound.Relay
 	for _, r := range a.Relays.Geo {
 		out = append(out, inbound.Relay{
-			ID: r.ID, Kind: inbound.Geographic, Number: r.Prefix, ICCID: r.ICCID, Pace: outbox.Pace(r.Pace),
+			ID: r.ID, Kind: inbound.Geographic, Number: r.Prefix, ICCID: r.ICCID, Filter: r.Filter, Pace: outbox.Pace(r.Pace),
 			Action: inbound.Action{Name: r.Action, Parameters: r.Parameters},
 		})
 	}
 	for _, r := range a.Relays.VMN {
 		out = append(out, inbound.Relay{
-			ID: r.ID, Kind: inbound.VirtualNumber, Number: r.Number, Pace: outbox.Pace(r.Pace),
+			ID: r.ID, Kind: inbound.VirtualNumber, Number: r.Number, Filter: r.Filter, Pace: outbox.Pace(r.Pace),
 			Action: inbound.Action{Name: r.Action, Parameters: r.Parameters},
 		})
 	}
 	return out
 }
 
-// relay saves a relay. Its action lives on through REST: an existing one keeps
-// it, unless relays are reset.
+// relay saves a relay. Its action and its filter live on through REST: an
+// existing one keeps them, unless relays are reset.
 func (a *apply) relay(ctx context.Context, want inbound.Relay) error {
 	stored, err := a.Relays.Get(ctx, want.Account, want.Kind, want.ID)
 	if err != nil && relay.KindOf(err) != relay.KindNotFound {
 		return err
 	}
 	if err == nil && !slices.Contains(a.mode.Reset, "relays") {
-		want.Action = stored.Action
+		want.Action, want.Filter = stored.Action, stored.Filter
 	}
 	want.UpdatedAt = stored.UpdatedAt
 	if err == nil && reflect.DeepEqual(want, stored) {

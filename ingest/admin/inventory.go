@@ -124,7 +124,9 @@ func (v *Inventory) apply(ctx context.Context, data []byte, m Mode) (Applied, er
 // parse checks a document against what stands. With a prune, what stands and is
 // omitted goes, so that the document may also claim what that had.
 func (v *Inventory) parse(data []byte, old inventory.Document, m Mode) (*inventory.Document, error) {
-	o := inventory.Options{Known: old, CheckURL: v.CheckURL, CheckSource: v.CheckSource, AllowHTTPCallback: v.AllowHTTPCallback}
+	o := inventory.Options{
+		Known: old, CheckURL: v.CheckURL, CheckSource: v.CheckSource, CheckFilter: inbound.CheckFilter, AllowHTTPCallback: v.AllowHTTPCallback,
+	}
 	if m.Trusted {
 		o.CheckURL = nil
 	}

@@ -44,11 +44,11 @@ func (s *Surface) getRelay(k inbound.Kind) fiber.Handler {
 
 func (s *Surface) patchRelay(k inbound.Kind) fiber.Handler {
 	return func(c *fiber.Ctx) error {
-		action, err := actionOf(c)
+		change, err := changeOf(c)
 		if err != nil {
 			return err
 		}
-		r, err := s.relays.SetAction(c.UserContext(), httpd.AccountOf(c), k, param(c, "relay"), action)
+		r, err := s.relays.Change(c.UserContext(), httpd.AccountOf(c), k, param(c, "relay"), change)
 		if err != nil {
 			return err
 		}
@@ -56,17 +56,21 @@ func (s *Surface) patchRelay(k inbound.Kind) fiber.Handler {
 	}
 }
 
-// actionOf reads action and parameters from the body or the query.
-func actionOf(c *fiber.Ctx) (a inbound.Action, err error) {
+// changeOf reads action and parameters from the body or the query, and filter,
+// our extension, of which null and "" remove it.
+func changeOf(c *fiber.Ctx) (change inbound.Change, err error) {
 	in, err := inputOf(c)
 	if err != nil {
-		return a, err
+		return change, err
 	}
 	p := problem{}
-	a.Name = in.text(p, "action")
-	a.Parameters = in.texts(p, "parameters")
-	if a.Name == "" && len(p["action"]) == 0 {
+	change.Action.Name = in.text(p, "action")
+	change.Action.Parameters = in.texts(p, "parameters")
+	if change.Action.Name == "" && len(p["action"]) == 0 {
 		p.add("action", "The action field is required.")
 	}
-	return a, p.err()
+	if _, given := in["filter"]; given {
+		change.Filter = new(in.text(p, "filter"))
+	}
+	return change, p.err()
 }

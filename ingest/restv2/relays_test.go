@@ -142,6 +142,25 @@ func TestPatchChangesTheAction(t *testing.T) {
 	}
 }
 
+func TestTheFilterOfARelay(t *testing.T) {
+	a := site(t)
+	const target = "/v2/sms-relay/vmn/v1"
+	one := func(filter string) string {
+		return `{"data":{"id":"v1","number":"447860000001","action":{"name":"inactive","description":"Discard messages","parameters":[],"number":"447860000001"},` + filter + updated + `}}`
+	}
+	const set = `"filter":"text contains \"STOP\"",`
+	a.is("acme", "PATCH", target, `{"action":"inactive","filter":"text contains \"STOP\""}`, 200, one(set))
+	a.is("acme", "PATCH", target, `{"action":"inactive"}`, 200, one(set))
+	a.is("acme", "PATCH", target, `{"action":"inactive","filter":"text contains"}`, 422,
+		`{"message":"The filter is not valid: line 1, column 13: unexpected token EOF.","errors":"filter"}`)
+	a.is("acme", "PATCH", target, `{"action":"inactive","filter":7}`, 422, `{"message":"The filter must be a string.","errors":"filter"}`)
+	a.is("acme", "PATCH", target, `{"action":"inactive","filter":"all([1], # > 0)"}`, 422,
+		`{"message":"The filter is not valid: a condition has no predicates and no let.","errors":"filter"}`)
+	a.is("acme", "GET", target, "", 200, one(set))
+	a.is("acme", "PATCH", target+"?action=inactive&filter=weekday+%3C+6", "", 200, one(`"filter":"weekday < 6",`))
+	a.is("acme", "PATCH", target, `{"action":"inactive","filter":null}`, 200, one(""))
+}
+
 func TestRefusals(t *testing.T) {
 	a := site(t)
 	relays := []string{"/v2/sms-relay/geo", "/v2/sms-relay/vmn"}

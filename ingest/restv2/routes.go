@@ -14,7 +14,7 @@ import (
 type Relays interface {
 	List(ctx context.Context, acct account.ID, k inbound.Kind, pattern string) ([]inbound.Relay, error)
 	Get(ctx context.Context, acct account.ID, k inbound.Kind, id string) (inbound.Relay, error)
-	SetAction(ctx context.Context, acct account.ID, k inbound.Kind, id string, a inbound.Action) (inbound.Relay, error)
+	Change(ctx context.Context, acct account.ID, k inbound.Kind, id string, c inbound.Change) (inbound.Relay, error)
 	ReadInbox(ctx context.Context, acct account.ID, id string, offset, limit int) ([]inbound.Kept, int, error)
 	Acknowledge(ctx context.Context, acct account.ID, id, message string) error
 }

@@ -16,6 +16,7 @@ type relayJSON struct {
 	Prefix    string     `json:"prefix,omitempty"`
 	Number    string     `json:"number,omitempty"`
 	Action    actionJSON `json:"action"`
+	Filter    string     `json:"filter,omitempty"` // an extension; absent: none
 	UpdatedAt momentJSON `json:"updated_at"`
 }
 
@@ -39,7 +40,7 @@ const momentFormat = "2006-01-02 15:04:05.000000"
 
 func relayOf(r inbound.Relay) relayJSON {
 	out := relayJSON{
-		ID: r.ID,
+		ID: r.ID, Filter: r.Filter,
 		Action: actionJSON{
 			Name: r.Action.Name, Description: inbound.Describe(r.Kind, r.Action.Name),
 			Parameters: append([]string{}, r.Action.Parameters...),

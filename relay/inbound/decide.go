@@ -1,7 +1,9 @@
 package inbound
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -41,18 +43,19 @@ func Decide(m *Message, routes []*Route, s Settings) Decision {
 	if why := m.invalid(); why != "" {
 		return Decision{State: event.Quarantined, Reason: why}
 	}
-	route, why, considered := match(m.Account, m.To, routes)
-	d := Decision{Why: why, Considered: considered}
+	s = s.withDefaults()
+	route, considered, err := match(m, routes, s)
+	d := Decision{Considered: considered}
 	if route == nil {
-		d.State, d.Reason = event.Unrouted, unrouted(m)
+		d.State, d.Reason = event.Unrouted, unrouted(m, considered)
 		return d
 	}
-	d.Matched = &route.Relay
-	if route.broken != nil {
-		d.State, d.Reason = event.Quarantined, route.broken.Error()
+	d.Matched, d.Why = &route.Relay, whyOf(route, considered)
+	if err = cmp.Or(route.broken, err); err != nil {
+		d.State, d.Reason = event.Quarantined, err.Error()
 		return d
 	}
-	d.State, d.Deliveries = event.Done, route.deliveries(m, s.withDefaults())
+	d.State, d.Deliveries = event.Done, route.deliveries(m, s)
 	d.Outcome = fmt.Sprintf("%s: %s, %d deliveries", route, route.Action.Name, len(d.Deliveries))
 	if route.Action.Name == DesktopSMS {
 		d.Kept = &Kept{Account: route.Account, Relay: route.ID, Labels: route.Action.Parameters, Message: *m}
@@ -84,11 +87,30 @@ func (m *Message) invalid() string {
 	return ""
 }
 
-func unrouted(m *Message) string {
-	if m.Account == 0 {
-		return "no relay for " + m.To
+// whyOf says why the route was taken.
+func whyOf(route *Route, considered []Considered) string {
+	at := slices.IndexFunc(considered, func(c Considered) bool { return c.Kind == route.Kind && c.ID == route.ID && c.Account == route.Account })
+	why := considered[at].Why
+	if route.filter != nil {
+		why += ", and the message meets its filter"
 	}
-	return fmt.Sprintf("no relay of account %d for %s", m.Account, m.To)
+	return why
+}
+
+// unrouted says why nobody takes a message; relays of others are not named.
+func unrouted(m *Message, considered []Considered) string {
+	var text strings.Builder
+	text.WriteString("no relay for " + m.To)
+	if m.Account != 0 {
+		text.Reset()
+		fmt.Fprintf(&text, "no relay of account %d for %s", m.Account, m.To)
+	}
+	for _, c := range considered {
+		if c.Holds != nil {
+			fmt.Fprintf(&text, "; %s relay %s has a filter that it does not meet", c.Kind, c.ID)
+		}
+	}
+	return text.String()
 }
 
 // reason is an error in one line for people.

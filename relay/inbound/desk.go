@@ -71,13 +71,21 @@ func (d *Desk) Get(ctx context.Context, acct account.ID, k Kind, id string) (Rel
 	return d.Records.Get(ctx, acct, k, id)
 }
 
-// SetAction gives a relay another action, which the next message takes. An
-// action without parameters forgets those given.
+// Change is what an account holder makes of a relay.
+type Change struct {
+	Action Action
+	// Filter replaces the condition on messages, "" removes it; nil leaves it.
+	Filter *string
+}
+
+// Change gives a relay another action, which the next message takes. An action
+// without parameters forgets those given.
 //
 // It returns relay.KindNotFound as Get does, relay.KindForbidden for an action
 // that the account has no permission for, and relay.KindInvalid with the field
-// action or parameters.
-func (d *Desk) SetAction(ctx context.Context, acct account.ID, k Kind, id string, a Action) (Relay, error) {
+// action, parameters or filter.
+func (d *Desk) Change(ctx context.Context, acct account.ID, k Kind, id string, c Change) (Relay, error) {
+	a := c.Action
 	if _, err := d.Records.Get(ctx, acct, k, id); err != nil {
 		return Relay{}, err
 	}
@@ -87,11 +95,19 @@ func (d *Desk) SetAction(ctx context.Context, acct account.ID, k Kind, id string
 	if err := a.Validate(k, d.CheckURL); err != nil {
 		return Relay{}, err
 	}
+	if c.Filter != nil {
+		if err := validateFilter(*c.Filter); err != nil {
+			return Relay{}, err
+		}
+	}
 	if info, _ := actionOf(k, a.Name); info.takes == nothing {
 		a.Parameters = nil
 	}
 	return d.Records.Change(ctx, acct, k, id, func(r *Relay) error {
 		r.Action, r.UpdatedAt = a, d.Now().UTC()
+		if c.Filter != nil {
+			r.Filter = *c.Filter
+		}
 		return nil
 	})
 }

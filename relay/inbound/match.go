@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/penstock/penstock/decoders/script"
 	"github.com/penstock/penstock/relay/account"
 )
 
@@ -13,13 +14,21 @@ import (
 type Route struct {
 	Relay
 	endpoints []*Template
-	broken    error // why it cannot take any
+	filter    *script.Condition // nil: none
+	broken    error             // why it cannot take any
 }
 
 // Compile readies a relay. One that cannot be performed is no error here: its
 // messages are set aside with that reason, never dropped.
 func Compile(r Relay) *Route {
 	out := &Route{Relay: r}
+	if r.Filter != "" {
+		var err error
+		if out.filter, err = script.CompileCondition(r.Filter); err != nil {
+			out.broken = fmt.Errorf("%s cannot be performed: its filter is not valid: %w", r, err)
+			return out
+		}
+	}
 	if err := r.Action.Validate(r.Kind, nil); err != nil {
 		out.broken = fmt.Errorf("%s cannot be performed: %s", r, reason(err))
 		return out
@@ -39,27 +48,43 @@ type Considered struct {
 	ID      string     `json:"id"`
 	Account account.ID `json:"account"`
 	Why     string     `json:"why"`
+	// Filter is the relay's condition, Holds its verdict; nil if it has none, or
+	// if it was not asked.
+	Filter string `json:"filter,omitempty"`
+	Holds  *bool  `json:"holds,omitempty"`
 }
 
-// match picks the route of a number: the exact virtual number, else the longest
-// prefix, among those the account may reach.
-func match(acct account.ID, number string, routes []*Route) (matched *Route, why string, considered []Considered) {
-	sorted := slices.SortedFunc(slices.Values(routes), precedence)
-	for _, r := range sorted {
-		fits, how := r.fits(number)
-		switch {
-		case !fits:
+// match picks the route of a message: the exact virtual number, else the longest
+// prefix, among those that the account may reach and whose filter it meets. A
+// filter that fails on the message is an error, with the route that has it.
+func match(m *Message, routes []*Route, s Settings) (matched *Route, considered []Considered, err error) {
+	for _, r := range slices.SortedFunc(slices.Values(routes), precedence) {
+		fits, how := r.fits(m.To)
+		if !fits {
 			continue
-		case acct != 0 && r.Account != acct:
-			how = "belongs to another account"
-		case matched == nil:
-			matched, why = r, how
-		default:
-			how += ", but " + matched.String() + " goes before it"
 		}
-		considered = append(considered, Considered{Kind: r.Kind, ID: r.ID, Account: r.Account, Why: how})
+		c := Considered{Kind: r.Kind, ID: r.ID, Account: r.Account, Why: how, Filter: r.Filter}
+		switch {
+		case m.Account != 0 && r.Account != m.Account:
+			c.Why = "belongs to another account"
+		case matched != nil:
+			c.Why += ", but " + matched.String() + " goes before it"
+		default:
+			holds, wrong := r.holds(m, s.Zone)
+			if r.filter != nil {
+				c.Holds = &holds
+			}
+			if !holds && wrong == nil {
+				c.Why += ", but the message does not meet its filter"
+				break
+			}
+			if matched = r; wrong != nil {
+				err = fmt.Errorf("%s: its filter: %w", r, wrong)
+			}
+		}
+		considered = append(considered, c)
 	}
-	return matched, why, considered
+	return matched, considered, err
 }
 
 func (r *Route) fits(number string) (bool, string) {

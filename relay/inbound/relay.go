@@ -18,6 +18,8 @@ type Relay struct {
 	// geographic relay. It belongs to one relay of its kind in the gateway.
 	Number string `json:"number"`
 	Action Action `json:"action"`
+	// Filter is a condition that messages must meet, see CheckFilter; empty: none.
+	Filter string `json:"filter,omitempty"`
 	// ICCID names the SIM that a geographic relay's mvno action serves.
 	ICCID string `json:"iccid,omitempty"`
 	// Pace is how each endpoint of the relay wants its messages.
@@ -30,7 +32,7 @@ func (r Relay) String() string { return string(r.Kind) + " relay " + r.ID }
 
 // Validate checks a relay before it is saved. The fields of a
 // relay.KindInvalid error are named as in the inventory: id, number or prefix,
-// action, parameters.
+// action, parameters, filter.
 func (r Relay) Validate(checkURL func(string) error) error {
 	if !alphanumeric(r.ID) || len(r.ID) > 64 {
 		return relay.Invalid("id", "The id must be 1 to 64 letters, digits, dashes, dots or underscores.")
@@ -41,6 +43,9 @@ func (r Relay) Validate(checkURL func(string) error) error {
 	}
 	if !digits(r.Number) || len(r.Number) > maxDigits {
 		return relay.Invalid(field, "The "+field+" must be 1 to "+strconv.Itoa(maxDigits)+" digits.")
+	}
+	if err := validateFilter(r.Filter); err != nil {
+		return err
 	}
 	return r.Action.Validate(r.Kind, checkURL)
 }

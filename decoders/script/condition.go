@@ -1,0 +1,179 @@
+package script
+
+import (
+	"errors"
+	"fmt"
+	"regexp/syntax"
+	"slices"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/expr-lang/expr"
+	"github.com/expr-lang/expr/ast"
+	"github.com/expr-lang/expr/file"
+	"github.com/expr-lang/expr/vm"
+)
+
+// Limits of a condition. Together they keep the costliest one, eight patterns
+// over a text that fits none of them, within some milliseconds.
+const (
+	maxCondition    = 1 << 10 // bytes of source
+	conditionNodes  = 100
+	maxPatterns     = 8
+	maxPattern      = 200  // instructions of all patterns together
+	maxConditionRun = 2000 // characters of a text that a condition sees
+)
+
+// Subject is what a condition sees of a message.
+type Subject struct {
+	Originator  string // digits, or a name
+	Destination string // digits
+	Text        string // a binary message in hex; the first 2,000 characters count
+	Coding      int    // 7, 8 or 16
+	Network     string
+	At          time.Time // in the zone of its hours and days
+}
+
+// subject is the environment of the expression: plain data, since expr would
+// let it call any exported method.
+type subject struct {
+	Originator  string `expr:"originator"`
+	Destination string `expr:"destination"`
+	Text        string `expr:"text"`
+	Coding      int    `expr:"coding"`
+	Network     string `expr:"network"`
+	Date        string `expr:"date"`    // 2026-01-31
+	Time        string `expr:"time"`    // 09:05
+	Weekday     int    `expr:"weekday"` // 1 Monday to 7 Sunday
+}
+
+// Condition is a compiled condition. It is safe for concurrent use.
+type Condition struct {
+	code     *vm.Program
+	machines sync.Pool
+}
+
+// CompileCondition checks and compiles a condition: one expression that is true
+// or false of a message.
+//
+//	originator startsWith "447" and text matches "(?i)^stop\\b"
+//	weekday <= 5 and time >= "09:00" and time < "17:30"
+//
+// It sees originator, destination, text, coding (7, 8, 16), network, date
+// ("2026-01-31"), time ("09:05") and weekday (1 Monday to 7 Sunday), and may
+// call len, trim, upper, lower, indexOf, hasPrefix and hasSuffix. Nothing in it
+// loops: predicates, ranges and let are refused, and so are patterns that are no
+// literals or cost too much. The error says where.
+func CompileCondition(source string) (*Condition, error) {
+	switch {
+	case len(source) > maxCondition:
+		return nil, fmt.Errorf("the condition is longer than %d bytes", maxCondition)
+	case !utf8.ValidString(source):
+		return nil, errors.New("the condition is not UTF-8")
+	}
+	limits := &conditionRules{}
+	options := []expr.Option{expr.Env(subject{}), expr.AsBool(), expr.MaxNodes(conditionNodes), expr.Patch(limits), expr.DisableAllBuiltins()}
+	for _, name := range conditionCalls() {
+		options = append(options, expr.EnableBuiltin(name))
+	}
+	code, err := expr.Compile(source, options...)
+	if limits.reason != "" {
+		return nil, errors.New(limits.reason)
+	}
+	if at, ok := errors.AsType[*file.Error](err); ok {
+		return nil, fmt.Errorf("line %d, column %d: %s", at.Line, at.Column+1, at.Message)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &Condition{code: code, machines: sync.Pool{New: func() any { return &vm.VM{MemoryBudget: maxMemory} }}}, nil
+}
+
+func conditionCalls() []string {
+	return []string{"len", "trim", "upper", "lower", "indexOf", "hasPrefix", "hasSuffix"}
+}
+
+// Holds reports whether the condition is true of a message.
+func (c *Condition) Holds(s Subject) (bool, error) {
+	env := subject{
+		Originator: s.Originator, Destination: s.Destination, Text: firstCharacters(s.Text, maxConditionRun), Coding: s.Coding, Network: s.Network,
+		Date: s.At.Format(time.DateOnly), Time: s.At.Format("15:04"), Weekday: (int(s.At.Weekday())+6)%7 + 1,
+	}
+	m := c.machines.Get().(*vm.VM)
+	v, err := m.Run(c.code, env)
+	if err != nil {
+		return false, err // a machine that broke is not kept
+	}
+	c.machines.Put(m)
+	holds, _ := v.(bool) // AsBool has seen to it
+	return holds, nil
+}
+
+func firstCharacters(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for i := range s {
+		if n == 0 {
+			return s[:i]
+		}
+		n--
+	}
+	return s
+}
+
+// conditionRules is the visitor that refuses what could loop or cost too much.
+type conditionRules struct {
+	reason                 string
+	patterns, instructions int
+}
+
+// Visit implements ast.Visitor.
+func (r *conditionRules) Visit(node *ast.Node) {
+	switch n := (*node).(type) {
+	case *ast.PredicateNode, *ast.VariableDeclaratorNode, *ast.PointerNode:
+		r.refuse("a condition has no predicates and no let")
+	case *ast.BuiltinNode:
+		if !slices.Contains(conditionCalls(), n.Name) {
+			r.refuse("unknown name " + n.Name)
+		}
+	case *ast.BinaryNode:
+		switch n.Operator {
+		case "..", "+", "**", "^", "*":
+			r.refuse("a condition has no " + n.Operator)
+		case "matches":
+			r.pattern(n.Right)
+		}
+	}
+}
+
+func (r *conditionRules) refuse(reason string) {
+	if r.reason == "" {
+		r.reason = reason
+	}
+}
+
+// pattern counts what a pattern costs for each character that it looks at.
+func (r *conditionRules) pattern(n ast.Node) {
+	literal, ok := n.(*ast.StringNode)
+	if !ok {
+		r.refuse("the pattern of matches must be a literal string")
+		return
+	}
+	parsed, err := syntax.Parse(literal.Value, syntax.Perl)
+	if err != nil {
+		r.refuse("the pattern does not parse: " + err.Error())
+		return
+	}
+	code, err := syntax.Compile(parsed.Simplify())
+	if err != nil {
+		r.refuse("the pattern does not compile: " + err.Error())
+		return
+	}
+	r.patterns++
+	r.instructions += len(code.Inst)
+	if r.patterns > maxPatterns || r.instructions > maxPattern {
+		r.refuse(fmt.Sprintf("the patterns cost too much: at most %d, of %d steps together", maxPatterns, maxPattern))
+	}
+}
