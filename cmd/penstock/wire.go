@@ -184,9 +184,10 @@ func (d *daemon) openSurfaces(context.Context) error {
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		admin.NewCollector(intakes, func() admin.Deliveries { return admin.Deliveries(d.queue.Stats()) }),
 	)
-	uplink.New(d.intakes[event.Uplink], d.uplinks, d.back.db.IoT(), uplink.Options{Logger: d.log}).Mount(d.app, d.auth)
+	frames := uplink.New(d.intakes[event.Uplink], d.uplinks, d.back.db.IoT(), uplink.Options{Logger: d.log})
+	frames.Mount(d.app, d.auth)
 	carrier.New(d.intakes[event.SMS], carrier.Options{PublicURL: d.cfg.PublicURL, Logger: d.log}).Mount(d.app, d.auth)
-	iotapi.New(d.readings).Mount(d.app, d.auth)
+	iotapi.New(d.readings, frames).Mount(d.app, d.auth)
 	desk, err := inbound.NewDesk(inbound.DeskDeps{
 		Records: d.back.db.Relays(), Accounts: d.accounts, Inbox: d.back.db.Inbox(), CheckURL: guard.New(d.cfg.Egress.Allow).CheckURL,
 	})

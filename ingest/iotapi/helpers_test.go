@@ -15,6 +15,7 @@ import (
 
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/decoders/catalog"
+	"github.com/penstock/penstock/decoders/netserver"
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/iot"
@@ -61,6 +62,9 @@ type api struct {
 	service *iot.Service
 	out     *readings
 	now     time.Time
+
+	submitted string // what was added last
+	full      error  // why nothing can be added
 }
 
 func newAPI(t *testing.T) *api {
@@ -76,7 +80,7 @@ func newAPI(t *testing.T) *api {
 		NewID: func() string { next++; return fmt.Sprint("id", next) },
 	})
 	a.app = httpd.New(httpd.Options{Logger: slog.New(slog.DiscardHandler)})
-	New(a.service).Mount(a.app, httpd.NewAuth(a.db.Accounts(), "", time.Now))
+	New(a.service, a).Mount(a.app, httpd.NewAuth(a.db.Accounts(), "", time.Now))
 	a.app.Use(httpd.NotFound)
 	must(t, a.db.Accounts().PutTokens(t.Context(), []account.Token{
 		{Hash: account.HashToken("acme"), Account: 1, Scopes: account.DefaultScopes()},
@@ -84,6 +88,16 @@ func newAPI(t *testing.T) *api {
 		{Hash: account.HashToken("hook"), Account: 1, Scopes: []account.Scope{account.Webhook}},
 	}))
 	return a
+}
+
+// Submit remembers what was added; it has updated a sensor of every frame.
+func (a *api) Submit(_ context.Context, acct account.ID, path, identifier string, body []byte) ([]iot.Record, error) {
+	if a.full != nil {
+		return nil, a.full
+	}
+	a.submitted = fmt.Sprint(acct, " ", path, " ", identifier, " ", string(body))
+	frames, _ := netserver.ParseSubmission(identifier, body)
+	return make([]iot.Record, len(frames)), nil
 }
 
 // fill makes the device id1 with a decoder, two sensors and a reading of each.

@@ -9,10 +9,14 @@ import (
 )
 
 // Surface is the REST operations of decoders and devices.
-type Surface struct{ iot *iot.Service }
+type Surface struct {
+	iot    *iot.Service
+	submit Submitter
+}
 
-// New returns the surface over the use cases.
-func New(s *iot.Service) *Surface { return &Surface{iot: s} }
+// New returns the surface over the use cases; readings that are added go to
+// submit.
+func New(s *iot.Service, submit Submitter) *Surface { return &Surface{iot: s, submit: submit} }
 
 // Mount adds the operations to the app, in the specification's order, except
 // that a device called "readings" must not hide its own identifier.
@@ -34,6 +38,7 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	r.Post("/devices/other", s.createOtherDevice)
 	r.Post("/devices/lorawan", s.createLoRaWANDevice)
 	r.Get("/devices/:device_id/sensors", s.listSensors)
+	r.Post("/devices/:device_id/readings", s.addReadings)
 	r.Get("/devices/:device_id/readings", s.listReadings)
 	r.Get("/devices/:device_id/readings/aggregate", s.aggregateReadings)
 	r.Get("/devices/:device_id/readings/latest", s.latestReadings)

@@ -61,14 +61,15 @@ func (r *readings) stored() (out []string) {
 
 // flow is the way of a post from the request to the readings.
 type flow struct {
-	t     *testing.T
-	app   *fiber.App
-	in    *intake.Intake
-	log   *journal.Log
-	db    *redisstore.DB
-	redis *redistest.Server
-	out   *readings
-	run   func()
+	t       *testing.T
+	app     *fiber.App
+	surface *Surface
+	in      *intake.Intake
+	log     *journal.Log
+	db      *redisstore.DB
+	redis   *redistest.Server
+	out     *readings
+	run     func()
 }
 
 func newFlow(t *testing.T) *flow {
@@ -101,7 +102,8 @@ func newFlow(t *testing.T) *flow {
 		_ = f.db.Close()
 	})
 	f.app = httpd.New(httpd.Options{Logger: quiet})
-	New(f.in, p, f.db.IoT(), Options{Logger: quiet, BodyLimit: 4000, Now: signedAt}).Mount(f.app, httpd.NewAuth(f.db.Accounts(), "", time.Now))
+	f.surface = New(f.in, p, f.db.IoT(), Options{Logger: quiet, BodyLimit: 4000, Now: signedAt})
+	f.surface.Mount(f.app, httpd.NewAuth(f.db.Accounts(), "", time.Now))
 	f.app.Use(httpd.NotFound)
 	return f
 }

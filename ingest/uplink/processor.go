@@ -42,6 +42,10 @@ type parsed struct {
 
 // read parses a post.
 func read(e *intake.Entry) *parsed {
+	if e.Source == string(netserver.Submission) {
+		frames, err := submitted(e)
+		return &parsed{frames: frames, err: err}
+	}
 	query, _ := url.ParseQuery(e.Query) // what can be read of it
 	frames, err := parse(e, query)
 	return &parsed{decoderID: query.Get("decoder_id"), frames: frames, err: err}

@@ -1,0 +1,246 @@
+package netserver
+
+import (
+	"encoding/hex"
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/decoders/jsonbody"
+)
+
+// Submission is the sender of readings that a customer adds to a device.
+const Submission Sender = "readings"
+
+// MaxSubmitted is how many frames the list of a submission may hold.
+const MaxSubmitted = 100
+
+// Fault is what is wrong with a field of a submission, in the words of the
+// answer.
+type Fault struct{ Field, Problem string }
+
+// ParseSubmission reads what is added to the device with an identifier:
+// {"reading": frame, "readings": [frame, …]}, of which one is required and may
+// be null or empty when the other is given. A frame is an array of byte values,
+// an array that holds one frame object, or the object
+//
+//	{"hex": text | "base64": text | "values": {key: value, …}, "fPort": 0-255, "time": …}
+//
+// with exactly one of the first three. It returns the frames that can be read
+// in any case; faults is empty when that is all of them.
+func ParseSubmission(identifier string, body []byte) (frames []decoders.Frame, faults []Fault) {
+	s := submission{identifier: identifier}
+	r := jsonbody.New(body)
+	var key []byte
+	if r.Kind() != jsonbody.Object {
+		return nil, []Fault{{"reading", "The reading field is required."}}
+	}
+	for ok := r.Object(); ok && r.Next(&key); {
+		switch string(key) {
+		case "reading":
+			s.one(&r, "reading")
+		case "readings":
+			s.list(&r)
+		default:
+			r.Skip()
+		}
+	}
+	if err := r.Close(); err != nil {
+		return nil, []Fault{{"reading", err.Error()}}
+	}
+	if len(s.frames)+len(s.faults) == 0 {
+		s.fault("reading", "field is required")
+	}
+	return s.frames, s.faults
+}
+
+// submission is what was read so far.
+type submission struct {
+	identifier string
+	frames     []decoders.Frame
+	faults     []Fault
+}
+
+func (s *submission) fault(field, problem string) {
+	s.faults = append(s.faults, Fault{field, "The " + field + " " + problem + "."})
+}
+
+func (s *submission) list(r *jsonbody.Reader) {
+	if kind := r.Kind(); kind != jsonbody.Array {
+		if r.Skip(); kind != jsonbody.Null {
+			s.fault("readings", "must be an array")
+		}
+		return
+	}
+	n := 0
+	for ok := r.Array(); ok && r.More(); n++ {
+		if n >= MaxSubmitted {
+			r.Skip()
+			continue
+		}
+		field := "readings." + strconv.Itoa(n)
+		if before := len(s.frames) + len(s.faults); s.one(r, field) == before {
+			s.fault(field, "field is required")
+		}
+	}
+	if n > MaxSubmitted {
+		s.fault("readings", fmt.Sprintf("may not have more than %d items", MaxSubmitted))
+	}
+}
+
+// one reads a frame in any of its forms; null and an empty array are none. It
+// returns how many frames and faults there are now.
+func (s *submission) one(r *jsonbody.Reader, field string) int {
+	switch r.Kind() {
+	case jsonbody.Null:
+		r.Skip()
+	case jsonbody.Array:
+		s.array(r, field)
+	case jsonbody.Object:
+		s.object(r, field)
+	default:
+		r.Skip()
+		s.fault(field, "must be an array")
+	}
+	return len(s.frames) + len(s.faults)
+}
+
+// array reads byte values, or the one object within an array.
+func (s *submission) array(r *jsonbody.Reader, field string) {
+	before := len(s.faults)
+	var payload []byte
+	objects, n := 0, 0
+	for ok := r.Array(); ok && r.More(); n++ {
+		if r.Kind() == jsonbody.Object {
+			if objects++; objects == 1 {
+				s.object(r, field+"."+strconv.Itoa(n))
+			} else {
+				r.Skip()
+			}
+			continue
+		}
+		v := r.Value()
+		b, ok := v.Int()
+		if (v.Kind != jsonbody.Number || !ok || b < 0 || b > math.MaxUint8) && len(s.faults) == before {
+			s.fault(field+"."+strconv.Itoa(n), "must be an integer between 0 and 255")
+		}
+		payload = append(payload, byte(b))
+	}
+	switch {
+	case objects > 0 && n > 1:
+		s.fault(field, "must hold one frame or the bytes of one")
+	case objects == 0 && n > 0 && len(s.faults) == before:
+		f := s.frame()
+		f.Payload = payload
+		s.frames = append(s.frames, f)
+	}
+}
+
+func (s *submission) frame() decoders.Frame {
+	f := decoders.Frame{Sender: string(Submission), Kind: decoders.Uplink, Identifier: s.identifier}
+	_, f.IsDevEUI = decoders.NormalizeDevEUI(s.identifier)
+	return f
+}
+
+func (s *submission) object(r *jsonbody.Reader, field string) {
+	before, f, bodies := len(s.faults), s.frame(), 0
+	var key []byte
+	for ok := r.Object(); ok && r.Next(&key); {
+		name := string(key)
+		switch name {
+		case "hex", "base64", "values":
+			if s.body(r, &f, field, name) {
+				bodies++
+			}
+		case "fPort":
+			s.port(r.Value(), &f, field+".fPort")
+		case "time":
+			s.time(r.Value(), &f, field+".time")
+		default:
+			r.Skip()
+		}
+	}
+	switch {
+	case len(s.faults) > before:
+	case bodies != 1:
+		s.fault(field, "must have one of hex, base64 and values")
+	default:
+		s.frames = append(s.frames, f)
+	}
+}
+
+// body reads what a frame carries; null is nothing.
+func (s *submission) body(r *jsonbody.Reader, f *decoders.Frame, field, name string) bool {
+	if r.Kind() == jsonbody.Null {
+		r.Skip()
+		return false
+	}
+	at := field + "." + name
+	if name == "values" {
+		if r.Kind() != jsonbody.Object {
+			r.Skip()
+			s.fault(at, "must be an object")
+			return true
+		}
+		f.Object = r.Map()
+		s.finite(f.Object, at)
+		return true
+	}
+	v := r.Value()
+	var ok bool
+	if name == "base64" {
+		f.Payload, ok = v.Base64()
+	} else {
+		var err error
+		f.Payload, err = hex.DecodeString(v.String())
+		ok = err == nil && v.Kind == jsonbody.String
+	}
+	if !ok {
+		s.fault(at, "must be bytes in "+map[string]string{"hex": "hexadecimal", "base64": "base64"}[name])
+	}
+	return true
+}
+
+// finite refuses numbers that no float holds: NaN and Infinity are no JSON, but
+// 1e400 is.
+func (s *submission) finite(v any, field string) {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, member := range v {
+			s.finite(member, field+"."+key)
+		}
+	case []any:
+		for i, member := range v {
+			s.finite(member, field+"."+strconv.Itoa(i))
+		}
+	case float64:
+		if math.IsInf(v, 0) {
+			s.fault(field, "must be a number that 64 bits can hold")
+		}
+	}
+}
+
+func (s *submission) port(v jsonbody.Value, f *decoders.Frame, field string) {
+	port, ok := v.Int()
+	switch {
+	case v.Kind == jsonbody.Null:
+	case v.Kind != jsonbody.Number || !ok || port < 0 || port > math.MaxUint8:
+		s.fault(field, "must be an integer between 0 and 255")
+	default:
+		f.FPort, f.HasFPort = int(port), true
+	}
+}
+
+// time reads RFC 3339, YYYY-MM-DD HH:mm:ss in UTC, or a count since 1970.
+func (s *submission) time(v jsonbody.Value, f *decoders.Frame, field string) {
+	if v.Kind == jsonbody.Null {
+		return
+	}
+	at, ok := looseTime(v)
+	if !ok {
+		s.fault(field, "is not a time")
+		return
+	}
+	f.SampleTime = at
+}

@@ -1,0 +1,52 @@
+package iotapi
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/gofiber/fiber/v2/utils"
+
+	"github.com/penstock/penstock/decoders/netserver"
+	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/iot"
+)
+
+// Submitter brings readings that are added to a device to the journal; package
+// uplink has the one that is used.
+type Submitter interface {
+	Submit(ctx context.Context, acct account.ID, path, identifier string, body []byte) ([]iot.Record, error)
+}
+
+func (s *Surface) addReadings(c *fiber.Ctx) error {
+	var in struct {
+		Reading  json.RawMessage `json:"reading,omitempty"`
+		Readings json.RawMessage `json:"readings,omitempty"`
+	}
+	if err := body(c, &in); err != nil {
+		return err
+	}
+	acct := httpd.AccountOf(c)
+	d, err := s.iot.Device(c.UserContext(), acct, param(c, "device_id"))
+	if err != nil {
+		return err
+	}
+	whole, err := json.Marshal(in) // also of parameters of the query
+	if err != nil {
+		return err
+	}
+	p := iot.Problems{}
+	_, faults := netserver.ParseSubmission(d.Identifier, whole)
+	for _, f := range faults {
+		p.Add(f.Field, f.Problem)
+	}
+	if err := p.Err(); err != nil {
+		return err
+	}
+	updated, err := s.submit.Submit(c.UserContext(), acct, utils.CopyString(c.Path()), d.Identifier, whole)
+	if err != nil {
+		return err
+	}
+	return data(c, fiber.StatusOK, updated)
+}

@@ -1,0 +1,59 @@
+package uplink
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/event"
+)
+
+// submit adds readings to account 1's device with an identifier and returns the
+// keys and values that were updated.
+func (f *flow) submit(identifier, body string) (out []string) {
+	f.t.Helper()
+	records, err := f.surface.Submit(f.t.Context(), 1, "/iot/devices/x/readings", identifier, []byte(body))
+	must(f.t, err)
+	for _, r := range records {
+		if r.Value == nil {
+			out = append(out, r.Key+" "+r.Text)
+		} else {
+			out = append(out, r.Key)
+		}
+	}
+	return out
+}
+
+func TestSubmissionsGoTheWayOfFrames(t *testing.T) {
+	f := newFlow(t)
+	f.run()
+	f.post("/webhooks/generic/shed?decoder_id=d1", "hook-1", `{"temperature":1}`)
+	if got := f.submit("shed", `{"reading":{"values":{"temperature":2}}}`); !slices.Equal(got, []string{"temperature"}) {
+		t.Errorf("values: %q", got)
+	}
+	if got := f.submit("shed", `{"reading":{"values":{"temperature":"2"}}}`); !slices.Equal(got, []string{"temperature 2"}) {
+		t.Errorf("a number in a string: %q", got)
+	}
+	if got := f.submit("shed", `{"readings":[{"values":{"temperature":3}},{"values":{"x":1}},{"values":{"temperature":4}}]}`); len(got) != 2 {
+		t.Errorf("a list with one that means nothing: %q", got)
+	}
+	if got := f.submit("shed", `{"reading":[1,2]}`); len(got) != 0 {
+		t.Errorf("bytes for a decoder of values: %q", got)
+	}
+	f.settled()
+	if got := f.out.stored(); len(got) != 5 {
+		t.Errorf("stored %q", got)
+	}
+	var reasons []string
+	for _, e := range f.events(event.Quarantined) {
+		reasons = append(reasons, e.Source+": "+e.Reason)
+	}
+	if len(reasons) != 2 || reasons[0] != "readings: no sensor is mapped to any key of the frame: x" || !strings.HasPrefix(reasons[1], "readings: json: ") {
+		t.Errorf("set aside: %q", reasons)
+	}
+	must(t, f.log.Close())
+	if _, err := f.surface.Submit(t.Context(), 1, "/", "shed", []byte(`{"reading":[1]}`)); relay.KindOf(err) != relay.KindUnavailable {
+		t.Errorf("with the journal closed: %v", err)
+	}
+}
