@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs the real servers that the tests run against, as far as they are
-# missing: Redis, Sentinel, Kannel, Postfix and wrk from Debian, and InfluxDB
-# 1.8.10 from its source into .tools/bin. Does nothing when all is there.
+# missing: Redis, Sentinel, Kannel, Postfix, wrk, Node and a verifier of DKIM
+# from Debian, InfluxDB 1.8.10 from its source into .tools/bin, and packages of
+# npm into .tools/node. Does nothing when all is there.
 #
 # Without root, a Debian machine or the network it says what is missing and
 # fails. With PENSTOCK_TEST_SKIP_REAL=1 it installs nothing, says which tests
@@ -10,12 +11,15 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 influx_version=v1.8.10
+# What npm installs, with the versions.
+modules=(standardwebhooks@1.1.1)
 export PATH="$PWD/.tools/bin:$PATH:/usr/sbin:/usr/local/sbin"
 
 # program:package. fakesmsc comes with kannel-extras, outside the PATH.
 wanted=(
   redis-server:redis-server redis-sentinel:redis-sentinel redis-cli:redis-tools
   bearerbox:kannel postfix:postfix wrk:wrk gcc:gcc
+  node:nodejs npm:npm dkimverify:python3-dkim
 )
 fakesmsc=/usr/lib/kannel/test/fakesmsc
 
@@ -60,11 +64,28 @@ from_source() {
     echo "test-deps: go install of influxd did not work"
 }
 
+missing_modules() {
+  local module
+  for module in "${modules[@]}"; do
+    [ -d ".tools/node/node_modules/${module%@*}" ] || echo "$module"
+  done
+}
+
+from_npm() {
+  local missing
+  mapfile -t missing < <(missing_modules)
+  [ "${#missing[@]}" -gt 0 ] && command -v npm >/dev/null || return 0
+  echo "test-deps: installing ${missing[*]} into .tools/node"
+  mkdir -p .tools/node
+  npm install --prefix .tools/node --no-audit --no-fund --silent "${modules[@]}" || echo "test-deps: npm install did not work"
+}
+
 if [ "${PENSTOCK_TEST_SKIP_REAL:-}" != 1 ]; then
   from_debian
   from_source
+  from_npm
 fi
-mapfile -t left < <(missing_packages)
+mapfile -t left < <(missing_packages; missing_modules)
 command -v influxd >/dev/null || left+=(influxd)
 [ "${#left[@]}" -gt 0 ] || exit 0
 

@@ -1,0 +1,113 @@
+package worker
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/penstock/penstock/delivery"
+)
+
+//go:embed testdata/verify.cjs
+var verifyScript string
+
+// modules is where deploy/test-deps.sh puts what npm installs.
+func modules(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.Abs(filepath.Join("..", "..", ".tools", "node", "node_modules"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, missing := os.Stat(filepath.Join(dir, "standardwebhooks"))
+	_, noNode := exec.LookPath("node")
+	if missing == nil && noNode == nil {
+		return dir
+	}
+	const text = "node and the npm package standardwebhooks are not installed (deploy/test-deps.sh does)"
+	if os.Getenv("PENSTOCK_TEST_SKIP_REAL") == "1" {
+		t.Skip(text)
+	}
+	t.Fatal(text)
+	return ""
+}
+
+// received is a request as its receiver has it.
+type received struct {
+	Secret  string            `json:"secret"`
+	Headers map[string]string `json:"headers"`
+	Body    string            `json:"body"`
+}
+
+// The reference library for JavaScript verifies what we send, with the old and
+// the new secret while they are rotated, and refuses what was changed.
+func TestTheJavaScriptLibraryVerifiesOurSignatures(t *testing.T) {
+	dir := modules(t)
+	var got received
+	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		var body bytes.Buffer
+		_, _ = body.ReadFrom(r.Body)
+		got = received{Body: body.String(), Headers: make(map[string]string)}
+		for name := range r.Header {
+			got.Headers[strings.ToLower(name)] = r.Header.Get(name)
+		}
+	}))
+	t.Cleanup(s.Close)
+	old, fresh := secret("the old secret, 24 bytes or more"), secret("the new secret, 24 bytes or more")
+	var cases []received
+	var want []string
+	add := func(result, key string, change func(*received)) {
+		c := got
+		c.Secret = key
+		if change != nil {
+			change(&c)
+		}
+		cases, want = append(cases, c), append(want, result)
+	}
+	for _, step := range []struct {
+		name    string
+		secrets []string
+		old     string
+		fresh   string
+	}{
+		{"before the rotation", []string{old}, "ok", "refused"},
+		{"during the rotation", []string{fresh, old}, "ok", "ok"},
+		{"after the rotation", []string{fresh}, "refused", "ok"},
+	} {
+		if r := newWorker(t, Deps{Secrets: secrets(step.secrets...)}).Send(t.Context(), post(s.URL)); r.Verdict.Class != delivery.Delivered {
+			t.Fatalf("%s: %+v", step.name, r)
+		}
+		add(step.old, old, nil)
+		add(step.fresh, fresh, nil)
+		add("refused", step.secrets[0], func(c *received) { c.Body += "!" })
+		add("refused", secret("nobody's secret of 24 bytes..."), nil)
+	}
+	if got := verify(t, dir, cases); strings.Join(got, " ") != strings.Join(want, " ") {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}
+
+func verify(t *testing.T, dir string, cases []received) (results []string) {
+	t.Helper()
+	input, err := json.Marshal(cases)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("node", "-e", verifyScript)
+	cmd.Env = append(os.Environ(), "NODE_PATH="+dir)
+	cmd.Stdin = bytes.NewReader(input)
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("node: %v: %s", err, out)
+	}
+	if err := json.Unmarshal(out, &results); err != nil {
+		t.Fatalf("node: %v in %s", err, out)
+	}
+	return results
+}
