@@ -68,6 +68,19 @@ func (s *Service) read(ctx context.Context, w *work) error {
 	}
 	w.Frame.Params = d.params
 	result, err := d.decoder.codec.Decode(&w.Frame)
+	w.judge(result, err)
+	if !w.open() {
+		return nil
+	}
+	if err := s.fitSensors(ctx, w, d); err != nil {
+		return err
+	}
+	w.mapReadings(result.Readings)
+	return nil
+}
+
+// judge keeps what a codec had to say.
+func (w *work) judge(result decoders.Result, err error) {
 	if err != nil {
 		w.remark(len(result.Readings) > 0, err.Error())
 	}
@@ -77,14 +90,6 @@ func (s *Service) read(ctx context.Context, w *work) error {
 	for _, warning := range result.Warnings {
 		w.note("%s", warning)
 	}
-	if !w.open() {
-		return nil
-	}
-	if err := s.fitSensors(ctx, w, d); err != nil {
-		return err
-	}
-	w.mapReadings(result.Readings)
-	return nil
 }
 
 // remark keeps what went wrong: as a note when something could be read all the

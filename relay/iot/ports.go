@@ -87,6 +87,9 @@ type Store interface {
 	// Claim marks frames as seen for the given time, in one step. It returns for
 	// each the record that saw it first: the frame's own record if it is new.
 	Claim(ctx context.Context, acct account.ID, frames []Seen, ttl time.Duration) ([]string, error)
+	// Claimed returns for each frame the record that claimed it, empty for none,
+	// and marks nothing.
+	Claimed(ctx context.Context, acct account.ID, frames []Seen) ([]string, error)
 
 	// Overview returns a device's sensors and its newest point per sensor, in
 	// one round trip. The points have no key: that is the sensor's. It returns

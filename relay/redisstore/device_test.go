@@ -321,6 +321,10 @@ func claimsHold(t *testing.T, s *IoT) {
 
 func claimsEnd(t *testing.T, s *IoT) {
 	_, err := s.Claim(t.Context(), 1, []iot.Seen{{Device: eui, Dedup: "a", Record: "r"}}, 2*time.Hour)
+	claimed, claimedErr := s.Claimed(t.Context(), 1, []iot.Seen{{Device: eui, Dedup: "new"}, {Device: eui, Dedup: "a", Record: "other"}})
+	if mustDo(t, claimedErr); claimed[0] != "" || claimed[1] == "" || claimed[1] == "other" {
+		t.Errorf("claimed by %q", claimed)
+	}
 	ttl, err2 := s.db.rdb.TTL(t.Context(), keySeen(1, eui, "a")).Result()
 	if errors.Join(err, err2) != nil || ttl <= time.Hour || ttl > 2*time.Hour {
 		t.Errorf("ends after %s, %v", ttl, errors.Join(err, err2))
