@@ -48,6 +48,8 @@ type Frame struct {
 	// that frame was seen, only what the copy adds is news; when it was not, a
 	// copy that is an Uplink stands for it.
 	Supplement bool
+	// Extensible says that the sender may post Supplements to this frame.
+	Extensible bool
 
 	FPort     int // 0-255; meaningful when HasFPort
 	HasFPort  bool

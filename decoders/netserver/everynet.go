@@ -132,7 +132,7 @@ func (e *everynet) event() {
 	f.Text = e.message
 	switch e.kind {
 	case "uplink":
-		f.Kind, f.Supplement = decoders.Uplink, e.duplicate
+		f.Kind, f.Supplement, f.Extensible = decoders.Uplink, e.duplicate, !e.duplicate
 	case "join_request", "join_response":
 		f.Kind, f.Text = decoders.Join, e.kind
 	case "downlink", "downlink_request", "downlink_response", "downlink_claim", "status_request":

@@ -138,7 +138,7 @@ func (l *loriot) complete() bool {
 	f := l.f
 	switch l.cmd {
 	case "rx":
-		f.Kind = decoders.Uplink
+		f.Kind, f.Extensible = decoders.Uplink, true
 	case "gw":
 		f.Kind, f.Supplement = decoders.Uplink, true
 	case "txd":

@@ -181,7 +181,7 @@ func (s *sigfox) event() {
 	f := s.f
 	switch {
 	case s.hasData:
-		f.Kind, f.Supplement = decoders.Uplink, s.advanced
+		f.Kind, f.Supplement, f.Extensible = decoders.Uplink, s.advanced, !s.advanced
 	case s.located:
 		f.Kind, f.Supplement = decoders.Location, true
 	case s.hasAck:

@@ -11,7 +11,7 @@ import (
 const (
 	device = `{"id":"id1","name":"probe","identifier":"aabbcc001122","comment":"<on the quay>","longitude":"-2.0943","latitude":"57","altitude":null,` +
 		`"type":"other","decoder_id":"d1","gateway_id":"id1","location_id":"loc1","frame_logging":"disabled","parameters":"{\"k\":1}",` +
-		`"created_at":"2026-03-01 12:00:00","updated_at":"2026-03-01 12:00:00"}`
+		`"created_at":"2026-03-01 12:00:00","updated_at":"2026-03-01 12:00:00","last_seen_at":"2026-03-01 12:00:00"}`
 	probe   = `{"id":"d1","name":"Probe","description":"A probe","type":"other"}`
 	invalid = `"message":"The given data was invalid."`
 )

@@ -70,7 +70,9 @@ func TestDevicesAreCreated(t *testing.T) {
 func TestDevicesAndDecodersAreChanged(t *testing.T) {
 	a := newAPI(t)
 	a.fill()
-	with := func(pairs ...string) string { return `200 {"data":` + strings.NewReplacer(pairs...).Replace(device) + `}` }
+	with := func(pairs ...string) string {
+		return `200 {"data":` + strings.NewReplacer(pairs...).Replace(device) + `}`
+	}
 	for _, tc := range []struct{ name, line, body, want string }{
 		{"nothing", "PATCH /iot/devices/id1", `{}`, with()},
 		{"null changes nothing", "PATCH /iot/devices/id1", `{"name":null,"longitude":null,"parser_params":null}`, with()},

@@ -139,6 +139,7 @@ type deviceJSON struct {
 	Parameters   string         `json:"parameters"`
 	CreatedAt    string         `json:"created_at"`
 	UpdatedAt    string         `json:"updated_at"`
+	LastSeenAt   string         `json:"last_seen_at,omitempty"`
 }
 
 func deviceOf(d iot.Device) deviceJSON {
@@ -146,13 +147,17 @@ func deviceOf(d iot.Device) deviceJSON {
 	if d.FrameLogging {
 		logging = "enabled"
 	}
-	return deviceJSON{
+	out := deviceJSON{
 		ID: d.ID, Name: d.Name, Identifier: d.Identifier, Comment: d.Comment,
 		Longitude: decimal(d.Longitude), Latitude: decimal(d.Latitude), Altitude: decimal(d.Altitude),
 		Type: d.Type, DecoderID: d.DecoderID, GatewayID: d.ID, LocationID: d.LocationID,
 		FrameLogging: logging, Parameters: d.Parameters,
 		CreatedAt: stamp(d.CreatedAt), UpdatedAt: stamp(d.UpdatedAt),
 	}
+	if !d.LastSeen.IsZero() {
+		out.LastSeenAt = stamp(d.LastSeen)
+	}
+	return out
 }
 
 // sensorJSON is a sensor as the API shows it.

@@ -12,11 +12,19 @@ import (
 // decode turns every uplink into calibrated points.
 func (s *Service) decode(ctx context.Context, b *batch) error {
 	for _, w := range b.all {
-		if !w.open() || w.device == nil {
+		if w.device == nil {
+			continue
+		}
+		if !w.open() {
+			w.uplink = w.addition()
 			continue
 		}
 		w.remarks()
 		w.out.DeviceID = w.device.Device.ID
+		if w.Frame.Simulated {
+			w.note("simulated by the network server's console: not stored")
+			continue
+		}
 		w.uplink = uplinkOf(w)
 		if w.Frame.Kind == decoders.Uplink {
 			if err := s.read(ctx, w); err != nil {
@@ -67,6 +75,7 @@ func (s *Service) read(ctx context.Context, w *work) error {
 		return nil
 	}
 	w.Frame.Params = d.params
+	w.Frame.NetworkTime = w.heard() // a codec is told when, whoever knows it
 	result, err := d.decoder.codec.Decode(&w.Frame)
 	w.judge(result, err)
 	if !w.open() {

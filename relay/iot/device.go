@@ -41,6 +41,9 @@ type Device struct {
 	Parameters   string    `json:"parameters,omitempty"` // a JSON document for the decoder
 	CreatedAt    time.Time `json:"created_at"`
 	UpdatedAt    time.Time `json:"updated_at"`
+	// LastSeen is when the network heard the device last, zero when it never has.
+	// It is kept apart and looked up with the device.
+	LastSeen time.Time `json:"-"`
 }
 
 // NormalizeIdentifier writes devEUIs and MAC addresses in lower case without

@@ -36,6 +36,7 @@ type switched struct {
 	down    error
 	refuse  map[string]string // key → reason
 	written int
+	radio   []iot.Uplink // as they were written
 }
 
 func (s *switched) Write(ctx context.Context, b iot.Batch) ([]iot.Refused, error) {
@@ -57,6 +58,7 @@ func (s *switched) Write(ctx context.Context, b iot.Batch) ([]iot.Refused, error
 		refused = append(refused, iot.Refused{Point: -1, Uplink: 0, Reason: reason})
 	}
 	s.written += len(kept.Points)
+	s.radio = append(s.radio, kept.Uplinks...)
 	_, err := s.ReadingStore.Write(ctx, kept)
 	return refused, err
 }

@@ -32,6 +32,7 @@ func (s *Service) identify(ctx context.Context, b *batch) error {
 		}
 		for _, w := range group {
 			if !w.open() {
+				w.device = v.known.profile(w.Frame.Identifier) // one seen before may add to what is stored
 				continue
 			}
 			if err := s.attach(ctx, v, w); err != nil {
@@ -48,7 +49,7 @@ func (s *Service) load(ctx context.Context, v *visit, group []*work) error {
 	var names []string
 	for _, w := range group {
 		id := w.Frame.Identifier
-		if w.open() && !missing[id] && v.known.profile(id) == nil {
+		if (w.open() || w.joins()) && !missing[id] && v.known.profile(id) == nil {
 			missing[id] = true
 			names = append(names, id)
 		}
@@ -82,6 +83,9 @@ func (s *Service) attach(ctx context.Context, v *visit, w *work) error {
 	id := w.Frame.Identifier
 	w.device = v.known.profile(id)
 	if w.device == nil {
+		if !imports(w.Frame.Kind) && w.Frame.Supplement {
+			return nil // the frame that it adds to may still come
+		}
 		if !imports(w.Frame.Kind) {
 			w.refuse("device %s is not known", id)
 			w.out.Early = true

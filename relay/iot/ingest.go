@@ -24,7 +24,7 @@ import (
 func (s *Service) Ingest(ctx context.Context, arrivals []Arrival) ([]Outcome, error) {
 	b := newBatch(arrivals)
 	for _, step := range [...]func(context.Context, *batch) error{
-		s.refresh, s.check, s.claim, s.identify, s.decode, s.save, s.keepFrames,
+		s.refresh, s.check, s.claim, s.identify, s.join, s.decode, s.save, s.keepFrames,
 	} {
 		if err := step(ctx, b); err != nil {
 			return nil, err
@@ -47,6 +47,7 @@ type work struct {
 	at     time.Time
 	points []Point
 	uplink *Uplink
+	whole  *Whole // what several posts told of the frame; nil when one tells all
 	// crowded says that the account has no room for sensors the device lacks.
 	crowded string
 }
@@ -122,13 +123,16 @@ func (s *Service) check(_ context.Context, b *batch) error {
 	return nil
 }
 
-// dedupKey tells a frame from the others of its device, in bounded length.
-func dedupKey(f *decoders.Frame) string {
+// dedupKey tells a frame from the others of its device.
+func dedupKey(f *decoders.Frame) string { return string(f.Kind) + boundedDedup(f) }
+
+// boundedDedup is a frame's DedupID in bounded length.
+func boundedDedup(f *decoders.Frame) string {
 	if len(f.DedupID) > maxDedup {
 		sum := sha256.Sum256([]byte(f.DedupID))
-		return string(f.Kind) + hex.EncodeToString(sum[:])
+		return hex.EncodeToString(sum[:])
 	}
-	return string(f.Kind) + f.DedupID
+	return f.DedupID
 }
 
 // claim drops the frames that an earlier record brought.

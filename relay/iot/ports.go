@@ -91,6 +91,19 @@ type Store interface {
 	// and marks nothing.
 	Claimed(ctx context.Context, acct account.ID, frames []Seen) ([]string, error)
 
+	// Join adds what posts tell of frames to what others have told, in one step
+	// each, and returns the whole of it: of a gateway heard twice the stronger
+	// reception, of two positions the later. What was told is kept for the given
+	// time. The same part again changes nothing.
+	Join(ctx context.Context, acct account.ID, parts []Part, ttl time.Duration) ([]Whole, error)
+
+	// SetHeard keeps when devices were heard last, by device id, except of those
+	// that were deleted meanwhile; an earlier time changes nothing.
+	SetHeard(ctx context.Context, acct account.ID, at map[string]time.Time) error
+	// Heard returns when devices were heard last, by device id, without those
+	// that never were.
+	Heard(ctx context.Context, acct account.ID, deviceIDs []string) (map[string]time.Time, error)
+
 	// Overview returns a device's sensors and its newest point per sensor, in
 	// one round trip. The points have no key: that is the sensor's. It returns
 	// relay.KindNotFound if there is no such device.

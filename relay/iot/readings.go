@@ -15,19 +15,25 @@ const MaxReadings = 1000
 
 // Devices returns the account's devices in order of creation.
 func (s *Service) Devices(ctx context.Context, acct account.ID) ([]Device, error) {
-	return s.store.Devices(ctx, acct)
+	devices, err := s.store.Devices(ctx, acct)
+	if err != nil {
+		return nil, err
+	}
+	return devices, s.lastSeen(ctx, acct, devices)
 }
 
 // Device returns a device of the account.
 func (s *Service) Device(ctx context.Context, acct account.ID, id string) (Device, error) {
-	return s.store.Device(ctx, acct, id)
+	d, err := s.store.Device(ctx, acct, id)
+	return s.oneSeen(ctx, acct, d, err)
 }
 
 // DeviceByIdentifier returns the device with a devEUI, MAC address or other
 // identifier, in any case and with separators.
 func (s *Service) DeviceByIdentifier(ctx context.Context, acct account.ID, identifier string) (Device, error) {
 	normal, _ := NormalizeIdentifier(identifier)
-	return s.store.DeviceByIdentifier(ctx, acct, normal)
+	d, err := s.store.DeviceByIdentifier(ctx, acct, normal)
+	return s.oneSeen(ctx, acct, d, err)
 }
 
 // Sensors returns a device's sensors; search keeps those whose name or key

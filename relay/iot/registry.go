@@ -140,11 +140,12 @@ func (s *Service) ChangeDevice(ctx context.Context, acct account.ID, id string, 
 	if err := p.Err(); err != nil {
 		return Device{}, err
 	}
-	return s.store.ChangeDevice(ctx, acct, id, func(d *Device) error {
+	d, err := s.store.ChangeDevice(ctx, acct, id, func(d *Device) error {
 		c.apply(Problems{}, d)
 		d.UpdatedAt = s.options.Now().UTC()
 		return nil
 	})
+	return s.oneSeen(ctx, acct, d, err)
 }
 
 // DeleteDevice forgets a device with its sensors, latest values, event markers

@@ -80,8 +80,8 @@ func (s *IoT) ChangeDevice(ctx context.Context, acct account.ID, id string, chan
 
 // deleteDevice forgets a device and all that is kept of it.
 //
-//	KEYS  devices, identifiers, version, count of series, sensors of the device,
-//	      then whatever else is kept of it
+//	KEYS  devices, identifiers, version, count of series, when devices were
+//	      heard, sensors of the device, then whatever else is kept of it
 //	ARGV  device id, identifier
 //	result 1 deleted, 0 there was none
 func deleteDevice() *redis.Script {
@@ -89,8 +89,9 @@ func deleteDevice() *redis.Script {
 if redis.call('HDEL', KEYS[1], ARGV[1]) == 0 then return 0 end
 if redis.call('HGET', KEYS[2], ARGV[2]) == ARGV[1] then redis.call('HDEL', KEYS[2], ARGV[2]) end
 redis.call('INCR', KEYS[3])
-redis.call('DECRBY', KEYS[4], redis.call('HLEN', KEYS[5]))
-for i = 5, #KEYS do redis.call('DEL', KEYS[i]) end
+redis.call('HDEL', KEYS[5], ARGV[1])
+redis.call('DECRBY', KEYS[4], redis.call('HLEN', KEYS[6]))
+for i = 6, #KEYS do redis.call('DEL', KEYS[i]) end
 return 1`)
 }
 
@@ -103,7 +104,7 @@ func (s *IoT) DeleteDevice(ctx context.Context, acct account.ID, id string) erro
 	}
 	out, err := s.db.eval(ctx, deleteDevice(), []call{{
 		keys: []string{
-			keyDevices(acct), keyIdentifiers(acct), keyIoTVersion(acct), keySeriesCount(acct), keySensors(acct, id),
+			keyDevices(acct), keyIdentifiers(acct), keyIoTVersion(acct), keySeriesCount(acct), keyHeard(acct), keySensors(acct, id),
 			keyLatest(acct, id), keyMarkers(acct, id), keyFrameOrder(acct, id), keyFrames(acct, id),
 		},
 		args: []any{id, d.Identifier},

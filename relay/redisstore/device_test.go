@@ -47,6 +47,8 @@ func testIoT(t *testing.T, open func(t *testing.T) *DB) {
 		"the latest value never goes backwards":                       latestGoesForward,
 		"latest values of many devices are kept apart, texts as well": latestOfMany,
 		"what is known of a device's readings comes in one go":        overviews,
+		"what posts tell of a frame is joined in any order":           toldJoins,
+		"when a device was heard last never goes backwards":           heardGoesForward,
 		"sensor types and locations come, go and are listed":          typesAndLocations,
 		"a deleted device takes with it all that is kept of it":       deviceTakesAllWithIt,
 		"a late deletion takes nothing from who came after":           deletionOfTheFirst,

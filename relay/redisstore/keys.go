@@ -159,6 +159,17 @@ func keySeen(acct account.ID, device, dedup string) string {
 	return tag(acct) + ":iot:seen:" + device + ":" + dedup
 }
 
+// keyTold is a hash, what posts have told of one frame: at → ns since 1970 under
+// which the frame is stored; position → "<latitude>|<longitude>"; g:<gateway> →
+// "<SNR>|<RSSI>". Expires after the window for duplicates.
+func keyTold(acct account.ID, device, dedup string) string {
+	return tag(acct) + ":iot:told:" + device + ":" + dedup
+}
+
+// keyHeard is a hash: device id → ns since 1970, 20 digits, when the device was
+// heard last.
+func keyHeard(acct account.ID) string { return tag(acct) + ":iot:heard" }
+
 // keySensorTypes is a hash: sensor type id → JSON of iot.SensorType.
 func keySensorTypes() string { return "{sensortypes}:records" }
 

@@ -1,0 +1,243 @@
+package iot_test
+
+import (
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/decoders/netserver"
+	"github.com/penstock/penstock/relay/iot"
+)
+
+// What networks tell of one frame in several posts, at noon of 1 March 2026.
+const (
+	loriotRx = `{"cmd":"rx","seqno":7,"EUI":"24E124136B502217","ts":1772366400000,"fcnt":21,"port":2,"rssi":-97,"snr":5,"bat":127,"data":"15"}`
+	loriotGw = `{"cmd":"gw","seqno":7,"EUI":"24E124136B502217","ts":1772366400000,"fcnt":21,"port":2,"bat":127,"data":"15",` +
+		`"gws":[{"gweui":"A1","rssi":-97,"snr":5},{"gweui":"A2","rssi":-110,"snr":-3}]}`
+	sigfoxData  = `{"device":"1CF2A0","time":"1772366400","data":"15","seqNumber":"9","rssi":"-120","snr":"8","station":"4E01"}`
+	sigfoxPlace = `{"device":"1CF2A0","time":1772366400,"seqNumber":9,"computedLocation":{"lat":51.5,"lng":-0.125,"radius":900,"source":2,"status":1}}`
+	sigfoxFull  = `{"device":"1CF2A0","time":1772366400,"data":"15","seqNumber":9,"lqi":"Good","duplicates":[{"bsId":"4E01","rssi":-119,"snr":8},{"bsId":"4E02","rssi":-101,"snr":17}],` +
+		`"computedLocation":{"lat":51.5,"lng":-0.125,"radius":900,"source":2,"status":1}}`
+	sigfoxLater = `{"deviceId":"1CF2A0","time":1772366400,"seqNumber":9,"lqi":"Good","duplicates":[{"bsId":"4E02","rssi":-101,"snr":17}]}`
+)
+
+func everynetOf(gateway string, rssi int, duplicate bool) string {
+	return fmt.Sprintf(`{"type":"uplink","meta":{"device":"24e124136b502217","packet_hash":"ab","gateway":%q},"params":{"rx_time":1772366400.0,`+
+		`"port":2,"counter_up":21,"payload":"FQ==","duplicate":%v,"radio":{"hardware":{"rssi":%d,"snr":4}}}}`, gateway, duplicate, rssi)
+}
+
+// told is a gateway to which posts come, in a world of its own each time.
+func told(t *testing.T, bodies []string) *gateway {
+	t.Helper()
+	g := newGateway(t)
+	d := iot.Decoder{ID: "raw", Name: "raw", Type: iot.Other, Codec: "expr", Source: "temperature = bytes[0]", Sensors: []iot.Mapping{{SensorTypeID: "temperature", Key: "temperature"}}}
+	must(t, g.records.CreateDecoder(t.Context(), 1, d))
+	for i, body := range bodies {
+		frames, err := netserver.Parse(netserver.Post{Body: []byte(body), Query: url.Values{}, ReceivedAt: g.now})
+		must(t, err)
+		for _, f := range frames {
+			g.stored(iot.Arrival{Record: fmt.Sprint("n1-u", i), Account: 1, DecoderID: "raw", ReceivedAt: g.now, Frame: f})
+		}
+	}
+	return g
+}
+
+// radio is what a store holds of the radio side, where a field that is not
+// written again stays.
+func (g *gateway) radio() string {
+	fields := make(map[string]string)
+	put := func(u iot.Uplink, name string, v any, there bool) {
+		if there {
+			fields[u.Time.Format("15:04:05")+" "+name] = fmt.Sprint(v)
+		}
+	}
+	for _, u := range g.readings.radio {
+		put(u, "f_cnt", value(u.FCnt), u.FCnt != nil)
+		put(u, "f_port", value(u.FPort), u.FPort != nil)
+		put(u, "gateways", value(u.Gateways), u.Gateways != nil)
+		put(u, "rssi", value(u.RSSI), u.RSSI != nil)
+		put(u, "snr", value(u.SNR), u.SNR != nil)
+		put(u, "battery", value(u.Battery), u.Battery != nil)
+		put(u, "margin", value(u.Margin), u.Margin != nil)
+		put(u, "latitude", value(u.Latitude), u.Latitude != nil)
+	}
+	var out []string
+	for _, k := range slices.Sorted(maps.Keys(fields)) {
+		out = append(out, k+"="+fields[k])
+	}
+	return strings.Join(out, ", ")
+}
+
+func value[T any](v *T) (out T) {
+	if v != nil {
+		out = *v
+	}
+	return out
+}
+
+func TestWhatSeveralPostsTellOfAFrameIsOneFrame(t *testing.T) {
+	loriot := "12:00:00 battery=50, 12:00:00 f_cnt=21, 12:00:00 f_port=2, 12:00:00 gateways=2, 12:00:00 rssi=-97, 12:00:00 snr=5"
+	cases := []struct {
+		name, device string
+		posts        []string
+		want         string
+	}{
+		{"LORIOT's rx and gw", eui, []string{loriotRx, loriotGw}, loriot},
+		{"LORIOT's rx alone", eui, []string{loriotRx}, strings.Replace(loriot, "gateways=2", "gateways=1", 1)},
+		{"LORIOT's gw alone", eui, []string{loriotGw}, loriot},
+		{"Sigfox's data and position", "1CF2A0", []string{sigfoxData, sigfoxPlace}, "12:00:00 gateways=1, 12:00:00 latitude=51.5, 12:00:00 rssi=-120, 12:00:00 snr=8"},
+		{"Sigfox's data twice, the second with more", "1CF2A0", []string{sigfoxData, sigfoxFull}, "12:00:00 gateways=2, 12:00:00 latitude=51.5, 12:00:00 rssi=-101, 12:00:00 snr=17"},
+		{"Sigfox's data and stations without data", "1CF2A0", []string{sigfoxData, sigfoxLater}, "12:00:00 gateways=2, 12:00:00 rssi=-101, 12:00:00 snr=17"},
+		{"Sigfox's data, stations and position", "1CF2A0", []string{sigfoxData, sigfoxPlace, sigfoxFull}, "12:00:00 gateways=2, 12:00:00 latitude=51.5, 12:00:00 rssi=-101, 12:00:00 snr=17"},
+		{"Everynet's copies of three gateways", eui, []string{everynetOf("a", -90, false), everynetOf("b", -80, true), everynetOf("c", -100, true)},
+			"12:00:00 f_cnt=21, 12:00:00 f_port=2, 12:00:00 gateways=3, 12:00:00 rssi=-80, 12:00:00 snr=4"},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			for _, order := range orders(tc.posts) {
+				g := told(t, order)
+				d, err := g.DeviceByIdentifier(t.Context(), 1, tc.device)
+				must(t, err)
+				records, err := g.Readings(t.Context(), iot.Query{Account: 1, DeviceID: d.ID}, "")
+				must(t, err)
+				if got := brief(records); !slices.Equal(got, []string{"temperature=21"}) {
+					t.Errorf("readings %q after\n%s", got, strings.Join(order, "\n"))
+				}
+				if got := g.radio(); got != tc.want {
+					t.Errorf("radio %s\nwant  %s\nafter\n%s", got, tc.want, strings.Join(order, "\n"))
+				}
+			}
+		})
+	}
+}
+
+// orders are the posts in every order, and in their own order twice.
+func orders(posts []string) [][]string {
+	out := [][]string{slices.Concat(posts, posts)}
+	var walk func(done, left []string)
+	walk = func(done, left []string) {
+		if len(left) == 0 {
+			out = append(out, done)
+		}
+		for i := range left {
+			walk(append(slices.Clone(done), left[i]), append(slices.Clone(left[:i]), left[i+1:]...))
+		}
+	}
+	walk(nil, posts)
+	return out
+}
+
+// A position says nothing of a device that nobody knows, and may come before it.
+func TestAPositionBeforeItsFrameMakesNoDevice(t *testing.T) {
+	g := told(t, []string{sigfoxPlace})
+	if _, err := g.DeviceByIdentifier(t.Context(), 1, "1CF2A0"); err == nil || g.radio() != "" {
+		t.Errorf("%v, %s", err, g.radio())
+	}
+}
+
+func TestTheRadioSideIsKeptWhateverThePayload(t *testing.T) {
+	g := newGateway(t)
+	send := func(record string, f decoders.Frame) iot.Outcome {
+		f.Identifier, f.IsDevEUI, f.DedupID = eui, true, record
+		return g.ingest(iot.Arrival{Record: record, Account: 1, DecoderID: "d1", ReceivedAt: g.now, Frame: f})[0]
+	}
+	ciphertext := decoders.Frame{Kind: decoders.Uplink, Payload: []byte{1}, Encrypted: true, FCnt: 5, HasFCnt: true}
+	if out := send("n1-u1", ciphertext); out.Refused == "" {
+		t.Errorf("%+v", out)
+	}
+	g.now = g.now.Add(1e9)
+	send("n1-u2", decoders.Frame{Kind: decoders.Status, Battery: new(88.0), Margin: new(10.0)})
+	g.now = g.now.Add(1e9)
+	send("n1-u3", decoders.Frame{Kind: decoders.Location, Position: &decoders.Position{Latitude: 37.5, Longitude: -8.8}})
+	g.now = g.now.Add(1e9)
+	send("n1-u4", decoders.Frame{Kind: decoders.Join})
+	send("n1-u5", decoders.Frame{Kind: decoders.Log, Text: "x"})
+	if got, want := g.radio(), "12:00:00 f_cnt=5, 12:00:01 battery=88, 12:00:01 margin=10, 12:00:02 latitude=37.5"; got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+}
+
+func TestWhatAConsoleSimulatesIsNotStored(t *testing.T) {
+	g := newGateway(t)
+	a := g.frame("n1-u1", values("temperature", 1.0))
+	a.Frame.Simulated, a.Frame.FCnt, a.Frame.HasFCnt = true, 3, true
+	out := g.ingest(a)[0]
+	if out.Refused != "" || len(out.Points) > 0 || !strings.Contains(out.Note, "simulated") || g.radio() != "" || len(g.history(1)) > 0 {
+		t.Errorf("%+v, %s, %q", out, g.radio(), g.history(1))
+	}
+	if d := g.device(1); !d.LastSeen.IsZero() {
+		t.Errorf("seen at %s", d.LastSeen)
+	}
+}
+
+func TestADeviceIsLastSeenWhenItsNetworkHeardIt(t *testing.T) {
+	g := newGateway(t)
+	steps := []struct {
+		name string
+		kind decoders.EventKind
+		ago  float64 // seconds before the receipt that the network heard it; 0 when it does not say
+		want string
+	}{
+		{"a frame without the network's time", decoders.Uplink, 0, "12:00:00"},
+		{"a frame that the network heard before", decoders.Uplink, 3600, "12:00:00"},
+		{"a network whose clock is fast", decoders.Uplink, -600, "12:00:20"},
+		{"a network whose clock is absurd", decoders.Uplink, 1e9, "12:00:30"},
+		{"what the network itself says", decoders.Log, 0, "12:00:30"},
+		{"a downlink", decoders.TxAck, 0, "12:00:30"},
+		{"an acknowledgement", decoders.Ack, 0, "12:01:00"},
+		{"a status", decoders.Status, 5, "12:01:05"},
+	}
+	for i, step := range steps {
+		a := g.frame(fmt.Sprint("n1-u", i), values("temperature", 1.0))
+		if a.Frame.Kind = step.kind; step.kind != decoders.Uplink {
+			a.Frame.Object = nil
+		}
+		if step.ago != 0 {
+			a.Frame.NetworkTime = g.now.Add(-seconds(step.ago))
+		}
+		g.stored(a)
+		if got := g.device(1).LastSeen.Format("15:04:05"); got != step.want {
+			t.Errorf("%s: %s, want %s", step.name, got, step.want)
+		}
+		g.now = g.now.Add(seconds(10))
+	}
+	all, err := g.Devices(t.Context(), 1)
+	if err != nil || len(all) != 1 || all[0].LastSeen.Format("15:04:05") != "12:01:05" {
+		t.Errorf("%+v, %v", all, err)
+	}
+}
+
+// A JavaScript codec is told when the frame was received, also when its sender
+// does not say.
+func TestACodecIsToldWhenTheFrameWasReceived(t *testing.T) {
+	g := newGateway(t)
+	d := iot.Decoder{ID: "js", Name: "js", Type: iot.Other, Codec: "javascript", UseRawPayload: true,
+		Source:  "function decodeUplink(input) { return { data: { state: input.recvTime.toISOString() + ' ' + new Date().toISOString() } } }",
+		Sensors: []iot.Mapping{{SensorTypeID: "state", Key: "state"}}}
+	must(t, g.records.CreateDecoder(t.Context(), 1, d))
+	for i, tc := range []struct {
+		name string
+		ago  float64
+		want string
+	}{
+		{"the network's time", 60, "2026-03-01T11:59:00.000Z 2026-03-01T11:59:00.000Z"},
+		{"none", 0, "2026-03-01T12:00:00.000Z 2026-03-01T12:00:00.000Z"},
+		{"an absurd one", 1e9, "2026-03-01T12:00:00.000Z 2026-03-01T12:00:00.000Z"},
+	} {
+		a := g.frame(fmt.Sprint("n1-u", i), nil)
+		a.DecoderID, a.Frame.Identifier, a.Frame.Payload = "js", fmt.Sprint("dev", i), []byte{1}
+		if tc.ago != 0 {
+			a.Frame.NetworkTime = g.now.Add(-seconds(tc.ago))
+		}
+		if out := g.stored(a)[0]; out.Points[0].Text != tc.want {
+			t.Errorf("%s: %s, want %s", tc.name, out.Points[0].Text, tc.want)
+		}
+	}
+}
+
+func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
