@@ -14,20 +14,36 @@ type call struct {
 	args []any
 }
 
-// eval runs a script once for each call in one round trip and returns the
+// maxCalls is how many calls of a script go in one round trip. The server may
+// take a millisecond for each, the embedded one does, and all of a round trip
+// has to be answered within one timeout: a batch that takes longer would be
+// given up and come again, for ever.
+const maxCalls = 250
+
+// eval runs a script once for each call, many in one round trip, and returns the
 // results in the calls' order. The first error of a call is returned; the other
-// calls ran nevertheless.
+// calls of its round trip, and of those before, ran nevertheless.
+//
+// The commands in first go in front of the calls in the first round trip; an
+// error of theirs is returned like that of a call.
+func (d *DB) eval(ctx context.Context, s *redis.Script, calls []call, first ...redis.Cmder) ([]*redis.Cmd, error) {
+	out := make([]*redis.Cmd, 0, len(calls))
+	for some := range slices.Chunk(calls, maxCalls) {
+		answers, err := d.evalSome(ctx, s, some, first...)
+		out, first = append(out, answers...), nil
+		if err != nil {
+			return out, err
+		}
+	}
+	return out, nil
+}
+
+// evalSome is eval for what goes in one round trip.
 //
 // After a restart or failover the server does not know the script: those calls
 // did nothing and are repeated with its whole source, which also teaches it to
 // every node of a cluster that needs it.
-//
-// The commands in first go in front of the calls in the same round trip; an
-// error of theirs is returned like that of a call.
-func (d *DB) eval(ctx context.Context, s *redis.Script, calls []call, first ...redis.Cmder) ([]*redis.Cmd, error) {
-	if len(calls) == 0 {
-		return nil, nil
-	}
+func (d *DB) evalSome(ctx context.Context, s *redis.Script, calls []call, first ...redis.Cmder) ([]*redis.Cmd, error) {
 	cmds, err := d.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for _, c := range first {
 			_ = p.Process(ctx, c)
