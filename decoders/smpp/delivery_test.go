@@ -1,0 +1,188 @@
+package smpp
+
+import (
+	"bytes"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/linxGnu/gosmpp/pdu"
+
+	"github.com/penstock/penstock/decoders"
+)
+
+func TestParseDelivery(t *testing.T) {
+	d, err := ParseDelivery(fields{
+		service: "CMT", source: "447700900123", dest: "447800000001", class: 0x43, coding: 8, text: "\x05\x00\x03\x2a\x02\x01\x00A",
+		tlvs: "001E 0005 3130303100 020C 0002 BEEF",
+	}.pdu(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &Delivery{
+		Header:      Header{Length: d.Length, Command: DeliverSM, Sequence: 7},
+		ServiceType: "CMT",
+		Source:      Address{1, 1, "447700900123"}, Destination: Address{2, 8, "447800000001"},
+		ESMClass: 0x43, ProtocolID: 0x41, RegisteredDelivery: 1, DataCoding: 8,
+		ShortMessage: []byte("\x05\x00\x03\x2a\x02\x01\x00A"),
+		Parameters:   []Parameter{{0x001E, []byte("1001\x00")}, {0x020C, []byte{0xBE, 0xEF}}},
+	}
+	if !reflect.DeepEqual(d, want) {
+		t.Errorf("got  %+v\nwant %+v", d, want)
+	}
+	d, err = ParseDelivery(fields{command: DataSM, source: "1", dest: "2", class: 4, coding: 3, tlvs: "0424 0002 6869"}.pdu(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.ESMClass != 4 || d.DataCoding != 3 || string(d.UserData()) != "hi" || d.Destination.Digits != "2" {
+		t.Errorf("data_sm: %+v", d)
+	}
+}
+
+func TestParseDeliveryRefuses(t *testing.T) {
+	long := strings.Repeat("4", 65)
+	for name, tc := range map[string]struct {
+		fields
+		field  string
+		offset int
+	}{
+		"a command that brings nothing":      {fields{command: EnquireLink, raw: "00"}, "command_id", 4},
+		"a length that is not the PDU's":     {fields{source: "1", dest: "2", stated: 17}, "command_length", 0},
+		"a body that is not there":           {fields{raw: "00"}, "source_addr_ton", 17},
+		"a service type without an end":      {fields{service: strings.Repeat("x", 30), source: "1", dest: "2"}, "service_type", 16},
+		"a source without an end":            {fields{source: long, dest: "2"}, "source_addr", 19},
+		"a destination without an end":       {fields{raw: "00 0000 3100 0000 32323232"}, "destination_addr", 23},
+		"a text that reaches beyond":         {fields{source: "1", dest: "2", text: "abc", length: 4}, "short_message", 35},
+		"no sm_length":                       {fields{raw: "00 0000 00 0000 00 00 00 00 00 00 00 00 00 00"}, "sm_length", 32},
+		"half a head of a parameter":         {fields{source: "1", dest: "2", tlvs: "0424 00"}, "tlv", 35},
+		"a parameter that reaches beyond":    {fields{source: "1", dest: "2", tlvs: "0424 0003 6869"}, "tlv", 39},
+		"a time without an end":              {fields{raw: "00 0000 00 0000 00 00 00 00 31313131313131313131313131313131313131"}, "schedule_delivery_time", 26},
+		"a parameter of more than 32 Ki":     {fields{source: "1", dest: "2", tlvs: "0424 FFFF 6869"}, "tlv", 39},
+		"a data_sm that ends in its classes": {fields{command: DataSM, raw: "00 0000 00 0000 00 04"}, "registered_delivery", 24},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, err := ParseDelivery(tc.pdu(t))
+			e, ok := errors.AsType[*decoders.Error](err)
+			if !ok || e.Field != tc.field || e.Offset != tc.offset {
+				t.Errorf("got %+v, %v; want an error at %s, offset %d", d, err, tc.field, tc.offset)
+			}
+		})
+	}
+	if _, err := ParseDelivery([]byte{0, 0, 0, 16}); err == nil {
+		t.Error("four octets were taken for a PDU")
+	}
+}
+
+func TestText(t *testing.T) {
+	for name, tc := range map[string]struct {
+		fields
+		udh, text string
+		broken    bool
+	}{
+		"a short message":                           {fields{text: "hello"}, "", "hello", false},
+		"a header before it":                        {fields{class: 0x40, text: "\x05\x00\x03\x01\x02\x01hi"}, "\x05\x00\x03\x01\x02\x01", "hi", false},
+		"a header alone":                            {fields{class: 0x40, text: "\x02\x70\x00"}, "\x02\x70\x00", "", false},
+		"a payload":                                 {fields{tlvs: "0424 0002 6869"}, "", "hi", false},
+		"a payload with a header":                   {fields{class: 0x40, tlvs: "0424 0005 0270006869"}, "\x02\x70\x00", "hi", false},
+		"a payload beside its beginning":            {fields{text: "h", tlvs: "0424 0002 6869"}, "", "hi", false},
+		"an empty payload beside a text":            {fields{text: "h", tlvs: "0424 0000"}, "", "h", false},
+		"a header that reaches beyond the text":     {fields{class: 0x40, text: "\x09hi"}, "", "\x09hi", true},
+		"no text where there should be a header":    {fields{class: 0x40}, "", "", true},
+		"a bit of the header in a data_sm's class":  {fields{command: DataSM, class: 0xC3, tlvs: "0424 0003 01FF69"}, "\x01\xff", "i", false},
+		"a header of length zero is one all by law": {fields{class: 0x40, text: "\x00hi"}, "\x00", "hi", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, err := ParseDelivery(tc.pdu(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			udh, text, ok := d.Split()
+			if string(udh) != tc.udh || string(text) != tc.text || ok == tc.broken {
+				t.Errorf("got %q, %q, %v", udh, text, ok)
+			}
+		})
+	}
+}
+
+func TestSegment(t *testing.T) {
+	for name, tc := range map[string]struct {
+		tlvs string
+		want Segment
+	}{
+		"all three":             {"020C 0002 0102 020E 0001 03 020F 0001 02", Segment{0x0102, 3, 2}},
+		"numbers in two octets": {"020C 0002 0102 020E 0002 0003 020F 0002 0001", Segment{0x0102, 3, 1}},
+		"none":                  {"", Segment{}},
+		"no reference":          {"020E 0001 03 020F 0001 02", Segment{}},
+		"no total":              {"020C 0002 0102 020F 0001 02", Segment{}},
+		"no number":             {"020C 0002 0102 020E 0001 03", Segment{}},
+		"number 0":              {"020C 0002 0102 020E 0001 03 020F 0001 00", Segment{}},
+		"a number too high":     {"020C 0002 0102 020E 0001 03 020F 0001 04", Segment{}},
+		"a reference too short": {"020C 0001 02 020E 0001 03 020F 0001 02", Segment{}},
+		"an empty total":        {"020C 0002 0102 020E 0000 020F 0001 02", Segment{}},
+		"a total of 256":        {"020C 0002 0102 020E 0002 0100 020F 0001 02", Segment{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, err := ParseDelivery(fields{tlvs: tc.tlvs}.pdu(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, ok := d.Segment(); got != tc.want || ok != (tc.want.Total > 0) {
+				t.Errorf("got %+v, %v", got, ok)
+			}
+		})
+	}
+}
+
+func TestCodingOf(t *testing.T) {
+	for dataCoding, want := range map[byte]Coding{
+		0x00: Default, 0x01: ASCII, 0x02: Octets, 0x03: Latin1, 0x04: Octets, 0x05: Octets, 0x06: Cyrillic, 0x07: Hebrew,
+		0x08: UCS2, 0x09: Octets, 0x0D: Octets, 0x10: Default, 0x14: Octets, 0x18: UCS2, 0x1C: Octets, 0x20: Octets,
+		0xC0: Default, 0xD8: Default, 0xE0: UCS2, 0xF0: Default, 0xF3: Default, 0xF4: Octets, 0xF7: Octets, 0xF8: Default,
+	} {
+		if got := CodingOf(dataCoding); got != want {
+			t.Errorf("0x%02X: %d, want %d", dataCoding, got, want)
+		}
+	}
+}
+
+// FuzzParseDelivery compares with gosmpp, which must not be able to read what
+// this refuses, nor read something else.
+func FuzzParseDelivery(f *testing.F) {
+	for _, seed := range []fields{
+		{service: "CMT", source: "447700900123", dest: "447800000001", text: "hello"},
+		{class: 0x40, text: "\x05\x00\x03\x2a\x02\x01hi", tlvs: "020C 0002 0102 020E 0001 03 020F 0001 02"},
+		{class: 4, text: "id:1001 stat:DELIVRD err:000 text:x", tlvs: "001E 0005 3130303100 0427 0001 02"},
+		{command: DataSM, source: "1", dest: "2", coding: 8, tlvs: "0424 0002 0041"},
+		{text: "abc", length: 200},
+	} {
+		f.Add(seed.pdu(f))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		before := bytes.Clone(raw)
+		d, err := ParseDelivery(raw)
+		if !bytes.Equal(raw, before) {
+			t.Fatal("the PDU was changed")
+		}
+		if err != nil {
+			if e, ok := errors.AsType[*decoders.Error](err); !ok || e.Offset < 0 || e.Offset > len(raw) {
+				t.Fatalf("an error without a place: %v", err)
+			}
+			return
+		}
+		udh, text, ok := d.Split()
+		if ok && len(udh)+len(text) != len(d.UserData()) {
+			t.Fatalf("%x was split to %x and %x", d.UserData(), udh, text)
+		}
+		if s, ok := d.Segment(); ok && (s.Number < 1 || s.Number > s.Total) {
+			t.Fatalf("segment %+v", s)
+		}
+		d.Receipt()
+		other, err := pdu.Parse(bytes.NewReader(raw))
+		if them, same := other.(*pdu.DeliverSM); err == nil && same {
+			if them.SourceAddr.Address() != d.Source.Digits || them.DestAddr.Address() != d.Destination.Digits || them.EsmClass != d.ESMClass {
+				t.Fatalf("gosmpp reads %+v, we %+v", them, d)
+			}
+		}
+	})
+}

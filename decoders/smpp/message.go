@@ -1,0 +1,109 @@
+package smpp
+
+import (
+	"encoding/binary"
+	"strings"
+)
+
+// The optional parameters that are understood (5.3.2).
+const (
+	tagReceiptedMessageID = 0x001E
+	tagSARReference       = 0x020C
+	tagSARTotal           = 0x020E
+	tagSARNumber          = 0x020F
+	tagMessagePayload     = 0x0424
+	tagMessageState       = 0x0427
+)
+
+// Bits of esm_class (5.2.12).
+const (
+	classReceipt      = 0x04 // SMSC delivery receipt
+	classIntermediate = 0x20 // intermediate delivery notification
+	classUDHI         = 0x40 // the text begins with a user data header
+)
+
+// Parameter returns an optional parameter; of several the last counts.
+func (d *Delivery) Parameter(tag uint16) ([]byte, bool) {
+	for i := len(d.Parameters) - 1; i >= 0; i-- {
+		if d.Parameters[i].Tag == tag {
+			return d.Parameters[i].Value, true
+		}
+	}
+	return nil, false
+}
+
+// number returns an optional parameter that is an unsigned number.
+func (d *Delivery) number(tag uint16) (int, bool) {
+	v, ok := d.Parameter(tag)
+	if !ok || len(v) == 0 || len(v) > 2 {
+		return 0, false
+	}
+	n := 0
+	for _, c := range v {
+		n = n<<8 | int(c)
+	}
+	return n, true
+}
+
+// MessageID returns the id that the SMSC gives the message, or, in a receipt,
+// gave the message it is about; empty if there is none.
+func (d *Delivery) MessageID() string {
+	v, _ := d.Parameter(tagReceiptedMessageID)
+	id, _, _ := strings.Cut(string(v), "\x00")
+	return strings.TrimSpace(id)
+}
+
+// IsReceipt reports whether the SMSC tells about a message of ours: esm_class
+// says so, or the optional parameters of receipts do, which some SMSCs send
+// with an esm_class of 0. Acknowledgements by the handset or its user are
+// messages.
+func (d *Delivery) IsReceipt() bool {
+	if d.ESMClass&(classReceipt|classIntermediate) != 0 {
+		return true
+	}
+	_, stated := d.Parameter(tagMessageState)
+	return stated && d.MessageID() != ""
+}
+
+// UserData returns the text as it came: the parameter message_payload if it is
+// there, for a text that is in both is complete in it, else short_message.
+func (d *Delivery) UserData() []byte {
+	if payload, ok := d.Parameter(tagMessagePayload); ok && len(payload) > 0 {
+		return payload
+	}
+	return d.ShortMessage
+}
+
+// Split returns the user data header, with its length octet, and the text
+// behind it. It is false when there should be a header that reaches beyond what
+// is there.
+func (d *Delivery) Split() (udh, text []byte, ok bool) {
+	data := d.UserData()
+	if d.ESMClass&classUDHI == 0 {
+		return nil, data, true
+	}
+	if len(data) == 0 || int(data[0])+1 > len(data) {
+		return nil, data, false
+	}
+	end := int(data[0]) + 1
+	return data[:end:end], data[end:], true
+}
+
+// Segment says which part of which message a delivery is (5.3.2.22 to 24).
+type Segment struct {
+	Reference uint16
+	Total     int // 1 to 255
+	Number    int // 1 to Total
+}
+
+// Segment returns what the sar parameters say. They must all be there and make
+// sense, else they are ignored, as SMPP asks for.
+func (d *Delivery) Segment() (Segment, bool) {
+	reference, there := d.Parameter(tagSARReference)
+	total, counted := d.number(tagSARTotal)
+	number, numbered := d.number(tagSARNumber)
+	if !there || len(reference) != 2 || !counted || !numbered || number < 1 || number > total || total > 255 {
+		return Segment{}, false
+	}
+	return Segment{Reference: binary.BigEndian.Uint16(reference), Total: total, Number: number}, true
+}

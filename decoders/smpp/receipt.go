@@ -1,0 +1,96 @@
+package smpp
+
+import "strings"
+
+// Receipt is what an SMSC tells about a message of ours.
+type Receipt struct {
+	ID    string // the SMSC's id of the message, as it writes it
+	State string // DELIVRD, UNDELIV, …; empty if it cannot be told
+	Error string // the network's code, as it came; 000 is none
+}
+
+// Receipt reads a receipt: from the optional parameters, and what they do not
+// say from the text, which is as appendix B of SMPP 3.4 suggests, or nearly so.
+func (d *Delivery) Receipt() Receipt {
+	_, text, _ := d.Split()
+	r := ParseReceipt(text)
+	if id := d.MessageID(); id != "" {
+		r.ID = id
+	}
+	if n, ok := d.number(tagMessageState); ok && stateName(n) != "" {
+		r.State = stateName(n)
+	}
+	return r
+}
+
+// stateName is a message_state (5.2.28) as texts write it.
+func stateName(n int) string {
+	names := [...]string{1: "ENROUTE", "DELIVRD", "EXPIRED", "DELETED", "UNDELIV", "ACCEPTD", "UNKNOWN", "REJECTD"}
+	if n < 1 || n >= len(names) {
+		return ""
+	}
+	return names[n]
+}
+
+// ParseReceipt reads the text of a receipt:
+//
+//	id:1001 sub:001 dlvrd:001 submit date:2601011200 done date:2601011201 stat:DELIVRD err:000 text:hello
+//
+// Fields may be missing, in another order, in any case, and have blanks behind
+// the colon. What stands in text: is the message's and says nothing.
+func ParseReceipt(text []byte) Receipt {
+	s := string(text)
+	if at := field(s, "text:"); at >= 0 {
+		s = s[:at]
+	}
+	return Receipt{ID: word(s, "id:"), State: strings.ToUpper(word(s, "stat:")), Error: word(s, "err:")}
+}
+
+// fieldNames are the names that may follow a field without a value.
+func fieldNames() []string {
+	return []string{"id:", "sub:", "dlvrd:", "submit date:", "done date:", "stat:", "err:", "text:"}
+}
+
+// field returns where a field's name stands as a word of its own, or -1.
+func field(s, name string) int {
+	lower := lowered(s)
+	for from := 0; ; {
+		at := strings.Index(lower[from:], name)
+		if at < 0 {
+			return -1
+		}
+		at += from
+		if at == 0 || lower[at-1] == ' ' {
+			return at
+		}
+		from = at + len(name)
+	}
+}
+
+// lowered is s with its ASCII letters in lower case. A text need not be UTF-8,
+// and every octet keeps its place.
+func lowered(s string) string {
+	b := []byte(s)
+	for i, c := range b {
+		if 'A' <= c && c <= 'Z' {
+			b[i] = c + 'a' - 'A'
+		}
+	}
+	return string(b)
+}
+
+// word returns a field's value, up to the next blank.
+func word(s, name string) string {
+	at := field(s, name)
+	if at < 0 {
+		return ""
+	}
+	rest := strings.TrimLeft(s[at+len(name):], " ")
+	for _, next := range fieldNames() {
+		if strings.HasPrefix(lowered(rest), next) {
+			return ""
+		}
+	}
+	value, _, _ := strings.Cut(rest, " ")
+	return strings.Trim(value, "\x00\r\n\t")
+}

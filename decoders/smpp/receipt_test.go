@@ -1,0 +1,95 @@
+package smpp
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestIsReceipt(t *testing.T) {
+	for name, tc := range map[string]struct {
+		fields
+		want bool
+	}{
+		"a message":                                 {fields{}, false},
+		"a receipt":                                 {fields{class: 0x04}, true},
+		"a receipt with a header and a mode":        {fields{class: 0x47, text: "\x00"}, true},
+		"an intermediate notification":              {fields{class: 0x20}, true},
+		"an acknowledgement of the handset":         {fields{class: 0x08}, false},
+		"an acknowledgement of the user":            {fields{class: 0x10}, false},
+		"a reply path":                              {fields{class: 0x80}, false},
+		"parameters of a receipt with a class of 0": {fields{tlvs: "001E 0002 3100 0427 0001 02"}, true},
+		"an id alone":                               {fields{tlvs: "001E 0002 3100"}, false},
+		"a state alone":                             {fields{tlvs: "0427 0001 02"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, err := ParseDelivery(tc.pdu(t))
+			if err != nil || d.IsReceipt() != tc.want {
+				t.Errorf("%+v, %v", d, err)
+			}
+		})
+	}
+}
+
+func TestParseReceipt(t *testing.T) {
+	for name, tc := range map[string]struct {
+		text string
+		want Receipt
+	}{
+		"as appendix B has it": {
+			"id:1001 sub:001 dlvrd:001 submit date:2601011200 done date:2601011201 stat:DELIVRD err:000 text:hello",
+			Receipt{"1001", "DELIVRD", "000"},
+		},
+		"dates of 12 digits, another case, no text": {
+			"id:0A1B-c sub:001 dlvrd:000 submit date:260101120000 done date:260101120100 Stat:undeliv Err:0x05", Receipt{"0A1B-c", "UNDELIV", "0x05"},
+		},
+		"fields in another order":           {"stat:EXPIRED id:77", Receipt{"77", "EXPIRED", ""}},
+		"blanks behind the colons":          {"id: 77 stat: REJECTD err: 12", Receipt{"77", "REJECTD", "12"}},
+		"a text that looks like a receipt":  {"id:77 stat:DELIVRD text:id:1 stat:UNDELIV err:9", Receipt{"77", "DELIVRD", ""}},
+		"a text in no known alphabet":       {"id:77 Stat:DELIVRD Text:\xe9\xff", Receipt{"77", "DELIVRD", ""}},
+		"an empty field before the next":    {"id: sub:001 stat:DELIVRD", Receipt{"", "DELIVRD", ""}},
+		"a name within a word":              {"uid:5 id:6 stat:ACCEPTD", Receipt{"6", "ACCEPTD", ""}},
+		"a NUL at the end":                  {"id:77 stat:DELIVRD\x00", Receipt{"77", "DELIVRD", ""}},
+		"an id with a colon":                {"id:a:7 stat:DELIVRD", Receipt{"a:7", "DELIVRD", ""}},
+		"no receipt at all":                 {"hello there", Receipt{}},
+		"nothing":                           {"", Receipt{}},
+		"a field that ends the text":        {"stat:", Receipt{}},
+		"a letter that grows in lower case": {"Ⱥ id:5 STAT:DELIVRD", Receipt{"5", "DELIVRD", ""}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := ParseReceipt([]byte(tc.text)); got != tc.want {
+				t.Errorf("got %+v, want %+v", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestParametersOfAReceiptGoBeforeItsText(t *testing.T) {
+	for name, tc := range map[string]struct {
+		tlvs string
+		want Receipt
+	}{
+		"id and state":              {"001E 0005 3939393900 0427 0001 05", Receipt{"9999", "UNDELIV", "001"}},
+		"an id without its NUL":     {"001E 0004 39393939", Receipt{"9999", "DELIVRD", "001"}},
+		"a state that is not known": {"0427 0001 09", Receipt{"1001", "DELIVRD", "001"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, err := ParseDelivery(fields{class: 4, text: "id:1001 stat:DELIVRD err:001", tlvs: tc.tlvs}.pdu(t))
+			if err != nil || d.Receipt() != tc.want {
+				t.Errorf("%v: got %+v, want %+v", err, d.Receipt(), tc.want)
+			}
+		})
+	}
+}
+
+func FuzzParseReceipt(f *testing.F) {
+	f.Add([]byte("id:1001 sub:001 dlvrd:001 submit date:2601011200 done date:2601011201 stat:DELIVRD err:000 text:hello"))
+	f.Add([]byte("id: 77 Stat: x text:\xff"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		r := ParseReceipt(text)
+		for _, v := range []string{r.ID, r.State, r.Error} {
+			if len(v) > 3*len(text) || strings.Contains(v, " ") {
+				t.Fatalf("%q became %+v", text, r)
+			}
+		}
+	})
+}
