@@ -26,7 +26,7 @@ type Config struct {
 	Delivery  Delivery `json:"delivery"`
 	// TimeZone is that of %time and %smsTime.
 	TimeZone *time.Location `json:"time_zone"`
-	Carriers []Backend      `json:"carriers" strict:"one" env:"-"`
+	Carriers []Carrier      `json:"carriers" strict:"one" env:"-"`
 	Operator Backend        `json:"operator" env:"-"`
 	Lookup   Backend        `json:"lookup" env:"-"`
 }
@@ -114,7 +114,7 @@ func Default() Config {
 		Inbound:  Inbound{JoinWait: 5 * time.Minute, SweepEvery: time.Second},
 		Delivery: Delivery{Schedule: defaultSchedule(), Retention: 720 * time.Hour},
 		TimeZone: mustZone("Europe/London"),
-		Carriers: []Backend{{Type: Simulator}},
+		Carriers: []Carrier{{Type: Simulator}},
 		Operator: Backend{Type: Simulator},
 		Lookup:   Backend{Type: Simulator},
 	}

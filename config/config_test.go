@@ -75,7 +75,7 @@ func TestEnvironmentSetsEverySettingAndWins(t *testing.T) {
 			Schedule: []time.Duration{100 * time.Millisecond, time.Second}, Retention: 24 * time.Hour, DeadRetention: 48 * time.Hour,
 		},
 		TimeZone: zone,
-		Carriers: []config.Backend{{Type: "simulator"}}, Operator: config.Backend{Type: "simulator"}, Lookup: config.Backend{Type: "simulator"},
+		Carriers: []config.Carrier{{Type: "simulator"}}, Operator: config.Backend{Type: "simulator"}, Lookup: config.Backend{Type: "simulator"},
 	}
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("got  %+v\nwant %+v", c, want)
@@ -136,7 +136,16 @@ func TestParseNamesEveryMistake(t *testing.T) {
 		"a short retention":          {"delivery: {retention: 1m}", "", `delivery.retention (PENSTOCK_DELIVERY_RETENTION): expected at least 1h, got "1m0s"`},
 		"a short life of the dead":   {"delivery: {dead_retention: 1m}", "", `delivery.dead_retention (PENSTOCK_DELIVERY_DEAD_RETENTION): expected at least 1h, or 0s to keep them until they are replayed, got "1m0s"`},
 		"no zone":                    {"time_zone: Mars", "", `time_zone (PENSTOCK_TIME_ZONE): expected a time zone such as Europe/London, got "Mars"`},
-		"a carrier that is not here": {"carriers: [simulator, smpp]", "", `carriers[1].type: expected simulator, the only type there is, got "smpp"`},
+		"a carrier that is not here": {"carriers: [simulator, pigeon]", "", `carriers[1].type: expected simulator or smpp, got "pigeon"`},
+		"a simulator with a name":    {"carriers: {type: simulator, name: a}", "", `carriers[0].type: expected smpp, because settings of it are there, got "simulator"`},
+		"an SMSC without anything":   {"carriers: smpp", "", "carriers[0].name: expected a name of 1 to 40 letters, digits, dots, dashes and underscores, got \"\"\ncarriers[0].addr: expected host:port, got \"\""},
+		"two carriers of one name":   {"carriers: [{type: smpp, name: a, addr: 'h:1'}, {type: smpp, name: a, addr: 'h:2'}]", "", `carriers[1].name: expected another name than that of a carrier before, got "a"`},
+		"a bind that is none":        {"carriers: {type: smpp, name: a, addr: 'h:1', bind: trx, tls: starttls, alphabet: utf8}", "", "carriers[0].bind: expected transceiver or receiver, got \"trx\"\ncarriers[0].tls: expected tls or none, got \"starttls\"\ncarriers[0].alphabet: expected gsm7 or gsm7-packed or latin1, got \"utf8\""},
+		"a password that is not one": {"carriers: {type: smpp, name: a, addr: 'h:1', password: 'hush hush', system_id: sixteen-letters-}", "", "carriers[0].system_id: expected at most 15 characters of ASCII without blanks\ncarriers[0].password: expected at most 64 characters of ASCII without blanks"},
+		"limits without sense":       {"carriers: {type: smpp, name: a, addr: 'h:1', enquire_link: 1ms, in_flight: -1}", "", "carriers[0].enquire_link: expected 1s to 1h, got \"1ms\"\ncarriers[0].in_flight: expected 1 to 100000, got -1"},
+		"authorities without TLS":    {"carriers: {type: smpp, name: a, addr: 'h:1', ca_file: /none}", "", "carriers[0].tls: expected tls, because a ca_file is set"},
+		"authorities that are not":   {"carriers: {type: smpp, name: a, addr: 'h:1', tls: tls, ca_file: /none}", "", `carriers[0].ca_file: expected a file that can be read, got "/none"`},
+		"authorities in another way": {"carriers: {type: smpp, name: a, addr: 'h:1', tls: tls, ca_file: config.go}", "", `carriers[0].ca_file: expected a file with certificates in PEM, got "config.go"`},
 		"no carrier":                 {"carriers: []", "", "carriers: expected at least one, for example simulator"},
 		"another operator":           {"operator: {type: http}", "", `operator.type: expected simulator, the only type there is, got "http"`},
 		"another lookup":             {"lookup: http", "", `lookup.type: expected simulator, the only type there is, got "http"`},
@@ -169,7 +178,8 @@ func TestSecretsAreNeverShown(t *testing.T) {
 admin_token: hush1
 redis: {url: "redis+sentinel://me:hush2@a:1,b:2/m?password=hush3"}
 influx: {url: "http://me:hush4@i:8086", token: hush5}
-smtp: {addr: "m:25", username: me, password: hush6}`), nil)
+smtp: {addr: "m:25", username: me, password: hush6}
+carriers: [simulator, {type: smpp, name: one, addr: "h:2775", system_id: me, password: hush7}]`), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,8 +190,8 @@ smtp: {addr: "m:25", username: me, password: hush6}`), nil)
 			t.Errorf("shown: %s", shown)
 		}
 	}
-	if c.AdminToken != "hush1" {
-		t.Errorf("Redacted changed its receiver: %s", c.AdminToken)
+	if c.AdminToken != "hush1" || c.Carriers[1].Password != "hush7" {
+		t.Errorf("Redacted changed its receiver: %+v", c)
 	}
 }
 

@@ -60,6 +60,12 @@ func (c Config) Redacted() Config {
 			s.value.SetString("***")
 		}
 	}
+	c.Carriers = slices.Clone(c.Carriers)
+	for i := range c.Carriers {
+		if c.Carriers[i].Password != "" {
+			c.Carriers[i].Password = "***"
+		}
+	}
 	return c
 }
 

@@ -24,6 +24,9 @@ func (c *Config) derive() {
 		c.PublicURL = "http://" + net.JoinHostPort(host, port)
 	}
 	c.PublicURL = strings.TrimRight(c.PublicURL, "/")
+	for i := range c.Carriers {
+		c.Carriers[i].derive()
+	}
 	if c.SMTP.From == "" {
 		c.SMTP.From = "penstock@" + mailDomain(c.PublicURL)
 	}
@@ -141,12 +144,7 @@ func (c *Config) validateBackends(m *strict.Mistakes) {
 			m.Add(key, "expected simulator, the only type there is, got %q", kind)
 		}
 	}
-	if len(c.Carriers) == 0 {
-		m.Add("carriers", "expected at least one, for example simulator")
-	}
-	for i, carrier := range c.Carriers {
-		only("carriers["+strconv.Itoa(i)+"].type", carrier.Type)
-	}
+	c.validateCarriers(m)
 	only("operator.type", c.Operator.Type)
 	only("lookup.type", c.Lookup.Type)
 }

@@ -12,7 +12,7 @@ cd "$(dirname "$0")/.."
 
 influx_version=v1.8.10
 # What npm installs, with the versions.
-modules=(standardwebhooks@1.1.1)
+modules=(standardwebhooks@1.1.1 smpp@0.5.1)
 export PATH="$PWD/.tools/bin:$PATH:/usr/sbin:/usr/local/sbin"
 
 # program:package. fakesmsc comes with kannel-extras, outside the PATH.

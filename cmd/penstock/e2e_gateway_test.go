@@ -35,6 +35,7 @@ type gateway struct {
 	site *site
 	dir  string // holds the data directory and the inventory
 	env  []string
+	file string // its configuration; empty: none
 	logs *transcript
 	web  *http.Client
 
@@ -83,7 +84,7 @@ func start(t *testing.T, s *site, inventory string, settings ...string) *gateway
 
 func (g *gateway) run() {
 	g.t.Helper()
-	cfg, err := config.Load("", g.env)
+	cfg, err := config.Load(g.file, g.env)
 	if err != nil {
 		g.t.Fatal(err)
 	}
@@ -126,7 +127,7 @@ func (g *gateway) spawn() {
 // will be told.
 func (g *gateway) launch() <-chan string {
 	g.t.Helper()
-	g.child = g.command("serve")
+	g.child = g.command("serve", "--config", g.file)
 	ready := &watcher{to: g.logs, found: make(chan string, 1)}
 	g.child.Stdout, g.child.Stderr = g.logs, ready
 	gone := make(chan struct{})

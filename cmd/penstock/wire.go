@@ -50,6 +50,7 @@ type daemon struct {
 	messages  *inbound.Service
 	uplinks   *uplink.Processor
 	intakes   map[event.Kind]*intake.Intake
+	carriers  carriers
 	auth      *httpd.Auth
 	app       *httpd.App
 
@@ -66,7 +67,7 @@ func open(ctx context.Context, cfg config.Config, log *slog.Logger) (*daemon, er
 	d := &daemon{cfg: cfg, log: log, intakes: make(map[event.Kind]*intake.Intake)}
 	d.life, d.stop = context.WithCancel(context.Background())
 	for _, step := range []func(context.Context) error{
-		d.openDataDir, d.openBackends, d.openInventory, d.openDelivery, d.openIntakes, d.openSurfaces, d.declare,
+		d.openDataDir, d.openBackends, d.openInventory, d.openDelivery, d.openIntakes, d.openCarriers, d.openSurfaces, d.declare,
 	} {
 		if err := step(ctx); err != nil {
 			return nil, fmt.Errorf("%w%s", err, d.abandon())
@@ -150,7 +151,11 @@ func (d *daemon) openIntakes(context.Context) error {
 	d.readings = iot.New(d.back.db.IoT(), d.back.readings, catalog.Compile, iot.Options{})
 	d.uplinks = uplink.NewProcessor(d.readings)
 	quota := journal.NewQuota(int64(d.cfg.Journal.MaxBytes))
-	for kind, p := range map[event.Kind]intake.Processor{event.Uplink: d.uplinks, event.SMS: carrier.NewProcessor(sms)} {
+	messages := carrier.NewProcessor(sms)
+	messages.Add(carrier.SMPP, carrier.NewSMPP(charsets(d.cfg.Carriers)))
+	for kind, p := range map[event.Kind]intake.Processor{
+		event.Uplink: d.uplinks, event.SMS: messages, event.Receipt: carrier.Receipts{},
+	} {
 		if err := d.openIntake(kind, p, quota); err != nil {
 			return err
 		}
@@ -178,11 +183,12 @@ func (d *daemon) openIntake(kind event.Kind, p intake.Processor, quota *journal.
 func (d *daemon) openSurfaces(context.Context) error {
 	d.app = httpd.New(httpd.Options{Logger: d.log, Seed: d.node})
 	d.auth = httpd.NewAuth(d.accounts, d.cfg.AdminToken, time.Now)
-	intakes := []*intake.Intake{d.intakes[event.Uplink], d.intakes[event.SMS]}
+	intakes := []*intake.Intake{d.intakes[event.Uplink], d.intakes[event.SMS], d.intakes[event.Receipt]}
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		admin.NewCollector(intakes, func() admin.Deliveries { return admin.Deliveries(d.queue.Stats()) }),
+		admin.NewCarrierCollector(d.carriers.status),
 	)
 	frames := uplink.New(d.intakes[event.Uplink], d.uplinks, d.back.db.IoT(), uplink.Options{Logger: d.log})
 	frames.Mount(d.app, d.auth)
@@ -220,6 +226,7 @@ func (d *daemon) start() error {
 	d.running.Go(func() { d.messages.Run(ctx) })
 	d.running.Go(func() { d.keepHouse(ctx) })
 	d.running.Go(func() { d.expire(ctx) })
+	d.carriers.start()
 	return nil
 }
 
@@ -261,9 +268,11 @@ func pause(ctx context.Context, t time.Duration) bool {
 // finish, and closes what was opened.
 func (d *daemon) close(ctx context.Context) error {
 	var errs []error
+	d.carriers.leave()
 	if d.app != nil {
 		errs = append(errs, d.app.ShutdownWithContext(ctx))
 	}
+	errs = append(errs, d.carriers.close(ctx))
 	d.stop()
 	d.running.Wait()
 	if d.started {

@@ -22,13 +22,13 @@ type backendJSON struct {
 	Error  string `json:"error,omitempty"`
 }
 
-// ready answers 200 when every back end works, else 503 with what is wrong. The
-// gateway goes on accepting meanwhile.
+// ready answers 200 when every back end that it needs works, else 503 with what
+// is wrong. The gateway goes on accepting meanwhile.
 func (s *Surface) ready(c *fiber.Ctx) error {
 	states := s.check(c.UserContext())
 	status, word := fiber.StatusOK, "ready"
-	for _, b := range states {
-		if b.Error != "" {
+	for _, b := range s.Backends {
+		if states[b.Name].Error != "" && !b.Optional {
 			status, word = fiber.StatusServiceUnavailable, "not ready"
 		}
 	}

@@ -1,7 +1,9 @@
 package admin
 
 import (
+	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net/http/httptest"
 	"strings"
@@ -27,6 +29,23 @@ func TestHealth(t *testing.T) {
 	const want = `503 {"backends":{"readings":{"status":"down","error":"no route to <host>"},"records":{"status":"ok","note":"redis"}},"status":"not ready"}`
 	if got := o.ask("GET /readyz", ""); got != want {
 		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+func TestACarrierThatIsAwayLeavesTheGatewayReady(t *testing.T) {
+	app := httpd.New(httpd.Options{Logger: slog.New(slog.DiscardHandler)})
+	s := New(Deps{Backends: []Backend{
+		{Name: "records", Check: func(context.Context) error { return nil }},
+		{Name: "carrier one", Note: "smpp", Optional: true, Check: func(context.Context) error { return errors.New("waiting: no route") }},
+	}})
+	app.Get("/readyz", s.ready)
+	resp, err := app.Test(httptest.NewRequest("GET", "/readyz", nil))
+	must(t, err)
+	body, err := io.ReadAll(resp.Body)
+	must(t, err)
+	const want = `{"backends":{"carrier one":{"status":"down","note":"smpp","error":"waiting: no route"},"records":{"status":"ok"}},"status":"ready"}`
+	if resp.StatusCode != 200 || string(body) != want {
+		t.Errorf("%d %s", resp.StatusCode, body)
 	}
 }
 

@@ -33,6 +33,9 @@ type Backend struct {
 	// Note says what kind it is: embedded, simulator, redis 7.0.15.
 	Note  string
 	Check func(ctx context.Context) error
+	// Optional says that the gateway is ready without it: one carrier of several
+	// that is away must not keep the others' messages from it.
+	Optional bool
 }
 
 // Surface is the operator's operations.

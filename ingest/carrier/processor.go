@@ -31,6 +31,10 @@ func NewProcessor(r Receiver) *Processor {
 	return &Processor{receiver: r, adapters: Adapters(), seed: maphash.MakeSeed()}
 }
 
+// Add adds the adapter of a source that comes another way than over HTTP. It is
+// for the time before Process is called.
+func (p *Processor) Add(source string, a Adapter) { p.adapters[source] = a }
+
 // Process reads each post again and receives all messages in one batch.
 func (p *Processor) Process(ctx context.Context, items []intake.Item) ([]event.Mark, error) {
 	var msgs []inbound.Message

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"os"
+	"sync"
+
+	"github.com/penstock/penstock/config"
+	"github.com/penstock/penstock/delivery/carrier/smpp"
+	"github.com/penstock/penstock/ingest/admin"
+	"github.com/penstock/penstock/ingest/carrier"
+	"github.com/penstock/penstock/relay/event"
+)
+
+// carriers are the binds to SMSCs.
+type carriers struct {
+	clients []*smpp.Client
+	running sync.WaitGroup
+	life    context.Context
+	stop    context.CancelFunc
+}
+
+// openCarriers makes a client for each SMSC; start binds.
+func (d *daemon) openCarriers(context.Context) error {
+	d.carriers.life, d.carriers.stop = context.WithCancel(context.Background())
+	for _, c := range d.cfg.Carriers {
+		if c.Type != config.SMPP {
+			continue
+		}
+		client, err := d.newSMPP(c)
+		if err != nil {
+			return err
+		}
+		d.carriers.clients = append(d.carriers.clients, client)
+		d.back.list = append(d.back.list, admin.Backend{
+			Name: "carrier " + c.Name, Note: "smpp", Check: client.Check, Optional: true,
+		})
+	}
+	return nil
+}
+
+func (d *daemon) newSMPP(c config.Carrier) (*smpp.Client, error) {
+	o := smpp.Options{
+		Name: c.Name, Addr: c.Addr, Accept: d.takeSMPP, Logger: d.log,
+		SystemID: c.SystemID, Password: c.Password, SystemType: c.SystemType, AddressRange: c.AddressRange,
+		Receiver: c.Bind == config.Receiver, EnquireLink: c.EnquireLink, InFlight: c.InFlight,
+	}
+	if c.TLS == config.DirectTLS {
+		roots, err := authorities(c.CAFile)
+		if err != nil {
+			return nil, fmt.Errorf("carrier %s: %w", c.Name, err)
+		}
+		o.TLS = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
+	}
+	return smpp.New(o)
+}
+
+// authorities reads a file of certificates; none means the system's.
+func authorities(file string) (*x509.CertPool, error) {
+	if file == "" {
+		return nil, nil
+	}
+	pem, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(pem)
+	return roots, nil
+}
+
+// takeSMPP writes what an SMSC sent to the journal of messages, or of receipts.
+func (d *daemon) takeSMPP(ctx context.Context, a smpp.Arrival) error {
+	kind, entry := event.SMS, carrier.SMPPEntry(a.Carrier, a.ID, a.PDU)
+	if a.Receipt {
+		kind, entry = event.Receipt, carrier.SMPPReceiptEntry(a.Carrier, a.ID, a.PDU)
+	}
+	_, err := d.intakes[kind].Accept(ctx, &entry)
+	return err
+}
+
+// charsets is what each SMSC's default alphabet is.
+func charsets(all []config.Carrier) map[string]carrier.Charset {
+	out := make(map[string]carrier.Charset, len(all))
+	for _, c := range all {
+		out[c.Name] = carrier.Charset(c.Alphabet)
+	}
+	return out
+}
+
+// start binds to every carrier.
+func (c *carriers) start() {
+	for _, client := range c.clients {
+		c.running.Go(func() { client.Run(c.life) })
+	}
+}
+
+// leave begins to unbind: what is under way is answered first.
+func (c *carriers) leave() {
+	if c.stop != nil {
+		c.stop()
+	}
+}
+
+// close waits until every carrier is left, for as long as ctx allows.
+func (c *carriers) close(ctx context.Context) error {
+	ended := make(chan struct{})
+	go func() { c.running.Wait(); close(ended) }()
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("carriers: unbind: %w", ctx.Err())
+	}
+}
+
+// status shows each bind as the metrics do.
+func (c *carriers) status() []admin.Carrier {
+	out := make([]admin.Carrier, len(c.clients))
+	for i, client := range c.clients {
+		s := client.Status()
+		out[i] = admin.Carrier{
+			Name: s.Name, Bound: s.State == smpp.Bound, Binds: s.Binds, Messages: s.Messages, Receipts: s.Receipts,
+			Malformed: s.Malformed, Refused: s.Refused, InFlight: s.InFlight,
+		}
+	}
+	return out
+}

@@ -1,0 +1,177 @@
+// An SMSC for the tests. It takes binds, reads messages from its standard input,
+// a JSON object a line, cuts them into parts, mixes these up, repeats some, and
+// delivers them to whoever is bound, a window at a time. What is not answered
+// with 0 it delivers again, as SMSCs do. What happens it prints, a JSON object a
+// line.
+//
+// A message is {from, to, coding, text | data (hex), form, twice, port}; form is
+// plain, udh8, udh16, sar, payload, data_sm or receipt; twice is "pdu" for the very PDU
+// again, "part" for the same with another sequence number, "id" for that with an
+// id of the message beside.
+'use strict';
+const readline = require('readline');
+const smpp = require('smpp');
+
+const flags = Object.fromEntries(process.argv.slice(2).map((a) => a.split('=')));
+const windowSize = Number(flags.window || 50);
+const mix = Number(flags.mix || 200); // PDUs that are shuffled together
+let seed = Number(flags.seed || 1);
+const random = (n) => {
+  seed = (seed * 1103515245 + 12345) & 0x7fffffff;
+  return seed % n;
+};
+const tell = (o) => process.stdout.write(JSON.stringify(o) + '\n');
+
+let session = null; // that is bound
+let queue = []; // PDUs that wait, mixed
+let fresh = []; // PDUs to be mixed
+let underWay = 0;
+let answered = 0;
+let refused = 0;
+let broken = 0;
+let ended = false; // no more messages will come
+let reference = 0;
+
+const encode = {
+  0: (m) => smpp.encodings.ASCII.encode(m.text), // the library calls GSM 03.38 so
+  3: (m) => smpp.encodings.LATIN1.encode(m.text),
+  4: (m) => Buffer.from(m.data, 'hex'),
+  8: (m) => smpp.encodings.UCS2.encode(m.text),
+};
+
+// cut ends parts wherever they are full: within an escape, or a character.
+function cut(octets, size) {
+  const parts = [];
+  for (let at = 0; at < octets.length; at += size) parts.push(octets.subarray(at, at + size));
+  return parts;
+}
+
+function pdus(m) {
+  const octets = encode[m.coding](m);
+  const base = {
+    source_addr_ton: /^\d+$/.test(m.from) ? 1 : 5, source_addr_npi: 1, source_addr: m.from,
+    dest_addr_ton: 1, dest_addr_npi: 1, destination_addr: m.to, data_coding: m.coding, esm_class: 0,
+  };
+  const ref = ++reference;
+  const wide = m.coding === 0 ? 153 : 134;
+  const udh = (head, size) => {
+    const parts = cut(octets, size);
+    return parts.map((part, i) => ({
+      ...base, esm_class: 0x40,
+      short_message: Buffer.concat([Buffer.from([...head, parts.length, i + 1]), part]),
+    }));
+  };
+  switch (m.form) {
+    case 'udh8': return udh([5, 0, 3, ref & 0xff], wide);
+    case 'udh16': return udh([6, 8, 4, (ref >> 8) & 0xff, ref & 0xff], wide - 2);
+    case 'sar': {
+      const parts = cut(octets, wide);
+      return parts.map((part, i) => ({
+        ...base, short_message: part,
+        sar_msg_ref_num: ref & 0xffff, sar_total_segments: parts.length, sar_segment_seqnum: i + 1,
+      }));
+    }
+    case 'payload': return [{ ...base, short_message: Buffer.alloc(0), message_payload: octets }];
+    case 'data_sm': return [{ ...base, command: 'data_sm', message_payload: octets }];
+    case 'receipt': return [{ ...base, esm_class: 4, short_message: octets }];
+    default: return [{ ...base, short_message: octets }];
+  }
+}
+
+function add(m) {
+  const all = pdus(m);
+  const twice = m.twice === 'part' && all.length === 1 ? 'pdu' : m.twice; // nothing tells it from a new one
+  for (const pdu of all) {
+    const id = twice === 'id' ? { receipted_message_id: 'M' + reference } : {};
+    const one = { ...pdu, ...id };
+    fresh.push({ pdu: one, again: twice === 'pdu' });
+    if (twice === 'part' || twice === 'id') fresh.push({ pdu: { ...one }, again: false });
+  }
+  if (fresh.length >= mix) shuffle();
+}
+
+function shuffle() {
+  for (let i = fresh.length - 1; i > 0; i--) {
+    const j = random(i + 1);
+    [fresh[i], fresh[j]] = [fresh[j], fresh[i]];
+  }
+  queue = queue.concat(fresh);
+  fresh = [];
+  pump();
+}
+
+function pump() {
+  while (session && underWay < windowSize && queue.length > 0) deliver(session, queue.shift());
+  if (ended && underWay === 0 && queue.length === 0 && fresh.length === 0) {
+    ended = false;
+    tell({ done: true, answered, refused, broken });
+  }
+}
+
+function deliver(to, item) {
+  const { command = 'deliver_sm', ...fields } = item.pdu;
+  const pdu = new smpp.PDU(command, fields);
+  let open = true;
+  underWay++;
+  const over = (status) => {
+    if (!open) return;
+    open = false;
+    underWay--;
+    to.open.delete(over);
+    if (status === 0) {
+      answered++;
+      if (answered % 100 === 0) tell({ answered });
+    } else {
+      if (status === null) broken++; else refused++;
+      tell({ status });
+      setTimeout(() => { queue.push(item); pump(); }, status === null ? 0 : 20);
+    }
+    pump();
+  };
+  to.open.add(over);
+  const sent = to.send(pdu, (answer) => {
+    if (item.again) { // our answer was too slow, or got lost
+      item.again = false;
+      to.socket.write(pdu.toBuffer());
+    }
+    over(answer.command_status);
+  });
+  if (!sent) over(null);
+}
+
+const server = smpp.createServer((s) => {
+  s.open = new Set();
+  const bind = (pdu) => {
+    if (flags.password && pdu.password !== flags.password) {
+      s.send(pdu.response({ command_status: smpp.ESME_RINVPASWD }));
+      s.close();
+      return;
+    }
+    s.send(pdu.response({ system_id: 'smsc' }));
+    session = s;
+    tell({ bound: pdu.command, system_id: pdu.system_id });
+    pump();
+  };
+  s.on('bind_transceiver', bind);
+  s.on('bind_receiver', bind);
+  s.on('enquire_link', (pdu) => { tell({ asked: true }); s.send(pdu.response()); });
+  s.on('unbind', (pdu) => { tell({ unbound: true, open: s.open.size }); s.send(pdu.response()); s.close(); });
+  s.on('error', () => {});
+  s.on('close', () => {
+    if (session === s) session = null;
+    tell({ closed: true });
+    for (const over of [...s.open]) over(null);
+  });
+  if (flags.enquire) {
+    const timer = setInterval(() => s.enquire_link(() => tell({ alive: true })), Number(flags.enquire));
+    s.on('close', () => clearInterval(timer));
+  }
+});
+server.listen(Number(flags.port || 0), '127.0.0.1', () => tell({ listening: server.address().port }));
+
+readline.createInterface({ input: process.stdin })
+  .on('line', (line) => {
+    const m = JSON.parse(line);
+    if (m.end) { shuffle(); ended = true; pump(); } else add(m);
+  })
+  .on('close', () => process.exit(0));

@@ -1,0 +1,141 @@
+package config
+
+import (
+	"crypto/x509"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/penstock/penstock/config/strict"
+)
+
+// Carrier is one party that messages come from and go to. Its settings beside
+// the type are those of SMPP.
+type Carrier struct {
+	Type string `json:"type" strict:"scalar"` // simulator or smpp
+	// Name is what events, metrics and %netw call it.
+	Name         string `json:"name"`
+	Addr         string `json:"addr"` // host:port of the SMSC
+	SystemID     string `json:"system_id"`
+	Password     string `json:"password"`
+	SystemType   string `json:"system_type"`
+	Bind         string `json:"bind"` // transceiver or receiver
+	AddressRange string `json:"address_range"`
+	TLS          string `json:"tls"`      // tls or none
+	CAFile       string `json:"ca_file"`  // PEM; empty: the system's authorities
+	Alphabet     string `json:"alphabet"` // of data_coding 0: gsm7, gsm7-packed or latin1
+	// EnquireLink is how often the link is tried.
+	EnquireLink time.Duration `json:"enquire_link"`
+	// InFlight is how many messages may be on their way to the journal.
+	InFlight int `json:"in_flight"`
+}
+
+// The types of carrier beside Simulator, and the values of Carrier's settings.
+const (
+	SMPP        = "smpp"
+	Transceiver = "transceiver"
+	Receiver    = "receiver"
+)
+
+// alphabets are the values of Carrier.Alphabet.
+func alphabets() []string { return []string{"gsm7", "gsm7-packed", "latin1"} }
+
+// derive fills in what is not set.
+func (c *Carrier) derive() {
+	if c.Type != SMPP {
+		return
+	}
+	for value, preset := range map[*string]string{&c.Bind: Transceiver, &c.TLS: NoTLS, &c.Alphabet: "gsm7"} {
+		if *value == "" {
+			*value = preset
+		}
+	}
+	if c.EnquireLink == 0 {
+		c.EnquireLink = 30 * time.Second
+	}
+	if c.InFlight == 0 {
+		c.InFlight = 1000
+	}
+}
+
+func (c *Config) validateCarriers(m *strict.Mistakes) {
+	if len(c.Carriers) == 0 {
+		m.Add("carriers", "expected at least one, for example simulator")
+	}
+	names := make(map[string]bool)
+	for i := range c.Carriers {
+		carrier, at := &c.Carriers[i], "carriers["+strconv.Itoa(i)+"]."
+		switch carrier.Type {
+		case Simulator:
+			if *carrier != (Carrier{Type: Simulator}) {
+				m.Add(at+"type", "expected smpp, because settings of it are there, got %q", carrier.Type)
+			}
+		case SMPP:
+			carrier.validate(m, at)
+			if names[carrier.Name] {
+				m.Add(at+"name", "expected another name than that of a carrier before, got %q", carrier.Name)
+			}
+			names[carrier.Name] = true
+		default:
+			m.Add(at+"type", "expected simulator or smpp, got %q", carrier.Type)
+		}
+	}
+}
+
+func (c *Carrier) validate(m *strict.Mistakes, at string) {
+	if strings.Trim(c.Name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") != "" || c.Name == "" || len(c.Name) > 40 {
+		m.Add(at+"name", "expected a name of 1 to 40 letters, digits, dots, dashes and underscores, got %q", c.Name)
+	}
+	if !hostPort(c.Addr, false) {
+		m.Add(at+"addr", "expected host:port, got %q", c.Addr)
+	}
+	asciiField(m, at+"system_id", c.SystemID, 15)
+	asciiField(m, at+"password", c.Password, maxPassword)
+	asciiField(m, at+"system_type", c.SystemType, 12)
+	asciiField(m, at+"address_range", c.AddressRange, 40)
+	oneOf(m, at+"bind", c.Bind, Transceiver, Receiver)
+	oneOf(m, at+"tls", c.TLS, DirectTLS, NoTLS)
+	oneOf(m, at+"alphabet", c.Alphabet, alphabets()...)
+	c.validateLimits(m, at)
+}
+
+func (c *Carrier) validateLimits(m *strict.Mistakes, at string) {
+	if c.EnquireLink < time.Second || c.EnquireLink > time.Hour {
+		m.Add(at+"enquire_link", "expected 1s to 1h, got %q", c.EnquireLink)
+	}
+	if c.InFlight < 1 || c.InFlight > 100_000 {
+		m.Add(at+"in_flight", "expected 1 to 100000, got %d", c.InFlight)
+	}
+	if c.CAFile == "" {
+		return
+	}
+	pem, err := os.ReadFile(c.CAFile)
+	switch {
+	case c.TLS == NoTLS:
+		m.Add(at+"tls", "expected tls, because a ca_file is set")
+	case err != nil:
+		m.Add(at+"ca_file", "expected a file that can be read, got %q", c.CAFile)
+	case !x509.NewCertPool().AppendCertsFromPEM(pem):
+		m.Add(at+"ca_file", "expected a file with certificates in PEM, got %q", c.CAFile)
+	}
+}
+
+// maxPassword is longer than the 8 characters of SMPP 3.4: many SMSCs take more.
+const maxPassword = 64
+
+// asciiField checks what goes into a C-octet string. The value may be secret and
+// is not repeated.
+func asciiField(m *strict.Mistakes, key, value string, limit int) {
+	odd := strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r > '~' })
+	if odd || len(value) > limit {
+		m.Add(key, "expected at most %d characters of ASCII without blanks", limit)
+	}
+}
+
+func oneOf(m *strict.Mistakes, key, value string, words ...string) {
+	if !slices.Contains(words, value) {
+		m.Add(key, "expected %s, got %q", strings.Join(words, " or "), value)
+	}
+}

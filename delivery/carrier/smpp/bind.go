@@ -1,0 +1,126 @@
+package smpp
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/linxGnu/gosmpp/data"
+	"github.com/linxGnu/gosmpp/pdu"
+
+	"github.com/penstock/penstock/decoders/smpp"
+)
+
+// BindError is an SMSC's refusal to be bound to.
+type BindError struct{ Status uint32 }
+
+func (e *BindError) Error() string {
+	status := data.CommandStatusType(e.Status)
+	return fmt.Sprintf("the SMSC refused the bind with 0x%02X, %s", e.Status, status.Desc())
+}
+
+// credentials says whether the carrier does not know us.
+func (e *BindError) credentials() bool {
+	switch data.CommandStatusType(e.Status) {
+	case data.ESME_RBINDFAIL, data.ESME_RINVPASWD, data.ESME_RINVSYSID:
+		return true
+	}
+	return false
+}
+
+// link is a bound connection.
+type link struct {
+	conn     net.Conn
+	in       *bufio.Reader
+	systemID string // the SMSC's name for itself
+}
+
+// bind connects and binds. All of it takes no longer than twice the timeout.
+func (c *Client) bind(ctx context.Context) (*link, error) {
+	dialing, cancel := context.WithTimeout(ctx, c.o.Timeout)
+	defer cancel()
+	conn, err := c.dial(dialing)
+	if err != nil {
+		return nil, fmt.Errorf("connect: %w", err)
+	}
+	abort := context.AfterFunc(ctx, func() { conn.Close() })
+	defer abort()
+	l := &link{conn: conn, in: bufio.NewReaderSize(conn, 64<<10)}
+	if err := c.introduce(l); err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("bind: %w", err)
+	}
+	if err := conn.SetDeadline(time.Time{}); err != nil || !abort() {
+		conn.Close()
+		return nil, errors.Join(errors.New("bind: interrupted"), err)
+	}
+	return l, nil
+}
+
+func (c *Client) dial(ctx context.Context) (net.Conn, error) {
+	if c.o.TLS != nil {
+		d := tls.Dialer{Config: c.o.TLS}
+		return d.DialContext(ctx, "tcp", c.o.Addr)
+	}
+	return new(net.Dialer).DialContext(ctx, "tcp", c.o.Addr)
+}
+
+// introduce sends the bind and reads its answer. What comes before the answer,
+// an outbind for example, is passed over.
+func (c *Client) introduce(l *link) error {
+	kind := pdu.Transceiver
+	if c.o.Receiver {
+		kind = pdu.Receiver
+	}
+	p := pdu.NewBindRequest(kind)
+	p.SystemID, p.Password, p.SystemType = c.o.SystemID, c.o.Password, c.o.SystemType
+	p.AddressRange.AddressRange = c.o.AddressRange
+	if err := l.conn.SetDeadline(time.Now().Add(c.o.Timeout)); err != nil {
+		return err
+	}
+	if _, err := l.conn.Write(octets(p)); err != nil {
+		return err
+	}
+	for {
+		raw, err := readPDU(l.in)
+		if err != nil {
+			return err
+		}
+		h, err := smpp.ParseHeader(raw)
+		if err != nil {
+			return err
+		}
+		if h.Sequence != uint32(p.SequenceNumber) || !h.Command.Response() {
+			continue
+		}
+		if h.Status != 0 {
+			return &BindError{Status: h.Status}
+		}
+		if h.Command == smpp.GenericNack {
+			return errors.New("the SMSC did not understand the bind")
+		}
+		l.systemID = nameOf(raw)
+		return nil
+	}
+}
+
+// nameOf reads the SMSC's name off the answer to a bind; not all give one.
+func nameOf(raw []byte) string {
+	p, err := pdu.Parse(bytes.NewReader(raw))
+	if answer, ok := p.(*pdu.BindResp); ok && err == nil {
+		return answer.SystemID
+	}
+	return ""
+}
+
+// octets are a PDU as it goes over the wire.
+func octets(p pdu.PDU) []byte {
+	b := pdu.NewBuffer(make([]byte, 0, 64))
+	p.Marshal(b)
+	return b.Bytes()
+}

@@ -1,0 +1,92 @@
+package smpp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/penstock/penstock/decoders/smpp"
+)
+
+// maxStrange is how many PDUs in a row may have a length that makes no sense.
+const maxStrange = 10
+
+// handle answers a PDU, or sees to it that it is. Its error ends the session.
+func (s *session) handle(ctx context.Context, h smpp.Header, raw []byte) error {
+	switch h.Command {
+	case smpp.DeliverSM, smpp.DataSM:
+		s.accept(ctx, h, raw)
+	case smpp.EnquireLink:
+		s.send(answerTo(h, statusOK))
+	case smpp.Unbind:
+		return errKicked
+	case smpp.Unbind.Answer():
+		return errUnbound
+	case smpp.AlertNotification: // nothing waits for it, and it has no answer
+	default:
+		if !h.Command.Response() {
+			s.accept(ctx, h, raw)
+		}
+	}
+	return nil
+}
+
+// unframed keeps a PDU whose length makes no sense.
+func (s *session) unframed(ctx context.Context, h smpp.Header, raw []byte, err error) error {
+	s.strange++
+	s.accept(ctx, h, raw)
+	if errors.Is(err, errLost) || s.strange > maxStrange {
+		return fmt.Errorf("read: %w", err)
+	}
+	return nil
+}
+
+// accept has a PDU accepted in the background and answered then. It waits while
+// too many are.
+func (s *session) accept(ctx context.Context, h smpp.Header, raw []byte) {
+	select {
+	case <-s.stopping:
+		s.send(answerTo(h, statusTemporary))
+		return
+	default:
+	}
+	select {
+	case s.slots <- struct{}{}:
+	case <-s.stopping:
+		s.send(answerTo(h, statusTemporary))
+		return
+	}
+	s.status.inFlight.Add(1)
+	a := Arrival{Carrier: s.o.Name, ID: s.repeats.id(h.Sequence, raw), PDU: raw}
+	go func() {
+		defer func() { s.status.inFlight.Add(-1); <-s.slots }()
+		s.send(answerTo(h, s.take(context.WithoutCancel(ctx), a)))
+	}()
+}
+
+// take has an arrival accepted and returns the status of its answer.
+func (s *session) take(ctx context.Context, a Arrival) uint32 {
+	d, fault := smpp.ParseDelivery(a.PDU)
+	if fault == nil {
+		a.Receipt = d.IsReceipt()
+	} else {
+		s.status.malformed.Add(1)
+		s.o.Logger.Warn("a PDU cannot be read", "error", fault)
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.o.AcceptTimeout)
+	defer cancel()
+	if err := s.o.Accept(ctx, a); err != nil {
+		s.status.refused.Add(1)
+		s.o.Logger.Error("a PDU was not accepted", "error", err)
+		return statusTemporary
+	}
+	switch {
+	case fault != nil:
+		return statusOf(fault)
+	case a.Receipt:
+		s.status.receipts.Add(1)
+	default:
+		s.status.messages.Add(1)
+	}
+	return statusOK
+}

@@ -1,0 +1,81 @@
+package smpp
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// State is where a bind stands.
+type State string
+
+// The states.
+const (
+	Connecting State = "connecting"
+	Bound      State = "bound"
+	Waiting    State = "waiting" // until it binds again
+	Stopped    State = "stopped"
+)
+
+// Status is how a bind is doing. The counts are since the start.
+type Status struct {
+	Name      string
+	State     State
+	Since     time.Time
+	Error     string // why it is not bound; empty if it is
+	Binds     int64
+	Messages  int64 // accepted
+	Receipts  int64 // accepted
+	Malformed int64 // PDUs that could not be read, accepted or not
+	Refused   int64 // PDUs that could not be accepted
+	InFlight  int64 // PDUs that wait to be accepted
+}
+
+// status is what Status is made of.
+type status struct {
+	mu    sync.Mutex
+	state State
+	since time.Time
+	err   error
+
+	binds, messages, receipts, malformed, refused, inFlight atomic.Int64
+}
+
+// set moves to a state. Connecting keeps the reason why it is not bound.
+func (s *status) set(state State, now time.Time, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if state != Connecting {
+		s.err = err
+	}
+	s.state, s.since = state, now
+}
+
+// Status returns how the bind is doing.
+func (c *Client) Status() Status {
+	s := &c.status
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := Status{
+		Name: c.o.Name, State: s.state, Since: s.since, Binds: s.binds.Load(), Messages: s.messages.Load(),
+		Receipts: s.receipts.Load(), Malformed: s.malformed.Load(), Refused: s.refused.Load(), InFlight: s.inFlight.Load(),
+	}
+	if s.err != nil {
+		out.Error = s.err.Error()
+	}
+	return out
+}
+
+// Check returns nil while the carrier is bound, else where it stands and why.
+func (c *Client) Check(context.Context) error {
+	s := c.Status()
+	switch {
+	case s.State == Bound:
+		return nil
+	case s.Error == "":
+		return fmt.Errorf("%s", s.State)
+	}
+	return fmt.Errorf("%s: %s", s.State, s.Error)
+}

@@ -1,0 +1,186 @@
+package carrier
+
+import (
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/text/encoding/charmap"
+
+	"github.com/penstock/penstock/decoders/gsm"
+	"github.com/penstock/penstock/decoders/smpp"
+	"github.com/penstock/penstock/ingest/intake"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/inbound"
+)
+
+// SMPP is the name of the adapter of SMPP binds, and the source of their events.
+const SMPP = "smpp"
+
+// Charset is how an SMSC writes text of data_coding 0, its default alphabet. It
+// is agreed with the carrier, outside the protocol.
+type Charset string
+
+// The default alphabets of SMSCs.
+const (
+	GSM7       Charset = "gsm7"        // a septet in each octet, as nearly all do
+	GSM7Packed Charset = "gsm7-packed" // septets packed as on the air
+	Latin1     Charset = "latin1"      // ISO 8859-1
+)
+
+// SMPPEntry is the journal's entry of a PDU from a carrier's bind, as it came.
+// The id is the same for a PDU that the SMSC repeats within a session.
+func SMPPEntry(carrier, id string, pdu []byte) intake.Entry {
+	return smppEntry(messagePath, carrier, id, pdu)
+}
+
+// SMPPReceiptEntry is SMPPEntry for a delivery receipt.
+func SMPPReceiptEntry(carrier, id string, pdu []byte) intake.Entry {
+	return smppEntry(receiptPath, carrier, id, pdu)
+}
+
+// The folders that paths of messages and receipts begin with.
+const (
+	messagePath = "/inbound/sms/"
+	receiptPath = "/inbound/dlr/"
+)
+
+// smppEntry names the carrier as the paths of HTTP do.
+func smppEntry(folder, carrier, id string, pdu []byte) intake.Entry {
+	return intake.Entry{
+		Source: SMPP, Path: folder + SMPP + "/" + carrier,
+		Query: url.Values{"id": {id}}.Encode(), Body: pdu,
+	}
+}
+
+// NewSMPP returns the adapter that reads deliver_sm and data_sm. It has no path
+// of its own; charsets has what each carrier's default alphabet is, GSM7 for
+// those that are not in it.
+func NewSMPP(charsets map[string]Charset) Adapter {
+	r := smppReader{alphabet: gsm.NewAlphabet(), charsets: charsets}
+	return Adapter{Parse: r.parse}
+}
+
+type smppReader struct {
+	alphabet *gsm.Alphabet
+	charsets map[string]Charset
+}
+
+func (r smppReader) parse(e *intake.Entry) ([]inbound.Message, error) {
+	d, err := smpp.ParseDelivery(e.Body)
+	if err != nil {
+		return nil, err
+	}
+	_, name, _ := strings.Cut(carrierOf(e), "/")
+	m := inbound.Message{Reference: name}
+	if err := smppAddresses(&m, d); err != nil {
+		return nil, err
+	}
+	smppPart(&m, d)
+	if err := r.content(&m, d, r.charsets[name]); err != nil {
+		return nil, err
+	}
+	m.CarrierID, err = smppID(&m, d, e)
+	return []inbound.Message{m}, err
+}
+
+// smppID is the SMSC's id of the message, which some give, else the entry's. The
+// parts of a message have one id and are no repetitions.
+func smppID(m *inbound.Message, d *smpp.Delivery, e *intake.Entry) (string, error) {
+	if id := d.MessageID(); id != "" {
+		if p, ok := inbound.PartOf(m); ok {
+			id += "." + strconv.Itoa(p.Number)
+		}
+		return id, nil
+	}
+	q, err := parameters(e.Query)
+	return q.Get("id"), err
+}
+
+// smppAddresses reads who sent a message to which number. A sender may be
+// withheld.
+func smppAddresses(m *inbound.Message, d *smpp.Delivery) error {
+	m.From = readable(d.Source.Digits)
+	if number, ok := relay.NumberFrom(m.From); ok && d.Source.TON != smpp.Alphanumeric {
+		m.From = number
+	}
+	number, ok := relay.NumberFrom(d.Destination.Digits)
+	if !ok || len(number) > 15 {
+		return relay.Errorf(relay.KindInvalid, "smpp: destination_addr %q is not a number of 1 to 15 digits", readable(d.Destination.Digits))
+	}
+	m.To = number
+	return nil
+}
+
+// readable makes text of octets that should be ASCII and may be Latin-1.
+func readable(s string) string {
+	if utf8.ValidString(s) {
+		return s
+	}
+	return octetText(s, "latin1")
+}
+
+func smppPart(m *inbound.Message, d *smpp.Delivery) {
+	if s, ok := d.Segment(); ok {
+		m.Part = &inbound.Part{Kind: inbound.ReferenceSAR, Reference: s.Reference, Total: s.Total, Number: s.Number}
+	}
+}
+
+// content reads the header and the text. A header that reaches beyond the text
+// leaves nothing to tell them apart by: all of it is data then.
+func (r smppReader) content(m *inbound.Message, d *smpp.Delivery, c Charset) error {
+	udh, text, ok := d.Split()
+	if !ok {
+		m.Coding, m.Data, m.Status = inbound.Binary, text, inbound.Indecipherable
+		return nil
+	}
+	m.UDH = udh
+	m.Status = statusOf(m)
+	return r.text(m, smpp.CodingOf(d.DataCoding), c, text)
+}
+
+func (r smppReader) text(m *inbound.Message, coding smpp.Coding, c Charset, octets []byte) (err error) {
+	switch coding {
+	case smpp.Octets:
+		m.Coding, m.Data = inbound.Binary, octets
+		return nil
+	case smpp.UCS2:
+		m.Coding = inbound.Unicode
+		m.Text, err = wideText(m, octets)
+	case smpp.Default:
+		return r.defaultText(m, c, octets)
+	case smpp.Cyrillic:
+		m.Text, err = charmap.ISO8859_5.NewDecoder().String(string(octets))
+	case smpp.Hebrew:
+		m.Text, err = charmap.ISO8859_8.NewDecoder().String(string(octets))
+	default: // ASCII is the lower half of Latin-1
+		m.Text = octetText(string(octets), "latin1")
+	}
+	if err != nil {
+		return fmt.Errorf("smpp: short_message: %w", err)
+	}
+	if coding != smpp.UCS2 {
+		m.Coding = codingOf(r.alphabet, m.Text)
+	}
+	return nil
+}
+
+// defaultText reads text in the SMSC's default alphabet.
+func (r smppReader) defaultText(m *inbound.Message, c Charset, octets []byte) (err error) {
+	switch c {
+	case Latin1:
+		m.Text = octetText(string(octets), "latin1")
+		m.Coding = codingOf(r.alphabet, m.Text)
+		return nil
+	case GSM7Packed:
+		octets = gsm.Unpack(octets, len(m.UDH))
+	}
+	m.Coding = inbound.GSM
+	if m.Text, err = r.alphabet.Decode(octets); err != nil {
+		return fmt.Errorf("smpp: short_message in the default alphabet of %s: %w", m.Reference, err)
+	}
+	keepOctets(m, octets)
+	return nil
+}

@@ -1,0 +1,186 @@
+package carrier
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/penstock/penstock/decoders/gsm"
+	"github.com/penstock/penstock/ingest/intake"
+	"github.com/penstock/penstock/relay/event"
+	"github.com/penstock/penstock/relay/inbound"
+)
+
+// deliver is a deliver_sm as an SMSC sends it.
+type deliver struct {
+	from, to      string
+	ton           byte
+	class, coding byte
+	text          string
+	tlvs          string // in hex
+}
+
+func (d deliver) pdu(t testing.TB) []byte {
+	t.Helper()
+	tlvs, err := hex.DecodeString(strings.ReplaceAll(d.tlvs, " ", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.to == "" {
+		d.to = "447800000001"
+	}
+	body := append([]byte{0, d.ton, 1}, d.from+"\x00\x01\x01"+d.to+"\x00"...)
+	body = append(body, d.class, 0, 0, 0, 0, 0, 0, d.coding, 0, byte(len(d.text)))
+	body = append(append(body, d.text...), tlvs...)
+	head := binary.BigEndian.AppendUint32(nil, uint32(16+len(body)))
+	head = append(head, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 9)
+	return append(head, body...)
+}
+
+// plain is a message without anything special.
+func plain(text string, coding inbound.Coding) inbound.Message {
+	return inbound.Message{
+		CarrierID: "s-1", From: "447700900123", To: "447800000001", Text: text, Coding: coding, Reference: "one",
+	}
+}
+
+func TestSMPPMessages(t *testing.T) {
+	with := func(m inbound.Message, change func(*inbound.Message)) inbound.Message { change(&m); return m }
+	const sender = "447700900123"
+	for name, tc := range map[string]struct {
+		deliver
+		charset Charset
+		want    inbound.Message
+	}{
+		"the default alphabet":         {deliver{from: sender, text: "a\x00\x1be"}, "", plain("a@€", inbound.GSM)},
+		"packed":                       {deliver{from: sender, text: "\xe8\x32\x9b\xfd\x46\x97\xd9\xec\x37"}, GSM7Packed, plain("hellohello", inbound.GSM)},
+		"Latin-1 as the default":       {deliver{from: sender, text: "caf\xe9"}, Latin1, plain("café", inbound.GSM)},
+		"ASCII":                        {deliver{from: sender, coding: 1, text: "a@$"}, "", plain("a@$", inbound.GSM)},
+		"Latin-1 beyond the alphabet":  {deliver{from: sender, coding: 3, text: "\xe7a"}, "", plain("ça", inbound.Unicode)},
+		"Cyrillic":                     {deliver{from: sender, coding: 6, text: "\xbf\xe0"}, "", plain("Пр", inbound.Unicode)},
+		"Hebrew":                       {deliver{from: sender, coding: 7, text: "\xf9"}, "", plain("ש", inbound.Unicode)},
+		"UCS-2 with a surrogate pair":  {deliver{from: sender, coding: 8, text: "\x00A\xd8\x34\xdd\x1e"}, "", plain("A𝄞", inbound.Unicode)},
+		"a flash message":              {deliver{from: sender, coding: 0x10, text: "hi"}, "", plain("hi", inbound.GSM)},
+		"a flash message in UCS-2":     {deliver{from: sender, coding: 0x18, text: "\x00h"}, "", plain("h", inbound.Unicode)},
+		"the text in message_payload":  {deliver{from: sender, tlvs: "0424 0002 6869"}, "", plain("hi", inbound.GSM)},
+		"a plus sign before a number":  {deliver{from: "+" + sender, to: "+447800000001", ton: 1, text: "hi"}, "", plain("hi", inbound.GSM)},
+		"an id that the SMSC gives":    {deliver{from: sender, text: "hi", tlvs: "001E 0003 413100"}, "", with(plain("hi", inbound.GSM), func(m *inbound.Message) { m.CarrierID = "A1" })},
+		"a name":                       {deliver{from: "0012", ton: 5, text: "hi"}, "", with(plain("hi", inbound.GSM), func(m *inbound.Message) { m.From = "0012" })},
+		"a name in Latin-1":            {deliver{from: "Caf\xe9", ton: 5, text: "hi"}, "", with(plain("hi", inbound.GSM), func(m *inbound.Message) { m.From = "Café" })},
+		"no sender":                    {deliver{text: "hi"}, "", with(plain("hi", inbound.GSM), func(m *inbound.Message) { m.From = "" })},
+		"data":                         {deliver{from: sender, coding: 4, text: "\x00\xff"}, "", with(plain("", inbound.Binary), func(m *inbound.Message) { m.Data = []byte{0, 0xFF} })},
+		"a coding that nobody knows":   {deliver{from: sender, coding: 0x0A, text: "x"}, "", with(plain("", inbound.Binary), func(m *inbound.Message) { m.Data = []byte("x") })},
+		"an acknowledgement by a user": {deliver{from: sender, class: 0x10, text: "ok"}, "", plain("ok", inbound.GSM)},
+		"a part by an 8-bit reference": {deliver{from: sender, class: 0x40, text: "\x05\x00\x03\x2a\x02\x01a\x1b"}, "", with(plain("a ", inbound.GSM), func(m *inbound.Message) {
+			m.UDH, m.Status, m.Octets = []byte("\x05\x00\x03\x2a\x02\x01"), inbound.Concatenated, []byte("a\x1b")
+		})},
+		"a packed part by a 16-bit reference": {deliver{from: sender, class: 0x40, text: "\x06\x08\x04\x01\x02\x02\x02\xc8\x32\x9b\xfd\x06"}, GSM7Packed, with(plain("Hello", inbound.GSM), func(m *inbound.Message) {
+			m.UDH, m.Status, m.Octets = []byte("\x06\x08\x04\x01\x02\x02\x02"), inbound.Concatenated, []byte("Hello")
+		})},
+		"a part by SAR, of a message with one id": {deliver{from: sender, coding: 8, text: "\x00A\xd8", tlvs: "020C 0002 0102 020E 0001 03 020F 0001 02 001E 0002 3700"}, "", with(plain("A", inbound.Unicode), func(m *inbound.Message) {
+			m.Part, m.Status, m.Octets = &inbound.Part{Kind: inbound.ReferenceSAR, Reference: 0x0102, Total: 3, Number: 2}, inbound.Concatenated, []byte("\x00A\xd8")
+			m.CarrierID = "7.2"
+		})},
+		"a header with an element that reaches beyond it": {deliver{from: sender, class: 0x40, text: "\x02\x00\x09hi"}, "", with(plain("hi", inbound.GSM), func(m *inbound.Message) {
+			m.UDH, m.Status = []byte("\x02\x00\x09"), inbound.Indecipherable
+		})},
+		"a header that reaches beyond the text": {deliver{from: sender, class: 0x40, text: "\x09hi"}, "", with(plain("", inbound.Binary), func(m *inbound.Message) {
+			m.Data, m.Status = []byte("\x09hi"), inbound.Indecipherable
+		})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := SMPPEntry("one", "s-1", tc.pdu(t))
+			got, err := NewSMPP(map[string]Charset{"one": tc.charset}).Parse(&e)
+			if err != nil || len(got) != 1 || !same(got[0], tc.want) {
+				t.Errorf("%v: got %+v\nwant %+v", err, got, tc.want)
+			}
+		})
+	}
+}
+
+// same compares two messages; an empty header is none.
+func same(a, b inbound.Message) bool {
+	if len(a.UDH) == 0 && len(b.UDH) == 0 {
+		a.UDH, b.UDH = nil, nil
+	}
+	return reflect.DeepEqual(a, b)
+}
+
+func TestSMPPMessagesThatAreSetAside(t *testing.T) {
+	for name, tc := range map[string]struct {
+		pdu  []byte
+		want string
+	}{
+		"octets beyond the alphabet":    {deliver{from: "1", text: "caf\xe9"}.pdu(t), "smpp: short_message in the default alphabet of one: gsm7: offset 3: octet above 0x7F"},
+		"half a character at the end":   {deliver{from: "1", coding: 8, text: "\x00A\x00"}.pdu(t), "smpp: short_message: ucs2: offset 2: odd number of octets"},
+		"no number to send it to":       {deliver{from: "1", to: "Bank", text: "a"}.pdu(t), `smpp: destination_addr "Bank" is not a number of 1 to 15 digits`},
+		"a number that is too long":     {deliver{from: "1", to: "1234567890123456", text: "a"}.pdu(t), `smpp: destination_addr "1234567890123456" is not a number of 1 to 15 digits`},
+		"a parameter that is cut":       {deliver{from: "1", text: "a", tlvs: "0424 0003 61"}.pdu(t), "smpp: tlv: offset 51: reaches beyond the PDU"},
+		"a command that brings none":    {[]byte("\x00\x00\x00\x10\x00\x00\x00\x04\x00\x00\x00\x00\x00\x00\x00\x01"), "smpp: command_id: offset 4: 0x00000004 is none that brings messages"},
+		"octets that are no PDU at all": {[]byte("GET / HT"), "smpp: command_length: offset 8: ends within the header"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := NewProcessor(&receiver{})
+			p.Add(SMPP, NewSMPP(nil))
+			it := intake.Item{ID: "n-s1", Seq: 1, Entry: SMPPEntry("one", "s-1", tc.pdu)}
+			marks, err := p.Process(t.Context(), []intake.Item{it})
+			want := []event.Mark{{ID: "n-s1", Seq: 1, State: event.Quarantined, Reason: tc.want, Source: "smpp"}}
+			if err != nil || !reflect.DeepEqual(marks, want) {
+				t.Errorf("%v: got %+v\nwant %+v", err, marks, want)
+			}
+		})
+	}
+}
+
+func TestReceiptsAreKeptUnderWhatTheySay(t *testing.T) {
+	for name, tc := range map[string]struct {
+		entry  intake.Entry
+		state  event.State
+		reason string
+	}{
+		"a receipt": {
+			SMPPReceiptEntry("one", "s-1", deliver{from: "1", class: 4, text: "id:1001 sub:001 stat:DELIVRD err:000 text:\xe9"}.pdu(t)),
+			event.Unrouted, `DELIVRD for the message "1001" of smpp/one, which was not sent from here`,
+		},
+		"a receipt that says nothing": {
+			SMPPReceiptEntry("one", "s-1", deliver{from: "1", class: 4, text: "hello"}.pdu(t)),
+			event.Unrouted, `a receipt without a state for the message "" of smpp/one, which was not sent from here`,
+		},
+		"no receipt":                {SMPPReceiptEntry("one", "s-1", []byte("x")), event.Quarantined, "smpp: command_length: offset 1: ends within the header"},
+		"one of an unknown carrier": {intake.Entry{Source: "pigeon"}, event.Quarantined, `no adapter for the receipts of "pigeon"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			marks, err := Receipts{}.Process(t.Context(), []intake.Item{{ID: "n-r1", Seq: 1, Entry: tc.entry}})
+			want := []event.Mark{{ID: "n-r1", Seq: 1, State: tc.state, Reason: tc.reason, Source: tc.entry.Source}}
+			if err != nil || !reflect.DeepEqual(marks, want) {
+				t.Errorf("%v: got %+v\nwant %+v", err, marks, want)
+			}
+		})
+	}
+}
+
+// FuzzSMPP: what is read of a PDU is complete, or there is an error.
+func FuzzSMPP(f *testing.F) {
+	f.Add(deliver{from: "447700900123", text: "hello"}.pdu(f), "gsm7")
+	f.Add(deliver{from: "Bank", class: 0x40, text: "\x05\x00\x03\x2a\x02\x01a\x1b"}.pdu(f), "gsm7-packed")
+	f.Add(deliver{from: "1", coding: 8, tlvs: "0424 0002 0041 020C 0002 0102 020E 0001 03 020F 0001 02"}.pdu(f), "latin1")
+	f.Fuzz(func(t *testing.T, pdu []byte, charset string) {
+		e := SMPPEntry("one", "s-1", pdu)
+		got, err := NewSMPP(map[string]Charset{"one": Charset(charset)}).Parse(&e)
+		if err != nil {
+			return
+		}
+		m := got[0]
+		if m.CarrierID == "" || m.To == "" || m.Coding == 0 || m.Reference != "one" {
+			t.Fatalf("incomplete: %+v", m)
+		}
+		if _, err := gsm.ParseUDH(m.UDH); (err != nil) != (m.Status == inbound.Indecipherable) && m.Data == nil && m.Part == nil {
+			t.Fatalf("status %d of the header %x", m.Status, m.UDH)
+		}
+		if p, ok := inbound.PartOf(&m); ok && (p.Number < 1 || p.Number > p.Total) {
+			t.Fatalf("part %+v", p)
+		}
+	})
+}
