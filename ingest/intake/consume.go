@@ -90,6 +90,7 @@ func (i *Intake) work(ctx context.Context, b *batch, records []journal.Record) {
 	i.lineUp(ctx, b, items)
 	err := i.settle(ctx, b.turn, items)
 	b.took = time.Since(start)
+	b.turn = turn{} // or each batch would keep all those before it in memory
 	close(b.ended)
 	b.done <- err
 }
