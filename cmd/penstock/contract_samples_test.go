@@ -58,6 +58,8 @@ func samples(of residents) []sample {
 		{"listDeliveries", "GET", "/admin/deliveries?waits_for=breaker", "", ""},
 		{"listBreakers", "GET", "/admin/breakers", "", ""},
 		{"closeBreaker", "DELETE", "/admin/breakers/none", "", ""},
+		{"explainRelay", "POST", "/admin/relays/explain", js, `{"account":1,"from":"447700900123","to":"447800012345","text":"hi","received_at":"2026-01-31T12:00:00Z"}`},
+		{"explainRelay", "POST", "/admin/relays/explain", js, `{"from":"447700900123","to":"447800112345","data":"00ff","udh":"050003cc0201","coding":8}`},
 		{"alive", "GET", "/healthz", "", ""},
 		{"ready", "GET", "/readyz", "", ""},
 		{"metrics", "GET", "/metrics", "", ""},
@@ -153,6 +155,7 @@ func (g *gateway) mistakes() {
 		{sample{"", "GET", "/admin/events?kind=letter&limit=0&from=now", "", ""}, 422},
 		{sample{"", "POST", "/admin/events/replay", js, `{}`}, 422},
 		{sample{"", "GET", "/admin/deliveries?state=lost", "", ""}, 422},
+		{sample{"", "POST", "/admin/relays/explain", js, `{"to":"x"}`}, 422},
 		{sample{"", "POST", "/admin/deliveries/replay", js, `{"ids":"all"}`}, 422},
 	}...) {
 		owner, _ := tc.owner(g)

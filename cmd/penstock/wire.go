@@ -33,6 +33,7 @@ import (
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/redisstore"
 )
 
@@ -46,6 +47,7 @@ type daemon struct {
 	accounts  *redisstore.Accounts
 	inventory *admin.Inventory
 	queue     *queue.Queue
+	preview   func(context.Context, outbox.Delivery) (outbox.Request, string, error)
 	readings  *iot.Service
 	messages  *inbound.Service
 	uplinks   *uplink.Processor
@@ -120,6 +122,7 @@ func (d *daemon) openDelivery(context.Context) error {
 	if err != nil {
 		return err
 	}
+	d.preview = previewer(send, http, guard.New(d.cfg.Egress.Allow))
 	d.queue, err = queue.New(queue.Deps{
 		Store: d.back.db.Outbox(), Breakers: d.back.db.Breakers(), Redis: d.back.db, Send: send,
 		Schedule: delivery.Schedule(d.cfg.Delivery.Schedule), Logger: d.log,
@@ -203,6 +206,7 @@ func (d *daemon) openSurfaces(context.Context) error {
 	restv2.New(desk).Mount(d.app, d.auth)
 	admin.New(admin.Deps{
 		Inventory: d.inventory, Intakes: intakes, Deliveries: d.back.db.Outbox(), Breakers: d.back.db.Breakers(),
+		Explain: d.messages.Explain, Preview: d.preview,
 		Backends: append(d.back.list, journals(intakes)...), Metrics: metrics, Now: time.Now,
 	}).Mount(d.app, d.auth)
 	if err := openapi.Mount(d.app, restv2.OpenAPI(), iotapi.OpenAPI(), uplink.OpenAPI(), carrier.OpenAPI(), admin.OpenAPI()); err != nil {

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"golang.org/x/net/http/httpguts"
@@ -75,6 +76,27 @@ func (c *Client) build(ctx context.Context, req outbox.Request) (*http.Request, 
 		hr.SetBasicAuth(u.User.Username(), password)
 	}
 	return hr, c.setHeader(hr, req)
+}
+
+// Preview returns a request as Do would send it: every header field, and the URL
+// without user and password, which go into one. Its error is Do's.
+func (c *Client) Preview(ctx context.Context, req outbox.Request) (outbox.Request, error) {
+	hr, err := c.build(ctx, req)
+	if err != nil {
+		return req, err
+	}
+	u := *hr.URL
+	u.User = nil
+	headers := map[string]string{"Host": hr.Host, "Content-Length": strconv.Itoa(len(req.Body))}
+	if len(req.Body) == 0 && (req.Method == http.MethodGet || req.Method == http.MethodHead) {
+		delete(headers, "Content-Length")
+	}
+	for name, values := range hr.Header {
+		if len(values) > 0 {
+			headers[name] = values[0]
+		}
+	}
+	return outbox.Request{Method: req.Method, URL: u.String(), Headers: headers, Body: req.Body}, nil
 }
 
 func bodyOf(req outbox.Request) io.Reader {

@@ -103,6 +103,15 @@ func (w *Worker) signed(ctx context.Context, d outbox.Delivery, now time.Time) (
 	return req, nil
 }
 
+// Preview returns the request of a delivery as Send would make it now, without
+// making it.
+func (w *Worker) Preview(ctx context.Context, d outbox.Delivery) (outbox.Request, error) {
+	if d.Request == nil {
+		return outbox.Request{}, errors.New("delivery: no request")
+	}
+	return w.signed(ctx, d, w.deps.Now())
+}
+
 func (w *Worker) mail(ctx context.Context, m outbox.Mail) (r Result) {
 	answer, err := w.deps.Mail.Send(ctx, m)
 	r.Verdict = delivery.ClassifyMail(answer.Status, answer.Response, err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/intake"
+	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/outbox"
 )
 
@@ -20,6 +21,11 @@ type Deps struct {
 	Deliveries outbox.Store
 	Dispatcher outbox.Dispatcher
 	Breakers   outbox.Breakers
+	// Explain says what would become of a message.
+	Explain func(ctx context.Context, m inbound.Message) (inbound.Explanation, error)
+	// Preview returns the request of a delivery as it would go out now, and why
+	// it would not be made, "" if it would.
+	Preview func(ctx context.Context, d outbox.Delivery) (req outbox.Request, refused string, err error)
 	// Backends answers for each back end by name.
 	Backends []Backend
 	Metrics  prometheus.Gatherer
@@ -57,6 +63,7 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	r.Post("/events/replay", s.replayEvents)
 	r.Get("/deliveries", s.listDeliveries)
 	r.Post("/deliveries/replay", s.replayDeliveries)
+	r.Post("/relays/explain", s.explainRelay)
 	r.Get("/breakers", s.listBreakers)
 	r.Delete("/breakers/:endpoint", s.closeBreaker)
 }

@@ -2,12 +2,14 @@ package carrier
 
 import (
 	"encoding/json"
+	"errors"
 	"net/url"
 	"strconv"
 	"time"
 
 	"github.com/penstock/penstock/decoders/gsm"
 	"github.com/penstock/penstock/ingest/intake"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/inbound"
 )
 
@@ -19,6 +21,10 @@ func parseJSON(alphabet *gsm.Alphabet, e *intake.Entry) ([]inbound.Message, erro
 		return nil, err
 	}
 	f := newForm(get)
+	return f.one(f.json(alphabet))
+}
+
+func (f *form) json(alphabet *gsm.Alphabet) inbound.Message {
 	m := inbound.Message{CarrierID: f.required("id", maxName), Network: f.optional("network", maxName)}
 	f.addresses(&m, "from", "to")
 	m.UDH = f.hex("udh", maxUDH)
@@ -26,10 +32,31 @@ func parseJSON(alphabet *gsm.Alphabet, e *intake.Entry) ([]inbound.Message, erro
 	m.Status = statusOf(&m)
 	m.SentAt = f.sentAt()
 	f.content(alphabet, &m)
-	if err := f.err(); err != nil {
-		return nil, err
+	return m
+}
+
+// ReadJSON reads a message as /inbound/sms/json takes it, for those who want to
+// know what would become of it: the id may be missing, and received_at says when
+// it shall have come. The error is relay.KindInvalid with the fields.
+func ReadJSON(body []byte) (m inbound.Message, err error) {
+	o, err := jsonObject(body)
+	if errors.Is(err, errInvalidJSON) {
+		return m, relay.Invalid("body", errInvalidJSON.Error())
 	}
-	return []inbound.Message{m}, nil
+	if err != nil {
+		return m, err
+	}
+	if !o.has("id") {
+		o["id"] = "example"
+	}
+	f := newForm(o.get)
+	m = f.json(gsm.NewAlphabet())
+	if at := f.optional("received_at", maxName); at != "" {
+		if m.ReceivedAt, err = time.Parse(time.RFC3339, at); err != nil {
+			f.fail("received_at", "The received_at must be a time as in RFC 3339.")
+		}
+	}
+	return m, f.err()
 }
 
 // jsonFields returns the fields of the body, or of the query without one.

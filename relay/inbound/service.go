@@ -122,15 +122,6 @@ func (s *Service) Receive(ctx context.Context, msgs []Message) ([]Result, error)
 	return p.results, s.end(ctx, &p)
 }
 
-// Explain says what would become of a message, without doing any of it.
-func (s *Service) Explain(ctx context.Context, m Message) (Decision, error) {
-	routes, err := s.known.routes(ctx, []string{m.To})
-	if err != nil {
-		return Decision{}, fmt.Errorf("inbound: relays: %w", err)
-	}
-	return Decide(&m, routes[m.To], s.o.Settings), nil
-}
-
 // claim returns for each message the id of the message that its carrier's id
 // stands for: its own, unless the carrier handed it over before.
 func (s *Service) claim(ctx context.Context, msgs []Message) ([]string, error) {

@@ -1,0 +1,30 @@
+package main
+
+import (
+	"context"
+
+	"github.com/penstock/penstock/delivery/guard"
+	"github.com/penstock/penstock/delivery/httpout"
+	"github.com/penstock/penstock/delivery/worker"
+	"github.com/penstock/penstock/relay/outbox"
+)
+
+// previewer shows requests as the ways out would make them: signed, with every
+// header, and whether the address in the URL would be refused. What a name
+// resolves to is not asked: nothing leaves the gateway.
+func previewer(send *worker.Worker, http *httpout.Client, g *guard.Guard) func(context.Context, outbox.Delivery) (outbox.Request, string, error) {
+	return func(ctx context.Context, d outbox.Delivery) (outbox.Request, string, error) {
+		signed, err := send.Preview(ctx, d)
+		if err != nil {
+			return outbox.Request{}, "", err
+		}
+		req, err := http.Preview(ctx, signed)
+		if err == nil {
+			err = g.CheckURL(signed.URL)
+		}
+		if err != nil {
+			return req, err.Error(), nil
+		}
+		return req, "", nil
+	}
+}

@@ -1,0 +1,49 @@
+package inbound
+
+import (
+	"context"
+	"fmt"
+)
+
+// exampleID stands for the id that a message would get.
+const exampleID = "example"
+
+// Explanation says what would become of a message, and why.
+type Explanation struct {
+	Decision
+	// Message is what would go on its way: a part as it goes on when the others
+	// never come.
+	Message Message
+	// Part says which part of what it is, and what it waits for; nil for a whole
+	// message.
+	Part *PartExplained
+}
+
+// PartExplained is a part of a message that waits for the others.
+type PartExplained struct {
+	Number, Total int
+	Missing       []int // the numbers of the others
+}
+
+// Explain says what would become of a message without doing any of it: nothing
+// is saved, counted or sent. A message without an id gets an example, one
+// without a time of receipt has it now.
+func (s *Service) Explain(ctx context.Context, m Message) (Explanation, error) {
+	if m.ID == "" {
+		m.ID = exampleID
+	}
+	if m.ReceivedAt.IsZero() {
+		m.ReceivedAt = s.o.Now().UTC()
+	}
+	routes, err := s.known.routes(ctx, []string{m.To})
+	if err != nil {
+		return Explanation{}, fmt.Errorf("inbound: relays: %w", err)
+	}
+	e := Explanation{Message: m}
+	if p, ok := PartOf(&m); ok {
+		e.Part = &PartExplained{Number: p.Number, Total: p.Total}
+		e.Message, e.Part.Missing = s.assembler.assemble([]Message{m})
+	}
+	e.Decision = Decide(&e.Message, routes[m.To], s.o.Settings)
+	return e, nil
+}
