@@ -9,6 +9,7 @@ require (
 	github.com/dlclark/regexp2/v2 v2.5.2
 	github.com/dop251/goja v0.0.0-20260917113740-793a2a65c13b
 	github.com/emersion/go-message v0.18.2
+	github.com/emersion/go-msgauth v0.7.0
 	github.com/emersion/go-sasl v0.0.0-20241020182733-b788ff22d5a6
 	github.com/emersion/go-smtp v0.25.1
 	github.com/expr-lang/expr v1.17.8
@@ -29,6 +30,8 @@ require (
 	golang.org/x/sys v0.49.0
 	modernc.org/sqlite v1.60.1
 )
+
+require golang.org/x/crypto v0.57.0 // indirect
 
 require (
 	github.com/andybalholm/brotli v1.2.2 // indirect

@@ -53,6 +53,14 @@ type SMTP struct {
 	Password string `json:"password" secret:"yes"`
 	From     string `json:"from"`
 	TLS      string `json:"tls"` // starttls, tls or none
+	DKIM     DKIM   `json:"dkim"`
+}
+
+// DKIM is what mails are signed with; without a key they are not.
+type DKIM struct {
+	Domain   string `json:"domain"` // empty: the sender's
+	Selector string `json:"selector"`
+	KeyFile  string `json:"key_file"` // PEM, RSA or Ed25519
 }
 
 // Egress says what requests to the outside may reach.

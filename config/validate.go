@@ -30,6 +30,9 @@ func (c *Config) derive() {
 	if c.SMTP.From == "" {
 		c.SMTP.From = "penstock@" + mailDomain(c.PublicURL)
 	}
+	if from, err := mail.ParseAddress(c.SMTP.From); err == nil && c.SMTP.DKIM.KeyFile != "" && c.SMTP.DKIM.Domain == "" {
+		c.SMTP.DKIM.Domain = from.Address[strings.LastIndexByte(from.Address, '@')+1:]
+	}
 	if c.SMTP.TLS == "" {
 		c.SMTP.TLS = StartTLS
 		if smtpHost, _, _ := net.SplitHostPort(c.SMTP.Addr); loopback(smtpHost) {
@@ -107,6 +110,36 @@ func (c *Config) validateMail(m *strict.Mistakes) {
 	if c.SMTP.Addr == "" && (c.SMTP.Username != "" || c.SMTP.Password != "") {
 		m.Add("smtp.addr", "expected host:port, because a user or password is set")
 	}
+	c.validateDKIM(m)
+}
+
+func (c *Config) validateDKIM(m *strict.Mistakes) {
+	d := c.SMTP.DKIM
+	if d == (DKIM{}) {
+		return
+	}
+	if d.KeyFile == "" {
+		m.Add("smtp.dkim.key_file", "expected a file, because the domain or selector is set")
+	}
+	if !domainName(d.Selector) {
+		m.Add("smtp.dkim.selector", "expected the name under which the key is published, got %q", d.Selector)
+	}
+	if d.Domain != "" && !domainName(d.Domain) {
+		m.Add("smtp.dkim.domain", "expected a domain, got %q", d.Domain)
+	}
+	if c.SMTP.Addr == "" {
+		m.Add("smtp.addr", "expected host:port, because dkim is set")
+	}
+}
+
+// domainName checks labels of letters, digits, hyphens and underscores.
+func domainName(s string) bool {
+	for label := range strings.SplitSeq(s, ".") {
+		if label == "" || len(label) > 63 || strings.Trim(strings.ToLower(label), "abcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
+			return false
+		}
+	}
+	return true
 }
 
 func (c *Config) validateInbound(m *strict.Mistakes) {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	netmail "net/mail"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -108,8 +109,12 @@ func (b *backends) openMail(_ context.Context, cfg config.Config, _ *slog.Logger
 		b.list = append(b.list, admin.Backend{Name: "mail", Note: "sink in " + sink.Dir() + ", simulated", Check: always})
 		return nil
 	}
+	key, err := dkimOf(cfg.SMTP.DKIM)
+	if err != nil {
+		return err
+	}
 	client, err := email.New(email.Options{
-		Addr: cfg.SMTP.Addr, Username: cfg.SMTP.Username, Password: cfg.SMTP.Password, From: cfg.SMTP.From, TLS: cfg.SMTP.TLS,
+		Addr: cfg.SMTP.Addr, Username: cfg.SMTP.Username, Password: cfg.SMTP.Password, From: cfg.SMTP.From, TLS: cfg.SMTP.TLS, DKIM: key,
 	})
 	if err != nil {
 		return err
@@ -117,6 +122,22 @@ func (b *backends) openMail(_ context.Context, cfg config.Config, _ *slog.Logger
 	b.mail, b.closers = client, append(b.closers, func() error { client.Close(); return nil })
 	b.list = append(b.list, admin.Backend{Name: "mail", Note: "smtp", Check: reach(cfg.SMTP.Addr)})
 	return nil
+}
+
+// dkimOf reads the key that mails are signed with; nil if none is configured.
+func dkimOf(c config.DKIM) (*email.DKIM, error) {
+	if c.KeyFile == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(c.KeyFile)
+	if err != nil {
+		return nil, fmt.Errorf("smtp.dkim.key_file: %w", err)
+	}
+	key, err := email.ParseKey(text)
+	if err != nil {
+		return nil, fmt.Errorf("smtp.dkim.key_file %s: %w", c.KeyFile, err)
+	}
+	return &email.DKIM{Domain: c.Domain, Selector: c.Selector, Key: key}, nil
 }
 
 // mailDomain is the right side of our Message-IDs: the sender's domain.

@@ -54,6 +54,9 @@ func (c *Client) Send(ctx context.Context, m outbox.Mail) (Result, error) {
 	if err != nil {
 		return Result{}, delivery.Unsendable(err)
 	}
+	if raw, err = c.opts.DKIM.sign(raw); err != nil {
+		return Result{}, delivery.OwnFault(err)
+	}
 	to, err := recipient(m.To)
 	if err != nil {
 		return Result{}, delivery.Unsendable(err)

@@ -14,6 +14,8 @@
 // unknown; the mail is tried again, and its Message-ID, which never changes,
 // lets the receiving side see the repetition.
 //
+// Options.DKIM signs every mail for the sender's domain (RFC 6376).
+//
 // It refuses to fall back to plain text where TLS is configured, and to send
 // credentials in plain text to anything but a loopback address.
 package email

@@ -31,6 +31,8 @@ type Options struct {
 	From string
 	// TLS is STARTTLS, TLS or None; STARTTLS.
 	TLS string
+	// DKIM signs every mail; nil signs none.
+	DKIM *DKIM
 	// Hello is the name we greet with; the host's name.
 	Hello string
 	// CommandTimeout bounds connecting and each answer; 30 s.
@@ -101,6 +103,9 @@ func (o Options) check() (from *mail.Address, host string, err error) {
 	}
 	if from, err = mail.ParseAddress(o.From); err != nil {
 		return nil, "", fmt.Errorf("email: sender %q is not a valid address", o.From)
+	}
+	if err := o.DKIM.check(); err != nil {
+		return nil, "", err
 	}
 	switch {
 	case o.TLS != STARTTLS && o.TLS != TLS && o.TLS != None:
