@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/penstock/penstock/delivery/guard"
@@ -18,13 +19,15 @@ func previewer(send *worker.Worker, http *httpout.Client, g *guard.Guard) func(c
 		if err != nil {
 			return outbox.Request{}, "", err
 		}
-		req, err := http.Preview(ctx, signed)
-		if err == nil {
-			err = g.CheckURL(signed.URL)
-		}
-		if err != nil {
-			return req, err.Error(), nil
-		}
-		return req, "", nil
+		req, unsendable := http.Preview(ctx, signed)
+		return req, text(cmp.Or(unsendable, g.CheckURL(signed.URL))), nil
 	}
+}
+
+// text is an error's, "" for none.
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
 }
