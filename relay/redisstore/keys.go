@@ -80,6 +80,29 @@ func keyOutboxState(acct account.ID, state outbox.State) string {
 	return tag(acct) + ":outbox:state:" + string(state)
 }
 
+// ---- job: work that is answered with an id ------------------------------
+
+// keyJobAccounts is a set of the ids of accounts that have had jobs. An account
+// is added before its first job and never removed.
+func keyJobAccounts() string { return "{jobs}:accounts" }
+
+// keyJob is a hash, one job. Fields:
+//
+//	static   JSON of what never changes
+//	state    queued, processing, completed or failed
+//	due      ms when somebody may work on it; 0 when it has ended
+//	tries    runs that were begun
+//	updated  ms of the last change
+//	result   JSON, when completed
+//	error    why it failed or has to be tried again
+//
+// Expires some time after its end, if the job says so.
+func keyJob(acct account.ID, id string) string { return tag(acct) + ":job:" + id }
+
+// keyJobsDue is a sorted set of the ids of jobs that have not ended; score: ms
+// when somebody may work on them.
+func keyJobsDue(acct account.ID) string { return tag(acct) + ":jobs:due" }
+
 // ---- account: accounts, tokens, the inventory ---------------------------
 
 // keyAccounts is a hash: account id → JSON of account.Account. Never expires.

@@ -1,0 +1,8 @@
+// Package job holds work that an interface answers with an id before it is
+// done: queued → processing → completed or failed.
+//
+// The record is the truth. It is saved before its id is told; whoever works on
+// it holds its lease; a lease that ran out, because the process died, is taken
+// by another. So a job may run twice, and a Runner must make twice the same as
+// once. What is nobody's fault (a back end that is down) never fails a job.
+package job

@@ -1,0 +1,113 @@
+package job
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/penstock/penstock/relay/account"
+)
+
+// State is where a job stands.
+type State string
+
+// The states. Completed and failed are ends, which nothing leaves.
+const (
+	Queued     State = "queued"
+	Processing State = "processing"
+	Completed  State = "completed"
+	Failed     State = "failed"
+)
+
+// States lists them all, in order.
+func States() []State { return []State{Queued, Processing, Completed, Failed} }
+
+// Ended reports whether nothing more is done.
+func (s State) Ended() bool { return s == Completed || s == Failed }
+
+// Kind names what a job does, for example token.claim. It chooses the Runner.
+type Kind string
+
+// Job is one piece of work of an account.
+type Job struct {
+	ID      string     `json:"id"`
+	Account account.ID `json:"account"`
+	Kind    Kind       `json:"kind"`
+	// Input is what the Runner is given; it never changes and holds no secret in
+	// the clear.
+	Input     json.RawMessage `json:"input,omitempty"`
+	CreatedAt time.Time       `json:"created_at"`
+	// Keep is how long the record stays after its end; 0 keeps it for good.
+	Keep time.Duration `json:"keep,omitempty"`
+
+	// What changes.
+	State State `json:"state"`
+	// Result is what the Runner returned; only when completed.
+	Result json.RawMessage `json:"result,omitempty"`
+	// Error says why the job failed, or why it has to be tried again.
+	Error string `json:"error,omitempty"`
+	// Tries counts the runs that were begun.
+	Tries     int       `json:"tries"`
+	UpdatedAt time.Time `json:"updated_at"`
+	// Due is when somebody may work on it; zero when it has ended.
+	Due time.Time `json:"due,omitzero"`
+}
+
+// Ref names a job.
+type Ref struct {
+	Account account.ID
+	ID      string
+}
+
+// Outcome is what a run came to. With Again set the job is queued for that time;
+// else it ends, as failed if Error says why.
+type Outcome struct {
+	Result json.RawMessage
+	Error  string
+	Again  time.Time
+}
+
+// State is the one the job has after the outcome.
+func (o Outcome) State() State {
+	switch {
+	case !o.Again.IsZero():
+		return Queued
+	case o.Error != "":
+		return Failed
+	}
+	return Completed
+}
+
+// Failure is an error that ends a job as failed; its text is shown to the
+// account.
+type Failure struct{ Reason string }
+
+// Error returns the reason.
+func (f *Failure) Error() string { return f.Reason }
+
+// Fail makes a Failure.
+func Fail(reason string) error { return &Failure{Reason: reason} }
+
+// Reason returns why an error ends a job; ok is false if it does not.
+func Reason(err error) (reason string, ok bool) {
+	f, ok := errors.AsType[*Failure](err)
+	if !ok {
+		return "", false
+	}
+	return f.Reason, true
+}
+
+// Runner does the work of one kind of job.
+type Runner interface {
+	// Run does the job and returns its result, which is saved as JSON. It may be
+	// called again for a job that it has done, and honours ctx. A Failure ends
+	// the job; after any other error it is tried again.
+	Run(ctx context.Context, j Job) (result any, err error)
+}
+
+// RunnerFunc is a Runner.
+type RunnerFunc func(ctx context.Context, j Job) (any, error)
+
+// Run calls the function.
+func (f RunnerFunc) Run(ctx context.Context, j Job) (any, error) { return f(ctx, j) }

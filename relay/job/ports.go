@@ -1,0 +1,36 @@
+package job
+
+import (
+	"context"
+	"time"
+
+	"github.com/penstock/penstock/relay/account"
+)
+
+// Store keeps jobs.
+type Store interface {
+	// Create saves a new job, queued and due. One whose id exists is left alone.
+	Create(ctx context.Context, j Job) error
+
+	// Get loads a job; relay.KindNotFound if there is none.
+	Get(ctx context.Context, acct account.ID, id string) (Job, error)
+
+	// Lease takes the right to run a job until the given time and makes it
+	// processing. It answers false, with the job as it stands, if that has ended
+	// or is not due; relay.KindNotFound if there is none.
+	Lease(ctx context.Context, r Ref, now, until time.Time) (Job, bool, error)
+
+	// Finish records what a run came to, in one step. A job that has ended
+	// already stays as it is.
+	Finish(ctx context.Context, j Job, o Outcome, now time.Time) error
+
+	// Due returns jobs that are due at or before the given time, over all
+	// accounts, those of each account oldest first.
+	Due(ctx context.Context, before time.Time, limit int) ([]Ref, error)
+}
+
+// Submitter takes new jobs.
+type Submitter interface {
+	// Submit saves a job and has it run. Without an error it will be run.
+	Submit(ctx context.Context, j Job) error
+}
