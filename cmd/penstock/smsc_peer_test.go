@@ -32,6 +32,8 @@ type smscEvent struct {
 	Done, Asked, Alive        bool
 	Unbound, Closed           bool
 	Open                      int
+	Answer                    string
+	Sequence                  uint32
 }
 
 // smscMessage is what the SMSC is to deliver; testdata/smsc.js says how.
@@ -43,6 +45,7 @@ type smscMessage struct {
 	Data   string `json:"data,omitempty"`
 	Form   string `json:"form,omitempty"`
 	Twice  string `json:"twice,omitempty"`
+	Raw    string `json:"raw,omitempty"`
 	End    bool   `json:"end,omitempty"`
 }
 
@@ -135,6 +138,12 @@ func (s *smsc) deliver(all []smscMessage) {
 	}
 	must(s.t, json.NewEncoder(w).Encode(smscMessage{End: true}))
 	must(s.t, w.Flush())
+}
+
+// say has the SMSC send octets, in hex, as they are.
+func (s *smsc) say(raw string) {
+	s.t.Helper()
+	must(s.t, json.NewEncoder(s.stdin).Encode(smscMessage{Raw: strings.ReplaceAll(raw, " ", "")}))
 }
 
 // done waits until the SMSC has an answer to everything.

@@ -14,7 +14,10 @@ import (
 // smscText is a text for a coding that the SMSC is to use.
 func smscText(coding, n int) string {
 	text := map[int][]string{
+		1: {"plain words, in US-ASCII"},
 		4: {"data"},
+		6: {"Привет, мир №"},
+		7: {"שלום"},
 		0: {"plain words @ £1, é à Ω?", "€ [x] {y} ~ ^ \\ |", "%m %o are not replaced & 100% +1 #"},
 		3: {"Çà et là: ½ ± ÿ", "plain words @ £1"},
 		8: {"Привет, 你好", "🎉 Ünïcödé 𝄞 €"},
@@ -29,7 +32,7 @@ func smscThousands(count int) (all []smscMessage, want []string) {
 	for i := range count {
 		m := smscMessage{
 			From: []string{"447700900123", "447700900124", "Example", "66777"}[i%4], To: fmt.Sprintf("4478%08d", i),
-			Coding: []int{0, 3, 8, 4}[i/4%4],
+			Coding: []int{0, 3, 8, 4, 1, 6, 7}[i/4%7],
 		}
 		long := i%5 >= 3
 		m.Form, m.Twice = []string{"plain", "payload", "data_sm"}[i/5%3], []string{"", "pdu", "id", ""}[i/7%4]

@@ -7,9 +7,10 @@
 // A message is {from, to, coding, text | data (hex), form, twice, port}; form is
 // plain, udh8, udh16, sar, payload, data_sm or receipt; twice is "pdu" for the very PDU
 // again, "part" for the same with another sequence number, "id" for that with an
-// id of the message beside.
+// id of the message beside. {raw} is sent as it is, in hex, to whoever is bound.
 'use strict';
 const readline = require('readline');
+const iconv = require('iconv-lite'); // smpp's own
 const smpp = require('smpp');
 
 const flags = Object.fromEntries(process.argv.slice(2).map((a) => a.split('=')));
@@ -26,6 +27,7 @@ let session = null; // that is bound
 let queue = []; // PDUs that wait, mixed
 let fresh = []; // PDUs to be mixed
 let underWay = 0;
+let later = 0; // PDUs that will be queued again
 let answered = 0;
 let refused = 0;
 let broken = 0;
@@ -34,8 +36,10 @@ let reference = 0;
 
 const encode = {
   0: (m) => smpp.encodings.ASCII.encode(m.text), // the library calls GSM 03.38 so
+  1: (m) => Buffer.from(m.text, 'ascii'),
   3: (m) => smpp.encodings.LATIN1.encode(m.text),
-  4: (m) => Buffer.from(m.data, 'hex'),
+  6: (m) => iconv.encode(m.text, 'iso88595'),
+  7: (m) => iconv.encode(m.text, 'iso88598'),
   8: (m) => smpp.encodings.UCS2.encode(m.text),
 };
 
@@ -47,7 +51,7 @@ function cut(octets, size) {
 }
 
 function pdus(m) {
-  const octets = encode[m.coding](m);
+  const octets = m.data ? Buffer.from(m.data, 'hex') : encode[m.coding](m);
   const base = {
     source_addr_ton: /^\d+$/.test(m.from) ? 1 : 5, source_addr_npi: 1, source_addr: m.from,
     dest_addr_ton: 1, dest_addr_npi: 1, destination_addr: m.to, data_coding: m.coding, esm_class: 0,
@@ -102,7 +106,7 @@ function shuffle() {
 
 function pump() {
   while (session && underWay < windowSize && queue.length > 0) deliver(session, queue.shift());
-  if (ended && underWay === 0 && queue.length === 0 && fresh.length === 0) {
+  if (ended && underWay + later === 0 && queue.length === 0 && fresh.length === 0) {
     ended = false;
     tell({ done: true, answered, refused, broken });
   }
@@ -124,7 +128,8 @@ function deliver(to, item) {
     } else {
       if (status === null) broken++; else refused++;
       tell({ status });
-      setTimeout(() => { queue.push(item); pump(); }, status === null ? 0 : 20);
+      later++;
+      setTimeout(() => { later--; queue.push(item); pump(); }, status === null ? 0 : 100);
     }
     pump();
   };
@@ -154,6 +159,11 @@ const server = smpp.createServer((s) => {
   };
   s.on('bind_transceiver', bind);
   s.on('bind_receiver', bind);
+  s.on('pdu', (pdu) => { // answers to what was sent raw
+    if (pdu.isResponse() && !s._callbacks[pdu.sequence_number]) {
+      tell({ answer: pdu.command, sequence: pdu.sequence_number, status: pdu.command_status });
+    }
+  });
   s.on('enquire_link', (pdu) => { tell({ asked: true }); s.send(pdu.response()); });
   s.on('unbind', (pdu) => { tell({ unbound: true, open: s.open.size }); s.send(pdu.response()); s.close(); });
   s.on('error', () => {});
@@ -172,6 +182,7 @@ server.listen(Number(flags.port || 0), '127.0.0.1', () => tell({ listening: serv
 readline.createInterface({ input: process.stdin })
   .on('line', (line) => {
     const m = JSON.parse(line);
-    if (m.end) { shuffle(); ended = true; pump(); } else add(m);
+    if (m.raw) session.socket.write(Buffer.from(m.raw, 'hex'));
+    else if (m.end) { shuffle(); ended = true; pump(); } else add(m);
   })
   .on('close', () => process.exit(0));

@@ -71,14 +71,21 @@ func (s *session) take(ctx context.Context, a Arrival) uint32 {
 		a.Receipt = d.IsReceipt()
 	} else {
 		s.status.malformed.Add(1)
-		s.o.Logger.Warn("a PDU cannot be read", "error", fault)
+		if !s.complained.Swap(true) { // the events have the others
+			s.o.Logger.Warn("a PDU cannot be read", "error", fault)
+		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.o.AcceptTimeout)
 	defer cancel()
 	if err := s.o.Accept(ctx, a); err != nil {
 		s.status.refused.Add(1)
-		s.o.Logger.Error("a PDU was not accepted", "error", err)
+		if !s.status.refusing.Swap(true) { // the SMSC comes again and again
+			s.o.Logger.Error("what arrives is not accepted", "error", err)
+		}
 		return statusTemporary
+	}
+	if s.status.refusing.Swap(false) {
+		s.o.Logger.Info("what arrives is accepted again")
 	}
 	switch {
 	case fault != nil:

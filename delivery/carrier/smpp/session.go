@@ -30,7 +30,9 @@ type session struct {
 	stopping chan struct{}
 	// leaving says that we have unbound and wait for the answer.
 	leaving atomic.Bool
-	strange int // PDUs in a row whose length makes no sense
+	// complained says that a PDU that cannot be read was mentioned.
+	complained atomic.Bool
+	strange    int // PDUs in a row whose length makes no sense
 }
 
 func newSession(c *Client, l *link) *session {

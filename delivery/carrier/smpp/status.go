@@ -40,6 +40,7 @@ type status struct {
 	since time.Time
 	err   error
 
+	refusing                                                atomic.Bool // the last PDU could not be accepted
 	binds, messages, receipts, malformed, refused, inFlight atomic.Int64
 }
 
