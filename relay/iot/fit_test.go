@@ -57,6 +57,25 @@ func TestASensorFollowsTheTypeOfItsKey(t *testing.T) {
 	}
 }
 
+func TestAReplayUnderANewTypeListsEachReadingOnce(t *testing.T) {
+	g := newGateway(t)
+	first, second := g.later(1, values("temperature", 1.0, "humidity", 40.0)), g.later(2, values("temperature", 2.0))
+	g.stored(first, second)
+	_, err := g.AddSensor(t.Context(), 1, "d1", iot.Mapping{SensorTypeID: "state", Key: "temperature"})
+	must(t, err)
+	g.stored(first)
+	records, err := g.Readings(t.Context(), iot.Query{Account: 1, DeviceID: g.device(1).ID}, iot.Metric)
+	must(t, err)
+	var got []string
+	for _, r := range records {
+		got = append(got, fmt.Sprint(r.Name, " ", *r.Value, " ", r.ReadingDate[14:16]))
+	}
+	slices.Sort(got)
+	if want := []string{"The humidity 40 01", "The state 1 01", "The temperature 2 02"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // A gateway that remembers a sensor by the type of before must not store under
 // it once another gateway has seen the change.
 func TestTwoGatewaysAgreeOnTheTypeOfASensor(t *testing.T) {

@@ -123,7 +123,32 @@ func (s *Service) Readings(ctx context.Context, q Query, u Units) ([]Record, err
 	if err != nil {
 		return nil, err
 	}
-	return records(points, types, u), nil
+	return records(current(points, o.Sensors), types, u), nil
+}
+
+// current leaves out what a replay has stored anew since the sensor got another
+// type: both stand at the same time, and the newer type counts.
+func current(points []Point, sensors []Sensor) []Point {
+	now := make(map[string]string) // type by sensor, of those that had others
+	for _, sensor := range sensors {
+		if len(sensor.Former) > 0 {
+			now[sensor.ID] = sensor.SensorTypeID
+		}
+	}
+	if len(now) == 0 {
+		return points
+	}
+	of := func(p Point) moment { return moment{p.SensorID, p.Time.UnixNano()} }
+	anew := make(map[moment]bool)
+	for _, p := range points {
+		if p.Type == now[p.SensorID] {
+			anew[of(p)] = true
+		}
+	}
+	return slices.DeleteFunc(points, func(p Point) bool {
+		kind, had := now[p.SensorID]
+		return had && p.Type != kind && anew[of(p)]
+	})
 }
 
 func typesOf(sensors []Sensor) []string {
