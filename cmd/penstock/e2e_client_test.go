@@ -137,7 +137,7 @@ func (a answer) into(t testing.TB, to any) {
 }
 
 // happening is an event as the operator sees it.
-type happening struct{ ID, Kind, Source, State, Reason, Raw string }
+type happening struct{ ID, Kind, Source, State, Reason, Raw, Outcome string }
 
 // events lists what a query selects, newest first.
 func (g *gateway) events(query string) []happening {

@@ -22,7 +22,7 @@ type Filter struct {
 	Account account.ID
 	Source  string
 	Device  string // a part of the body, the path or the query, any case
-	Query   string // likewise; also a part of the id or the reason
+	Query   string // likewise; also a part of the id, the reason or the outcome
 	From    time.Time
 	To      time.Time
 }
@@ -86,7 +86,7 @@ func (i *Intake) show(f Filter, seq uint64, m event.Mark, fn func(event.Event, u
 		return false, fmt.Errorf("event %s: %w", i.id(seq), err)
 	}
 	e, it := i.event(r, m)
-	return !f.match(&e, &it) || fn(e, seq), nil
+	return !i.selects(&f, &e, &it) || fn(e, seq), nil
 }
 
 // marked lists by state, which has an index.
@@ -121,7 +121,7 @@ func (i *Intake) scan(ctx context.Context, f Filter, below uint64, fn func(event
 			if !f.From.IsZero() && r.Time.Before(f.From) {
 				return nil
 			}
-			if e, it := i.event(r, marks[r.Seq]); f.match(&e, &it) && !fn(e, r.Seq) {
+			if e, it := i.event(r, marks[r.Seq]); i.selects(&f, &e, &it) && !fn(e, r.Seq) {
 				return nil
 			}
 		}
@@ -156,14 +156,44 @@ func (i *Intake) event(r journal.Record, m event.Mark) (event.Event, Item) {
 	return e, it
 }
 
+// Describer is a Processor that says what an entry is and carries, in a line.
+type Describer interface {
+	Describe(e *Entry) string
+}
+
+// selects reports whether a filter selects an event, which then says what it is.
+func (i *Intake) selects(f *Filter, e *event.Event, it *Item) bool {
+	if !f.match(e, it) {
+		return false
+	}
+	if e.Outcome == "" {
+		e.Outcome = i.describe(&it.Entry)
+	}
+	return f.Query == "" || it.holds(e, f.Query) || contains([]byte(e.ID+"\n"+e.Reason+"\n"+e.Outcome), f.Query)
+}
+
+// describe asks the processor. One that panics must not hide the event.
+func (i *Intake) describe(e *Entry) (text string) {
+	p, ok := i.processor.(Describer)
+	if !ok {
+		return ""
+	}
+	defer func() {
+		if v := recover(); v != nil {
+			text = fmt.Sprintf("cannot be described: %v", v)
+		}
+	}()
+	return Reason(p.Describe(e))
+}
+
+// match looks at what needs no description.
 func (f *Filter) match(e *event.Event, it *Item) bool {
 	return (f.State == "" || f.State == e.State) &&
 		(f.Account == 0 || f.Account == e.Account) &&
 		(f.Source == "" || f.Source == e.Source) &&
 		(f.From.IsZero() || !e.ReceivedAt.Before(f.From)) &&
 		(f.To.IsZero() || !e.ReceivedAt.After(f.To)) &&
-		(f.Device == "" || it.holds(e, f.Device)) &&
-		(f.Query == "" || it.holds(e, f.Query) || contains([]byte(e.ID+"\n"+e.Reason), f.Query))
+		(f.Device == "" || it.holds(e, f.Device))
 }
 
 // holds reports whether what was posted holds a text.

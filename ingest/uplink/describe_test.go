@@ -1,0 +1,89 @@
+package uplink
+
+import (
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/penstock/penstock/ingest/intake"
+	"github.com/penstock/penstock/relay/event"
+)
+
+// The operator reads every event as what it is: only uplinks become readings.
+func TestEventsAreDescribed(t *testing.T) {
+	received := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	const of = `"deviceInfo":{"devEui":"a84041d2c5182f01"}`
+	cases := []struct{ name, query, body, want string }{
+		{"an uplink", "event=up", `{` + of + `,"fCnt":7,"fPort":2,"data":"AQI=","rxInfo":[{"gatewayId":"a","rssi":-90,"snr":-3.5},{"gatewayId":"b","rssi":-60,"snr":9}]}`,
+			"uplink of a84041d2c5182f01: f_cnt 7, f_port 2, 2 bytes, gateways 2, rssi -60 dBm, snr 9 dB"},
+		{"a status", "event=status", `{` + of + `,"margin":10,"batteryLevel":88.3}`, "status of a84041d2c5182f01: battery 88.3 %, margin 10 dB"},
+		{"a join", "event=join", `{` + of + `}`, "join of a84041d2c5182f01"},
+		{"an acknowledgement", "event=ack", `{` + of + `,"acknowledged":true}`, "ack of a84041d2c5182f01"},
+		{"one that did not come", "event=ack", `{` + of + `}`, "nack of a84041d2c5182f01"},
+		{"a location", "event=location", `{` + of + `,"location":{"latitude":51.5,"longitude":-0.125}}`, "location of a84041d2c5182f01: at 51.5, -0.125"},
+		{"a log", "event=log", `{` + of + `,"level":"ERROR","code":"OTAA","description":"no"}`, "log of a84041d2c5182f01: ERROR OTAA: no"},
+		{"ciphertext", "event=up", `{` + of + `,"fCnt":1,"fPort":2,"data":"AQ==","joinServerContext":{"sessionKeyId":"x"}}`, "uplink of a84041d2c5182f01: f_cnt 1, f_port 2, 1 bytes, encrypted"},
+		{"an absurd time", "event=up", `{` + of + `,"time":"1970-01-01T00:00:09Z","fCnt":1,"fPort":2}`, "uplink of a84041d2c5182f01: f_cnt 1, f_port 2, time 1970-01-01T00:00:09Z is not plausible"},
+		{"a time that is none", "event=up", `{` + of + `,"time":"noon","fCnt":1,"fPort":2}`, `uplink of a84041d2c5182f01: f_cnt 1, f_port 2, time: is not an RFC 3339 time: "noon"`},
+		{"a simulation", "", `{"end_device_ids":{"dev_eui":"A84041D2C5182F01"},"uplink_message":{"f_port":2,"f_cnt":3},"simulated":true}`, "uplink of a84041d2c5182f01: f_cnt 3, f_port 2, simulated"},
+		{"an alert", "", `{"subject":"Cold","rule":"Freezer","deviceID":"5","reading":"9"}`, "alert of 5: Freezer: Cold: 9"},
+		{"seven at once", "", `[{"id":"1","t":1},{"id":"2","t":1},{"id":"3","t":1},{"id":"4","t":1},{"id":"5","t":1},{"id":"6","t":1},{"id":"7","t":1}]`,
+			"uplink of 1; uplink of 2; uplink of 3; uplink of 4; uplink of 5; and 2 more"},
+		{"what cannot be read", "", `{"a":1}`, ""},
+	}
+	p := NewProcessor(nil)
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			e := intake.Entry{Path: "/webhooks/lorawan", Query: tc.query, Body: []byte(tc.body), ReceivedAt: received}
+			if got := p.Describe(&e); got != tc.want {
+				t.Errorf("%s\nwant %s", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestTheOperatorFindsEventsByWhatTheyAre(t *testing.T) {
+	f := newFlow(t)
+	f.run()
+	f.post("/webhooks/lorawan?event=join", "hook-1", `{"deviceInfo":{"devEui":"a84041d2c5182f01"}}`)
+	f.post("/webhooks/lorawan?event=status", "hook-1", `{"deviceInfo":{"devEui":"a84041d2c5182f01"},"batteryLevel":55,"margin":9}`)
+	f.settled()
+	for query, want := range map[string]string{"battery 55 %": "status of a84041d2c5182f01: battery 55 %, margin 9 dB", "JOIN OF": "join of a84041d2c5182f01", "alert of": ""} {
+		var got []string
+		must(t, f.in.Events(t.Context(), intake.Filter{Query: query}, 0, func(e event.Event, _ uint64) bool {
+			got = append(got, e.Outcome)
+			return true
+		}))
+		if strings.Join(got, "|") != want {
+			t.Errorf("%s: %q, want %q", query, got, want)
+		}
+	}
+}
+
+// FuzzEntry holds that whatever was accepted can be read, keyed and described,
+// each time alike.
+func FuzzEntry(f *testing.F) {
+	f.Add("/webhooks/lorawan", "event=up", "application/json", []byte(`{"deviceInfo":{"devEui":"a84041d2c5182f01"},"deduplicationId":"x","data":"AQ=="}`))
+	f.Add("/webhooks/generic/x", "decoder_id=%zz", "", []byte(`[{"t":1},7]`))
+	f.Add("/webhooks/lpwan", "device=1A&seqNumber=2&data=01", "", []byte(""))
+	f.Add("/webhooks/lpwan", "", "application/x-www-form-urlencoded", []byte("device=1A&time=5&ack=true"))
+	f.Add("/webhooks/lorawan", "", "application/xml", []byte("<DevEUI_uplink><DevEUI>A84041D2C5182F01</DevEUI></DevEUI_uplink>"))
+	p := NewProcessor(nil)
+	f.Fuzz(func(t *testing.T, path, query, kind string, body []byte) {
+		it := intake.Item{Entry: intake.Entry{Path: path, Query: query, ContentType: kind, Body: body, ReceivedAt: time.Unix(1_772_366_400, 0)}}
+		keys := p.Keys(&it, nil)
+		again := p.Keys(&it, nil)
+		in := it.Prepared.(*parsed)
+		if len(keys) != len(again) || len(keys) > len(in.frames) {
+			t.Fatalf("%d and %d keys of %d frames", len(keys), len(again), len(in.frames))
+		}
+		text := p.Describe(&it.Entry)
+		if text != p.Describe(&it.Entry) || len(in.frames) > 0 && text == "" {
+			t.Fatalf("%d frames are described as %q", len(in.frames), text)
+		}
+		if cut := intake.Reason(text); !utf8.ValidString(cut) {
+			t.Fatalf("%q is no text", cut)
+		}
+	})
+}
