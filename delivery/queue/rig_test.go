@@ -92,6 +92,11 @@ func newRig(t testing.TB, url string, o Options, schedule delivery.Schedule) *ri
 
 func rigOn(t testing.TB, redis redisstore.Options, o Options, schedule delivery.Schedule) *rig {
 	t.Helper()
+	return rigWith(t, redis, o, schedule, func(*worker.Deps) {})
+}
+
+func rigWith(t testing.TB, redis redisstore.Options, o Options, schedule delivery.Schedule, change func(*worker.Deps)) *rig {
+	t.Helper()
 	db, err := redisstore.Open(t.Context(), redis)
 	if err != nil {
 		t.Fatal(err)
@@ -102,7 +107,9 @@ func rigOn(t testing.TB, redis redisstore.Options, o Options, schedule delivery.
 		t.Fatal(err)
 	}
 	t.Cleanup(out.Close)
-	w, err := worker.New(worker.Deps{HTTP: out, Mail: noMail{}}, worker.Options{})
+	deps := worker.Deps{HTTP: out, Mail: noMail{}}
+	change(&deps)
+	w, err := worker.New(deps, worker.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

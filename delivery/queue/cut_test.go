@@ -1,0 +1,76 @@
+package queue
+
+import (
+	"context"
+	"encoding/base64"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/delivery/worker"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/redisstore"
+	"github.com/penstock/penstock/relay/redisstore/redistest"
+)
+
+// signed lets the rig's requests carry a webhook-id.
+func signed(d *worker.Deps) {
+	d.Secrets = func(context.Context, account.ID) ([]string, error) {
+		return []string{"whsec_" + base64.StdEncoding.EncodeToString([]byte("a secret of twenty-four bytes"))}, nil
+	}
+}
+
+// Redis is cut off for 4 s while endpoints have answered 200 and the outcomes
+// are not saved: once while first attempts are made, once while retries are.
+func TestRedisCutOffBetweenTheAnswerAndTheBookkeeping(t *testing.T) {
+	const n, away = 1000, 4 * time.Second
+	for name, begin := range map[string]func(r *rig, ds []outbox.Delivery){
+		"first attempts":    func(r *rig, ds []outbox.Delivery) { r.send(ds) },
+		"attempts by asynq": func(r *rig, ds []outbox.Delivery) { r.create(ds, 0) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			proxy := redistest.NewProxy(t, redistest.Start(t))
+			r := rigWith(t, redisstore.Options{URL: proxy.URL, Timeout: time.Second}, Options{Lease: 10 * time.Second}, nil, signed)
+			reached, open := make(chan struct{}), make(chan struct{})
+			var once sync.Once
+			var mu sync.Mutex
+			hooks := make(map[string]map[string]bool)
+			s := newSink(t, always(200))
+			s.before = func(req *http.Request) {
+				mu.Lock()
+				id := req.URL.Query().Get("id")
+				if hooks[id] == nil {
+					hooks[id] = make(map[string]bool)
+				}
+				hooks[id][req.Header.Get("Webhook-Id")] = true
+				mu.Unlock()
+				if _, total := s.count(); total > 400 {
+					once.Do(func() { close(reached) })
+					<-open
+				}
+			}
+			begin(r, r.deliveries(n, s.URL))
+			<-reached
+			proxy.Cut()
+			down := time.After(away)
+			close(open) // the endpoint answers 200 now, and nobody can note it
+			<-down
+			proxy.Mend()
+			r.await(outbox.Delivered, n)
+			counts, err := r.store.Counts(t.Context())
+			different, total := s.count()
+			t.Logf("%d deliveries in %d requests", different, total)
+			if err != nil || counts[outbox.Dead] != 0 || different != n || total > n+n/1000 {
+				t.Errorf("%d deliveries in %d requests, states %v, error %v", different, total, counts, err)
+			}
+			for id, ids := range hooks {
+				if len(ids) != 1 || !ids[id] {
+					t.Errorf("%s came with the ids %v", id, ids)
+				}
+			}
+		})
+	}
+}
