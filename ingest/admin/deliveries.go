@@ -16,6 +16,8 @@ type deliveryJSON struct {
 	Kind          outbox.Kind   `json:"kind"`
 	Relay         string        `json:"relay"`
 	MessageID     string        `json:"message_id"`
+	Originator    string        `json:"originator,omitempty"`
+	Destination   string        `json:"destination,omitempty"`
 	Target        string        `json:"target"` // secrets masked
 	State         outbox.State  `json:"state"`
 	Reason        string        `json:"reason"`
@@ -37,7 +39,7 @@ type attemptJSON struct {
 
 func deliveryOf(d outbox.Delivery) deliveryJSON {
 	out := deliveryJSON{
-		ID: d.ID, Account: d.Account, Kind: d.Kind, Relay: d.Relay, MessageID: d.MessageID,
+		ID: d.ID, Account: d.Account, Kind: d.Kind, Relay: d.Relay, MessageID: d.MessageID, Originator: d.Originator, Destination: d.Destination,
 		Target: masked(d.Target()), State: d.State, Reason: d.Reason, CreatedAt: stamp(d.CreatedAt),
 		NextAttemptAt: stampOrNil(d.NextAttemptAt), Attempts: make([]attemptJSON, len(d.Attempts)),
 	}
@@ -111,7 +113,7 @@ func (s *selection) deliveries() outbox.Filter {
 		Account: s.account(),
 		Kind:    outbox.Kind(s.oneOf("kind", string(outbox.KindRelay), string(outbox.KindReceipt), string(outbox.KindCallback))),
 		Waits:   outbox.Wait(s.oneOf("waits_for", string(outbox.WaitsForBreaker), string(outbox.WaitsForTurn))),
-		Relay:   s.text("relay"), Target: s.text("target"),
+		Relay:   s.text("relay"), Number: s.number(), Target: s.text("target"), Reason: s.text("reason"),
 		From: s.moment("from"), To: s.moment("to"), Query: s.text("q"),
 	}
 }

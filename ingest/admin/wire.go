@@ -104,6 +104,13 @@ func (s *selection) account() account.ID {
 	return account.ID(n)
 }
 
+// number is a number as people write it, or a sender's name.
+func (s *selection) number() string {
+	text := s.text("number")
+	number, _ := relay.NumberFrom(text)
+	return number
+}
+
 func (s *selection) ids() []string {
 	var out []string
 	if raw, ok := s.body["ids"]; ok {

@@ -22,7 +22,7 @@ func (r *Route) deliveries(m *Message, s Settings) []outbox.Delivery {
 	for i, parameter := range r.Action.Parameters {
 		d := outbox.Delivery{
 			ID: deliveryID(m, &r.Relay, i), Account: r.Account, Kind: outbox.KindRelay,
-			Relay: r.ID, MessageID: m.ID, State: outbox.Queued,
+			Relay: r.ID, MessageID: m.ID, State: outbox.Queued, Originator: m.From, Destination: m.To,
 			Endpoint: outbox.EndpointID(r.Account, string(r.Kind), r.ID, parameter), Pace: r.Pace,
 		}
 		if info.takes == urls {

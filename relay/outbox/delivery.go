@@ -47,6 +47,9 @@ type Delivery struct {
 	Request   *Request   `json:"request,omitempty"`
 	Mail      *Mail      `json:"mail,omitempty"`
 	CreatedAt time.Time  `json:"created_at"`
+	// Originator and Destination are those of an inbound message.
+	Originator  string `json:"originator,omitempty"`
+	Destination string `json:"destination,omitempty"`
 	// Endpoint names the relay's endpoint that this is for; see Lane. What goes
 	// to one endpoint shares its pace and its breaker.
 	Endpoint string `json:"endpoint,omitempty"`

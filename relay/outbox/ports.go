@@ -79,7 +79,9 @@ type Filter struct {
 	Kind    Kind
 	Relay   string
 	Waits   Wait
+	Number  string // the whole originator or destination
 	Target  string // a part of the target, case-insensitive
+	Reason  string // a part of the reason, case-insensitive
 	From    time.Time
 	To      time.Time
 	Query   string // a part of id, message id, target, reason or text

@@ -142,6 +142,8 @@ func selects(f outbox.Filter, d *outbox.Delivery) bool {
 		f.Relay != "" && f.Relay != d.Relay,
 		!f.From.IsZero() && d.CreatedAt.Before(f.From),
 		!f.To.IsZero() && d.CreatedAt.After(f.To),
+		f.Number != "" && f.Number != d.Originator && f.Number != d.Destination,
+		!holds(d.Reason, f.Reason),
 		!holds(d.Target(), f.Target):
 		return false
 	}

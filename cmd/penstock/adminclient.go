@@ -1,0 +1,98 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/penstock/penstock/config"
+)
+
+// adminFlags say which running gateway a command asks, and as whom.
+type adminFlags struct {
+	Server     string `help:"The gateway; default: where the configuration says it listens." placeholder:"URL"`
+	AdminToken string `help:"The admin token; default: the configuration's, or the one in the data directory." placeholder:"T"`
+}
+
+// askTime is how long a gateway may take to answer: it may have much to replay.
+const askTime = 10 * time.Minute
+
+// ask makes a request to the gateway's operator surface and returns the body of
+// its success, or what it found wrong. what begins the error.
+func (a adminFlags) ask(w world, what, method, target string, data []byte) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(w.ctx, askTime)
+	defer cancel()
+	req, err := a.request(ctx, w, method, target, data)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, 64<<20))
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return nil, refusal(what, resp.Status, body)
+	}
+	return body, nil
+}
+
+func (a adminFlags) request(ctx context.Context, w world, method, target string, data []byte) (*http.Request, error) {
+	c, err := config.Load("", w.environ)
+	if err != nil {
+		return nil, err
+	}
+	if a.Server == "" {
+		a.Server = "http://" + c.Listen
+	}
+	if a.AdminToken == "" {
+		a.AdminToken = c.AdminToken
+	}
+	if a.AdminToken == "" {
+		kept, err := os.ReadFile(filepath.Join(c.DataDir, adminTokenFile))
+		if err != nil {
+			return nil, fmt.Errorf("no admin token: give --admin-token or PENSTOCK_ADMIN_TOKEN (%w)", err)
+		}
+		a.AdminToken = strings.TrimSpace(string(kept))
+	}
+	req, err := http.NewRequestWithContext(ctx, method, strings.TrimRight(a.Server, "/")+target, bytes.NewReader(data))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Authorization", "Bearer "+a.AdminToken)
+	return req, nil
+}
+
+// refusal lists what the gateway found wrong, one line per field.
+func refusal(what, status string, body []byte) error {
+	var answer struct {
+		Message string              `json:"message"`
+		Errors  map[string][]string `json:"errors"`
+	}
+	if json.Unmarshal(body, &answer) != nil || answer.Message == "" {
+		return fmt.Errorf("%s: %s: %s", what, status, body)
+	}
+	if len(answer.Errors) == 0 {
+		return fmt.Errorf("%s: %s: %s", what, status, answer.Message)
+	}
+	lines := []string{what + " was refused:"}
+	for _, path := range slices.Sorted(maps.Keys(answer.Errors)) {
+		for _, text := range answer.Errors[path] {
+			lines = append(lines, "  "+path+": "+text)
+		}
+	}
+	return fmt.Errorf("%s", strings.Join(lines, "\n"))
+}

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// replayCommand has a running gateway process events again, or put deliveries
+// back to work.
+type replayCommand struct {
+	Events     replayEventsCommand     `cmd:"" help:"Process what arrived again: decode, route and store it as it would be now."`
+	Deliveries replayDeliveriesCommand `cmd:"" help:"Put what is dead back to work."`
+}
+
+// selectFlags select by what events and deliveries have in common.
+type selectFlags struct {
+	IDs     []string      `arg:"" optional:"" name:"id" help:"Ids; with filters, those that fit both."`
+	State   string        `help:"The state it has." placeholder:"STATE"`
+	Account int64         `help:"The account's number." placeholder:"N"`
+	Kind    string        `help:"What it is: of events uplink, sms, receipt or cdr; of deliveries relay, receipt or callback." placeholder:"KIND"`
+	From    string        `help:"The first moment that counts, RFC 3339 or YYYY-MM-DD HH:MM:SS in UTC." placeholder:"TIME"`
+	To      string        `help:"The last one." placeholder:"TIME"`
+	Last    time.Duration `help:"In the place of --from: how long ago it began, for example 24h." placeholder:"SPAN"`
+	Query   string        `short:"q" name:"q" help:"A text that it holds." placeholder:"TEXT"`
+	adminFlags
+}
+
+type replayEventsCommand struct {
+	selectFlags
+	Source string `help:"The sender or carrier, for example kannel." placeholder:"NAME"`
+	Device string `help:"The device, or another part of what was posted." placeholder:"TEXT"`
+	DryRun bool   `help:"Only count."`
+}
+
+type replayDeliveriesCommand struct {
+	selectFlags
+	Relay            string `help:"The relay's id." placeholder:"ID"`
+	Number           string `help:"The originator or the destination, whole." placeholder:"N"`
+	Target           string `help:"A part of the URL or address." placeholder:"TEXT"`
+	Reason           string `help:"A part of the reason." placeholder:"TEXT"`
+	IncludeDelivered bool   `help:"Also what arrived."`
+}
+
+// Run replays events and prints how many there were.
+func (r replayEventsCommand) Run(w world) error {
+	s := r.selection()
+	s.put("source", r.Source)
+	s.put("device", r.Device)
+	s.put("dry_run", r.DryRun)
+	return r.replay(w, "events", s)
+}
+
+// Run replays deliveries and prints how many there were.
+func (r replayDeliveriesCommand) Run(w world) error {
+	s := r.selection()
+	s.put("relay", r.Relay)
+	s.put("number", r.Number)
+	s.put("target", r.Target)
+	s.put("reason", r.Reason)
+	s.put("include_delivered", r.IncludeDelivered)
+	return r.replay(w, "deliveries", s)
+}
+
+// selection is the body of a replay.
+type selection map[string]any
+
+// put adds a field that is given.
+func (s selection) put(name string, v any) {
+	if v != "" && v != false && v != int64(0) {
+		s[name] = v
+	}
+}
+
+func (f selectFlags) selection() selection {
+	s := selection{}
+	if len(f.IDs) > 0 {
+		s["ids"] = f.IDs
+	}
+	s.put("state", f.State)
+	s.put("account", f.Account)
+	s.put("kind", f.Kind)
+	s.put("from", f.From)
+	s.put("to", f.To)
+	s.put("q", f.Query)
+	if f.Last > 0 && f.From == "" {
+		s["from"] = time.Now().UTC().Add(-f.Last).Format(time.RFC3339)
+	}
+	return s
+}
+
+// replay asks the gateway and prints its count.
+func (f selectFlags) replay(w world, what string, s selection) error {
+	body, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	answer, err := f.ask(w, "the replay", http.MethodPost, "/admin/"+what+"/replay", body)
+	if err != nil {
+		return err
+	}
+	var done struct{ Count int }
+	if err := json.Unmarshal(answer, &done); err != nil {
+		return fmt.Errorf("the replay: %w: %s", err, strings.TrimSpace(string(answer)))
+	}
+	_, err = fmt.Fprintf(w.stdout, "%d %s\n", done.Count, what)
+	return err
+}
