@@ -40,7 +40,8 @@ func testQuarantine(t *testing.T, s *site) {
 		same(t, "readings before", short(acme.readings(id, "")), "")
 		mended := fixture(t, "inventory.yaml", "bytes[9] * 1.0", "bytes[6] * 0.5")
 		g.admin().put("/admin/inventory", mended).mentions(t, 200)
-		g.admin().post("/admin/events/replay", `{"state": "quarantined", "device": "`+devEUI+`", "dry_run": true}`).is(t, 200, `{"count": 1}`)
+		g.admin().post("/admin/events/replay", `{"state": "quarantined", "device": "`+devEUI+`", "dry_run": true}`).
+			mentions(t, 200, `"count":1`, `"state":"quarantined"`, `"new_state":"done"`, `"added":1`, `"old":null,"new":60.5,"latest":true`)
 		if len(g.events("state=quarantined&device="+devEUI)) != 1 {
 			t.Error("a dry run changed something")
 		}

@@ -207,6 +207,7 @@ func (d *daemon) openSurfaces(context.Context) error {
 	admin.New(admin.Deps{
 		Inventory: d.inventory, Intakes: intakes, Deliveries: d.back.db.Outbox(), Breakers: d.back.db.Breakers(),
 		Explain: d.messages.Explain, Preview: d.preview,
+		IoT: d.readings, Bench: uplink.NewBench(d.intakes[event.Uplink], d.readings), Types: d.back.db.IoT(),
 		Backends: append(d.back.list, journals(intakes)...), Metrics: metrics, Now: time.Now,
 	}).Mount(d.app, d.auth)
 	if err := openapi.Mount(d.app, restv2.OpenAPI(), iotapi.OpenAPI(), uplink.OpenAPI(), carrier.OpenAPI(), admin.OpenAPI()); err != nil {

@@ -188,12 +188,16 @@ func (s *Surface) replayEvents(c *fiber.Ctx) error {
 	intakes, f := s.events(sel)
 	dry := sel.flag("dry_run")
 	sel.require()
+	limit := sel.limit()
 	if err := sel.err(); err != nil {
 		return err
 	}
+	if dry {
+		return s.rehearse(c, intakes, f, limit)
+	}
 	count := 0
 	for _, in := range intakes {
-		n, err := in.Replay(c.UserContext(), f, dry)
+		n, err := in.Replay(c.UserContext(), f)
 		count += n
 		if err != nil {
 			return err

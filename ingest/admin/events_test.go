@@ -86,7 +86,8 @@ func TestEventsAreReplayed(t *testing.T) {
 		{"ids that are none", `{"ids":"n1-u4"}`, `422 {"errors":{"ids":["want a list of ids","name ids or at least one filter"]},"message":"The given data was invalid."}`},
 		{"an unknown state", `{"state":"lost"}`, `422 {"errors":{"state":["want one of done, quarantined, unrouted, pending, got \"lost\""]},"message":"The given data was invalid."}`},
 		{"no JSON", `{`, `422 {"message":"Invalid JSON."}`},
-		{"a dry run", `{"state":"quarantined","dry_run":true}`, `200 {"count":1}`},
+		{"a dry run", `{"state":"quarantined","dry_run":true}`, `200 {"count":1,"examined":0,` +
+			`"events":{"done":0,"quarantined":0,"differ":0},"readings":{"added":0,"changed":0,"unchanged":0,"stays":0},"data":[],"more":false}`},
 		{"an unknown id", `{"ids":["n1-u99","n9-u1"]}`, `200 {"count":0}`},
 		{"ids of two kinds, one twice", `{"ids":["n1-u4","n1-s2","n1-u4"]}`, `200 {"count":2}`},
 		{"what is no longer set aside", `{"state":"quarantined"}`, `200 {"count":0}`},

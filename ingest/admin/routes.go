@@ -10,7 +10,9 @@ import (
 
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/intake"
+	"github.com/penstock/penstock/ingest/uplink"
 	"github.com/penstock/penstock/relay/inbound"
+	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/outbox"
 )
 
@@ -26,6 +28,11 @@ type Deps struct {
 	// Preview returns the request of a delivery as it would go out now, and why
 	// it would not be made, "" if it would.
 	Preview func(ctx context.Context, d outbox.Delivery) (req outbox.Request, refused string, err error)
+	// IoT tries decoders, Bench looks at journalled frames, Types names what
+	// sensors measure.
+	IoT   *iot.Service
+	Bench *uplink.Bench
+	Types uplink.Types
 	// Backends answers for each back end by name.
 	Backends []Backend
 	Metrics  prometheus.Gatherer
@@ -63,6 +70,8 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	r.Post("/events/replay", s.replayEvents)
 	r.Get("/deliveries", s.listDeliveries)
 	r.Post("/deliveries/replay", s.replayDeliveries)
+	r.Post("/decoders/try", s.tryDecoder)
+	r.Get("/decoders/:decoder_id", s.getDecoder)
 	r.Post("/relays/explain", s.explainRelay)
 	r.Get("/breakers", s.listBreakers)
 	r.Delete("/breakers/:endpoint", s.closeBreaker)

@@ -172,7 +172,7 @@ func TestAReplayAfterARelayWasAddedSendsOnce(t *testing.T) {
 	}
 	must(t, f.db.Relays().Put(t.Context(), relayTo(1, inbound.VirtualNumber, "v1", "447860000001", inbound.HTTPGet, "http://vmn/%id")))
 	for range 2 {
-		if n, err := f.in.Replay(t.Context(), intake.Filter{}, false); n != 1 || err != nil {
+		if n, err := f.in.Replay(t.Context(), intake.Filter{}); n != 1 || err != nil {
 			t.Fatalf("replayed %d, %v", n, err)
 		}
 	}

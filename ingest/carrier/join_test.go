@@ -138,7 +138,7 @@ func TestAReplayRoutesAJoinedMessageByTheNewRule(t *testing.T) {
 	f.settled(t)
 	must(t, f.db.Relays().Put(t.Context(), toMessages("http://new/%id?m=%msg")))
 	for range 2 {
-		if n, err := f.in.Replay(t.Context(), intake.Filter{IDs: []string{"n1-s1", "n1-s2"}}, false); n != 2 || err != nil {
+		if n, err := f.in.Replay(t.Context(), intake.Filter{IDs: []string{"n1-s1", "n1-s2"}}); n != 2 || err != nil {
 			t.Fatalf("replayed %d, %v", n, err)
 		}
 	}
@@ -177,7 +177,7 @@ func TestIncompleteMessagesThatNobodyTakesAreUnroutedAtTheirFirstPart(t *testing
 	}
 	must(t, f.db.Relays().Put(t.Context(), toMessages("http://vmn/%id?m=%msg")))
 	for range 2 {
-		if _, err := f.in.Replay(t.Context(), intake.Filter{}, false); err != nil {
+		if _, err := f.in.Replay(t.Context(), intake.Filter{}); err != nil {
 			t.Fatal(err)
 		}
 	}

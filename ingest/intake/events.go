@@ -33,6 +33,11 @@ const scanChunk = 500
 // Events calls fn with the events that a filter selects, newest first, below a
 // sequence (0 for all), until fn returns false.
 func (i *Intake) Events(ctx context.Context, f Filter, below uint64, fn func(event.Event, uint64) bool) error {
+	return i.Items(ctx, f, below, func(e event.Event, it *Item) bool { return fn(e, it.Seq) })
+}
+
+// Items is Events with what was posted.
+func (i *Intake) Items(ctx context.Context, f Filter, below uint64, fn func(event.Event, *Item) bool) error {
 	if below == 0 {
 		below = math.MaxInt64
 	}
@@ -45,7 +50,7 @@ func (i *Intake) Events(ctx context.Context, f Filter, below uint64, fn func(eve
 	return i.scan(ctx, f, below, fn)
 }
 
-func (i *Intake) eventsByID(ctx context.Context, f Filter, below uint64, fn func(event.Event, uint64) bool) error {
+func (i *Intake) eventsByID(ctx context.Context, f Filter, below uint64, fn func(event.Event, *Item) bool) error {
 	for _, seq := range i.sequences(f.IDs) {
 		if seq >= below {
 			continue
@@ -77,7 +82,7 @@ func (i *Intake) sequences(ids []string) []uint64 {
 
 // show calls fn with an event if the filter selects it and its record is still
 // there, and reports whether to go on.
-func (i *Intake) show(f Filter, seq uint64, m event.Mark, fn func(event.Event, uint64) bool) (more bool, err error) {
+func (i *Intake) show(f Filter, seq uint64, m event.Mark, fn func(event.Event, *Item) bool) (more bool, err error) {
 	r, err := i.log.Read(seq)
 	if errors.Is(err, journal.ErrNotFound) {
 		return true, nil
@@ -86,11 +91,11 @@ func (i *Intake) show(f Filter, seq uint64, m event.Mark, fn func(event.Event, u
 		return false, fmt.Errorf("event %s: %w", i.id(seq), err)
 	}
 	e, it := i.event(r, m)
-	return !i.selects(&f, &e, &it) || fn(e, seq), nil
+	return !i.selects(&f, &e, &it) || fn(e, &it), nil
 }
 
 // marked lists by state, which has an index.
-func (i *Intake) marked(ctx context.Context, f Filter, below uint64, fn func(event.Event, uint64) bool) error {
+func (i *Intake) marked(ctx context.Context, f Filter, below uint64, fn func(event.Event, *Item) bool) error {
 	for {
 		marks, err := i.marks.List(ctx, i.kind, f.State, below, scanChunk)
 		if err != nil || len(marks) == 0 {
@@ -106,7 +111,7 @@ func (i *Intake) marked(ctx context.Context, f Filter, below uint64, fn func(eve
 }
 
 // scan walks the journal backwards.
-func (i *Intake) scan(ctx context.Context, f Filter, below uint64, fn func(event.Event, uint64) bool) error {
+func (i *Intake) scan(ctx context.Context, f Filter, below uint64, fn func(event.Event, *Item) bool) error {
 	for {
 		chunk, err := i.log.Before(ctx, below, scanChunk, nil)
 		if err != nil || len(chunk) == 0 {
@@ -121,7 +126,7 @@ func (i *Intake) scan(ctx context.Context, f Filter, below uint64, fn func(event
 			if !f.From.IsZero() && r.Time.Before(f.From) {
 				return nil
 			}
-			if e, it := i.event(r, marks[r.Seq]); i.selects(&f, &e, &it) && !fn(e, r.Seq) {
+			if e, it := i.event(r, marks[r.Seq]); i.selects(&f, &e, &it) && !fn(e, &it) {
 				return nil
 			}
 		}

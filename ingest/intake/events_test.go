@@ -111,7 +111,7 @@ func TestAnEventSaysWhatBecameOfIt(t *testing.T) {
 
 func TestAReplayClearsWhatWorksNow(t *testing.T) {
 	r := processed(t)
-	if n, err := r.Replay(t.Context(), Filter{State: event.Quarantined}, true); n != 1 || err != nil || len(r.marks.reasons()) != 2 {
+	if n, err := r.Walk(t.Context(), Filter{State: event.Quarantined}, 0, nil); n != 1 || err != nil || len(r.marks.reasons()) != 2 {
 		t.Errorf("a dry run: %d, %v, %v", n, err, r.marks.reasons())
 	}
 	r.p.set(nil, func(it Item) (*event.Mark, error) {
@@ -123,7 +123,7 @@ func TestAReplayClearsWhatWorksNow(t *testing.T) {
 		}
 		return nil, nil
 	})
-	n, err := r.Replay(t.Context(), Filter{}, false)
+	n, err := r.Replay(t.Context(), Filter{})
 	want := map[uint64]string{5: "quarantined: still not", 7: "quarantined: internal error: now"}
 	if got := r.marks.reasons(); n != 12 || err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("%d, %v, %v", n, err, got)
@@ -138,7 +138,7 @@ func TestAReplayKeepsTheOrderOfArrival(t *testing.T) {
 	r.p.mu.Lock()
 	r.p.order = nil
 	r.p.mu.Unlock()
-	if n, err := r.Replay(t.Context(), Filter{}, false); n != 12 || err != nil || !slices.IsSorted(r.p.order) {
+	if n, err := r.Replay(t.Context(), Filter{}); n != 12 || err != nil || !slices.IsSorted(r.p.order) {
 		t.Errorf("%d, %v, %v", n, err, r.p.order)
 	}
 }
@@ -146,7 +146,7 @@ func TestAReplayKeepsTheOrderOfArrival(t *testing.T) {
 func TestAReplayEndsWhenABackEndIsDown(t *testing.T) {
 	r := processed(t)
 	r.p.set(func(context.Context, []Item) error { return down() }, nil)
-	n, err := r.Replay(t.Context(), Filter{}, false)
+	n, err := r.Replay(t.Context(), Filter{})
 	if n != 0 || relay.KindOf(err) != relay.KindUnavailable || len(r.marks.reasons()) != 2 {
 		t.Errorf("%d, %v", n, err)
 	}

@@ -16,22 +16,74 @@ const replayBatch = 500
 
 // Replay processes the events that a filter selects again, in the order in which
 // they came, and returns how many there were. Those that work now lose their mark.
-func (i *Intake) Replay(ctx context.Context, f Filter, dryRun bool) (int, error) {
-	var seqs []uint64
-	err := i.Events(ctx, f, 0, func(_ event.Event, seq uint64) bool {
-		seqs = append(seqs, seq)
-		return true
-	})
-	if err != nil || dryRun {
-		return len(seqs), err
+func (i *Intake) Replay(ctx context.Context, f Filter) (int, error) {
+	seqs, err := i.selected(ctx, f)
+	if err != nil {
+		return 0, err
 	}
-	slices.Reverse(seqs)
 	for start := 0; start < len(seqs); start += replayBatch {
 		if err := i.again(ctx, seqs[start:min(start+replayBatch, len(seqs))]); err != nil {
 			return start, err
 		}
 	}
 	return len(seqs), nil
+}
+
+// selected returns the sequences that a filter selects, in the order of arrival.
+func (i *Intake) selected(ctx context.Context, f Filter) ([]uint64, error) {
+	var seqs []uint64
+	err := i.Events(ctx, f, 0, func(_ event.Event, seq uint64) bool {
+		seqs = append(seqs, seq)
+		return true
+	})
+	slices.Reverse(seqs)
+	return seqs, err
+}
+
+// Selection is a batch of what a filter selects: each event and what was posted.
+type Selection struct {
+	Events []event.Event
+	Items  []Item
+}
+
+// Walk calls fn with what a filter selects, in the order of arrival and a batch
+// at a time, and returns how many there are. Of more than most only the newest
+// are given.
+func (i *Intake) Walk(ctx context.Context, f Filter, most int, fn func(Selection) error) (int, error) {
+	seqs, err := i.selected(ctx, f)
+	if err != nil {
+		return 0, err
+	}
+	newest := seqs[max(0, len(seqs)-most):]
+	for batch := range slices.Chunk(newest, replayBatch) {
+		s, err := i.selection(ctx, batch)
+		if err != nil {
+			return len(seqs), err
+		}
+		if err := fn(s); err != nil {
+			return len(seqs), err
+		}
+	}
+	return len(seqs), nil
+}
+
+func (i *Intake) selection(ctx context.Context, seqs []uint64) (s Selection, err error) {
+	marks, err := i.marks.Get(ctx, i.kind, seqs[0], seqs[len(seqs)-1])
+	if err != nil {
+		return s, err
+	}
+	for _, seq := range seqs {
+		r, err := i.log.Read(seq)
+		if errors.Is(err, journal.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return s, fmt.Errorf("event %s: %w", i.id(seq), err)
+		}
+		e, it := i.event(r, marks[seq])
+		s.Events, s.Items = append(s.Events, e), append(s.Items, it)
+	}
+	return s, nil
 }
 
 func (i *Intake) again(ctx context.Context, seqs []uint64) error {

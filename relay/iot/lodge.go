@@ -85,7 +85,8 @@ func (l *lodging) fit(ctx context.Context, acct account.ID, p *profile) (*profil
 	missing := l.s.sensorsFor(p.Device, p.decoder, have)
 	out := &profile{Device: p.Device, decoder: p.decoder, params: p.params}
 	out.sensors.Store(&have)
-	if len(missing) > 0 {
+	alone := p.Device.ID == "" && p.decoder.ID == "" // a source, not of the account
+	if len(missing) > 0 && !alone {
 		n, err := l.s.store.CountSensors(ctx, acct)
 		if err != nil {
 			return nil, fmt.Errorf("iot: count sensors: %w", err)

@@ -72,6 +72,15 @@ func (s *Service) Try(ctx context.Context, t Trial, arrivals []Arrival) ([]Tried
 	return out, nil
 }
 
+// TrySource is Try without any records: the trial names neither a decoder nor a
+// device.
+func TrySource(ctx context.Context, compile Compiler, t Trial, arrivals []Arrival) ([]Tried, error) {
+	if t.DecoderID != "" || t.DeviceID != "" {
+		return nil, relay.Invalid("decoder_id", "Decoders and devices are known to a running gateway only.")
+	}
+	return New(nil, nil, compile, Options{}).Try(ctx, t, arrivals)
+}
+
 // onTrial is a profile of the device, or of none, with what is tried.
 func (s *Service) onTrial(ctx context.Context, t Trial) (*profile, error) {
 	var d Device

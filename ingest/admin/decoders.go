@@ -1,0 +1,66 @@
+package admin
+
+import (
+	"strings"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/iot"
+)
+
+// DecoderView is a decoder as the operator sees it.
+type DecoderView struct {
+	Account       account.ID     `json:"account"`
+	ID            string         `json:"id"`
+	Name          string         `json:"name"`
+	Description   string         `json:"description"`
+	Type          iot.DeviceType `json:"type"`
+	Codec         string         `json:"codec"`
+	Source        string         `json:"source"`
+	UseRawPayload bool           `json:"use_raw_payload"`
+	Sensors       []SensorView   `json:"sensors"`
+}
+
+// SensorView is a key that a decoder maps, and what it measures.
+type SensorView struct {
+	Key           string `json:"key"`
+	SensorTypeID  string `json:"sensor_type_id"`
+	Name          string `json:"name"` // the sensor type's
+	MetricUnits   string `json:"metric_units"`
+	ImperialUnits string `json:"imperial_units"`
+}
+
+func (s *Surface) getDecoder(c *fiber.Ctx) error {
+	ctx, id := c.UserContext(), strings.Clone(c.Params("decoder_id"))
+	sel := &selection{c: c, errs: map[string][]string{}}
+	acct := sel.account()
+	if err := sel.err(); err != nil {
+		return err
+	}
+	r := TryRequest{Account: acct, DecoderID: id}
+	if err := s.ownerOf(ctx, &r); err != nil {
+		return err
+	}
+	d, err := s.IoT.Decoder(ctx, r.Account, id)
+	if err != nil {
+		return err
+	}
+	types, err := s.Types.SensorTypes(ctx)
+	if err != nil {
+		return err
+	}
+	return c.JSON(viewOf(r.Account, d, types))
+}
+
+func viewOf(acct account.ID, d iot.Decoder, types map[string]iot.SensorType) DecoderView {
+	out := DecoderView{
+		Account: acct, ID: d.ID, Name: d.Name, Description: d.Description, Type: d.Type,
+		Codec: d.Codec, Source: d.Source, UseRawPayload: d.UseRawPayload, Sensors: make([]SensorView, len(d.Sensors)),
+	}
+	for i, m := range d.Sensors {
+		t := types[m.SensorTypeID]
+		out.Sensors[i] = SensorView{Key: m.Key, SensorTypeID: m.SensorTypeID, Name: t.Name, MetricUnits: t.MetricUnits, ImperialUnits: t.ImperialUnits}
+	}
+	return out
+}

@@ -1,0 +1,131 @@
+package admin
+
+import (
+	"encoding/hex"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/iot"
+)
+
+// TryAnswer is what came of a TryRequest.
+type TryAnswer struct {
+	Account   account.ID   `json:"account"` // 0 where none was named
+	DecoderID string       `json:"decoder_id"`
+	DeviceID  string       `json:"device_id"`
+	Data      []TriedFrame `json:"data"`
+}
+
+// TriedFrame is one frame and what came of it.
+type TriedFrame struct {
+	Event      string  `json:"event"` // that brought it; empty for a frame that was given
+	Identifier string  `json:"identifier"`
+	Sender     string  `json:"sender"`
+	Time       string  `json:"time"`
+	FPort      *int    `json:"fPort"`
+	Payload    string  `json:"payload"` // hex
+	TookUS     float64 `json:"took_us"`
+	// Values are what the decoder gave; Readings what the sensors would get.
+	Values   []TriedValue   `json:"values"`
+	Readings []TriedReading `json:"readings"`
+	Stored   []TriedReading `json:"stored"` // what is stored today
+	Errors   []Complaint    `json:"errors"`
+	Warnings []string       `json:"warnings"`
+	Refused  string         `json:"refused"` // why nothing would be stored
+	Note     string         `json:"note"`
+}
+
+// TriedValue is a value of a decoder.
+type TriedValue struct {
+	Key   string   `json:"key"`
+	Value *float64 `json:"value"` // null for a text
+	Text  string   `json:"text,omitempty"`
+	Time  *string  `json:"time"` // its own; null: the frame's
+}
+
+// TriedReading is a reading of a sensor, slope and offset applied.
+type TriedReading struct {
+	Effect       iot.Effect `json:"effect,omitempty"` // against what is stored
+	Key          string     `json:"key"`
+	SensorID     string     `json:"sensor_id"`
+	SensorTypeID string     `json:"sensor_type_id"`
+	Time         string     `json:"time"`
+	Value        *float64   `json:"value"`
+	Text         string     `json:"text,omitempty"`
+}
+
+// Complaint is an error of a decoder, with its place in the source if known.
+type Complaint struct {
+	Message string `json:"message"`
+	Line    *int   `json:"line"`
+	Column  *int   `json:"column"`
+}
+
+func answerOf(r TryRequest, arrivals []iot.Arrival, tried []iot.Tried) TryAnswer {
+	out := TryAnswer{Account: r.Account, DecoderID: r.DecoderID, DeviceID: r.DeviceID, Data: make([]TriedFrame, len(tried))}
+	for i, t := range tried {
+		out.Data[i] = triedFrame(&arrivals[i], t)
+	}
+	return out
+}
+
+func triedFrame(a *iot.Arrival, t iot.Tried) TriedFrame {
+	out := TriedFrame{
+		Event: a.Record, Identifier: a.Frame.Identifier, Sender: a.Frame.Sender, Time: stamp(t.At),
+		Payload: hex.EncodeToString(a.Frame.Payload), TookUS: float64(t.Took) / float64(time.Microsecond),
+		Values: make([]TriedValue, len(t.Values)), Readings: make([]TriedReading, len(t.Points)), Stored: []TriedReading{},
+		Errors: make([]Complaint, len(t.Errors)), Warnings: append([]string{}, t.Warnings...),
+		Refused: t.Refused, Note: t.Note,
+	}
+	if a.Frame.HasFPort {
+		out.FPort = new(a.Frame.FPort)
+	}
+	for i, v := range t.Values {
+		out.Values[i] = valueOf(v)
+	}
+	for i, p := range t.Points {
+		out.Readings[i] = readingOf(p)
+	}
+	for i, e := range t.Errors {
+		out.Errors[i] = complaintOf(e)
+	}
+	for i, d := range t.Readings {
+		if d.New != nil && i < len(out.Readings) { // the points come first
+			out.Readings[i].Effect = d.Effect
+		}
+		if d.Old != nil {
+			out.Stored = append(out.Stored, readingOf(*d.Old))
+		}
+	}
+	return out
+}
+
+func valueOf(r decoders.Reading) TriedValue {
+	v := TriedValue{Key: r.Key, Text: r.Text, Time: stampOrNil(r.Time)}
+	if !r.IsText {
+		v.Value = &r.Value
+	}
+	return v
+}
+
+func readingOf(p iot.Point) TriedReading {
+	r := TriedReading{Key: p.Key, SensorID: p.SensorID, SensorTypeID: p.Type, Time: stamp(p.Time), Text: p.Text}
+	if !p.IsText {
+		r.Value = &p.Value
+	}
+	return r
+}
+
+// complaintOf finds the place that codecs name in their errors.
+func complaintOf(text string) Complaint {
+	c := Complaint{Message: text}
+	if m := regexp.MustCompile(`line (\d+), column (\d+)`).FindStringSubmatch(text); m != nil {
+		line, _ := strconv.Atoi(m[1])
+		column, _ := strconv.Atoi(m[2])
+		c.Line, c.Column = &line, &column
+	}
+	return c
+}
