@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/sha256"
 	"database/sql"
 	"fmt"
 	"path/filepath"
@@ -275,4 +276,34 @@ func (g *gateway) radio(t *testing.T, device string, at, received time.Time) str
 	}
 	must(t, rows.Err())
 	return strings.Join(out, " ")
+}
+
+// TestASenderThatSignsNeedsNoToken holds that the inventory's source and secret
+// let in what they should, and nothing else.
+func TestASenderThatSignsNeedsNoToken(t *testing.T) {
+	g := start(t, &site{name: "embedded"}, fixture(t, "senders.yaml"))
+	const secret = "f3203a20a2e8dfaf6686b621f56d05e3"
+	sum := func(body string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(body+secret))) }
+	pack := fixture(t, "senders/kpn-things-senml/001.json")
+	nobody, target := g.as(""), "/webhooks/lpwan/hq?decoder_id=bytes"
+	nobody.post(target, pack).is(t, 401, `{"message":"Unauthenticated."}`)
+	nobody.with("Things-Message-Token", sum(pack+" ")).post(target, pack).is(t, 401, `{"message":"Unauthenticated."}`)
+	nobody.with("Things-Message-Token", sum(pack)).post("/webhooks/lpwan/hr", pack).is(t, 401, `{"message":"Unauthenticated."}`)
+	nobody.with("Things-Message-Token", sum(pack)).post(target, pack).is(t, 200, "")
+	acme := g.as("acme-all")
+	if got := acme.readings(acme.device("0059AC0000000000"), ""); len(got) != 1 || got[0].Key != "payload" {
+		t.Errorf("readings: %s", short(got))
+	}
+	body := fixture(t, "senders/thingpark/119.json")
+	stale := "/webhooks/lorawan/hq?LrnDevEui=20635F0108000496&LrnFPort=17&LrnInfos=TWA_100002167.1111.AS-1-111974&AS_ID=TWA_100002167.1111.AS&Time="
+	nobody.post(stale+"2021-04-07T08%3A49%3A51.551%2B00%3A00&Token=196c22898bf95fcf48b72be198c89256410660b9b514539651344baa594ad74f", body).
+		is(t, 401, `{"message":"Unauthenticated."}`)
+	now := time.Now().UTC().Format("2006-01-02T15:04:05.000+00:00")
+	signed := strings.TrimPrefix(stale, "/webhooks/lorawan/hq?") + now
+	token := sum("100002167" + "20635F0108000496" + "17" + "18" + "032ce4850919d85d4c9f793ad148d24f32f3c6b5488f5a087cbeb1488f5a998c83ab" + signed)
+	nobody.post("/webhooks/lorawan/hq?"+strings.NewReplacer("+", "%2B", ":", "%3A").Replace(signed)+"&Token="+token, body).is(t, 200, "")
+	acme.device("20635F0108000496")
+	if strings.Contains(g.logs.String(), secret) {
+		t.Error("the log holds the secret")
+	}
 }
