@@ -81,6 +81,7 @@ func TestGateway(t *testing.T) {
 			{"frames", testFrames},
 			{"the generic webhook", testGeneric},
 			{"quarantine", testQuarantine},
+			{"a decoder that is mended", testMended},
 			{"readings", testReadings},
 			{"decoders", testDecoders},
 			{"devices", testDevices},

@@ -32,7 +32,7 @@ type replayEventsCommand struct {
 	selectFlags
 	Source string `help:"The sender or carrier, for example kannel." placeholder:"NAME"`
 	Device string `help:"The device, or another part of what was posted." placeholder:"TEXT"`
-	DryRun bool   `help:"Only count."`
+	DryRun bool   `help:"Show what would change, and change nothing."`
 }
 
 type replayDeliveriesCommand struct {
@@ -100,6 +100,9 @@ func (f selectFlags) replay(w world, what string, s selection) error {
 	answer, err := f.ask(w, "the replay", http.MethodPost, "/admin/"+what+"/replay", body)
 	if err != nil {
 		return err
+	}
+	if s["dry_run"] == true {
+		return printRehearsal(w.stdout, answer)
 	}
 	var done struct{ Count int }
 	if err := json.Unmarshal(answer, &done); err != nil {

@@ -26,30 +26,30 @@ type Rehearsed struct {
 	// Examined is how many of them were looked into: frames, at most
 	// 10,000, and for no longer than 40 seconds.
 	Examined int            `json:"examined"`
-	Events   eventTally     `json:"events"`
-	Readings readingTally   `json:"readings"`
-	Data     []foretoldJSON `json:"data"` // the first that differ, in the order of arrival
+	Events   EventTally     `json:"events"`
+	Readings ReadingTally   `json:"readings"`
+	Data     []ForetoldEvent `json:"data"` // the first that differ, in the order of arrival
 	// More says that there are more than data shows.
 	More bool `json:"more"`
 }
 
-// eventTally counts what becomes of the events that were looked into.
-type eventTally struct {
+// EventTally counts what becomes of the events that were looked into.
+type EventTally struct {
 	Done        int `json:"done"`
 	Quarantined int `json:"quarantined"`
 	Differ      int `json:"differ"` // in state, reason or a reading
 }
 
-// readingTally counts readings by what a replay does to them.
-type readingTally struct {
+// ReadingTally counts readings by what a replay does to them.
+type ReadingTally struct {
 	Added     int `json:"added"`
 	Changed   int `json:"changed"`
 	Unchanged int `json:"unchanged"`
 	Stays     int `json:"stays"`
 }
 
-// foretoldJSON is an event as it is and as it would be.
-type foretoldJSON struct {
+// ForetoldEvent is an event as it is and as it would be.
+type ForetoldEvent struct {
 	ID         string        `json:"id"`
 	ReceivedAt string        `json:"received_at"`
 	Account    account.ID    `json:"account"`
@@ -57,20 +57,20 @@ type foretoldJSON struct {
 	Reason     string        `json:"reason"`
 	NewState   event.State   `json:"new_state"`
 	NewReason  string        `json:"new_reason"`
-	Devices    []deviceDelta `json:"devices"`
+	Devices    []DeviceDelta `json:"devices"`
 }
 
-// deviceDelta is what would change of one device.
-type deviceDelta struct {
+// DeviceDelta is what would change of one device.
+type DeviceDelta struct {
 	Identifier string         `json:"identifier"`
 	DeviceID   string         `json:"device_id"` // empty for one that would be made
 	Duplicate  bool           `json:"duplicate"` // another event brought the frame
 	Note       string         `json:"note"`
-	Readings   []readingDelta `json:"readings"`
+	Readings   []ReadingDelta `json:"readings"`
 }
 
-// readingDelta is a reading before and after; a number, a text or null.
-type readingDelta struct {
+// ReadingDelta is a reading before and after; a number, a text or null.
+type ReadingDelta struct {
 	Effect       iot.Effect `json:"effect"`
 	Key          string     `json:"key"`
 	SensorID     string     `json:"sensor_id"`
@@ -84,7 +84,7 @@ type readingDelta struct {
 // rehearse answers a dry run. Of messages it only counts: what becomes of one is
 // told by the operation that explains.
 func (s *Surface) rehearse(c *fiber.Ctx, intakes []*intake.Intake, f intake.Filter, limit int) error {
-	out := Rehearsed{Data: []foretoldJSON{}}
+	out := Rehearsed{Data: []ForetoldEvent{}}
 	for _, in := range intakes {
 		n, err := s.rehearseOne(c.UserContext(), in, f, limit, &out)
 		if err != nil {
@@ -142,7 +142,7 @@ func (r *Rehearsed) add(e *event.Event, f *uplink.Foretold, limit int) {
 	r.Data = append(r.Data, foretoldOf(e, f))
 }
 
-func (t *readingTally) count(e iot.Effect) {
+func (t *ReadingTally) count(e iot.Effect) {
 	switch e {
 	case iot.Added:
 		t.Added++
@@ -155,18 +155,18 @@ func (t *readingTally) count(e iot.Effect) {
 	}
 }
 
-func foretoldOf(e *event.Event, f *uplink.Foretold) foretoldJSON {
-	out := foretoldJSON{
+func foretoldOf(e *event.Event, f *uplink.Foretold) ForetoldEvent {
+	out := ForetoldEvent{
 		ID: e.ID, ReceivedAt: stamp(e.ReceivedAt), Account: e.Account, State: e.State, Reason: e.Reason,
-		NewState: f.State, NewReason: f.Reason, Devices: make([]deviceDelta, len(f.Frames)),
+		NewState: f.State, NewReason: f.Reason, Devices: make([]DeviceDelta, len(f.Frames)),
 	}
 	for i, frame := range f.Frames {
-		d := deviceDelta{
+		d := DeviceDelta{
 			Identifier: frame.Identifier, DeviceID: frame.DeviceID, Duplicate: frame.Duplicate, Note: frame.Note,
-			Readings: make([]readingDelta, len(frame.Readings)),
+			Readings: make([]ReadingDelta, len(frame.Readings)),
 		}
 		for n, r := range frame.Readings {
-			d.Readings[n] = readingDelta{
+			d.Readings[n] = ReadingDelta{
 				Effect: r.Effect, Key: r.Key, SensorID: r.SensorID, SensorTypeID: r.SensorTypeID, Time: stamp(r.Time),
 				Old: plain(r.Old), New: plain(r.New), Latest: r.Latest,
 			}
