@@ -80,6 +80,8 @@ func TestGateway(t *testing.T) {
 		}{
 			{"frames", testFrames},
 			{"the generic webhook", testGeneric},
+			{"frames told of in several posts", testSupplements},
+			{"lost frames", testLoss},
 			{"quarantine", testQuarantine},
 			{"a decoder that is mended", testMended},
 			{"readings", testReadings},

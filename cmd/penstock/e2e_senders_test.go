@@ -112,7 +112,7 @@ func senderPosts() []posted {
 		{file: "loriot/005.json", target: lorawan + payload, source: "loriot",
 			outcome: "uplink of 0004a30b001adcb5: f_cnt 121, f_port 1, 11 bytes, gateways 1, rssi -119 dBm, snr -15.8 dB", device: "0004A30B001ADCB5",
 			at: "2017-07-26T10:14:08.945Z", readings: "payload=02023b0003003702710c60", radio: "f_cnt=121 f_port=1 rssi=-119 snr=-15.8 gateways=1"},
-		{file: "milesight-development-platform/001.json", target: vendor + sent, source: "milesight-development-platform"},
+		{file: "milesight-development-platform/001.json", target: vendor + sent, source: "milesight-development-platform", outcome: "no frames"},
 		{file: "milesight-gateway-http/001.json", target: lorawan + payload, source: "chirpstack-v3",
 			outcome: "uplink of 24e1641092176759: f_cnt 0, f_port 85, 10 bytes, gateways 1, rssi -57 dBm, snr 10 dB", device: "24-E1-64-10-92-17-67-59",
 			readings: "payload=0175640367180104686d", radio: "f_cnt=0 f_port=85 rssi=-57 snr=10 gateways=1"},

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"log/slog"
+	"sync/atomic"
 
 	"github.com/gofiber/fiber/v2"
 
@@ -30,6 +31,7 @@ type Signature struct {
 // the text is given and the token has a secret, a wrong signature is refused
 // all the same.
 func (a *Auth) RequireSigned(scope account.Scope, s Style, sig Signature) fiber.Handler {
+	var said atomic.Int64 // the second in which a refusal was logged: anybody can cause one
 	return func(c *fiber.Ctx) error {
 		t, bySource := byText(s.Credential(c)), false
 		if t.text == "" {
@@ -41,7 +43,9 @@ func (a *Auth) RequireSigned(scope account.Scope, s Style, sig Signature) fiber.
 		token, err := a.token(c.UserContext(), t)
 		if err == nil {
 			if wrong := sig.check(c, token, bySource); wrong != nil {
-				sig.Logger.Warn("signature refused", "account", token.Account, "path", c.Route().Path, "error", wrong)
+				if now := a.now().Unix(); said.Swap(now) != now {
+					sig.Logger.Warn("signature refused", "account", token.Account, "path", c.Route().Path, "error", wrong)
+				}
 				return s.Unauthenticated(c)
 			}
 		}

@@ -18,6 +18,9 @@ const maxDescribed = 5
 // carries. Only uplinks become readings; the others are to be read here.
 func (p *Processor) Describe(e *intake.Entry) string {
 	in := read(e)
+	if len(in.frames) == 0 && in.err == nil {
+		return "no frames" // a sender's test, a command of no interest
+	}
 	var parts []string
 	for i := range in.frames {
 		if i == maxDescribed {
