@@ -13,7 +13,7 @@ import (
 )
 
 // kannelPatience is how long anything here may take on a busy machine.
-const kannelPatience = 60 * time.Second
+const kannelPatience = patience
 
 // kannelSignal says that something has changed, to one who waits.
 type kannelSignal chan struct{}

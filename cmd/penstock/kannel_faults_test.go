@@ -127,7 +127,7 @@ func TestKannelRetries(t *testing.T) {
 	drain()
 
 	got := sink.seen("/sms", "m", "d")
-	t.Run("each message arrives once", func(t *testing.T) { kannelOnce(t, got, want) })
+	t.Run("each message arrives once", func(t *testing.T) { onceEach(t, got, want) })
 	for _, fault := range kannelFaults() {
 		t.Run(fault.name, func(t *testing.T) {
 			if n := front.taken[fault.number]; n != each*fault.posts {

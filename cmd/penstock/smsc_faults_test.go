@@ -112,7 +112,8 @@ func rawText(t *testing.T, raw string) string {
 // TestSMSCJournalFull fills the journal: the SMSC is told to keep what is left,
 // and once there is room again everything arrives, once.
 func TestSMSCJournalFull(t *testing.T) {
-	redis, peer, k := redistest.Start(t), startSMSC(t), newKannelSink(t)
+	redis := redistest.Start(t, "--appendfsync", "always") // it is killed right after the inventory was stored
+	peer, k := startSMSC(t), newKannelSink(t)
 	g := newGateway(t, &site{name: "embedded"}, smscInventory(k.URL), "PENSTOCK_REDIS_URL="+redis.URL, "PENSTOCK_JOURNAL_MAX_BYTES=1MiB")
 	g.configure("carriers:\n" + peer.carrier("one"))
 	g.run()
