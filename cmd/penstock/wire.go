@@ -47,6 +47,7 @@ type daemon struct {
 	accounts  *redisstore.Accounts
 	inventory *admin.Inventory
 	queue     *queue.Queue
+	tracing   admin.Tracing
 	preview   func(context.Context, outbox.Delivery) (outbox.Request, string, error)
 	readings  *iot.Service
 	messages  *inbound.Service
@@ -156,6 +157,7 @@ func (d *daemon) openIntakes(context.Context) error {
 	quota := journal.NewQuota(int64(d.cfg.Journal.MaxBytes))
 	messages := carrier.NewProcessor(sms)
 	messages.Add(carrier.SMPP, carrier.NewSMPP(charsets(d.cfg.Carriers)))
+	d.tracing = admin.Tracing{Messages: messages.Messages, Follow: sms.Follow, Deliveries: d.back.db.Outbox().OfMessage}
 	for kind, p := range map[event.Kind]intake.Processor{
 		event.Uplink: d.uplinks, event.SMS: messages, event.Receipt: carrier.Receipts{},
 	} {
@@ -206,7 +208,7 @@ func (d *daemon) openSurfaces(context.Context) error {
 	restv2.New(desk).Mount(d.app, d.auth)
 	admin.New(admin.Deps{
 		Inventory: d.inventory, Intakes: intakes, Deliveries: d.back.db.Outbox(), Breakers: d.back.db.Breakers(),
-		Explain: d.messages.Explain, Preview: d.preview,
+		Explain: d.messages.Explain, Preview: d.preview, Tracing: d.tracing,
 		IoT: d.readings, Bench: uplink.NewBench(d.intakes[event.Uplink], d.readings), Types: d.back.db.IoT(),
 		Backends: append(d.back.list, journals(intakes)...), Metrics: metrics, Now: time.Now,
 	}).Mount(d.app, d.auth)

@@ -25,6 +25,7 @@ type Deps struct {
 	Breakers   outbox.Breakers
 	// Explain says what would become of a message.
 	Explain func(ctx context.Context, m inbound.Message) (inbound.Explanation, error)
+	Tracing Tracing
 	// Preview returns the request of a delivery as it would go out now, and why
 	// it would not be made, "" if it would.
 	Preview func(ctx context.Context, d outbox.Delivery) (req outbox.Request, refused string, err error)
@@ -67,6 +68,7 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	r.Put("/inventory", s.putInventory)
 	r.Get("/inventory", s.getInventory)
 	r.Get("/events", s.listEvents)
+	r.Get("/events/:event", s.getEvent)
 	r.Post("/events/replay", s.replayEvents)
 	r.Get("/deliveries", s.listDeliveries)
 	r.Post("/deliveries/replay", s.replayDeliveries)

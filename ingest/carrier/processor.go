@@ -2,6 +2,7 @@ package carrier
 
 import (
 	"context"
+	"errors"
 	"hash/maphash"
 	"maps"
 	"slices"
@@ -61,6 +62,16 @@ func (p *Processor) Process(ctx context.Context, items []intake.Item) ([]event.M
 		}
 	}
 	return inOrder(marks, len(items)), nil
+}
+
+// Messages reads the messages of a journalled post as Process does. For a post
+// that is none it returns what it is.
+func (p *Processor) Messages(it *intake.Item) (found []inbound.Message, is string, err error) {
+	found, err = p.messages(it)
+	if n, ok := errors.AsType[notMessage](err); ok {
+		return nil, string(n), nil
+	}
+	return found, "", err
 }
 
 // messages reads the messages of a journalled post. Those of one post are told

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/ingest/journal"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/event"
 )
@@ -48,6 +49,28 @@ func (i *Intake) Items(ctx context.Context, f Filter, below uint64, fn func(even
 		return i.marked(ctx, f, below, fn)
 	}
 	return i.scan(ctx, f, below, fn)
+}
+
+// Event returns one event with its item; relay.KindNotFound if this intake did
+// not give the id or the record is gone.
+func (i *Intake) Event(ctx context.Context, id string) (event.Event, Item, error) {
+	seq, ok := i.Sequence(id)
+	if !ok {
+		return event.Event{}, Item{}, relay.Errorf(relay.KindNotFound, "event %s: not of this journal", id)
+	}
+	marks, err := i.marks.Get(ctx, i.kind, seq, seq)
+	if err != nil {
+		return event.Event{}, Item{}, err
+	}
+	r, err := i.log.Read(seq)
+	if errors.Is(err, journal.ErrNotFound) {
+		return event.Event{}, Item{}, relay.Errorf(relay.KindNotFound, "event %s: gone", id)
+	}
+	if err != nil {
+		return event.Event{}, Item{}, fmt.Errorf("event %s: %w", id, err)
+	}
+	e, it := i.event(r, marks[seq])
+	return e, it, nil
 }
 
 func (i *Intake) eventsByID(ctx context.Context, f Filter, below uint64, fn func(event.Event, *Item) bool) error {

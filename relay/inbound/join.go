@@ -25,6 +25,9 @@ type Parts interface {
 	// that adding that event's part again gives the whole group. For a day any
 	// part of a group that has ended does so.
 	Park(ctx context.Context, g Gathered, keep time.Duration) error
+	// Whole returns the id of the message that a part has become part of, "" while
+	// it waits or when nothing is remembered of it.
+	Whole(ctx context.Context, group, part string) (string, error)
 	// Unpark forgets it.
 	Unpark(ctx context.Context, g Gathered) error
 }

@@ -61,6 +61,15 @@ func (h *heap) Park(_ context.Context, g Gathered, keep time.Duration) error {
 	return nil
 }
 
+func (h *heap) Whole(_ context.Context, group, part string) (string, error) {
+	for _, m := range h.parts[group] {
+		if m.ID == part && len(h.ended) > 0 {
+			return "J", nil
+		}
+	}
+	return "", h.w.fails("whole")
+}
+
 func (h *heap) Unpark(_ context.Context, g Gathered) error {
 	delete(h.parked, g.Event)
 	return nil

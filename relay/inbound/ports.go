@@ -22,6 +22,8 @@ type Claims interface {
 	// Claim takes each key for its holder, unless another has it, for at least
 	// ttl from now, and returns who has each, in order.
 	Claim(ctx context.Context, claims []Claim, ttl time.Duration) ([]string, error)
+	// Holder returns who has a key, "" for nobody.
+	Holder(ctx context.Context, key string) (string, error)
 }
 
 // Claim is a carrier's id that one of our messages claims.

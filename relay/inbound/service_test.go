@@ -83,6 +83,10 @@ func (w *world) Claim(_ context.Context, claims []Claim, ttl time.Duration) ([]s
 	return out, nil
 }
 
+func (w *world) Holder(_ context.Context, key string) (string, error) {
+	return w.holders[key], w.fails("holder")
+}
+
 func (w *world) Create(_ context.Context, ds []outbox.Delivery, lease time.Time) (existing []int, err error) {
 	if err := w.fails("deliveries"); err != nil {
 		return nil, err

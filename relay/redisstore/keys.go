@@ -48,6 +48,10 @@ func keyOutboxAccounts() string { return "{outbox}:accounts" }
 // state, counted from its end.
 func keyDelivery(acct account.ID, id string) string { return tag(acct) + ":delivery:" + id }
 
+// keyOutboxMessage is a set: "<account>/<id>" of the deliveries of a message, of
+// all accounts. Expires with the retention of what arrived.
+func keyOutboxMessage(messageID string) string { return "outbox:message:" + messageID }
+
 // keyOutboxDue is a sorted set of the ids of waiting deliveries; score: ms of
 // the next attempt or of the lease's end.
 func keyOutboxDue(acct account.ID) string { return tag(acct) + ":outbox:due" }

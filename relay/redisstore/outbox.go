@@ -70,8 +70,8 @@ func (s *Outbox) Create(ctx context.Context, ds []outbox.Delivery, leaseUntil ti
 	if len(ds) == 0 {
 		return nil, nil
 	}
-	first := redis.NewCmd(ctx, append([]any{"SADD", keyOutboxAccounts()}, accounts...)...)
-	out, err := s.db.eval(ctx, s.create, calls, first)
+	first := []redis.Cmder{redis.NewCmd(ctx, append([]any{"SADD", keyOutboxAccounts()}, accounts...)...)}
+	out, err := s.db.eval(ctx, s.create, calls, append(first, s.byMessage(ctx, ds)...)...)
 	if err != nil {
 		return nil, wrap("deliveries: create", err)
 	}

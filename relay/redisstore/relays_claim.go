@@ -44,3 +44,12 @@ func (s *Claims) Claim(ctx context.Context, claims []inbound.Claim, ttl time.Dur
 	}
 	return out, nil
 }
+
+// Holder returns who has a key, "" for nobody.
+func (s *Claims) Holder(ctx context.Context, key string) (string, error) {
+	holder, err := s.db.rdb.Get(ctx, keyCarrierID(key)).Result()
+	if errors.Is(err, redis.Nil) {
+		return "", nil
+	}
+	return holder, wrap("carrier ids", err)
+}

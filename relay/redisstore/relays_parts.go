@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -135,6 +136,15 @@ func (s *Parts) End(ctx context.Context, all []inbound.Gathered) error {
 func (s *Parts) Park(ctx context.Context, g inbound.Gathered, keep time.Duration) error {
 	value := g.ID + "|" + encode(g.Parts)
 	return wrap("parts", s.db.rdb.Set(ctx, keyPartParked(g.Group, g.Event), value, keep).Err())
+}
+
+// Whole returns the id of the message that a part has become part of.
+func (s *Parts) Whole(ctx context.Context, group, part string) (string, error) {
+	id, err := s.db.rdb.HGet(ctx, keyPartsFinished(group), "of:"+part).Result()
+	if errors.Is(err, redis.Nil) {
+		return "", nil
+	}
+	return id, wrap("parts", err)
 }
 
 // Unpark forgets it.

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// traced is an event with its trace.
+type traced struct {
+	Data struct {
+		ID, State  string
+		Trace      []struct{ Step, Message, Text string }
+		Deliveries []parcel
+	}
+}
+
+func (g *gateway) trace(id string) string {
+	g.t.Helper()
+	var e traced
+	g.admin().get("/admin/events/"+id).into(g.t, &e)
+	var b strings.Builder
+	for _, s := range e.Data.Trace {
+		fmt.Fprintf(&b, "%s %s: %s\n", s.Step, strings.TrimPrefix(s.Message, id), s.Text)
+	}
+	fmt.Fprintf(&b, "%d deliveries", len(e.Data.Deliveries))
+	return b.String()
+}
+
+func says(t *testing.T, what, text string, parts ...string) {
+	t.Helper()
+	rest := text
+	for _, p := range parts {
+		_, after, ok := strings.Cut(rest, p)
+		if !ok {
+			t.Errorf("%s lacks %q in its place:\n%s", what, p, text)
+			return
+		}
+		rest = after
+	}
+}
+
+// Every message tells its way: received, joined, routed, attempted.
+func TestTheTraceOfAMessage(t *testing.T) {
+	g, k, _ := relaying(t, &site{name: "embedded"}, func(w http.ResponseWriter, _ hit, before int) {
+		if before == 0 {
+			w.WriteHeader(http.StatusBadGateway)
+		}
+	}, "PENSTOCK_DELIVERY_SCHEDULE=100ms,100ms")
+	acme := g.as("acme-all")
+	part := func(n int) string {
+		return acme.sms(map[string]any{"id": fmt.Sprint("part", n), "from": "447700900123", "to": "447800020001", "text": fmt.Sprint("p", n), "udh": fmt.Sprintf("05000377020%d", n)})
+	}
+	second := part(2)
+	g.settled()
+	says(t, "a part that waits", g.trace(second), "received : from json, by account 1; safe on disk", "read : from 447700900123 to 447800020001, coding 7",
+		"joined : part 2 of 2; waits for the others", "0 deliveries")
+	first := part(1)
+	k.await(t, "/vmn-post", 2)
+	g.reach("v-post", "delivered")
+	way := []string{"received", "joined", "of the message " + first, "routed", "relay v-post: delivery", "attempt", "attempt 1: answered 502", "attempt 2: answered 200", "is delivered", "1 deliveries"}
+	says(t, "the first part", g.trace(first), append([]string{"part 1 of 2"}, way[2:]...)...)
+	says(t, "the second part", g.trace(second), append([]string{"part 2 of 2"}, way[2:]...)...)
+
+	same := acme.sms(map[string]any{"id": "part1", "from": "447700900123", "to": "447800020001", "text": "p1", "udh": "050003770201"})
+	hole := acme.text("h", "447800300001", "x")
+	lost := acme.text("l", "4490", "x")
+	receipt := acme.with("Content-Type", "application/x-www-form-urlencoded").post("/inbound/sms/twilio", "MessageSid=SM1&MessageStatus=sent")
+	receipt.mentions(t, 200, "Response")
+	g.settled()
+	says(t, "what came twice", g.trace(same), "duplicate", "the same as "+first, "0 deliveries")
+	says(t, "what is discarded", g.trace(hole), "routed", "as the relays are now: geo relay g-hole: black_hole", "0 deliveries")
+	says(t, "what nobody takes", g.trace(lost), "unrouted : no relay of account 1 for 4490", "0 deliveries")
+	says(t, "a receipt", g.trace(g.events("source=twilio")[0].ID), "read : a delivery receipt: SM1 is sent", "0 deliveries")
+	g.admin().get("/admin/events/n1-s99").is(t, 404, `{"message":"Not found."}`)
+	g.admin().get("/admin/events/x").is(t, 404, `{"message":"Not found."}`)
+}
