@@ -73,13 +73,13 @@ func authorities(file string) (*x509.CertPool, error) {
 }
 
 // takeSMPP writes what an SMSC sent to the journal of messages, or of receipts.
-func (d *daemon) takeSMPP(ctx context.Context, a smpp.Arrival) error {
+func (d *daemon) takeSMPP(ctx context.Context, a smpp.Arrival) (smpp.Wait, error) {
 	kind, entry := event.SMS, carrier.SMPPEntry(a.Carrier, a.ID, a.PDU)
 	if a.Receipt {
 		kind, entry = event.Receipt, carrier.SMPPReceiptEntry(a.Carrier, a.ID, a.PDU)
 	}
-	_, err := d.intakes[kind].Accept(ctx, &entry)
-	return err
+	staged, err := d.intakes[kind].Stage(ctx, &entry)
+	return func(ctx context.Context) error { _, err := staged.Wait(ctx); return err }, err
 }
 
 // charsets is what each SMSC's default alphabet is.

@@ -103,15 +103,40 @@ var ErrTooLarge = journal.ErrTooLarge
 // Accept writes an entry to the journal. When it returns an id the entry is on
 // disk and will be processed, whatever happens. The entry is not kept.
 func (i *Intake) Accept(ctx context.Context, e *Entry) (string, error) {
+	s, err := i.Stage(ctx, e)
+	if err != nil {
+		return "", err
+	}
+	return s.Wait(ctx)
+}
+
+// Staged is an entry that has its place in the journal, and is not on disk yet.
+type Staged struct {
+	intake  *Intake
+	pending journal.Pending
+}
+
+// Stage is the first half of Accept, for one who has many entries under way and
+// must keep their order: it is that of the calls. The entry is not kept.
+func (i *Intake) Stage(ctx context.Context, e *Entry) (Staged, error) {
 	buf := i.buffers.Get().(*[]byte)
 	defer i.buffers.Put(buf)
 	*buf = e.Append((*buf)[:0])
-	seq, err := i.log.Append(ctx, *buf)
+	p, err := i.log.Stage(ctx, *buf)
 	if err != nil {
-		return "", fmt.Errorf("intake %s: %w", i.kind, err)
+		return Staged{}, fmt.Errorf("intake %s: %w", i.kind, err)
 	}
-	i.accepted.Add(1)
-	return i.id(seq), nil
+	return Staged{i, p}, nil
+}
+
+// Wait is the second half: the entry is on disk when it returns an id.
+func (s Staged) Wait(ctx context.Context) (string, error) {
+	seq, err := s.pending.Wait(ctx)
+	if err != nil {
+		return "", fmt.Errorf("intake %s: %w", s.intake.kind, err)
+	}
+	s.intake.accepted.Add(1)
+	return s.intake.id(seq), nil
 }
 
 func (i *Intake) id(seq uint64) string {

@@ -21,6 +21,12 @@ type batch struct {
 
 func newBatch(buf []byte) *batch { return &batch{buf: buf[:0], done: make(chan struct{})} }
 
+// Pending is a record that has its place in the log, and is not durable yet.
+type Pending struct {
+	batch *batch
+	index int
+}
+
 // Append stores payload and returns its sequence once it is durable. The
 // payload is copied. Its errors are ErrTooLarge, ErrFull, ErrClosed, the end
 // of ctx, or the disk's.
@@ -30,22 +36,38 @@ func newBatch(buf []byte) *batch { return &batch{buf: buf[:0], done: make(chan s
 // the caller who tries again appends it twice. After every other error it is
 // not in the log.
 func (l *Log) Append(ctx context.Context, payload []byte) (uint64, error) {
+	p, err := l.Stage(ctx, payload)
+	if err != nil {
+		return 0, err
+	}
+	return p.Wait(ctx)
+}
+
+// Stage is the first half of Append: it gives payload its place behind what was
+// staged before, so that one who stages in order is stored in order. It waits
+// only while too much is on its way to the disk.
+func (l *Log) Stage(ctx context.Context, payload []byte) (Pending, error) {
 	if len(payload) > MaxPayload {
-		return 0, fmt.Errorf("journal: append %d bytes: %w", len(payload), ErrTooLarge)
+		return Pending{}, fmt.Errorf("journal: append %d bytes: %w", len(payload), ErrTooLarge)
 	}
 	b, i, err := l.stage(ctx, payload)
 	if err != nil {
-		return 0, fmt.Errorf("journal: append: %w", err)
+		return Pending{}, fmt.Errorf("journal: append: %w", err)
 	}
+	return Pending{b, i}, nil
+}
+
+// Wait is the second half: it returns the sequence once the record is durable.
+func (p Pending) Wait(ctx context.Context) (uint64, error) {
 	select {
-	case <-b.done:
+	case <-p.batch.done:
 	case <-ctx.Done():
 		return 0, fmt.Errorf("journal: append: %w", ctx.Err())
 	}
-	if b.err != nil {
-		return 0, fmt.Errorf("journal: append: %w", b.err)
+	if p.batch.err != nil {
+		return 0, fmt.Errorf("journal: append: %w", p.batch.err)
 	}
-	return b.first + uint64(i), nil
+	return p.batch.first + uint64(p.index), nil
 }
 
 // stage puts payload into the pending batch and returns its place there. It

@@ -37,6 +37,32 @@ func TestAppendStoresWhatItAcknowledges(t *testing.T) {
 	}
 }
 
+func TestWhoStagesInOrderIsStoredInOrder(t *testing.T) {
+	l := mustOpen(t, t.TempDir(), Options{})
+	want := make(map[uint64]string)
+	var staged []Pending
+	for i := range uint64(3000) {
+		want[i+1] = fmt.Sprint("record ", i)
+		p, err := l.Stage(t.Context(), []byte(want[i+1]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		staged = append(staged, p)
+	}
+	for i, p := range staged {
+		if seq, err := p.Wait(t.Context()); err != nil || seq != uint64(i)+1 {
+			t.Fatalf("record %d: sequence %d, error %v", i, seq, err)
+		}
+	}
+	sameContent(t, content(t, l), want)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := l.Stage(ended, nil)
+	wantErr(t, err, context.Canceled)
+	_, err = l.Stage(t.Context(), make([]byte, MaxPayload+1))
+	wantErr(t, err, ErrTooLarge)
+}
+
 func TestAppendRefuses(t *testing.T) {
 	l := mustOpen(t, t.TempDir(), Options{})
 	_, err := l.Append(t.Context(), make([]byte, MaxPayload+1))

@@ -41,8 +41,8 @@ func (s *session) unframed(ctx context.Context, h smpp.Header, raw []byte, err e
 	return nil
 }
 
-// accept has a PDU accepted in the background and answered then. It waits while
-// too many are.
+// accept has a PDU accepted in its turn, and answered in the background once it
+// is. It waits while too many are under way.
 func (s *session) accept(ctx context.Context, h smpp.Header, raw []byte) {
 	select {
 	case <-s.stopping:
@@ -58,26 +58,29 @@ func (s *session) accept(ctx context.Context, h smpp.Header, raw []byte) {
 	}
 	s.status.inFlight.Add(1)
 	a := Arrival{Carrier: s.o.Name, ID: s.repeats.id(h.Sequence, raw), PDU: raw}
+	d, fault := smpp.ParseDelivery(raw)
+	a.Receipt = fault == nil && d.IsReceipt()
+	// What is under way is answered also when the client is stopped meanwhile.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.o.AcceptTimeout)
+	wait, err := s.o.Accept(ctx, a)
 	go func() {
-		defer func() { s.status.inFlight.Add(-1); <-s.slots }()
-		s.send(answerTo(h, s.take(context.WithoutCancel(ctx), a)))
+		defer func() { cancel(); s.status.inFlight.Add(-1); <-s.slots }()
+		if err == nil {
+			err = wait(ctx)
+		}
+		s.send(answerTo(h, s.verdict(a, fault, err)))
 	}()
 }
 
-// take has an arrival accepted and returns the status of its answer.
-func (s *session) take(ctx context.Context, a Arrival) uint32 {
-	d, fault := smpp.ParseDelivery(a.PDU)
-	if fault == nil {
-		a.Receipt = d.IsReceipt()
-	} else {
+// verdict counts what became of an arrival and returns the status of its answer.
+func (s *session) verdict(a Arrival, fault, err error) uint32 {
+	if fault != nil {
 		s.status.malformed.Add(1)
 		if !s.complained.Swap(true) { // the events have the others
 			s.o.Logger.Warn("a PDU cannot be read", "error", fault)
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.o.AcceptTimeout)
-	defer cancel()
-	if err := s.o.Accept(ctx, a); err != nil {
+	if err != nil {
 		s.status.refused.Add(1)
 		if !s.status.refusing.Swap(true) { // the SMSC comes again and again
 			s.o.Logger.Error("what arrives is not accepted", "error", err)

@@ -158,11 +158,20 @@ const (
 // log keeps what a client hands over.
 type log struct {
 	mu       sync.Mutex
-	arrivals []Arrival
+	staged   []Arrival // in order
+	arrivals []Arrival // accepted
+	refuse   error
 	answer   func(context.Context, Arrival) error // nil accepts
 }
 
-func (l *log) accept(ctx context.Context, a Arrival) error {
+func (l *log) accept(_ context.Context, a Arrival) (Wait, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.staged = append(l.staged, a)
+	return func(ctx context.Context) error { return l.wait(ctx, a) }, l.refuse
+}
+
+func (l *log) wait(ctx context.Context, a Arrival) error {
 	if l.answer != nil {
 		if err := l.answer(ctx, a); err != nil {
 			return err

@@ -23,8 +23,12 @@ type Arrival struct {
 	PDU     []byte // not kept by the client
 }
 
-// Accept keeps an arrival; when it returns nil, it is on disk.
-type Accept func(ctx context.Context, a Arrival) error
+// Accept gives an arrival its place among those to be kept, in the order of the
+// calls. It is on disk when the function it returns has returned nil.
+type Accept func(ctx context.Context, a Arrival) (Wait, error)
+
+// Wait waits until an arrival is on disk.
+type Wait func(ctx context.Context) error
 
 // Options say whom to bind to and how. Name, Addr and Accept are required.
 type Options struct {

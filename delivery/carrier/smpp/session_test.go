@@ -52,6 +52,17 @@ func TestWhatCannotBeAcceptedStaysWithTheSMSC(t *testing.T) {
 	}
 }
 
+func TestWhatHasNoPlaceStaysWithTheSMSC(t *testing.T) {
+	s, l := newSMSC(t), &log{refuse: errors.New("closed")}
+	c, _ := start(t, s, l)
+	p := s.bound()
+	p.say(deliverSM, 0, 1, message("hello"))
+	p.answers(deliverSMResp, 0x64, 1)
+	if st := c.Status(); st.Refused != 1 || len(l.all()) != 0 {
+		t.Errorf("status %+v", st)
+	}
+}
+
 func TestReceiptsAreTold(t *testing.T) {
 	s, l := newSMSC(t), &log{}
 	c, _ := start(t, s, l)
@@ -284,5 +295,10 @@ func TestThousandsUnderWay(t *testing.T) {
 	}
 	if len(l.all()) != n || most.Load() != 50 {
 		t.Errorf("%d accepted, %d at most at a time", len(l.all()), most.Load())
+	}
+	for i, a := range l.staged {
+		if want := frameOf(t, deliverSM, 0, uint32(i+1), message(fmt.Sprint(i))); !bytes.Equal(a.PDU, want) {
+			t.Fatalf("at place %d stands %x", i, a.PDU)
+		}
 	}
 }
