@@ -25,7 +25,7 @@ func topLevel() []string {
 // holds a package decides; a folder may always import what is below it.
 func directions() map[string][]string {
 	return map[string][]string{
-		"cmd":      {"config", "decoders", "delivery", "ingest", "relay"},
+		"cmd":      {"config", "decoders", "delivery", "deploy/grafana", "ingest", "relay"},
 		"deploy":   {},
 		"config":   {},
 		"decoders": {},

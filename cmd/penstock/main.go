@@ -27,6 +27,7 @@ type commands struct {
 	Apply       applyCommand       `cmd:"" help:"Apply an inventory to a running gateway."`
 	Replay      replayCommand      `cmd:"" help:"Replay events or deliveries of a running gateway."`
 	Decode      decodeCommand      `cmd:"" help:"Run a decoder on frames, without storing anything."`
+	Dashboard   dashboardCommand   `cmd:"" help:"Print a Grafana dashboard of what a decoder gives."`
 	CheckConfig checkConfigCommand `cmd:"" name:"check-config" help:"Check a configuration file, and the inventory it names."`
 	Healthcheck healthcheckCommand `cmd:"" help:"Ask a running gateway whether it is alive."`
 	Version     versionCommand     `cmd:"" help:"Print the version."`

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/penstock/penstock/deploy/grafana"
+	"github.com/penstock/penstock/ingest/admin"
+)
+
+// dashboardCommand prints a dashboard of Grafana's for what a decoder gives.
+type dashboardCommand struct {
+	Decoder string `required:"" help:"The decoder's id." placeholder:"ID"`
+	Account int64  `help:"Whose it is, where several accounts have one of this id." placeholder:"N"`
+	adminFlags
+}
+
+// Run asks the gateway for the decoder's sensors and prints the dashboard.
+func (d dashboardCommand) Run(w world) error {
+	target := "/admin/decoders/" + url.PathEscape(d.Decoder)
+	if d.Account != 0 {
+		target += "?account=" + strconv.FormatInt(d.Account, 10)
+	}
+	answer, err := d.ask(w, "dashboard", http.MethodGet, target, nil)
+	if err != nil {
+		return err
+	}
+	var decoder admin.DecoderView
+	if err := json.Unmarshal(answer, &decoder); err != nil {
+		return fmt.Errorf("dashboard: %w", err)
+	}
+	if len(decoder.Sensors) == 0 {
+		return fmt.Errorf("dashboard: decoder %s maps no keys", decoder.ID)
+	}
+	sensors := make([]grafana.Sensor, len(decoder.Sensors))
+	for i, s := range decoder.Sensors {
+		sensors[i] = grafana.Sensor{Key: s.Key, Type: s.SensorTypeID, Name: s.Name, Unit: s.MetricUnits}
+	}
+	text, err := grafana.Encode(grafana.Decoder(decoder.ID, decoder.Name, sensors))
+	if err == nil {
+		_, err = w.stdout.Write(text)
+	}
+	return err
+}

@@ -1,0 +1,181 @@
+package grafana
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// DatasourceUID is the uid that datasource.yaml gives to the readings.
+const DatasourceUID = "penstock"
+
+// schemaVersion is that of Grafana 10 and 11.
+const schemaVersion = 39
+
+// Dashboard is a dashboard as Grafana reads it from a file.
+type Dashboard struct {
+	UID           string     `json:"uid"`
+	Title         string     `json:"title"`
+	Description   string     `json:"description,omitempty"`
+	Tags          []string   `json:"tags"`
+	Timezone      string     `json:"timezone"`
+	SchemaVersion int        `json:"schemaVersion"`
+	Version       int        `json:"version"`
+	Editable      bool       `json:"editable"`
+	Refresh       string     `json:"refresh"`
+	GraphTooltip  int        `json:"graphTooltip"` // 1: one crosshair on all panels
+	Time          TimeRange  `json:"time"`
+	Templating    Templating `json:"templating"`
+	Annotations   List       `json:"annotations"`
+	Panels        []Panel    `json:"panels"`
+}
+
+// TimeRange is what a dashboard shows when it is opened: "now-24h" to "now".
+type TimeRange struct {
+	From string `json:"from"`
+	To   string `json:"to"`
+}
+
+// List is an empty list in Grafana's way.
+type List struct {
+	List []struct{} `json:"list"`
+}
+
+// Templating holds the variables of a dashboard.
+type Templating struct {
+	List []Variable `json:"list"`
+}
+
+// Variable is a choice at the top of a dashboard, filled by a query.
+type Variable struct {
+	Name       string     `json:"name"`
+	Label      string     `json:"label"`
+	Type       string     `json:"type"`
+	Datasource Datasource `json:"datasource"`
+	Query      string     `json:"query"`
+	Definition string     `json:"definition"`
+	Refresh    int        `json:"refresh"` // 2: whenever the time range changes
+	Sort       int        `json:"sort"`    // 1: by name
+	Multi      bool       `json:"multi"`
+	IncludeAll bool       `json:"includeAll"`
+	AllValue   string     `json:"allValue,omitempty"`
+}
+
+// Datasource refers to one.
+type Datasource struct {
+	Type string `json:"type"`
+	UID  string `json:"uid"`
+}
+
+// Panel is one panel and its place: the grid is 24 wide.
+type Panel struct {
+	ID          int            `json:"id"`
+	Type        string         `json:"type"`
+	Title       string         `json:"title"`
+	Description string         `json:"description,omitempty"`
+	GridPos     GridPos        `json:"gridPos"`
+	Datasource  Datasource     `json:"datasource"`
+	Repeat      string         `json:"repeat,omitempty"` // once for each value of this variable
+	Direction   string         `json:"repeatDirection,omitempty"`
+	MaxPerRow   int            `json:"maxPerRow,omitempty"`
+	Targets     []Target       `json:"targets"`
+	FieldConfig FieldConfig    `json:"fieldConfig"`
+	Options     map[string]any `json:"options"`
+}
+
+// GridPos is a place on the grid.
+type GridPos struct {
+	H int `json:"h"`
+	W int `json:"w"`
+	X int `json:"x"`
+	Y int `json:"y"`
+}
+
+// Target is one query of a panel.
+type Target struct {
+	RefID        string     `json:"refId"`
+	Datasource   Datasource `json:"datasource"`
+	Query        string     `json:"query"`
+	RawQuery     bool       `json:"rawQuery"`
+	ResultFormat string     `json:"resultFormat"` // time_series or table
+	Alias        string     `json:"alias,omitempty"`
+}
+
+// FieldConfig says how values are shown.
+type FieldConfig struct {
+	Defaults  FieldDefaults `json:"defaults"`
+	Overrides []struct{}    `json:"overrides"`
+}
+
+// FieldDefaults are the unit and the ends of the scale.
+type FieldDefaults struct {
+	Unit   string         `json:"unit,omitempty"`
+	Min    *float64       `json:"min,omitempty"`
+	Max    *float64       `json:"max,omitempty"`
+	Custom map[string]any `json:"custom,omitempty"`
+}
+
+// Encode writes a dashboard as a file of Grafana's.
+func Encode(d Dashboard) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(d); err != nil {
+		return nil, fmt.Errorf("dashboard %s: %w", d.UID, err)
+	}
+	return b.Bytes(), nil
+}
+
+func datasource() Datasource { return Datasource{Type: "influxdb", UID: DatasourceUID} }
+
+// newDashboard places panels from left to right, a new row where one does not
+// fit, and numbers them.
+func newDashboard(uid, title, description string, variables []Variable, panels []Panel) Dashboard {
+	x, y, high := 0, 0, 0
+	for i := range panels {
+		p := &panels[i]
+		if x+p.GridPos.W > 24 {
+			x, y, high = 0, y+high, 0
+		}
+		p.ID, p.GridPos.X, p.GridPos.Y = i+1, x, y
+		x, high = x+p.GridPos.W, max(high, p.GridPos.H)
+	}
+	return Dashboard{
+		UID: uid, Title: title, Description: description, Tags: []string{"penstock"}, Timezone: "browser",
+		SchemaVersion: schemaVersion, Version: 1, Editable: true, Refresh: "1m", GraphTooltip: 1,
+		Time: TimeRange{From: "now-24h", To: "now"}, Templating: Templating{List: variables},
+		Annotations: List{List: []struct{}{}}, Panels: panels,
+	}
+}
+
+// variable is a choice among the values of a tag.
+func variable(name, label, from, tag, where string, several bool) Variable {
+	q := "SHOW TAG VALUES"
+	if from != "" {
+		q += " FROM " + quote(from)
+	}
+	q += " WITH KEY = " + quote(tag)
+	if where != "" {
+		q += " WHERE " + where
+	}
+	v := Variable{
+		Name: name, Label: label, Type: "query", Datasource: datasource(), Query: q, Definition: q,
+		Refresh: 2, Sort: 1, Multi: several, IncludeAll: several,
+	}
+	if several {
+		v.AllValue = ".*"
+	}
+	return v
+}
+
+// quote writes an identifier of InfluxQL.
+func quote(name string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(name) + `"`
+}
+
+// text writes a string of InfluxQL.
+func text(s string) string {
+	return `'` + strings.NewReplacer(`\`, `\\`, `'`, `\'`, "\n", `\n`).Replace(s) + `'`
+}

@@ -1,0 +1,82 @@
+package grafana
+
+// size of a panel on the grid.
+type size struct{ w, h int }
+
+func panel(kind, title, unit string, s size, targets ...Target) Panel {
+	for i := range targets {
+		targets[i].RefID = string(rune('A' + i))
+	}
+	return Panel{
+		Type: kind, Title: title, GridPos: GridPos{H: s.h, W: s.w}, Datasource: datasource(), Targets: targets,
+		FieldConfig: FieldConfig{Defaults: FieldDefaults{Unit: unit}, Overrides: []struct{}{}},
+		Options:     map[string]any{},
+	}
+}
+
+// graph shows values over time.
+func graph(title, unit string, s size, targets ...Target) Panel {
+	p := panel("timeseries", title, unit, s, targets...)
+	p.FieldConfig.Defaults.Custom = map[string]any{"drawStyle": "line", "fillOpacity": 10, "showPoints": "auto", "spanNulls": true}
+	p.Options = map[string]any{
+		"legend":  map[string]any{"displayMode": "table", "placement": "bottom", "showLegend": true, "calcs": []string{"lastNotNull"}},
+		"tooltip": map[string]any{"mode": "multi", "sort": "desc"},
+	}
+	return p
+}
+
+// bars shows how many there are over time.
+func bars(title string, s size, targets ...Target) Panel {
+	p := graph(title, "short", s, targets...)
+	p.FieldConfig.Defaults.Custom = map[string]any{
+		"drawStyle": "bars", "fillOpacity": 70, "stacking": map[string]any{"mode": "normal", "group": "A"},
+	}
+	return p
+}
+
+// figure shows one number.
+func figure(title, unit string, s size, target Target) Panel {
+	p := panel("stat", title, unit, s, target)
+	p.Options = map[string]any{
+		"reduceOptions": map[string]any{"calcs": []string{"lastNotNull"}, "fields": "", "values": false},
+		"graphMode":     "none", "colorMode": "value", "textMode": "auto",
+	}
+	return p
+}
+
+// table shows rows, the first column in order.
+func table(title string, s size, sortBy string, descending bool, target Target) Panel {
+	target.ResultFormat = "table"
+	p := panel("table", title, "", s, target)
+	p.Options = map[string]any{
+		"showHeader": true,
+		"sortBy":     []map[string]any{{"displayName": sortBy, "desc": descending}},
+	}
+	return p
+}
+
+// about says what a panel shows.
+func (p Panel) about(description string) Panel {
+	p.Description = description
+	return p
+}
+
+// percent bounds the scale.
+func (p Panel) percent() Panel {
+	p.FieldConfig.Defaults.Min, p.FieldConfig.Defaults.Max = new(0.0), new(100.0)
+	return p
+}
+
+// query asks InfluxQL; alias names the lines.
+func query(q, alias string) Target {
+	return Target{Datasource: datasource(), Query: q, RawQuery: true, ResultFormat: "time_series", Alias: alias}
+}
+
+// numbersAndTexts asks for a sensor's values over time; of texts, which no line
+// can show, how many there were.
+func numbersAndTexts(from, where, number, texts string) []Target {
+	return []Target{
+		query(`SELECT mean("value") FROM `+from+` WHERE `+where, number),
+		query(`SELECT count("text") FROM `+from+` WHERE `+where, texts),
+	}
+}
