@@ -16,8 +16,10 @@ import (
 	"github.com/penstock/penstock/config"
 	"github.com/penstock/penstock/decoders/catalog"
 	"github.com/penstock/penstock/delivery"
+	simulated "github.com/penstock/penstock/delivery/embedded/operator"
 	"github.com/penstock/penstock/delivery/guard"
 	"github.com/penstock/penstock/delivery/httpout"
+	"github.com/penstock/penstock/delivery/operator"
 	"github.com/penstock/penstock/delivery/queue"
 	"github.com/penstock/penstock/delivery/worker"
 	"github.com/penstock/penstock/ingest/admin"
@@ -29,6 +31,7 @@ import (
 	"github.com/penstock/penstock/ingest/openapi"
 	"github.com/penstock/penstock/ingest/restv2"
 	"github.com/penstock/penstock/ingest/uplink"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/inbound"
@@ -119,7 +122,11 @@ func (d *daemon) openDelivery(context.Context) error {
 	if err != nil {
 		return err
 	}
-	send, err := worker.New(worker.Deps{HTTP: http, Mail: d.back.mail, Secrets: d.secrets, Now: time.Now}, worker.Options{})
+	sims, err := operator.New(simulated.Simulator{}, d.serves)
+	if err != nil {
+		return err
+	}
+	send, err := worker.New(worker.Deps{HTTP: http, Mail: d.back.mail, Operator: sims, Secrets: d.secrets, Now: time.Now}, worker.Options{})
 	if err != nil {
 		return err
 	}
@@ -129,6 +136,16 @@ func (d *daemon) openDelivery(context.Context) error {
 		Schedule: delivery.Schedule(d.cfg.Delivery.Schedule), Logger: d.log,
 	}, queue.Options{})
 	return err
+}
+
+// serves reports whether the relay that a message came by still has it brought to
+// the SIM.
+func (d *daemon) serves(ctx context.Context, one outbox.Delivery) (bool, error) {
+	r, err := d.back.db.Relays().Get(ctx, one.Account, inbound.Geographic, one.Relay)
+	if relay.KindOf(err) == relay.KindNotFound {
+		return false, nil
+	}
+	return r.Action.Name == inbound.MVNO && r.ICCID == one.SIM.ICCID, err
 }
 
 // secrets returns what signs an account's requests.

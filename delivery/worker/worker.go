@@ -9,6 +9,7 @@ import (
 	"github.com/penstock/penstock/delivery"
 	"github.com/penstock/penstock/delivery/email"
 	"github.com/penstock/penstock/delivery/httpout"
+	"github.com/penstock/penstock/delivery/operator"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/outbox"
 )
@@ -22,6 +23,10 @@ type Deps struct {
 	// Mail is the SMTP client or the mail sink.
 	Mail interface {
 		Send(ctx context.Context, m outbox.Mail) (email.Result, error)
+	}
+	// Operator brings messages to SIMs; nil: there is none, and they are dead.
+	Operator interface {
+		Deliver(ctx context.Context, d outbox.Delivery) (operator.Result, error)
 	}
 	// Secrets returns an account's webhook secrets (whsec_…), newest first; none
 	// means unsigned. nil means that nobody has any.
@@ -66,6 +71,8 @@ func (w *Worker) Send(ctx context.Context, d outbox.Delivery) Result {
 		r = w.request(ctx, d, began)
 	case d.Mail != nil:
 		r = w.mail(ctx, *d.Mail)
+	case d.SIM != nil && w.deps.Operator != nil:
+		r = w.sim(ctx, d)
 	default:
 		r.Verdict = delivery.Classify(0, nil, delivery.Unsendable(errors.New("delivery: nothing to send")), began)
 		r.Attempt.Error = r.Verdict.Reason
@@ -110,6 +117,17 @@ func (w *Worker) Preview(ctx context.Context, d outbox.Delivery) (outbox.Request
 		return outbox.Request{}, errors.New("delivery: no request")
 	}
 	return w.signed(ctx, d, w.deps.Now())
+}
+
+func (w *Worker) sim(ctx context.Context, d outbox.Delivery) (r Result) {
+	answer, err := w.deps.Operator.Deliver(ctx, d)
+	r.Verdict = delivery.Verdict{Class: delivery.Delivered}
+	if err != nil {
+		r.Verdict = delivery.Classify(0, nil, err, w.deps.Now())
+		r.Attempt.Error = r.Verdict.Reason
+	}
+	r.Simulated, r.Attempt.Response = answer.Simulated, answer.Response
+	return r
 }
 
 func (w *Worker) mail(ctx context.Context, m outbox.Mail) (r Result) {

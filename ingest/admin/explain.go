@@ -63,6 +63,7 @@ type requestJSON struct {
 	Body       string            `json:"body,omitempty"`
 	Refused    string            `json:"refused,omitempty"` // why it would not be made
 	Mail       *mailJSON         `json:"mail,omitempty"`
+	SIM        *simJSON          `json:"sim,omitempty"`
 }
 
 type mailJSON struct {
@@ -71,6 +72,17 @@ type mailJSON struct {
 	Text      string            `json:"text"`
 	MessageID string            `json:"message_id"`
 	Headers   map[string]string `json:"headers"`
+}
+
+// simJSON is a message that the operator brings to a SIM.
+type simJSON struct {
+	ICCID  string `json:"iccid"`
+	From   string `json:"from"`
+	To     string `json:"to"`
+	Text   string `json:"text"`
+	Data   string `json:"data"` // hex
+	UDH    string `json:"udh"`  // hex
+	Coding int    `json:"coding"`
 }
 
 // explainRelay says which relay takes a message and why, why every other
@@ -139,6 +151,10 @@ func (s *Surface) requestOf(c *fiber.Ctx, d outbox.Delivery) (requestJSON, error
 			headers = map[string]string{}
 		}
 		out.Mail = &mailJSON{To: d.Mail.To, Subject: d.Mail.Subject, Text: d.Mail.Text, MessageID: d.Mail.MessageID, Headers: headers}
+		return out, nil
+	}
+	if m := d.SIM; m != nil {
+		out.SIM = &simJSON{m.ICCID, m.From, m.To, m.Text, hex.EncodeToString(m.Data), hex.EncodeToString(m.UDH), m.Coding}
 		return out, nil
 	}
 	req, refused, err := s.Preview(c.UserContext(), d)

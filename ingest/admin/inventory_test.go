@@ -206,8 +206,8 @@ func TestAMistakeIsRefusedWhole(t *testing.T) {
 		{"a number of another account", `accounts: [{name: x, relays: {vmn: [{id: v, number: "447860000001", action: inactive}]}}]`, "", "accounts[0].relays.vmn[0].number"},
 		{"an id that another account has", "sensor_types: [{id: new, name: New}]\naccounts: [{name: globex, id: 1}]", "", "accounts[0].id"},
 		{"another id for an account", "sensor_types: [{id: new, name: New}]\naccounts: [{name: acme, id: 9}]", "", "accounts[0].id"},
-		{"an action to come", `accounts: [{name: acme, permissions: [mvno], sims: [{iccid: "8944000000000000001"}], relays: {geo: [{id: g1, prefix: "4478000", action: mvno, iccid: "8944000000000000001"}]}}]`, "", "accounts[0].relays.geo[0].action"},
-		{"an action to come, with a prune", `accounts: [{name: other, permissions: [mvno], sims: [{iccid: "8944000000000000001"}], relays: {geo: [{id: g, prefix: "4478000", action: mvno, iccid: "8944000000000000001"}]}}]`, "?prune=true", "accounts[0].relays.geo[0].action"},
+		{"an action without its SIM", `accounts: [{name: acme, permissions: [mvno], sims: [{iccid: "8944000000000000001"}], relays: {geo: [{id: g1, prefix: "4478000", action: mvno}]}}]`, "", "accounts[0].relays.geo[0].iccid"},
+		{"an action without its SIM, with a prune", `accounts: [{name: other, permissions: [mvno], sims: [{iccid: "8944000000000000001"}], relays: {geo: [{id: g, prefix: "4478000", action: mvno}]}}]`, "?prune=true", "accounts[0].relays.geo[0].iccid"},
 		{"a reset of nothing known", acme, "?reset=everything", "reset"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

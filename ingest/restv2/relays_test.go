@@ -99,7 +99,7 @@ func TestPatch(t *testing.T) {
 		"a URL that is none":                 {geo, `{"action":"http_get","parameters":["https://a/","b"]}`, 422, "parameters", "parameters.1"},
 		"a private address":                  {vmn, `{"action":"http_get","parameters":["http://10.0.0.1/"]}`, 422, "parameters", "private"},
 		"an address that is none":            {vmn, `{"action":"ms_outlook","parameters":["a"]}`, 422, "parameters", "not an e-mail address"},
-		"mvno, permitted but not there yet":  {geo, `{"action":"mvno"}`, 422, "action", "not available in this version"},
+		"mvno without a SIM":                 {geo, `{"action":"mvno"}`, 422, "action", "needs a relay that names a SIM"},
 		"no JSON":                            {geo, `{`, 422, "body", "Invalid JSON."},
 		"two JSONs":                          {geo, `{} {}`, 422, "body", "Invalid JSON."},
 		"a list":                             {vmn, `[]`, 422, "body", "must be an object"},

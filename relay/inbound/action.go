@@ -93,7 +93,7 @@ func actions(k Kind) []ActionInfo {
 			{Name: HTTPPost, Description: "Forward messages to URLs with HTTP POST", takes: urls, available: true},
 			{Name: HTTPGet, Description: "Forward messages to URLs with HTTP GET", takes: urls, available: true},
 			{Name: Email, Description: "Forward messages to e-mail addresses", takes: addresses, available: true},
-			{Name: MVNO, Description: "Deliver messages to the SIM; they cannot be forwarded to any external destination", unlisted: true},
+			{Name: MVNO, Description: "Deliver messages to the SIM; they cannot be forwarded to any external destination", available: true, unlisted: true},
 		}
 	case VirtualNumber:
 		return []ActionInfo{

@@ -59,7 +59,7 @@ func TestActionValidate(t *testing.T) {
 		"outlook mails":                         {VirtualNumber, MSOutlook, []string{"a@example.com", "b"}, "parameters", "parameters.1"},
 		"dialogue needs a URL":                  {VirtualNumber, DialogueGet, []string{"a"}, "parameters", "http://"},
 		"another gateway":                       {VirtualNumber, InboundGW, []string{"https://u:p@gw.example/inbound/sms/json"}, "", ""},
-		"mvno, which this version lacks":        {Geographic, MVNO, nil, "action", "not available in this version"},
+		"mvno needs nothing":                    {Geographic, MVNO, nil, "", ""},
 		"no URL":                                {Geographic, HTTPGet, nil, "parameters", "required when action is http_get"},
 		"an empty URL":                          {Geographic, HTTPGet, []string{""}, "parameters", "parameters.0"},
 		"the second is none":                    {Geographic, HTTPGet, []string{"http://a/", "b"}, "parameters", "parameters.1"},
@@ -98,6 +98,8 @@ func TestRelayValidate(t *testing.T) {
 		"a virtual number":               {Relay{ID: "v1", Kind: VirtualNumber, Number: "447860000001"}, ""},
 		"a short code":                   {Relay{ID: "v1", Kind: VirtualNumber, Number: "66777"}, ""},
 		"a prefix of one digit":          {Relay{ID: "g_1", Kind: Geographic, Number: "4"}, ""},
+		"a prefix without a SIM":         {Relay{ID: "g1", Kind: Geographic, Number: "4", Action: Action{Name: MVNO}}, "action"},
+		"a prefix with one":              {Relay{ID: "g1", Kind: Geographic, Number: "4", ICCID: "8944", Action: Action{Name: MVNO}}, ""},
 		"no id":                          {Relay{Kind: VirtualNumber, Number: "447860000001"}, "id"},
 		"an id with a brace":             {Relay{ID: "{a}", Kind: VirtualNumber, Number: "447860000001"}, "id"},
 		"an id with a slash":             {Relay{ID: "a/b", Kind: VirtualNumber, Number: "447860000001"}, "id"},
@@ -107,11 +109,20 @@ func TestRelayValidate(t *testing.T) {
 		"a number of 16 digits":          {Relay{ID: "v1", Kind: VirtualNumber, Number: "4478600000011111"}, "number"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tc.r.Action.Name = map[Kind]string{Geographic: BlackHole, VirtualNumber: Inactive}[tc.r.Kind]
-			err := tc.r.Validate(nil)
-			if fields := relay.FieldsOf(err); (err == nil) != (tc.field == "") || err != nil && fields[tc.field] == nil {
-				t.Errorf("got %v %v, want field %q", err, fields, tc.field)
+			if tc.r.Action.Name != "" {
+				checkRelay(t, tc.r, tc.field)
+				return
 			}
+			tc.r.Action.Name = map[Kind]string{Geographic: BlackHole, VirtualNumber: Inactive}[tc.r.Kind]
+			checkRelay(t, tc.r, tc.field)
 		})
+	}
+}
+
+func checkRelay(t *testing.T, r Relay, field string) {
+	t.Helper()
+	err := r.Validate(nil)
+	if fields := relay.FieldsOf(err); (err == nil) != (field == "") || err != nil && fields[field] == nil {
+		t.Errorf("got %v %v, want field %q", err, fields, field)
 	}
 }

@@ -14,6 +14,9 @@ import (
 // discards or keeps.
 func (r *Route) deliveries(m *Message, s Settings) []outbox.Delivery {
 	info, _ := actionOf(r.Kind, r.Action.Name)
+	if r.Action.Name == MVNO {
+		return []outbox.Delivery{r.toSIM(m)}
+	}
 	if info.takes == nothing || info.takes == labels {
 		return nil
 	}
@@ -33,6 +36,19 @@ func (r *Route) deliveries(m *Message, s Settings) []outbox.Delivery {
 		out = append(out, d)
 	}
 	return out
+}
+
+// toSIM hands a message to the operator, for the SIM that the relay names.
+func (r *Route) toSIM(m *Message) outbox.Delivery {
+	to := "sim:" + r.ICCID
+	return outbox.Delivery{
+		ID: nameDelivery(m, &r.Relay, to, 0), Account: r.Account, Kind: outbox.KindRelay,
+		Relay: r.ID, MessageID: m.ID, State: outbox.Queued, Originator: m.From, Destination: m.To,
+		Endpoint: outbox.EndpointID(r.Account, string(r.Kind), r.ID, to), Pace: r.Pace,
+		SIM: &outbox.SIM{
+			ICCID: r.ICCID, From: m.From, To: m.To, Text: m.Text, Data: m.Data, UDH: m.UDH, Coding: int(m.Coding),
+		},
+	}
 }
 
 // request is what an action that takes URLs sends to one of them.
@@ -62,9 +78,13 @@ func mailOf(action, to, messageID string, v view) *outbox.Mail {
 // same again gives the same id, so that a journal record that is processed
 // twice sends once; a corrected parameter gives another, so that a replay sends.
 func deliveryID(m *Message, r *Relay, index int) string {
+	return nameDelivery(m, r, r.Action.Parameters[index], index)
+}
+
+func nameDelivery(m *Message, r *Relay, parameter string, index int) string {
 	h := sha256.New()
 	var n [8]byte
-	for _, s := range []string{m.ID, r.Account.String(), string(r.Kind), r.ID, r.Action.Name, r.Action.Parameters[index]} {
+	for _, s := range []string{m.ID, r.Account.String(), string(r.Kind), r.ID, r.Action.Name, parameter} {
 		binary.BigEndian.PutUint64(n[:], uint64(len(s)))
 		h.Write(n[:])
 		h.Write([]byte(s))

@@ -105,6 +105,9 @@ func (d *Desk) Change(ctx context.Context, acct account.ID, k Kind, id string, c
 	}
 	return d.Records.Change(ctx, acct, k, id, func(r *Relay) error {
 		r.Action, r.UpdatedAt = a, d.Now().UTC()
+		if err := r.servesSIM(); err != nil {
+			return err
+		}
 		if c.Filter != nil {
 			r.Filter = *c.Filter
 		}

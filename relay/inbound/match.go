@@ -29,7 +29,7 @@ func Compile(r Relay) *Route {
 			return out
 		}
 	}
-	if err := r.Action.Validate(r.Kind, nil); err != nil {
+	if err := cmp.Or(r.Action.Validate(r.Kind, nil), r.servesSIM()); err != nil {
 		out.broken = fmt.Errorf("%s cannot be performed: %s", r, reason(err))
 		return out
 	}

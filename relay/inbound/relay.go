@@ -47,7 +47,18 @@ func (r Relay) Validate(checkURL func(string) error) error {
 	if err := validateFilter(r.Filter); err != nil {
 		return err
 	}
-	return r.Action.Validate(r.Kind, checkURL)
+	if err := r.Action.Validate(r.Kind, checkURL); err != nil {
+		return err
+	}
+	return r.servesSIM()
+}
+
+// servesSIM checks that a relay whose messages go to a SIM names one.
+func (r *Relay) servesSIM() error {
+	if r.Action.Name == MVNO && r.ICCID == "" {
+		return relay.Invalid("action", "The action mvno needs a relay that names a SIM.")
+	}
+	return nil
 }
 
 // maxDigits is the longest number there is (E.164).

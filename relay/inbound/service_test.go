@@ -247,7 +247,7 @@ func TestReceiveSetsAsideWhatCannotBeRelayed(t *testing.T) {
 		state event.State
 		says  string
 	}{
-		{event.Quarantined, "not available in this version"},
+		{event.Quarantined, "geo relay later cannot be performed: The action mvno needs a relay that names a SIM."},
 		{event.Quarantined, "%dest"},
 		{event.Unrouted, "no relay for 447999"},
 		{event.Done, "hole: black_hole, 0 deliveries"},

@@ -46,6 +46,7 @@ type Delivery struct {
 	MessageID string     `json:"message_id"`      // the inbound or outbound message it is about
 	Request   *Request   `json:"request,omitempty"`
 	Mail      *Mail      `json:"mail,omitempty"`
+	SIM       *SIM       `json:"sim,omitempty"`
 	CreatedAt time.Time  `json:"created_at"`
 	// Originator and Destination are those of an inbound message.
 	Originator  string `json:"originator,omitempty"`
@@ -91,13 +92,27 @@ type Mail struct {
 	Header map[string]string `json:"header,omitempty"`
 }
 
-// Target is where the delivery goes: the URL or the address.
+// SIM is a message for a SIM of the account, which the operator brings to it.
+type SIM struct {
+	ICCID  string `json:"iccid"`
+	From   string `json:"from"`
+	To     string `json:"to"`
+	Text   string `json:"text,omitempty"`
+	Data   []byte `json:"data,omitempty"`
+	UDH    []byte `json:"udh,omitempty"`
+	Coding int    `json:"coding"` // 7, 8 or 16
+}
+
+// Target is where the delivery goes: the URL, the address, or "sim:" and the
+// ICCID.
 func (d *Delivery) Target() string {
 	switch {
 	case d.Request != nil:
 		return d.Request.URL
 	case d.Mail != nil:
 		return d.Mail.To
+	case d.SIM != nil:
+		return "sim:" + d.SIM.ICCID
 	}
 	return ""
 }

@@ -156,6 +156,9 @@ func texts(d *outbox.Delivery) []string {
 	if d.Request != nil {
 		out = append(out, string(d.Request.Body))
 	}
+	if d.SIM != nil {
+		out = append(out, d.SIM.Text)
+	}
 	if d.Mail != nil {
 		out = append(out, d.Mail.Subject, d.Mail.Text)
 	}
