@@ -124,6 +124,7 @@ func (q *Queue) heed(ctx context.Context, a alarm) error {
 	if err != nil || !ok {
 		return err
 	}
+	// What handOver returns is for asynq; what found no place comes due again.
 	return q.handOver(&item{d: d, lease: now.Add(q.opts.Lease)})
 }
 

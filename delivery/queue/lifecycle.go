@@ -11,8 +11,8 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// enqueuers is how many retries are handed to asynq side by side; each takes a
-// round trip.
+// enqueuers is how many retries are handed to asynq, and how many deliveries
+// that are due are leased, side by side; each takes a round trip.
 const enqueuers = 8
 
 // Start begins to take tasks and to look for what is due, at once. Redis need

@@ -10,15 +10,15 @@ import (
 // window is how many due deliveries are looked at in one pass.
 const window = 1000
 
-// stale is how long a delivery may stay due although it has a task: then asynq
-// has lost it or is far behind, and it is attempted in process.
+// stale is how long after it was handed on a delivery that is still due is
+// handed on again.
 const stale = 5 * time.Second
 
 // reconcileLoop wakes what is due until ctx ends.
 func (q *Queue) reconcileLoop(ctx context.Context) {
-	first := make(map[outbox.Ref]time.Time) // when a due delivery was seen first
+	handed := make(map[outbox.Ref]time.Time) // when a due delivery was handed on
 	for {
-		n := q.reconcile(ctx, first)
+		n := q.reconcile(ctx, handed)
 		pause := q.opts.Reconcile
 		if n >= window { // more may lie behind
 			pause /= 10
@@ -29,8 +29,10 @@ func (q *Queue) reconcileLoop(ctx context.Context) {
 	}
 }
 
-// reconcile looks at what is due once and returns how many there were.
-func (q *Queue) reconcile(ctx context.Context, first map[outbox.Ref]time.Time) int {
+// reconcile looks at what is due once, has it leased and attempted, and returns
+// how many there were. Where asynq is about to do the same, one of both gets the
+// lease.
+func (q *Queue) reconcile(ctx context.Context, handed map[outbox.Ref]time.Time) int {
 	now := q.deps.Now()
 	refs, err := q.deps.Store.Due(ctx, now, window)
 	if err != nil {
@@ -42,43 +44,19 @@ func (q *Queue) reconcile(ctx context.Context, first map[outbox.Ref]time.Time) i
 	seen := make(map[outbox.Ref]bool, len(refs))
 	for _, ref := range refs {
 		seen[ref] = true
-		if !q.flight.holds(ref.ID) && !q.book.has(ref.ID) && !q.rouse(ctx, ref, first, now) {
-			return 0
+		at, known := handed[ref]
+		if q.flight.holds(ref.ID) || q.book.has(ref.ID) || known && now.Sub(at) < stale {
+			continue
 		}
+		handed[ref] = now
+		q.want(alarm{ref: ref})
 	}
-	for ref := range first {
+	for ref := range handed {
 		if !seen[ref] {
-			delete(first, ref)
+			delete(handed, ref)
 		}
 	}
 	return len(refs)
-}
-
-// rouse makes the task of a due delivery the first time it is seen, and
-// attempts it in process when that has not helped. False means that Redis does
-// not answer.
-func (q *Queue) rouse(ctx context.Context, ref outbox.Ref, first map[outbox.Ref]time.Time, now time.Time) bool {
-	since, known := first[ref]
-	if known && now.Sub(since) < stale {
-		return true
-	}
-	if !known {
-		if _, err := q.set(ctx, alarm{ref, now}); err != nil {
-			return false
-		}
-		first[ref] = now
-		return true
-	}
-	d, ok, err := q.deps.Store.Lease(ctx, ref.Account, ref.ID, now, now.Add(q.opts.Lease))
-	if err != nil || !ok {
-		return err == nil
-	}
-	delete(first, ref)
-	// Without a task of its own (asynq's comes to nothing) it gets one again.
-	if it := (&item{d: d, lease: now.Add(q.opts.Lease)}); q.flight.admit(it) != taken {
-		q.giveBack([]outbox.Ref{ref}, now.Add(q.flight.later(&d)))
-	}
-	return true
 }
 
 // renew moves on the leases of what has been held for a while.
