@@ -25,9 +25,9 @@ type Rehearsed struct {
 	Count int `json:"count"` // of the events selected
 	// Examined is how many of them were looked into: frames, at most
 	// 10,000, and for no longer than 40 seconds.
-	Examined int            `json:"examined"`
-	Events   EventTally     `json:"events"`
-	Readings ReadingTally   `json:"readings"`
+	Examined int             `json:"examined"`
+	Events   EventTally      `json:"events"`
+	Readings ReadingTally    `json:"readings"`
 	Data     []ForetoldEvent `json:"data"` // the first that differ, in the order of arrival
 	// More says that there are more than data shows.
 	More bool `json:"more"`

@@ -38,20 +38,7 @@ func (b *Bench) Rehearse() *Rehearsal { return &Rehearsal{b.iot.Rehearse()} }
 
 // Posts tells what Process would do with posts.
 func (r *Rehearsal) Posts(ctx context.Context, items []intake.Item) ([]Foretold, error) {
-	var arrivals []iot.Arrival
-	var origins []int
-	troubles := make([]trouble, len(items))
-	for i := range items {
-		in := read(&items[i].Entry)
-		if in.err != nil {
-			troubles[i].add("", in.err.Error())
-		}
-		for n := range in.frames {
-			a := arrival(&items[i], in.frames[n], n, len(in.frames))
-			a.DecoderID = in.decoderID
-			arrivals, origins = append(arrivals, a), append(origins, i)
-		}
-	}
+	arrivals, origins, troubles := gather(items)
 	foretold, err := r.frames.Frames(ctx, arrivals)
 	if err != nil {
 		return nil, err

@@ -73,24 +73,7 @@ func (p *Processor) Keys(it *intake.Item, keys []uint64) []uint64 {
 
 // Process ingests the frames of the posts in one batch.
 func (p *Processor) Process(ctx context.Context, items []intake.Item) ([]event.Mark, error) {
-	arrivals := make([]iot.Arrival, 0, len(items))
-	origins := make([]int, 0, len(items)) // the item of each arrival
-	troubles := make([]trouble, len(items))
-	for i := range items {
-		in, ok := items[i].Prepared.(*parsed)
-		if !ok {
-			in = read(&items[i].Entry)
-		}
-		if in.err != nil {
-			troubles[i].add("", in.err.Error())
-		}
-		for n := range in.frames {
-			a := arrival(&items[i], in.frames[n], n, len(in.frames))
-			a.DecoderID = in.decoderID
-			arrivals = append(arrivals, a)
-			origins = append(origins, i)
-		}
-	}
+	arrivals, origins, troubles := gather(items)
 	outcomes, err := p.iot.Ingest(ctx, arrivals)
 	if err != nil {
 		return nil, err
@@ -104,6 +87,28 @@ func (p *Processor) Process(ctx context.Context, items []intake.Item) ([]event.M
 	p.tell(items, points)
 	p.remark(arrivals, outcomes)
 	return marks(items, troubles), nil
+}
+
+// gather reads posts: their frames, the item of each, and what is wrong with
+// each item.
+func gather(items []intake.Item) (arrivals []iot.Arrival, origins []int, troubles []trouble) {
+	arrivals, origins = make([]iot.Arrival, 0, len(items)), make([]int, 0, len(items))
+	troubles = make([]trouble, len(items))
+	for i := range items {
+		in, ok := items[i].Prepared.(*parsed)
+		if !ok {
+			in = read(&items[i].Entry)
+		}
+		if in.err != nil {
+			troubles[i].add("", in.err.Error())
+		}
+		for n := range in.frames {
+			a := arrival(&items[i], in.frames[n], n, len(in.frames))
+			a.DecoderID = in.decoderID
+			arrivals, origins = append(arrivals, a), append(origins, i)
+		}
+	}
+	return arrivals, origins, troubles
 }
 
 // remark says in the log what is noted of frames that were stored all the same:

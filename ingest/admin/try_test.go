@@ -1,0 +1,86 @@
+package admin
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/decoders/catalog"
+	"github.com/penstock/penstock/relay"
+)
+
+func TestMistakesInATrialAreNamed(t *testing.T) {
+	for _, tc := range []struct{ name, body, said string }{
+		{"no JSON", `{`, "Invalid JSON."},
+		{"nothing", `{}`, "frames:[Give frames, or a device_id and last.]"},
+		{"a field of another name", `{"payload":"00"}`, "payload:[is not known]"},
+		{"a field of another kind", `{"frames":[{"hex":7}]}`, "hex:[want string, got a number]"},
+		{"a frame of nothing", `{"frames":[{}]}`, "frames.0:[want one of hex, base64, values and body]"},
+		{"a frame of two things", `{"frames":[{"hex":"00"},{"hex":"00","values":{}}]}`, "frames.1:[want one of"},
+		{"hex that is none", `{"frames":[{"hex":"0g"}]}`, "frames.0:[encoding/hex"},
+		{"base64 that is none", `{"frames":[{"base64":"*"}]}`, "frames.0:[illegal base64"},
+		{"a port there is not", `{"frames":[{"hex":"00","fPort":256}]}`, "frames.0.fPort:[want 0 to 255]"},
+		{"a time that is none", `{"frames":[{"hex":"00","time":"now"}]}`, "frames.0.time:[want a time"},
+		{"a query that is none", `{"frames":[{"body":{},"query":"%zz"}]}`, "frames.0.query:[invalid URL escape"},
+		{"frames and last", `{"frames":[{"hex":"00"}],"last":1,"device_id":"d"}`, "last:[Give frames or last, not both.]"},
+		{"last of no device", `{"last":1}`, "device_id:[The device id field is required with last.]"},
+		{"too many", `{"last":101,"device_id":"d"}`, "last:[The last must be between 1 and 100.]"},
+		{"too many frames", `{"frames":[` + strings.Repeat(`{"hex":"00"},`, 100) + `{"hex":"00"}]}`, "frames:[There may be at most 100 frames.]"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			_, err := ParseTry([]byte(tc.body))
+			if said := fmt.Sprint(err, relay.FieldsOf(err)); err == nil || !strings.Contains(said, tc.said) {
+				t.Errorf("%s, want %s", said, tc.said)
+			}
+		})
+	}
+}
+
+func TestBodiesAreTried(t *testing.T) {
+	for name, tc := range map[string]struct{ frame, want string }{
+		"JSON as it is":         {`{"body":{"id":"a","t":5},"path":"generic"}`, "a generic t=5"},
+		"JSON as a text":        {`{"body":"{\"id\":\"a\",\"t\":5}","path":"generic"}`, "a generic t=5"},
+		"a form":                {`{"body":"device=1A2B&data=05&time=1700000000&seqNumber=1","content_type":"application/x-www-form-urlencoded"}`, "1A2B sigfox "},
+		"an event without data": {`{"body":{"deviceInfo":{"devEui":"70b3d57ed0001234"},"devAddr":"01a2b3c4"},"query":"event=join"}`, "70b3d57ed0001234 chirpstack-v4 "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, err := ParseTry([]byte(`{"codec":"json","frames":[` + tc.frame + `]}`))
+			must(t, err)
+			answer, err := TryOffline(t.Context(), catalog.Compile, r, time.Now())
+			must(t, err)
+			f := answer.Data[0]
+			got := f.Identifier + " " + f.Sender + " "
+			for _, v := range f.Values {
+				got += fmt.Sprint(v.Key, "=", *v.Value)
+			}
+			if got != tc.want {
+				t.Errorf("%q, want %q (%+v)", got, tc.want, f)
+			}
+		})
+	}
+}
+
+// FuzzParseTry holds that what is accepted can be tried, or is refused by field.
+func FuzzParseTry(f *testing.F) {
+	for _, s := range []string{
+		`{"codec":"json","frames":[{"values":{"a":1}}]}`, `{"codec":"expr","source":"a = 1.0","frames":[{"hex":"00","fPort":1}]}`,
+		`{"codec":"cayenne_lpp","frames":[{"base64":"A2cBEA=="},{"body":"x"}],"sensors":[{"key":"a","sensor_type_id":"b"}]}`, `{"last":3,"device_id":"d"}`, `[]`,
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		r, err := ParseTry(body)
+		if err != nil || r.Codec == catalog.JavaScript || r.Codec == catalog.Expr {
+			return
+		}
+		answer, err := TryOffline(t.Context(), catalog.Compile, r, time.Unix(1_700_000_000, 0))
+		if err != nil && relay.KindOf(err) != relay.KindInvalid {
+			t.Fatalf("%v", err)
+		}
+		if _, err := json.Marshal(answer); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
