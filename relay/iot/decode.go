@@ -75,7 +75,9 @@ func (s *Service) read(ctx context.Context, w *work) error {
 		return nil
 	}
 	w.Frame.Params = d.params
-	w.Frame.NetworkTime = w.heard() // a codec is told when, whoever knows it
+	if !Plausible(w.Frame.NetworkTime, w.ReceivedAt) {
+		w.Frame.NetworkTime = w.ReceivedAt // a codec is told when it was received, whoever knows it
+	}
 	result, err := d.decoder.codec.Decode(&w.Frame)
 	w.judge(result, err)
 	if !w.open() {

@@ -73,7 +73,7 @@ func (u *Uplink) orNil() *Uplink {
 // else when it was received; never later than that.
 func (w *work) heard() time.Time {
 	at := w.Frame.NetworkTime
-	if at.IsZero() || !Plausible(at, w.ReceivedAt) || at.After(w.ReceivedAt) {
+	if !Plausible(at, w.ReceivedAt) || at.After(w.ReceivedAt) {
 		at = w.ReceivedAt
 	}
 	return at.UTC()

@@ -226,6 +226,7 @@ func TestACodecIsToldWhenTheFrameWasReceived(t *testing.T) {
 		want string
 	}{
 		{"the network's time", 60, "2026-03-01T11:59:00.000Z 2026-03-01T11:59:00.000Z"},
+		{"the network's time, ahead of ours", -1, "2026-03-01T12:00:01.000Z 2026-03-01T12:00:01.000Z"},
 		{"none", 0, "2026-03-01T12:00:00.000Z 2026-03-01T12:00:00.000Z"},
 		{"an absurd one", 1e9, "2026-03-01T12:00:00.000Z 2026-03-01T12:00:00.000Z"},
 	} {

@@ -205,6 +205,7 @@ func uplinks(t *testing.T, s iot.ReadingStore) {
 	count, port, rssi, snr, battery := int64(17), int64(85), -97.0, 8.5, 93.0
 	refused, err := s.Write(t.Context(), iot.Batch{Uplinks: []iot.Uplink{
 		{Account: acme, DeviceID: "radio", Identifier: "a b", Time: start(), FCnt: &count, FPort: &port, RSSI: &rssi, SNR: &snr, Gateways: &count, Battery: &battery},
+		{Account: acme, DeviceID: "radio", Identifier: "a b", Time: start(), RSSI: &snr, Margin: &snr, Latitude: &battery, Longitude: &rssi},
 		{Account: acme, DeviceID: "radio", Time: start().Add(1), RSSI: &rssi},
 		{Account: acme, DeviceID: "radio", Time: start().Add(2)},
 	}})
