@@ -28,7 +28,7 @@ type Config struct {
 	TimeZone *time.Location `json:"time_zone"`
 	Carriers []Carrier      `json:"carriers" strict:"one" env:"-"`
 	Operator Backend        `json:"operator" env:"-"`
-	Lookup   Backend        `json:"lookup" env:"-"`
+	Lookup   Lookup         `json:"lookup" env:"-"`
 }
 
 // Redis is where records and the queue live.
@@ -124,7 +124,7 @@ func Default() Config {
 		TimeZone: mustZone("Europe/London"),
 		Carriers: []Carrier{{Type: Simulator}},
 		Operator: Backend{Type: Simulator},
-		Lookup:   Backend{Type: Simulator},
+		Lookup:   Lookup{Type: Simulator, Cache: 10 * time.Minute, Timeout: 10 * time.Second},
 	}
 }
 

@@ -75,7 +75,7 @@ func TestEnvironmentSetsEverySettingAndWins(t *testing.T) {
 			Schedule: []time.Duration{100 * time.Millisecond, time.Second}, Retention: 24 * time.Hour, DeadRetention: 48 * time.Hour,
 		},
 		TimeZone: zone,
-		Carriers: []config.Carrier{{Type: "simulator"}}, Operator: config.Backend{Type: "simulator"}, Lookup: config.Backend{Type: "simulator"},
+		Carriers: []config.Carrier{{Type: "simulator"}}, Operator: config.Backend{Type: "simulator"}, Lookup: config.Lookup{Type: "simulator", Cache: 10 * time.Minute, Timeout: 10 * time.Second},
 	}
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("got  %+v\nwant %+v", c, want)
@@ -152,7 +152,10 @@ func TestParseNamesEveryMistake(t *testing.T) {
 		"authorities in another way": {"carriers: {type: smpp, name: a, addr: 'h:1', tls: tls, ca_file: config.go}", "", `carriers[0].ca_file: expected a file with certificates in PEM, got "config.go"`},
 		"no carrier":                 {"carriers: []", "", "carriers: expected at least one, for example simulator"},
 		"another operator":           {"operator: {type: http}", "", `operator.type: expected simulator, the only type there is, got "http"`},
-		"another lookup":             {"lookup: http", "", `lookup.type: expected simulator, the only type there is, got "http"`},
+		"another lookup":             {"lookup: dns", "", `lookup.type: expected simulator or http, got "dns"`},
+		"a lookup without a URL":     {"lookup: http", "", "lookup.url: expected an http or https URL"},
+		"a simulator with a URL":     {"lookup: {url: 'https://a'}", "", `lookup.type: expected http, because settings of it are there, got "simulator"`},
+		"a lookup without sense":     {"lookup: {type: http, url: 'https://a/%number', token: 'a b', timeout: 1h, cache: -1s}", "", "lookup.token: expected at most 4096 characters of ASCII without blanks\nlookup.timeout: expected 100ms to 1m, got \"1h0m0s\"\nlookup.cache: expected 0s to 720h, got \"-1s\""},
 		"several at once":            {"listen: x\ndata_dir: ''", "PENSTOCK_TIME_ZONE=Local", "time_zone (PENSTOCK_TIME_ZONE): expected a time zone such as Europe/London, got \"Local\"\nlisten (PENSTOCK_LISTEN): expected host:port, got \"x\"\ndata_dir (PENSTOCK_DATA_DIR): expected a directory"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -183,7 +186,8 @@ admin_token: hush1
 redis: {url: "redis+sentinel://me:hush2@a:1,b:2/m?password=hush3"}
 influx: {url: "http://me:hush4@i:8086", token: hush5}
 smtp: {addr: "m:25", username: me, password: hush6}
-carriers: [simulator, {type: smpp, name: one, addr: "h:2775", system_id: me, password: hush7}]`), nil)
+carriers: [simulator, {type: smpp, name: one, addr: "h:2775", system_id: me, password: hush7}]
+lookup: {type: http, url: "https://me:hush8@hlr/%number?key=hush9", token: hush10}`), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +198,7 @@ carriers: [simulator, {type: smpp, name: one, addr: "h:2775", system_id: me, pas
 			t.Errorf("shown: %s", shown)
 		}
 	}
-	if c.AdminToken != "hush1" || c.Carriers[1].Password != "hush7" {
+	if c.AdminToken != "hush1" || c.Carriers[1].Password != "hush7" || c.Lookup.Token != "hush10" || c.Lookup.Cache != 10*time.Minute {
 		t.Errorf("Redacted changed its receiver: %+v", c)
 	}
 }

@@ -60,6 +60,12 @@ func (c Config) Redacted() Config {
 			s.value.SetString("***")
 		}
 	}
+	if c.Lookup.Token != "" {
+		c.Lookup.Token = "***"
+	}
+	if c.Lookup.URL != "" {
+		c.Lookup.URL = redactURL(c.Lookup.URL)
+	}
 	c.Carriers = slices.Clone(c.Carriers)
 	for i := range c.Carriers {
 		if c.Carriers[i].Password != "" {

@@ -27,6 +27,7 @@ func (c *Config) derive() {
 	for i := range c.Carriers {
 		c.Carriers[i].derive()
 	}
+	c.Lookup.derive()
 	if c.SMTP.From == "" {
 		c.SMTP.From = "penstock@" + mailDomain(c.PublicURL)
 	}
@@ -179,7 +180,7 @@ func (c *Config) validateBackends(m *strict.Mistakes) {
 	}
 	c.validateCarriers(m)
 	only("operator.type", c.Operator.Type)
-	only("lookup.type", c.Lookup.Type)
+	c.Lookup.validate(m)
 }
 
 // redis checks a URL of which sentinel and cluster allow several hosts, with

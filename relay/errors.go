@@ -24,11 +24,13 @@ const (
 	KindConflict
 	// KindUnavailable is a back end that is down or full: try again later.
 	KindUnavailable
+	// KindNoCredit is an account whose credit does not pay for what it asks.
+	KindNoCredit
 )
 
 // String returns the kind in words.
 func (k Kind) String() string {
-	names := [...]string{"unexpected", "invalid", "not found", "unauthenticated", "forbidden", "conflict", "unavailable"}
+	names := [...]string{"unexpected", "invalid", "not found", "unauthenticated", "forbidden", "conflict", "unavailable", "no credit"}
 	if k < 0 || int(k) >= len(names) {
 		return names[0]
 	}

@@ -45,7 +45,7 @@ func TestFieldsOf(t *testing.T) {
 
 func TestKindsHaveWords(t *testing.T) {
 	seen := map[string]bool{}
-	for k := KindUnexpected; k <= KindUnavailable; k++ {
+	for k := KindUnexpected; k <= KindNoCredit; k++ {
 		if seen[k.String()] {
 			t.Errorf("%d: %s", k, k)
 		}

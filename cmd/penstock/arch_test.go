@@ -37,6 +37,7 @@ func directions() map[string][]string {
 		"relay":         {},
 		"relay/account": {"relay"},
 		"relay/event":   {"decoders", "relay", "relay/account", "relay/job", "relay/outbox"},
+		"relay/credit":  {"relay", "relay/account"},
 		"relay/job":     {"decoders", "relay", "relay/account", "relay/event", "relay/outbox"},
 		"relay/outbox":  {"decoders", "relay", "relay/account", "relay/event", "relay/job"},
 		"relay/sms":     domain(),
@@ -53,7 +54,7 @@ func directions() map[string][]string {
 
 // domain is what the siblings may import: never one another.
 func domain() []string {
-	return []string{"decoders", "relay", "relay/account", "relay/event", "relay/job", "relay/outbox"}
+	return []string{"decoders", "relay", "relay/account", "relay/credit", "relay/event", "relay/job", "relay/outbox"}
 }
 
 // doors says where each third-party library may be imported.

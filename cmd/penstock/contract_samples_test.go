@@ -33,6 +33,11 @@ func samples(of residents) []sample {
 		{"patchSensor", "PATCH", "/iot/sensors/" + of.sensor, js, `{"name":"Shed","slope":1.5,"offset":-2,"retention_days":30}`},
 		{"patchSensor", "PATCH", "/iot/sensors/" + of.sensor + "?slope=1&offset=0&retention_days=0&name=Shed", "", ""},
 		{"frameLorawan", "POST", "/webhooks/lorawan", js, `{"channel_id":"1","feeds":[{"created_at":"2026-01-31T12:00:00Z","field1":{"value":5}}]}`},
+		{"getCredit", "GET", "/v2/sms/credit", "", ""},
+		{"lookUpNumber", "GET", "/v2/network-lookup/447700900123", "", ""},
+		{"lookUpNumber", "GET", "/v2/network-lookup/33612345678", "", ""},
+		{"listCredit", "GET", "/admin/credit?account=1", "", ""},
+		{"listCredit", "GET", "/admin/credit?account=1&limit=1&cursor=3", "", ""},
 		{"listGeographicActions", "GET", "/v2/sms-relay/geo/actions", "", ""},
 		{"listGeographicRelays", "GET", "/v2/sms-relay/geo?prefix=4478*&page=2&per_page=1", "", ""},
 		{"getGeographicRelay", "GET", "/v2/sms-relay/geo/g2", "", ""},
@@ -122,6 +127,10 @@ func (g *gateway) mistakes() {
 		{sample{"", "GET", "/iot/devices/none/readings/aggregate?type=mode&granularity=year", "", ""}, 422},
 		{sample{"", "PATCH", "/iot/sensors/none", js, `{"slope":2}`}, 404},
 		{sample{"", "PATCH", "/iot/sensors/none", js, `{"retention_days":-1,"name":""}`}, 422},
+		{sample{"", "GET", "/v2/network-lookup/0770", "", ""}, 422},
+		{sample{"", "GET", "/v2/network-lookup/447700909004", "", ""}, 503},
+		{sample{"", "GET", "/admin/credit?cursor=x&limit=0", "", ""}, 422},
+		{sample{"", "GET", "/admin/credit?account=999", "", ""}, 404},
 		{sample{"", "GET", "/v2/sms-relay/geo/actions?page=0", "", ""}, 422},
 		{sample{"", "GET", "/v2/sms-relay/geo?per_page=501", "", ""}, 422},
 		{sample{"", "GET", "/v2/sms-relay/geo/none", "", ""}, 404},
@@ -164,6 +173,9 @@ func (g *gateway) mistakes() {
 		if a := tc.send(owner); a.status != tc.status {
 			g.t.Errorf("%s: %d %s, want %d", a.of, a.status, a.body, tc.status)
 		}
+	}
+	if a := g.as("").with("X-Auth-Token", "globex").get("/v2/network-lookup/447700900123"); a.status != 402 {
+		g.t.Errorf("a lookup without credit: %d %s", a.status, a.body)
 	}
 	for _, s := range carrierSamples() {
 		s.target, _, _ = strings.Cut(s.target, "?")

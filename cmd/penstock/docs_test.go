@@ -5,12 +5,14 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/penstock/penstock/ingest/admin"
 	"github.com/penstock/penstock/ingest/carrier"
 	"github.com/penstock/penstock/ingest/iotapi"
 	"github.com/penstock/penstock/ingest/openapi"
+	"github.com/penstock/penstock/ingest/restv2"
 	"github.com/penstock/penstock/ingest/uplink"
 )
 
@@ -19,8 +21,14 @@ import (
 func apiPages() map[string][][]byte {
 	return map[string][][]byte{
 		"iot": {iotapi.OpenAPI()}, "webhooks": {uplink.OpenAPI()}, "carriers": {carrier.OpenAPI()},
-		"admin": {admin.OpenAPI(), openapi.OpenAPI()},
+		"admin": {admin.OpenAPI(), openapi.OpenAPI()}, "messaging": {restv2.OpenAPI()},
 	}
+}
+
+// ofPage reports whether a page of ours shows a path of its contract: relays have
+// a page with commands for one's own relays, relays.md.
+func ofPage(name, path string) bool {
+	return name != "messaging" || !strings.HasPrefix(path, "/v2/sms-relay/")
 }
 
 func apiPage(t *testing.T, name string) string {
@@ -38,6 +46,9 @@ func TestAPIPagesShowEveryOperation(t *testing.T) {
 				doc, err := openapi.Load(source)
 				must(t, err)
 				for path, item := range doc.Paths.Map() {
+					if !ofPage(name, path) {
+						continue
+					}
 					for method := range item.Operations() {
 						want = append(want, method+" "+path)
 					}

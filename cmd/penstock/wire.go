@@ -36,6 +36,7 @@ import (
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/lookup"
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/redisstore"
 )
@@ -54,6 +55,7 @@ type daemon struct {
 	preview   func(context.Context, outbox.Delivery) (outbox.Request, string, error)
 	readings  *iot.Service
 	messages  *inbound.Service
+	lookups   *lookup.Service
 	uplinks   *uplink.Processor
 	intakes   map[event.Kind]*intake.Intake
 	carriers  carriers
@@ -73,7 +75,7 @@ func open(ctx context.Context, cfg config.Config, log *slog.Logger) (*daemon, er
 	d := &daemon{cfg: cfg, log: log, intakes: make(map[event.Kind]*intake.Intake)}
 	d.life, d.stop = context.WithCancel(context.Background())
 	for _, step := range []func(context.Context) error{
-		d.openDataDir, d.openBackends, d.openInventory, d.openDelivery, d.openIntakes, d.openCarriers, d.openSurfaces, d.declare,
+		d.openDataDir, d.openBackends, d.openInventory, d.openDelivery, d.openIntakes, d.openCarriers, d.openLookup, d.openSurfaces, d.declare,
 	} {
 		if err := step(ctx); err != nil {
 			return nil, fmt.Errorf("%w%s", err, d.abandon())
@@ -110,6 +112,7 @@ func (d *daemon) openInventory(context.Context) error {
 	d.accounts = d.back.db.Accounts()
 	d.inventory = admin.NewInventory(admin.InventoryDeps{
 		Accounts: d.accounts, Devices: d.back.db.IoT(), Relays: d.back.db.Relays(),
+		Networks: d.back.db.Lookups(), Credit: d.back.db.Credit(),
 		CheckURL: guard.New(d.cfg.Egress.Allow).CheckURL, CheckSource: checkSource,
 		AllowHTTPCallback: d.cfg.Egress.AllowHTTPCallback, Now: time.Now,
 	})
@@ -222,9 +225,9 @@ func (d *daemon) openSurfaces(context.Context) error {
 	if err != nil {
 		return err
 	}
-	restv2.New(desk).Mount(d.app, d.auth)
+	restv2.New(restv2.Deps{Relays: desk, Lookups: d.lookups, Credit: d.back.db.Credit()}).Mount(d.app, d.auth)
 	admin.New(admin.Deps{
-		Inventory: d.inventory, Intakes: intakes, Deliveries: d.back.db.Outbox(), Breakers: d.back.db.Breakers(),
+		Inventory: d.inventory, Intakes: intakes, Deliveries: d.back.db.Outbox(), Breakers: d.back.db.Breakers(), Credit: d.back.db.Credit(),
 		Explain: d.messages.Explain, Preview: d.preview, Tracing: d.tracing,
 		IoT: d.readings, Bench: uplink.NewBench(d.intakes[event.Uplink], d.readings), Types: d.back.db.IoT(),
 		Backends: append(d.back.list, journals(intakes)...), Metrics: metrics, Now: time.Now,

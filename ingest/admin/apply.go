@@ -14,6 +14,7 @@ import (
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/lookup"
 	"github.com/penstock/penstock/relay/outbox"
 )
 
@@ -34,6 +35,11 @@ func (a *apply) run(ctx context.Context) error {
 	}
 	for _, t := range a.fresh.SensorTypes {
 		if err := a.Devices.PutSensorType(ctx, iot.SensorType(t)); err != nil {
+			return err
+		}
+	}
+	for _, n := range a.fresh.Networks {
+		if err := a.Networks.PutNetwork(ctx, lookup.Network(n)); err != nil {
 			return err
 		}
 	}
@@ -91,6 +97,9 @@ func (a *apply) account(ctx context.Context, want *inventory.Account) error {
 	}
 	want.ID = int64(id)
 	a.done.Accounts = append(a.done.Accounts, AppliedAccount{ID: id, Name: want.Name})
+	if err := a.credit(ctx, id, want.Credit); err != nil {
+		return err
+	}
 	for _, l := range want.Locations {
 		if err := a.Devices.PutLocation(ctx, id, iot.Location(l)); err != nil {
 			return err
@@ -108,6 +117,22 @@ func (a *apply) account(ctx context.Context, want *inventory.Account) error {
 		}
 	}
 	return a.Accounts.PutTokens(ctx, withSecrets(tokensOf(id, *want), tokensOf(id, before)))
+}
+
+// credit gives a new account what it begins with. An existing one keeps what it
+// has, unless credit is reset.
+func (a *apply) credit(ctx context.Context, id account.ID, want *int64) error {
+	var credits int64
+	if want != nil {
+		credits = *want
+	}
+	if err := a.Credit.Open(ctx, id, credits, a.Now()); err != nil {
+		return err
+	}
+	if want == nil || !slices.Contains(a.mode.Reset, "credit") {
+		return nil
+	}
+	return a.Credit.Set(ctx, id, credits, a.Now())
 }
 
 // before returns what an earlier inventory declared of an account.

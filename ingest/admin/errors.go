@@ -27,6 +27,8 @@ func problems(c *fiber.Ctx) error {
 		return httpd.Message(c, fiber.StatusNotFound, "Not found.")
 	case relay.KindConflict:
 		return httpd.Message(c, fiber.StatusConflict, err.Error())
+	case relay.KindNoCredit:
+		return httpd.Message(c, fiber.StatusPaymentRequired, err.Error())
 	case relay.KindUnauthenticated:
 		return httpd.Message(c, fiber.StatusUnauthorized, "Unauthenticated.")
 	case relay.KindForbidden:

@@ -84,6 +84,7 @@ func TestProblemsAreAnsweredByKind(t *testing.T) {
 	for kind, want := range map[relay.Kind]int{
 		relay.KindUnexpected: 500, relay.KindInvalid: 422, relay.KindNotFound: 404, relay.KindUnauthenticated: 401,
 		relay.KindForbidden: 403, relay.KindConflict: 409, relay.KindUnavailable: 503,
+		relay.KindNoCredit: 402,
 	} {
 		give = relay.Errorf(kind, "x")
 		resp, err := app.Test(httptest.NewRequest("GET", "/", nil))

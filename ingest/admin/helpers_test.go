@@ -87,7 +87,7 @@ func newOffice(t *testing.T) *office {
 	metrics.MustRegister(NewCollector(intakes, func() Deliveries { return Deliveries{Running: 3, Dead: 4} }))
 	o.app = httpd.New(httpd.Options{Logger: quiet})
 	New(Deps{
-		Inventory: o.inventory, Intakes: intakes, Deliveries: o.db.Outbox(), Dispatcher: dispatched{}, Breakers: o.db.Breakers(),
+		Inventory: o.inventory, Intakes: intakes, Deliveries: o.db.Outbox(), Dispatcher: dispatched{}, Breakers: o.db.Breakers(), Credit: o.db.Credit(),
 		Backends: []Backend{{Name: "records", Note: "redis", Check: o.db.Ping}, {Name: "readings", Check: func(context.Context) error { return o.backend }}},
 		Metrics:  metrics, Now: func() time.Time { return o.now }, Logger: quiet,
 	}).Mount(o.app, httpd.NewAuth(o.db.Accounts(), "root", time.Now))
@@ -98,7 +98,7 @@ func newOffice(t *testing.T) *office {
 // newInventory applies documents as one gateway of several does.
 func newInventory(db *redisstore.DB) *Inventory {
 	return NewInventory(InventoryDeps{
-		Accounts: db.Accounts(), Devices: db.IoT(), Relays: db.Relays(),
+		Accounts: db.Accounts(), Devices: db.IoT(), Relays: db.Relays(), Networks: db.Lookups(), Credit: db.Credit(),
 		CheckURL: func(url string) error {
 			if strings.Contains(url, "10.0.0.1") {
 				return errors.New("a private address")

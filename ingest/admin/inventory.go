@@ -17,8 +17,10 @@ import (
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/credit"
 	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/lookup"
 )
 
 // Relays keeps relays as an inventory needs them.
@@ -38,11 +40,19 @@ type Devices interface {
 	DeleteDecoder(ctx context.Context, acct account.ID, id string) error
 }
 
+// Networks keeps the table of the simulated lookup.
+type Networks interface {
+	PutNetwork(ctx context.Context, n lookup.Network) error
+	DeleteNetwork(ctx context.Context, prefix string) error
+}
+
 // InventoryDeps are what an inventory is applied to and checked against.
 type InventoryDeps struct {
 	Accounts account.Store
 	Devices  Devices
 	Relays   Relays
+	Networks Networks
+	Credit   credit.Store
 	// CheckURL refuses URLs that requests must not reach.
 	CheckURL func(url string) error
 	// CheckSource refuses a decoder's source that does not compile.
@@ -63,7 +73,7 @@ func NewInventory(d InventoryDeps) *Inventory { return &Inventory{InventoryDeps:
 // Mode says how far an apply goes.
 type Mode struct {
 	// Reset names what is set to what the document says although it lives on
-	// through REST and traffic: relays.
+	// through REST and traffic: relays, credit.
 	Reset []string
 	// Prune removes what an earlier inventory declared and this one omits.
 	Prune bool

@@ -27,6 +27,11 @@ func (a *apply) prune(ctx context.Context) error {
 			return err
 		}
 	}
+	for _, n := range gone.Networks {
+		if err := a.removed("network "+n.Prefix, a.Networks.DeleteNetwork(ctx, n.Prefix)); err != nil {
+			return err
+		}
+	}
 	a.old = a.without(gone)
 	return nil
 }

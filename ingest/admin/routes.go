@@ -11,6 +11,7 @@ import (
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/ingest/uplink"
+	"github.com/penstock/penstock/relay/credit"
 	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/outbox"
@@ -23,6 +24,7 @@ type Deps struct {
 	Deliveries outbox.Store
 	Dispatcher outbox.Dispatcher
 	Breakers   outbox.Breakers
+	Credit     credit.Store
 	// Explain says what would become of a message.
 	Explain func(ctx context.Context, m inbound.Message) (inbound.Explanation, error)
 	Tracing Tracing
@@ -77,4 +79,5 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	r.Post("/relays/explain", s.explainRelay)
 	r.Get("/breakers", s.listBreakers)
 	r.Delete("/breakers/:endpoint", s.closeBreaker)
+	r.Get("/credit", s.listCredit)
 }

@@ -29,6 +29,8 @@ func problems(c *fiber.Ctx) error {
 		return invalid(c, relay.FieldsOf(err))
 	case relay.KindNotFound:
 		return httpd.Message(c, fiber.StatusNotFound, "Not found.")
+	case relay.KindNoCredit:
+		return httpd.Message(c, fiber.StatusPaymentRequired, "Insufficient credit.")
 	case relay.KindUnauthenticated:
 		return httpd.Message(c, fiber.StatusUnauthorized, "Unauthenticated.")
 	case relay.KindForbidden:

@@ -27,6 +27,8 @@ type api struct {
 	redis *redistest.Server
 	db    *redisstore.DB
 	check *contracttest.Checker
+
+	networks *networks
 }
 
 func must(t *testing.T, err error) {
@@ -40,7 +42,7 @@ func clock() time.Time { return time.Date(2026, 11, 20, 9, 34, 15, 0, time.UTC) 
 
 func newAPI(t *testing.T, relays ...inbound.Relay) *api {
 	t.Helper()
-	a := &api{t: t, redis: redistest.Start(t, "--appendonly", "no")}
+	a := &api{t: t, networks: &networks{}, redis: redistest.Start(t, "--appendonly", "no")}
 	doc, err := openapi.Load(OpenAPI())
 	must(t, err)
 	a.check = contracttest.New(doc)
@@ -55,7 +57,7 @@ func newAPI(t *testing.T, relays ...inbound.Relay) *api {
 	})
 	must(t, err)
 	a.app = httpd.New(httpd.Options{Logger: slog.New(slog.DiscardHandler)})
-	New(desk).Mount(a.app, httpd.NewAuth(a.db.Accounts(), "", time.Now))
+	New(Deps{Relays: desk, Lookups: a.networks, Credit: a.db.Credit()}).Mount(a.app, httpd.NewAuth(a.db.Accounts(), "", time.Now))
 	a.app.Use(httpd.NotFound)
 	a.accounts()
 	return a

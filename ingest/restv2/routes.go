@@ -6,8 +6,10 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/inbound"
+	"github.com/penstock/penstock/relay/lookup"
 )
 
 // Relays is inbound.Desk as the surface uses it.
@@ -19,16 +21,39 @@ type Relays interface {
 	Acknowledge(ctx context.Context, acct account.ID, id, message string) error
 }
 
+// Lookups is lookup.Service as the surface uses it.
+type Lookups interface {
+	Lookup(ctx context.Context, acct account.ID, number relay.MSISDN) (lookup.Result, error)
+}
+
+// Credit tells what an account may spend.
+type Credit interface {
+	Balance(ctx context.Context, acct account.ID) (int64, error)
+}
+
+// Deps are the use cases behind the surface.
+type Deps struct {
+	Relays  Relays
+	Lookups Lookups
+	Credit  Credit
+}
+
 // Surface is the REST operations of messaging.
-type Surface struct{ relays Relays }
+type Surface struct {
+	relays  Relays
+	lookups Lookups
+	credit  Credit
+}
 
 // New returns the surface over the use cases.
-func New(r Relays) *Surface { return &Surface{relays: r} }
+func New(d Deps) *Surface { return &Surface{relays: d.Relays, lookups: d.Lookups, credit: d.Credit} }
 
 // Mount adds the operations to the app, in the specification's order.
 func (s *Surface) Mount(app fiber.Router, auth *httpd.Auth) {
 	r := app.Group("/v2", auth.Require(account.Messaging, style()), problems)
 
+	r.Get("/sms/credit", s.getCredit)
+	r.Get("/network-lookup/:number", s.lookUp)
 	r.Get("/sms-relay/geo/actions", listActions(inbound.Geographic))
 	r.Get("/sms-relay/geo", s.listRelays(inbound.Geographic))
 	r.Get("/sms-relay/geo/:relay", s.getRelay(inbound.Geographic))

@@ -107,6 +107,28 @@ func keyJob(acct account.ID, id string) string { return tag(acct) + ":job:" + id
 // when somebody may work on them.
 func keyJobsDue(acct account.ID) string { return tag(acct) + ":jobs:due" }
 
+// ---- credit -------------------------------------------------------------
+
+// keyCredit is a hash: balance → credits, never below zero; last → the sequence
+// of the last change. Never expires.
+func keyCredit(acct account.ID) string { return tag(acct) + ":credit" }
+
+// keyCreditEntries is a hash: sequence → "<change>|<balance>|<JSON>", the newest
+// changes.
+func keyCreditEntries(acct account.ID) string { return tag(acct) + ":credit:entries" }
+
+// keyCreditOnce is a string: the sequence of the change that has an id. Expires.
+func keyCreditOnce(acct account.ID, id string) string { return tag(acct) + ":credit:once:" + id }
+
+// ---- lookup: networks, answers ------------------------------------------
+
+// keyNetworks is a hash: prefix → JSON of lookup.Network.
+func keyNetworks() string { return "{networks}:records" }
+
+// keyLookup is a string: JSON of lookup.Result, what a number's network said.
+// Expires.
+func keyLookup(number string) string { return "lookup:answer:" + number }
+
 // ---- account: accounts, tokens, the inventory ---------------------------
 
 // keyAccounts is a hash: account id → JSON of account.Account. Never expires.

@@ -1,0 +1,112 @@
+package lookup
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/penstock/penstock/delivery/httpout"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/lookup"
+	"github.com/penstock/penstock/relay/outbox"
+)
+
+// placeholder is where the number stands in a back end's URL.
+const placeholder = "%number"
+
+// Doer makes one request; *httpout.Client does.
+type Doer interface {
+	Do(ctx context.Context, r outbox.Request) (httpout.Response, error)
+}
+
+// HTTPOptions say where the back end is.
+type HTTPOptions struct {
+	// URL has %number where the number goes; without it the number is appended as
+	// a last path segment.
+	URL string
+	// Token is sent as Authorization: Bearer, unless it is empty.
+	Token string
+}
+
+// HTTP asks a back end over HTTP.
+type HTTP struct {
+	client Doer
+	opts   HTTPOptions
+}
+
+// NewHTTP returns an HTTP back end; it refuses what is no URL.
+func NewHTTP(c Doer, o HTTPOptions) (*HTTP, error) {
+	u, err := url.Parse(strings.ReplaceAll(o.URL, placeholder, "0"))
+	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, errors.New("lookup: the back end's URL is none")
+	}
+	return &HTTP{client: c, opts: o}, nil
+}
+
+// Find asks the back end. Anything but 200 with a lookup result is
+// relay.KindUnavailable.
+func (h *HTTP) Find(ctx context.Context, number relay.MSISDN) (lookup.Result, error) {
+	req := outbox.Request{Method: http.MethodGet, URL: h.url(number), Headers: map[string]string{"Accept": "application/json"}}
+	if h.opts.Token != "" {
+		req.Headers["Authorization"] = "Bearer " + h.opts.Token
+	}
+	resp, err := h.client.Do(ctx, req)
+	if err != nil {
+		return lookup.Result{}, relay.Errorf(relay.KindUnavailable, "lookup: %w", err)
+	}
+	if resp.Status != http.StatusOK || resp.BodyErr != nil || resp.Truncated {
+		return lookup.Result{}, relay.Errorf(relay.KindUnavailable, "lookup: the back end answered with status %d", resp.Status)
+	}
+	r, err := parse(resp.Body)
+	if err != nil {
+		return r, relay.Errorf(relay.KindUnavailable, "lookup: the back end's answer: %w", err)
+	}
+	r.Number = number
+	return r, nil
+}
+
+func (h *HTTP) url(number relay.MSISDN) string {
+	if strings.Contains(h.opts.URL, placeholder) {
+		return strings.ReplaceAll(h.opts.URL, placeholder, string(number))
+	}
+	return strings.TrimRight(h.opts.URL, "/") + "/" + string(number)
+}
+
+// answer is a lookup result as the specification shows it.
+type answer struct {
+	Data   *answer `json:"data"`
+	Status *struct {
+		Code *lookup.Code `json:"code"`
+	} `json:"status"`
+	MCC     string `json:"mcc"`
+	MNC     string `json:"mnc"`
+	Network struct {
+		Name    string `json:"name"`
+		Country string `json:"country"`
+		Contact string `json:"contact"`
+	} `json:"network"`
+	IMSI    string `json:"imsi"`
+	Ported  bool   `json:"ported"`
+	Roaming bool   `json:"roaming"`
+}
+
+// parse reads a back end's answer.
+func parse(body []byte) (lookup.Result, error) {
+	var a answer
+	if err := json.Unmarshal(body, &a); err != nil {
+		return lookup.Result{}, err
+	}
+	if a.Data != nil {
+		a = *a.Data
+	}
+	if a.Status == nil || a.Status.Code == nil || !a.Status.Code.Known() {
+		return lookup.Result{}, errors.New("status.code: want 0, 1, 2 or 3")
+	}
+	return lookup.Result{
+		Code: *a.Status.Code, MCC: a.MCC, MNC: a.MNC, IMSI: a.IMSI, Ported: a.Ported, Roaming: a.Roaming,
+		Network: a.Network.Name, Country: a.Network.Country, Contact: a.Network.Contact,
+	}, nil
+}

@@ -1,0 +1,152 @@
+package lookup
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/penstock/penstock/delivery/httpout"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/lookup"
+)
+
+var (
+	_ lookup.Backend = (*Simulator)(nil)
+	_ lookup.Backend = (*HTTP)(nil)
+)
+
+// table is a table, or why there is none.
+type table struct {
+	networks []lookup.Network
+	err      error
+}
+
+func (t table) Networks(context.Context) ([]lookup.Network, error) { return t.networks, t.err }
+
+func TestTheSimulatorAnswersByPrefixAndLastDigits(t *testing.T) {
+	s := NewSimulator(table{networks: []lookup.Network{
+		{Prefix: "447", MCC: "234", MNC: "15", Name: "Example", Country: "United Kingdom"},
+		{Prefix: "44779", MCC: "234", MNC: "30", Name: "Other", Country: "United Kingdom"},
+		{Prefix: "49", MCC: "262", MNC: "02", Name: "Alone", Country: "Germany"},
+	}})
+	for name, tc := range map[string]struct {
+		number relay.MSISDN
+		want   string
+	}{
+		"a number of a network":                        {"447700900123", "0 234-15 Example 234157700900123 "},
+		"the longest prefix counts":                    {"447790900123", "0 234-30 Other 234307790900123 "},
+		"a number that no prefix fits is not known":    {"33612345678", "2 -   "},
+		"9001: unknown subscriber":                     {"447700909001", "2 -   "},
+		"9002: absent":                                 {"447700909002", "1 234-15 Example 234157700909002 "},
+		"9003: the network does not answer":            {"447700909003", "3 -   "},
+		"9005: ported to another network":              {"447700909005", "0 234-30 Other 234307700909005 ported"},
+		"9005: ported where there is no other network": {"4917000009005", "0 262-02 Alone 262027000009005 ported"},
+		"9006: roaming":                                {"447700909006", "0 234-15 Example 234157700909006 roaming"},
+		"9007: both":                                   {"447700909007", "0 234-30 Other 234307700909007 portedroaming"},
+		"a short number still has an IMSI":             {"4471234", "0 234-15 Example 234150004471234 "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, err := s.Find(t.Context(), tc.number)
+			got := fmt.Sprintf("%d %s-%s %s %s ", r.Code, r.MCC, r.MNC, r.Network, r.IMSI)
+			if r.Ported {
+				got += "ported"
+			}
+			if r.Roaming {
+				got += "roaming"
+			}
+			if err != nil || got != tc.want || r.Number != tc.number {
+				t.Errorf("%q, %v", got, err)
+			}
+		})
+	}
+	if _, err := s.Find(t.Context(), "447700909004"); relay.KindOf(err) != relay.KindUnavailable {
+		t.Errorf("9004: %v", err)
+	}
+	if _, err := NewSimulator(table{err: io.EOF}).Find(t.Context(), "447700900123"); err == nil {
+		t.Error("no table")
+	}
+}
+
+const full = `{"number":"447700900123","status":{"code":1,"description":"x"},"mcc":"234","mnc":"15","network":{"name":"Example","country":"UK","contact":"noc"},"imsi":"234150000000001","ported":true,"roaming":true}`
+
+func TestTheHTTPBackEnd(t *testing.T) {
+	want := lookup.Result{
+		Number: "447700900123", Code: lookup.Absent, MCC: "234", MNC: "15", Network: "Example", Country: "UK", Contact: "noc",
+		IMSI: "234150000000001", Ported: true, Roaming: true,
+	}
+	for name, tc := range map[string]struct {
+		path, body string
+		status     int
+		works      bool
+	}{
+		"a bare answer":           {"/hlr", full, 200, true},
+		"an answer in data":       {"/hlr?n=%number", `{"data":` + full + `}`, 200, true},
+		"a code that there isn't": {"/hlr", `{"status":{"code":7}}`, 200, false},
+		"no code":                 {"/hlr", `{}`, 200, false},
+		"no JSON":                 {"/hlr", `<html>`, 200, false},
+		"a fault of the back end": {"/hlr", full, 500, false},
+		"a redirect":              {"/hlr", full, 302, false},
+		"too long an answer":      {"/hlr", full + strings.Repeat(" ", 70<<10), 200, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var asked *http.Request
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				asked = r
+				w.WriteHeader(tc.status)
+				_, _ = io.WriteString(w, tc.body)
+			}))
+			defer server.Close()
+			client, err := httpout.New(httpout.Options{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			h, err := NewHTTP(client, HTTPOptions{URL: server.URL + tc.path, Token: "t0"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := h.Find(t.Context(), "447700900123")
+			if tc.works && (err != nil || r != want) || !tc.works && relay.KindOf(err) != relay.KindUnavailable {
+				t.Errorf("%+v, %v", r, err)
+			}
+			target := map[bool]string{true: "/hlr?n=447700900123", false: "/hlr/447700900123"}[strings.Contains(tc.path, "?")]
+			if asked.RequestURI != target || asked.Header.Get("Authorization") != "Bearer t0" {
+				t.Errorf("%s %v", asked.RequestURI, asked.Header)
+			}
+		})
+	}
+}
+
+func TestTheHTTPBackEndIsOutOfReach(t *testing.T) {
+	client, err := httpout.New(httpout.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := NewHTTP(client, HTTPOptions{URL: "http://127.0.0.1:9/"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Find(t.Context(), "447700900123"); relay.KindOf(err) != relay.KindUnavailable {
+		t.Error(err)
+	}
+	for _, bad := range []string{"", "ftp://x/", "http://", "%"} {
+		if _, err := NewHTTP(client, HTTPOptions{URL: bad}); err == nil {
+			t.Errorf("%q", bad)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(full))
+	f.Add([]byte(`{"data":{"status":{"code":0}}}`))
+	f.Add([]byte(`{"data":{"data":{}}}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		if r, err := parse(body); err == nil && !r.Code.Known() {
+			t.Errorf("%+v", r)
+		}
+	})
+}

@@ -1,0 +1,84 @@
+package lookup
+
+import (
+	"context"
+	"strings"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/lookup"
+)
+
+// Table holds the networks there are.
+type Table interface {
+	Networks(ctx context.Context) ([]lookup.Network, error)
+}
+
+// Simulator answers from a table, by the longest prefix. The last four digits of
+// a number say what is special about it; see docs/simulators.md.
+type Simulator struct{ table Table }
+
+// NewSimulator returns a Simulator.
+func NewSimulator(t Table) *Simulator { return &Simulator{table: t} }
+
+// Find returns what the table and the number's last digits say.
+func (s *Simulator) Find(ctx context.Context, number relay.MSISDN) (lookup.Result, error) {
+	networks, err := s.table.Networks(ctx)
+	if err != nil {
+		return lookup.Result{}, err
+	}
+	return simulate(number, networks)
+}
+
+func simulate(number relay.MSISDN, networks []lookup.Network) (lookup.Result, error) {
+	r := lookup.Result{Number: number}
+	last := string(number[len(number)-4:])
+	home, found := longest(string(number), networks)
+	switch {
+	case last == "9004":
+		return r, relay.Errorf(relay.KindUnavailable, "lookup: the simulated back end is down for numbers that end in 9004")
+	case last == "9003":
+		r.Code = lookup.NoAnswer
+		return r, nil
+	case last == "9001", !found:
+		r.Code = lookup.Unknown
+		return r, nil
+	case last == "9002":
+		r.Code = lookup.Absent
+	}
+	r.Ported = last == "9005" || last == "9007"
+	r.Roaming = last == "9006" || last == "9007"
+	if r.Ported {
+		home = another(home, networks)
+	}
+	r.MCC, r.MNC, r.Network, r.Country = home.MCC, home.MNC, home.Name, home.Country
+	r.IMSI = imsi(home, string(number))
+	return r, nil
+}
+
+// longest finds the network of a number.
+func longest(number string, networks []lookup.Network) (best lookup.Network, found bool) {
+	for _, n := range networks {
+		if strings.HasPrefix(number, n.Prefix) && (!found || len(n.Prefix) > len(best.Prefix)) {
+			best, found = n, true
+		}
+	}
+	return best, found
+}
+
+// another is where a ported number went: the first other network of the country,
+// if the table has one.
+func another(home lookup.Network, networks []lookup.Network) lookup.Network {
+	for _, n := range networks {
+		if n.MCC == home.MCC && n.MNC != home.MNC {
+			return n
+		}
+	}
+	return home
+}
+
+// imsi is made of the network's codes and the end of the number; 15 digits.
+func imsi(n lookup.Network, number string) string {
+	head := n.MCC + n.MNC
+	tail := strings.Repeat("0", 15) + number
+	return head + tail[len(tail)-(15-len(head)):]
+}

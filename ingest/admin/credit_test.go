@@ -1,0 +1,63 @@
+package admin
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/penstock/penstock/relay/credit"
+)
+
+func TestCreditIsSetByTheInventory(t *testing.T) {
+	o := newOffice(t)
+	balance := func(after string, want int64) {
+		t.Helper()
+		if got, err := o.db.Credit().Balance(t.Context(), 1); err != nil || got != want {
+			t.Errorf("%s: %d credits, want %d, %v", after, got, want, err)
+		}
+	}
+	const acme = `{"accounts":[{"id":1,"name":"acme","credit":100}]}`
+	o.applied(acme, "")
+	balance("a new account", 100)
+	_, err := o.db.Credit().Apply(t.Context(), credit.Change{ID: "x", Account: 1, Credits: -30, Reason: credit.Lookup, Reference: "447700900123", At: o.now})
+	must(t, err)
+	o.applied(acme, "")
+	balance("the same again", 70)
+	o.applied(acme, "?reset=relays")
+	balance("a reset of something else", 70)
+	o.applied(strings.Replace(acme, "100", "500", 1), "?reset=credit")
+	balance("a reset", 500)
+	o.applied(`{"accounts":[{"id":1,"name":"acme"}]}`, "?reset=credit")
+	balance("a reset that names no credit", 500)
+	o.applied(`{"accounts":[{"id":2,"name":"poor"}]}`, "")
+	o.applied(`{"accounts":[{"id":2,"name":"poor","credit":9}]}`, "")
+	if got := o.ask("GET /admin/credit?account=2", ""); !strings.Contains(got, `"meta":{"balance":0,"next":""}`) {
+		t.Error(got)
+	}
+	want := `200 {"data":[` +
+		`{"sequence":3,"id":"ID","at":"2026-03-01T12:00:00Z","credits":430,"balance":500,"reason":"reset","reference":""},` +
+		`{"sequence":2,"id":"x","at":"2026-03-01T12:00:00Z","credits":-30,"balance":70,"reason":"lookup","reference":"447700900123"}],` +
+		`"meta":{"balance":500,"next":"2"}}`
+	got := o.ask("GET /admin/credit?account=1&limit=2", "")
+	if at := strings.Index(got, `"id":"`); at < 0 || got[:at+6]+"ID"+got[at+6+26:] != want {
+		t.Errorf("%s\n%s", got, want)
+	}
+	if got := o.ask("GET /admin/credit?account=1&limit=2&cursor=2", ""); !strings.Contains(got, `"sequence":1,"id":"opened"`) || !strings.Contains(got, `"next":""`) {
+		t.Error(got)
+	}
+}
+
+func TestNetworksAreDeclaredAndPruned(t *testing.T) {
+	o := newOffice(t)
+	count := func(want int) {
+		t.Helper()
+		if all, err := o.db.Lookups().Networks(t.Context()); err != nil || len(all) != want {
+			t.Errorf("%+v, %v", all, err)
+		}
+	}
+	o.applied(`{"networks":[{"prefix":"447","mcc":"234","mnc":"15","name":"A"},{"prefix":"49","mcc":"262","mnc":"02","name":"B"}]}`, "")
+	count(2)
+	o.applied(`{"networks":[{"prefix":"447","mcc":"234","mnc":"15","name":"A"}]}`, "")
+	count(2)
+	o.applied(`{"networks":[{"prefix":"447","mcc":"234","mnc":"15","name":"A"}]}`, "?prune=true")
+	count(1)
+}

@@ -1,0 +1,61 @@
+package restv2
+
+import (
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/lookup"
+)
+
+// lookUp finds out which network serves a number, for one credit.
+func (s *Surface) lookUp(c *fiber.Ctx) error {
+	number, err := relay.ParseMSISDN(param(c, "number"))
+	if err != nil {
+		return relay.Invalid("number", "The number must be 7 to 15 digits, country code first, without a plus sign or leading zeros.")
+	}
+	r, err := s.lookups.Lookup(c.UserContext(), httpd.AccountOf(c), number)
+	if err != nil {
+		return err
+	}
+	return data(c, lookupOf(r))
+}
+
+// lookupJSON is a lookup result. What the network does not tell is an empty
+// string, or null where the specification says that it may be.
+type lookupJSON struct {
+	Number  string      `json:"number"`
+	Status  statusJSON  `json:"status"`
+	MCC     string      `json:"mcc"`
+	MNC     string      `json:"mnc"`
+	Network networkJSON `json:"network"`
+	IMSI    *string     `json:"imsi"`
+	Ported  bool        `json:"ported"`
+	Roaming bool        `json:"roaming"`
+}
+
+type statusJSON struct {
+	Code        int    `json:"code"`
+	Description string `json:"description"`
+}
+
+type networkJSON struct {
+	Name    string  `json:"name"`
+	Country string  `json:"country"`
+	Contact *string `json:"contact"`
+}
+
+func lookupOf(r lookup.Result) lookupJSON {
+	return lookupJSON{
+		Number: string(r.Number), Status: statusJSON{int(r.Code), r.Code.String()},
+		MCC: r.MCC, MNC: r.MNC, Network: networkJSON{r.Network, r.Country, orNull(r.Contact)},
+		IMSI: orNull(r.IMSI), Ported: r.Ported, Roaming: r.Roaming,
+	}
+}
+
+func orNull(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}

@@ -1,0 +1,60 @@
+package credit
+
+import (
+	"context"
+	"time"
+
+	"github.com/penstock/penstock/relay/account"
+)
+
+// Reason says what changed the credit.
+type Reason string
+
+// The reasons.
+const (
+	Opened Reason = "opened" // by the inventory that made the account
+	Reset  Reason = "reset"  // by an inventory that was told to
+	Lookup Reason = "lookup" // a network lookup that was answered
+)
+
+// Change is what shall happen to an account's credit.
+type Change struct {
+	// ID makes the change one change; it is unique within the account.
+	ID      string
+	Account account.ID
+	// Credits is added; what is charged is negative.
+	Credits int64
+	Reason  Reason
+	// Reference is what was paid for: a number, a message's id.
+	Reference string
+	At        time.Time
+}
+
+// Entry is a change as it happened.
+type Entry struct {
+	// Sequence counts an account's changes, from 1.
+	Sequence  uint64
+	ID        string
+	At        time.Time
+	Credits   int64 // what was added; negative for what was charged
+	Balance   int64 // after it
+	Reason    Reason
+	Reference string
+}
+
+// Store keeps the credit of accounts.
+type Store interface {
+	// Balance returns the credits an account has; 0 for one that never had any.
+	Balance(ctx context.Context, acct account.ID) (int64, error)
+	// Apply makes a change. It returns relay.KindNoCredit, and changes nothing, if
+	// the balance would be below zero. One whose id was applied within a day
+	// returns what it came to then.
+	Apply(ctx context.Context, c Change) (Entry, error)
+	// Open gives an account its first credit; one that was opened is left alone.
+	Open(ctx context.Context, acct account.ID, credits int64, at time.Time) error
+	// Set makes the balance what it is told, whatever it was.
+	Set(ctx context.Context, acct account.ID, credits int64, at time.Time) error
+	// Entries lists changes, newest first, with sequences below before (0: all).
+	// The newest 100,000 of an account are kept.
+	Entries(ctx context.Context, acct account.ID, before uint64, limit int) ([]Entry, error)
+}
