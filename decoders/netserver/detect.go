@@ -136,14 +136,17 @@ func detectOther(p Post) (Sender, bool) {
 		}
 		return unknownDocument, true
 	}
-	if !strings.HasPrefix(p.ContentType, "application/x-www-form-urlencoded") {
-		return "", false
-	}
 	form, err := url.ParseQuery(string(body))
-	if p.Path == lpwan || err == nil && isSigfox(form) {
+	declared := strings.HasPrefix(p.ContentType, "application/x-www-form-urlencoded")
+	switch {
+	case err == nil && isSigfox(form): // a template may call itself plain text
 		return Sigfox, true
+	case declared && p.Path == lpwan:
+		return Sigfox, true
+	case declared:
+		return unknownForm, true
 	}
-	return unknownForm, true
+	return "", false
 }
 
 func isSigfox(q url.Values) bool {

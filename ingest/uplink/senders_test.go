@@ -107,6 +107,8 @@ func TestEachSenderGetsWhatItCanBear(t *testing.T) {
 		{"Sigfox with a form", "POST", "/webhooks/lpwan", formType, frame, "200 "},
 		{"Sigfox with a form and a question", "POST", "/webhooks/community", formType, frame + "&ack=true", "204 "},
 		{"Sigfox with a form and no question", "POST", "/webhooks/lpwan", formType, frame + "&ack=false", "200 "},
+		{"Sigfox with a form that calls itself text", "POST", "/webhooks/lpwan", "text/plain", frame + "&ack=true", "204 "},
+		{"text that is no form", "POST", "/webhooks/lpwan", "text/plain", "device 1A2345", `422 {"message":"Invalid JSON."}`},
 		{"Sigfox with PUT", "PUT", "/webhooks/lpwan", "application/json", `{"device":"1A2345","data":"0102","seqNumber":"7","time":"1476980426","ack":"true"}`, "204 "},
 		{"Sigfox with JSON and a question that is no string", "POST", "/webhooks/lpwan", "application/json", `{"device":"1A2345","data":"0102","seqNumber":8,"time":1476980426,"ack":true}`, "204 "},
 		{"Sigfox's error, which has no number", "POST", "/webhooks/lpwan", "application/json", `{"device":"1A2345","time":1476980426,"severity":"ERROR","info":"low voltage"}`, "200 "},
