@@ -151,12 +151,8 @@ func newDashboard(uid, title, description string, variables []Variable, panels [
 }
 
 // variable is a choice among the values of a tag.
-func variable(name, label, from, tag, where string, several bool) Variable {
-	q := "SHOW TAG VALUES"
-	if from != "" {
-		q += " FROM " + quote(from)
-	}
-	q += " WITH KEY = " + quote(tag)
+func variable(name, label, tag, where string, several bool) Variable {
+	q := "SHOW TAG VALUES WITH KEY = " + quote(tag)
 	if where != "" {
 		q += " WHERE " + where
 	}

@@ -42,7 +42,7 @@ func devicesOf(sensors []Sensor) Variable {
 	if len(sensors) > 0 {
 		where += ")"
 	}
-	return variable("device", "Device", "", "identifier", where, true)
+	return variable("device", "Device", "identifier", where, true)
 }
 
 // uidOf is at most 40 letters, digits, hyphens and underscores, as Grafana wants.

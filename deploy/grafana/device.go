@@ -13,8 +13,8 @@ func Device() Dashboard {
 	sensor.Repeat, sensor.Direction, sensor.MaxPerRow, sensor.GridPos.W = "key", "h", 2, 24
 	variables := []Variable{
 		allAccounts(),
-		variable("device", "Device", "", "identifier", `"account" =~ /^$account$/`, false),
-		variable("key", "Sensor", "", "key", `"identifier" = '$device'`, true),
+		variable("device", "Device", "identifier", `"account" =~ /^$account$/`, false),
+		variable("key", "Sensor", "key", `"identifier" = '$device'`, true),
 	}
 	variables[2].AllValue = "" // each has its own panel
 	return newDashboard("penstock-device", "Penstock: device", "One device: every sensor, texts, reception.", variables, []Panel{
@@ -31,4 +31,4 @@ func Device() Dashboard {
 }
 
 // allAccounts are those of any measurement: not every device has a radio side.
-func allAccounts() Variable { return variable("account", "Account", "", "account", "", true) }
+func allAccounts() Variable { return variable("account", "Account", "account", "", true) }

@@ -3,8 +3,6 @@ package grafana
 // theseAccounts are the frames of the accounts that are chosen.
 const theseAccounts = `$timeFilter AND "account" =~ /^$account$/`
 
-func accounts() Variable { return variable("account", "Account", "uplink", "account", "", true) }
-
 // lost is the share of frames that the counters say were sent and that did not
 // come, per cent. A counter that begins again takes nothing away; a frame that
 // came twice counts once.
@@ -21,7 +19,7 @@ func Fleet() Dashboard {
 	perDevice := func(field string) Target {
 		return query(`SELECT mean("`+field+`") FROM "uplink" WHERE `+theseAccounts+` GROUP BY time($__interval), "identifier" fill(none)`, "$tag_identifier")
 	}
-	return newDashboard("penstock-fleet", "Penstock: fleet", "Every device: last seen, battery, loss, reception.", []Variable{accounts()}, []Panel{
+	return newDashboard("penstock-fleet", "Penstock: fleet", "Every device: last seen, battery, loss, reception.", []Variable{allAccounts()}, []Panel{
 		figure("Devices heard", "short", size{6, 4}, query(`SELECT count("n") FROM (SELECT count("f_cnt") AS "n" FROM "uplink" WHERE `+theseAccounts+` GROUP BY "identifier")`, "")).
 			about("Devices whose frames are counted, in the time shown."),
 		figure("Frames", "short", size{6, 4}, query(`SELECT count("f_cnt") FROM "uplink" WHERE `+theseAccounts, "")),
