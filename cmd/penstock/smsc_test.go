@@ -149,6 +149,9 @@ func TestSMSCKill(t *testing.T) {
 		}
 	}
 	t.Logf("%d PDUs answered, %d cut off, %d messages more than once", end.Answered, end.Broken, more)
+	if more > end.Broken {
+		t.Errorf("more messages came twice than PDUs were cut off")
+	}
 	if lost > 0 || len(got) != len(want) {
 		t.Errorf("%d messages were lost; %d different ones came, want %d", lost, len(got), len(want))
 	}

@@ -93,12 +93,37 @@ func TestParts(t *testing.T) {
 			"that nobody takes can be tried again":               partsPark,
 			"of the same text are a new message after a while":   partsAgain,
 			"of a whole repetition wait and are dropped":         partsSubset,
+			"of more than go in one round trip keep their order": partsMany,
 		} {
 			t.Run(name, func(t *testing.T) { test(&partsBook{t: t, s: open(t).Parts()}) })
 		}
 		t.Run("are completed by one process only", func(t *testing.T) { partsRace(t, open(t).Parts()) })
 		t.Run("are handed out to one process only", func(t *testing.T) { partsSweepRace(t, open(t).Parts()) })
 	})
+}
+
+func partsMany(b *partsBook) {
+	const n = maxCalls + maxCalls/2
+	var all []inbound.Arrival
+	for number := range 2 {
+		for i := range n {
+			group, id := fmt.Sprintf("%032x", i), fmt.Sprintf("e%d-%d", number, i)
+			all = append(all, arrival(group, number+1, 2, id, fmt.Sprint(id, " ")))
+		}
+	}
+	got, err := b.s.Add(b.t.Context(), all, b.times())
+	if err != nil || len(got) != 2*n {
+		b.t.Fatalf("%d answers, %v", len(got), err)
+	}
+	for i, a := range got {
+		state, text := inbound.Waiting, ""
+		if i >= n {
+			state, text = inbound.Completed, fmt.Sprintf("e0-%d e1-%d ", i-n, i-n)
+		}
+		if a.State != state || contents(a.Group) != text {
+			b.t.Fatalf("part %d is %s with %q, want %s with %q", i, a.State, contents(a.Group), state, text)
+		}
+	}
 }
 
 func partsJoin(b *partsBook) {

@@ -105,7 +105,7 @@ function shuffle() {
 }
 
 function pump() {
-  while (session && underWay < windowSize && queue.length > 0) deliver(session, queue.shift());
+  while (session && session.socket.writable && underWay < windowSize && queue.length > 0) deliver(session, queue.shift());
   if (ended && underWay + later === 0 && queue.length === 0 && fresh.length === 0) {
     ended = false;
     tell({ done: true, answered, refused, broken });
@@ -134,14 +134,13 @@ function deliver(to, item) {
     pump();
   };
   to.open.add(over);
-  const sent = to.send(pdu, (answer) => {
+  to.send(pdu, (answer) => {
     if (item.again) { // our answer was too slow, or got lost
       item.again = false;
       to.socket.write(pdu.toBuffer());
     }
     over(answer.command_status);
   });
-  if (!sent) over(null);
 }
 
 const server = smpp.createServer((s) => {
