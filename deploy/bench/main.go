@@ -27,6 +27,7 @@ type settings struct {
 	devices  int
 	messages int
 	embedded bool
+	only     string
 }
 
 func main() {
@@ -38,6 +39,7 @@ func main() {
 	flag.IntVar(&s.devices, "devices", 1000, "devices that send")
 	flag.IntVar(&s.messages, "messages", 50_000, "inbound messages relayed, over all rounds")
 	flag.BoolVar(&s.embedded, "embedded", false, "measure the embedded back ends instead of Redis and InfluxDB")
+	flag.StringVar(&s.only, "only", "", "measure only frames, relayed or hanging")
 	bare := flag.String("bare", "", "serve the bare handler on this address and do nothing else")
 	flag.Parse()
 	if *bare != "" {
@@ -66,8 +68,14 @@ func measure(ctx context.Context, s settings) error {
 	p := &peers{dir: dir, sink: "127.0.0.1:9"}
 	defer p.stop()
 	r := report{settings: s}
-	for _, part := range []func(context.Context, *peers, settings, *report) error{frames, relayed} {
-		if err := part(ctx, p, s, &r); err != nil {
+	for _, part := range []struct {
+		name string
+		run  func(context.Context, *peers, settings, *report) error
+	}{{"frames", frames}, {"relayed", relayed}, {"hanging", hanging}} {
+		if s.only != "" && s.only != part.name {
+			continue
+		}
+		if err := part.run(ctx, p, s, &r); err != nil {
 			return err
 		}
 	}

@@ -22,6 +22,8 @@ type peers struct {
 	procs []*exec.Cmd
 	runs  int
 	sink  string // where the relay sends
+	// relays are further ones, each with a comma in front.
+	relays string
 }
 
 // start starts a process whose output goes to a file of the run.
@@ -72,7 +74,7 @@ func (p *peers) daemon(ctx context.Context, s settings) (*daemon, error) {
 		return nil, err
 	}
 	inventory := filepath.Join(dir, "inventory.yaml")
-	if err := os.WriteFile(inventory, []byte(fmt.Sprintf(inventoryText, p.sink)), 0o600); err != nil {
+	if err := os.WriteFile(inventory, []byte(fmt.Sprintf(inventoryText, p.sink, p.relays)), 0o600); err != nil {
 		return nil, err
 	}
 	env := []string{
@@ -121,7 +123,7 @@ accounts:
     tokens: [{token: bench-token, scopes: [webhook, carrier, iot]}]
     locations: [{id: imported, name: Imported, imported: true}]
     decoders: [{id: bench, name: Bench, type: lorawan, codec: cayenne_lpp, sensors: [{sensor_type_id: temperature, key: temperature_1}]}]
-    relays: {geo: [{id: g1, prefix: "4478000", action: http_get, parameters: ["http://%s/sms?m=%%m&o=%%o&d=%%d"]}]}
+    relays: {geo: [{id: g1, prefix: "4478000", action: http_get, parameters: ["http://%s/sms?m=%%m&o=%%o&d=%%d"]}%s]}
 `
 
 // servers starts a Redis that syncs every second, as it comes, and an influxd.

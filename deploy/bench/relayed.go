@@ -164,22 +164,27 @@ func spread(s settings, numbers span, do func(n int64) error) error {
 func postMessages(ctx context.Context, d *daemon, numbers span, s settings) error {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: s.conns, DisableCompression: true}}
 	return spread(s, numbers, func(n int64) error {
-		body := fmt.Sprintf(`{"id":"b%d","from":"447700900123","to":"447800012345","text":%q}`, n, messageText(n))
-		req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+d.addr+"/inbound/sms/json", strings.NewReader(body))
-		if err != nil {
-			return err
-		}
-		req.Header.Set("Authorization", "Bearer "+d.token)
-		req.Header.Set("Content-Type", "application/json")
-		resp, err := client.Do(req)
-		if err != nil {
-			return err
-		}
-		_, _ = io.Copy(io.Discard, resp.Body)
-		_ = resp.Body.Close()
-		if resp.StatusCode != http.StatusOK {
-			return fmt.Errorf("message %d: %s", n, resp.Status)
-		}
-		return nil
+		return post(ctx, client, d, fmt.Sprintf("b%d", n), "447800012345", messageText(n))
 	})
+}
+
+// post hands over one message as a carrier does.
+func post(ctx context.Context, client *http.Client, d *daemon, id, to, text string) error {
+	body := fmt.Sprintf(`{"id":%q,"from":"447700900123","to":%q,"text":%q}`, id, to, text)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+d.addr+"/inbound/sms/json", strings.NewReader(body))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Authorization", "Bearer "+d.token)
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	_, _ = io.Copy(io.Discard, resp.Body)
+	_ = resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("message %s: %s", id, resp.Status)
+	}
+	return nil
 }

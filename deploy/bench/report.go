@@ -17,7 +17,9 @@ type report struct {
 	bareGets []outcome
 	relayed  []relayRound
 	again    int64
-	books    []book
+	// p99 of the endpoints that work, one per run, without and with one that hangs
+	withoutHanging, withHanging []time.Duration
+	books                       []book
 }
 
 // book is a reconciliation: sent = stored + refused.
@@ -37,6 +39,9 @@ const (
 	aimAccepted = 0.35
 	aimStored   = 0.25
 	aimRelayed  = 0.25
+	// aimHanging is the most that an endpoint that hangs may lengthen the others'
+	// p99.
+	aimHanging = 2.0
 )
 
 // figure is a rate per second and its ratio to the floor of the same round:
@@ -77,11 +82,14 @@ func (r *report) relayFigure() figure {
 func same(v float64) float64 { return v }
 
 // median is the middle of what a function makes of each; of an even number the
-// lower of the two.
+// lower of the two, of none 0.
 func median[T any](all []T, of func(T) float64) float64 {
 	values := make([]float64, len(all))
 	for i, v := range all {
 		values[i] = of(v)
+	}
+	if len(values) == 0 {
+		return 0
 	}
 	slices.Sort(values)
 	return values[(len(values)-1)/2]
@@ -95,6 +103,10 @@ func (r *report) print(out io.Writer) {
 	say := func(format string, args ...any) { _, _ = fmt.Fprintf(out, format, args...) }
 	say("machine: %s\nload: %d connections, %d devices, %d rounds of %v, %s; everything on this machine\n\n",
 		machine(), r.settings.conns, r.settings.devices, r.settings.rounds, r.settings.seconds, backends)
+	if r.settings.only == "hanging" {
+		r.printHanging(say)
+		return
+	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	row := func(cells ...any) {
 		for _, c := range cells {
@@ -136,6 +148,19 @@ func (r *report) printRest(say func(format string, args ...any)) {
 		say("reconciliation of %s: sent %d = stored %d + refused %d: %v\n", b.what, b.sent, b.stored, b.refused, b.balanced())
 	}
 	say("messages that reached the sink more than once: %d\n", r.again)
+	r.printHanging(say)
+}
+
+// printHanging compares the medians of the runs.
+func (r *report) printHanging(say func(format string, args ...any)) {
+	if len(r.withHanging) == 0 {
+		return
+	}
+	of := func(d time.Duration) float64 { return float64(d) }
+	without, with := median(r.withoutHanging, of), median(r.withHanging, of)
+	say("p99 from the post to %d endpoints that work, medians of %d runs: %v, and %v while one hangs for %v; ratio %.2f, aim below %.0f\n",
+		healthyEndpoints, hangingRuns, time.Duration(without).Round(10*time.Microsecond), time.Duration(with).Round(10*time.Microsecond),
+		hangs, with/without, aimHanging)
 }
 
 func rate(v float64) string { return fmt.Sprintf("%.0f", v) }
