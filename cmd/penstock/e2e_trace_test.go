@@ -76,3 +76,11 @@ func TestTheTraceOfAMessage(t *testing.T) {
 	g.admin().get("/admin/events/n1-s99").is(t, 404, `{"message":"Not found."}`)
 	g.admin().get("/admin/events/x").is(t, 404, `{"message":"Not found."}`)
 }
+
+// How long a message waits for its parts is a setting.
+func TestAPartThatNeverComesIsWaitedForAsLongAsConfigured(t *testing.T) {
+	g, k, _ := relaying(t, &site{name: "embedded"}, nil, "PENSTOCK_INBOUND_JOIN_WAIT=400ms", "PENSTOCK_INBOUND_SWEEP_EVERY=50ms")
+	g.as("acme-all").sms(map[string]any{"id": "p1", "from": "447700900123", "to": "447800019999", "text": "half", "udh": "050003770201"})
+	h := k.await(t, "/vmn", 1)
+	sameValues(t, h.query, map[string]string{"msg": "half[…]", "stat": "1"})
+}
