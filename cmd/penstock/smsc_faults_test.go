@@ -1,9 +1,15 @@
 package main
 
 import (
+	"crypto/tls"
 	"encoding/hex"
+	"encoding/pem"
 	"fmt"
+	"io"
+	"net"
+	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -153,6 +159,57 @@ func TestSMSCRefusesTheBind(t *testing.T) {
 	})
 	if strings.Contains(g.logs.String(), "secret") {
 		t.Error("the log holds the password")
+	}
+}
+
+// TestSMSCOverTLS has the SMSC behind TLS, with an authority of its own.
+func TestSMSCOverTLS(t *testing.T) {
+	peer, k := startSMSC(t), newKannelSink(t)
+	front := httptest.NewUnstartedServer(nil) // for its certificate
+	front.StartTLS()
+	defer front.Close()
+	file := filepath.Join(t.TempDir(), "ca.pem")
+	must(t, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: front.Certificate().Raw}), 0o600))
+	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: front.TLS.Certificates})
+	must(t, err)
+	defer l.Close()
+	go passOn(l, fmt.Sprint("127.0.0.1:", peer.port))
+	peer.port = l.Addr().(*net.TCPAddr).Port
+
+	g := newGateway(t, &site{name: "embedded"}, smscInventory(k.URL))
+	g.configure("carriers:\n" + peer.carrier("one", "tls: tls", "ca_file: "+file) + peer.carrier("stranger", "tls: tls"))
+	g.run()
+	all, want := smscThousands(100)
+	peer.deliver(all)
+	peer.done()
+	k.receives(t, "/sms", len(want), "m", "o", "d")
+	onceEach(t, k.seen("/sms", "m", "o", "d"), want)
+	eventually(t, "a certificate that nobody vouches for is refused", func() (any, bool) {
+		_, r := g.ready()
+		return r, strings.Contains(r.Backends["carrier stranger"].Error, "certificate") && r.Backends["carrier one"].Status == "ok"
+	})
+}
+
+// passOn copies both ways between who connects and an address.
+func passOn(l net.Listener, addr string) {
+	for {
+		from, err := l.Accept()
+		if err != nil {
+			return
+		}
+		go func() {
+			defer from.Close()
+			if from.(*tls.Conn).Handshake() != nil {
+				return
+			}
+			to, err := net.Dial("tcp", addr)
+			if err != nil {
+				return
+			}
+			defer to.Close()
+			go func() { _, _ = io.Copy(to, from); to.Close() }()
+			_, _ = io.Copy(from, to)
+		}()
 	}
 }
 
