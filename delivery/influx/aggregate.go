@@ -3,7 +3,6 @@ package influx
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -39,13 +38,20 @@ func (s *Store) Aggregate(ctx context.Context, q iot.AggregateQuery) ([]iot.Buck
 	if err != nil {
 		return nil, s.failed("query", err)
 	}
-	slices.SortFunc(buckets, func(a, b iot.Bucket) int {
-		return cmp.Or(a.Start.Compare(b.Start), cmp.Compare(a.SensorID, b.SensorID), cmp.Compare(a.Type, b.Type))
-	})
+	if !slices.IsSortedFunc(buckets, olderFirst) {
+		slices.SortFunc(buckets, olderFirst)
+	}
 	if q.Limit > 0 {
 		buckets = buckets[:min(q.Limit, len(buckets))]
 	}
 	return buckets, nil
+}
+
+func olderFirst(a, b iot.Bucket) int {
+	if c := a.Start.Compare(b.Start); c != 0 {
+		return c
+	}
+	return cmp.Or(cmp.Compare(a.SensorID, b.SensorID), cmp.Compare(a.Type, b.Type))
 }
 
 // errInfinite says that an average has left the range of floats, which the
@@ -132,8 +138,8 @@ func (s *Store) narrowed(ctx context.Context, q iot.AggregateQuery) (iot.Aggrega
 	var first, last time.Time
 	for n, list := range found {
 		for _, sr := range list {
-			for _, row := range sr.Values {
-				at, err := timeOf(row)
+			for _, row := range sr.rows {
+				at, err := row.at()
 				switch {
 				case err != nil:
 					return q, err
@@ -206,13 +212,14 @@ func statistic(of iot.Statistic, field string) string {
 // MinAveMax the least and the most.
 func appendBuckets(to []iot.Bucket, found []series, of iot.Statistic, scaled bool, start func(time.Time) time.Time) ([]iot.Bucket, error) {
 	for _, sr := range found {
-		b := iot.Bucket{Type: unclean(sr.Name), SensorID: unclean(sr.Tags["sensor_id"])}
-		for _, row := range sr.Values {
-			at, err := timeOf(row)
-			if err != nil {
-				return nil, err
+		b := iot.Bucket{Type: unclean(sr.name), SensorID: unclean(sr.tags["sensor_id"])}
+		to = slices.Grow(to, len(sr.rows))
+		for _, row := range sr.rows {
+			at, err := row.at()
+			if err == nil {
+				err = numbers(row, of, &b)
 			}
-			if err := numbers(row[1:], of, &b); err != nil {
+			if err != nil {
 				return nil, err
 			}
 			if scaled && (of == iot.Average || of == iot.MinAveMax) {
@@ -225,29 +232,22 @@ func appendBuckets(to []iot.Bucket, found []series, of iot.Statistic, scaled boo
 	return to, nil
 }
 
-// timeOf is the first column of a row.
-func timeOf(row []json.RawMessage) (time.Time, error) {
-	if len(row) < 2 {
-		return time.Time{}, fmt.Errorf("a row of %d columns", len(row))
+// numbers takes what stands behind the time in a row.
+func numbers(r row, of iot.Statistic, b *iot.Bucket) (err error) {
+	to := []*float64{&b.Value, &b.Min, &b.Max}
+	if of != iot.MinAveMax {
+		to = to[:1]
 	}
-	var ns int64
-	if err := json.Unmarshal(row[0], &ns); err != nil {
-		return time.Time{}, fmt.Errorf("a row: %w", err)
+	if len(r) != len(to)+1 {
+		return fmt.Errorf("a row of %d columns", len(r))
 	}
-	return time.Unix(0, ns).UTC(), nil
-}
-
-func numbers(columns []json.RawMessage, of iot.Statistic, b *iot.Bucket) error {
-	to := []*float64{&b.Value}
-	if of == iot.MinAveMax {
-		to = append(to, &b.Min, &b.Max)
-	}
-	if len(columns) != len(to) {
-		return fmt.Errorf("a row of %d columns", len(columns)+1)
-	}
-	for i, column := range columns {
-		if err := json.Unmarshal(column, to[i]); err != nil {
-			return fmt.Errorf("a row: %w", err)
+	for i := range to {
+		var null bool
+		if *to[i], null, err = r.number(i + 1); err == nil && null {
+			err = errors.New("a row without a number")
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil

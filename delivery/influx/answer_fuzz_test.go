@@ -1,10 +1,11 @@
 package influx
 
 import (
-	"encoding/json"
+	"bytes"
 	"testing"
 	"time"
 
+	"github.com/penstock/penstock/decoders/jsonbody"
 	"github.com/penstock/penstock/relay/iot"
 )
 
@@ -23,8 +24,11 @@ func FuzzAnswer(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		var r results
-		if json.Unmarshal(body, &r) != nil {
+		r, err := readResults(body)
+		if (err == nil) != (jsonbody.Check(body) == nil && bytes.HasPrefix(bytes.TrimLeft(bytes.TrimPrefix(body, []byte("\ufeff")), " \t\r\n"), []byte("{"))) {
+			t.Fatalf("error %v", err)
+		}
+		if err != nil {
 			return
 		}
 		found, err := r.series()
@@ -39,7 +43,7 @@ func FuzzAnswer(f *testing.F) {
 				}
 			}
 			for _, s := range one {
-				for _, row := range s.Values {
+				for _, row := range s.rows {
 					var p iot.Point
 					if fill(&p, row) == nil && (p.IsText && p.Value != 0 || !p.IsText && p.Text != "") {
 						t.Fatalf("a point of two kinds: %+v", p)

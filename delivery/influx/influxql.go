@@ -8,11 +8,9 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
-	"time"
-
-	httpapi "github.com/influxdata/influxdb-client-go/v2/api/http"
 
 	"github.com/penstock/penstock/relay/iot"
 )
@@ -25,23 +23,6 @@ const maxAnswer = 256 << 20
 type statement struct {
 	q, db, rp string
 	params    map[string]any
-}
-
-// series is one series of an answer.
-type series struct {
-	Name    string              `json:"name"`
-	Tags    map[string]string   `json:"tags"`
-	Values  [][]json.RawMessage `json:"values"`
-	Partial bool                `json:"partial"`
-}
-
-type results struct {
-	Error   string `json:"error"`
-	Results []struct {
-		Error   string   `json:"error"`
-		Series  []series `json:"series"`
-		Partial bool     `json:"partial"`
-	} `json:"results"`
 }
 
 // influxQL runs one statement.
@@ -76,7 +57,12 @@ func (s *Store) influxQLs(ctx context.Context, st statement) ([][]series, error)
 	var found results
 	herr := s.http.DoPostRequest(ctx, s.opts.URL+"query", strings.NewReader(form.Encode()), formType, func(r *http.Response) error {
 		defer func() { _ = r.Body.Close() }()
-		return json.NewDecoder(io.LimitReader(r.Body, maxAnswer)).Decode(&found)
+		body, err := io.ReadAll(io.LimitReader(r.Body, maxAnswer))
+		if err != nil {
+			return err
+		}
+		found, err = readResults(body)
+		return err
 	})
 	if herr != nil {
 		return nil, herr
@@ -85,30 +71,6 @@ func (s *Store) influxQLs(ctx context.Context, st statement) ([][]series, error)
 }
 
 func formType(r *http.Request) { r.Header.Set("Content-Type", "application/x-www-form-urlencoded") }
-
-// series returns the series of each statement. Errors of a statement come with
-// status 200; a database that is gone is what 404 is to a write.
-func (r results) series() ([][]series, error) {
-	out := make([][]series, len(r.Results))
-	for i, one := range r.Results {
-		if r.Error == "" {
-			r.Error = one.Error
-		}
-		for _, found := range one.Series {
-			if found.Partial || one.Partial {
-				return nil, errors.New("the server cut the answer short, see its max-row-limit")
-			}
-		}
-		out[i] = one.Series
-	}
-	switch {
-	case strings.HasPrefix(r.Error, "database not found"):
-		return nil, &Error{Op: "query", Status: http.StatusNotFound, Reason: r.Error, paused: true}
-	case r.Error != "":
-		return nil, &httpapi.Error{StatusCode: http.StatusInternalServerError, Message: r.Error}
-	}
-	return out, nil
-}
 
 // readInfluxQL asks for the newest points of each series of the device: the
 // tag device_id and the time keep the server to the blocks that matter. With
@@ -127,8 +89,9 @@ func (s *Store) readInfluxQL(ctx context.Context, q iot.Query) ([]iot.Point, err
 	}
 	var points []iot.Point
 	for _, sr := range found {
-		p := pointOf(q.Account, sr.Name, func(tag string) string { return sr.Tags[tag] })
-		for _, row := range sr.Values {
+		p := pointOf(q.Account, sr.name, func(tag string) string { return sr.tags[tag] })
+		points = slices.Grow(points, len(sr.rows))
+		for _, row := range sr.rows {
 			if err := fill(&p, row); err != nil {
 				return nil, s.failed("query", err)
 			}
@@ -144,24 +107,21 @@ func whose(q iot.Query) map[string]any {
 }
 
 // fill sets time and value from a row: time, value, text.
-func fill(p *iot.Point, row []json.RawMessage) error {
-	if len(row) != 3 {
-		return fmt.Errorf("a row of %d columns", len(row))
+func fill(p *iot.Point, r row) error {
+	if len(r) != 3 {
+		return fmt.Errorf("a row of %d columns", len(r))
 	}
-	var (
-		ns    int64
-		value *float64
-		text  *string
-	)
-	if err := errors.Join(json.Unmarshal(row[0], &ns), json.Unmarshal(row[1], &value), json.Unmarshal(row[2], &text)); err != nil {
-		return fmt.Errorf("a row: %w", err)
+	at, err := r.at()
+	if err != nil {
+		return err
 	}
-	p.Time, p.Value, p.Text, p.IsText = time.Unix(0, ns).UTC(), 0, "", value == nil
-	switch {
-	case value != nil:
-		p.Value = *value
-	case text != nil:
-		p.Text = unclean(*text)
+	value, null, err := r.number(1)
+	if err != nil {
+		return err
+	}
+	p.Time, p.Value, p.Text, p.IsText = at, value, "", null
+	if null {
+		p.Text = unclean(r[2].String())
 	}
 	return nil
 }

@@ -35,8 +35,8 @@ type Options struct {
 	MaxLines int
 	// Timeout bounds one call to the server; 0 means 30 s.
 	Timeout time.Duration
-	// NoGzip sends bodies as they are; bodies to this host itself never are
-	// compressed.
+	// NoGzip sends bodies, and asks for answers, as they are; to and from this
+	// host itself they never are compressed.
 	NoGzip bool
 
 	Transport http.RoundTripper // nil means a transport of its own
@@ -72,7 +72,10 @@ func (o Options) fill() Options {
 		o.Timeout = 30 * time.Second
 	}
 	if o.Transport == nil {
-		o.Transport = http.DefaultTransport.(*http.Transport).Clone()
+		t := http.DefaultTransport.(*http.Transport).Clone()
+		t.DisableCompression = o.NoGzip
+		t.MaxIdleConnsPerHost = idleConns
+		o.Transport = t
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -82,6 +85,10 @@ func (o Options) fill() Options {
 	}
 	return o
 }
+
+// idleConns is how many connections are kept for the next calls: a dashboard
+// asks for many panels at once.
+const idleConns = 32
 
 // loopback reports whether a host is this machine: compressing costs more than
 // it saves there.

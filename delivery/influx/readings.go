@@ -51,15 +51,23 @@ func bounded(q iot.Query) iot.Query {
 	return q
 }
 
-// newest sorts points, keeps one per sensor and time, and at most limit.
+// newest sorts points, keeps one per sensor and time, and at most limit. Points
+// of one series come sorted.
 func newest(points []iot.Point, limit int) []iot.Point {
-	slices.SortStableFunc(points, func(a, b iot.Point) int {
-		return cmp.Or(b.Time.Compare(a.Time), cmp.Compare(a.SensorID, b.SensorID), text(a)-text(b))
-	})
+	if !slices.IsSortedFunc(points, newerFirst) {
+		slices.SortStableFunc(points, newerFirst)
+	}
 	points = slices.CompactFunc(points, func(a, b iot.Point) bool {
-		return a.SensorID == b.SensorID && a.Time.Equal(b.Time)
+		return a.Time.Equal(b.Time) && a.SensorID == b.SensorID
 	})
 	return points[:min(limit, len(points))]
+}
+
+func newerFirst(a, b iot.Point) int {
+	if c := b.Time.Compare(a.Time); c != 0 {
+		return c
+	}
+	return cmp.Or(cmp.Compare(a.SensorID, b.SensorID), text(a)-text(b))
 }
 
 func text(p iot.Point) int {

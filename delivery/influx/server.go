@@ -2,7 +2,6 @@ package influx
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -93,9 +92,8 @@ func (s *Store) createDatabase(ctx context.Context) error {
 		return err
 	}
 	for _, series := range found {
-		for _, row := range series.Values {
-			var name string
-			if len(row) == 1 && json.Unmarshal(row[0], &name) == nil && name == db {
+		for _, row := range series.rows {
+			if len(row) == 1 && row[0].String() == db {
 				return nil
 			}
 		}

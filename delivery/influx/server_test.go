@@ -105,9 +105,10 @@ func TestAnswersToQueriesThatAreErrors(t *testing.T) {
 		{"the query was refused", `{"error":"no"}`, "500 no"},
 		{"the answer was cut by the server", `{"results":[{"series":[{"name":"t","values":[],"partial":true}]}]}`, "max-row-limit"},
 		{"the answer has another form", `{"results":[{"series":[{"name":"t","values":[[1,2]]}]}]}`, "a row of 2 columns"},
-		{"a column has another type", `{"results":[{"series":[{"name":"t","values":[["x",1,null]]}]}]}`, "cannot unmarshal"},
-		{"the answer is no JSON", `<html>`, "invalid character"},
-		{"the answer stops in the middle", `{"results":[`, "unexpected EOF"},
+		{"a column has another type", `{"results":[{"series":[{"name":"t","values":[["x",1,null]]}]}]}`, `a row whose time is "x"`},
+		{"a number is none", `{"results":[{"series":[{"name":"t","values":[[1,"x",null]]}]}]}`, `a row with "x" for a number`},
+		{"the answer is no JSON", `<html>`, "an answer that is no object"},
+		{"the answer stops in the middle", `{"results":[`, "an answer: "},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {

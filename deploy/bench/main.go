@@ -1,9 +1,10 @@
 // Command bench measures the gateway as its users meet it: the built program,
 // a real Redis and a real InfluxDB beside it, load from a client of its own on
 // loopback. Every figure is printed beside a floor measured in the same run,
-// with the same client: a bare Fiber handler that answers 204, and a bare Go
-// client that makes the same GETs. Floor and gateway are measured in turns, and
-// the medians of the rounds are what is printed.
+// with the same client: a bare Fiber handler that answers 204, a bare Go client
+// that makes the same GETs, a bare handler that makes an HGETALL, and InfluxDB
+// itself. Floor and gateway are measured in turns, and the medians of the rounds
+// are what is printed.
 //
 // It checks before it boasts: what was sent is what was stored and refused, or
 // the run fails.
@@ -26,6 +27,8 @@ type settings struct {
 	conns    int
 	devices  int
 	messages int
+	fleet    int
+	readings int
 	embedded bool
 	only     string
 }
@@ -38,11 +41,17 @@ func main() {
 	flag.IntVar(&s.conns, "connections", 64, "connections of the client")
 	flag.IntVar(&s.devices, "devices", 1000, "devices that send")
 	flag.IntVar(&s.messages, "messages", 50_000, "inbound messages relayed, over all rounds")
+	flag.IntVar(&s.fleet, "fleet", 10_000, "devices of the account that is read")
+	flag.IntVar(&s.readings, "readings", 10_000_000, "readings of that account; 0 leaves it out")
 	flag.BoolVar(&s.embedded, "embedded", false, "measure the embedded back ends instead of Redis and InfluxDB")
-	flag.StringVar(&s.only, "only", "", "measure only frames, relayed or hanging")
+	flag.StringVar(&s.only, "only", "", "measure only frames, relayed, hanging or readings")
 	bare := flag.String("bare", "", "serve the bare handler on this address and do nothing else")
+	redis := flag.String("redis", "", "with -bare: the handler makes an HGETALL of this Redis")
 	flag.Parse()
-	if *bare != "" {
+	switch {
+	case *bare != "" && *redis != "":
+		exit(serveHGETALL(*bare, *redis))
+	case *bare != "":
 		exit(serveBare(*bare))
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -71,7 +80,7 @@ func measure(ctx context.Context, s settings) error {
 	for _, part := range []struct {
 		name string
 		run  func(context.Context, *peers, settings, *report) error
-	}{{"frames", frames}, {"relayed", relayed}, {"hanging", hanging}} {
+	}{{"frames", frames}, {"relayed", relayed}, {"hanging", hanging}, {"readings", readings}} {
 		if s.only != "" && s.only != part.name {
 			continue
 		}

@@ -63,6 +63,7 @@ type daemon struct {
 	others      []*exec.Cmd // Redis and InfluxDB
 	addr, token string
 	influx      string
+	redis       string // its address
 }
 
 // daemon starts a gateway with fresh back ends and an inventory for the bench.
@@ -145,7 +146,7 @@ func (d *daemon) servers(ctx context.Context, dir string) ([]string, error) {
 		return nil, err
 	}
 	d.others = append(d.others, r, i)
-	d.influx = "http://" + influx
+	d.influx, d.redis = "http://"+influx, redis
 	if err := reachable(ctx, redis); err != nil {
 		return nil, err
 	}

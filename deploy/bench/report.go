@@ -20,6 +20,7 @@ type report struct {
 	// p99 of the endpoints that work, one per run, without and with one that hangs
 	withoutHanging, withHanging []time.Duration
 	books                       []book
+	answers                     []answers
 }
 
 // book is a reconciliation: sent = stored + refused.
@@ -103,18 +104,52 @@ func (r *report) print(out io.Writer) {
 	say := func(format string, args ...any) { _, _ = fmt.Fprintf(out, format, args...) }
 	say("machine: %s\nload: %d connections, %d devices, %d rounds of %v, %s; everything on this machine\n\n",
 		machine(), r.settings.conns, r.settings.devices, r.settings.rounds, r.settings.seconds, backends)
-	if r.settings.only == "hanging" {
-		r.printHanging(say)
-		return
+	if len(r.frames)+len(r.relayed) > 0 {
+		r.printLoads(table(out))
 	}
+	if len(r.frames) > 0 {
+		r.printCPU(say)
+	}
+	r.printRest(say)
+	if len(r.answers) > 0 {
+		say("\nan account with %d devices and %d readings of a month in InfluxDB;\nasked is the tenth of the devices that has nine tenths of the readings\n\n",
+			r.settings.fleet, r.settings.readings)
+		r.printAnswers(table(out))
+	}
+}
+
+// table returns what writes a row, and nil at the end.
+func table(out io.Writer) func(cells ...any) {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	row := func(cells ...any) {
+	return func(cells ...any) {
+		if cells == nil {
+			_ = w.Flush()
+			return
+		}
 		for _, c := range cells {
 			_, _ = fmt.Fprintf(w, "%v\t", c)
 		}
 		_, _ = fmt.Fprintln(w)
 	}
+}
+
+// printLoads prints what was sent and stored; messages if any were.
+func (r *report) printLoads(row func(cells ...any)) {
+	defer row()
 	row("medians", "per second", "ratio", "aim", "µs of CPU", "p50", "p99")
+	if len(r.frames) > 0 {
+		r.printFrames(row)
+	}
+	if len(r.relayed) == 0 {
+		return
+	}
+	row("bare client, GETs", rate(median(r.bareGets, outcome.rate)), "1.00", "", "", "", "")
+	row("messages accepted", rate(median(r.relayed, relayRound.acceptedRate)), "", "", "", "", "")
+	relay := r.relayFigure()
+	row(relay.name, rate(relay.rate), ratio(relay.ratio), aim(relay.aim), number(median(r.relayed, func(m relayRound) float64 { return m.micros() })), "", "")
+}
+
+func (r *report) printFrames(row func(cells ...any)) {
 	row("bare handler, 204", rate(median(r.bare, outcome.rate)), "1.00", "", number(median(r.bare, outcome.micros)), took(r.bare, p50), took(r.bare, p99))
 	accepted := make([]outcome, len(r.frames))
 	for i, f := range r.frames {
@@ -127,16 +162,30 @@ func (r *report) print(out io.Writer) {
 		}
 		row(f.name, rate(f.rate), ratio(f.ratio), aim(f.aim), "", "", "")
 	}
-	row("bare client, GETs", rate(median(r.bareGets, outcome.rate)), "1.00", "", "", "", "")
-	row("messages accepted", rate(median(r.relayed, relayRound.acceptedRate)), "", "", "", "", "")
-	relay := r.relayFigure()
-	row(relay.name, rate(relay.rate), ratio(relay.ratio), aim(relay.aim), number(median(r.relayed, func(m relayRound) float64 { return m.micros() })), "", "")
-	_ = w.Flush()
-	r.printRest(say)
 }
 
-// printRest says what stands below the table.
-func (r *report) printRest(say func(format string, args ...any)) {
+// printAnswers prints what was read, each beside its floor. The ratio is that of
+// the column with the star.
+func (r *report) printAnswers(row func(cells ...any)) {
+	defer row()
+	row("medians", "per second", "ratio", "aim", "p50", "p99")
+	for _, a := range r.answers {
+		bare, gateway := make([]outcome, len(a.rounds)), make([]outcome, len(a.rounds))
+		for i, round := range a.rounds {
+			bare[i], gateway[i] = round.bare, round.gateway
+		}
+		stars := [2]string{"*", ""}
+		if a.p99 {
+			stars = [2]string{"", "*"}
+		}
+		row(a.floor, rate(median(bare, outcome.rate)), "1.00", "", took(bare, p50), took(bare, p99))
+		row(a.name, rate(median(gateway, outcome.rate)), ratio(a.ratio()), "≤ "+ratio(a.most),
+			fmt.Sprint(took(gateway, p50), stars[0]), fmt.Sprint(took(gateway, p99), stars[1]))
+	}
+}
+
+// printCPU says what a frame cost each of the processes.
+func (r *report) printCPU(say func(format string, args ...any)) {
 	per := func(cpu func(frameRound) time.Duration) string {
 		return number(median(r.frames, func(f frameRound) float64 { return outcome{count: f.count, cpu: cpu(f)}.micros() }))
 	}
@@ -144,10 +193,16 @@ func (r *report) printRest(say func(format string, args ...any)) {
 		per(func(f frameRound) time.Duration { return f.cpu }), per(func(f frameRound) time.Duration { return f.redis }), per(func(f frameRound) time.Duration { return f.influx }),
 		per(func(f frameRound) time.Duration { return f.client }), 100*median(r.frames, func(f frameRound) float64 { return f.busy }))
 	say("the gateway's peak memory under frames: %d MiB\n", r.memory>>20)
+}
+
+// printRest says what stands below the table.
+func (r *report) printRest(say func(format string, args ...any)) {
 	for _, b := range r.books {
 		say("reconciliation of %s: sent %d = stored %d + refused %d: %v\n", b.what, b.sent, b.stored, b.refused, b.balanced())
 	}
-	say("messages that reached the sink more than once: %d\n", r.again)
+	if len(r.relayed) > 0 {
+		say("messages that reached the sink more than once: %d\n", r.again)
+	}
 	r.printHanging(say)
 }
 

@@ -16,11 +16,11 @@ func (s *Surface) listReadings(c *fiber.Ctx) error {
 	if err := p.Err(); err != nil {
 		return err
 	}
-	records, err := s.iot.Readings(c.UserContext(), q, u)
+	list, err := s.iot.Readings(c.UserContext(), q, u)
 	if err != nil {
 		return err
 	}
-	return data(c, fiber.StatusOK, records)
+	return records(c, list, recordWriter())
 }
 
 func (s *Surface) aggregateReadings(c *fiber.Ctx) error {
@@ -34,11 +34,11 @@ func (s *Surface) aggregateReadings(c *fiber.Ctx) error {
 	if err := p.Err(); err != nil {
 		return err
 	}
-	records, err := s.iot.Aggregate(c.UserContext(), q, u)
+	list, err := s.iot.Aggregate(c.UserContext(), q, u)
 	if err != nil {
 		return err
 	}
-	return data(c, fiber.StatusOK, records)
+	return records(c, list, aggregateWriter())
 }
 
 func (s *Surface) latestReadings(c *fiber.Ctx) error {
@@ -47,11 +47,11 @@ func (s *Surface) latestReadings(c *fiber.Ctx) error {
 	if err := p.Err(); err != nil {
 		return err
 	}
-	records, err := s.iot.Latest(c.UserContext(), httpd.AccountOf(c), param(c, "device_id"), u)
+	list, err := s.iot.Latest(c.UserContext(), httpd.AccountOf(c), param(c, "device_id"), u)
 	if err != nil {
 		return err
 	}
-	return data(c, fiber.StatusOK, records)
+	return records(c, list, recordWriter())
 }
 
 // selected is the device and the time that a request asks for. Readings are

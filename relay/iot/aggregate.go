@@ -71,15 +71,12 @@ func (s *Service) Aggregate(ctx context.Context, q AggregateQuery, u Units) ([]A
 	if q.Check(p); len(p) > 0 {
 		return nil, p.Err()
 	}
-	o, types, err := s.overview(ctx, q.Account, q.DeviceID)
-	if err != nil {
-		return nil, err
-	}
-	if len(o.Sensors) == 0 {
-		return []AggregateRecord{}, nil
-	}
-	q.Types, q.Limit = typesOf(o.Sensors), MaxBuckets+1
-	buckets, err := s.readings.Aggregate(ctx, q)
+	q.Limit = MaxBuckets + 1
+	buckets, o, types, err := withRecords(ctx, s, q.Account, q.DeviceID, func(ctx context.Context, types []string) ([]Bucket, error) {
+		q := q
+		q.Types = types
+		return s.readings.Aggregate(ctx, q)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +106,7 @@ func aggregateRecords(of Statistic, buckets []Bucket, keys map[string]string, ty
 	for i, b := range buckets {
 		t := named(types, b.Type)
 		r := AggregateRecord{
-			SensorID: b.SensorID, Key: keys[b.SensorID], Name: t.Name, ReadingDate: b.Start.UTC().Format(TimeFormat),
+			SensorID: b.SensorID, Key: keys[b.SensorID], Name: t.Name, ReadingDate: dateOf(b.Start),
 			MetricUnits: t.MetricUnits, ImperialUnits: t.ImperialUnits,
 		}
 		switch of {

@@ -114,12 +114,11 @@ func (s *Service) sensor(ctx context.Context, acct account.ID, sensorID string) 
 
 // Readings returns a device's readings, newest first.
 func (s *Service) Readings(ctx context.Context, q Query, u Units) ([]Record, error) {
-	o, types, err := s.overview(ctx, q.Account, q.DeviceID)
-	if err != nil {
-		return nil, err
-	}
-	q.Types = typesOf(o.Sensors)
-	points, err := s.readings.Readings(ctx, q)
+	points, o, types, err := withRecords(ctx, s, q.Account, q.DeviceID, func(ctx context.Context, types []string) ([]Point, error) {
+		q := q
+		q.Types = types
+		return s.readings.Readings(ctx, q)
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,9 @@
 package iot
 
-import "time"
+import (
+	"strconv"
+	"time"
+)
 
 // TimeFormat is how times are written and read in queries and answers, in UTC.
 const TimeFormat = time.DateTime
@@ -30,7 +33,7 @@ func records(points []Point, types map[string]SensorType, u Units) []Record {
 		t := named(types, p.Type)
 		out[i] = Record{
 			SensorID: p.SensorID, DeviceID: p.DeviceID, Key: p.Key, Name: t.Name,
-			ReadingDate: p.Time.UTC().Format(TimeFormat), MetricUnits: t.MetricUnits, ImperialUnits: t.ImperialUnits,
+			ReadingDate: dateOf(p.Time), MetricUnits: t.MetricUnits, ImperialUnits: t.ImperialUnits,
 		}
 		if p.IsText {
 			out[i].Text = p.Text
@@ -39,4 +42,24 @@ func records(points []Point, types map[string]SensorType, u Units) []Record {
 		}
 	}
 	return out
+}
+
+// dateOf writes a time in TimeFormat: a list has one in every row, and
+// time.Format would take a tenth of what the list costs.
+func dateOf(t time.Time) string {
+	t = t.UTC()
+	year, month, day := t.Date()
+	if year < 1000 || year > 9999 {
+		return t.Format(TimeFormat)
+	}
+	hour, minute, second := t.Clock()
+	b := make([]byte, 0, len(TimeFormat))
+	b = strconv.AppendInt(b, int64(year), 10)
+	for _, part := range [...]struct {
+		before byte
+		n      int
+	}{{'-', int(month)}, {'-', day}, {' ', hour}, {':', minute}, {':', second}} {
+		b = append(b, part.before, byte('0'+part.n/10), byte('0'+part.n%10))
+	}
+	return string(b)
 }

@@ -36,6 +36,7 @@ type Service struct {
 	options  Options
 	memory   *memory
 	types    atomic.Pointer[sensorTypes]
+	guesses  guesses
 }
 
 // New returns a Service.

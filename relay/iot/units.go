@@ -61,10 +61,17 @@ func (u Units) average(t SensorType, v float64) *float64 {
 
 // rounded leaves 12 digits of a number.
 func rounded(v float64) float64 {
+	if size := math.Abs(v); size >= 1 && size < 1e9 {
+		scale := 1e11
+		for limit := 10.0; size >= limit; limit *= 10 {
+			scale /= 10 // a power of ten up to 1e22 is exact, so the quotient is the nearest number
+		}
+		return math.Round(v*scale) / scale
+	}
 	if out, err := strconv.ParseFloat(strconv.FormatFloat(v, 'e', 11, 64), 64); err == nil {
 		return out
 	}
-	return v // the largest ones, which cannot be rounded up
+	return v // one that would be rounded up beyond the largest
 }
 
 // named returns a sensor type; one that is not known is called by its id.

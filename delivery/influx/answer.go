@@ -1,0 +1,173 @@
+package influx
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	httpapi "github.com/influxdata/influxdb-client-go/v2/api/http"
+
+	"github.com/penstock/penstock/decoders/jsonbody"
+)
+
+// results is an answer to a query of InfluxQL. It is read by hand: with
+// encoding/json, reading the rows took longer than the server took to find
+// them.
+type results struct {
+	err string
+	all []result
+}
+
+// result is what one statement came to.
+type result struct {
+	err     string
+	series  []series
+	partial bool
+}
+
+// series is one series of an answer. Its rows are valid as long as the answer's
+// bytes are.
+type series struct {
+	name    string
+	tags    map[string]string
+	rows    []row
+	partial bool
+}
+
+// row is the columns of a row.
+type row []jsonbody.Value
+
+// readResults reads an answer. Members of another kind than they should have
+// are passed over; what is no JSON is an error.
+func readResults(body []byte) (results, error) {
+	r := jsonbody.New(body)
+	var out results
+	var key []byte
+	if r.Kind() != jsonbody.Object {
+		return out, errors.New("an answer that is no object")
+	}
+	for ok := r.Object(); ok && r.Next(&key); {
+		switch string(key) {
+		case "error":
+			out.err, _ = r.Value().Text()
+		case "results":
+			for ok := r.Array(); ok && r.More(); {
+				out.all = append(out.all, readResult(&r))
+			}
+		default:
+			r.Skip()
+		}
+	}
+	if err := r.Close(); err != nil {
+		return out, fmt.Errorf("an answer: %w", err)
+	}
+	return out, nil
+}
+
+func readResult(r *jsonbody.Reader) (out result) {
+	var key []byte
+	for ok := r.Object(); ok && r.Next(&key); {
+		switch string(key) {
+		case "error":
+			out.err, _ = r.Value().Text()
+		case "partial":
+			out.partial, _ = r.Value().Bool()
+		case "series":
+			for ok := r.Array(); ok && r.More(); {
+				out.series = append(out.series, readSeries(r))
+			}
+		default:
+			r.Skip()
+		}
+	}
+	return out
+}
+
+func readSeries(r *jsonbody.Reader) (out series) {
+	var key []byte
+	for ok := r.Object(); ok && r.Next(&key); {
+		switch string(key) {
+		case "name":
+			out.name = r.Value().String()
+		case "tags":
+			out.tags = make(map[string]string)
+			for ok := r.Object(); ok && r.Next(&key); {
+				name := string(key)
+				out.tags[name] = r.Value().String()
+			}
+		case "partial":
+			out.partial, _ = r.Value().Bool()
+		case "values":
+			out.rows = readRows(r)
+		default:
+			r.Skip()
+		}
+	}
+	return out
+}
+
+// readRows reads rows into few large pieces of memory.
+func readRows(r *jsonbody.Reader) []row {
+	var rows []row
+	var columns []jsonbody.Value
+	for ok := r.Array(); ok && r.More(); {
+		start := len(columns)
+		for ok := r.Array(); ok && r.More(); {
+			columns = append(columns, r.Value())
+		}
+		rows = append(rows, columns[start:len(columns):len(columns)])
+	}
+	return rows
+}
+
+// series returns the series of each statement. Errors of a statement come with
+// status 200; a database that is gone is what 404 is to a write.
+func (r results) series() ([][]series, error) {
+	out := make([][]series, len(r.all))
+	for i, one := range r.all {
+		if r.err == "" {
+			r.err = one.err
+		}
+		for _, found := range one.series {
+			if found.partial || one.partial {
+				return nil, errors.New("the server cut the answer short, see its max-row-limit")
+			}
+		}
+		out[i] = one.series
+	}
+	switch {
+	case strings.HasPrefix(r.err, "database not found"):
+		return nil, &Error{Op: "query", Status: http.StatusNotFound, Reason: r.err, paused: true}
+	case r.err != "":
+		return nil, &httpapi.Error{StatusCode: http.StatusInternalServerError, Message: r.err}
+	}
+	return out, nil
+}
+
+// at is the first column of a row, a time in nanoseconds.
+func (r row) at() (time.Time, error) {
+	if len(r) < 2 {
+		return time.Time{}, fmt.Errorf("a row of %d columns", len(r))
+	}
+	ns, err := strconv.ParseInt(string(r[0].Raw()), 10, 64)
+	if err != nil || r[0].Kind != jsonbody.Number {
+		return time.Time{}, fmt.Errorf("a row whose time is %q", r[0].Raw())
+	}
+	return time.Unix(0, ns).UTC(), nil
+}
+
+// number is a column that must hold a number, or may be null.
+func (r row) number(column int) (value float64, null bool, err error) {
+	v := r[column]
+	if v.Kind == jsonbody.Null {
+		return 0, true, nil
+	}
+	value, ok := v.Float()
+	if !ok || v.Kind != jsonbody.Number {
+		return 0, false, fmt.Errorf("a row with %q for a number", v.Raw())
+	}
+	return value, false, nil
+}
