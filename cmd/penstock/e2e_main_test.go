@@ -99,6 +99,7 @@ func TestGateway(t *testing.T) {
 			{"routes", testRoutes},
 			{"attempts", testAttempts},
 			{"egress", testEgress},
+			{"breaker", testBreaker},
 			{"operations", testOperations},
 		} {
 			t.Run(suite.name, func(t *testing.T) {
