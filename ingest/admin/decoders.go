@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"net/url"
 	"strings"
 
 	"github.com/gofiber/fiber/v2"
@@ -33,6 +34,9 @@ type SensorView struct {
 
 func (s *Surface) getDecoder(c *fiber.Ctx) error {
 	ctx, id := c.UserContext(), strings.Clone(c.Params("decoder_id"))
+	if plain, err := url.PathUnescape(id); err == nil {
+		id = plain
+	}
 	sel := &selection{c: c, errs: map[string][]string{}}
 	acct := sel.account()
 	if err := sel.err(); err != nil {

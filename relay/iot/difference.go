@@ -108,29 +108,46 @@ func (s *Service) history(ctx context.Context, acct account.ID, device string, o
 		h.latest[p.SensorID] = p.Time
 	}
 	q := Query{Account: acct, DeviceID: device, Types: typesOf(o.Sensors), Limit: MaxReadings}
-	if q.From, q.To = span(of); len(q.Types) == 0 || q.From.IsZero() {
+	if len(q.Types) == 0 {
 		return h, nil
 	}
-	return h, s.remembered(ctx, q, h)
+	for _, one := range spans(of) {
+		q.From, q.To = one.from, one.to
+		if err := s.remembered(ctx, q, h); err != nil {
+			return nil, err
+		}
+	}
+	return h, nil
 }
 
-// span is the first and the last time that frames speak of.
-func span(of []*work) (from, to time.Time) {
+// span is a time that is read in one go.
+type span struct{ from, to time.Time }
+
+// apart is how far apart two frames are between which nothing is read: a few
+// frames of a week are not worth all that was stored in it.
+const apart = 10 * time.Minute
+
+// spans are the times that frames speak of.
+func spans(of []*work) []span {
+	var times []time.Time
 	for _, w := range of {
-		times := []time.Time{w.at}
+		if !w.at.IsZero() {
+			times = append(times, w.at)
+		}
 		for i := range w.points {
 			times = append(times, w.points[i].Time)
 		}
-		for _, t := range times {
-			if !t.IsZero() && (from.IsZero() || t.Before(from)) {
-				from = t
-			}
-			if t.After(to) {
-				to = t
-			}
-		}
 	}
-	return from, to
+	slices.SortFunc(times, time.Time.Compare)
+	var out []span
+	for _, t := range times {
+		if n := len(out); n > 0 && t.Sub(out[n-1].to) <= apart {
+			out[n-1].to = t
+			continue
+		}
+		out = append(out, span{t, t})
+	}
+	return out
 }
 
 // remembered fills a history page by page, newest first. Pages overlap by their

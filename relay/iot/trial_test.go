@@ -232,6 +232,28 @@ func TestARehearsalReadsLongHistories(t *testing.T) {
 	}
 }
 
+func TestARehearsalReadsFramesThatLieFarApart(t *testing.T) {
+	g := newGateway(t)
+	g.mended("temperature = bytes[0] * 1.0")
+	var all []iot.Arrival
+	for i := range 5 {
+		a := g.payload(fmt.Sprint("r", i), byte(i))
+		a.ReceivedAt = g.now.Add(-time.Duration(i) * 5 * time.Hour)
+		all = append(all, a)
+	}
+	g.stored(all...)
+	g.mended("temperature = bytes[0] * 2.0")
+	for i, f := range g.rehearsed(all...) {
+		want := fmt.Sprintf("temperature changed %d>%d", i, 2*i)
+		if i == 0 {
+			want = "temperature unchanged 0>0*"
+		}
+		if differ(f.Readings) != want {
+			t.Errorf("frame %d: %s, want %s", i, differ(f.Readings), want)
+		}
+	}
+}
+
 func TestARehearsalKeepsTheLimits(t *testing.T) {
 	g := newGateway(t)
 	g.o.MaxSeries = 1
