@@ -216,6 +216,25 @@ func (b *breakers) adopt(listed []outbox.Breaker) {
 	}
 }
 
+// idleAfter is how long a breaker stays open that nothing waits for.
+const idleAfter = time.Hour
+
+// forget closes breakers that nothing has waited for since their probe was due,
+// for idleAfter: of endpoints that no relay has any more, for example.
+func (b *breakers) forget(lines []outbox.Line) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	wanted := make(map[string]bool, len(lines))
+	for _, l := range lines {
+		wanted[l.Endpoint] = true
+	}
+	for lane, g := range b.open {
+		if !wanted[lane] && !g.probing && b.now().Sub(g.ProbeAt) > idleAfter {
+			b.close(g)
+		}
+	}
+}
+
 // count returns how many are open, and how often one was opened and probed.
 func (b *breakers) count() (open int, opened, probed int64) {
 	b.mu.Lock()

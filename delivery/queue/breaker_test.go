@@ -224,3 +224,20 @@ func TestOpenBreakersAreSharedAndSurvive(t *testing.T) {
 		t.Error("what a person closed is open")
 	}
 }
+
+func TestABreakerThatNothingWaitsForIsForgotten(t *testing.T) {
+	p := newPanel(nil)
+	p.fail(10)
+	line := []outbox.Line{{Account: 1, Endpoint: "e", Count: 1}}
+	for _, step := range []struct {
+		later time.Duration
+		lines []outbox.Line
+		open  bool
+	}{{time.Hour, nil, true}, {time.Minute, line, true}, {time.Hour, line, true}, {time.Second, nil, false}} {
+		p.clock = p.clock.Add(step.later)
+		p.forget(step.lines)
+		if p.isOpen() != step.open {
+			t.Errorf("after %s more, %d lines: open %v", step.later, len(step.lines), !step.open)
+		}
+	}
+}

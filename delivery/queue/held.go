@@ -30,6 +30,7 @@ func (q *Queue) tend(ctx context.Context) {
 		}
 		return
 	}
+	q.breakers.forget(lines)
 	held := 0
 	for _, line := range lines {
 		held += line.Count
