@@ -2,7 +2,9 @@ package config
 
 import (
 	"net/netip"
+	"strings"
 	"time"
+	"unicode"
 )
 
 // Config is every setting, complete and valid.
@@ -24,6 +26,7 @@ type Config struct {
 	Journal   Journal  `json:"journal"`
 	Inbound   Inbound  `json:"inbound"`
 	Delivery  Delivery `json:"delivery"`
+	Ledger    Ledger   `json:"ledger"`
 	// TimeZone is that of %time and %smsTime.
 	TimeZone *time.Location `json:"time_zone"`
 	Carriers []Carrier      `json:"carriers" strict:"one" env:"-"`
@@ -94,6 +97,21 @@ type Delivery struct {
 	Retention time.Duration `json:"retention"`
 	// DeadRetention is how long what is dead does; 0: until it is replayed.
 	DeadRetention time.Duration `json:"dead_retention"`
+}
+
+// Ledger holds what seals the secrets of ledgers and tokens.
+type Ledger struct {
+	// MasterKey wraps every account's keys: the base64 of 32 bytes, or several of
+	// these with commas between, newest first. Empty: those of the file.
+	MasterKey string `json:"master_key" secret:"yes"`
+	// MasterKeyFile holds them a line each; empty: generated and kept in the data
+	// directory.
+	MasterKeyFile string `json:"master_key_file"`
+}
+
+// MasterKeys lists the keys of MasterKey.
+func (l Ledger) MasterKeys() []string {
+	return strings.FieldsFunc(l.MasterKey, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
 }
 
 // Backend is one party the gateway talks to, by the kind of its protocol.

@@ -16,6 +16,8 @@ import (
 	"github.com/penstock/penstock/config"
 )
 
+const masterKey = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
+
 const example = "../deploy/penstock.example.yaml"
 
 func TestExampleFileIsTheDefaults(t *testing.T) {
@@ -40,7 +42,7 @@ func TestExampleFileNamesEveryVariable(t *testing.T) {
 	for _, name := range strings.Fields(`LISTEN PUBLIC_URL DATA_DIR ADMIN_TOKEN INVENTORY REDIS_URL INFLUX_URL INFLUX_TOKEN INFLUX_ORG
 		INFLUX_BUCKET SMTP_ADDR SMTP_USERNAME SMTP_PASSWORD SMTP_FROM SMTP_TLS EGRESS_ALLOW EGRESS_ALLOW_HTTP_CALLBACK
 		JOURNAL_RETENTION JOURNAL_MAX_BYTES INBOUND_JOIN_WAIT INBOUND_SWEEP_EVERY
-		DELIVERY_SCHEDULE DELIVERY_RETENTION DELIVERY_DEAD_RETENTION TIME_ZONE`) {
+		DELIVERY_SCHEDULE DELIVERY_RETENTION DELIVERY_DEAD_RETENTION LEDGER_MASTER_KEY LEDGER_MASTER_KEY_FILE TIME_ZONE`) {
 		if !regexp.MustCompile(`\bPENSTOCK_` + name + `\b`).Match(text) {
 			t.Errorf("PENSTOCK_%s is not in the example", name)
 		}
@@ -57,6 +59,7 @@ func TestEnvironmentSetsEverySettingAndWins(t *testing.T) {
 		"PENSTOCK_EGRESS_ALLOW=10.1.2.3/8, ::1", "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true",
 		"PENSTOCK_JOURNAL_RETENTION=48h", "PENSTOCK_JOURNAL_MAX_BYTES=500MB", "PENSTOCK_DELIVERY_SCHEDULE=100ms,1s",
 		"PENSTOCK_INBOUND_JOIN_WAIT=90s", "PENSTOCK_INBOUND_SWEEP_EVERY=250ms", "PENSTOCK_DELIVERY_RETENTION=24h", "PENSTOCK_DELIVERY_DEAD_RETENTION=48h",
+		"PENSTOCK_LEDGER_MASTER_KEY=" + masterKey + "," + masterKey,
 		"PENSTOCK_TIME_ZONE=Europe/Berlin", "PENSTOCK_PORT=tcp://10.0.0.1:80", "PENSTOCK_SERVICE_HOST=10.0.0.1", "HOME=/root",
 	})
 	if err != nil {
@@ -74,6 +77,7 @@ func TestEnvironmentSetsEverySettingAndWins(t *testing.T) {
 		Delivery: config.Delivery{
 			Schedule: []time.Duration{100 * time.Millisecond, time.Second}, Retention: 24 * time.Hour, DeadRetention: 48 * time.Hour,
 		},
+		Ledger:   config.Ledger{MasterKey: masterKey + "," + masterKey},
 		TimeZone: zone,
 		Carriers: []config.Carrier{{Type: "simulator"}}, Operator: config.Backend{Type: "simulator"}, Lookup: config.Lookup{Type: "simulator", Cache: 10 * time.Minute, Timeout: 10 * time.Second},
 	}
@@ -107,6 +111,8 @@ func TestDerivedSettings(t *testing.T) {
 func TestParseNamesEveryMistake(t *testing.T) {
 	for name, tc := range map[string]struct{ file, env, want string }{
 		"an unknown key":             {"lisen: a", "", `lisen: unknown field, did you mean "listen"?`},
+		"a master key that is none":  {"ledger: {master_key: AAAA}", "", `ledger.master_key (PENSTOCK_LEDGER_MASTER_KEY): expected the base64 of 32 bytes, the key in place 1 is not`},
+		"master keys twice":          {"ledger: {master_key_file: f, master_key: " + masterKey + "}", "", `ledger.master_key_file (PENSTOCK_LEDGER_MASTER_KEY_FILE): expected either this or ledger.master_key`},
 		"an unknown nested key":      {"redis: {uri: a}", "", `redis.uri: unknown field, did you mean "url"?`},
 		"a near variable":            {"", "PENSTOCK_REDIS_URI=x", "PENSTOCK_REDIS_URI: unknown variable, did you mean PENSTOCK_REDIS_URL?"},
 		"no port":                    {"listen: localhost", "", `listen (PENSTOCK_LISTEN): expected host:port, got "localhost"`},

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"encoding/base64"
 	"net"
 	"net/mail"
 	"net/netip"
@@ -73,7 +74,19 @@ func (c *Config) validate(m *strict.Mistakes) {
 	c.validateMail(m)
 	c.validateInbound(m)
 	c.validateDelivery(m)
+	c.validateLedger(m)
 	c.validateBackends(m)
+}
+
+func (c *Config) validateLedger(m *strict.Mistakes) {
+	for i, key := range c.Ledger.MasterKeys() {
+		if b, err := base64.StdEncoding.DecodeString(key); err != nil || len(b) != 32 {
+			m.Add("ledger.master_key", "expected the base64 of 32 bytes, the key in place %d is not", i+1)
+		}
+	}
+	if c.Ledger.MasterKey != "" && c.Ledger.MasterKeyFile != "" {
+		m.Add("ledger.master_key_file", "expected either this or ledger.master_key")
+	}
 }
 
 func (c *Config) validateStores(m *strict.Mistakes) {

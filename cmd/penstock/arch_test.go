@@ -77,6 +77,8 @@ func doors() map[string][]string {
 		"go.yaml.in/yaml":                          {"config"},
 		"github.com/knadh/koanf":                   {"config"},
 		"github.com/alecthomas/kong":               {"cmd"},
+		"github.com/tink-crypto/tink-go":           {"relay/ledger/vault"},
+		"golang.org/x/mod/sumdb":                   {"relay/ledger/merkle"},
 	}
 }
 

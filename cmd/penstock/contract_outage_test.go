@@ -9,6 +9,7 @@ import (
 	"github.com/penstock/penstock/ingest/admin"
 	"github.com/penstock/penstock/ingest/carrier"
 	"github.com/penstock/penstock/ingest/iotapi"
+	"github.com/penstock/penstock/ingest/ledgerapi"
 	"github.com/penstock/penstock/ingest/openapi"
 	"github.com/penstock/penstock/ingest/openapi/contracttest"
 	"github.com/penstock/penstock/ingest/restv2"
@@ -19,7 +20,7 @@ import (
 // contract is the document that the gateway serves.
 func contract(t *testing.T) *openapi3.T {
 	t.Helper()
-	doc, err := openapi.Merge(restv2.OpenAPI(), iotapi.OpenAPI(), uplink.OpenAPI(), carrier.OpenAPI(), admin.OpenAPI())
+	doc, err := openapi.Merge(restv2.OpenAPI(), iotapi.OpenAPI(), ledgerapi.OpenAPI(), uplink.OpenAPI(), carrier.OpenAPI(), admin.OpenAPI())
 	must(t, err)
 	return doc
 }

@@ -98,7 +98,7 @@ func (s sample) owner(g *gateway) (owner, other caller) {
 	if strings.HasPrefix(s.target, "/v2") {
 		return g.as("").with("X-Auth-Token", "acme-all"), g.as("").with("X-Auth-Token", "acme-hook")
 	}
-	if strings.HasPrefix(s.target, "/iot") {
+	if strings.HasPrefix(s.target, "/iot") || strings.HasPrefix(s.target, "/ledgers") {
 		return g.as("acme-all"), g.as("acme-hook")
 	}
 	return g.as("acme-all"), g.as("acme-customer")
@@ -115,7 +115,7 @@ func TestTrafficKeepsTheContract(t *testing.T) {
 		all := samples(g.inhabit())
 		for _, s := range all {
 			owner, _ := s.owner(g)
-			if a := s.send(owner); a.status > 299 {
+			if a := s.send(owner); a.status > 299 && (a.status != 302 || s.operation != "followToken") {
 				t.Errorf("%s: %d %s", a.of, a.status, a.body)
 			}
 		}
@@ -135,9 +135,12 @@ func TestTrafficKeepsTheContract(t *testing.T) {
 }
 
 // residents are the ids of what inhabit makes.
-type residents struct{ device, spare, sensor, message string }
+type residents struct {
+	device, spare, sensor, message string
+	asset                          asset
+}
 
-// inhabit makes a device with readings and a message in an inbox.
+// inhabit makes a device with readings, a message in an inbox and a token.
 func (g *gateway) inhabit() residents {
 	g.t.Helper()
 	acme := g.as("acme-all")
@@ -155,7 +158,7 @@ func (g *gateway) inhabit() residents {
 	}
 	acme.do("PATCH", "/iot/devices/"+device, `{"frame_logging":"enabled"}`).mentions(g.t, 200, "enabled")
 	acme.post("/webhooks/generic", `{"id":"shed","temperature":6}`).mentions(g.t, 200, "temperature")
-	return residents{device, acme.device("spare"), list[0].SensorID, inbox.Data[0].ID}
+	return residents{device, acme.device("spare"), list[0].SensorID, inbox.Data[0].ID, g.mint()}
 }
 
 // refusals are what every operation answers alike, where the contract names it.

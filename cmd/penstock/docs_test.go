@@ -11,6 +11,7 @@ import (
 	"github.com/penstock/penstock/ingest/admin"
 	"github.com/penstock/penstock/ingest/carrier"
 	"github.com/penstock/penstock/ingest/iotapi"
+	"github.com/penstock/penstock/ingest/ledgerapi"
 	"github.com/penstock/penstock/ingest/openapi"
 	"github.com/penstock/penstock/ingest/restv2"
 	"github.com/penstock/penstock/ingest/uplink"
@@ -21,7 +22,8 @@ import (
 func apiPages() map[string][][]byte {
 	return map[string][][]byte{
 		"iot": {iotapi.OpenAPI()}, "webhooks": {uplink.OpenAPI()}, "carriers": {carrier.OpenAPI()},
-		"admin": {admin.OpenAPI(), openapi.OpenAPI()}, "messaging": {restv2.OpenAPI()},
+		"ledger": {ledgerapi.OpenAPI()},
+		"admin":  {admin.OpenAPI(), openapi.OpenAPI()}, "messaging": {restv2.OpenAPI()},
 	}
 }
 

@@ -89,6 +89,7 @@ func TestGateway(t *testing.T) {
 			{"devices", testDevices},
 			{"credentials", testCredentials},
 			{"isolation of accounts", testIsolation},
+			{"ledgers", testLedgers},
 			{"hostile bodies", testBodies},
 			{"inventory", testInventory},
 			{"inventory, refused", testInventoryRefused},

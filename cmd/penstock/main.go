@@ -30,6 +30,7 @@ type commands struct {
 	Dashboard   dashboardCommand   `cmd:"" help:"Print a Grafana dashboard of what a decoder gives."`
 	CheckConfig checkConfigCommand `cmd:"" name:"check-config" help:"Check a configuration file, and the inventory it names."`
 	Healthcheck healthcheckCommand `cmd:"" help:"Ask a running gateway whether it is alive."`
+	Ledger      ledgerCommand      `cmd:"" help:"Verify ledgers and exports of them."`
 	Version     versionCommand     `cmd:"" help:"Print the version."`
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/penstock/penstock/delivery/httpout"
 	"github.com/penstock/penstock/delivery/operator"
 	"github.com/penstock/penstock/delivery/queue"
+	"github.com/penstock/penstock/delivery/queue/jobs"
 	"github.com/penstock/penstock/delivery/worker"
 	"github.com/penstock/penstock/ingest/admin"
 	"github.com/penstock/penstock/ingest/carrier"
@@ -28,6 +29,7 @@ import (
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/ingest/iotapi"
 	"github.com/penstock/penstock/ingest/journal"
+	"github.com/penstock/penstock/ingest/ledgerapi"
 	"github.com/penstock/penstock/ingest/openapi"
 	"github.com/penstock/penstock/ingest/restv2"
 	"github.com/penstock/penstock/ingest/uplink"
@@ -36,6 +38,7 @@ import (
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/ledger"
 	"github.com/penstock/penstock/relay/lookup"
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/redisstore"
@@ -56,6 +59,8 @@ type daemon struct {
 	readings  *iot.Service
 	messages  *inbound.Service
 	lookups   *lookup.Service
+	tokens    *ledger.Service
+	jobs      *jobs.Jobs
 	uplinks   *uplink.Processor
 	intakes   map[event.Kind]*intake.Intake
 	carriers  carriers
@@ -75,7 +80,8 @@ func open(ctx context.Context, cfg config.Config, log *slog.Logger) (*daemon, er
 	d := &daemon{cfg: cfg, log: log, intakes: make(map[event.Kind]*intake.Intake)}
 	d.life, d.stop = context.WithCancel(context.Background())
 	for _, step := range []func(context.Context) error{
-		d.openDataDir, d.openBackends, d.openInventory, d.openDelivery, d.openIntakes, d.openCarriers, d.openLookup, d.openSurfaces, d.declare,
+		d.openDataDir, d.openBackends, d.openInventory, d.openDelivery, d.openJobs, d.openIntakes, d.openCarriers, d.openLookup,
+		d.openSurfaces, d.declare,
 	} {
 		if err := step(ctx); err != nil {
 			return nil, fmt.Errorf("%w%s", err, d.abandon())
@@ -111,7 +117,7 @@ func (d *daemon) openBackends(ctx context.Context) error {
 func (d *daemon) openInventory(context.Context) error {
 	d.accounts = d.back.db.Accounts()
 	d.inventory = admin.NewInventory(admin.InventoryDeps{
-		Accounts: d.accounts, Devices: d.back.db.IoT(), Relays: d.back.db.Relays(),
+		Accounts: d.accounts, Devices: d.back.db.IoT(), Relays: d.back.db.Relays(), Ledgers: d.back.db.Ledgers(),
 		Networks: d.back.db.Lookups(), Credit: d.back.db.Credit(),
 		CheckURL: guard.New(d.cfg.Egress.Allow).CheckURL, CheckSource: checkSource,
 		AllowHTTPCallback: d.cfg.Egress.AllowHTTPCallback, Now: time.Now,
@@ -149,6 +155,26 @@ func (d *daemon) serves(ctx context.Context, one outbox.Delivery) (bool, error) 
 		return false, nil
 	}
 	return r.Action.Name == inbound.MVNO && r.ICCID == one.SIM.ICCID, err
+}
+
+// openJobs makes what is answered with a job's id, and what runs it.
+func (d *daemon) openJobs(context.Context) (err error) {
+	keys, err := masterKeys(d.cfg, d.log)
+	if err != nil {
+		return err
+	}
+	events := outbox.Caller{
+		CallbackURL: d.callbackURL, Store: d.back.db.Outbox(), Dispatcher: d.queue, Lease: d.queue.Lease(), Now: time.Now,
+	}
+	if d.tokens, err = openLedgers(d.back.db, keys, events); err != nil {
+		return err
+	}
+	d.jobs, err = jobs.New(jobs.Deps{Store: d.back.db.Jobs(), Redis: d.back.db, Runners: d.tokens.Runners(), Logger: d.log}, jobs.Options{})
+	if err != nil {
+		return err
+	}
+	d.tokens.SubmitTo(d.jobs)
+	return nil
 }
 
 // secrets returns what signs an account's requests.
@@ -226,13 +252,14 @@ func (d *daemon) openSurfaces(context.Context) error {
 		return err
 	}
 	restv2.New(restv2.Deps{Relays: desk, Lookups: d.lookups, Credit: d.back.db.Credit()}).Mount(d.app, d.auth)
+	ledgerapi.New(d.tokens, ledgerapi.Options{PublicURL: d.cfg.PublicURL, Logger: d.log}).Mount(d.app, d.auth)
 	admin.New(admin.Deps{
 		Inventory: d.inventory, Intakes: intakes, Deliveries: d.back.db.Outbox(), Breakers: d.back.db.Breakers(), Credit: d.back.db.Credit(),
 		Explain: d.messages.Explain, Preview: d.preview, Tracing: d.tracing,
 		IoT: d.readings, Bench: uplink.NewBench(d.intakes[event.Uplink], d.readings), Types: d.back.db.IoT(),
 		Backends: append(d.back.list, journals(intakes)...), Metrics: metrics, Now: time.Now,
 	}).Mount(d.app, d.auth)
-	if err := openapi.Mount(d.app, restv2.OpenAPI(), iotapi.OpenAPI(), uplink.OpenAPI(), carrier.OpenAPI(), admin.OpenAPI()); err != nil {
+	if err := openapi.Mount(d.app, restv2.OpenAPI(), iotapi.OpenAPI(), ledgerapi.OpenAPI(), uplink.OpenAPI(), carrier.OpenAPI(), admin.OpenAPI()); err != nil {
 		return err
 	}
 	d.app.Use(httpd.NotFound)
@@ -245,6 +272,9 @@ func (d *daemon) start() error {
 	if err := d.queue.Start(ctx); err != nil {
 		return err
 	}
+	if err := d.jobs.Start(ctx); err != nil {
+		return err
+	}
 	d.started = true
 	d.running.Go(func() { d.accounts.Changes(ctx, d.auth.Forget) })
 	for _, in := range d.intakes {
@@ -253,6 +283,7 @@ func (d *daemon) start() error {
 	d.running.Go(func() { d.messages.Run(ctx) })
 	d.running.Go(func() { d.keepHouse(ctx) })
 	d.running.Go(func() { d.expire(ctx) })
+	d.running.Go(func() { d.renewKeys(ctx) })
 	d.carriers.start()
 	return nil
 }
@@ -303,7 +334,7 @@ func (d *daemon) close(ctx context.Context) error {
 	d.stop()
 	d.running.Wait()
 	if d.started {
-		errs = append(errs, d.queue.Stop(ctx))
+		errs = append(errs, d.jobs.Stop(ctx), d.queue.Stop(ctx))
 	}
 	for i := len(d.closers) - 1; i >= 0; i-- {
 		errs = append(errs, d.closers[i](ctx))

@@ -1,5 +1,7 @@
 package inventory
 
+import "time"
+
 // DemoOptions says what the demo inventory cannot know.
 type DemoOptions struct {
 	Token string // the account's only token
@@ -25,6 +27,10 @@ func Demo(o DemoOptions) Document {
 			Locations: []Location{{ID: "loc-imported", Name: "Imported", Imported: true}, {ID: "loc-default", Name: "Default"}},
 			Decoders:  demoDecoders(),
 			Relays:    demoRelays(o.Sink),
+			Ledgers: []Ledger{
+				{ID: "demo-assets", Name: "Assets", Description: "things and where they are", Claims: 3, Expiry: Duration(8760 * time.Hour), Metadata: true, Certificates: true},
+				{ID: "demo-locked", Name: "Locked", Description: "tokens that need their private token", Claims: 1, PrivateKeyRequired: true},
+			},
 		}},
 	}
 }

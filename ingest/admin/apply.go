@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"time"
 
 	"github.com/penstock/penstock/config/inventory"
 	"github.com/penstock/penstock/config/strict"
@@ -14,6 +15,7 @@ import (
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/ledger"
 	"github.com/penstock/penstock/relay/lookup"
 	"github.com/penstock/penstock/relay/outbox"
 )
@@ -113,6 +115,11 @@ func (a *apply) account(ctx context.Context, want *inventory.Account) error {
 	for _, r := range relaysOf(*want) {
 		r.Account = id
 		if err := a.relay(ctx, r); err != nil {
+			return err
+		}
+	}
+	for _, l := range want.Ledgers {
+		if err := a.Ledgers.Put(ctx, id, ledgerOf(l)); err != nil {
 			return err
 		}
 	}
@@ -266,6 +273,14 @@ func decoderOf(d inventory.Decoder) iot.Decoder {
 		out.Sensors = append(out.Sensors, iot.Mapping(m))
 	}
 	return out
+}
+
+// ledgerOf is a ledger as it is declared; one that is there keeps its hash.
+func ledgerOf(l inventory.Ledger) ledger.Ledger {
+	return ledger.Ledger{
+		ID: l.ID, Name: l.Name, Description: l.Description, Hash: ledger.NewHash(), Claims: l.Claims,
+		Expiry: time.Duration(l.Expiry), PrivateKeyRequired: l.PrivateKeyRequired, Metadata: l.Metadata, Certificates: l.Certificates,
+	}
 }
 
 func sameButSensors(a, b iot.Decoder) bool {

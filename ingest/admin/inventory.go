@@ -20,6 +20,7 @@ import (
 	"github.com/penstock/penstock/relay/credit"
 	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/ledger"
 	"github.com/penstock/penstock/relay/lookup"
 )
 
@@ -46,6 +47,12 @@ type Networks interface {
 	DeleteNetwork(ctx context.Context, prefix string) error
 }
 
+// Ledgers keeps ledgers as an inventory needs them.
+type Ledgers interface {
+	Put(ctx context.Context, acct account.ID, l ledger.Ledger) error
+	Delete(ctx context.Context, acct account.ID, id string) error
+}
+
 // InventoryDeps are what an inventory is applied to and checked against.
 type InventoryDeps struct {
 	Accounts account.Store
@@ -53,6 +60,7 @@ type InventoryDeps struct {
 	Relays   Relays
 	Networks Networks
 	Credit   credit.Store
+	Ledgers  Ledgers
 	// CheckURL refuses URLs that requests must not reach.
 	CheckURL func(url string) error
 	// CheckSource refuses a decoder's source that does not compile.

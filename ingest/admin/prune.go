@@ -62,6 +62,16 @@ func (a *apply) pruneAccount(ctx context.Context, lost inventory.Account) error 
 			return err
 		}
 	}
+	for _, l := range lost.Ledgers {
+		err := a.Ledgers.Delete(ctx, rec.ID, l.ID)
+		if relay.KindOf(err) == relay.KindConflict {
+			a.done.Kept = append(a.done.Kept, at+"ledger "+l.ID+": it has a history")
+			continue
+		}
+		if err := a.removed(at+"ledger "+l.ID, err); err != nil {
+			return err
+		}
+	}
 	if !a.names(lost) {
 		a.done.Kept = append(a.done.Kept, "account "+lost.Name+": it may hold messages, history or credit")
 	}

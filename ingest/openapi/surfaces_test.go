@@ -6,6 +6,7 @@ import (
 	"github.com/penstock/penstock/ingest/admin"
 	"github.com/penstock/penstock/ingest/carrier"
 	"github.com/penstock/penstock/ingest/iotapi"
+	"github.com/penstock/penstock/ingest/ledgerapi"
 	"github.com/penstock/penstock/ingest/openapi"
 	"github.com/penstock/penstock/ingest/openapi/contracttest"
 	"github.com/penstock/penstock/ingest/restv2"
@@ -13,7 +14,7 @@ import (
 )
 
 func TestTheSurfacesAgree(t *testing.T) {
-	doc, err := openapi.Merge(restv2.OpenAPI(), iotapi.OpenAPI(), uplink.OpenAPI(), carrier.OpenAPI(), admin.OpenAPI())
+	doc, err := openapi.Merge(restv2.OpenAPI(), iotapi.OpenAPI(), ledgerapi.OpenAPI(), uplink.OpenAPI(), carrier.OpenAPI(), admin.OpenAPI())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+
+	"github.com/penstock/penstock/config"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/ledger"
+)
+
+// ledgerCommand has what there is to do with ledgers.
+type ledgerCommand struct {
+	Verify verifyCommand `cmd:"" help:"Verify ledgers as they are stored, an exported ledger or an exported history."`
+}
+
+type verifyCommand struct {
+	Files  []string `arg:"" optional:"" help:"Exports and histories, as /ledgers/…/export and /ledgers/tokens/…/history answer; none: the ledgers in the store." placeholder:"FILE"`
+	Config string   `help:"The configuration file that names the store." placeholder:"FILE"`
+	Ledger string   `help:"Only the ledger of this id or hash, of those in the store." placeholder:"ID"`
+	Key    string   `help:"The ledger's public key, from where nobody could change it; files name one themselves." placeholder:"KEY"`
+	Head   []string `help:"A file with a signed head that was kept earlier (meta.signature of a history): the ledger must still begin with it." placeholder:"FILE"`
+}
+
+// Run verifies, prints a line for each ledger or file and one for each fault, and
+// fails if there is a fault.
+func (v verifyCommand) Run(w world) error {
+	heads, err := readAll(v.Head)
+	if err != nil {
+		return err
+	}
+	good := true
+	if len(v.Files) == 0 {
+		good, err = v.store(w, heads)
+	}
+	for _, name := range v.Files {
+		text, bad := os.ReadFile(name)
+		if bad != nil {
+			return bad
+		}
+		r, bad := v.file(text, heads)
+		if bad != nil {
+			return fmt.Errorf("%s: %w", name, bad)
+		}
+		good = report(w.stdout, name, r) && good
+	}
+	if err == nil && !good {
+		err = errTold
+	}
+	return err
+}
+
+func readAll(names []string) (texts []string, err error) {
+	for _, name := range names {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		texts = append(texts, string(b))
+	}
+	return texts, nil
+}
+
+// file verifies an export or a history, which begins with its data.
+func (v verifyCommand) file(text []byte, heads []string) (ledger.Report, error) {
+	first, _, _ := bytes.Cut(text, []byte("\n"))
+	if bytes.Contains(first, []byte(`"head"`)) && bytes.Contains(first, []byte(`"ledger"`)) && !bytes.Contains(first, []byte(`"meta"`)) {
+		return ledger.VerifyExport(bytes.NewReader(text), v.Key, heads...)
+	}
+	return ledger.VerifyHistory(text, v.Key)
+}
+
+// store verifies the ledgers in the store.
+func (v verifyCommand) store(w world, heads []string) (good bool, err error) {
+	cfg, err := config.Load(v.Config, w.environ)
+	if err != nil {
+		return false, err
+	}
+	log := slog.New(slog.DiscardHandler)
+	keys, err := masterKeys(cfg, log)
+	if err != nil {
+		return false, err
+	}
+	var back backends
+	defer func() { _ = back.close() }()
+	if err := back.openRedis(w.ctx, cfg, log); err != nil {
+		return false, err
+	}
+	s, err := openLedgers(back.db, keys, nil)
+	if err != nil {
+		return false, err
+	}
+	accounts, err := back.db.Accounts().Accounts(w.ctx)
+	if err != nil {
+		return false, err
+	}
+	good = true
+	for _, a := range accounts {
+		whole, err := v.account(w.ctx, w.stdout, s, a, heads)
+		if err != nil {
+			return false, err
+		}
+		good = good && whole
+	}
+	return good, nil
+}
+
+func (v verifyCommand) account(ctx context.Context, out io.Writer, s *ledger.Service, a account.Account, heads []string) (good bool, err error) {
+	all, err := s.Ledgers(ctx, a.ID)
+	if err != nil {
+		return false, err
+	}
+	good = true
+	for _, l := range all {
+		if v.Ledger != "" && v.Ledger != l.ID && v.Ledger != l.Hash {
+			continue
+		}
+		r, err := s.Verify(ctx, a.ID, l.ID, heads...)
+		if err != nil {
+			return false, err
+		}
+		if v.Key != "" && v.Key != r.Key {
+			fmt.Fprintln(out, "the key in the store is not the one given")
+			good = false
+		}
+		good = report(out, a.Name+"/"+l.ID, r) && good
+	}
+	return good, nil
+}
+
+// report prints what was found and tells whether all is well.
+func report(out io.Writer, name string, r ledger.Report) bool {
+	for _, f := range r.Faults {
+		fmt.Fprintf(out, "%s: %s\n", name, f)
+	}
+	if more := r.Count - len(r.Faults); more > 0 {
+		fmt.Fprintf(out, "%s: %d more faults\n", name, more)
+	}
+	if r.Count > 0 {
+		return false
+	}
+	fmt.Fprintf(out, "%s: %d entries are as they were signed", name, r.Entries)
+	if r.Unsealed > 0 {
+		fmt.Fprintf(out, ", %d came since", r.Unsealed)
+	}
+	if !r.Pinned {
+		fmt.Fprintf(out, "; verified by the key it names itself, %s", r.Key)
+	}
+	fmt.Fprintln(out)
+	return true
+}

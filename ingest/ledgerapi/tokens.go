@@ -1,0 +1,124 @@
+package ledgerapi
+
+import (
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/relay/ledger"
+)
+
+func (s *Surface) generate(c *fiber.Ctx) error {
+	in, err := read(c)
+	if err != nil {
+		return err
+	}
+	n := ledger.NewToken{
+		Metadata: in.object("metadata"), PrivateMetadata: in.object("private_metadata"), CSR: in.text("csr"),
+		RedirectURL: in.text("redirect_url"), RedirectMeta: in.object("redirect_meta"),
+	}
+	if err := in.err(); err != nil {
+		return err
+	}
+	id, err := s.ledgers.Generate(c.UserContext(), httpd.AccountOf(c), param(c, "ledgerId"), n)
+	if err != nil {
+		return err
+	}
+	return c.JSON(id)
+}
+
+func (s *Surface) annotate(c *fiber.Ctx) error {
+	in, err := read(c)
+	if err != nil {
+		return err
+	}
+	token, metadata := in.text("token"), in.object("metadata")
+	if err := in.err(); err != nil {
+		return err
+	}
+	id, err := s.ledgers.Annotate(c.UserContext(), httpd.AccountOf(c), token, metadata)
+	return submitted(c, id, err)
+}
+
+func (s *Surface) claim(c *fiber.Ctx) error {
+	in, err := read(c)
+	if err != nil {
+		return err
+	}
+	token, tokens, private := in.text("token"), in.list("tokens"), in.private()
+	if err := in.err(); err != nil {
+		return err
+	}
+	id, err := s.ledgers.Claim(c.UserContext(), httpd.AccountOf(c), token, tokens, private)
+	return submitted(c, id, err)
+}
+
+func submitted(c *fiber.Ctx, id string, err error) error {
+	if err != nil {
+		return err
+	}
+	return c.JSON(fiber.Map{"jobid": id})
+}
+
+func (s *Surface) validate(c *fiber.Ctx) error {
+	in, err := read(c)
+	if err != nil {
+		return err
+	}
+	v := ledger.Validation{
+		Token: in.text("token"), Tokens: in.list("tokens"), Private: in.private(), PrivateMetadata: in.object("private_metadata"),
+	}
+	if err := in.err(); err != nil {
+		return err
+	}
+	found, err := s.ledgers.Validate(c.UserContext(), httpd.AccountOf(c), v)
+	if err != nil {
+		return err
+	}
+	now := s.ledgers.Now()
+	if len(v.Tokens) == 0 {
+		return data(c, validityOf(found[0], now))
+	}
+	all := make([]listedValidity, len(found))
+	for i, one := range found {
+		all[i] = listedValidity{one.Text, validityOf(one, now)}
+	}
+	return data(c, all)
+}
+
+func (s *Surface) history(c *fiber.Ctx) error {
+	in := &input{c: c}
+	h, err := s.ledgers.History(c.UserContext(), httpd.AccountOf(c), ledger.Credential{Token: param(c, "token"), Private: in.private()})
+	if err != nil {
+		return err
+	}
+	return c.JSON(h.Document())
+}
+
+func (s *Surface) job(c *fiber.Ctx) error {
+	st, err := s.ledgers.Job(c.UserContext(), httpd.AccountOf(c), param(c, "jobId"))
+	if err != nil {
+		return err
+	}
+	switch {
+	case st.Claims != nil:
+		return data(c, fiber.Map{"status": st.State, "claims": st.Claims})
+	case st.Token != nil:
+		return data(c, s.detailsOf(*st.Token, st.State))
+	}
+	return data(c, statusOf(st))
+}
+
+// follow leads a browser on. Whatever is wrong with the token, it leads nowhere.
+func (s *Surface) follow(c *fiber.Ctx) error {
+	in := &input{c: c}
+	to, err := s.ledgers.Follow(c.UserContext(), ledger.Credential{Token: param(c, "token"), Private: in.private()})
+	if nowhere(err) {
+		return httpd.NotFound(c)
+	}
+	if err != nil {
+		return err
+	}
+	c.Set(fiber.HeaderCacheControl, "no-store")
+	c.Set(fiber.HeaderReferrerPolicy, "no-referrer") // the link is a secret
+	return c.Redirect(to, fiber.StatusFound)
+}

@@ -1,0 +1,94 @@
+package ledgerapi
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/relay/job"
+	"github.com/penstock/penstock/relay/ledger"
+)
+
+func data(c *fiber.Ctx, v any) error { return c.JSON(fiber.Map{"data": v}) }
+
+// ledgerJSON is a ledger as the API shows it.
+type ledgerJSON struct {
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	Hash        string `json:"hash"`
+}
+
+// validityJSON is what a validation tells of a token.
+type validityJSON struct {
+	Valid           bool            `json:"valid"`
+	ExpiresAt       *string         `json:"expires_at"`
+	ExpiryPeriod    *int64          `json:"expiry_period"` // seconds left
+	RemainingClaims *int64          `json:"remaining_claims"`
+	RedirectURL     *string         `json:"redirect_url"`
+	RedirectMeta    json.RawMessage `json:"redirect_meta"`
+}
+
+// listedValidity is one of several.
+type listedValidity struct {
+	Token string `json:"token"`
+	validityJSON
+}
+
+func validityOf(v ledger.Validity, now time.Time) validityJSON {
+	out := validityJSON{Valid: v.Valid}
+	if !v.Known {
+		return out
+	}
+	out.ExpiresAt, out.ExpiryPeriod, out.RemainingClaims = stamp(v.Token.ExpiresAt), v.Left(now), v.Token.Remaining()
+	out.RedirectURL, out.RedirectMeta = given(v.Token.RedirectURL), v.Token.RedirectMeta
+	return out
+}
+
+// statusJSON is how a job stands that has no details to show.
+type statusJSON struct {
+	Status job.State `json:"status"`
+	Error  *string   `json:"error"`
+}
+
+func statusOf(st ledger.Status) statusJSON { return statusJSON{st.State, given(st.Error)} }
+
+// detailsJSON are the details of a token, when its job is completed.
+type detailsJSON struct {
+	Status          job.State      `json:"status"`
+	Token           string         `json:"token"`
+	Ledger          string         `json:"ledger"` // its hash
+	PrivateToken    *string        `json:"private_token"`
+	Certificate     *string        `json:"certificate"`
+	ExpiresAt       *string        `json:"expires_at"`
+	RemainingClaims *int64         `json:"remaining_claims"`
+	Metadata        map[string]any `json:"metadata"`
+	// Link leads a browser to the redirect URL.
+	Link *string `json:"link"`
+}
+
+func (s *Surface) detailsOf(d ledger.Details, state job.State) detailsJSON {
+	out := detailsJSON{
+		Status: state, Token: d.Text, Ledger: d.LedgerHash, PrivateToken: given(d.Private), Certificate: given(d.Certificate),
+		ExpiresAt: stamp(d.ExpiresAt), RemainingClaims: d.Remaining(), Metadata: d.AllMetadata(),
+	}
+	if d.RedirectURL != "" {
+		out.Link = new(s.opts.PublicURL + "/t/" + d.Text)
+	}
+	return out
+}
+
+// given is null for what is not there.
+func given(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
+
+func stamp(t time.Time) *string {
+	if t.IsZero() {
+		return nil
+	}
+	return new(t.UTC().Format(ledger.TimeFormat))
+}

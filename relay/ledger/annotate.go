@@ -1,0 +1,75 @@
+package ledger
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/job"
+)
+
+// annotation is the input of a job that appends metadata.
+type annotation struct {
+	Token    string          `json:"token"` // the text
+	Metadata json.RawMessage `json:"metadata"`
+}
+
+// Annotate has metadata, a JSON object, appended to a token and returns the job
+// that does.
+//
+// It returns Invalid if the token is not the account's, the metadata is no
+// object, or the ledger keeps none.
+func (s *Service) Annotate(ctx context.Context, acct account.ID, text string, metadata json.RawMessage) (string, error) {
+	problems := make(map[string][]string)
+	if text == "" {
+		problems["token"] = []string{"The token field is required."}
+	}
+	if metadata == nil {
+		problems["metadata"] = []string{"The metadata field is required."}
+	}
+	object(problems, "metadata", metadata)
+	if len(problems) > 0 {
+		return "", &relay.Error{Kind: relay.KindInvalid, Message: "metadata: the given data was invalid", Fields: problems}
+	}
+	t, err := s.load(ctx, acct, text)
+	if relay.KindOf(err) == relay.KindNotFound {
+		return "", errInvalidToken()
+	}
+	if err != nil {
+		return "", err
+	}
+	l, err := s.Ledger(ctx, acct, t.Ledger)
+	if relay.KindOf(err) == relay.KindNotFound || err == nil && !l.Metadata {
+		return "", relay.Invalid("metadata", "The ledger keeps no metadata.")
+	}
+	if err != nil {
+		return "", err
+	}
+	id := s.newJobID()
+	return id, s.submit(ctx, acct, id, KindAnnotate, annotation{Token: text, Metadata: metadata})
+}
+
+// runAnnotate appends the metadata, once for this job.
+func (s *Service) runAnnotate(ctx context.Context, j job.Job) (any, error) {
+	var in annotation
+	if err := s.input(ctx, j, &in); err != nil {
+		return nil, err
+	}
+	t, err := s.deps.Store.Token(ctx, j.Account, TokenID(in.Token))
+	if err != nil {
+		return nil, err
+	}
+	metadata, err := canonical(in.Metadata)
+	if err != nil {
+		return nil, err
+	}
+	entry, err := newLeaf(Annotated, s.deps.Now(), map[string]any{"token": t.ID, "job": j.ID, "metadata": in.Metadata})
+	if err != nil {
+		return nil, err
+	}
+	if err := s.deps.Store.Annotate(ctx, j.Account, Annotation{Token: t, JobID: j.ID, Metadata: metadata, Entry: entry}); err != nil {
+		return nil, err
+	}
+	return nil, s.sealByID(ctx, j.Account, t.Ledger)
+}

@@ -1,0 +1,134 @@
+package ledger
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/job"
+	"github.com/penstock/penstock/relay/outbox"
+)
+
+// EventClaimed is the type of the event that tells an account of claims.
+const EventClaimed = "token.claimed"
+
+// claims is the input of a job that claims.
+type claims struct {
+	Tokens []string `json:"tokens"` // their texts
+}
+
+// ClaimOutcome tells what became of the claim of one token.
+type ClaimOutcome struct {
+	Token   string `json:"token"`
+	Claimed bool   `json:"claimed"`
+	// Error says why it was not claimed; nil if it was.
+	Error *string `json:"error"`
+}
+
+// Claim has tokens claimed, once each, and returns the job that does. The outcome
+// of each stands in the job and goes to the account's callback.
+//
+// It returns Invalid if a token is not the account's or the private token is
+// wrong; nothing is claimed then.
+func (s *Service) Claim(ctx context.Context, acct account.ID, first string, more []string, private string) (string, error) {
+	texts, err := several(first, more)
+	if err != nil {
+		return "", err
+	}
+	for _, text := range texts {
+		if _, err := s.known(ctx, acct, Credential{Token: text, Private: private}); err != nil {
+			return "", err
+		}
+	}
+	id := s.newJobID()
+	return id, s.submit(ctx, acct, id, KindClaim, claims{Tokens: texts})
+}
+
+// runClaim claims each token, once for this job.
+func (s *Service) runClaim(ctx context.Context, j job.Job) (any, error) {
+	var in claims
+	if err := s.input(ctx, j, &in); err != nil {
+		return nil, err
+	}
+	results := make([]ClaimResult, len(in.Tokens))
+	var touched []string
+	for i, text := range in.Tokens {
+		t, err := s.deps.Store.Token(ctx, j.Account, TokenID(text))
+		if err != nil {
+			return nil, err
+		}
+		if results[i], err = s.claim(ctx, j, t); err != nil {
+			return nil, err
+		}
+		if !slices.Contains(touched, t.Ledger) {
+			touched = append(touched, t.Ledger)
+		}
+	}
+	for _, id := range touched {
+		if err := s.sealByID(ctx, j.Account, id); err != nil {
+			return nil, err
+		}
+	}
+	return results, s.tell(ctx, j, outcomes(in.Tokens, results))
+}
+
+func (s *Service) claim(ctx context.Context, j job.Job, t Token) (ClaimResult, error) {
+	now := s.deps.Now()
+	// The claim's number is known where it is counted: it replaces this one.
+	const number = "-987654321"
+	entry, err := newLeaf(Claimed, now, map[string]any{"token": t.ID, "job": j.ID, "claim": json.Number(number)})
+	if err != nil {
+		return "", err
+	}
+	before, after, _ := strings.Cut(string(entry), number)
+	return s.deps.Store.Claim(ctx, j.Account, Claim{Token: t, JobID: j.ID, Now: now, Before: before, After: after})
+}
+
+// sealByID seals a ledger unless its declaration is gone.
+func (s *Service) sealByID(ctx context.Context, acct account.ID, id string) error {
+	l, err := s.Ledger(ctx, acct, id)
+	if err == nil {
+		_, err = s.seal(ctx, acct, l)
+	}
+	if relay.KindOf(err) == relay.KindNotFound {
+		return nil
+	}
+	return err
+}
+
+// tell brings the outcome to the account's callback. The id is the job's, so that
+// it is told once.
+func (s *Service) tell(ctx context.Context, j job.Job, all []ClaimOutcome) error {
+	if s.deps.Events == nil {
+		return nil
+	}
+	return s.deps.Events.Tell(ctx, j.Account, outbox.Event{
+		ID: "claim-" + j.ID, Type: EventClaimed, CreatedAt: s.deps.Now().UTC().Truncate(time.Second), About: j.ID,
+		Data: map[string]any{"job_id": j.ID, "claims": all},
+	})
+}
+
+// outcomes puts results into words.
+func outcomes(texts []string, results []ClaimResult) []ClaimOutcome {
+	all := make([]ClaimOutcome, len(texts))
+	for i, text := range texts {
+		all[i] = ClaimOutcome{Token: text}
+		result := ClaimExhausted
+		if i < len(results) {
+			result = results[i]
+		}
+		switch result {
+		case ClaimCounted:
+			all[i].Claimed = true
+		case ClaimExpired:
+			all[i].Error = new("The token has expired.")
+		default:
+			all[i].Error = new("The token has no claims left.")
+		}
+	}
+	return all
+}

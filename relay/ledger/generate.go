@@ -1,0 +1,199 @@
+package ledger
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/job"
+	"github.com/penstock/penstock/relay/ledger/pki"
+)
+
+// NewToken is what a token is generated from. The objects are JSON, nil if none
+// was given.
+type NewToken struct {
+	Metadata        json.RawMessage // kept if the ledger does
+	PrivateMetadata json.RawMessage // kept sealed
+	CSR             string          // PKCS #10 in PEM
+	RedirectURL     string
+	RedirectMeta    json.RawMessage
+}
+
+// generation is the input of a job that generates.
+type generation struct {
+	Token    string `json:"token"` // the text
+	Ledger   string `json:"ledger"`
+	CSR      string `json:"csr,omitempty"`
+	Prepared Token  `json:"prepared"`
+}
+
+// Generate has a token made on a ledger, by its id or hash, and returns the job
+// that does.
+//
+// It returns NotFound if the account has no such ledger, and Invalid if a field
+// is wrong: metadata that is no object, a weak CSR or one without proof of
+// possession, a redirect that is no http or https URL.
+func (s *Service) Generate(ctx context.Context, acct account.ID, ledgerID string, n NewToken) (string, error) {
+	l, err := s.Ledger(ctx, acct, ledgerID)
+	if err != nil {
+		return "", err
+	}
+	if err := n.check(l); err != nil {
+		return "", err
+	}
+	g, private, err := s.prepare(ctx, acct, l, n)
+	if err != nil {
+		return "", err
+	}
+	id := s.newJobID()
+	if private != "" {
+		sealed, err := s.deps.Vault.Seal(ctx, acct, []byte(private), "private token of "+id)
+		if err != nil {
+			return "", err
+		}
+		if err := s.deps.Store.SetPrivate(ctx, acct, id, sealed, s.opts.ShowPrivate); err != nil {
+			return "", err
+		}
+	}
+	return id, s.submit(ctx, acct, id, KindGenerate, g)
+}
+
+// prepare makes all of a token that needs no certificate.
+func (s *Service) prepare(ctx context.Context, acct account.ID, l Ledger, n NewToken) (g generation, private string, err error) {
+	now := s.deps.Now().UTC().Truncate(time.Second)
+	g = generation{Token: newText(), Ledger: l.ID, CSR: n.CSR}
+	t := Token{
+		ID: TokenID(g.Token), Ledger: l.ID, CreatedAt: now, Limit: l.Claims,
+		RedirectURL: n.RedirectURL, RedirectMeta: n.RedirectMeta,
+	}
+	if l.Expiry > 0 {
+		t.ExpiresAt = now.Add(l.Expiry)
+	}
+	if l.Metadata {
+		t.Metadata = n.Metadata
+	}
+	if l.PrivateKeyRequired {
+		private = newText()
+		t.PrivateID = TokenID(private)
+	}
+	if n.PrivateMetadata != nil {
+		plain, err := canonical(n.PrivateMetadata)
+		if err != nil {
+			return g, "", err
+		}
+		if t.Sealed, err = s.deps.Vault.Seal(ctx, acct, plain, "private metadata of "+t.ID); err != nil {
+			return g, "", err
+		}
+	}
+	g.Prepared = t
+	return g, private, nil
+}
+
+// check notes everything that is wrong.
+func (n *NewToken) check(l Ledger) error {
+	problems := make(map[string][]string)
+	object(problems, "metadata", n.Metadata)
+	object(problems, "private_metadata", n.PrivateMetadata)
+	object(problems, "redirect_meta", n.RedirectMeta)
+	if n.CSR != "" {
+		if _, err := pki.ParseRequest([]byte(n.CSR)); err != nil {
+			problems["csr"] = []string{err.Error()}
+		} else if !l.Certificates {
+			problems["csr"] = []string{"The ledger issues no certificates."}
+		}
+	}
+	if n.RedirectURL != "" && !redirectable(n.RedirectURL) {
+		problems["redirect_url"] = []string{"The redirect url must be an http or https URL of at most 2048 bytes."}
+	}
+	if n.RedirectURL == "" && n.RedirectMeta != nil {
+		problems["redirect_meta"] = []string{"The redirect meta needs a redirect url."}
+	}
+	if len(problems) == 0 {
+		return nil
+	}
+	return &relay.Error{Kind: relay.KindInvalid, Message: "token: the given data was invalid", Fields: problems}
+}
+
+// redirectable reports whether a browser may be sent to a URL.
+func redirectable(raw string) bool {
+	u, err := url.Parse(raw)
+	return err == nil && len(raw) <= maxURL && u.Hostname() != "" && u.User == nil && (u.Scheme == "http" || u.Scheme == "https")
+}
+
+// object notes a field that is neither absent nor a JSON object of some size.
+func object(problems map[string][]string, field string, value json.RawMessage) {
+	words := strings.ReplaceAll(field, "_", " ")
+	switch {
+	case value == nil:
+	case !isObject(value):
+		problems[field] = []string{"The " + words + " must be an object."}
+	case len(value) > maxMetadata:
+		problems[field] = []string{fmt.Sprintf("The %s may not be greater than %d bytes.", words, maxMetadata)}
+	}
+}
+
+func isObject(b []byte) bool {
+	var o map[string]json.RawMessage
+	return json.Unmarshal(b, &o) == nil && o != nil
+}
+
+// runGenerate makes a token, once: a token that exists is what this job made.
+func (s *Service) runGenerate(ctx context.Context, j job.Job) (any, error) {
+	var g generation
+	if err := s.input(ctx, j, &g); err != nil {
+		return nil, err
+	}
+	l, err := s.Ledger(ctx, j.Account, g.Ledger)
+	if relay.KindOf(err) == relay.KindNotFound {
+		return nil, job.Fail("The ledger is gone.")
+	}
+	if err != nil {
+		return nil, err
+	}
+	t := g.Prepared
+	_, err = s.deps.Store.Token(ctx, j.Account, t.ID)
+	if relay.KindOf(err) == relay.KindNotFound {
+		err = s.generate(ctx, j, l, g.CSR, t)
+	}
+	if err != nil {
+		return nil, err
+	}
+	_, err = s.seal(ctx, j.Account, l)
+	return nil, err
+}
+
+func (s *Service) generate(ctx context.Context, j job.Job, l Ledger, csr string, t Token) error {
+	data := map[string]any{"token": t.ID, "job": j.ID, "claims": t.Limit}
+	if !t.ExpiresAt.IsZero() {
+		data["expires_at"] = t.ExpiresAt.Format(TimeFormat)
+	}
+	if t.Metadata != nil {
+		data["metadata"] = t.Metadata
+	}
+	if t.Sealed != nil {
+		sum := sha256.Sum256(t.Sealed)
+		data["private_metadata_sha256"] = hex.EncodeToString(sum[:])
+	}
+	if csr != "" {
+		certificate, fingerprint, err := s.certify(ctx, j.Account, l, csr, t)
+		if err != nil {
+			return err
+		}
+		t.Certificate, data["certificate_sha256"] = certificate, fingerprint
+	}
+	entry, err := newLeaf(Generated, s.deps.Now(), data)
+	if err != nil {
+		return err
+	}
+	if err := s.deps.Store.SetHome(ctx, t.ID, j.Account); err != nil {
+		return err
+	}
+	return s.deps.Store.Generate(ctx, j.Account, t, entry)
+}

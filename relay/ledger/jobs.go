@@ -1,0 +1,154 @@
+package ledger
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/job"
+)
+
+// The kinds of job.
+const (
+	KindGenerate job.Kind = "token.generate"
+	KindClaim    job.Kind = "token.claim"
+	KindAnnotate job.Kind = "token.metadata"
+)
+
+// Runners are what does the jobs.
+func (s *Service) Runners() map[job.Kind]job.Runner {
+	return map[job.Kind]job.Runner{
+		KindGenerate: job.RunnerFunc(s.runGenerate),
+		KindClaim:    job.RunnerFunc(s.runClaim),
+		KindAnnotate: job.RunnerFunc(s.runAnnotate),
+	}
+}
+
+func (s *Service) newJobID() string { return relay.NewID(s.deps.Now()) }
+
+// sealedInput is how the input of a job is kept: it holds tokens' texts.
+type sealedInput struct {
+	Sealed []byte `json:"sealed"`
+}
+
+func (s *Service) submit(ctx context.Context, acct account.ID, id string, kind job.Kind, input any) error {
+	plain, err := json.Marshal(input)
+	if err != nil {
+		return fmt.Errorf("job %s: encode: %w", id, err)
+	}
+	sealed, err := s.deps.Vault.Seal(ctx, acct, plain, "job "+id)
+	if err != nil {
+		return err
+	}
+	b, err := json.Marshal(sealedInput{sealed})
+	if err != nil {
+		return fmt.Errorf("job %s: encode: %w", id, err)
+	}
+	return s.deps.Submit.Submit(ctx, job.Job{
+		ID: id, Account: acct, Kind: kind, Input: b, CreatedAt: s.deps.Now(), Keep: s.opts.KeepJobs,
+	})
+}
+
+// input reads what submit kept.
+func (s *Service) input(ctx context.Context, j job.Job, to any) error {
+	var in sealedInput
+	if err := json.Unmarshal(j.Input, &in); err != nil {
+		return fmt.Errorf("job %s: input: %w", j.ID, err)
+	}
+	plain, err := s.deps.Vault.Open(ctx, j.Account, in.Sealed, "job "+j.ID)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(plain, to); err != nil {
+		return fmt.Errorf("job %s: input: %w", j.ID, err)
+	}
+	return nil
+}
+
+// Status is how a token's job stands. When it is completed, either Claims or
+// Token is set.
+type Status struct {
+	State  job.State
+	Error  string // why it failed
+	Claims []ClaimOutcome
+	Token  *Details
+}
+
+// Details are what there is to know of a token, for who knows the job that made
+// or annotated it.
+type Details struct {
+	Token
+	Text       string
+	LedgerHash string
+	Private    string // for a day after the generation was asked for
+}
+
+// Job tells how a token's job stands; NotFound if the account has none of the id.
+func (s *Service) Job(ctx context.Context, acct account.ID, id string) (Status, error) {
+	j, err := s.deps.Jobs.Get(ctx, acct, id)
+	if err != nil {
+		return Status{}, err
+	}
+	if !strings.HasPrefix(string(j.Kind), "token.") {
+		return Status{}, relay.Errorf(relay.KindNotFound, "job %s: not a token's", id)
+	}
+	st := Status{State: j.State}
+	switch j.State {
+	case job.Completed:
+		err = s.result(ctx, j, &st)
+	case job.Failed:
+		st.Error = j.Error
+	}
+	return st, err
+}
+
+// result adds what a completed job came to.
+func (s *Service) result(ctx context.Context, j job.Job, st *Status) error {
+	if j.Kind == KindClaim {
+		var in claims
+		if err := s.input(ctx, j, &in); err != nil {
+			return err
+		}
+		var results []ClaimResult
+		if err := json.Unmarshal(j.Result, &results); err != nil {
+			return fmt.Errorf("job %s: result: %w", j.ID, err)
+		}
+		st.Claims = outcomes(in.Tokens, results)
+		return nil
+	}
+	var in struct {
+		Token string `json:"token"`
+	}
+	if err := s.input(ctx, j, &in); err != nil {
+		return err
+	}
+	t, err := s.deps.Store.Token(ctx, j.Account, TokenID(in.Token))
+	if err != nil {
+		return err
+	}
+	l, err := s.Ledger(ctx, j.Account, t.Ledger)
+	if err != nil {
+		return err
+	}
+	st.Token = &Details{Token: t, Text: in.Token, LedgerHash: l.Hash}
+	if j.Kind == KindGenerate {
+		st.Token.Private, err = s.private(ctx, j)
+	}
+	return err
+}
+
+// private returns the private token that a job made, while it is shown.
+func (s *Service) private(ctx context.Context, j job.Job) (string, error) {
+	sealed, err := s.deps.Store.Private(ctx, j.Account, j.ID)
+	if relay.KindOf(err) == relay.KindNotFound {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	b, err := s.deps.Vault.Open(ctx, j.Account, sealed, "private token of "+j.ID)
+	return string(b), err
+}

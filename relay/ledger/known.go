@@ -1,0 +1,84 @@
+package ledger
+
+import (
+	"context"
+	"crypto/subtle"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+)
+
+// InvalidToken is the text for every token that is refused: one that never was,
+// one of another account, one without its private token.
+const InvalidToken = "The given token was invalid."
+
+// errInvalidToken refuses a token.
+func errInvalidToken() error {
+	return &relay.Error{Kind: relay.KindInvalid, Message: InvalidToken, Fields: map[string][]string{"token": {InvalidToken}}}
+}
+
+// Credential names a token and shows that one may use it.
+type Credential struct {
+	Token   string
+	Private string // where the ledger demands a private token
+}
+
+// known loads the token that a credential opens. Whatever is wrong with it, the
+// same is done and the same is answered.
+func (s *Service) known(ctx context.Context, acct account.ID, c Credential) (Token, error) {
+	t, err := s.load(ctx, acct, c.Token)
+	if err != nil && relay.KindOf(err) != relay.KindNotFound {
+		return Token{}, err
+	}
+	given := TokenID(c.Private)
+	want := t.PrivateID
+	if want == "" {
+		want = TokenID("")
+	}
+	fits := subtle.ConstantTimeCompare([]byte(given), []byte(want)) == 1 || t.PrivateID == ""
+	if err != nil || !fits {
+		return Token{}, errInvalidToken()
+	}
+	return t, nil
+}
+
+// load finds a token by its text. What is no text of ours is nobody's token.
+func (s *Service) load(ctx context.Context, acct account.ID, text string) (Token, error) {
+	if text == "" || len(text) > maxText {
+		return Token{}, relay.Errorf(relay.KindNotFound, "token: not one of ours")
+	}
+	return s.deps.Store.Token(ctx, acct, TokenID(text))
+}
+
+// The most a caller may give.
+const (
+	maxText     = 200
+	maxTokens   = 100      // in one request
+	maxMetadata = 64 << 10 // bytes of a JSON object
+	maxURL      = 2048
+)
+
+// several lists the tokens that an operation is about, each once: token first,
+// then tokens.
+func several(first string, more []string) ([]string, error) {
+	var all []string
+	seen := make(map[string]bool)
+	for _, t := range append([]string{first}, more...) {
+		if t != "" && !seen[t] {
+			seen[t] = true
+			all = append(all, t)
+		}
+	}
+	switch {
+	case len(all) == 0:
+		return nil, relay.Invalid("token", "The token field is required.")
+	case len(all) > maxTokens:
+		return nil, relay.Invalid("tokens", "The tokens may not have more than 100 items.")
+	}
+	return all, nil
+}
+
+// errNoAuthority is NotFound for a ledger without certificates.
+func errNoAuthority(id string) error {
+	return relay.Errorf(relay.KindNotFound, "ledger %s: issues no certificates", id)
+}

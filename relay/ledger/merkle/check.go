@@ -1,0 +1,113 @@
+package merkle
+
+import (
+	"fmt"
+
+	"golang.org/x/mod/sumdb/tlog"
+)
+
+// maxFaults is how many faults are kept; the rest are counted.
+const maxFaults = 100
+
+// Fault is something wrong with a ledger.
+type Fault struct {
+	// Sequence is the entry's number, from 0; -1 for the tree as a whole.
+	Sequence int64
+	Problem  string
+}
+
+// String names the entry and the problem.
+func (f Fault) String() string {
+	if f.Sequence < 0 {
+		return f.Problem
+	}
+	return fmt.Sprintf("entry %d %s", f.Sequence, f.Problem)
+}
+
+// Checker verifies the entries of a whole ledger, given in order, against what
+// is kept beside them and against signed heads. A fault does not hide those
+// behind it.
+type Checker struct {
+	heads  []Head // the last is that of the whole
+	fold   Fold
+	faults []Fault
+	count  int
+	wanted map[tlog.Hash]int64 // of faulty places: what should stand there
+	found  map[tlog.Hash]int64 // what does
+}
+
+// NewChecker checks up to the head; earlier heads, which may have been kept
+// elsewhere, must have been true too.
+func NewChecker(head Head, earlier ...Head) *Checker {
+	return &Checker{heads: append(earlier, head), wanted: map[tlog.Hash]int64{}, found: map[tlog.Hash]int64{}}
+}
+
+// Entry adds the next entry's bytes, nil if there is none where one should be,
+// and the hashes that are stored for it: its own first, then those of the
+// subtrees it completes, or none of these.
+func (c *Checker) Entry(data []byte, stored []tlog.Hash) {
+	n := c.fold.Size()
+	var leaf tlog.Hash
+	if data != nil {
+		leaf = tlog.RecordHash(data)
+	}
+	kept := leaf
+	if len(stored) > 0 {
+		kept = stored[0]
+	}
+	switch {
+	case data == nil:
+		c.fault(n, "is missing")
+	case len(stored) == 0 || leaf == kept:
+	default:
+		c.fault(n, "was changed")
+		c.wanted[kept], c.found[leaf] = n, n
+	}
+	// The kept hash stands in for a faulty entry, so that only that is named.
+	made := c.fold.Add(kept)
+	for i := 1; i < len(stored) && i < len(made); i++ {
+		if stored[i] != made[i] {
+			c.fault(n, fmt.Sprintf("completes a subtree of %d entries whose stored hash was changed", int64(1)<<i))
+			break
+		}
+	}
+	for _, h := range c.heads {
+		if h.Size == c.fold.Size() && h.Root != c.fold.Root() {
+			c.fault(-1, fmt.Sprintf("the first %d entries are not those of the head that was signed", h.Size))
+		}
+	}
+}
+
+// Size is how many entries were added.
+func (c *Checker) Size() int64 { return c.fold.Size() }
+
+func (c *Checker) fault(n int64, problem string) {
+	if c.count++; c.count <= maxFaults {
+		c.faults = append(c.faults, Fault{n, problem})
+	}
+}
+
+// Faults ends the check and returns what is wrong, in order, and how many there
+// are; a hundred at most are named. Entries that only changed places are said to.
+func (c *Checker) Faults() ([]Fault, int) {
+	for _, h := range c.heads {
+		if h.Size > c.fold.Size() {
+			c.fault(-1, fmt.Sprintf("entries %d to %d are missing: the signed head has %d", c.fold.Size(), h.Size-1, h.Size))
+		}
+		if h.Size == 0 && h.Root != new(Fold).Root() {
+			c.fault(-1, "the head of no entries has a root that is not that of none")
+		}
+	}
+	at := make(map[int64]string)
+	for leaf, n := range c.found {
+		if home, ok := c.wanted[leaf]; ok && home != n {
+			at[n] = fmt.Sprintf("was put elsewhere: what stands there is entry %d", home)
+		}
+	}
+	for i, f := range c.faults {
+		if moved, ok := at[f.Sequence]; ok && f.Problem == "was changed" {
+			c.faults[i].Problem = moved
+		}
+	}
+	return c.faults, c.count
+}

@@ -1,0 +1,180 @@
+// Package merkle makes a ledger's entries tamper-evident: they are the leaves of
+// a Merkle tree as RFC 6962 has it (golang.org/x/mod/sumdb/tlog), and its head is
+// signed as a checkpoint (golang.org/x/mod/sumdb/note, C2SP tlog-checkpoint).
+//
+// It names the entry that was changed, removed or put elsewhere. It knows
+// nothing of what an entry says, of stores or of clocks, and it refuses heads
+// that are not signed by the key it is given.
+package merkle
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"golang.org/x/mod/sumdb/note"
+	"golang.org/x/mod/sumdb/tlog"
+)
+
+// Hash is a node's, SHA-256.
+type Hash = tlog.Hash
+
+// Head is what a tree comes to.
+type Head struct {
+	Origin string // which tree: the ledger's hash behind a prefix
+	Size   int64  // entries
+	Root   tlog.Hash
+}
+
+// Origin is what the heads of a ledger begin with, and the name of its key.
+func Origin(ledgerHash string) string { return "penstock/ledger/" + ledgerHash }
+
+// NewKey makes a key pair that signs the heads of an origin, as text: the
+// private key begins with PRIVATE+KEY+, the public one with the origin.
+func NewKey(origin string) (private, public string, err error) {
+	return note.GenerateKey(rand.Reader, origin)
+}
+
+// PublicOf returns the public key of a private one.
+func PublicOf(private string) (string, error) {
+	signer, err := note.NewSigner(private)
+	if err != nil {
+		return "", fmt.Errorf("head: key: %w", err)
+	}
+	parts := strings.SplitN(private, "+", 5) // the base64 at the end may hold more
+	seed, err := seedOf(parts[4])
+	if err != nil {
+		return "", err
+	}
+	return note.NewEd25519VerifierKey(signer.Name(), seed)
+}
+
+// Sign returns the head as a signed checkpoint.
+func Sign(h Head, private string) (string, error) {
+	signer, err := note.NewSigner(private)
+	if err != nil {
+		return "", fmt.Errorf("head: key: %w", err)
+	}
+	text := h.Origin + "\n" + strconv.FormatInt(h.Size, 10) + "\n" + h.Root.String() + "\n"
+	signed, err := note.Sign(&note.Note{Text: text}, signer)
+	if err != nil {
+		return "", fmt.Errorf("head: sign: %w", err)
+	}
+	return string(signed), nil
+}
+
+// Open reads a signed checkpoint. It returns an error unless the public key's
+// owner signed it.
+func Open(signed, public string) (Head, error) {
+	verifier, err := note.NewVerifier(strings.TrimSpace(public))
+	if err != nil {
+		return Head{}, fmt.Errorf("head: public key: %w", err)
+	}
+	n, err := note.Open([]byte(signed), note.VerifierList(verifier))
+	if err != nil {
+		return Head{}, fmt.Errorf("head: signature: %w", err)
+	}
+	h, err := parseHead(n.Text)
+	if err == nil && h.Origin != verifier.Name() {
+		err = fmt.Errorf("head: of %q, signed by %q", h.Origin, verifier.Name())
+	}
+	return h, err
+}
+
+func parseHead(text string) (h Head, err error) {
+	lines := strings.Split(text, "\n")
+	if len(lines) < 4 || lines[3] != "" {
+		return h, fmt.Errorf("head: %d lines, expected origin, size and root", len(lines)-1)
+	}
+	h.Origin = lines[0]
+	if h.Size, err = strconv.ParseInt(lines[1], 10, 64); err != nil || h.Size < 0 || strconv.FormatInt(h.Size, 10) != lines[1] {
+		return Head{}, fmt.Errorf("head: size %q", lines[1])
+	}
+	if h.Root, err = tlog.ParseHash(lines[2]); err != nil {
+		return Head{}, fmt.Errorf("head: root: %w", err)
+	}
+	return h, nil
+}
+
+// Fold adds up entries in order. The zero value is the empty tree.
+type Fold struct {
+	size  int64
+	stack []tlog.Hash // of the complete subtrees, from the largest
+	out   []tlog.Hash
+}
+
+// Read loads stored hashes by their indexes.
+type Read func(indexes []int64) ([]Hash, error)
+
+// LeafHash is the hash of an entry's bytes.
+func LeafHash(entry []byte) Hash { return tlog.RecordHash(entry) }
+
+// StoredAt is where the hashes stored for an entry begin; those of the next
+// begin where they end.
+func StoredAt(sequence int64) int64 { return tlog.StoredHashCount(sequence) }
+
+// Prove returns the inclusion proof of an entry in the tree of the first size
+// entries, RFC 6962 section 2.1.1.
+func Prove(size, sequence int64, read Read) ([]Hash, error) {
+	return tlog.ProveRecord(size, sequence, tlog.HashReaderFunc(read))
+}
+
+// CheckProof reports whether an entry stands at its place in a tree.
+func CheckProof(proof []Hash, h Head, sequence int64, entry []byte) error {
+	return tlog.CheckRecord(proof, h.Size, h.Root, sequence, LeafHash(entry))
+}
+
+// ParseHash reads the base64 of a hash.
+func ParseHash(text string) (Hash, error) { return tlog.ParseHash(text) }
+
+// Resume returns a Fold over the first size entries of a tree.
+func Resume(size int64, read Read) (*Fold, error) {
+	f := &Fold{size: size}
+	var indexes []int64
+	for level, left := 62, size; level >= 0; level-- {
+		if bit := int64(1) << level; left&bit != 0 {
+			indexes = append(indexes, tlog.StoredHashIndex(level, ((size>>level)-1)))
+			left &^= bit
+		}
+	}
+	if len(indexes) == 0 {
+		return f, nil
+	}
+	var err error
+	f.stack, err = read(indexes)
+	return f, err
+}
+
+// Add appends an entry by its leaf hash and returns the hashes that are stored
+// for it, its own first: those at tlog.StoredHashCount(size before) and on. They
+// are valid until the next call.
+func (f *Fold) Add(leaf tlog.Hash) []tlog.Hash {
+	f.out = append(f.out[:0], leaf)
+	for n := f.size; n&1 == 1; n >>= 1 {
+		last := len(f.stack) - 1
+		leaf = tlog.NodeHash(f.stack[last], leaf)
+		f.stack = f.stack[:last]
+		f.out = append(f.out, leaf)
+	}
+	f.stack = append(f.stack, leaf)
+	f.size++
+	return f.out
+}
+
+// Size is how many entries were added.
+func (f *Fold) Size() int64 { return f.size }
+
+// Root is the hash of the tree; of an empty one that of nothing.
+func (f *Fold) Root() tlog.Hash {
+	last := len(f.stack) - 1
+	if last < 0 {
+		return sha256.Sum256(nil)
+	}
+	root := f.stack[last]
+	for i := last - 1; i >= 0; i-- {
+		root = tlog.NodeHash(f.stack[i], root)
+	}
+	return root
+}

@@ -1,0 +1,285 @@
+package merkle
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/mod/sumdb/tlog"
+)
+
+// tree is a ledger in memory, as it is stored.
+type tree struct {
+	entries [][]byte
+	hashes  []tlog.Hash
+	private string
+	public  string
+}
+
+func newTree(t testing.TB, n int) *tree {
+	t.Helper()
+	tr := &tree{}
+	var err error
+	if tr.private, tr.public, err = NewKey(Origin("abc")); err != nil {
+		t.Fatal(err)
+	}
+	for i := range n {
+		tr.entries = append(tr.entries, fmt.Appendf(nil, `{"at":"2026-03-01T12:00:00.%06dZ","data":{"token":"%064x"},"type":"claimed"}`, i, i))
+	}
+	var f Fold
+	for _, e := range tr.entries {
+		tr.hashes = append(tr.hashes, f.Add(tlog.RecordHash(e))...)
+	}
+	return tr
+}
+
+func (tr *tree) read() tlog.HashReaderFunc {
+	return func(indexes []int64) ([]tlog.Hash, error) {
+		var out []tlog.Hash
+		for _, i := range indexes {
+			out = append(out, tr.hashes[i])
+		}
+		return out, nil
+	}
+}
+
+func (tr *tree) head(t testing.TB, n int) Head {
+	t.Helper()
+	root, err := tlog.TreeHash(int64(n), tr.read())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Head{Origin: Origin("abc"), Size: int64(n), Root: root}
+}
+
+// stored is what is kept beside entry n.
+func (tr *tree) stored(n int) []tlog.Hash {
+	return tr.hashes[tlog.StoredHashCount(int64(n)):tlog.StoredHashCount(int64(n)+1)]
+}
+
+func TestTheFoldIsTheTree(t *testing.T) {
+	tr := newTree(t, 130)
+	var f Fold
+	for i, e := range tr.entries {
+		if f.Root() != tr.head(t, i).Root {
+			t.Fatalf("the root of %d entries", i)
+		}
+		want, err := tlog.StoredHashes(int64(i), e, tr.read())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := f.Add(tlog.RecordHash(e)); !slices.Equal(got, want) {
+			t.Fatalf("entry %d stores %v, want %v", i, got, want)
+		}
+		resumed, err := Resume(int64(i)+1, Read(tr.read()))
+		if err != nil || resumed.Root() != f.Root() || resumed.Size() != f.Size() {
+			t.Fatalf("resumed after %d: %v", i+1, err)
+		}
+	}
+}
+
+func TestAHeadIsReadByItsKeyOnly(t *testing.T) {
+	tr := newTree(t, 5)
+	h := tr.head(t, 5)
+	signed, err := Sign(h, tr.private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Open(signed, tr.public); err != nil || got != h {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	for range 100 { // some keys hold the sign that separates their parts
+		private, public, _ := NewKey(Origin("abc"))
+		if got, err := PublicOf(private); err != nil || got != public {
+			t.Fatalf("%s of %s, %v", got, private, err)
+		}
+	}
+	_, stranger, _ := NewKey(Origin("abc"))
+	_, other, _ := NewKey(Origin("other"))
+	elsewhere, _ := Sign(Head{Origin: "another", Size: 1}, tr.private)
+	for name, tc := range map[string][2]string{
+		"another size":         {strings.Replace(signed, "\n5\n", "\n4\n", 1), tr.public},
+		"another key":          {signed, stranger},
+		"the key of another":   {signed, other},
+		"a key that is none":   {signed, "key"},
+		"no signature":         {strings.SplitAfter(signed, "\n\n")[0], tr.public},
+		"nothing":              {"", tr.public},
+		"the head of another":  {elsewhere, tr.public},
+		"a byte of the origin": {"x" + signed, tr.public},
+	} {
+		if got, err := Open(tc[0], tc[1]); err == nil {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	if _, err := Sign(h, "no key"); err == nil {
+		t.Error("signed without a key")
+	}
+}
+
+func TestWhatWasDoneToALedgerIsNamed(t *testing.T) {
+	const n = 37
+	for _, tc := range []struct {
+		name string
+		do   func(tr *tree, entries [][]byte) [][]byte
+		want []string
+	}{
+		{"nothing", func(_ *tree, e [][]byte) [][]byte { return e }, nil},
+		{"one byte", func(_ *tree, e [][]byte) [][]byte { e[17][3] ^= 1; return e }, []string{"entry 17 was changed"}},
+		{"two entries", func(_ *tree, e [][]byte) [][]byte { e[0], e[36] = []byte("x"), []byte("y"); return e }, []string{"entry 0 was changed", "entry 36 was changed"}},
+		{"one is gone", func(_ *tree, e [][]byte) [][]byte { e[9] = nil; return e }, []string{"entry 9 is missing"}},
+		{"the last is gone", func(_ *tree, e [][]byte) [][]byte { return e[:36] }, []string{"entries 36 to 36 are missing: the signed head has 37"}},
+		{"two changed places", func(_ *tree, e [][]byte) [][]byte { e[4], e[20] = e[20], e[4]; return e },
+			[]string{"entry 4 was put elsewhere: what stands there is entry 20", "entry 20 was put elsewhere: what stands there is entry 4"}},
+		{"a hash above", func(tr *tree, e [][]byte) [][]byte { tr.stored(3)[2][0] ^= 1; return e }, []string{"entry 3 completes a subtree of 4 entries whose stored hash was changed"}},
+		{"an entry and all its hashes", func(tr *tree, e [][]byte) [][]byte {
+			e[17] = []byte("forged")
+			var f Fold
+			tr.hashes = nil
+			for _, b := range e {
+				tr.hashes = append(tr.hashes, f.Add(tlog.RecordHash(b))...)
+			}
+			return e
+		}, []string{"the first 37 entries are not those of the head that was signed"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			tr := newTree(t, n)
+			c := NewChecker(tr.head(t, n), tr.head(t, 8))
+			entries := tc.do(tr, tr.entries)
+			for i, e := range entries {
+				c.Entry(e, tr.stored(i))
+			}
+			var got []string
+			faults, count := c.Faults()
+			for _, f := range faults {
+				got = append(got, f.String())
+			}
+			if !slices.Equal(got, tc.want) || count != len(tc.want) {
+				t.Errorf("got %d: %q", count, got)
+			}
+		})
+	}
+}
+
+func TestAProofHoldsForItsEntryOnly(t *testing.T) {
+	tr := newTree(t, 21)
+	h := tr.head(t, 21)
+	for i, e := range tr.entries {
+		proof, err := Prove(21, int64(i), Read(tr.read()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := CheckProof(proof, h, int64(i), e); err != nil {
+			t.Errorf("entry %d: %v", i, err)
+		}
+		if CheckProof(proof, h, int64(i), append(slices.Clone(e), ' ')) == nil || CheckProof(proof, h, int64(i+1)%21, e) == nil {
+			t.Errorf("entry %d: another passes", i)
+		}
+	}
+}
+
+func TestAnEarlierHeadTellsARewrittenPast(t *testing.T) {
+	was, is := newTree(t, 20), newTree(t, 20)
+	is.entries[3] = []byte("another past")
+	is.hashes = nil
+	var f Fold
+	for _, e := range is.entries {
+		is.hashes = append(is.hashes, f.Add(tlog.RecordHash(e))...)
+	}
+	c := NewChecker(is.head(t, 20), was.head(t, 10))
+	for i, e := range is.entries {
+		c.Entry(e, is.stored(i))
+	}
+	if faults, _ := c.Faults(); len(faults) != 1 || !strings.Contains(faults[0].Problem, "first 10 entries") {
+		t.Errorf("%v", faults)
+	}
+}
+
+func TestFaultsAreCountedBeyondWhatIsNamed(t *testing.T) {
+	tr := newTree(t, 300)
+	c := NewChecker(tr.head(t, 300))
+	for i := range tr.entries {
+		c.Entry(nil, tr.stored(i))
+	}
+	if faults, count := c.Faults(); len(faults) != maxFaults || count != 300 {
+		t.Errorf("%d named, %d counted", len(faults), count)
+	}
+}
+
+// FuzzOpen holds that no text passes for a head that was not signed.
+func FuzzOpen(f *testing.F) {
+	tr := newTree(f, 3)
+	signed, _ := Sign(tr.head(f, 3), tr.private)
+	f.Add(signed)
+	f.Add("penstock/ledger/abc\n3\n\n\n— x y\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		h, err := Open(text, tr.public)
+		if err == nil && h != tr.head(t, 3) {
+			t.Fatalf("%q passes as %+v", text, h)
+		}
+	})
+}
+
+// TestVerifyingIsNearlyAsFastAsHashing verifies 100,000 entries and hashes the
+// same bytes, in the same run; the best of several of each counts.
+func TestVerifyingIsNearlyAsFastAsHashing(t *testing.T) {
+	tr := newTree(t, 100_000)
+	head := tr.head(t, 100_000)
+	hashing, verifying := time.Hour, time.Hour
+	for range 5 {
+		began := time.Now()
+		for _, e := range tr.entries {
+			sum := sha256.Sum256(e)
+			_ = sum
+		}
+		hashing = min(hashing, time.Since(began))
+		began = time.Now()
+		if n := verify(tr, head); n != 0 {
+			t.Fatalf("%d faults", n)
+		}
+		verifying = min(verifying, time.Since(began))
+	}
+	ratio := float64(hashing) / float64(verifying)
+	t.Logf("verifying runs at %.2f of the speed of SHA-256 alone", ratio)
+	if ratio < 0.3 {
+		t.Errorf("verifying runs at %.2f of the speed of SHA-256 alone, want 0.3", ratio)
+	}
+}
+
+func verify(tr *tree, head Head) int {
+	c := NewChecker(head)
+	at := 0
+	for i, e := range tr.entries {
+		next := int(tlog.StoredHashCount(int64(i) + 1))
+		c.Entry(e, tr.hashes[at:next])
+		at = next
+	}
+	_, count := c.Faults()
+	return count
+}
+
+func BenchmarkVerify(b *testing.B) {
+	tr := newTree(b, 100_000)
+	head, size := tr.head(b, 100_000), 0
+	for _, e := range tr.entries {
+		size += len(e)
+	}
+	b.Run("sha256", func(b *testing.B) {
+		b.SetBytes(int64(size))
+		for b.Loop() {
+			for _, e := range tr.entries {
+				sum := sha256.Sum256(e)
+				_ = sum
+			}
+		}
+	})
+	b.Run("verify", func(b *testing.B) {
+		b.SetBytes(int64(size))
+		b.ReportAllocs()
+		for b.Loop() {
+			verify(tr, head)
+		}
+	})
+}

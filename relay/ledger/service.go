@@ -1,0 +1,95 @@
+package ledger
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/job"
+	"github.com/penstock/penstock/relay/ledger/vault"
+	"github.com/penstock/penstock/relay/outbox"
+)
+
+// Deps is what a Service works with; all but Now and Events are needed.
+type Deps struct {
+	Store Store
+	Vault *vault.Vault
+	// Jobs tells how a job stands, Submit takes new ones and calls Runners back.
+	Jobs interface {
+		Get(ctx context.Context, acct account.ID, id string) (job.Job, error)
+	}
+	Submit job.Submitter
+	// Events brings an account what happened; nil tells nobody.
+	Events Events
+	Now    func() time.Time
+}
+
+// Events tells an account what happened, at its callback URL.
+type Events interface {
+	// Tell saves the event for the account's callback, if it has one. An event
+	// whose id was told before is not told again.
+	Tell(ctx context.Context, acct account.ID, e outbox.Event) error
+}
+
+// Options are what may be chosen; the zero value works.
+type Options struct {
+	// KeepJobs is how long a job is known after its end; 0 means 30 days.
+	KeepJobs time.Duration
+	// ShowPrivate is how long a private token is shown after its generation was
+	// asked for; 0 means 24 h.
+	ShowPrivate time.Duration
+}
+
+// Service has the use cases of ledgers and tokens.
+type Service struct {
+	deps    Deps
+	opts    Options
+	sealing locks
+}
+
+// New returns a Service.
+func New(deps Deps, o Options) (*Service, error) {
+	if deps.Store == nil || deps.Vault == nil || deps.Jobs == nil {
+		return nil, errors.New("ledger: store, vault and jobs are needed")
+	}
+	if deps.Now == nil {
+		deps.Now = time.Now
+	}
+	o.KeepJobs = cmp.Or(o.KeepJobs, 30*24*time.Hour)
+	o.ShowPrivate = cmp.Or(o.ShowPrivate, 24*time.Hour)
+	return &Service{deps: deps, opts: o, sealing: locks{held: make(map[place]*sync.Mutex)}}, nil
+}
+
+// SubmitTo names who takes new jobs; it is called once, before any is made,
+// because whoever runs jobs has to know the Runners first.
+func (s *Service) SubmitTo(j job.Submitter) { s.deps.Submit = j }
+
+// Ledgers lists an account's ledgers.
+func (s *Service) Ledgers(ctx context.Context, acct account.ID) ([]Ledger, error) {
+	return s.deps.Store.Ledgers(ctx, acct)
+}
+
+// Ledger returns a ledger by its id or its hash; NotFound if the account has
+// none.
+func (s *Service) Ledger(ctx context.Context, acct account.ID, name string) (Ledger, error) {
+	all, err := s.deps.Store.Ledgers(ctx, acct)
+	if err != nil {
+		return Ledger{}, err
+	}
+	i := slices.IndexFunc(all, func(l Ledger) bool { return l.ID == name || l.Hash == name })
+	if i < 0 {
+		return Ledger{}, relay.Errorf(relay.KindNotFound, "ledger: the account has none of that name")
+	}
+	return all[i], nil
+}
+
+// RenewKeys wraps an account's keys by the newest master key, if an older one
+// does.
+func (s *Service) RenewKeys(ctx context.Context, acct account.ID) error {
+	return s.deps.Vault.Renew(ctx, acct)
+}

@@ -1,0 +1,292 @@
+package ledger_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/ledger"
+	"github.com/penstock/penstock/relay/ledger/vault"
+)
+
+func TestALifeOfAToken(t *testing.T) {
+	st := newSite(t)
+	d := st.generate("plain", ledger.NewToken{
+		Metadata: json.RawMessage(`{"serial":"A<1>","n":1.0}`), PrivateMetadata: json.RawMessage(`{"owner": "O'Hara", "pin": 7}`),
+		RedirectURL: "https://example.com/asset?x=1", RedirectMeta: json.RawMessage(`{"id":"7&8","deep":{"a":[1]}}`),
+	})
+	if len(d.Text) != 26 || d.Private != "" || d.ID != ledger.TokenID(d.Text) || *d.Remaining() != 3 || d.ExpiresAt != st.now.Add(time.Hour) {
+		t.Fatalf("%+v", d)
+	}
+	id, err := st.s.Annotate(t.Context(), 1, d.Text, json.RawMessage(`{"serial":"B","place":"yard"}`))
+	must(t, err)
+	if all := fmt.Sprint(st.finished(id).Token.AllMetadata()); all != "map[n:1.0 place:yard serial:B]" {
+		t.Error(all)
+	}
+	for i := range 4 {
+		o := st.claim(d.Text, "")
+		if o.Claimed != (i < 3) || o.Token != d.Text || (o.Error == nil) != o.Claimed {
+			t.Errorf("claim %d: %+v", i, o)
+		}
+	}
+	var types []string
+	h := st.history(ledger.Credential{Token: d.Text})
+	for _, e := range h.Entries {
+		types = append(types, string(e.Type))
+	}
+	if fmt.Sprint(types) != "[generated metadata claimed claimed claimed]" || h.Head.Size != 5 || strings.Contains(handedOut(t, h), d.Text) {
+		t.Errorf("%v of %d: %+v", types, h.Head.Size, h.Entries)
+	}
+	to, err := st.s.Follow(t.Context(), ledger.Credential{Token: d.Text})
+	if err != nil || to != `https://example.com/asset?deep=%7B%22a%22%3A%5B1%5D%7D&id=7%268&x=1` {
+		t.Errorf("%s, %v", to, err)
+	}
+	if len(st.told) != 8 || st.told[0].ID != st.told[1].ID || st.told[0].Type != ledger.EventClaimed {
+		t.Errorf("%d events %+v", len(st.told), st.told)
+	}
+	st.later(time.Hour)
+	if o := st.claim(d.Text, ""); o.Claimed || *o.Error != "The token has expired." {
+		t.Errorf("%+v", o)
+	}
+	if _, err := st.s.Follow(t.Context(), ledger.Credential{Token: d.Text}); relay.KindOf(err) != relay.KindNotFound {
+		t.Errorf("an expired token leads on: %v", err)
+	}
+}
+
+// handedOut is a history as it goes over the wire.
+func handedOut(t *testing.T, h ledger.History) string {
+	t.Helper()
+	b, err := json.Marshal(h.Document())
+	must(t, err)
+	return string(b)
+}
+
+func TestWhatMayNotBeKnownIsRefusedAlike(t *testing.T) {
+	st := newSite(t)
+	d := st.generate("locked", ledger.NewToken{RedirectURL: "https://example.com/"})
+	if d.Private == "" || d.ExpiresAt.IsZero() == false || d.Remaining() != nil {
+		t.Fatalf("%+v", d)
+	}
+	ctx := t.Context()
+	for name, try := range map[string]func(acct int, c ledger.Credential) error{
+		"history": func(_ int, c ledger.Credential) error { _, err := st.s.History(ctx, 1, c); return err },
+		"claim": func(_ int, c ledger.Credential) error {
+			_, err := st.s.Claim(ctx, 1, c.Token, nil, c.Private)
+			return err
+		},
+		"validate": func(_ int, c ledger.Credential) error {
+			_, err := st.s.Validate(ctx, 1, ledger.Validation{Token: c.Token, Private: c.Private})
+			return err
+		},
+		"another account's": func(_ int, c ledger.Credential) error {
+			_, err := st.s.Validate(ctx, 2, ledger.Validation{Token: c.Token, Private: c.Private})
+			if err == nil {
+				return fmt.Errorf("account 2 knows it")
+			}
+			return nil
+		},
+	} {
+		must(t, try(1, ledger.Credential{Token: d.Text, Private: d.Private}))
+		if name == "another account's" {
+			continue
+		}
+		texts := map[string]bool{}
+		for _, c := range []ledger.Credential{{Token: d.Text}, {Token: d.Text, Private: "x"}, {Token: "never", Private: d.Private}, {Token: strings.Repeat("a", 300)}} {
+			err := try(1, c)
+			texts[fmt.Sprint(err, relay.KindOf(err), relay.FieldsOf(err))] = true
+		}
+		if len(texts) != 1 || !texts["The given token was invalid. invalid map[token:[The given token was invalid.]]"] {
+			t.Errorf("%s: %v", name, texts)
+		}
+	}
+	for _, c := range []ledger.Credential{{Token: d.Text}, {Token: "never"}} {
+		if _, err := st.s.Follow(ctx, c); relay.KindOf(err) != relay.KindNotFound {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+	if to, err := st.s.Follow(ctx, ledger.Credential{Token: d.Text, Private: d.Private}); err != nil || to != "https://example.com/" {
+		t.Errorf("%s, %v", to, err)
+	}
+}
+
+func TestPrivateMetadataValidatesAgain(t *testing.T) {
+	st := newSite(t)
+	with := st.generate("plain", ledger.NewToken{PrivateMetadata: json.RawMessage(`{"a":1,"b":"x"}`)})
+	without := st.generate("plain", ledger.NewToken{})
+	for _, tc := range []struct {
+		name, token, given string
+		valid              bool
+	}{
+		{"the same, written in another way", with.Text, ` { "b" : "\u0078", "a" : 1 } `, true},
+		{"another value", with.Text, `{"a":2,"b":"x"}`, false},
+		{"less", with.Text, `{"a":1}`, false},
+		{"none given", with.Text, "", true},
+		{"for a token without", without.Text, `{}`, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			in := ledger.Validation{Token: tc.token}
+			if tc.given != "" {
+				in.PrivateMetadata = json.RawMessage(tc.given)
+			}
+			got, err := st.s.Validate(t.Context(), 1, in)
+			if err != nil || got[0].Valid != tc.valid {
+				t.Errorf("%+v, %v", got, err)
+			}
+		})
+	}
+	dump, err := exec.Command("redis-cli", "-u", st.redis.URL, "--raw", "hgetall", "{a1}:ledger:token:"+with.ID).CombinedOutput()
+	if err != nil || strings.Contains(string(dump), `"b":`) || !strings.Contains(string(dump), "sealed") {
+		t.Errorf("what is kept: %s, %v", dump, err)
+	}
+	several, err := st.s.Validate(t.Context(), 1, ledger.Validation{Token: with.Text, Tokens: []string{"never", without.Text, with.Text}})
+	if err != nil || len(several) != 3 || !several[0].Valid || several[1].Valid || several[1].Known || !several[2].Valid {
+		t.Errorf("%+v, %v", several, err)
+	}
+}
+
+// TestAThousandClaim holds that a token with three claims is claimed three times,
+// however many try at once and however often each runs.
+func TestAThousandClaim(t *testing.T) {
+	st := newSite(t)
+	d := st.generate("plain", ledger.NewToken{})
+	var won atomic.Int32
+	var all sync.WaitGroup
+	slots := make(chan struct{}, 100)
+	for range 1000 {
+		slots <- struct{}{}
+		all.Go(func() {
+			defer func() { <-slots }()
+			if st.claim(d.Text, "").Claimed {
+				won.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	h := st.history(ledger.Credential{Token: d.Text})
+	if won.Load() != 3 || len(h.Entries) != 4 {
+		t.Errorf("%d of 1000 claimed, %d entries", won.Load(), len(h.Entries))
+	}
+}
+
+func TestThePrivateTokenIsShownForADay(t *testing.T) {
+	st := newSite(t)
+	id, err := st.s.Generate(t.Context(), 1, "locked", ledger.NewToken{})
+	must(t, err)
+	if st.finished(id).Token.Private == "" {
+		t.Error("it is not shown")
+	}
+	ttl, err := exec.Command("redis-cli", "-u", st.redis.URL, "ttl", "{a1}:ledger:private:"+id).Output()
+	if seconds := strings.TrimSpace(string(ttl)); err != nil || seconds != "86400" && seconds != "86399" && seconds != "86398" {
+		t.Errorf("it is kept for %s s, %v", seconds, err)
+	}
+	must(t, exec.Command("redis-cli", "-u", st.redis.URL, "del", "{a1}:ledger:private:"+id).Run())
+	if d := st.finished(id).Token; d.Private != "" || d.Text == "" {
+		t.Errorf("%+v", d)
+	}
+}
+
+func TestCertificatesAreTheLedgers(t *testing.T) {
+	st := newSite(t)
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	out, err := exec.Command("openssl", "req", "-new", "-newkey", "ed25519", "-nodes", "-keyout", in("k"), "-out", in("r"), "-subj", "/CN=x").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v", out, err)
+	}
+	csr, err := os.ReadFile(in("r"))
+	must(t, err)
+	d := st.generate("plain", ledger.NewToken{CSR: string(csr)})
+	ca, err := st.s.Authority(t.Context(), 1, "plain")
+	must(t, err)
+	must(t, os.WriteFile(in("ca"), []byte(ca), 0o600))
+	must(t, os.WriteFile(in("cert"), []byte(d.Certificate), 0o600))
+	if out, err := exec.Command("openssl", "verify", "-x509_strict", "-attime", fmt.Sprint(st.now.Unix()), "-CAfile", in("ca"), in("cert")).CombinedOutput(); err != nil {
+		t.Errorf("%s: %v", out, err)
+	}
+	text, err := exec.Command("openssl", "x509", "-in", in("cert"), "-noout", "-text").CombinedOutput()
+	if err != nil || !strings.Contains(string(text), "Not After : Mar  1 13:00:00 2026") || !strings.Contains(string(text), ":token:"+d.ID) {
+		t.Errorf("%s, %v", text, err)
+	}
+	if _, err := st.s.Authority(t.Context(), 1, "locked"); relay.KindOf(err) != relay.KindNotFound {
+		t.Errorf("a ledger without certificates: %v", err)
+	}
+}
+
+func TestMistakesInWhatATokenIsMadeFrom(t *testing.T) {
+	st := newSite(t)
+	d := st.generate("locked", ledger.NewToken{})
+	ctx := t.Context()
+	for _, tc := range []struct {
+		name string
+		do   func() error
+		want string
+	}{
+		{"fields of the wrong kind", func() error {
+			_, err := st.s.Generate(ctx, 1, "plain", ledger.NewToken{Metadata: json.RawMessage(`[]`), PrivateMetadata: json.RawMessage(`1`), RedirectURL: "javascript:alert(1)", CSR: "x"})
+			return err
+		}, "csr metadata private_metadata redirect_url"},
+		{"metadata beyond bounds", func() error {
+			_, err := st.s.Generate(ctx, 1, "plain", ledger.NewToken{Metadata: json.RawMessage(`{"a":"` + strings.Repeat("x", 65<<10) + `"}`)})
+			return err
+		}, "metadata"},
+		{"a redirect's metadata alone", func() error {
+			_, err := st.s.Generate(ctx, 1, "plain", ledger.NewToken{RedirectMeta: json.RawMessage(`{}`)})
+			return err
+		}, "redirect_meta"},
+		{"metadata where none is kept", func() error {
+			_, err := st.s.Annotate(ctx, 1, d.Text, json.RawMessage(`{}`))
+			return err
+		}, "metadata"},
+		{"metadata of nothing", func() error { _, err := st.s.Annotate(ctx, 1, "", nil); return err }, "metadata token"},
+		{"metadata of an unknown token", func() error { _, err := st.s.Annotate(ctx, 1, "x", json.RawMessage(`{}`)); return err }, "token"},
+		{"a claim of nothing", func() error { _, err := st.s.Claim(ctx, 1, "", nil, ""); return err }, "token"},
+		{"a claim of too many", func() error {
+			_, err := st.s.Claim(ctx, 1, "", strings.Split(strings.Repeat("a,", 50)+"b,c,d,e,f,g,h,i,j,k,l", ","), "")
+			return err
+		}, "token"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			err := tc.do()
+			var fields []string
+			for f := range relay.FieldsOf(err) {
+				fields = append(fields, f)
+			}
+			if len(fields) != len(strings.Fields(tc.want)) {
+				t.Errorf("%v: %v", err, relay.FieldsOf(err))
+			}
+			for _, f := range fields {
+				if !strings.Contains(" "+tc.want+" ", " "+f+" ") {
+					t.Errorf("%s: %v", f, relay.FieldsOf(err))
+				}
+			}
+		})
+	}
+	if _, err := st.s.Generate(ctx, 1, "none", ledger.NewToken{}); relay.KindOf(err) != relay.KindNotFound {
+		t.Error(err)
+	}
+	if _, err := st.s.Job(ctx, 2, "x"); relay.KindOf(err) != relay.KindNotFound {
+		t.Error(err)
+	}
+}
+
+func TestANewMasterKeyOpensWhatTheOldOneSealed(t *testing.T) {
+	st := newSite(t)
+	d := st.generate("plain", ledger.NewToken{PrivateMetadata: json.RawMessage(`{"a":1}`)})
+	st.masters = append([]string{vault.NewMasterKey()}, st.masters...)
+	st.s = st.open()
+	st.claim(d.Text, "")
+	st.masters = st.masters[:1]
+	st.s = st.open()
+	got, err := st.s.Validate(t.Context(), 1, ledger.Validation{Token: d.Text, PrivateMetadata: json.RawMessage(`{"a":1}`)})
+	if err != nil || !got[0].Valid {
+		t.Errorf("%+v, %v", got, err)
+	}
+}

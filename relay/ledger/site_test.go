@@ -1,0 +1,142 @@
+package ledger_test
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/job"
+	"github.com/penstock/penstock/relay/ledger"
+	"github.com/penstock/penstock/relay/ledger/vault"
+	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/redisstore"
+	"github.com/penstock/penstock/relay/redisstore/redistest"
+)
+
+// site is the service over a real Redis. Jobs run as soon as they are submitted,
+// twice, since any job may.
+type site struct {
+	t       *testing.T
+	redis   *redistest.Server
+	db      *redisstore.DB
+	s       *ledger.Service
+	mu      sync.Mutex
+	now     time.Time
+	told    []outbox.Event
+	masters []string
+}
+
+func newSite(t *testing.T) *site {
+	t.Helper()
+	st := &site{t: t, redis: redistest.Start(t, "--appendonly", "no"), now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), masters: []string{vault.NewMasterKey()}}
+	var err error
+	st.db, err = redisstore.Open(t.Context(), redisstore.Options{URL: st.redis.URL, PoolSize: 50})
+	must(t, err)
+	t.Cleanup(func() { _ = st.db.Close() })
+	st.s = st.open()
+	for _, l := range []ledger.Ledger{
+		{ID: "plain", Name: "Assets", Description: "where they are", Claims: 3, Expiry: time.Hour, Metadata: true, Certificates: true},
+		{ID: "locked", Name: "Locked", PrivateKeyRequired: true},
+	} {
+		l.Hash = ledger.NewHash()
+		must(t, st.db.Ledgers().Put(t.Context(), 1, l))
+	}
+	return st
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// open makes a service with the site's master keys.
+func (st *site) open() *ledger.Service {
+	st.t.Helper()
+	v, err := vault.New(st.db.Ledgers(), st.masters)
+	must(st.t, err)
+	s, err := ledger.New(ledger.Deps{
+		Store: st.db.Ledgers(), Vault: v, Jobs: st.db.Jobs(), Submit: st, Events: st, Now: st.clock,
+	}, ledger.Options{})
+	must(st.t, err)
+	return s
+}
+
+func (st *site) clock() time.Time {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.now
+}
+
+func (st *site) later(d time.Duration) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.now = st.now.Add(d)
+}
+
+// Tell is the account's callback.
+func (st *site) Tell(_ context.Context, _ account.ID, e outbox.Event) error {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.told = append(st.told, e)
+	return nil
+}
+
+// Submit runs a job twice and keeps what it came to.
+func (st *site) Submit(ctx context.Context, j job.Job) error {
+	if err := st.db.Jobs().Create(ctx, j); err != nil {
+		return err
+	}
+	var result any
+	for range 2 {
+		var err error
+		if result, err = st.s.Runners()[j.Kind].Run(ctx, j); err != nil {
+			reason, ok := job.Reason(err)
+			if !ok {
+				return err
+			}
+			return st.db.Jobs().Finish(ctx, j, job.Outcome{Error: reason}, j.CreatedAt)
+		}
+	}
+	b, err := json.Marshal(result)
+	if err != nil {
+		return err
+	}
+	return st.db.Jobs().Finish(ctx, j, job.Outcome{Result: b}, j.CreatedAt)
+}
+
+// generate makes a token and returns its details.
+func (st *site) generate(ledgerID string, n ledger.NewToken) *ledger.Details {
+	st.t.Helper()
+	id, err := st.s.Generate(st.t.Context(), 1, ledgerID, n)
+	must(st.t, err)
+	return st.finished(id).Token
+}
+
+func (st *site) finished(id string) ledger.Status {
+	st.t.Helper()
+	status, err := st.s.Job(st.t.Context(), 1, id)
+	must(st.t, err)
+	if status.State != job.Completed {
+		st.t.Fatalf("%+v", status)
+	}
+	return status
+}
+
+func (st *site) claim(text, private string) ledger.ClaimOutcome {
+	st.t.Helper()
+	id, err := st.s.Claim(st.t.Context(), 1, text, nil, private)
+	must(st.t, err)
+	return st.finished(id).Claims[0]
+}
+
+func (st *site) history(c ledger.Credential) ledger.History {
+	st.t.Helper()
+	h, err := st.s.History(st.t.Context(), 1, c)
+	must(st.t, err)
+	return h
+}

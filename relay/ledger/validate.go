@@ -1,0 +1,139 @@
+package ledger
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/json"
+	"net/url"
+	"time"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+)
+
+// Validation is what tokens are validated with.
+type Validation struct {
+	Token   string
+	Tokens  []string
+	Private string
+	// PrivateMetadata, if given, must be what the token was generated with.
+	PrivateMetadata json.RawMessage
+}
+
+// Validity is what is known of a token. One that is unknown is not valid, and
+// nothing else is said of it.
+type Validity struct {
+	Text  string
+	Valid bool
+	Known bool
+	Token Token // only where known
+}
+
+// Left is how long a token is still valid, in whole seconds; nil: for good.
+func (v Validity) Left(now time.Time) *int64 {
+	if v.Token.ExpiresAt.IsZero() {
+		return nil
+	}
+	return new(max(0, int64(v.Token.ExpiresAt.Sub(now)/time.Second)))
+}
+
+// Validate tells of each token whether it is valid. A token is valid until it
+// expires, also when it has no claims left.
+//
+// It returns Invalid if there is a single token and that is unknown or not the
+// account's, or its private token is wrong. Of several, such a one is not valid.
+func (s *Service) Validate(ctx context.Context, acct account.ID, in Validation) ([]Validity, error) {
+	texts, err := several(in.Token, in.Tokens)
+	if err != nil {
+		return nil, err
+	}
+	problems := make(map[string][]string)
+	if object(problems, "private_metadata", in.PrivateMetadata); len(problems) > 0 {
+		return nil, &relay.Error{Kind: relay.KindInvalid, Message: "validation: the given data was invalid", Fields: problems}
+	}
+	all := make([]Validity, len(texts))
+	for i, text := range texts {
+		t, err := s.known(ctx, acct, Credential{Token: text, Private: in.Private})
+		all[i].Text = text
+		if relay.KindOf(err) == relay.KindInvalid && len(in.Tokens) > 0 {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		same, err := s.sameMetadata(ctx, acct, t, in.PrivateMetadata)
+		if err != nil {
+			return nil, err
+		}
+		all[i].Known, all[i].Token = true, t
+		all[i].Valid = t.Valid(s.deps.Now()) && same
+	}
+	return all, nil
+}
+
+// Now is the service's clock.
+func (s *Service) Now() time.Time { return s.deps.Now() }
+
+// sameMetadata reports whether private metadata is that of a token. How long it
+// takes tells nothing of what is kept.
+func (s *Service) sameMetadata(ctx context.Context, acct account.ID, t Token, given json.RawMessage) (bool, error) {
+	if given == nil {
+		return true, nil
+	}
+	plain, err := canonical(given)
+	if err != nil {
+		return false, err
+	}
+	var kept []byte
+	if t.Sealed != nil {
+		if kept, err = s.deps.Vault.Open(ctx, acct, t.Sealed, "private metadata of "+t.ID); err != nil {
+			return false, err
+		}
+	}
+	a, b := sha256.Sum256(plain), sha256.Sum256(kept)
+	return subtle.ConstantTimeCompare(a[:], b[:]) == 1, nil
+}
+
+// Follow returns where the link of a token leads: its redirect URL with the names
+// of redirect_meta as parameters.
+//
+// It returns NotFound if the token is not valid, its private token is wrong, or
+// it leads nowhere, all alike.
+func (s *Service) Follow(ctx context.Context, c Credential) (string, error) {
+	acct, err := s.deps.Store.Home(ctx, TokenID(c.Token))
+	if err != nil {
+		return "", err
+	}
+	t, err := s.known(ctx, acct, c)
+	if relay.KindOf(err) == relay.KindInvalid || err == nil && (!t.Valid(s.deps.Now()) || t.RedirectURL == "") {
+		return "", relay.Errorf(relay.KindNotFound, "token: leads nowhere")
+	}
+	if err != nil {
+		return "", err
+	}
+	return withMeta(t)
+}
+
+// withMeta adds the members of redirect_meta to the redirect URL: texts as they
+// are, other values as JSON.
+func withMeta(t Token) (string, error) {
+	u, err := url.Parse(t.RedirectURL)
+	if err != nil || t.RedirectMeta == nil {
+		return t.RedirectURL, err
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(t.RedirectMeta, &members); err != nil {
+		return "", err
+	}
+	q := u.Query()
+	for name, value := range members {
+		var text string
+		if json.Unmarshal(value, &text) != nil {
+			text = string(value)
+		}
+		q.Set(name, text)
+	}
+	u.RawQuery = q.Encode()
+	return u.String(), nil
+}

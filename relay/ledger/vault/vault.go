@@ -1,0 +1,234 @@
+// Package vault seals what Redis must not show: keys of ledgers, private tokens,
+// private metadata. Sealing is tink's AEAD, XChaCha20-Poly1305, so that what was
+// changed, or belongs to another record, does not open.
+//
+// Every account has a keyset of its own, kept in the store and wrapped by a
+// master key that is not. A new master key, put in front of the old ones, wraps
+// every keyset anew and adds a fresh key to it; what was sealed before still
+// opens.
+package vault
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/tink-crypto/tink-go/v2/aead"
+	"github.com/tink-crypto/tink-go/v2/aead/subtle"
+	"github.com/tink-crypto/tink-go/v2/keyset"
+	"github.com/tink-crypto/tink-go/v2/tink"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+)
+
+// masterSize is the size of a master key in bytes.
+const masterSize = 32
+
+// NewMasterKey makes a master key as text: the base64 of 32 random bytes.
+func NewMasterKey() string {
+	b := make([]byte, masterSize)
+	_, _ = rand.Read(b) // never fails, see crypto/rand
+	return base64.StdEncoding.EncodeToString(b)
+}
+
+// master is a master key that was read.
+type master struct {
+	id  string
+	key tink.AEAD
+}
+
+// Store keeps wrapped keysets.
+type Store interface {
+	// Keyset loads an account's; relay.KindNotFound if there is none.
+	Keyset(ctx context.Context, acct account.ID) ([]byte, error)
+	// PutKeyset saves it if what is kept is still what it was, nil for nothing;
+	// else relay.KindConflict.
+	PutKeyset(ctx context.Context, acct account.ID, was, is []byte) error
+}
+
+// Vault seals and opens. It is safe for concurrent use.
+type Vault struct {
+	store   Store
+	masters []master // the first wraps, all unwrap
+
+	mu   sync.Mutex
+	open map[account.ID]tink.AEAD
+}
+
+// New makes a vault with master keys as NewMasterKey writes them, newest first.
+func New(store Store, keys []string) (*Vault, error) {
+	if len(keys) == 0 {
+		return nil, errors.New("vault: a master key is needed")
+	}
+	v := &Vault{store: store, open: make(map[account.ID]tink.AEAD)}
+	for i, text := range keys {
+		m, err := parseMaster(text)
+		if err != nil {
+			return nil, fmt.Errorf("vault: master key %d: %w", i+1, err)
+		}
+		v.masters = append(v.masters, m)
+	}
+	return v, nil
+}
+
+func parseMaster(text string) (master, error) {
+	b, err := base64.StdEncoding.DecodeString(text)
+	if err != nil || len(b) != masterSize {
+		return master{}, errors.New("want the base64 of 32 bytes")
+	}
+	key, err := subtle.NewXChaCha20Poly1305(b)
+	sum := sha256.Sum256(append([]byte("penstock master key\n"), b...))
+	return master{hex.EncodeToString(sum[:8]), key}, err
+}
+
+// CheckKey reports what is wrong with the text of a master key.
+func CheckKey(text string) error { _, err := parseMaster(text); return err }
+
+// Seal seals for an account. What it is about has to be said again to open it.
+func (v *Vault) Seal(ctx context.Context, acct account.ID, plain []byte, about string) ([]byte, error) {
+	key, err := v.keyOf(ctx, acct, false)
+	if err != nil {
+		return nil, err
+	}
+	return key.Encrypt(plain, bind(acct, about))
+}
+
+// Open opens what was sealed for the account about the same.
+func (v *Vault) Open(ctx context.Context, acct account.ID, sealed []byte, about string) ([]byte, error) {
+	for _, anew := range []bool{false, true} { // another gateway may have added a key
+		key, err := v.keyOf(ctx, acct, anew)
+		if err != nil {
+			return nil, err
+		}
+		if plain, err := key.Decrypt(sealed, bind(acct, about)); err == nil {
+			return plain, nil
+		}
+	}
+	return nil, fmt.Errorf("vault: account %s: %s does not open: it was changed, or belongs elsewhere", acct, about)
+}
+
+func bind(acct account.ID, about string) []byte {
+	return []byte("penstock\n" + acct.String() + "\n" + about)
+}
+
+// Renew wraps an account's keyset by the newest master key and adds a fresh key
+// to it, unless that was done. An account without a keyset gets none.
+func (v *Vault) Renew(ctx context.Context, acct account.ID) error {
+	_, err := v.load(ctx, acct, false)
+	if relay.KindOf(err) == relay.KindNotFound {
+		return nil
+	}
+	return err
+}
+
+// keyOf returns what seals for an account.
+func (v *Vault) keyOf(ctx context.Context, acct account.ID, anew bool) (tink.AEAD, error) {
+	v.mu.Lock()
+	key := v.open[acct]
+	v.mu.Unlock()
+	if key != nil && !anew {
+		return key, nil
+	}
+	handle, err := v.load(ctx, acct, true)
+	if err != nil {
+		return nil, err
+	}
+	if key, err = aead.New(handle); err != nil {
+		return nil, fmt.Errorf("vault: account %s: %w", acct, err)
+	}
+	v.mu.Lock()
+	v.open[acct] = key
+	v.mu.Unlock()
+	return key, nil
+}
+
+// wrapped is a keyset as it is stored.
+type wrapped struct {
+	Master string `json:"master"` // which key wraps it
+	Keyset []byte `json:"keyset"`
+}
+
+// load returns an account's keyset, wrapped by the newest master key, and makes
+// one if there is none and it may.
+func (v *Vault) load(ctx context.Context, acct account.ID, may bool) (*keyset.Handle, error) {
+	for {
+		was, err := v.store.Keyset(ctx, acct)
+		if relay.KindOf(err) == relay.KindNotFound && may {
+			was, err = nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		handle, current, err := v.unwrap(acct, was)
+		if err != nil || current {
+			return handle, err
+		}
+		fresh, err := grow(handle)
+		if err != nil {
+			return nil, fmt.Errorf("vault: account %s: %w", acct, err)
+		}
+		is, err := v.wrap(acct, fresh)
+		if err != nil {
+			return nil, err
+		}
+		err = v.store.PutKeyset(ctx, acct, was, is)
+		if relay.KindOf(err) != relay.KindConflict {
+			return fresh, err
+		}
+	}
+}
+
+// unwrap reads a stored keyset; current says that the newest master key wraps it.
+func (v *Vault) unwrap(acct account.ID, b []byte) (h *keyset.Handle, current bool, err error) {
+	if b == nil {
+		return nil, false, nil
+	}
+	var w wrapped
+	if err := json.Unmarshal(b, &w); err != nil {
+		return nil, false, fmt.Errorf("vault: account %s: keyset: %w", acct, err)
+	}
+	for i, m := range v.masters {
+		if m.id != w.Master {
+			continue
+		}
+		h, err := keyset.ReadWithAssociatedData(keyset.NewBinaryReader(bytes.NewReader(w.Keyset)), m.key, bind(acct, "keyset"))
+		if err != nil {
+			return nil, false, fmt.Errorf("vault: account %s: keyset: %w", acct, err)
+		}
+		return h, i == 0, nil
+	}
+	return nil, false, fmt.Errorf("vault: account %s: its keys are wrapped by the master key %s, which is not configured", acct, w.Master)
+}
+
+func (v *Vault) wrap(acct account.ID, h *keyset.Handle) ([]byte, error) {
+	var b bytes.Buffer
+	if err := h.WriteWithAssociatedData(keyset.NewBinaryWriter(&b), v.masters[0].key, bind(acct, "keyset")); err != nil {
+		return nil, fmt.Errorf("vault: account %s: wrap: %w", acct, err)
+	}
+	return json.Marshal(wrapped{v.masters[0].id, b.Bytes()})
+}
+
+// grow adds a key to a keyset, or to none, which seals from now on.
+func grow(h *keyset.Handle) (*keyset.Handle, error) {
+	template := aead.XChaCha20Poly1305KeyTemplate()
+	if h == nil {
+		return keyset.NewHandle(template)
+	}
+	m := keyset.NewManagerFromHandle(h)
+	id, err := m.Add(template)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.SetPrimary(id); err != nil {
+		return nil, err
+	}
+	return m.Handle()
+}

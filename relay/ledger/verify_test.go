@@ -1,0 +1,186 @@
+package ledger_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/ledger"
+)
+
+// filled is a site whose ledger has a history of ten entries, the token's at 4,
+// 6 and 8.
+func filled(t *testing.T) (*site, ledger.Credential) {
+	t.Helper()
+	st := newSite(t)
+	other := st.generate("plain", ledger.NewToken{})
+	for range 3 {
+		st.claim(other.Text, "")
+	}
+	d := st.generate("plain", ledger.NewToken{Metadata: json.RawMessage(`{"html":"<b>&","n":1.50}`)})
+	for i := range 5 {
+		text := d.Text
+		if i%2 == 0 {
+			text = other.Text
+		}
+		_, err := st.s.Annotate(t.Context(), 1, text, json.RawMessage(fmt.Sprintf(`{"i":%d}`, i)))
+		must(t, err)
+	}
+	return st, ledger.Credential{Token: d.Text}
+}
+
+func faults(r ledger.Report) string {
+	var all []string
+	for _, f := range r.Faults {
+		all = append(all, f.String())
+	}
+	return strings.Join(all, "; ")
+}
+
+func TestAByteChangedInRedisIsNamed(t *testing.T) {
+	const entries, tree, log = "{a1}:ledger:entries:plain", "{a1}:ledger:tree:plain", "{a1}:ledger:log:plain"
+	for _, tc := range []struct {
+		name string
+		do   func(t *testing.T, st *site)
+		want string
+	}{
+		{"nothing", func(*testing.T, *site) {}, ""},
+		{"one byte of an entry", func(t *testing.T, st *site) {
+			c := st.redis.Client()
+			defer c.Close()
+			was, err := c.HGet(t.Context(), entries, "5").Bytes()
+			must(t, err)
+			was[20] ^= 1
+			must(t, c.HSet(t.Context(), entries, "5", was).Err())
+		}, "entry 5 was changed"},
+		{"an entry that is gone", func(t *testing.T, st *site) {
+			c := st.redis.Client()
+			defer c.Close()
+			must(t, c.HDel(t.Context(), entries, "0").Err())
+		}, "entry 0 is missing"},
+		{"entries that changed places", func(t *testing.T, st *site) {
+			c := st.redis.Client()
+			defer c.Close()
+			a, b := c.HGet(t.Context(), entries, "2").Val(), c.HGet(t.Context(), entries, "9").Val()
+			must(t, c.HSet(t.Context(), entries, "2", b, "9", a).Err())
+		}, "entry 2 was put elsewhere: what stands there is entry 9; entry 9 was put elsewhere: what stands there is entry 2"},
+		{"a stored hash", func(t *testing.T, st *site) {
+			c := st.redis.Client()
+			defer c.Close()
+			must(t, c.HSet(t.Context(), tree, "2", strings.Repeat("x", 32)).Err())
+		}, "entry 1 completes a subtree of 2 entries whose stored hash was changed"},
+		{"a head that is gone", func(t *testing.T, st *site) {
+			c := st.redis.Client()
+			defer c.Close()
+			must(t, c.HDel(t.Context(), log, "head").Err())
+		}, "the ledger has no head that its key has signed: head: signature: malformed note"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			st, _ := filled(t)
+			tc.do(t, st)
+			r, err := st.s.Verify(t.Context(), 1, "plain")
+			if err != nil || faults(r) != tc.want || tc.want == "" && r.Entries != 10 {
+				t.Errorf("%+v, %v", r, err)
+			}
+		})
+	}
+}
+
+func TestALedgerWithoutEntriesIsWhole(t *testing.T) {
+	st := newSite(t)
+	if r, err := st.s.Verify(t.Context(), 1, "plain"); err != nil || r.Count != 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if d := st.history(ledger.Credential{Token: st.generate("plain", ledger.NewToken{}).Text}); d.Head.Size != 1 {
+		t.Errorf("%+v", d)
+	}
+}
+
+func TestAHistoryIsVerifiedOffline(t *testing.T) {
+	st, c := filled(t)
+	h := st.history(c)
+	whole, err := json.Marshal(h.Document())
+	must(t, err)
+	var pretty bytes.Buffer
+	must(t, json.Indent(&pretty, whole, "", "  "))
+	other := newSite(t)
+	stranger, err := other.s.Key(t.Context(), 1, "plain")
+	must(t, err)
+	for _, tc := range []struct {
+		name, text, key, want string
+	}{
+		{"as it came", string(whole), h.Key, ""},
+		{"written in another way", pretty.String(), h.Key, ""},
+		{"by the key it names", string(whole), "", ""},
+		{"an entry changed", strings.Replace(string(whole), `"i":1`, `"i":2`, 1), h.Key, "entry 6 was changed: it does not have its hash"},
+		{"an entry put elsewhere", strings.Replace(string(whole), `"sequence":6`, `"sequence":5`, 1), h.Key, "entry 5 is not part of the ledger at that place"},
+		{"a number of the head", strings.Replace(string(whole), `"tree_size":10`, `"tree_size":11`, 1), h.Key, "tree_size and root_hash are not those that were signed"},
+		{"another ledger's key", string(whole), stranger, "the history is not signed by the key: head: signature: note has no verifiable signatures"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			r, err := ledger.VerifyHistory([]byte(tc.text), tc.key)
+			if err != nil || faults(r) != tc.want || r.Pinned != (tc.key != "") {
+				t.Errorf("%+v, %v", r, err)
+			}
+		})
+	}
+	if _, err := ledger.VerifyHistory([]byte(`{}`), ""); err == nil {
+		t.Error("nothing passes for a history")
+	}
+}
+
+func TestAnExportIsVerifiedOffline(t *testing.T) {
+	st, c := filled(t)
+	early := st.history(c).Signed
+	st.generate("plain", ledger.NewToken{})
+	write, err := st.s.Export(t.Context(), 1, "plain")
+	must(t, err)
+	var b bytes.Buffer
+	must(t, write(&b))
+	key, err := st.s.Key(t.Context(), 1, "plain")
+	must(t, err)
+	lines := strings.SplitAfter(b.String(), "\n") // the head, eleven entries, nothing
+	without := strings.Join(append(append([]string{}, lines[:4]...), lines[5:]...), "")
+	swapped := strings.Join(append(append([]string{}, lines[:3]...), append([]string{lines[4], lines[3]}, lines[5:]...)...), "")
+	for _, tc := range []struct{ name, text, want string }{
+		{"as it came", b.String(), ""},
+		{"a byte changed", strings.Replace(b.String(), `"i":3`, `"i":4`, 1), "entry 8 was changed"},
+		{"a line gone", without, "entry 3 is missing"},
+		{"two lines swapped", swapped, "entry 2 stands out of order; entry 2 is missing"},
+		{"a line more", b.String() + lines[2], "entry 1 stands out of order"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			r, err := ledger.VerifyExport(strings.NewReader(tc.text), key, early)
+			if err != nil || !strings.Contains(faults(r), tc.want) || (tc.want == "") != (r.Count == 0) {
+				t.Errorf("%s, %v", faults(r), err)
+			}
+		})
+	}
+	if _, err := st.s.Export(t.Context(), account.ID(2), "plain"); err == nil {
+		t.Error("another account's")
+	}
+}
+
+// FuzzVerifyExport holds that no text but an export passes.
+func FuzzVerifyExport(f *testing.F) {
+	f.Add([]byte("{\"head\":\"x\",\"key\":\"y\"}\nAAAA {}\n"))
+	f.Add([]byte(""))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if r, err := ledger.VerifyExport(bytes.NewReader(text), ""); err == nil && r.Count == 0 {
+			t.Fatalf("%q passes", text)
+		}
+	})
+}
+
+// FuzzVerifyHistory holds that no text but a history passes.
+func FuzzVerifyHistory(f *testing.F) {
+	f.Add([]byte(`{"data":[{"sequence":0,"data":{}}],"meta":{"signature":"x","key":"y","proof":[[]]}}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if r, err := ledger.VerifyHistory(text, ""); err == nil && r.Count == 0 {
+			t.Fatalf("%q passes", text)
+		}
+	})
+}
