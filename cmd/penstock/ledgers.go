@@ -20,25 +20,33 @@ import (
 // ledgerKeyFile is where the data directory keeps the master key that it made.
 const ledgerKeyFile = "ledger-key"
 
+// makeMasterKey makes the master key of ledgers at the first start, unless the
+// settings have one.
+func makeMasterKey(cfg config.Config, log *slog.Logger) error {
+	path := filepath.Join(cfg.DataDir, ledgerKeyFile)
+	if _, err := os.Stat(path); cfg.Ledger != (config.Ledger{}) || !errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err := writeDurably(cfg.DataDir, ledgerKeyFile, vault.NewMasterKey()+"\n"); err != nil {
+		return fmt.Errorf("data directory: %w", err)
+	}
+	log.Info("a master key of ledgers was made, it is kept in a file", "path", path)
+	return nil
+}
+
 // masterKeys returns the master keys of ledgers, newest first: those of the
-// settings, else that of the data directory, which is made at the first start.
-func masterKeys(cfg config.Config, log *slog.Logger) ([]string, error) {
+// settings, else that of the data directory.
+func masterKeys(cfg config.Config) ([]string, error) {
 	if keys := cfg.Ledger.MasterKeys(); len(keys) > 0 {
 		return keys, nil
 	}
 	path := cfg.Ledger.MasterKeyFile
 	if path == "" {
 		path = filepath.Join(cfg.DataDir, ledgerKeyFile)
-		if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
-			if err := writeDurably(cfg.DataDir, ledgerKeyFile, vault.NewMasterKey()+"\n"); err != nil {
-				return nil, fmt.Errorf("data directory: %w", err)
-			}
-			log.Info("a master key of ledgers was made, it is kept in a file", "path", path)
-		}
 	}
 	b, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("ledger.master_key_file: %w", err)
+		return nil, fmt.Errorf("master key of ledgers: %w", err)
 	}
 	return strings.Fields(string(b)), nil
 }

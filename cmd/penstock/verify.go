@@ -80,14 +80,13 @@ func (v verifyCommand) store(w world, heads []string) (good bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	log := slog.New(slog.DiscardHandler)
-	keys, err := masterKeys(cfg, log)
+	keys, err := masterKeys(cfg)
 	if err != nil {
 		return false, err
 	}
 	var back backends
 	defer func() { _ = back.close() }()
-	if err := back.openRedis(w.ctx, cfg, log); err != nil {
+	if err := back.openRedis(w.ctx, cfg, slog.New(slog.DiscardHandler)); err != nil {
 		return false, err
 	}
 	s, err := openLedgers(back.db, keys, nil)

@@ -159,7 +159,10 @@ func (d *daemon) serves(ctx context.Context, one outbox.Delivery) (bool, error) 
 
 // openJobs makes what is answered with a job's id, and what runs it.
 func (d *daemon) openJobs(context.Context) (err error) {
-	keys, err := masterKeys(d.cfg, d.log)
+	if err := makeMasterKey(d.cfg, d.log); err != nil {
+		return err
+	}
+	keys, err := masterKeys(d.cfg)
 	if err != nil {
 		return err
 	}

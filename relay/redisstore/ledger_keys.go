@@ -30,7 +30,7 @@ func keyLedgerHome(tokenID string) string { return "ledger:home:" + tokenID }
 //	static    JSON of what never changes
 //	claimed   how often it was claimed
 //	appended  JSON objects of the metadata added since, each with a comma after it
-//	job:<id>  what a job that claimed it, or appended to it, came to
+//	job:<id>  of a job that claimed it, or appended to it
 func keyLedgerToken(acct account.ID, tokenID string) string {
 	return tag(acct) + ":ledger:token:" + tokenID
 }

@@ -65,8 +65,9 @@ append(ARGV[2])
 return 1`)
 }
 
-// claimToken counts a claim and adds its entry, all or nothing. What a job came
-// to is kept, so that it comes to the same when it runs again.
+// claimToken counts a claim and adds its entry, all or nothing. That a job has
+// claimed is kept, so that it comes to the same when it runs again; one that was
+// refused is refused again, since claims and time never come back.
 //
 //	KEYS  1 token  2 entries  3 log  4 of the token
 //	ARGV  1 job id  2 most claims, 0 = any number  3 expired (1) or not (0)
@@ -77,16 +78,11 @@ func claimToken() *redis.Script {
 local r = redis.call('HMGET', KEYS[1], 'static', 'claimed', 'job:' .. ARGV[1])
 if not r[1] then return false end
 if r[3] then return r[3] end
-local result = 'claimed'
-if ARGV[3] == '1' then
-  result = 'expired'
-elseif ARGV[2] ~= '0' and tonumber(r[2]) >= tonumber(ARGV[2]) then
-  result = 'exhausted'
-else
-  append(ARGV[4] .. redis.call('HINCRBY', KEYS[1], 'claimed', 1) .. ARGV[5])
-end
-redis.call('HSET', KEYS[1], 'job:' .. ARGV[1], result)
-return result`)
+if ARGV[3] == '1' then return 'expired' end
+if ARGV[2] ~= '0' and tonumber(r[2]) >= tonumber(ARGV[2]) then return 'exhausted' end
+append(ARGV[4] .. redis.call('HINCRBY', KEYS[1], 'claimed', 1) .. ARGV[5])
+redis.call('HSET', KEYS[1], 'job:' .. ARGV[1], 'claimed')
+return 'claimed'`)
 }
 
 // annotateToken appends metadata and its entry, once for a job.

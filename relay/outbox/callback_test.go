@@ -1,0 +1,79 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/relay/account"
+)
+
+// creations is a Store that only creates, and a Dispatcher.
+type creations struct {
+	Store
+	made       []Delivery
+	until      time.Time
+	dispatched int
+	err        error
+}
+
+func (c *creations) Create(_ context.Context, ds []Delivery, until time.Time) ([]int, error) {
+	if c.err != nil {
+		return nil, c.err
+	}
+	for _, d := range c.made {
+		if d.ID == ds[0].ID {
+			return []int{0}, nil
+		}
+	}
+	c.made, c.until = append(c.made, ds...), until
+	return nil, nil
+}
+
+func (c *creations) Dispatch(ds []Delivery) { c.dispatched += len(ds) }
+
+func TestAnEventIsToldOnce(t *testing.T) {
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	s := &creations{}
+	caller := Caller{
+		CallbackURL: func(_ context.Context, acct account.ID) (string, error) {
+			return map[account.ID]string{1: "https://example.com/cb"}[acct], nil
+		},
+		Store: s, Dispatcher: s, Lease: time.Minute, Now: func() time.Time { return at },
+	}
+	e := Event{ID: "claim-j1", Type: "token.claimed", CreatedAt: at, About: "j1", Data: map[string]any{"n": 1}}
+	for _, acct := range []account.ID{1, 1, 2} { // told, told before, has no callback
+		if err := caller.Tell(t.Context(), acct, e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(s.made) != 1 || s.dispatched != 1 || !s.until.Equal(at.Add(time.Minute)) {
+		t.Fatalf("%+v, dispatched %d", s.made, s.dispatched)
+	}
+	d := s.made[0]
+	const body = `{"created_at":"2026-03-01T12:00:00Z","data":{"n":1},"id":"claim-j1","type":"token.claimed"}`
+	if d.ID != "claim-j1" || d.Kind != KindCallback || d.MessageID != "j1" || d.Account != 1 ||
+		d.Request.Method != "POST" || d.Request.URL != "https://example.com/cb" || string(d.Request.Body) != body {
+		t.Errorf("%+v %s", d, d.Request.Body)
+	}
+}
+
+func TestAnEventThatIsNotSavedIsAnError(t *testing.T) {
+	down := errors.New("redis is down")
+	s := &creations{err: down}
+	caller := Caller{
+		CallbackURL: func(context.Context, account.ID) (string, error) { return "https://example.com/", nil },
+		Store:       s, Dispatcher: s, Now: time.Now,
+	}
+	if err := caller.Tell(t.Context(), 1, Event{ID: "e"}); !errors.Is(err, down) || s.dispatched != 0 {
+		t.Error(err)
+	}
+	if err := caller.Tell(t.Context(), 1, Event{ID: "e", Data: make(chan int)}); err == nil {
+		t.Error("data that is no JSON")
+	}
+	caller.CallbackURL = func(context.Context, account.ID) (string, error) { return "", down }
+	if err := caller.Tell(t.Context(), 1, Event{ID: "e"}); !errors.Is(err, down) {
+		t.Error(err)
+	}
+}
