@@ -8,6 +8,7 @@ import (
 
 	"github.com/penstock/penstock/ingest/admin"
 	"github.com/penstock/penstock/ingest/carrier"
+	"github.com/penstock/penstock/ingest/cdr"
 	"github.com/penstock/penstock/ingest/iotapi"
 	"github.com/penstock/penstock/ingest/ledgerapi"
 	"github.com/penstock/penstock/ingest/openapi"
@@ -20,7 +21,7 @@ import (
 // contract is the document that the gateway serves.
 func contract(t *testing.T) *openapi3.T {
 	t.Helper()
-	doc, err := openapi.Merge(restv2.OpenAPI(), iotapi.OpenAPI(), ledgerapi.OpenAPI(), uplink.OpenAPI(), carrier.OpenAPI(), admin.OpenAPI())
+	doc, err := openapi.Merge(restv2.OpenAPI(), iotapi.OpenAPI(), ledgerapi.OpenAPI(), uplink.OpenAPI(), carrier.OpenAPI(), cdr.OpenAPI(), admin.OpenAPI())
 	must(t, err)
 	return doc
 }

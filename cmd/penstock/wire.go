@@ -16,6 +16,8 @@ import (
 	"github.com/penstock/penstock/config"
 	"github.com/penstock/penstock/decoders/catalog"
 	"github.com/penstock/penstock/delivery"
+	"github.com/penstock/penstock/delivery/archive"
+	"github.com/penstock/penstock/delivery/embedded/calls"
 	simulated "github.com/penstock/penstock/delivery/embedded/operator"
 	"github.com/penstock/penstock/delivery/guard"
 	"github.com/penstock/penstock/delivery/httpout"
@@ -25,6 +27,7 @@ import (
 	"github.com/penstock/penstock/delivery/worker"
 	"github.com/penstock/penstock/ingest/admin"
 	"github.com/penstock/penstock/ingest/carrier"
+	"github.com/penstock/penstock/ingest/cdr"
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/ingest/iotapi"
@@ -42,6 +45,7 @@ import (
 	"github.com/penstock/penstock/relay/lookup"
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/redisstore"
+	"github.com/penstock/penstock/relay/sip"
 )
 
 // daemon is the gateway, put together. What is opened first is closed last.
@@ -60,6 +64,9 @@ type daemon struct {
 	messages  *inbound.Service
 	lookups   *lookup.Service
 	tokens    *ledger.Service
+	calls     *calls.Store
+	archives  *archive.Store
+	records   *sip.Service
 	jobs      *jobs.Jobs
 	uplinks   *uplink.Processor
 	intakes   map[event.Kind]*intake.Intake
@@ -80,8 +87,8 @@ func open(ctx context.Context, cfg config.Config, log *slog.Logger) (*daemon, er
 	d := &daemon{cfg: cfg, log: log, intakes: make(map[event.Kind]*intake.Intake)}
 	d.life, d.stop = context.WithCancel(context.Background())
 	for _, step := range []func(context.Context) error{
-		d.openDataDir, d.openBackends, d.openInventory, d.openDelivery, d.openJobs, d.openIntakes, d.openCarriers, d.openLookup,
-		d.openSurfaces, d.declare,
+		d.openDataDir, d.openBackends, d.openInventory, d.openDelivery, d.openCalls, d.openJobs, d.openRecords, d.openIntakes, d.openCarriers,
+		d.openLookup, d.openSurfaces, d.declare,
 	} {
 		if err := step(ctx); err != nil {
 			return nil, fmt.Errorf("%w%s", err, d.abandon())
@@ -118,7 +125,7 @@ func (d *daemon) openInventory(context.Context) error {
 	d.accounts = d.back.db.Accounts()
 	d.inventory = admin.NewInventory(admin.InventoryDeps{
 		Accounts: d.accounts, Devices: d.back.db.IoT(), Relays: d.back.db.Relays(), Ledgers: d.back.db.Ledgers(),
-		Networks: d.back.db.Lookups(), Credit: d.back.db.Credit(),
+		Networks: d.back.db.Lookups(), Credit: d.back.db.Credit(), Trunks: d.back.db.Trunks(),
 		CheckURL: guard.New(d.cfg.Egress.Allow).CheckURL, CheckSource: checkSource,
 		AllowHTTPCallback: d.cfg.Egress.AllowHTTPCallback, Now: time.Now,
 	})
@@ -172,7 +179,7 @@ func (d *daemon) openJobs(context.Context) (err error) {
 	if d.tokens, err = openLedgers(d.back.db, keys, events); err != nil {
 		return err
 	}
-	d.jobs, err = jobs.New(jobs.Deps{Store: d.back.db.Jobs(), Redis: d.back.db, Runners: d.tokens.Runners(), Logger: d.log}, jobs.Options{})
+	d.jobs, err = jobs.New(jobs.Deps{Store: d.back.db.Jobs(), Redis: d.back.db, Runners: d.runners(), Logger: d.log}, jobs.Options{})
 	if err != nil {
 		return err
 	}
@@ -209,6 +216,7 @@ func (d *daemon) openIntakes(context.Context) error {
 	d.tracing = admin.Tracing{Messages: messages.Messages, Follow: sms.Follow, Deliveries: d.back.db.Outbox().OfMessage}
 	for kind, p := range map[event.Kind]intake.Processor{
 		event.Uplink: d.uplinks, event.SMS: messages, event.Receipt: carrier.Receipts{},
+		event.CDR: cdr.NewProcessor(d.calls),
 	} {
 		if err := d.openIntake(kind, p, quota); err != nil {
 			return err
@@ -237,7 +245,7 @@ func (d *daemon) openIntake(kind event.Kind, p intake.Processor, quota *journal.
 func (d *daemon) openSurfaces(context.Context) error {
 	d.app = httpd.New(httpd.Options{Logger: d.log, Seed: d.node})
 	d.auth = httpd.NewAuth(d.accounts, d.cfg.AdminToken, time.Now)
-	intakes := []*intake.Intake{d.intakes[event.Uplink], d.intakes[event.SMS], d.intakes[event.Receipt]}
+	intakes := []*intake.Intake{d.intakes[event.Uplink], d.intakes[event.SMS], d.intakes[event.Receipt], d.intakes[event.CDR]}
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
@@ -247,6 +255,7 @@ func (d *daemon) openSurfaces(context.Context) error {
 	frames := uplink.New(d.intakes[event.Uplink], d.uplinks, d.back.db.IoT(), uplink.Options{Logger: d.log})
 	frames.Mount(d.app, d.auth)
 	carrier.New(d.intakes[event.SMS], carrier.Options{PublicURL: d.cfg.PublicURL, Logger: d.log}).Mount(d.app, d.auth)
+	cdr.New(d.intakes[event.CDR], cdr.Options{Logger: d.log}).Mount(d.app, d.auth)
 	iotapi.New(d.readings, frames).Mount(d.app, d.auth)
 	desk, err := inbound.NewDesk(inbound.DeskDeps{
 		Records: d.back.db.Relays(), Accounts: d.accounts, Inbox: d.back.db.Inbox(), CheckURL: guard.New(d.cfg.Egress.Allow).CheckURL,
@@ -254,7 +263,9 @@ func (d *daemon) openSurfaces(context.Context) error {
 	if err != nil {
 		return err
 	}
-	restv2.New(restv2.Deps{Relays: desk, Lookups: d.lookups, Credit: d.back.db.Credit()}).Mount(d.app, d.auth)
+	restv2.New(restv2.Deps{
+		Relays: desk, Lookups: d.lookups, Credit: d.back.db.Credit(), Records: d.records, Archives: d.archives, Trunks: d.back.db.Trunks(),
+	}).Mount(d.app, d.auth)
 	ledgerapi.New(d.tokens, ledgerapi.Options{PublicURL: d.cfg.PublicURL, Logger: d.log}).Mount(d.app, d.auth)
 	admin.New(admin.Deps{
 		Inventory: d.inventory, Intakes: intakes, Deliveries: d.back.db.Outbox(), Breakers: d.back.db.Breakers(), Credit: d.back.db.Credit(),
@@ -262,7 +273,7 @@ func (d *daemon) openSurfaces(context.Context) error {
 		IoT: d.readings, Bench: uplink.NewBench(d.intakes[event.Uplink], d.readings), Types: d.back.db.IoT(),
 		Backends: append(d.back.list, journals(intakes)...), Metrics: metrics, Now: time.Now,
 	}).Mount(d.app, d.auth)
-	if err := openapi.Mount(d.app, restv2.OpenAPI(), iotapi.OpenAPI(), ledgerapi.OpenAPI(), uplink.OpenAPI(), carrier.OpenAPI(), admin.OpenAPI()); err != nil {
+	if err := openapi.Mount(d.app, restv2.OpenAPI(), iotapi.OpenAPI(), ledgerapi.OpenAPI(), uplink.OpenAPI(), carrier.OpenAPI(), cdr.OpenAPI(), admin.OpenAPI()); err != nil {
 		return err
 	}
 	d.app.Use(httpd.NotFound)
@@ -287,6 +298,7 @@ func (d *daemon) start() error {
 	d.running.Go(func() { d.keepHouse(ctx) })
 	d.running.Go(func() { d.expire(ctx) })
 	d.running.Go(func() { d.renewKeys(ctx) })
+	d.running.Go(func() { d.clearArchives(ctx) })
 	d.carriers.start()
 	return nil
 }

@@ -27,6 +27,7 @@ func Demo(o DemoOptions) Document {
 			Locations: []Location{{ID: "loc-imported", Name: "Imported", Imported: true}, {ID: "loc-default", Name: "Default"}},
 			Decoders:  demoDecoders(),
 			Relays:    demoRelays(o.Sink),
+			SIP:       SIP{Trunks: []Trunk{{SourceIPs: []string{"192.0.2.1", "192.0.2.2"}}}},
 			Ledgers: []Ledger{
 				{ID: "demo-assets", Name: "Assets", Description: "things and where they are", Claims: 3, Expiry: Duration(8760 * time.Hour), Metadata: true, Certificates: true},
 				{ID: "demo-locked", Name: "Locked", Description: "tokens that need their private token", Claims: 1, PrivateKeyRequired: true},

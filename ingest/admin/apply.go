@@ -18,6 +18,7 @@ import (
 	"github.com/penstock/penstock/relay/ledger"
 	"github.com/penstock/penstock/relay/lookup"
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/sip"
 )
 
 // apply is one document on its way into the records. Every step may be repeated:
@@ -53,7 +54,11 @@ func (a *apply) run(ctx context.Context) error {
 			return fmt.Errorf("inventory: account %s: %w", a.fresh.Accounts[i].Name, err)
 		}
 	}
-	merged, err := inventory.Encode(inventory.Seal(inventory.Merge(a.old, a.fresh)))
+	whole := inventory.Merge(a.old, a.fresh)
+	if err := a.trunks(ctx, whole); err != nil {
+		return err
+	}
+	merged, err := inventory.Encode(inventory.Seal(whole))
 	if err != nil {
 		return fmt.Errorf("inventory: encode: %w", err)
 	}
@@ -140,6 +145,26 @@ func (a *apply) credit(ctx context.Context, id account.ID, want *int64) error {
 		return nil
 	}
 	return a.Credit.Set(ctx, id, credits, a.Now())
+}
+
+// trunks saves the trunks of the accounts that the document names: those that
+// earlier inventories declared stay.
+func (a *apply) trunks(ctx context.Context, whole inventory.Document) error {
+	for _, done := range a.done.Accounts {
+		for _, acct := range whole.Accounts {
+			if acct.Name != done.Name {
+				continue
+			}
+			var list []sip.Trunk
+			for _, t := range acct.SIP.Trunks {
+				list = append(list, sip.Trunk(t))
+			}
+			if err := a.Trunks.PutTrunks(ctx, done.ID, list); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // before returns what an earlier inventory declared of an account.

@@ -111,7 +111,7 @@ func (s *selection) deliveries() outbox.Filter {
 		State: outbox.State(s.oneOf("state", string(outbox.Queued), string(outbox.Retrying),
 			string(outbox.Delivered), string(outbox.Simulated), string(outbox.Dead))),
 		Account: s.account(),
-		Kind:    outbox.Kind(s.oneOf("kind", string(outbox.KindRelay), string(outbox.KindReceipt), string(outbox.KindCallback))),
+		Kind:    outbox.Kind(s.oneOf("kind", string(outbox.KindRelay), string(outbox.KindReceipt), string(outbox.KindCallback), string(outbox.KindNotice))),
 		Waits:   outbox.Wait(s.oneOf("waits_for", string(outbox.WaitsForBreaker), string(outbox.WaitsForTurn))),
 		Relay:   s.text("relay"), Number: s.number(), Target: s.text("target"), Reason: s.text("reason"),
 		From: s.moment("from"), To: s.moment("to"), Query: s.text("q"),

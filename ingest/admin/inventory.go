@@ -22,6 +22,7 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/ledger"
 	"github.com/penstock/penstock/relay/lookup"
+	"github.com/penstock/penstock/relay/sip"
 )
 
 // Relays keeps relays as an inventory needs them.
@@ -53,6 +54,11 @@ type Ledgers interface {
 	Delete(ctx context.Context, acct account.ID, id string) error
 }
 
+// Trunks keeps where accounts' SIP calls come from.
+type Trunks interface {
+	PutTrunks(ctx context.Context, acct account.ID, list []sip.Trunk) error
+}
+
 // InventoryDeps are what an inventory is applied to and checked against.
 type InventoryDeps struct {
 	Accounts account.Store
@@ -61,6 +67,7 @@ type InventoryDeps struct {
 	Networks Networks
 	Credit   credit.Store
 	Ledgers  Ledgers
+	Trunks   Trunks
 	// CheckURL refuses URLs that requests must not reach.
 	CheckURL func(url string) error
 	// CheckSource refuses a decoder's source that does not compile.

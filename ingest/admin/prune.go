@@ -72,6 +72,11 @@ func (a *apply) pruneAccount(ctx context.Context, lost inventory.Account) error 
 			return err
 		}
 	}
+	if len(lost.SIP.Trunks) > 0 && !a.names(lost) {
+		if err := a.removed(at+"trunks", a.Trunks.PutTrunks(ctx, rec.ID, nil)); err != nil {
+			return err
+		}
+	}
 	if !a.names(lost) {
 		a.done.Kept = append(a.done.Kept, "account "+lost.Name+": it may hold messages, history or credit")
 	}

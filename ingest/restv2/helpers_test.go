@@ -29,6 +29,7 @@ type api struct {
 	check *contracttest.Checker
 
 	networks *networks
+	sip      *office
 }
 
 func must(t *testing.T, err error) {
@@ -42,7 +43,7 @@ func clock() time.Time { return time.Date(2026, 11, 20, 9, 34, 15, 0, time.UTC) 
 
 func newAPI(t *testing.T, relays ...inbound.Relay) *api {
 	t.Helper()
-	a := &api{t: t, networks: &networks{}, redis: redistest.Start(t, "--appendonly", "no")}
+	a := &api{t: t, networks: &networks{}, sip: &office{}, redis: redistest.Start(t, "--appendonly", "no")}
 	doc, err := openapi.Load(OpenAPI())
 	must(t, err)
 	a.check = contracttest.New(doc)
@@ -57,7 +58,7 @@ func newAPI(t *testing.T, relays ...inbound.Relay) *api {
 	})
 	must(t, err)
 	a.app = httpd.New(httpd.Options{Logger: slog.New(slog.DiscardHandler)})
-	New(Deps{Relays: desk, Lookups: a.networks, Credit: a.db.Credit()}).Mount(a.app, httpd.NewAuth(a.db.Accounts(), "", time.Now))
+	New(Deps{Relays: desk, Lookups: a.networks, Credit: a.db.Credit(), Records: a.sip, Archives: a.sip, Trunks: a.db.Trunks()}).Mount(a.app, httpd.NewAuth(a.db.Accounts(), "", time.Now))
 	a.app.Use(httpd.NotFound)
 	a.accounts()
 	return a

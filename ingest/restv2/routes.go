@@ -2,6 +2,7 @@ package restv2
 
 import (
 	"context"
+	"io"
 
 	"github.com/gofiber/fiber/v2"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/lookup"
+	"github.com/penstock/penstock/relay/sip"
 )
 
 // Relays is inbound.Desk as the surface uses it.
@@ -31,11 +33,31 @@ type Credit interface {
 	Balance(ctx context.Context, acct account.ID) (int64, error)
 }
 
+// Records is sip.Service as the surface uses it.
+type Records interface {
+	Request(ctx context.Context, acct account.ID, a sip.Ask) (sip.Order, error)
+	Archive(ctx context.Context, acct account.ID, handle string) (ready bool, err error)
+}
+
+// Archives opens archives that were made; relay.KindNotFound if there is none.
+type Archives interface {
+	Open(handle string) (file io.ReadCloser, size int64, err error)
+}
+
+// Trunks tells where an account's calls come from.
+type Trunks interface {
+	Trunks(ctx context.Context, acct account.ID) ([]sip.Trunk, error)
+}
+
 // Deps are the use cases behind the surface.
 type Deps struct {
 	Relays  Relays
 	Lookups Lookups
 	Credit  Credit
+	// Records, Archives and Trunks are those of SIP.
+	Records  Records
+	Archives Archives
+	Trunks   Trunks
 }
 
 // Surface is the REST operations of messaging.
@@ -43,10 +65,18 @@ type Surface struct {
 	relays  Relays
 	lookups Lookups
 	credit  Credit
+
+	records  Records
+	archives Archives
+	trunks   Trunks
 }
 
 // New returns the surface over the use cases.
-func New(d Deps) *Surface { return &Surface{relays: d.Relays, lookups: d.Lookups, credit: d.Credit} }
+func New(d Deps) *Surface {
+	return &Surface{
+		relays: d.Relays, lookups: d.Lookups, credit: d.Credit, records: d.Records, archives: d.Archives, trunks: d.Trunks,
+	}
+}
 
 // Mount adds the operations to the app, in the specification's order.
 func (s *Surface) Mount(app fiber.Router, auth *httpd.Auth) {
@@ -62,6 +92,10 @@ func (s *Surface) Mount(app fiber.Router, auth *httpd.Auth) {
 	r.Get("/sms-relay/vmn", s.listRelays(inbound.VirtualNumber))
 	r.Get("/sms-relay/vmn/:relay", s.getRelay(inbound.VirtualNumber))
 	r.Patch("/sms-relay/vmn/:relay", s.patchRelay(inbound.VirtualNumber))
+
+	r.Post("/sip/cdr/request", s.requestCDR)
+	r.Get("/sip/cdr/:handle/download", s.downloadCDR)
+	r.Get("/sip/trunk/source-ips", s.listSourceIPs)
 
 	r.Get("/sms-relay/vmn/:relay/inbox", s.readInbox)
 	r.Delete("/sms-relay/vmn/:relay/inbox/:message", s.acknowledge)

@@ -35,6 +35,7 @@ const (
 	KindRelay    Kind = "relay"    // an inbound SMS to a relay's endpoint
 	KindReceipt  Kind = "receipt"  // a delivery report to a dlr_url
 	KindCallback Kind = "callback" // an event to the account's callback URL
+	KindNotice   Kind = "notice"   // a mail that what was asked for is ready
 )
 
 // Delivery is one thing to bring to one target.

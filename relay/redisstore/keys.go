@@ -129,6 +129,11 @@ func keyNetworks() string { return "{networks}:records" }
 // Expires.
 func keyLookup(number string) string { return "lookup:answer:" + number }
 
+// ---- sip ----------------------------------------------------------------
+
+// keyTrunks is a hash: account id → JSON array of sip.Trunk.
+func keyTrunks() string { return "{trunks}:of" }
+
 // ---- account: accounts, tokens, the inventory ---------------------------
 
 // keyAccounts is a hash: account id → JSON of account.Account. Never expires.

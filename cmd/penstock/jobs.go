@@ -1,0 +1,23 @@
+package main
+
+import (
+	"context"
+
+	"github.com/penstock/penstock/relay/job"
+	"github.com/penstock/penstock/relay/redisstore"
+	"github.com/penstock/penstock/relay/sip"
+)
+
+// runners do the work, by the kind of job. What they call is made before the
+// first job runs.
+func (d *daemon) runners() map[job.Kind]job.Runner {
+	all := d.tokens.Runners()
+	all[sip.Kind] = job.RunnerFunc(func(ctx context.Context, j job.Job) (any, error) { return d.records.Run(ctx, j) })
+	return all
+}
+
+// submitted is jobs as those use them who ask how theirs stand.
+type submitted struct {
+	job.Submitter
+	*redisstore.Jobs
+}

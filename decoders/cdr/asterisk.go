@@ -1,0 +1,98 @@
+package cdr
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/hex"
+	"errors"
+	"hash/fnv"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The columns of Master.csv.
+const (
+	colSrc, colDst, colDstChannel = 1, 2, 6
+	colStart, colAnswer, colEnd   = 9, 10, 11
+	colDuration, colBillsec       = 12, 13
+	colDisposition, colUniqueID   = 14, 16
+	leastColumns, mostColumns     = 16, 21
+)
+
+// csv reads the lines of Asterisk's cdr_csv. After one that is broken it goes on
+// with the next.
+func (r *records) csv() {
+	for at := 0; at < len(r.body); {
+		line := csv.NewReader(bytes.NewReader(r.body[at:]))
+		line.FieldsPerRecord, line.LazyQuotes = -1, true
+		row, err := line.Read()
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		if err != nil {
+			r.fail(reject("asterisk", "line", at, "is no CSV"))
+			return
+		}
+		r.add(asterisk(row, at))
+		at += int(line.InputOffset())
+	}
+}
+
+// asterisk reads one line.
+func asterisk(row []string, at int) (Call, error) {
+	if len(row) < leastColumns || len(row) > mostColumns {
+		return Call{}, reject("asterisk", "line", at, "has "+strconv.Itoa(len(row))+" columns, want 16 to 21")
+	}
+	c := Call{From: row[colSrc], To: row[colDst], Disposition: row[colDisposition], Trunk: peer(row[colDstChannel])}
+	for _, m := range []struct {
+		name   string
+		column int
+		to     *time.Time
+	}{{"start", colStart, &c.Start}, {"answer", colAnswer, &c.Answer}, {"end", colEnd, &c.End}} {
+		if row[m.column] == "" {
+			continue
+		}
+		t, err := time.Parse(time.DateTime, row[m.column])
+		if err != nil {
+			return c, reject("asterisk", m.name, at, "want YYYY-MM-DD HH:MM:SS")
+		}
+		*m.to = t
+	}
+	var err1, err2 error
+	c.Duration, err1 = strconv.ParseInt(row[colDuration], 10, 64)
+	c.Billsec, err2 = strconv.ParseInt(row[colBillsec], 10, 64)
+	if err1 != nil || err2 != nil {
+		return c, reject("asterisk", "duration", at, "want a whole number of seconds")
+	}
+	if len(row) > colUniqueID {
+		c.ID = strings.TrimSpace(row[colUniqueID])
+	}
+	c.Key = digest(row)
+	if c.ID == "" {
+		c.ID = c.Key // loguniqueid=no: the line itself is all there is
+	}
+	return finish(c, "asterisk", at)
+}
+
+// digest tells lines apart: one call may have several with the same uniqueid.
+func digest(row []string) string {
+	h := fnv.New128a()
+	for _, cell := range row {
+		_, _ = h.Write([]byte(cell + "\x00"))
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// peer is the trunk in a channel's name: PJSIP/carrier-0000002a → carrier.
+func peer(channel string) string {
+	_, name, ok := strings.Cut(channel, "/")
+	if !ok {
+		return ""
+	}
+	if i := strings.LastIndexByte(name, '-'); i > 0 {
+		name = name[:i]
+	}
+	return name
+}

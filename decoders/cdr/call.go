@@ -1,0 +1,79 @@
+package cdr
+
+import (
+	"strings"
+	"time"
+
+	"github.com/penstock/penstock/decoders"
+)
+
+// Call is the record of one call.
+type Call struct {
+	// ID is the switch's own name of the call.
+	ID string
+	// Key tells records apart: two records with one key are one record. It is the
+	// id, and more for Asterisk, which writes several records of one id.
+	Key string
+	// Start, Answer and End are UTC, to the millisecond; Answer and End are zero
+	// where the switch tells none.
+	Start, Answer, End time.Time
+	// Duration is from start to end, Billsec from answer to end, in seconds.
+	Duration, Billsec int64
+	From, To          string // as the switch has them
+	// Disposition is how the call ended, in the switch's words.
+	Disposition string
+	Trunk       string // the way it took; empty if that is not told
+}
+
+const (
+	// maxText is the longest text of a record, in bytes.
+	maxText = 255
+	// maxSeconds bounds a call: some 30 years.
+	maxSeconds = 1_000_000_000
+)
+
+// reject makes the error of a record.
+func reject(format, field string, offset int, reason string) error {
+	return &decoders.Error{Format: format, Field: field, Offset: offset, Reason: reason}
+}
+
+// finish completes a record, or says what it lacks.
+func finish(c Call, format string, offset int) (Call, error) {
+	for _, f := range []struct {
+		name string
+		text *string
+	}{{"id", &c.ID}, {"from", &c.From}, {"to", &c.To}, {"disposition", &c.Disposition}, {"trunk", &c.Trunk}} {
+		*f.text = strings.ToValidUTF8(strings.TrimSpace(*f.text), "")
+		if len(*f.text) > maxText {
+			return c, reject(format, f.name, offset, "is longer than 255 bytes")
+		}
+	}
+	switch {
+	case c.ID == "":
+		return c, reject(format, "id", offset, "is missing")
+	case c.Start.IsZero():
+		return c, reject(format, "start", offset, "is missing")
+	case !plausible(c.Start) || !plausible(c.Answer) || !plausible(c.End):
+		return c, reject(format, "start", offset, "lies outside 1970 to 2200")
+	case c.Duration < 0 || c.Duration > maxSeconds || c.Billsec < 0 || c.Billsec > maxSeconds:
+		return c, reject(format, "duration", offset, "is no length of a call")
+	}
+	if c.Key == "" {
+		c.Key = c.ID
+	}
+	return c, nil
+}
+
+// plausible keeps times within what every store holds.
+func plausible(t time.Time) bool {
+	return t.IsZero() || t.Year() >= 1970 && t.Year() < 2200
+}
+
+// seconds is the time between two moments, 0 where one is not known or they are
+// the wrong way round.
+func seconds(from, to time.Time) int64 {
+	if from.IsZero() || to.Before(from) {
+		return 0
+	}
+	return int64(to.Sub(from) / time.Second)
+}

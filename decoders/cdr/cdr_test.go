@@ -1,0 +1,163 @@
+package cdr
+
+import (
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func fixture(t testing.TB, name string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// show is a record in one line.
+func show(c Call) string {
+	at := func(t time.Time) string {
+		if t.IsZero() {
+			return "-"
+		}
+		return t.Format("02T15:04:05.999")
+	}
+	return fmt.Sprintf("%s %s %s %s %d/%d %s>%s %s %s", c.ID, at(c.Start), at(c.Answer), at(c.End), c.Duration, c.Billsec, c.From, c.To, c.Disposition, c.Trunk)
+}
+
+const call1 = "2b6aa8f2-41c3-4f0f-b2fd-6d7b7f3f2a51 21T09:34:15 21T09:34:20 21T09:35:12 57/52 +447700900123>447860000001 NORMAL_CLEARING carrier-a"
+
+func TestParse(t *testing.T) {
+	fs := fixture(t, "freeswitch.json")
+	for name, tc := range map[string]struct {
+		body string
+		want []string
+		errs []string
+	}{
+		"a call of FreeSWITCH": {fs, []string{call1}, nil},
+		"the same as a form":   {"cdr=" + url.QueryEscape(fs), []string{call1}, nil},
+		"the same, not escaped, as some versions post it": {"cdr=" + fs, []string{call1}, nil},
+		"FreeSWITCH without times takes the callflow's": {
+			`{"variables":{"uuid":"u"},"callflow":{"caller_profile":{"ani":"1","destination_number":"2","network_addr":"192.0.2.9"},"times":{"created_time":"1795253655123456","answered_time":"0","hangup_time":"1795253665123456"}}}`,
+			[]string{"u 21T09:34:15 - 21T09:34:25 10/0 1>2  192.0.2.9"}, nil,
+		},
+		"FreeSWITCH without a uuid": {`{"variables":{"start_epoch":"1795253655"}}`, nil, []string{"freeswitch: id: offset 0: is missing"}},
+		"a callflow that is none":   {`{"callflow":7}`, nil, []string{"freeswitch: callflow: offset 0: holds no caller_profile"}},
+		"lines of Asterisk": {
+			fixture(t, "asterisk.csv"),
+			[]string{
+				"1795253655.41 20T09:34:15 20T09:34:20 20T09:35:12 57/52 447700900123>447860000001 ANSWERED carrier-a",
+				"7c41d2 20T09:40:00 - 20T09:40:09 9/0 447700900124>447860000002 NO ANSWER ",
+			}, nil,
+		},
+		"a line of Asterisk that is short, and one that is fine": {
+			"\"a\",\"b\"\n" + fixture(t, "asterisk.csv"),
+			[]string{
+				"1795253655.41 20T09:34:15 20T09:34:20 20T09:35:12 57/52 447700900123>447860000001 ANSWERED carrier-a",
+				"7c41d2 20T09:40:00 - 20T09:40:09 9/0 447700900124>447860000002 NO ANSWER ",
+			},
+			[]string{"asterisk: line: offset 0: has 2 columns, want 16 to 21"},
+		},
+		"times of Asterisk that are none": {
+			strings.Replace(strings.SplitAfter(fixture(t, "asterisk.csv"), "\n")[0], "2026-11-20 09:34:20", "yesterday", 1), nil,
+			[]string{"asterisk: answer: offset 0: want YYYY-MM-DD HH:MM:SS"},
+		},
+		"records of our own": {
+			fixture(t, "records.jsonl"),
+			[]string{
+				"c1 20T09:34:15 20T09:34:20 20T09:35:12 57/52 447700900123>447860000001 ANSWERED carrier-a",
+				"2 20T09:34:15.25 - 20T09:34:24 8/0 447700900124>sip:desk@example.com  ",
+			}, nil,
+		},
+		"an array of them":                {`[{"id":"a","start":"2026-11-20T00:00:00Z"}, 7]`, []string{"a 20T00:00:00 - - 0/0 >  "}, []string{"json: record: offset 0: is no object"}},
+		"one after another without lines": {`{"id":"a","start":"2026-11-20T00:00:00Z"}{"id":"b","start":"2026-11-20 00:00:01"}`, []string{"a 20T00:00:00 - - 0/0 >  ", "b 20T00:00:01 - - 0/0 >  "}, nil},
+		"a broken line among others":      {"{\"id\":\"a\",\"start\":\"2026-11-20T00:00:00Z\"}\n{\"id\":\n{\"id\":\"b\",\"start\":\"2026-11-20T00:00:00Z\"}", []string{"a 20T00:00:00 - - 0/0 >  ", "b 20T00:00:00 - - 0/0 >  "}, []string{"json: body: offset 42: is no JSON"}},
+		"no id":                           {`{"start":"2026-11-20T00:00:00Z"}`, nil, []string{"json: id: offset 0: is missing"}},
+		"no start":                        {`{"id":"a"}`, nil, []string{"json: start: offset 0: is missing"}},
+		"a start that is none":            {`{"id":"a","start":"2026-13-20T00:00:00Z"}`, nil, []string{"json: start: offset 0: want a time like 2026-01-31T12:00:00Z"}},
+		"a start before telephones":       {`{"id":"a","start":"1066-10-14T00:00:00Z"}`, nil, []string{"json: start: offset 0: lies outside 1970 to 2200"}},
+		"a negative length":               {`{"id":"a","start":"2026-11-20T00:00:00Z","billsec":-1}`, nil, []string{"json: duration: offset 0: is no length of a call"}},
+		"a length that is none":           {`{"id":"a","start":"2026-11-20T00:00:00Z","duration":1.5}`, nil, []string{"json: duration: offset 0: want a whole number of seconds"}},
+		"a number that is an object":      {`{"id":"a","start":"2026-11-20T00:00:00Z","from":{}}`, nil, []string{"json: from: offset 0: want a string"}},
+		"a text that is too long":         {`{"id":"a","start":"2026-11-20T00:00:00Z","to":"` + strings.Repeat("1", 256) + `"}`, nil, []string{"json: to: offset 0: is longer than 255 bytes"}},
+		"nothing":                         {" \n", nil, []string{"cdr: body: offset 0: is empty"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			calls, errs := Parse([]byte(tc.body))
+			if len(calls) != len(tc.want) || len(errs) != len(tc.errs) {
+				t.Fatalf("%d calls, errors %v", len(calls), errs)
+			}
+			for i, c := range calls {
+				got := show(c)
+				if c.ID == c.Key && len(c.ID) == 32 { // a digest
+					got = "7c41d2" + got[32:]
+				}
+				if got != tc.want[i] {
+					t.Errorf("got  %s\nwant %s", got, tc.want[i])
+				}
+			}
+			for i, err := range errs {
+				if err.Error() != tc.errs[i] {
+					t.Errorf("got  %s\nwant %s", err, tc.errs[i])
+				}
+			}
+		})
+	}
+}
+
+func TestRecordsOfOneCallAreToldApart(t *testing.T) {
+	line := strings.SplitAfter(fixture(t, "asterisk.csv"), "\n")[0]
+	calls, _ := Parse([]byte(line + line + strings.Replace(line, "carrier-a-", "carrier-b-", 1)))
+	if len(calls) != 3 || calls[0].Key != calls[1].Key || calls[0].Key == calls[2].Key || calls[0].ID != calls[2].ID {
+		t.Errorf("%+v", calls)
+	}
+}
+
+func TestSource(t *testing.T) {
+	for body, want := range map[string]string{
+		fixture(t, "freeswitch.json"): "freeswitch", "cdr=" + url.QueryEscape(fixture(t, "freeswitch.json")): "freeswitch",
+		fixture(t, "asterisk.csv"): "asterisk", fixture(t, "records.jsonl"): "json", "[]": "json", "": "asterisk",
+	} {
+		if got := Source([]byte(body)); got != want {
+			t.Errorf("%s: %.40s", got, body)
+		}
+	}
+}
+
+func TestMistakesAreCounted(t *testing.T) {
+	if calls, errs := Parse([]byte(strings.Repeat("{}\n", 1000))); len(calls) != 0 || len(errs) != maxErrors {
+		t.Errorf("%d calls, %d errors", len(calls), len(errs))
+	}
+}
+
+// What never ends must not be read again from every line.
+func TestABrokenPostIsGivenUp(t *testing.T) {
+	begun := time.Now()
+	if _, errs := Parse([]byte(strings.Repeat("{\n", 2<<20))); len(errs) != maxErrors || time.Since(begun) > 10*time.Second {
+		t.Errorf("%d errors after %s", len(errs), time.Since(begun))
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, name := range []string{"freeswitch.json", "asterisk.csv", "records.jsonl"} {
+		f.Add([]byte(fixture(f, name)))
+	}
+	f.Add([]byte("cdr=" + url.QueryEscape(fixture(f, "freeswitch.json"))))
+	f.Add([]byte(`[{"id":"a","start":"2026-11-20T00:00:00Z"}]`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		calls, errs := Parse(body)
+		if len(calls) == 0 && len(errs) == 0 && len(content(body)) > 0 && !strings.HasPrefix(string(content(body)), "[") {
+			t.Error("neither records nor a reason")
+		}
+		for _, c := range calls {
+			if c.ID == "" || c.Key == "" || c.Start.Year() < 1970 || c.Duration < 0 || len(c.From) > maxText {
+				t.Errorf("%+v", c)
+			}
+		}
+	})
+}

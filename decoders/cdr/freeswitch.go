@@ -1,0 +1,117 @@
+package cdr
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// leg is a part of a callflow: who called whom.
+type leg struct {
+	Profile struct {
+		UUID   string `json:"uuid"`
+		From   string `json:"caller_id_number"`
+		ANI    string `json:"ani"`
+		To     string `json:"destination_number"`
+		Source string `json:"network_addr"`
+	} `json:"caller_profile"`
+	Times struct {
+		Created  string `json:"created_time"` // µs
+		Answered string `json:"answered_time"`
+		Hangup   string `json:"hangup_time"`
+	} `json:"times"`
+}
+
+// freeSWITCH reads a call of mod_json_cdr. Its values are strings, percent
+// encoded in many versions.
+func freeSWITCH(raw json.RawMessage, at int) (Call, error) {
+	var doc struct {
+		Variables map[string]any  `json:"variables"`
+		Callflow  json.RawMessage `json:"callflow"`
+	}
+	if err := json.Unmarshal(raw, &doc); err != nil {
+		return Call{}, reject("freeswitch", "variables", at, "is no object")
+	}
+	l, err := firstLeg(doc.Callflow)
+	if err != nil {
+		return Call{}, reject("freeswitch", "callflow", at, "holds no caller_profile")
+	}
+	v := variables(doc.Variables)
+	c := Call{
+		ID: or(v.text("uuid"), plain(l.Profile.UUID)), From: plain(or(l.Profile.From, l.Profile.ANI)), To: plain(l.Profile.To),
+		Start:       v.moment("start", l.Times.Created),
+		Answer:      v.moment("answer", l.Times.Answered),
+		End:         v.moment("end", l.Times.Hangup),
+		Disposition: v.text("hangup_cause"), Trunk: or(v.text("sip_gateway_name"), or(v.text("sip_gateway"), plain(l.Profile.Source))),
+	}
+	c.Duration, c.Billsec = v.whole("duration", seconds(c.Start, c.End)), v.whole("billsec", seconds(c.Answer, c.End))
+	return finish(c, "freeswitch", at)
+}
+
+// firstLeg is the newest part of a callflow, which older versions write alone.
+func firstLeg(raw json.RawMessage) (l leg, err error) {
+	raw = bytes.TrimSpace(raw)
+	if len(raw) == 0 {
+		return l, nil
+	}
+	if raw[0] == '[' {
+		var many []leg
+		if err = json.Unmarshal(raw, &many); err == nil && len(many) > 0 {
+			l = many[0]
+		}
+		return l, err
+	}
+	return l, json.Unmarshal(raw, &l)
+}
+
+// variables are a channel's.
+type variables map[string]any
+
+func (v variables) text(name string) string {
+	switch x := v[name].(type) {
+	case string:
+		return plain(x)
+	case float64:
+		return strconv.FormatFloat(x, 'f', -1, 64)
+	}
+	return ""
+}
+
+// moment reads <name>_epoch (s), else microseconds of the callflow; 0 is none.
+func (v variables) moment(name, micros string) time.Time {
+	if n, err := strconv.ParseInt(v.text(name+"_epoch"), 10, 64); err == nil && n > 0 {
+		return time.Unix(n, 0).UTC()
+	}
+	if n, err := strconv.ParseInt(plain(micros), 10, 64); err == nil && n > 0 {
+		return time.UnixMicro(n).UTC().Truncate(time.Second)
+	}
+	return time.Time{}
+}
+
+func (v variables) whole(name string, otherwise int64) int64 {
+	if n, err := strconv.ParseInt(v.text(name), 10, 64); err == nil {
+		return n
+	}
+	return otherwise
+}
+
+// plain undoes percent encoding, where there is any.
+func plain(s string) string {
+	if !strings.Contains(s, "%") {
+		return s
+	}
+	if p, err := url.PathUnescape(s); err == nil {
+		return p
+	}
+	return s
+}
+
+func or(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}

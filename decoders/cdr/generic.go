@@ -1,0 +1,79 @@
+package cdr
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// generic reads a record of our own form.
+func generic(fields map[string]json.RawMessage, at int) (c Call, err error) {
+	r := reading{fields: fields, at: at}
+	c.ID, c.From, c.To = r.text("id"), r.text("from"), r.text("to")
+	c.Disposition, c.Trunk = r.text("disposition"), r.text("trunk")
+	c.Start, c.Answer, c.End = r.time("start"), r.time("answer"), r.time("end")
+	c.Duration = r.whole("duration", seconds(c.Start, c.End))
+	c.Billsec = r.whole("billsec", seconds(c.Answer, c.End))
+	if r.err != nil {
+		return c, r.err
+	}
+	return finish(c, "json", at)
+}
+
+// reading reads the fields of one object and keeps the first error.
+type reading struct {
+	fields map[string]json.RawMessage
+	at     int
+	err    error
+}
+
+func (r *reading) fail(name, reason string) {
+	if r.err == nil {
+		r.err = reject("json", name, r.at, reason)
+	}
+}
+
+// text reads a string, or a number as it is written; null is nothing.
+func (r *reading) text(name string) string {
+	raw := strings.TrimSpace(string(r.fields[name]))
+	if raw == "" || raw == "null" {
+		return ""
+	}
+	var s string
+	if json.Unmarshal([]byte(raw), &s) == nil {
+		return s
+	}
+	if raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9' {
+		return raw
+	}
+	r.fail(name, "want a string")
+	return ""
+}
+
+func (r *reading) whole(name string, otherwise int64) int64 {
+	text := r.text(name)
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		r.fail(name, "want a whole number of seconds")
+	}
+	return n
+}
+
+// time reads ISO 8601; without a zone it is UTC.
+func (r *reading) time(name string) time.Time {
+	text := strings.TrimSpace(r.text(name))
+	if text == "" {
+		return time.Time{}
+	}
+	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05Z0700", "2006-01-02T15:04:05", time.DateTime} {
+		if t, err := time.ParseInLocation(layout, text, time.UTC); err == nil {
+			return t.UTC().Truncate(time.Millisecond)
+		}
+	}
+	r.fail(name, "want a time like 2026-01-31T12:00:00Z")
+	return time.Time{}
+}

@@ -1,0 +1,133 @@
+package cdr
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"net/url"
+	"strings"
+)
+
+// maxErrors is how many mistakes of a post are told.
+const maxErrors = 20
+
+// Source names the kind of switch by the shape of a post: freeswitch, asterisk
+// or json.
+func Source(body []byte) string {
+	body = content(body)
+	if !isJSON(body) {
+		return "asterisk"
+	}
+	var head struct{ Variables, Callflow json.RawMessage }
+	if json.NewDecoder(bytes.NewReader(body)).Decode(&head) == nil && (head.Variables != nil || head.Callflow != nil) {
+		return "freeswitch"
+	}
+	return "json"
+}
+
+// Parse reads every record of a post. Errors are of the records that cannot be
+// read, at most 20; the others are returned.
+func Parse(body []byte) ([]Call, []error) {
+	r := records{body: content(body)}
+	switch {
+	case len(r.body) == 0:
+		r.fail(reject("cdr", "body", 0, "is empty"))
+	case isJSON(r.body):
+		r.json()
+	default:
+		r.csv()
+	}
+	return r.calls, r.errs
+}
+
+// content is the body without blanks around it, and out of its form field.
+func content(body []byte) []byte {
+	body = bytes.TrimSpace(bytes.TrimPrefix(body, []byte("\ufeff")))
+	form, ok := bytes.CutPrefix(body, []byte("cdr="))
+	if !ok {
+		return body
+	}
+	text := string(form)
+	if value, _, _ := strings.Cut(text, "&"); strings.HasPrefix(value, "%7B") || strings.HasPrefix(value, "%7b") {
+		text = value
+	}
+	if plain, err := url.QueryUnescape(text); err == nil && !strings.HasPrefix(text, "{") {
+		text = plain
+	}
+	return bytes.TrimSpace([]byte(text))
+}
+
+func isJSON(body []byte) bool { return len(body) > 0 && (body[0] == '{' || body[0] == '[') }
+
+// records gathers what is read of a post.
+type records struct {
+	body  []byte
+	calls []Call
+	errs  []error
+}
+
+func (r *records) fail(err error) {
+	if len(r.errs) < maxErrors {
+		r.errs = append(r.errs, err)
+	}
+}
+
+func (r *records) add(c Call, err error) {
+	if err != nil {
+		r.fail(err)
+		return
+	}
+	r.calls = append(r.calls, c)
+}
+
+// json reads objects one after another, or in an array. After one that is broken
+// it goes on with the next line, until too many are.
+func (r *records) json() {
+	for at := 0; at < len(r.body); {
+		d := json.NewDecoder(bytes.NewReader(r.body[at:]))
+		var raw json.RawMessage
+		if err := d.Decode(&raw); err != nil {
+			r.fail(reject("json", "body", at, syntax(err)))
+			next := bytes.IndexByte(r.body[at:], '\n')
+			if next < 0 || len(r.errs) == maxErrors {
+				return
+			}
+			at += next + 1
+			at += len(r.body[at:]) - len(bytes.TrimLeft(r.body[at:], " \t\r\n"))
+			continue
+		}
+		r.value(raw, at)
+		at += int(d.InputOffset())
+		at += len(r.body[at:]) - len(bytes.TrimLeft(r.body[at:], " \t\r\n"))
+	}
+}
+
+// value reads an object, or each of an array.
+func (r *records) value(raw json.RawMessage, at int) {
+	var many []json.RawMessage
+	if raw[0] != '[' || json.Unmarshal(raw, &many) != nil {
+		many = []json.RawMessage{raw}
+	}
+	for _, one := range many {
+		r.add(object(one, at))
+	}
+}
+
+// object reads a FreeSWITCH call or a generic record.
+func object(raw json.RawMessage, at int) (Call, error) {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(raw, &fields) != nil || fields == nil {
+		return Call{}, reject("json", "record", at, "is no object")
+	}
+	if fields["variables"] != nil || fields["callflow"] != nil {
+		return freeSWITCH(raw, at)
+	}
+	return generic(fields, at)
+}
+
+func syntax(err error) string {
+	if s, ok := errors.AsType[*json.SyntaxError](err); ok {
+		return s.Error()
+	}
+	return "is no JSON"
+}

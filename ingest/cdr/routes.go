@@ -1,0 +1,82 @@
+package cdr
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/decoders/cdr"
+	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/ingest/intake"
+	"github.com/penstock/penstock/relay/account"
+)
+
+// Intake writes an entry to the journal; *intake.Intake does.
+type Intake interface {
+	Accept(ctx context.Context, e *intake.Entry) (id string, err error)
+}
+
+// Options are what may be chosen; the zero value works.
+type Options struct {
+	BodyLimit int // bytes, also of an inflated body; 0 means 4 MiB
+	Logger    *slog.Logger
+}
+
+// Surface is the paths that switches post to.
+type Surface struct {
+	intake    Intake
+	bodyLimit int
+	logger    *slog.Logger
+}
+
+// New returns the surface over the intake of call records.
+func New(in Intake, o Options) *Surface {
+	return &Surface{intake: in, bodyLimit: cmp.Or(o.BodyLimit, 4<<20), logger: cmp.Or(o.Logger, slog.Default())}
+}
+
+// Mount adds the paths to the app.
+func (s *Surface) Mount(app fiber.Router, auth *httpd.Auth) {
+	app.Post("/inbound/cdr/sip", auth.Require(account.Carrier, httpd.WebhookStyle()), s.takeSIP)
+}
+
+// takeSIP reads, journals, answers.
+func (s *Surface) takeSIP(c *fiber.Ctx) error {
+	body, err := httpd.Body(c, s.bodyLimit)
+	if err != nil {
+		return err
+	}
+	calls, problems := cdr.Parse(body)
+	if len(calls) == 0 {
+		return refuse(c, problems)
+	}
+	entry := intake.Entry{
+		Account: httpd.AccountOf(c), Source: cdr.Source(body), Path: string(c.Request().URI().Path()),
+		ContentType: string(c.Request().Header.ContentType()), Body: append([]byte(nil), body...),
+	}
+	id, err := s.intake.Accept(c.UserContext(), &entry)
+	switch {
+	case errors.Is(err, intake.ErrTooLarge):
+		return httpd.ErrBodyTooLarge
+	case err != nil:
+		s.logger.Error("call records not accepted", "account", entry.Account, "error", err)
+		return httpd.Unavailable(c)
+	}
+	return c.JSON(fiber.Map{"data": fiber.Map{"id": id, "records": len(calls), "refused": len(problems)}})
+}
+
+// refuse says where a post cannot be read.
+func refuse(c *fiber.Ctx, problems []error) error {
+	texts := make([]string, len(problems))
+	for i, p := range problems {
+		texts[i] = p.Error()
+	}
+	if len(texts) == 0 {
+		texts = []string{"cdr: body: offset 0: holds no records"}
+	}
+	return c.Status(fiber.StatusUnprocessableEntity).JSON(fiber.Map{
+		"message": "The given data was invalid.", "errors": fiber.Map{"body": texts},
+	})
+}

@@ -1,0 +1,126 @@
+package restv2
+
+import (
+	"io"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/sip"
+)
+
+// requestCDR has an archive of call records made.
+func (s *Surface) requestCDR(c *fiber.Ctx) error {
+	in, err := inputOf(c)
+	if err != nil {
+		return err
+	}
+	p := problem{}
+	ask := sip.Ask{
+		From: in.date(p, "from_date", 0), To: in.date(p, "to_date", 24*time.Hour-time.Second),
+		Email: strings.TrimSpace(in.text(p, "email")), Format: in.text(p, "format"), Single: in.flag(p, "single_file"),
+	}
+	if err := p.err(); err != nil {
+		return err
+	}
+	o, err := s.records.Request(c.UserContext(), httpd.AccountOf(c), ask)
+	if err != nil {
+		return err
+	}
+	return data(c, fiber.Map{"handle": o.Handle, "expires_at": o.ExpiresAt().Format(time.DateTime)})
+}
+
+// date reads a moment that must be given, in UTC. A day alone is its midnight and
+// what is added to that.
+func (in input) date(p problem, name string, ofDay time.Duration) time.Time {
+	text := strings.TrimSpace(in.text(p, name))
+	if text == "" {
+		if len(p[name]) == 0 {
+			p.add(name, "The "+name+" field is required.")
+		}
+		return time.Time{}
+	}
+	for _, layout := range []string{time.DateTime, time.RFC3339Nano, time.DateOnly} {
+		t, err := time.ParseInLocation(layout, text, time.UTC)
+		if err != nil || t.Year() < 1970 || t.Year() > 2199 {
+			continue
+		}
+		if layout == time.DateOnly {
+			t = t.Add(ofDay)
+		}
+		return t.UTC()
+	}
+	p.add(name, "The "+name+" must be a date like 2026-01-31 12:00:00.")
+	return time.Time{}
+}
+
+// flag reads a truth; a query has it as a word.
+func (in input) flag(p problem, name string) bool {
+	switch v := in[name].(type) {
+	case nil:
+		return false
+	case bool:
+		return v
+	case string:
+		if v == "true" || v == "1" || v == "false" || v == "0" || v == "" {
+			return v == "true" || v == "1"
+		}
+	}
+	p.add(name, "The "+name+" must be true or false.")
+	return false
+}
+
+// downloadCDR streams an archive. A handle that works no more has an empty 404.
+func (s *Surface) downloadCDR(c *fiber.Ctx) error {
+	handle := param(c, "handle")
+	ready, err := s.records.Archive(c.UserContext(), httpd.AccountOf(c), handle)
+	if err == nil && !ready {
+		return httpd.Message(c, fiber.StatusAccepted, "The records are being prepared. Please try again later.")
+	}
+	var file io.ReadCloser
+	var size int64
+	if err == nil {
+		file, size, err = s.archives.Open(handle)
+	}
+	if relay.KindOf(err) == relay.KindNotFound {
+		c.Status(fiber.StatusNotFound)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	c.Set(fiber.HeaderContentType, "application/zip")
+	c.Set(fiber.HeaderContentDisposition, `attachment; filename="cdr-`+handle+`.zip"`)
+	c.Context().SetBodyStream(&stream{file, c.Context().Conn()}, int(size))
+	return nil
+}
+
+// chunkTime is how long a client may take for each piece of a download. The
+// server's own limit is for whole answers, and these may be large.
+const chunkTime = time.Minute
+
+// stream gives the connection time for every piece that is read for it.
+type stream struct {
+	io.ReadCloser
+	conn net.Conn
+}
+
+func (s *stream) Read(b []byte) (int, error) {
+	if err := s.conn.SetWriteDeadline(time.Now().Add(chunkTime)); err != nil {
+		return 0, err
+	}
+	return s.ReadCloser.Read(b)
+}
+
+// listSourceIPs lists where the account's calls come from.
+func (s *Surface) listSourceIPs(c *fiber.Ctx) error {
+	trunks, err := s.trunks.Trunks(c.UserContext(), httpd.AccountOf(c))
+	if err != nil {
+		return err
+	}
+	return data(c, append([]sip.Trunk{}, trunks...))
+}

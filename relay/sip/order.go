@@ -1,0 +1,71 @@
+package sip
+
+import (
+	"net/mail"
+	"strings"
+	"time"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/job"
+)
+
+const (
+	// Kind is that of the jobs that make archives.
+	Kind job.Kind = "sip.cdr"
+	// Life is how long a handle works, from when it was asked for.
+	Life = 2 * time.Hour
+)
+
+// Ask is what somebody wants to have of their calls.
+type Ask struct {
+	// From and To bound the calls by their start; the second of To belongs to them.
+	From, To time.Time
+	Email    string // is told when the archive is ready; empty: nobody
+	Format   string // empty: UKv3a
+	Single   bool   // one file instead of one a day
+}
+
+// Order is an archive that was asked for.
+type Order struct {
+	Handle  string     `json:"handle"`
+	Account account.ID `json:"account"`
+	From    time.Time  `json:"from"`
+	To      time.Time  `json:"to"` // not within
+	Email   string     `json:"email,omitempty"`
+	Single  bool       `json:"single,omitempty"`
+	AskedAt time.Time  `json:"asked_at"`
+	// Node is the gateway that has the calls.
+	Node string `json:"node"`
+}
+
+// ExpiresAt is when the handle stops working.
+func (o Order) ExpiresAt() time.Time { return o.AskedAt.Add(Life) }
+
+// check says what is wrong with an Ask.
+func (a Ask) check() error {
+	fields := make(map[string][]string)
+	if a.To.Before(a.From) {
+		fields["to_date"] = []string{"The to_date must not be before the from_date."}
+	}
+	if a.Format != "" && a.Format != UKv3a {
+		fields["format"] = []string{"The format must be UKv3a."}
+	}
+	if a.Email != "" && !address(a.Email) {
+		fields["email"] = []string{"The email must be one mail address."}
+	}
+	if len(fields) == 0 {
+		return nil
+	}
+	return &relay.Error{Kind: relay.KindInvalid, Message: "sip: invalid request", Fields: fields}
+}
+
+func address(s string) bool {
+	a, err := mail.ParseAddress(s)
+	return err == nil && a.Address == s && len(s) <= 254 && !strings.ContainsAny(s, "\r\n")
+}
+
+// Trunk is where an account's calls come from.
+type Trunk struct {
+	SourceIPs []string `json:"source_ips"`
+}

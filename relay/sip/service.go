@@ -1,0 +1,146 @@
+package sip
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/job"
+	"github.com/penstock/penstock/relay/outbox"
+)
+
+// Deps is what archives are made with; all but Now are needed.
+type Deps struct {
+	Jobs       Jobs
+	Archives   Archives
+	Deliveries Deliveries
+	Dispatcher outbox.Dispatcher
+	Now        func() time.Time
+}
+
+// Options are what may be chosen.
+type Options struct {
+	// Node names this gateway, which has the calls; what another one was asked for
+	// is left to that.
+	Node string
+	// PublicURL is where archives are fetched, without a slash at the end.
+	PublicURL  string
+	MailDomain string        // the right side of Message-IDs
+	Lease      time.Duration // of a mail's first attempt; 0 means 1 min
+}
+
+// Service hands out archives of calls.
+type Service struct {
+	deps Deps
+	opts Options
+}
+
+// New returns a Service.
+func New(d Deps, o Options) (*Service, error) {
+	if d.Jobs == nil || d.Archives == nil || d.Deliveries == nil || d.Dispatcher == nil {
+		return nil, errors.New("sip: jobs, archives, deliveries and dispatcher are needed")
+	}
+	if d.Now == nil {
+		d.Now = time.Now
+	}
+	o.Lease, o.MailDomain = cmp.Or(o.Lease, time.Minute), cmp.Or(o.MailDomain, "localhost")
+	return &Service{deps: d, opts: o}, nil
+}
+
+// Request has an archive made. It returns relay.KindInvalid with the parameters
+// for a range that ends before it starts, another format, or no mail address.
+func (s *Service) Request(ctx context.Context, acct account.ID, a Ask) (Order, error) {
+	if err := a.check(); err != nil {
+		return Order{}, err
+	}
+	now := s.deps.Now().UTC()
+	o := Order{
+		Handle: relay.NewID(now), Account: acct, Email: a.Email, Single: a.Single, AskedAt: now, Node: s.opts.Node,
+		From: a.From.UTC(), To: a.To.UTC().Truncate(time.Second).Add(time.Second),
+	}
+	input, err := json.Marshal(o)
+	if err != nil {
+		return o, fmt.Errorf("sip: order %s: encode: %w", o.Handle, err)
+	}
+	return o, s.deps.Jobs.Submit(ctx, job.Job{
+		ID: o.Handle, Account: acct, Kind: Kind, Input: input, CreatedAt: now, Keep: Life,
+	})
+}
+
+// Archive tells whether an archive can be fetched. It returns relay.KindNotFound
+// for a handle that is not the account's, that has expired, or whose archive
+// could not be made.
+func (s *Service) Archive(ctx context.Context, acct account.ID, handle string) (ready bool, err error) {
+	j, err := s.deps.Jobs.Get(ctx, acct, handle)
+	if err != nil {
+		return false, err
+	}
+	gone := relay.Errorf(relay.KindNotFound, "archive %s: there is none", handle)
+	if j.Kind != Kind || j.State == job.Failed {
+		return false, gone
+	}
+	o, err := orderOf(j)
+	if err != nil {
+		return false, err
+	}
+	if !s.deps.Now().Before(o.ExpiresAt()) {
+		return false, gone
+	}
+	return j.State == job.Completed, nil
+}
+
+func orderOf(j job.Job) (o Order, err error) {
+	if err = json.Unmarshal(j.Input, &o); err != nil {
+		err = fmt.Errorf("sip: order %s: %w", j.ID, err)
+	}
+	return o, err
+}
+
+// Run makes the archive of a job and tells of it.
+func (s *Service) Run(ctx context.Context, j job.Job) (any, error) {
+	o, err := orderOf(j)
+	switch {
+	case err != nil:
+		return nil, job.Fail("The request cannot be read.")
+	case !s.deps.Now().Before(o.ExpiresAt()):
+		return nil, job.Fail("The handle has expired.")
+	case o.Node != s.opts.Node:
+		return nil, relay.Errorf(relay.KindUnavailable, "archive %s: another gateway has the calls", o.Handle)
+	}
+	calls, err := s.deps.Archives.Make(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.tell(ctx, o, calls); err != nil {
+		return nil, err
+	}
+	return map[string]int64{"calls": calls}, nil
+}
+
+// tell mails that the archive is ready, once: the mail's id is the handle's.
+func (s *Service) tell(ctx context.Context, o Order, calls int64) error {
+	if o.Email == "" {
+		return nil
+	}
+	now := s.deps.Now()
+	mails := []outbox.Delivery{{
+		ID: o.Handle + "-ready", Account: o.Account, Kind: outbox.KindNotice, MessageID: o.Handle, CreatedAt: now,
+		Mail: &outbox.Mail{
+			To: o.Email, Subject: "Your call records are ready", MessageID: o.Handle + "@" + s.opts.MailDomain,
+			Text: fmt.Sprintf("The call records from %s to %s (UTC) are ready: %d calls.\n\n"+
+				"Fetch them with your API token before %s UTC from\n%s/v2/sip/cdr/%s/download\n",
+				o.From.Format(time.DateTime), o.To.Add(-time.Second).Format(time.DateTime), calls,
+				o.ExpiresAt().Format(time.DateTime), s.opts.PublicURL, o.Handle),
+		},
+	}}
+	existing, err := s.deps.Deliveries.Create(ctx, mails, now.Add(s.opts.Lease))
+	if err == nil && len(existing) == 0 {
+		s.deps.Dispatcher.Dispatch(mails)
+	}
+	return err
+}

@@ -1,0 +1,209 @@
+package sip
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/decoders/cdr"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/job"
+	"github.com/penstock/penstock/relay/outbox"
+)
+
+func noon() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) }
+
+// house is everything around a Service.
+type house struct {
+	jobs  map[string]job.Job
+	made  []Order
+	err   error // of making
+	mails []outbox.Delivery
+	sent  int
+	now   time.Time
+}
+
+func (h *house) Submit(_ context.Context, j job.Job) error { h.jobs[j.ID] = j; return nil }
+
+func (h *house) Get(_ context.Context, acct account.ID, id string) (job.Job, error) {
+	j, ok := h.jobs[id]
+	if !ok || j.Account != acct {
+		return j, relay.Errorf(relay.KindNotFound, "job %s", id)
+	}
+	return j, nil
+}
+
+func (h *house) Make(_ context.Context, o Order) (int64, error) {
+	h.made = append(h.made, o)
+	return 7, h.err
+}
+
+func (h *house) Create(_ context.Context, ds []outbox.Delivery, _ time.Time) (existing []int, err error) {
+	for _, m := range h.mails {
+		if m.ID == ds[0].ID {
+			return []int{0}, nil
+		}
+	}
+	h.mails = append(h.mails, ds...)
+	return nil, nil
+}
+
+func (h *house) Dispatch(ds []outbox.Delivery) { h.sent += len(ds) }
+
+func newService(t *testing.T) (*Service, *house) {
+	t.Helper()
+	h := &house{jobs: map[string]job.Job{}, now: noon()}
+	s, err := New(Deps{Jobs: h, Archives: h, Deliveries: h, Dispatcher: h, Now: func() time.Time { return h.now }},
+		Options{Node: "n1", PublicURL: "https://gw", MailDomain: "gw"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, h
+}
+
+func TestRequest(t *testing.T) {
+	s, h := newService(t)
+	day := time.Date(2026, 11, 1, 0, 0, 0, 0, time.FixedZone("", 3600))
+	o, err := s.Request(t.Context(), 3, Ask{From: day, To: day.Add(time.Hour + 500*time.Millisecond), Format: UKv3a, Email: "a@example.com", Single: true})
+	if err != nil || o.Handle == "" || !o.ExpiresAt().Equal(noon().Add(2*time.Hour)) || o.From.Location() != time.UTC {
+		t.Fatalf("%+v, %v", o, err)
+	}
+	if !o.To.Equal(day.Add(time.Hour + time.Second)) {
+		t.Errorf("to %s", o.To)
+	}
+	var kept Order
+	j := h.jobs[o.Handle]
+	if err := json.Unmarshal(j.Input, &kept); err != nil || kept != o || j.Account != 3 || j.Kind != Kind || j.Keep != Life {
+		t.Errorf("%+v, %v", j, err)
+	}
+	if _, err := s.Request(t.Context(), 3, Ask{From: day, To: day}); err != nil {
+		t.Errorf("a second: %v", err)
+	}
+	for name, bad := range map[string]Ask{
+		"to_date": {From: day, To: day.Add(-time.Second)},
+		"format":  {From: day, To: day, Format: "UKv3"},
+		"email":   {From: day, To: day, Email: "Me <a@example.com>\r\nBcc: x"},
+	} {
+		_, err := s.Request(t.Context(), 3, bad)
+		if fields := relay.FieldsOf(err); len(fields) != 1 || len(fields[name]) != 1 {
+			t.Errorf("%s: %v", name, fields)
+		}
+	}
+	if len(h.jobs) != 2 {
+		t.Errorf("%d jobs", len(h.jobs))
+	}
+}
+
+func TestAnArchiveIsThereWhileItsHandleWorks(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(h *house, j *job.Job)
+		acct   account.ID
+		ready  bool
+		gone   bool
+	}{
+		"it is being made":            {nil, 3, false, false},
+		"it is ready":                 {func(_ *house, j *job.Job) { j.State = job.Completed }, 3, true, false},
+		"it is another account's":     {func(_ *house, j *job.Job) { j.State = job.Completed }, 4, false, true},
+		"it could not be made":        {func(_ *house, j *job.Job) { j.State = job.Failed }, 3, false, true},
+		"it is another kind of job":   {func(_ *house, j *job.Job) { j.Kind, j.State = "token", job.Completed }, 3, false, true},
+		"a second before two hours":   {func(h *house, j *job.Job) { j.State, h.now = job.Completed, noon().Add(2*time.Hour-time.Second) }, 3, true, false},
+		"two hours after the request": {func(h *house, j *job.Job) { j.State, h.now = job.Completed, noon().Add(2*time.Hour) }, 3, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, h := newService(t)
+			o, err := s.Request(t.Context(), 3, Ask{From: noon(), To: noon()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			j := h.jobs[o.Handle]
+			if tc.change != nil {
+				tc.change(h, &j)
+			}
+			h.jobs[o.Handle] = j
+			ready, err := s.Archive(t.Context(), tc.acct, o.Handle)
+			if ready != tc.ready || (relay.KindOf(err) == relay.KindNotFound) != tc.gone || !tc.gone && err != nil {
+				t.Errorf("%v, %v", ready, err)
+			}
+		})
+	}
+}
+
+func TestRunMakesTheArchiveAndTellsOnce(t *testing.T) {
+	s, h := newService(t)
+	o, err := s.Request(t.Context(), 3, Ask{From: noon(), To: noon().Add(time.Hour), Email: "a@example.com"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second after a crash between the mail and the end of the job
+		if got, err := s.Run(t.Context(), h.jobs[o.Handle]); err != nil || got.(map[string]int64)["calls"] != 7 {
+			t.Fatal(got, err)
+		}
+	}
+	if len(h.made) != 2 || h.made[0] != o || len(h.mails) != 1 || h.sent != 1 {
+		t.Fatalf("made %d, %d mails, %d sent", len(h.made), len(h.mails), h.sent)
+	}
+	m := h.mails[0]
+	const want = "The call records from 2026-11-20 12:00:00 to 2026-11-20 13:00:00 (UTC) are ready: 7 calls.\n\n" +
+		"Fetch them with your API token before 2026-11-20 14:00:00 UTC from\nhttps://gw/v2/sip/cdr/HANDLE/download\n"
+	if got := strings.ReplaceAll(m.Mail.Text, o.Handle, "HANDLE"); got != want || m.Mail.To != "a@example.com" || m.Kind != outbox.KindNotice || m.Account != 3 {
+		t.Errorf("%+v\n%s", m, got)
+	}
+}
+
+func TestRunLeavesWhatItMust(t *testing.T) {
+	s, h := newService(t)
+	o, err := s.Request(t.Context(), 3, Ask{From: noon(), To: noon(), Email: "a@example.com"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mine := h.jobs[o.Handle]
+	other := mine
+	other.Input = []byte(strings.Replace(string(mine.Input), `"node":"n1"`, `"node":"n2"`, 1))
+	if _, err := s.Run(t.Context(), other); relay.KindOf(err) != relay.KindUnavailable || len(h.made) != 0 {
+		t.Errorf("another gateway's: %v", err)
+	}
+	h.err = relay.Errorf(relay.KindUnavailable, "still being made")
+	if _, err := s.Run(t.Context(), mine); relay.KindOf(err) != relay.KindUnavailable || len(h.mails) != 0 {
+		t.Errorf("not made: %v", err)
+	}
+	h.now = noon().Add(3 * time.Hour)
+	for _, j := range []job.Job{mine, {ID: "x", Input: []byte("{")}} {
+		if _, err := s.Run(t.Context(), j); err == nil {
+			t.Error("no error")
+		} else if _, ends := job.Reason(err); !ends {
+			t.Errorf("%v does not end the job", err)
+		}
+	}
+	if _, err := New(Deps{}, Options{}); err == nil {
+		t.Error("nothing to work with")
+	}
+}
+
+func TestLayout(t *testing.T) {
+	at := noon()
+	for name, tc := range map[string]struct {
+		call cdr.Call
+		want string
+	}{
+		"a call": {
+			cdr.Call{ID: "c1", Start: at, Answer: at.Add(1500 * time.Millisecond), End: at.Add(time.Minute), From: "447700900123", To: "sip:a@b", Duration: 60, Billsec: 58, Disposition: "ANSWERED", Trunk: "t"},
+			"c1|2026-11-20 12:00:00|2026-11-20 12:00:01.5|2026-11-20 12:01:00|447700900123|sip:a@b|60|58|ANSWERED|t",
+		},
+		"times that are not told": {cdr.Call{ID: "c1", Start: at}, "c1|2026-11-20 12:00:00|||||0|0||"},
+		"what a spreadsheet would run": {
+			cdr.Call{ID: "=cmd()", Start: at, From: "+44", To: "-1", Disposition: "@x", Trunk: "\t=1"},
+			"'=cmd()|2026-11-20 12:00:00|||'+44|'-1|0|0|'@x|'\t=1",
+		},
+		"the same signs elsewhere": {cdr.Call{ID: "a=1", Start: at, From: "a@b"}, "a=1|2026-11-20 12:00:00|||a@b||0|0||"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			row := Row(tc.call)
+			if got := strings.Join(row, "|"); got != tc.want || len(row) != len(Header()) {
+				t.Errorf("%q", got)
+			}
+		})
+	}
+}
