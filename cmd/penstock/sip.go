@@ -8,6 +8,8 @@ import (
 	"github.com/penstock/penstock/delivery/archive"
 	"github.com/penstock/penstock/delivery/embedded/calls"
 	"github.com/penstock/penstock/ingest/admin"
+	"github.com/penstock/penstock/ingest/intake"
+	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/sip"
 )
 
@@ -51,4 +53,14 @@ func (d *daemon) clearArchives(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// intakeOptions bounds how much of a journal is in memory at one time: a post of
+// call records may have 4 MiB, where a frame has a kilobyte.
+func (d *daemon) intakeOptions(kind event.Kind) intake.Options {
+	o := intake.Options{Logger: d.log}
+	if kind == event.CDR {
+		o.Batch, o.Workers = 32, 1
+	}
+	return o
 }

@@ -233,7 +233,7 @@ func (d *daemon) openIntake(kind event.Kind, p intake.Processor, quota *journal.
 		return err
 	}
 	d.closers = append(d.closers, func(context.Context) error { return log.Close() })
-	in, err := intake.New(kind, d.node, log, d.back.db.Marks(d.node), p, intake.Options{Logger: d.log})
+	in, err := intake.New(kind, d.node, log, d.back.db.Marks(d.node), p, d.intakeOptions(kind))
 	if err != nil {
 		return err
 	}
