@@ -152,7 +152,7 @@ func (g *gateway) settled() {
 	g.t.Helper()
 	eventually(g.t, "everything accepted is processed", func() (any, bool) {
 		m := metrics(g.t, g.as("").get("/metrics").body)
-		lag := m[`penstock_lag{kind="uplink"}`] + m[`penstock_lag{kind="sms"}`]
+		lag := m[`penstock_lag{kind="uplink"}`] + m[`penstock_lag{kind="sms"}`] + m[`penstock_lag{kind="cdr"}`]
 		return lag, lag == 0
 	})
 }
