@@ -35,9 +35,7 @@ require (
 	modernc.org/sqlite v1.60.1
 )
 
-require (
-	golang.org/x/crypto v0.57.0 // indirect
-)
+require golang.org/x/crypto v0.57.0 // indirect
 
 require (
 	github.com/andybalholm/brotli v1.2.2 // indirect

@@ -39,8 +39,8 @@ func TestParse(t *testing.T) {
 		want []string
 		errs []string
 	}{
-		"a call of FreeSWITCH": {fs, []string{call1}, nil},
-		"the same as a form":   {"cdr=" + url.QueryEscape(fs), []string{call1}, nil},
+		"a call of FreeSWITCH":                            {fs, []string{call1}, nil},
+		"the same as a form":                              {"cdr=" + url.QueryEscape(fs), []string{call1}, nil},
 		"the same, not escaped, as some versions post it": {"cdr=" + fs, []string{call1}, nil},
 		"FreeSWITCH without times takes the callflow's": {
 			`{"variables":{"uuid":"u"},"callflow":{"caller_profile":{"ani":"1","destination_number":"2","network_addr":"192.0.2.9"},"times":{"created_time":"1795253655123456","answered_time":"0","hangup_time":"1795253665123456"}}}`,

@@ -26,7 +26,7 @@ func TestConditions(t *testing.T) {
 		`weekday in [6, 7]`:                                                  false,
 		`originator in ["1", "2"] or len(text) < 3`:                          false,
 		`hasPrefix(trim(text), "STOP") and upper(text) startsWith "STOP"`:    true,
-		`indexOf(text, "it") == 5 // what follows is a comment`:               true,
+		`indexOf(text, "it") == 5 // what follows is a comment`:              true,
 		"coding == 7\n  or coding == 16":                                     true,
 		`text startsWith "x" or (text endsWith "你" and destination != "")`:   true,
 		`{"a": coding}["a"] == 16`:                                           true,
