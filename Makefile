@@ -26,10 +26,10 @@ deps: ## install what the tests need: Redis, InfluxDB, Kannel, Postfix, wrk, Nod
 	deploy/test-deps.sh
 
 test: deps ## every test under the race detector, real back ends included
-	go test -race -timeout 20m $(PKG)
+	go test -race -timeout 40m $(PKG)
 
 race: ## the tests under the race detector, without installing anything
-	go test -race -timeout 20m $(PKG)
+	go test -race -timeout 40m $(PKG)
 
 check: .tools/bin/golangci-lint-$(GOLANGCI_VERSION) arch ## format, vet, lint, architecture
 	@unformatted=$$(git ls-files '*.go' | xargs -r gofmt -l); \
@@ -50,6 +50,7 @@ fuzz: ## run every fuzz target for FUZZTIME (10s) each
 
 bench: build ## load the daemon with frames and SMS and print the table of docs/benchmarks.md
 	go run ./deploy/bench
+	go test -run '^$$' -bench BenchmarkVerify ./relay/ledger/merkle
 
 cover: ## what the tests cover, per function, and coverage.html
 	@mkdir -p bin
