@@ -12,7 +12,7 @@ import (
 // Deleting takes turns with writing: no batch waits for more than a step of it.
 func TestWritersGoOnWhileMuchIsForgotten(t *testing.T) {
 	s := open(t, t.TempDir())
-	const n = 40_000
+	const n = 16_000
 	var b iot.Batch
 	for i := range n {
 		p := reading(i)
