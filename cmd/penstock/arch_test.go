@@ -71,6 +71,7 @@ func doors() map[string][]string {
 		"github.com/emersion/go-message":           {"delivery/email"},
 		"github.com/emersion/go-msgauth":           {"delivery/email"},
 		"github.com/influxdata/influxdb-client-go": {"delivery/influx"},
+		"github.com/tinylib/msgp":                  {"delivery/influx"},
 		"github.com/alicebob/miniredis":            {"delivery/embedded"},
 		"modernc.org/sqlite":                       {"delivery/embedded"},
 		"github.com/linxGnu/gosmpp":                {"delivery/carrier/smpp"},

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -127,24 +128,32 @@ func readRows(r *jsonbody.Reader) []row {
 // status 200; a database that is gone is what 404 is to a write.
 func (r results) series() ([][]series, error) {
 	out := make([][]series, len(r.all))
+	cut := false
 	for i, one := range r.all {
 		if r.err == "" {
 			r.err = one.err
 		}
-		for _, found := range one.series {
-			if found.partial || one.partial {
-				return nil, errors.New("the server cut the answer short, see its max-row-limit")
-			}
-		}
+		cut = cut || slices.ContainsFunc(one.series, func(found series) bool { return found.partial || one.partial })
 		out[i] = one.series
 	}
-	switch {
-	case strings.HasPrefix(r.err, "database not found"):
-		return nil, &Error{Op: "query", Status: http.StatusNotFound, Reason: r.err, paused: true}
-	case r.err != "":
-		return nil, &httpapi.Error{StatusCode: http.StatusInternalServerError, Message: r.err}
+	if err := told(r.err, cut); err != nil {
+		return nil, err
 	}
 	return out, nil
+}
+
+// told is what an answer says itself: a statement's error, or that the server
+// left rows out.
+func told(said string, cut bool) error {
+	switch {
+	case cut:
+		return errors.New("the server cut the answer short, see its max-row-limit")
+	case strings.HasPrefix(said, "database not found"):
+		return &Error{Op: "query", Status: http.StatusNotFound, Reason: said, paused: true}
+	case said != "":
+		return &httpapi.Error{StatusCode: http.StatusInternalServerError, Message: said}
+	}
+	return nil
 }
 
 // at is the first column of a row, a time in nanoseconds.

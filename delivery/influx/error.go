@@ -128,6 +128,9 @@ func spoken(he *httpapi.Error) bool {
 // the line of a batch that the server quotes.
 func reason(he *httpapi.Error) string {
 	s := he.Message
+	if he.Header.Get("Content-Type") == packedType {
+		s = he.Header.Get("X-Influxdb-Error")
+	}
 	if s == "" {
 		s = http.StatusText(he.StatusCode)
 	}

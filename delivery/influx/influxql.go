@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/iot"
 )
 
@@ -40,6 +41,25 @@ func (s *Store) influxQL(ctx context.Context, st statement) ([]series, error) {
 // influxQLs runs statements that semicolons separate. It posts: they may be
 // longer than a server takes in an address.
 func (s *Store) influxQLs(ctx context.Context, st statement) ([][]series, error) {
+	answer, err := s.ask(ctx, st, "application/json")
+	if err != nil {
+		return nil, err
+	}
+	found, err := readResults(answer.body)
+	if err != nil {
+		return nil, err
+	}
+	return found.series()
+}
+
+// answer is what a server says, in the form it was asked for or in JSON.
+type answer struct {
+	form string // the media type
+	body []byte
+}
+
+func (s *Store) ask(ctx context.Context, st statement, accept string) (answer, error) {
+	var out answer
 	form := url.Values{"q": {st.q}, "epoch": {"ns"}}
 	if st.db != "" {
 		form.Set("db", st.db)
@@ -50,27 +70,25 @@ func (s *Store) influxQLs(ctx context.Context, st statement) ([][]series, error)
 	if st.params != nil {
 		params, err := json.Marshal(st.params)
 		if err != nil {
-			return nil, fmt.Errorf("parameters: %w", err)
+			return out, fmt.Errorf("parameters: %w", err)
 		}
 		form.Set("params", string(params))
 	}
-	var found results
-	herr := s.http.DoPostRequest(ctx, s.opts.URL+"query", strings.NewReader(form.Encode()), formType, func(r *http.Response) error {
+	head := func(r *http.Request) {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.Header.Set("Accept", accept)
+	}
+	herr := s.http.DoPostRequest(ctx, s.opts.URL+"query", strings.NewReader(form.Encode()), head, func(r *http.Response) (err error) {
 		defer func() { _ = r.Body.Close() }()
-		body, err := io.ReadAll(io.LimitReader(r.Body, maxAnswer))
-		if err != nil {
-			return err
-		}
-		found, err = readResults(body)
+		out.form = r.Header.Get("Content-Type")
+		out.body, err = io.ReadAll(io.LimitReader(r.Body, maxAnswer))
 		return err
 	})
 	if herr != nil {
-		return nil, herr
+		return out, herr
 	}
-	return found.series()
+	return out, nil
 }
-
-func formType(r *http.Request) { r.Header.Set("Content-Type", "application/x-www-form-urlencoded") }
 
 // readInfluxQL asks for the newest points of each series of the device: the
 // tag device_id and the time keep the server to the blocks that matter. With
@@ -78,22 +96,44 @@ func formType(r *http.Request) { r.Header.Set("Content-Type", "application/x-www
 // where sensors share a time.
 func (s *Store) readInfluxQL(ctx context.Context, q iot.Query) ([]iot.Point, error) {
 	db, rp := s.database()
-	found, err := s.influxQL(ctx, statement{
+	got, err := s.ask(ctx, statement{
 		db: db, rp: rp,
 		params: whose(q),
 		q: "SELECT value, text FROM " + names(q.Types) + " WHERE account = $account AND device_id = $device" +
 			bounds(q) + " GROUP BY * ORDER BY time DESC LIMIT " + strconv.Itoa(q.Limit),
-	})
+	}, packedType)
 	if err != nil {
 		return nil, s.failed("query", err)
 	}
+	read := readPoints
+	if got.form == packedType {
+		read = readPacked
+	}
+	points, err := read(q.Account, got.body)
+	if err != nil {
+		return nil, s.failed("query", err)
+	}
+	return points, nil
+}
+
+// readPoints returns the points of an answer in JSON, which is what servers say
+// that know no other form.
+func readPoints(acct account.ID, body []byte) ([]iot.Point, error) {
+	answered, err := readResults(body)
+	if err != nil {
+		return nil, err
+	}
+	found, err := answered.series()
+	if err != nil {
+		return nil, err
+	}
 	var points []iot.Point
-	for _, sr := range found {
-		p := pointOf(q.Account, sr.name, func(tag string) string { return sr.tags[tag] })
+	for _, sr := range slices.Concat(found...) {
+		p := pointOf(acct, sr.name, func(tag string) string { return sr.tags[tag] })
 		points = slices.Grow(points, len(sr.rows))
 		for _, row := range sr.rows {
 			if err := fill(&p, row); err != nil {
-				return nil, s.failed("query", err)
+				return nil, err
 			}
 			points = append(points, p)
 		}
