@@ -1,6 +1,7 @@
 package influx
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -81,7 +82,9 @@ func (s *Store) ask(ctx context.Context, st statement, accept string) (answer, e
 	herr := s.http.DoPostRequest(ctx, s.opts.URL+"query", strings.NewReader(form.Encode()), head, func(r *http.Response) (err error) {
 		defer func() { _ = r.Body.Close() }()
 		out.form = r.Header.Get("Content-Type")
-		out.body, err = io.ReadAll(io.LimitReader(r.Body, maxAnswer))
+		body := bytes.NewBuffer(make([]byte, 0, 16<<10))
+		_, err = body.ReadFrom(io.LimitReader(r.Body, maxAnswer))
+		out.body = body.Bytes()
 		return err
 	})
 	if herr != nil {

@@ -75,6 +75,7 @@ func (o Options) fill() Options {
 		t := http.DefaultTransport.(*http.Transport).Clone()
 		t.DisableCompression = o.NoGzip
 		t.MaxIdleConnsPerHost = idleConns
+		t.ReadBufferSize = 32 << 10 // an answer with a day of readings is one read
 		o.Transport = t
 	}
 	if o.Logger == nil {

@@ -103,6 +103,7 @@ func (q AggregateQuery) Check(p Problems) {
 
 func aggregateRecords(of Statistic, buckets []Bucket, keys map[string]string, types map[string]SensorType, u Units) []AggregateRecord {
 	out := make([]AggregateRecord, len(buckets))
+	values := make(numbers, 0, 3*len(buckets))
 	for i, b := range buckets {
 		t := named(types, b.Type)
 		r := AggregateRecord{
@@ -111,12 +112,12 @@ func aggregateRecords(of Statistic, buckets []Bucket, keys map[string]string, ty
 		}
 		switch of {
 		case MinAveMax:
-			r.Min, r.Ave, r.Max = u.of(t, b.Min), u.average(t, b.Value), u.of(t, b.Max)
+			r.Min, r.Ave, r.Max = values.add(u.of(t, b.Min)), values.add(u.average(t, b.Value)), values.add(u.of(t, b.Max))
 			r.Value = r.Ave
 		case Average:
-			r.Value = u.average(t, b.Value)
+			r.Value = values.add(u.average(t, b.Value))
 		default:
-			r.Value = u.of(t, b.Value)
+			r.Value = values.add(u.of(t, b.Value))
 		}
 		out[i] = r
 	}

@@ -38,25 +38,19 @@ func (t SensorType) ToImperial(v float64) float64 {
 	return rounded(v*cmp.Or(t.ImperialSlope, 1) + t.ImperialOffset)
 }
 
-// of is a metric value in the units; nil if no finite number is.
-func (u Units) of(t SensorType, v float64) *float64 {
+// of is a metric value in the units, and whether that is a finite number.
+func (u Units) of(t SensorType, v float64) (in float64, finite bool) {
 	if u == Imperial {
 		v = t.ToImperial(v)
 	}
-	if math.IsNaN(v) || math.IsInf(v, 0) {
-		return nil
-	}
-	return &v
+	return v, !math.IsNaN(v) && !math.IsInf(v, 0)
 }
 
 // average is of, to 12 digits: the stores add up in different orders, which
 // shows in the last ones.
-func (u Units) average(t SensorType, v float64) *float64 {
-	out := u.of(t, v)
-	if out != nil {
-		*out = rounded(*out)
-	}
-	return out
+func (u Units) average(t SensorType, v float64) (in float64, finite bool) {
+	v, finite = u.of(t, v)
+	return rounded(v), finite
 }
 
 // rounded leaves 12 digits of a number.
