@@ -75,6 +75,7 @@ func doors() map[string][]string {
 		"github.com/alicebob/miniredis":            {"delivery/embedded"},
 		"modernc.org/sqlite":                       {"delivery/embedded"},
 		"github.com/linxGnu/gosmpp":                {"delivery/carrier/smpp"},
+		"github.com/warthog618/sms":                {"decoders/sms"},
 		"go.yaml.in/yaml":                          {"config"},
 		"github.com/knadh/koanf":                   {"config"},
 		"github.com/alecthomas/kong":               {"cmd"},

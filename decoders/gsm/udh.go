@@ -10,6 +10,7 @@ import (
 // 9.2.3.24).
 const (
 	Concat8  = 0x00 // concatenated message, 8-bit reference
+	Ports16  = 0x05 // application ports, 16 bits each
 	Concat16 = 0x08 // concatenated message, 16-bit reference
 )
 
@@ -21,6 +22,13 @@ type Element struct {
 
 // UDH is a user data header: its elements in order.
 type UDH []Element
+
+// Ports returns the element that addresses a message to an application
+// (TS 23.040, 9.2.3.24.4).
+func Ports(destination, source uint16) Element {
+	data := binary.BigEndian.AppendUint16(nil, destination)
+	return Element{ID: Ports16, Data: binary.BigEndian.AppendUint16(data, source)}
+}
 
 // ParseUDH walks a user data header that begins with its length octet. The
 // elements share memory with data. A length that is not the rest's, or an

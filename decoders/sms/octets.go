@@ -1,0 +1,139 @@
+package sms
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/decoders/gsm"
+)
+
+// Octets is a message that is not given as text: a binary message of a
+// customer's, a WAP push, a contact card.
+type Octets struct {
+	Coding Coding
+	Header gsm.UDH // without concatenation unless all fits one part
+	Data   []byte  // for GSM unpacked, one septet in each octet
+}
+
+// ParseHex reads a binary message: data and user data header in hexadecimal,
+// and the encoding 7 (unpacked septets), 8 or 16 (big-endian UTF-16); 0 is 8.
+// The header begins with its length octet; "" is none. Blanks around either are
+// ignored, as xs:hexBinary has it.
+//
+// It returns a decoders.Error with the field ("data", "udh" or "encoding") and
+// the offset: in characters of the field where it is no hexadecimal, in octets
+// where these cannot be what they should.
+func ParseHex(data, udh string, encoding int) (Octets, error) {
+	o := Octets{Coding: Coding(encoding)}
+	if encoding == 0 {
+		o.Coding = Binary
+	}
+	raw, err := unhex("udh", udh)
+	if err != nil {
+		return Octets{}, err
+	}
+	if o.Header, err = gsm.ParseUDH(raw); err != nil {
+		return Octets{}, within("udh", err)
+	}
+	if o.Data, err = unhex("data", data); err != nil {
+		return Octets{}, err
+	}
+	return o, o.check()
+}
+
+// Split makes the parts of a message. What does not fit one part is
+// concatenated with the reference, behind the elements of the header.
+//
+// It returns a decoders.Error with format "sms" and field "data" when there is
+// nothing to send, when the data cannot be what the coding says or needs more
+// than 255 parts; "udh" when the header leaves no room, or has a concatenation
+// of its own and the data does not fit beside it; "encoding" for one that is
+// not 7, 8 or 16.
+func (o Octets) Split(reference byte) (Message, error) {
+	if err := o.check(); err != nil {
+		return Message{}, err
+	}
+	if kept := fit(o.Data, o.Coding, o.Header, MaxParts); len(kept) < len(o.Data) {
+		return Message{}, refuse("data", len(kept), "needs more than 255 parts")
+	}
+	m := Message{Coding: o.Coding, Parts: parts(o.Data, o.Coding, o.Header, reference)}
+	if o.Coding != Binary {
+		New().read(m.Parts)
+	}
+	return m, nil
+}
+
+func (o Octets) check() error {
+	if !slices.Contains([]Coding{GSM, Binary, UCS2}, o.Coding) {
+		return refuse("encoding", -1, "is not 7, 8 or 16")
+	}
+	if len(o.Data) == 0 && len(o.Header) == 0 {
+		return refuse("data", 0, "is empty")
+	}
+	if err := o.checkData(); err != nil {
+		return err
+	}
+	return o.checkRoom()
+}
+
+// checkData finds what its coding does not know. An escape before an escape is
+// reserved for a further table (TS 23.038, 6.2.1.1) that nobody has made.
+func (o Octets) checkData() error {
+	if o.Coding == UCS2 && len(o.Data)%2 != 0 {
+		return refuse("data", len(o.Data)-1, "has an odd number of octets")
+	}
+	if o.Coding != GSM {
+		return nil
+	}
+	if i := slices.IndexFunc(o.Data, func(c byte) bool { return c > 0x7F }); i >= 0 {
+		return refuse("data", i, "octet above 0x7F in 7-bit text")
+	}
+	if i := bytes.Index(o.Data, []byte{escape, escape}); i >= 0 {
+		return refuse("data", i, "escape before an escape")
+	}
+	return nil
+}
+
+// checkRoom finds a header that is too long for the data to go beside it, each
+// part with at least one character.
+func (o Octets) checkRoom() error {
+	const character = 4 // octets of a surrogate pair, the longest
+	header := len(o.Header.Append(nil))
+	if len(o.Data) <= room(o.Coding, header) {
+		return nil
+	}
+	own := slices.ContainsFunc(o.Header, func(e gsm.Element) bool { return e.ID == gsm.Concat8 || e.ID == gsm.Concat16 })
+	if own && header <= MaxOctets {
+		return refuse("udh", 0, "has a concatenation, yet the data does not fit one part")
+	}
+	if room(o.Coding, max(header, 1)+concatenation) < character {
+		return refuse("udh", 0, "leaves no room for data")
+	}
+	return nil
+}
+
+// unhex reads hexadecimal and says where it ends to be one.
+func unhex(field, s string) ([]byte, error) {
+	digits := strings.Trim(s, " \t\r\n")
+	start := strings.Index(s, digits)
+	i := strings.IndexFunc(digits, func(r rune) bool { return !strings.ContainsRune("0123456789abcdefABCDEF", r) })
+	if i >= 0 {
+		return nil, refuse(field, start+i, "is no hexadecimal digit")
+	}
+	if len(digits)%2 != 0 {
+		return nil, refuse(field, start+len(digits)-1, "odd number of hexadecimal digits")
+	}
+	return hex.DecodeString(digits)
+}
+
+// within puts an error of the header's reader under this package's field.
+func within(field string, err error) error {
+	if e, ok := errors.AsType[*decoders.Error](err); ok {
+		return refuse(field, e.Offset, e.Reason)
+	}
+	return err
+}

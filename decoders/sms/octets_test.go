@@ -1,0 +1,169 @@
+package sms_test
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/decoders/gsm"
+	"github.com/penstock/penstock/decoders/sms"
+)
+
+// octets is n octets in hexadecimal.
+func octets(n int) string { return strings.Repeat("5A", n) }
+
+func TestParseHexAndSplit(t *testing.T) {
+	const ports = "0605040B8423F0"
+	for name, tc := range map[string]struct {
+		data, udh string
+		encoding  int
+		coding    sms.Coding
+		lengths   []int  // of the parts' data
+		first     string // header of the first part
+	}{
+		"no encoding is octets":                         {"0102", "", 0, sms.Binary, []int{2}, ""},
+		"small letters, blanks around":                  {" 0a0B\n", "\t0605040b8423f0 ", 8, sms.Binary, []int{2}, "0605040b8423f0"},
+		"a header only":                                 {"", ports, 8, sms.Binary, []int{0}, "0605040b8423f0"},
+		"as much as fits without a header":              {octets(140), "", 8, sms.Binary, []int{140}, ""},
+		"an octet more":                                 {octets(141), "", 8, sms.Binary, []int{134, 7}, "050003cc0201"},
+		"as much as fits behind ports":                  {octets(133), ports, 8, sms.Binary, []int{133}, "0605040b8423f0"},
+		"an octet more behind ports":                    {octets(134), ports, 8, sms.Binary, []int{128, 6}, "0b05040b8423f00003cc0201"},
+		"three parts behind ports":                      {octets(257), ports, 8, sms.Binary, []int{128, 128, 1}, "0b05040b8423f00003cc0301"},
+		"a part of the customer's own concatenation":    {octets(134), "050003010201", 8, sms.Binary, []int{134}, "050003010201"},
+		"septets, one an octet":                         {octets(160), "", 7, sms.GSM, []int{160}, ""},
+		"a septet more":                                 {octets(161), "", 7, sms.GSM, []int{153, 8}, "050003cc0201"},
+		"septets behind ports":                          {octets(152), ports, 7, sms.GSM, []int{152}, "0605040b8423f0"},
+		"a septet more behind ports":                    {octets(153), ports, 7, sms.GSM, []int{146, 7}, "0b05040b8423f00003cc0201"},
+		"UTF-16":                                        {strings.Repeat("4f60", 70), "", 16, sms.UCS2, []int{140}, ""},
+		"a unit more":                                   {strings.Repeat("4f60", 71), "", 16, sms.UCS2, []int{134, 8}, "050003cc0201"},
+		"a pair that would be split":                    {strings.Repeat("4f60", 66) + "d83cdf89" + strings.Repeat("4f60", 9), "", 16, sms.UCS2, []int{132, 22}, "050003cc0201"},
+		"UTF-16 behind ports leaves an octet empty":     {strings.Repeat("4f60", 66), ports, 16, sms.UCS2, []int{132}, "0605040b8423f0"},
+		"the longest header with data in several parts": {octets(141), "82" + "7080" + octets(128), 8, sms.Binary, nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o, err := sms.ParseHex(tc.data, tc.udh, tc.encoding)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m, err := o.Split(0xCC)
+			if err != nil || m.Coding != tc.coding {
+				t.Fatalf("coding %d, %v", m.Coding, err)
+			}
+			var data []byte
+			for i, p := range m.Parts {
+				data = append(data, p.Data...)
+				if tc.lengths != nil && (i >= len(tc.lengths) || len(p.Data) != tc.lengths[i]) || p.Octets() > sms.MaxOctets {
+					t.Errorf("part %d has %d of data, %d octets", i+1, len(p.Data), p.Octets())
+				}
+			}
+			if tc.lengths != nil && (len(m.Parts) != len(tc.lengths) || hex.EncodeToString(m.Parts[0].UDH) != tc.first) {
+				t.Errorf("%d parts, the first with %x", len(m.Parts), m.Parts[0].UDH)
+			}
+			if !bytes.Equal(data, o.Data) {
+				t.Errorf("the parts join to %x", data)
+			}
+		})
+	}
+}
+
+func TestParseHexRefuses(t *testing.T) {
+	for name, tc := range map[string]struct {
+		data, udh string
+		encoding  int
+		field     string
+		offset    int
+	}{
+		"nothing at all":                        {"", "", 8, "data", 0},
+		"an odd number of digits":               {"01020", "", 8, "data", 4},
+		"an odd number of digits behind blanks": {"  010", "", 8, "data", 4},
+		"a letter":                              {"01g2", "", 8, "data", 2},
+		"a blank within":                        {"01 02", "", 8, "data", 2},
+		"a digit of another script":             {"01٣٣", "", 8, "data", 2},
+		"a header of an odd number of digits":   {"01", "050", 8, "udh", 2},
+		"a header that lies about its length":   {"01", "060003010201", 8, "udh", 0},
+		"an element beyond the header":          {"01", "03000501", 8, "udh", 1},
+		"an encoding that is none":              {"01", "", 9, "encoding", -1},
+		"an octet that is no septet":            {"417F80", "", 7, "data", 2},
+		"an escape before an escape":            {"411B1B65", "", 7, "data", 1},
+		"half a unit":                           {"4f604f", "", 16, "data", 2},
+		"data beside a concatenation, too long": {octets(135), "050003010201", 8, "udh", 0},
+		"a header that is too long":             {"01", "8C" + "708A" + octets(138), 8, "udh", 0},
+		"a header that leaves no room":          {octets(20), "83" + "7081" + octets(129), 8, "udh", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := sms.ParseHex(tc.data, tc.udh, tc.encoding)
+			e, ok := errors.AsType[*decoders.Error](err)
+			if !ok || e.Format != "sms" || e.Field != tc.field || e.Offset != tc.offset {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+func TestSplitRefusesMoreThan255Parts(t *testing.T) {
+	o := sms.Octets{Coding: sms.Binary, Data: make([]byte, 255*134)}
+	if m, err := o.Split(1); err != nil || len(m.Parts) != 255 {
+		t.Errorf("255 parts: %d, %v", len(m.Parts), err)
+	}
+	o.Data = append(o.Data, 0)
+	_, err := o.Split(1)
+	if e, ok := errors.AsType[*decoders.Error](err); !ok || e.Field != "data" || e.Offset != 255*134 {
+		t.Errorf("256 parts: %v", err)
+	}
+}
+
+func TestSplitLeavesTheHeaderAlone(t *testing.T) {
+	header := make(gsm.UDH, 1, 4)
+	header[0] = gsm.Element{ID: 5, Data: []byte{0x0B, 0x84, 0x23, 0xF0}}
+	o := sms.Octets{Coding: sms.Binary, Header: header, Data: make([]byte, 300)}
+	if _, err := o.Split(1); err != nil {
+		t.Fatal(err)
+	}
+	if behind := header[:2][1]; behind.Data != nil {
+		t.Errorf("wrote %v behind the header", behind)
+	}
+}
+
+func FuzzParseHex(f *testing.F) {
+	f.Add("0102", "0605040B8423F0", 8, byte(1))
+	f.Add(octets(300), "0605040B8423F0", 7, byte(2))
+	f.Add(strings.Repeat("d83cdf89", 50), "", 16, byte(3))
+	f.Add(strings.Repeat("1b65", 90), "", 7, byte(3))
+	f.Add(octets(20), "837081"+octets(129), 8, byte(0))
+	f.Add("0", "zz", 0, byte(0))
+	f.Fuzz(func(t *testing.T, data, udh string, encoding int, reference byte) {
+		if len(data) > 20_000 {
+			return
+		}
+		o, err := sms.ParseHex(data, udh, encoding)
+		if err != nil {
+			return
+		}
+		m, err := o.Split(reference)
+		if err != nil {
+			t.Fatalf("parsed, yet not split: %v", err)
+		}
+		var joined []byte
+		for i, p := range m.Parts {
+			joined = append(joined, p.Data...)
+			last := i == len(m.Parts)-1
+			if p.Octets() > sms.MaxOctets || !last && splits(p) {
+				t.Fatalf("part %d: %d octets, % x", i, p.Octets(), p.Data)
+			}
+			if header, err := gsm.ParseUDH(p.UDH); err != nil || len(m.Parts) > 1 && !concatenates(header, len(m.Parts), i+1) {
+				t.Fatalf("part %d: header %x, %v", i, p.UDH, err)
+			}
+		}
+		if !bytes.Equal(joined, o.Data) {
+			t.Fatalf("%x became %x", o.Data, joined)
+		}
+	})
+}
+
+func concatenates(header gsm.UDH, total, number int) bool {
+	c, ok := header.Concat()
+	return ok && c.Total == total && c.Part == number
+}

@@ -1,0 +1,181 @@
+package sms_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/decoders/gsm"
+	"github.com/penstock/penstock/decoders/sms"
+	"github.com/penstock/penstock/decoders/sms/smstest"
+)
+
+func TestText(t *testing.T) {
+	segmenter := sms.New()
+	for _, tc := range smstest.Texts() {
+		t.Run(tc.Name, func(t *testing.T) {
+			m, err := segmenter.Text(tc.Text, sms.Options{Reference: 0xA7})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if int(m.Coding) != tc.Coding || len(m.Parts) != tc.Parts || m.Truncated {
+				t.Errorf("coding %d, %d parts, truncated %v; want %d, %d", m.Coding, len(m.Parts), m.Truncated, tc.Coding, tc.Parts)
+			}
+			if wrong := holds(m, 0xA7); wrong != "" {
+				t.Error(wrong)
+			}
+			if got := joined(m); got != tc.Text {
+				t.Errorf("the parts join to %.80q", got)
+			}
+		})
+	}
+}
+
+func joined(m sms.Message) string {
+	var b strings.Builder
+	for _, p := range m.Parts {
+		b.WriteString(p.Text)
+	}
+	return b.String()
+}
+
+// holds says what a message of ours must never be; "" when it is right.
+func holds(m sms.Message, reference byte) string {
+	if len(m.Parts) < 1 || len(m.Parts) > sms.MaxParts {
+		return "the number of parts"
+	}
+	for i, p := range m.Parts {
+		if wrong := partHolds(m, p, i+1, reference); wrong != "" {
+			return wrong
+		}
+	}
+	return ""
+}
+
+func partHolds(m sms.Message, p sms.Part, number int, reference byte) string {
+	header, err := gsm.ParseUDH(p.UDH)
+	if err != nil {
+		return err.Error()
+	}
+	c, concatenated := header.Concat()
+	want := gsm.Concat{Reference: uint16(reference), Total: len(m.Parts), Part: number}
+	switch {
+	case p.Octets() > sms.MaxOctets:
+		return "more than 140 octets"
+	case p.Coding != m.Coding:
+		return "another coding than the message"
+	case concatenated != (len(m.Parts) > 1) || concatenated && c != want:
+		return "the concatenation"
+	case splits(p):
+		return "a character that is split"
+	}
+	return ""
+}
+
+// splits reports a part that ends within a character, after an escape or the
+// high half of a pair.
+func splits(p sms.Part) bool {
+	switch n := len(p.Data); {
+	case n == 0:
+		return false
+	case p.Coding == sms.GSM:
+		return p.Data[n-1] == 0x1B
+	case p.Coding == sms.UCS2:
+		return p.Data[n-2] >= 0xD8 && p.Data[n-2] <= 0xDB
+	}
+	return false
+}
+
+func TestTextTruncates(t *testing.T) {
+	a := func(n int) string { return strings.Repeat("a", n) }
+	for name, tc := range map[string]struct {
+		text      string
+		max       int
+		parts     int
+		want      string
+		truncated bool
+	}{
+		"nothing, where it fits":                           {a(160), 1, 1, a(160), false},
+		"to one message without concatenation":             {a(400), 1, 1, a(160), true},
+		"to one message, the euro whole":                   {a(159) + "€" + a(9), 1, 1, a(159), true},
+		"to one message of UCS-2":                          {strings.Repeat("你", 99), 1, 1, strings.Repeat("你", 70), true},
+		"to one message, the emoji whole":                  {a(69) + "🎉", 1, 1, a(69), true},
+		"to two parts":                                     {a(400), 2, 2, a(306), true},
+		"to two parts, the euro whole":                     {a(305) + "€", 2, 2, a(305), true},
+		"to two parts, a septet of the first empty":        {a(152) + "€" + a(152), 2, 2, a(152) + "€" + a(151), true},
+		"to two parts of emoji":                            {strings.Repeat("🎉", 99), 2, 2, strings.Repeat("🎉", 66), true},
+		"to 255 parts, a text of any length":               {a(100_000), 255, 255, a(255 * 153), true},
+		"by the coding of the text as it was, not as left": {a(200) + "你", 1, 1, a(70), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, err := sms.New().Text(tc.text, sms.Options{MaxParts: tc.max})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(m.Parts) != tc.parts || m.Truncated != tc.truncated || joined(m) != tc.want {
+				t.Errorf("%d parts, truncated %v: %q", len(m.Parts), m.Truncated, joined(m))
+			}
+			if wrong := holds(m, 0); wrong != "" {
+				t.Error(wrong)
+			}
+		})
+	}
+}
+
+func TestTextRefuses(t *testing.T) {
+	for name, tc := range map[string]struct {
+		text   string
+		max    int
+		field  string
+		offset int
+	}{
+		"nothing":                          {"", 0, "message", 0},
+		"text that is not UTF-8":           {"ab\xff", 0, "message", 2},
+		"a character that is cut off":      {"ab\xef\xbf", 0, "message", 2},
+		"more than 255 parts":              {strings.Repeat("a", 255*153+1), 0, "message", 255 * 153},
+		"more than 255 parts of UCS-2":     {strings.Repeat("你", 255*67+1), 0, "message", 3 * 255 * 67},
+		"a negative number of parts":       {"a", -1, "max_parts", -1},
+		"256 parts":                        {"a", 256, "max_parts", -1},
+		"more than 255 parts of something": {strings.Repeat("€", 1_000_000), 0, "message", 3 * 255 * 76},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, err := sms.New().Text(tc.text, sms.Options{MaxParts: tc.max})
+			e, ok := errors.AsType[*decoders.Error](err)
+			if !ok || e.Format != "sms" || e.Field != tc.field || e.Offset != tc.offset {
+				t.Errorf("%d parts, %v", len(m.Parts), err)
+			}
+		})
+	}
+	if m, err := sms.New().Text("\uFFFD", sms.Options{}); err != nil || joined(m) != "\uFFFD" {
+		t.Errorf("a replacement character that was sent: %v", err)
+	}
+}
+
+func FuzzText(f *testing.F) {
+	for _, tc := range smstest.Texts() {
+		if len(tc.Text) < 2000 {
+			f.Add(tc.Text, 0, byte(1))
+		}
+	}
+	f.Add(strings.Repeat("a", 152)+"€"+strings.Repeat("a", 152), 2, byte(0xFF))
+	f.Add("a\xff", 1, byte(0))
+	segmenter := sms.New()
+	f.Fuzz(func(t *testing.T, text string, most int, reference byte) {
+		m, err := segmenter.Text(text, sms.Options{MaxParts: most, Reference: reference})
+		if err != nil {
+			if utf8.ValidString(text) && text != "" && most >= 0 && most <= sms.MaxParts && len(text) <= sms.MaxParts*66 {
+				t.Fatalf("%q with at most %d: %v", text, most, err)
+			}
+			return
+		}
+		if wrong := holds(m, reference); wrong != "" {
+			t.Fatalf("%q with at most %d: %s", text, most, wrong)
+		}
+		got := joined(m)
+		if !strings.HasPrefix(text, got) || m.Truncated != (got != text) || m.Truncated && (most == 0 || len(m.Parts) != most) {
+			t.Fatalf("%q with at most %d became %q", text, most, got)
+		}
+	})
+}

@@ -1,0 +1,105 @@
+package sms
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/decoders/gsm"
+)
+
+// Segmenter cuts texts into parts. It is read-only and safe for concurrent use.
+type Segmenter struct {
+	alphabet *gsm.Alphabet
+}
+
+// New returns a segmenter.
+func New() *Segmenter { return &Segmenter{alphabet: gsm.NewAlphabet()} }
+
+// Options says how a text is cut; the zero value sends it whole.
+type Options struct {
+	// MaxParts truncates a text that needs more parts: 1 to 255. 0 truncates
+	// nothing; a text that needs more than 255 parts is an error then.
+	MaxParts int
+	// Reference is shared by the parts of one message and differs from those of
+	// the messages that the same sender sent to the same number shortly before.
+	Reference byte
+}
+
+// Text cuts a text into parts. The coding is that of the whole text, also when
+// what is left of it after truncation would need less; with MaxParts 1 what is
+// left is one message without concatenation (160 or 70 characters).
+//
+// Preview and send use the same function, so that they count alike: the number
+// of parts does not depend on the reference.
+//
+// It returns a decoders.Error with format "sms" and field "message" when the
+// text is empty, no UTF-8 or too long, and with field "max_parts" when that is
+// out of range.
+func (s *Segmenter) Text(text string, o Options) (Message, error) {
+	if o.MaxParts < 0 || o.MaxParts > MaxParts {
+		return Message{}, refuse("max_parts", -1, "is not 1 to 255")
+	}
+	code, coding, err := s.encode(text)
+	if err != nil {
+		return Message{}, err
+	}
+	limit := o.MaxParts
+	if limit == 0 {
+		limit = MaxParts
+	}
+	m := Message{Coding: coding}
+	kept := fit(code, coding, nil, limit)
+	if m.Truncated = len(kept) < len(code); m.Truncated && o.MaxParts == 0 {
+		return Message{}, refuse("message", len(s.decode(kept, coding)), "needs more than 255 parts")
+	}
+	m.Parts = parts(kept, coding, nil, o.Reference)
+	s.read(m.Parts)
+	return m, nil
+}
+
+// encode picks the coding: what the alphabet has is GSM, all else UCS-2.
+func (s *Segmenter) encode(text string) ([]byte, Coding, error) {
+	if text == "" {
+		return nil, 0, refuse("message", 0, "is empty")
+	}
+	if code, err := s.alphabet.Encode(text); err == nil {
+		return code, GSM, nil
+	}
+	if i := broken(text); i >= 0 {
+		return nil, 0, refuse("message", i, "is not UTF-8")
+	}
+	return gsm.EncodeUCS2(text), UCS2, nil
+}
+
+// broken is where a text ends to be UTF-8, -1 for nowhere.
+func broken(text string) int {
+	for i, r := range text {
+		if r == utf8.RuneError && !strings.HasPrefix(text[i:], "\uFFFD") {
+			return i
+		}
+	}
+	return -1
+}
+
+// read gives parts of text the text that their data is.
+func (s *Segmenter) read(parts []Part) {
+	for i, p := range parts {
+		parts[i].Text = s.decode(p.Data, p.Coding)
+	}
+}
+
+// decode is the text of data that was encoded or checked: there is no error to
+// be had.
+func (s *Segmenter) decode(code []byte, c Coding) string {
+	decode := s.alphabet.Decode
+	if c == UCS2 {
+		decode = gsm.DecodeUCS2
+	}
+	text, _ := decode(code)
+	return text
+}
+
+func refuse(field string, offset int, reason string) error {
+	return &decoders.Error{Format: "sms", Field: field, Offset: offset, Reason: reason}
+}

@@ -1,0 +1,134 @@
+package vcard
+
+import (
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/decoders/gsm"
+	"github.com/penstock/penstock/decoders/sms"
+)
+
+// Port is where a phone takes cards, without security (WAP-259, 6.5).
+const Port = 9204
+
+// Version is a version of the format.
+type Version string
+
+// The versions; V30 is the default of the interface.
+const (
+	V21 Version = "2.1"
+	V30 Version = "3.0"
+	V40 Version = "4.0"
+)
+
+// ParseVersion reads 2.1, 3.0 or 4.0; "" is 3.0.
+//
+// It returns a decoders.Error with format "vcard" and field "version".
+func ParseVersion(s string) (Version, error) {
+	switch v := Version(s); v {
+	case "":
+		return V30, nil
+	case V21, V30, V40:
+		return v, nil
+	}
+	return "", refuse("version", -1, "is not 2.1, 3.0 or 4.0")
+}
+
+// Card is a contact. First and last name are required, the rest may be empty.
+type Card struct {
+	FirstName, LastName     string
+	Mobile, Home, Work, Fax string // as written; in 4.0 a URI where it is + and digits
+	Email                   string
+	BirthDate               string // YYYY-MM-DD or YYYYMMDD
+	Note                    string // may have several lines
+}
+
+// Message is the card as octets to the vCard port: no text, so that the phone
+// offers to store it.
+//
+// It returns a decoders.Error with format "vcard" and the field as the REST
+// interface names it ("first_name", "phone.mobile", "version").
+func (c Card) Message(v Version) (sms.Octets, error) {
+	card, err := c.Encode(v)
+	if err != nil {
+		return sms.Octets{}, err
+	}
+	return sms.Octets{Coding: sms.Binary, Header: gsm.UDH{gsm.Ports(Port, 0)}, Data: card}, nil
+}
+
+// Encode is the card in a version; errors as Message has them.
+func (c Card) Encode(v Version) ([]byte, error) {
+	if v != V21 && v != V30 && v != V40 {
+		return nil, refuse("version", -1, "is not 2.1, 3.0 or 4.0")
+	}
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	c.Note = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(c.Note)
+	w := writer{version: v}
+	w.line("BEGIN:VCARD")
+	w.line("VERSION:" + string(v))
+	w.names(c.LastName, c.FirstName)
+	w.text("FN", c.FirstName+" "+c.LastName)
+	w.phone("cell", c.Mobile)
+	w.phone("home", c.Home)
+	w.phone("work", c.Work)
+	w.phone("fax", c.Fax)
+	w.email(c.Email)
+	w.birthDate(c.BirthDate)
+	w.text("NOTE", c.Note)
+	w.line("END:VCARD")
+	return w.out, nil
+}
+
+func (c Card) check() error {
+	for _, f := range []struct {
+		name, text       string
+		required, breaks bool
+	}{
+		{"first_name", c.FirstName, true, false}, {"last_name", c.LastName, true, false},
+		{"phone.mobile", c.Mobile, false, false}, {"phone.home", c.Home, false, false},
+		{"phone.work", c.Work, false, false}, {"phone.fax", c.Fax, false, false},
+		{"email", c.Email, false, false}, {"note", c.Note, false, true},
+	} {
+		if f.required && strings.TrimSpace(f.text) == "" {
+			return refuse(f.name, 0, "is empty")
+		}
+		if err := checkText(f.name, f.text, f.breaks); err != nil {
+			return err
+		}
+	}
+	if _, ok := parseDate(c.BirthDate); !ok && c.BirthDate != "" {
+		return refuse("birth_date", 0, "is not YYYY-MM-DD or YYYYMMDD")
+	}
+	return nil
+}
+
+// checkText refuses what the formats have no way to write.
+func checkText(field, text string, breaks bool) error {
+	for i, r := range text {
+		switch {
+		case r == utf8.RuneError && !strings.HasPrefix(text[i:], "\uFFFD"):
+			return refuse(field, i, "is not UTF-8")
+		case breaks && (r == '\r' || r == '\n' || r == '\t'):
+		case r < ' ' || r == 0x7F:
+			return refuse(field, i, "control character")
+		}
+	}
+	return nil
+}
+
+func parseDate(s string) (time.Time, bool) {
+	for _, layout := range []string{time.DateOnly, "20060102"} {
+		if t, err := time.Parse(layout, s); err == nil {
+			return t, true
+		}
+	}
+	return time.Time{}, false
+}
+
+func refuse(field string, offset int, reason string) error {
+	return &decoders.Error{Format: "vcard", Field: field, Offset: offset, Reason: reason}
+}

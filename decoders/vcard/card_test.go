@@ -1,0 +1,222 @@
+package vcard_test
+
+import (
+	"encoding/hex"
+	"errors"
+	"io"
+	"mime/quotedprintable"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/decoders/sms"
+	"github.com/penstock/penstock/decoders/vcard"
+)
+
+func full() vcard.Card {
+	return vcard.Card{
+		FirstName: "Ada", LastName: "Lovelace", Mobile: "+44 7700 900123", Home: "02079460123", Work: "+442079460999", Fax: "+1(212)555-0100",
+		Email: "ada@example.com", BirthDate: "1815-12-10", Note: "First line\nsecond",
+	}
+}
+
+func hard() vcard.Card {
+	return vcard.Card{
+		FirstName: `Jürgen; "Jo"`, LastName: `O\Neill, Jr.`, Email: "jo@exämple.de", BirthDate: "19800229",
+		Note: "a=b; c, d\\n\r\n" + strings.Repeat("größer ", 20) + "🎉",
+	}
+}
+
+func TestEncode(t *testing.T) {
+	for name, tc := range map[string]struct {
+		card    vcard.Card
+		version vcard.Version
+		want    []string
+	}{
+		"all fields in 2.1": {full(), vcard.V21, []string{
+			"BEGIN:VCARD", "VERSION:2.1", "N:Lovelace;Ada;;;", "FN:Ada Lovelace", "TEL;CELL:+44 7700 900123", "TEL;HOME:02079460123",
+			"TEL;WORK:+442079460999", "TEL;FAX:+1(212)555-0100", "EMAIL;INTERNET:ada@example.com", "BDAY:1815-12-10",
+			"NOTE;ENCODING=QUOTED-PRINTABLE:First line=0D=0Asecond", "END:VCARD",
+		}},
+		"all fields in 3.0": {full(), vcard.V30, []string{
+			"BEGIN:VCARD", "VERSION:3.0", "N:Lovelace;Ada;;;", "FN:Ada Lovelace", "TEL;TYPE=CELL:+44 7700 900123", "TEL;TYPE=HOME:02079460123",
+			"TEL;TYPE=WORK:+442079460999", "TEL;TYPE=FAX:+1(212)555-0100", "EMAIL;TYPE=INTERNET:ada@example.com", "BDAY:1815-12-10",
+			`NOTE:First line\nsecond`, "END:VCARD",
+		}},
+		"all fields in 4.0": {full(), vcard.V40, []string{
+			"BEGIN:VCARD", "VERSION:4.0", "N:Lovelace;Ada;;;", "FN:Ada Lovelace", "TEL;VALUE=uri;TYPE=cell:tel:+44-7700-900123",
+			"TEL;TYPE=home:02079460123", "TEL;VALUE=uri;TYPE=work:tel:+442079460999", "TEL;VALUE=uri;TYPE=fax:tel:+1(212)555-0100",
+			"EMAIL:ada@example.com", "BDAY:18151210", `NOTE:First line\nsecond`, "END:VCARD",
+		}},
+		"what is hard in 2.1": {hard(), vcard.V21, []string{
+			"BEGIN:VCARD", "VERSION:2.1", `N;CHARSET=UTF-8;ENCODING=QUOTED-PRINTABLE:O\\Neill, Jr.;J=C3=BCrgen\; "Jo"=`, `;;;`,
+			`FN;CHARSET=UTF-8;ENCODING=QUOTED-PRINTABLE:J=C3=BCrgen; "Jo" O\Neill, Jr.`,
+			"EMAIL;INTERNET;CHARSET=UTF-8;ENCODING=QUOTED-PRINTABLE:jo@ex=C3=A4mple.de", "BDAY:1980-02-29",
+			`NOTE;CHARSET=UTF-8;ENCODING=QUOTED-PRINTABLE:a=3Db; c, d\n=0D=0Agr=C3=B6=`,
+		}},
+		"what is hard in 3.0": {hard(), vcard.V30, []string{
+			"BEGIN:VCARD", "VERSION:3.0", `N:O\\Neill\, Jr.;Jürgen\; "Jo";;;`, `FN:Jürgen\; "Jo" O\\Neill\, Jr.`,
+			"EMAIL;TYPE=INTERNET:jo@exämple.de", "BDAY:1980-02-29",
+			`NOTE:a=b\; c\, d\\n\ngrößer größer größer größer größer größer `, " größer größer",
+		}},
+		"names only": {vcard.Card{FirstName: "A", LastName: "B"}, vcard.V30, []string{"BEGIN:VCARD", "VERSION:3.0", "N:B;A;;;", "FN:A B", "END:VCARD"}},
+		"a number with an extension is no URI": {vcard.Card{FirstName: "A", LastName: "B", Work: "+44 20 7946 0123 ext 5"}, vcard.V40, []string{
+			"BEGIN:VCARD", "VERSION:4.0", "N:B;A;;;", "FN:A B", "TEL;TYPE=work:+44 20 7946 0123 ext 5", "END:VCARD",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := tc.card.Encode(tc.version)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := strings.Join(tc.want, "\r\n"); !strings.HasPrefix(string(got), want) {
+				t.Errorf("got\n%s\nwant\n%s", got, want)
+			}
+			checkLines(t, string(got))
+		})
+	}
+}
+
+// checkLines holds the limits of a line.
+func checkLines(t *testing.T, card string) {
+	t.Helper()
+	if !strings.HasSuffix(card, "\r\nEND:VCARD\r\n") {
+		t.Fatalf("the end of %q", card)
+	}
+	for line := range strings.SplitSeq(strings.TrimSuffix(card, "\r\n"), "\r\n") {
+		if len(line) > 75 || line == "" || strings.ContainsAny(line, "\r\n") || !utf8.ValidString(line) {
+			t.Fatalf("line %q", line)
+		}
+	}
+}
+
+func TestEncodeRefuses(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*vcard.Card)
+		field  string
+		offset int
+	}{
+		"no first name":                   {func(c *vcard.Card) { c.FirstName = " " }, "first_name", 0},
+		"no last name":                    {func(c *vcard.Card) { c.LastName = "" }, "last_name", 0},
+		"a name of two lines":             {func(c *vcard.Card) { c.LastName = "a\nb" }, "last_name", 1},
+		"a number that ends the property": {func(c *vcard.Card) { c.Mobile = "1\r\nNOTE:x" }, "phone.mobile", 1},
+		"an address with a tab":           {func(c *vcard.Card) { c.Email = "a\t" }, "email", 1},
+		"a note that is not UTF-8":        {func(c *vcard.Card) { c.Note = "ab\xff" }, "note", 2},
+		"a note with a zero":              {func(c *vcard.Card) { c.Note = "ab\x00" }, "note", 2},
+		"a date that is none":             {func(c *vcard.Card) { c.BirthDate = "1981-02-29" }, "birth_date", 0},
+		"a date in another order":         {func(c *vcard.Card) { c.BirthDate = "29/02/1980" }, "birth_date", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := full()
+			tc.change(&c)
+			_, err := c.Message(vcard.V30)
+			if e, ok := errors.AsType[*decoders.Error](err); !ok || e.Format != "vcard" || e.Field != tc.field || e.Offset != tc.offset {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+	for _, v := range []vcard.Version{"", "2", "5.0"} {
+		if _, err := full().Encode(v); err == nil {
+			t.Errorf("encoded in version %q", v)
+		}
+	}
+}
+
+func TestParseVersion(t *testing.T) {
+	for s, want := range map[string]vcard.Version{"": vcard.V30, "2.1": vcard.V21, "3.0": vcard.V30, "4.0": vcard.V40, "3": "", "v4.0": "", " 3.0": ""} {
+		if got, err := vcard.ParseVersion(s); got != want || (err == nil) != (want != "") {
+			t.Errorf("%q: %q, %v", s, got, err)
+		}
+	}
+}
+
+func TestMessageGoesToTheVCardPort(t *testing.T) {
+	o, err := full().Message(vcard.V30)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := o.Split(0x11)
+	if err != nil || len(m.Parts) != 3 || m.Coding != sms.Binary {
+		t.Fatalf("%d parts, coding %d, %v", len(m.Parts), m.Coding, err)
+	}
+	if got := hex.EncodeToString(m.Parts[0].UDH); got != "0b050423f400000003110301" {
+		t.Errorf("header %s", got)
+	}
+}
+
+// FuzzEncode holds that a reader gets back what was written, in each version.
+func FuzzEncode(f *testing.F) {
+	for _, c := range []vcard.Card{full(), hard(), {FirstName: "a", LastName: `b\`}} {
+		f.Add(c.FirstName, c.LastName, c.Mobile, c.Email, c.BirthDate, c.Note)
+	}
+	f.Add("=3D", "a;b", "+1 ", " ", "20000101", "\n=\r\n")
+	f.Fuzz(func(t *testing.T, first, last, mobile, email, date, note string) {
+		card := vcard.Card{FirstName: first, LastName: last, Mobile: mobile, Email: email, BirthDate: date, Note: note}
+		for _, v := range []vcard.Version{vcard.V21, vcard.V30, vcard.V40} {
+			got, err := card.Encode(v)
+			if err != nil {
+				return
+			}
+			checkLines(t, string(got))
+			read := properties(t, string(got))
+			note := strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(note)
+			if read["FN"] != first+" "+last || read["EMAIL"] != email || read["NOTE"] != note {
+				t.Fatalf("%s: %+v came back as %q", v, card, read)
+			}
+			if names := components(read["N"]); names[0] != last || names[1] != first || len(names) != 5 {
+				t.Fatalf("%s: %+v came back as %q", v, card, names)
+			}
+			if tel := read["TEL"]; tel != mobile && tel != "tel:"+strings.ReplaceAll(mobile, " ", "-") {
+				t.Fatalf("%s: %q came back as %q", v, mobile, tel)
+			}
+		}
+	})
+}
+
+// properties reads a card: each property's value, of N with its escapes.
+func properties(t *testing.T, card string) map[string]string {
+	t.Helper()
+	list := make(map[string]string)
+	card = strings.ReplaceAll(card, "\r\n ", "")
+	if strings.Contains(card, "VERSION:2.1") {
+		card = strings.ReplaceAll(card, "=\r\n", "")
+	}
+	for line := range strings.SplitSeq(card, "\r\n") {
+		head, value, _ := strings.Cut(line, ":")
+		name, _, _ := strings.Cut(head, ";")
+		switch {
+		case strings.Contains(head, "QUOTED-PRINTABLE"):
+			raw, err := io.ReadAll(quotedprintable.NewReader(strings.NewReader(value)))
+			if err != nil {
+				t.Fatalf("%q: %v", line, err)
+			}
+			value = strings.ReplaceAll(string(raw), "\r\n", "\n")
+		case name != "N" && !strings.Contains(card, "VERSION:2.1") && !strings.Contains(head, "VALUE=uri"):
+			value = unescaped(value)
+		}
+		list[name] = value
+	}
+	return list
+}
+
+func unescaped(s string) string {
+	return strings.NewReplacer(`\\`, `\`, `\,`, ",", `\;`, ";", `\n`, "\n").Replace(s)
+}
+
+// components splits a name at what is not escaped.
+func components(value string) []string {
+	list := []string{""}
+	for i := 0; i < len(value); i++ {
+		switch {
+		case value[i] == '\\' && i+1 < len(value):
+			i++
+			list[len(list)-1] += value[i : i+1]
+		case value[i] == ';':
+			list = append(list, "")
+		default:
+			list[len(list)-1] += value[i : i+1]
+		}
+	}
+	return list
+}

@@ -1,0 +1,153 @@
+package vcard
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// longest is how many octets a line has without its end.
+const longest = 75
+
+// writer writes the lines of a card in one version.
+type writer struct {
+	version Version
+	out     []byte
+}
+
+// line ends a content line, folded where it is too long: a line end and a blank
+// before a character (RFC 2425, 5.8.1; RFC 6350, 3.2).
+func (w *writer) line(s string) {
+	for room := longest; len(s) > room; room = longest - 1 { // the blank counts
+		cut := room
+		for !utf8.RuneStart(s[cut]) {
+			cut--
+		}
+		w.out = append(append(w.out, s[:cut]...), "\r\n "...)
+		s = s[cut:]
+	}
+	w.out = append(append(w.out, s...), "\r\n"...)
+}
+
+// names writes the name in its components. In 2.1 only the semicolon is escaped
+// by the standard; a backslash is doubled all the same, or one before a
+// semicolon would join two components.
+func (w *writer) names(last, first string) {
+	if w.version == V21 {
+		escape := strings.NewReplacer(`\`, `\\`, ";", `\;`)
+		w.old("N", escape.Replace(last)+";"+escape.Replace(first)+";;;")
+		return
+	}
+	w.line("N:" + escaped(last) + ";" + escaped(first) + ";;;")
+}
+
+// text writes a property of one text; nothing for an empty one.
+func (w *writer) text(name, text string) {
+	switch {
+	case text == "":
+	case w.version == V21:
+		w.old(name, text)
+	default:
+		w.line(name + ":" + escaped(text))
+	}
+}
+
+// escaped is a text value (RFC 2426, 2.4.2; RFC 6350, 3.4).
+func escaped(text string) string {
+	return strings.NewReplacer(`\`, `\\`, ",", `\,`, ";", `\;`, "\n", `\n`).Replace(text)
+}
+
+// phone writes a number of one type. 4.0 wants a URI where the number is global
+// (RFC 3966: + and digits, with separators); others stay text.
+func (w *writer) phone(kind, number string) {
+	switch {
+	case number == "":
+	case w.version == V21:
+		w.old("TEL;"+strings.ToUpper(kind), number)
+	case w.version == V30:
+		w.line("TEL;TYPE=" + strings.ToUpper(kind) + ":" + escaped(number))
+	case global(number):
+		w.line("TEL;VALUE=uri;TYPE=" + kind + ":tel:" + strings.ReplaceAll(number, " ", "-"))
+	default:
+		w.line("TEL;TYPE=" + kind + ":" + escaped(number))
+	}
+}
+
+// global reports a number that can be written as a tel URI.
+func global(number string) bool {
+	digits, found := strings.CutPrefix(number, "+")
+	return found && digits != "" && strings.Trim(digits, "0123456789-.() ") == "" && digits[0] >= '0' && digits[0] <= '9'
+}
+
+func (w *writer) email(address string) {
+	switch {
+	case address == "":
+	case w.version == V21:
+		w.old("EMAIL;INTERNET", address)
+	case w.version == V30:
+		w.line("EMAIL;TYPE=INTERNET:" + escaped(address))
+	default:
+		w.line("EMAIL:" + escaped(address))
+	}
+}
+
+// birthDate writes a date that was checked: 4.0 has the basic format only.
+func (w *writer) birthDate(s string) {
+	date, ok := parseDate(s)
+	switch {
+	case !ok:
+	case w.version == V40:
+		w.line("BDAY:" + date.Format("20060102"))
+	default:
+		w.line("BDAY:" + date.Format(time.DateOnly))
+	}
+}
+
+// old writes a property of 2.1. What is not printable ASCII on a line that is
+// short enough is quoted-printable, because 2.1 folds at blanks only and has no
+// escape for a line break.
+func (w *writer) old(name, value string) {
+	if plain(value) && len(name)+1+len(value) <= longest {
+		w.line(name + ":" + value)
+		return
+	}
+	if !ascii(value) {
+		name += ";CHARSET=UTF-8"
+	}
+	w.quoted(name+";ENCODING=QUOTED-PRINTABLE:", strings.ReplaceAll(value, "\n", "\r\n"))
+}
+
+// quoted writes a value as quoted-printable with soft line breaks between its
+// octets (RFC 1521, 5.1). A blank at the end is quoted, and one at the beginning
+// of a line, where it would look folded.
+func (w *writer) quoted(name, value string) {
+	w.out = append(w.out, name...)
+	length := len(name)
+	for i := range len(value) {
+		code := value[i : i+1]
+		if !printable(value[i]) || value[i] == '=' || value[i] == ' ' && i == len(value)-1 {
+			code = fmt.Sprintf("=%02X", value[i])
+		}
+		if length+len(code) > longest-1 { // the = of the soft break
+			w.out = append(w.out, "=\r\n"...)
+			length = 0
+		}
+		if length == 0 && code == " " {
+			code = "=20"
+		}
+		w.out = append(w.out, code...)
+		length += len(code)
+	}
+	w.out = append(w.out, "\r\n"...)
+}
+
+func printable(c byte) bool { return c >= ' ' && c <= '~' }
+
+func plain(s string) bool {
+	return strings.IndexFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) < 0
+}
+
+func ascii(s string) bool {
+	return strings.IndexFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) < 0
+}

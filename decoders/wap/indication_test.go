@@ -1,0 +1,154 @@
+package wap_test
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/decoders/sms"
+	"github.com/penstock/penstock/decoders/wap"
+)
+
+// indications are service indications with their WBXML in hexadecimal; what is
+// between apostrophes is text.
+func indications() map[string]struct {
+	in   wap.Indication
+	want string
+} {
+	return map[string]struct {
+		in   wap.Indication
+		want string
+	}{
+		"a host that has tokens":                  {wap.Indication{Title: "Hello", URL: "http://example.com/x"}, "0c 03'example'00 85 03'x'00 01 03'Hello'00"},
+		"a host that begins with www":             {wap.Indication{Title: "Hi", URL: "http://www.example.org/"}, "0d 03'example'00 88 01 03'Hi'00"},
+		"https":                                   {wap.Indication{Title: "Hi", URL: "https://example.net/a?b=c&d=e"}, "0e 03'example'00 87 03'a?b=c&d=e'00 01 03'Hi'00"},
+		"https and www":                           {wap.Indication{Title: "Hi", URL: "https://www.example.edu/"}, "0f 03'example'00 86 01 03'Hi'00"},
+		"a host without a token, text in UTF-8":   {wap.Indication{Title: "Grüße 🎉", URL: "https://example.de"}, "0e 03'example.de'00 01 03'Grüße 🎉'00"},
+		"an address that is not of the web":       {wap.Indication{Title: "Call", URL: "wtai://wp/mc;447700900123"}, "0b 03'wtai://wp/mc;447700900123'00 01 03'Call'00"},
+		"no title":                                {wap.Indication{URL: "http://a.b"}, "0c 03'a.b'00 01"},
+		"an ending of a host twice":               {wap.Indication{Title: "Hi", URL: "http://a.com/b.com/"}, "0c 03'a'00 85 03'b.com/'00 01 03'Hi'00"},
+		"a beginning only":                        {wap.Indication{Title: "Hi", URL: "https://www."}, "0f 01 03'Hi'00"},
+		"characters that XML escapes, and a line": {wap.Indication{Title: "<b> & \"c\"\nd", URL: "http://a.b"}, "0c 03'a.b'00 01 03'<b> & \"c\"\nd'00"},
+	}
+}
+
+func TestIndication(t *testing.T) {
+	for name, tc := range indications() {
+		t.Run(name, func(t *testing.T) {
+			got, err := tc.in.Message(0xDC)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := octets(t, "dc 06 01 ae 02 05 6a 00 45 c6 "+tc.want+" 01 01")
+			if !bytes.Equal(got.Data, want) {
+				t.Errorf("got  %x\nwant %x", got.Data, want)
+			}
+			if header := got.Header.Append(nil); got.Coding != sms.Binary || hex.EncodeToString(header) != "0605040b8423f0" {
+				t.Errorf("coding %d, header %x", got.Coding, header)
+			}
+		})
+	}
+}
+
+// octets reads hexadecimal with text between apostrophes.
+func octets(t testing.TB, s string) []byte {
+	t.Helper()
+	var out []byte
+	for i, part := range strings.Split(s, "'") {
+		if i%2 == 1 {
+			out = append(out, part...)
+			continue
+		}
+		raw, err := hex.DecodeString(strings.ReplaceAll(part, " ", ""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, raw...)
+	}
+	return out
+}
+
+func TestIndicationRefuses(t *testing.T) {
+	for name, tc := range map[string]struct {
+		in     wap.Indication
+		field  string
+		offset int
+	}{
+		"no address":                     {wap.Indication{Title: "Hi"}, "url", 0},
+		"an address with a blank":        {wap.Indication{URL: "http://a b"}, "url", 8},
+		"an address that is not ASCII":   {wap.Indication{URL: "http://ä.de"}, "url", 7},
+		"an address that ends a string":  {wap.Indication{URL: "http://a\x00b"}, "url", 8},
+		"a title that ends a string":     {wap.Indication{Title: "a\x00b", URL: "http://a"}, "title", 1},
+		"a title that is not UTF-8":      {wap.Indication{Title: "ab\xff", URL: "http://a"}, "title", 2},
+		"a character that XML has not":   {wap.Indication{Title: "ab\x1b", URL: "http://a"}, "title", 2},
+		"a code point that is no letter": {wap.Indication{Title: "a\uFFFE", URL: "http://a"}, "title", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := tc.in.Message(1)
+			e, ok := errors.AsType[*decoders.Error](err)
+			if !ok || e.Format != "si" || e.Field != tc.field || e.Offset != tc.offset {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+func FuzzIndication(f *testing.F) {
+	for _, tc := range indications() {
+		f.Add(tc.in.Title, tc.in.URL, byte(1))
+	}
+	f.Add("a\x00", "http://\x01", byte(0))
+	f.Fuzz(func(t *testing.T, title, url string, transaction byte) {
+		o, err := wap.Indication{Title: title, URL: url}.Message(transaction)
+		if err != nil {
+			return
+		}
+		body, found := bytes.CutPrefix(o.Data, []byte{transaction, 0x06, 0x01, 0xAE, 0x02, 0x05, 0x6A, 0x00, 0x45, 0xC6})
+		if !found {
+			t.Fatalf("got %x", o.Data)
+		}
+		href, content := readWBXML(t, body)
+		if href != url || content != title {
+			t.Fatalf("%q, %q came back as %q, %q", url, title, href, content)
+		}
+		if _, err := o.Split(transaction); err != nil && len(o.Data) <= 255*128 {
+			t.Fatal(err)
+		}
+	})
+}
+
+// readWBXML reads the attribute and the content of what follows the tags.
+func readWBXML(t *testing.T, body []byte) (href, content string) {
+	t.Helper()
+	tokens := map[byte]string{
+		0x0B: "", 0x0C: "http://", 0x0D: "http://www.", 0x0E: "https://", 0x0F: "https://www.",
+		0x85: ".com/", 0x86: ".edu/", 0x87: ".net/", 0x88: ".org/",
+	}
+	var sections [3]string
+	at := 0
+	for i := 0; i < len(body); i++ {
+		switch c := body[i]; c {
+		case 0x01:
+			if at++; at > 3 {
+				t.Fatalf("an end too many in %x", body)
+			}
+		case 0x03:
+			length := bytes.IndexByte(body[i:], 0)
+			sections[at] += string(body[i+1 : i+length])
+			i += length
+		default:
+			text, ok := tokens[c]
+			if !ok || at > 0 {
+				t.Fatalf("token %#x in %x", c, body)
+			}
+			sections[at] += text
+		}
+	}
+	if at != 3 || sections[2] != "" {
+		t.Fatalf("%d ends in %x", at, body)
+	}
+	return sections[0], sections[1]
+}

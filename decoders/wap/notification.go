@@ -1,0 +1,162 @@
+package wap
+
+import (
+	"time"
+
+	"github.com/penstock/penstock/decoders/sms"
+)
+
+// Class is the class of a multimedia message (MMS Encapsulation, 7.3.26).
+type Class byte
+
+// The classes. The binary interface's numbers 80 to 83 are these octets, written
+// in hexadecimal.
+const (
+	Personal      Class = 0x80
+	Advertisement Class = 0x81
+	Informational Class = 0x82
+	Auto          Class = 0x83
+)
+
+// ParseClass reads 80, 81, 82 or 83.
+//
+// It returns a decoders.Error with format "mms" and field "class".
+func ParseClass(number int) (Class, error) {
+	if number < 80 || number > 83 {
+		return 0, refuse("mms", "class", -1, "is not 80, 81, 82 or 83")
+	}
+	return Personal + Class(number-80), nil
+}
+
+// Notification tells a phone that a multimedia message waits to be fetched.
+type Notification struct {
+	Transaction string        // id of this notification, printable ASCII, at most 40 octets
+	From        string        // number in digits; empty leaves the sender out
+	Subject     string        // UTF-8, one line; empty leaves it out
+	Class       Class         // zero: Personal
+	Size        int64         // of the message in octets
+	Expiry      time.Duration // from receipt, whole seconds (X-Mms-Expiry, relative)
+	URL         string        // where the phone fetches the message
+}
+
+// Codes of header fields and values (MMS Encapsulation, 7.3 and tables 12, 13).
+const (
+	headerLocation    = 0x83
+	headerExpiry      = 0x88
+	headerFrom        = 0x89
+	headerClass       = 0x8A
+	headerType        = 0x8C
+	headerVersion     = 0x8D
+	headerSize        = 0x8E
+	headerSubject     = 0x96
+	headerTransaction = 0x98
+
+	notificationInd = 0x82
+	version1        = 0x90
+	addressPresent  = 0x80
+	relative        = 0x81
+	utf8MIBenum     = 0xEA
+	quote           = 0x7F
+	lengthQuote     = 0x1F
+)
+
+// mmsHeaders are the push's: the content type application/vnd.wap.mms-message
+// and X-Wap-Application-Id mms.ua, as well-known values.
+func mmsHeaders() []byte { return []byte{0x3E | 0x80, 0x2F | 0x80, 0x04 | 0x80} }
+
+// Message is the notification as a push to port 2948; transaction is the push's
+// own id, which the phone does not use.
+//
+// It returns a decoders.Error with format "mms" and field "transaction", "from",
+// "subject", "class", "size", "expiry" or "url".
+func (n Notification) Message(transaction byte) (sms.Octets, error) {
+	if err := n.check(); err != nil {
+		return sms.Octets{}, err
+	}
+	return push(transaction, mmsHeaders(), n.body()), nil
+}
+
+func (n Notification) check() error {
+	const longestID = 40
+	if len(n.Transaction) > longestID {
+		return refuse("mms", "transaction", longestID, "is longer than 40 octets")
+	}
+	if err := checkAddress("mms", "transaction", n.Transaction); err != nil {
+		return err
+	}
+	for i, c := range []byte(n.From) {
+		if c < '0' || c > '9' {
+			return refuse("mms", "from", i, "is not a number in digits")
+		}
+	}
+	if err := checkText("mms", "subject", n.Subject, false); err != nil {
+		return err
+	}
+	switch {
+	case n.Class != 0 && (n.Class < Personal || n.Class > Auto):
+		return refuse("mms", "class", -1, "is not 0x80 to 0x83")
+	case n.Size < 0:
+		return refuse("mms", "size", -1, "is below zero")
+	case n.Expiry < 0 || n.Expiry%time.Second != 0:
+		return refuse("mms", "expiry", -1, "is not a number of seconds")
+	}
+	return checkAddress("mms", "url", n.URL)
+}
+
+// body writes the header fields in the order of the table; the first three must
+// come first.
+func (n Notification) body() []byte {
+	out := []byte{headerType, notificationInd}
+	out = appendText(append(out, headerTransaction), n.Transaction)
+	out = append(out, headerVersion, version1)
+	if n.From != "" {
+		address := appendText([]byte{addressPresent}, "+"+n.From+"/TYPE=PLMN")
+		out = appendLengthy(append(out, headerFrom), address)
+	}
+	if n.Subject != "" {
+		out = appendEncoded(append(out, headerSubject), n.Subject)
+	}
+	out = append(out, headerClass, byte(max(n.Class, Personal)))
+	out = appendLong(append(out, headerSize), uint64(n.Size))
+	expiry := appendLong([]byte{relative}, uint64(n.Expiry/time.Second))
+	out = appendLengthy(append(out, headerExpiry), expiry)
+	return appendText(append(out, headerLocation), n.URL)
+}
+
+// appendText writes a Text-string; a quote stands before a first octet that
+// would be taken for a value of one octet (WAP-230, 8.4.2.1).
+func appendText(dst []byte, s string) []byte {
+	if s != "" && s[0] >= 0x80 {
+		dst = append(dst, quote)
+	}
+	return append(append(dst, s...), 0)
+}
+
+// appendEncoded writes an Encoded-string-value: ASCII as it is, all else with
+// its charset (MMS Encapsulation, 7.3.20).
+func appendEncoded(dst []byte, s string) []byte {
+	for i := range len(s) {
+		if s[i] >= 0x80 {
+			return appendLengthy(dst, appendText([]byte{utf8MIBenum}, s))
+		}
+	}
+	return appendText(dst, s)
+}
+
+// appendLengthy writes a Value-length and the value (WAP-230, 8.4.2.2).
+func appendLengthy(dst, value []byte) []byte {
+	if len(value) < lengthQuote {
+		return append(append(dst, byte(len(value))), value...)
+	}
+	return append(appendUintvar(append(dst, lengthQuote), uint64(len(value))), value...)
+}
+
+// appendLong writes a Long-integer: its length, then the fewest octets
+// (WAP-230, 8.4.2.1).
+func appendLong(dst []byte, v uint64) []byte {
+	octets := []byte{byte(v)}
+	for v >>= 8; v > 0; v >>= 8 {
+		octets = append([]byte{byte(v)}, octets...)
+	}
+	return append(append(dst, byte(len(octets))), octets...)
+}
