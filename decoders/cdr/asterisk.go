@@ -21,9 +21,9 @@ const (
 	leastColumns, mostColumns     = 16, 21
 )
 
-// csv reads the lines of Asterisk's cdr_csv. After one that is broken it goes on
-// with the next.
-func (r *records) csv() {
+// asteriskLines reads the lines of Asterisk's cdr_csv. After one that is broken it
+// goes on with the next.
+func asteriskLines(r *records[Call]) {
 	for at := 0; at < len(r.body); {
 		line := csv.NewReader(bytes.NewReader(r.body[at:]))
 		line.FieldsPerRecord, line.LazyQuotes = -1, true

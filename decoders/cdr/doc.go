@@ -1,4 +1,6 @@
-// Package cdr reads call detail records of SIP calls, as switches post them:
+// Package cdr reads call detail records, as switches and SIM operators post them.
+//
+// Of SIP calls (Parse):
 //
 //   - FreeSWITCH's mod_json_cdr: the JSON of a call, bare or as the form field
 //     cdr; numbers are those of the callflow's caller_profile.
@@ -6,6 +8,9 @@
 //     or without uniqueid and userfield. Times are taken as UTC (usegmtime=yes).
 //   - JSON objects {id, start, answer, end, duration, billsec, from, to,
 //     disposition, trunk}, one a line or in an array; times are ISO 8601.
+//
+// Of what SIMs use (ParseUses): JSON objects {id, iccid, start_time, type, bytes,
+// duration}, one a line or in an array, or CSV with these names as its header.
 //
 // What is none of these is refused with its place; the other records of the same
 // post are read all the same. A record without an id or a start is none.

@@ -35,8 +35,11 @@ func (r *reading) fail(name, reason string) {
 }
 
 // text reads a string, or a number as it is written; null is nothing.
-func (r *reading) text(name string) string {
-	raw := strings.TrimSpace(string(r.fields[name]))
+func (r *reading) text(name string) string { return r.word(name, r.fields[name]) }
+
+// word is the text of a field that stands elsewhere.
+func (r *reading) word(name string, value json.RawMessage) string {
+	raw := strings.TrimSpace(string(value))
 	if raw == "" || raw == "null" {
 		return ""
 	}
@@ -63,17 +66,27 @@ func (r *reading) whole(name string, otherwise int64) int64 {
 	return n
 }
 
-// time reads ISO 8601; without a zone it is UTC.
+// time reads ISO 8601, to the millisecond; without a zone it is UTC.
 func (r *reading) time(name string) time.Time {
 	text := strings.TrimSpace(r.text(name))
 	if text == "" {
 		return time.Time{}
 	}
+	t, ok := iso8601(text)
+	if !ok {
+		r.fail(name, wantTime)
+	}
+	return t.Truncate(time.Millisecond)
+}
+
+const wantTime = "want a time like 2026-01-31T12:00:00Z"
+
+// iso8601 reads a moment; without a zone it is UTC.
+func iso8601(text string) (time.Time, bool) {
 	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05Z0700", "2006-01-02T15:04:05", time.DateTime} {
 		if t, err := time.ParseInLocation(layout, text, time.UTC); err == nil {
-			return t.UTC().Truncate(time.Millisecond)
+			return t.UTC(), true
 		}
 	}
-	r.fail(name, "want a time like 2026-01-31T12:00:00Z")
-	return time.Time{}
+	return time.Time{}, false
 }

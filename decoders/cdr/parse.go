@@ -25,19 +25,19 @@ func Source(body []byte) string {
 	return "json"
 }
 
-// Parse reads every record of a post. Errors are of the records that cannot be
-// read, at most 20; the others are returned.
+// Parse reads every record of a call of a post. Errors are of the records that
+// cannot be read, at most 20; the others are returned.
 func Parse(body []byte) ([]Call, []error) {
-	r := records{body: content(body)}
+	r := records[Call]{body: content(body)}
 	switch {
 	case len(r.body) == 0:
 		r.fail(reject("cdr", "body", 0, "is empty"))
 	case isJSON(r.body):
-		r.json()
+		r.json(object)
 	default:
-		r.csv()
+		asteriskLines(&r)
 	}
-	return r.calls, r.errs
+	return r.found, r.errs
 }
 
 // content is the body without blanks around it, and out of its form field.
@@ -60,50 +60,54 @@ func content(body []byte) []byte {
 func isJSON(body []byte) bool { return len(body) > 0 && (body[0] == '{' || body[0] == '[') }
 
 // records gathers what is read of a post.
-type records struct {
+type records[T any] struct {
 	body  []byte
-	calls []Call
+	found []T
 	errs  []error
 }
 
-func (r *records) fail(err error) {
+func (r *records[T]) fail(err error) {
 	if len(r.errs) < maxErrors {
 		r.errs = append(r.errs, err)
 	}
 }
 
-func (r *records) add(c Call, err error) {
+func (r *records[T]) add(one T, err error) {
 	if err != nil {
 		r.fail(err)
 		return
 	}
-	r.calls = append(r.calls, c)
+	r.found = append(r.found, one)
 }
 
 // json reads objects one after another, or in an array. After one that is broken
 // it goes on with the next line, until too many are.
-func (r *records) json() {
-	for at := 0; at < len(r.body); {
-		d := json.NewDecoder(bytes.NewReader(r.body[at:]))
+func (r *records[T]) json(object func(raw json.RawMessage, at int) (T, error)) {
+	begin, d := 0, json.NewDecoder(bytes.NewReader(r.body))
+	for {
+		at := begin + int(d.InputOffset())
+		at += len(r.body[at:]) - len(bytes.TrimLeft(r.body[at:], " \t\r\n"))
+		if at == len(r.body) {
+			return
+		}
 		var raw json.RawMessage
-		if err := d.Decode(&raw); err != nil {
-			r.fail(reject("json", "body", at, syntax(err)))
-			next := bytes.IndexByte(r.body[at:], '\n')
-			if next < 0 || len(r.errs) == maxErrors {
-				return
-			}
-			at += next + 1
-			at += len(r.body[at:]) - len(bytes.TrimLeft(r.body[at:], " \t\r\n"))
+		err := d.Decode(&raw)
+		if err == nil {
+			r.value(raw, at, object)
 			continue
 		}
-		r.value(raw, at)
-		at += int(d.InputOffset())
-		at += len(r.body[at:]) - len(bytes.TrimLeft(r.body[at:], " \t\r\n"))
+		r.fail(reject("json", "body", at, syntax(err)))
+		next := bytes.IndexByte(r.body[at:], '\n')
+		if next < 0 || len(r.errs) == maxErrors {
+			return
+		}
+		begin = at + next + 1
+		d = json.NewDecoder(bytes.NewReader(r.body[begin:]))
 	}
 }
 
 // value reads an object, or each of an array.
-func (r *records) value(raw json.RawMessage, at int) {
+func (r *records[T]) value(raw json.RawMessage, at int, object func(raw json.RawMessage, at int) (T, error)) {
 	var many []json.RawMessage
 	if raw[0] != '[' || json.Unmarshal(raw, &many) != nil {
 		many = []json.RawMessage{raw}

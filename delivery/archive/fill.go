@@ -2,7 +2,6 @@ package archive
 
 import (
 	"archive/zip"
-	"bufio"
 	"context"
 	"encoding/csv"
 	"errors"
@@ -24,13 +23,12 @@ type filler struct {
 // fill writes an archive. Calls come in the order of their starts, so that each
 // day's file is ended before the next is begun.
 func (s *Store) fill(ctx context.Context, to io.Writer, o sip.Order) (int64, error) {
-	buffered := bufio.NewWriterSize(to, 256<<10)
-	f := &filler{order: o, zip: zip.NewWriter(buffered)}
-	err := f.all(ctx, s.calls, s.opts.Page)
+	f := &filler{order: o, zip: zip.NewWriter(to)}
+	err := f.all(ctx, s.calls, s.page)
 	if err == nil && f.csv == nil {
 		err = f.begin(o.FirstFile()) // no calls: a file that says so
 	}
-	err = errors.Join(err, f.flush(), f.zip.Close(), buffered.Flush())
+	err = errors.Join(err, f.flush(), f.zip.Close())
 	return f.calls, err
 }
 

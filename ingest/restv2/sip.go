@@ -2,7 +2,6 @@ package restv2
 
 import (
 	"io"
-	"net"
 	"strings"
 	"time"
 
@@ -95,25 +94,8 @@ func (s *Surface) downloadCDR(c *fiber.Ctx) error {
 	}
 	c.Set(fiber.HeaderContentType, "application/zip")
 	c.Set(fiber.HeaderContentDisposition, `attachment; filename="cdr-`+handle+`.zip"`)
-	c.Context().SetBodyStream(&stream{file, c.Context().Conn()}, int(size))
+	httpd.Stream(c, file, size)
 	return nil
-}
-
-// chunkTime is how long a client may take for each piece of a download. The
-// server's own limit is for whole answers, and these may be large.
-const chunkTime = time.Minute
-
-// stream gives the connection time for every piece that is read for it.
-type stream struct {
-	io.ReadCloser
-	conn net.Conn
-}
-
-func (s *stream) Read(b []byte) (int, error) {
-	if err := s.conn.SetWriteDeadline(time.Now().Add(chunkTime)); err != nil {
-		return 0, err
-	}
-	return s.ReadCloser.Read(b)
 }
 
 // listSourceIPs lists where the account's calls come from.

@@ -2,7 +2,6 @@ package sip
 
 import (
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/penstock/penstock/decoders/cdr"
@@ -23,8 +22,8 @@ const moment = "2006-01-02 15:04:05.999"
 // Row is a call as the layout has it.
 func Row(c cdr.Call) []string {
 	return []string{
-		inert(c.ID), written(c.Start), written(c.Answer), written(c.End), inert(c.From), inert(c.To),
-		strconv.FormatInt(c.Duration, 10), strconv.FormatInt(c.Billsec, 10), inert(c.Disposition), inert(c.Trunk),
+		cdr.Inert(c.ID), written(c.Start), written(c.Answer), written(c.End), cdr.Inert(c.From), cdr.Inert(c.To),
+		strconv.FormatInt(c.Duration, 10), strconv.FormatInt(c.Billsec, 10), cdr.Inert(c.Disposition), cdr.Inert(c.Trunk),
 	}
 }
 
@@ -33,14 +32,6 @@ func written(t time.Time) string {
 		return ""
 	}
 	return t.UTC().Format(moment)
-}
-
-// inert keeps a spreadsheet from running a cell.
-func inert(s string) string {
-	if s != "" && strings.ContainsRune("=+-@\t\r\n", rune(s[0])) {
-		return "'" + s
-	}
-	return s
 }
 
 // File is the name of the file that a call belongs to: one for each day, or one

@@ -3,16 +3,11 @@ package calls
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
-	"net/url"
-	"os"
-	"path/filepath"
 	"time"
 
-	_ "modernc.org/sqlite" // the driver "sqlite"
-
 	"github.com/penstock/penstock/decoders/cdr"
+	"github.com/penstock/penstock/delivery/embedded/database"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/sip"
@@ -41,65 +36,15 @@ WHERE account = ? AND start < ? AND (start, key) > (?, ?) ORDER BY start, key LI
 )
 
 // Store is a sip.Calls. It may be used by several goroutines at once.
-type Store struct{ write, read *sql.DB }
+type Store struct{ db *database.DB }
 
 // Open opens the database in a directory and makes what is missing of both.
 func Open(ctx context.Context, dir string) (*Store, error) {
-	path, err := file(dir)
+	db, err := database.Open(ctx, dir, database.Spec{File: File, Version: version, Schema: schema, Readers: 2})
 	if err != nil {
 		return nil, fmt.Errorf("calls: %w", err)
 	}
-	s := &Store{}
-	if err := s.open(ctx, path); err != nil {
-		return nil, errors.Join(fmt.Errorf("calls: open %s: %w", File, err), s.Close())
-	}
-	return s, nil
-}
-
-// file makes the directory and an empty database that only the owner can read.
-func file(dir string) (string, error) {
-	path, err := filepath.Abs(filepath.Join(dir, File))
-	if err != nil {
-		return "", err
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return "", err
-	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return "", err
-	}
-	return path, f.Close()
-}
-
-func (s *Store) open(ctx context.Context, path string) (err error) {
-	if s.write, err = sql.Open("sqlite", dsn(path, "immediate", "journal_mode(WAL)", "synchronous(FULL)",
-		"wal_autocheckpoint(4000)", "journal_size_limit(67108864)", "cache_size(-32768)")); err != nil {
-		return err
-	}
-	s.write.SetMaxOpenConns(1)
-	var is int
-	if err = s.write.QueryRowContext(ctx, "PRAGMA user_version").Scan(&is); err != nil {
-		return err
-	}
-	if is > version {
-		return fmt.Errorf("it was made by a newer version (%d)", is)
-	}
-	if _, err = s.write.ExecContext(ctx, schema+fmt.Sprintf("PRAGMA user_version = %d", version)); err != nil {
-		return err
-	}
-	if s.read, err = sql.Open("sqlite", dsn(path, "deferred", "query_only(1)", "cache_size(-4096)")); err != nil {
-		return err
-	}
-	s.read.SetMaxOpenConns(2)
-	return nil
-}
-
-// dsn names the file as an address, so that no character in its path means
-// anything, with the pragmas of each connection.
-func dsn(path, lock string, pragmas ...string) string {
-	query := url.Values{"_txlock": {lock}, "_pragma": append([]string{"busy_timeout(10000)"}, pragmas...)}
-	return (&url.URL{Scheme: "file", Path: path, RawQuery: query.Encode()}).String()
+	return &Store{db: db}, nil
 }
 
 // Put keeps records durably, all or none.
@@ -115,24 +60,21 @@ func (s *Store) Put(ctx context.Context, records []sip.Record) error {
 }
 
 func (s *Store) put(ctx context.Context, records []sip.Record) error {
-	tx, err := s.write.BeginTx(ctx, nil)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = tx.Rollback() }() // does nothing after a commit
-	stmt, err := tx.PrepareContext(ctx, insert)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = stmt.Close() }()
-	for _, r := range records {
-		c := r.Call
-		if _, err := stmt.ExecContext(ctx, int64(r.Account), c.Key, millis(c.Start), millis(c.Answer), millis(c.End),
-			c.ID, c.From, c.To, c.Duration, c.Billsec, c.Disposition, c.Trunk); err != nil {
+	return s.db.Change(ctx, func(tx *sql.Tx) error {
+		stmt, err := tx.PrepareContext(ctx, insert)
+		if err != nil {
 			return err
 		}
-	}
-	return tx.Commit()
+		defer func() { _ = stmt.Close() }()
+		for _, r := range records {
+			c := r.Call
+			if _, err := stmt.ExecContext(ctx, int64(r.Account), c.Key, millis(c.Start), millis(c.Answer), millis(c.End),
+				c.ID, c.From, c.To, c.Duration, c.Billsec, c.Disposition, c.Trunk); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 func millis(t time.Time) int64 {
@@ -155,7 +97,7 @@ func (s *Store) Read(ctx context.Context, acct account.ID, from, to time.Time, b
 	if behind.Key != "" {
 		start, key = behind.Start.UnixMilli(), behind.Key
 	}
-	rows, err := s.read.QueryContext(ctx, read, int64(acct), to.UnixMilli(), start, key, limit)
+	rows, err := s.db.Read.QueryContext(ctx, read, int64(acct), to.UnixMilli(), start, key, limit)
 	if err != nil {
 		return nil, fmt.Errorf("calls: read: %w", err)
 	}
@@ -178,19 +120,11 @@ func (s *Store) Read(ctx context.Context, acct account.ID, from, to time.Time, b
 
 // Check reports whether the database can be written to.
 func (s *Store) Check(ctx context.Context) error {
-	if _, err := s.write.ExecContext(ctx, "DELETE FROM call WHERE account = -1"); err != nil {
+	if _, err := s.db.Write.ExecContext(ctx, "DELETE FROM call WHERE account = -1"); err != nil {
 		return fmt.Errorf("calls: %w", err)
 	}
 	return nil
 }
 
 // Close ends what is running and closes the file.
-func (s *Store) Close() error {
-	var errs []error
-	for _, db := range []*sql.DB{s.read, s.write} {
-		if db != nil {
-			errs = append(errs, db.Close())
-		}
-	}
-	return errors.Join(errs...)
-}
+func (s *Store) Close() error { return s.db.Close() }

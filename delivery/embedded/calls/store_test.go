@@ -75,7 +75,7 @@ func TestRecordsAreKeptOnceAndReadInOrder(t *testing.T) {
 func TestADatabaseOfANewerVersionIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
-	if _, err := s.write.Exec(fmt.Sprint("PRAGMA user_version = ", version+1)); err != nil {
+	if _, err := s.db.Write.Exec(fmt.Sprint("PRAGMA user_version = ", version+1)); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Close(); err != nil {

@@ -1,0 +1,150 @@
+package cdr
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Use is the record of what a SIM used once: a session, a message, a call.
+type Use struct {
+	// ID is the operator's name of the record; two records with one id are one.
+	ID    string
+	ICCID string
+	// Start is UTC, to the microsecond.
+	Start time.Time
+	Type  string // one of Types
+	Bytes int64
+	// Duration is in seconds.
+	Duration int64
+}
+
+// Types lists what a SIM can use.
+func Types() []string { return []string{"data", "sms", "voice"} }
+
+// UseHeader names the fields of a Use, as the header of a CSV has them.
+func UseHeader() []string { return []string{"id", "iccid", "start_time", "type", "bytes", "duration"} }
+
+const (
+	// maxBytes bounds one record: a tebibyte, so that millions can be added up.
+	maxBytes = 1 << 40
+	maxICCID = 32
+)
+
+// Row is the record in the order of UseHeader. A spreadsheet runs none of it.
+func (u Use) Row() []string {
+	return []string{
+		Inert(u.ID), Inert(u.ICCID), u.Start.UTC().Format("2006-01-02T15:04:05.999999Z07:00"), u.Type,
+		strconv.FormatInt(u.Bytes, 10), strconv.FormatInt(u.Duration, 10),
+	}
+}
+
+// Inert is a cell of a CSV that a spreadsheet does not run as a formula: one that
+// it would gets an apostrophe before it.
+func Inert(cell string) string {
+	if cell != "" && strings.ContainsRune("=+-@\t\r\n", rune(cell[0])) {
+		return "'" + cell
+	}
+	return cell
+}
+
+// UseSource names the form of a post: json or csv.
+func UseSource(body []byte) string {
+	if isJSON(stripped(body)) {
+		return "json"
+	}
+	return "csv"
+}
+
+// ParseUses reads every record of what SIMs used of a post. Errors are of the
+// records that cannot be read, at most 20; the others are returned.
+func ParseUses(body []byte) ([]Use, []error) {
+	r := records[Use]{body: stripped(body)}
+	switch {
+	case len(r.body) == 0:
+		r.fail(reject("cdr", "body", 0, "is empty"))
+	case isJSON(r.body):
+		r.json(useObject)
+	default:
+		useLines(&r)
+	}
+	return r.found, r.errs
+}
+
+// stripped is the body without a byte order mark and blanks around it.
+func stripped(body []byte) []byte {
+	return bytes.TrimSpace(bytes.TrimPrefix(body, []byte("\ufeff")))
+}
+
+// useObject reads a record in JSON.
+func useObject(raw json.RawMessage, at int) (Use, error) {
+	var f struct {
+		ID       json.RawMessage `json:"id"`
+		ICCID    json.RawMessage `json:"iccid"`
+		Start    json.RawMessage `json:"start_time"`
+		Type     json.RawMessage `json:"type"`
+		Bytes    json.RawMessage `json:"bytes"`
+		Duration json.RawMessage `json:"duration"`
+	}
+	if json.Unmarshal(raw, &f) != nil {
+		return Use{}, reject("json", "record", at, "is no object")
+	}
+	r := reading{at: at}
+	cells := []string{
+		r.word("id", f.ID), r.word("iccid", f.ICCID), r.word("start_time", f.Start), r.word("type", f.Type),
+		r.word("bytes", f.Bytes), r.word("duration", f.Duration),
+	}
+	if r.err != nil {
+		return Use{}, r.err
+	}
+	return use("json", cells, at)
+}
+
+// use makes a record of its fields, in the order of UseHeader.
+func use(format string, cells []string, at int) (Use, error) {
+	for i := range cells {
+		cells[i] = strings.TrimSpace(cells[i])
+	}
+	u := Use{ID: strings.TrimSpace(strings.ToValidUTF8(cells[0], "")), ICCID: cells[1], Type: cells[3]}
+	start, ok := iso8601(cells[2])
+	u.Start = start.Truncate(time.Microsecond)
+	switch {
+	case u.ID == "":
+		return u, reject(format, "id", at, "is missing")
+	case len(u.ID) > maxText:
+		return u, reject(format, "id", at, "is longer than 255 bytes")
+	case !isICCID(u.ICCID):
+		return u, reject(format, "iccid", at, "want 1 to 32 digits or letters")
+	case cells[2] == "":
+		return u, reject(format, "start_time", at, "is missing")
+	case !ok:
+		return u, reject(format, "start_time", at, wantTime)
+	case !plausible(u.Start):
+		return u, reject(format, "start_time", at, "lies outside 1970 to 2200")
+	case !slices.Contains(Types(), u.Type):
+		return u, reject(format, "type", at, "want data, sms or voice")
+	}
+	if u.Bytes, ok = amount(cells[4], maxBytes); !ok {
+		return u, reject(format, "bytes", at, "want a whole number from 0 to 2^40")
+	}
+	if u.Duration, ok = amount(cells[5], maxSeconds); !ok {
+		return u, reject(format, "duration", at, "want a whole number of seconds")
+	}
+	return u, nil
+}
+
+// amount reads a number from 0 to most; nothing is 0.
+func amount(text string, most int64) (int64, bool) {
+	if text == "" {
+		return 0, true
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	return n, err == nil && n >= 0 && n <= most
+}
+
+func isICCID(s string) bool {
+	return s != "" && len(s) <= maxICCID && strings.Trim(s, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") == ""
+}

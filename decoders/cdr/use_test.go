@@ -1,0 +1,143 @@
+package cdr
+
+import (
+	"bytes"
+	"encoding/csv"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// showUse is a record in one line.
+func showUse(u Use) string {
+	return fmt.Sprintf("%s %s %s %s %d/%d", u.ID, u.ICCID[len(u.ICCID)-2:], u.Start.Format("02T15:04:05.999999"), u.Type, u.Bytes, u.Duration)
+}
+
+const good = `{"id":"a","iccid":"8944500000000000017","start_time":"2026-11-20T00:00:00Z","type":"data"}`
+
+// with is a good record in which one field is another.
+func with(name, value string) string {
+	if name == "bytes" || name == "duration" {
+		return strings.TrimSuffix(good, "}") + `,"` + name + `":` + value + "}"
+	}
+	_, rest, _ := strings.Cut(good, `"`+name+`":`)
+	old := rest[:strings.Index(rest[1:], `"`)+2]
+	return strings.Replace(good, `"`+name+`":`+old, `"`+name+`":`+value, 1)
+}
+
+func TestParseUses(t *testing.T) {
+	three := []string{
+		"u-1 17 20T09:34:15.123456 data 1048576/60", "2 25 20T09:34:15 sms 0/0", "u-3 17 20T09:40:00 voice 0/75",
+	}
+	const a = "a 17 20T00:00:00 data 0/0"
+	for name, tc := range map[string]struct {
+		body string
+		want []string
+		errs []string
+	}{
+		"JSON lines":                    {fixture(t, "uses.jsonl"), three, nil},
+		"CSV":                           {fixture(t, "uses.csv"), three, nil},
+		"CSV with a byte order mark":    {"\ufeff" + fixture(t, "uses.csv"), three, nil},
+		"CSV with CR LF":                {strings.ReplaceAll(fixture(t, "uses.csv"), "\n", "\r\n"), three, nil},
+		"an array":                      {"[" + good + "," + good + "]", []string{a, a}, nil},
+		"a broken line among others":    {good + "\n{\"id\":\n" + good, []string{a, a}, []string{"json: body: offset 91: is no JSON"}},
+		"another order of columns":      {"type,duration,bytes,id,iccid,start_time\ndata,1,2,a,8944500000000000017,2026-11-20T00:00:00Z", []string{"a 17 20T00:00:00 data 2/1"}, nil},
+		"CSV without a header":          {"u-1,8944500000000000017,2026-11-20T09:34:15Z,data,1,1", nil, []string{"csv: header: offset 0: want id,iccid,start_time,type,bytes,duration"}},
+		"a column too many":             {"id,iccid,start_time,type,bytes,duration,cost\n", nil, []string{"csv: header: offset 0: want id,iccid,start_time,type,bytes,duration"}},
+		"a column twice":                {"id,iccid,start_time,type,bytes,bytes\n", nil, []string{"csv: header: offset 0: want id,iccid,start_time,type,bytes,duration"}},
+		"a line that is short":          {"id,iccid,start_time,type,bytes,duration\na,b\na,8944500000000000017,2026-11-20T00:00:00Z,data,,", []string{a}, []string{"csv: line: offset 40: has 2 columns, want 6"}},
+		"a quote that never ends":       {"id,iccid,start_time,type,bytes,duration\n\"a,b\n", nil, []string{"csv: line: offset 40: is no CSV"}},
+		"no id":                         {with("id", `""`), nil, []string{"json: id: offset 0: is missing"}},
+		"an id that is too long":        {with("id", `"`+strings.Repeat("x", 256)+`"`), nil, []string{"json: id: offset 0: is longer than 255 bytes"}},
+		"no ICCID":                      {with("iccid", "null"), nil, []string{"json: iccid: offset 0: want 1 to 32 digits or letters"}},
+		"an ICCID that is none":         {with("iccid", `"89 44"`), nil, []string{"json: iccid: offset 0: want 1 to 32 digits or letters"}},
+		"no start":                      {with("start_time", "null"), nil, []string{"json: start_time: offset 0: is missing"}},
+		"a start that is none":          {with("start_time", `"yesterday"`), nil, []string{"json: start_time: offset 0: want a time like 2026-01-31T12:00:00Z"}},
+		"a start before telephones":     {with("start_time", `"1066-10-14T00:00:00Z"`), nil, []string{"json: start_time: offset 0: lies outside 1970 to 2200"}},
+		"a type that is none":           {with("type", `"DATA"`), nil, []string{"json: type: offset 0: want data, sms or voice"}},
+		"fewer bytes than none":         {with("bytes", "-1"), nil, []string{"json: bytes: offset 0: want a whole number from 0 to 2^40"}},
+		"more bytes than anybody sends": {with("bytes", "1099511627777"), nil, []string{"json: bytes: offset 0: want a whole number from 0 to 2^40"}},
+		"half a byte":                   {with("bytes", "0.5"), nil, []string{"json: bytes: offset 0: want a whole number from 0 to 2^40"}},
+		"a duration that is no number":  {with("duration", `"1m"`), nil, []string{"json: duration: offset 0: want a whole number of seconds"}},
+		"a field that is an object":     {with("bytes", "{}"), nil, []string{"json: bytes: offset 0: want a string"}},
+		"a number in an array":          {"[7]", nil, []string{"json: record: offset 0: is no object"}},
+		"nothing":                       {" \n", nil, []string{"cdr: body: offset 0: is empty"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			uses, errs := ParseUses([]byte(tc.body))
+			if len(uses) != len(tc.want) || len(errs) != len(tc.errs) {
+				t.Fatalf("%d records, errors %v", len(uses), errs)
+			}
+			for i, u := range uses {
+				if got := showUse(u); got != tc.want[i] {
+					t.Errorf("got  %s\nwant %s", got, tc.want[i])
+				}
+			}
+			for i, err := range errs {
+				if err.Error() != tc.errs[i] {
+					t.Errorf("got  %s\nwant %s", err, tc.errs[i])
+				}
+			}
+		})
+	}
+}
+
+func TestUseSource(t *testing.T) {
+	for body, want := range map[string]string{fixture(t, "uses.jsonl"): "json", fixture(t, "uses.csv"): "csv", "\ufeff [": "json", "": "csv"} {
+		if got := UseSource([]byte(body)); got != want {
+			t.Errorf("%s: %.40s", got, body)
+		}
+	}
+}
+
+func TestNoCellIsAFormula(t *testing.T) {
+	for cell, want := range map[string]string{"=cmd()": "'=cmd()", "+44": "'+44", "-1": "'-1", "@SUM": "'@SUM", "\tx": "'\tx", "a=b": "a=b", "": ""} {
+		if got := Inert(cell); got != want {
+			t.Errorf("%q became %q", cell, got)
+		}
+	}
+	u := Use{ID: "=1", ICCID: "89", Start: time.Date(2026, 1, 2, 3, 4, 5, 120_000_000, time.UTC), Type: "data", Bytes: 7, Duration: 8}
+	if got := strings.Join(u.Row(), "|"); got != "'=1|89|2026-01-02T03:04:05.12Z|data|7|8" {
+		t.Error(got)
+	}
+}
+
+// FuzzParseUses holds that what was read is read the same from its row.
+func FuzzParseUses(f *testing.F) {
+	for _, name := range []string{"uses.jsonl", "uses.csv"} {
+		f.Add([]byte(fixture(f, name)))
+	}
+	f.Add([]byte("[" + good + "]"))
+	f.Add([]byte("id,iccid,start_time,type,bytes,duration\n\"a\n"))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		uses, errs := ParseUses(body)
+		if len(errs) > maxErrors {
+			t.Errorf("%d errors", len(errs))
+		}
+		var b bytes.Buffer
+		w := csv.NewWriter(&b)
+		_ = w.Write(UseHeader())
+		uses = slices.DeleteFunc(uses, func(u Use) bool {
+			return len(Inert(u.ID)) > maxText || strings.Contains(u.ID, "\r") // CSV has no CR within a cell
+		})
+		for _, u := range uses {
+			if u.Bytes < 0 || u.Bytes > maxBytes || u.Duration < 0 || u.Duration > maxSeconds || len(u.ID) > maxText {
+				t.Errorf("%+v", u)
+			}
+			_ = w.Write(u.Row())
+		}
+		w.Flush()
+		again, errs := ParseUses(b.Bytes())
+		if len(again) != len(uses) || len(errs) > 0 {
+			t.Fatalf("%d of %d are read again: %v", len(again), len(uses), errs)
+		}
+		for i, u := range uses {
+			u.ID = Inert(u.ID)
+			if again[i] != u {
+				t.Errorf("got  %+v\nwant %+v", again[i], u)
+			}
+		}
+	})
+}
