@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -25,5 +26,21 @@ func TestIDsSortByTimeAndDiffer(t *testing.T) {
 	}
 	if NewID(time.Date(2999, 1, 1, 0, 0, 0, 0, time.UTC)) <= last {
 		t.Error("the year 2999 is earlier")
+	}
+}
+
+func TestUUIDsAreOfVersion7(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	form := regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`)
+	last := ""
+	for i := range 1000 {
+		id := NewUUID(now.Add(time.Duration(i) * time.Millisecond))
+		if !form.MatchString(id) || id <= last {
+			t.Fatalf("%q after %q", id, last)
+		}
+		last = id
+	}
+	if one, other := NewUUID(now), NewUUID(now); one == other {
+		t.Error("two of one moment are equal")
 	}
 }

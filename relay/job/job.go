@@ -40,14 +40,21 @@ type Job struct {
 	CreatedAt time.Time       `json:"created_at"`
 	// Keep is how long the record stays after its end; 0 keeps it for good.
 	Keep time.Duration `json:"keep,omitempty"`
+	// List is the list in which the account sees the job; empty: in none.
+	List string `json:"list,omitempty"`
+	// Name is what the account calls the job; empty: nothing.
+	Name string `json:"name,omitempty"`
 
 	// What changes.
 	State State `json:"state"`
+	// Settled is what the job has brought about, saved in one step with that. A
+	// Runner that finds it does nothing again but tell.
+	Settled json.RawMessage `json:"settled,omitempty"`
 	// Result is what the Runner returned; only when completed.
 	Result json.RawMessage `json:"result,omitempty"`
 	// Error says why the job failed, or why it has to be tried again.
 	Error string `json:"error,omitempty"`
-	// Tries counts the runs that were begun.
+	// Tries counts the runs that were begun, without those that only waited.
 	Tries     int       `json:"tries"`
 	UpdatedAt time.Time `json:"updated_at"`
 	// Due is when somebody may work on it; zero when it has ended.
@@ -60,19 +67,22 @@ type Ref struct {
 	ID      string
 }
 
-// Outcome is what a run came to. With Again set the job is queued for that time;
-// else it ends, as failed if Error says why.
+// Outcome is what a run came to. With Again set the job is run again at that
+// time, and goes on processing; else it ends, as failed if Error says why.
 type Outcome struct {
 	Result json.RawMessage
 	Error  string
 	Again  time.Time
+	// Waits is set if the run is no try, because it only asked whether somebody
+	// else has come to an end.
+	Waits bool
 }
 
 // State is the one the job has after the outcome.
 func (o Outcome) State() State {
 	switch {
 	case !o.Again.IsZero():
-		return Queued
+		return Processing
 	case o.Error != "":
 		return Failed
 	}
@@ -98,11 +108,18 @@ func Reason(err error) (reason string, ok bool) {
 	return f.Reason, true
 }
 
+// Pause is an error that says: not at the end yet, run it again after a while.
+// It is no fault, and no try is counted.
+type Pause time.Duration
+
+// Error says so.
+func (p Pause) Error() string { return "goes on in " + time.Duration(p).String() }
+
 // Runner does the work of one kind of job.
 type Runner interface {
 	// Run does the job and returns its result, which is saved as JSON. It may be
 	// called again for a job that it has done, and honours ctx. A Failure ends
-	// the job; after any other error it is tried again.
+	// the job, after a Pause it goes on; after any other error it is tried again.
 	Run(ctx context.Context, j Job) (result any, err error)
 }
 

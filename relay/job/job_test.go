@@ -18,7 +18,7 @@ func TestOutcomesLeadToStates(t *testing.T) {
 		{"a result completes", Outcome{Result: []byte(`1`)}, Completed, true},
 		{"nothing at all completes", Outcome{}, Completed, true},
 		{"a reason fails", Outcome{Error: "no"}, Failed, true},
-		{"another try is queued", Outcome{Error: "redis is down", Again: time.Unix(1, 0)}, Queued, false},
+		{"another try goes on", Outcome{Error: "redis is down", Again: time.Unix(1, 0)}, Processing, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if got := tc.o.State(); got != tc.want || got.Ended() != tc.ended {
@@ -35,7 +35,7 @@ func TestOnlyAFailureEndsAJob(t *testing.T) {
 	if reason, ok := Reason(fmt.Errorf("run: %w", Fail("The SIM is terminated."))); !ok || reason != "The SIM is terminated." {
 		t.Errorf("%q, %v", reason, ok)
 	}
-	for _, err := range []error{nil, io.EOF, errors.New("x")} {
+	for _, err := range []error{nil, io.EOF, errors.New("x"), Pause(time.Second)} {
 		if _, ok := Reason(err); ok {
 			t.Errorf("%v ends a job", err)
 		}

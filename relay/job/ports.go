@@ -34,3 +34,20 @@ type Submitter interface {
 	// Submit saves a job and has it run. Without an error it will be run.
 	Submit(ctx context.Context, j Job) error
 }
+
+// Filter selects jobs of a list; zero fields select all.
+type Filter struct {
+	List  string // needed
+	State State
+	Kind  Kind
+	Name  string // the whole name
+	// Newest has the newest first; else the oldest.
+	Newest bool
+}
+
+// Lister shows the jobs that stand in lists.
+type Lister interface {
+	// List returns jobs in the order of their creation, from an offset on and at
+	// most limit, and how many the filter selects.
+	List(ctx context.Context, acct account.ID, f Filter, offset, limit int) (found []Job, total int, err error)
+}

@@ -77,3 +77,21 @@ func TestAnEventThatIsNotSavedIsAnError(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestAnEventIsPreparedAndSentLater(t *testing.T) {
+	s := &creations{}
+	caller := Caller{
+		CallbackURL: func(context.Context, account.ID) (string, error) { return "https://example.com/cb", nil },
+		Store:       s, Dispatcher: s, Lease: time.Minute, Now: time.Now,
+	}
+	send, err := caller.Prepare(t.Context(), 1, Event{ID: "e1", Type: "job.completed"})
+	if err != nil || len(s.made) != 1 || s.dispatched != 0 {
+		t.Fatalf("%+v, dispatched %d, %v", s.made, s.dispatched, err)
+	}
+	if send(); s.dispatched != 1 {
+		t.Errorf("dispatched %d", s.dispatched)
+	}
+	if again, err := caller.Prepare(t.Context(), 1, Event{ID: "e1", Type: "job.completed"}); again != nil || err != nil {
+		t.Errorf("told twice: %v", err)
+	}
+}

@@ -21,32 +21,29 @@ func (d *DB) Jobs() *Jobs { return &Jobs{db: d} }
 
 // createJob saves a new job.
 //
-//	KEYS  1 job  2 due
-//	ARGV  1 id  2 static JSON  3 ms of creation
+//	KEYS  1 job  2 due  3 the last place in lists
+//	ARGV  1 id  2 static JSON  3 ms of creation  4 the key of its list or empty
+//	      5 kind  6 name
 //	result 1 saved, 0 it exists
 func createJob() *redis.Script {
-	return redis.NewScript(`
-if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
-redis.call('HSET', KEYS[1], 'static', ARGV[2], 'state', 'queued', 'due', ARGV[3], 'tries', 0, 'updated', ARGV[3])
-redis.call('ZADD', KEYS[2], ARGV[3], ARGV[1])
-return 1`)
+	return redis.NewScript(luaCreateJob + `
+if create(KEYS[1], KEYS[2], KEYS[3], unpack(ARGV)) then return 1 end
+return 0`)
 }
 
 // Create saves a new job.
 func (s *Jobs) Create(ctx context.Context, j job.Job) error {
-	static := j
-	static.State, static.Result, static.Error, static.Tries = "", nil, "", 0
-	static.UpdatedAt, static.Due = time.Time{}, time.Time{}
-	b, err := encodeRecord(static)
+	args, err := createArgs(j)
 	if err != nil {
-		return fmt.Errorf("job %s: encode: %w", j.ID, err)
+		return err
 	}
-	first := redis.NewCmd(ctx, "SADD", keyJobAccounts(), j.Account.String())
-	_, err = s.db.eval(ctx, createJob(), []call{{
-		keys: []string{keyJob(j.Account, j.ID), keyJobsDue(j.Account)},
-		args: []any{j.ID, b, j.CreatedAt.UnixMilli()},
-	}}, first)
+	_, err = s.db.eval(ctx, createJob(), []call{{keys: createKeys(j), args: args}}, rememberJobs(ctx, j.Account))
 	return wrap("job "+j.ID+": create", err)
+}
+
+// rememberJobs notes that an account has jobs.
+func rememberJobs(ctx context.Context, acct account.ID) redis.Cmder {
+	return redis.NewCmd(ctx, "SADD", keyJobAccounts(), acct.String())
 }
 
 // Get loads a job.
@@ -72,6 +69,9 @@ func decodeJob(fields map[string]string) (job.Job, error) {
 	if r := fields["result"]; r != "" {
 		j.Result = json.RawMessage(r)
 	}
+	if r := fields["settled"]; r != "" {
+		j.Settled = json.RawMessage(r)
+	}
 	return j, nil
 }
 
@@ -81,8 +81,8 @@ func decodeJob(fields map[string]string) (job.Job, error) {
 //	ARGV  1 id  2 ms of now  3 ms of the lease's end
 //	result {1 taken or 0 not, field, value, …}; {0} if there is no such job
 func leaseJob() *redis.Script {
-	return redis.NewScript(`
-local r = redis.call('HMGET', KEYS[1], 'state', 'due')
+	return redis.NewScript(luaMoveJob + `
+local r = redis.call('HMGET', KEYS[1], 'state', 'due', 'list', 'place', 'kind', 'name')
 if not r[1] then
   redis.call('ZREM', KEYS[2], ARGV[1])
   return {0}
@@ -92,6 +92,7 @@ if (r[1] == 'queued' or r[1] == 'processing') and tonumber(r[2]) <= tonumber(ARG
   redis.call('HSET', KEYS[1], 'state', 'processing', 'due', ARGV[3], 'updated', ARGV[2])
   redis.call('HINCRBY', KEYS[1], 'tries', 1)
   redis.call('ZADD', KEYS[2], ARGV[3], ARGV[1])
+  if r[3] and r[1] == 'queued' then move(r[3], ARGV[1], r[4], r[5], r[6], 'queued', 'processing') end
   taken = 1
 end
 local reply = redis.call('HGETALL', KEYS[1])
@@ -128,31 +129,44 @@ func (s *Jobs) Lease(ctx context.Context, r job.Ref, now, until time.Time) (job.
 //	KEYS  1 job  2 due
 //	ARGV  1 id  2 state  3 ms of the next try, 0 if ended  4 result  5 error
 //	      6 ms of now  7 ms to keep it from its end, 0 = for good
+//	      8 1 if the run was no try
 //	result 1 recorded, 0 it had ended or is gone
 func finishJob() *redis.Script {
-	return redis.NewScript(`
-local state = redis.call('HGET', KEYS[1], 'state')
+	return redis.NewScript(luaMoveJob + `
+local r = redis.call('HMGET', KEYS[1], 'state', 'list', 'place', 'kind', 'name')
+local state = r[1]
 if not state or state == 'completed' or state == 'failed' then return 0 end
 redis.call('HSET', KEYS[1], 'state', ARGV[2], 'due', ARGV[3], 'error', ARGV[5], 'updated', ARGV[6])
+if ARGV[8] == '1' then redis.call('HINCRBY', KEYS[1], 'tries', -1) end
 if ARGV[4] ~= '' then redis.call('HSET', KEYS[1], 'result', ARGV[4]) end
+if r[2] and state ~= ARGV[2] then move(r[2], ARGV[1], r[3], r[4], r[5], state, ARGV[2]) end
 if ARGV[3] ~= '0' then
   redis.call('ZADD', KEYS[2], ARGV[3], ARGV[1])
   return 1
 end
 redis.call('ZREM', KEYS[2], ARGV[1])
-if ARGV[7] ~= '0' then redis.call('PEXPIRE', KEYS[1], ARGV[7]) end
+if ARGV[7] ~= '0' then
+  redis.call('PEXPIRE', KEYS[1], ARGV[7])
+  if r[2] then
+    redis.call('ZADD', r[2] .. '|ends', string.format('%d', tonumber(ARGV[6]) + tonumber(ARGV[7])),
+      ARGV[1] .. '|' .. ARGV[2] .. '|' .. r[4] .. '|' .. r[5])
+  end
+end
 return 1`)
 }
 
 // Finish records what a run came to.
 func (s *Jobs) Finish(ctx context.Context, j job.Job, o job.Outcome, now time.Time) error {
-	due := int64(0)
+	due, waits := int64(0), 0
 	if !o.Again.IsZero() {
 		due = o.Again.UnixMilli()
 	}
+	if o.Waits {
+		waits = 1
+	}
 	_, err := s.db.eval(ctx, finishJob(), []call{{
 		keys: []string{keyJob(j.Account, j.ID), keyJobsDue(j.Account)},
-		args: []any{j.ID, string(o.State()), due, string(o.Result), o.Error, now.UnixMilli(), j.Keep.Milliseconds()},
+		args: []any{j.ID, string(o.State()), due, string(o.Result), o.Error, now.UnixMilli(), j.Keep.Milliseconds(), waits},
 	}})
 	return wrap("job "+j.ID+": finish", err)
 }

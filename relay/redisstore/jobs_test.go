@@ -60,7 +60,7 @@ func testJobsEnd(t *testing.T, s *Jobs, made job.Job) {
 	if err := s.Finish(ctx, made, job.Outcome{Error: "down", Again: at(30)}, at(20)); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := s.Get(ctx, 1, "j1"); err != nil || got.State != job.Queued || got.Error != "down" || !got.Due.Equal(at(30)) || !got.UpdatedAt.Equal(at(20)) {
+	if got, err := s.Get(ctx, 1, "j1"); err != nil || got.State != job.Processing || got.Error != "down" || !got.Due.Equal(at(30)) || !got.UpdatedAt.Equal(at(20)) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	for _, o := range []job.Outcome{{Result: []byte(`{"ok":true}`)}, {Error: "too late"}} { // the second changes nothing

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/outbox"
 )
 
@@ -99,6 +100,8 @@ func keyJobAccounts() string { return "{jobs}:accounts" }
 //	updated  ms of the last change
 //	result   JSON, when completed
 //	error    why it failed or has to be tried again
+//	settled  JSON of what it has brought about, set in one step with that
+//	list     the key of the list it stands in, with place, kind and name
 //
 // Expires some time after its end, if the job says so.
 func keyJob(acct account.ID, id string) string { return tag(acct) + ":job:" + id }
@@ -106,6 +109,22 @@ func keyJob(acct account.ID, id string) string { return tag(acct) + ":job:" + id
 // keyJobsDue is a sorted set of the ids of jobs that have not ended; score: ms
 // when somebody may work on them.
 func keyJobsDue(acct account.ID) string { return tag(acct) + ":jobs:due" }
+
+// keyJobsLast is a counter: the last place in the account's lists of jobs.
+func keyJobsLast(acct account.ID) string { return tag(acct) + ":jobs:last" }
+
+// keyJobsList is what the keys of a list of jobs begin with; see keyJobsOf.
+func keyJobsList(acct account.ID, list string) string { return tag(acct) + ":jobs:list:" + list }
+
+// keyJobsOf is a sorted set, the jobs of a list that a filter selects, of which
+// any part may be empty: job id; score: its place. A job is in all that select it.
+func keyJobsOf(base string, state job.State, kind job.Kind, name string) string {
+	return base + "|" + string(state) + "|" + string(kind) + "|" + name
+}
+
+// keyJobsEnds is a sorted set: "<id>|<state>|<kind>|<name>" of the jobs of a list
+// that have ended; score: ms when their record expires.
+func keyJobsEnds(base string) string { return base + "|ends" }
 
 // ---- credit -------------------------------------------------------------
 

@@ -22,8 +22,12 @@ type Deps struct {
 	Redis asynq.RedisConnOpt
 	// Runners do the work, by the kind of job.
 	Runners map[job.Kind]job.Runner
-	Now     func() time.Time
-	Logger  *slog.Logger
+	// Ending is called before a job's end is recorded, perhaps again after a crash,
+	// and what it returns, unless nil, after that. While it fails the job does not
+	// end. nil: nobody is called.
+	Ending func(ctx context.Context, j job.Job, o job.Outcome) (after func(), err error)
+	Now    func() time.Time
+	Logger *slog.Logger
 }
 
 // Options bounds the running of jobs; the zero value works.
@@ -148,14 +152,32 @@ func (j *Jobs) run(one job.Job) {
 	save, done := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer done()
 	log := j.deps.Logger.With("job_id", one.ID, "account", one.Account, "kind", string(one.Kind))
-	if err := j.deps.Store.Finish(save, one, o, j.deps.Now()); err != nil {
+	if err := j.finish(save, one, o); err != nil {
 		// Its lease ends, it is run again, and that comes to the same.
 		log.WarnContext(save, "job was not recorded, it is run again", "error", err)
 		return
 	}
-	if err != nil {
+	if err != nil && !o.Waits {
 		log.InfoContext(save, "job broke off", "state", string(o.State()), "error", err)
 	}
+}
+
+// finish records what a run came to.
+func (j *Jobs) finish(ctx context.Context, one job.Job, o job.Outcome) error {
+	var after func()
+	if j.deps.Ending != nil && o.State().Ended() {
+		var err error
+		if after, err = j.deps.Ending(ctx, one, o); err != nil {
+			return fmt.Errorf("ending: %w", err)
+		}
+	}
+	if err := j.deps.Store.Finish(ctx, one, o, j.deps.Now()); err != nil {
+		return err
+	}
+	if after != nil {
+		after()
+	}
+	return nil
 }
 
 // do calls the runner; a panic is an unexpected error.

@@ -172,7 +172,7 @@ func TestAShutdownLeavesAJobForTheNextStart(t *testing.T) {
 	if err := first.Stop(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := s.db.Jobs().Get(t.Context(), 1, "long"); err != nil || got.State != job.Queued {
+	if got, err := s.db.Jobs().Get(t.Context(), 1, "long"); err != nil || got.State != job.Processing || got.Due.After(time.Now()) {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	s.open(true, Options{}, func(context.Context, job.Job) (any, error) { return nil, nil })

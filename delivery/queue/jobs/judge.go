@@ -24,6 +24,9 @@ func (j *Jobs) judge(one job.Job, result any, err error) job.Outcome {
 		return job.Outcome{Error: reason}
 	}
 	now := j.deps.Now()
+	if wait, ok := errors.AsType[job.Pause](err); ok {
+		return job.Outcome{Again: now.Add(max(0, time.Duration(wait))), Waits: true}
+	}
 	switch {
 	case j.life.Err() != nil:
 		return job.Outcome{Error: "interrupted", Again: now}
