@@ -34,27 +34,28 @@ func directions() map[string][]string {
 		// The inventory is applied and shown by the administrator's surface.
 		"ingest/admin": {"config/inventory", "config/strict", "decoders", "ingest", "relay"},
 
-		"relay":         {},
-		"relay/account": {"relay"},
-		"relay/event":   {"decoders", "relay", "relay/account", "relay/job", "relay/outbox"},
-		"relay/credit":  {"relay", "relay/account"},
-		"relay/job":     {"decoders", "relay", "relay/account", "relay/event", "relay/outbox"},
-		"relay/outbox":  {"decoders", "relay", "relay/account", "relay/event", "relay/job"},
-		"relay/sms":     domain(),
-		"relay/inbound": domain(),
-		"relay/lookup":  domain(),
-		"relay/sip":     domain(),
-		"relay/sim":     domain(),
-		"relay/iot":     domain(),
-		"relay/ledger":  domain(),
-		"relay/redisstore": append(domain(), "relay/sms", "relay/inbound", "relay/lookup", "relay/sip",
+		"relay":          {},
+		"relay/account":  {"relay"},
+		"relay/event":    {"decoders", "relay", "relay/account", "relay/job", "relay/outbox"},
+		"relay/credit":   {"relay", "relay/account"},
+		"relay/job":      {"decoders", "relay", "relay/account", "relay/event", "relay/outbox"},
+		"relay/outbox":   {"decoders", "relay", "relay/account", "relay/event", "relay/job"},
+		"relay/template": {},
+		"relay/message":  domain(),
+		"relay/inbound":  domain(),
+		"relay/lookup":   domain(),
+		"relay/sip":      domain(),
+		"relay/sim":      domain(),
+		"relay/iot":      domain(),
+		"relay/ledger":   domain(),
+		"relay/redisstore": append(domain(), "relay/message", "relay/inbound", "relay/lookup", "relay/sip",
 			"relay/sim", "relay/iot", "relay/ledger"),
 	}
 }
 
 // domain is what the siblings may import: never one another.
 func domain() []string {
-	return []string{"decoders", "relay", "relay/account", "relay/credit", "relay/event", "relay/job", "relay/outbox"}
+	return []string{"decoders", "relay", "relay/account", "relay/credit", "relay/event", "relay/job", "relay/outbox", "relay/template"}
 }
 
 // doors says where each third-party library may be imported.
@@ -241,8 +242,8 @@ func TestThePictureRefusesWhatItMust(t *testing.T) {
 		"relay imports ingest":                  {"relay/iot/a.go", module + "ingest/journal", true},
 		"relay imports delivery":                {"relay/iot/a.go", module + "delivery", true},
 		"relay imports config":                  {"relay/account/a.go", module + "config/inventory", true},
-		"a sibling imports a sibling":           {"relay/iot/a.go", module + "relay/sms", true},
-		"a sibling's part does":                 {"relay/iot/iottest/a.go", module + "relay/sms", true},
+		"a sibling imports a sibling":           {"relay/iot/a.go", module + "relay/message", true},
+		"a sibling's part does":                 {"relay/iot/iottest/a.go", module + "relay/message", true},
 		"a sibling imports its own part":        {"relay/iot/iottest/a.go", module + "relay/iot", false},
 		"a sibling imports the middle":          {"relay/inbound/a.go", module + "relay/outbox", false},
 		"a sibling imports the kernel":          {"relay/inbound/a.go", module + "relay", false},

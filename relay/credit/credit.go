@@ -15,6 +15,8 @@ const (
 	Opened Reason = "opened" // by the inventory that made the account
 	Reset  Reason = "reset"  // by an inventory that was told to
 	Lookup Reason = "lookup" // a network lookup that was answered
+	Sent   Reason = "sent"   // the parts of an order
+	Refund Reason = "refund" // a part that was not sent after all
 )
 
 // Change is what shall happen to an account's credit.

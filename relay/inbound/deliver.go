@@ -8,6 +8,7 @@ import (
 	"unicode"
 
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/template"
 )
 
 // deliveries makes one delivery for each parameter, and none for an action that
@@ -125,7 +126,7 @@ func form(fields []formField, v view) []byte {
 			out = append(out, '&')
 		}
 		out = append(append(out, f.name...), '=')
-		out = appendEscaped(out, f.value(v))
+		out = template.AppendEscaped(out, f.value(v))
 	}
 	return out
 }

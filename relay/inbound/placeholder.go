@@ -3,7 +3,6 @@ package inbound
 import (
 	"encoding/hex"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -89,15 +88,4 @@ func network(v view) string {
 		return v.Network
 	}
 	return v.Reference
-}
-
-// longest returns the longest placeholder whose name s begins with: %timeZone
-// is never taken for %time and a rest.
-func longest(all []placeholder, s string) (found placeholder, ok bool) {
-	for _, p := range all {
-		if strings.HasPrefix(s, p.name) && len(p.name) > len(found.name) {
-			found, ok = p, true
-		}
-	}
-	return found, ok
 }

@@ -1,206 +1,31 @@
 package inbound
 
-import (
-	"errors"
-	"fmt"
-	"net/url"
-	"strings"
-)
+import "github.com/penstock/penstock/relay/template"
 
-// Template is a relay's endpoint, compiled: what is literal and where the
-// placeholders stand. It is read-only.
-type Template struct{ parts []part }
-
-type part struct {
-	literal string
-	value   func(view) string // nil for a literal
-	path    bool              // stands in the path
+// Template is a relay's endpoint, compiled. It is read-only.
+type Template struct {
+	url    *template.Template
+	values map[string]func(view) string
 }
 
-// CompileURL reads an endpoint of a kind of relay.
-//
-// A percent sign before a known name is a placeholder, before two hex digits an
-// escape (%25 is a percent sign); names come first, so that an escape whose
-// first digit is a name, %d0 for a geographic relay, is written in capitals.
-// Any other percent sign stands for itself in the query and is refused in the
-// path. Literal characters that a URL cannot hold are escaped. Placeholders in
-// the scheme, user, host or port are refused, and so is a fragment, which no
-// server would see.
+// CompileURL reads an endpoint of a kind of relay; see template.Compile.
 func CompileURL(k Kind, raw string) (*Template, error) {
-	head, err := headLength(raw)
-	if err != nil {
-		return nil, err
+	t := &Template{values: make(map[string]func(view) string)}
+	var names []string
+	for _, p := range placeholders(k) {
+		names = append(names, p.name)
+		t.values[p.name] = p.value
 	}
-	c := compiler{all: placeholders(k), raw: raw}
-	if err := c.head(head); err != nil {
-		return nil, err
-	}
-	for c.at < len(raw) {
-		if err := c.next(); err != nil {
-			return nil, err
-		}
-	}
-	c.flush()
-	return &c.out, c.out.check()
-}
-
-// headLength returns the length of scheme and authority.
-func headLength(raw string) (int, error) {
-	scheme, rest, ok := strings.Cut(raw, "://")
-	if !ok || !strings.EqualFold(scheme, "http") && !strings.EqualFold(scheme, "https") {
-		return 0, errors.New("want an http:// or https:// URL")
-	}
-	end := strings.IndexAny(rest, "/?#")
-	if end < 0 {
-		end = len(rest)
-	}
-	return len(scheme) + len("://") + end, nil
-}
-
-type compiler struct {
-	all     []placeholder
-	raw     string
-	at      int
-	literal strings.Builder
-	query   bool
-	out     Template
-}
-
-func (c *compiler) head(n int) error {
-	for i := range n {
-		if c.raw[i] != '%' {
-			continue
-		}
-		if p, ok := longest(c.all, c.raw[i+1:n]); ok {
-			return fmt.Errorf("the placeholder %%%s may stand in the path or the query only", p.name)
-		}
-	}
-	c.literal.WriteString(c.raw[:n])
-	c.at = n
-	return nil
-}
-
-// next takes one character, escape or placeholder of the path or query.
-func (c *compiler) next() error {
-	b := c.raw[c.at]
-	switch {
-	case b == '%':
-		return c.percent()
-	case b == '#':
-		return errors.New("a fragment (#) never reaches the server; write %23 for a hash")
-	case b < ' ' || b == 0x7F:
-		return fmt.Errorf("control character at offset %d", c.at)
-	case b == '?':
-		c.query, b = true, '?'
-	}
-	if b == ' ' || b > 0x7F || strings.IndexByte("\"<>\\^`{|}", b) >= 0 {
-		fmt.Fprintf(&c.literal, "%%%02X", b)
-	} else {
-		c.literal.WriteByte(b)
-	}
-	c.at++
-	return nil
-}
-
-func (c *compiler) percent() error {
-	rest := c.raw[c.at+1:]
-	if p, ok := longest(c.all, rest); ok {
-		path := !c.query
-		c.flush()
-		c.out.parts = append(c.out.parts, part{value: p.value, path: path})
-		c.at += 1 + len(p.name)
-		return nil
-	}
-	if len(rest) >= 2 && isHex(rest[0]) && isHex(rest[1]) {
-		c.literal.WriteString(c.raw[c.at : c.at+3])
-		c.at += 3
-		return nil
-	}
-	if !c.query {
-		return fmt.Errorf("%.10q is neither a placeholder of this relay nor an escape; write %%25 for a percent sign", c.raw[c.at:])
-	}
-	c.literal.WriteString("%25")
-	c.at++
-	return nil
-}
-
-func (c *compiler) flush() {
-	if c.literal.Len() > 0 {
-		c.out.parts = append(c.out.parts, part{literal: c.literal.String()})
-		c.literal.Reset()
-	}
-}
-
-// check has net/url read the template with nothing in its placeholders.
-func (t *Template) check() error {
-	u, err := url.Parse(t.render(func(part) string { return "" }))
-	if err != nil {
-		return errors.New("the URL does not parse")
-	}
-	if u.Hostname() == "" {
-		return errors.New("the URL has no host")
-	}
-	return nil
+	var err error
+	t.url, err = template.Compile(raw, names)
+	return t, err
 }
 
 // Sample returns the URL with a sample in the place of every placeholder, for
 // checks of where it leads.
-func (t *Template) Sample() string {
-	return t.render(func(part) string { return "0" })
-}
+func (t *Template) Sample() string { return t.url.Sample() }
 
-// expand replaces every placeholder by its value, escaped; what stands in a
-// value is never looked at again.
+// expand replaces every placeholder by its value, escaped.
 func (t *Template) expand(v view) string {
-	return t.render(func(p part) string { return p.value(v) })
-}
-
-func (t *Template) render(value func(part) string) string {
-	out := make([]byte, 0, 256)
-	for _, p := range t.parts {
-		switch {
-		case p.value == nil:
-			out = append(out, p.literal...)
-		case p.path:
-			out = appendSegment(out, value(p))
-		default:
-			out = appendEscaped(out, value(p))
-		}
-	}
-	return string(out)
-}
-
-// appendSegment escapes a value for a path. One of dots alone would be a step
-// up for whoever cleans paths, so that its dots are escaped as well.
-func appendSegment(dst []byte, s string) []byte {
-	if strings.Trim(s, ".") != "" {
-		return appendEscaped(dst, s)
-	}
-	for range s {
-		dst = append(dst, "%2E"...)
-	}
-	return dst
-}
-
-// appendEscaped escapes all but the unreserved characters (RFC 3986, 2.3),
-// which is right in a path segment, in a query and in a form.
-func appendEscaped(dst []byte, s string) []byte {
-	const digits = "0123456789ABCDEF"
-	for _, c := range []byte(s) {
-		if unreserved(c) {
-			dst = append(dst, c)
-		} else {
-			dst = append(dst, '%', digits[c>>4], digits[c&15])
-		}
-	}
-	return dst
-}
-
-func unreserved(c byte) bool {
-	letter := c|0x20 >= 'a' && c|0x20 <= 'z'
-	return letter || c >= '0' && c <= '9' || c == '-' || c == '.' || c == '_' || c == '~'
-}
-
-func isHex(c byte) bool {
-	return c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'f'
+	return t.url.Expand(func(name string) string { return t.values[name](v) })
 }

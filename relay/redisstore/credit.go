@@ -32,8 +32,26 @@ const (
 // maxCredit keeps sums within what Lua's numbers hold exactly.
 const maxCredit = 1 << 50
 
-// changeCredit makes one change. Other scripts that move credit together with
-// what it pays for change the same three keys in the same way.
+// creditSource changes an account's credit and adds the entry of that, for every
+// script that moves credit together with what it pays for: keys of credit and
+// entries, what is added, JSON of what else the entry holds, entries kept. It
+// returns the entry's sequence and text; nil, and has changed nothing, if the
+// balance would be below zero.
+const creditSource = `
+local function credit(key, entries, change, note, kept)
+  local r = redis.call('HMGET', key, 'balance', 'last')
+  local is, last = tonumber(r[1] or 0) + change, tonumber(r[2] or 0) + 1
+  if is < 0 then return nil end
+  local seq = string.format('%d', last)
+  local entry = string.format('%d|%d|', change, is) .. note
+  redis.call('HSET', key, 'balance', string.format('%d', is), 'last', seq)
+  redis.call('HSET', entries, seq, entry)
+  redis.call('HDEL', entries, string.format('%d', last - tonumber(kept)))
+  return seq, entry
+end
+`
+
+// changeCredit makes one change.
 //
 //	KEYS  1 credit  2 entries  3 the change's id
 //	ARGV  1 how: add; set; open, which leaves alone what was opened
@@ -42,22 +60,17 @@ const maxCredit = 1 << 50
 //	result {1, sequence, entry}; {0} if the balance would be below zero, or
 //	       there is nothing to do
 func changeCredit() *redis.Script {
-	return redis.NewScript(`
+	return redis.NewScript(creditSource + `
 local done = redis.call('GET', KEYS[3])
 if done then return {1, tonumber(done), redis.call('HGET', KEYS[2], done) or ''} end
-local r = redis.call('HMGET', KEYS[1], 'balance', 'last')
-if ARGV[1] == 'open' and r[1] then return {0} end
-local was, change = tonumber(r[1] or 0), tonumber(ARGV[2])
-if ARGV[1] ~= 'add' then change = change - was end
-local is, last = was + change, tonumber(r[2] or 0) + 1
-if is < 0 then return {0} end
-local seq = string.format('%d', last)
-local entry = string.format('%d|%d|', change, is) .. ARGV[3]
-redis.call('HSET', KEYS[1], 'balance', string.format('%d', is), 'last', seq)
-redis.call('HSET', KEYS[2], seq, entry)
-redis.call('HDEL', KEYS[2], string.format('%d', last - tonumber(ARGV[4])))
+local was = redis.call('HGET', KEYS[1], 'balance')
+if ARGV[1] == 'open' and was then return {0} end
+local change = tonumber(ARGV[2])
+if ARGV[1] ~= 'add' then change = change - tonumber(was or 0) end
+local seq, entry = credit(KEYS[1], KEYS[2], change, ARGV[3], ARGV[4])
+if not seq then return {0} end
 redis.call('SET', KEYS[3], seq, 'PX', ARGV[5])
-return {1, last, entry}`)
+return {1, tonumber(seq), entry}`)
 }
 
 // creditNote is what an entry holds beside its numbers.

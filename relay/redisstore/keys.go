@@ -9,8 +9,8 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// Every key the gateway has in Redis is named here, or in ledger_keys.go, and
-// nowhere else; asynq's own begin with "asynq:".
+// Every key the gateway has in Redis is named here, in ledger_keys.go or in
+// message_keys.go, and nowhere else; asynq's own begin with "asynq:".
 //
 // What one script touches carries one hash tag: {a<account id>} for the records
 // of an account, so that any number of its keys can change in one step on a

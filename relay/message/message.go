@@ -1,0 +1,144 @@
+package message
+
+import (
+	"encoding/hex"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/penstock/penstock/relay/account"
+)
+
+// ID numbers an entry: a part of a message. It is positive, below 2^53, unique
+// in the whole gateway and grows with time. The parts of a message have ids in a
+// row; the first one's is the message's.
+type ID int64
+
+// String returns the number in decimal.
+func (id ID) String() string { return strconv.FormatInt(int64(id), 10) }
+
+// ParseID reads what String writes; false for anything else.
+func ParseID(s string) (ID, bool) {
+	n, err := strconv.ParseInt(s, 10, 64)
+	return ID(n), err == nil && n > 0 && n < maxID && s == ID(n).String()
+}
+
+// maxID is where a client that reads numbers as doubles begins to err.
+const maxID = 1 << 53
+
+// Coding is how a message is coded on the air; the values are those of the
+// binary operation's encoding and of %code.
+type Coding int
+
+// The codings.
+const (
+	GSM    Coding = 7  // 7-bit default alphabet
+	Binary Coding = 8  // octets
+	UCS2   Coding = 16 // big-endian UTF-16
+)
+
+// Message is what goes to one destination.
+type Message struct {
+	ID      ID         `json:"id"` // of the first part; %msgid
+	Account account.ID `json:"account"`
+	// Originator is 1 to 15 digits, 1 to 11 letters and digits, or empty: the
+	// carrier's own.
+	Originator  string `json:"originator,omitempty"`
+	Destination string `json:"destination"` // E.164 digits
+	Coding      Coding `json:"coding"`
+	// Flash is message class 0: shown at once, not stored.
+	Flash bool `json:"flash,omitempty"`
+	// Replace lets a later message of the same originator take this one's place
+	// on the phone (short message type 1; replace_if_present_flag in SMPP).
+	Replace bool   `json:"replace,omitempty"`
+	Report  Report `json:"report,omitzero"`
+	// Origin is the interface that took it, IP who asked.
+	Origin string `json:"origin,omitempty"`
+	IP     string `json:"ip,omitempty"`
+
+	ReceivedAt time.Time `json:"received_at"`
+	// ScheduledFor is when it was to be sent first.
+	ScheduledFor time.Time `json:"scheduled_for"`
+
+	Parts []Part `json:"parts"` // never empty, in order
+
+	// What changes.
+
+	// Due is when it may be submitted next, or the end of the lease of who has it
+	// in hand; zero when nothing of it waits.
+	Due time.Time `json:"-"`
+	// Version counts the changes to the states of parts; see Untold.
+	Version int64 `json:"-"`
+}
+
+// Part is one short message: what one submission to a carrier holds.
+type Part struct {
+	// UDH is the user data header with its length octet; empty for none. It has
+	// the concatenation when the message has several parts.
+	UDH []byte `json:"udh,omitempty"`
+	// Data is what follows the header: for GSM unpacked, one septet an octet;
+	// else the octets.
+	Data []byte `json:"data,omitempty"`
+	// Text is the part's text in UTF-8; empty for Binary.
+	Text string `json:"text,omitempty"`
+
+	// What changes.
+
+	State State `json:"-"`
+	// ScheduledAt is when it shall be sent: later than ScheduledFor after a
+	// failure that is tried again.
+	ScheduledAt time.Time `json:"-"`
+	// Carrier is who it was handed to, Ref the id that the carrier gave it.
+	Carrier string `json:"-"`
+	Ref     string `json:"-"`
+	// Reason says why it was rejected, is tried again or not known.
+	Reason string `json:"-"`
+	// Report is the delivery report as the carrier told it: a line of key:value
+	// pairs, %dlr.
+	Report string `json:"-"`
+	// ChangedAt is when its state changed last, for a delivered one when the
+	// network says that was.
+	ChangedAt time.Time `json:"-"`
+}
+
+// EntryID is the id of the message's n-th part, from 0.
+func (m *Message) EntryID(n int) ID { return m.ID + ID(n) }
+
+// Body is what a part holds as the pending list shows it: its text, or its
+// octets in lower-case hex.
+func (m *Message) Body(n int) string {
+	if m.Coding == Binary {
+		return hex.EncodeToString(m.Parts[n].Data)
+	}
+	return m.Parts[n].Text
+}
+
+// Text is the whole message as it was cut.
+func (m *Message) Text() string {
+	var b strings.Builder
+	for n := range m.Parts {
+		b.WriteString(m.Body(n))
+	}
+	return b.String()
+}
+
+// Simulated reports whether the simulator, and no network, had a part.
+func (p *Part) Simulated() bool { return p.Carrier == Simulator }
+
+// Simulator is the carrier's name that stands for none.
+const Simulator = "simulator"
+
+// Ref names a message.
+type Ref struct {
+	Account account.ID `json:"account"`
+	ID      ID         `json:"id"`
+}
+
+// Ref returns the message's name.
+func (m *Message) Ref() Ref { return Ref{m.Account, m.ID} }
+
+// PartRef names a part of a message; Part counts from 0.
+type PartRef struct {
+	Ref
+	Part int `json:"part"`
+}

@@ -1,0 +1,250 @@
+package message
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"github.com/penstock/penstock/decoders/gsm"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+)
+
+// Balance tells what an account may spend; credit.Store is one.
+type Balance interface {
+	Balance(ctx context.Context, acct account.ID) (int64, error)
+}
+
+// Deps is what Service works with; Store and Credit are needed.
+type Deps struct {
+	Store  Store
+	Credit Balance
+	// Dispatcher gets messages that are due at once; nil leaves them to whoever
+	// claims them.
+	Dispatcher Dispatcher
+	// CheckURL says whether the gateway may call a URL; nil allows all.
+	CheckURL func(string) error
+}
+
+// Options are what may be chosen; the zero value works.
+type Options struct {
+	// Lease is how long the Dispatcher has a message before somebody else may
+	// claim it; 0 means one minute.
+	Lease time.Duration
+	// KeepKeys is how long a client's key for an order is known; 0 means 24 h.
+	KeepKeys time.Duration
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
+}
+
+// Service takes orders and looks after what is pending. It is safe for
+// concurrent use.
+type Service struct {
+	deps     Deps
+	o        Options
+	alphabet *gsm.Alphabet
+	// reference counts orders, so that the parts of two messages to a number
+	// differ in it.
+	reference atomic.Uint32
+}
+
+// New makes a Service.
+func New(d Deps, o Options) (*Service, error) {
+	if d.Store == nil || d.Credit == nil {
+		return nil, errors.New("message: store and credit are needed")
+	}
+	o.Lease = cmp.Or(max(o.Lease, 0), time.Minute)
+	o.KeepKeys = cmp.Or(max(o.KeepKeys, 0), 24*time.Hour)
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	s := &Service{deps: d, o: o, alphabet: gsm.NewAlphabet()}
+	s.reference.Store(rand.Uint32()) // two gateways do not begin alike
+	return s, nil
+}
+
+// Preview says what an order would come to. It returns relay.KindInvalid with
+// the parameters for an order that Send would refuse.
+func (s *Service) Preview(ctx context.Context, o Order) (Preview, error) {
+	cut, p := s.check(o)
+	if err := p.err(); err != nil {
+		return Preview{}, err
+	}
+	has, err := s.deps.Credit.Balance(ctx, o.Account)
+	return Preview{Parts: len(cut.Parts), Cost: int64(len(cut.Parts) * len(o.Destinations)), Credit: has}, err
+}
+
+// Send charges for an order and queues it. Without an error it will be
+// submitted, whatever crashes.
+//
+// It returns relay.KindInvalid with the parameters for an order that breaks a
+// rule or repeats another's key, relay.KindNoCredit for one that the credit does
+// not pay for, and relay.KindUnavailable if it is not known whether it was
+// taken: with a Key it can be repeated without harm.
+func (s *Service) Send(ctx context.Context, o Order) (Sent, error) {
+	cut, p := s.check(o)
+	if err := p.err(); err != nil {
+		return Sent{}, err
+	}
+	messages, err := s.messages(ctx, o, cut)
+	if err != nil {
+		return Sent{}, err
+	}
+	b := Batch{Account: o.Account, Messages: messages, Now: s.o.Now()}
+	if s.deps.Dispatcher != nil {
+		b.Lease = b.Now.Add(s.o.Lease)
+	}
+	sent := Sent{Messages: make([]Entry, len(messages)), Cost: b.Credits()}
+	for i := range messages {
+		sent.Messages[i] = messages[i].whole()
+	}
+	if b.Once, err = s.once(o, cut, sent); err != nil {
+		return Sent{}, err
+	}
+	saved, err := s.save(ctx, b)
+	switch {
+	case relay.KindOf(err) == relay.KindConflict:
+		return Sent{}, relay.Invalid("Idempotency-Key", "The Idempotency-Key was used for another request.")
+	case err != nil:
+		return Sent{}, err
+	case saved.Before != nil:
+		return repeated(saved.Before)
+	}
+	s.dispatch(messages, b.Now)
+	return sent, nil
+}
+
+// save is tried again once where the answer may have been lost: the ids of the
+// messages keep that from charging twice.
+func (s *Service) save(ctx context.Context, b Batch) (Saved, error) {
+	saved, err := s.deps.Store.Save(ctx, b)
+	if relay.KindOf(err) == relay.KindUnavailable && ctx.Err() == nil {
+		saved, err = s.deps.Store.Save(ctx, b)
+	}
+	return saved, err
+}
+
+// dispatch hands over what is due now.
+func (s *Service) dispatch(ms []Message, now time.Time) {
+	if s.deps.Dispatcher == nil || ms[0].ScheduledFor.After(now) {
+		return
+	}
+	s.deps.Dispatcher.Dispatch(ms)
+}
+
+// messages makes one for each destination, with ids.
+func (s *Service) messages(ctx context.Context, o Order, cut Cut) ([]Message, error) {
+	first, err := s.deps.Store.Reserve(ctx, len(cut.Parts)*len(o.Destinations))
+	if err != nil {
+		return nil, err
+	}
+	now := s.o.Now().UTC().Truncate(time.Millisecond)
+	at := now
+	if o.SendAt.After(now) {
+		at = o.SendAt.UTC()
+	}
+	cuts, err := s.cuts(o, cut)
+	if err != nil {
+		return nil, err
+	}
+	out, seen := make([]Message, len(o.Destinations)), make(map[string]int)
+	for i, number := range o.Destinations {
+		cut := cuts[seen[number]]
+		seen[number]++
+		out[i] = Message{
+			ID: first, Account: o.Account, Originator: o.Originator, Destination: number, Coding: cut.Coding,
+			Flash: o.Flash, Replace: o.Replace, Report: o.Report, Origin: o.Origin, IP: o.IP,
+			ReceivedAt: now, ScheduledFor: at, Parts: make([]Part, len(cut.Parts)), Due: at,
+		}
+		for n, part := range cut.Parts {
+			part.State, part.ScheduledAt, part.ChangedAt = Pending, at, now
+			out[i].Parts[n] = part
+		}
+		first += ID(len(cut.Parts))
+	}
+	return out, nil
+}
+
+// cuts cuts the body as often as a number is in the order, each time with another
+// reference: a phone must not join parts of two messages.
+func (s *Service) cuts(o Order, cut Cut) ([]Cut, error) {
+	most, seen := 1, make(map[string]int)
+	for _, number := range o.Destinations {
+		seen[number]++
+		most = max(most, seen[number])
+	}
+	last := s.reference.Add(uint32(most))
+	out := make([]Cut, most)
+	for i := range out {
+		if out[i] = cut; len(cut.Parts) == 1 {
+			continue
+		}
+		var err error
+		if out[i], err = o.Body.Cut(byte(last - uint32(i))); err != nil {
+			return nil, fmt.Errorf("message: cut: %w", err)
+		}
+	}
+	return out, nil
+}
+
+// once binds an order to its key.
+func (s *Service) once(o Order, cut Cut, sent Sent) (Once, error) {
+	if o.Key == "" {
+		return Once{}, nil
+	}
+	answer, err := json.Marshal(sent)
+	if err != nil {
+		return Once{}, fmt.Errorf("message: encode: %w", err)
+	}
+	order, err := json.Marshal([]any{
+		o.Destinations, o.Originator, cut.Coding, cut.Parts, o.SendAt.UnixMilli(), o.Report, o.Replace, o.Flash, o.Origin,
+	})
+	if err != nil {
+		return Once{}, fmt.Errorf("message: encode: %w", err)
+	}
+	return Once{Key: digest([]byte(o.Key)), Order: digest(order), Answer: answer, Keep: s.o.KeepKeys}, nil
+}
+
+func digest(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+func repeated(answer []byte) (sent Sent, err error) {
+	if err := json.Unmarshal(answer, &sent); err != nil {
+		return sent, fmt.Errorf("message: answer of a repeated order: %w", err)
+	}
+	sent.Repeated = true
+	return sent, nil
+}
+
+// whole is the message as send answers: the first part's entry with all of the
+// body.
+func (m *Message) whole() Entry {
+	e := m.EntryOf(0)
+	e.Data = m.Text()
+	return e
+}
+
+// Pending lists the pending parts of an account by id, and how many there are.
+func (s *Service) Pending(ctx context.Context, acct account.ID, offset, limit int) ([]Entry, int, error) {
+	return s.deps.Store.Pending(ctx, acct, offset, limit)
+}
+
+// Delete removes a pending part and refunds it. It returns relay.KindNotFound
+// for one that the account does not have or that is not pending any more.
+func (s *Service) Delete(ctx context.Context, acct account.ID, entry ID) error {
+	return s.deps.Store.Delete(ctx, acct, entry, s.o.Now())
+}
+
+// Get loads a message by its id; relay.KindNotFound if the account has none.
+func (s *Service) Get(ctx context.Context, acct account.ID, id ID) (Message, error) {
+	return s.deps.Store.Get(ctx, acct, id)
+}

@@ -1,0 +1,129 @@
+package message
+
+import "slices"
+
+// State is where a part stands.
+type State string
+
+// The states. Pending is the specification's; the others follow the delivery
+// report codes.
+const (
+	// Pending is registered and paid for, and not yet sent.
+	Pending State = "pending"
+	// Sending is handed to a carrier that has not answered. After a crash it is
+	// not known whether the carrier has it.
+	Sending State = "sending"
+	// Accepted is taken by the carrier.
+	Accepted State = "accepted"
+	// Buffered waits in the network for the phone.
+	Buffered State = "buffered"
+	// Delivered has reached the phone. An end.
+	Delivered State = "delivered"
+	// Undelivered was refused by the phone, expired or was dropped on the way. An
+	// end.
+	Undelivered State = "undelivered"
+	// Rejected was refused by the carrier, or no carrier would take it. An end.
+	Rejected State = "rejected"
+	// Unknown was handed to a carrier whose answer was lost. It is never sent
+	// again by itself; a receipt or a person says what became of it.
+	Unknown State = "unknown"
+	// Removed was deleted by the account while pending, and refunded. An end.
+	Removed State = "removed"
+)
+
+// States lists them all, in the order of a message's life.
+func States() []State {
+	return []State{Pending, Sending, Accepted, Buffered, Delivered, Undelivered, Rejected, Unknown, Removed}
+}
+
+// Ended reports whether nothing changes the state any more.
+func (s State) Ended() bool {
+	return slices.Contains([]State{Delivered, Undelivered, Rejected, Removed}, s)
+}
+
+// Waiting reports whether somebody still has to submit the part, or has it in
+// hand.
+func (s State) Waiting() bool { return s == Pending || s == Sending }
+
+// Code is a delivery report code, %code.
+type Code int
+
+// The codes (specification 1, states and transitions).
+const (
+	CodeDelivered Code = 1
+	CodeRejected  Code = 2 // from the handset
+	CodeBuffered  Code = 4
+	CodeAccepted  Code = 8  // by the SMSC
+	CodeRefused   Code = 16 // by the SMSC
+)
+
+// Code returns what a state is reported as; 0 for one that is not.
+func (s State) Code() Code {
+	switch s {
+	case Accepted:
+		return CodeAccepted
+	case Buffered:
+		return CodeBuffered
+	case Delivered:
+		return CodeDelivered
+	case Undelivered:
+		return CodeRejected
+	case Rejected:
+		return CodeRefused
+	}
+	return 0
+}
+
+// State returns the state that a code says; false for a number that is none.
+func (c Code) State() (State, bool) {
+	for _, s := range States() {
+		if s.Code() == c && c != 0 {
+			return s, true
+		}
+	}
+	return "", false
+}
+
+// Before lists the states that a state may come after. Receipts come in any
+// order: an end stays, and what is in the network is not accepted once more.
+func (s State) Before() []State {
+	switch s {
+	case Removed, Sending:
+		return []State{Pending}
+	case Unknown:
+		return []State{Sending}
+	case Pending: // to be tried again; of an unknown one a person decides that
+		return []State{Sending, Unknown}
+	case Accepted:
+		return []State{Sending, Unknown}
+	case Buffered:
+		return []State{Sending, Unknown, Accepted}
+	}
+	return []State{Pending, Sending, Unknown, Accepted, Buffered} // the ends
+}
+
+// Code is what a message with several parts is reported as, and the part that
+// decided it: what failed counts at once, what succeeded when it holds for every
+// part. Parts that were removed do not count. 0 while there is nothing to
+// report.
+func (m *Message) Code() (code Code, part int) {
+	least := -1 // the part that is least far
+	for n := range m.Parts {
+		switch s := m.Parts[n].State; {
+		case s == Removed:
+		case s == Undelivered || s == Rejected:
+			return s.Code(), n
+		case least < 0 || rank(s) <= rank(m.Parts[least].State):
+			least = n
+		}
+	}
+	if least < 0 {
+		return 0, 0
+	}
+	return m.Parts[least].State.Code(), least
+}
+
+// rank orders what goes well by how far it has come.
+func rank(s State) int {
+	return slices.Index([]State{Pending, Sending, Unknown, Buffered, Accepted, Delivered}, s)
+}

@@ -1,0 +1,218 @@
+// Package template holds the URLs that account holders give for calls to their
+// servers, with placeholders in them (specification 1, events 1, 3 and 4).
+//
+// It refuses placeholders in the scheme, user, host or port, fragments, and
+// percent signs in the path that mean nothing. Values are escaped for where they
+// stand and never looked at again.
+package template
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+)
+
+// Template is a URL, compiled: what is literal and where the placeholders
+// stand. It is read-only.
+type Template struct{ parts []part }
+
+type part struct {
+	literal string
+	name    string // of a placeholder; empty for a literal
+	path    bool   // stands in the path
+}
+
+// Compile reads a URL whose placeholders have the given names.
+//
+// A percent sign before a known name is a placeholder, before two hex digits an
+// escape (%25 is a percent sign); the longest name counts, and names come first,
+// so that an escape whose first digit is a name, %d0 where there is a %d, is
+// written in capitals.
+// Any other percent sign stands for itself in the query and is refused in the
+// path. Literal characters that a URL cannot hold are escaped. Placeholders in
+// the scheme, user, host or port are refused, and so is a fragment, which no
+// server would see.
+func Compile(raw string, names []string) (*Template, error) {
+	head, err := headLength(raw)
+	if err != nil {
+		return nil, err
+	}
+	c := compiler{names: names, raw: raw}
+	if err := c.head(head); err != nil {
+		return nil, err
+	}
+	for c.at < len(raw) {
+		if err := c.next(); err != nil {
+			return nil, err
+		}
+	}
+	c.flush()
+	return &c.out, c.out.check()
+}
+
+// headLength returns the length of scheme and authority.
+func headLength(raw string) (int, error) {
+	scheme, rest, ok := strings.Cut(raw, "://")
+	if !ok || !strings.EqualFold(scheme, "http") && !strings.EqualFold(scheme, "https") {
+		return 0, errors.New("want an http:// or https:// URL")
+	}
+	end := strings.IndexAny(rest, "/?#")
+	if end < 0 {
+		end = len(rest)
+	}
+	return len(scheme) + len("://") + end, nil
+}
+
+type compiler struct {
+	names   []string
+	raw     string
+	at      int
+	literal strings.Builder
+	query   bool
+	out     Template
+}
+
+func (c *compiler) head(n int) error {
+	for i := range n {
+		if c.raw[i] != '%' {
+			continue
+		}
+		if name := c.longest(c.raw[i+1 : n]); name != "" {
+			return fmt.Errorf("the placeholder %%%s may stand in the path or the query only", name)
+		}
+	}
+	c.literal.WriteString(c.raw[:n])
+	c.at = n
+	return nil
+}
+
+// next takes one character, escape or placeholder of the path or query.
+func (c *compiler) next() error {
+	b := c.raw[c.at]
+	switch {
+	case b == '%':
+		return c.percent()
+	case b == '#':
+		return errors.New("a fragment (#) never reaches the server; write %23 for a hash")
+	case b < ' ' || b == 0x7F:
+		return fmt.Errorf("control character at offset %d", c.at)
+	case b == '?':
+		c.query, b = true, '?'
+	}
+	if b == ' ' || b > 0x7F || strings.IndexByte("\"<>\\^`{|}", b) >= 0 {
+		fmt.Fprintf(&c.literal, "%%%02X", b)
+	} else {
+		c.literal.WriteByte(b)
+	}
+	c.at++
+	return nil
+}
+
+func (c *compiler) percent() error {
+	rest := c.raw[c.at+1:]
+	if name := c.longest(rest); name != "" {
+		c.flush()
+		c.out.parts = append(c.out.parts, part{name: name, path: !c.query})
+		c.at += 1 + len(name)
+		return nil
+	}
+	if len(rest) >= 2 && isHex(rest[0]) && isHex(rest[1]) {
+		c.literal.WriteString(c.raw[c.at : c.at+3])
+		c.at += 3
+		return nil
+	}
+	if !c.query {
+		return fmt.Errorf("%.10q is neither a placeholder nor an escape; write %%25 for a percent sign", c.raw[c.at:])
+	}
+	c.literal.WriteString("%25")
+	c.at++
+	return nil
+}
+
+// longest returns the longest name that s begins with: %timeZone is never taken
+// for %time and a rest.
+func (c *compiler) longest(s string) (found string) {
+	for _, name := range c.names {
+		if strings.HasPrefix(s, name) && len(name) > len(found) {
+			found = name
+		}
+	}
+	return found
+}
+
+func (c *compiler) flush() {
+	if c.literal.Len() > 0 {
+		c.out.parts = append(c.out.parts, part{literal: c.literal.String()})
+		c.literal.Reset()
+	}
+}
+
+// check has net/url read the template with nothing in its placeholders.
+func (t *Template) check() error {
+	u, err := url.Parse(t.Expand(func(string) string { return "" }))
+	if err != nil {
+		return errors.New("the URL does not parse")
+	}
+	if u.Hostname() == "" {
+		return errors.New("the URL has no host")
+	}
+	return nil
+}
+
+// Sample returns the URL with a sample in the place of every placeholder, for
+// checks of where it leads.
+func (t *Template) Sample() string {
+	return t.Expand(func(string) string { return "0" })
+}
+
+// Expand replaces every placeholder by its value, escaped.
+func (t *Template) Expand(value func(name string) string) string {
+	out := make([]byte, 0, 256)
+	for _, p := range t.parts {
+		switch {
+		case p.name == "":
+			out = append(out, p.literal...)
+		case p.path:
+			out = appendSegment(out, value(p.name))
+		default:
+			out = AppendEscaped(out, value(p.name))
+		}
+	}
+	return string(out)
+}
+
+// appendSegment escapes a value for a path. One of dots alone would be a step
+// up for whoever cleans paths, so that its dots are escaped as well.
+func appendSegment(dst []byte, s string) []byte {
+	if strings.Trim(s, ".") != "" {
+		return AppendEscaped(dst, s)
+	}
+	for range s {
+		dst = append(dst, "%2E"...)
+	}
+	return dst
+}
+
+// AppendEscaped appends a value with all escaped but the unreserved characters (RFC 3986, 2.3),
+// which is right in a path segment, in a query and in a form.
+func AppendEscaped(dst []byte, s string) []byte {
+	const digits = "0123456789ABCDEF"
+	for _, c := range []byte(s) {
+		if unreserved(c) {
+			dst = append(dst, c)
+		} else {
+			dst = append(dst, '%', digits[c>>4], digits[c&15])
+		}
+	}
+	return dst
+}
+
+func unreserved(c byte) bool {
+	letter := c|0x20 >= 'a' && c|0x20 <= 'z'
+	return letter || c >= '0' && c <= '9' || c == '-' || c == '.' || c == '_' || c == '~'
+}
+
+func isHex(c byte) bool {
+	return c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'f'
+}
