@@ -133,9 +133,12 @@ func omittedOf(old, fresh Account) (lost Account, any bool) {
 		SIP:       SIP{Trunks: omitted(old.SIP.Trunks, fresh.SIP.Trunks, Trunk.key)},
 		Ledgers:   omitted(old.Ledgers, fresh.Ledgers, Ledger.key),
 	}
+	if fresh.SOAP == nil {
+		lost.SOAP = old.SOAP
+	}
 	n := len(lost.Tokens) + len(lost.Relays.Geo) + len(lost.Relays.VMN) + len(lost.Locations) +
 		len(lost.Decoders) + len(lost.SIMs) + len(lost.SIP.Trunks) + len(lost.Ledgers)
-	return lost, n > 0
+	return lost, n > 0 || lost.SOAP != nil
 }
 
 // merge keeps the old order and appends what is new.

@@ -42,9 +42,9 @@ func TestOmittedNamesWhatAPruneRemoves(t *testing.T) {
 	old := contract(t)
 	old.Accounts = append(old.Accounts, inventory.Account{Name: "gone"})
 	fresh := contract(t)
-	fresh.SensorTypes, fresh.Accounts[0].Relays.VMN, fresh.Accounts[0].SIMs = nil, nil, nil
+	fresh.SensorTypes, fresh.Accounts[0].Relays.VMN, fresh.Accounts[0].SIMs, fresh.Accounts[0].SOAP = nil, nil, nil, nil
 	want := inventory.Document{SensorTypes: old.SensorTypes, Accounts: []inventory.Account{
-		{Name: "acme", Relays: inventory.Relays{VMN: old.Accounts[0].Relays.VMN}, SIMs: old.Accounts[0].SIMs},
+		{Name: "acme", SOAP: old.Accounts[0].SOAP, Relays: inventory.Relays{VMN: old.Accounts[0].Relays.VMN}, SIMs: old.Accounts[0].SIMs},
 		{Name: "gone"},
 	}}
 	if got := inventory.Omitted(old, fresh); !reflect.DeepEqual(got, want) {
@@ -90,5 +90,21 @@ func TestHashIsTheSameSealedOrNot(t *testing.T) {
 	s := inventory.Seal(contract(t)).Accounts[0]
 	if d.Tokens[0].Hash() != s.Tokens[0].Hash() || d.SOAP.Hash() != s.SOAP.Hash() || len(d.SOAP.Hash()) != 64 {
 		t.Errorf("%s, %s", d.Tokens[0].Hash(), s.Tokens[0].Hash())
+	}
+}
+
+func TestAStretchedPasswordStaysSo(t *testing.T) {
+	const kept = "pbkdf2-sha256:1000:c2FsdA:a2V5"
+	d := contract(t)
+	d.Accounts[0].SOAP.Password = kept
+	if got := inventory.Seal(d).Accounts[0].SOAP.Password; got != kept {
+		t.Errorf("sealed as %s", got)
+	}
+	back := encode(t, inventory.Mask(d))
+	if strings.Contains(back, "pbkdf2") {
+		t.Errorf("masked shows %s", kept)
+	}
+	if got := parse(t, back, inventory.Options{Known: inventory.Seal(d)}); got.Accounts[0].SOAP.Password != kept {
+		t.Errorf("unmasked to %s", got.Accounts[0].SOAP.Password)
 	}
 }

@@ -14,12 +14,16 @@ import (
 const (
 	sealed = "sha256:" // and 64 hex digits
 	masked = "masked:" // and 12 of them, or none for codes that could be guessed
+	// stretched begins a SOAP password that has been hashed slowly, with a salt,
+	// by who applies the inventory: rounds, salt and key follow.
+	stretched = "pbkdf2-sha256:"
 )
 
 // Hash returns the lower-case hex SHA-256 of the token, sealed or not.
 func (t Token) Hash() string { return hash(t.Token) }
 
-// Hash returns the lower-case hex SHA-256 of the password, sealed or not.
+// Hash returns the lower-case hex SHA-256 of the password, sealed or not; of
+// one that is stretched, that of what it was stretched to.
 func (s SOAP) Hash() string { return hash(s.Password) }
 
 func hash(secret string) string {
@@ -35,10 +39,21 @@ func isSealed(s string) bool {
 	return ok && len(digits) == 64 && strings.Trim(digits, "0123456789abcdef") == ""
 }
 
+// isStretched reports a password that has been hashed slowly.
+func isStretched(s string) bool {
+	rest, ok := strings.CutPrefix(s, stretched)
+	return ok && strings.Count(rest, ":") == 2
+}
+
 // Seal returns the document with tokens and SOAP passwords as hashes, for
-// keeping. What must sign or be shown again (secrets, SIM codes) stays.
+// keeping. A password that is stretched stays so. What must sign or be shown again (secrets, SIM codes) stays.
 func Seal(d Document) Document {
-	return replaceSecrets(d, secretChange{hashed: func(s string) string { return sealed + hash(s) }})
+	return replaceSecrets(d, secretChange{hashed: func(s string) string {
+		if isStretched(s) {
+			return s
+		}
+		return sealed + hash(s)
+	}})
 }
 
 // Mask returns the document with every secret hidden, for showing. SIM codes

@@ -22,14 +22,12 @@ func (c *checker) standing(d Document) {
 			c.taken("IMSI", s.IMSI, owner)
 			c.taken("MSISDN", s.MSISDN, owner)
 		}
-		i := same(d.Accounts, old)
-		if i < 0 {
-			if old.SOAP != nil {
-				c.taken("SOAP username", old.SOAP.Username, owner)
-			}
-			continue
+		if old.SOAP != nil {
+			c.taken("SOAP username", old.SOAP.Username, owner)
 		}
-		c.secondImport(d.Accounts[i], old, fmt.Sprintf("accounts[%d].", i))
+		if i := same(d.Accounts, old); i >= 0 {
+			c.secondImport(d.Accounts[i], old, fmt.Sprintf("accounts[%d].", i))
+		}
 	}
 }
 

@@ -54,6 +54,9 @@ func (a *apply) run(ctx context.Context) error {
 			return fmt.Errorf("inventory: account %s: %w", a.fresh.Accounts[i].Name, err)
 		}
 	}
+	if err := a.logins(ctx); err != nil {
+		return fmt.Errorf("inventory: SOAP usernames: %w", err)
+	}
 	whole := inventory.Merge(a.old, a.fresh)
 	if err := a.trunks(ctx, whole); err != nil {
 		return err

@@ -47,6 +47,11 @@ func (a *apply) pruneAccount(ctx context.Context, lost inventory.Account) error 
 			return err
 		}
 	}
+	if lost.SOAP != nil {
+		if err := a.removed(at+"SOAP username "+lost.SOAP.Username, a.Accounts.DeleteLogin(ctx, lost.SOAP.Username)); err != nil {
+			return err
+		}
+	}
 	for _, r := range relaysOf(lost) {
 		if err := a.removed(at+r.String(), a.Relays.Delete(ctx, rec.ID, r.Kind, r.ID)); err != nil {
 			return err
@@ -126,7 +131,7 @@ func (a *apply) without(gone inventory.Document) inventory.Document {
 			k = was // it lost nothing
 		}
 		k.ID, k.Name = was.ID, was.Name
-		k.Credit, k.Permissions, k.SOAP = was.Credit, was.Permissions, was.SOAP
+		k.Credit, k.Permissions = was.Credit, was.Permissions
 		k.WebhookSecrets, k.CallbackURL = was.WebhookSecrets, was.CallbackURL
 		kept.Accounts = append(kept.Accounts, k)
 	}

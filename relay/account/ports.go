@@ -13,6 +13,11 @@ type Store interface {
 	// Changes calls back whenever a token may have changed, until ctx is done.
 	Changes(ctx context.Context, changed func())
 
+	// Login loads the login of a username; relay.KindNotFound if there is none.
+	Login(ctx context.Context, username string) (Login, error)
+	PutLogin(ctx context.Context, l Login) error
+	DeleteLogin(ctx context.Context, username string) error
+
 	Account(ctx context.Context, id ID) (Account, error)
 	AccountByName(ctx context.Context, name string) (Account, error)
 	Accounts(ctx context.Context) ([]Account, error)

@@ -104,6 +104,21 @@ func (s *Accounts) answers(ctx context.Context) bool {
 	return true
 }
 
+// Login loads the login of a username.
+func (s *Accounts) Login(ctx context.Context, username string) (account.Login, error) {
+	return field[account.Login](ctx, s.db, "login", keyLogins(), username)
+}
+
+// PutLogin saves a login.
+func (s *Accounts) PutLogin(ctx context.Context, l account.Login) error {
+	return wrap("login", s.db.rdb.HSet(ctx, keyLogins(), l.Username, encode(l)).Err())
+}
+
+// DeleteLogin forgets a username; one that is not there is fine.
+func (s *Accounts) DeleteLogin(ctx context.Context, username string) error {
+	return wrap("login", s.db.rdb.HDel(ctx, keyLogins(), username).Err())
+}
+
 // Account loads an account.
 func (s *Accounts) Account(ctx context.Context, id account.ID) (account.Account, error) {
 	return field[account.Account](ctx, s.db, "account", keyAccounts(), id.String())

@@ -23,6 +23,7 @@ func TestAccounts(t *testing.T) {
 			"a token is found by its hash until it is revoked": tokenIsFound,
 			"a source names the token that has it now":         sourceNames,
 			"whoever listens hears of every change":            changesAreHeard,
+			"a username is found until it is deleted":          loginIsFound,
 			"the inventory is saved over what it was read as":  inventoryIsSaved,
 		} {
 			t.Run(name, func(t *testing.T) { test(t, open(t).Accounts()) })
@@ -119,6 +120,24 @@ func sourceNames(t *testing.T, s *Accounts) {
 	}
 	mustDo(t, s.PutTokens(t.Context(), []account.Token{tokenOf("one", "other")}))
 	_, err := s.TokenBySource(t.Context(), "src")
+	wantKind(t, err, relay.KindNotFound)
+}
+
+func loginIsFound(t *testing.T, s *Accounts) {
+	want := account.Login{Username: `ac"me`, Account: 7, Password: "hashed"}
+	_, err := s.Login(t.Context(), want.Username)
+	wantKind(t, err, relay.KindNotFound)
+	mustDo(t, s.PutLogin(t.Context(), want))
+	if got, err := s.Login(t.Context(), want.Username); err != nil || got != want {
+		t.Errorf("%+v, %v", got, err)
+	}
+	want.Account = 8
+	mustDo(t, s.PutLogin(t.Context(), want))
+	if got, err := s.Login(t.Context(), want.Username); err != nil || got != want {
+		t.Errorf("%+v, %v", got, err)
+	}
+	mustDo(t, s.DeleteLogin(t.Context(), want.Username), s.DeleteLogin(t.Context(), want.Username))
+	_, err = s.Login(t.Context(), want.Username)
 	wantKind(t, err, relay.KindNotFound)
 }
 

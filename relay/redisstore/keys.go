@@ -174,6 +174,9 @@ func keySources() string { return "{tokens}:sources" }
 // changed or removed, and every gateway forgets what it remembers.
 func keyTokensChanged() string { return "penstock:tokens-changed" }
 
+// keyLogins is a hash: username of the SOAP interface → JSON of account.Login.
+func keyLogins() string { return "{logins}:records" }
+
 // keyInventory is a string: JSON of the merged inventory, sealed.
 func keyInventory() string { return "{inventory}:document" }
 
