@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/decoders/gsm"
+	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 )
@@ -50,6 +51,8 @@ type Service struct {
 	deps     Deps
 	o        Options
 	alphabet *gsm.Alphabet
+	// segmenter cuts texts.
+	segmenter *sms.Segmenter
 	// reference counts orders, so that the parts of two messages to a number
 	// differ in it.
 	reference atomic.Uint32
@@ -65,7 +68,7 @@ func New(d Deps, o Options) (*Service, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s := &Service{deps: d, o: o, alphabet: gsm.NewAlphabet()}
+	s := &Service{deps: d, o: o, alphabet: gsm.NewAlphabet(), segmenter: sms.New()}
 	s.reference.Store(rand.Uint32()) // two gateways do not begin alike
 	return s, nil
 }

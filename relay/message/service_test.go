@@ -1,0 +1,315 @@
+package message
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/decoders/gsm"
+	"github.com/penstock/penstock/decoders/sms"
+	"github.com/penstock/penstock/decoders/sms/smstest"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+)
+
+// drawer is a Store that keeps batches, a Balance and a Dispatcher.
+type drawer struct {
+	Store
+	next       ID
+	batches    []Batch
+	dispatched []Message
+	fail       []error // of the next saves
+	before     []byte
+}
+
+func (d *drawer) Reserve(_ context.Context, n int) (ID, error) {
+	first := d.next + 1
+	d.next += ID(n)
+	return first, nil
+}
+
+func (d *drawer) Save(_ context.Context, b Batch) (Saved, error) {
+	d.batches = append(d.batches, b)
+	if len(d.fail) > 0 {
+		err := d.fail[0]
+		d.fail = d.fail[1:]
+		return Saved{}, err
+	}
+	return Saved{Before: d.before}, nil
+}
+
+func (d *drawer) Balance(context.Context, account.ID) (int64, error) { return 7, nil }
+func (d *drawer) Dispatch(ms []Message)                              { d.dispatched = append(d.dispatched, ms...) }
+
+func now() time.Time { return time.Date(2026, 11, 20, 9, 34, 15, 0, time.UTC) }
+
+func newService(t *testing.T, d *drawer) *Service {
+	t.Helper()
+	s, err := New(Deps{Store: d, Credit: d, Dispatcher: d, CheckURL: func(u string) error {
+		if strings.Contains(u, "10.0.0.1") {
+			return errors.New("the address is private")
+		}
+		return nil
+	}}, Options{Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func order(s *Service, text string, destinations ...string) Order {
+	return Order{Account: 1, Destinations: destinations, Body: s.Text(text, 0)}
+}
+
+// Preview and send count alike, and as the table does that independent
+// calculators agree with.
+func TestPreviewAndSendAgree(t *testing.T) {
+	d := &drawer{}
+	s := newService(t, d)
+	table := smstest.Texts()
+	if len(table) < 60 {
+		t.Fatalf("only %d texts", len(table))
+	}
+	for _, tc := range table {
+		t.Run(tc.Name, func(t *testing.T) {
+			o := order(s, tc.Text, "447700900123", "447700900124", "447700900123")
+			v, err := s.Preview(t.Context(), o)
+			if err != nil || v.Parts != tc.Parts || v.Cost != int64(3*tc.Parts) || v.Credit != 7 {
+				t.Fatalf("preview %+v, %v; want %d parts", v, err, tc.Parts)
+			}
+			d.batches = nil
+			sent, err := s.Send(t.Context(), o)
+			if err != nil || sent.Cost != v.Cost || len(d.batches) != 1 || d.batches[0].Credits() != v.Cost {
+				t.Fatalf("sent %+v, %v; preview %+v", sent, err, v)
+			}
+			for i, m := range d.batches[0].Messages {
+				if len(m.Parts) != tc.Parts || int(m.Coding) != tc.Coding || m.Text() != tc.Text || sent.Messages[i].Data != tc.Text {
+					t.Errorf("%d parts in %d: %q", len(m.Parts), m.Coding, m.Text())
+				}
+			}
+		})
+	}
+}
+
+func TestWhatIsSaved(t *testing.T) {
+	d := &drawer{next: 40}
+	s := newService(t, d)
+	o := order(s, strings.Repeat("a", 200), "447700900123", "447700900124", "447700900123")
+	o.Originator, o.Flash, o.Replace, o.Origin, o.IP = "Shop", true, true, "rest", "192.0.2.1"
+	o.Report.URL = "https://example.com/?c=%code"
+	sent, err := s.Send(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := d.batches[0]
+	if !b.Lease.Equal(now().Add(time.Minute)) || len(d.dispatched) != 3 || b.Once.Key != "" {
+		t.Errorf("%+v", b)
+	}
+	references := make(map[byte]bool)
+	for i, m := range b.Messages {
+		want := Message{
+			ID: ID(41 + 2*i), Account: 1, Originator: "Shop", Destination: o.Destinations[i], Coding: GSM, Flash: true, Replace: true,
+			Report: o.Report, Origin: "rest", IP: "192.0.2.1", ReceivedAt: now(), ScheduledFor: now(), Parts: m.Parts, Due: now(),
+		}
+		if fmt.Sprintf("%+v", m) != fmt.Sprintf("%+v", want) {
+			t.Errorf("%+v\nwant %+v", m, want)
+		}
+		if sent.Messages[i].ID != m.ID || m.Parts[1].State != Pending || m.EntryOf(1).ID != m.ID+1 || m.EntryOf(1).Data != strings.Repeat("a", 47) {
+			t.Errorf("%+v %+v", sent.Messages[i], m.EntryOf(1))
+		}
+		if m.Destination == "447700900123" {
+			references[m.Parts[0].UDH[3]] = true
+		}
+	}
+	if len(references) != 2 {
+		t.Errorf("two messages to one number have the references %v", references)
+	}
+}
+
+func TestLaterIsNotDispatched(t *testing.T) {
+	d := &drawer{}
+	s := newService(t, d)
+	o := order(s, "hi", "447700900123")
+	for _, tc := range []struct {
+		at         time.Time
+		scheduled  time.Time
+		dispatched int
+	}{
+		{now().Add(time.Hour), now().Add(time.Hour), 0},
+		{now().Add(-time.Hour), now(), 1},
+		{time.Time{}, now(), 1},
+	} {
+		d.dispatched = nil
+		o.SendAt = tc.at
+		sent, err := s.Send(t.Context(), o)
+		if err != nil || len(d.dispatched) != tc.dispatched || !sent.Messages[0].Scheduled.Equal(tc.scheduled) {
+			t.Errorf("%s: %+v, %d dispatched, %v", tc.at, sent, len(d.dispatched), err)
+		}
+	}
+}
+
+func TestOrdersThatAreRefused(t *testing.T) {
+	d := &drawer{}
+	s := newService(t, d)
+	good := func() Order { return order(s, "hi", "447700900123") }
+	for _, tc := range []struct {
+		name   string
+		change func(*Order)
+		want   string
+	}{
+		{"no destination", func(o *Order) { o.Destinations = nil }, "destinations"},
+		{"a destination with a plus", func(o *Order) { o.Destinations = append(o.Destinations, "+447700900123") }, "destinations"},
+		{"a destination with a zero first", func(o *Order) { o.Destinations[0] = "07700900123" }, "destinations"},
+		{"1001 destinations", func(o *Order) { o.Destinations = slices.Repeat(o.Destinations, 1001) }, "destinations"},
+		{"too many parts", func(o *Order) {
+			o.Destinations, o.Body = slices.Repeat(o.Destinations, 101), s.Text(strings.Repeat("a", 153*100), 0)
+		}, "destinations"},
+		{"an originator of 16 digits", func(o *Order) { o.Originator = "1234567890123456" }, "originator"},
+		{"an originator of 12 letters", func(o *Order) { o.Originator = "abcdefghijkl" }, "originator"},
+		{"an originator with a blank", func(o *Order) { o.Originator = "My Shop" }, "originator"},
+		{"an originator with a plus", func(o *Order) { o.Originator = "+447700900123" }, "originator"},
+		{"an originator in Cyrillic", func(o *Order) { o.Originator = "Банк" }, "originator"},
+		{"a time in two years", func(o *Order) { o.SendAt = now().AddDate(2, 0, 0) }, "send_time"},
+		{"a report that is no URL", func(o *Order) { o.Report.URL = "example.com" }, "dlr_url"},
+		{"a report at a private address", func(o *Order) { o.Report.URL = "http://10.0.0.1/%msgid" }, "dlr_url"},
+		{"a report with a placeholder in the host", func(o *Order) { o.Report.URL = "http://%dest.example.com/" }, "dlr_url"},
+		{"a very long report", func(o *Order) { o.Report.URL = "http://h/" + strings.Repeat("a", 2048) }, "dlr_url"},
+		{"a key with a line end", func(o *Order) { o.Key = "a\nb" }, "Idempotency-Key"},
+		{"a very long key", func(o *Order) { o.Key = strings.Repeat("a", 256) }, "Idempotency-Key"},
+		{"an empty message", func(o *Order) { o.Body = s.Text("", 0) }, "message"},
+		{"a message that is no UTF-8", func(o *Order) { o.Body = s.Text("\xff", 0) }, "message"},
+		{"a message of 256 parts", func(o *Order) { o.Body = s.Text(strings.Repeat("a", 153*255+1), 0) }, "message"},
+		{"256 parts at most", func(o *Order) { o.Body = s.Text("a", 256) }, "max_parts"},
+		{"data of half a character", func(o *Order) { o.Body = Octets(sms.Octets{Coding: sms.UCS2, Data: []byte{1}}) }, "data"},
+		{"all at once", func(o *Order) { o.Destinations, o.Originator, o.Body = nil, "-", s.Text("", 0) }, "destinations message originator"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			o := good()
+			tc.change(&o)
+			_, err := s.Send(t.Context(), o)
+			var names []string
+			for name, reasons := range relay.FieldsOf(err) {
+				names = append(names, name)
+				for _, r := range reasons {
+					if !strings.HasSuffix(r, ".") {
+						t.Errorf("%q", r)
+					}
+				}
+			}
+			slices.Sort(names)
+			if relay.KindOf(err) != relay.KindInvalid || strings.Join(names, " ") != tc.want {
+				t.Errorf("%q, %v", names, err)
+			}
+			if _, err := s.Preview(t.Context(), o); relay.KindOf(err) != relay.KindInvalid {
+				t.Errorf("preview: %v", err)
+			}
+		})
+	}
+	if len(d.batches) > 0 {
+		t.Errorf("%d were saved", len(d.batches))
+	}
+}
+
+func TestOriginators(t *testing.T) {
+	s := newService(t, &drawer{})
+	for _, good := range []string{"", "1", "0", "123456789012345", "Shop", "Shop24", "abcdefghijk", "ÄÖÜäöüñÑéà", "ΔΦΓΛΩ"} {
+		o := order(s, "hi", "447700900123")
+		if o.Originator = good; len(s.Check(o)) > 0 {
+			t.Errorf("%q: %v", good, s.Check(o))
+		}
+	}
+}
+
+func TestTruncation(t *testing.T) {
+	d := &drawer{}
+	s := newService(t, d)
+	for _, tc := range []struct{ most, parts, length int }{{1, 1, 160}, {2, 2, 306}, {255, 3, 400}} {
+		o := order(s, "", "447700900123")
+		o.Body = s.Text(strings.Repeat("a", 400), tc.most)
+		sent, err := s.Send(t.Context(), o)
+		if err != nil || sent.Cost != int64(tc.parts) || len(sent.Messages[0].Data) != tc.length {
+			t.Errorf("at most %d: %d credits, %d letters, %v", tc.most, sent.Cost, len(sent.Messages[0].Data), err)
+		}
+	}
+}
+
+func TestOctetsAreShownInHex(t *testing.T) {
+	d := &drawer{}
+	s := newService(t, d)
+	o := order(s, "", "447700900123")
+	o.Body = Octets(sms.Octets{Coding: sms.Binary, Header: gsm.UDH{{ID: 5, Data: []byte{0x23, 0xF4, 0, 0}}}, Data: []byte{0, 0xFF}})
+	sent, err := s.Send(t.Context(), o)
+	part := d.batches[0].Messages[0].Parts[0]
+	if err != nil || sent.Messages[0].Data != "00ff" || len(part.UDH) != 7 || part.Text != "" {
+		t.Errorf("%+v %+v, %v", sent, part, err)
+	}
+}
+
+func TestAKeyIsBoundToItsOrder(t *testing.T) {
+	d := &drawer{}
+	s := newService(t, d)
+	onceOf := func(change func(*Order)) Once {
+		t.Helper()
+		o := order(s, strings.Repeat("é", 200), "447700900123")
+		o.Key = "k"
+		change(&o)
+		if _, err := s.Send(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		return d.batches[len(d.batches)-1].Once
+	}
+	first, again := onceOf(func(*Order) {}), onceOf(func(o *Order) { o.IP = "192.0.2.7" })
+	if first.Key != again.Key || first.Order != again.Order || first.Keep != 24*time.Hour || strings.Contains(first.Key, "k") && len(first.Key) < 64 {
+		t.Errorf("%+v\n%+v", first, again)
+	}
+	for name, change := range map[string]func(*Order){
+		"destinations": func(o *Order) { o.Destinations[0] += "4" },
+		"text":         func(o *Order) { o.Body = s.Text("x", 0) },
+		"truncation":   func(o *Order) { o.Body = s.Text(strings.Repeat("é", 200), 1) },
+		"originator":   func(o *Order) { o.Originator = "x" },
+		"time":         func(o *Order) { o.SendAt = now().Add(time.Hour) },
+		"report":       func(o *Order) { o.Report.URL = "https://h/" },
+		"flash":        func(o *Order) { o.Flash = true },
+		"replace":      func(o *Order) { o.Replace = true },
+		"interface":    func(o *Order) { o.Origin = "soap" },
+	} {
+		if other := onceOf(change); other.Order == first.Order || other.Key != first.Key {
+			t.Errorf("with another %s it is the same order", name)
+		}
+	}
+	o := order(s, "x", "447700900123")
+	o.Key = "k"
+	before := Sent{Messages: []Entry{{ID: 9, Data: "x", Received: now()}}, Cost: 1}
+	d.before, _ = json.Marshal(before)
+	got, err := s.Send(t.Context(), o)
+	if before.Repeated = true; err != nil || fmt.Sprint(got) != fmt.Sprint(before) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	d.fail = []error{relay.Errorf(relay.KindConflict, "another")}
+	if _, err := s.Send(t.Context(), o); len(relay.FieldsOf(err)["Idempotency-Key"]) != 1 {
+		t.Error(err)
+	}
+}
+
+func TestALostAnswerIsAskedForAgain(t *testing.T) {
+	d := &drawer{}
+	s := newService(t, d)
+	down := relay.Errorf(relay.KindUnavailable, "no answer")
+	d.fail = []error{down}
+	if _, err := s.Send(t.Context(), order(s, "hi", "447700900123")); err != nil || len(d.batches) != 2 || d.batches[0].Messages[0].ID != d.batches[1].Messages[0].ID {
+		t.Errorf("%+v, %v", d.batches, err)
+	}
+	d.fail = []error{down, down}
+	if _, err := s.Send(t.Context(), order(s, "hi", "447700900123")); relay.KindOf(err) != relay.KindUnavailable || len(d.dispatched) != 1 {
+		t.Error(err)
+	}
+	d.fail = []error{relay.Errorf(relay.KindNoCredit, "no")}
+	if _, err := s.Send(t.Context(), order(s, "hi", "447700900123")); relay.KindOf(err) != relay.KindNoCredit || len(d.batches) != 5 {
+		t.Error(err)
+	}
+}
