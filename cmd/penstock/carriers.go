@@ -46,7 +46,7 @@ func (d *daemon) newSMPP(c config.Carrier) (*smpp.Client, error) {
 	o := smpp.Options{
 		Name: c.Name, Addr: c.Addr, Accept: d.takeSMPP, Logger: d.log,
 		SystemID: c.SystemID, Password: c.Password, SystemType: c.SystemType, AddressRange: c.AddressRange,
-		Receiver: c.Bind == config.Receiver, EnquireLink: c.EnquireLink, InFlight: c.InFlight,
+		Bind: smpp.Bind(c.Bind), Alphabet: smpp.Alphabet(c.Alphabet), EnquireLink: c.EnquireLink, InFlight: c.InFlight,
 	}
 	if c.TLS == config.DirectTLS {
 		roots, err := authorities(c.CAFile)

@@ -26,3 +26,25 @@ func Unpack(data []byte, before int) []byte {
 	}
 	return out
 }
+
+// Pack packs septets, one in each octet, as on the air (TS 23.038, 6.1.2.1).
+// before is how many octets of user data header will stand before them. Seven
+// bits that are left over are a carriage return (6.1.2.3.1): zeros would be an @.
+func Pack(septets []byte, before int) []byte {
+	const bits = 7
+	at := (bits - before*8%bits) % bits // the fill bits
+	end := at + bits*len(septets)
+	if end%8 == 1 && len(septets) > 0 {
+		septets = append(septets[:len(septets):len(septets)], '\r')
+	}
+	out := make([]byte, (end+7)/8)
+	for _, c := range septets {
+		v := uint16(c&0x7F) << (at % 8)
+		out[at/8] |= byte(v)
+		if at/8+1 < len(out) {
+			out[at/8+1] |= byte(v >> 8)
+		}
+		at += bits
+	}
+	return out
+}

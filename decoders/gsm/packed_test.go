@@ -51,3 +51,31 @@ func FuzzUnpack(f *testing.F) {
 		}
 	})
 }
+
+func FuzzPack(f *testing.F) {
+	f.Add([]byte("hellohello"), 0)
+	f.Add([]byte("1234567"), 0)
+	f.Add([]byte("Hello"), 6)
+	f.Add([]byte{}, 7)
+	f.Fuzz(func(t *testing.T, septets []byte, before int) {
+		if before < 0 || before > 140 || len(septets) > 1000 {
+			return
+		}
+		for i := range septets {
+			septets[i] &= 0x7F
+		}
+		whole := bytes.Clone(septets)
+		packed := Pack(septets, before)
+		if !bytes.Equal(septets, whole) {
+			t.Fatal("the septets were changed")
+		}
+		got := Unpack(packed, before)
+		fill := (7 - before*8%7) % 7
+		if last := len(whole) - 1; last >= 0 && (fill+7*len(whole))%8 == 0 && (whole[last] == 0 || whole[last] == '\r') {
+			whole = whole[:last] // it cannot be told from padding
+		}
+		if !bytes.Equal(got, whole) {
+			t.Fatalf("%x behind %d octets became %x, and that %x", septets, before, packed, got)
+		}
+	})
+}

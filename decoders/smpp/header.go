@@ -13,10 +13,12 @@ const HeaderLen = 16
 // Command is a command_id (5.1.2.1).
 type Command uint32
 
-// The commands that an SMSC sends to an ESME. An answer has the highest bit set.
+// The commands between an SMSC and an ESME. An answer has the highest bit set.
 const (
 	GenericNack       Command = 0x80000000
 	BindReceiver      Command = 0x00000001
+	BindTransmitter   Command = 0x00000002
+	SubmitSM          Command = 0x00000004
 	Unbind            Command = 0x00000006
 	DeliverSM         Command = 0x00000005
 	BindTransceiver   Command = 0x00000009

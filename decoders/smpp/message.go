@@ -8,6 +8,7 @@ import (
 // The optional parameters that are understood (5.3.2).
 const (
 	tagReceiptedMessageID = 0x001E
+	tagReference          = 0x0204
 	tagSARReference       = 0x020C
 	tagSARTotal           = 0x020E
 	tagSARNumber          = 0x020F
@@ -52,6 +53,10 @@ func (d *Delivery) MessageID() string {
 	id, _, _ := strings.Cut(string(v), "\x00")
 	return strings.TrimSpace(id)
 }
+
+// Reference returns the user_message_reference: our own mark of a message, which
+// some SMSCs give back in its receipts (5.3.2.17).
+func (d *Delivery) Reference() (int, bool) { return d.number(tagReference) }
 
 // IsReceipt reports whether the SMSC tells about a message of ours: esm_class
 // says so, or the optional parameters of receipts do, which some SMSCs send

@@ -41,6 +41,9 @@ type Options struct {
 	// who calls bounds what goes to one endpoint, and endpoints share hosts.
 	// Further exchanges wait for one, within their timeout.
 	MaxConnsPerHost int
+	// OneShot gives every exchange a connection of its own, so that none is ever
+	// repeated, whatever its method.
+	OneShot bool
 	// UserAgent names us; "Penstock".
 	UserAgent string
 	// Resolver replaces the system's.
@@ -91,6 +94,7 @@ func transport(opts Options, dial func(context.Context, string, string) (net.Con
 		TLSClientConfig:        &tls.Config{RootCAs: opts.RootCAs, MinVersion: tls.VersionTLS12},
 		TLSHandshakeTimeout:    opts.Timeout,
 		DisableCompression:     true,
+		DisableKeepAlives:      opts.OneShot,
 		MaxIdleConns:           4096,
 		MaxIdleConnsPerHost:    64,
 		MaxConnsPerHost:        max(opts.MaxConnsPerHost, 0),

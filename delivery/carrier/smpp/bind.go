@@ -73,11 +73,7 @@ func (c *Client) dial(ctx context.Context) (net.Conn, error) {
 // introduce sends the bind and reads its answer. What comes before the answer,
 // an outbind for example, is passed over.
 func (c *Client) introduce(l *link) error {
-	kind := pdu.Transceiver
-	if c.o.Receiver {
-		kind = pdu.Receiver
-	}
-	p := pdu.NewBindRequest(kind)
+	p := pdu.NewBindRequest(c.o.Bind.kind())
 	p.SystemID, p.Password, p.SystemType = c.o.SystemID, c.o.Password, c.o.SystemType
 	p.AddressRange.AddressRange = c.o.AddressRange
 	if err := l.conn.SetDeadline(time.Now().Add(c.o.Timeout)); err != nil {
@@ -107,6 +103,16 @@ func (c *Client) introduce(l *link) error {
 		l.systemID = nameOf(raw)
 		return nil
 	}
+}
+
+func (b Bind) kind() pdu.BindingType {
+	switch b {
+	case Receiver:
+		return pdu.Receiver
+	case Transmitter:
+		return pdu.Transmitter
+	}
+	return pdu.Transceiver
 }
 
 // nameOf reads the SMSC's name off the answer to a bind; not all give one.

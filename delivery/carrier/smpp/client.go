@@ -3,13 +3,16 @@ package smpp
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 )
 
 // Client keeps one bind to one carrier.
 type Client struct {
-	o      Options
-	status status
+	o       Options
+	status  status
+	current atomic.Pointer[session] // that is bound and may send; nil if none is
+	bound   func()
 }
 
 // New returns a client that is not bound; Run binds.
@@ -21,6 +24,10 @@ func New(o Options) (*Client, error) {
 	c.status.set(Waiting, o.Now(), nil)
 	return c, nil
 }
+
+// OnBound has a function called whenever submissions can be handed over again.
+// It is for the time before Run.
+func (c *Client) OnBound(f func()) { c.bound = f }
 
 // steady is how long a bind must have held for the next pause to be short.
 const steady = 30 * time.Second
@@ -56,7 +63,15 @@ func (c *Client) once(ctx context.Context) error {
 	c.status.binds.Add(1)
 	c.status.set(Bound, c.o.Now(), nil)
 	c.o.Logger.Info("carrier is bound", "address", c.o.Addr, "smsc", l.systemID)
-	return newSession(c, l).run(ctx)
+	s := newSession(c, l)
+	if c.o.Bind != Receiver {
+		c.current.Store(s)
+		defer c.current.Store(nil)
+		if c.bound != nil {
+			c.bound()
+		}
+	}
+	return s.run(ctx)
 }
 
 // pause is how long to wait after so many failures. A carrier that refuses the

@@ -17,16 +17,16 @@ import (
 
 func TestTheBindSaysWhoWeAre(t *testing.T) {
 	for name, tc := range map[string]struct {
-		receiver bool
-		command  uint32
-		want     string
+		bind    Bind
+		command uint32
+		want    string
 	}{
-		"as transceiver": {false, 9, "us\x00secret\x00vma\x00\x34\x00\x00447\x00"},
-		"as receiver":    {true, 1, "us\x00secret\x00vma\x00\x34\x00\x00447\x00"},
+		"as transceiver": {"", 9, "us\x00secret\x00vma\x00\x34\x00\x00447\x00"},
+		"as receiver":    {Receiver, 1, "us\x00secret\x00vma\x00\x34\x00\x00447\x00"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSMSC(t)
-			c, _ := start(t, s, &log{}, func(o *Options) { o.SystemType, o.AddressRange, o.Receiver = "vma", "447", tc.receiver })
+			c, _ := start(t, s, &log{}, func(o *Options) { o.SystemType, o.AddressRange, o.Bind = "vma", "447", tc.bind })
 			p, bind := s.accept()
 			if bind.command != tc.command || string(bind.body) != tc.want {
 				t.Errorf("got 0x%X %q", bind.command, bind.body)

@@ -22,6 +22,8 @@ func (s *session) handle(ctx context.Context, h smpp.Header, raw []byte) error {
 		return errKicked
 	case smpp.Unbind.Answer():
 		return errUnbound
+	case smpp.SubmitSM.Answer(), smpp.GenericNack:
+		s.answered(h, raw)
 	case smpp.AlertNotification: // nothing waits for it, and it has no answer
 	default:
 		if !h.Command.Response() {

@@ -23,6 +23,26 @@ type Arrival struct {
 	PDU     []byte // not kept by the client
 }
 
+// Bind is what a bind is for.
+type Bind string
+
+// The binds. What a transmitter's SMSC reports comes over another bind.
+const (
+	Transceiver Bind = "transceiver"
+	Receiver    Bind = "receiver"
+	Transmitter Bind = "transmitter"
+)
+
+// Alphabet is how an SMSC has text of data_coding 0, its default alphabet.
+type Alphabet string
+
+// The default alphabets of SMSCs.
+const (
+	GSM7   Alphabet = "gsm7"        // a septet in each octet, as nearly all do
+	Packed Alphabet = "gsm7-packed" // septets packed as on the air
+	Latin1 Alphabet = "latin1"      // ISO 8859-1
+)
+
 // Accept gives an arrival its place among those to be kept, in the order of the
 // calls. It is on disk when the function it returns has returned nil.
 type Accept func(ctx context.Context, a Arrival) (Wait, error)
@@ -40,7 +60,8 @@ type Options struct {
 	Password     string
 	SystemType   string
 	AddressRange string
-	Receiver     bool        // bind as receiver, not as transceiver
+	Bind         Bind        // "" means Transceiver
+	Alphabet     Alphabet    // of data_coding 0; "" means GSM7
 	TLS          *tls.Config // nil means no TLS; its ServerName defaults to Addr's host
 
 	// EnquireLink is how often the link is tried; 0 means 30 s.
@@ -50,6 +71,8 @@ type Options struct {
 	Timeout time.Duration
 	// AcceptTimeout is how long accepting may take; 0 means 10 s.
 	AcceptTimeout time.Duration
+	// AnswerTimeout is how long the answer to a submit_sm may take; 0 means 30 s.
+	AnswerTimeout time.Duration
 	// InFlight is how many PDUs may wait to be accepted; 0 means 1000.
 	InFlight int
 	// Pauses between attempts to bind: the first, doubled until the longest, each
@@ -76,6 +99,7 @@ func (o *Options) complete() error {
 	o.EnquireLink = cmp.Or(o.EnquireLink, 30*time.Second)
 	o.Timeout = cmp.Or(o.Timeout, 10*time.Second)
 	o.AcceptTimeout = cmp.Or(o.AcceptTimeout, 10*time.Second)
+	o.AnswerTimeout = cmp.Or(o.AnswerTimeout, 30*time.Second)
 	o.InFlight = cmp.Or(o.InFlight, 1000)
 	o.FirstPause, o.LongestPause = cmp.Or(o.FirstPause, time.Second), cmp.Or(o.LongestPause, time.Minute)
 	o.Logger = cmp.Or(o.Logger, slog.Default()).With("carrier", o.Name)

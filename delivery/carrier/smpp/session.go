@@ -23,7 +23,8 @@ type session struct {
 	o       *Options
 	status  *status
 	repeats *repeats
-	out     chan []byte
+	out     chan outgoing
+	debts   *debts
 	// slots holds one for each PDU that is being accepted.
 	slots chan struct{}
 	// stopping is closed when nothing more is accepted.
@@ -32,13 +33,15 @@ type session struct {
 	leaving atomic.Bool
 	// complained says that a PDU that cannot be read was mentioned.
 	complained atomic.Bool
-	strange    int // PDUs in a row whose length makes no sense
+	// ended is closed when nothing is read any more.
+	ended   chan struct{}
+	strange int // PDUs in a row whose length makes no sense
 }
 
 func newSession(c *Client, l *link) *session {
 	return &session{
 		link: l, o: &c.o, status: &c.status, repeats: newRepeats(c.o.Now),
-		out: make(chan []byte, 256), slots: make(chan struct{}, c.o.InFlight), stopping: make(chan struct{}),
+		out: make(chan outgoing, 256), debts: newDebts(), slots: make(chan struct{}, c.o.InFlight), stopping: make(chan struct{}), ended: make(chan struct{}),
 	}
 }
 
@@ -53,10 +56,11 @@ var (
 func (s *session) run(ctx context.Context) error {
 	var writing, asking sync.WaitGroup
 	writing.Go(s.write)
-	ended, drained := make(chan struct{}), make(chan struct{})
-	asking.Go(func() { s.ask(ended) })
+	drained := make(chan struct{})
+	asking.Go(s.ask)
 	stop := context.AfterFunc(ctx, func() { defer close(drained); s.drain() })
 	last, err := s.read(ctx)
+	close(s.ended)
 	if stop() {
 		s.settle()
 	} else {
@@ -65,7 +69,7 @@ func (s *session) run(ctx context.Context) error {
 	if errors.Is(err, errKicked) {
 		s.send(answerTo(last, statusOK))
 	}
-	close(ended)
+	s.bankrupt(err)
 	asking.Wait()
 	close(s.out)
 	writing.Wait()
@@ -73,11 +77,13 @@ func (s *session) run(ctx context.Context) error {
 	return err
 }
 
-// drain ends the session from our side: nothing more is accepted, what is under
-// way is answered, and then we unbind.
+// drain ends the session from our side: nothing more is accepted or submitted,
+// what is under way is answered, and then we unbind.
 func (s *session) drain() {
 	close(s.stopping)
+	s.debts.stop()
 	s.settle()
+	s.collect()
 	s.leaving.Store(true)
 	s.send(octets(pdu.NewUnbind()))
 	s.lastWords()
@@ -86,6 +92,22 @@ func (s *session) drain() {
 // lastWords bounds how long the answer to our unbind may take.
 func (s *session) lastWords() {
 	_ = s.conn.SetReadDeadline(time.Now().Add(s.o.Timeout / 2))
+}
+
+// collect waits for the answers that the SMSC owes, for as long as an unbind may
+// take.
+func (s *session) collect() {
+	late := time.NewTimer(s.o.Timeout / 2)
+	defer late.Stop()
+	for s.debts.open() > 0 {
+		select {
+		case <-s.debts.paid:
+		case <-s.ended:
+			return
+		case <-late.C:
+			return
+		}
+	}
 }
 
 // settle waits until nothing is being accepted, and keeps it so.
@@ -145,15 +167,19 @@ func (s *session) broken(err error) error {
 	return fmt.Errorf("read: %w", err)
 }
 
-// ask sends enquire_link now and then.
-func (s *session) ask(ended <-chan struct{}) {
+// ask sends enquire_link now and then, and gives up answers that do not come.
+func (s *session) ask() {
 	tick := time.NewTicker(s.o.EnquireLink)
 	defer tick.Stop()
+	look := time.NewTicker(s.o.AnswerTimeout / 8)
+	defer look.Stop()
 	for {
 		select {
 		case <-tick.C:
 			s.send(octets(pdu.NewEnquireLink()))
-		case <-ended:
+		case <-look.C:
+			s.late()
+		case <-s.ended:
 			return
 		}
 	}

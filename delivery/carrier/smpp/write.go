@@ -6,7 +6,7 @@ import "time"
 const maxWrite = 32 << 10
 
 // send queues a PDU to be written. It is for the time before run ends.
-func (s *session) send(p []byte) { s.out <- p }
+func (s *session) send(p []byte) { s.out <- outgoing{raw: p} }
 
 // write writes what is queued, as much as there is at a time. After an error it
 // ends the reading and throws the rest away, so that nobody waits in send.
@@ -14,16 +14,24 @@ func (s *session) write() {
 	broken := false
 	var buf []byte
 	for p := range s.out {
-		buf = s.gather(append(buf[:0], p...))
 		if broken {
 			continue
 		}
+		buf = s.gather(p.append(buf[:0]))
 		_ = s.conn.SetWriteDeadline(time.Now().Add(s.o.Timeout))
 		if _, err := s.conn.Write(buf); err != nil {
 			broken = true
 			s.conn.Close()
 		}
 	}
+}
+
+// append adds the PDU to what is about to be written.
+func (p outgoing) append(buf []byte) []byte {
+	if p.owed != nil {
+		p.owed.written.Store(true)
+	}
+	return append(buf, p.raw...)
 }
 
 func (s *session) gather(buf []byte) []byte {
@@ -33,7 +41,7 @@ func (s *session) gather(buf []byte) []byte {
 			if !ok {
 				return buf
 			}
-			buf = append(buf, p...)
+			buf = p.append(buf)
 		default:
 			return buf
 		}

@@ -1,0 +1,69 @@
+package smpp
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestReceiptIDs(t *testing.T) {
+	for name, tc := range map[string]struct {
+		answered string // the id in the answer to the submission
+		reported string // the same in the receipt
+		want     bool
+	}{
+		"the same":                                    {"1001", "1001", true},
+		"in capitals":                                 {"1a2b", "1A2B", true},
+		"with zeros in front":                         {"1a2b", "00001A2B", true},
+		"without the zeros in front":                  {"0001001", "1001", true},
+		"hexadecimal in the answer, then decimal":     {"1A2B", "6699", true},
+		"with zeros, hexadecimal, then decimal":       {"00001A2B", "0000006699", true},
+		"digits that are hexadecimal, then decimal":   {"1234", "4660", true},
+		"decimal in the answer, then hexadecimal":     {"6699", "1a2b", true},
+		"digits that are decimal, then hexadecimal":   {"4660", "1234", true},
+		"64 bits in decimal":                          {"ffffffffffffffff", "18446744073709551615", true},
+		"an id of other letters":                      {"msg-77_X", "MSG-77_x", true},
+		"a UUID":                                      {"5f0c4a1e-0000-4000-8000-00000000000a", "5F0C4A1E-0000-4000-8000-00000000000A", true},
+		"zeros":                                       {"0", "000", true},
+		"another id":                                  {"1001", "1002", false},
+		"a number with a sign is no number":           {"10", "+16", false},
+		"a number with an underscore is none":         {"1b207", "1_11111", false},
+		"a long number is a name":                     {strings.Repeat("1", 40), strings.Repeat("2", 40), false},
+		"an id in blanks":                             {"77", " 77 ", true},
+		"digits that look alike after zeros are gone": {"10", "100", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ids := ReceiptIDs(tc.reported)
+			if got := slices.Contains(ids, CanonicalID(tc.answered)); got != tc.want {
+				t.Errorf("%q among %q: %v", CanonicalID(tc.answered), ids, got)
+			}
+			if ids[0] != CanonicalID(tc.reported) {
+				t.Errorf("the same is not the likeliest in %q", ids)
+			}
+		})
+	}
+	if ids := ReceiptIDs("  "); ids != nil {
+		t.Errorf("of no id: %q", ids)
+	}
+}
+
+func FuzzReceiptIDs(f *testing.F) {
+	f.Add("00001A2B")
+	f.Add("0")
+	f.Add("+1_0")
+	f.Add("\x00é")
+	f.Fuzz(func(t *testing.T, id string) {
+		ids := ReceiptIDs(id)
+		if len(ids) > 3 || slices.Contains(ids, "") {
+			t.Fatalf("%q: %q", id, ids)
+		}
+		for i, one := range ids {
+			if slices.Index(ids, one) != i {
+				t.Fatalf("%q: %q twice", id, one)
+			}
+		}
+		if CanonicalID(CanonicalID(id)) != CanonicalID(id) {
+			t.Fatalf("%q is not canonical", CanonicalID(id))
+		}
+	})
+}
