@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Installs the real servers that the tests run against, as far as they are
-# missing: Redis, Sentinel, Kannel, Postfix, wrk, Node and a verifier of DKIM
-# from Debian, InfluxDB 1.8.10 from its source into .tools/bin, and packages of
-# npm into .tools/node. Does nothing when all is there.
+# missing: Redis, Sentinel, Kannel, Postfix, wrk, Node and readers of what we
+# write (DKIM, short messages, WBXML, vCard) from Debian, InfluxDB 1.8.10 from
+# its source into .tools/bin, and packages of npm into .tools/node. Does nothing
+# when all is there.
 #
 # Without root, a Debian machine or the network it says what is missing and
 # fails. With PENSTOCK_TEST_SKIP_REAL=1 it installs nothing, says which tests
@@ -12,7 +13,7 @@ cd "$(dirname "$0")/.."
 
 influx_version=v1.8.10
 # What npm installs, with the versions.
-modules=(standardwebhooks@1.1.1 smpp@0.5.1)
+modules=(standardwebhooks@1.1.1 smpp@0.5.1 sms-segments-calculator@1.3.0 split-sms@0.1.7)
 export PATH="$PWD/.tools/bin:$PATH:/usr/sbin:/usr/local/sbin"
 
 # program:package. fakesmsc comes with kannel-extras, outside the PATH.
@@ -20,6 +21,7 @@ wanted=(
   redis-server:redis-server redis-sentinel:redis-sentinel redis-cli:redis-tools
   bearerbox:kannel postfix:postfix wrk:wrk gcc:gcc
   node:nodejs npm:npm dkimverify:python3-dkim
+  tshark:tshark wbxml2xml:libwbxml2-utils
 )
 fakesmsc=/usr/lib/kannel/test/fakesmsc
 
@@ -29,6 +31,7 @@ missing_packages() {
     command -v "${pair%%:*}" >/dev/null || echo "${pair##*:}"
   done
   [ -x "$fakesmsc" ] || echo kannel-extras
+  [ -e /usr/lib/python3/dist-packages/vobject ] || echo python3-vobject
   [ -e /usr/include/stdlib.h ] || echo libc6-dev # the race detector needs cgo
 }
 

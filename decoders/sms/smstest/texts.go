@@ -61,6 +61,7 @@ func escapes() []Text {
 		{"a bracket that would be split", a(152) + "[" + a(152), 7, 3},
 		{"all of the extension", "^{}\\[~]|€", 7, 1},
 		{"an object of JSON", `{"id":17,"list":[1,2,3],"text":"a|b"}`, 7, 1},
+		{"a form feed", "a\fb", 7, 1},
 		{"braces only", strings.Repeat("{}", 40), 7, 1},
 		{"one brace more", strings.Repeat("{}", 40) + "{", 7, 2},
 	}

@@ -1,0 +1,113 @@
+package sms_test
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/penstock/penstock/decoders/sms"
+	"github.com/penstock/penstock/decoders/sms/smstest"
+)
+
+//go:embed testdata/calculators.cjs
+var calculators string
+
+type answer struct {
+	Coding int `json:"coding"`
+	Parts  int `json:"parts"`
+}
+
+// Two calculators of others and the segmenter count the texts of the table
+// alike: coding and parts. One of them is quadratic and takes ten seconds for
+// 255 parts, which are therefore left out.
+func TestCalculatorsAgree(t *testing.T) {
+	table := slices.DeleteFunc(smstest.Texts(), func(tc smstest.Text) bool { return utf8.RuneCountInString(tc.Text) > 10_000 })
+	if len(table) < 60 {
+		t.Fatalf("the table has %d texts only", len(table))
+	}
+	texts := make([]string, len(table))
+	for i, tc := range table {
+		texts[i] = tc.Text
+	}
+	for calculator, answers := range ask(t, texts) {
+		for i, tc := range table {
+			if ours := count(t, tc.Text); ours != answers[i] {
+				t.Errorf("%s: ours %+v, %s %+v", tc.Name, ours, calculator, answers[i])
+			}
+		}
+	}
+}
+
+// The table has no text of this kind: sms-segments-calculator keeps letters
+// with their combining accents, and what Unicode calls a cluster, in one part.
+// TS 23.040 does not ask for that: parts hold code units, the phone joins them
+// before it shows anything. split-sms counts as we do.
+func TestOneCalculatorKeepsClustersWhole(t *testing.T) {
+	text := strings.Repeat("你", 66) + "e\u0301" + strings.Repeat("你", 66)
+	answers := ask(t, []string{text})
+	ours := count(t, text)
+	if want := (answer{16, 2}); ours != want || answers["split-sms"][0] != want {
+		t.Errorf("ours %+v, split-sms %+v", ours, answers["split-sms"][0])
+	}
+	if want := (answer{16, 3}); answers["sms-segments-calculator"][0] != want {
+		t.Errorf("sms-segments-calculator %+v: take such texts into the table", answers["sms-segments-calculator"][0])
+	}
+}
+
+func count(t *testing.T, text string) answer {
+	t.Helper()
+	m, err := sms.New().Text(text, sms.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer{int(m.Coding), len(m.Parts)}
+}
+
+// ask has the calculators count texts.
+func ask(t *testing.T, texts []string) (answers map[string][]answer) {
+	t.Helper()
+	input, err := json.Marshal(texts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("node", "-e", calculators)
+	cmd.Env = append(os.Environ(), "NODE_PATH="+modules(t))
+	cmd.Stdin = bytes.NewReader(input)
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("node: %v: %s", err, out)
+	}
+	if err := json.Unmarshal(out, &answers); err != nil || len(answers) != 2 {
+		t.Fatalf("node: %v in %s", err, out)
+	}
+	for calculator, list := range answers {
+		if len(list) != len(texts) {
+			t.Fatalf("%s answered %d times", calculator, len(list))
+		}
+	}
+	return answers
+}
+
+// modules is where deploy/test-deps.sh puts what npm installs.
+func modules(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.Abs(filepath.Join("..", "..", ".tools", "node", "node_modules"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, missing := os.Stat(filepath.Join(dir, "sms-segments-calculator"))
+	_, missing2 := os.Stat(filepath.Join(dir, "split-sms"))
+	_, noNode := exec.LookPath("node")
+	if missing == nil && missing2 == nil && noNode == nil {
+		return dir
+	}
+	smstest.Missing(t, "node and the npm packages sms-segments-calculator and split-sms")
+	return ""
+}

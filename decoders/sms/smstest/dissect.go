@@ -1,0 +1,138 @@
+package smstest
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"maps"
+	"os"
+	"os/exec"
+	"slices"
+	"testing"
+
+	"github.com/warthog618/sms/encoding/tpdu"
+
+	"github.com/penstock/penstock/decoders/sms"
+)
+
+// Missing ends a test that needs what is not installed: it fails, unless
+// PENSTOCK_TEST_SKIP_REAL=1 says that such tests are skipped.
+func Missing(t *testing.T, what string) {
+	t.Helper()
+	text := what + " are not installed (deploy/test-deps.sh does)"
+	if os.Getenv("PENSTOCK_TEST_SKIP_REAL") == "1" {
+		t.Skip(text)
+	}
+	t.Fatal(text)
+}
+
+// Dissection is what tshark reads of a short message.
+type Dissection map[string]any
+
+// All returns the values of a field ("gsm_sms.sms_text"), in order.
+func (d Dissection) All(field string) (values []string) {
+	for _, key := range slices.Sorted(maps.Keys(d)) {
+		list, several := d[key].([]any)
+		if !several {
+			list = []any{d[key]}
+		}
+		for _, v := range list {
+			switch v := v.(type) {
+			case map[string]any:
+				values = append(values, Dissection(v).All(field)...)
+			case string:
+				if key == field {
+					values = append(values, v)
+				}
+			}
+		}
+	}
+	return values
+}
+
+// Dissect hands messages to tshark, each part as an SMS-DELIVER, and returns
+// what it reads of the last part of each: it joins the parts itself and dissects
+// what they carry. The references of messages with several parts must differ.
+func Dissect(t *testing.T, messages ...sms.Message) []Dissection {
+	t.Helper()
+	if _, err := exec.LookPath("tshark"); err != nil {
+		Missing(t, "tshark")
+	}
+	packets := bytes.NewBuffer(pcapHeader())
+	var last []int
+	parts := 0
+	for _, m := range messages {
+		for _, p := range m.Parts {
+			writePacket(packets, deliver(t, p))
+		}
+		parts += len(m.Parts)
+		last = append(last, parts-1)
+	}
+	frames := tshark(t, packets.Bytes())
+	if len(frames) != parts {
+		t.Fatalf("tshark: %d frames of %d", len(frames), parts)
+	}
+	list := make([]Dissection, len(messages))
+	for i, frame := range last {
+		list[i] = frames[frame]
+	}
+	return list
+}
+
+func tshark(t *testing.T, capture []byte) (frames []Dissection) {
+	t.Helper()
+	cmd := exec.Command("tshark", "-r", "-", "-T", "json", "--no-duplicate-keys", "-o", `uat:user_dlts:"User 0 (DLT=147)","gsm_sms","0","","0",""`)
+	cmd.Env = append(os.Environ(), "HOME="+t.TempDir(), "LC_ALL=C.UTF-8")
+	cmd.Stdin = bytes.NewReader(capture)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("tshark: %v: %s", err, stderr.String())
+	}
+	if err := json.Unmarshal(out, &frames); err != nil {
+		t.Fatalf("tshark: %v: %s", err, out)
+	}
+	return frames
+}
+
+// deliver is a part as the network hands it to a phone (TS 23.040, 9.2.2.1).
+func deliver(t *testing.T, p sms.Part) []byte {
+	t.Helper()
+	d, err := tpdu.NewDeliver(tpdu.WithOA(tpdu.NewAddress(tpdu.FromNumber("+447700900123"))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.SetDCS(map[sms.Coding]byte{sms.GSM: 0x00, sms.Binary: 0x04, sms.UCS2: 0x08}[p.Coding])
+	if len(p.UDH) > 0 {
+		var udh tpdu.UserDataHeader
+		if _, err := udh.UnmarshalBinary(p.UDH); err != nil {
+			t.Fatal(err)
+		}
+		d.SetUDH(udh)
+	}
+	d.SetUD(p.Data)
+	octets, err := d.MarshalBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return octets
+}
+
+// pcapHeader begins a file of packets of DLT_USER0.
+func pcapHeader() []byte {
+	h := binary.BigEndian.AppendUint32(nil, 0xA1B2C3D4)
+	h = binary.BigEndian.AppendUint16(h, 2)
+	h = binary.BigEndian.AppendUint16(h, 4)
+	for _, v := range []uint32{0, 0, 65535, 147} {
+		h = binary.BigEndian.AppendUint32(h, v)
+	}
+	return h
+}
+
+func writePacket(b *bytes.Buffer, data []byte) {
+	for _, v := range []int{0, 0, len(data), len(data)} {
+		b.Write(binary.BigEndian.AppendUint32(nil, uint32(v)))
+	}
+	b.Write(data)
+}

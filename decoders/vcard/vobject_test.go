@@ -1,0 +1,99 @@
+package vcard_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/penstock/penstock/decoders/vcard"
+)
+
+// property is what vobject reads of a line.
+type property struct {
+	Name  string   `json:"name"`
+	Types []string `json:"types"`
+	Value any      `json:"value"` // a text; of N an object
+}
+
+// What vobject reads in a card of 2.1 is unescaped as if it were 3.0, so that
+// this card has no comma, semicolon or backslash outside the name.
+func oldCard() vcard.Card {
+	c := full()
+	c.FirstName, c.LastName, c.Note = `Jürgen; "Jo"`, "Öz", "a=b\n"+strings.Repeat("größer ", 20)+"🎉"
+	return c
+}
+
+// vobject, a parser of others, reads each version as it was meant.
+func TestVobjectReadsTheCards(t *testing.T) {
+	for name, tc := range map[string]struct {
+		card    vcard.Card
+		version vcard.Version
+	}{
+		"all fields in 2.1": {full(), vcard.V21}, "all fields in 3.0": {full(), vcard.V30}, "all fields in 4.0": {full(), vcard.V40},
+		"what is hard in 2.1": {oldCard(), vcard.V21}, "what is hard in 3.0": {hard(), vcard.V30}, "what is hard in 4.0": {hard(), vcard.V40},
+	} {
+		t.Run(name, func(t *testing.T) {
+			card, err := tc.card.Encode(tc.version)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, want := vobject(t, card), expected(tc.card, tc.version); !reflect.DeepEqual(got, want) {
+				t.Errorf("vobject reads %q\nwant %q", got, want)
+			}
+		})
+	}
+}
+
+// expected lists the properties of a card.
+func expected(c vcard.Card, v vcard.Version) []property {
+	list := []property{
+		{Name: "VERSION", Value: string(v)},
+		{Name: "N", Value: map[string]any{"family": c.LastName, "given": c.FirstName}},
+		{Name: "FN", Value: c.FirstName + " " + c.LastName},
+	}
+	for _, phone := range [][2]string{{"CELL", c.Mobile}, {"HOME", c.Home}, {"WORK", c.Work}, {"FAX", c.Fax}} {
+		number := phone[1]
+		if number == "" {
+			continue
+		}
+		if v == vcard.V40 && number[0] == '+' {
+			number = "tel:" + strings.ReplaceAll(number, " ", "-")
+		}
+		list = append(list, property{Name: "TEL", Types: []string{phone[0]}, Value: number})
+	}
+	email := property{Name: "EMAIL", Types: []string{"INTERNET"}, Value: c.Email}
+	date := strings.ReplaceAll(c.BirthDate, "-", "")
+	if v == vcard.V40 {
+		email.Types = nil
+	} else {
+		date = date[:4] + "-" + date[4:6] + "-" + date[6:]
+	}
+	note := strings.ReplaceAll(c.Note, "\r\n", "\n")
+	return append(list, email, property{Name: "BDAY", Value: date}, property{Name: "NOTE", Value: note})
+}
+
+// vobject has Debian's python3-vobject read a card.
+func vobject(t *testing.T, card []byte) (list []property) {
+	t.Helper()
+	if err := exec.Command("/usr/bin/python3", "-c", "import vobject").Run(); err != nil {
+		const text = "vobject is not installed (Debian: apt-get install python3-vobject)"
+		if os.Getenv("PENSTOCK_TEST_SKIP_REAL") == "1" {
+			t.Skip(text)
+		}
+		t.Fatal(text)
+	}
+	cmd := exec.Command("/usr/bin/python3", "testdata/read.py")
+	cmd.Stdin = bytes.NewReader(card)
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("vobject: %v: %s", err, out)
+	}
+	if err := json.Unmarshal(out, &list); err != nil {
+		t.Fatalf("vobject: %v: %s", err, out)
+	}
+	return list
+}

@@ -1,0 +1,134 @@
+package wap_test
+
+import (
+	"bytes"
+	"encoding/xml"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/decoders/sms"
+	"github.com/penstock/penstock/decoders/sms/smstest"
+	"github.com/penstock/penstock/decoders/wap"
+)
+
+// libwbxml reads the document of each indication as it was meant.
+func TestWBXML2XMLReadsTheIndications(t *testing.T) {
+	if _, err := exec.LookPath("wbxml2xml"); err != nil {
+		smstest.Missing(t, "wbxml2xml (Debian: libwbxml2-utils)")
+	}
+	for name, tc := range indications() {
+		t.Run(name, func(t *testing.T) {
+			message, err := tc.in.Message(1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			const pushHeader = 4 // id, type, length of the headers, content type
+			cmd := exec.Command("wbxml2xml", "-k", "-m", "0", "-o", "-", "-")
+			cmd.Stdin = bytes.NewReader(message.Data[pushHeader:])
+			out, err := cmd.Output()
+			if err != nil {
+				t.Fatalf("wbxml2xml: %v: %s", err, out)
+			}
+			var si struct {
+				XMLName    xml.Name `xml:"si"`
+				Indication struct {
+					Href string `xml:"href,attr"`
+					Text string `xml:",chardata"`
+				} `xml:"indication"`
+			}
+			if err := xml.Unmarshal(out, &si); err != nil || !bytes.Contains(out, []byte("//WAPFORUM//DTD SI 1.0//EN")) {
+				t.Fatalf("%v: %s", err, out)
+			}
+			if si.Indication.Href != tc.in.URL || si.Indication.Text != tc.in.Title {
+				t.Errorf("wbxml2xml reads %+v", si.Indication)
+			}
+		})
+	}
+}
+
+// expectation is what tshark must read in fields.
+type expectation struct {
+	name   string
+	fields map[string]string
+}
+
+// tshark reads pushes in one part and in several: the ports, the push, and what
+// it carries, each field of it.
+func TestTsharkReadsThePushes(t *testing.T) {
+	var messages []sms.Message
+	var want []expectation
+	add := func(name string, message sms.Octets, err error, fields map[string]string) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := message.Split(byte(len(messages)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		fields["gsm_sms.destination_port"], fields["gsm_sms.originator_port"], fields["wsp.pdu_type"] = "2948", "9200", "0x06"
+		if len(m.Parts) > 1 {
+			fields["gsm_sms.fragment.count"] = strconv.Itoa(len(m.Parts))
+		}
+		messages, want = append(messages, m), append(want, expectation{name, fields})
+	}
+	for name, in := range tsharkIndications() {
+		message, err := in.Message(3)
+		add(name, message, err, map[string]string{
+			"wsp.header.content_type": "application/vnd.wap.sic", "wbxml.known_attrstart": "href='https://www.'",
+			"wbxml.known_attrvalue": "'.com/'", "wbxml.str_i": "example|x|" + in.Title,
+		})
+	}
+	for name, n := range tsharkNotifications() {
+		message, err := n.Message(3)
+		add(name, message, err, map[string]string{
+			"wsp.header.content_type": "application/vnd.wap.mms-message", "wsp.header.x_wap_application_id": "x-wap-application:mms.ua",
+			"mmse.message_type": "0x82", "mmse.transaction_id": n.Transaction, "mmse.mms_version": "1.0", "mmse.from": "+447700900123/TYPE=PLMN",
+			"mmse.subject": n.Subject, "mmse.message_class.id": "0x81", "mmse.message_size": "30000", "mmse.expiry.rel": "259200.000000000",
+			"mmse.content_location": n.URL,
+		})
+	}
+	for i, d := range smstest.Dissect(t, messages...) {
+		for field, value := range want[i].fields {
+			if got := d.All(field); !slices.Equal(got, strings.Split(value, "|")) {
+				t.Errorf("%s: %s is %q, want %q", want[i].name, field, got, value)
+			}
+		}
+	}
+}
+
+func tsharkIndications() map[string]wap.Indication {
+	return map[string]wap.Indication{
+		"an indication in one part":        {Title: "Grüße", URL: "https://www.example.com/x"},
+		"an indication in several parts":   {Title: strings.Repeat("Grüße 🎉 ", 40), URL: "https://www.example.com/x"},
+		"an indication that just fits":     {Title: strings.Repeat("a", 104), URL: "https://www.example.com/x"},
+		"an indication that just does not": {Title: strings.Repeat("a", 105), URL: "https://www.example.com/x"},
+	}
+}
+
+// What a part holds is exact: 133 octets alone, 128 each of several.
+func TestIndicationFillsAPart(t *testing.T) {
+	for name, want := range map[string]int{"an indication that just fits": 1, "an indication that just does not": 2} {
+		message, err := tsharkIndications()[name].Message(3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m, err := message.Split(1); err != nil || len(m.Parts) != want {
+			t.Errorf("%s: %d parts, %v", name, len(m.Parts), err)
+		}
+	}
+}
+
+// Subjects are ASCII: this tshark shows others octet by octet, with the charset
+// and the quote before it left out.
+func tsharkNotifications() map[string]wap.Notification {
+	class := func(n *wap.Notification) { n.Class = wap.Advertisement }
+	long := changed(class)
+	long.Subject, long.URL = strings.Repeat("Holiday ", 30), "http://mms.example.com/"+strings.Repeat("a/", 150)
+	short := changed(class)
+	short.Expiry = 72 * time.Hour
+	return map[string]wap.Notification{"a notification in one part": short, "a notification in several parts": long}
+}
