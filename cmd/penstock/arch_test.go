@@ -46,6 +46,7 @@ func directions() map[string][]string {
 		"relay/lookup":   domain(),
 		"relay/sip":      domain(),
 		"relay/sim":      domain(),
+		"relay/usage":    domain(),
 		"relay/iot":      domain(),
 		"relay/ledger":   domain(),
 		"relay/redisstore": append(domain(), "relay/message", "relay/inbound", "relay/lookup", "relay/sip",

@@ -1,0 +1,133 @@
+package usage
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	"github.com/penstock/penstock/relay/outbox"
+)
+
+// The events that an account's callback is told.
+const (
+	LimitWarning = "usage.limit_warning"
+	LimitReached = "usage.limit_reached"
+)
+
+// do does what is due, each step before it is noted. One that is done again,
+// because a process died in between, has the ids it had the first time.
+func (m *Meter) do(ctx context.Context, one limited, bytes int64, due Steps) error {
+	for _, step := range []struct {
+		step Steps
+		do   func(context.Context, limited, int64) error
+	}{{Warned, m.warn}, {Reached, m.reach}, {Blocked, m.block}} {
+		if !due.Has(step.step) {
+			continue
+		}
+		if err := step.do(ctx, one, bytes); err != nil {
+			return fmt.Errorf("usage: limit of %s %s: %w", one.subject.Scope, one.subject.ID, err)
+		}
+		if err := m.deps.Counters.Did(ctx, one.account, one.subject, step.step); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *Meter) warn(ctx context.Context, one limited, bytes int64) error {
+	return m.tell(ctx, one, LimitWarning, bytes, "is near its monthly limit", one.limit.Warning)
+}
+
+func (m *Meter) reach(ctx context.Context, one limited, bytes int64) error {
+	return m.tell(ctx, one, LimitReached, bytes, "has reached its monthly limit", one.limit.Monthly)
+}
+
+// tell tells the callback and the recipients.
+func (m *Meter) tell(ctx context.Context, one limited, event string, bytes int64, what string, mark int64) error {
+	now := m.deps.Now()
+	id := fmt.Sprintf("%s-%s", event, one.key())
+	if err := m.deps.Events.Tell(ctx, one.account, outbox.Event{
+		ID: id, Type: event, CreatedAt: now, About: one.subject.ID, Data: one.data(bytes),
+	}); err != nil {
+		return err
+	}
+	text := fmt.Sprintf("%s %s.\n\nUsed in %s (UTC): %d bytes\nMark that was passed: %d bytes\nMonthly limit: %s\n",
+		one.title(), what, one.subject.Month, bytes, mark, amount(one.limit.Monthly))
+	if event == LimitReached && one.limit.Cap == Block {
+		text += "\nThe limit is set to block: the operator is asked to suspend what uses it.\n"
+	}
+	return m.mail(ctx, one, id, fmt.Sprintf("%s %s", one.title(), what), text, now)
+}
+
+func amount(bytes int64) string {
+	if bytes == 0 {
+		return "none"
+	}
+	return fmt.Sprintf("%d bytes", bytes)
+}
+
+// mail has a mail sent to each recipient.
+func (m *Meter) mail(ctx context.Context, one limited, id, subject, text string, now time.Time) error {
+	if len(one.limit.Recipients) == 0 {
+		return nil
+	}
+	mails := make([]outbox.Delivery, len(one.limit.Recipients))
+	for i, to := range one.limit.Recipients {
+		own := id + "-" + hashOf(to)
+		mails[i] = outbox.Delivery{
+			ID: own, Account: one.account, Kind: outbox.KindNotice, MessageID: one.subject.ID, CreatedAt: now,
+			Mail: &outbox.Mail{To: to, Subject: subject, Text: text, MessageID: own + "@" + m.opts.MailDomain},
+		}
+	}
+	existing, err := m.deps.Deliveries.Create(ctx, mails, now.Add(m.opts.Lease))
+	if err != nil {
+		return err
+	}
+	for i := len(existing) - 1; i >= 0; i-- { // those are on their way
+		mails = append(mails[:existing[i]], mails[existing[i]+1:]...)
+	}
+	m.deps.Dispatcher.Dispatch(mails)
+	return nil
+}
+
+// hashOf names an address where it must not be read.
+func hashOf(address string) string {
+	sum := sha256.Sum256([]byte(address))
+	return hex.EncodeToString(sum[:8])
+}
+
+// key names a subject among those of all accounts.
+func (l limited) key() string {
+	return fmt.Sprintf("%d-%s-%s-%s", l.account, l.subject.Scope, l.subject.ID, l.subject.Month)
+}
+
+// title is what a mail calls the subject.
+func (l limited) title() string {
+	if l.subject.Scope == OfPool {
+		return fmt.Sprintf("SIM pool %s (%s)", l.name, l.subject.ID)
+	}
+	return "SIM " + l.subject.ID
+}
+
+// data is that of an event.
+func (l limited) data(bytes int64) map[string]any {
+	d := map[string]any{
+		"month": l.subject.Month.String(), "usage": bytes, "unit": "bytes", "cap_limit_type": string(l.limit.Cap),
+		"monthly_usage_limit": orNull(l.limit.Monthly), "monthly_usage_limit_warning": orNull(l.limit.Warning),
+	}
+	if l.subject.Scope == OfPool {
+		d["pool_id"], d["pool_name"] = l.subject.ID, l.name
+	} else {
+		d["iccid"] = l.subject.ID
+	}
+	return d
+}
+
+func orNull(bytes int64) any {
+	if bytes == 0 {
+		return nil
+	}
+	return bytes
+}

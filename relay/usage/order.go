@@ -1,0 +1,69 @@
+package usage
+
+import (
+	"time"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/job"
+)
+
+// The kinds of jobs that an account asks for. It sees them among those of its SIMs,
+// as cdr_report and usage_report.
+const (
+	CDRKind    job.Kind = "sim.cdr_report"
+	ReportKind job.Kind = "sim.usage_report"
+)
+
+const (
+	// MaxSpan is the longest time that may be asked for.
+	MaxSpan = 31 * 24 * time.Hour
+	// ReportLife is how long a report can be read, from when it was asked for.
+	ReportLife = 30 * 24 * time.Hour
+	// FileLife is how long a CDR file can be fetched, from when it was made.
+	FileLife = 7 * 24 * time.Hour
+)
+
+// maxName is how long a job's name may be, in bytes.
+const maxName = 255
+
+// Ask is what an account wants to have of its usage.
+type Ask struct {
+	// Start and End bound the records by their start; End does not belong to them.
+	Start, End time.Time
+	Subscriber string // of CDRs: only of the SIMs of one; empty: of all
+	Name       string // of a report
+}
+
+// check says what is wrong with an Ask.
+func (a Ask) check() error {
+	fields := make(map[string][]string)
+	switch {
+	case !a.End.After(a.Start):
+		fields["end_time"] = []string{"The end time must be a date after start time."}
+	case a.End.Sub(a.Start) > MaxSpan:
+		fields["end_time"] = []string{"The end time must be at most 31 days after start time."}
+	}
+	if len(a.Name) > maxName {
+		fields["name"] = []string{"The name must be at most 255 characters."}
+	}
+	if len(fields) == 0 {
+		return nil
+	}
+	return &relay.Error{Kind: relay.KindInvalid, Message: "usage: invalid request", Fields: fields}
+}
+
+// order is what a job is given.
+type order struct {
+	From       time.Time `json:"from"`
+	To         time.Time `json:"to"` // not within
+	Subscriber string    `json:"subscriber,omitempty"`
+	// Node is the gateway that has the records.
+	Node string `json:"node"`
+}
+
+func (o order) span() Span { return Span{o.From, o.To} }
+
+// counted is the result of a job.
+type counted struct {
+	Count int64 `json:"count"` // of records or rows
+}

@@ -1,0 +1,106 @@
+package usage
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/job"
+	"github.com/penstock/penstock/relay/outbox"
+)
+
+// Counters keeps records and what they add up to.
+type Counters interface {
+	// Put keeps records durably, all or none, and adds each to the totals of its
+	// SIM and its pool. One whose id the account has already is left as it is and
+	// adds nothing. An error is relay.KindUnavailable when it may work later.
+	Put(ctx context.Context, records []Record) error
+	// Totals returns those of an account's subjects, in their order.
+	Totals(ctx context.Context, acct account.ID, subjects []Subject) ([]Total, error)
+	// Did adds steps to those that were done about a subject.
+	Did(ctx context.Context, acct account.ID, s Subject, steps Steps) error
+}
+
+// Records reads what is kept.
+type Records interface {
+	// Any reports whether there are records in a time, of the given SIMs only
+	// unless iccids is nil.
+	Any(ctx context.Context, acct account.ID, in Span, iccids []string) (bool, error)
+	// Read returns records in the order of their starts, behind a place, at most
+	// limit; of one SIM only unless iccid is empty.
+	Read(ctx context.Context, acct account.ID, iccid string, in Span, behind Place, limit int) ([]Kept, error)
+	// Sums adds up what each SIM used in a time and hands that over piece by piece.
+	Sums(ctx context.Context, acct account.ID, in Span, each func([]Sum) error) error
+}
+
+// Reports keeps the rows of usage reports, ordered by subscriber and SIM.
+type Reports interface {
+	// Begin makes an empty report, also of one that was begun before.
+	Begin(ctx context.Context, id string, at time.Time) error
+	Add(ctx context.Context, id string, rows []Row) error
+	Rows(ctx context.Context, id string, offset, limit int) ([]Row, error)
+	// Sweep removes reports that were begun before a time.
+	Sweep(ctx context.Context, before time.Time) error
+}
+
+// Row is how much a SIM used in the time of a report.
+type Row struct {
+	ICCID, Subscriber, Company string
+	Bytes                      int64
+}
+
+// SIMs knows SIMs, pools and subscribers of accounts.
+type SIMs interface {
+	// Lines returns the SIMs that the account has, by ICCID.
+	Lines(ctx context.Context, acct account.ID, iccids []string) (map[string]Line, error)
+	// Pool loads a pool; relay.KindNotFound if the account has none of the id.
+	Pool(ctx context.Context, acct account.ID, id string) (Pool, error)
+	// OfPool and OfSubscriber return at most limit ICCIDs that come after one, ""
+	// for the first.
+	OfPool(ctx context.Context, acct account.ID, pool, after string, limit int) ([]string, error)
+	OfSubscriber(ctx context.Context, acct account.ID, subscriber, after string, limit int) ([]string, error)
+	// Company returns a subscriber's company name; relay.KindNotFound if the
+	// account has no such subscriber.
+	Company(ctx context.Context, acct account.ID, subscriber string) (string, error)
+}
+
+// Suspender asks for the suspension of SIMs.
+type Suspender interface {
+	// Suspend has a SIM suspended. One that is not in service, or on its way out of
+	// it, is left alone; relay.KindUnavailable while it cannot be asked for.
+	Suspend(ctx context.Context, acct account.ID, iccid string) error
+}
+
+// Files makes files and keeps them for a time.
+type Files interface {
+	// Make makes a file of what fill writes and returns how many records fill
+	// counted. Work that ctx cuts off goes on, and the error is
+	// relay.KindUnavailable then.
+	Make(ctx context.Context, name string, fill func(ctx context.Context, to io.Writer) (int64, error)) (int64, error)
+	// Open opens one that was made and tells its size; relay.KindNotFound if there
+	// is none.
+	Open(name string) (io.ReadCloser, int64, error)
+}
+
+// Works does what takes longer than a job may run; like Files.Make without a
+// file.
+type Works interface {
+	Do(ctx context.Context, name string, work func(ctx context.Context) (int64, error)) (int64, error)
+}
+
+// Jobs runs what is asked for.
+type Jobs interface {
+	Submit(ctx context.Context, j job.Job) error
+	Get(ctx context.Context, acct account.ID, id string) (job.Job, error)
+}
+
+// Events tells an account's callback.
+type Events interface {
+	Tell(ctx context.Context, acct account.ID, e outbox.Event) error
+}
+
+// Deliveries saves the mails to recipients.
+type Deliveries interface {
+	Create(ctx context.Context, ds []outbox.Delivery, leaseUntil time.Time) (existing []int, err error)
+}

@@ -1,0 +1,85 @@
+package usage
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/penstock/penstock/decoders/cdr"
+	"github.com/penstock/penstock/relay/account"
+)
+
+// Record is what a SIM of an account used once.
+type Record struct {
+	Account account.ID
+	// Pool is the one that the SIM is in; empty: none. The Meter finds it.
+	Pool string
+	Use  cdr.Use
+}
+
+// Span is a time from From on until before To.
+type Span struct{ From, To time.Time }
+
+// Place is where reading goes on: behind a record. The zero one is before all.
+type Place struct {
+	Start time.Time
+	N     int64 // the record's number in the order of arrival
+}
+
+// Kept is a record as it is kept.
+type Kept struct {
+	Place
+	Use cdr.Use
+}
+
+// Sum is how much a SIM used in a time, in bytes.
+type Sum struct {
+	ICCID string
+	Bytes int64
+}
+
+// Month is a calendar month in UTC: year × 100 + month.
+type Month int
+
+// MonthOf is the month of a moment.
+func MonthOf(t time.Time) Month {
+	t = t.UTC()
+	return Month(t.Year()*100 + int(t.Month()))
+}
+
+// String is like 2026-11.
+func (m Month) String() string { return fmt.Sprintf("%04d-%02d", m/100, m%100) }
+
+// Scope is what a limit is of.
+type Scope string
+
+// The scopes.
+const (
+	OfSIM  Scope = "sim"
+	OfPool Scope = "pool"
+)
+
+// Subject is what usage is counted for: a SIM or a pool, in a month.
+type Subject struct {
+	Scope Scope
+	ID    string // the ICCID, or the pool's id
+	Month Month
+}
+
+// Total is how much a subject used, in bytes, and what was done about that.
+type Total struct {
+	Bytes int64
+	Done  Steps
+}
+
+// Steps is a set of what is done when limits are crossed.
+type Steps int
+
+// The steps.
+const (
+	Warned Steps = 1 << iota
+	Reached
+	Blocked
+)
+
+// Has reports whether all of some steps are in the set.
+func (s Steps) Has(some Steps) bool { return s&some == some }

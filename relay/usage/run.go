@@ -1,0 +1,150 @@
+package usage
+
+import (
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"io"
+
+	"github.com/penstock/penstock/decoders/cdr"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/job"
+)
+
+// Runners do the work, by the kind of job.
+func (s *Service) Runners() map[job.Kind]job.Runner {
+	return map[job.Kind]job.Runner{CDRKind: job.RunnerFunc(s.runCDR), ReportKind: job.RunnerFunc(s.runReport)}
+}
+
+// orderOf reads what a job was given.
+func (s *Service) orderOf(j job.Job) (o order, err error) {
+	if err := json.Unmarshal(j.Input, &o); err != nil {
+		return o, job.Fail("The request cannot be read.")
+	}
+	if o.Node != s.opts.Node {
+		return o, relay.Errorf(relay.KindUnavailable, "usage: job %s: another gateway has the records", j.ID)
+	}
+	return o, nil
+}
+
+// runCDR writes a file of CDRs.
+func (s *Service) runCDR(ctx context.Context, j job.Job) (any, error) {
+	o, err := s.orderOf(j)
+	if err != nil {
+		return nil, err
+	}
+	n, err := s.deps.Files.Make(ctx, j.ID, func(ctx context.Context, to io.Writer) (n int64, err error) {
+		w := csv.NewWriter(to)
+		err = w.Write(cdr.UseHeader())
+		if err == nil {
+			err = s.each(ctx, j.Account, o, func(u cdr.Use) error { n++; return w.Write(u.Row()) })
+		}
+		w.Flush()
+		return n, errors.Join(err, w.Error())
+	})
+	return counted{n}, err
+}
+
+// each hands over the records of an order: all in the order of their starts, or
+// those of a subscriber SIM by SIM.
+func (s *Service) each(ctx context.Context, acct account.ID, o order, do func(cdr.Use) error) error {
+	if o.Subscriber == "" {
+		return s.eachOf(ctx, acct, "", o.span(), do)
+	}
+	for after := ""; ; {
+		iccids, err := s.deps.SIMs.OfSubscriber(ctx, acct, o.Subscriber, after, some)
+		if err != nil || len(iccids) == 0 {
+			return err
+		}
+		for _, iccid := range iccids {
+			if err := s.eachOf(ctx, acct, iccid, o.span(), do); err != nil {
+				return err
+			}
+		}
+		after = iccids[len(iccids)-1]
+	}
+}
+
+// eachOf hands over the records of a SIM, or of all if iccid is empty.
+func (s *Service) eachOf(ctx context.Context, acct account.ID, iccid string, in Span, do func(cdr.Use) error) error {
+	var behind Place
+	for {
+		page, err := s.deps.Records.Read(ctx, acct, iccid, in, behind, s.opts.Page)
+		if err != nil {
+			return err
+		}
+		for _, k := range page {
+			if err := do(k.Use); err != nil {
+				return err
+			}
+		}
+		if len(page) < s.opts.Page {
+			return nil
+		}
+		behind = page[len(page)-1].Place
+	}
+}
+
+// runReport adds up what each SIM used.
+func (s *Service) runReport(ctx context.Context, j job.Job) (any, error) {
+	o, err := s.orderOf(j)
+	if err != nil {
+		return nil, err
+	}
+	n, err := s.deps.Works.Do(ctx, j.ID, func(ctx context.Context) (n int64, err error) {
+		if err := s.deps.Reports.Begin(ctx, j.ID, j.CreatedAt); err != nil {
+			return 0, err
+		}
+		companies := make(map[string]string)
+		err = s.deps.Records.Sums(ctx, j.Account, o.span(), func(sums []Sum) error {
+			rows, err := s.rows(ctx, j.Account, sums, companies)
+			if err != nil {
+				return err
+			}
+			n += int64(len(rows))
+			return s.deps.Reports.Add(ctx, j.ID, rows)
+		})
+		return n, err
+	})
+	return counted{n}, err
+}
+
+// rows finds whose the SIMs are. companies remembers the names of subscribers.
+func (s *Service) rows(ctx context.Context, acct account.ID, sums []Sum, companies map[string]string) ([]Row, error) {
+	iccids := make([]string, len(sums))
+	for i, sum := range sums {
+		iccids[i] = sum.ICCID
+	}
+	lines, err := s.deps.SIMs.Lines(ctx, acct, iccids)
+	if err != nil {
+		return nil, err
+	}
+	rows := make([]Row, len(sums))
+	for i, sum := range sums {
+		rows[i] = Row{ICCID: sum.ICCID, Subscriber: lines[sum.ICCID].Subscriber, Bytes: sum.Bytes}
+		if rows[i].Company, err = s.company(ctx, acct, rows[i].Subscriber, companies); err != nil {
+			return nil, err
+		}
+	}
+	return rows, nil
+}
+
+// remembered is how many names a report remembers, which bounds its memory.
+const remembered = 10_000
+
+func (s *Service) company(ctx context.Context, acct account.ID, id string, known map[string]string) (string, error) {
+	if name, ok := known[id]; ok || id == "" {
+		return name, nil
+	}
+	name, err := s.deps.SIMs.Company(ctx, acct, id)
+	if err != nil && relay.KindOf(err) != relay.KindNotFound {
+		return "", err
+	}
+	if len(known) >= remembered {
+		clear(known)
+	}
+	known[id] = name
+	return name, nil
+}

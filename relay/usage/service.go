@@ -1,0 +1,191 @@
+package usage
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/job"
+)
+
+// Deps is what usage is handed out with; all but Now are needed.
+type Deps struct {
+	Records Records
+	Reports Reports
+	SIMs    SIMs
+	Jobs    Jobs
+	Files   Files // of CDRs
+	Works   Works // of reports
+	Now     func() time.Time
+}
+
+// Options are what may be chosen.
+type Options struct {
+	// Node names this gateway, which has the records; what another one was asked
+	// for is left to that.
+	Node string
+	// List is the list of jobs in which the account sees these.
+	List string
+	// Page is how many records are read at one time; 0 means 2000.
+	Page int
+}
+
+// Service hands out what SIMs used.
+type Service struct {
+	deps Deps
+	opts Options
+}
+
+// New returns a Service.
+func New(d Deps, o Options) (*Service, error) {
+	if d.Records == nil || d.Reports == nil || d.SIMs == nil || d.Jobs == nil || d.Files == nil || d.Works == nil {
+		return nil, errors.New("usage: records, reports, SIMs, jobs, files and works are needed")
+	}
+	if d.Now == nil {
+		d.Now = time.Now
+	}
+	o.Page = cmp.Or(o.Page, 2000)
+	return &Service{deps: d, opts: o}, nil
+}
+
+// RequestCDR has a file of CDRs made and returns the id of the job that does. It
+// returns relay.KindInvalid with the parameters for a time that ends before it
+// starts or is too long and for a subscriber that the account does not have, and
+// relay.KindNotFound when there are no records.
+func (s *Service) RequestCDR(ctx context.Context, acct account.ID, a Ask) (string, error) {
+	if err := a.check(); err != nil {
+		return "", err
+	}
+	if a.Subscriber != "" {
+		_, err := s.deps.SIMs.Company(ctx, acct, a.Subscriber)
+		if relay.KindOf(err) == relay.KindNotFound {
+			err = relay.Invalid("subscriber_id", "The selected subscriber id is invalid.")
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+	if err := s.present(ctx, acct, a); err != nil {
+		return "", err
+	}
+	return s.submit(ctx, acct, CDRKind, a)
+}
+
+// RequestUsage has a usage report made and returns the id of the job that does.
+// Its errors are those of RequestCDR.
+func (s *Service) RequestUsage(ctx context.Context, acct account.ID, a Ask) (string, error) {
+	a.Subscriber = ""
+	if err := a.check(); err != nil {
+		return "", err
+	}
+	if err := s.present(ctx, acct, a); err != nil {
+		return "", err
+	}
+	return s.submit(ctx, acct, ReportKind, a)
+}
+
+// present returns relay.KindNotFound if there is nothing of what is asked for.
+func (s *Service) present(ctx context.Context, acct account.ID, a Ask) error {
+	none := relay.Errorf(relay.KindNotFound, "usage: there are no records from %s to %s", a.Start, a.End)
+	in := Span{a.Start, a.End}
+	if a.Subscriber == "" {
+		any, err := s.deps.Records.Any(ctx, acct, in, nil)
+		if err == nil && !any {
+			return none
+		}
+		return err
+	}
+	for after := ""; ; {
+		iccids, err := s.deps.SIMs.OfSubscriber(ctx, acct, a.Subscriber, after, some)
+		if err != nil {
+			return err
+		}
+		if len(iccids) == 0 {
+			return none
+		}
+		any, err := s.deps.Records.Any(ctx, acct, in, iccids)
+		if any || err != nil {
+			return err
+		}
+		after = iccids[len(iccids)-1]
+	}
+}
+
+func (s *Service) submit(ctx context.Context, acct account.ID, kind job.Kind, a Ask) (string, error) {
+	now := s.deps.Now().UTC()
+	input, err := json.Marshal(order{From: a.Start.UTC(), To: a.End.UTC(), Subscriber: a.Subscriber, Node: s.opts.Node})
+	if err != nil {
+		return "", fmt.Errorf("usage: order: encode: %w", err)
+	}
+	j := job.Job{
+		ID: relay.NewUUID(now), Account: acct, Kind: kind, Input: input, CreatedAt: now, Keep: ReportLife,
+		List: s.opts.List, Name: a.Name,
+	}
+	return j.ID, s.deps.Jobs.Submit(ctx, j)
+}
+
+// ErrNotCompleted is the error of what is asked for before its job is done.
+var ErrNotCompleted = errors.New("usage: the job is not completed")
+
+// done loads a job that is done. relay.KindNotFound for one that the account has
+// not, that is of another kind, or that failed.
+func (s *Service) done(ctx context.Context, acct account.ID, id string, kind job.Kind) (o order, n int64, err error) {
+	j, err := s.deps.Jobs.Get(ctx, acct, id)
+	if err != nil {
+		return o, 0, err
+	}
+	switch {
+	case j.Kind != kind || j.State == job.Failed || !s.deps.Now().Before(j.CreatedAt.Add(ReportLife)):
+		return o, 0, relay.Errorf(relay.KindNotFound, "usage: job %s has nothing to hand out", id)
+	case j.State != job.Completed:
+		return o, 0, ErrNotCompleted
+	}
+	var c counted
+	if err := errors.Join(json.Unmarshal(j.Input, &o), json.Unmarshal(j.Result, &c)); err != nil {
+		return o, 0, fmt.Errorf("usage: job %s: %w", id, err)
+	}
+	return o, c.Count, nil
+}
+
+// File is a file of CDRs.
+type File struct {
+	io.ReadCloser
+	Name string
+	Size int64 // bytes
+}
+
+// CDR opens the file of a job. It returns ErrNotCompleted, or relay.KindNotFound
+// if there is none.
+func (s *Service) CDR(ctx context.Context, acct account.ID, id string) (File, error) {
+	o, _, err := s.done(ctx, acct, id, CDRKind)
+	if err != nil {
+		return File{}, err
+	}
+	body, size, err := s.deps.Files.Open(id)
+	const day = "20060102"
+	return File{ReadCloser: body, Name: fmt.Sprintf("cdr-%s-%s.csv", o.From.Format(day), o.To.Format(day)), Size: size}, err
+}
+
+// Report is a page of a usage report.
+type Report struct {
+	Span
+	Rows  []Row
+	Total int // rows of the whole report
+}
+
+// Usage returns a page of the report of a job. It returns ErrNotCompleted, or
+// relay.KindNotFound if there is none.
+func (s *Service) Usage(ctx context.Context, acct account.ID, id string, offset, limit int) (Report, error) {
+	o, n, err := s.done(ctx, acct, id, ReportKind)
+	if err != nil {
+		return Report{}, err
+	}
+	rows, err := s.deps.Reports.Rows(ctx, id, offset, limit)
+	return Report{Span: o.span(), Rows: rows, Total: int(n)}, err
+}

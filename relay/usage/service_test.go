@@ -1,0 +1,200 @@
+package usage
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/job"
+)
+
+// run does a job as the queue does.
+func (w *world) run(s *Service, id string) job.Job {
+	w.t.Helper()
+	j := w.jobs[id]
+	result, err := s.Runners()[j.Kind].Run(w.t.Context(), j)
+	if reason, ok := job.Reason(err); ok {
+		j.State, j.Error = job.Failed, reason
+	} else if err == nil {
+		j.State = job.Completed
+		j.Result, err = json.Marshal(result)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	w.jobs[id] = j
+	return j
+}
+
+// fill has five records of three SIMs.
+func (w *world) fill() {
+	w.sims["A"], w.sims["B"], w.sims["C"] = Line{Subscriber: "s1"}, Line{Subscriber: "s2"}, Line{}
+	w.company["s1"], w.company["s2"], w.company["s3"] = "Acme", "", "Idle"
+	w.take(use("1", "A", at(3, 0), 1), use("2", "B", at(2, 0), 2), use("3", "C", at(2, 0), 4), use("4", "A", at(1, 0), 8), use("5", "A", at(30, 0), 16))
+}
+
+func november(to time.Time) Ask { return Ask{Start: at(1, 0), End: to} }
+
+func TestWhatIsAskedForWrongly(t *testing.T) {
+	for name, tc := range map[string]struct {
+		ask   Ask
+		kind  relay.Kind
+		field string
+		text  string
+	}{
+		"an end before the start":     {Ask{Start: at(2, 0), End: at(1, 0)}, relay.KindInvalid, "end_time", "The end time must be a date after start time."},
+		"an end at the start":         {Ask{Start: at(2, 0), End: at(2, 0)}, relay.KindInvalid, "end_time", "The end time must be a date after start time."},
+		"more than 31 days":           {november(at(1, 0).Add(MaxSpan + time.Second)), relay.KindInvalid, "end_time", "The end time must be at most 31 days after start time."},
+		"nobody's subscriber":         {Ask{Start: at(1, 0), End: at(9, 0), Subscriber: "s9"}, relay.KindInvalid, "subscriber_id", "The selected subscriber id is invalid."},
+		"a time without records":      {Ask{Start: at(4, 0), End: at(9, 0)}, relay.KindNotFound, "", ""},
+		"a subscriber without SIMs":   {Ask{Start: at(1, 0), End: at(9, 0), Subscriber: "s3"}, relay.KindNotFound, "", ""},
+		"a subscriber without usage":  {Ask{Start: at(3, 0), End: at(9, 0), Subscriber: "s2"}, relay.KindNotFound, "", ""},
+		"a name that is too long":     {Ask{Start: at(1, 0), End: at(9, 0), Name: strings.Repeat("x", 256)}, relay.KindInvalid, "name", "The name must be at most 255 characters."},
+		"records that start too late": {Ask{Start: at(9, 0), End: at(30, 0)}, relay.KindNotFound, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.fill()
+			_, err := w.service().RequestCDR(t.Context(), 1, tc.ask)
+			if relay.KindOf(err) != tc.kind || tc.field != "" && !reflect.DeepEqual(relay.FieldsOf(err), map[string][]string{tc.field: {tc.text}}) {
+				t.Errorf("%v %v", err, relay.FieldsOf(err))
+			}
+			if tc.ask.Subscriber == "" {
+				if _, other := w.service().RequestUsage(t.Context(), 1, tc.ask); relay.KindOf(other) != tc.kind {
+					t.Errorf("report: %v", other)
+				}
+			}
+			if len(w.jobs) != 0 {
+				t.Error("a job was made")
+			}
+		})
+	}
+}
+
+func TestACDRFileHasTheRecordsOfItsTime(t *testing.T) {
+	for name, tc := range map[string]struct {
+		ask  Ask
+		want string
+	}{
+		"all, by time":          {november(at(30, 0)), "4 A, 2 B, 3 C, 1 A"},
+		"those of a subscriber": {Ask{Start: at(1, 0), End: at(30, 1), Subscriber: "s1"}, "4 A, 1 A, 5 A"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.fill()
+			s := w.service()
+			id, err := s.RequestCDR(t.Context(), 1, tc.ask)
+			if err != nil || !regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`).MatchString(id) {
+				t.Fatal(id, err)
+			}
+			if _, err := s.CDR(t.Context(), 1, id); !errors.Is(err, ErrNotCompleted) {
+				t.Error(err)
+			}
+			if j := w.jobs[id]; j.List != "mno" || j.Kind != CDRKind || j.Keep != ReportLife {
+				t.Errorf("%+v", j)
+			}
+			w.broken = "make"
+			w.run(s, id)
+			w.run(s, id)
+			f, err := s.CDR(t.Context(), 1, id)
+			if err != nil || !strings.HasPrefix(f.Name, "cdr-20261101-2026113") {
+				t.Fatal(f.Name, err)
+			}
+			text, err := io.ReadAll(f)
+			if err != nil || int64(len(text)) != f.Size {
+				t.Fatal(err)
+			}
+			head, rest, _ := strings.Cut(string(text), "\n")
+			var got []string
+			for _, line := range strings.Split(strings.TrimSpace(rest), "\n") {
+				cell := strings.Split(line, ",")
+				got = append(got, cell[0]+" "+cell[1])
+			}
+			if head != "id,iccid,start_time,type,bytes,duration" || strings.Join(got, ", ") != tc.want {
+				t.Errorf("%s: %q", head, got)
+			}
+		})
+	}
+}
+
+func TestAReportAddsUpBySubscriber(t *testing.T) {
+	w := newWorld(t)
+	w.fill()
+	s := w.service()
+	ask := november(at(30, 0))
+	ask.Name = "November"
+	id, err := s.RequestUsage(t.Context(), 1, ask)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Usage(t.Context(), 1, id, 0, 10); !errors.Is(err, ErrNotCompleted) {
+		t.Error(err)
+	}
+	if j := w.run(s, id); j.Name != "November" || string(j.Result) != `{"count":3}` {
+		t.Errorf("%+v", j)
+	}
+	w.run(s, id) // again
+	want := []Row{{"C", "", "", 4}, {"A", "s1", "Acme", 9}, {"B", "s2", "", 2}}
+	got, err := s.Usage(t.Context(), 1, id, 0, 10)
+	if err != nil || !reflect.DeepEqual(got, Report{Span{at(1, 0), at(30, 0)}, want, 3}) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if got, err := s.Usage(t.Context(), 1, id, 2, 1); err != nil || len(got.Rows) != 1 || got.Rows[0].ICCID != "B" || got.Total != 3 {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+func TestWhatCannotBeHandedOut(t *testing.T) {
+	w := newWorld(t)
+	w.fill()
+	s := w.service()
+	file, err1 := s.RequestCDR(t.Context(), 1, november(at(30, 0)))
+	report, err2 := s.RequestUsage(t.Context(), 1, november(at(30, 0)))
+	if err := errors.Join(err1, err2); err != nil {
+		t.Fatal(err)
+	}
+	w.run(s, file)
+	w.run(s, report)
+	usage := func(id string) error { _, err := s.Usage(t.Context(), 1, id, 0, 1); return err }
+	_, foreign := s.CDR(t.Context(), 2, file)
+	_, confused := s.CDR(t.Context(), 1, report)
+	_, none := s.CDR(t.Context(), 1, "none")
+	delete(w.files, file)
+	_, removed := s.CDR(t.Context(), 1, file)
+	also := usage(file)
+	w.now = w.now.Add(ReportLife)
+	for name, err := range map[string]error{
+		"another account's": foreign, "a report as a file": confused, "no job": none, "a file that is gone": removed, "a file as a report": also,
+		"after 30 days": usage(report),
+	} {
+		if relay.KindOf(err) != relay.KindNotFound {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestAJobOfAnotherGatewayIsLeftToIt(t *testing.T) {
+	w := newWorld(t)
+	w.fill()
+	s := w.service()
+	id, err := s.RequestCDR(t.Context(), 1, november(at(30, 0)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.opts.Node = "n2"
+	if _, err := s.runCDR(t.Context(), w.jobs[id]); relay.KindOf(err) != relay.KindUnavailable {
+		t.Error(err)
+	}
+	if _, err := s.runReport(t.Context(), job.Job{Input: json.RawMessage(`7`)}); err == nil {
+		t.Error("an input that is none")
+	}
+	if _, err := New(Deps{}, Options{}); err == nil {
+		t.Error("a service of nothing")
+	}
+}

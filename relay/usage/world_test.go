@@ -1,0 +1,298 @@
+package usage
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/decoders/cdr"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/job"
+	"github.com/penstock/penstock/relay/outbox"
+)
+
+// world is everything around usage, in memory, of the account 1. What it is told
+// to break fails once.
+type world struct {
+	t       *testing.T
+	now     time.Time
+	sims    map[string]Line
+	pools   map[string]Pool
+	company map[string]string
+
+	records []Record
+	totals  map[Subject]Total
+	reports map[string][]Row
+	files   map[string]string
+	jobs    map[string]job.Job
+	asked   []string // the SIMs that are suspended
+	told    []string // what went out, in its order
+	sent    map[string]outbox.Delivery
+	broken  string // the name of what fails next
+}
+
+func newWorld(t *testing.T) *world {
+	return &world{
+		t: t, now: at(20, 12), sims: map[string]Line{"A": {}, "B": {}, "C": {}}, pools: map[string]Pool{}, company: map[string]string{},
+		totals: map[Subject]Total{}, reports: map[string][]Row{}, files: map[string]string{}, jobs: map[string]job.Job{},
+		sent: map[string]outbox.Delivery{},
+	}
+}
+
+func at(day, hour int) time.Time { return time.Date(2026, 11, day, hour, 0, 0, 0, time.UTC) }
+
+func (w *world) meter() *Meter {
+	w.t.Helper()
+	m, err := NewMeter(MeterDeps{
+		Counters: w, SIMs: w, Events: w, Deliveries: w, Dispatcher: w, Suspender: w, Jobs: w, Now: func() time.Time { return w.now },
+	}, MeterOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return m
+}
+
+func (w *world) service() *Service {
+	w.t.Helper()
+	s, err := New(Deps{
+		Records: w, Reports: w, SIMs: w, Jobs: w, Files: w, Works: w, Now: func() time.Time { return w.now },
+	}, Options{Node: "n1", List: "mno", Page: 2})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return s
+}
+
+// fails reports whether it is this that is broken, and mends it.
+func (w *world) fails(what string) error {
+	if w.broken != what {
+		return nil
+	}
+	w.broken = ""
+	return relay.Errorf(relay.KindUnavailable, "%s: down", what)
+}
+
+func (w *world) Put(_ context.Context, records []Record) error {
+	if err := w.fails("put"); err != nil {
+		return err
+	}
+	for _, r := range records {
+		if slices.ContainsFunc(w.records, func(k Record) bool { return k.Use.ID == r.Use.ID }) {
+			continue
+		}
+		w.records = append(w.records, r)
+		for _, s := range []Subject{{OfSIM, r.Use.ICCID, MonthOf(r.Use.Start)}, {OfPool, r.Pool, MonthOf(r.Use.Start)}} {
+			t := w.totals[s]
+			t.Bytes += r.Use.Bytes
+			w.totals[s] = t
+		}
+	}
+	return nil
+}
+
+func (w *world) Totals(_ context.Context, _ account.ID, subjects []Subject) (out []Total, err error) {
+	for _, s := range subjects {
+		out = append(out, w.totals[s])
+	}
+	return out, nil
+}
+
+func (w *world) Did(_ context.Context, _ account.ID, s Subject, steps Steps) error {
+	if err := w.fails("did"); err != nil {
+		return err
+	}
+	t := w.totals[s]
+	t.Done |= steps
+	w.totals[s] = t
+	return nil
+}
+
+func (w *world) within(iccid string, in Span) (found []Kept) {
+	for i, r := range w.records {
+		if (iccid == "" || r.Use.ICCID == iccid) && !r.Use.Start.Before(in.From) && r.Use.Start.Before(in.To) {
+			found = append(found, Kept{Place{r.Use.Start, int64(i + 1)}, r.Use})
+		}
+	}
+	slices.SortFunc(found, func(a, b Kept) int { return cmp.Or(a.Start.Compare(b.Start), cmp.Compare(a.N, b.N)) })
+	return found
+}
+
+func (w *world) Any(_ context.Context, _ account.ID, in Span, iccids []string) (bool, error) {
+	return slices.ContainsFunc(w.within("", in), func(k Kept) bool { return iccids == nil || slices.Contains(iccids, k.Use.ICCID) }), nil
+}
+
+func (w *world) Read(_ context.Context, _ account.ID, iccid string, in Span, behind Place, limit int) ([]Kept, error) {
+	found := w.within(iccid, in)
+	found = found[1+slices.IndexFunc(found, func(k Kept) bool { return k.Place == behind }):]
+	return found[:min(limit, len(found))], nil
+}
+
+func (w *world) Sums(_ context.Context, _ account.ID, in Span, each func([]Sum) error) error {
+	sums := make(map[string]int64)
+	for _, k := range w.within("", in) {
+		sums[k.Use.ICCID] += k.Use.Bytes
+	}
+	for iccid, bytes := range sums {
+		if err := each([]Sum{{iccid, bytes}}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *world) Begin(_ context.Context, id string, _ time.Time) error {
+	w.reports[id] = nil
+	return nil
+}
+
+func (w *world) Add(_ context.Context, id string, rows []Row) error {
+	w.reports[id] = append(w.reports[id], rows...)
+	slices.SortFunc(w.reports[id], func(a, b Row) int {
+		return cmp.Or(strings.Compare(a.Subscriber, b.Subscriber), strings.Compare(a.ICCID, b.ICCID))
+	})
+	return nil
+}
+
+func (w *world) Rows(_ context.Context, id string, offset, limit int) ([]Row, error) {
+	rows := w.reports[id]
+	return rows[min(offset, len(rows)):min(offset+limit, len(rows))], nil
+}
+
+func (w *world) Sweep(context.Context, time.Time) error { return nil }
+
+func (w *world) Lines(_ context.Context, acct account.ID, iccids []string) (map[string]Line, error) {
+	found := make(map[string]Line)
+	for _, iccid := range iccids {
+		if line, ok := w.sims[iccid]; ok && acct == 1 {
+			found[iccid] = line
+		}
+	}
+	return found, w.fails("lines")
+}
+
+func (w *world) Pool(_ context.Context, _ account.ID, id string) (Pool, error) {
+	p, ok := w.pools[id]
+	if !ok {
+		return p, relay.Errorf(relay.KindNotFound, "pool %s", id)
+	}
+	return p, nil
+}
+
+func (w *world) of(which func(Line) bool, after string, limit int) (found []string) {
+	for iccid, line := range w.sims {
+		if iccid > after && which(line) {
+			found = append(found, iccid)
+		}
+	}
+	slices.Sort(found)
+	return found[:min(limit, len(found))]
+}
+
+func (w *world) OfPool(_ context.Context, _ account.ID, pool, after string, limit int) ([]string, error) {
+	return w.of(func(l Line) bool { return l.Pool == pool }, after, limit), nil
+}
+
+func (w *world) OfSubscriber(_ context.Context, _ account.ID, subscriber, after string, limit int) ([]string, error) {
+	return w.of(func(l Line) bool { return l.Subscriber == subscriber }, after, limit), nil
+}
+
+func (w *world) Company(_ context.Context, _ account.ID, id string) (string, error) {
+	name, ok := w.company[id]
+	if !ok {
+		return "", relay.Errorf(relay.KindNotFound, "subscriber %s", id)
+	}
+	return name, nil
+}
+
+func (w *world) Suspend(_ context.Context, _ account.ID, iccid string) error {
+	if err := w.fails("suspend " + iccid); err != nil {
+		return err
+	}
+	if !slices.Contains(w.asked, iccid) {
+		w.asked = append(w.asked, iccid)
+		w.told = append(w.told, "suspend "+iccid)
+	}
+	return nil
+}
+
+func (w *world) Make(ctx context.Context, name string, fill func(context.Context, io.Writer) (int64, error)) (int64, error) {
+	if err := w.fails("make"); err != nil {
+		return 0, err
+	}
+	var b bytes.Buffer
+	n, err := fill(ctx, &b)
+	w.files[name] = b.String()
+	return n, err
+}
+
+func (w *world) Open(name string) (io.ReadCloser, int64, error) {
+	text, ok := w.files[name]
+	if !ok {
+		return nil, 0, relay.Errorf(relay.KindNotFound, "file %s", name)
+	}
+	return io.NopCloser(strings.NewReader(text)), int64(len(text)), nil
+}
+
+func (w *world) Do(ctx context.Context, _ string, do func(context.Context) (int64, error)) (int64, error) {
+	return do(ctx)
+}
+
+func (w *world) Submit(_ context.Context, j job.Job) error {
+	if _, ok := w.jobs[j.ID]; ok {
+		return nil
+	}
+	j.State = job.Queued
+	w.jobs[j.ID] = j
+	return w.fails("submit")
+}
+
+func (w *world) Get(_ context.Context, acct account.ID, id string) (job.Job, error) {
+	j, ok := w.jobs[id]
+	if !ok || j.Account != acct {
+		return j, relay.Errorf(relay.KindNotFound, "job %s", id)
+	}
+	return j, nil
+}
+
+func (w *world) Tell(_ context.Context, _ account.ID, e outbox.Event) error {
+	if err := w.fails("tell"); err != nil {
+		return err
+	}
+	d, err := outbox.Callback(1, "https://example.com/", e)
+	if err == nil && w.sent[d.ID].ID == "" {
+		w.sent[d.ID] = d
+		w.told = append(w.told, e.Type+" "+e.About)
+	}
+	return err
+}
+
+func (w *world) Create(_ context.Context, ds []outbox.Delivery, _ time.Time) (existing []int, err error) {
+	if err := w.fails("create"); err != nil {
+		return nil, err
+	}
+	for i, d := range ds {
+		if w.sent[d.ID].ID != "" {
+			existing = append(existing, i)
+			continue
+		}
+		w.sent[d.ID] = d
+	}
+	return existing, nil
+}
+
+func (w *world) Dispatch(ds []outbox.Delivery) {
+	for _, d := range ds {
+		w.told = append(w.told, "mail "+d.Mail.To+" "+d.MessageID)
+	}
+}
+
+// use is a record of the account 1.
+func use(id, iccid string, start time.Time, bytes int64) Record {
+	return Record{Account: 1, Use: cdr.Use{ID: id, ICCID: iccid, Start: start, Type: "data", Bytes: bytes}}
+}
