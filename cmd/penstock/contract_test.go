@@ -95,7 +95,7 @@ func (s sample) owner(g *gateway) (owner, other caller) {
 	if strings.HasPrefix(s.target, "/admin") {
 		return g.admin(), g.as("acme-all")
 	}
-	if strings.HasPrefix(s.target, "/v2") {
+	if strings.HasPrefix(s.target, "/v2") || strings.HasPrefix(s.target, "/v3") {
 		return g.as("").with("X-Auth-Token", "acme-all"), g.as("").with("X-Auth-Token", "acme-hook")
 	}
 	if strings.HasPrefix(s.target, "/iot") || strings.HasPrefix(s.target, "/ledgers") {
@@ -110,7 +110,7 @@ func TestTrafficKeepsTheContract(t *testing.T) {
 	doc := contract(t)
 	checker := contracttest.New(doc)
 	t.Run("while all is well", func(t *testing.T) {
-		g := start(t, &site{name: "embedded"}, fixture(t, "contract.yaml"))
+		g := start(t, &site{name: "embedded"}, fixture(t, "contract.yaml"), "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
 		g.examine(checker)
 		all := samples(g.inhabit())
 		for _, s := range all {
@@ -139,6 +139,7 @@ func TestTrafficKeepsTheContract(t *testing.T) {
 type residents struct {
 	device, spare, sensor, message, archive string
 	asset                                   asset
+	sims                                    simResidents
 }
 
 // inhabit makes a device with readings, a message in an inbox and a token.
@@ -159,7 +160,7 @@ func (g *gateway) inhabit() residents {
 	}
 	acme.do("PATCH", "/iot/devices/"+device, `{"frame_logging":"enabled"}`).mentions(g.t, 200, "enabled")
 	acme.post("/webhooks/generic", `{"id":"shed","temperature":6}`).mentions(g.t, 200, "temperature")
-	return residents{device, acme.device("spare"), list[0].SensorID, inbox.Data[0].ID, g.archived(), g.mint()}
+	return residents{device, acme.device("spare"), list[0].SensorID, inbox.Data[0].ID, g.archived(), g.mint(), g.enlistSIMs()}
 }
 
 // archived has an archive made.

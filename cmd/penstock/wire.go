@@ -35,6 +35,7 @@ import (
 	"github.com/penstock/penstock/ingest/ledgerapi"
 	"github.com/penstock/penstock/ingest/openapi"
 	"github.com/penstock/penstock/ingest/restv2"
+	"github.com/penstock/penstock/ingest/restv3"
 	"github.com/penstock/penstock/ingest/uplink"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
@@ -45,6 +46,7 @@ import (
 	"github.com/penstock/penstock/relay/lookup"
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/redisstore"
+	"github.com/penstock/penstock/relay/sim"
 	"github.com/penstock/penstock/relay/sip"
 )
 
@@ -60,7 +62,9 @@ type daemon struct {
 	queue     *queue.Queue
 	tracing   admin.Tracing
 	preview   func(context.Context, outbox.Delivery) (outbox.Request, string, error)
+	prober    prober
 	readings  *iot.Service
+	sims      *sim.Service
 	messages  *inbound.Service
 	lookups   *lookup.Service
 	tokens    *ledger.Service
@@ -87,7 +91,7 @@ func open(ctx context.Context, cfg config.Config, log *slog.Logger) (*daemon, er
 	d := &daemon{cfg: cfg, log: log, intakes: make(map[event.Kind]*intake.Intake)}
 	d.life, d.stop = context.WithCancel(context.Background())
 	for _, step := range []func(context.Context) error{
-		d.openDataDir, d.openBackends, d.openInventory, d.openDelivery, d.openCalls, d.openJobs, d.openRecords, d.openIntakes, d.openCarriers,
+		d.openDataDir, d.openBackends, d.openInventory, d.openDelivery, d.openCalls, d.openJobs, d.openRecords, d.openSIMs, d.openIntakes, d.openCarriers,
 		d.openLookup, d.openSurfaces, d.declare,
 	} {
 		if err := step(ctx); err != nil {
@@ -125,7 +129,7 @@ func (d *daemon) openInventory(context.Context) error {
 	d.accounts = d.back.db.Accounts()
 	d.inventory = admin.NewInventory(admin.InventoryDeps{
 		Accounts: d.accounts, Devices: d.back.db.IoT(), Relays: d.back.db.Relays(), Ledgers: d.back.db.Ledgers(),
-		Networks: d.back.db.Lookups(), Credit: d.back.db.Credit(), Trunks: d.back.db.Trunks(),
+		Networks: d.back.db.Lookups(), Credit: d.back.db.Credit(), Trunks: d.back.db.Trunks(), SIMs: d.back.db.SIMs(),
 		CheckURL: guard.New(d.cfg.Egress.Allow).CheckURL, CheckSource: checkSource,
 		AllowHTTPCallback: d.cfg.Egress.AllowHTTPCallback, Now: time.Now,
 	})
@@ -146,6 +150,7 @@ func (d *daemon) openDelivery(context.Context) error {
 	if err != nil {
 		return err
 	}
+	d.prober = prober{send, d.secrets}
 	d.preview = previewer(send, http, guard.New(d.cfg.Egress.Allow))
 	d.queue, err = queue.New(queue.Deps{
 		Store: d.back.db.Outbox(), Breakers: d.back.db.Breakers(), Redis: d.back.db, Send: send,
@@ -266,6 +271,7 @@ func (d *daemon) openSurfaces(context.Context) error {
 	restv2.New(restv2.Deps{
 		Relays: desk, Lookups: d.lookups, Credit: d.back.db.Credit(), Records: d.records, Archives: d.archives, Trunks: d.back.db.Trunks(),
 	}).Mount(d.app, d.auth)
+	restv3.New(restv3.Deps{SIMs: d.sims}).Mount(d.app, d.auth)
 	ledgerapi.New(d.tokens, ledgerapi.Options{PublicURL: d.cfg.PublicURL, Logger: d.log}).Mount(d.app, d.auth)
 	admin.New(admin.Deps{
 		Inventory: d.inventory, Intakes: intakes, Deliveries: d.back.db.Outbox(), Breakers: d.back.db.Breakers(), Credit: d.back.db.Credit(),
@@ -273,7 +279,7 @@ func (d *daemon) openSurfaces(context.Context) error {
 		IoT: d.readings, Bench: uplink.NewBench(d.intakes[event.Uplink], d.readings), Types: d.back.db.IoT(),
 		Backends: append(d.back.list, journals(intakes)...), Metrics: metrics, Now: time.Now,
 	}).Mount(d.app, d.auth)
-	if err := openapi.Mount(d.app, restv2.OpenAPI(), iotapi.OpenAPI(), ledgerapi.OpenAPI(), uplink.OpenAPI(), carrier.OpenAPI(), cdr.OpenAPI(), admin.OpenAPI()); err != nil {
+	if err := openapi.Mount(d.app, restv2.OpenAPI(), restv3.OpenAPI(), iotapi.OpenAPI(), ledgerapi.OpenAPI(), uplink.OpenAPI(), carrier.OpenAPI(), cdr.OpenAPI(), admin.OpenAPI()); err != nil {
 		return err
 	}
 	d.app.Use(httpd.NotFound)

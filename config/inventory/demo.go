@@ -1,6 +1,9 @@
 package inventory
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // DemoOptions says what the demo inventory cannot know.
 type DemoOptions struct {
@@ -27,6 +30,7 @@ func Demo(o DemoOptions) Document {
 			Locations: []Location{{ID: "loc-imported", Name: "Imported", Imported: true}, {ID: "loc-default", Name: "Default"}},
 			Decoders:  demoDecoders(),
 			Relays:    demoRelays(o.Sink),
+			SIMs:      demoSIMs(),
 			SIP:       SIP{Trunks: []Trunk{{SourceIPs: []string{"192.0.2.1", "192.0.2.2"}}}},
 			Ledgers: []Ledger{
 				{ID: "demo-assets", Name: "Assets", Description: "things and where they are", Claims: 3, Expiry: Duration(8760 * time.Hour), Metadata: true, Certificates: true},
@@ -34,6 +38,20 @@ func Demo(o DemoOptions) Document {
 			},
 		}},
 	}
+}
+
+// demoSIMs are SIMs in every state that leads on.
+func demoSIMs() []SIM {
+	states := []string{"pending", "pending", "pending", "active", "active", "suspended"}
+	out := make([]SIM, len(states))
+	for i, state := range states {
+		n := fmt.Sprintf("%04d", i+1)
+		out[i] = SIM{
+			ICCID: "894450000000000" + n, IMSI: "23415000000" + n, MSISDN: "44770090" + n,
+			PIN: "1234", PIN2: "5678", PUK: "12345678", PUK2: "87654321", CurrentState: state, Service4G: state != "pending",
+		}
+	}
+	return out
 }
 
 func demoSensorTypes() []SensorType {

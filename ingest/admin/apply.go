@@ -18,6 +18,7 @@ import (
 	"github.com/penstock/penstock/relay/ledger"
 	"github.com/penstock/penstock/relay/lookup"
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/sim"
 	"github.com/penstock/penstock/relay/sip"
 )
 
@@ -130,6 +131,9 @@ func (a *apply) account(ctx context.Context, want *inventory.Account) error {
 		if err := a.Ledgers.Put(ctx, id, ledgerOf(l)); err != nil {
 			return err
 		}
+	}
+	if err := a.SIMs.Declare(ctx, id, simsOf(*want), slices.Contains(a.mode.Reset, "sims")); err != nil {
+		return err
 	}
 	return a.Accounts.PutTokens(ctx, withSecrets(tokensOf(id, *want), tokensOf(id, before)))
 }
@@ -262,6 +266,17 @@ func (a *apply) relay(ctx context.Context, want inbound.Relay) error {
 	}
 	want.UpdatedAt = a.Now().UTC()
 	return a.Relays.Put(ctx, want)
+}
+
+func simsOf(a inventory.Account) []sim.SIM {
+	out := make([]sim.SIM, len(a.SIMs))
+	for i, s := range a.SIMs {
+		out[i] = sim.SIM{
+			ICCID: sim.ICCID(s.ICCID), IMSI: s.IMSI, MSISDN: s.MSISDN, Service4G: s.Service4G, Service5G: s.Service5G,
+			Codes: sim.Codes{PIN: s.PIN, PIN2: s.PIN2, PUK: s.PUK, PUK2: s.PUK2}, State: sim.State(s.CurrentState),
+		}
+	}
+	return out
 }
 
 func tokensOf(id account.ID, a inventory.Account) []account.Token {

@@ -98,7 +98,7 @@ func newOffice(t *testing.T) *office {
 // newInventory applies documents as one gateway of several does.
 func newInventory(db *redisstore.DB) *Inventory {
 	return NewInventory(InventoryDeps{
-		Accounts: db.Accounts(), Devices: db.IoT(), Relays: db.Relays(), Ledgers: db.Ledgers(), Networks: db.Lookups(), Credit: db.Credit(), Trunks: db.Trunks(),
+		Accounts: db.Accounts(), Devices: db.IoT(), Relays: db.Relays(), Ledgers: db.Ledgers(), Networks: db.Lookups(), Credit: db.Credit(), Trunks: db.Trunks(), SIMs: db.SIMs(),
 		CheckURL: func(url string) error {
 			if strings.Contains(url, "10.0.0.1") {
 				return errors.New("a private address")

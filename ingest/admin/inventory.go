@@ -22,6 +22,7 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/ledger"
 	"github.com/penstock/penstock/relay/lookup"
+	"github.com/penstock/penstock/relay/sim"
 	"github.com/penstock/penstock/relay/sip"
 )
 
@@ -59,6 +60,12 @@ type Trunks interface {
 	PutTrunks(ctx context.Context, acct account.ID, list []sip.Trunk) error
 }
 
+// SIMs keeps SIMs as an inventory needs them.
+type SIMs interface {
+	Declare(ctx context.Context, acct account.ID, all []sim.SIM, reset bool) error
+	Delete(ctx context.Context, acct account.ID, iccid sim.ICCID) error
+}
+
 // InventoryDeps are what an inventory is applied to and checked against.
 type InventoryDeps struct {
 	Accounts account.Store
@@ -68,6 +75,7 @@ type InventoryDeps struct {
 	Credit   credit.Store
 	Ledgers  Ledgers
 	Trunks   Trunks
+	SIMs     SIMs
 	// CheckURL refuses URLs that requests must not reach.
 	CheckURL func(url string) error
 	// CheckSource refuses a decoder's source that does not compile.
@@ -88,7 +96,7 @@ func NewInventory(d InventoryDeps) *Inventory { return &Inventory{InventoryDeps:
 // Mode says how far an apply goes.
 type Mode struct {
 	// Reset names what is set to what the document says although it lives on
-	// through REST and traffic: relays, credit.
+	// through REST and traffic: relays, credit, sims.
 	Reset []string
 	// Prune removes what an earlier inventory declared and this one omits.
 	Prune bool

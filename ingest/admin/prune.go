@@ -7,6 +7,7 @@ import (
 
 	"github.com/penstock/penstock/config/inventory"
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/sim"
 )
 
 // prune removes what an earlier inventory declared and this one omits. Accounts
@@ -59,6 +60,11 @@ func (a *apply) pruneAccount(ctx context.Context, lost inventory.Account) error 
 	}
 	for _, d := range lost.Decoders {
 		if err := a.removed(at+"decoder "+d.ID, a.Devices.DeleteDecoder(ctx, rec.ID, d.ID)); err != nil {
+			return err
+		}
+	}
+	for _, s := range lost.SIMs {
+		if err := a.removed(at+"SIM "+s.ICCID, a.SIMs.Delete(ctx, rec.ID, sim.ICCID(s.ICCID))); err != nil {
 			return err
 		}
 	}

@@ -10,11 +10,12 @@ import (
 	"github.com/penstock/penstock/ingest/openapi"
 	"github.com/penstock/penstock/ingest/openapi/contracttest"
 	"github.com/penstock/penstock/ingest/restv2"
+	"github.com/penstock/penstock/ingest/restv3"
 	"github.com/penstock/penstock/ingest/uplink"
 )
 
 func TestTheSurfacesAgree(t *testing.T) {
-	doc, err := openapi.Merge(restv2.OpenAPI(), iotapi.OpenAPI(), ledgerapi.OpenAPI(), uplink.OpenAPI(), carrier.OpenAPI(), admin.OpenAPI())
+	doc, err := openapi.Merge(restv2.OpenAPI(), restv3.OpenAPI(), iotapi.OpenAPI(), ledgerapi.OpenAPI(), uplink.OpenAPI(), carrier.OpenAPI(), admin.OpenAPI())
 	if err != nil {
 		t.Fatal(err)
 	}

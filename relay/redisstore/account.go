@@ -190,6 +190,15 @@ func (s *Accounts) PutAccount(ctx context.Context, a account.Account) (account.I
 	return account.ID(id), wrap("account "+a.Name, err)
 }
 
+// SetCallback saves where an account is told what happens.
+func (s *Accounts) SetCallback(ctx context.Context, id account.ID, url string) error {
+	_, err := edit(ctx, s.db, "account", keyAccounts(), id.String(), keyAccountsVersion(), func(a *account.Account) error {
+		a.CallbackURL = url
+		return nil
+	})
+	return err
+}
+
 // Inventory returns the merged inventory as it was last saved, nil if none was.
 func (s *Accounts) Inventory(ctx context.Context) ([]byte, error) {
 	b, err := s.db.rdb.Get(ctx, keyInventory()).Bytes()

@@ -7,6 +7,7 @@ import (
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/sim"
 )
 
 // Every key the gateway has in Redis is named here, in ledger_keys.go or in
@@ -148,6 +149,48 @@ func keyNetworks() string { return "{networks}:records" }
 // Expires.
 func keyLookup(number string) string { return "lookup:answer:" + number }
 
+// ---- sim: SIMs, pools, subscribers ---------------------------------------
+
+// keySIM is a hash, one SIM; a field that would be empty is not there. Fields:
+//
+//	imsi, msisdn, pin, pin2, puk, puk2  digits
+//	4g, 5g      1 with the service
+//	state       pending, active, suspended or terminated
+//	asked       the state asked for, while it is another
+//	job         id of the job in flight
+//	sub, pool   ids of the subscriber and of the pool
+//	limit, warn bytes a month
+//	cap         notify or block
+//	recipients  JSON array of sim.Recipient
+//	v           counts the changes; who saves names the one it has read
+func keySIM(acct account.ID, iccid sim.ICCID) string { return tag(acct) + ":sim:" + string(iccid) }
+
+// keySIMs is a sorted set of a scope's SIMs by a column; members: listing.go.
+func keySIMs(acct account.ID, in sim.Scope, column string) string {
+	switch {
+	case in.Pool != "":
+		return tag(acct) + ":sims:pool:" + in.Pool + ":" + column
+	case in.Subscriber != "":
+		return tag(acct) + ":sims:sub:" + in.Subscriber + ":" + column
+	}
+	return tag(acct) + ":sims:" + column
+}
+
+// keyPools is a hash: pool id → JSON of sim.Pool.
+func keyPools(acct account.ID) string { return tag(acct) + ":pools" }
+
+// keyPoolsVersion is a counter of changes to any pool of an account.
+func keyPoolsVersion(acct account.ID) string { return tag(acct) + ":pools:version" }
+
+// keySubscribers is a hash: subscriber id → JSON of sim.Subscriber.
+func keySubscribers(acct account.ID) string { return tag(acct) + ":subscribers" }
+
+// keySubscribersBy is a sorted set of an account's subscribers by a column, names
+// in lower case; members: listing.go.
+func keySubscribersBy(acct account.ID, column string) string {
+	return tag(acct) + ":subscribers:" + column
+}
+
 // ---- sip ----------------------------------------------------------------
 
 // keyTrunks is a hash: account id → JSON array of sip.Trunk.
@@ -157,6 +200,9 @@ func keyTrunks() string { return "{trunks}:of" }
 
 // keyAccounts is a hash: account id → JSON of account.Account. Never expires.
 func keyAccounts() string { return "{accounts}:records" }
+
+// keyAccountsVersion is a counter of what REST changed of accounts.
+func keyAccountsVersion() string { return "{accounts}:version" }
 
 // keyAccountNames is a hash: account name → account id.
 func keyAccountNames() string { return "{accounts}:names" }

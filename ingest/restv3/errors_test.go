@@ -1,0 +1,73 @@
+package restv3
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/sim"
+)
+
+func TestEveryErrorHasItsAnswer(t *testing.T) {
+	wrapped := fmt.Errorf("SIM 8944: %w", relay.Errorf(relay.KindNotFound, "SIM 8944: redis: nil"))
+	for _, tc := range []struct {
+		name, path string
+		err        error
+		status     int
+		body       string
+	}{
+		{"parameters", "/", relay.Invalid("email", "No."), 422, `{"success":false,"message":"Validation error.","errors":{"email":["No."]}}`},
+		{"parameters of call records and usage", "/bare", relay.Invalid("start_time", "No."), 422, `{"message":"The given data was invalid.","errors":{"start_time":["No."]}}`},
+		{"a refusal", "/", sim.NoPool(), 422, `{"success":false,"message":"Invalid pool."}`},
+		{"a refusal that was wrapped", "/bare", fmt.Errorf("x: %w", sim.NoSIM()), 404, `{"success":false,"message":"SIM not found."}`},
+		{"invalid without a text for the client", "/", relay.Errorf(relay.KindInvalid, "inside"), 422, `{"success":false,"message":"The request is invalid."}`},
+		{"not found without one", "/", wrapped, 404, `{"success":false,"message":"Not found."}`},
+		{"unauthenticated", "/", relay.Errorf(relay.KindUnauthenticated, "inside"), 401, `{"success":false,"message":"Unauthenticated."}`},
+		{"forbidden", "/", relay.Errorf(relay.KindForbidden, "inside"), 403, `{"success":false,"message":"This action is unauthorised."}`},
+		{"conflict", "/", relay.Errorf(relay.KindConflict, "inside"), 422, `{"success":false,"message":"The record was changed by somebody else."}`},
+		{"unavailable", "/bare", relay.Errorf(relay.KindUnavailable, "inside"), 424, `{"success":false,"message":"Service temporarily unavailable. Please try again later."}`},
+		{"what fiber says", "/", fiber.NewError(413, "Too much."), 413, `{"success":false,"message":"Too much."}`},
+		{"unexpected", "/", errors.New("inside"), 500, `{"message":"Internal error. Request 1."}`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			app := httpd.New(httpd.Options{Logger: slog.New(slog.DiscardHandler)})
+			fail := func(*fiber.Ctx) error { return tc.err }
+			r := app.Group("/", problems)
+			r.Get("/", fail)
+			r.Get("/bare", bare, fail)
+			resp, err := app.Test(httptest.NewRequest("GET", tc.path, nil))
+			must(t, err)
+			got, err := io.ReadAll(resp.Body)
+			must(t, err)
+			if resp.StatusCode != tc.status || string(got) != tc.body {
+				t.Errorf("%d %s\nwant %d %s", resp.StatusCode, got, tc.status, tc.body)
+			}
+		})
+	}
+}
+
+func TestTruthsOfBodyAndQuery(t *testing.T) {
+	in := input{}
+	must(t, json.Unmarshal([]byte(`{"yes":true,"no":false,"word":"1","null":null,"number":1}`), &in))
+	p := sim.Problems{}
+	for name, want := range map[string]string{"yes": "true", "no": "false", "word": "true", "null": "-", "number": "-", "missing": "-"} {
+		got := "-"
+		if v := in.flag(p, name); v != nil {
+			got = fmt.Sprint(*v)
+		}
+		if got != want {
+			t.Errorf("%s is %s", name, got)
+		}
+	}
+	if len(p) != 1 || len(p["number"]) != 1 {
+		t.Errorf("%v", p)
+	}
+}

@@ -1,0 +1,147 @@
+package restv3
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/ingest/openapi"
+	"github.com/penstock/penstock/ingest/openapi/contracttest"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/redisstore"
+	"github.com/penstock/penstock/relay/redisstore/redistest"
+	"github.com/penstock/penstock/relay/sim"
+)
+
+// api is the surface over real records; every answer is held to the contract.
+type api struct {
+	t     *testing.T
+	app   *fiber.App
+	redis *redistest.Server
+	db    *redisstore.DB
+	check *contracttest.Checker
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func clock() time.Time { return time.Date(2026, 11, 20, 9, 34, 15, 0, time.UTC) }
+
+// hermit is a prober that reaches only what does not say that it is away.
+type hermit struct{}
+
+func (hermit) Probe(_ context.Context, _ account.ID, url string) error {
+	if strings.Contains(url, "away") {
+		return errors.New("nobody answers")
+	}
+	return nil
+}
+
+func newAPI(t *testing.T) *api {
+	t.Helper()
+	a := &api{t: t, redis: redistest.Start(t, "--appendonly", "no")}
+	doc, err := openapi.Load(OpenAPI())
+	must(t, err)
+	a.check = contracttest.New(doc)
+	a.db, err = redisstore.Open(t.Context(), redisstore.Options{URL: a.redis.URL, Timeout: 500 * time.Millisecond})
+	must(t, err)
+	t.Cleanup(func() { _ = a.db.Close() })
+	sims, err := sim.New(sim.Deps{
+		SIMs: a.db.SIMs(), Pools: a.db.Pools(), Subscribers: a.db.Subscribers(), Callbacks: a.db.Accounts(), Prober: hermit{},
+	}, sim.Options{Now: clock})
+	must(t, err)
+	a.app = httpd.New(httpd.Options{Logger: slog.New(slog.DiscardHandler)})
+	New(Deps{SIMs: sims}).Mount(a.app, httpd.NewAuth(a.db.Accounts(), "", time.Now))
+	a.app.Use(httpd.NotFound)
+	a.accounts()
+	return a
+}
+
+// iccid is one of acme's SIMs 1 to 5, or globex's 6.
+func iccid(n string) string { return "894400000000000000" + n }
+
+func (a *api) accounts() {
+	a.t.Helper()
+	for _, one := range []account.Account{{ID: 1, Name: "acme"}, {ID: 2, Name: "globex"}} {
+		_, err := a.db.Accounts().PutAccount(a.t.Context(), one)
+		must(a.t, err)
+	}
+	must(a.t, a.db.Accounts().PutTokens(a.t.Context(), []account.Token{
+		{Hash: account.HashToken("acme"), Account: 1, Scopes: account.DefaultScopes()},
+		{Hash: account.HashToken("globex"), Account: 2, Scopes: account.DefaultScopes()},
+		{Hash: account.HashToken("iot"), Account: 1, Scopes: []account.Scope{account.IoT}},
+	}))
+	for _, n := range []string{"1", "2", "3", "4", "5", "6"} {
+		owner := account.ID(1)
+		if n == "6" {
+			owner = 2
+		}
+		must(a.t, a.db.SIMs().Declare(a.t.Context(), owner, []sim.SIM{{
+			ICCID: sim.ICCID(iccid(n)), IMSI: "23415000000000" + n, MSISDN: "44770090000" + n, State: sim.Active,
+			Codes: sim.Codes{PIN: "1234", PUK: "12345678"},
+		}}, false))
+	}
+}
+
+// ask sends a request as a JSON client does and returns status and body.
+func (a *api) ask(token, method, target, body string, headers ...string) (int, string) {
+	a.t.Helper()
+	req := httptest.NewRequest(method, target, strings.NewReader(body))
+	req.Header.Set("X-Auth-Token", token)
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i+1 < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	resp, err := a.app.Test(req, 20_000)
+	must(a.t, err)
+	got, err := io.ReadAll(resp.Body)
+	must(a.t, err)
+	for _, difference := range a.check.Check(contracttest.Exchange{
+		Method: method, Target: target, Request: req.Header, RequestBody: []byte(body),
+		Status: resp.StatusCode, Answer: resp.Header, AnswerBody: got,
+	}) {
+		a.t.Error(difference)
+	}
+	return resp.StatusCode, string(got)
+}
+
+// is checks status and body of an answer, byte for byte.
+func (a *api) is(token, method, target, body string, status int, want string) {
+	a.t.Helper()
+	if code, got := a.ask(token, method, target, body); code != status || got != want {
+		a.t.Errorf("%s %s: %d\n got %s\nwant %d\n     %s", method, target, code, got, status, want)
+	}
+}
+
+// has checks the status and that the body holds some words; it returns data.
+func (a *api) has(token, method, target, body string, status int, words ...string) map[string]any {
+	a.t.Helper()
+	code, got := a.ask(token, method, target, body)
+	if code != status {
+		a.t.Errorf("%s %s: %d %s, want %d", method, target, code, got, status)
+	}
+	for _, w := range words {
+		if !strings.Contains(got, w) {
+			a.t.Errorf("%s %s: %s\nwant a body with %s", method, target, got, w)
+		}
+	}
+	var answer struct{ Data any }
+	_ = json.Unmarshal([]byte(got), &answer)
+	data, _ := answer.Data.(map[string]any)
+	return data
+}

@@ -1,0 +1,66 @@
+package restv3
+
+import (
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/relay/sim"
+)
+
+// recipientIn reads e-mail address and number of a recipient.
+func recipientIn(c *fiber.Ctx) (r sim.Recipient, err error) {
+	in, err := inputOf(c)
+	if err != nil {
+		return r, err
+	}
+	p := sim.Problems{}
+	r = sim.Recipient{Email: in.text(p, "email"), Number: in.text(p, "number")}
+	return r, p.Err()
+}
+
+// addRecipient is operation 9.
+func (s *Surface) addRecipient(c *fiber.Ctx) error {
+	r, err := recipientIn(c)
+	if err != nil {
+		return err
+	}
+	one, err := s.sims.AddRecipient(c.UserContext(), httpd.AccountOf(c), param(c, "iccid"), r)
+	if err != nil {
+		return err
+	}
+	return done(c, fiber.StatusCreated, "Recipient added.", watchedOf(one))
+}
+
+// removeRecipient is operation 10.
+func (s *Surface) removeRecipient(c *fiber.Ctx) error {
+	err := s.sims.RemoveRecipient(c.UserContext(), httpd.AccountOf(c), param(c, "simRecipientId"))
+	return nothing(c, err)
+}
+
+// nothing answers 204.
+func nothing(c *fiber.Ctx, err error) error {
+	if err != nil {
+		return err
+	}
+	c.Status(fiber.StatusNoContent)
+	return nil
+}
+
+// addPoolRecipient is operation 19.
+func (s *Surface) addPoolRecipient(c *fiber.Ctx) error {
+	r, err := recipientIn(c)
+	if err != nil {
+		return err
+	}
+	p, err := s.sims.AddPoolRecipient(c.UserContext(), httpd.AccountOf(c), param(c, "poolId"), r)
+	if err != nil {
+		return err
+	}
+	return done(c, fiber.StatusCreated, "Recipient added.", poolOf(p))
+}
+
+// removePoolRecipient is operation 20.
+func (s *Surface) removePoolRecipient(c *fiber.Ctx) error {
+	err := s.sims.RemovePoolRecipient(c.UserContext(), httpd.AccountOf(c), param(c, "poolId"), param(c, "recipientId"))
+	return nothing(c, err)
+}

@@ -1,0 +1,62 @@
+package restv3
+
+import (
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/sim"
+)
+
+// Deps are the use cases behind the surface.
+type Deps struct {
+	SIMs *sim.Service
+}
+
+// Surface is the REST operations of SIM management.
+type Surface struct {
+	sims *sim.Service
+}
+
+// New returns the surface over the use cases.
+func New(d Deps) *Surface { return &Surface{sims: d.SIMs} }
+
+// Mount adds the operations to the app, in the specification's order, except that
+// what an ICCID would be mistaken for stands before it.
+func (s *Surface) Mount(app fiber.Router, auth *httpd.Auth) {
+	r := app.Group("/v3/mno", problems, auth.Require(account.Cellular, style()))
+
+	r.Get("/", s.listSIMs)
+	r.Put("/:iccid/usage-limit", s.setLimit)
+
+	r.Post("/:iccid/recipient", s.addRecipient)
+	r.Delete("/recipient/:simRecipientId", s.removeRecipient)
+
+	r.Post("/pool", s.createPool)
+	r.Put("/pool/:poolId", s.changePool)
+	r.Post("/pool/:poolId/recipient", s.addPoolRecipient)
+	r.Delete("/pool/:poolId/recipient/:recipientId", s.removePoolRecipient)
+	r.Post("/pool/:poolId/iccid", s.attach)
+	r.Delete("/pool/:poolId/iccid/detach", s.detach)
+	r.Get("/pool/:poolId/iccid", s.listPoolSIMs)
+
+	r.Get("/subscriber", s.listSubscribers)
+	r.Get("/subscriber/:subscriber", s.listSubscriberSIMs)
+	r.Post("/subscriber/register", s.register)
+
+	r.Put("/callback", s.setCallback)
+
+	r.Get("/:iccid", s.getSIM)
+}
+
+// style is how the surface takes credentials and refuses them.
+func style() httpd.Style {
+	refuse := func(status int, message string) fiber.Handler {
+		return func(c *fiber.Ctx) error { return refused(c, status, message) }
+	}
+	return httpd.Style{
+		Credential:      httpd.XAuthToken,
+		Unauthenticated: refuse(fiber.StatusUnauthorized, "Unauthenticated."),
+		Forbidden:       refuse(fiber.StatusForbidden, "This action is unauthorised."),
+	}
+}

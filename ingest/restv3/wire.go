@@ -1,0 +1,139 @@
+package restv3
+
+import (
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/relay/sim"
+)
+
+// envelope is what answers stand in.
+type envelope struct {
+	Success bool      `json:"success"`
+	Message string    `json:"message"`
+	Data    any       `json:"data,omitempty"`
+	Meta    *metaJSON `json:"meta,omitempty"`
+}
+
+// done answers that something was done, with the record or without.
+func done(c *fiber.Ctx, status int, message string, data any) error {
+	return c.Status(status).JSON(envelope{Success: true, Message: message, Data: data})
+}
+
+// simJSON is a SIM.
+type simJSON struct {
+	ICCID          string `json:"iccid"`
+	IMSI           string `json:"imsi,omitempty"`
+	MSISDN         string `json:"msisdn"`
+	Service4G      bool   `json:"service_4g"`
+	Service5G      bool   `json:"service_5g"`
+	PIN            string `json:"pin"`
+	PIN2           string `json:"pin2"`
+	PUK            string `json:"puk"`
+	PUK2           string `json:"puk2"`
+	CurrentState   string `json:"current_state"`
+	RequestedState string `json:"requested_state"`
+	SubscriberID   string `json:"subscriber_id,omitempty"`
+}
+
+func simOf(s sim.SIM) simJSON {
+	return simJSON{
+		ICCID: string(s.ICCID), IMSI: s.IMSI, MSISDN: s.MSISDN, Service4G: s.Service4G, Service5G: s.Service5G,
+		PIN: s.Codes.PIN, PIN2: s.Codes.PIN2, PUK: s.Codes.PUK, PUK2: s.Codes.PUK2,
+		CurrentState: string(s.State), RequestedState: string(s.Requested), SubscriberID: s.Subscriber,
+	}
+}
+
+// limitedJSON is a SIM with its limits.
+type limitedJSON struct {
+	simJSON
+	MonthlyLimit int64  `json:"monthly_usage_limit"`
+	Warning      *int64 `json:"monthly_usage_limit_warning"`
+	CapLimitType string `json:"cap_limit_type"`
+}
+
+func limitedOf(s sim.SIM) limitedJSON {
+	return limitedJSON{simOf(s), s.Limit.Monthly, orNull(s.Limit.Warning), string(s.Limit.Cap)}
+}
+
+// orNull is a number, null for 0.
+func orNull(n int64) *int64 {
+	if n == 0 {
+		return nil
+	}
+	return &n
+}
+
+// recipientJSON is a recipient of a SIM or of a pool.
+type recipientJSON struct {
+	ID     string  `json:"id"`
+	Email  string  `json:"email"`
+	Number *string `json:"number"`
+}
+
+func recipientOf(r sim.Recipient) recipientJSON {
+	out := recipientJSON{ID: r.ID, Email: r.Email}
+	if r.Number != "" {
+		out.Number = &r.Number
+	}
+	return out
+}
+
+// watchedJSON is a SIM with its recipients.
+type watchedJSON struct {
+	simJSON
+	Recipients []recipientJSON `json:"recipients"`
+}
+
+func watchedOf(s sim.SIM) watchedJSON {
+	return watchedJSON{simOf(s), each(s.Recipients, recipientOf)}
+}
+
+// poolJSON is a pool.
+type poolJSON struct {
+	ID           string          `json:"id"`
+	Name         string          `json:"name"`
+	MonthlyLimit *int64          `json:"monthly_usage_limit"`
+	Warning      *int64          `json:"monthly_usage_limit_warning"`
+	CapLimitType string          `json:"cap_limit_type"`
+	Recipients   []recipientJSON `json:"recipients"`
+}
+
+func poolOf(p sim.Pool) poolJSON {
+	return poolJSON{
+		ID: p.ID, Name: p.Name, MonthlyLimit: orNull(p.Limit.Monthly), Warning: orNull(p.Limit.Warning),
+		CapLimitType: string(p.Limit.Cap), Recipients: each(p.Recipients, recipientOf),
+	}
+}
+
+// subscriberJSON is a subscriber; what was not given is empty.
+type subscriberJSON struct {
+	ID           string `json:"id"`
+	Forename     string `json:"forename"`
+	Surname      string `json:"surname"`
+	Title        string `json:"title"`
+	Address      string `json:"address"`
+	Address2     string `json:"address2"`
+	Address3     string `json:"address3"`
+	City         string `json:"city"`
+	PostCode     string `json:"post_code"`
+	CompanyName  string `json:"company_name"`
+	ContactNo    string `json:"contact_no"`
+	ContactEmail string `json:"contact_email"`
+}
+
+func subscriberOf(s sim.Subscriber) subscriberJSON {
+	return subscriberJSON{
+		ID: s.ID, Forename: s.Forename, Surname: s.Surname, Title: s.Title, Address: s.Address, Address2: s.Address2,
+		Address3: s.Address3, City: s.City, PostCode: s.PostCode, CompanyName: s.CompanyName, ContactNo: s.ContactNo,
+		ContactEmail: s.ContactEmail,
+	}
+}
+
+// each maps a list; an empty one stays a list.
+func each[A, B any](list []A, f func(A) B) []B {
+	out := make([]B, len(list))
+	for i, v := range list {
+		out[i] = f(v)
+	}
+	return out
+}

@@ -1,0 +1,13 @@
+// Package sim holds the SIMs of an account and what belongs to them:
+// subscribers, pools, recipients and monthly limits, after document 2 of the
+// specification.
+//
+// A SIM is known by its ICCID and belongs to one account, at most one pool and
+// at most one subscriber. Where it stands changes through jobs only:
+//
+//	pending → active → suspended → active, each of them → terminated
+//
+// What another account has does not exist here. A request about several SIMs is
+// done whole or refused whole. It refuses more than one job in flight for a SIM.
+// PIN and PUK reach nobody but the account's holder, and no log.
+package sim

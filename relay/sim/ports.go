@@ -1,0 +1,72 @@
+package sim
+
+import (
+	"context"
+
+	"github.com/penstock/penstock/relay/account"
+)
+
+// SIMs keeps the SIMs of accounts with the indexes of their lists; a record and
+// its indexes change in one step.
+type SIMs interface {
+	// Get loads a SIM; relay.KindNotFound if the account has none with the ICCID.
+	Get(ctx context.Context, acct account.ID, iccid ICCID) (SIM, error)
+
+	// GetMany loads those that exist, in one round trip.
+	GetMany(ctx context.Context, acct account.ID, iccids []ICCID) (map[ICCID]SIM, error)
+
+	// Change saves what change makes of a SIM and returns it as it is then. change
+	// is called again, with what stands by then, when somebody else was faster;
+	// its error is returned and nothing is saved. It leaves ICCID and Pool alone.
+	// relay.KindNotFound if the account has no such SIM.
+	Change(ctx context.Context, acct account.ID, iccid ICCID, change func(*SIM) error) (SIM, error)
+
+	// List returns a page of a list and how many records the whole of it has. A
+	// scope that does not exist is empty.
+	List(ctx context.Context, acct account.ID, in Scope, q Query) ([]SIM, int, error)
+
+	// Walk returns at most limit ICCIDs of a scope that come after the given one,
+	// "" for the first, in their order: all of a scope, piece by piece.
+	Walk(ctx context.Context, acct account.ID, in Scope, after ICCID, limit int) ([]ICCID, error)
+
+	// Attach puts SIMs into a pool, all or none. It returns Refusals: BadICCID for
+	// one that the account does not have, NotFree for one in another pool, NoPool.
+	Attach(ctx context.Context, acct account.ID, pool string, iccids []ICCID) error
+
+	// Detach takes SIMs out of a pool, all or none. It returns Refusals: BadICCID
+	// for one that is not in it, NoPool.
+	Detach(ctx context.Context, acct account.ID, pool string, iccids []ICCID) error
+
+	// Declare saves what an inventory says of SIMs, see Declared.
+	Declare(ctx context.Context, acct account.ID, all []SIM, reset bool) error
+
+	// Delete forgets a SIM; relay.KindNotFound if there is none.
+	Delete(ctx context.Context, acct account.ID, iccid ICCID) error
+}
+
+// Pools keeps pools.
+type Pools interface {
+	Get(ctx context.Context, acct account.ID, id string) (Pool, error) // relay.KindNotFound if there is none
+	Put(ctx context.Context, acct account.ID, p Pool) error            // a new one
+	// Change is like that of SIMs.
+	Change(ctx context.Context, acct account.ID, id string, change func(*Pool) error) (Pool, error)
+}
+
+// Subscribers keeps subscribers with the indexes of their list.
+type Subscribers interface {
+	Get(ctx context.Context, acct account.ID, id string) (Subscriber, error) // relay.KindNotFound if there is none
+	Put(ctx context.Context, acct account.ID, s Subscriber) error            // a new one
+	List(ctx context.Context, acct account.ID, q Query) ([]Subscriber, int, error)
+}
+
+// Callbacks keeps where accounts are told what happens.
+type Callbacks interface {
+	SetCallback(ctx context.Context, acct account.ID, url string) error
+}
+
+// Prober tries whether a URL can be reached: it makes a test request, guarded
+// like every request out. Its error says why not; relay.KindUnavailable means that
+// it could not be tried.
+type Prober interface {
+	Probe(ctx context.Context, acct account.ID, url string) error
+}

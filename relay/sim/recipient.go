@@ -1,0 +1,103 @@
+package sim
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+)
+
+// AddRecipient adds somebody who is told about a SIM. The same e-mail address
+// twice is refused.
+func (s *Service) AddRecipient(ctx context.Context, acct account.ID, iccid string, r Recipient) (SIM, error) {
+	p := Problems{}
+	r.check(p, "", false)
+	if err := p.Err(); err != nil {
+		return SIM{}, err
+	}
+	r.ID = iccid + "-" + relay.NewID(s.opts.Now()) // leads back to the SIM
+	return s.change(ctx, acct, iccid, func(one *SIM) (err error) {
+		one.Recipients, err = joined(one.Recipients, r)
+		return err
+	})
+}
+
+// RemoveRecipient removes a recipient of a SIM.
+func (s *Service) RemoveRecipient(ctx context.Context, acct account.ID, id string) error {
+	iccid, _, _ := strings.Cut(id, "-")
+	parsed, err := ParseICCID(iccid)
+	if err != nil {
+		return NoRecipient()
+	}
+	_, err = s.SIMs.Change(ctx, acct, parsed, func(one *SIM) (err error) {
+		one.Recipients, err = without(one.Recipients, id)
+		return err
+	})
+	return missing(err, NoRecipient())
+}
+
+// AddPoolRecipient adds somebody who is told about a pool, with a number.
+func (s *Service) AddPoolRecipient(ctx context.Context, acct account.ID, pool string, r Recipient) (Pool, error) {
+	p := Problems{}
+	r.check(p, "", true)
+	if err := p.Err(); err != nil {
+		return Pool{}, err
+	}
+	r.ID = relay.NewID(s.opts.Now())
+	return s.changePool(ctx, acct, pool, func(one *Pool) (err error) {
+		one.Recipients, err = joined(one.Recipients, r)
+		return err
+	})
+}
+
+// RemovePoolRecipient removes a recipient of a pool.
+func (s *Service) RemovePoolRecipient(ctx context.Context, acct account.ID, pool, id string) error {
+	_, err := s.changePool(ctx, acct, pool, func(one *Pool) (err error) {
+		one.Recipients, err = without(one.Recipients, id)
+		return err
+	})
+	return err
+}
+
+// check tidies a recipient and notes what is wrong with it, under a prefix.
+func (r *Recipient) check(p Problems, at string, numbered bool) {
+	r.Email, r.Number = strings.TrimSpace(r.Email), strings.TrimSpace(r.Number)
+	switch {
+	case r.Email == "":
+		p.Add(at+"email", "The %s field is required.")
+	case !IsEmail(r.Email):
+		p.Add(at+"email", "The %s must be a valid email address.")
+	}
+	const most = 20
+	switch {
+	case r.Number == "" && numbered:
+		p.Add(at+"number", "The %s field is required.")
+	case r.Number != "" && (!digits(r.Number) || len(r.Number) > most):
+		p.Add(at+"number", "The %s must be at most 20 digits.")
+	}
+}
+
+// sameEmail compares addresses as mail systems do.
+func (r Recipient) sameEmail(o Recipient) bool { return strings.EqualFold(r.Email, o.Email) }
+
+// joined adds a recipient whose e-mail address is new.
+func joined(list []Recipient, r Recipient) ([]Recipient, error) {
+	if slices.ContainsFunc(list, r.sameEmail) {
+		return nil, Refuse(relay.KindInvalid, "Recipient already exists.")
+	}
+	if len(list) >= MaxRecipients {
+		return nil, Refuse(relay.KindInvalid, "There are 100 recipients already.")
+	}
+	return append(slices.Clone(list), r), nil
+}
+
+// without removes a recipient.
+func without(list []Recipient, id string) ([]Recipient, error) {
+	at := slices.IndexFunc(list, func(r Recipient) bool { return r.ID == id })
+	if at < 0 {
+		return nil, NoRecipient()
+	}
+	return slices.Delete(slices.Clone(list), at, at+1), nil
+}

@@ -1,0 +1,140 @@
+package sim
+
+import "github.com/penstock/penstock/relay"
+
+// ICCID identifies a SIM: 18 to 22 digits (ITU-T E.118, some with padding).
+type ICCID string
+
+// ParseICCID checks an ICCID.
+func ParseICCID(s string) (ICCID, error) {
+	if len(s) < 18 || len(s) > 22 || !digits(s) {
+		return "", relay.Errorf(relay.KindInvalid, "ICCID %.30q: want 18 to 22 digits", s)
+	}
+	return ICCID(s), nil
+}
+
+// String returns the digits.
+func (i ICCID) String() string { return string(i) }
+
+// State is where a SIM stands, or shall stand.
+type State string
+
+// The states. Nothing leaves terminated.
+const (
+	Pending    State = "pending"
+	Active     State = "active"
+	Suspended  State = "suspended"
+	Terminated State = "terminated"
+)
+
+// States lists them all, in order.
+func States() []State { return []State{Pending, Active, Suspended, Terminated} }
+
+// Codes unlock a SIM. They are shown to the account's holder and nobody else.
+type Codes struct{ PIN, PIN2, PUK, PUK2 string }
+
+// String hides them: what is printed may be kept.
+func (Codes) String() string { return "(codes)" }
+
+// GoString hides them as well.
+func (c Codes) GoString() string { return c.String() }
+
+// SIM is one SIM of an account.
+type SIM struct {
+	ICCID                ICCID
+	IMSI, MSISDN         string // digits; empty while unknown; no two SIMs have the same
+	Service4G, Service5G bool
+	Codes                Codes
+	// State is current_state.
+	State State
+	// Requested is requested_state: the state asked for while a job runs, else
+	// the same as State.
+	Requested State
+	// Job is the id of the job in flight that will change this SIM, if any.
+	Job        string
+	Subscriber string // id; empty: nobody's
+	Pool       string // id; empty: in none
+	Limit      Limit
+	Recipients []Recipient // at most MaxRecipients
+}
+
+// Cap is what happens when a monthly limit is reached.
+type Cap string
+
+// The caps. Notify tells recipients and the callback; Block asks for suspension
+// as well.
+const (
+	NoCap  Cap = "none"
+	Notify Cap = "notify"
+	Block  Cap = "block"
+)
+
+// Caps lists them all.
+func Caps() []Cap { return []Cap{NoCap, Notify, Block} }
+
+// Limit is how much a SIM, or the SIMs of a pool together, may use in a calendar
+// month, UTC.
+type Limit struct {
+	Monthly int64 // bytes; 0: no limit
+	Warning int64 // bytes after which a warning is sent; 0: none
+	Cap     Cap   // never empty in a record that was read
+}
+
+// Recipient is who is told when a limit is near or reached.
+type Recipient struct {
+	ID     string `json:"id"`
+	Email  string `json:"email"`
+	Number string `json:"number,omitempty"` // digits; empty: none
+}
+
+// MaxRecipients is how many a SIM or a pool may have.
+const MaxRecipients = 100
+
+// Pool is a group of SIMs with a limit of their own.
+type Pool struct {
+	ID         string      `json:"id"`
+	Name       string      `json:"name"`
+	Limit      Limit       `json:"limit"`
+	Recipients []Recipient `json:"recipients,omitempty"` // by email no two alike
+}
+
+// Declared is what an inventory makes of a SIM: what only an inventory sets is
+// replaced where it is given; what lives on through REST and jobs stays, unless
+// it is reset. The zero SIM is one that is new.
+func Declared(have, want SIM, reset bool) SIM {
+	if have.ICCID == "" {
+		want.Requested, want.Limit.Cap = want.State, NoCap
+		return want
+	}
+	if want.IMSI != "" {
+		have.IMSI = want.IMSI
+	}
+	if want.MSISDN != "" {
+		have.MSISDN = want.MSISDN
+	}
+	have.Codes = have.Codes.with(want.Codes)
+	if reset {
+		have.State, have.Requested, have.Job = want.State, want.State, ""
+		have.Service4G, have.Service5G, have.Subscriber = want.Service4G, want.Service5G, ""
+	}
+	return have
+}
+
+// with replaces the codes that are given.
+func (c Codes) with(fresh Codes) Codes {
+	for _, pair := range [][2]*string{{&c.PIN, &fresh.PIN}, {&c.PIN2, &fresh.PIN2}, {&c.PUK, &fresh.PUK}, {&c.PUK2, &fresh.PUK2}} {
+		if *pair[1] != "" {
+			*pair[0] = *pair[1]
+		}
+	}
+	return c
+}
+
+func digits(s string) bool {
+	for _, c := range []byte(s) {
+		if c < '0' || c > '9' {
+			return false
+		}
+	}
+	return s != ""
+}
