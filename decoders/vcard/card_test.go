@@ -60,6 +60,12 @@ func TestEncode(t *testing.T) {
 			"EMAIL;TYPE=INTERNET:jo@exämple.de", "BDAY:1980-02-29",
 			`NOTE:a=b\; c\, d\\n\ngrößer größer größer größer größer größer `, " größer größer",
 		}},
+		"an equals sign at the end of a line of 2.1": {vcard.Card{FirstName: "A", LastName: "B", Note: "1+1="}, vcard.V21, []string{
+			"BEGIN:VCARD", "VERSION:2.1", "N:B;A;;;", "FN:A B", "NOTE;ENCODING=QUOTED-PRINTABLE:1+1=3D", "END:VCARD",
+		}},
+		"a blank that a soft break would put first": {vcard.Card{FirstName: "A", LastName: "B", Note: strings.Repeat("1", 43) + " 2\n"}, vcard.V21, []string{
+			"BEGIN:VCARD", "VERSION:2.1", "N:B;A;;;", "FN:A B", "NOTE;ENCODING=QUOTED-PRINTABLE:" + strings.Repeat("1", 43) + "=", "=202=0D=0A", "END:VCARD",
+		}},
 		"names only": {vcard.Card{FirstName: "A", LastName: "B"}, vcard.V30, []string{"BEGIN:VCARD", "VERSION:3.0", "N:B;A;;;", "FN:A B", "END:VCARD"}},
 		"a number with an extension is no URI": {vcard.Card{FirstName: "A", LastName: "B", Work: "+44 20 7946 0123 ext 5"}, vcard.V40, []string{
 			"BEGIN:VCARD", "VERSION:4.0", "N:B;A;;;", "FN:A B", "TEL;TYPE=work:+44 20 7946 0123 ext 5", "END:VCARD",

@@ -106,9 +106,10 @@ func (w *writer) birthDate(s string) {
 
 // old writes a property of 2.1. What is not printable ASCII on a line that is
 // short enough is quoted-printable, because 2.1 folds at blanks only and has no
-// escape for a line break.
+// escape for a line break. So is what ends with =, which loose readers take for
+// a soft break on any line.
 func (w *writer) old(name, value string) {
-	if plain(value) && len(name)+1+len(value) <= longest {
+	if plain(value) && !strings.HasSuffix(value, "=") && len(name)+1+len(value) <= longest {
 		w.line(name + ":" + value)
 		return
 	}
