@@ -179,3 +179,21 @@ func FuzzText(f *testing.F) {
 		}
 	})
 }
+
+func BenchmarkText(b *testing.B) {
+	segmenter := sms.New()
+	for name, text := range map[string]string{
+		"one part": "123456 is your code. It expires in 10 minutes.",
+		"3 parts":  strings.Repeat("Your parcel is on its way: 5 € ", 12),
+		"2 UCS-2":  strings.Repeat("Привет! ", 12),
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := segmenter.Text(text, sms.Options{}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

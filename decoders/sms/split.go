@@ -25,9 +25,9 @@ func fit(code []byte, c Coding, header gsm.UDH, limit int) []byte {
 	case limit == 1:
 		return code[:whole(code, c, alone)]
 	}
-	// One character more than can fit is enough to see that it does not: the
-	// boundaries before it stay where they are.
-	chunks := chunksOf(code[:min(len(code), limit*alone+2)], c, header, 0)
+	// A concatenated part holds less than one alone, so that what is left off here
+	// cannot fit, and the boundaries before it stay where they are.
+	chunks := chunksOf(code[:min(len(code), limit*alone)], c, header, 0)
 	length := 0
 	for _, t := range chunks[:min(limit, len(chunks))] {
 		length += len(t.UD)

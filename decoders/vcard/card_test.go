@@ -66,6 +66,12 @@ func TestEncode(t *testing.T) {
 		"a blank that a soft break would put first": {vcard.Card{FirstName: "A", LastName: "B", Note: strings.Repeat("1", 43) + " 2\n"}, vcard.V21, []string{
 			"BEGIN:VCARD", "VERSION:2.1", "N:B;A;;;", "FN:A B", "NOTE;ENCODING=QUOTED-PRINTABLE:" + strings.Repeat("1", 43) + "=", "=202=0D=0A", "END:VCARD",
 		}},
+		"a line of 75 octets, and folded ones": {vcard.Card{FirstName: "A", LastName: "B", Note: strings.Repeat("1", 70+74+1)}, vcard.V30, []string{
+			"BEGIN:VCARD", "VERSION:3.0", "N:B;A;;;", "FN:A B", "NOTE:" + strings.Repeat("1", 70), " " + strings.Repeat("1", 74), " 1", "END:VCARD",
+		}},
+		"a character that a fold would split": {vcard.Card{FirstName: "A", LastName: "B", Note: strings.Repeat("1", 68) + "🎉"}, vcard.V40, []string{
+			"BEGIN:VCARD", "VERSION:4.0", "N:B;A;;;", "FN:A B", "NOTE:" + strings.Repeat("1", 68), " 🎉", "END:VCARD",
+		}},
 		"names only": {vcard.Card{FirstName: "A", LastName: "B"}, vcard.V30, []string{"BEGIN:VCARD", "VERSION:3.0", "N:B;A;;;", "FN:A B", "END:VCARD"}},
 		"a number with an extension is no URI": {vcard.Card{FirstName: "A", LastName: "B", Work: "+44 20 7946 0123 ext 5"}, vcard.V40, []string{
 			"BEGIN:VCARD", "VERSION:4.0", "N:B;A;;;", "FN:A B", "TEL;TYPE=work:+44 20 7946 0123 ext 5", "END:VCARD",
