@@ -140,6 +140,7 @@ type residents struct {
 	device, spare, sensor, message, archive string
 	asset                                   asset
 	sims                                    simResidents
+	pending                                 string // the id of a pending message
 }
 
 // inhabit makes a device with readings, a message in an inbox and a token.
@@ -160,7 +161,7 @@ func (g *gateway) inhabit() residents {
 	}
 	acme.do("PATCH", "/iot/devices/"+device, `{"frame_logging":"enabled"}`).mentions(g.t, 200, "enabled")
 	acme.post("/webhooks/generic", `{"id":"shed","temperature":6}`).mentions(g.t, 200, "temperature")
-	return residents{device, acme.device("spare"), list[0].SensorID, inbox.Data[0].ID, g.archived(), g.mint(), g.enlistSIMs()}
+	return residents{device, acme.device("spare"), list[0].SensorID, inbox.Data[0].ID, g.archived(), g.mint(), g.enlistSIMs(), g.pending()}
 }
 
 // archived has an archive made.

@@ -44,6 +44,7 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/ledger"
 	"github.com/penstock/penstock/relay/lookup"
+	"github.com/penstock/penstock/relay/message"
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/redisstore"
 	"github.com/penstock/penstock/relay/sim"
@@ -66,6 +67,7 @@ type daemon struct {
 	readings  *iot.Service
 	sims      *sim.Service
 	messages  *inbound.Service
+	sends     *message.Service
 	lookups   *lookup.Service
 	tokens    *ledger.Service
 	calls     *calls.Store
@@ -92,7 +94,7 @@ func open(ctx context.Context, cfg config.Config, log *slog.Logger) (*daemon, er
 	d.life, d.stop = context.WithCancel(context.Background())
 	for _, step := range []func(context.Context) error{
 		d.openDataDir, d.openBackends, d.openInventory, d.openDelivery, d.openCalls, d.openJobs, d.openRecords, d.openSIMs, d.openIntakes, d.openCarriers,
-		d.openLookup, d.openSurfaces, d.declare,
+		d.openLookup, d.openMessages, d.openSurfaces, d.declare,
 	} {
 		if err := step(ctx); err != nil {
 			return nil, fmt.Errorf("%w%s", err, d.abandon())
@@ -269,13 +271,14 @@ func (d *daemon) openSurfaces(context.Context) error {
 		return err
 	}
 	restv2.New(restv2.Deps{
-		Relays: desk, Lookups: d.lookups, Credit: d.back.db.Credit(), Records: d.records, Archives: d.archives, Trunks: d.back.db.Trunks(),
+		Messages: d.sends, Relays: desk, Lookups: d.lookups, Credit: d.back.db.Credit(), Records: d.records, Archives: d.archives, Trunks: d.back.db.Trunks(),
 	}).Mount(d.app, d.auth)
 	restv3.New(restv3.Deps{SIMs: d.sims}).Mount(d.app, d.auth)
 	ledgerapi.New(d.tokens, ledgerapi.Options{PublicURL: d.cfg.PublicURL, Logger: d.log}).Mount(d.app, d.auth)
 	admin.New(admin.Deps{
 		Inventory: d.inventory, Intakes: intakes, Deliveries: d.back.db.Outbox(), Breakers: d.back.db.Breakers(), Credit: d.back.db.Credit(),
-		Explain: d.messages.Explain, Preview: d.preview, Tracing: d.tracing,
+		Messages: d.back.db.Messages(),
+		Explain:  d.messages.Explain, Preview: d.preview, Tracing: d.tracing,
 		IoT: d.readings, Bench: uplink.NewBench(d.intakes[event.Uplink], d.readings), Types: d.back.db.IoT(),
 		Backends: append(d.back.list, journals(intakes)...), Metrics: metrics, Now: time.Now,
 	}).Mount(d.app, d.auth)

@@ -14,6 +14,7 @@ import (
 	"github.com/penstock/penstock/relay/credit"
 	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/message"
 	"github.com/penstock/penstock/relay/outbox"
 )
 
@@ -25,6 +26,7 @@ type Deps struct {
 	Dispatcher outbox.Dispatcher
 	Breakers   outbox.Breakers
 	Credit     credit.Store
+	Messages   message.Archive
 	// Explain says what would become of a message.
 	Explain func(ctx context.Context, m inbound.Message) (inbound.Explanation, error)
 	Tracing Tracing
@@ -80,4 +82,6 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	r.Get("/breakers", s.listBreakers)
 	r.Delete("/breakers/:endpoint", s.closeBreaker)
 	r.Get("/credit", s.listCredit)
+	r.Get("/messages", s.listMessages)
+	r.Post("/messages/resend", s.resendMessages)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/penstock/penstock/ingest/openapi/contracttest"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/inbound"
+	"github.com/penstock/penstock/relay/message"
 	"github.com/penstock/penstock/relay/redisstore"
 	"github.com/penstock/penstock/relay/redisstore/redistest"
 )
@@ -58,7 +59,9 @@ func newAPI(t *testing.T, relays ...inbound.Relay) *api {
 	})
 	must(t, err)
 	a.app = httpd.New(httpd.Options{Logger: slog.New(slog.DiscardHandler)})
-	New(Deps{Relays: desk, Lookups: a.networks, Credit: a.db.Credit(), Records: a.sip, Archives: a.sip, Trunks: a.db.Trunks()}).Mount(a.app, httpd.NewAuth(a.db.Accounts(), "", time.Now))
+	sends, err := message.New(message.Deps{Store: a.db.Messages(), Credit: a.db.Credit(), CheckURL: noPrivate}, message.Options{Now: clock})
+	must(t, err)
+	New(Deps{Messages: sends, Relays: desk, Lookups: a.networks, Credit: a.db.Credit(), Records: a.sip, Archives: a.sip, Trunks: a.db.Trunks()}).Mount(a.app, httpd.NewAuth(a.db.Accounts(), "", time.Now))
 	a.app.Use(httpd.NotFound)
 	a.accounts()
 	return a

@@ -51,9 +51,10 @@ type Trunks interface {
 
 // Deps are the use cases behind the surface.
 type Deps struct {
-	Relays  Relays
-	Lookups Lookups
-	Credit  Credit
+	Messages Messages
+	Relays   Relays
+	Lookups  Lookups
+	Credit   Credit
 	// Records, Archives and Trunks are those of SIP.
 	Records  Records
 	Archives Archives
@@ -62,6 +63,8 @@ type Deps struct {
 
 // Surface is the REST operations of messaging.
 type Surface struct {
+	messages Messages
+
 	relays  Relays
 	lookups Lookups
 	credit  Credit
@@ -74,7 +77,7 @@ type Surface struct {
 // New returns the surface over the use cases.
 func New(d Deps) *Surface {
 	return &Surface{
-		relays: d.Relays, lookups: d.Lookups, credit: d.Credit, records: d.Records, archives: d.Archives, trunks: d.Trunks,
+		messages: d.Messages, relays: d.Relays, lookups: d.Lookups, credit: d.Credit, records: d.Records, archives: d.Archives, trunks: d.Trunks,
 	}
 }
 
@@ -83,6 +86,11 @@ func (s *Surface) Mount(app fiber.Router, auth *httpd.Auth) {
 	r := app.Group("/v2", auth.Require(account.Messaging, style()), problems)
 
 	r.Get("/sms/credit", s.getCredit)
+	r.Delete("/sms/:message", s.deleteMessage)
+	r.Get("/sms/pending", s.listPending)
+	r.Post("/sms/preview", s.previewMessage)
+	r.Post("/sms/send", s.sendMessage)
+	r.Post("/sms/send-vcard", s.sendCard)
 	r.Get("/network-lookup/:number", s.lookUp)
 	r.Get("/sms-relay/geo/actions", listActions(inbound.Geographic))
 	r.Get("/sms-relay/geo", s.listRelays(inbound.Geographic))

@@ -1,0 +1,16 @@
+package main
+
+import (
+	"context"
+
+	"github.com/penstock/penstock/delivery/guard"
+	"github.com/penstock/penstock/relay/message"
+)
+
+// openMessages makes what takes the messages that accounts send.
+func (d *daemon) openMessages(context.Context) (err error) {
+	d.sends, err = message.New(message.Deps{
+		Store: d.back.db.Messages(), Credit: d.back.db.Credit(), CheckURL: guard.New(d.cfg.Egress.Allow).CheckURL,
+	}, message.Options{})
+	return err
+}

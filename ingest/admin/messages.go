@@ -1,0 +1,140 @@
+package admin
+
+import (
+	"strconv"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/message"
+)
+
+// messageJSON is a message of an account as the operator sees it.
+type messageJSON struct {
+	ID           message.ID     `json:"id"`
+	Account      account.ID     `json:"account"`
+	Originator   string         `json:"originator"`
+	Destination  string         `json:"destination"`
+	Coding       message.Coding `json:"coding"`
+	Flash        bool           `json:"flash"`
+	Replace      bool           `json:"replace"`
+	ReportTo     string         `json:"report_to"` // secrets masked
+	Origin       string         `json:"origin"`
+	IP           string         `json:"ip"`
+	ReceivedAt   string         `json:"received_at"`
+	ScheduledFor string         `json:"scheduled_for"`
+	// Code is what the message as a whole is reported as; 0: nothing yet.
+	Code  message.Code `json:"code"`
+	Parts []partJSON   `json:"parts"`
+}
+
+type partJSON struct {
+	ID          message.ID    `json:"id"`
+	State       message.State `json:"state"`
+	Simulated   bool          `json:"simulated"`
+	Carrier     string        `json:"carrier"`
+	CarrierID   string        `json:"carrier_id"`
+	Reason      string        `json:"reason"`
+	Report      string        `json:"report"`
+	Data        string        `json:"data"`
+	ScheduledAt string        `json:"scheduled_at"`
+	ChangedAt   string        `json:"changed_at"`
+}
+
+func messageOf(m *message.Message) messageJSON {
+	out := messageJSON{
+		ID: m.ID, Account: m.Account, Originator: m.Originator, Destination: m.Destination, Coding: m.Coding,
+		Flash: m.Flash, Replace: m.Replace, ReportTo: masked(m.Report.URL), Origin: m.Origin, IP: m.IP,
+		ReceivedAt: stamp(m.ReceivedAt), ScheduledFor: stamp(m.ScheduledFor), Parts: make([]partJSON, len(m.Parts)),
+	}
+	out.Code, _ = m.Code()
+	for n := range m.Parts {
+		p := &m.Parts[n]
+		out.Parts[n] = partJSON{
+			ID: m.EntryID(n), State: p.State, Simulated: p.Simulated(), Carrier: p.Carrier, CarrierID: p.Ref,
+			Reason: p.Reason, Report: p.Report, Data: m.Body(n), ScheduledAt: stamp(p.ScheduledAt), ChangedAt: stamp(p.ChangedAt),
+		}
+	}
+	return out
+}
+
+// messages reads which messages of an account are meant.
+func (s *selection) messages() message.Filter {
+	var states []string
+	for _, state := range message.States() {
+		states = append(states, string(state))
+	}
+	f := message.Filter{Account: s.account(), State: message.State(s.oneOf("state", states...)), Number: s.number()}
+	for _, text := range s.ids() {
+		id, ok := message.ParseID(text)
+		if !ok {
+			s.bad("ids", "want ids of messages, got "+strconv.Quote(text))
+		}
+		f.IDs = append(f.IDs, id)
+	}
+	if f.Account == 0 && s.errs["account"] == nil {
+		s.bad("account", "The account field is required.")
+	}
+	return f
+}
+
+// listMessages lists what an account has sent, newest first.
+func (s *Surface) listMessages(c *fiber.Ctx) error {
+	sel, err := selectionOf(c)
+	if err != nil {
+		return err
+	}
+	f := sel.messages()
+	f.Limit, f.Before = sel.limit(), message.ID(sel.before())
+	if err := sel.err(); err != nil {
+		return err
+	}
+	found, next, err := s.Messages.List(c.UserContext(), f)
+	if err != nil {
+		return err
+	}
+	out, cursor := make([]messageJSON, len(found)), ""
+	for i := range found {
+		out[i] = messageOf(&found[i])
+	}
+	if next > 0 {
+		cursor = next.String()
+	}
+	return c.JSON(fiber.Map{"data": out, "meta": fiber.Map{"next": cursor}})
+}
+
+// resendMessages has the parts whose outcome is not known sent again. Only a
+// person can decide that: the phone may get them twice.
+func (s *Surface) resendMessages(c *fiber.Ctx) error {
+	sel, err := selectionOf(c)
+	if err != nil {
+		return err
+	}
+	f := sel.messages()
+	if len(f.IDs) == 0 && sel.errs["ids"] == nil {
+		sel.bad("ids", "name the messages")
+	}
+	if err := sel.err(); err != nil {
+		return err
+	}
+	found, _, err := s.Messages.List(c.UserContext(), f)
+	if err != nil {
+		return err
+	}
+	now := s.Now()
+	var again []message.Outcome
+	for i := range found {
+		for n := range found[i].Parts {
+			if found[i].Parts[n].State == message.Unknown {
+				again = append(again, message.Outcome{
+					PartRef: message.PartRef{Ref: found[i].Ref(), Part: n}, State: message.Pending,
+					Reason: "sent again by the operator", Again: now, At: now,
+				})
+			}
+		}
+	}
+	if _, err := s.Messages.Settle(c.UserContext(), again); err != nil {
+		return err
+	}
+	return c.JSON(fiber.Map{"count": len(again)})
+}

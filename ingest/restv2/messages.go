@@ -1,0 +1,229 @@
+package restv2
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/gofiber/fiber/v2/utils"
+
+	"github.com/penstock/penstock/decoders/sms"
+	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/message"
+)
+
+// Messages is message.Service as the surface uses it.
+type Messages interface {
+	Text(text string, maxParts int) message.Body
+	Check(o message.Order) map[string][]string
+	Preview(ctx context.Context, o message.Order) (message.Preview, error)
+	Send(ctx context.Context, o message.Order) (message.Sent, error)
+	Pending(ctx context.Context, acct account.ID, offset, limit int) ([]message.Entry, int, error)
+	Delete(ctx context.Context, acct account.ID, entry message.ID) error
+}
+
+// origin is what messages of this surface are said to come from.
+const origin = "rest"
+
+// deleteMessage removes a pending message and gives its credit back.
+func (s *Surface) deleteMessage(c *fiber.Ctx) error {
+	id, ok := message.ParseID(param(c, "message"))
+	if !ok {
+		return problem{"message": {"The message must be the id of a pending message."}}.err()
+	}
+	if err := s.messages.Delete(c.UserContext(), httpd.AccountOf(c), id); err != nil {
+		return err
+	}
+	return c.SendStatus(fiber.StatusNoContent)
+}
+
+// listPending lists what is not sent yet, part by part.
+func (s *Surface) listPending(c *fiber.Ctx) error {
+	page, err := pageOf(c)
+	if err != nil {
+		return err
+	}
+	entries, total, err := s.messages.Pending(c.UserContext(), httpd.AccountOf(c), page.Offset(), page.PerPage)
+	if err != nil {
+		return err
+	}
+	return paged(c, page, each(entries, pendingOf), total)
+}
+
+// previewMessage says what a message would come to.
+func (s *Surface) previewMessage(c *fiber.Ctx) error {
+	o, err := s.textOrder(c)
+	if err != nil {
+		return err
+	}
+	v, err := s.messages.Preview(c.UserContext(), o)
+	if err != nil {
+		return err
+	}
+	return data(c, previewOf(o, v))
+}
+
+// sendMessage charges for a message and queues it.
+func (s *Surface) sendMessage(c *fiber.Ctx) error {
+	o, err := s.textOrder(c)
+	if err != nil {
+		return err
+	}
+	return s.send(c, o)
+}
+
+func (s *Surface) send(c *fiber.Ctx, o message.Order) error {
+	sent, err := s.messages.Send(c.UserContext(), o)
+	if err != nil {
+		return err
+	}
+	if sent.Repeated {
+		c.Set("Idempotency-Replayed", "true")
+	}
+	all := each(sent.Messages, pendingOf)
+	return paged(c, relay.Page{Number: 1, PerPage: len(all)}, all, len(all))
+}
+
+// textOrder reads the body of preview and send, and names all that is wrong.
+func (s *Surface) textOrder(c *fiber.Ctx) (message.Order, error) {
+	in, err := inputOf(c)
+	if err != nil {
+		return message.Order{}, err
+	}
+	p := problem{}
+	o := in.order(c, p)
+	o.Replace, o.Flash = in.flag(p, "replace"), in.flag(p, "flash")
+	text, parts := in.required(p, "message"), in.parts(p)
+	if text != "" && len(p["max_parts"]) == 0 {
+		o.Body = s.messages.Text(text, parts)
+	}
+	return o, s.complete(o, p)
+}
+
+// complete adds what the order itself has wrong to what could not be read.
+func (s *Surface) complete(o message.Order, p problem) error {
+	if len(p) == 0 {
+		return nil // the use case says the rest
+	}
+	more := s.messages.Check(o)
+	maps.DeleteFunc(more, func(field string, _ []string) bool { return len(p[field]) > 0 })
+	maps.Copy(p, more)
+	return p.err()
+}
+
+// order reads what every operation that sends takes.
+func (in input) order(c *fiber.Ctx, p problem) message.Order {
+	return message.Order{
+		Account: httpd.AccountOf(c), Destinations: in.numbers(p, "destinations"), Originator: in.text(p, "originator"),
+		SendAt: in.moment(p, "send_time"), Report: message.Report{URL: in.text(p, "dlr_url")},
+		Origin: origin, IP: utils.CopyString(c.IP()), Key: utils.CopyString(c.Get("Idempotency-Key")),
+	}
+}
+
+// required reads a string that must be given.
+func (in input) required(p problem, name string) string {
+	text := in.text(p, name)
+	if text == "" && len(p[name]) == 0 {
+		p.add(name, "The "+name+" field is required.")
+	}
+	return text
+}
+
+// numbers reads an array of numbers, which may be written without quotes.
+func (in input) numbers(p problem, name string) []string {
+	if all, ok := in[name].([]any); ok {
+		for i, v := range all {
+			if n, ok := v.(json.Number); ok {
+				all[i] = n.String()
+			}
+		}
+	}
+	return in.texts(p, name)
+}
+
+// moment reads a time that may be missing.
+func (in input) moment(p problem, name string) time.Time {
+	if text, ok := in[name].(string); in[name] == nil || ok && strings.TrimSpace(text) == "" {
+		return time.Time{}
+	}
+	return in.date(p, name, 0)
+}
+
+// parts reads max_parts; 0 if it is not given.
+func (in input) parts(p problem) int {
+	text := ""
+	switch v := in["max_parts"].(type) {
+	case nil:
+		return 0
+	case string:
+		text = v
+	case json.Number:
+		text = v.String()
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > sms.MaxParts {
+		p.add("max_parts", "The max_parts must be a number from 1 to 255.")
+	}
+	return n
+}
+
+// pendingJSON is a pending message; times are UTC.
+type pendingJSON struct {
+	ID                        message.ID `json:"id"`
+	Source                    string     `json:"source"`
+	Destination               string     `json:"destination"`
+	Received                  string     `json:"received"`
+	ScheduledDelivery         string     `json:"scheduled_delivery"`
+	OriginalScheduledDelivery string     `json:"original_scheduled_delivery"`
+	Data                      string     `json:"data"`
+}
+
+func pendingOf(e message.Entry) pendingJSON {
+	return pendingJSON{
+		ID: e.ID, Source: e.Source, Destination: e.Destination, Received: stamp(e.Received),
+		ScheduledDelivery: stamp(e.Scheduled), OriginalScheduledDelivery: stamp(e.OriginalScheduled), Data: e.Data,
+	}
+}
+
+func stamp(t time.Time) string { return t.UTC().Format(time.DateTime) }
+
+// previewJSON is a preview result.
+type previewJSON struct {
+	MessageParts    int      `json:"message_parts"`
+	CreditCost      int64    `json:"credit_cost"`
+	AvailableCredit int64    `json:"available_credit"`
+	MessageMeta     metaJSON `json:"message_meta"`
+}
+
+type metaJSON struct {
+	ForcedRoute *string    `json:"forced_route"` // routes are by prefix: always null
+	Originator  string     `json:"originator"`
+	DLRType     string     `json:"dlr_type"`
+	DLRData     string     `json:"dlr_data"`
+	IP          string     `json:"ip"`
+	Flash       bool       `json:"flash"`
+	ReplaceSMS  bool       `json:"replace_sms"`
+	AccountID   account.ID `json:"account_id"`
+	DeleteBody  bool       `json:"delete_body"` // always false: bodies go with their messages
+	SendTime    *string    `json:"send_time"`
+}
+
+func previewOf(o message.Order, v message.Preview) previewJSON {
+	out := previewJSON{
+		MessageParts: v.Parts, CreditCost: v.Cost, AvailableCredit: v.Credit,
+		MessageMeta: metaJSON{
+			Originator: o.Originator, DLRType: o.Report.Type(), DLRData: o.Report.URL, IP: o.IP,
+			Flash: o.Flash, ReplaceSMS: o.Replace, AccountID: o.Account,
+		},
+	}
+	if !o.SendAt.IsZero() {
+		out.MessageMeta.SendTime = new(stamp(o.SendAt))
+	}
+	return out
+}

@@ -1,0 +1,240 @@
+package restv2
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/penstock/penstock/decoders/sms/smstest"
+	"github.com/penstock/penstock/relay/message"
+)
+
+// page is the block of a list on one page.
+func page(n, per int) string {
+	return fmt.Sprintf(`"meta":{"pagination":{"total":%d,"count":%d,"per_page":%d,"current_page":1,"total_pages":1,"links":[]}}`, n, n, per)
+}
+
+// rich is the surface with credit on the account acme.
+func rich(t *testing.T, credits int64) *api {
+	t.Helper()
+	a := newAPI(t)
+	must(t, a.db.Credit().Open(t.Context(), 1, credits, clock()))
+	return a
+}
+
+func (a *api) balance(want int64) {
+	a.t.Helper()
+	a.is("acme", "GET", "/v2/sms/credit", "", 200, fmt.Sprintf(`{"data":{"credit":%d}}`, want))
+}
+
+func TestSendAndPending(t *testing.T) {
+	a := rich(t, 10)
+	a.is("acme", "GET", "/v2/sms/pending", "", 200, `{"data":[],`+page(0, 50)+`}`)
+	long := strings.Repeat("a", 153) + "bc" + strings.Repeat("d", 20)
+	a.is("acme", "POST", "/v2/sms/send", fmt.Sprintf(`{"destinations":["447700900123",447700900124],"message":%q,"originator":"Shop","send_time":"2026-11-21 08:00:00"}`, long), 200,
+		`{"data":[`+
+			`{"id":1,"source":"Shop","destination":"447700900123","received":"2026-11-20 09:34:15","scheduled_delivery":"2026-11-21 08:00:00","original_scheduled_delivery":"2026-11-21 08:00:00","data":"`+long+`"},`+
+			`{"id":3,"source":"Shop","destination":"447700900124","received":"2026-11-20 09:34:15","scheduled_delivery":"2026-11-21 08:00:00","original_scheduled_delivery":"2026-11-21 08:00:00","data":"`+long+`"}],`+page(2, 2)+`}`)
+	a.balance(6)
+	a.is("acme", "GET", "/v2/sms/pending?page=2&per_page=3", "", 200,
+		`{"data":[{"id":4,"source":"Shop","destination":"447700900124","received":"2026-11-20 09:34:15","scheduled_delivery":"2026-11-21 08:00:00","original_scheduled_delivery":"2026-11-21 08:00:00","data":"`+long[153:]+`"}],`+
+			`"meta":{"pagination":{"total":4,"count":1,"per_page":3,"current_page":2,"total_pages":2,"links":[{"rel":"previous","url":"/v2/sms/pending?page=1&per_page=3"}]}}}`)
+	a.is("globex", "GET", "/v2/sms/pending", "", 200, `{"data":[],`+page(0, 50)+`}`)
+
+	a.is("globex", "DELETE", "/v2/sms/4", "", 404, `{"message":"Not found."}`)
+	a.is("acme", "DELETE", "/v2/sms/4", "", 204, "")
+	a.balance(7)
+	a.is("acme", "DELETE", "/v2/sms/4", "", 404, `{"message":"Not found."}`)
+	a.balance(7)
+	for _, bad := range []string{"0", "-1", "x", "1.5", "9007199254740993"} {
+		a.is("acme", "DELETE", "/v2/sms/"+bad, "", 422, `{"message":"The message must be the id of a pending message.","errors":"message"}`)
+	}
+	a.is("acme", "POST", "/v2/sms/send?destinations=447700900123&destinations=447700900124&message=hi&flash=true&replace=true&max_parts=3&originator=12345&dlr_url=https%3A%2F%2Fexample.com%2F%3Fc%3D%25code", "", 200,
+		`{"data":[{"id":5,"source":"12345","destination":"447700900123","received":"2026-11-20 09:34:15","scheduled_delivery":"2026-11-20 09:34:15","original_scheduled_delivery":"2026-11-20 09:34:15","data":"hi"},`+
+			`{"id":6,"source":"12345","destination":"447700900124","received":"2026-11-20 09:34:15","scheduled_delivery":"2026-11-20 09:34:15","original_scheduled_delivery":"2026-11-20 09:34:15","data":"hi"}],`+page(2, 2)+`}`)
+	m, err := a.db.Messages().Get(t.Context(), 1, 5)
+	if err != nil || !m.Flash || !m.Replace || m.Report.URL != "https://example.com/?c=%code" || m.Origin != "rest" || m.IP == "" {
+		t.Errorf("%+v, %v", m, err)
+	}
+}
+
+func TestSendWithoutCredit(t *testing.T) {
+	a := rich(t, 2)
+	const refused = `{"message":"Insufficient credit."}`
+	body := `{"destinations":["447700900123"],"message":"` + strings.Repeat("a", 400) + `"}`
+	a.is("acme", "POST", "/v2/sms/send", body, 402, refused)
+	a.is("globex", "POST", "/v2/sms/send", body, 402, refused)
+	a.is("acme", "POST", "/v2/sms/send-vcard", `{"destinations":["447700900123","447700900124","447700900125"],"first_name":"A","last_name":"B"}`, 402, refused)
+	a.balance(2)
+	a.is("acme", "GET", "/v2/sms/pending", "", 200, `{"data":[],`+page(0, 50)+`}`)
+}
+
+func TestPreview(t *testing.T) {
+	a := rich(t, 2)
+	a.is("acme", "POST", "/v2/sms/preview", `{"destinations":["447700900123","447700900124"],"message":"`+strings.Repeat("é", 161)+`"}`, 200,
+		`{"data":{"message_parts":2,"credit_cost":4,"available_credit":2,"message_meta":{"forced_route":null,"originator":"","dlr_type":"NONE","dlr_data":"","ip":"0.0.0.0","flash":false,"replace_sms":false,"account_id":1,"delete_body":false,"send_time":null}}}`)
+	a.is("acme", "POST", "/v2/sms/preview", `{"destinations":["447700900123"],"message":"`+strings.Repeat("日", 200)+`","max_parts":2,"originator":"Shop","send_time":"2026-11-21T09:00:00+01:00","dlr_url":"https://example.com/%msgid","flash":true,"replace":true}`, 200,
+		`{"data":{"message_parts":2,"credit_cost":2,"available_credit":2,"message_meta":{"forced_route":null,"originator":"Shop","dlr_type":"HTTPGET","dlr_data":"https://example.com/%msgid","ip":"0.0.0.0","flash":true,"replace_sms":true,"account_id":1,"delete_body":false,"send_time":"2026-11-21 08:00:00"}}}`)
+	a.balance(2)
+}
+
+// Over the wire, too, preview and send count as the table does.
+func TestPreviewAndSendCountAlike(t *testing.T) {
+	a := rich(t, 1<<20)
+	left := int64(1 << 20)
+	for _, tc := range smstest.Texts() {
+		body, err := json.Marshal(map[string]any{"destinations": []string{"447700900123", "447700900124"}, "message": tc.Text})
+		must(t, err)
+		_, answer := a.ask("acme", "POST", "/v2/sms/preview", string(body))
+		want := fmt.Sprintf(`{"data":{"message_parts":%d,"credit_cost":%d,"available_credit":%d,`, tc.Parts, 2*tc.Parts, left)
+		if !strings.HasPrefix(answer, want) {
+			t.Errorf("%s: %s, want %s", tc.Name, answer, want)
+		}
+		if status, answer := a.ask("acme", "POST", "/v2/sms/send", string(body)); status != 200 {
+			t.Errorf("%s: %d %s", tc.Name, status, answer)
+		}
+		left -= int64(2 * tc.Parts)
+		if got, err := a.db.Credit().Balance(t.Context(), 1); err != nil || got != left {
+			t.Errorf("%s: %d credits are left, want %d, %v", tc.Name, got, left, err)
+		}
+	}
+}
+
+func TestMessagesThatAreRefused(t *testing.T) {
+	a := rich(t, 10)
+	const ok = `"destinations":["447700900123"],"message":"hi"`
+	for _, tc := range []struct{ name, body, errors string }{
+		{"nothing", `{}`, "destinations, message"},
+		{"no destination", `{"destinations":[],"message":"hi"}`, "destinations"},
+		{"destinations that are no array", `{"destinations":{"a":1},"message":"hi"}`, "destinations"},
+		{"a destination with a plus", `{"destinations":["+447700900123"],"message":"hi"}`, "destinations"},
+		{"a destination that is a fraction", `{"destinations":[4477009.5],"message":"hi"}`, "destinations"},
+		{"a destination that is null", `{"destinations":[null],"message":"hi"}`, "destinations"},
+		{"an empty message", `{"destinations":["447700900123"],"message":""}`, "message"},
+		{"a message that is a number", `{"destinations":["447700900123"],"message":7}`, "message"},
+		{"a message of 256 parts", `{"destinations":["447700900123"],"message":"` + strings.Repeat("a", 153*255+1) + `"}`, "message"},
+		{"a long name", `{` + ok + `,"originator":"abcdefghijkl"}`, "originator"},
+		{"a time that is none", `{` + ok + `,"send_time":"2026-02-30 12:00:00"}`, "send_time"},
+		{"a time that is a word", `{` + ok + `,"send_time":"tomorrow"}`, "send_time"},
+		{"a time in two years", `{` + ok + `,"send_time":"2028-11-21 08:00:00"}`, "send_time"},
+		{"a time that is a number", `{` + ok + `,"send_time":1700000000}`, "send_time"},
+		{"no parts", `{` + ok + `,"max_parts":0}`, "max_parts"},
+		{"256 parts", `{` + ok + `,"max_parts":256}`, "max_parts"},
+		{"half a part", `{` + ok + `,"max_parts":1.5}`, "max_parts"},
+		{"parts that are a truth", `{` + ok + `,"max_parts":true}`, "max_parts"},
+		{"a flash that is a word", `{` + ok + `,"flash":"yes"}`, "flash"},
+		{"a replace that is a number", `{` + ok + `,"replace":1}`, "replace"},
+		{"a report to a private address", `{` + ok + `,"dlr_url":"http://10.0.0.1/"}`, "dlr_url"},
+		{"a report that is no URL", `{` + ok + `,"dlr_url":"example.com"}`, "dlr_url"},
+		{"all that is wrong", `{"destinations":["1"],"message":7,"originator":"-","flash":"x","max_parts":0,"dlr_url":"x"}`, "destinations, dlr_url, flash, max_parts, message, originator"},
+		{"no JSON", `{`, "body"},
+		{"a list", `[]`, "body"},
+	} {
+		for _, path := range []string{"/v2/sms/send", "/v2/sms/preview"} {
+			status, answer := a.ask("acme", "POST", path, tc.body)
+			var got invalidJSON
+			if err := json.Unmarshal([]byte(answer), &got); err != nil || status != 422 || got.Errors != tc.errors || got.Message == "" {
+				t.Errorf("%s: %s: %d %s, want errors %q", tc.name, path, status, answer, tc.errors)
+			}
+		}
+	}
+	a.balance(10)
+	for _, path := range []string{"/v2/sms/send", "/v2/sms/preview", "/v2/sms/send-vcard"} {
+		if status, answer := a.ask("acme", "POST", path, `{}`, "Content-Type", "text/plain"); status != 415 {
+			t.Errorf("%s as text: %d %s", path, status, answer)
+		}
+		a.is("nobody", "POST", path, `{}`, 401, `{"message":"Unauthenticated."}`)
+		a.is("iot", "POST", path, `{}`, 403, `{"message":"This action is unauthorised."}`)
+	}
+}
+
+func TestContactCards(t *testing.T) {
+	a := rich(t, 20)
+	status, answer := a.ask("acme", "POST", "/v2/sms/send-vcard", `{"destinations":["447700900123"],"first_name":"Zoë","last_name":"Ångström","phone":{"mobile":"+447700900999","home":null},"email":"z@example.com","birth_date":"1990-01-31","note":"one\ntwo","version":"4.0","originator":"Shop","dlr_url":"https://example.com/%code/%dest/%msgid"}`)
+	if status != 200 {
+		t.Fatalf("%d %s", status, answer)
+	}
+	m, err := a.db.Messages().Get(t.Context(), 1, 1)
+	must(t, err)
+	var card []byte
+	for _, p := range m.Parts {
+		card = append(card, p.Data...)
+		if !slices.Equal(p.UDH[1:7], []byte{5, 4, 0x23, 0xF4, 0, 0}) {
+			t.Errorf("header % x", p.UDH)
+		}
+	}
+	if m.Coding != message.Binary || !strings.HasPrefix(string(card), "BEGIN:VCARD\r\nVERSION:4.0\r\n") || !strings.Contains(string(card), "Zoë") {
+		t.Errorf("%d: %s", m.Coding, card)
+	}
+	a.balance(20 - int64(len(m.Parts)))
+	if status, answer := a.ask("acme", "POST", "/v2/sms/send-vcard?destinations=447700900123&first_name=A&last_name=B&phone.work=123", ""); status != 200 {
+		t.Errorf("as a query: %d %s", status, answer)
+	}
+	for _, tc := range []struct{ name, body, errors string }{
+		{"nothing", `{}`, "destinations, first_name, last_name"},
+		{"a phone that is text", `{"destinations":["447700900123"],"first_name":"A","last_name":"B","phone":"1"}`, "phone"},
+		{"a number that is none", `{"destinations":["447700900123"],"first_name":"A","last_name":"B","phone":{"home":7}}`, "phone.home"},
+		{"another version", `{"destinations":["447700900123"],"first_name":"A","last_name":"B","version":"5.0"}`, "version"},
+		{"a birthday that is none", `{"destinations":["447700900123"],"first_name":"A","last_name":"B","birth_date":"31/01/1990"}`, "birth_date"},
+		{"a name with a control character", `{"destinations":["447700900123"],"first_name":"A\u0000","last_name":"B"}`, "first_name"},
+		{"a destination as well", `{"destinations":["x"],"first_name":"A","last_name":7}`, "destinations, last_name"},
+	} {
+		status, answer := a.ask("acme", "POST", "/v2/sms/send-vcard", tc.body)
+		if status != 422 || !strings.HasSuffix(answer, `"errors":"`+tc.errors+`"}`) {
+			t.Errorf("%s: %d %s, want errors %q", tc.name, status, answer, tc.errors)
+		}
+	}
+}
+
+func TestIdempotencyKeys(t *testing.T) {
+	a := rich(t, 10)
+	send := func(token, body, key string) (int, string) {
+		t.Helper()
+		return a.ask(token, "POST", "/v2/sms/send", body, "Idempotency-Key", key)
+	}
+	const body = `{"destinations":["447700900123"],"message":"hi","flash":true}`
+	_, first := send("acme", body, "k1")
+	if status, again := send("acme", `{"flash":true,"message":"hi","destinations":["447700900123"]}`, "k1"); status != 200 || again != first {
+		t.Errorf("%d %s\nwant %s", status, again, first)
+	}
+	a.balance(9)
+	const refused = `{"message":"The Idempotency-Key was used for another request.","errors":"Idempotency-Key"}`
+	if status, answer := send("acme", `{"destinations":["447700900123"],"message":"ho"}`, "k1"); status != 422 || answer != refused {
+		t.Errorf("%d %s", status, answer)
+	}
+	if status, answer := a.ask("acme", "POST", "/v2/sms/send-vcard", `{"destinations":["447700900123"],"first_name":"A","last_name":"B"}`, "Idempotency-Key", "k1"); status != 422 || answer != refused {
+		t.Errorf("%d %s", status, answer)
+	}
+	if status, _ := send("globex", body, "k1"); status != 402 { // another account's key is another
+		t.Error(status)
+	}
+	must(t, a.db.Credit().Open(t.Context(), 2, 5, clock()))
+	if status, _ := send("globex", body, "k1"); status != 200 { // what was refused is not remembered
+		t.Error(status)
+	}
+	if _, other := send("acme", body, "k2"); other == first {
+		t.Error("another key is the same order")
+	}
+	a.balance(8)
+	if status, answer := send("acme", body, strings.Repeat("k", 256)); status != 422 {
+		t.Errorf("%d %s", status, answer)
+	}
+}
+
+func TestSendingWhileTheStoreIsDown(t *testing.T) {
+	a := rich(t, 10)
+	a.ask("acme", "GET", "/v2/sms/credit", "") // the token is remembered
+	a.redis.Stop()
+	for _, op := range []struct{ method, path, body string }{
+		{"POST", "/v2/sms/send", `{"destinations":["447700900123"],"message":"hi"}`},
+		{"POST", "/v2/sms/preview", `{"destinations":["447700900123"],"message":"hi"}`},
+		{"POST", "/v2/sms/send-vcard", `{"destinations":["447700900123"],"first_name":"A","last_name":"B"}`},
+		{"GET", "/v2/sms/pending", ""}, {"DELETE", "/v2/sms/1", ""},
+	} {
+		if status, answer := a.ask("acme", op.method, op.path, op.body); status != 503 {
+			t.Errorf("%s %s: %d %s", op.method, op.path, status, answer)
+		}
+	}
+}
