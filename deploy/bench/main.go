@@ -29,6 +29,7 @@ type settings struct {
 	messages int
 	fleet    int
 	readings int
+	sims     int
 	embedded bool
 	only     string
 }
@@ -43,8 +44,9 @@ func main() {
 	flag.IntVar(&s.messages, "messages", 50_000, "inbound messages relayed, over all rounds")
 	flag.IntVar(&s.fleet, "fleet", 10_000, "devices of the account that is read")
 	flag.IntVar(&s.readings, "readings", 10_000_000, "readings of that account; 0 leaves it out")
+	flag.IntVar(&s.sims, "sims", 1_000_000, "SIMs of the account whose lists are read; 0 leaves it out")
 	flag.BoolVar(&s.embedded, "embedded", false, "measure the embedded back ends instead of Redis and InfluxDB")
-	flag.StringVar(&s.only, "only", "", "measure only frames, relayed, hanging or readings")
+	flag.StringVar(&s.only, "only", "", "measure only frames, relayed, hanging, readings or sims")
 	bare := flag.String("bare", "", "serve the bare handler on this address and do nothing else")
 	redis := flag.String("redis", "", "with -bare: the handler makes an HGETALL of this Redis")
 	flag.Parse()
@@ -80,7 +82,7 @@ func measure(ctx context.Context, s settings) error {
 	for _, part := range []struct {
 		name string
 		run  func(context.Context, *peers, settings, *report) error
-	}{{"frames", frames}, {"relayed", relayed}, {"hanging", hanging}, {"readings", readings}} {
+	}{{"frames", frames}, {"relayed", relayed}, {"hanging", hanging}, {"readings", readings}, {"sims", sims}} {
 		if s.only != "" && s.only != part.name {
 			continue
 		}

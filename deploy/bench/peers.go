@@ -121,10 +121,11 @@ const inventoryText = `
 sensor_types: [{id: temperature, name: Temperature, metric_units: "°C"}]
 accounts:
   - name: bench
-    tokens: [{token: bench-token, scopes: [webhook, carrier, iot]}]
+    tokens: [{token: bench-token, scopes: [webhook, carrier, iot, cellular]}]
     locations: [{id: imported, name: Imported, imported: true}]
     decoders: [{id: bench, name: Bench, type: lorawan, codec: cayenne_lpp, sensors: [{sensor_type_id: temperature, key: temperature_1}]}]
     relays: {geo: [{id: g1, prefix: "4478000", action: http_get, parameters: ["http://%s/sms?m=%%m&o=%%o&d=%%d"]}%s]}
+  - {name: small, tokens: [{token: small-token, scopes: [cellular]}]}
 `
 
 // servers starts a Redis that syncs every second, as it comes, and an influxd.

@@ -21,6 +21,7 @@ type report struct {
 	withoutHanging, withHanging []time.Duration
 	books                       []book
 	answers                     []answers
+	lists                       *lists
 }
 
 // book is a reconciliation: sent = stored + refused.
@@ -115,6 +116,9 @@ func (r *report) print(out io.Writer) {
 		say("\nan account with %d devices and %d readings of a month in InfluxDB;\nasked is the tenth of the devices that has nine tenths of the readings\n\n",
 			r.settings.fleet, r.settings.readings)
 		r.printAnswers(table(out))
+	}
+	if r.lists != nil {
+		r.lists.print(say, table(out))
 	}
 }
 

@@ -95,7 +95,7 @@ func stretchOf(f sim.Filter) stretch {
 	return stretch{"[" + f.Value + separator, "(" + f.Value + " "}
 }
 
-// counted is a filter, its column's index, and how many members its span has.
+// counted is a filter, its column's index, and how many members its run has.
 type counted struct {
 	sim.Filter
 	column, found int
@@ -127,7 +127,7 @@ func (l listing) page(ctx context.Context, q sim.Query) ([]string, int, error) {
 	return s.plan(ctx, filters)
 }
 
-// count asks how many members each set and span has, in one round trip, and makes
+// count asks how many members each set and run has, in one round trip, and makes
 // the filter on the order's own column the window. It returns the other filters,
 // without those that change nothing; a width of 0 says that nothing is found.
 func (s *search) count(ctx context.Context, filters []sim.Filter) ([]counted, error) {

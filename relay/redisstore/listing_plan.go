@@ -95,7 +95,7 @@ func (s *search) sort(ctx context.Context, base counted) ([]string, int, error) 
 	return s.ids(found[from:to]), len(found), nil
 }
 
-// lex reads the members of a filter's span.
+// lex reads the members that a filter finds.
 func (s *search) lex(ctx context.Context, f counted) ([]string, error) {
 	out, err := s.db.rdb.ZRangeByLex(ctx, s.key(f.Filter.Column), stretchOf(f.Filter).by(0)).Result()
 	return out, wrap("list", err)

@@ -43,10 +43,11 @@ func (s *SIMs) GetMany(ctx context.Context, acct account.ID, iccids []sim.ICCID)
 
 // load reads SIMs in the order asked for, in one round trip.
 func (s *SIMs) load(ctx context.Context, acct account.ID, iccids []sim.ICCID) ([]kept, error) {
-	cmds := make([]*redis.MapStringStringCmd, len(iccids))
+	cmds := make([]*redis.StringSliceCmd, len(iccids))
 	_, err := s.db.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i, iccid := range iccids {
-			cmds[i] = p.HGetAll(ctx, keySIM(acct, iccid))
+			cmds[i] = redis.NewStringSliceCmd(ctx, "HGETALL", keySIM(acct, iccid))
+			_ = p.Process(ctx, cmds[i])
 		}
 		return nil
 	})
@@ -55,7 +56,7 @@ func (s *SIMs) load(ctx context.Context, acct account.ID, iccids []sim.ICCID) ([
 	}
 	out := make([]kept, len(iccids))
 	for i, c := range cmds {
-		out[i] = kept{SIM: sim.SIM{ICCID: iccids[i]}, fields: c.Val(), there: len(c.Val()) > 0}
+		out[i] = kept{SIM: sim.SIM{ICCID: iccids[i]}, pairs: c.Val(), there: len(c.Val()) > 0}
 		if !out[i].there {
 			continue
 		}

@@ -33,13 +33,18 @@ func simFields(s sim.SIM) map[string]string {
 	return f
 }
 
-// simOf reads what simFields wrote.
-func simOf(iccid sim.ICCID, f map[string]string) (sim.SIM, error) {
-	s := sim.SIM{
-		ICCID: iccid, IMSI: f["imsi"], MSISDN: f["msisdn"], Service4G: f["4g"] != "", Service5G: f["5g"] != "",
-		Codes: sim.Codes{PIN: f["pin"], PIN2: f["pin2"], PUK: f["puk"], PUK2: f["puk2"]},
-		State: sim.State(f["state"]), Requested: sim.State(f["asked"]), Job: f["job"], Subscriber: f["sub"], Pool: f["pool"],
-		Limit: sim.Limit{Monthly: number(f["limit"]), Warning: number(f["warn"]), Cap: sim.Cap(f["cap"])},
+// simOf reads what simFields wrote, as HGETALL answers: a name, its value, and so
+// on. Pages hold many, so that no map is made of each.
+func simOf(iccid sim.ICCID, pairs []string) (sim.SIM, error) {
+	s := sim.SIM{ICCID: iccid}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if pairs[i] == "recipients" {
+			if err := json.Unmarshal([]byte(pairs[i+1]), &s.Recipients); err != nil {
+				return s, fmt.Errorf("SIM %s: recipients: %w", iccid, err)
+			}
+			continue
+		}
+		setSIMField(&s, pairs[i], pairs[i+1])
 	}
 	if s.Requested == "" {
 		s.Requested = s.State
@@ -47,12 +52,45 @@ func simOf(iccid sim.ICCID, f map[string]string) (sim.SIM, error) {
 	if s.Limit.Cap == "" {
 		s.Limit.Cap = sim.NoCap
 	}
-	if list := f["recipients"]; list != "" {
-		if err := json.Unmarshal([]byte(list), &s.Recipients); err != nil {
-			return s, fmt.Errorf("SIM %s: recipients: %w", iccid, err)
-		}
-	}
 	return s, nil
+}
+
+// setSIMField reads one field; those of others are passed over.
+func setSIMField(s *sim.SIM, name, value string) {
+	switch name {
+	case "imsi":
+		s.IMSI = value
+	case "msisdn":
+		s.MSISDN = value
+	case "4g":
+		s.Service4G = true
+	case "5g":
+		s.Service5G = true
+	case "pin":
+		s.Codes.PIN = value
+	case "pin2":
+		s.Codes.PIN2 = value
+	case "puk":
+		s.Codes.PUK = value
+	case "puk2":
+		s.Codes.PUK2 = value
+	case "state":
+		s.State = sim.State(value)
+	case "asked":
+		s.Requested = sim.State(value)
+	case "job":
+		s.Job = value
+	case "sub":
+		s.Subscriber = value
+	case "pool":
+		s.Pool = value
+	case "limit":
+		s.Limit.Monthly = number(value)
+	case "warn":
+		s.Limit.Warning = number(value)
+	case "cap":
+		s.Limit.Cap = sim.Cap(value)
+	}
 }
 
 func mark(b bool) string {
@@ -120,32 +158,42 @@ return 1`
 // kept is a SIM as it was read.
 type kept struct {
 	sim.SIM
-	there  bool
-	fields map[string]string // as stored, the version among them
+	there bool
+	pairs []string // names and values as stored, the version among them
+}
+
+// fields are the pairs as a map.
+func (k kept) fields() map[string]string {
+	out := make(map[string]string, len(k.pairs)/2)
+	for pair := range slices.Chunk(k.pairs, 2) {
+		out[pair[0]] = pair[1]
+	}
+	return out
 }
 
 // saving is the call that makes a kept SIM what it shall be; nil: it is gone.
 func (k kept) saving(acct account.ID, shall *sim.SIM) call {
-	fields, before, after := map[string]string{}, map[string]string{}, map[string]string{}
+	have, fields := k.fields(), map[string]string{}
+	before, after := map[string]string{}, map[string]string{}
 	if k.there {
 		before = simMembers(acct, k.SIM)
 	}
 	if shall != nil {
 		fields, after = simFields(*shall), simMembers(acct, *shall)
-		fields["v"] = strconv.FormatInt(number(k.fields["v"])+1, 10)
+		fields["v"] = strconv.FormatInt(number(have["v"])+1, 10)
 	}
 	var sets, gone []any
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		if k.fields[name] != fields[name] {
+		if have[name] != fields[name] {
 			sets = append(sets, name, fields[name])
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(k.fields)) {
+	for _, name := range slices.Sorted(maps.Keys(have)) {
 		if _, stays := fields[name]; !stays {
 			gone = append(gone, name)
 		}
 	}
-	out := call{keys: []string{keySIM(acct, k.ICCID)}, args: []any{k.fields["v"], len(sets) / 2, len(gone)}}
+	out := call{keys: []string{keySIM(acct, k.ICCID)}, args: []any{have["v"], len(sets) / 2, len(gone)}}
 	out.args = append(append(out.args, sets...), gone...)
 	out.move(before, after)
 	return out

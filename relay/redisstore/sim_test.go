@@ -35,31 +35,40 @@ func declared(iccid sim.ICCID) sim.SIM {
 
 func TestSIMs(t *testing.T) {
 	onEvery(t, func(t *testing.T, open func(t *testing.T) *DB) {
-		s, ctx := open(t).SIMs(), t.Context()
-		mustDo(t, s.Declare(ctx, 1, []sim.SIM{declared(firstSIM), declared(secondSIM)}, false))
-		want := declared(firstSIM)
-		want.Requested, want.Limit.Cap = sim.Pending, sim.NoCap
-		if got, err := s.Get(ctx, 1, firstSIM); err != nil || !reflect.DeepEqual(got, want) {
-			t.Fatalf("%+v, %v", got, err)
+		for name, test := range map[string]func(*testing.T, func(*testing.T) *DB){
+			"records": recordsOfSIMs, "changes of one are not lost": changesOfOneSIM, "pools take all or none": poolsTakeAllOrNone,
+			"a walk finds all of a scope": walkFindsAll, "subscribers": subscribersAreFound, "lists agree with a model": listsAgreeWithAModel,
+		} {
+			t.Run(name, func(t *testing.T) { test(t, open) })
 		}
-		if _, err := s.Get(ctx, 2, firstSIM); relay.KindOf(err) != relay.KindNotFound {
-			t.Errorf("another account's: %v", err)
-		}
-		want.State, want.Requested, want.Job, want.Subscriber = sim.Active, sim.Suspended, "j1", "s1"
-		want.Limit = sim.Limit{Monthly: 1 << 40, Warning: 5, Cap: sim.Block}
-		want.Recipients = []sim.Recipient{{ID: "r1", Email: "a@example.com", Number: "447700900001"}}
-		want.Service4G, want.Service5G = false, true
-		got, err := s.Change(ctx, 1, firstSIM, func(x *sim.SIM) error { *x = want; x.Pool = "not here"; return nil })
-		if err != nil || !reflect.DeepEqual(got, want) {
-			t.Fatalf("%+v, %v", got, err)
-		}
-		all, err := s.GetMany(ctx, 1, []sim.ICCID{thirdSIM, firstSIM})
-		if err != nil || len(all) != 1 || !reflect.DeepEqual(all[firstSIM], want) {
-			t.Errorf("%+v, %v", all, err)
-		}
-		testRedeclared(t, s, want)
-		testForgotten(t, s)
 	})
+}
+
+func recordsOfSIMs(t *testing.T, open func(t *testing.T) *DB) {
+	s, ctx := open(t).SIMs(), t.Context()
+	mustDo(t, s.Declare(ctx, 1, []sim.SIM{declared(firstSIM), declared(secondSIM)}, false))
+	want := declared(firstSIM)
+	want.Requested, want.Limit.Cap = sim.Pending, sim.NoCap
+	if got, err := s.Get(ctx, 1, firstSIM); err != nil || !reflect.DeepEqual(got, want) {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	if _, err := s.Get(ctx, 2, firstSIM); relay.KindOf(err) != relay.KindNotFound {
+		t.Errorf("another account's: %v", err)
+	}
+	want.State, want.Requested, want.Job, want.Subscriber = sim.Active, sim.Suspended, "j1", "s1"
+	want.Limit = sim.Limit{Monthly: 1 << 40, Warning: 5, Cap: sim.Block}
+	want.Recipients = []sim.Recipient{{ID: "r1", Email: "a@example.com", Number: "447700900001"}}
+	want.Service4G, want.Service5G = false, true
+	got, err := s.Change(ctx, 1, firstSIM, func(x *sim.SIM) error { *x = want; x.Pool = "not here"; return nil })
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	all, err := s.GetMany(ctx, 1, []sim.ICCID{thirdSIM, firstSIM})
+	if err != nil || len(all) != 1 || !reflect.DeepEqual(all[firstSIM], want) {
+		t.Errorf("%+v, %v", all, err)
+	}
+	testRedeclared(t, s, want)
+	testForgotten(t, s)
 }
 
 // testRedeclared says again what lives on, with another number.
@@ -107,130 +116,122 @@ func testForgotten(t *testing.T, s *SIMs) {
 	}
 }
 
-func TestChangesOfOneSIMAreNotLost(t *testing.T) {
-	onEvery(t, func(t *testing.T, open func(t *testing.T) *DB) {
-		s, ctx := open(t).SIMs(), t.Context()
-		mustDo(t, s.Declare(ctx, 1, []sim.SIM{declared(firstSIM)}, false))
-		var all sync.WaitGroup
-		for range 8 {
-			all.Go(func() {
-				for range 5 {
-					if _, err := s.Change(ctx, 1, firstSIM, func(x *sim.SIM) error { x.Limit.Monthly++; return nil }); err != nil {
-						t.Error(err)
-					}
+func changesOfOneSIM(t *testing.T, open func(t *testing.T) *DB) {
+	s, ctx := open(t).SIMs(), t.Context()
+	mustDo(t, s.Declare(ctx, 1, []sim.SIM{declared(firstSIM)}, false))
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 5 {
+				if _, err := s.Change(ctx, 1, firstSIM, func(x *sim.SIM) error { x.Limit.Monthly++; return nil }); err != nil {
+					t.Error(err)
 				}
-			})
-		}
-		all.Wait()
-		if got, err := s.Get(ctx, 1, firstSIM); err != nil || got.Limit.Monthly != 40 {
-			t.Errorf("%+v, %v", got, err)
-		}
-		refusal := errors.New("no")
-		if _, err := s.Change(ctx, 1, firstSIM, func(x *sim.SIM) error { x.Limit.Monthly = 0; return refusal }); !errors.Is(err, refusal) {
-			t.Error(err)
-		}
-		if _, err := s.Change(ctx, 1, thirdSIM, func(*sim.SIM) error { return nil }); relay.KindOf(err) != relay.KindNotFound {
-			t.Error(err)
-		}
-	})
+			}
+		})
+	}
+	all.Wait()
+	if got, err := s.Get(ctx, 1, firstSIM); err != nil || got.Limit.Monthly != 40 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	refusal := errors.New("no")
+	if _, err := s.Change(ctx, 1, firstSIM, func(x *sim.SIM) error { x.Limit.Monthly = 0; return refusal }); !errors.Is(err, refusal) {
+		t.Error(err)
+	}
+	if _, err := s.Change(ctx, 1, thirdSIM, func(*sim.SIM) error { return nil }); relay.KindOf(err) != relay.KindNotFound {
+		t.Error(err)
+	}
 }
 
-func TestPoolsTakeAllOrNone(t *testing.T) {
-	onEvery(t, func(t *testing.T, open func(t *testing.T) *DB) {
-		db, ctx := open(t), t.Context()
-		s := db.SIMs()
-		mustDo(t, s.Declare(ctx, 1, []sim.SIM{declared(firstSIM), declared(secondSIM)}, false))
-		mustDo(t, s.Declare(ctx, 2, []sim.SIM{declared(thirdSIM)}, false))
-		mustDo(t, db.Pools().Put(ctx, 1, sim.Pool{ID: "p1"}))
-		mustDo(t, db.Pools().Put(ctx, 1, sim.Pool{ID: "p2"}))
-		for _, tc := range []struct {
-			name string
-			do   error
-			want string
-		}{
-			{"another account's", s.Attach(ctx, 1, "p1", []sim.ICCID{firstSIM, thirdSIM}), "Invalid ICCID: 8944000000000000003."},
-			{"no such pool", s.Attach(ctx, 2, "p1", []sim.ICCID{thirdSIM}), "Invalid pool."},
-			{"a free one", s.Attach(ctx, 1, "p1", []sim.ICCID{firstSIM}), ""},
-			{"the same and another", s.Attach(ctx, 1, "p1", []sim.ICCID{firstSIM, secondSIM}), ""},
-			{"one of another pool", s.Attach(ctx, 1, "p2", []sim.ICCID{firstSIM}), "ICCID 8944000000000000001 is in another pool: detach it first."},
-			{"out of the wrong pool", s.Detach(ctx, 1, "p2", []sim.ICCID{firstSIM}), "Invalid ICCID: 8944000000000000001."},
-			{"out, with another account's", s.Detach(ctx, 1, "p1", []sim.ICCID{firstSIM, thirdSIM}), "Invalid ICCID: 8944000000000000003."},
-			{"out", s.Detach(ctx, 1, "p1", []sim.ICCID{firstSIM}), ""},
-		} {
-			text := ""
-			if tc.do != nil {
-				text = tc.do.Error()
-			}
-			if text != tc.want {
-				t.Errorf("%s: %q, want %q", tc.name, text, tc.want)
-			}
+func poolsTakeAllOrNone(t *testing.T, open func(t *testing.T) *DB) {
+	db, ctx := open(t), t.Context()
+	s := db.SIMs()
+	mustDo(t, s.Declare(ctx, 1, []sim.SIM{declared(firstSIM), declared(secondSIM)}, false))
+	mustDo(t, s.Declare(ctx, 2, []sim.SIM{declared(thirdSIM)}, false))
+	mustDo(t, db.Pools().Put(ctx, 1, sim.Pool{ID: "p1"}))
+	mustDo(t, db.Pools().Put(ctx, 1, sim.Pool{ID: "p2"}))
+	for _, tc := range []struct {
+		name string
+		do   error
+		want string
+	}{
+		{"another account's", s.Attach(ctx, 1, "p1", []sim.ICCID{firstSIM, thirdSIM}), "Invalid ICCID: 8944000000000000003."},
+		{"no such pool", s.Attach(ctx, 2, "p1", []sim.ICCID{thirdSIM}), "Invalid pool."},
+		{"a free one", s.Attach(ctx, 1, "p1", []sim.ICCID{firstSIM}), ""},
+		{"the same and another", s.Attach(ctx, 1, "p1", []sim.ICCID{firstSIM, secondSIM}), ""},
+		{"one of another pool", s.Attach(ctx, 1, "p2", []sim.ICCID{firstSIM}), "ICCID 8944000000000000001 is in another pool: detach it first."},
+		{"out of the wrong pool", s.Detach(ctx, 1, "p2", []sim.ICCID{firstSIM}), "Invalid ICCID: 8944000000000000001."},
+		{"out, with another account's", s.Detach(ctx, 1, "p1", []sim.ICCID{firstSIM, thirdSIM}), "Invalid ICCID: 8944000000000000003."},
+		{"out", s.Detach(ctx, 1, "p1", []sim.ICCID{firstSIM}), ""},
+	} {
+		text := ""
+		if tc.do != nil {
+			text = tc.do.Error()
 		}
-		q := sim.Query{Page: relay.Page{Number: 1, PerPage: 10}}
-		got, total, err := s.List(ctx, 1, sim.Scope{Pool: "p1"}, q)
-		if err != nil || total != 1 || !slices.Equal(iccidsOf(got), []sim.ICCID{secondSIM}) || got[0].Pool != "p1" {
-			t.Errorf("%v of %d, %v", got, total, err)
+		if text != tc.want {
+			t.Errorf("%s: %q, want %q", tc.name, text, tc.want)
 		}
-		if got, err := s.Get(ctx, 1, firstSIM); err != nil || got.Pool != "" {
-			t.Errorf("%+v, %v", got, err)
-		}
-	})
+	}
+	q := sim.Query{Page: relay.Page{Number: 1, PerPage: 10}}
+	got, total, err := s.List(ctx, 1, sim.Scope{Pool: "p1"}, q)
+	if err != nil || total != 1 || !slices.Equal(iccidsOf(got), []sim.ICCID{secondSIM}) || got[0].Pool != "p1" {
+		t.Errorf("%v of %d, %v", got, total, err)
+	}
+	if got, err := s.Get(ctx, 1, firstSIM); err != nil || got.Pool != "" {
+		t.Errorf("%+v, %v", got, err)
+	}
 }
 
-func TestWalkFindsAllOfAScope(t *testing.T) {
-	onEvery(t, func(t *testing.T, open func(t *testing.T) *DB) {
-		s, ctx := open(t).SIMs(), t.Context()
-		var want []sim.ICCID
-		for i := range 25 {
-			one := declared(sim.ICCID("89440000000000" + strconv.Itoa(10000+i)))
-			mustDo(t, s.Declare(ctx, 1, []sim.SIM{one}, false))
-			want = append(want, one.ICCID)
+func walkFindsAll(t *testing.T, open func(t *testing.T) *DB) {
+	s, ctx := open(t).SIMs(), t.Context()
+	var want []sim.ICCID
+	for i := range 25 {
+		one := declared(sim.ICCID("89440000000000" + strconv.Itoa(10000+i)))
+		mustDo(t, s.Declare(ctx, 1, []sim.SIM{one}, false))
+		want = append(want, one.ICCID)
+	}
+	var got []sim.ICCID
+	for after := sim.ICCID(""); ; after = got[len(got)-1] {
+		some, err := s.Walk(ctx, 1, sim.Scope{}, after, 10)
+		mustDo(t, err)
+		if len(some) == 0 {
+			break
 		}
-		var got []sim.ICCID
-		for after := sim.ICCID(""); ; after = got[len(got)-1] {
-			some, err := s.Walk(ctx, 1, sim.Scope{}, after, 10)
-			mustDo(t, err)
-			if len(some) == 0 {
-				break
-			}
-			got = append(got, some...)
-		}
-		if !slices.Equal(got, want) {
-			t.Errorf("%v", got)
-		}
-	})
+		got = append(got, some...)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%v", got)
+	}
 }
 
-func TestSubscribers(t *testing.T) {
-	onEvery(t, func(t *testing.T, open func(t *testing.T) *DB) {
-		s, ctx := open(t).Subscribers(), t.Context()
-		for i, name := range []string{"Öhlund Ann", "smith Bo", "Smith Cy", "Smithers Di"} {
-			surname, forename, _ := strings.Cut(name, " ")
-			mustDo(t, s.Put(ctx, 1, sim.Subscriber{ID: strconv.Itoa(i), Surname: surname, Forename: forename}))
+func subscribersAreFound(t *testing.T, open func(t *testing.T) *DB) {
+	s, ctx := open(t).Subscribers(), t.Context()
+	for i, name := range []string{"Öhlund Ann", "smith Bo", "Smith Cy", "Smithers Di"} {
+		surname, forename, _ := strings.Cut(name, " ")
+		mustDo(t, s.Put(ctx, 1, sim.Subscriber{ID: strconv.Itoa(i), Surname: surname, Forename: forename}))
+	}
+	for _, tc := range []struct {
+		name string
+		q    sim.Query
+		want []string
+	}{
+		{"all, as they came", sim.Query{}, []string{"0", "1", "2", "3"}},
+		{"by surname, the last first", sim.Query{OrderBy: "surname", Descending: true}, []string{"0", "3", "2", "1"}},
+		{"a surname in any case", sim.Query{Filters: []sim.Filter{{Column: "surname", Value: "SMITH"}}}, []string{"1", "2"}},
+		{"the beginning of one, by forename", sim.Query{OrderBy: "forename", Descending: true, Filters: []sim.Filter{{Column: "surname", Match: sim.Begins, Value: "smith"}}}, []string{"3", "2", "1"}},
+		{"any but one", sim.Query{Filters: []sim.Filter{{Column: "surname", Match: sim.Differs, Value: "öhlund"}}}, []string{"1", "2", "3"}},
+		{"two filters", sim.Query{Filters: []sim.Filter{{Column: "surname", Value: "smith"}, {Column: "forename", Match: sim.Differs, Value: "bo"}}}, []string{"2"}},
+	} {
+		tc.q.Page = relay.Page{Number: 1, PerPage: 10}
+		found, total, err := s.List(ctx, 1, tc.q)
+		var got []string
+		for _, who := range found {
+			got = append(got, who.ID)
 		}
-		for _, tc := range []struct {
-			name string
-			q    sim.Query
-			want []string
-		}{
-			{"all, as they came", sim.Query{}, []string{"0", "1", "2", "3"}},
-			{"by surname, the last first", sim.Query{OrderBy: "surname", Descending: true}, []string{"0", "3", "2", "1"}},
-			{"a surname in any case", sim.Query{Filters: []sim.Filter{{Column: "surname", Value: "SMITH"}}}, []string{"1", "2"}},
-			{"the beginning of one, by forename", sim.Query{OrderBy: "forename", Descending: true, Filters: []sim.Filter{{Column: "surname", Match: sim.Begins, Value: "smith"}}}, []string{"3", "2", "1"}},
-			{"any but one", sim.Query{Filters: []sim.Filter{{Column: "surname", Match: sim.Differs, Value: "öhlund"}}}, []string{"1", "2", "3"}},
-			{"two filters", sim.Query{Filters: []sim.Filter{{Column: "surname", Value: "smith"}, {Column: "forename", Match: sim.Differs, Value: "bo"}}}, []string{"2"}},
-		} {
-			tc.q.Page = relay.Page{Number: 1, PerPage: 10}
-			found, total, err := s.List(ctx, 1, tc.q)
-			var got []string
-			for _, who := range found {
-				got = append(got, who.ID)
-			}
-			if err != nil || total != len(tc.want) || !slices.Equal(got, tc.want) {
-				t.Errorf("%s: %v of %d, %v", tc.name, got, total, err)
-			}
+		if err != nil || total != len(tc.want) || !slices.Equal(got, tc.want) {
+			t.Errorf("%s: %v of %d, %v", tc.name, got, total, err)
 		}
-		if _, err := s.Get(ctx, 2, "0"); relay.KindOf(err) != relay.KindNotFound {
-			t.Error(err)
-		}
-	})
+	}
+	if _, err := s.Get(ctx, 2, "0"); relay.KindOf(err) != relay.KindNotFound {
+		t.Error(err)
+	}
 }

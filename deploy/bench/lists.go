@@ -1,0 +1,156 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// What reading lists of SIMs may take.
+const (
+	mostPage   = 5.0 // p99, of the median of the bare read
+	mostGrowth = 2.0 // median, of that with a small account
+	mostWalk   = time.Second
+)
+
+// pageSize is how many SIMs a page has, and how many hashes the bare read.
+const pageSize = 100
+
+// lists is what was measured of lists.
+type lists struct {
+	sims   int
+	memory float64 // bytes of Redis for a SIM
+	bare   []outcome
+	pages  []listed
+}
+
+// listed is a kind of page and its rounds with the large and the small account.
+type listed struct {
+	page
+	large, small []outcome
+}
+
+// page is a kind of page: the query, the total and the count of the n-th request
+// for an account.
+type page struct {
+	name  string
+	walks bool // may take longer
+	query func(h herd, n int) (query string, total, count int)
+}
+
+// pages are what is asked for.
+func pages() []page {
+	var out []page
+	for _, column := range []string{"iccid", "imsi", "msisdn"} {
+		for i, place := range []string{"first", "middle", "last"} {
+			out = append(out, page{name: place + " page by " + column, query: func(h herd, n int) (string, int, int) {
+				number := []int{1, h.n / pageSize / 2, h.n / pageSize}[i]
+				return fmt.Sprintf("order_by=%s&order_direction=%s&page=%d", column, []string{"asc", "desc"}[n%2], number), h.n, pageSize
+			}})
+		}
+	}
+	for _, column := range []string{"iccid", "imsi", "msisdn"} {
+		out = append(out,
+			page{name: column + " =", query: func(h herd, n int) (string, int, int) {
+				return filtered(column, "=", h.value(column, n*7%h.n)), 1, 1
+			}},
+			page{name: column + " starts_with, 100 found", query: func(h herd, n int) (string, int, int) {
+				v := h.value(column, n*7%h.n)
+				return filtered(column, "starts_with", v[:len(v)-2]), 100, pageSize
+			}},
+			page{name: column + " like, any page of all", query: func(h herd, n int) (string, int, int) {
+				return filtered(column, "like", h.value(column, 0)[:3]+"%") + fmt.Sprintf("&page=%d", 1+n*31%(h.n/pageSize)), h.n, pageSize
+			}},
+			page{name: column + " !=, any page", walks: true, query: func(h herd, n int) (string, int, int) {
+				return filtered(column, "!=", h.value(column, n*7%h.n)) + fmt.Sprintf("&page=%d", 1+n*31%(h.n/pageSize)), h.n - 1, -1
+			}},
+		)
+	}
+	return append(out, page{name: "imsi starts_with, a tenth found, middle page by msisdn", walks: true, query: func(h herd, _ int) (string, int, int) {
+		v := fmt.Sprintf("23415%010d", h.n-1)
+		width := len(fmt.Sprint(h.n - 1))
+		prefix := v[:len(v)-width] + "4"
+		return filtered("imsi", "starts_with", prefix) + fmt.Sprintf("&order_by=msisdn&page=%d", max(1, h.n/10/pageSize/2)), h.n / 10, pageSize
+	}})
+}
+
+// value is a column of the i-th SIM.
+func (h herd) value(column string, i int) string {
+	switch column {
+	case "imsi":
+		return h.imsi(i)
+	case "msisdn":
+		return h.msisdn(i)
+	}
+	return h.iccid(i)
+}
+
+func filtered(column, operator, value string) string {
+	return url.Values{"filters[" + column + "][operator]": {operator}, "filters[" + column + "][value]": {value}}.Encode()
+}
+
+// pagesARound is how often a page is asked for in a round.
+const pagesARound = 200
+
+// measure asks for every page in turns with the bare read.
+func (l *lists) measure(d *daemon, c *redisConn, large, small herd, s settings) error {
+	client := &http.Client{Transport: &http.Transport{DisableCompression: true}}
+	defer client.CloseIdleConnections()
+	for _, p := range pages() {
+		one := listed{page: p}
+		for round := range s.rounds + 1 {
+			bare, err := timed(pagesARound, func(n int) error { return c.readHashes(large, n*9973%large.n, pageSize) })
+			if err != nil {
+				return err
+			}
+			var took [2]outcome
+			for i, h := range []herd{large, small} {
+				if took[i], err = p.run(d, client, h); err != nil {
+					return err
+				}
+			}
+			if round > 0 { // the first one warms up
+				l.bare, one.large, one.small = append(l.bare, bare), append(one.large, took[0]), append(one.small, took[1])
+			}
+		}
+		l.pages = append(l.pages, one)
+	}
+	return nil
+}
+
+// run asks for a page of one account a round long.
+func (p page) run(d *daemon, client *http.Client, h herd) (outcome, error) {
+	times := pagesARound
+	if p.walks && h.n > smallHerd {
+		times = pagesARound / 10
+	}
+	return timed(times, func(n int) error {
+		query, total, count := p.query(h, n)
+		if count < 0 { // the last page lacks one
+			count = pageSize
+			if number := 1 + n*31%(h.n/pageSize); number == h.n/pageSize {
+				count--
+			}
+		}
+		return d.page(client, h, query+fmt.Sprintf("&per_page=%d", pageSize), total, count)
+	})
+}
+
+// print prints a row a page.
+func (l *lists) print(say func(format string, args ...any), row func(cells ...any)) {
+	floor := median(l.bare, p50)
+	say("\nan account with %d SIMs, pages of %d; the floor is a pipelined read of %d hashes, without a client library: median %v, p99 %v\n"+
+		"memory of Redis for a SIM without pool and subscriber: %.0f bytes\n\n",
+		l.sims, pageSize, pageSize, time.Duration(floor).Round(10*time.Microsecond), took(l.bare, p99), l.memory)
+	defer row()
+	row("medians of the rounds", "p50", "p99", "p99 / floor", "aim", "p50 / p50 of 1,000 SIMs", "aim")
+	for _, one := range l.pages {
+		growth := median(one.large, p50) / median(one.small, p50)
+		limit, most := "≤ "+ratio(mostPage), "≤ "+ratio(mostGrowth)
+		if one.walks {
+			limit, most = "< "+mostWalk.String(), ""
+		}
+		row(one.name, took(one.large, p50), took(one.large, p99), ratio(median(one.large, p99)/floor), limit, ratio(growth), most)
+	}
+}
