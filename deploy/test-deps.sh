@@ -13,7 +13,7 @@ cd "$(dirname "$0")/.."
 
 influx_version=v1.8.10
 # What npm installs, with the versions.
-modules=(standardwebhooks@1.1.1 smpp@0.5.1 sms-segments-calculator@1.3.0 split-sms@0.1.7)
+modules=(standardwebhooks@1.1.1 smpp@0.5.1 sms-segments-calculator@1.3.0 split-sms@0.1.7 soap@1.13.0)
 export PATH="$PWD/.tools/bin:$PATH:/usr/sbin:/usr/local/sbin"
 
 # program:package. fakesmsc comes with kannel-extras, outside the PATH.
@@ -21,7 +21,7 @@ wanted=(
   redis-server:redis-server redis-sentinel:redis-sentinel redis-cli:redis-tools
   bearerbox:kannel postfix:postfix wrk:wrk gcc:gcc
   node:nodejs npm:npm dkimverify:python3-dkim
-  tshark:tshark wbxml2xml:libwbxml2-utils
+  tshark:tshark wbxml2xml:libwbxml2-utils php:php-cli
 )
 fakesmsc=/usr/lib/kannel/test/fakesmsc
 
@@ -32,6 +32,8 @@ missing_packages() {
   done
   [ -x "$fakesmsc" ] || echo kannel-extras
   [ -e /usr/lib/python3/dist-packages/vobject ] || echo python3-vobject
+  [ -e /usr/lib/python3/dist-packages/zeep ] || echo python3-zeep
+  [[ "$(php -m 2>/dev/null)" == *$'\nsoap\n'* ]] || echo php-soap
   [ -e /usr/include/stdlib.h ] || echo libc6-dev # the race detector needs cgo
 }
 

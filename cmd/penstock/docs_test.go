@@ -16,6 +16,7 @@ import (
 	"github.com/penstock/penstock/ingest/openapi"
 	"github.com/penstock/penstock/ingest/restv2"
 	"github.com/penstock/penstock/ingest/restv3"
+	"github.com/penstock/penstock/ingest/soap"
 	"github.com/penstock/penstock/ingest/uplink"
 )
 
@@ -24,8 +25,8 @@ import (
 func apiPages() map[string][][]byte {
 	return map[string][][]byte{
 		"iot": {iotapi.OpenAPI()}, "webhooks": {uplink.OpenAPI()}, "carriers": {carrier.OpenAPI()},
-		"ledger": {ledgerapi.OpenAPI()},
-		"admin":  {admin.OpenAPI(), openapi.OpenAPI()}, "messaging": {restv2.OpenAPI(), cdr.OpenAPI()}, "sims": {restv3.OpenAPI()},
+		"ledger": {ledgerapi.OpenAPI()}, "soap": {soap.OpenAPI()},
+		"admin": {admin.OpenAPI(), openapi.OpenAPI()}, "messaging": {restv2.OpenAPI(), cdr.OpenAPI()}, "sims": {restv3.OpenAPI()},
 	}
 }
 

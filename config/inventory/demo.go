@@ -25,7 +25,7 @@ func Demo(o DemoOptions) Document {
 			{Prefix: "49", MCC: "262", MNC: "02", Name: "Beispiel Mobil", Country: "Germany"},
 		},
 		Accounts: []Account{{
-			Name: "demo", Credit: &credit,
+			Name: "demo", Credit: &credit, SOAP: &SOAP{Username: "demo", Password: o.Token},
 			Tokens:    []Token{{Token: o.Token, Scopes: []string{"messaging", "cellular", "iot", "ledger", "webhook", "carrier"}}},
 			Locations: []Location{{ID: "loc-imported", Name: "Imported", Imported: true}, {ID: "loc-default", Name: "Default"}},
 			Decoders:  demoDecoders(),

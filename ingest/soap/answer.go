@@ -1,0 +1,85 @@
+package soap
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/message"
+)
+
+// responseCode is what became of a request.
+type responseCode int
+
+// The codes.
+const (
+	accepted    responseCode = 0
+	noCredit    responseCode = 2
+	invalid     responseCode = 3
+	unavailable responseCode = 4
+)
+
+// answer is what a request is answered with.
+type answer struct {
+	code        responseCode
+	credits     int64 // that this request used
+	description string
+}
+
+// encode writes the envelope, children in the order of their description.
+func (a answer) encode(v version, o operation) []byte {
+	texts := map[string]string{
+		"responsecode": strconv.Itoa(int(a.code)), "creditsused": strconv.FormatInt(a.credits, 10), "description": a.description,
+	}
+	var b bytes.Buffer
+	b.WriteString("<" + o.answerName() + ` xmlns="` + Namespace + `">`)
+	for _, e := range answered() {
+		leaf(&b, e.name, texts[e.name])
+	}
+	b.WriteString("</" + o.answerName() + ">")
+	return wrap(v, b.Bytes())
+}
+
+// acceptedAnswer tells what an order came to, with the ids that reports carry.
+func acceptedAnswer(sent message.Sent) answer {
+	ids := make([]string, len(sent.Messages))
+	for i, m := range sent.Messages {
+		ids[i] = m.ID.String()
+	}
+	return answer{code: accepted, credits: sent.Cost, description: "Accepted. Message ids: " + strings.Join(ids, ", ") + "."}
+}
+
+// refusal is the answer to an error that a client can understand; false for one
+// that is ours alone.
+func refusal(o operation, err error) (answer, bool) {
+	switch relay.KindOf(err) {
+	case relay.KindNoCredit:
+		return answer{code: noCredit, description: "Insufficient credit."}, true
+	case relay.KindInvalid:
+		return answer{code: invalid, description: "Invalid request: " + inElements(o, relay.FieldsOf(err)) + "."}, true
+	case relay.KindUnavailable:
+		return answer{code: unavailable, description: "Service temporarily unavailable. Please try again later."}, true
+	}
+	return answer{}, false
+}
+
+// inElements says what is wrong with parameters by the names of the elements.
+func inElements(o operation, fields map[string][]string) string {
+	paths := pathsOf(o.children, "")
+	var out []string
+	for _, field := range slices.Sorted(maps.Keys(fields)) {
+		path := field
+		if p, ok := paths[field]; ok {
+			path = p
+		}
+		for _, reason := range fields[field] {
+			reason = strings.ReplaceAll(reason, "The "+field+" ", "The "+path+" ")
+			out = append(out, fmt.Sprintf("%s: %s", path, strings.TrimSuffix(reason, ".")))
+		}
+	}
+	return strings.Join(out, "; ")
+}

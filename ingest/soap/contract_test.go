@@ -1,0 +1,223 @@
+package soap
+
+import (
+	"bytes"
+	"encoding/xml"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func TestTheWSDLIsAsItWasReadLast(t *testing.T) {
+	got := wsdl(operations(), "https://gw.example/soap")
+	must(t, wellFormed(got))
+	path := filepath.Join("testdata", "messaging.wsdl")
+	if *update {
+		must(t, os.WriteFile(path, got, 0o600))
+	}
+	want, err := os.ReadFile(path)
+	must(t, err)
+	if !bytes.Equal(got, want) {
+		t.Errorf("the WSDL changed; go test -update writes %s, read the difference", path)
+	}
+}
+
+// filled is an element with something that its description allows in it.
+func filled(e element) string {
+	var inner string
+	switch {
+	case e.children != nil:
+		for _, c := range e.children {
+			inner += filled(c)
+		}
+	case e.kind.number:
+		inner = "447700900123"
+	case len(e.kind.enumerated) > 0:
+		inner = e.kind.enumerated[0]
+	default:
+		inner = map[string]string{"string": "http://a/", "integer": "7", "hexBinary": "06", "dateTime": "2026-01-31T12:00:00Z"}[e.kind.xsd]
+	}
+	return "<" + e.name + ">" + inner + "</" + e.name + ">"
+}
+
+// read decodes children of an operation as the surface does.
+func read(t *testing.T, o operation, children string) (values, mistakes) {
+	t.Helper()
+	root, err := parse([]byte("<" + o.name + ` xmlns="` + Namespace + `">` + children + "</" + o.name + ">"))
+	must(t, err)
+	var m mistakes
+	v := decode(o.children, root, "", &m)
+	return v, m
+}
+
+// The description is what requests are read by: all of it is taken, in any order,
+// what it requires is missed, and what it has once is refused twice.
+func TestRequestsAreReadAsTheyAreDescribed(t *testing.T) {
+	for _, o := range operations() {
+		var all []string
+		for _, e := range o.children {
+			all = append(all, filled(e))
+		}
+		v, m := read(t, o, strings.Join(all, ""))
+		if len(m) > 0 || len(v) != len(o.children) {
+			t.Errorf("%s: %s; read %v", o.name, m, v)
+		}
+		slices.Reverse(all)
+		if back, m := read(t, o, strings.Join(all, "")); len(m) > 0 || fmt.Sprint(back) != fmt.Sprint(v) {
+			t.Errorf("%s, backwards: %s; read %v", o.name, m, back)
+		}
+		for i, e := range slices.Backward(o.children) {
+			i = len(all) - 1 - i
+			less := slices.Delete(slices.Clone(all), i, i+1)
+			if _, m := read(t, o, strings.Join(less, "")); (len(m) == 0) != e.optional || !e.optional && !strings.HasPrefix(m[0], e.name+": is required") {
+				t.Errorf("%s without %s: %s", o.name, e.name, m)
+			}
+			if _, m := read(t, o, strings.Join(all, "")+all[i]); len(m) != 1 || !strings.HasPrefix(m[0], e.name+": is given twice") {
+				t.Errorf("%s with two %s: %s", o.name, e.name, m)
+			}
+		}
+	}
+}
+
+// The specification's table of SOAP messages, word by word.
+func TestTheDescriptionIsTheSpecifications(t *testing.T) {
+	want := map[string]string{
+		"SoapSendSms":       "destinationarray, originator?, message, messagetype, maxconcat?, sendtime?, dlrep?",
+		"SoapSendBinarySms": "destinationarray, originator?, data, udh, sendtime?, dlrep?, encoding?",
+		"SoapSendWapPush":   "destinationarray, originator?, waptitle, wapurl, sendtime?, dlrep?",
+		"SoapSendMMSNot":    "destinationarray, originator?, subject, mmsurl, filesize, class, expiry, sendtime?, dlrep?",
+	}
+	actions := []string{"sendsms", "sendbinarysms", "sendwappush", "sendmmsnot"}
+	for i, o := range operations() {
+		var names []string
+		for _, e := range o.children {
+			if e.optional {
+				e.name += "?"
+			}
+			names = append(names, e.name)
+		}
+		if got := strings.Join(names, ", "); got != want[o.name] || o.soapAction() != "urn:penstock:messaging#"+actions[i] {
+			t.Errorf("%s (%s): %s, want %s", o.name, o.soapAction(), got, want[o.name])
+		}
+	}
+}
+
+// Answers have the children of their description, in its order, whatever the
+// texts are.
+func TestAnswersAreAsTheyAreDescribed(t *testing.T) {
+	for _, o := range operations() {
+		a := answer{code: invalid, credits: 7, description: "a <b> & \x00 \xff \"c\""}
+		var found []string
+		d := xml.NewDecoder(bytes.NewReader(a.encode(soap12, o)))
+		for token, err := d.Token(); err == nil; token, err = d.Token() {
+			switch e := token.(type) {
+			case xml.StartElement:
+				found = append(found, e.Name.Local)
+			case xml.CharData:
+				found = append(found, string(e))
+			}
+		}
+		want := []string{"\n", "Envelope", "Body", o.name + "Response", "responsecode", "3", "creditsused", "7", "description", "a <b> & \uFFFD \uFFFD \"c\"", "\n"}
+		if !slices.Equal(found, want) {
+			t.Errorf("%q\nwant %q", found, want)
+		}
+	}
+}
+
+func TestKinds(t *testing.T) {
+	for _, tc := range []struct {
+		kind kind
+		text string
+		want string // as fmt prints it; "" for a refusal
+	}{
+		{text(), " a ", " a "},
+		{words("text", "flash"), " flash\n", "flash"},
+		{words("text", "flash"), "Flash", ""},
+		{between(1, 255), "255", "255"},
+		{between(1, 255), "+007", "7"},
+		{between(1, 255), "0", ""},
+		{between(1, 255), "256", ""},
+		{between(1, 255), "1e2", ""},
+		{between(1, 255), "0x10", ""},
+		{between(1, 255), "1_0", ""},
+		{between(1, 255), "99999999999999999999", ""},
+		{atLeast(0), "-0", "0"},
+		{atLeast(0), "-1", ""},
+		{numbers("80", "81"), "080", "80"},
+		{numbers("80", "81"), "82", ""},
+		{octets(), "0aFF", "[10 255]"},
+		{octets(), "", "[]"},
+		{octets(), "0", ""},
+		{octets(), "0 1", ""},
+		{msisdn(), " 447700900123 ", "447700900123"},
+		{msisdn(), "0770", ""},
+		{moment(), "2026-01-31T12:00:00", "2026-01-31 12:00:00 +0000 UTC"},
+		{moment(), "2026-01-31T12:00:00.25+05:30", "2026-01-31 06:30:00.25 +0000 UTC"},
+		{moment(), "2026-12-31T24:00:00", "2027-01-01 00:00:00 +0000 UTC"},
+		{moment(), "2026-01-31T24:00:00Z", "2026-02-01 00:00:00 +0000 UTC"},
+		{moment(), "2026-01-31T24:00:01", ""},
+		{moment(), "2026-01-31 12:00:00", ""},
+		{moment(), "2026-01-31", ""},
+		{moment(), "2026-01-31T12:00", ""},
+		{moment(), "soon", ""},
+	} {
+		got, err := tc.kind.read(tc.text)
+		if (err == nil) != (tc.want != "") || err == nil && fmt.Sprint(got) != tc.want {
+			t.Errorf("%s %q: %v, %v, want %s", tc.kind, tc.text, got, err, tc.want)
+		}
+	}
+}
+
+// Whatever arrives, it is read within the bounds or refused with a Fault, and
+// whatever is answered is well-formed.
+func FuzzEnvelope(f *testing.F) {
+	f.Add([]byte(enveloped(ns11, login, text1)), "text/xml")
+	f.Add([]byte(enveloped(ns12, login, text1)), `application/soap+xml; action="urn:penstock:messaging#sendsms"`)
+	f.Add([]byte("\xff\xfe<\x00"), "text/xml; charset=utf-16")
+	f.Add([]byte(`<?xml version="1.0" encoding="ISO-8859-1"?><!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>`), "")
+	for _, o := range operations() {
+		var all string
+		for _, e := range o.children {
+			all += filled(e)
+		}
+		f.Add([]byte(request(o.name, all)), "text/xml")
+	}
+	all := operations()
+	f.Fuzz(func(t *testing.T, raw []byte, contentType string) {
+		if len(raw) > 64<<10 {
+			return
+		}
+		e, err := open(raw, contentType)
+		if err != nil {
+			refused, ok := err.(*fault)
+			if !ok {
+				t.Fatalf("%T %v", err, err)
+			}
+			must(t, wellFormed(refused.encode()))
+			return
+		}
+		if bytes.Contains(bytes.ToUpper(raw), []byte("<!DOCTYPE")) && !bytes.Contains(raw, []byte("<!--")) && !bytes.Contains(raw, []byte("<![CDATA[")) {
+			t.Fatalf("a document type was taken: %q", raw)
+		}
+		for _, o := range all {
+			var m mistakes
+			v := decode(o.children, e.request, "", &m)
+			must(t, wellFormed(answer{code: invalid, description: m.String()}.encode(e.version, o)))
+			if len(m) > 0 {
+				continue
+			}
+			if n := len(v.child("destinationarray").texts("number")); n < 1 || n > maxDestinations {
+				t.Fatalf("%d destinations", n)
+			}
+			if n := v.number("maxconcat"); n < 0 || n > 255 || n == 0 && v["maxconcat"] != nil {
+				t.Fatalf("maxconcat %d", n)
+			}
+		}
+	})
+}

@@ -1,0 +1,177 @@
+package soap
+
+import (
+	"context"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/ingest/openapi"
+	"github.com/penstock/penstock/ingest/openapi/contracttest"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/message"
+)
+
+// desk takes orders as it is told.
+type desk struct {
+	orders []message.Order
+	err    error
+}
+
+// plain is a text that is not cut.
+type plain struct {
+	text string
+	most int
+}
+
+func (p plain) Cut(byte) (message.Cut, error) {
+	return message.Cut{Coding: message.GSM, Parts: []message.Part{{Text: fmt.Sprintf("%q max %d", p.text, p.most)}}}, nil
+}
+
+func (d *desk) Text(text string, most int) message.Body { return plain{text, most} }
+
+func (d *desk) Send(_ context.Context, o message.Order) (sent message.Sent, err error) {
+	if d.err != nil {
+		return sent, d.err
+	}
+	d.orders = append(d.orders, o)
+	for i, number := range o.Destinations {
+		sent.Messages = append(sent.Messages, message.Entry{ID: message.ID(100 + i), Destination: number})
+		sent.Cost++
+	}
+	return sent, nil
+}
+
+// book has the logins of a test; the password is kept as its SHA-256.
+type book struct {
+	mu     sync.Mutex
+	logins map[string]account.Login
+	err    error
+}
+
+func newBook() *book {
+	return &book{logins: map[string]account.Login{
+		"acme":   {Username: "acme", Account: 1, Password: account.HashToken("secret")},
+		"globex": {Username: "globex", Account: 2, Password: account.HashToken("öther")},
+	}}
+}
+
+func (b *book) Login(_ context.Context, username string) (account.Login, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.err != nil {
+		return account.Login{}, b.err
+	}
+	l, ok := b.logins[username]
+	if !ok {
+		return l, relay.Errorf(relay.KindNotFound, "none")
+	}
+	return l, nil
+}
+
+// wire is the surface in an app; every answer is held to the contract.
+type wire struct {
+	t     *testing.T
+	app   *fiber.App
+	desk  *desk
+	book  *book
+	log   strings.Builder
+	check *contracttest.Checker
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func clock() time.Time { return time.Date(2026, 11, 20, 9, 34, 15, 0, time.UTC) }
+
+func newWire(t *testing.T) *wire {
+	t.Helper()
+	w := &wire{t: t, desk: &desk{}, book: newBook()}
+	doc, err := openapi.Load(OpenAPI())
+	must(t, err)
+	w.check = contracttest.New(doc)
+	s := New(Deps{Messages: w.desk, Logins: w.book}, Options{
+		PublicURL: "https://gw.example/", Logger: slog.New(slog.NewTextHandler(&w.log, nil)), Now: clock,
+	})
+	s.door.check = func(hash, sum string) (bool, error) { return hash == sum, nil }
+	w.app = httpd.New(httpd.Options{Logger: slog.New(slog.DiscardHandler), Seed: "req-"})
+	s.Mount(w.app)
+	w.app.Use(httpd.NotFound)
+	return w
+}
+
+// answerOf is what came over the wire.
+type answerOf struct {
+	status      int
+	contentType string
+	body        string
+}
+
+func (w *wire) ask(method, target, body string, headers ...string) answerOf {
+	w.t.Helper()
+	req := httptest.NewRequest(method, target, strings.NewReader(body))
+	for i := 0; i+1 < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	resp, err := w.app.Test(req, 20_000)
+	must(w.t, err)
+	defer resp.Body.Close()
+	got, err := io.ReadAll(resp.Body)
+	must(w.t, err)
+	if method == "GET" {
+		target = strings.NewReplacer("WSDL", "wsdl", "a=b&Wsdl", "wsdl", "x=wsdl", "wsdl").Replace(target) // the contract has one spelling
+	}
+	for _, difference := range w.check.Check(contracttest.Exchange{
+		Method: method, Target: target, Status: resp.StatusCode, Answer: resp.Header, AnswerBody: got,
+	}) {
+		w.t.Error(difference)
+	}
+	if strings.Contains(resp.Header.Get("Content-Type"), "xml") {
+		must(w.t, wellFormed(got))
+	}
+	return answerOf{resp.StatusCode, resp.Header.Get("Content-Type"), string(got)}
+}
+
+// wellFormed reads all of a document.
+func wellFormed(b []byte) error {
+	for d := xml.NewDecoder(strings.NewReader(string(b))); ; {
+		if _, err := d.Token(); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("%w: %s", err, b)
+		}
+	}
+}
+
+const (
+	ns11 = "http://schemas.xmlsoap.org/soap/envelope/"
+	ns12 = "http://www.w3.org/2003/05/soap-envelope"
+
+	login = `<auth xmlns="urn:penstock:messaging"><username>acme</username><password>secret</password></auth>`
+	text1 = `<SoapSendSms xmlns="urn:penstock:messaging"><destinationarray><number>447700900123</number></destinationarray>` +
+		`<message>hi</message><messagetype>text</messagetype></SoapSendSms>`
+)
+
+func enveloped(namespace, header, body string) string {
+	return `<?xml version="1.0" encoding="utf-8"?><e:Envelope xmlns:e="` + namespace + `"><e:Header>` + header + `</e:Header><e:Body>` + body + `</e:Body></e:Envelope>`
+}
+
+// request is an operation's element in a 1.1 envelope, with who acme is.
+func request(operation, children string) string {
+	return enveloped(ns11, login, "<"+operation+` xmlns="urn:penstock:messaging">`+children+"</"+operation+">")
+}

@@ -1,0 +1,114 @@
+package soap
+
+import (
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/penstock/penstock/relay"
+)
+
+// kind is the type of an element's text: an XML Schema type and what restricts
+// it. The zero kind is that of an element that holds elements.
+type kind struct {
+	xsd         string   // string, integer, hexBinary or dateTime
+	enumerated  []string // none: any
+	least, most *int64   // of an integer; nil: no bound
+	// number is a string that must be a destination's.
+	number bool
+	// empty allows a required element to hold nothing.
+	empty bool
+}
+
+func text() kind                     { return kind{xsd: "string"} }
+func msisdn() kind                   { return kind{xsd: "string", number: true} }
+func words(all ...string) kind       { return kind{xsd: "string", enumerated: all} }
+func numbers(all ...string) kind     { return kind{xsd: "integer", enumerated: all} }
+func between(least, most int64) kind { return kind{xsd: "integer", least: &least, most: &most} }
+func atLeast(least int64) kind       { return kind{xsd: "integer", least: &least} }
+func octets() kind                   { return kind{xsd: "hexBinary"} }
+func moment() kind                   { return kind{xsd: "dateTime"} }
+
+func (k kind) orEmpty() kind { k.empty = true; return k }
+
+// read returns what a text means: a string, an int64, a []byte or a time.Time.
+// The error says what was expected.
+func (k kind) read(s string) (any, error) {
+	if k.xsd != "string" || k.number || len(k.enumerated) > 0 {
+		s = strings.Trim(s, " \t\r\n") // XML Schema collapses blanks
+	}
+	switch k.xsd {
+	case "integer":
+		return k.integer(s)
+	case "hexBinary":
+		b, err := hex.DecodeString(s)
+		if err != nil {
+			return nil, fmt.Errorf("expected an even number of hexadecimal digits, got %s", clip(s))
+		}
+		return b, nil
+	case "dateTime":
+		return dateTime(s)
+	}
+	if len(k.enumerated) > 0 && !slices.Contains(k.enumerated, s) {
+		return nil, fmt.Errorf("expected %s, got %s", k, clip(s))
+	}
+	if _, err := relay.ParseMSISDN(s); err != nil && k.number {
+		return nil, fmt.Errorf("expected 7 to 15 digits, country code first, without a plus sign or leading zeros, got %s", clip(s))
+	}
+	return s, nil
+}
+
+func (k kind) integer(s string) (any, error) {
+	n, err := strconv.ParseInt(s, 10, 64)
+	bad := err != nil || k.least != nil && n < *k.least || k.most != nil && n > *k.most ||
+		len(k.enumerated) > 0 && !slices.Contains(k.enumerated, strconv.FormatInt(n, 10))
+	if bad {
+		return nil, fmt.Errorf("expected %s, got %s", k, clip(s))
+	}
+	return n, nil
+}
+
+// String says in words what is expected of a text.
+func (k kind) String() string {
+	switch {
+	case len(k.enumerated) > 1:
+		last := len(k.enumerated) - 1
+		return strings.Join(k.enumerated[:last], ", ") + " or " + k.enumerated[last]
+	case k.least != nil && k.most != nil:
+		return fmt.Sprintf("a whole number from %d to %d", *k.least, *k.most)
+	case k.least != nil:
+		return fmt.Sprintf("a whole number of %d or more", *k.least)
+	}
+	return "an xs:" + k.xsd
+}
+
+// dateTime reads an xs:dateTime. One without a zone is UTC, as send_time is.
+func dateTime(s string) (any, error) {
+	day, zone, endOfDay := strings.Cut(s, "T24:00:00")
+	if endOfDay {
+		s = day + "T00:00:00" + zone
+	}
+	for _, layout := range []string{"2006-01-02T15:04:05Z07:00", "2006-01-02T15:04:05"} {
+		if t, err := time.Parse(layout, s); err == nil {
+			if endOfDay {
+				t = t.AddDate(0, 0, 1)
+			}
+			return t.UTC(), nil
+		}
+	}
+	return nil, fmt.Errorf("expected a time like 2026-01-31T12:00:00Z, got %s", clip(s))
+}
+
+// clip quotes the beginning of what a client sent.
+func clip(s string) string {
+	if runes := []rune(s); len(runes) > 40 {
+		s = string(runes[:40]) + "…"
+	}
+	return strconv.Quote(s)
+}
+
+// restricted reports whether not every text of the XML Schema type will do.
+func (k kind) restricted() bool { return len(k.enumerated) > 0 || k.least != nil || k.most != nil }

@@ -1,0 +1,10 @@
+package soap
+
+import _ "embed" // the document beside the handlers
+
+//go:embed openapi.yaml
+var contract []byte
+
+// OpenAPI returns this surface's contract, an OpenAPI 3.0 document in YAML; the
+// operations and their types are in the WSDL.
+func OpenAPI() []byte { return contract }

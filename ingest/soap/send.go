@@ -1,0 +1,95 @@
+package soap
+
+import (
+	"encoding/hex"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/penstock/penstock/decoders/sms"
+	"github.com/penstock/penstock/decoders/wap"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/message"
+)
+
+// sender adds to an order what a request's values say beyond what all of them
+// have.
+type sender func(s *Surface, v values, o *message.Order) error
+
+// orderOf is the order of a request. The error is relay.KindInvalid with the
+// parameter.
+func (s *Surface) orderOf(op operation, v values) (message.Order, error) {
+	o := message.Order{
+		Destinations: v.child("destinationarray").texts("number"), Originator: v.text("originator"),
+		SendAt: v.moment("sendtime"), Origin: "soap",
+	}
+	if report := v.child("dlrep"); report.text("callbacktype") == "HTTPGET" {
+		o.Report.URL = strings.TrimSpace(report.text("callbackurl"))
+		if o.Report.URL == "" {
+			return o, relay.Invalid("dlr_url", "is required when callbacktype is HTTPGET")
+		}
+	}
+	return o, op.send(s, v, &o)
+}
+
+func sendText(s *Surface, v values, o *message.Order) error {
+	o.Flash = v.text("messagetype") == "flash"
+	o.Body = s.Messages.Text(v.text("message"), int(v.number("maxconcat")))
+	return nil
+}
+
+func sendBinary(_ *Surface, v values, o *message.Order) error {
+	data, udh := hex.EncodeToString(v.octets("data")), hex.EncodeToString(v.octets("udh"))
+	octets, err := sms.ParseHex(data, udh, int(v.number("encoding")))
+	if err != nil {
+		return message.Unencodable(err)
+	}
+	o.Body = message.Octets(octets)
+	return nil
+}
+
+func sendPush(_ *Surface, v values, o *message.Order) error {
+	link := wap.Indication{Title: v.text("waptitle"), URL: strings.TrimSpace(v.text("wapurl"))}
+	octets, err := link.Message(transaction())
+	if err != nil {
+		return message.Unencodable(err)
+	}
+	o.Body = message.Octets(octets)
+	return nil
+}
+
+// maxExpiry is the longest expiry of a notification that fits what phones read,
+// four octets of seconds.
+const maxExpiry = 1<<32 - 1
+
+func sendNotification(s *Surface, v values, o *message.Order) error {
+	if v.number("expiry") > maxExpiry {
+		return relay.Invalid("expiry", "expected at most 4294967295 seconds")
+	}
+	class, err := wap.ParseClass(int(v.number("class")))
+	if err != nil {
+		return message.Unencodable(err)
+	}
+	n := wap.Notification{
+		Transaction: relay.NewID(s.now()), From: numeric(o.Originator), Subject: v.text("subject"), Class: class,
+		Size: v.number("filesize"), Expiry: time.Duration(v.number("expiry")) * time.Second, URL: strings.TrimSpace(v.text("mmsurl")),
+	}
+	octets, err := n.Message(transaction())
+	if err != nil {
+		return message.Unencodable(err)
+	}
+	o.Body = message.Octets(octets)
+	return nil
+}
+
+// numeric is an originator that is a number; the sender of a notification is
+// left out where it is a name.
+func numeric(originator string) string {
+	if strings.Trim(originator, "0123456789") != "" {
+		return ""
+	}
+	return originator
+}
+
+// transaction is the id of a push; it tells apart pushes that follow each other.
+func transaction() byte { return byte(rand.Uint32()) }

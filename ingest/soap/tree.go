@@ -1,0 +1,150 @@
+package soap
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// The bounds of a document.
+const (
+	maxBody  = 256 << 10 // bytes, inflated and as UTF-8
+	maxDepth = 32        // elements within elements
+	maxNodes = 2000      // elements
+)
+
+// node is an element of a document.
+type node struct {
+	name     xml.Name
+	attrs    []xml.Attr
+	text     string // its own, without that of its children; when it is closed
+	raw      []byte // the same, while it grows
+	children []*node
+	offset   int64 // bytes before its tag, in UTF-8
+}
+
+// is reports whether an element has a name.
+func (n *node) is(space, local string) bool { return n.name.Space == space && n.name.Local == local }
+
+// attr returns an attribute, "" if there is none.
+func (n *node) attr(space, local string) string {
+	for _, a := range n.attrs {
+		if a.Name.Space == space && a.Name.Local == local {
+			return strings.TrimSpace(a.Value)
+		}
+	}
+	return ""
+}
+
+// unreadable says what keeps a body from being an envelope, and where.
+type unreadable struct {
+	offset int64
+	reason string
+}
+
+// Error returns the reason and the offset.
+func (u *unreadable) Error() string { return fmt.Sprintf("%s (byte %d)", u.reason, u.offset) }
+
+// parse reads a document of one root element. The error is an *unreadable.
+func parse(raw []byte) (*node, error) {
+	p := parser{d: xml.NewDecoder(bytes.NewReader(raw))}
+	p.d.CharsetReader = func(_ string, r io.Reader) (io.Reader, error) { return r, nil } // it is UTF-8 already
+	for {
+		p.at = p.d.InputOffset()
+		token, err := p.d.Token()
+		switch {
+		case err == nil:
+			err = p.take(token)
+		case errors.Is(err, io.EOF):
+			return p.root, p.end()
+		default:
+			err = p.syntax(err)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// parser builds the tree of a document.
+type parser struct {
+	d     *xml.Decoder
+	at    int64 // where the token begins
+	root  *node
+	open  []*node
+	nodes int
+}
+
+func (p *parser) bad(format string, args ...any) error {
+	return &unreadable{offset: p.at, reason: fmt.Sprintf(format, args...)}
+}
+
+func (p *parser) syntax(err error) error {
+	if e, ok := errors.AsType[*xml.SyntaxError](err); ok {
+		return &unreadable{offset: p.d.InputOffset(), reason: "The XML is not well-formed: " + e.Msg + "."}
+	}
+	return &unreadable{offset: p.d.InputOffset(), reason: "The XML cannot be read: " + err.Error() + "."}
+}
+
+func (p *parser) take(token xml.Token) error {
+	switch t := token.(type) {
+	case xml.StartElement:
+		return p.start(t)
+	case xml.EndElement:
+		n := p.open[len(p.open)-1]
+		n.text, n.raw = string(n.raw), nil
+		p.open = p.open[:len(p.open)-1]
+	case xml.CharData:
+		return p.characters(t)
+	case xml.Directive:
+		return p.bad("A document type declaration is not allowed.")
+	case xml.ProcInst:
+		if t.Target != "xml" || p.at != 0 {
+			return p.bad("Processing instructions are not allowed.")
+		}
+	}
+	return nil
+}
+
+func (p *parser) start(t xml.StartElement) error {
+	p.nodes++
+	switch {
+	case len(p.open) == 0 && p.root != nil:
+		return p.bad("The document has a second root element.")
+	case len(p.open) == maxDepth:
+		return p.bad("Elements are nested deeper than %d.", maxDepth)
+	case p.nodes > maxNodes:
+		return p.bad("The document has more than %d elements.", maxNodes)
+	}
+	n := &node{name: t.Name, attrs: t.Attr, offset: p.at}
+	if len(p.open) == 0 {
+		p.root = n
+	} else {
+		parent := p.open[len(p.open)-1]
+		parent.children = append(parent.children, n)
+	}
+	p.open = append(p.open, n)
+	return nil
+}
+
+func (p *parser) characters(t xml.CharData) error {
+	if len(p.open) > 0 {
+		n := p.open[len(p.open)-1]
+		n.raw = append(n.raw, t...)
+		return nil
+	}
+	if len(bytes.Trim(t, " \t\r\n")) > 0 {
+		return p.bad("Text stands outside the root element.")
+	}
+	return nil
+}
+
+func (p *parser) end() error {
+	if p.root == nil {
+		return p.bad("The body is empty.")
+	}
+	return nil
+}

@@ -1,0 +1,149 @@
+package soap
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// values are what a request's elements mean, by their names: string, int64,
+// []byte, time.Time, values, or a []any of these where an element may come more
+// than once. What was not given is not there.
+type values map[string]any
+
+func (v values) text(name string) string { s, _ := v[name].(string); return s }
+
+func (v values) number(name string) int64 { n, _ := v[name].(int64); return n }
+
+func (v values) octets(name string) []byte { b, _ := v[name].([]byte); return b }
+
+func (v values) moment(name string) time.Time { t, _ := v[name].(time.Time); return t }
+
+func (v values) child(name string) values { c, _ := v[name].(values); return c }
+
+func (v values) texts(name string) (out []string) {
+	all, _ := v[name].([]any)
+	for _, one := range all {
+		s, _ := one.(string)
+		out = append(out, s)
+	}
+	return out
+}
+
+// maxMistakes is how many mistakes an answer tells of.
+const maxMistakes = 5
+
+// mistakes are what is wrong with a request, each with its path and place.
+type mistakes []string
+
+func (m *mistakes) add(n *node, path, format string, args ...any) {
+	*m = append(*m, fmt.Sprintf("%s: ", path)+fmt.Sprintf(format, args...)+fmt.Sprintf(" (byte %d)", n.offset))
+}
+
+// String returns the first of them.
+func (m mistakes) String() string {
+	if more := len(m) - maxMistakes; more > 0 {
+		return strings.Join(m[:maxMistakes], "; ") + fmt.Sprintf("; and %d more", more)
+	}
+	return strings.Join(m, "; ")
+}
+
+// decode reads the children of an element as they are described, in any order.
+// path is that of the element, with a dot at its end; "" for a request.
+func decode(described []element, parent *node, path string, m *mistakes) values {
+	out := make(values)
+	if strings.Trim(parent.text, " \t\r\n") != "" {
+		m.add(parent, strings.TrimSuffix(path, ".")+parent.label(path), "expected elements, got text")
+	}
+	count := make(map[string]int)
+	for _, n := range parent.children {
+		at := slices.IndexFunc(described, func(e element) bool {
+			return e.name == n.name.Local && (n.name.Space == Namespace || n.name.Space == "")
+		})
+		if at < 0 {
+			m.add(n, path+clip(n.name.Local), "there is no such element here")
+			continue
+		}
+		e := described[at]
+		count[e.name]++
+		e.read(n, path, count[e.name], out, m)
+	}
+	for _, e := range described {
+		if !e.optional && count[e.name] == 0 {
+			m.add(parent, path+e.name, "is required")
+		}
+	}
+	return out
+}
+
+// label names a request by itself, for mistakes that no child made.
+func (n *node) label(path string) string {
+	if path != "" {
+		return ""
+	}
+	return n.name.Local
+}
+
+// read adds what an element means; nth is how many of the name there were.
+func (e element) read(n *node, path string, nth int, out values, m *mistakes) {
+	path += e.name
+	if e.many() > 1 {
+		path += fmt.Sprintf("[%d]", nth-1)
+	}
+	switch {
+	case nth == e.many()+1 && e.many() > 1:
+		m.add(n, path, "expected at most %d", e.many())
+		return
+	case nth > e.many() && e.many() > 1:
+		return // the first too many is enough to say
+	case nth > e.many():
+		m.add(n, path, "is given twice")
+		return
+	}
+	v, given := e.value(n, path, m)
+	switch {
+	case !given:
+	case e.many() > 1:
+		all, _ := out[e.name].([]any)
+		out[e.name] = append(all, v)
+	default:
+		out[e.name] = v
+	}
+}
+
+// value is what an element means. An optional one that is empty was not given.
+func (e element) value(n *node, path string, m *mistakes) (v any, given bool) {
+	empty := len(n.children) == 0 && strings.Trim(n.text, " \t\r\n") == ""
+	switch {
+	case empty && e.optional:
+		return nil, false
+	case e.children != nil:
+		return decode(e.children, n, path+".", m), true
+	case len(n.children) > 0:
+		m.add(n, path, "expected text, got an element")
+		return nil, false
+	case empty && !e.kind.empty && n.text == "":
+		m.add(n, path, "is required")
+		return nil, false
+	}
+	v, err := e.kind.read(n.text)
+	if err != nil {
+		m.add(n, path, "%s", err)
+		return nil, false
+	}
+	return v, true
+}
+
+// pathsOf maps what the use cases call parameters to the paths of elements.
+func pathsOf(described []element, path string) map[string]string {
+	out := make(map[string]string)
+	for _, e := range described {
+		if e.param != "" {
+			out[e.param] = path + e.name
+		}
+		maps.Copy(out, pathsOf(e.children, path+e.name+"."))
+	}
+	return out
+}
