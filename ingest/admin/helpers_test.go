@@ -87,7 +87,7 @@ func newOffice(t *testing.T) *office {
 	metrics.MustRegister(NewCollector(intakes, func() Deliveries { return Deliveries{Running: 3, Dead: 4} }))
 	o.app = httpd.New(httpd.Options{Logger: quiet})
 	New(Deps{
-		Inventory: o.inventory, Intakes: intakes, Deliveries: o.db.Outbox(), Dispatcher: dispatched{}, Breakers: o.db.Breakers(), Credit: o.db.Credit(),
+		Inventory: o.inventory, Intakes: intakes, Deliveries: o.db.Outbox(), Dispatcher: dispatched{}, Breakers: o.db.Breakers(), Credit: o.db.Credit(), Messages: o.db.Messages(),
 		Backends: []Backend{{Name: "records", Note: "redis", Check: o.db.Ping}, {Name: "readings", Check: func(context.Context) error { return o.backend }}},
 		Metrics:  metrics, Now: func() time.Time { return o.now }, Logger: quiet,
 	}).Mount(o.app, httpd.NewAuth(o.db.Accounts(), "root", time.Now))

@@ -3,8 +3,11 @@ package restv2
 import (
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/penstock/penstock/decoders/sms/smstest"
@@ -237,4 +240,31 @@ func TestSendingWhileTheStoreIsDown(t *testing.T) {
 			t.Errorf("%s %s: %d %s", op.method, op.path, status, answer)
 		}
 	}
+}
+
+// The same order, many times at once under one key, is one.
+func TestRepeatsAtTheSameTime(t *testing.T) {
+	a := rich(t, 10)
+	answers := make([]string, 20)
+	var running sync.WaitGroup
+	for i := range answers {
+		running.Go(func() {
+			r := httptest.NewRequest("POST", "/v2/sms/send", strings.NewReader(`{"destinations":["447700900123"],"message":"hi"}`))
+			for name, value := range map[string]string{"X-Auth-Token": "acme", "Content-Type": "application/json", "Idempotency-Key": "k"} {
+				r.Header.Set(name, value)
+			}
+			resp, err := a.app.Test(r, 20_000)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			body, _ := io.ReadAll(resp.Body)
+			answers[i] = string(body)
+		})
+	}
+	running.Wait()
+	if answers = slices.Compact(answers); len(answers) != 1 || !strings.Contains(answers[0], `"data":"hi"`) {
+		t.Errorf("%q", answers)
+	}
+	a.balance(9)
 }

@@ -97,3 +97,15 @@ func TestReports(t *testing.T) {
 		t.Error("types")
 	}
 }
+
+// FuzzParseID holds that what is read is written the same way.
+func FuzzParseID(f *testing.F) {
+	f.Add("1")
+	f.Add("9007199254740991")
+	f.Add("-0")
+	f.Fuzz(func(t *testing.T, text string) {
+		if id, ok := ParseID(text); ok && (id.String() != text || id < 1 || id >= 1<<53) {
+			t.Fatalf("%q became %d", text, id)
+		}
+	})
+}

@@ -1,0 +1,112 @@
+package admin
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/penstock/penstock/relay/message"
+)
+
+// sent saves messages of account 1, one for each number, with two parts each.
+func (o *office) sent(numbers ...string) (all []message.Message) {
+	o.t.Helper()
+	must(o.t, o.db.Credit().Open(o.t.Context(), 1, 100, o.now))
+	for _, number := range numbers {
+		id, err := o.db.Messages().Reserve(o.t.Context(), 2)
+		must(o.t, err)
+		all = append(all, message.Message{
+			ID: id, Account: 1, Originator: "Shop", Destination: number, Coding: message.GSM, Origin: "rest", IP: "192.0.2.1",
+			Report: message.Report{URL: "https://u:secret@example.com/?key=secret&c=%code"}, ReceivedAt: o.now, ScheduledFor: o.now, Due: o.now,
+			Parts: []message.Part{{Data: []byte("one"), Text: "one"}, {Data: []byte("two"), Text: "two"}},
+		})
+	}
+	_, err := o.db.Messages().Save(o.t.Context(), message.Batch{Account: 1, Messages: all, Now: o.now})
+	must(o.t, err)
+	return all
+}
+
+// settle hands a message's parts to a carrier and says what became of them.
+func (o *office) settle(m message.Message, carrier string, states ...message.State) {
+	o.t.Helper()
+	_, err := o.db.Messages().Begin(o.t.Context(), []message.Start{{Ref: m.Ref(), Parts: []int{0, 1}, Carrier: carrier, Now: o.now, Until: o.now}})
+	must(o.t, err)
+	var outcomes []message.Outcome
+	for n, s := range states {
+		outcomes = append(outcomes, message.Outcome{PartRef: message.PartRef{Ref: m.Ref(), Part: n}, State: s, Carrier: carrier, Ref: fmt.Sprintf("r%d", n), Reason: "because", At: o.now})
+	}
+	_, err = o.db.Messages().Settle(o.t.Context(), outcomes)
+	must(o.t, err)
+}
+
+func TestMessagesAreListed(t *testing.T) {
+	o := newOffice(t)
+	all := o.sent("447700900123", "447700900124", "447700900123")
+	o.settle(all[0], "smsc-1", message.Accepted, message.Unknown)
+	o.settle(all[1], message.Simulator, message.Accepted, message.Accepted)
+	want := `200 {"data":[{"id":3,"account":1,"originator":"Shop","destination":"447700900124","coding":7,"flash":false,"replace":false,` +
+		`"report_to":"https://u:***@example.com/?key=***\u0026c=***","origin":"rest","ip":"192.0.2.1","received_at":"2026-03-01T12:00:00Z","scheduled_for":"2026-03-01T12:00:00Z","code":8,"parts":[` +
+		`{"id":3,"state":"accepted","simulated":true,"carrier":"simulator","carrier_id":"r0","reason":"because","report":"","data":"one","scheduled_at":"2026-03-01T12:00:00Z","changed_at":"2026-03-01T12:00:00Z"},` +
+		`{"id":4,"state":"accepted","simulated":true,"carrier":"simulator","carrier_id":"r1","reason":"because","report":"","data":"two","scheduled_at":"2026-03-01T12:00:00Z","changed_at":"2026-03-01T12:00:00Z"}]}],"meta":{"next":""}}`
+	if got := o.ask("GET /admin/messages?account=1&number=%2B44+7700+900124", ""); strings.ReplaceAll(got, "&", `\u0026`) != want {
+		t.Errorf("%s\n%s", got, want)
+	}
+	for query, ids := range map[string]string{
+		"":                             "[5 3 1]",
+		"&limit=2":                     "[5 3]",
+		"&limit=2&cursor=3":            "[1]",
+		"&state=unknown":               "[1]",
+		"&state=pending":               "[5]",
+		"&number=Shop&state=accepted":  "[3 1]",
+		"&number=447700900":            "[]",
+		"&state=removed":               "[]",
+		"&cursor=1":                    "[]",
+		"&number=447700900123&limit=1": "[5]",
+	} {
+		if got := o.list("GET /admin/messages?account=1" + query).ids(); fmt.Sprint(got) != ids {
+			t.Errorf("%s: %s, want %s", query, got, ids)
+		}
+	}
+	if next := o.list("GET /admin/messages?account=1&limit=2").Meta.Next; next != "3" {
+		t.Errorf("next %q", next)
+	}
+	if got := o.list("GET /admin/messages?account=2").ids(); len(got) > 0 {
+		t.Errorf("of another account: %s", got)
+	}
+	for _, bad := range []string{"", "?account=x", "?account=1&state=lost", "?account=1&limit=0", "?account=1&cursor=x"} {
+		if got := o.ask("GET /admin/messages"+bad, ""); !strings.HasPrefix(got, "422") {
+			t.Errorf("%s: %s", bad, got)
+		}
+	}
+}
+
+func TestOnlyWhatIsNotKnownIsSentAgain(t *testing.T) {
+	o := newOffice(t)
+	all := o.sent("447700900123", "447700900124")
+	o.settle(all[0], "smsc-1", message.Accepted, message.Unknown)
+	o.settle(all[1], "smsc-1", message.Rejected, message.Accepted)
+	const resend = "POST /admin/messages/resend"
+	for body, want := range map[string]string{
+		`{"account":1,"ids":["3","999"]}`: `200 {"count":0}`,
+		`{"account":2,"ids":["1"]}`:       `200 {"count":0}`,
+	} {
+		if got := o.ask(resend, body); got != want {
+			t.Errorf("%s: %s", body, got)
+		}
+	}
+	if got := o.ask(resend, `{"account":1,"ids":["1"]}`); got != `200 {"count":1}` {
+		t.Error(got)
+	}
+	m, err := o.db.Messages().Get(t.Context(), 1, 1)
+	if err != nil || m.Parts[0].State != message.Accepted || m.Parts[1].State != message.Pending || m.Due.IsZero() {
+		t.Errorf("%+v, %v", m, err)
+	}
+	if n, err := o.db.Credit().Balance(t.Context(), 1); err != nil || n != 96 {
+		t.Errorf("%d credits, %v", n, err)
+	}
+	for _, bad := range []string{`{}`, `{"account":1}`, `{"account":1,"ids":["x"]}`, `{"account":1,"ids":[]}`, `{"ids":["1"]}`} {
+		if got := o.ask(resend, bad); !strings.HasPrefix(got, "422") {
+			t.Errorf("%s: %s", bad, got)
+		}
+	}
+}
