@@ -154,6 +154,9 @@ func unmaskToken(t *Token, old Account, at string, m *strict.Mistakes) {
 }
 
 func unmaskSIM(s *SIM, old Account, at string, m *strict.Mistakes) {
+	if !slices.ContainsFunc(s.codes(), func(c code) bool { return *c.value == masked }) {
+		return
+	}
 	var was SIM
 	if i := slices.IndexFunc(old.SIMs, func(o SIM) bool { return o.ICCID == s.ICCID }); i >= 0 {
 		was = old.SIMs[i]

@@ -44,7 +44,7 @@ func main() {
 	flag.IntVar(&s.messages, "messages", 50_000, "inbound messages relayed, over all rounds")
 	flag.IntVar(&s.fleet, "fleet", 10_000, "devices of the account that is read")
 	flag.IntVar(&s.readings, "readings", 10_000_000, "readings of that account; 0 leaves it out")
-	flag.IntVar(&s.sims, "sims", 1_000_000, "SIMs of the account whose lists are read; 0 leaves it out")
+	flag.IntVar(&s.sims, "sims", 1_000_000, "SIMs of the account whose lists are read, a power of ten from 10,000; 0 leaves it out")
 	flag.BoolVar(&s.embedded, "embedded", false, "measure the embedded back ends instead of Redis and InfluxDB")
 	flag.StringVar(&s.only, "only", "", "measure only frames, relayed, hanging, readings or sims")
 	bare := flag.String("bare", "", "serve the bare handler on this address and do nothing else")

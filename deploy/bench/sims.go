@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strconv"
@@ -161,8 +160,10 @@ func (c *redisConn) readHashes(h herd, from, count int) error {
 	return nil
 }
 
-// page asks the gateway for a page and checks the total and the count.
-func (d *daemon) page(client *http.Client, h herd, query string, total, count int) error {
+// page asks the gateway for a page and checks the total and the count. The body is
+// read into memory that is used again: what this program collects is not measured.
+func (d *daemon) page(client *http.Client, body *bytes.Buffer, h herd, query string, total, count int) error {
+	body.Reset()
 	req, err := http.NewRequest(http.MethodGet, "http://"+d.addr+"/v3/mno?"+query, http.NoBody)
 	if err != nil {
 		return err
@@ -173,10 +174,11 @@ func (d *daemon) page(client *http.Client, h herd, query string, total, count in
 		return err
 	}
 	defer func() { _ = resp.Body.Close() }()
-	body, err := io.ReadAll(resp.Body)
-	want := fmt.Appendf(nil, `"total":%d,"count":%d}`, total, count)
-	if err != nil || resp.StatusCode != http.StatusOK || !bytes.Contains(body, want) {
-		return fmt.Errorf("%s: %s: %.200s … %s, want %s: %w", query, resp.Status, body, body[max(0, len(body)-100):], want, err)
+	_, err = body.ReadFrom(resp.Body)
+	want := fmt.Appendf(nil, `"total":%d,"count":%d}}`, total, count)
+	if err != nil || resp.StatusCode != http.StatusOK || !bytes.HasSuffix(body.Bytes(), want) {
+		got := body.Bytes()
+		return fmt.Errorf("%s: %s: %.200s … %s, want %s: %w", query, resp.Status, got, got[max(0, len(got)-100):], want, err)
 	}
 	return nil
 }

@@ -128,25 +128,28 @@ func (s *SIMs) save(ctx context.Context, acct account.ID, iccids []sim.ICCID, be
 		if err != nil {
 			return err
 		}
-		calls := make([]call, len(have))
-		for i, k := range have {
+		var calls []call
+		var changed []sim.ICCID
+		for _, k := range have {
 			shall, err := become(k)
 			if err != nil {
 				return err
 			}
-			calls[i] = k.saving(acct, shall)
+			if c, changes := k.saving(acct, shall); changes {
+				calls, changed = append(calls, c), append(changed, k.ICCID)
+			}
 		}
 		out, err := s.db.eval(ctx, redis.NewScript(saveSIM), calls)
 		if err != nil {
 			return wrap("SIMs", err)
 		}
-		var again []sim.ICCID
+		iccids = iccids[:0:0]
 		for i, answer := range out {
 			if saved, _ := answer.Int(); saved == 0 {
-				again = append(again, iccids[i])
+				iccids = append(iccids, changed[i])
 			}
 		}
-		if iccids = again; len(again) == 0 {
+		if len(iccids) == 0 {
 			return nil
 		}
 	}

@@ -171,8 +171,9 @@ func (k kept) fields() map[string]string {
 	return out
 }
 
-// saving is the call that makes a kept SIM what it shall be; nil: it is gone.
-func (k kept) saving(acct account.ID, shall *sim.SIM) call {
+// saving is the call that makes a kept SIM what it shall be, nil for gone; false
+// if it is that already.
+func (k kept) saving(acct account.ID, shall *sim.SIM) (call, bool) {
 	have, fields := k.fields(), map[string]string{}
 	before, after := map[string]string{}, map[string]string{}
 	if k.there {
@@ -180,6 +181,10 @@ func (k kept) saving(acct account.ID, shall *sim.SIM) call {
 	}
 	if shall != nil {
 		fields, after = simFields(*shall), simMembers(acct, *shall)
+		fields["v"] = have["v"]
+		if maps.Equal(have, fields) && maps.Equal(before, after) {
+			return call{}, false
+		}
 		fields["v"] = strconv.FormatInt(number(have["v"])+1, 10)
 	}
 	var sets, gone []any
@@ -196,7 +201,7 @@ func (k kept) saving(acct account.ID, shall *sim.SIM) call {
 	out := call{keys: []string{keySIM(acct, k.ICCID)}, args: []any{have["v"], len(sets) / 2, len(gone)}}
 	out.args = append(append(out.args, sets...), gone...)
 	out.move(before, after)
-	return out
+	return out, true
 }
 
 // move adds the sets whose members change.

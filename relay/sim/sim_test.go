@@ -1,0 +1,158 @@
+package sim
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/penstock/penstock/relay"
+)
+
+func TestParseICCID(t *testing.T) {
+	for text, ok := range map[string]bool{
+		"894400000000000000": true, "8944000000000000000001": true, "89440000000000000": false, "89440000000000000000012": false,
+		"89440000000000000x": false, "": false, "+94400000000000000000": false, "８９４４００": false,
+	} {
+		if got, err := ParseICCID(text); (err == nil) != ok || ok && got.String() != text || !ok && relay.KindOf(err) != relay.KindInvalid {
+			t.Errorf("%q: %q, %v", text, got, err)
+		}
+	}
+}
+
+func FuzzParseICCID(f *testing.F) {
+	for _, seed := range []string{"8944000000000000001", "", "894400000000000000１", "89440000000000000000000000"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		got, err := ParseICCID(text)
+		if err == nil && (string(got) != text || len(text) < 18 || len(text) > 22 || strings.Trim(text, "0123456789") != "") {
+			t.Errorf("%q is an ICCID", text)
+		}
+	})
+}
+
+func TestCodesAreNotPrinted(t *testing.T) {
+	s := SIM{ICCID: "8944000000000000001", Codes: Codes{PIN: "4711", PUK: "12345678"}}
+	for _, form := range []string{"%v", "%+v", "%#v", "%s"} {
+		if text := fmt.Sprintf(form, s); strings.Contains(text, "4711") || strings.Contains(text, "12345678") {
+			t.Errorf("%s: %s", form, text)
+		}
+	}
+}
+
+func TestDeclared(t *testing.T) {
+	stands := SIM{
+		ICCID: "8944000000000000001", IMSI: "1", MSISDN: "2", Codes: Codes{PIN: "1111", PUK2: "2222"}, State: Active, Requested: Suspended,
+		Job: "j", Subscriber: "s", Pool: "p", Service5G: true, Limit: Limit{Monthly: 5, Cap: Block}, Recipients: []Recipient{{ID: "r"}},
+	}
+	said := SIM{ICCID: stands.ICCID, MSISDN: "3", Codes: Codes{PIN: "9999"}, State: Pending, Service4G: true}
+	kept := stands
+	kept.MSISDN, kept.Codes = "3", Codes{PIN: "9999", PUK2: "2222"}
+	reset := kept
+	reset.State, reset.Requested, reset.Job, reset.Subscriber, reset.Service4G, reset.Service5G = Pending, Pending, "", "", true, false
+	fresh := said
+	fresh.Requested, fresh.Limit.Cap = Pending, NoCap
+	for _, tc := range []struct {
+		name  string
+		have  SIM
+		reset bool
+		want  SIM
+	}{
+		{"a new one is as it is said", SIM{}, false, fresh},
+		{"what lives on stays", stands, false, kept},
+		{"unless it is reset", stands, true, reset},
+	} {
+		if got := Declared(tc.have, said, tc.reset); !reflect.DeepEqual(got, tc.want) {
+			t.Errorf("%s: %+v", tc.name, got)
+		}
+	}
+}
+
+func TestEmails(t *testing.T) {
+	for text, want := range map[string]bool{
+		"a@example.com": true, "a.b+c@mail.example.co.uk": true, "a@localhost": false, "a": false, "@example.com": false, "a@": false,
+		"A <a@example.com>": false, "a@example.com, b@example.com": false, "a@example.com\r\nBcc: b@example.com": false,
+		"a b@example.com": false, "a@example.com.": false, "": false, strings.Repeat("a", 250) + "@example.com": false,
+	} {
+		if got := IsEmail(text); got != want {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+}
+
+func TestFilters(t *testing.T) {
+	for _, tc := range []struct {
+		operator, value string
+		want            Filter
+		wrong           string
+	}{
+		{"", "5", Filter{"c", Equals, "5"}, ""},
+		{"=", "%", Filter{"c", Equals, "%"}, ""},
+		{"!=", "5", Filter{"c", Differs, "5"}, ""},
+		{"starts_with", "5%", Filter{"c", Begins, "5%"}, ""},
+		{"like", "89%", Filter{"c", Begins, "89"}, ""},
+		{"like", "89", Filter{"c", Equals, "89"}, ""},
+		{"like", "%", Filter{"c", Begins, ""}, ""},
+		{"like", "%89%", Filter{}, "value"},
+		{"like", "8_9", Filter{}, "value"},
+		{"=", "", Filter{}, "value"},
+		{"=", "a\x1fb", Filter{}, "value"},
+		{"=", "\xff", Filter{}, "value"},
+		{"=", strings.Repeat("x", 256), Filter{}, "value"},
+		{">", "5", Filter{}, "operator"},
+		{"LIKE", "5", Filter{}, "operator"},
+	} {
+		got, wrong, how := ParseFilter("c", tc.operator, tc.value)
+		if wrong != tc.wrong || (how == "") != (wrong == "") || wrong == "" && got != tc.want {
+			t.Errorf("%q %q: %+v, %s %s", tc.operator, tc.value, got, wrong, how)
+		}
+	}
+}
+
+func FuzzParseFilter(f *testing.F) {
+	for _, seed := range [][2]string{{"like", "8944%"}, {"=", "a"}, {"starts_with", "%"}, {"!=", "\x00"}, {"", ""}} {
+		f.Add(seed[0], seed[1], "8944000000000000001")
+	}
+	f.Fuzz(func(t *testing.T, operator, value, text string) {
+		got, wrong, how := ParseFilter("c", operator, value)
+		if (wrong == "") != (how == "") {
+			t.Errorf("%q without %q", wrong, how)
+		}
+		if wrong == "" && (strings.ContainsAny(got.Value, "\x00\x1f") || got.Match == Begins && got.Holds(text) != strings.HasPrefix(text, got.Value)) {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
+func TestOrders(t *testing.T) {
+	for name, tc := range map[string]struct {
+		q    Query
+		want int
+	}{
+		"the first unless asked for":     {Query{}, 0},
+		"what is asked for":              {Query{OrderBy: "msisdn", Filters: []Filter{{"imsi", Begins, "2"}}}, 2},
+		"what is filtered for by prefix": {Query{Filters: []Filter{{"iccid", Differs, "2"}, {"imsi", Begins, "2"}}}, 1},
+	} {
+		if got := tc.q.Order(Columns()); got != tc.want {
+			t.Errorf("%s: %d", name, got)
+		}
+	}
+}
+
+func TestCallbackURLs(t *testing.T) {
+	for url, want := range map[string]string{
+		"https://example.com/a?b=c": "", "https://[2001:db8::1]:8443/": "", "http://example.com/": "begin with https", "ftp://example.com/": "begin with https",
+		"": "required", "https://": "valid URL", "https://a b/": "valid URL", "https://example.com/\n": "valid URL", "https://example.com/#x": "valid URL",
+		"example.com": "valid URL", "https://example.com/" + strings.Repeat("x", maxURL): "valid URL", "https://%zz/": "valid URL",
+	} {
+		err := checkCallback(url, false)
+		text := fmt.Sprint(relay.FieldsOf(err)["callback_url"])
+		if want == "" && err != nil || !strings.Contains(text, want) {
+			t.Errorf("%.60q: %s", url, text)
+		}
+	}
+	if err := checkCallback("http://127.0.0.1:8080/", true); err != nil {
+		t.Error(err)
+	}
+}
