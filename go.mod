@@ -28,6 +28,7 @@ require (
 	github.com/valyala/fasthttp v1.73.0
 	github.com/warthog618/sms v0.3.0
 	go.yaml.in/yaml/v3 v3.0.6
+	golang.org/x/crypto v0.57.0
 	golang.org/x/mod v0.42.0
 	golang.org/x/net v0.59.0
 	golang.org/x/sync v0.24.0
@@ -35,8 +36,6 @@ require (
 	golang.org/x/text v0.42.0
 	modernc.org/sqlite v1.60.1
 )
-
-require golang.org/x/crypto v0.57.0 // indirect
 
 require (
 	github.com/andybalholm/brotli v1.2.2 // indirect

@@ -82,6 +82,7 @@ func doors() map[string][]string {
 		"github.com/knadh/koanf":                   {"config"},
 		"github.com/alecthomas/kong":               {"cmd"},
 		"github.com/tink-crypto/tink-go":           {"relay/ledger/vault"},
+		"golang.org/x/crypto":                      {"relay/account"},
 		"golang.org/x/mod/sumdb":                   {"relay/ledger/merkle"},
 	}
 }

@@ -127,3 +127,27 @@ func soapMistakes() []refused {
 		{sample{"", "POST", "/soap", soapType12, inSOAP12(enveloped("nobody", "447700900123"))}, 400},
 	}
 }
+
+// TestSOAPCharges looks at what is charged where a request is refused.
+func TestSOAPCharges(t *testing.T) {
+	g := start(t, &site{name: "embedded"}, "accounts: [{name: acme, credit: 1, tokens: [{token: acme}], soap: {username: acme, password: secret}}]")
+	customer := g.as("").with("X-Auth-Token", "acme")
+	for _, tc := range []struct{ name, body, want string }{
+		{"a text of 256 parts", strings.Replace(enveloped("acme", "447700900123"), ">hi<", ">"+strings.Repeat("a", 255*153+1)+"<", 1), "<responsecode>3</responsecode><creditsused>0</creditsused><description>Invalid request: message: "},
+		{"an originator that no phone shows", strings.Replace(enveloped("acme", "447700900123"), "<message>", "<originator>far too long a name</originator><message>", 1), "<responsecode>3</responsecode><creditsused>0</creditsused><description>Invalid request: originator: "},
+		{"a report to an address of our own", strings.Replace(enveloped("acme", "447700900123"), "</messagetype>", "</messagetype><dlrep><callbackurl>http://169.254.169.254/</callbackurl><callbacktype>HTTPGET</callbacktype></dlrep>", 1), "<responsecode>3</responsecode><creditsused>0</creditsused><description>Invalid request: dlrep.callbackurl: The dlrep.callbackurl is refused"},
+		{"more than the credit", strings.Replace(enveloped("acme", "447700900123"), "</number>", "</number><number>447700900124</number>", 1), "<responsecode>2</responsecode><creditsused>0</creditsused><description>Insufficient credit.</description>"},
+	} {
+		g.as("").with("Content-Type", soapType11).post("/soap", tc.body).mentions(t, 200, tc.want)
+		if a := customer.get("/v2/sms/credit"); a.body != `{"data":{"credit":1}}` {
+			t.Errorf("%s: %s", tc.name, a.body)
+		}
+	}
+	g.as("").with("Content-Type", soapType11).post("/soap", enveloped("acme", "447700900123")).mentions(t, 200, "<responsecode>0</responsecode><creditsused>1</creditsused>")
+	customer.get("/v2/sms/credit").is(t, 200, `{"data":{"credit":0}}`)
+	g.admin().put("/admin/inventory", `{"accounts":[{"name":"acme","soap":{"username":"acme","password":"another"}}]}`).mentions(t, 200, "acme")
+	g.as("").with("Content-Type", soapType11).post("/soap", enveloped("acme", "447700900123")).mentions(t, 500, "Unauthenticated: unknown username or password.")
+	if logs := g.logs.String(); strings.Contains(logs, "secret") || strings.Contains(logs, "447700900123") {
+		t.Errorf("the log tells too much: %s", logs)
+	}
+}

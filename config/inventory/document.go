@@ -61,7 +61,7 @@ type Token struct {
 }
 
 // SOAP is what an account signs in with on the SOAP interface. The password is
-// text, sealed like a token, or stretched (pbkdf2-sha256:rounds:salt:key).
+// text, sealed like a token, or stretched ($argon2id$…).
 type SOAP struct {
 	Username string `json:"username"`
 	Password string `json:"password"`

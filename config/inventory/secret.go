@@ -15,8 +15,8 @@ const (
 	sealed = "sha256:" // and 64 hex digits
 	masked = "masked:" // and 12 of them, or none for codes that could be guessed
 	// stretched begins a SOAP password that has been hashed slowly, with a salt,
-	// by who applies the inventory: rounds, salt and key follow.
-	stretched = "pbkdf2-sha256:"
+	// by who applies the inventory: version, costs, salt and key follow.
+	stretched = "$argon2id$"
 )
 
 // Hash returns the lower-case hex SHA-256 of the token, sealed or not.
@@ -42,7 +42,7 @@ func isSealed(s string) bool {
 // isStretched reports a password that has been hashed slowly.
 func isStretched(s string) bool {
 	rest, ok := strings.CutPrefix(s, stretched)
-	return ok && strings.Count(rest, ":") == 2
+	return ok && strings.Count(rest, "$") == 3
 }
 
 // Seal returns the document with tokens and SOAP passwords as hashes, for

@@ -50,5 +50,5 @@ func password(want, was *inventory.SOAP) (string, error) {
 			return was.Password, err
 		}
 	}
-	return account.HashPassword(want.Hash())
+	return account.HashPassword(want.Hash()), nil
 }

@@ -83,7 +83,7 @@ func TestAPasswordIsKeptStretched(t *testing.T) {
 		if !account.IsPasswordHash(l.Password) || !strings.Contains(string(raw), l.Password) || strings.Contains(string(raw), account.HashToken("p-4711")) {
 			t.Errorf("kept as %s in %s", l.Password, raw)
 		}
-		if shown = strings.TrimPrefix(o.ask("GET /admin/inventory", ""), "200 "); strings.Contains(shown, "pbkdf2") || strings.Contains(shown, "4711") {
+		if shown = strings.TrimPrefix(o.ask("GET /admin/inventory", ""), "200 "); strings.Contains(shown, "argon2id") || strings.Contains(shown, "4711") {
 			t.Errorf("shown: %s", shown)
 		}
 	}

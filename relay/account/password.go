@@ -1,14 +1,14 @@
 package account
 
 import (
-	"crypto/pbkdf2"
 	"crypto/rand"
-	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
+	"errors"
 	"fmt"
-	"strconv"
 	"strings"
+
+	"golang.org/x/crypto/argon2"
 )
 
 // Login is a username of the SOAP interface and whose it is.
@@ -19,24 +19,40 @@ type Login struct {
 	Password string `json:"password"`
 }
 
-// rounds is how often a password is hashed: people choose passwords, and those
-// can be guessed when a hash is cheap. Some 50 to 100 ms.
-const rounds = 210_000
+// What a hash costs: people choose passwords, and those can be guessed when a
+// hash is cheap. 19 MiB and two passes take some 30 ms.
+const (
+	hashMemory = 19 << 10 // KiB
+	hashPasses = 2
+	saltLength = 16
+	keyLength  = 32
+	maxMemory  = 1 << 20 // KiB, of a stored hash
+	maxPasses  = 64
+)
 
 // passwordPrefix begins what HashPassword returns.
-const passwordPrefix = "pbkdf2-sha256:"
+const passwordPrefix = "$argon2id$v="
 
-// HashPassword returns what a password is stored as: PBKDF2 with SHA-256 over
-// the lower-case hex SHA-256 of the password, which is all that an inventory
-// keeps of it, and a salt of its own each time.
-func HashPassword(sum string) (string, error) {
-	salt := make([]byte, 16)
-	_, _ = rand.Read(salt) // never fails, see crypto/rand
-	key, err := stretch(sum, salt, rounds)
-	if err != nil {
-		return "", err
-	}
-	return storedHash(salt, key), nil
+// HashPassword returns what a password is stored as: Argon2id (RFC 9106), in
+// the string format of the Password Hashing Competition, over the lower-case hex
+// SHA-256 of the password, which is all that a sealed inventory has of it, and a
+// salt of its own each time.
+func HashPassword(sum string) string {
+	h := passwordHash{memory: hashMemory, passes: hashPasses, salt: random(saltLength)}
+	h.key = h.stretch(sum)
+	return h.String()
+}
+
+// NobodysHash returns a hash that no password has, to be compared with where a
+// username is not known: the answer takes as long as for one that is.
+func NobodysHash() string {
+	return passwordHash{memory: hashMemory, passes: hashPasses, salt: random(saltLength), key: random(keyLength)}.String()
+}
+
+func random(n int) []byte {
+	b := make([]byte, n)
+	_, _ = rand.Read(b) // never fails, see crypto/rand
+	return b
 }
 
 // IsPasswordHash reports whether a text is what HashPassword returns.
@@ -44,57 +60,49 @@ func IsPasswordHash(text string) bool { _, err := parseHash(text); return err ==
 
 // VerifyPassword reports whether a password, as the lower-case hex SHA-256 of
 // its text, is the one that was hashed. It takes as long as HashPassword, and no
-// longer for a password that is nearly right.
+// longer for a password that is nearly right. The error says that the stored
+// hash is none.
 func VerifyPassword(hash, sum string) (bool, error) {
 	h, err := parseHash(hash)
 	if err != nil {
 		return false, err
 	}
-	got, err := stretch(sum, h.salt, h.rounds)
-	return err == nil && subtle.ConstantTimeCompare(got, h.key) == 1, err
+	return subtle.ConstantTimeCompare(h.stretch(sum), h.key) == 1, nil
 }
 
 // passwordHash is what a stored hash holds.
 type passwordHash struct {
-	rounds    int
-	salt, key []byte
+	memory, passes uint32
+	salt, key      []byte
+}
+
+func (h passwordHash) stretch(sum string) []byte {
+	return argon2.IDKey([]byte(sum), h.salt, h.passes, h.memory, 1, keyLength)
+}
+
+// String returns the hash as it is stored.
+func (h passwordHash) String() string {
+	b64 := base64.RawStdEncoding
+	return fmt.Sprintf("%s%d$m=%d,t=%d,p=1$%s$%s", passwordPrefix, argon2.Version, h.memory, h.passes, b64.EncodeToString(h.salt), b64.EncodeToString(h.key))
 }
 
 func parseHash(text string) (h passwordHash, err error) {
-	rest, ok := strings.CutPrefix(text, passwordPrefix)
-	fields := strings.Split(rest, ":")
-	if !ok || len(fields) != 3 {
-		return h, fmt.Errorf("password: the stored hash is not %sROUNDS:SALT:KEY", passwordPrefix)
+	wrong := errors.New("password: the stored hash is none of Argon2id with one lane")
+	fields := strings.Split(text, "$")
+	if !strings.HasPrefix(text, passwordPrefix) || len(fields) != 6 {
+		return h, wrong
 	}
-	if h.rounds, err = strconv.Atoi(fields[0]); err != nil || h.rounds < 1 || h.rounds > 10*rounds {
-		return h, fmt.Errorf("password: the stored hash has %q rounds", fields[0])
+	if _, err := fmt.Sscanf(fields[3], "m=%d,t=%d,p=1", &h.memory, &h.passes); err != nil {
+		return h, fmt.Errorf("password: the stored hash's costs: %w", err)
 	}
-	if h.salt, err = base64.RawStdEncoding.DecodeString(fields[1]); err != nil {
+	if h.salt, err = base64.RawStdEncoding.DecodeString(fields[4]); err != nil {
 		return h, fmt.Errorf("password: the stored salt: %w", err)
 	}
-	if h.key, err = base64.RawStdEncoding.DecodeString(fields[2]); err != nil || len(h.key) != sha256.Size {
-		return h, fmt.Errorf("password: the stored key is not %d bytes of base64", sha256.Size)
+	if h.key, err = base64.RawStdEncoding.DecodeString(fields[5]); err != nil {
+		return h, fmt.Errorf("password: the stored key: %w", err)
+	}
+	if len(h.key) != keyLength || h.memory == 0 || h.memory > maxMemory || h.passes == 0 || h.passes > maxPasses || h.String() != text {
+		return h, wrong
 	}
 	return h, nil
-}
-
-func stretch(sum string, salt []byte, n int) ([]byte, error) {
-	key, err := pbkdf2.Key(sha256.New, sum, salt, n, sha256.Size)
-	if err != nil {
-		return nil, fmt.Errorf("password: %w", err)
-	}
-	return key, nil
-}
-
-// NobodysHash returns a hash that no password has, to be compared with where a
-// username is not known: the answer takes as long as for one that is.
-func NobodysHash() string {
-	random := make([]byte, 16+sha256.Size)
-	_, _ = rand.Read(random) // never fails, see crypto/rand
-	return storedHash(random[:16], random[16:])
-}
-
-func storedHash(salt, key []byte) string {
-	b64 := base64.RawStdEncoding
-	return fmt.Sprintf("%s%d:%s:%s", passwordPrefix, rounds, b64.EncodeToString(salt), b64.EncodeToString(key))
 }
