@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"net/url"
 	"runtime/debug"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -69,12 +71,19 @@ func pages() []page {
 			}},
 		)
 	}
-	return append(out, page{name: "imsi starts_with, a tenth found, middle page by msisdn", walks: true, query: func(h herd, _ int) (string, int, int) {
-		v := fmt.Sprintf("23415%010d", h.n-1)
-		width := len(fmt.Sprint(h.n - 1))
-		prefix := v[:len(v)-width] + "4"
-		return filtered("imsi", "starts_with", prefix) + fmt.Sprintf("&order_by=msisdn&page=%d", max(1, h.n/10/pageSize/2)), h.n / 10, pageSize
+	out = append(out, page{name: "iccid and msisdn starts_with, a tenth each", walks: true, query: func(h herd, _ int) (string, int, int) {
+		iccid, msisdn := h.tenth("8944", 15), h.tenth("447", 9)
+		return filtered("iccid", "starts_with", iccid) + "&" + filtered("msisdn", "starts_with", msisdn), h.both, min(h.both, pageSize)
 	}})
+	return append(out, page{name: "imsi starts_with, a tenth found, middle page by msisdn", walks: true, query: func(h herd, _ int) (string, int, int) {
+		return filtered("imsi", "starts_with", h.tenth("23415", 10)) + fmt.Sprintf("&order_by=msisdn&page=%d", max(1, h.n/10/pageSize/2)), h.n / 10, pageSize
+	}})
+}
+
+// tenth is what a tenth of the values of a column begin with: those are a head and
+// a number of so many digits.
+func (h herd) tenth(head string, digits int) string {
+	return head + strings.Repeat("0", digits-len(strconv.Itoa(h.n-1))) + "4"
 }
 
 // value is a column of the i-th SIM.

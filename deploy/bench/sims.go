@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -16,6 +17,18 @@ type herd struct {
 	account int
 	token   string
 	n       int
+	both    int // SIMs whose ICCID and MSISDN both begin as a tenth of them do
+}
+
+func newHerd(account int, token string, n int) herd {
+	h := herd{account: account, token: token, n: n}
+	iccid, msisdn := h.tenth("8944", 15), h.tenth("447", 9)
+	for i := range n {
+		if strings.HasPrefix(h.iccid(i), iccid) && strings.HasPrefix(h.msisdn(i), msisdn) {
+			h.both++
+		}
+	}
+	return h
 }
 
 // The numbers of the i-th SIM: three orders of the same SIMs.
@@ -43,7 +56,7 @@ func sims(ctx context.Context, p *peers, s settings, r *report) error {
 	if err != nil {
 		return err
 	}
-	large, small := herd{1, d.token, s.sims}, herd{2, "small-token", smallHerd}
+	large, small := newHerd(1, d.token, s.sims), newHerd(2, "small-token", smallHerd)
 	r.lists = &lists{sims: s.sims}
 	before, err := c.usedMemory()
 	if err != nil {

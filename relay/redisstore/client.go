@@ -37,6 +37,9 @@ type DB struct {
 	rdb  redis.UniversalClient
 	link redis.UniversalOptions
 	log  *slog.Logger
+	// walks holds back all but a few walks through long lists: each reads for up
+	// to a second, and who wants a page by its rank must not wait for that.
+	walks chan struct{}
 
 	retention, deadRetention time.Duration
 }
@@ -68,7 +71,7 @@ func Open(_ context.Context, o Options) (*DB, error) {
 	// It prints every connection that fails; callers are told each as an error.
 	logging.Disable()
 	return &DB{
-		rdb: redis.NewUniversalClient(link), link: *link, log: log,
+		rdb: redis.NewUniversalClient(link), link: *link, log: log, walks: make(chan struct{}, maxWalks),
 		retention: cmp.Or(max(o.Retention, 0), endedRetention), deadRetention: max(o.DeadRetention, 0),
 	}, nil
 }

@@ -36,6 +36,7 @@ const (
 	walkPiece  = 5_000   // members of a walk
 	maxSkipped = 1_000   // records that are left out by their ranks
 	maxSorted  = 100_000 // records that are sorted here
+	maxWalks   = 2       // walks at one time, of all lists
 )
 
 // member writes a row, whose values are in the order of the columns, as the set

@@ -200,6 +200,12 @@ type stroll struct {
 }
 
 func (w *stroll) run(ctx context.Context) error {
+	select {
+	case w.db.walks <- struct{}{}:
+		defer func() { <-w.db.walks }()
+	case <-ctx.Done():
+		return wrap("list", ctx.Err())
+	}
 	for !w.enough || w.seen < w.to {
 		piece, err := w.piece(ctx)
 		if err != nil {
