@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"crypto/x509"
 	"os"
 	"slices"
@@ -11,12 +12,19 @@ import (
 	"github.com/penstock/penstock/config/strict"
 )
 
-// Carrier is one party that messages come from and go to. Its settings beside
-// the type are those of SMPP.
+// Carrier is one party that messages come from and go to.
 type Carrier struct {
-	Type string `json:"type" strict:"scalar"` // simulator or smpp
+	Type string `json:"type" strict:"scalar"` // simulator, smpp, kannel or http
 	// Name is what events, metrics and %netw call it.
-	Name         string `json:"name"`
+	Name string `json:"name"`
+	// Prefixes are of the numbers that the carrier is for; none: all. The longest
+	// prefix of a number counts, and of equal ones the first carrier's.
+	Prefixes []string `json:"prefixes"`
+	// Window is how many messages may be under way at once.
+	Window int `json:"window"`
+	// PerSecond is how many may leave in a second; 0: as many as the carrier takes.
+	PerSecond int `json:"per_second"`
+	// The settings of SMPP.
 	Addr         string `json:"addr"` // host:port of the SMSC
 	SystemID     string `json:"system_id"`
 	Password     string `json:"password"`
@@ -30,6 +38,14 @@ type Carrier struct {
 	EnquireLink time.Duration `json:"enquire_link"`
 	// InFlight is how many messages may be on their way to the journal.
 	InFlight int `json:"in_flight"`
+	// AnswerTimeout is how long the answer to a message may take before its
+	// outcome is unknown.
+	AnswerTimeout time.Duration `json:"answer_timeout"`
+	// The settings of Kannel and HTTP.
+	URL      string `json:"url"` // of sendsms, or what takes JSON
+	Username string `json:"username"`
+	SMSC     string `json:"smsc"`  // Kannel's smsc-id; empty: Kannel routes
+	Token    string `json:"token"` // sent as Authorization: Bearer
 }
 
 // The types of carrier beside Simulator, and the values of Carrier's settings.
@@ -37,6 +53,8 @@ const (
 	SMPP        = "smpp"
 	Transceiver = "transceiver"
 	Receiver    = "receiver"
+	Transmitter = "transmitter"
+	Kannel      = "kannel"
 )
 
 // alphabets are the values of Carrier.Alphabet.
@@ -44,6 +62,13 @@ func alphabets() []string { return []string{"gsm7", "gsm7-packed", "latin1"} }
 
 // derive fills in what is not set.
 func (c *Carrier) derive() {
+	c.deriveWay()
+	if c.Type == Simulator && c.Name == "" {
+		c.Name = Simulator
+	}
+	if c.Type == Kannel || c.Type == HTTP {
+		c.AnswerTimeout = cmp.Or(c.AnswerTimeout, 30*time.Second)
+	}
 	if c.Type != SMPP {
 		return
 	}
@@ -55,9 +80,8 @@ func (c *Carrier) derive() {
 	if c.EnquireLink == 0 {
 		c.EnquireLink = 30 * time.Second
 	}
-	if c.InFlight == 0 {
-		c.InFlight = 1000
-	}
+	c.InFlight = cmp.Or(c.InFlight, 1000)
+	c.AnswerTimeout = cmp.Or(c.AnswerTimeout, 30*time.Second)
 }
 
 func (c *Config) validateCarriers(m *strict.Mistakes) {
@@ -67,27 +91,30 @@ func (c *Config) validateCarriers(m *strict.Mistakes) {
 	names := make(map[string]bool)
 	for i := range c.Carriers {
 		carrier, at := &c.Carriers[i], "carriers["+strconv.Itoa(i)+"]."
-		switch carrier.Type {
-		case Simulator:
-			if *carrier != (Carrier{Type: Simulator}) {
-				m.Add(at+"type", "expected smpp, because settings of it are there, got %q", carrier.Type)
-			}
-		case SMPP:
-			carrier.validate(m, at)
-			if names[carrier.Name] {
-				m.Add(at+"name", "expected another name than that of a carrier before, got %q", carrier.Name)
-			}
-			names[carrier.Name] = true
-		default:
-			m.Add(at+"type", "expected simulator or smpp, got %q", carrier.Type)
+		carrier.validate(m, at)
+		if names[carrier.Name] {
+			m.Add(at+"name", "expected another name than that of a carrier before, got %q", carrier.Name)
 		}
+		names[carrier.Name] = true
 	}
 }
 
+// validate checks a carrier by its type.
 func (c *Carrier) validate(m *strict.Mistakes, at string) {
-	if strings.Trim(c.Name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") != "" || c.Name == "" || len(c.Name) > 40 {
-		m.Add(at+"name", "expected a name of 1 to 40 letters, digits, dots, dashes and underscores, got %q", c.Name)
+	check := map[string]func(*strict.Mistakes, string){
+		Simulator: c.validateSimulator, SMPP: c.validateSMPP, Kannel: c.validateKannel, HTTP: c.validateHTTP,
+	}[c.Type]
+	if check == nil {
+		m.Add(at+"type", "expected simulator, smpp, kannel or http, got %q", c.Type)
+		return
 	}
+	check(m, at)
+	c.validateWay(m, at)
+}
+
+func (c *Carrier) validateSMPP(m *strict.Mistakes, at string) {
+	c.foreign(m, at, "smpp", map[string]string{"url": c.URL, "username": c.Username, "smsc": c.SMSC, "token": c.Token})
+	c.validateName(m, at)
 	if !hostPort(c.Addr, false) {
 		m.Add(at+"addr", "expected host:port, got %q", c.Addr)
 	}
@@ -95,7 +122,7 @@ func (c *Carrier) validate(m *strict.Mistakes, at string) {
 	asciiField(m, at+"password", c.Password, maxPassword)
 	asciiField(m, at+"system_type", c.SystemType, 12)
 	asciiField(m, at+"address_range", c.AddressRange, 40)
-	oneOf(m, at+"bind", c.Bind, Transceiver, Receiver)
+	oneOf(m, at+"bind", c.Bind, Transceiver, Receiver, Transmitter)
 	oneOf(m, at+"tls", c.TLS, DirectTLS, NoTLS)
 	oneOf(m, at+"alphabet", c.Alphabet, alphabets()...)
 	c.validateLimits(m, at)
@@ -108,6 +135,7 @@ func (c *Carrier) validateLimits(m *strict.Mistakes, at string) {
 	if c.InFlight < 1 || c.InFlight > 100_000 {
 		m.Add(at+"in_flight", "expected 1 to 100000, got %d", c.InFlight)
 	}
+	validateTimeout(m, at, c.AnswerTimeout)
 	if c.CAFile == "" {
 		return
 	}

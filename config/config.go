@@ -29,9 +29,12 @@ type Config struct {
 	Ledger    Ledger   `json:"ledger"`
 	// TimeZone is that of %time and %smsTime.
 	TimeZone *time.Location `json:"time_zone"`
-	Carriers []Carrier      `json:"carriers" strict:"one" env:"-"`
-	Operator Backend        `json:"operator" env:"-"`
-	Lookup   Lookup         `json:"lookup" env:"-"`
+	// ReceiptSecret signs the addresses that carriers report to; empty: generated
+	// and kept in the data directory.
+	ReceiptSecret string    `json:"receipt_secret" secret:"yes"`
+	Carriers      []Carrier `json:"carriers" strict:"one" env:"-"`
+	Operator      Backend   `json:"operator" env:"-"`
+	Lookup        Lookup    `json:"lookup" env:"-"`
 }
 
 // Redis is where records and the queue live.
@@ -140,7 +143,7 @@ func Default() Config {
 		Inbound:  Inbound{JoinWait: 5 * time.Minute, SweepEvery: time.Second},
 		Delivery: Delivery{Schedule: defaultSchedule(), Retention: 720 * time.Hour},
 		TimeZone: mustZone("Europe/London"),
-		Carriers: []Carrier{{Type: Simulator}},
+		Carriers: []Carrier{{Type: Simulator, Name: Simulator, Window: 1000}},
 		Operator: Backend{Type: Simulator},
 		Lookup:   Lookup{Type: Simulator, Cache: 10 * time.Minute, Timeout: 10 * time.Second},
 	}

@@ -60,7 +60,7 @@ func TestEnvironmentSetsEverySettingAndWins(t *testing.T) {
 		"PENSTOCK_JOURNAL_RETENTION=48h", "PENSTOCK_JOURNAL_MAX_BYTES=500MB", "PENSTOCK_DELIVERY_SCHEDULE=100ms,1s",
 		"PENSTOCK_INBOUND_JOIN_WAIT=90s", "PENSTOCK_INBOUND_SWEEP_EVERY=250ms", "PENSTOCK_DELIVERY_RETENTION=24h", "PENSTOCK_DELIVERY_DEAD_RETENTION=48h",
 		"PENSTOCK_LEDGER_MASTER_KEY=" + masterKey + "," + masterKey,
-		"PENSTOCK_TIME_ZONE=Europe/Berlin", "PENSTOCK_PORT=tcp://10.0.0.1:80", "PENSTOCK_SERVICE_HOST=10.0.0.1", "HOME=/root",
+		"PENSTOCK_RECEIPT_SECRET=hush", "PENSTOCK_TIME_ZONE=Europe/Berlin", "PENSTOCK_PORT=tcp://10.0.0.1:80", "PENSTOCK_SERVICE_HOST=10.0.0.1", "HOME=/root",
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -78,8 +78,8 @@ func TestEnvironmentSetsEverySettingAndWins(t *testing.T) {
 			Schedule: []time.Duration{100 * time.Millisecond, time.Second}, Retention: 24 * time.Hour, DeadRetention: 48 * time.Hour,
 		},
 		Ledger:   config.Ledger{MasterKey: masterKey + "," + masterKey},
-		TimeZone: zone,
-		Carriers: []config.Carrier{{Type: "simulator"}}, Operator: config.Backend{Type: "simulator"}, Lookup: config.Lookup{Type: "simulator", Cache: 10 * time.Minute, Timeout: 10 * time.Second},
+		TimeZone: zone, ReceiptSecret: "hush",
+		Carriers: []config.Carrier{{Type: "simulator", Name: "simulator", Window: 1000}}, Operator: config.Backend{Type: "simulator"}, Lookup: config.Lookup{Type: "simulator", Cache: 10 * time.Minute, Timeout: 10 * time.Second},
 	}
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("got  %+v\nwant %+v", c, want)
@@ -146,11 +146,16 @@ func TestParseNamesEveryMistake(t *testing.T) {
 		"a short retention":          {"delivery: {retention: 1m}", "", `delivery.retention (PENSTOCK_DELIVERY_RETENTION): expected at least 1h, got "1m0s"`},
 		"a short life of the dead":   {"delivery: {dead_retention: 1m}", "", `delivery.dead_retention (PENSTOCK_DELIVERY_DEAD_RETENTION): expected at least 1h, or 0s to keep them until they are replayed, got "1m0s"`},
 		"no zone":                    {"time_zone: Mars", "", `time_zone (PENSTOCK_TIME_ZONE): expected a time zone such as Europe/London, got "Mars"`},
-		"a carrier that is not here": {"carriers: [simulator, pigeon]", "", `carriers[1].type: expected simulator or smpp, got "pigeon"`},
-		"a simulator with a name":    {"carriers: {type: simulator, name: a}", "", `carriers[0].type: expected smpp, because settings of it are there, got "simulator"`},
+		"a carrier that is not here": {"carriers: [simulator, pigeon]", "", `carriers[1].type: expected simulator, smpp, kannel or http, got "pigeon"`},
+		"a simulator with a name":    {"carriers: {type: simulator, name: a}", "", `carriers[0].name: expected none, or simulator, got "a"`},
+		"a simulator with an SMSC":   {"carriers: {type: simulator, addr: 'h:1'}", "", `carriers[0].addr: expected nothing, because a carrier of the type simulator has none`},
+		"an SMSC called simulator":   {"carriers: {type: smpp, name: simulator, addr: 'h:1'}", "", `carriers[0].name: expected another name than simulator, which stands for none`},
+		"what carriers are for":      {"carriers: {type: smpp, name: a, addr: 'h:1', prefixes: ['+44'], window: -1, per_second: -1, answer_timeout: 1h}", "", "carriers[0].answer_timeout: expected 100ms to 5m, got \"1h0m0s\"\ncarriers[0].prefixes: expected prefixes of 1 to 15 digits, got \"+44\"\ncarriers[0].window: expected 1 to 10000, got -1\ncarriers[0].per_second: expected 0 to 100000, got -1"},
+		"a Kannel that is none":      {"carriers: {type: kannel, name: k, url: 'http://h/?a=b', token: x}", "", "carriers[0].token: expected nothing, because a carrier of the type kannel has none\ncarriers[0].url: expected an http or https URL"},
+		"an HTTP carrier without":    {"carriers: {type: http, name: h, smsc: x}", "", "carriers[0].smsc: expected nothing, because a carrier of the type http has none\ncarriers[0].url: expected an http or https URL"},
 		"an SMSC without anything":   {"carriers: smpp", "", "carriers[0].name: expected a name of 1 to 40 letters, digits, dots, dashes and underscores, got \"\"\ncarriers[0].addr: expected host:port, got \"\""},
 		"two carriers of one name":   {"carriers: [{type: smpp, name: a, addr: 'h:1'}, {type: smpp, name: a, addr: 'h:2'}]", "", `carriers[1].name: expected another name than that of a carrier before, got "a"`},
-		"a bind that is none":        {"carriers: {type: smpp, name: a, addr: 'h:1', bind: trx, tls: starttls, alphabet: utf8}", "", "carriers[0].bind: expected transceiver or receiver, got \"trx\"\ncarriers[0].tls: expected tls or none, got \"starttls\"\ncarriers[0].alphabet: expected gsm7 or gsm7-packed or latin1, got \"utf8\""},
+		"a bind that is none":        {"carriers: {type: smpp, name: a, addr: 'h:1', bind: trx, tls: starttls, alphabet: utf8}", "", "carriers[0].bind: expected transceiver or receiver or transmitter, got \"trx\"\ncarriers[0].tls: expected tls or none, got \"starttls\"\ncarriers[0].alphabet: expected gsm7 or gsm7-packed or latin1, got \"utf8\""},
 		"a password that is not one": {"carriers: {type: smpp, name: a, addr: 'h:1', password: 'hush hush', system_id: sixteen-letters-}", "", "carriers[0].system_id: expected at most 15 characters of ASCII without blanks\ncarriers[0].password: expected at most 64 characters of ASCII without blanks"},
 		"limits without sense":       {"carriers: {type: smpp, name: a, addr: 'h:1', enquire_link: 1ms, in_flight: -1}", "", "carriers[0].enquire_link: expected 1s to 1h, got \"1ms\"\ncarriers[0].in_flight: expected 1 to 100000, got -1"},
 		"authorities without TLS":    {"carriers: {type: smpp, name: a, addr: 'h:1', ca_file: /none}", "", "carriers[0].tls: expected tls, because a ca_file is set"},

@@ -68,9 +68,12 @@ func (c Config) Redacted() Config {
 	}
 	c.Carriers = slices.Clone(c.Carriers)
 	for i := range c.Carriers {
-		if c.Carriers[i].Password != "" {
-			c.Carriers[i].Password = "***"
+		for _, secret := range []*string{&c.Carriers[i].Password, &c.Carriers[i].Token} {
+			if *secret != "" {
+				*secret = "***"
+			}
 		}
+		c.Carriers[i].URL = redactURL(c.Carriers[i].URL)
 	}
 	return c
 }

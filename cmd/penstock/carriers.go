@@ -47,6 +47,7 @@ func (d *daemon) newSMPP(c config.Carrier) (*smpp.Client, error) {
 		Name: c.Name, Addr: c.Addr, Accept: d.takeSMPP, Logger: d.log,
 		SystemID: c.SystemID, Password: c.Password, SystemType: c.SystemType, AddressRange: c.AddressRange,
 		Bind: smpp.Bind(c.Bind), Alphabet: smpp.Alphabet(c.Alphabet), EnquireLink: c.EnquireLink, InFlight: c.InFlight,
+		AnswerTimeout: c.AnswerTimeout,
 	}
 	if c.TLS == config.DirectTLS {
 		roots, err := authorities(c.CAFile)

@@ -11,6 +11,7 @@ import (
 func (d *daemon) openMessages(context.Context) (err error) {
 	d.sends, err = message.New(message.Deps{
 		Store: d.back.db.Messages(), Credit: d.back.db.Credit(), CheckURL: guard.New(d.cfg.Egress.Allow).CheckURL,
-	}, message.Options{})
+		Dispatcher: d.sending,
+	}, message.Options{Lease: d.sending.Lease()})
 	return err
 }

@@ -34,6 +34,10 @@ type smscEvent struct {
 	Open                      int
 	Answer                    string
 	Sequence                  uint32
+
+	// Of a message that was submitted to it.
+	Submitted, From, Text, Part      string
+	Coding, Class, Protocol, Replace int
 }
 
 // smscMessage is what the SMSC is to deliver; testdata/smsc.js says how.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -24,6 +23,7 @@ import (
 	"github.com/penstock/penstock/delivery/operator"
 	"github.com/penstock/penstock/delivery/queue"
 	"github.com/penstock/penstock/delivery/queue/jobs"
+	"github.com/penstock/penstock/delivery/submit"
 	"github.com/penstock/penstock/delivery/worker"
 	"github.com/penstock/penstock/ingest/admin"
 	"github.com/penstock/penstock/ingest/carrier"
@@ -78,6 +78,9 @@ type daemon struct {
 	uplinks   *uplink.Processor
 	intakes   map[event.Kind]*intake.Intake
 	carriers  carriers
+	seal      carrier.Seal
+	network   *message.Network
+	sending   *submit.Worker
 	auth      *httpd.Auth
 	app       *httpd.App
 
@@ -94,8 +97,8 @@ func open(ctx context.Context, cfg config.Config, log *slog.Logger) (*daemon, er
 	d := &daemon{cfg: cfg, log: log, intakes: make(map[event.Kind]*intake.Intake)}
 	d.life, d.stop = context.WithCancel(context.Background())
 	for _, step := range []func(context.Context) error{
-		d.openDataDir, d.openBackends, d.openInventory, d.openDelivery, d.openCalls, d.openJobs, d.openRecords, d.openSIMs, d.openIntakes, d.openCarriers,
-		d.openLookup, d.openMessages, d.openSurfaces, d.declare,
+		d.openDataDir, d.openBackends, d.openInventory, d.openDelivery, d.openCalls, d.openJobs, d.openRecords, d.openSIMs, d.openNetwork, d.openIntakes,
+		d.openCarriers, d.openSending, d.openLookup, d.openMessages, d.openSurfaces, d.declare,
 	} {
 		if err := step(ctx); err != nil {
 			return nil, fmt.Errorf("%w%s", err, d.abandon())
@@ -223,7 +226,7 @@ func (d *daemon) openIntakes(context.Context) error {
 	messages.Add(carrier.SMPP, carrier.NewSMPP(charsets(d.cfg.Carriers)))
 	d.tracing = admin.Tracing{Messages: messages.Messages, Follow: sms.Follow, Deliveries: d.back.db.Outbox().OfMessage}
 	for kind, p := range map[event.Kind]intake.Processor{
-		event.Uplink: d.uplinks, event.SMS: messages, event.Receipt: carrier.Receipts{},
+		event.Uplink: d.uplinks, event.SMS: messages, event.Receipt: carrier.NewReceipts(d.network),
 		event.CDR: cdr.NewProcessor(d.calls),
 	} {
 		if err := d.openIntake(kind, p, quota); err != nil {
@@ -258,11 +261,13 @@ func (d *daemon) openSurfaces(context.Context) error {
 	metrics.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		admin.NewCollector(intakes, func() admin.Deliveries { return admin.Deliveries(d.queue.Stats()) }),
-		admin.NewCarrierCollector(d.carriers.status),
+		admin.NewCarrierCollector(d.carriers.status), admin.NewSendingCollector(d.sendingStats),
 	)
 	frames := uplink.New(d.intakes[event.Uplink], d.uplinks, d.back.db.IoT(), uplink.Options{Logger: d.log})
 	frames.Mount(d.app, d.auth)
-	carrier.New(d.intakes[event.SMS], carrier.Options{PublicURL: d.cfg.PublicURL, Logger: d.log}).Mount(d.app, d.auth)
+	inbox := carrier.New(d.intakes[event.SMS], carrier.Options{PublicURL: d.cfg.PublicURL, Logger: d.log})
+	inbox.Mount(d.app, d.auth)
+	inbox.MountReceipts(d.app, d.auth, d.intakes[event.Receipt], d.seal)
 	cdr.New(d.intakes[event.CDR], cdr.Options{Logger: d.log}).Mount(d.app, d.auth)
 	iotapi.New(d.readings, frames).Mount(d.app, d.auth)
 	desk, err := inbound.NewDesk(inbound.DeskDeps{
@@ -310,60 +315,8 @@ func (d *daemon) start() error {
 	d.running.Go(func() { d.expire(ctx) })
 	d.running.Go(func() { d.renewKeys(ctx) })
 	d.running.Go(func() { d.clearArchives(ctx) })
+	d.running.Go(func() { d.network.Run(ctx) })
+	d.sending.Start()
 	d.carriers.start()
 	return nil
-}
-
-// run processes one kind of traffic. What ends it before the program does is a
-// fault of the journal; it is said, and tried again.
-func (d *daemon) run(ctx context.Context, in *intake.Intake) {
-	for ctx.Err() == nil {
-		if err := in.Run(ctx); err != nil {
-			d.log.Error("processing stopped, starting again", "kind", string(in.Kind()), "error", err)
-			pause(ctx, time.Second)
-		}
-	}
-}
-
-// keepHouse forgets the marks of events whose records are gone.
-func (d *daemon) keepHouse(ctx context.Context) {
-	for pause(ctx, time.Hour) {
-		for _, in := range d.intakes {
-			if err := in.Trim(ctx); err != nil {
-				d.log.Warn("marks were not trimmed", "kind", string(in.Kind()), "error", err)
-			}
-		}
-	}
-}
-
-// pause waits; it reports false when ctx is done.
-func pause(ctx context.Context, t time.Duration) bool {
-	timer := time.NewTimer(t)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
-}
-
-// close drains: it stops accepting, ends processing, lets attempts under way
-// finish, and closes what was opened.
-func (d *daemon) close(ctx context.Context) error {
-	var errs []error
-	d.carriers.leave()
-	if d.app != nil {
-		errs = append(errs, d.app.ShutdownWithContext(ctx))
-	}
-	errs = append(errs, d.carriers.close(ctx))
-	d.stop()
-	d.running.Wait()
-	if d.started {
-		errs = append(errs, d.jobs.Stop(ctx), d.queue.Stop(ctx))
-	}
-	for i := len(d.closers) - 1; i >= 0; i-- {
-		errs = append(errs, d.closers[i](ctx))
-	}
-	return errors.Join(errs...)
 }

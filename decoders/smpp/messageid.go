@@ -33,12 +33,15 @@ func ReceiptIDs(id string) []string {
 	}
 	ids := []string{same}
 	for _, base := range [][2]int{{10, 16}, {16, 10}} {
-		if n, ok := new(big.Int).SetString(same, base[0]); ok && len(same) <= maxNumeric && plain(same) {
-			ids = append(ids, n.Text(base[1]))
+		n, ok := new(big.Int).SetString(same, base[0])
+		if !ok || len(same) > maxNumeric || !plain(same) {
+			continue
+		}
+		if other := n.Text(base[1]); !slices.Contains(ids, other) {
+			ids = append(ids, other)
 		}
 	}
-	slices.Sort(ids[1:])
-	return append(ids[:1], slices.DeleteFunc(slices.Compact(ids[1:]), func(s string) bool { return s == same })...)
+	return ids
 }
 
 // plain reports whether an id has nothing but digits, which big.Int does not ask

@@ -15,47 +15,77 @@ type Carrier struct {
 	InFlight  int64 // on their way to the journal
 }
 
-// carrierMetric is one of the metrics that each carrier has.
-type carrierMetric struct {
-	desc  *prometheus.Desc
-	kind  prometheus.ValueType
-	value func(Carrier) float64
+// Sending is what is counted of what goes out over a carrier: its line now, and
+// since the start what became of the parts of messages.
+type Sending struct {
+	Carrier           string
+	Waiting, UnderWay int
+	Accepted          int
+	Rejected          int
+	Throttled         int // answers that said to go slower, or that nobody is there
+	Unknown           int // whose answer was lost
 }
 
-type carrierCollector struct {
-	carriers func() []Carrier
-	metrics  []carrierMetric
-}
+const (
+	counter = prometheus.CounterValue
+	gauge   = prometheus.GaugeValue
+)
 
 // NewCarrierCollector returns the metrics of the binds to carriers.
 func NewCarrierCollector(carriers func() []Carrier) prometheus.Collector {
-	c := &carrierCollector{carriers: carriers}
-	add := func(name, help string, kind prometheus.ValueType, value func(Carrier) float64) {
-		c.metrics = append(c.metrics, carrierMetric{prometheus.NewDesc("penstock_carrier_"+name, help, []string{"carrier"}, nil), kind, value})
-	}
-	const counter, gauge = prometheus.CounterValue, prometheus.GaugeValue
-	add("bound", "1 while the carrier is bound.", gauge, func(c Carrier) float64 { return flag(c.Bound) })
-	add("binds_total", "Binds since the start.", counter, func(c Carrier) float64 { return float64(c.Binds) })
-	add("messages_total", "Messages accepted since the start.", counter, func(c Carrier) float64 { return float64(c.Messages) })
-	add("receipts_total", "Receipts accepted since the start.", counter, func(c Carrier) float64 { return float64(c.Receipts) })
-	add("malformed_total", "PDUs that could not be read, since the start.", counter, func(c Carrier) float64 { return float64(c.Malformed) })
-	add("refused_total", "PDUs that could not be written to the journal, since the start.", counter, func(c Carrier) float64 { return float64(c.Refused) })
-	add("in_flight", "PDUs on their way to the journal.", gauge, func(c Carrier) float64 { return float64(c.InFlight) })
+	c := &perCarrier[Carrier]{all: carriers, name: func(c Carrier) string { return c.Name }}
+	c.add("bound", "1 while the carrier is bound.", gauge, func(c Carrier) float64 { return flag(c.Bound) })
+	c.add("binds_total", "Binds since the start.", counter, func(c Carrier) float64 { return float64(c.Binds) })
+	c.add("messages_total", "Messages accepted since the start.", counter, func(c Carrier) float64 { return float64(c.Messages) })
+	c.add("receipts_total", "Receipts accepted since the start.", counter, func(c Carrier) float64 { return float64(c.Receipts) })
+	c.add("malformed_total", "PDUs that could not be read, since the start.", counter, func(c Carrier) float64 { return float64(c.Malformed) })
+	c.add("refused_total", "PDUs that could not be written to the journal, since the start.", counter, func(c Carrier) float64 { return float64(c.Refused) })
+	c.add("in_flight", "PDUs on their way to the journal.", gauge, func(c Carrier) float64 { return float64(c.InFlight) })
 	return c
 }
 
+// NewSendingCollector returns the metrics of what goes out over carriers.
+func NewSendingCollector(sending func() []Sending) prometheus.Collector {
+	c := &perCarrier[Sending]{all: sending, name: func(s Sending) string { return s.Carrier }}
+	c.add("sending_waiting", "Parts of messages in the carrier's line.", gauge, func(s Sending) float64 { return float64(s.Waiting) })
+	c.add("sending_under_way", "Parts that the carrier owes an answer to.", gauge, func(s Sending) float64 { return float64(s.UnderWay) })
+	c.add("sending_accepted_total", "Parts that the carrier took, since the start.", counter, func(s Sending) float64 { return float64(s.Accepted) })
+	c.add("sending_rejected_total", "Parts that it refused for good, since the start.", counter, func(s Sending) float64 { return float64(s.Rejected) })
+	c.add("sending_throttled_total", "Answers that said to go slower, or that nobody is there.", counter, func(s Sending) float64 { return float64(s.Throttled) })
+	c.add("sending_unknown_total", "Parts whose answer was lost, since the start.", counter, func(s Sending) float64 { return float64(s.Unknown) })
+	return c
+}
+
+// perCarrier collects metrics that each carrier has.
+type perCarrier[T any] struct {
+	all     func() []T
+	name    func(T) string
+	metrics []carrierMetric[T]
+}
+
+type carrierMetric[T any] struct {
+	desc  *prometheus.Desc
+	kind  prometheus.ValueType
+	value func(T) float64
+}
+
+func (c *perCarrier[T]) add(name, help string, kind prometheus.ValueType, value func(T) float64) {
+	desc := prometheus.NewDesc("penstock_carrier_"+name, help, []string{"carrier"}, nil)
+	c.metrics = append(c.metrics, carrierMetric[T]{desc, kind, value})
+}
+
 // Describe lists the metrics.
-func (c *carrierCollector) Describe(ch chan<- *prometheus.Desc) {
+func (c *perCarrier[T]) Describe(ch chan<- *prometheus.Desc) {
 	for _, m := range c.metrics {
 		ch <- m.desc
 	}
 }
 
 // Collect reads the numbers.
-func (c *carrierCollector) Collect(ch chan<- prometheus.Metric) {
-	for _, carrier := range c.carriers() {
+func (c *perCarrier[T]) Collect(ch chan<- prometheus.Metric) {
+	for _, carrier := range c.all() {
 		for _, m := range c.metrics {
-			ch <- prometheus.MustNewConstMetric(m.desc, m.kind, m.value(carrier), carrier.Name)
+			ch <- prometheus.MustNewConstMetric(m.desc, m.kind, m.value(carrier), c.name(carrier))
 		}
 	}
 }

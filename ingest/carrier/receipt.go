@@ -1,7 +1,6 @@
 package carrier
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -10,36 +9,175 @@ import (
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/event"
+	"github.com/penstock/penstock/relay/message"
 )
 
-// Receipts keeps the delivery receipts that carriers hand over: each is unrouted
-// under what it says, since no message was sent that it could be about. It is
-// an intake.Processor.
-type Receipts struct{}
-
-// Process reads each receipt.
-func (Receipts) Process(_ context.Context, items []intake.Item) ([]event.Mark, error) {
-	marks := make([]event.Mark, 0, len(items))
-	for i := range items {
-		r, err := smppReceipt(&items[i].Entry)
-		if err != nil {
-			marks = append(marks, mark(&items[i], event.Quarantined, why(err)))
-			continue
-		}
-		_, carrier, _ := strings.Cut(items[i].Entry.Path, receiptPath)
-		reason := fmt.Sprintf("%s for the message %q of %s, which was not sent from here", cmp.Or(r.State, "a receipt without a state"), r.ID, carrier)
-		marks = append(marks, mark(&items[i], event.Unrouted, intake.Reason(reason)))
-	}
-	return marks, nil
+// Network takes what networks report; *message.Network is one.
+type Network interface {
+	Receive(ctx context.Context, receipts []message.Receipt) ([]message.Receipt, error)
 }
 
-func smppReceipt(e *intake.Entry) (smpp.Receipt, error) {
-	if e.Source != SMPP {
-		return smpp.Receipt{}, relay.Errorf(relay.KindInvalid, "no adapter for the receipts of %q", e.Source)
+// Receipts brings journalled delivery receipts to the messages they are about.
+// One that is about none is unrouted under what it says; if it was faster than
+// the carrier's answer, the message finds it. It is an intake.Processor.
+type Receipts struct{ network Network }
+
+// NewReceipts returns a Receipts.
+func NewReceipts(n Network) *Receipts { return &Receipts{network: n} }
+
+// Process reads each receipt and has all recorded in one batch.
+func (r *Receipts) Process(ctx context.Context, items []intake.Item) ([]event.Mark, error) {
+	marks := make(map[int]event.Mark)
+	var receipts []message.Receipt
+	var origins []int // the item of each receipt
+	for i := range items {
+		one, err := readReceipt(&items[i].Entry)
+		if err != nil {
+			marks[i] = mark(&items[i], event.Quarantined, why(err))
+			continue
+		}
+		receipts, origins = append(receipts, one), append(origins, i)
 	}
+	found, err := r.network.Receive(ctx, receipts)
+	if err != nil {
+		return nil, err
+	}
+	for n := range found {
+		if one := &found[n]; !one.Found {
+			reason := fmt.Sprintf("%s for the message %q of %s, which is not known", one.State, strings.Join(one.IDs, " or "), one.Carrier)
+			marks[origins[n]] = mark(&items[origins[n]], event.Unrouted, intake.Reason(reason))
+		}
+	}
+	return inOrder(marks, len(items)), nil
+}
+
+// readReceipt reads a journalled receipt.
+func readReceipt(e *intake.Entry) (r message.Receipt, err error) {
+	_, rest, _ := strings.Cut(e.Path, receiptPath)
+	_, r.Carrier, _ = strings.Cut(rest, "/")
+	r.At = e.ReceivedAt
+	switch e.Source {
+	case SMPP:
+		err = smppReceipt(&r, e)
+	case "kannel":
+		err = kannelReceipt(&r, e)
+	case "json", Simulator:
+		err = jsonReceipt(&r, e)
+	default:
+		err = relay.Errorf(relay.KindInvalid, "no adapter for the receipts of %q", e.Source)
+	}
+	return r, err
+}
+
+// smppReceipt reads a deliver_sm or data_sm: the optional parameters first, the
+// text where they say nothing. The time is that of its arrival: the text's has
+// no zone.
+func smppReceipt(r *message.Receipt, e *intake.Entry) error {
 	d, err := smpp.ParseDelivery(e.Body)
 	if err != nil {
-		return smpp.Receipt{}, err
+		return err
 	}
-	return d.Receipt(), nil
+	said := d.Receipt()
+	r.IDs = smpp.ReceiptIDs(said.ID)
+	if n, ok := d.Reference(); ok { // of one whose answer was lost
+		number, _ := relay.NumberFrom(d.Source.Digits)
+		r.IDs = append(r.IDs, smpp.UnansweredID(uint16(n), number))
+	}
+	_, text, _ := d.Split()
+	if line := readable(string(text)); strings.Contains(strings.ToLower(line), "stat:") {
+		r.Line = strings.TrimRight(line, "\x00 \r\n")
+	}
+	if len(r.IDs) == 0 {
+		return relay.Errorf(relay.KindInvalid, "smpp: a receipt without the id of a message")
+	}
+	r.State, err = stateNamed(said.State)
+	return err
+}
+
+// stateNamed is what a state of SMPP's receipts (appendix B) means, in the words
+// that SMSCs use for it.
+func stateNamed(stat string) (message.State, error) {
+	stat = strings.ToUpper(stat)
+	for state, words := range map[message.State][]string{
+		message.Delivered:   {"DELIV"},
+		message.Undelivered: {"UNDELIV", "EXPIRED", "DELETED", "REJECT", "UNKNOWN", "FAILED"},
+		message.Buffered:    {"ENROUTE", "ACCEPT", "SCHEDULED", "BUFFERED"},
+	} {
+		for _, word := range words {
+			if strings.HasPrefix(stat, word) {
+				return state, nil
+			}
+		}
+	}
+	return "", relay.Errorf(relay.KindInvalid, "a receipt whose state is %q", stat)
+}
+
+// kannelReceipt reads what Kannel adds to the address that it was given for a
+// message: %d as type, %A as answer.
+func kannelReceipt(r *message.Receipt, e *intake.Entry) error {
+	q, err := kannelParameters(e)
+	if err != nil {
+		return err
+	}
+	f := newForm(queryFields(q))
+	f.part(r, e)
+	r.State = f.code("type")
+	if answer := f.optional("answer", maxText); strings.Contains(answer, "stat:") {
+		r.Line = readable(answer)
+	}
+	return f.err()
+}
+
+// jsonReceipt reads {ref, state or code, text}, or a query of these.
+func jsonReceipt(r *message.Receipt, e *intake.Entry) error {
+	o, err := fieldsOf(e)
+	if err != nil {
+		return err
+	}
+	q, err := parameters(e.Query)
+	if err != nil {
+		return err
+	}
+	for name, value := range objectOf(q) { // the address that was given has the ref
+		if !o.has(name) {
+			o[name] = value
+		}
+	}
+	f := newForm(o.get)
+	f.part(r, e)
+	r.Line = f.optional("text", maxText)
+	if o.has("code") {
+		r.State = f.code("code")
+		return f.err()
+	}
+	if r.State, err = stateNamed(f.required("state", maxName)); err != nil {
+		f.fail("state", "The state must be DELIVRD, UNDELIV, EXPIRED, DELETED, REJECTD, ENROUTE or ACCEPTD.")
+	}
+	return f.err()
+}
+
+// part reads which part of which message a receipt is about. An account's token
+// reports of the account's own.
+func (f *form) part(r *message.Receipt, e *intake.Entry) {
+	ref := f.required("ref", maxName)
+	p, ok := message.ParsePartRef(ref)
+	switch {
+	case ref == "":
+	case !ok:
+		f.fail("ref", "The ref is none of ours.")
+	case e.Account != 0 && e.Account != p.Account:
+		r.IDs = []string{ref} // which nobody has
+	default:
+		r.IDs, r.Part = []string{ref}, p
+	}
+}
+
+// code reads a delivery report code.
+func (f *form) code(name string) message.State {
+	n := f.integer(name, 1, 16)
+	state, ok := message.Code(n).State()
+	if !ok && n != 0 {
+		f.fail(name, "The "+name+" must be 1, 2, 4, 8 or 16.")
+	}
+	return state
 }

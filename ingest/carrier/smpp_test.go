@@ -134,33 +134,6 @@ func TestSMPPMessagesThatAreSetAside(t *testing.T) {
 	}
 }
 
-func TestReceiptsAreKeptUnderWhatTheySay(t *testing.T) {
-	for name, tc := range map[string]struct {
-		entry  intake.Entry
-		state  event.State
-		reason string
-	}{
-		"a receipt": {
-			SMPPReceiptEntry("one", "s-1", deliver{from: "1", class: 4, text: "id:1001 sub:001 stat:DELIVRD err:000 text:\xe9"}.pdu(t)),
-			event.Unrouted, `DELIVRD for the message "1001" of smpp/one, which was not sent from here`,
-		},
-		"a receipt that says nothing": {
-			SMPPReceiptEntry("one", "s-1", deliver{from: "1", class: 4, text: "hello"}.pdu(t)),
-			event.Unrouted, `a receipt without a state for the message "" of smpp/one, which was not sent from here`,
-		},
-		"no receipt":                {SMPPReceiptEntry("one", "s-1", []byte("x")), event.Quarantined, "smpp: command_length: offset 1: ends within the header"},
-		"one of an unknown carrier": {intake.Entry{Source: "pigeon"}, event.Quarantined, `no adapter for the receipts of "pigeon"`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			marks, err := Receipts{}.Process(t.Context(), []intake.Item{{ID: "n-r1", Seq: 1, Entry: tc.entry}})
-			want := []event.Mark{{ID: "n-r1", Seq: 1, State: tc.state, Reason: tc.reason, Source: tc.entry.Source}}
-			if err != nil || !reflect.DeepEqual(marks, want) {
-				t.Errorf("%v: got %+v\nwant %+v", err, marks, want)
-			}
-		})
-	}
-}
-
 // FuzzSMPP: what is read of a PDU is complete, or there is an error.
 func FuzzSMPP(f *testing.F) {
 	f.Add(deliver{from: "447700900123", text: "hello"}.pdu(f), "gsm7")

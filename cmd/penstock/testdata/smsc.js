@@ -8,6 +8,9 @@
 // plain, udh8, udh16, sar, payload, data_sm or receipt; twice is "pdu" for the very PDU
 // again, "part" for the same with another sequence number, "id" for that with an
 // id of the message beside. {raw} is sent as it is, in hex, to whoever is bound.
+//
+// What is submitted to it it takes, prints, and reports about; the last two
+// digits of the number say how (fates, below).
 'use strict';
 const readline = require('readline');
 const iconv = require('iconv-lite'); // smpp's own
@@ -143,6 +146,72 @@ function deliver(to, item) {
   });
 }
 
+let taken = 0; // messages that were submitted
+const tried = new Map(); // how often each number was
+
+// state is a receipt in text, as appendix B of SMPP 3.4 has it.
+const state = (id, stat) =>
+  `id:${id} sub:001 dlvrd:001 submit date:2601011200 done date:2601011201 stat:${stat} err:000 text:`;
+const byText = (id, stat) => ({ esm_class: 4, short_message: state(id, stat) });
+const byTLV = (id, message_state) => ({
+  esm_class: 4, short_message: Buffer.from('say nothing'), receipted_message_id: id, message_state,
+});
+
+// fates are what becomes of a message: the id in the answer, its status, whether
+// the answer is lost, and the receipts, before the answer or after it.
+const fates = {
+  '00': (n) => ({ id: `M${n}`, after: [byText(`M${n}`, 'DELIVRD')] }),
+  '01': (n) => ({ id: `m${n}`, after: [byTLV(`M${n}`, 2)] }),
+  '02': (n) => ({ id: (n + 0xa0000).toString(16), after: [byText(String(n + 0xa0000), 'DELIVRD')] }),
+  '03': (n) => ({ id: String(n + 0xb0000), after: [byText((n + 0xb0000).toString(16).toUpperCase(), 'DELIVRD')] }),
+  '04': (n) => ({ id: `0000${n}c`, after: [byText(`${n}C`, 'DELIVRD')] }),
+  '05': (n) => ({ id: `E${n}`, before: [byText(`E${n}`, 'DELIVRD')] }),
+  '06': (n, times) => (times ? { id: `T${n}`, after: [byText(`T${n}`, 'DELIVRD')] } : { status: smpp.ESME_RTHROTTLED }),
+  '07': (n, times) => (times ? { id: `Q${n}`, after: [byTLV(`Q${n}`, 2)] } : { status: smpp.ESME_RMSGQFUL }),
+  '08': (n, _, pdu) => ({
+    lost: true, after: [{ ...byText(`L${n}`, 'DELIVRD'), user_message_reference: pdu.user_message_reference }],
+  }),
+  '09': (n) => ({ id: `U${n}`, after: [byText(`U${n}`, 'UNDELIV')] }),
+  '10': (n) => ({ id: `B${n}`, after: [byTLV(`B${n}`, 1), byText(`B${n}`, 'DELIVRD')] }),
+  '11': () => ({ status: smpp.ESME_RINVDSTADR }),
+  '12': () => ({ lost: true }),
+  '13': (n) => ({ id: `D${n}`, after: [{ command: 'data_sm', ...byTLV(`D${n}`, 2), short_message: undefined }] }),
+};
+
+function take(s, pdu) {
+  const number = pdu.destination_addr;
+  const times = tried.get(number) || 0;
+  tried.set(number, times + 1);
+  const n = ++taken;
+  const fate = (fates[number.slice(-2)] || fates['00'])(n, times, pdu);
+  const m = pdu.short_message;
+  const { udh } = m;
+  if (!flags.silent) {
+    tell({
+      submitted: number, from: pdu.source_addr, coding: pdu.data_coding, class: pdu.esm_class, protocol: pdu.protocol_id,
+      replace: pdu.replace_if_present_flag, text: typeof m.message === 'string' ? m.message : Buffer.from(m.message || []).toString('hex'),
+      part: udh ? Buffer.concat(udh).toString('hex') : '',
+    });
+  }
+  const report = (list) => {
+    for (const one of list || []) {
+      queue.push({
+        pdu: {
+          source_addr_ton: 1, source_addr_npi: 1, source_addr: number,
+          dest_addr_ton: 1, dest_addr_npi: 1, destination_addr: pdu.source_addr, ...one,
+        },
+      });
+    }
+    pump();
+  };
+  const answer = () => {
+    if (!fate.lost) s.send(pdu.response({ command_status: fate.status || 0, message_id: fate.status ? undefined : fate.id }));
+    report(fate.after);
+  };
+  report(fate.before);
+  if (fate.before) setTimeout(answer, 300); else answer();
+}
+
 const server = smpp.createServer((s) => {
   s.open = new Set();
   const bind = (pdu) => {
@@ -158,6 +227,8 @@ const server = smpp.createServer((s) => {
   };
   s.on('bind_transceiver', bind);
   s.on('bind_receiver', bind);
+  s.on('bind_transmitter', bind);
+  s.on('submit_sm', (pdu) => take(s, pdu));
   s.on('pdu', (pdu) => { // answers to what was sent raw
     if (pdu.isResponse() && !s._callbacks[pdu.sequence_number]) {
       tell({ answer: pdu.command, sequence: pdu.sequence_number, status: pdu.command_status });

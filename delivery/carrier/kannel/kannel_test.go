@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"net/url"
 	"reflect"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -111,16 +112,16 @@ func TestWhatKannelAnswers(t *testing.T) {
 }
 
 func TestAnAnswerThatIsLostIsUnknownAndARequestThatNeverLeftIsNot(t *testing.T) {
-	asked := 0
+	var asked atomic.Int32
 	c := newClient(t, func(w http.ResponseWriter, _ *http.Request) {
-		asked++
+		asked.Add(1)
 		conn, _, err := w.(http.Hijacker).Hijack()
 		if err == nil {
 			_ = conn.Close()
 		}
 	})
-	if out := submit(t.Context(), c, carrier.Submission{ID: "1-2-0", To: "1", Coding: 7}); out.Verdict != carrier.Unknown || asked != 1 {
-		t.Errorf("cut off: %+v, asked %d times", out, asked)
+	if out := submit(t.Context(), c, carrier.Submission{ID: "1-2-0", To: "1", Coding: 7}); out.Verdict != carrier.Unknown || asked.Load() != 1 {
+		t.Errorf("cut off: %+v, asked %d times", out, asked.Load())
 	}
 	c = newClient(t, nil, func(o *Options) { o.URL = "http://127.0.0.1:1/cgi-bin/sendsms" })
 	if out := submit(t.Context(), c, carrier.Submission{ID: "1-2-0", To: "1", Coding: 7}); out.Verdict != carrier.Later || !out.Throttled {

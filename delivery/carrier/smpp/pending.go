@@ -120,16 +120,13 @@ func (s *session) answered(h smpp.Header, raw []byte) {
 	if o == nil {
 		return // an enquire_link's, or nobody knows whose
 	}
-	out := outcomeOf(h, raw)
-	s.status.count(out)
-	o.done(out)
+	o.done(outcomeOf(h, raw))
 }
 
 // late gives up answers that do not come. Their messages may have arrived.
 func (s *session) late() {
 	now := s.o.Now()
 	for _, o := range s.debts.overdue(now.Add(-s.o.AnswerTimeout), now.Add(-lateFor*s.o.AnswerTimeout)) {
-		s.status.unknown.Add(1)
 		o.done(carrier.Outcome{Verdict: carrier.Unknown, Reason: "the SMSC has not answered within " + s.o.AnswerTimeout.String()})
 	}
 }
@@ -145,7 +142,6 @@ func (s *session) bankrupt(why error) {
 			o.done(carrier.Outcome{Verdict: carrier.Later, Throttled: true, Reason: "the bind ended before it was sent"})
 			continue
 		}
-		s.status.unknown.Add(1)
 		o.done(carrier.Outcome{Verdict: carrier.Unknown, Reason: "the bind ended before the SMSC answered: " + why.Error()})
 	}
 }

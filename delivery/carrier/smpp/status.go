@@ -6,8 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/penstock/penstock/delivery/carrier"
 )
 
 // State is where a bind stands.
@@ -33,9 +31,6 @@ type Status struct {
 	Malformed int64 // PDUs that could not be read, accepted or not
 	Refused   int64 // PDUs that could not be accepted
 	InFlight  int64 // PDUs that wait to be accepted
-	Submitted int64 // messages handed over
-	Throttled int64 // of these, those that the SMSC wants later
-	Unknown   int64 // of these, those without an answer
 }
 
 // status is what Status is made of.
@@ -47,7 +42,6 @@ type status struct {
 
 	refusing atomic.Bool // the last PDU could not be accepted
 
-	submitted, throttled, unknown                           atomic.Int64
 	binds, messages, receipts, malformed, refused, inFlight atomic.Int64
 }
 
@@ -69,19 +63,11 @@ func (c *Client) Status() Status {
 	out := Status{
 		Name: c.o.Name, State: s.state, Since: s.since, Binds: s.binds.Load(), Messages: s.messages.Load(),
 		Receipts: s.receipts.Load(), Malformed: s.malformed.Load(), Refused: s.refused.Load(), InFlight: s.inFlight.Load(),
-		Submitted: s.submitted.Load(), Throttled: s.throttled.Load(), Unknown: s.unknown.Load(),
 	}
 	if s.err != nil {
 		out.Error = s.err.Error()
 	}
 	return out
-}
-
-// count counts what the SMSC answered.
-func (s *status) count(o carrier.Outcome) {
-	if o.Throttled {
-		s.throttled.Add(1)
-	}
 }
 
 // Check returns nil while the carrier is bound, else where it stands and why.

@@ -28,9 +28,7 @@ func (c *Client) Submit(_ context.Context, m carrier.Submission, done func(carri
 	s := c.current.Load()
 	if s == nil || !s.debts.add(o, func() { s.out <- out }) {
 		done(carrier.Outcome{Verdict: carrier.Later, Throttled: true, Reason: "the carrier is not bound"})
-		return
 	}
-	c.status.submitted.Add(1)
 }
 
 // Ready reports whether there is a bind to submit over.

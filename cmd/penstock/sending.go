@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+
+	"github.com/penstock/penstock/config"
+	port "github.com/penstock/penstock/delivery/carrier"
+	"github.com/penstock/penstock/delivery/carrier/httpsms"
+	sendsms "github.com/penstock/penstock/delivery/carrier/kannel"
+	"github.com/penstock/penstock/delivery/carrier/simulator"
+	"github.com/penstock/penstock/delivery/carrier/smpp"
+	"github.com/penstock/penstock/delivery/httpout"
+	"github.com/penstock/penstock/delivery/submit"
+	"github.com/penstock/penstock/ingest/admin"
+	"github.com/penstock/penstock/ingest/carrier"
+	"github.com/penstock/penstock/relay/event"
+	"github.com/penstock/penstock/relay/message"
+)
+
+// openNetwork makes what takes the networks' reports and tells accounts.
+func (d *daemon) openNetwork(context.Context) (err error) {
+	if d.cfg.ReceiptSecret == "" {
+		if d.cfg.ReceiptSecret, _, err = kept(d.cfg.DataDir, receiptSecretFile, 26); err != nil {
+			return err
+		}
+	}
+	d.seal = carrier.NewSeal(d.cfg.ReceiptSecret)
+	store := d.back.db.Messages()
+	d.network, err = message.NewNetwork(message.NetworkDeps{
+		Receipts: store, Reports: store, Deliveries: d.back.db.Outbox(), Dispatcher: d.queue, Logger: d.log,
+	}, message.NetworkOptions{Lease: d.queue.Lease()})
+	return err
+}
+
+// receiptSecretFile keeps what signs the addresses that carriers report to.
+const receiptSecretFile = "receipt-secret"
+
+// openSending makes what hands messages to the carriers.
+func (d *daemon) openSending(context.Context) (err error) {
+	var routes []submit.Route
+	for _, c := range d.cfg.Carriers {
+		if !c.Sends() {
+			continue
+		}
+		r := submit.Route{Name: c.Name, Prefixes: c.Prefixes, Window: c.Window, PerSecond: float64(c.PerSecond)}
+		if err := d.route(&r, c); err != nil {
+			return fmt.Errorf("carrier %s: %w", c.Name, err)
+		}
+		routes = append(routes, r)
+	}
+	d.sending, err = submit.New(submit.Deps{
+		Work: d.back.db.Messages(), Network: d.network, Routes: routes, Logger: d.log,
+	}, submit.Options{})
+	return err
+}
+
+// route completes a route with its carrier.
+func (d *daemon) route(r *submit.Route, c config.Carrier) error {
+	switch c.Type {
+	case config.SMPP:
+		client := d.carriers.named(c.Name)
+		client.OnBound(func() { d.sending.Wake(c.Name) })
+		r.Carrier, r.Reports = client, true
+		return nil
+	case config.Simulator:
+		r.Carrier, r.Again = simulator.New(d.reportSimulated), true
+		d.back.list = append(d.back.list, admin.Backend{Name: "carrier simulator", Note: "simulated", Check: always})
+		d.log.Info("back end", "name", "carrier simulator", "kind", "simulated")
+		return nil
+	}
+	r.InTurn = true
+	client, err := httpout.New(httpout.Options{Allow: everywhere(), Timeout: c.AnswerTimeout, OneShot: c.Type == config.Kannel})
+	if err != nil {
+		return err
+	}
+	report := func(ref string) string { return d.seal.ReceiptURL(d.cfg.PublicURL, reportKind(c.Type), c.Name, ref) }
+	var way interface {
+		port.Carrier
+		Check(context.Context) error
+	}
+	if c.Type == config.Kannel {
+		way, err = sendsms.New(client, sendsms.Options{URL: c.URL, Username: c.Username, Password: c.Password, SMSC: c.SMSC, Report: report})
+	} else {
+		way, err = httpsms.New(client, httpsms.Options{URL: c.URL, Token: c.Token, Report: report})
+		r.Again = true
+	}
+	if err != nil {
+		return err
+	}
+	r.Carrier = way
+	d.back.list = append(d.back.list, admin.Backend{Name: "carrier " + c.Name, Note: c.Type, Check: way.Check, Optional: true})
+	return nil
+}
+
+// reportKind is how a carrier of a type reports.
+func reportKind(kind string) string {
+	if kind == config.Kannel {
+		return "kannel"
+	}
+	return "json"
+}
+
+// everywhere is what a request to a carrier may reach: the operator's file names
+// it, not a customer.
+func everywhere() []netip.Prefix {
+	return []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}
+}
+
+// reportSimulated writes what the simulator reports to the journal of receipts.
+func (d *daemon) reportSimulated(ctx context.Context, ref, state string) (func(context.Context) error, error) {
+	entry := carrier.SimulatedReceipt(ref, state)
+	staged, err := d.intakes[event.Receipt].Stage(ctx, &entry)
+	return func(ctx context.Context) error { _, err := staged.Wait(ctx); return err }, err
+}
+
+// named returns the client of a carrier.
+func (c *carriers) named(name string) *smpp.Client {
+	for _, client := range c.clients {
+		if client.Status().Name == name {
+			return client
+		}
+	}
+	return nil
+}
+
+// sendingStats shows what goes out over each carrier as the metrics do.
+func (d *daemon) sendingStats() []admin.Sending {
+	var out []admin.Sending
+	for _, s := range d.sending.Stats() {
+		out = append(out, admin.Sending(s))
+	}
+	return out
+}

@@ -1,0 +1,293 @@
+package submit
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/penstock/penstock/delivery/carrier"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/message"
+)
+
+// store keeps messages as the real one does, without its records.
+type store struct {
+	mu      sync.Mutex
+	all     map[message.Ref]*message.Message
+	down    bool
+	lost    bool // the answer of the next Begin
+	bound   []message.Binding
+	told    []string
+	refunds int
+	begins  int // calls
+	settles int
+}
+
+func newStore() *store { return &store{all: make(map[message.Ref]*message.Message)} }
+
+func (s *store) enter() error {
+	s.mu.Lock()
+	if s.down {
+		s.mu.Unlock()
+		return relay.Errorf(relay.KindUnavailable, "down")
+	}
+	return nil
+}
+
+func (s *store) Claim(_ context.Context, now, until time.Time, limit int) (out []message.Message, err error) {
+	if err := s.enter(); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	for _, m := range s.inOrder() {
+		if !m.Due.IsZero() && !m.Due.After(now) && len(out) < limit {
+			m.Due = until
+			out = append(out, copied(m))
+		}
+	}
+	return out, nil
+}
+
+func (s *store) inOrder() (list []*message.Message) {
+	for _, m := range s.all {
+		list = append(list, m)
+	}
+	slices.SortFunc(list, func(a, b *message.Message) int { return int(a.ID - b.ID) })
+	return list
+}
+
+func copied(m *message.Message) message.Message {
+	out := *m
+	out.Parts = slices.Clone(m.Parts)
+	return out
+}
+
+func (s *store) Begin(_ context.Context, starts []message.Start) ([][]int, error) {
+	if err := s.enter(); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	s.begins++
+	out := make([][]int, len(starts))
+	for i, st := range starts {
+		m := s.all[st.Ref]
+		for _, n := range st.Parts {
+			p := &m.Parts[n]
+			if p.State == message.Pending || p.State == message.Sending && st.Again {
+				p.State, p.Carrier = message.Sending, st.Carrier
+				m.Due = st.Until
+				out[i] = append(out[i], n)
+			}
+		}
+	}
+	if s.lost {
+		s.lost = false
+		return nil, relay.Errorf(relay.KindUnavailable, "the answer is lost")
+	}
+	return out, nil
+}
+
+func (s *store) Settle(_ context.Context, outcomes []message.Outcome) (told []message.Message, err error) {
+	if err := s.enter(); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	s.settles++
+	for _, o := range outcomes {
+		m := s.all[o.PartRef.Ref]
+		p := &m.Parts[o.Part]
+		if o.Ref != "" {
+			p.Ref = o.Ref
+		}
+		if !slices.Contains(o.State.Before(), p.State) {
+			continue
+		}
+		p.State, p.Reason = o.State, o.Reason
+		if o.Refund {
+			s.refunds++
+		}
+		if o.State == message.Pending {
+			p.ScheduledAt = o.Again
+		}
+		s.rest(m, o.At)
+		told = append(told, copied(m))
+	}
+	return told, nil
+}
+
+// rest says when a message is due next.
+func (s *store) rest(m *message.Message, now time.Time) {
+	next := time.Time{}
+	for _, p := range m.Parts {
+		if p.State == message.Sending || p.State == message.Pending && !p.ScheduledAt.After(now) {
+			return
+		}
+		if p.State == message.Pending && (next.IsZero() || p.ScheduledAt.Before(next)) {
+			next = p.ScheduledAt
+		}
+	}
+	m.Due = next
+}
+
+func (s *store) move(refs []message.Ref, due time.Time) error {
+	if err := s.enter(); err != nil {
+		return err
+	}
+	defer s.mu.Unlock()
+	for _, r := range refs {
+		if m := s.all[r]; !m.Due.IsZero() {
+			m.Due = due
+		}
+	}
+	return nil
+}
+
+func (s *store) Renew(_ context.Context, refs []message.Ref, until time.Time) error {
+	return s.move(refs, until)
+}
+
+func (s *store) Release(_ context.Context, refs []message.Ref, due time.Time) error {
+	return s.move(refs, due)
+}
+
+func (s *store) Bind(_ context.Context, bindings []message.Binding) error {
+	if err := s.enter(); err != nil {
+		return err
+	}
+	defer s.mu.Unlock()
+	s.bound = append(s.bound, bindings...)
+	return nil
+}
+
+func (s *store) Tell(_ context.Context, ms []message.Message) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range ms {
+		s.told = append(s.told, fmt.Sprint(m.ID, " ", m.Parts[0].State))
+	}
+	return nil
+}
+
+func (s *store) change(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f()
+}
+
+// states shows a message's parts.
+func (s *store) states(id message.ID) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []string
+	for _, p := range s.all[message.Ref{Account: 7, ID: id}].Parts {
+		out = append(out, string(p.State))
+	}
+	return strings.Join(out, " ")
+}
+
+func (s *store) part(id message.ID, n int) message.Part {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.all[message.Ref{Account: 7, ID: id}].Parts[n]
+}
+
+// save saves a message of so many parts, leased until then or due now.
+func (s *store) save(id message.ID, to string, parts int, due time.Time) message.Message {
+	m := &message.Message{ID: id, Account: 7, Destination: to, Coding: message.GSM, ReceivedAt: time.Now(), ScheduledFor: time.Now(), Due: due}
+	for range parts {
+		m.Parts = append(m.Parts, message.Part{State: message.Pending, ScheduledAt: time.Now(), Text: "x", Data: []byte("x")})
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all[m.Ref()] = m
+	return copied(m)
+}
+
+// network is a carrier that the test plays.
+type network struct {
+	mu       sync.Mutex
+	sent     []string
+	times    []time.Time
+	open     map[string]func(carrier.Outcome) // without an answer
+	most     int
+	answer   func(s carrier.Submission) carrier.Outcome // nil: the test answers
+	notReady bool
+}
+
+func (n *network) Ready() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return !n.notReady
+}
+
+func (n *network) Submit(_ context.Context, s carrier.Submission, done func(carrier.Outcome)) {
+	n.mu.Lock()
+	n.sent, n.times = append(n.sent, s.ID), append(n.times, time.Now())
+	if n.open == nil {
+		n.open = make(map[string]func(carrier.Outcome))
+	}
+	n.open[s.ID] = done
+	n.most = max(n.most, len(n.open))
+	answer := n.answer
+	n.mu.Unlock()
+	if answer != nil {
+		n.say(s.ID, answer(s))
+	}
+}
+
+// say answers a submission.
+func (n *network) say(id string, o carrier.Outcome) {
+	n.mu.Lock()
+	done := n.open[id]
+	if o.Verdict != carrier.Unknown { // which may be corrected
+		delete(n.open, id)
+	}
+	n.mu.Unlock()
+	done(o)
+}
+
+func (n *network) all() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return strings.Join(n.sent, " ")
+}
+
+func (n *network) set(f func()) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	f()
+}
+
+func accept(s carrier.Submission) carrier.Outcome {
+	return carrier.Outcome{Verdict: carrier.Accepted, ID: "M" + s.ID}
+}
+
+// bubble runs a test with a worker under a clock of its own.
+func bubble(t *testing.T, routes []Route, o Options, f func(t *testing.T, w *Worker, s *store)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore()
+		w, err := New(Deps{Work: s, Network: s, Routes: routes, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f(t, w, s)
+	})
+}
+
+// stop ends a worker that must have nothing left to wait for.
+func stop(t *testing.T, w *Worker) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := w.Stop(ctx); err != nil {
+		t.Error(err)
+	}
+}

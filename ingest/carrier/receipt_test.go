@@ -1,0 +1,215 @@
+package carrier
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/url"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/ingest/intake"
+	"github.com/penstock/penstock/relay/event"
+	"github.com/penstock/penstock/relay/message"
+)
+
+// receipted knows the messages whose ids are in it.
+type receipted struct {
+	known map[string]bool
+	got   []message.Receipt
+	err   error
+}
+
+func (r *receipted) Receive(_ context.Context, receipts []message.Receipt) ([]message.Receipt, error) {
+	if r.err != nil {
+		return nil, r.err
+	}
+	for i := range receipts {
+		one := &receipts[i]
+		one.Found = one.Part.ID != 0
+		for _, id := range one.IDs {
+			one.Found = one.Found || r.known[id]
+		}
+		r.got = append(r.got, *one)
+	}
+	return receipts, nil
+}
+
+// at7 is part 0 of the message 1001 of the account 7.
+func at7() message.PartRef {
+	return message.PartRef{Ref: message.Ref{Account: 7, ID: 1001}}
+}
+
+func TestReceiptsAreRead(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	of := func(source, name, query, contentType, body string) intake.Entry {
+		return intake.Entry{Source: source, Path: receiptPath + source + "/" + name, Query: query, ContentType: contentType, Body: []byte(body)}
+	}
+	for name, tc := range map[string]struct {
+		entry intake.Entry
+		want  message.Receipt
+	}{
+		"an SMSC's text": {
+			SMPPReceiptEntry("one", "s-1", deliver{from: "447700900123", class: 4, text: "id:001A sub:001 stat:DELIVRD err:000 text:\xe9"}.pdu(t)),
+			message.Receipt{Carrier: "one", IDs: []string{"1a", "26"}, State: message.Delivered, Line: "id:001A sub:001 stat:DELIVRD err:000 text:é"},
+		},
+		"an SMSC's parameters before its text": {
+			SMPPReceiptEntry("one", "s-1", deliver{from: "447700900123", class: 4, text: "id:9 stat:DELIVRD", tlvs: "001E 0003 374100 0427 0001 05"}.pdu(t)),
+			message.Receipt{Carrier: "one", IDs: []string{"7a", "122"}, State: message.Undelivered, Line: "id:9 stat:DELIVRD"},
+		},
+		"parameters and a text that is no receipt": {
+			SMPPReceiptEntry("one", "s-1", deliver{from: "447700900123", text: "delivered", tlvs: "001E 0003 783100 0427 0001 01"}.pdu(t)),
+			message.Receipt{Carrier: "one", IDs: []string{"x1"}, State: message.Buffered},
+		},
+		"our own reference": {
+			SMPPReceiptEntry("one", "s-1", deliver{from: "+447700900123", class: 4, text: "id:x stat:EXPIRED", tlvs: "0204 0002 0102"}.pdu(t)),
+			message.Receipt{Carrier: "one", IDs: []string{"x", "ref 258 447700900123"}, State: message.Undelivered, Line: "id:x stat:EXPIRED"},
+		},
+		"Kannel's": {
+			of("kannel", "k", "ref=7-1001-0&sig=x&type=1&answer=id%3A9+stat%3ADELIVRD+err%3A000&time=1", "", ""),
+			message.Receipt{Carrier: "k", IDs: []string{"7-1001-0"}, Part: at7(), State: message.Delivered, Line: "id:9 stat:DELIVRD err:000"},
+		},
+		"Kannel's word of the SMSC's answer": {
+			of("kannel", "k", "ref=7-1001-0&type=16&answer=NACK%2F11", "", ""),
+			message.Receipt{Carrier: "k", IDs: []string{"7-1001-0"}, Part: at7(), State: message.Rejected},
+		},
+		"JSON with a state": {
+			of("json", "h", "ref=7-1001-0&sig=x", "application/json", `{"state":"delivered","text":"stat:OK"}`),
+			message.Receipt{Carrier: "h", IDs: []string{"7-1001-0"}, Part: at7(), State: message.Delivered, Line: "stat:OK"},
+		},
+		"JSON with a code and all in the body": {
+			of("json", "h", "", "application/json", `{"ref":"7-1001-0","code":4}`),
+			message.Receipt{Carrier: "h", IDs: []string{"7-1001-0"}, Part: at7(), State: message.Buffered},
+		},
+		"a query": {
+			of("json", "h", "ref=7-1001-0&code=2", "", ""),
+			message.Receipt{Carrier: "h", IDs: []string{"7-1001-0"}, Part: at7(), State: message.Undelivered},
+		},
+		"the simulator's": {
+			SimulatedReceipt("7-1001-0", "ENROUTE"),
+			message.Receipt{IDs: []string{"7-1001-0"}, Part: at7(), State: message.Buffered},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := &receipted{known: map[string]bool{"1a": true, "7a": true, "x1": true, "x": true}}
+			tc.entry.ReceivedAt = now
+			marks, err := NewReceipts(n).Process(t.Context(), []intake.Item{{ID: "n-r1", Seq: 1, Entry: tc.entry}})
+			if err != nil || len(marks) != 0 || len(n.got) != 1 {
+				t.Fatalf("%v %+v %+v", err, marks, n.got)
+			}
+			tc.want.At, tc.want.Found = now, true
+			if !reflect.DeepEqual(n.got[0], tc.want) {
+				t.Errorf("got  %+v\nwant %+v", n.got[0], tc.want)
+			}
+		})
+	}
+}
+
+func TestReceiptsThatAreAboutNothingAreSetAside(t *testing.T) {
+	other := intake.Entry{Source: "json", Account: 8, Path: receiptPath + "json", Query: "ref=7-1001-0&code=1"}
+	for name, tc := range map[string]struct {
+		entry  intake.Entry
+		state  event.State
+		reason string
+	}{
+		"an id that nobody knows": {
+			SMPPReceiptEntry("one", "s-1", deliver{from: "1", class: 4, text: "id:77 stat:DELIVRD"}.pdu(t)),
+			event.Unrouted, `delivered for the message "77 or 4d or 119" of one, which is not known`,
+		},
+		"another account's message":  {other, event.Unrouted, `delivered for the message "7-1001-0" of , which is not known`},
+		"a state that there is not":  {SMPPReceiptEntry("one", "s-1", deliver{from: "1", class: 4, text: "id:1 stat:PERHAPS"}.pdu(t)), event.Quarantined, `a receipt whose state is "PERHAPS"`},
+		"a receipt that says naught": {SMPPReceiptEntry("one", "s-1", deliver{from: "1", class: 4, text: "hello"}.pdu(t)), event.Quarantined, "smpp: a receipt without the id of a message"},
+		"no receipt":                 {SMPPReceiptEntry("one", "s-1", []byte("x")), event.Quarantined, "smpp: command_length: offset 1: ends within the header"},
+		"one of an unknown carrier":  {intake.Entry{Source: "pigeon"}, event.Quarantined, `no adapter for the receipts of "pigeon"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			marks, err := NewReceipts(&receipted{}).Process(t.Context(), []intake.Item{{ID: "n-r1", Seq: 1, Entry: tc.entry}})
+			if err != nil || len(marks) != 1 || marks[0].State != tc.state || marks[0].Reason != tc.reason {
+				t.Errorf("%v: %+v\nwant %s %s", err, marks, tc.state, tc.reason)
+			}
+		})
+	}
+	down := errors.New("down")
+	if _, err := NewReceipts(&receipted{err: down}).Process(t.Context(), nil); !errors.Is(err, down) {
+		t.Errorf("while the store is away: %v", err)
+	}
+}
+
+// receiptSurface is the paths of receipts alone.
+func receiptSurface(in Intake, seal Seal) *fiber.App {
+	quiet := slog.New(slog.DiscardHandler)
+	app := httpd.New(httpd.Options{Logger: quiet})
+	New(in, Options{Logger: quiet}).MountReceipts(app, httpd.NewAuth(tokens{}, "admin", time.Now), in, seal)
+	app.Use(httpd.NotFound)
+	return app
+}
+
+func TestReceiptsOverHTTP(t *testing.T) {
+	seal := NewSeal("key")
+	given, err := url.Parse(seal.ReceiptURL("https://gw.example.com/x", "kannel", "k", "7-1001-0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if given.Scheme+"://"+given.Host+given.Path != "https://gw.example.com/x/inbound/dlr/kannel/k" {
+		t.Errorf("the address is %s", given)
+	}
+	signed := "/inbound/dlr/kannel/k?" + given.RawQuery
+	for name, tc := range map[string]struct {
+		method, target, token, body string
+		status                      int
+		account                     int
+		answer                      string
+	}{
+		"an address that was given out":             {"GET", signed + "&type=8", "", "", 200, 0, ""},
+		"by POST":                                   {"POST", signed + "&type=1", "", "", 200, 0, ""},
+		"that of another message":                   {"GET", strings.Replace(signed, "1001", "1002", 1) + "&type=8", "", "", 401, 0, "Unauthenticated"},
+		"that of another carrier":                   {"GET", strings.Replace(signed, "/k?", "/l?", 1) + "&type=8", "", "", 401, 0, "Unauthenticated"},
+		"without a signature":                       {"GET", "/inbound/dlr/kannel/k?ref=7-1001-0&type=8", "", "", 401, 0, "Unauthenticated"},
+		"a type that is none":                       {"GET", signed + "&type=3", "", "", 422, 0, `"type"`},
+		"no type":                                   {"GET", signed, "", "", 422, 0, `"type"`},
+		"JSON with a carrier's token":               {"POST", "/inbound/dlr/json", "carrier-1", `{"ref":"1-5-0","state":"DELIVRD"}`, 200, 1, `{"data":{"id":"n1-s1"}}`},
+		"JSON with a token of another scope":        {"POST", "/inbound/dlr/json", "customer", `{"ref":"1-5-0","state":"DELIVRD"}`, 403, 0, "Forbidden"},
+		"JSON that is none":                         {"POST", "/inbound/dlr/json", "carrier-1", `{"ref`, 422, 0, "Invalid JSON."},
+		"a ref that is none":                        {"POST", "/inbound/dlr/json", "carrier-1", `{"ref":"five","code":1}`, 422, 0, `"ref"`},
+		"no ref and no state":                       {"POST", "/inbound/dlr/json", "carrier-1", `{}`, 422, 0, `"state"`},
+		"the head of it":                            {"HEAD", signed + "&type=8", "", "", 405, 0, ""},
+		"a kind that there is not":                  {"POST", "/inbound/dlr/pigeon", "carrier-1", `{}`, 404, 0, ""},
+		"a kind that there is not, without a token": {"POST", "/inbound/dlr/pigeon", "", `{}`, 401, 0, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &recorder{}
+			status, body, _ := ask(t, receiptSurface(r, seal), tc.method, tc.target, tc.token, tc.body)
+			if status != tc.status || !strings.Contains(body, tc.answer) {
+				t.Errorf("%d %s, want %d %s", status, body, tc.status, tc.answer)
+			}
+			if accepted := len(r.entries) == 1; accepted != (tc.status == 200) || accepted && int(r.entries[0].Account) != tc.account {
+				t.Errorf("accepted %+v", r.entries)
+			}
+		})
+	}
+	if status, _, _ := ask(t, receiptSurface(&recorder{err: errors.New("disk full")}, seal), "GET", signed+"&type=8", "", ""); status != 503 {
+		t.Errorf("with a full disk: %d", status)
+	}
+	if status, _, _ := ask(t, receiptSurface(&recorder{}, Seal{}), "GET", signed+"&type=8", "", ""); status != 401 {
+		t.Errorf("without a key: %d", status)
+	}
+}
+
+// FuzzReceipt: what is read of a receipt says what became of which message.
+func FuzzReceipt(f *testing.F) {
+	f.Add("smpp", "", deliver{from: "1", class: 4, text: "id:77 stat:DELIVRD"}.pdu(f))
+	f.Add("kannel", "ref=7-1001-0&type=1&answer=stat%3A", []byte{})
+	f.Add("json", "ref=7-1001-0", []byte(`{"code":4}`))
+	f.Fuzz(func(t *testing.T, source, query string, body []byte) {
+		e := intake.Entry{Source: source, Path: receiptPath + source + "/k", Query: query, Body: body}
+		r, err := readReceipt(&e)
+		if err == nil && (r.State.Code() == 0 || len(r.IDs) == 0 || r.Carrier != "k") {
+			t.Fatalf("incomplete: %+v", r)
+		}
+	})
+}

@@ -1,0 +1,97 @@
+package carrier
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"net/url"
+	"strings"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/ingest/intake"
+	"github.com/penstock/penstock/relay/account"
+)
+
+// Simulator is the source of the receipts of the simulated carrier.
+const Simulator = "simulator"
+
+// Seal signs the addresses that carriers report to, so that they need no token
+// of an account. The zero value accepts nothing.
+type Seal struct{ key []byte }
+
+// NewSeal returns a Seal with a key, which all gateways of a site share.
+func NewSeal(key string) Seal { return Seal{key: []byte(key)} }
+
+// sign is the signature of a path and what is reported about.
+func (s Seal) sign(path, ref string) string {
+	mac := hmac.New(sha256.New, s.key)
+	mac.Write([]byte(path + "\x00" + ref))
+	return hex.EncodeToString(mac.Sum(nil)[:16])
+}
+
+// ReceiptURL is where a carrier of a kind (kannel, json) and a name reports about
+// a part.
+func (s Seal) ReceiptURL(publicURL, kind, name, ref string) string {
+	path := receiptPath + kind + "/" + name
+	return publicURL + path + "?" + url.Values{"ref": {ref}, "sig": {s.sign(path, ref)}}.Encode()
+}
+
+// valid reports whether an address is one of ours.
+func (s Seal) valid(path, ref, sig string) bool {
+	return len(s.key) > 0 && ref != "" && hmac.Equal([]byte(s.sign(path, ref)), []byte(sig))
+}
+
+// SimulatedReceipt is the journal's entry of what the simulator reports.
+func SimulatedReceipt(ref, state string) intake.Entry {
+	body, _ := json.Marshal(map[string]string{"ref": ref, "state": state}) // of text only
+	return intake.Entry{Source: Simulator, Path: receiptPath + Simulator, ContentType: "application/json", Body: body}
+}
+
+// MountReceipts adds the paths that carriers report to. They are open to the
+// addresses that were given out, and to tokens of carriers.
+func (s *Surface) MountReceipts(app fiber.Router, auth *httpd.Auth, in Intake, seal Seal) {
+	receipts := app.Group(strings.TrimSuffix(receiptPath, "/"))
+	for _, kind := range []string{"json", "kannel"} {
+		admit, handler := sealed(seal, auth.Require(account.Carrier, style())), s.receive(in, kind)
+		for _, path := range []string{"/" + kind, "/" + kind + "/:source"} {
+			receipts.Head(path, admit, head)
+			receipts.Add(fiber.MethodGet, path, admit, handler)
+			receipts.Add(fiber.MethodPost, path, admit, handler)
+		}
+	}
+	receipts.Use(auth.Require(account.Carrier, style()))
+}
+
+// sealed lets addresses through that were given out, and asks the others.
+func sealed(seal Seal, other fiber.Handler) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		if sig := c.Query("sig"); sig != "" && seal.valid(c.Path(), c.Query("ref"), sig) {
+			return c.Next()
+		}
+		return other(c)
+	}
+}
+
+// receive returns the handler of a kind: read, journal, answer.
+func (s *Surface) receive(in Intake, kind string) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		entry, err := s.entry(c, kind)
+		if err != nil {
+			return err
+		}
+		if _, err := readReceipt(&entry); err != nil {
+			return refuse(c, err)
+		}
+		id, err := in.Accept(c.UserContext(), &entry)
+		switch {
+		case err != nil:
+			return s.notAccepted(c, err)
+		case kind == "json":
+			return answerID(c, id)
+		}
+		return empty(c, id)
+	}
+}
