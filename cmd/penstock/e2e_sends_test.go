@@ -30,7 +30,7 @@ func TestSendsUnderKill(t *testing.T) {
 		g.spawn()
 		o.work.Wait()
 		o.check(t, count)
-		g.web.CloseIdleConnections()
+		g.web.CloseIdleConnections() // those that never carried a request, too
 		if code := g.terminate(); code != 0 {
 			t.Errorf("exit code %d at the end", code)
 		}

@@ -70,7 +70,8 @@ func (d *daemon) serve(ctx context.Context, listener net.Listener) error {
 	}
 	d.log.Info("penstock is ready", "listen", "http://"+listener.Addr().String(), "data_dir", d.cfg.DataDir)
 	failed := make(chan error, 1)
-	go func() { failed <- d.app.Listener(listener) }()
+	conns := newSilents(listener)
+	go func() { failed <- d.app.Listener(conns) }()
 	var err error
 	select {
 	case err = <-failed:
@@ -79,6 +80,7 @@ func (d *daemon) serve(ctx context.Context, listener net.Listener) error {
 	}
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
 	defer cancel()
+	defer time.AfterFunc(silence, conns.hush).Stop()
 	if stopped := d.close(drain); err == nil {
 		err = stopped
 	}
