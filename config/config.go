@@ -33,7 +33,7 @@ type Config struct {
 	// and kept in the data directory.
 	ReceiptSecret string    `json:"receipt_secret" secret:"yes"`
 	Carriers      []Carrier `json:"carriers" strict:"one" env:"-"`
-	Operator      Backend   `json:"operator" env:"-"`
+	Operator      Operator  `json:"operator" env:"-"`
 	Lookup        Lookup    `json:"lookup" env:"-"`
 }
 
@@ -117,11 +117,6 @@ func (l Ledger) MasterKeys() []string {
 	return strings.FieldsFunc(l.MasterKey, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
 }
 
-// Backend is one party the gateway talks to, by the kind of its protocol.
-type Backend struct {
-	Type string `json:"type" strict:"scalar"`
-}
-
 // Simulator is the type of back end that only pretends.
 const Simulator = "simulator"
 
@@ -144,7 +139,7 @@ func Default() Config {
 		Delivery: Delivery{Schedule: defaultSchedule(), Retention: 720 * time.Hour},
 		TimeZone: mustZone("Europe/London"),
 		Carriers: []Carrier{{Type: Simulator, Name: Simulator, Window: 1000}},
-		Operator: Backend{Type: Simulator},
+		Operator: Operator{Type: Simulator, Timeout: 5 * time.Second, AtOnce: 16, ReportWithin: 24 * time.Hour},
 		Lookup:   Lookup{Type: Simulator, Cache: 10 * time.Minute, Timeout: 10 * time.Second},
 	}
 }

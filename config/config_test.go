@@ -79,7 +79,9 @@ func TestEnvironmentSetsEverySettingAndWins(t *testing.T) {
 		},
 		Ledger:   config.Ledger{MasterKey: masterKey + "," + masterKey},
 		TimeZone: zone, ReceiptSecret: "hush",
-		Carriers: []config.Carrier{{Type: "simulator", Name: "simulator", Window: 1000}}, Operator: config.Backend{Type: "simulator"}, Lookup: config.Lookup{Type: "simulator", Cache: 10 * time.Minute, Timeout: 10 * time.Second},
+		Carriers: []config.Carrier{{Type: "simulator", Name: "simulator", Window: 1000}},
+		Operator: config.Operator{Type: "simulator", Timeout: 5 * time.Second, AtOnce: 16, ReportWithin: 24 * time.Hour},
+		Lookup:   config.Lookup{Type: "simulator", Cache: 10 * time.Minute, Timeout: 10 * time.Second},
 	}
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("got  %+v\nwant %+v", c, want)
@@ -162,7 +164,10 @@ func TestParseNamesEveryMistake(t *testing.T) {
 		"authorities that are not":   {"carriers: {type: smpp, name: a, addr: 'h:1', tls: tls, ca_file: /none}", "", `carriers[0].ca_file: expected a file that can be read, got "/none"`},
 		"authorities in another way": {"carriers: {type: smpp, name: a, addr: 'h:1', tls: tls, ca_file: config.go}", "", `carriers[0].ca_file: expected a file with certificates in PEM, got "config.go"`},
 		"no carrier":                 {"carriers: []", "", "carriers: expected at least one, for example simulator"},
-		"another operator":           {"operator: {type: http}", "", `operator.type: expected simulator, the only type there is, got "http"`},
+		"another operator":           {"operator: smtp", "", `operator.type: expected simulator or http, got "smtp"`},
+		"an operator without a URL":  {"operator: http", "", "operator.url: expected an http or https URL without a query"},
+		"an operator that is none":   {"operator: {token: a}", "", `operator.type: expected http, because settings of it are there, got "simulator"`},
+		"an operator without sense":  {"operator: {type: http, url: 'https://a/b', token: 'a b', timeout: 9s, at_once: 65, report_within: 1s}", "", "operator.token: expected at most 4096 characters of ASCII without blanks\noperator.timeout: expected 100ms to 8s, got \"9s\"\noperator.at_once: expected 1 to 64, got 65\noperator.report_within: expected 1m to 720h, got \"1s\""},
 		"another lookup":             {"lookup: dns", "", `lookup.type: expected simulator or http, got "dns"`},
 		"a lookup without a URL":     {"lookup: http", "", "lookup.url: expected an http or https URL"},
 		"a simulator with a URL":     {"lookup: {url: 'https://a'}", "", `lookup.type: expected http, because settings of it are there, got "simulator"`},
@@ -198,7 +203,8 @@ redis: {url: "redis+sentinel://me:hush2@a:1,b:2/m?password=hush3"}
 influx: {url: "http://me:hush4@i:8086", token: hush5}
 smtp: {addr: "m:25", username: me, password: hush6}
 carriers: [simulator, {type: smpp, name: one, addr: "h:2775", system_id: me, password: hush7}]
-lookup: {type: http, url: "https://me:hush8@hlr/%number?key=hush9", token: hush10}`), nil)
+lookup: {type: http, url: "https://me:hush8@hlr/%number?key=hush9", token: hush10}
+operator: {type: http, url: "https://me:hush11@operator/v1", token: hush12}`), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -66,6 +66,12 @@ func (c Config) Redacted() Config {
 	if c.Lookup.URL != "" {
 		c.Lookup.URL = redactURL(c.Lookup.URL)
 	}
+	if c.Operator.Token != "" {
+		c.Operator.Token = "***"
+	}
+	if c.Operator.URL != "" {
+		c.Operator.URL = redactURL(c.Operator.URL)
+	}
 	c.Carriers = slices.Clone(c.Carriers)
 	for i := range c.Carriers {
 		for _, secret := range []*string{&c.Carriers[i].Password, &c.Carriers[i].Token} {

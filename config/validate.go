@@ -29,6 +29,7 @@ func (c *Config) derive() {
 		c.Carriers[i].derive()
 	}
 	c.Lookup.derive()
+	c.Operator.derive()
 	if c.SMTP.From == "" {
 		c.SMTP.From = "penstock@" + mailDomain(c.PublicURL)
 	}
@@ -186,13 +187,8 @@ func (c *Config) validateDelivery(m *strict.Mistakes) {
 }
 
 func (c *Config) validateBackends(m *strict.Mistakes) {
-	only := func(key, kind string) {
-		if kind != Simulator {
-			m.Add(key, "expected simulator, the only type there is, got %q", kind)
-		}
-	}
 	c.validateCarriers(m)
-	only("operator.type", c.Operator.Type)
+	c.Operator.validate(m)
 	c.Lookup.validate(m)
 }
 

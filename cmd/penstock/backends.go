@@ -45,7 +45,6 @@ func openBackends(ctx context.Context, cfg config.Config, log *slog.Logger) (b b
 			return b, err
 		}
 	}
-	b.list = append(b.list, admin.Backend{Name: "operator", Note: "simulator, simulated", Check: always})
 	for _, one := range b.list {
 		log.Info("back end", "name", one.Name, "kind", one.Note)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"maps"
 
 	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/redisstore"
@@ -12,6 +13,7 @@ import (
 // first job runs.
 func (d *daemon) runners() map[job.Kind]job.Runner {
 	all := d.tokens.Runners()
+	maps.Copy(all, d.actions.Runners())
 	all[sip.Kind] = job.RunnerFunc(func(ctx context.Context, j job.Job) (any, error) { return d.records.Run(ctx, j) })
 	return all
 }

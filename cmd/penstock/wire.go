@@ -17,7 +17,6 @@ import (
 	"github.com/penstock/penstock/delivery"
 	"github.com/penstock/penstock/delivery/archive"
 	"github.com/penstock/penstock/delivery/embedded/calls"
-	simulated "github.com/penstock/penstock/delivery/embedded/operator"
 	"github.com/penstock/penstock/delivery/guard"
 	"github.com/penstock/penstock/delivery/httpout"
 	"github.com/penstock/penstock/delivery/operator"
@@ -75,6 +74,8 @@ type daemon struct {
 	archives  *archive.Store
 	records   *sip.Service
 	jobs      *jobs.Jobs
+	operator  simOperator
+	actions   *sim.Actions
 	uplinks   *uplink.Processor
 	intakes   map[event.Kind]*intake.Intake
 	carriers  carriers
@@ -148,7 +149,10 @@ func (d *daemon) openDelivery(context.Context) error {
 	if err != nil {
 		return err
 	}
-	sims, err := operator.New(simulated.Simulator{}, d.serves)
+	if err := d.openOperator(); err != nil {
+		return err
+	}
+	sims, err := operator.New(d.operator, d.serves)
 	if err != nil {
 		return err
 	}
@@ -190,11 +194,17 @@ func (d *daemon) openJobs(context.Context) (err error) {
 	if d.tokens, err = openLedgers(d.back.db, keys, events); err != nil {
 		return err
 	}
-	d.jobs, err = jobs.New(jobs.Deps{Store: d.back.db.Jobs(), Redis: d.back.db, Runners: d.runners(), Logger: d.log}, jobs.Options{})
+	if err := d.openActions(events); err != nil {
+		return err
+	}
+	d.jobs, err = jobs.New(jobs.Deps{
+		Store: d.back.db.Jobs(), Redis: d.back.db, Runners: d.runners(), Ending: d.actions.Ending, Logger: d.log,
+	}, jobs.Options{})
 	if err != nil {
 		return err
 	}
 	d.tokens.SubmitTo(d.jobs)
+	d.actions.SubmitTo(d.jobs)
 	return nil
 }
 
@@ -279,7 +289,7 @@ func (d *daemon) openSurfaces(context.Context) error {
 	restv2.New(restv2.Deps{
 		Messages: d.sends, Relays: desk, Lookups: d.lookups, Credit: d.back.db.Credit(), Records: d.records, Archives: d.archives, Trunks: d.back.db.Trunks(),
 	}).Mount(d.app, d.auth)
-	restv3.New(restv3.Deps{SIMs: d.sims}).Mount(d.app, d.auth)
+	restv3.New(restv3.Deps{SIMs: d.sims, Actions: d.actions}).Mount(d.app, d.auth)
 	soap.New(soap.Deps{Messages: d.sends, Logins: d.accounts}, soap.Options{PublicURL: d.cfg.PublicURL, Logger: d.log}).Mount(d.app)
 	ledgerapi.New(d.tokens, ledgerapi.Options{PublicURL: d.cfg.PublicURL, Logger: d.log}).Mount(d.app, d.auth)
 	admin.New(admin.Deps{

@@ -1,9 +1,3 @@
-// Package operator brings messages to the SIMs of an account through whoever
-// operates them.
-//
-// A SIM is served only while the relay that a message came by says so: one whose
-// action is no longer mvno is refused for good, and its message waits for a
-// person (specification 1, endpoint 11).
 package operator
 
 import (
@@ -25,7 +19,9 @@ type Result struct {
 // SIMs brings one message to a SIM. An error is judged like that of a way out;
 // delivery.Unsendable means never again.
 type SIMs interface {
-	Deliver(ctx context.Context, m outbox.SIM) (Result, error)
+	// The id is the delivery's: a message whose id was taken before is not brought
+	// again.
+	Deliver(ctx context.Context, id string, m outbox.SIM) (Result, error)
 }
 
 // Serves reports whether a delivery's relay still serves its SIM.
@@ -54,5 +50,5 @@ func (o *Operator) Deliver(ctx context.Context, d outbox.Delivery) (Result, erro
 	if !serves {
 		return Result{}, delivery.Unsendable(fmt.Errorf("the relay %s no longer delivers to the SIM %s", d.Relay, d.SIM.ICCID))
 	}
-	return o.sims.Deliver(ctx, *d.SIM)
+	return o.sims.Deliver(ctx, d.ID, *d.SIM)
 }

@@ -11,15 +11,18 @@ import (
 // Deps are the use cases behind the surface.
 type Deps struct {
 	SIMs *sim.Service
+	// Actions is what takes a job.
+	Actions *sim.Actions
 }
 
 // Surface is the REST operations of SIM management.
 type Surface struct {
-	sims *sim.Service
+	sims    *sim.Service
+	actions *sim.Actions
 }
 
 // New returns the surface over the use cases.
-func New(d Deps) *Surface { return &Surface{sims: d.SIMs} }
+func New(d Deps) *Surface { return &Surface{sims: d.SIMs, actions: d.Actions} }
 
 // Mount adds the operations to the app, in the specification's order, except that
 // what an ICCID would be mistaken for stands before it.
@@ -27,10 +30,20 @@ func (s *Surface) Mount(app fiber.Router, auth *httpd.Auth) {
 	r := app.Group("/v3/mno", problems, auth.Require(account.Cellular, style()))
 
 	r.Get("/", s.listSIMs)
+	r.Post("/:iccid/activate", s.activate)
+	r.Post("/:iccid/service/add", s.setService(sim.AddService, "Service addition requested."))
+	r.Post("/:iccid/unsuspend", s.change(sim.Unsuspend, "SIM unsuspension requested."))
 	r.Put("/:iccid/usage-limit", s.setLimit)
+	r.Post("/sim/bulk-reassign", s.reassign)
+	r.Post("/:iccid/suspend", s.change(sim.Suspend, "SIM suspension requested."))
+	r.Post("/:iccid/terminate", s.change(sim.Terminate, "SIM termination requested."))
+	r.Post("/:iccid/service/remove", s.setService(sim.RemoveService, "Service removal requested."))
 
 	r.Post("/:iccid/recipient", s.addRecipient)
 	r.Delete("/recipient/:simRecipientId", s.removeRecipient)
+
+	r.Get("/job", s.listJobs)
+	r.Get("/job/:jobId/status", s.jobStatus)
 
 	r.Post("/pool", s.createPool)
 	r.Put("/pool/:poolId", s.changePool)

@@ -1,26 +1,34 @@
-// Package operator is the SIM operator of a gateway that has none: it takes every
-// message and brings it nowhere, and says so (its deliveries are simulated).
+// Package operator is the SIM operator of a gateway that has none: it does
+// everything at once and brings messages nowhere, and says so (its deliveries are
+// simulated). It keeps nothing: what it says follows from the SIM and from when
+// the command was given first, so that a restart changes nothing.
 //
-// The last four digits of an ICCID say otherwise: 9001 rejects, 9004 fails and
-// may be tried again. 9002 and 9003, which buffer or never report elsewhere, are
-// taken like any other.
+// The last four digits of an ICCID say otherwise, see docs/simulators.md.
 package operator
 
 import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/penstock/penstock/delivery"
 	"github.com/penstock/penstock/delivery/operator"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/sim"
 )
 
-// Simulator is an operator.SIMs.
-type Simulator struct{}
+// Slow is how long a SIM that takes its time does.
+const Slow = 5 * time.Second
+
+// Simulator is an operator.SIMs and a sim.Operator; the zero value works.
+type Simulator struct {
+	Now func() time.Time // nil: time.Now
+}
 
 // Deliver takes a message.
-func (Simulator) Deliver(_ context.Context, m outbox.SIM) (operator.Result, error) {
+func (Simulator) Deliver(_ context.Context, _ string, m outbox.SIM) (operator.Result, error) {
 	switch {
 	case strings.HasSuffix(m.ICCID, "9001"):
 		return operator.Result{Simulated: true}, delivery.Unsendable(errors.New("the simulated operator rejects the message"))
@@ -28,4 +36,48 @@ func (Simulator) Deliver(_ context.Context, m outbox.SIM) (operator.Result, erro
 		return operator.Result{Simulated: true}, errors.New("the simulated operator fails downstream")
 	}
 	return operator.Result{Simulated: true, Response: "taken by the simulator, brought nowhere"}, nil
+}
+
+// Ready refuses a SIM whose operator is down.
+func (Simulator) Ready(_ context.Context, iccid string) error {
+	if strings.HasSuffix(iccid, "9004") {
+		return down()
+	}
+	return nil
+}
+
+func down() error {
+	return relay.Errorf(relay.KindUnavailable, "operator: the simulated operator is down for this SIM")
+}
+
+// Command says how a command stands.
+func (s Simulator) Command(_ context.Context, c sim.Command) (sim.Report, error) {
+	r := sim.Report{Simulated: true}
+	left := s.left(c.At)
+	switch last := c.ICCID[max(0, len(c.ICCID)-4):]; {
+	case last == "9001":
+		r.Refused = "The simulated operator refuses."
+	case last == "9002" && left > 0:
+		r.Pending, r.After = true, left
+	case last == "9003":
+		r.Pending = true
+	case last == "9004", last == "9005" && left > 0:
+		return r, down()
+	case last == "9006" && c.Action == sim.Activate:
+		r.State = sim.Suspended
+	case last == "9007" && c.Action == sim.Activate:
+		r.State = sim.Terminated
+	case last == "9008" && (c.Action == sim.AddService || c.Action == sim.RemoveService):
+		r.Refused = "The simulated operator does not have this service."
+	}
+	return r, nil
+}
+
+// left is how long a slow SIM still takes.
+func (s Simulator) left(given time.Time) time.Duration {
+	now := time.Now
+	if s.Now != nil {
+		now = s.Now
+	}
+	return Slow - now().Sub(given)
 }

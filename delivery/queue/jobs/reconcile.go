@@ -10,10 +10,6 @@ import (
 // window is how many due jobs are looked at in one pass, of each account.
 const window = 1000
 
-// stale is how long a job may stay due although it has a task: then asynq has
-// lost it, or waits for a process that died, and it is run beside asynq.
-const stale = 3 * time.Second
-
 // reconcileLoop wakes what is due until ctx ends.
 func (j *Jobs) reconcileLoop(ctx context.Context) {
 	first := make(map[job.Ref]time.Time) // when a due job was seen first
@@ -54,25 +50,25 @@ func (j *Jobs) reconcile(ctx context.Context, first map[job.Ref]time.Time) {
 }
 
 // rouse makes the task of a due job when it is seen the second time, since most
-// that are seen once are on their way, and runs it when that has not helped.
+// that are seen once are on their way. One that has a task already is run beside
+// asynq, which has lost it, has much to do, or waits for a process that died.
 func (j *Jobs) rouse(ctx context.Context, ref job.Ref, first map[job.Ref]time.Time, now time.Time) {
-	since, known := first[ref]
-	switch {
-	case !known:
+	if _, known := first[ref]; !known {
 		first[ref] = now
-	case now.Sub(since) < stale:
-		_, _ = j.wake(ctx, ref) // tried again with the next pass
-	default:
-		select {
-		case j.slots <- struct{}{}:
-			delete(first, ref)
-			j.running.Go(func() {
-				defer func() { <-j.slots }()
-				if _, err := j.try(j.life, ref); err != nil {
-					j.deps.Logger.Debug("due job was not run", "job_id", ref.ID, "error", err)
-				}
-			})
-		default: // all slots are taken
-		}
+		return
+	}
+	if existed, err := j.wake(ctx, ref); err != nil || !existed {
+		return // tried again with the next pass, or on its way
+	}
+	select {
+	case j.slots <- struct{}{}:
+		delete(first, ref)
+		j.running.Go(func() {
+			defer func() { <-j.slots }()
+			if _, err := j.try(j.life, ref); err != nil {
+				j.deps.Logger.Debug("due job was not run", "job_id", ref.ID, "error", err)
+			}
+		})
+	default: // all slots are taken
 	}
 }

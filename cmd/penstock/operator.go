@@ -1,0 +1,49 @@
+package main
+
+import (
+	"time"
+
+	"github.com/penstock/penstock/config"
+	simulated "github.com/penstock/penstock/delivery/embedded/operator"
+	"github.com/penstock/penstock/delivery/httpout"
+	"github.com/penstock/penstock/delivery/operator"
+	"github.com/penstock/penstock/ingest/admin"
+	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/sim"
+)
+
+// simOperator has the state of SIMs changed and brings messages to them.
+type simOperator interface {
+	sim.Operator
+	operator.SIMs
+}
+
+// openOperator makes the way to who operates the SIMs.
+func (d *daemon) openOperator() error {
+	c := d.cfg.Operator
+	d.operator = simulated.Simulator{}
+	one := admin.Backend{Name: "operator", Note: "simulator, simulated", Check: always}
+	if c.Type == config.HTTP {
+		client, err := httpout.New(httpout.Options{Allow: d.cfg.Egress.Allow, Timeout: c.Timeout})
+		if err != nil {
+			return err
+		}
+		back, err := operator.NewHTTP(client, operator.HTTPOptions{URL: c.URL, Token: c.Token, AtOnce: c.AtOnce})
+		if err != nil {
+			return err
+		}
+		d.operator, one.Note = back, "http" // each command that cannot be given says so
+	}
+	d.back.list = append(d.back.list, one)
+	d.log.Info("back end", "name", one.Name, "kind", one.Note)
+	return nil
+}
+
+// openActions makes what is done with SIMs by jobs.
+func (d *daemon) openActions(events outbox.Caller) (err error) {
+	db := d.back.db
+	d.actions, err = sim.NewActions(sim.ActionDeps{
+		SIMs: db.SIMs(), Subscribers: db.Subscribers(), Orders: db.Orders(), Jobs: db.Jobs(), Operator: d.operator, Events: events,
+	}, sim.ActionOptions{ReportWithin: d.cfg.Operator.ReportWithin, Now: time.Now})
+	return err
+}

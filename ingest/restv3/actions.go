@@ -1,0 +1,91 @@
+package restv3
+
+import (
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/relay/sim"
+)
+
+// begun answers with the job that was begun.
+func begun(c *fiber.Ctx, message, id string, err error) error {
+	if err != nil {
+		return err
+	}
+	return done(c, fiber.StatusOK, message, fiber.Map{"id": id})
+}
+
+// activate is operation 3.
+func (s *Surface) activate(c *fiber.Ctx) error {
+	in, err := inputOf(c)
+	if err != nil {
+		return err
+	}
+	p := sim.Problems{}
+	a := sim.Activation{}
+	for _, service := range []string{sim.Service4G, sim.Service5G} {
+		if on := in.flag(p, service); on != nil && *on {
+			a.Services = append(a.Services, service)
+		}
+	}
+	switch v := in["subscriber"].(type) {
+	case nil:
+	case string:
+		a.Subscriber = v
+	case map[string]any:
+		inner := sim.Problems{}
+		a.New = new(input(v).subscriber(inner))
+		for field, texts := range inner {
+			p["subscriber."+field] = texts
+		}
+	default:
+		p.Add("subscriber", "The %s must be a string or an object.")
+	}
+	if err := p.Err(); err != nil {
+		return err
+	}
+	id, err := s.actions.Activate(c.UserContext(), httpd.AccountOf(c), param(c, "iccid"), a)
+	return begun(c, "SIM activation requested.", id, err)
+}
+
+// setService is operation 4, and its opposite.
+func (s *Surface) setService(do sim.Action, message string) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		in, err := inputOf(c)
+		if err != nil {
+			return err
+		}
+		p := sim.Problems{}
+		service := in.text(p, "service")
+		if err := p.Err(); err != nil {
+			return err
+		}
+		id, err := s.actions.SetService(c.UserContext(), httpd.AccountOf(c), param(c, "iccid"), do, service)
+		return begun(c, message, id, err)
+	}
+}
+
+// change is operation 5, and what the states call for beside it.
+func (s *Surface) change(do sim.Action, message string) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		id, err := s.actions.Change(c.UserContext(), httpd.AccountOf(c), param(c, "iccid"), do)
+		return begun(c, message, id, err)
+	}
+}
+
+// reassign is operation 7.
+func (s *Surface) reassign(c *fiber.Ctx) error {
+	in, err := inputOf(c)
+	if err != nil {
+		return err
+	}
+	p := sim.Problems{}
+	r := sim.Reassignment{
+		Target: in.text(p, "target_subscriber"), Source: in.text(p, "source_subscriber"), Named: in.texts(p, "iccids"),
+	}
+	if err := p.Err(); err != nil {
+		return err
+	}
+	id, err := s.actions.Reassign(c.UserContext(), httpd.AccountOf(c), r)
+	return begun(c, "Reassignment requested.", id, err)
+}

@@ -1,0 +1,76 @@
+package restv3
+
+import (
+	"slices"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/relay/job"
+	"github.com/penstock/penstock/relay/sim"
+)
+
+// jobJSON is a job of a list.
+type jobJSON struct {
+	ID        string     `json:"id"`
+	Action    sim.Action `json:"action"`
+	Status    job.State  `json:"status"`
+	CreatedAt string     `json:"created_at"`
+	Name      string     `json:"name,omitempty"`
+}
+
+func jobOf(j job.Job) jobJSON {
+	return jobJSON{j.ID, sim.ActionOf(j.Kind), j.State, j.CreatedAt.UTC().Format(time.RFC3339), j.Name}
+}
+
+// listJobs is operation 11.
+func (s *Surface) listJobs(c *fiber.Ctx) error {
+	asked, err := queryOf(c)
+	if err != nil {
+		return err
+	}
+	p := sim.Problems{}
+	page := pageOf(p, asked)
+	f := sim.JobFilter{
+		State: job.State(asked.Get("status")), Action: sim.Action(asked.Get("action")), Name: asked.Get("name"),
+	}
+	if f.State != "" && !slices.Contains(job.States(), f.State) {
+		p.Add("status", "The %s must be queued, processing, completed or failed.")
+	}
+	switch asked.Get("order_direction") {
+	case "", "asc":
+	case "desc":
+		f.Newest = true
+	default:
+		p.Add("order_direction", "The %s must be asc or desc.")
+	}
+	if err := p.Err(); err != nil {
+		return err
+	}
+	found, total, err := s.actions.ListJobs(c.UserContext(), httpd.AccountOf(c), f, page)
+	if err != nil {
+		return err
+	}
+	return paged(c, "Jobs found.", page, each(found, jobOf), total)
+}
+
+// statusJSON is how a job stands, with why it failed if it did.
+type statusJSON struct {
+	ID     string    `json:"id"`
+	Status job.State `json:"status"`
+	Error  string    `json:"error,omitempty"`
+}
+
+// jobStatus is operation 12.
+func (s *Surface) jobStatus(c *fiber.Ctx) error {
+	j, err := s.actions.Job(c.UserContext(), httpd.AccountOf(c), param(c, "jobId"))
+	if err != nil {
+		return err
+	}
+	out := statusJSON{ID: j.ID, Status: j.State}
+	if j.State == job.Failed {
+		out.Error = j.Error
+	}
+	return done(c, fiber.StatusOK, "Job found.", out)
+}

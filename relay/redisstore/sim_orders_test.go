@@ -1,0 +1,132 @@
+package redisstore
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/job"
+	"github.com/penstock/penstock/relay/sim"
+)
+
+var _ sim.Orders = (*Orders)(nil)
+
+const ordered = sim.ICCID("8944000000000000001")
+
+func declareOne(t *testing.T, db *DB) {
+	t.Helper()
+	one := sim.SIM{ICCID: ordered, State: sim.Pending, IMSI: "234150000000001"}
+	if err := db.SIMs().Declare(t.Context(), 1, []sim.SIM{one}, false); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestOneOfManyOrdersGetsTheSIM(t *testing.T) {
+	onEvery(t, func(t *testing.T, open func(t *testing.T) *DB) {
+		db := open(t)
+		declareOne(t, db)
+		taken := errors.New("taken")
+		var won atomic.Int32
+		var wg sync.WaitGroup
+		for i := range 20 {
+			wg.Go(func() {
+				j := job.Job{ID: fmt.Sprint("j", i), Account: 1, Kind: "k", List: "sims", CreatedAt: at(0)}
+				err := db.Orders().Begin(t.Context(), j, ordered, func(one *sim.SIM) error {
+					if one.Job != "" {
+						return taken
+					}
+					one.Job, one.Requested = j.ID, sim.Active
+					return nil
+				})
+				if err == nil {
+					won.Add(1)
+				} else if !errors.Is(err, taken) {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		one, err := db.SIMs().Get(t.Context(), 1, ordered)
+		if err != nil || won.Load() != 1 || one.State != sim.Pending || one.Requested != sim.Active {
+			t.Fatalf("%d began, %+v, %v", won.Load(), one, err)
+		}
+		found, total, err := db.Jobs().List(t.Context(), 1, job.Filter{List: "sims"}, 0, 100)
+		if err != nil || total != 1 || len(found) != 1 || found[0].ID != one.Job || found[0].State != job.Queued {
+			t.Errorf("%+v of %d, %v", found, total, err)
+		}
+		if due, err := db.Jobs().Due(t.Context(), at(1), 10); err != nil || len(due) != 1 || due[0].ID != one.Job {
+			t.Errorf("due %v, %v", due, err)
+		}
+	})
+}
+
+func TestAJobSettlesOnce(t *testing.T) {
+	onEvery(t, func(t *testing.T, open func(t *testing.T) *DB) {
+		db := open(t)
+		declareOne(t, db)
+		j := job.Job{ID: "j1", Account: 1, Kind: "k", CreatedAt: at(0)}
+		mustBegin := db.Orders().Begin(t.Context(), j, ordered, func(one *sim.SIM) error { one.Job = j.ID; return nil })
+		if mustBegin != nil {
+			t.Fatal(mustBegin)
+		}
+		var effects atomic.Int32
+		var wg sync.WaitGroup
+		for i := range 20 {
+			wg.Go(func() {
+				got, err := db.Orders().Settle(t.Context(), j, ordered, func(one *sim.SIM) (json.RawMessage, error) {
+					if one.Job != j.ID {
+						return nil, errors.New("not mine")
+					}
+					one.Job, one.Subscriber = "", fmt.Sprint("s", i)
+					return json.RawMessage(fmt.Sprintf(`{"n":%d}`, i)), nil
+				})
+				if err != nil {
+					t.Error(err)
+				}
+				one, err := db.SIMs().Get(t.Context(), 1, ordered)
+				if err == nil && fmt.Sprintf(`{"n":%s}`, one.Subscriber[1:]) == string(got) {
+					effects.Add(1) // everybody is told of the one effect there is
+				}
+			})
+		}
+		wg.Wait()
+		if effects.Load() != 20 {
+			t.Errorf("%d of 20 agree", effects.Load())
+		}
+		if got, err := db.Jobs().Get(t.Context(), 1, "j1"); err != nil || len(got.Settled) == 0 || got.State != job.Queued {
+			t.Errorf("%+v, %v", got, err)
+		}
+		if _, total, err := db.SIMs().List(t.Context(), 1, sim.Scope{Subscriber: subscriberOf(t, db)}, sim.Query{Page: relay.Page{Number: 1, PerPage: 5}}); err != nil || total != 1 {
+			t.Errorf("the subscriber's list has %d, %v", total, err)
+		}
+	})
+}
+
+func subscriberOf(t *testing.T, db *DB) string {
+	t.Helper()
+	one, err := db.SIMs().Get(t.Context(), 1, ordered)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return one.Subscriber
+}
+
+func TestAnOrderForASIMThatIsNotThere(t *testing.T) {
+	onEvery(t, func(t *testing.T, open func(t *testing.T) *DB) {
+		db := open(t)
+		j := job.Job{ID: "j1", Account: 2, Kind: "k", CreatedAt: at(0)}
+		declareOne(t, db) // another account's
+		begin := db.Orders().Begin(t.Context(), j, ordered, func(*sim.SIM) error { return nil })
+		_, settle := db.Orders().Settle(t.Context(), j, ordered, func(*sim.SIM) (json.RawMessage, error) { return nil, nil })
+		_, get := db.Jobs().Get(t.Context(), 2, "j1")
+		for _, err := range []error{begin, settle, get} {
+			if relay.KindOf(err) != relay.KindNotFound {
+				t.Error(err)
+			}
+		}
+	})
+}

@@ -1,0 +1,193 @@
+package sim
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/job"
+)
+
+// ActionDeps are what actions need, all of it; Submit is named by SubmitTo.
+type ActionDeps struct {
+	SIMs        SIMs
+	Subscribers Subscribers
+	Orders      Orders
+	Jobs        Jobs
+	Operator    Operator
+	Events      Events
+	Submit      job.Submitter
+}
+
+// ActionOptions are what may be chosen; the zero value works.
+type ActionOptions struct {
+	// ReportWithin is how long an operator may take to come to an end; 0 means
+	// 24 h. Then the job fails.
+	ReportWithin time.Duration
+	// KeepJobs is how long a job is known after its end; 0 means 90 days.
+	KeepJobs time.Duration
+	// Slice is how long a job on many SIMs works at a time; 0 means 5 s.
+	Slice time.Duration
+	Now   func() time.Time
+}
+
+// Actions is the use cases that take a job.
+type Actions struct {
+	deps ActionDeps
+	opts ActionOptions
+}
+
+// NewActions returns the use cases.
+func NewActions(d ActionDeps, o ActionOptions) (*Actions, error) {
+	if d.SIMs == nil || d.Subscribers == nil || d.Orders == nil || d.Jobs == nil || d.Operator == nil || d.Events == nil {
+		return nil, errors.New("sim: a dependency of actions is missing")
+	}
+	o.ReportWithin, o.KeepJobs = cmp.Or(o.ReportWithin, 24*time.Hour), cmp.Or(o.KeepJobs, 90*24*time.Hour)
+	o.Slice = cmp.Or(o.Slice, 5*time.Second)
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &Actions{d, o}, nil
+}
+
+// SubmitTo names who takes new jobs; it is called once, before any is made,
+// because whoever runs jobs has to know the Runners first.
+func (a *Actions) SubmitTo(j job.Submitter) { a.deps.Submit = j }
+
+// Activation says how a SIM is brought into service.
+type Activation struct {
+	// Subscriber is the id of who gets the SIM, unless New says who that is.
+	Subscriber string
+	New        *Subscriber
+	Services   []string
+}
+
+// Activate asks the operator to bring a pending SIM into service and returns the
+// job that will do so. The SIM changes state only when the job completes; a new
+// subscriber is registered then.
+//
+// It returns the refusal NoSIM, Invalid of what is wrong with the subscriber, a
+// Refusal if the SIM is not pending or has a job in flight already, and
+// KindUnavailable if the operator takes nothing now; nothing is done then.
+func (a *Actions) Activate(ctx context.Context, acct account.ID, iccid string, in Activation) (string, error) {
+	one, err := a.sim(ctx, acct, iccid)
+	if err != nil {
+		return "", err
+	}
+	o := Order{ICCID: one.ICCID, Services: in.Services, Subscriber: in.Subscriber}
+	if in.New != nil {
+		who := *in.New
+		if err := prefixed("subscriber.", who.Check([]string{"forename"})); err != nil {
+			return "", err
+		}
+		who.ID = relay.NewID(a.opts.Now())
+		o.Subscriber, o.New = who.ID, &who
+	} else if err := a.subscriber(ctx, acct, "subscriber", in.Subscriber); err != nil {
+		return "", err
+	}
+	return a.order(ctx, acct, one, Activate, o)
+}
+
+// prefixed puts a word in front of the names of what is wrong.
+func prefixed(prefix string, err error) error {
+	p := Problems{}
+	for field, texts := range relay.FieldsOf(err) {
+		p[prefix+field] = texts
+	}
+	if len(p) == 0 {
+		return err
+	}
+	return p.Err()
+}
+
+// subscriber checks that a parameter names a subscriber of the account.
+func (a *Actions) subscriber(ctx context.Context, acct account.ID, field, id string) error {
+	p := Problems{}
+	if id == "" {
+		p.Add(field, "The %s field is required.")
+		return p.Err()
+	}
+	_, err := a.deps.Subscribers.Get(ctx, acct, id)
+	if relay.KindOf(err) == relay.KindNotFound {
+		p.Add(field, "The selected %s is invalid.")
+		return p.Err()
+	}
+	return err
+}
+
+// Change asks the operator for a change of service and returns the job that will
+// see to it; the action is Suspend, Unsuspend or Terminate. Its errors are those
+// of Activate.
+func (a *Actions) Change(ctx context.Context, acct account.ID, iccid string, do Action) (string, error) {
+	one, err := a.sim(ctx, acct, iccid)
+	if err != nil {
+		return "", err
+	}
+	return a.order(ctx, acct, one, do, Order{ICCID: one.ICCID})
+}
+
+// SetService asks the operator to add a service or to remove one; the action is
+// AddService or RemoveService. It returns Invalid of service for one that there is
+// not, that the SIM has already, or has not; its other errors are those of
+// Activate.
+func (a *Actions) SetService(ctx context.Context, acct account.ID, iccid string, do Action, service string) (string, error) {
+	one, err := a.sim(ctx, acct, iccid)
+	if err != nil {
+		return "", err
+	}
+	p := Problems{}
+	if service == "" {
+		p.Add("service", "The %s field is required.")
+		return "", p.Err()
+	}
+	if service != Service4G && service != Service5G {
+		return "", badService()
+	}
+	return a.order(ctx, acct, one, do, Order{ICCID: one.ICCID, Services: []string{service}})
+}
+
+// sim loads the SIM that a path names.
+func (a *Actions) sim(ctx context.Context, acct account.ID, iccid string) (SIM, error) {
+	id, err := ParseICCID(iccid)
+	if err != nil {
+		return SIM{}, NoSIM()
+	}
+	one, err := a.deps.SIMs.Get(ctx, acct, id)
+	return one, missing(err, NoSIM())
+}
+
+// order reserves a SIM and saves the job in one step, and has the job run.
+func (a *Actions) order(ctx context.Context, acct account.ID, one SIM, do Action, o Order) (string, error) {
+	if err := o.begin(&one, do, "asked"); err != nil { // before the operator is bothered
+		return "", err
+	}
+	if err := a.deps.Operator.Ready(ctx, string(o.ICCID)); err != nil {
+		return "", err
+	}
+	j, err := a.job(acct, do, o)
+	if err != nil {
+		return "", err
+	}
+	err = a.deps.Orders.Begin(ctx, j, o.ICCID, func(one *SIM) error { return o.begin(one, do, j.ID) })
+	if err != nil {
+		return "", missing(err, NoSIM())
+	}
+	return j.ID, a.deps.Submit.Submit(ctx, j)
+}
+
+// job makes a job of the account's list.
+func (a *Actions) job(acct account.ID, do Action, input any) (job.Job, error) {
+	now := a.opts.Now().UTC()
+	b, err := json.Marshal(input)
+	if err != nil {
+		return job.Job{}, fmt.Errorf("sim: %s: encode: %w", do, err)
+	}
+	return job.Job{
+		ID: relay.NewUUID(now), Account: acct, Kind: do.Kind(), Input: b, CreatedAt: now, Keep: a.opts.KeepJobs, List: List,
+	}, nil
+}

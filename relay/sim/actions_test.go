@@ -1,0 +1,332 @@
+package sim_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/job"
+	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/redisstore"
+	"github.com/penstock/penstock/relay/redisstore/redistest"
+	"github.com/penstock/penstock/relay/sim"
+)
+
+// yard is the actions over a real Redis and an operator of the test's. Jobs are run
+// by the test.
+type yard struct {
+	t  *testing.T
+	db *redisstore.DB
+	a  *sim.Actions
+
+	mu     sync.Mutex
+	now    time.Time
+	notice []string // commands, as "<job> <action> <iccid> …"
+	told   map[string]outbox.Event
+	sent   []string
+	ready  error
+	answer func(c sim.Command) (sim.Report, error)
+}
+
+func newYard(t *testing.T) *yard {
+	t.Helper()
+	y := &yard{t: t, now: time.Now().UTC().Truncate(time.Second), told: map[string]outbox.Event{}}
+	y.answer = func(sim.Command) (sim.Report, error) { return sim.Report{}, nil }
+	var err error
+	y.db, err = redisstore.Open(t.Context(), redisstore.Options{URL: redistest.Start(t, "--appendonly", "no").URL})
+	must(t, err)
+	t.Cleanup(func() { _ = y.db.Close() })
+	y.a, err = sim.NewActions(sim.ActionDeps{
+		SIMs: y.db.SIMs(), Subscribers: y.db.Subscribers(), Orders: y.db.Orders(), Jobs: y.db.Jobs(), Operator: y, Events: y,
+	}, sim.ActionOptions{Now: y.clock})
+	must(t, err)
+	y.a.SubmitTo(y)
+	y.declare(1, "8944000000000000001", sim.Pending)
+	y.declare(1, "8944000000000000002", sim.Active)
+	y.declare(1, "8944000000000000003", sim.Suspended)
+	y.declare(1, "8944000000000000004", sim.Terminated)
+	y.declare(2, "8944000000000000099", sim.Pending)
+	for _, id := range []string{"anna", "ben"} {
+		must(t, y.db.Subscribers().Put(t.Context(), 1, sim.Subscriber{ID: id, Forename: id}))
+	}
+	return y
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (y *yard) declare(acct account.ID, iccid sim.ICCID, s sim.State) {
+	y.t.Helper()
+	must(y.t, y.db.SIMs().Declare(y.t.Context(), acct, []sim.SIM{{ICCID: iccid, IMSI: "2" + string(iccid)[5:], State: s, Service4G: s == sim.Active}}, false))
+}
+
+func (y *yard) clock() time.Time {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	return y.now
+}
+
+func (y *yard) later(d time.Duration) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	y.now = y.now.Add(d)
+}
+
+func (y *yard) Submit(ctx context.Context, j job.Job) error { return y.db.Jobs().Create(ctx, j) }
+
+func (y *yard) Ready(context.Context, string) error { return y.ready }
+
+func (y *yard) Command(_ context.Context, c sim.Command) (sim.Report, error) {
+	y.notice = append(y.notice, strings.TrimSpace(fmt.Sprintf("%s %s %s", c.Action, c.ICCID, strings.Join(c.Services, " "))))
+	return y.answer(c)
+}
+
+func (y *yard) Tell(_ context.Context, _ account.ID, e outbox.Event) error {
+	if _, known := y.told[e.ID]; !known {
+		y.told[e.ID] = e
+	}
+	return nil
+}
+
+func (y *yard) Prepare(ctx context.Context, acct account.ID, e outbox.Event) (func(), error) {
+	return func() { y.sent = append(y.sent, e.ID) }, y.Tell(ctx, acct, e)
+}
+
+// run runs a job once, as delivery/queue/jobs does, and returns how it stands.
+func (y *yard) run(id string) job.Job {
+	y.t.Helper()
+	ctx, store := y.t.Context(), y.db.Jobs()
+	j, taken, err := store.Lease(ctx, job.Ref{Account: 1, ID: id}, y.clock(), y.clock())
+	must(y.t, err)
+	if !taken {
+		return j
+	}
+	must(y.t, y.finish(j, y.outcome(j)))
+	j, err = store.Get(ctx, 1, id)
+	must(y.t, err)
+	return j
+}
+
+func (y *yard) outcome(j job.Job) job.Outcome {
+	result, err := y.a.Runners()[j.Kind].Run(y.t.Context(), j)
+	if wait, ok := errors.AsType[job.Pause](err); ok {
+		return job.Outcome{Again: y.clock().Add(time.Duration(wait)), Waits: true}
+	}
+	if reason, ok := job.Reason(err); ok {
+		return job.Outcome{Error: reason}
+	}
+	if err != nil {
+		return job.Outcome{Error: err.Error(), Again: y.clock().Add(time.Second)}
+	}
+	b, err := json.Marshal(result)
+	must(y.t, err)
+	return job.Outcome{Result: b}
+}
+
+func (y *yard) finish(j job.Job, o job.Outcome) error {
+	if o.State().Ended() {
+		after, err := y.a.Ending(y.t.Context(), j, o)
+		if err != nil {
+			return err
+		}
+		after()
+	}
+	return y.db.Jobs().Finish(y.t.Context(), j, o, y.clock())
+}
+
+func (y *yard) sim(iccid sim.ICCID) sim.SIM {
+	y.t.Helper()
+	one, err := y.db.SIMs().Get(y.t.Context(), 1, iccid)
+	must(y.t, err)
+	return one
+}
+
+func (y *yard) types() string {
+	var out []string
+	for _, kind := range []string{"sim.state_changed", "job.completed", "job.failed"} {
+		for _, e := range y.told {
+			if e.Type == kind {
+				out = append(out, kind)
+			}
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+// ask calls a use case by its name.
+func (y *yard) ask(do sim.Action, iccid string) (string, error) {
+	ctx := y.t.Context()
+	switch do {
+	case sim.Activate:
+		return y.a.Activate(ctx, 1, iccid, sim.Activation{Subscriber: "anna", Services: []string{sim.Service5G}})
+	case sim.AddService:
+		return y.a.SetService(ctx, 1, iccid, do, sim.Service5G)
+	case sim.RemoveService:
+		return y.a.SetService(ctx, 1, iccid, do, sim.Service4G)
+	}
+	return y.a.Change(ctx, 1, iccid, do)
+}
+
+func TestActionsChangeASIM(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		do    sim.Action
+		iccid sim.ICCID
+		asked sim.State // while the job runs
+		want  string    // state, subscriber, services then
+		told  string
+	}{
+		{"activate", sim.Activate, "8944000000000000001", sim.Active, "active anna false true", "sim.state_changed job.completed"},
+		{"suspend", sim.Suspend, "8944000000000000002", sim.Suspended, "suspended  true false", "sim.state_changed job.completed"},
+		{"unsuspend", sim.Unsuspend, "8944000000000000003", sim.Active, "active  false false", "sim.state_changed job.completed"},
+		{"terminate an active one", sim.Terminate, "8944000000000000002", sim.Terminated, "terminated  true false", "sim.state_changed job.completed"},
+		{"terminate a suspended one", sim.Terminate, "8944000000000000003", sim.Terminated, "terminated  false false", "sim.state_changed job.completed"},
+		{"add a service", sim.AddService, "8944000000000000002", sim.Active, "active  true true", "job.completed"},
+		{"remove a service", sim.RemoveService, "8944000000000000002", sim.Active, "active  false false", "job.completed"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			y := newYard(t)
+			before := y.sim(tc.iccid)
+			id, err := y.ask(tc.do, string(tc.iccid))
+			must(t, err)
+			if one := y.sim(tc.iccid); one.State != before.State || one.Requested != tc.asked || one.Job != id {
+				t.Errorf("while it is queued: %+v", one)
+			}
+			if _, err := y.ask(tc.do, string(tc.iccid)); relay.KindOf(err) != relay.KindInvalid {
+				t.Errorf("asked for twice: %v", err)
+			}
+			j := y.run(id)
+			one := y.sim(tc.iccid)
+			got := fmt.Sprint(one.State, " ", one.Subscriber, " ", one.Service4G, " ", one.Service5G)
+			if j.State != job.Completed || got != tc.want || one.Requested != one.State || one.Job != "" {
+				t.Errorf("%s %s; %+v", j.State, j.Error, one)
+			}
+			if y.types() != tc.told || len(y.notice) != 1 || len(y.sent) != 1 {
+				t.Errorf("told %q, commands %q", y.types(), y.notice)
+			}
+		})
+	}
+}
+
+func TestActionsRefuse(t *testing.T) {
+	y := newYard(t)
+	for _, tc := range []struct {
+		name, iccid string
+		do          sim.Action
+		kind        relay.Kind
+		text        string
+	}{
+		{"a SIM that is not there", "8944000000000000077", sim.Suspend, relay.KindNotFound, "SIM not found."},
+		{"another account's SIM", "8944000000000000099", sim.Activate, relay.KindNotFound, "SIM not found."},
+		{"what is no ICCID", "x", sim.Terminate, relay.KindNotFound, "SIM not found."},
+		{"an active SIM's activation", "8944000000000000002", sim.Activate, relay.KindInvalid, "SIM is not eligible for activation: it is active."},
+		{"a pending SIM's suspension", "8944000000000000001", sim.Suspend, relay.KindInvalid, "SIM is not eligible for suspension: it is pending."},
+		{"an active SIM's unsuspension", "8944000000000000002", sim.Unsuspend, relay.KindInvalid, "SIM is not eligible for unsuspension: it is active."},
+		{"the end of one that has ended", "8944000000000000004", sim.Terminate, relay.KindInvalid, "SIM is not eligible for termination: it is terminated."},
+		{"a service for a pending SIM", "8944000000000000001", sim.AddService, relay.KindInvalid, "SIM is not eligible for a change of its services: it is pending."},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if _, err := y.ask(tc.do, tc.iccid); relay.KindOf(err) != tc.kind || err.Error() != tc.text {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+	y.ready = relay.Errorf(relay.KindUnavailable, "down")
+	if _, err := y.ask(sim.Activate, "8944000000000000001"); relay.KindOf(err) != relay.KindUnavailable {
+		t.Errorf("while the operator is down: %v", err)
+	}
+	if _, total, err := y.a.ListJobs(t.Context(), 1, sim.JobFilter{}, relay.Page{Number: 1, PerPage: 10}); err != nil || total != 0 {
+		t.Errorf("%d jobs, %v", total, err)
+	}
+	if one := y.sim("8944000000000000001"); one.Job != "" || one.Requested != sim.Pending {
+		t.Errorf("%+v", one)
+	}
+}
+
+func TestParametersOfActions(t *testing.T) {
+	y := newYard(t)
+	ctx := t.Context()
+	activate := func(a sim.Activation) error {
+		_, err := y.a.Activate(ctx, 1, "8944000000000000001", a)
+		return err
+	}
+	service := func(do sim.Action, name string) error {
+		_, err := y.a.SetService(ctx, 1, "8944000000000000002", do, name)
+		return err
+	}
+	reassign := func(r sim.Reassignment) error {
+		_, err := y.a.Reassign(ctx, 1, r)
+		return err
+	}
+	for name, tc := range map[string]struct {
+		err         error
+		field, text string
+	}{
+		"no subscriber":                 {activate(sim.Activation{}), "subscriber", "The subscriber field is required."},
+		"a subscriber that is not here": {activate(sim.Activation{Subscriber: "zoe"}), "subscriber", "The selected subscriber is invalid."},
+		"a new one without a forename":  {activate(sim.Activation{New: &sim.Subscriber{Surname: "x"}}), "subscriber.forename", "The forename field is required."},
+		"no service":                    {service(sim.AddService, ""), "service", "The service field is required."},
+		"a service that there is not":   {service(sim.AddService, "6g"), "service", "The selected service is invalid."},
+		"a service that it has":         {service(sim.AddService, sim.Service4G), "service", "The selected service is invalid."},
+		"a service that it has not":     {service(sim.RemoveService, sim.Service5G), "service", "The selected service is invalid."},
+		"no target":                     {reassign(sim.Reassignment{Source: "anna"}), "target_subscriber", "The target subscriber field is required."},
+		"neither SIMs nor source":       {reassign(sim.Reassignment{Target: "anna"}), "iccids", "The iccids field is required when source subscriber is not present."},
+		"both":                          {reassign(sim.Reassignment{Target: "anna", Source: "ben", Named: []string{"8944000000000000001"}}), "source_subscriber", "The source subscriber field must not be present when iccids is."},
+		"from one to the same":          {reassign(sim.Reassignment{Target: "anna", Source: "anna"}), "source_subscriber", "The source subscriber and target subscriber must be different."},
+		"a source that is not here":     {reassign(sim.Reassignment{Target: "anna", Source: "zoe"}), "source_subscriber", "The selected source subscriber is invalid."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := relay.FieldsOf(tc.err)[tc.field]; len(got) != 1 || got[0] != tc.text {
+				t.Errorf("%v: %v", tc.err, relay.FieldsOf(tc.err))
+			}
+		})
+	}
+	err := reassign(sim.Reassignment{Target: "anna", Named: []string{"8944000000000000001", "8944000000000000099"}})
+	if relay.KindOf(err) != relay.KindInvalid || err.Error() != "Invalid ICCID: 8944000000000000099." {
+		t.Errorf("another account's SIM: %v", err)
+	}
+}
+
+func TestALimitAsksForSuspension(t *testing.T) {
+	y := newYard(t)
+	const active = "8944000000000000002"
+	suspend := func(iccid string) relay.Kind {
+		err := y.a.Suspend(t.Context(), 1, iccid)
+		if err != nil && relay.KindOf(err) == relay.KindUnexpected {
+			t.Fatal(err)
+		}
+		return relay.KindOf(err)
+	}
+	jobs := func() int {
+		_, total, err := y.a.ListJobs(t.Context(), 1, sim.JobFilter{}, relay.Page{Number: 1, PerPage: 10})
+		must(t, err)
+		return total
+	}
+	for _, iccid := range []string{"8944000000000000001", "8944000000000000003", "8944000000000000004", "8944000000000000099", "x"} {
+		if kind := suspend(iccid); kind != relay.KindUnexpected || jobs() != 0 {
+			t.Errorf("%s: %v, %d jobs", iccid, kind, jobs())
+		}
+	}
+	id, err := y.ask(sim.AddService, active)
+	must(t, err)
+	if kind := suspend(active); kind != relay.KindUnavailable {
+		t.Errorf("while its services are changed: %v", kind)
+	}
+	y.run(id)
+	for range 2 { // the second finds it on its way
+		if kind := suspend(active); kind != relay.KindUnexpected || jobs() != 2 || y.sim(active).Requested != sim.Suspended {
+			t.Errorf("%v, %d jobs", kind, jobs())
+		}
+	}
+}

@@ -1,0 +1,83 @@
+package sim
+
+import (
+	"context"
+	"time"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+)
+
+// Action is what can be done with a SIM; its text is what the jobs of an account
+// are listed with.
+type Action string
+
+// The actions that the operator of a SIM performs.
+const (
+	Activate      Action = "activate_sim"
+	Suspend       Action = "suspend_sim"
+	Unsuspend     Action = "unsuspend_sim"
+	Terminate     Action = "terminate_sim"
+	AddService    Action = "add_service"
+	RemoveService Action = "remove_service"
+)
+
+// The services that a SIM may have.
+const (
+	Service4G = "service_4g"
+	Service5G = "service_5g"
+)
+
+// Command is what an operator is asked to do with one SIM.
+type Command struct {
+	// ID is the job's. Who gets a command with an ID that it had before does
+	// nothing again and tells how that one stands.
+	ID      string
+	Account account.ID
+	Action  Action
+	ICCID   string
+	IMSI    string
+	MSISDN  string
+	// Services are those to activate with, to add or to remove.
+	Services []string
+	// Subscriber is the id of who has the SIM; only with Activate.
+	Subscriber string
+	// At is when the command was given first.
+	At time.Time
+}
+
+// Report is how a command stands.
+type Report struct {
+	// Pending is set while the operator has not come to an end, which is asked for
+	// again, after a time of the operator's choice if After says one.
+	Pending bool
+	After   time.Duration
+	// Refused says why the operator does not do it; empty: it did.
+	Refused string
+	// State is where the operator has the SIM now; empty: where it was asked to
+	// bring it, or where it was if it refused.
+	State State
+	// Simulated is set if nothing happened outside.
+	Simulated bool
+}
+
+// Operator performs actions. Its errors are relay.KindUnavailable: nothing is
+// known about the command then, and it is given again.
+type Operator interface {
+	// Ready returns an error if no commands for a SIM are taken now.
+	Ready(ctx context.Context, iccid string) error
+	// Command has something done, or tells how that stands.
+	Command(ctx context.Context, c Command) (Report, error)
+}
+
+// Unavailable is an operator that says when to ask again.
+type Unavailable struct {
+	After time.Duration
+	Cause error
+}
+
+// Error returns the cause.
+func (u *Unavailable) Error() string { return u.Cause.Error() }
+
+// Unwrap makes it relay.KindUnavailable.
+func (u *Unavailable) Unwrap() error { return relay.Errorf(relay.KindUnavailable, "%w", u.Cause) }

@@ -1,0 +1,227 @@
+package sim_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/job"
+	"github.com/penstock/penstock/relay/sim"
+)
+
+const pending = "8944000000000000001"
+
+func TestWhatTheOperatorSays(t *testing.T) {
+	for name, tc := range map[string]struct {
+		report      sim.Report
+		state       job.State
+		reason, now string // why the job failed, where the SIM is then
+		told        string
+	}{
+		"refused": {
+			sim.Report{Refused: "barred"}, job.Failed, "barred", "pending pending", "job.failed"},
+		"another state than asked for": {
+			sim.Report{State: sim.Suspended}, job.Failed, "The operator reports the SIM as suspended.", "suspended suspended", "sim.state_changed job.failed"},
+		"the state asked for": {
+			sim.Report{State: sim.Active}, job.Completed, "", "active active", "sim.state_changed job.completed"},
+		"refused, and gone": {
+			sim.Report{Refused: "gone", State: sim.Terminated}, job.Failed, "gone", "terminated terminated", "sim.state_changed job.failed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			y := newYard(t)
+			y.answer = func(sim.Command) (sim.Report, error) { return tc.report, nil }
+			id, err := y.ask(sim.Activate, pending)
+			must(t, err)
+			j, one := y.run(id), y.sim(pending)
+			if j.State != tc.state || j.Error != tc.reason || fmt.Sprint(one.State, " ", one.Requested) != tc.now || one.Job != "" || y.types() != tc.told {
+				t.Errorf("%s %q; %+v; told %q", j.State, j.Error, one, y.types())
+			}
+			if data := y.told["job-"+id].Data.(map[string]any); data["iccid"] != pending || data["action"] != sim.Activate || data["status"] != tc.state {
+				t.Errorf("%v", data)
+			}
+		})
+	}
+}
+
+func TestAnOperatorThatIsDownIsAskedAgainWithTheSameCommand(t *testing.T) {
+	y := newYard(t)
+	var ids []string
+	y.answer = func(c sim.Command) (sim.Report, error) {
+		ids = append(ids, c.ID)
+		switch len(ids) {
+		case 1:
+			return sim.Report{}, relay.Errorf(relay.KindUnavailable, "down")
+		case 2:
+			return sim.Report{}, &sim.Unavailable{After: time.Minute, Cause: errors.New("busy")}
+		case 3:
+			return sim.Report{Pending: true}, nil
+		case 4:
+			return sim.Report{Pending: true, After: 7 * time.Second}, nil
+		}
+		return sim.Report{}, nil
+	}
+	id, err := y.ask(sim.Activate, pending)
+	must(t, err)
+	for i, pause := range []time.Duration{time.Second, time.Minute, 30500 * time.Millisecond, 7 * time.Second} {
+		j := y.run(id)
+		if j.State != job.Processing || !j.Due.Equal(y.clock().Add(pause)) || y.sim(pending).Job != id {
+			t.Fatalf("run %d: %s until %s, now %s", i+1, j.State, j.Due, y.clock())
+		}
+		y.later(pause)
+	}
+	if j := y.run(id); j.State != job.Completed || y.sim(pending).State != sim.Active {
+		t.Errorf("%+v", j)
+	}
+	for _, one := range ids {
+		if one != id {
+			t.Errorf("commands %q of the job %s", ids, id)
+		}
+	}
+}
+
+func TestAnOperatorThatNeverReportsFailsTheJob(t *testing.T) {
+	y := newYard(t)
+	y.answer = func(sim.Command) (sim.Report, error) { return sim.Report{Pending: true}, nil }
+	id, err := y.ask(sim.Activate, pending)
+	must(t, err)
+	y.later(23 * time.Hour)
+	if j := y.run(id); j.State != job.Processing {
+		t.Fatalf("%+v", j)
+	}
+	y.later(time.Hour)
+	if j, one := y.run(id), y.sim(pending); j.State != job.Failed || j.Error != "The operator did not report in time." || one.Job != "" || one.Requested != sim.Pending {
+		t.Errorf("%+v %+v", j, one)
+	}
+}
+
+func TestARunThatIsRepeatedChangesNothingMore(t *testing.T) {
+	for _, refused := range []string{"", "barred"} {
+		y := newYard(t)
+		y.answer = func(sim.Command) (sim.Report, error) { return sim.Report{Refused: refused}, nil }
+		id, err := y.ask(sim.Activate, pending)
+		must(t, err)
+		early, err := y.db.Jobs().Get(t.Context(), 1, id) // as another process has it that lost its lease
+		must(t, err)
+		first := y.outcome(early) // killed before the end was recorded
+		_, err = y.ask(sim.Activate, pending)
+		if (err == nil) != (refused != "") {
+			t.Fatalf("once more: %v", err)
+		}
+		y.answer = func(sim.Command) (sim.Report, error) { return sim.Report{Refused: "not the first word"}, nil }
+		j, second := y.run(id), y.outcome(early)
+		if j.State != first.State() || j.Error != refused || second.State() != first.State() || second.Error != refused || len(y.notice) != 1 {
+			t.Errorf("%+v, then %s %s, then %+v; commands %q", first, j.State, j.Error, second, y.notice)
+		}
+	}
+}
+
+func TestAJobThatFailsWithoutAnEndGivesTheSIMFree(t *testing.T) {
+	y := newYard(t)
+	id, err := y.ask(sim.Activate, pending)
+	must(t, err)
+	j, err := y.a.Job(t.Context(), 1, id)
+	must(t, err)
+	for range 2 {
+		must(t, y.finish(j, job.Outcome{Error: "internal error"}))
+	}
+	if one := y.sim(pending); one.Job != "" || one.Requested != sim.Pending || y.types() != "job.failed" {
+		t.Errorf("%+v, told %q", one, y.types())
+	}
+}
+
+func TestASIMThatWasTakenAwayFromItsJob(t *testing.T) {
+	for name, tc := range map[string]struct {
+		what func(y *yard) error
+		want string
+	}{
+		"it was removed": {func(y *yard) error { return y.db.SIMs().Delete(y.t.Context(), 1, pending) }, "The SIM is no longer there."},
+		"it was set anew": {func(y *yard) error {
+			return y.db.SIMs().Declare(y.t.Context(), 1, []sim.SIM{{ICCID: pending, State: sim.Suspended}}, true)
+		}, "The SIM was set anew meanwhile."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			y := newYard(t)
+			id, err := y.ask(sim.Activate, pending)
+			must(t, err)
+			must(t, tc.what(y))
+			if j := y.run(id); j.State != job.Failed || j.Error != tc.want || len(y.notice) != 0 {
+				t.Errorf("%s %q, commands %q", j.State, j.Error, y.notice)
+			}
+		})
+	}
+}
+
+func TestASubscriberIsRegisteredWithTheActivation(t *testing.T) {
+	y := newYard(t)
+	id, err := y.a.Activate(t.Context(), 1, pending, sim.Activation{New: &sim.Subscriber{Forename: " Zoe ", Surname: "Z"}})
+	must(t, err)
+	all := sim.Query{Page: relay.Page{Number: 1, PerPage: 10}}
+	if _, total, err := y.db.Subscribers().List(t.Context(), 1, all); err != nil || total != 2 {
+		t.Fatalf("%d before the job ran, %v", total, err)
+	}
+	y.run(id)
+	who, err := y.db.Subscribers().Get(t.Context(), 1, y.sim(pending).Subscriber)
+	if err != nil || who.Forename != "Zoe" || who.Surname != "Z" {
+		t.Errorf("%+v, %v", who, err)
+	}
+}
+
+func TestReassign(t *testing.T) {
+	for name, tc := range map[string]struct {
+		r    sim.Reassignment
+		want string // subscribers of the first three SIMs
+	}{
+		"those named":           {sim.Reassignment{Target: "ben", Named: []string{pending, "8944000000000000002", pending}}, "ben ben anna"},
+		"all of a subscriber's": {sim.Reassignment{Target: "ben", Source: "anna"}, "ben ben ben"},
+		"of nobody":             {sim.Reassignment{Target: "anna", Source: "ben"}, "anna anna anna"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			y := newYard(t)
+			for i := range 3 {
+				_, err := y.db.SIMs().Change(t.Context(), 1, sim.ICCID(fmt.Sprint("894400000000000000", i+1)), func(one *sim.SIM) error {
+					one.Subscriber = "anna"
+					return nil
+				})
+				must(t, err)
+			}
+			id, err := y.a.Reassign(t.Context(), 1, tc.r)
+			must(t, err)
+			j := y.run(id)
+			got := y.sim(pending).Subscriber + " " + y.sim("8944000000000000002").Subscriber + " " + y.sim("8944000000000000003").Subscriber
+			if j.State != job.Completed || got != tc.want || y.types() != "job.completed" {
+				t.Errorf("%s %q: %s", j.State, j.Error, got)
+			}
+		})
+	}
+}
+
+func TestJobsOfAnAccount(t *testing.T) {
+	y := newYard(t)
+	first, err := y.ask(sim.Activate, pending)
+	must(t, err)
+	second, err := y.ask(sim.Suspend, "8944000000000000002")
+	must(t, err)
+	y.run(first)
+	found, total, err := y.a.ListJobs(t.Context(), 1, sim.JobFilter{}, relay.Page{Number: 1, PerPage: 10})
+	if err != nil || total != 2 || found[0].ID != first || found[1].ID != second {
+		t.Errorf("%+v of %d, %v", found, total, err)
+	}
+	found, total, err = y.a.ListJobs(t.Context(), 1, sim.JobFilter{State: job.Queued, Action: sim.Suspend}, relay.Page{Number: 1, PerPage: 10})
+	if err != nil || total != 1 || found[0].ID != second || sim.ActionOf(found[0].Kind) != sim.Suspend {
+		t.Errorf("%+v of %d, %v", found, total, err)
+	}
+	must(t, y.db.Jobs().Create(t.Context(), job.Job{ID: "token", Account: 1, Kind: "token.claim", CreatedAt: y.clock()}))
+	for acct, id := range map[int]string{1: "token", 2: first} {
+		if _, err := y.a.Job(t.Context(), 1, "token"); relay.KindOf(err) != relay.KindNotFound || err.Error() != "Invalid job." {
+			t.Errorf("%d %s: %v", acct, id, err)
+		}
+	}
+	if _, err := y.a.Job(t.Context(), 2, first); relay.KindOf(err) != relay.KindNotFound {
+		t.Errorf("another account's: %v", err)
+	}
+	if _, err := sim.NewActions(sim.ActionDeps{}, sim.ActionOptions{}); err == nil {
+		t.Error("actions of nothing")
+	}
+}

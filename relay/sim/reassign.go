@@ -1,0 +1,144 @@
+package sim
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/job"
+)
+
+// Reassignment says which SIMs get another subscriber: those named, or all of a
+// subscriber's.
+type Reassignment struct {
+	Target string   `json:"target"`
+	ICCIDs []ICCID  `json:"iccids,omitempty"`
+	Source string   `json:"source,omitempty"`
+	Named  []string `json:"-"` // the ICCIDs as they were given
+}
+
+// Reassign has SIMs given to another subscriber and returns the job that will do
+// so. It returns Invalid of what is wrong with the subscribers, or if not exactly
+// one of Named and Source says which SIMs, and the refusal BadICCID for a SIM that
+// the account does not have; nothing is done then.
+func (a *Actions) Reassign(ctx context.Context, acct account.ID, r Reassignment) (string, error) {
+	if err := a.subscriber(ctx, acct, "target_subscriber", r.Target); err != nil {
+		return "", err
+	}
+	if err := a.checkSource(ctx, acct, &r); err != nil {
+		return "", err
+	}
+	j, err := a.job(acct, BulkReassign, r)
+	if err != nil {
+		return "", err
+	}
+	return j.ID, a.deps.Submit.Submit(ctx, j)
+}
+
+func (a *Actions) checkSource(ctx context.Context, acct account.ID, r *Reassignment) error {
+	p := Problems{}
+	switch {
+	case r.Source == "" && r.Named == nil:
+		p.Add("iccids", "The iccids field is required when source subscriber is not present.")
+		return p.Err()
+	case r.Source != "" && r.Named != nil:
+		p.Add("source_subscriber", "The source subscriber field must not be present when iccids is.")
+		return p.Err()
+	case r.Source != "" && r.Source == r.Target:
+		p.Add("source_subscriber", "The source subscriber and target subscriber must be different.")
+		return p.Err()
+	case r.Source != "":
+		return a.subscriber(ctx, acct, "source_subscriber", r.Source)
+	}
+	var err error
+	if r.ICCIDs, err = ParseICCIDs(r.Named); err != nil {
+		return err
+	}
+	found, err := a.deps.SIMs.GetMany(ctx, acct, r.ICCIDs)
+	if err != nil {
+		return err
+	}
+	for _, iccid := range r.ICCIDs {
+		if _, ok := found[iccid]; !ok {
+			return BadICCID(string(iccid))
+		}
+	}
+	return nil
+}
+
+// runReassign gives SIMs to a subscriber, a slice of time after the other. What a
+// run has done the next one finds done.
+func (a *Actions) runReassign(ctx context.Context, j job.Job) (any, error) {
+	var r Reassignment
+	if err := json.Unmarshal(j.Input, &r); err != nil {
+		return nil, fmt.Errorf("sim: job %s: input: %w", j.ID, err)
+	}
+	until := a.opts.Now().Add(a.opts.Slice)
+	for {
+		some, err := a.left(ctx, j.Account, r)
+		if err != nil || len(some) == 0 {
+			return map[string]string{"subscriber_id": r.Target}, err
+		}
+		if err := a.assign(ctx, j.Account, some, r); err != nil {
+			return nil, err
+		}
+		if !a.opts.Now().Before(until) {
+			return nil, job.Pause(0)
+		}
+	}
+}
+
+// piece is how many SIMs are given away between looks at the clock.
+const piece = 500
+
+// left returns some of the SIMs that are still to be given away.
+func (a *Actions) left(ctx context.Context, acct account.ID, r Reassignment) ([]ICCID, error) {
+	if r.Source != "" {
+		return a.deps.SIMs.Walk(ctx, acct, Scope{Subscriber: r.Source}, "", piece)
+	}
+	found, err := a.deps.SIMs.GetMany(ctx, acct, r.ICCIDs)
+	if err != nil {
+		return nil, err
+	}
+	var out []ICCID
+	for _, iccid := range r.ICCIDs {
+		if one, ok := found[iccid]; ok && one.Subscriber != r.Target && len(out) < piece {
+			out = append(out, iccid)
+		}
+	}
+	return out, nil
+}
+
+// abreast is how many SIMs are changed at one time.
+const abreast = 16
+
+// assign gives SIMs to a subscriber. One that went to somebody else meanwhile, or
+// is gone, is left alone.
+func (a *Actions) assign(ctx context.Context, acct account.ID, some []ICCID, r Reassignment) error {
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	var first error
+	turns := make(chan struct{}, abreast)
+	for _, iccid := range some {
+		turns <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-turns }()
+			_, err := a.deps.SIMs.Change(ctx, acct, iccid, func(one *SIM) error {
+				if r.Source == "" || one.Subscriber == r.Source {
+					one.Subscriber = r.Target
+				}
+				return nil
+			})
+			if err != nil && relay.KindOf(err) != relay.KindNotFound {
+				mu.Lock()
+				defer mu.Unlock()
+				first = err
+			}
+		})
+	}
+	wg.Wait()
+	return first
+}
