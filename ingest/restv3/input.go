@@ -167,6 +167,12 @@ func (in input) integer(p sim.Problems, name string) *int64 {
 	return nil
 }
 
+// null reports whether the body says null.
+func (in input) null(name string) bool {
+	v, given := in[name]
+	return given && v == nil
+}
+
 // flag returns a truth, nil if it is not there; a query has it as a word.
 func (in input) flag(p sim.Problems, name string) *bool {
 	switch v := in[name].(type) {

@@ -50,7 +50,8 @@ func (s *Surface) setLimit(c *fiber.Ctx) error {
 // limit reads the parameters of a monthly limit.
 func (in input) limit(p sim.Problems) sim.LimitChange {
 	c := sim.LimitChange{
-		Monthly: in.integer(p, "monthly_usage_limit"), Warning: in.integer(p, "monthly_usage_limit_warning"),
+		Monthly: in.integer(p, "monthly_usage_limit"), NoMonthly: in.null("monthly_usage_limit"),
+		Warning: in.integer(p, "monthly_usage_limit_warning"), NoWarning: in.null("monthly_usage_limit_warning"),
 	}
 	if text := in.given(p, "cap_limit"); text != nil {
 		c.Cap = new(sim.Cap(*text))

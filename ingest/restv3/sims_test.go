@@ -106,6 +106,7 @@ func TestUsageLimits(t *testing.T) {
 		`"monthly_usage_limit":1000,"monthly_usage_limit_warning":null,"cap_limit_type":"none"`)
 	a.has("acme", "PUT", path, `{"monthly_usage_limit":1e3,"monthly_usage_limit_warning":800,"cap_limit":"block"}`, 200,
 		`"monthly_usage_limit":1000,"monthly_usage_limit_warning":800,"cap_limit_type":"block"`)
+	a.is("acme", "PUT", path, `{"monthly_usage_limit":null}`, 422, `{"success":false,"message":"Validation error.","errors":{"monthly_usage_limit":["The monthly usage limit field is required."]}}`)
 	a.has("acme", "PUT", path+"?monthly_usage_limit=0", "", 200, `"monthly_usage_limit":0,"monthly_usage_limit_warning":800,"cap_limit_type":"block"`)
 	a.is("acme", "PUT", path, `{}`, 422, `{"success":false,"message":"Validation error.","errors":{"monthly_usage_limit":["The monthly usage limit field is required."]}}`)
 	a.has("acme", "PUT", path, `{"monthly_usage_limit":-1,"monthly_usage_limit_warning":1.5,"cap_limit":"all"}`, 422, `"monthly_usage_limit_warning":["The monthly usage limit warning must be an integer."]`)
@@ -145,7 +146,9 @@ func TestPools(t *testing.T) {
 	pool := "/v3/mno/pool/" + made["id"].(string)
 	first := made["recipients"].([]any)[0].(map[string]any)["id"].(string)
 	a.has("acme", "PUT", pool, `{"recipients":[{"email":"b@example.com"},{"email":"A@example.com","number":"44"}]}`, 200, `"name":"Meters"`, `"`+first+`","email":"A@example.com","number":"44"`)
-	a.has("acme", "PUT", pool, `{}`, 200, `"email":"b@example.com"`)
+	a.has("acme", "PUT", pool, `{}`, 200, `"email":"b@example.com"`, `"monthly_usage_limit":5000000000`)
+	a.has("acme", "PUT", pool, `{"monthly_usage_limit":null,"monthly_usage_limit_warning":7}`, 200, `"monthly_usage_limit":null,"monthly_usage_limit_warning":7`)
+	a.has("acme", "PUT", pool, `{"monthly_usage_limit_warning":null}`, 200, `"monthly_usage_limit_warning":null`)
 	for body, want := range map[string]string{
 		`{"name":" "}`:                    `"name":["The name field is required."]`,
 		`{"name":"x","cap_limit":"most"}`: `none, notify or block`,

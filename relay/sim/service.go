@@ -73,6 +73,8 @@ func (s *Service) change(ctx context.Context, acct account.ID, iccid string, cha
 type LimitChange struct {
 	Monthly, Warning *int64 // bytes
 	Cap              *Cap
+	// NoMonthly and NoWarning lift them.
+	NoMonthly, NoWarning bool
 }
 
 // check notes what is wrong, with the names of the parameters; least is the least
@@ -92,13 +94,21 @@ func (c LimitChange) check(p Problems, least int64) {
 	}
 }
 
+// value is what a pointer leads to, 0 for nil.
+func value(n *int64) int64 {
+	if n == nil {
+		return 0
+	}
+	return *n
+}
+
 // of applies the change.
 func (c LimitChange) of(l Limit) Limit {
-	if c.Monthly != nil {
-		l.Monthly = *c.Monthly
+	if c.Monthly != nil || c.NoMonthly {
+		l.Monthly = value(c.Monthly)
 	}
-	if c.Warning != nil {
-		l.Warning = *c.Warning
+	if c.Warning != nil || c.NoWarning {
+		l.Warning = value(c.Warning)
 	}
 	if c.Cap != nil {
 		l.Cap = *c.Cap
