@@ -115,7 +115,7 @@ func (g *gateway) own(all []sample) map[string]string {
 func marks(of residents) []string {
 	return []string{
 		of.device, of.spare, of.sensor, `"` + of.message + `"`, of.archive, of.asset.token, of.asset.private, of.asset.job, of.asset.claim,
-		of.sims.pool, of.sims.subscriber, of.sims.recipient, of.sims.poolRecipient, of.sims.job,
+		of.usage.file, of.usage.report, of.sims.pool, of.sims.subscriber, of.sims.recipient, of.sims.poolRecipient, of.sims.job,
 		pendingSIM, activeSIM, pooledSIM, "234150000000001", "447700900001", "87654321", "sim@example.com", "pool@example.com",
 		"Meters", "Byron", "Field tester", "An expression per key", "Where they are", "192.0.2.1", "4478000", "447860000002",
 	}

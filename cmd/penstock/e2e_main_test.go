@@ -101,6 +101,7 @@ func TestGateway(t *testing.T) {
 			{"attempts", testAttempts},
 			{"egress", testEgress},
 			{"breaker", testBreaker},
+			{"usage", testUsage},
 			{"operations", testOperations},
 		} {
 			t.Run(suite.name, func(t *testing.T) {

@@ -15,6 +15,7 @@ func (d *daemon) runners() map[job.Kind]job.Runner {
 	all := d.tokens.Runners()
 	maps.Copy(all, d.actions.Runners())
 	all[sip.Kind] = job.RunnerFunc(func(ctx context.Context, j job.Job) (any, error) { return d.records.Run(ctx, j) })
+	maps.Copy(all, d.usageRunners())
 	return all
 }
 

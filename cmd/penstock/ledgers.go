@@ -14,6 +14,7 @@ import (
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/ledger"
 	"github.com/penstock/penstock/relay/ledger/vault"
+	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/redisstore"
 )
 
@@ -83,4 +84,11 @@ func (d *daemon) renewKeys(ctx context.Context) {
 func (d *daemon) callbackURL(ctx context.Context, acct account.ID) (string, error) {
 	a, err := d.accounts.Account(ctx, acct)
 	return a.CallbackURL, err
+}
+
+// events tells accounts at their callback URLs what happened.
+func (d *daemon) events() outbox.Caller {
+	return outbox.Caller{
+		CallbackURL: d.callbackURL, Store: d.back.db.Outbox(), Dispatcher: d.queue, Lease: d.queue.Lease(), Now: time.Now,
+	}
 }

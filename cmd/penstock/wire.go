@@ -17,6 +17,7 @@ import (
 	"github.com/penstock/penstock/delivery"
 	"github.com/penstock/penstock/delivery/archive"
 	"github.com/penstock/penstock/delivery/embedded/calls"
+	uses "github.com/penstock/penstock/delivery/embedded/usage"
 	"github.com/penstock/penstock/delivery/guard"
 	"github.com/penstock/penstock/delivery/httpout"
 	"github.com/penstock/penstock/delivery/operator"
@@ -49,6 +50,7 @@ import (
 	"github.com/penstock/penstock/relay/redisstore"
 	"github.com/penstock/penstock/relay/sim"
 	"github.com/penstock/penstock/relay/sip"
+	"github.com/penstock/penstock/relay/usage"
 )
 
 // daemon is the gateway, put together. What is opened first is closed last.
@@ -73,6 +75,10 @@ type daemon struct {
 	calls     *calls.Store
 	archives  *archive.Store
 	records   *sip.Service
+	uses      *uses.Store
+	exports   *archive.Shelf
+	meter     *usage.Meter
+	usage     *usage.Service
 	jobs      *jobs.Jobs
 	operator  simOperator
 	actions   *sim.Actions
@@ -98,7 +104,7 @@ func open(ctx context.Context, cfg config.Config, log *slog.Logger) (*daemon, er
 	d := &daemon{cfg: cfg, log: log, intakes: make(map[event.Kind]*intake.Intake)}
 	d.life, d.stop = context.WithCancel(context.Background())
 	for _, step := range []func(context.Context) error{
-		d.openDataDir, d.openBackends, d.openInventory, d.openDelivery, d.openCalls, d.openJobs, d.openRecords, d.openSIMs, d.openNetwork, d.openIntakes,
+		d.openDataDir, d.openBackends, d.openInventory, d.openDelivery, d.openCalls, d.openJobs, d.openRecords, d.openSIMs, d.openUsage, d.openNetwork, d.openIntakes,
 		d.openCarriers, d.openSending, d.openLookup, d.openMessages, d.openSurfaces, d.declare,
 	} {
 		if err := step(ctx); err != nil {
@@ -188,9 +194,7 @@ func (d *daemon) openJobs(context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	events := outbox.Caller{
-		CallbackURL: d.callbackURL, Store: d.back.db.Outbox(), Dispatcher: d.queue, Lease: d.queue.Lease(), Now: time.Now,
-	}
+	events := d.events()
 	if d.tokens, err = openLedgers(d.back.db, keys, events); err != nil {
 		return err
 	}
@@ -237,7 +241,7 @@ func (d *daemon) openIntakes(context.Context) error {
 	d.tracing = admin.Tracing{Messages: messages.Messages, Follow: sms.Follow, Deliveries: d.back.db.Outbox().OfMessage}
 	for kind, p := range map[event.Kind]intake.Processor{
 		event.Uplink: d.uplinks, event.SMS: messages, event.Receipt: carrier.NewReceipts(d.network),
-		event.CDR: cdr.NewProcessor(d.calls),
+		event.CDR: cdr.NewProcessor(d.calls, d.meter),
 	} {
 		if err := d.openIntake(kind, p, quota); err != nil {
 			return err
@@ -289,7 +293,7 @@ func (d *daemon) openSurfaces(context.Context) error {
 	restv2.New(restv2.Deps{
 		Messages: d.sends, Relays: desk, Lookups: d.lookups, Credit: d.back.db.Credit(), Records: d.records, Archives: d.archives, Trunks: d.back.db.Trunks(),
 	}).Mount(d.app, d.auth)
-	restv3.New(restv3.Deps{SIMs: d.sims, Actions: d.actions}).Mount(d.app, d.auth)
+	restv3.New(restv3.Deps{SIMs: d.sims, Actions: d.actions, Usage: d.usage}).Mount(d.app, d.auth)
 	soap.New(soap.Deps{Messages: d.sends, Logins: d.accounts}, soap.Options{PublicURL: d.cfg.PublicURL, Logger: d.log}).Mount(d.app)
 	ledgerapi.New(d.tokens, ledgerapi.Options{PublicURL: d.cfg.PublicURL, Logger: d.log}).Mount(d.app, d.auth)
 	admin.New(admin.Deps{
@@ -325,6 +329,7 @@ func (d *daemon) start() error {
 	d.running.Go(func() { d.expire(ctx) })
 	d.running.Go(func() { d.renewKeys(ctx) })
 	d.running.Go(func() { d.clearArchives(ctx) })
+	d.running.Go(func() { d.clearUsage(ctx) })
 	d.running.Go(func() { d.network.Run(ctx) })
 	d.sending.Start()
 	d.carriers.start()

@@ -17,6 +17,7 @@ import (
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/sip"
+	"github.com/penstock/penstock/relay/usage"
 )
 
 // tokens knows a switch and a customer.
@@ -124,7 +125,7 @@ func TestTheProcessorKeepsRecords(t *testing.T) {
 		{ID: "n1-c2", Seq: 2, Entry: intake.Entry{Account: 4, Source: "json", Body: []byte(many)}},
 		{ID: "n1-c3", Seq: 3, Entry: intake.Entry{Account: 5, Source: "asterisk", Body: []byte(fixture(t, "asterisk.csv"))}},
 	}
-	marks, err := NewProcessor(k).Process(t.Context(), items)
+	marks, err := NewProcessor(k, nil).Process(t.Context(), items)
 	want := event.Mark{ID: "n1-c1", Seq: 1, State: event.Quarantined, Reason: "json: id: offset 42: is missing", Account: 3, Source: "json"}
 	if err != nil || len(marks) != 1 || marks[0] != want {
 		t.Errorf("%+v, %v", marks, err)
@@ -133,7 +134,92 @@ func TestTheProcessorKeepsRecords(t *testing.T) {
 		t.Errorf("%d records in %d puts", len(k.kept), k.puts)
 	}
 	k.err = relay.Errorf(relay.KindUnavailable, "full")
-	if _, err := NewProcessor(k).Process(t.Context(), items); !errors.Is(err, k.err) {
+	if _, err := NewProcessor(k, nil).Process(t.Context(), items); !errors.Is(err, k.err) {
+		t.Error(err)
+	}
+}
+
+func TestRecordsOfSIMsAreJournalledUnderTheirPath(t *testing.T) {
+	for name, tc := range map[string]struct {
+		body, source string
+		status       int
+		want         string
+	}{
+		"JSON lines":               {fixture(t, "uses.jsonl"), "json", 200, `{"data":{"id":"n1-c1","records":3,"refused":0}}`},
+		"CSV":                      {fixture(t, "uses.csv"), "csv", 200, `{"data":{"id":"n1-c1","records":3,"refused":0}}`},
+		"some that cannot be read": {fixture(t, "uses.csv") + "x,y\n", "csv", 200, `{"data":{"id":"n1-c1","records":3,"refused":1}}`},
+		"a call":                   {`{"id":"a","start":"2026-11-20T00:00:00Z"}`, "", 422, `{"errors":{"body":["json: iccid: offset 0: want 1 to 32 digits or letters"]},"message":"The given data was invalid."}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := &log{}
+			app := httpd.New(httpd.Options{})
+			New(l, Options{}).Mount(app, httpd.NewAuth(tokens{}, "", time.Now))
+			req := httptest.NewRequest("POST", "/Inbound/cdr/sim?x=1", strings.NewReader(tc.body))
+			req.Header.Set("X-Auth-Token", "switch")
+			resp, err := app.Test(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, _ := io.ReadAll(resp.Body)
+			if resp.StatusCode != tc.status || string(got) != tc.want {
+				t.Errorf("%d %s", resp.StatusCode, got)
+			}
+			if tc.source == "" {
+				if len(l.entries) != 0 {
+					t.Error("it was journalled")
+				}
+				return
+			}
+			if e := l.entries[0]; e.Account != 3 || e.Source != tc.source || e.Path != simPath || string(e.Body) != tc.body {
+				t.Errorf("%+v", e)
+			}
+		})
+	}
+}
+
+// counted is a meter to which some SIMs are strange.
+type counted struct {
+	taken []usage.Record
+	takes int
+	err   error
+}
+
+func (c *counted) Take(_ context.Context, records []usage.Record) (strangers []int, err error) {
+	c.takes++
+	for i, r := range records {
+		if strings.HasSuffix(r.Use.ICCID, "25") {
+			strangers = append(strangers, i)
+		}
+	}
+	c.taken = append(c.taken, records...)
+	return strangers, c.err
+}
+
+func TestTheProcessorCountsWhatSIMsUsed(t *testing.T) {
+	k, m := &keeper{}, &counted{}
+	const line = `{"id":"b","iccid":"8944500000000000025","start_time":"2026-11-20T00:00:00Z","type":"sms"}` + "\n"
+	items := []intake.Item{
+		{ID: "n1-c1", Seq: 1, Entry: intake.Entry{Account: 3, Source: "json", Path: simPath, Body: []byte(fixture(t, "uses.jsonl") + "{}")}},
+		{ID: "n1-c2", Seq: 2, Entry: intake.Entry{Account: 4, Source: "json", Path: sipPath, Body: []byte(`{"id":"a","start":"2026-11-20T00:00:00Z"}`)}},
+		{ID: "n1-c3", Seq: 3, Entry: intake.Entry{Account: 5, Source: "json", Path: simPath, Body: []byte(strings.Repeat(line, most))}},
+		{ID: "n1-c4", Seq: 4, Entry: intake.Entry{Account: 6, Source: "csv", Path: simPath, Body: []byte(fixture(t, "uses.csv"))}},
+	}
+	marks, err := NewProcessor(k, m).Process(t.Context(), items)
+	if err != nil || len(marks) != 3 || len(m.taken) != 6+most || m.takes != 2 || len(k.kept) != 1 {
+		t.Fatalf("%d marks, %d uses in %d takes, %d calls: %v", len(marks), len(m.taken), m.takes, len(k.kept), err)
+	}
+	const stranger = `record "2": the account has no SIM 8944500000000000025`
+	if r := marks[0].Reason; marks[0].Seq != 1 || !strings.HasPrefix(r, "json: id: offset") || !strings.HasSuffix(r, "\n"+stranger) {
+		t.Error(r)
+	}
+	if r := marks[1].Reason; marks[1].Seq != 3 || strings.Count(r, "\n") != told-1 {
+		t.Error(r)
+	}
+	if marks[2].Reason != stranger || marks[2].State != event.Quarantined || marks[2].Account != 6 {
+		t.Errorf("%+v", marks[2])
+	}
+	m.err = relay.Errorf(relay.KindUnavailable, "redis: down")
+	if _, err := NewProcessor(k, m).Process(t.Context(), items); !errors.Is(err, m.err) {
 		t.Error(err)
 	}
 }

@@ -25,7 +25,7 @@ type Options struct {
 	Logger    *slog.Logger
 }
 
-// Surface is the paths that switches post to.
+// Surface is the paths that switches and SIM operators post to.
 type Surface struct {
 	intake    Intake
 	bodyLimit int
@@ -37,23 +37,41 @@ func New(in Intake, o Options) *Surface {
 	return &Surface{intake: in, bodyLimit: cmp.Or(o.BodyLimit, 4<<20), logger: cmp.Or(o.Logger, slog.Default())}
 }
 
-// Mount adds the paths to the app.
-func (s *Surface) Mount(app fiber.Router, auth *httpd.Auth) {
-	app.Post("/inbound/cdr/sip", auth.Require(account.Carrier, httpd.WebhookStyle()), s.takeSIP)
+// The paths. What is journalled is read behind by the path it came to.
+const (
+	sipPath = "/inbound/cdr/sip"
+	simPath = "/inbound/cdr/sim"
+)
+
+// form is what can be read of a post.
+type form struct {
+	path   string
+	source func(body []byte) string
+	count  func(body []byte) (records int, problems []error)
 }
 
-// takeSIP reads, journals, answers.
-func (s *Surface) takeSIP(c *fiber.Ctx) error {
+// Mount adds the paths to the app.
+func (s *Surface) Mount(app fiber.Router, auth *httpd.Auth) {
+	for _, f := range []form{
+		{sipPath, cdr.Source, func(b []byte) (int, []error) { found, problems := cdr.Parse(b); return len(found), problems }},
+		{simPath, cdr.UseSource, func(b []byte) (int, []error) { found, problems := cdr.ParseUses(b); return len(found), problems }},
+	} {
+		app.Post(f.path, auth.Require(account.Carrier, httpd.WebhookStyle()), func(c *fiber.Ctx) error { return s.take(c, f) })
+	}
+}
+
+// take reads, journals, answers.
+func (s *Surface) take(c *fiber.Ctx, f form) error {
 	body, err := httpd.Body(c, s.bodyLimit)
 	if err != nil {
 		return err
 	}
-	calls, problems := cdr.Parse(body)
-	if len(calls) == 0 {
+	records, problems := f.count(body)
+	if records == 0 {
 		return refuse(c, problems)
 	}
 	entry := intake.Entry{
-		Account: httpd.AccountOf(c), Source: cdr.Source(body), Path: string(c.Request().URI().Path()),
+		Account: httpd.AccountOf(c), Source: f.source(body), Path: f.path,
 		ContentType: string(c.Request().Header.ContentType()), Body: append([]byte(nil), body...),
 	}
 	id, err := s.intake.Accept(c.UserContext(), &entry)
@@ -64,7 +82,7 @@ func (s *Surface) takeSIP(c *fiber.Ctx) error {
 		s.logger.Error("call records not accepted", "account", entry.Account, "error", err)
 		return httpd.Unavailable(c)
 	}
-	return c.JSON(fiber.Map{"data": fiber.Map{"id": id, "records": len(calls), "refused": len(problems)}})
+	return c.JSON(fiber.Map{"data": fiber.Map{"id": id, "records": records, "refused": len(problems)}})
 }
 
 // refuse says where a post cannot be read.

@@ -6,6 +6,7 @@ import (
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/sim"
+	"github.com/penstock/penstock/relay/usage"
 )
 
 // Deps are the use cases behind the surface.
@@ -13,16 +14,18 @@ type Deps struct {
 	SIMs *sim.Service
 	// Actions is what takes a job.
 	Actions *sim.Actions
+	Usage   *usage.Service
 }
 
 // Surface is the REST operations of SIM management.
 type Surface struct {
 	sims    *sim.Service
 	actions *sim.Actions
+	usage   *usage.Service
 }
 
 // New returns the surface over the use cases.
-func New(d Deps) *Surface { return &Surface{sims: d.SIMs, actions: d.Actions} }
+func New(d Deps) *Surface { return &Surface{sims: d.SIMs, actions: d.Actions, usage: d.Usage} }
 
 // Mount adds the operations to the app, in the specification's order, except that
 // what an ICCID would be mistaken for stands before it.
@@ -44,6 +47,10 @@ func (s *Surface) Mount(app fiber.Router, auth *httpd.Auth) {
 
 	r.Get("/job", s.listJobs)
 	r.Get("/job/:jobId/status", s.jobStatus)
+	r.Post("/job/cdr", bare, s.requestCDR)
+	r.Get("/job/:id/cdr/stream", s.streamCDR)
+	r.Post("/job/usage", bare, s.requestUsage)
+	r.Get("/job/:id/usage", s.usageReport)
 
 	r.Post("/pool", s.createPool)
 	r.Put("/pool/:poolId", s.changePool)

@@ -103,7 +103,7 @@ func TestUsageLimits(t *testing.T) {
 	a := newAPI(t)
 	path := "/v3/mno/" + iccid("1") + "/usage-limit"
 	a.has("acme", "PUT", path, `{"monthly_usage_limit":1000}`, 200,
-		`"monthly_usage_limit":1000,"monthly_usage_limit_warning":null,"cap_limit_type":"none"`)
+		`"monthly_usage_limit":1000,"monthly_usage_limit_warning":null,"cap_limit_type":"notify"`)
 	a.has("acme", "PUT", path, `{"monthly_usage_limit":1e3,"monthly_usage_limit_warning":800,"cap_limit":"block"}`, 200,
 		`"monthly_usage_limit":1000,"monthly_usage_limit_warning":800,"cap_limit_type":"block"`)
 	a.is("acme", "PUT", path, `{"monthly_usage_limit":null}`, 422, `{"success":false,"message":"Validation error.","errors":{"monthly_usage_limit":["The monthly usage limit field is required."]}}`)

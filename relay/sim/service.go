@@ -102,8 +102,12 @@ func value(n *int64) int64 {
 	return *n
 }
 
-// of applies the change.
+// of applies the change. A first limit without a cap is one that is told: nobody
+// sets a limit to hear nothing of it.
 func (c LimitChange) of(l Limit) Limit {
+	if value(c.Monthly) > 0 && l.Monthly == 0 && l.Cap == NoCap {
+		l.Cap = Notify
+	}
 	if c.Monthly != nil || c.NoMonthly {
 		l.Monthly = value(c.Monthly)
 	}

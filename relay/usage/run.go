@@ -13,11 +13,6 @@ import (
 	"github.com/penstock/penstock/relay/job"
 )
 
-// Runners do the work, by the kind of job.
-func (s *Service) Runners() map[job.Kind]job.Runner {
-	return map[job.Kind]job.Runner{CDRKind: job.RunnerFunc(s.runCDR), ReportKind: job.RunnerFunc(s.runReport)}
-}
-
 // orderOf reads what a job was given.
 func (s *Service) orderOf(j job.Job) (o order, err error) {
 	if err := json.Unmarshal(j.Input, &o); err != nil {
@@ -29,8 +24,8 @@ func (s *Service) orderOf(j job.Job) (o order, err error) {
 	return o, nil
 }
 
-// runCDR writes a file of CDRs.
-func (s *Service) runCDR(ctx context.Context, j job.Job) (any, error) {
+// RunCDR writes a file of CDRs.
+func (s *Service) RunCDR(ctx context.Context, j job.Job) (any, error) {
 	o, err := s.orderOf(j)
 	if err != nil {
 		return nil, err
@@ -87,8 +82,8 @@ func (s *Service) eachOf(ctx context.Context, acct account.ID, iccid string, in 
 	}
 }
 
-// runReport adds up what each SIM used.
-func (s *Service) runReport(ctx context.Context, j job.Job) (any, error) {
+// RunReport adds up what each SIM used.
+func (s *Service) RunReport(ctx context.Context, j job.Job) (any, error) {
 	o, err := s.orderOf(j)
 	if err != nil {
 		return nil, err

@@ -18,7 +18,11 @@ import (
 func (w *world) run(s *Service, id string) job.Job {
 	w.t.Helper()
 	j := w.jobs[id]
-	result, err := s.Runners()[j.Kind].Run(w.t.Context(), j)
+	run := s.RunCDR
+	if j.Kind == ReportKind {
+		run = s.RunReport
+	}
+	result, err := run(w.t.Context(), j)
 	if reason, ok := job.Reason(err); ok {
 		j.State, j.Error = job.Failed, reason
 	} else if err == nil {
@@ -188,10 +192,10 @@ func TestAJobOfAnotherGatewayIsLeftToIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.opts.Node = "n2"
-	if _, err := s.runCDR(t.Context(), w.jobs[id]); relay.KindOf(err) != relay.KindUnavailable {
+	if _, err := s.RunCDR(t.Context(), w.jobs[id]); relay.KindOf(err) != relay.KindUnavailable {
 		t.Error(err)
 	}
-	if _, err := s.runReport(t.Context(), job.Job{Input: json.RawMessage(`7`)}); err == nil {
+	if _, err := s.RunReport(t.Context(), job.Job{Input: json.RawMessage(`7`)}); err == nil {
 		t.Error("an input that is none")
 	}
 	if _, err := New(Deps{}, Options{}); err == nil {

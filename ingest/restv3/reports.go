@@ -1,0 +1,135 @@
+package restv3
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/sim"
+	"github.com/penstock/penstock/relay/usage"
+)
+
+// requestCDR is operation 13.
+func (s *Surface) requestCDR(c *fiber.Ctx) error {
+	return order(c, "CDR report requested.", s.usage.RequestCDR)
+}
+
+// requestUsage is operation 15.
+func (s *Surface) requestUsage(c *fiber.Ctx) error {
+	return order(c, "Usage report requested.", s.usage.RequestUsage)
+}
+
+// orderedJSON is the answer to a request for CDRs or usage.
+type orderedJSON struct {
+	Message string `json:"message"`
+	Data    struct {
+		ID string `json:"id"`
+	} `json:"data"`
+}
+
+// order has a job made.
+func order(c *fiber.Ctx, message string, request func(context.Context, account.ID, usage.Ask) (string, error)) error {
+	in, err := inputOf(c)
+	if err != nil {
+		return err
+	}
+	p := sim.Problems{}
+	ask := usage.Ask{
+		Start: in.moment(p, "start_time"), End: in.moment(p, "end_time"),
+		Subscriber: in.text(p, "subscriber_id"), Name: in.text(p, "name"),
+	}
+	if err := p.Err(); err != nil {
+		return err
+	}
+	id, err := request(c.UserContext(), httpd.AccountOf(c), ask)
+	if relay.KindOf(err) == relay.KindNotFound {
+		err = sim.Refuse(relay.KindNotFound, "No CDR records found for the given period.")
+	}
+	if err != nil {
+		return err
+	}
+	out := orderedJSON{Message: message}
+	out.Data.ID = id
+	return c.JSON(out)
+}
+
+// moment reads a time in ISO 8601 that must be given; without a zone it is UTC,
+// and a day alone is its midnight.
+func (in input) moment(p sim.Problems, name string) time.Time {
+	text := strings.TrimSpace(in.text(p, name))
+	if text == "" {
+		if len(p[name]) == 0 {
+			p.Add(name, "The %s field is required.")
+		}
+		return time.Time{}
+	}
+	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05Z0700", "2006-01-02T15:04:05", time.DateTime, time.DateOnly} {
+		if t, err := time.ParseInLocation(layout, text, time.UTC); err == nil && t.Year() >= 1970 && t.Year() < 2200 {
+			return t.UTC()
+		}
+	}
+	p.Add(name, "The %s must be an ISO 8601 date and time, like 2026-01-31T12:00:00Z.")
+	return time.Time{}
+}
+
+// unready turns what cannot be handed out into refusals.
+func unready(err, none error) error {
+	switch {
+	case errors.Is(err, usage.ErrNotCompleted):
+		return sim.Refuse(relay.KindInvalid, "Job is not completed.")
+	case relay.KindOf(err) == relay.KindNotFound:
+		return none
+	}
+	return err
+}
+
+// streamCDR is operation 14.
+func (s *Surface) streamCDR(c *fiber.Ctx) error {
+	f, err := s.usage.CDR(c.UserContext(), httpd.AccountOf(c), param(c, "id"))
+	if err != nil {
+		return unready(err, sim.Refuse(relay.KindNotFound, "File not found."))
+	}
+	c.Set(fiber.HeaderContentType, "text/csv")
+	c.Set(fiber.HeaderContentDisposition, `attachment; filename="`+f.Name+`"`)
+	httpd.Stream(c, f, f.Size)
+	return nil
+}
+
+// usageRowJSON is a row of a usage report.
+type usageRowJSON struct {
+	ICCID        string `json:"iccid"`
+	SubscriberID string `json:"subscriber_id"`
+	Company      string `json:"subscriber_company_name"`
+	StartDate    string `json:"start_date"`
+	EndDate      string `json:"end_date"`
+	Usage        int64  `json:"usage"`
+	Unit         string `json:"unit"`
+}
+
+// usageReport is operation 16.
+func (s *Surface) usageReport(c *fiber.Ctx) error {
+	asked, err := queryOf(c)
+	if err != nil {
+		return err
+	}
+	p := sim.Problems{}
+	page := pageOf(p, asked)
+	if err := p.Err(); err != nil {
+		return err
+	}
+	r, err := s.usage.Usage(c.UserContext(), httpd.AccountOf(c), param(c, "id"), page.Offset(), page.PerPage)
+	if err != nil {
+		return unready(err, sim.Refuse(relay.KindNotFound, "Invalid job."))
+	}
+	const micros = "2006-01-02T15:04:05.000000Z"
+	from, to := r.From.UTC().Format(micros), r.To.UTC().Format(micros)
+	return paged(c, "Usage report found.", page, each(r.Rows, func(row usage.Row) usageRowJSON {
+		return usageRowJSON{row.ICCID, row.Subscriber, row.Company, from, to, row.Bytes, "bytes"}
+	}), r.Total)
+}

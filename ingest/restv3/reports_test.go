@@ -1,0 +1,185 @@
+package restv3
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/ingest/openapi"
+	"github.com/penstock/penstock/ingest/openapi/contracttest"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/job"
+	"github.com/penstock/penstock/relay/usage"
+)
+
+// stock has what SIMs used in November, of which the account 1 has three rows.
+// Methods that a surface does not get to are those of the embedded nil.
+type stock struct {
+	usage.Records
+	usage.Reports
+	usage.SIMs
+	usage.Works
+	jobs  map[string]job.Job
+	files map[string]string
+	down  bool
+}
+
+func (s *stock) Any(_ context.Context, acct account.ID, in usage.Span, _ []string) (bool, error) {
+	return acct == 1 && in.To.After(clock().AddDate(0, 0, -19)), nil
+}
+
+func (s *stock) Rows(_ context.Context, _ string, offset, limit int) ([]usage.Row, error) {
+	rows := []usage.Row{{ICCID: iccid("1"), Bytes: 7}, {ICCID: iccid("2"), Subscriber: "s1", Company: "Acme", Bytes: 9}, {ICCID: iccid("3"), Subscriber: "s1"}}
+	return rows[min(offset, 3):min(offset+limit, 3)], nil
+}
+
+func (s *stock) Company(context.Context, account.ID, string) (string, error) {
+	return "", relay.Errorf(relay.KindNotFound, "subscriber")
+}
+
+func (s *stock) Submit(_ context.Context, j job.Job) error {
+	if s.down {
+		return relay.Errorf(relay.KindUnavailable, "redis: down")
+	}
+	j.State = job.Queued
+	s.jobs[j.ID] = j
+	return nil
+}
+
+func (s *stock) Get(_ context.Context, acct account.ID, id string) (job.Job, error) {
+	j, ok := s.jobs[id]
+	if !ok || j.Account != acct {
+		return j, relay.Errorf(relay.KindNotFound, "job")
+	}
+	return j, nil
+}
+
+func (s *stock) Make(context.Context, string, func(context.Context, io.Writer) (int64, error)) (int64, error) {
+	return 0, nil
+}
+
+func (s *stock) Open(name string) (io.ReadCloser, int64, error) {
+	text, ok := s.files[name]
+	if !ok {
+		return nil, 0, relay.Errorf(relay.KindNotFound, "file")
+	}
+	return io.NopCloser(strings.NewReader(text)), int64(len(text)), nil
+}
+
+// known are the tokens of two accounts.
+type known struct{}
+
+func (known) Token(_ context.Context, hash string) (account.Token, error) {
+	for id, name := range []string{"", "acme", "globex"} {
+		if hash == account.HashToken(name) {
+			return account.Token{Account: account.ID(id), Scopes: account.DefaultScopes()}, nil
+		}
+	}
+	return account.Token{}, relay.Errorf(relay.KindNotFound, "token")
+}
+
+func (known) TokenBySource(context.Context, string) (account.Token, error) {
+	return account.Token{}, relay.Errorf(relay.KindNotFound, "source")
+}
+
+// newReports is the surface over a stock, held to the contract.
+func newReports(t *testing.T) (*api, *stock) {
+	t.Helper()
+	s := &stock{jobs: map[string]job.Job{}, files: map[string]string{}}
+	service, err := usage.New(usage.Deps{Records: s, Reports: s, SIMs: s, Jobs: s, Files: s, Works: s, Now: clock}, usage.Options{})
+	must(t, err)
+	doc, err := openapi.Load(OpenAPI())
+	must(t, err)
+	a := &api{t: t, check: contracttest.New(doc), app: httpd.New(httpd.Options{Logger: slog.New(slog.DiscardHandler)})}
+	New(Deps{Usage: service}).Mount(a.app, httpd.NewAuth(known{}, "", time.Now))
+	a.app.Use(httpd.NotFound)
+	return a, s
+}
+
+// ordered asks for a job that then ends, and returns its id.
+func (s *stock) ordered(a *api, path string, state job.State, n int) string {
+	a.t.Helper()
+	data := a.has("acme", "POST", path, `{"start_time":"2026-11-01T00:00:00Z","end_time":"2026-11-30"}`, 200, `"message":`, `"data":{"id":"`)
+	id := fmt.Sprint(data["id"])
+	j := s.jobs[id]
+	j.State, j.Result = state, json.RawMessage(fmt.Sprintf(`{"count":%d}`, n))
+	s.jobs[id] = j
+	return id
+}
+
+func TestReportsAreAskedFor(t *testing.T) {
+	a, s := newReports(t)
+	invalid := func(field, text string) string {
+		return `{"message":"The given data was invalid.","errors":{"` + field + `":["` + text + `"]}}`
+	}
+	for _, path := range []string{"/v3/mno/job/cdr", "/v3/mno/job/usage"} {
+		for name, tc := range map[string]struct {
+			token, body string
+			status      int
+			want        string
+		}{
+			"nothing":              {"acme", `{"end_time":"2026-11-02"}`, 422, invalid("start_time", "The start time field is required.")},
+			"no time":              {"acme", `{"start_time":"soon","end_time":"2026-11-02"}`, 422, invalid("start_time", "The start time must be an ISO 8601 date and time, like 2026-01-31T12:00:00Z.")},
+			"a number":             {"acme", `{"start_time":7,"end_time":"2026-11-02"}`, 422, invalid("start_time", "The start time must be a string.")},
+			"an end at the start":  {"acme", `{"start_time":"2026-11-02T01:00:00+01:00","end_time":"2026-11-02"}`, 422, invalid("end_time", "The end time must be a date after start time.")},
+			"more than 31 days":    {"acme", `{"start_time":"2026-11-01","end_time":"2026-12-02T00:00:00.000001Z"}`, 422, invalid("end_time", "The end time must be at most 31 days after start time.")},
+			"no JSON":              {"acme", `{`, 422, invalid("body", "Invalid JSON.")},
+			"a time without usage": {"acme", `{"start_time":"2026-10-01","end_time":"2026-11-01"}`, 404, `{"success":false,"message":"No CDR records found for the given period."}`},
+			"another account":      {"globex", `{"start_time":"2026-11-01","end_time":"2026-12-01"}`, 404, `{"success":false,"message":"No CDR records found for the given period."}`},
+		} {
+			t.Run(path+" "+name, func(t *testing.T) { a.is(tc.token, "POST", path, tc.body, tc.status, tc.want) })
+		}
+	}
+	a.is("acme", "POST", "/v3/mno/job/cdr", `{"start_time":"2026-11-01","end_time":"2026-12-02","subscriber_id":"s9"}`, 422,
+		invalid("subscriber_id", "The selected subscriber id is invalid."))
+	if len(s.jobs) != 0 {
+		t.Errorf("%d jobs were made", len(s.jobs))
+	}
+	a.has("acme", "POST", "/v3/mno/job/usage?start_time=2026-11-01T00:00:00%2B0100&end_time=2026-11-30T12:00:00&name=Mine", "", 200, `"Usage report requested."`)
+	for _, j := range s.jobs {
+		if j.Name != "Mine" || !strings.Contains(string(j.Input), `"from":"2026-10-31T23:00:00Z","to":"2026-11-30T12:00:00Z"`) {
+			t.Errorf("%s %s", j.Name, j.Input)
+		}
+	}
+	s.down = true
+	a.is("acme", "POST", "/v3/mno/job/cdr", `{"start_time":"2026-11-01","end_time":"2026-12-02"}`, 424, `{"success":false,"message":"Service temporarily unavailable. Please try again later."}`)
+}
+
+func TestACDRFileIsStreamed(t *testing.T) {
+	a, s := newReports(t)
+	id := s.ordered(a, "/v3/mno/job/cdr", job.Processing, 0)
+	a.is("acme", "GET", "/v3/mno/job/"+id+"/cdr/stream", "", 422, `{"success":false,"message":"Job is not completed."}`)
+	const none = `{"success":false,"message":"File not found."}`
+	id = s.ordered(a, "/v3/mno/job/cdr", job.Completed, 1)
+	a.is("acme", "GET", "/v3/mno/job/"+id+"/cdr/stream", "", 404, none)
+	s.files[id] = strings.Repeat("id,iccid\n", 100_000)
+	a.is("acme", "GET", "/v3/mno/job/"+id+"/cdr/stream", "", 200, s.files[id]) // its headers are held to the contract
+	a.is("globex", "GET", "/v3/mno/job/"+id+"/cdr/stream", "", 404, none)
+	a.is("acme", "GET", "/v3/mno/job/none/cdr/stream", "", 404, none)
+	a.is("acme", "GET", "/v3/mno/job/"+s.ordered(a, "/v3/mno/job/usage", job.Completed, 1)+"/cdr/stream", "", 404, none)
+	a.is("acme", "GET", "/v3/mno/job/"+s.ordered(a, "/v3/mno/job/cdr", job.Failed, 1)+"/cdr/stream", "", 404, none)
+}
+
+func TestAUsageReportIsPaged(t *testing.T) {
+	a, s := newReports(t)
+	id := s.ordered(a, "/v3/mno/job/usage", job.Queued, 0)
+	a.is("acme", "GET", "/v3/mno/job/"+id+"/usage", "", 422, `{"success":false,"message":"Job is not completed."}`)
+	id = s.ordered(a, "/v3/mno/job/usage", job.Completed, 3)
+	const span = `"start_date":"2026-11-01T00:00:00.000000Z","end_date":"2026-11-30T00:00:00.000000Z"`
+	one := `{"iccid":"` + iccid("1") + `","subscriber_id":"","subscriber_company_name":"",` + span + `,"usage":7,"unit":"bytes"}`
+	two := `{"iccid":"` + iccid("2") + `","subscriber_id":"s1","subscriber_company_name":"Acme",` + span + `,"usage":9,"unit":"bytes"}`
+	a.is("acme", "GET", "/v3/mno/job/"+id+"/usage?per_page=2", "", 200, `{"success":true,"message":"Usage report found.","data":[`+one+`,`+two+
+		`],"meta":{"current_page":1,"last_page":2,"per_page":2,"total":3,"count":2}}`)
+	a.has("acme", "GET", "/v3/mno/job/"+id+"/usage?per_page=2&page=2", "", 200, iccid("3"), `"total":3,"count":1`)
+	a.is("acme", "GET", "/v3/mno/job/"+id+"/usage?page=9", "", 200, `{"success":true,"message":"Usage report found.","data":[],"meta":{"current_page":9,"last_page":1,"per_page":25,"total":3,"count":0}}`)
+	a.is("acme", "GET", "/v3/mno/job/"+id+"/usage?per_page=501", "", 422, `{"success":false,"message":"Validation error.","errors":{"per_page":["The per page must be a number from 1 to 500."]}}`)
+	a.is("globex", "GET", "/v3/mno/job/"+id+"/usage", "", 404, `{"success":false,"message":"Invalid job."}`)
+	a.is("acme", "GET", "/v3/mno/job/"+s.ordered(a, "/v3/mno/job/cdr", job.Completed, 1)+"/usage", "", 404, `{"success":false,"message":"Invalid job."}`)
+}
