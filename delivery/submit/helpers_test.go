@@ -198,6 +198,25 @@ func (s *store) part(id message.ID, n int) message.Part {
 	return s.all[message.Ref{Account: 7, ID: id}].Parts[n]
 }
 
+// counts are what a store has been asked for.
+type counts struct {
+	bound                    []message.Binding
+	told                     []string
+	refunds, begins, settles int
+}
+
+func (s *store) count() counts {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return counts{slices.Clone(s.bound), slices.Clone(s.told), s.refunds, s.begins, s.settles}
+}
+
+func (s *store) due(id message.ID) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.all[message.Ref{Account: 7, ID: id}].Due
+}
+
 // save saves a message of so many parts, leased until then or due now.
 func (s *store) save(id message.ID, to string, parts int, due time.Time) message.Message {
 	m := &message.Message{ID: id, Account: 7, Destination: to, Coding: message.GSM, ReceivedAt: time.Now(), ScheduledFor: time.Now(), Due: due}
@@ -257,6 +276,20 @@ func (n *network) all() string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return strings.Join(n.sent, " ")
+}
+
+// tried are the times of all submissions.
+func (n *network) tried() []time.Time {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.times)
+}
+
+// peak is how many were without an answer at once.
+func (n *network) peak() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.most
 }
 
 func (n *network) set(f func()) {

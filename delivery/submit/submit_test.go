@@ -43,8 +43,8 @@ func TestWhatIsDispatchedIsSubmittedAtOnce(t *testing.T) {
 		if p := s.part(1, 0); n.all() != "7-1-0" || p.State != message.Accepted || p.Ref != "M7-1-0" || p.Carrier != "one" {
 			t.Errorf("sent %q, part %+v", n.all(), p)
 		}
-		if len(s.bound) != 1 || s.bound[0].IDs[0] != "m7-1-0" || strings.Join(s.told, ",") != "1 accepted" {
-			t.Errorf("bound %+v, told %q", s.bound, s.told)
+		if len(s.count().bound) != 1 || s.count().bound[0].IDs[0] != "m7-1-0" || strings.Join(s.count().told, ",") != "1 accepted" {
+			t.Errorf("bound %+v, told %q", s.count().bound, s.count().told)
 		}
 		stop(t, w)
 	})
@@ -92,8 +92,8 @@ func TestTheWindowBoundsWhatIsUnderWayAndPartsKeepTheirOrder(t *testing.T) {
 			n.say(want[i], carrier.Outcome{Verdict: carrier.Accepted})
 		}
 		time.Sleep(10 * time.Millisecond)
-		if n.most != 4 || s.states(1) != strings.TrimSpace(strings.Repeat("accepted ", 6)) {
-			t.Errorf("%d at once; %s", n.most, s.states(1))
+		if n.peak() != 4 || s.states(1) != strings.TrimSpace(strings.Repeat("accepted ", 6)) {
+			t.Errorf("%d at once; %s", n.peak(), s.states(1))
 		}
 		stop(t, w)
 	})
@@ -185,8 +185,8 @@ func TestTheCarrierSaysHowLongToWait(t *testing.T) {
 		w.Start()
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
-		if len(n.times) != 2 || n.times[1].Sub(n.times[0]) < 45*time.Second || n.times[1].Sub(n.times[0]) > 47*time.Second {
-			t.Errorf("asked at %v", n.times)
+		if len(n.tried()) != 2 || n.tried()[1].Sub(n.tried()[0]) < 45*time.Second || n.tried()[1].Sub(n.tried()[0]) > 47*time.Second {
+			t.Errorf("asked at %v", n.tried())
 		}
 		stop(t, w)
 	})
@@ -196,18 +196,18 @@ func TestWhatFailsIsTriedForADayAndThenRefunded(t *testing.T) {
 	n := &network{answer: func(carrier.Submission) carrier.Outcome {
 		return carrier.Outcome{Verdict: carrier.Later, Reason: "system error"}
 	}}
-	bubble(t, []Route{{Name: "one", Carrier: n}}, Options{}, func(t *testing.T, w *Worker, s *store) {
+	bubble(t, []Route{{Name: "one", Carrier: n}}, Options{Poll: 10 * time.Second}, func(t *testing.T, w *Worker, s *store) {
 		s.save(1, "447700900123", 1, time.Now())
 		w.Start()
 		time.Sleep(23 * time.Hour)
 		synctest.Wait()
-		if p := s.part(1, 0); p.State != message.Pending || p.Reason != "system error" || len(n.times) < 20 || len(n.times) > 45 {
-			t.Errorf("after 23 hours and %d attempts: %+v", len(n.times), p)
+		if p := s.part(1, 0); p.State != message.Pending || p.Reason != "system error" || len(n.tried()) < 20 || len(n.tried()) > 45 {
+			t.Errorf("after 23 hours and %d attempts: %+v", len(n.tried()), p)
 		}
 		time.Sleep(3 * time.Hour)
 		synctest.Wait()
-		if p := s.part(1, 0); p.State != message.Rejected || s.refunds != 1 || p.Reason != "given up after 24h0m0s: system error" {
-			t.Errorf("after 26 hours: %+v, %d refunds", p, s.refunds)
+		if p := s.part(1, 0); p.State != message.Rejected || s.count().refunds != 1 || p.Reason != "given up after 24h0m0s: system error" {
+			t.Errorf("after 26 hours: %+v, %d refunds", p, s.count().refunds)
 		}
 		stop(t, w)
 	})
@@ -219,8 +219,8 @@ func TestANumberWithoutACarrierIsRefunded(t *testing.T) {
 		w.Start()
 		time.Sleep(time.Second)
 		synctest.Wait()
-		if s.states(1) != "rejected rejected" || s.refunds != 2 || s.part(1, 0).Reason != "there is no carrier for the number" {
-			t.Errorf("%s, %d refunds", s.states(1), s.refunds)
+		if s.states(1) != "rejected rejected" || s.count().refunds != 2 || s.part(1, 0).Reason != "there is no carrier for the number" {
+			t.Errorf("%s, %d refunds", s.states(1), s.count().refunds)
 		}
 		stop(t, w)
 	})
@@ -228,7 +228,7 @@ func TestANumberWithoutACarrierIsRefunded(t *testing.T) {
 
 func TestAnUnknownOutcomeIsNotSentAgainAndALateAnswerMendsIt(t *testing.T) {
 	n := &network{}
-	bubble(t, []Route{{Name: "one", Carrier: n, Reports: true}}, Options{}, func(t *testing.T, w *Worker, s *store) {
+	bubble(t, []Route{{Name: "one", Carrier: n, Reports: true}}, Options{Poll: 10 * time.Second}, func(t *testing.T, w *Worker, s *store) {
 		s.save(1, "447700900123", 1, time.Now())
 		w.Start()
 		time.Sleep(time.Second)
@@ -238,14 +238,14 @@ func TestAnUnknownOutcomeIsNotSentAgainAndALateAnswerMendsIt(t *testing.T) {
 		if n.all() != "7-1-0" || s.states(1) != "unknown" || s.part(1, 0).Reason != "silence" {
 			t.Errorf("sent %q, %s", n.all(), s.states(1))
 		}
-		if len(s.bound) != 1 || !strings.HasPrefix(s.bound[0].IDs[0], "ref ") {
-			t.Errorf("bound %+v", s.bound)
+		if len(s.count().bound) != 1 || !strings.HasPrefix(s.count().bound[0].IDs[0], "ref ") {
+			t.Errorf("bound %+v", s.count().bound)
 		}
 		n.say("7-1-0", carrier.Outcome{Verdict: carrier.Accepted, ID: "00A1"})
 		time.Sleep(time.Second)
 		synctest.Wait()
-		if s.states(1) != "accepted" || len(s.bound) != 2 || s.bound[1].IDs[0] != "a1" {
-			t.Errorf("after the answer: %s, %+v", s.states(1), s.bound)
+		if s.states(1) != "accepted" || len(s.count().bound) != 2 || s.count().bound[1].IDs[0] != "a1" {
+			t.Errorf("after the answer: %s, %+v", s.states(1), s.count().bound)
 		}
 		stop(t, w)
 	})
@@ -317,7 +317,7 @@ func TestWhatWaitsKeepsItsLease(t *testing.T) {
 		w.Dispatch([]message.Message{s.save(1, "447700900123", 1, time.Now().Add(time.Minute))})
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
-		if due := s.all[message.Ref{Account: 7, ID: 1}].Due; !due.After(time.Now()) {
+		if due := s.due(1); !due.After(time.Now()) {
 			t.Errorf("the lease ended at %v", due)
 		}
 		n.set(func() { n.notReady, n.answer = false, accept })
@@ -366,7 +366,7 @@ func TestTheEndWaitsForAnswersAndGivesBackTheRest(t *testing.T) {
 		synctest.Wait()
 		time.AfterFunc(3*time.Second, func() { n.say("7-1-0", carrier.Outcome{Verdict: carrier.Accepted}) })
 		stop(t, w)
-		if due := s.all[message.Ref{Account: 7, ID: 2}].Due; s.states(1) != "accepted" || s.states(2) != "pending" || due.After(time.Now()) {
+		if due := s.due(2); s.states(1) != "accepted" || s.states(2) != "pending" || due.After(time.Now()) {
 			t.Errorf("%s; %s, due %v", s.states(1), s.states(2), due)
 		}
 		w.Dispatch([]message.Message{s.save(3, "447700900123", 1, time.Now().Add(time.Hour))})
@@ -386,8 +386,8 @@ func TestManyAreBegunAndSettledAtOnce(t *testing.T) {
 		w.Start()
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if s.begins > 40 || s.settles > 40 || len(strings.Fields(n.all())) != 1000 {
-			t.Errorf("%d begins and %d settles for %d parts", s.begins, s.settles, len(strings.Fields(n.all())))
+		if s.count().begins > 40 || s.count().settles > 40 || len(strings.Fields(n.all())) != 1000 {
+			t.Errorf("%d begins and %d settles for %d parts", s.count().begins, s.count().settles, len(strings.Fields(n.all())))
 		}
 		stop(t, w)
 	})
