@@ -63,8 +63,11 @@ func (r *simRound) ask(iccid string) {
 		if err != nil {
 			continue
 		}
-		if unsure && one.Current != one.Requested {
-			return // it was begun
+		if one.Current != one.Requested {
+			if unsure {
+				return // it was begun
+			}
+			continue // the one before has not ended
 		}
 		path, body := "unsuspend", ""
 		switch one.Current {
