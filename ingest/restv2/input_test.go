@@ -14,6 +14,7 @@ func FuzzInput(f *testing.F) {
 	f.Add([]byte(`{"action":1,"parameters":{"a":[]}}`))
 	f.Add([]byte(`{"parameters":[null,"x"]} {}`))
 	f.Add([]byte(`[[[`))
+	f.Add([]byte(`{"destinations":[447700900123,"x"],"max_parts":"7","flash":"1","send_time":"2026-01-31 12:00:00","phone":{"home":"1"}}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		in := input{}
 		if err := in.read(body); err != nil {
@@ -27,6 +28,19 @@ func FuzzInput(f *testing.F) {
 		if name != "" && p["action"] != nil || list != nil && p["parameters"] != nil {
 			t.Fatalf("%q: both read and refused: %q %q %v", body, name, list, p)
 		}
+		for _, field := range []string{"destinations", "max_parts", "flash", "send_time"} {
+			q := problem{}
+			numbers, parts, at := in.numbers(q, "destinations"), in.parts(q), in.moment(q, "send_time")
+			_ = in.flag(q, "flash")
+			if len(q[field]) > 1 {
+				t.Fatalf("%q: %s is refused more than once: %v", body, field, q)
+			}
+			if q["max_parts"] == nil && (parts < 0 || parts > 255) || q["send_time"] != nil && !at.IsZero() {
+				t.Fatalf("%q: %d parts at %s", body, parts, at)
+			}
+			list = append(list, numbers...)
+		}
+		_ = in.phones(problem{})
 		for _, s := range append(list, name) {
 			if !utf8.ValidString(s) {
 				t.Fatalf("%q: %q is not text", body, s)
