@@ -91,9 +91,9 @@ func TestACommandOnTheWire(t *testing.T) {
 	if got := p.field(t, "job-1"); !reflect.DeepEqual(got, want) {
 		t.Errorf("%v", got)
 	}
-	h := p.heads[0]
-	if p.paths[0] != "POST /v1/commands" || h.Get("Authorization") != "Bearer t0" || h.Get("Content-Type") != "application/json" {
-		t.Errorf("%s %v", p.paths[0], h)
+	path, h := p.first()
+	if path != "POST /v1/commands" || h.Get("Authorization") != "Bearer t0" || h.Get("Content-Type") != "application/json" {
+		t.Errorf("%s %v", path, h)
 	}
 }
 
@@ -113,8 +113,8 @@ func TestACommandThatIsRepeatedActsOnce(t *testing.T) {
 	for range 3 {
 		_, err = h.Command(t.Context(), command())
 	}
-	if err != nil || p.effects["job-1"] != 1 || p.asked["job-1"] != 3 {
-		t.Errorf("%v: %d effects of %d requests", err, p.effects["job-1"], p.asked["job-1"])
+	if asked, effects := p.count("job-1"); err != nil || effects != 1 || asked != 3 {
+		t.Errorf("%v: %d effects of %d requests", err, effects, asked)
 	}
 }
 
@@ -128,9 +128,10 @@ func TestTheBackEndIsAskedWhetherItIsReady(t *testing.T) {
 		return status, "", ""
 	}
 	h := p.reach(t, HTTPOptions{Now: func() time.Time { return now }})
-	asked := func() int { return p.asked[""] }
-	if err := h.Ready(t.Context(), ""); relay.KindOf(err) != relay.KindUnavailable || p.paths[0] != "GET /v1/ready" {
-		t.Fatalf("%v, %q", err, p.paths)
+	asked := func() int { n, _ := p.count(""); return n }
+	err := h.Ready(t.Context(), "")
+	if path, _ := p.first(); relay.KindOf(err) != relay.KindUnavailable || path != "GET /v1/ready" {
+		t.Fatalf("%v, %q", err, path)
 	}
 	status = 204
 	for range 2 { // the second trusts the first
@@ -227,8 +228,9 @@ func TestMessagesForASIM(t *testing.T) {
 			if err != nil {
 				class = delivery.Classify(0, nil, err, time.Now()).Class
 			}
-			if class != tc.class || r.Simulated || p.paths[0] != "POST /v1/messages" || p.heads[0].Get("Idempotency-Key") != "d1" {
-				t.Errorf("%v %+v, %v, %v", class, r, err, p.paths)
+			path, header := p.first()
+			if class != tc.class || r.Simulated || path != "POST /v1/messages" || header.Get("Idempotency-Key") != "d1" {
+				t.Errorf("%v %+v, %v, %s", class, r, err, path)
 			}
 			if tc.status == http.StatusOK {
 				want := map[string]any{"id": "d1", "iccid": m.ICCID, "from": m.From, "to": m.To, "data": "01ff", "udh": "05", "coding": 8.0}

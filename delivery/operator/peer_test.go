@@ -82,6 +82,20 @@ func (p *peer) field(t *testing.T, key string) map[string]any {
 	return m
 }
 
+// first returns what the first request was, and its header.
+func (p *peer) first() (string, http.Header) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.paths[0], p.heads[0]
+}
+
+// count returns how often a key was asked for, and how often it acted.
+func (p *peer) count(key string) (asked, effects int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.asked[key], p.effects[key]
+}
+
 // reach is an HTTP back end that asks the peer.
 func (p *peer) reach(t *testing.T, o HTTPOptions) *HTTP {
 	t.Helper()
