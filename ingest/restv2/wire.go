@@ -6,7 +6,9 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/inbound"
+	"github.com/penstock/penstock/relay/message"
 )
 
 // relayJSON is an SMS relay object. The field list of the specification has the
@@ -99,6 +101,61 @@ func each[A, B any](list []A, f func(A) B) []B {
 	out := make([]B, len(list))
 	for i, v := range list {
 		out[i] = f(v)
+	}
+	return out
+}
+
+// pendingJSON is a pending message; times are UTC.
+type pendingJSON struct {
+	ID                        message.ID `json:"id"`
+	Source                    string     `json:"source"`
+	Destination               string     `json:"destination"`
+	Received                  string     `json:"received"`
+	ScheduledDelivery         string     `json:"scheduled_delivery"`
+	OriginalScheduledDelivery string     `json:"original_scheduled_delivery"`
+	Data                      string     `json:"data"`
+}
+
+func pendingOf(e message.Entry) pendingJSON {
+	return pendingJSON{
+		ID: e.ID, Source: e.Source, Destination: e.Destination, Received: stamp(e.Received),
+		ScheduledDelivery: stamp(e.Scheduled), OriginalScheduledDelivery: stamp(e.OriginalScheduled), Data: e.Data,
+	}
+}
+
+func stamp(t time.Time) string { return t.UTC().Format(time.DateTime) }
+
+// previewJSON is a preview result.
+type previewJSON struct {
+	MessageParts    int      `json:"message_parts"`
+	CreditCost      int64    `json:"credit_cost"`
+	AvailableCredit int64    `json:"available_credit"`
+	MessageMeta     metaJSON `json:"message_meta"`
+}
+
+type metaJSON struct {
+	ForcedRoute *string    `json:"forced_route"` // routes are by prefix: always null
+	Originator  string     `json:"originator"`
+	DLRType     string     `json:"dlr_type"`
+	DLRData     string     `json:"dlr_data"`
+	IP          string     `json:"ip"`
+	Flash       bool       `json:"flash"`
+	ReplaceSMS  bool       `json:"replace_sms"`
+	AccountID   account.ID `json:"account_id"`
+	DeleteBody  bool       `json:"delete_body"` // always false: bodies go with their messages
+	SendTime    *string    `json:"send_time"`
+}
+
+func previewOf(o message.Order, v message.Preview) previewJSON {
+	out := previewJSON{
+		MessageParts: v.Parts, CreditCost: v.Cost, AvailableCredit: v.Credit,
+		MessageMeta: metaJSON{
+			Originator: o.Originator, DLRType: o.Report.Type(), DLRData: o.Report.URL, IP: o.IP,
+			Flash: o.Flash, ReplaceSMS: o.Replace, AccountID: o.Account,
+		},
+	}
+	if !o.SendAt.IsZero() {
+		out.MessageMeta.SendTime = new(stamp(o.SendAt))
 	}
 	return out
 }

@@ -1,0 +1,153 @@
+package redisstore
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/message"
+)
+
+func TestReceiptsFindTheirParts(t *testing.T) {
+	onEveryDesk(t, 10, func(p desk) {
+		m := p.letter(1)
+		m.Report.URL = "https://example.com/"
+		p.put(m)
+		p.start(m, 1, false)
+		part := message.PartRef{Ref: m.Ref()}
+		early := message.Receipt{Carrier: "c1", IDs: []string{"a1", "161"}, State: message.Buffered, Line: "stat:ENROUTE", At: at(2)}
+		got, err := p.Match(p.Context(), []message.Receipt{early})
+		p.must(err)
+		if got[0].Found {
+			p.Fatal("found before it was bound")
+		}
+		bound, err := p.Bind(p.Context(), []message.Binding{{Carrier: "c1", IDs: []string{"A1", "161"}, Part: part}})
+		p.must(err)
+		if len(bound) != 1 || bound[0].Part != part || !bound[0].Found || bound[0].Line != early.Line || !bound[0].At.Equal(early.At) {
+			p.Fatalf("%+v", bound)
+		}
+		_, err = p.Settle(p.Context(), []message.Outcome{{PartRef: part, State: message.Accepted, Carrier: "c1", Ref: "161", At: at(3)}})
+		p.must(err)
+		ms, err := p.Receive(p.Context(), bound, at(3))
+		p.must(err)
+		if len(ms) != 1 || ms[0].Parts[0].State != message.Buffered || ms[0].Parts[0].Report != early.Line || !ms[0].Parts[0].ChangedAt.Equal(at(2)) {
+			p.Fatalf("%+v", ms)
+		}
+		late := message.Receipt{Carrier: "c1", IDs: []string{"0", "161"}, State: message.Delivered, Line: "stat:DELIVRD", At: at(4)}
+		other := message.Receipt{Carrier: "c2", IDs: []string{"161"}, State: message.Delivered, At: at(4)}
+		got, err = p.Match(p.Context(), []message.Receipt{late, other})
+		p.must(err)
+		if !got[0].Found || got[0].Part != part || got[1].Found {
+			p.Fatalf("%+v", got)
+		}
+		ms, err = p.Receive(p.Context(), got, at(4))
+		p.must(err)
+		p.same("wants reports", len(ms), 1)
+		p.are(m.ID, "delivered ")
+		for _, state := range []message.State{message.Undelivered, message.Buffered, message.Accepted, message.Delivered} {
+			got[0].State = state
+			ms, err = p.Receive(p.Context(), got, at(5))
+			p.must(err)
+			p.same("after the end", len(ms), 0)
+		}
+		p.are(m.ID, "delivered ")
+	})
+}
+
+func TestReportsStayUntilTheyAreTold(t *testing.T) {
+	onEveryDesk(t, 10, func(p desk) {
+		m, quiet := p.letter(1), p.letter(1)
+		m.Report.URL = "https://example.com/"
+		p.put(m, quiet)
+		settle := func(id message.ID, state message.State) []message.Message {
+			t.Helper()
+			ms, err := p.Settle(p.Context(), []message.Outcome{{PartRef: message.PartRef{Ref: message.Ref{Account: 1, ID: id}}, State: state, At: at(5)}})
+			p.must(err)
+			return ms
+		}
+		untold := func(before float64) int {
+			t.Helper()
+			ms, err := p.Untold(p.Context(), at(before), 10)
+			p.must(err)
+			return len(ms)
+		}
+		p.start(m, 1, false)
+		p.start(quiet, 1, false)
+		p.same("of who wants none", len(settle(quiet.ID, message.Accepted)), 0)
+		first := settle(m.ID, message.Accepted)
+		p.same("untold", []int{len(first), untold(4), untold(5)}, []int{1, 0, 1})
+		second, err := p.Receive(p.Context(), []message.Receipt{{State: message.Delivered, At: at(6), Part: message.PartRef{Ref: m.Ref()}, Found: true}}, at(6))
+		p.must(err)
+		p.must(p.Told(p.Context(), first))
+		p.same("more has come since", untold(10), 1)
+		p.must(p.Told(p.Context(), second))
+		p.same("all is told", untold(10), 0)
+	})
+}
+
+func TestAKeyMakesOneOrder(t *testing.T) {
+	onEveryDesk(t, 10, func(p desk) {
+		save := func(once message.Once) (string, error) {
+			t.Helper()
+			saved, err := p.Save(p.Context(), message.Batch{Account: 1, Messages: []message.Message{p.letter(1)}, Now: at(0), Once: once})
+			return string(saved.Before), err
+		}
+		once := message.Once{Key: "k", Order: "o", Answer: []byte(`{"a":"|"}`), Keep: time.Hour}
+		for i, want := range []string{"", `{"a":"|"}`, `{"a":"|"}`} {
+			if got, err := save(once); err != nil || got != want {
+				p.Fatalf("%d: %q, %v", i, got, err)
+			}
+		}
+		p.has(9)
+		once.Order = "another"
+		if _, err := save(once); relay.KindOf(err) != relay.KindConflict {
+			p.Fatal(err)
+		}
+		once.Key = "another"
+		if got, err := save(once); err != nil || got != "" {
+			p.Fatalf("%q, %v", got, err)
+		}
+		p.has(8)
+		p.same("pending", len(p.pending()), 2)
+	})
+}
+
+// What 40 clients send at a time is paid for from one credit, and what they
+// repeat under one key is sent once.
+func TestManyOrdersAtATime(t *testing.T) {
+	onEveryDesk(t, 50, func(p desk) {
+		var sent, refused, repeated atomic.Int64
+		var running sync.WaitGroup
+		for i := range 40 {
+			running.Go(func() {
+				ctx := context.WithoutCancel(p.Context())
+				for n := range 3 {
+					b := message.Batch{Account: 1, Messages: []message.Message{p.letter(2)}, Now: at(0)}
+					if n == 0 {
+						b.Once = message.Once{Key: "k", Order: "o", Answer: []byte("a"), Keep: time.Hour}
+					}
+					saved, err := p.Save(ctx, b)
+					switch {
+					case err == nil && saved.Before != nil:
+						repeated.Add(1)
+					case err == nil:
+						sent.Add(1)
+					case relay.KindOf(err) == relay.KindNoCredit:
+						refused.Add(1)
+					default:
+						t.Error(i, err)
+					}
+				}
+			})
+		}
+		running.Wait()
+		p.has(0)
+		if sent.Load() != 25 || sent.Load()+refused.Load()+repeated.Load() != 120 {
+			t.Errorf("%d sent, %d refused, %d repeated", sent.Load(), refused.Load(), repeated.Load())
+		}
+		p.same("pending", len(p.pending()), 50)
+	})
+}
