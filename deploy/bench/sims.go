@@ -189,7 +189,7 @@ func (d *daemon) page(client *http.Client, body *bytes.Buffer, h herd, query str
 	defer func() { _ = resp.Body.Close() }()
 	_, err = body.ReadFrom(resp.Body)
 	want := fmt.Appendf(nil, `"total":%d,"count":%d}}`, total, count)
-	if err != nil || resp.StatusCode != http.StatusOK || !bytes.HasSuffix(body.Bytes(), want) {
+	if err != nil || resp.StatusCode != http.StatusOK || !bytes.HasSuffix(bytes.TrimSpace(body.Bytes()), want) {
 		got := body.Bytes()
 		return fmt.Errorf("%s: %s: %.200s … %s, want %s: %w", query, resp.Status, got, got[max(0, len(got)-100):], want, err)
 	}

@@ -77,6 +77,16 @@ func (l listing) rowOf(column int, text string) []string {
 	return row
 }
 
+// idOf reads the id alone.
+func idOf(column int, text string) string {
+	first, rest, _ := strings.Cut(text, separator)
+	if column == 0 {
+		return first
+	}
+	id, _, _ := strings.Cut(rest, separator)
+	return id
+}
+
 // stretch is a run of members, in the terms of ZRANGEBYLEX.
 type stretch struct{ min, max string }
 
@@ -181,7 +191,7 @@ func (s *search) ascending(total int) (from, to int) {
 func (s *search) ids(members []string) []string {
 	out := make([]string, len(members))
 	for i, m := range members {
-		out[i] = s.rowOf(s.order, m)[0]
+		out[i] = idOf(s.order, m)
 	}
 	if s.descending {
 		slices.Reverse(out)

@@ -197,6 +197,9 @@ func TestMembersTellTheWholeRow(t *testing.T) {
 		if got := l.rowOf(i, member(i, row)); !reflect.DeepEqual(got, row) {
 			t.Errorf("column %d: %q", i, got)
 		}
+		if got := idOf(i, member(i, row)); got != row[0] {
+			t.Errorf("column %d: the id is %q", i, got)
+		}
 	}
 	if got := l.rowOf(1, "junk"); len(got) != len(row) {
 		t.Errorf("%q", got)

@@ -41,8 +41,8 @@ func (s *SIMs) GetMany(ctx context.Context, acct account.ID, iccids []sim.ICCID)
 	return out, err
 }
 
-// load reads SIMs in the order asked for, in one round trip.
-func (s *SIMs) load(ctx context.Context, acct account.ID, iccids []sim.ICCID) ([]kept, error) {
+// ask reads SIMs in the order asked for, in one round trip.
+func (s *SIMs) ask(ctx context.Context, acct account.ID, iccids []sim.ICCID) ([]*redis.StringSliceCmd, error) {
 	cmds := make([]*redis.StringSliceCmd, len(iccids))
 	_, err := s.db.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i, iccid := range iccids {
@@ -51,8 +51,14 @@ func (s *SIMs) load(ctx context.Context, acct account.ID, iccids []sim.ICCID) ([
 		}
 		return nil
 	})
+	return cmds, wrap("SIMs", err)
+}
+
+// load reads SIMs as they are kept, in the order asked for.
+func (s *SIMs) load(ctx context.Context, acct account.ID, iccids []sim.ICCID) ([]kept, error) {
+	cmds, err := s.ask(ctx, acct, iccids)
 	if err != nil {
-		return nil, wrap("SIMs", err)
+		return nil, err
 	}
 	out := make([]kept, len(iccids))
 	for i, c := range cmds {
@@ -171,14 +177,22 @@ func (s *SIMs) List(ctx context.Context, acct account.ID, in sim.Scope, q sim.Qu
 	for i, id := range ids {
 		iccids[i] = sim.ICCID(id)
 	}
-	all, err := s.load(ctx, acct, iccids)
-	out := make([]sim.SIM, 0, len(all))
-	for _, k := range all {
-		if k.there { // else it was deleted meanwhile
-			out = append(out, k.SIM)
-		}
+	cmds, err := s.ask(ctx, acct, iccids)
+	if err != nil {
+		return nil, 0, err
 	}
-	return out, total, err
+	out := make([]sim.SIM, 0, len(cmds))
+	for i, c := range cmds {
+		if len(c.Val()) == 0 {
+			continue // it was deleted meanwhile
+		}
+		one, err := simOf(iccids[i], c.Val())
+		if err != nil {
+			return nil, 0, err
+		}
+		out = append(out, one)
+	}
+	return out, total, nil
 }
 
 // Walk returns the ICCIDs of a scope that come after one.
@@ -194,7 +208,7 @@ func (s *SIMs) Walk(ctx context.Context, acct account.ID, in sim.Scope, after si
 	}
 	out := make([]sim.ICCID, len(members))
 	for i, m := range members {
-		out[i] = sim.ICCID(l.rowOf(0, m)[0])
+		out[i] = sim.ICCID(idOf(0, m))
 	}
 	return out, nil
 }
