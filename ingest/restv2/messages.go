@@ -79,6 +79,7 @@ func (s *Surface) sendMessage(c *fiber.Ctx) error {
 }
 
 func (s *Surface) send(c *fiber.Ctx, o message.Order) error {
+	o.Key = utils.CopyString(c.Get("Idempotency-Key"))
 	sent, err := s.messages.Send(c.UserContext(), o)
 	if err != nil {
 		return err
@@ -122,7 +123,7 @@ func (in input) order(c *fiber.Ctx, p problem) message.Order {
 	return message.Order{
 		Account: httpd.AccountOf(c), Destinations: in.numbers(p, "destinations"), Originator: in.text(p, "originator"),
 		SendAt: in.moment(p, "send_time"), Report: message.Report{URL: in.text(p, "dlr_url")},
-		Origin: origin, IP: utils.CopyString(c.IP()), Key: utils.CopyString(c.Get("Idempotency-Key")),
+		Origin: origin, IP: utils.CopyString(c.IP()),
 	}
 }
 
@@ -147,9 +148,14 @@ func (in input) numbers(p problem, name string) []string {
 	return in.texts(p, name)
 }
 
-// moment reads a time that may be missing.
+// moment reads a time that may be missing; a day alone is none.
 func (in input) moment(p problem, name string) time.Time {
-	if text, ok := in[name].(string); in[name] == nil || ok && strings.TrimSpace(text) == "" {
+	text, ok := in[name].(string)
+	if text = strings.TrimSpace(text); in[name] == nil || ok && text == "" {
+		return time.Time{}
+	}
+	if len(text) == len(time.DateOnly) {
+		p.add(name, "The "+name+" must be a date and a time like 2026-01-31 12:00:00.")
 		return time.Time{}
 	}
 	return in.date(p, name, 0)

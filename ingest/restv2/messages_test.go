@@ -120,6 +120,7 @@ func TestMessagesThatAreRefused(t *testing.T) {
 		{"a message of 256 parts", `{"destinations":["447700900123"],"message":"` + strings.Repeat("a", 153*255+1) + `"}`, "message"},
 		{"a long name", `{` + ok + `,"originator":"abcdefghijkl"}`, "originator"},
 		{"a time that is none", `{` + ok + `,"send_time":"2026-02-30 12:00:00"}`, "send_time"},
+		{"a day", `{` + ok + `,"send_time":"2026-11-21"}`, "send_time"},
 		{"a time that is a word", `{` + ok + `,"send_time":"tomorrow"}`, "send_time"},
 		{"a time in two years", `{` + ok + `,"send_time":"2028-11-21 08:00:00"}`, "send_time"},
 		{"a time that is a number", `{` + ok + `,"send_time":1700000000}`, "send_time"},
