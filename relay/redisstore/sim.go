@@ -62,11 +62,12 @@ func (s *SIMs) load(ctx context.Context, acct account.ID, iccids []sim.ICCID) ([
 	}
 	out := make([]kept, len(iccids))
 	for i, c := range cmds {
-		out[i] = kept{SIM: sim.SIM{ICCID: iccids[i]}, pairs: c.Val(), there: len(c.Val()) > 0}
-		if !out[i].there {
+		k := &out[i]
+		k.ICCID, k.pairs, k.there = iccids[i], c.Val(), len(c.Val()) > 0
+		if !k.there {
 			continue
 		}
-		if out[i].SIM, err = simOf(iccids[i], c.Val()); err != nil {
+		if err := readSIM(&k.SIM, iccids[i], c.Val()); err != nil {
 			return nil, err
 		}
 	}
@@ -186,11 +187,10 @@ func (s *SIMs) List(ctx context.Context, acct account.ID, in sim.Scope, q sim.Qu
 		if len(c.Val()) == 0 {
 			continue // it was deleted meanwhile
 		}
-		one, err := simOf(iccids[i], c.Val())
-		if err != nil {
+		out = append(out, sim.SIM{})
+		if err := readSIM(&out[len(out)-1], iccids[i], c.Val()); err != nil {
 			return nil, 0, err
 		}
-		out = append(out, one)
 	}
 	return out, total, nil
 }

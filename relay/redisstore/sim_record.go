@@ -33,18 +33,18 @@ func simFields(s sim.SIM) map[string]string {
 	return f
 }
 
-// simOf reads what simFields wrote, as HGETALL answers: a name, its value, and so
-// on. Pages hold many, so that no map is made of each.
-func simOf(iccid sim.ICCID, pairs []string) (sim.SIM, error) {
-	s := sim.SIM{ICCID: iccid}
+// readSIM reads what simFields wrote, as HGETALL answers: a name, its value, and
+// so on. Pages hold many, so that no map is made of each.
+func readSIM(s *sim.SIM, iccid sim.ICCID, pairs []string) error {
+	s.ICCID = iccid
 	for i := 0; i+1 < len(pairs); i += 2 {
 		if pairs[i] == "recipients" {
 			if err := json.Unmarshal([]byte(pairs[i+1]), &s.Recipients); err != nil {
-				return s, fmt.Errorf("SIM %s: recipients: %w", iccid, err)
+				return fmt.Errorf("SIM %s: recipients: %w", iccid, err)
 			}
 			continue
 		}
-		setSIMField(&s, pairs[i], pairs[i+1])
+		setSIMField(s, pairs[i], pairs[i+1])
 	}
 	if s.Requested == "" {
 		s.Requested = s.State
@@ -52,7 +52,7 @@ func simOf(iccid sim.ICCID, pairs []string) (sim.SIM, error) {
 	if s.Limit.Cap == "" {
 		s.Limit.Cap = sim.NoCap
 	}
-	return s, nil
+	return nil
 }
 
 // setSIMField reads one field; those of others are passed over.

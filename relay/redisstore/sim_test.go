@@ -235,3 +235,19 @@ func subscribersAreFound(t *testing.T, open func(t *testing.T) *DB) {
 		t.Error(err)
 	}
 }
+
+// BenchmarkPage reads a page of 100 SIMs. What it leaves behind decides how often
+// a request meets the collector of garbage.
+func BenchmarkPage(b *testing.B) {
+	s, ctx := benchServer(b).SIMs(), b.Context()
+	if err := s.Declare(ctx, 1, newModel(1000).sims, false); err != nil {
+		b.Fatal(err)
+	}
+	q := sim.Query{Page: relay.Page{Number: 5, PerPage: 100}}
+	b.ReportAllocs()
+	for b.Loop() {
+		if found, total, err := s.List(ctx, 1, sim.Scope{}, q); err != nil || len(found) != 100 || total != 1000 {
+			b.Fatal(len(found), total, err)
+		}
+	}
+}
