@@ -35,7 +35,9 @@ type yard struct {
 	answer func(c sim.Command) (sim.Report, error)
 }
 
-func newYard(t *testing.T) *yard {
+func newYard(t *testing.T) *yard { return newYardWith(t, sim.ActionOptions{}) }
+
+func newYardWith(t *testing.T, o sim.ActionOptions) *yard {
 	t.Helper()
 	y := &yard{t: t, now: time.Now().UTC().Truncate(time.Second), told: map[string]outbox.Event{}}
 	y.answer = func(sim.Command) (sim.Report, error) { return sim.Report{}, nil }
@@ -43,9 +45,10 @@ func newYard(t *testing.T) *yard {
 	y.db, err = redisstore.Open(t.Context(), redisstore.Options{URL: redistest.Start(t, "--appendonly", "no").URL})
 	must(t, err)
 	t.Cleanup(func() { _ = y.db.Close() })
+	o.Now = y.clock
 	y.a, err = sim.NewActions(sim.ActionDeps{
 		SIMs: y.db.SIMs(), Subscribers: y.db.Subscribers(), Orders: y.db.Orders(), Jobs: y.db.Jobs(), Operator: y, Events: y,
-	}, sim.ActionOptions{Now: y.clock})
+	}, o)
 	must(t, err)
 	y.a.SubmitTo(y)
 	y.declare(1, "8944000000000000001", sim.Pending)

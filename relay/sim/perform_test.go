@@ -225,3 +225,31 @@ func TestJobsOfAnAccount(t *testing.T) {
 		t.Error("actions of nothing")
 	}
 }
+
+func TestALongReassignmentGoesOnWhereItWas(t *testing.T) {
+	y := newYardWith(t, sim.ActionOptions{Slice: -time.Nanosecond}) // over with the first look at the clock
+	const many = 1100
+	all := make([]sim.SIM, many)
+	for i := range all {
+		all[i] = sim.SIM{ICCID: sim.ICCID(fmt.Sprintf("8945%015d", i)), State: sim.Active, Subscriber: "anna"}
+	}
+	must(t, y.db.SIMs().Declare(t.Context(), 1, all, false))
+	id, err := y.a.Reassign(t.Context(), 1, sim.Reassignment{Target: "ben", Source: "anna"})
+	must(t, err)
+	runs := 0
+	for j := y.run(id); !j.State.Ended(); j = y.run(id) {
+		y.later(time.Second)
+		if runs++; j.Tries != 0 || runs > 10 {
+			t.Fatalf("run %d: %+v", runs, j)
+		}
+	}
+	for subscriber, want := range map[string]int{"anna": 0, "ben": many} {
+		_, total, err := y.db.SIMs().List(t.Context(), 1, sim.Scope{Subscriber: subscriber}, sim.Query{Page: relay.Page{Number: 1, PerPage: 1}})
+		if err != nil || total != want {
+			t.Errorf("%s has %d, %v", subscriber, total, err)
+		}
+	}
+	if runs < 2 {
+		t.Errorf("%d slices", runs)
+	}
+}
