@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -148,6 +149,63 @@ func TestLimitsFromRecordToSuspension(t *testing.T) {
 			t.Errorf("exit code %d", code)
 		}
 	})
+}
+
+// TestKillsCountEveryRecordOnce kills the gateway while records are posted: each
+// that was acknowledged is in the file and in the sum, once, and the limits that
+// were crossed meanwhile are told once.
+func TestKillsCountEveryRecordOnce(t *testing.T) {
+	t.Parallel()
+	seed := numberFrom(t, "PENSTOCK_TEST_SEED", int(time.Now().UnixNano()%1_000_000))
+	t.Logf("PENSTOCK_TEST_SEED=%d", seed)
+	random := rand.New(rand.NewPCG(uint64(seed), 0))
+	told := newEars(t)
+	g := newGateway(t, &site{name: "embedded"}, usageInventory(told.url), "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
+	g.spawn()
+	acme, box := g.as("acme-all").mno(), "box@example.com"
+	acme.put("/v3/mno/"+simA+"/usage-limit", `{"monthly_usage_limit":60,"monthly_usage_limit_warning":20,"cap_limit":"block"}`).mentions(t, 200, "block")
+	acme.post("/v3/mno/"+simA+"/recipient", `{"email":"`+box+`"}`).mentions(t, 201, box)
+	acknowledged := make(map[string]bool)
+	for n := range numberFrom(t, "PENSTOCK_TEST_USAGE_KILLS", 3) {
+		stop := time.After(time.Duration(100+random.IntN(400)) * time.Millisecond)
+		killed := make(chan struct{})
+		go func() { <-stop; g.kill(); close(killed) }()
+		for i := 0; ; i++ {
+			id := fmt.Sprintf("k%d-%d", n, i)
+			a, err := acme.try("POST", "/inbound/cdr/sim", used(id, simA, 1))
+			if err != nil {
+				break
+			}
+			acknowledged[id] = acknowledged[id] || a.status == 200
+		}
+		<-killed
+		g.spawn()
+	}
+	for i := range 60 { // so that the limits are crossed whatever was killed
+		acme.post("/inbound/cdr/sim", used(fmt.Sprint("end-", i), simA, 1)).mentions(t, 200, "records")
+		acknowledged[fmt.Sprint("end-", i)] = true
+	}
+	g.settled()
+	told.hears(t, "usage.limit_warning "+simA, "usage.limit_reached "+simA, "sim.state_changed "+simA+" suspended")
+	eventually(t, "the recipient has two mails", func() (any, bool) { m := g.mails(box); return len(m), len(m) == 2 })
+	body := fmt.Sprintf(`{"start_time":%q,"end_time":%q}`, time.Now().AddDate(0, 0, -1).Format(time.RFC3339), time.Now().AddDate(0, 0, 1).Format(time.RFC3339))
+	file, report := acme.ordered("/v3/mno/job/cdr", body), acme.ordered("/v3/mno/job/usage", body)
+	acme.finished(file, "completed")
+	acme.finished(report, "completed")
+	found := make(map[string]int)
+	for _, row := range strings.Split(strings.TrimSpace(acme.get("/v3/mno/job/"+file+"/cdr/stream").body), "\n")[1:] {
+		id, _, _ := strings.Cut(row, ",")
+		found[id]++
+	}
+	for id := range acknowledged {
+		if acknowledged[id] && found[id] != 1 {
+			t.Errorf("%s is there %d times", id, found[id])
+		}
+	}
+	acme.get("/v3/mno/job/"+report+"/usage").mentions(t, 200, fmt.Sprintf(`"usage":%d,`, len(found)))
+	if code := g.terminate(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
 }
 
 // testUsage is what an account sees of its usage, and of another's.

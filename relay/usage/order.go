@@ -19,6 +19,8 @@ const (
 	MaxSpan = 31 * 24 * time.Hour
 	// ReportLife is how long a report can be read, from when it was asked for.
 	ReportLife = 30 * 24 * time.Hour
+	// jobLife is how long a job is listed after its end, as those of SIMs are.
+	jobLife = 90 * 24 * time.Hour
 	// FileLife is how long a CDR file can be fetched, from when it was made.
 	FileLife = 7 * 24 * time.Hour
 )

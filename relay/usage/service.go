@@ -124,7 +124,7 @@ func (s *Service) submit(ctx context.Context, acct account.ID, kind job.Kind, a 
 		return "", fmt.Errorf("usage: order: encode: %w", err)
 	}
 	j := job.Job{
-		ID: relay.NewUUID(now), Account: acct, Kind: kind, Input: input, CreatedAt: now, Keep: ReportLife,
+		ID: relay.NewUUID(now), Account: acct, Kind: kind, Input: input, CreatedAt: now, Keep: jobLife,
 		List: s.opts.List, Name: a.Name,
 	}
 	return j.ID, s.deps.Jobs.Submit(ctx, j)

@@ -100,7 +100,7 @@ func TestACDRFileHasTheRecordsOfItsTime(t *testing.T) {
 			if _, err := s.CDR(t.Context(), 1, id); !errors.Is(err, ErrNotCompleted) {
 				t.Error(err)
 			}
-			if j := w.jobs[id]; j.List != "mno" || j.Kind != CDRKind || j.Keep != ReportLife {
+			if j := w.jobs[id]; j.List != "mno" || j.Kind != CDRKind || j.Keep != jobLife {
 				t.Errorf("%+v", j)
 			}
 			w.broken = "make"
