@@ -75,6 +75,9 @@ func (m *Meter) Take(ctx context.Context, records []Record) (strangers []int, er
 	return strangers, m.hold(ctx, known, lines)
 }
 
+// atOnce is how many SIMs are looked up at one time.
+const atOnce = 1000
+
 // lines looks up the SIMs of records.
 func (m *Meter) lines(ctx context.Context, records []Record) (map[account.ID]map[string]Line, error) {
 	asked := make(map[account.ID]map[string]bool)
@@ -86,11 +89,14 @@ func (m *Meter) lines(ctx context.Context, records []Record) (map[account.ID]map
 	}
 	lines := make(map[account.ID]map[string]Line, len(asked))
 	for acct, iccids := range asked {
-		found, err := m.deps.SIMs.Lines(ctx, acct, slices.Collect(maps.Keys(iccids)))
-		if err != nil {
-			return nil, err
+		lines[acct] = make(map[string]Line, len(iccids))
+		for some := range slices.Chunk(slices.Collect(maps.Keys(iccids)), atOnce) {
+			found, err := m.deps.SIMs.Lines(ctx, acct, some)
+			if err != nil {
+				return nil, err
+			}
+			maps.Copy(lines[acct], found)
 		}
-		lines[acct] = found
 	}
 	return lines, nil
 }

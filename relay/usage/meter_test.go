@@ -179,6 +179,20 @@ func TestWhateverBreaksIsToldOnce(t *testing.T) {
 	}
 }
 
+func TestManySIMsAreLookedUpPieceByPiece(t *testing.T) {
+	w := newWorld(t)
+	var records []Record
+	for i := range 2*atOnce + 1 {
+		iccid := fmt.Sprintf("M%05d", i)
+		w.sims[iccid] = Line{}
+		records = append(records, use(iccid, iccid, at(1, 0), 1))
+	}
+	w.take(records...)
+	if len(w.records) != len(records) || w.most != atOnce {
+		t.Errorf("%d kept, %d looked up at one time", len(w.records), w.most)
+	}
+}
+
 func TestStrangersAreNotCounted(t *testing.T) {
 	w := newWorld(t)
 	other := use("3", "A", at(1, 0), 1)

@@ -35,6 +35,7 @@ type world struct {
 	told    []string // what went out, in its order
 	sent    map[string]outbox.Delivery
 	broken  string // the name of what fails next
+	most    int    // how many SIMs were looked up at one time
 }
 
 func newWorld(t *testing.T) *world {
@@ -167,6 +168,7 @@ func (w *world) Rows(_ context.Context, id string, offset, limit int) ([]Row, er
 func (w *world) Sweep(context.Context, time.Time) error { return nil }
 
 func (w *world) Lines(_ context.Context, acct account.ID, iccids []string) (map[string]Line, error) {
+	w.most = max(w.most, len(iccids))
 	found := make(map[string]Line)
 	for _, iccid := range iccids {
 		if line, ok := w.sims[iccid]; ok && acct == 1 {
