@@ -20,6 +20,7 @@ export PATH="$PWD/.tools/bin:$PATH:/usr/sbin:/usr/local/sbin"
 wanted=(
   redis-server:redis-server redis-sentinel:redis-sentinel redis-cli:redis-tools
   bearerbox:kannel postfix:postfix wrk:wrk gcc:gcc
+  curl:curl openssl:openssl unzip:unzip
   node:nodejs npm:npm dkimverify:python3-dkim
   tshark:tshark wbxml2xml:libwbxml2-utils php:php-cli
 )

@@ -119,6 +119,10 @@ func (q *Queue) heed(ctx context.Context, a alarm) error {
 		_, err := q.set(ctx, a)
 		return err
 	}
+	if !q.begin(a.ref.ID) {
+		return nil // if it is still due after that, the reconciler comes again
+	}
+	defer q.flight.told(a.ref.ID)
 	now := q.deps.Now()
 	d, ok, err := q.deps.Store.Lease(ctx, a.ref.Account, a.ref.ID, now, now.Add(q.opts.Lease))
 	if err != nil || !ok {
@@ -126,6 +130,21 @@ func (q *Queue) heed(ctx context.Context, a alarm) error {
 	}
 	// What handOver returns is for asynq; what found no place comes due again.
 	return q.handOver(&item{d: d, lease: now.Add(q.opts.Lease)})
+}
+
+// begin reports whether a delivery's lease may be asked for until the flight is
+// told. What this process has sent, or is sending, may look due: to a store that
+// did late, and twice, what it was asked for in time. An attempt is in the book
+// before it leaves the flight, so the book is looked at last.
+func (q *Queue) begin(id string) bool {
+	if !q.flight.ask(id) {
+		return false
+	}
+	if q.book.has(id) {
+		q.flight.told(id)
+		return false
+	}
+	return true
 }
 
 // process is what asynq calls: it looks at the record and has it attempted if it
@@ -138,10 +157,11 @@ func (q *Queue) process(ctx context.Context, t *asynq.Task) error {
 		return nil
 	}
 	ref := outbox.Ref{Account: p.Account, ID: p.ID}
+	if !q.begin(ref.ID) {
+		return later(time.Second)
+	}
+	defer q.flight.told(ref.ID)
 	for {
-		if q.book.has(ref.ID) || q.flight.holds(ref.ID) {
-			return later(time.Second)
-		}
 		now := q.deps.Now()
 		d, ok, err := q.deps.Store.Lease(ctx, ref.Account, ref.ID, now, now.Add(q.opts.Lease))
 		switch {

@@ -24,6 +24,7 @@ type flight struct {
 
 	mu      sync.Mutex
 	held    map[string]*item
+	asked   map[string]bool // whose leases the store is being asked for
 	lanes   map[string]*lane
 	behind  []*lane // lanes with something waiting, in turn
 	running int
@@ -36,7 +37,7 @@ type flight struct {
 func newFlight(o Options, now func() time.Time, run func(*item)) *flight {
 	return &flight{
 		opts: o, now: now, run: run,
-		held: make(map[string]*item), lanes: make(map[string]*lane),
+		held: make(map[string]*item), asked: make(map[string]bool), lanes: make(map[string]*lane),
 		empty: make(chan struct{}), room: make(chan struct{}, 1),
 	}
 }

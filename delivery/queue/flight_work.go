@@ -82,6 +82,24 @@ func (f *flight) holds(id string) bool {
 	return f.held[id] != nil
 }
 
+// ask reports whether the lease of a delivery may be asked for: it is not in
+// hand, and nobody else asks. It is told when what was leased is in hand.
+func (f *flight) ask(id string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.held[id] != nil || f.asked[id] {
+		return false
+	}
+	f.asked[id] = true
+	return true
+}
+
+func (f *flight) told(id string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.asked, id)
+}
+
 // later estimates when a delivery's endpoint will have a place again.
 func (f *flight) later(d *outbox.Delivery) time.Duration {
 	f.mu.Lock()

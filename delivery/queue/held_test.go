@@ -40,7 +40,7 @@ func TestABreakerHoldsWhatWaitsAndLetsItGoOnceTheEndpointWorks(t *testing.T) {
 	ds := r.deliveries(500, s.URL)
 	r.send(ds)
 	r.awaitHeld(500)
-	redistest.Await(t, 10*time.Second, "it is probed again and again", func(context.Context) bool {
+	redistest.Await(t, time.Minute, "it is probed again and again", func(context.Context) bool {
 		st := r.queue.Stats()
 		return st.Probed >= 5 && st.Open == 1 && st.Held >= 499
 	})
@@ -56,13 +56,13 @@ func TestABreakerHoldsWhatWaitsAndLetsItGoOnceTheEndpointWorks(t *testing.T) {
 	r.stop()
 
 	again := newRig(t, server.URL, quickProbes(), nil)
-	redistest.Await(t, 10*time.Second, "a restart knows the breaker", func(context.Context) bool { return again.queue.Stats().Open == 1 })
+	redistest.Await(t, time.Minute, "a restart knows the breaker", func(context.Context) bool { return again.queue.Stats().Open == 1 })
 	works.Store(true)
 	again.await(outbox.Delivered, 500+10)
 	if got := again.get(ds[0]); got.Tries != 1 || got.Waits != "" {
 		t.Errorf("got %+v", got)
 	}
-	redistest.Await(t, 10*time.Second, "nothing is left", func(ctx context.Context) bool {
+	redistest.Await(t, time.Minute, "nothing is left", func(ctx context.Context) bool {
 		lines, err := again.store.Held(ctx)
 		open, err2 := again.db.Breakers().List(ctx)
 		return err == nil && err2 == nil && len(lines) == 0 && len(open) == 0 && again.queue.Stats().Held == 0
@@ -161,7 +161,7 @@ func TestRetriesToAnEndpointThatHangsDelayNoOther(t *testing.T) {
 	})
 	healthy := newSink(t, always(200))
 	r.create(r.deliveries(50, healthy.URL), 0)
-	redistest.Await(t, 15*time.Second, "a healthy endpoint gets all its retries", func(context.Context) bool {
+	redistest.Await(t, time.Minute, "a healthy endpoint gets all its retries", func(context.Context) bool {
 		different, _ := healthy.count()
 		return different == 50
 	})

@@ -236,7 +236,7 @@ func TestStopFinishesWhatIsUnderWayAndGivesBackTheRest(t *testing.T) {
 	<-begun
 	stopped := make(chan struct{})
 	go func() { defer close(stopped); r.stop() }()
-	redistest.Await(t, 10*time.Second, "what waited is given back", func(ctx context.Context) bool {
+	redistest.Await(t, time.Minute, "what waited is given back", func(ctx context.Context) bool {
 		refs, err := r.store.Due(ctx, time.Now(), 100)
 		return err == nil && len(refs) == 8
 	})
@@ -248,5 +248,46 @@ func TestStopFinishesWhatIsUnderWayAndGivesBackTheRest(t *testing.T) {
 	again.await(outbox.Delivered, 10)
 	if different, total := s.count(); different != 10 || total != 10 {
 		t.Errorf("%d deliveries in %d requests", different, total)
+	}
+}
+
+// slowBook is a store whose outcomes wait.
+type slowBook struct {
+	outbox.Store
+	open chan struct{}
+}
+
+func (s slowBook) Finish(ctx context.Context, os []outbox.Outcome) ([]outbox.Ref, error) {
+	<-s.open
+	return s.Store.Finish(ctx, os)
+}
+
+// A store that is late may release a lease twice, the second time when the
+// delivery has been sent and its outcome is not saved.
+func TestALateReleaseSendsNothingTwice(t *testing.T) {
+	r := newRig(t, redistest.Start(t).URL, Options{}, nil)
+	slow := slowBook{r.store, make(chan struct{})}
+	r.queue.book.store = slow
+	s := newSink(t, always(204))
+	ds := r.deliveries(1, s.URL)
+	r.send(ds)
+	redistest.Await(t, time.Minute, "the outcome waits", func(context.Context) bool {
+		return r.queue.book.has(ds[0].ID) && !r.queue.flight.holds(ds[0].ID)
+	})
+	ref := outbox.Ref{Account: ds[0].Account, ID: ds[0].ID}
+	if err := r.store.Release(t.Context(), []outbox.Ref{ref}, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.queue.heed(t.Context(), alarm{ref: ref}); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.get(ds[0]); got.State != outbox.Queued || got.NextAttemptAt.After(time.Now()) {
+		t.Errorf("the delivery was leased again: %+v", got)
+	}
+	close(slow.open)
+	r.await(outbox.Delivered, 1)
+	r.stop()
+	if _, total := s.count(); total != 1 {
+		t.Errorf("%d requests", total)
 	}
 }

@@ -112,7 +112,7 @@ func must(t *testing.T, err error) {
 // settled waits until all that was accepted has been processed.
 func (f *flow) settled(t *testing.T) {
 	t.Helper()
-	redistest.Await(t, 20*time.Second, "all is processed", func(context.Context) bool { return f.in.Status().Lag == 0 })
+	redistest.Await(t, time.Minute, "all is processed", func(context.Context) bool { return f.in.Status().Lag == 0 })
 }
 
 func (f *flow) post(t *testing.T, token, id, to, text string) {

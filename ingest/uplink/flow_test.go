@@ -135,7 +135,7 @@ func TestWhileTheRecordsAreDownPostsAreTaken(t *testing.T) {
 		t.Errorf("a token that is not known: %d", status)
 	}
 	f.redis.Restart()
-	redistest.Await(t, 20*time.Second, "the pool has a connection again", func(ctx context.Context) bool {
+	redistest.Await(t, time.Minute, "the pool has a connection again", func(ctx context.Context) bool {
 		_, err := f.db.IoT().SensorTypes(ctx)
 		return err == nil
 	})

@@ -239,12 +239,12 @@ func TestTheStoreFollowsAFailover(t *testing.T) {
 	s := openURL(t, set.URL).Outbox()
 	create(t, s, at(30), post("a"))
 	replica := openURL(t, set.Replica.URL).Outbox()
-	redistest.Await(t, 10*time.Second, "the replica has the record", func(ctx context.Context) bool {
+	redistest.Await(t, time.Minute, "the replica has the record", func(ctx context.Context) bool {
 		_, err := replica.Get(ctx, 1, "a")
 		return err == nil
 	})
 	set.Failover(t)
-	redistest.Await(t, 20*time.Second, "the new master takes writes", func(ctx context.Context) bool {
+	redistest.Await(t, time.Minute, "the new master takes writes", func(ctx context.Context) bool {
 		_, err := s.Finish(ctx, []outbox.Outcome{outcome(post("a"), 1, outbox.Delivered)})
 		return err == nil
 	})

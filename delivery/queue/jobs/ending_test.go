@@ -78,7 +78,7 @@ func TestTheEndOfAJobIsAnnounced(t *testing.T) {
 			if got := s.ended("x"); got.Tries != 1+tc.fails {
 				t.Errorf("%d tries, pauses are none", got.Tries)
 			}
-			redistest.Await(t, 5*time.Second, "it is announced", func(context.Context) bool {
+			redistest.Await(t, time.Minute, "it is announced", func(context.Context) bool {
 				e.mu.Lock()
 				defer e.mu.Unlock()
 				return len(e.seen) >= len(tc.want)
