@@ -50,6 +50,7 @@ func testContractOutage(t *testing.T, doc *openapi3.T, checker *contracttest.Che
 	g.examine(checker)
 	made := g.inhabit()
 	redis.Stop()
+	g.bereft = true
 	large := padded(200 << 10)
 	for _, body := range []string{large, padded(2 << 10), `{}`} {
 		eventually(t, "the journal is full", func() (any, bool) {
