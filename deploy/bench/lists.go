@@ -102,7 +102,7 @@ func filtered(column, operator, value string) string {
 }
 
 // pagesARound is how often a page is asked for in a round.
-const pagesARound = 200
+const pagesARound = 400
 
 // measure asks for every page in turns with the bare read.
 func (l *lists) measure(d *daemon, c *redisConn, large, small herd, s settings) error {
@@ -135,7 +135,7 @@ func (l *lists) measure(d *daemon, c *redisConn, large, small herd, s settings) 
 func (p page) run(d *daemon, client *http.Client, h herd) (outcome, error) {
 	times := pagesARound
 	if p.walks && h.n > smallHerd {
-		times = pagesARound / 10
+		times = pagesARound / 20
 	}
 	var body bytes.Buffer
 	return timed(times, func(n int) error {
