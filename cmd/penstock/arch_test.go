@@ -76,7 +76,7 @@ func doors() map[string][]string {
 		"github.com/tinylib/msgp":                  {"delivery/influx"},
 		"github.com/alicebob/miniredis":            {"delivery/embedded"},
 		"modernc.org/sqlite":                       {"delivery/embedded"},
-		"github.com/linxGnu/gosmpp":                {"delivery/carrier/smpp"},
+		"github.com/linxGnu/gosmpp":                {"delivery/carrier/smpp", "deploy/bench"},
 		"github.com/warthog618/sms":                {"decoders/sms"},
 		"go.yaml.in/yaml":                          {"config"},
 		"github.com/knadh/koanf":                   {"config"},

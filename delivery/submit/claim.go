@@ -52,16 +52,30 @@ func (w *Worker) claimSome() bool {
 	if err != nil && w.claims.Err() == nil {
 		w.log.Warn("messages cannot be claimed", "error", err)
 	}
-	var full []message.Ref
-	for i := range ms {
-		if !w.take(&ms[i]) {
-			full = append(full, ms[i].Ref())
+	full := w.takeAll(ms)
+	for after, refs := range full {
+		if err := w.release(ctx, refs, now.Add(after)); err != nil {
+			w.log.Warn("messages without room wait for their lease", "error", err)
 		}
 	}
-	if err := w.release(ctx, full, now.Add(away)); err != nil {
-		w.log.Warn("messages without room wait for their lease", "error", err)
+	return err == nil && len(ms) == limit && len(full) == 0
+}
+
+// takeAll takes messages, and returns those without room by how long they are
+// left alone: those of a carrier that takes none for longer.
+func (w *Worker) takeAll(ms []message.Message) map[time.Duration][]message.Ref {
+	full := make(map[time.Duration][]message.Ref)
+	for i := range ms {
+		if w.take(&ms[i]) {
+			continue
+		}
+		after := w.o.Poll
+		if l := w.router.lane(ms[i].Destination); l != nil && !l.moves() {
+			after = away
+		}
+		full[after] = append(full[after], ms[i].Ref())
 	}
-	return err == nil && len(ms) == limit && len(full) < len(ms)
+	return full
 }
 
 // giveBack releases what was dispatched and had no room.

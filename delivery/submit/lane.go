@@ -57,6 +57,13 @@ func (l *lane) roomLeft() int {
 	return l.room - l.waiting
 }
 
+// moves reports whether parts leave the line.
+func (l *lane) moves() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.route.Carrier.Ready() && !l.brake.resume.After(l.w.deps.Now())
+}
+
 func (l *lane) counts() (waiting, flying int) {
 	s := l.counted()
 	return s.Waiting, s.UnderWay

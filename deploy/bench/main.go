@@ -30,6 +30,7 @@ type settings struct {
 	fleet    int
 	readings int
 	sims     int
+	sends    int
 	embedded bool
 	only     string
 }
@@ -45,8 +46,9 @@ func main() {
 	flag.IntVar(&s.fleet, "fleet", 10_000, "devices of the account that is read")
 	flag.IntVar(&s.readings, "readings", 10_000_000, "readings of that account; 0 leaves it out")
 	flag.IntVar(&s.sims, "sims", 1_000_000, "SIMs of the account whose lists are read, a power of ten from 10,000; 0 leaves it out")
+	flag.IntVar(&s.sends, "sends", 50_000, "messages sent twice, over all rounds")
 	flag.BoolVar(&s.embedded, "embedded", false, "measure the embedded back ends instead of Redis and InfluxDB")
-	flag.StringVar(&s.only, "only", "", "measure only frames, relayed, hanging, readings or sims")
+	flag.StringVar(&s.only, "only", "", "measure only frames, relayed, hanging, readings, sims or sends")
 	bare := flag.String("bare", "", "serve the bare handler on this address and do nothing else")
 	redis := flag.String("redis", "", "with -bare: the handler makes an HGETALL of this Redis")
 	flag.Parse()
@@ -82,7 +84,7 @@ func measure(ctx context.Context, s settings) error {
 	for _, part := range []struct {
 		name string
 		run  func(context.Context, *peers, settings, *report) error
-	}{{"frames", frames}, {"relayed", relayed}, {"hanging", hanging}, {"readings", readings}, {"sims", sims}} {
+	}{{"frames", frames}, {"relayed", relayed}, {"hanging", hanging}, {"readings", readings}, {"sims", sims}, {"sends", sends}} {
 		if s.only != "" && s.only != part.name {
 			continue
 		}

@@ -22,6 +22,8 @@ type peers struct {
 	procs []*exec.Cmd
 	runs  int
 	sink  string // where the relay sends
+	// config is a configuration file of the next gateway; empty: none.
+	config string
 	// relays are further ones, each with a comma in front.
 	relays string
 }
@@ -89,7 +91,7 @@ func (p *peers) daemon(ctx context.Context, s settings) (*daemon, error) {
 		}
 		env = append(env, more...)
 	}
-	cmd, err := p.start(ctx, "penstock", env, s.binary, "serve")
+	cmd, err := p.start(ctx, "penstock", env, s.binary, "serve", "--config", p.config)
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +123,8 @@ const inventoryText = `
 sensor_types: [{id: temperature, name: Temperature, metric_units: "°C"}]
 accounts:
   - name: bench
-    tokens: [{token: bench-token, scopes: [webhook, carrier, iot, cellular]}]
+    credit: 1000000000
+    tokens: [{token: bench-token, scopes: [webhook, carrier, iot, cellular, messaging]}]
     locations: [{id: imported, name: Imported, imported: true}]
     decoders: [{id: bench, name: Bench, type: lorawan, codec: cayenne_lpp, sensors: [{sensor_type_id: temperature, key: temperature_1}]}]
     relays: {geo: [{id: g1, prefix: "4478000", action: http_get, parameters: ["http://%s/sms?m=%%m&o=%%o&d=%%d"]}%s]}

@@ -22,6 +22,7 @@ type report struct {
 	books                       []book
 	answers                     []answers
 	lists                       *lists
+	sends, idleSends            []sendRound
 }
 
 // book is a reconciliation: sent = stored + refused.
@@ -41,6 +42,8 @@ const (
 	aimAccepted = 0.35
 	aimStored   = 0.25
 	aimRelayed  = 0.25
+	// aimSubmitted is of submit_sm a second beside gosmpp's own client.
+	aimSubmitted = 0.5
 	// aimHanging is the most that an endpoint that hangs may lengthen the others'
 	// p99.
 	aimHanging = 2.0
@@ -208,6 +211,7 @@ func (r *report) printRest(say func(format string, args ...any)) {
 		say("messages that reached the sink more than once: %d\n", r.again)
 	}
 	r.printHanging(say)
+	r.printSends(say)
 }
 
 // printHanging compares the medians of the runs.

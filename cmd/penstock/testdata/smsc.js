@@ -10,7 +10,8 @@
 // id of the message beside. {raw} is sent as it is, in hex, to whoever is bound.
 //
 // What is submitted to it it takes, prints, and reports about; the last two
-// digits of the number say how (fates, below).
+// digits of the number say how (fates, below). With receipts=no it only answers,
+// with silent=yes it prints nothing of it, with input=no it reads nothing.
 'use strict';
 const readline = require('readline');
 const iconv = require('iconv-lite'); // smpp's own
@@ -194,6 +195,7 @@ function take(s, pdu) {
     });
   }
   const report = (list) => {
+    if (flags.receipts === 'no') return;
     for (const one of list || []) {
       queue.push({
         pdu: {
@@ -249,7 +251,7 @@ const server = smpp.createServer((s) => {
 });
 server.listen(Number(flags.port || 0), '127.0.0.1', () => tell({ listening: server.address().port }));
 
-readline.createInterface({ input: process.stdin })
+if (flags.input !== 'no') readline.createInterface({ input: process.stdin })
   .on('line', (line) => {
     const m = JSON.parse(line);
     if (m.raw) session.socket.write(Buffer.from(m.raw, 'hex'));
