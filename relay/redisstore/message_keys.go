@@ -23,6 +23,7 @@ func keyMessageAccounts() string { return "{messages}:accounts" }
 //	s<part> state, from 0; absent: pending
 //	at<part> ms when the part is tried again; absent: at
 //	c<part>, r<part> carrier, its id of the part
+//	b<part> name of the call that wrote down that it is about to be handed over
 //	why<part>, line<part> reason, delivery report
 //	t<part> ms of the last change; absent: never changed
 //
@@ -58,6 +59,6 @@ func keyMessagesUntold(acct account.ID) string { return tag(acct) + ":messages:u
 func keyMessageOnce(acct account.ID, key string) string { return tag(acct) + ":messages:once:" + key }
 
 // keyMessageRef is a hash: to → "<account>/<message id>/<part>" that a carrier's
-// id names; early → JSON objects of receipts that came before, each with a comma
-// after it. Expires.
+// id names; early → JSON objects of receipts that came before it was bound, each
+// with a comma after it. Expires.
 func keyMessageRef(carrier, id string) string { return "message:ref:" + carrier + ":" + id }

@@ -57,6 +57,26 @@ func TestReceiptsFindTheirParts(t *testing.T) {
 	})
 }
 
+// Whoever binds and does not live to record what came before binds again.
+func TestEarlyReceiptsAreThereForWhoBindsAgain(t *testing.T) {
+	onEveryDesk(t, 10, func(p desk) {
+		part := message.PartRef{Ref: message.Ref{Account: 1, ID: 7}}
+		other := message.PartRef{Ref: message.Ref{Account: 1, ID: 8}}
+		_, err := p.Match(p.Context(), []message.Receipt{{Carrier: "c1", IDs: []string{"a1"}, State: message.Delivered, At: at(1)}})
+		p.must(err)
+		for i, tc := range []struct {
+			part message.PartRef
+			want int
+		}{{part, 1}, {part, 1}, {other, 0}, {part, 0}} {
+			early, err := p.Bind(p.Context(), []message.Binding{{Carrier: "c1", IDs: []string{"a1"}, Part: tc.part}})
+			p.must(err)
+			if len(early) != tc.want || tc.want == 1 && early[0].Part != tc.part {
+				p.Fatalf("%d: %+v", i, early)
+			}
+		}
+	})
+}
+
 func TestReportsStayUntilTheyAreTold(t *testing.T) {
 	onEveryDesk(t, 10, func(p desk) {
 		m, quiet := p.letter(1), p.letter(1)

@@ -72,19 +72,25 @@ redis.call('ZADD', KEYS[2], ARGV[2], ARGV[1])
 return 1`
 
 // beginMessageSource writes down that parts are about to be handed to a carrier.
+// A call that comes again, because its answer was lost, is answered as before;
+// one that comes too late takes no part that came back since.
 //
 //	KEYS  1 message  2 due  3 pending
 //	ARGV  1 id  2 carrier  3 ms of now  4 ms of the lease's end
-//	      5 1 to take those that are sending as well  6… the parts
+//	      5 1 to take those that are sending as well  6 name of the call
+//	      7… the parts
 //	result {part, …} those that may be handed over
 const beginMessageSource = `
 local out = {}
 if redis.call('EXISTS', KEYS[1]) == 0 then return out end
-for i = 6, #ARGV do
+for i = 7, #ARGV do
   local n = ARGV[i]
-  local state = redis.call('HGET', KEYS[1], 's' .. n) or 'pending'
-  if state == 'pending' or (state == 'sending' and ARGV[5] == '1') then
-    redis.call('HSET', KEYS[1], 's' .. n, 'sending', 'c' .. n, ARGV[2], 't' .. n, ARGV[3])
+  local r = redis.call('HMGET', KEYS[1], 's' .. n, 'b' .. n)
+  local state, ours = r[1] or 'pending', r[2] == ARGV[6]
+  if state == 'sending' and ours then
+    out[#out + 1] = tonumber(n)
+  elseif (state == 'pending' and not ours) or (state == 'sending' and ARGV[5] == '1') then
+    redis.call('HSET', KEYS[1], 's' .. n, 'sending', 'c' .. n, ARGV[2], 't' .. n, ARGV[3], 'b' .. n, ARGV[6])
     redis.call('ZREM', KEYS[3], ARGV[1] .. '/' .. n)
     out[#out + 1] = tonumber(n)
   end
@@ -189,14 +195,20 @@ credit(KEYS[4], KEYS[5], 1, ARGV[5], ARGV[6])
 rest(key, KEYS[2], KEYS[3], id, ARGV[3], ARGV[4])
 return 1`
 
-// bindRefSource keeps which part a carrier's id names.
+// bindRefSource keeps which part a carrier's id names. The receipts that came
+// before stay with it: who binds may have to do so again before they are
+// recorded. For another part they mean nothing.
 //
 //	KEYS  1 the id
 //	ARGV  1 <account>/<message id>/<part>  2 ms to keep it
 //	result the receipts that came before, or ''
 const bindRefSource = `
-local early = redis.call('HGET', KEYS[1], 'early') or ''
-redis.call('DEL', KEYS[1])
+local r = redis.call('HMGET', KEYS[1], 'to', 'early')
+local early = r[2] or ''
+if r[1] and r[1] ~= ARGV[1] then
+  redis.call('HDEL', KEYS[1], 'early')
+  early = ''
+end
 redis.call('HSET', KEYS[1], 'to', ARGV[1])
 redis.call('PEXPIRE', KEYS[1], ARGV[2])
 return early`

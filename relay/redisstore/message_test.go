@@ -167,6 +167,37 @@ func TestWhatWasHandedOverIsNotHandedOverAgain(t *testing.T) {
 	})
 }
 
+// The client repeats a call whose answer was lost, and the server may get to the
+// first one last.
+func TestABeginningThatComesTwice(t *testing.T) {
+	onEveryDesk(t, 10, func(p desk) {
+		m := p.letter(2)
+		p.put(m)
+		start := message.Start{Ref: m.Ref(), Parts: []int{0}, Carrier: "c1", Now: at(1), Until: at(10)}
+		p.same("by another", p.start(m, 1, false), []int{0, 1})
+		p.settled(m, message.Pending)
+		calls := beginnings([]message.Start{start})
+		for i, want := range []int{1, 1, 0} {
+			if i == 2 {
+				p.settled(m, message.Pending)
+			}
+			out, err := p.db.eval(p.Context(), p.begin, calls)
+			p.must(err)
+			parts, err := out[0].Int64Slice()
+			p.must(err)
+			p.same("taken", len(parts), want)
+		}
+		p.same("pending", p.pending()[0], m.ID)
+		p.same("by the next", p.start(m, 1, false), []int{0})
+	})
+}
+
+func (p desk) settled(m message.Message, state message.State) {
+	p.Helper()
+	_, err := p.Settle(p.Context(), []message.Outcome{{PartRef: message.PartRef{Ref: m.Ref()}, State: state, Again: at(1), At: at(1)}})
+	p.must(err)
+}
+
 func TestAFailureThatIsTriedAgain(t *testing.T) {
 	onEveryDesk(t, 10, func(p desk) {
 		m := p.letter(2)

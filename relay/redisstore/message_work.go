@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
@@ -81,16 +82,7 @@ func claims(accounts []account.ID, waiting []*redis.IntCmd, now, until time.Time
 
 // Begin writes down that parts are about to be handed to a carrier.
 func (s *Messages) Begin(ctx context.Context, starts []message.Start) ([][]int, error) {
-	calls := make([]call, len(starts))
-	for i, st := range starts {
-		acct := st.Account
-		calls[i].keys = []string{keyMessage(acct, st.ID), keyMessagesDue(acct), keyMessagesPending(acct)}
-		calls[i].args = []any{int64(st.ID), st.Carrier, st.Now.UnixMilli(), st.Until.UnixMilli(), flag(st.Again)}
-		for _, n := range st.Parts {
-			calls[i].args = append(calls[i].args, n)
-		}
-	}
-	out, err := s.db.eval(ctx, s.begin, calls)
+	out, err := s.db.eval(ctx, s.begin, beginnings(starts))
 	if err != nil {
 		return nil, wrap("messages: begin", err)
 	}
@@ -105,6 +97,21 @@ func (s *Messages) Begin(ctx context.Context, starts []message.Start) ([][]int, 
 		}
 	}
 	return begun, nil
+}
+
+// beginnings are calls that differ from all others in their name.
+func beginnings(starts []message.Start) []call {
+	calls := make([]call, len(starts))
+	name := strconv.FormatUint(rand.Uint64(), 36)
+	for i, st := range starts {
+		acct := st.Account
+		calls[i].keys = []string{keyMessage(acct, st.ID), keyMessagesDue(acct), keyMessagesPending(acct)}
+		calls[i].args = []any{int64(st.ID), st.Carrier, st.Now.UnixMilli(), st.Until.UnixMilli(), flag(st.Again), name}
+		for _, n := range st.Parts {
+			calls[i].args = append(calls[i].args, n)
+		}
+	}
+	return calls
 }
 
 // Settle records what carriers said.
