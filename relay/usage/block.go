@@ -25,6 +25,7 @@ type blocking struct {
 	ID    string `json:"id"`
 	Month Month  `json:"month"`
 	After string `json:"after,omitempty"` // of a pool: the last ICCID of the job before
+	Pool  string `json:"pool,omitempty"`  // of a SIM: the one whose limit was reached
 }
 
 // block has a SIM, or each in a pool, suspended.
@@ -38,13 +39,15 @@ func (m *Meter) submit(ctx context.Context, acct account.ID, b blocking) error {
 		return fmt.Errorf("usage: block %s %s: encode: %w", b.Scope, b.ID, err)
 	}
 	return m.deps.Jobs.Submit(ctx, job.Job{
-		ID: fmt.Sprintf("%s-%d-%s-%s-%s-%s", BlockKind, acct, b.Scope, b.ID, b.Month, b.After), Account: acct, Kind: BlockKind,
+		ID: fmt.Sprintf("%s-%d-%s-%s-%s-%s", BlockKind, acct, b.Scope, b.ID, b.Month, b.After+b.Pool), Account: acct, Kind: BlockKind,
 		Input: input, CreatedAt: m.deps.Now(), Keep: 40 * 24 * time.Hour, // longer than the month
 	})
 }
 
 // RunBlock asks for the suspension of a SIM, or of some in a pool after having had
-// another job ask for the next. A month that is over blocks nothing.
+// another job ask for the next. A month that is over blocks nothing. Those of a
+// pool that have to wait get a job each: one that is run again would suspend
+// anew what somebody has brought back into service meanwhile.
 func (m *Meter) RunBlock(ctx context.Context, j job.Job) (any, error) {
 	var b blocking
 	if err := json.Unmarshal(j.Input, &b); err != nil {
@@ -58,12 +61,21 @@ func (m *Meter) RunBlock(ctx context.Context, j job.Job) (any, error) {
 		return nil, err
 	}
 	var errs []error
+	var waiting []string
 	for _, iccid := range iccids {
 		if err := m.deps.Suspender.Suspend(ctx, j.Account, iccid); err != nil {
-			errs = append(errs, fmt.Errorf("sim %s: suspend: %w", iccid, err))
+			errs, waiting = append(errs, fmt.Errorf("sim %s: suspend: %w", iccid, err)), append(waiting, iccid)
 		}
 	}
-	return map[string]int{"sims": len(iccids)}, errors.Join(errs...)
+	if len(waiting) == len(iccids) { // nothing was done, as while the operator is down
+		return map[string]int{"sims": len(iccids)}, errors.Join(errs...)
+	}
+	for _, iccid := range waiting {
+		if err := m.submit(ctx, j.Account, blocking{Scope: OfSIM, ID: iccid, Month: b.Month, Pool: b.ID}); err != nil {
+			return nil, err
+		}
+	}
+	return map[string]int{"sims": len(iccids) - len(waiting)}, nil
 }
 
 // blocked returns the SIMs that one job asks for.

@@ -132,9 +132,28 @@ func TestALargePoolIsBlockedPieceByPiece(t *testing.T) {
 	w.broken = "suspend P00700" // another job has it in its hands
 	w.take(use("1", "P00000", at(1, 0), 1))
 	w.block()
-	if len(w.asked) != 2*some+1 || len(w.jobs) != 3 {
+	if len(w.asked) != 2*some+1 || len(w.jobs) != 4 { // one of them for the SIM that had to wait
 		t.Errorf("%d were suspended by %d jobs", len(w.asked), len(w.jobs))
 	}
+}
+
+func TestWhatWasBroughtBackIsNotSuspendedForAnother(t *testing.T) {
+	w := newWorld(t)
+	w.pools["p"] = Pool{Limit: Limit{Monthly: 1, Cap: Block}}
+	w.sims["A"], w.sims["B"] = Line{Pool: "p"}, Line{Pool: "p"}
+	w.broken = "suspend B"
+	w.take(use("1", "A", at(1, 0), 1))
+	m := w.meter()
+	for id, j := range w.jobs {
+		if _, err := m.RunBlock(t.Context(), j); err != nil {
+			t.Fatal(err)
+		}
+		j.State = "completed"
+		w.jobs[id] = j
+	}
+	w.asked = nil // somebody unsuspends A
+	w.block()
+	w.is("usage.limit_reached p", "suspend A", "suspend B")
 }
 
 func TestOnlyTheCurrentMonthIsBlocked(t *testing.T) {

@@ -2,6 +2,7 @@ package usage
 
 import (
 	"time"
+	"unicode/utf8"
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/job"
@@ -25,7 +26,7 @@ const (
 	FileLife = 7 * 24 * time.Hour
 )
 
-// maxName is how long a job's name may be, in bytes.
+// maxName is how long a job's name may be, in characters.
 const maxName = 255
 
 // Ask is what an account wants to have of its usage.
@@ -45,7 +46,7 @@ func (a Ask) check() error {
 	case a.End.Sub(a.Start) > MaxSpan:
 		fields["end_time"] = []string{"The end time must be at most 31 days after start time."}
 	}
-	if len(a.Name) > maxName {
+	if utf8.RuneCountInString(a.Name) > maxName {
 		fields["name"] = []string{"The name must be at most 255 characters."}
 	}
 	if len(fields) == 0 {

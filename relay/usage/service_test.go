@@ -59,7 +59,8 @@ func TestWhatIsAskedForWrongly(t *testing.T) {
 		"a time without records":      {Ask{Start: at(4, 0), End: at(9, 0)}, relay.KindNotFound, "", ""},
 		"a subscriber without SIMs":   {Ask{Start: at(1, 0), End: at(9, 0), Subscriber: "s3"}, relay.KindNotFound, "", ""},
 		"a subscriber without usage":  {Ask{Start: at(3, 0), End: at(9, 0), Subscriber: "s2"}, relay.KindNotFound, "", ""},
-		"a name that is too long":     {Ask{Start: at(1, 0), End: at(9, 0), Name: strings.Repeat("x", 256)}, relay.KindInvalid, "name", "The name must be at most 255 characters."},
+		"a name that is too long":     {Ask{Start: at(1, 0), End: at(9, 0), Name: strings.Repeat("é", 256)}, relay.KindInvalid, "name", "The name must be at most 255 characters."},
+		"a name as long as may be":    {Ask{Start: at(4, 0), End: at(9, 0), Name: strings.Repeat("é", 255)}, relay.KindNotFound, "", ""},
 		"records that start too late": {Ask{Start: at(9, 0), End: at(30, 0)}, relay.KindNotFound, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
