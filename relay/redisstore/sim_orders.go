@@ -68,7 +68,7 @@ func (s *Orders) Begin(ctx context.Context, j job.Job, iccid sim.ICCID, change f
 	for range maxTries {
 		save, err := s.saving(ctx, j.Account, iccid, change)
 		if err != nil {
-			return err
+			return s.unless(ctx, j, err)
 		}
 		whole := call{keys: append(createKeys(j), save.keys...), args: append(slices.Clone(args), save.args...)}
 		out, err := s.db.eval(ctx, beginOrder(), []call{whole}, rememberJobs(ctx, j.Account))
@@ -80,6 +80,15 @@ func (s *Orders) Begin(ctx context.Context, j job.Job, iccid sim.ICCID, change f
 		}
 	}
 	return busy(iccid)
+}
+
+// unless returns an error unless the job is there: its answer was lost then, and
+// the job may have changed the SIM since.
+func (s *Orders) unless(ctx context.Context, j job.Job, err error) error {
+	if n, bad := s.db.rdb.Exists(ctx, keyJob(j.Account, j.ID)).Result(); bad == nil && n == 1 {
+		return nil
+	}
+	return err
 }
 
 func busy(iccid sim.ICCID) error {

@@ -115,6 +115,33 @@ func subscriberOf(t *testing.T, db *DB) string {
 	return one.Subscriber
 }
 
+// An answer that was lost is asked for again, by when the job may have run.
+func TestAJobThatHasRunSinceItBeganHasBegun(t *testing.T) {
+	onEvery(t, func(t *testing.T, open func(t *testing.T) *DB) {
+		db := open(t)
+		declareOne(t, db)
+		refused := errors.New("not pending")
+		begin := func(id string) error {
+			j := job.Job{ID: id, Account: 1, Kind: "k", CreatedAt: at(0)}
+			return db.Orders().Begin(t.Context(), j, ordered, func(one *sim.SIM) error {
+				if one.State != sim.Pending {
+					return refused
+				}
+				one.State = sim.Active
+				return nil
+			})
+		}
+		for _, tc := range []struct {
+			id   string
+			want error
+		}{{"j1", nil}, {"j1", nil}, {"j2", refused}} {
+			if err := begin(tc.id); !errors.Is(err, tc.want) {
+				t.Errorf("%s: %v", tc.id, err)
+			}
+		}
+	})
+}
+
 func TestAnOrderForASIMThatIsNotThere(t *testing.T) {
 	onEvery(t, func(t *testing.T, open func(t *testing.T) *DB) {
 		db := open(t)

@@ -32,6 +32,7 @@ type yard struct {
 	told   map[string]outbox.Event
 	sent   []string
 	ready  error
+	busy   error // of Submit, when set
 	answer func(c sim.Command) (sim.Report, error)
 }
 
@@ -86,7 +87,12 @@ func (y *yard) later(d time.Duration) {
 	y.now = y.now.Add(d)
 }
 
-func (y *yard) Submit(ctx context.Context, j job.Job) error { return y.db.Jobs().Create(ctx, j) }
+func (y *yard) Submit(ctx context.Context, j job.Job) error {
+	if y.busy != nil {
+		return y.busy
+	}
+	return y.db.Jobs().Create(ctx, j)
+}
 
 func (y *yard) Ready(context.Context, string) error { return y.ready }
 
@@ -298,6 +304,17 @@ func TestParametersOfActions(t *testing.T) {
 	err := reassign(sim.Reassignment{Target: "anna", Named: []string{"8944000000000000001", "8944000000000000099"}})
 	if relay.KindOf(err) != relay.KindInvalid || err.Error() != "Invalid ICCID: 8944000000000000099." {
 		t.Errorf("another account's SIM: %v", err)
+	}
+}
+
+func TestAJobThatWasBegunIsNotDenied(t *testing.T) {
+	y := newYard(t)
+	const active = "8944000000000000002"
+	y.busy = relay.Errorf(relay.KindUnavailable, "redis went away")
+	id, err := y.ask(sim.Suspend, active)
+	must(t, err)
+	if j := y.run(id); j.State != job.Completed || y.sim(active).State != sim.Suspended {
+		t.Errorf("%+v", j)
 	}
 }
 
