@@ -31,8 +31,9 @@ func (s *Service) RemoveRecipient(ctx context.Context, acct account.ID, id strin
 	if err != nil {
 		return NoRecipient()
 	}
+	there := false
 	_, err = s.SIMs.Change(ctx, acct, parsed, func(one *SIM) (err error) {
-		one.Recipients, err = without(one.Recipients, id)
+		one.Recipients, err = without(one.Recipients, id, &there)
 		return err
 	})
 	return missing(err, NoRecipient())
@@ -54,8 +55,9 @@ func (s *Service) AddPoolRecipient(ctx context.Context, acct account.ID, pool st
 
 // RemovePoolRecipient removes a recipient of a pool.
 func (s *Service) RemovePoolRecipient(ctx context.Context, acct account.ID, pool, id string) error {
+	there := false
 	_, err := s.changePool(ctx, acct, pool, func(one *Pool) (err error) {
-		one.Recipients, err = without(one.Recipients, id)
+		one.Recipients, err = without(one.Recipients, id, &there)
 		return err
 	})
 	return err
@@ -82,8 +84,12 @@ func (r *Recipient) check(p Problems, at string, numbered bool) {
 // sameEmail compares addresses as mail systems do.
 func (r Recipient) sameEmail(o Recipient) bool { return strings.EqualFold(r.Email, o.Email) }
 
-// joined adds a recipient whose e-mail address is new.
+// joined adds a recipient whose e-mail address is new. One who is there by the id
+// was added already, and the store's answer was lost.
 func joined(list []Recipient, r Recipient) ([]Recipient, error) {
+	if slices.ContainsFunc(list, func(o Recipient) bool { return o.ID == r.ID }) {
+		return list, nil
+	}
 	if slices.ContainsFunc(list, r.sameEmail) {
 		return nil, Refuse(relay.KindInvalid, "Recipient already exists.")
 	}
@@ -93,11 +99,16 @@ func joined(list []Recipient, r Recipient) ([]Recipient, error) {
 	return append(slices.Clone(list), r), nil
 }
 
-// without removes a recipient.
-func without(list []Recipient, id string) ([]Recipient, error) {
+// without removes a recipient. there is set once the recipient was found: one who
+// is gone when that is asked again was removed, and the store's answer was lost.
+func without(list []Recipient, id string, there *bool) ([]Recipient, error) {
 	at := slices.IndexFunc(list, func(r Recipient) bool { return r.ID == id })
-	if at < 0 {
+	switch {
+	case at < 0 && *there:
+		return list, nil
+	case at < 0:
 		return nil, NoRecipient()
 	}
+	*there = true
 	return slices.Delete(slices.Clone(list), at, at+1), nil
 }

@@ -1,0 +1,30 @@
+package sim
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/penstock/penstock/relay"
+)
+
+// A store whose answer was lost makes a change again, on what the first one made.
+func TestRecipientsChangedTwice(t *testing.T) {
+	a, b := Recipient{ID: "1", Email: "a@example.com"}, Recipient{ID: "2", Email: "A@example.com"}
+	list, err := joined(nil, a)
+	if again, bad := joined(list, a); err != nil || bad != nil || len(again) != 1 {
+		t.Errorf("%v, %v, %v", again, err, bad)
+	}
+	if _, err := joined(list, b); relay.KindOf(err) != relay.KindInvalid {
+		t.Errorf("another of the same address: %v", err)
+	}
+	there := false
+	for range 2 {
+		if list, err = without(list, "1", &there); err != nil || len(list) != 0 {
+			t.Errorf("%v, %v", list, err)
+		}
+	}
+	var refusal *Refusal
+	if _, err := without(list, "1", new(bool)); !errors.As(err, &refusal) {
+		t.Errorf("one that never was: %v", err)
+	}
+}
