@@ -30,8 +30,10 @@ CREATE TABLE IF NOT EXISTS report_row (
 const (
 	insert = `INSERT INTO record (account, iccid, start, type, bytes, duration, id) VALUES (?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (account, id) DO NOTHING`
+	// add stops at 2^62, far from where a sum would become no whole number any more,
+	// which nobody could read.
 	add = `INSERT INTO total (account, month, scope, subject, bytes) VALUES (?, ?, ?, ?, ?)
-ON CONFLICT (account, month, scope, subject) DO UPDATE SET bytes = bytes + excluded.bytes`
+ON CONFLICT (account, month, scope, subject) DO UPDATE SET bytes = MIN(bytes + excluded.bytes, 4611686018427387904)`
 	readTotal = `SELECT bytes, done FROM total WHERE account = ? AND month = ? AND scope = ? AND subject = ?`
 	markDone  = `INSERT INTO total (account, month, scope, subject, bytes, done) VALUES (?, ?, ?, ?, 0, ?)
 ON CONFLICT (account, month, scope, subject) DO UPDATE SET done = done | excluded.done`

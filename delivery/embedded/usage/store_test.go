@@ -254,3 +254,15 @@ func BenchmarkPut(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.N)*1000/b.Elapsed().Seconds(), "records/s")
 }
+
+func TestATotalStaysANumber(t *testing.T) {
+	s := open(t, t.TempDir())
+	most := int64(1) << 62
+	for i := range 4 {
+		put(t, s, record(1, fmt.Sprint(i), "A", i, most))
+	}
+	got, err := s.Totals(t.Context(), 1, []usage.Subject{{Scope: usage.OfSIM, ID: "A", Month: 202611}})
+	if err != nil || got[0].Bytes != most {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
