@@ -128,7 +128,8 @@ func kannelReceipt(r *message.Receipt, e *intake.Entry) error {
 	return f.err()
 }
 
-// jsonReceipt reads {ref, state or code, text}, or a query of these.
+// jsonReceipt reads {ref, state or code, text}, or a query of these. The ref of the
+// address is what was signed: a body cannot name another.
 func jsonReceipt(r *message.Receipt, e *intake.Entry) error {
 	o, err := fieldsOf(e)
 	if err != nil {
@@ -138,8 +139,8 @@ func jsonReceipt(r *message.Receipt, e *intake.Entry) error {
 	if err != nil {
 		return err
 	}
-	for name, value := range objectOf(q) { // the address that was given has the ref
-		if !o.has(name) {
+	for name, value := range objectOf(q) {
+		if name == "ref" || !o.has(name) {
 			o[name] = value
 		}
 	}

@@ -86,6 +86,14 @@ func TestReceiptsAreRead(t *testing.T) {
 			of("json", "h", "", "application/json", `{"ref":"7-1001-0","code":4}`),
 			message.Receipt{Carrier: "h", IDs: []string{"7-1001-0"}, Part: at7(), State: message.Buffered},
 		},
+		"another ref in the body than in the address": {
+			of("json", "h", "ref=7-1001-0&sig=x", "application/json", `{"ref":"8-2002-0","state":"delivered"}`),
+			message.Receipt{Carrier: "h", IDs: []string{"7-1001-0"}, Part: at7(), State: message.Delivered},
+		},
+		"another ref in a form than in the address": {
+			of("json", "h", "ref=7-1001-0&sig=x", "application/x-www-form-urlencoded", "ref=8-2002-0&code=1"),
+			message.Receipt{Carrier: "h", IDs: []string{"7-1001-0"}, Part: at7(), State: message.Delivered},
+		},
 		"a query": {
 			of("json", "h", "ref=7-1001-0&code=2", "", ""),
 			message.Receipt{Carrier: "h", IDs: []string{"7-1001-0"}, Part: at7(), State: message.Undelivered},
