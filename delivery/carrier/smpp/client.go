@@ -5,6 +5,8 @@ import (
 	"errors"
 	"sync/atomic"
 	"time"
+
+	"github.com/penstock/penstock/decoders/gsm"
 )
 
 // Client keeps one bind to one carrier.
@@ -13,6 +15,8 @@ type Client struct {
 	status  status
 	current atomic.Pointer[session] // that is bound and may send; nil if none is
 	bound   func()
+	// alphabet is what names of senders are written in.
+	alphabet *gsm.Alphabet
 }
 
 // New returns a client that is not bound; Run binds.
@@ -20,7 +24,7 @@ func New(o Options) (*Client, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
 	}
-	c := &Client{o: o}
+	c := &Client{o: o, alphabet: gsm.NewAlphabet()}
 	c.status.set(Waiting, o.Now(), nil)
 	return c, nil
 }

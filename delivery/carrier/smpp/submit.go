@@ -41,7 +41,11 @@ func (c *Client) submitSM(m *carrier.Submission) (*pdu.SubmitSM, error) {
 		return nil, err
 	}
 	p := pdu.NewSubmitSM().(*pdu.SubmitSM)
-	if err := setAddress(&p.SourceAddr, m.From); err != nil {
+	from, err := c.name(m.From)
+	if err != nil {
+		return nil, err
+	}
+	if err := setAddress(&p.SourceAddr, from); err != nil {
 		return nil, fmt.Errorf("smpp: source_addr: %w", err)
 	}
 	if err := setAddress(&p.DestAddr, m.To); err != nil {
@@ -76,6 +80,23 @@ const (
 func reference(id string) []byte {
 	n := smpp.ReferenceOf(id)
 	return []byte{byte(n >> 8), byte(n)}
+}
+
+// name is a sender in the SMSC's alphabet, which has a letter in an octet: an
+// address has room for 20. Digits and the letters of ASCII are the same in all.
+func (c *Client) name(from string) (string, error) {
+	if c.o.Alphabet == Latin1 {
+		octets, err := charmap.ISO8859_1.NewEncoder().String(from)
+		if err != nil {
+			return "", fmt.Errorf("smpp: the alphabet of %s, latin1, cannot write the originator", c.o.Name)
+		}
+		return octets, nil
+	}
+	octets, err := c.alphabet.Encode(from)
+	if err != nil {
+		return "", fmt.Errorf("smpp: source_addr: %w", err)
+	}
+	return string(octets), nil
 }
 
 // setAddress sets who a message is from or for: a name, a number with its

@@ -74,6 +74,8 @@ func TestAMessageAsTheSMSCSeesIt(t *testing.T) {
 	}{
 		"a text":                      {func(*carrier.Submission) {}, "", "1/1/447700900123 1/1/447800000001 00 00 0 1 00 hello"},
 		"from a name":                 {func(s *carrier.Submission) { s.From = "Example" }, "", "5/0/Example 1/1/447800000001 00 00 0 1 00 hello"},
+		"from a name with umlauts":    {func(s *carrier.Submission) { s.From = "ÄÖÜäöüñÑéàß" }, "", "5/0/\x5b\x5c\x5e\x7b\x7c\x7e\x7d\x5d\x05\x7f\x1e 1/1/447800000001 00 00 0 1 00 hello"},
+		"from a name in Latin-1":      {func(s *carrier.Submission) { s.From = "Käse" }, Latin1, "5/0/K\xe4se 1/1/447800000001 00 00 0 1 00 hello"},
 		"from a short code":           {func(s *carrier.Submission) { s.From = "66777" }, "", "0/0/66777 1/1/447800000001 00 00 0 1 00 hello"},
 		"from nobody":                 {func(s *carrier.Submission) { s.From = "" }, "", "0/0/ 1/1/447800000001 00 00 0 1 00 hello"},
 		"flash":                       {func(s *carrier.Submission) { s.Flash = true }, "", "1/1/447700900123 1/1/447800000001 00 00 0 1 10 hello"},
