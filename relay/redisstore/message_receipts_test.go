@@ -108,6 +108,24 @@ func TestReportsStayUntilTheyAreTold(t *testing.T) {
 	})
 }
 
+func TestMessagesThatHaveExpiredHoldUpNoReports(t *testing.T) {
+	onEveryDesk(t, 10, func(p desk) {
+		gone, m := p.letter(1), p.letter(1)
+		gone.Report.URL, m.Report.URL = "https://example.com/", "https://example.com/"
+		p.put(gone, m)
+		for i, one := range []message.Message{gone, m} {
+			_, err := p.Receive(p.Context(), []message.Receipt{{State: message.Delivered, At: at(1), Part: message.PartRef{Ref: one.Ref()}, Found: true}}, at(float64(1+i)))
+			p.must(err)
+		}
+		p.must(p.db.rdb.Del(p.Context(), keyMessage(1, gone.ID)).Err())
+		for _, want := range []int{0, 1} {
+			ms, err := p.Untold(p.Context(), at(9), 1)
+			p.must(err)
+			p.same("untold", len(ms), want)
+		}
+	})
+}
+
 func TestAKeyMakesOneOrder(t *testing.T) {
 	onEveryDesk(t, 10, func(p desk) {
 		save := func(once message.Once) (string, error) {

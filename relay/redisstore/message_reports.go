@@ -37,7 +37,27 @@ func (s *Messages) Untold(ctx context.Context, before time.Time, limit int) ([]m
 		}
 	}
 	ms, err := s.load(ctx, refs)
+	if err == nil && len(ms) < len(refs) {
+		err = s.forget(ctx, refs, ms)
+	}
 	return ms, wrap("messages: untold", err)
+}
+
+// forget takes messages off the list that have expired: the others wait behind
+// them.
+func (s *Messages) forget(ctx context.Context, refs []message.Ref, there []message.Message) error {
+	var calls []call
+	for _, r := range refs {
+		if len(there) > 0 && there[0].Ref() == r { // they are in the order of refs
+			there = there[1:]
+			continue
+		}
+		calls = append(calls, call{
+			keys: []string{keyMessage(r.Account, r.ID), keyMessagesUntold(r.Account)}, args: []any{int64(r.ID), ""},
+		})
+	}
+	_, err := s.db.eval(ctx, s.told, calls)
+	return err
 }
 
 // Told takes messages off those with something to report.
