@@ -253,3 +253,32 @@ func TestALongReassignmentGoesOnWhereItWas(t *testing.T) {
 		t.Errorf("%d slices", runs)
 	}
 }
+
+// Two that pass the same SIMs to and fro would never end.
+func TestOldReassignmentsTakeTurns(t *testing.T) {
+	y := newYardWith(t, sim.ActionOptions{Slice: -time.Nanosecond}) // over with the first look at the clock
+	all := make([]sim.SIM, 1100)
+	for i := range all {
+		all[i] = sim.SIM{ICCID: sim.ICCID(fmt.Sprintf("8945%015d", i)), State: sim.Active, Subscriber: "anna"}
+	}
+	must(t, y.db.SIMs().Declare(t.Context(), 1, all, false))
+	one, err := y.a.Reassign(t.Context(), 1, sim.Reassignment{Target: "ben", Source: "anna"})
+	must(t, err)
+	two, err := y.a.Reassign(t.Context(), 1, sim.Reassignment{Target: "anna", Source: "ben"})
+	must(t, err)
+	for range 10 {
+		if y.run(one).State != job.Processing || y.run(two).State != job.Processing {
+			t.Fatal("one came to an end: the test shows nothing")
+		}
+		y.later(time.Second)
+	}
+	y.later(time.Minute)
+	for range 10 {
+		y.run(two)
+		y.run(one)
+		y.later(time.Second)
+	}
+	if one, two := y.run(one), y.run(two); one.State != job.Completed || two.State != job.Completed {
+		t.Errorf("%s, %s", one.State, two.State)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
@@ -76,6 +77,12 @@ func (a *Actions) runReassign(ctx context.Context, j job.Job) (any, error) {
 	if err := json.Unmarshal(j.Input, &r); err != nil {
 		return nil, fmt.Errorf("sim: job %s: input: %w", j.ID, err)
 	}
+	switch first, err := a.first(ctx, j); {
+	case err != nil:
+		return nil, err
+	case !first:
+		return nil, job.Pause(time.Second)
+	}
 	until := a.opts.Now().Add(a.opts.Slice)
 	for {
 		some, err := a.left(ctx, j.Account, r)
@@ -89,6 +96,21 @@ func (a *Actions) runReassign(ctx context.Context, j job.Job) (any, error) {
 			return nil, job.Pause(0)
 		}
 	}
+}
+
+// freely is how long reassignments of an account work side by side.
+const freely = time.Minute
+
+// first reports whether a reassignment may go on: a new one does, an old one is the
+// account's first. Two that want the same SIMs for different subscribers would take
+// them from each other for ever.
+func (a *Actions) first(ctx context.Context, j job.Job) (bool, error) {
+	if a.opts.Now().Sub(j.CreatedAt) < freely {
+		return true, nil
+	}
+	all := job.Filter{List: List, State: job.Processing, Kind: BulkReassign.Kind()}
+	found, _, err := a.deps.Jobs.List(ctx, j.Account, all, 0, 1)
+	return err == nil && (len(found) == 0 || found[0].ID == j.ID), err
 }
 
 // piece is how many SIMs are given away between looks at the clock.
