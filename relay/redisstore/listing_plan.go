@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/sim"
 )
 
@@ -200,12 +202,11 @@ type stroll struct {
 }
 
 func (w *stroll) run(ctx context.Context) error {
-	select {
-	case w.db.walks <- struct{}{}:
-		defer func() { <-w.db.walks }()
-	case <-ctx.Done():
-		return wrap("list", ctx.Err())
+	end, err := w.db.setOut(ctx)
+	if err != nil {
+		return err
 	}
+	defer end()
 	for !w.enough || w.seen < w.to {
 		piece, err := w.piece(ctx)
 		if err != nil {
@@ -227,6 +228,24 @@ func (w *stroll) run(ctx context.Context) error {
 		w.cut(piece[len(piece)-1])
 	}
 	return nil
+}
+
+// maxQueued is how long a walk waits for its turn: requests have no deadline of
+// their own.
+const maxQueued = 5 * time.Second
+
+// setOut waits for leave to walk.
+func (d *DB) setOut(ctx context.Context) (end func(), err error) {
+	timer := time.NewTimer(maxQueued)
+	defer timer.Stop()
+	select {
+	case d.walks <- struct{}{}:
+		return func() { <-d.walks }, nil
+	case <-timer.C:
+		return nil, relay.Errorf(relay.KindUnavailable, "list: too many long lists are being read")
+	case <-ctx.Done():
+		return nil, wrap("list", ctx.Err())
+	}
 }
 
 // piece reads the next members.

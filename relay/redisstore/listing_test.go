@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -204,4 +206,23 @@ func TestMembersTellTheWholeRow(t *testing.T) {
 	if got := l.rowOf(1, "junk"); len(got) != len(row) {
 		t.Errorf("%q", got)
 	}
+}
+
+func TestAWalkWaitsOnlySoLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := &DB{walks: make(chan struct{}, 1)}
+		end, err := db.setOut(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := db.setOut(t.Context()); relay.KindOf(err) != relay.KindUnavailable {
+			t.Errorf("while another walks: %v", err)
+		}
+		time.AfterFunc(time.Second, end)
+		if end, err := db.setOut(t.Context()); err != nil {
+			t.Error(err)
+		} else {
+			end()
+		}
+	})
 }
