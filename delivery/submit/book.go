@@ -178,7 +178,7 @@ func (w *Worker) binding(it *item, o *message.Outcome) []message.Binding {
 	default:
 		return nil
 	}
-	return []message.Binding{{Carrier: o.Carrier, IDs: []string{id}, Part: o.PartRef}}
+	return []message.Binding{{Carrier: o.Carrier, IDs: []string{id}, Part: o.PartRef, Number: it.m.Destination}}
 }
 
 func (w *Worker) named(carrier string) *lane {

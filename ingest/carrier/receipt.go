@@ -79,6 +79,7 @@ func smppReceipt(r *message.Receipt, e *intake.Entry) error {
 	}
 	said := d.Receipt()
 	r.IDs = smpp.ReceiptIDs(said.ID)
+	r.Numbers = numbersOf(d)
 	if n, ok := d.Reference(); ok { // of one whose answer was lost
 		number, _ := relay.NumberFrom(d.Source.Digits)
 		r.IDs = append(r.IDs, smpp.UnansweredID(uint16(n), number))
@@ -92,6 +93,17 @@ func smppReceipt(r *message.Receipt, e *intake.Entry) error {
 	}
 	r.State, err = stateNamed(said.State)
 	return err
+}
+
+// numbersOf are the numbers of a receipt. It comes from the message's destination,
+// but some SMSCs leave the addresses as they were.
+func numbersOf(d *smpp.Delivery) (numbers []string) {
+	for _, digits := range []string{d.Source.Digits, d.Destination.Digits} {
+		if number, ok := relay.NumberFrom(digits); ok {
+			numbers = append(numbers, number)
+		}
+	}
+	return numbers
 }
 
 // stateNamed is what a state of SMPP's receipts (appendix B) means, in the words

@@ -136,8 +136,9 @@ type Receipts interface {
 	Bind(ctx context.Context, bindings []Binding) ([]Receipt, error)
 
 	// Match finds the part of each receipt by the first of its ids that is known,
-	// and sets its Part. One that is not known is kept until Bind, for a day, and
-	// Found is false.
+	// and sets its Part; the others count only where the number agrees, for they
+	// may be the ids of other messages. One that is not known is kept until Bind,
+	// for a day, and Found is false.
 	Match(ctx context.Context, receipts []Receipt) ([]Receipt, error)
 
 	// Receive records receipts of parts; those that are not Found are passed over.
@@ -150,13 +151,17 @@ type Binding struct {
 	Carrier string
 	IDs     []string
 	Part    PartRef
+	Number  string // the message's destination; empty agrees with all
 }
 
 // Receipt is what a network reports of a part.
 type Receipt struct {
-	Carrier string    `json:"carrier"`
-	IDs     []string  `json:"ids"` // ways to write the carrier's id, likeliest first
-	State   State     `json:"state"`
+	Carrier string   `json:"carrier"`
+	IDs     []string `json:"ids"` // ways to write the carrier's id, likeliest first
+	State   State    `json:"state"`
+	// Numbers are those that the receipt is from and to, one of them the
+	// message's destination; none agrees with all.
+	Numbers []string  `json:"numbers,omitempty"`
 	Line    string    `json:"line,omitempty"` // %dlr
 	At      time.Time `json:"at"`
 	Part    PartRef   `json:"part,omitzero"`

@@ -58,7 +58,7 @@ func keyMessagesUntold(acct account.ID) string { return tag(acct) + ":messages:u
 // key first. Expires.
 func keyMessageOnce(acct account.ID, key string) string { return tag(acct) + ":messages:once:" + key }
 
-// keyMessageRef is a hash: to → "<account>/<message id>/<part>" that a carrier's
+// keyMessageRef is a hash: to → "<account>/<message id>/<part>/<number>" that a carrier's
 // id names; early → JSON objects of receipts that came before it was bound, each
 // with a comma after it. Expires.
 func keyMessageRef(carrier, id string) string { return "message:ref:" + carrier + ":" + id }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -29,13 +30,13 @@ const (
 // Bind keeps which part a carrier's ids name.
 func (s *Messages) Bind(ctx context.Context, bindings []message.Binding) ([]message.Receipt, error) {
 	var calls []call
-	var of []message.PartRef
+	var of []bound
 	for _, b := range bindings {
 		for _, id := range b.IDs {
 			calls = append(calls, call{
-				keys: []string{keyMessageRef(b.Carrier, id)}, args: []any{partName(b.Part), refKept.Milliseconds()},
+				keys: []string{keyMessageRef(b.Carrier, id)}, args: []any{partName(b), refKept.Milliseconds()},
 			})
-			of = append(of, b.Part)
+			of = append(of, bound{b.Part, b.Number, id})
 		}
 	}
 	out, err := s.db.eval(ctx, s.bind, calls)
@@ -53,24 +54,52 @@ func (s *Messages) Bind(ctx context.Context, bindings []message.Binding) ([]mess
 			return early, fmt.Errorf("messages: early receipt: %w", err)
 		}
 		for _, r := range list {
-			r.Part, r.Found = of[i], true
-			early = append(early, r)
+			if of[i].agrees(&r) {
+				r.Part, r.Found = of[i].part, true
+				early = append(early, r)
+			}
 		}
 	}
 	return early, nil
 }
 
-func partName(p message.PartRef) string {
-	return p.Account.String() + "/" + p.ID.String() + "/" + strconv.Itoa(p.Part)
+// bound is a part, its destination, and an id that names it.
+type bound struct {
+	part       message.PartRef
+	number, id string
 }
 
-func parsePart(text string) (p message.PartRef, err error) {
+// agrees reports whether a receipt is about the part. Its first id is as the
+// network wrote it; another may be that of another message, to another number.
+func (b bound) agrees(r *message.Receipt) bool {
+	if len(r.IDs) == 0 || b.id == r.IDs[0] || b.number == "" || len(r.Numbers) == 0 {
+		return true
+	}
+	return slices.ContainsFunc(r.Numbers, func(number string) bool { return ending(number) == ending(b.number) })
+}
+
+// ending is what is the same in all ways to write a number.
+func ending(number string) string {
+	const subscriber = 7
+	return number[max(0, len(number)-subscriber):]
+}
+
+func partName(b message.Binding) string {
+	p := b.Part
+	return p.Account.String() + "/" + p.ID.String() + "/" + strconv.Itoa(p.Part) + "/" + b.Number
+}
+
+// parsePart reads what partName writes, of which older ones have no number.
+func parsePart(text string) (p message.PartRef, number string, err error) {
 	var acct, id int64
+	if fields := strings.SplitN(text, "/", 4); len(fields) == 4 {
+		number = fields[3]
+	}
 	if _, err = fmt.Sscanf(text, "%d/%d/%d", &acct, &id, &p.Part); err != nil {
-		return p, fmt.Errorf("messages: part %q: %w", text, err)
+		return p, "", fmt.Errorf("messages: part %q: %w", text, err)
 	}
 	p.Account, p.ID = account.ID(acct), message.ID(id)
-	return p, nil
+	return p, number, nil
 }
 
 // Match finds the parts of receipts.
@@ -81,10 +110,13 @@ func (s *Messages) Match(ctx context.Context, receipts []message.Receipt) ([]mes
 	}
 	var calls []call
 	var of []int
+	var ids []string
 	for i := range receipts {
 		r := &receipts[i]
-		if r.Found, err = name(r, known[i]); err != nil {
-			return nil, err
+		for k, id := range r.IDs {
+			if err = name(r, id, known[i][k]); err != nil {
+				return nil, err
+			}
 		}
 		if r.Found {
 			continue
@@ -97,7 +129,7 @@ func (s *Messages) Match(ctx context.Context, receipts []message.Receipt) ([]mes
 			calls = append(calls, call{
 				keys: []string{keyMessageRef(r.Carrier, id)}, args: []any{b, earlyKept.Milliseconds(), earlyBytes},
 			})
-			of = append(of, i)
+			of, ids = append(of, i), append(ids, id)
 		}
 	}
 	// It may have been bound meanwhile.
@@ -107,26 +139,30 @@ func (s *Messages) Match(ctx context.Context, receipts []message.Receipt) ([]mes
 	}
 	for i, c := range out {
 		text, _ := c.Text()
-		if r := &receipts[of[i]]; !r.Found {
-			if r.Found, err = name(r, text); err != nil {
-				return nil, err
-			}
+		if err = name(&receipts[of[i]], ids[i], text); err != nil {
+			return nil, err
 		}
 	}
 	return receipts, nil
 }
 
-// name gives a receipt its part.
-func name(r *message.Receipt, part string) (found bool, err error) {
-	if part == "" {
-		return false, nil
+// name gives a receipt the part that one of its ids names, if it has none yet.
+func name(r *message.Receipt, id, text string) error {
+	if text == "" || r.Found {
+		return nil
 	}
-	r.Part, err = parsePart(part)
-	return err == nil, err
+	part, number, err := parsePart(text)
+	if err != nil {
+		return err
+	}
+	if (bound{part, number, id}).agrees(r) {
+		r.Part, r.Found = part, true
+	}
+	return nil
 }
 
-// known looks up the first id of each receipt that names a part.
-func (s *Messages) known(ctx context.Context, receipts []message.Receipt) ([]string, error) {
+// known looks up what the ids of each receipt name.
+func (s *Messages) known(ctx context.Context, receipts []message.Receipt) ([][]string, error) {
 	var cmds []*redis.StringCmd
 	_, err := s.db.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i := range receipts {
@@ -139,12 +175,10 @@ func (s *Messages) known(ctx context.Context, receipts []message.Receipt) ([]str
 	if err != nil && !errors.Is(err, redis.Nil) {
 		return nil, wrap("messages: receipts", err)
 	}
-	out := make([]string, len(receipts))
+	out := make([][]string, len(receipts))
 	for i := range receipts {
 		for range receipts[i].IDs {
-			if out[i] == "" {
-				out[i] = cmds[0].Val()
-			}
+			out[i] = append(out[i], cmds[0].Val())
 			cmds = cmds[1:]
 		}
 	}

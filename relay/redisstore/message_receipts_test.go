@@ -57,6 +57,37 @@ func TestReceiptsFindTheirParts(t *testing.T) {
 	})
 }
 
+// 4112 is 1010 in hexadecimal: which of them a receipt is about, its number says.
+func TestAnotherWayToWriteAnIDIsNotAnothersID(t *testing.T) {
+	onEveryDesk(t, 10, func(p desk) {
+		of := func(id message.ID) message.PartRef { return message.PartRef{Ref: message.Ref{Account: 1, ID: id}} }
+		bind := func(part message.PartRef, id, number string) []message.Receipt {
+			early, err := p.Bind(p.Context(), []message.Binding{{Carrier: "c1", IDs: []string{id}, Part: part, Number: number}})
+			p.must(err)
+			return early
+		}
+		match := func(numbers ...string) message.Receipt {
+			got, err := p.Match(p.Context(), []message.Receipt{{Carrier: "c1", IDs: []string{"4112", "1010", "16658"}, Numbers: numbers, State: message.Delivered, At: at(1)}})
+			p.must(err)
+			return got[0]
+		}
+		bind(of(7), "1010", "447700900123")
+		if got := match("447700900456", "447800000001"); got.Found {
+			p.Fatalf("another's: %+v", got)
+		}
+		for _, numbers := range [][]string{nil, {"07700900123"}, {"447800000001", "447700900123"}} {
+			if got := match(numbers...); !got.Found || got.Part != of(7) {
+				p.Fatalf("%v: %+v", numbers, got)
+			}
+		}
+		p.same("early, for another number", len(bind(of(8), "16658", "447700900123")), 0)
+		p.same("early, for its own", len(bind(of(9), "4112", "447700900456")), 1)
+		if got := match("447700900456"); !got.Found || got.Part != of(9) {
+			p.Fatalf("%+v", got)
+		}
+	})
+}
+
 // Whoever binds and does not live to record what came before binds again.
 func TestEarlyReceiptsAreThereForWhoBindsAgain(t *testing.T) {
 	onEveryDesk(t, 10, func(p desk) {

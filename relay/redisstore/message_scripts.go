@@ -200,7 +200,7 @@ return 1`
 // recorded. For another part they mean nothing.
 //
 //	KEYS  1 the id
-//	ARGV  1 <account>/<message id>/<part>  2 ms to keep it
+//	ARGV  1 <account>/<message id>/<part>/<number>  2 ms to keep it
 //	result the receipts that came before, or ''
 const bindRefSource = `
 local r = redis.call('HMGET', KEYS[1], 'to', 'early')
