@@ -84,6 +84,23 @@ func TestParseUses(t *testing.T) {
 	}
 }
 
+func TestMistakesAreToldUpToTwenty(t *testing.T) {
+	for name, tc := range map[string]struct {
+		bad  string
+		read int // of the good record behind
+	}{
+		"records that say too little": {`{"id":"x"}`, 1},
+		"lines that are no JSON":      {`{"id":}`, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			uses, errs := ParseUses([]byte(strings.Repeat(tc.bad+"\n", 30) + good))
+			if len(uses) != tc.read || len(errs) != maxErrors {
+				t.Errorf("%d records, %d errors", len(uses), len(errs))
+			}
+		})
+	}
+}
+
 func TestUseSource(t *testing.T) {
 	for body, want := range map[string]string{fixture(t, "uses.jsonl"): "json", fixture(t, "uses.csv"): "csv", "\ufeff [": "json", "": "csv"} {
 		if got := UseSource([]byte(body)); got != want {
