@@ -183,6 +183,7 @@ func TestContactCards(t *testing.T) {
 		{"another version", `{"destinations":["447700900123"],"first_name":"A","last_name":"B","version":"5.0"}`, "version"},
 		{"a birthday that is none", `{"destinations":["447700900123"],"first_name":"A","last_name":"B","birth_date":"31/01/1990"}`, "birth_date"},
 		{"a name with a control character", `{"destinations":["447700900123"],"first_name":"A\u0000","last_name":"B"}`, "first_name"},
+		{"a very long note", `{"destinations":["447700900123"],"first_name":"A","last_name":"B","note":"` + strings.Repeat("a", 255*140) + `"}`, "note"},
 		{"a destination as well", `{"destinations":["x"],"first_name":"A","last_name":7}`, "destinations, last_name"},
 	} {
 		status, answer := a.ask("acme", "POST", "/v2/sms/send-vcard", tc.body)

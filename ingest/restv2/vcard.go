@@ -45,7 +45,20 @@ func (in input) card(p problem) message.Body {
 		}
 		return nil
 	}
-	return message.Octets(octets)
+	return cardBody{message.Octets(octets)}
+}
+
+// cardBody is a card that may be too long. No parameter is called data: it is the
+// note that has no bound to speak of.
+type cardBody struct{ message.Body }
+
+// Cut names the note where the card cannot be sent.
+func (b cardBody) Cut(reference byte) (message.Cut, error) {
+	cut, err := b.Body.Cut(reference)
+	if len(relay.FieldsOf(err)["data"]) > 0 {
+		return cut, relay.Invalid("note", "The card needs more than 255 parts: the note must be shorter.")
+	}
+	return cut, err
 }
 
 // phones reads the numbers of the phone object, named as errors name them.
