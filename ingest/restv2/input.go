@@ -6,7 +6,9 @@ import (
 	"io"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/gofiber/fiber/v2/utils"
@@ -54,6 +56,9 @@ func isJSON(contentType string) bool {
 }
 
 func (in input) read(raw []byte) error {
+	if !utf8.Valid(raw) || unpaired(raw) {
+		return problem{"body": {"The body is not valid UTF-8."}}.err()
+	}
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
 	var body any
@@ -71,6 +76,31 @@ func (in input) read(raw []byte) error {
 		in[name] = v
 	}
 	return nil
+}
+
+// unpaired reports whether an escape is half of a surrogate pair, which
+// encoding/json would turn into another character, and somebody would pay for it.
+func unpaired(raw []byte) bool {
+	var high bool // the escape before was the first half
+	for len(raw) > 0 {
+		code, size := rune(-1), 1
+		if raw[0] == '\\' {
+			size = min(2, len(raw))
+			if len(raw) >= 6 && raw[1] == 'u' {
+				n, err := strconv.ParseUint(string(raw[2:6]), 16, 16)
+				if err == nil {
+					code, size = rune(n), 6
+				}
+			}
+		}
+		low := code >= 0xdc00 && code <= 0xdfff
+		if low != high {
+			return true
+		}
+		high = code >= 0xd800 && code <= 0xdbff
+		raw = raw[size:]
+	}
+	return high
 }
 
 func (in input) fromQuery(name string, values []string) {

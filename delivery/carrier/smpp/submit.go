@@ -158,8 +158,8 @@ func (c *Client) defaultText(m *carrier.Submission) ([]byte, error) {
 	return m.Data, nil
 }
 
-// outcomeOf reads an answer. The SMSC's own troubles are no fault of the
-// message; being too fast (throttled, queue full) is none at all.
+// outcomeOf reads an answer. The SMSC's own troubles, and a bind that may not
+// send, are no fault of the message; being too fast (throttled, queue full) is none at all.
 func outcomeOf(h smpp.Header, raw []byte) carrier.Outcome {
 	status := data.CommandStatusType(h.Status)
 	switch {
@@ -171,7 +171,7 @@ func outcomeOf(h smpp.Header, raw []byte) carrier.Outcome {
 		return carrier.Outcome{Verdict: carrier.Accepted, ID: id}
 	case status == data.ESME_RTHROTTLED, status == data.ESME_RMSGQFUL:
 		return carrier.Outcome{Verdict: carrier.Later, Throttled: true, Reason: reasonOf(h)}
-	case status == data.ESME_RSYSERR, status == data.ESME_RX_T_APPN:
+	case status == data.ESME_RSYSERR, status == data.ESME_RX_T_APPN, status == data.ESME_RINVBNDSTS:
 		return carrier.Outcome{Verdict: carrier.Later, Reason: reasonOf(h)}
 	}
 	return carrier.Outcome{Verdict: carrier.Rejected, Reason: reasonOf(h)}

@@ -155,6 +155,7 @@ func TestWhatTheSMSCAnswersToAMessage(t *testing.T) {
 		"throttled":                       {submitSMResp, 0x58, "", carrier.Later, true, "", "the SMSC answered with 0x58, Throttling error (ESME has exceeded allowed message limits)"},
 		"its queue is full":               {submitSMResp, 0x14, "00", carrier.Later, true, "", "the SMSC answered with 0x14, Message Queue Full"},
 		"it has a fault of its own":       {submitSMResp, 0x08, "", carrier.Later, false, "", "the SMSC answered with 0x08, System Error"},
+		"the bind may not send":           {submitSMResp, 0x04, "", carrier.Later, false, "", "the SMSC answered with 0x04, Incorrect BIND Status for given command"},
 		"its application has":             {submitSMResp, 0x64, "", carrier.Later, false, "", "the SMSC answered with 0x64, ESME Receiver Temporary App Error Code"},
 		"the number is none":              {submitSMResp, 0x0B, "", carrier.Rejected, false, "", "the SMSC answered with 0x0B, Invalid Dest Addr"},
 		"a status of the carrier's own":   {submitSMResp, 0x400, "", carrier.Rejected, false, "", "the SMSC answered with 0x400, "},
