@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/penstock/penstock/relay"
@@ -196,6 +197,26 @@ func (p desk) settled(m message.Message, state message.State) {
 	p.Helper()
 	_, err := p.Settle(p.Context(), []message.Outcome{{PartRef: message.PartRef{Ref: m.Ref()}, State: state, Again: at(1), At: at(1)}})
 	p.must(err)
+}
+
+func TestTheLongestMessageThereIs(t *testing.T) {
+	onEveryDesk(t, 255, func(p desk) {
+		m := p.letter(255)
+		p.put(m)
+		if got := p.start(m, 1, false); len(got) != 255 || got[254] != 254 {
+			p.Fatalf("begun: %v", got)
+		}
+		outcomes := make([]message.Outcome, 255)
+		for i := range outcomes {
+			outcomes[i] = message.Outcome{
+				PartRef: message.PartRef{Ref: m.Ref(), Part: i}, State: message.Accepted, Carrier: "c", Ref: "r", At: at(1),
+			}
+		}
+		_, err := p.Settle(p.Context(), outcomes)
+		p.must(err)
+		p.are(m.ID, strings.Repeat("accepted ", 255))
+		p.same("due", p.claimed(60, 10), []message.ID{})
+	})
 }
 
 func TestAFailureThatIsTriedAgain(t *testing.T) {
