@@ -50,6 +50,10 @@ func TestAnExportOfMillionsTakesNoMemory(t *testing.T) {
 		t.Logf("they take %d MB", file.Size()/1_000_000)
 	}
 	g.spawn()
+	// 5 forgets the peak so far (proc(5)), which is that of the start.
+	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", g.child.Process.Pid), []byte("5"), 0); err != nil {
+		t.Logf("the peak is that since the start: %v", err)
+	}
 	before := g.memory("VmRSS")
 	acme := g.as("").with("X-Auth-Token", "acme-all")
 	begun = time.Now()
