@@ -21,6 +21,7 @@ import (
 type store struct {
 	mu      sync.Mutex
 	all     map[message.Ref]*message.Message
+	next    map[message.Ref]time.Time // when each is due that waits
 	down    bool
 	lost    bool // the answer of the next Begin
 	bound   []message.Binding
@@ -30,7 +31,9 @@ type store struct {
 	settles int
 }
 
-func newStore() *store { return &store{all: make(map[message.Ref]*message.Message)} }
+func newStore() *store {
+	return &store{all: make(map[message.Ref]*message.Message), next: make(map[message.Ref]time.Time)}
+}
 
 func (s *store) enter() error {
 	s.mu.Lock()
@@ -47,8 +50,8 @@ func (s *store) Claim(_ context.Context, now, until time.Time, limit int) (out [
 	}
 	defer s.mu.Unlock()
 	for _, m := range s.inOrder() {
-		if !m.Due.IsZero() && !m.Due.After(now) && len(out) < limit {
-			m.Due = until
+		if due, waits := s.next[m.Ref()]; waits && !due.After(now) && len(out) < limit {
+			s.next[m.Ref()] = until
 			out = append(out, copied(m))
 		}
 	}
@@ -82,7 +85,7 @@ func (s *store) Begin(_ context.Context, starts []message.Start) ([][]int, error
 			p := &m.Parts[n]
 			if p.State == message.Pending || p.State == message.Sending && st.Again {
 				p.State, p.Carrier = message.Sending, st.Carrier
-				m.Due = st.Until
+				s.next[st.Ref] = st.Until
 				out[i] = append(out[i], n)
 			}
 		}
@@ -133,7 +136,9 @@ func (s *store) rest(m *message.Message, now time.Time) {
 			next = p.ScheduledAt
 		}
 	}
-	m.Due = next
+	if s.next[m.Ref()] = next; next.IsZero() {
+		delete(s.next, m.Ref())
+	}
 }
 
 func (s *store) move(refs []message.Ref, due time.Time) error {
@@ -142,8 +147,8 @@ func (s *store) move(refs []message.Ref, due time.Time) error {
 	}
 	defer s.mu.Unlock()
 	for _, r := range refs {
-		if m := s.all[r]; !m.Due.IsZero() {
-			m.Due = due
+		if _, waits := s.next[r]; waits {
+			s.next[r] = due
 		}
 	}
 	return nil
@@ -214,18 +219,18 @@ func (s *store) count() counts {
 func (s *store) due(id message.ID) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.all[message.Ref{Account: 7, ID: id}].Due
+	return s.next[message.Ref{Account: 7, ID: id}]
 }
 
 // save saves a message of so many parts, leased until then or due now.
 func (s *store) save(id message.ID, to string, parts int, due time.Time) message.Message {
-	m := &message.Message{ID: id, Account: 7, Destination: to, Coding: message.GSM, ReceivedAt: time.Now(), ScheduledFor: time.Now(), Due: due}
+	m := &message.Message{ID: id, Account: 7, Destination: to, Coding: message.GSM, ReceivedAt: time.Now(), ScheduledFor: time.Now()}
 	for range parts {
 		m.Parts = append(m.Parts, message.Part{State: message.Pending, ScheduledAt: time.Now(), Text: "x", Data: []byte("x")})
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.all[m.Ref()] = m
+	s.all[m.Ref()], s.next[m.Ref()] = m, due
 	return copied(m)
 }
 

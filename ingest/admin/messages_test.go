@@ -17,7 +17,7 @@ func (o *office) sent(numbers ...string) (all []message.Message) {
 		must(o.t, err)
 		all = append(all, message.Message{
 			ID: id, Account: 1, Originator: "Shop", Destination: number, Coding: message.GSM, Origin: "rest", IP: "192.0.2.1",
-			Report: message.Report{URL: "https://u:secret@example.com/?key=secret&c=%code"}, ReceivedAt: o.now, ScheduledFor: o.now, Due: o.now,
+			Report: message.Report{URL: "https://u:secret@example.com/?key=secret&c=%code"}, ReceivedAt: o.now, ScheduledFor: o.now,
 			Parts: []message.Part{{Data: []byte("one"), Text: "one"}, {Data: []byte("two"), Text: "two"}},
 		})
 	}
@@ -98,7 +98,7 @@ func TestOnlyWhatIsNotKnownIsSentAgain(t *testing.T) {
 		t.Error(got)
 	}
 	m, err := o.db.Messages().Get(t.Context(), 1, 1)
-	if err != nil || m.Parts[0].State != message.Accepted || m.Parts[1].State != message.Pending || m.Due.IsZero() {
+	if err != nil || m.Parts[0].State != message.Accepted || m.Parts[1].State != message.Pending {
 		t.Errorf("%+v, %v", m, err)
 	}
 	if n, err := o.db.Credit().Balance(t.Context(), 1); err != nil || n != 96 {

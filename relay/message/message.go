@@ -64,9 +64,6 @@ type Message struct {
 
 	// What changes.
 
-	// Due is when it may be submitted next, or the end of the lease of who has it
-	// in hand; zero when nothing of it waits.
-	Due time.Time `json:"-"`
 	// Version counts the changes to the states of parts; see Untold.
 	Version int64 `json:"-"`
 }

@@ -156,13 +156,17 @@ func without(ds []outbox.Delivery, places []int) []outbox.Delivery {
 	return kept
 }
 
-// Run tells what a crash left untold, until ctx is done.
+// Run tells what a crash left untold, and forgets messages that were kept for long
+// enough, until ctx is done.
 func (n *Network) Run(ctx context.Context) {
 	tick := time.NewTicker(n.o.SweepEvery)
 	defer tick.Stop()
 	for {
 		if err := n.sweep(ctx); err != nil && ctx.Err() == nil {
 			n.deps.Logger.Warn("reports are told later", "error", err)
+		}
+		if err := n.deps.Reports.Forget(ctx, n.deps.Now()); err != nil && ctx.Err() == nil {
+			n.deps.Logger.Warn("messages are kept for longer", "error", err)
 		}
 		select {
 		case <-tick.C:

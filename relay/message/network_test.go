@@ -54,6 +54,8 @@ func (x *exchange) copy() Message {
 	return m
 }
 
+func (x *exchange) Forget(context.Context, time.Time) error { return nil }
+
 func (x *exchange) Untold(context.Context, time.Time, int) ([]Message, error) {
 	ms := x.untold
 	x.untold = nil

@@ -80,7 +80,7 @@ type Dispatcher interface{ Dispatch(ms []Message) }
 type Work interface {
 	// Claim leases messages of all accounts that are due, oldest first. A part
 	// that is Sending was handed to its Carrier by somebody who did not live to
-	// say what came of it.
+	// say what came of it. Reason and Report are left out.
 	Claim(ctx context.Context, now, until time.Time, limit int) ([]Message, error)
 
 	// Begin writes down that parts are about to be handed to a carrier, and
@@ -176,6 +176,9 @@ type Reports interface {
 	Untold(ctx context.Context, before time.Time, limit int) ([]Message, error)
 	// Told takes messages off the list, unless their Version has moved on.
 	Told(ctx context.Context, ms []Message) error
+	// Forget removes messages of which nothing waits any more, after the time
+	// that they are kept.
+	Forget(ctx context.Context, now time.Time) error
 }
 
 // Archive is the store for who looks through messages.

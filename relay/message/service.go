@@ -164,7 +164,7 @@ func (s *Service) messages(ctx context.Context, o Order, cut Cut) ([]Message, er
 		out[i] = Message{
 			ID: first, Account: o.Account, Originator: o.Originator, Destination: number, Coding: cut.Coding,
 			Flash: o.Flash, Replace: o.Replace, Report: o.Report, Origin: o.Origin, IP: o.IP,
-			ReceivedAt: now, ScheduledFor: at, Parts: make([]Part, len(cut.Parts)), Due: at,
+			ReceivedAt: now, ScheduledFor: at, Parts: make([]Part, len(cut.Parts)),
 		}
 		for n, part := range cut.Parts {
 			part.State, part.ScheduledAt, part.ChangedAt = Pending, at, now

@@ -114,7 +114,7 @@ func TestWhatIsSaved(t *testing.T) {
 	for i, m := range b.Messages {
 		want := Message{
 			ID: ID(41 + 2*i), Account: 1, Originator: "Shop", Destination: o.Destinations[i], Coding: GSM, Flash: true, Replace: true,
-			Report: o.Report, Origin: "rest", IP: "192.0.2.1", ReceivedAt: now(), ScheduledFor: now(), Parts: m.Parts, Due: now(),
+			Report: o.Report, Origin: "rest", IP: "192.0.2.1", ReceivedAt: now(), ScheduledFor: now(), Parts: m.Parts,
 		}
 		if fmt.Sprintf("%+v", m) != fmt.Sprintf("%+v", want) {
 			t.Errorf("%+v\nwant %+v", m, want)

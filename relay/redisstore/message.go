@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -19,18 +20,19 @@ import (
 type Messages struct {
 	db *DB
 
-	save, claim, move, begin, settle, remove, bind, early, told *redis.Script
+	save, claim, begin, settle, remove, reads, forget, early, owned, told *redis.Script
 }
 
 // Messages returns the store of messages.
 func (d *DB) Messages() *Messages {
+	states := messageStates()
 	return &Messages{
 		db:   d,
 		save: redis.NewScript(saveMessagesSource), claim: redis.NewScript(claimMessagesSource),
-		move: redis.NewScript(moveMessageSource), begin: redis.NewScript(beginMessageSource),
-		settle: redis.NewScript(settleMessageSource), remove: redis.NewScript(deletePartSource),
-		bind: redis.NewScript(bindRefSource), early: redis.NewScript(earlyRefSource),
-		told: redis.NewScript(toldMessageSource),
+		begin: redis.NewScript(beginMessagesSource), settle: redis.NewScript(states + settleMessagesSource),
+		remove: redis.NewScript(deletePartSource), reads: redis.NewScript(loadMessagesSource),
+		forget: redis.NewScript(forgetMessagesSource), early: redis.NewScript(earlyRefSource),
+		owned: redis.NewScript(ownEarlySource), told: redis.NewScript(toldMessagesSource),
 	}
 }
 
@@ -80,21 +82,21 @@ func (s *Messages) saving(b *message.Batch) (c call, err error) {
 		return c, fmt.Errorf("messages: encode: %w", err)
 	}
 	c.keys = []string{
-		keyCredit(acct), keyCreditEntries(acct), keyMessagesDue(acct), keyMessagesPending(acct),
-		keyMessagesAll(acct), keyMessagesEnded(acct), keyMessageOnce(acct, b.Once.Key),
+		keyCredit(acct), keyCreditEntries(acct), keyMessagesDue(acct), keyMessagesPending(acct), keyMessagesAll(acct),
+		keyMessageOnce(acct, b.Once.Key), keyMessages(acct), keyMessageParts(acct),
 	}
-	c.args = []any{b.Credits(), note, creditKept, b.Now.UnixMilli(), b.Once.Order, b.Once.Answer, b.Once.Keep.Milliseconds()}
+	c.args = []any{b.Credits(), note, creditKept, b.Once.Order, b.Once.Answer, b.Once.Keep.Milliseconds()}
 	for i := range ms {
 		m := &ms[i]
 		static, err := encodeRecord(m)
 		if err != nil {
 			return c, fmt.Errorf("message %s: encode: %w", m.ID, err)
 		}
-		if !b.Lease.IsZero() && !m.ScheduledFor.After(b.Now) {
-			m.Due = b.Lease
+		due := m.ScheduledFor
+		if !b.Lease.IsZero() && !due.After(b.Now) {
+			due = b.Lease
 		}
-		c.keys = append(c.keys, keyMessage(acct, m.ID))
-		c.args = append(c.args, int64(m.ID), len(m.Parts), m.Due.UnixMilli(), m.ScheduledFor.UnixMilli(), flag(m.Report.URL != ""), static)
+		c.args = append(c.args, int64(m.ID), len(m.Parts), due.UnixMilli(), messageHead(m), static)
 	}
 	return c, nil
 }
@@ -114,8 +116,8 @@ func refundNote(entry message.ID, atMillis int64) ([]byte, error) {
 	})
 }
 
-// retention is how long messages are kept when nothing of them waits.
-func (s *Messages) retention() int64 { return s.db.retention.Milliseconds() }
+// till is until when a message is kept of which nothing waits from now on, in ms.
+func (s *Messages) till(now time.Time) int64 { return now.Add(s.db.retention).UnixMilli() }
 
 // accounts returns the accounts that have had messages.
 func (s *Messages) accounts(ctx context.Context) ([]account.ID, error) {

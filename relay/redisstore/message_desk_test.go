@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/message"
 )
 
@@ -32,7 +33,7 @@ func (p desk) letter(parts int) message.Message {
 	}
 	m := message.Message{
 		ID: id, Account: 1, Originator: "Shop", Destination: "447700900123", Coding: message.GSM,
-		ReceivedAt: at(0), ScheduledFor: at(0), Due: at(0),
+		ReceivedAt: at(0), ScheduledFor: at(0),
 	}
 	for n := range parts {
 		text := fmt.Sprintf("part %d", n)
@@ -98,6 +99,21 @@ func (p desk) are(id message.ID, want string) {
 	p.Helper()
 	if got := p.states(id); got != want {
 		p.Fatalf("message %d: %q, want %q", id, got, want)
+	}
+}
+
+// forgotten says whether a message is kept until its time is over, and gone then;
+// or, as one of which a part waits, for ever.
+func (p desk) forgotten(id message.ID, want bool) {
+	p.Helper()
+	kept := p.db.retention.Seconds()
+	p.must(p.Forget(p.Context(), at(kept)))
+	if _, err := p.Get(p.Context(), 1, id); err != nil {
+		p.Fatal(err)
+	}
+	p.must(p.Forget(p.Context(), at(kept+1000)))
+	if _, err := p.Get(p.Context(), 1, id); (relay.KindOf(err) == relay.KindNotFound) != want {
+		p.Fatalf("message %d: %v", id, err)
 	}
 }
 

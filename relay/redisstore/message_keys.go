@@ -1,9 +1,6 @@
 package redisstore
 
-import (
-	"github.com/penstock/penstock/relay/account"
-	"github.com/penstock/penstock/relay/message"
-)
+import "github.com/penstock/penstock/relay/account"
 
 // keyMessageNext is a counter: the last entry id that was reserved.
 func keyMessageNext() string { return "{messages}:next" }
@@ -12,27 +9,23 @@ func keyMessageNext() string { return "{messages}:next" }
 // account is added before its first message and never removed.
 func keyMessageAccounts() string { return "{messages}:accounts" }
 
-// keyMessage is a hash, one message. Fields:
-//
-//	static  JSON of what never changes
-//	n       number of parts
-//	at      ms when it was to be sent first
-//	due     ms of the next attempt or of the lease's end; 0 when nothing waits
-//	report  1 if the account wants reports
-//	v       counts changes of states
-//	s<part> state, from 0; absent: pending
-//	at<part> ms when the part is tried again; absent: at
-//	c<part>, r<part> carrier, its id of the part
-//	b<part> name of the call that wrote down that it is about to be handed over
-//	why<part>, line<part> reason, delivery report
-//	t<part> ms of the last change; absent: never changed
-//
-// Without expiry while a part waits; then it expires with the retention of
-// deliveries, counted from the last time that nothing waited any more.
-func keyMessage(acct account.ID, id message.ID) string { return keyMessages(acct) + id.String() }
+// keyMessages is a hash, the messages of an account: id → JSON of what never
+// changes. Messages of which nothing waits any more are removed after the
+// retention of deliveries.
+func keyMessages(acct account.ID) string { return tag(acct) + ":messages" }
 
-// keyMessages is what the keys of an account's messages begin with.
-func keyMessages(acct account.ID) string { return tag(acct) + ":message:" }
+// keyMessageParts is a hash, where the parts of messages stand:
+//
+//	<id>        <parts>|<ms when it was to be sent>|<1 if it wants reports>
+//	<id>/<part> <state>|<ms when it is tried again>|<how often its state has
+//	            changed>|<name of the call that wrote down that it is about to be
+//	            handed over>|<ms of the last change>|<carrier>|<carrier's id>;
+//	            absent: pending, as it was saved
+func keyMessageParts(acct account.ID) string { return tag(acct) + ":messages:parts" }
+
+// keyMessageNotes is a hash: "<message id>/<part>/why" → reason,
+// "<message id>/<part>/line" → delivery report.
+func keyMessageNotes(acct account.ID) string { return tag(acct) + ":messages:notes" }
 
 // keyMessagesDue is a sorted set of the ids of messages of which a part waits;
 // score: ms of the next attempt or of the lease's end.
@@ -42,12 +35,11 @@ func keyMessagesDue(acct account.ID) string { return tag(acct) + ":messages:due"
 // score: the part's entry id.
 func keyMessagesPending(acct account.ID) string { return tag(acct) + ":messages:pending" }
 
-// keyMessagesAll is a sorted set of the ids of messages; score: the id. Those that
-// have expired go as new ones come.
+// keyMessagesAll is a sorted set of the ids of messages; score: the id.
 func keyMessagesAll(acct account.ID) string { return tag(acct) + ":messages:all" }
 
 // keyMessagesEnded is a sorted set of the ids of messages of which nothing waits;
-// score: ms when they have expired.
+// score: ms when they are removed.
 func keyMessagesEnded(acct account.ID) string { return tag(acct) + ":messages:ended" }
 
 // keyMessagesUntold is a sorted set of the ids of messages with something to
@@ -58,7 +50,11 @@ func keyMessagesUntold(acct account.ID) string { return tag(acct) + ":messages:u
 // key first. Expires.
 func keyMessageOnce(acct account.ID, key string) string { return tag(acct) + ":messages:once:" + key }
 
-// keyMessageRef is a hash: to → "<account>/<message id>/<part>/<number>" that a carrier's
-// id names; early → JSON objects of receipts that came before it was bound, each
-// with a comma after it. Expires.
-func keyMessageRef(carrier, id string) string { return "message:ref:" + carrier + ":" + id }
+// keyMessageRef is a string: the part that a carrier's id names,
+// "<account>/<message id>/<part>/<number>". Expires.
+func keyMessageRef(carrier, id string) string { return "message:ref:{" + carrier + ":" + id + "}" }
+
+// keyMessageEarly is a hash: list → JSON objects of receipts that came before the
+// id was bound, each with a comma after it; owner → the part that they are of,
+// once the id is bound. Expires.
+func keyMessageEarly(carrier, id string) string { return keyMessageRef(carrier, id) + ":early" }

@@ -25,34 +25,34 @@ func (s *Messages) Get(ctx context.Context, acct account.ID, id message.ID) (mes
 	return found[0], nil
 }
 
-// load reads messages in one round trip, in the order of refs; those that are
-// gone are left out.
+// load reads messages, in the order of refs; those that are gone are left out.
 func (s *Messages) load(ctx context.Context, refs []message.Ref) ([]message.Message, error) {
-	if len(refs) == 0 {
-		return nil, nil
-	}
-	cmds := make([]*redis.MapStringStringCmd, len(refs))
-	_, err := s.db.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
-		for i, r := range refs {
-			cmds[i] = p.HGetAll(ctx, keyMessage(r.Account, r.ID))
+	var calls []call
+	for len(refs) > 0 {
+		acct, n := refs[0].Account, sameAccount(refs)
+		c := call{keys: []string{keyMessages(acct), keyMessageParts(acct), keyMessageNotes(acct)}}
+		for _, r := range refs[:n] {
+			c.args = append(c.args, int64(r.ID))
 		}
-		return nil
-	})
+		calls, refs = append(calls, c), refs[n:]
+	}
+	out, err := s.db.eval(ctx, s.reads, calls)
 	if err != nil {
 		return nil, err
 	}
-	out := make([]message.Message, 0, len(refs))
-	for _, c := range cmds {
-		if len(c.Val()) == 0 {
-			continue
-		}
-		m, err := decodeMessage(c.Val())
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, m)
+	return decodeReplies(out)
+}
+
+// maxOfCall is how many messages a call of a script is for.
+const maxOfCall = 250
+
+// sameAccount is how many of the first messages are one account's, as many as go
+// in one call.
+func sameAccount(refs []message.Ref) (n int) {
+	for n < min(len(refs), maxOfCall) && refs[n].Account == refs[0].Account {
+		n++
 	}
-	return out, nil
+	return n
 }
 
 // Pending lists the pending parts of an account.
@@ -110,8 +110,9 @@ func (s *Messages) Delete(ctx context.Context, acct account.ID, entry message.ID
 	out, err := s.db.eval(ctx, s.remove, []call{{
 		keys: []string{
 			keyMessagesPending(acct), keyMessagesDue(acct), keyMessagesEnded(acct), keyCredit(acct), keyCreditEntries(acct),
+			keyMessageParts(acct),
 		},
-		args: []any{int64(entry), keyMessages(acct), now.UnixMilli(), s.retention(), note, creditKept},
+		args: []any{int64(entry), now.UnixMilli(), s.till(now), note, creditKept},
 	}})
 	if err != nil {
 		return wrap(noun+": delete", err)

@@ -27,28 +27,47 @@ const (
 	earlyBytes = 16 << 10
 )
 
-// Bind keeps which part a carrier's ids name.
+// Bind keeps which part a carrier's ids name, and returns the receipts that came
+// before.
 func (s *Messages) Bind(ctx context.Context, bindings []message.Binding) ([]message.Receipt, error) {
-	var calls []call
 	var of []bound
-	for _, b := range bindings {
-		for _, id := range b.IDs {
-			calls = append(calls, call{
-				keys: []string{keyMessageRef(b.Carrier, id)}, args: []any{partName(b), refKept.Milliseconds()},
-			})
-			of = append(of, bound{b.Part, b.Number, id})
+	var waiting []*redis.BoolCmd
+	_, err := s.db.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for _, b := range bindings {
+			for _, id := range b.IDs {
+				// From here on receipts find the part: those before are all there are.
+				p.Set(ctx, keyMessageRef(b.Carrier, id), partName(b), refKept)
+				waiting = append(waiting, p.HExists(ctx, keyMessageEarly(b.Carrier, id), "list"))
+				of = append(of, bound{b.Part, b.Number, id})
+			}
 		}
-	}
-	out, err := s.db.eval(ctx, s.bind, calls)
+		return nil
+	})
 	if err != nil {
 		return nil, wrap("messages: bind", err)
 	}
-	var early []message.Receipt
+	var calls []call
+	var early []bound
+	for i := range bindings {
+		for _, id := range bindings[i].IDs {
+			if waiting[0].Val() {
+				calls = append(calls, call{keys: []string{keyMessageEarly(bindings[i].Carrier, id)}, args: []any{partName(bindings[i])}})
+				early = append(early, of[0])
+			}
+			waiting, of = waiting[1:], of[1:]
+		}
+	}
+	return s.own(ctx, calls, early)
+}
+
+// own hands out early receipts to the parts that they are of.
+func (s *Messages) own(ctx context.Context, calls []call, of []bound) (early []message.Receipt, err error) {
+	out, err := s.db.eval(ctx, s.owned, calls)
+	if err != nil {
+		return nil, wrap("messages: bind", err)
+	}
 	for i, c := range out {
 		text, _ := c.Text()
-		if text == "" {
-			continue
-		}
 		var list []message.Receipt
 		if err := json.Unmarshal([]byte("["+strings.TrimSuffix(text, ",")+"]"), &list); err != nil {
 			return early, fmt.Errorf("messages: early receipt: %w", err)
@@ -127,7 +146,8 @@ func (s *Messages) Match(ctx context.Context, receipts []message.Receipt) ([]mes
 		}
 		for _, id := range r.IDs {
 			calls = append(calls, call{
-				keys: []string{keyMessageRef(r.Carrier, id)}, args: []any{b, earlyKept.Milliseconds(), earlyBytes},
+				keys: []string{keyMessageRef(r.Carrier, id), keyMessageEarly(r.Carrier, id)},
+				args: []any{b, earlyKept.Milliseconds(), earlyBytes},
 			})
 			of, ids = append(of, i), append(ids, id)
 		}
@@ -167,7 +187,7 @@ func (s *Messages) known(ctx context.Context, receipts []message.Receipt) ([][]s
 	_, err := s.db.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i := range receipts {
 			for _, id := range receipts[i].IDs {
-				cmds = append(cmds, p.HGet(ctx, keyMessageRef(receipts[i].Carrier, id), "to"))
+				cmds = append(cmds, p.Get(ctx, keyMessageRef(receipts[i].Carrier, id)))
 			}
 		}
 		return nil
@@ -187,11 +207,11 @@ func (s *Messages) known(ctx context.Context, receipts []message.Receipt) ([][]s
 
 // Receive records receipts of parts; those that are not Found are passed over.
 func (s *Messages) Receive(ctx context.Context, receipts []message.Receipt, now time.Time) ([]message.Message, error) {
-	var c changes
+	var changes []change
 	for i := range receipts {
 		if r := &receipts[i]; r.Found {
-			c.add(s, change{part: r.Part, now: now, at: r.At, state: r.State, line: r.Line})
+			changes = append(changes, change{part: r.Part, now: now, at: r.At, state: r.State, line: r.Line})
 		}
 	}
-	return s.change(ctx, "messages: receive", c)
+	return s.change(ctx, "messages: receive", changes)
 }

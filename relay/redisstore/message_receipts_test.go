@@ -148,7 +148,7 @@ func TestMessagesThatHaveExpiredHoldUpNoReports(t *testing.T) {
 			_, err := p.Receive(p.Context(), []message.Receipt{{State: message.Delivered, At: at(1), Part: message.PartRef{Ref: one.Ref()}, Found: true}}, at(float64(1+i)))
 			p.must(err)
 		}
-		p.must(p.db.rdb.Del(p.Context(), keyMessage(1, gone.ID)).Err())
+		p.must(p.db.rdb.HDel(p.Context(), keyMessageParts(1), gone.ID.String()).Err())
 		for _, want := range []int{0, 1} {
 			ms, err := p.Untold(p.Context(), at(9), 1)
 			p.must(err)

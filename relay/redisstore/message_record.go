@@ -4,48 +4,84 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 
+	"github.com/redis/go-redis/v9"
+
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/message"
 )
 
-// decodeMessage reads a message's hash.
-func decodeMessage(fields map[string]string) (message.Message, error) {
-	var m message.Message
-	if err := json.Unmarshal([]byte(fields["static"]), &m); err != nil {
-		return m, fmt.Errorf("message: decode: %w", err)
+// messageHead is what scripts need to know of a message, see keyMessageParts.
+func messageHead(m *message.Message) string {
+	return fmt.Sprintf("%d|%d|%d", len(m.Parts), m.ScheduledFor.UnixMilli(), flag(m.Report.URL != ""))
+}
+
+// decodeMessage reads a message: its id, its JSON, the record of each part, and
+// if they were asked for two notes for each part.
+func decodeMessage(fields []any) (m message.Message, err error) {
+	texts := make([]string, len(fields))
+	for i := range fields {
+		texts[i], _ = fields[i].(string)
 	}
-	m.Due = moment(fields["due"])
-	m.Version, _ = strconv.ParseInt(fields["v"], 10, 64)
+	if len(texts) < 2 {
+		return m, relay.Errorf(relay.KindUnexpected, "message: %d fields", len(texts))
+	}
+	if err := json.Unmarshal([]byte(texts[1]), &m); err != nil {
+		return m, fmt.Errorf("message %s: decode: %w", texts[0], err)
+	}
+	records := texts[2:]
+	if len(records) < len(m.Parts) {
+		return m, relay.Errorf(relay.KindUnexpected, "message %s: %d records of %d parts", texts[0], len(records), len(m.Parts))
+	}
+	notes := records[len(m.Parts):]
 	for n := range m.Parts {
-		p, at := &m.Parts[n], strconv.Itoa(n)
-		p.State = message.Pending
-		if s := fields["s"+at]; s != "" {
-			p.State = message.State(s)
+		p := &m.Parts[n]
+		p.State, p.ScheduledAt, p.ChangedAt = message.Pending, m.ScheduledFor, m.ReceivedAt
+		if len(notes) > 2*n+1 {
+			p.Reason, p.Report = notes[2*n], notes[2*n+1]
 		}
-		p.ScheduledAt, p.ChangedAt = m.ScheduledFor, m.ReceivedAt
-		if t := moment(fields["at"+at]); !t.IsZero() {
-			p.ScheduledAt = t
+		if records[n] == "" {
+			continue
 		}
-		if t := moment(fields["t"+at]); !t.IsZero() {
-			p.ChangedAt = t
+		count, err := decodePart(p, records[n])
+		if err != nil {
+			return m, fmt.Errorf("message %s/%d: %w", texts[0], n, err)
 		}
-		p.Carrier, p.Ref, p.Reason, p.Report = fields["c"+at], fields["r"+at], fields["why"+at], fields["line"+at]
+		m.Version += count
 	}
 	return m, nil
 }
 
-// decodeReply reads a message as a script answers it: field, value, …; false for
-// an empty answer.
-func decodeReply(reply any) (message.Message, bool, error) {
-	list, _ := reply.([]any)
-	if len(list) == 0 {
-		return message.Message{}, false, nil
+// decodePart reads the record of a part, see keyMessageParts, and returns how
+// often its state has changed.
+func decodePart(p *message.Part, record string) (int64, error) {
+	f := strings.SplitN(record, "|", 7)
+	if len(f) != 7 {
+		return 0, relay.Errorf(relay.KindUnexpected, "record %q", record)
 	}
-	fields := make(map[string]string, len(list)/2)
-	for i := 0; i+1 < len(list); i += 2 {
-		name, _ := list[i].(string)
-		fields[name], _ = list[i+1].(string)
+	p.State, p.Carrier, p.Ref = message.State(f[0]), f[5], f[6]
+	if t := moment(f[1]); !t.IsZero() {
+		p.ScheduledAt = t
 	}
-	m, err := decodeMessage(fields)
-	return m, err == nil, err
+	if t := moment(f[4]); !t.IsZero() {
+		p.ChangedAt = t
+	}
+	return strconv.ParseInt(f[2], 10, 64)
+}
+
+// decodeReplies reads messages as scripts answer them.
+func decodeReplies(out []*redis.Cmd) (list []message.Message, err error) {
+	for _, c := range out {
+		replies, _ := c.Slice()
+		for _, reply := range replies {
+			fields, _ := reply.([]any)
+			m, err := decodeMessage(fields)
+			if err != nil {
+				return list, err
+			}
+			list = append(list, m)
+		}
+	}
+	return list, nil
 }

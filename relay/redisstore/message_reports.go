@@ -2,11 +2,13 @@ package redisstore
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/message"
 )
 
@@ -38,38 +40,72 @@ func (s *Messages) Untold(ctx context.Context, before time.Time, limit int) ([]m
 	}
 	ms, err := s.load(ctx, refs)
 	if err == nil && len(ms) < len(refs) {
-		err = s.forget(ctx, refs, ms)
+		err = s.tell(ctx, gone(refs, ms)) // the others wait behind them
 	}
 	return ms, wrap("messages: untold", err)
 }
 
-// forget takes messages off the list that have expired: the others wait behind
-// them.
-func (s *Messages) forget(ctx context.Context, refs []message.Ref, there []message.Message) error {
-	var calls []call
+// gone are those of the messages that are not there, in their order.
+func gone(refs []message.Ref, there []message.Message) (out []message.Message) {
 	for _, r := range refs {
-		if len(there) > 0 && there[0].Ref() == r { // they are in the order of refs
+		if len(there) > 0 && there[0].Ref() == r {
 			there = there[1:]
 			continue
 		}
-		calls = append(calls, call{
-			keys: []string{keyMessage(r.Account, r.ID), keyMessagesUntold(r.Account)}, args: []any{int64(r.ID), ""},
-		})
+		out = append(out, message.Message{Account: r.Account, ID: r.ID})
+	}
+	return out
+}
+
+// Told takes messages off those with something to report.
+func (s *Messages) Told(ctx context.Context, ms []message.Message) error {
+	return wrap("messages: told", s.tell(ctx, ms))
+}
+
+func (s *Messages) tell(ctx context.Context, ms []message.Message) error {
+	of := make(map[account.ID][]any)
+	for i := range ms {
+		of[ms[i].Account] = append(of[ms[i].Account], int64(ms[i].ID), ms[i].Version)
+	}
+	var calls []call
+	for acct, args := range of {
+		for some := range slices.Chunk(args, 2*maxOfCall) {
+			calls = append(calls, call{keys: []string{keyMessagesUntold(acct), keyMessageParts(acct)}, args: some})
+		}
 	}
 	_, err := s.db.eval(ctx, s.told, calls)
 	return err
 }
 
-// Told takes messages off those with something to report.
-func (s *Messages) Told(ctx context.Context, ms []message.Message) error {
-	calls := make([]call, len(ms))
-	for i := range ms {
-		m := &ms[i]
-		calls[i] = call{
-			keys: []string{keyMessage(m.Account, m.ID), keyMessagesUntold(m.Account)},
-			args: []any{int64(m.ID), m.Version},
+// Forget removes messages whose time is over.
+func (s *Messages) Forget(ctx context.Context, now time.Time) error {
+	accounts, err := s.accounts(ctx)
+	if err != nil {
+		return wrap("messages: forget", err)
+	}
+	for _, acct := range accounts {
+		if err := s.forgetOf(ctx, acct, now); err != nil {
+			return wrap("messages: forget", err)
 		}
 	}
-	_, err := s.db.eval(ctx, s.told, calls)
-	return wrap("messages: told", err)
+	return nil
+}
+
+func (s *Messages) forgetOf(ctx context.Context, acct account.ID, now time.Time) error {
+	c := call{
+		keys: []string{
+			keyMessagesEnded(acct), keyMessagesAll(acct), keyMessagesUntold(acct),
+			keyMessages(acct), keyMessageParts(acct), keyMessageNotes(acct),
+		},
+		args: []any{now.UnixMilli(), maxOfCall},
+	}
+	for {
+		out, err := s.db.eval(ctx, s.forget, []call{c})
+		if err != nil {
+			return err
+		}
+		if n, _ := out[0].Int(); n < maxOfCall {
+			return nil
+		}
+	}
 }

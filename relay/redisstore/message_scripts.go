@@ -1,238 +1,433 @@
 package redisstore
 
+import (
+	"fmt"
+	"strings"
+
+	"github.com/penstock/penstock/relay/message"
+)
+
+// The scripts are for many messages of an account at a time: what a script asks
+// of the server costs more than what the server then does, so each asks once for
+// all of them.
+
+// manySource reads and writes many fields of a hash, and gathers what changes in
+// sorted sets: mark notes the score of a member, or false to remove it, and flush
+// does it. What goes in one command is bounded, as is Lua's stack.
+const manySource = `
+local many = 400
+local function each(command, key, list)
+  for i = 1, #list, many do redis.call(command, key, unpack(list, i, math.min(i + many - 1, #list))) end
+end
+local function get(key, fields)
+  if #fields == 0 then return {} end
+  if #fields <= many then return redis.call('HMGET', key, unpack(fields)) end
+  local all = {}
+  for i = 1, #fields, many do
+    for k, v in ipairs(redis.call('HMGET', key, unpack(fields, i, math.min(i + many - 1, #fields)))) do all[i + k - 1] = v end
+  end
+  return all
+end
+local marks = {}
+local function mark(key, member, score)
+  local members = marks[key]
+  if not members then
+    members = {}
+    marks[key] = members
+  end
+  members[member] = score
+end
+local function flush()
+  for key, members in pairs(marks) do
+    local add, remove = {}, {}
+    for member, score in pairs(members) do
+      if score then
+        add[#add + 1] = score
+        add[#add + 1] = member
+      else
+        remove[#remove + 1] = member
+      end
+    end
+    each('ZADD', key, add)
+    each('ZREM', key, remove)
+  end
+end
+`
+
+// recordsSource reads what is needed to work with messages. read returns for each
+// id {id, parts, ms when it was to be sent, whether it wants reports, place before
+// its first record}, or false; and the names and the records of all parts. split
+// returns what a record is made of, see keyMessageParts. whole is a message as
+// decodeReplies takes it.
+const recordsSource = manySource + `
+local function read(parts, ids)
+  local list, names, wanted = {}, {}, {}
+  for i, id in ipairs(ids) do
+    wanted[2 * i - 1] = id
+    wanted[2 * i] = id .. '/0'
+  end
+  local records, had, further = {}, get(parts, wanted), {}
+  for i, id in ipairs(ids) do
+    local head = had[2 * i - 1]
+    list[i] = false
+    if head then
+      local n, at, report = string.match(head, '^(%d+)|(%d+)|(%d)')
+      local m = {id = id, n = tonumber(n), at = tonumber(at), report = report == '1', before = #names}
+      list[i] = m
+      names[m.before + 1] = wanted[2 * i]
+      records[m.before + 1] = had[2 * i]
+      for k = 1, m.n - 1 do
+        names[m.before + 1 + k] = id .. '/' .. k
+        further[#further + 1] = m.before + 1 + k
+      end
+    end
+  end
+  if #further == 0 then return list, names, records end
+  wanted = {}
+  for i, at in ipairs(further) do wanted[i] = names[at] end
+  for i, record in ipairs(get(parts, wanted)) do records[further[i]] = record end
+  return list, names, records
+end
+local function split(record)
+  if not record then return 'pending', '', '0', '', '', '', '' end
+  return string.match(record, '^(%a+)|(%d*)|(%d+)|([^|]*)|(%d*)|([^|]*)|(.*)$')
+end
+local function whole(m, messages, names, records, notes)
+  local out, wanted = {m.id, redis.call('HGET', messages, m.id)}, {}
+  for k = 1, m.n do
+    local name = names[m.before + k]
+    out[#out + 1] = records[m.before + k] or ''
+    wanted[#wanted + 1] = name .. '/why'
+    wanted[#wanted + 1] = name .. '/line'
+  end
+  for _, note in ipairs(get(notes, wanted)) do out[#out + 1] = note or '' end
+  return out
+end
+`
+
 // saveMessagesSource charges for new messages, saves and queues them.
 //
-//	KEYS  1 credit  2 entries  3 due  4 pending  5 all  6 ended  7 once
-//	      8… the messages
-//	ARGV  1 credits  2 JSON of the entry  3 entries kept  4 ms of now
-//	      5 order, '' for one without a key  6 answer  7 ms to know the key
-//	      8… six for each message: id, parts, ms when due or of the lease's end,
-//	      ms when it was to be sent, 1 if it wants reports, static JSON
+//	KEYS  1 credit  2 entries  3 due  4 pending  5 all  6 once  7 messages  8 parts
+//	ARGV  1 credits  2 JSON of the entry  3 entries kept
+//	      4 order, '' for one without a key  5 answer  6 ms to know the key
+//	      7… five for each message: id, parts, ms when due or of the lease's end,
+//	      head, JSON
 //	result {1} saved, now or before; {0} not enough credit; {2} the key belongs
 //	       to another order; {3, answer} the order was made before
-const saveMessagesSource = creditSource + `
-if redis.call('EXISTS', KEYS[8]) == 1 then return {1} end
-if ARGV[5] ~= '' then
-  local had = redis.call('GET', KEYS[7])
+const saveMessagesSource = creditSource + manySource + `
+if redis.call('HEXISTS', KEYS[7], ARGV[7]) == 1 then return {1} end
+if ARGV[4] ~= '' then
+  local had = redis.call('GET', KEYS[6])
   if had then
     local cut = string.find(had, '|', 1, true)
-    if string.sub(had, 1, cut - 1) ~= ARGV[5] then return {2} end
+    if string.sub(had, 1, cut - 1) ~= ARGV[4] then return {2} end
     return {3, string.sub(had, cut + 1)}
   end
 end
 if not credit(KEYS[1], KEYS[2], -tonumber(ARGV[1]), ARGV[2], ARGV[3]) then return {0} end
-if ARGV[5] ~= '' then redis.call('SET', KEYS[7], ARGV[5] .. '|' .. ARGV[6], 'PX', ARGV[7]) end
-for i = 8, #KEYS do
-  local a = 8 + (i - 8) * 6
+if ARGV[4] ~= '' then redis.call('SET', KEYS[6], ARGV[4] .. '|' .. ARGV[5], 'PX', ARGV[6]) end
+local due, all, pending, texts, heads = {}, {}, {}, {}, {}
+local i, k = 0, 0
+for a = 7, #ARGV, 5 do
   local id = ARGV[a]
-  redis.call('HSET', KEYS[i], 'static', ARGV[a + 5], 'n', ARGV[a + 1], 'at', ARGV[a + 3], 'due', ARGV[a + 2], 'v', 0)
-  if ARGV[a + 4] == '1' then redis.call('HSET', KEYS[i], 'report', 1) end
-  redis.call('ZADD', KEYS[3], ARGV[a + 2], id)
-  redis.call('ZADD', KEYS[5], id, id)
-  for n = 0, tonumber(ARGV[a + 1]) - 1 do
-    redis.call('ZADD', KEYS[4], string.format('%.0f', tonumber(id) + n), id .. '/' .. string.format('%d', n))
+  due[i + 1], due[i + 2] = ARGV[a + 2], id
+  all[i + 1], all[i + 2] = id, id
+  heads[i + 1], heads[i + 2] = id, ARGV[a + 3]
+  texts[i + 1], texts[i + 2] = id, ARGV[a + 4]
+  i = i + 2
+  for n = 0, ARGV[a + 1] - 1 do
+    pending[k + 1], pending[k + 2] = n == 0 and id or string.format('%.0f', id + n), id .. '/' .. n
+    k = k + 2
   end
 end
-for _, gone in ipairs(redis.call('ZRANGEBYSCORE', KEYS[6], '-inf', ARGV[4], 'LIMIT', 0, 20)) do
-  redis.call('ZREM', KEYS[5], gone)
-  redis.call('ZREM', KEYS[6], gone)
-end
+each('HSET', KEYS[7], texts)
+each('HSET', KEYS[8], heads)
+each('ZADD', KEYS[3], due)
+each('ZADD', KEYS[4], pending)
+each('ZADD', KEYS[5], all)
 return {1}`
 
 // claimMessagesSource leases messages that are due.
 //
-//	KEYS  1 due
+//	KEYS  1 due  2 parts
 //	ARGV  1 ms of now  2 ms of the lease's end  3 how many at most
-//	      4 what the messages' keys begin with
-//	result {{field, value, …}, …}
-const claimMessagesSource = `
+//	result {{id, record, …}, …}
+const claimMessagesSource = recordsSource + `
+local ids = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', ARGV[1], 'LIMIT', 0, ARGV[3])
+local list, _, records = read(KEYS[2], ids)
 local out = {}
-for _, id in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', ARGV[1], 'LIMIT', 0, ARGV[3])) do
-  local key = ARGV[4] .. id
-  if redis.call('EXISTS', key) == 0 then
-    redis.call('ZREM', KEYS[1], id)
-  else
-    redis.call('HSET', key, 'due', ARGV[2])
-    redis.call('ZADD', KEYS[1], ARGV[2], id)
-    out[#out + 1] = redis.call('HGETALL', key)
+for i, m in ipairs(list) do
+  mark(KEYS[1], ids[i], m and ARGV[2])
+  if m then
+    local reply = {m.id}
+    for k = 1, m.n do reply[1 + k] = records[m.before + k] or '' end
+    out[#out + 1] = reply
   end
 end
+flush()
 return out`
 
-// moveMessageSource moves the time when a message is due, if a part of it waits.
-//
-//	KEYS  1 message  2 due
-//	ARGV  1 id  2 ms
-//	result 1 moved or 0
-const moveMessageSource = `
-local due = redis.call('HGET', KEYS[1], 'due')
-if not due or due == '0' then return 0 end
-redis.call('HSET', KEYS[1], 'due', ARGV[2])
-redis.call('ZADD', KEYS[2], ARGV[2], ARGV[1])
-return 1`
-
-// beginMessageSource writes down that parts are about to be handed to a carrier.
+// beginMessagesSource writes down that parts are about to be handed to a carrier.
 // A call that comes again, because its answer was lost, is answered as before;
 // one that comes too late takes no part that came back since.
 //
-//	KEYS  1 message  2 due  3 pending
-//	ARGV  1 id  2 carrier  3 ms of now  4 ms of the lease's end
-//	      5 1 to take those that are sending as well  6 name of the call
-//	      7… the parts
-//	result {part, …} those that may be handed over
-const beginMessageSource = `
-local out = {}
-if redis.call('EXISTS', KEYS[1]) == 0 then return out end
-for i = 7, #ARGV do
-  local n = ARGV[i]
-  local r = redis.call('HMGET', KEYS[1], 's' .. n, 'b' .. n)
-  local state, ours = r[1] or 'pending', r[2] == ARGV[6]
-  if state == 'sending' and ours then
-    out[#out + 1] = tonumber(n)
-  elseif (state == 'pending' and not ours) or (state == 'sending' and ARGV[5] == '1') then
-    redis.call('HSET', KEYS[1], 's' .. n, 'sending', 'c' .. n, ARGV[2], 't' .. n, ARGV[3], 'b' .. n, ARGV[6])
-    redis.call('ZREM', KEYS[3], ARGV[1] .. '/' .. n)
-    out[#out + 1] = tonumber(n)
+//	KEYS  1 due  2 pending  3 parts
+//	ARGV  1 carrier  2 ms of now  3 ms of the lease's end  4 name of the call
+//	      5… for each message: id, 1 to take parts that are sending as well, how
+//	      many parts, their names
+//	result {{index, …}, …} which of the parts of each message may be handed over
+const beginMessagesSource = recordsSource + `
+local names = {}
+local a = 5
+while a <= #ARGV do
+  for i = a + 3, a + 2 + ARGV[a + 2] do names[#names + 1] = ARGV[i] end
+  a = a + 3 + ARGV[a + 2]
+end
+local records = get(KEYS[3], names)
+local tail = '|' .. ARGV[2] .. '|' .. ARGV[1] .. '|'
+local fresh = 'sending||0|' .. ARGV[4] .. tail
+local out, set, at = {}, {}, 0
+a = 5
+while a <= #ARGV do
+  local begun, n = {}, tonumber(ARGV[a + 2])
+  for i = 1, n do
+    at = at + 1
+    local record, sending = records[at], fresh
+    local state, due, count, name, _, _, ref = 'pending'
+    if record then
+      state, due, count, name, _, _, ref = split(record)
+      sending = 'sending|' .. due .. '|' .. count .. '|' .. ARGV[4] .. tail .. ref
+    end
+    if state == 'sending' and name == ARGV[4] then
+      begun[#begun + 1] = i
+    elseif (state == 'pending' and name ~= ARGV[4]) or (state == 'sending' and ARGV[a + 1] == '1') then
+      set[#set + 1] = names[at]
+      set[#set + 1] = sending
+      mark(KEYS[2], names[at], false)
+      begun[#begun + 1] = i
+    end
   end
+  if #begun > 0 then mark(KEYS[1], ARGV[a], ARGV[3]) end
+  out[#out + 1] = begun
+  a = a + 3 + n
 end
-if #out > 0 then
-  redis.call('HSET', KEYS[1], 'due', ARGV[4])
-  redis.call('ZADD', KEYS[2], ARGV[4], ARGV[1])
-end
+each('HSET', KEYS[3], set)
+flush()
 return out`
 
-// messageSource changes the states of parts. move gives a part a state if that
-// may follow on the one it has (of which before is a list with commas around
-// each); rest then says when the message is due next, and has it expire when
+// restSource says when a message is due next, or for how long it is kept when
 // nothing of it waits: a part that is due now, or in a carrier's hands, keeps the
 // lease that somebody has on it.
-const messageSource = `
-local function move(key, part, state, before, now)
-  local was = redis.call('HGET', key, 's' .. part) or 'pending'
-  if not string.find(before, ',' .. was .. ',', 1, true) then return nil end
-  redis.call('HSET', key, 's' .. part, state, 't' .. part, now)
-  redis.call('HINCRBY', key, 'v', 1)
-  return was
-end
-local function rest(key, due, ended, id, now, kept)
-  local r = redis.call('HMGET', key, 'n', 'at')
+const restSource = recordsSource + `
+local function rest(m, records, due, ended, now, till)
   local leased, next = false, nil
-  for n = 0, tonumber(r[1]) - 1 do
-    local p = redis.call('HMGET', key, 's' .. n, 'at' .. n)
-    local state, at = p[1] or 'pending', tonumber(p[2] or r[2])
-    if state == 'sending' or (state == 'pending' and at <= tonumber(now)) then leased = true end
-    if state == 'pending' and (not next or at < next) then next = at end
+  for k = 1, m.n do
+    local state, at = 'pending', ''
+    if records[m.before + k] then state, at = string.match(records[m.before + k], '^(%a+)|(%d*)') end
+    if state == 'sending' then
+      leased = true
+    elseif state == 'pending' then
+      at = tonumber(at) or m.at
+      if at <= tonumber(now) then leased = true end
+      if not next or at < next then next = at end
+    end
   end
-  if leased and redis.call('HGET', key, 'due') ~= '0' then return end
-  if next then
-    next = string.format('%.0f', next)
-    redis.call('HSET', key, 'due', next)
-    redis.call('ZADD', due, next, id)
-    return
-  end
-  redis.call('HSET', key, 'due', 0)
-  redis.call('ZREM', due, id)
-  redis.call('PEXPIRE', key, kept)
-  redis.call('ZADD', ended, string.format('%.0f', tonumber(now) + tonumber(kept)), id)
+  if leased and redis.call('ZSCORE', due, m.id) then return end
+  mark(due, m.id, next and string.format('%.0f', next) or false)
+  if not next then mark(ended, m.id, till) end
 end
 `
 
-// settleMessageSource records what became of parts.
+// messageStates tells the scripts what may follow on what, and what accounts are
+// told about.
+func messageStates() string {
+	var b strings.Builder
+	b.WriteString("local follows, reported = {}, {}\n")
+	for _, s := range message.States() {
+		for _, was := range s.Before() {
+			fmt.Fprintf(&b, "follows['%s<%s'] = true\n", s, was)
+		}
+		if s.Code() != 0 {
+			fmt.Fprintf(&b, "reported['%s'] = true\n", s)
+		}
+	}
+	return b.String()
+}
+
+// settleMessagesSource records what became of parts.
 //
-//	KEYS  1 message  2 due  3 pending  4 ended  5 untold  6 credit  7 entries
-//	ARGV  1 id  2 ms of now  3 ms to keep it from its end  4 entries kept
-//	      5… eleven for each part: number, state, the states it may come after,
-//	      carrier, carrier's id, reason, delivery report, ms of the next attempt,
-//	      JSON of the entry if the credit goes back else '', 1 if the state is
-//	      one to report, ms of the change
-//	result {field, value, …} if the account wants a report; {} else
-const settleMessageSource = creditSource + messageSource + `
-if redis.call('EXISTS', KEYS[1]) == 0 then return {} end
-local told, changed = false, false
-for a = 5, #ARGV, 11 do
-  local n, state = ARGV[a], ARGV[a + 1]
-  local was = move(KEYS[1], n, state, ARGV[a + 2], ARGV[a + 10])
-  local more = {}
-  if ARGV[a + 3] ~= '' then more[#more + 1] = 'c' .. n; more[#more + 1] = ARGV[a + 3] end
-  if ARGV[a + 4] ~= '' then more[#more + 1] = 'r' .. n; more[#more + 1] = ARGV[a + 4] end
-  if was then
-    changed = true
-    if ARGV[a + 5] ~= '' then more[#more + 1] = 'why' .. n; more[#more + 1] = ARGV[a + 5] end
-    if ARGV[a + 6] ~= '' then more[#more + 1] = 'line' .. n; more[#more + 1] = ARGV[a + 6] end
-    if state == 'pending' then
-      more[#more + 1] = 'at' .. n; more[#more + 1] = ARGV[a + 7]
-      redis.call('ZADD', KEYS[3], string.format('%.0f', tonumber(ARGV[1]) + tonumber(n)), ARGV[1] .. '/' .. n)
-      redis.call('PERSIST', KEYS[1])
-      redis.call('ZREM', KEYS[4], ARGV[1])
-    elseif was == 'pending' then
-      redis.call('ZREM', KEYS[3], ARGV[1] .. '/' .. n)
-    end
-    if ARGV[a + 8] ~= '' then credit(KEYS[6], KEYS[7], 1, ARGV[a + 8], ARGV[4]) end
-    if ARGV[a + 9] == '1' then told = true end
-  end
-  if #more > 0 then redis.call('HSET', KEYS[1], unpack(more)) end
+//	KEYS  1 due  2 pending  3 ended  4 untold  5 credit  6 entries  7 messages
+//	      8 parts  9 notes
+//	ARGV  1 ms of now  2 ms until when a message is kept that ends  3 entries kept
+//	      4… for each message: id, how many parts, and nine for each part:
+//	      number, state, ms of the change, carrier, carrier's id, reason, delivery
+//	      report, ms of the next attempt, JSON of the entry if the credit goes
+//	      back else ''
+//	result the messages whose accounts want a report
+const settleMessagesSource = creditSource + restSource + `
+local ids, a = {}, 4
+while a <= #ARGV do
+  ids[#ids + 1] = ARGV[a]
+  a = a + 2 + 9 * ARGV[a + 1]
 end
-if changed then rest(KEYS[1], KEYS[2], KEYS[4], ARGV[1], ARGV[2], ARGV[3]) end
-if not told or not redis.call('HGET', KEYS[1], 'report') then return {} end
-redis.call('ZADD', KEYS[5], 'NX', ARGV[2], ARGV[1])
-return redis.call('HGETALL', KEYS[1])`
+local list, names, records = read(KEYS[8], ids)
+local set, notes, tell = {}, {}, {}
+a = 4
+for i, m in ipairs(list) do
+  local changed, n = false, tonumber(ARGV[a + 1])
+  for p = a + 2, m and a + 1 + 9 * n or 0, 9 do
+    local part, state = tonumber(ARGV[p]), ARGV[p + 1]
+    local at = m.before + 1 + part
+    local was, due, count, name, since, carrier, ref = split(records[at])
+    local moves = part < m.n and follows[state .. '<' .. was]
+    if ARGV[p + 3] ~= '' then carrier = ARGV[p + 3] end
+    if ARGV[p + 4] ~= '' then ref = ARGV[p + 4] end
+    if moves then
+      changed, since, count = true, ARGV[p + 2], string.format('%d', count + 1)
+      if ARGV[p + 5] ~= '' then
+        notes[#notes + 1] = names[at] .. '/why'
+        notes[#notes + 1] = ARGV[p + 5]
+      end
+      if ARGV[p + 6] ~= '' then
+        notes[#notes + 1] = names[at] .. '/line'
+        notes[#notes + 1] = ARGV[p + 6]
+      end
+      if state == 'pending' then
+        due = ARGV[p + 7]
+        mark(KEYS[2], names[at], string.format('%.0f', m.id + part))
+        mark(KEYS[3], m.id, false)
+      elseif was == 'pending' then
+        mark(KEYS[2], names[at], false)
+      end
+      if ARGV[p + 8] ~= '' then credit(KEYS[5], KEYS[6], 1, ARGV[p + 8], ARGV[3]) end
+      if m.report and reported[state] then tell[m] = true end
+      was = state
+    end
+    if part < m.n then
+      records[at] = was .. '|' .. due .. '|' .. count .. '|' .. name .. '|' .. since .. '|' .. carrier .. '|' .. ref
+      set[#set + 1] = names[at]
+      set[#set + 1] = records[at]
+    end
+  end
+  if changed then rest(m, records, KEYS[1], KEYS[3], ARGV[1], ARGV[2]) end
+  a = a + 2 + 9 * n
+end
+each('HSET', KEYS[8], set)
+each('HSET', KEYS[9], notes)
+flush()
+local told = {}
+for _, m in ipairs(list) do
+  if m and tell[m] then
+    redis.call('ZADD', KEYS[4], 'NX', ARGV[1], m.id)
+    told[#told + 1] = whole(m, KEYS[7], names, records, KEYS[9])
+  end
+end
+return told`
 
 // deletePartSource removes a pending part and refunds it.
 //
-//	KEYS  1 pending  2 due  3 ended  4 credit  5 entries
-//	ARGV  1 the part's entry id  2 what the messages' keys begin with  3 ms of now
-//	      4 ms to keep the message from its end  5 JSON of the entry  6 entries kept
+//	KEYS  1 pending  2 due  3 ended  4 credit  5 entries  6 parts
+//	ARGV  1 the part's entry id  2 ms of now  3 ms until when the message is kept
+//	      if it ends  4 JSON of the entry  5 entries kept
 //	result 1 removed, 0 there is none
-const deletePartSource = creditSource + messageSource + `
-local found = redis.call('ZRANGEBYSCORE', KEYS[1], ARGV[1], ARGV[1], 'LIMIT', 0, 1)
-if #found == 0 then return 0 end
-local id, n = string.match(found[1], '^(%d+)/(%d+)$')
-local key = ARGV[2] .. id
-redis.call('ZREM', KEYS[1], found[1])
-if redis.call('EXISTS', key) == 0 then return 0 end
-if not move(key, n, 'removed', ',pending,', ARGV[3]) then return 0 end
-credit(KEYS[4], KEYS[5], 1, ARGV[5], ARGV[6])
-rest(key, KEYS[2], KEYS[3], id, ARGV[3], ARGV[4])
+const deletePartSource = creditSource + restSource + `
+local name = redis.call('ZRANGEBYSCORE', KEYS[1], ARGV[1], ARGV[1], 'LIMIT', 0, 1)[1]
+if not name then return 0 end
+local id, part = string.match(name, '^(%d+)/(%d+)$')
+redis.call('ZREM', KEYS[1], name)
+local list, _, records = read(KEYS[6], {id})
+local m = list[1]
+if not m then return 0 end
+local at = m.before + 1 + part
+local state, due, count, begun, _, carrier, ref = split(records[at])
+if state ~= 'pending' then return 0 end
+records[at] = 'removed|' .. due .. '|' .. string.format('%d', count + 1) .. '|' .. begun .. '|' .. ARGV[2] .. '|' .. carrier .. '|' .. ref
+redis.call('HSET', KEYS[6], name, records[at])
+credit(KEYS[4], KEYS[5], 1, ARGV[4], ARGV[5])
+rest(m, records, KEYS[2], KEYS[3], ARGV[2], ARGV[3])
+flush()
 return 1`
 
-// bindRefSource keeps which part a carrier's id names. The receipts that came
-// before stay with it: who binds may have to do so again before they are
-// recorded. For another part they mean nothing.
+// loadMessagesSource reads messages.
 //
-//	KEYS  1 the id
-//	ARGV  1 <account>/<message id>/<part>/<number>  2 ms to keep it
-//	result the receipts that came before, or ''
-const bindRefSource = `
-local r = redis.call('HMGET', KEYS[1], 'to', 'early')
-local early = r[2] or ''
-if r[1] and r[1] ~= ARGV[1] then
-  redis.call('HDEL', KEYS[1], 'early')
-  early = ''
+//	KEYS  1 messages  2 parts  3 notes
+//	ARGV  ids
+//	result those that are there
+const loadMessagesSource = recordsSource + `
+local list, names, records = read(KEYS[2], ARGV)
+local out = {}
+for _, m in ipairs(list) do
+  if m then out[#out + 1] = whole(m, KEYS[1], names, records, KEYS[3]) end
 end
-redis.call('HSET', KEYS[1], 'to', ARGV[1])
-redis.call('PEXPIRE', KEYS[1], ARGV[2])
-return early`
+return out`
+
+// forgetMessagesSource removes messages whose time is over.
+//
+//	KEYS  1 ended  2 all  3 untold  4 messages  5 parts  6 notes
+//	ARGV  1 ms of now  2 how many at most
+//	result how many it has removed
+const forgetMessagesSource = recordsSource + `
+local ids = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', ARGV[1], 'LIMIT', 0, ARGV[2])
+local _, names = read(KEYS[5], ids)
+local notes = {}
+for _, name in ipairs(names) do
+  notes[#notes + 1] = name .. '/why'
+  notes[#notes + 1] = name .. '/line'
+end
+each('HDEL', KEYS[4], ids)
+each('HDEL', KEYS[5], ids)
+each('HDEL', KEYS[5], names)
+each('HDEL', KEYS[6], notes)
+for k = 1, 3 do each('ZREM', KEYS[k], ids) end
+return #ids`
 
 // earlyRefSource keeps a receipt that came before its id was bound.
 //
-//	KEYS  1 the id
+//	KEYS  1 the id  2 its early receipts
 //	ARGV  1 JSON of the receipt  2 ms to keep it  3 bytes kept at most
 //	result which part the id names by now, else ''
 const earlyRefSource = `
-local r = redis.call('HMGET', KEYS[1], 'to', 'early')
-if r[1] then return r[1] end
-local early = (r[2] or '')
-if #early + #ARGV[1] > tonumber(ARGV[3]) then return '' end
-redis.call('HSET', KEYS[1], 'early', early .. ARGV[1] .. ',')
-if not r[2] then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
+local to = redis.call('GET', KEYS[1])
+if to then return to end
+local list = redis.call('HGET', KEYS[2], 'list') or ''
+if #list + #ARGV[1] > tonumber(ARGV[3]) then return '' end
+redis.call('HSET', KEYS[2], 'list', list .. ARGV[1] .. ',')
+if list == '' then redis.call('PEXPIRE', KEYS[2], ARGV[2]) end
 return ''`
 
-// toldMessageSource takes a message off those with something to report.
+// ownEarlySource hands out the early receipts of an id to the first part that it
+// names. They stay: who binds may have to do so again before they are recorded.
+// For another part they mean nothing.
 //
-//	KEYS  1 message  2 untold
-//	ARGV  1 id  2 version that was told
-//	result 1 taken off or 0
-const toldMessageSource = `
-local v = redis.call('HGET', KEYS[1], 'v')
-if v and v ~= ARGV[2] then return 0 end
-return redis.call('ZREM', KEYS[2], ARGV[1])`
+//	KEYS  1 early receipts
+//	ARGV  1 <account>/<message id>/<part>/<number>
+//	result JSON objects, each with a comma after it, or ''
+const ownEarlySource = `
+local r = redis.call('HMGET', KEYS[1], 'list', 'owner')
+if not r[1] then return '' end
+if r[2] and r[2] ~= ARGV[1] then
+  redis.call('DEL', KEYS[1])
+  return ''
+end
+redis.call('HSET', KEYS[1], 'owner', ARGV[1])
+return r[1]`
+
+// toldMessagesSource takes messages off those with something to report, unless
+// more has become of them since.
+//
+//	KEYS  1 untold  2 parts
+//	ARGV  two for each message: id, version that was told
+const toldMessagesSource = recordsSource + `
+local ids = {}
+for a = 1, #ARGV, 2 do ids[#ids + 1] = ARGV[a] end
+local list, _, records = read(KEYS[2], ids)
+for i, m in ipairs(list) do
+  local version = 0
+  for k = 1, m and m.n or 0 do
+    local _, _, count = split(records[m.before + k])
+    version = version + count
+  end
+  if not m or version == tonumber(ARGV[2 * i]) then mark(KEYS[1], ids[i], false) end
+end
+flush()
+return 1`

@@ -84,16 +84,15 @@ func TestAPartIsDeletedAndRefundedOnce(t *testing.T) {
 		p.has(1)
 		p.are(alone.ID, "removed ")
 		p.same("due", p.claimed(60, 10), []message.ID{m.ID})
-		if ttl, err := p.db.rdb.PTTL(p.Context(), keyMessage(1, alone.ID)).Result(); err != nil || ttl <= 0 {
-			p.Fatalf("kept for %v, %v", ttl, err)
-		}
+		p.forgotten(alone.ID, true)
+		p.forgotten(m.ID, false)
 	})
 }
 
 func TestMessagesAreClaimedWhenTheyAreDue(t *testing.T) {
 	onEveryDesk(t, 10, func(p desk) {
 		soon, later := p.letter(1), p.letter(1)
-		later.ScheduledFor, later.Due = at(100), at(100)
+		later.ScheduledFor = at(100)
 		p.put(soon, later)
 		leased := p.letter(1)
 		_, err := p.Save(p.Context(), message.Batch{Account: 1, Messages: []message.Message{leased}, Now: at(0), Lease: at(20)})
@@ -153,7 +152,7 @@ func TestWhatWasHandedOverIsNotHandedOverAgain(t *testing.T) {
 		p.same("due", p.claimed(1000, 10), []message.ID{})
 		got, err := p.Get(p.Context(), 1, m.ID)
 		p.must(err)
-		if got.Parts[0].Ref != "r0" || got.Parts[1].Reason != "the answer was lost" || !got.Due.IsZero() {
+		if got.Parts[0].Ref != "r0" || got.Parts[1].Reason != "the answer was lost" {
 			p.Fatalf("%+v", got)
 		}
 		// A person decides that the unknown one is sent again.
@@ -161,9 +160,7 @@ func TestWhatWasHandedOverIsNotHandedOverAgain(t *testing.T) {
 		p.must(err)
 		p.same("pending", p.pending(), []message.ID{m.ID + 1})
 		p.same("due", p.claimed(1000, 10), []message.ID{m.ID})
-		if ttl, err := p.db.rdb.PTTL(p.Context(), keyMessage(1, m.ID)).Result(); err != nil || ttl > 0 {
-			p.Fatalf("a message that waits is kept for %v, %v", ttl, err)
-		}
+		p.forgotten(m.ID, false)
 		p.has(8)
 	})
 }
@@ -177,16 +174,16 @@ func TestABeginningThatComesTwice(t *testing.T) {
 		start := message.Start{Ref: m.Ref(), Parts: []int{0}, Carrier: "c1", Now: at(1), Until: at(10)}
 		p.same("by another", p.start(m, 1, false), []int{0, 1})
 		p.settled(m, message.Pending)
-		calls := beginnings([]message.Start{start})
+		calls, _ := beginnings([]message.Start{start})
 		for i, want := range []int{1, 1, 0} {
 			if i == 2 {
 				p.settled(m, message.Pending)
 			}
 			out, err := p.db.eval(p.Context(), p.begin, calls)
 			p.must(err)
-			parts, err := out[0].Int64Slice()
+			lists, err := out[0].Slice()
 			p.must(err)
-			p.same("taken", len(parts), want)
+			p.same("taken", len(lists[0].([]any)), want)
 		}
 		p.same("pending", p.pending()[0], m.ID)
 		p.same("by the next", p.start(m, 1, false), []int{0})
@@ -197,6 +194,42 @@ func (p desk) settled(m message.Message, state message.State) {
 	p.Helper()
 	_, err := p.Settle(p.Context(), []message.Outcome{{PartRef: message.PartRef{Ref: m.Ref()}, State: state, Again: at(1), At: at(1)}})
 	p.must(err)
+}
+
+func TestNothingIsLeftOfForgottenMessages(t *testing.T) {
+	onEveryDesk(t, 2*maxOfCall, func(p desk) {
+		var ms []message.Message
+		var outcomes []message.Outcome
+		for range maxOfCall - 1 {
+			ms = append(ms, p.letter(1))
+		}
+		ms = append(ms, p.letter(3))
+		for i := range ms {
+			ms[i].Report.URL = "https://example.com/"
+			for n := range ms[i].Parts {
+				outcomes = append(outcomes, message.Outcome{
+					PartRef: message.PartRef{Ref: ms[i].Ref(), Part: n}, State: message.Rejected, Reason: "no carrier", At: at(1),
+				})
+			}
+		}
+		p.put(ms...)
+		p.start(ms[0], 1, false)
+		told, err := p.Settle(p.Context(), outcomes)
+		p.must(err)
+		p.same("to be told", len(told), len(ms))
+		if last := told[len(told)-1].Parts[2]; last.Reason != "no carrier" || last.State != message.Rejected {
+			p.Fatalf("%+v", last)
+		}
+		p.must(p.Forget(p.Context(), at(p.db.retention.Seconds()+1)))
+		for _, key := range []string{
+			keyMessages(1), keyMessageParts(1), keyMessageNotes(1), keyMessagesDue(1), keyMessagesPending(1), keyMessagesAll(1),
+			keyMessagesEnded(1), keyMessagesUntold(1),
+		} {
+			if n, err := p.db.rdb.Exists(p.Context(), key).Result(); err != nil || n != 0 {
+				p.Errorf("%s is left, %v", key, err)
+			}
+		}
+	})
 }
 
 func TestTheLongestMessageThereIs(t *testing.T) {

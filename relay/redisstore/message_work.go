@@ -1,11 +1,13 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -32,7 +34,7 @@ func (s *Messages) Claim(ctx context.Context, now, until time.Time, limit int) (
 	if err != nil {
 		return nil, wrap("messages: claim", err)
 	}
-	calls := claims(accounts, waiting, now, until, limit)
+	calls, of := claims(accounts, waiting, now, until, limit)
 	if len(calls) == 0 {
 		return nil, nil
 	}
@@ -40,24 +42,48 @@ func (s *Messages) Claim(ctx context.Context, now, until time.Time, limit int) (
 	if err != nil {
 		return nil, wrap("messages: claim", err)
 	}
-	var list []message.Message
-	for _, c := range out {
-		replies, _ := c.Slice()
-		for _, reply := range replies {
-			m, there, err := decodeReply(reply)
+	ms, err := s.claimed(ctx, of, out)
+	return ms, wrap("messages: claim", err)
+}
+
+// claimed reads the messages that were claimed: {id, record, …} of each account.
+func (s *Messages) claimed(ctx context.Context, of []account.ID, out []*redis.Cmd) (list []message.Message, err error) {
+	texts := make([]*redis.SliceCmd, len(out))
+	_, err = s.db.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for i, c := range out {
+			var ids []string
+			for _, reply := range slice(c.Val()) {
+				ids = append(ids, fmt.Sprint(slice(reply)[0]))
+			}
+			if len(ids) > 0 {
+				texts[i] = p.HMGet(ctx, keyMessages(of[i]), ids...)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i, c := range out {
+		for k, reply := range slice(c.Val()) {
+			fields := slice(reply)
+			m, err := decodeMessage(slices.Insert(fields, 1, texts[i].Val()[k]))
 			if err != nil {
 				return list, err
 			}
-			if there {
-				list = append(list, m)
-			}
+			list = append(list, m)
 		}
 	}
 	return list, nil
 }
 
+func slice(v any) []any {
+	list, _ := v.([]any)
+	return list
+}
+
 // claims shares a limit among the accounts that wait.
-func claims(accounts []account.ID, waiting []*redis.IntCmd, now, until time.Time, limit int) (calls []call) {
+func claims(accounts []account.ID, waiting []*redis.IntCmd, now, until time.Time, limit int) (calls []call, of []account.ID) {
 	order := make([]int, 0, len(accounts))
 	for i := range accounts {
 		if waiting[i].Val() > 0 {
@@ -73,65 +99,93 @@ func claims(accounts []account.ID, waiting []*redis.IntCmd, now, until time.Time
 		}
 		limit -= share
 		calls = append(calls, call{
-			keys: []string{keyMessagesDue(accounts[i])},
-			args: []any{now.UnixMilli(), until.UnixMilli(), share, keyMessages(accounts[i])},
+			keys: []string{keyMessagesDue(accounts[i]), keyMessageParts(accounts[i])},
+			args: []any{now.UnixMilli(), until.UnixMilli(), share},
 		})
+		of = append(of, accounts[i])
 	}
-	return calls
+	return calls, of
 }
 
 // Begin writes down that parts are about to be handed to a carrier.
 func (s *Messages) Begin(ctx context.Context, starts []message.Start) ([][]int, error) {
-	out, err := s.db.eval(ctx, s.begin, beginnings(starts))
+	calls, of := beginnings(starts)
+	out, err := s.db.eval(ctx, s.begin, calls)
 	if err != nil {
 		return nil, wrap("messages: begin", err)
 	}
 	begun := make([][]int, len(starts))
-	for i, c := range out {
-		parts, err := c.Int64Slice()
-		if err != nil {
-			return nil, wrap("messages: begin", err)
+	for c, answer := range out {
+		lists, err := answer.Slice()
+		if err != nil || len(lists) != len(of[c]) {
+			return nil, wrap("messages: begin", cmp.Or(err, errAnswer))
 		}
-		for _, n := range parts {
-			begun[i] = append(begun[i], int(n))
+		for k, list := range lists {
+			parts, _ := list.([]any)
+			for _, n := range parts {
+				i, at := of[c][k], n.(int64)-1
+				begun[i] = append(begun[i], starts[i].Parts[at])
+			}
 		}
 	}
 	return begun, nil
 }
 
-// beginnings are calls that differ from all others in their name.
-func beginnings(starts []message.Start) []call {
-	calls := make([]call, len(starts))
+// errAnswer is an answer of a script that is not what it is said to be.
+var errAnswer = errors.New("the script's answer is of another kind")
+
+// alike is what starts have in common that go in one call.
+type alike struct {
+	account account.ID
+	carrier string
+	now     int64
+	until   int64
+}
+
+// beginnings are calls that differ from all others in their name, and which
+// starts each is for.
+func beginnings(starts []message.Start) (calls []call, of [][]int) {
 	name := strconv.FormatUint(rand.Uint64(), 36)
-	for i, st := range starts {
-		acct := st.Account
-		calls[i].keys = []string{keyMessage(acct, st.ID), keyMessagesDue(acct), keyMessagesPending(acct)}
-		calls[i].args = []any{int64(st.ID), st.Carrier, st.Now.UnixMilli(), st.Until.UnixMilli(), flag(st.Again), name}
+	last := make(map[alike]int)
+	for i := range starts {
+		st := &starts[i]
+		key := alike{st.Account, st.Carrier, st.Now.UnixMilli(), st.Until.UnixMilli()}
+		at, ok := last[key]
+		if !ok || len(of[at]) == maxOfCall {
+			at = len(calls)
+			last[key] = at
+			calls = append(calls, call{
+				keys: []string{keyMessagesDue(st.Account), keyMessagesPending(st.Account), keyMessageParts(st.Account)},
+				args: []any{st.Carrier, key.now, key.until, name},
+			})
+			of = append(of, nil)
+		}
+		c := &calls[at]
+		of[at] = append(of[at], i)
+		c.args = append(c.args, int64(st.ID), flag(st.Again), len(st.Parts))
 		for _, n := range st.Parts {
-			calls[i].args = append(calls[i].args, n)
+			c.args = append(c.args, st.ID.String()+"/"+strconv.Itoa(n))
 		}
 	}
-	return calls
+	return calls, of
 }
 
 // Settle records what carriers said.
 func (s *Messages) Settle(ctx context.Context, outcomes []message.Outcome) ([]message.Message, error) {
-	var c changes
+	changes := make([]change, len(outcomes))
 	for i := range outcomes {
 		o := &outcomes[i]
-		var refund []byte
+		changes[i] = change{
+			part: o.PartRef, now: o.At, at: o.At, state: o.State, carrier: o.Carrier, ref: o.Ref, reason: o.Reason, again: o.Again,
+		}
 		if o.Refund {
 			var err error
-			if refund, err = refundNote(o.ID+message.ID(o.Part), o.At.UnixMilli()); err != nil {
+			if changes[i].refund, err = refundNote(o.ID+message.ID(o.Part), o.At.UnixMilli()); err != nil {
 				return nil, err
 			}
 		}
-		c.add(s, change{
-			part: o.PartRef, now: o.At, at: o.At, state: o.State, carrier: o.Carrier, ref: o.Ref, reason: o.Reason,
-			again: o.Again, refund: refund,
-		})
 	}
-	return s.change(ctx, "messages: settle", c)
+	return s.change(ctx, "messages: settle", changes)
 }
 
 // change is what shall happen to a part.
@@ -144,62 +198,56 @@ type change struct {
 	refund                     []byte // the entry, if the credit goes back
 }
 
-// changes are calls of the script that changes states, one a message.
-type changes struct {
-	calls []call
-	of    map[message.Ref]int
-}
-
-// add puts a part's change to those of its message.
-func (c *changes) add(s *Messages, ch change) {
-	p := ch.part
-	i, ok := c.of[p.Ref]
-	if !ok {
-		if c.of == nil {
-			c.of = make(map[message.Ref]int)
+// settlements are calls that record changes, those of a message together.
+func (s *Messages) settlements(changes []change) []call {
+	of := make(map[message.Ref][]*change, len(changes))
+	var refs []message.Ref
+	for i := range changes {
+		ref := changes[i].part.Ref
+		if of[ref] == nil {
+			refs = append(refs, ref)
 		}
-		i = len(c.calls)
-		c.of[p.Ref] = i
-		acct := p.Account
-		c.calls = append(c.calls, call{
-			keys: []string{
-				keyMessage(acct, p.ID), keyMessagesDue(acct), keyMessagesPending(acct), keyMessagesEnded(acct),
-				keyMessagesUntold(acct), keyCredit(acct), keyCreditEntries(acct),
-			},
-			args: []any{int64(p.ID), ch.now.UnixMilli(), s.retention(), creditKept},
-		})
+		of[ref] = append(of[ref], &changes[i])
 	}
-	c.calls[i].args = append(c.calls[i].args,
-		p.Part, string(ch.state), before(ch.state), ch.carrier, ch.ref, ch.reason, ch.line, millis(ch.again), ch.refund,
-		flag(ch.state.Code() != 0), ch.at.UnixMilli())
+	slices.SortStableFunc(refs, func(a, b message.Ref) int { return cmp.Compare(a.Account, b.Account) })
+	var calls []call
+	for len(refs) > 0 {
+		n := sameAccount(refs)
+		calls = append(calls, s.settlement(refs[0].Account, refs[:n], of))
+		refs = refs[n:]
+	}
+	return calls
 }
 
-// before lists the states that a state may come after, as the script reads them.
-func before(state message.State) string {
-	var b strings.Builder
-	for _, s := range state.Before() {
-		b.WriteString("," + string(s))
+func (s *Messages) settlement(acct account.ID, refs []message.Ref, of map[message.Ref][]*change) call {
+	c := call{keys: []string{
+		keyMessagesDue(acct), keyMessagesPending(acct), keyMessagesEnded(acct),
+		keyMessagesUntold(acct), keyCredit(acct), keyCreditEntries(acct),
+		keyMessages(acct), keyMessageParts(acct), keyMessageNotes(acct),
+	}}
+	var now time.Time
+	c.args = []any{nil, nil, creditKept}
+	for _, ref := range refs {
+		c.args = append(c.args, int64(ref.ID), len(of[ref]))
+		for _, ch := range of[ref] {
+			if ch.now.After(now) {
+				now = ch.now
+			}
+			c.args = append(c.args, ch.part.Part, string(ch.state), ch.at.UnixMilli(), ch.carrier, ch.ref, ch.reason, ch.line,
+				millis(ch.again), ch.refund)
+		}
 	}
-	return b.String() + ","
+	c.args[0], c.args[1] = now.UnixMilli(), s.till(now)
+	return c
 }
 
-// change runs the script and returns the messages that want reports.
-func (s *Messages) change(ctx context.Context, noun string, c changes) ([]message.Message, error) {
-	out, err := s.db.eval(ctx, s.settle, c.calls)
+// change records changes and returns the messages that want reports.
+func (s *Messages) change(ctx context.Context, noun string, changes []change) ([]message.Message, error) {
+	out, err := s.db.eval(ctx, s.settle, s.settlements(changes))
 	if err != nil {
 		return nil, wrap(noun, err)
 	}
-	var list []message.Message
-	for _, reply := range out {
-		m, there, err := decodeReply(reply.Val())
-		if err != nil {
-			return list, err
-		}
-		if there {
-			list = append(list, m)
-		}
-	}
-	return list, nil
+	return decodeReplies(out)
 }
 
 // Renew moves the end of leases.
@@ -212,13 +260,20 @@ func (s *Messages) Release(ctx context.Context, refs []message.Ref, due time.Tim
 	return s.moveDue(ctx, "messages: release", refs, due)
 }
 
+// moveDue moves the time when messages are due, of those of which a part waits.
 func (s *Messages) moveDue(ctx context.Context, noun string, refs []message.Ref, to time.Time) error {
-	calls := make([]call, len(refs))
-	for i, r := range refs {
-		calls[i] = call{
-			keys: []string{keyMessage(r.Account, r.ID), keyMessagesDue(r.Account)}, args: []any{int64(r.ID), to.UnixMilli()},
-		}
+	of := make(map[account.ID][]redis.Z)
+	for _, r := range refs {
+		of[r.Account] = append(of[r.Account], redis.Z{Score: float64(to.UnixMilli()), Member: int64(r.ID)})
 	}
-	_, err := s.db.eval(ctx, s.move, calls)
+	if len(of) == 0 {
+		return nil
+	}
+	_, err := s.db.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for acct, members := range of {
+			p.ZAddXX(ctx, keyMessagesDue(acct), members...)
+		}
+		return nil
+	})
 	return wrap(noun, err)
 }
