@@ -43,9 +43,6 @@ func (s *Messages) load(ctx context.Context, refs []message.Ref) ([]message.Mess
 	return decodeReplies(out)
 }
 
-// maxOfCall is how many messages a call of a script is for.
-const maxOfCall = 250
-
 // sameAccount is how many of the first messages are one account's, as many as go
 // in one call.
 func sameAccount(refs []message.Ref) (n int) {

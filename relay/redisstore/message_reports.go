@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"context"
-	"slices"
 	"strconv"
 	"time"
 
@@ -63,15 +62,14 @@ func (s *Messages) Told(ctx context.Context, ms []message.Message) error {
 }
 
 func (s *Messages) tell(ctx context.Context, ms []message.Message) error {
-	of := make(map[account.ID][]any)
-	for i := range ms {
-		of[ms[i].Account] = append(of[ms[i].Account], int64(ms[i].ID), ms[i].Version)
-	}
 	var calls []call
-	for acct, args := range of {
-		for some := range slices.Chunk(args, 2*maxOfCall) {
-			calls = append(calls, call{keys: []string{keyMessagesUntold(acct), keyMessageParts(acct)}, args: some})
+	for _, places := range groups(ms, func(m *message.Message) account.ID { return m.Account }) {
+		acct := ms[places[0]].Account
+		c := call{keys: []string{keyMessagesUntold(acct), keyMessageParts(acct)}}
+		for _, i := range places {
+			c.args = append(c.args, int64(ms[i].ID), ms[i].Version)
 		}
+		calls = append(calls, c)
 	}
 	_, err := s.db.eval(ctx, s.told, calls)
 	return err

@@ -7,53 +7,6 @@ import (
 	"github.com/penstock/penstock/relay/message"
 )
 
-// The scripts are for many messages of an account at a time: what a script asks
-// of the server costs more than what the server then does, so each asks once for
-// all of them.
-
-// manySource reads and writes many fields of a hash, and gathers what changes in
-// sorted sets: mark notes the score of a member, or false to remove it, and flush
-// does it. What goes in one command is bounded, as is Lua's stack.
-const manySource = `
-local many = 400
-local function each(command, key, list)
-  for i = 1, #list, many do redis.call(command, key, unpack(list, i, math.min(i + many - 1, #list))) end
-end
-local function get(key, fields)
-  if #fields == 0 then return {} end
-  if #fields <= many then return redis.call('HMGET', key, unpack(fields)) end
-  local all = {}
-  for i = 1, #fields, many do
-    for k, v in ipairs(redis.call('HMGET', key, unpack(fields, i, math.min(i + many - 1, #fields)))) do all[i + k - 1] = v end
-  end
-  return all
-end
-local marks = {}
-local function mark(key, member, score)
-  local members = marks[key]
-  if not members then
-    members = {}
-    marks[key] = members
-  end
-  members[member] = score
-end
-local function flush()
-  for key, members in pairs(marks) do
-    local add, remove = {}, {}
-    for member, score in pairs(members) do
-      if score then
-        add[#add + 1] = score
-        add[#add + 1] = member
-      else
-        remove[#remove + 1] = member
-      end
-    end
-    each('ZADD', key, add)
-    each('ZREM', key, remove)
-  end
-end
-`
-
 // recordsSource reads what is needed to work with messages. read returns for each
 // id {id, parts, ms when it was to be sent, whether it wants reports, place before
 // its first record}, or false; and the names and the records of all parts. split

@@ -1,9 +1,7 @@
 package redisstore
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -77,11 +75,6 @@ func (s *Messages) claimed(ctx context.Context, of []account.ID, out []*redis.Cm
 	return list, nil
 }
 
-func slice(v any) []any {
-	list, _ := v.([]any)
-	return list
-}
-
 // claims shares a limit among the accounts that wait.
 func claims(accounts []account.ID, waiting []*redis.IntCmd, now, until time.Time, limit int) (calls []call, of []account.ID) {
 	order := make([]int, 0, len(accounts))
@@ -116,23 +109,16 @@ func (s *Messages) Begin(ctx context.Context, starts []message.Start) ([][]int, 
 	}
 	begun := make([][]int, len(starts))
 	for c, answer := range out {
-		lists, err := answer.Slice()
-		if err != nil || len(lists) != len(of[c]) {
-			return nil, wrap("messages: begin", cmp.Or(err, errAnswer))
-		}
-		for k, list := range lists {
-			parts, _ := list.([]any)
-			for _, n := range parts {
-				i, at := of[c][k], n.(int64)-1
-				begun[i] = append(begun[i], starts[i].Parts[at])
+		for k, places := range slice(answer.Val()) {
+			i := of[c][k]
+			for _, place := range slice(places) {
+				at, _ := place.(int64)
+				begun[i] = append(begun[i], starts[i].Parts[at-1])
 			}
 		}
 	}
 	return begun, nil
 }
-
-// errAnswer is an answer of a script that is not what it is said to be.
-var errAnswer = errors.New("the script's answer is of another kind")
 
 // alike is what starts have in common that go in one call.
 type alike struct {
@@ -146,26 +132,24 @@ type alike struct {
 // starts each is for.
 func beginnings(starts []message.Start) (calls []call, of [][]int) {
 	name := strconv.FormatUint(rand.Uint64(), 36)
-	last := make(map[alike]int)
-	for i := range starts {
-		st := &starts[i]
-		key := alike{st.Account, st.Carrier, st.Now.UnixMilli(), st.Until.UnixMilli()}
-		at, ok := last[key]
-		if !ok || len(of[at]) == maxOfCall {
-			at = len(calls)
-			last[key] = at
-			calls = append(calls, call{
-				keys: []string{keyMessagesDue(st.Account), keyMessagesPending(st.Account), keyMessageParts(st.Account)},
-				args: []any{st.Carrier, key.now, key.until, name},
-			})
-			of = append(of, nil)
+	of = groups(starts, func(st *message.Start) alike {
+		return alike{st.Account, st.Carrier, st.Now.UnixMilli(), st.Until.UnixMilli()}
+	})
+	for _, places := range of {
+		first := &starts[places[0]]
+		acct := first.Account
+		c := call{
+			keys: []string{keyMessagesDue(acct), keyMessagesPending(acct), keyMessageParts(acct)},
+			args: []any{first.Carrier, first.Now.UnixMilli(), first.Until.UnixMilli(), name},
 		}
-		c := &calls[at]
-		of[at] = append(of[at], i)
-		c.args = append(c.args, int64(st.ID), flag(st.Again), len(st.Parts))
-		for _, n := range st.Parts {
-			c.args = append(c.args, st.ID.String()+"/"+strconv.Itoa(n))
+		for _, i := range places {
+			st := &starts[i]
+			c.args = append(c.args, int64(st.ID), flag(st.Again), len(st.Parts))
+			for _, n := range st.Parts {
+				c.args = append(c.args, st.ID.String()+"/"+strconv.Itoa(n))
+			}
 		}
+		calls = append(calls, c)
 	}
 	return calls, of
 }
@@ -209,17 +193,15 @@ func (s *Messages) settlements(changes []change) []call {
 		}
 		of[ref] = append(of[ref], &changes[i])
 	}
-	slices.SortStableFunc(refs, func(a, b message.Ref) int { return cmp.Compare(a.Account, b.Account) })
 	var calls []call
-	for len(refs) > 0 {
-		n := sameAccount(refs)
-		calls = append(calls, s.settlement(refs[0].Account, refs[:n], of))
-		refs = refs[n:]
+	for _, places := range groups(refs, func(r *message.Ref) account.ID { return r.Account }) {
+		calls = append(calls, s.settlement(refs, places, of))
 	}
 	return calls
 }
 
-func (s *Messages) settlement(acct account.ID, refs []message.Ref, of map[message.Ref][]*change) call {
+func (s *Messages) settlement(refs []message.Ref, places []int, of map[message.Ref][]*change) call {
+	acct := refs[places[0]].Account
 	c := call{keys: []string{
 		keyMessagesDue(acct), keyMessagesPending(acct), keyMessagesEnded(acct),
 		keyMessagesUntold(acct), keyCredit(acct), keyCreditEntries(acct),
@@ -227,7 +209,8 @@ func (s *Messages) settlement(acct account.ID, refs []message.Ref, of map[messag
 	}}
 	var now time.Time
 	c.args = []any{nil, nil, creditKept}
-	for _, ref := range refs {
+	for _, i := range places {
+		ref := refs[i]
 		c.args = append(c.args, int64(ref.ID), len(of[ref]))
 		for _, ch := range of[ref] {
 			if ch.now.After(now) {

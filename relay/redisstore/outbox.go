@@ -47,38 +47,56 @@ func stateKeys(acct account.ID) []string {
 
 // Create saves new deliveries with a lease.
 func (s *Outbox) Create(ctx context.Context, ds []outbox.Delivery, leaseUntil time.Time) ([]int, error) {
-	var accounts []any
-	calls := make([]call, 0, len(ds))
-	for i := range ds {
-		d := &ds[i]
-		d.State, d.NextAttemptAt = outbox.Queued, leaseUntil
-		static, err := encodeStatic(d)
-		if err != nil {
-			return nil, fmt.Errorf("delivery %s: encode: %w", d.ID, err)
-		}
-		if acct := d.Account.String(); !slices.Contains(accounts, any(acct)) {
-			accounts = append(accounts, acct)
-		}
-		calls = append(calls, call{
-			keys: []string{
-				keyDelivery(d.Account, d.ID), keyOutboxDue(d.Account), keyOutboxCreated(d.Account),
-				keyOutboxState(d.Account, outbox.Queued), keyOutboxOrder(d.Account, d.Lane()),
-			},
-			args: []any{d.ID, static, d.CreatedAt.UnixMilli(), leaseUntil.UnixMilli(), lineOf(d)},
-		})
-	}
 	if len(ds) == 0 {
 		return nil, nil
 	}
-	first := []redis.Cmder{redis.NewCmd(ctx, append([]any{"SADD", keyOutboxAccounts()}, accounts...)...)}
+	of := groups(ds, func(d *outbox.Delivery) account.ID { return d.Account })
+	var calls []call
+	accounts := []any{"SADD", keyOutboxAccounts()}
+	for _, places := range of {
+		c, err := creating(ds, places, leaseUntil)
+		if err != nil {
+			return nil, err
+		}
+		calls, accounts = append(calls, c), append(accounts, ds[places[0]].Account.String())
+	}
+	first := []redis.Cmder{redis.NewCmd(ctx, accounts...)}
 	out, err := s.db.eval(ctx, s.create, calls, append(first, s.byMessage(ctx, ds)...)...)
 	if err != nil {
 		return nil, wrap("deliveries: create", err)
 	}
-	for _, i := range indexes(out, 2) {
-		ds[i].Waits, ds[i].NextAttemptAt = outbox.WaitsForTurn, time.Time{}
+	var known []int
+	for c, answer := range out {
+		for k, result := range slice(answer.Val()) {
+			switch i := of[c][k]; result {
+			case int64(0):
+				known = append(known, i)
+			case int64(2):
+				ds[i].Waits, ds[i].NextAttemptAt = outbox.WaitsForTurn, time.Time{}
+			}
+		}
 	}
-	return indexes(out, 0), nil
+	return known, nil
+}
+
+// creating is the call that creates some deliveries of one account.
+func creating(ds []outbox.Delivery, places []int, leaseUntil time.Time) (call, error) {
+	acct := ds[places[0]].Account
+	c := call{
+		keys: []string{keyOutboxDue(acct), keyOutboxCreated(acct), keyOutboxState(acct, outbox.Queued)},
+		args: []any{leaseUntil.UnixMilli()},
+	}
+	for _, i := range places {
+		d := &ds[i]
+		d.State, d.NextAttemptAt = outbox.Queued, leaseUntil
+		static, err := encodeStatic(d)
+		if err != nil {
+			return c, fmt.Errorf("delivery %s: encode: %w", d.ID, err)
+		}
+		c.keys = append(c.keys, keyDelivery(acct, d.ID), keyOutboxOrder(acct, d.Lane()))
+		c.args = append(c.args, d.ID, static, d.CreatedAt.UnixMilli(), lineOf(d))
+	}
+	return c, nil
 }
 
 // lineOf names the line of a delivery to an ordered endpoint.
@@ -113,36 +131,45 @@ func (s *Outbox) Get(ctx context.Context, acct account.ID, id string) (outbox.De
 
 // Finish records outcomes.
 func (s *Outbox) Finish(ctx context.Context, os []outbox.Outcome) ([]outbox.Ref, error) {
-	calls := make([]call, 0, len(os))
-	for i := range os {
-		c, err := s.finishing(&os[i])
+	of := groups(os, func(o *outbox.Outcome) account.ID { return o.Account })
+	calls := make([]call, 0, len(of))
+	for _, places := range of {
+		c, err := s.finishing(os, places)
 		if err != nil {
-			return nil, fmt.Errorf("delivery %s: encode: %w", os[i].ID, err)
+			return nil, err
 		}
 		calls = append(calls, c)
 	}
 	out, err := s.db.eval(ctx, s.finish, calls)
 	var turn []outbox.Ref
-	for i, c := range out {
-		if id, ok := c.Val().(string); ok {
-			turn = append(turn, outbox.Ref{Account: os[i].Account, ID: id})
+	for c, answer := range out {
+		for _, id := range slice(answer.Val()) {
+			turn = append(turn, outbox.Ref{Account: os[of[c][0]].Account, ID: fmt.Sprint(id)})
 		}
 	}
 	return turn, wrap("deliveries: finish", err)
 }
 
-func (s *Outbox) finishing(o *outbox.Outcome) (c call, err error) {
-	var attempt []byte
-	if !o.Attempt.At.IsZero() {
-		if attempt, err = encodeRecord(o.Attempt); err != nil {
-			return c, err
-		}
+// finishing is the call that records some outcomes of one account.
+func (s *Outbox) finishing(os []outbox.Outcome, places []int) (call, error) {
+	acct := os[places[0]].Account
+	c := call{
+		keys: append([]string{keyOutboxDue(acct), keyOutboxLines(acct)}, stateKeys(acct)...),
+		args: []any{keyDelivery(acct, ""), keyOutboxOrder(acct, "")},
 	}
-	c.keys = append([]string{keyDelivery(o.Account, o.ID), keyOutboxDue(o.Account)}, stateKeys(o.Account)...)
-	c.keys = append(c.keys, keyOutboxHeld(o.Account, o.Endpoint), keyOutboxLines(o.Account))
-	c.args = []any{
-		o.ID, attempt, o.Attempt.At.UnixNano(), string(o.State), o.Reason, millis(o.NextAttemptAt), flag(o.Uncounted),
-		s.retentionOf(o.State).Milliseconds(), millis(o.HeldUntil), o.Endpoint, keyDelivery(o.Account, ""), keyOutboxOrder(o.Account, ""),
+	for _, i := range places {
+		o := &os[i]
+		var attempt []byte
+		if !o.Attempt.At.IsZero() {
+			var err error
+			if attempt, err = encodeRecord(o.Attempt); err != nil {
+				return c, fmt.Errorf("delivery %s: encode: %w", o.ID, err)
+			}
+		}
+		c.keys = append(c.keys, keyDelivery(acct, o.ID), keyOutboxHeld(acct, o.Endpoint))
+		c.args = append(c.args,
+			o.ID, attempt, o.Attempt.At.UnixNano(), string(o.State), o.Reason, millis(o.NextAttemptAt), flag(o.Uncounted),
+			s.retentionOf(o.State).Milliseconds(), millis(o.HeldUntil), o.Endpoint)
 	}
 	return c, nil
 }

@@ -4,90 +4,112 @@ package redisstore
 // other caller waits long behind it.
 const chunkSize = 500
 
-// createSource saves one new delivery. One to an ordered endpoint goes to the
-// end of its line and is attempted if it is alone there.
+// createSource saves new deliveries. One to an ordered endpoint goes to the end
+// of its line and is attempted if it is alone there.
 //
-//	KEYS  1 record  2 due  3 created  4 the set of state queued  5 order
-//	ARGV  1 id  2 static JSON  3 ms of creation  4 ms of the lease's end
-//	      5 the endpoint if it is ordered, else empty
-//	→ 1 created, 2 created and waits for its turn, 0 it exists already and was
-//	left alone
-const createSource = `
-if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
-redis.call('HSET', KEYS[1], 'static', ARGV[2], 'created', ARGV[3], 'state', 'queued', 'due', ARGV[4], 'leased', 1)
-redis.call('ZADD', KEYS[3], ARGV[3], ARGV[1])
-redis.call('ZADD', KEYS[4], ARGV[3], ARGV[1])
-if ARGV[5] ~= '' then
-  local last = redis.call('ZREVRANGE', KEYS[5], 0, 0, 'WITHSCORES')
-  redis.call('ZADD', KEYS[5], (last[2] or 0) + 1, ARGV[1])
-  redis.call('HSET', KEYS[1], 'line', ARGV[5])
-  if last[1] then
-    redis.call('HSET', KEYS[1], 'due', 0, 'leased', 0, 'waits', 'turn')
-    return 2
+//	KEYS  1 due  2 created  3 the set of state queued  4… two for each delivery:
+//	      record, order
+//	ARGV  1 ms of the lease's end  2… four for each delivery: id, static JSON, ms
+//	      of creation, the endpoint if it is ordered, else empty
+//	→ for each 1 created, 2 created and waits for its turn, 0 it exists already
+//	and was left alone
+const createSource = manySource + `
+local out, k = {}, 4
+for a = 2, #ARGV, 4 do
+  local id, at, line = ARGV[a], ARGV[a + 2], ARGV[a + 3]
+  local answer = 1 - redis.call('EXISTS', KEYS[k])
+  if answer == 1 then
+    local fields = {'static', ARGV[a + 1], 'created', at, 'state', 'queued', 'due', ARGV[1], 'leased', 1}
+    if line ~= '' then
+      local last = redis.call('ZREVRANGE', KEYS[k + 1], 0, 0, 'WITHSCORES')
+      redis.call('ZADD', KEYS[k + 1], (last[2] or 0) + 1, id)
+      fields[11], fields[12] = 'line', line
+      if last[1] then
+        answer = 2
+        fields[8], fields[10], fields[13], fields[14] = 0, 0, 'waits', 'turn'
+      end
+    end
+    redis.call('HSET', KEYS[k], unpack(fields))
+    mark(KEYS[2], id, at)
+    mark(KEYS[3], id, at)
+    if answer == 1 then mark(KEYS[1], id, ARGV[1]) end
   end
+  out[#out + 1] = answer
+  k = k + 2
 end
-redis.call('ZADD', KEYS[2], ARGV[4], ARGV[1])
-return 1`
+flush()
+return out`
 
 // statesSource gives scripts the position of each state's set in KEYS.
 const statesSource = `
 local at = {queued = 3, retrying = 4, delivered = 5, simulated = 6, dead = 7}
 `
 
-// finishSource records the outcome of one attempt, or that a breaker holds the
-// delivery. An uncounted attempt whose reason is that of the last one is not
+// finishSource records the outcomes of attempts, or that a breaker holds
+// deliveries. An uncounted attempt whose reason is that of the last one is not
 // added, so that our own faults and probes, which may repeat without end, do not
-// grow the record without end. The one behind it in an ordered line comes due
-// when it has ended.
+// grow the record without end. What was recorded before is left alone, and of one
+// that has ended only the attempt is added. The one behind it in an ordered line
+// comes due when it has ended.
 //
-//	KEYS  1 record  2 due  3-7 the sets by state  8 held  9 lines
-//	ARGV  1 id  2 attempt JSON, empty if none was made  3 its time, ns  4 state
-//	      5 reason  6 ms of the next attempt, 0 if ended or held  7 uncounted
-//	      8 retention in ms, 0 = none  9 ms to which it is held, 0 = is not
-//	      10 endpoint  11 what records' keys begin with  12 what order's begin with
-//	→ 1 recorded, 0 recorded before, 2 only the attempt was added, -1 no such
-//	delivery; the id of the delivery whose turn has come
-const finishSource = statesSource + `
-local r = redis.call('HMGET', KEYS[1], 'state', 'ats', 'attempts', 'tries', 'created', 'reason', 'until', 'line')
-local old, ats = r[1], r[2] or ','
-if not old then return -1 end
-if ARGV[2] ~= '' then
-  if string.find(ats, ',' .. ARGV[3] .. ',', 1, true) then return 0 end
-  if ARGV[7] ~= '1' or r[6] ~= ARGV[5] then
-    redis.call('HSET', KEYS[1], 'ats', ats .. ARGV[3] .. ',', 'attempts', (r[3] or '') .. ARGV[2] .. ',')
+//	KEYS  1 due  2 lines  3-7 the sets by state  8… two for each: record, held
+//	ARGV  1 what records' keys begin with  2 what orders' begin with
+//	      3… ten for each: id, attempt JSON, empty if none was made, its time in
+//	      ns, state, reason, ms of the next attempt, 0 if ended or held,
+//	      uncounted, retention in ms, 0 = none, ms to which it is held, 0 = is
+//	      not, endpoint
+//	→ the ids of the deliveries whose turn has come
+const finishSource = manySource + statesSource + `
+local turns = {}
+local function finish(record, held, id, attempt, time, state, reason, next, uncounted, kept, holds, endpoint)
+  local r = redis.call('HMGET', record, 'state', 'ats', 'attempts', 'tries', 'created', 'reason', 'until', 'line')
+  local old, ats = r[1], r[2] or ','
+  if not old or (attempt ~= '' and string.find(ats, ',' .. time .. ',', 1, true)) then return end
+  local fields = {}
+  if attempt ~= '' and (uncounted ~= '1' or r[6] ~= reason) then
+    fields = {'ats', ats .. time .. ',', 'attempts', (r[3] or '') .. attempt .. ','}
   end
+  if at[old] >= 5 then
+    each('HSET', record, fields)
+    return
+  end
+  local tries, till, waits = tonumber(r[4] or 0), r[7] or '', ''
+  if uncounted ~= '1' then tries = tries + 1 end
+  mark(held, id, false)
+  if holds ~= '0' then
+    waits = 'breaker'
+    if till == '' then till = holds end
+    mark(held, id, till)
+    redis.call('SADD', KEYS[2], endpoint)
+  end
+  for _, v in ipairs({'state', state, 'reason', reason, 'due', next, 'leased', 0, 'tries', tries, 'waits', waits, 'until', till}) do
+    fields[#fields + 1] = v
+  end
+  redis.call('HSET', record, unpack(fields))
+  if old ~= state then
+    mark(KEYS[at[old]], id, false)
+    mark(KEYS[at[state]], id, r[5])
+  end
+  mark(KEYS[1], id, next ~= '0' and next)
+  if next ~= '0' or at[state] < 5 then return end
+  if kept ~= '0' then redis.call('PEXPIRE', record, kept) end
+  if not r[8] then return end
+  local order = ARGV[2] .. r[8]
+  redis.call('ZREM', order, id)
+  local after = redis.call('ZRANGE', order, 0, 0)[1]
+  if not after or redis.call('HGET', ARGV[1] .. after, 'waits') ~= 'turn' then return end
+  local now = string.format('%.0f', math.floor(time / 1000000))
+  redis.call('HSET', ARGV[1] .. after, 'due', now, 'waits', '')
+  mark(KEYS[1], after, now)
+  turns[#turns + 1] = after
 end
-if at[old] >= 5 then return 2 end
-local tries, till, waits = tonumber(r[4] or 0), r[7] or '', ''
-if ARGV[7] ~= '1' then tries = tries + 1 end
-redis.call('ZREM', KEYS[8], ARGV[1])
-if ARGV[9] ~= '0' then
-  waits = 'breaker'
-  if till == '' then till = ARGV[9] end
-  redis.call('ZADD', KEYS[8], till, ARGV[1])
-  redis.call('SADD', KEYS[9], ARGV[10])
+local k = 8
+for a = 3, #ARGV, 10 do
+  finish(KEYS[k], KEYS[k + 1], unpack(ARGV, a, a + 9))
+  k = k + 2
 end
-redis.call('HSET', KEYS[1], 'state', ARGV[4], 'reason', ARGV[5], 'due', ARGV[6], 'leased', 0, 'tries', tries, 'waits', waits, 'until', till)
-if old ~= ARGV[4] then
-  redis.call('ZREM', KEYS[at[old]], ARGV[1])
-  redis.call('ZADD', KEYS[at[ARGV[4]]], r[5], ARGV[1])
-end
-if ARGV[6] ~= '0' then
-  redis.call('ZADD', KEYS[2], ARGV[6], ARGV[1])
-  return 1
-end
-redis.call('ZREM', KEYS[2], ARGV[1])
-if at[ARGV[4]] < 5 then return 1 end
-if ARGV[8] ~= '0' then redis.call('PEXPIRE', KEYS[1], ARGV[8]) end
-if not r[8] then return 1 end
-local order = ARGV[12] .. r[8]
-redis.call('ZREM', order, ARGV[1])
-local next = redis.call('ZRANGE', order, 0, 0)[1]
-if not next or redis.call('HGET', ARGV[11] .. next, 'waits') ~= 'turn' then return 1 end
-local now = math.floor(ARGV[3] / 1000000)
-redis.call('HSET', ARGV[11] .. next, 'due', now, 'waits', '')
-redis.call('ZADD', KEYS[2], now, next)
-return next`
+flush()
+return turns`
 
 // takeSource leases deliveries that wait for a breaker.
 //

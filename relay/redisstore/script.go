@@ -20,6 +20,26 @@ type call struct {
 // given up and come again, for ever.
 const maxCalls = 250
 
+// maxOfCall is how many records a call of a script is for.
+const maxOfCall = 250
+
+// groups are the places of what has the same key, in their order, as many
+// together as go in one call of a script.
+func groups[T any, K comparable](list []T, key func(*T) K) (of [][]int) {
+	last := make(map[K]int)
+	for i := range list {
+		k := key(&list[i])
+		at, ok := last[k]
+		if !ok || len(of[at]) == maxOfCall {
+			at = len(of)
+			last[k] = at
+			of = append(of, nil)
+		}
+		of[at] = append(of[at], i)
+	}
+	return of
+}
+
 // eval runs a script once for each call, many in one round trip, and returns the
 // results in the calls' order. The first error of a call is returned; the other
 // calls of its round trip, and of those before, ran nevertheless.
@@ -79,6 +99,12 @@ func (d *DB) evalSome(ctx context.Context, s *redis.Script, calls []call, first 
 	return out, firstError(out)
 }
 
+// slice is a list in a script's answer; nil for anything else.
+func slice(v any) []any {
+	list, _ := v.([]any)
+	return list
+}
+
 // unsaid reports whether a pipeline failed without any of its commands knowing:
 // that is what go-redis does when a new connection is refused at its greeting,
 // for a wrong password for example.
@@ -109,3 +135,48 @@ func firstError(cmds []*redis.Cmd) error {
 	}
 	return nil
 }
+
+// manySource is for scripts that change many records of an account at a time:
+// what a script asks of the server costs more than what the server then does.
+// each and get write and read many fields of a hash at once; mark notes the score
+// of a member of a sorted set, or false to remove it, and flush does that for all.
+// What goes in one command is bounded, as is Lua's stack.
+const manySource = `
+local many = 400
+local function each(command, key, list)
+  for i = 1, #list, many do redis.call(command, key, unpack(list, i, math.min(i + many - 1, #list))) end
+end
+local function get(key, fields)
+  if #fields == 0 then return {} end
+  if #fields <= many then return redis.call('HMGET', key, unpack(fields)) end
+  local all = {}
+  for i = 1, #fields, many do
+    for k, v in ipairs(redis.call('HMGET', key, unpack(fields, i, math.min(i + many - 1, #fields)))) do all[i + k - 1] = v end
+  end
+  return all
+end
+local marks = {}
+local function mark(key, member, score)
+  local members = marks[key]
+  if not members then
+    members = {}
+    marks[key] = members
+  end
+  members[member] = score
+end
+local function flush()
+  for key, members in pairs(marks) do
+    local add, remove = {}, {}
+    for member, score in pairs(members) do
+      if score then
+        add[#add + 1] = score
+        add[#add + 1] = member
+      else
+        remove[#remove + 1] = member
+      end
+    end
+    each('ZADD', key, add)
+    each('ZREM', key, remove)
+  end
+end
+`
