@@ -129,15 +129,15 @@ func (s *Jobs) Lease(ctx context.Context, r job.Ref, now, until time.Time) (job.
 //	KEYS  1 job  2 due
 //	ARGV  1 id  2 state  3 ms of the next try, 0 if ended  4 result  5 error
 //	      6 ms of now  7 ms to keep it from its end, 0 = for good
-//	      8 1 if the run was no try
+//	      8 the number of the run if it was no try, else ''
 //	result 1 recorded, 0 it had ended or is gone
 func finishJob() *redis.Script {
 	return redis.NewScript(luaMoveJob + `
-local r = redis.call('HMGET', KEYS[1], 'state', 'list', 'place', 'kind', 'name')
+local r = redis.call('HMGET', KEYS[1], 'state', 'list', 'place', 'kind', 'name', 'tries')
 local state = r[1]
 if not state or state == 'completed' or state == 'failed' then return 0 end
 redis.call('HSET', KEYS[1], 'state', ARGV[2], 'due', ARGV[3], 'error', ARGV[5], 'updated', ARGV[6])
-if ARGV[8] == '1' then redis.call('HINCRBY', KEYS[1], 'tries', -1) end
+if ARGV[8] ~= '' and r[6] == ARGV[8] then redis.call('HINCRBY', KEYS[1], 'tries', -1) end
 if ARGV[4] ~= '' then redis.call('HSET', KEYS[1], 'result', ARGV[4]) end
 if r[2] and state ~= ARGV[2] then move(r[2], ARGV[1], r[3], r[4], r[5], state, ARGV[2]) end
 if ARGV[3] ~= '0' then
@@ -157,16 +157,16 @@ return 1`)
 
 // Finish records what a run came to.
 func (s *Jobs) Finish(ctx context.Context, j job.Job, o job.Outcome, now time.Time) error {
-	due, waits := int64(0), 0
+	due, untried := int64(0), ""
 	if !o.Again.IsZero() {
 		due = o.Again.UnixMilli()
 	}
 	if o.Waits {
-		waits = 1
+		untried = strconv.Itoa(j.Tries)
 	}
 	_, err := s.db.eval(ctx, finishJob(), []call{{
 		keys: []string{keyJob(j.Account, j.ID), keyJobsDue(j.Account)},
-		args: []any{j.ID, string(o.State()), due, string(o.Result), o.Error, now.UnixMilli(), j.Keep.Milliseconds(), waits},
+		args: []any{j.ID, string(o.State()), due, string(o.Result), o.Error, now.UnixMilli(), j.Keep.Milliseconds(), untried},
 	}})
 	return wrap("job "+j.ID+": finish", err)
 }

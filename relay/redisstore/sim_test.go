@@ -162,6 +162,7 @@ func poolsTakeAllOrNone(t *testing.T, open func(t *testing.T) *DB) {
 		{"out of the wrong pool", s.Detach(ctx, 1, "p2", []sim.ICCID{firstSIM}), "Invalid ICCID: 8944000000000000001."},
 		{"out, with another account's", s.Detach(ctx, 1, "p1", []sim.ICCID{firstSIM, thirdSIM}), "Invalid ICCID: 8944000000000000003."},
 		{"out", s.Detach(ctx, 1, "p1", []sim.ICCID{firstSIM}), ""},
+		{"out again", s.Detach(ctx, 1, "p1", []sim.ICCID{firstSIM}), "Invalid ICCID: 8944000000000000001."},
 	} {
 		text := ""
 		if tc.do != nil {
@@ -169,6 +170,15 @@ func poolsTakeAllOrNone(t *testing.T, open func(t *testing.T) *DB) {
 		}
 		if text != tc.want {
 			t.Errorf("%s: %q, want %q", tc.name, text, tc.want)
+		}
+	}
+	mustDo(t, s.Attach(ctx, 1, "p1", []sim.ICCID{firstSIM}))
+	out := joining(1, "p1", []sim.ICCID{firstSIM}, false)
+	for range 2 { // the client repeats a call whose answer was lost
+		answers, err := db.eval(ctx, joinPool(), []call{out})
+		mustDo(t, err)
+		if refusal, err := answers[0].StringSlice(); err != nil || len(refusal) > 0 {
+			t.Errorf("a detachment that comes twice: %q, %v", refusal, err)
 		}
 	}
 	q := sim.Query{Page: relay.Page{Number: 1, PerPage: 10}}
