@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/job"
 )
@@ -45,7 +46,8 @@ func (m *Meter) submit(ctx context.Context, acct account.ID, b blocking) error {
 }
 
 // RunBlock asks for the suspension of a SIM, or of some in a pool after having had
-// another job ask for the next. A month that is over blocks nothing. Those of a
+// another job ask for the next. A month that is over blocks nothing, nor does a
+// limit that was raised meanwhile. Those of a
 // pool that have to wait get a job each: one that is run again would suspend
 // anew what somebody has brought back into service meanwhile.
 func (m *Meter) RunBlock(ctx context.Context, j job.Job) (any, error) {
@@ -55,6 +57,9 @@ func (m *Meter) RunBlock(ctx context.Context, j job.Job) (any, error) {
 	}
 	if MonthOf(m.deps.Now()) != b.Month {
 		return nil, job.Fail("The month is over.")
+	}
+	if still, err := m.still(ctx, j.Account, b); err != nil || !still {
+		return map[string]int{"sims": 0}, err
 	}
 	iccids, err := m.blocked(ctx, j.Account, b)
 	if err != nil {
@@ -76,6 +81,37 @@ func (m *Meter) RunBlock(ctx context.Context, j job.Job) (any, error) {
 		}
 	}
 	return map[string]int{"sims": len(iccids) - len(waiting)}, nil
+}
+
+// still reports whether the limit that a job was made for blocks yet: while the
+// job waited it may have been raised or lifted.
+func (m *Meter) still(ctx context.Context, acct account.ID, b blocking) (bool, error) {
+	s := Subject{b.Scope, b.ID, b.Month}
+	if b.Pool != "" {
+		s.Scope, s.ID = OfPool, b.Pool
+	}
+	limit, err := m.limitOf(ctx, acct, s)
+	if err != nil {
+		return false, err
+	}
+	totals, err := m.deps.Counters.Totals(ctx, acct, []Subject{s})
+	if err != nil {
+		return false, err
+	}
+	return limit.Due(Total{Bytes: totals[0].Bytes}, true).Has(Blocked), nil
+}
+
+// limitOf is the limit of a SIM or a pool; none of what is no longer there.
+func (m *Meter) limitOf(ctx context.Context, acct account.ID, s Subject) (Limit, error) {
+	if s.Scope == OfSIM {
+		lines, err := m.deps.SIMs.Lines(ctx, acct, []string{s.ID})
+		return lines[s.ID].Limit, err
+	}
+	pool, err := m.deps.SIMs.Pool(ctx, acct, s.ID)
+	if relay.KindOf(err) == relay.KindNotFound {
+		err = nil
+	}
+	return pool.Limit, err
 }
 
 // blocked returns the SIMs that one job asks for.

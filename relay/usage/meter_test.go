@@ -168,6 +168,20 @@ func TestOnlyTheCurrentMonthIsBlocked(t *testing.T) {
 	w.is(reachedA, reachedA)
 }
 
+func TestALimitThatIsRaisedBeforeItBlocks(t *testing.T) {
+	w := newWorld(t)
+	w.sims["A"] = Line{Limit: Limit{Monthly: 100, Cap: Block}}
+	w.sims["B"] = Line{Pool: "p"}
+	w.pools["p"] = Pool{Limit: Limit{Monthly: 100, Cap: Block}}
+	w.take(use("1", "A", at(1, 0), 100), use("2", "B", at(1, 0), 100))
+	w.sims["A"] = Line{Limit: Limit{Monthly: 101, Cap: Block}}
+	delete(w.pools, "p")
+	w.block()
+	if len(w.jobs) != 2 || len(w.asked) != 0 {
+		t.Errorf("%d jobs; %v were suspended", len(w.jobs), w.asked)
+	}
+}
+
 func TestALimitThatBlocksLaterStillBlocks(t *testing.T) {
 	w := newWorld(t)
 	w.sims["A"] = Line{Limit: Limit{Monthly: 100, Cap: Notify}}
