@@ -245,7 +245,12 @@ func rawSubmits(addr string, n int64) (float64, error) {
 					<-window
 				}
 			},
-			OnClosed: func(s gosmpp.State) { failed <- fmt.Errorf("gosmpp: the session ended: %v", s) },
+			OnClosed: func(s gosmpp.State) { // its halves may each say so
+				select {
+				case failed <- fmt.Errorf("gosmpp: the session ended: %v", s):
+				default:
+				}
+			},
 		}, -1)
 	if err != nil {
 		return 0, err
