@@ -22,7 +22,7 @@ build: ## build bin/penstock
 run: build ## build, and start with what the environment configures (nothing: embedded)
 	bin/penstock serve
 
-deps: ## install what the tests need: Redis, InfluxDB, Kannel, Postfix, wrk, Node, verifiers
+deps: ## install what the tests need: Redis, InfluxDB, Kannel, Postfix, wrk, Node, Chromium, verifiers
 	deploy/test-deps.sh
 
 test: deps ## every test under the race detector, real back ends included

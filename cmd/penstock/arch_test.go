@@ -33,6 +33,8 @@ func directions() map[string][]string {
 		"ingest":   {"decoders", "relay"},
 		// The inventory is applied and shown by the administrator's surface.
 		"ingest/admin": {"config/inventory", "config/strict", "decoders", "ingest", "relay"},
+		// The console asks the gateway from the browser, as any client does.
+		"ingest/console": {},
 
 		"relay":          {},
 		"relay/account":  {"relay"},
@@ -84,6 +86,7 @@ func doors() map[string][]string {
 		"github.com/tink-crypto/tink-go":           {"relay/ledger/vault"},
 		"golang.org/x/crypto":                      {"relay/account"},
 		"golang.org/x/mod/sumdb":                   {"relay/ledger/merkle"},
+		"github.com/chromedp":                      {}, // a browser, for tests alone
 	}
 }
 
@@ -240,6 +243,11 @@ func TestThePictureRefusesWhatItMust(t *testing.T) {
 		"ingest imports the inventory":          {"ingest/iotapi/a.go", module + "config/inventory", true},
 		"the admin surface does":                {"ingest/admin/a.go", module + "config/inventory", false},
 		"the admin surface imports settings":    {"ingest/admin/a.go", module + "config", true},
+		"the console imports the admin surface": {"ingest/console/a.go", module + "ingest/admin", true},
+		"a test of the console does":            {"ingest/console/a_test.go", module + "ingest/admin", false},
+		"the console imports fiber":             {"ingest/console/a.go", "github.com/gofiber/fiber/v2", false},
+		"the program drives a browser":          {"cmd/penstock/a.go", "github.com/chromedp/chromedp", true},
+		"a test drives a browser":               {"cmd/penstock/a_test.go", "github.com/chromedp/chromedp", false},
 		"the kernel imports a domain":           {"relay/a.go", module + "relay/iot", true},
 		"relay imports ingest":                  {"relay/iot/a.go", module + "ingest/journal", true},
 		"relay imports delivery":                {"relay/iot/a.go", module + "delivery", true},

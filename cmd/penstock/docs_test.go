@@ -11,6 +11,7 @@ import (
 	"github.com/penstock/penstock/ingest/admin"
 	"github.com/penstock/penstock/ingest/carrier"
 	"github.com/penstock/penstock/ingest/cdr"
+	"github.com/penstock/penstock/ingest/console"
 	"github.com/penstock/penstock/ingest/iotapi"
 	"github.com/penstock/penstock/ingest/ledgerapi"
 	"github.com/penstock/penstock/ingest/openapi"
@@ -26,7 +27,7 @@ func apiPages() map[string][][]byte {
 	return map[string][][]byte{
 		"iot": {iotapi.OpenAPI()}, "webhooks": {uplink.OpenAPI()}, "carriers": {carrier.OpenAPI()},
 		"ledger": {ledgerapi.OpenAPI()}, "soap": {soap.OpenAPI()},
-		"admin": {admin.OpenAPI(), openapi.OpenAPI()}, "messaging": {restv2.OpenAPI(), cdr.OpenAPI()}, "sims": {restv3.OpenAPI(), cdr.OpenAPI()},
+		"admin": {admin.OpenAPI(), openapi.OpenAPI(), console.OpenAPI()}, "messaging": {restv2.OpenAPI(), cdr.OpenAPI()}, "sims": {restv3.OpenAPI(), cdr.OpenAPI()},
 	}
 }
 

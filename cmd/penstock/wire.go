@@ -28,6 +28,7 @@ import (
 	"github.com/penstock/penstock/ingest/admin"
 	"github.com/penstock/penstock/ingest/carrier"
 	"github.com/penstock/penstock/ingest/cdr"
+	"github.com/penstock/penstock/ingest/console"
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/ingest/iotapi"
@@ -303,7 +304,8 @@ func (d *daemon) openSurfaces(context.Context) error {
 		IoT: d.readings, Bench: uplink.NewBench(d.intakes[event.Uplink], d.readings), Types: d.back.db.IoT(),
 		Backends: append(d.back.list, journals(intakes)...), Metrics: metrics, Now: time.Now,
 	}).Mount(d.app, d.auth)
-	if err := openapi.Mount(d.app, restv2.OpenAPI(), soap.OpenAPI(), restv3.OpenAPI(), iotapi.OpenAPI(), ledgerapi.OpenAPI(), uplink.OpenAPI(), carrier.OpenAPI(), cdr.OpenAPI(), admin.OpenAPI()); err != nil {
+	console.Mount(d.app)
+	if err := openapi.Mount(d.app, restv2.OpenAPI(), soap.OpenAPI(), restv3.OpenAPI(), iotapi.OpenAPI(), ledgerapi.OpenAPI(), uplink.OpenAPI(), carrier.OpenAPI(), cdr.OpenAPI(), admin.OpenAPI(), console.OpenAPI()); err != nil {
 		return err
 	}
 	d.app.Use(httpd.NotFound)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/penstock/penstock/ingest/admin"
 	"github.com/penstock/penstock/ingest/carrier"
+	"github.com/penstock/penstock/ingest/console"
 	"github.com/penstock/penstock/ingest/iotapi"
 	"github.com/penstock/penstock/ingest/ledgerapi"
 	"github.com/penstock/penstock/ingest/openapi"
@@ -15,7 +16,7 @@ import (
 )
 
 func TestTheSurfacesAgree(t *testing.T) {
-	doc, err := openapi.Merge(restv2.OpenAPI(), restv3.OpenAPI(), iotapi.OpenAPI(), ledgerapi.OpenAPI(), uplink.OpenAPI(), carrier.OpenAPI(), admin.OpenAPI())
+	doc, err := openapi.Merge(restv2.OpenAPI(), restv3.OpenAPI(), iotapi.OpenAPI(), ledgerapi.OpenAPI(), uplink.OpenAPI(), carrier.OpenAPI(), admin.OpenAPI(), console.OpenAPI())
 	if err != nil {
 		t.Fatal(err)
 	}

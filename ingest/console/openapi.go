@@ -1,0 +1,9 @@
+package console
+
+import _ "embed" // the document beside the handlers
+
+//go:embed openapi.yaml
+var contract []byte
+
+// OpenAPI returns this surface's contract, an OpenAPI 3.0 document in YAML.
+func OpenAPI() []byte { return contract }
