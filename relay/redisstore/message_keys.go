@@ -52,7 +52,7 @@ func keyMessageOnce(acct account.ID, key string) string { return tag(acct) + ":m
 
 // keyMessageRef is a string: the part that a carrier's id names,
 // "<account>/<message id>/<part>/<number>". Expires.
-func keyMessageRef(carrier, id string) string { return "message:ref:{" + carrier + ":" + id + "}" }
+func keyMessageRef(carrier, id string) string { return "message:part:{" + carrier + ":" + id + "}" }
 
 // keyMessageEarly is a hash: list → JSON objects of receipts that came before the
 // id was bound, each with a comma after it; owner → the part that they are of,

@@ -108,7 +108,7 @@ func partName(b message.Binding) string {
 	return p.Account.String() + "/" + p.ID.String() + "/" + strconv.Itoa(p.Part) + "/" + b.Number
 }
 
-// parsePart reads what partName writes, of which older ones have no number.
+// parsePart reads what partName writes.
 func parsePart(text string) (p message.PartRef, number string, err error) {
 	var acct, id int64
 	if fields := strings.SplitN(text, "/", 4); len(fields) == 4 {

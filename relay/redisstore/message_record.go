@@ -73,10 +73,8 @@ func decodePart(p *message.Part, record string) (int64, error) {
 // decodeReplies reads messages as scripts answer them.
 func decodeReplies(out []*redis.Cmd) (list []message.Message, err error) {
 	for _, c := range out {
-		replies, _ := c.Slice()
-		for _, reply := range replies {
-			fields, _ := reply.([]any)
-			m, err := decodeMessage(fields)
+		for _, reply := range slice(c.Val()) {
+			m, err := decodeMessage(slice(reply))
 			if err != nil {
 				return list, err
 			}

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"time"
 
@@ -75,18 +76,26 @@ func (s *Messages) tell(ctx context.Context, ms []message.Message) error {
 	return err
 }
 
-// Forget removes messages whose time is over.
+// Forget removes messages whose time is over. What one account's are refused for
+// keeps no other's.
 func (s *Messages) Forget(ctx context.Context, now time.Time) error {
 	accounts, err := s.accounts(ctx)
-	if err != nil {
+	if err != nil || len(accounts) == 0 {
 		return wrap("messages: forget", err)
 	}
-	for _, acct := range accounts {
-		if err := s.forgetOf(ctx, acct, now); err != nil {
-			return wrap("messages: forget", err)
+	over := make([]*redis.IntCmd, len(accounts))
+	_, err = s.db.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for i, acct := range accounts {
+			over[i] = p.ZCount(ctx, keyMessagesEnded(acct), "-inf", strconv.FormatInt(now.UnixMilli(), 10))
+		}
+		return nil
+	})
+	for i, acct := range accounts {
+		if over[i].Val() > 0 {
+			err = errors.Join(err, s.forgetOf(ctx, acct, now))
 		}
 	}
-	return nil
+	return wrap("messages: forget", err)
 }
 
 func (s *Messages) forgetOf(ctx context.Context, acct account.ID, now time.Time) error {

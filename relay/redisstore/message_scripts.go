@@ -43,7 +43,7 @@ local function read(parts, ids)
 end
 local function split(record)
   if not record then return 'pending', '', '0', '', '', '', '' end
-  return string.match(record, '^(%a+)|(%d*)|(%d+)|([^|]*)|(%d*)|([^|]*)|(.*)$')
+  return string.match(record, '^(%a+)|(%-?%d*)|(%d+)|([^|]*)|(%-?%d*)|([^|]*)|(.*)$')
 end
 local function whole(m, messages, names, records, notes)
   local out, wanted = {m.id, redis.call('HGET', messages, m.id)}, {}
@@ -130,9 +130,9 @@ return out`
 //	      many parts, their names
 //	result {{index, …}, …} which of the parts of each message may be handed over
 const beginMessagesSource = recordsSource + `
-local names = {}
-local a = 5
+local names, a = {}, 5
 while a <= #ARGV do
+  names[#names + 1] = ARGV[a]
   for i = a + 3, a + 2 + ARGV[a + 2] do names[#names + 1] = ARGV[i] end
   a = a + 3 + ARGV[a + 2]
 end
@@ -143,6 +143,8 @@ local out, set, at = {}, {}, 0
 a = 5
 while a <= #ARGV do
   local begun, n = {}, tonumber(ARGV[a + 2])
+  at = at + 1
+  local head = records[at]
   for i = 1, n do
     at = at + 1
     local record, sending = records[at], fresh
@@ -151,7 +153,9 @@ while a <= #ARGV do
       state, due, count, name, _, _, ref = split(record)
       sending = 'sending|' .. due .. '|' .. count .. '|' .. ARGV[4] .. tail .. ref
     end
-    if state == 'sending' and name == ARGV[4] then
+    if not head then
+      state = nil -- there is no such message
+    elseif state == 'sending' and name == ARGV[4] then
       begun[#begun + 1] = i
     elseif (state == 'pending' and name ~= ARGV[4]) or (state == 'sending' and ARGV[a + 1] == '1') then
       set[#set + 1] = names[at]
@@ -168,7 +172,7 @@ each('HSET', KEYS[3], set)
 flush()
 return out`
 
-// restSource says when a message is due next, or for how long it is kept when
+// restSource says when a message is due next, or until when it is kept when
 // nothing of it waits: a part that is due now, or in a carrier's hands, keeps the
 // lease that somebody has on it.
 const restSource = recordsSource + `
@@ -176,7 +180,7 @@ local function rest(m, records, due, ended, now, till)
   local leased, next = false, nil
   for k = 1, m.n do
     local state, at = 'pending', ''
-    if records[m.before + k] then state, at = string.match(records[m.before + k], '^(%a+)|(%d*)') end
+    if records[m.before + k] then state, at = string.match(records[m.before + k], '^(%a+)|(%-?%d*)') end
     if state == 'sending' then
       leased = true
     elseif state == 'pending' then
@@ -211,24 +215,24 @@ func messageStates() string {
 //
 //	KEYS  1 due  2 pending  3 ended  4 untold  5 credit  6 entries  7 messages
 //	      8 parts  9 notes
-//	ARGV  1 ms of now  2 ms until when a message is kept that ends  3 entries kept
-//	      4… for each message: id, how many parts, and nine for each part:
+//	ARGV  1 ms until when a message is kept that ends  2 entries kept
+//	      3… for each message: id, how many parts, ms of now, and nine for each part:
 //	      number, state, ms of the change, carrier, carrier's id, reason, delivery
 //	      report, ms of the next attempt, JSON of the entry if the credit goes
 //	      back else ''
 //	result the messages whose accounts want a report
 const settleMessagesSource = creditSource + restSource + `
-local ids, a = {}, 4
+local ids, a = {}, 3
 while a <= #ARGV do
   ids[#ids + 1] = ARGV[a]
-  a = a + 2 + 9 * ARGV[a + 1]
+  a = a + 3 + 9 * ARGV[a + 1]
 end
 local list, names, records = read(KEYS[8], ids)
-local set, notes, tell = {}, {}, {}
-a = 4
+local set, notes, refunds, tell = {}, {}, {}, {}
+a = 3
 for i, m in ipairs(list) do
-  local changed, n = false, tonumber(ARGV[a + 1])
-  for p = a + 2, m and a + 1 + 9 * n or 0, 9 do
+  local changed, n, now = false, tonumber(ARGV[a + 1]), ARGV[a + 2]
+  for p = a + 3, m and a + 2 + 9 * n or 0, 9 do
     local part, state = tonumber(ARGV[p]), ARGV[p + 1]
     local at = m.before + 1 + part
     local was, due, count, name, since, carrier, ref = split(records[at])
@@ -252,8 +256,8 @@ for i, m in ipairs(list) do
       elseif was == 'pending' then
         mark(KEYS[2], names[at], false)
       end
-      if ARGV[p + 8] ~= '' then credit(KEYS[5], KEYS[6], 1, ARGV[p + 8], ARGV[3]) end
-      if m.report and reported[state] then tell[m] = true end
+      if ARGV[p + 8] ~= '' then refunds[#refunds + 1] = ARGV[p + 8] end
+      if m.report and reported[state] then tell[m] = now end
       was = state
     end
     if part < m.n then
@@ -262,16 +266,17 @@ for i, m in ipairs(list) do
       set[#set + 1] = records[at]
     end
   end
-  if changed then rest(m, records, KEYS[1], KEYS[3], ARGV[1], ARGV[2]) end
-  a = a + 2 + 9 * n
+  if changed then rest(m, records, KEYS[1], KEYS[3], now, ARGV[1]) end
+  a = a + 3 + 9 * n
 end
+for _, note in ipairs(refunds) do credit(KEYS[5], KEYS[6], 1, note, ARGV[2]) end
 each('HSET', KEYS[8], set)
 each('HSET', KEYS[9], notes)
 flush()
 local told = {}
 for _, m in ipairs(list) do
   if m and tell[m] then
-    redis.call('ZADD', KEYS[4], 'NX', ARGV[1], m.id)
+    redis.call('ZADD', KEYS[4], 'NX', tell[m], m.id)
     told[#told + 1] = whole(m, KEYS[7], names, records, KEYS[9])
   end
 end

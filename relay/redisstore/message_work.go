@@ -207,20 +207,20 @@ func (s *Messages) settlement(refs []message.Ref, places []int, of map[message.R
 		keyMessagesUntold(acct), keyCredit(acct), keyCreditEntries(acct),
 		keyMessages(acct), keyMessageParts(acct), keyMessageNotes(acct),
 	}}
-	var now time.Time
-	c.args = []any{nil, nil, creditKept}
+	var last time.Time
+	c.args = []any{nil, creditKept}
 	for _, i := range places {
 		ref := refs[i]
-		c.args = append(c.args, int64(ref.ID), len(of[ref]))
+		c.args = append(c.args, int64(ref.ID), len(of[ref]), of[ref][0].now.UnixMilli())
 		for _, ch := range of[ref] {
-			if ch.now.After(now) {
-				now = ch.now
+			if ch.now.After(last) {
+				last = ch.now
 			}
 			c.args = append(c.args, ch.part.Part, string(ch.state), ch.at.UnixMilli(), ch.carrier, ch.ref, ch.reason, ch.line,
 				millis(ch.again), ch.refund)
 		}
 	}
-	c.args[0], c.args[1] = now.UnixMilli(), s.till(now)
+	c.args[0] = s.till(last)
 	return c
 }
 

@@ -50,7 +50,8 @@ local at = {queued = 3, retrying = 4, delivered = 5, simulated = 6, dead = 7}
 // added, so that our own faults and probes, which may repeat without end, do not
 // grow the record without end. What was recorded before is left alone, and of one
 // that has ended only the attempt is added. The one behind it in an ordered line
-// comes due when it has ended.
+// comes due when it has ended. A record that cannot be read is an error after all
+// others are recorded.
 //
 //	KEYS  1 due  2 lines  3-7 the sets by state  8… two for each: record, held
 //	ARGV  1 what records' keys begin with  2 what orders' begin with
@@ -103,12 +104,14 @@ local function finish(record, held, id, attempt, time, state, reason, next, unco
   mark(KEYS[1], after, now)
   turns[#turns + 1] = after
 end
-local k = 8
+local k, wrong = 8, nil
 for a = 3, #ARGV, 10 do
-  finish(KEYS[k], KEYS[k + 1], unpack(ARGV, a, a + 9))
+  local done, why = pcall(finish, KEYS[k], KEYS[k + 1], unpack(ARGV, a, a + 9))
+  if not done then wrong = type(why) == 'table' and why.err or tostring(why) end
   k = k + 2
 end
 flush()
+if wrong then return redis.error_reply(wrong) end
 return turns`
 
 // takeSource leases deliveries that wait for a breaker.

@@ -14,11 +14,11 @@ type call struct {
 	args []any
 }
 
-// maxCalls is how many calls of a script go in one round trip. The server may
-// take a millisecond for each, the embedded one does, and all of a round trip
-// has to be answered within one timeout: a batch that takes longer would be
-// given up and come again, for ever.
-const maxCalls = 250
+// maxCalls is how many calls of a script go in one round trip, all of which has to
+// be answered within one timeout: a batch that takes longer would be given up and
+// come again, for ever. The embedded server may take ten milliseconds for a call
+// of as many records as there may be.
+const maxCalls = 100
 
 // maxOfCall is how many records a call of a script is for.
 const maxOfCall = 250

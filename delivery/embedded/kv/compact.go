@@ -10,7 +10,8 @@ import (
 )
 
 // snapshotFrame is about how many bytes of a snapshot are made at a time with
-// the lock held.
+// the lock held, and about how many a record or a frame of it has, however large
+// the key is.
 const snapshotFrame = 128 << 10
 
 var errStopped = errors.New("kv: compaction: the store was closed")
@@ -98,13 +99,13 @@ func (s *Server) fillSnapshot(f *os.File, h fileHeader) (size int64, err error) 
 	frames := uint64(0)
 	out := h.encode()
 	for {
-		records, more, err := s.nextRecords()
+		some, more, err := s.nextFrames()
 		if err != nil {
 			return 0, err
 		}
-		if len(records) > 0 {
-			out = appendFrame(out, frames+1, records)
+		for _, records := range some {
 			frames++
+			out = appendFrame(out, frames, records)
 		}
 		if !more {
 			end := appendWrite(nil, false, []string{endMark, strconv.FormatUint(frames, 10)})
@@ -119,13 +120,13 @@ func (s *Server) fillSnapshot(f *os.File, h fileHeader) (size int64, err error) 
 	}
 }
 
-func (s *Server) nextRecords() (records []byte, more bool, err error) {
+func (s *Server) nextFrames() (frames [][]byte, more bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return nil, false, errStopped
 	}
-	s.snap.some(snapshotFrame)
-	records, s.snap.buf = s.snap.buf, nil
-	return records, len(s.snap.pending) > 0, nil
+	s.snap.some()
+	frames, s.snap.frames = s.snap.frames, nil
+	return frames, len(s.snap.pending) > 0, nil
 }

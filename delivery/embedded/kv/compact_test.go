@@ -5,9 +5,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // seed fills a store with keys of every type.
@@ -143,5 +147,53 @@ func await(t *testing.T, ok func() bool) {
 			t.Fatal("it did not come about in 30 s")
 		case <-tick.C:
 		}
+	}
+}
+
+// What a frame may hold is bounded, and what a key holds is not.
+func TestALargeKeyIsSeveralFramesOfASnapshot(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir, Options{CompactBytes: 1 << 40})
+	c, ctx := client(t, s), context.Background()
+	const fields = 3000
+	text := strings.Repeat("x", 1<<10)
+	p := c.Pipeline()
+	for i := range fields {
+		p.HSet(ctx, "h", i, text)
+		p.ZAdd(ctx, "z", redis.Z{Score: float64(i), Member: text + strconv.Itoa(i)})
+	}
+	p.Expire(ctx, "h", time.Hour)
+	if _, err := p.Exec(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.compact(); err != nil {
+		t.Fatal(err)
+	}
+	closeStore(t, s)
+	found, err := filepath.Glob(filepath.Join(dir, "*"+snapSuffix))
+	if err != nil || len(found) != 1 {
+		t.Fatal(found, err)
+	}
+	b, err := os.ReadFile(found[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for b = b[headerSize:]; len(b) > 0; {
+		_, payload, n, err := parseFrame(b)
+		if err != nil || len(payload) > 3*snapshotFrame {
+			t.Fatalf("a frame of %d bytes, %v", len(payload), err)
+		}
+		b = b[n:]
+	}
+	again := open(t, dir, Options{})
+	c = client(t, again)
+	if n, err := c.HLen(ctx, "h").Result(); err != nil || n != fields {
+		t.Errorf("%d fields, %v", n, err)
+	}
+	if n, err := c.ZCard(ctx, "z").Result(); err != nil || n != fields {
+		t.Errorf("%d members, %v", n, err)
+	}
+	if ttl, err := c.TTL(ctx, "h").Result(); err != nil || ttl <= 0 {
+		t.Errorf("it expires in %v, %v", ttl, err)
 	}
 }

@@ -1,10 +1,6 @@
 package kv
 
-import (
-	"maps"
-	"slices"
-	"strconv"
-)
+import "strconv"
 
 // snapshotArgs is about how many arguments a command of a snapshot has.
 const snapshotArgs = 1024
@@ -15,7 +11,7 @@ const snapshotArgs = 1024
 type snapshot struct {
 	s       *Server
 	pending map[string]struct{}
-	buf     []byte // records, one for each key
+	frames  [][]byte // records; a key has one or several
 }
 
 func newSnapshot(s *Server) *snapshot {
@@ -34,11 +30,29 @@ func (n *snapshot) save(key string) {
 		return
 	}
 	delete(n.pending, key)
-	writes := n.s.tables.dump(nil, key)
-	if at, ok := n.s.expiry.at[key]; ok {
-		writes = appendWrite(writes, false, []string{"PEXPIREAT", key, strconv.FormatInt(at, 10)})
+	var writes []byte
+	write := func(args []string) {
+		if writes = appendWrite(writes, false, args); len(writes) >= snapshotFrame {
+			n.add(writes)
+			writes = nil
+		}
 	}
-	n.buf = appendRecord(n.buf, n.s.micros, writes)
+	n.s.tables.dump(key, write)
+	if at, ok := n.s.expiry.at[key]; ok {
+		write([]string{"PEXPIREAT", key, strconv.FormatInt(at, 10)})
+	}
+	if len(writes) > 0 {
+		n.add(writes)
+	}
+}
+
+// add puts a record into the last frame, or into a new one if that is full.
+func (n *snapshot) add(writes []byte) {
+	last := len(n.frames) - 1
+	if last < 0 || len(n.frames[last])+len(writes) > 2*snapshotFrame {
+		n.frames, last = append(n.frames, nil), last+1
+	}
+	n.frames[last] = appendRecord(n.frames[last], n.s.micros, writes)
 }
 
 func (n *snapshot) saveAll() {
@@ -50,61 +64,85 @@ func (n *snapshot) saveAll() {
 	}
 }
 
-// some saves keys until there is about as much to write as a frame should hold.
-func (n *snapshot) some(bytes int) {
+// some saves keys until there is a frame to write.
+func (n *snapshot) some() {
 	for k := range n.pending {
-		if len(n.buf) >= bytes {
+		if len(n.frames) > 0 && len(n.frames[0]) >= snapshotFrame {
 			return
 		}
 		n.save(k)
 	}
 }
 
-// dump appends the writes that make a key what it is.
-func (t tables) dump(b []byte, key string) []byte {
+// dump tells the writes that make a key what it is.
+func (t tables) dump(key string, write func(args []string)) {
 	switch (*t.types)[key] {
 	case "string":
-		return appendWrite(b, false, []string{"SET", key, (*t.strings)[key]})
+		write([]string{"SET", key, (*t.strings)[key]})
 	case "hash":
-		var args []string
+		c := chunks{write: write, head: []string{"HSET", key}}
 		for f, v := range (*t.hashes)[key] {
-			args = append(args, f, v)
+			c.add(f, v)
 		}
-		return appendChunks(b, "HSET", key, args)
+		c.end()
 	case "list":
-		return appendChunks(b, "RPUSH", key, (*t.lists)[key])
-	case "set":
-		return appendChunks(b, "SADD", key, slices.Collect(maps.Keys((*t.sets)[key])))
-	case "zset":
-		var args []string
-		for m, score := range (*t.zsets)[key] {
-			args = append(args, strconv.FormatFloat(score, 'g', -1, 64), m)
+		c := chunks{write: write, head: []string{"RPUSH", key}}
+		for _, v := range (*t.lists)[key] {
+			c.add(v)
 		}
-		return appendChunks(b, "ZADD", key, args)
+		c.end()
+	case "set":
+		c := chunks{write: write, head: []string{"SADD", key}}
+		for m := range (*t.sets)[key] {
+			c.add(m)
+		}
+		c.end()
+	case "zset":
+		c := chunks{write: write, head: []string{"ZADD", key}}
+		for m, score := range (*t.zsets)[key] {
+			c.add(strconv.FormatFloat(score, 'g', -1, 64), m)
+		}
+		c.end()
 	case "stream":
-		return dumpStream(b, key, (*t.streams)[key])
+		dumpStream(key, (*t.streams)[key], write)
 	}
-	return b
 }
 
-func appendChunks(b []byte, name, key string, args []string) []byte {
-	for chunk := range slices.Chunk(args, snapshotArgs) {
-		b = appendWrite(b, false, append([]string{name, key}, chunk...))
+// chunks makes commands of many arguments, none too long.
+type chunks struct {
+	write func(args []string)
+	head  []string
+	args  []string
+	bytes int
+}
+
+func (c *chunks) add(args ...string) {
+	c.args = append(c.args, args...)
+	for _, a := range args {
+		c.bytes += len(a)
 	}
-	return b
+	if len(c.args) >= snapshotArgs || c.bytes >= snapshotFrame {
+		c.end()
+	}
+}
+
+func (c *chunks) end() {
+	if len(c.args) > 0 {
+		c.write(append(c.head[:2:2], c.args...))
+	}
+	c.args, c.bytes = nil, 0
 }
 
 // dumpStream adds the last identifier and removes it again when its entry is
 // gone, because the next one must still be greater.
-func dumpStream(b []byte, key string, st *stream) []byte {
+func dumpStream(key string, st *stream, write func(args []string)) {
 	last := ""
 	for _, e := range st.entries {
-		b = appendWrite(b, false, append([]string{"XADD", key, e.ID}, e.Values...))
+		write(append([]string{"XADD", key, e.ID}, e.Values...))
 		last = e.ID
 	}
 	if id := st.lastAllocatedID; id != "" && id != last {
-		b = appendWrite(b, false, []string{"XADD", key, id, "deleted", ""})
-		b = appendWrite(b, false, []string{"XDEL", key, id})
+		write([]string{"XADD", key, id, "deleted", ""})
+		write([]string{"XDEL", key, id})
 	}
-	return b
 }
