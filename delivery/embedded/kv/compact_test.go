@@ -197,3 +197,23 @@ func TestALargeKeyIsSeveralFramesOfASnapshot(t *testing.T) {
 		t.Errorf("it expires in %v, %v", ttl, err)
 	}
 }
+
+// The lock is held for a frame's worth, whatever sizes the keys have.
+func TestASnapshotTakesNoMoreThanAFrameAtATime(t *testing.T) {
+	s := open(t, t.TempDir(), Options{CompactBytes: 1 << 40})
+	c, ctx := client(t, s), context.Background()
+	for key, size := range map[string]int{"small": snapshotFrame - 1000, "large": 2 * snapshotFrame, "waits": 1} {
+		if err := c.Set(ctx, key, strings.Repeat("x", size), 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	snap := newSnapshot(s)
+	snap.save("small")
+	snap.save("large")
+	snap.some()
+	if _, waits := snap.pending["waits"]; !waits || len(snap.frames) != 2 {
+		t.Errorf("%d frames, pending %v", len(snap.frames), snap.pending)
+	}
+}

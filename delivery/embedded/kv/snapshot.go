@@ -67,7 +67,7 @@ func (n *snapshot) saveAll() {
 // some saves keys until there is a frame to write.
 func (n *snapshot) some() {
 	for k := range n.pending {
-		if len(n.frames) > 0 && len(n.frames[0]) >= snapshotFrame {
+		if len(n.frames) > 1 || len(n.frames) == 1 && len(n.frames[0]) >= snapshotFrame {
 			return
 		}
 		n.save(k)
