@@ -159,7 +159,7 @@ func keyLookup(number string) string { return "lookup:answer:" + number }
 //	asked       the state asked for, while it is another
 //	job         id of the job in flight
 //	sub, pool   ids of the subscriber and of the pool
-//	left        name of the call that took it out of a pool
+//	left        name of the call that took it out of a pool last
 //	limit, warn bytes a month
 //	cap         notify or block
 //	recipients  JSON array of sim.Recipient

@@ -45,7 +45,6 @@ for i = 5, #KEYS do
     end
     if attach then
       redis.call('HSET', KEYS[i], 'pool', pool)
-      redis.call('HDEL', KEYS[i], 'left')
     else
       redis.call('HDEL', KEYS[i], 'pool')
       redis.call('HSET', KEYS[i], 'left', ARGV[3])

@@ -181,6 +181,14 @@ func poolsTakeAllOrNone(t *testing.T, open func(t *testing.T) *DB) {
 			t.Errorf("a detachment that comes twice: %q, %v", refusal, err)
 		}
 	}
+	mustDo(t, s.Attach(ctx, 1, "p1", []sim.ICCID{firstSIM}))
+	if _, err := db.eval(ctx, joinPool(), []call{out}); err != nil {
+		t.Error(err)
+	}
+	if got, err := s.Get(ctx, 1, firstSIM); err != nil || got.Pool != "p1" {
+		t.Errorf("a detachment that comes after an attachment: %+v, %v", got, err)
+	}
+	mustDo(t, s.Detach(ctx, 1, "p1", []sim.ICCID{firstSIM}))
 	q := sim.Query{Page: relay.Page{Number: 1, PerPage: 10}}
 	got, total, err := s.List(ctx, 1, sim.Scope{Pool: "p1"}, q)
 	if err != nil || total != 1 || !slices.Equal(iccidsOf(got), []sim.ICCID{secondSIM}) || got[0].Pool != "p1" {
