@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/penstock/penstock/relay/message"
 )
@@ -100,6 +101,10 @@ func TestOnlyWhatIsNotKnownIsSentAgain(t *testing.T) {
 	m, err := o.db.Messages().Get(t.Context(), 1, 1)
 	if err != nil || m.Parts[0].State != message.Accepted || m.Parts[1].State != message.Pending {
 		t.Errorf("%+v, %v", m, err)
+	}
+	due, err := o.db.Messages().Claim(t.Context(), o.now.Add(time.Minute), o.now.Add(2*time.Minute), 10)
+	if err != nil || len(due) != 1 || due[0].ID != 1 {
+		t.Errorf("due: %+v, %v", due, err)
 	}
 	if n, err := o.db.Credit().Balance(t.Context(), 1); err != nil || n != 96 {
 		t.Errorf("%d credits, %v", n, err)
