@@ -30,14 +30,17 @@ const (
 // Bind keeps which part a carrier's ids name, and returns the receipts that came
 // before.
 func (s *Messages) Bind(ctx context.Context, bindings []message.Binding) ([]message.Receipt, error) {
+	var calls []call
 	var of []bound
-	var waiting []*redis.BoolCmd
+	var early []*redis.BoolCmd
 	_, err := s.db.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for _, b := range bindings {
 			for _, id := range b.IDs {
+				key, part := keyMessageEarly(b.Carrier, id), partName(b)
 				// From here on receipts find the part: those before are all there are.
-				p.Set(ctx, keyMessageRef(b.Carrier, id), partName(b), refKept)
-				waiting = append(waiting, p.HExists(ctx, keyMessageEarly(b.Carrier, id), "list"))
+				p.Set(ctx, keyMessageRef(b.Carrier, id), part, refKept)
+				early = append(early, p.HExists(ctx, key, "list"))
+				calls = append(calls, call{keys: []string{key}, args: []any{part}})
 				of = append(of, bound{b.Part, b.Number, id})
 			}
 		}
@@ -46,18 +49,14 @@ func (s *Messages) Bind(ctx context.Context, bindings []message.Binding) ([]mess
 	if err != nil {
 		return nil, wrap("messages: bind", err)
 	}
-	var calls []call
-	var early []bound
-	for i := range bindings {
-		for _, id := range bindings[i].IDs {
-			if waiting[0].Val() {
-				calls = append(calls, call{keys: []string{keyMessageEarly(bindings[i].Carrier, id)}, args: []any{partName(bindings[i])}})
-				early = append(early, of[0])
-			}
-			waiting, of = waiting[1:], of[1:]
+	n := 0
+	for i, there := range early {
+		if there.Val() {
+			calls[n], of[n] = calls[i], of[i]
+			n++
 		}
 	}
-	return s.own(ctx, calls, early)
+	return s.own(ctx, calls[:n], of[:n])
 }
 
 // own hands out early receipts to the parts that they are of.

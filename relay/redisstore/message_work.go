@@ -112,8 +112,9 @@ func (s *Messages) Begin(ctx context.Context, starts []message.Start) ([][]int, 
 		for k, places := range slice(answer.Val()) {
 			i := of[c][k]
 			for _, place := range slice(places) {
-				at, _ := place.(int64)
-				begun[i] = append(begun[i], starts[i].Parts[at-1])
+				if at, ok := place.(int64); ok && at > 0 && int(at) <= len(starts[i].Parts) {
+					begun[i] = append(begun[i], starts[i].Parts[at-1])
+				}
 			}
 		}
 	}
