@@ -1,0 +1,47 @@
+package sqlstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Check reports whether the database can be relied on: that it takes writes and,
+// on PostgreSQL, that its version is 13 or later and no setting loses what was
+// committed.
+func (d *DB) Check(ctx context.Context) error {
+	if d.writer != nil {
+		_, err := d.Exec(ctx, "database", "UPDATE version SET n = n WHERE name = ''")
+		return err
+	}
+	settings := make(map[string]string)
+	all, err := List(ctx, d, "database", `SELECT name, setting FROM pg_settings
+WHERE name IN ('server_version_num', 'server_encoding', 'fsync', 'full_page_writes', 'synchronous_commit', 'transaction_read_only')`, scanPair)
+	if err != nil {
+		return err
+	}
+	for _, one := range all {
+		settings[one[0]] = one[1]
+	}
+	return checkSettings(settings)
+}
+
+func checkSettings(s map[string]string) error {
+	var errs []error
+	if v := s["server_version_num"]; len(v) < 6 || v < "130000" {
+		errs = append(errs, fmt.Errorf("database: PostgreSQL %s is too old; 13 or later is needed", v))
+	}
+	if !strings.EqualFold(s["server_encoding"], "UTF8") {
+		errs = append(errs, fmt.Errorf("database: its encoding is %s; create it with ENCODING 'UTF8'", s["server_encoding"]))
+	}
+	for _, name := range []string{"fsync", "full_page_writes", "synchronous_commit"} {
+		if s[name] == "off" {
+			errs = append(errs, fmt.Errorf("database: %s is off, which loses what was acknowledged when the server crashes; set it to on", name))
+		}
+	}
+	if s["transaction_read_only"] == "on" {
+		errs = append(errs, errors.New("database: this PostgreSQL is a read-only standby; database.url must reach the primary"))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,31 @@
+// Package sqlstore is the core of the record store: it opens the database,
+// migrates its schema and runs statements. The statements themselves stand in the
+// packages below it, one a domain, which are the implementations of the domain's
+// ports. It is the only door to pgx, the SQLite driver and goose.
+//
+// # Engines
+//
+// SQLite (write-ahead log, synchronous=FULL) in the data directory, or
+// PostgreSQL 13 and later. One code path serves both; what differs is in
+// dialect.go: how a batch of rows is handed to a statement, and the few words
+// that Rewrite replaces. What a Write has returned is on disk.
+//
+// # Isolation and locks
+//
+// Every Write is one transaction. On SQLite there is one writer: transactions
+// run one after another, and those that wait are committed together, each under
+// a savepoint of its own, so that the failure of one undoes that one only. On
+// PostgreSQL the isolation is READ COMMITTED; a transaction that reads what it
+// changes locks those rows first ({for update}), in the order of their keys, and
+// locks rows of several tables in this order: job, SIM, message, delivery,
+// credit. Deadlocks and serialization failures (40P01, 40001) are retried whole, a
+// few times. A transaction may therefore run more than once, and a commit whose
+// answer was lost may have happened: every one is safe to repeat by its keys.
+// Outside of a Write, each statement sees what was committed before it began.
+//
+// # Errors
+//
+// A row that is not there is relay.KindNotFound. A database that is down, full,
+// busy, read-only or that does not let us in is relay.KindUnavailable, with what
+// to do about it. All else is unexpected.
+package sqlstore

@@ -1,0 +1,106 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	sqlitedriver "modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/penstock/penstock/relay"
+)
+
+// Wrap names what failed and gives the error its kind, see the package's
+// documentation. It returns nil for nil; an error that has a kind keeps it, and
+// its text.
+func Wrap(noun string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, ok := errors.AsType[*relay.Error](err); ok {
+		return err
+	}
+	if errors.Is(err, sql.ErrNoRows) {
+		return relay.Errorf(relay.KindNotFound, "%s: not found", noun)
+	}
+	if advice, down := unavailable(err); down {
+		return relay.Errorf(relay.KindUnavailable, "%s: %s%w", noun, advice, err)
+	}
+	return relay.Errorf(relay.KindUnexpected, "%s: %w", noun, err)
+}
+
+// unavailable reports whether the database cannot do what was asked now, as
+// opposed to having refused it, and what to do about it.
+func unavailable(err error) (advice string, down bool) {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return postgresDown(pg)
+	}
+	if lite, ok := errors.AsType[*sqlitedriver.Error](err); ok {
+		return sqliteDown(lite.Code())
+	}
+	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
+		return "PostgreSQL cannot be reached: ", true
+	}
+	if _, ok := errors.AsType[net.Error](err); ok {
+		return "", true
+	}
+	for _, gone := range []error{
+		driver.ErrBadConn, sql.ErrConnDone, sql.ErrTxDone, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, os.ErrDeadlineExceeded,
+		context.DeadlineExceeded, context.Canceled,
+	} {
+		if errors.Is(err, gone) {
+			return "", true
+		}
+	}
+	return "", strings.Contains(err.Error(), "database is closed") || strings.Contains(err.Error(), "conn closed")
+}
+
+// postgresDown reads an answer of PostgreSQL by its SQLSTATE.
+func postgresDown(err *pgconn.PgError) (advice string, down bool) {
+	switch class := err.Code[:min(2, len(err.Code))]; {
+	case class == "28":
+		return "PostgreSQL refused the user or password of database.url: ", true
+	case err.Code == "3D000":
+		return "the database of database.url does not exist: ", true
+	case err.Code == "42501":
+		return "the user of database.url lacks a right: ", true
+	case err.Code == "25006":
+		return "this PostgreSQL is a read-only standby, database.url must reach the primary: ", true
+	case err.Code == "53100":
+		return "PostgreSQL's disk is full: ", true
+	case err.Code == "53300":
+		return "PostgreSQL takes no more connections, raise max_connections: ", true
+	case class == "08", class == "53", class == "57", class == "58", class == "40":
+		return "", true
+	}
+	return "", false
+}
+
+// sqliteDown reads a result code of SQLite.
+func sqliteDown(code int) (advice string, down bool) {
+	switch code & 0xff {
+	case sqlite3.SQLITE_FULL:
+		return "the disk is full: ", true
+	case sqlite3.SQLITE_READONLY:
+		return "the database cannot be written to: ", true
+	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
+		return "another program has the database: ", true
+	case sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_INTERRUPT:
+		return "", true
+	}
+	return "", false
+}
+
+// conflicted reports whether a transaction failed because of another one, so that
+// it may succeed when it is run again.
+func conflicted(err error) bool {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && (pg.Code == "40001" || pg.Code == "40P01")
+}

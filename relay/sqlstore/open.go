@@ -1,0 +1,251 @@
+package sqlstore
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+	_ "modernc.org/sqlite" // the driver "sqlite"
+
+	"github.com/penstock/penstock/relay"
+)
+
+// File is the name of the SQLite database in the data directory.
+const File = "penstock.db"
+
+// Options says where the records are. The zero value is SQLite in the working
+// directory.
+type Options struct {
+	// URL is postgres://…, with several hosts if there are standbys; empty means
+	// SQLite in Dir.
+	URL string
+	// Dir is the directory of the SQLite database.
+	Dir string
+	// MaxConns is the most connections to PostgreSQL, or readers of SQLite; 0
+	// means 16 and 4.
+	MaxConns int
+	// Timeout bounds each statement on PostgreSQL; 0 means 10 s.
+	Timeout time.Duration
+	// Retention is how long a record is kept after its end; 0 means 30 days.
+	Retention time.Duration
+	// DeadRetention is how long a dead delivery is; 0 means until it is replayed.
+	DeadRetention time.Duration
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
+	// Logger reports retries; nil means slog.Default.
+	Logger *slog.Logger
+}
+
+// DB is an open database of records. It is safe for concurrent use.
+type DB struct {
+	dialect dialect
+	read    *sql.DB
+	write   *sql.DB
+	writer  *writer // nil on PostgreSQL
+	o       Options
+
+	queries sync.Map // text as written → text as the engine takes it
+	stmts   sync.Map // prepared → *sql.Stmt; only on SQLite
+}
+
+// Open opens the database and brings its schema to the newest version. It fails
+// with the reason for a URL that does not parse, a database that cannot be
+// reached or does not let us in, and a schema that is newer than the program.
+func Open(ctx context.Context, o Options) (*DB, error) {
+	d, err := Connect(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.migrate(ctx); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
+}
+
+// Connect opens the database and leaves its schema as it is.
+func Connect(ctx context.Context, o Options) (*DB, error) {
+	o.Timeout = cmp.Or(max(o.Timeout, 0), 10*time.Second)
+	o.Retention = cmp.Or(max(o.Retention, 0), 30*24*time.Hour)
+	o.DeadRetention = max(o.DeadRetention, 0)
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	d := &DB{o: o}
+	open := d.openSQLite
+	if o.URL != "" {
+		open = d.openPostgres
+	}
+	if err := open(ctx); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
+}
+
+// openPostgres prepares the pool and tries one connection.
+func (d *DB) openPostgres(ctx context.Context) error {
+	d.dialect = postgres{}
+	cfg, err := parseURL(d.o.URL)
+	if err != nil {
+		return err
+	}
+	d.read = stdlib.OpenDB(*cfg)
+	d.write = d.read
+	n := cmp.Or(max(d.o.MaxConns, 0), 16)
+	d.read.SetMaxOpenConns(n)
+	d.read.SetMaxIdleConns(n)
+	d.read.SetConnMaxIdleTime(5 * time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, d.o.Timeout)
+	defer cancel()
+	return Wrap("database", d.read.PingContext(ctx))
+}
+
+// parseURL reads where PostgreSQL is. An error never shows the password.
+func parseURL(raw string) (*pgx.ConnConfig, error) {
+	if !strings.HasPrefix(raw, "postgres://") && !strings.HasPrefix(raw, "postgresql://") {
+		return nil, relay.Invalid("database.url", "want postgres://user:password@host:5432/database")
+	}
+	cfg, err := pgx.ParseConfig(raw)
+	if err != nil {
+		return nil, relay.Invalid("database.url", "it does not parse: "+withoutSecrets(err))
+	}
+	// No named statements: they outlive a schema change, and a pooler that gives
+	// each transaction another connection does not know them.
+	cfg.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
+	cfg.RuntimeParams["application_name"] = "penstock"
+	cfg.RuntimeParams["timezone"] = "UTC"
+	if len(cfg.Fallbacks) > 0 && cfg.ValidateConnect == nil {
+		// Several hosts: the one that takes writes.
+		return pgx.ParseConfig(withReadWrite(raw))
+	}
+	return cfg, nil
+}
+
+// withReadWrite asks for the primary among several hosts, unless the URL says
+// which it wants.
+func withReadWrite(raw string) string {
+	if strings.Contains(raw, "target_session_attrs=") || !strings.Contains(hostsOf(raw), ",") {
+		return raw
+	}
+	if strings.Contains(raw, "?") {
+		return raw + "&target_session_attrs=read-write"
+	}
+	return raw + "?target_session_attrs=read-write"
+}
+
+func hostsOf(raw string) string {
+	_, rest, _ := strings.Cut(raw, "://")
+	rest = rest[strings.LastIndexByte(rest[:cmp.Or(strings.IndexAny(rest, "/?")+1, len(rest)+1)-1], '@')+1:]
+	hosts, _, _ := strings.Cut(rest, "/")
+	return hosts
+}
+
+// withoutSecrets is the reason of a URL's error, without the URL.
+func withoutSecrets(err error) string {
+	for cause := err; cause != nil; cause = errors.Unwrap(cause) {
+		if u, ok := errors.AsType[*url.Error](cause); ok {
+			return u.Err.Error()
+		}
+	}
+	return "want postgres://user:password@host:5432/database"
+}
+
+// openSQLite opens the database in the data directory.
+func (d *DB) openSQLite(context.Context) (err error) {
+	d.dialect = sqlite{}
+	d.read, d.write, err = OpenSQLite(filepath.Join(d.o.Dir, File), cmp.Or(max(d.o.MaxConns, 0), 4))
+	if err != nil {
+		return Wrap("database "+File, err)
+	}
+	d.writer = newWriter(d)
+	return nil
+}
+
+// OpenSQLite opens a SQLite database, or makes an empty one that only the owner
+// can read: for reads with so many connections, and for writes with one.
+// Transactions of the latter begin with the lock; what is committed is on disk.
+func OpenSQLite(path string, readers int) (read, write *sql.DB, err error) {
+	if path, err = filepath.Abs(path); err != nil {
+		return nil, nil, err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, nil, err
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := f.Close(); err != nil {
+		return nil, nil, err
+	}
+	write, err = sql.Open("sqlite", sqliteDSN(path, "immediate", "auto_vacuum(2)", "journal_mode(WAL)", "synchronous(FULL)",
+		"foreign_keys(1)", "wal_autocheckpoint(4000)", "journal_size_limit(67108864)", "cache_size(-32768)"))
+	if err != nil {
+		return nil, nil, err
+	}
+	write.SetMaxOpenConns(1)
+	if err := write.Ping(); err != nil {
+		return nil, nil, errors.Join(err, write.Close())
+	}
+	read, err = sql.Open("sqlite", sqliteDSN(path, "deferred", "query_only(1)", "cache_size(-4096)"))
+	if err != nil {
+		return nil, nil, errors.Join(err, write.Close())
+	}
+	read.SetMaxOpenConns(readers)
+	read.SetMaxIdleConns(readers)
+	return read, write, nil
+}
+
+// sqliteDSN names the file as an address, so that no character in its path means
+// anything, with the pragmas of each connection.
+func sqliteDSN(path, lock string, pragmas ...string) string {
+	query := url.Values{"_txlock": {lock}, "_pragma": append([]string{"busy_timeout(10000)"}, pragmas...)}
+	return (&url.URL{Scheme: "file", Path: path, RawQuery: query.Encode()}).String()
+}
+
+// Engine names the engine: sqlite or postgresql.
+func (d *DB) Engine() string { return d.dialect.name() }
+
+// Now is the store's clock.
+func (d *DB) Now() time.Time { return d.o.Now() }
+
+// Retention is how long a record is kept after its end.
+func (d *DB) Retention() time.Duration { return d.o.Retention }
+
+// DeadRetention is how long a dead delivery is kept; 0 means until it is replayed.
+func (d *DB) DeadRetention() time.Duration { return d.o.DeadRetention }
+
+// Close waits for what is being written and closes every connection.
+func (d *DB) Close() error {
+	var errs []error
+	if d.writer != nil {
+		d.writer.close()
+	}
+	d.stmts.Range(func(_, stmt any) bool {
+		errs = append(errs, stmt.(*sql.Stmt).Close())
+		return true
+	})
+	if d.read != nil {
+		errs = append(errs, d.read.Close())
+	}
+	if d.write != nil && d.write != d.read {
+		errs = append(errs, d.write.Close())
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("database: close: %w", err)
+	}
+	return nil
+}

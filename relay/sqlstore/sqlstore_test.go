@@ -1,0 +1,105 @@
+package sqlstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/sqlstore"
+	"github.com/penstock/penstock/relay/sqlstore/sqltest"
+)
+
+func TestTransactions(t *testing.T) {
+	sqltest.OnEvery(t, func(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
+		t.Run("a failed one is undone and takes no other with it", func(t *testing.T) { failuresAreApart(t, open(t)) })
+		t.Run("a batch comes back in its order, whatever its texts hold", func(t *testing.T) { batchesComeBack(t, open(t)) })
+		t.Run("the schema is listed", func(t *testing.T) { schemaIsListed(t, open(t)) })
+		t.Run("the database is as it must be", func(t *testing.T) {
+			if err := open(t).Check(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	})
+}
+
+func failuresAreApart(t *testing.T, db *sqlstore.DB) {
+	refused := errors.New("no")
+	var all sync.WaitGroup
+	for i := range 100 {
+		all.Go(func() {
+			err := db.Write(t.Context(), "test", func(ctx context.Context, tx *sqlstore.Tx) error {
+				if err := tx.Bump(ctx, "counted"); err != nil {
+					return err
+				}
+				if i%4 == 0 {
+					return refused
+				}
+				if i%4 == 1 {
+					_, err := tx.Exec(ctx, "test", "INSERT INTO version (name, n) VALUES ('counted', 1)")
+					return err
+				}
+				return nil
+			})
+			switch {
+			case i%4 == 0 && !errors.Is(err, refused), i%4 == 1 && relay.KindOf(err) != relay.KindUnexpected, i%4 > 1 && err != nil:
+				t.Errorf("%d: %v", i, err)
+			}
+		})
+	}
+	all.Wait()
+	if n, err := sqlstore.Version(t.Context(), db, "counted"); err != nil || n != 50 {
+		t.Errorf("counted %d, %v", n, err)
+	}
+}
+
+func batchesComeBack(t *testing.T, db *sqlstore.DB) {
+	texts := []string{"", "plain", `"quoted" \ é`, "tab\tnew\nline\x1f", "nul\x00", "bad\xff", strings.Repeat("x", 100_000), "{for} $1 ?"}
+	b := sqlstore.NewBatch("name text, amount bigint")
+	for i, text := range texts {
+		b.Add(text, int64(i)<<55)
+	}
+	found, err := sqlstore.Values[string](t.Context(), db, "test", "SELECT name FROM batch WHERE amount = (n - 1) * $1 ORDER BY n", int64(1)<<55, b)
+	if err != nil || len(found) != len(texts) {
+		t.Fatalf("%d rows, %v", len(found), err)
+	}
+	for i, text := range texts {
+		want := strings.NewReplacer("\x00", "\ufffd", "\xff", "\ufffd").Replace(text)
+		if found[i] != want {
+			t.Errorf("row %d: %q, want %q", i, found[i], want)
+		}
+	}
+}
+
+func schemaIsListed(t *testing.T, db *sqlstore.DB) {
+	all, err := db.Migrations(t.Context())
+	if err != nil || len(all) == 0 || all[0].Name != "core" {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	for _, m := range all {
+		if !m.Applied {
+			t.Errorf("%d_%s is not applied", m.Version, m.Name)
+		}
+	}
+}
+
+func TestErrorsSayWhatToDo(t *testing.T) {
+	server := sqltest.StartPostgres(t)
+	for name, tc := range map[string]struct{ url, says string }{
+		"no URL":           {"mysql://h/d", "want postgres://"},
+		"a broken URL":     {"postgres://u:secret@h:port/d", "does not parse"},
+		"no such database": {server.URL + "none", "does not exist"},
+		"nobody there":     {"postgres://u:secret@127.0.0.1:1/d", "cannot be reached"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := sqlstore.Open(t.Context(), sqlstore.Options{URL: tc.url})
+			text := fmt.Sprint(err, relay.FieldsOf(err))
+			if err == nil || !strings.Contains(text, tc.says) || strings.Contains(text, "secret") {
+				t.Errorf("%s", text)
+			}
+		})
+	}
+}

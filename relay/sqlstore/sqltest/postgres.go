@@ -1,0 +1,212 @@
+package sqltest
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// startTime bounds how long a server may take to answer.
+const startTime = time.Minute
+
+// Postgres is a PostgreSQL server of one test.
+type Postgres struct {
+	// URL is postgres://postgres@127.0.0.1:<port>/, to which the name of a database
+	// is added.
+	URL string
+
+	t         testing.TB
+	dir       string
+	port      int
+	args      []string
+	cmd       *exec.Cmd
+	gone      chan struct{}
+	databases atomic.Int64
+}
+
+// StartPostgres starts a server and stops it when the test ends. args are
+// settings, name=value.
+func StartPostgres(t testing.TB, args ...string) *Postgres {
+	t.Helper()
+	s := newPostgres(t, args)
+	s.run("initdb", "-D", s.data(), "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync")
+	t.Cleanup(s.Kill)
+	s.Start()
+	return s
+}
+
+func newPostgres(t testing.TB, args []string) *Postgres {
+	t.Helper()
+	if binary("postgres") == "" {
+		if os.Getenv("PENSTOCK_TEST_SKIP_REAL") == "1" {
+			t.Skip("PostgreSQL is not installed and PENSTOCK_TEST_SKIP_REAL=1")
+		}
+		t.Fatal("PostgreSQL is not installed: run make deps")
+	}
+	s := &Postgres{t: t, args: args, port: freePort(t)}
+	s.URL = fmt.Sprintf("postgres://postgres@127.0.0.1:%d/", s.port)
+	// A socket's path is short, and a server that does not run as root must reach
+	// its directory.
+	dir, err := os.MkdirTemp("/tmp", "penstock-pg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	s.dir = dir
+	if err := s.hand(dir); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func (s *Postgres) data() string { return filepath.Join(s.dir, "data") }
+
+// Start starts a stopped server with the same data and waits until it answers.
+func (s *Postgres) Start() {
+	s.t.Helper()
+	s.Kill()
+	args := []string{"-D", s.data(), "-p", strconv.Itoa(s.port), "-k", s.dir, "-h", "127.0.0.1", "-c", "max_connections=200", "-c", "shared_buffers=64MB"}
+	for _, a := range s.args {
+		args = append(args, "-c", a)
+	}
+	log, err := os.OpenFile(filepath.Join(s.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer log.Close()
+	s.cmd = s.command("postgres", args...)
+	s.cmd.Stdout, s.cmd.Stderr = log, log
+	s.gone = make(chan struct{})
+	if err := s.cmd.Start(); err != nil {
+		s.t.Fatalf("postgres: %v", err)
+	}
+	go func(cmd *exec.Cmd, gone chan struct{}) {
+		_ = cmd.Wait()
+		close(gone)
+	}(s.cmd, s.gone)
+	s.await()
+}
+
+func (s *Postgres) await() {
+	s.t.Helper()
+	admin, err := sql.Open("pgx", s.URL+"postgres")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer admin.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), startTime)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for admin.PingContext(ctx) != nil {
+		select {
+		case <-ctx.Done():
+			log, _ := os.ReadFile(filepath.Join(s.dir, "log"))
+			s.t.Fatalf("postgres does not answer:\n%s", log)
+		case <-tick.C:
+		}
+	}
+}
+
+// Kill kills the server and its children, as a crash would, and waits until they
+// are gone.
+func (s *Postgres) Kill() {
+	if s.cmd == nil {
+		return
+	}
+	_ = syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL)
+	<-s.gone
+	s.cmd = nil
+}
+
+// Signal sends the server and its children a signal, for example SIGSTOP.
+func (s *Postgres) Signal(sig syscall.Signal) {
+	s.t.Helper()
+	if err := syscall.Kill(-s.cmd.Process.Pid, sig); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// run runs one of PostgreSQL's programs to its end.
+func (s *Postgres) run(program string, args ...string) {
+	s.t.Helper()
+	if out, err := s.command(program, args...).CombinedOutput(); err != nil {
+		s.t.Fatalf("%s: %v\n%s", program, err, out)
+	}
+}
+
+// command is one of PostgreSQL's programs in a process group of its own. It does
+// not run as root.
+func (s *Postgres) command(program string, args ...string) *exec.Cmd {
+	cmd := exec.Command(binary(program), args...)
+	cmd.Dir = s.dir
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if who := owner(); who != nil {
+		cmd.SysProcAttr.Credential = who
+	}
+	return cmd
+}
+
+// hand gives a directory to the user that the server runs as.
+func (s *Postgres) hand(dir string) error {
+	who := owner()
+	if who == nil {
+		return nil
+	}
+	return os.Chown(dir, int(who.Uid), int(who.Gid))
+}
+
+// owner is whom the server runs as, if not as ourselves: PostgreSQL refuses root.
+func owner() *syscall.Credential {
+	if os.Getuid() != 0 {
+		return nil
+	}
+	for _, name := range []string{"postgres", "nobody"} {
+		u, err := user.Lookup(name)
+		if err != nil {
+			continue
+		}
+		uid, err1 := strconv.Atoi(u.Uid)
+		gid, err2 := strconv.Atoi(u.Gid)
+		if errors.Join(err1, err2) == nil {
+			return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+		}
+	}
+	return nil
+}
+
+// binary is the path of one of PostgreSQL's programs, the newest there is. Debian
+// keeps them outside the PATH.
+func binary(program string) string {
+	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/" + program)
+	if len(found) > 0 {
+		return slices.Max(found)
+	}
+	path, err := exec.LookPath(program)
+	if err != nil {
+		return ""
+	}
+	return path
+}
+
+func freePort(t testing.TB) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}

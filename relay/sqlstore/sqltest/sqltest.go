@@ -1,0 +1,80 @@
+// Package sqltest gives tests of the record store a database of each engine: a
+// new SQLite file, and a new database on a PostgreSQL server that is started
+// once for all tests of a package.
+//
+// A missing postgres fails the test, unless PENSTOCK_TEST_SKIP_REAL=1 says that
+// real servers are to be skipped.
+package sqltest
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"testing"
+	"time"
+
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
+
+	"github.com/penstock/penstock/relay/sqlstore"
+)
+
+// At is a time of the tests, s seconds after their beginning.
+func At(s float64) time.Time {
+	return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC).Add(time.Duration(s * float64(time.Second)))
+}
+
+// OnEvery runs a suite on each engine; open makes a new database.
+func OnEvery(t *testing.T, suite func(t *testing.T, open func(t *testing.T) *sqlstore.DB)) {
+	t.Run("on SQLite", func(t *testing.T) {
+		suite(t, func(t *testing.T) *sqlstore.DB { return Open(t, sqlstore.Options{}) })
+	})
+	t.Run("on PostgreSQL", func(t *testing.T) {
+		server := StartPostgres(t)
+		suite(t, func(t *testing.T) *sqlstore.DB { return Open(t, sqlstore.Options{URL: server.NewDatabase(t)}) })
+	})
+}
+
+// Open opens a store, in a directory of the test unless the options say where,
+// and closes it when the test ends.
+func Open(t testing.TB, o sqlstore.Options) *sqlstore.DB {
+	t.Helper()
+	if o.URL == "" && o.Dir == "" {
+		o.Dir = t.TempDir()
+	}
+	db, err := sqlstore.Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return db
+}
+
+// NewDatabase makes a database on the server and returns its URL. It has texts
+// in another order than that of their bytes, as most servers do.
+func (s *Postgres) NewDatabase(t testing.TB) string {
+	t.Helper()
+	name := fmt.Sprintf("t%d", s.databases.Add(1))
+	admin, err := sql.Open("pgx", s.URL+"postgres")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer admin.Close()
+	if _, err := admin.ExecContext(t.Context(), "CREATE DATABASE "+name); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.drop(name) })
+	return s.URL + name
+}
+
+func (s *Postgres) drop(name string) {
+	admin, err := sql.Open("pgx", s.URL+"postgres")
+	if err != nil {
+		return
+	}
+	defer admin.Close()
+	_, _ = admin.ExecContext(context.Background(), "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)")
+}
