@@ -22,14 +22,14 @@ build: ## build bin/penstock
 run: build ## build, and start with what the environment configures (nothing: embedded)
 	bin/penstock serve
 
-deps: ## install what the tests need: Redis, InfluxDB, Kannel, Postfix, wrk, Node, Chromium, verifiers
+deps: ## install what the tests need: PostgreSQL, Redis, InfluxDB, Kannel, Postfix, wrk, Node, Chromium, verifiers
 	deploy/test-deps.sh
 
 test: deps ## every test under the race detector, real back ends included
-	go test -race -timeout 40m $(PKG)
+	go test -race -timeout 60m $(PKG)
 
 race: ## the tests under the race detector, without installing anything
-	go test -race -timeout 40m $(PKG)
+	go test -race -timeout 60m $(PKG)
 
 check: .tools/bin/golangci-lint-$(GOLANGCI_VERSION) arch ## format, vet, lint, architecture
 	@unformatted=$$(git ls-files '*.go' | xargs -r gofmt -l); \

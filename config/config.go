@@ -18,15 +18,19 @@ type Config struct {
 	// AdminToken guards /admin; empty: generated and kept in the data directory.
 	AdminToken string `json:"admin_token" secret:"yes"`
 	// Inventory is the file applied at start; empty: none.
-	Inventory string   `json:"inventory"`
-	Redis     Redis    `json:"redis"`
-	Influx    Influx   `json:"influx"`
-	SMTP      SMTP     `json:"smtp"`
-	Egress    Egress   `json:"egress"`
-	Journal   Journal  `json:"journal"`
-	Inbound   Inbound  `json:"inbound"`
-	Delivery  Delivery `json:"delivery"`
-	Ledger    Ledger   `json:"ledger"`
+	Inventory string `json:"inventory"`
+	// InternalURL is how the other gateways on the same database reach this one,
+	// without a slash at the end.
+	InternalURL string   `json:"internal_url"`
+	Database    Database `json:"database"`
+	Redis       Redis    `json:"redis"`
+	Influx      Influx   `json:"influx"`
+	SMTP        SMTP     `json:"smtp"`
+	Egress      Egress   `json:"egress"`
+	Journal     Journal  `json:"journal"`
+	Inbound     Inbound  `json:"inbound"`
+	Delivery    Delivery `json:"delivery"`
+	Ledger      Ledger   `json:"ledger"`
 	// TimeZone is that of %time and %smsTime.
 	TimeZone *time.Location `json:"time_zone"`
 	// ReceiptSecret signs the addresses that carriers report to; empty: generated
@@ -37,10 +41,17 @@ type Config struct {
 	Lookup        Lookup    `json:"lookup" env:"-"`
 }
 
-// Redis is where records and the queue live.
+// Database is where the records live.
+type Database struct {
+	// URL has the scheme postgres and may name several hosts; empty: SQLite in the
+	// data directory.
+	URL string `json:"url" secret:"url"`
+}
+
+// Redis holds the queue's timers and what can be rebuilt.
 type Redis struct {
-	// URL has the scheme redis, rediss, redis+sentinel or redis+cluster; empty:
-	// the embedded server.
+	// URL has the scheme redis, rediss, redis+sentinel or redis+cluster; empty: in
+	// the process, in memory.
 	URL string `json:"url" secret:"url"`
 }
 

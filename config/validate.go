@@ -17,14 +17,14 @@ import (
 
 // derive fills in what follows from other settings.
 func (c *Config) derive() {
-	host, port, _ := net.SplitHostPort(c.Listen)
 	if c.PublicURL == "" {
-		if addr, err := netip.ParseAddr(host); host == "" || err == nil && addr.IsUnspecified() {
-			host = "127.0.0.1"
-		}
-		c.PublicURL = "http://" + net.JoinHostPort(host, port)
+		c.PublicURL = c.listenURL()
 	}
 	c.PublicURL = strings.TrimRight(c.PublicURL, "/")
+	if c.InternalURL == "" {
+		c.InternalURL = c.listenURL()
+	}
+	c.InternalURL = strings.TrimRight(c.InternalURL, "/")
 	for i := range c.Carriers {
 		c.Carriers[i].derive()
 	}
@@ -42,6 +42,15 @@ func (c *Config) derive() {
 			c.SMTP.TLS = NoTLS // nobody listens in, and nobody has a certificate for localhost
 		}
 	}
+}
+
+// listenURL is where this machine reaches the daemon.
+func (c *Config) listenURL() string {
+	host, port, _ := net.SplitHostPort(c.Listen)
+	if addr, err := netip.ParseAddr(host); host == "" || err == nil && addr.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return "http://" + net.JoinHostPort(host, port)
 }
 
 func mailDomain(publicURL string) string {
@@ -64,6 +73,9 @@ func (c *Config) validate(m *strict.Mistakes) {
 	}
 	if u, err := url.Parse(c.PublicURL); !m.Has("listen") && (err != nil || !web(u) || u.RawQuery != "" || u.User != nil) {
 		m.Add("public_url", "expected an http or https URL without a query")
+	}
+	if u, err := url.Parse(c.InternalURL); !m.Has("listen") && (err != nil || !web(u) || u.RawQuery != "" || u.User != nil) {
+		m.Add("internal_url", "expected an http or https URL without a query")
 	}
 	if c.DataDir == "" {
 		m.Add("data_dir", "expected a directory")
@@ -92,6 +104,9 @@ func (c *Config) validateLedger(m *strict.Mistakes) {
 
 func (c *Config) validateStores(m *strict.Mistakes) {
 	// None of these repeats the value: a URL may hold a password.
+	if c.Database.URL != "" && !severalHosts(c.Database.URL, nil, []string{"postgres", "postgresql"}) {
+		m.Add("database.url", "expected a URL such as postgres://user:password@host:5432/database")
+	}
 	if c.Redis.URL != "" && !redis(c.Redis.URL) {
 		m.Add("redis.url", "expected a URL such as redis://host:6379/0, rediss://…, redis+sentinel://… or redis+cluster://…")
 	}
@@ -192,9 +207,14 @@ func (c *Config) validateBackends(m *strict.Mistakes) {
 	c.Lookup.validate(m)
 }
 
-// redis checks a URL of which sentinel and cluster allow several hosts, with
-// commas between them; net/url takes one host only.
+// redis checks a URL of which sentinel and cluster allow several hosts.
 func redis(raw string) bool {
+	return severalHosts(raw, []string{"redis", "rediss"}, []string{"redis+sentinel", "redis+cluster"})
+}
+
+// severalHosts checks a URL that names one host, or with some schemes several
+// with commas between them; net/url takes one host only.
+func severalHosts(raw string, one, several []string) bool {
 	head, tail, _ := strings.Cut(raw, ",")
 	if tail != "" {
 		hosts, rest, _ := strings.Cut(tail, "/")
@@ -207,10 +227,7 @@ func redis(raw string) bool {
 	if err != nil || u.Hostname() == "" {
 		return false
 	}
-	if u.Scheme == "redis" || u.Scheme == "rediss" {
-		return tail == ""
-	}
-	return u.Scheme == "redis+sentinel" || u.Scheme == "redis+cluster"
+	return tail == "" && slices.Contains(one, u.Scheme) || slices.Contains(several, u.Scheme)
 }
 
 func web(u *url.URL) bool {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the real servers that the tests run against, as far as they are
-# missing: Redis, Sentinel, Kannel, Postfix, wrk, Node, Chromium and readers of
+# missing: PostgreSQL, Redis, Sentinel, Kannel, Postfix, wrk, Node, Chromium and readers of
 # what we write (DKIM, short messages, WBXML, vCard) from Debian, InfluxDB 1.8.10 from
 # its source into .tools/bin, and packages of npm into .tools/node. Does nothing
 # when all is there.
@@ -32,6 +32,7 @@ missing_packages() {
     command -v "${pair%%:*}" >/dev/null || echo "${pair##*:}"
   done
   [ -x "$fakesmsc" ] || echo kannel-extras
+  compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null || echo postgresql
   [ -e /usr/lib/python3/dist-packages/vobject ] || echo python3-vobject
   [ -e /usr/lib/python3/dist-packages/zeep ] || echo python3-zeep
   [[ "$(php -m 2>/dev/null)" == *$'\nsoap\n'* ]] || echo php-soap

@@ -10,18 +10,22 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/penstock/penstock/config"
 	"github.com/penstock/penstock/delivery/email"
-	"github.com/penstock/penstock/delivery/embedded/kv"
 	"github.com/penstock/penstock/delivery/embedded/mail"
 	"github.com/penstock/penstock/delivery/embedded/readings"
+	"github.com/penstock/penstock/delivery/embedded/redis"
 	"github.com/penstock/penstock/delivery/influx"
 	"github.com/penstock/penstock/ingest/admin"
 	"github.com/penstock/penstock/ingest/intake"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/cache"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/outbox"
-	"github.com/penstock/penstock/relay/redisstore"
+	"github.com/penstock/penstock/relay/sqlstore"
+	"github.com/penstock/penstock/relay/sqlstore/records"
 )
 
 // mailer sends one mail.
@@ -32,7 +36,8 @@ type mailer interface {
 // backends are what the gateway stands on: each is embedded unless the
 // configuration names a server.
 type backends struct {
-	db       *redisstore.DB
+	records  *records.Records
+	cache    *cache.DB
 	readings iot.ReadingStore
 	mail     mailer
 	list     []admin.Backend
@@ -40,7 +45,7 @@ type backends struct {
 }
 
 func openBackends(ctx context.Context, cfg config.Config, log *slog.Logger) (b backends, err error) {
-	for _, open := range []func(context.Context, config.Config, *slog.Logger) error{b.openRedis, b.openReadings, b.openMail} {
+	for _, open := range []func(context.Context, config.Config, *slog.Logger) error{b.openRecords, b.openCache, b.openReadings, b.openMail} {
 		if err := open(ctx, cfg, log); err != nil {
 			return b, err
 		}
@@ -51,27 +56,69 @@ func openBackends(ctx context.Context, cfg config.Config, log *slog.Logger) (b b
 	return b, nil
 }
 
-// openRedis opens the store of records and of the queue.
-func (b *backends) openRedis(ctx context.Context, cfg config.Config, log *slog.Logger) (err error) {
-	o, note := redisstore.Options{
-		URL: cfg.Redis.URL, Logger: log, Retention: cfg.Delivery.Retention, DeadRetention: cfg.Delivery.DeadRetention,
-	}, "redis"
+// startTime is how long a start waits for a database that cannot be reached.
+const startTime = time.Minute
+
+// openRecords opens the database. One that cannot be reached is waited for; one
+// that refuses us, or whose schema is newer, ends the start.
+func (b *backends) openRecords(ctx context.Context, cfg config.Config, log *slog.Logger) (err error) {
+	o := sqlstore.Options{
+		URL: cfg.Database.URL, Dir: cfg.DataDir, Logger: log, Retention: cfg.Delivery.Retention, DeadRetention: cfg.Delivery.DeadRetention,
+	}
+	ctx, cancel := context.WithTimeout(ctx, startTime)
+	defer cancel()
+	for {
+		if b.records, err = records.Open(ctx, o); err == nil {
+			break
+		}
+		if relay.KindOf(err) != relay.KindUnavailable || sqlstore.Refused(err) || cfg.Database.URL == "" {
+			return ofDatabaseURL(err)
+		}
+		log.Warn("waiting for the database", "error", err)
+		if !pause(ctx, time.Second) {
+			return ofDatabaseURL(err)
+		}
+	}
+	b.closers = append(b.closers, b.records.Close)
+	if err := b.records.DB.Check(ctx); err != nil {
+		log.Error("the database is not as it must be", "error", err)
+	}
+	note := b.records.DB.Engine()
+	if note == "sqlite" {
+		note = "sqlite, embedded"
+	}
+	b.list = append(b.list, admin.Backend{Name: "records", Note: note, Check: b.records.DB.Check})
+	return nil
+}
+
+// ofDatabaseURL names the setting that an error is about, and the reason if the
+// error is a field's.
+func ofDatabaseURL(err error) error {
+	for _, reasons := range relay.FieldsOf(err) {
+		err = errors.New(strings.Join(reasons, "; "))
+	}
+	return fmt.Errorf("database.url (PENSTOCK_DATABASE_URL): %w", err)
+}
+
+// openCache opens what holds the queue's timers and what can be rebuilt.
+func (b *backends) openCache(ctx context.Context, cfg config.Config, log *slog.Logger) (err error) {
+	o, note := cache.Options{URL: cfg.Redis.URL, Logger: log}, "redis"
 	if cfg.Redis.URL == "" {
-		server, err := kv.Open(filepath.Join(cfg.DataDir, "redis"), kv.Options{Logger: log})
+		server, err := redis.Start(redis.Options{})
 		if err != nil {
 			return err
 		}
 		b.closers = append(b.closers, server.Close)
 		o.Dialer, note = server.Dial, "embedded"
 	}
-	if b.db, err = redisstore.Open(ctx, o); err != nil {
+	if b.cache, err = cache.Open(o); err != nil {
 		return err
 	}
-	b.closers = append(b.closers, b.db.Close)
-	if err := b.db.Check(ctx); err != nil {
+	b.closers = append(b.closers, b.cache.Close)
+	if err := b.cache.Check(ctx); err != nil {
 		log.Error("redis is not as it must be", "error", err)
 	}
-	b.list = append(b.list, admin.Backend{Name: "records", Note: note, Check: b.db.Check})
+	b.list = append(b.list, admin.Backend{Name: "queue", Note: note, Check: b.cache.Check})
 	return nil
 }
 

@@ -1,6 +1,10 @@
 package main
 
 import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -19,7 +23,8 @@ import (
 	"github.com/penstock/penstock/ingest/restv3"
 	"github.com/penstock/penstock/ingest/soap"
 	"github.com/penstock/penstock/ingest/uplink"
-	"github.com/penstock/penstock/relay/redisstore/redistest"
+	"github.com/penstock/penstock/relay/cache/redistest"
+	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 // contract is the document that the gateway serves.
@@ -43,16 +48,17 @@ func operation(doc *openapi3.T, id string) *openapi3.Operation {
 }
 
 // testContractOutage is what every operation answers when nothing can be stored:
-// Redis is stopped, and the journal is full of what waits for it.
+// the database and Redis are stopped, and the journal is full of what waits for it.
 func testContractOutage(t *testing.T, doc *openapi3.T, checker *contracttest.Checker) {
-	redis := redistest.Start(t)
+	server, queue := sqltest.StartPostgres(t), redistest.Start(t)
 	// Callbacks fail at once: an attempt under way could not be recorded later.
 	inventory := fixture(t, "contract.yaml", "https://example.com/callback", "http://127.0.0.1:9/callback")
-	g := start(t, &site{name: "embedded"}, inventory, "PENSTOCK_REDIS_URL="+redis.URL, "PENSTOCK_JOURNAL_MAX_BYTES=1MiB",
+	g := start(t, &site{name: "embedded"}, inventory, "PENSTOCK_DATABASE_URL="+server.NewDatabase(t), "PENSTOCK_REDIS_URL="+queue.URL, "PENSTOCK_JOURNAL_MAX_BYTES=1MiB",
 		"PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
 	g.examine(checker)
 	made := g.inhabit()
-	redis.Stop()
+	server.Kill()
+	queue.Stop()
 	g.bereft = true
 	large := padded(200 << 10)
 	for _, body := range []string{large, padded(2 << 10), `{}`} {
@@ -61,7 +67,7 @@ func testContractOutage(t *testing.T, doc *openapi3.T, checker *contracttest.Che
 			return a, a.status == 503
 		})
 	}
-	for _, s := range samples(made) {
+	for _, s := range append(samples(made), sample{"recover", "POST", "/admin/recover", "", ""}) {
 		want := 503
 		if strings.HasPrefix(s.target, "/v3/") {
 			want = 424
@@ -77,6 +83,28 @@ func testContractOutage(t *testing.T, doc *openapi3.T, checker *contracttest.Che
 			t.Errorf("%s: %d %s, want %d", a.of, a.status, a.body, want)
 		}
 	}
+}
+
+// testContractRecover loses the database of a gateway.
+func testContractRecover(t *testing.T, checker *contracttest.Checker) {
+	g := start(t, &site{name: "embedded"}, fixture(t, "contract.yaml"))
+	g.examine(checker)
+	g.as("acme-all").post("/inbound/sms/json", `{"id":"desk-1","from":"447700900123","to":"447860000002","text":"hi"}`).mentions(t, 200, "id")
+	g.settled()
+	g.registered()
+	must(t, g.stop())
+	for _, name := range []string{"penstock.db", "penstock.db-wal", "penstock.db-shm"} {
+		if err := os.Remove(filepath.Join(g.data(), name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
+	}
+	g.run()
+	g.as("").get("/readyz").mentions(t, 503, "penstock recover")
+	g.as("").post("/admin/recover", "").mentions(t, 401, "Unauthenticated")
+	g.admin().post("/admin/recover", "").is(t, 200, `{"count":1}`)
+	g.settled()
+	g.as("").with("X-Auth-Token", "acme-all").get("/v2/sms-relay/vmn/desk/inbox").mentions(t, 200, "447700900123")
+	g.as("").get("/readyz").mentions(t, 200, "ready")
 }
 
 // padded is a frame of at least so many bytes.

@@ -19,8 +19,12 @@ func openPaths() []string {
 // answer tells of one, and nothing has changed afterwards. The requests are those
 // that the contract is tested with; an operation without one fails the test.
 func TestStrangersFindNothing(t *testing.T) {
+	onOneAndOnThree(t, testStrangers)
+}
+
+func testStrangers(t *testing.T, s *site) {
 	doc := contract(t)
-	g := start(t, &site{name: "embedded"}, fixture(t, "contract.yaml"), "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
+	g := start(t, s, fixture(t, "contract.yaml"), "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
 	made := g.inhabit()
 	g.admin().put("/admin/inventory", `{"accounts":[{"name":"globex","credit":5,"tokens":[{"token":"globex-all","scopes":["messaging","cellular","iot","ledger","webhook","carrier"]}]}]}`).mentions(t, 200)
 	all := slices.DeleteFunc(samples(made), func(s sample) bool { return !ofAccounts(doc, s.operation) })

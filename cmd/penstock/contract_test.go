@@ -109,8 +109,8 @@ func (s sample) owner(g *gateway) (owner, other caller) {
 func TestTrafficKeepsTheContract(t *testing.T) {
 	doc := contract(t)
 	checker := contracttest.New(doc)
-	t.Run("while all is well", func(t *testing.T) {
-		g := start(t, &site{name: "embedded"}, fixture(t, "contract.yaml"), "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
+	onOneAndOnThree(t, func(t *testing.T, s *site) {
+		g := start(t, s, fixture(t, "contract.yaml"), "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
 		g.examine(checker)
 		all := samples(g.inhabit())
 		for _, s := range all {
@@ -125,7 +125,8 @@ func TestTrafficKeepsTheContract(t *testing.T) {
 		g.mistakes()
 		g.aftermath()
 	})
-	t.Run("while Redis is down and the journal is full", func(t *testing.T) { testContractOutage(t, doc, checker) })
+	t.Run("while the database is down and the journal is full", func(t *testing.T) { testContractOutage(t, doc, checker) })
+	t.Run("after the database was lost", func(t *testing.T) { testContractRecover(t, checker) })
 	missing := slices.DeleteFunc(checker.Unseen(), func(name string) bool {
 		return name == "putInventory 409" || // ten gateways would have to race; the table of errors of ingest/admin holds it
 			name == "downloadCallRecords 202" || // the archive may be made at once; ingest/restv2 holds it
@@ -138,11 +139,11 @@ func TestTrafficKeepsTheContract(t *testing.T) {
 
 // residents are the ids of what inhabit makes.
 type residents struct {
-	device, spare, sensor, message, archive string
-	asset                                   asset
-	sims                                    simResidents
-	pending                                 string // the id of a pending message
-	usage                                   usageResidents
+	device, spare, sensor, message, archive, node string
+	asset                                         asset
+	sims                                          simResidents
+	pending                                       string // the id of a pending message
+	usage                                         usageResidents
 }
 
 // inhabit makes a device with readings, a message in an inbox and a token.
@@ -163,7 +164,22 @@ func (g *gateway) inhabit() residents {
 	}
 	acme.do("PATCH", "/iot/devices/"+device, `{"frame_logging":"enabled"}`).mentions(g.t, 200, "enabled")
 	acme.post("/webhooks/generic", `{"id":"shed","temperature":6}`).mentions(g.t, 200, "temperature")
-	return residents{device, acme.device("spare"), list[0].SensorID, inbox.Data[0].ID, g.archived(), g.mint(), g.enlistSIMs(), g.pending(), g.meter()}
+	return residents{device, acme.device("spare"), list[0].SensorID, inbox.Data[0].ID, g.archived(), g.registered(), g.mint(), g.enlistSIMs(), g.pending(), g.meter()}
+}
+
+// registered is the gateway's node, once it has registered.
+func (g *gateway) registered() (node string) {
+	g.t.Helper()
+	eventually(g.t, "the gateway is registered", func() (any, bool) {
+		var list struct{ Data []struct{ Node string } }
+		a := g.admin().get("/admin/gateways")
+		a.into(g.t, &list)
+		if len(list.Data) > 0 {
+			node = list.Data[0].Node
+		}
+		return a, node != ""
+	})
+	return node
 }
 
 // archived has an archive made.

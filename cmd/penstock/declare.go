@@ -14,7 +14,7 @@ import (
 )
 
 // declare applies the configured inventory, or the demo where there is nothing
-// else. While Redis is down it is tried again in the background: senders that
+// else. While the database is down it is tried again in the background: senders that
 // are known already are served meanwhile.
 func (d *daemon) declare(ctx context.Context) error {
 	if d.cfg.Inventory == "" {
@@ -28,7 +28,7 @@ func (d *daemon) declare(ctx context.Context) error {
 	if relay.KindOf(err) != relay.KindUnavailable {
 		return err
 	}
-	d.log.Error("the inventory waits for redis", "error", err)
+	d.log.Error("the inventory waits for the database", "error", err)
 	d.running.Go(func() { d.applyLater(d.life, data) })
 	return nil
 }
@@ -55,10 +55,10 @@ func (d *daemon) applyLater(ctx context.Context, data []byte) {
 	}
 }
 
-// declareDemo fills an empty embedded store of a daemon that only this machine
+// declareDemo fills an empty SQLite database of a daemon that only this machine
 // can reach.
 func (d *daemon) declareDemo(ctx context.Context) error {
-	if d.cfg.Redis.URL != "" || !loopback(d.cfg.Listen) {
+	if d.cfg.Database.URL != "" || !loopback(d.cfg.Listen) {
 		return nil
 	}
 	tokenPath := filepath.Join(d.cfg.DataDir, demoTokenFile)

@@ -150,6 +150,12 @@ func (g *gateway) events(query string) []happening {
 // settled waits until everything that was accepted is processed.
 func (g *gateway) settled() {
 	g.t.Helper()
+	for _, one := range g.behind {
+		one.settled()
+	}
+	if len(g.behind) > 0 {
+		return
+	}
 	eventually(g.t, "everything accepted is processed", func() (any, bool) {
 		m := metrics(g.t, g.as("").get("/metrics").body)
 		lag := m[`penstock_lag{kind="uplink"}`] + m[`penstock_lag{kind="sms"}`] + m[`penstock_lag{kind="cdr"}`]

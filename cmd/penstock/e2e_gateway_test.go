@@ -43,7 +43,9 @@ type gateway struct {
 	stop  func() error           // of the one in this process
 	child *exec.Cmd
 	gone  chan struct{}
-	// bereft is one whose Redis has gone for good: it may have to leave outcomes
+	// behind are the gateways that a balancer stands for; empty: it is one itself.
+	behind []*gateway
+	// bereft is one whose database has gone for good: it may have to leave outcomes
 	// to be found out anew.
 	bereft bool
 }
@@ -77,9 +79,13 @@ func (g *gateway) data() string { return filepath.Join(g.dir, "data") }
 
 func (g *gateway) url() string { return *g.base.Load() }
 
-// start runs a gateway in this process until the test ends.
+// start runs a gateway in this process until the test ends; on a clustered site it
+// runs several behind a balancer.
 func start(t *testing.T, s *site, inventory string, settings ...string) *gateway {
 	t.Helper()
+	if s.clustered {
+		return startCluster(t, s, inventory, settings...).front
+	}
 	g := newGateway(t, s, inventory, settings...)
 	g.run()
 	return g
@@ -115,7 +121,12 @@ func (g *gateway) run() {
 // spawn runs the gateway in a process of its own and waits until it is ready.
 func (g *gateway) spawn() {
 	g.t.Helper()
-	ready := g.launch()
+	g.await(g.launch())
+}
+
+// await waits until a gateway that was launched says where it listens.
+func (g *gateway) await(ready <-chan string) {
+	g.t.Helper()
 	select {
 	case url := <-ready:
 		g.base.Store(&url)

@@ -11,7 +11,8 @@ import (
 
 	"github.com/penstock/penstock/delivery/email/smtptest"
 	"github.com/penstock/penstock/delivery/influx/influxtest"
-	"github.com/penstock/penstock/relay/redisstore/redistest"
+	"github.com/penstock/penstock/relay/cache/redistest"
+	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 // actAsProgram makes the test binary the program, for tests that must kill it.
@@ -24,14 +25,18 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// site is what gateways stand on: nothing (embedded), or a Redis, an InfluxDB
-// and an SMTP server of the test's own. Each gateway gets stores of its own.
+// site is what gateways stand on: nothing (embedded), or a PostgreSQL, a Redis, an
+// InfluxDB and an SMTP server of the test's own. Each gateway gets stores of its own.
 type site struct {
-	name   string
-	redis  *redistest.Server
-	influx *influxtest.Server
-	smtp   *smtptest.Server
-	stores atomic.Int64
+	t        *testing.T
+	name     string
+	postgres *sqltest.Postgres
+	redis    *redistest.Server
+	influx   *influxtest.Server
+	smtp     *smtptest.Server
+	stores   atomic.Int64
+	// clustered has start run several gateways on the same stores.
+	clustered bool
 }
 
 // onEverySite runs a test on the embedded back ends and again on real servers.
@@ -45,7 +50,7 @@ func onEverySite(t *testing.T, test func(t *testing.T, s *site)) {
 func realSite(t *testing.T) *site {
 	t.Helper()
 	return &site{
-		name: "real", redis: redistest.Start(t, "--databases", "100"),
+		t: t, name: "real", postgres: sqltest.StartPostgres(t), redis: redistest.Start(t, "--databases", "100"),
 		influx: influxtest.Start(t, influxtest.Options{}), smtp: smtptest.Start(t),
 	}
 }
@@ -57,7 +62,7 @@ func (s *site) environ() []string {
 	}
 	n := s.stores.Add(1)
 	return []string{
-		fmt.Sprintf("PENSTOCK_REDIS_URL=%s/%d", s.redis.URL, n),
+		"PENSTOCK_DATABASE_URL=" + s.postgres.NewDatabase(s.t), fmt.Sprintf("PENSTOCK_REDIS_URL=%s/%d", s.redis.URL, n),
 		"PENSTOCK_INFLUX_URL=" + s.influx.URL, fmt.Sprintf("PENSTOCK_INFLUX_BUCKET=gateway%d", n),
 		"PENSTOCK_SMTP_ADDR=" + s.smtp.Addr, "PENSTOCK_SMTP_FROM=gateway@" + smtptest.Domain,
 	}

@@ -33,9 +33,9 @@ func testOperations(t *testing.T, s *site) {
 	t.Run("it is alive", func(t *testing.T) { g.as("").get("/healthz").is(t, 200, `{"status": "alive"}`) })
 	t.Run("readiness names each back end and its kind", func(t *testing.T) {
 		status, r := g.ready()
-		want := map[string]string{"records": "embedded", "readings": "embedded", "mail": "simulated", "operator": "simulated", "lookup": "simulated", "carrier simulator": "simulated", "calls": "embedded", "usage": "embedded", "journal cdr": "embedded", "journal uplink": "embedded", "journal sms": "embedded", "journal receipt": "embedded"}
+		want := map[string]string{"records": "embedded", "readings": "embedded", "mail": "simulated", "operator": "simulated", "lookup": "simulated", "carrier simulator": "simulated", "queue": "embedded", "gateways": "node", "journal cdr": "embedded", "journal uplink": "embedded", "journal sms": "embedded", "journal receipt": "embedded"}
 		if s.redis != nil {
-			want["records"], want["readings"], want["mail"] = "redis", "influxdb", "smtp"
+			want["records"], want["queue"], want["readings"], want["mail"] = "postgresql", "redis", "influxdb", "smtp"
 		}
 		if status != 200 || r.Status != "ready" || len(r.Backends) != len(want) {
 			t.Errorf("%d %+v", status, r)

@@ -30,7 +30,11 @@ func TestOutageLosesNothing(t *testing.T) {
 		start         func(t *testing.T, s *site)
 	}{
 		{
-			"Redis", "records", func(s *site) { s.redis.Stop() },
+			"PostgreSQL", "records", func(s *site) { s.postgres.Kill() },
+			func(_ *testing.T, s *site) { s.postgres.Start() },
+		},
+		{
+			"Redis", "queue", func(s *site) { s.redis.Stop() },
 			func(_ *testing.T, s *site) { s.redis.Restart() },
 		},
 		{

@@ -5,8 +5,8 @@ import (
 	"maps"
 
 	"github.com/penstock/penstock/relay/job"
-	"github.com/penstock/penstock/relay/redisstore"
 	"github.com/penstock/penstock/relay/sip"
+	"github.com/penstock/penstock/relay/sqlstore/jobs"
 )
 
 // runners do the work, by the kind of job. What they call is made before the
@@ -22,5 +22,5 @@ func (d *daemon) runners() map[job.Kind]job.Runner {
 // submitted is jobs as those use them who ask how theirs stand.
 type submitted struct {
 	job.Submitter
-	*redisstore.Jobs
+	*jobs.Store
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/penstock/penstock/relay/ledger"
 	"github.com/penstock/penstock/relay/ledger/vault"
 	"github.com/penstock/penstock/relay/outbox"
-	"github.com/penstock/penstock/relay/redisstore"
+	"github.com/penstock/penstock/relay/sqlstore/records"
 )
 
 // ledgerKeyFile is where the data directory keeps the master key that it made.
@@ -53,16 +53,16 @@ func masterKeys(cfg config.Config) ([]string, error) {
 }
 
 // openLedgers makes the use cases of ledgers over a store.
-func openLedgers(db *redisstore.DB, keys []string, events ledger.Events) (*ledger.Service, error) {
-	v, err := vault.New(db.Ledgers(), keys)
+func openLedgers(r *records.Records, keys []string, events ledger.Events) (*ledger.Service, error) {
+	v, err := vault.New(r.Ledgers, keys)
 	if err != nil {
 		return nil, err
 	}
-	return ledger.New(ledger.Deps{Store: db.Ledgers(), Vault: v, Jobs: db.Jobs(), Events: events, Now: time.Now}, ledger.Options{})
+	return ledger.New(ledger.Deps{Store: r.Ledgers, Vault: v, Jobs: r.Jobs, Events: events, Now: time.Now}, ledger.Options{})
 }
 
 // renewKeys wraps every account's keys by the newest master key, once; while
-// Redis is down it is tried again.
+// the database is down it is tried again.
 func (d *daemon) renewKeys(ctx context.Context) {
 	for {
 		accounts, err := d.accounts.Accounts(ctx)
@@ -89,6 +89,6 @@ func (d *daemon) callbackURL(ctx context.Context, acct account.ID) (string, erro
 // events tells accounts at their callback URLs what happened.
 func (d *daemon) events() outbox.Caller {
 	return outbox.Caller{
-		CallbackURL: d.callbackURL, Store: d.back.db.Outbox(), Dispatcher: d.queue, Lease: d.queue.Lease(), Now: time.Now,
+		CallbackURL: d.callbackURL, Store: d.back.records.Deliveries, Dispatcher: d.queue, Lease: d.queue.Lease(), Now: time.Now,
 	}
 }

@@ -3,8 +3,12 @@ package main
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
+	"sync/atomic"
 	"time"
 
+	"github.com/penstock/penstock/delivery/embedded/readings"
 	"github.com/penstock/penstock/ingest/intake"
 )
 
@@ -12,14 +16,14 @@ import (
 // fault of the journal; it is said, and tried again.
 func (d *daemon) run(ctx context.Context, in *intake.Intake) {
 	for ctx.Err() == nil {
-		if err := in.Run(ctx); err != nil {
+		if err := d.member.process(ctx, in.Run); err != nil {
 			d.log.Error("processing stopped, starting again", "kind", string(in.Kind()), "error", err)
 			pause(ctx, time.Second)
 		}
 	}
 }
 
-// keepHouse forgets the marks of events whose records are gone.
+// keepHouse deletes the marks of events whose journal records are gone.
 func (d *daemon) keepHouse(ctx context.Context) {
 	for pause(ctx, time.Hour) {
 		for _, in := range d.intakes {
@@ -28,6 +32,58 @@ func (d *daemon) keepHouse(ctx context.Context) {
 			}
 		}
 	}
+}
+
+// sweepEvery is how often records that have expired are deleted.
+const sweepEvery = 5 * time.Minute
+
+// sweep deletes records that have expired, at one of the gateways.
+func (d *daemon) sweep(ctx context.Context) {
+	for pause(ctx, sweepEvery/5) {
+		mine, err := d.back.records.Gateways.Turn(ctx, "sweep", sweepEvery)
+		if err == nil && mine {
+			err = d.back.records.Sweep(ctx, time.Now())
+		}
+		if err != nil && ctx.Err() == nil {
+			d.log.Warn("expired records were not deleted", "error", err)
+		}
+	}
+}
+
+// sizes is how many bytes records of each kind take on disk.
+type sizes struct {
+	last atomic.Pointer[map[string]int64]
+}
+
+// Load returns what was measured last.
+func (s *sizes) Load() map[string]int64 {
+	if last := s.last.Load(); last != nil {
+		return *last
+	}
+	return nil
+}
+
+// measure measures each hour, and soon after the start.
+func (s *sizes) measure(ctx context.Context, d *daemon) {
+	for wait := 10 * time.Second; pause(ctx, wait); wait = time.Hour {
+		now, err := d.back.records.DB.Sizes(ctx)
+		if err == nil && d.cfg.Influx.URL == "" {
+			now["readings"], err = fileSize(filepath.Join(d.cfg.DataDir, "readings", readings.File))
+		}
+		if err != nil {
+			d.log.Warn("the size of the records is not known", "error", err)
+			continue
+		}
+		s.last.Store(&now)
+	}
+}
+
+func fileSize(path string) (int64, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
 }
 
 // pause waits; it reports false when ctx is done.

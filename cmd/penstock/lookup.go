@@ -12,7 +12,7 @@ import (
 
 // openLookup makes the way to who knows numbers.
 func (d *daemon) openLookup(context.Context) error {
-	store, c := d.back.db.Lookups(), d.cfg.Lookup
+	store, c := d.back.records.Lookups, d.cfg.Lookup
 	var back lookup.Backend = ask.NewSimulator(store)
 	one := admin.Backend{Name: "lookup", Note: "simulator, simulated", Check: always}
 	if c.Type == config.HTTP {
@@ -29,7 +29,7 @@ func (d *daemon) openLookup(context.Context) error {
 	d.log.Info("back end", "name", one.Name, "kind", one.Note)
 	var err error
 	d.lookups, err = lookup.New(
-		lookup.Deps{Backend: back, Cache: store, Credit: d.back.db.Credit(), Logger: d.log},
+		lookup.Deps{Backend: back, Cache: store, Credit: d.back.records.Credit, Logger: d.log},
 		lookup.Options{Keep: c.Cache, Timeout: c.Timeout + c.Timeout/2})
 	return err
 }

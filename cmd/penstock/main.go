@@ -28,6 +28,10 @@ type commands struct {
 	Replay      replayCommand      `cmd:"" help:"Replay events or deliveries of a running gateway."`
 	Decode      decodeCommand      `cmd:"" help:"Run a decoder on frames, without storing anything."`
 	Dashboard   dashboardCommand   `cmd:"" help:"Print a Grafana dashboard of what a decoder gives."`
+	Backup      backupCommand      `cmd:"" help:"Copy what the data directory holds beside the journal, also while the gateway runs."`
+	Restore     restoreCommand     `cmd:"" help:"Put a backup into the data directory of a gateway that is stopped."`
+	Recover     recoverCommand     `cmd:"" help:"Process the journal again after the database was restored, and go on."`
+	Migrate     migrateCommand     `cmd:"" help:"Bring the database's schema to this version; --status lists the steps."`
 	CheckConfig checkConfigCommand `cmd:"" name:"check-config" help:"Check a configuration file, and the inventory it names."`
 	Healthcheck healthcheckCommand `cmd:"" help:"Ask a running gateway whether it is alive."`
 	Ledger      ledgerCommand      `cmd:"" help:"Verify ledgers and exports of them."`

@@ -10,7 +10,7 @@ import (
 // openMessages makes what takes the messages that accounts send.
 func (d *daemon) openMessages(context.Context) (err error) {
 	d.sends, err = message.New(message.Deps{
-		Store: d.back.db.Messages(), Credit: d.back.db.Credit(), CheckURL: guard.New(d.cfg.Egress.Allow).CheckURL,
+		Store: d.back.records.Messages, Credit: d.back.records.Credit, CheckURL: guard.New(d.cfg.Egress.Allow).CheckURL,
 		Dispatcher: d.sending,
 	}, message.Options{Lease: d.sending.Lease()})
 	return err

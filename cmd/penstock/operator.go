@@ -41,9 +41,9 @@ func (d *daemon) openOperator() error {
 
 // openActions makes what is done with SIMs by jobs.
 func (d *daemon) openActions(events outbox.Caller) (err error) {
-	db := d.back.db
+	r := d.back.records
 	d.actions, err = sim.NewActions(sim.ActionDeps{
-		SIMs: db.SIMs(), Subscribers: db.Subscribers(), Orders: db.Orders(), Jobs: db.Jobs(), Operator: d.operator, Events: events,
+		SIMs: r.SIMs, Subscribers: r.Subscribers, Orders: r.Orders, Jobs: r.Jobs, Operator: d.operator, Events: events,
 	}, sim.ActionOptions{ReportWithin: d.cfg.Operator.ReportWithin, Now: time.Now})
 	return err
 }

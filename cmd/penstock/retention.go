@@ -14,6 +14,9 @@ const expireEvery = time.Hour
 // not reached is reached the next time.
 func (d *daemon) expire(ctx context.Context) {
 	for pause(ctx, expireEvery) {
+		if mine, err := d.back.records.Gateways.Turn(ctx, "expire readings", expireEvery/2); err == nil && !mine {
+			continue
+		}
 		accounts, err := d.accounts.Accounts(ctx)
 		for _, a := range accounts {
 			err = errors.Join(err, d.readings.Expire(ctx, a.ID))

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"net/netip"
 
@@ -20,22 +21,19 @@ import (
 )
 
 // openNetwork makes what takes the networks' reports and tells accounts.
-func (d *daemon) openNetwork(context.Context) (err error) {
+func (d *daemon) openNetwork(ctx context.Context) (err error) {
 	if d.cfg.ReceiptSecret == "" {
-		if d.cfg.ReceiptSecret, _, err = kept(d.cfg.DataDir, receiptSecretFile, 26); err != nil {
+		if d.cfg.ReceiptSecret, err = d.back.records.Gateways.Setting(ctx, "receipt_secret", rand.Text); err != nil {
 			return err
 		}
 	}
 	d.seal = carrier.NewSeal(d.cfg.ReceiptSecret)
-	store := d.back.db.Messages()
+	store := d.back.records.Messages
 	d.network, err = message.NewNetwork(message.NetworkDeps{
-		Receipts: store, Reports: store, Deliveries: d.back.db.Outbox(), Dispatcher: d.queue, Logger: d.log,
+		Receipts: store, Reports: store, Deliveries: d.back.records.Deliveries, Dispatcher: d.queue, Logger: d.log,
 	}, message.NetworkOptions{Lease: d.queue.Lease()})
 	return err
 }
-
-// receiptSecretFile keeps what signs the addresses that carriers report to.
-const receiptSecretFile = "receipt-secret"
 
 // openSending makes what hands messages to the carriers.
 func (d *daemon) openSending(context.Context) (err error) {
@@ -51,7 +49,7 @@ func (d *daemon) openSending(context.Context) (err error) {
 		routes = append(routes, r)
 	}
 	d.sending, err = submit.New(submit.Deps{
-		Work: d.back.db.Messages(), Network: d.network, Routes: routes, Logger: d.log,
+		Work: d.back.records.Messages, Network: d.network, Routes: routes, Logger: d.log,
 	}, submit.Options{})
 	return err
 }

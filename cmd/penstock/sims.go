@@ -15,7 +15,7 @@ import (
 // openSIMs makes the use cases of SIMs that take effect at once.
 func (d *daemon) openSIMs(context.Context) (err error) {
 	d.sims, err = sim.New(sim.Deps{
-		SIMs: d.back.db.SIMs(), Pools: d.back.db.Pools(), Subscribers: d.back.db.Subscribers(),
+		SIMs: d.back.records.SIMs, Pools: d.back.records.Pools, Subscribers: d.back.records.Subscribers,
 		Callbacks: d.accounts, Prober: d.prober,
 	}, sim.Options{AllowHTTP: d.cfg.Egress.AllowHTTPCallback})
 	return err

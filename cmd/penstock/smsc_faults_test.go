@@ -15,7 +15,7 @@ import (
 	"testing"
 
 	"github.com/penstock/penstock/config"
-	"github.com/penstock/penstock/relay/redisstore/redistest"
+	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 // rawPDU is a PDU in hex.
@@ -118,12 +118,12 @@ func rawText(t *testing.T, raw string) string {
 // TestSMSCJournalFull fills the journal: the SMSC is told to keep what is left,
 // and once there is room again everything arrives, once.
 func TestSMSCJournalFull(t *testing.T) {
-	redis := redistest.Start(t, "--appendfsync", "always") // it is killed right after the inventory was stored
+	server := sqltest.StartPostgres(t)
 	peer, k := startSMSC(t), newKannelSink(t)
-	g := newGateway(t, &site{name: "embedded"}, smscInventory(k.URL), "PENSTOCK_REDIS_URL="+redis.URL, "PENSTOCK_JOURNAL_MAX_BYTES=1MiB")
+	g := newGateway(t, &site{name: "embedded"}, smscInventory(k.URL), "PENSTOCK_DATABASE_URL="+server.NewDatabase(t), "PENSTOCK_JOURNAL_MAX_BYTES=1MiB")
 	g.configure("carriers:\n" + peer.carrier("one"))
 	g.run()
-	redis.Stop()
+	server.Kill()
 	var all []smscMessage
 	var want []string
 	for i := range 100 {
@@ -136,7 +136,7 @@ func TestSMSCJournalFull(t *testing.T) {
 		status, r := g.ready()
 		return r, status == 503 && r.Backends["journal sms"].Status == "down" && r.Backends["carrier one"].Status == "ok"
 	})
-	redis.Restart()
+	server.Start()
 	end := peer.done()
 	k.receives(t, "/sms", len(want), "m", "o", "d")
 	must(t, g.stop())

@@ -2,46 +2,31 @@ package main
 
 import (
 	"context"
-	"path/filepath"
-	"time"
 
 	"github.com/penstock/penstock/delivery/archive"
-	uses "github.com/penstock/penstock/delivery/embedded/usage"
-	"github.com/penstock/penstock/ingest/admin"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/sim"
 	"github.com/penstock/penstock/relay/usage"
 )
 
-// openUsage opens the records of what SIMs used, and makes what counts them and
-// hands them out.
-func (d *daemon) openUsage(ctx context.Context) error {
-	dir := filepath.Join(d.cfg.DataDir, "usage")
-	store, err := uses.Open(ctx, dir)
-	if err != nil {
-		return err
-	}
-	d.uses = store
-	d.closers = append(d.closers, func(context.Context) error { return store.Close() })
-	if d.exports, err = archive.OpenShelf(filepath.Join(dir, "exports"), ".csv", usage.FileLife, 0); err != nil {
-		return err
-	}
+// openUsage makes what counts what SIMs used, and hands it out.
+func (d *daemon) openUsage(context.Context) (err error) {
+	d.exports = archive.NewShelf(d.back.records.Files, "exports", usage.FileLife, 0)
 	works := archive.NewWorks(0)
 	d.closers = append(d.closers, func(context.Context) error { return works.Close() }, func(context.Context) error { return d.exports.Close() })
-	d.back.list = append(d.back.list, admin.Backend{Name: "usage", Note: "embedded", Check: store.Check})
-	d.log.Info("back end", "name", "usage", "kind", "embedded")
-	sims := lines{d.back.db.SIMs(), d.back.db.Pools(), d.back.db.Subscribers()}
+	store := d.back.records.Usage
+	sims := lines{d.back.records.SIMs, d.back.records.Pools, d.back.records.Subscribers}
 	d.meter, err = usage.NewMeter(usage.MeterDeps{
-		Counters: store, SIMs: sims, Events: d.events(), Deliveries: d.back.db.Outbox(), Dispatcher: d.queue,
+		Counters: store, SIMs: sims, Events: d.events(), Deliveries: d.back.records.Deliveries, Dispatcher: d.queue,
 		Suspender: d.actions, Jobs: d.jobs,
 	}, usage.MeterOptions{MailDomain: mailDomain(d.cfg.SMTP.From), Lease: d.queue.Lease()})
 	if err != nil {
 		return err
 	}
 	d.usage, err = usage.New(usage.Deps{
-		Records: store, Reports: store, SIMs: sims, Jobs: submitted{d.jobs, d.back.db.Jobs()}, Files: d.exports, Works: works,
-	}, usage.Options{Node: d.node, List: sim.List})
+		Records: store, Reports: store, SIMs: sims, Jobs: submitted{d.jobs, d.back.records.Jobs}, Files: d.exports, Works: works,
+	}, usage.Options{List: sim.List})
 	return err
 }
 
@@ -52,21 +37,6 @@ func (d *daemon) usageRunners() map[job.Kind]job.Runner {
 		usage.CDRKind:    job.RunnerFunc(func(ctx context.Context, j job.Job) (any, error) { return d.usage.RunCDR(ctx, j) }),
 		usage.ReportKind: job.RunnerFunc(func(ctx context.Context, j job.Job) (any, error) { return d.usage.RunReport(ctx, j) }),
 		usage.BlockKind:  job.RunnerFunc(func(ctx context.Context, j job.Job) (any, error) { return d.meter.RunBlock(ctx, j) }),
-	}
-}
-
-// clearUsage removes CDR files and usage reports whose time is over.
-func (d *daemon) clearUsage(ctx context.Context) {
-	for {
-		if _, err := d.exports.Sweep(time.Now()); err != nil {
-			d.log.Warn("expired CDR files were not removed", "error", err)
-		}
-		if err := d.uses.Sweep(ctx, time.Now().Add(-usage.ReportLife)); err != nil && ctx.Err() == nil {
-			d.log.Warn("expired usage reports were not removed", "error", err)
-		}
-		if !pause(ctx, time.Hour) {
-			return
-		}
 	}
 }
 

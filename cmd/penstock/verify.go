@@ -86,14 +86,14 @@ func (v verifyCommand) store(w world, heads []string) (good bool, err error) {
 	}
 	var back backends
 	defer func() { _ = back.close() }()
-	if err := back.openRedis(w.ctx, cfg, slog.New(slog.DiscardHandler)); err != nil {
+	if err := back.openRecords(w.ctx, cfg, slog.New(slog.DiscardHandler)); err != nil {
 		return false, err
 	}
-	s, err := openLedgers(back.db, keys, nil)
+	s, err := openLedgers(back.records, keys, nil)
 	if err != nil {
 		return false, err
 	}
-	accounts, err := back.db.Accounts().Accounts(w.ctx)
+	accounts, err := back.records.Accounts.Accounts(w.ctx)
 	if err != nil {
 		return false, err
 	}

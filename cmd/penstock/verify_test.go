@@ -7,15 +7,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/penstock/penstock/relay/redisstore/redistest"
+	"github.com/penstock/penstock/relay/sqlstore/recordstest"
+	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 // TestVerifyNamesWhatWasChanged changes one byte of what the store and an export
 // hold of a ledger.
 func TestVerifyNamesWhatWasChanged(t *testing.T) {
-	redis := redistest.Start(t)
+	database := sqltest.StartPostgres(t).NewDatabase(t)
 	told := newCallbacks(t)
-	g := start(t, &site{name: "redis"}, fixture(t, "ledgers.yaml", "CALLBACK", told.url), "PENSTOCK_REDIS_URL="+redis.URL, "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
+	g := start(t, &site{name: "embedded"}, fixture(t, "ledgers.yaml", "CALLBACK", told.url), "PENSTOCK_DATABASE_URL="+database, "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
 	acme := g.as("acme-all")
 	var job string
 	for range 3 {
@@ -35,11 +36,12 @@ func TestVerifyNamesWhatWasChanged(t *testing.T) {
 			t.Errorf("%s: exit code %d\n%s", name, code, out)
 		}
 	}
-	c := redis.Client()
-	defer c.Close()
-	const key = "{a1}:ledger:entries:assets"
-	entry := c.HGet(t.Context(), key, "1").Val()
-	must(t, c.HSet(t.Context(), key, "1", strings.Replace(entry, "A-17", "A-18", 1)).Err())
+	records := recordstest.OpenURL(t, database)
+	changed, err := records.DB.Exec(t.Context(), "test", `UPDATE ledger_entry SET entry = convert_to(replace(convert_from(entry, 'UTF8'), 'A-17', 'A-18'), 'UTF8')
+WHERE account = 1 AND ledger = 'assets' AND sequence = 1`)
+	if err != nil || changed != 1 {
+		t.Fatal(changed, err)
+	}
 	must(t, os.WriteFile(export, []byte(strings.Replace(text, "A-17", "A-18", 1)), 0o600))
 	for want, args := range map[string][]string{"acme/assets: entry 1 was changed\n": nil, "ledger.txt: entry 0 was changed\n": {export}} {
 		if out, code := verify(args...); code != exitFailed || !strings.Contains(out, want) {

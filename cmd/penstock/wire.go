@@ -16,8 +16,6 @@ import (
 	"github.com/penstock/penstock/decoders/catalog"
 	"github.com/penstock/penstock/delivery"
 	"github.com/penstock/penstock/delivery/archive"
-	"github.com/penstock/penstock/delivery/embedded/calls"
-	uses "github.com/penstock/penstock/delivery/embedded/usage"
 	"github.com/penstock/penstock/delivery/guard"
 	"github.com/penstock/penstock/delivery/httpout"
 	"github.com/penstock/penstock/delivery/operator"
@@ -48,9 +46,9 @@ import (
 	"github.com/penstock/penstock/relay/lookup"
 	"github.com/penstock/penstock/relay/message"
 	"github.com/penstock/penstock/relay/outbox"
-	"github.com/penstock/penstock/relay/redisstore"
 	"github.com/penstock/penstock/relay/sim"
 	"github.com/penstock/penstock/relay/sip"
+	"github.com/penstock/penstock/relay/sqlstore/accounts"
 	"github.com/penstock/penstock/relay/usage"
 )
 
@@ -59,9 +57,13 @@ type daemon struct {
 	cfg  config.Config
 	log  *slog.Logger
 	node string
+	// masterKey is the newest master key of ledgers.
+	masterKey string
+	// sharedToken is what gateways ask one another with.
+	sharedToken string
 
 	back      backends
-	accounts  *redisstore.Accounts
+	accounts  *accounts.Store
 	inventory *admin.Inventory
 	queue     *queue.Queue
 	tracing   admin.Tracing
@@ -73,10 +75,8 @@ type daemon struct {
 	sends     *message.Service
 	lookups   *lookup.Service
 	tokens    *ledger.Service
-	calls     *calls.Store
 	archives  *archive.Store
 	records   *sip.Service
-	uses      *uses.Store
 	exports   *archive.Shelf
 	meter     *usage.Meter
 	usage     *usage.Service
@@ -91,6 +91,8 @@ type daemon struct {
 	sending   *submit.Worker
 	auth      *httpd.Auth
 	app       *httpd.App
+	member    *membership
+	stored    sizes
 
 	life    context.Context // of what runs in the background
 	stop    context.CancelFunc
@@ -105,7 +107,7 @@ func open(ctx context.Context, cfg config.Config, log *slog.Logger) (*daemon, er
 	d := &daemon{cfg: cfg, log: log, intakes: make(map[event.Kind]*intake.Intake)}
 	d.life, d.stop = context.WithCancel(context.Background())
 	for _, step := range []func(context.Context) error{
-		d.openDataDir, d.openBackends, d.openInventory, d.openDelivery, d.openCalls, d.openJobs, d.openRecords, d.openSIMs, d.openUsage, d.openNetwork, d.openIntakes,
+		d.openDataDir, d.openBackends, d.openInventory, d.openDelivery, d.openCalls, d.openJobs, d.openRecords, d.openSIMs, d.openUsage, d.openNetwork, d.openIntakes, d.openMembership,
 		d.openCarriers, d.openSending, d.openLookup, d.openMessages, d.openSurfaces, d.declare,
 	} {
 		if err := step(ctx); err != nil {
@@ -140,10 +142,10 @@ func (d *daemon) openBackends(ctx context.Context) error {
 }
 
 func (d *daemon) openInventory(context.Context) error {
-	d.accounts = d.back.db.Accounts()
+	d.accounts = d.back.records.Accounts
 	d.inventory = admin.NewInventory(admin.InventoryDeps{
-		Accounts: d.accounts, Devices: d.back.db.IoT(), Relays: d.back.db.Relays(), Ledgers: d.back.db.Ledgers(),
-		Networks: d.back.db.Lookups(), Credit: d.back.db.Credit(), Trunks: d.back.db.Trunks(), SIMs: d.back.db.SIMs(),
+		Accounts: d.accounts, Devices: d.back.records.Devices, Relays: d.back.records.Inbound, Ledgers: d.back.records.Ledgers,
+		Networks: d.back.records.Lookups, Credit: d.back.records.Credit, Trunks: d.back.records.Trunks, SIMs: d.back.records.SIMs,
 		CheckURL: guard.New(d.cfg.Egress.Allow).CheckURL, CheckSource: checkSource,
 		AllowHTTPCallback: d.cfg.Egress.AllowHTTPCallback, Now: time.Now,
 	})
@@ -170,7 +172,7 @@ func (d *daemon) openDelivery(context.Context) error {
 	d.prober = prober{send, d.secrets}
 	d.preview = previewer(send, http, guard.New(d.cfg.Egress.Allow))
 	d.queue, err = queue.New(queue.Deps{
-		Store: d.back.db.Outbox(), Breakers: d.back.db.Breakers(), Redis: d.back.db, Send: send,
+		Store: d.back.records.Deliveries, Breakers: d.back.cache.Breakers(), Redis: d.back.cache, Send: send,
 		Schedule: delivery.Schedule(d.cfg.Delivery.Schedule), Logger: d.log,
 	}, queue.Options{})
 	return err
@@ -179,7 +181,7 @@ func (d *daemon) openDelivery(context.Context) error {
 // serves reports whether the relay that a message came by still has it brought to
 // the SIM.
 func (d *daemon) serves(ctx context.Context, one outbox.Delivery) (bool, error) {
-	r, err := d.back.db.Relays().Get(ctx, one.Account, inbound.Geographic, one.Relay)
+	r, err := d.back.records.Inbound.Get(ctx, one.Account, inbound.Geographic, one.Relay)
 	if relay.KindOf(err) == relay.KindNotFound {
 		return false, nil
 	}
@@ -195,15 +197,16 @@ func (d *daemon) openJobs(context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	d.masterKey = keys[0]
 	events := d.events()
-	if d.tokens, err = openLedgers(d.back.db, keys, events); err != nil {
+	if d.tokens, err = openLedgers(d.back.records, keys, events); err != nil {
 		return err
 	}
 	if err := d.openActions(events); err != nil {
 		return err
 	}
 	d.jobs, err = jobs.New(jobs.Deps{
-		Store: d.back.db.Jobs(), Redis: d.back.db, Runners: d.runners(), Ending: d.actions.Ending, Logger: d.log,
+		Store: d.back.records.Jobs, Redis: d.back.cache, Runners: d.runners(), Ending: d.actions.Ending, Logger: d.log,
 	}, jobs.Options{})
 	if err != nil {
 		return err
@@ -222,9 +225,9 @@ func (d *daemon) secrets(ctx context.Context, acct account.ID) ([]string, error)
 // openIntakes makes the journal of each kind of traffic and what is behind it.
 func (d *daemon) openIntakes(context.Context) error {
 	sms, err := inbound.New(inbound.Deps{
-		Relays: d.back.db.Relays(), Claims: d.back.db.Claims(), Deliveries: d.back.db.Outbox(),
-		Inbox: d.back.db.Inbox(), Parts: d.back.db.Parts(), Dispatcher: d.queue,
-		Aside: carrier.NewAside(func(node string) event.Marks { return d.back.db.Marks(node) }),
+		Relays: d.back.records.Inbound, Claims: d.back.records.Inbound, Deliveries: d.back.records.Deliveries,
+		Inbox: d.back.records.Inbound, Parts: d.back.records.Inbound, Dispatcher: d.queue,
+		Aside: carrier.NewAside(func(node string) event.Marks { return d.back.records.Marks(node) }),
 	}, inbound.Options{
 		Settings: inbound.Settings{Zone: d.cfg.TimeZone, MailDomain: mailDomain(d.cfg.SMTP.From)},
 		Lease:    d.queue.Lease(), Remember: max(d.cfg.Journal.Retention, 7*24*time.Hour), Logger: d.log,
@@ -234,15 +237,15 @@ func (d *daemon) openIntakes(context.Context) error {
 		return err
 	}
 	d.messages = sms
-	d.readings = iot.New(d.back.db.IoT(), d.back.readings, catalog.Compile, iot.Options{})
+	d.readings = iot.New(d.back.records.Devices, d.back.cache.IoT(), d.back.readings, catalog.Compile, iot.Options{})
 	d.uplinks = uplink.NewProcessor(d.readings)
 	quota := journal.NewQuota(int64(d.cfg.Journal.MaxBytes))
 	messages := carrier.NewProcessor(sms)
 	messages.Add(carrier.SMPP, carrier.NewSMPP(charsets(d.cfg.Carriers)))
-	d.tracing = admin.Tracing{Messages: messages.Messages, Follow: sms.Follow, Deliveries: d.back.db.Outbox().OfMessage}
+	d.tracing = admin.Tracing{Messages: messages.Messages, Follow: sms.Follow, Deliveries: d.back.records.Deliveries.OfMessage}
 	for kind, p := range map[event.Kind]intake.Processor{
 		event.Uplink: d.uplinks, event.SMS: messages, event.Receipt: carrier.NewReceipts(d.network),
-		event.CDR: cdr.NewProcessor(d.calls, d.meter),
+		event.CDR: cdr.NewProcessor(d.back.records.Calls, d.meter),
 	} {
 		if err := d.openIntake(kind, p, quota); err != nil {
 			return err
@@ -259,7 +262,7 @@ func (d *daemon) openIntake(kind event.Kind, p intake.Processor, quota *journal.
 		return err
 	}
 	d.closers = append(d.closers, func(context.Context) error { return log.Close() })
-	in, err := intake.New(kind, d.node, log, d.back.db.Marks(d.node), p, d.intakeOptions(kind))
+	in, err := intake.New(kind, d.node, log, d.back.records.Marks(d.node), p, d.intakeOptions(kind))
 	if err != nil {
 		return err
 	}
@@ -271,14 +274,15 @@ func (d *daemon) openIntake(kind event.Kind, p intake.Processor, quota *journal.
 func (d *daemon) openSurfaces(context.Context) error {
 	d.app = httpd.New(httpd.Options{Logger: d.log, Seed: d.node})
 	d.auth = httpd.NewAuth(d.accounts, d.cfg.AdminToken, time.Now)
+	d.auth.TrustAdmin(d.sharedToken)
 	intakes := []*intake.Intake{d.intakes[event.Uplink], d.intakes[event.SMS], d.intakes[event.Receipt], d.intakes[event.CDR]}
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		admin.NewCollector(intakes, func() admin.Deliveries { return admin.Deliveries(d.queue.Stats()) }),
+		admin.NewCollector(intakes, func() admin.Deliveries { return admin.Deliveries(d.queue.Stats()) }, d.stored.Load),
 		admin.NewCarrierCollector(d.carriers.status), admin.NewSendingCollector(d.sendingStats),
 	)
-	frames := uplink.New(d.intakes[event.Uplink], d.uplinks, d.back.db.IoT(), uplink.Options{Logger: d.log})
+	frames := uplink.New(d.intakes[event.Uplink], d.uplinks, d.back.records.Devices, uplink.Options{Logger: d.log})
 	frames.Mount(d.app, d.auth)
 	inbox := carrier.New(d.intakes[event.SMS], carrier.Options{PublicURL: d.cfg.PublicURL, Logger: d.log})
 	inbox.Mount(d.app, d.auth)
@@ -286,22 +290,23 @@ func (d *daemon) openSurfaces(context.Context) error {
 	cdr.New(d.intakes[event.CDR], cdr.Options{Logger: d.log}).Mount(d.app, d.auth)
 	iotapi.New(d.readings, frames).Mount(d.app, d.auth)
 	desk, err := inbound.NewDesk(inbound.DeskDeps{
-		Records: d.back.db.Relays(), Accounts: d.accounts, Inbox: d.back.db.Inbox(), CheckURL: guard.New(d.cfg.Egress.Allow).CheckURL,
+		Records: d.back.records.Inbound, Accounts: d.accounts, Inbox: d.back.records.Inbound, CheckURL: guard.New(d.cfg.Egress.Allow).CheckURL,
 	})
 	if err != nil {
 		return err
 	}
 	restv2.New(restv2.Deps{
-		Messages: d.sends, Relays: desk, Lookups: d.lookups, Credit: d.back.db.Credit(), Records: d.records, Archives: d.archives, Trunks: d.back.db.Trunks(),
+		Messages: d.sends, Relays: desk, Lookups: d.lookups, Credit: d.back.records.Credit, Records: d.records, Archives: d.archives, Trunks: d.back.records.Trunks,
 	}).Mount(d.app, d.auth)
 	restv3.New(restv3.Deps{SIMs: d.sims, Actions: d.actions, Usage: d.usage}).Mount(d.app, d.auth)
 	soap.New(soap.Deps{Messages: d.sends, Logins: d.accounts}, soap.Options{PublicURL: d.cfg.PublicURL, Logger: d.log}).Mount(d.app)
 	ledgerapi.New(d.tokens, ledgerapi.Options{PublicURL: d.cfg.PublicURL, Logger: d.log}).Mount(d.app, d.auth)
 	admin.New(admin.Deps{
-		Inventory: d.inventory, Intakes: intakes, Deliveries: d.back.db.Outbox(), Breakers: d.back.db.Breakers(), Credit: d.back.db.Credit(),
-		Messages: d.back.db.Messages(),
+		Node: d.node, Peers: admin.NewPeers(d.node, d.sharedToken, d.back.records.Gateways, time.Now), Recover: d.member.Recover,
+		Inventory: d.inventory, Intakes: intakes, Deliveries: d.back.records.Deliveries, Breakers: d.back.cache.Breakers(), Credit: d.back.records.Credit,
+		Messages: d.back.records.Messages,
 		Explain:  d.messages.Explain, Preview: d.preview, Tracing: d.tracing,
-		IoT: d.readings, Bench: uplink.NewBench(d.intakes[event.Uplink], d.readings), Types: d.back.db.IoT(),
+		IoT: d.readings, Bench: uplink.NewBench(d.intakes[event.Uplink], d.readings), Types: d.back.records.Devices,
 		Backends: append(d.back.list, journals(intakes)...), Metrics: metrics, Now: time.Now,
 	}).Mount(d.app, d.auth)
 	console.Mount(d.app)
@@ -327,11 +332,14 @@ func (d *daemon) start() error {
 		d.running.Go(func() { d.run(ctx, in) })
 	}
 	d.running.Go(func() { d.messages.Run(ctx) })
+	d.running.Go(func() {
+		d.member.run(ctx, func(err error) { d.log.Warn("heartbeat not sent", "error", err) })
+	})
 	d.running.Go(func() { d.keepHouse(ctx) })
+	d.running.Go(func() { d.sweep(ctx) })
+	d.running.Go(func() { d.stored.measure(ctx, d) })
 	d.running.Go(func() { d.expire(ctx) })
 	d.running.Go(func() { d.renewKeys(ctx) })
-	d.running.Go(func() { d.clearArchives(ctx) })
-	d.running.Go(func() { d.clearUsage(ctx) })
 	d.running.Go(func() { d.network.Run(ctx) })
 	d.sending.Start()
 	d.carriers.start()

@@ -21,9 +21,15 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/sip"
+	"github.com/penstock/penstock/relay/sqlstore"
+	"github.com/penstock/penstock/relay/sqlstore/files"
+	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
-var _ sip.Archives = (*Store)(nil)
+var (
+	_ sip.Archives = (*Store)(nil)
+	_ Files        = (*files.Store)(nil)
+)
 
 func day(d, seconds int) time.Time {
 	return time.Date(2026, 11, d, 0, 0, 0, 0, time.UTC).Add(time.Duration(seconds) * time.Second)
@@ -35,6 +41,7 @@ type shelf struct {
 	pause time.Duration
 	err   error
 	gate  chan struct{} // closed: let readers go
+	read  chan struct{} // told of readers at the gate
 	peak  uint64        // of live memory, looked at now and then
 }
 
@@ -49,6 +56,10 @@ func (s *shelf) call(i int) cdr.Call {
 
 func (s *shelf) Read(ctx context.Context, _ account.ID, _, to time.Time, behind sip.Place, limit int) ([]cdr.Call, error) {
 	if s.gate != nil {
+		select {
+		case s.read <- struct{}{}:
+		default:
+		}
 		select {
 		case <-s.gate:
 		case <-ctx.Done():
@@ -77,14 +88,25 @@ func (s *shelf) Read(ctx context.Context, _ account.ID, _, to time.Time, behind 
 	return out, s.err
 }
 
-func newStore(t *testing.T, dir string, s *shelf, o Options) *Store {
+// newFiles opens a record store.
+func newFiles(t *testing.T, o sqlstore.Options) *files.Store {
 	t.Helper()
-	a, err := Open(dir, s, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	return files.New(sqltest.Open(t, o))
+}
+
+func newStore(t *testing.T, f Files, s *shelf, o Options) *Store {
+	t.Helper()
+	a := New(f, s, o)
 	t.Cleanup(func() { _ = a.Close() })
 	return a
+}
+
+// missing fails if an archive can be opened.
+func missing(t *testing.T, a *Store, handle string) {
+	t.Helper()
+	if _, _, err := a.Open(t.Context(), handle); relay.KindOf(err) != relay.KindNotFound {
+		t.Errorf("%s: %v", handle, err)
+	}
 }
 
 func order(handle string, single bool) sip.Order {
@@ -94,7 +116,7 @@ func order(handle string, single bool) sip.Order {
 // contents reads an archive: names in order, and the rows of each file.
 func contents(t *testing.T, a *Store, handle string) (names []string, rows map[string][][]string) {
 	t.Helper()
-	f, size, err := a.Open(handle)
+	f, size, err := a.Open(t.Context(), handle)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +156,7 @@ func TestAnArchiveHasAFileADayOrOne(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &shelf{count: tc.count, pause: 12 * time.Hour}
-			a := newStore(t, t.TempDir(), s, Options{Page: 2})
+			a := newStore(t, newFiles(t, sqlstore.Options{}), s, Options{Page: 2})
 			if n, err := a.Make(t.Context(), order("h1", tc.single)); err != nil || n != int64(tc.count) {
 				t.Fatal(n, err)
 			}
@@ -162,15 +184,13 @@ func TestAnArchiveHasAFileADayOrOne(t *testing.T) {
 
 func TestWorkGoesOnWhenNobodyWaits(t *testing.T) {
 	s := &shelf{count: 3, pause: time.Hour, gate: make(chan struct{})}
-	a := newStore(t, t.TempDir(), s, Options{})
+	a := newStore(t, newFiles(t, sqlstore.Options{}), s, Options{})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := a.Make(ctx, order("h1", true)); relay.KindOf(err) != relay.KindUnavailable {
 		t.Fatal(err)
 	}
-	if _, _, err := a.Open("h1"); relay.KindOf(err) != relay.KindNotFound {
-		t.Errorf("half an archive: %v", err)
-	}
+	missing(t, a, "h1")
 	close(s.gate)
 	for range 2 { // the second makes it again, to the same
 		if n, err := a.Make(t.Context(), order("h1", true)); err != nil || n != 3 {
@@ -180,9 +200,9 @@ func TestWorkGoesOnWhenNobodyWaits(t *testing.T) {
 }
 
 func TestWhatWasBrokenOffIsMadeAgain(t *testing.T) {
-	dir := t.TempDir()
-	s := &shelf{count: 3, pause: time.Hour, gate: make(chan struct{})}
-	dead := newStore(t, dir, s, Options{AtOnce: 1})
+	f := newFiles(t, sqlstore.Options{})
+	s := &shelf{count: 3, pause: time.Hour, gate: make(chan struct{}), read: make(chan struct{}, 1)}
+	dead := newStore(t, f, s, Options{AtOnce: 1})
 	ended := make(chan error, 2)
 	for _, h := range []string{"h1", "h2"} { // the second waits for the first
 		go func() {
@@ -190,9 +210,7 @@ func TestWhatWasBrokenOffIsMadeAgain(t *testing.T) {
 			ended <- err
 		}()
 	}
-	for len(glob(t, dir, "*.part")) == 0 {
-		runtime.Gosched()
-	}
+	<-s.read
 	if err := dead.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -201,54 +219,57 @@ func TestWhatWasBrokenOffIsMadeAgain(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(dir, "h3.part"), []byte("PK"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	next := newStore(t, dir, &shelf{count: 3, pause: time.Hour}, Options{})
-	if left := glob(t, dir, "*"); len(left) != 0 {
-		t.Errorf("left: %q", left)
-	}
+	next := newStore(t, f, &shelf{count: 3, pause: time.Hour}, Options{})
+	missing(t, next, "h1")
+	missing(t, next, "h2")
 	if n, err := next.Make(t.Context(), order("h1", true)); err != nil || n != 3 {
 		t.Error(n, err)
 	}
 }
 
-func glob(t *testing.T, dir, pattern string) []string {
-	t.Helper()
-	found, err := filepath.Glob(filepath.Join(dir, pattern))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return found
-}
-
 func TestCallsThatCannotBeReadMakeNoArchive(t *testing.T) {
 	broken := errors.New("broken")
-	a := newStore(t, t.TempDir(), &shelf{count: 3, pause: time.Hour, err: broken}, Options{})
+	a := newStore(t, newFiles(t, sqlstore.Options{}), &shelf{count: 3, pause: time.Hour, err: broken}, Options{})
 	if _, err := a.Make(t.Context(), order("h1", false)); !errors.Is(err, broken) {
 		t.Error(err)
 	}
-	if left := glob(t, a.dir, "*"); len(left) != 0 {
-		t.Errorf("left: %q", left)
-	}
+	missing(t, a, "h1")
 }
 
 func TestArchivesGoWithTheirHandles(t *testing.T) {
-	a := newStore(t, t.TempDir(), &shelf{}, Options{})
+	now := day(20, 0)
+	f := newFiles(t, sqlstore.Options{Now: func() time.Time { return now }})
+	a := newStore(t, f, &shelf{}, Options{})
 	if _, err := a.Make(t.Context(), order("h1", true)); err != nil {
 		t.Fatal(err)
 	}
-	made := time.Now()
-	for _, tc := range []struct {
-		after time.Duration
-		gone  int
-	}{{time.Minute, 0}, {sip.Life + time.Minute, 1}, {sip.Life + time.Minute, 0}} {
-		if n, err := a.Sweep(made.Add(tc.after)); err != nil || n != tc.gone {
-			t.Errorf("after %s: %d, %v", tc.after, n, err)
+	missing(t, a, "../archives/h1")
+	missing(t, newStore(t, newFiles(t, sqlstore.Options{}), &shelf{}, Options{}), "h1")
+	now = now.Add(sip.Life - time.Second)
+	contents(t, newStore(t, f, &shelf{}, Options{}), "h1") // on another gateway
+	now = now.Add(time.Second)
+	missing(t, a, "h1")
+}
+
+func TestShelvesAreApart(t *testing.T) {
+	f := newFiles(t, sqlstore.Options{})
+	for _, folder := range []string{"a", "b"} {
+		s := NewShelf(f, folder, time.Hour, 0)
+		t.Cleanup(func() { _ = s.Close() })
+		n, err := s.Make(t.Context(), "same", func(_ context.Context, to io.Writer) (int64, error) {
+			n, err := io.WriteString(to, folder)
+			return int64(n), err
+		})
+		if n != 1 || err != nil {
+			t.Fatal(n, err)
 		}
 	}
-	if _, _, err := a.Open("../archive/h1"); relay.KindOf(err) != relay.KindNotFound {
-		t.Error(err)
+	b, size, err := NewShelf(f, "a", time.Hour, 0).Open(t.Context(), "same")
+	if err != nil || size != 1 {
+		t.Fatal(size, err)
+	}
+	if text, err := io.ReadAll(b); err != nil || string(text) != "a" {
+		t.Errorf("%q, %v", text, err)
 	}
 }
 
@@ -259,7 +280,7 @@ func TestMillionsOfCallsTakeNoMemory(t *testing.T) {
 		count = 200_000
 	}
 	s := &shelf{count: count, pause: time.Second}
-	a := newStore(t, t.TempDir(), s, Options{})
+	a := newStore(t, newFiles(t, sqlstore.Options{}), s, Options{})
 	begun := time.Now()
 	if n, err := a.Make(t.Context(), order("h1", false)); err != nil || n != int64(count) {
 		t.Fatal(n, err)
@@ -272,7 +293,26 @@ func TestMillionsOfCallsTakeNoMemory(t *testing.T) {
 	if err != nil {
 		t.Fatalf("unzip is needed: %v", err)
 	}
-	if out, err := exec.Command(unzip, "-tq", a.path("h1")+whole).CombinedOutput(); err != nil {
+	if out, err := exec.Command(unzip, "-tq", download(t, a, "h1")).CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, out)
 	}
+}
+
+// download saves an archive and returns its path.
+func download(t *testing.T, a *Store, handle string) string {
+	t.Helper()
+	from, size, err := a.Open(t.Context(), handle)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), handle+".zip")
+	to, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := io.Copy(to, from)
+	if err := errors.Join(err, to.Close(), from.Close()); err != nil || n != size {
+		t.Fatal(n, size, err)
+	}
+	return path
 }

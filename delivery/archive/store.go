@@ -8,7 +8,8 @@ import (
 	"github.com/penstock/penstock/relay/sip"
 )
 
-const whole = ".zip"
+// folder is that of archives.
+const folder = "archives"
 
 // Options are what may be chosen; the zero value works.
 type Options struct {
@@ -18,7 +19,7 @@ type Options struct {
 	Page int
 }
 
-// Store makes and keeps archives of calls while their handles work; it is a
+// Store makes archives of calls, which are kept while their handles work; it is a
 // sip.Archives.
 type Store struct {
 	*Shelf
@@ -26,13 +27,9 @@ type Store struct {
 	page  int
 }
 
-// Open opens the shelf of archives in a directory.
-func Open(dir string, calls sip.Calls, o Options) (*Store, error) {
-	shelf, err := OpenShelf(dir, whole, sip.Life, o.AtOnce)
-	if err != nil {
-		return nil, err
-	}
-	return &Store{Shelf: shelf, calls: calls, page: cmp.Or(o.Page, 2000)}, nil
+// New returns a store of archives.
+func New(files Files, calls sip.Calls, o Options) *Store {
+	return &Store{Shelf: NewShelf(files, folder, sip.Life, o.AtOnce), calls: calls, page: cmp.Or(o.Page, 2000)}
 }
 
 // Make makes an archive, or waits for the one that is being made; see Shelf.Make.

@@ -41,7 +41,7 @@ type Options struct {
 
 	Transport http.RoundTripper // nil means a transport of its own
 	Logger    *slog.Logger      // nil means silence
-	Now       func() time.Time  // nil means time.Now; for Retry-After with a date
+	Now       func() time.Time  // nil means time.Now
 }
 
 // withDefaults checks the options and fills in what was left out.

@@ -20,19 +20,24 @@ func (s *Store) Readings(ctx context.Context, q iot.Query) ([]iot.Point, error) 
 	if q.From.After(q.To) {
 		return nil, nil
 	}
-	sv, err := s.server(ctx)
-	if err != nil {
-		return nil, err
-	}
-	read := s.readFlux
-	if s.language(sv) == InfluxQL {
-		read = s.readInfluxQL
-	}
-	points, err := read(ctx, q)
+	points, err := s.read(ctx, q)
 	if err != nil {
 		return nil, err
 	}
 	return newest(points, q.Limit), nil
+}
+
+// read returns the newest points of each series of a device, up to the limit and
+// one more.
+func (s *Store) read(ctx context.Context, q iot.Query) ([]iot.Point, error) {
+	sv, err := s.server(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if s.language(sv) == InfluxQL {
+		return s.readInfluxQL(ctx, q)
+	}
+	return s.readFlux(ctx, q)
 }
 
 // bounded gives a query the ends it lacks, within what the server can hold.

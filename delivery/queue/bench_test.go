@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/penstock/penstock/relay/cache/redistest"
 	"github.com/penstock/penstock/relay/outbox"
-	"github.com/penstock/penstock/relay/redisstore/redistest"
 )
 
 // BenchmarkDelivery creates deliveries in batches, makes their first attempts
@@ -42,7 +42,7 @@ func BenchmarkDelivery(b *testing.B) {
 	})
 	b.Run("queue", func(b *testing.B) {
 		s := newSink(b, always(204))
-		r := newRig(b, redistest.Start(b).URL, Options{}, nil)
+		r := newRig(b, onRedis(b, redistest.Start(b).URL), Options{}, nil)
 		ds := r.deliveries(b.N, s.URL)
 		b.ResetTimer()
 		r.send(ds)

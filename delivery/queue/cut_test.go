@@ -10,9 +10,8 @@ import (
 
 	"github.com/penstock/penstock/delivery/worker"
 	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/cache/redistest"
 	"github.com/penstock/penstock/relay/outbox"
-	"github.com/penstock/penstock/relay/redisstore"
-	"github.com/penstock/penstock/relay/redisstore/redistest"
 )
 
 // signed lets the rig's requests carry a webhook-id.
@@ -33,7 +32,7 @@ func TestRedisCutOffBetweenTheAnswerAndTheBookkeeping(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			proxy := redistest.NewProxy(t, redistest.Start(t))
-			r := rigWith(t, redisstore.Options{URL: proxy.URL, Timeout: time.Second}, Options{Lease: 10 * time.Second}, nil, signed)
+			r := rigWith(t, onRedis(t, proxy.URL), Options{Lease: 10 * time.Second}, nil, signed)
 			reached, open := make(chan struct{}), make(chan struct{})
 			var once sync.Once
 			var mu sync.Mutex

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/delivery"
+	"github.com/penstock/penstock/relay/cache/redistest"
 	"github.com/penstock/penstock/relay/outbox"
-	"github.com/penstock/penstock/relay/redisstore/redistest"
 )
 
 // quickProbes makes probes come as often as the test looks.
@@ -30,8 +30,8 @@ func (r *rig) awaitHeld(n int) {
 }
 
 func TestABreakerHoldsWhatWaitsAndLetsItGoOnceTheEndpointWorks(t *testing.T) {
-	server := redistest.Start(t)
-	r := newRig(t, server.URL, quickProbes(), nil)
+	b := onRedis(t, redistest.Start(t).URL)
+	r := newRig(t, b, quickProbes(), nil)
 	var works atomic.Bool
 	s := newSink(t, func(string, int) int { return map[bool]int{true: 200, false: 503}[works.Load()] })
 	failing := r.deliveries(10, s.URL)
@@ -55,7 +55,7 @@ func TestABreakerHoldsWhatWaitsAndLetsItGoOnceTheEndpointWorks(t *testing.T) {
 	}
 	r.stop()
 
-	again := newRig(t, server.URL, quickProbes(), nil)
+	again := newRig(t, b, quickProbes(), nil)
 	redistest.Await(t, time.Minute, "a restart knows the breaker", func(context.Context) bool { return again.queue.Stats().Open == 1 })
 	works.Store(true)
 	again.await(outbox.Delivered, 500+10)
@@ -64,7 +64,7 @@ func TestABreakerHoldsWhatWaitsAndLetsItGoOnceTheEndpointWorks(t *testing.T) {
 	}
 	redistest.Await(t, time.Minute, "nothing is left", func(ctx context.Context) bool {
 		lines, err := again.store.Held(ctx)
-		open, err2 := again.db.Breakers().List(ctx)
+		open, err2 := again.redis.Breakers().List(ctx)
 		return err == nil && err2 == nil && len(lines) == 0 && len(open) == 0 && again.queue.Stats().Held == 0
 	})
 }
@@ -72,7 +72,7 @@ func TestABreakerHoldsWhatWaitsAndLetsItGoOnceTheEndpointWorks(t *testing.T) {
 func TestABreakerTakesNoAttemptFromADeliveryAndDoesNotHoldItForEver(t *testing.T) {
 	o := quickProbes()
 	o.Probe, o.ProbeMax = time.Hour, time.Hour
-	r := newRig(t, redistest.Start(t).URL, o, delivery.Schedule{time.Second, time.Second})
+	r := newRig(t, onRedis(t, redistest.Start(t).URL), o, delivery.Schedule{time.Second, time.Second})
 	s := newSink(t, always(500))
 	ds := r.deliveries(100, s.URL)
 	r.send(ds)
@@ -88,7 +88,7 @@ func TestABreakerTakesNoAttemptFromADeliveryAndDoesNotHoldItForEver(t *testing.T
 }
 
 func TestAnOrderedEndpointGetsOneAfterTheOther(t *testing.T) {
-	r := newRig(t, redistest.Start(t).URL, quickProbes(), delivery.Schedule{200 * time.Millisecond, 200 * time.Millisecond})
+	r := newRig(t, onRedis(t, redistest.Start(t).URL), quickProbes(), delivery.Schedule{200 * time.Millisecond, 200 * time.Millisecond})
 	var mu sync.Mutex
 	var order []string
 	s := newSink(t, func(id string, n int) int {
@@ -121,8 +121,8 @@ func TestAnOrderedEndpointGetsOneAfterTheOther(t *testing.T) {
 }
 
 func TestOrderOutlivesARestart(t *testing.T) {
-	server := redistest.Start(t)
-	first := newRig(t, server.URL, Options{Lease: time.Second}, nil)
+	b := onRedis(t, redistest.Start(t).URL)
+	first := newRig(t, b, Options{Lease: time.Second}, nil)
 	var mu sync.Mutex
 	var order []string
 	s := newSink(t, func(id string, _ int) int {
@@ -139,7 +139,7 @@ func TestOrderOutlivesARestart(t *testing.T) {
 	}
 	first.stop()
 	first.create(ds, time.Millisecond) // and a crash before any is dispatched
-	again := newRig(t, server.URL, Options{}, nil)
+	again := newRig(t, b, Options{}, nil)
 	again.await(outbox.Delivered, 10)
 	if !slices.Equal(order, want) {
 		t.Errorf("got  %v\nwant %v", order, want)
@@ -152,7 +152,7 @@ func TestRetriesToAnEndpointThatHangsDelayNoOther(t *testing.T) {
 	release := make(chan struct{})
 	hanging := newSink(t, always(200))
 	hanging.before = func(*http.Request) { <-release }
-	r := newRig(t, redistest.Start(t).URL, Options{Tasks: 4, Attempts: 64, PerEndpoint: 8}, nil)
+	r := newRig(t, onRedis(t, redistest.Start(t).URL), Options{Tasks: 4, Attempts: 64, PerEndpoint: 8}, nil)
 	t.Cleanup(func() { close(release) })
 	r.create(r.deliveries(100, hanging.URL), 0)
 	redistest.Await(t, 30*time.Second, "the endpoint hangs", func(context.Context) bool {
@@ -179,7 +179,7 @@ func TestAnEndpointThatHangsDelaysNoOtherOfItsHost(t *testing.T) {
 			<-release
 		}
 	}
-	r := newRig(t, redistest.Start(t).URL, Options{}, nil)
+	r := newRig(t, onRedis(t, redistest.Start(t).URL), Options{}, nil)
 	t.Cleanup(func() { close(release) })
 	for i := range 4 {
 		stuck := r.deliveries(100, s.URL)

@@ -9,14 +9,16 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/delivery"
-	"github.com/penstock/penstock/delivery/embedded/kv"
+	"github.com/penstock/penstock/delivery/embedded/redis"
+	"github.com/penstock/penstock/relay/cache"
+	"github.com/penstock/penstock/relay/cache/redistest"
 	"github.com/penstock/penstock/relay/outbox"
-	"github.com/penstock/penstock/relay/redisstore"
-	"github.com/penstock/penstock/relay/redisstore/redistest"
+	"github.com/penstock/penstock/relay/sqlstore/recordstest"
+	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 func TestAThousandDeliveriesArriveExactlyOnce(t *testing.T) {
-	r := newRig(t, redistest.Start(t).URL, Options{}, nil)
+	r := newRig(t, onRedis(t, redistest.Start(t).URL), Options{}, nil)
 	s := newSink(t, always(204))
 	r.send(r.deliveries(1000, s.URL))
 	r.await(outbox.Delivered, 1000)
@@ -26,24 +28,24 @@ func TestAThousandDeliveriesArriveExactlyOnce(t *testing.T) {
 }
 
 func TestRetriesArriveOnEveryKindOfRedis(t *testing.T) {
-	for name, at := range map[string]func(t *testing.T) redisstore.Options{
-		"on a cluster": func(t *testing.T) redisstore.Options {
-			return redisstore.Options{URL: redistest.StartCluster(t).URL}
-		},
-		"on the embedded server": func(t *testing.T) redisstore.Options {
-			s, err := kv.Open(t.TempDir(), kv.Options{})
+	for name, at := range map[string]func(t *testing.T) base{
+		"on a cluster": func(t *testing.T) base { return onRedis(t, redistest.StartCluster(t).URL) },
+		"on the embedded server": func(t *testing.T) base {
+			s, err := redis.Start(redis.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = s.Close() })
-			return redisstore.Options{Dialer: s.Dial}
+			return on(t, recordstest.Open(t), cache.Options{Dialer: s.Dial})
 		},
-		"with several asynq servers": func(t *testing.T) redisstore.Options {
-			return redisstore.Options{URL: redistest.Start(t).URL}
+		"with several asynq servers": func(t *testing.T) base { return onRedis(t, redistest.Start(t).URL) },
+		"beside PostgreSQL": func(t *testing.T) base {
+			r := recordstest.OpenURL(t, sqltest.StartPostgres(t).NewDatabase(t))
+			return on(t, r, cache.Options{URL: redistest.Start(t).URL})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := rigOn(t, at(t), Options{Servers: 2}, delivery.Schedule{time.Second})
+			r := newRig(t, at(t), Options{Servers: 2}, delivery.Schedule{time.Second})
 			s := newSink(t, func(_ string, n int) int { return map[bool]int{true: 503, false: 200}[n == 1] })
 			r.send(r.deliveries(300, s.URL))
 			r.await(outbox.Delivered, 300)
@@ -57,7 +59,8 @@ func TestRetriesArriveOnEveryKindOfRedis(t *testing.T) {
 func TestAQueueStartsBeforeRedisDoes(t *testing.T) {
 	server := redistest.Start(t)
 	server.Stop()
-	r := newRig(t, server.URL, Options{}, nil)
+	b := onRedis(t, server.URL)
+	r := newRig(t, b, Options{}, nil)
 	s := newSink(t, always(200))
 	server.Restart()
 	r.create(r.deliveries(10, s.URL), 0)
@@ -71,7 +74,8 @@ func TestWhatAsynqHasLostIsAttemptedInProcess(t *testing.T) {
 	server := redistest.Start(t)
 	rdb := server.Client()
 	t.Cleanup(func() { _ = rdb.Close() })
-	r := newRig(t, server.URL, Options{}, nil)
+	b := onRedis(t, server.URL)
+	r := newRig(t, b, Options{}, nil)
 	s := newSink(t, always(200))
 	ds := r.deliveries(5, s.URL)
 	for _, d := range ds { // tasks that nothing will ever run
@@ -88,7 +92,7 @@ func TestWhatAsynqHasLostIsAttemptedInProcess(t *testing.T) {
 }
 
 func TestTheScheduleIsFollowedAndAttemptsAreCountedByUs(t *testing.T) {
-	r := newRig(t, redistest.Start(t).URL, Options{}, delivery.Schedule{time.Second, 2 * time.Second})
+	r := newRig(t, onRedis(t, redistest.Start(t).URL), Options{}, delivery.Schedule{time.Second, 2 * time.Second})
 	s := newSink(t, always(500))
 	ds := r.deliveries(2, s.URL)
 	r.send(ds)
@@ -115,7 +119,7 @@ func TestTheScheduleIsFollowedAndAttemptsAreCountedByUs(t *testing.T) {
 }
 
 func TestAReplayOfADeadDeliveryArrives(t *testing.T) {
-	r := newRig(t, redistest.Start(t).URL, Options{}, nil)
+	r := newRig(t, onRedis(t, redistest.Start(t).URL), Options{}, nil)
 	s := newSink(t, func(_ string, n int) int { return map[bool]int{true: 410, false: 200}[n == 1] })
 	ds := r.deliveries(3, s.URL)
 	r.send(ds)
@@ -142,7 +146,7 @@ func TestAReplayOfADeadDeliveryArrives(t *testing.T) {
 
 func TestRecordsOfACrashedProcessAreSentOnceTheirLeaseEnds(t *testing.T) {
 	s := newSink(t, always(200))
-	r := newRig(t, redistest.Start(t).URL, Options{}, nil)
+	r := newRig(t, onRedis(t, redistest.Start(t).URL), Options{}, nil)
 	r.create(r.deliveries(50, s.URL), 500*time.Millisecond)
 	r.await(outbox.Delivered, 50)
 	if different, total := s.count(); different != 50 || total != 50 {
@@ -154,7 +158,7 @@ func TestAnEndpointThatHangsDelaysNoOther(t *testing.T) {
 	release := make(chan struct{})
 	hanging := newSink(t, always(200))
 	hanging.before = func(*http.Request) { <-release }
-	r := newRig(t, redistest.Start(t).URL, Options{Attempts: 16, PerEndpoint: 4, EndpointBacklog: 20}, nil)
+	r := newRig(t, onRedis(t, redistest.Start(t).URL), Options{Attempts: 16, PerEndpoint: 4, EndpointBacklog: 20}, nil)
 	t.Cleanup(func() { close(release) })
 
 	r.send(r.deliveries(100, hanging.URL))
@@ -180,54 +184,82 @@ func TestAnEndpointThatHangsDelaysNoOther(t *testing.T) {
 	r.await(outbox.Delivered, 200)
 }
 
-func TestRedisKilledBetweenAnswerAndBookkeepingLosesAndRepeatsNothing(t *testing.T) {
-	server := redistest.Start(t)
-	r := newRig(t, server.URL, Options{Lease: 20 * time.Second, PerEndpoint: 64}, nil)
-	reached, open := make(chan struct{}), make(chan struct{})
-	var once sync.Once
-	s := newSink(t, always(200))
-	s.before = func(*http.Request) {
-		if _, total := s.count(); total > 400 {
-			once.Do(func() { close(reached) })
-			<-open
-		}
-	}
-	r.send(r.deliveries(1000, s.URL))
-	<-reached
-	server.Stop()
-	down := time.After(4 * time.Second)
-	close(open)
-	<-down
-	server.Restart()
-	r.await(outbox.Delivered, 1000)
-	counts, err := r.store.Counts(t.Context())
-	different, total := s.count()
-	if err != nil || counts[outbox.Dead] != 0 || different != 1000 || total > 1001 {
-		t.Errorf("%d deliveries in %d requests, states %v, error %v", different, total, counts, err)
+// killed are the servers that may be killed under a queue: each is a base and what
+// kills and starts the server.
+func killed() map[string]func(t *testing.T) (b base, kill, start func()) {
+	return map[string]func(t *testing.T) (base, func(), func()){
+		"Redis": func(t *testing.T) (base, func(), func()) {
+			server := redistest.Start(t)
+			return onRedis(t, server.URL), server.Stop, server.Restart
+		},
+		"Redis, which keeps nothing": func(t *testing.T) (base, func(), func()) {
+			server := redistest.Start(t, "--appendonly", "no")
+			return onRedis(t, server.URL), server.Stop, server.Restart
+		},
+		"PostgreSQL": func(t *testing.T) (base, func(), func()) {
+			server := sqltest.StartPostgres(t)
+			r := recordstest.OpenURL(t, server.NewDatabase(t))
+			return on(t, r, cache.Options{URL: redistest.Start(t).URL}), server.Kill, server.Start
+		},
 	}
 }
 
-func TestARetrySurvivesThatRedisIsKilled(t *testing.T) {
-	server := redistest.Start(t)
-	r := newRig(t, server.URL, Options{}, delivery.Schedule{time.Second, time.Second, time.Second})
-	s := newSink(t, func(_ string, n int) int { return map[bool]int{true: 200, false: 503}[n == 3] })
-	ds := r.deliveries(100, s.URL)
-	r.send(ds)
-	r.await(outbox.Retrying, 100)
-	server.Stop()
-	server.Restart()
-	r.await(outbox.Delivered, 100)
-	if different, total := s.count(); different != 100 || total != 300 {
-		t.Errorf("%d deliveries in %d requests, want 300", different, total)
+func TestAServerKilledBetweenAnswerAndBookkeepingLosesAndRepeatsNothing(t *testing.T) {
+	for name, server := range killed() {
+		t.Run(name, func(t *testing.T) {
+			b, kill, start := server(t)
+			r := newRig(t, b, Options{Lease: 20 * time.Second, PerEndpoint: 64}, nil)
+			reached, open := make(chan struct{}), make(chan struct{})
+			var once sync.Once
+			s := newSink(t, always(200))
+			s.before = func(*http.Request) {
+				if _, total := s.count(); total > 400 {
+					once.Do(func() { close(reached) })
+					<-open
+				}
+			}
+			r.send(r.deliveries(1000, s.URL))
+			<-reached
+			kill()
+			down := time.After(4 * time.Second)
+			close(open)
+			<-down
+			start()
+			r.await(outbox.Delivered, 1000)
+			counts, err := r.store.Counts(t.Context())
+			different, total := s.count()
+			if err != nil || counts[outbox.Dead] != 0 || different != 1000 || total > 1001 {
+				t.Errorf("%d deliveries in %d requests, states %v, error %v", different, total, counts, err)
+			}
+		})
 	}
-	if got := r.get(ds[0]); got.Tries != 3 {
-		t.Errorf("tries %d", got.Tries)
+}
+
+func TestARetrySurvivesThatAServerIsKilled(t *testing.T) {
+	for name, server := range killed() {
+		t.Run(name, func(t *testing.T) {
+			b, kill, start := server(t)
+			r := newRig(t, b, Options{}, delivery.Schedule{time.Second, time.Second, time.Second})
+			s := newSink(t, func(_ string, n int) int { return map[bool]int{true: 200, false: 503}[n == 3] })
+			ds := r.deliveries(100, s.URL)
+			r.send(ds)
+			r.await(outbox.Retrying, 100)
+			kill()
+			start()
+			r.await(outbox.Delivered, 100)
+			if different, total := s.count(); different != 100 || total != 300 {
+				t.Errorf("%d deliveries in %d requests, want 300", different, total)
+			}
+			if got := r.get(ds[0]); got.Tries != 3 {
+				t.Errorf("tries %d", got.Tries)
+			}
+		})
 	}
 }
 
 func TestStopFinishesWhatIsUnderWayAndGivesBackTheRest(t *testing.T) {
-	server := redistest.Start(t)
-	r := newRig(t, server.URL, Options{PerEndpoint: 2}, nil)
+	b := onRedis(t, redistest.Start(t).URL)
+	r := newRig(t, b, Options{PerEndpoint: 2}, nil)
 	begun, open := make(chan struct{}, 100), make(chan struct{})
 	s := newSink(t, always(200))
 	s.before = func(*http.Request) { begun <- struct{}{}; <-open }
@@ -244,7 +276,7 @@ func TestStopFinishesWhatIsUnderWayAndGivesBackTheRest(t *testing.T) {
 	<-stopped
 	r.await(outbox.Delivered, 2)
 
-	again := newRig(t, server.URL, Options{}, nil)
+	again := newRig(t, b, Options{}, nil)
 	again.await(outbox.Delivered, 10)
 	if different, total := s.count(); different != 10 || total != 10 {
 		t.Errorf("%d deliveries in %d requests", different, total)
@@ -265,7 +297,7 @@ func (s slowBook) Finish(ctx context.Context, os []outbox.Outcome) ([]outbox.Ref
 // A store that is late may release a lease twice, the second time when the
 // delivery has been sent and its outcome is not saved.
 func TestALateReleaseSendsNothingTwice(t *testing.T) {
-	r := newRig(t, redistest.Start(t).URL, Options{}, nil)
+	r := newRig(t, onRedis(t, redistest.Start(t).URL), Options{}, nil)
 	slow := slowBook{r.store, make(chan struct{})}
 	r.queue.book.store = slow
 	s := newSink(t, always(204))

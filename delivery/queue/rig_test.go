@@ -18,9 +18,12 @@ import (
 	"github.com/penstock/penstock/delivery/httpout"
 	"github.com/penstock/penstock/delivery/worker"
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/cache"
+	"github.com/penstock/penstock/relay/cache/redistest"
 	"github.com/penstock/penstock/relay/outbox"
-	"github.com/penstock/penstock/relay/redisstore"
-	"github.com/penstock/penstock/relay/redisstore/redistest"
+	"github.com/penstock/penstock/relay/sqlstore/deliveries"
+	"github.com/penstock/penstock/relay/sqlstore/records"
+	"github.com/penstock/penstock/relay/sqlstore/recordstest"
 )
 
 // sink is an endpoint that counts what it receives by the id in the query.
@@ -69,11 +72,11 @@ func (s *sink) times(id string) []time.Time {
 
 func always(status int) func(string, int) int { return func(string, int) int { return status } }
 
-// rig is a queue on a real Redis with real ways out.
+// rig is a queue on real records and a real Redis with real ways out.
 type rig struct {
-	t      testing.TB
-	db     *redisstore.DB
-	store  *redisstore.Outbox
+	t testing.TB
+	base
+	store  *deliveries.Store
 	queue  *Queue
 	made   int
 	stopOn sync.Once
@@ -85,23 +88,35 @@ func (noMail) Send(context.Context, outbox.Mail) (email.Result, error) {
 	return email.Result{Status: 250, Simulated: true}, nil
 }
 
-func newRig(t testing.TB, url string, o Options, schedule delivery.Schedule) *rig {
-	t.Helper()
-	return rigOn(t, redisstore.Options{URL: url, Timeout: time.Second}, o, schedule)
+// base is what a queue stands on: the records, and a Redis that may lose all.
+type base struct {
+	records *records.Records
+	redis   *cache.DB
 }
 
-func rigOn(t testing.TB, redis redisstore.Options, o Options, schedule delivery.Schedule) *rig {
+// onRedis is records of the test's own beside a Redis.
+func onRedis(t testing.TB, url string) base {
 	t.Helper()
-	return rigWith(t, redis, o, schedule, func(*worker.Deps) {})
+	return on(t, recordstest.Open(t), cache.Options{URL: url, Timeout: time.Second})
 }
 
-func rigWith(t testing.TB, redis redisstore.Options, o Options, schedule delivery.Schedule, change func(*worker.Deps)) *rig {
+func on(t testing.TB, r *records.Records, redis cache.Options) base {
 	t.Helper()
-	db, err := redisstore.Open(t.Context(), redis)
+	db, err := cache.Open(redis)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = db.Close() })
+	return base{r, db}
+}
+
+func newRig(t testing.TB, b base, o Options, schedule delivery.Schedule) *rig {
+	t.Helper()
+	return rigWith(t, b, o, schedule, func(*worker.Deps) {})
+}
+
+func rigWith(t testing.TB, b base, o Options, schedule delivery.Schedule, change func(*worker.Deps)) *rig {
+	t.Helper()
 	out, err := httpout.New(httpout.Options{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
 	if err != nil {
 		t.Fatal(err)
@@ -113,11 +128,11 @@ func rigWith(t testing.TB, redis redisstore.Options, o Options, schedule deliver
 	if err != nil {
 		t.Fatal(err)
 	}
-	q, err := New(Deps{Store: db.Outbox(), Breakers: db.Breakers(), Redis: db, Send: w, Schedule: schedule, Logger: quiet()}, o)
+	q, err := New(Deps{Store: b.records.Deliveries, Breakers: b.redis.Breakers(), Redis: b.redis, Send: w, Schedule: schedule, Logger: quiet()}, o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rig{t: t, db: db, store: db.Outbox(), queue: q}
+	r := &rig{t: t, base: b, store: b.records.Deliveries, queue: q}
 	if err := q.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/delivery"
+	"github.com/penstock/penstock/relay/cache/redistest"
 	"github.com/penstock/penstock/relay/outbox"
-	"github.com/penstock/penstock/relay/redisstore/redistest"
 )
 
 // Every answer of an endpoint, from the record through the request to the
@@ -66,7 +66,7 @@ func TestWhatEachAnswerMakesOfADelivery(t *testing.T) {
 		w.WriteHeader(c.status)
 	}))
 	t.Cleanup(s.Close)
-	r := newRig(t, redistest.Start(t).URL, Options{}, delivery.Schedule{100 * time.Millisecond})
+	r := newRig(t, onRedis(t, redistest.Start(t).URL), Options{}, delivery.Schedule{100 * time.Millisecond})
 	ds := r.deliveries(len(cases), s.URL)
 	want := make(map[outbox.State]int)
 	for i := range ds {

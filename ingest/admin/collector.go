@@ -18,12 +18,14 @@ type Deliveries struct {
 type collector struct {
 	intakes    []*intake.Intake
 	deliveries func() Deliveries
+	stored     func() map[string]int64
 	desc       map[string]*prometheus.Desc
 }
 
-// NewCollector returns the gateway's own metrics.
-func NewCollector(intakes []*intake.Intake, deliveries func() Deliveries) prometheus.Collector {
-	c := &collector{intakes: intakes, deliveries: deliveries, desc: make(map[string]*prometheus.Desc)}
+// NewCollector returns the gateway's own metrics; stored is how many bytes the
+// records of each kind take.
+func NewCollector(intakes []*intake.Intake, deliveries func() Deliveries, stored func() map[string]int64) prometheus.Collector {
+	c := &collector{intakes: intakes, deliveries: deliveries, stored: stored, desc: make(map[string]*prometheus.Desc)}
 	for name, help := range map[string]string{
 		"accepted_total":  "Entries written to the journal since the start.",
 		"processed_total": "Entries processed since the start.",
@@ -33,6 +35,7 @@ func NewCollector(intakes []*intake.Intake, deliveries func() Deliveries) promet
 		"journal_bytes":   "Bytes of the journal's segments.",
 		"journal_gaps":    "Ranges of the journal that could not be read at the start.",
 		"journal_fsyncs":  "Commits of the journal since the start.",
+		"stored_bytes":    "Bytes that records take on disk with their indexes, as of the last hour.",
 	} {
 		c.desc[name] = prometheus.NewDesc("penstock_"+name, help, []string{"kind"}, nil)
 	}
@@ -76,6 +79,9 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		emit("journal_bytes", prometheus.GaugeValue, float64(s.Journal.Bytes), kind)
 		emit("journal_gaps", prometheus.GaugeValue, float64(s.Journal.Gaps), kind)
 		emit("journal_fsyncs", prometheus.CounterValue, float64(s.Journal.Fsyncs), kind)
+	}
+	for kind, n := range c.stored() {
+		emit("stored_bytes", prometheus.GaugeValue, float64(n), kind)
 	}
 	d := c.deliveries()
 	emit("deliveries_running", prometheus.GaugeValue, float64(d.Running))

@@ -11,14 +11,14 @@ func TestCreditIsSetByTheInventory(t *testing.T) {
 	o := newOffice(t)
 	balance := func(after string, want int64) {
 		t.Helper()
-		if got, err := o.db.Credit().Balance(t.Context(), 1); err != nil || got != want {
+		if got, err := o.db.Credit.Balance(t.Context(), 1); err != nil || got != want {
 			t.Errorf("%s: %d credits, want %d, %v", after, got, want, err)
 		}
 	}
 	const acme = `{"accounts":[{"id":1,"name":"acme","credit":100}]}`
 	o.applied(acme, "")
 	balance("a new account", 100)
-	_, err := o.db.Credit().Apply(t.Context(), credit.Change{ID: "x", Account: 1, Credits: -30, Reason: credit.Lookup, Reference: "447700900123", At: o.now})
+	_, err := o.db.Credit.Apply(t.Context(), credit.Change{ID: "x", Account: 1, Credits: -30, Reason: credit.Lookup, Reference: "447700900123", At: o.now})
 	must(t, err)
 	o.applied(acme, "")
 	balance("the same again", 70)
@@ -50,7 +50,7 @@ func TestNetworksAreDeclaredAndPruned(t *testing.T) {
 	o := newOffice(t)
 	count := func(want int) {
 		t.Helper()
-		if all, err := o.db.Lookups().Networks(t.Context()); err != nil || len(all) != want {
+		if all, err := o.db.Lookups.Networks(t.Context()); err != nil || len(all) != want {
 			t.Errorf("%+v, %v", all, err)
 		}
 	}
@@ -66,7 +66,7 @@ func TestTrunksAreDeclaredAndPruned(t *testing.T) {
 	o := newOffice(t)
 	is := func(after string, want int) {
 		t.Helper()
-		if list, err := o.db.Trunks().Trunks(t.Context(), 1); err != nil || len(list) != want {
+		if list, err := o.db.Trunks.Trunks(t.Context(), 1); err != nil || len(list) != want {
 			t.Errorf("%s: %+v, %v", after, list, err)
 		}
 	}

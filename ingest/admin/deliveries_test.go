@@ -50,12 +50,12 @@ func (o *office) deliver(id, target string, state outbox.State) {
 	o.t.Helper()
 	at := o.now.Add(time.Duration(len(id)) * time.Second)
 	d := outbox.Delivery{ID: id, Account: 7, Kind: outbox.KindRelay, Relay: "g1", MessageID: "m-" + id, CreatedAt: at, Request: &outbox.Request{Method: "GET", URL: target}}
-	_, err := o.db.Outbox().Create(o.t.Context(), []outbox.Delivery{d}, at.Add(time.Minute))
+	_, err := o.db.Deliveries.Create(o.t.Context(), []outbox.Delivery{d}, at.Add(time.Minute))
 	must(o.t, err)
 	if state == outbox.Queued {
 		return
 	}
-	_, err = o.db.Outbox().Finish(o.t.Context(), []outbox.Outcome{{
+	_, err = o.db.Deliveries.Finish(o.t.Context(), []outbox.Outcome{{
 		ID: id, Account: 7, State: state, Reason: "gone",
 		Attempt: outbox.Attempt{At: at, Duration: 1500 * time.Microsecond, Status: 410, Error: "410 Gone", Response: "<no>"},
 	}})
@@ -107,11 +107,11 @@ func TestWhatWaitsForABreakerSaysSo(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	o.deliver("a", "https://h/?token=secret", outbox.Queued)
 	o.deliver("b", "https://h/", outbox.Queued)
-	_, err := o.db.Outbox().Finish(t.Context(), []outbox.Outcome{{
+	_, err := o.db.Deliveries.Finish(t.Context(), []outbox.Outcome{{
 		ID: "a", Account: 7, State: outbox.Queued, Reason: "its endpoint fails: answered 503", Endpoint: "e1", HeldUntil: at.Add(time.Hour), Uncounted: true,
 	}})
 	must(t, err)
-	must(t, o.db.Breakers().Open(t.Context(), outbox.Breaker{
+	must(t, o.cache.Breakers().Open(t.Context(), outbox.Breaker{
 		Endpoint: "e1", Account: 7, Relay: "g1", Target: "https://h/?token=***", Reason: "answered 503", OpenedAt: at, ProbeAt: at.Add(5 * time.Second), Probes: 2,
 	}))
 	const open = `200 {"data":[{"endpoint":"e1","account":7,"relay":"g1","target":"https://h/?token=***","reason":"answered 503",` +

@@ -3,8 +3,11 @@ package admin
 import (
 	"context"
 	"encoding/hex"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/gofiber/fiber/v2"
@@ -12,6 +15,7 @@ import (
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/event"
+	"github.com/penstock/penstock/relay/gateway"
 )
 
 // eventJSON is an event as the operator sees it.
@@ -58,8 +62,53 @@ func (s *Surface) events(sel *selection) ([]*intake.Intake, intake.Filter) {
 	return of, f
 }
 
-// position is how far a list has come in each journal, "u123.s45" as a cursor.
+// position is how far a list has come in each journal of a gateway, "u123.s45" as
+// a cursor.
 type position map[event.Kind]uint64
+
+// positions is how far a list has come at each gateway, by node:
+// "n1_u123.s45~n2_u7" as a cursor. A node's name holds neither _ nor ~.
+type positions map[string]position
+
+// parsePositions reads a cursor; ok is false for what String did not write. That
+// of one gateway's own list is read as that gateway's.
+func parsePositions(cursor, node string) (p positions, ok bool) {
+	p = positions{}
+	if !strings.Contains(cursor, "_") {
+		own, ok := parsePosition(cursor)
+		return positions{node: own}, ok
+	}
+	for part := range strings.SplitSeq(cursor, "~") {
+		of, at, _ := strings.Cut(part, "_")
+		if _, twice := p[of]; twice || at == "" {
+			return nil, false
+		}
+		if p[of], ok = parsePosition(at); !ok {
+			return nil, false
+		}
+	}
+	return p, p.String() == cursor
+}
+
+func (p positions) String() string {
+	var parts []string
+	for _, node := range slices.Sorted(maps.Keys(p)) {
+		if at := p[node].String(); at != "" {
+			parts = append(parts, node+"_"+at)
+		}
+	}
+	return strings.Join(parts, "~")
+}
+
+// passed notes that a list has come to an event.
+func (p positions) passed(id string, kind event.Kind) {
+	node := nodeOf(id)
+	if p[node] == nil {
+		p[node] = position{}
+	}
+	seq, _ := strconv.ParseUint(id[len(node)+2:], 10, 63)
+	p[node][kind] = seq
+}
 
 // parsePosition reads a cursor; ok is false for what String did not write. An
 // empty one is the beginning.
@@ -102,12 +151,18 @@ func (p position) String() string {
 	return strings.Join(parts, ".")
 }
 
-// candidate is an event and its place in its journal.
-type candidate struct {
-	event.Event
-	seq uint64
+// eventsJSON is a page of events.
+type eventsJSON struct {
+	Data []eventJSON `json:"data"`
+	Meta struct {
+		Next string `json:"next"`
+		// Away names the gateways whose events are missing.
+		Away []awayJSON `json:"away,omitempty"`
+	} `json:"meta"`
 }
 
+// listEvents lists those of all gateways. What a page holds of another gateway is
+// asked of that one, below the place to which the list has come there.
 func (s *Surface) listEvents(c *fiber.Ctx) error {
 	sel, err := selectionOf(c)
 	if err != nil {
@@ -115,37 +170,74 @@ func (s *Surface) listEvents(c *fiber.Ctx) error {
 	}
 	intakes, f := s.events(sel)
 	limit := sel.limit()
-	at, ok := parsePosition(sel.cursor())
+	at, ok := parsePositions(sel.cursor(), s.Node)
 	if !ok {
 		sel.bad("cursor", "want the next of an earlier page")
 	}
 	if err := sel.err(); err != nil {
 		return err
 	}
-	lists := make([][]candidate, len(intakes))
-	for i, in := range intakes {
-		if lists[i], err = page(c.UserContext(), in, f, at[in.Kind()], limit+1); err != nil {
-			return err
+	own, err := s.ownEvents(c.UserContext(), intakes, f, at[s.Node], limit+1)
+	if err != nil {
+		return err
+	}
+	others, err := s.Peers.others(c)
+	if err != nil {
+		return err
+	}
+	query := passedOn(c)
+	pages, away := each[eventsJSON](c.UserContext(), s.Peers, others, func(g gateway.Gateway) peerRequest {
+		query := maps.Clone(query)
+		query.Set("limit", strconv.Itoa(min(limit+1, maxLimit)))
+		query.Set("cursor", at[g.Node].String())
+		return peerRequest{method: fiber.MethodGet, path: "/admin/events", query: query}
+	})
+	lists := append(own, nil)[:len(own)]
+	further := false
+	for _, page := range pages {
+		lists = append(lists, page.Data)
+		further = further || page.Meta.Next != ""
+	}
+	var out eventsJSON
+	var more bool
+	out.Data, more = merge(lists, limit)
+	if more || further {
+		for i := range out.Data {
+			at.passed(out.Data[i].ID, out.Data[i].Kind)
 		}
+		out.Meta.Next = at.cursor(s.Node, len(others) > 0)
 	}
-	found, more := merge(lists, limit)
-	next := ""
-	if more {
-		for _, e := range found {
-			at[e.Kind] = e.seq
-		}
-		next = at.String()
-	}
-	out := make([]eventJSON, len(found))
-	for i, e := range found {
-		out[i] = eventOf(e.Event)
-	}
-	return c.JSON(fiber.Map{"data": out, "meta": fiber.Map{"next": next}})
+	out.Meta.Away = away
+	return c.JSON(out)
 }
 
-// merge takes the newest of several lists, at most limit, and tells whether
+// cursor is String, or that of the only gateway's own list.
+func (p positions) cursor(node string, several bool) string {
+	if several {
+		return p.String()
+	}
+	return p[node].String()
+}
+
+// ownEvents are those of this gateway's journals, newest first, a list each.
+func (s *Surface) ownEvents(ctx context.Context, intakes []*intake.Intake, f intake.Filter, at position, limit int) ([][]eventJSON, error) {
+	lists := make([][]eventJSON, len(intakes))
+	for i, in := range intakes {
+		err := in.Events(ctx, f, at[in.Kind()], func(e event.Event, _ uint64) bool {
+			lists[i] = append(lists[i], eventOf(e))
+			return len(lists[i]) < limit
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return lists, nil
+}
+
+// merge takes the newest of several lists, at most limit, and reports whether
 // there are more.
-func merge(lists [][]candidate, limit int) (out []candidate, more bool) {
+func merge(lists [][]eventJSON, limit int) (out []eventJSON, more bool) {
+	out = []eventJSON{}
 	for {
 		best := newest(lists)
 		if best < 0 {
@@ -159,25 +251,21 @@ func merge(lists [][]candidate, limit int) (out []candidate, more bool) {
 	}
 }
 
-// page returns up to limit events of one journal, newest first.
-func page(ctx context.Context, in *intake.Intake, f intake.Filter, below uint64, limit int) ([]candidate, error) {
-	var out []candidate
-	err := in.Events(ctx, f, below, func(e event.Event, seq uint64) bool {
-		out = append(out, candidate{e, seq})
-		return len(out) < limit
-	})
-	return out, err
-}
-
 // newest returns the list whose head is the newest, -1 when all are empty.
-func newest(lists [][]candidate) int {
+func newest(lists [][]eventJSON) int {
 	best := -1
 	for i, l := range lists {
-		if len(l) > 0 && (best < 0 || l[0].ReceivedAt.After(lists[best][0].ReceivedAt)) {
+		if len(l) > 0 && (best < 0 || l[0].receivedAt().After(lists[best][0].receivedAt())) {
 			best = i
 		}
 	}
 	return best
+}
+
+// receivedAt reads what stamp wrote.
+func (e *eventJSON) receivedAt() time.Time {
+	t, _ := time.Parse(time.RFC3339Nano, e.ReceivedAt)
+	return t
 }
 
 func (s *Surface) replayEvents(c *fiber.Ctx) error {
@@ -192,8 +280,12 @@ func (s *Surface) replayEvents(c *fiber.Ctx) error {
 	if err := sel.err(); err != nil {
 		return err
 	}
+	others, err := s.Peers.others(c)
+	if err != nil {
+		return err
+	}
 	if dry {
-		return s.rehearse(c, intakes, f, limit)
+		return s.rehearse(c, intakes, f, limit, others)
 	}
 	count := 0
 	for _, in := range intakes {
@@ -203,5 +295,22 @@ func (s *Surface) replayEvents(c *fiber.Ctx) error {
 			return err
 		}
 	}
-	return c.JSON(fiber.Map{"count": count})
+	answers, away := each[replayedJSON](c.UserContext(), s.Peers, others, passOn(c))
+	for _, a := range answers {
+		count += a.Count
+	}
+	return c.JSON(replayedJSON{Count: count, Away: away})
+}
+
+// replayedJSON is the answer of a replay.
+type replayedJSON struct {
+	Count int        `json:"count"`
+	Away  []awayJSON `json:"away,omitempty"` // gateways that did not replay theirs
+}
+
+// passOn repeats a request to another gateway.
+func passOn(c *fiber.Ctx) func(gateway.Gateway) peerRequest {
+	body := slices.Clone(c.BodyRaw())
+	r := peerRequest{method: c.Method(), path: strings.Clone(c.Path()), query: passedOn(c), body: body}
+	return func(gateway.Gateway) peerRequest { return r }
 }

@@ -19,10 +19,13 @@ import (
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/ingest/journal"
+	"github.com/penstock/penstock/relay/cache"
+	"github.com/penstock/penstock/relay/cache/cachetest"
+	"github.com/penstock/penstock/relay/cache/redistest"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/outbox"
-	"github.com/penstock/penstock/relay/redisstore"
-	"github.com/penstock/penstock/relay/redisstore/redistest"
+	"github.com/penstock/penstock/relay/sqlstore/records"
+	"github.com/penstock/penstock/relay/sqlstore/recordstest"
 )
 
 // picky sets aside what it is told to, and counts what it processed.
@@ -62,7 +65,8 @@ func (dispatched) Dispatch([]outbox.Delivery) {}
 type office struct {
 	t         *testing.T
 	app       *fiber.App
-	db        *redisstore.DB
+	db        *records.Records
+	cache     *cache.DB
 	inventory *Inventory
 	intakes   map[event.Kind]*intake.Intake
 	p         *picky
@@ -76,29 +80,27 @@ func newOffice(t *testing.T) *office {
 		t: t, intakes: map[event.Kind]*intake.Intake{}, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
 		p: &picky{state: map[string]event.State{"bad": event.Quarantined, "nobody": event.Unrouted}},
 	}
-	var err error
-	o.db, err = redisstore.Open(t.Context(), redisstore.Options{URL: redistest.Start(t, "--appendonly", "no").URL})
-	must(t, err)
-	t.Cleanup(func() { _ = o.db.Close() })
+	o.db, o.cache = recordstest.Open(t), cachetest.Open(t)
 	o.inventory = newInventory(o.db)
 	quiet := slog.New(slog.DiscardHandler)
 	intakes := []*intake.Intake{o.open(event.Uplink), o.open(event.SMS)}
 	metrics := prometheus.NewRegistry()
-	metrics.MustRegister(NewCollector(intakes, func() Deliveries { return Deliveries{Running: 3, Dead: 4} }))
+	metrics.MustRegister(NewCollector(intakes, func() Deliveries { return Deliveries{Running: 3, Dead: 4} },
+		func() map[string]int64 { return map[string]int64{"messages": 8192} }))
 	o.app = httpd.New(httpd.Options{Logger: quiet})
 	New(Deps{
-		Inventory: o.inventory, Intakes: intakes, Deliveries: o.db.Outbox(), Dispatcher: dispatched{}, Breakers: o.db.Breakers(), Credit: o.db.Credit(), Messages: o.db.Messages(),
-		Backends: []Backend{{Name: "records", Note: "redis", Check: o.db.Ping}, {Name: "readings", Check: func(context.Context) error { return o.backend }}},
+		Node: "n1", Inventory: o.inventory, Intakes: intakes, Deliveries: o.db.Deliveries, Dispatcher: dispatched{}, Breakers: o.cache.Breakers(), Credit: o.db.Credit, Messages: o.db.Messages,
+		Backends: []Backend{{Name: "records", Note: "redis", Check: o.db.DB.Check}, {Name: "readings", Check: func(context.Context) error { return o.backend }}},
 		Metrics:  metrics, Now: func() time.Time { return o.now }, Logger: quiet,
-	}).Mount(o.app, httpd.NewAuth(o.db.Accounts(), "root", time.Now))
+	}).Mount(o.app, httpd.NewAuth(o.db.Accounts, "root", time.Now))
 	o.app.Use(httpd.NotFound)
 	return o
 }
 
 // newInventory applies documents as one gateway of several does.
-func newInventory(db *redisstore.DB) *Inventory {
+func newInventory(db *records.Records) *Inventory {
 	return NewInventory(InventoryDeps{
-		Accounts: db.Accounts(), Devices: db.IoT(), Relays: db.Relays(), Ledgers: db.Ledgers(), Networks: db.Lookups(), Credit: db.Credit(), Trunks: db.Trunks(), SIMs: db.SIMs(),
+		Accounts: db.Accounts, Devices: db.Devices, Relays: db.Inbound, Ledgers: db.Ledgers, Networks: db.Lookups, Credit: db.Credit, Trunks: db.Trunks, SIMs: db.SIMs,
 		CheckURL: func(url string) error {
 			if strings.Contains(url, "10.0.0.1") {
 				return errors.New("a private address")

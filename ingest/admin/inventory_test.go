@@ -58,27 +58,27 @@ func TestAnInventoryIsApplied(t *testing.T) {
 		}
 	}
 	ctx := t.Context()
-	a, err := o.db.Accounts().AccountByName(ctx, "acme")
+	a, err := o.db.Accounts.AccountByName(ctx, "acme")
 	must(t, err)
 	if a.ID != 1 || !a.May("mvno") || !slices.Equal(a.WebhookSecrets, []string{secret}) || a.CallbackURL != "https://example.com/cb" {
 		t.Errorf("%+v", a)
 	}
-	hook, err := o.db.Accounts().Token(ctx, account.HashToken("hook"))
-	plain, err2 := o.db.Accounts().Token(ctx, account.HashToken("plain"))
-	named, err3 := o.db.Accounts().TokenBySource(ctx, "hq")
+	hook, err := o.db.Accounts.Token(ctx, account.HashToken("hook"))
+	plain, err2 := o.db.Accounts.Token(ctx, account.HashToken("plain"))
+	named, err3 := o.db.Accounts.TokenBySource(ctx, "hq")
 	must(t, err, err2, err3)
 	if !hook.Has(account.Webhook) || hook.Has(account.IoT) || hook.Secret != "shh" || !plain.Has(account.Ledger) || plain.Has(account.Carrier) || named.Hash != hook.Hash {
 		t.Errorf("%+v %+v", hook, plain)
 	}
-	geo, err := o.db.Relays().Get(ctx, 1, inbound.Geographic, "g1")
-	vmn, err2 := o.db.Relays().Get(ctx, 1, inbound.VirtualNumber, "v1")
-	d, err3 := o.db.IoT().Decoder(ctx, 1, "d1")
+	geo, err := o.db.Inbound.Get(ctx, 1, inbound.Geographic, "g1")
+	vmn, err2 := o.db.Inbound.Get(ctx, 1, inbound.VirtualNumber, "v1")
+	d, err3 := o.db.Devices.Decoder(ctx, 1, "d1")
 	must(t, err, err2, err3)
 	if geo.Number != "4478000" || geo.Action.Name != "http_get" || vmn.Action.Name != "inactive" || len(d.Sensors) != 1 || d.Codec != "cayenne_lpp" {
 		t.Errorf("%+v %+v %+v", geo, vmn, d)
 	}
-	locations, err := o.db.IoT().Locations(ctx, 1)
-	types, err2 := o.db.IoT().SensorTypes(ctx)
+	locations, err := o.db.Devices.Locations(ctx, 1)
+	types, err2 := o.db.Devices.SensorTypes(ctx)
 	must(t, err, err2)
 	if len(locations) != 1 || !locations[0].Imported || len(types) != 2 {
 		t.Errorf("%+v %+v", locations, types)
@@ -98,8 +98,8 @@ func TestASecretIsMaskedAndAMaskIsUnderstood(t *testing.T) {
 	if again := strings.TrimPrefix(o.ask("GET /admin/inventory", ""), "200 "); again != shown {
 		t.Errorf("after it was handed back:\n got %s\nwant %s", again, shown)
 	}
-	hook, err := o.db.Accounts().Token(t.Context(), account.HashToken("hook"))
-	a, err2 := o.db.Accounts().Account(t.Context(), 1)
+	hook, err := o.db.Accounts.Token(t.Context(), account.HashToken("hook"))
+	a, err2 := o.db.Accounts.Account(t.Context(), 1)
 	must(t, err, err2)
 	if hook.Secret != "shh" || !slices.Equal(a.WebhookSecrets, []string{secret}) {
 		t.Errorf("%+v %+v", hook, a)
@@ -110,10 +110,10 @@ func TestWhatADocumentOmitsStays(t *testing.T) {
 	o := newOffice(t)
 	o.applied(acme, "")
 	o.applied(`accounts: [{name: acme, tokens: [{token: hook, scopes: [webhook], source: hq}]}, {name: globex, tokens: [{token: other}]}]`, "")
-	hook, err := o.db.Accounts().Token(t.Context(), account.HashToken("hook"))
-	_, err2 := o.db.Accounts().Token(t.Context(), account.HashToken("plain"))
-	a, err3 := o.db.Accounts().Account(t.Context(), 1)
-	g, err4 := o.db.Accounts().AccountByName(t.Context(), "globex")
+	hook, err := o.db.Accounts.Token(t.Context(), account.HashToken("hook"))
+	_, err2 := o.db.Accounts.Token(t.Context(), account.HashToken("plain"))
+	a, err3 := o.db.Accounts.Account(t.Context(), 1)
+	g, err4 := o.db.Accounts.AccountByName(t.Context(), "globex")
 	must(t, err, err2, err3, err4)
 	if hook.Secret != "shh" || len(a.WebhookSecrets) != 1 || !a.May("mvno") || g.ID != 2 {
 		t.Errorf("%+v %+v %+v", hook, a, g)
@@ -125,34 +125,34 @@ func TestWhatLivesOnIsLeftAlone(t *testing.T) {
 	o := newOffice(t)
 	o.applied(acme, "")
 	ctx := t.Context()
-	changed, err := o.db.Relays().Get(ctx, 1, inbound.VirtualNumber, "v1")
+	changed, err := o.db.Inbound.Get(ctx, 1, inbound.VirtualNumber, "v1")
 	must(t, err)
 	changed.Action = inbound.Action{Name: inbound.HTTPGet, Parameters: []string{"https://rest.example/"}}
-	must(t, o.db.Relays().Put(ctx, changed))
-	_, err = o.db.IoT().ChangeDecoder(ctx, 1, "d1", func(d *iot.Decoder) error {
+	must(t, o.db.Inbound.Put(ctx, changed))
+	_, err = o.db.Devices.ChangeDecoder(ctx, 1, "d1", func(d *iot.Decoder) error {
 		d.Sensors = append(d.Sensors, iot.Mapping{SensorTypeID: "humidity", Key: "rest"})
 		return nil
 	})
 	must(t, err)
 	second := strings.NewReplacer("name: Probe", "name: Renamed", "key: temperature_1}", "key: temperature_1}, {sensor_type_id: humidity, key: inventory}").Replace(acme)
 	o.applied(second, "")
-	d, err := o.db.IoT().Decoder(ctx, 1, "d1")
-	v, err2 := o.db.Relays().Get(ctx, 1, inbound.VirtualNumber, "v1")
+	d, err := o.db.Devices.Decoder(ctx, 1, "d1")
+	v, err2 := o.db.Inbound.Get(ctx, 1, inbound.VirtualNumber, "v1")
 	must(t, err, err2)
 	if d.Name != "Renamed" || len(d.Sensors) != 3 || v.Action.Name != inbound.HTTPGet {
 		t.Errorf("%+v %+v", d, v)
 	}
-	_, err = o.db.IoT().ChangeDecoder(ctx, 1, "d1", func(d *iot.Decoder) error { d.Name = "by REST"; return nil })
+	_, err = o.db.Devices.ChangeDecoder(ctx, 1, "d1", func(d *iot.Decoder) error { d.Name = "by REST"; return nil })
 	must(t, err)
-	a, err := o.db.Accounts().Account(ctx, 1)
+	a, err := o.db.Accounts.Account(ctx, 1)
 	must(t, err)
 	a.CallbackURL = "https://rest.example/cb"
-	_, err = o.db.Accounts().PutAccount(ctx, a)
+	_, err = o.db.Accounts.PutAccount(ctx, a)
 	must(t, err)
 	o.applied(strings.ReplaceAll(acme, "example.com/cb", "example.com/new"), "?reset=relays")
-	d, err = o.db.IoT().Decoder(ctx, 1, "d1")
-	v, err2 = o.db.Relays().Get(ctx, 1, inbound.VirtualNumber, "v1")
-	a, err3 := o.db.Accounts().Account(ctx, 1)
+	d, err = o.db.Devices.Decoder(ctx, 1, "d1")
+	v, err2 = o.db.Inbound.Get(ctx, 1, inbound.VirtualNumber, "v1")
+	a, err3 := o.db.Accounts.Account(ctx, 1)
 	must(t, err, err2, err3)
 	if d.Name != "by REST" || v.Action.Name != "inactive" || a.CallbackURL != "https://rest.example/cb" {
 		t.Errorf("%+v %+v %+v", d, v, a)
@@ -176,12 +176,12 @@ accounts: [{name: acme, callback_url: "https://example.com/2", tokens: [{token: 
 		t.Errorf("removed %q, kept %q", done.Removed, done.Kept)
 	}
 	for _, gone := range []string{"hook", "plain", "theirs"} {
-		if _, err := o.db.Accounts().Token(ctx, account.HashToken(gone)); relay.KindOf(err) != relay.KindNotFound {
+		if _, err := o.db.Accounts.Token(ctx, account.HashToken(gone)); relay.KindOf(err) != relay.KindNotFound {
 			t.Errorf("token %s: %v", gone, err)
 		}
 	}
-	a, err := o.db.Accounts().Account(ctx, 1)
-	v, err2 := o.db.Relays().Get(ctx, 1, inbound.VirtualNumber, "v2")
+	a, err := o.db.Accounts.Account(ctx, 1)
+	v, err2 := o.db.Inbound.Get(ctx, 1, inbound.VirtualNumber, "v2")
 	must(t, err, err2)
 	if a.CallbackURL != "https://example.com/2" || v.Number != "449000000009" {
 		t.Errorf("%+v %+v", a, v)
@@ -218,7 +218,7 @@ func TestAMistakeIsRefusedWhole(t *testing.T) {
 			if after := o.ask("GET /admin/inventory", ""); after != before {
 				t.Errorf("changed: %s", after)
 			}
-			if types, err := o.db.IoT().SensorTypes(t.Context()); err != nil || len(types) != 2 {
+			if types, err := o.db.Devices.SensorTypes(t.Context()); err != nil || len(types) != 2 {
 				t.Errorf("sensor types %+v, %v", types, err)
 			}
 		})
@@ -241,7 +241,7 @@ func TestTwoGatewaysThatApplyAtOnceLoseNothing(t *testing.T) {
 	}
 	wg.Wait()
 	_, d, err := o.inventory.load(t.Context())
-	all, err2 := o.db.Accounts().Accounts(t.Context())
+	all, err2 := o.db.Accounts.Accounts(t.Context())
 	must(t, err, err2)
 	if len(d.Accounts) != 12 || len(all) != 12 {
 		t.Errorf("%d declared, %d there", len(d.Accounts), len(all))
@@ -272,7 +272,7 @@ func TestWhatRESTMadeOfADecodersSensorsStands(t *testing.T) {
 	two := strings.Replace(acme, "key: temperature_1}", "key: temperature_1}, {sensor_type_id: humidity, key: humidity_2}", 1)
 	o.applied(two, "")
 	ctx := t.Context()
-	_, err := o.db.IoT().ChangeDecoder(ctx, 1, "d1", func(d *iot.Decoder) error { // one is deleted, one has another type
+	_, err := o.db.Devices.ChangeDecoder(ctx, 1, "d1", func(d *iot.Decoder) error { // one is deleted, one has another type
 		d.Sensors = []iot.Mapping{{SensorTypeID: "humidity", Key: "temperature_1"}}
 		return nil
 	})
@@ -283,7 +283,7 @@ func TestWhatRESTMadeOfADecodersSensorsStands(t *testing.T) {
 		{"what it maps to another type gets that", strings.Replace(two, "humidity, key: humidity_2", "temperature, key: humidity_3", 1), "[{humidity temperature_1} {temperature humidity_3}]"},
 	} {
 		o.applied(tc.document, "")
-		d, err := o.db.IoT().Decoder(ctx, 1, "d1")
+		d, err := o.db.Devices.Decoder(ctx, 1, "d1")
 		if err != nil || fmt.Sprint(d.Sensors) != tc.want {
 			t.Errorf("%s: %v, %v, want %s", tc.name, d.Sensors, err, tc.want)
 		}
@@ -304,7 +304,7 @@ func TestThePaceOfARelayIsTheInventorys(t *testing.T) {
 		if got := o.ask("PUT /admin/inventory", body); !strings.HasPrefix(got, "200") {
 			t.Fatal(got)
 		}
-		r, err := o.db.Relays().Get(t.Context(), 1, inbound.VirtualNumber, "v9")
+		r, err := o.db.Inbound.Get(t.Context(), 1, inbound.VirtualNumber, "v9")
 		if err != nil || r.Pace != step.want {
 			t.Errorf("%q: %+v, error %v", step.pace, r.Pace, err)
 		}

@@ -12,7 +12,7 @@ import (
 // signsIn reports whose a username is, if the password is right; 0 if not.
 func (o *office) signsIn(username, password string) account.ID {
 	o.t.Helper()
-	l, err := o.db.Accounts().Login(o.t.Context(), username)
+	l, err := o.db.Accounts.Login(o.t.Context(), username)
 	if relay.KindOf(err) == relay.KindNotFound {
 		return 0
 	}
@@ -76,8 +76,8 @@ func TestAPasswordIsKeptStretched(t *testing.T) {
 	shown := document
 	for range 3 { // the second time with its mask
 		o.applied(shown, "")
-		l, err := o.db.Accounts().Login(t.Context(), "u")
-		raw, err2 := o.db.Accounts().Inventory(t.Context())
+		l, err := o.db.Accounts.Login(t.Context(), "u")
+		raw, err2 := o.db.Accounts.Inventory(t.Context())
 		must(t, err, err2)
 		kept = append(kept, l.Password)
 		if !account.IsPasswordHash(l.Password) || !strings.Contains(string(raw), l.Password) || strings.Contains(string(raw), account.HashToken("p-4711")) {
@@ -88,7 +88,7 @@ func TestAPasswordIsKeptStretched(t *testing.T) {
 		}
 	}
 	o.applied(document, "")
-	l, err := o.db.Accounts().Login(t.Context(), "u")
+	l, err := o.db.Accounts.Login(t.Context(), "u")
 	must(t, err)
 	if kept = append(kept, l.Password); len(slices.Compact(kept)) != 1 {
 		t.Errorf("kept in turn as %q", kept)

@@ -12,9 +12,9 @@ import (
 // sent saves messages of account 1, one for each number, with two parts each.
 func (o *office) sent(numbers ...string) (all []message.Message) {
 	o.t.Helper()
-	must(o.t, o.db.Credit().Open(o.t.Context(), 1, 100, o.now))
+	must(o.t, o.db.Credit.Open(o.t.Context(), 1, 100, o.now))
 	for _, number := range numbers {
-		id, err := o.db.Messages().Reserve(o.t.Context(), 2)
+		id, err := o.db.Messages.Reserve(o.t.Context(), 2)
 		must(o.t, err)
 		all = append(all, message.Message{
 			ID: id, Account: 1, Originator: "Shop", Destination: number, Coding: message.GSM, Origin: "rest", IP: "192.0.2.1",
@@ -22,7 +22,7 @@ func (o *office) sent(numbers ...string) (all []message.Message) {
 			Parts: []message.Part{{Data: []byte("one"), Text: "one"}, {Data: []byte("two"), Text: "two"}},
 		})
 	}
-	_, err := o.db.Messages().Save(o.t.Context(), message.Batch{Account: 1, Messages: all, Now: o.now})
+	_, err := o.db.Messages.Save(o.t.Context(), message.Batch{Account: 1, Messages: all, Now: o.now})
 	must(o.t, err)
 	return all
 }
@@ -30,13 +30,13 @@ func (o *office) sent(numbers ...string) (all []message.Message) {
 // settle hands a message's parts to a carrier and says what became of them.
 func (o *office) settle(m message.Message, carrier string, states ...message.State) {
 	o.t.Helper()
-	_, err := o.db.Messages().Begin(o.t.Context(), []message.Start{{Ref: m.Ref(), Parts: []int{0, 1}, Carrier: carrier, Now: o.now, Until: o.now}})
+	_, err := o.db.Messages.Begin(o.t.Context(), []message.Start{{Ref: m.Ref(), Parts: []int{0, 1}, Carrier: carrier, Now: o.now, Until: o.now}})
 	must(o.t, err)
 	var outcomes []message.Outcome
 	for n, s := range states {
 		outcomes = append(outcomes, message.Outcome{PartRef: message.PartRef{Ref: m.Ref(), Part: n}, State: s, Carrier: carrier, Ref: fmt.Sprintf("r%d", n), Reason: "because", At: o.now})
 	}
-	_, err = o.db.Messages().Settle(o.t.Context(), outcomes)
+	_, err = o.db.Messages.Settle(o.t.Context(), outcomes)
 	must(o.t, err)
 }
 
@@ -98,15 +98,15 @@ func TestOnlyWhatIsNotKnownIsSentAgain(t *testing.T) {
 	if got := o.ask(resend, `{"account":1,"ids":["1"]}`); got != `200 {"count":1}` {
 		t.Error(got)
 	}
-	m, err := o.db.Messages().Get(t.Context(), 1, 1)
+	m, err := o.db.Messages.Get(t.Context(), 1, 1)
 	if err != nil || m.Parts[0].State != message.Accepted || m.Parts[1].State != message.Pending {
 		t.Errorf("%+v, %v", m, err)
 	}
-	due, err := o.db.Messages().Claim(t.Context(), o.now.Add(time.Minute), o.now.Add(2*time.Minute), 10)
+	due, err := o.db.Messages.Claim(t.Context(), o.now.Add(time.Minute), o.now.Add(2*time.Minute), 10)
 	if err != nil || len(due) != 1 || due[0].ID != 1 {
 		t.Errorf("due: %+v, %v", due, err)
 	}
-	if n, err := o.db.Credit().Balance(t.Context(), 1); err != nil || n != 96 {
+	if n, err := o.db.Credit.Balance(t.Context(), 1); err != nil || n != 96 {
 		t.Errorf("%d credits, %v", n, err)
 	}
 	for _, bad := range []string{`{}`, `{"account":1}`, `{"account":1,"ids":["x"]}`, `{"account":1,"ids":[]}`, `{"ids":["1"]}`} {

@@ -2,6 +2,8 @@ package admin
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
@@ -10,6 +12,7 @@ import (
 	"github.com/penstock/penstock/ingest/uplink"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/event"
+	"github.com/penstock/penstock/relay/gateway"
 	"github.com/penstock/penstock/relay/iot"
 )
 
@@ -30,7 +33,8 @@ type Rehearsed struct {
 	Readings ReadingTally    `json:"readings"`
 	Data     []ForetoldEvent `json:"data"` // the first that differ, in the order of arrival
 	// More says that there are more than data shows.
-	More bool `json:"more"`
+	More bool       `json:"more"`
+	Away []awayJSON `json:"away,omitempty"` // gateways whose events are missing
 }
 
 // EventTally counts what becomes of the events that were looked into.
@@ -83,7 +87,7 @@ type ReadingDelta struct {
 
 // rehearse answers a dry run. Of messages it only counts: what becomes of one is
 // told by the operation that explains.
-func (s *Surface) rehearse(c *fiber.Ctx, intakes []*intake.Intake, f intake.Filter, limit int) error {
+func (s *Surface) rehearse(c *fiber.Ctx, intakes []*intake.Intake, f intake.Filter, limit int, others []gateway.Gateway) error {
 	out := Rehearsed{Data: []ForetoldEvent{}}
 	for _, in := range intakes {
 		n, err := s.rehearseOne(c.UserContext(), in, f, limit, &out)
@@ -92,7 +96,28 @@ func (s *Surface) rehearse(c *fiber.Ctx, intakes []*intake.Intake, f intake.Filt
 		}
 		out.Count += n
 	}
+	answers, away := each[Rehearsed](c.UserContext(), s.Peers, others, passOn(c))
+	for _, node := range slices.Sorted(maps.Keys(answers)) {
+		out.join(answers[node], limit)
+	}
+	out.Away = away
 	return c.JSON(out)
+}
+
+// join adds what another gateway found.
+func (r *Rehearsed) join(other Rehearsed, limit int) {
+	r.Count += other.Count
+	r.Examined += other.Examined
+	r.Events.Done += other.Events.Done
+	r.Events.Quarantined += other.Events.Quarantined
+	r.Events.Differ += other.Events.Differ
+	r.Readings.Added += other.Readings.Added
+	r.Readings.Changed += other.Readings.Changed
+	r.Readings.Unchanged += other.Readings.Unchanged
+	r.Readings.Stays += other.Readings.Stays
+	room := min(limit-len(r.Data), len(other.Data))
+	r.Data = append(r.Data, other.Data[:room]...)
+	r.More = r.More || other.More || room < len(other.Data)
 }
 
 func (s *Surface) rehearseOne(ctx context.Context, in *intake.Intake, f intake.Filter, limit int, out *Rehearsed) (int, error) {

@@ -20,6 +20,10 @@ import (
 
 // Deps are what the surface shows and does.
 type Deps struct {
+	// Node is this gateway; the ids of its events begin with it. Peers are the
+	// others; nil: there are none.
+	Node       string
+	Peers      *Peers
 	Inventory  *Inventory
 	Intakes    []*intake.Intake
 	Deliveries outbox.Store
@@ -38,6 +42,9 @@ type Deps struct {
 	IoT   *iot.Service
 	Bench *uplink.Bench
 	Types uplink.Types
+	// Recover processes the journal again for a database that was restored, and
+	// returns how many events that were.
+	Recover func(ctx context.Context) (int, error)
 	// Backends answers for each back end by name.
 	Backends []Backend
 	Metrics  prometheus.Gatherer
@@ -71,6 +78,9 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	r := app.Group("/admin", auth.RequireAdmin, problems)
 	r.Put("/inventory", s.putInventory)
 	r.Get("/inventory", s.getInventory)
+	r.Post("/recover", s.recover)
+	r.Get("/gateways", s.listGateways)
+	r.Delete("/gateways/:node", s.forgetGateway)
 	r.Get("/events", s.listEvents)
 	r.Get("/events/:event", s.getEvent)
 	r.Post("/events/replay", s.replayEvents)

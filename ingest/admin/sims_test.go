@@ -16,7 +16,7 @@ func TestSIMsOfAnInventory(t *testing.T) {
 	}
 	get := func(iccid sim.ICCID) sim.SIM {
 		t.Helper()
-		s, err := o.db.SIMs().Get(ctx, 1, iccid)
+		s, err := o.db.SIMs.Get(ctx, 1, iccid)
 		must(t, err)
 		return s
 	}
@@ -24,7 +24,7 @@ func TestSIMsOfAnInventory(t *testing.T) {
 	if a, b := get(one), get(two); a.State != sim.Pending || !a.Service4G || a.Codes.PIN != "1234" || b.State != sim.Active {
 		t.Errorf("%+v %+v", a, b)
 	}
-	_, err := o.db.SIMs().Change(ctx, 1, one, func(s *sim.SIM) error {
+	_, err := o.db.SIMs.Change(ctx, 1, one, func(s *sim.SIM) error {
 		s.State, s.Requested, s.Subscriber, s.Limit.Monthly = sim.Suspended, sim.Suspended, "ada", 7
 		return nil
 	})
@@ -41,10 +41,10 @@ func TestSIMsOfAnInventory(t *testing.T) {
 	if !slices.Contains(done.Removed, "account acme: SIM 8944000000000000001") {
 		t.Errorf("%q", done.Removed)
 	}
-	if _, err := o.db.SIMs().Get(ctx, 1, one); relay.KindOf(err) != relay.KindNotFound {
+	if _, err := o.db.SIMs.Get(ctx, 1, one); relay.KindOf(err) != relay.KindNotFound {
 		t.Errorf("pruned: %v", err)
 	}
-	if s, err := o.db.SIMs().Get(ctx, 2, one); err != nil || s.State != sim.Pending || s.MSISDN != "" {
+	if s, err := o.db.SIMs.Get(ctx, 2, one); err != nil || s.State != sim.Pending || s.MSISDN != "" {
 		t.Errorf("at its new account: %+v, %v", s, err)
 	}
 }

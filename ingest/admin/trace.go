@@ -59,6 +59,9 @@ func (s *Surface) getEvent(c *fiber.Ctx) error {
 		}
 		return c.JSON(fiber.Map{"data": t.out})
 	}
+	if found, err := s.Peers.forward(c, nodeOf(id)); found || err != nil {
+		return err
+	}
 	return relay.Errorf(relay.KindNotFound, "event %s", id)
 }
 

@@ -15,11 +15,13 @@ import (
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/ingest/journal"
 	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/cache/redistest"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/outbox"
-	"github.com/penstock/penstock/relay/redisstore"
-	"github.com/penstock/penstock/relay/redisstore/redistest"
+	"github.com/penstock/penstock/relay/sqlstore/records"
+	"github.com/penstock/penstock/relay/sqlstore/recordstest"
+	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 // flow is the way of a message from the carrier's request to the first attempt,
@@ -29,9 +31,8 @@ type flow struct {
 	in      *intake.Intake
 	service *inbound.Service
 	ahead   atomic.Int64 // ns that the service's clock is fast
-	db      *redisstore.DB
+	db      *records.Records
 	marks   event.Marks
-	redis   *redistest.Server
 	mu      sync.Mutex
 	sent    map[string]int // target → attempts
 	change  chan struct{}
@@ -64,22 +65,20 @@ func (f *flow) targets() (out []string, twice int) {
 
 func newFlow(t *testing.T, relays ...inbound.Relay) *flow {
 	t.Helper()
-	return newReplica(t, redistest.Start(t), "n1", relays...)
+	return newReplica(t, recordstest.Open(t), "n1", relays...)
 }
 
-// newReplica is one of several gateways on the same Redis.
-func newReplica(t *testing.T, redis *redistest.Server, node string, relays ...inbound.Relay) *flow {
+// newReplica is one of several gateways on the same database.
+func newReplica(t *testing.T, db *records.Records, node string, relays ...inbound.Relay) *flow {
 	t.Helper()
-	f := &flow{redis: redis, sent: make(map[string]int), change: make(chan struct{}, 1)}
+	f := &flow{db: db, sent: make(map[string]int), change: make(chan struct{}, 1)}
 	var err error
-	f.db, err = redisstore.Open(t.Context(), redisstore.Options{URL: f.redis.URL, Timeout: 500 * time.Millisecond})
-	must(t, err)
 	f.marks = f.db.Marks(node)
 	for _, r := range relays {
-		must(t, f.db.Relays().Put(t.Context(), r))
+		must(t, f.db.Inbound.Put(t.Context(), r))
 	}
 	f.service, err = inbound.New(inbound.Deps{
-		Relays: f.db.Relays(), Claims: f.db.Claims(), Deliveries: f.db.Outbox(), Inbox: f.db.Inbox(), Parts: f.db.Parts(), Dispatcher: f,
+		Relays: f.db.Inbound, Claims: f.db.Inbound, Deliveries: f.db.Deliveries, Inbox: f.db.Inbound, Parts: f.db.Inbound, Dispatcher: f,
 		Aside: NewAside(func(node string) event.Marks { return f.db.Marks(node) }),
 	}, inbound.Options{Now: func() time.Time { return time.Now().Add(time.Duration(f.ahead.Load())) }})
 	must(t, err)
@@ -96,7 +95,6 @@ func newReplica(t *testing.T, redis *redistest.Server, node string, relays ...in
 			t.Error(err)
 		}
 		_ = log.Close()
-		_ = f.db.Close()
 	})
 	f.app = surface(f.in)
 	return f
@@ -153,7 +151,7 @@ func TestAMessageReachesItsRelay(t *testing.T) {
 	if !slices.Equal(got, want) || twice != 0 {
 		t.Errorf("sent %q, %d of them twice", got, twice)
 	}
-	saved, _, err := f.db.Outbox().List(t.Context(), outbox.Filter{Limit: 100})
+	saved, _, err := f.db.Deliveries.List(t.Context(), outbox.Filter{Limit: 100})
 	if err != nil || len(saved) != len(want) {
 		t.Errorf("%d deliveries saved, %v", len(saved), err)
 	}
@@ -170,7 +168,7 @@ func TestAReplayAfterARelayWasAddedSendsOnce(t *testing.T) {
 	if before, err := f.marks.Get(t.Context(), event.SMS, 1, 100); len(before) != 1 || err != nil {
 		t.Fatalf("before: %+v, %v", before, err)
 	}
-	must(t, f.db.Relays().Put(t.Context(), relayTo(1, inbound.VirtualNumber, "v1", "447860000001", inbound.HTTPGet, "http://vmn/%id")))
+	must(t, f.db.Inbound.Put(t.Context(), relayTo(1, inbound.VirtualNumber, "v1", "447860000001", inbound.HTTPGet, "http://vmn/%id")))
 	for range 2 {
 		if n, err := f.in.Replay(t.Context(), intake.Filter{}); n != 1 || err != nil {
 			t.Fatalf("replayed %d, %v", n, err)
@@ -184,15 +182,16 @@ func TestAReplayAfterARelayWasAddedSendsOnce(t *testing.T) {
 	}
 }
 
-func TestMessagesAreAcceptedWhileRedisIsDown(t *testing.T) {
-	f := newFlow(t, relayTo(1, inbound.Geographic, "g1", "44", inbound.HTTPGet, "http://geo/?m=%m"))
+func TestMessagesAreAcceptedWhileTheDatabaseIsDown(t *testing.T) {
+	server := sqltest.StartPostgres(t)
+	f := newReplica(t, recordstest.OpenURL(t, server.NewDatabase(t)), "n1", relayTo(1, inbound.Geographic, "g1", "44", inbound.HTTPGet, "http://geo/?m=%m"))
 	f.post(t, "carrier-1", "before", "44780", "before")
 	f.settled(t)
-	f.redis.Stop()
+	server.Kill()
 	for i := range 20 {
 		f.post(t, "carrier-1", fmt.Sprint(i), "44780", fmt.Sprint("during-", i))
 	}
-	f.redis.Restart()
+	server.Start()
 	f.settled(t)
 	if got, twice := f.targets(); len(got) != 21 || twice != 0 {
 		t.Errorf("%d sent, %d twice", len(got), twice)

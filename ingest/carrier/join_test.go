@@ -14,7 +14,8 @@ import (
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/inbound"
-	"github.com/penstock/penstock/relay/redisstore/redistest"
+	"github.com/penstock/penstock/relay/sqlstore/recordstest"
+	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 // hand posts fields to the json adapter.
@@ -57,8 +58,11 @@ func (f *flow) sweep(t *testing.T) int {
 }
 
 func TestPartsOfManyMessagesAreJoinedAcrossReplicas(t *testing.T) {
-	redis := redistest.Start(t)
-	replicas := []*flow{newReplica(t, redis, "n1", toMessages("http://vmn/?o=%orig&m=%msg&s=%stat")), newReplica(t, redis, "n2")}
+	database := sqltest.StartPostgres(t).NewDatabase(t)
+	replicas := []*flow{
+		newReplica(t, recordstest.OpenURL(t, database), "n1", toMessages("http://vmn/?o=%orig&m=%msg&s=%stat")),
+		newReplica(t, recordstest.OpenURL(t, database), "n2"),
+	}
 	var all []map[string]any
 	var want []string
 	for i := range 60 {
@@ -136,7 +140,7 @@ func TestAReplayRoutesAJoinedMessageByTheNewRule(t *testing.T) {
 		f.hand(t, part)
 	}
 	f.settled(t)
-	must(t, f.db.Relays().Put(t.Context(), toMessages("http://new/%id?m=%msg")))
+	must(t, f.db.Inbound.Put(t.Context(), toMessages("http://new/%id?m=%msg")))
 	for range 2 {
 		if n, err := f.in.Replay(t.Context(), intake.Filter{IDs: []string{"n1-s1", "n1-s2"}}); n != 2 || err != nil {
 			t.Fatalf("replayed %d, %v", n, err)
@@ -148,14 +152,14 @@ func TestAReplayRoutesAJoinedMessageByTheNewRule(t *testing.T) {
 }
 
 func TestAGatewayThatDiesBetweenPartsIsSucceeded(t *testing.T) {
-	redis := redistest.Start(t)
+	db := recordstest.Open(t)
 	parts := cut("m", "4477", "abcdef", 9, true, 8)
 	t.Run("the one that dies", func(t *testing.T) {
-		f := newReplica(t, redis, "n1", toMessages("http://vmn/%id?m=%msg"))
+		f := newReplica(t, db, "n1", toMessages("http://vmn/%id?m=%msg"))
 		f.hand(t, parts[1])
 		f.settled(t)
 	})
-	f := newReplica(t, redis, "n2")
+	f := newReplica(t, db, "n2")
 	f.hand(t, parts[0])
 	f.settled(t)
 	if got, _ := f.targets(); !slices.Equal(got, []string{"http://vmn/n2-s1?m=abcdef"}) {
@@ -175,7 +179,7 @@ func TestIncompleteMessagesThatNobodyTakesAreUnroutedAtTheirFirstPart(t *testing
 	if err != nil || len(marks) != 1 || marks[1].State != event.Unrouted || marks[1].ID != "n1-s1" || marks[1].Source != "json" || marks[1].Account != 1 {
 		t.Fatalf("marks %+v, %v", marks, err)
 	}
-	must(t, f.db.Relays().Put(t.Context(), toMessages("http://vmn/%id?m=%msg")))
+	must(t, f.db.Inbound.Put(t.Context(), toMessages("http://vmn/%id?m=%msg")))
 	for range 2 {
 		if _, err := f.in.Replay(t.Context(), intake.Filter{}); err != nil {
 			t.Fatal(err)

@@ -255,6 +255,13 @@ function traffic(m) {
     table("Journal", ["Traffic", "Accepted#", "Processed#", "Set aside#", "Not processed yet#", "Waits for a back end", "On disk#", "Gaps#"], rows, "No journal.")];
 }
 
+function stored(m) {
+  const kinds = Object.entries(m["penstock_stored_bytes"] || {}).sort((a, b) => b[1] - a[1]);
+  const total = kinds.reduce((sum, [, n]) => sum + n, 0);
+  return [h("h2", null, "Records on disk"), h("p", { class: "hint" }, `${bytes(total)} with indexes, measured each hour. The journal is not counted here.`),
+    table("Records on disk", ["Kind", "Size#"], kinds.map(([kind, n]) => [kind, bytes(n)]), "Not measured yet: the first time is ten seconds after the start.")];
+}
+
 function queue(m) {
   const n = (name) => (m[name] || {})[""] || 0;
   const row = [n("penstock_deliveries_running"), n("penstock_deliveries_waiting"), n("penstock_deliveries_held"), n("penstock_deliveries_delivered_total"),
@@ -308,7 +315,7 @@ function now(main, params, signal) {
     try {
       const [ready, text, open] = await Promise.all([call("ready", { accept: [503], signal }), call("metrics", { signal }), call("listBreakers", { signal })]);
       const m = readMetrics(text);
-      if (!reading(rest)) redraw(rest, [backends(ready), breakers(open.data, said, () => refresh(true)), carriers(m, ready), traffic(m), queue(m)]);
+      if (!reading(rest)) redraw(rest, [backends(ready), breakers(open.data, said, () => refresh(true)), carriers(m, ready), traffic(m), queue(m), stored(m)]);
       if (round % 6 === 0 || always === true) redraw(counts, [await tiles(signal)]); // they cost more than the rest
       when.textContent = "As of " + new Date().toISOString().slice(11, 19) + " UTC; asked again every " + refreshEvery / 1000 + " seconds while this page is in view.";
       round++;

@@ -107,7 +107,7 @@ func TestFiltersAreTheContractsParameters(t *testing.T) {
 
 func TestEveryMetricThatThePageShowsIsCounted(t *testing.T) {
 	descriptions := make(chan *prometheus.Desc, 1000)
-	admin.NewCollector(nil, nil).Describe(descriptions)
+	admin.NewCollector(nil, nil, nil).Describe(descriptions)
 	admin.NewCarrierCollector(nil).Describe(descriptions)
 	admin.NewSendingCollector(nil).Describe(descriptions)
 	close(descriptions)

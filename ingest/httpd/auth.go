@@ -35,7 +35,7 @@ type Tokens interface {
 // it knows are accepted while the store is down.
 type Auth struct {
 	tokens Tokens
-	admin  *[sha256.Size]byte // nil: there is none, and nobody has it
+	admins [][sha256.Size]byte // none: nobody is the administrator
 	now    func() time.Time
 	known  atomic.Pointer[sync.Map] // [32]byte → *memo
 	size   atomic.Int64
@@ -52,10 +52,16 @@ type memo struct {
 func NewAuth(tokens Tokens, adminToken string, now func() time.Time) *Auth {
 	a := &Auth{tokens: tokens, now: now}
 	a.known.Store(new(sync.Map))
-	if adminToken != "" {
-		a.admin = new(sha256.Sum256([]byte(adminToken)))
-	}
+	a.TrustAdmin(adminToken)
 	return a
+}
+
+// TrustAdmin lets another token be the administrator's: the one that gateways
+// share. It is called before the first request.
+func (a *Auth) TrustAdmin(token string) {
+	if token != "" {
+		a.admins = append(a.admins, sha256.Sum256([]byte(token)))
+	}
 }
 
 // Forget drops what is remembered: a token may have been revoked.
@@ -176,7 +182,11 @@ func (a *Auth) remember(known *sync.Map, sum [sha256.Size]byte, m *memo) {
 // RequireAdmin lets requests through that carry the admin token.
 func (a *Auth) RequireAdmin(c *fiber.Ctx) error {
 	sum := sha256.Sum256([]byte(Bearer(c)))
-	if a.admin == nil || subtle.ConstantTimeCompare(sum[:], a.admin[:]) != 1 {
+	known := 0
+	for i := range a.admins {
+		known |= subtle.ConstantTimeCompare(sum[:], a.admins[i][:])
+	}
+	if known != 1 {
 		return Message(c, fiber.StatusUnauthorized, "Unauthenticated.")
 	}
 	return c.Next()

@@ -181,6 +181,9 @@ func (i *Intake) Status() Status {
 	return s
 }
 
+// Committed is the sequence up to which everything was processed.
+func (i *Intake) Committed() uint64 { return i.consumer.Committed() }
+
 // Waits reports whether processing waits for a back end.
 func (i *Intake) Waits() bool { return i.trouble.Load() != nil }
 

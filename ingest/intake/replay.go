@@ -29,6 +29,29 @@ func (i *Intake) Replay(ctx context.Context, f Filter) (int, error) {
 	return len(seqs), nil
 }
 
+// Again processes the entries from a sequence up to the checkpoint once more, in
+// the order in which they came, and returns how many there were: for a database
+// that has lost what they led to.
+func (i *Intake) Again(ctx context.Context, from uint64) (int, error) {
+	count := 0
+	var seqs []uint64
+	some := func() error {
+		err := i.again(ctx, seqs)
+		count, seqs = count+len(seqs), seqs[:0]
+		return err
+	}
+	err := i.log.Range(ctx, from, i.consumer.Committed(), func(r journal.Record) error {
+		if seqs = append(seqs, r.Seq); len(seqs) == replayBatch {
+			return some()
+		}
+		return nil
+	})
+	if err == nil {
+		err = some()
+	}
+	return count, err
+}
+
 // selected returns the sequences that a filter selects, in the order of arrival.
 func (i *Intake) selected(ctx context.Context, f Filter) ([]uint64, error) {
 	var seqs []uint64

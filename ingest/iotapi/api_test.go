@@ -180,7 +180,7 @@ func TestWhoMayNotIsTold(t *testing.T) {
 			t.Errorf("%q: %s, want %s", token, got, want)
 		}
 	}
-	a.redis.Stop()
+	must(t, a.db.Close())
 	if got := a.ask("GET /iot/devices", "acme", ""); !strings.HasPrefix(got, "503 ") {
 		t.Errorf("without records: %s", got)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http/httptest"
 	"slices"
 	"strings"
@@ -18,9 +19,10 @@ import (
 	"github.com/penstock/penstock/decoders/netserver"
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/cache/cachetest"
 	"github.com/penstock/penstock/relay/iot"
-	"github.com/penstock/penstock/relay/redisstore"
-	"github.com/penstock/penstock/relay/redisstore/redistest"
+	stores "github.com/penstock/penstock/relay/sqlstore/records"
+	"github.com/penstock/penstock/relay/sqlstore/recordstest"
 )
 
 // readings is a store of readings in memory; it remembers the last query.
@@ -51,14 +53,33 @@ func (r *readings) Aggregate(_ context.Context, q iot.AggregateQuery) ([]iot.Buc
 
 func (r *readings) Forget(context.Context, account.ID, []iot.Expired) error { return nil }
 
+func (r *readings) Latest(_ context.Context, acct account.ID, deviceID string, _ []string) ([]iot.Point, error) {
+	newest := make(map[string]iot.Point)
+	for _, p := range r.points {
+		if p.Account == acct && p.DeviceID == deviceID && !p.Time.Before(newest[p.SensorID].Time) {
+			newest[p.SensorID] = p
+		}
+	}
+	return slices.SortedFunc(maps.Values(newest), func(a, b iot.Point) int { return strings.Compare(a.SensorID, b.SensorID) }), nil
+}
+
+func (r *readings) LastStored(_ context.Context, acct account.ID, _ []string) (map[string]time.Time, error) {
+	out := make(map[string]time.Time)
+	for _, p := range r.points {
+		if p.Account == acct && p.Time.After(out[p.DeviceID]) {
+			out[p.DeviceID] = p.Time
+		}
+	}
+	return out, nil
+}
+
 func (r *readings) Ping(context.Context) error { return nil }
 
 // api is the surface over real records.
 type api struct {
 	t       *testing.T
 	app     *fiber.App
-	redis   *redistest.Server
-	db      *redisstore.DB
+	db      *stores.Records
 	service *iot.Service
 	out     *readings
 	now     time.Time
@@ -69,20 +90,16 @@ type api struct {
 
 func newAPI(t *testing.T) *api {
 	t.Helper()
-	a := &api{t: t, redis: redistest.Start(t, "--appendonly", "no"), out: &readings{}, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
-	var err error
-	a.db, err = redisstore.Open(t.Context(), redisstore.Options{URL: a.redis.URL, Timeout: 500 * time.Millisecond})
-	must(t, err)
-	t.Cleanup(func() { _ = a.db.Close() })
+	a := &api{t: t, db: recordstest.Open(t), out: &readings{}, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
 	next := 0
-	a.service = iot.New(a.db.IoT(), a.out, catalog.Compile, iot.Options{
+	a.service = iot.New(a.db.Devices, cachetest.Open(t).IoT(), a.out, catalog.Compile, iot.Options{
 		Now:   func() time.Time { return a.now },
 		NewID: func() string { next++; return fmt.Sprint("id", next) },
 	})
 	a.app = httpd.New(httpd.Options{Logger: slog.New(slog.DiscardHandler)})
-	New(a.service, a).Mount(a.app, httpd.NewAuth(a.db.Accounts(), "", time.Now))
+	New(a.service, a).Mount(a.app, httpd.NewAuth(a.db.Accounts, "", time.Now))
 	a.app.Use(httpd.NotFound)
-	must(t, a.db.Accounts().PutTokens(t.Context(), []account.Token{
+	must(t, a.db.Accounts.PutTokens(t.Context(), []account.Token{
 		{Hash: account.HashToken("acme"), Account: 1, Scopes: account.DefaultScopes()},
 		{Hash: account.HashToken("globex"), Account: 2, Scopes: account.DefaultScopes()},
 		{Hash: account.HashToken("hook"), Account: 1, Scopes: []account.Scope{account.Webhook}},
@@ -103,7 +120,7 @@ func (a *api) Submit(_ context.Context, acct account.ID, path, identifier string
 // fill makes the device id1 with a decoder, two sensors and a reading of each.
 func (a *api) fill() {
 	a.t.Helper()
-	ctx, s := a.t.Context(), a.db.IoT()
+	ctx, s := a.t.Context(), a.db.Devices
 	must(a.t,
 		s.PutSensorType(ctx, iot.SensorType{ID: "temperature", Name: "Temperature", MetricUnits: "°C", ImperialUnits: "°F", ImperialSlope: 1.8, ImperialOffset: 32}),
 		s.PutSensorType(ctx, iot.SensorType{ID: "state", Name: "State"}),

@@ -69,9 +69,9 @@ func makeDir(dir string, d disk) error {
 	return d.SyncDir(parent)
 }
 
-// lockDir takes the directory for this process and writes its id into the
+// LockDir takes the directory for this process and writes its id into the
 // lock. The kernel releases it when the process ends, however it ends.
-func lockDir(dir string) (*os.File, error) {
+func LockDir(dir string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o640)
 	if err != nil {
 		return nil, fmt.Errorf("journal: open lock: %w", err)

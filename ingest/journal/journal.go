@@ -148,7 +148,7 @@ func Open(dir string, o Options) (*Log, error) {
 	if err := makeDir(dir, o.disk); err != nil {
 		return nil, fmt.Errorf("journal: create directory: %w", err)
 	}
-	lock, err := lockDir(dir)
+	lock, err := LockDir(dir)
 	if err != nil {
 		return nil, err
 	}

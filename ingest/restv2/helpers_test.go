@@ -17,16 +17,15 @@ import (
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/message"
-	"github.com/penstock/penstock/relay/redisstore"
-	"github.com/penstock/penstock/relay/redisstore/redistest"
+	"github.com/penstock/penstock/relay/sqlstore/records"
+	"github.com/penstock/penstock/relay/sqlstore/recordstest"
 )
 
 // api is the surface over real records; every answer is held to the contract.
 type api struct {
 	t     *testing.T
 	app   *fiber.App
-	redis *redistest.Server
-	db    *redisstore.DB
+	db    *records.Records
 	check *contracttest.Checker
 
 	networks *networks
@@ -44,24 +43,21 @@ func clock() time.Time { return time.Date(2026, 11, 20, 9, 34, 15, 0, time.UTC) 
 
 func newAPI(t *testing.T, relays ...inbound.Relay) *api {
 	t.Helper()
-	a := &api{t: t, networks: &networks{}, sip: &office{}, redis: redistest.Start(t, "--appendonly", "no")}
+	a := &api{t: t, networks: &networks{}, sip: &office{}, db: recordstest.Open(t)}
 	doc, err := openapi.Load(OpenAPI())
 	must(t, err)
 	a.check = contracttest.New(doc)
-	a.db, err = redisstore.Open(t.Context(), redisstore.Options{URL: a.redis.URL, Timeout: 500 * time.Millisecond})
-	must(t, err)
-	t.Cleanup(func() { _ = a.db.Close() })
 	for _, r := range relays {
-		must(t, a.db.Relays().Put(t.Context(), r))
+		must(t, a.db.Inbound.Put(t.Context(), r))
 	}
 	desk, err := inbound.NewDesk(inbound.DeskDeps{
-		Records: a.db.Relays(), Accounts: a.db.Accounts(), Inbox: a.db.Inbox(), CheckURL: noPrivate, Now: clock,
+		Records: a.db.Inbound, Accounts: a.db.Accounts, Inbox: a.db.Inbound, CheckURL: noPrivate, Now: clock,
 	})
 	must(t, err)
 	a.app = httpd.New(httpd.Options{Logger: slog.New(slog.DiscardHandler)})
-	sends, err := message.New(message.Deps{Store: a.db.Messages(), Credit: a.db.Credit(), CheckURL: noPrivate}, message.Options{Now: clock})
+	sends, err := message.New(message.Deps{Store: a.db.Messages, Credit: a.db.Credit, CheckURL: noPrivate}, message.Options{Now: clock})
 	must(t, err)
-	New(Deps{Messages: sends, Relays: desk, Lookups: a.networks, Credit: a.db.Credit(), Records: a.sip, Archives: a.sip, Trunks: a.db.Trunks()}).Mount(a.app, httpd.NewAuth(a.db.Accounts(), "", time.Now))
+	New(Deps{Messages: sends, Relays: desk, Lookups: a.networks, Credit: a.db.Credit, Records: a.sip, Archives: a.sip, Trunks: a.db.Trunks}).Mount(a.app, httpd.NewAuth(a.db.Accounts, "", time.Now))
 	a.app.Use(httpd.NotFound)
 	a.accounts()
 	return a
@@ -71,10 +67,10 @@ func newAPI(t *testing.T, relays ...inbound.Relay) *api {
 func (a *api) accounts() {
 	a.t.Helper()
 	for _, one := range []account.Account{{ID: 1, Name: "acme", Permissions: []string{"mvno"}}, {ID: 2, Name: "globex"}} {
-		_, err := a.db.Accounts().PutAccount(a.t.Context(), one)
+		_, err := a.db.Accounts.PutAccount(a.t.Context(), one)
 		must(a.t, err)
 	}
-	must(a.t, a.db.Accounts().PutTokens(a.t.Context(), []account.Token{
+	must(a.t, a.db.Accounts.PutTokens(a.t.Context(), []account.Token{
 		{Hash: account.HashToken("acme"), Account: 1, Scopes: account.DefaultScopes()},
 		{Hash: account.HashToken("globex"), Account: 2, Scopes: account.DefaultScopes()},
 		{Hash: account.HashToken("iot"), Account: 1, Scopes: []account.Scope{account.IoT}},

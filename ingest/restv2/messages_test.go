@@ -23,7 +23,7 @@ func page(n, per int) string {
 func rich(t *testing.T, credits int64) *api {
 	t.Helper()
 	a := newAPI(t)
-	must(t, a.db.Credit().Open(t.Context(), 1, credits, clock()))
+	must(t, a.db.Credit.Open(t.Context(), 1, credits, clock()))
 	return a
 }
 
@@ -57,7 +57,7 @@ func TestSendAndPending(t *testing.T) {
 	a.is("acme", "POST", "/v2/sms/send?destinations=447700900123&destinations=447700900124&message=hi&flash=true&replace=true&max_parts=3&originator=12345&dlr_url=https%3A%2F%2Fexample.com%2F%3Fc%3D%25code", "", 200,
 		`{"data":[{"id":5,"source":"12345","destination":"447700900123","received":"2026-11-20 09:34:15","scheduled_delivery":"2026-11-20 09:34:15","original_scheduled_delivery":"2026-11-20 09:34:15","data":"hi"},`+
 			`{"id":6,"source":"12345","destination":"447700900124","received":"2026-11-20 09:34:15","scheduled_delivery":"2026-11-20 09:34:15","original_scheduled_delivery":"2026-11-20 09:34:15","data":"hi"}],`+page(2, 2)+`}`)
-	m, err := a.db.Messages().Get(t.Context(), 1, 5)
+	m, err := a.db.Messages.Get(t.Context(), 1, 5)
 	if err != nil || !m.Flash || !m.Replace || m.Report.URL != "https://example.com/?c=%code" || m.Origin != "rest" || m.IP == "" {
 		t.Errorf("%+v, %v", m, err)
 	}
@@ -99,7 +99,7 @@ func TestPreviewAndSendCountAlike(t *testing.T) {
 			t.Errorf("%s: %d %s", tc.Name, status, answer)
 		}
 		left -= int64(2 * tc.Parts)
-		if got, err := a.db.Credit().Balance(t.Context(), 1); err != nil || got != left {
+		if got, err := a.db.Credit.Balance(t.Context(), 1); err != nil || got != left {
 			t.Errorf("%s: %d credits are left, want %d, %v", tc.Name, got, left, err)
 		}
 	}
@@ -160,7 +160,7 @@ func TestContactCards(t *testing.T) {
 	if status != 200 {
 		t.Fatalf("%d %s", status, answer)
 	}
-	m, err := a.db.Messages().Get(t.Context(), 1, 1)
+	m, err := a.db.Messages.Get(t.Context(), 1, 1)
 	must(t, err)
 	var card []byte
 	for _, p := range m.Parts {
@@ -215,7 +215,7 @@ func TestIdempotencyKeys(t *testing.T) {
 	if status, _ := send("globex", body, "k1"); status != 402 { // another account's key is another
 		t.Error(status)
 	}
-	must(t, a.db.Credit().Open(t.Context(), 2, 5, clock()))
+	must(t, a.db.Credit.Open(t.Context(), 2, 5, clock()))
 	if status, _ := send("globex", body, "k1"); status != 200 { // what was refused is not remembered
 		t.Error(status)
 	}
@@ -231,7 +231,7 @@ func TestIdempotencyKeys(t *testing.T) {
 func TestSendingWhileTheStoreIsDown(t *testing.T) {
 	a := rich(t, 10)
 	a.ask("acme", "GET", "/v2/sms/credit", "") // the token is remembered
-	a.redis.Stop()
+	must(t, a.db.Close())
 	for _, op := range []struct{ method, path, body string }{
 		{"POST", "/v2/sms/send", `{"destinations":["447700900123"],"message":"hi"}`},
 		{"POST", "/v2/sms/preview", `{"destinations":["447700900123"],"message":"hi"}`},

@@ -141,7 +141,7 @@ func TestPatchChangesTheAction(t *testing.T) {
 	if status != 200 || !strings.Contains(body, `"parameters":["front desk"]`) {
 		t.Errorf("%d %s", status, body)
 	}
-	found, err := a.db.Relays().Candidates(t.Context(), []string{"447860000001"})
+	found, err := a.db.Inbound.Candidates(t.Context(), []string{"447860000001"})
 	if err != nil || found[0][0].Action.Name != inbound.DesktopSMS {
 		t.Errorf("the next message finds %+v, %v", found, err)
 	}
@@ -197,7 +197,7 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%d %s", status, body)
 		}
 	}
-	must(t, a.db.Relays().Put(t.Context(), relayTo(2, inbound.Geographic, "g1", "33", inbound.BlackHole)))
+	must(t, a.db.Inbound.Put(t.Context(), relayTo(2, inbound.Geographic, "g1", "33", inbound.BlackHole)))
 	a.is("globex", "PATCH", "/v2/sms-relay/geo/g1", `{"action":"mvno"}`, 403, `{"message":"This action is unauthorised."}`)
 }
 
@@ -209,7 +209,7 @@ func TestTheInboxIsReadAndAcknowledged(t *testing.T) {
 		at = at.Add(time.Second)
 		return inbound.Kept{Account: 1, Relay: "v1", Labels: []string{"front"}, Message: m}
 	}
-	must(t, a.db.Inbox().Keep(t.Context(), []inbound.Kept{
+	must(t, a.db.Inbound.Keep(t.Context(), []inbound.Kept{
 		message("n1-s1", inbound.Message{Text: "hé & <you>", Coding: inbound.GSM, Network: "Example", SentAt: clock().Add(-time.Minute)}),
 		message("n1-s2", inbound.Message{Data: []byte{0, 255}, Coding: inbound.Binary, UDH: []byte{6, 5, 4, 11, 132, 35, 240}, Status: inbound.Concatenated}),
 	}))
@@ -228,10 +228,10 @@ func TestTheInboxIsReadAndAcknowledged(t *testing.T) {
 	a.is("acme", "GET", inbox, "", 200, `{"data":[`+second+`],`+meta(1, 1, 50, 1, 1, "")+`}`)
 }
 
-func TestWithoutRedisClientsAreAskedToComeAgain(t *testing.T) {
+func TestWithoutTheDatabaseClientsAreAskedToComeAgain(t *testing.T) {
 	a := site(t)
 	a.is("acme", "GET", "/v2/sms-relay/geo/g1", "", 200, `{"data":`+g1+`}`) // the token is known now
-	a.redis.Stop()
+	must(t, a.db.Close())
 	for _, operation := range []string{"GET geo", "GET geo/g1", "PATCH geo/g1", "GET vmn", "GET vmn/v1", "PATCH vmn/v1", "GET vmn/v1/inbox", "DELETE vmn/v1/inbox/m"} {
 		method, path, _ := strings.Cut(operation, " ")
 		body := ""

@@ -41,7 +41,7 @@ type Records interface {
 
 // Archives opens archives that were made; relay.KindNotFound if there is none.
 type Archives interface {
-	Open(handle string) (file io.ReadCloser, size int64, err error)
+	Open(ctx context.Context, handle string) (file io.ReadCloser, size int64, err error)
 }
 
 // Trunks tells where an account's calls come from.

@@ -83,7 +83,7 @@ func (s *Surface) downloadCDR(c *fiber.Ctx) error {
 	var file io.ReadCloser
 	var size int64
 	if err == nil {
-		file, size, err = s.archives.Open(handle)
+		file, size, err = s.archives.Open(c.UserContext(), handle)
 	}
 	if relay.KindOf(err) == relay.KindNotFound {
 		c.Status(fiber.StatusNotFound)

@@ -32,7 +32,7 @@ func (o *office) Archive(_ context.Context, acct account.ID, handle string) (boo
 	return o.ready, o.err
 }
 
-func (o *office) Open(string) (io.ReadCloser, int64, error) {
+func (o *office) Open(context.Context, string) (io.ReadCloser, int64, error) {
 	if o.file == nil {
 		return nil, 0, relay.Errorf(relay.KindNotFound, "none")
 	}
@@ -100,11 +100,11 @@ func TestArchivesAreFetched(t *testing.T) {
 func TestSourceIPs(t *testing.T) {
 	a := newAPI(t)
 	const path = "/v2/sip/trunk/source-ips"
-	must(t, a.db.Trunks().PutTrunks(t.Context(), 1, []sip.Trunk{{SourceIPs: []string{"192.0.2.1"}}, {SourceIPs: []string{"192.0.2.2", "2001:db8::1"}}}))
+	must(t, a.db.Trunks.PutTrunks(t.Context(), 1, []sip.Trunk{{SourceIPs: []string{"192.0.2.1"}}, {SourceIPs: []string{"192.0.2.2", "2001:db8::1"}}}))
 	a.is("acme", "GET", path, "", 200, `{"data":[{"source_ips":["192.0.2.1"]},{"source_ips":["192.0.2.2","2001:db8::1"]}]}`)
 	a.is("globex", "GET", path, "", 200, `{"data":[]}`)
 	a.is("iot", "GET", path, "", 403, `{"message":"This action is unauthorised."}`)
-	a.redis.Stop()
+	must(t, a.db.Close())
 	if code, body := a.ask("acme", "GET", path, ""); code != 503 {
 		t.Errorf("%d %s", code, body)
 	}

@@ -17,17 +17,16 @@ import (
 	"github.com/penstock/penstock/ingest/openapi"
 	"github.com/penstock/penstock/ingest/openapi/contracttest"
 	"github.com/penstock/penstock/relay/account"
-	"github.com/penstock/penstock/relay/redisstore"
-	"github.com/penstock/penstock/relay/redisstore/redistest"
 	"github.com/penstock/penstock/relay/sim"
+	"github.com/penstock/penstock/relay/sqlstore/records"
+	"github.com/penstock/penstock/relay/sqlstore/recordstest"
 )
 
 // api is the surface over real records; every answer is held to the contract.
 type api struct {
 	t     *testing.T
 	app   *fiber.App
-	redis *redistest.Server
-	db    *redisstore.DB
+	db    *records.Records
 	check *contracttest.Checker
 }
 
@@ -52,19 +51,16 @@ func (hermit) Probe(_ context.Context, _ account.ID, url string) error {
 
 func newAPI(t *testing.T) *api {
 	t.Helper()
-	a := &api{t: t, redis: redistest.Start(t, "--appendonly", "no")}
+	a := &api{t: t, db: recordstest.Open(t)}
 	doc, err := openapi.Load(OpenAPI())
 	must(t, err)
 	a.check = contracttest.New(doc)
-	a.db, err = redisstore.Open(t.Context(), redisstore.Options{URL: a.redis.URL, Timeout: 500 * time.Millisecond})
-	must(t, err)
-	t.Cleanup(func() { _ = a.db.Close() })
 	sims, err := sim.New(sim.Deps{
-		SIMs: a.db.SIMs(), Pools: a.db.Pools(), Subscribers: a.db.Subscribers(), Callbacks: a.db.Accounts(), Prober: hermit{},
+		SIMs: a.db.SIMs, Pools: a.db.Pools, Subscribers: a.db.Subscribers, Callbacks: a.db.Accounts, Prober: hermit{},
 	}, sim.Options{Now: clock})
 	must(t, err)
 	a.app = httpd.New(httpd.Options{Logger: slog.New(slog.DiscardHandler)})
-	New(Deps{SIMs: sims}).Mount(a.app, httpd.NewAuth(a.db.Accounts(), "", time.Now))
+	New(Deps{SIMs: sims}).Mount(a.app, httpd.NewAuth(a.db.Accounts, "", time.Now))
 	a.app.Use(httpd.NotFound)
 	a.accounts()
 	return a
@@ -76,10 +72,10 @@ func iccid(n string) string { return "894400000000000000" + n }
 func (a *api) accounts() {
 	a.t.Helper()
 	for _, one := range []account.Account{{ID: 1, Name: "acme"}, {ID: 2, Name: "globex"}} {
-		_, err := a.db.Accounts().PutAccount(a.t.Context(), one)
+		_, err := a.db.Accounts.PutAccount(a.t.Context(), one)
 		must(a.t, err)
 	}
-	must(a.t, a.db.Accounts().PutTokens(a.t.Context(), []account.Token{
+	must(a.t, a.db.Accounts.PutTokens(a.t.Context(), []account.Token{
 		{Hash: account.HashToken("acme"), Account: 1, Scopes: account.DefaultScopes()},
 		{Hash: account.HashToken("globex"), Account: 2, Scopes: account.DefaultScopes()},
 		{Hash: account.HashToken("iot"), Account: 1, Scopes: []account.Scope{account.IoT}},
@@ -89,7 +85,7 @@ func (a *api) accounts() {
 		if n == "6" {
 			owner = 2
 		}
-		must(a.t, a.db.SIMs().Declare(a.t.Context(), owner, []sim.SIM{{
+		must(a.t, a.db.SIMs.Declare(a.t.Context(), owner, []sim.SIM{{
 			ICCID: sim.ICCID(iccid(n)), IMSI: "23415000000000" + n, MSISDN: "44770090000" + n, State: sim.Active,
 			Codes: sim.Codes{PIN: "1234", PUK: "12345678"},
 		}}, false))

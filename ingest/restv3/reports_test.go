@@ -65,7 +65,7 @@ func (s *stock) Make(context.Context, string, func(context.Context, io.Writer) (
 	return 0, nil
 }
 
-func (s *stock) Open(name string) (io.ReadCloser, int64, error) {
+func (s *stock) Open(_ context.Context, name string) (io.ReadCloser, int64, error) {
 	text, ok := s.files[name]
 	if !ok {
 		return nil, 0, relay.Errorf(relay.KindNotFound, "file")

@@ -227,9 +227,9 @@ func TestCallback(t *testing.T) {
 		a.is("acme", "PUT", "/v3/mno/callback", set(url), 422, `{"success":false,"message":"Validation error.","errors":{"callback_url":["`+want+`"]}}`)
 	}
 	a.is("acme", "PUT", "/v3/mno/callback", set("https://example.com/hook"), 204, "")
-	acme, err := a.db.Accounts().Account(t.Context(), 1)
+	acme, err := a.db.Accounts.Account(t.Context(), 1)
 	must(t, err)
-	globex, err := a.db.Accounts().Account(t.Context(), 2)
+	globex, err := a.db.Accounts.Account(t.Context(), 2)
 	must(t, err)
 	if acme.CallbackURL != "https://example.com/hook" || acme.Name != "acme" || globex.CallbackURL != "" {
 		t.Errorf("%+v, %+v", acme, globex)
@@ -239,7 +239,7 @@ func TestCallback(t *testing.T) {
 func TestWithoutTheStoreEveryAnswerIs424(t *testing.T) {
 	a := newAPI(t)
 	a.has("acme", "GET", "/v3/mno", "", 200) // the token is known from now on
-	a.redis.Stop()
+	must(t, a.db.Close())
 	const want = `{"success":false,"message":"Service temporarily unavailable. Please try again later."}`
 	a.is("acme", "GET", "/v3/mno", "", 424, want)
 	a.is("unknown", "GET", "/v3/mno", "", 424, want)

@@ -10,9 +10,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/penstock/penstock/relay/cache/redistest"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/iot"
-	"github.com/penstock/penstock/relay/redisstore/redistest"
+	"github.com/penstock/penstock/relay/sqlstore/recordstest"
+	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 func chirpstack(t *testing.T) string {
@@ -78,7 +80,7 @@ func TestTheGenericWebhookAnswersWithTheSensorsUpdated(t *testing.T) {
 	f := newFlow(t)
 	f.run()
 	status, body := f.post("/webhooks/generic/tank%207?decoder_id=d1", "hook-1", `{"temperature":21.5,"time":"2026-03-01T12:00:00Z","id":"ignored"}`)
-	d, err := f.db.IoT().DeviceByIdentifier(t.Context(), 1, "tank 7")
+	d, err := f.db.Devices.DeviceByIdentifier(t.Context(), 1, "tank 7")
 	must(t, err)
 	want := fmt.Sprintf(`{"data":[{"sensor_id":"%s","device_id":"%s","key":"temperature","name":"Temperature","value":21.5,`+
 		`"reading_date":"%s","metric_units":"°C","imperial_units":"°F"}]}`, iot.SensorID(d.ID, "temperature"), d.ID, "2026-03-01 12:00:00")
@@ -100,7 +102,7 @@ func TestTheGenericWebhookAnswersWithTheSensorsUpdated(t *testing.T) {
 			if status != 200 || !strings.Contains(body, tc.want) {
 				t.Errorf("%d %s", status, body)
 			}
-			if _, err := f.db.IoT().DeviceByIdentifier(t.Context(), 1, tc.identifier); err != nil {
+			if _, err := f.db.Devices.DeviceByIdentifier(t.Context(), 1, tc.identifier); err != nil {
 				t.Error(err)
 			}
 		})
@@ -119,10 +121,11 @@ func TestTheGenericWebhookAnswersWithTheSensorsUpdated(t *testing.T) {
 }
 
 func TestWhileTheRecordsAreDownPostsAreTaken(t *testing.T) {
-	f := newFlow(t)
+	server := sqltest.StartPostgres(t)
+	f := newFlowOn(t, recordstest.OpenURL(t, server.NewDatabase(t)))
 	f.run()
 	f.post("/webhooks/generic/a?decoder_id=d1", "hook-1", `{"temperature":1}`)
-	f.redis.Stop()
+	server.Kill()
 	for i := range 5 {
 		if status, body := f.post("/webhooks/lorawan?decoder_id=d1", "hook-1", fmt.Sprintf(`{"id":"down%d","temperature":1}`, i)); status != 200 || body != "" {
 			t.Fatalf("%d %s", status, body)
@@ -134,12 +137,11 @@ func TestWhileTheRecordsAreDownPostsAreTaken(t *testing.T) {
 	if status, _ := f.post("/webhooks/lorawan", "hook-2", `{}`); status != 503 {
 		t.Errorf("a token that is not known: %d", status)
 	}
-	f.redis.Restart()
+	server.Start()
 	redistest.Await(t, time.Minute, "the pool has a connection again", func(ctx context.Context) bool {
-		_, err := f.db.IoT().SensorTypes(ctx)
+		_, err := f.db.Devices.SensorTypes(ctx)
 		return err == nil
 	})
-	f.records() // this Redis keeps nothing
 	f.settled()
 	if got := f.out.stored(); len(got) != 7 {
 		t.Errorf("stored %q", got)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -20,10 +21,12 @@ import (
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/ingest/journal"
 	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/cache/cachetest"
+	"github.com/penstock/penstock/relay/cache/redistest"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/iot"
-	"github.com/penstock/penstock/relay/redisstore"
-	"github.com/penstock/penstock/relay/redisstore/redistest"
+	"github.com/penstock/penstock/relay/sqlstore/records"
+	"github.com/penstock/penstock/relay/sqlstore/recordstest"
 )
 
 // readings is a store of readings in memory.
@@ -48,6 +51,30 @@ func (r *readings) Aggregate(context.Context, iot.AggregateQuery) ([]iot.Bucket,
 
 func (r *readings) Forget(context.Context, account.ID, []iot.Expired) error { return nil }
 
+func (r *readings) Latest(_ context.Context, acct account.ID, deviceID string, _ []string) ([]iot.Point, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	newest := make(map[string]iot.Point)
+	for _, p := range r.points {
+		if p.Account == acct && p.DeviceID == deviceID && !p.Time.Before(newest[p.SensorID].Time) {
+			newest[p.SensorID] = p
+		}
+	}
+	return slices.SortedFunc(maps.Values(newest), func(a, b iot.Point) int { return strings.Compare(a.SensorID, b.SensorID) }), nil
+}
+
+func (r *readings) LastStored(_ context.Context, acct account.ID, _ []string) (map[string]time.Time, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := make(map[string]time.Time)
+	for _, p := range r.points {
+		if p.Account == acct && p.Time.After(out[p.DeviceID]) {
+			out[p.DeviceID] = p.Time
+		}
+	}
+	return out, nil
+}
+
 // stored is what was stored, as "identifier key", sorted.
 func (r *readings) stored() (out []string) {
 	r.mu.Lock()
@@ -66,20 +93,24 @@ type flow struct {
 	surface *Surface
 	in      *intake.Intake
 	log     *journal.Log
-	db      *redisstore.DB
-	redis   *redistest.Server
+	db      *records.Records
+	cache   iot.Cache
 	out     *readings
 	run     func()
 }
 
 func newFlow(t *testing.T) *flow {
 	t.Helper()
-	f := &flow{t: t, redis: redistest.Start(t, "--appendonly", "no"), out: &readings{}}
+	return newFlowOn(t, recordstest.Open(t))
+}
+
+// newFlowOn is a flow over a database.
+func newFlowOn(t *testing.T, db *records.Records) *flow {
+	t.Helper()
+	f := &flow{t: t, db: db, cache: cachetest.Open(t).IoT(), out: &readings{}}
 	var err error
-	f.db, err = redisstore.Open(t.Context(), redisstore.Options{URL: f.redis.URL, Timeout: 500 * time.Millisecond})
-	must(t, err)
 	f.records()
-	service := iot.New(f.db.IoT(), f.out, catalog.Compile, iot.Options{})
+	service := iot.New(f.db.Devices, f.cache, f.out, catalog.Compile, iot.Options{})
 	p := NewProcessor(service)
 	quiet := slog.New(slog.DiscardHandler)
 	f.log, err = journal.Open(t.TempDir(), journal.Options{Logger: quiet})
@@ -102,22 +133,22 @@ func newFlow(t *testing.T) *flow {
 		_ = f.db.Close()
 	})
 	f.app = httpd.New(httpd.Options{Logger: quiet})
-	f.surface = New(f.in, p, f.db.IoT(), Options{Logger: quiet, BodyLimit: 4000, Now: signedAt})
-	f.surface.Mount(f.app, httpd.NewAuth(f.db.Accounts(), "", time.Now))
+	f.surface = New(f.in, p, f.db.Devices, Options{Logger: quiet, BodyLimit: 4000, Now: signedAt})
+	f.surface.Mount(f.app, httpd.NewAuth(f.db.Accounts, "", time.Now))
 	f.app.Use(httpd.NotFound)
 	return f
 }
 
 func (f *flow) records() {
 	f.t.Helper()
-	ctx, s := f.t.Context(), f.db.IoT()
+	ctx, s := f.t.Context(), f.db.Devices
 	must(f.t, s.PutSensorType(ctx, iot.SensorType{ID: "temperature", Name: "Temperature", MetricUnits: "°C", ImperialUnits: "°F"}))
 	for _, acct := range []account.ID{1, 2} {
 		must(f.t, s.PutLocation(ctx, acct, iot.Location{ID: "loc", Imported: true}),
 			s.CreateDecoder(ctx, acct, iot.Decoder{ID: "d1", Codec: "json", Sensors: []iot.Mapping{{SensorTypeID: "temperature", Key: "temperature"}, {SensorTypeID: "temperature", Key: "T&<>"}}}))
 	}
 	hook := []account.Scope{account.Webhook}
-	must(f.t, f.db.Accounts().PutTokens(ctx, []account.Token{
+	must(f.t, f.db.Accounts.PutTokens(ctx, []account.Token{
 		{Hash: account.HashToken("hook-1"), Account: 1, Scopes: hook},
 		{Hash: account.HashToken("hook-2"), Account: 2, Scopes: hook},
 		{Hash: account.HashToken("signing"), Account: 1, Scopes: hook, Secret: actilityKey, Source: "hq"},

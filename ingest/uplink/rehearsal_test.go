@@ -15,7 +15,7 @@ import (
 
 // bench is over the flow's records, with a service of its own.
 func (f *flow) bench() (*Bench, *iot.Service) {
-	s := iot.New(f.db.IoT(), f.out, catalog.Compile, iot.Options{})
+	s := iot.New(f.db.Devices, f.cache, f.out, catalog.Compile, iot.Options{})
 	return NewBench(f.in, s), s
 }
 
@@ -102,7 +102,7 @@ func TestFramesThatTheJournalHasNoMoreComeFromTheDevicesLog(t *testing.T) {
 		change(&one)
 		frames = append(frames, one)
 	}
-	must(t, f.db.IoT().KeepFrames(t.Context(), 1, frames))
+	must(t, f.db.Devices.KeepFrames(t.Context(), 1, frames))
 	got, err := b.Recent(t.Context(), 1, d, 10)
 	must(t, err)
 	var ids []string

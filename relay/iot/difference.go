@@ -104,7 +104,11 @@ func (s *Service) history(ctx context.Context, acct account.ID, device string, o
 		return nil, fmt.Errorf("iot: device %s: %w", device, err)
 	}
 	h := &history{stored: make(map[moment]Point), at: make(map[int64][]moment), latest: make(map[string]time.Time)}
-	for _, p := range o.Latest {
+	latest, err := s.latest(ctx, acct, device, o.Sensors)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range latest {
 		h.latest[p.SensorID] = p.Time
 	}
 	q := Query{Account: acct, DeviceID: device, Types: typesOf(o.Sensors), Limit: MaxReadings}

@@ -10,11 +10,14 @@ import (
 
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/decoders/catalog"
-	"github.com/penstock/penstock/delivery/embedded/kv"
 	"github.com/penstock/penstock/delivery/embedded/readings"
+	"github.com/penstock/penstock/delivery/embedded/redis"
 	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/cache"
 	"github.com/penstock/penstock/relay/iot"
-	"github.com/penstock/penstock/relay/redisstore"
+	"github.com/penstock/penstock/relay/sqlstore"
+	"github.com/penstock/penstock/relay/sqlstore/devices"
+	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 const eui = "24e124136b502217"
@@ -23,7 +26,8 @@ const eui = "24e124136b502217"
 type gateway struct {
 	*iot.Service
 	t        *testing.T
-	records  *redisstore.IoT
+	records  *devices.Store
+	cache    *faulty
 	readings *switched
 	now      time.Time
 	o        iot.Options
@@ -36,7 +40,10 @@ type switched struct {
 	down    error
 	refuse  map[string]string // key → reason
 	written int
-	radio   []iot.Uplink // as they were written
+	asked   int // for latest points and times
+	// meanwhile runs after the latest points were read.
+	meanwhile func()
+	radio     []iot.Uplink // as they were written
 }
 
 func (s *switched) Write(ctx context.Context, b iot.Batch) ([]iot.Refused, error) {
@@ -63,6 +70,26 @@ func (s *switched) Write(ctx context.Context, b iot.Batch) ([]iot.Refused, error
 	return refused, err
 }
 
+func (s *switched) Latest(ctx context.Context, acct account.ID, deviceID string, types []string) ([]iot.Point, error) {
+	s.asked++
+	if s.down != nil {
+		return nil, s.down
+	}
+	points, err := s.ReadingStore.Latest(ctx, acct, deviceID, types)
+	if s.meanwhile != nil {
+		s.meanwhile()
+	}
+	return points, err
+}
+
+func (s *switched) LastStored(ctx context.Context, acct account.ID, deviceIDs []string) (map[string]time.Time, error) {
+	s.asked++
+	if s.down != nil {
+		return nil, s.down
+	}
+	return s.ReadingStore.LastStored(ctx, acct, deviceIDs)
+}
+
 func (s *switched) Forget(ctx context.Context, acct account.ID, old []iot.Expired) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,15 +101,15 @@ func (s *switched) Forget(ctx context.Context, acct account.ID, old []iot.Expire
 
 func newGateway(t *testing.T) *gateway {
 	t.Helper()
-	server, err := kv.Open(t.TempDir(), kv.Options{})
+	server, err := redis.Start(redis.Options{})
 	must(t, err)
-	db, err := redisstore.Open(t.Context(), redisstore.Options{Dialer: server.Dial})
+	db, err := cache.Open(cache.Options{Dialer: server.Dial})
 	must(t, err)
 	store, err := readings.Open(t.TempDir(), readings.Options{})
 	must(t, err)
 	t.Cleanup(func() { _ = errors.Join(db.Close(), server.Close(), store.Close()) })
 	g := &gateway{
-		t: t, records: db.IoT(), readings: &switched{ReadingStore: store},
+		t: t, records: devices.New(sqltest.Open(t, sqlstore.Options{})), cache: &faulty{Cache: db.IoT()}, readings: &switched{ReadingStore: store},
 		now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
 	}
 	g.o.Now = func() time.Time { return g.now }
@@ -99,7 +126,7 @@ func newGateway(t *testing.T) *gateway {
 }
 
 // start makes a service that remembers nothing, as after a restart.
-func (g *gateway) start() { g.Service = iot.New(g.records, g.readings, catalog.Compile, g.o) }
+func (g *gateway) start() { g.Service = iot.New(g.records, g.cache, g.readings, catalog.Compile, g.o) }
 
 // decoder takes posted values; each key is mapped to the type of its name, or to
 // state.

@@ -150,7 +150,7 @@ func (s *Service) claim(ctx context.Context, b *batch) error {
 		if len(frames) == 0 {
 			continue
 		}
-		first, err := s.store.Claim(ctx, acct, frames, s.options.DedupWindow)
+		first, err := s.cached.claim(ctx, acct, frames, s.options.DedupWindow)
 		if err != nil {
 			return fmt.Errorf("iot: check for duplicates: %w", err)
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/iot"
-	"github.com/penstock/penstock/relay/redisstore"
+	"github.com/penstock/penstock/relay/sqlstore/devices"
 )
 
 // later is a frame some minutes after the one before.
@@ -104,29 +104,29 @@ func TestFramesMayCreateOnlySoManyDevices(t *testing.T) {
 
 // counted counts what importing asks for.
 type counted struct {
-	*redisstore.IoT
+	*devices.Store
 	counts, locations, decoders atomic.Int32
 }
 
 func (c *counted) CountDevices(ctx context.Context, acct account.ID) (int, error) {
 	c.counts.Add(1)
-	return c.IoT.CountDevices(ctx, acct)
+	return c.Store.CountDevices(ctx, acct)
 }
 
 func (c *counted) Locations(ctx context.Context, acct account.ID) ([]iot.Location, error) {
 	c.locations.Add(1)
-	return c.IoT.Locations(ctx, acct)
+	return c.Store.Locations(ctx, acct)
 }
 
 func (c *counted) Decoder(ctx context.Context, acct account.ID, id string) (iot.Decoder, error) {
 	c.decoders.Add(1)
-	return c.IoT.Decoder(ctx, acct, id)
+	return c.Store.Decoder(ctx, acct, id)
 }
 
 func TestImportingManyAsksOnce(t *testing.T) {
 	g := newGateway(t)
-	store := &counted{IoT: g.records}
-	g.Service = iot.New(store, g.readings, catalog.Compile, g.o)
+	store := &counted{Store: g.records}
+	g.Service = iot.New(store, g.cache, g.readings, catalog.Compile, g.o)
 	var batch []iot.Arrival
 	for i := range 100 {
 		a := g.frame(fmt.Sprint("n1-u", i), values("temperature", 1.0))
@@ -144,7 +144,7 @@ func TestImportingManyAsksOnce(t *testing.T) {
 
 func TestTwoGatewaysThatImportTheSameDevicesAgree(t *testing.T) {
 	g := newGateway(t)
-	other := iot.New(g.records, g.readings, catalog.Compile, g.o)
+	other := iot.New(g.records, g.cache, g.readings, catalog.Compile, g.o)
 	services := []*iot.Service{g.Service, g.Service, other, other}
 	outs := make([][]iot.Outcome, len(services))
 	var wg sync.WaitGroup

@@ -29,12 +29,22 @@ type ReadingStore interface {
 	// is gone already is no error.
 	Forget(ctx context.Context, acct account.ID, old []Expired) error
 
+	// Latest returns the newest point of each of a device's sensors, in order of
+	// sensor id. Where a sensor has points of several types at that time, all of
+	// them may come. types are those that the device's points may have.
+	Latest(ctx context.Context, acct account.ID, deviceID string, types []string) ([]Point, error)
+
+	// LastStored returns the time of each device's newest point or uplink, by
+	// device id, without devices that have none.
+	LastStored(ctx context.Context, acct account.ID, deviceIDs []string) (map[string]time.Time, error)
+
 	// Ping reports whether the store can be written to, and why not.
 	Ping(ctx context.Context) error
 }
 
-// Store keeps devices, decoders and the latest values. Everything is looked up
-// through its account; what another account owns is not found.
+// Store keeps devices, sensors, decoders, event markers and raw frames.
+// Everything is looked up through its account; another account's record is not
+// found.
 type Store interface {
 	CreateDecoder(ctx context.Context, acct account.ID, d Decoder) error
 	// ChangeDecoder saves what change makes of a decoder, and nothing else: when
@@ -84,33 +94,9 @@ type Store interface {
 	// type that the account sees changed: what was remembered is stale then.
 	Versions(ctx context.Context, accts []account.ID) (map[account.ID]int64, error)
 
-	// Claim marks frames as seen for the given time, in one step. It returns for
-	// each the record that saw it first: the frame's own record if it is new.
-	Claim(ctx context.Context, acct account.ID, frames []Seen, ttl time.Duration) ([]string, error)
-	// Claimed returns for each frame the record that claimed it, empty for none,
-	// and marks nothing.
-	Claimed(ctx context.Context, acct account.ID, frames []Seen) ([]string, error)
-
-	// Join adds what posts tell of frames to what others have told, in one step
-	// each, and returns the whole of it: of a gateway heard twice the stronger
-	// reception, of two positions the later. What was told is kept for the given
-	// time. The same part again changes nothing.
-	Join(ctx context.Context, acct account.ID, parts []Part, ttl time.Duration) ([]Whole, error)
-
-	// SetHeard keeps when devices were heard last, by device id, except of those
-	// that were deleted meanwhile; an earlier time changes nothing.
-	SetHeard(ctx context.Context, acct account.ID, at map[string]time.Time) error
-	// Heard returns when devices were heard last, by device id, without those
-	// that never were.
-	Heard(ctx context.Context, acct account.ID, deviceIDs []string) (map[string]time.Time, error)
-
-	// Overview returns a device's sensors and its newest point per sensor, in
-	// one round trip. The points have no key: that is the sensor's. It returns
-	// relay.KindNotFound if there is no such device.
+	// Overview returns a device's sensors and the version of the sensor types, in
+	// one round trip. It returns relay.KindNotFound if there is no such device.
 	Overview(ctx context.Context, acct account.ID, deviceID string) (Overview, error)
-	// SetLatest keeps those points that are not older than what is kept, except
-	// of devices that were deleted meanwhile.
-	SetLatest(ctx context.Context, acct account.ID, points []Point) error
 
 	// PutMarker saves an event marker of a device and returns it as it stands.
 	// One of that id gets the new comment, and the new time unless CreatedAt is
@@ -130,17 +116,61 @@ type Store interface {
 	Frames(ctx context.Context, acct account.ID, deviceID string, since time.Time) ([]RawFrame, error)
 }
 
+// Cache keeps what can be rebuilt from the reading store. It may be empty at
+// any moment; it does not know which devices there are.
+type Cache interface {
+	// Claim marks frames as seen for the given time. It returns for each the
+	// record that saw it first: the frame's own record if it is new.
+	Claim(ctx context.Context, acct account.ID, frames []Seen, ttl time.Duration) ([]string, error)
+	// Claimed returns for each frame the record that claimed it, empty for none,
+	// and marks nothing.
+	Claimed(ctx context.Context, acct account.ID, frames []Seen, ttl time.Duration) ([]string, error)
+
+	// Join adds what posts tell of frames to what others have told, in one step
+	// each, and returns the whole of it: of a gateway heard twice the stronger
+	// reception, of two positions the later. What was told is kept for the given
+	// time. The same part again changes nothing.
+	Join(ctx context.Context, acct account.ID, parts []Part, ttl time.Duration) ([]Whole, error)
+
+	// SetHeard keeps when devices were heard last, by device id; an earlier time
+	// changes nothing.
+	SetHeard(ctx context.Context, acct account.ID, at map[string]time.Time) error
+	// FillHeard does the same with times read from the reading store at asOf. The
+	// zero time is that of a device that has never been heard.
+	FillHeard(ctx context.Context, acct account.ID, at map[string]time.Time, asOf time.Time) error
+	// Heard returns when devices were heard last, by device id, without those
+	// that the cache does not know.
+	Heard(ctx context.Context, acct account.ID, deviceIDs []string) (map[string]Heard, error)
+
+	// SetLatest keeps those points that are not older than the cached ones.
+	SetLatest(ctx context.Context, acct account.ID, points []Point) error
+	// FillLatest adds the newest points of a device, as read from the reading
+	// store at asOf; a cached point that is newer stays.
+	FillLatest(ctx context.Context, acct account.ID, deviceID string, points []Point, asOf time.Time) error
+	// Latest returns a device's newest cached point per sensor, in order of sensor
+	// id, without key and identifier. They are complete as of the time filled; a
+	// device that was never filled has the zero time.
+	Latest(ctx context.Context, acct account.ID, deviceID string) (points []Point, filled time.Time, err error)
+
+	// ForgetDevice drops what is cached of a device.
+	ForgetDevice(ctx context.Context, acct account.ID, deviceID string) error
+}
+
+// Heard is when a device was heard last, zero for never, and when the reading
+// store was last asked about it.
+type Heard struct {
+	At, Filled time.Time
+}
+
 // Known is a device with its sensors.
 type Known struct {
 	Device  Device
 	Sensors []Sensor
 }
 
-// Overview is what is known of a device's readings without asking the store of
-// readings.
+// Overview is a device's part of every answer about its readings.
 type Overview struct {
 	Sensors []Sensor
-	Latest  []Point
 	// TypesVersion changes whenever a sensor type does.
 	TypesVersion int64
 }

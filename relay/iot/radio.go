@@ -102,7 +102,7 @@ func (s *Service) lastSeen(ctx context.Context, acct account.ID, devices []Devic
 	for i := range devices {
 		ids[i] = devices[i].ID
 	}
-	heard, err := s.store.Heard(ctx, acct, ids)
+	heard, err := s.heardLast(ctx, acct, ids)
 	if err != nil {
 		return err
 	}

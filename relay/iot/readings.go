@@ -166,22 +166,26 @@ func (s *Service) Latest(ctx context.Context, acct account.ID, deviceID string, 
 	if err != nil {
 		return nil, err
 	}
+	latest, err := s.latest(ctx, acct, deviceID, o.Sensors)
+	if err != nil {
+		return nil, err
+	}
 	now := s.options.Now()
-	points := make([]Point, 0, len(o.Latest))
+	points := make([]Point, 0, len(latest))
 	for _, sensor := range o.Sensors {
-		at := slices.IndexFunc(o.Latest, func(p Point) bool { return p.SensorID == sensor.ID })
-		if at < 0 || o.Latest[at].Time.Before(sensor.Since(now)) {
+		at := slices.IndexFunc(latest, func(p Point) bool { return p.SensorID == sensor.ID })
+		if at < 0 || latest[at].Time.Before(sensor.Since(now)) {
 			continue
 		}
-		p := o.Latest[at]
+		p := latest[at]
 		p.Key = sensor.Key
 		points = append(points, p)
 	}
 	return records(points, types, u), nil
 }
 
-// overview returns what answers about a device's readings are made of, in one
-// round trip as long as no sensor type changes.
+// overview returns a device's sensors and the sensor types, in one round trip
+// as long as no sensor type changes.
 func (s *Service) overview(ctx context.Context, acct account.ID, deviceID string) (Overview, map[string]SensorType, error) {
 	o, err := s.store.Overview(ctx, acct, deviceID)
 	if err != nil {

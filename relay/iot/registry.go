@@ -158,7 +158,10 @@ func (s *Service) DeleteDevice(ctx context.Context, acct account.ID, id string) 
 	if err := s.retire(ctx, acct, id); err != nil {
 		return fmt.Errorf("iot: device %s: keep its retention: %w", id, err)
 	}
-	return s.store.DeleteDevice(ctx, acct, id)
+	if err := s.store.DeleteDevice(ctx, acct, id); err != nil {
+		return err
+	}
+	return s.cached.change(ctx, func() error { return s.cache.ForgetDevice(ctx, acct, id) })
 }
 
 // apply sets what is given and notes what is wrong with it.

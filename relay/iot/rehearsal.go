@@ -65,7 +65,7 @@ func (r *Rehearsal) claimed(ctx context.Context, b *batch) error {
 		if len(frames) == 0 {
 			continue
 		}
-		holders, err := r.s.store.Claimed(ctx, acct, frames)
+		holders, err := r.s.cache.Claimed(ctx, acct, frames, r.s.options.DedupWindow)
 		if err != nil {
 			return fmt.Errorf("iot: check for duplicates: %w", err)
 		}

@@ -57,10 +57,14 @@ func (s *Service) keepLatest(ctx context.Context, b *batch) error {
 			latest = append(latest, w.out.Points...)
 		}
 		if len(latest) > 0 {
-			g.Go(func() error { return s.store.SetLatest(ctx, acct, latest) })
+			g.Go(func() error {
+				return s.cached.change(ctx, func() error { return s.cache.SetLatest(ctx, acct, latest) })
+			})
 		}
 		if heard := lastHeard(group); len(heard) > 0 {
-			g.Go(func() error { return s.store.SetHeard(ctx, acct, heard) })
+			g.Go(func() error {
+				return s.cached.change(ctx, func() error { return s.cache.SetHeard(ctx, acct, heard) })
+			})
 		}
 	}
 	if err := g.Wait(); err != nil {

@@ -2,6 +2,7 @@ package iot
 
 import (
 	"cmp"
+	"log/slog"
 	"sync/atomic"
 	"time"
 
@@ -26,11 +27,14 @@ type Options struct {
 	MaxSeries int
 	Now       func() time.Time
 	NewID     func() string
+	Logger    *slog.Logger // nil means slog.Default
 }
 
 // Service has the use cases of devices, decoders and readings.
 type Service struct {
 	store    Store
+	cache    Cache
+	cached   *cached
 	readings ReadingStore
 	compile  Compiler
 	options  Options
@@ -40,7 +44,7 @@ type Service struct {
 }
 
 // New returns a Service.
-func New(store Store, readings ReadingStore, compile Compiler, o Options) *Service {
+func New(store Store, cache Cache, readings ReadingStore, compile Compiler, o Options) *Service {
 	o.DedupWindow = cmp.Or(o.DedupWindow, 2*time.Hour)
 	o.MaxDevices = cmp.Or(o.MaxDevices, 100_000)
 	o.MaxSeries = cmp.Or(o.MaxSeries, 1_000_000)
@@ -51,5 +55,8 @@ func New(store Store, readings ReadingStore, compile Compiler, o Options) *Servi
 		now := o.Now
 		o.NewID = func() string { return relay.NewID(now()) }
 	}
-	return &Service{store: store, readings: readings, compile: compile, options: o, memory: newMemory()}
+	return &Service{
+		store: store, cache: cache, cached: &cached{cache: cache, now: o.Now, log: cmp.Or(o.Logger, slog.Default())},
+		readings: readings, compile: compile, options: o, memory: newMemory(),
+	}
 }

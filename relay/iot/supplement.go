@@ -56,12 +56,12 @@ func (s *Service) join(ctx context.Context, b *batch) error {
 		if len(parts) == 0 {
 			continue
 		}
-		wholes, err := s.store.Join(ctx, acct, parts, s.options.DedupWindow)
+		wholes, err := s.cached.join(ctx, acct, parts, s.options.DedupWindow)
 		if err != nil {
 			return fmt.Errorf("iot: join what was told of a frame: %w", err)
 		}
-		for i, w := range of {
-			w.whole = &wholes[i]
+		for i := range wholes {
+			of[i].whole = &wholes[i]
 		}
 	}
 	return nil
@@ -76,14 +76,24 @@ func (w *work) part() Part {
 	return p
 }
 
-// addition is what a post adds to the radio side of a frame that is stored, nil
-// while it is not.
+// addition is what a post adds to the radio side of a frame, nil for nothing. It
+// is stored under the frame's time. Where that is not known, since the frame has
+// not come or the cache has lost it, a post without the payload is stored under
+// its own, which the networks make the same; one with the payload has become the
+// frame itself.
 func (w *work) addition() *Uplink {
-	if w.whole == nil || w.whole.At.IsZero() {
-		return nil
+	whole := Whole{Gateways: w.Frame.Gateways, Position: w.Frame.Position}
+	if w.whole != nil {
+		whole = *w.whole
 	}
-	u := w.bare(w.whole.At)
-	u.receptions(w.whole.heard())
-	u.place(w.whole.Position)
+	if whole.At.IsZero() {
+		if !w.joins() || w.Frame.Kind == decoders.Uplink || w.Frame.NetworkTime.IsZero() {
+			return nil
+		}
+		whole.At, _ = SampleTime(&w.Frame, w.ReceivedAt)
+	}
+	u := w.bare(whole.At)
+	u.receptions(whole.heard())
+	u.place(whole.Position)
 	return u.orNil()
 }

@@ -78,7 +78,7 @@ func TrySource(ctx context.Context, compile Compiler, t Trial, arrivals []Arriva
 	if t.DecoderID != "" || t.DeviceID != "" {
 		return nil, relay.Invalid("decoder_id", "Decoders and devices are known to a running gateway only.")
 	}
-	return New(nil, nil, compile, Options{}).Try(ctx, t, arrivals)
+	return New(nil, nil, nil, compile, Options{}).Try(ctx, t, arrivals)
 }
 
 // onTrial is a profile of the device, or of none, with what is tried.

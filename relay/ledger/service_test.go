@@ -15,6 +15,7 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/ledger"
 	"github.com/penstock/penstock/relay/ledger/vault"
+	"github.com/penstock/penstock/relay/sqlstore"
 )
 
 func TestALifeOfAToken(t *testing.T) {
@@ -142,9 +143,9 @@ func TestPrivateMetadataValidatesAgain(t *testing.T) {
 			}
 		})
 	}
-	dump, err := exec.Command("redis-cli", "-u", st.redis.URL, "--raw", "hgetall", "{a1}:ledger:token:"+with.ID).CombinedOutput()
-	if err != nil || strings.Contains(string(dump), `"b":`) || !strings.Contains(string(dump), "sealed") {
-		t.Errorf("what is kept: %s, %v", dump, err)
+	doc, err := sqlstore.Value[string](t.Context(), st.db.DB, "test", "SELECT doc FROM ledger_token WHERE account = 1 AND id = $1", with.ID)
+	if err != nil || strings.Contains(doc, `"b":`) || !strings.Contains(doc, "sealed") {
+		t.Errorf("what is kept: %s, %v", doc, err)
 	}
 	several, err := st.s.Validate(t.Context(), 1, ledger.Validation{Token: with.Text, Tokens: []string{"never", without.Text, with.Text}})
 	if err != nil || len(several) != 3 || !several[0].Valid || several[1].Valid || several[1].Known || !several[2].Valid {
@@ -183,11 +184,12 @@ func TestThePrivateTokenIsShownForADay(t *testing.T) {
 	if st.finished(id).Token.Private == "" {
 		t.Error("it is not shown")
 	}
-	ttl, err := exec.Command("redis-cli", "-u", st.redis.URL, "ttl", "{a1}:ledger:private:"+id).Output()
-	if seconds := strings.TrimSpace(string(ttl)); err != nil || seconds != "86400" && seconds != "86399" && seconds != "86398" {
-		t.Errorf("it is kept for %s s, %v", seconds, err)
+	expires, err := sqlstore.Value[int64](t.Context(), st.db.DB, "test", "SELECT expires FROM ledger_sealed WHERE account = 1 AND name = $1", id)
+	if left := time.UnixMilli(expires).Sub(st.clock()); err != nil || left > 24*time.Hour || left < 24*time.Hour-time.Minute {
+		t.Errorf("it is kept for %s, %v", left, err)
 	}
-	must(t, exec.Command("redis-cli", "-u", st.redis.URL, "del", "{a1}:ledger:private:"+id).Run())
+	_, err = st.db.DB.Exec(t.Context(), "test", "UPDATE ledger_sealed SET expires = 1 WHERE account = 1 AND name = $1", id)
+	must(t, err)
 	if d := st.finished(id).Token; d.Private != "" || d.Text == "" {
 		t.Errorf("%+v", d)
 	}

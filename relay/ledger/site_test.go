@@ -12,16 +12,15 @@ import (
 	"github.com/penstock/penstock/relay/ledger"
 	"github.com/penstock/penstock/relay/ledger/vault"
 	"github.com/penstock/penstock/relay/outbox"
-	"github.com/penstock/penstock/relay/redisstore"
-	"github.com/penstock/penstock/relay/redisstore/redistest"
+	"github.com/penstock/penstock/relay/sqlstore/records"
+	"github.com/penstock/penstock/relay/sqlstore/recordstest"
 )
 
-// site is the service over a real Redis. Jobs run as soon as they are submitted,
+// site is the service over real records. Jobs run as soon as they are submitted,
 // twice, since any job may.
 type site struct {
 	t       *testing.T
-	redis   *redistest.Server
-	db      *redisstore.DB
+	db      *records.Records
 	s       *ledger.Service
 	mu      sync.Mutex
 	now     time.Time
@@ -31,18 +30,15 @@ type site struct {
 
 func newSite(t *testing.T) *site {
 	t.Helper()
-	st := &site{t: t, redis: redistest.Start(t, "--appendonly", "no"), now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), masters: []string{vault.NewMasterKey()}}
-	var err error
-	st.db, err = redisstore.Open(t.Context(), redisstore.Options{URL: st.redis.URL, PoolSize: 50})
-	must(t, err)
-	t.Cleanup(func() { _ = st.db.Close() })
+	st := &site{t: t, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), masters: []string{vault.NewMasterKey()}}
+	st.db = recordstest.OpenAt(t, st.clock)
 	st.s = st.open()
 	for _, l := range []ledger.Ledger{
 		{ID: "plain", Name: "Assets", Description: "where they are", Claims: 3, Expiry: time.Hour, Metadata: true, Certificates: true},
 		{ID: "locked", Name: "Locked", PrivateKeyRequired: true},
 	} {
 		l.Hash = ledger.NewHash()
-		must(t, st.db.Ledgers().Put(t.Context(), 1, l))
+		must(t, st.db.Ledgers.Put(t.Context(), 1, l))
 	}
 	return st
 }
@@ -57,10 +53,10 @@ func must(t testing.TB, err error) {
 // open makes a service with the site's master keys.
 func (st *site) open() *ledger.Service {
 	st.t.Helper()
-	v, err := vault.New(st.db.Ledgers(), st.masters)
+	v, err := vault.New(st.db.Ledgers, st.masters)
 	must(st.t, err)
 	s, err := ledger.New(ledger.Deps{
-		Store: st.db.Ledgers(), Vault: v, Jobs: st.db.Jobs(), Submit: st, Events: st, Now: st.clock,
+		Store: st.db.Ledgers, Vault: v, Jobs: st.db.Jobs, Submit: st, Events: st, Now: st.clock,
 	}, ledger.Options{})
 	must(st.t, err)
 	return s
@@ -88,7 +84,7 @@ func (st *site) Tell(_ context.Context, _ account.ID, e outbox.Event) error {
 
 // Submit runs a job twice and keeps what it came to.
 func (st *site) Submit(ctx context.Context, j job.Job) error {
-	if err := st.db.Jobs().Create(ctx, j); err != nil {
+	if err := st.db.Jobs.Create(ctx, j); err != nil {
 		return err
 	}
 	var result any
@@ -99,14 +95,14 @@ func (st *site) Submit(ctx context.Context, j job.Job) error {
 			if !ok {
 				return err
 			}
-			return st.db.Jobs().Finish(ctx, j, job.Outcome{Error: reason}, j.CreatedAt)
+			return st.db.Jobs.Finish(ctx, j, job.Outcome{Error: reason}, j.CreatedAt)
 		}
 	}
 	b, err := json.Marshal(result)
 	if err != nil {
 		return err
 	}
-	return st.db.Jobs().Finish(ctx, j, job.Outcome{Result: b}, j.CreatedAt)
+	return st.db.Jobs.Finish(ctx, j, job.Outcome{Result: b}, j.CreatedAt)
 }
 
 // generate makes a token and returns its details.

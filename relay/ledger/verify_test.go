@@ -40,47 +40,35 @@ func faults(r ledger.Report) string {
 	return strings.Join(all, "; ")
 }
 
-func TestAByteChangedInRedisIsNamed(t *testing.T) {
-	const entries, tree, log = "{a1}:ledger:entries:plain", "{a1}:ledger:tree:plain", "{a1}:ledger:log:plain"
+func TestAByteChangedInTheDatabaseIsNamed(t *testing.T) {
 	for _, tc := range []struct {
 		name string
-		do   func(t *testing.T, st *site)
+		do   []string // statements, over the ledger "plain" of account 1
 		want string
 	}{
-		{"nothing", func(*testing.T, *site) {}, ""},
-		{"one byte of an entry", func(t *testing.T, st *site) {
-			c := st.redis.Client()
-			defer c.Close()
-			was, err := c.HGet(t.Context(), entries, "5").Bytes()
-			must(t, err)
-			was[20] ^= 1
-			must(t, c.HSet(t.Context(), entries, "5", was).Err())
+		{"nothing", nil, ""},
+		{"one byte of an entry", []string{
+			"UPDATE ledger_entry SET entry = CAST(replace(CAST(entry AS TEXT), 't', 'T') AS BLOB) WHERE ledger = 'plain' AND sequence = 5",
 		}, "entry 5 was changed"},
-		{"an entry that is gone", func(t *testing.T, st *site) {
-			c := st.redis.Client()
-			defer c.Close()
-			must(t, c.HDel(t.Context(), entries, "0").Err())
-		}, "entry 0 is missing"},
-		{"entries that changed places", func(t *testing.T, st *site) {
-			c := st.redis.Client()
-			defer c.Close()
-			a, b := c.HGet(t.Context(), entries, "2").Val(), c.HGet(t.Context(), entries, "9").Val()
-			must(t, c.HSet(t.Context(), entries, "2", b, "9", a).Err())
+		{"an entry that is gone", []string{"DELETE FROM ledger_entry WHERE ledger = 'plain' AND sequence = 0"}, "entry 0 is missing"},
+		{"entries that changed places", []string{
+			"UPDATE ledger_entry SET sequence = -2 WHERE ledger = 'plain' AND sequence = 2",
+			"UPDATE ledger_entry SET sequence = 2 WHERE ledger = 'plain' AND sequence = 9",
+			"UPDATE ledger_entry SET sequence = 9 WHERE ledger = 'plain' AND sequence = -2",
 		}, "entry 2 was put elsewhere: what stands there is entry 9; entry 9 was put elsewhere: what stands there is entry 2"},
-		{"a stored hash", func(t *testing.T, st *site) {
-			c := st.redis.Client()
-			defer c.Close()
-			must(t, c.HSet(t.Context(), tree, "2", strings.Repeat("x", 32)).Err())
+		{"a stored hash", []string{
+			"UPDATE ledger_tree SET hash = CAST('" + strings.Repeat("x", 32) + "' AS BLOB) WHERE ledger = 'plain' AND idx = 2",
 		}, "entry 1 completes a subtree of 2 entries whose stored hash was changed"},
-		{"a head that is gone", func(t *testing.T, st *site) {
-			c := st.redis.Client()
-			defer c.Close()
-			must(t, c.HDel(t.Context(), log, "head").Err())
-		}, "the ledger has no head that its key has signed: head: signature: malformed note"},
+		{"a head that is gone", []string{"UPDATE ledger_log SET head = '' WHERE ledger = 'plain'"},
+			"the ledger has no head that its key has signed: head: signature: malformed note"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			st, _ := filled(t)
-			tc.do(t, st)
+			for _, statement := range tc.do {
+				if n, err := st.db.DB.Exec(t.Context(), "test", statement); err != nil || n != 1 {
+					t.Fatalf("%s: %d rows, %v", statement, n, err)
+				}
+			}
 			r, err := st.s.Verify(t.Context(), 1, "plain")
 			if err != nil || faults(r) != tc.want || tc.want == "" && r.Entries != 10 {
 				t.Errorf("%+v, %v", r, err)

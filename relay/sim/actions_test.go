@@ -14,16 +14,16 @@ import (
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/outbox"
-	"github.com/penstock/penstock/relay/redisstore"
-	"github.com/penstock/penstock/relay/redisstore/redistest"
 	"github.com/penstock/penstock/relay/sim"
+	"github.com/penstock/penstock/relay/sqlstore/records"
+	"github.com/penstock/penstock/relay/sqlstore/recordstest"
 )
 
-// yard is the actions over a real Redis and an operator of the test's. Jobs are run
+// yard is the actions over real records and an operator of the test's. Jobs are run
 // by the test.
 type yard struct {
 	t  *testing.T
-	db *redisstore.DB
+	db *records.Records
 	a  *sim.Actions
 
 	mu     sync.Mutex
@@ -42,13 +42,11 @@ func newYardWith(t *testing.T, o sim.ActionOptions) *yard {
 	t.Helper()
 	y := &yard{t: t, now: time.Now().UTC().Truncate(time.Second), told: map[string]outbox.Event{}}
 	y.answer = func(sim.Command) (sim.Report, error) { return sim.Report{}, nil }
-	var err error
-	y.db, err = redisstore.Open(t.Context(), redisstore.Options{URL: redistest.Start(t, "--appendonly", "no").URL})
-	must(t, err)
-	t.Cleanup(func() { _ = y.db.Close() })
+	y.db = recordstest.Open(t)
 	o.Now = y.clock
+	var err error
 	y.a, err = sim.NewActions(sim.ActionDeps{
-		SIMs: y.db.SIMs(), Subscribers: y.db.Subscribers(), Orders: y.db.Orders(), Jobs: y.db.Jobs(), Operator: y, Events: y,
+		SIMs: y.db.SIMs, Subscribers: y.db.Subscribers, Orders: y.db.Orders, Jobs: y.db.Jobs, Operator: y, Events: y,
 	}, o)
 	must(t, err)
 	y.a.SubmitTo(y)
@@ -58,7 +56,7 @@ func newYardWith(t *testing.T, o sim.ActionOptions) *yard {
 	y.declare(1, "8944000000000000004", sim.Terminated)
 	y.declare(2, "8944000000000000099", sim.Pending)
 	for _, id := range []string{"anna", "ben"} {
-		must(t, y.db.Subscribers().Put(t.Context(), 1, sim.Subscriber{ID: id, Forename: id}))
+		must(t, y.db.Subscribers.Put(t.Context(), 1, sim.Subscriber{ID: id, Forename: id}))
 	}
 	return y
 }
@@ -72,7 +70,7 @@ func must(t testing.TB, err error) {
 
 func (y *yard) declare(acct account.ID, iccid sim.ICCID, s sim.State) {
 	y.t.Helper()
-	must(y.t, y.db.SIMs().Declare(y.t.Context(), acct, []sim.SIM{{ICCID: iccid, IMSI: "2" + string(iccid)[5:], State: s, Service4G: s == sim.Active}}, false))
+	must(y.t, y.db.SIMs.Declare(y.t.Context(), acct, []sim.SIM{{ICCID: iccid, IMSI: "2" + string(iccid)[5:], State: s, Service4G: s == sim.Active}}, false))
 }
 
 func (y *yard) clock() time.Time {
@@ -91,7 +89,7 @@ func (y *yard) Submit(ctx context.Context, j job.Job) error {
 	if y.busy != nil {
 		return y.busy
 	}
-	return y.db.Jobs().Create(ctx, j)
+	return y.db.Jobs.Create(ctx, j)
 }
 
 func (y *yard) Ready(context.Context, string) error { return y.ready }
@@ -115,7 +113,7 @@ func (y *yard) Prepare(ctx context.Context, acct account.ID, e outbox.Event) (fu
 // run runs a job once, as delivery/queue/jobs does, and returns how it stands.
 func (y *yard) run(id string) job.Job {
 	y.t.Helper()
-	ctx, store := y.t.Context(), y.db.Jobs()
+	ctx, store := y.t.Context(), y.db.Jobs
 	j, taken, err := store.Lease(ctx, job.Ref{Account: 1, ID: id}, y.clock(), y.clock())
 	must(y.t, err)
 	if !taken {
@@ -151,12 +149,12 @@ func (y *yard) finish(j job.Job, o job.Outcome) error {
 		}
 		after()
 	}
-	return y.db.Jobs().Finish(y.t.Context(), j, o, y.clock())
+	return y.db.Jobs.Finish(y.t.Context(), j, o, y.clock())
 }
 
 func (y *yard) sim(iccid sim.ICCID) sim.SIM {
 	y.t.Helper()
-	one, err := y.db.SIMs().Get(y.t.Context(), 1, iccid)
+	one, err := y.db.SIMs.Get(y.t.Context(), 1, iccid)
 	must(y.t, err)
 	return one
 }

@@ -102,7 +102,7 @@ func TestARunThatIsRepeatedChangesNothingMore(t *testing.T) {
 		y.answer = func(sim.Command) (sim.Report, error) { return sim.Report{Refused: refused}, nil }
 		id, err := y.ask(sim.Activate, pending)
 		must(t, err)
-		early, err := y.db.Jobs().Get(t.Context(), 1, id) // as another process has it that lost its lease
+		early, err := y.db.Jobs.Get(t.Context(), 1, id) // as another process has it that lost its lease
 		must(t, err)
 		first := y.outcome(early) // killed before the end was recorded
 		_, err = y.ask(sim.Activate, pending)
@@ -136,9 +136,9 @@ func TestASIMThatWasTakenAwayFromItsJob(t *testing.T) {
 		what func(y *yard) error
 		want string
 	}{
-		"it was removed": {func(y *yard) error { return y.db.SIMs().Delete(y.t.Context(), 1, pending) }, "The SIM is no longer there."},
+		"it was removed": {func(y *yard) error { return y.db.SIMs.Delete(y.t.Context(), 1, pending) }, "The SIM is no longer there."},
 		"it was set anew": {func(y *yard) error {
-			return y.db.SIMs().Declare(y.t.Context(), 1, []sim.SIM{{ICCID: pending, State: sim.Suspended}}, true)
+			return y.db.SIMs.Declare(y.t.Context(), 1, []sim.SIM{{ICCID: pending, State: sim.Suspended}}, true)
 		}, "The SIM was set anew meanwhile."},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -158,11 +158,11 @@ func TestASubscriberIsRegisteredWithTheActivation(t *testing.T) {
 	id, err := y.a.Activate(t.Context(), 1, pending, sim.Activation{New: &sim.Subscriber{Forename: " Zoe ", Surname: "Z"}})
 	must(t, err)
 	all := sim.Query{Page: relay.Page{Number: 1, PerPage: 10}}
-	if _, total, err := y.db.Subscribers().List(t.Context(), 1, all); err != nil || total != 2 {
+	if _, total, err := y.db.Subscribers.List(t.Context(), 1, all); err != nil || total != 2 {
 		t.Fatalf("%d before the job ran, %v", total, err)
 	}
 	y.run(id)
-	who, err := y.db.Subscribers().Get(t.Context(), 1, y.sim(pending).Subscriber)
+	who, err := y.db.Subscribers.Get(t.Context(), 1, y.sim(pending).Subscriber)
 	if err != nil || who.Forename != "Zoe" || who.Surname != "Z" {
 		t.Errorf("%+v, %v", who, err)
 	}
@@ -180,7 +180,7 @@ func TestReassign(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			y := newYard(t)
 			for i := range 3 {
-				_, err := y.db.SIMs().Change(t.Context(), 1, sim.ICCID(fmt.Sprint("894400000000000000", i+1)), func(one *sim.SIM) error {
+				_, err := y.db.SIMs.Change(t.Context(), 1, sim.ICCID(fmt.Sprint("894400000000000000", i+1)), func(one *sim.SIM) error {
 					one.Subscriber = "anna"
 					return nil
 				})
@@ -212,7 +212,7 @@ func TestJobsOfAnAccount(t *testing.T) {
 	if err != nil || total != 1 || found[0].ID != second || sim.ActionOf(found[0].Kind) != sim.Suspend {
 		t.Errorf("%+v of %d, %v", found, total, err)
 	}
-	must(t, y.db.Jobs().Create(t.Context(), job.Job{ID: "token", Account: 1, Kind: "token.claim", CreatedAt: y.clock()}))
+	must(t, y.db.Jobs.Create(t.Context(), job.Job{ID: "token", Account: 1, Kind: "token.claim", CreatedAt: y.clock()}))
 	for acct, id := range map[int]string{1: "token", 2: first} {
 		if _, err := y.a.Job(t.Context(), 1, "token"); relay.KindOf(err) != relay.KindNotFound || err.Error() != "Invalid job." {
 			t.Errorf("%d %s: %v", acct, id, err)
@@ -233,7 +233,7 @@ func TestALongReassignmentGoesOnWhereItWas(t *testing.T) {
 	for i := range all {
 		all[i] = sim.SIM{ICCID: sim.ICCID(fmt.Sprintf("8945%015d", i)), State: sim.Active, Subscriber: "anna"}
 	}
-	must(t, y.db.SIMs().Declare(t.Context(), 1, all, false))
+	must(t, y.db.SIMs.Declare(t.Context(), 1, all, false))
 	id, err := y.a.Reassign(t.Context(), 1, sim.Reassignment{Target: "ben", Source: "anna"})
 	must(t, err)
 	runs := 0
@@ -244,7 +244,7 @@ func TestALongReassignmentGoesOnWhereItWas(t *testing.T) {
 		}
 	}
 	for subscriber, want := range map[string]int{"anna": 0, "ben": many} {
-		_, total, err := y.db.SIMs().List(t.Context(), 1, sim.Scope{Subscriber: subscriber}, sim.Query{Page: relay.Page{Number: 1, PerPage: 1}})
+		_, total, err := y.db.SIMs.List(t.Context(), 1, sim.Scope{Subscriber: subscriber}, sim.Query{Page: relay.Page{Number: 1, PerPage: 1}})
 		if err != nil || total != want {
 			t.Errorf("%s has %d, %v", subscriber, total, err)
 		}
@@ -261,7 +261,7 @@ func TestOldReassignmentsTakeTurns(t *testing.T) {
 	for i := range all {
 		all[i] = sim.SIM{ICCID: sim.ICCID(fmt.Sprintf("8945%015d", i)), State: sim.Active, Subscriber: "anna"}
 	}
-	must(t, y.db.SIMs().Declare(t.Context(), 1, all, false))
+	must(t, y.db.SIMs.Declare(t.Context(), 1, all, false))
 	one, err := y.a.Reassign(t.Context(), 1, sim.Reassignment{Target: "ben", Source: "anna"})
 	must(t, err)
 	two, err := y.a.Reassign(t.Context(), 1, sim.Reassignment{Target: "anna", Source: "ben"})

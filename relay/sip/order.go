@@ -35,8 +35,6 @@ type Order struct {
 	Email   string     `json:"email,omitempty"`
 	Single  bool       `json:"single,omitempty"`
 	AskedAt time.Time  `json:"asked_at"`
-	// Node is the gateway that has the calls.
-	Node string `json:"node"`
 }
 
 // ExpiresAt is when the handle stops working.

@@ -25,9 +25,6 @@ type Deps struct {
 
 // Options are what may be chosen.
 type Options struct {
-	// Node names this gateway, which has the calls; what another one was asked for
-	// is left to that.
-	Node string
 	// PublicURL is where archives are fetched, without a slash at the end.
 	PublicURL  string
 	MailDomain string        // the right side of Message-IDs
@@ -60,7 +57,7 @@ func (s *Service) Request(ctx context.Context, acct account.ID, a Ask) (Order, e
 	}
 	now := s.deps.Now().UTC()
 	o := Order{
-		Handle: relay.NewID(now), Account: acct, Email: a.Email, Single: a.Single, AskedAt: now, Node: s.opts.Node,
+		Handle: relay.NewID(now), Account: acct, Email: a.Email, Single: a.Single, AskedAt: now,
 		From: a.From.UTC(), To: a.To.UTC().Truncate(time.Second).Add(time.Second),
 	}
 	input, err := json.Marshal(o)
@@ -109,8 +106,6 @@ func (s *Service) Run(ctx context.Context, j job.Job) (any, error) {
 		return nil, job.Fail("The request cannot be read.")
 	case !s.deps.Now().Before(o.ExpiresAt()):
 		return nil, job.Fail("The handle has expired.")
-	case o.Node != s.opts.Node:
-		return nil, relay.Errorf(relay.KindUnavailable, "archive %s: another gateway has the calls", o.Handle)
 	}
 	calls, err := s.deps.Archives.Make(ctx, o)
 	if err != nil {

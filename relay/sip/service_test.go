@@ -57,7 +57,7 @@ func newService(t *testing.T) (*Service, *house) {
 	t.Helper()
 	h := &house{jobs: map[string]job.Job{}, now: noon()}
 	s, err := New(Deps{Jobs: h, Archives: h, Deliveries: h, Dispatcher: h, Now: func() time.Time { return h.now }},
-		Options{Node: "n1", PublicURL: "https://gw", MailDomain: "gw"})
+		Options{PublicURL: "https://gw", MailDomain: "gw"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,11 +160,6 @@ func TestRunLeavesWhatItMust(t *testing.T) {
 		t.Fatal(err)
 	}
 	mine := h.jobs[o.Handle]
-	other := mine
-	other.Input = []byte(strings.Replace(string(mine.Input), `"node":"n1"`, `"node":"n2"`, 1))
-	if _, err := s.Run(t.Context(), other); relay.KindOf(err) != relay.KindUnavailable || len(h.made) != 0 {
-		t.Errorf("another gateway's: %v", err)
-	}
 	h.err = relay.Errorf(relay.KindUnavailable, "still being made")
 	if _, err := s.Run(t.Context(), mine); relay.KindOf(err) != relay.KindUnavailable || len(h.mails) != 0 {
 		t.Errorf("not made: %v", err)

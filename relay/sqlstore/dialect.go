@@ -27,7 +27,7 @@ func (postgres) name() string { return "postgresql" }
 func (postgres) words() *strings.Replacer {
 	return strings.NewReplacer(
 		"{for update}", "FOR UPDATE", "{skip locked}", "FOR UPDATE SKIP LOCKED",
-		"{least}", "LEAST", "{greatest}", "GREATEST",
+		"{least}", "LEAST", "{greatest}", "GREATEST", "{bytea}", "BYTEA",
 	)
 }
 
@@ -60,16 +60,18 @@ func (sqlite) name() string { return "sqlite" }
 
 // There is one writer: what it reads nobody else changes.
 func (sqlite) words() *strings.Replacer {
-	return strings.NewReplacer(" {for update}", "", " {skip locked}", "", "{least}", "MIN", "{greatest}", "MAX")
+	return strings.NewReplacer(" {for update}", "", " {skip locked}", "", "{least}", "MIN", "{greatest}", "MAX", "{bytea}", "BLOB")
 }
 
+// jsonb_each gives each row parsed; json_each would write it as text, to be parsed
+// again.
 func (sqlite) batch(b *Batch, from int) (string, []any) {
 	values, names := make([]string, len(b.columns)), make([]string, len(b.columns))
 	for i, c := range b.columns {
 		values[i] = fmt.Sprintf("value ->> %d", i)
 		names[i] = c.name
 	}
-	return fmt.Sprintf("batch(%s, n) AS MATERIALIZED (SELECT %s, key + 1 FROM json_each($%d))", strings.Join(names, ", "), strings.Join(values, ", "), from),
+	return fmt.Sprintf("batch(%s, n) AS MATERIALIZED (SELECT %s, key + 1 FROM jsonb_each($%d))", strings.Join(names, ", "), strings.Join(values, ", "), from),
 		[]any{b.json()}
 }
 

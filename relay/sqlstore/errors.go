@@ -59,7 +59,18 @@ func unavailable(err error) (advice string, down bool) {
 			return "", true
 		}
 	}
-	return "", strings.Contains(err.Error(), "database is closed") || strings.Contains(err.Error(), "conn closed")
+	return "", closed(err)
+}
+
+// closed reports whether the store was closed while it was used; database/sql has
+// no value for that.
+func closed(err error) bool {
+	for _, text := range []string{"database is closed", "statement is closed", "conn closed"} {
+		if strings.Contains(err.Error(), text) {
+			return true
+		}
+	}
+	return false
 }
 
 // postgresDown reads an answer of PostgreSQL by its SQLSTATE.
@@ -96,6 +107,13 @@ func sqliteDown(code int) (advice string, down bool) {
 		return "", true
 	}
 	return "", false
+}
+
+// Refused reports whether a server that is there does not let us in or lacks what
+// database.url names: waiting does not help.
+func Refused(err error) bool {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && (strings.HasPrefix(pg.Code, "28") || pg.Code == "3D000" || pg.Code == "42501")
 }
 
 // conflicted reports whether a transaction failed because of another one, so that

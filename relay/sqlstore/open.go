@@ -102,7 +102,7 @@ func (d *DB) openPostgres(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.read = stdlib.OpenDB(*cfg)
+	d.read = stdlib.OpenDB(*cfg, stdlib.OptionAfterConnect(prepareSession))
 	d.write = d.read
 	n := cmp.Or(max(d.o.MaxConns, 0), 16)
 	d.read.SetMaxOpenConns(n)
@@ -113,12 +113,19 @@ func (d *DB) openPostgres(ctx context.Context) error {
 	return Wrap("database", d.read.PingContext(ctx))
 }
 
+// prepareSession tells the planner of a connection that rows in memory are as near
+// as their neighbours, and not to compile what takes milliseconds.
+func prepareSession(ctx context.Context, conn *pgx.Conn) error {
+	_, err := conn.Exec(ctx, "SET random_page_cost = 1.1; SET jit = off")
+	return err
+}
+
 // parseURL reads where PostgreSQL is. An error never shows the password.
 func parseURL(raw string) (*pgx.ConnConfig, error) {
 	if !strings.HasPrefix(raw, "postgres://") && !strings.HasPrefix(raw, "postgresql://") {
 		return nil, relay.Invalid("database.url", "want postgres://user:password@host:5432/database")
 	}
-	cfg, err := pgx.ParseConfig(raw)
+	cfg, err := pgx.ParseConfig(withReadWrite(raw))
 	if err != nil {
 		return nil, relay.Invalid("database.url", "it does not parse: "+withoutSecrets(err))
 	}
@@ -127,10 +134,6 @@ func parseURL(raw string) (*pgx.ConnConfig, error) {
 	cfg.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
 	cfg.RuntimeParams["application_name"] = "penstock"
 	cfg.RuntimeParams["timezone"] = "UTC"
-	if len(cfg.Fallbacks) > 0 && cfg.ValidateConnect == nil {
-		// Several hosts: the one that takes writes.
-		return pgx.ParseConfig(withReadWrite(raw))
-	}
 	return cfg, nil
 }
 
@@ -164,9 +167,9 @@ func withoutSecrets(err error) string {
 }
 
 // openSQLite opens the database in the data directory.
-func (d *DB) openSQLite(context.Context) (err error) {
+func (d *DB) openSQLite(ctx context.Context) (err error) {
 	d.dialect = sqlite{}
-	d.read, d.write, err = OpenSQLite(filepath.Join(d.o.Dir, File), cmp.Or(max(d.o.MaxConns, 0), 4))
+	d.read, d.write, err = OpenSQLite(ctx, filepath.Join(d.o.Dir, File), cmp.Or(max(d.o.MaxConns, 0), 4))
 	if err != nil {
 		return Wrap("database "+File, err)
 	}
@@ -177,7 +180,7 @@ func (d *DB) openSQLite(context.Context) (err error) {
 // OpenSQLite opens a SQLite database, or makes an empty one that only the owner
 // can read: for reads with so many connections, and for writes with one.
 // Transactions of the latter begin with the lock; what is committed is on disk.
-func OpenSQLite(path string, readers int) (read, write *sql.DB, err error) {
+func OpenSQLite(ctx context.Context, path string, readers int) (read, write *sql.DB, err error) {
 	if path, err = filepath.Abs(path); err != nil {
 		return nil, nil, err
 	}
@@ -192,12 +195,12 @@ func OpenSQLite(path string, readers int) (read, write *sql.DB, err error) {
 		return nil, nil, err
 	}
 	write, err = sql.Open("sqlite", sqliteDSN(path, "immediate", "auto_vacuum(2)", "journal_mode(WAL)", "synchronous(FULL)",
-		"foreign_keys(1)", "wal_autocheckpoint(4000)", "journal_size_limit(67108864)", "cache_size(-32768)"))
+		"foreign_keys(1)", "wal_autocheckpoint(4000)", "journal_size_limit(67108864)", "cache_size(-32768)", "temp_store(2)"))
 	if err != nil {
 		return nil, nil, err
 	}
 	write.SetMaxOpenConns(1)
-	if err := write.Ping(); err != nil {
+	if err := write.PingContext(ctx); err != nil {
 		return nil, nil, errors.Join(err, write.Close())
 	}
 	read, err = sql.Open("sqlite", sqliteDSN(path, "deferred", "query_only(1)", "cache_size(-4096)"))

@@ -18,6 +18,7 @@ func TestTransactions(t *testing.T) {
 		t.Run("a failed one is undone and takes no other with it", func(t *testing.T) { failuresAreApart(t, open(t)) })
 		t.Run("a batch comes back in its order, whatever its texts hold", func(t *testing.T) { batchesComeBack(t, open(t)) })
 		t.Run("the schema is listed", func(t *testing.T) { schemaIsListed(t, open(t)) })
+		t.Run("sizes are by domain", func(t *testing.T) { sizesAreByDomain(t, open(t)) })
 		t.Run("the database is as it must be", func(t *testing.T) {
 			if err := open(t).Check(t.Context()); err != nil {
 				t.Error(err)
@@ -101,5 +102,17 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 				t.Errorf("%s", text)
 			}
 		})
+	}
+}
+
+func sizesAreByDomain(t *testing.T, db *sqlstore.DB) {
+	sizes, err := db.Sizes(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range []string{"accounts", "messages", "deliveries", "files", "core"} {
+		if sizes[kind] < 4096 {
+			t.Errorf("%s: %d bytes", kind, sizes[kind])
+		}
 	}
 }

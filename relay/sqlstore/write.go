@@ -30,12 +30,17 @@ func (d *DB) Write(ctx context.Context, noun string, do func(ctx context.Context
 
 // Exec runs one statement in a transaction of its own and returns how many rows
 // it changed.
-func (d *DB) Exec(ctx context.Context, noun, query string, args ...any) (n int64, err error) {
-	err = d.Write(ctx, noun, func(ctx context.Context, tx *Tx) error {
-		n, err = tx.Exec(ctx, noun, query, args...)
+func (d *DB) Exec(ctx context.Context, noun, query string, args ...any) (int64, error) {
+	var n int64
+	err := d.Write(ctx, noun, func(ctx context.Context, tx *Tx) error {
+		changed, err := tx.Exec(ctx, noun, query, args...)
+		n = changed
 		return err
 	})
-	return n, err
+	if err != nil {
+		return 0, err // the transaction may still be running: see writer.do
+	}
+	return n, nil
 }
 
 // transact runs a transaction on PostgreSQL.

@@ -60,8 +60,6 @@ type order struct {
 	From       time.Time `json:"from"`
 	To         time.Time `json:"to"` // not within
 	Subscriber string    `json:"subscriber,omitempty"`
-	// Node is the gateway that has the records.
-	Node string `json:"node"`
 }
 
 func (o order) span() Span { return Span{o.From, o.To} }

@@ -40,8 +40,8 @@ type Reports interface {
 	Begin(ctx context.Context, id string, at time.Time) error
 	Add(ctx context.Context, id string, rows []Row) error
 	Rows(ctx context.Context, id string, offset, limit int) ([]Row, error)
-	// Sweep removes reports that were begun before a time.
-	Sweep(ctx context.Context, before time.Time) error
+	// Sweep removes reports that were begun ReportLife before now.
+	Sweep(ctx context.Context, now time.Time) error
 }
 
 // Row is how much a SIM used in the time of a report.
@@ -79,8 +79,8 @@ type Files interface {
 	// relay.KindUnavailable then.
 	Make(ctx context.Context, name string, fill func(ctx context.Context, to io.Writer) (int64, error)) (int64, error)
 	// Open opens one that was made and tells its size; relay.KindNotFound if there
-	// is none.
-	Open(name string) (io.ReadCloser, int64, error)
+	// is none. Reading goes on when ctx ends.
+	Open(ctx context.Context, name string) (io.ReadCloser, int64, error)
 }
 
 // Works does what takes longer than a job may run; like Files.Make without a

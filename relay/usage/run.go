@@ -18,9 +18,6 @@ func (s *Service) orderOf(j job.Job) (o order, err error) {
 	if err := json.Unmarshal(j.Input, &o); err != nil {
 		return o, job.Fail("The request cannot be read.")
 	}
-	if o.Node != s.opts.Node {
-		return o, relay.Errorf(relay.KindUnavailable, "usage: job %s: another gateway has the records", j.ID)
-	}
 	return o, nil
 }
 

@@ -27,9 +27,6 @@ type Deps struct {
 
 // Options are what may be chosen.
 type Options struct {
-	// Node names this gateway, which has the records; what another one was asked
-	// for is left to that.
-	Node string
 	// List is the list of jobs in which the account sees these.
 	List string
 	// Page is how many records are read at one time; 0 means 2000.
@@ -119,7 +116,7 @@ func (s *Service) present(ctx context.Context, acct account.ID, a Ask) error {
 
 func (s *Service) submit(ctx context.Context, acct account.ID, kind job.Kind, a Ask) (string, error) {
 	now := s.deps.Now().UTC()
-	input, err := json.Marshal(order{From: a.Start.UTC(), To: a.End.UTC(), Subscriber: a.Subscriber, Node: s.opts.Node})
+	input, err := json.Marshal(order{From: a.Start.UTC(), To: a.End.UTC(), Subscriber: a.Subscriber})
 	if err != nil {
 		return "", fmt.Errorf("usage: order: encode: %w", err)
 	}
@@ -167,7 +164,7 @@ func (s *Service) CDR(ctx context.Context, acct account.ID, id string) (File, er
 	if err != nil {
 		return File{}, err
 	}
-	body, size, err := s.deps.Files.Open(id)
+	body, size, err := s.deps.Files.Open(ctx, id)
 	const day = "20060102"
 	return File{ReadCloser: body, Name: fmt.Sprintf("cdr-%s-%s.csv", o.From.Format(day), o.To.Format(day)), Size: size}, err
 }

@@ -184,18 +184,10 @@ func TestWhatCannotBeHandedOut(t *testing.T) {
 	}
 }
 
-func TestAJobOfAnotherGatewayIsLeftToIt(t *testing.T) {
+func TestMistakesOfTheProgramAreErrors(t *testing.T) {
 	w := newWorld(t)
 	w.fill()
 	s := w.service()
-	id, err := s.RequestCDR(t.Context(), 1, november(at(30, 0)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.opts.Node = "n2"
-	if _, err := s.RunCDR(t.Context(), w.jobs[id]); relay.KindOf(err) != relay.KindUnavailable {
-		t.Error(err)
-	}
 	if _, err := s.RunReport(t.Context(), job.Job{Input: json.RawMessage(`7`)}); err == nil {
 		t.Error("an input that is none")
 	}

@@ -63,7 +63,7 @@ func (w *world) service() *Service {
 	w.t.Helper()
 	s, err := New(Deps{
 		Records: w, Reports: w, SIMs: w, Jobs: w, Files: w, Works: w, Now: func() time.Time { return w.now },
-	}, Options{Node: "n1", List: "mno", Page: 2})
+	}, Options{List: "mno", Page: 2})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -233,7 +233,7 @@ func (w *world) Make(ctx context.Context, name string, fill func(context.Context
 	return n, err
 }
 
-func (w *world) Open(name string) (io.ReadCloser, int64, error) {
+func (w *world) Open(_ context.Context, name string) (io.ReadCloser, int64, error) {
 	text, ok := w.files[name]
 	if !ok {
 		return nil, 0, relay.Errorf(relay.KindNotFound, "file %s", name)

@@ -24,12 +24,14 @@ type (
 	labelName struct{ kind, identifier, key string }
 )
 
-// ids remembers the numbers of names. Those of a transaction that was rolled
+// ids remembers the numbers of names, and what was noted of each sensor's newest
+// reading. Those of a transaction that was rolled
 // back are wrong, so forget must follow.
 type ids struct {
 	devices map[deviceName]int64
 	sensors map[sensorName]int64
 	labels  map[labelName]int64
+	newest  map[int64]int64 // sensor → at most the time in the table
 }
 
 func newIDs() *ids {
@@ -42,6 +44,7 @@ func (i *ids) forget() {
 	i.devices = map[deviceName]int64{}
 	i.sensors = map[sensorName]int64{}
 	i.labels = map[labelName]int64{}
+	i.newest = map[int64]int64{}
 }
 
 func (i *ids) shrink() {

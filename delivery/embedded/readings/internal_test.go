@@ -66,6 +66,7 @@ func TestQueriesWalkTheKeyAndSortOnlyTies(t *testing.T) {
 	text, args := query(iot.Query{Account: 1, DeviceID: "d", Types: []string{"temperature", "humidity"}, From: time.Unix(0, 0)})
 	hours, hourArgs := aggregateQuery(iot.AggregateQuery{Query: iot.Query{Account: 1, DeviceID: "d"}, Statistic: iot.MinAveMax, Granularity: iot.Hour}, false)
 	old, oldArgs := outlivedQuery(1, []iot.Expired{{DeviceID: "d", SensorID: "d.1", Before: time.Unix(0, 0)}, {DeviceID: "d", SensorID: "d.2", Before: time.Unix(1, 0)}}, place{})
+	stored := selectStored + "(?, ?)"
 	cases := []struct {
 		name, q string
 		args    []any
@@ -74,6 +75,8 @@ func TestQueriesWalkTheKeyAndSortOnlyTies(t *testing.T) {
 	}{
 		{"the newest of a device", text, args, []string{"SEARCH reading USING PRIMARY KEY (device=? AND at>? AND at<?)", "LAST TERM OF ORDER BY"}, "SCAN reading"},
 		{"an aggregate by the hour", hours, hourArgs, []string{"SEARCH reading USING PRIMARY KEY (device=? AND at>? AND at<?)"}, "SCAN reading"},
+		{"the latest of a device", selectLatest, []any{int64(newestSpan), 1, "d"}, []string{"SEARCH r USING PRIMARY KEY (device=? AND at>? AND at<?)", "SEARCH reading USING PRIMARY KEY (device=? AND at=? AND sensor=?)"}, "SCAN r"},
+		{"when devices were stored last", stored, []any{1, "d", "e"}, []string{"SEARCH reading USING PRIMARY KEY (device=?)", "SEARCH uplink USING PRIMARY KEY (device=?)"}, "SCAN reading"},
 		{"what sensors keep no longer", old, oldArgs, []string{"SEARCH reading USING PRIMARY KEY (device=? AND at>? AND at<?)"}, "TEMP B-TREE"},
 	}
 	for _, tc := range cases {

@@ -14,9 +14,12 @@ var schema1 string
 //go:embed schema/2.sql
 var schema2 string
 
+//go:embed schema/3.sql
+var schema3 string
+
 // schema lists the steps to the newest version of the tables; version n is
 // what the first n steps have made.
-func schema() []string { return []string{schema1, schema2} }
+func schema() []string { return []string{schema1, schema2, schema3} }
 
 // applicationID marks the file as a store of readings ("PsRd").
 const applicationID = 0x50735264

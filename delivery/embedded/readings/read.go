@@ -27,15 +27,16 @@ WHERE device.account = ? AND device.name = ? AND reading.at BETWEEN ? AND ?`
 // Readings returns a device's points, newest first; at the same time in order
 // of sensor id. No types means every type.
 func (s *Store) Readings(ctx context.Context, q iot.Query) ([]iot.Point, error) {
-	points, err := s.readings(ctx, q)
+	text, args := query(q)
+	points, err := s.points(ctx, q, text, args...)
 	if err != nil {
 		return nil, fmt.Errorf("readings: query: %w", err)
 	}
 	return points, nil
 }
 
-func (s *Store) readings(ctx context.Context, q iot.Query) ([]iot.Point, error) {
-	text, args := query(q)
+// points runs a statement that selects the points of a query's device.
+func (s *Store) points(ctx context.Context, q iot.Query, text string, args ...any) ([]iot.Point, error) {
 	rows, err := s.read.QueryContext(ctx, text, args...)
 	if err != nil {
 		return nil, err

@@ -40,6 +40,7 @@ type statements struct {
 	findLabel, insertLabel        *sql.Stmt // type, identifier, key
 	insertReading, insertReadings *sql.Stmt
 	insertUplink                  *sql.Stmt
+	raiseNewest                   *sql.Stmt // sensor, at
 }
 
 func prepare(db *sql.DB) (*statements, error) {
@@ -50,6 +51,7 @@ func prepare(db *sql.DB) (*statements, error) {
 		return st
 	}
 	s := &statements{
+		raiseNewest:    stmt("INSERT INTO newest (sensor, at) VALUES (?, ?) ON CONFLICT DO UPDATE SET at = excluded.at WHERE excluded.at > at"),
 		findDevice:     stmt("SELECT id FROM device WHERE account = ? AND name = ?"),
 		insertDevice:   stmt("INSERT INTO device (account, name) VALUES (?, ?) RETURNING id"),
 		findSensor:     stmt("SELECT id FROM sensor WHERE device = ? AND name = ?"),
@@ -73,5 +75,6 @@ func (s *statements) within(ctx context.Context, tx *sql.Tx) *statements {
 		findLabel: stmt(s.findLabel), insertLabel: stmt(s.insertLabel),
 		insertReading: stmt(s.insertReading), insertReadings: stmt(s.insertReadings),
 		insertUplink: stmt(s.insertUplink),
+		raiseNewest:  stmt(s.raiseNewest),
 	}
 }

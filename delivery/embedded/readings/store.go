@@ -5,12 +5,10 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"net/url"
-	"os"
 	"path/filepath"
 	"sync"
 
-	_ "modernc.org/sqlite" // the driver "sqlite"
+	"github.com/penstock/penstock/relay/sqlstore"
 )
 
 // File is the name of the database within the directory.
@@ -39,58 +37,22 @@ func Open(dir string, o Options) (*Store, error) {
 	if o.Readers <= 0 {
 		o.Readers = 4
 	}
-	path, err := file(dir)
-	if err != nil {
-		return nil, fmt.Errorf("readings: %w", err)
-	}
 	s := &Store{ids: newIDs()}
-	if err := s.open(path, o); err != nil {
+	if err := s.open(filepath.Join(dir, File), o); err != nil {
 		return nil, errors.Join(fmt.Errorf("readings: open %s: %w", File, err), s.Close())
 	}
 	return s, nil
 }
 
-// file makes the directory and an empty database that only the owner can read;
-// SQLite gives its other files the same mode.
-func file(dir string) (string, error) {
-	path, err := filepath.Abs(filepath.Join(dir, File))
-	if err != nil {
-		return "", err
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return "", err
-	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return "", err
-	}
-	return path, f.Close()
-}
-
-func (s *Store) open(path string, o Options) error {
-	var err error
-	if s.write, err = sql.Open("sqlite", dsn(path, "immediate", "journal_mode(WAL)", "synchronous(FULL)",
-		"foreign_keys(1)", "wal_autocheckpoint(4000)", "journal_size_limit(67108864)", "cache_size(-32768)")); err != nil {
+func (s *Store) open(path string, o Options) (err error) {
+	if s.read, s.write, err = sqlstore.OpenSQLite(context.Background(), path, o.Readers); err != nil {
 		return err
 	}
-	s.write.SetMaxOpenConns(1)
 	if err = migrate(context.Background(), s.write, schema()); err != nil {
 		return err
 	}
-	if s.read, err = sql.Open("sqlite", dsn(path, "deferred", "query_only(1)")); err != nil {
-		return err
-	}
-	s.read.SetMaxOpenConns(o.Readers)
-	s.read.SetMaxIdleConns(o.Readers)
 	s.stmts, err = prepare(s.write)
 	return err
-}
-
-// dsn names the file as an address, so that no character in its path means
-// anything, with the pragmas of each connection.
-func dsn(path, lock string, pragmas ...string) string {
-	query := url.Values{"_txlock": {lock}, "_pragma": append([]string{"busy_timeout(10000)"}, pragmas...)}
-	return (&url.URL{Scheme: "file", Path: path, RawQuery: query.Encode()}).String()
 }
 
 // Ping reports whether the database can be written to. A full disk shows at

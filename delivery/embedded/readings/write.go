@@ -77,7 +77,11 @@ func (w *writing) point(ctx context.Context, p *iot.Point, i int) error {
 	if p.IsText {
 		value, text = nil, p.Text
 	}
-	if w.rows = append(w.rows, device, p.Time.UnixNano(), sensor, label, value, text); len(w.rows) == rowsAtOnce*rowColumns {
+	at := p.Time.UnixNano()
+	if err := w.raise(ctx, sensor, at); err != nil {
+		return err
+	}
+	if w.rows = append(w.rows, device, at, sensor, label, value, text); len(w.rows) == rowsAtOnce*rowColumns {
 		_, err = w.insertReadings.ExecContext(ctx, w.rows...)
 		w.rows = w.rows[:0]
 	}
@@ -92,6 +96,20 @@ func (w *writing) flush(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// newestSpan is how far a sensor's newest reading may lie behind the time in the
+// table newest: that is written once a day and not with every reading.
+const newestSpan = 24 * time.Hour
+
+// raise notes a reading that the newest one of its sensor may be.
+func (w *writing) raise(ctx context.Context, sensor, at int64) error {
+	if noted, ok := w.newest[sensor]; ok && at-noted < int64(newestSpan) {
+		return nil
+	}
+	w.newest[sensor] = at // at most what is in the table
+	_, err := w.raiseNewest.ExecContext(ctx, sensor, at)
+	return err
 }
 
 func (w *writing) device(ctx context.Context, acct account.ID, name string) (int64, error) {

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/penstock/penstock/relay/cache/redistest"
 	"github.com/penstock/penstock/relay/job"
-	"github.com/penstock/penstock/relay/redisstore/redistest"
 )
 
 // endings notes what is said before and after the ends of jobs.
@@ -30,7 +30,7 @@ func (e *endings) ending(ctx context.Context, j job.Job, o job.Outcome) (func(),
 	}
 	e.seen = append(e.seen, "before "+string(o.State())+" "+o.Error)
 	return func() {
-		now, err := e.s.db.Jobs().Get(context.WithoutCancel(ctx), j.Account, j.ID)
+		now, err := e.s.db.Jobs.Get(context.WithoutCancel(ctx), j.Account, j.ID)
 		if err != nil {
 			e.s.t.Error(err)
 		}
@@ -62,7 +62,7 @@ func TestTheEndOfAJobIsAnnounced(t *testing.T) {
 				return nil, tc.err
 			})
 			j, err := New(Deps{
-				Store: s.db.Jobs(), Redis: s.db, Runners: map[job.Kind]job.Runner{"test": run}, Ending: e.ending,
+				Store: s.db.Jobs, Redis: s.redis, Runners: map[job.Kind]job.Runner{"test": run}, Ending: e.ending,
 				Logger: slog.New(slog.DiscardHandler),
 			}, Options{Reconcile: 20 * time.Millisecond, Timeout: 200 * time.Millisecond, Lease: 300 * time.Millisecond})
 			if err != nil {

@@ -13,26 +13,29 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/cache"
+	"github.com/penstock/penstock/relay/cache/redistest"
 	"github.com/penstock/penstock/relay/job"
-	"github.com/penstock/penstock/relay/redisstore"
-	"github.com/penstock/penstock/relay/redisstore/redistest"
+	"github.com/penstock/penstock/relay/sqlstore/records"
+	"github.com/penstock/penstock/relay/sqlstore/recordstest"
 )
 
-// site is a Redis with whatever runs jobs on it.
+// site is records and a Redis with whatever runs jobs on it.
 type site struct {
-	t  *testing.T
-	db *redisstore.DB
+	t     *testing.T
+	db    *records.Records
+	redis *cache.DB
 }
 
 func newSite(t *testing.T) *site {
 	t.Helper()
 	s := redistest.Start(t, "--appendonly", "no")
-	db, err := redisstore.Open(t.Context(), redisstore.Options{URL: s.URL})
+	redis, err := cache.Open(cache.Options{URL: s.URL})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = db.Close() })
-	return &site{t: t, db: db}
+	t.Cleanup(func() { _ = redis.Close() })
+	return &site{t: t, db: recordstest.Open(t), redis: redis}
 }
 
 // open makes a Jobs; start says whether it runs.
@@ -40,7 +43,7 @@ func (s *site) open(start bool, o Options, run job.RunnerFunc) *Jobs {
 	s.t.Helper()
 	o.Reconcile = 20 * time.Millisecond
 	j, err := New(Deps{
-		Store: s.db.Jobs(), Redis: s.db, Runners: map[job.Kind]job.Runner{"test": run}, Logger: slog.New(slog.DiscardHandler),
+		Store: s.db.Jobs, Redis: s.redis, Runners: map[job.Kind]job.Runner{"test": run}, Logger: slog.New(slog.DiscardHandler),
 	}, o)
 	if err != nil {
 		s.t.Fatal(err)
@@ -69,7 +72,7 @@ func (s *site) submit(j *Jobs, id string) {
 func (s *site) ended(id string) (one job.Job) {
 	s.t.Helper()
 	redistest.Await(s.t, time.Minute, "job "+id+" ends", func(ctx context.Context) bool {
-		got, err := s.db.Jobs().Get(ctx, 1, id)
+		got, err := s.db.Jobs.Get(ctx, 1, id)
 		one = got
 		return err == nil && got.State.Ended()
 	})
@@ -135,7 +138,7 @@ func TestAJobOfAProcessThatDiedIsRunAgain(t *testing.T) {
 	dead := s.open(false, Options{}, func(context.Context, job.Job) (any, error) { return nil, nil })
 	s.submit(dead, "orphan")
 	now := time.Now()
-	if _, taken, err := s.db.Jobs().Lease(t.Context(), job.Ref{Account: 1, ID: "orphan"}, now, now.Add(300*time.Millisecond)); err != nil || !taken {
+	if _, taken, err := s.db.Jobs.Lease(t.Context(), job.Ref{Account: 1, ID: "orphan"}, now, now.Add(300*time.Millisecond)); err != nil || !taken {
 		t.Fatal(taken, err)
 	}
 	s.open(true, Options{}, func(context.Context, job.Job) (any, error) { return "again", nil })
@@ -147,12 +150,12 @@ func TestAJobOfAProcessThatDiedIsRunAgain(t *testing.T) {
 func TestAJobWithoutATaskIsFound(t *testing.T) {
 	s := newSite(t)
 	j := job.Job{ID: "lost", Account: 7, Kind: "test", CreatedAt: time.Now()}
-	if err := s.db.Jobs().Create(t.Context(), j); err != nil {
+	if err := s.db.Jobs.Create(t.Context(), j); err != nil {
 		t.Fatal(err)
 	}
 	s.open(true, Options{}, func(context.Context, job.Job) (any, error) { return 1, nil })
 	redistest.Await(t, time.Minute, "the job ends", func(ctx context.Context) bool {
-		got, err := s.db.Jobs().Get(ctx, 7, "lost")
+		got, err := s.db.Jobs.Get(ctx, 7, "lost")
 		return err == nil && got.State == job.Completed
 	})
 }
@@ -172,7 +175,7 @@ func TestAShutdownLeavesAJobForTheNextStart(t *testing.T) {
 	if err := first.Stop(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := s.db.Jobs().Get(t.Context(), 1, "long"); err != nil || got.State != job.Processing || got.Due.After(time.Now()) {
+	if got, err := s.db.Jobs.Get(t.Context(), 1, "long"); err != nil || got.State != job.Processing || got.Due.After(time.Now()) {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	s.open(true, Options{}, func(context.Context, job.Job) (any, error) { return nil, nil })
@@ -185,7 +188,7 @@ func TestWhatCannotBeRunIsRefused(t *testing.T) {
 	if err := j.Submit(t.Context(), job.Job{ID: "x", Kind: "other"}); err == nil || !strings.Contains(err.Error(), "nobody runs") {
 		t.Error(err)
 	}
-	if _, err := New(Deps{Store: s.db.Jobs(), Redis: s.db, Runners: map[job.Kind]job.Runner{}}, Options{Timeout: time.Second, Lease: time.Second}); err == nil {
+	if _, err := New(Deps{Store: s.db.Jobs, Redis: s.redis, Runners: map[job.Kind]job.Runner{}}, Options{Timeout: time.Second, Lease: time.Second}); err == nil {
 		t.Error("a lease as short as a run")
 	}
 	if _, err := New(Deps{}, Options{}); err == nil {

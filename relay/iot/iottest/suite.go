@@ -59,6 +59,13 @@ func Run(t *testing.T, open func(t *testing.T) iot.ReadingStore) {
 		{"what is older than a sensor keeps it is forgotten, and nothing else", forgets},
 		{"forgetting goes on until all is gone", forgetsMany},
 		{"forgetting cannot be broken out of", forgetsHostile},
+		{"the latest of a sensor is its newest point, whatever came last", latestIsNewest},
+		{"the latest of sensors whose readings are days apart and in any order", latestOfDays},
+		{"the latest of sensors that stopped, changed their type or hold texts", latestOfAll},
+		{"the latest of a sensor that lost all points is none", latestForgotten},
+		{"the latest cannot be broken out of", latestHostile},
+		{"a device was stored last when its newest point or uplink was", lastStored},
+		{"600 devices are asked for at once", lastStoredMany},
 		{"a cancelled context is an error", cancelled},
 		{"a ping finds the store writable", ping},
 	}
@@ -151,6 +158,12 @@ func cancelled(t *testing.T, s iot.ReadingStore) {
 	}
 	if err := s.Forget(ctx, acme, []iot.Expired{{DeviceID: "gone", SensorID: "gone.1", Before: start().Add(time.Hour)}}); err == nil {
 		t.Error("Forget: no error")
+	}
+	if _, err := s.Latest(ctx, acme, "gone", []string{celsius}); err == nil {
+		t.Error("Latest: no error")
+	}
+	if _, err := s.LastStored(ctx, acme, []string{"gone"}); err == nil {
+		t.Error("LastStored: no error")
 	}
 	if err := s.Ping(ctx); err == nil {
 		t.Error("Ping: no error")

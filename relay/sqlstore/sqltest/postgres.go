@@ -1,6 +1,7 @@
 package sqltest
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
@@ -12,6 +13,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -34,6 +37,7 @@ type Postgres struct {
 	cmd       *exec.Cmd
 	gone      chan struct{}
 	databases atomic.Int64
+	template  sync.Once
 }
 
 // StartPostgres starts a server and stops it when the test ends. args are
@@ -77,6 +81,12 @@ func (s *Postgres) data() string { return filepath.Join(s.dir, "data") }
 func (s *Postgres) Start() {
 	s.t.Helper()
 	s.Kill()
+	s.launch()
+	s.await()
+}
+
+func (s *Postgres) launch() {
+	s.t.Helper()
 	args := []string{"-D", s.data(), "-p", strconv.Itoa(s.port), "-k", s.dir, "-h", "127.0.0.1", "-c", "max_connections=200", "-c", "shared_buffers=64MB"}
 	for _, a := range s.args {
 		args = append(args, "-c", a)
@@ -96,7 +106,6 @@ func (s *Postgres) Start() {
 		_ = cmd.Wait()
 		close(gone)
 	}(s.cmd, s.gone)
-	s.await()
 }
 
 func (s *Postgres) await() {
@@ -126,16 +135,68 @@ func (s *Postgres) Kill() {
 	if s.cmd == nil {
 		return
 	}
-	_ = syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL)
+	all := s.processes()
+	for _, pid := range all { // the server first, so that it starts no other
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
 	<-s.gone
 	s.cmd = nil
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for late := time.After(startTime); ; {
+		if !slices.ContainsFunc(all, runs) {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-late:
+			s.t.Fatal("processes of postgres outlive their death")
+		}
+	}
+}
+
+// processes are those of the server: itself, and its children, which are in
+// process groups of their own.
+func (s *Postgres) processes() []int {
+	all := []int{s.cmd.Process.Pid}
+	entries, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, name := range entries {
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(name)))
+		if _, parent := stat(pid); err == nil && parent == strconv.Itoa(s.cmd.Process.Pid) && runs(pid) {
+			all = append(all, pid)
+		}
+	}
+	return all
+}
+
+// runs reports whether a process has not ended; one that nobody has asked about
+// since counts as ended.
+func runs(pid int) bool {
+	state, _ := stat(pid)
+	return state != "" && state != "Z"
+}
+
+// stat is the state of a process and its parent, empty if there is none.
+func stat(pid int) (state, parent string) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return "", ""
+	}
+	// pid (name) state ppid …; a name may hold blanks and brackets.
+	fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
+	if len(fields) < 2 {
+		return "", ""
+	}
+	return fields[0], fields[1]
 }
 
 // Signal sends the server and its children a signal, for example SIGSTOP.
 func (s *Postgres) Signal(sig syscall.Signal) {
 	s.t.Helper()
-	if err := syscall.Kill(-s.cmd.Process.Pid, sig); err != nil {
-		s.t.Fatal(err)
+	for _, pid := range s.processes() {
+		if err := syscall.Kill(pid, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
+			s.t.Fatal(err)
+		}
 	}
 }
 

@@ -1,0 +1,323 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/penstock/penstock/config"
+	"github.com/penstock/penstock/ingest/admin"
+	"github.com/penstock/penstock/ingest/intake"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/cache"
+	"github.com/penstock/penstock/relay/event"
+	registry "github.com/penstock/penstock/relay/gateway"
+	"github.com/penstock/penstock/relay/sqlstore/gateways"
+)
+
+// databaseFile keeps what this gateway last saw of its database.
+const databaseFile = "database"
+
+// witness is what the database has acknowledged to this gateway. A database that
+// knows less is another one, or an earlier state of this one: processing what
+// arrives would leave out what the journal has handed to the later state.
+type witness struct {
+	Database string `json:"database"`
+	Beats    uint64 `json:"beats"`
+}
+
+// membership registers the gateway, tells whether it works with the others as
+// one, and stops processing while the database is not the one that it was.
+type membership struct {
+	store   *gateways.Store
+	dir     string
+	self    registry.Gateway
+	cache   *cache.DB
+	intakes map[event.Kind]*intake.Intake
+
+	beating  sync.Mutex // guards what follows, and the database against two that look at it
+	seen     witness
+	database string // the one that answers now
+
+	mu        sync.Mutex
+	conflicts []string
+	halted    string // why processing stopped; empty: it goes on
+	resume    chan struct{}
+	stop      context.CancelFunc // of what is being processed
+}
+
+// openMembership makes the membership; nothing is registered before start.
+func (d *daemon) openMembership(ctx context.Context) error {
+	m := &membership{
+		store: d.back.records.Gateways, dir: d.cfg.DataDir, cache: d.back.cache, intakes: d.intakes, resume: make(chan struct{}), stop: func() {},
+		self: registry.Gateway{Node: d.node, URL: d.cfg.InternalURL, Version: version, StartedAt: time.Now(), Facts: d.facts()},
+	}
+	d.member = m
+	var err error
+	if d.sharedToken, err = m.store.Setting(ctx, "gateway_token", rand.Text); err != nil {
+		return err
+	}
+	d.back.list = append(d.back.list, admin.Backend{Name: "gateways", Note: "node " + d.node, Check: m.check})
+	if err := m.load(); err != nil {
+		return err
+	}
+	// A database that is down now is looked at by the next heartbeat.
+	if err := m.verify(ctx); relay.KindOf(err) != relay.KindUnavailable {
+		return err
+	}
+	return nil
+}
+
+// facts are what must be the same at all gateways and is known from the settings.
+func (d *daemon) facts() registry.Facts {
+	readings := registry.Embedded + d.node
+	if d.cfg.Influx.URL != "" {
+		readings = "influxdb " + config.Config{Influx: d.cfg.Influx}.Redacted().Influx.URL + " " + d.cfg.Influx.Bucket
+	}
+	return registry.Facts{registry.Readings: readings, registry.LedgerKey: fingerprint(d.masterKey), registry.AdminToken: fingerprint(d.cfg.AdminToken), registry.PublicURL: d.cfg.PublicURL}
+}
+
+// fingerprint tells a secret from another one without telling it.
+func fingerprint(secret string) string {
+	sum := sha256.Sum256([]byte("penstock fingerprint " + secret))
+	return hex.EncodeToString(sum[:8])
+}
+
+// load reads what this gateway last saw of its database.
+func (m *membership) load() error {
+	b, err := os.ReadFile(filepath.Join(m.dir, databaseFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = json.Unmarshal(b, &m.seen)
+	}
+	if err != nil {
+		return fmt.Errorf("data directory: %s: %w", databaseFile, err)
+	}
+	return nil
+}
+
+// outdate makes any state of the database that a gateway was started on before an
+// earlier one, so that its journal is processed again: the data directory's was
+// restored.
+func outdate(dataDir string) error {
+	m := membership{dir: dataDir}
+	if err := m.load(); err != nil || m.seen.Database == "" {
+		return err
+	}
+	m.seen.Beats++
+	return m.save(m.seen)
+}
+
+// save keeps what this gateway saw of its database.
+func (m *membership) save(seen witness) error {
+	b, err := json.Marshal(seen)
+	if err != nil {
+		return err
+	}
+	return writeDurably(m.dir, databaseFile, string(b)+"\n")
+}
+
+// verify compares the database with what this gateway last saw of it, and stops
+// processing if it knows less.
+func (m *membership) verify(ctx context.Context) error {
+	id, err := m.store.Setting(ctx, "database", func() string { return strings.ToLower(rand.Text()) })
+	if err != nil {
+		return err
+	}
+	m.database = id
+	beats, err := m.store.Checkpoint(ctx, m.self.Node, "")
+	if err != nil {
+		return err
+	}
+	switch {
+	case m.seen.Database == "":
+		m.seen = witness{Database: id, Beats: beats}
+	case m.seen.Database != id:
+		m.halt("this is another database than the one that the journal was processed into")
+	case beats < m.seen.Beats:
+		m.halt("the database is in an earlier state than this gateway has seen: it was restored from a backup")
+	}
+	return nil
+}
+
+// halt stops processing, once.
+func (m *membership) halt(reason string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.halted != "" {
+		return
+	}
+	m.halted = reason + ". Processing has stopped; what arrives is kept in the journal. " +
+		"`penstock recover` processes the journal again from what the database knows, and goes on"
+	m.stop()
+}
+
+// Halted is why processing stopped; empty: it goes on.
+func (m *membership) Halted() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.halted
+}
+
+// process runs one kind of traffic's processing until ctx is done, without the
+// time in which it is halted.
+func (m *membership) process(ctx context.Context, run func(context.Context) error) error {
+	for ctx.Err() == nil {
+		m.mu.Lock()
+		halted, resume := m.halted != "", m.resume
+		var running context.Context
+		if !halted {
+			var cancel context.CancelFunc
+			running, cancel = context.WithCancel(ctx)
+			before := m.stop
+			m.stop = func() { before(); cancel() }
+		}
+		m.mu.Unlock()
+		if !halted {
+			if err := run(running); err != nil || ctx.Err() != nil {
+				return err
+			}
+			continue
+		}
+		select {
+		case <-resume:
+		case <-ctx.Done():
+		}
+	}
+	return nil
+}
+
+// run sends heartbeats until ctx is done.
+func (m *membership) run(ctx context.Context, warn func(error)) {
+	for {
+		if err := m.beat(ctx); err != nil && ctx.Err() == nil {
+			warn(err)
+		}
+		if !pause(ctx, registry.HeartbeatEvery) {
+			return
+		}
+	}
+}
+
+// beat looks at the database, registers the gateway and looks at the others.
+func (m *membership) beat(ctx context.Context) error {
+	m.beating.Lock()
+	defer m.beating.Unlock()
+	if err := m.verify(ctx); err != nil {
+		return err
+	}
+	conflict := m.lookAtRedis(ctx)
+	if err := m.store.Heartbeat(ctx, m.self); err != nil {
+		return err
+	}
+	all, err := m.store.Gateways(ctx)
+	if err != nil {
+		return err
+	}
+	conflicts := append(conflict, registry.Conflicts(&m.self, all, time.Now())...)
+	m.mu.Lock()
+	m.conflicts = conflicts
+	halted := m.halted != ""
+	m.mu.Unlock()
+	if halted {
+		return nil // the database must not be told of what it does not have
+	}
+	return m.acknowledge(ctx)
+}
+
+// lookAtRedis notes which Redis this is, and says if gateways on another database
+// use it. One that is down is reported elsewhere.
+func (m *membership) lookAtRedis(ctx context.Context) (conflicts []string) {
+	if id, err := m.cache.ID(ctx); err == nil {
+		m.self.Facts[registry.Redis] = id
+	}
+	others, err := m.cache.Databases(ctx, m.database, time.Now(), registry.AwayAfter)
+	if err == nil && len(others) > 0 {
+		conflicts = []string{"gateways on another database use the same Redis: give all of them the same database.url, or redis.url a Redis of its own"}
+	}
+	return conflicts
+}
+
+// acknowledge notes in the database how far the journals were processed, and then
+// here that the database knows.
+func (m *membership) acknowledge(ctx context.Context) error {
+	for kind, in := range m.intakes {
+		if err := m.store.SetCheckpoint(ctx, m.self.Node, string(kind), in.Committed()); err != nil {
+			return err
+		}
+	}
+	next := m.seen
+	next.Beats++
+	if err := m.store.SetCheckpoint(ctx, m.self.Node, "", next.Beats); err != nil {
+		return err
+	}
+	if err := m.save(next); err != nil {
+		return err
+	}
+	m.seen = next
+	return nil
+}
+
+// check reports why this gateway does not work, or not with the others as one.
+func (m *membership) check(context.Context) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.halted != "" {
+		return errors.New(m.halted)
+	}
+	if len(m.conflicts) > 0 {
+		return errors.New(strings.Join(m.conflicts, "; "))
+	}
+	return nil
+}
+
+// Recover processes again what the journals handed to a later state of the
+// database, and goes on. It returns how many events that were.
+func (m *membership) Recover(ctx context.Context) (count int, err error) {
+	m.beating.Lock()
+	defer m.beating.Unlock()
+	if err := m.verify(ctx); err != nil {
+		return 0, err
+	}
+	if m.Halted() == "" {
+		return 0, relay.Errorf(relay.KindConflict, "recover: processing has not stopped")
+	}
+	for kind, in := range m.intakes {
+		from, err := m.store.Checkpoint(ctx, m.self.Node, string(kind))
+		if err != nil {
+			return count, err
+		}
+		n, err := in.Again(ctx, from+1)
+		count += n
+		if err != nil {
+			return count, fmt.Errorf("recover: %s: %w", kind, err)
+		}
+	}
+	id, err := m.store.Setting(ctx, "database", func() string { return strings.ToLower(rand.Text()) })
+	if err != nil {
+		return count, err
+	}
+	beats, err := m.store.Checkpoint(ctx, m.self.Node, "")
+	if err != nil {
+		return count, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.seen = witness{Database: id, Beats: beats}
+	m.halted, m.stop = "", func() {}
+	close(m.resume)
+	m.resume = make(chan struct{})
+	return count, nil
+}

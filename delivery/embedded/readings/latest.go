@@ -1,0 +1,87 @@
+package readings
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/iot"
+)
+
+// selectLatest walks the primary key backwards for each sensor of a device: a
+// sensor that still reports is found at once, one that has stopped within a day's
+// readings.
+const selectLatest = `
+SELECT label.type, label.identifier, sensor.name, label.key, reading.at, reading.value, reading.text
+FROM device
+JOIN sensor ON sensor.device = device.id
+JOIN newest ON newest.sensor = sensor.id
+JOIN reading ON reading.device = device.id AND reading.sensor = sensor.id AND reading.at = (
+	SELECT r.at FROM reading r
+	WHERE r.device = device.id AND r.sensor = sensor.id AND r.at BETWEEN newest.at AND newest.at + ?
+	ORDER BY r.at DESC LIMIT 1)
+JOIN label ON label.id = reading.label
+WHERE device.account = ? AND device.name = ?
+ORDER BY sensor.name`
+
+// Latest returns the newest point of each of a device's sensors, of whatever
+// type.
+func (s *Store) Latest(ctx context.Context, acct account.ID, deviceID string, _ []string) ([]iot.Point, error) {
+	points, err := s.points(ctx, iot.Query{Account: acct, DeviceID: deviceID}, selectLatest, int64(newestSpan), int64(acct), deviceID)
+	if err != nil {
+		return nil, fmt.Errorf("readings: latest: %w", err)
+	}
+	return points, nil
+}
+
+// selectStored is completed with the names of devices. Each maximum is the end of
+// a primary key.
+const selectStored = `
+SELECT device.name, max(
+	coalesce((SELECT max(at) FROM reading WHERE reading.device = device.id), -9223372036854775808),
+	coalesce((SELECT max(at) FROM uplink WHERE uplink.device = device.id), -9223372036854775808))
+FROM device
+WHERE device.account = ? AND device.name IN `
+
+// devicesAtOnce is how many devices one statement names.
+const devicesAtOnce = 500
+
+// LastStored returns the time of each device's newest point or uplink.
+func (s *Store) LastStored(ctx context.Context, acct account.ID, deviceIDs []string) (map[string]time.Time, error) {
+	out := make(map[string]time.Time, len(deviceIDs))
+	for some := range slices.Chunk(deviceIDs, devicesAtOnce) {
+		if err := s.lastStored(ctx, acct, some, out); err != nil {
+			return nil, fmt.Errorf("readings: last stored: %w", err)
+		}
+	}
+	return out, nil
+}
+
+func (s *Store) lastStored(ctx context.Context, acct account.ID, deviceIDs []string, out map[string]time.Time) error {
+	args := []any{int64(acct)}
+	for _, id := range deviceIDs {
+		args = append(args, id)
+	}
+	rows, err := s.read.QueryContext(ctx, selectStored+"(?"+strings.Repeat(", ?", len(deviceIDs)-1)+")", args...)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var id string
+		var at int64
+		if err := rows.Scan(&id, &at); err != nil {
+			return err
+		}
+		if at > none {
+			out[id] = time.Unix(0, at).UTC()
+		}
+	}
+	return rows.Err()
+}
+
+// none stands for no time in selectStored.
+const none = -1 << 63

@@ -1,0 +1,115 @@
+package redis
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"time"
+)
+
+// pipe is one end of a connection in memory. Writing never waits: miniredis
+// answers each command before it reads the next, so that on net.Pipe a pipeline
+// of commands would wait for its own answers. What is written is bounded by what
+// a client has under way.
+type pipe struct{ in, out *stream }
+
+func newPipe() (client, server *pipe) {
+	a, b := newStream(), newStream()
+	return &pipe{in: a, out: b}, &pipe{in: b, out: a}
+}
+
+func (p *pipe) Read(b []byte) (int, error)     { return p.in.read(b) }
+func (p *pipe) Write(b []byte) (int, error)    { return p.out.write(b) }
+func (p *pipe) SetDeadline(t time.Time) error  { return p.SetReadDeadline(t) }
+func (*pipe) SetWriteDeadline(time.Time) error { return nil }
+func (*pipe) LocalAddr() net.Addr              { return address{} }
+func (*pipe) RemoteAddr() net.Addr             { return address{} }
+func (p *pipe) SetReadDeadline(t time.Time) error {
+	p.in.setDeadline(t)
+	return nil
+}
+
+// Close ends both directions; what was written before can still be read.
+func (p *pipe) Close() error {
+	p.in.close()
+	p.out.close()
+	return nil
+}
+
+type address struct{}
+
+func (address) Network() string { return "memory" }
+func (address) String() string  { return "embedded" }
+
+// keptBuffer is how large an empty buffer may be that is kept.
+const keptBuffer = 1 << 20
+
+// stream is one direction.
+type stream struct {
+	mu       sync.Mutex
+	changed  *sync.Cond
+	data     bytes.Buffer
+	closed   bool
+	deadline time.Time
+	timer    *time.Timer
+}
+
+func newStream() *stream {
+	s := &stream{}
+	s.changed = sync.NewCond(&s.mu)
+	return s
+}
+
+func (s *stream) read(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.data.Len() == 0 {
+		if s.closed {
+			return 0, io.EOF
+		}
+		if !s.deadline.IsZero() && !time.Now().Before(s.deadline) {
+			return 0, os.ErrDeadlineExceeded
+		}
+		s.changed.Wait()
+	}
+	n, err := s.data.Read(b)
+	if s.data.Len() == 0 && s.data.Cap() > keptBuffer {
+		s.data = bytes.Buffer{}
+	}
+	return n, err
+}
+
+func (s *stream) write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return 0, io.ErrClosedPipe
+	}
+	s.changed.Signal()
+	return s.data.Write(b)
+}
+
+func (s *stream) setDeadline(t time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.deadline = t
+	if s.timer != nil {
+		s.timer.Stop()
+		s.timer = nil
+	}
+	if !t.IsZero() {
+		s.timer = time.AfterFunc(time.Until(t), s.changed.Broadcast)
+	}
+}
+
+func (s *stream) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	if s.timer != nil {
+		s.timer.Stop()
+	}
+	s.changed.Broadcast()
+}

@@ -1,0 +1,149 @@
+package redis
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/alicebob/miniredis/v2/server"
+)
+
+// Options tunes a server; the zero value works.
+type Options struct {
+	// MaxTasks is how many tasks may be enqueued before the server begins anew,
+	// empty: miniredis keeps a counter for every key name that it has ever seen,
+	// about 150 bytes a task. 0 means 1,000,000.
+	MaxTasks int64
+}
+
+// Server is a Redis in memory. Its methods are safe for concurrent use.
+type Server struct {
+	maxTasks int64
+	stop     chan struct{}
+	work     sync.WaitGroup
+
+	mu     sync.Mutex
+	engine *engine
+	closed bool
+}
+
+// engine is one miniredis.
+type engine struct {
+	*miniredis.Miniredis
+	tasks atomic.Int64
+}
+
+// Start starts an empty server.
+func Start(o Options) (*Server, error) {
+	if o.MaxTasks <= 0 {
+		o.MaxTasks = 1_000_000
+	}
+	e, err := newEngine()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{maxTasks: o.MaxTasks, stop: make(chan struct{}), engine: e}
+	s.work.Go(s.expire)
+	return s, nil
+}
+
+func newEngine() (*engine, error) {
+	e := &engine{Miniredis: miniredis.NewMiniRedis()}
+	c, err := e.Dial() // starts it without a listener
+	if err != nil {
+		return nil, fmt.Errorf("embedded redis: %w", err)
+	}
+	e.Server().SetPreHook(e.hook)
+	return e, c.Close()
+}
+
+// info is what clients look at before they rely on a server.
+const info = "redis_version:6.2.0\r\nredis_mode:standalone\r\nmaxmemory:0\r\nmaxmemory_policy:noeviction\r\n"
+
+// hook answers INFO, and counts what asynq's scripts save of tasks.
+func (e *engine) hook(p *server.Peer, name string, args ...string) bool {
+	switch {
+	case name == "INFO":
+		p.WriteBulk(info)
+		return true
+	case name == "HSET" && len(args) > 2 && args[1] == "msg":
+		e.tasks.Add(1)
+	}
+	return false
+}
+
+// Dial returns a connection. It fits the Dialer of go-redis; network and address
+// are not used.
+func (s *Server) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, fmt.Errorf("embedded redis: %w", net.ErrClosed)
+	}
+	client, end := newPipe()
+	s.engine.Server().ServeConn(end)
+	return client, nil
+}
+
+// Close ends every connection and forgets everything.
+func (s *Server) Close() error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil
+	}
+	s.closed = true
+	close(s.stop)
+	e := s.engine
+	s.mu.Unlock()
+	s.work.Wait()
+	e.Close()
+	return nil
+}
+
+// expire moves the clock of the keys that expire. miniredis looks at every key
+// then, so a large one is looked at less often: a hundredth of a processor.
+func (s *Server) expire() {
+	last, wait := time.Now(), time.Second
+	for {
+		select {
+		case <-s.stop:
+			return
+		case <-time.After(wait):
+		}
+		now := time.Now()
+		s.current().FastForward(now.Sub(last))
+		wait = max(time.Second, 100*time.Since(now))
+		last = now
+		s.renew()
+	}
+}
+
+func (s *Server) current() *engine {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.engine
+}
+
+// renew begins anew when too many tasks were enqueued.
+func (s *Server) renew() {
+	old := s.current()
+	if old.tasks.Load() < s.maxTasks {
+		return
+	}
+	e, err := newEngine()
+	if err != nil {
+		return // there is the old one
+	}
+	s.mu.Lock()
+	s.engine = e
+	s.mu.Unlock()
+	old.Close()
+}

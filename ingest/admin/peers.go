@@ -1,0 +1,225 @@
+package admin
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/gateway"
+)
+
+// fromGateway is the header of a request that another gateway makes: it is
+// answered from the gateway's own journals alone.
+const fromGateway = "X-Penstock-Gateway"
+
+// maxPeerAnswer bounds what another gateway answers: a page of 1,000 events.
+const maxPeerAnswer = 256 << 20
+
+// Peers asks the other gateways of the database for what only they have: their
+// journals. A nil Peers has none.
+type Peers struct {
+	node     string
+	token    string
+	registry gateway.Registry
+	client   *http.Client
+	now      func() time.Time
+}
+
+// NewPeers returns the peers of a gateway; token is the one that the gateways
+// share. An answer may take as long as a dry run does.
+func NewPeers(node, token string, registry gateway.Registry, now func() time.Time) *Peers {
+	return &Peers{node: node, token: token, registry: registry, client: &http.Client{Timeout: time.Minute}, now: now}
+}
+
+// awayJSON is a gateway whose journals an answer lacks.
+type awayJSON struct {
+	Node   string `json:"node"`
+	SeenAt string `json:"seen_at"`
+	Error  string `json:"error"`
+}
+
+// others lists the other gateways; none for a request of one of them.
+func (p *Peers) others(c *fiber.Ctx) ([]gateway.Gateway, error) {
+	if p == nil || c.Get(fromGateway) != "" {
+		return nil, nil
+	}
+	all, err := p.registry.Gateways(c.UserContext())
+	var out []gateway.Gateway
+	for _, g := range all {
+		if g.Node != p.node {
+			out = append(out, g)
+		}
+	}
+	return out, err
+}
+
+// each asks every one of the gateways at the same time and reads the answers
+// into a value each. It names those that did not answer.
+func each[T any](ctx context.Context, p *Peers, all []gateway.Gateway, request func(gateway.Gateway) peerRequest) (answers map[string]T, away []awayJSON) {
+	answers = make(map[string]T, len(all))
+	var mu sync.Mutex
+	var wait sync.WaitGroup
+	for _, g := range all {
+		wait.Go(func() {
+			var answer T
+			err := p.decode(ctx, &g, request(g), &answer)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				away = append(away, awayJSON{Node: g.Node, SeenAt: stamp(g.SeenAt), Error: err.Error()})
+				return
+			}
+			answers[g.Node] = answer
+		})
+	}
+	wait.Wait()
+	return answers, away
+}
+
+// peerRequest is a request of the admin API to another gateway.
+type peerRequest struct {
+	method, path string
+	query        url.Values
+	body         []byte
+}
+
+func (p *Peers) decode(ctx context.Context, g *gateway.Gateway, r peerRequest, answer any) error {
+	status, body, err := p.ask(ctx, g, r)
+	switch {
+	case err != nil:
+		return err
+	case status != http.StatusOK:
+		return fmt.Errorf("answered %d: %s", status, bytes.TrimSpace(body[:min(len(body), 200)]))
+	}
+	if err := json.Unmarshal(body, answer); err != nil {
+		return fmt.Errorf("its answer is not that of a gateway: %w", err)
+	}
+	return nil
+}
+
+// ask makes a request to another gateway.
+func (p *Peers) ask(ctx context.Context, g *gateway.Gateway, r peerRequest) (status int, body []byte, err error) {
+	if g.Away(p.now()) {
+		return 0, nil, relay.Errorf(relay.KindUnavailable, "gateway %s is away since %s", g.Node, stamp(g.SeenAt))
+	}
+	target := g.URL + r.path
+	if len(r.query) > 0 {
+		target += "?" + r.query.Encode()
+	}
+	req, err := http.NewRequestWithContext(ctx, r.method, target, bytes.NewReader(r.body))
+	if err != nil {
+		return 0, nil, err
+	}
+	req.Header.Set("Authorization", "Bearer "+p.token)
+	req.Header.Set(fromGateway, p.node)
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := p.client.Do(req)
+	if err != nil {
+		return 0, nil, relay.Errorf(relay.KindUnavailable, "gateway %s: %w", g.Node, err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, err = io.ReadAll(io.LimitReader(resp.Body, maxPeerAnswer))
+	if err != nil {
+		return 0, nil, relay.Errorf(relay.KindUnavailable, "gateway %s: %w", g.Node, err)
+	}
+	return resp.StatusCode, body, nil
+}
+
+// forward has another gateway answer the request: the one that a node names.
+func (p *Peers) forward(c *fiber.Ctx, node string) (found bool, err error) {
+	all, err := p.others(c)
+	if err != nil {
+		return false, err
+	}
+	for _, g := range all {
+		if g.Node != node {
+			continue
+		}
+		status, body, err := p.ask(c.UserContext(), &g, peerRequest{method: c.Method(), path: c.Path()})
+		if err != nil {
+			return true, err
+		}
+		c.Set(fiber.HeaderContentType, fiber.MIMEApplicationJSON)
+		return true, c.Status(status).Send(body)
+	}
+	return false, nil
+}
+
+// passedOn is the query of a request, without what the gateway adds itself.
+func passedOn(c *fiber.Ctx) url.Values {
+	query, _ := url.ParseQuery(strings.Clone(string(c.Request().URI().QueryString())))
+	query.Del("cursor")
+	return query
+}
+
+// nodeOf is the node that an event's id names: "<node>-<kind><sequence>".
+func nodeOf(id string) string {
+	node, _, _ := cutLast(id, "-")
+	return node
+}
+
+func cutLast(s, sep string) (before, after string, found bool) {
+	if i := strings.LastIndex(s, sep); i >= 0 {
+		return s[:i], s[i+len(sep):], true
+	}
+	return s, "", false
+}
+
+// gatewayJSON is a gateway as the operator sees it.
+type gatewayJSON struct {
+	Node      string `json:"node"`
+	URL       string `json:"url"`
+	Version   string `json:"version"`
+	StartedAt string `json:"started_at"`
+	SeenAt    string `json:"seen_at"`
+	Away      bool   `json:"away"`
+}
+
+func (s *Surface) listGateways(c *fiber.Ctx) error {
+	out := []gatewayJSON{}
+	if s.Peers != nil {
+		all, err := s.Peers.registry.Gateways(c.UserContext())
+		if err != nil {
+			return err
+		}
+		for _, g := range all {
+			out = append(out, gatewayJSON{
+				Node: g.Node, URL: g.URL, Version: g.Version, StartedAt: stamp(g.StartedAt), SeenAt: stamp(g.SeenAt), Away: g.Away(s.Now()),
+			})
+		}
+	}
+	return c.JSON(fiber.Map{"data": out})
+}
+
+// forgetGateway removes one that does not come back; one that sends heartbeats
+// registers itself again.
+func (s *Surface) forgetGateway(c *fiber.Ctx) error {
+	node := strings.Clone(c.Params("node"))
+	if s.Peers == nil {
+		return relay.Errorf(relay.KindNotFound, "gateway %s", node)
+	}
+	if err := s.Peers.registry.Forget(c.UserContext(), node); err != nil {
+		return err
+	}
+	return c.SendStatus(fiber.StatusNoContent)
+}
+
+// recover processes the journal again, of this gateway alone: each one has seen
+// the database in a state of its own.
+func (s *Surface) recover(c *fiber.Ctx) error {
+	n, err := s.Recover(c.UserContext())
+	if err != nil {
+		return err
+	}
+	return c.JSON(replayedJSON{Count: n})
+}

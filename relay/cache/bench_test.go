@@ -1,0 +1,50 @@
+package cache
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/relay/cache/redistest"
+	"github.com/penstock/penstock/relay/iot"
+)
+
+// BenchmarkBatch is what a batch of 500 frames of as many devices, of three
+// readings each, asks of the cache.
+func BenchmarkBatch(b *testing.B) {
+	for name, open := range map[string]func() *DB{
+		"server":   func() *DB { return openURL(b, redistest.Start(b, "--appendonly", "no").URL) },
+		"embedded": func() *DB { return openEmbedded(b) },
+	} {
+		b.Run(name, func(b *testing.B) { batches(b, open().IoT()) })
+	}
+}
+
+func batches(b *testing.B, c *IoT) {
+	const frames = 500
+	n := 0
+	for b.Loop() {
+		n++
+		seen := make([]iot.Seen, frames)
+		heard := make(map[string]time.Time, frames)
+		var points []iot.Point
+		for i := range frames {
+			device := fmt.Sprintf("01jd8q9x7v3k5m2n4p6r8%05d", (n*frames+i)%10_000)
+			seen[i] = iot.Seen{Device: device, Dedup: fmt.Sprint("uplink", n), Record: fmt.Sprint("n1-u", n*frames+i)}
+			heard[device] = at(float64(n))
+			for _, key := range []string{"temperature", "humidity", "battery"} {
+				points = append(points, iot.Point{DeviceID: device, SensorID: device + "." + key, Type: key, Time: at(float64(n)), Value: 21.5})
+			}
+		}
+		if _, err := c.Claim(b.Context(), 1, seen, 2*time.Hour); err != nil {
+			b.Fatal(err)
+		}
+		if err := c.SetLatest(b.Context(), 1, points); err != nil {
+			b.Fatal(err)
+		}
+		if err := c.SetHeard(b.Context(), 1, heard); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(frames*float64(n)/b.Elapsed().Seconds(), "frames/s")
+}

@@ -1,0 +1,58 @@
+package cache
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/penstock/penstock/relay/outbox"
+)
+
+// breakersKept is how long breakers are kept after the last change to any.
+const breakersKept = 30 * 24 * time.Hour
+
+// Breakers keeps the breakers that are open; it is an outbox.Breakers. A breaker
+// that is lost opens again when its endpoint goes on failing.
+type Breakers struct{ db *DB }
+
+// Breakers returns the store of open breakers.
+func (d *DB) Breakers() *Breakers { return &Breakers{db: d} }
+
+// Open saves that a breaker is open, or what has changed about it.
+func (s *Breakers) Open(ctx context.Context, b outbox.Breaker) error {
+	text, err := json.Marshal(b)
+	if err != nil {
+		return fmt.Errorf("breaker %s: %w", b.Endpoint, err)
+	}
+	return s.db.pipeline(ctx, "breaker "+b.Endpoint, func(p redis.Pipeliner) {
+		p.HSet(ctx, keyBreakers(), b.Endpoint, text)
+		p.Expire(ctx, keyBreakers(), breakersKept)
+	})
+}
+
+// Close forgets a breaker.
+func (s *Breakers) Close(ctx context.Context, endpoint string) error {
+	return wrap("breaker "+endpoint, s.db.rdb.HDel(ctx, keyBreakers(), endpoint).Err())
+}
+
+// List returns the breakers that are open, the first opened first.
+func (s *Breakers) List(ctx context.Context) ([]outbox.Breaker, error) {
+	all, err := s.db.rdb.HGetAll(ctx, keyBreakers()).Result()
+	if err != nil {
+		return nil, wrap("breakers", err)
+	}
+	out := make([]outbox.Breaker, 0, len(all))
+	for endpoint, text := range all {
+		var b outbox.Breaker
+		if err := json.Unmarshal([]byte(text), &b); err != nil {
+			return nil, fmt.Errorf("breaker %s: %w", endpoint, err)
+		}
+		out = append(out, b)
+	}
+	slices.SortFunc(out, func(a, b outbox.Breaker) int { return a.OpenedAt.Compare(b.OpenedAt) })
+	return out, nil
+}

@@ -1,0 +1,32 @@
+package cache
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/penstock/penstock/relay/outbox"
+)
+
+func TestBreakersAreKeptForEveryGateway(t *testing.T) {
+	onEvery(t, func(t *testing.T, open func(*testing.T) *DB) {
+		s := open(t).Breakers()
+		later := outbox.Breaker{Endpoint: "f", Account: 2, OpenedAt: at(9)}
+		b := outbox.Breaker{Endpoint: "e", Account: 1, Relay: "v1", Target: "http://h/", Reason: "answered 500", OpenedAt: at(1), ProbeAt: at(6)}
+		again := b
+		again.Probes, again.ProbeAt = 1, at(16)
+		for _, step := range []outbox.Breaker{later, b, again} {
+			if err := s.Open(t.Context(), step); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, err := s.List(t.Context()); err != nil || !reflect.DeepEqual(got, []outbox.Breaker{again, later}) {
+			t.Errorf("got %+v, error %v", got, err)
+		}
+		if err := s.Close(t.Context(), "e"); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := s.List(t.Context()); err != nil || !reflect.DeepEqual(got, []outbox.Breaker{later}) {
+			t.Errorf("got %+v, error %v", got, err)
+		}
+	})
+}

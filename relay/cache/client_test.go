@@ -1,0 +1,239 @@
+package cache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/cache/redistest"
+	"github.com/penstock/penstock/relay/iot"
+)
+
+func TestParseURLReadsEveryForm(t *testing.T) {
+	cases := []struct {
+		name, url string
+		addrs     []string
+		db        int
+		user      string
+		password  string
+		master    string
+		cluster   bool
+		tls       bool
+	}{
+		{"nothing is the local server", "", []string{"127.0.0.1:6379"}, 0, "", "", "", false, false},
+		{"a server with everything", "redis://u:p%40s@h:7000/3", []string{"h:7000"}, 3, "u", "p@s", "", false, false},
+		{"a server by ?db", "redis://h?db=2", []string{"h:6379"}, 2, "", "", "", false, false},
+		{"an IPv6 address over TLS", "rediss://:pw@[::1]:6380", []string{"[::1]:6380"}, 0, "", "pw", "", false, true},
+		{"sentinels", "redis+sentinel://:pw@a:26379,b/mymaster?db=4", []string{"a:26379", "b:26379"}, 4, "", "pw", "mymaster", false, false},
+		{"a cluster", "redis+cluster://:pw@a:7000,b:7001", []string{"a:7000", "b:7001"}, 0, "", "pw", "", true, false},
+		{"a cluster of one node over TLS", "redis+cluster://a?tls=1", []string{"a:6379"}, 0, "", "", "", true, true},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			o, err := ParseURL(c.url)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(o.Addrs, c.addrs) || o.DB != c.db || o.Username != c.user || o.Password != c.password ||
+				o.MasterName != c.master || o.IsClusterMode != c.cluster || (o.TLSConfig != nil) != c.tls {
+				t.Errorf("got %+v", o)
+			}
+		})
+	}
+}
+
+func TestParseURLRefuses(t *testing.T) {
+	for name, url := range map[string]string{
+		"no scheme":                "localhost:6379",
+		"another scheme":           "http://h",
+		"two hosts for one server": "redis://a,b",
+		"a host that is none":      "redis://a b",
+		"an empty host":            "redis+cluster://a,,b",
+		"a database that is none":  "redis://h/x",
+		"sentinels and no master":  "redis+sentinel://a,b",
+		"a password that breaks":   "redis://:secret%zz@h",
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := ParseURL(url)
+			if relay.KindOf(err) != relay.KindInvalid || len(relay.FieldsOf(err)["redis.url"]) == 0 {
+				t.Errorf("%q: %v", url, err)
+			}
+			if strings.Contains(fmt.Sprint(err, relay.FieldsOf(err)), "secret") {
+				t.Errorf("shows the password: %v", err)
+			}
+		})
+	}
+}
+
+func FuzzParseURL(f *testing.F) {
+	for _, s := range []string{"redis://u:p@h:1/2", "redis+sentinel://a,b/m?db=1", "redis+cluster://[::1]:7000,b", "rediss://h?tls=1"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		o, err := ParseURL(s)
+		if err == nil && (len(o.Addrs) == 0 || slices.Contains(o.Addrs, "")) {
+			t.Errorf("%q: no address", s)
+		}
+		if err != nil && relay.KindOf(err) != relay.KindInvalid {
+			t.Errorf("%q: %v", s, err)
+		}
+	})
+}
+
+func TestErrorsTellABackEndThatIsDownFromAllElse(t *testing.T) {
+	cases := []struct {
+		name string
+		err  error
+		want relay.Kind
+	}{
+		{"a connection that broke", io.EOF, relay.KindUnavailable},
+		{"no answer in time", context.DeadlineExceeded, relay.KindUnavailable},
+		{"a closed client", redis.ErrClosed, relay.KindUnavailable},
+		{"a wrapped one", fmt.Errorf("x: %w", io.ErrUnexpectedEOF), relay.KindUnavailable},
+		{"anything else", errors.New("WRONGTYPE"), relay.KindUnexpected},
+		{"a kind that is known already", relay.Errorf(relay.KindConflict, "taken"), relay.KindConflict},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			err := wrap("thing", c.err)
+			if relay.KindOf(err) != c.want || !strings.HasPrefix(err.Error(), "thing: ") {
+				t.Errorf("got %v, kind %v", err, relay.KindOf(err))
+			}
+		})
+	}
+	if wrap("thing", nil) != nil {
+		t.Error("no error became one")
+	}
+}
+
+func TestAServerThatIsNotThereIsUnavailable(t *testing.T) {
+	db := openURL(t, fmt.Sprintf("redis://127.0.0.1:%d", redistest.FreePort(t)))
+	_, errClaim := claim(t, db)
+	_, _, errLatest := db.IoT().Latest(t.Context(), 1, "d")
+	for _, err := range []error{db.Ping(t.Context()), db.Check(t.Context()), errClaim, errLatest} {
+		if relay.KindOf(err) != relay.KindUnavailable || !strings.Contains(err.Error(), "Redis unavailable: dial tcp") {
+			t.Errorf("got %v", err)
+		}
+	}
+}
+
+func TestAServerThatIsStartingOrFullIsUnavailable(t *testing.T) {
+	server := redistest.Start(t, "--maxmemory", "1", "--maxmemory-policy", "noeviction")
+	_, err := claim(t, openURL(t, server.URL))
+	if relay.KindOf(err) != relay.KindUnavailable {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAServerThatDoesNotLetUsWorkIsUnavailableAndSaysWhy(t *testing.T) {
+	after := func(commands ...[]any) *redistest.Server {
+		server := redistest.Start(t)
+		rdb := server.Client()
+		t.Cleanup(func() { _ = rdb.Close() })
+		for _, c := range commands {
+			if err := rdb.Do(t.Context(), c...).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return server
+	}
+	limited := after([]any{"ACL", "SETUSER", "reader", "on", ">right", "~*", "&*", "+@read", "+info", "+config|get", "+eval", "+evalsha"})
+	replicaOf := []any{"REPLICAOF", "127.0.0.1", redistest.FreePort(t)}
+	replica := after(replicaOf)
+	locked := after([]any{"CONFIG", "SET", "requirepass", "right"})
+	for name, c := range map[string]struct{ url, says string }{
+		"no password":           {locked.URL, "asks for a password"},
+		"a wrong password":      {"redis://:wrong@" + locked.Addr, "refused the user or password"},
+		"a user without rights": {"redis://reader:right@" + limited.Addr, "lacks a right"},
+		"a replica":             {replica.URL, "read-only replica"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			db := openURL(t, c.url)
+			_, errClaim := claim(t, db)
+			for _, err := range []error{db.Check(t.Context()), errClaim} {
+				if relay.KindOf(err) != relay.KindUnavailable || !strings.Contains(err.Error(), c.says) {
+					t.Errorf("got %v, kind %v", err, relay.KindOf(err))
+				}
+			}
+		})
+	}
+}
+
+func TestAServerThatIsLoadingSaysSo(t *testing.T) {
+	err := wrap("thing", proto("LOADING Redis is loading the dataset in memory"))
+	if relay.KindOf(err) != relay.KindUnavailable || !strings.Contains(err.Error(), "still loading its data") {
+		t.Errorf("got %v, kind %v", err, relay.KindOf(err))
+	}
+}
+
+// proto is an error as the server answers it.
+type proto string
+
+func (p proto) Error() string { return string(p) }
+func (p proto) RedisError()   {}
+
+func TestAServerThatHangsIsUnavailable(t *testing.T) {
+	server := redistest.Start(t)
+	db, err := Open(Options{URL: server.URL, Timeout: 100 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	resume := server.Pause()
+	if err := db.Ping(t.Context()); relay.KindOf(err) != relay.KindUnavailable {
+		t.Errorf("got %v", err)
+	}
+	resume()
+	if err := db.Ping(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCheckSaysWhatIsWrong(t *testing.T) {
+	good := redistest.Start(t)
+	if err := openURL(t, good.URL).Check(t.Context()); err != nil {
+		t.Errorf("good server: %v", err)
+	}
+	evicting := redistest.Start(t, "--maxmemory-policy", "allkeys-lru", "--rename-command", "CONFIG", "")
+	err := openURL(t, evicting.URL).Check(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "allkeys-lru") || !strings.Contains(err.Error(), "noeviction") {
+		t.Errorf("evicting server without CONFIG: %v", err)
+	}
+}
+
+func TestVersions(t *testing.T) {
+	for version, ok := range map[string]bool{
+		"6.0.16": false, "6.1.99": false, "6.2.0": true, "7.0.15": true, "8.0": true, "5.9": false, "": false, "x.y": false,
+	} {
+		if err := checkVersion(version); (err == nil) != ok {
+			t.Errorf("%q: %v", version, err)
+		}
+	}
+}
+
+func TestTheCacheFollowsAFailover(t *testing.T) {
+	set := redistest.StartSentinels(t)
+	db := openURL(t, set.URL)
+	if _, err := claim(t, db); err != nil {
+		t.Fatal(err)
+	}
+	set.Failover(t)
+	redistest.Await(t, time.Minute, "the new master takes writes", func(ctx context.Context) bool {
+		_, err := claim(t, db)
+		return err == nil
+	})
+}
+
+// claim writes to a Redis.
+func claim(t *testing.T, db *DB) ([]string, error) {
+	t.Helper()
+	return db.IoT().Claim(t.Context(), 1, []iot.Seen{{Device: "d", Dedup: "a", Record: "r"}}, time.Hour)
+}

@@ -1,0 +1,88 @@
+package cache
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/iot"
+)
+
+// heardKept is how long an account's times are kept after the last change.
+const heardKept = 7 * 24 * time.Hour
+
+// SetHeard keeps when devices were heard last; scores only grow.
+func (c *IoT) SetHeard(ctx context.Context, acct account.ID, at map[string]time.Time) error {
+	return c.raise(ctx, keyHeard(acct), scores(at))
+}
+
+// FillHeard keeps what the reading store says, and when it was asked.
+func (c *IoT) FillHeard(ctx context.Context, acct account.ID, at map[string]time.Time, asOf time.Time) error {
+	if err := c.raise(ctx, keyHeard(acct), scores(at)); err != nil {
+		return err
+	}
+	asked := make(map[string]time.Time, len(at))
+	for id := range at {
+		asked[id] = asOf
+	}
+	return c.raise(ctx, keyHeardFilled(acct), scores(asked))
+}
+
+// raise raises scores of a sorted set.
+func (c *IoT) raise(ctx context.Context, key string, members []redis.Z) error {
+	for some := range slices.Chunk(members, atOnce) {
+		err := c.db.pipeline(ctx, "when devices were heard", func(p redis.Pipeliner) {
+			p.ZAddGT(ctx, key, some...)
+			p.Expire(ctx, key, heardKept)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// scores are microseconds since 1970, which a score holds exactly.
+func scores(at map[string]time.Time) []redis.Z {
+	out := make([]redis.Z, 0, len(at))
+	for id, t := range at {
+		z := redis.Z{Member: id}
+		if !t.IsZero() {
+			z.Score = float64(max(0, t.UnixMicro()))
+		}
+		out = append(out, z)
+	}
+	return out
+}
+
+// Heard returns when devices were heard last.
+func (c *IoT) Heard(ctx context.Context, acct account.ID, deviceIDs []string) (map[string]iot.Heard, error) {
+	out := make(map[string]iot.Heard, len(deviceIDs))
+	for some := range slices.Chunk(deviceIDs, 10*atOnce) {
+		var at, filled *redis.FloatSliceCmd
+		err := c.db.pipeline(ctx, "when devices were heard", func(p redis.Pipeliner) {
+			at, filled = p.ZMScore(ctx, keyHeard(acct), some...), p.ZMScore(ctx, keyHeardFilled(acct), some...)
+		})
+		if err != nil {
+			return nil, err
+		}
+		for i, id := range some {
+			h := iot.Heard{At: micros(at.Val()[i]), Filled: micros(filled.Val()[i])}
+			if h != (iot.Heard{}) {
+				out[id] = h
+			}
+		}
+	}
+	return out, nil
+}
+
+// micros is the time of a score; a missing one is 0.
+func micros(score float64) time.Time {
+	if score == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(int64(score)).UTC()
+}

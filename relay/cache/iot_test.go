@@ -1,0 +1,435 @@
+package cache
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/cache/redistest"
+	"github.com/penstock/penstock/relay/iot"
+)
+
+func TestIoT(t *testing.T) {
+	onEvery(t, testIoT)
+	t.Run("behind sentinels", func(t *testing.T) {
+		set := redistest.StartSentinels(t)
+		testIoT(t, func(t *testing.T) *DB {
+			db := openURL(t, set.URL)
+			flush(t, db)
+			return db
+		})
+	})
+}
+
+func testIoT(t *testing.T, open func(t *testing.T) *DB) {
+	for name, test := range map[string]func(*testing.T, *IoT){
+		"a frame belongs to the record that brought it first":         claimsHold,
+		"a claim ends after its window":                               claimsEnd,
+		"3,000 frames are claimed in their order":                     manyClaims,
+		"of two that claim at once one wins":                          claimRace,
+		"the latest value never goes backwards":                       latestGoesForward,
+		"latest values of many devices are kept apart, texts as well": latestOfMany,
+		"the latest value keeps the type it was read as":              latestKeepsItsType,
+		"two gateways that write at once leave the newest":            latestRace,
+		"old values do not pile up":                                   latestIsShortened,
+		"a device is known when it was filled":                        latestIsFilled,
+		"a fill overwrites nothing newer":                             fillOverwritesNothing,
+		"posts of a frame are joined in any order":                    postsJoin,
+		"posts of a frame end after their window":                     postsEnd,
+		"when a device was heard last never goes backwards":           heardGoesForward,
+		"a device that was never heard is known as that":              neverHeard,
+		"a device is forgotten":                                       deviceIsForgotten,
+		"two accounts see nothing of each other":                      accountsAreApart,
+		"everything ends":                                             everythingEnds,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, open(t).IoT()) })
+	}
+}
+
+const eui = "a84041d2c5182f01"
+
+func mustDo(t *testing.T, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// moved is the same cache at another time.
+func (c *IoT) moved(by time.Duration) *IoT {
+	db := *c.db
+	db.now = func() time.Time { return c.db.now().Add(by) }
+	return &IoT{db: &db}
+}
+
+func claimsHold(t *testing.T, c *IoT) {
+	for _, step := range []struct {
+		what, record string
+		acct         account.ID
+		dedup, want  []string
+	}{
+		{"two new frames", "n1-u1", 1, []string{"a", "b"}, []string{"n1-u1", "n1-u1"}},
+		{"a later record", "n1-u2", 1, []string{"c", "a"}, []string{"n1-u2", "n1-u1"}},
+		{"the same record again", "n1-u1", 1, []string{"a"}, []string{"n1-u1"}},
+		{"one frame twice in a batch", "n1-u3", 1, []string{"d", "d"}, []string{"n1-u3", "n1-u3"}},
+		{"another account", "n1-u4", 2, []string{"a"}, []string{"n1-u4"}},
+		{"nothing", "n1-u5", 1, nil, nil},
+	} {
+		var frames []iot.Seen
+		for _, d := range step.dedup {
+			frames = append(frames, iot.Seen{Device: eui, Dedup: d, Record: step.record})
+		}
+		got, err := c.Claim(t.Context(), step.acct, frames, time.Hour)
+		if err != nil || !slices.Equal(got, step.want) {
+			t.Errorf("%s: %q, want %q, %v", step.what, got, step.want, err)
+		}
+	}
+	got, err := c.Claimed(t.Context(), 1, []iot.Seen{{Device: eui, Dedup: "new"}, {Device: eui, Dedup: "a", Record: "other"}}, time.Hour)
+	if err != nil || !slices.Equal(got, []string{"", "n1-u1"}) {
+		t.Errorf("claimed by %q, %v", got, err)
+	}
+	if got, err = c.Claimed(t.Context(), 1, []iot.Seen{{Device: eui, Dedup: "new"}}, time.Hour); err != nil || got[0] != "" {
+		t.Errorf("looking claims nothing: %q, %v", got, err)
+	}
+}
+
+func claimsEnd(t *testing.T, c *IoT) {
+	const window = 2 * time.Hour
+	claim := func(after time.Duration, record string) string {
+		first, err := c.moved(after).Claim(t.Context(), 1, []iot.Seen{{Device: eui, Dedup: "a", Record: record}}, window)
+		mustDo(t, err)
+		return first[0]
+	}
+	for after, want := range map[time.Duration]string{0: "first", window / 2: "first", window: "first"} {
+		claim(0, "first")
+		if got := claim(after, "later"); got != want {
+			t.Errorf("after %s it is %q's", after, got)
+		}
+	}
+	if got := claim(7*window, "new"); got != "new" {
+		t.Errorf("after seven windows it is %q's", got)
+	}
+}
+
+func manyClaims(t *testing.T, c *IoT) {
+	frames := make([]iot.Seen, 3000)
+	for i := range frames {
+		frames[i] = iot.Seen{Device: eui, Dedup: fmt.Sprint(i % 2500), Record: fmt.Sprint(i)}
+	}
+	first, err := c.Claim(t.Context(), 1, frames, time.Hour)
+	mustDo(t, err)
+	for i, record := range first {
+		if record != fmt.Sprint(i%2500) {
+			t.Fatalf("frame %d is %s's", i, record)
+		}
+	}
+}
+
+func claimRace(t *testing.T, c *IoT) {
+	firsts := make([][]string, 4)
+	var wg sync.WaitGroup
+	for n := range firsts {
+		wg.Go(func() {
+			frames := make([]iot.Seen, 200)
+			for i := range frames {
+				frames[i] = iot.Seen{Device: eui, Dedup: fmt.Sprint((i*7 + n*31) % 200), Record: fmt.Sprint("r", n)}
+			}
+			records, err := c.Claim(t.Context(), 1, frames, time.Hour)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			firsts[n] = make([]string, 200)
+			for i, r := range records {
+				firsts[n][(i*7+n*31)%200] = r
+			}
+		})
+	}
+	wg.Wait()
+	for n := range firsts {
+		if !slices.Equal(firsts[n], firsts[0]) {
+			t.Errorf("gateway %d sees other winners", n)
+		}
+	}
+}
+
+func pointOf(device, key string, seconds, value float64) iot.Point {
+	return iot.Point{Account: 1, DeviceID: device, SensorID: iot.SensorID(device, key), Time: at(seconds), Value: value}
+}
+
+func latest(t *testing.T, c *IoT, device string) []iot.Point {
+	t.Helper()
+	got, _, err := c.Latest(t.Context(), 1, device)
+	mustDo(t, err)
+	return got
+}
+
+func latestGoesForward(t *testing.T, c *IoT) {
+	for _, step := range []struct {
+		what string
+		give []iot.Point
+		want float64
+	}{
+		{"the first", []iot.Point{pointOf("d", "a", 10, 1)}, 1},
+		{"a newer one", []iot.Point{pointOf("d", "a", 20, 2)}, 2},
+		{"an older one changes nothing", []iot.Point{pointOf("d", "a", 15, 3)}, 2},
+		{"one a nanosecond older changes nothing", []iot.Point{{DeviceID: "d", SensorID: iot.SensorID("d", "a"), Time: at(20).Add(-1), Value: 4}}, 2},
+		{"the same time again overwrites", []iot.Point{pointOf("d", "a", 20, 5)}, 5},
+		{"the newest of a batch counts", []iot.Point{pointOf("d", "a", 40, 7), pointOf("d", "a", 30, 6)}, 7},
+		{"of equal times the last of a batch counts", []iot.Point{pointOf("d", "a", 50, 8), pointOf("d", "a", 50, 9)}, 9},
+		{"nothing changes nothing", nil, 9},
+	} {
+		mustDo(t, c.SetLatest(t.Context(), 1, step.give))
+		if got := latest(t, c, "d"); len(got) != 1 || got[0].Value != step.want {
+			t.Fatalf("%s: %+v", step.what, got)
+		}
+	}
+}
+
+func latestOfMany(t *testing.T, c *IoT) {
+	var points []iot.Point
+	for i := range 1500 {
+		id := fmt.Sprintf("d%04d", i)
+		text := pointOf(id, "b", 0.000000001, 0)
+		text.IsText, text.Text = true, fmt.Sprint("é|", i)
+		points = append(points, pointOf(id, "a", float64(i), float64(i)/3), text)
+	}
+	mustDo(t, c.SetLatest(t.Context(), 1, points))
+	for i := range 1500 {
+		id := fmt.Sprintf("d%04d", i)
+		want := points[2*i : 2*i+2]
+		slices.SortFunc(want, func(a, b iot.Point) int { return strings.Compare(a.SensorID, b.SensorID) })
+		if got := latest(t, c, id); !slices.Equal(got, want) {
+			t.Fatalf("%s:\n%+v\n%+v", id, got, want)
+		}
+	}
+}
+
+func latestKeepsItsType(t *testing.T, c *IoT) {
+	warm := pointOf("d", "a", 10, 1)
+	warm.Type = "temperature"
+	mustDo(t, c.SetLatest(t.Context(), 1, []iot.Point{warm}))
+	if got := latest(t, c, "d"); len(got) != 1 || got[0] != warm {
+		t.Errorf("%+v", got)
+	}
+}
+
+func latestRace(t *testing.T, c *IoT) {
+	var wg sync.WaitGroup
+	for n := range 4 {
+		wg.Go(func() {
+			for i := range 50 {
+				if err := c.SetLatest(t.Context(), 1, []iot.Point{pointOf("d", "a", float64(i*4+n), float64(i*4+n)), pointOf("d", "b", float64(200-i), float64(n))}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	got := latest(t, c, "d")
+	if len(got) != 2 || !slices.ContainsFunc(got, func(p iot.Point) bool { return p.Value == 199 && p.Time.Equal(at(199)) }) ||
+		!slices.ContainsFunc(got, func(p iot.Point) bool { return p.Time.Equal(at(200)) }) {
+		t.Errorf("%+v", got)
+	}
+}
+
+func latestIsShortened(t *testing.T, c *IoT) {
+	mustDo(t, c.FillLatest(t.Context(), 1, "d", nil, at(0)))
+	for i := range 200 {
+		mustDo(t, c.SetLatest(t.Context(), 1, []iot.Point{pointOf("d", "a", float64(i), 1), pointOf("d", "b", float64(i), 2)}))
+	}
+	n, err := c.db.rdb.HLen(t.Context(), keyLatest(1, "d")).Result()
+	if err != nil || n > 2*2+spareFields {
+		t.Errorf("%d fields, %v", n, err)
+	}
+	if _, filled, err := c.Latest(t.Context(), 1, "d"); !filled.Equal(at(0)) {
+		t.Errorf("filled %s, %v", filled, err)
+	}
+}
+
+func latestIsFilled(t *testing.T, c *IoT) {
+	mustDo(t, c.SetLatest(t.Context(), 1, []iot.Point{pointOf("d", "a", 20, 2)}))
+	if got, filled, err := c.Latest(t.Context(), 1, "d"); err != nil || !filled.IsZero() || len(got) != 1 {
+		t.Errorf("not filled: %+v, filled %s, %v", got, filled, err)
+	}
+	mustDo(t, c.FillLatest(t.Context(), 1, "d", []iot.Point{pointOf("d", "b", 5, 1)}, at(30)))
+	got, filled, err := c.Latest(t.Context(), 1, "d")
+	if err != nil || !filled.Equal(at(30)) || len(got) != 2 {
+		t.Errorf("filled: %+v, filled %s, %v", got, filled, err)
+	}
+	mustDo(t, c.FillLatest(t.Context(), 1, "e", nil, at(30)))
+	if got, filled, err := c.Latest(t.Context(), 1, "e"); err != nil || !filled.Equal(at(30)) || len(got) != 0 {
+		t.Errorf("a device without readings: %+v, filled %s, %v", got, filled, err)
+	}
+	flush(t, c.db)
+	if got, filled, err := c.Latest(t.Context(), 1, "d"); err != nil || !filled.IsZero() || len(got) != 0 {
+		t.Errorf("after the cache was emptied: %+v, filled %s, %v", got, filled, err)
+	}
+}
+
+func fillOverwritesNothing(t *testing.T, c *IoT) {
+	a, b := pointOf("d", "a", 20, 2), pointOf("d", "b", 20, 2)
+	mustDo(t, c.SetLatest(t.Context(), 1, []iot.Point{a, b}),
+		c.FillLatest(t.Context(), 1, "d", []iot.Point{pointOf("d", "a", 10, 1), pointOf("d", "b", 20, 1)}, at(30)))
+	for _, p := range latest(t, c, "d") {
+		if p != a && p != b {
+			t.Errorf("%+v", p)
+		}
+	}
+}
+
+func postsJoin(t *testing.T, c *IoT) {
+	gw := func(id string, rssi, snr *float64) decoders.Gateway {
+		return decoders.Gateway{ID: id, RSSI: rssi, SNR: snr}
+	}
+	parts := []iot.Part{
+		{At: at(10), Gateways: []decoders.Gateway{gw("", new(-90.0), new(7.5)), gw("a|b", new(-90.0), new(7.5))}},
+		{Gateways: []decoders.Gateway{gw("a|b", new(-80.0), new(7.5)), gw("c", nil, new(-3.25))}, Position: &decoders.Position{Latitude: 51.5, Longitude: -0.125}},
+		{Gateways: []decoders.Gateway{gw("a|b", new(-60.0), new(-20.0)), gw("c", new(-118.0), nil), gw("d", nil, nil)}},
+	}
+	want := iot.Whole{At: at(10), Position: parts[1].Position, Gateways: []decoders.Gateway{
+		gw("", new(-90.0), new(7.5)), gw("a|b", new(-80.0), new(7.5)), gw("c", nil, new(-3.25)), gw("d", nil, nil),
+	}}
+	for n, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 0, 2}, {0, 0, 2, 1, 1, 2}} {
+		var got []iot.Whole
+		for _, i := range order {
+			p := parts[i]
+			p.Device, p.Dedup = "dev", fmt.Sprint("f", n)
+			var err error
+			got, err = c.Join(t.Context(), 1, []iot.Part{p}, time.Minute)
+			mustDo(t, err)
+		}
+		if len(got) != 1 || !reflect.DeepEqual(got[0], want) {
+			t.Errorf("in the order %v: %+v", order, got)
+		}
+	}
+	var many []iot.Part
+	for i := range 250 {
+		many = append(many, iot.Part{Device: fmt.Sprint("dev", i%100), Dedup: fmt.Sprint("f", i), At: at(float64(i))})
+	}
+	got, err := c.Join(t.Context(), 2, many, time.Minute)
+	mustDo(t, err)
+	for i := range many {
+		if !got[i].At.Equal(many[i].At) || got[i].Gateways != nil || got[i].Position != nil {
+			t.Fatalf("part %d: %+v", i, got[i])
+		}
+	}
+	again := iot.Part{Device: "dev0", Dedup: "f0", At: at(99)}
+	if got, err = c.Join(t.Context(), 2, []iot.Part{again, {Device: "dev0", Dedup: "g"}}, time.Minute); err != nil || !got[0].At.Equal(at(0)) || !got[1].At.IsZero() {
+		t.Errorf("the first time stays, nothing is nothing: %+v, %v", got, err)
+	}
+}
+
+func postsEnd(t *testing.T, c *IoT) {
+	const window = 2 * time.Hour
+	join := func(after time.Duration, p iot.Part) iot.Whole {
+		p.Device, p.Dedup = "dev", "f"
+		got, err := c.moved(after).Join(t.Context(), 1, []iot.Part{p}, window)
+		mustDo(t, err)
+		return got[0]
+	}
+	join(0, iot.Part{At: at(1), Position: &decoders.Position{Latitude: 1}})
+	if got := join(window, iot.Part{At: at(2), Position: &decoders.Position{Latitude: 2}}); !got.At.Equal(at(1)) || got.Position.Latitude != 2 {
+		t.Errorf("in the next window: %+v", got)
+	}
+	if got := join(7*window, iot.Part{}); !got.At.IsZero() || got.Position != nil {
+		t.Errorf("long after it: %+v", got)
+	}
+}
+
+func heardGoesForward(t *testing.T, c *IoT) {
+	for _, seconds := range []float64{20, 10, 20} {
+		mustDo(t, c.SetHeard(t.Context(), 1, map[string]time.Time{"d": at(seconds)}))
+	}
+	mustDo(t, c.FillHeard(t.Context(), 1, map[string]time.Time{"d": at(15), "e": at(7)}, at(40)), c.SetHeard(t.Context(), 1, nil))
+	got, err := c.Heard(t.Context(), 1, []string{"d", "e", "f"})
+	want := map[string]iot.Heard{"d": {At: at(20), Filled: at(40)}, "e": {At: at(7), Filled: at(40)}}
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%v, %v", got, err)
+	}
+	if got, err := c.Heard(t.Context(), 1, nil); err != nil || len(got) != 0 {
+		t.Errorf("nothing asked: %v, %v", got, err)
+	}
+}
+
+func neverHeard(t *testing.T, c *IoT) {
+	mustDo(t, c.FillHeard(t.Context(), 1, map[string]time.Time{"d": {}}, at(40)))
+	if got, err := c.Heard(t.Context(), 1, []string{"d"}); err != nil || got["d"] != (iot.Heard{Filled: at(40)}) {
+		t.Errorf("%v, %v", got, err)
+	}
+	mustDo(t, c.SetHeard(t.Context(), 1, map[string]time.Time{"d": at(50)}))
+	if got, err := c.Heard(t.Context(), 1, []string{"d"}); err != nil || got["d"] != (iot.Heard{At: at(50), Filled: at(40)}) {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
+func deviceIsForgotten(t *testing.T, c *IoT) {
+	for _, id := range []string{"d", "e"} {
+		mustDo(t, c.SetLatest(t.Context(), 1, []iot.Point{pointOf(id, "a", 20, 2)}), c.FillHeard(t.Context(), 1, map[string]time.Time{id: at(1)}, at(2)))
+	}
+	mustDo(t, c.ForgetDevice(t.Context(), 1, "d"))
+	heard, err := c.Heard(t.Context(), 1, []string{"d", "e"})
+	if err != nil || len(heard) != 1 || len(latest(t, c, "d")) != 0 || len(latest(t, c, "e")) != 1 {
+		t.Errorf("heard %v, %v", heard, err)
+	}
+}
+
+func accountsAreApart(t *testing.T, c *IoT) {
+	mustDo(t, c.SetLatest(t.Context(), 1, []iot.Point{pointOf("d", "a", 20, 2)}), c.FillHeard(t.Context(), 1, map[string]time.Time{"d": at(1)}, at(2)))
+	points, filled, err := c.Latest(t.Context(), 2, "d")
+	heard, err2 := c.Heard(t.Context(), 2, []string{"d"})
+	if errors.Join(err, err2) != nil || len(points)+len(heard) > 0 || !filled.IsZero() {
+		t.Error(points, heard, errors.Join(err, err2))
+	}
+}
+
+// everythingEnds holds that no key stays for ever.
+func everythingEnds(t *testing.T, c *IoT) {
+	_, err1 := c.Claim(t.Context(), 1, []iot.Seen{{Device: "d", Dedup: "f", Record: "r"}}, time.Minute)
+	_, err2 := c.Join(t.Context(), 1, []iot.Part{{Device: "d", Dedup: "f", At: at(1)}}, time.Minute)
+	mustDo(t, err1, err2, c.SetLatest(t.Context(), 1, []iot.Point{pointOf("d", "a", 1, 1)}), c.FillLatest(t.Context(), 1, "e", nil, at(1)),
+		c.SetHeard(t.Context(), 1, map[string]time.Time{"d": at(1)}), c.FillHeard(t.Context(), 1, map[string]time.Time{"d": at(1)}, at(1)))
+	now := spanAt(c.db.now(), time.Minute)
+	most := map[string]time.Duration{
+		keySeen(1, shardOf("d", "f"), now): 2 * time.Minute, keyPosts(1, "d", now): 2 * time.Minute,
+		keyLatest(1, "d"): latestKept, keyLatest(1, "e"): latestKept, keyHeard(1): heardKept, keyHeardFilled(1): heardKept,
+	}
+	for key, most := range most {
+		left, err := c.db.rdb.PTTL(t.Context(), key).Result()
+		if err != nil || left <= 0 || left > most {
+			t.Errorf("%s ends after %s, %v", key, left, err)
+		}
+	}
+}
+
+func TestWhatIsNoEntryIsRefused(t *testing.T) {
+	for field, value := range map[string]string{"s": "n|t|1", "s|x": "n|t|1", "s|1": "n|t|one", "s|2": "n", "filled": "x"} {
+		if p, _, err := latestOf(map[string]string{field: value}); err == nil {
+			t.Errorf("%q %q was read as %+v", field, value, p)
+		}
+	}
+}
+
+// FuzzWhole holds that what is kept of a frame is read or refused, never worse.
+func FuzzWhole(f *testing.F) {
+	f.Add("at", "1770000000000000000")
+	f.Add("g:7.5|-90|a|b", "")
+	f.Add("position", "51.5|-0.125")
+	f.Add("position", "51.5|")
+	f.Fuzz(func(t *testing.T, name, text string) {
+		w, err := wholeOf(frameOf("f"), map[string]string{frameOf("f") + name: text, frameOf("f:") + "at": "1"})
+		if err == nil && strings.HasPrefix(name, "g:") && len(w.Gateways) != 1 {
+			t.Fatalf("%q %q: %+v", name, text, w)
+		}
+		if err == nil && name == "position" && w.Position == nil {
+			t.Fatalf("%q: no position and no error", text)
+		}
+	})
+}

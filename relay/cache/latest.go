@@ -1,0 +1,232 @@
+package cache
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/iot"
+)
+
+// latestKept is how long the latest values of a device are kept after the last
+// one came.
+const latestKept = 24 * time.Hour
+
+// Each value is a field of its own, named after sensor and time, so that setting
+// them needs no comparison and the order of two gateways does not matter: the
+// newest counts. A hash with more than spareFields besides those that were just
+// set is rid of the older ones.
+const spareFields = 24
+
+// SetLatest keeps the points; of each sensor the newest counts.
+func (c *IoT) SetLatest(ctx context.Context, acct account.ID, points []iot.Point) error {
+	for some := range slices.Chunk(byDevice(points), atOnce) {
+		if err := c.setLatest(ctx, acct, some); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *IoT) setLatest(ctx context.Context, acct account.ID, devices []device) error {
+	lengths := make([]*redis.IntCmd, len(devices))
+	err := c.db.pipeline(ctx, "latest values", func(p redis.Pipeliner) {
+		for i, d := range devices {
+			key := keyLatest(acct, d.id)
+			p.HSet(ctx, key, d.fields)
+			p.Expire(ctx, key, latestKept)
+			lengths[i] = p.HLen(ctx, key)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	var long []string
+	for i, d := range devices {
+		if int(lengths[i].Val()) > len(d.fields)+spareFields {
+			long = append(long, keyLatest(acct, d.id))
+		}
+	}
+	return c.shorten(ctx, long)
+}
+
+// shorten removes all but the newest value of each sensor from hashes.
+func (c *IoT) shorten(ctx context.Context, keys []string) error {
+	if len(keys) == 0 {
+		return nil
+	}
+	names := make([]*redis.StringSliceCmd, len(keys))
+	err := c.db.pipeline(ctx, "latest values", func(p redis.Pipeliner) {
+		for i, key := range keys {
+			names[i] = p.HKeys(ctx, key)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return c.db.pipeline(ctx, "latest values", func(p redis.Pipeliner) {
+		for i, key := range keys {
+			if old := outdated(names[i].Val()); len(old) > 0 {
+				p.HDel(ctx, key, old...)
+			}
+		}
+	})
+}
+
+// outdated lists the fields of sensors that have a newer one.
+func outdated(fields []string) (old []string) {
+	newest := make(map[string]string, len(fields))
+	for _, field := range fields {
+		sensor, _, ok := cutField(field)
+		if !ok {
+			continue
+		}
+		switch kept := newest[sensor]; {
+		case kept == "":
+			newest[sensor] = field
+		case kept < field: // the times have the same number of digits
+			newest[sensor], old = field, append(old, kept)
+		default:
+			old = append(old, field)
+		}
+	}
+	return old
+}
+
+// FillLatest adds points from the reading store and notes that no sensor is
+// missing.
+func (c *IoT) FillLatest(ctx context.Context, acct account.ID, deviceID string, points []iot.Point, asOf time.Time) error {
+	key := keyLatest(acct, deviceID)
+	return c.db.pipeline(ctx, "latest values of "+deviceID, func(p redis.Pipeliner) {
+		for i := range points {
+			p.HSetNX(ctx, key, latestField(&points[i]), latestValue(&points[i]))
+		}
+		p.HSet(ctx, key, fieldFilled, asOf.UnixMilli())
+		p.Expire(ctx, key, latestKept)
+	})
+}
+
+// Latest returns a device's newest point per sensor.
+func (c *IoT) Latest(ctx context.Context, acct account.ID, deviceID string) ([]iot.Point, time.Time, error) {
+	fields, err := c.db.rdb.HGetAll(ctx, keyLatest(acct, deviceID)).Result()
+	if err != nil {
+		return nil, time.Time{}, wrap("latest values of "+deviceID, err)
+	}
+	points, filled, err := latestOf(fields)
+	if err != nil {
+		return nil, time.Time{}, fmt.Errorf("latest values of %s: %w", deviceID, err)
+	}
+	for i := range points {
+		points[i].Account, points[i].DeviceID = acct, deviceID
+	}
+	return points, filled, nil
+}
+
+// ForgetDevice drops what is cached of a device.
+func (c *IoT) ForgetDevice(ctx context.Context, acct account.ID, deviceID string) error {
+	return c.db.pipeline(ctx, "device "+deviceID, func(p redis.Pipeliner) {
+		p.Del(ctx, keyLatest(acct, deviceID))
+		p.ZRem(ctx, keyHeard(acct), deviceID)
+		p.ZRem(ctx, keyHeardFilled(acct), deviceID)
+	})
+}
+
+// device is what a batch brings of one.
+type device struct {
+	id     string
+	fields map[string]string
+}
+
+// byDevice writes points as fields. Of the same sensor and time the last counts.
+func byDevice(points []iot.Point) []device {
+	at := make(map[string]int)
+	var out []device
+	for i := range points {
+		p := &points[i]
+		n, ok := at[p.DeviceID]
+		if !ok {
+			n = len(out)
+			at[p.DeviceID] = n
+			out = append(out, device{id: p.DeviceID, fields: make(map[string]string)})
+		}
+		out[n].fields[latestField(p)] = latestValue(p)
+	}
+	return out
+}
+
+// latestField names a point within its device; the fields of a sensor sort by
+// time.
+func latestField(p *iot.Point) string {
+	return fmt.Sprintf("%s|%020d", p.SensorID, max(0, p.Time.UnixNano()))
+}
+
+func latestValue(p *iot.Point) string {
+	if p.IsText {
+		return "t|" + p.Type + "|" + p.Text
+	}
+	return "n|" + p.Type + "|" + strconv.FormatFloat(p.Value, 'g', -1, 64)
+}
+
+// cutField splits a field into sensor and time.
+func cutField(field string) (sensor, ns string, ok bool) {
+	bar := strings.LastIndexByte(field, '|')
+	if bar < 0 {
+		return "", "", false
+	}
+	return field[:bar], field[bar+1:], true
+}
+
+// latestOf reads the fields of a device, in order of sensor id.
+func latestOf(fields map[string]string) (points []iot.Point, filled time.Time, err error) {
+	newest := make(map[string]iot.Point)
+	for field, value := range fields {
+		if field == fieldFilled {
+			ms, err := strconv.ParseInt(value, 10, 64)
+			if err != nil {
+				return nil, filled, fmt.Errorf("%s %q: %w", field, value, err)
+			}
+			filled = time.UnixMilli(ms).UTC()
+			continue
+		}
+		p, err := latestPoint(field, value)
+		if err != nil {
+			return nil, filled, fmt.Errorf("%q %q: %w", field, value, err)
+		}
+		if kept, ok := newest[p.SensorID]; !ok || p.Time.After(kept.Time) {
+			newest[p.SensorID] = p
+		}
+	}
+	points = make([]iot.Point, 0, len(newest))
+	for _, p := range newest {
+		points = append(points, p)
+	}
+	slices.SortFunc(points, func(a, b iot.Point) int { return cmp.Compare(a.SensorID, b.SensorID) })
+	return points, filled, nil
+}
+
+func latestPoint(field, value string) (p iot.Point, err error) {
+	sensor, time20, ok := cutField(field)
+	parts := strings.SplitN(value, "|", 3) // ids of sensor types have no bar
+	if !ok || len(parts) != 3 {
+		return p, errors.New("want sensor and time, kind, type and value")
+	}
+	ns, err := strconv.ParseInt(time20, 10, 64)
+	if err != nil {
+		return p, err
+	}
+	p.SensorID, p.Time, p.Type = sensor, time.Unix(0, ns).UTC(), parts[1]
+	if p.IsText = parts[0] == "t"; p.IsText {
+		p.Text = parts[2]
+		return p, nil
+	}
+	p.Value, err = strconv.ParseFloat(parts[2], 64)
+	return p, err
+}

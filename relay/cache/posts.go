@@ -1,0 +1,170 @@
+package cache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/iot"
+)
+
+// Join merges posts of frames with earlier ones, which are kept for
+// ttl at least and twice that at most.
+func (c *IoT) Join(ctx context.Context, acct account.ID, parts []iot.Part, ttl time.Duration) ([]iot.Whole, error) {
+	out := make([]iot.Whole, 0, len(parts))
+	for some := range slices.Chunk(parts, atOnce) {
+		wholes, err := c.join(ctx, acct, some, ttl)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, wholes...)
+	}
+	return out, nil
+}
+
+// postFields are the fields of a device: of the span before, and of this one.
+type postFields [2]*redis.MapStringStringCmd
+
+func (c *IoT) join(ctx context.Context, acct account.ID, parts []iot.Part, ttl time.Duration) ([]iot.Whole, error) {
+	now := c.db.now()
+	current := spanAt(now, ttl)
+	devices := make(map[string]*postFields)
+	err := c.db.pipeline(ctx, "posts of frames", func(p redis.Pipeliner) {
+		for i := range parts {
+			setPart(ctx, p, keyPosts(acct, parts[i].Device, current), &parts[i])
+			devices[parts[i].Device] = &postFields{}
+		}
+		for device, t := range devices {
+			key := keyPosts(acct, device, current)
+			p.PExpire(ctx, key, current.ends().Sub(now))
+			t[0], t[1] = p.HGetAll(ctx, keyPosts(acct, device, current.before())), p.HGetAll(ctx, key)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := make([]iot.Whole, len(parts))
+	for i, part := range parts {
+		t := devices[part.Device]
+		if out[i], err = wholeOf(frameOf(part.Dedup), t[0].Val(), t[1].Val()); err != nil {
+			return nil, fmt.Errorf("posts of a frame of %s: %w", part.Device, err)
+		}
+	}
+	return out, nil
+}
+
+// frameOf is what the fields of a frame begin with.
+func frameOf(dedup string) string { return strconv.Itoa(len(dedup)) + ":" + dedup + ":" }
+
+// setPart writes what a post says of a frame.
+func setPart(ctx context.Context, p redis.Pipeliner, key string, part *iot.Part) {
+	frame := frameOf(part.Dedup)
+	if !part.At.IsZero() {
+		p.HSetNX(ctx, key, frame+"at", part.At.UnixNano())
+	}
+	if at := part.Position; at != nil {
+		p.HSet(ctx, key, frame+"position", float(&at.Latitude)+"|"+float(&at.Longitude))
+	}
+	for i := range part.Gateways {
+		g := &part.Gateways[i]
+		p.HSet(ctx, key, frame+"g:"+float(g.SNR)+"|"+float(g.RSSI)+"|"+g.ID, "")
+	}
+}
+
+func float(v *float64) string {
+	if v == nil {
+		return ""
+	}
+	return strconv.FormatFloat(*v, 'g', -1, 64)
+}
+
+// wholeOf reads the fields of a frame, those of the earlier span first.
+func wholeOf(frame string, spans ...map[string]string) (w iot.Whole, err error) {
+	for _, fields := range spans {
+		for field, text := range fields {
+			if name, ok := strings.CutPrefix(field, frame); ok {
+				if err := add(&w, name, text); err != nil {
+					return w, fmt.Errorf("%q %q: %w", name, text, err)
+				}
+			}
+		}
+	}
+	w.Gateways = strongest(w.Gateways)
+	return w, nil
+}
+
+// add adds one field.
+func add(w *iot.Whole, name, text string) error {
+	reception, isGateway := strings.CutPrefix(name, "g:")
+	switch {
+	case isGateway:
+		signal := strings.SplitN(reception, "|", 3)
+		if len(signal) != 3 {
+			return errors.New("want SNR, RSSI and gateway")
+		}
+		snr, err1 := number(signal[0])
+		rssi, err2 := number(signal[1])
+		w.Gateways = append(w.Gateways, decoders.Gateway{ID: signal[2], SNR: snr, RSSI: rssi})
+		return errors.Join(err1, err2)
+	case name == "at" && w.At.IsZero():
+		ns, err := strconv.ParseInt(text, 10, 64)
+		w.At = time.Unix(0, ns).UTC()
+		return err
+	case name == "position":
+		a, b, _ := strings.Cut(text, "|")
+		latitude, err1 := strconv.ParseFloat(a, 64)
+		longitude, err2 := strconv.ParseFloat(b, 64)
+		w.Position = &decoders.Position{Latitude: latitude, Longitude: longitude}
+		return errors.Join(err1, err2)
+	}
+	return nil
+}
+
+// number reads a number that may be missing.
+func number(text string) (*float64, error) {
+	if text == "" {
+		return nil, nil
+	}
+	v, err := strconv.ParseFloat(text, 64)
+	return &v, err
+}
+
+// strongest leaves the best reception of each gateway, in order of its id: by
+// SNR, else by RSSI.
+func strongest(gateways []decoders.Gateway) []decoders.Gateway {
+	slices.SortFunc(gateways, func(a, b decoders.Gateway) int {
+		if c := strings.Compare(a.ID, b.ID); c != 0 {
+			return c
+		}
+		if c := compare(b.SNR, a.SNR); c != 0 {
+			return c
+		}
+		return compare(b.RSSI, a.RSSI)
+	})
+	return slices.CompactFunc(gateways, func(a, b decoders.Gateway) bool { return a.ID == b.ID })
+}
+
+// compare orders numbers; a missing one comes first.
+func compare(a, b *float64) int {
+	switch {
+	case a == nil && b == nil:
+		return 0
+	case a == nil:
+		return -1
+	case b == nil:
+		return 1
+	case *a < *b:
+		return -1
+	case *a > *b:
+		return 1
+	}
+	return 0
+}

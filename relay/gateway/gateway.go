@@ -1,0 +1,93 @@
+// Package gateway holds which gateways work on one database, what each stands
+// on, and what must be the same at all of them.
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Gateway is one running program, as it registered itself.
+type Gateway struct {
+	// Node names it; the ids of its events begin with that.
+	Node string
+	// URL is where the other gateways reach it, without a slash at the end.
+	URL       string
+	Version   string
+	StartedAt time.Time
+	SeenAt    time.Time // its last heartbeat
+	Facts     Facts
+}
+
+// AwayAfter is how long after its last heartbeat a gateway counts as away; it
+// sends one every HeartbeatEvery.
+const (
+	HeartbeatEvery = 5 * time.Second
+	AwayAfter      = 20 * time.Second
+)
+
+// Away reports whether a gateway has stopped to send heartbeats.
+func (g *Gateway) Away(now time.Time) bool { return now.Sub(g.SeenAt) > AwayAfter }
+
+// Facts are what a gateway stands on, by name. A secret is told by its
+// fingerprint.
+type Facts map[Fact]string
+
+// Fact names something that must be the same at all gateways.
+type Fact string
+
+// The facts.
+const (
+	Redis      Fact = "redis"       // which Redis: an id that is kept in it
+	Readings   Fact = "readings"    // which store of readings
+	LedgerKey  Fact = "ledger_key"  // fingerprint of the newest master key
+	AdminToken Fact = "admin_token" // fingerprint
+	PublicURL  Fact = "public_url"  // what links begin with
+)
+
+// Embedded begins the fact of a back end that only one gateway can reach.
+const Embedded = "embedded "
+
+// mends says for each fact what has to be done when gateways differ.
+func mends() map[Fact]string {
+	return map[Fact]string{
+		Redis:      "set redis.url of all gateways to one Redis",
+		Readings:   "set influx.url and influx.bucket of all gateways to one bucket of one InfluxDB",
+		LedgerKey:  "give all gateways the same ledger.master_key",
+		AdminToken: "give all gateways the same admin_token",
+		PublicURL:  "set public_url of all gateways to the address at which the outside reaches them",
+	}
+}
+
+// Conflicts says what keeps gateways that are not away from working as one: each
+// fact in which another one differs from the given one, and what to do.
+func Conflicts(self *Gateway, all []Gateway, now time.Time) []string {
+	var out []string
+	for _, fact := range []Fact{Redis, Readings, LedgerKey, AdminToken, PublicURL} {
+		var others []string
+		for i := range all {
+			g := &all[i]
+			if g.Node != self.Node && !g.Away(now) && g.Facts[fact] != self.Facts[fact] {
+				others = append(others, g.Node)
+			}
+		}
+		if len(others) > 0 {
+			slices.Sort(others)
+			out = append(out, fmt.Sprintf("%s differs from that of gateway %s: %s", fact, strings.Join(others, ", "), mends()[fact]))
+		}
+	}
+	return out
+}
+
+// Registry keeps the gateways of a database.
+type Registry interface {
+	// Heartbeat saves a gateway as it is now; SeenAt is set by the store.
+	Heartbeat(ctx context.Context, g Gateway) error
+	// Gateways lists them by node, also those that are away.
+	Gateways(ctx context.Context) ([]Gateway, error)
+	// Forget removes one that does not come back.
+	Forget(ctx context.Context, node string) error
+}

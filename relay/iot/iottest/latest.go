@@ -1,0 +1,150 @@
+package iottest
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/iot"
+)
+
+func latest(t *testing.T, s iot.ReadingStore, acct account.ID, device string, types ...string) []iot.Point {
+	t.Helper()
+	points, err := s.Latest(t.Context(), acct, device, types)
+	if err != nil {
+		t.Fatalf("Latest: %v", err)
+	}
+	return points
+}
+
+func latestIsNewest(t *testing.T, s iot.ReadingStore) {
+	a, b, other := point("newest", "1", 20, 2), point("newest", "2", 5, 7), point("newest2", "1", 99, 9)
+	write(t, s, point("newest", "1", 10, 1), a, point("newest", "1", 15, 3), b, other)
+	write(t, s, point("newest", "1", 12, 4))
+	expect(t, latest(t, s, acme, "newest", celsius), a, b)
+	mended := a
+	mended.Value = 8
+	write(t, s, mended)
+	expect(t, latest(t, s, acme, "newest", celsius), mended, b)
+	expect(t, latest(t, s, globex, "newest", celsius))
+	expect(t, latest(t, s, acme, "nobody", celsius))
+}
+
+// latestOfDays holds that days between readings, and their order, change nothing.
+func latestOfDays(t *testing.T, s iot.ReadingStore) {
+	const day = 24 * 60 * 60
+	last := point("days", "1", 5*day-1, 5)
+	for _, seconds := range []int{2 * day, 0, 2*day + day/2, 4 * day, 3 * day, 5*day - 1, day, 4*day + 5} {
+		write(t, s, point("days", "1", seconds, float64(seconds)), point("days", "2", 5*day-seconds, 1))
+	}
+	write(t, s, last)
+	expect(t, latest(t, s, acme, "days", celsius), last, point("days", "2", 5*day, 1))
+}
+
+func latestOfAll(t *testing.T, s iot.ReadingStore) {
+	stopped, word := point("mixed", "1", 0, 1), point("mixed", "2", 1500, 0)
+	word.Text, word.IsText = "open", true
+	before, after := point("mixed", "3", 1, 3), point("mixed", "3", 1600, 4)
+	after.Type = "humidity"
+	points := []iot.Point{stopped, word, before, after}
+	for i := range 1200 {
+		points = append(points, point("mixed", "4", 10+i, float64(i)))
+	}
+	write(t, s, points...)
+	expect(t, latest(t, s, acme, "mixed", "humidity", celsius), stopped, word, after, points[len(points)-1])
+	// A replay that stores what was read as another type before.
+	again := after
+	again.Type, again.Value = celsius, 5
+	write(t, s, again)
+	found := false
+	for _, p := range latest(t, s, acme, "mixed", "humidity", celsius) {
+		found = found || p.Time.Equal(again.Time) && p.Type == again.Type && p.Value == 5
+	}
+	if !found {
+		t.Error("the point of the other type did not come")
+	}
+}
+
+func latestForgotten(t *testing.T, s iot.ReadingStore) {
+	write(t, s, point("bare", "1", 0, 1), point("bare", "1", 1, 1), point("bare", "2", 5, 2))
+	if err := s.Forget(t.Context(), acme, []iot.Expired{{DeviceID: "bare", SensorID: "bare.1", Before: start().Add(time.Minute)}}); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, latest(t, s, acme, "bare", celsius), point("bare", "2", 5, 2))
+	write(t, s, point("bare", "1", 120, 3))
+	expect(t, latest(t, s, acme, "bare", celsius), point("bare", "1", 120, 3), point("bare", "2", 5, 2))
+}
+
+func latestHostile(t *testing.T, s iot.ReadingStore) {
+	for i, name := range hostile() {
+		p := point(name, "1", i, float64(i))
+		p.Type, p.SensorID = name, name
+		write(t, s, p)
+		expect(t, latest(t, s, acme, name, name, celsius), p)
+		if got := stored(t, s, acme, name, "victim"); len(got) != 1 || !got[name].Equal(p.Time) {
+			t.Errorf("%q: %v", name, got)
+		}
+	}
+}
+
+func stored(t *testing.T, s iot.ReadingStore, acct account.ID, devices ...string) map[string]time.Time {
+	t.Helper()
+	at, err := s.LastStored(t.Context(), acct, devices)
+	if err != nil {
+		t.Fatalf("LastStored: %v", err)
+	}
+	return at
+}
+
+func lastStored(t *testing.T, s iot.ReadingStore) {
+	rssi := -97.0
+	word := point("spoke", "2", 30, 0)
+	word.Type, word.Text, word.IsText = "state", "open", true
+	b := iot.Batch{
+		Points: []iot.Point{point("spoke", "1", 10, 1), word, point("spoke", "1", 20, 1), point("heard", "1", 40, 1)},
+		Uplinks: []iot.Uplink{
+			{Account: acme, DeviceID: "spoke", Time: start(), RSSI: &rssi},
+			{Account: acme, DeviceID: "heard", Time: start().Add(50 * time.Second), SNR: &rssi},
+			{Account: acme, DeviceID: "radio only", Time: start().Add(60 * time.Second), Battery: &rssi},
+		},
+	}
+	if refused, err := s.Write(t.Context(), b); err != nil || len(refused) > 0 {
+		t.Fatal(refused, err)
+	}
+	got := stored(t, s, acme, "spoke", "heard", "radio only", "silent")
+	want := map[string]time.Duration{"spoke": 30 * time.Second, "heard": 50 * time.Second, "radio only": time.Minute}
+	if len(got) != len(want) {
+		t.Errorf("%v", got)
+	}
+	for device, after := range want {
+		if at := got[device]; !at.Equal(start().Add(after)) || at.Location() != time.UTC {
+			t.Errorf("%s: %s, want %s", device, at, start().Add(after))
+		}
+	}
+	if got := stored(t, s, globex, "spoke"); len(got) != 0 {
+		t.Errorf("another account: %v", got)
+	}
+	if got := stored(t, s, acme); len(got) != 0 {
+		t.Errorf("nothing asked: %v", got)
+	}
+}
+
+func lastStoredMany(t *testing.T, s iot.ReadingStore) {
+	var points []iot.Point
+	var devices []string
+	for i := range 600 {
+		p := point(fmt.Sprint("fleet", i), "1", i, 1)
+		points, devices = append(points, p), append(devices, p.DeviceID)
+	}
+	write(t, s, append(points, point("apart", "1", 0, 1))...)
+	got := stored(t, s, acme, devices...)
+	if len(got) != 600 {
+		t.Fatalf("%d devices", len(got))
+	}
+	for _, p := range points {
+		if !got[p.DeviceID].Equal(p.Time) {
+			t.Fatalf("%s: %s", p.DeviceID, got[p.DeviceID])
+		}
+	}
+}

@@ -1,0 +1,237 @@
+package accounts
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/sim"
+	"github.com/penstock/penstock/relay/sip"
+	"github.com/penstock/penstock/relay/sqlstore"
+	"github.com/penstock/penstock/relay/sqlstore/sqltest"
+)
+
+var (
+	_ account.Store = (*Store)(nil)
+	_ sim.Callbacks = (*Store)(nil)
+)
+
+func TestStore(t *testing.T) {
+	sqltest.OnEvery(t, func(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
+		for name, test := range map[string]func(*testing.T, *Store){
+			"an account gets the next free number":             accountNumbers,
+			"a number is given once":                           numbersAreGivenOnce,
+			"an account keeps its number and its name":         accountKeeps,
+			"an account comes back as it was saved":            accountComesBack,
+			"a callback is saved and counted":                  callbackIsSaved,
+			"a token is found by its hash until it is revoked": tokenIsFound,
+			"a source names the token that has it now":         sourceNames,
+			"of tokens in one batch the last one counts":       lastTokenCounts,
+			"every change of a token is heard":                 changesAreHeard,
+			"a username is found until it is deleted":          loginIsFound,
+			"the inventory is saved over what it was read as":  inventoryIsSaved,
+			"trunks are replaced":                              trunksAreReplaced,
+			"one of many saves an account or inventory":        func(t *testing.T, s *Store) { raceOf(t, s, s) },
+		} {
+			t.Run(name, func(t *testing.T) { test(t, New(open(t))) })
+		}
+	})
+}
+
+func mustDo(t *testing.T, errs ...error) {
+	t.Helper()
+	for _, err := range errs {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func wantKind(t *testing.T, err error, kind relay.Kind) {
+	t.Helper()
+	if err == nil || relay.KindOf(err) != kind {
+		t.Errorf("want %s, got %v", kind, err)
+	}
+}
+
+func accountNumbers(t *testing.T, s *Store) {
+	for range 2 { // the second time changes nothing
+		for _, step := range []struct {
+			give account.Account
+			want account.ID
+		}{
+			{account.Account{Name: "a"}, 1},
+			{account.Account{Name: "b", ID: 2}, 2},
+			{account.Account{Name: "c", ID: 3}, 3},
+			{account.Account{Name: "d"}, 4},
+			{account.Account{Name: "a"}, 1},
+			{account.Account{Name: "big", ID: 1<<63 - 1}, 1<<63 - 1},
+		} {
+			if id, err := s.PutAccount(t.Context(), step.give); err != nil || id != step.want {
+				t.Errorf("%+v: %d, %v", step.give, id, err)
+			}
+		}
+		all, err := s.Accounts(t.Context())
+		if err != nil || len(all) != 5 || all[3].Name != "d" || all[3].ID != 4 || all[4].ID != 1<<63-1 {
+			t.Errorf("%+v, %v", all, err)
+		}
+	}
+}
+
+func numbersAreGivenOnce(t *testing.T, s *Store) {
+	_, err := s.PutAccount(t.Context(), account.Account{Name: "a"})
+	_, err2 := s.db.Exec(t.Context(), "test", "DELETE FROM account")
+	mustDo(t, err, err2)
+	if id, err := s.PutAccount(t.Context(), account.Account{Name: "b"}); err != nil || id != 2 {
+		t.Errorf("%d, %v", id, err)
+	}
+}
+
+func accountKeeps(t *testing.T, s *Store) {
+	_, err := s.PutAccount(t.Context(), account.Account{Name: "a", ID: 5})
+	_, err2 := s.PutAccount(t.Context(), account.Account{Name: "c", ID: 7})
+	mustDo(t, err, err2)
+	for _, wrong := range []account.Account{{Name: "a", ID: 6}, {Name: "b", ID: 5}, {Name: "a", ID: 7}} {
+		id, err := s.PutAccount(t.Context(), wrong)
+		wantKind(t, err, relay.KindConflict)
+		if id != 0 {
+			t.Errorf("%+v is %d", wrong, id)
+		}
+	}
+}
+
+func accountComesBack(t *testing.T, s *Store) {
+	want := account.Account{Name: `q"uote %1 %`, Permissions: []string{"mvno"}, WebhookSecrets: []string{"whsec_%a"}, CallbackURL: "https://x/?a=%20"}
+	for range 2 {
+		id, err := s.PutAccount(t.Context(), want)
+		mustDo(t, err)
+		want.ID = id
+		got, err := s.Account(t.Context(), id)
+		named, err2 := s.AccountByName(t.Context(), want.Name)
+		mustDo(t, err, err2)
+		if !reflect.DeepEqual(got, want) || !reflect.DeepEqual(named, want) {
+			t.Errorf("%+v, %+v", got, named)
+		}
+		want.Permissions, want.ID = nil, 0
+	}
+	_, err := s.Account(t.Context(), 99)
+	wantKind(t, err, relay.KindNotFound)
+	_, err = s.AccountByName(t.Context(), "nobody")
+	wantKind(t, err, relay.KindNotFound)
+}
+
+func callbackIsSaved(t *testing.T, s *Store) {
+	id, err := s.PutAccount(t.Context(), account.Account{Name: "a", Permissions: []string{"mvno"}})
+	mustDo(t, err)
+	for range 2 { // the second changes nothing
+		mustDo(t, s.SetCallback(t.Context(), id, "https://x/?<&>"))
+		got, err := s.Account(t.Context(), id)
+		n, err2 := sqlstore.Version(t.Context(), s.db, "accounts")
+		mustDo(t, err, err2)
+		if got.CallbackURL != "https://x/?<&>" || !got.May("mvno") || n != 1 {
+			t.Errorf("%+v, version %d", got, n)
+		}
+	}
+	wantKind(t, s.SetCallback(t.Context(), 99, "https://x/"), relay.KindNotFound)
+}
+
+func loginIsFound(t *testing.T, s *Store) {
+	want := account.Login{Username: `ac"me`, Account: 7, Password: "hashed"}
+	_, err := s.Login(t.Context(), want.Username)
+	wantKind(t, err, relay.KindNotFound)
+	for _, acct := range []account.ID{7, 8, 8} {
+		want.Account = acct
+		mustDo(t, s.PutLogin(t.Context(), want))
+		if got, err := s.Login(t.Context(), want.Username); err != nil || got != want {
+			t.Errorf("%+v, %v", got, err)
+		}
+	}
+	mustDo(t, s.DeleteLogin(t.Context(), want.Username), s.DeleteLogin(t.Context(), want.Username))
+	_, err = s.Login(t.Context(), want.Username)
+	wantKind(t, err, relay.KindNotFound)
+}
+
+func inventoryIsSaved(t *testing.T, s *Store) {
+	none, err := s.Inventory(t.Context())
+	if none != nil || err != nil {
+		t.Fatalf("%q, %v", none, err)
+	}
+	wantKind(t, s.PutInventory(t.Context(), []byte("zero"), []byte("one")), relay.KindConflict)
+	for range 2 { // the second changes nothing
+		mustDo(t, s.PutInventory(t.Context(), nil, []byte("one")))
+	}
+	wantKind(t, s.PutInventory(t.Context(), nil, []byte("raced")), relay.KindConflict)
+	for range 2 {
+		mustDo(t, s.PutInventory(t.Context(), []byte("one"), []byte("two\x00\xff")))
+	}
+	wantKind(t, s.PutInventory(t.Context(), []byte("one"), []byte("raced")), relay.KindConflict)
+	if got, err := s.Inventory(t.Context()); string(got) != "two\x00\xff" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+func trunksAreReplaced(t *testing.T, s *Store) {
+	trunks := NewTrunks(s.db)
+	one, two := sip.Trunk{SourceIPs: []string{"192.0.2.1", "2001:db8::1"}}, sip.Trunk{SourceIPs: []string{"192.0.2.2"}}
+	mustDo(t, trunks.PutTrunks(t.Context(), 2, []sip.Trunk{two}))
+	for _, want := range [][]sip.Trunk{nil, {one, two}, {two, one}, {two, one}, nil, nil} {
+		mustDo(t, trunks.PutTrunks(t.Context(), 1, want))
+		if got, err := trunks.Trunks(t.Context(), 1); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%+v, %v", got, err)
+		}
+	}
+	if got, err := trunks.Trunks(t.Context(), 2); err != nil || !reflect.DeepEqual(got, []sip.Trunk{two}) {
+		t.Errorf("another account's: %+v, %v", got, err)
+	}
+}
+
+// raceOf creates accounts and saves inventories at two gateways at once.
+func raceOf(t *testing.T, one, two *Store) {
+	var running sync.WaitGroup
+	var saved atomic.Int64
+	same, own := make([]account.ID, 20), make([]account.ID, 20)
+	for i := range same {
+		s := []*Store{one, two}[i%2]
+		running.Go(func() {
+			var err, err2 error
+			same[i], err = s.PutAccount(t.Context(), account.Account{Name: "same"})
+			own[i], err2 = s.PutAccount(t.Context(), account.Account{Name: fmt.Sprint(i)})
+			if err != nil || err2 != nil {
+				t.Error(err, err2)
+			}
+			err = s.PutInventory(t.Context(), nil, fmt.Append(nil, i))
+			switch {
+			case err == nil:
+				saved.Add(1)
+			case relay.KindOf(err) != relay.KindConflict:
+				t.Error(err)
+			}
+		})
+	}
+	running.Wait()
+	slices.Sort(own)
+	if len(slices.Compact(same)) != 1 || len(slices.Compact(own)) != len(own) || saved.Load() != 1 {
+		t.Errorf("one account has the ids %v, others have %v, %d inventories were saved", same, own, saved.Load())
+	}
+}
+
+func TestTwoGateways(t *testing.T) {
+	server := sqltest.StartPostgres(t)
+	pair := func(t *testing.T) (one, two *Store) {
+		url := server.NewDatabase(t)
+		return New(sqltest.Open(t, sqlstore.Options{URL: url})), New(sqltest.Open(t, sqlstore.Options{URL: url}))
+	}
+	t.Run("one of them saves an account or inventory", func(t *testing.T) {
+		one, two := pair(t)
+		raceOf(t, one, two)
+	})
+	t.Run("tokens that share sources", func(t *testing.T) {
+		one, two := pair(t)
+		tokensRace(t, one, two)
+	})
+}

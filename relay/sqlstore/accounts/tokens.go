@@ -1,0 +1,152 @@
+package accounts
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/sqlstore"
+)
+
+// tokensVersion counts the changes of tokens.
+const tokensVersion = "tokens"
+
+// Token loads a token by its hash.
+func (s *Store) Token(ctx context.Context, hash string) (account.Token, error) {
+	return sqlstore.One(ctx, s.db, "token", "SELECT doc FROM token WHERE hash = $1", sqlstore.ScanDoc[account.Token], hash)
+}
+
+// TokenBySource loads the token that a source names: the last one that was saved
+// with it.
+func (s *Store) TokenBySource(ctx context.Context, source string) (account.Token, error) {
+	return sqlstore.One(ctx, s.db, "source", "SELECT doc FROM token WHERE source = $1 AND source <> ''", sqlstore.ScanDoc[account.Token], source)
+}
+
+const (
+	releaseSources = `
+UPDATE token SET source = ''
+WHERE source <> '' AND source IN (SELECT source FROM batch)`
+
+	upsertTokens = `
+INSERT INTO token (hash, source, doc)
+SELECT hash, source, doc FROM batch WHERE true
+ON CONFLICT (hash) DO UPDATE SET source = excluded.source, doc = excluded.doc`
+)
+
+// PutTokens saves tokens; every gateway forgets those that it remembers.
+func (s *Store) PutTokens(ctx context.Context, tokens []account.Token) error {
+	if len(tokens) == 0 {
+		return nil
+	}
+	rows, err := tokenRows(tokens)
+	if err != nil {
+		return err
+	}
+	return s.changeTokens(ctx, "tokens", func(ctx context.Context, tx *sqlstore.Tx) error {
+		if _, err := tx.Exec(ctx, "tokens", releaseSources, rows); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, "tokens", upsertTokens, rows)
+		return err
+	})
+}
+
+// tokenRows returns each token once, and each source with one token: of several
+// the last one counts.
+func tokenRows(tokens []account.Token) (*sqlstore.Batch, error) {
+	b := sqlstore.NewBatch("hash text, source text, doc text")
+	hashes, sources := make(map[string]bool, len(tokens)), make(map[string]bool)
+	for i := len(tokens) - 1; i >= 0; i-- {
+		t := tokens[i]
+		if hashes[t.Hash] {
+			continue
+		}
+		source := t.Source
+		if sources[source] {
+			source = ""
+		}
+		hashes[t.Hash], sources[source] = true, true
+		doc, err := sqlstore.Encode(t)
+		if err != nil {
+			return nil, fmt.Errorf("token: encode: %w", err)
+		}
+		b.Add(t.Hash, source, doc)
+	}
+	return b, nil
+}
+
+// DeleteToken revokes a token; every gateway forgets those that it remembers.
+func (s *Store) DeleteToken(ctx context.Context, t account.Token) error {
+	return s.changeTokens(ctx, "token", func(ctx context.Context, tx *sqlstore.Tx) error {
+		_, err := tx.Exec(ctx, "token", "DELETE FROM token WHERE hash = $1", t.Hash)
+		return err
+	})
+}
+
+// changeTokens makes a change and counts up the version. It does so first: the
+// lock of that row makes changes of tokens run one after another.
+func (s *Store) changeTokens(ctx context.Context, noun string, change func(context.Context, *sqlstore.Tx) error) error {
+	err := s.db.Write(ctx, noun, func(ctx context.Context, tx *sqlstore.Tx) error {
+		if err := tx.Bump(ctx, tokensVersion); err != nil {
+			return err
+		}
+		return change(ctx, tx)
+	})
+	// After an error the change may have been made nevertheless.
+	s.notify()
+	return err
+}
+
+// Changes calls back when it begins and whenever a token may have changed, until
+// ctx is done: at once after a change through this store, within Poll after one
+// of another gateway. An error while it reads the version is not a change: a
+// gateway goes on with the tokens it remembers while the database is down.
+func (s *Store) Changes(ctx context.Context, changed func()) {
+	wake := s.listen()
+	defer s.ignore(wake)
+	every := s.Poll
+	if every <= 0 {
+		every = time.Second
+	}
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for seen := int64(-1); ; {
+		if n, err := sqlstore.Version(ctx, s.db, tokensVersion); err == nil && n != seen {
+			seen = n
+			changed()
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		case <-wake:
+			changed()
+		}
+	}
+}
+
+func (s *Store) listen() chan struct{} {
+	wake := make(chan struct{}, 1)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.listeners[wake] = true
+	return wake
+}
+
+func (s *Store) ignore(wake chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.listeners, wake)
+}
+
+func (s *Store) notify() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for wake := range s.listeners {
+		select {
+		case wake <- struct{}{}:
+		default: // one is pending
+		}
+	}
+}

@@ -1,0 +1,196 @@
+package accounts
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/sqlstore"
+	"github.com/penstock/penstock/relay/sqlstore/sqltest"
+)
+
+func tokenOf(text, source string) account.Token {
+	return account.Token{Hash: account.HashToken(text), Account: 1, Scopes: []account.Scope{account.Webhook}, Source: source, Secret: "s"}
+}
+
+func put(t *testing.T, s *Store, tokens ...account.Token) {
+	t.Helper()
+	mustDo(t, s.PutTokens(t.Context(), tokens))
+}
+
+// named expects that a source names a token, or none if its text is empty.
+func named(t *testing.T, s *Store, source, text string) {
+	t.Helper()
+	got, err := s.TokenBySource(t.Context(), source)
+	if text == "" {
+		wantKind(t, err, relay.KindNotFound)
+	} else if err != nil || got.Hash != account.HashToken(text) || got.Source != source {
+		t.Errorf("%s names %+v, %v", source, got, err)
+	}
+}
+
+func tokenIsFound(t *testing.T, s *Store) {
+	put(t, s, tokenOf("one", ""), tokenOf("two", "src"))
+	got, err := s.Token(t.Context(), account.HashToken("two"))
+	if err != nil || !got.Has(account.Webhook) || got.Secret != "s" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for range 2 {
+		mustDo(t, s.DeleteToken(t.Context(), tokenOf("two", "src")))
+		_, err = s.Token(t.Context(), account.HashToken("two"))
+		wantKind(t, err, relay.KindNotFound)
+		named(t, s, "src", "")
+	}
+	if _, err := s.Token(t.Context(), account.HashToken("one")); err != nil {
+		t.Error(err)
+	}
+}
+
+func sourceNames(t *testing.T, s *Store) {
+	named(t, s, "", "")
+	put(t, s, tokenOf("one", "src"), tokenOf("plain", ""))
+	put(t, s, tokenOf("one", "src"))
+	named(t, s, "src", "one")
+	put(t, s, tokenOf("one", "other"))
+	named(t, s, "src", "")
+	named(t, s, "other", "one")
+	named(t, s, "", "")
+	// A token that takes a source over keeps it when the other one is revoked.
+	put(t, s, tokenOf("two", "other"))
+	mustDo(t, s.DeleteToken(t.Context(), tokenOf("one", "other")))
+	named(t, s, "other", "two")
+	put(t, s, tokenOf("two", "src"), tokenOf("three", "other"))
+	put(t, s, tokenOf("two", "other"), tokenOf("three", "src"))
+	named(t, s, "other", "two")
+	named(t, s, "src", "three")
+}
+
+func lastTokenCounts(t *testing.T, s *Store) {
+	put(t, s)
+	put(t, s, tokenOf("one", "a"), tokenOf("two", "a"), tokenOf("one", "b"))
+	named(t, s, "a", "two")
+	named(t, s, "b", "one")
+	put(t, s, tokenOf("one", "c"), tokenOf("two", "c"))
+	named(t, s, "c", "two")
+	if got, err := s.Token(t.Context(), account.HashToken("one")); err != nil || got.Source != "c" {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// tokensRace has two gateways save and revoke tokens that have the same sources.
+func tokensRace(t *testing.T, one, two *Store) {
+	var running sync.WaitGroup
+	for i := range 20 {
+		s := []*Store{one, two}[i%2]
+		running.Go(func() {
+			a, b := tokenOf(fmt.Sprint("a", i), "x"), tokenOf(fmt.Sprint("b", i), "y")
+			if i%4 < 2 {
+				a, b = b, a
+			}
+			if err := s.PutTokens(t.Context(), []account.Token{a, b}); err != nil {
+				t.Error(err)
+			}
+			if err := s.DeleteToken(t.Context(), a); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	running.Wait()
+	put(t, one, tokenOf("last", "x"))
+	named(t, two, "x", "last")
+	if n, err := sqlstore.Version(t.Context(), two.db, tokensVersion); err != nil || n != 41 {
+		t.Errorf("%d changes, %v", n, err)
+	}
+}
+
+// listen runs Changes until the test ends.
+func listen(t *testing.T, s *Store, changed func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		s.Changes(ctx, changed)
+		close(ended)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+	})
+}
+
+func hear(t *testing.T, c <-chan struct{}, what string) {
+	t.Helper()
+	select {
+	case <-c:
+	case <-time.After(15 * time.Second):
+		t.Fatalf("did not hear of %s", what)
+	}
+}
+
+func changesAreHeard(t *testing.T, s *Store) {
+	other := New(s.db) // of another gateway
+	s.Poll, other.Poll = time.Hour, 5*time.Millisecond
+	here, there := make(chan struct{}, 100), make(chan struct{}, 100)
+	listen(t, s, func() { here <- struct{}{} })
+	listen(t, other, func() { there <- struct{}{} })
+	hear(t, here, "the beginning")
+	hear(t, there, "the beginning")
+	for _, change := range []func() error{
+		func() error { return s.PutTokens(t.Context(), []account.Token{tokenOf("one", "")}) },
+		func() error { return s.DeleteToken(t.Context(), tokenOf("one", "")) },
+	} {
+		mustDo(t, change())
+		hear(t, here, "a change here")
+		hear(t, here, "the version of it")
+		hear(t, there, "a change elsewhere")
+	}
+	if len(here) > 0 || len(there) > 0 {
+		t.Errorf("heard of %d and %d changes too many", len(here), len(there))
+	}
+}
+
+// A gateway that lost its database hears of what changed meanwhile once tokens
+// can be read again, and of nothing if nothing changed: until then what it
+// remembers is all there is.
+func TestChangesAreHeardAfterARestart(t *testing.T) {
+	server := sqltest.StartPostgres(t)
+	url := server.NewDatabase(t)
+	s, other := New(sqltest.Open(t, sqlstore.Options{URL: url})), New(sqltest.Open(t, sqlstore.Options{URL: url}))
+	s.Poll = 5 * time.Millisecond
+	heard := make(chan struct{}, 100)
+	readable := make(chan error, 100)
+	listen(t, s, func() {
+		_, err := s.Token(context.Background(), "none")
+		readable <- err
+		heard <- struct{}{}
+	})
+	hear(t, heard, "the beginning")
+	server.Kill()
+	if _, err := s.Token(t.Context(), "none"); relay.KindOf(err) != relay.KindUnavailable {
+		t.Errorf("without a server: %v", err)
+	}
+	server.Start()
+	mustDo(t, untilUp(t, other))
+	hear(t, heard, "the change")
+	if len(heard) > 0 {
+		t.Errorf("heard of %d changes too many", len(heard))
+	}
+	close(readable)
+	for err := range readable {
+		wantKind(t, err, relay.KindNotFound)
+	}
+}
+
+// untilUp saves a token, also over connections that broke.
+func untilUp(t *testing.T, s *Store) (err error) {
+	for range 50 {
+		if err = s.PutTokens(t.Context(), []account.Token{tokenOf("new", "")}); err == nil {
+			return nil
+		}
+	}
+	return err
+}

@@ -1,0 +1,70 @@
+// Package calls keeps the records of SIP calls in the record store; it is a
+// sip.Calls.
+//
+// A record whose key the account has is left as it is. Records are kept for good.
+// Reading goes in pages behind the last key.
+package calls
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"github.com/penstock/penstock/decoders/cdr"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/sip"
+	"github.com/penstock/penstock/relay/sqlstore"
+)
+
+// Store keeps the records of calls. It is safe for concurrent use.
+type Store struct{ db *sqlstore.DB }
+
+// New returns the store of calls in a database.
+func New(db *sqlstore.DB) *Store { return &Store{db: db} }
+
+const (
+	// insertCalls goes in the order of keys, in which gateways that were given the
+	// same calls do not lock each other out.
+	insertCalls = `
+INSERT INTO sip_call (account, key, started, answered, ended, id, caller, callee, duration, billsec, disposition, trunk)
+SELECT account, key, started, answered, ended, id, caller, callee, duration, billsec, disposition, trunk
+FROM batch WHERE true ORDER BY account, key, n
+ON CONFLICT (account, key) DO NOTHING`
+
+	readCalls = `
+SELECT key, started, answered, ended, id, caller, callee, duration, billsec, disposition, trunk FROM sip_call
+WHERE account = $1 AND started < $2 AND (started, key) > ($3, $4)
+ORDER BY started, key LIMIT $5`
+)
+
+// Put keeps records durably, all or none.
+func (s *Store) Put(ctx context.Context, records []sip.Record) error {
+	if len(records) == 0 {
+		return nil
+	}
+	b := sqlstore.NewBatch("account bigint, key text, started bigint, answered bigint, ended bigint, id text, caller text, callee text, " +
+		"duration bigint, billsec bigint, disposition text, trunk text")
+	for _, r := range records {
+		c := r.Call
+		b.Add(int64(r.Account), c.Key, c.Start, c.Answer, c.End, c.ID, c.From, c.To, c.Duration, c.Billsec, c.Disposition, c.Trunk)
+	}
+	_, err := s.db.Exec(ctx, "calls", insertCalls, b)
+	return err
+}
+
+// Read returns a page of calls.
+func (s *Store) Read(ctx context.Context, acct account.ID, from, to time.Time, behind sip.Place, limit int) ([]cdr.Call, error) {
+	start := from
+	if behind.Key != "" {
+		start = behind.Start
+	}
+	return sqlstore.List(ctx, s.db, "calls of account "+acct.String(), readCalls, scanCall,
+		int64(acct), to.UnixMilli(), start.UnixMilli(), behind.Key, int64(limit))
+}
+
+func scanCall(row *sql.Rows, c *cdr.Call) error {
+	var start, answer, end int64
+	err := row.Scan(&c.Key, &start, &answer, &end, &c.ID, &c.From, &c.To, &c.Duration, &c.Billsec, &c.Disposition, &c.Trunk)
+	c.Start, c.Answer, c.End = sqlstore.Moment(start), sqlstore.Moment(answer), sqlstore.Moment(end)
+	return err
+}

@@ -1,0 +1,123 @@
+package calls
+
+import (
+	"fmt"
+	"reflect"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/decoders/cdr"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/sip"
+	"github.com/penstock/penstock/relay/sqlstore"
+	"github.com/penstock/penstock/relay/sqlstore/sqltest"
+)
+
+var _ sip.Calls = (*Store)(nil)
+
+func TestCalls(t *testing.T) {
+	sqltest.OnEvery(t, func(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
+		t.Run("records are kept once and read in order", func(t *testing.T) { testRecordsAreKeptOnce(t, New(open(t))) })
+		t.Run("what cannot be kept comes again", func(t *testing.T) { testWhatCannotBeKept(t, New(open(t))) })
+	})
+}
+
+func at(seconds int) time.Time {
+	return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC).Add(time.Duration(seconds) * time.Second)
+}
+
+func call(acct account.ID, key string, start int) sip.Record {
+	return sip.Record{Account: acct, Call: cdr.Call{Key: key, ID: key, Start: at(start), From: "1", To: "2"}}
+}
+
+func testRecordsAreKeptOnce(t *testing.T, s *Store) {
+	whole := sip.Record{Account: 1, Call: cdr.Call{
+		ID: "b", Key: "kb", Start: at(5).Add(250 * time.Millisecond), Answer: at(6), End: at(9), Duration: 4, Billsec: 3,
+		From: "447700900123", To: "=é\n\"", Disposition: "ANSWERED", Trunk: "t",
+	}}
+	other := whole
+	other.Call.To = "changed"
+	for _, batch := range [][]sip.Record{{call(1, "z", 5), whole, call(2, "kb", 5)}, nil, {other, call(1, "a", 10), call(1, "y", 5)}} {
+		if err := s.Put(t.Context(), batch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, want := pages(t, s, 1), []cdr.Call{call(1, "y", 5).Call, call(1, "z", 5).Call, whole.Call}; !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}
+
+// pages reads the calls of an account in pages of two.
+func pages(t *testing.T, s *Store, acct account.ID) (got []cdr.Call) {
+	t.Helper()
+	behind := sip.Place{}
+	for {
+		page, err := s.Read(t.Context(), acct, at(5), at(10), behind, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(page) == 0 {
+			return got
+		}
+		got = append(got, page...)
+		behind = sip.Place{Start: page[len(page)-1].Start, Key: page[len(page)-1].Key}
+	}
+}
+
+func testWhatCannotBeKept(t *testing.T, s *Store) {
+	if err := s.db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Put(t.Context(), []sip.Record{call(1, "a", 1)}); relay.KindOf(err) != relay.KindUnavailable {
+		t.Error(err)
+	}
+	if _, err := s.Read(t.Context(), 1, at(0), at(9), sip.Place{}, 1); err == nil {
+		t.Error("read")
+	}
+}
+
+// TestTwoGateways lets two gateways take the same calls at the same time, in
+// another order.
+func TestTwoGateways(t *testing.T) {
+	url := sqltest.StartPostgres(t).NewDatabase(t)
+	gateways := []*Store{New(sqltest.Open(t, sqlstore.Options{URL: url})), New(sqltest.Open(t, sqlstore.Options{URL: url}))}
+	var running sync.WaitGroup
+	for i := range 16 {
+		running.Go(func() {
+			records := make([]sip.Record, 200)
+			for j := range records {
+				n := (j*7 + i*13) % 200 // another order each
+				records[j] = call(1, fmt.Sprint(n), 5+n%5)
+			}
+			if err := gateways[i%2].Put(t.Context(), append(records, records[0])); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	running.Wait()
+	if got := pages(t, gateways[0], 1); len(got) != 200 {
+		t.Errorf("%d calls", len(got))
+	}
+}
+
+func BenchmarkPut(b *testing.B) {
+	b.Run("SQLite", func(b *testing.B) { benchmarkPut(b, sqlstore.Options{}) })
+	b.Run("PostgreSQL", func(b *testing.B) { benchmarkPut(b, sqlstore.Options{URL: sqltest.StartPostgres(b).NewDatabase(b)}) })
+}
+
+func benchmarkPut(b *testing.B, o sqlstore.Options) {
+	s := New(sqltest.Open(b, o))
+	b.ReportAllocs()
+	for n := 0; b.Loop(); n++ {
+		batch := make([]sip.Record, 1000)
+		for i := range batch {
+			batch[i] = call(1, fmt.Sprintf("%x-%d", n*7919, i), n)
+		}
+		if err := s.Put(b.Context(), batch); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.N)*1000/b.Elapsed().Seconds(), "records/s")
+}

@@ -1,0 +1,200 @@
+package credit
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/credit"
+	"github.com/penstock/penstock/relay/sqlstore"
+)
+
+const (
+	// maxCredit bounds the amount of one change.
+	maxCredit = 1 << 50
+	// kept is how many entries of an account are kept for audits.
+	kept = 100_000
+	// known is how long the id of a change is known at least, however many
+	// changes there are.
+	known = 24 * time.Hour
+	// trimEvery is after how many changes of an account its old entries are
+	// deleted.
+	trimEvery = 1000
+)
+
+// Apply makes changes of one account, in their order, in the transaction of a
+// caller: all or none. It locks the account's balance until the transaction ends,
+// so it comes last in it, and takes the same number of statements for any number
+// of changes.
+//
+// A change whose id was applied before is skipped; its entry is the one it had
+// then, so a transaction that is repeated charges once. It returns
+// relay.KindNoCredit, with nothing changed, if the balance would be below zero
+// after any of the changes.
+func Apply(ctx context.Context, tx *sqlstore.Tx, changes []credit.Change) ([]credit.Entry, error) {
+	if len(changes) == 0 {
+		return nil, nil
+	}
+	acct := changes[0].Account
+	for _, c := range changes {
+		if c.Account != acct {
+			return nil, relay.Errorf(relay.KindUnexpected, "credit: changes of accounts %s and %s in one batch", acct, c.Account)
+		}
+		if c.Credits > maxCredit || c.Credits < -maxCredit {
+			return nil, invalidAmount()
+		}
+	}
+	is, err := lock(ctx, tx, acct)
+	if err != nil {
+		return nil, err
+	}
+	return apply(ctx, tx, is, changes)
+}
+
+func noun(acct account.ID) string { return "credit of account " + acct.String() }
+
+func invalidAmount() error { return relay.Invalid("credit", "There is no such amount.") }
+
+// balance is an account's row of credit, locked.
+type balance struct {
+	account account.ID
+	credits int64
+	last    int64 // sequence of the newest entry
+}
+
+// lock locks the balance of an account, which is made if there is none.
+func lock(ctx context.Context, tx *sqlstore.Tx, acct account.ID) (balance, error) {
+	is, err := lockExisting(ctx, tx, acct)
+	if !sqlstore.IsNotFound(err) {
+		return is, err
+	}
+	if _, err := tx.Exec(ctx, noun(acct), `
+INSERT INTO credit (account, balance, last) VALUES ($1, 0, 0)
+ON CONFLICT (account) DO NOTHING`, int64(acct)); err != nil {
+		return is, err
+	}
+	return lockExisting(ctx, tx, acct)
+}
+
+func lockExisting(ctx context.Context, tx *sqlstore.Tx, acct account.ID) (balance, error) {
+	return sqlstore.One(ctx, tx, noun(acct), "SELECT balance, last FROM credit WHERE account = $1 {for update}",
+		func(row *sql.Rows, b *balance) error {
+			b.account = acct
+			return row.Scan(&b.credits, &b.last)
+		}, int64(acct))
+}
+
+// apply makes changes of a balance that is locked.
+func apply(ctx context.Context, tx *sqlstore.Tx, is balance, changes []credit.Change) ([]credit.Entry, error) {
+	entries, err := applied(ctx, tx, is.account, changes)
+	if err != nil {
+		return nil, err
+	}
+	next, added, err := is.apply(changes, entries)
+	if err != nil || len(added) == 0 {
+		return entries, err
+	}
+	if err := insert(ctx, tx, is.account, added); err != nil {
+		return nil, err
+	}
+	if _, err := tx.Exec(ctx, noun(is.account), "UPDATE credit SET balance = $1, last = $2 WHERE account = $3",
+		next.credits, next.last, int64(is.account)); err != nil {
+		return nil, err
+	}
+	return entries, trim(ctx, tx, is, next)
+}
+
+// apply fills in the entries of the changes that have none yet. It returns the
+// balance after them and those entries alone.
+func (b balance) apply(changes []credit.Change, entries []credit.Entry) (next balance, added []credit.Entry, err error) {
+	first := make(map[string]int, len(changes)) // id → index
+	for i, c := range changes {
+		if before, repeated := first[c.ID]; repeated {
+			entries[i] = entries[before]
+			continue
+		}
+		first[c.ID] = i
+		if entries[i].Sequence > 0 {
+			continue
+		}
+		b.credits += c.Credits
+		b.last++
+		if b.credits < 0 {
+			return b, nil, relay.Errorf(relay.KindNoCredit, "credit: account %s has less than %d", b.account, -c.Credits)
+		}
+		entries[i] = credit.Entry{
+			Sequence: uint64(b.last), ID: c.ID, At: sqlstore.Moment(sqlstore.Millis(c.At)),
+			Credits: c.Credits, Balance: b.credits, Reason: c.Reason, Reference: c.Reference,
+		}
+		added = append(added, entries[i])
+	}
+	return b, added, nil
+}
+
+const selectApplied = `
+SELECT batch.n, e.sequence, e.id, e.at, e.credits, e.balance, e.reason, e.reference
+FROM batch JOIN credit_entry e ON e.account = $1 AND e.id = batch.id`
+
+// applied returns the entries of the changes that were applied before, at the
+// indexes of the changes, and empty ones for the others.
+func applied(ctx context.Context, tx *sqlstore.Tx, acct account.ID, changes []credit.Change) ([]credit.Entry, error) {
+	b := sqlstore.NewBatch("id text")
+	for _, c := range changes {
+		b.Add(c.ID)
+	}
+	type row struct {
+		n     int
+		entry credit.Entry
+	}
+	found, err := sqlstore.List(ctx, tx, noun(acct), selectApplied, func(r *sql.Rows, v *row) error {
+		return scan(r, &v.entry, &v.n)
+	}, int64(acct), b)
+	entries := make([]credit.Entry, len(changes))
+	for _, f := range found {
+		entries[f.n-1] = f.entry
+	}
+	return entries, err
+}
+
+const insertEntries = `
+INSERT INTO credit_entry (account, sequence, id, at, credits, balance, reason, reference)
+SELECT $1, sequence, id, at, credits, balance, reason, reference FROM batch`
+
+func insert(ctx context.Context, tx *sqlstore.Tx, acct account.ID, entries []credit.Entry) error {
+	b := sqlstore.NewBatch("sequence bigint, id text, at bigint, credits bigint, balance bigint, reason text, reference text")
+	for _, e := range entries {
+		b.Add(int64(e.Sequence), e.ID, e.At, e.Credits, e.Balance, string(e.Reason), e.Reference)
+	}
+	_, err := tx.Exec(ctx, noun(acct), insertEntries, int64(acct), b)
+	return err
+}
+
+const deleteOldest = `
+DELETE FROM credit_entry
+WHERE account = $1 AND at < $2 AND sequence <= (
+  SELECT MAX(sequence)
+  FROM (SELECT sequence FROM credit_entry WHERE account = $1 AND sequence <= $3 ORDER BY sequence LIMIT $4) oldest)`
+
+// trim deletes entries that are no longer kept, each trimEvery changes. It looks
+// at more than were added and at no more than a few times that, so that it
+// catches up with a busy day.
+func trim(ctx context.Context, tx *sqlstore.Tx, was, is balance) error {
+	if is.last <= kept || was.last/trimEvery == is.last/trimEvery {
+		return nil
+	}
+	limit := 4 * (trimEvery + is.last - was.last)
+	_, err := tx.Exec(ctx, noun(is.account), deleteOldest, int64(is.account), sqlstore.Millis(tx.Now().Add(-known)), is.last-kept, limit)
+	return err
+}
+
+func scanEntry(row *sql.Rows, e *credit.Entry) error { return scan(row, e) }
+
+// scan reads the columns of an entry behind others.
+func scan(row *sql.Rows, e *credit.Entry, before ...any) error {
+	var at int64
+	err := row.Scan(append(before, &e.Sequence, &e.ID, &at, &e.Credits, &e.Balance, &e.Reason, &e.Reference)...)
+	e.At = sqlstore.Moment(at)
+	return err
+}

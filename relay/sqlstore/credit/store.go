@@ -1,0 +1,89 @@
+package credit
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/credit"
+	"github.com/penstock/penstock/relay/sqlstore"
+)
+
+// Store keeps the credit of accounts; it is a credit.Store.
+type Store struct{ db *sqlstore.DB }
+
+// New returns the store of credit.
+func New(db *sqlstore.DB) *Store { return &Store{db: db} }
+
+// Balance returns the credits an account has; 0 for one that never had any.
+func (s *Store) Balance(ctx context.Context, acct account.ID) (int64, error) {
+	n, err := sqlstore.Value[int64](ctx, s.db, noun(acct), "SELECT balance FROM credit WHERE account = $1", int64(acct))
+	if sqlstore.IsNotFound(err) {
+		return 0, nil
+	}
+	return n, err
+}
+
+// Apply makes a change in a transaction of its own.
+func (s *Store) Apply(ctx context.Context, c credit.Change) (e credit.Entry, err error) {
+	err = s.db.Write(ctx, noun(c.Account), func(ctx context.Context, tx *sqlstore.Tx) error {
+		all, err := Apply(ctx, tx, []credit.Change{c})
+		if err == nil {
+			e = all[0]
+		}
+		return err
+	})
+	if err != nil {
+		return credit.Entry{}, err
+	}
+	return e, nil
+}
+
+// Open gives an account its first credit; one that has an entry is left alone.
+func (s *Store) Open(ctx context.Context, acct account.ID, credits int64, at time.Time) error {
+	return s.setTo(ctx, credit.Change{
+		ID: string(credit.Opened), Account: acct, Credits: credits, Reason: credit.Opened, At: at,
+	}, func(is balance) bool { return is.last == 0 })
+}
+
+// Set makes the balance credits, whatever it was.
+func (s *Store) Set(ctx context.Context, acct account.ID, credits int64, at time.Time) error {
+	return s.setTo(ctx, credit.Change{
+		ID: relay.NewID(at), Account: acct, Credits: credits, Reason: credit.Reset, At: at,
+	}, func(balance) bool { return true })
+}
+
+// setTo makes the change that leads to a balance of c.Credits, if applies accepts
+// the balance as it is.
+func (s *Store) setTo(ctx context.Context, c credit.Change, applies func(balance) bool) error {
+	if c.Credits < 0 || c.Credits > maxCredit {
+		return invalidAmount()
+	}
+	return s.db.Write(ctx, noun(c.Account), func(ctx context.Context, tx *sqlstore.Tx) error {
+		is, err := lock(ctx, tx, c.Account)
+		if err != nil || !applies(is) {
+			return err
+		}
+		change := c
+		change.Credits -= is.credits
+		_, err = apply(ctx, tx, is, []credit.Change{change})
+		return err
+	})
+}
+
+const selectEntries = `
+SELECT sequence, id, at, credits, balance, reason, reference
+FROM credit_entry
+WHERE account = $1 AND sequence < $2
+ORDER BY sequence DESC
+LIMIT $3`
+
+// Entries lists changes, newest first, with sequences below before (0: all).
+func (s *Store) Entries(ctx context.Context, acct account.ID, before uint64, limit int) ([]credit.Entry, error) {
+	if before == 0 || before > math.MaxInt64 {
+		before = math.MaxInt64
+	}
+	return sqlstore.List(ctx, s.db, noun(acct), selectEntries, scanEntry, int64(acct), int64(before), int64(max(limit, 0)))
+}

@@ -1,0 +1,202 @@
+package credit_test
+
+import (
+	"fmt"
+	"reflect"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/credit"
+	"github.com/penstock/penstock/relay/sqlstore"
+	store "github.com/penstock/penstock/relay/sqlstore/credit"
+	"github.com/penstock/penstock/relay/sqlstore/sqltest"
+)
+
+var _ credit.Store = (*store.Store)(nil)
+
+func TestStore(t *testing.T) {
+	sqltest.OnEvery(t, func(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
+		for name, test := range map[string]func(*testing.T, *sqlstore.DB){
+			"a change is made once, and never below zero":            changesAreMade,
+			"of many at the same time as many pay as there is":       neverBelowZero,
+			"an account opens once":                                  opensOnce,
+			"an amount out of bounds is refused":                     amountsAreBounded,
+			"changes of a transaction are made together or not":      changesGoTogether,
+			"a transaction that is repeated charges once":            transactionsRepeat,
+			"the newest entries are kept, and those of the last day": newestAreKept,
+		} {
+			t.Run(name, func(t *testing.T) { test(t, open(t)) })
+		}
+	})
+}
+
+func mustDo(t *testing.T, errs ...error) {
+	t.Helper()
+	for _, err := range errs {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func wantKind(t *testing.T, err error, kind relay.Kind) {
+	t.Helper()
+	if err == nil || relay.KindOf(err) != kind {
+		t.Errorf("want %s, got %v", kind, err)
+	}
+}
+
+func wantBalance(t *testing.T, s *store.Store, acct account.ID, want int64) {
+	t.Helper()
+	if got, err := s.Balance(t.Context(), acct); err != nil || got != want {
+		t.Errorf("account %d has %d, want %d, %v", acct, got, want, err)
+	}
+}
+
+func changesAreMade(t *testing.T, db *sqlstore.DB) {
+	s, ctx := store.New(db), t.Context()
+	wantBalance(t, s, 1, 0)
+	mustDo(t, s.Open(ctx, 1, 3, sqltest.At(0)))
+	charge := credit.Change{ID: "c1", Account: 1, Credits: -2, Reason: credit.Lookup, Reference: "447700900123", At: sqltest.At(1)}
+	for range 2 { // the second is the first
+		e, err := s.Apply(ctx, charge)
+		want := credit.Entry{Sequence: 2, ID: "c1", At: sqltest.At(1), Credits: -2, Balance: 1, Reason: credit.Lookup, Reference: "447700900123"}
+		if err != nil || e != want {
+			t.Fatalf("%+v, %v", e, err)
+		}
+	}
+	charge.ID = "c2"
+	_, err := s.Apply(ctx, charge)
+	wantKind(t, err, relay.KindNoCredit)
+	wantBalance(t, s, 1, 1)
+	wantBalance(t, s, 2, 0)
+	mustDo(t, s.Set(ctx, 1, 100, sqltest.At(2)))
+	wantBalance(t, s, 1, 100)
+	entriesAreListed(t, s)
+}
+
+func entriesAreListed(t *testing.T, s *store.Store) {
+	t.Helper()
+	for _, tc := range []struct {
+		before uint64
+		limit  int
+		want   []int64
+	}{{0, 10, []int64{99, -2, 3}}, {0, 2, []int64{99, -2}}, {2, 10, []int64{3}}, {1, 10, nil}, {900, 1, []int64{99}}, {1 << 63, 1, []int64{99}}, {0, -1, nil}} {
+		list, err := s.Entries(t.Context(), 1, tc.before, tc.limit)
+		var got []int64
+		for _, e := range list {
+			got = append(got, e.Credits)
+		}
+		if err != nil || !reflect.DeepEqual(got, tc.want) {
+			t.Errorf("before %d, %d of them: %v, %v", tc.before, tc.limit, got, err)
+		}
+	}
+	if list, err := s.Entries(t.Context(), 9, 0, 10); err != nil || list != nil {
+		t.Errorf("of an account without credit: %v, %v", list, err)
+	}
+}
+
+func opensOnce(t *testing.T, db *sqlstore.DB) {
+	s, ctx := store.New(db), t.Context()
+	// A charge that was refused opens nothing.
+	_, err := s.Apply(ctx, credit.Change{ID: "early", Account: 1, Credits: -1, At: sqltest.At(0)})
+	wantKind(t, err, relay.KindNoCredit)
+	for _, first := range []int64{0, 50} { // the second changes nothing
+		mustDo(t, s.Open(ctx, 1, first, sqltest.At(0)))
+	}
+	wantBalance(t, s, 1, 0)
+	mustDo(t, s.Set(ctx, 2, 7, sqltest.At(0)), s.Open(ctx, 2, 50, sqltest.At(0)))
+	wantBalance(t, s, 2, 7)
+}
+
+func amountsAreBounded(t *testing.T, db *sqlstore.DB) {
+	s, ctx := store.New(db), t.Context()
+	for _, credits := range []int64{1<<50 + 1, -1<<50 - 1} {
+		_, err := s.Apply(ctx, credit.Change{ID: "much", Account: 1, Credits: credits, At: sqltest.At(1)})
+		wantKind(t, err, relay.KindInvalid)
+		wantKind(t, s.Set(ctx, 1, credits, sqltest.At(1)), relay.KindInvalid)
+		wantKind(t, s.Open(ctx, 1, credits, sqltest.At(1)), relay.KindInvalid)
+	}
+	mustDo(t, s.Set(ctx, 1, 1<<50, sqltest.At(1)), s.Set(ctx, 1, 0, sqltest.At(1)))
+	wantBalance(t, s, 1, 0)
+}
+
+func neverBelowZero(t *testing.T, db *sqlstore.DB) {
+	mustDo(t, store.New(db).Open(t.Context(), 1, 50, sqltest.At(0)))
+	spend(t, []*store.Store{store.New(db)}, 200, 50)
+}
+
+// Two gateways on one database spend one balance.
+func TestTwoGateways(t *testing.T) {
+	url := sqltest.StartPostgres(t).NewDatabase(t)
+	one, two := store.New(sqltest.Open(t, sqlstore.Options{URL: url})), store.New(sqltest.Open(t, sqlstore.Options{URL: url}))
+	for range 2 { // also while nobody has a row yet
+		var opening sync.WaitGroup
+		for _, s := range []*store.Store{one, two} {
+			opening.Go(func() {
+				if err := s.Open(t.Context(), 1, 300, sqltest.At(0)); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		opening.Wait()
+	}
+	wantBalance(t, one, 1, 300)
+	spend(t, []*store.Store{one, two}, 400, 300)
+}
+
+// spend spends single credits in 40 goroutines, each id at every store, and
+// expects that as many were paid as there were, and the entries to add up.
+func spend(t *testing.T, stores []*store.Store, changes, has int64) {
+	t.Helper()
+	var next atomic.Int64
+	var paid sync.Map // id → sequence
+	var running sync.WaitGroup
+	for range 40 / len(stores) {
+		for _, s := range stores {
+			running.Go(func() {
+				for i := next.Add(1); i <= changes*int64(len(stores)); i = next.Add(1) {
+					id := fmt.Sprint(i % changes)
+					e, err := s.Apply(t.Context(), credit.Change{ID: id, Account: 1, Credits: -1, At: sqltest.At(1)})
+					if relay.KindOf(err) == relay.KindNoCredit {
+						continue
+					}
+					was, repeated := paid.LoadOrStore(id, e.Sequence)
+					if err != nil || repeated && was != e.Sequence {
+						t.Errorf("%s: entry %d and %v, %v", id, e.Sequence, was, err)
+					}
+				}
+			})
+		}
+	}
+	running.Wait()
+	n := int64(0)
+	paid.Range(func(any, any) bool { n++; return true })
+	if n != has {
+		t.Errorf("%d of %d credits were spent", n, has)
+	}
+	wantBalance(t, stores[0], 1, 0)
+	addUp(t, stores[0], int(has)+1)
+}
+
+// addUp expects so many entries, each with the balance of the one before it and
+// its own credits.
+func addUp(t *testing.T, s *store.Store, count int) {
+	t.Helper()
+	list, err := s.Entries(t.Context(), 1, 0, count+10)
+	if err != nil || len(list) != count {
+		t.Errorf("%d entries, want %d, %v", len(list), count, err)
+	}
+	for i, e := range list {
+		var before credit.Entry
+		if i+1 < len(list) {
+			before = list[i+1]
+		}
+		if e.Sequence != before.Sequence+1 || e.Balance != before.Balance+e.Credits || e.Balance < 0 {
+			t.Errorf("%+v after %+v", e, before)
+		}
+	}
+}

@@ -1,0 +1,186 @@
+package deliveries
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/sqlstore"
+	"github.com/penstock/penstock/relay/sqlstore/sqltest"
+)
+
+func benchEvery(b *testing.B, bench func(b *testing.B, s *Store)) {
+	b.Run("on SQLite", func(b *testing.B) { bench(b, New(sqltest.Open(b, sqlstore.Options{}))) })
+	b.Run("on PostgreSQL", func(b *testing.B) {
+		server := sqltest.StartPostgres(b)
+		bench(b, New(sqltest.Open(b, sqlstore.Options{URL: server.NewDatabase(b), Timeout: time.Minute})))
+	})
+}
+
+// inWorkers calls do with the numbers below n, in four goroutines.
+func inWorkers(n int, do func(i int)) {
+	var all sync.WaitGroup
+	numbers := make(chan int)
+	for range 4 {
+		all.Go(func() {
+			for i := range numbers {
+				do(i)
+			}
+		})
+	}
+	for i := range n {
+		numbers <- i
+	}
+	close(numbers)
+	all.Wait()
+}
+
+// letters are n deliveries as an inbound SMS makes them.
+func letters(n int, now time.Time) []outbox.Delivery {
+	ds := make([]outbox.Delivery, n)
+	for i := range ds {
+		ds[i] = of(account.ID(1+i%5), post(relay.NewID(now)))
+		ds[i].CreatedAt, ds[i].MessageID = now, relay.NewID(now)
+		ds[i].Originator, ds[i].Destination = "4915112345678", "41798070000"
+		ds[i].Request.Body = []byte("from=4915112345678&to=41798070000&text=" + strings.Repeat("text ", 20))
+	}
+	return ds
+}
+
+// BenchmarkCreateFinish creates deliveries with a lease and records that they
+// were delivered, 200 a batch, in four goroutines: two commits a batch.
+func BenchmarkCreateFinish(b *testing.B) {
+	benchEvery(b, createFinish)
+}
+
+func createFinish(b *testing.B, s *Store) {
+	const size = 200
+	ctx := context.Background()
+	batches := max(1, b.N/size)
+	b.ResetTimer()
+	inWorkers(batches, func(int) {
+		now := time.Now()
+		ds := letters(size, now)
+		if _, err := s.Create(ctx, ds, now.Add(time.Minute)); err != nil {
+			b.Error(err)
+		}
+		os := make([]outbox.Outcome, size)
+		for i, d := range ds {
+			os[i] = outbox.Outcome{
+				ID: d.ID, Account: d.Account, State: outbox.Delivered, Endpoint: "e",
+				Attempt: outbox.Attempt{At: time.Now(), Duration: time.Millisecond, Status: 200, Response: "ok"},
+			}
+		}
+		if _, err := s.Finish(ctx, os); err != nil {
+			b.Error(err)
+		}
+	})
+	b.ReportMetric(float64(batches*size)/b.Elapsed().Seconds(), "deliveries/s")
+}
+
+// BenchmarkSearch looks for a text that is nowhere, and for one that is
+// everywhere, in 100,000 dead deliveries.
+func BenchmarkSearch(b *testing.B) {
+	benchEvery(b, func(b *testing.B, s *Store) {
+		const n, size = 100_000, 2000
+		now := time.Now()
+		for i := range n / size {
+			ds := letters(size, now.Add(time.Duration(i)*time.Second))
+			killed(b, s, ds, "answered 500 Internal Server Error")
+		}
+		for _, query := range []string{"nowhere", "internal", "éé"} {
+			b.Run(query, func(b *testing.B) {
+				for b.Loop() {
+					if _, _, err := s.List(b.Context(), outbox.Filter{State: outbox.Dead, Query: query}); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	})
+}
+
+// killed creates deliveries and lets them die.
+func killed(b *testing.B, s *Store, ds []outbox.Delivery, reason string) {
+	b.Helper()
+	if _, err := s.Create(b.Context(), ds, ds[0].CreatedAt.Add(time.Minute)); err != nil {
+		b.Fatal(err)
+	}
+	os := make([]outbox.Outcome, len(ds))
+	for i, d := range ds {
+		os[i] = outbox.Outcome{ID: d.ID, Account: d.Account, State: outbox.Dead, Reason: reason, Attempt: outbox.Attempt{At: d.CreatedAt, Status: 500}}
+	}
+	if _, err := s.Finish(b.Context(), os); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// BenchmarkList filters 20,000 dead deliveries with eleven attempts each for
+// one that comes last.
+func BenchmarkList(b *testing.B) {
+	benchEvery(b, func(b *testing.B, s *Store) {
+		const n = 20000
+		for start := 0; start < n; start += 1000 {
+			var ds []outbox.Delivery
+			var os []outbox.Outcome
+			for i := start; i < start+1000; i++ {
+				d := of(account.ID(1+i%5), created(post(fmt.Sprintf("%05d", i)), float64(i)))
+				d.Request.Body = []byte(strings.Repeat("text ", 40))
+				ds = append(ds, d)
+				for a := range 11 {
+					o := outcome(d, float64(a), outbox.Retrying)
+					o.Attempt.Response = strings.Repeat("x", 500)
+					if a == 10 {
+						o.State = outbox.Dead
+					}
+					os = append(os, o)
+				}
+			}
+			if _, err := s.Create(b.Context(), ds, at(0)); err != nil {
+				b.Fatal(err)
+			}
+			if _, err := s.Finish(b.Context(), os); err != nil {
+				b.Fatal(err)
+			}
+		}
+		for b.Loop() {
+			page, _, err := s.List(b.Context(), outbox.Filter{State: outbox.Dead, Query: "m-00000"})
+			if err != nil || len(page) != 1 {
+				b.Fatalf("%d, %v", len(page), err)
+			}
+		}
+	})
+}
+
+// BenchmarkDue asks what is due while a million deliveries wait, and then when
+// they do not.
+func BenchmarkDue(b *testing.B) {
+	benchEvery(b, func(b *testing.B, s *Store) {
+		const n = 1_000_000
+		for start := 0; start < n; start += 5000 {
+			ds := make([]outbox.Delivery, 5000)
+			for i := range ds {
+				ds[i] = of(account.ID(1+i%10), created(post(fmt.Sprintf("%07d", start+i)), float64(start+i)/1000))
+			}
+			if _, err := s.Create(b.Context(), ds, at(float64(start+1))); err != nil {
+				b.Fatal(err)
+			}
+		}
+		for b.Loop() {
+			if refs, err := s.Due(b.Context(), at(0), 1000); err != nil || len(refs) != 0 {
+				b.Fatalf("%d, %v", len(refs), err)
+			}
+		}
+		began := time.Now()
+		if refs, err := s.Due(b.Context(), at(5000), 1000); err != nil || len(refs) != 1000 {
+			b.Fatalf("%d, %v", len(refs), err)
+		}
+		b.ReportMetric(float64(time.Since(began).Microseconds()), "µs/1000-due")
+	})
+}

@@ -1,0 +1,251 @@
+package deliveries
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/sqlstore"
+	"github.com/penstock/penstock/relay/sqlstore/sqltest"
+)
+
+// gateways are the stores of two gateways on one PostgreSQL.
+type gateways struct {
+	rig
+	stores [2]*Store
+}
+
+// onTwo runs a test on two gateways.
+func onTwo(t *testing.T, server *sqltest.Postgres, name string, test func(g *gateways)) {
+	t.Run(name, func(t *testing.T) {
+		url := server.NewDatabase(t)
+		g := &gateways{}
+		for i := range g.stores {
+			g.stores[i] = New(sqltest.Open(t, sqlstore.Options{URL: url}))
+		}
+		g.rig = rig{T: t, Store: g.stores[0]}
+		test(g)
+	})
+}
+
+// both calls do n times on each gateway, all at the same time.
+func (g *gateways) both(n int, do func(s *Store, gateway, i int) error) {
+	g.Helper()
+	var all sync.WaitGroup
+	begin := make(chan struct{})
+	for gateway, s := range g.stores {
+		for i := range n {
+			all.Go(func() {
+				<-begin
+				if err := do(s, gateway, i); err != nil {
+					g.Error(err)
+				}
+			})
+		}
+	}
+	close(begin)
+	all.Wait()
+}
+
+func TestTwoGateways(t *testing.T) {
+	server := sqltest.StartPostgres(t)
+	onTwo(t, server, "one of them takes a lease", oneLeases)
+	onTwo(t, server, "each takes others from a line", eachTakesOthers)
+	onTwo(t, server, "an ordered line has one order and one attempt", oneLine)
+	onTwo(t, server, "the same deliveries are created once", createdOnce)
+	onTwo(t, server, "the same outcomes count once", countedOnce)
+	onTwo(t, server, "replays and sweeps keep the counts", countsStay)
+}
+
+func oneLeases(g *gateways) {
+	ds := make([]outbox.Delivery, 20)
+	for i := range ds {
+		ds[i] = post(fmt.Sprint(i))
+	}
+	g.create(30, ds...)
+	var mu sync.Mutex
+	taken := make(map[string]int)
+	g.both(len(ds), func(s *Store, _, i int) error {
+		d, ok, err := s.Lease(g.Context(), 1, ds[i].ID, at(40), at(100))
+		if ok {
+			mu.Lock()
+			taken[d.ID]++
+			mu.Unlock()
+		}
+		return err
+	})
+	for _, d := range ds {
+		if taken[d.ID] != 1 {
+			g.Errorf("%s is leased %d times", d.ID, taken[d.ID])
+		}
+	}
+}
+
+func eachTakesOthers(g *gateways) {
+	const n = 100
+	ds, os := make([]outbox.Delivery, n), make([]outbox.Outcome, n)
+	for i := range ds {
+		ds[i] = to("e", fmt.Sprint(i), false)
+		os[i] = parkedOutcome(ds[i], float64(i))
+	}
+	g.create(30, ds...)
+	g.finished(os...)
+	var mu sync.Mutex
+	taken := make(map[string]int)
+	g.both(5, func(s *Store, _, _ int) error {
+		ds, err := s.Take(g.Context(), outbox.Line{Account: 1, Endpoint: "e"}, 10, time.Time{}, at(500))
+		mu.Lock()
+		defer mu.Unlock()
+		for _, d := range ds {
+			taken[d.ID]++
+		}
+		return err
+	})
+	for id, times := range taken {
+		if times != 1 {
+			g.Errorf("%s is taken %d times", id, times)
+		}
+	}
+	lines, err := g.Held(g.Context())
+	left := 0
+	for _, l := range lines {
+		left += l.Count
+	}
+	if err != nil || left+len(taken) != n {
+		g.Errorf("%d taken, %d left, error %v", len(taken), left, err)
+	}
+}
+
+// oneLine has both gateways create in an ordered line and attempt what is in turn:
+// never two at a time, and all of them.
+func oneLine(g *gateways) {
+	const n = 20
+	var underWay atomic.Int64
+	attempt := func(s *Store, id string) error {
+		for {
+			if underWay.Add(1) > 1 {
+				g.Errorf("%s is attempted while another one is", id)
+			}
+			d, err := s.Get(g.Context(), 1, id)
+			underWay.Add(-1)
+			if err != nil {
+				return err
+			}
+			turns, err := s.Finish(g.Context(), []outbox.Outcome{outcome(d, 1, outbox.Delivered)})
+			if err != nil || len(turns) == 0 {
+				return err
+			}
+			id = turns[0].ID
+		}
+	}
+	g.both(n, func(s *Store, gateway, i int) error {
+		ds := []outbox.Delivery{to("e", fmt.Sprintf("%d-%d", gateway, i), true)}
+		if _, err := s.Create(g.Context(), ds, at(30)); err != nil || ds[0].Waits != "" {
+			return err
+		}
+		return attempt(s, ds[0].ID)
+	})
+	g.counts(0, 2*n, 0)
+}
+
+func createdOnce(g *gateways) {
+	const n, batch = 10, 20
+	var mu sync.Mutex
+	added := 0
+	g.both(n, func(s *Store, gateway, i int) error {
+		ds := make([]outbox.Delivery, batch)
+		for k := range ds {
+			ds[k] = to("e", fmt.Sprintf("%d-%d", i, k), true)
+		}
+		if gateway == 1 {
+			slices.Reverse(ds)
+		}
+		existing, err := s.Create(g.Context(), ds, at(30))
+		mu.Lock()
+		defer mu.Unlock()
+		added += batch - len(existing)
+		return err
+	})
+	places, err := sqlstore.Values[int](g.Context(), g.db, "test", "SELECT place FROM delivery ORDER BY place")
+	want := make([]int, n*batch)
+	for i := range want {
+		want[i] = i + 1
+	}
+	if err != nil || added != n*batch || !slices.Equal(places, want) {
+		g.Errorf("%d added, places %v, error %v", added, places, err)
+	}
+	if due := g.due(1000, n*batch); len(due) != 1 {
+		g.Errorf("%v are attempted at one time", due)
+	}
+}
+
+func countedOnce(g *gateways) {
+	ds, os := make([]outbox.Delivery, 50), []outbox.Outcome(nil)
+	for i := range ds {
+		ds[i] = post(fmt.Sprint(i))
+		os = append(os, outcome(ds[i], 1, []outbox.State{outbox.Retrying, outbox.Delivered, outbox.Dead}[i%3]))
+	}
+	os[1].Reason = "" // the usual outcome
+	g.create(30, ds...)
+	g.both(4, func(s *Store, gateway, i int) error {
+		mine := slices.Clone(os)
+		if (gateway+i)%2 == 1 {
+			slices.Reverse(mine)
+		}
+		_, err := s.Finish(g.Context(), mine)
+		return err
+	})
+	for _, d := range ds {
+		if got := g.get(d.ID); got.Tries != 1 || len(got.Attempts) != 1 {
+			g.Errorf("%s: %d tries, %d attempts", d.ID, got.Tries, len(got.Attempts))
+		}
+	}
+	g.counts(17, 17, 16)
+}
+
+// counts compares the counts with what is there.
+func (g *gateways) counts(retrying, delivered, dead int) {
+	g.Helper()
+	got, err := g.Counts(g.Context())
+	want := map[outbox.State]int{outbox.Queued: 0, outbox.Simulated: 0, outbox.Retrying: retrying, outbox.Delivered: delivered, outbox.Dead: dead}
+	if err != nil || !reflect.DeepEqual(got, want) {
+		g.Errorf("counts %v, want %v, error %v", got, want, err)
+	}
+}
+
+func countsStay(g *gateways) {
+	var ids []string
+	for i := range 30 {
+		d := post(fmt.Sprint(i))
+		g.create(30, d)
+		g.finished(outcome(d, 1, outbox.Dead))
+		ids = append(ids, d.ID)
+	}
+	var mu sync.Mutex
+	changed := 0
+	g.both(3, func(s *Store, _, _ int) error {
+		done, err := s.Replay(g.Context(), refs(ids...), at(2), false)
+		mu.Lock()
+		defer mu.Unlock()
+		changed += len(done)
+		return err
+	})
+	if changed != len(ids) {
+		g.Errorf("%d replayed, want each once", changed)
+	}
+	var os []outbox.Outcome
+	for _, id := range ids {
+		os = append(os, outcome(post(id), 3, outbox.Delivered))
+	}
+	g.finished(os...)
+	if _, err := g.db.Exec(g.Context(), "test", "UPDATE delivery SET expires = 1, created = 1 WHERE id LIKE '1%'"); err != nil {
+		g.Fatal(err)
+	}
+	g.both(3, func(s *Store, _, _ int) error { return s.Sweep(g.Context()) })
+	g.counts(0, 19, 0)
+}

@@ -1,0 +1,203 @@
+package deliveries
+
+import (
+	"context"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/sqlstore"
+)
+
+// defaultLimit is how long a page is that asks for no length.
+const defaultLimit = 100
+
+// selected finds what a filter selects.
+const selected = `SELECT created, id, account FROM delivery
+WHERE (created, id, account) < ($1, $2, $3) AND created >= $4 AND (expires = 0 OR expires > $5)
+  AND ($6 = '' OR kind = $6) AND ($7 = '' OR relay = $7) AND ($8 = '' OR originator = $8 OR destination = $8)
+  AND ($9 = '' OR waits = $9) AND $10 > 0`
+
+const newestFirst = ` ORDER BY created DESC, id DESC, account DESC LIMIT $10`
+
+const named = `SELECT d.created, d.id, d.account FROM batch AS b JOIN delivery AS d ON d.id = b.id
+WHERE (d.created, d.id, d.account) < ($1, $2, $3) ORDER BY d.created DESC, d.id DESC, d.account DESC LIMIT $4`
+
+// List returns a page of deliveries, newest first.
+func (s *Store) List(ctx context.Context, f outbox.Filter) ([]outbox.Delivery, string, error) {
+	if f.Limit <= 0 {
+		f.Limit = defaultLimit
+	}
+	from, err := start(f)
+	if err != nil {
+		return nil, "", err
+	}
+	page, next, err := s.page(ctx, f, from)
+	if err != nil {
+		return nil, "", err
+	}
+	ds, err := s.load(ctx, load, page)
+	return ds, next, err
+}
+
+// start is the position before the first that a page may have.
+func start(f outbox.Filter) (position, error) {
+	from, err := parseCursor(f.Cursor)
+	if err != nil {
+		return position{}, err
+	}
+	first := position{ms: math.MaxInt64}
+	if !f.To.IsZero() {
+		first.ms = f.To.UnixMilli() + 1
+	}
+	if from != nil && compare(first, *from) < 0 {
+		first = *from
+	}
+	return first, nil
+}
+
+// page finds the positions of a page and the next one's cursor. Texts that no
+// index has are read and matched here, and a page ends once it has read scanMost.
+func (s *Store) page(ctx context.Context, f outbox.Filter, from position) (page []position, next string, err error) {
+	find, exact := s.finder(f)
+	for read, size := 0, f.Limit+1; read < s.scanMost; size = chunkSize {
+		found, err := find(ctx, from, size)
+		if err != nil {
+			return nil, "", err
+		}
+		read += len(found)
+		match := found
+		if !exact {
+			if match, err = s.match(ctx, f, found); err != nil {
+				return nil, "", err
+			}
+		}
+		if page = append(page, match...); len(page) > f.Limit {
+			page = page[:f.Limit]
+			return page, page[f.Limit-1].String(), nil
+		}
+		if len(found) < size {
+			return page, "", nil
+		}
+		from = found[len(found)-1]
+	}
+	return page, from.String(), nil
+}
+
+// match returns those of positions whose deliveries a filter selects.
+func (s *Store) match(ctx context.Context, f outbox.Filter, found []position) ([]position, error) {
+	ds, err := s.load(ctx, heads, found)
+	if err != nil {
+		return nil, err
+	}
+	var match []position
+	for i := range ds {
+		if selects(f, &ds[i]) {
+			match = append(match, positionOf(&ds[i]))
+		}
+	}
+	return match, nil
+}
+
+// load loads deliveries, newest first; one that expired meanwhile is left out.
+func (s *Store) load(ctx context.Context, query string, ps []position) ([]outbox.Delivery, error) {
+	if len(ps) == 0 {
+		return nil, nil
+	}
+	refs := make([]outbox.Ref, len(ps))
+	for i, p := range ps {
+		refs[i] = outbox.Ref{Account: p.account, ID: p.id}
+	}
+	ds, err := sqlstore.List(ctx, s.db, "deliveries: list", query, scan, s.now(), keys(refs))
+	slices.SortFunc(ds, func(a, b outbox.Delivery) int { return compare(positionOf(&a), positionOf(&b)) })
+	return ds, err
+}
+
+// finder finds up to n positions after one, in the order of lists.
+type finder func(ctx context.Context, after position, n int) ([]position, error)
+
+// finder chooses how to find what a filter may select. exact says that it finds
+// nothing else.
+func (s *Store) finder(f outbox.Filter) (find finder, exact bool) {
+	texts := f.Query != "" || f.Reason != "" || f.Target != ""
+	switch {
+	case len(f.IDs) > 0:
+		return s.named(f), false
+	case texts && f.State == outbox.Dead:
+		return s.search(f), false
+	}
+	return s.scan(f), !texts
+}
+
+// named finds deliveries by their ids, in whichever account they are.
+func (s *Store) named(f outbox.Filter) finder {
+	ids := sqlstore.NewBatch("id text")
+	for _, id := range slices.Compact(slices.Sorted(slices.Values(f.IDs))) {
+		ids.Add(id)
+	}
+	return func(ctx context.Context, after position, n int) ([]position, error) {
+		return sqlstore.List(ctx, s.db, "deliveries: list", named, scanPosition, after.ms, after.id, int64(after.account), int64(n), ids)
+	}
+}
+
+// scan finds deliveries by the index of each state, or that of accounts.
+func (s *Store) scan(f outbox.Filter) finder {
+	query := scanOf(f)
+	if query == "" {
+		return func(context.Context, position, int) ([]position, error) { return nil, nil }
+	}
+	return func(ctx context.Context, after position, n int) ([]position, error) {
+		args := []any{
+			after.ms, after.id, int64(after.account), oldest(f), s.now(), string(f.Kind), f.Relay, f.Number, string(f.Waits), int64(n),
+		}
+		if f.Account != 0 {
+			args = append(args, int64(f.Account))
+		}
+		return sqlstore.List(ctx, s.db, "deliveries: list", query, scanPosition, args...)
+	}
+}
+
+// oldest is the time of creation of the oldest delivery that a filter selects.
+func oldest(f outbox.Filter) int64 {
+	if f.From.IsZero() {
+		return math.MinInt64
+	}
+	return f.From.UnixMilli()
+}
+
+// scanOf is selected over the states that a filter may select, one by one, so
+// that each part is read in the order of an index; "" if there are none.
+func scanOf(f outbox.Filter) string {
+	if f.Account != 0 && f.State == "" && f.Waits == "" {
+		return selected + " AND account = $11" + newestFirst
+	}
+	var parts []string
+	for _, state := range outbox.States() {
+		if f.State != "" && f.State != state || f.Waits != "" && state.Ended() {
+			continue
+		}
+		part := selected + " AND " + inState(state, f.Account != 0) + newestFirst
+		parts = append(parts, "SELECT * FROM ("+part+") AS "+string(state))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return strings.Join(parts, "\nUNION ALL ") + newestFirst
+}
+
+// inState selects a state, of one account or all. Of an account's deliveries most
+// are delivered, and few are under way: an expression keeps the engine from the
+// index that does not help.
+func inState(state outbox.State, ofAccount bool) string {
+	equal := " = '" + string(state) + "'"
+	switch {
+	case !ofAccount:
+		return "state" + equal
+	case !state.Ended():
+		return "state" + equal + " AND account + 0 = $11"
+	case state == outbox.Delivered:
+		return "state || ''" + equal + " AND account = $11"
+	}
+	return "state" + equal + " AND account = $11"
+}

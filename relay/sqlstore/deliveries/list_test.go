@@ -1,0 +1,172 @@
+package deliveries
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/sqlstore"
+	"github.com/penstock/penstock/relay/sqlstore/sqltest"
+)
+
+func TestListSelects(t *testing.T) {
+	mail := outbox.Delivery{
+		ID: "mail", Account: 2, Kind: outbox.KindRelay, Relay: "v1", MessageID: "m-mail", CreatedAt: at(4),
+		Mail: &outbox.Mail{To: "Ops@Example.org", Subject: "SMS", Text: "Zähler 17 <leer> & \"alt\""},
+	}
+	receipt := created(post("receipt"), 3)
+	receipt.Kind, receipt.Relay, receipt.Destination = outbox.KindReceipt, "", "4179"
+	cases := []struct {
+		name   string
+		filter outbox.Filter
+		want   []string
+	}{
+		{"nothing asked for: all accounts, newest first", outbox.Filter{}, []string{"mail", "receipt", "second", "first"}},
+		{"a state", outbox.Filter{State: outbox.Dead}, []string{"mail", "second"}},
+		{"an account", outbox.Filter{Account: 1}, []string{"receipt", "second", "first"}},
+		{"an account that has none", outbox.Filter{Account: 9}, []string{}},
+		{"a kind", outbox.Filter{Kind: outbox.KindReceipt}, []string{"receipt"}},
+		{"a relay", outbox.Filter{Relay: "v1"}, []string{"mail"}},
+		{"a part of the target in any case", outbox.Filter{Target: "ops@example"}, []string{"mail"}},
+		{"from and to, both included", outbox.Filter{From: at(2), To: at(3)}, []string{"receipt", "second"}},
+		{"a query in the text, with characters that JSON escapes", outbox.Filter{Query: `<LEER> & "alt"`}, []string{"mail"}},
+		{"a query in the reason", outbox.Filter{Query: "dead for a"}, []string{"mail", "second"}},
+		{"a query in the message id", outbox.Filter{Query: "m-first"}, []string{"first"}},
+		{"a query in the body", outbox.Filter{Query: "grüße", State: outbox.Queued}, []string{"receipt", "first"}},
+		{"a query of a dead one's text, with characters that JSON escapes", outbox.Filter{Query: `<LEER> & "alt"`, State: outbox.Dead}, []string{"mail"}},
+		{"a query of a dead one's text in any case, beyond ASCII", outbox.Filter{Query: "ZÄHLER", State: outbox.Dead}, []string{"mail"}},
+		{"a query of two letters", outbox.Filter{Query: "äh", State: outbox.Dead}, []string{"mail"}},
+		{"a query with what is special in LIKE", outbox.Filter{Query: "1_ <l", State: outbox.Dead}, []string{}},
+		{"a query with a percent sign and a backslash", outbox.Filter{Query: `%\`, State: outbox.Dead}, []string{}},
+		{"a target of a dead one", outbox.Filter{Target: "ops@EXAMPLE", State: outbox.Dead}, []string{"mail"}},
+		{"a target that stands in the text alone", outbox.Filter{Target: "zähler", State: outbox.Dead}, []string{}},
+		{"a reason of a dead one of an account", outbox.Filter{Reason: "FOR A", State: outbox.Dead, Account: 1}, []string{"second"}},
+		{"a reason and a query", outbox.Filter{Reason: "for a", Query: "m-second", State: outbox.Dead}, []string{"second"}},
+		{"a query of dead ones from and to", outbox.Filter{Query: "m-", State: outbox.Dead, From: at(3), To: at(5)}, []string{"mail"}},
+		{"an account and a state", outbox.Filter{Account: 1, State: outbox.Queued}, []string{"receipt", "first"}},
+		{"an account and those that are dead", outbox.Filter{Account: 2, State: outbox.Dead}, []string{"mail"}},
+		{"an account and those that arrived", outbox.Filter{Account: 2, State: outbox.Delivered}, []string{}},
+		{"a number", outbox.Filter{Number: "4179"}, []string{"receipt"}},
+		{"a state that waits for nothing", outbox.Filter{Waits: outbox.WaitsForTurn, State: outbox.Dead}, []string{}},
+		{"no such state", outbox.Filter{State: "x' OR 1 = 1 --"}, []string{}},
+		{"ids, whatever their order, unknown and repeated ones", outbox.Filter{IDs: []string{"first", "x", "mail", "first"}}, []string{"mail", "first"}},
+		{"ids and a state", outbox.Filter{IDs: []string{"first", "mail"}, State: outbox.Dead}, []string{"mail"}},
+	}
+	onEvery(t, sqlstore.Options{}, []testCase{{"by", func(r *rig) {
+		second := created(post("second"), 2)
+		r.create(30, created(post("first"), 1), second, receipt, mail)
+		r.finished(outcome(second, 5, outbox.Dead), outcome(mail, 6, outbox.Dead))
+		for _, c := range cases {
+			r.Run(c.name, func(t *testing.T) {
+				if got := r.on(t).listed(c.filter); !slices.Equal(got, c.want) {
+					t.Errorf("got %v, want %v", got, c.want)
+				}
+				c.filter.Limit = 1
+				if got := r.on(t).listed(c.filter); !slices.Equal(got, c.want) {
+					t.Errorf("page by page: got %v, want %v", got, c.want)
+				}
+			})
+		}
+	}}})
+}
+
+func TestPages(t *testing.T) {
+	onEvery(t, sqlstore.Options{}, []testCase{
+		{"hold every delivery once", pagesHoldEachOnce},
+		{"are left alone by deliveries that come and go", pagesAreLeftAlone},
+		{"end after so many that were read, and go on from there", pagesGoOn},
+	})
+}
+
+func pagesHoldEachOnce(r *rig) {
+	var ds []outbox.Delivery
+	for i := range 60 {
+		// Some share a millisecond, within an account and across accounts.
+		d := of(account.ID(1+i%3), created(post(fmt.Sprintf("%03d", i)), float64(i/20)))
+		ds = append(ds, d)
+	}
+	r.create(100, ds...)
+	for _, limit := range []int{1, 7, 20, 59, 60, 61} {
+		got := r.listed(outbox.Filter{Limit: limit})
+		sorted := slices.Sorted(slices.Values(got))
+		if len(got) != 60 || len(slices.Compact(sorted)) != 60 {
+			r.Errorf("limit %d: %d deliveries, %d different", limit, len(got), len(slices.Compact(sorted)))
+		}
+		if got[0] != "059" || got[59] != "000" {
+			r.Errorf("limit %d: order %v", limit, got)
+		}
+	}
+}
+
+func pagesAreLeftAlone(r *rig) {
+	for i := range 20 {
+		d := created(post(fmt.Sprintf("%02d", i)), float64(i))
+		r.create(100, d)
+		r.finished(outcome(d, 1, outbox.Dead))
+	}
+	f := outbox.Filter{State: outbox.Dead, Limit: 5}
+	_, next, err := r.List(r.Context(), f)
+	if err != nil {
+		r.Fatal(err)
+	}
+	if _, err := r.Replay(r.Context(), refs("19", "15"), at(200), false); err != nil {
+		r.Fatal(err)
+	}
+	newer := created(post("new"), 50)
+	r.create(100, newer)
+	r.finished(outcome(newer, 60, outbox.Dead))
+	f.Cursor = next
+	if got := r.listed(f); len(got) != 15 || got[0] != "14" || got[14] != "00" {
+		r.Errorf("got %v", got)
+	}
+}
+
+// pagesGoOn looks for a text that no index has, behind more deliveries than one
+// page reads.
+func pagesGoOn(r *rig) {
+	first := created(post("first"), 0)
+	r.create(30, first)
+	ds := make([]outbox.Delivery, 1200)
+	for i := range ds {
+		ds[i] = created(post(fmt.Sprint(i)), 1+float64(i)/1000)
+	}
+	r.create(30, ds...)
+	r.scanMost = 1000
+	f := outbox.Filter{Query: "M-FIRST", Limit: 10}
+	page, next, err := r.List(r.Context(), f)
+	if err != nil || len(page) != 0 || next == "" {
+		r.Fatalf("%d deliveries, next %q, error %v", len(page), next, err)
+	}
+	f.Cursor = next
+	page, next, err = r.List(r.Context(), f)
+	if err != nil || len(page) != 1 || page[0].ID != "first" || next != "" {
+		r.Errorf("%d deliveries, next %q, error %v", len(page), next, err)
+	}
+}
+
+func TestACursorThatIsNoneIsRefused(t *testing.T) {
+	s := New(sqltest.Open(t, sqlstore.Options{}))
+	for _, cursor := range []string{"x", "!!", "MSAy", "YSBiIGM"} {
+		if _, _, err := s.List(t.Context(), outbox.Filter{Cursor: cursor}); relay.KindOf(err) != relay.KindInvalid {
+			t.Errorf("%q: %v", cursor, err)
+		}
+	}
+}
+
+func FuzzParseCursor(f *testing.F) {
+	f.Add(position{ms: 1, id: "a b", account: 3}.String())
+	f.Add("")
+	f.Add("MSAyIDM")
+	f.Fuzz(func(t *testing.T, s string) {
+		p, err := parseCursor(s)
+		if err != nil || p == nil {
+			return
+		}
+		if again, err := parseCursor(p.String()); err != nil || *again != *p {
+			t.Errorf("%q is %+v, then %+v (%v)", s, p, again, err)
+		}
+	})
+}

@@ -1,0 +1,127 @@
+package deliveries
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"maps"
+	"slices"
+
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/sqlstore"
+)
+
+// queueKey names the queue of an ordered endpoint.
+type queueKey struct {
+	account account.ID
+	queue   string
+}
+
+// member is a delivery of an ordered queue.
+type member struct {
+	ref   outbox.Ref
+	queue string
+}
+
+func (m member) key() queueKey { return queueKey{m.ref.Account, m.queue} }
+
+const (
+	// lockQueues locks the rows of queues, in the order of the batch, and makes
+	// those that are missing.
+	lockQueues = `INSERT INTO delivery_queue (account, queue)
+SELECT account, queue FROM batch WHERE true ORDER BY n
+ON CONFLICT (account, queue) DO UPDATE SET queue = excluded.queue`
+
+	lastPlaces = `SELECT b.account, b.queue, COALESCE(
+  (SELECT MAX(d.place) FROM delivery AS d WHERE d.account = b.account AND d.queue = b.queue AND d.place > 0), 0)
+FROM batch AS b`
+
+	setPlaces = `UPDATE delivery SET queue = b.queue, place = b.place, waits = b.waits,
+  due = CASE WHEN b.waits = '' THEN delivery.due ELSE 0 END,
+  leased = CASE WHEN b.waits = '' THEN delivery.leased ELSE 0 END
+FROM batch AS b WHERE delivery.id = b.id AND delivery.account = b.account`
+
+	// advance makes the first of each queue due, if it waits for its turn.
+	advance = `UPDATE delivery SET due = f.due, waits = ''
+FROM (SELECT b.account, b.due, (
+    SELECT d.id FROM delivery AS d WHERE d.account = b.account AND d.queue = b.queue AND d.place > 0 ORDER BY d.place LIMIT 1
+  ) AS id FROM batch AS b) AS f
+WHERE delivery.id = f.id AND delivery.account = f.account AND delivery.waits = 'turn'
+RETURNING delivery.id, delivery.account`
+)
+
+// enqueue puts deliveries at the ends of their queues, in the order given, and
+// returns those that wait for their turn.
+func enqueue(ctx context.Context, tx *sqlstore.Tx, all []member) (waiting map[outbox.Ref]bool, err error) {
+	if len(all) == 0 {
+		return nil, nil
+	}
+	last := make(map[queueKey]int64, len(all))
+	for _, m := range all {
+		last[m.key()] = 0
+	}
+	queues, err := lock(ctx, tx, last)
+	if err != nil {
+		return nil, err
+	}
+	places, err := sqlstore.List(ctx, tx, "ordered queues", lastPlaces, scanPlace, queues)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range places {
+		last[p.queueKey] = p.place
+	}
+	waiting = make(map[outbox.Ref]bool)
+	rows := sqlstore.NewBatch("id text, account bigint, queue text, place bigint, waits text")
+	for _, m := range all {
+		wait := ""
+		if last[m.key()] > 0 {
+			wait, waiting[m.ref] = string(outbox.WaitsForTurn), true
+		}
+		last[m.key()]++
+		rows.Add(m.ref.ID, int64(m.ref.Account), m.queue, last[m.key()], wait)
+	}
+	_, err = tx.Exec(ctx, "ordered queues", setPlaces, rows)
+	return waiting, err
+}
+
+// advanceAll makes the next delivery of each queue due at the given time, and
+// returns those.
+func advanceAll(ctx context.Context, tx *sqlstore.Tx, due map[queueKey]int64) ([]outbox.Ref, error) {
+	if len(due) == 0 {
+		return nil, nil
+	}
+	queues, err := lock(ctx, tx, due)
+	if err != nil {
+		return nil, err
+	}
+	return sqlstore.List(ctx, tx, "ordered queues", advance, scanRef, queues)
+}
+
+// lock locks queues until the transaction ends, so that each of several gateways
+// sees the places that the others gave. It returns them as a batch, with the
+// number of each.
+func lock(ctx context.Context, tx *sqlstore.Tx, keys map[queueKey]int64) (*sqlstore.Batch, error) {
+	sorted := slices.SortedFunc(maps.Keys(keys), func(a, b queueKey) int {
+		return cmp.Or(cmp.Compare(a.account, b.account), cmp.Compare(a.queue, b.queue))
+	})
+	queues := sqlstore.NewBatch("account bigint, queue text, due bigint")
+	for _, k := range sorted {
+		queues.Add(int64(k.account), k.queue, keys[k])
+	}
+	_, err := tx.Exec(ctx, "ordered queues", lockQueues, queues)
+	return queues, err
+}
+
+type lastPlace struct {
+	queueKey
+	place int64
+}
+
+func scanPlace(row *sql.Rows, p *lastPlace) error {
+	var acct int64
+	err := row.Scan(&acct, &p.queue, &p.place)
+	p.account = account.ID(acct)
+	return err
+}

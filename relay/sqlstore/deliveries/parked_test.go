@@ -1,0 +1,93 @@
+package deliveries
+
+import (
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/sqlstore"
+)
+
+func TestDeliveriesThatWaitForABreaker(t *testing.T) {
+	onEvery(t, sqlstore.Options{}, []testCase{
+		{"it is not due, says so, and keeps the end of its first wait", func(r *rig) {
+			d := to("e", "a", false)
+			r.create(30, d)
+			r.finished(parkedOutcome(d, 100))
+			r.finished(parkedOutcome(d, 200))
+			got := r.get(d.ID)
+			if got.Waits != outbox.WaitsForBreaker || !got.HeldUntil.Equal(at(100)) || !got.NextAttemptAt.IsZero() || got.Tries != 0 || len(got.Attempts) != 0 || got.Reason != "it fails" {
+				r.Errorf("got %+v", got)
+			}
+			if ids := r.due(1e6, 9); len(ids) != 0 {
+				r.Errorf("due %v", ids)
+			}
+			if _, ok, err := r.Lease(r.Context(), 1, "a", at(1e6), at(2e6)); ok || err != nil {
+				r.Errorf("leased %v, error %v", ok, err)
+			}
+		}},
+		{"lines are counted, and taken from the shortest wait on", func(r *rig) {
+			a, b, c := to("e", "a", false), to("e", "b", false), to("f", "c", false)
+			r.create(30, a, b, c)
+			r.finished(parkedOutcome(a, 100), parkedOutcome(b, 50), parkedOutcome(c, 70))
+			lines, err := r.Held(r.Context())
+			slices.SortFunc(lines, func(x, y outbox.Line) int { return x.First.Compare(y.First) })
+			want := []outbox.Line{{Account: 1, Endpoint: "e", Count: 2, First: at(50)}, {Account: 1, Endpoint: "f", Count: 1, First: at(70)}}
+			if err != nil || !reflect.DeepEqual(lines, want) {
+				r.Fatalf("got %+v, error %v", lines, err)
+			}
+			if got := r.taken("e", 9, at(49)); len(got) != 0 {
+				r.Errorf("too early: %v", got)
+			}
+			if got := r.taken("e", 1, time.Time{}); !slices.Equal(got, []string{"b"}) {
+				r.Errorf("the first: %v", got)
+			}
+			if got := r.taken("e", 9, at(100)); !slices.Equal(got, []string{"a"}) {
+				r.Errorf("the rest: %v", got)
+			}
+			if lines, err = r.Held(r.Context()); err != nil || len(lines) != 1 {
+				r.Errorf("left %+v, error %v", lines, err)
+			}
+			if ids := r.due(500, 9); !slices.Equal(slices.Sorted(slices.Values(ids)), []string{"a", "b"}) {
+				r.Errorf("due after their lease: %v", ids)
+			}
+		}},
+		{"an attempt that counts ends the wait, but not the time breakers have", func(r *rig) {
+			d := to("e", "a", false)
+			r.create(30, d)
+			r.finished(parkedOutcome(d, 100))
+			o := outcome(d, 1, outbox.Retrying)
+			o.Endpoint = "e"
+			r.finished(o)
+			if got := r.get(d.ID); got.Waits != "" || !got.HeldUntil.Equal(at(100)) || got.Tries != 1 {
+				r.Errorf("got %+v", got)
+			}
+			if got := r.taken("e", 9, time.Time{}); len(got) != 0 {
+				r.Errorf("still in the line: %v", got)
+			}
+		}},
+		{"a probe that fails is kept, counts nothing and waits again", func(r *rig) {
+			d := to("e", "a", false)
+			r.create(30, d)
+			r.finished(parkedOutcome(d, 100))
+			r.taken("e", 1, time.Time{})
+			o := outcome(d, 1, outbox.Retrying)
+			o.Uncounted, o.NextAttemptAt, o.HeldUntil, o.Endpoint = true, time.Time{}, at(300), "e"
+			r.finished(o)
+			if got := r.get(d.ID); got.Waits != outbox.WaitsForBreaker || !got.HeldUntil.Equal(at(100)) || got.Tries != 0 || len(got.Attempts) != 1 || got.State != outbox.Retrying {
+				r.Errorf("got %+v", got)
+			}
+		}},
+		{"lists tell and find it", func(r *rig) {
+			a, b := to("e", "a", false), to("e", "b", false)
+			r.create(30, a, b)
+			r.finished(parkedOutcome(a, 100))
+			page, _, err := r.List(r.Context(), outbox.Filter{Waits: outbox.WaitsForBreaker})
+			if err != nil || len(page) != 1 || page[0].ID != "a" || page[0].Waits != outbox.WaitsForBreaker {
+				r.Errorf("got %+v, error %v", page, err)
+			}
+		}},
+	})
+}

@@ -1,0 +1,182 @@
+package deliveries
+
+import (
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/sqlstore"
+	"github.com/penstock/penstock/relay/sqlstore/sqltest"
+)
+
+// rig is a store of a test, whose clock the test moves.
+type rig struct {
+	*testing.T
+	*Store
+	now *time.Time
+}
+
+// onEvery runs cases on both engines, each on an empty store.
+func onEvery(t *testing.T, o sqlstore.Options, cases []testCase) {
+	run := func(t *testing.T, url string) {
+		var now time.Time
+		o := o
+		o.URL, o.Now = url, func() time.Time { return now }
+		db := sqltest.Open(t, o)
+		for _, c := range cases {
+			t.Run(c.name, func(t *testing.T) {
+				r := &rig{T: t, Store: New(db), now: &now}
+				for _, table := range []string{"delivery", "delivery_queue", "delivery_dead", "delivery_count"} {
+					_, err := db.Exec(t.Context(), "test", "DELETE FROM "+table)
+					r.must(err)
+				}
+				now = at(0)
+				c.test(r)
+			})
+		}
+	}
+	t.Run("on SQLite", func(t *testing.T) { run(t, "") })
+	t.Run("on PostgreSQL", func(t *testing.T) { run(t, sqltest.StartPostgres(t).NewDatabase(t)) })
+}
+
+type testCase struct {
+	name string
+	test func(r *rig)
+}
+
+func at(s float64) time.Time { return sqltest.At(s) }
+
+// post is a delivery of account 1 with everything in it.
+func post(id string) outbox.Delivery {
+	return outbox.Delivery{
+		ID: id, Account: 1, Kind: outbox.KindRelay, Relay: "g1", MessageID: "m-" + id, CreatedAt: at(0),
+		Request: &outbox.Request{
+			Method: "POST", URL: "https://example.com/in?a=1&b=<2>", ContentType: "text/plain",
+			Headers: map[string]string{"X-A": "b"}, Body: []byte("Grüße {\"}"),
+		},
+	}
+}
+
+func of(acct account.ID, d outbox.Delivery) outbox.Delivery {
+	d.Account = acct
+	return d
+}
+
+func created(d outbox.Delivery, s float64) outbox.Delivery {
+	d.CreatedAt = at(s)
+	return d
+}
+
+// to is a delivery to an endpoint.
+func to(endpoint, id string, ordered bool) outbox.Delivery {
+	d := post(id)
+	d.Endpoint, d.Pace.Ordered = endpoint, ordered
+	return d
+}
+
+func refs(ids ...string) []outbox.Ref {
+	out := make([]outbox.Ref, len(ids))
+	for i, id := range ids {
+		out[i] = outbox.Ref{Account: 1, ID: id}
+	}
+	return out
+}
+
+func outcome(d outbox.Delivery, s float64, state outbox.State) outbox.Outcome {
+	o := outbox.Outcome{
+		ID: d.ID, Account: d.Account, State: state, Reason: string(state) + " for a test",
+		Attempt: outbox.Attempt{At: at(s), Duration: time.Millisecond, Status: 500, Response: `say "no", <you>`},
+	}
+	if !state.Ended() {
+		o.NextAttemptAt = at(s + 10)
+	}
+	return o
+}
+
+// parked is the outcome of a delivery that waits for a breaker without an attempt.
+func parkedOutcome(d outbox.Delivery, until float64) outbox.Outcome {
+	return outbox.Outcome{
+		ID: d.ID, Account: d.Account, State: outbox.Queued, Reason: "it fails", Uncounted: true,
+		Endpoint: d.Lane(), HeldUntil: at(until),
+	}
+}
+
+// on is the rig in a part of its test.
+func (r *rig) on(t *testing.T) *rig { return &rig{T: t, Store: r.Store, now: r.now} }
+
+func (r *rig) must(err error) {
+	r.Helper()
+	if err != nil {
+		r.Fatal(err)
+	}
+}
+
+func (r *rig) create(lease float64, ds ...outbox.Delivery) {
+	r.Helper()
+	existing, err := r.Create(r.Context(), ds, at(lease))
+	if err != nil || len(existing) > 0 {
+		r.Fatalf("create: existing %v, error %v", existing, err)
+	}
+}
+
+func (r *rig) finished(os ...outbox.Outcome) []outbox.Ref {
+	r.Helper()
+	turns, err := r.Finish(r.Context(), os)
+	r.must(err)
+	return turns
+}
+
+func (r *rig) get(id string) outbox.Delivery {
+	r.Helper()
+	d, err := r.Get(r.Context(), 1, id)
+	r.must(err)
+	return d
+}
+
+func (r *rig) due(sec float64, limit int) []string {
+	r.Helper()
+	refs, err := r.Due(r.Context(), at(sec), limit)
+	r.must(err)
+	ids := []string{}
+	for _, ref := range refs {
+		ids = append(ids, ref.ID)
+	}
+	return ids
+}
+
+// taken takes from the line of an endpoint.
+func (r *rig) taken(endpoint string, n int, before time.Time) []string {
+	r.Helper()
+	ds, err := r.Take(r.Context(), outbox.Line{Account: 1, Endpoint: endpoint}, n, before, at(500))
+	r.must(err)
+	ids := []string{}
+	for _, d := range ds {
+		ids = append(ids, d.ID)
+		if d.Waits != "" || !d.NextAttemptAt.Equal(at(500)) || d.Request == nil {
+			r.Errorf("taken without a lease: %+v", d)
+		}
+	}
+	return ids
+}
+
+// listed loads all pages of a filter and returns their ids.
+func (r *rig) listed(f outbox.Filter) []string {
+	r.Helper()
+	ids := []string{}
+	for range 1000 {
+		page, next, err := r.List(r.Context(), f)
+		r.must(err)
+		if f.Limit > 0 && (len(page) > f.Limit || next != "" && len(page) < f.Limit) {
+			r.Fatalf("page of %d, limit %d, next %q", len(page), f.Limit, next)
+		}
+		for _, d := range page {
+			ids = append(ids, d.ID)
+		}
+		if f.Cursor = next; next == "" {
+			return ids
+		}
+	}
+	r.Fatal("the list does not end")
+	return nil
+}

@@ -1,0 +1,266 @@
+package deliveries
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/sqlstore"
+)
+
+func TestDeliveries(t *testing.T) {
+	onEvery(t, sqlstore.Options{}, []testCase{
+		{"a created delivery is loaded as it was saved, queued and leased", func(r *rig) {
+			d := post("a")
+			r.create(30, d)
+			want := d
+			want.State, want.NextAttemptAt = outbox.Queued, at(30)
+			if got := r.get(d.ID); !reflect.DeepEqual(got, want) {
+				r.Errorf("got  %+v\nwant %+v", got, want)
+			}
+		}},
+		{"one that exists is left alone and reported", func(r *rig) {
+			r.create(30, post("b"))
+			changed := post("b")
+			changed.MessageID = "other"
+			existing, err := r.Create(r.Context(), []outbox.Delivery{post("a"), changed, post("c")}, at(60))
+			if err != nil || !slices.Equal(existing, []int{1}) {
+				r.Fatalf("existing %v, error %v", existing, err)
+			}
+			if got := r.get(changed.ID); got.MessageID != "m-b" || !got.NextAttemptAt.Equal(at(30)) {
+				r.Errorf("changed: %+v", got)
+			}
+		}},
+		{"an unknown delivery and one of another account are not found", func(r *rig) {
+			r.create(30, post("a"))
+			for _, acct := range []account.ID{1, 2} {
+				id := map[account.ID]string{1: "x", 2: "a"}[acct]
+				if _, err := r.Get(r.Context(), acct, id); relay.KindOf(err) != relay.KindNotFound {
+					r.Errorf("get: %v", err)
+				}
+				if _, _, err := r.Lease(r.Context(), acct, id, at(99), at(100)); relay.KindOf(err) != relay.KindNotFound {
+					r.Errorf("lease: %v", err)
+				}
+			}
+		}},
+		{"due are those whose lease or wait is over, oldest first over all accounts", func(r *rig) {
+			r.create(30, post("a"))
+			r.create(10, of(2, post("b")))
+			r.create(20, of(3, post("c")), of(3, post("d")))
+			r.finished(outcome(of(3, post("d")), 5, outbox.Delivered))
+			if got := r.due(9.999, 10); len(got) != 0 {
+				r.Errorf("too early: %v", got)
+			}
+			if got, want := r.due(30, 10), []string{"b", "c", "a"}; !slices.Equal(got, want) {
+				r.Errorf("got %v, want %v", got, want)
+			}
+			if got, want := r.due(30, 2), []string{"b", "c"}; !slices.Equal(got, want) {
+				r.Errorf("limited: got %v, want %v", got, want)
+			}
+		}},
+		{"only one of two takes a lease, and only once it is due", func(r *rig) {
+			d := post("a")
+			r.create(30, d)
+			for _, step := range []struct {
+				now  float64
+				want bool
+			}{{29, false}, {30, true}, {31, false}, {59, false}, {60, true}} {
+				got, ok, err := r.Lease(r.Context(), 1, "a", at(step.now), at(step.now+30))
+				if err != nil || ok != step.want || got.ID != "a" {
+					r.Errorf("at %v: taken %v, want %v (%+v, error %v)", step.now, ok, step.want, got, err)
+				}
+			}
+		}},
+		{"a retry waits for its time, counts and keeps its attempt", func(r *rig) {
+			d := post("a")
+			r.create(30, d)
+			o := outcome(d, 1, outbox.Retrying)
+			r.finished(o)
+			got := r.get(d.ID)
+			if got.State != outbox.Retrying || got.Tries != 1 || got.Reason != o.Reason || !got.NextAttemptAt.Equal(at(11)) {
+				r.Errorf("got %+v", got)
+			}
+			if !reflect.DeepEqual(got.Attempts, []outbox.Attempt{o.Attempt}) {
+				r.Errorf("attempts %+v", got.Attempts)
+			}
+			if ids := r.due(11, 9); !slices.Equal(ids, []string{"a"}) {
+				r.Errorf("due %v", ids)
+			}
+		}},
+		{"the same outcome twice changes nothing the second time", func(r *rig) {
+			d := post("a")
+			r.create(30, d)
+			r.finished(outcome(d, 1, outbox.Retrying), outcome(d, 1, outbox.Retrying))
+			r.finished(outcome(d, 1, outbox.Retrying))
+			if got := r.get(d.ID); got.Tries != 1 || len(got.Attempts) != 1 {
+				r.Errorf("got %+v", got)
+			}
+		}},
+		{"an outcome for an ended delivery only adds its attempt", func(r *rig) {
+			d := post("a")
+			r.create(30, d)
+			r.finished(outcome(d, 1, outbox.Delivered))
+			r.finished(outcome(d, 2, outbox.Retrying))
+			got := r.get(d.ID)
+			if got.State != outbox.Delivered || got.Tries != 1 || len(got.Attempts) != 2 || !got.NextAttemptAt.IsZero() {
+				r.Errorf("got %+v", got)
+			}
+			if ids := r.due(1000, 9); len(ids) != 0 {
+				r.Errorf("due %v", ids)
+			}
+		}},
+		{"a fault of our own counts nothing and is kept once while it repeats", func(r *rig) {
+			d := post("a")
+			r.create(30, d)
+			for i := range 3 {
+				o := outcome(d, float64(i), outbox.Retrying)
+				o.Uncounted = true
+				r.finished(o)
+			}
+			got := r.get(d.ID)
+			if got.Tries != 0 || len(got.Attempts) != 1 || !got.NextAttemptAt.Equal(at(12)) {
+				r.Errorf("got %+v", got)
+			}
+		}},
+		{"an outcome for a delivery that is gone is no error", func(r *rig) {
+			r.finished(outcome(post("x"), 1, outbox.Delivered))
+		}},
+		{"a lease that runs is renewed or given back, others stay", func(r *rig) {
+			r.create(30, post("a"), post("b"), post("c"))
+			r.finished(outcome(post("c"), 1, outbox.Retrying))
+			refs := []outbox.Ref{{Account: 1, ID: "a"}, {Account: 1, ID: "c"}, {Account: 1, ID: "gone"}}
+			if err := r.Renew(r.Context(), refs, at(100)); err != nil {
+				r.Fatal(err)
+			}
+			if err := r.Release(r.Context(), []outbox.Ref{{Account: 1, ID: "b"}, {Account: 1, ID: "c"}}, at(5)); err != nil {
+				r.Fatal(err)
+			}
+			if got := r.due(99, 9); !slices.Equal(got, []string{"b", "c"}) {
+				r.Errorf("due at 99: %v", got)
+			}
+			if err := r.Renew(r.Context(), []outbox.Ref{{Account: 1, ID: "b"}}, at(500)); err != nil {
+				r.Fatal(err)
+			}
+			if got := r.due(99, 9); !slices.Equal(got, []string{"b", "c"}) {
+				r.Errorf("a lease that was given back was renewed: %v", got)
+			}
+		}},
+		{"a replay takes the dead, and the delivered only when asked to", func(r *rig) {
+			ids := []string{"dead", "delivered", "simulated", "queued"}
+			refs := []outbox.Ref{{Account: 1, ID: "gone"}}
+			for _, id := range ids {
+				r.create(30, post(id))
+				refs = append(refs, outbox.Ref{Account: 1, ID: id})
+			}
+			for _, state := range []outbox.State{outbox.Dead, outbox.Delivered, outbox.Simulated} {
+				r.finished(outcome(post(string(state)), 1, state))
+			}
+			changed, err := r.Replay(r.Context(), refs, at(40), false)
+			if err != nil || !slices.Equal(changed, refs[1:2]) {
+				r.Fatalf("changed %v, error %v", changed, err)
+			}
+			got := r.get("dead")
+			if got.State != outbox.Queued || got.Tries != 0 || len(got.Attempts) != 1 || !got.NextAttemptAt.Equal(at(40)) || got.Reason != "" {
+				r.Errorf("got %+v", got)
+			}
+			if changed, err = r.Replay(r.Context(), refs, at(41), true); err != nil || !slices.Equal(changed, refs[2:4]) {
+				r.Fatalf("changed %v, error %v", changed, err)
+			}
+			if got := r.due(41, 9); len(got) != 4 {
+				r.Errorf("due %v", got)
+			}
+		}},
+		{"counts are by state over all accounts", func(r *rig) {
+			r.create(30, post("a"), of(2, post("b")), of(2, post("c")))
+			r.finished(outcome(of(2, post("c")), 1, outbox.Dead))
+			got, err := r.Counts(r.Context())
+			want := map[outbox.State]int{outbox.Queued: 2, outbox.Retrying: 0, outbox.Delivered: 0, outbox.Simulated: 0, outbox.Dead: 1}
+			if err != nil || !reflect.DeepEqual(got, want) {
+				r.Errorf("got %v, error %v", got, err)
+			}
+		}},
+	})
+}
+
+func TestDeliveriesExpire(t *testing.T) {
+	ended := func(r *rig) {
+		r.create(30, post("dead"), post("delivered"), post("again"), post("queued"))
+		r.finished(outcome(post("dead"), 1, outbox.Dead), outcome(post("delivered"), 1, outbox.Delivered), outcome(post("again"), 1, outbox.Dead))
+		changed, err := r.Replay(r.Context(), refs("again"), at(2), false)
+		if err != nil || len(changed) != 1 {
+			r.Fatalf("changed %v, error %v", changed, err)
+		}
+	}
+	left := func(r *rig, want ...string) {
+		r.Helper()
+		for range 2 {
+			if got := r.listed(outbox.Filter{}); !slices.Equal(got, want) {
+				r.Errorf("listed %v, want %v", got, want)
+			}
+			for _, id := range []string{"dead", "delivered", "again", "queued"} {
+				_, err := r.Get(r.Context(), 1, id)
+				_, _, errLease := r.Lease(r.Context(), 1, id, at(0), at(1))
+				of, errOf := r.OfMessage(r.Context(), "m-"+id)
+				kept := slices.Contains(want, id)
+				if kept != (err == nil) || kept != (errLease == nil) || kept != (len(of) == 1) || errOf != nil {
+					r.Errorf("%s: kept %v, get %v, lease %v, of its message %v %v", id, kept, err, errLease, of, errOf)
+				}
+			}
+			r.must(r.Sweep(r.Context()))
+		}
+		counts, err := r.Counts(r.Context())
+		n := 0
+		for _, c := range counts {
+			n += c
+		}
+		if err != nil || n != len(want) {
+			r.Errorf("counts %v, error %v", counts, err)
+		}
+	}
+	onEvery(t, sqlstore.Options{Retention: time.Hour}, []testCase{
+		{"what arrived after its retention, what is dead or replayed does not", func(r *rig) {
+			ended(r)
+			*r.now = at(3599)
+			left(r, "queued", "delivered", "dead", "again")
+			*r.now = at(3600)
+			left(r, "queued", "dead", "again")
+			changed, err := r.Replay(r.Context(), refs("delivered"), at(3600), true)
+			if err != nil || len(changed) != 0 {
+				r.Errorf("replayed: %v, error %v", changed, err)
+			}
+		}},
+	})
+	onEvery(t, sqlstore.Options{Retention: time.Hour, DeadRetention: time.Minute}, []testCase{
+		{"what is dead if a retention says so", func(r *rig) {
+			ended(r)
+			*r.now = at(61)
+			left(r, "queued", "delivered", "again")
+			if got := r.listed(outbox.Filter{State: outbox.Dead, Query: "m-"}); len(got) != 0 {
+				r.Errorf("found %v", got)
+			}
+		}},
+		{"a sweep deletes all there are", func(r *rig) {
+			const n = sweepMost + 10
+			var os []outbox.Outcome
+			ds := make([]outbox.Delivery, n)
+			for i := range ds {
+				ds[i] = post(fmt.Sprint(i))
+				os = append(os, outcome(ds[i], 1, outbox.Dead))
+			}
+			r.create(30, ds...)
+			r.finished(os...)
+			*r.now = at(61)
+			r.must(r.Sweep(r.Context()))
+			for _, table := range []string{"delivery", "delivery_dead"} {
+				if n, err := sqlstore.Value[int](r.Context(), r.db, "test", "SELECT COUNT(*) FROM "+table); err != nil || n != 0 {
+					r.Errorf("%s has %d rows, error %v", table, n, err)
+				}
+			}
+		}},
+	})
+}

@@ -1,0 +1,100 @@
+package devices
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/sqlstore"
+	"github.com/penstock/penstock/relay/sqlstore/sqltest"
+)
+
+// onEach runs a benchmark on each engine, in an account of 10,000 devices with
+// four sensors each.
+func onEach(b *testing.B, run func(b *testing.B, s *Store)) {
+	b.Run("SQLite", func(b *testing.B) { run(b, crowded(b, sqlstore.Options{})) })
+	b.Run("PostgreSQL", func(b *testing.B) {
+		run(b, crowded(b, sqlstore.Options{URL: sqltest.StartPostgres(b).NewDatabase(b)}))
+	})
+}
+
+func crowded(b *testing.B, o sqlstore.Options) *Store {
+	b.Helper()
+	s := New(sqltest.Open(b, o))
+	err := s.db.Write(b.Context(), "benchmark", func(ctx context.Context, tx *sqlstore.Tx) error {
+		devices, sensors := sqlstore.NewBatch("id text, identifier text, doc text"), sqlstore.NewBatch("device text, key text, doc text")
+		for i := range 10_000 {
+			d := deviceOf(fmt.Sprint("device-", i), fmt.Sprintf("a84041d2c5%06d", i))
+			doc, _ := sqlstore.Encode(d)
+			devices.Add(d.ID, d.Identifier, doc)
+			for _, key := range []string{"temperature", "humidity", "battery", "counter"} {
+				doc, _ := sqlstore.Encode(sensorOf(d.ID, key))
+				sensors.Add(d.ID, key, doc)
+			}
+		}
+		if _, err := tx.Exec(ctx, "benchmark", "INSERT INTO device (account, id, identifier, created, doc) SELECT 1, id, identifier, 0, doc FROM batch", devices); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, "benchmark", "INSERT INTO sensor (account, device, key, created, doc) SELECT 1, device, key, 0, doc FROM batch", sensors)
+		return err
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return s
+}
+
+// BenchmarkLoad loads 200 devices with their sensors: a batch of frames of
+// devices that are not in memory.
+func BenchmarkLoad(b *testing.B) {
+	onEach(b, func(b *testing.B, s *Store) {
+		b.ReportAllocs()
+		for n := 0; b.Loop(); n++ {
+			names := make([]string, 200)
+			for i := range names {
+				names[i] = fmt.Sprintf("a84041d2c5%06d", (n*200+i*37)%10_000)
+			}
+			if got, err := s.Load(b.Context(), 1, names); err != nil || len(got) != len(names) {
+				b.Fatalf("%d devices, %v", len(got), err)
+			}
+		}
+	})
+}
+
+// BenchmarkKeepFrames keeps a frame of each of 200 devices that have as many as
+// they may.
+func BenchmarkKeepFrames(b *testing.B) {
+	onEach(b, func(b *testing.B, s *Store) {
+		seq := 0
+		keep := func(each int) {
+			var frames []iot.RawFrame
+			for i := range 200 {
+				for range each {
+					seq++
+					f := frameOf(fmt.Sprint("device-", i), seq)
+					frames = append(frames, f)
+				}
+			}
+			if err := s.KeepFrames(b.Context(), 1, frames); err != nil {
+				b.Fatal(err)
+			}
+		}
+		keep(iot.MaxFrames)
+		b.ReportAllocs()
+		for b.Loop() {
+			keep(1)
+		}
+	})
+}
+
+// BenchmarkCountSensors counts 40,000 sensors.
+func BenchmarkCountSensors(b *testing.B) {
+	onEach(b, func(b *testing.B, s *Store) {
+		for b.Loop() {
+			if n, err := s.CountSensors(b.Context(), 1); n != 40_000 || err != nil {
+				b.Fatal(n, err)
+			}
+		}
+	})
+}

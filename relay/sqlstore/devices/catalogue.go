@@ -1,0 +1,96 @@
+package devices
+
+import (
+	"context"
+
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/sqlstore"
+)
+
+func decoders() sqlstore.Documents[iot.Decoder] {
+	return sqlstore.Documents[iot.Decoder]{Noun: "decoder", Table: "decoder"}
+}
+
+func locations() sqlstore.Documents[iot.Location] {
+	return sqlstore.Documents[iot.Location]{Noun: "location", Table: "location"}
+}
+
+func sensorTypes() sqlstore.Documents[iot.SensorType] {
+	return sqlstore.Documents[iot.SensorType]{Noun: "sensor type", Table: "sensor_type"}
+}
+
+// put saves a document and counts a version up.
+func put[T any](ctx context.Context, s *Store, t sqlstore.Documents[T], acct account.ID, id string, v T, version string) error {
+	return s.write(ctx, t.Noun+" "+id, version, func(ctx context.Context, tx *sqlstore.Tx) error {
+		return t.Put(ctx, tx, acct, id, v)
+	})
+}
+
+// remove deletes a document, if there is one, and counts a version up.
+func remove[T any](ctx context.Context, s *Store, t sqlstore.Documents[T], acct account.ID, id, version string) error {
+	return s.write(ctx, t.Noun+" "+id, version, func(ctx context.Context, tx *sqlstore.Tx) error {
+		_, err := t.Delete(ctx, tx, acct, id)
+		return err
+	})
+}
+
+// CreateDecoder saves a decoder.
+func (s *Store) CreateDecoder(ctx context.Context, acct account.ID, d iot.Decoder) error {
+	return put(ctx, s, decoders(), acct, d.ID, d, versionOf(acct))
+}
+
+// ChangeDecoder saves what change makes of a decoder.
+func (s *Store) ChangeDecoder(ctx context.Context, acct account.ID, id string, edit func(*iot.Decoder) error) (iot.Decoder, error) {
+	return change(ctx, s, decoders(), acct, id, edit)
+}
+
+// DeleteDecoder deletes a decoder.
+func (s *Store) DeleteDecoder(ctx context.Context, acct account.ID, id string) error {
+	return remove(ctx, s, decoders(), acct, id, versionOf(acct))
+}
+
+// Decoder loads a decoder.
+func (s *Store) Decoder(ctx context.Context, acct account.ID, id string) (iot.Decoder, error) {
+	return decoders().Get(ctx, s.db, acct, id)
+}
+
+// Decoders lists an account's decoders by id.
+func (s *Store) Decoders(ctx context.Context, acct account.ID) ([]iot.Decoder, error) {
+	return decoders().All(ctx, s.db, acct)
+}
+
+// PutLocation saves a location.
+func (s *Store) PutLocation(ctx context.Context, acct account.ID, l iot.Location) error {
+	return put(ctx, s, locations(), acct, l.ID, l, versionOf(acct))
+}
+
+// DeleteLocation deletes a location.
+func (s *Store) DeleteLocation(ctx context.Context, acct account.ID, id string) error {
+	return remove(ctx, s, locations(), acct, id, versionOf(acct))
+}
+
+// Locations lists an account's locations by id.
+func (s *Store) Locations(ctx context.Context, acct account.ID) ([]iot.Location, error) {
+	return locations().All(ctx, s.db, acct)
+}
+
+// PutSensorType saves a sensor type of the whole gateway.
+func (s *Store) PutSensorType(ctx context.Context, t iot.SensorType) error {
+	return put(ctx, s, sensorTypes(), 0, t.ID, t, typesVersion)
+}
+
+// DeleteSensorType deletes a sensor type.
+func (s *Store) DeleteSensorType(ctx context.Context, id string) error {
+	return remove(ctx, s, sensorTypes(), 0, id, typesVersion)
+}
+
+// SensorTypes returns every sensor type by id.
+func (s *Store) SensorTypes(ctx context.Context) (map[string]iot.SensorType, error) {
+	all, err := sensorTypes().All(ctx, s.db, 0)
+	out := make(map[string]iot.SensorType, len(all))
+	for _, t := range all {
+		out[t.ID] = t
+	}
+	return out, err
+}

@@ -1,0 +1,330 @@
+package devices
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"sync"
+	"testing"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/sqlstore"
+	"github.com/penstock/penstock/relay/sqlstore/sqltest"
+)
+
+func TestDevices(t *testing.T) {
+	sqltest.OnEvery(t, func(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
+		for name, test := range map[string]func(*testing.T, *Store){
+			"a device comes back as it was saved":                      deviceComesBack,
+			"an identifier belongs to one account when it is a devEUI": identifierIsClaimed,
+			"another identifier is each account's own":                 identifierIsOwn,
+			"a deleted device lets go of its identifier":               deviceLetsGo,
+			"a deleted device stays away":                              deviceStaysAway,
+			"two accounts see nothing of each other":                   accountsAreApart,
+			"of two that create one device one wins":                   creationRace,
+			"no change of a decoder is lost when ten are made at once": decoderRace,
+			"what change refuses is not saved":                         changeRefused,
+			"a sensor keeps its key when it is added again":            sensorAddedAgain,
+			"devices load by identifier with their sensors":            devicesLoad,
+			"every change counts the version up":                       versionsCount,
+			"what is known of a device's readings comes in one go":     overviews,
+			"sensor types and locations come, go and are listed":       typesAndLocations,
+			"a deleted device takes with it all that is kept of it":    deviceTakesAllWithIt,
+			"a late deletion takes nothing from who came after":        deletionOfTheFirst,
+			"the sensors of an account are counted":                    seriesAreCounted,
+			"a sensor remembers the types it had":                      sensorsAreRetyped,
+			"calibration and type do not lose one another":             retypeRace,
+			"sensors of deleted devices are remembered":                retiredSensorsAreListed,
+			"an event marker is made once and then changed":            markersAreKept,
+			"a device has so many event markers":                       markersHaveAnEnd,
+			"raw frames are kept, each once":                           framesAreKept,
+			"raw frames have an end in number and in time":             framesHaveAnEnd,
+			"raw frames of a silent device are swept":                  framesAreSwept,
+			"a sweep deletes more than one transaction holds":          manyFramesAreSwept,
+			"a change that is repeated changes nothing more":           changesRepeat,
+			"a record comes back exactly":                              recordsAreExact,
+			"hundreds of devices load at once":                         manyLoad,
+		} {
+			t.Run(name, func(t *testing.T) { test(t, New(open(t))) })
+		}
+	})
+}
+
+const eui = "a84041d2c5182f01"
+
+func deviceOf(id, identifier string) iot.Device {
+	return iot.Device{ID: id, Name: "n-" + id, Identifier: identifier, Type: iot.LoRaWAN, Longitude: new(-0.125), CreatedAt: sqltest.At(0), UpdatedAt: sqltest.At(0)}
+}
+
+func sensorOf(device, key string) iot.Sensor {
+	return iot.Sensor{ID: iot.SensorID(device, key), DeviceID: device, Key: key, Name: key, Slope: 1, SensorTypeID: "temperature", CreatedAt: sqltest.At(0), UpdatedAt: sqltest.At(0)}
+}
+
+func mustDo(t *testing.T, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func wantKind(t *testing.T, err error, want relay.Kind) {
+	t.Helper()
+	if err == nil || relay.KindOf(err) != want {
+		t.Fatalf("%v, want %s", err, want)
+	}
+}
+
+func deviceComesBack(t *testing.T, s *Store) {
+	want := deviceOf("d1", eui)
+	mustDo(t, s.CreateDevice(t.Context(), 1, want, []iot.Sensor{sensorOf("d1", "b"), sensorOf("d1", "a")}))
+	got, err := s.Device(t.Context(), 1, "d1")
+	if err != nil || *got.Longitude != -0.125 || got.Name != want.Name || !got.CreatedAt.Equal(sqltest.At(0)) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if got, err := s.DeviceByIdentifier(t.Context(), 1, eui); err != nil || got.ID != "d1" {
+		t.Errorf("by identifier %+v, %v", got, err)
+	}
+	sensors, err := s.Sensors(t.Context(), 1, "d1")
+	if err != nil || len(sensors) != 2 || sensors[0].Key != "a" || !reflect.DeepEqual(sensors[1], sensorOf("d1", "b")) {
+		t.Errorf("sensors %+v, %v", sensors, err)
+	}
+	later := deviceOf("d0", "x")
+	later.CreatedAt = sqltest.At(1)
+	mustDo(t, s.CreateDevice(t.Context(), 1, later, nil))
+	all, err := s.Devices(t.Context(), 1)
+	if n, _ := s.CountDevices(t.Context(), 1); err != nil || n != 2 || len(all) != 2 || all[0].ID != "d1" {
+		t.Errorf("%d devices: %+v, %v", n, all, err)
+	}
+}
+
+func identifierIsClaimed(t *testing.T, s *Store) {
+	for _, identifier := range []string{eui, "aabbccddeeff"} {
+		mustDo(t, s.CreateDevice(t.Context(), 1, deviceOf("d-"+identifier, identifier), nil))
+		wantKind(t, s.CreateDevice(t.Context(), 1, deviceOf("again", identifier), nil), relay.KindConflict)
+		wantKind(t, s.CreateDevice(t.Context(), 2, deviceOf("theirs", identifier), nil), relay.KindConflict)
+	}
+	if n, err := s.CountDevices(t.Context(), 2); n != 0 || err != nil {
+		t.Errorf("the other account has %d devices, %v", n, err)
+	}
+	mustDo(t, s.DeleteDevice(t.Context(), 1, "d-"+eui), s.CreateDevice(t.Context(), 2, deviceOf("theirs", eui), nil))
+}
+
+func identifierIsOwn(t *testing.T, s *Store) {
+	mustDo(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", "tank {7}"), nil),
+		s.CreateDevice(t.Context(), 2, deviceOf("d2", "tank {7}"), nil))
+	if d, err := s.DeviceByIdentifier(t.Context(), 2, "tank {7}"); err != nil || d.ID != "d2" {
+		t.Errorf("%+v, %v", d, err)
+	}
+}
+
+func deviceLetsGo(t *testing.T, s *Store) {
+	mustDo(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", eui), []iot.Sensor{sensorOf("d1", "a")}))
+	wantKind(t, s.DeleteDevice(t.Context(), 2, "d1"), relay.KindNotFound)
+	mustDo(t, s.DeleteDevice(t.Context(), 1, "d1"))
+	wantKind(t, s.DeleteDevice(t.Context(), 1, "d1"), relay.KindNotFound)
+	mustDo(t, s.CreateDevice(t.Context(), 2, deviceOf("d2", eui), nil))
+}
+
+// rowsOf counts the rows that are kept of a device.
+func rowsOf(t *testing.T, s *Store, device string) int {
+	t.Helper()
+	n, err := sqlstore.Value[int](t.Context(), s.db, "test", `
+SELECT (SELECT count(*) FROM device WHERE id = $1) + (SELECT count(*) FROM sensor WHERE device = $1)
+     + (SELECT count(*) FROM marker WHERE device = $1) + (SELECT count(*) FROM raw_frame WHERE device = $1)`, device)
+	mustDo(t, err)
+	return n
+}
+
+// deviceStaysAway holds that work in flight does not bring a deleted device back.
+func deviceStaysAway(t *testing.T, s *Store) {
+	mustDo(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", eui), nil), s.DeleteDevice(t.Context(), 1, "d1"),
+		s.KeepFrames(t.Context(), 1, []iot.RawFrame{frameOf("d1", 1)}),
+		s.AddSensors(t.Context(), 1, "d1", []iot.Sensor{sensorOf("d1", "a")}))
+	_, err := s.ChangeDevice(t.Context(), 1, "d1", func(d *iot.Device) error { d.Name = "back"; return nil })
+	wantKind(t, err, relay.KindNotFound)
+	_, _, err = s.PutMarker(t.Context(), 1, "d1", iot.Marker{ID: "m"}, sqltest.At(0))
+	wantKind(t, err, relay.KindNotFound)
+	if left := rowsOf(t, s, "d1"); left != 0 {
+		t.Errorf("%d rows are left", left)
+	}
+}
+
+func accountsAreApart(t *testing.T, s *Store) {
+	mustDo(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", eui), []iot.Sensor{sensorOf("d1", "a")}),
+		s.CreateDecoder(t.Context(), 1, iot.Decoder{ID: "x", Name: "mine"}),
+		s.PutLocation(t.Context(), 1, iot.Location{ID: "l"}))
+	_, byID := s.Device(t.Context(), 2, "d1")
+	_, byName := s.DeviceByIdentifier(t.Context(), 2, eui)
+	_, decoder := s.Decoder(t.Context(), 2, "x")
+	_, changed := s.ChangeDecoder(t.Context(), 2, "x", func(*iot.Decoder) error { return nil })
+	_, sensor := s.ChangeSensor(t.Context(), 2, "d1", "a", func(*iot.Sensor) error { return nil })
+	for _, err := range []error{byID, byName, decoder, changed, sensor} {
+		wantKind(t, err, relay.KindNotFound)
+	}
+	devices, e1 := s.Devices(t.Context(), 2)
+	decoders, e2 := s.Decoders(t.Context(), 2)
+	locations, e3 := s.Locations(t.Context(), 2)
+	sensors, e4 := s.Sensors(t.Context(), 2, "d1")
+	loaded, e5 := s.Load(t.Context(), 2, []string{eui})
+	mustDo(t, e1, e2, e3, e4, e5)
+	if len(devices)+len(decoders)+len(locations)+len(sensors)+len(loaded) > 0 {
+		t.Error(devices, decoders, locations, sensors, loaded)
+	}
+}
+
+func creationRace(t *testing.T, s *Store) { createAtOnce(t, s, s) }
+
+// createAtOnce creates one device for two accounts, many times at once.
+func createAtOnce(t *testing.T, a, b *Store) {
+	t.Helper()
+	var wg sync.WaitGroup
+	won := make([]error, 8)
+	for i := range won {
+		wg.Go(func() {
+			won[i] = []*Store{a, b}[i%2].CreateDevice(t.Context(), account.ID(1+i/2%2), deviceOf(fmt.Sprint("d", i), eui), nil)
+		})
+	}
+	wg.Wait()
+	wins := 0
+	for _, err := range won {
+		if err == nil {
+			wins++
+		} else if relay.KindOf(err) != relay.KindConflict {
+			t.Error(err)
+		}
+	}
+	one, e1 := a.CountDevices(t.Context(), 1)
+	two, e2 := b.CountDevices(t.Context(), 2)
+	if wins != 1 || one+two != 1 || errors.Join(e1, e2) != nil {
+		t.Errorf("%d won, %d and %d devices", wins, one, two)
+	}
+}
+
+func decoderRace(t *testing.T, s *Store) {
+	mustDo(t, s.CreateDecoder(t.Context(), 1, iot.Decoder{ID: "x"}))
+	var wg sync.WaitGroup
+	for i := range 10 {
+		wg.Go(func() {
+			_, err := s.ChangeDecoder(t.Context(), 1, "x", func(d *iot.Decoder) error {
+				d.Sensors = append(d.Sensors, iot.Mapping{Key: fmt.Sprint(i)})
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if d, err := s.Decoder(t.Context(), 1, "x"); err != nil || len(d.Sensors) != 10 {
+		t.Errorf("%d mappings, %v", len(d.Sensors), err)
+	}
+}
+
+func changeRefused(t *testing.T, s *Store) {
+	mustDo(t, s.CreateDecoder(t.Context(), 1, iot.Decoder{ID: "x", Name: "old"}))
+	refusal := errors.New("no")
+	_, err := s.ChangeDecoder(t.Context(), 1, "x", func(d *iot.Decoder) error { d.Name = "new"; return refusal })
+	if d, _ := s.Decoder(t.Context(), 1, "x"); !errors.Is(err, refusal) || d.Name != "old" {
+		t.Errorf("%+v, %v", d, err)
+	}
+}
+
+func sensorAddedAgain(t *testing.T, s *Store) {
+	calibrated := sensorOf("d1", "a")
+	calibrated.Slope = 2
+	mustDo(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", eui), []iot.Sensor{calibrated}),
+		s.AddSensors(t.Context(), 1, "d1", []iot.Sensor{sensorOf("d1", "a"), sensorOf("d1", "b")}))
+	got, err := s.Sensors(t.Context(), 1, "d1")
+	if err != nil || len(got) != 2 || got[0].Slope != 2 || got[1].Key != "b" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	changed, err := s.ChangeSensor(t.Context(), 1, "d1", "b", func(x *iot.Sensor) error { x.Offset = -3; return nil })
+	got, _ = s.Sensors(t.Context(), 1, "d1")
+	if err != nil || changed.Offset != -3 || got[1].Offset != -3 {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+func devicesLoad(t *testing.T, s *Store) {
+	mustDo(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", eui), []iot.Sensor{sensorOf("d1", "a")}),
+		s.CreateDevice(t.Context(), 1, deviceOf("d2", "tank"), nil))
+	got, err := s.Load(t.Context(), 1, []string{"tank", "nobody", eui})
+	if err != nil || len(got) != 2 || got["tank"].Device.ID != "d2" || len(got[eui].Sensors) != 1 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if got, err := s.Load(t.Context(), 1, nil); len(got) != 0 || err != nil {
+		t.Errorf("none asked for: %+v, %v", got, err)
+	}
+}
+
+func versionsCount(t *testing.T, s *Store) {
+	mustDo(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", eui), []iot.Sensor{sensorOf("d1", "a")}))
+	version := func(acct account.ID) int64 {
+		v, err := s.Versions(t.Context(), []account.ID{acct, 7})
+		mustDo(t, err)
+		return v[acct]
+	}
+	for name, change := range map[string]func() error{
+		"a new decoder": func() error { return s.CreateDecoder(t.Context(), 1, iot.Decoder{ID: "x"}) },
+		"a location":    func() error { return s.PutLocation(t.Context(), 1, iot.Location{ID: "l"}) },
+		"a sensor type": func() error { return s.PutSensorType(t.Context(), iot.SensorType{ID: "t"}) },
+		"a device": func() error {
+			_, err := s.ChangeDevice(t.Context(), 1, "d1", func(d *iot.Device) error { d.Name = "new"; return nil })
+			return err
+		},
+		"a sensor": func() error {
+			_, err := s.ChangeSensor(t.Context(), 1, "d1", "a", func(x *iot.Sensor) error { x.Slope++; return nil })
+			return err
+		},
+	} {
+		before, other := version(1), version(2)
+		mustDo(t, change())
+		if version(1) == before {
+			t.Errorf("%s: the version stays %d", name, before)
+		}
+		if name != "a sensor type" && version(2) != other {
+			t.Errorf("%s: the other account's version changed", name)
+		}
+	}
+}
+
+func overviews(t *testing.T, s *Store) {
+	sensor := iot.Sensor{ID: iot.SensorID("d", "a"), DeviceID: "d", Key: "a", Slope: 2, RetentionDays: 3, SensorTypeID: "t"}
+	if _, err := s.Overview(t.Context(), 1, "d"); relay.KindOf(err) != relay.KindNotFound {
+		t.Fatalf("a device that is not there: %v", err)
+	}
+	mustDo(t, s.CreateDevice(t.Context(), 1, deviceOf("d", eui), []iot.Sensor{sensor}))
+	before, err := s.Overview(t.Context(), 1, "d")
+	mustDo(t, err, s.PutSensorType(t.Context(), iot.SensorType{ID: "t"}))
+	after, err := s.Overview(t.Context(), 1, "d")
+	if err != nil || after.TypesVersion == before.TypesVersion {
+		t.Errorf("a new sensor type left version %d: %v", after.TypesVersion, err)
+	}
+	if len(after.Sensors) != 1 || !reflect.DeepEqual(after.Sensors[0], sensor) {
+		t.Errorf("%+v", after)
+	}
+	if _, err := s.Overview(t.Context(), 2, "d"); relay.KindOf(err) != relay.KindNotFound {
+		t.Errorf("another account's device: %v", err)
+	}
+}
+
+func typesAndLocations(t *testing.T, s *Store) {
+	mustDo(t, s.PutSensorType(t.Context(), iot.SensorType{ID: "temperature", Name: "Temperature", ImperialSlope: 1.8}),
+		s.PutSensorType(t.Context(), iot.SensorType{ID: "gone"}), s.DeleteSensorType(t.Context(), "gone"),
+		s.PutLocation(t.Context(), 1, iot.Location{ID: "b", Name: "B", Imported: true}), s.PutLocation(t.Context(), 1, iot.Location{ID: "a"}),
+		s.PutLocation(t.Context(), 1, iot.Location{ID: "gone"}), s.DeleteLocation(t.Context(), 1, "gone"),
+		s.CreateDecoder(t.Context(), 1, iot.Decoder{ID: "gone"}), s.DeleteDecoder(t.Context(), 1, "gone"))
+	types, err := s.SensorTypes(t.Context())
+	if err != nil || len(types) != 1 || types["temperature"].ImperialSlope != 1.8 {
+		t.Errorf("%+v, %v", types, err)
+	}
+	locations, err := s.Locations(t.Context(), 1)
+	if err != nil || len(locations) != 2 || locations[0].ID != "a" || !locations[1].Imported {
+		t.Errorf("%+v, %v", locations, err)
+	}
+	if decoders, err := s.Decoders(t.Context(), 1); err != nil || len(decoders) != 0 {
+		t.Errorf("%+v, %v", decoders, err)
+	}
+}

@@ -1,0 +1,177 @@
+package devices
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/sqlstore"
+	"github.com/penstock/penstock/relay/sqlstore/sqltest"
+)
+
+// TestTwoGateways has two gateways work on one PostgreSQL at the same time.
+func TestTwoGateways(t *testing.T) {
+	server := sqltest.StartPostgres(t)
+	for name, test := range map[string]func(t *testing.T, a, b *Store){
+		"of two that create one device one wins":         createAtOnce,
+		"a devEUI that changes hands has one owner":      identifierChangesHands,
+		"a deleted device has no rows":                   deletedUnderWork,
+		"markers do not exceed their number":             lastMarker,
+		"frames of the same devices are kept by both":    framesFromBoth,
+		"a sensor is added once and calibrated by both":  sensorsFromBoth,
+		"two deletions at once: one finds no device":     deletedTwice,
+		"every change of the catalogue counts a version": versionsFromBoth,
+	} {
+		t.Run(name, func(t *testing.T) {
+			url := server.NewDatabase(t)
+			test(t, New(sqltest.Open(t, sqlstore.Options{URL: url})), New(sqltest.Open(t, sqlstore.Options{URL: url})))
+		})
+	}
+}
+
+// onBoth runs do n times on each of two gateways, at once.
+func onBoth(a, b *Store, n int, do func(s *Store, i int)) {
+	var wg sync.WaitGroup
+	for i := range n {
+		for k, s := range []*Store{a, b} {
+			wg.Go(func() { do(s, 2*i+k) })
+		}
+	}
+	wg.Wait()
+}
+
+// wantOneOf notes an error that is none of the kinds.
+func wantOneOf(t *testing.T, err error, kinds ...relay.Kind) {
+	t.Helper()
+	if err == nil {
+		return
+	}
+	for _, k := range kinds {
+		if relay.KindOf(err) == k {
+			return
+		}
+	}
+	t.Error(err)
+}
+
+// identifierChangesHands creates and deletes the device of one devEUI in two
+// accounts. Each device that is left has its claim, and no claim is left alone.
+func identifierChangesHands(t *testing.T, a, b *Store) {
+	onBoth(a, b, 30, func(s *Store, i int) {
+		acct, id := account.ID(1+i%3%2), fmt.Sprint("d", i)
+		wantOneOf(t, s.CreateDevice(t.Context(), acct, deviceOf(id, eui), []iot.Sensor{sensorOf(id, "a")}), relay.KindConflict)
+		if i%5 > 0 {
+			wantOneOf(t, s.DeleteDevice(t.Context(), acct, id), relay.KindNotFound)
+		}
+	})
+	devices, err := sqlstore.Values[int64](t.Context(), a.db, "test", "SELECT account FROM device")
+	claims, err2 := sqlstore.Values[int64](t.Context(), a.db, "test", "SELECT account FROM device_claim")
+	mustDo(t, err, err2)
+	if fmt.Sprint(devices) != fmt.Sprint(claims) || len(devices) > 1 {
+		t.Errorf("devices of %v, claims of %v", devices, claims)
+	}
+}
+
+// deletedUnderWork deletes devices while both gateways write what is kept of
+// them.
+func deletedUnderWork(t *testing.T, a, b *Store) {
+	const devices = 20
+	for i := range devices {
+		mustDo(t, a.CreateDevice(t.Context(), 1, deviceOf(fmt.Sprint("d", i), fmt.Sprint("x", i)), nil))
+	}
+	var frames []iot.RawFrame
+	for i := range devices {
+		frames = append(frames, frameOf(fmt.Sprint("d", i), i), frameOf(fmt.Sprint("d", i), i+1))
+	}
+	onBoth(a, b, devices, func(s *Store, i int) {
+		id := fmt.Sprint("d", i%devices)
+		mustDo(t, s.KeepFrames(t.Context(), 1, frames), s.AddSensors(t.Context(), 1, id, []iot.Sensor{sensorOf(id, "a")}))
+		wantOneOf(t, s.DeleteDevice(t.Context(), 1, fmt.Sprint("d", (i+7)%devices)), relay.KindNotFound)
+		_, _, err := s.PutMarker(t.Context(), 1, id, iot.Marker{ID: fmt.Sprint("m", i)}, sqltest.At(0))
+		wantOneOf(t, err, relay.KindNotFound)
+		mustDo(t, s.RetypeSensors(t.Context(), 1, id, map[string]string{"a": fmt.Sprint("t", i)}))
+	})
+	for i := range devices {
+		if n := rowsOf(t, a, fmt.Sprint("d", i)); n != 0 {
+			t.Errorf("device %d: %d rows are left", i, n)
+		}
+	}
+}
+
+func lastMarker(t *testing.T, a, b *Store) {
+	mustDo(t, a.CreateDevice(t.Context(), 1, deviceOf("d1", "x"), nil))
+	fillMarkers(t, a, iot.MaxMarkers-3)
+	onBoth(a, b, 8, func(s *Store, i int) {
+		_, _, err := s.PutMarker(t.Context(), 1, "d1", iot.Marker{ID: fmt.Sprint("more", i)}, sqltest.At(0))
+		wantOneOf(t, err, relay.KindInvalid)
+	})
+	if n := rowsOf(t, a, "d1") - 1; n != iot.MaxMarkers {
+		t.Errorf("%d markers", n)
+	}
+}
+
+func framesFromBoth(t *testing.T, a, b *Store) {
+	for _, id := range []string{"d1", "d2", "d3"} {
+		mustDo(t, a.CreateDevice(t.Context(), 1, deviceOf(id, id), nil))
+	}
+	onBoth(a, b, 8, func(s *Store, i int) {
+		var frames []iot.RawFrame
+		for n := range 90 { // each gateway has the devices in another order
+			frames = append(frames, frameOf(fmt.Sprint("d", 1+(n+i)%3), 10*i+n))
+		}
+		mustDo(t, s.KeepFrames(t.Context(), 1, frames), s.KeepFrames(t.Context(), 1, frames))
+	})
+	for _, id := range []string{"d1", "d2", "d3"} {
+		got, err := b.Frames(t.Context(), 1, id, sqltest.At(0))
+		if err != nil || len(got) == 0 || len(got) > iot.MaxFrames || len(got) != rowsOf(t, a, id)-1 {
+			t.Errorf("%s: %d frames, %v", id, len(got), err)
+		}
+	}
+}
+
+func sensorsFromBoth(t *testing.T, a, b *Store) {
+	mustDo(t, a.CreateDevice(t.Context(), 1, deviceOf("d1", "x"), nil))
+	onBoth(a, b, 8, func(s *Store, _ int) {
+		mustDo(t, s.AddSensors(t.Context(), 1, "d1", []iot.Sensor{sensorOf("d1", "b"), sensorOf("d1", "a")}))
+		_, err := s.ChangeSensor(t.Context(), 1, "d1", "a", func(x *iot.Sensor) error { x.Offset++; return nil })
+		mustDo(t, err)
+	})
+	got, err := a.Sensors(t.Context(), 1, "d1")
+	if err != nil || len(got) != 2 || got[0].Offset != 16 || got[1].Offset != 0 {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+func deletedTwice(t *testing.T, a, b *Store) {
+	for i := range 10 {
+		id := fmt.Sprint("d", i)
+		mustDo(t, a.CreateDevice(t.Context(), 1, deviceOf(id, eui), nil))
+		var mu sync.Mutex
+		deleted := 0
+		onBoth(a, b, 2, func(s *Store, _ int) {
+			err := s.DeleteDevice(t.Context(), 1, id)
+			wantOneOf(t, err, relay.KindNotFound)
+			mu.Lock()
+			defer mu.Unlock()
+			if err == nil {
+				deleted++
+			}
+		})
+		if deleted != 1 {
+			t.Errorf("deleted %d times", deleted)
+		}
+	}
+}
+
+func versionsFromBoth(t *testing.T, a, b *Store) {
+	onBoth(a, b, 10, func(s *Store, i int) {
+		mustDo(t, s.PutSensorType(t.Context(), iot.SensorType{ID: fmt.Sprint("t", i)}), s.PutLocation(t.Context(), 1, iot.Location{ID: "l"}))
+	})
+	of, err := a.Versions(t.Context(), []account.ID{1, 2})
+	if err != nil || of[1] != 20<<20+20 || of[2] != 20 {
+		t.Errorf("%v, %v", of, err)
+	}
+}

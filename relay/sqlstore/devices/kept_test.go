@@ -1,0 +1,343 @@
+package devices
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/sqlstore"
+	"github.com/penstock/penstock/relay/sqlstore/sqltest"
+)
+
+func deviceTakesAllWithIt(t *testing.T, s *Store) {
+	mustDo(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", "tank"), []iot.Sensor{sensorOf("d1", "a")}),
+		s.CreateDevice(t.Context(), 1, deviceOf("d2", eui), []iot.Sensor{sensorOf("d2", "a")}),
+		s.KeepFrames(t.Context(), 1, []iot.RawFrame{frameOf("d1", 1)}))
+	_, _, err := s.PutMarker(t.Context(), 1, "d1", iot.Marker{ID: "m"}, sqltest.At(0))
+	mustDo(t, err, s.DeleteDevice(t.Context(), 1, "d1"))
+	if left, others := rowsOf(t, s, "d1"), rowsOf(t, s, "d2"); left != 0 || others != 2 {
+		t.Errorf("%d rows are left, %d of the other device", left, others)
+	}
+}
+
+// deletionOfTheFirst holds that a deletion that comes late does not take the
+// identifier away from the device that has it now.
+func deletionOfTheFirst(t *testing.T, s *Store) {
+	mustDo(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", "tank"), nil))
+	var wg sync.WaitGroup
+	gone := make([]error, 8)
+	for i := range gone {
+		wg.Go(func() {
+			gone[i] = s.DeleteDevice(t.Context(), 1, "d1")
+			_ = s.CreateDevice(t.Context(), 1, deviceOf("d2", "tank"), nil) // one of eight
+		})
+	}
+	wg.Wait()
+	deleted := 0
+	for _, err := range gone {
+		if err == nil {
+			deleted++
+		} else if relay.KindOf(err) != relay.KindNotFound {
+			t.Error(err)
+		}
+	}
+	if d, err := s.DeviceByIdentifier(t.Context(), 1, "tank"); deleted != 1 || err != nil || d.ID != "d2" {
+		t.Errorf("deleted %d times, then %+v, %v", deleted, d, err)
+	}
+}
+
+func seriesAreCounted(t *testing.T, s *Store) {
+	want := func(n int) {
+		t.Helper()
+		if got, err := s.CountSensors(t.Context(), 1); got != n || err != nil {
+			t.Errorf("%d sensors, want %d, %v", got, n, err)
+		}
+	}
+	want(0)
+	mustDo(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", "x"), []iot.Sensor{sensorOf("d1", "a"), sensorOf("d1", "b")}))
+	want(2)
+	wantKind(t, s.CreateDevice(t.Context(), 1, deviceOf("d9", "x"), []iot.Sensor{sensorOf("d9", "a")}), relay.KindConflict)
+	want(2)
+	mustDo(t, s.AddSensors(t.Context(), 1, "d1", []iot.Sensor{sensorOf("d1", "b"), sensorOf("d1", "c")}))
+	want(3)
+	mustDo(t, s.AddSensors(t.Context(), 1, "gone", []iot.Sensor{sensorOf("gone", "a")}))
+	want(3)
+	mustDo(t, s.CreateDevice(t.Context(), 1, deviceOf("d2", "y"), []iot.Sensor{sensorOf("d2", "a")}), s.DeleteDevice(t.Context(), 1, "d1"))
+	want(1)
+	if n, err := s.CountSensors(t.Context(), 2); n != 0 || err != nil {
+		t.Errorf("the other account has %d, %v", n, err)
+	}
+}
+
+func sensorsAreRetyped(t *testing.T, s *Store) {
+	calibrated := sensorOf("d1", "a")
+	calibrated.Slope = 0.1 + 0.2 // bit for bit
+	mustDo(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", "x"), []iot.Sensor{calibrated, sensorOf("d1", "b")}))
+	for _, kind := range []string{"humidity", "humidity", "state", "humidity"} {
+		mustDo(t, s.RetypeSensors(t.Context(), 1, "d1", map[string]string{"a": kind, "nobody": kind}))
+	}
+	calibrated.SensorTypeID, calibrated.Former = "humidity", []string{"temperature", "state"}
+	got, err := s.Sensors(t.Context(), 1, "d1")
+	if err != nil || !reflect.DeepEqual(got, []iot.Sensor{calibrated, sensorOf("d1", "b")}) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	mustDo(t, s.RetypeSensors(t.Context(), 2, "d1", map[string]string{"a": "theirs"}), s.RetypeSensors(t.Context(), 1, "gone", map[string]string{"a": "x"}))
+	if again, err := s.Sensors(t.Context(), 1, "d1"); err != nil || !reflect.DeepEqual(again, got) {
+		t.Errorf("%+v, %v", again, err)
+	}
+}
+
+// retypeRace holds that nothing is lost when a sensor is calibrated while frames
+// give it another type.
+func retypeRace(t *testing.T, s *Store) {
+	mustDo(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", "x"), []iot.Sensor{sensorOf("d1", "a")}))
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			_, err := s.ChangeSensor(t.Context(), 1, "d1", "a", func(x *iot.Sensor) error { x.Offset++; return nil })
+			if err != nil {
+				t.Error(err)
+			}
+		})
+		wg.Go(func() {
+			if err := s.RetypeSensors(t.Context(), 1, "d1", map[string]string{"a": fmt.Sprint("t", i)}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	got, err := s.Sensors(t.Context(), 1, "d1")
+	if err != nil || got[0].Offset != 8 || len(got[0].Former) != 8 || slices.Contains(got[0].Former, got[0].SensorTypeID) {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+func markersAreKept(t *testing.T, s *Store) {
+	mustDo(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", "x"), nil))
+	for _, step := range []struct {
+		what    string
+		give    iot.Marker
+		want    iot.Marker
+		created bool
+	}{
+		{"a new one happened now", iot.Marker{ID: "a", Comment: "1"}, iot.Marker{ID: "a", Comment: "1", CreatedAt: sqltest.At(60)}, true},
+		{"the same again keeps its time", iot.Marker{ID: "a", Comment: "2"}, iot.Marker{ID: "a", Comment: "2", CreatedAt: sqltest.At(60)}, false},
+		{"the same again with a time gets it", iot.Marker{ID: "a", Comment: "2", CreatedAt: sqltest.At(30)}, iot.Marker{ID: "a", Comment: "2", CreatedAt: sqltest.At(30)}, false},
+		{"a new one with a time", iot.Marker{ID: "b|{}", Comment: "3", CreatedAt: sqltest.At(90)}, iot.Marker{ID: "b|{}", Comment: "3", CreatedAt: sqltest.At(90)}, true},
+	} {
+		got, created, err := s.PutMarker(t.Context(), 1, "d1", step.give, sqltest.At(60))
+		if err != nil || got != step.want || created != step.created {
+			t.Errorf("%s: %+v %v, %v", step.what, got, created, err)
+		}
+	}
+	all, err := s.Markers(t.Context(), 1, "d1")
+	if err != nil || len(all) != 2 || all[0].ID != "b|{}" || all[1].Comment != "2" {
+		t.Errorf("%+v, %v", all, err)
+	}
+	theirs, err := s.Markers(t.Context(), 2, "d1")
+	_, _, unknown := s.PutMarker(t.Context(), 2, "d1", iot.Marker{ID: "a"}, sqltest.At(0))
+	if wantKind(t, unknown, relay.KindNotFound); len(theirs) > 0 || err != nil {
+		t.Errorf("%+v, %v", theirs, err)
+	}
+}
+
+func markersHaveAnEnd(t *testing.T, s *Store) {
+	mustDo(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", "x"), nil))
+	fillMarkers(t, s, iot.MaxMarkers)
+	_, _, err := s.PutMarker(t.Context(), 1, "d1", iot.Marker{ID: "more"}, sqltest.At(0))
+	if wantKind(t, err, relay.KindInvalid); !strings.Contains(fmt.Sprint(relay.FieldsOf(err)), "10000 event markers, the most there may be") {
+		t.Error(relay.FieldsOf(err))
+	}
+	if _, created, err := s.PutMarker(t.Context(), 1, "d1", iot.Marker{ID: "m7"}, sqltest.At(0)); created || err != nil {
+		t.Errorf("one that is there can still change: %v, %v", created, err)
+	}
+}
+
+// fillMarkers gives the device d1 so many markers.
+func fillMarkers(t *testing.T, s *Store, n int) {
+	t.Helper()
+	full := sqlstore.NewBatch("id text, doc text")
+	for i := range n {
+		full.Add(fmt.Sprint("m", i), `{"id":"m","comment":"","created_at":"2026-11-21T12:00:00Z"}`)
+	}
+	_, err := s.db.Exec(t.Context(), "test", `INSERT INTO marker (account, device, id, created, doc) SELECT 1, 'd1', id, 0, doc FROM batch`, full)
+	mustDo(t, err)
+}
+
+func frameOf(device string, n int) iot.RawFrame {
+	return iot.RawFrame{ID: fmt.Sprintf("n1-u%d", n), DeviceID: device, ReceivedAt: sqltest.At(float64(n)), Kind: "uplink", Payload: "00ff", RSSI: new(-97.5)}
+}
+
+func framesAreKept(t *testing.T, s *Store) {
+	mustDo(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", "x"), nil), s.CreateDevice(t.Context(), 1, deviceOf("d2", "y"), nil))
+	again := frameOf("d1", 2)
+	again.Refused = "the decoder found no values"
+	mustDo(t, s.KeepFrames(t.Context(), 1, nil),
+		s.KeepFrames(t.Context(), 1, []iot.RawFrame{frameOf("d1", 1), frameOf("d2", 7), frameOf("d1", 2), frameOf("gone", 1)}),
+		s.KeepFrames(t.Context(), 1, []iot.RawFrame{again}))
+	got, err := s.Frames(t.Context(), 1, "d1", sqltest.At(0))
+	if err != nil || !reflect.DeepEqual(got, []iot.RawFrame{again, frameOf("d1", 1)}) {
+		t.Errorf("newest first, the same record once: %+v, %v", got, err)
+	}
+	if got, err := s.Frames(t.Context(), 1, "d1", sqltest.At(2)); err != nil || len(got) != 1 {
+		t.Errorf("since a time: %+v, %v", got, err)
+	}
+	for _, of := range []string{"gone", "d9"} {
+		if got, err := s.Frames(t.Context(), 1, of, sqltest.At(0)); err != nil || len(got) > 0 {
+			t.Errorf("%s: %+v, %v", of, got, err)
+		}
+	}
+	if got, err := s.Frames(t.Context(), 2, "d1", sqltest.At(0)); err != nil || len(got) > 0 {
+		t.Errorf("of another account: %+v, %v", got, err)
+	}
+}
+
+func framesHaveAnEnd(t *testing.T, s *Store) {
+	mustDo(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", "x"), nil))
+	var many []iot.RawFrame
+	for i := range 3 * iot.MaxFrames {
+		many = append(many, frameOf("d1", i))
+	}
+	mustDo(t, s.KeepFrames(t.Context(), 1, many))
+	count := func() (frames, rows int) {
+		got, err := s.Frames(t.Context(), 1, "d1", time.Time{})
+		mustDo(t, err)
+		if len(got) > 0 && got[0].ID != many[len(many)-1].ID {
+			t.Errorf("the newest is %s", got[0].ID)
+		}
+		return len(got), rowsOf(t, s, "d1") - 1
+	}
+	if frames, rows := count(); frames != iot.MaxFrames || rows != iot.MaxFrames {
+		t.Errorf("%d frames are kept, %d rows", frames, rows)
+	}
+	late := frameOf("d1", 0)
+	late.ID, late.ReceivedAt = "late", sqltest.At(0).Add(iot.FrameRetention+time.Duration(len(many)-2)*time.Second)
+	many = append(many, late)
+	mustDo(t, s.KeepFrames(t.Context(), 1, many[len(many)-1:]))
+	if frames, rows := count(); frames != 3 || rows != 3 { // those of the last second but one, and the new one
+		t.Errorf("%d frames are kept, %d rows, after the retention", frames, rows)
+	}
+	mustDo(t, s.KeepFrames(t.Context(), 1, many[:5]))
+	if frames, _ := count(); frames != 3 {
+		t.Errorf("a replay brought back %d frames", frames-3)
+	}
+}
+
+func retiredSensorsAreListed(t *testing.T, s *Store) {
+	a, b := iot.Retired{SensorID: "d1.a", RetentionDays: 7, DeletedAt: sqltest.At(0)}, iot.Retired{SensorID: "d1.b", RetentionDays: 1, DeletedAt: sqltest.At(1)}
+	mustDo(t, s.Retire(t.Context(), 1, []iot.Retired{b, a}))
+	got, err := s.Retired(t.Context(), 1)
+	if err != nil || !slices.Equal(got, []iot.Retired{a, b}) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	mustDo(t, s.Unretire(t.Context(), 2, []string{"d1.a"}), s.Unretire(t.Context(), 1, []string{"d1.b", "none"}))
+	if got, err := s.Retired(t.Context(), 1); err != nil || len(got) != 1 || got[0] != a {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// framesAreSwept holds that a device that sends no more loses its frames too.
+func framesAreSwept(t *testing.T, s *Store) {
+	mustDo(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", "x"), nil), s.CreateDevice(t.Context(), 2, deviceOf("d2", "x"), nil),
+		s.KeepFrames(t.Context(), 1, []iot.RawFrame{frameOf("d1", 1), frameOf("d1", 2)}), s.KeepFrames(t.Context(), 2, []iot.RawFrame{frameOf("d2", 9)}))
+	for _, step := range []struct {
+		after float64 // the retention, in seconds
+		left  [2]int
+	}{{1, [2]int{2, 1}}, {2, [2]int{1, 1}}, {2, [2]int{1, 1}}, {5, [2]int{0, 1}}, {10, [2]int{0, 0}}} {
+		mustDo(t, s.Sweep(t.Context(), sqltest.At(step.after).Add(iot.FrameRetention)))
+		if left := [2]int{rowsOf(t, s, "d1") - 1, rowsOf(t, s, "d2") - 1}; left != step.left {
+			t.Errorf("after %g s: %v are left, want %v", step.after, left, step.left)
+		}
+	}
+}
+
+// manyFramesAreSwept sweeps more than one transaction deletes.
+func manyFramesAreSwept(t *testing.T, s *Store) {
+	rows := sqlstore.NewBatch("id text")
+	for i := range 2*sweepAtOnce + 1 {
+		rows.Add(fmt.Sprint(i))
+	}
+	_, err := s.db.Exec(t.Context(), "test", `INSERT INTO raw_frame (account, device, id, received, doc) SELECT 1, 'd1', id, 1, '' FROM batch`, rows)
+	mustDo(t, err, s.Sweep(t.Context(), sqltest.At(0)))
+	if n := rowsOf(t, s, "d1"); n != 0 {
+		t.Errorf("%d are left", n)
+	}
+}
+
+// changesRepeat holds that a change whose answer was lost may be made again.
+func changesRepeat(t *testing.T, s *Store) {
+	sensors := []iot.Sensor{sensorOf("d1", "a")}
+	mustDo(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", eui), sensors))
+	wantKind(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", eui), sensors), relay.KindConflict)
+	wantKind(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", "other"), sensors), relay.KindConflict)
+	for range 2 {
+		_, _, err := s.PutMarker(t.Context(), 1, "d1", iot.Marker{ID: "m"}, sqltest.At(0))
+		_, err2 := s.ChangeDevice(t.Context(), 1, "d1", func(d *iot.Device) error { d.Name = "new"; return nil })
+		mustDo(t, err, err2, s.AddSensors(t.Context(), 1, "d1", sensors), s.AddSensors(t.Context(), 1, "d1", nil),
+			s.KeepFrames(t.Context(), 1, []iot.RawFrame{frameOf("d1", 1), frameOf("d1", 1)}),
+			s.RetypeSensors(t.Context(), 1, "d1", map[string]string{"a": "state"}), s.RetypeSensors(t.Context(), 1, "d1", nil),
+			s.Retire(t.Context(), 1, []iot.Retired{{SensorID: "d1.a"}, {SensorID: "d1.a"}}), s.Retire(t.Context(), 1, nil), s.Unretire(t.Context(), 1, nil))
+	}
+	if n := rowsOf(t, s, "d1"); n != 4 { // the device, a sensor, a marker and a frame
+		t.Errorf("%d rows", n)
+	}
+	if of, err := s.Versions(t.Context(), []account.ID{1}); err != nil || of[1] != 1<<20 {
+		t.Errorf("versions %v, %v: one change was made", of, err)
+	}
+	if got, err := s.Retired(t.Context(), 1); err != nil || len(got) != 1 {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// recordsAreExact holds that a record comes back as it was given, whatever its
+// texts and numbers are.
+func recordsAreExact(t *testing.T, s *Store) {
+	device, sensor := deviceOf("d1", "a\x00b <é> ' \U0001F4A7"), sensorOf("d1", "k\x00 {for update} $1")
+	sensor.Slope, sensor.Offset, sensor.Name = math.SmallestNonzeroFloat64, -0.1-0.2, "<a&b>\x00"
+	sensor.CreatedAt = sqltest.At(0).Add(1)
+	device.Longitude, device.Altitude, device.Parameters = new(math.Nextafter(1, 2)), new(math.Copysign(0, -1)), `{"a":"\u0000"}`
+	mustDo(t, s.CreateDevice(t.Context(), 1, device, []iot.Sensor{sensor}))
+	got, err := s.Load(t.Context(), 1, []string{"none", device.Identifier})
+	known := got[device.Identifier]
+	if err != nil || !reflect.DeepEqual(known, iot.Known{Device: device, Sensors: []iot.Sensor{sensor}}) || !math.Signbit(*known.Device.Altitude) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	changed, err := s.ChangeSensor(t.Context(), 1, "d1", sensor.Key, func(x *iot.Sensor) error { x.Slope *= 3; return nil })
+	if err != nil || changed.Slope != 3*sensor.Slope {
+		t.Errorf("%+v, %v", changed, err)
+	}
+	frame := frameOf("d1", 1)
+	frame.Object = json.RawMessage(`{"a":"<>\u0000","b":1e400}`)
+	mustDo(t, s.KeepFrames(t.Context(), 1, []iot.RawFrame{frame}))
+	if all, err := s.Frames(t.Context(), 1, "d1", sqltest.At(0)); err != nil || !reflect.DeepEqual(all, []iot.RawFrame{frame}) {
+		t.Errorf("%+v, %v", all, err)
+	}
+}
+
+// manyLoad loads hundreds of devices, each with its own sensors in order.
+func manyLoad(t *testing.T, s *Store) {
+	var names []string
+	for i := range 300 {
+		id := fmt.Sprint("d", i)
+		names = append(names, "tank "+id, "none "+id)
+		mustDo(t, s.CreateDevice(t.Context(), account.ID(1+i%2), deviceOf(id, "tank "+id), []iot.Sensor{sensorOf(id, "b"), sensorOf(id, "a")}))
+	}
+	got, err := s.Load(t.Context(), 1, append(names, names...))
+	if err != nil || len(got) != 150 {
+		t.Fatalf("%d devices, %v", len(got), err)
+	}
+	for name, k := range got {
+		if k.Device.Identifier != name || len(k.Sensors) != 2 || k.Sensors[0].Key != "a" || k.Sensors[1].DeviceID != k.Device.ID {
+			t.Errorf("%s: %+v", name, k)
+		}
+	}
+}

@@ -1,0 +1,65 @@
+package devices
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/sqlstore"
+)
+
+const marker = `SELECT doc FROM marker WHERE account = $1 AND device = $2 AND id = $3`
+
+const countMarkers = `SELECT count(*) FROM marker WHERE account = $1 AND device = $2`
+
+const putMarker = `
+INSERT INTO marker (account, device, id, created, doc) VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT (account, device, id) DO UPDATE SET created = excluded.created, doc = excluded.doc`
+
+// PutMarker saves an event marker of a device.
+func (s *Store) PutMarker(ctx context.Context, acct account.ID, deviceID string, m iot.Marker, now time.Time) (out iot.Marker, created bool, err error) {
+	noun := "marker " + m.ID
+	err = s.db.Write(ctx, noun, func(ctx context.Context, tx *sqlstore.Tx) error {
+		out = m
+		if err := lock(ctx, tx, acct, deviceID); err != nil {
+			return err
+		}
+		before, err := sqlstore.One(ctx, tx, noun, marker, sqlstore.ScanDoc[iot.Marker], int64(acct), deviceID, m.ID)
+		if created = relay.KindOf(err) == relay.KindNotFound; created {
+			before.CreatedAt, err = now, roomForMarker(ctx, tx, acct, deviceID)
+		}
+		if err != nil {
+			return err
+		}
+		if out.CreatedAt.IsZero() {
+			out.CreatedAt = before.CreatedAt
+		}
+		doc, err := sqlstore.Encode(out)
+		if err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, noun, putMarker, int64(acct), deviceID, out.ID, sqlstore.Millis(out.CreatedAt), doc)
+		return err
+	})
+	return out, created && err == nil, err
+}
+
+// roomForMarker returns relay.KindInvalid if the device has as many markers as
+// it may.
+func roomForMarker(ctx context.Context, tx *sqlstore.Tx, acct account.ID, deviceID string) error {
+	n, err := sqlstore.Value[int](ctx, tx, "markers of "+deviceID, countMarkers, int64(acct), deviceID)
+	if err == nil && n >= iot.MaxMarkers {
+		return relay.Invalid("event_marker_id", fmt.Sprintf("The device has %d event markers, the most there may be.", iot.MaxMarkers))
+	}
+	return err
+}
+
+const listMarkers = `SELECT doc FROM marker WHERE account = $1 AND device = $2 ORDER BY created DESC, id`
+
+// Markers lists a device's event markers, newest first.
+func (s *Store) Markers(ctx context.Context, acct account.ID, deviceID string) ([]iot.Marker, error) {
+	return sqlstore.List(ctx, s.db, "markers of "+deviceID, listMarkers, sqlstore.ScanDoc[iot.Marker], int64(acct), deviceID)
+}

@@ -1,0 +1,152 @@
+package events
+
+import (
+	"fmt"
+	"math"
+	"sync"
+	"testing"
+
+	"github.com/penstock/penstock/relay/event"
+	"github.com/penstock/penstock/relay/sqlstore"
+	"github.com/penstock/penstock/relay/sqlstore/sqltest"
+)
+
+func TestMarks(t *testing.T) {
+	sqltest.OnEvery(t, func(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
+		db := open(t)
+		for name, test := range map[string]func(t *testing.T, s, other *Marks){
+			"come back by range and by state":      marksComeBack,
+			"are replaced by later ones":           marksAreReplaced,
+			"are listed newest first, page wise":   marksPage,
+			"of nodes and kinds do not mix":        marksAreApart,
+			"are trimmed below a sequence":         marksAreTrimmed,
+			"of one event are set by many at once": marksCompete,
+		} {
+			t.Run(name, func(t *testing.T) { test(t, New(db, name), New(db, name+", other node")) })
+		}
+	})
+}
+
+func must(t *testing.T, errs ...error) {
+	t.Helper()
+	for _, err := range errs {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func markOf(seq uint64, state event.State) event.Mark {
+	return event.Mark{
+		ID: fmt.Sprint("n1-u", seq), Seq: seq, State: state, Reason: "é\n", Outcome: "o", Account: 7, Source: "tts-v3", Device: "0004a30b001c0530",
+	}
+}
+
+func marksComeBack(t *testing.T, s, _ *Marks) {
+	want := []event.Mark{markOf(3, event.Quarantined), markOf(5, event.Unrouted), markOf(9, event.Quarantined)}
+	for range 2 {
+		must(t, s.Set(t.Context(), event.Uplink, want))
+	}
+	got, err := s.Get(t.Context(), event.Uplink, 3, 8)
+	if err != nil || len(got) != 2 || got[3] != want[0] || got[5] != want[1] {
+		t.Errorf("%+v, %v", got, err)
+	}
+	counts, err := s.Counts(t.Context(), event.Uplink)
+	if err != nil || counts[event.Quarantined] != 2 || counts[event.Unrouted] != 1 {
+		t.Errorf("%v, %v", counts, err)
+	}
+}
+
+func marksAreReplaced(t *testing.T, s, _ *Marks) {
+	must(t, s.Set(t.Context(), event.SMS, nil),
+		s.Set(t.Context(), event.SMS, []event.Mark{markOf(3, event.Unrouted), markOf(4, event.Unrouted), markOf(6, event.Done), markOf(6, event.Unrouted)}),
+		s.Set(t.Context(), event.SMS, []event.Mark{markOf(6, event.Unrouted), markOf(3, event.Quarantined), markOf(4, event.Done), markOf(5, event.Done), markOf(6, event.Done)}))
+	counts, err := s.Counts(t.Context(), event.SMS)
+	if err != nil || counts[event.Quarantined] != 1 || counts[event.Unrouted] != 0 {
+		t.Errorf("%v, %v", counts, err)
+	}
+	if got, err := s.Get(t.Context(), event.SMS, 0, math.MaxUint64); err != nil || len(got) != 1 || got[3].State != event.Quarantined {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+func marksPage(t *testing.T, s, _ *Marks) {
+	var all []event.Mark
+	for seq := uint64(1); seq <= 25; seq++ {
+		all = append(all, markOf(seq, event.Quarantined), markOf(seq+100, event.Unrouted))
+	}
+	must(t, s.Set(t.Context(), event.Uplink, all))
+	want := uint64(25)
+	for below := uint64(math.MaxInt64); ; {
+		page, err := s.List(t.Context(), event.Uplink, event.Quarantined, below, 10)
+		must(t, err)
+		if len(page) == 0 {
+			break
+		}
+		for _, m := range page {
+			if m.Seq != want {
+				t.Fatalf("%d, want %d", m.Seq, want)
+			}
+			want--
+		}
+		below = page[len(page)-1].Seq
+	}
+	if want != 0 {
+		t.Errorf("ends at %d", want+1)
+	}
+}
+
+func marksAreApart(t *testing.T, s, other *Marks) {
+	must(t, s.Set(t.Context(), event.Uplink, []event.Mark{markOf(1, event.Quarantined)}))
+	for _, apart := range []struct {
+		*Marks
+		kind event.Kind
+	}{{other, event.Uplink}, {s, event.SMS}} {
+		must(t, apart.Set(t.Context(), apart.kind, []event.Mark{markOf(1, event.Done)}), apart.Trim(t.Context(), apart.kind, 10))
+		if got, err := apart.Get(t.Context(), apart.kind, 0, 10); len(got) != 0 || err != nil {
+			t.Errorf("%s %s: %+v, %v", apart.node, apart.kind, got, err)
+		}
+	}
+	if got, err := s.Get(t.Context(), event.Uplink, 1, 1); len(got) != 1 || err != nil {
+		t.Errorf("the mark itself: %+v, %v", got, err)
+	}
+}
+
+func marksAreTrimmed(t *testing.T, s, _ *Marks) {
+	const n = 2*trimLimit + 500
+	var all []event.Mark
+	for seq := uint64(1); seq <= n; seq++ {
+		all = append(all, markOf(seq, []event.State{event.Quarantined, event.Unrouted}[seq%20/19]))
+	}
+	must(t, s.Set(t.Context(), event.Uplink, all), s.Trim(t.Context(), event.Uplink, n-1), s.Trim(t.Context(), event.Uplink, 0))
+	left, err := s.Get(t.Context(), event.Uplink, 0, math.MaxInt64)
+	must(t, err)
+	if len(left) != 2 || left[n-1].Seq != n-1 {
+		t.Errorf("%d left", len(left))
+	}
+}
+
+// marksCompete has transactions set and forget marks of the same events in other
+// orders: none fails, and the last word of each is kept whole.
+func marksCompete(t *testing.T, s, _ *Marks) {
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			var marks []event.Mark
+			for n := range 40 {
+				m := markOf(uint64((n*7+i*11)%40), event.Quarantined)
+				if (n+i)%4 == 0 {
+					m.State = event.Done
+				}
+				marks = append(marks, m)
+			}
+			if err := s.Set(t.Context(), event.Uplink, marks); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if got, err := s.Get(t.Context(), event.Uplink, 0, 40); len(got) != 30 || err != nil {
+		t.Errorf("%d marks, %v", len(got), err)
+	}
+}

@@ -1,0 +1,155 @@
+package files
+
+import (
+	"context"
+	"database/sql"
+	"io"
+	"time"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/sqlstore"
+)
+
+const (
+	// chunkSize is the size of a chunk in bytes.
+	chunkSize = 256 << 10
+	// grace is how long a content is kept that no longer grows and is not, or no
+	// longer, that of a file.
+	grace = time.Hour
+	// sweptAtOnce is how many chunks one transaction deletes, 16 MiB.
+	sweptAtOnce = 64
+)
+
+// Store keeps files. It is safe for concurrent use.
+type Store struct{ db *sqlstore.DB }
+
+// New returns the store of files in a database.
+func New(db *sqlstore.DB) *Store { return &Store{db: db} }
+
+const (
+	readFile = `
+SELECT content, size FROM file WHERE name = $1 AND (expires = 0 OR expires > $2)`
+
+	readChunk = `
+SELECT bytes FROM file_chunk WHERE content = $1 AND idx = $2`
+
+	sweepFiles = `
+DELETE FROM file WHERE name IN (
+  SELECT name FROM file WHERE expires > 0 AND expires <= $1 LIMIT 5000 {skip locked})`
+
+	// spoilContent keeps the content from being renewed, whatever the clock of its writer.
+	spoilContent = `
+UPDATE file_content SET expires = 1 WHERE id = $1`
+
+	expiredContent = `
+SELECT id FROM file_content WHERE expires > 0 AND expires <= $1 ORDER BY expires LIMIT 1 {skip locked}`
+
+	deleteChunks = `
+DELETE FROM file_chunk WHERE content = $1 AND idx IN (
+  SELECT idx FROM file_chunk WHERE content = $1 ORDER BY idx LIMIT $2)`
+
+	deleteContent = `
+DELETE FROM file_content WHERE id = $1`
+)
+
+// Open opens a file to read it once from its beginning, and returns its size in
+// bytes; relay.KindNotFound if there is none or it has expired. What is opened can
+// be read for an hour longer. Reading goes on when ctx ends: an answer is streamed
+// after its handler has returned.
+func (s *Store) Open(ctx context.Context, name string) (io.ReadCloser, int64, error) {
+	r, err := sqlstore.One(ctx, s.db, "file "+name, readFile, scanReader, name, sqlstore.Millis(s.db.Now()))
+	if err != nil {
+		return nil, 0, err
+	}
+	r.ctx, r.db, r.name = context.WithoutCancel(ctx), s.db, name
+	return &r, r.left, nil
+}
+
+func scanReader(row *sql.Rows, r *reader) error { return row.Scan(&r.content, &r.left) }
+
+// reader reads a content chunk by chunk. Not safe for concurrent use.
+type reader struct {
+	ctx     context.Context // of Open: Read has none
+	db      *sqlstore.DB
+	name    string
+	content int64
+	next    int64  // index of the next chunk
+	left    int64  // bytes that are not in chunk and not read
+	chunk   []byte // not read
+}
+
+// Read reads at most one chunk.
+func (r *reader) Read(b []byte) (int, error) {
+	if len(r.chunk) == 0 {
+		if r.left == 0 {
+			return 0, io.EOF
+		}
+		if err := r.load(); err != nil {
+			return 0, err
+		}
+	}
+	n := copy(b, r.chunk)
+	r.chunk = r.chunk[n:]
+	return n, nil
+}
+
+func (r *reader) load() error {
+	chunk, err := sqlstore.Value[[]byte](r.ctx, r.db, "file "+r.name, readChunk, r.content, r.next)
+	if sqlstore.IsNotFound(err) || err == nil && (len(chunk) == 0 || int64(len(chunk)) > r.left) {
+		return relay.Errorf(relay.KindUnexpected, "file %s: chunk %d: %w", r.name, r.next, io.ErrUnexpectedEOF)
+	}
+	if err != nil {
+		return err
+	}
+	r.chunk, r.next, r.left = chunk, r.next+1, r.left-int64(len(chunk))
+	return nil
+}
+
+// Close does nothing: nothing is open between two chunks.
+func (r *reader) Close() error { return nil }
+
+// Sweep removes files that have expired, what was replaced and what was left half
+// written.
+func (s *Store) Sweep(ctx context.Context, now time.Time) error {
+	for {
+		n, err := s.db.Exec(ctx, "files", sweepFiles, sqlstore.Millis(now))
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			break
+		}
+	}
+	for {
+		more, err := s.sweepContent(ctx, now)
+		if err != nil || !more {
+			return err
+		}
+	}
+}
+
+// sweepContent deletes some chunks of a content that has expired, and the content
+// after its last. more is false if there is none.
+func (s *Store) sweepContent(ctx context.Context, now time.Time) (bool, error) {
+	more := false
+	err := s.db.Write(ctx, "file contents", func(ctx context.Context, tx *sqlstore.Tx) error {
+		more = false
+		id, err := sqlstore.Value[int64](ctx, tx, "file content", expiredContent, sqlstore.Millis(now))
+		if sqlstore.IsNotFound(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		more = true
+		if _, err := tx.Exec(ctx, "file content", spoilContent, id); err != nil {
+			return err
+		}
+		n, err := tx.Exec(ctx, "file content", deleteChunks, id, int64(sweptAtOnce))
+		if err == nil && n < sweptAtOnce {
+			_, err = tx.Exec(ctx, "file content", deleteContent, id)
+		}
+		return err
+	})
+	return err == nil && more, err
+}

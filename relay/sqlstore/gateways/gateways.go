@@ -1,0 +1,101 @@
+// Package gateways keeps which gateways work on the database, the settings that
+// they share, and whose turn it is to do periodic work.
+package gateways
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/gateway"
+	"github.com/penstock/penstock/relay/sqlstore"
+)
+
+// Store is a gateway.Registry.
+type Store struct{ db *sqlstore.DB }
+
+// New returns the store of gateways.
+func New(db *sqlstore.DB) *Store { return &Store{db: db} }
+
+const heartbeat = `
+INSERT INTO gateway (node, url, version, started, seen, facts) VALUES ($1, $2, $3, $4, $5, $6)
+ON CONFLICT (node) DO UPDATE SET url = excluded.url, version = excluded.version, started = excluded.started,
+  seen = excluded.seen, facts = excluded.facts`
+
+// Heartbeat saves a gateway as it is now.
+func (s *Store) Heartbeat(ctx context.Context, g gateway.Gateway) error {
+	facts, err := sqlstore.Encode(g.Facts)
+	if err != nil {
+		return err
+	}
+	_, err = s.db.Exec(ctx, "gateway "+g.Node, heartbeat,
+		g.Node, g.URL, g.Version, sqlstore.Millis(g.StartedAt), sqlstore.Millis(s.db.Now()), facts)
+	return err
+}
+
+// Gateways lists them by node.
+func (s *Store) Gateways(ctx context.Context) ([]gateway.Gateway, error) {
+	return sqlstore.List(ctx, s.db, "gateways", "SELECT node, url, version, started, seen, facts FROM gateway ORDER BY node", scanGateway)
+}
+
+func scanGateway(row *sql.Rows, g *gateway.Gateway) error {
+	var started, seen int64
+	var facts string
+	if err := row.Scan(&g.Node, &g.URL, &g.Version, &started, &seen, &facts); err != nil {
+		return err
+	}
+	g.StartedAt, g.SeenAt = sqlstore.Moment(started), sqlstore.Moment(seen)
+	return sqlstore.Decode([]byte(facts), &g.Facts)
+}
+
+// Forget removes a gateway; relay.KindNotFound if there is none.
+func (s *Store) Forget(ctx context.Context, node string) error {
+	n, err := s.db.Exec(ctx, "gateway "+node, "DELETE FROM gateway WHERE node = $1", node)
+	if err == nil && n == 0 {
+		return relay.Errorf(relay.KindNotFound, "gateway %s: not found", node)
+	}
+	return err
+}
+
+// Setting returns a value that the gateways share, making it if there is none.
+func (s *Store) Setting(ctx context.Context, name string, generate func() string) (value string, err error) {
+	err = s.db.Write(ctx, "setting "+name, func(ctx context.Context, tx *sqlstore.Tx) error {
+		if _, err := tx.Exec(ctx, "setting "+name, "INSERT INTO setting (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING", name, generate()); err != nil {
+			return err
+		}
+		value, err = sqlstore.Value[string](ctx, tx, "setting "+name, "SELECT value FROM setting WHERE name = $1", name)
+		return err
+	})
+	return value, err
+}
+
+const takeTurn = `
+INSERT INTO turn (name, due) VALUES ($1, $2)
+ON CONFLICT (name) DO UPDATE SET due = excluded.due WHERE turn.due <= $3`
+
+// Turn reports whether periodic work is due and this gateway is the one that does
+// it: of all that ask within the period one is told true.
+func (s *Store) Turn(ctx context.Context, name string, every time.Duration) (bool, error) {
+	now := s.db.Now()
+	n, err := s.db.Exec(ctx, "turn "+name, takeTurn, name, sqlstore.Millis(now.Add(every)), sqlstore.Millis(now))
+	return n == 1, err
+}
+
+// SetCheckpoint notes how far a journal was processed.
+func (s *Store) SetCheckpoint(ctx context.Context, node, kind string, seq uint64) error {
+	_, err := s.db.Exec(ctx, "checkpoint "+node, `
+INSERT INTO checkpoint (node, kind, seq) VALUES ($1, $2, $3)
+ON CONFLICT (node, kind) DO UPDATE SET seq = excluded.seq`, node, kind, int64(seq))
+	return err
+}
+
+// Checkpoint is how far a journal was processed as far as the database knows; 0
+// if it has not seen the journal.
+func (s *Store) Checkpoint(ctx context.Context, node, kind string) (uint64, error) {
+	n, err := sqlstore.Value[int64](ctx, s.db, "checkpoint "+node, "SELECT seq FROM checkpoint WHERE node = $1 AND kind = $2", node, kind)
+	if sqlstore.IsNotFound(err) {
+		return 0, nil
+	}
+	return uint64(n), err
+}

@@ -1,0 +1,109 @@
+package gateways
+
+import (
+	"fmt"
+	"reflect"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/gateway"
+	"github.com/penstock/penstock/relay/sqlstore"
+	"github.com/penstock/penstock/relay/sqlstore/sqltest"
+)
+
+var _ gateway.Registry = (*Store)(nil)
+
+func TestGateways(t *testing.T) {
+	sqltest.OnEvery(t, func(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
+		for name, test := range map[string]func(*testing.T, *Store){
+			"register themselves":              register,
+			"share what was generated":         shareSettings,
+			"do periodic work once a period":   takeTurns,
+			"note how far their journals came": noteCheckpoints,
+		} {
+			t.Run(name, func(t *testing.T) { test(t, New(open(t))) })
+		}
+	})
+}
+
+func register(t *testing.T, s *Store) {
+	ctx := t.Context()
+	g := gateway.Gateway{Node: "n2", URL: "http://a:1", Version: "v1", StartedAt: sqltest.At(0), Facts: gateway.Facts{gateway.Redis: "r"}}
+	other := gateway.Gateway{Node: "n1", URL: "http://b:1"}
+	for _, one := range []gateway.Gateway{g, other, g} {
+		if err := s.Heartbeat(ctx, one); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, err := s.Gateways(ctx)
+	if err != nil || len(all) != 2 || all[0].Node != "n1" || time.Since(all[1].SeenAt) > time.Minute {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	if all[1].SeenAt = (time.Time{}); !reflect.DeepEqual(all[1], g) {
+		t.Errorf("%+v, want %+v", all[1], g)
+	}
+	if err := s.Forget(ctx, "n2"); err != nil {
+		t.Error(err)
+	}
+	if err := s.Forget(ctx, "n2"); relay.KindOf(err) != relay.KindNotFound {
+		t.Error(err)
+	}
+}
+
+func shareSettings(t *testing.T, s *Store) {
+	var all sync.WaitGroup
+	got := make([]string, 8)
+	for i := range got {
+		all.Go(func() {
+			var err error
+			if got[i], err = s.Setting(t.Context(), "secret", func() string { return fmt.Sprint("made by ", i) }); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	for _, one := range got {
+		if one != got[0] {
+			t.Errorf("%q", got)
+		}
+	}
+}
+
+func takeTurns(t *testing.T, s *Store) {
+	for period := range 3 {
+		var took atomic.Int32
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				mine, err := s.Turn(t.Context(), fmt.Sprint("sweep", period), time.Hour)
+				if err != nil {
+					t.Error(err)
+				}
+				if mine {
+					took.Add(1)
+				}
+			})
+		}
+		all.Wait()
+		if took.Load() != 1 {
+			t.Errorf("%d gateways swept", took.Load())
+		}
+	}
+}
+
+func noteCheckpoints(t *testing.T, s *Store) {
+	ctx := t.Context()
+	for _, seq := range []uint64{5, 7, 6} {
+		if err := s.SetCheckpoint(ctx, "n1", "sms", seq); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for kind, want := range map[string]uint64{"sms": 6, "uplink": 0} {
+		if got, err := s.Checkpoint(ctx, "n1", kind); err != nil || got != want {
+			t.Errorf("%s: %d, %v", kind, got, err)
+		}
+	}
+}

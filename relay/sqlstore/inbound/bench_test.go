@@ -1,0 +1,49 @@
+package inbound
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/relay/inbound"
+	"github.com/penstock/penstock/relay/sqlstore"
+	"github.com/penstock/penstock/relay/sqlstore/sqltest"
+)
+
+// BenchmarkParts joins 200 messages of two parts in each round: a batch with
+// their first parts, one with their second parts, and their end.
+func BenchmarkParts(b *testing.B) {
+	b.Run("on SQLite", func(b *testing.B) { benchmarkParts(b, sqltest.Open(b, sqlstore.Options{})) })
+	b.Run("on PostgreSQL", func(b *testing.B) {
+		benchmarkParts(b, sqltest.Open(b, sqlstore.Options{URL: sqltest.StartPostgres(b).NewDatabase(b)}))
+	})
+}
+
+func benchmarkParts(b *testing.B, db *sqlstore.DB) {
+	const n = 200
+	s, times := New(db), inbound.Times{Now: sqltest.At(0), Wait: 5 * time.Minute, Lease: time.Minute}
+	text := strings.Repeat("é", 67)
+	b.ReportAllocs()
+	for round := 0; b.Loop(); round++ {
+		for number := 1; number <= 2; number++ {
+			batch, ended := make([]inbound.Arrival, n), make([]inbound.Gathered, 0, n)
+			for i := range batch {
+				batch[i] = arrival(fmt.Sprintf("%016x%016x", i*0x9e3779b9, round), number, 2, fmt.Sprintf("n1-s%d.%d-%d", round, i, number), text)
+			}
+			added, err := s.Add(b.Context(), batch, times)
+			for _, a := range added {
+				if a.State == inbound.Completed {
+					ended = append(ended, a.Group)
+				}
+			}
+			if err != nil || len(ended) != n*(number-1) {
+				b.Fatalf("%d of part %d ended, %v", len(ended), number, err)
+			}
+			if err := s.End(b.Context(), ended); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	b.ReportMetric(float64(2*n*b.N)/b.Elapsed().Seconds(), "parts/s")
+}

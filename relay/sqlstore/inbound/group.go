@@ -1,0 +1,213 @@
+package inbound
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/penstock/penstock/relay/inbound"
+	"github.com/penstock/penstock/relay/sqlstore"
+)
+
+// rememberedAtLeast is how long the parts of the last message of a group are
+// known: a gateway that died processes some of them again when it is back, and an
+// operator may replay them.
+const rememberedAtLeast = 24 * time.Hour
+
+// clock is inbound.Times in milliseconds.
+type clock struct{ now, leased, wait int64 }
+
+func clockOf(t inbound.Times) clock {
+	return clock{now: sqlstore.Millis(t.Now), leased: sqlstore.Millis(t.Now.Add(t.Lease)), wait: t.Wait.Milliseconds()}
+}
+
+// expires is until when a message that is made now is remembered.
+func (c clock) expires() int64 { return c.now + max(2*c.wait, rememberedAtLeast.Milliseconds()) }
+
+// part is one arrival of a part.
+type part struct {
+	id      string
+	number  int
+	digest  string
+	message string // that it became part of; "" while it waits
+	doc     string // JSON of inbound.Message; "" for one that repeats a part
+	changed bool
+}
+
+// waits reports whether it is one of the parts that wait, and no copy of one.
+func (p *part) waits() bool { return p.message == "" && p.doc != "" }
+
+// group is what the parts with one reference have come to: parts that wait for
+// the others, the last message that was made of such parts, and messages that
+// were made and have not gone on.
+type group struct {
+	name  string
+	parts []*part
+	ready map[string]bool // messages that have not gone on
+	groupRow
+
+	loaded    groupRow
+	made      []readyRow // messages that became ready
+	forgotten []string   // ids of parts
+}
+
+// groupRow is the row of a group; times are milliseconds.
+type groupRow struct {
+	due int64 // when the parts that wait go on without the others; 0: none waits
+	// last is the message made last. The same parts, the first of which came
+	// until repeatsUntil, repeat it. It is remembered until expires.
+	last         string
+	repeatsUntil int64
+	expires      int64
+}
+
+// readyRow is a message that has not gone on, and when its lease ends.
+type readyRow struct {
+	group, id string
+	due       int64
+}
+
+// add takes a part in and returns what became of it, and of which message. A
+// different part in the place of one that waits means that the reference is used
+// again: what waited goes on at once without the parts that are missing, and the
+// part begins a new message.
+func (g *group) add(p *part, total int, c clock) (inbound.PartState, string) {
+	if known := g.find(func(k *part) bool { return k.id == p.id && k.message != "" }); known != nil {
+		if g.ready[known.message] {
+			return inbound.Completed, known.message
+		}
+		return inbound.Again, known.message
+	}
+	if w := g.find(func(w *part) bool { return w.waits() && w.number == p.number }); w != nil {
+		if w.id == p.id {
+			return inbound.Waiting, ""
+		}
+		if w.digest == p.digest {
+			p.doc = ""
+			g.put(p)
+			return inbound.Repeated, w.id
+		}
+		g.close(c, c.now)
+	}
+	g.put(p)
+	if g.due == 0 {
+		g.due = c.now + c.wait
+	}
+	if len(g.waiting()) < total {
+		return inbound.Waiting, ""
+	}
+	id, repeats := g.close(c, c.leased)
+	if repeats {
+		return inbound.Repeated, id
+	}
+	return inbound.Completed, id
+}
+
+// close makes a message of the parts that wait, which is due at a time, and
+// returns its id: that of the part with the lowest number. A group in which every
+// part is one of the message before is a repetition, if it began soon after that
+// message; it is dropped, and close returns the id of the message that it repeats.
+func (g *group) close(c clock, due int64) (id string, repeats bool) {
+	waiting := g.waiting()
+	if repeats = g.repeats(waiting, g.due-c.wait); repeats {
+		id = g.last
+	} else {
+		id = waiting[0].id
+	}
+	for _, p := range g.parts {
+		if p.message != "" {
+			continue
+		}
+		p.message, p.changed = id, true
+		if repeats {
+			p.doc = ""
+		}
+	}
+	g.due = 0
+	if repeats {
+		return id, true
+	}
+	g.last, g.repeatsUntil, g.expires = id, c.now+2*c.wait, c.expires()
+	g.ready[id] = true
+	g.made = append(g.made, readyRow{g.name, id, due})
+	g.forget()
+	return id, false
+}
+
+// repeats reports whether parts that began to wait at a time are all in the last
+// message.
+func (g *group) repeats(waiting []*part, began int64) bool {
+	if g.last == "" || began > g.repeatsUntil {
+		return false
+	}
+	for _, w := range waiting {
+		same := func(p *part) bool {
+			return p.message == g.last && p.doc != "" && p.number == w.number && p.digest == w.digest
+		}
+		if g.find(same) == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// expire forgets the last message when it need not be known any more, and what
+// is left of others.
+func (g *group) expire(c clock) {
+	if g.expires <= c.now {
+		g.last = ""
+	}
+	g.forget()
+}
+
+// forget drops the parts of messages that have gone on, except for the last.
+func (g *group) forget() {
+	g.parts = slices.DeleteFunc(g.parts, func(p *part) bool {
+		gone := p.message != "" && p.message != g.last && !g.ready[p.message]
+		if gone {
+			g.forgotten = append(g.forgotten, p.id)
+		}
+		return gone
+	})
+}
+
+func (g *group) find(is func(*part) bool) *part {
+	if i := slices.IndexFunc(g.parts, is); i >= 0 {
+		return g.parts[i]
+	}
+	return nil
+}
+
+// put adds a part in the place of one with its id, if there is one.
+func (g *group) put(p *part) {
+	p.changed = true
+	g.parts = append(slices.DeleteFunc(g.parts, func(old *part) bool { return old.id == p.id }), p)
+}
+
+// waiting is the parts that wait, by number.
+func (g *group) waiting() []*part { return g.partsOf("") }
+
+// partsOf is the parts of a message by number, without those that repeat one.
+func (g *group) partsOf(message string) (out []*part) {
+	for _, p := range g.parts {
+		if p.message == message && p.doc != "" {
+			out = append(out, p)
+		}
+	}
+	slices.SortFunc(out, func(a, b *part) int { return cmp.Compare(a.number, b.number) })
+	return out
+}
+
+// gathered is a message of the group.
+func (g *group) gathered(id string) (inbound.Gathered, error) {
+	out := inbound.Gathered{Group: g.name, ID: id}
+	for _, p := range g.partsOf(id) {
+		var m inbound.Message
+		if err := sqlstore.Decode([]byte(p.doc), &m); err != nil {
+			return out, fmt.Errorf("part %s: %w", p.id, err)
+		}
+		out.Parts = append(out.Parts, m)
+	}
+	return out, nil
+}

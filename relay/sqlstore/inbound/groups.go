@@ -1,0 +1,157 @@
+package inbound
+
+import (
+	"context"
+	"database/sql"
+	"slices"
+
+	"github.com/penstock/penstock/relay/sqlstore"
+)
+
+const (
+	insertGroups = `
+INSERT INTO part_group (grp, due, message, repeats_until, expires)
+SELECT grp, 0, '', 0, $1 FROM batch WHERE true
+ON CONFLICT (grp) DO NOTHING`
+
+	lockBatch = `
+SELECT grp, due, message, repeats_until, expires FROM part_group
+WHERE grp IN (SELECT grp FROM batch) ORDER BY grp {for update}`
+
+	partsOfBatch = `
+SELECT grp, id, number, digest, message, doc FROM part WHERE grp IN (SELECT grp FROM batch)`
+
+	readyOfBatch = `
+SELECT grp, id, due FROM part_ready WHERE grp IN (SELECT grp FROM batch)`
+
+	deleteParts = `
+DELETE FROM part WHERE (grp, id) IN (SELECT grp, id FROM batch)`
+
+	putParts = `
+INSERT INTO part (grp, id, number, digest, message, doc)
+SELECT grp, id, number, digest, message, doc FROM batch WHERE true
+ON CONFLICT (grp, id) DO UPDATE SET number = excluded.number, digest = excluded.digest, message = excluded.message, doc = excluded.doc`
+
+	updateGroups = `
+UPDATE part_group SET due = batch.due, message = batch.message, repeats_until = batch.repeats_until, expires = batch.expires
+FROM batch WHERE part_group.grp = batch.grp`
+
+	putReady = `
+INSERT INTO part_ready (grp, id, due)
+SELECT grp, id, due FROM batch WHERE true
+ON CONFLICT (grp, id) DO UPDATE SET due = excluded.due`
+)
+
+// groupSet is groups by name.
+type groupSet map[string]*group
+
+func (s groupSet) batch() *sqlstore.Batch {
+	b := sqlstore.NewBatch("grp text")
+	for name := range s {
+		b.Add(name)
+	}
+	return b
+}
+
+// lockGroups loads groups under their locks, in the order of their names; one
+// that is not there is made.
+func lockGroups(ctx context.Context, tx *sqlstore.Tx, names []string, c clock) (groupSet, error) {
+	b := sqlstore.NewBatch("grp text")
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
+		b.Add(name)
+	}
+	var heads []*group
+	for len(heads) < b.Len() { // a sweep may delete one before it is locked
+		if _, err := tx.Exec(ctx, partsNoun, insertGroups, c.expires(), b); err != nil {
+			return nil, err
+		}
+		var err error
+		if heads, err = sqlstore.List(ctx, tx, partsNoun, lockBatch, scanGroup, b); err != nil {
+			return nil, err
+		}
+	}
+	return loadGroups(ctx, tx, heads, c)
+}
+
+// loadGroups loads what belongs to groups that are locked.
+func loadGroups(ctx context.Context, tx *sqlstore.Tx, heads []*group, c clock) (groupSet, error) {
+	groups := make(groupSet, len(heads))
+	for _, g := range heads {
+		g.loaded = g.groupRow
+		groups[g.name] = g
+	}
+	if err := groups.loadParts(ctx, tx); err != nil || len(groups) == 0 {
+		return groups, err
+	}
+	ready, err := sqlstore.List(ctx, tx, partsNoun, readyOfBatch, scanReady, groups.batch())
+	for _, r := range ready {
+		groups[r.group].ready[r.id] = true
+	}
+	for _, g := range heads {
+		g.expire(c)
+	}
+	return groups, err
+}
+
+func (s groupSet) loadParts(ctx context.Context, tx *sqlstore.Tx) error {
+	if len(s) == 0 {
+		return nil
+	}
+	type row struct {
+		group string
+		*part
+	}
+	all, err := sqlstore.List(ctx, tx, partsNoun, partsOfBatch, func(r *sql.Rows, v *row) error {
+		v.part = &part{}
+		return r.Scan(&v.group, &v.id, &v.number, &v.digest, &v.message, &v.doc)
+	}, s.batch())
+	for _, r := range all {
+		s[r.group].parts = append(s[r.group].parts, r.part)
+	}
+	return err
+}
+
+// save writes what has changed. Parts are forgotten first: one of that id may
+// have come anew.
+func (s groupSet) save(ctx context.Context, tx *sqlstore.Tx) error {
+	forgotten := sqlstore.NewBatch("grp text, id text")
+	parts := sqlstore.NewBatch("grp text, id text, number bigint, digest text, message text, doc text")
+	rows := sqlstore.NewBatch("grp text, due bigint, message text, repeats_until bigint, expires bigint")
+	ready := sqlstore.NewBatch("grp text, id text, due bigint")
+	for _, g := range s {
+		for _, id := range g.forgotten {
+			forgotten.Add(g.name, id)
+		}
+		for _, p := range g.parts {
+			if p.changed {
+				parts.Add(g.name, p.id, p.number, p.digest, p.message, p.doc)
+			}
+		}
+		if g.groupRow != g.loaded {
+			rows.Add(g.name, g.due, g.last, g.repeatsUntil, g.expires)
+		}
+		for _, r := range g.made {
+			ready.Add(r.group, r.id, r.due)
+		}
+	}
+	for _, change := range []struct {
+		statement string
+		of        *sqlstore.Batch
+	}{{deleteParts, forgotten}, {putParts, parts}, {updateGroups, rows}, {putReady, ready}} {
+		if change.of.Len() == 0 {
+			continue
+		}
+		if _, err := tx.Exec(ctx, partsNoun, change.statement, change.of); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func scanGroup(row *sql.Rows, v **group) error {
+	g := &group{ready: make(map[string]bool)}
+	*v = g
+	return row.Scan(&g.name, &g.due, &g.last, &g.repeatsUntil, &g.expires)
+}
+
+func scanReady(row *sql.Rows, r *readyRow) error { return row.Scan(&r.group, &r.id, &r.due) }

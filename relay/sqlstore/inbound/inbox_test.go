@@ -1,0 +1,106 @@
+package inbound
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/inbound"
+	"github.com/penstock/penstock/relay/sqlstore/sqltest"
+)
+
+func keptOf(acct account.ID, relayID, id string, seconds float64) inbound.Kept {
+	return inbound.Kept{Account: acct, Relay: relayID, Labels: []string{"front"}, Message: inbound.Message{
+		ID: id, From: "E3", To: "447", Text: "é\"<\x00", Data: []byte{0, 255}, Coding: inbound.Unicode, ReceivedAt: sqltest.At(seconds),
+	}}
+}
+
+func (r *rig) keep(t *testing.T, all ...inbound.Kept) {
+	t.Helper()
+	must(t, r.Keep(t.Context(), all))
+}
+
+// held is what the inbox of a relay holds, as "id id", and how many there are.
+func (r *rig) held(t *testing.T, acct account.ID, relayID string, offset, limit int) (string, int) {
+	t.Helper()
+	found, total, err := r.Read(t.Context(), acct, relayID, offset, limit)
+	must(t, err)
+	var ids []string
+	for _, k := range found {
+		ids = append(ids, k.Message.ID)
+	}
+	return strings.Join(ids, " "), total
+}
+
+func inboxCases() cases {
+	return cases{
+		"gives back what was kept, oldest first": inboxReads,
+		"keeps a message once":                   inboxKeepsOnce,
+		"forgets what was acknowledged":          inboxForgets,
+	}
+}
+
+func inboxReads(t *testing.T, s *rig) {
+	s.keep(t, keptOf(1, "v1", "b", 2), keptOf(1, "v1", "a", 1), keptOf(1, "v2", "c", 1), keptOf(2, "v1", "d", 1))
+	s.keep(t, keptOf(1, "v1", "e", 3))
+	s.keep(t)
+	for _, tc := range []struct {
+		acct          account.ID
+		relay         string
+		offset, limit int
+		want          string
+		total         int
+	}{
+		{1, "v1", 0, 50, "a b e", 3}, {1, "v1", 0, 2, "a b", 3}, {1, "v1", 2, 2, "e", 3}, {1, "v1", 9, 2, "", 3}, {1, "v1", 0, 0, "", 3},
+		{1, "v2", 0, 50, "c", 1}, {2, "v1", 0, 50, "d", 1}, {2, "v2", 0, 50, "", 0},
+	} {
+		if got, total := s.held(t, tc.acct, tc.relay, tc.offset, tc.limit); got != tc.want || total != tc.total {
+			t.Errorf("%d/%s from %d: %q of %d, want %q of %d", tc.acct, tc.relay, tc.offset, got, total, tc.want, tc.total)
+		}
+	}
+	found, _, err := s.Read(t.Context(), 1, "v1", 0, 1)
+	must(t, err)
+	m := found[0].Message
+	if m.Text != "é\"<\x00" || string(m.Data) != "\x00\xff" || !m.ReceivedAt.Equal(sqltest.At(1)) || found[0].Labels[0] != "front" {
+		t.Errorf("got %+v", found[0])
+	}
+}
+
+func inboxKeepsOnce(t *testing.T, s *rig) {
+	again := keptOf(1, "v1", "a", 1)
+	again.Message.Text = "changed"
+	s.keep(t, keptOf(1, "v1", "a", 1), again)
+	s.keep(t, again)
+	found, total, err := s.Read(t.Context(), 1, "v1", 0, 50)
+	if err != nil || total != 1 || found[0].Message.Text == "changed" {
+		t.Errorf("got %+v of %d, %v", found, total, err)
+	}
+}
+
+func inboxForgets(t *testing.T, s *rig) {
+	s.keep(t, keptOf(1, "v1", "a", 1), keptOf(1, "v1", "b", 2))
+	must(t, s.Acknowledge(t.Context(), 1, "v1", "a", time.Hour))
+	for _, wrong := range []inbound.Kept{keptOf(1, "v1", "a", 1), keptOf(2, "v1", "b", 1), keptOf(1, "v2", "b", 1)} {
+		err := s.Acknowledge(t.Context(), wrong.Account, wrong.Relay, wrong.Message.ID, time.Hour)
+		if relay.KindOf(err) != relay.KindNotFound {
+			t.Errorf("%+v: %v", wrong, err)
+		}
+	}
+	s.advance(59 * time.Minute)
+	s.keep(t, keptOf(1, "v1", "a", 1)) // its journal record, processed again
+	if got, total := s.held(t, 1, "v1", 0, 50); got != "b" || total != 1 {
+		t.Errorf("got %q of %d", got, total)
+	}
+	s.advance(time.Minute)
+	s.keep(t, keptOf(1, "v1", "a", 1))
+	if got, total := s.held(t, 1, "v1", 0, 50); got != "a b" || total != 2 {
+		t.Errorf("when the acknowledgement is forgotten: %q of %d", got, total)
+	}
+	must(t, s.Acknowledge(t.Context(), 1, "v1", "a", time.Hour))
+	s.advance(time.Hour)
+	if n := s.sweep(t, "inbox"); n != 1 {
+		t.Errorf("%d rows are left", n)
+	}
+}

@@ -1,0 +1,230 @@
+package inbound
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"github.com/penstock/penstock/relay/inbound"
+	"github.com/penstock/penstock/relay/sqlstore"
+)
+
+const (
+	parkedOfBatch = `
+SELECT grp, event, id, doc FROM part_parked
+WHERE (grp, event) IN (SELECT grp, event FROM batch) AND expires > $1`
+
+	leaseReady = `
+WITH found AS (SELECT grp AS g, id AS i FROM part_ready WHERE due <= $1 ORDER BY due LIMIT $2 {skip locked})
+UPDATE part_ready SET due = $3 FROM found WHERE grp = g AND id = i RETURNING grp, id, due`
+
+	lockDueGroups = `
+SELECT grp, due, message, repeats_until, expires FROM part_group
+WHERE due > 0 AND due <= $1 ORDER BY due LIMIT $2 {skip locked}`
+
+	endReady = `
+DELETE FROM part_ready WHERE (grp, id) IN (SELECT grp, id FROM batch)`
+
+	parkMessage = `
+INSERT INTO part_parked (grp, event, id, doc, expires) VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT (grp, event) DO UPDATE SET id = excluded.id, doc = excluded.doc, expires = excluded.expires`
+
+	unparkMessage = `
+DELETE FROM part_parked WHERE grp = $1 AND event = $2`
+
+	messageOfPart = `
+SELECT part.message FROM part JOIN part_group ON part_group.grp = part.grp
+WHERE part.grp = $1 AND part.id = $2 AND part_group.expires > $3`
+)
+
+const partsNoun = "parts"
+
+// Add takes parts in, in order, in one transaction.
+func (s *Store) Add(ctx context.Context, arrivals []inbound.Arrival, t inbound.Times) ([]inbound.Added, error) {
+	if len(arrivals) == 0 {
+		return nil, nil
+	}
+	docs, names := make([]string, len(arrivals)), make([]string, len(arrivals))
+	for i := range arrivals {
+		doc, err := sqlstore.Encode(&arrivals[i].Message)
+		if err != nil {
+			return nil, fmt.Errorf("part %s: encode: %w", arrivals[i].Message.ID, err)
+		}
+		docs[i], names[i] = doc, arrivals[i].Group
+	}
+	var added []inbound.Added
+	err := s.db.Write(ctx, partsNoun, func(ctx context.Context, tx *sqlstore.Tx) error {
+		parked, err := parkedAt(ctx, tx, arrivals)
+		if err != nil {
+			return err
+		}
+		groups, err := lockGroups(ctx, tx, names, clockOf(t))
+		if err != nil {
+			return err
+		}
+		added = make([]inbound.Added, len(arrivals))
+		for i := range arrivals {
+			a := &arrivals[i]
+			if p, ok := parked[eventKey{a.Group, a.Message.ID}]; ok {
+				added[i] = inbound.Added{State: inbound.Again, Holder: p.ID, Group: p}
+			} else if added[i], err = groups[a.Group].arrive(a, docs[i], clockOf(t)); err != nil {
+				return err
+			}
+		}
+		return groups.save(ctx, tx)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return added, nil
+}
+
+// arrive adds an arrival and returns what became of it, with the message that it
+// completes or has completed.
+func (g *group) arrive(a *inbound.Arrival, doc string, c clock) (out inbound.Added, err error) {
+	p := &part{id: a.Message.ID, number: a.Number, digest: a.Digest, doc: doc}
+	out.State, out.Holder = g.add(p, a.Total, c)
+	if out.State == inbound.Completed || out.State == inbound.Again {
+		out.Group, err = g.gathered(out.Holder)
+	}
+	return out, err
+}
+
+// eventKey names an event at which it is noted that nobody takes a message.
+type eventKey struct{ group, event string }
+
+// parkedAt is the messages that are parked for the events of arrivals.
+func parkedAt(ctx context.Context, tx *sqlstore.Tx, arrivals []inbound.Arrival) (map[eventKey]inbound.Gathered, error) {
+	b := sqlstore.NewBatch("grp text, event text")
+	for i := range arrivals {
+		b.Add(arrivals[i].Group, arrivals[i].Message.ID)
+	}
+	found, err := sqlstore.List(ctx, tx, partsNoun, parkedOfBatch, scanParked, sqlstore.Millis(tx.Now()), b)
+	out := make(map[eventKey]inbound.Gathered, len(found))
+	for _, g := range found {
+		key := eventKey{g.Group, g.Event}
+		g.Event = ""
+		out[key] = g
+	}
+	return out, err
+}
+
+func scanParked(row *sql.Rows, g *inbound.Gathered) error {
+	var doc []byte
+	if err := row.Scan(&g.Group, &g.Event, &g.ID, &doc); err != nil {
+		return err
+	}
+	return sqlstore.Decode(doc, &g.Parts)
+}
+
+// Due hands out messages that must go on now: those whose lease has run out, then
+// those that have waited long enough for the rest of their parts.
+func (s *Store) Due(ctx context.Context, t inbound.Times, limit int) ([]inbound.Gathered, error) {
+	var out []inbound.Gathered
+	err := s.db.Write(ctx, partsNoun, func(ctx context.Context, tx *sqlstore.Tx) error {
+		c := clockOf(t)
+		ready, err := sqlstore.List(ctx, tx, partsNoun, leaseReady, scanReady, c.now, int64(limit), c.leased)
+		if err != nil {
+			return err
+		}
+		heads, err := sqlstore.List(ctx, tx, partsNoun, lockDueGroups, scanGroup, c.now, int64(limit-len(ready)))
+		if err != nil {
+			return err
+		}
+		if out, err = readyMessages(ctx, tx, ready); err != nil {
+			return err
+		}
+		late, err := closeGroups(ctx, tx, heads, c)
+		out = append(out, late...)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// readyMessages loads messages with their parts.
+func readyMessages(ctx context.Context, tx *sqlstore.Tx, ready []readyRow) ([]inbound.Gathered, error) {
+	groups := make(groupSet, len(ready))
+	for _, r := range ready {
+		groups[r.group] = &group{name: r.group}
+	}
+	if err := groups.loadParts(ctx, tx); err != nil {
+		return nil, err
+	}
+	out := make([]inbound.Gathered, len(ready))
+	for i, r := range ready {
+		var err error
+		if out[i], err = groups[r.group].gathered(r.id); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// closeGroups makes messages of the parts that wait in locked groups. One that
+// repeats the message before goes nowhere.
+func closeGroups(ctx context.Context, tx *sqlstore.Tx, heads []*group, c clock) (out []inbound.Gathered, err error) {
+	groups, err := loadGroups(ctx, tx, heads, c)
+	if err != nil {
+		return nil, err
+	}
+	for _, g := range heads {
+		if len(g.waiting()) == 0 {
+			g.due = 0
+			continue
+		}
+		id, repeats := g.close(c, c.leased)
+		if repeats {
+			continue
+		}
+		message, err := g.gathered(id)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, message)
+	}
+	return out, groups.save(ctx, tx)
+}
+
+// End forgets groups that have gone on. The parts of the last message of a group
+// stay known until it expires; those of others go with the next change.
+func (s *Store) End(ctx context.Context, all []inbound.Gathered) error {
+	if len(all) == 0 {
+		return nil
+	}
+	b := sqlstore.NewBatch("grp text, id text")
+	for i := range all {
+		b.Add(all[i].Group, all[i].ID)
+	}
+	_, err := s.db.Exec(ctx, partsNoun, endReady, b)
+	return err
+}
+
+// Park keeps a group for the event that it is noted at.
+func (s *Store) Park(ctx context.Context, g inbound.Gathered, keep time.Duration) error {
+	doc, err := sqlstore.Encode(g.Parts)
+	if err != nil {
+		return fmt.Errorf("parts of %s: encode: %w", g.ID, err)
+	}
+	_, err = s.db.Exec(ctx, "parts of "+g.ID, parkMessage, g.Group, g.Event, g.ID, doc, sqlstore.Millis(s.db.Now().Add(keep)))
+	return err
+}
+
+// Unpark forgets it.
+func (s *Store) Unpark(ctx context.Context, g inbound.Gathered) error {
+	_, err := s.db.Exec(ctx, "parts of "+g.ID, unparkMessage, g.Group, g.Event)
+	return err
+}
+
+// Whole returns the id of the message that a part has become part of, "" while it
+// waits or when nothing is remembered of it.
+func (s *Store) Whole(ctx context.Context, group, part string) (string, error) {
+	id, err := sqlstore.Value[string](ctx, s.db, "part "+part, messageOfPart, group, part, sqlstore.Millis(s.db.Now()))
+	if sqlstore.IsNotFound(err) {
+		return "", nil
+	}
+	return id, err
+}

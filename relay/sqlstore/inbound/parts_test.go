@@ -1,0 +1,424 @@
+package inbound
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/relay/inbound"
+	"github.com/penstock/penstock/relay/sqlstore/sqltest"
+)
+
+// groups of the tests.
+const (
+	groupA = "a0000000000000000000000000000001"
+	groupB = "b0000000000000000000000000000002"
+)
+
+// partsBook drives a store of parts on its clock, in seconds.
+type partsBook struct {
+	*testing.T
+	r *rig
+	s *Store // of one of the gateways
+}
+
+// at moves the clock to a second.
+func (b *partsBook) at(seconds int64) { b.r.clock.Store(seconds * 1000) }
+
+func (b *partsBook) times() inbound.Times {
+	return inbound.Times{Now: b.r.now(), Wait: 300 * time.Second, Lease: 60 * time.Second}
+}
+
+func arrival(group string, number, total int, id, content string) inbound.Arrival {
+	return inbound.Arrival{
+		Group: group, Number: number, Total: total, Digest: fmt.Sprintf("%x", content),
+		Message: inbound.Message{ID: id, Text: content + "\"é\n|", ReceivedAt: sqltest.At(0)},
+	}
+}
+
+// add takes one part in and says what became of it: "state holder texts".
+func (b *partsBook) add(group string, number, total int, id, content string) string {
+	b.Helper()
+	got, err := b.s.Add(b.Context(), []inbound.Arrival{arrival(group, number, total, id, content)}, b.times())
+	if err != nil {
+		b.Error(err)
+		return err.Error()
+	}
+	return strings.TrimSpace(string(got[0].State) + " " + got[0].Holder + " " + contents(got[0].Group))
+}
+
+func contents(g inbound.Gathered) string {
+	out := ""
+	for _, m := range g.Parts {
+		out += strings.TrimSuffix(m.Text, "\"é\n|")
+	}
+	return out
+}
+
+// due says what must go on now: "id:texts …".
+func (b *partsBook) due() string {
+	b.Helper()
+	got, err := b.s.Due(b.Context(), b.times(), 100)
+	if err != nil {
+		b.Error(err)
+	}
+	var out []string
+	for _, g := range got {
+		out = append(out, g.ID+":"+contents(g))
+	}
+	return strings.Join(out, " ")
+}
+
+func (b *partsBook) end(group, id string) {
+	b.Helper()
+	must(b.T, b.s.End(b.Context(), []inbound.Gathered{{Group: group, ID: id}}))
+}
+
+func (b *partsBook) is(what, got, want string) {
+	b.Helper()
+	if got != want {
+		b.Errorf("%s: %q, want %q", what, got, want)
+	}
+}
+
+func (b *partsBook) whole(group, part string) string {
+	b.Helper()
+	got, err := b.s.Whole(b.Context(), group, part)
+	must(b.T, err)
+	return got
+}
+
+func partCases() cases {
+	out := make(cases)
+	for name, test := range map[string]func(*partsBook){
+		"wait for the others, in any order":                  partsJoin,
+		"are taken once":                                     partsRepeat,
+		"that come again after the message went on are none": partsRepeatLater,
+		"go on without the one that does not come":           partsTimeOut,
+		"go on when who sent them on has died":               partsLease,
+		"with the reference of others begin a new message":   partsReference,
+		"that nobody takes can be tried again":               partsPark,
+		"of the same text are a new message after a while":   partsAgain,
+		"of a whole repetition wait and are dropped":         partsSubset,
+		"of many messages in one batch keep their order":     partsMany,
+		"of several messages of a group in one batch":        partsInOneBatch,
+		"are deleted when they need not be known":            partsAreSwept,
+		"are completed by one gateway only":                  partsRace,
+		"are handed out to one gateway only":                 partsSweepRace,
+		"of the same groups in other orders":                 partsOrders,
+		"of groups that are being swept":                     partsSwept,
+	} {
+		out[name] = func(t *testing.T, r *rig) { test(&partsBook{T: t, r: r, s: r.Store}) }
+	}
+	return out
+}
+
+func partsMany(b *partsBook) {
+	const n = 150
+	var all []inbound.Arrival
+	for number := range 2 {
+		for i := range n {
+			group, id := fmt.Sprintf("%032x", i), fmt.Sprintf("e%d-%d", number, i)
+			all = append(all, arrival(group, number+1, 2, id, fmt.Sprint(id, " ")))
+		}
+	}
+	got, err := b.s.Add(b.Context(), all, b.times())
+	if err != nil || len(got) != 2*n {
+		b.Fatalf("%d answers, %v", len(got), err)
+	}
+	for i, a := range got {
+		state, text := inbound.Waiting, ""
+		if i >= n {
+			state, text = inbound.Completed, fmt.Sprintf("e0-%d e1-%d ", i-n, i-n)
+		}
+		if a.State != state || contents(a.Group) != text {
+			b.Fatalf("part %d is %s with %q, want %s with %q", i, a.State, contents(a.Group), state, text)
+		}
+	}
+}
+
+func partsInOneBatch(b *partsBook) {
+	all := []inbound.Arrival{
+		arrival(groupA, 1, 2, "e1", "a"), arrival(groupA, 2, 2, "e2", "b"), arrival(groupA, 2, 2, "e3", "b"), arrival(groupA, 1, 2, "e4", "a"),
+		arrival(groupA, 1, 2, "e5", "x"), arrival(groupA, 1, 2, "e5", "x"), arrival(groupA, 1, 2, "e6", "x"), arrival(groupA, 2, 2, "e7", "y"),
+		arrival(groupA, 2, 2, "e2", "b"), arrival(groupA, 1, 2, "e4", "a"),
+	}
+	for _, when := range []string{"at once", "once more"} {
+		got, err := b.s.Add(b.Context(), all, b.times())
+		must(b.T, err)
+		out := ""
+		for _, a := range got {
+			out += strings.TrimSpace(fmt.Sprint(a.State, " ", a.Holder, " ", contents(a.Group))) + ", "
+		}
+		want := "waiting, complete e1 ab, waiting, duplicate e1, waiting, waiting, duplicate e5, complete e5 xy, complete e1 ab, complete e1 ab, "
+		if when == "once more" {
+			want = strings.Repeat("complete e1 ab, ", 4) + strings.Repeat("complete e5 xy, ", 4) + strings.Repeat("complete e1 ab, ", 2)
+		}
+		b.is(when, out, want)
+	}
+}
+
+func partsJoin(b *partsBook) {
+	b.is("3 of 3", b.add(groupA, 3, 3, "e1", "c"), "waiting")
+	b.is("another group", b.add(groupB, 1, 2, "f1", "x"), "waiting")
+	b.is("1 of 3", b.add(groupA, 1, 3, "e2", "a"), "waiting")
+	b.is("the message of a part that waits", b.whole(groupA, "e2"), "")
+	b.is("2 of 3", b.add(groupA, 2, 3, "e3", "b"), "complete e2 abc")
+	b.is("processed again, before it has gone on", b.add(groupA, 1, 3, "e2", "a"), "complete e2 abc")
+	b.end(groupA, "e2")
+	b.end(groupA, "e2")
+	b.is("processed again, after", b.add(groupA, 1, 3, "e2", "a"), "again e2 abc")
+	b.is("the message of a part", b.whole(groupA, "e1"), "e2")
+	b.is("of a part that nobody knows", b.whole(groupA, "f1"), "")
+	b.at(299)
+	b.is("due", b.due(), "")
+	b.is("the other group", b.add(groupB, 2, 2, "f2", "y"), "complete f1 xy")
+}
+
+func partsRepeat(b *partsBook) {
+	b.is("first", b.add(groupA, 1, 2, "e1", "a"), "waiting")
+	b.is("itself again", b.add(groupA, 1, 2, "e1", "a"), "waiting")
+	b.is("a copy", b.add(groupA, 1, 2, "e2", "a"), "duplicate e1")
+	b.is("the copy again", b.add(groupA, 1, 2, "e2", "a"), "duplicate e1")
+	b.is("second", b.add(groupA, 2, 2, "e3", "b"), "complete e1 ab")
+	b.end(groupA, "e1")
+	b.at(5000)
+	b.is("the copy, replayed", b.add(groupA, 1, 2, "e2", "a"), "again e1 ab")
+}
+
+func partsRepeatLater(b *partsBook) {
+	b.add(groupA, 1, 2, "e1", "a")
+	b.add(groupA, 2, 2, "e2", "b")
+	b.end(groupA, "e1")
+	b.at(10)
+	b.is("a copy of the first", b.add(groupA, 1, 2, "e3", "a"), "waiting")
+	b.is("a copy of the second", b.add(groupA, 2, 2, "e4", "b"), "duplicate e1")
+	b.at(1000)
+	b.is("due", b.due(), "")
+}
+
+func partsSubset(b *partsBook) {
+	b.add(groupA, 1, 2, "e1", "a")
+	b.add(groupA, 2, 2, "e2", "b")
+	b.end(groupA, "e1")
+	b.is("a copy of the second", b.add(groupA, 2, 2, "e3", "b"), "waiting")
+	b.at(5000) // nobody was there to look earlier
+	b.is("due", b.due(), "")
+	b.is("later", b.due(), "")
+	b.is("the copy, replayed", b.add(groupA, 2, 2, "e3", "b"), "again e1 ab")
+}
+
+func partsAgain(b *partsBook) {
+	b.add(groupA, 1, 2, "e1", "a")
+	b.add(groupA, 2, 2, "e2", "b")
+	b.end(groupA, "e1")
+	b.at(601)
+	b.is("a gateway that was away", b.add(groupA, 2, 2, "e2", "b"), "again e1 ab")
+	b.is("the same text", b.add(groupA, 2, 2, "e3", "b"), "waiting")
+	b.is("sent again", b.add(groupA, 1, 2, "e4", "a"), "complete e4 ab")
+}
+
+func partsTimeOut(b *partsBook) {
+	b.add(groupA, 3, 3, "e1", "c")
+	b.at(200)
+	b.add(groupA, 2, 3, "e2", "b")
+	b.at(299)
+	b.is("too early", b.due(), "")
+	b.at(300)
+	b.is("due", b.due(), "e2:bc")
+	b.is("leased", b.due(), "")
+	b.end(groupA, "e2")
+	b.at(1000)
+	b.is("gone", b.due(), "")
+	b.is("the late part", b.add(groupA, 1, 3, "e3", "a"), "waiting")
+	b.at(1300)
+	b.is("goes on alone", b.due(), "e3:a")
+}
+
+func partsLease(b *partsBook) {
+	b.add(groupA, 1, 2, "e1", "a")
+	b.is("complete", b.add(groupA, 2, 2, "e2", "b"), "complete e1 ab")
+	b.at(59)
+	b.is("leased", b.due(), "")
+	b.at(60)
+	b.is("the lease has run out", b.due(), "e1:ab")
+	b.at(100)
+	b.is("leased again", b.due(), "")
+	b.at(120)
+	b.is("and run out", b.due(), "e1:ab")
+	b.end(groupA, "e1")
+	b.at(1000)
+	b.is("gone", b.due(), "")
+}
+
+func partsReference(b *partsBook) {
+	b.add(groupA, 1, 2, "e1", "a")
+	b.is("another first part", b.add(groupA, 1, 2, "e2", "A"), "waiting")
+	b.is("what waited goes on", b.due(), "e1:a")
+	b.end(groupA, "e1")
+	b.is("the second part", b.add(groupA, 2, 2, "e3", "B"), "complete e2 AB")
+	b.end(groupA, "e2")
+	b.is("a third message ends as the second", b.add(groupA, 2, 2, "e4", "B"), "waiting")
+	b.is("and begins otherwise", b.add(groupA, 1, 2, "e5", "x"), "complete e5 xB")
+}
+
+func partsPark(b *partsBook) {
+	b.add(groupA, 1, 2, "e1", "a|")
+	b.add(groupA, 2, 2, "e2", "b")
+	g := inbound.Gathered{Group: groupA, ID: "e1", Event: "e2", Parts: []inbound.Message{{ID: "e1", Text: "a|"}, {ID: "e2", Text: "b"}}}
+	for range 2 {
+		must(b.T, b.s.Park(b.Context(), g, 7*24*time.Hour))
+	}
+	b.end(groupA, "e1")
+	b.at(2 * 24 * 3600)
+	b.is("its event again", b.add(groupA, 2, 2, "e2", "b"), "again e1 a|b")
+	must(b.T, b.s.Unpark(b.Context(), g), b.s.Unpark(b.Context(), g))
+	b.is("taken at last", b.add(groupA, 2, 2, "e2", "b"), "waiting")
+	must(b.T, b.s.Park(b.Context(), g, time.Hour))
+	b.at(2*24*3600 + 3600)
+	b.is("parked too long", b.add(groupA, 2, 2, "e2", "b"), "waiting")
+}
+
+func partsAreSwept(b *partsBook) {
+	b.add(groupA, 1, 2, "e1", "a")
+	b.add(groupA, 2, 2, "e2", "b")
+	b.add(groupB, 1, 2, "f1", "x")
+	b.add(groupB, 2, 2, "f2", "y")
+	b.end(groupA, "e1")
+	b.at(24*3600 - 1)
+	b.is("swept early", fmt.Sprint(b.r.sweep(b.T, "part_group", "part")), "6")
+	b.at(24 * 3600)
+	b.is("what is not remembered", b.whole(groupA, "e2"), "")
+	b.is("begins a message", b.add(groupA, 2, 2, "e2", "b"), "waiting")
+	b.is("beside what waits, and what has not gone on", fmt.Sprint(b.r.sweep(b.T, "part_group", "part")), "5")
+	b.is("what has not gone on", b.due(), "f1:xy")
+	b.end(groupB, "f1")
+	b.is("when it has", fmt.Sprint(b.r.sweep(b.T, "part_group", "part")), "2")
+	b.at(24*3600 + 300)
+	b.is("what waited", b.due(), "e2:b")
+	b.end(groupA, "e2")
+	b.at(3 * 24 * 3600)
+	b.is("all is gone", fmt.Sprint(b.r.sweep(b.T, "part_group", "part", "part_ready", "part_parked")), "0")
+}
+
+func partsRace(b *partsBook) {
+	const total = 40
+	stores := []*Store{b.s, b.r.second(b.T)}
+	var completed atomic.Int64
+	var all sync.WaitGroup
+	for n := range total {
+		all.Go(func() {
+			one := &partsBook{T: b.T, r: b.r, s: stores[n%2]}
+			if strings.HasPrefix(one.add(groupA, n+1, total, fmt.Sprint("e", n), "x"), "complete e0 ") {
+				completed.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	if completed.Load() != 1 {
+		b.Errorf("completed %d times", completed.Load())
+	}
+}
+
+func partsSweepRace(b *partsBook) {
+	for n := range 50 {
+		b.add(fmt.Sprintf("%032x", n+100), 1, 2, fmt.Sprint("e", n), "x")
+		b.add(fmt.Sprintf("%x%031x", n%16, n), 1, 2, fmt.Sprint("f", n), "x")
+	}
+	b.at(400)
+	stores := []*Store{b.s, b.r.second(b.T)}
+	var mu sync.Mutex
+	seen := make(map[string]int)
+	var all sync.WaitGroup
+	for n := range 4 {
+		all.Go(func() {
+			late := &partsBook{T: b.T, r: b.r, s: stores[n%2]}
+			for found := late.due(); found != ""; found = late.due() {
+				mu.Lock()
+				for _, one := range strings.Fields(found) {
+					seen[one]++
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	all.Wait()
+	for one, n := range seen {
+		if n != 1 {
+			b.Errorf("%s was handed out %d times", one, n)
+		}
+	}
+	if len(seen) != 100 {
+		b.Errorf("%d were handed out", len(seen))
+	}
+}
+
+// partsOrders has two gateways add parts of the same groups in batches of other
+// orders: each message is completed once.
+func partsOrders(b *partsBook) {
+	const gateways, groups = 8, 30
+	stores := []*Store{b.s, b.r.second(b.T)}
+	var completed atomic.Int64
+	var all sync.WaitGroup
+	for n := range gateways {
+		all.Go(func() {
+			var batch []inbound.Arrival
+			for i := range groups {
+				i = (i*7 + n*11) % groups
+				batch = append(batch, arrival(fmt.Sprintf("%032x", i), n+1, gateways, fmt.Sprintf("e%d-%d", i, n), "x"))
+			}
+			got, err := stores[n%2].Add(b.Context(), batch, b.times())
+			if err != nil {
+				b.Error(err)
+			}
+			for _, a := range got {
+				if a.State == inbound.Completed && len(a.Group.Parts) == gateways {
+					completed.Add(1)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if completed.Load() != groups {
+		b.Errorf("%d of %d messages were completed", completed.Load(), groups)
+	}
+}
+
+// partsSwept adds parts to groups that another gateway is deleting.
+func partsSwept(b *partsBook) {
+	const groups, days = 100, 5
+	other := b.r.second(b.T)
+	for day := range int64(days) {
+		b.at(day * 24 * 3600)
+		var swept sync.WaitGroup
+		if day > 0 {
+			swept.Go(func() {
+				if err := other.Sweep(b.Context(), b.r.now()); err != nil {
+					b.Error(err)
+				}
+			})
+		}
+		for n := range 2 {
+			var batch []inbound.Arrival
+			for i := range groups {
+				batch = append(batch, arrival(fmt.Sprintf("%032x", i), n+1, 2, fmt.Sprintf("e%d-%d-%d", day, i, n), "x"))
+			}
+			got, err := b.s.Add(b.Context(), batch, b.times())
+			must(b.T, err)
+			var ended []inbound.Gathered
+			for _, a := range got {
+				if a.State == inbound.Completed && len(a.Group.Parts) == 2 {
+					ended = append(ended, a.Group)
+				}
+			}
+			if len(ended) != n*groups {
+				b.Errorf("day %d: part %d completed %d messages", day, n+1, len(ended))
+			}
+			must(b.T, b.s.End(b.Context(), ended))
+		}
+		swept.Wait()
+	}
+}

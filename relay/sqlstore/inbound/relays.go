@@ -1,0 +1,211 @@
+package inbound
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/inbound"
+	"github.com/penstock/penstock/relay/sqlstore"
+)
+
+// relaysVersion is counted up by every change to any relay. Its row is locked
+// first: changes to relays run one after another, so that the check of a number
+// holds until the commit.
+const relaysVersion = "relays"
+
+const (
+	lockVersion = `
+SELECT n FROM version WHERE name = $1 {for update}`
+
+	numberTaken = `
+SELECT count(*) FROM relay WHERE kind = $1 AND number = $2 AND NOT (account = $3 AND id = $4)`
+
+	putRelay = `
+INSERT INTO relay (account, kind, id, number, doc) VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT (account, kind, id) DO UPDATE SET number = excluded.number, doc = excluded.doc`
+
+	deleteRelay = `
+DELETE FROM relay WHERE account = $1 AND kind = $2 AND id = $3`
+
+	getRelay = `
+SELECT doc FROM relay WHERE account = $1 AND kind = $2 AND id = $3`
+
+	listRelays = `
+SELECT doc FROM relay WHERE account = $1 AND kind = $2 ORDER BY number, id`
+
+	changeRelay = `
+UPDATE relay SET doc = $1 WHERE account = $2 AND kind = $3 AND id = $4`
+
+	relaysOfNumbers = `
+SELECT relay.kind, relay.number, relay.doc
+FROM batch JOIN relay ON relay.kind = batch.kind AND relay.number = batch.number`
+)
+
+// Put saves a relay. It returns relay.KindConflict, with the field number or
+// prefix in the message, if another relay has the number or prefix.
+func (s *Store) Put(ctx context.Context, r inbound.Relay) error {
+	doc, err := sqlstore.Encode(r)
+	if err != nil {
+		return fmt.Errorf("%s: encode: %w", r, err)
+	}
+	return s.db.Write(ctx, r.String(), func(ctx context.Context, tx *sqlstore.Tx) error {
+		if err := tx.Bump(ctx, relaysVersion); err != nil {
+			return err
+		}
+		others, err := sqlstore.Value[int](ctx, tx, r.String(), numberTaken, string(r.Kind), r.Number, int64(r.Account), r.ID)
+		if err != nil {
+			return err
+		}
+		if others > 0 {
+			field := map[inbound.Kind]string{inbound.Geographic: "prefix", inbound.VirtualNumber: "number"}[r.Kind]
+			return relay.Errorf(relay.KindConflict, "%s: the %s %s is taken", r, field, r.Number)
+		}
+		_, err = tx.Exec(ctx, r.String(), putRelay, int64(r.Account), string(r.Kind), r.ID, r.Number, doc)
+		return err
+	})
+}
+
+// Delete forgets a relay; relay.KindNotFound if there is none.
+func (s *Store) Delete(ctx context.Context, acct account.ID, k inbound.Kind, id string) error {
+	noun := nounOf(k, id)
+	return s.db.Write(ctx, noun, func(ctx context.Context, tx *sqlstore.Tx) error {
+		if err := tx.Bump(ctx, relaysVersion); err != nil {
+			return err
+		}
+		n, err := tx.Exec(ctx, noun, deleteRelay, int64(acct), string(k), id)
+		if err == nil && n == 0 {
+			err = relay.Errorf(relay.KindNotFound, "%s: not found", noun)
+		}
+		return err
+	})
+}
+
+// Get loads a relay; relay.KindNotFound if the account has none of that kind
+// and id.
+func (s *Store) Get(ctx context.Context, acct account.ID, k inbound.Kind, id string) (inbound.Relay, error) {
+	return sqlstore.One(ctx, s.db, nounOf(k, id), getRelay, sqlstore.ScanDoc[inbound.Relay], int64(acct), string(k), id)
+}
+
+// List returns an account's relays of a kind by number or prefix.
+func (s *Store) List(ctx context.Context, acct account.ID, k inbound.Kind) ([]inbound.Relay, error) {
+	return sqlstore.List(ctx, s.db, "relays", listRelays, sqlstore.ScanDoc[inbound.Relay], int64(acct), string(k))
+}
+
+// Change saves what change makes of a relay; its number stays. An error of change
+// is returned as it is.
+func (s *Store) Change(ctx context.Context, acct account.ID, k inbound.Kind, id string, change func(*inbound.Relay) error) (inbound.Relay, error) {
+	noun := nounOf(k, id)
+	var r inbound.Relay
+	err := s.db.Write(ctx, noun, func(ctx context.Context, tx *sqlstore.Tx) error {
+		if _, err := sqlstore.Values[int64](ctx, tx, noun, lockVersion, relaysVersion); err != nil {
+			return err
+		}
+		was, err := sqlstore.Value[string](ctx, tx, noun, getRelay, int64(acct), string(k), id)
+		if err != nil {
+			return err
+		}
+		r = inbound.Relay{}
+		if err := sqlstore.Decode([]byte(was), &r); err != nil {
+			return err
+		}
+		number := r.Number
+		if err := change(&r); err != nil {
+			return refusal{err}
+		}
+		r.Account, r.Kind, r.ID, r.Number = acct, k, id, number
+		return s.replace(ctx, tx, &r, was)
+	})
+	if refused, ok := errors.AsType[refusal](err); ok {
+		err = refused.error
+	}
+	if err != nil {
+		return inbound.Relay{}, err
+	}
+	return r, nil
+}
+
+// refusal is an error of the caller's own on its way through a transaction.
+type refusal struct{ error }
+
+// replace saves a relay in the place of what it was, unless it is the same.
+func (s *Store) replace(ctx context.Context, tx *sqlstore.Tx, r *inbound.Relay, was string) error {
+	is, err := sqlstore.Encode(r)
+	if err != nil || is == was {
+		return err
+	}
+	if _, err := tx.Exec(ctx, r.String(), changeRelay, is, int64(r.Account), string(r.Kind), r.ID); err != nil {
+		return err
+	}
+	return tx.Bump(ctx, relaysVersion)
+}
+
+// Version counts the changes to all relays.
+func (s *Store) Version(ctx context.Context) (int64, error) {
+	return sqlstore.Version(ctx, s.db, relaysVersion)
+}
+
+// place is where a relay may stand: a number or prefix of a kind of relay.
+type place struct {
+	kind   inbound.Kind
+	number string
+}
+
+// places lists where the relays of a number may stand.
+func places(number string) []place {
+	out := []place{{inbound.VirtualNumber, number}}
+	for n := 1; n <= len(number); n++ {
+		out = append(out, place{inbound.Geographic, number[:n]})
+	}
+	return out
+}
+
+// placed is a relay with its place.
+type placed struct {
+	place
+	relay inbound.Relay
+}
+
+// Candidates finds, for each number, the virtual number that it is and the
+// relays of all its prefixes, in one round trip for all.
+func (s *Store) Candidates(ctx context.Context, numbers []string) ([][]inbound.Relay, error) {
+	b, asked := sqlstore.NewBatch("kind text, number text"), make(map[place]bool)
+	for _, number := range numbers {
+		for _, at := range places(number) {
+			if !asked[at] {
+				asked[at] = true
+				b.Add(string(at.kind), at.number)
+			}
+		}
+	}
+	found, err := sqlstore.List(ctx, s.db, "relays", relaysOfNumbers, scanPlaced, b)
+	if err != nil {
+		return nil, err
+	}
+	relays := make(map[place]inbound.Relay, len(found))
+	for _, f := range found {
+		relays[f.place] = f.relay
+	}
+	out := make([][]inbound.Relay, len(numbers))
+	for i, number := range numbers {
+		for _, at := range places(number) {
+			if r, ok := relays[at]; ok {
+				out[i] = append(out[i], r)
+			}
+		}
+	}
+	return out, nil
+}
+
+func scanPlaced(row *sql.Rows, p *placed) error {
+	var doc []byte
+	if err := row.Scan((*string)(&p.kind), &p.number, &doc); err != nil {
+		return err
+	}
+	return sqlstore.Decode(doc, &p.relay)
+}
+
+func nounOf(k inbound.Kind, id string) string { return inbound.Relay{Kind: k, ID: id}.String() }

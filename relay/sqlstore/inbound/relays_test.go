@@ -1,0 +1,218 @@
+package inbound
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/inbound"
+	"github.com/penstock/penstock/relay/sqlstore/sqltest"
+)
+
+func relayOf(acct account.ID, k inbound.Kind, id, number string) inbound.Relay {
+	return inbound.Relay{
+		ID: id, Account: acct, Kind: k, Number: number, UpdatedAt: sqltest.At(0),
+		Action: inbound.Action{Name: inbound.HTTPGet, Parameters: []string{"http://h/?m=%m&é=\"<"}},
+	}
+}
+
+func putAll(t *testing.T, s *rig, all ...inbound.Relay) {
+	t.Helper()
+	for _, r := range all {
+		must(t, s.Put(t.Context(), r))
+	}
+}
+
+func relayCases() cases {
+	return cases{
+		"come back as they were saved":                      relaysComeBack,
+		"are found by number and by every prefix":           relaysAreFound,
+		"have a number for themselves":                      relaysHaveNumbers,
+		"release a number that changes":                     relaysReleaseNumbers,
+		"are deleted":                                       relaysAreDeleted,
+		"count every change":                                relaysCount,
+		"are changed by many and no change is lost":         relaysAreChanged,
+		"keep who they are and their number in a change":    relaysStayThemselves,
+		"of two gateways compete for a number and one wins": relaysCompete,
+	}
+}
+
+func relaysComeBack(t *testing.T, s *rig) {
+	want := relayOf(1, inbound.Geographic, "g1", "4478")
+	want.ICCID = "8944"
+	putAll(t, s, want, relayOf(1, inbound.Geographic, "g0", "4479"), relayOf(1, inbound.VirtualNumber, "g1", "4478"), relayOf(2, inbound.Geographic, "g1", "33"))
+	got, err := s.Get(t.Context(), 1, inbound.Geographic, "g1")
+	if err != nil || fmt.Sprint(got) != fmt.Sprint(want) || !got.UpdatedAt.Equal(want.UpdatedAt) || got.ICCID != "8944" {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	list, err := s.List(t.Context(), 1, inbound.Geographic)
+	if err != nil || len(list) != 2 || list[0].ID != "g1" || list[1].ID != "g0" {
+		t.Errorf("list %+v, %v", list, err)
+	}
+	if _, err := s.Get(t.Context(), 2, inbound.Geographic, "g0"); relay.KindOf(err) != relay.KindNotFound {
+		t.Errorf("another account's relay: %v", err)
+	}
+}
+
+func found(t *testing.T, s *rig, numbers ...string) (out []string) {
+	t.Helper()
+	all, err := s.Candidates(t.Context(), numbers)
+	if err != nil || len(all) != len(numbers) {
+		t.Fatalf("%v, %v", all, err)
+	}
+	for _, candidates := range all {
+		names := ""
+		for _, r := range candidates {
+			names += fmt.Sprintf("%d/%s ", r.Account, r.ID)
+		}
+		out = append(out, names)
+	}
+	return out
+}
+
+func relaysAreFound(t *testing.T, s *rig) {
+	if got := found(t, s, "447860000001"); got[0] != "" {
+		t.Errorf("in an empty store: %q", got)
+	}
+	putAll(t, s,
+		relayOf(1, inbound.Geographic, "four", "4"), relayOf(2, inbound.Geographic, "fours", "44"),
+		relayOf(1, inbound.Geographic, "whole", "447860000001"), relayOf(3, inbound.VirtualNumber, "exact", "447860000001"),
+		relayOf(1, inbound.VirtualNumber, "begin", "4478"),
+	)
+	got := found(t, s, "447860000001", "4478", "331", "4", "447860000001")
+	want := []string{"3/exact 1/four 2/fours 1/whole ", "1/begin 1/four 2/fours ", "", "1/four ", "3/exact 1/four 2/fours 1/whole "}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q", got)
+	}
+}
+
+func relaysHaveNumbers(t *testing.T, s *rig) {
+	first := relayOf(1, inbound.VirtualNumber, "v1", "447860000001")
+	putAll(t, s, first, first, relayOf(2, inbound.Geographic, "g1", "447860000001"))
+	before, err := s.Version(t.Context())
+	must(t, err)
+	for _, other := range []inbound.Relay{
+		relayOf(2, inbound.VirtualNumber, "v1", "447860000001"), relayOf(1, inbound.VirtualNumber, "v2", "447860000001"),
+	} {
+		if err := s.Put(t.Context(), other); relay.KindOf(err) != relay.KindConflict {
+			t.Errorf("%d/%s: %v", other.Account, other.ID, err)
+		}
+	}
+	if _, err := s.Get(t.Context(), 1, inbound.VirtualNumber, "v2"); relay.KindOf(err) != relay.KindNotFound {
+		t.Errorf("a refused relay was saved: %v", err)
+	}
+	if after, err := s.Version(t.Context()); err != nil || after != before {
+		t.Errorf("refusals were counted: %d after %d, %v", after, before, err)
+	}
+}
+
+func relaysReleaseNumbers(t *testing.T, s *rig) {
+	putAll(t, s, relayOf(1, inbound.VirtualNumber, "v1", "441"), relayOf(1, inbound.VirtualNumber, "v1", "442"), relayOf(2, inbound.VirtualNumber, "v1", "441"))
+	if got := found(t, s, "441", "442"); !slices.Equal(got, []string{"2/v1 ", "1/v1 "}) {
+		t.Errorf("got %q", got)
+	}
+}
+
+func relaysAreDeleted(t *testing.T, s *rig) {
+	putAll(t, s, relayOf(1, inbound.VirtualNumber, "v1", "441"))
+	must(t, s.Delete(t.Context(), 1, inbound.VirtualNumber, "v1"))
+	if got := found(t, s, "441"); got[0] != "" {
+		t.Errorf("still found: %q", got)
+	}
+	if err := s.Delete(t.Context(), 1, inbound.VirtualNumber, "v1"); relay.KindOf(err) != relay.KindNotFound {
+		t.Errorf("a second time: %v", err)
+	}
+	putAll(t, s, relayOf(2, inbound.VirtualNumber, "v9", "441"))
+}
+
+func relaysCount(t *testing.T, s *rig) {
+	last, err := s.Version(t.Context())
+	must(t, err)
+	for _, step := range []struct {
+		name   string
+		change func() error
+	}{
+		{"put", func() error { return s.Put(t.Context(), relayOf(1, inbound.VirtualNumber, "v1", "441")) }},
+		{"again", func() error { return s.Put(t.Context(), relayOf(1, inbound.VirtualNumber, "v1", "441")) }},
+		{"delete", func() error { return s.Delete(t.Context(), 1, inbound.VirtualNumber, "v1") }},
+	} {
+		must(t, step.change())
+		now, err := s.Version(t.Context())
+		if err != nil || now <= last {
+			t.Errorf("%s: %d after %d, %v", step.name, now, last, err)
+		}
+		last = now
+	}
+}
+
+func relaysAreChanged(t *testing.T, s *rig) {
+	putAll(t, s, relayOf(1, inbound.VirtualNumber, "v1", "447"))
+	before, err := s.Version(t.Context())
+	must(t, err)
+	stores := []*Store{s.Store, s.second(t)}
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			if _, err := stores[i%2].Change(t.Context(), 1, inbound.VirtualNumber, "v1", func(r *inbound.Relay) error {
+				r.Action.Parameters = append(r.Action.Parameters, fmt.Sprint("http://", i, "/"))
+				return nil
+			}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	got, err := s.Candidates(t.Context(), []string{"447"})
+	if err != nil || len(got[0]) != 1 || len(got[0][0].Action.Parameters) != 9 {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	refuse := errors.New("no")
+	if _, err := s.Change(t.Context(), 1, inbound.VirtualNumber, "v1", func(*inbound.Relay) error { return refuse }); err != refuse { //nolint:errorlint // as it is
+		t.Errorf("refused: %v", err)
+	}
+	if _, err := s.Change(t.Context(), 2, inbound.VirtualNumber, "v1", func(*inbound.Relay) error { return nil }); relay.KindOf(err) != relay.KindNotFound {
+		t.Errorf("another account's: %v", err)
+	}
+	if _, err := s.Change(t.Context(), 1, inbound.VirtualNumber, "v1", func(*inbound.Relay) error { return nil }); err != nil {
+		t.Errorf("no change: %v", err)
+	}
+	if after, err := s.Version(t.Context()); err != nil || after != before+8 {
+		t.Errorf("version %d after %d, %v", after, before, err)
+	}
+}
+
+func relaysStayThemselves(t *testing.T, s *rig) {
+	putAll(t, s, relayOf(1, inbound.VirtualNumber, "v1", "447"))
+	got, err := s.Change(t.Context(), 1, inbound.VirtualNumber, "v1", func(r *inbound.Relay) error {
+		*r = inbound.Relay{Account: 2, ID: "other", Number: "33", Filter: "x"}
+		return nil
+	})
+	if err != nil || got.Account != 1 || got.ID != "v1" || got.Number != "447" || got.Filter != "x" {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+func relaysCompete(t *testing.T, s *rig) {
+	var wins atomic.Int64
+	var all sync.WaitGroup
+	stores := []*Store{s.Store, s.second(t)}
+	for acct := account.ID(1); acct <= 8; acct++ {
+		all.Go(func() {
+			err := stores[acct%2].Put(t.Context(), relayOf(acct, inbound.VirtualNumber, "v1", "447"))
+			if err == nil {
+				wins.Add(1)
+			} else if relay.KindOf(err) != relay.KindConflict {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if wins.Load() != 1 {
+		t.Errorf("%d relays have the number", wins.Load())
+	}
+}

@@ -1,0 +1,120 @@
+package inbound
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/inbound"
+	"github.com/penstock/penstock/relay/sqlstore"
+	"github.com/penstock/penstock/relay/sqlstore/sqltest"
+)
+
+// rig is a store with a clock of its own.
+type rig struct {
+	*Store
+	clock atomic.Int64 // ms after the beginning of the tests
+	url   string       // of PostgreSQL
+}
+
+func (r *rig) now() time.Time {
+	return sqltest.At(0).Add(time.Duration(r.clock.Load()) * time.Millisecond)
+}
+func (r *rig) advance(d time.Duration) { r.clock.Add(d.Milliseconds()) }
+
+func openRig(t *testing.T, url string) *rig {
+	t.Helper()
+	r := &rig{url: url}
+	r.Store = New(sqltest.Open(t, sqlstore.Options{URL: url, Now: r.now}))
+	return r
+}
+
+// second is another gateway's store on the same database.
+func (r *rig) second(t *testing.T) *Store {
+	t.Helper()
+	if r.url == "" {
+		return r.Store // SQLite has one gateway
+	}
+	return New(sqltest.Open(t, sqlstore.Options{URL: r.url, Now: r.now}))
+}
+
+// cases are tests by name, each for an empty store.
+type cases map[string]func(*testing.T, *rig)
+
+func TestStore(t *testing.T) {
+	all := map[string]cases{"relays": relayCases(), "claims": claimCases(), "inbox": inboxCases(), "parts": partCases()}
+	run := func(t *testing.T, open func(t *testing.T) *rig) {
+		for of, some := range all {
+			for name, test := range some {
+				t.Run(of+" "+name, func(t *testing.T) { test(t, open(t)) })
+			}
+		}
+	}
+	t.Run("on SQLite", func(t *testing.T) {
+		run(t, func(t *testing.T) *rig { return openRig(t, "") })
+	})
+	t.Run("on PostgreSQL", func(t *testing.T) {
+		url := sqltest.StartPostgres(t).NewDatabase(t)
+		run(t, func(t *testing.T) *rig {
+			r := openRig(t, url)
+			r.empty(t)
+			return r
+		})
+	})
+}
+
+// empty deletes every row.
+func (r *rig) empty(t *testing.T) {
+	t.Helper()
+	for _, table := range []string{"relay", "carrier_id", "inbox", "part_group", "part", "part_ready", "part_parked"} {
+		_, err := r.db.Exec(t.Context(), table, "DELETE FROM "+table)
+		must(t, err)
+	}
+}
+
+func must(t *testing.T, errs ...error) {
+	t.Helper()
+	for _, err := range errs {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// rows counts the rows of a table.
+func (r *rig) rows(t *testing.T, table string) int {
+	t.Helper()
+	n, err := sqlstore.Value[int](t.Context(), r.db, table, "SELECT count(*) FROM "+table)
+	must(t, err)
+	return n
+}
+
+// sweep deletes what has expired and says how many rows some tables still have.
+func (r *rig) sweep(t *testing.T, tables ...string) (n int) {
+	t.Helper()
+	must(t, r.Sweep(t.Context(), r.now()))
+	for _, table := range tables {
+		n += r.rows(t, table)
+	}
+	return n
+}
+
+func TestWithoutTheDatabaseAllIsUnavailable(t *testing.T) {
+	server := sqltest.StartPostgres(t)
+	s := openRig(t, server.NewDatabase(t))
+	server.Kill()
+	_, version := s.Version(t.Context())
+	for version == nil { // a backend outlives its server for a moment
+		_, version = s.Version(t.Context())
+	}
+	_, candidates := s.Candidates(t.Context(), []string{"44"})
+	_, claim := s.Claim(t.Context(), []inbound.Claim{{Key: "a", Holder: "b"}}, time.Hour)
+	_, add := s.Add(t.Context(), []inbound.Arrival{arrival(groupA, 1, 2, "e1", "a")}, inbound.Times{Now: s.now()})
+	put := s.Put(t.Context(), relayOf(1, inbound.VirtualNumber, "v1", "44"))
+	for name, err := range map[string]error{"version": version, "candidates": candidates, "claim": claim, "add": add, "put": put} {
+		if relay.KindOf(err) != relay.KindUnavailable {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,239 @@
+package jobs
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/job"
+	"github.com/penstock/penstock/relay/sqlstore"
+	"github.com/penstock/penstock/relay/sqlstore/sqltest"
+)
+
+var (
+	_ job.Store  = (*Store)(nil)
+	_ job.Lister = (*Store)(nil)
+)
+
+// at is a time of the tests, s seconds after their beginning.
+func at(s float64) time.Time { return sqltest.At(s) }
+
+func still() time.Time { return at(50) }
+
+func TestStore(t *testing.T) {
+	suite := func(t *testing.T, url func(t testing.TB) string) {
+		for name, test := range map[string]func(*testing.T, *Store){
+			"a job from its creation to its end": fromBeginToEnd, "due jobs of each account": dueOfEachAccount,
+			"what is settled is kept": settledIsKept, "lists": lists, "expired jobs leave their lists": expiredLeave,
+		} {
+			t.Run(name, func(t *testing.T) {
+				test(t, New(sqltest.Open(t, sqlstore.Options{URL: url(t), Now: still})))
+			})
+		}
+		t.Run("a job expires after its end", func(t *testing.T) { expiresAfterItsEnd(t, url(t)) })
+	}
+	t.Run("on SQLite", func(t *testing.T) {
+		suite(t, func(testing.TB) string { return "" })
+	})
+	t.Run("on PostgreSQL", func(t *testing.T) {
+		suite(t, sqltest.StartPostgres(t).NewDatabase)
+	})
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func fromBeginToEnd(t *testing.T, s *Store) {
+	ctx := t.Context()
+	made := job.Job{ID: "j1", Account: 1, Kind: "token.claim", Input: []byte(`{"a":"<é>"}`), CreatedAt: at(0), Keep: time.Hour}
+	other := job.Job{ID: "j2", Account: 2, Kind: "token.claim", CreatedAt: at(5)}
+	for _, j := range []job.Job{made, made, other} {
+		must(t, s.Create(ctx, j))
+	}
+	want := made
+	want.State, want.Due, want.UpdatedAt = job.Queued, at(0), at(0)
+	if got, err := s.Get(ctx, 1, "j1"); err != nil || !reflect.DeepEqual(got, want) {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	if _, err := s.Get(ctx, 2, "j1"); relay.KindOf(err) != relay.KindNotFound {
+		t.Errorf("another account's: %v", err)
+	}
+	if due, err := s.Due(ctx, at(1), 10); err != nil || !reflect.DeepEqual(due, []job.Ref{{Account: 1, ID: "j1"}}) {
+		t.Errorf("due %v, %v", due, err)
+	}
+	testLease(t, s, made)
+	testEnd(t, s, made)
+}
+
+func testLease(t *testing.T, s *Store, made job.Job) {
+	ctx, ref := t.Context(), job.Ref{Account: 1, ID: "j1"}
+	got, taken, err := s.Lease(ctx, ref, at(1), at(11))
+	if err != nil || !taken || got.State != job.Processing || got.Tries != 1 || !got.Due.Equal(at(11)) || string(got.Input) != string(made.Input) {
+		t.Fatalf("%+v, %v, %v", got, taken, err)
+	}
+	if got, taken, err := s.Lease(ctx, ref, at(2), at(12)); err != nil || taken || got.State != job.Processing {
+		t.Errorf("leased twice: %+v, %v, %v", got, taken, err)
+	}
+	if got, taken, err := s.Lease(ctx, ref, at(11), at(21)); err != nil || !taken || got.Tries != 2 {
+		t.Errorf("after the lease: %+v, %v, %v", got, taken, err)
+	}
+	if _, taken, err := s.Lease(ctx, job.Ref{Account: 1, ID: "none"}, at(1), at(2)); taken || relay.KindOf(err) != relay.KindNotFound {
+		t.Errorf("no such job: %v, %v", taken, err)
+	}
+}
+
+func testEnd(t *testing.T, s *Store, made job.Job) {
+	ctx, ref := t.Context(), job.Ref{Account: 1, ID: "j1"}
+	must(t, s.Finish(ctx, made, job.Outcome{Error: "down", Again: at(30)}, at(20)))
+	if got, err := s.Get(ctx, 1, "j1"); err != nil || got.State != job.Processing || got.Error != "down" || !got.Due.Equal(at(30)) || !got.UpdatedAt.Equal(at(20)) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for _, o := range []job.Outcome{{Result: []byte(`{"ok":true}`)}, {Error: "too late"}} { // the second changes nothing
+		must(t, s.Finish(ctx, made, o, at(40)))
+	}
+	got, err := s.Get(ctx, 1, "j1")
+	if err != nil || got.State != job.Completed || got.Error != "" || string(got.Result) != `{"ok":true}` || !got.Due.IsZero() {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if _, taken, err := s.Lease(ctx, ref, at(100), at(110)); taken || err != nil {
+		t.Errorf("leased after its end: %v, %v", taken, err)
+	}
+	if due, err := s.Due(ctx, at(1000), 10); err != nil || len(due) != 1 || due[0].ID != "j2" {
+		t.Errorf("due %v, %v", due, err)
+	}
+}
+
+func expiresAfterItsEnd(t *testing.T, url string) {
+	var ms atomic.Int64
+	now := func() time.Time { return at(0).Add(time.Duration(ms.Load()) * time.Millisecond) }
+	s, ctx := New(sqltest.Open(t, sqlstore.Options{URL: url, Now: now})), t.Context()
+	j := job.Job{ID: "j1", Account: 1, Kind: "k", CreatedAt: at(0), Keep: time.Hour}
+	for _, forever := range []string{"kept", "unfinished"} {
+		must(t, s.Create(ctx, job.Job{ID: forever, Account: 1, Kind: "k", CreatedAt: at(0)}))
+	}
+	must(t, s.Finish(ctx, job.Job{ID: "kept", Account: 1}, job.Outcome{}, at(0)))
+	must(t, s.Create(ctx, j))
+	must(t, s.Finish(ctx, j, job.Outcome{Result: []byte("1")}, at(0)))
+	ms.Store(time.Hour.Milliseconds() - 1)
+	if got, err := s.Get(ctx, 1, "j1"); err != nil || got.State != job.Completed {
+		t.Errorf("before the end of its keep: %+v, %v", got, err)
+	}
+	ms.Add(1)
+	if _, err := s.Get(ctx, 1, "j1"); relay.KindOf(err) != relay.KindNotFound {
+		t.Errorf("after it: %v", err)
+	}
+	must(t, s.Create(ctx, j)) // its id is free again
+	if got, err := s.Get(ctx, 1, "j1"); err != nil || got.State != job.Queued || got.Result != nil {
+		t.Errorf("made again: %+v, %v", got, err)
+	}
+	must(t, s.Finish(ctx, j, job.Outcome{}, at(0)))
+	for range 2 {
+		must(t, s.Sweep(ctx, now()))
+	}
+	left, err := sqlstore.Values[string](ctx, s.db, "test", "SELECT id FROM job ORDER BY id")
+	if err != nil || !slices.Equal(left, []string{"kept", "unfinished"}) {
+		t.Errorf("left by the sweep: %v, %v", left, err)
+	}
+}
+
+func dueOfEachAccount(t *testing.T, s *Store) {
+	for i := range 5 {
+		for acct := range account.ID(3) {
+			must(t, s.Create(t.Context(), job.Job{ID: fmt.Sprint("j", i), Account: acct + 1, Kind: "k", CreatedAt: at(float64(5 - i))}))
+		}
+	}
+	due, err := s.Due(t.Context(), at(4), 2)
+	if err != nil || len(due) != 6 {
+		t.Fatalf("%v, %v", due, err)
+	}
+	for acct := range account.ID(3) {
+		of := slices.DeleteFunc(slices.Clone(due), func(r job.Ref) bool { return r.Account != acct+1 })
+		if len(of) != 2 || of[0].ID != "j4" || of[1].ID != "j3" {
+			t.Errorf("account %d: %v", acct+1, of)
+		}
+	}
+}
+
+// Two gateways want the same jobs: each is run by one of them at a time.
+func TestGatewaysShareJobs(t *testing.T) {
+	url := sqltest.StartPostgres(t).NewDatabase(t)
+	gateways := []*Store{New(sqltest.Open(t, sqlstore.Options{URL: url})), New(sqltest.Open(t, sqlstore.Options{URL: url}))}
+	const many = 50
+	for range 2 { // each says the same
+		for i := range many {
+			must(t, gateways[i%2].Create(t.Context(), job.Job{ID: fmt.Sprint("j", i), Account: 1, Kind: "k", List: "l", CreatedAt: at(0)}))
+		}
+	}
+	var leased [many]atomic.Int32
+	var wg sync.WaitGroup
+	for _, s := range gateways {
+		for range 3 {
+			wg.Go(func() { takeAll(t, s, leased[:]) })
+		}
+	}
+	wg.Wait()
+	for i := range leased {
+		if n := leased[i].Load(); n != 1 {
+			t.Errorf("j%d was leased %d times", i, n)
+		}
+	}
+	found, total, err := gateways[0].List(t.Context(), 1, job.Filter{List: "l", State: job.Completed}, 0, 100)
+	if err != nil || total != many || found[0].Tries != 1 || found[many-1].ID != fmt.Sprint("j", many-1) {
+		t.Errorf("%d of %d, %v", len(found), total, err)
+	}
+}
+
+// takeAll leases and ends every job that it gets.
+func takeAll(t *testing.T, s *Store, leased []atomic.Int32) {
+	for i := range leased {
+		j, taken, err := s.Lease(t.Context(), job.Ref{Account: 1, ID: fmt.Sprint("j", i)}, at(1), at(60))
+		if err != nil {
+			t.Error(err)
+		}
+		if !taken {
+			continue
+		}
+		leased[i].Add(1)
+		for range 2 { // an answer was lost
+			if err := s.Finish(t.Context(), j, job.Outcome{}, at(2)); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+func settledIsKept(t *testing.T, s *Store) {
+	ctx, ref := t.Context(), job.Ref{Account: 1, ID: "j1"}
+	must(t, s.Create(ctx, job.Job{ID: "j1", Account: 1, Kind: "k", CreatedAt: at(0)}))
+	settle := func(ref job.Ref, text string) (before string) {
+		must(t, s.db.Write(ctx, "test", func(ctx context.Context, tx *sqlstore.Tx) error {
+			settled, err := Settled(ctx, tx, ref)
+			if before = string(settled); before != "" || err != nil {
+				return err
+			}
+			return Settle(ctx, tx, ref, []byte(text))
+		}))
+		return before
+	}
+	if got := settle(ref, `{"n":1}`); got != "" {
+		t.Errorf("settled before: %s", got)
+	}
+	if got := settle(ref, `{"n":2}`); got != `{"n":1}` {
+		t.Errorf("settled again: %s", got)
+	}
+	settle(job.Ref{Account: 2, ID: "j1"}, `{"n":3}`) // there is none
+	if got, err := s.Get(ctx, 1, "j1"); err != nil || string(got.Settled) != `{"n":1}` || got.State != job.Queued {
+		t.Errorf("%+v, %v", got, err)
+	}
+}

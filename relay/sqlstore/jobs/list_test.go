@@ -1,0 +1,114 @@
+package jobs
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/job"
+)
+
+// ids returns the ids of a list, and its total.
+func (s *Store) ids(t *testing.T, acct account.ID, f job.Filter, offset, limit int) ([]string, int) {
+	t.Helper()
+	f.List = "sims"
+	found, total, err := s.List(t.Context(), acct, f, offset, limit)
+	must(t, err)
+	out := []string{}
+	for _, j := range found {
+		out = append(out, j.ID)
+	}
+	return out, total
+}
+
+func lists(t *testing.T, s *Store) {
+	ctx, now := t.Context(), still()
+	create := func(acct account.ID, id, list, kind, name string) job.Job {
+		// All at one time: the order is that of the calls.
+		j := job.Job{ID: id, Account: acct, Kind: job.Kind(kind), List: list, Name: name, CreatedAt: now, Keep: time.Hour}
+		must(t, s.Create(ctx, j))
+		return j
+	}
+	c := create(1, "c", "sims", "sim.on", "")
+	b := create(1, "b", "sims", "sim.off", "a|b")
+	create(1, "a", "sims", "sim.on", "")
+	create(1, "a", "sims", "sim.on", "") // the same again
+	create(1, "elsewhere", "other", "sim.on", "")
+	create(1, "nowhere", "", "sim.on", "")
+	create(2, "foreign", "sims", "sim.on", "")
+	for _, j := range []*job.Job{&b, &c} {
+		leased, taken, err := s.Lease(ctx, job.Ref{Account: 1, ID: j.ID}, now, now.Add(time.Minute))
+		if err != nil || !taken {
+			t.Fatal(taken, err)
+		}
+		*j = leased
+	}
+	for range 2 { // a job ends once
+		must(t, s.Finish(ctx, b, job.Outcome{Error: "no"}, now))
+	}
+	for range 2 { // the caller repeats a call whose answer was lost
+		must(t, s.Finish(ctx, c, job.Outcome{Again: now.Add(time.Hour), Waits: true}, now))
+	}
+	if got, err := s.Get(ctx, 1, "c"); err != nil || got.Tries != 0 || got.State != job.Processing {
+		t.Errorf("a run that waited: %+v, %v", got, err)
+	}
+	testFilters(t, s)
+}
+
+func testFilters(t *testing.T, s *Store) {
+	for name, tc := range map[string]struct {
+		f             job.Filter
+		offset, limit int
+		want          string
+		total         int
+	}{
+		"all, in the order of creation": {job.Filter{}, 0, 10, "[c b a]", 3},
+		"the newest first":              {job.Filter{Newest: true}, 0, 2, "[a b]", 3},
+		"the oldest, newest first":      {job.Filter{Newest: true}, 2, 2, "[c]", 3},
+		"a later page":                  {job.Filter{}, 1, 1, "[b]", 3},
+		"the last page":                 {job.Filter{}, 2, 2, "[a]", 3},
+		"beyond the end":                {job.Filter{}, 7, 10, "[]", 3},
+		"by state":                      {job.Filter{State: job.Failed}, 0, 10, "[b]", 1},
+		"by a state that it left":       {job.Filter{State: job.Queued}, 0, 10, "[a]", 1},
+		"by kind":                       {job.Filter{Kind: "sim.on"}, 0, 10, "[c a]", 2},
+		"by kind and state":             {job.Filter{Kind: "sim.on", State: job.Processing}, 0, 10, "[c]", 1},
+		"by name":                       {job.Filter{Name: "a|b"}, 0, 10, "[b]", 1},
+		"by everything":                 {job.Filter{Name: "a|b", Kind: "sim.off", State: job.Failed}, 0, 10, "[b]", 1},
+		"by what there is not":          {job.Filter{Name: "b"}, 0, 10, "[]", 0},
+	} {
+		if got, total := s.ids(t, 1, tc.f, tc.offset, tc.limit); fmt.Sprint(got) != tc.want || total != tc.total {
+			t.Errorf("%s: %v of %d", name, got, total)
+		}
+	}
+	if found, total, err := s.List(t.Context(), 1, job.Filter{}, 0, 10); len(found) > 0 || total != 0 || err != nil {
+		t.Errorf("the list without a name: %v of %d, %v", found, total, err)
+	}
+}
+
+func expiredLeave(t *testing.T, s *Store) {
+	now := still()
+	for i := range 5 {
+		j := job.Job{ID: fmt.Sprint("j", i), Account: 1, Kind: "k", List: "sims", Name: "n", CreatedAt: now, Keep: time.Minute}
+		must(t, s.Create(t.Context(), j))
+		ended := now
+		if i == 2 {
+			continue
+		} else if i < 2 {
+			ended = now.Add(-time.Hour)
+		}
+		must(t, s.Finish(t.Context(), j, job.Outcome{}, ended))
+	}
+	for range 2 { // before a sweep and after it
+		for _, f := range []job.Filter{{}, {Name: "n"}, {Kind: "k"}} {
+			if got, total := s.ids(t, 1, f, 0, 10); !slices.Equal(got, []string{"j2", "j3", "j4"}) || total != 3 {
+				t.Errorf("%+v: %v of %d", f, got, total)
+			}
+		}
+		if got, total := s.ids(t, 1, job.Filter{State: job.Completed, Kind: "k", Name: "n"}, 0, 10); len(got) != 2 || total != 2 {
+			t.Errorf("completed: %v of %d", got, total)
+		}
+		must(t, s.Sweep(t.Context(), now))
+	}
+}

@@ -1,0 +1,166 @@
+package ledgers
+
+import (
+	"context"
+	"database/sql"
+
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/ledger"
+	"github.com/penstock/penstock/relay/ledger/merkle"
+	"github.com/penstock/penstock/relay/sqlstore"
+)
+
+const (
+	countEntry = `
+INSERT INTO ledger_log (account, ledger, hash, entries, sealed, head) VALUES ($1, $2, '', 1, 0, '')
+ON CONFLICT (account, ledger) DO UPDATE SET entries = ledger_log.entries + 1
+RETURNING entries`
+
+	insertEntry = `
+INSERT INTO ledger_entry (account, ledger, sequence, token, job, metadata, entry) VALUES ($1, $2, $3, $4, $5, $6, $7)`
+
+	readLog = `
+SELECT entries, sealed, head FROM ledger_log WHERE account = $1 AND ledger = $2`
+
+	readEntries = `
+SELECT batch.n, ledger_entry.entry
+FROM batch JOIN ledger_entry ON ledger_entry.sequence = batch.place
+WHERE ledger_entry.account = $1 AND ledger_entry.ledger = $2`
+
+	readHashes = `
+SELECT batch.n, ledger_tree.hash
+FROM batch JOIN ledger_tree ON ledger_tree.idx = batch.place
+WHERE ledger_tree.account = $1 AND ledger_tree.ledger = $2`
+
+	readEntriesOf = `
+SELECT sequence FROM ledger_entry WHERE account = $1 AND token = $2 ORDER BY sequence`
+
+	beginLog = `
+INSERT INTO ledger_log (account, ledger, hash, entries, sealed, head) VALUES ($1, $2, '', 0, 0, '')
+ON CONFLICT (account, ledger) DO NOTHING`
+
+	sealLog = `
+UPDATE ledger_log SET sealed = $3, head = $4 WHERE account = $1 AND ledger = $2 AND sealed = $5`
+
+	// The hashes come as one value, 32 bytes each.
+	insertHashes = `
+INSERT INTO ledger_tree (account, ledger, idx, hash)
+SELECT $1, $2, idx, substr(CAST($3 AS {bytea}), CAST(n * 32 - 31 AS INTEGER), 32) FROM batch WHERE true
+ON CONFLICT (account, ledger, idx) DO NOTHING`
+)
+
+// newEntry is an entry without its number.
+type newEntry struct {
+	token    ledger.Token
+	job      string // empty: the token's generation
+	metadata string // appended to the token; empty: none
+	bytes    []byte
+}
+
+// addEntry numbers an entry and adds it to the log of its ledger, which it locks.
+func addEntry(ctx context.Context, tx *sqlstore.Tx, acct account.ID, e newEntry) error {
+	noun := "ledger " + e.token.Ledger + ": entry"
+	entries, err := sqlstore.Value[int64](ctx, tx, noun, countEntry, int64(acct), e.token.Ledger)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, noun, insertEntry, int64(acct), e.token.Ledger, entries-1, e.token.ID, e.job, e.metadata, append([]byte{}, e.bytes...))
+	return err
+}
+
+// Log loads the state of a ledger's log.
+func (s *Store) Log(ctx context.Context, acct account.ID, ledgerID string) (ledger.Log, error) {
+	log, err := sqlstore.One(ctx, s.db, "ledger "+ledgerID+": log", readLog, scanLog, int64(acct), ledgerID)
+	if sqlstore.IsNotFound(err) {
+		return ledger.Log{}, nil
+	}
+	return log, err
+}
+
+func scanLog(row *sql.Rows, l *ledger.Log) error { return row.Scan(&l.Entries, &l.Sealed, &l.Head) }
+
+// Entries loads entries by their sequence.
+func (s *Store) Entries(ctx context.Context, acct account.ID, ledgerID string, sequences []int64) ([][]byte, error) {
+	return s.numbered(ctx, "ledger "+ledgerID+": entries", readEntries, acct, ledgerID, sequences)
+}
+
+// Hashes loads stored hashes by their index.
+func (s *Store) Hashes(ctx context.Context, acct account.ID, ledgerID string, indexes []int64) ([]merkle.Hash, error) {
+	found, err := s.numbered(ctx, "ledger "+ledgerID+": tree", readHashes, acct, ledgerID, indexes)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]merkle.Hash, len(found))
+	for i, b := range found {
+		copy(out[i][:], b)
+	}
+	return out, nil
+}
+
+// numberedRow is a row that was asked for by its number, the nth of them.
+type numberedRow struct {
+	n     int
+	bytes []byte
+}
+
+// numbered reads rows of a ledger in the order of the given numbers; nil for one
+// that is not there.
+func (s *Store) numbered(ctx context.Context, noun, query string, acct account.ID, ledgerID string, numbers []int64) ([][]byte, error) {
+	if len(numbers) == 0 {
+		return nil, nil
+	}
+	b := sqlstore.NewBatch("place bigint")
+	for _, n := range numbers {
+		b.Add(n)
+	}
+	scan := func(row *sql.Rows, v *numberedRow) error { return row.Scan(&v.n, &v.bytes) }
+	found, err := sqlstore.List(ctx, s.db, noun, query, scan, int64(acct), ledgerID, b)
+	if err != nil {
+		return nil, err
+	}
+	out := make([][]byte, len(numbers))
+	for _, one := range found {
+		out[one.n-1] = one.bytes
+	}
+	return out, nil
+}
+
+// EntriesOf lists the sequences of a token's entries.
+func (s *Store) EntriesOf(ctx context.Context, acct account.ID, tokenID string) ([]int64, error) {
+	return sqlstore.Values[int64](ctx, s.db, "token "+tokenID+": entries", readEntriesOf, int64(acct), tokenID)
+}
+
+// Extend adds the hashes of entries and a head that covers them, unless the log
+// had another size by then.
+func (s *Store) Extend(ctx context.Context, acct account.ID, ledgerID string, was int64, next ledger.Log, hashes []merkle.Hash) (bool, error) {
+	noun, extended := "ledger "+ledgerID+": tree", false
+	err := s.db.Write(ctx, noun, func(ctx context.Context, tx *sqlstore.Tx) error {
+		extended = false
+		if was == 0 { // a log without entries has a head too
+			if _, err := tx.Exec(ctx, noun, beginLog, int64(acct), ledgerID); err != nil {
+				return err
+			}
+		}
+		n, err := tx.Exec(ctx, noun, sealLog, int64(acct), ledgerID, next.Sealed, next.Head, was)
+		if err != nil || n == 0 {
+			return err
+		}
+		extended = true
+		return insertTree(ctx, tx, noun, acct, ledgerID, was, hashes)
+	})
+	return err == nil && extended, err
+}
+
+func insertTree(ctx context.Context, tx *sqlstore.Tx, noun string, acct account.ID, ledgerID string, was int64, hashes []merkle.Hash) error {
+	if len(hashes) == 0 {
+		return nil
+	}
+	b, first := sqlstore.NewBatch("idx bigint"), merkle.StoredAt(was)
+	all := make([]byte, 0, len(hashes)*len(merkle.Hash{}))
+	for i, h := range hashes {
+		b.Add(first + int64(i))
+		all = append(all, h[:]...)
+	}
+	_, err := tx.Exec(ctx, noun, insertHashes, int64(acct), ledgerID, all, b)
+	return err
+}

@@ -1,0 +1,83 @@
+package ledgers
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/ledger"
+	"github.com/penstock/penstock/relay/sqlstore"
+)
+
+// Store keeps ledgers, tokens and entries. It is safe for concurrent use.
+type Store struct{ db *sqlstore.DB }
+
+// New returns the store of ledgers in a database.
+func New(db *sqlstore.DB) *Store { return &Store{db: db} }
+
+func declarations() sqlstore.Documents[ledger.Ledger] {
+	return sqlstore.Documents[ledger.Ledger]{Noun: "ledger", Table: "ledger"}
+}
+
+const (
+	putHash = `
+INSERT INTO ledger_log (account, ledger, hash, entries, sealed, head) VALUES ($1, $2, $3, 0, 0, '')
+ON CONFLICT (account, ledger) DO UPDATE SET hash = excluded.hash WHERE ledger_log.hash = ''`
+
+	lockLog = `
+SELECT entries FROM ledger_log WHERE account = $1 AND ledger = $2 {for update}`
+
+	listLedgers = `
+SELECT ledger.doc, ledger_log.hash
+FROM ledger JOIN ledger_log ON ledger_log.account = ledger.account AND ledger_log.ledger = ledger.id
+WHERE ledger.account = $1
+ORDER BY ledger.id`
+)
+
+// Put saves a ledger as it is declared. Its hash counts only if it has none.
+func (s *Store) Put(ctx context.Context, acct account.ID, l ledger.Ledger) error {
+	return s.db.Write(ctx, "ledger "+l.ID, func(ctx context.Context, tx *sqlstore.Tx) error {
+		if _, err := tx.Exec(ctx, "ledger "+l.ID, putHash, int64(acct), l.ID, l.Hash); err != nil {
+			return err
+		}
+		return declarations().Put(ctx, tx, acct, l.ID, l)
+	})
+}
+
+// Delete forgets the declaration of a ledger; relay.KindConflict if it has
+// entries, which nothing removes, relay.KindNotFound if there is none.
+func (s *Store) Delete(ctx context.Context, acct account.ID, id string) error {
+	noun := "ledger " + id
+	return s.db.Write(ctx, noun, func(ctx context.Context, tx *sqlstore.Tx) error {
+		entries, err := sqlstore.Value[int64](ctx, tx, noun, lockLog, int64(acct), id)
+		if err != nil {
+			return err
+		}
+		if entries > 0 {
+			return relay.Errorf(relay.KindConflict, "%s: it has a history", noun)
+		}
+		found, err := declarations().Delete(ctx, tx, acct, id)
+		if err == nil && !found {
+			err = relay.Errorf(relay.KindNotFound, "%s: not found", noun)
+		}
+		return err
+	})
+}
+
+// Ledgers lists an account's ledgers by id.
+func (s *Store) Ledgers(ctx context.Context, acct account.ID) ([]ledger.Ledger, error) {
+	return sqlstore.List(ctx, s.db, fmt.Sprintf("ledgers of account %s", acct), listLedgers, scanLedger, int64(acct))
+}
+
+func scanLedger(row *sql.Rows, l *ledger.Ledger) error {
+	var doc []byte
+	var hash string
+	if err := row.Scan(&doc, &hash); err != nil {
+		return err
+	}
+	err := sqlstore.Decode(doc, l)
+	l.Hash = hash
+	return err
+}

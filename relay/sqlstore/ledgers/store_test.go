@@ -1,0 +1,307 @@
+package ledgers
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/ledger"
+	"github.com/penstock/penstock/relay/ledger/merkle"
+	"github.com/penstock/penstock/relay/sqlstore"
+	"github.com/penstock/penstock/relay/sqlstore/sqltest"
+)
+
+var _ ledger.Store = (*Store)(nil)
+
+func TestLedgers(t *testing.T) {
+	sqltest.OnEvery(t, func(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
+		s := New(open(t))
+		testDeclared(t, s)
+		testSecrets(t, s)
+		testToken(t, s)
+		testClaims(t, s)
+		testLog(t, s)
+		if err := s.Delete(t.Context(), 1, "l1"); relay.KindOf(err) != relay.KindConflict {
+			t.Errorf("a ledger with a history: %v", err)
+		}
+		t.Run("a deleted ledger keeps its hash", func(t *testing.T) { testHashStays(t, New(open(t))) })
+		t.Run("a log without entries has a head", func(t *testing.T) { testEmptyLog(t, New(open(t))) })
+	})
+}
+
+func testHashStays(t *testing.T, s *Store) {
+	ctx := t.Context()
+	must(t, s.Put(ctx, 1, ledger.Ledger{ID: "l", Hash: "first"}))
+	must(t, s.Delete(ctx, 1, "l"))
+	must(t, s.Put(ctx, 1, ledger.Ledger{ID: "l", Hash: "second"}))
+	if all, err := s.Ledgers(ctx, 1); err != nil || len(all) != 1 || all[0].Hash != "first" {
+		t.Errorf("%+v, %v", all, err)
+	}
+}
+
+func testEmptyLog(t *testing.T, s *Store) {
+	for _, step := range []struct {
+		was   int64
+		taken bool
+	}{{1, false}, {0, true}} {
+		taken, err := s.Extend(t.Context(), 1, "l", step.was, ledger.Log{Sealed: step.was, Head: "head"}, nil)
+		if err != nil || taken != step.taken {
+			t.Errorf("%+v: %v, %v", step, taken, err)
+		}
+	}
+	if log, err := s.Log(t.Context(), 1, "l"); err != nil || log != (ledger.Log{Head: "head"}) {
+		t.Errorf("%+v, %v", log, err)
+	}
+}
+
+func TestPrivateTokensExpire(t *testing.T) {
+	test := func(t *testing.T, o sqlstore.Options) {
+		now := sqltest.At(0)
+		o.Now = func() time.Time { return now }
+		s := New(sqltest.Open(t, o))
+		ctx := t.Context()
+		for _, job := range []string{"j1", "j1", "j2"} { // the first job runs twice
+			must(t, s.SetPrivate(ctx, 1, job, []byte("p"), time.Hour))
+		}
+		_, err := s.KeepSecret(ctx, 1, "signer", []byte("s"))
+		must(t, err)
+		now = now.Add(time.Hour)
+		if _, err := s.Private(ctx, 1, "j1"); relay.KindOf(err) != relay.KindNotFound {
+			t.Errorf("an expired one: %v", err)
+		}
+		must(t, s.SetPrivate(ctx, 1, "j2", []byte("new"), time.Hour))
+		must(t, s.Sweep(ctx, now))
+		left, err := sqlstore.Values[string](ctx, s.db, "test", "SELECT kind || name FROM ledger_sealed ORDER BY kind, name")
+		if err != nil || !slices.Equal(left, []string{"privatej2", "secretsigner"}) {
+			t.Errorf("%q, %v", left, err)
+		}
+	}
+	t.Run("on SQLite", func(t *testing.T) { test(t, sqlstore.Options{}) })
+	t.Run("on PostgreSQL", func(t *testing.T) { test(t, sqlstore.Options{URL: sqltest.StartPostgres(t).NewDatabase(t)}) })
+}
+
+// TestTwoGateways lets two gateways claim, annotate and seal at the same time.
+func TestTwoGateways(t *testing.T) {
+	url := sqltest.StartPostgres(t).NewDatabase(t)
+	gateways := []*Store{New(sqltest.Open(t, sqlstore.Options{URL: url})), New(sqltest.Open(t, sqlstore.Options{URL: url}))}
+	ctx := t.Context()
+	tokens := make([]ledger.Token, 3)
+	for i := range tokens {
+		tokens[i] = ledger.Token{ID: fmt.Sprint("t", i), Ledger: "l", Limit: 10}
+	}
+	var counted, extended atomic.Int32
+	var all sync.WaitGroup
+	for i := range 120 {
+		all.Go(func() {
+			s, tok := gateways[i%2], tokens[i/2%3]
+			must(t, s.Generate(ctx, 1, tok, []byte("generated")))
+			r, err := s.Claim(ctx, 1, ledger.Claim{Token: tok, JobID: fmt.Sprint("c", i/6), Now: sqltest.At(0)}) // each job on both
+			must(t, err)
+			if r == ledger.ClaimCounted {
+				counted.Add(1)
+			}
+			must(t, s.Annotate(ctx, 1, ledger.Annotation{Token: tok, JobID: fmt.Sprint("m", i/6), Metadata: []byte("{}"), Entry: []byte("m")}))
+			taken, err := s.Extend(ctx, 1, "l", 0, ledger.Log{Sealed: 1, Head: "head"}, []merkle.Hash{{1}})
+			must(t, err)
+			if taken {
+				extended.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	// A token has 20 jobs that claim, of which 10 count on both gateways.
+	if counted.Load() != 3*10*2 || extended.Load() != 1 {
+		t.Errorf("%d claims counted, %d heads", counted.Load(), extended.Load())
+	}
+	log, err := gateways[0].Log(ctx, 1, "l")
+	if want := int64(3 + 3*10 + 3*20); err != nil || log.Entries != want {
+		t.Errorf("%+v, %v, want %d entries", log, err, want)
+	}
+	for _, tok := range tokens {
+		if got, err := gateways[1].Token(ctx, 1, tok.ID); err != nil || got.Claimed != 10 || len(got.Appended) != 20 {
+			t.Errorf("%d claims, %d appended, %v", got.Claimed, len(got.Appended), err)
+		}
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func testDeclared(t *testing.T, s *Store) {
+	ctx := t.Context()
+	l := ledger.Ledger{ID: "l1", Name: "Assets", Hash: "first", Claims: 3, Expiry: time.Hour, Metadata: true}
+	for _, hash := range []string{"first", "second"} { // a ledger keeps its hash
+		l.Hash = hash
+		if err := s.Put(ctx, 1, l); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Put(ctx, 1, ledger.Ledger{ID: "a", Name: "Another", Hash: "h"}); err != nil {
+		t.Fatal(err)
+	}
+	l.Hash = "first"
+	got, err := s.Ledgers(ctx, 1)
+	if err != nil || len(got) != 2 || got[0].ID != "a" || !reflect.DeepEqual(got[1], l) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if got, err := s.Ledgers(ctx, 2); err != nil || len(got) != 0 {
+		t.Errorf("another account has %+v, %v", got, err)
+	}
+	if err := s.Delete(ctx, 1, "a"); err != nil {
+		t.Error(err)
+	}
+	if err := s.Delete(ctx, 1, "a"); relay.KindOf(err) != relay.KindNotFound {
+		t.Error(err)
+	}
+}
+
+func testSecrets(t *testing.T, s *Store) {
+	ctx := t.Context()
+	if _, err := s.Keyset(ctx, 1); relay.KindOf(err) != relay.KindNotFound {
+		t.Error(err)
+	}
+	for _, step := range []struct {
+		was, is string
+		taken   bool
+	}{{"", "one", true}, {"", "two", false}, {"x", "two", false}, {"one", "two\x00\xff", true}} {
+		err := s.PutKeyset(ctx, 1, []byte(step.was), []byte(step.is))
+		if (err == nil) != step.taken || err != nil && relay.KindOf(err) != relay.KindConflict {
+			t.Errorf("%+v: %v", step, err)
+		}
+	}
+	if b, err := s.Keyset(ctx, 1); err != nil || string(b) != "two\x00\xff" {
+		t.Errorf("%q, %v", b, err)
+	}
+	for _, text := range []string{"first", "second"} {
+		if b, err := s.KeepSecret(ctx, 1, "signer", []byte(text)); err != nil || string(b) != "first" {
+			t.Errorf("%q, %v", b, err)
+		}
+	}
+	if err := s.SetPrivate(ctx, 1, "j", []byte("p"), time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := s.Private(ctx, 1, "j"); err != nil || string(b) != "p" {
+		t.Errorf("%q, %v", b, err)
+	}
+	if _, err := s.Private(ctx, 2, "j"); relay.KindOf(err) != relay.KindNotFound {
+		t.Error(err)
+	}
+	if _, err := s.Home(ctx, "t"); relay.KindOf(err) != relay.KindNotFound {
+		t.Error(err)
+	}
+	if err := s.SetHome(ctx, "t", 1<<40); err != nil {
+		t.Fatal(err)
+	}
+	if acct, err := s.Home(ctx, "t"); err != nil || acct != 1<<40 {
+		t.Errorf("%d, %v", acct, err)
+	}
+}
+
+func testToken(t *testing.T, s *Store) {
+	ctx := t.Context()
+	tok := ledger.Token{
+		ID: "t", Ledger: "l1", CreatedAt: sqltest.At(0), ExpiresAt: sqltest.At(100), Limit: 3, PrivateID: "p", Metadata: []byte(`{"a":"<é>"}`),
+		Sealed: []byte{0, 255}, Certificate: "-----\n", RedirectURL: "https://example.com/?a=1&b=2", RedirectMeta: []byte(`{"x":1}`),
+	}
+	for range 2 {
+		if err := s.Generate(ctx, 1, tok, []byte("generated t")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		if err := s.Annotate(ctx, 1, ledger.Annotation{Token: tok, JobID: "m1", Metadata: []byte(`{"b":2}`), Entry: []byte("m1")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Annotate(ctx, 1, ledger.Annotation{Token: tok, JobID: "m2", Metadata: []byte(`{"b":3}`), Entry: []byte("m2")}); err != nil {
+		t.Fatal(err)
+	}
+	want := tok
+	want.Appended = append(want.Appended, []byte(`{"b":2}`), []byte(`{"b":3}`))
+	if got, err := s.Token(ctx, 1, "t"); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if _, err := s.Token(ctx, 2, "t"); relay.KindOf(err) != relay.KindNotFound {
+		t.Errorf("another account's: %v", err)
+	}
+	if err := s.Annotate(ctx, 2, ledger.Annotation{Token: tok, JobID: "m3"}); relay.KindOf(err) != relay.KindNotFound {
+		t.Errorf("another account's: %v", err)
+	}
+}
+
+func testClaims(t *testing.T, s *Store) {
+	ctx := t.Context()
+	tok, err := s.Token(ctx, 1, "t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var won atomic.Int32
+	var all sync.WaitGroup
+	for i := range 100 {
+		all.Go(func() {
+			for range 2 { // each job runs twice and comes to the same
+				r, err := s.Claim(ctx, 1, ledger.Claim{Token: tok, JobID: fmt.Sprint("j", i), Now: sqltest.At(1), Before: "<", After: ">"})
+				if err != nil {
+					t.Error(err)
+				}
+				if r == ledger.ClaimCounted {
+					won.Add(1)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if won.Load() != 2*3 {
+		t.Errorf("%d of 100 jobs claimed a token with 3 claims", won.Load()/2)
+	}
+	if r, err := s.Claim(ctx, 1, ledger.Claim{Token: tok, JobID: "late", Now: sqltest.At(100)}); err != nil || r != ledger.ClaimExpired {
+		t.Errorf("%s, %v", r, err)
+	}
+	if got, err := s.Token(ctx, 1, "t"); err != nil || got.Claimed != 3 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if _, err := s.Claim(ctx, 2, ledger.Claim{Token: tok, JobID: "x"}); relay.KindOf(err) != relay.KindNotFound {
+		t.Errorf("another account's: %v", err)
+	}
+	got, err := s.Entries(ctx, 1, "l1", []int64{0, 1, 2, 3, 4, 5, 6})
+	if err != nil || strings.TrimSpace(fmt.Sprintf("%s", got)) != "[generated t m1 m2 <1> <2> <3> ]" || got[6] != nil {
+		t.Errorf("%s, %v", got, err)
+	}
+	if of, err := s.EntriesOf(ctx, 1, "t"); err != nil || !slices.Equal(of, []int64{0, 1, 2, 3, 4, 5}) {
+		t.Errorf("%v, %v", of, err)
+	}
+}
+
+func testLog(t *testing.T, s *Store) {
+	ctx := t.Context()
+	if log, err := s.Log(ctx, 1, "l1"); err != nil || log != (ledger.Log{Entries: 6}) {
+		t.Fatalf("%+v, %v", log, err)
+	}
+	hashes := []merkle.Hash{{1, 0, 255}, {2}, {3}} // of two entries
+	for _, step := range []struct {
+		was   int64
+		to    int64
+		taken bool
+	}{{1, 2, false}, {0, 2, true}, {0, 2, false}, {2, 4, true}} {
+		taken, err := s.Extend(ctx, 1, "l1", step.was, ledger.Log{Sealed: step.to, Head: fmt.Sprint("head ", step.to)}, hashes)
+		if err != nil || taken != step.taken {
+			t.Errorf("%+v: %v, %v", step, taken, err)
+		}
+	}
+	if log, err := s.Log(ctx, 1, "l1"); err != nil || log != (ledger.Log{Entries: 6, Sealed: 4, Head: "head 4"}) {
+		t.Errorf("%+v, %v", log, err)
+	}
+	if got, err := s.Hashes(ctx, 1, "l1", []int64{0, 2, 3, 5, 9}); err != nil || !slices.Equal(got, []merkle.Hash{{1, 0, 255}, {3}, {1, 0, 255}, {3}, {}}) {
+		t.Errorf("%v, %v", got, err)
+	}
+}

@@ -1,0 +1,125 @@
+package lookups
+
+import (
+	"fmt"
+	"reflect"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/lookup"
+	"github.com/penstock/penstock/relay/sqlstore"
+	"github.com/penstock/penstock/relay/sqlstore/sqltest"
+)
+
+var _ lookup.Cache = (*Store)(nil)
+
+// clock is a time that tests move.
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) set(now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = now
+}
+
+func TestStore(t *testing.T) {
+	server := sqltest.StartPostgres(t)
+	for engine, url := range map[string]func(*testing.T) string{
+		"on SQLite":     func(*testing.T) string { return "" },
+		"on PostgreSQL": func(t *testing.T) string { return server.NewDatabase(t) },
+	} {
+		t.Run(engine, func(t *testing.T) {
+			c := &clock{now: sqltest.At(0)}
+			db := sqltest.Open(t, sqlstore.Options{URL: url(t), Now: c.Now})
+			t.Run("a result is remembered until it expires", func(t *testing.T) { resultsExpire(t, New(db), c) })
+			t.Run("what expired is deleted", func(t *testing.T) { expiredAreDeleted(t, New(db)) })
+			t.Run("the simulator's networks are kept", func(t *testing.T) { networksAreKept(t, New(db)) })
+		})
+	}
+}
+
+func wantKind(t *testing.T, err error, kind relay.Kind) {
+	t.Helper()
+	if err == nil || relay.KindOf(err) != kind {
+		t.Errorf("want %s, got %v", kind, err)
+	}
+}
+
+func resultsExpire(t *testing.T, s *Store, c *clock) {
+	ctx := t.Context()
+	said := lookup.Result{Number: "447700900123", Code: lookup.Absent, MCC: "234", MNC: "15", Network: "Example", Ported: true}
+	_, err := s.Remembered(ctx, said.Number)
+	wantKind(t, err, relay.KindNotFound)
+	for _, code := range []lookup.Code{lookup.Delivered, lookup.Absent, lookup.Absent} {
+		said.Code = code
+		if err := s.Remember(ctx, said, time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := s.Remembered(ctx, said.Number); err != nil || got != said {
+			t.Errorf("%+v, %v", got, err)
+		}
+	}
+	c.set(sqltest.At(3599))
+	if _, err := s.Remembered(ctx, said.Number); err != nil {
+		t.Errorf("within the hour: %v", err)
+	}
+	c.set(sqltest.At(3600))
+	_, err = s.Remembered(ctx, said.Number)
+	wantKind(t, err, relay.KindNotFound)
+	if err := s.Remember(ctx, said, 0); err != nil {
+		t.Fatal(err)
+	}
+	c.set(sqltest.At(1e9))
+	if _, err := s.Remembered(ctx, said.Number); err != nil {
+		t.Errorf("without an end: %v", err)
+	}
+	c.set(sqltest.At(0))
+}
+
+func expiredAreDeleted(t *testing.T, s *Store) {
+	fill := sqlstore.NewBatch("number text, expires bigint")
+	for i := range 5001 {
+		fill.Add(fmt.Sprintf("n%d", i), sqltest.At(10))
+	}
+	fill.Add("later", sqltest.At(11))
+	if _, err := s.db.Exec(t.Context(), "test", "INSERT INTO lookup (number, doc, expires) SELECT number, '{}', expires FROM batch", fill); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := s.Sweep(t.Context(), sqltest.At(10)); err != nil {
+			t.Fatal(err)
+		}
+		left, err := sqlstore.Values[string](t.Context(), s.db, "test", "SELECT number FROM lookup ORDER BY number")
+		if err != nil || !reflect.DeepEqual(left, []string{"447700900123", "later"}) {
+			t.Errorf("%d are left, %v", len(left), err)
+		}
+	}
+}
+
+func networksAreKept(t *testing.T, s *Store) {
+	ctx := t.Context()
+	want := []lookup.Network{{Prefix: "44", MCC: "234", MNC: "30", Name: "Other"}, {Prefix: "447", MCC: "234", MNC: "15", Name: "Example", Country: "United Kingdom"}}
+	for _, n := range []lookup.Network{want[1], want[0], want[0]} {
+		if err := s.PutNetwork(ctx, n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := s.Networks(ctx); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if err := s.DeleteNetwork(ctx, "44"); err != nil {
+		t.Error(err)
+	}
+	wantKind(t, s.DeleteNetwork(ctx, "44"), relay.KindNotFound)
+}

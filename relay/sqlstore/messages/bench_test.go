@@ -1,0 +1,207 @@
+package messages
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/message"
+	"github.com/penstock/penstock/relay/sqlstore"
+	credits "github.com/penstock/penstock/relay/sqlstore/credit"
+	"github.com/penstock/penstock/relay/sqlstore/sqltest"
+)
+
+// benchWorkers is how many goroutines work at a time; each has an account.
+const benchWorkers = 4
+
+func benchStore(b *testing.B, url string) *Store {
+	b.Helper()
+	db := sqltest.Open(b, sqlstore.Options{URL: url})
+	for acct := range benchWorkers {
+		if err := credits.New(db).Open(b.Context(), account.ID(acct+1), 1<<40, at(0)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	return New(db)
+}
+
+func benchOnEvery(b *testing.B, bench func(b *testing.B, s *Store)) {
+	b.Run("SQLite", func(b *testing.B) { bench(b, benchStore(b, "")) })
+	b.Run("PostgreSQL", func(b *testing.B) { bench(b, benchStore(b, sqltest.StartPostgres(b).NewDatabase(b))) })
+}
+
+// inParallel does n pieces of work and returns when all are done.
+func inParallel(b *testing.B, n int, work func(ctx context.Context, acct account.ID, i int) error) {
+	b.Helper()
+	var next atomic.Int64
+	var running sync.WaitGroup
+	for acct := range benchWorkers {
+		running.Go(func() {
+			for i := int(next.Add(1)); i <= n; i = int(next.Add(1)) {
+				if err := work(b.Context(), account.ID(acct+1), i-1); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	running.Wait()
+}
+
+func saveBatch(ctx context.Context, s *Store, acct account.ID, n int) ([]message.Message, error) {
+	first, err := s.Reserve(ctx, n)
+	if err != nil {
+		return nil, err
+	}
+	ms := make([]message.Message, n)
+	for i := range ms {
+		m := newMessage(acct, first+message.ID(i), 1)
+		m.Parts[0].UDH, m.Destination = nil, fmt.Sprintf("4477%08d", int64(m.ID)*7919%100_000_000)
+		m.Parts[0].Text = "Your parcel 4711 arrives today between 12:00 and 14:00. Track it at https://example.com/t/4711"
+		m.Parts[0].Data, m.Report.URL = []byte(m.Parts[0].Text), "https://example.com/dlr?id=%msgid&code=%code"
+		ms[i] = m
+	}
+	_, err = s.Save(ctx, message.Batch{Account: acct, Messages: ms, Now: at(0), Lease: at(60)})
+	return ms, err
+}
+
+// One operation is a batch of 100 messages of one part.
+func BenchmarkSave(b *testing.B) {
+	benchOnEvery(b, func(b *testing.B, s *Store) {
+		const size = 100
+		b.ReportAllocs()
+		b.ResetTimer()
+		inParallel(b, b.N, func(ctx context.Context, acct account.ID, _ int) error {
+			_, err := saveBatch(ctx, s, acct, size)
+			return err
+		})
+		b.ReportMetric(float64(size*b.N)/b.Elapsed().Seconds(), "messages/s")
+	})
+}
+
+// One operation is a batch of 200 messages of one part that are handed over and
+// accepted.
+func BenchmarkBeginSettle(b *testing.B) {
+	benchOnEvery(b, func(b *testing.B, s *Store) {
+		const size = 200
+		batches := make([][]message.Message, b.N)
+		inParallel(b, b.N, func(ctx context.Context, acct account.ID, i int) (err error) {
+			batches[i], err = saveBatch(ctx, s, acct, size)
+			return err
+		})
+		b.ReportAllocs()
+		b.ResetTimer()
+		inParallel(b, b.N, func(ctx context.Context, _ account.ID, i int) error { return handOverBatch(ctx, s, batches[i]) })
+		b.ReportMetric(float64(size*b.N)/b.Elapsed().Seconds(), "messages/s")
+	})
+}
+
+func handOverBatch(ctx context.Context, s *Store, ms []message.Message) error {
+	if err := beginBatch(ctx, s, ms); err != nil {
+		return err
+	}
+	return settleBatch(ctx, s, ms)
+}
+
+func beginBatch(ctx context.Context, s *Store, ms []message.Message) error {
+	starts := make([]message.Start, len(ms))
+	for i, m := range ms {
+		starts[i] = startOf(m, "carrier", 1, false)
+	}
+	_, err := s.Begin(ctx, starts)
+	return err
+}
+
+func settleBatch(ctx context.Context, s *Store, ms []message.Message) error {
+	outcomes := make([]message.Outcome, len(ms))
+	for i, m := range ms {
+		outcomes[i] = message.Outcome{
+			PartRef: message.PartRef{Ref: m.Ref()}, State: message.Accepted, Carrier: "carrier", Ref: fmt.Sprintf("%032x", int64(m.ID)), At: at(2),
+		}
+	}
+	_, err := s.Settle(ctx, outcomes)
+	return err
+}
+
+// listMessages is how many messages there are to list.
+const listMessages = 200_000
+
+// One operation is a page of 50 messages.
+func BenchmarkList(b *testing.B) {
+	benchOnEvery(b, func(b *testing.B, s *Store) {
+		saveMany(b, s)
+		for name, f := range map[string]message.Filter{
+			"all":                  {},
+			"far back":             {Before: 1000},
+			"accepted":             {State: message.Accepted},
+			"pending":              {State: message.Pending},
+			"rejected (few)":       {State: message.Rejected},
+			"removed (none)":       {State: message.Removed},
+			"originator":           {Number: "Shop"},
+			"destination":          {Number: "447700007919"},
+			"no number":            {Number: "none"},
+			"destination accepted": {Number: "447700007919", State: message.Accepted},
+			"originator rejected":  {Number: "Shop", State: message.Rejected},
+		} {
+			b.Run(name, func(b *testing.B) {
+				for b.Loop() {
+					f.Account, f.Limit = 1, 50
+					if _, _, err := s.List(b.Context(), f); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+		for name, offset := range map[string]int{"pending entries": 0, "pending entries far behind": listMessages / 40} {
+			b.Run(name, func(b *testing.B) {
+				for b.Loop() {
+					if _, _, err := s.Pending(b.Context(), 1, offset, 50); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+		b.Run("claim nothing", func(b *testing.B) {
+			for b.Loop() {
+				if _, err := s.Claim(b.Context(), at(0), at(1), 500); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run("claim 500", func(b *testing.B) {
+			i := 0
+			for b.Loop() {
+				i++
+				now := at(100).Add(time.Duration(i) * time.Millisecond)
+				if ms, err := s.Claim(b.Context(), now, now.Add(time.Microsecond), 500); err != nil || len(ms) != 500 {
+					b.Fatal(len(ms), err)
+				}
+			}
+		})
+	})
+}
+
+// saveMany saves the messages, of account 1: most accepted, some pending and a
+// few rejected.
+func saveMany(b *testing.B, s *Store) {
+	b.Helper()
+	const size = 1000
+	if err := credits.New(s.db).Open(b.Context(), 1, 1<<40, at(0)); err != nil {
+		b.Fatal(err)
+	}
+	inParallel(b, listMessages/size, func(ctx context.Context, _ account.ID, i int) error {
+		ms, err := saveBatch(ctx, s, 1, size)
+		if err != nil || i%20 == 0 {
+			return err
+		}
+		if err := handOverBatch(ctx, s, ms); err != nil || i%100 > 1 {
+			return err
+		}
+		_, err = s.Settle(ctx, []message.Outcome{{PartRef: message.PartRef{Ref: ms[0].Ref()}, State: message.Rejected, At: at(3)}})
+		return err
+	})
+}

@@ -1,0 +1,119 @@
+package messages
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/penstock/penstock/relay/message"
+	"github.com/penstock/penstock/relay/sqlstore"
+)
+
+// The messages with ids of a page, which the statement has in front.
+const selectPage = `
+SELECT ` + messageColumns + ` FROM page CROSS JOIN message m CROSS JOIN message_state s
+WHERE m.account = $1 AND m.id = page.id AND s.account = $1 AND s.id = page.id
+ORDER BY page.id DESC`
+
+const pageOfAll = `
+WITH page AS MATERIALIZED (
+  SELECT id FROM message m WHERE account = $1 AND id < $2 ORDER BY id DESC LIMIT $3)`
+
+// pageOfState has the condition of a state, see inState.
+const pageOfState = `
+WITH page AS MATERIALIZED (
+  SELECT id FROM message_state s WHERE account = $1 AND id < $2 AND %s ORDER BY id DESC LIMIT $3)`
+
+// pageOfNumber reads no more than a page from the index of each number, and has
+// another condition.
+const pageOfNumber = `
+WITH page AS MATERIALIZED (
+  SELECT id FROM (
+    SELECT id FROM message m WHERE account = $1 AND destination = $4 AND id < $2 %[1]s ORDER BY id DESC LIMIT $3) AS d
+  UNION
+  SELECT id FROM (
+    SELECT id FROM message m WHERE account = $1 AND originator = $4 AND id < $2 %[1]s ORDER BY id DESC LIMIT $3) AS o
+  ORDER BY id DESC LIMIT $3)`
+
+// As subqueries that answer one value, the conditions below are looked up row by
+// row: PostgreSQL joins no whole tables for them.
+const andInState = `AND (SELECT %s FROM message_state s WHERE s.account = m.account AND s.id = m.id)`
+
+const andOfNumber = ` AND (
+    SELECT m.destination = $4 OR m.originator = $4 FROM message m WHERE m.account = s.account AND m.id = s.id)`
+
+const countInState = `
+SELECT COUNT(*) FROM (SELECT 1 FROM message_state s WHERE account = $1 AND id < $2 AND %s LIMIT $3) AS found`
+
+// inState is the condition of a state as its index has it. It is an equation, for
+// PostgreSQL takes those to hold of few rows.
+func inState(s message.State) string {
+	if s == message.Pending {
+		return "s.pending > 0"
+	}
+	return fmt.Sprintf("(s.states & %[1]d) = %[1]d", stateBit(s))
+}
+
+// newest is above all ids.
+const newest = math.MaxInt64
+
+// List returns messages of an account, newest first.
+func (s *Store) List(ctx context.Context, f message.Filter) ([]message.Message, message.ID, error) {
+	const noun = "messages: list"
+	if len(f.IDs) > 0 {
+		list, err := s.named(ctx, noun, &f)
+		return list, 0, err
+	}
+	before := cmp.Or(int64(f.Before), newest)
+	page, err := s.page(ctx, noun, &f, before)
+	if err != nil {
+		return nil, 0, err
+	}
+	args := []any{int64(f.Account), before, int64(f.Limit)}
+	if f.Number != "" {
+		args = append(args, f.Number)
+	}
+	list, err := sqlstore.List(ctx, s.db, noun, page+selectPage, scanWhole, args...)
+	if err != nil || len(list) < f.Limit || len(list) == 0 {
+		return list, 0, err
+	}
+	return list, list[len(list)-1].ID, nil
+}
+
+// rareState is how many messages are looked through for a number if no more are in
+// a state; more are looked through for the state if they have the number.
+const rareState = 2000
+
+// page is the part of the statement that finds the page.
+func (s *Store) page(ctx context.Context, noun string, f *message.Filter, before int64) (string, error) {
+	switch {
+	case f.State == "" && f.Number == "":
+		return pageOfAll, nil
+	case f.Number == "":
+		return fmt.Sprintf(pageOfState, inState(f.State)), nil
+	case f.State == "":
+		return fmt.Sprintf(pageOfNumber, ""), nil
+	}
+	n, err := sqlstore.Value[int](ctx, s.db, noun, fmt.Sprintf(countInState, inState(f.State)), int64(f.Account), before, int64(rareState))
+	if n < rareState {
+		return fmt.Sprintf(pageOfState, inState(f.State)+andOfNumber), err
+	}
+	return fmt.Sprintf(pageOfNumber, fmt.Sprintf(andInState, inState(f.State))), err
+}
+
+const selectMessages = `
+SELECT ` + messageColumns + ` FROM batch CROSS JOIN message m CROSS JOIN message_state s
+WHERE m.account = batch.account AND m.id = batch.id AND s.account = batch.account AND s.id = batch.id
+ORDER BY batch.n`
+
+// named returns the messages that a filter names.
+func (s *Store) named(ctx context.Context, noun string, f *message.Filter) ([]message.Message, error) {
+	b := sqlstore.NewBatch("account bigint, id bigint")
+	for _, id := range f.IDs {
+		b.Add(int64(f.Account), int64(id))
+	}
+	list, err := sqlstore.List(ctx, s.db, noun, selectMessages, scanWhole, b)
+	return slices.DeleteFunc(list, func(m message.Message) bool { return !f.Selects(&m) }), err
+}

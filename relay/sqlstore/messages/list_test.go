@@ -1,0 +1,139 @@
+package messages
+
+import (
+	"database/sql"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/penstock/penstock/relay/message"
+	"github.com/penstock/penstock/relay/sqlstore"
+)
+
+func TestList(t *testing.T) {
+	onEvery(t, []testCase{
+		{"lists have what the filter selects, page by page", 100_000, listsAreSelected},
+		{"named messages are listed in the order of their names", 10, namedMessages},
+	})
+}
+
+// listsAreSelected compares lists with a look at every message. There are enough
+// messages in one state that the number is looked through first, and few enough
+// in the others that the state is.
+func listsAreSelected(p fixture) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	var ms []message.Message
+	for range rareState + 500 {
+		m := p.message(1 + rnd.IntN(2))
+		m.Originator, m.Destination = fmt.Sprintf("S%d", rnd.IntN(3)), fmt.Sprintf("44770%d", rnd.IntN(400))
+		if rnd.IntN(50) == 0 {
+			m.Destination = m.Originator
+		}
+		ms = append(ms, m)
+	}
+	p.save(ms...)
+	p.settleAtRandom(rnd, ms)
+	other := newMessage(2, ms[0].ID+1, 1)
+	p.must(p.credit.Open(p.Context(), 2, 100, at(0)))
+	_, err := p.Save(p.Context(), message.Batch{Account: 2, Messages: []message.Message{other}, Now: at(0)})
+	p.must(err)
+	all, _, err := p.List(p.Context(), message.Filter{Account: 1, Limit: len(ms)})
+	p.must(err)
+	p.same("all", len(all), len(ms))
+	for _, state := range append(message.States(), "") {
+		for _, number := range []string{"", "S1", "447707", "S0", "none"} {
+			f := message.Filter{Account: 1, State: state, Number: number, Limit: 1 + rnd.IntN(300)}
+			if rnd.IntN(2) == 0 {
+				f.Before = ms[rnd.IntN(len(ms))].ID
+			}
+			p.same(fmt.Sprintf("%+v", f), p.listed(f), selected(all, f))
+		}
+	}
+}
+
+// settleAtRandom gives parts states, most of them accepted.
+func (p fixture) settleAtRandom(rnd *rand.Rand, ms []message.Message) {
+	p.Helper()
+	var starts []message.Start
+	var first, then []message.Outcome
+	for _, m := range ms {
+		for n := range m.Parts {
+			ref := message.PartRef{Ref: m.Ref(), Part: n}
+			if rnd.IntN(20) > 0 {
+				starts = append(starts, message.Start{Ref: m.Ref(), Parts: []int{n}, Carrier: "c", Now: at(1), Until: at(9)})
+			}
+			first = append(first, message.Outcome{PartRef: ref, State: message.Accepted, At: at(2)})
+			then = append(then, message.Outcome{PartRef: ref, State: message.States()[rnd.IntN(8)], At: at(3)})
+		}
+	}
+	_, err := p.Begin(p.Context(), starts)
+	p.must(err)
+	_, err = p.Settle(p.Context(), then[:len(then)/8])
+	p.must(err)
+	_, err = p.Settle(p.Context(), first[:len(first)-10])
+	p.must(err)
+	_, err = p.Settle(p.Context(), then[len(then)/2:len(then)/2+100])
+	p.must(err)
+	for _, m := range ms[len(ms)-20:] {
+		_ = p.Delete(p.Context(), 1, m.ID, at(4)) // those that are pending
+	}
+}
+
+// listed reads all pages.
+func (p fixture) listed(f message.Filter) (ids []message.ID) {
+	p.Helper()
+	for {
+		list, next, err := p.List(p.Context(), f)
+		p.must(err)
+		for _, m := range list {
+			ids = append(ids, m.ID)
+		}
+		if next == 0 {
+			return ids
+		}
+		p.same("length of a page", len(list), f.Limit)
+		f.Before = next
+	}
+}
+
+func selected(all []message.Message, f message.Filter) (ids []message.ID) {
+	for i := range all {
+		if f.Selects(&all[i]) && (f.Before == 0 || all[i].ID < f.Before) {
+			ids = append(ids, all[i].ID)
+		}
+	}
+	return ids
+}
+
+func namedMessages(p fixture) {
+	one, two, three := p.message(1), p.message(1), p.message(1)
+	two.Originator = "other"
+	p.save(one, two, three)
+	f := message.Filter{Account: 1, IDs: []message.ID{three.ID, 999, one.ID, two.ID}, Limit: 1}
+	for number, want := range map[string][]message.ID{"": {three.ID, one.ID, two.ID}, "Shop": {three.ID, one.ID}, "other": {two.ID}} {
+		f.Number = number
+		p.same("named "+number, p.listed(f), want)
+	}
+	f.Account = 2
+	p.same("of another account", p.listed(f), []message.ID{})
+}
+
+// An index is only used if the statement has its condition word for word.
+func TestEachStateHasAnIndex(t *testing.T) {
+	p := newFixture(t, "", 0)
+	for _, state := range message.States() {
+		f := message.Filter{Account: 1, State: state}
+		page, err := p.page(t.Context(), "test", &f, newest)
+		p.must(err)
+		plan, err := sqlstore.List(t.Context(), p.db, "test", "EXPLAIN QUERY PLAN "+page+selectPage, func(row *sql.Rows, v *string) error {
+			var skip any
+			return row.Scan(&skip, &skip, &skip, v)
+		}, int64(1), int64(newest), int64(50))
+		p.must(err)
+		if !slices.ContainsFunc(plan, func(step string) bool { return strings.Contains(step, "INDEX message_"+string(state)+" ") }) {
+			t.Errorf("%s: %q", state, plan)
+		}
+	}
+}

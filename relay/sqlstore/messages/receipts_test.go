@@ -1,0 +1,235 @@
+package messages
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/relay/message"
+)
+
+func TestReceipts(t *testing.T) {
+	onEvery(t, []testCase{
+		{"receipts find their parts", 10, receiptsFindTheirParts},
+		{"an id written in another way is not another's id", 10, otherWaysToWriteAnID},
+		{"early receipts are there when a binding is repeated", 10, bindingIsRepeated},
+		{"early receipts are bounded in number and time", 10, earlyReceiptsAreBounded},
+		{"ids expire", 10, idsExpire},
+		{"an id may hold any bytes", 10, idsOfAnyBytes},
+		{"one batch has an id twice", 10, idTwiceInABatch},
+		{"reports stay until they are told", 10, reportsStay},
+		{"nothing is left of forgotten messages", 100_000, nothingIsLeft},
+	})
+}
+
+func receiptsFindTheirParts(p fixture) {
+	m := p.message(1)
+	m.Report.URL = "https://example.com/"
+	p.save(m)
+	p.handOver(m, 1, false)
+	part := message.PartRef{Ref: m.Ref()}
+	early := message.Receipt{Carrier: "c1", IDs: []string{"a1", "161"}, State: message.Buffered, Line: "stat:ENROUTE", At: at(2)}
+	if got := p.match(early); got.Found {
+		p.Fatal("found before it was bound")
+	}
+	bound, err := p.Bind(p.Context(), []message.Binding{{Carrier: "c1", IDs: []string{"A1", "161"}, Part: part}})
+	p.must(err)
+	if len(bound) != 1 || bound[0].Part != part || !bound[0].Found || bound[0].Line != early.Line || !bound[0].At.Equal(early.At) {
+		p.Fatalf("%+v", bound)
+	}
+	p.settlePart(m, 0, message.Outcome{State: message.Accepted, Carrier: "c1", Ref: "161", At: at(3)})
+	ms, err := p.Receive(p.Context(), bound, at(3))
+	p.must(err)
+	if len(ms) != 1 || ms[0].Parts[0].State != message.Buffered || ms[0].Parts[0].Report != early.Line || !ms[0].Parts[0].ChangedAt.Equal(at(2)) {
+		p.Fatalf("%+v", ms)
+	}
+	late := message.Receipt{Carrier: "c1", IDs: []string{"0", "161"}, State: message.Delivered, Line: "stat:DELIVRD", At: at(4)}
+	other := message.Receipt{Carrier: "c2", IDs: []string{"161"}, State: message.Delivered, At: at(4)}
+	got, err := p.Match(p.Context(), []message.Receipt{late, other})
+	p.must(err)
+	if !got[0].Found || got[0].Part != part || got[1].Found {
+		p.Fatalf("%+v", got)
+	}
+	ms, err = p.Receive(p.Context(), got, at(4))
+	p.must(err)
+	p.same("wants reports", len(ms), 1)
+	p.inStates(m.ID, "delivered ")
+	for _, state := range []message.State{message.Undelivered, message.Buffered, message.Accepted, message.Delivered} {
+		got[0].State = state
+		ms, err = p.Receive(p.Context(), got, at(5))
+		p.must(err)
+		p.same("after the end", len(ms), 0)
+	}
+	p.inStates(m.ID, "delivered ")
+}
+
+// match matches one receipt.
+func (p fixture) match(r message.Receipt) message.Receipt {
+	p.Helper()
+	got, err := p.Match(p.Context(), []message.Receipt{r})
+	p.must(err)
+	return got[0]
+}
+
+// bind binds one id of carrier c1 to the first part of a message of account 1.
+func (p fixture) bind(id message.ID, number string, refs ...string) []message.Receipt {
+	p.Helper()
+	early, err := p.Bind(p.Context(), []message.Binding{{Carrier: "c1", IDs: refs, Part: partOf(id), Number: number}})
+	p.must(err)
+	return early
+}
+
+func partOf(id message.ID) message.PartRef {
+	return message.PartRef{Ref: message.Ref{Account: 1, ID: id}}
+}
+
+// 4112 is 1010 in hexadecimal: the number tells which of them a receipt is about.
+func otherWaysToWriteAnID(p fixture) {
+	match := func(numbers ...string) message.Receipt {
+		return p.match(message.Receipt{Carrier: "c1", IDs: []string{"4112", "1010", "16658"}, Numbers: numbers, State: message.Delivered, At: at(1)})
+	}
+	p.bind(7, "447700900123", "1010")
+	if got := match("447700900456", "447800000001"); got.Found {
+		p.Fatalf("another's: %+v", got)
+	}
+	for _, numbers := range [][]string{nil, {"07700900123"}, {"447800000001", "447700900123"}} {
+		if got := match(numbers...); !got.Found || got.Part != partOf(7) {
+			p.Fatalf("%v: %+v", numbers, got)
+		}
+	}
+	p.same("early, for another number", len(p.bind(8, "447700900123", "16658")), 0)
+	p.same("early, for its own", len(p.bind(9, "447700900456", "4112")), 1)
+	if got := match("447700900456"); !got.Found || got.Part != partOf(9) {
+		p.Fatalf("%+v", got)
+	}
+}
+
+// A worker that binds and does not live to record the receipts binds again.
+func bindingIsRepeated(p fixture) {
+	p.match(message.Receipt{Carrier: "c1", IDs: []string{"a1"}, State: message.Delivered, At: at(1)})
+	for i, tc := range []struct {
+		part message.ID
+		want int
+	}{{7, 1}, {7, 1}, {8, 0}, {7, 0}} {
+		early := p.bind(tc.part, "", "a1")
+		if len(early) != tc.want || tc.want == 1 && early[0].Part != partOf(tc.part) {
+			p.Fatalf("%d: %+v", i, early)
+		}
+	}
+}
+
+func earlyReceiptsAreBounded(p fixture) {
+	early := message.Receipt{Carrier: "c1", IDs: []string{"a"}, State: message.Buffered, Line: strings.Repeat("x", 5000), At: at(1)}
+	long := early
+	long.Line = strings.Repeat("x", earlyBytes)
+	for _, r := range []message.Receipt{long, early, early, early, early, early} {
+		p.match(r)
+	}
+	p.ahead.Add(int64(earlyKept - time.Second))
+	p.same("early", len(p.bind(7, "", "a")), 3)
+	p.match(message.Receipt{Carrier: "c1", IDs: []string{"b"}, State: message.Buffered, At: at(1)})
+	p.ahead.Add(int64(earlyKept))
+	p.same("early, after a day", len(p.bind(8, "", "b")), 0)
+	p.match(message.Receipt{Carrier: "c1", IDs: []string{"c"}, State: message.Buffered, At: at(1)})
+	p.ahead.Add(int64(earlyKept))
+	p.match(message.Receipt{Carrier: "c1", IDs: []string{"c"}, State: message.Delivered, At: at(1)})
+	got := p.bind(9, "", "c")
+	if len(got) != 1 || got[0].State != message.Delivered {
+		p.Fatalf("%+v", got)
+	}
+}
+
+func idsExpire(p fixture) {
+	r := message.Receipt{Carrier: "c1", IDs: []string{"a"}, State: message.Delivered, At: at(1)}
+	p.bind(7, "", "a")
+	p.ahead.Add(int64(refKept - time.Second))
+	p.same("found", p.match(r).Found, true)
+	p.must(p.Sweep(p.Context(), p.db.Now()))
+	p.same("rows", p.rows("message_ref"), 1)
+	p.ahead.Add(int64(time.Second))
+	p.same("found later", p.match(r).Found, false)
+	p.same("early, for the next", len(p.bind(8, "", "a")), 1)
+	p.ahead.Add(int64(refKept))
+	p.must(p.Sweep(p.Context(), p.db.Now()))
+	p.same("rows", p.rows("message_ref"), 0)
+}
+
+func idsOfAnyBytes(p fixture) {
+	for i, id := range []string{"", "\x00", "a\xffb", `"\`, "é"} {
+		r := message.Receipt{Carrier: "c1", IDs: []string{id}, Numbers: []string{"1"}, State: message.Delivered, Line: id, At: at(1)}
+		p.same("found early", p.match(r).Found, false)
+		p.same("early", len(p.bind(message.ID(i+1), "2", id)), 1)
+		p.same("part", p.match(r).Part, partOf(message.ID(i+1)))
+	}
+}
+
+func idTwiceInABatch(p fixture) {
+	r := message.Receipt{Carrier: "c1", IDs: []string{"a", "b", "a"}, State: message.Buffered, At: at(1)}
+	got, err := p.Match(p.Context(), []message.Receipt{r, r})
+	p.must(err)
+	p.same("found", got[0].Found || got[1].Found, false)
+	early, err := p.Bind(p.Context(), []message.Binding{
+		{Carrier: "c1", IDs: []string{"a"}, Part: partOf(7)}, {Carrier: "c1", IDs: []string{"b"}, Part: partOf(7)}, {Carrier: "c1", IDs: []string{"a"}, Part: partOf(8)},
+	})
+	p.must(err)
+	p.same("early", len(early), 6)
+	p.same("the last binding", p.match(message.Receipt{Carrier: "c1", IDs: []string{"a"}}).Part, partOf(8))
+}
+
+func reportsStay(p fixture) {
+	m, quiet := p.message(1), p.message(1)
+	m.Report.URL = "https://example.com/"
+	p.save(m, quiet)
+	untold := func(before float64) int {
+		p.Helper()
+		ms, err := p.Untold(p.Context(), at(before), 10)
+		p.must(err)
+		return len(ms)
+	}
+	p.handOver(m, 1, false)
+	p.handOver(quiet, 1, false)
+	accepted := message.Outcome{State: message.Accepted, At: at(5)}
+	p.same("of one that wants none", len(p.settlePart(quiet, 0, accepted)), 0)
+	first := p.settlePart(m, 0, accepted)
+	p.same("untold", []int{len(first), untold(4), untold(5)}, []int{1, 0, 1})
+	second, err := p.Receive(p.Context(), []message.Receipt{{State: message.Delivered, At: at(6), Part: message.PartRef{Ref: m.Ref()}, Found: true}}, at(6))
+	p.must(err)
+	p.must(p.Told(p.Context(), first))
+	p.same("more has come since", untold(5), 1)
+	for range 2 {
+		p.must(p.Told(p.Context(), second))
+	}
+	p.same("all is told", untold(10), 0)
+}
+
+func nothingIsLeft(p fixture) {
+	var ms []message.Message
+	var outcomes []message.Outcome
+	for range sweepMost {
+		ms = append(ms, p.message(1))
+	}
+	ms = append(ms, p.message(3))
+	for i := range ms {
+		ms[i].Report.URL = "https://example.com/"
+		for n := range ms[i].Parts {
+			outcomes = append(outcomes, message.Outcome{
+				PartRef: message.PartRef{Ref: ms[i].Ref(), Part: n}, State: message.Rejected, Reason: "no carrier", At: at(1),
+			})
+		}
+	}
+	p.save(ms...)
+	p.handOver(ms[0], 1, false)
+	told, err := p.Settle(p.Context(), outcomes)
+	p.must(err)
+	p.same("to be told", len(told), len(ms))
+	if last := told[len(told)-1].Parts[2]; last.Reason != "no carrier" || last.State != message.Rejected {
+		p.Fatalf("%+v", last)
+	}
+	for range 2 {
+		p.must(p.Forget(p.Context(), at(p.db.Retention().Seconds()+1)))
+		p.same("rows", []int{p.rows("message"), p.rows("message_state")}, []int{0, 0})
+	}
+	untold, err := p.Untold(p.Context(), at(9), 1)
+	p.must(err)
+	p.same("untold", len(untold), 0)
+}

@@ -1,0 +1,223 @@
+package messages
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/message"
+	"github.com/penstock/penstock/relay/sqlstore"
+)
+
+// part is where a part of a message stands.
+type part struct {
+	State message.State `json:"state"`
+	// Due is when it is tried again; 0: when the message was to be sent.
+	Due int64 `json:"due,omitempty"`
+	// Changed is when its state changed; 0: when the message was received.
+	Changed int64 `json:"changed,omitempty"`
+	// Call names the call of Begin that had it handed over last.
+	Call    string `json:"call,omitempty"`
+	Carrier string `json:"carrier,omitempty"`
+	Ref     string `json:"ref,omitempty"`
+	Reason  string `json:"reason,omitempty"`
+	Report  string `json:"report,omitempty"`
+}
+
+// state is what changes of a message, a row of message_state.
+type state struct {
+	message.Ref
+	scheduled int64
+	report    bool
+	parts     []part
+	due       int64
+	untold    int64
+	expires   int64
+	version   int64
+	changed   bool // since it was read
+}
+
+const stateColumns = `s.account, s.id, s.part_count, s.scheduled, s.report, s.parts, s.due, s.untold, s.expires, s.version`
+
+func scanState(row *sql.Rows, s *state) error {
+	var acct, id int64
+	var count, report int
+	var parts []byte
+	if err := row.Scan(&acct, &id, &count, &s.scheduled, &report, &parts, &s.due, &s.untold, &s.expires, &s.version); err != nil {
+		return err
+	}
+	s.Ref = message.Ref{Account: account.ID(acct), ID: message.ID(id)}
+	s.report = report == 1
+	var err error
+	s.parts, err = decodeParts(parts, count)
+	return err
+}
+
+// decodeParts reads parts as they are kept.
+func decodeParts(doc []byte, count int) (parts []part, err error) {
+	if len(doc) > 0 {
+		if err := json.Unmarshal(doc, &parts); err != nil {
+			return nil, relay.Errorf(relay.KindUnexpected, "parts: decode: %w", err)
+		}
+	}
+	for len(parts) < count {
+		parts = append(parts, part{State: message.Pending})
+	}
+	return parts, nil
+}
+
+const lockStates = `
+SELECT ` + stateColumns + ` FROM batch CROSS JOIN message_state s
+WHERE s.account = batch.account AND s.id = batch.id
+ORDER BY s.account, s.id {for update}`
+
+// lock reads the states of messages and keeps others from changing them. Those
+// that are gone are left out.
+func lock(ctx context.Context, tx *sqlstore.Tx, noun string, refs []message.Ref) (map[message.Ref]*state, error) {
+	list, err := sqlstore.List(ctx, tx, noun, lockStates, scanState, refBatch(refs))
+	found := make(map[message.Ref]*state, len(list))
+	for i := range list {
+		found[list[i].Ref] = &list[i]
+	}
+	return found, err
+}
+
+// refBatch names messages; each once.
+func refBatch(refs []message.Ref) *sqlstore.Batch {
+	b := sqlstore.NewBatch("account bigint, id bigint")
+	for _, r := range refs {
+		b.Add(int64(r.Account), int64(r.ID))
+	}
+	return b
+}
+
+const updateStates = `
+UPDATE message_state SET parts = batch.parts, pending = batch.pending, states = batch.states, due = batch.due,
+  untold = batch.untold, expires = batch.expires, version = batch.version
+FROM batch WHERE message_state.account = batch.account AND message_state.id = batch.id`
+
+// store writes back those of the states that have changed.
+func store(ctx context.Context, tx *sqlstore.Tx, noun string, all map[message.Ref]*state) error {
+	b := sqlstore.NewBatch("account bigint, id bigint, parts text, pending bigint, states bigint, due bigint, untold bigint, expires bigint, version bigint")
+	for _, s := range all {
+		if !s.changed {
+			continue
+		}
+		parts, err := sqlstore.Encode(s.parts)
+		if err != nil {
+			return fmt.Errorf("message %s: encode: %w", s.ID, err)
+		}
+		pending, states := s.summary()
+		b.Add(int64(s.Account), int64(s.ID), parts, pending, states, s.due, s.untold, s.expires, s.version)
+	}
+	if b.Len() == 0 {
+		return nil
+	}
+	_, err := tx.Exec(ctx, noun, updateStates, b)
+	return err
+}
+
+// summary is how many parts are pending, and the bits of the states that parts
+// have.
+func (s *state) summary() (pending int, states int64) {
+	for i := range s.parts {
+		if s.parts[i].State == message.Pending {
+			pending++
+		}
+		states |= stateBit(s.parts[i].State)
+	}
+	return pending, states
+}
+
+// stateBit is a state's bit in message_state.states, as the schema has it in its
+// indexes.
+func stateBit(s message.State) int64 {
+	switch s {
+	case message.Pending:
+		return 1
+	case message.Sending:
+		return 2
+	case message.Accepted:
+		return 4
+	case message.Buffered:
+		return 8
+	case message.Delivered:
+		return 16
+	case message.Undelivered:
+		return 32
+	case message.Rejected:
+		return 64
+	case message.Unknown:
+		return 128
+	case message.Removed:
+		return 256
+	}
+	return 0
+}
+
+// move gives a part another state and reports whether that may follow on the one
+// that it has.
+func (s *state) move(n int, to message.State, at time.Time) bool {
+	p := &s.parts[n]
+	if !slices.Contains(to.Before(), p.State) {
+		return false
+	}
+	p.State, p.Changed = to, sqlstore.Millis(at)
+	s.version++
+	s.changed = true
+	return true
+}
+
+// rest says when the message is due next, or until when it is kept if no part of
+// it waits. A part that is due now, or in a carrier's hands, keeps the lease that
+// somebody has on it.
+func (s *state) rest(now time.Time, retention time.Duration) {
+	leased, next := false, int64(0)
+	for i := range s.parts {
+		switch p := &s.parts[i]; p.State {
+		case message.Sending:
+			leased = true
+		case message.Pending:
+			at := p.Due
+			if at == 0 {
+				at = s.scheduled
+			}
+			leased = leased || at <= sqlstore.Millis(now)
+			if next == 0 || at < next {
+				next = at
+			}
+		}
+	}
+	s.expires = 0
+	if leased && s.due > 0 {
+		return
+	}
+	if s.due = next; next == 0 {
+		s.expires = sqlstore.Millis(now.Add(retention))
+	}
+}
+
+// fill sets what changes of a message.
+func fill(m *message.Message, parts []part, version int64) {
+	m.Version = version
+	for n := range m.Parts {
+		p := &m.Parts[n]
+		p.State, p.ScheduledAt, p.ChangedAt = message.Pending, m.ScheduledFor, m.ReceivedAt
+		if n >= len(parts) {
+			continue
+		}
+		is := &parts[n]
+		p.State, p.Carrier, p.Ref, p.Reason, p.Report = is.State, is.Carrier, is.Ref, is.Reason, is.Report
+		if is.Due > 0 {
+			p.ScheduledAt = sqlstore.Moment(is.Due)
+		}
+		if is.Changed > 0 {
+			p.ChangedAt = sqlstore.Moment(is.Changed)
+		}
+	}
+}

@@ -1,0 +1,83 @@
+package messages
+
+import (
+	"context"
+	"time"
+
+	"github.com/penstock/penstock/relay/message"
+	"github.com/penstock/penstock/relay/sqlstore"
+)
+
+// Store is a message.Store, Work, Receipts, Reports and Archive. It is safe for
+// concurrent use, and for use by several gateways on one database.
+type Store struct {
+	db *sqlstore.DB
+	// ids has the block of reserved ids, and is empty while it is in use.
+	ids chan block
+}
+
+// New makes a Store.
+func New(db *sqlstore.DB) *Store {
+	s := &Store{db: db, ids: make(chan block, 1)}
+	s.ids <- block{}
+	return s
+}
+
+// Ids are taken from the database in blocks: one commit for many orders.
+const (
+	// blockTime is how long a block is used, so that ids grow with time even if
+	// another gateway takes many.
+	blockTime = time.Second
+	blockMost = 4096
+)
+
+// block is ids in a row that are reserved and not given out.
+type block struct {
+	next, end message.ID
+	size      int // with which it was taken
+	taken     time.Time
+}
+
+// Reserve takes n ids in a row. Ids of one gateway grow strictly, those of several
+// to the second.
+func (s *Store) Reserve(ctx context.Context, n int) (message.ID, error) {
+	select {
+	case b := <-s.ids:
+		defer func() { s.ids <- b }()
+		now := s.db.Now()
+		fresh := now.Sub(b.taken) < blockTime
+		if !fresh || b.end-b.next < message.ID(n) {
+			next, err := s.reserve(ctx, b.nextSize(n, fresh))
+			if err != nil {
+				return 0, err
+			}
+			next.taken, b = now, next
+		}
+		b.next += message.ID(n)
+		return b.next - message.ID(n), nil
+	case <-ctx.Done():
+		return 0, sqlstore.Wrap("messages: reserve", ctx.Err())
+	}
+}
+
+// nextSize grows while blocks are used up in their time, and begins anew with no
+// more than is needed.
+func (b block) nextSize(n int, fresh bool) int {
+	if !fresh {
+		return n
+	}
+	return max(n, min(2*b.size, blockMost))
+}
+
+func (s *Store) reserve(ctx context.Context, size int) (block, error) {
+	var last int64
+	err := s.db.Write(ctx, "messages: reserve", func(ctx context.Context, tx *sqlstore.Tx) (err error) {
+		last, err = sqlstore.Value[int64](ctx, tx, "messages: reserve", "UPDATE message_id SET last = last + $1 RETURNING last", int64(size))
+		return err
+	})
+	if err != nil {
+		return block{}, err
+	}
+	end := message.ID(last) + 1
+	return block{next: end - message.ID(size), end: end, size: size}, nil
+}

@@ -1,0 +1,233 @@
+package messages
+
+import (
+	"context"
+	"reflect"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/credit"
+	"github.com/penstock/penstock/relay/message"
+)
+
+var (
+	_ message.Store    = (*Store)(nil)
+	_ message.Work     = (*Store)(nil)
+	_ message.Receipts = (*Store)(nil)
+	_ message.Reports  = (*Store)(nil)
+	_ message.Archive  = (*Store)(nil)
+)
+
+func TestStore(t *testing.T) {
+	onEvery(t, []testCase{
+		{"messages are saved and charged once", 5, messagesAreSavedAndCharged},
+		{"ids grow and are in a row", 0, idsGrow},
+		{"a part is deleted and refunded once", 3, partIsDeletedOnce},
+		{"pending entries are listed by page", 20, pendingPages},
+		{"a key makes one order", 10, keyMakesOneOrder},
+		{"a key is known for its time", 10, keyExpires},
+		{"many orders at a time", 50, manyOrdersAtATime},
+	})
+}
+
+func messagesAreSavedAndCharged(p fixture) {
+	m, other := p.message(2), p.message(1)
+	p.save(m, other)
+	got, err := p.Get(p.Context(), 1, m.ID)
+	p.must(err)
+	if !reflect.DeepEqual(got, m) {
+		p.Fatalf("%+v\nwant %+v", got, m)
+	}
+	p.hasCredit(2)
+	p.save(m, other) // once more is the same
+	p.hasCredit(2)
+	p.same("pending", p.pendingIDs(), []message.ID{m.ID, m.ID + 1, other.ID})
+	entries, err := p.credit.Entries(p.Context(), 1, 0, 1)
+	p.must(err)
+	p.same("the entry", entries[0], credit.Entry{
+		Sequence: 2, ID: "sent-" + m.ID.String(), At: at(0), Credits: -3, Balance: 2, Reason: credit.Sent,
+		Reference: m.ID.String() + "-" + other.ID.String(),
+	})
+	dear := p.message(3)
+	_, err = p.Save(p.Context(), message.Batch{Account: 1, Messages: []message.Message{dear}, Now: at(1), Once: message.Once{Key: "k", Keep: time.Hour}})
+	p.kind(err, relay.KindNoCredit)
+	p.same("keys", p.rows("message_order"), 0)
+	_, err = p.Get(p.Context(), 1, dear.ID)
+	p.kind(err, relay.KindNotFound)
+	_, err = p.Get(p.Context(), 2, m.ID)
+	p.kind(err, relay.KindNotFound)
+	_, err = p.Save(p.Context(), message.Batch{Account: 1, Now: at(1)})
+	p.kind(err, relay.KindInvalid)
+	_, err = p.Save(p.Context(), message.Batch{Account: 1, Messages: []message.Message{dear, other}, Now: at(1)})
+	p.kind(err, relay.KindConflict)
+	p.hasCredit(2)
+}
+
+func idsGrow(p fixture) {
+	last := message.ID(0)
+	for _, n := range []int{1, 2, 1, 3, 1, 1, 500, 1, 10_000, 1} {
+		first, err := p.Reserve(p.Context(), n)
+		p.must(err)
+		if first <= last {
+			p.Fatalf("%d comes after %d", first, last)
+		}
+		last = first + message.ID(n) - 1
+	}
+	p.ahead.Add(int64(time.Minute))
+	if first, err := p.Reserve(p.Context(), 1); err != nil || first <= last {
+		p.Fatalf("%d comes after %d, %v", first, last, err)
+	}
+	ctx, cancel := context.WithCancel(p.Context())
+	b := <-p.ids
+	cancel()
+	_, err := p.Reserve(ctx, 1)
+	p.kind(err, relay.KindUnavailable)
+	p.ids <- b
+}
+
+func partIsDeletedOnce(p fixture) {
+	m := p.message(3)
+	p.save(m)
+	p.must(p.Delete(p.Context(), 1, m.ID+1, at(1)))
+	p.inStates(m.ID, "pending removed pending ")
+	for _, entry := range []message.ID{m.ID + 1, m.ID + 9, m.ID - 1} {
+		p.kind(p.Delete(p.Context(), 1, entry, at(1)), relay.KindNotFound)
+	}
+	p.hasCredit(1)
+	p.same("pending", p.pendingIDs(), []message.ID{m.ID, m.ID + 2})
+	p.kind(p.Delete(p.Context(), 2, m.ID, at(1)), relay.KindNotFound)
+	p.same("begun", p.handOver(m, 1, false), []int{0, 2})
+	for _, entry := range []message.ID{m.ID, m.ID + 2} { // they are being sent
+		p.kind(p.Delete(p.Context(), 1, entry, at(1)), relay.KindNotFound)
+	}
+	p.hasCredit(1)
+	alone := p.message(1)
+	p.save(alone)
+	p.must(p.Delete(p.Context(), 1, alone.ID, at(1)))
+	p.hasCredit(1)
+	p.inStates(alone.ID, "removed ")
+	p.same("due", p.claim(60, 10), []message.ID{m.ID})
+	p.forgotten(alone.ID, true)
+	p.forgotten(m.ID, false)
+}
+
+func pendingPages(p fixture) {
+	for range 3 {
+		p.save(p.message(3), p.message(1))
+	}
+	all := p.pendingIDs()
+	p.must(p.Delete(p.Context(), 1, all[5], at(1)))
+	all = append(all[:5:5], all[6:]...)
+	for offset := range len(all) + 2 {
+		for limit := range 6 {
+			list, total, err := p.Pending(p.Context(), 1, offset, limit)
+			p.must(err)
+			p.same("total", total, len(all))
+			var ids []message.ID
+			for _, e := range list {
+				ids = append(ids, e.ID)
+			}
+			from := min(offset, len(all))
+			p.same("page", ids, all[from:min(from+limit, len(all))])
+		}
+	}
+	m, err := p.Get(p.Context(), 1, all[0])
+	p.must(err)
+	list, _, err := p.Pending(p.Context(), 1, 1, 1)
+	p.must(err)
+	p.same("a page of it", list, []message.Entry{m.EntryOf(1)})
+}
+
+func keyMakesOneOrder(p fixture) {
+	save := func(b message.Batch) (string, error) {
+		saved, err := p.Save(p.Context(), b)
+		return string(saved.Before), err
+	}
+	once := message.Once{Key: "k", Order: "o", Answer: []byte(`{"a":"|"}`), Keep: time.Hour}
+	batch := func() message.Batch {
+		return message.Batch{Account: 1, Messages: []message.Message{p.message(1)}, Now: at(0), Once: once}
+	}
+	first := batch()
+	for i, want := range []string{"", `{"a":"|"}`, `{"a":"|"}`} {
+		b := batch()
+		if i == 0 {
+			b = first
+		}
+		if got, err := save(b); err != nil || got != want {
+			p.Fatalf("%d: %q, %v", i, got, err)
+		}
+	}
+	if saved, err := p.Save(p.Context(), first); err != nil || saved.Before != nil {
+		p.Fatalf("the order itself, repeated: %+v, %v", saved, err)
+	}
+	p.hasCredit(9)
+	once.Order = "another"
+	_, err := save(batch())
+	p.kind(err, relay.KindConflict)
+	once.Key = "another"
+	if got, err := save(batch()); err != nil || got != "" {
+		p.Fatalf("%q, %v", got, err)
+	}
+	p.hasCredit(8)
+	p.same("pending", len(p.pendingIDs()), 2)
+}
+
+func keyExpires(p fixture) {
+	save := func(now float64, order string) []byte {
+		saved, err := p.Save(p.Context(), message.Batch{
+			Account: 1, Messages: []message.Message{p.message(1)}, Now: at(now),
+			Once: message.Once{Key: "k", Order: order, Keep: time.Minute},
+		})
+		p.must(err)
+		return saved.Before
+	}
+	if save(0, "a") != nil || save(59, "a") == nil || save(60, "b") != nil || save(119, "b") == nil {
+		p.Fatal("the key was not known for a minute")
+	}
+	p.hasCredit(8)
+	for now, left := range map[float64]int{119: 1, 121: 0} {
+		if now > 120 {
+			p.must(p.Sweep(p.Context(), at(now)))
+		}
+		p.same("keys", p.rows("message_order") >= left, true)
+	}
+	p.same("keys", p.rows("message_order"), 0)
+}
+
+// The orders of 40 clients at a time are paid from one credit, and the one that
+// they repeat under one key is sent once.
+func manyOrdersAtATime(p fixture) {
+	var sent, refused, repeated atomic.Int64
+	var running sync.WaitGroup
+	for i := range 40 {
+		running.Go(func() {
+			ctx := context.WithoutCancel(p.Context())
+			for n := range 3 {
+				b := message.Batch{Account: 1, Messages: []message.Message{p.message(2)}, Now: at(0)}
+				if n == 0 {
+					b.Once = message.Once{Key: "k", Order: "o", Answer: []byte("a"), Keep: time.Hour}
+				}
+				saved, err := p.Save(ctx, b)
+				switch {
+				case err == nil && saved.Before != nil:
+					repeated.Add(1)
+				case err == nil:
+					sent.Add(1)
+				case relay.KindOf(err) == relay.KindNoCredit:
+					refused.Add(1)
+				default:
+					p.Error(i, err)
+				}
+			}
+		})
+	}
+	running.Wait()
+	p.hasCredit(0)
+	if sent.Load() != 25 || sent.Load()+refused.Load()+repeated.Load() != 120 {
+		p.Errorf("%d sent, %d refused, %d repeated", sent.Load(), refused.Load(), repeated.Load())
+	}
+	p.same("pending", len(p.pendingIDs()), 50)
+}

@@ -1,0 +1,226 @@
+package messages
+
+import (
+	"cmp"
+	"context"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/credit"
+	"github.com/penstock/penstock/relay/message"
+	"github.com/penstock/penstock/relay/sqlstore"
+	credits "github.com/penstock/penstock/relay/sqlstore/credit"
+)
+
+// Begin writes down that parts are about to be handed to a carrier.
+func (s *Store) Begin(ctx context.Context, starts []message.Start) ([][]int, error) {
+	return s.begin(ctx, strconv.FormatUint(rand.Uint64(), 36), starts)
+}
+
+// begin is Begin under a name that no other call has. A call that comes again,
+// because its answer was lost, is answered as before; one that comes too late
+// takes no part that came back since.
+func (s *Store) begin(ctx context.Context, call string, starts []message.Start) ([][]int, error) {
+	if len(starts) == 0 {
+		return nil, nil
+	}
+	refs := distinct(starts, func(st *message.Start) message.Ref { return st.Ref })
+	var begun [][]int
+	err := s.db.Write(ctx, "messages: begin", func(ctx context.Context, tx *sqlstore.Tx) error {
+		begun = make([][]int, len(starts))
+		states, err := lock(ctx, tx, "messages: begin", refs)
+		if err != nil {
+			return err
+		}
+		for i := range starts {
+			if st := states[starts[i].Ref]; st != nil {
+				begun[i] = st.begin(call, &starts[i])
+			}
+		}
+		return store(ctx, tx, "messages: begin", states)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return begun, nil
+}
+
+// begin returns the parts that may be handed over.
+func (s *state) begin(call string, start *message.Start) (begun []int) {
+	for _, n := range start.Parts {
+		if n < 0 || n >= len(s.parts) {
+			continue
+		}
+		p := &s.parts[n]
+		switch {
+		case p.State == message.Sending && p.Call == call:
+		case p.State == message.Pending && p.Call != call, p.State == message.Sending && start.Again:
+			p.State, p.Call, p.Carrier, p.Changed = message.Sending, call, start.Carrier, sqlstore.Millis(start.Now)
+		default:
+			continue
+		}
+		begun = append(begun, n)
+		s.due, s.changed = sqlstore.Millis(start.Until), true
+	}
+	return begun
+}
+
+// distinct are the messages that a batch is of, each once.
+func distinct[T any](batch []T, of func(*T) message.Ref) (refs []message.Ref) {
+	seen := make(map[message.Ref]bool, len(batch))
+	for i := range batch {
+		if ref := of(&batch[i]); !seen[ref] {
+			seen[ref] = true
+			refs = append(refs, ref)
+		}
+	}
+	return refs
+}
+
+// change is what shall happen to a part.
+type change struct {
+	message.Outcome
+	report string
+	now    time.Time // the gateway's, where At is the network's
+}
+
+// Settle records what carriers said.
+func (s *Store) Settle(ctx context.Context, outcomes []message.Outcome) ([]message.Message, error) {
+	changes := make([]change, len(outcomes))
+	for i, o := range outcomes {
+		changes[i] = change{Outcome: o, now: o.At}
+	}
+	return s.settle(ctx, "messages: settle", changes)
+}
+
+// settle records changes and returns the messages that want reports.
+func (s *Store) settle(ctx context.Context, noun string, changes []change) ([]message.Message, error) {
+	if len(changes) == 0 {
+		return nil, nil
+	}
+	refs := distinct(changes, func(c *change) message.Ref { return c.PartRef.Ref })
+	var reports []*state
+	err := s.db.Write(ctx, noun, func(ctx context.Context, tx *sqlstore.Tx) error {
+		states, err := lock(ctx, tx, noun, refs)
+		if err != nil {
+			return err
+		}
+		var refunds []credit.Change
+		reports, refunds = s.apply(states, refs, changes)
+		if err := store(ctx, tx, noun, states); err != nil {
+			return err
+		}
+		return refund(ctx, tx, refunds)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return s.filled(ctx, noun, reports)
+}
+
+// apply makes changes of states. It returns those that want reports, in the order
+// of refs, and the refunds.
+func (s *Store) apply(states map[message.Ref]*state, refs []message.Ref, changes []change) (reports []*state, refunds []credit.Change) {
+	of := make(map[message.Ref][]*change, len(refs))
+	for i := range changes {
+		ref := changes[i].PartRef.Ref
+		of[ref] = append(of[ref], &changes[i])
+	}
+	for _, ref := range refs {
+		st := states[ref]
+		if st == nil {
+			continue
+		}
+		now, moved, reported := of[ref][0].now, false, false
+		for _, c := range of[ref] {
+			if !st.settle(c) {
+				continue
+			}
+			moved, reported = true, reported || c.State.Code() != 0
+			if c.Refund {
+				refunds = append(refunds, refundOf(ref.Account, ref.ID+message.ID(c.Part), c.At))
+			}
+		}
+		if moved {
+			st.rest(now, s.db.Retention())
+		}
+		if st.report && reported {
+			st.untold = cmp.Or(st.untold, sqlstore.Millis(now))
+			reports = append(reports, st)
+		}
+	}
+	return reports, refunds
+}
+
+// settle records what became of a part and reports whether its state has changed.
+// The carrier's id is kept in any case.
+func (s *state) settle(c *change) bool {
+	if c.Part < 0 || c.Part >= len(s.parts) {
+		return false
+	}
+	p := &s.parts[c.Part]
+	if carrier, ref := cmp.Or(c.Carrier, p.Carrier), cmp.Or(c.Outcome.Ref, p.Ref); carrier != p.Carrier || ref != p.Ref {
+		p.Carrier, p.Ref, s.changed = carrier, ref, true
+	}
+	if !s.move(c.Part, c.State, c.At) {
+		return false
+	}
+	p.Reason, p.Report = cmp.Or(c.Reason, p.Reason), cmp.Or(c.report, p.Report)
+	if c.State == message.Pending {
+		p.Due = sqlstore.Millis(c.Again)
+	}
+	return true
+}
+
+func refundOf(acct account.ID, entry message.ID, at time.Time) credit.Change {
+	return credit.Change{
+		ID: "refund-" + entry.String(), Account: acct, Credits: 1, Reason: credit.Refund, Reference: entry.String(), At: at,
+	}
+}
+
+// refund gives credits back, account by account in their order.
+func refund(ctx context.Context, tx *sqlstore.Tx, refunds []credit.Change) error {
+	slices.SortStableFunc(refunds, func(a, b credit.Change) int { return cmp.Compare(a.Account, b.Account) })
+	for len(refunds) > 0 {
+		n := 1
+		for n < len(refunds) && refunds[n].Account == refunds[0].Account {
+			n++
+		}
+		if _, err := credits.Apply(ctx, tx, refunds[:n]); err != nil {
+			return err
+		}
+		refunds = refunds[n:]
+	}
+	return nil
+}
+
+// A message of which nothing waits stays as it is.
+const moveDue = `
+WITH held AS MATERIALIZED (
+  SELECT s.account, s.id FROM batch CROSS JOIN message_state s
+  WHERE s.account = batch.account AND s.id = batch.id AND s.due > 0
+  ORDER BY s.account, s.id {for update})
+UPDATE message_state SET due = $1 FROM held
+WHERE message_state.account = held.account AND message_state.id = held.id`
+
+// Renew moves the end of leases.
+func (s *Store) Renew(ctx context.Context, refs []message.Ref, until time.Time) error {
+	return s.moveDue(ctx, "messages: renew", refs, until)
+}
+
+// Release gives leases back unused.
+func (s *Store) Release(ctx context.Context, refs []message.Ref, due time.Time) error {
+	return s.moveDue(ctx, "messages: release", refs, due)
+}
+
+func (s *Store) moveDue(ctx context.Context, noun string, refs []message.Ref, to time.Time) error {
+	if len(refs) == 0 {
+		return nil
+	}
+	refs = distinct(refs, func(r *message.Ref) message.Ref { return *r })
+	_, err := s.db.Exec(ctx, noun, moveDue, sqlstore.Millis(to), refBatch(refs))
+	return err
+}

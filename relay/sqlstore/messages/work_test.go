@@ -1,0 +1,259 @@
+package messages
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/message"
+	"github.com/penstock/penstock/relay/sqlstore"
+)
+
+func TestWork(t *testing.T) {
+	onEvery(t, []testCase{
+		{"messages are claimed when they are due", 10, claimedWhenDue},
+		{"accounts share what is claimed", 1000, accountsShare},
+		{"a part is handed over once", 10, handedOverOnce},
+		{"two carriers have parts of one message", 10, twoCarriers},
+		{"a call of Begin that is repeated", 10, beginIsRepeated},
+		{"a failure that is tried again", 10, failureIsTriedAgain},
+		{"outcomes that are repeated", 10, outcomesAreRepeated},
+		{"the longest message", 255, longestMessage},
+		{"callers that do not wait for an answer", 1000, callersGiveUp},
+	})
+}
+
+func claimedWhenDue(p fixture) {
+	soon, later := p.message(1), p.message(1)
+	later.ScheduledFor = at(100)
+	p.save(soon, later)
+	leased := p.message(1)
+	_, err := p.Save(p.Context(), message.Batch{Account: 1, Messages: []message.Message{leased}, Now: at(0), Lease: at(20)})
+	p.must(err)
+	p.same("at once", p.claim(1, 10), []message.ID{soon.ID})
+	p.same("under a lease", p.claim(2, 10), []message.ID{})
+	p.must(p.Renew(p.Context(), []message.Ref{soon.Ref(), soon.Ref()}, at(40)))
+	p.same("when one lease has run out", p.claim(30, 10), []message.ID{leased.ID})
+	for range 2 {
+		p.must(p.Release(p.Context(), []message.Ref{leased.Ref(), {Account: 1, ID: 999}, {Account: 2, ID: soon.ID}}, at(31)))
+	}
+	p.same("when it is given back", p.claim(31, 10), []message.ID{leased.ID})
+	p.same("one of two", len(p.claim(60, 1)), 1)
+	p.same("all", len(p.claim(200, 10)), 3)
+	p.settlePart(soon, 0, message.Outcome{State: message.Rejected, At: at(201)})
+	p.must(p.Renew(p.Context(), []message.Ref{soon.Ref()}, at(201)))
+	p.same("of which nothing waits", p.claim(202, 10), []message.ID{})
+}
+
+func accountsShare(p fixture) {
+	for acct, n := range map[account.ID]int{1: 20, 2: 3, 3: 9, 4: 1} {
+		p.must(p.credit.Open(p.Context(), acct, 100, at(0)))
+		var ms []message.Message
+		for range n {
+			m := p.message(1)
+			m.Account = acct
+			if m.ScheduledFor = at(float64(len(ms))); acct == 4 {
+				m.ScheduledFor = at(90)
+			}
+			ms = append(ms, m)
+		}
+		_, err := p.Save(p.Context(), message.Batch{Account: acct, Messages: ms, Now: at(0)})
+		p.must(err)
+	}
+	for i, want := range []map[account.ID]int{{1: 4, 2: 3, 3: 4}, {1: 6, 3: 5}, {1: 10}, {}} {
+		list, err := p.Claim(p.Context(), at(50), at(90), 11)
+		p.must(err)
+		of, last := make(map[account.ID]int), make(map[account.ID]int64)
+		for _, m := range list {
+			of[m.Account]++
+			if at := m.ScheduledFor.UnixMilli(); at < last[m.Account] {
+				p.Errorf("account %s: not the oldest first", m.Account)
+			} else {
+				last[m.Account] = at
+			}
+		}
+		p.same("claim "+string(rune('0'+i)), of, want)
+	}
+}
+
+func handedOverOnce(p fixture) {
+	m := p.message(2)
+	p.save(m)
+	p.same("claimed", p.claim(1, 10), []message.ID{m.ID})
+	p.same("begun", p.handOver(m, 1, false), []int{0, 1})
+	p.same("by another", p.handOver(m, 1, false), []int{})
+	p.same("pending", p.pendingIDs(), []message.ID{})
+	list, err := p.Claim(p.Context(), at(20), at(30), 10) // its worker has died
+	p.must(err)
+	if len(list) != 1 || list[0].Parts[0].State != message.Sending || list[0].Parts[0].Carrier != "c1" {
+		p.Fatalf("%+v", list)
+	}
+	p.same("by one that may", p.handOver(m, 20, true), []int{0, 1})
+	p.settlePart(m, 0, message.Outcome{State: message.Accepted, Carrier: "c1", Ref: "r0", At: at(21)})
+	p.settlePart(m, 1, message.Outcome{State: message.Unknown, Reason: "the answer was lost", At: at(21)})
+	p.inStates(m.ID, "accepted unknown ")
+	p.same("due", p.claim(1000, 10), []message.ID{})
+	got, err := p.Get(p.Context(), 1, m.ID)
+	p.must(err)
+	if got.Parts[0].Ref != "r0" || got.Parts[1].Reason != "the answer was lost" || got.Version != 2 {
+		p.Fatalf("%+v", got)
+	}
+	// The account's operator decides that the unknown one is sent again.
+	p.settlePart(m, 1, message.Outcome{State: message.Pending, Again: at(1000), At: at(1000)})
+	p.same("pending", p.pendingIDs(), []message.ID{m.ID + 1})
+	p.same("due", p.claim(1000, 10), []message.ID{m.ID})
+	p.forgotten(m.ID, false)
+	p.hasCredit(8)
+}
+
+func twoCarriers(p fixture) {
+	m := p.message(3)
+	p.save(m)
+	one, two, gone := startOf(m, "c1", 1, false), startOf(m, "c2", 1, false), startOf(newMessage(1, m.ID+9, 1), "c2", 1, false)
+	one.Parts, two.Parts = []int{0}, []int{2, 1, 3, -1}
+	begun, err := p.Begin(p.Context(), []message.Start{one, gone, two})
+	p.must(err)
+	p.same("begun", begun, [][]int{{0}, {}, {2, 1}})
+	p.settlePart(m, 2, message.Outcome{State: message.Accepted, Carrier: "c2", Ref: "x", At: at(2)})
+	p.settlePart(m, 3, message.Outcome{State: message.Accepted, At: at(2)})
+	got, err := p.Get(p.Context(), 1, m.ID)
+	p.must(err)
+	p.same("carriers", []string{got.Parts[0].Carrier, got.Parts[1].Carrier, got.Parts[2].Carrier}, []string{"c1", "c2", "c2"})
+	p.inStates(m.ID, "sending sending accepted ")
+}
+
+// A repeated call may come before its answer is used, or after.
+func beginIsRepeated(p fixture) {
+	m := p.message(2)
+	p.save(m)
+	p.same("by another", p.handOver(m, 1, false), []int{0, 1})
+	again := message.Outcome{State: message.Pending, Again: at(1), At: at(1)}
+	p.settlePart(m, 0, again)
+	start := startOf(m, "c1", 1, false)
+	start.Parts = []int{0}
+	for i, want := range []int{1, 1, 0} {
+		if i == 2 {
+			p.settlePart(m, 0, again)
+		}
+		begun, err := p.begin(p.Context(), "call", []message.Start{start})
+		p.must(err)
+		p.same("taken", len(begun[0]), want)
+	}
+	p.same("pending", p.pendingIDs(), []message.ID{m.ID})
+	p.same("by the next", p.handOver(m, 1, false), []int{0})
+}
+
+func failureIsTriedAgain(p fixture) {
+	m := p.message(2)
+	p.save(m)
+	p.claim(1, 10)
+	p.handOver(m, 1, false)
+	settle := func(part int, state message.State, again float64, refund bool) {
+		p.Helper()
+		p.settlePart(m, part, message.Outcome{State: state, Again: at(again), Refund: refund, At: at(2)})
+	}
+	settle(0, message.Pending, 60, false)
+	settle(1, message.Pending, 90, false)
+	list, _, err := p.Pending(p.Context(), 1, 0, 10)
+	p.must(err)
+	if len(list) != 2 || !list[0].Scheduled.Equal(at(60)) || !list[0].OriginalScheduled.Equal(at(0)) {
+		p.Fatalf("%+v", list)
+	}
+	p.same("before", p.claim(59, 10), []message.ID{})
+	p.same("then", p.claim(60, 10), []message.ID{m.ID})
+	settle(0, message.Rejected, 0, true) // no carrier would take it
+	settle(0, message.Rejected, 0, true)
+	p.hasCredit(9)
+	p.inStates(m.ID, "rejected pending ")
+	p.same("the other's time", p.claim(90, 10), []message.ID{m.ID})
+	settle(1, message.Rejected, 0, false)
+	p.hasCredit(9)
+	p.same("at the end", p.claim(900, 10), []message.ID{})
+}
+
+// A transaction whose answer was lost is made again, with refunds of several
+// accounts in it.
+func outcomesAreRepeated(p fixture) {
+	p.must(p.credit.Open(p.Context(), 2, 100, at(0)))
+	mine := p.message(2)
+	id, err := p.Reserve(p.Context(), 1)
+	p.must(err)
+	other := newMessage(2, id, 1)
+	mine.Report.URL = "https://example.com/"
+	p.save(mine)
+	_, err = p.Save(p.Context(), message.Batch{Account: 2, Messages: []message.Message{other}, Now: at(0)})
+	p.must(err)
+	outcomes := []message.Outcome{
+		{PartRef: message.PartRef{Ref: other.Ref()}, State: message.Rejected, Reason: "no carrier", Refund: true, At: at(1)},
+		{PartRef: message.PartRef{Ref: mine.Ref(), Part: 1}, State: message.Rejected, Reason: "no carrier", Refund: true, At: at(1)},
+		{PartRef: message.PartRef{Ref: mine.Ref()}, State: message.Rejected, Reason: "refused", At: at(1)},
+		{PartRef: message.PartRef{Ref: message.Ref{Account: 1, ID: 999}}, State: message.Rejected, Refund: true, At: at(1)},
+	}
+	for i, want := range []int{1, 0} {
+		told, err := p.Settle(p.Context(), outcomes)
+		p.must(err)
+		p.same("reports", len(told), want)
+		if i == 0 && (told[0].Version != 2 || told[0].Parts[1].Reason != "no carrier" || told[0].Parts[0].Text != "part 0") {
+			p.Fatalf("%+v", told[0])
+		}
+		p.hasCredit(9)
+		balance, err := p.credit.Balance(p.Context(), 2)
+		p.must(err)
+		p.same("balance of the other", balance, 100)
+	}
+	p.forgotten(mine.ID, true)
+}
+
+func longestMessage(p fixture) {
+	m := p.message(255)
+	p.save(m)
+	if got := p.handOver(m, 1, false); len(got) != 255 || got[254] != 254 {
+		p.Fatalf("begun: %v", got)
+	}
+	outcomes := make([]message.Outcome, 255)
+	for i := range outcomes {
+		outcomes[i] = message.Outcome{
+			PartRef: message.PartRef{Ref: m.Ref(), Part: i}, State: message.Accepted, Carrier: "c", Ref: "r", At: at(1),
+		}
+	}
+	_, err := p.Settle(p.Context(), outcomes)
+	p.must(err)
+	p.inStates(m.ID, strings.Repeat("accepted ", 255))
+	p.same("due", p.claim(60, 10), []message.ID{})
+}
+
+// A transaction may still run when its caller has gone; it must leave alone what the
+// caller got.
+func callersGiveUp(p fixture) {
+	var running sync.WaitGroup
+	for i := range 50 {
+		running.Go(func() {
+			ctx, cancel := context.WithTimeout(p.Context(), time.Duration(i*40)*time.Microsecond)
+			defer cancel()
+			id, err := p.Reserve(ctx, 1)
+			if err != nil {
+				id = message.ID(1_000_000 + i)
+			}
+			m := newMessage(1, id, 1)
+			_, err = p.Save(ctx, message.Batch{Account: 1, Messages: []message.Message{m}, Now: at(0), Once: message.Once{Key: "k" + id.String()}})
+			_, err2 := p.Begin(ctx, []message.Start{startOf(m, "c1", 1, false)})
+			_, err3 := p.Settle(ctx, []message.Outcome{{PartRef: message.PartRef{Ref: m.Ref()}, State: message.Rejected, Refund: true, At: at(1)}})
+			_, err4 := p.Claim(ctx, at(1), at(2), 10)
+			_, err5 := p.Match(ctx, []message.Receipt{{Carrier: "c1", IDs: []string{"a"}}})
+			for _, err := range []error{err, err2, err3, err4, err5} {
+				if err != nil && relay.KindOf(err) != relay.KindUnavailable {
+					p.Error(err)
+				}
+			}
+		})
+	}
+	running.Wait()
+	balance, err := sqlstore.Value[int](p.Context(), p.db, "test", `
+SELECT balance + (SELECT COUNT(*) FROM message_state WHERE account = 1 AND (states & 64) = 0) FROM credit WHERE account = 1`)
+	p.must(err)
+	p.same("balance and messages to pay", balance, 1000)
+}

@@ -1,0 +1,33 @@
+package sims
+
+import (
+	"testing"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/sim"
+	"github.com/penstock/penstock/relay/sqlstore"
+	"github.com/penstock/penstock/relay/sqlstore/sqltest"
+)
+
+// BenchmarkPage reads a page of 100 SIMs. What it leaves behind decides how often
+// a request meets the collector of garbage.
+func BenchmarkPage(b *testing.B) {
+	b.Run("on SQLite", func(b *testing.B) { readPages(b, sqltest.Open(b, sqlstore.Options{})) })
+	b.Run("on PostgreSQL", func(b *testing.B) {
+		readPages(b, sqltest.Open(b, sqlstore.Options{URL: sqltest.StartPostgres(b).NewDatabase(b)}))
+	})
+}
+
+func readPages(b *testing.B, db *sqlstore.DB) {
+	s := NewSIMs(db)
+	if err := s.Declare(b.Context(), 1, newModel(1000).sims, false); err != nil {
+		b.Fatal(err)
+	}
+	q := sim.Query{Page: relay.Page{Number: 5, PerPage: 100}}
+	b.ReportAllocs()
+	for b.Loop() {
+		if found, total, err := s.List(b.Context(), 1, sim.Scope{}, q); err != nil || len(found) != 100 || total != 1000 {
+			b.Fatal(len(found), total, err)
+		}
+	}
+}

@@ -1,0 +1,65 @@
+package sims
+
+import (
+	"database/sql"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/sim"
+	"github.com/penstock/penstock/relay/sqlstore"
+)
+
+// countsAgree compares every block of every list with what a count of its records
+// finds.
+func countsAgree(t *testing.T, db *sqlstore.DB) {
+	t.Helper()
+	type list struct {
+		account account.ID
+		name    string
+		column  int
+	}
+	all, err := sqlstore.List(t.Context(), db, "test", "SELECT DISTINCT account, list, col FROM sim_block", func(row *sql.Rows, l *list) error {
+		return row.Scan(&l.account, &l.name, &l.column)
+	})
+	mustDo(t, err)
+	for _, one := range all {
+		l := listNamed(one.account, one.name)
+		blocks, err := l.blocks(t.Context(), db, whole(one.column))
+		mustDo(t, err)
+		for _, b := range blocks {
+			n, err := l.over(span{one.column, b.start, b.end}).count(t.Context(), db)
+			if err != nil || n != b.n {
+				t.Errorf("account %s, list %q by %s: %d from %+v to %+v, counted %d, %v", one.account, one.name, l.columns[one.column], n, b.start, b.end, b.n, err)
+			}
+		}
+	}
+}
+
+func listNamed(acct account.ID, name string) listing {
+	kind, id, _ := strings.Cut(name, "/")
+	switch kind {
+	case "subscribers":
+		return subscribersOf(acct)
+	case "pool":
+		return simsOf(acct, sim.Scope{Pool: id})
+	case "subscriber":
+		return simsOf(acct, sim.Scope{Subscriber: id})
+	}
+	return simsOf(acct, sim.Scope{})
+}
+
+// fill declares so many SIMs with numbers that follow each other.
+func fill(t testing.TB, s *SIMs, acct account.ID, n int) []sim.ICCID {
+	t.Helper()
+	all, iccids := make([]sim.SIM, n), make([]sim.ICCID, n)
+	for i := range all {
+		all[i] = declared(sim.ICCID(fmt.Sprintf("894400000000%07d", i)))
+		iccids[i] = all[i].ICCID
+	}
+	if err := s.Declare(t.Context(), acct, all, false); err != nil {
+		t.Fatal(err)
+	}
+	return iccids
+}

@@ -1,0 +1,152 @@
+package sims
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/job"
+	"github.com/penstock/penstock/relay/sim"
+	"github.com/penstock/penstock/relay/sqlstore"
+	"github.com/penstock/penstock/relay/sqlstore/jobs"
+	"github.com/penstock/penstock/relay/sqlstore/sqltest"
+)
+
+const ordered = sim.ICCID("8944000000000000001")
+
+func declareOne(t *testing.T, db *sqlstore.DB) {
+	t.Helper()
+	one := sim.SIM{ICCID: ordered, State: sim.Pending, IMSI: "234150000000001"}
+	if err := NewSIMs(db).Declare(t.Context(), 1, []sim.SIM{one}, false); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func oneOfManyOrdersGetsTheSIM(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
+	db := open(t)
+	declareOne(t, db)
+	taken := errors.New("taken")
+	var won atomic.Int32
+	var wg sync.WaitGroup
+	for i := range 20 {
+		wg.Go(func() {
+			j := job.Job{ID: fmt.Sprint("j", i), Account: 1, Kind: "k", List: "sims", CreatedAt: sqltest.At(0)}
+			err := NewOrders(db).Begin(t.Context(), j, ordered, func(one *sim.SIM) error {
+				if one.Job != "" {
+					return taken
+				}
+				one.Job, one.Requested = j.ID, sim.Active
+				return nil
+			})
+			if err == nil {
+				won.Add(1)
+			} else if !errors.Is(err, taken) {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	one, err := NewSIMs(db).Get(t.Context(), 1, ordered)
+	if err != nil || won.Load() != 1 || one.State != sim.Pending || one.Requested != sim.Active {
+		t.Fatalf("%d began, %+v, %v", won.Load(), one, err)
+	}
+	found, total, err := jobs.New(db).List(t.Context(), 1, job.Filter{List: "sims"}, 0, 100)
+	if err != nil || total != 1 || len(found) != 1 || found[0].ID != one.Job || found[0].State != job.Queued {
+		t.Errorf("%+v of %d, %v", found, total, err)
+	}
+	if due, err := jobs.New(db).Due(t.Context(), sqltest.At(1), 10); err != nil || len(due) != 1 || due[0].ID != one.Job {
+		t.Errorf("due %v, %v", due, err)
+	}
+}
+
+func aJobSettlesOnce(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
+	db := open(t)
+	declareOne(t, db)
+	j := job.Job{ID: "j1", Account: 1, Kind: "k", CreatedAt: sqltest.At(0)}
+	mustBegin := NewOrders(db).Begin(t.Context(), j, ordered, func(one *sim.SIM) error { one.Job = j.ID; return nil })
+	if mustBegin != nil {
+		t.Fatal(mustBegin)
+	}
+	var effects atomic.Int32
+	var wg sync.WaitGroup
+	for i := range 20 {
+		wg.Go(func() {
+			got, err := NewOrders(db).Settle(t.Context(), j, ordered, func(one *sim.SIM) (json.RawMessage, error) {
+				if one.Job != j.ID {
+					return nil, errors.New("not mine")
+				}
+				one.Job, one.Subscriber = "", fmt.Sprint("s", i)
+				return json.RawMessage(fmt.Sprintf(`{"n":%d}`, i)), nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+			one, err := NewSIMs(db).Get(t.Context(), 1, ordered)
+			if err == nil && fmt.Sprintf(`{"n":%s}`, one.Subscriber[1:]) == string(got) {
+				effects.Add(1) // everybody is told of the one effect there is
+			}
+		})
+	}
+	wg.Wait()
+	if effects.Load() != 20 {
+		t.Errorf("%d of 20 agree", effects.Load())
+	}
+	if got, err := jobs.New(db).Get(t.Context(), 1, "j1"); err != nil || len(got.Settled) == 0 || got.State != job.Queued {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if _, total, err := NewSIMs(db).List(t.Context(), 1, sim.Scope{Subscriber: subscriberOf(t, db)}, sim.Query{Page: relay.Page{Number: 1, PerPage: 5}}); err != nil || total != 1 {
+		t.Errorf("the subscriber's list has %d, %v", total, err)
+	}
+}
+
+func subscriberOf(t *testing.T, db *sqlstore.DB) string {
+	t.Helper()
+	one, err := NewSIMs(db).Get(t.Context(), 1, ordered)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return one.Subscriber
+}
+
+// An answer that was lost is asked for again, by when the job may have run.
+func aJobThatHasRunHasBegun(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
+	db := open(t)
+	declareOne(t, db)
+	refused := errors.New("not pending")
+	begin := func(id string) error {
+		j := job.Job{ID: id, Account: 1, Kind: "k", CreatedAt: sqltest.At(0)}
+		return NewOrders(db).Begin(t.Context(), j, ordered, func(one *sim.SIM) error {
+			if one.State != sim.Pending {
+				return refused
+			}
+			one.State = sim.Active
+			return nil
+		})
+	}
+	for _, tc := range []struct {
+		id   string
+		want error
+	}{{"j1", nil}, {"j1", nil}, {"j2", refused}} {
+		if err := begin(tc.id); !errors.Is(err, tc.want) {
+			t.Errorf("%s: %v", tc.id, err)
+		}
+	}
+}
+
+func anOrderForNoSIM(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
+	db := open(t)
+	j := job.Job{ID: "j1", Account: 2, Kind: "k", CreatedAt: sqltest.At(0)}
+	declareOne(t, db) // another account's
+	begin := NewOrders(db).Begin(t.Context(), j, ordered, func(*sim.SIM) error { return nil })
+	_, settle := NewOrders(db).Settle(t.Context(), j, ordered, func(*sim.SIM) (json.RawMessage, error) { return nil, nil })
+	_, get := jobs.New(db).Get(t.Context(), 2, "j1")
+	for _, err := range []error{begin, settle, get} {
+		if relay.KindOf(err) != relay.KindNotFound {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,168 @@
+package sims
+
+import (
+	"context"
+	"database/sql"
+	"math/rand/v2"
+	"strconv"
+
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/sim"
+	"github.com/penstock/penstock/relay/sqlstore"
+)
+
+// pools are records of their own.
+func pools() sqlstore.Documents[sim.Pool] {
+	return sqlstore.Documents[sim.Pool]{Noun: "pool", Table: "sim_pool"}
+}
+
+// Attach puts SIMs into a pool.
+func (s *SIMs) Attach(ctx context.Context, acct account.ID, pool string, iccids []sim.ICCID) error {
+	return s.join(ctx, acct, newJoining(pool, iccids, true))
+}
+
+// Detach takes SIMs out of a pool.
+func (s *SIMs) Detach(ctx context.Context, acct account.ID, pool string, iccids []sim.ICCID) error {
+	return s.join(ctx, acct, newJoining(pool, iccids, false))
+}
+
+// joining is a call of Attach or Detach, which differs from all others in its name:
+// one that comes again, because its answer was lost, is answered as before.
+type joining struct {
+	pool, name string
+	iccids     []sim.ICCID
+	attach     bool
+}
+
+func newJoining(pool string, iccids []sim.ICCID, attach bool) joining {
+	return joining{pool, strconv.FormatUint(rand.Uint64(), 36), iccids, attach}
+}
+
+func (s *SIMs) join(ctx context.Context, acct account.ID, j joining) error {
+	return s.db.Write(ctx, "pool "+j.pool, func(ctx context.Context, tx *sqlstore.Tx) error {
+		_, err := pools().Get(ctx, tx, acct, j.pool)
+		if sqlstore.IsNotFound(err) {
+			return sim.NoPool()
+		}
+		if err != nil {
+			return err
+		}
+		have, err := lockMembers(ctx, tx, acct, j.iccids)
+		if err != nil {
+			return err
+		}
+		moving, err := j.moving(have)
+		if err != nil || len(moving) == 0 {
+			return err
+		}
+		return s.move(ctx, tx, acct, j, moving)
+	})
+}
+
+// member is a SIM and the name of the call that took it out of a pool last.
+type member struct {
+	iccid                        sim.ICCID
+	imsi, msisdn, pool, detached string
+}
+
+const lockSIMMembers = `
+SELECT iccid, imsi, msisdn, pool, detached FROM sim
+WHERE account = $1 AND iccid IN (SELECT wanted FROM batch)
+ORDER BY iccid {for update}`
+
+func lockMembers(ctx context.Context, tx *sqlstore.Tx, acct account.ID, iccids []sim.ICCID) (map[sim.ICCID]member, error) {
+	b := sqlstore.NewBatch("wanted text")
+	for _, iccid := range iccids {
+		b.Add(string(iccid))
+	}
+	all, err := sqlstore.List(ctx, tx, "SIMs", lockSIMMembers, func(row *sql.Rows, m *member) error {
+		return row.Scan(&m.iccid, &m.imsi, &m.msisdn, &m.pool, &m.detached)
+	}, int64(acct), b)
+	out := make(map[sim.ICCID]member, len(all))
+	for _, m := range all {
+		out[m.iccid] = m
+	}
+	return out, err
+}
+
+// moving returns the SIMs that are not yet where they shall be, or refuses the
+// first of the call's that must not be moved.
+func (j joining) moving(have map[sim.ICCID]member) (map[sim.ICCID]member, error) {
+	out := make(map[sim.ICCID]member, len(j.iccids))
+	for _, iccid := range j.iccids {
+		m, there := have[iccid]
+		left := !j.attach && m.detached == j.name
+		switch {
+		case !there:
+			return nil, sim.BadICCID(string(iccid))
+		case j.attach && m.pool != "" && m.pool != j.pool:
+			return nil, sim.NotFree(iccid)
+		case !j.attach && !left && m.pool != j.pool:
+			return nil, sim.BadICCID(string(iccid))
+		}
+		if j.attach && m.pool == "" || !j.attach && !left {
+			out[iccid] = m
+		}
+	}
+	return out, nil
+}
+
+const (
+	attachSIMs = `
+UPDATE sim SET pool = $1 FROM batch WHERE sim.account = $2 AND sim.iccid = wanted`
+	detachSIMs = `
+UPDATE sim SET pool = '', detached = $1 FROM batch WHERE sim.account = $2 AND sim.iccid = wanted`
+)
+
+// move saves the new pool of SIMs and counts them.
+func (s *SIMs) move(ctx context.Context, tx *sqlstore.Tx, acct account.ID, j joining, moving map[sim.ICCID]member) error {
+	statement, value := attachSIMs, j.pool
+	if !j.attach {
+		statement, value = detachSIMs, j.name
+	}
+	list := simsOf(acct, sim.Scope{Pool: j.pool})
+	b := sqlstore.NewBatch("wanted text")
+	var changes []change
+	for _, m := range moving {
+		b.Add(string(m.iccid))
+		c := change{in: list, is: []string{string(m.iccid), m.imsi, m.msisdn}}
+		if !j.attach {
+			c.was, c.is = c.is, nil
+		}
+		changes = append(changes, c)
+	}
+	if _, err := tx.Exec(ctx, "pool "+j.pool, statement, value, int64(acct), b); err != nil {
+		return err
+	}
+	return recount(ctx, tx, acct, s.size, changes)
+}
+
+// Pools keeps pools.
+type Pools struct{ db *sqlstore.DB }
+
+// NewPools returns the store of pools.
+func NewPools(db *sqlstore.DB) *Pools { return &Pools{db: db} }
+
+// Get loads a pool.
+func (s *Pools) Get(ctx context.Context, acct account.ID, id string) (sim.Pool, error) {
+	return pools().Get(ctx, s.db, acct, id)
+}
+
+// Put saves a new pool.
+func (s *Pools) Put(ctx context.Context, acct account.ID, p sim.Pool) error {
+	return s.db.Write(ctx, "pool "+p.ID, func(ctx context.Context, tx *sqlstore.Tx) error {
+		return pools().Put(ctx, tx, acct, p.ID, p)
+	})
+}
+
+// Change saves what change makes of a pool.
+func (s *Pools) Change(ctx context.Context, acct account.ID, id string, change func(*sim.Pool) error) (out sim.Pool, err error) {
+	err = s.db.Write(ctx, "pool "+id, func(ctx context.Context, tx *sqlstore.Tx) error {
+		out, _, err = pools().Change(ctx, tx, acct, id, change)
+		return err
+	})
+	if err != nil {
+		return sim.Pool{}, err
+	}
+	return out, nil
+}

@@ -1,0 +1,207 @@
+package sims
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/sim"
+	"github.com/penstock/penstock/relay/sqlstore"
+)
+
+// columns are what scan reads.
+const columns = `iccid, imsi, msisdn, pool, subscriber, state, requested, job, service_4g, service_5g,
+  pin, pin2, puk, puk2, monthly, warning, cap, recipients`
+
+// batchColumns are those of columns in a batch.
+const batchColumns = `iccid text, imsi text, msisdn text, pool text, subscriber text, state text, requested text, job text,
+  service_4g bigint, service_5g bigint, pin text, pin2 text, puk text, puk2 text, monthly bigint, warning bigint, cap text, recipients text`
+
+func scan(row *sql.Rows, s *sim.SIM) error {
+	var recipients string
+	err := row.Scan(&s.ICCID, &s.IMSI, &s.MSISDN, &s.Pool, &s.Subscriber, &s.State, &s.Requested, &s.Job, &s.Service4G, &s.Service5G,
+		&s.Codes.PIN, &s.Codes.PIN2, &s.Codes.PUK, &s.Codes.PUK2, &s.Limit.Monthly, &s.Limit.Warning, &s.Limit.Cap, &recipients)
+	s.Requested, s.Limit.Cap = cmp.Or(s.Requested, s.State), cmp.Or(s.Limit.Cap, sim.NoCap)
+	if err != nil || recipients == "" {
+		return err
+	}
+	return sqlstore.Decode([]byte(recipients), &s.Recipients)
+}
+
+// batchOf is SIMs as rows, as they are after a change.
+func batchOf(all []changed) (*sqlstore.Batch, error) {
+	b := sqlstore.NewBatch(batchColumns)
+	for _, c := range all {
+		s := c.is
+		recipients, err := recipientsOf(s)
+		if err != nil {
+			return nil, err
+		}
+		b.Add(string(s.ICCID), s.IMSI, s.MSISDN, s.Pool, s.Subscriber, string(s.State), string(s.Requested), s.Job, s.Service4G, s.Service5G,
+			s.Codes.PIN, s.Codes.PIN2, s.Codes.PUK, s.Codes.PUK2, s.Limit.Monthly, s.Limit.Warning, string(s.Limit.Cap), recipients)
+	}
+	return b, nil
+}
+
+func recipientsOf(s sim.SIM) (string, error) {
+	if len(s.Recipients) == 0 {
+		return "", nil
+	}
+	b, err := json.Marshal(s.Recipients)
+	if err != nil {
+		return "", fmt.Errorf("SIM %s: recipients: %w", s.ICCID, err)
+	}
+	return string(b), nil
+}
+
+// row is a SIM's values of sim.Columns.
+func row(s sim.SIM) []string { return []string{string(s.ICCID), s.IMSI, s.MSISDN} }
+
+// listsOf are the lists that a SIM stands in; none of one that there is not.
+func listsOf(acct account.ID, s sim.SIM) []listing {
+	if s.ICCID == "" {
+		return nil
+	}
+	out := []listing{simsOf(acct, sim.Scope{})}
+	if s.Pool != "" {
+		out = append(out, simsOf(acct, sim.Scope{Pool: s.Pool}))
+	}
+	if s.Subscriber != "" {
+		out = append(out, simsOf(acct, sim.Scope{Subscriber: s.Subscriber}))
+	}
+	return out
+}
+
+// changed is a SIM before and after; the zero SIM for none.
+type changed struct{ was, is sim.SIM }
+
+// moves are what lists gain and lose by a change.
+func (c changed) moves(acct account.ID) []change {
+	var out []change
+	for _, l := range listsOf(acct, c.was) {
+		out = append(out, change{in: l, was: row(c.was)})
+	}
+	for _, l := range listsOf(acct, c.is) {
+		same := func(o change) bool { return o.in.name == l.name }
+		if i := slices.IndexFunc(out, same); i >= 0 {
+			out[i].is = row(c.is)
+		} else {
+			out = append(out, change{in: l, is: row(c.is)})
+		}
+	}
+	return out
+}
+
+// moved reports whether a change has another place in lists.
+func (c changed) moved() bool {
+	return c.was.IMSI != c.is.IMSI || c.was.MSISDN != c.is.MSISDN || c.was.Pool != c.is.Pool || c.was.Subscriber != c.is.Subscriber
+}
+
+const lockSIMs = `
+SELECT ` + columns + ` FROM sim
+WHERE account = $1 AND iccid IN (SELECT iccid FROM batch)
+ORDER BY iccid {for update}`
+
+// lockAll locks the SIMs of an account that exist and returns them by ICCID.
+func lockAll(ctx context.Context, tx *sqlstore.Tx, acct account.ID, iccids []sim.ICCID) (map[sim.ICCID]sim.SIM, error) {
+	return load(ctx, tx, lockSIMs, acct, iccids)
+}
+
+// load runs a statement over a batch of ICCIDs.
+func load(ctx context.Context, c sqlstore.Conn, statement string, acct account.ID, iccids []sim.ICCID) (map[sim.ICCID]sim.SIM, error) {
+	b := sqlstore.NewBatch("iccid text")
+	for _, iccid := range iccids {
+		b.Add(string(iccid))
+	}
+	all, err := sqlstore.List(ctx, c, "SIMs", statement, scan, int64(acct), b)
+	out := make(map[sim.ICCID]sim.SIM, len(all))
+	for _, s := range all {
+		out[s.ICCID] = s
+	}
+	return out, err
+}
+
+const lockSIM = `
+SELECT ` + columns + ` FROM sim
+WHERE account = $1 AND iccid = $2 {for update}`
+
+// lockOne locks a SIM; relay.KindNotFound if there is none.
+func lockOne(ctx context.Context, tx *sqlstore.Tx, acct account.ID, iccid sim.ICCID) (sim.SIM, error) {
+	return sqlstore.One(ctx, tx, "SIM "+string(iccid), lockSIM, scan, int64(acct), string(iccid))
+}
+
+const insertSIMs = `
+INSERT INTO sim (account, ` + columns + `, detached)
+SELECT $1, ` + columns + `, '' FROM batch WHERE true
+ON CONFLICT (account, iccid) DO NOTHING
+RETURNING iccid`
+
+// insert saves new SIMs and names those that nobody else has just saved.
+func insert(ctx context.Context, tx *sqlstore.Tx, acct account.ID, all []changed) (map[sim.ICCID]bool, error) {
+	if len(all) == 0 {
+		return nil, nil
+	}
+	b, err := batchOf(all)
+	if err != nil {
+		return nil, err
+	}
+	inserted, err := sqlstore.Values[string](ctx, tx, "SIMs", insertSIMs, int64(acct), b)
+	out := make(map[sim.ICCID]bool, len(inserted))
+	for _, iccid := range inserted {
+		out[sim.ICCID(iccid)] = true
+	}
+	return out, err
+}
+
+// Most changes move a SIM in no list, and leave alone what is indexed.
+const (
+	updateFields = `
+UPDATE sim SET state = batch.state, requested = batch.requested, job = batch.job,
+  service_4g = batch.service_4g, service_5g = batch.service_5g,
+  pin = batch.pin, pin2 = batch.pin2, puk = batch.puk, puk2 = batch.puk2,
+  monthly = batch.monthly, warning = batch.warning, cap = batch.cap, recipients = batch.recipients`
+	updateMoved   = `, imsi = batch.imsi, msisdn = batch.msisdn, subscriber = batch.subscriber`
+	updateMatched = `
+FROM batch WHERE sim.account = $1 AND sim.iccid = batch.iccid`
+)
+
+// update saves SIMs that are locked; their pools stay as they are.
+func update(ctx context.Context, tx *sqlstore.Tx, acct account.ID, all []changed) error {
+	var stay, move []changed
+	for _, c := range all {
+		if c.moved() {
+			move = append(move, c)
+		} else {
+			stay = append(stay, c)
+		}
+	}
+	for _, part := range []struct {
+		statement string
+		of        []changed
+	}{{updateFields + updateMatched, stay}, {updateFields + updateMoved + updateMatched, move}} {
+		if len(part.of) == 0 {
+			continue
+		}
+		b, err := batchOf(part.of)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, "SIMs", part.statement, int64(acct), b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// count counts what changes have moved in lists.
+func count(ctx context.Context, tx *sqlstore.Tx, acct account.ID, size int, all []changed) error {
+	var moves []change
+	for _, c := range all {
+		moves = append(moves, c.moves(acct)...)
+	}
+	return recount(ctx, tx, acct, size, moves)
+}

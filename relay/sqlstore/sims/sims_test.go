@@ -1,0 +1,290 @@
+package sims
+
+import (
+	"errors"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/sim"
+	"github.com/penstock/penstock/relay/sqlstore"
+	"github.com/penstock/penstock/relay/sqlstore/sqltest"
+)
+
+var (
+	_ sim.SIMs        = (*SIMs)(nil)
+	_ sim.Pools       = (*Pools)(nil)
+	_ sim.Subscribers = (*Subscribers)(nil)
+	_ sim.Orders      = (*Orders)(nil)
+)
+
+const (
+	firstSIM  sim.ICCID = "8944000000000000001"
+	secondSIM sim.ICCID = "8944000000000000002"
+	thirdSIM  sim.ICCID = "8944000000000000003"
+)
+
+func declared(iccid sim.ICCID) sim.SIM {
+	return sim.SIM{
+		ICCID: iccid, IMSI: "2341500000" + string(iccid[14:]), MSISDN: "4477009" + string(iccid[14:]), Service4G: true,
+		Codes: sim.Codes{PIN: "0000", PIN2: "1111", PUK: "12345678", PUK2: "87654321"}, State: sim.Pending,
+	}
+}
+
+func TestStores(t *testing.T) {
+	sqltest.OnEvery(t, func(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
+		for name, test := range map[string]func(*testing.T, func(*testing.T) *sqlstore.DB){
+			"records": recordsOfSIMs, "changes of one are not lost": changesOfOneSIM, "pools take all or none": poolsTakeAllOrNone,
+			"a walk finds all of a scope": walkFindsAll, "subscribers": subscribersAreFound, "lists agree with a model": listsAgreeWithAModel,
+			"lists of subscribers count what is put again": subscribersArePutAgain,
+			"one of many orders gets the SIM":              oneOfManyOrdersGetsTheSIM, "a job settles once": aJobSettlesOnce,
+			"a job that has run since it began has begun": aJobThatHasRunHasBegun, "an order for a SIM that is not there": anOrderForNoSIM,
+		} {
+			t.Run(name, func(t *testing.T) { test(t, open) })
+		}
+	})
+}
+
+func mustDo(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// smallSIMs has blocks of so few SIMs that short lists have many.
+func smallSIMs(db *sqlstore.DB) *SIMs {
+	s := NewSIMs(db)
+	s.size = 8
+	return s
+}
+
+func smallSubscribers(db *sqlstore.DB) *Subscribers {
+	s := NewSubscribers(db)
+	s.size = 2
+	return s
+}
+
+func recordsOfSIMs(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
+	s, ctx := smallSIMs(open(t)), t.Context()
+	mustDo(t, s.Declare(ctx, 1, []sim.SIM{declared(firstSIM), declared(secondSIM)}, false))
+	want := declared(firstSIM)
+	want.Requested, want.Limit.Cap = sim.Pending, sim.NoCap
+	if got, err := s.Get(ctx, 1, firstSIM); err != nil || !reflect.DeepEqual(got, want) {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	if _, err := s.Get(ctx, 2, firstSIM); relay.KindOf(err) != relay.KindNotFound {
+		t.Errorf("another account's: %v", err)
+	}
+	want.State, want.Requested, want.Job, want.Subscriber = sim.Active, sim.Suspended, "j1", "s1"
+	want.Limit = sim.Limit{Monthly: 1 << 40, Warning: 5, Cap: sim.Block}
+	want.Recipients = []sim.Recipient{{ID: "r1", Email: "a@example.com", Number: "447700900001"}}
+	want.Service4G, want.Service5G = false, true
+	got, err := s.Change(ctx, 1, firstSIM, func(x *sim.SIM) error { *x = want; x.Pool = "not here"; return nil })
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	all, err := s.GetMany(ctx, 1, []sim.ICCID{thirdSIM, firstSIM})
+	if err != nil || len(all) != 1 || !reflect.DeepEqual(all[firstSIM], want) {
+		t.Errorf("%+v, %v", all, err)
+	}
+	testRedeclared(t, s, want)
+	testForgotten(t, s)
+}
+
+// testRedeclared says again what lives on, with another number.
+func testRedeclared(t *testing.T, s *SIMs, want sim.SIM) {
+	t.Helper()
+	ctx, again := t.Context(), declared(firstSIM)
+	again.MSISDN, again.Codes = "447700999999", sim.Codes{PIN: "4321"}
+	mustDo(t, s.Declare(ctx, 1, []sim.SIM{again}, false))
+	want.MSISDN, want.Codes.PIN = again.MSISDN, "4321"
+	if got, err := s.Get(ctx, 1, firstSIM); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("declared again: %+v, %v", got, err)
+	}
+	for _, in := range []sim.Scope{{}, {Subscriber: "s1"}} {
+		q := sim.Query{Page: relay.Page{Number: 1, PerPage: 10}, Filters: []sim.Filter{{Column: "msisdn", Value: again.MSISDN}}}
+		if got, total, err := s.List(ctx, 1, in, q); err != nil || total != 1 || got[0].ICCID != firstSIM {
+			t.Errorf("%+v: %v of %d, %v", in, got, total, err)
+		}
+	}
+	mustDo(t, s.Declare(ctx, 1, []sim.SIM{again}, true))
+	want.State, want.Requested, want.Job, want.Subscriber, want.Service4G, want.Service5G = sim.Pending, sim.Pending, "", "", true, false
+	if got, err := s.Get(ctx, 1, firstSIM); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("reset: %+v, %v", got, err)
+	}
+	if got, total, err := s.List(ctx, 1, sim.Scope{Subscriber: "s1"}, sim.Query{Page: relay.Page{Number: 1, PerPage: 10}}); err != nil || total != 0 || len(got) != 0 {
+		t.Errorf("the subscriber still has %v of %d, %v", got, total, err)
+	}
+}
+
+// testForgotten deletes what there is: nothing stays behind.
+func testForgotten(t *testing.T, s *SIMs) {
+	t.Helper()
+	ctx := t.Context()
+	for _, iccid := range []sim.ICCID{firstSIM, secondSIM} {
+		mustDo(t, s.Delete(ctx, 1, iccid))
+	}
+	if err := s.Delete(ctx, 1, firstSIM); relay.KindOf(err) != relay.KindNotFound {
+		t.Error(err)
+	}
+	countsAgree(t, s.db)
+	left, err := sqlstore.Value[int](ctx, s.db, "test", "SELECT (SELECT count(*) FROM sim) + (SELECT count(*) FROM sim_block WHERE n > 0)")
+	if err != nil || left != 0 {
+		t.Errorf("%d rows stayed, %v", left, err)
+	}
+}
+
+func changesOfOneSIM(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
+	s, ctx := smallSIMs(open(t)), t.Context()
+	mustDo(t, s.Declare(ctx, 1, []sim.SIM{declared(firstSIM)}, false))
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 5 {
+				if _, err := s.Change(ctx, 1, firstSIM, func(x *sim.SIM) error { x.Limit.Monthly++; return nil }); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if got, err := s.Get(ctx, 1, firstSIM); err != nil || got.Limit.Monthly != 40 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	refusal := errors.New("no")
+	if _, err := s.Change(ctx, 1, firstSIM, func(x *sim.SIM) error { x.Limit.Monthly = 0; return refusal }); !errors.Is(err, refusal) {
+		t.Error(err)
+	}
+	if _, err := s.Change(ctx, 1, thirdSIM, func(*sim.SIM) error { return nil }); relay.KindOf(err) != relay.KindNotFound {
+		t.Error(err)
+	}
+}
+
+func poolsTakeAllOrNone(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
+	db, ctx := open(t), t.Context()
+	s := smallSIMs(db)
+	mustDo(t, s.Declare(ctx, 1, []sim.SIM{declared(firstSIM), declared(secondSIM)}, false))
+	mustDo(t, s.Declare(ctx, 2, []sim.SIM{declared(thirdSIM)}, false))
+	mustDo(t, NewPools(db).Put(ctx, 1, sim.Pool{ID: "p1"}))
+	mustDo(t, NewPools(db).Put(ctx, 1, sim.Pool{ID: "p2"}))
+	for _, tc := range []struct {
+		name string
+		do   error
+		want string
+	}{
+		{"another account's", s.Attach(ctx, 1, "p1", []sim.ICCID{firstSIM, thirdSIM}), "Invalid ICCID: 8944000000000000003."},
+		{"no such pool", s.Attach(ctx, 2, "p1", []sim.ICCID{thirdSIM}), "Invalid pool."},
+		{"a free one", s.Attach(ctx, 1, "p1", []sim.ICCID{firstSIM}), ""},
+		{"the same and another", s.Attach(ctx, 1, "p1", []sim.ICCID{firstSIM, secondSIM}), ""},
+		{"one of another pool", s.Attach(ctx, 1, "p2", []sim.ICCID{firstSIM}), "ICCID 8944000000000000001 is in another pool: detach it first."},
+		{"out of the wrong pool", s.Detach(ctx, 1, "p2", []sim.ICCID{firstSIM}), "Invalid ICCID: 8944000000000000001."},
+		{"out, with another account's", s.Detach(ctx, 1, "p1", []sim.ICCID{firstSIM, thirdSIM}), "Invalid ICCID: 8944000000000000003."},
+		{"out", s.Detach(ctx, 1, "p1", []sim.ICCID{firstSIM}), ""},
+		{"out again", s.Detach(ctx, 1, "p1", []sim.ICCID{firstSIM}), "Invalid ICCID: 8944000000000000001."},
+	} {
+		text := ""
+		if tc.do != nil {
+			text = tc.do.Error()
+		}
+		if text != tc.want {
+			t.Errorf("%s: %q, want %q", tc.name, text, tc.want)
+		}
+	}
+	mustDo(t, s.Attach(ctx, 1, "p1", []sim.ICCID{firstSIM}))
+	out := newJoining("p1", []sim.ICCID{firstSIM}, false)
+	for range 2 { // the caller repeats a call whose answer was lost
+		if err := s.join(ctx, 1, out); err != nil {
+			t.Errorf("a detachment that comes twice: %v", err)
+		}
+	}
+	mustDo(t, s.Attach(ctx, 1, "p1", []sim.ICCID{firstSIM}))
+	mustDo(t, s.join(ctx, 1, out))
+	if got, err := s.Get(ctx, 1, firstSIM); err != nil || got.Pool != "p1" {
+		t.Errorf("a detachment that comes after an attachment: %+v, %v", got, err)
+	}
+	mustDo(t, s.Detach(ctx, 1, "p1", []sim.ICCID{firstSIM, firstSIM}))
+	countsAgree(t, db)
+	q := sim.Query{Page: relay.Page{Number: 1, PerPage: 10}}
+	got, total, err := s.List(ctx, 1, sim.Scope{Pool: "p1"}, q)
+	if err != nil || total != 1 || !slices.Equal(named(got), []sim.ICCID{secondSIM}) || got[0].Pool != "p1" {
+		t.Errorf("%v of %d, %v", got, total, err)
+	}
+	if got, err := s.Get(ctx, 1, firstSIM); err != nil || got.Pool != "" {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+func walkFindsAll(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
+	s, ctx := smallSIMs(open(t)), t.Context()
+	var want []sim.ICCID
+	for i := range 25 {
+		one := declared(sim.ICCID("89440000000000" + strconv.Itoa(10000+i)))
+		mustDo(t, s.Declare(ctx, 1, []sim.SIM{one}, false))
+		want = append(want, one.ICCID)
+	}
+	var got []sim.ICCID
+	for after := sim.ICCID(""); ; after = got[len(got)-1] {
+		some, err := s.Walk(ctx, 1, sim.Scope{}, after, 10)
+		mustDo(t, err)
+		if len(some) == 0 {
+			break
+		}
+		got = append(got, some...)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%v", got)
+	}
+}
+
+func subscribersAreFound(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
+	s, ctx := smallSubscribers(open(t)), t.Context()
+	for i, name := range []string{"Öhlund Ann", "smith Bo", "Smith Cy", "Smithers Di"} {
+		surname, forename, _ := strings.Cut(name, " ")
+		mustDo(t, s.Put(ctx, 1, sim.Subscriber{ID: strconv.Itoa(i), Surname: surname, Forename: forename}))
+	}
+	for _, tc := range []struct {
+		name string
+		q    sim.Query
+		want []string
+	}{
+		{"all, as they came", sim.Query{}, []string{"0", "1", "2", "3"}},
+		{"by surname, the last first", sim.Query{OrderBy: "surname", Descending: true}, []string{"0", "3", "2", "1"}},
+		{"a surname in any case", sim.Query{Filters: []sim.Filter{{Column: "surname", Value: "SMITH"}}}, []string{"1", "2"}},
+		{"the beginning of one, by forename", sim.Query{OrderBy: "forename", Descending: true, Filters: []sim.Filter{{Column: "surname", Match: sim.Begins, Value: "smith"}}}, []string{"3", "2", "1"}},
+		{"any but one", sim.Query{Filters: []sim.Filter{{Column: "surname", Match: sim.Differs, Value: "öhlund"}}}, []string{"1", "2", "3"}},
+		{"two filters", sim.Query{Filters: []sim.Filter{{Column: "surname", Value: "smith"}, {Column: "forename", Match: sim.Differs, Value: "bo"}}}, []string{"2"}},
+	} {
+		tc.q.Page = relay.Page{Number: 1, PerPage: 10}
+		found, total, err := s.List(ctx, 1, tc.q)
+		var got []string
+		for _, who := range found {
+			got = append(got, who.ID)
+		}
+		if err != nil || total != len(tc.want) || !slices.Equal(got, tc.want) {
+			t.Errorf("%s: %v of %d, %v", tc.name, got, total, err)
+		}
+	}
+	if _, err := s.Get(ctx, 2, "0"); relay.KindOf(err) != relay.KindNotFound {
+		t.Error(err)
+	}
+}
+
+func subscribersArePutAgain(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
+	s := smallSubscribers(open(t))
+	for i := range 20 {
+		for _, surname := range []string{"Smith", "Tab\ter", "Smythe"} { // a job that runs again says the same or other things
+			mustDo(t, s.Put(t.Context(), 1, sim.Subscriber{ID: strconv.Itoa(10 + i), Forename: "A", Surname: surname}))
+		}
+	}
+	countsAgree(t, s.db)
+	q := sim.Query{Page: relay.Page{Number: 4, PerPage: 6}, Filters: []sim.Filter{{Column: "surname", Match: sim.Begins, Value: "SMYTH"}}}
+	found, total, err := s.List(t.Context(), 1, q)
+	if err != nil || total != 20 || len(found) != 2 || found[1].ID != "29" || found[1].Surname != "Smythe" {
+		t.Errorf("%+v of %d, %v", found, total, err)
+	}
+}

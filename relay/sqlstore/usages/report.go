@@ -1,0 +1,100 @@
+package usages
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"github.com/penstock/penstock/relay/sqlstore"
+	"github.com/penstock/penstock/relay/usage"
+)
+
+const (
+	beginReport = `
+INSERT INTO usage_report (id, begun) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET begun = excluded.begun`
+
+	// addRows takes the last of several rows of one SIM.
+	addRows = `
+INSERT INTO usage_report_row (report, subscriber, iccid, company, bytes)
+SELECT $1, subscriber, iccid, company, bytes FROM batch WHERE n IN (SELECT MAX(n) FROM batch GROUP BY subscriber, iccid)
+ON CONFLICT (report, subscriber, iccid) DO UPDATE SET company = excluded.company, bytes = excluded.bytes`
+
+	readRows = `
+SELECT iccid, subscriber, company, bytes FROM usage_report_row
+WHERE report = $1 ORDER BY subscriber, iccid LIMIT $2 OFFSET $3`
+
+	deleteRows = `
+DELETE FROM usage_report_row WHERE (report, subscriber, iccid) IN (
+  SELECT report, subscriber, iccid FROM usage_report_row WHERE report = $1 LIMIT 5000)`
+
+	expiredReports = `
+SELECT id FROM usage_report WHERE begun < $1 ORDER BY begun LIMIT 100`
+
+	// deleteReport leaves one whose rows another gateway is deleting to the next
+	// sweep.
+	deleteReport = `
+DELETE FROM usage_report WHERE id = $1 AND NOT EXISTS (SELECT 1 FROM usage_report_row WHERE report = $1)`
+)
+
+// Begin makes an empty report.
+func (s *Store) Begin(ctx context.Context, id string, at time.Time) error {
+	if _, err := s.db.Exec(ctx, "usage report "+id, beginReport, id, sqlstore.Millis(at)); err != nil {
+		return err
+	}
+	return s.deleteRows(ctx, id)
+}
+
+// deleteRows deletes the rows of a report in portions, so that no transaction is
+// long.
+func (s *Store) deleteRows(ctx context.Context, id string) error {
+	for {
+		n, err := s.db.Exec(ctx, "usage report "+id, deleteRows, id)
+		if err != nil || n == 0 {
+			return err
+		}
+	}
+}
+
+// Add adds rows to a report.
+func (s *Store) Add(ctx context.Context, id string, rows []usage.Row) error {
+	b := sqlstore.NewBatch("subscriber text, iccid text, company text, bytes bigint")
+	for _, r := range rows {
+		b.Add(r.Subscriber, r.ICCID, r.Company, r.Bytes)
+	}
+	_, err := s.db.Exec(ctx, "usage report "+id, addRows, id, b)
+	return err
+}
+
+// Rows returns a page of a report.
+func (s *Store) Rows(ctx context.Context, id string, offset, limit int) ([]usage.Row, error) {
+	return sqlstore.List(ctx, s.db, "usage report "+id, readRows, scanRow, id, int64(limit), int64(offset))
+}
+
+func scanRow(row *sql.Rows, r *usage.Row) error {
+	return row.Scan(&r.ICCID, &r.Subscriber, &r.Company, &r.Bytes)
+}
+
+// Sweep removes reports that can no longer be read, usage.ReportLife after they
+// were begun.
+func (s *Store) Sweep(ctx context.Context, now time.Time) error {
+	for {
+		ids, err := sqlstore.Values[string](ctx, s.db, "usage reports", expiredReports, sqlstore.Millis(now.Add(-usage.ReportLife)))
+		if err != nil {
+			return err
+		}
+		deleted := int64(0)
+		for _, id := range ids {
+			if err := s.deleteRows(ctx, id); err != nil {
+				return err
+			}
+			n, err := s.db.Exec(ctx, "usage report "+id, deleteReport, id)
+			if err != nil {
+				return err
+			}
+			deleted += n
+		}
+		if deleted == 0 {
+			return nil
+		}
+	}
+}

@@ -1,0 +1,149 @@
+package usages
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/sqlstore"
+	"github.com/penstock/penstock/relay/usage"
+)
+
+// Store keeps records, totals and reports. It is safe for concurrent use.
+type Store struct{ db *sqlstore.DB }
+
+// New returns the store of usage in a database.
+func New(db *sqlstore.DB) *Store { return &Store{db: db} }
+
+const (
+	// insertRecords goes in the order of ids, in which gateways that were given the
+	// same records do not lock each other out.
+	insertRecords = `
+INSERT INTO usage_record (account, id, iccid, pool, started, type, bytes, duration)
+SELECT account, id, iccid, pool, started, type, bytes, duration FROM batch WHERE true ORDER BY account, id, n
+ON CONFLICT (account, id) DO NOTHING
+RETURNING account, iccid, pool, started, bytes`
+
+	// addTotals stops at maxTotal. Gateways that add to the same totals lock them in
+	// the same order, that of the batch.
+	addTotals = `
+INSERT INTO usage_total (account, scope, subject, month, bytes, done)
+SELECT account, scope, subject, month, bytes, 0 FROM batch WHERE true ORDER BY n
+ON CONFLICT (account, scope, subject, month) DO UPDATE
+SET bytes = {least}(usage_total.bytes, 4611686018427387904 - excluded.bytes) + excluded.bytes`
+
+	readTotals = `
+SELECT batch.n, usage_total.bytes, usage_total.done
+FROM batch JOIN usage_total
+  ON usage_total.scope = batch.scope AND usage_total.subject = batch.subject AND usage_total.month = batch.month
+WHERE usage_total.account = $1`
+
+	addSteps = `
+INSERT INTO usage_total (account, scope, subject, month, bytes, done) VALUES ($1, $2, $3, $4, 0, $5)
+ON CONFLICT (account, scope, subject, month) DO UPDATE SET done = usage_total.done | excluded.done`
+)
+
+// maxTotal is the largest total in bytes: half of what a number holds, so that one
+// more record never overflows it.
+const maxTotal = int64(1) << 62
+
+// Put keeps records and adds those that are new to their totals, all or none.
+func (s *Store) Put(ctx context.Context, records []usage.Record) error {
+	if len(records) == 0 {
+		return nil
+	}
+	batch := batchOf(records)
+	return s.db.Write(ctx, "usage records", func(ctx context.Context, tx *sqlstore.Tx) error {
+		added, err := sqlstore.List(ctx, tx, "usage records", insertRecords, scanAdded, batch)
+		if err != nil || len(added) == 0 {
+			return err
+		}
+		_, err = tx.Exec(ctx, "usage totals", addTotals, totalsOf(added))
+		return err
+	})
+}
+
+func batchOf(records []usage.Record) *sqlstore.Batch {
+	b := sqlstore.NewBatch("account bigint, id text, iccid text, pool text, started bigint, type text, bytes bigint, duration bigint")
+	for _, r := range records {
+		u := r.Use
+		b.Add(int64(r.Account), u.ID, u.ICCID, r.Pool, u.Start.UnixMicro(), u.Type, u.Bytes, u.Duration)
+	}
+	return b
+}
+
+// added is a new record.
+type added struct {
+	account     int64
+	iccid, pool string
+	started     int64
+	bytes       int64
+}
+
+func scanAdded(row *sql.Rows, a *added) error {
+	return row.Scan(&a.account, &a.iccid, &a.pool, &a.started, &a.bytes)
+}
+
+// counter names a total.
+type counter struct {
+	account int64
+	usage.Subject
+}
+
+func compareCounters(a, b counter) int {
+	return cmp.Or(cmp.Compare(a.account, b.account), cmp.Compare(a.Scope, b.Scope), cmp.Compare(a.ID, b.ID), cmp.Compare(a.Month, b.Month))
+}
+
+// totalsOf sums up what new records add to totals, in the order of their keys.
+func totalsOf(records []added) *sqlstore.Batch {
+	sums := make(map[counter]int64)
+	for _, r := range records {
+		month := usage.MonthOf(time.UnixMicro(r.started))
+		subjects := []usage.Subject{{Scope: usage.OfSIM, ID: r.iccid, Month: month}, {Scope: usage.OfPool, ID: r.pool, Month: month}}
+		if r.pool == "" {
+			subjects = subjects[:1]
+		}
+		for _, one := range subjects {
+			c := counter{r.account, one}
+			sums[c] = min(sums[c], maxTotal-min(r.bytes, maxTotal)) + min(r.bytes, maxTotal)
+		}
+	}
+	b := sqlstore.NewBatch("account bigint, scope text, subject text, month bigint, bytes bigint")
+	for _, c := range slices.SortedFunc(maps.Keys(sums), compareCounters) {
+		b.Add(c.account, string(c.Scope), c.ID, int64(c.Month), sums[c])
+	}
+	return b
+}
+
+// Totals returns what subjects used and what was done about it.
+func (s *Store) Totals(ctx context.Context, acct account.ID, subjects []usage.Subject) ([]usage.Total, error) {
+	b := sqlstore.NewBatch("scope text, subject text, month bigint")
+	for _, one := range subjects {
+		b.Add(string(one.Scope), one.ID, int64(one.Month))
+	}
+	type row struct {
+		n int
+		usage.Total
+	}
+	found, err := sqlstore.List(ctx, s.db, "usage totals", readTotals,
+		func(r *sql.Rows, v *row) error { return r.Scan(&v.n, &v.Bytes, &v.Done) }, int64(acct), b)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]usage.Total, len(subjects))
+	for _, one := range found {
+		out[one.n-1] = one.Total
+	}
+	return out, nil
+}
+
+// Did adds steps to those that were done about a subject.
+func (s *Store) Did(ctx context.Context, acct account.ID, one usage.Subject, steps usage.Steps) error {
+	noun := "usage total of " + string(one.Scope) + " " + one.ID
+	_, err := s.db.Exec(ctx, noun, addSteps, int64(acct), string(one.Scope), one.ID, int64(one.Month), int64(steps))
+	return err
+}

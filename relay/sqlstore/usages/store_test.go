@@ -1,0 +1,325 @@
+package usages
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/decoders/cdr"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/sqlstore"
+	"github.com/penstock/penstock/relay/sqlstore/sqltest"
+	"github.com/penstock/penstock/relay/usage"
+)
+
+var (
+	_ usage.Counters = (*Store)(nil)
+	_ usage.Records  = (*Store)(nil)
+	_ usage.Reports  = (*Store)(nil)
+)
+
+func TestUsage(t *testing.T) {
+	sqltest.OnEvery(t, func(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
+		for name, test := range map[string]func(*testing.T, *Store){
+			"records are kept once and read in order": testRecordsAreKeptOnce,
+			"a record adds once to its SIM and pool":  testARecordAddsOnce,
+			"Any says whether there are records":      testAny,
+			"sums are those of the records":           testSums,
+			"a total stays a number":                  testATotalStaysANumber,
+			"reports are kept for a time":             testReportsAreKeptForATime,
+			"what cannot be kept comes again":         testWhatCannotBeKept,
+			"pages and sums are read through indexes": testIndexes,
+		} {
+			t.Run(name, func(t *testing.T) { test(t, New(open(t))) })
+		}
+	})
+}
+
+func at(seconds int) time.Time {
+	return time.Date(2026, 11, 20, 12, 0, 0, 123_456_000, time.UTC).Add(time.Duration(seconds) * time.Second)
+}
+
+func record(acct account.ID, id, iccid string, start int, bytes int64) usage.Record {
+	return usage.Record{Account: acct, Use: cdr.Use{ID: id, ICCID: iccid, Start: at(start), Type: "data", Bytes: bytes, Duration: 7}}
+}
+
+func put(t *testing.T, s *Store, records ...usage.Record) {
+	t.Helper()
+	if err := s.Put(t.Context(), records); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func all(t *testing.T, s *Store, acct account.ID, iccid string, from, to int) (found []cdr.Use) {
+	t.Helper()
+	var behind usage.Place
+	for {
+		page, err := s.Read(t.Context(), acct, iccid, usage.Span{From: at(from), To: at(to)}, behind, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, k := range page {
+			found = append(found, k.Use)
+		}
+		if len(page) < 2 {
+			return found
+		}
+		behind = page[1].Place
+	}
+}
+
+func testRecordsAreKeptOnce(t *testing.T, s *Store) {
+	odd := usage.Record{Account: 1, Use: cdr.Use{ID: "=é\n\"", ICCID: "B", Start: at(5), Type: "voice", Duration: 9}}
+	changed := record(1, "b", "C", 6, 999)
+	put(t, s, record(1, "a", "A", 9, 1), record(1, "b", "A", 5, 2), odd, record(2, "a", "A", 6, 4))
+	put(t, s)
+	put(t, s, changed, record(1, "c", "A", 4, 8), record(1, "d", "A", 10, 16), record(1, "e", "A", 5, 32))
+	b, e, a := record(1, "b", "A", 5, 2).Use, record(1, "e", "A", 5, 32).Use, record(1, "a", "A", 9, 1).Use
+	for _, tc := range []struct {
+		name  string
+		iccid string
+		want  []cdr.Use
+	}{
+		{"all, by time, then by arrival, together by id", "", []cdr.Use{odd.Use, b, e, a}},
+		{"those of a SIM", "A", []cdr.Use{b, e, a}},
+		{"a record that came again says what it said first", "C", nil},
+	} {
+		if got := all(t, s, 1, tc.iccid, 5, 10); !reflect.DeepEqual(got, tc.want) {
+			t.Errorf("%s: got  %+v\nwant %+v", tc.name, got, tc.want)
+		}
+	}
+}
+
+func testARecordAddsOnce(t *testing.T, s *Store) {
+	december := record(1, "dec", "A", 15*86400, 1000)
+	december.Pool = "p"
+	inPool := record(1, "b", "A", 1, 20)
+	inPool.Pool = "p"
+	for range 2 {
+		put(t, s, record(1, "a", "A", 0, 3), inPool, record(1, "c", "B", 0, 400), december, record(2, "a", "A", 0, 5))
+		put(t, s, inPool)
+	}
+	subject := func(scope usage.Scope, id string, m usage.Month) usage.Subject {
+		return usage.Subject{Scope: scope, ID: id, Month: m}
+	}
+	sim, pool := subject(usage.OfSIM, "A", 202611), subject(usage.OfPool, "p", 202611)
+	for range 2 { // the second time changes nothing
+		if err := s.Did(t.Context(), 1, pool, usage.Warned); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Did(t.Context(), 1, pool, usage.Reached); err != nil {
+		t.Fatal(err)
+	}
+	got, err := s.Totals(t.Context(), 1, []usage.Subject{
+		sim, pool, subject(usage.OfSIM, "B", 202611), subject(usage.OfSIM, "A", 202612), subject(usage.OfPool, "p", 202612), subject(usage.OfSIM, "p", 202611),
+	})
+	want := []usage.Total{{Bytes: 23}, {Bytes: 20, Done: usage.Warned | usage.Reached}, {Bytes: 400}, {Bytes: 1000}, {Bytes: 1000}, {}}
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	put(t, s, record(1, "z", "A", 0, 1)) // what was done stays
+	if got, err := s.Totals(t.Context(), 1, []usage.Subject{sim}); err != nil || got[0].Bytes != 24 {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+func testAny(t *testing.T, s *Store) {
+	put(t, s, record(1, "a", "A", 5, 1))
+	for _, tc := range []struct {
+		name     string
+		acct     account.ID
+		from, to int
+		iccids   []string
+		want     bool
+	}{
+		{"the time it starts", 1, 5, 6, nil, true},
+		{"a time that ends when it starts", 1, 4, 5, nil, false},
+		{"another account", 2, 0, 9, nil, false},
+		{"its SIM among others", 1, 5, 6, []string{"B", "A"}, true},
+		{"its SIM at another time", 1, 6, 9, []string{"A"}, false},
+		{"another SIM", 1, 0, 9, []string{"B"}, false},
+		{"no SIM at all", 1, 0, 9, []string{}, false},
+	} {
+		if got, err := s.Any(t.Context(), tc.acct, usage.Span{From: at(tc.from), To: at(tc.to)}, tc.iccids); err != nil || got != tc.want {
+			t.Errorf("%s: %v, %v", tc.name, got, err)
+		}
+	}
+}
+
+func testSums(t *testing.T, s *Store) {
+	random := rand.New(rand.NewPCG(1, 2))
+	want := make(map[string]int64)
+	var records []usage.Record
+	for i := range 5000 {
+		r := record(1, fmt.Sprint(i), fmt.Sprintf("%04d", random.IntN(1200)), random.IntN(1000), random.Int64N(1<<40))
+		if start := r.Use.Start; !start.Before(at(100)) && start.Before(at(900)) {
+			want[r.Use.ICCID] += r.Use.Bytes
+		}
+		records = append(records, r)
+	}
+	put(t, s, append(records, record(2, "x", "0001", 500, 1))...)
+	got, last := make(map[string]int64), ""
+	err := s.Sums(t.Context(), 1, usage.Span{From: at(100), To: at(900)}, func(sums []usage.Sum) error {
+		for _, one := range sums {
+			if one.ICCID <= last || len(sums) > piece {
+				t.Errorf("%s after %s in a piece of %d", one.ICCID, last, len(sums))
+			}
+			got[one.ICCID], last = one.Bytes, one.ICCID
+		}
+		return nil
+	})
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%d sums, want %d, %v", len(got), len(want), err)
+	}
+	enough := errors.New("enough")
+	if err := s.Sums(t.Context(), 1, usage.Span{From: at(100), To: at(900)}, func([]usage.Sum) error { return enough }); !errors.Is(err, enough) {
+		t.Error(err)
+	}
+}
+
+func testATotalStaysANumber(t *testing.T, s *Store) {
+	most := int64(1) << 62
+	for i := range 4 {
+		put(t, s, record(1, fmt.Sprint(i), "A", i, most))
+	}
+	got, err := s.Totals(t.Context(), 1, []usage.Subject{{Scope: usage.OfSIM, ID: "A", Month: 202611}})
+	if err != nil || got[0].Bytes != most {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+func testReportsAreKeptForATime(t *testing.T, s *Store) {
+	row := func(subscriber, iccid string, bytes int64) usage.Row {
+		return usage.Row{ICCID: iccid, Subscriber: subscriber, Company: "of " + subscriber, Bytes: bytes}
+	}
+	fill := func(id string, when time.Time) {
+		t.Helper()
+		must(t, s.Begin(t.Context(), id, when))
+		must(t, s.Add(t.Context(), id, []usage.Row{row("s2", "A", 1), row("", "C", 2)}))
+		must(t, s.Add(t.Context(), id, []usage.Row{row("s1", "D", 3), row("s1", "B", 4)}))
+	}
+	fill("r1", at(0))
+	fill("r1", at(0)) // the job ran twice
+	fill("r2", at(10))
+	rows, err := s.Rows(t.Context(), "r1", 0, 10)
+	if want := []usage.Row{row("", "C", 2), row("s1", "B", 4), row("s1", "D", 3), row("s2", "A", 1)}; err != nil || !reflect.DeepEqual(rows, want) {
+		t.Errorf("%+v, %v", rows, err)
+	}
+	if rows, err := s.Rows(t.Context(), "r1", 2, 1); err != nil || len(rows) != 1 || rows[0].ICCID != "D" {
+		t.Errorf("%+v, %v", rows, err)
+	}
+	must(t, s.Sweep(t.Context(), at(5).Add(usage.ReportLife)))
+	for id, want := range map[string]int{"r1": 0, "r2": 4, "r3": 0} {
+		if rows, err := s.Rows(t.Context(), id, 0, 10); err != nil || len(rows) != want {
+			t.Errorf("%s: %d rows, %v", id, len(rows), err)
+		}
+	}
+}
+
+func testWhatCannotBeKept(t *testing.T, s *Store) {
+	must(t, s.db.Close())
+	ctx, subject := context.Background(), usage.Subject{Scope: usage.OfSIM, ID: "A", Month: 202611}
+	_, totals := s.Totals(ctx, 1, []usage.Subject{subject})
+	for name, err := range map[string]error{
+		"put": s.Put(ctx, []usage.Record{record(1, "a", "A", 0, 1)}), "did": s.Did(ctx, 1, subject, usage.Warned), "totals": totals,
+	} {
+		if relay.KindOf(err) != relay.KindUnavailable {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// testIndexes looks at the plans on SQLite, which has no statistics to go by.
+func testIndexes(t *testing.T, s *Store) {
+	if s.db.Engine() != "sqlite" {
+		t.Skip("plans depend on statistics")
+	}
+	type step struct {
+		id, parent, unused int
+		detail             string
+	}
+	for _, tc := range []struct {
+		query, index string
+		args         []any
+	}{
+		{readAll, "usage_record_time (account=? AND started>? AND started<?)", []any{int64(1), int64(9), int64(0), int64(0), int64(2)}},
+		{readSIM, "usage_record_sim (account=? AND iccid=? AND started>? AND started<?)", []any{int64(1), int64(9), int64(0), int64(0), int64(2), "A"}},
+		{anyRecord, "usage_record_time (account=? AND started>? AND started<?)", []any{int64(1), int64(0), int64(9)}},
+		{sumSIMs, "usage_record_sim (account=? AND iccid=? AND started>? AND started<?)", []any{int64(1), "", int64(1), int64(2), int64(3), int64(0), int64(9)}},
+	} {
+		plan, err := sqlstore.List(t.Context(), s.db, "plan", "EXPLAIN QUERY PLAN "+tc.query,
+			func(r *sql.Rows, v *step) error { return r.Scan(&v.id, &v.parent, &v.unused, &v.detail) }, tc.args...)
+		if err != nil || !strings.Contains(fmt.Sprint(plan), tc.index) {
+			t.Errorf("%s\n%+v, %v", tc.query, plan, err)
+		}
+	}
+}
+
+// TestTwoGateways lets two gateways take the same records at the same time, in
+// another order.
+func TestTwoGateways(t *testing.T) {
+	url := sqltest.StartPostgres(t).NewDatabase(t)
+	gateways := []*Store{New(sqltest.Open(t, sqlstore.Options{URL: url})), New(sqltest.Open(t, sqlstore.Options{URL: url}))}
+	var running sync.WaitGroup
+	for i := range 16 {
+		running.Go(func() {
+			for n := range 10 {
+				records := make([]usage.Record, 50)
+				for j := range records {
+					id := (j*7 + i*13) % 50 // another order each
+					records[j] = record(1, fmt.Sprint(n, "-", id), fmt.Sprint("sim", id%10), n, 1)
+					records[j].Pool = fmt.Sprint("pool", id%3)
+				}
+				if err := gateways[i%2].Put(t.Context(), records); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	running.Wait()
+	var sum int64
+	for i := range 10 {
+		got, err := gateways[0].Totals(t.Context(), 1, []usage.Subject{{Scope: usage.OfSIM, ID: fmt.Sprint("sim", i), Month: 202611}})
+		must(t, err)
+		sum += got[0].Bytes
+	}
+	if found := all(t, gateways[1], 1, "", 0, 10); len(found) != 500 || sum != 500 {
+		t.Errorf("%d records, %d counted", len(found), sum)
+	}
+}
+
+func BenchmarkPut(b *testing.B) {
+	b.Run("SQLite", func(b *testing.B) { benchmarkPut(b, sqlstore.Options{}) })
+	b.Run("PostgreSQL", func(b *testing.B) { benchmarkPut(b, sqlstore.Options{URL: sqltest.StartPostgres(b).NewDatabase(b)}) })
+}
+
+func benchmarkPut(b *testing.B, o sqlstore.Options) {
+	s := New(sqltest.Open(b, o))
+	b.ReportAllocs()
+	for n := 0; b.Loop(); n++ {
+		batch := make([]usage.Record, 1000)
+		for i := range batch {
+			batch[i] = record(1, fmt.Sprintf("%x-%d", n*7919, i), fmt.Sprintf("89445000000000%05d", i*31%977), n, 1000)
+		}
+		if err := s.Put(b.Context(), batch); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.N)*1000/b.Elapsed().Seconds(), "records/s")
+}
