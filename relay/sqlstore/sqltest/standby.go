@@ -1,0 +1,104 @@
+package sqltest
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Pair is a primary and a standby that holds what was committed before a commit
+// ends (synchronous_standby_names).
+type Pair struct {
+	Primary, Standby *Postgres
+}
+
+// StartPair starts both and stops them when the test ends.
+func StartPair(t testing.TB) *Pair {
+	t.Helper()
+	p := &Pair{Primary: StartPostgres(t), Standby: newPostgres(t, nil)}
+	t.Cleanup(p.Standby.Kill)
+	p.Standby.follow(p.Primary)
+	return p
+}
+
+// NewDatabase makes a database and returns a URL that names both servers.
+func (p *Pair) NewDatabase(t testing.TB) string {
+	t.Helper()
+	one := p.Primary.NewDatabase(t)
+	host := fmt.Sprintf("127.0.0.1:%d", p.Primary.port)
+	return strings.Replace(one, host, fmt.Sprintf("%s,127.0.0.1:%d", host, p.Standby.port), 1)
+}
+
+// Fail kills the primary and promotes the standby; then the server that was killed
+// is made anew, as the standby of the other.
+func (p *Pair) Fail() {
+	p.Primary.t.Helper()
+	p.Primary.Kill()
+	p.Standby.do("SELECT pg_promote(true, 60)")
+	p.Primary, p.Standby = p.Standby, p.Primary
+	p.Standby.follow(p.Primary)
+}
+
+// follow makes the server a copy of a primary and waits until that one waits for it
+// at each commit. The copy does not wait for anybody when it is promoted.
+func (s *Postgres) follow(primary *Postgres) {
+	s.t.Helper()
+	s.Kill()
+	if err := os.RemoveAll(s.data()); err != nil {
+		s.t.Fatal(err)
+	}
+	s.run("pg_basebackup", "-D", s.data(), "-h", "127.0.0.1", "-p", strconv.Itoa(primary.port), "-U", "postgres",
+		"--write-recovery-conf", "--wal-method=stream", "--checkpoint=fast", "--no-sync")
+	s.Start()
+	primary.until("the standby streams", "SELECT count(*) = 1 FROM pg_stat_replication WHERE application_name = 'walreceiver' AND state = 'streaming'")
+	primary.do("ALTER SYSTEM SET synchronous_standby_names = '*'")
+	primary.do("SELECT pg_reload_conf()")
+	primary.until("the standby is synchronous", "SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'")
+}
+
+// do runs a statement as the superuser.
+func (s *Postgres) do(statement string) {
+	s.t.Helper()
+	s.asSuperuser(func(ctx context.Context, db *sql.DB) {
+		if _, err := db.ExecContext(ctx, statement); err != nil {
+			s.t.Fatalf("%s: %v", statement, err)
+		}
+	})
+}
+
+// until waits until a query says true.
+func (s *Postgres) until(what, query string) {
+	s.t.Helper()
+	s.asSuperuser(func(ctx context.Context, db *sql.DB) {
+		tick := time.NewTicker(20 * time.Millisecond)
+		defer tick.Stop()
+		for holds := false; ; {
+			err := db.QueryRowContext(ctx, query).Scan(&holds)
+			if err == nil && holds {
+				return
+			}
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				s.t.Fatalf("not within %s: %s: %v", startTime, what, err)
+			}
+		}
+	})
+}
+
+func (s *Postgres) asSuperuser(use func(ctx context.Context, db *sql.DB)) {
+	s.t.Helper()
+	db, err := sql.Open("pgx", s.URL+"postgres")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer db.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), startTime)
+	defer cancel()
+	use(ctx, db)
+}
