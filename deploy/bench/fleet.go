@@ -24,7 +24,7 @@ type fleet struct {
 	first    time.Time
 	measures int    // readings of a device that measures
 	reports  int    // readings of any other
-	decimal  []byte // what an answer with readings holds
+	holds    string // an answer with readings has one of these characters
 }
 
 // oneIn is how many devices there are to one that measures.
@@ -56,7 +56,7 @@ func readings(ctx context.Context, p *peers, s settings, r *report) error {
 	}
 	defer d.stop()
 	f := &fleet{
-		daemon: d, decimal: []byte("."), first: time.Now().UTC().Truncate(time.Hour).Add(-month),
+		daemon: d, holds: ".|", first: time.Now().UTC().Truncate(time.Hour).Add(-month),
 		measures: s.readings / s.fleet * (oneIn - 1), reports: s.readings / s.fleet / (oneIn - 1),
 	}
 	for _, step := range []func(context.Context, settings) error{f.enlist, f.fill, f.settle} {
@@ -176,13 +176,13 @@ func (f *fleet) settle(ctx context.Context, _ settings) error {
 	defer cancel()
 	tick := time.NewTicker(2 * time.Second)
 	defer tick.Stop()
-	for busy := f.daemon.influxCPU(); ; {
+	for busy := cpuOf(f.daemon.servers.influx); ; {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
 		}
-		now := f.daemon.influxCPU()
+		now := cpuOf(f.daemon.servers.influx)
 		if now-busy < 100*time.Millisecond {
 			return nil
 		}

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"runtime"
 	"strings"
 	"time"
@@ -58,17 +57,15 @@ type frameRound struct {
 	outcome
 	storedInLoad int64
 	storedIn     time.Duration // until the last frame was stored
-	redis        time.Duration // CPU of Redis
-	influx       time.Duration // CPU of InfluxDB
-	client       time.Duration // CPU of the load's client
 	busy         float64       // share of all cores in use during the load
 }
+
+func (f frameRound) load() outcome { return f.outcome }
 
 // round loads the gateway for a fixed time and waits for the last frame to be
 // stored; first is the number of its first frame.
 func (d *daemon) round(ctx context.Context, s settings, first int64) (f frameRound, err error) {
-	start, before, own, idle := time.Now(), cpu(d.pid()), cpu(os.Getpid()), idleCPU()
-	redis, influx := d.redisCPU(), d.influxCPU()
+	start, before, beside, idle := time.Now(), cpu(d.pid()), d.used(), idleCPU()
 	l := newLoad(d.addr, d.token, s)
 	l.first = first
 	if err := l.run(ctx, s.seconds); err != nil {
@@ -81,8 +78,7 @@ func (d *daemon) round(ctx context.Context, s settings, first int64) (f frameRou
 		return f, err
 	}
 	f.storedIn = time.Since(start)
-	f.cpu, f.client = cpu(d.pid())-before, cpu(os.Getpid())-own
-	f.redis, f.influx = d.redisCPU()-redis, d.influxCPU()-influx
+	f.cpu, f.beside = cpu(d.pid())-before, d.used().since(beside)
 	return f, nil
 }
 

@@ -20,7 +20,7 @@ func serveHGETALL(addr, redis string) error {
 	app := fiber.New(fiber.Config{DisableStartupMessage: true})
 	pool := &redisPool{addr: redis}
 	app.Get("/:device", func(c *fiber.Ctx) error {
-		fields, err := pool.hgetall("{a1}:iot:latest:" + c.Params("device"))
+		fields, err := pool.hgetall("{a1}:latest:" + c.Params("device"))
 		if err != nil {
 			return err
 		}

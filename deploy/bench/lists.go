@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -9,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // What reading lists of SIMs may take.
@@ -18,15 +21,15 @@ const (
 	mostWalk   = time.Second
 )
 
-// pageSize is how many SIMs a page has, and how many hashes the bare read.
+// pageSize is how many SIMs a page has, and how many rows the bare read.
 const pageSize = 100
 
 // lists is what was measured of lists.
 type lists struct {
-	sims   int
-	memory float64 // bytes of Redis for a SIM
-	bare   []outcome
-	pages  []listed
+	sims  int
+	bytes float64 // on disk for a SIM
+	bare  []outcome
+	pages []listed
 }
 
 // listed is a kind of page and its rounds with the large and the small account.
@@ -105,14 +108,14 @@ func filtered(column, operator, value string) string {
 const pagesARound = 400
 
 // measure asks for every page in turns with the bare read.
-func (l *lists) measure(d *daemon, c *redisConn, large, small herd, s settings) error {
+func (l *lists) measure(ctx context.Context, d *daemon, c *pgx.Conn, large, small herd, s settings) error {
 	client := &http.Client{Transport: &http.Transport{DisableCompression: true}}
 	defer client.CloseIdleConnections()
 	defer debug.SetGCPercent(debug.SetGCPercent(1000)) // what this program collects is not measured
 	for _, p := range pages() {
 		one := listed{page: p}
 		for round := range s.rounds + 1 {
-			bare, err := timed(pagesARound, func(n int) error { return c.readHashes(large, n*9973%large.n, pageSize) })
+			bare, err := timed(pagesARound, func(n int) error { return readSIMs(ctx, c, large, n*9973%large.n, pageSize) })
 			if err != nil {
 				return err
 			}
@@ -153,9 +156,9 @@ func (p page) run(d *daemon, client *http.Client, h herd) (outcome, error) {
 // print prints a row a page.
 func (l *lists) print(say func(format string, args ...any), row func(cells ...any)) {
 	floor := median(l.bare, p50)
-	say("\nan account with %d SIMs, pages of %d; the floor is a pipelined read of %d hashes, without a client library: median %v, p99 %v\n"+
-		"memory of Redis for a SIM without pool and subscriber: %.0f bytes\n\n",
-		l.sims, pageSize, pageSize, time.Duration(floor).Round(10*time.Microsecond), took(l.bare, p99), l.memory)
+	say("\nan account with %d SIMs, pages of %d; the floor is one prepared statement that reads %d rows by primary key: median %v, p99 %v\n"+
+		"on disk for a SIM without pool and subscriber, with its indexes: %.0f bytes\n\n",
+		l.sims, pageSize, pageSize, time.Duration(floor).Round(10*time.Microsecond), took(l.bare, p99), l.bytes)
 	defer row()
 	row("medians of the rounds", "p50", "p99", "p99 / floor", "aim", "p50 / p50 of 1,000 SIMs", "aim")
 	for _, one := range l.pages {

@@ -36,6 +36,7 @@ type outcome struct {
 	took     time.Duration
 	p50, p99 time.Duration
 	cpu      time.Duration // of the server's process
+	beside   used
 }
 
 func (o outcome) rate() float64 { return float64(o.count) / o.took.Seconds() }

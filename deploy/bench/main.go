@@ -1,9 +1,9 @@
 // Command bench measures the gateway as its users meet it: the built program,
-// a real Redis and a real InfluxDB beside it, load from a client of its own on
-// loopback. Every figure is printed beside a floor measured in the same run,
+// a real PostgreSQL, Redis and InfluxDB beside it, load from a client of its own
+// on loopback. Every figure is printed beside a floor measured in the same run,
 // with the same client: a bare Fiber handler that answers 204, a bare Go client
-// that makes the same GETs, a bare handler that makes an HGETALL, and InfluxDB
-// itself. Floor and gateway are measured in turns, and the medians of the rounds
+// that makes the same GETs, a bare handler that makes an HGETALL, a bare read by
+// primary key, and InfluxDB itself. Floor and gateway are measured in turns, and the medians of the rounds
 // are what is printed.
 //
 // It checks before it boasts: what was sent is what was stored and refused, or
@@ -31,6 +31,7 @@ type settings struct {
 	readings int
 	sims     int
 	sends    int
+	kept     int
 	embedded bool
 	only     string
 }
@@ -47,8 +48,9 @@ func main() {
 	flag.IntVar(&s.readings, "readings", 10_000_000, "readings of that account; 0 leaves it out")
 	flag.IntVar(&s.sims, "sims", 1_000_000, "SIMs of the account whose lists are read, a power of ten from 10,000; 0 leaves it out")
 	flag.IntVar(&s.sends, "sends", 50_000, "messages sent twice, over all rounds")
-	flag.BoolVar(&s.embedded, "embedded", false, "measure the embedded back ends instead of Redis and InfluxDB")
-	flag.StringVar(&s.only, "only", "", "measure only frames, relayed, hanging, readings, sims or sends")
+	flag.IntVar(&s.kept, "kept", 0, "messages that a gateway with embedded back ends keeps, a multiple of 10,000, such as 1000000; 0 leaves it out")
+	flag.BoolVar(&s.embedded, "embedded", false, "measure the embedded back ends instead of PostgreSQL, Redis and InfluxDB")
+	flag.StringVar(&s.only, "only", "", "measure only frames, relayed, hanging, readings, sims, sends or kept")
 	bare := flag.String("bare", "", "serve the bare handler on this address and do nothing else")
 	redis := flag.String("redis", "", "with -bare: the handler makes an HGETALL of this Redis")
 	flag.Parse()
@@ -84,7 +86,7 @@ func measure(ctx context.Context, s settings) error {
 	for _, part := range []struct {
 		name string
 		run  func(context.Context, *peers, settings, *report) error
-	}{{"frames", frames}, {"relayed", relayed}, {"hanging", hanging}, {"readings", readings}, {"sims", sims}, {"sends", sends}} {
+	}{{"frames", frames}, {"relayed", relayed}, {"hanging", hanging}, {"readings", readings}, {"sims", sims}, {"sends", sends}, {"kept", keeps}} {
 		if s.only != "" && s.only != part.name {
 			continue
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"fmt"
 	"net"
@@ -30,23 +31,27 @@ type peers struct {
 
 // start starts a process whose output goes to a file of the run.
 func (p *peers) start(ctx context.Context, name string, env []string, command string, args ...string) (*exec.Cmd, error) {
-	out, err := os.Create(filepath.Join(p.dir, name+strconv.Itoa(len(p.procs))+".log"))
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = out.Close() }()
 	cmd := exec.CommandContext(ctx, command, args...)
 	cmd.Env = append(os.Environ(), env...)
+	return cmd, p.launch(name, cmd)
+}
+
+func (p *peers) launch(name string, cmd *exec.Cmd) error {
+	out, err := os.Create(filepath.Join(p.dir, name+strconv.Itoa(len(p.procs))+".log"))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = out.Close() }()
 	cmd.Stdout, cmd.Stderr = out, out
 	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return fmt.Errorf("%s: %w", name, err)
 	}
 	p.procs = append(p.procs, cmd)
-	return cmd, nil
+	return nil
 }
 
 func (p *peers) kill(cmd *exec.Cmd) {
-	_ = cmd.Process.Kill()
+	_ = cmd.Cancel()
 	_ = cmd.Wait()
 }
 
@@ -58,14 +63,20 @@ func (p *peers) stop() {
 	}
 }
 
+// startTime bounds how long a process may take to answer.
+const startTime = time.Minute
+
 // daemon is a gateway under load.
 type daemon struct {
 	peers       *peers
 	cmd         *exec.Cmd
-	others      []*exec.Cmd // Redis and InfluxDB
+	dir         string // its data directory
+	env         []string
+	servers     servers
 	addr, token string
-	influx      string
+	influx      string // its URL
 	redis       string // its address
+	postgres    string // its address
 }
 
 // daemon starts a gateway with fresh back ends and an inventory for the bench.
@@ -85,18 +96,22 @@ func (p *peers) daemon(ctx context.Context, s settings) (*daemon, error) {
 		"PENSTOCK_EGRESS_ALLOW=127.0.0.1/32",
 	}
 	if !s.embedded {
-		more, err := d.servers(ctx, dir)
+		more, err := d.startServers(ctx, dir)
 		if err != nil {
 			return nil, err
 		}
 		env = append(env, more...)
 	}
-	cmd, err := p.start(ctx, "penstock", env, s.binary, "serve", "--config", p.config)
-	if err != nil {
-		return nil, err
+	d.dir, d.env = dir, env
+	return d, d.run(ctx, s)
+}
+
+// run starts the gateway and waits until it is ready.
+func (d *daemon) run(ctx context.Context, s settings) (err error) {
+	if d.cmd, err = d.peers.start(ctx, "penstock", d.env, s.binary, "serve", "--config", d.peers.config); err != nil {
+		return err
 	}
-	d.cmd = cmd
-	return d, p.explain(cmd, until(ctx, 20*time.Second, "the gateway ready", func() bool {
+	return d.peers.explain(d.cmd, until(ctx, startTime, "the gateway ready", func() bool {
 		resp, err := http.Get("http://" + d.addr + "/readyz")
 		if err != nil {
 			return false
@@ -116,7 +131,7 @@ func (p *peers) explain(cmd *exec.Cmd, err error) error {
 		return err
 	}
 	text, _ := os.ReadFile(f.Name())
-	return fmt.Errorf("%w; it said:\n%s", err, text[max(0, len(text)-2000):])
+	return fmt.Errorf("%s: %w; it said:\n%s", filepath.Base(cmd.Path), err, text[max(0, len(text)-2000):])
 }
 
 const inventoryText = `
@@ -131,75 +146,12 @@ accounts:
   - {name: small, tokens: [{token: small-token, scopes: [cellular]}]}
 `
 
-// servers starts a Redis that syncs every second, as it comes, and an influxd.
-func (d *daemon) servers(ctx context.Context, dir string) ([]string, error) {
-	redis, influx := freeAddr(), freeAddr()
-	_, port, _ := net.SplitHostPort(redis)
-	r, err := d.peers.start(ctx, "redis", nil, "redis-server", "--port", port, "--bind", "127.0.0.1", "--dir", dir,
-		"--appendonly", "yes", "--maxmemory-policy", "noeviction", "--save", "")
-	if err != nil {
-		return nil, err
-	}
-	conf := filepath.Join(dir, "influxd.conf")
-	text := fmt.Sprintf(influxText, freeAddr(), dir, dir, dir, influx)
-	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
-		return nil, err
-	}
-	i, err := d.peers.start(ctx, "influxd", nil, "influxd", "-config", conf)
-	if err != nil {
-		return nil, err
-	}
-	d.others = append(d.others, r, i)
-	d.influx, d.redis = "http://"+influx, redis
-	if err := reachable(ctx, redis); err != nil {
-		return nil, err
-	}
-	return []string{"PENSTOCK_REDIS_URL=redis://" + redis, "PENSTOCK_INFLUX_URL=" + d.influx, "PENSTOCK_INFLUX_BUCKET=bench"}, reachable(ctx, influx)
-}
-
-const influxText = `
-reporting-disabled = true
-bind-address = "%s"
-[meta]
-dir = "%s/meta"
-[data]
-dir = "%s/data"
-wal-dir = "%s/wal"
-query-log-enabled = false
-[http]
-bind-address = "%s"
-log-enabled = false
-flux-enabled = true
-[monitor]
-store-enabled = false
-[logging]
-level = "error"
-`
-
 func (d *daemon) pid() int { return d.cmd.Process.Pid }
-
-// redisCPU is the processor time of Redis, 0 without one.
-func (d *daemon) redisCPU() time.Duration {
-	if len(d.others) == 0 {
-		return 0
-	}
-	return cpu(d.others[0].Process.Pid)
-}
-
-// influxCPU is the processor time of InfluxDB, 0 without one.
-func (d *daemon) influxCPU() time.Duration {
-	if len(d.others) == 0 {
-		return 0
-	}
-	return cpu(d.others[1].Process.Pid)
-}
 
 func (d *daemon) stop() {
 	_ = d.cmd.Process.Signal(syscall.SIGTERM)
 	_ = d.cmd.Wait()
-	for _, o := range d.others {
-		d.peers.kill(o)
-	}
+	d.stopServers()
 }
 
 // metric reads one number of /metrics; -1 when it is not there.
@@ -232,7 +184,7 @@ func freeAddr() string {
 }
 
 func reachable(ctx context.Context, addr string) error {
-	return until(ctx, 20*time.Second, addr+" reachable", func() bool {
+	return until(ctx, startTime, addr+" reachable", func() bool {
 		c, err := net.Dial("tcp", addr)
 		if err != nil {
 			return false
@@ -262,19 +214,39 @@ func until(ctx context.Context, atMost time.Duration, what string, cond func() b
 const userHZ = 100
 
 // cpu is the processor time that a process has used.
-func cpu(pid int) time.Duration {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+func cpu(pid int) time.Duration { return ticks(procStat(fmt.Sprintf("/proc/%d/stat", pid)), 11, 12) }
+
+// cpuWithChildren is that of a process and of its children, those that have ended
+// included.
+func cpuWithChildren(pid int) time.Duration {
+	all := ticks(procStat(fmt.Sprintf("/proc/%d/stat", pid)), 11, 12, 13, 14)
+	names, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, name := range names {
+		if f := procStat(name); len(f) > 1 && f[1] == strconv.Itoa(pid) {
+			all += ticks(f, 11, 12)
+		}
+	}
+	return all
+}
+
+// procStat is the fields of a process behind its name, none if it has ended.
+func procStat(name string) []string {
+	b, err := os.ReadFile(name)
 	if err != nil {
-		return 0
+		return nil
 	}
-	_, rest, _ := strings.Cut(string(b), ") ")
-	f := strings.Fields(rest)
-	if len(f) < 13 {
-		return 0
+	return strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
+}
+
+func ticks(fields []string, which ...int) time.Duration {
+	var sum int64
+	for _, i := range which {
+		if i < len(fields) {
+			n, _ := strconv.ParseInt(fields[i], 10, 64)
+			sum += n
+		}
 	}
-	user, _ := strconv.ParseInt(f[11], 10, 64)
-	system, _ := strconv.ParseInt(f[12], 10, 64)
-	return time.Duration(user+system) * time.Second / userHZ
+	return time.Duration(sum) * time.Second / userHZ
 }
 
 // idleCPU is the time that all cores together have been idle or waited for a

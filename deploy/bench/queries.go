@@ -173,7 +173,7 @@ func (f *fleet) connection(ctx context.Context, client *http.Client, of func(mem
 		_, err = body.ReadFrom(resp.Body)
 		_ = resp.Body.Close()
 		took = append(took, time.Since(start))
-		if err != nil || resp.StatusCode != http.StatusOK || !bytes.Contains(body.Bytes(), f.decimal) {
+		if err != nil || resp.StatusCode != http.StatusOK || !bytes.ContainsAny(body.Bytes(), f.holds) {
 			return nil, fmt.Errorf("%s: %.300s: %w", resp.Status, body.Bytes(), err)
 		}
 	}

@@ -94,11 +94,13 @@ type relayRound struct {
 	accepted time.Duration
 }
 
+func (r relayRound) load() outcome { return r.outcome }
+
 func (r relayRound) acceptedRate() float64 { return float64(r.count) / r.accepted.Seconds() }
 
 // relay posts messages and waits for the last one at the sink.
 func (d *daemon) relay(ctx context.Context, target *sink, numbers span, s settings) (r relayRound, err error) {
-	start, before := time.Now(), cpu(d.pid())
+	start, before, beside := time.Now(), cpu(d.pid()), d.used()
 	if err := postMessages(ctx, d, numbers, s); err != nil {
 		return r, err
 	}
@@ -109,7 +111,7 @@ func (d *daemon) relay(ctx context.Context, target *sink, numbers span, s settin
 	}); err != nil {
 		return r, err
 	}
-	r.outcome = outcome{count: numbers.end - numbers.first, took: time.Since(start), cpu: cpu(d.pid()) - before}
+	r.outcome = outcome{count: numbers.end - numbers.first, took: time.Since(start), cpu: cpu(d.pid()) - before, beside: d.used().since(beside)}
 	return r, nil
 }
 

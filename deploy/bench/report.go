@@ -22,6 +22,7 @@ type report struct {
 	books                       []book
 	answers                     []answers
 	lists                       *lists
+	kept                        *kept
 	sends, idleSends            []sendRound
 }
 
@@ -86,6 +87,15 @@ func (r *report) relayFigure() figure {
 
 func same(v float64) float64 { return v }
 
+// each is what a function makes of each.
+func each[T any](rounds []T, of func(T) outcome) []outcome {
+	out := make([]outcome, len(rounds))
+	for i, r := range rounds {
+		out[i] = of(r)
+	}
+	return out
+}
+
 // median is the middle of what a function makes of each; of an even number the
 // lower of the two, of none 0.
 func median[T any](all []T, of func(T) float64) float64 {
@@ -101,7 +111,7 @@ func median[T any](all []T, of func(T) float64) float64 {
 }
 
 func (r *report) print(out io.Writer) {
-	backends := "real Redis and InfluxDB"
+	backends := "real PostgreSQL, Redis and InfluxDB"
 	if r.settings.embedded {
 		backends = "embedded back ends"
 	}
@@ -111,9 +121,7 @@ func (r *report) print(out io.Writer) {
 	if len(r.frames)+len(r.relayed) > 0 {
 		r.printLoads(table(out))
 	}
-	if len(r.frames) > 0 {
-		r.printCPU(say)
-	}
+	r.printCPU(say)
 	r.printRest(say)
 	if len(r.answers) > 0 {
 		say("\nan account with %d devices and %d readings of a month in InfluxDB;\nasked is the tenth of the devices that has nine tenths of the readings\n\n",
@@ -122,6 +130,9 @@ func (r *report) print(out io.Writer) {
 	}
 	if r.lists != nil {
 		r.lists.print(say, table(out))
+	}
+	if r.kept != nil {
+		r.kept.print(say, table(out))
 	}
 }
 
@@ -158,10 +169,7 @@ func (r *report) printLoads(row func(cells ...any)) {
 
 func (r *report) printFrames(row func(cells ...any)) {
 	row("bare handler, 204", rate(median(r.bare, outcome.rate)), "1.00", "", number(median(r.bare, outcome.micros)), took(r.bare, p50), took(r.bare, p99))
-	accepted := make([]outcome, len(r.frames))
-	for i, f := range r.frames {
-		accepted[i] = f.outcome
-	}
+	accepted := each(r.frames, frameRound.load)
 	for i, f := range r.figures() {
 		if i == 0 {
 			row(f.name, rate(f.rate), ratio(f.ratio), aim(f.aim), number(median(accepted, outcome.micros)), took(accepted, p50), took(accepted, p99))
@@ -177,10 +185,8 @@ func (r *report) printAnswers(row func(cells ...any)) {
 	defer row()
 	row("medians", "per second", "ratio", "aim", "p50", "p99")
 	for _, a := range r.answers {
-		bare, gateway := make([]outcome, len(a.rounds)), make([]outcome, len(a.rounds))
-		for i, round := range a.rounds {
-			bare[i], gateway[i] = round.bare, round.gateway
-		}
+		bare := each(a.rounds, func(q queryRound) outcome { return q.bare })
+		gateway := each(a.rounds, func(q queryRound) outcome { return q.gateway })
 		stars := [2]string{"*", ""}
 		if a.p99 {
 			stars = [2]string{"", "*"}
@@ -191,15 +197,27 @@ func (r *report) printAnswers(row func(cells ...any)) {
 	}
 }
 
-// printCPU says what a frame cost each of the processes.
+// printCPU says what a frame and a message cost each of the processes.
 func (r *report) printCPU(say func(format string, args ...any)) {
-	per := func(cpu func(frameRound) time.Duration) string {
-		return number(median(r.frames, func(f frameRound) float64 { return outcome{count: f.count, cpu: cpu(f)}.micros() }))
+	if len(r.frames) > 0 {
+		say("\nµs of CPU per frame: %s; cores in use during the load %.0f %%\n",
+			cpuEach(each(r.frames, frameRound.load), "the load's client"), 100*median(r.frames, func(f frameRound) float64 { return f.busy }))
+		say("the gateway's peak memory under frames: %d MiB\n", r.memory>>20)
 	}
-	say("\nµs of CPU per frame: gateway %s, Redis %s, InfluxDB %s, the load's client %s; cores in use during the load %.0f %%\n",
-		per(func(f frameRound) time.Duration { return f.cpu }), per(func(f frameRound) time.Duration { return f.redis }), per(func(f frameRound) time.Duration { return f.influx }),
-		per(func(f frameRound) time.Duration { return f.client }), 100*median(r.frames, func(f frameRound) float64 { return f.busy }))
-	say("the gateway's peak memory under frames: %d MiB\n", r.memory>>20)
+	if len(r.relayed) > 0 {
+		say("\nµs of CPU per message relayed: %s\n", cpuEach(each(r.relayed, relayRound.load), "client and sink"))
+	}
+}
+
+// cpuEach is what each cost the servers and the client.
+func cpuEach(all []outcome, client string) string {
+	per := func(cpu func(outcome) time.Duration) string {
+		return number(median(all, func(o outcome) float64 { return outcome{count: o.count, cpu: cpu(o)}.micros() }))
+	}
+	return fmt.Sprintf("gateway %s, PostgreSQL %s, Redis %s, InfluxDB %s, %s %s",
+		per(func(o outcome) time.Duration { return o.cpu }), per(func(o outcome) time.Duration { return o.beside.postgres }),
+		per(func(o outcome) time.Duration { return o.beside.redis }), per(func(o outcome) time.Duration { return o.beside.influx }),
+		client, per(func(o outcome) time.Duration { return o.beside.client }))
 }
 
 // printRest says what stands below the table.

@@ -3,11 +3,9 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -36,13 +34,11 @@ func (h herd) iccid(i int) string  { return fmt.Sprintf("8944%015d", i) }
 func (h herd) imsi(i int) string   { return fmt.Sprintf("23415%010d", i*7919%h.n) }
 func (h herd) msisdn(i int) string { return fmt.Sprintf("447%09d", i*104729%h.n) }
 
-func (h herd) key(i int) string { return fmt.Sprintf("{a%d}:sim:%s", h.account, h.iccid(i)) }
-
 // smallHerd is what a large one is compared with.
 const smallHerd = 1000
 
-// sims measures pages of an account's SIMs beside a bare pipelined read of as
-// many hashes, and beside the same pages of a small account.
+// sims measures pages of an account's SIMs beside a bare read of as many rows, and
+// beside the same pages of a small account.
 func sims(ctx context.Context, p *peers, s settings, r *report) error {
 	if s.embedded || s.sims == 0 {
 		return nil
@@ -52,125 +48,17 @@ func sims(ctx context.Context, p *peers, s settings, r *report) error {
 		return err
 	}
 	defer d.stop()
-	c, err := (&redisPool{addr: d.redis}).conn()
+	c, err := dialPostgres(ctx, d.postgres)
 	if err != nil {
 		return err
 	}
+	defer func() { _ = c.Close(context.WithoutCancel(ctx)) }()
 	large, small := newHerd(1, d.token, s.sims), newHerd(2, "small-token", smallHerd)
 	r.lists = &lists{sims: s.sims}
-	before, err := c.usedMemory()
-	if err != nil {
+	if r.lists.bytes, err = fillBoth(ctx, c, large, small); err != nil {
 		return err
 	}
-	if err := c.fill(large); err != nil {
-		return err
-	}
-	after, err := c.usedMemory()
-	if err != nil {
-		return err
-	}
-	r.lists.memory = float64(after-before) / float64(s.sims)
-	if err := c.fill(small); err != nil {
-		return err
-	}
-	return r.lists.measure(d, c, large, small, s)
-}
-
-// fillPiece is how many SIMs go in one write.
-const fillPiece = 1000
-
-// fill writes SIMs straight into Redis, as the gateway's store would write them.
-func (c *redisConn) fill(h herd) error {
-	var b []byte
-	for from := 0; from < h.n; from += fillPiece {
-		to := min(from+fillPiece, h.n)
-		b = b[:0]
-		sets := [3][]string{}
-		for i := range sets {
-			sets[i] = []string{"ZADD", fmt.Sprintf("{a%d}:sims:%s", h.account, [3]string{"iccid", "imsi", "msisdn"}[i])}
-		}
-		for i := from; i < to; i++ {
-			iccid, imsi, msisdn := h.iccid(i), h.imsi(i), h.msisdn(i)
-			b = command(b, "HSET", h.key(i), "4g", "1", "imsi", imsi, "msisdn", msisdn, "pin", "1234", "pin2", "5678",
-				"puk", "12345678", "puk2", "87654321", "state", "active", "v", "1")
-			sets[0] = append(sets[0], "0", iccid+"\x1f"+imsi+"\x1f"+msisdn)
-			sets[1] = append(sets[1], "0", imsi+"\x1f"+iccid+"\x1f"+msisdn)
-			sets[2] = append(sets[2], "0", msisdn+"\x1f"+iccid+"\x1f"+imsi)
-		}
-		for _, set := range sets {
-			b = command(b, set...)
-		}
-		if err := c.tell(b, to-from+len(sets)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// command appends a command as Redis reads it.
-func command(b []byte, words ...string) []byte {
-	b = fmt.Appendf(b, "*%d\r\n", len(words))
-	for _, w := range words {
-		b = fmt.Appendf(b, "$%d\r\n%s\r\n", len(w), w)
-	}
-	return b
-}
-
-// tell sends commands that answer with a number each.
-func (c *redisConn) tell(commands []byte, answers int) error {
-	sent := make(chan error, 1)
-	go func() { _, err := c.Write(commands); sent <- err }()
-	for range answers {
-		if _, err := c.length(':'); err != nil {
-			return errors.Join(err, <-sent)
-		}
-	}
-	return <-sent
-}
-
-// usedMemory is what Redis holds, in bytes.
-func (c *redisConn) usedMemory() (int64, error) {
-	if _, err := c.Write(command(nil, "INFO", "memory")); err != nil {
-		return 0, err
-	}
-	text, err := c.text()
-	if err != nil {
-		return 0, err
-	}
-	for line := range bytes.Lines([]byte(text)) {
-		if value, ok := bytes.CutPrefix(line, []byte("used_memory:")); ok {
-			return strconv.ParseInt(string(bytes.TrimSpace(value)), 10, 64)
-		}
-	}
-	return 0, fmt.Errorf("redis does not tell its memory: %.100q", text)
-}
-
-// readHashes reads the hashes of SIMs in one pipeline.
-func (c *redisConn) readHashes(h herd, from, count int) error {
-	var b []byte
-	for i := range count {
-		b = command(b, "HGETALL", h.key((from+i)%h.n))
-	}
-	if _, err := c.Write(b); err != nil {
-		return err
-	}
-	for range count {
-		n, err := c.length('*')
-		if err != nil || n == 0 {
-			return errors.Join(err, fmt.Errorf("a hash of %d fields", n))
-		}
-		fields := make(map[string]string, n/2)
-		for range n / 2 {
-			name, err := c.text()
-			if err != nil {
-				return err
-			}
-			if fields[name], err = c.text(); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return r.lists.measure(ctx, d, c, large, small, s)
 }
 
 // page asks the gateway for a page and checks the total and the count. The body is
