@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/penstock/penstock/relay"
@@ -84,6 +85,17 @@ type writing struct {
 	do       func(context.Context, *Tx) error
 	answer   chan error
 	panicked any
+	// begun is set by the writer when it begins, or before that by who waits no
+	// longer: then it does not run.
+	begun atomic.Bool
+}
+
+// result is the answer as who asked for the transaction gets it.
+func (one *writing) result(err error) error {
+	if one.panicked != nil {
+		return fmt.Errorf("transaction: %v", one.panicked)
+	}
+	return err
 }
 
 func newWriter(d *DB) *writer {
@@ -92,8 +104,8 @@ func newWriter(d *DB) *writer {
 	return w
 }
 
-// do has a transaction run. When ctx ends first, the transaction may be made
-// nevertheless.
+// do has a transaction run. When ctx ends before it begins, it does not run; one
+// that has begun is waited for, since its function writes what its caller reads.
 func (w *writer) do(ctx context.Context, do func(context.Context, *Tx) error) (err error) {
 	one := &writing{ctx: ctx, do: do, answer: make(chan error, 1)}
 	defer func() {
@@ -108,12 +120,12 @@ func (w *writer) do(ctx context.Context, do func(context.Context, *Tx) error) (e
 	}
 	select {
 	case err := <-one.answer:
-		if one.panicked != nil {
-			return fmt.Errorf("transaction: %v", one.panicked)
-		}
-		return err
+		return one.result(err)
 	case <-ctx.Done():
-		return ctx.Err()
+		if one.begun.CompareAndSwap(false, true) {
+			return ctx.Err() // it will not run
+		}
+		return one.result(<-one.answer) // what do captured is not ours before it has ended
 	}
 }
 
@@ -199,8 +211,8 @@ func (w *writer) begin(ctx context.Context) (err error) {
 // one runs one transaction under its savepoint. broken says that the engine gave
 // up the whole commit.
 func (w *writer) one(ctx context.Context, one *writing) (err error, broken bool) {
-	if err := one.ctx.Err(); err != nil {
-		return err, false
+	if !one.begun.CompareAndSwap(false, true) {
+		return one.ctx.Err(), false
 	}
 	if err := w.exec(ctx, "SAVEPOINT one"); err != nil {
 		return err, true
