@@ -446,7 +446,7 @@ func (m *mixed) seen(of map[string]int) map[string]int {
 	return maps.Clone(of)
 }
 
-// endpoint is what the account is told at: it keeps how often something came, and
+// endpoint takes the account's callbacks: it keeps how often something came, and
 // with which ids.
 type endpoint struct {
 	url string

@@ -217,7 +217,7 @@ func latestKeepsItsType(t *testing.T, c *IoT) {
 	warm.Type = "temperature"
 	mustDo(t, c.SetLatest(t.Context(), 1, []iot.Point{warm}))
 	if got := latest(t, c, "d"); len(got) != 1 || got[0] != warm {
-		t.Errorf("%+v", got)
+		t.Errorf("latest %+v, want %+v alone", got, warm)
 	}
 }
 
@@ -236,7 +236,7 @@ func latestRace(t *testing.T, c *IoT) {
 	got := latest(t, c, "d")
 	if len(got) != 2 || !slices.ContainsFunc(got, func(p iot.Point) bool { return p.Value == 199 && p.Time.Equal(at(199)) }) ||
 		!slices.ContainsFunc(got, func(p iot.Point) bool { return p.Time.Equal(at(200)) }) {
-		t.Errorf("%+v", got)
+		t.Errorf("latest %+v, want one of two sensors each: 199 at %v, and one at %v", got, at(199), at(200))
 	}
 }
 
@@ -280,7 +280,7 @@ func fillOverwritesNothing(t *testing.T, c *IoT) {
 		c.FillLatest(t.Context(), 1, "d", []iot.Point{pointOf("d", "a", 10, 1), pointOf("d", "b", 20, 1)}, at(30)))
 	for _, p := range latest(t, c, "d") {
 		if p != a && p != b {
-			t.Errorf("%+v", p)
+			t.Errorf("latest %+v, want %+v or %+v", p, a, b)
 		}
 	}
 }
