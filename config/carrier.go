@@ -1,7 +1,6 @@
 package config
 
 import (
-	"cmp"
 	"crypto/x509"
 	"os"
 	"slices"
@@ -24,6 +23,9 @@ type Carrier struct {
 	Window int `json:"window"`
 	// PerSecond is how many may leave in a second; 0: as many as the carrier takes.
 	PerSecond int `json:"per_second"`
+	// Originators are those that the carrier passes on: text, alphanumeric or
+	// numeric; empty: text.
+	Originators string `json:"originators"`
 	// The settings of SMPP.
 	Addr         string `json:"addr"` // host:port of the SMSC
 	SystemID     string `json:"system_id"`
@@ -60,16 +62,22 @@ const (
 // alphabets are the values of Carrier.Alphabet.
 func alphabets() []string { return []string{"gsm7", "gsm7-packed", "latin1"} }
 
-// derive fills in what is not set.
+// Preset sets what a document may leave out and no zero stands for.
+func (c *Carrier) Preset() {
+	c.Window, c.InFlight, c.EnquireLink, c.AnswerTimeout = 10, 1000, 30*time.Second, 30*time.Second
+}
+
+// derive fills in defaults.
 func (c *Carrier) derive() {
 	c.deriveWay()
 	if c.Type == Simulator && c.Name == "" {
 		c.Name = Simulator
 	}
-	if c.Type == Kannel || c.Type == HTTP {
-		c.AnswerTimeout = cmp.Or(c.AnswerTimeout, 30*time.Second)
+	if c.Type == Simulator {
+		c.AnswerTimeout = 0 // what a carrier has no use for
 	}
 	if c.Type != SMPP {
+		c.InFlight, c.EnquireLink = 0, 0
 		return
 	}
 	for value, preset := range map[*string]string{&c.Bind: Transceiver, &c.TLS: NoTLS, &c.Alphabet: "gsm7"} {
@@ -77,11 +85,6 @@ func (c *Carrier) derive() {
 			*value = preset
 		}
 	}
-	if c.EnquireLink == 0 {
-		c.EnquireLink = 30 * time.Second
-	}
-	c.InFlight = cmp.Or(c.InFlight, 1000)
-	c.AnswerTimeout = cmp.Or(c.AnswerTimeout, 30*time.Second)
 }
 
 func (c *Config) validateCarriers(m *strict.Mistakes) {

@@ -5,26 +5,47 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/penstock/penstock/config/strict"
 )
 
 // deriveWay fills in how fast messages go over a carrier.
 func (c *Carrier) deriveWay() {
-	if c.Window == 0 {
-		c.Window = 10
-	}
-	if c.Type == Simulator {
+	if c.Type == Simulator && c.Window > 0 {
 		c.Window = max(c.Window, 1000)
 	}
 }
 
-// validateWay checks what goes over a carrier, and how fast.
+// The values of Carrier.Originators.
+const (
+	anyText      = "text"         // all of the GSM alphabet
+	alphanumeric = "alphanumeric" // letters and digits
+	numeric      = "numeric"
+)
+
+// Shows reports whether the carrier passes on an originator, as far as its
+// settings say.
+func (c *Carrier) Shows(originator string) bool {
+	other := func(r rune) bool { return !unicode.IsLetter(r) && (r < '0' || r > '9') }
+	switch c.Originators {
+	case numeric:
+		return strings.Trim(originator, "0123456789") == ""
+	case alphanumeric:
+		return !strings.ContainsFunc(originator, other)
+	}
+	return true
+}
+
+// validateWay checks a carrier's limits and rates.
 func (c *Carrier) validateWay(m *strict.Mistakes, at string) {
 	for _, p := range c.Prefixes {
 		if p == "" || len(p) > 15 || strings.Trim(p, "0123456789") != "" {
 			m.Add(at+"prefixes", "expected prefixes of 1 to 15 digits, got %q", p)
 		}
+	}
+	if c.Originators != "" {
+		oneOf(m, at+"originators", c.Originators, anyText, alphanumeric, numeric)
 	}
 	if c.Window < 1 || c.Window > 10_000 {
 		m.Add(at+"window", "expected 1 to 10000, got %d", c.Window)

@@ -19,6 +19,8 @@ type Config struct {
 	AdminToken string `json:"admin_token" secret:"yes"`
 	// Inventory is the file applied at start; empty: none.
 	Inventory string `json:"inventory"`
+	// TrustedProxies are the addresses whose X-Forwarded-For is believed.
+	TrustedProxies []netip.Prefix `json:"trusted_proxies"`
 	// InternalURL is how the other gateways on the same database reach this one,
 	// without a slash at the end.
 	InternalURL string   `json:"internal_url"`
@@ -48,7 +50,7 @@ type Database struct {
 	URL string `json:"url" secret:"url"`
 }
 
-// Redis holds the queue's timers and what can be rebuilt.
+// Redis holds the queue's timers and data that can be rebuilt.
 type Redis struct {
 	// URL has the scheme redis, rediss, redis+sentinel or redis+cluster; empty: in
 	// the process, in memory.
@@ -73,14 +75,14 @@ type SMTP struct {
 	DKIM     DKIM   `json:"dkim"`
 }
 
-// DKIM is what mails are signed with; without a key they are not.
+// DKIM is the key that signs mails; without one they are not signed.
 type DKIM struct {
 	Domain   string `json:"domain"` // empty: the sender's
 	Selector string `json:"selector"`
 	KeyFile  string `json:"key_file"` // PEM, RSA or Ed25519
 }
 
-// Egress says what requests to the outside may reach.
+// Egress restricts the targets of outgoing requests.
 type Egress struct {
 	// Allow lists ranges that are reachable beside the public addresses.
 	Allow []netip.Prefix `json:"allow"`
@@ -113,7 +115,7 @@ type Delivery struct {
 	DeadRetention time.Duration `json:"dead_retention"`
 }
 
-// Ledger holds what seals the secrets of ledgers and tokens.
+// Ledger holds the master keys that encrypt the secrets of ledgers and tokens.
 type Ledger struct {
 	// MasterKey wraps every account's keys: the base64 of 32 bytes, or several of
 	// these with commas between, newest first. Empty: those of the file.
@@ -121,6 +123,11 @@ type Ledger struct {
 	// MasterKeyFile holds them a line each; empty: generated and kept in the data
 	// directory.
 	MasterKeyFile string `json:"master_key_file"`
+	// CheckpointDir is where each ledger's newest signed head is published as a
+	// file; empty: nowhere.
+	CheckpointDir string `json:"checkpoint_dir"`
+	// CheckpointCallback has accounts' callbacks told each new signed head.
+	CheckpointCallback bool `json:"checkpoint_callback"`
 }
 
 // MasterKeys lists the keys of MasterKey.

@@ -42,7 +42,8 @@ func TestExampleFileNamesEveryVariable(t *testing.T) {
 	for _, name := range strings.Fields(`LISTEN PUBLIC_URL DATA_DIR ADMIN_TOKEN INVENTORY REDIS_URL INFLUX_URL INFLUX_TOKEN INFLUX_ORG
 		INFLUX_BUCKET SMTP_ADDR SMTP_USERNAME SMTP_PASSWORD SMTP_FROM SMTP_TLS EGRESS_ALLOW EGRESS_ALLOW_HTTP_CALLBACK
 		JOURNAL_RETENTION JOURNAL_MAX_BYTES INBOUND_JOIN_WAIT INBOUND_SWEEP_EVERY
-		DELIVERY_SCHEDULE DELIVERY_RETENTION DELIVERY_DEAD_RETENTION LEDGER_MASTER_KEY LEDGER_MASTER_KEY_FILE TIME_ZONE`) {
+		DELIVERY_SCHEDULE DELIVERY_RETENTION DELIVERY_DEAD_RETENTION LEDGER_MASTER_KEY LEDGER_MASTER_KEY_FILE LEDGER_CHECKPOINT_DIR
+		LEDGER_CHECKPOINT_CALLBACK TIME_ZONE`) {
 		if !regexp.MustCompile(`\bPENSTOCK_` + name + `\b`).Match(text) {
 			t.Errorf("PENSTOCK_%s is not in the example", name)
 		}
@@ -53,13 +54,13 @@ func TestEnvironmentSetsEverySettingAndWins(t *testing.T) {
 	file := "listen: 0.0.0.0:1\ntime_zone: UTC\negress: {allow: [192.0.2.0/24]}\n"
 	c, err := config.Parse([]byte(file), []string{
 		"PENSTOCK_LISTEN=:9000", "PENSTOCK_PUBLIC_URL=https://gw.example.com/", "PENSTOCK_DATA_DIR=/var/lib/x",
-		"PENSTOCK_ADMIN_TOKEN=adm", "PENSTOCK_INVENTORY=inv.yaml", "PENSTOCK_REDIS_URL=redis+sentinel://u:p@a:1,b:2/m",
+		"PENSTOCK_ADMIN_TOKEN=adm-token-0123456", "PENSTOCK_INVENTORY=inv.yaml", "PENSTOCK_REDIS_URL=redis+sentinel://u:p@a:1,b:2/m",
 		"PENSTOCK_INFLUX_URL=http://i:8086", "PENSTOCK_INFLUX_TOKEN=a:b", "PENSTOCK_INFLUX_ORG=o", "PENSTOCK_INFLUX_BUCKET=d/autogen",
 		"PENSTOCK_SMTP_ADDR=mx.example.com:25", "PENSTOCK_SMTP_USERNAME=u", "PENSTOCK_SMTP_PASSWORD=p", "PENSTOCK_SMTP_FROM=Gate <g@example.com>", "PENSTOCK_SMTP_TLS=tls",
 		"PENSTOCK_EGRESS_ALLOW=10.1.2.3/8, ::1", "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true",
 		"PENSTOCK_JOURNAL_RETENTION=48h", "PENSTOCK_JOURNAL_MAX_BYTES=500MB", "PENSTOCK_DELIVERY_SCHEDULE=100ms,1s",
 		"PENSTOCK_INBOUND_JOIN_WAIT=90s", "PENSTOCK_INBOUND_SWEEP_EVERY=250ms", "PENSTOCK_DELIVERY_RETENTION=24h", "PENSTOCK_DELIVERY_DEAD_RETENTION=48h",
-		"PENSTOCK_LEDGER_MASTER_KEY=" + masterKey + "," + masterKey,
+		"PENSTOCK_LEDGER_MASTER_KEY=" + masterKey + "," + masterKey, "PENSTOCK_LEDGER_CHECKPOINT_DIR=/srv/heads", "PENSTOCK_LEDGER_CHECKPOINT_CALLBACK=true",
 		"PENSTOCK_DATABASE_URL=postgres://u:p@a:1,b:2/d?sslmode=verify-full", "PENSTOCK_INTERNAL_URL=http://10.0.0.1:9000/",
 		"PENSTOCK_RECEIPT_SECRET=hush", "PENSTOCK_TIME_ZONE=Europe/Berlin", "PENSTOCK_PORT=tcp://10.0.0.1:80", "PENSTOCK_SERVICE_HOST=10.0.0.1", "HOME=/root",
 	})
@@ -68,7 +69,7 @@ func TestEnvironmentSetsEverySettingAndWins(t *testing.T) {
 	}
 	zone, _ := time.LoadLocation("Europe/Berlin")
 	want := config.Config{
-		Listen: ":9000", PublicURL: "https://gw.example.com", DataDir: "/var/lib/x", AdminToken: "adm", Inventory: "inv.yaml",
+		Listen: ":9000", PublicURL: "https://gw.example.com", DataDir: "/var/lib/x", AdminToken: "adm-token-0123456", Inventory: "inv.yaml",
 		InternalURL: "http://10.0.0.1:9000", Database: config.Database{URL: "postgres://u:p@a:1,b:2/d?sslmode=verify-full"},
 		Redis:   config.Redis{URL: "redis+sentinel://u:p@a:1,b:2/m"},
 		Influx:  config.Influx{URL: "http://i:8086", Token: "a:b", Org: "o", Bucket: "d/autogen"},
@@ -79,7 +80,7 @@ func TestEnvironmentSetsEverySettingAndWins(t *testing.T) {
 		Delivery: config.Delivery{
 			Schedule: []time.Duration{100 * time.Millisecond, time.Second}, Retention: 24 * time.Hour, DeadRetention: 48 * time.Hour,
 		},
-		Ledger:   config.Ledger{MasterKey: masterKey + "," + masterKey},
+		Ledger:   config.Ledger{MasterKey: masterKey + "," + masterKey, CheckpointDir: "/srv/heads", CheckpointCallback: true},
 		TimeZone: zone, ReceiptSecret: "hush",
 		Carriers: []config.Carrier{{Type: "simulator", Name: "simulator", Window: 1000}},
 		Operator: config.Operator{Type: "simulator", Timeout: 5 * time.Second, AtOnce: 16, ReportWithin: 24 * time.Hour},
@@ -123,6 +124,7 @@ func TestParseNamesEveryMistake(t *testing.T) {
 		"a port beyond the range":      {"", "PENSTOCK_LISTEN=a:99999", `listen (PENSTOCK_LISTEN): expected host:port, got "a:99999"`},
 		"no web URL":                   {"public_url: ftp://a", "", "public_url (PENSTOCK_PUBLIC_URL): expected an http or https URL without a query"},
 		"no directory":                 {"data_dir: ''", "", "data_dir (PENSTOCK_DATA_DIR): expected a directory"},
+		"a token that can be guessed":  {"admin_token: fifteen-letters", "", "admin_token (PENSTOCK_ADMIN_TOKEN): expected at least 16 characters, got 15"},
 		"a token with a blank":         {"", "PENSTOCK_ADMIN_TOKEN=a b", "admin_token (PENSTOCK_ADMIN_TOKEN): expected a token without blanks"},
 		"another database":             {"database: {url: 'mysql://u:secret@h/d'}", "", "database.url (PENSTOCK_DATABASE_URL): expected a URL such as postgres://user:password@host:5432/database"},
 		"an internal URL that is none": {"internal_url: gw1", "", "internal_url (PENSTOCK_INTERNAL_URL): expected an http or https URL without a query"},
@@ -163,6 +165,9 @@ func TestParseNamesEveryMistake(t *testing.T) {
 		"two carriers of one name":     {"carriers: [{type: smpp, name: a, addr: 'h:1'}, {type: smpp, name: a, addr: 'h:2'}]", "", `carriers[1].name: expected another name than that of a carrier before, got "a"`},
 		"a bind that is none":          {"carriers: {type: smpp, name: a, addr: 'h:1', bind: trx, tls: starttls, alphabet: utf8}", "", "carriers[0].bind: expected transceiver or receiver or transmitter, got \"trx\"\ncarriers[0].tls: expected tls or none, got \"starttls\"\ncarriers[0].alphabet: expected gsm7 or gsm7-packed or latin1, got \"utf8\""},
 		"a password that is not one":   {"carriers: {type: smpp, name: a, addr: 'h:1', password: 'hush hush', system_id: sixteen-letters-}", "", "carriers[0].system_id: expected at most 15 characters of ASCII without blanks\ncarriers[0].password: expected at most 64 characters of ASCII without blanks"},
+		"no limits":                    {"carriers: {type: smpp, name: a, addr: 'h:1', window: 0, in_flight: 0, enquire_link: 0s, answer_timeout: 0s}", "", "carriers[0].enquire_link: expected 1s to 1h, got \"0s\"\ncarriers[0].in_flight: expected 1 to 100000, got 0\ncarriers[0].answer_timeout: expected 100ms to 5m, got \"0s\"\ncarriers[0].window: expected 1 to 10000, got 0"},
+		"a simulator without a window": {"carriers: {type: simulator, window: 0}", "", "carriers[0].window: expected 1 to 10000, got 0"},
+		"originators of another kind":  {"carriers: {type: simulator, originators: short}", "", "carriers[0].originators: expected text or alphanumeric or numeric, got \"short\""},
 		"limits without sense":         {"carriers: {type: smpp, name: a, addr: 'h:1', enquire_link: 1ms, in_flight: -1}", "", "carriers[0].enquire_link: expected 1s to 1h, got \"1ms\"\ncarriers[0].in_flight: expected 1 to 100000, got -1"},
 		"authorities without TLS":      {"carriers: {type: smpp, name: a, addr: 'h:1', ca_file: /none}", "", "carriers[0].tls: expected tls, because a ca_file is set"},
 		"authorities that are not":     {"carriers: {type: smpp, name: a, addr: 'h:1', tls: tls, ca_file: /none}", "", `carriers[0].ca_file: expected a file that can be read, got "/none"`},
@@ -202,7 +207,7 @@ func TestLoadNamesTheFile(t *testing.T) {
 
 func TestSecretsAreNeverShown(t *testing.T) {
 	c, err := config.Parse([]byte(`
-admin_token: hush1
+admin_token: hush1-0123456789
 redis: {url: "redis+sentinel://me:hush2@a:1,b:2/m?password=hush3"}
 influx: {url: "http://me:hush4@i:8086", token: hush5}
 smtp: {addr: "m:25", username: me, password: hush6}
@@ -219,7 +224,7 @@ operator: {type: http, url: "https://me:hush11@operator/v1", token: hush12}`), n
 			t.Errorf("shown: %s", shown)
 		}
 	}
-	if c.AdminToken != "hush1" || c.Carriers[1].Password != "hush7" || c.Lookup.Token != "hush10" || c.Lookup.Cache != 10*time.Minute {
+	if c.AdminToken != "hush1-0123456789" || c.Carriers[1].Password != "hush7" || c.Lookup.Token != "hush10" || c.Lookup.Cache != 10*time.Minute {
 		t.Errorf("Redacted changed its receiver: %+v", c)
 	}
 }
@@ -251,4 +256,18 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("valid but incomplete: %+v", c)
 		}
 	})
+}
+
+func TestOriginatorsThatACarrierTakes(t *testing.T) {
+	for originators, want := range map[string]string{"": "A&B Shop24 44", "text": "A&B Shop24 44", "alphanumeric": "Shop24 44", "numeric": "44"} {
+		c, got := config.Carrier{Originators: originators}, []string{}
+		for _, one := range []string{"A&B", "Shop24", "44"} {
+			if c.Shows(one) {
+				got = append(got, one)
+			}
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%q: %q, want %s", originators, got, want)
+		}
+	}
 }

@@ -42,7 +42,7 @@ func Parse(file []byte, environ []string) (Config, error) {
 	return c, nil
 }
 
-// readEnvironment sets what the environment names. A good variable clears
+// readEnvironment applies the environment variables. A valid variable clears
 // nothing of a bad file: both are shown.
 func readEnvironment(c *Config, environ []string, mistakes *strict.Mistakes) {
 	known := settings(c)

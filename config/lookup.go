@@ -24,7 +24,7 @@ type Lookup struct {
 	Cache time.Duration `json:"cache"`
 }
 
-// derive fills in what a scalar leaves out.
+// derive fills in defaults.
 func (l *Lookup) derive() {
 	if l.Timeout == 0 {
 		l.Timeout = 10 * time.Second

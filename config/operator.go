@@ -7,7 +7,7 @@ import (
 	"github.com/penstock/penstock/config/strict"
 )
 
-// Operator is who operates the SIMs (docs/operator.md).
+// Operator configures the SIM operator (docs/operator.md).
 type Operator struct {
 	Type string `json:"type" strict:"scalar"` // simulator or http
 	// URL is what /ready, /commands and /messages are appended to.
@@ -22,7 +22,7 @@ type Operator struct {
 	ReportWithin time.Duration `json:"report_within"`
 }
 
-// derive fills in what a scalar leaves out.
+// derive fills in defaults.
 func (o *Operator) derive() {
 	if o.Timeout == 0 {
 		o.Timeout = 5 * time.Second

@@ -15,7 +15,7 @@ import (
 	"github.com/penstock/penstock/config/strict"
 )
 
-// derive fills in what follows from other settings.
+// derive fills in values that follow from other settings.
 func (c *Config) derive() {
 	if c.PublicURL == "" {
 		c.PublicURL = c.listenURL()
@@ -39,7 +39,7 @@ func (c *Config) derive() {
 	if c.SMTP.TLS == "" {
 		c.SMTP.TLS = StartTLS
 		if smtpHost, _, _ := net.SplitHostPort(c.SMTP.Addr); loopback(smtpHost) {
-			c.SMTP.TLS = NoTLS // nobody listens in, and nobody has a certificate for localhost
+			c.SMTP.TLS = NoTLS // local traffic; there are no certificates for localhost
 		}
 	}
 }
@@ -67,6 +67,10 @@ func loopback(host string) bool {
 	return host == "localhost" || err == nil && addr.IsLoopback()
 }
 
+// minToken is the least number of characters of the admin token: one that is
+// shorter can be guessed.
+const minToken = 16
+
 func (c *Config) validate(m *strict.Mistakes) {
 	if !hostPort(c.Listen, true) {
 		m.Add("listen", "expected host:port, got %q", c.Listen)
@@ -80,8 +84,11 @@ func (c *Config) validate(m *strict.Mistakes) {
 	if c.DataDir == "" {
 		m.Add("data_dir", "expected a directory")
 	}
-	if strings.ContainsFunc(c.AdminToken, unicode.IsSpace) {
+	switch n := len([]rune(c.AdminToken)); {
+	case strings.ContainsFunc(c.AdminToken, unicode.IsSpace):
 		m.Add("admin_token", "expected a token without blanks")
+	case n > 0 && n < minToken:
+		m.Add("admin_token", "expected at least %d characters, got %d", minToken, n)
 	}
 	c.validateStores(m)
 	c.validateMail(m)

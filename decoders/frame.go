@@ -23,7 +23,7 @@ const (
 	Alert      EventKind = "alert"      // a rule or an alarm of the sender's, in Text
 )
 
-// Frame is one message of one device, whoever sent it.
+// Frame is one message of one device, from any network server.
 type Frame struct {
 	// Sender is the name of the network server or vendor, as
 	// netserver.Sender: "chirpstack-v4", "tts-v3", "generic".
@@ -41,8 +41,13 @@ type Frame struct {
 	Profile     Profile
 
 	// DedupID is equal in two posts of the same frame and differs between
-	// frames of one sender. Empty means that this cannot be told.
+	// frames of one sender, apart from those that DedupSpan is about. Empty means
+	// that this cannot be told.
 	DedupID string
+	// DedupSpan is set where the DedupID comes again in other frames, since it
+	// is made of a counter that may begin anew: posts whose frames lie further
+	// apart in time are of different frames. Zero means that it never does.
+	DedupSpan time.Duration
 	// Supplement marks a copy of a frame that its sender posts in order to add
 	// Gateways or a Position. It has the DedupID of the frame it adds to: when
 	// that frame was seen, only what the copy adds is news; when it was not, a
@@ -93,6 +98,9 @@ type Frame struct {
 	Simulated bool
 	// Warnings say what was wrong with the body without losing the frame.
 	Warnings []string
+	// Excess says that the body held more samples than a frame may, of which the
+	// first stand in Samples.
+	Excess string
 	// Text is the description of a log, an error or a downlink event.
 	Text string
 }

@@ -19,6 +19,11 @@ type Result struct {
 	Readings []Reading
 	Warnings []string
 	Errors   []string
+	// Excess says that there were more readings than one frame may give, and
+	// which are left out; empty when all are there.
+	Excess string
+	// OutOfTime says that the codec was ended because its time was over.
+	OutOfTime bool
 }
 
 // Decoder turns a frame into readings. It is safe for concurrent use and does

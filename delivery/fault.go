@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
 	"strings"
@@ -14,21 +15,22 @@ type ownFault struct{ error }
 
 func (f ownFault) Unwrap() error { return f.error }
 
-// OwnFault marks an error that is ours or the operator's, not the customer's.
+// OwnFault marks an error as the gateway's or the operator's, not the
+// customer's.
 func OwnFault(err error) error { return ownFault{err} }
 
 type unsendable struct{ error }
 
 func (u unsendable) Unwrap() error { return u.error }
 
-// Unsendable marks an error that every further attempt would meet as well,
-// for example a header that cannot be written.
+// Unsendable marks an error that every further attempt would have too, for
+// example an invalid header.
 func Unsendable(err error) error { return unsendable{err} }
 
-// classifyError judges an attempt without an answer. Messages are stored and
-// shown, so the ways out hand over errors without secrets.
+// classifyError classifies an attempt without a response. Reasons are stored and
+// shown, so senders must return errors without secrets.
 func classifyError(err error) Verdict {
-	v := Verdict{Class: Retry, Reason: clip(err.Error())}
+	v := Verdict{Class: Retry, Reason: clipReason(err.Error()), Public: publicReason(err)}
 	if _, refused := errors.AsType[*guard.Error](err); refused {
 		v.Class = Dead
 	} else if _, never := errors.AsType[unsendable](err); never {
@@ -37,6 +39,30 @@ func classifyError(err error) Verdict {
 		v.Class = Fault
 	}
 	return v
+}
+
+// publicReason returns why there was no response, without the operator's
+// internals.
+func publicReason(err error) string {
+	if _, refused := errors.AsType[*guard.Error](err); refused {
+		return "its address is not a public one"
+	}
+	if dns, is := errors.AsType[*net.DNSError](err); is {
+		if dns.IsNotFound {
+			return "its host name is not known"
+		}
+		return "its host name cannot be resolved now"
+	}
+	if _, is := errors.AsType[*tls.CertificateVerificationError](err); is {
+		return "its certificate is not valid"
+	}
+	if network, is := errors.AsType[net.Error](err); is && network.Timeout() || errors.Is(err, context.DeadlineExceeded) {
+		return "it does not answer in time"
+	}
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return "it refuses connections"
+	}
+	return "it cannot be reached"
 }
 
 func isOwnFault(err error) bool {
@@ -52,8 +78,8 @@ func isOwnFault(err error) bool {
 	return isDNS && resolverSilent(dns)
 }
 
-// resolverSilent tells a resolver that is down or out of reach from one that
-// answered about the name. net.DNSError keeps the cause as text only.
+// resolverSilent distinguishes a resolver that is down or unreachable from one
+// that answered about the name. net.DNSError keeps the cause as text only.
 func resolverSilent(e *net.DNSError) bool {
 	if e.IsNotFound {
 		return false

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// Bounds of a schedule.
+// Limits of a schedule.
 const (
 	maxEntries = 100
 	maxWait    = 30 * 24 * time.Hour
 	jitter     = 0.2
 )
 
-// Schedule lists the waits between attempts: n entries allow n+1 attempts.
+// Schedule lists the delays between attempts: n entries allow n+1 attempts.
 type Schedule []time.Duration
 
 // DefaultSchedule spreads eleven attempts over about 47 hours.
@@ -25,7 +25,8 @@ func DefaultSchedule() Schedule {
 	}
 }
 
-// ParseSchedule reads "5s,30s,2m". An error names the entry, counted from 1.
+// ParseSchedule parses a list such as "5s,30s,2m". An error names the entry,
+// counted from 1.
 func ParseSchedule(text string) (Schedule, error) {
 	if strings.TrimSpace(text) == "" {
 		return nil, errors.New("schedule: has no entry")
@@ -48,10 +49,10 @@ func ParseSchedule(text string) (Schedule, error) {
 	return s, nil
 }
 
-// Attempts is how many attempts the schedule allows.
+// Attempts returns how many attempts the schedule allows.
 func (s Schedule) Attempts() int { return len(s) + 1 }
 
-// Length is how long all the waits take together.
+// Length returns the sum of all delays.
 func (s Schedule) Length() time.Duration {
 	var length time.Duration
 	for _, wait := range s {
@@ -60,9 +61,9 @@ func (s Schedule) Length() time.Duration {
 	return length
 }
 
-// Next returns the wait after the given number of attempts (1 is the first),
-// or false if none is left. random lies in [0, 1) and moves the wait by up to
-// 20 % either way; retryAfter only lengthens it.
+// Next returns the delay after the given number of attempts (1 is the first), or
+// false if none is left. random is in [0, 1) and adds a jitter of up to ±20 %;
+// retryAfter is a lower bound.
 func (s Schedule) Next(tries int, retryAfter time.Duration, random float64) (time.Duration, bool) {
 	i := max(tries, 1) - 1
 	if i >= len(s) {
@@ -72,7 +73,7 @@ func (s Schedule) Next(tries int, retryAfter time.Duration, random float64) (tim
 	return max(time.Duration(float64(s[i])*factor), retryAfter), true
 }
 
-// String is the form ParseSchedule reads.
+// String returns the form that ParseSchedule reads.
 func (s Schedule) String() string {
 	texts := make([]string, len(s))
 	for i, wait := range s {

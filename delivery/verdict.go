@@ -9,18 +9,18 @@ import (
 	"github.com/penstock/penstock/delivery/guard"
 )
 
-// Class is what an attempt means for its delivery.
+// Class classifies the result of an attempt.
 type Class int
 
 // The classes of attempt.
 const (
-	// Delivered ends the delivery well.
+	// Delivered ends the delivery successfully.
 	Delivered Class = iota + 1
-	// Retry uses up an attempt; the next follows by the schedule.
+	// Retry uses up an attempt; the next follows the schedule.
 	Retry
-	// Dead ends the delivery until a person replays it.
+	// Dead ends the delivery until an operator replays it.
 	Dead
-	// Fault is our own: try again soon, no attempt is used up.
+	// Fault is an internal fault: the attempt is repeated soon and not counted.
 	Fault
 )
 
@@ -39,18 +39,21 @@ func (c Class) String() string {
 	return fmt.Sprintf("class(%d)", int(c))
 }
 
-// Verdict is the judgement of one attempt.
+// Verdict is the result of one attempt.
 type Verdict struct {
 	Class Class
-	// Reason says why it was not delivered, without secrets.
+	// Reason is why the delivery failed, without secrets.
 	Reason string
-	// RetryAfter is how long the target asked us to wait at least, 0 if it did
-	// not. Only for Retry.
+	// Public is why there was no response, without the addresses, resolvers and
+	// paths that Reason may contain.
+	Public string
+	// RetryAfter is the minimum delay until the next attempt; 0 if none. Only for
+	// Retry and Fault.
 	RetryAfter time.Duration
 }
 
-// Classify judges an HTTP attempt: err if there was no answer, else the status
-// and headers of the answer. now reads a Retry-After that is a date.
+// Classify classifies an HTTP attempt: err if there was no response, else its
+// status and headers. A Retry-After date is relative to now.
 func Classify(status int, header http.Header, err error, now time.Time) Verdict {
 	switch {
 	case err != nil:
@@ -59,15 +62,15 @@ func Classify(status int, header http.Header, err error, now time.Time) Verdict 
 		return Verdict{Class: Delivered}
 	case status >= 300 && status <= 399:
 		return Verdict{Class: Dead, Reason: redirectReason(status, header)}
-	case status >= 400 && status <= 499 && !asksAgain(status):
+	case status >= 400 && status <= 499 && !isRetryable(status):
 		return Verdict{Class: Dead, Reason: statusReason(status)}
 	}
 	after, _ := ParseRetryAfter(header.Get("Retry-After"), now)
 	return Verdict{Class: Retry, Reason: statusReason(status), RetryAfter: after}
 }
 
-// asksAgain lists the 4xx that mean "not now" instead of "no".
-func asksAgain(status int) bool {
+// isRetryable reports whether a 4xx status is temporary.
+func isRetryable(status int) bool {
 	switch status {
 	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
 		return true
@@ -91,11 +94,12 @@ func redirectReason(status int, header http.Header) string {
 	if location == "" {
 		return statusReason(status)
 	}
-	return clip(fmt.Sprintf("%s: redirects to %s are not followed", statusReason(status), guard.Redact(location)))
+	return clipReason(fmt.Sprintf("%s: redirects to %s are not followed", statusReason(status), guard.Redact(location)))
 }
 
-// clip keeps reasons short: they are stored with every attempt.
-func clip(s string) string {
+// clipReason limits the length of a reason, because reasons are stored with
+// every attempt.
+func clipReason(s string) string {
 	const most = 300
 	if len(s) <= most {
 		return s
@@ -103,8 +107,8 @@ func clip(s string) string {
 	return strings.ToValidUTF8(s[:most], "") + "…"
 }
 
-// ClassifyMail judges an SMTP attempt: err if the server gave no answer about
-// this mail, else the code and text of its answer (RFC 5321, section 4.2.1).
+// ClassifyMail classifies an SMTP attempt: err if the server gave no reply about
+// this mail, else the reply's code and text (RFC 5321, section 4.2.1).
 func ClassifyMail(code int, text string, err error) Verdict {
 	switch {
 	case err != nil:
@@ -112,7 +116,7 @@ func ClassifyMail(code int, text string, err error) Verdict {
 	case code >= 200 && code <= 299:
 		return Verdict{Class: Delivered}
 	case code >= 500 && code <= 599:
-		return Verdict{Class: Dead, Reason: clip(fmt.Sprintf("answered %d %s", code, text))}
+		return Verdict{Class: Dead, Reason: clipReason(fmt.Sprintf("answered %d %s", code, text))}
 	}
-	return Verdict{Class: Retry, Reason: clip(fmt.Sprintf("answered %d %s", code, text))}
+	return Verdict{Class: Retry, Reason: clipReason(fmt.Sprintf("answered %d %s", code, text))}
 }

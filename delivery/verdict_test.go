@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -92,6 +93,23 @@ func TestErrorsAreJudgedByWhoseTheyAre(t *testing.T) {
 				t.Errorf("got %s %q, want %s", v.Class, v.Reason, c.want)
 			}
 		})
+	}
+}
+
+func TestWhyThereWasNoAnswerAsAnybodyMayReadIt(t *testing.T) {
+	dial := func(err error) error { return &net.OpError{Op: "dial", Net: "tcp", Err: err} }
+	for want, err := range map[string]error{
+		"its address is not a public one":      fmt.Errorf("GET: %w", &guard.Error{Addr: netip.MustParseAddr("10.0.0.1"), Host: "db"}),
+		"its host name is not known":           dial(&net.DNSError{Err: "no such host", Name: "db", Server: "10.0.0.2:53", IsNotFound: true}),
+		"its host name cannot be resolved now": dial(&net.DNSError{Err: "timeout", Name: "db", Server: "10.0.0.2:53", IsTimeout: true}),
+		"its certificate is not valid":         &tls.CertificateVerificationError{Err: errors.New("/etc/ssl/x")},
+		"it does not answer in time":           fmt.Errorf("GET: %w", context.DeadlineExceeded),
+		"it refuses connections":               dial(syscall.ECONNREFUSED),
+		"it cannot be reached":                 dial(syscall.EHOSTUNREACH),
+	} {
+		if v := Classify(0, nil, err, time.Now()); v.Public != want {
+			t.Errorf("%v: %q, want %q", err, v.Public, want)
+		}
 	}
 }
 

@@ -14,7 +14,7 @@ const (
 	KindUnexpected Kind = iota
 	// KindInvalid is a request that breaks a rule; Fields names the parameters.
 	KindInvalid
-	// KindNotFound is a record that does not exist or belongs to someone else.
+	// KindNotFound is a record that does not exist or belongs to another account.
 	KindNotFound
 	// KindUnauthenticated is a missing or unknown credential.
 	KindUnauthenticated

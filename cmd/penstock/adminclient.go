@@ -17,17 +17,17 @@ import (
 	"github.com/penstock/penstock/config"
 )
 
-// adminFlags say which running gateway a command asks, and as whom.
+// adminFlags select the running gateway and the credentials of a command.
 type adminFlags struct {
-	Server     string `help:"The gateway; default: where the configuration says it listens." placeholder:"URL"`
+	Server     string `help:"The gateway's URL; default: the listen address of the configuration." placeholder:"URL"`
 	AdminToken string `help:"The admin token; default: the configuration's, or the one in the data directory." placeholder:"T"`
 }
 
-// askTime is how long a gateway may take to answer: it may have much to replay.
+// askTime is the timeout of a request: a replay may take long.
 const askTime = 10 * time.Minute
 
-// ask makes a request to the gateway's operator surface and returns the body of
-// its success, or what it found wrong. what begins the error.
+// ask makes a request to the gateway's admin API and returns the body of a success.
+// An error begins with what and lists the invalid fields.
 func (a adminFlags) ask(w world, what, method, target string, data []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(w.ctx, askTime)
 	defer cancel()

@@ -11,7 +11,7 @@ import (
 
 type applyCommand struct {
 	File  string   `short:"f" required:"" help:"The inventory, YAML or JSON; - is the standard input." placeholder:"FILE"`
-	Reset []string `help:"Set what lives on through REST to what the document says: credit, sims, relays."`
+	Reset []string `help:"Set what lives on through REST to what the document says: credit, sims, relays, rules."`
 	Prune bool     `help:"Remove what an earlier inventory declared and this one omits."`
 	adminFlags
 }

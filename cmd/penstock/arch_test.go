@@ -31,8 +31,8 @@ func directions() map[string][]string {
 		"decoders": {},
 		"delivery": {"decoders", "relay"},
 		"ingest":   {"decoders", "relay"},
-		// The inventory is applied and shown by the administrator's surface.
-		"ingest/admin": {"config/inventory", "config/strict", "decoders", "ingest", "relay"},
+		// The operator's surface shows what all of them take in, and imports none.
+		"ingest/admin": {"decoders", "ingest/httpd", "ingest/intake", "relay"},
 		// The console asks the gateway from the browser, as any client does.
 		"ingest/console": {},
 
@@ -51,9 +51,13 @@ func directions() map[string][]string {
 		"relay/usage":    domain(),
 		"relay/iot":      domain(),
 		"relay/ledger":   domain(),
-		"relay/gateway":  {},
-		"relay/cache":    append(domain(), "relay/iot"),
-		"relay/sqlstore": append(domain(), "relay/gateway", "relay/message", "relay/inbound", "relay/lookup", "relay/sip", "relay/sim", "relay/usage", "relay/iot", "relay/ledger"),
+		// Rules are about devices and their readings.
+		"relay/rule":    append(domain(), "relay/iot"),
+		"relay/gateway": {},
+		// The inventory makes records of all domains out of one document.
+		"relay/inventory": append(domain(), "config/inventory", "config/strict", "relay/inbound", "relay/iot", "relay/ledger", "relay/lookup", "relay/rule", "relay/sim", "relay/sip"),
+		"relay/cache":     append(domain(), "relay/iot", "relay/porttest"),
+		"relay/sqlstore":  append(domain(), "relay/porttest", "relay/gateway", "relay/message", "relay/inbound", "relay/lookup", "relay/sip", "relay/sim", "relay/usage", "relay/iot", "relay/ledger", "relay/rule"),
 	}
 }
 
@@ -244,8 +248,13 @@ func TestThePictureRefusesWhatItMust(t *testing.T) {
 		"delivery imports the domain":           {"delivery/queue/a.go", module + "relay/outbox", false},
 		"delivery imports config":               {"delivery/queue/a.go", module + "config", true},
 		"ingest imports the inventory":          {"ingest/iotapi/a.go", module + "config/inventory", true},
-		"the admin surface does":                {"ingest/admin/a.go", module + "config/inventory", false},
-		"the admin surface imports settings":    {"ingest/admin/a.go", module + "config", true},
+		"the admin surface does":                {"ingest/admin/a.go", module + "config/inventory", true},
+		"the admin surface imports a carrier's": {"ingest/admin/a.go", module + "ingest/carrier", true},
+		"the admin surface imports the intake":  {"ingest/admin/a.go", module + "ingest/intake", false},
+		"the domain of the inventory does":      {"relay/inventory/a.go", module + "config/inventory", false},
+		"it imports the settings":               {"relay/inventory/a.go", module + "config", true},
+		"it imports the store":                  {"relay/inventory/a.go", module + "relay/sqlstore", true},
+		"a sibling imports it":                  {"relay/iot/a.go", module + "relay/inventory", true},
 		"the console imports the admin surface": {"ingest/console/a.go", module + "ingest/admin", true},
 		"a test of the console does":            {"ingest/console/a_test.go", module + "ingest/admin", false},
 		"the console imports fiber":             {"ingest/console/a.go", "github.com/gofiber/fiber/v2", false},

@@ -33,8 +33,8 @@ type mailer interface {
 	Send(ctx context.Context, m outbox.Mail) (email.Result, error)
 }
 
-// backends are what the gateway stands on: each is embedded unless the
-// configuration names a server.
+// backends are the gateway's back ends: each is embedded unless the configuration
+// names a server.
 type backends struct {
 	records  *records.Records
 	cache    *cache.DB
@@ -56,11 +56,11 @@ func openBackends(ctx context.Context, cfg config.Config, log *slog.Logger) (b b
 	return b, nil
 }
 
-// startTime is how long a start waits for a database that cannot be reached.
+// startTime is how long a start waits for an unreachable database.
 const startTime = time.Minute
 
-// openRecords opens the database. One that cannot be reached is waited for; one
-// that refuses us, or whose schema is newer, ends the start.
+// openRecords opens the database. It waits for an unreachable one; a database that
+// refuses the connection, or whose schema is newer, ends the start.
 func (b *backends) openRecords(ctx context.Context, cfg config.Config, log *slog.Logger) (err error) {
 	o := sqlstore.Options{
 		URL: cfg.Database.URL, Dir: cfg.DataDir, Logger: log, Retention: cfg.Delivery.Retention, DeadRetention: cfg.Delivery.DeadRetention,
@@ -81,7 +81,7 @@ func (b *backends) openRecords(ctx context.Context, cfg config.Config, log *slog
 	}
 	b.closers = append(b.closers, b.records.Close)
 	if err := b.records.DB.Check(ctx); err != nil {
-		log.Error("the database is not as it must be", "error", err)
+		log.Error("database check failed", "error", err)
 	}
 	note := b.records.DB.Engine()
 	if note == "sqlite" {
@@ -100,7 +100,7 @@ func ofDatabaseURL(err error) error {
 	return fmt.Errorf("database.url (PENSTOCK_DATABASE_URL): %w", err)
 }
 
-// openCache opens what holds the queue's timers and what can be rebuilt.
+// openCache opens Redis, which holds the queue's timers and data that can be rebuilt.
 func (b *backends) openCache(ctx context.Context, cfg config.Config, log *slog.Logger) (err error) {
 	o, note := cache.Options{URL: cfg.Redis.URL, Logger: log}, "redis"
 	if cfg.Redis.URL == "" {
@@ -116,7 +116,7 @@ func (b *backends) openCache(ctx context.Context, cfg config.Config, log *slog.L
 	}
 	b.closers = append(b.closers, b.cache.Close)
 	if err := b.cache.Check(ctx); err != nil {
-		log.Error("redis is not as it must be", "error", err)
+		log.Error("Redis check failed", "error", err)
 	}
 	b.list = append(b.list, admin.Backend{Name: "queue", Note: note, Check: b.cache.Check})
 	return nil
@@ -145,15 +145,16 @@ func (b *backends) openReadings(_ context.Context, cfg config.Config, log *slog.
 	return nil
 }
 
-// openMail opens the way out for mail.
-func (b *backends) openMail(_ context.Context, cfg config.Config, _ *slog.Logger) error {
+// openMail opens the SMTP client, or the directory that replaces it.
+func (b *backends) openMail(_ context.Context, cfg config.Config, log *slog.Logger) error {
 	if cfg.SMTP.Addr == "" {
 		sink, err := mail.New(cfg.DataDir, mail.Options{From: cfg.SMTP.From})
 		if err != nil {
 			return err
 		}
 		b.mail = sink
-		b.list = append(b.list, admin.Backend{Name: "mail", Note: "sink in " + sink.Dir() + ", simulated", Check: always})
+		b.list = append(b.list, admin.Backend{Name: "mail", Note: "sink, simulated", Check: always})
+		log.Info("mails are written to a directory", "path", sink.Dir())
 		return nil
 	}
 	key, err := dkimOf(cfg.SMTP.DKIM)
@@ -171,7 +172,7 @@ func (b *backends) openMail(_ context.Context, cfg config.Config, _ *slog.Logger
 	return nil
 }
 
-// dkimOf reads the key that mails are signed with; nil if none is configured.
+// dkimOf reads the DKIM key; nil if none is configured.
 func dkimOf(c config.DKIM) (*email.DKIM, error) {
 	if c.KeyFile == "" {
 		return nil, nil
@@ -187,7 +188,7 @@ func dkimOf(c config.DKIM) (*email.DKIM, error) {
 	return &email.DKIM{Domain: c.Domain, Selector: c.Selector, Key: key}, nil
 }
 
-// mailDomain is the right side of our Message-IDs: the sender's domain.
+// mailDomain is the domain of our Message-IDs: the sender's.
 func mailDomain(from string) string {
 	address, err := netmail.ParseAddress(from)
 	if err != nil {
@@ -209,8 +210,8 @@ func reach(addr string) func(context.Context) error {
 	}
 }
 
-// journals are back ends too: a journal that cannot take more, or whose
-// processing waits, is not ready.
+// journals reports the journals as back ends: a journal that is full, or whose
+// processing is suspended, is not ready.
 func journals(intakes []*intake.Intake) []admin.Backend {
 	var out []admin.Backend
 	for _, in := range intakes {

@@ -18,10 +18,10 @@ import (
 	"github.com/penstock/penstock/relay/sqlstore"
 )
 
-// backupCommand copies what the data directory holds beside the journal, also
-// while the gateway runs.
+// backupCommand copies the data directory except the journal, also while the gateway
+// runs.
 type backupCommand struct {
-	Dir    string `arg:"" help:"The directory to make; it must not exist, or be empty." placeholder:"DIR"`
+	Dir    string `arg:"" help:"The directory to create; it must be missing or empty." placeholder:"DIR"`
 	Config string `help:"The configuration file." placeholder:"FILE"`
 }
 
@@ -35,7 +35,7 @@ func secrets() []string {
 	return []string{adminTokenFile, demoTokenFile, nodeFile, ledgerKeyFile}
 }
 
-// Run copies, and prints what is elsewhere and has to be backed up there.
+// Run copies, and prints which back ends need a backup of their own.
 func (b backupCommand) Run(w world) error {
 	cfg, err := config.Load(b.Config, w.environ)
 	if err != nil {
@@ -58,7 +58,7 @@ func (b backupCommand) Run(w world) error {
 	return err
 }
 
-// elsewhere says what a backup of the data directory does not hold.
+// elsewhere names the back ends that a backup of the data directory does not include.
 func elsewhere(cfg config.Config) string {
 	var out strings.Builder
 	if cfg.Database.URL != "" {
@@ -139,11 +139,11 @@ func syncFile(path string) error {
 // restoreCommand puts a backup into the data directory of a gateway that is
 // stopped. The journal there stays.
 type restoreCommand struct {
-	Dir    string `arg:"" help:"The directory that backup made." placeholder:"DIR"`
+	Dir    string `arg:"" help:"The directory that the backup command created." placeholder:"DIR"`
 	Config string `help:"The configuration file." placeholder:"FILE"`
 }
 
-// Run copies, and says how to go on.
+// Run copies, and prints the next steps.
 func (r restoreCommand) Run(w world) error {
 	cfg, err := config.Load(r.Config, w.environ)
 	if err != nil {
@@ -195,7 +195,7 @@ func lockJournals(dataDir string) (unlock func(), err error) {
 	return unlock, nil
 }
 
-// restoreFile puts a file of a backup in its place, and removes what SQLite left
+// restoreFile copies a file of a backup to its place, and removes SQLite's files
 // beside the one that it replaces.
 func restoreFile(from, to, name string) error {
 	if _, err := os.Stat(filepath.Join(from, name)); errors.Is(err, fs.ErrNotExist) {

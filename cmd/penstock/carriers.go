@@ -35,7 +35,7 @@ func (d *daemon) openCarriers(context.Context) error {
 			return err
 		}
 		d.carriers.clients = append(d.carriers.clients, client)
-		d.back.list = append(d.back.list, admin.Backend{
+		d.backends.list = append(d.backends.list, admin.Backend{
 			Name: "carrier " + c.Name, Note: "smpp", Check: client.Check, Optional: true,
 		})
 	}
@@ -83,7 +83,7 @@ func (d *daemon) takeSMPP(ctx context.Context, a smpp.Arrival) (smpp.Wait, error
 	return func(ctx context.Context) error { _, err := staged.Wait(ctx); return err }, err
 }
 
-// charsets is what each SMSC's default alphabet is.
+// charsets returns the default alphabet of each SMSC.
 func charsets(all []config.Carrier) map[string]carrier.Charset {
 	out := make(map[string]carrier.Charset, len(all))
 	for _, c := range all {
@@ -99,14 +99,14 @@ func (c *carriers) start() {
 	}
 }
 
-// leave begins to unbind: what is under way is answered first.
-func (c *carriers) leave() {
+// unbind begins to unbind: requests in flight are answered first.
+func (c *carriers) unbind() {
 	if c.stop != nil {
 		c.stop()
 	}
 }
 
-// close waits until every carrier is left, for as long as ctx allows.
+// close waits until every carrier is unbound, or ctx ends.
 func (c *carriers) close(ctx context.Context) error {
 	ended := make(chan struct{})
 	go func() { c.running.Wait(); close(ended) }()
@@ -118,7 +118,7 @@ func (c *carriers) close(ctx context.Context) error {
 	}
 }
 
-// status shows each bind as the metrics do.
+// status returns the counters of each bind.
 func (c *carriers) status() []admin.Carrier {
 	out := make([]admin.Carrier, len(c.clients))
 	for i, client := range c.clients {

@@ -5,10 +5,11 @@ import (
 	"os"
 
 	"github.com/penstock/penstock/config"
-	"github.com/penstock/penstock/config/inventory"
+	document "github.com/penstock/penstock/config/inventory"
 	"github.com/penstock/penstock/decoders/catalog"
 	"github.com/penstock/penstock/delivery/guard"
 	"github.com/penstock/penstock/relay/inbound"
+	"github.com/penstock/penstock/relay/inventory"
 )
 
 type checkConfigCommand struct {
@@ -27,9 +28,9 @@ func (c checkConfigCommand) Run(w world) error {
 		if err != nil {
 			return fmt.Errorf("inventory: %w", err)
 		}
-		_, err = inventory.Parse(data, inventory.Options{
+		_, err = document.Parse(data, document.Options{
 			CheckURL: guard.New(cfg.Egress.Allow).CheckURL, CheckSource: checkSource, CheckFilter: inbound.CheckFilter,
-			AllowHTTPCallback: cfg.Egress.AllowHTTPCallback,
+			CheckEndpoint: inbound.CheckEndpoint, CheckRule: inventory.CheckRule, AllowHTTPCallback: cfg.Egress.AllowHTTPCallback,
 		})
 		if err != nil {
 			return fmt.Errorf("inventory %s:\n%w", cfg.Inventory, err)

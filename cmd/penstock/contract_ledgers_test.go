@@ -10,7 +10,7 @@ type asset struct{ token, private, job, claim string }
 // mint makes a token that leads somewhere, and claims it once.
 func (g *gateway) mint() (a asset) {
 	g.t.Helper()
-	acme := g.as("acme-all")
+	acme := g.as("acme-all-0123456")
 	acme.post("/ledgers/l1/tokens", `{"metadata":{"a":1},"redirect_url":"http://127.0.0.1:9/there","redirect_meta":{"x":1}}`).into(g.t, &a.job)
 	var made struct {
 		Data struct {

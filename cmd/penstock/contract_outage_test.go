@@ -63,7 +63,7 @@ func testContractOutage(t *testing.T, doc *openapi3.T, checker *contracttest.Che
 	large := padded(200 << 10)
 	for _, body := range []string{large, padded(2 << 10), `{}`} {
 		eventually(t, "the journal is full", func() (any, bool) {
-			a := g.as("acme-all").post("/webhooks/lorawan", body)
+			a := g.as("acme-all-0123456").post("/webhooks/lorawan", body)
 			return a, a.status == 503
 		})
 	}
@@ -89,7 +89,7 @@ func testContractOutage(t *testing.T, doc *openapi3.T, checker *contracttest.Che
 func testContractRecover(t *testing.T, checker *contracttest.Checker) {
 	g := start(t, &site{name: "embedded"}, fixture(t, "contract.yaml"))
 	g.examine(checker)
-	g.as("acme-all").post("/inbound/sms/json", `{"id":"desk-1","from":"447700900123","to":"447860000002","text":"hi"}`).mentions(t, 200, "id")
+	g.as("acme-all-0123456").post("/inbound/sms/json", `{"id":"desk-1","from":"447700900123","to":"447860000002","text":"hi"}`).mentions(t, 200, "id")
 	g.settled()
 	g.registered()
 	must(t, g.stop())
@@ -103,7 +103,7 @@ func testContractRecover(t *testing.T, checker *contracttest.Checker) {
 	g.as("").post("/admin/recover", "").mentions(t, 401, "Unauthenticated")
 	g.admin().post("/admin/recover", "").is(t, 200, `{"count":1}`)
 	g.settled()
-	g.as("").with("X-Auth-Token", "acme-all").get("/v2/sms-relay/vmn/desk/inbox").mentions(t, 200, "447700900123")
+	g.as("").with("X-Auth-Token", "acme-all-0123456").get("/v2/sms-relay/vmn/desk/inbox").mentions(t, 200, "447700900123")
 	g.as("").get("/readyz").mentions(t, 200, "ready")
 }
 

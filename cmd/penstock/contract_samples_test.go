@@ -56,7 +56,7 @@ func samples(of residents) []sample {
 		{"generic", "POST", "/webhooks/generic?decoder_id=sent", js, `{"deviceId":"shed","temperature":5,"door":"ajar"}`},
 		{"genericOfDevice", "POST", "/webhooks/generic/shed/door", js, `{"temperature":5}`},
 		{"putInventory", "PUT", "/admin/inventory?prune=false&reset=relays,sims,credit", js, `{"accounts":[{"name":"globex"}]}`},
-		{"putInventory", "PUT", "/admin/inventory", "application/yaml", `accounts: [{name: globex, tokens: [{token: globex}]}]`},
+		{"putInventory", "PUT", "/admin/inventory", "application/yaml", `accounts: [{name: globex, tokens: [{token: globex-token-0123456}]}]`},
 		{"getInventory", "GET", "/admin/inventory", "", ""},
 		{"listEvents", "GET", "/admin/events?kind=uplink&limit=1&state=quarantined&from=2020-01-01T00:00:00Z&to=2099-01-01%2000:00:00&q=nothing", "", ""},
 		{"listEvents", "GET", "/admin/events", "", ""},
@@ -91,7 +91,7 @@ func samples(of residents) []sample {
 		{"jsonGet", "GET", "/inbound/sms/json?id=NEW&from=447700900123&to=447800112345&text=hi&coding=7&sent_at=2026-01-31T12:00:00Z&network=n", "", ""},
 		{"jsonGetOfSource", "GET", "/inbound/sms/json/hq?id=NEW&from=447700900123&to=447800112345&data=ff&udh=&coding=8", "", ""},
 	}
-	return slices.Concat(list, hookSamples(), soapSamples(), deviceSamples(of), ledgerSamples(of.asset), simSamples(of.sims), usageSamples(of.usage), studioSamples(of), sendSamples(of.pending), receiptSamples(), carrierSamples())
+	return slices.Concat(list, hookSamples(), soapSamples(), ruleSamples(of.device, of.rules), deviceSamples(of), ledgerSamples(of.asset), simSamples(of.sims), usageSamples(of.usage), studioSamples(of), sendSamples(of.pending), receiptSamples(), carrierSamples())
 }
 
 // carrierSamples are messages as each carrier hands them over.
@@ -117,7 +117,7 @@ func carrierSamples() (list []sample) {
 // mistakes are what single operations refuse.
 func (g *gateway) mistakes() {
 	const js = "application/json"
-	for _, tc := range append(slices.Concat(deviceMistakes(), soapMistakes(), studioMistakes(), ledgerMistakes(), simMistakes(), usageMistakes(), sendMistakes(), receiptMistakes()), []refused{
+	for _, tc := range append(slices.Concat(ruleMistakes(), deviceMistakes(), soapMistakes(), studioMistakes(), ledgerMistakes(), simMistakes(), usageMistakes(), sendMistakes(), receiptMistakes()), []refused{
 		{sample{"", "POST", "/iot/decoders", "text/plain", `{}`}, 415},
 		{sample{"", "POST", "/iot/decoders", js, `{"type":"cellular"}`}, 422},
 		{sample{"", "POST", "/iot/decoders", js, `{"name":7}`}, 422},
@@ -189,7 +189,7 @@ func (g *gateway) mistakes() {
 			g.t.Errorf("%s: %d %s, want %d", a.of, a.status, a.body, tc.status)
 		}
 	}
-	if a := g.as("").with("X-Auth-Token", "globex").get("/v2/network-lookup/447700900123"); a.status != 402 {
+	if a := g.as("").with("X-Auth-Token", "globex-token-0123456").get("/v2/network-lookup/447700900123"); a.status != 402 {
 		g.t.Errorf("a lookup without credit: %d %s", a.status, a.body)
 	}
 	g.sendsWithoutCredit()

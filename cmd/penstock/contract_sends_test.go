@@ -9,7 +9,7 @@ import (
 func (g *gateway) pending() string {
 	g.t.Helper()
 	var list struct{ Data []entry }
-	g.as("").with("X-Auth-Token", "acme-all").post("/v2/sms/send", later24(`"message":"to be deleted"`)).into(g.t, &list)
+	g.as("").with("X-Auth-Token", "acme-all-0123456").post("/v2/sms/send", later24(`"message":"to be deleted"`)).into(g.t, &list)
 	return fmt.Sprint(list.Data[0].ID)
 }
 
@@ -54,7 +54,7 @@ func sendMistakes() []refused {
 // sendsWithoutCredit are refused for that.
 func (g *gateway) sendsWithoutCredit() {
 	g.t.Helper()
-	poor := g.as("").with("X-Auth-Token", "globex")
+	poor := g.as("").with("X-Auth-Token", "globex-token-0123456")
 	for path, fields := range map[string]string{"send": `"message":"hi"`, "send-vcard": `"first_name":"Ada","last_name":"Lovelace"`} {
 		if a := poor.post("/v2/sms/"+path, later24(fields)); a.status != 402 {
 			g.t.Errorf("%s: %d %s, want 402", a.of, a.status, a.body)
@@ -65,7 +65,7 @@ func (g *gateway) sendsWithoutCredit() {
 // sendsUnderOneKey are one.
 func (g *gateway) sendsUnderOneKey() {
 	g.t.Helper()
-	acme := g.as("").with("X-Auth-Token", "acme-all").with("Idempotency-Key", "once")
+	acme := g.as("").with("X-Auth-Token", "acme-all-0123456").with("Idempotency-Key", "once")
 	body := later24(`"message":"once"`)
 	first := acme.post("/v2/sms/send", body)
 	again := acme.post("/v2/sms/send", body)

@@ -21,7 +21,7 @@ func (g *gateway) cellular(token string) caller { return g.as("").with("X-Auth-T
 // for the callback.
 func (g *gateway) enlistSIMs() (of simResidents) {
 	g.t.Helper()
-	acme := g.cellular("acme-all")
+	acme := g.cellular("acme-all-0123456")
 	type watched struct{ ID string }
 	var pool struct {
 		Data struct {
@@ -50,7 +50,7 @@ func (g *gateway) ended(begun answer) string {
 	var job struct{ Data struct{ ID, Status string } }
 	begun.into(g.t, &job)
 	eventually(g.t, "the job ends", func() (any, bool) {
-		g.cellular("acme-all").get("/v3/mno/job/"+job.Data.ID+"/status").into(g.t, &job)
+		g.cellular("acme-all-0123456").get("/v3/mno/job/"+job.Data.ID+"/status").into(g.t, &job)
 		return job, job.Data.Status == "completed" || job.Data.Status == "failed"
 	})
 	return job.Data.ID

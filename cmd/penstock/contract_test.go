@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -79,7 +80,7 @@ func TestRoutesAreTheContractsOperations(t *testing.T) {
 	}
 }
 
-// send posts a sample as somebody, with further headers: name, value, …
+// send posts a sample as a caller, with further headers: name, value, …
 func (s sample) send(c caller, headers ...string) answer {
 	c.g.t.Helper()
 	c = c.with("Content-Type", s.kind)
@@ -90,18 +91,18 @@ func (s sample) send(c caller, headers ...string) answer {
 	return c.do(s.method, fresh.Replace(s.target), fresh.Replace(s.body))
 }
 
-// owner is who may do what a sample does, and somebody else who is known.
+// owner returns a caller that may send a sample, and another known one that may not.
 func (s sample) owner(g *gateway) (owner, other caller) {
 	if strings.HasPrefix(s.target, "/admin") {
-		return g.admin(), g.as("acme-all")
+		return g.admin(), g.as("acme-all-0123456")
 	}
 	if strings.HasPrefix(s.target, "/v2") || strings.HasPrefix(s.target, "/v3") {
-		return g.as("").with("X-Auth-Token", "acme-all"), g.as("").with("X-Auth-Token", "acme-hook")
+		return g.as("").with("X-Auth-Token", "acme-all-0123456"), g.as("").with("X-Auth-Token", "acme-hook-0123456")
 	}
 	if strings.HasPrefix(s.target, "/iot") || strings.HasPrefix(s.target, "/ledgers") {
-		return g.as("acme-all"), g.as("acme-hook")
+		return g.as("acme-all-0123456"), g.as("acme-hook-0123456")
 	}
-	return g.as("acme-all"), g.as("acme-customer")
+	return g.as("acme-all-0123456"), g.as("acme-customer-0123456")
 }
 
 // TestTrafficKeepsTheContract drives every operation to every answer that the
@@ -110,7 +111,7 @@ func TestTrafficKeepsTheContract(t *testing.T) {
 	doc := contract(t)
 	checker := contracttest.New(doc)
 	onOneAndOnThree(t, func(t *testing.T, s *site) {
-		g := start(t, s, fixture(t, "contract.yaml"), "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
+		g := start(t, s, fixture(t, "contract.yaml"), "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true", "PENSTOCK_TRUSTED_PROXIES=127.0.0.0/8")
 		g.examine(checker)
 		all := samples(g.inhabit())
 		for _, s := range all {
@@ -120,8 +121,8 @@ func TestTrafficKeepsTheContract(t *testing.T) {
 			}
 		}
 		tooLarge := zipped(t, io.LimitReader(blanks{}, 9<<20))
-		for _, s := range all {
-			g.refusals(doc, s, tooLarge)
+		for n, s := range all {
+			g.refusals(doc, s, tooLarge, fmt.Sprintf("198.51.%d.%d", n/250, n%250))
 		}
 		g.mistakes()
 		g.aftermath()
@@ -145,12 +146,13 @@ type residents struct {
 	sims                                          simResidents
 	pending                                       string // the id of a pending message
 	usage                                         usageResidents
+	rules                                         ruleResidents
 }
 
 // inhabit makes a device with readings, a message in an inbox and a token.
 func (g *gateway) inhabit() residents {
 	g.t.Helper()
-	acme := g.as("acme-all")
+	acme := g.as("acme-all-0123456")
 	acme.post("/webhooks/generic?decoder_id=sent", `[{"id":"shed","temperature":5},{"id":"shed","door":"ajar"}]`).mentions(g.t, 200, "ajar")
 	acme.post("/webhooks/generic?decoder_id=sent", `{"id":"spare","temperature":5}`).mentions(g.t, 200, "temperature")
 	acme.post("/webhooks/lorawan?decoder_id=lpp&event=up", fixture(g.t, "chirpstack/up.json")).is(g.t, 200, "")
@@ -159,13 +161,13 @@ func (g *gateway) inhabit() residents {
 	device := acme.device("shed")
 	list := acme.latest(device)
 	var inbox struct{ Data []struct{ ID string } }
-	acme.with("X-Auth-Token", "acme-all").get("/v2/sms-relay/vmn/desk/inbox").into(g.t, &inbox)
+	acme.with("X-Auth-Token", "acme-all-0123456").get("/v2/sms-relay/vmn/desk/inbox").into(g.t, &inbox)
 	if len(list) != 2 || len(inbox.Data) != 1 {
 		g.t.Fatalf("the device has %d readings, the inbox %d messages", len(list), len(inbox.Data))
 	}
 	acme.do("PATCH", "/iot/devices/"+device, `{"frame_logging":"enabled"}`).mentions(g.t, 200, "enabled")
 	acme.post("/webhooks/generic", `{"id":"shed","temperature":6}`).mentions(g.t, 200, "temperature")
-	return residents{device, acme.device("spare"), list[0].SensorID, inbox.Data[0].ID, g.archived(), g.registered(), g.mint(), g.enlistSIMs(), g.pending(), g.meter()}
+	return residents{device, acme.device("spare"), list[0].SensorID, inbox.Data[0].ID, g.archived(), g.registered(), g.mint(), g.enlistSIMs(), g.pending(), g.meter(), g.legislate()}
 }
 
 // registered is the gateway's node, once it has registered.
@@ -186,7 +188,7 @@ func (g *gateway) registered() (node string) {
 // archived has an archive made.
 func (g *gateway) archived() string {
 	g.t.Helper()
-	acme := g.as("").with("X-Auth-Token", "acme-all")
+	acme := g.as("").with("X-Auth-Token", "acme-all-0123456")
 	var made struct{ Data struct{ Handle string } }
 	acme.post("/v2/sip/cdr/request", `{"from_date":"2026-11-01","to_date":"2026-11-30"}`).into(g.t, &made)
 	eventually(g.t, "the archive is made", func() (any, bool) {
@@ -197,7 +199,7 @@ func (g *gateway) archived() string {
 }
 
 // refusals are what every operation answers alike, where the contract names it.
-func (g *gateway) refusals(doc *openapi3.T, s sample, tooLarge string) {
+func (g *gateway) refusals(doc *openapi3.T, s sample, tooLarge, from string) {
 	g.t.Helper()
 	owner, other := s.owner(g)
 	documents := func(status string) bool { return operation(doc, s.operation).Responses.Value(status) != nil }
@@ -208,8 +210,9 @@ func (g *gateway) refusals(doc *openapi3.T, s sample, tooLarge string) {
 		}
 	}
 	if documents("401") {
-		want(401, s.send(g.as("")))
-		want(401, s.send(g.as("nobody")))
+		for _, token := range []string{"", "nobody"} { // from another address each time, or guessing would be limited
+			want(401, s.send(g.as(token).with("X-Forwarded-For", from)))
+		}
 	}
 	if documents("403") {
 		want(403, s.send(other))

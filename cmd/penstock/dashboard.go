@@ -11,10 +11,10 @@ import (
 	"github.com/penstock/penstock/ingest/admin"
 )
 
-// dashboardCommand prints a dashboard of Grafana's for what a decoder gives.
+// dashboardCommand prints a Grafana dashboard for the values of a decoder.
 type dashboardCommand struct {
 	Decoder string `required:"" help:"The decoder's id." placeholder:"ID"`
-	Account int64  `help:"Whose it is, where several accounts have one of this id." placeholder:"N"`
+	Account int64  `help:"The account's number, if several accounts have a decoder with this id." placeholder:"N"`
 	adminFlags
 }
 

@@ -17,7 +17,7 @@ const (
 	nodeFile       = "node"
 )
 
-// kept returns a secret of the data directory, made at the first start, and
+// kept returns a secret of the data directory, created at the first start, and
 // whether it is new.
 func kept(dir, name string, length int) (text string, fresh bool, err error) {
 	path := filepath.Join(dir, name)
@@ -35,7 +35,7 @@ func kept(dir, name string, length int) (text string, fresh bool, err error) {
 	return text, true, nil
 }
 
-// writeDurably makes a file that is there whole, or not at all.
+// writeDurably writes a file atomically and syncs it.
 func writeDurably(dir, name, text string) error {
 	f, err := os.CreateTemp(dir, name+".*") // 0600
 	if err != nil {

@@ -2,21 +2,28 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
-	"github.com/penstock/penstock/config/inventory"
-	"github.com/penstock/penstock/ingest/admin"
+	document "github.com/penstock/penstock/config/inventory"
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/inventory"
 )
 
-// declare applies the configured inventory, or the demo where there is nothing
-// else. While the database is down it is tried again in the background: senders that
-// are known already are served meanwhile.
+// declare applies the configured inventory, or the demo if there is none. While the
+// database is down it is retried in the background: known senders are served
+// meanwhile.
 func (d *daemon) declare(ctx context.Context) error {
+	if err := d.revokeDemo(ctx); err != nil {
+		return fmt.Errorf("the data directory holds a demo account, which must not be served on a public address: %w", err)
+	}
 	if d.cfg.Inventory == "" {
 		return d.declareDemo(ctx)
 	}
@@ -28,13 +35,13 @@ func (d *daemon) declare(ctx context.Context) error {
 	if relay.KindOf(err) != relay.KindUnavailable {
 		return err
 	}
-	d.log.Error("the inventory waits for the database", "error", err)
+	d.log.Error("inventory not applied yet: database unavailable", "error", err)
 	d.running.Go(func() { d.applyLater(d.life, data) })
 	return nil
 }
 
 func (d *daemon) apply(ctx context.Context, data []byte) error {
-	done, err := d.inventory.Apply(ctx, data, admin.Mode{})
+	done, err := d.inventory.Apply(ctx, data, inventory.Mode{})
 	if err != nil {
 		return fmt.Errorf("inventory %s:\n%w", d.cfg.Inventory, err)
 	}
@@ -49,26 +56,30 @@ func (d *daemon) applyLater(ctx context.Context, data []byte) {
 			return
 		}
 		if relay.KindOf(err) != relay.KindUnavailable {
-			d.log.Error("the inventory was refused", "error", err)
+			d.log.Error("inventory refused", "error", err)
 			return
 		}
 	}
 }
 
-// declareDemo fills an empty SQLite database of a daemon that only this machine
-// can reach.
+// declareDemo fills an empty SQLite database of a daemon that listens on a loopback
+// address.
 func (d *daemon) declareDemo(ctx context.Context) error {
 	if d.cfg.Database.URL != "" || !loopback(d.cfg.Listen) {
 		return nil
 	}
 	tokenPath := filepath.Join(d.cfg.DataDir, demoTokenFile)
 	empty, err := d.inventory.Empty(ctx)
+	if relay.KindOf(err) == relay.KindUnavailable {
+		d.log.Error("cannot read the inventory", "error", err)
+		return nil
+	}
 	if err != nil {
 		return err
 	}
 	if !empty {
 		if _, err := os.Stat(tokenPath); err == nil {
-			d.log.Info("the demo account's token is kept in a file", "path", tokenPath)
+			d.log.Info("saved the demo account's token to a file", "path", tokenPath)
 		}
 		return nil
 	}
@@ -76,14 +87,37 @@ func (d *daemon) declareDemo(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	data, err := inventory.Encode(inventory.Demo(inventory.DemoOptions{Token: token}))
+	data, err := document.Encode(document.Demo(document.DemoOptions{Token: token}))
 	if err != nil {
 		return err
 	}
-	if _, err := d.inventory.Apply(ctx, data, admin.Mode{Trusted: true}); err != nil {
+	if _, err := d.inventory.Apply(ctx, data, inventory.Mode{Trusted: true}); err != nil {
 		return fmt.Errorf("demo inventory: %w", err)
 	}
-	d.log.Info("no inventory is configured: a demo account was made, its token is kept in a file", "path", tokenPath)
+	d.log.Info("no inventory is configured: created a demo account and saved its token to a file", "path", tokenPath)
+	return nil
+}
+
+// revokeDemo revokes the demo account's token and SOAP password if the gateway
+// listens on a public address: the token has all scopes and is in scripts and shell
+// histories.
+func (d *daemon) revokeDemo(ctx context.Context) error {
+	path := filepath.Join(d.cfg.DataDir, demoTokenFile)
+	b, err := os.ReadFile(path)
+	if loopback(d.cfg.Listen) || errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	hash := account.HashToken(strings.TrimSpace(string(b)))
+	if err := d.inventory.Revoke(ctx, hash); err != nil {
+		return err
+	}
+	if err := os.Remove(path); err != nil {
+		return err
+	}
+	d.log.Warn("the demo account's token and SOAP password were revoked, because the gateway listens on a public address; declare accounts of your own", "listen", d.cfg.Listen)
 	return nil
 }
 

@@ -21,30 +21,30 @@ import (
 // decodeCommand runs a decoder on frames and stores nothing: on its own with a
 // codec and a source, or through a running gateway with a decoder or a device.
 type decodeCommand struct {
-	Codec   string            `help:"json, cayenne_lpp, senml, expr or javascript; default: of a source javascript for .js, else expr." placeholder:"NAME"`
+	Codec   string            `help:"json, cayenne_lpp, senml, expr or javascript; default: javascript for a source file ending in .js, else expr." placeholder:"NAME"`
 	Source  string            `help:"The codec's source; - is the standard input." placeholder:"FILE"`
-	Decoder string            `help:"A decoder of a running gateway; a source stands in the place of its own." placeholder:"ID"`
-	Device  string            `help:"A device of a running gateway, whose sensors take the values." placeholder:"ID"`
-	Account int64             `help:"Whose they are, where several accounts have one of this id." placeholder:"N"`
-	Sensor  map[string]string `help:"What a key measures, in the place of the decoder's own: KEY=SENSOR_TYPE." placeholder:"K=T"`
-	Raw     *bool             `negatable:"" help:"Give the codec the payload also where the network server has decoded it."`
+	Decoder string            `help:"A decoder of a running gateway; --source replaces its source." placeholder:"ID"`
+	Device  string            `help:"A device of a running gateway; its sensors take the values." placeholder:"ID"`
+	Account int64             `help:"The account's number, if several accounts have a decoder or device with this id." placeholder:"N"`
+	Sensor  map[string]string `help:"Map a key to a sensor type, instead of the decoder's mapping: KEY=SENSOR_TYPE." placeholder:"K=T"`
+	Raw     *bool             `negatable:"" help:"Run the codec on the payload even if the network server has decoded it."`
 
 	Hex         []string `sep:"none" help:"A payload; may be repeated." placeholder:"BYTES"`
 	Base64      []string `name:"base64" sep:"none" help:"A payload; may be repeated." placeholder:"TEXT"`
-	Body        []string `sep:"none" help:"A file with what a sender posts, whole; may be repeated." placeholder:"FILE"`
-	Last        int      `help:"The last frames that the device sent." placeholder:"N"`
-	FPort       *int     `name:"f-port" help:"The port of the payloads." placeholder:"N"`
-	Time        string   `help:"When they were sampled, RFC 3339; default: now." placeholder:"TIME"`
-	ContentType string   `help:"Of the bodies." placeholder:"TYPE"`
-	Path        string   `help:"The webhook's last word, a hint for the bodies; default: lorawan." placeholder:"WORD"`
-	PostQuery   string   `help:"The query of the webhook's address: event=up." placeholder:"QUERY"`
+	Body        []string `sep:"none" help:"A file with the complete body of a webhook request; may be repeated." placeholder:"FILE"`
+	Last        int      `help:"Use the last N frames of the device." placeholder:"N"`
+	FPort       *int     `name:"f-port" help:"The fPort of the payloads." placeholder:"N"`
+	Time        string   `help:"The time of the samples, RFC 3339; default: now." placeholder:"TIME"`
+	ContentType string   `help:"The content type of the bodies." placeholder:"TYPE"`
+	Path        string   `help:"The last element of the webhook's path, which selects the format of the bodies; default: lorawan." placeholder:"WORD"`
+	PostQuery   string   `help:"The query of the webhook's URL, for example event=up." placeholder:"QUERY"`
 
-	JSON bool `name:"json" help:"Print what the gateway answers."`
+	JSON bool `name:"json" help:"Print the result as JSON."`
 	adminFlags
 }
 
-// Run tries the frames and prints what came of them. It fails if one of them
-// could not be decoded.
+// Run decodes the frames and prints the results. It fails if one of them could not be
+// decoded.
 func (d decodeCommand) Run(w world) error {
 	request, err := d.build(w)
 	if err != nil {
@@ -66,13 +66,13 @@ func (d decodeCommand) Run(w world) error {
 	}
 	for _, f := range answer.Data {
 		if err == nil && (len(f.Errors) > 0 || f.Refused != "") {
-			return errTold
+			return errReported
 		}
 	}
 	return err
 }
 
-// try asks the gateway where anything of it is named, and nobody otherwise.
+// try asks the gateway if a flag names an object of it, and decodes locally otherwise.
 func (d decodeCommand) try(w world, body []byte) (answer admin.TryAnswer, err error) {
 	if d.Decoder != "" || d.Device != "" || d.Server != "" {
 		got, err := d.ask(w, "decode", http.MethodPost, "/admin/decoders/try", body)
@@ -88,7 +88,7 @@ func (d decodeCommand) try(w world, body []byte) (answer admin.TryAnswer, err er
 	return answer, fields(err)
 }
 
-// fields spells out which field is wrong.
+// fields adds the invalid fields to an error.
 func fields(err error) error {
 	if relay.KindOf(err) != relay.KindInvalid {
 		return err
@@ -100,7 +100,7 @@ func fields(err error) error {
 	return errors.Join(lines...)
 }
 
-// build makes the request of the flags.
+// build converts the flags to a request.
 func (d decodeCommand) build(w world) (admin.TryRequest, error) {
 	r := admin.TryRequest{
 		Account: account.ID(d.Account), DecoderID: d.Decoder, DeviceID: d.Device,

@@ -9,7 +9,7 @@ import (
 	"github.com/penstock/penstock/ingest/admin"
 )
 
-// printTried writes what came of frames for a person to read.
+// printTried writes the results of frames as text.
 func printTried(to io.Writer, answer admin.TryAnswer) error {
 	var b strings.Builder
 	for i := range answer.Data {
@@ -57,7 +57,7 @@ func printFrame(b *strings.Builder, n int, f *admin.TriedFrame) {
 	}
 }
 
-// against says how a reading compares with what is stored.
+// against compares a reading with the stored one.
 func against(f *admin.TriedFrame, r admin.TriedReading) string {
 	if r.Effect == "" {
 		return ""

@@ -23,29 +23,29 @@ func testCredentials(t *testing.T, s *site) {
 		status                   int
 		answer                   string // "" is not compared for a success
 	}{
-		{"decoders take a Bearer token", "GET", "/iot/decoders", "", "Authorization", "Bearer acme-all", 200, ""},
-		{"decoders take a bare token", "GET", "/iot/decoders", "", "Authorization", "acme-all", 200, ""},
-		{"decoders take a token without scopes", "GET", "/iot/decoders", "", "Authorization", "acme-customer", 200, ""},
-		{"decoders take no Basic", "GET", "/iot/decoders", "", "Authorization", basic("acme-all"), 401, unauthenticated},
-		{"decoders take no X-Auth-Token", "GET", "/iot/decoders", "", "X-Auth-Token", "acme-all", 401, unauthenticated},
+		{"decoders take a Bearer token", "GET", "/iot/decoders", "", "Authorization", "Bearer acme-all-0123456", 200, ""},
+		{"decoders take a bare token", "GET", "/iot/decoders", "", "Authorization", "acme-all-0123456", 200, ""},
+		{"decoders take a token without scopes", "GET", "/iot/decoders", "", "Authorization", "acme-customer-0123456", 200, ""},
+		{"decoders take no Basic", "GET", "/iot/decoders", "", "Authorization", basic("acme-all-0123456"), 401, unauthenticated},
+		{"decoders take no X-Auth-Token", "GET", "/iot/decoders", "", "X-Auth-Token", "acme-all-0123456", 401, unauthenticated},
 		{"decoders want a token", "GET", "/iot/decoders", "", "", "", 401, unauthenticated},
 		{"decoders want a known token", "GET", "/iot/decoders", "", "Authorization", "Bearer acme-al", 401, unauthenticated},
-		{"decoders want the scope", "GET", "/iot/decoders", "", "Authorization", "Bearer acme-hook", 403, unauthorised},
-		{"webhooks take Bearer", "POST", "/webhooks/lorawan", `{}`, "Authorization", "Bearer acme-hook", 200, ""},
-		{"webhooks take a bare token", "POST", "/webhooks/lorawan", `{}`, "Authorization", "acme-hook", 200, ""},
-		{"webhooks take Basic with the token as password", "POST", "/webhooks/lorawan", `{}`, "Authorization", basic("acme-hook"), 200, ""},
-		{"webhooks take X-Auth-Token", "POST", "/webhooks/lorawan", `{}`, "X-Auth-Token", "acme-hook", 200, ""},
+		{"decoders want the scope", "GET", "/iot/decoders", "", "Authorization", "Bearer acme-hook-0123456", 403, unauthorised},
+		{"webhooks take Bearer", "POST", "/webhooks/lorawan", `{}`, "Authorization", "Bearer acme-hook-0123456", 200, ""},
+		{"webhooks take a bare token", "POST", "/webhooks/lorawan", `{}`, "Authorization", "acme-hook-0123456", 200, ""},
+		{"webhooks take Basic with the token as password", "POST", "/webhooks/lorawan", `{}`, "Authorization", basic("acme-hook-0123456"), 200, ""},
+		{"webhooks take X-Auth-Token", "POST", "/webhooks/lorawan", `{}`, "X-Auth-Token", "acme-hook-0123456", 200, ""},
 		{"webhooks want a token", "POST", "/webhooks/lorawan", `{}`, "", "", 401, unauthenticated},
 		{"webhooks want a known token", "POST", "/webhooks/lorawan", `{}`, "Authorization", basic("nobody"), 401, unauthenticated},
-		{"webhooks want their scope to be named", "POST", "/webhooks/lorawan", `{}`, "Authorization", "Bearer acme-customer", 403, forbidden},
-		{"carriers take Bearer", "POST", "/inbound/sms/json", sms, "Authorization", "Bearer acme-all", 200, ""},
-		{"carriers take Basic", "POST", "/inbound/sms/json", sms, "Authorization", basic("acme-all"), 200, ""},
-		{"carriers take X-Auth-Token", "POST", "/inbound/sms/json", sms, "X-Auth-Token", "acme-all", 200, ""},
+		{"webhooks want their scope to be named", "POST", "/webhooks/lorawan", `{}`, "Authorization", "Bearer acme-customer-0123456", 403, forbidden},
+		{"carriers take Bearer", "POST", "/inbound/sms/json", sms, "Authorization", "Bearer acme-all-0123456", 200, ""},
+		{"carriers take Basic", "POST", "/inbound/sms/json", sms, "Authorization", basic("acme-all-0123456"), 200, ""},
+		{"carriers take X-Auth-Token", "POST", "/inbound/sms/json", sms, "X-Auth-Token", "acme-all-0123456", 200, ""},
 		{"carriers want a known token", "POST", "/inbound/sms/json", sms, "X-Auth-Token", "nobody", 401, unauthenticated},
-		{"carriers want their scope to be named", "POST", "/inbound/sms/json", sms, "Authorization", "Bearer acme-customer", 403, forbidden},
+		{"carriers want their scope to be named", "POST", "/inbound/sms/json", sms, "Authorization", "Bearer acme-customer-0123456", 403, forbidden},
 		{"the operator's paths take the admin token", "GET", "/admin/deliveries", "", "Authorization", "Bearer " + adminToken, 200, ""},
 		{"the operator's paths want it", "GET", "/admin/deliveries", "", "", "", 401, unauthenticated},
-		{"the operator's paths take no customer's token", "PUT", "/admin/inventory", "{}", "Authorization", "Bearer acme-all", 401, unauthenticated},
+		{"the operator's paths take no customer's token", "PUT", "/admin/inventory", "{}", "Authorization", "Bearer acme-all-0123456", 401, unauthenticated},
 		{"the admin token is nobody's account", "GET", "/iot/devices", "", "Authorization", "Bearer " + adminToken, 401, unauthenticated},
 		{"health takes no token", "GET", "/healthz", "", "", "", 200, ""},
 		{"readiness takes no token", "GET", "/readyz", "", "", "", 200, ""},
@@ -67,7 +67,7 @@ func testCredentials(t *testing.T, s *site) {
 
 func testIsolation(t *testing.T, s *site) {
 	g := start(t, s, fixture(t, "inventory.yaml"))
-	acme, globex := g.as("acme-all"), g.as("globex-all")
+	acme, globex := g.as("acme-all-0123456"), g.as("globex-all-0123456")
 	const devEUI = "70b3d57ed0001234"
 	hook(t, acme, "/webhooks/lorawan?decoder_id=lpp&event=up", fixture(t, "chirpstack/up.json"))
 	device := acme.device(devEUI)

@@ -59,7 +59,7 @@ func testAttempts(t *testing.T, s *site) {
 			w.WriteHeader(http.StatusTooManyRequests)
 		}
 	}, "PENSTOCK_DELIVERY_SCHEDULE=100ms,100ms")
-	acme := g.as("acme-all")
+	acme := g.as("acme-all-0123456")
 	t.Run("500 then 200 is tried again, and every attempt is kept", func(t *testing.T) {
 		acme.text("a1", "447800555501", "try again")
 		first, second := k.await(t, "/one", 1), k.await(t, "/one", 2)
@@ -156,7 +156,7 @@ func between(t *testing.T, from, to string) time.Duration {
 
 func testEgress(t *testing.T, s *site) {
 	k := newSink(t, nil)
-	g := start(t, s, `{"accounts": [{"name": "acme", "tokens": [{"token": "acme-all", "scopes": ["carrier"]}]}]}`, "PENSTOCK_EGRESS_ALLOW=")
+	g := start(t, s, `{"accounts": [{"name": "acme", "tokens": [{"token": "acme-all-0123456", "scopes": ["carrier"]}]}]}`, "PENSTOCK_EGRESS_ALLOW=")
 	relay := func(endpoint string) string {
 		return `{"accounts": [{"name": "acme", "relays": {"vmn": [{"id": "v", "number": "447800019999", "action": "http_get", "parameters": ["` + endpoint + `"]}]}}]}`
 	}
@@ -173,7 +173,7 @@ func testEgress(t *testing.T, s *site) {
 		name := privateName(t)
 		port := k.url[strings.LastIndex(k.url, ":"):]
 		g.apply("", relay("http://"+name+port+"/in?m=%msg"))
-		g.as("acme-all").text("e1", "447800019999", "inside")
+		g.as("acme-all-0123456").text("e1", "447800019999", "inside")
 		p := g.reach("v", "dead")
 		if !strings.Contains(p.Reason, name+" is not public") || len(p.Attempts) != 1 {
 			t.Errorf("the delivery: %+v", p)

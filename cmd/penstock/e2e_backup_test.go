@@ -16,7 +16,7 @@ func TestBackupRestoreRecover(t *testing.T) {
 	inventory := fixture(t, "load.yaml", "SINK", url, "    decoders:\n", fmt.Sprintf("    sims: [{iccid: %q, current_state: active}]\n    decoders:\n", simA))
 	g := newGateway(t, &site{name: "embedded"}, inventory, "PENSTOCK_LISTEN="+fixedAddress(t))
 	g.spawn()
-	acme, copied := g.as("acme-all"), filepath.Join(g.dir, "backup")
+	acme, copied := g.as("acme-all-0123456"), filepath.Join(g.dir, "backup")
 
 	const early = 10 // messages that the backup has as delivered
 	for n := range early {
@@ -56,7 +56,7 @@ func TestBackupRestoreRecover(t *testing.T) {
 	g.tool("recover").mentions(t, "events were processed again; processing goes on")
 	eventually(t, "the gateway is ready", func() (any, bool) { status, r := g.ready(); return r, status == http.StatusOK })
 	l.check(t, arrived)
-	report := acme.mno().ordered("/v3/mno/job/usage", aroundNow())
+	report := acme.mno().ordered("/v3/mno/job/usage", currentTimeSpan())
 	acme.mno().finished(report, "completed")
 	same(t, "the bytes of the SIM", fmt.Sprint(reportedUsage(t, acme.mno().get("/v3/mno/job/"+report+"/usage"))[simA]), "123")
 	arrived.deliveredOnce(t, g, len(l.texts)+early)

@@ -56,7 +56,10 @@ func newCluster(t *testing.T, s *site, inventory string, settings ...string) *cl
 	c := &cluster{}
 	b := &balancer{web: &http.Transport{MaxIdleConnsPerHost: 64, DisableCompression: true}}
 	server := httptest.NewServer(&httputil.ReverseProxy{
-		Rewrite:   func(r *httputil.ProxyRequest) { r.Out.URL.Scheme = "http" },
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.Out.URL.Scheme = "http"
+			r.Out.Header["X-Forwarded-For"] = r.In.Header["X-Forwarded-For"]
+		},
 		Transport: b,
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
 			http.Error(w, "balancer: "+err.Error(), http.StatusBadGateway)

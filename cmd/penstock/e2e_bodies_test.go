@@ -39,7 +39,7 @@ func (blanks) Read(p []byte) (int, error) {
 
 func testBodies(t *testing.T, s *site) {
 	g := start(t, s, fixture(t, "inventory.yaml"))
-	acme := g.as("acme-all")
+	acme := g.as("acme-all-0123456")
 	const invalid = `{"message": "Invalid JSON."}`
 	for _, tc := range []struct{ name, path, body string }{
 		{"a webhook of a network server, cut short", "/webhooks/lorawan", `{"deviceInfo": {"devEui": "70b3`},
@@ -89,7 +89,7 @@ func testBodies(t *testing.T, s *site) {
 		acme.with("Content-Encoding", "br").post("/webhooks/generic", `{}`).mentions(t, 415, "br is not supported")
 	})
 	t.Run("a request with two lengths is 400", func(t *testing.T) {
-		raw := "POST /webhooks/lorawan HTTP/1.1\r\nHost: gateway\r\nAuthorization: Bearer acme-all\r\n" +
+		raw := "POST /webhooks/lorawan HTTP/1.1\r\nHost: gateway\r\nAuthorization: Bearer acme-all-0123456\r\n" +
 			"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"
 		resp := exchange(t, g, raw)
 		defer func() { _ = resp.Body.Close() }()

@@ -16,12 +16,12 @@ func testBreaker(t *testing.T, s *site) {
 			http.Error(w, "out of order", http.StatusInternalServerError)
 		}
 	})
-	g := newGateway(t, s, fmt.Sprintf(`{"accounts": [{"name": "acme", "tokens": [{"token": "acme-all", "scopes": ["carrier"]}], "relays": {"vmn": [
+	g := newGateway(t, s, fmt.Sprintf(`{"accounts": [{"name": "acme", "tokens": [{"token": "acme-all-0123456", "scopes": ["carrier"]}], "relays": {"vmn": [
 		{"id": "v", "number": "447800019999", "action": "http_get", "parameters": ["%[1]s/sick?m=%%msg", "%[1]s/sound?m=%%msg"]}]}}]}`, k.url))
 	g.spawn()
 	const n = 40
 	for i := range n {
-		g.as("acme-all").text(fmt.Sprintf("b%d", i), "447800019999", fmt.Sprintf("text %d", i))
+		g.as("acme-all-0123456").text(fmt.Sprintf("b%d", i), "447800019999", fmt.Sprintf("text %d", i))
 	}
 	type breaker struct {
 		Endpoint, Relay, Target, Reason string

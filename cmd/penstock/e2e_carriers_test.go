@@ -13,7 +13,7 @@ func TestACarrierThatOnlySigns(t *testing.T) {
 	const inventory = `
 accounts:
   - name: acme
-    tokens: [{token: acme, scopes: [messaging]}, {token: tw, scopes: [carrier], source: tw, secret: shh}]
+    tokens: [{token: acme-token-0123456, scopes: [messaging]}, {token: twilio-token-0123456, scopes: [carrier], source: tw, secret: shh}]
     relays: {vmn: [{id: desk, number: "447860000001", action: desktopsms, parameters: [desk]}]}`
 	g := start(t, &site{name: "embedded"}, inventory, "PENSTOCK_PUBLIC_URL=https://sms.example.com/gw")
 	sign := func(text string) string {
@@ -31,5 +31,5 @@ accounts:
 	twilio.with("X-Twilio-Signature", sign("https://sms.example.com/gw/inbound/sms/twilio/tw"+"MessageSidSM2MessageStatusdelivered")).
 		post("/inbound/sms/twilio/tw", "MessageSid=SM2&MessageStatus=delivered").is(t, 200, `<?xml version="1.0" encoding="UTF-8"?><Response></Response>`)
 	g.settled()
-	g.as("").with("X-Auth-Token", "acme").get("/v2/sms-relay/vmn/desk/inbox").mentions(t, 200, `"data":"hi"`, `"total":1`)
+	g.as("").with("X-Auth-Token", "acme-token-0123456").get("/v2/sms-relay/vmn/desk/inbox").mentions(t, 200, `"data":"hi"`, `"total":1`)
 }

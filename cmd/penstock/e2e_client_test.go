@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// caller sends requests as somebody.
+// caller sends requests with a set of credentials.
 type caller struct {
 	g      *gateway
 	header http.Header

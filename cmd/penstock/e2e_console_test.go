@@ -157,7 +157,7 @@ func TestConsoleShowsExplainsAndReplays(t *testing.T) {
 	})
 	g := start(t, &site{name: "embedded"}, fixture(t, "relays.yaml", "SINK", k.url, "MAILBOX", "ops@example.com", "name: acme", "name: acme\n    credit: 10"))
 	for _, m := range [][2]string{{"447800055501", markup}, {"447800020001", "This one arrives"}, {"4490", "Nobody takes " + markup}} {
-		g.as("acme-all").post("/inbound/sms/json", fmt.Sprintf(`{"id":"to-%s","from":"447700900123","to":"%s","text":"%s"}`, m[0], m[0], m[1])).mentions(t, 200, "id")
+		g.as("acme-all-0123456").post("/inbound/sms/json", fmt.Sprintf(`{"id":"to-%s","from":"447700900123","to":"%s","text":"%s"}`, m[0], m[0], m[1])).mentions(t, 200, "id")
 	}
 	dead := g.reach("g-get", "dead").ID
 	g.reach("v-post", "delivered")
@@ -170,6 +170,7 @@ func TestConsoleShowsExplainsAndReplays(t *testing.T) {
 	b.replay(k, dead)
 	b.events()
 	b.explainAndTry()
+	b.rulesAndAlarms(g)
 	b.accounts(g)
 	if !b.holds(`document.title !== "harm" && document.images.length === 0`) {
 		t.Error("the message became markup")
@@ -184,7 +185,7 @@ func (b *browser) signIn() {
 	b.write("#token", "wrong"+kb.Enter)
 	b.shows("The gateway refused the token.")
 	b.write("#token", adminToken+kb.Enter)
-	b.shows("Back ends ready", "Simulated: carrier simulator, lookup, mail, operator.", "journal sms", "sink in", "Dead deliveries", "Open breakers", "Delivery queue")
+	b.shows("Back ends ready", "Simulated: carrier simulator, lookup, mail, operator.", "journal sms", "sink", "Dead deliveries", "Open breakers", "Delivery queue")
 	if !b.holds(`sessionStorage.length === 1 && localStorage.length === 0 && document.cookie === ""`) {
 		b.t.Error("the token is kept elsewhere than in the tab")
 	}
@@ -237,7 +238,7 @@ func (b *browser) replay(k *sink, id string) {
 	}
 }
 
-// events shows the one that nobody took, refuses a mistake in words, and replays.
+// events shows the unrouted event, reports a mistake in a filter, and replays.
 func (b *browser) events() {
 	b.press("Events")
 	b.shows("Select all on this page")
@@ -272,9 +273,58 @@ func (b *browser) explainAndTry() {
 	b.shows("temperature_1", "27.2")
 }
 
+// warmed has a device raise an alarm of a rule, and returns the device's id. Names of
+// rules are the account's, so they may hold markup as well.
+func (g *gateway) warmed() string {
+	g.t.Helper()
+	g.admin().put("/admin/inventory", `{"sensor_types":[{"id":"temperature","name":"Temperature","metric_units":"°C"}],"accounts":[{"name":"acme",
+		"locations":[{"id":"arrivals","name":"Arrivals","imported":true}],
+		"decoders":[{"id":"sent","name":"Sent","type":"other","sensors":[{"sensor_type_id":"temperature","key":"temperature"}]}],
+		"rules":[{"id":"warm","name":"`+strings.ReplaceAll(markup, `"`, `'`)+`","on":"reading","when":"values.temperature > 30",
+			"actions":[{"action":"email","parameters":["ops@example.com"]}]}]}]}`).mentions(g.t, 200, "acme")
+	acme := g.as("acme-all-0123456")
+	acme.post("/webhooks/generic/shed?decoder_id=sent", `{"temperature":31}`).mentions(g.t, 200, "31")
+	g.settled()
+	return acme.device("shed")
+}
+
+// rulesAndAlarms finds the alarm that a rule raised, acknowledges it with a note, and
+// tries the rule.
+func (b *browser) rulesAndAlarms(g *gateway) {
+	device := g.warmed()
+	b.press("Rules")
+	b.shows("Give an account's number")
+	b.write("input[name=account]", "1"+kb.Enter)
+	b.shows("values.temperature > 30", "enabled", "<b>Gate</b>")
+	b.click("#open-warm")
+	b.shows("ops@example.com", "Its alarms", "never")
+	b.press("Its alarms")
+	b.shows("raised", device)
+	b.click("button.open")
+	b.shows("Readings of the uplink that raised it", "31 °C")
+	b.write("input[name=note]", "The window is open")
+	b.press("Acknowledge")
+	b.shows("1 alarm is acknowledged.", "operator", "The window is open", "Acknowledge again")
+	var list struct {
+		Data []struct {
+			Note string
+			By   string `json:"acknowledged_by"`
+		}
+	}
+	g.as("acme-all-0123456").get("/iot/alarms").into(b.t, &list)
+	if len(list.Data) != 1 || list.Data[0].Note != "The window is open" || list.Data[0].By != "operator" {
+		b.t.Errorf("over REST: %+v", list.Data)
+	}
+	b.press("Try its rule")
+	b.shows("What would happen", "raised", "when holds", "Mail to ops@example.com")
+	b.do(chromedp.SetValue(chromedp.CSS("textarea[name=rule]"), "{"))
+	b.click("#go")
+	b.shows("A rule is a JSON object")
+}
+
 // accounts shows what one has sent and what was declared, and ends.
 func (b *browser) accounts(g *gateway) {
-	g.as("").with("X-Auth-Token", "acme-all").post("/v2/sms/send", `{"destinations":["447700909001"],"message":"Hello"}`).mentions(b.t, 200, "id")
+	g.as("").with("X-Auth-Token", "acme-all-0123456").post("/v2/sms/send", `{"destinations":["447700909001"],"message":"Hello"}`).mentions(b.t, 200, "id")
 	b.press("Messages")
 	b.shows("Give an account's number")
 	b.write("input[name=account]", "1"+kb.Enter)

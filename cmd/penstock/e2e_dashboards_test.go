@@ -47,13 +47,32 @@ func TestDashboardsShowWhatTheGatewayWrites(t *testing.T) {
 			}
 		}
 	})
+	t.Run("devices without a counter are heard, and each has its name", func(t *testing.T) {
+		b := &board{t: t, db: s.influx, all: map[string]string{"account": ".*"}, some: map[string][]string{"account": nil}}
+		for _, p := range grafana.Fleet().Panels {
+			rows := b.ask(b.spelled(p.Targets[0].Query, "")[0])
+			switch p.Title {
+			case "Devices heard":
+				same(t, p.Title, fmt.Sprint(rows), "[[0 3]]")
+			case "Frames":
+				same(t, p.Title, fmt.Sprint(rows[0][1]), "90")
+			case "Last seen":
+				var names []string
+				for _, row := range rows {
+					names = append(names, fmt.Sprint(row[2]))
+				}
+				slices.Sort(names)
+				same(t, p.Title, fmt.Sprint(names), "[Probe 7 Probe 7 shed]")
+			}
+		}
+	})
 	for name, tc := range map[string]struct{ args, said string }{
 		"a decoder that two accounts have":           {"--decoder lpp", "name the account"},
 		"a decoder that nobody has":                  {"--decoder none", "Not found."},
 		"a decoder of the account that is named":     {"--decoder lpp --account 1", `"title": "Penstock: Field tester"`},
 		"a decoder of the other account":             {"--decoder lpp --account 2", `"title": "Penstock: Globex's own"`},
 		"units of the decoder's sensors":             {"--decoder sent", `"unit": "celsius"`},
-		"one that maps nothing, which shows nothing": {"--decoder " + g.as("acme-all").decoder("json", ""), "maps no keys"},
+		"one that maps nothing, which shows nothing": {"--decoder " + g.as("acme-all-0123456").decoder("json", ""), "maps no keys"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, out := g.shell(append([]string{"dashboard"}, strings.Fields(tc.args)...)...); !strings.Contains(out, tc.said) {
@@ -70,7 +89,7 @@ const allRounder = "70b3d57ed0aa0002"
 // frames, lose some and tell their battery, and one that posts values and texts.
 func (g *gateway) fill() {
 	g.t.Helper()
-	acme := g.as("acme-all")
+	acme := g.as("acme-all-0123456")
 	begun := time.Now().UTC().Add(-time.Hour)
 	for n := range 30 {
 		at := begun.Add(time.Duration(n) * 2 * time.Minute).Format("2006-01-02T15:04:05.000Z")

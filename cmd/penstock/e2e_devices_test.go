@@ -32,7 +32,7 @@ func measured(list []reading) string {
 
 func testDevices(t *testing.T, s *site) {
 	g := start(t, s, fixture(t, "inventory.yaml"))
-	acme, globex := g.as("acme-all"), g.as("globex-all")
+	acme, globex := g.as("acme-all-0123456"), g.as("globex-all-0123456")
 	const at = "2026-03-01 10:15:30"
 	up := func(devEUI string) string { return fixture(t, "chirpstack/up.json", "70b3d57ed0001234", devEUI) }
 	lorawan := func(identifier string) string {

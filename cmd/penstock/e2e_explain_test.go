@@ -44,7 +44,7 @@ func TestExplainShowsWhatGoesOut(t *testing.T) {
 	if shown.Refused != "" {
 		t.Errorf("refused: %s", shown.Refused)
 	}
-	g.as("acme-all").text("x1", "447800020001", "Rock & roll %orig")
+	g.as("acme-all-0123456").text("x1", "447800020001", "Rock & roll %orig")
 	sent := k.await(t, "/vmn-post", 1)
 	if shown.Method != sent.method || shown.URL != k.url+"/vmn-post" {
 		t.Errorf("%s %s, sent %s", shown.Method, shown.URL, sent.method)

@@ -37,7 +37,7 @@ func TestAnExportOfMillionsTakesNoMemory(t *testing.T) {
 	for i := range exportSIMs {
 		fmt.Fprintf(&sims, `{iccid: %q},`, exportSIM(i))
 	}
-	g := newGateway(t, &site{name: "embedded"}, `accounts: [{name: acme, tokens: [{token: acme-all, scopes: [cellular, carrier]}], sims: [`+sims.String()+`]}]`)
+	g := newGateway(t, &site{name: "embedded"}, `accounts: [{name: acme, tokens: [{token: acme-all-0123456, scopes: [cellular, carrier]}], sims: [`+sims.String()+`]}]`)
 	g.spawn()
 	begun := time.Now()
 	g.postUses(count)
@@ -55,7 +55,7 @@ func TestAnExportOfMillionsTakesNoMemory(t *testing.T) {
 		t.Logf("the peak is that since the start: %v", err)
 	}
 	before := g.memory("VmRSS")
-	acme := g.as("").with("X-Auth-Token", "acme-all")
+	acme := g.as("").with("X-Auth-Token", "acme-all-0123456")
 	begun = time.Now()
 	id := acme.ordered("/v3/mno/job/cdr", `{"start_time":"2026-10-01T00:00:00Z","end_time":"2026-11-01T00:00:00Z"}`)
 	acme.finished(id, "completed")
@@ -80,7 +80,7 @@ func TestAnExportOfMillionsTakesNoMemory(t *testing.T) {
 func (g *gateway) postUses(count int) {
 	g.t.Helper()
 	const each = 20_000
-	mno := g.as("acme-all").with("Content-Type", "text/csv")
+	mno := g.as("acme-all-0123456").with("Content-Type", "text/csv")
 	for from := 0; from < count; from += each {
 		var b strings.Builder
 		b.WriteString("id,iccid,start_time,type,bytes,duration\n")
@@ -136,7 +136,7 @@ func (g *gateway) compareExport(id string, count int) {
 	g.t.Helper()
 	req, err := http.NewRequestWithContext(g.t.Context(), http.MethodGet, g.url()+"/v3/mno/job/"+id+"/cdr/stream", nil)
 	must(g.t, err)
-	req.Header.Set("X-Auth-Token", "acme-all")
+	req.Header.Set("X-Auth-Token", "acme-all-0123456")
 	resp, err := (&http.Client{}).Do(req)
 	must(g.t, err)
 	defer func() { _ = resp.Body.Close() }()

@@ -81,7 +81,7 @@ func same(t *testing.T, what, got, want string) {
 
 func testFrames(t *testing.T, s *site) {
 	g := start(t, s, fixture(t, "inventory.yaml"))
-	acme := g.as("acme-all")
+	acme := g.as("acme-all-0123456")
 	t.Run("a ChirpStack frame becomes readings and latest values", func(t *testing.T) {
 		hook(t, acme, "/webhooks/lorawan?decoder_id=lpp&event=up", fixture(t, "chirpstack/up.json"))
 		id := acme.device("70b3d57ed0001234")

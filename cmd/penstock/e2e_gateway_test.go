@@ -24,7 +24,7 @@ import (
 )
 
 // adminToken is that of every gateway here.
-const adminToken = "the-admin-token"
+const adminToken = "the-admin-token-0"
 
 // patience is how long a condition may take to hold on a busy machine.
 const patience = 2 * time.Minute

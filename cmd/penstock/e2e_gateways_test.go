@@ -39,10 +39,10 @@ func TestGatewaysAreOne(t *testing.T) {
 
 // customer sends requests of acme to a gateway, as the SIM and message interfaces
 // want it.
-func customer(g *gateway) caller { return g.cellular("acme-all") }
+func customer(g *gateway) caller { return g.cellular("acme-all-0123456") }
 
 // carrierOf sends requests of a carrier or network server of acme.
-func carrierOf(g *gateway) caller { return g.as("acme-all") }
+func carrierOf(g *gateway) caller { return g.as("acme-all-0123456") }
 
 // taken fails the test unless every answer is a 200.
 func taken(t *testing.T, answers []answer) {
@@ -52,8 +52,8 @@ func taken(t *testing.T, answers []answer) {
 	}
 }
 
-// aroundNow is the period of a report or a file of records.
-func aroundNow() string {
+// currentTimeSpan is the period of a report or a file of records.
+func currentTimeSpan() string {
 	return fmt.Sprintf(`{"start_time":%q,"end_time":%q}`, time.Now().AddDate(0, 0, -1).Format(time.RFC3339), time.Now().AddDate(0, 0, 1).Format(time.RFC3339))
 }
 
@@ -63,7 +63,7 @@ func testSplitUsage(t *testing.T, s *site) {
 	carrierOf(c.all[1]).post("/inbound/cdr/sim", used("b1", simA, 1000)+used("b2", simC, 7)).mentions(t, 200, `"records":2`)
 	c.front.settled()
 	third := customer(c.all[2])
-	id := third.ordered("/v3/mno/job/usage", aroundNow())
+	id := third.ordered("/v3/mno/job/usage", currentTimeSpan())
 	third.finished(id, "completed")
 	report := third.get("/v3/mno/job/" + id + "/usage")
 	for iccid, bytes := range map[string]int{simA: 1100, simB: 20, simC: 7} {
@@ -175,7 +175,7 @@ func testSplitLedger(t *testing.T, s *site) {
 	})
 	export := first.get("/ledgers/" + ledgers[0].Hash + "/export").body
 	for _, g := range c.all {
-		g.as("acme-all").get("/ledgers/"+ledgers[0].Hash+"/export").is(t, 200, export)
+		g.as("acme-all-0123456").get("/ledgers/"+ledgers[0].Hash+"/export").is(t, 200, export)
 	}
 }
 
@@ -213,21 +213,21 @@ func testSameLists(t *testing.T, s *site) {
 func testRevoked(t *testing.T, s *site) {
 	c := startCluster(t, s, usageInventory("https://127.0.0.1:9/"))
 	for _, g := range c.all {
-		g.cellular("globex").get("/v3/mno").mentions(t, 200, simG)
-		g.as("globex").post("/inbound/cdr/sim", used("x", simG, 1)).mentions(t, 200)
+		g.cellular("globex-token-0123456").get("/v3/mno").mentions(t, 200, simG)
+		g.as("globex-token-0123456").post("/inbound/cdr/sim", used("x", simG, 1)).mentions(t, 200)
 	}
-	c.all[0].admin().put("/admin/inventory?prune=true", `{"accounts":[{"name":"globex","tokens":[{"token":"globex-2","scopes":["cellular","carrier"]}]}]}`).mentions(t, 200)
+	c.all[0].admin().put("/admin/inventory?prune=true", `{"accounts":[{"name":"globex","tokens":[{"token":"globex-2-0123456","scopes":["cellular","carrier"]}]}]}`).mentions(t, 200)
 	revoked := time.Now()
 	for _, g := range c.all {
 		eventually(t, "the token is refused", func() (any, bool) {
-			a := g.cellular("globex").get("/v3/mno")
+			a := g.cellular("globex-token-0123456").get("/v3/mno")
 			return a, a.status == http.StatusUnauthorized
 		})
 		if took := time.Since(revoked); took > 2*time.Second {
 			t.Errorf("refused after %s", took)
 		}
-		g.as("globex").post("/inbound/cdr/sim", used("y", simG, 1)).mentions(t, 401)
-		g.as("globex-2").post("/inbound/cdr/sim", used("z", simG, 1)).mentions(t, 200)
+		g.as("globex-token-0123456").post("/inbound/cdr/sim", used("y", simG, 1)).mentions(t, 401)
+		g.as("globex-2-0123456").post("/inbound/cdr/sim", used("z", simG, 1)).mentions(t, 200)
 	}
 }
 
@@ -264,7 +264,7 @@ func testSplitParts(t *testing.T, s *site) {
 }
 
 func testSplitKey(t *testing.T, s *site) {
-	c := startCluster(t, s, "accounts: [{name: acme, credit: 100, tokens: [{token: acme-all}]}]")
+	c := startCluster(t, s, "accounts: [{name: acme, credit: 100, tokens: [{token: acme-all-0123456}]}]")
 	body := later24(`"message":"once"`)
 	first := customer(c.all[0]).with("Idempotency-Key", "k1").post("/v2/sms/send", body)
 	again := customer(c.all[1]).with("Idempotency-Key", "k1").post("/v2/sms/send", body)
@@ -295,11 +295,11 @@ func testSplitDuplicates(t *testing.T, s *site) {
 	k := newSink(t, nil)
 	inventory := usageInventory("https://127.0.0.1:9/") + fmt.Sprintf(`
   - name: initech
-    tokens: [{token: initech-all, scopes: [messaging, carrier]}]
+    tokens: [{token: initech-all-0123456, scopes: [messaging, carrier]}]
     relays: {geo: [{id: g-all, prefix: "4478", action: http_get, parameters: ["%s/in?m=%%m"]}]}
 `, k.url)
 	c := startCluster(t, s, inventory)
-	initech := func(g *gateway) caller { return g.as("initech-all") }
+	initech := func(g *gateway) caller { return g.as("initech-all-0123456") }
 	const count = 10
 	for n := range count {
 		taken(t, c.everywhere("/inbound/cdr/sim", carrierOf, func(int) string { return used(fmt.Sprint("u", n), simA, 100) }))
@@ -309,13 +309,13 @@ func testSplitDuplicates(t *testing.T, s *site) {
 		}))
 	}
 	c.front.settled()
-	acme, desk := customer(c.all[2]), c.all[1].cellular("initech-all")
-	report, file := acme.ordered("/v3/mno/job/usage", aroundNow()), acme.ordered("/v3/mno/job/cdr", aroundNow())
+	acme, voice := customer(c.all[2]), c.all[1].cellular("initech-all-0123456")
+	report, file := acme.ordered("/v3/mno/job/usage", currentTimeSpan()), acme.ordered("/v3/mno/job/cdr", currentTimeSpan())
 	acme.finished(report, "completed")
 	acme.finished(file, "completed")
 	same(t, "the bytes of the SIM", fmt.Sprint(reportedUsage(t, acme.get("/v3/mno/job/"+report+"/usage"))[simA]), fmt.Sprint(100*count))
 	same(t, "lines of the file of records", fmt.Sprint(strings.Count(acme.get("/v3/mno/job/"+file+"/cdr/stream").body, "\n")), fmt.Sprint(1+count))
-	same(t, "rows of the archive", fmt.Sprint(len(desk.archive(desk.order(november))["cdr-20261101-20261130.csv"])), fmt.Sprint(count))
+	same(t, "rows of the archive", fmt.Sprint(len(voice.archive(voice.order(november))["cdr-20261101-20261130.csv"])), fmt.Sprint(count))
 	eventually(t, "every message is delivered", func() (any, bool) {
 		all := c.front.deliveries("relay=g-all")
 		return all, len(all) == count && !slices.ContainsFunc(all, func(p parcel) bool { return p.State != "delivered" })

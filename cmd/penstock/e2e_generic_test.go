@@ -7,7 +7,7 @@ import (
 
 func testGeneric(t *testing.T, s *site) {
 	g := start(t, s, fixture(t, "inventory.yaml"))
-	acme := g.as("acme-all")
+	acme := g.as("acme-all-0123456")
 	for _, tc := range []struct{ name, path, body, want string }{
 		{
 			"a flat map with the device in the body", "?decoder_id=sent",

@@ -70,7 +70,7 @@ func TestKillWithRequestsInFlightLosesNothing(t *testing.T) {
 			g.spawn()
 			for n := range inFlight {
 				text := fmt.Sprintf("message %d of round %d", n, round)
-				g.as("acme-all").text(text, "447800012345", text)
+				g.as("acme-all-0123456").text(text, "447800012345", text)
 				acknowledged[text] = true
 			}
 			eventually(t, "all requests of the round are under way", func() (any, bool) { return h.count(), h.count() == inFlight })

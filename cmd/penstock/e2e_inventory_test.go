@@ -38,7 +38,7 @@ func testInventory(t *testing.T, s *site) {
 	k := newSink(t, nil)
 	document := fixture(t, "relays.yaml", "SINK", k.url, "MAILBOX", s.mailbox())
 	g := start(t, s, document)
-	acme := g.as("acme-all")
+	acme := g.as("acme-all-0123456")
 	before := g.declared()
 	t.Run("the file named by the settings was applied at the start", func(t *testing.T) {
 		acme.get("/iot/devices").is(t, 200, `{"data": []}`)
@@ -51,7 +51,7 @@ func testInventory(t *testing.T, s *site) {
 		same(t, "the inventory", g.declared(), before)
 	})
 	t.Run("it shows no secret", func(t *testing.T) {
-		for _, secret := range []string{"acme-all", "globex-all", "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz"} {
+		for _, secret := range []string{"acme-all-0123456", "globex-all-0123456", "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz"} {
 			if strings.Contains(before, secret) {
 				t.Errorf("the inventory shows %s:\n%s", secret, before)
 			}
@@ -81,7 +81,7 @@ func testInventory(t *testing.T, s *site) {
 		sameValues(t, k.await(t, "/changed", 1).query, map[string]string{"m": "for somebody"})
 	})
 	t.Run("a reset of something else is refused", func(t *testing.T) {
-		g.admin().put("/admin/inventory?reset=relays,weather", changed).mentions(t, 422, `"reset"`, "want credit, sims or relays")
+		g.admin().put("/admin/inventory?reset=relays,weather", changed).mentions(t, 422, `"reset"`, "want credit, sims, relays or rules")
 	})
 	t.Run("a key added over REST lives on, and so does a sensor's slope", func(t *testing.T) {
 		g.apply("", fixture(t, "inventory.yaml"))
@@ -96,7 +96,7 @@ func testInventory(t *testing.T, s *site) {
 	t.Run("JSON is taken as YAML is, and what it omits stays", func(t *testing.T) {
 		g.apply("", `{"accounts": [{"name": "acme", "decoders": [{"id": "extra", "name": "Extra", "type": "other"}]}]}`)
 		acme.get("/iot/decoders").mentions(t, 200, `"extra"`, `"lpp"`)
-		g.as("globex-all").get("/iot/devices").is(t, 200, `{"data": []}`)
+		g.as("globex-all-0123456").get("/iot/devices").is(t, 200, `{"data": []}`)
 	})
 }
 
@@ -109,13 +109,13 @@ func testInventoryRefused(t *testing.T, s *site) {
 		{"a text where a number belongs", `{"accounts": [{"name": "a", "credit": "many"}]}`, "accounts[0].credit", "expected"},
 		{"a number where a text belongs", `{"accounts": [{"name": "a", "tokens": [{"token": ["x"]}]}]}`, "accounts[0].tokens[0].token", "expected"},
 		{"an unknown field", `{"accounts": [{"name": "a", "colour": "red"}]}`, "accounts[0].colour", "unknown"},
-		{"an unknown scope", `{"accounts": [{"name": "a", "tokens": [{"token": "x", "scopes": ["everything"]}]}]}`, "accounts[0].tokens[0].scopes[0]", "expected"},
+		{"an unknown scope", `{"accounts": [{"name": "a", "tokens": [{"token": "a-token-0123456789", "scopes": ["everything"]}]}]}`, "accounts[0].tokens[0].scopes[0]", "expected"},
 		{"an unknown action", `{"accounts": [{"name": "a", "relays": {"geo": [{"id": "r", "prefix": "1", "action": "pigeon"}]}}]}`, "accounts[0].relays.geo[0].action", "expected black_hole"},
 		{"an endpoint missing", `{"accounts": [{"name": "a", "relays": {"vmn": [{"id": "r", "number": "12345", "action": "http_get"}]}}]}`, "accounts[0].relays.vmn[0].parameters", "at least one"},
 		{"an endpoint that is no URL", `{"accounts": [{"name": "a", "relays": {"vmn": [{"id": "r", "number": "12345", "action": "http_get", "parameters": ["gopher://x/"]}]}}]}`, "accounts[0].relays.vmn[0].parameters[0]", "http or https URL"},
 		{"a placeholder in the host", `{"accounts": [{"name": "a", "relays": {"vmn": [{"id": "r", "number": "12345", "action": "http_get", "parameters": ["http://%orig.example.com/"]}]}}]}`, "accounts[0].relays.vmn[0].parameters[0]", "no placeholder before the path"},
 		{"a prefix that another account has", `{"accounts": [{"name": "a", "relays": {"geo": [{"id": "r", "prefix": "4479", "action": "black_hole"}]}}]}`, "accounts[0].relays.geo[0].prefix", "already taken"},
-		{"a token that another account has", `{"accounts": [{"name": "a", "tokens": [{"token": "acme-all"}]}]}`, "accounts[0].tokens[0].token", "already taken"},
+		{"a token that another account has", `{"accounts": [{"name": "a", "tokens": [{"token": "acme-all-0123456"}]}]}`, "accounts[0].tokens[0].token", "already taken"},
 		{"a decoder that does not compile", `{"accounts": [{"name": "a", "decoders": [{"id": "d", "name": "d", "type": "other", "codec": "expr", "source": "x = ("}]}]}`, "accounts[0].decoders[0].source", ""},
 		{"a mask of a secret that is not known", `{"accounts": [{"name": "a", "tokens": [{"token": "masked:0123456789ab"}]}]}`, "accounts[0].tokens[0].token", "mask"},
 		{"nothing", ``, "", "expected an inventory"},
@@ -150,11 +150,11 @@ func testInventoryRefused(t *testing.T, s *site) {
 
 func testPrune(t *testing.T, s *site) {
 	g := start(t, s, fixture(t, "inventory.yaml"))
-	acme, hookOnly := g.as("acme-all"), g.as("acme-hook")
+	acme, hookOnly := g.as("acme-all-0123456"), g.as("acme-hook-0123456")
 	hook(t, hookOnly, "/webhooks/lorawan", `{}`) // remembered from now on
 	acme.get("/iot/decoders/torn").mentions(t, 200, "torn")
 
-	leaner := fixture(t, "inventory.yaml", "      - {token: acme-hook, scopes: [webhook]}\n", "")
+	leaner := fixture(t, "inventory.yaml", "      - {token: acme-hook-0123456, scopes: [webhook]}\n", "")
 	at := strings.Index(leaner, "      - id: torn")
 	leaner = leaner[:at] + leaner[strings.Index(leaner, "  - name: globex"):]
 	t.Run("without prune what is omitted stays", func(t *testing.T) {
@@ -181,13 +181,13 @@ func testPrune(t *testing.T, s *site) {
 			t.Errorf("kept: %q", done.Data.Kept)
 		}
 		eventually(t, "401", func() (any, bool) {
-			a := g.as("globex-all").get("/iot/devices")
+			a := g.as("globex-all-0123456").get("/iot/devices")
 			return a, a.status == 401
 		})
 	})
 	t.Run("what is declared again is there again", func(t *testing.T) {
 		g.apply("", fixture(t, "inventory.yaml"))
 		hook(t, hookOnly, "/webhooks/lorawan", `{}`)
-		g.as("globex-all").get("/iot/decoders").mentions(t, 200, "Globex")
+		g.as("globex-all-0123456").get("/iot/decoders").mentions(t, 200, "Globex")
 	})
 }

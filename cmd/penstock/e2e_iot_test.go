@@ -20,7 +20,7 @@ func times(from, to string) string {
 
 func testReadings(t *testing.T, s *site) {
 	g := start(t, s, fixture(t, "inventory.yaml"))
-	acme := g.as("acme-all")
+	acme := g.as("acme-all-0123456")
 	for n := range 5 {
 		acme.post("/webhooks/generic/shed?decoder_id=sent",
 			fmt.Sprintf(`{"time": "2026-03-01T10:0%d:00Z", "temperature": %d}`, n, n)).mentions(t, 200, `"key":"temperature"`)
@@ -92,7 +92,7 @@ func testReadings(t *testing.T, s *site) {
 
 func testDecoders(t *testing.T, s *site) {
 	g := start(t, s, fixture(t, "inventory.yaml"))
-	acme := g.as("acme-all")
+	acme := g.as("acme-all-0123456")
 	t.Run("a decoder is created and shown", func(t *testing.T) {
 		var made struct{ Data map[string]any }
 		a := acme.post("/iot/decoders", `{"name": "Probe", "description": "in the yard", "type": "lorawan", "useRawPayload": true, "loraWanMacVersion": "1.0.3"}`)

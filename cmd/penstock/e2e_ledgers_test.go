@@ -76,7 +76,7 @@ func TestClaimsSurviveKills(t *testing.T) {
 		told := newCallbacks(t)
 		g := newGateway(t, s, fixture(t, "ledgers.yaml", "CALLBACK", told.url), "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
 		g.spawn()
-		acme := g.as("acme-all")
+		acme := g.as("acme-all-0123456")
 		var job string
 		acme.post("/ledgers/assets/tokens", `{}`).into(t, &job)
 		var made struct{ Data struct{ Token string } }
@@ -158,7 +158,7 @@ func (g *gateway) claimants(c caller, token string, kills int) []string {
 func testLedgers(t *testing.T, s *site) {
 	told := newCallbacks(t)
 	g := start(t, s, fixture(t, "ledgers.yaml", "CALLBACK", told.url), "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
-	acme, globex := g.as("acme-all"), g.as("globex-all")
+	acme, globex := g.as("acme-all-0123456"), g.as("globex-all-0123456")
 	var job string
 	acme.post("/ledgers/assets/tokens", `{"metadata":{"a":"<b>"}}`).into(t, &job)
 	var made struct{ Data struct{ Token string } }
@@ -181,7 +181,7 @@ func testLedgers(t *testing.T, s *site) {
 		globex.get("/ledgers/"+name+"/ca").is(t, 404, "")
 	}
 	acme.get("/ledgers/"+ledgers[0].Hash+"/export").mentions(t, 200, `"metadata":{"a":"<b>"}`)
-	g.admin().put("/admin/inventory?prune=true", `{"accounts":[{"name":"acme","tokens":[{"token":"acme-all"}]}]}`).mentions(t, 200, "account acme: ledger assets: it has a history")
+	g.admin().put("/admin/inventory?prune=true", `{"accounts":[{"name":"acme","tokens":[{"token":"acme-all-0123456"}]}]}`).mentions(t, 200, "account acme: ledger assets: it has a history")
 	if again := acme.get("/ledgers").body; !strings.Contains(again, ledgers[0].Hash) {
 		t.Errorf("after the prune: %s", again)
 	}

@@ -73,7 +73,7 @@ func (l *load) end() {
 // send posts and reports whether the post was acknowledged.
 func (l *load) send(path, body string) bool {
 	began := time.Now()
-	a, err := l.g.as("acme-all").try(http.MethodPost, path, body)
+	a, err := l.g.as("acme-all-0123456").try(http.MethodPost, path, body)
 	took := time.Since(began)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -197,7 +197,7 @@ func (l *load) check(t *testing.T, c *tally) {
 // checkFrames compares the readings of every device with what was acknowledged.
 func (l *load) checkFrames(t *testing.T) {
 	t.Helper()
-	acme, total := l.g.as("acme-all"), 0
+	acme, total := l.g.as("acme-all-0123456"), 0
 	var lost []string
 	for _, devEUI := range slices.Sorted(maps.Keys(l.frames)) {
 		total += len(l.frames[devEUI])

@@ -85,10 +85,15 @@ func TestGateway(t *testing.T) {
 		}{
 			{"frames", testFrames},
 			{"the generic webhook", testGeneric},
+			{"posts of many readings", testPosts},
 			{"frames told of in several posts", testSupplements},
 			{"lost frames", testLoss},
 			{"quarantine", testQuarantine},
 			{"a decoder that is mended", testMended},
+			{"a codec that never ends", testEndlessCodec},
+			{"a codec's clock", testCodecClock},
+			{"retention at the start", testRetentionAtStart},
+			{"a codec of a megabyte", testLongSource},
 			{"readings", testReadings},
 			{"decoders", testDecoders},
 			{"devices", testDevices},
@@ -108,6 +113,7 @@ func TestGateway(t *testing.T) {
 			{"breaker", testBreaker},
 			{"usage", testUsage},
 			{"operations", testOperations},
+			{"rules", testRules},
 		} {
 			t.Run(suite.name, func(t *testing.T) {
 				t.Parallel()

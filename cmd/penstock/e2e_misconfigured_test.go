@@ -64,7 +64,8 @@ func (g *gateway) conflicts(setting string) {
 	eventually(g.t, "/readyz of "+g.url()+" names "+setting, func() (any, bool) {
 		status, r := g.ready()
 		for name, b := range r.Backends {
-			if name != "gateways" && b.Status != "ok" {
+			ofTheKey := name == "ledgers" && setting == "ledger.master_key" // one of them cannot open what the other sealed
+			if name != "gateways" && !ofTheKey && b.Status != "ok" {
 				g.t.Fatalf("%s: %+v", name, b)
 			}
 		}

@@ -89,9 +89,9 @@ func (g *gateway) mix(endpoint string) *mixed {
 		acked: map[string]map[string]string{}, later: map[string]int{}, refused: map[string]int{}, frames: map[string]map[string]float64{},
 	}
 	var job string
-	g.as("acme-all").post("/ledgers/assets/tokens", `{}`).into(g.t, &job)
+	g.as("acme-all-0123456").post("/ledgers/assets/tokens", `{}`).into(g.t, &job)
 	var made struct{ Data struct{ Token string } }
-	g.jobDone(g.as("acme-all"), job, &made)
+	g.jobDone(g.as("acme-all-0123456"), job, &made)
 	m.token = made.Data.Token
 	body := fixture(g.t, "chirpstack/up.json")
 	for c := range 2 {
@@ -185,8 +185,8 @@ func (m *mixed) note(kind, what, answer string) {
 	m.acked[kind][what] = answer
 }
 
-// insist asks until it is done, with a request that may come twice.
-func (m *mixed) insist(kind string, c caller, method, path, body string) (answer, bool) {
+// askUntilDone asks until it is done, with a request that may come twice.
+func (m *mixed) askUntilDone(kind string, c caller, method, path, body string) (answer, bool) {
 	a, done, _ := m.ask(kind, c, method, path, body)
 	if !done {
 		m.refuse(kind, a)
@@ -212,7 +212,7 @@ func (m *mixed) frame(body string, c, n int) {
 		"2026-03-01T10:15:30.250Z", at.Format(time.RFC3339),
 		"A2cBEARoeQ==", base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint32([]byte{1, 100}, value)),
 	).Replace(body)
-	if _, done := m.insist(ofFrames, m.g.as("acme-all"), "POST", "/webhooks/lorawan?event=up&decoder_id=counter", body); !done {
+	if _, done := m.askUntilDone(ofFrames, m.g.as("acme-all-0123456"), "POST", "/webhooks/lorawan?event=up&decoder_id=counter", body); !done {
 		return
 	}
 	m.note(ofFrames, devEUI+" "+at.Format(time.DateTime), "")
@@ -228,7 +228,7 @@ func (m *mixed) frame(body string, c, n int) {
 func (m *mixed) text(c, n int) {
 	text := fmt.Sprintf("message %d of %d", n, c)
 	body := fmt.Sprintf(`{"id": %q, "from": "447700900123", "to": "4478000%05d", "text": %q}`, text, n%1000, text)
-	if _, done := m.insist(ofTexts, m.g.as("acme-all"), "POST", "/inbound/sms/json", body); done {
+	if _, done := m.askUntilDone(ofTexts, m.g.as("acme-all-0123456"), "POST", "/inbound/sms/json", body); done {
 		m.note(ofTexts, text, "")
 	}
 }
@@ -244,7 +244,7 @@ func (m *mixed) joined(c, n int) {
 			c, n, p, c, n%1000, n&0xffff, p+1, piece)
 	}
 	for p := range parts {
-		if _, done := m.insist(ofJoined, m.g.as("acme-all"), "POST", "/inbound/sms/json", parts[(p+n)%3]); !done {
+		if _, done := m.askUntilDone(ofJoined, m.g.as("acme-all-0123456"), "POST", "/inbound/sms/json", parts[(p+n)%3]); !done {
 			return
 		}
 	}
@@ -264,7 +264,7 @@ func mixedText(kind string, c, n int) string {
 func (m *mixed) order(kind, text string, more string) (id string, done bool) {
 	key := text[:min(len(text), 40)]
 	body := fmt.Sprintf(`{"destinations": ["447700900123"], "dlr_url": "%s/dlr?id=%%msgid&code=%%code", "message": %q%s}`, m.url, text, more)
-	a, done := m.insist(kind, m.g.cellular("acme-all").with("Idempotency-Key", key), "POST", "/v2/sms/send", body)
+	a, done := m.askUntilDone(kind, m.g.cellular("acme-all-0123456").with("Idempotency-Key", key), "POST", "/v2/sms/send", body)
 	var list struct{ Data []entry }
 	if !done {
 		return "", false
@@ -320,7 +320,7 @@ func (m *mixed) schedule(c, n int) {
 		m.note(ofScheduled, text, id)
 		return
 	}
-	a, done, unsure := m.ask(ofCancelled, m.g.cellular("acme-all"), "DELETE", "/v2/sms/"+id, "")
+	a, done, unsure := m.ask(ofCancelled, m.g.cellular("acme-all-0123456"), "DELETE", "/v2/sms/"+id, "")
 	if done || unsure && a.status == http.StatusNotFound {
 		m.note(ofCancelled, text, id)
 		return
@@ -331,7 +331,7 @@ func (m *mixed) schedule(c, n int) {
 // use tells what a SIM used.
 func (m *mixed) use(c, n int) {
 	id := fmt.Sprintf("use-%d-%d", c, n)
-	if _, done := m.insist(ofUses, m.g.as("acme-all"), "POST", "/inbound/cdr/sim", used(id, mixedSIM(c, n), 1)); done {
+	if _, done := m.askUntilDone(ofUses, m.g.as("acme-all-0123456"), "POST", "/inbound/cdr/sim", used(id, mixedSIM(c, n), 1)); done {
 		m.note(ofUses, id, "")
 	}
 }
@@ -340,15 +340,15 @@ func (m *mixed) use(c, n int) {
 func (m *mixed) call(c, n int) {
 	id := fmt.Sprintf("call-%d-%d", c, n)
 	body := fmt.Sprintf(`{"id": %q, "start": "2026-11-20T09:34:15Z", "from": "1", "to": "2"}`, id)
-	if _, done := m.insist(ofCalls, m.g.as("acme-all"), "POST", "/inbound/cdr/sip", body); done {
+	if _, done := m.askUntilDone(ofCalls, m.g.as("acme-all-0123456"), "POST", "/inbound/cdr/sip", body); done {
 		m.note(ofCalls, id, "")
 	}
 }
 
 // job has a SIM suspended or taken back into service, unless a job is under way.
 func (m *mixed) job(c, n int) {
-	acme, iccid := m.g.cellular("acme-all"), mixedSIM(c, n)
-	a, done := m.insist(ofJobs, acme, "GET", "/v3/mno/"+iccid, "")
+	acme, iccid := m.g.cellular("acme-all-0123456"), mixedSIM(c, n)
+	a, done := m.askUntilDone(ofJobs, acme, "GET", "/v3/mno/"+iccid, "")
 	var one struct{ Data simShown }
 	if !done || json.Unmarshal([]byte(a.body), &one) != nil || one.Data.Current != one.Data.Requested {
 		return
@@ -367,7 +367,7 @@ func (m *mixed) job(c, n int) {
 
 // claim claims the ledger's token.
 func (m *mixed) claim() {
-	a, done := m.attempt(ofClaims, m.g.as("acme-all"), "POST", "/ledgers/tokens/claim", `{"token":"`+m.token+`"}`)
+	a, done := m.attempt(ofClaims, m.g.as("acme-all-0123456"), "POST", "/ledgers/tokens/claim", `{"token":"`+m.token+`"}`)
 	var job struct{ JobID string }
 	if !done {
 		return
@@ -383,14 +383,14 @@ func (m *mixed) claim() {
 func (m *mixed) subscriber(c, n int) {
 	surname := fmt.Sprintf("subscriber %d of %d", n, c)
 	body := fmt.Sprintf(`{"forename": "A", "surname": %q, "address": "C", "post_code": "D", "contact_no": "1"}`, surname)
-	if a, done := m.attempt(ofSubscribers, m.g.cellular("acme-all"), "POST", "/v3/mno/subscriber/register", body); done {
+	if a, done := m.attempt(ofSubscribers, m.g.cellular("acme-all-0123456"), "POST", "/v3/mno/subscriber/register", body); done {
 		m.note(ofSubscribers, surname, a.body)
 	}
 }
 
 // device makes one, and deletes every second.
 func (m *mixed) device(c, n int) {
-	acme, identifier := m.g.as("acme-all"), fmt.Sprintf("made-%d-%d", c, n)
+	acme, identifier := m.g.as("acme-all-0123456"), fmt.Sprintf("made-%d-%d", c, n)
 	body := fmt.Sprintf(`{"location_id": "yard", "decoder_id": "sent", "identifier": %q, "name": "Made"}`, identifier)
 	a, done := m.attempt(ofDevices, acme, "POST", "/iot/devices/other", body)
 	var made struct{ Data struct{ ID string } }
@@ -508,7 +508,7 @@ func (e *endpoint) missing(wanted []string) (out []string) {
 }
 
 // repeated counts what came more than once, and lists what did not come with the
-// same ids each time, or is a message that nobody sent.
+// same ids each time, or was never sent.
 func (e *endpoint) repeated(sent func(text string) bool) (twice int, unlike []string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -283,7 +283,7 @@ func (f *findings) messages(m *mixed, found map[string][]sendShown) {
 // devices looks for frames and devices.
 func (f *findings) devices(t *testing.T, m *mixed) {
 	t.Helper()
-	acme := m.g.as("acme-all")
+	acme := m.g.as("acme-all-0123456")
 	for devEUI, values := range m.frames {
 		stored := acme.stored(devEUI)
 		for at, value := range values {
@@ -306,7 +306,7 @@ func (f *findings) devices(t *testing.T, m *mixed) {
 // jobs looks for jobs, claims and subscribers.
 func (f *findings) jobs(t *testing.T, m *mixed) {
 	t.Helper()
-	r := &simRound{g: m.g, acme: m.g.cellular("acme-all")}
+	r := &simRound{g: m.g, acme: m.g.cellular("acme-all-0123456")}
 	ended := map[string]string{}
 	for _, j := range r.jobs(t) {
 		ended[j.ID] = j.Action + " " + j.Status
@@ -315,7 +315,7 @@ func (f *findings) jobs(t *testing.T, m *mixed) {
 		f.kept(ofJobs, id+": "+ended[id], ended[id] == action+" completed")
 	}
 	for id := range m.acked[ofClaims] {
-		a := m.g.as("acme-all").get("/ledgers/jobs/" + id)
+		a := m.g.as("acme-all-0123456").get("/ledgers/jobs/" + id)
 		f.kept(ofClaims, a.body, a.status == 200 && strings.Contains(a.body, `"completed"`))
 	}
 	known := map[string]int{}
@@ -337,7 +337,7 @@ func (f *findings) jobs(t *testing.T, m *mixed) {
 // records looks for what SIMs used and for calls: each is there once.
 func (f *findings) records(t *testing.T, m *mixed) {
 	t.Helper()
-	acme := m.g.cellular("acme-all")
+	acme := m.g.cellular("acme-all-0123456")
 	file := acme.ordered("/v3/mno/job/cdr", fmt.Sprintf(`{"start_time":%q,"end_time":%q}`,
 		time.Now().AddDate(0, 0, -1).Format(time.RFC3339), time.Now().AddDate(0, 0, 1).Format(time.RFC3339)))
 	acme.finished(file, "completed")

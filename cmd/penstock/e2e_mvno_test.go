@@ -11,7 +11,7 @@ func TestMessagesForASIM(t *testing.T) {
 accounts:
   - name: acme
     permissions: [mvno]
-    tokens: [{token: acme-all, scopes: [messaging, carrier]}]
+    tokens: [{token: acme-all-0123456, scopes: [messaging, carrier]}]
     sims: [{iccid: "8944000000000000001"}, {iccid: "8944000000000009004"}]
     relays:
       geo:
@@ -19,8 +19,8 @@ accounts:
         - {id: slow, prefix: "4478001", action: black_hole, iccid: "8944000000000009004"}
         - {id: none, prefix: "4478002", action: black_hole}`
 	g := start(t, &site{name: "embedded"}, inventory, "PENSTOCK_DELIVERY_SCHEDULE=300ms,300ms,300ms,300ms,300ms,300ms,300ms,300ms")
-	acme := g.as("acme-all")
-	rest := g.as("").with("X-Auth-Token", "acme-all").with("Content-Type", "application/json")
+	acme := g.as("acme-all-0123456")
+	rest := g.as("").with("X-Auth-Token", "acme-all-0123456").with("Content-Type", "application/json")
 	g.admin().get("/readyz").mentions(t, 200, `"operator":{"status":"ok","note":"simulator, simulated"}`)
 
 	acme.text("m1", "447800012345", "hello SIM")

@@ -20,7 +20,7 @@ type readiness struct {
 
 func (g *gateway) ready() (int, readiness) {
 	g.t.Helper()
-	a := g.as("").get("/readyz")
+	a := g.admin().get("/readyz")
 	var r readiness
 	if err := json.Unmarshal([]byte(a.body), &r); err != nil {
 		g.t.Fatalf("readyz: %v in %s", err, a.body)
@@ -33,7 +33,7 @@ func testOperations(t *testing.T, s *site) {
 	t.Run("it is alive", func(t *testing.T) { g.as("").get("/healthz").is(t, 200, `{"status": "alive"}`) })
 	t.Run("readiness names each back end and its kind", func(t *testing.T) {
 		status, r := g.ready()
-		want := map[string]string{"records": "embedded", "readings": "embedded", "mail": "simulated", "operator": "simulated", "lookup": "simulated", "carrier simulator": "simulated", "queue": "embedded", "gateways": "node", "journal cdr": "embedded", "journal uplink": "embedded", "journal sms": "embedded", "journal receipt": "embedded"}
+		want := map[string]string{"records": "embedded", "readings": "embedded", "mail": "simulated", "operator": "simulated", "lookup": "simulated", "carrier simulator": "simulated", "queue": "embedded", "gateways": "node", "journal cdr": "embedded", "journal uplink": "embedded", "journal sms": "embedded", "journal receipt": "embedded", "ledgers": "master key"}
 		if s.redis != nil {
 			want["records"], want["queue"], want["readings"], want["mail"] = "postgresql", "redis", "influxdb", "smtp"
 		}
@@ -47,8 +47,8 @@ func testOperations(t *testing.T, s *site) {
 		}
 	})
 	t.Run("metrics parse and count what was accepted and set aside", func(t *testing.T) {
-		hook(t, g.as("acme-all"), "/webhooks/lorawan?decoder_id=lpp&event=up", fixture(t, "chirpstack/up.json"))
-		hook(t, g.as("acme-all"), "/webhooks/lorawan", `{"nothing": 1}`)
+		hook(t, g.as("acme-all-0123456"), "/webhooks/lorawan?decoder_id=lpp&event=up", fixture(t, "chirpstack/up.json"))
+		hook(t, g.as("acme-all-0123456"), "/webhooks/lorawan", `{"nothing": 1}`)
 		g.settled()
 		eventually(t, "the numbers are right", func() (any, bool) {
 			m := metrics(t, g.as("").get("/metrics").body)
@@ -63,7 +63,7 @@ func testOperations(t *testing.T, s *site) {
 		}
 	})
 	t.Run("tokens and bodies reach no log", func(t *testing.T) {
-		for _, secret := range []string{"acme-all", adminToken, "A2cBEARoeQ=="} {
+		for _, secret := range []string{"acme-all-0123456", adminToken, "A2cBEARoeQ=="} {
 			if strings.Contains(g.logs.String(), secret) {
 				t.Errorf("the log holds %s", secret)
 			}
@@ -124,7 +124,7 @@ func testCommands(t *testing.T, g *gateway) {
 		}
 		return path
 	}
-	good := file("good.yaml", `{accounts: [{name: initech, tokens: [{token: initech-all}]}]}`)
+	good := file("good.yaml", `{accounts: [{name: initech, tokens: [{token: initech-all-0123456}]}]}`)
 	bad := file("bad.yaml", `{accounts: [{name: initech, credit: "many"}]}`)
 	config := file("config.yaml", "listen: 127.0.0.1:9191\ninventory: "+good+"\n")
 	for _, tc := range []struct {

@@ -47,7 +47,7 @@ func TestOutageLosesNothing(t *testing.T) {
 			s := realSite(t)
 			c, url := newTally(t)
 			g := start(t, s, fixture(t, "load.yaml", "SINK", url))
-			g.as("acme-all").post("/webhooks/lorawan", `{}`).is(t, 200, "")
+			g.as("acme-all-0123456").post("/webhooks/lorawan", `{}`).is(t, 200, "")
 			l := g.load()
 			<-time.After(time.Second)
 

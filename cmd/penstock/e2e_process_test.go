@@ -29,7 +29,7 @@ func testDrain(t *testing.T, s *site) {
 	})
 	g := newGateway(t, s, fixture(t, "relays.yaml", "SINK", k.url, "MAILBOX", s.mailbox()))
 	g.spawn()
-	g.as("acme-all").text("d1", "447800015555", "under way")
+	g.as("acme-all-0123456").text("d1", "447800015555", "under way")
 	k.await(t, "/longer", 1)
 	conn, err := net.Dial("tcp", strings.TrimPrefix(g.url(), "http://"))
 	if err != nil {
@@ -37,7 +37,7 @@ func testDrain(t *testing.T, s *site) {
 	}
 	defer func() { _ = conn.Close() }()
 	const body = `{"deviceId": "slow", "temperature": 1}`
-	fmt.Fprintf(conn, "POST /webhooks/lorawan HTTP/1.1\r\nHost: gateway\r\nAuthorization: Bearer acme-all\r\nContent-Length: %d\r\n\r\n%s", len(body), body[:10])
+	fmt.Fprintf(conn, "POST /webhooks/lorawan HTTP/1.1\r\nHost: gateway\r\nAuthorization: Bearer acme-all-0123456\r\nContent-Length: %d\r\n\r\n%s", len(body), body[:10])
 	g.as("").get("/healthz").is(t, 200, `{"status": "alive"}`)
 
 	code := make(chan int, 1)
@@ -69,7 +69,7 @@ func testRestart(t *testing.T, s *site) {
 	operator := g.as(token)
 	operator.put("/admin/inventory", fixture(t, "inventory.yaml")).mentions(t, 200, "acme")
 	operator.put("/admin/inventory", fixture(t, "relays.yaml", "SINK", k.url, "MAILBOX", s.mailbox())).mentions(t, 200, "acme")
-	acme := g.as("acme-all")
+	acme := g.as("acme-all-0123456")
 	hook(t, acme, "/webhooks/lorawan?decoder_id=lpp&event=up", fixture(t, "chirpstack/up.json"))
 	id := acme.device("70b3d57ed0001234")
 	before := short(acme.latest(id))

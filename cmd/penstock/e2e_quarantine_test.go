@@ -7,7 +7,7 @@ import (
 
 func testQuarantine(t *testing.T, s *site) {
 	g := start(t, s, fixture(t, "inventory.yaml"))
-	acme := g.as("acme-all")
+	acme := g.as("acme-all-0123456")
 	for _, tc := range []struct{ name, path, body, reason string }{
 		{"a frame its decoder cannot read", "/webhooks/lorawan?decoder_id=lpp&event=up", fixture(t, "chirpstack/up.json", "A2cBEARoeQ==", "A2cB"), "cayenne_lpp"},
 		{"a frame with a decoder nobody has", "/webhooks/lorawan?decoder_id=none&event=up", fixture(t, "chirpstack/up.json", "70b3d57ed0001234", "70b3d57ed0000002"), "decoder none is not known"},

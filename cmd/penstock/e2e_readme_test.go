@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/penstock/penstock/relay/porttest"
 )
 
 // block is a ```console block of a document: commands and their replies.
@@ -126,7 +127,7 @@ func TestReadmeKeepsItsPromises(t *testing.T) {
 	}
 }
 
-// reader is somebody who follows the README in one shell.
+// reader follows the README in one shell.
 type reader struct {
 	t       *testing.T
 	dir     string
@@ -142,7 +143,7 @@ type reader struct {
 // bin/penstock that is this test's program.
 func newReader(t *testing.T) *reader {
 	t.Helper()
-	r := &reader{t: t, dir: t.TempDir(), listen: freeAddress(t), logs: &transcript{}}
+	r := &reader{t: t, dir: t.TempDir(), listen: porttest.Address(t), logs: &transcript{}}
 	root, err := filepath.Abs(filepath.Join("..", ".."))
 	if err != nil {
 		t.Fatal(err)
@@ -306,12 +307,4 @@ func (r *reader) logged(st step) {
 		}
 		log = log[at+1:]
 	}
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
 }

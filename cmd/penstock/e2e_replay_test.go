@@ -17,7 +17,7 @@ func TestTheReplayCommand(t *testing.T) {
 			w.WriteHeader(http.StatusNotFound)
 		}
 	})
-	acme := g.as("acme-all")
+	acme := g.as("acme-all-0123456")
 	for i := range 3 {
 		acme.text(fmt.Sprint("m", i), "447800020001", fmt.Sprint("lost ", i))
 	}

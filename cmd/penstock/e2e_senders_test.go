@@ -102,7 +102,7 @@ func senderPosts() []posted {
 			at: "2019-07-08T13:18:36.089Z", readings: "payload=0027800bddfd773b447bf9fede870046", radio: "f_cnt=6940 f_port=2 rssi=-107 snr=-7 gateways=1"},
 		{file: "kpn-things-senml/001.json", target: lpwan + payload, source: "kpn-things-senml",
 			outcome: "uplink of 0059ac0000000000: f_port 3, 44 bytes", device: "0059AC0000000000", at: "2025-12-26T13:13:40Z",
-			readings: "payload=1b0c6e0c6a640a01ffcd7304000c0a0946000300020002000200010001000100010001000007000000000000"},
+			readings: "payload=1b0c6e0c6a640a01ffcd7304000c0a0946000300020002000200010001000100010001000007000000000000", radio: "f_port=3"},
 		{file: "loriot/001.json", target: lorawan + payload, source: "loriot",
 			outcome: "uplink of 1000000000000001: f_cnt 2, f_port 2, 2 bytes, gateways 1, rssi -21 dBm, snr 10 dB, battery 37 %", device: "1000000000000001",
 			at: "2023-05-19T06:46:41.936Z", readings: "payload=0112", radio: "f_cnt=2 f_port=2 rssi=-21 snr=10 gateways=1 battery=37"},
@@ -125,13 +125,13 @@ func senderPosts() []posted {
 			outcome: "uplink of 70b3d554600002e7: f_port 2, 26 bytes, gateways 1, rssi -104 dBm, snr -2 dB", device: "70b3d554600002e7",
 			at: "2025-04-10T20:48:22.053Z", readings: "payload=b006b800013008cc98000002b8a8000399000000190840e40000", radio: "f_port=2 rssi=-104 snr=-2 gateways=1"},
 		{file: "sigfox/001.json", target: lpwan + payload, source: "sigfox",
-			outcome: "uplink of 1A2345: 12 bytes, gateways 1, rssi -123 dBm, snr 18.86 dB", device: "1A2345",
-			at: "2016-10-20T16:20:26Z", readings: "payload=920e82002731b01db0512201", radio: "rssi=-123 snr=18.86 gateways=1"},
+			outcome: "uplink of 1A2345: f_cnt 1492, 12 bytes, gateways 1, rssi -123 dBm, snr 18.86 dB", device: "1A2345",
+			at: "2016-10-20T16:20:26Z", readings: "payload=920e82002731b01db0512201", radio: "f_cnt=1492 rssi=-123 snr=18.86 gateways=1"},
 		{file: "sigfox/006.json", target: lpwan + payload, source: "sigfox",
-			outcome: "location of CDBB84: at -11.847185868272895, 32.08352465774905, adds to a frame"},
+			outcome: "location of CDBB84: f_cnt 172, at -11.847185868272895, 32.08352465774905, adds to a frame"},
 		{file: "sigfox/008.form.txt", target: lpwan + payload, header: "Content-Type: application/x-www-form-urlencoded", source: "sigfox",
-			outcome: "uplink of 153FF: 12 bytes, gateways 1, rssi -123.1 dBm, snr 23.67 dB", device: "153FF",
-			at: "2016-10-20T16:20:26Z", readings: "payload=3794a01820348220590d000f", radio: "rssi=-123.1 snr=23.67 gateways=1"},
+			outcome: "uplink of 153FF: f_cnt 2, 12 bytes, gateways 1, rssi -123.1 dBm, snr 23.67 dB", device: "153FF",
+			at: "2016-10-20T16:20:26Z", readings: "payload=3794a01820348220590d000f", radio: "f_cnt=2 rssi=-123.1 snr=23.67 gateways=1"},
 		{file: "thingpark/001.json", target: lorawan + payload, source: "thingpark",
 			outcome: "uplink of 70b3d57ba000156b: f_cnt 26, f_port 1, 11 bytes, gateways 1, rssi -114 dBm, snr 4.75 dB", device: "70B3D57BA000156B",
 			at: "2024-11-28T21:08:22.138Z", readings: "payload=02023b0003003702710c60", radio: "f_cnt=26 f_port=1 rssi=-114 snr=4.75 gateways=1"},
@@ -173,7 +173,7 @@ func TestEverySendersBody(t *testing.T) {
 
 func (g *gateway) tryPost(t *testing.T, p posted) {
 	body := fixture(t, "senders/"+p.file)
-	acme := g.as("acme-all").with("Content-Type", "application/json")
+	acme := g.as("acme-all-0123456").with("Content-Type", "application/json")
 	if name, value, ok := strings.Cut(p.header, ": "); ok {
 		acme = acme.with(name, value)
 	}
@@ -290,7 +290,7 @@ func TestASenderThatSignsNeedsNoToken(t *testing.T) {
 	nobody.with("Things-Message-Token", sum(pack+" ")).post(target, pack).is(t, 401, `{"message":"Unauthenticated."}`)
 	nobody.with("Things-Message-Token", sum(pack)).post("/webhooks/lpwan/hr", pack).is(t, 401, `{"message":"Unauthenticated."}`)
 	nobody.with("Things-Message-Token", sum(pack)).post(target, pack).is(t, 200, "")
-	acme := g.as("acme-all")
+	acme := g.as("acme-all-0123456")
 	if got := acme.readings(acme.device("0059AC0000000000"), ""); len(got) != 1 || got[0].Key != "payload" {
 		t.Errorf("readings: %s", short(got))
 	}

@@ -19,7 +19,7 @@ func TestSendsUnderKill(t *testing.T) {
 	count := numberFrom(t, "PENSTOCK_TEST_SENDS", 200)
 	onEverySite(t, func(t *testing.T, s *site) {
 		t.Parallel()
-		g := newGateway(t, s, fmt.Sprintf("accounts: [{name: acme, credit: %d, tokens: [{token: acme-all}]}]", count/2))
+		g := newGateway(t, s, fmt.Sprintf("accounts: [{name: acme, credit: %d, tokens: [{token: acme-all-0123456}]}]", count/2))
 		g.spawn()
 		o := &orders{g: g, until: time.Now().Add(patience), sent: map[string]int64{}}
 		half := make(chan struct{}, count)
@@ -65,7 +65,7 @@ func (o *orders) order(text string) {
 	if strings.HasSuffix(text, tomorrow) {
 		body = later24(fmt.Sprintf(`"message":%q`, text))
 	}
-	caller := o.g.as("").with("X-Auth-Token", "acme-all").with("Idempotency-Key", text)
+	caller := o.g.as("").with("X-Auth-Token", "acme-all-0123456").with("Idempotency-Key", text)
 	for time.Now().Before(o.until) {
 		a, err := caller.try(http.MethodPost, "/v2/sms/send", body)
 		if err != nil || a.status == http.StatusServiceUnavailable {

@@ -51,7 +51,7 @@ func (p *simOperatorPeer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	status, text := p.command(r.Header.Get("Idempotency-Key"), body)
 	if status == 0 {
-		panic(http.ErrAbortHandler) // the work is done, and nobody hears of it
+		panic(http.ErrAbortHandler) // the work is done, and the response is lost
 	}
 	w.WriteHeader(status)
 	_, _ = io.WriteString(w, text)
@@ -159,7 +159,7 @@ func (e *simEvents) ended() map[string]simEvent {
 func simFleet(n int, callback string) (inventory string, states map[string]string) {
 	states = map[string]string{}
 	var b strings.Builder
-	fmt.Fprintf(&b, "accounts: [{name: acme, tokens: [{token: acme-all}], webhook_secret: whsec_%s, callback_url: %q, sims: [", strings.Repeat("A", 32), callback)
+	fmt.Fprintf(&b, "accounts: [{name: acme, tokens: [{token: acme-all-0123456}], webhook_secret: whsec_%s, callback_url: %q, sims: [", strings.Repeat("A", 32), callback)
 	for i := range n {
 		iccid, state := fmt.Sprintf("8944%015d", i), []string{"pending", "active", "suspended", "pending"}[i%4]
 		states[iccid] = state
@@ -170,7 +170,7 @@ func simFleet(n int, callback string) (inventory string, states map[string]strin
 
 // TestSIMJobsSurviveKills has two jobs done for each of many SIMs, while the gateway
 // is killed every two seconds, the operator fails now before and now after it has
-// done something, and nobody stops asking. PENSTOCK_TEST_SIM_JOBS is how many jobs;
+// done something, and requests continue. PENSTOCK_TEST_SIM_JOBS is how many jobs;
 // unless it is given, a few are enough, and three kills.
 func TestSIMJobsSurviveKills(t *testing.T) {
 	jobs := numberFrom(t, "PENSTOCK_TEST_SIM_JOBS", 240)
@@ -185,7 +185,7 @@ func TestSIMJobsSurviveKills(t *testing.T) {
 	g.configure(fmt.Sprintf("operator: {type: http, url: %q}\n", peer.url))
 	g.spawn()
 	g.admin().put("/admin/inventory", inventory).mentions(t, 200)
-	r := &simRound{g: g, acme: g.as("").with("X-Auth-Token", "acme-all"), accepted: map[string]string{}, answers: map[string]int{}}
+	r := &simRound{g: g, acme: g.as("").with("X-Auth-Token", "acme-all-0123456"), accepted: map[string]string{}, answers: map[string]int{}}
 	r.register(t)
 	began, kills := time.Now(), 0
 	asked := r.askAll(slices.Sorted(maps.Keys(states)))

@@ -16,10 +16,10 @@ func TestSIMsThatAreSpecial(t *testing.T) {
 	const secret = "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz"
 	g := start(t, &site{name: "embedded"}, fmt.Sprintf(`
 accounts:
-  - {name: acme, tokens: [{token: acme-all}], webhook_secret: %s, callback_url: %q, sims: [
+  - {name: acme, tokens: [{token: acme-all-0123456}], webhook_secret: %s, callback_url: %q, sims: [
       {iccid: "8944000000000009001"}, {iccid: "8944000000000009004"}, {iccid: "8944000000000009006"}]}
-  - {name: globex, tokens: [{token: globex-all}]}`, secret, k.url+"/events"), "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
-	acme, sims := g.cellular("acme-all"), "/v3/mno/894400000000000"
+  - {name: globex, tokens: [{token: globex-all-0123456}]}`, secret, k.url+"/events"), "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
+	acme, sims := g.cellular("acme-all-0123456"), "/v3/mno/894400000000000"
 	const who = `{"subscriber": {"forename": "Ada"}}`
 
 	t.Run("an operator that is down is 424, and nothing is begun", func(t *testing.T) {
@@ -34,8 +34,8 @@ accounts:
 		acme.get("/v3/mno/job/"+id+"/status").is(t, 200, `{"success": true, "message": "Job found.",
 			"data": {"id": "`+id+`", "status": "failed", "error": "The simulated operator refuses."}}`)
 		acme.get(sims+"9001").mentions(t, 200, `"current_state":"pending","requested_state":"pending"`)
-		g.cellular("globex-all").get("/v3/mno/job/"+id+"/status").is(t, 404, `{"success": false, "message": "Invalid job."}`)
-		g.cellular("globex-all").post(sims+"9001/activate", who).is(t, 404, `{"success": false, "message": "SIM not found."}`)
+		g.cellular("globex-all-0123456").get("/v3/mno/job/"+id+"/status").is(t, 404, `{"success": false, "message": "Invalid job."}`)
+		g.cellular("globex-all-0123456").post(sims+"9001/activate", who).is(t, 404, `{"success": false, "message": "SIM not found."}`)
 	})
 	t.Run("another state than asked for is where the SIM is", func(t *testing.T) {
 		id := g.ended(acme.post(sims+"9006/activate", who))

@@ -67,8 +67,8 @@ func TestCallRecordsFromSwitchToArchive(t *testing.T) {
 	onEverySite(t, func(t *testing.T, s *site) {
 		t.Parallel()
 		g := start(t, s, fixture(t, "contract.yaml"))
-		pbx, acme, box := g.as("acme-all"), g.as("").with("X-Auth-Token", "acme-all"), s.mailbox()
-		g.admin().put("/admin/inventory", `{"accounts":[{"name":"globex","tokens":[{"token":"globex"}]}]}`)
+		pbx, acme, box := g.as("acme-all-0123456"), g.as("").with("X-Auth-Token", "acme-all-0123456"), s.mailbox()
+		g.admin().put("/admin/inventory", `{"accounts":[{"name":"globex","tokens":[{"token":"globex-token-0123456"}]}]}`)
 		evil := `{"id":"=cmd()","start":"2026-11-21T00:00:00Z","from":"+447700900123","to":"@SUM(A1)"}`
 		for range 2 { // switches repeat what they think was lost
 			for _, body := range []string{
@@ -111,7 +111,7 @@ func TestCallRecordsFromSwitchToArchive(t *testing.T) {
 			found := g.deliveries("kind=notice")
 			return found, len(found) == 1 && (found[0].State == "simulated" || found[0].State == "delivered")
 		})
-		g.as("").with("X-Auth-Token", "globex").get("/v2/sip/cdr/"+handle+"/download").is(t, 404, "")
+		g.as("").with("X-Auth-Token", "globex-token-0123456").get("/v2/sip/cdr/"+handle+"/download").is(t, 404, "")
 		acme.get("/v2/sip/trunk/source-ips").is(t, 200, `{"data":[{"source_ips":["192.0.2.1"]}]}`)
 	})
 }
@@ -124,7 +124,7 @@ func TestKillLosesNoCallRecords(t *testing.T) {
 	random := rand.New(rand.NewPCG(uint64(seed), 0))
 	g := newGateway(t, &site{name: "embedded"}, fixture(t, "contract.yaml"))
 	g.spawn()
-	pbx, acme := g.as("acme-all"), g.as("").with("X-Auth-Token", "acme-all")
+	pbx, acme := g.as("acme-all-0123456"), g.as("").with("X-Auth-Token", "acme-all-0123456")
 	acknowledged, handle := make(map[string]bool), ""
 	for n := range 4 {
 		stop := time.After(time.Duration(100+random.IntN(400)) * time.Millisecond)

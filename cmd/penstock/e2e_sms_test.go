@@ -59,7 +59,7 @@ func sameValues(t *testing.T, got url.Values, want map[string]string) {
 
 func testPlaceholders(t *testing.T, s *site) {
 	g, k, _ := relaying(t, s, nil)
-	acme := g.as("acme-all")
+	acme := g.as("acme-all-0123456")
 	london, err := time.LoadLocation("Europe/London")
 	if err != nil {
 		t.Fatal(err)
@@ -108,6 +108,18 @@ func testPlaceholders(t *testing.T, s *site) {
 		acme.sms(map[string]any{"id": "p5", "from": "447700900123", "to": "447800019999", "text": "x", "udh": "ff00"})
 		sameValues(t, k.await(t, "/vmn", 4).query, map[string]string{"stat": "2"})
 	})
+	t.Run("a text in a national language table, and one in a table that is not known", func(t *testing.T) {
+		one := func(id, octets, udh string) string {
+			return acme.sms(map[string]any{"id": id, "from": "447700900123", "to": "447800019998", "data": octets, "coding": 7, "udh": udh})
+		}
+		one("n1", "4d501b1d", "06240106250106")
+		sameValues(t, k.await(t, "/languages", 1).query, map[string]string{"stat": "0", "code": "7", "msg": "हा१", "udh": "06240106250106"})
+		id := one("n2", "40", "03250163")
+		sameValues(t, k.await(t, "/languages", 2).query, map[string]string{"stat": "2", "code": "7", "msg": "¡"})
+		acme.sms(map[string]any{"id": "n3", "from": "447700900123", "to": "447800019998", "data": "feff0041", "coding": 16})
+		sameValues(t, k.await(t, "/languages", 3).query, map[string]string{"stat": "0", "code": "16", "msg": "A"})
+		g.admin().get("/admin/events/"+id).mentions(t, 200, "its language tables 99 (locking) and 0 (single shift) are not both known")
+	})
 	t.Run("Kannel's parameters are read, and answered with nothing", func(t *testing.T) {
 		q := url.Values{"id": {"k1"}, "from": {"+447700900123"}, "to": {"447800019999"}, "text": {"Rock & roll? 100% ü"}, "coding": {"0"}, "time": {"1772359200"}, "smsc": {"link-7"}}
 		acme.get("/inbound/sms/kannel?"+q.Encode()).is(t, 200, "")
@@ -143,7 +155,7 @@ func testPlaceholders(t *testing.T, s *site) {
 
 func testMails(t *testing.T, s *site) {
 	g, _, box := relaying(t, s, nil)
-	acme := g.as("acme-all")
+	acme := g.as("acme-all-0123456")
 	for _, tc := range []struct{ relay, to string }{{"g-mail", "447800455501"}, {"v-mail", "447800060002"}} {
 		t.Run("the mail of "+tc.relay+" has sender and number in the subject, the text in the body", func(t *testing.T) {
 			acme.text(tc.relay, tc.to, "the text for "+tc.relay)
@@ -173,7 +185,7 @@ func testMails(t *testing.T, s *site) {
 
 func testMessages(t *testing.T, s *site) {
 	g, k, _ := relaying(t, s, nil)
-	acme := g.as("acme-all")
+	acme := g.as("acme-all-0123456")
 	for _, tc := range []struct{ action, relay, to string }{
 		{"black_hole", "g-hole", "447800355501"}, {"inactive", "v-off", "447800060001"},
 	} {
@@ -230,7 +242,7 @@ func testMessages(t *testing.T, s *site) {
 
 func testRoutes(t *testing.T, s *site) {
 	g, k, _ := relaying(t, s, nil)
-	acme, globex := g.as("acme-all"), g.as("globex-all")
+	acme, globex := g.as("acme-all-0123456"), g.as("globex-all-0123456")
 	t.Run("the longest prefix wins", func(t *testing.T) {
 		acme.text("r1", "447800015555", "long")
 		sameValues(t, k.await(t, "/longer", 1).query, map[string]string{"m": "long"})

@@ -22,18 +22,21 @@ const (
 // with all that was told, and that a replay of everything changes nothing.
 func testSupplements(t *testing.T, s *site) {
 	g := start(t, s, fixture(t, "senders.yaml"))
-	acme := g.as("acme-all")
+	acme := g.as("acme-all-0123456")
 	for _, body := range []string{loriotGateways, loriotFrame, sigfoxPosition, sigfoxFrame, loriotGateways, sigfoxPosition} {
 		acme.post("/webhooks/lpwan?decoder_id=bytes", body).is(t, 200, "")
 		g.settled()
 	}
 	loriot, sigfox := acme.device("A84041D2C5182F0A"), acme.device("1CF2A0")
+	radio := func(device string, at time.Time) string { // InfluxDB alone counts frames
+		return strings.Replace(g.stored(t, device, at), " frames=1", "", 1)
+	}
 	check := func(when string) {
 		t.Helper()
 		same(t, when+", LORIOT's readings", short(acme.readings(loriot, "")), "payload=15@2026-03-01 12:00:00")
 		same(t, when+", Sigfox's readings", short(acme.readings(sigfox, "")), "payload=15@2026-03-01 12:00:00")
-		same(t, when+", LORIOT's radio", g.stored(t, loriot, time.UnixMilli(1772366400123)), "battery=50 f_cnt=21 f_port=2 gateways=2 rssi=-97 snr=5")
-		same(t, when+", Sigfox's radio", g.stored(t, sigfox, time.Unix(1772366400, 0)), "gateways=1 latitude=51.5 longitude=-0.125 rssi=-120 snr=8")
+		same(t, when+", LORIOT's radio", radio(loriot, time.UnixMilli(1772366400123)), "battery=50 f_cnt=21 f_port=2 gateways=2 rssi=-97 snr=5")
+		same(t, when+", Sigfox's radio", radio(sigfox, time.Unix(1772366400, 0)), "f_cnt=9 gateways=1 latitude=51.5 longitude=-0.125 rssi=-120 snr=8")
 	}
 	check("at first")
 	acme.get("/iot/devices/"+loriot).mentions(t, 200, `"last_seen_at":"2026-03-01 12:00:00"`)
@@ -79,7 +82,7 @@ func testLoss(t *testing.T, s *site) {
 		return // InfluxQL only
 	}
 	g := start(t, s, fixture(t, "senders.yaml"))
-	acme := g.as("acme-all")
+	acme := g.as("acme-all-0123456")
 	for minute, count := range []int{10, 11, 14, 15, 18} {
 		acme.post("/webhooks/lorawan?decoder_id=bytes&event=up", fmt.Sprintf(`{"deduplicationId":"%d","time":"2026-03-01T12:%02d:00Z","deviceInfo":{"devEui":"a84041d2c5182f0b"},"fCnt":%d,"fPort":2,"data":"AQ=="}`, count, minute, count)).is(t, 200, "")
 	}

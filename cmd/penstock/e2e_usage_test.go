@@ -74,11 +74,11 @@ const (
 func usageInventory(callback string) string {
 	return fmt.Sprintf(`accounts:
   - name: acme
-    tokens: [{token: acme-all, scopes: [cellular, carrier]}]
+    tokens: [{token: acme-all-0123456, scopes: [cellular, carrier]}]
     webhook_secret: whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw
     callback_url: %s
     sims: [{iccid: %q, current_state: active}, {iccid: %q, current_state: active}, {iccid: %q, current_state: active}]
-  - {name: globex, tokens: [{token: globex, scopes: [cellular, carrier]}], sims: [{iccid: %q, current_state: active}]}`, callback, simA, simB, simC, simG)
+  - {name: globex, tokens: [{token: globex-token-0123456, scopes: [cellular, carrier]}], sims: [{iccid: %q, current_state: active}]}`, callback, simA, simB, simC, simG)
 }
 
 // used is a record of what a SIM used now.
@@ -102,7 +102,9 @@ func (e *ears) hears(t *testing.T, want ...string) {
 	eventually(t, "the callback hears", func() (any, bool) { got := e.said(); return got, slices.Equal(got, want) })
 }
 
-func (c caller) mno() caller { return c.with("Authorization", "").with("X-Auth-Token", "acme-all") }
+func (c caller) mno() caller {
+	return c.with("Authorization", "").with("X-Auth-Token", "acme-all-0123456")
+}
 
 // TestLimitsFromRecordToSuspension counts records up to the limits of SIMs and a
 // pool, kills the gateway in between and replays what was counted.
@@ -112,7 +114,7 @@ func TestLimitsFromRecordToSuspension(t *testing.T) {
 		told, box := newEars(t), s.mailbox()
 		g := newGateway(t, s, usageInventory(told.url), "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
 		g.spawn()
-		acme := g.as("acme-all").mno()
+		acme := g.as("acme-all-0123456").mno()
 		acme.put("/v3/mno/"+simA+"/usage-limit", `{"monthly_usage_limit":1000,"monthly_usage_limit_warning":800,"cap_limit":"block"}`).mentions(t, 200, `"cap_limit_type":"block"`)
 		acme.post("/v3/mno/"+simA+"/recipient", `{"email":"`+box+`"}`).mentions(t, 201, box)
 		var pool struct{ Data struct{ ID string } }
@@ -151,6 +153,82 @@ func TestLimitsFromRecordToSuspension(t *testing.T) {
 	})
 }
 
+// standsAt waits until a SIM is in a state and no job of it is under way.
+func (c caller) standsAt(iccid, state string) {
+	c.g.t.Helper()
+	eventually(c.g.t, iccid+" is "+state, func() (any, bool) {
+		got := c.get("/v3/mno/" + iccid)
+		return got.body, strings.Contains(got.body, fmt.Sprintf(`"current_state":%q,"requested_state":%q`, state, state))
+	})
+}
+
+// TestALimitThatBlocksHolds brings SIMs under limits that are reached in every way
+// there is: each is suspended, again and again within the month, and told of once.
+func TestALimitThatBlocksHolds(t *testing.T) {
+	onEverySite(t, func(t *testing.T, s *site) {
+		t.Parallel()
+		told := newEars(t)
+		const pending = "8944500000000000104"
+		doc := strings.Replace(usageInventory(told.url), `sims: [`, fmt.Sprintf(`sims: [{iccid: %q, current_state: pending}, `, pending), 1)
+		g := newGateway(t, s, doc, "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
+		g.spawn()
+		acme := g.as("acme-all-0123456").mno()
+		limit := func(iccid string, bytes int) {
+			acme.put("/v3/mno/"+iccid+"/usage-limit", fmt.Sprintf(`{"monthly_usage_limit":%d,"cap_limit":"block"}`, bytes)).mentions(t, 200, `"block"`)
+		}
+		unsuspend := func(iccid string) { acme.finished(acme.ordered("/v3/mno/"+iccid+"/unsuspend", "{}"), "completed") }
+
+		limit(simA, 100)
+		acme.meters(used("a1", simA, 100))
+		acme.standsAt(simA, "suspended")
+		limit(simA, 200) // raised, brought back, and reached again
+		unsuspend(simA)
+		acme.standsAt(simA, "active")
+		acme.meters(used("a2", simA, 100))
+		acme.standsAt(simA, "suspended")
+		unsuspend(simA) // while usage is at the limit
+		acme.standsAt(simA, "suspended")
+		limit(simA, 300)
+		unsuspend(simA)
+		acme.standsAt(simA, "active")
+		limit(simA, 150) // lowered below what is used
+		acme.standsAt(simA, "suspended")
+		g.apply("?reset=sims", doc) // in service again
+		acme.standsAt(simA, "suspended")
+
+		var pool struct{ Data struct{ ID string } }
+		acme.post("/v3/mno/pool", `{"name":"Vans","monthly_usage_limit":100,"cap_limit":"block"}`).into(t, &pool)
+		attach := func(iccids ...string) {
+			acme.post("/v3/mno/pool/"+pool.Data.ID+"/iccid", fmt.Sprintf(`{"iccids":["%s"]}`, strings.Join(iccids, `","`))).mentions(t, 201, "true")
+		}
+		attach(simB, pending)
+		acme.meters(used("b1", simB, 100))
+		acme.standsAt(simB, "suspended")
+		attach(simC) // to a pool that is blocked
+		acme.standsAt(simC, "suspended")
+		acme.finished(acme.ordered("/v3/mno/"+pending+"/activate", `{"subscriber":{"forename":"Ann"}}`), "completed")
+		acme.standsAt(pending, "suspended")
+		acme.put("/v3/mno/pool/"+pool.Data.ID, `{"monthly_usage_limit":150}`).mentions(t, 200, "150")
+		unsuspend(simB)
+		unsuspend(simC)
+		acme.standsAt(simB, "active")
+		acme.meters(used("c1", simC, 50)) // which is all that simB notices
+		acme.standsAt(simB, "suspended")
+		acme.standsAt(simC, "suspended")
+		eventually(t, "each limit is told once", func() (any, bool) {
+			var reached []string
+			for _, one := range told.said() {
+				if strings.HasPrefix(one, "usage.") {
+					reached = append(reached, one)
+				}
+			}
+			want := []string{"usage.limit_reached " + simA, "usage.limit_reached " + pool.Data.ID}
+			slices.Sort(want)
+			return reached, slices.Equal(reached, want)
+		})
+	})
+}
+
 // TestKillsCountEveryRecordOnce kills the gateway while records are posted: each
 // that was acknowledged is in the file and in the sum, once, and the limits that
 // were crossed meanwhile are told once.
@@ -162,7 +240,7 @@ func TestKillsCountEveryRecordOnce(t *testing.T) {
 	told := newEars(t)
 	g := newGateway(t, &site{name: "embedded"}, usageInventory(told.url), "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
 	g.spawn()
-	acme, box := g.as("acme-all").mno(), "box@example.com"
+	acme, box := g.as("acme-all-0123456").mno(), "box@example.com"
 	acme.put("/v3/mno/"+simA+"/usage-limit", `{"monthly_usage_limit":60,"monthly_usage_limit_warning":20,"cap_limit":"block"}`).mentions(t, 200, "block")
 	acme.post("/v3/mno/"+simA+"/recipient", `{"email":"`+box+`"}`).mentions(t, 201, box)
 	acknowledged := make(map[string]bool)
@@ -211,7 +289,7 @@ func TestKillsCountEveryRecordOnce(t *testing.T) {
 // testUsage is what an account sees of its usage, and of another's.
 func testUsage(t *testing.T, s *site) {
 	g := start(t, s, usageInventory("https://example.com/"))
-	acme, globex := g.as("acme-all").mno(), g.as("").with("X-Auth-Token", "globex")
+	acme, globex := g.as("acme-all-0123456").mno(), g.as("").with("X-Auth-Token", "globex-token-0123456")
 	var who struct{ Data struct{ ID string } }
 	acme.post("/v3/mno/subscriber/register", `{"forename":"Ann","surname":"Ray","address":"1 High St","post_code":"N1","contact_no":"1","company_name":"Rays"}`).into(t, &who)
 	acme.finished(acme.ordered("/v3/mno/sim/bulk-reassign", fmt.Sprintf(`{"target_subscriber":%q,"iccids":[%q]}`, who.Data.ID, simB)), "completed")
@@ -236,6 +314,13 @@ func testUsage(t *testing.T, s *site) {
 		globex.get("/v3/mno/job/"+id+"/cdr/stream").is(t, 404, `{"success":false,"message":"File not found."}`)
 		acme.get("/v3/mno/job/"+id+"/usage").is(t, 404, `{"success":false,"message":"Invalid job."}`)
 	}
+	file := acme.ordered("/v3/mno/job/cdr", november+"}") // a file that is posted back adds nothing
+	acme.finished(file, "completed")
+	acme.with("Content-Type", "text/csv").post("/inbound/cdr/sim", acme.get("/v3/mno/job/"+file+"/cdr/stream").body).mentions(t, 200, `"records":3`)
+	g.settled()
+	file = acme.ordered("/v3/mno/job/cdr", november+"}")
+	acme.finished(file, "completed")
+	acme.get("/v3/mno/job/"+file+"/cdr/stream").is(t, 200, header+first+others)
 	id := acme.ordered("/v3/mno/job/usage", november+`,"name":"Early November"}`)
 	acme.finished(id, "completed")
 	row := func(iccid, subscriber, company string, bytes int) string {
@@ -246,9 +331,10 @@ func testUsage(t *testing.T, s *site) {
 	acme.get("/v3/mno/job/"+id+"/usage").mentions(t, 200, row(simA, "", "", 0))
 	globex.get("/v3/mno/job/"+id+"/usage").is(t, 404, `{"success":false,"message":"Invalid job."}`)
 	acme.get("/v3/mno/job?name=Early%20November").mentions(t, 200, id, `"action":"usage_report"`)
-	for _, path := range []string{"/v3/mno/job/cdr", "/v3/mno/job/usage"} {
-		globex.post(path, november+"}").is(t, 404, `{"success":false,"message":"No CDR records found for the given period."}`)
-	}
+	globex.post("/v3/mno/job/cdr", november+"}").is(t, 404, `{"success":false,"message":"No CDR records found for the given period."}`)
+	empty := globex.ordered("/v3/mno/job/usage", november+"}")
+	globex.finished(empty, "completed")
+	globex.get("/v3/mno/job/"+empty+"/usage").mentions(t, 200, `"data":[]`, `"total":0`)
 	globex.post("/v3/mno/job/cdr", november+`,"subscriber_id":"`+who.Data.ID+`"}`).is(t, 422,
 		`{"message":"The given data was invalid.","errors":{"subscriber_id":["The selected subscriber id is invalid."]}}`)
 }

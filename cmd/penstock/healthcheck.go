@@ -11,7 +11,7 @@ import (
 )
 
 type healthcheckCommand struct {
-	URL string `help:"The gateway; default: where the configuration says it listens." placeholder:"URL"`
+	URL string `help:"The gateway's URL; default: the listen address of the configuration." placeholder:"URL"`
 }
 
 // Run asks /healthz; it fails unless the gateway is alive.

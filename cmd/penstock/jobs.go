@@ -9,17 +9,17 @@ import (
 	"github.com/penstock/penstock/relay/sqlstore/jobs"
 )
 
-// runners do the work, by the kind of job. What they call is made before the
-// first job runs.
+// runners returns the runners of jobs by kind. The services that they call are created
+// before the first job runs.
 func (d *daemon) runners() map[job.Kind]job.Runner {
-	all := d.tokens.Runners()
+	all := d.ledger.Runners()
 	maps.Copy(all, d.actions.Runners())
-	all[sip.Kind] = job.RunnerFunc(func(ctx context.Context, j job.Job) (any, error) { return d.records.Run(ctx, j) })
+	all[sip.Kind] = job.RunnerFunc(func(ctx context.Context, j job.Job) (any, error) { return d.sip.Run(ctx, j) })
 	maps.Copy(all, d.usageRunners())
 	return all
 }
 
-// submitted is jobs as those use them who ask how theirs stand.
+// submitted submits jobs and loads them.
 type submitted struct {
 	job.Submitter
 	*jobs.Store

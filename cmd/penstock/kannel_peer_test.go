@@ -64,7 +64,7 @@ func kannelPrograms(t *testing.T) map[string]string {
 	return found
 }
 
-// kannelAddress returns an address nobody listens on. The port is below those
+// kannelAddress returns an unused address. The port is below those
 // that connections take by themselves, so it stays free until it is used.
 func kannelAddress(t *testing.T) string {
 	t.Helper()

@@ -12,23 +12,23 @@ import (
 	"github.com/penstock/penstock/ingest/intake"
 )
 
-// run processes one kind of traffic. What ends it before the program does is a
-// fault of the journal; it is said, and tried again.
+// run processes one kind of traffic until ctx ends. An earlier end is a fault of the
+// journal, which is logged before processing starts again.
 func (d *daemon) run(ctx context.Context, in *intake.Intake) {
 	for ctx.Err() == nil {
-		if err := d.member.process(ctx, in.Run); err != nil {
+		if err := d.membership.process(ctx, in.Run); err != nil {
 			d.log.Error("processing stopped, starting again", "kind", string(in.Kind()), "error", err)
 			pause(ctx, time.Second)
 		}
 	}
 }
 
-// keepHouse deletes the marks of events whose journal records are gone.
-func (d *daemon) keepHouse(ctx context.Context) {
+// housekeeping deletes the states of events whose journal records are gone.
+func (d *daemon) housekeeping(ctx context.Context) {
 	for pause(ctx, time.Hour) {
 		for _, in := range d.intakes {
 			if err := in.Trim(ctx); err != nil {
-				d.log.Warn("marks were not trimmed", "kind", string(in.Kind()), "error", err)
+				d.log.Warn("event states of deleted journal entries were not deleted", "kind", string(in.Kind()), "error", err)
 			}
 		}
 	}
@@ -40,9 +40,9 @@ const sweepEvery = 5 * time.Minute
 // sweep deletes records that have expired, at one of the gateways.
 func (d *daemon) sweep(ctx context.Context) {
 	for pause(ctx, sweepEvery/5) {
-		mine, err := d.back.records.Gateways.Turn(ctx, "sweep", sweepEvery)
+		mine, err := d.backends.records.Gateways.Turn(ctx, "sweep", sweepEvery)
 		if err == nil && mine {
-			err = d.back.records.Sweep(ctx, time.Now())
+			err = d.backends.records.Sweep(ctx, time.Now())
 		}
 		if err != nil && ctx.Err() == nil {
 			d.log.Warn("expired records were not deleted", "error", err)
@@ -50,7 +50,7 @@ func (d *daemon) sweep(ctx context.Context) {
 	}
 }
 
-// sizes is how many bytes records of each kind take on disk.
+// sizes holds the disk usage of the records, in bytes by kind.
 type sizes struct {
 	last atomic.Pointer[map[string]int64]
 }
@@ -66,12 +66,12 @@ func (s *sizes) Load() map[string]int64 {
 // measure measures each hour, and soon after the start.
 func (s *sizes) measure(ctx context.Context, d *daemon) {
 	for wait := 10 * time.Second; pause(ctx, wait); wait = time.Hour {
-		now, err := d.back.records.DB.Sizes(ctx)
+		now, err := d.backends.records.DB.Sizes(ctx)
 		if err == nil && d.cfg.Influx.URL == "" {
 			now["readings"], err = fileSize(filepath.Join(d.cfg.DataDir, "readings", readings.File))
 		}
 		if err != nil {
-			d.log.Warn("the size of the records is not known", "error", err)
+			d.log.Warn("cannot read the size of the records", "error", err)
 			continue
 		}
 		s.last.Store(&now)
@@ -86,7 +86,7 @@ func fileSize(path string) (int64, error) {
 	return info.Size(), nil
 }
 
-// pause waits; it reports false when ctx is done.
+// pause waits and reports false if ctx ended meanwhile.
 func pause(ctx context.Context, t time.Duration) bool {
 	timer := time.NewTimer(t)
 	defer timer.Stop()
@@ -98,17 +98,17 @@ func pause(ctx context.Context, t time.Duration) bool {
 	}
 }
 
-// close drains: it stops accepting, ends processing, lets attempts under way
-// finish, and closes what was opened.
+// close drains: it stops accepting, ends processing, lets attempts in flight finish,
+// and closes the back ends.
 func (d *daemon) close(ctx context.Context) error {
 	var errs []error
-	d.carriers.leave()
+	d.carriers.unbind()
 	if d.app != nil {
 		errs = append(errs, d.app.ShutdownWithContext(ctx))
 	}
 	errs = append(errs, d.carriers.close(ctx))
 	if d.started {
-		errs = append(errs, d.sending.Stop(ctx))
+		errs = append(errs, d.submit.Stop(ctx))
 	}
 	d.stop()
 	d.running.Wait()

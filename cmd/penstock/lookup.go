@@ -10,9 +10,9 @@ import (
 	"github.com/penstock/penstock/relay/lookup"
 )
 
-// openLookup makes the way to who knows numbers.
+// openLookup opens the service for number lookups.
 func (d *daemon) openLookup(context.Context) error {
-	store, c := d.back.records.Lookups, d.cfg.Lookup
+	store, c := d.backends.records.Lookups, d.cfg.Lookup
 	var back lookup.Backend = ask.NewSimulator(store)
 	one := admin.Backend{Name: "lookup", Note: "simulator, simulated", Check: always}
 	if c.Type == config.HTTP {
@@ -25,11 +25,11 @@ func (d *daemon) openLookup(context.Context) error {
 		}
 		one.Note = "http" // each lookup that cannot be made says so
 	}
-	d.back.list = append(d.back.list, one)
+	d.backends.list = append(d.backends.list, one)
 	d.log.Info("back end", "name", one.Name, "kind", one.Note)
 	var err error
-	d.lookups, err = lookup.New(
-		lookup.Deps{Backend: back, Cache: store, Credit: d.back.records.Credit, Logger: d.log},
-		lookup.Options{Keep: c.Cache, Timeout: c.Timeout + c.Timeout/2})
+	d.lookup, err = lookup.New(
+		lookup.Deps{Backend: back, Cache: store, Credit: d.backends.records.Credit, Logger: d.log},
+		lookup.Options{CacheTTL: c.Cache, Timeout: c.Timeout + c.Timeout/2})
 	return err
 }

@@ -27,18 +27,18 @@ type commands struct {
 	Apply       applyCommand       `cmd:"" help:"Apply an inventory to a running gateway."`
 	Replay      replayCommand      `cmd:"" help:"Replay events or deliveries of a running gateway."`
 	Decode      decodeCommand      `cmd:"" help:"Run a decoder on frames, without storing anything."`
-	Dashboard   dashboardCommand   `cmd:"" help:"Print a Grafana dashboard of what a decoder gives."`
-	Backup      backupCommand      `cmd:"" help:"Copy what the data directory holds beside the journal, also while the gateway runs."`
-	Restore     restoreCommand     `cmd:"" help:"Put a backup into the data directory of a gateway that is stopped."`
-	Recover     recoverCommand     `cmd:"" help:"Process the journal again after the database was restored, and go on."`
-	Migrate     migrateCommand     `cmd:"" help:"Bring the database's schema to this version; --status lists the steps."`
+	Dashboard   dashboardCommand   `cmd:"" help:"Print a Grafana dashboard for the values of a decoder."`
+	Backup      backupCommand      `cmd:"" help:"Back up the data directory except the journal, also while the gateway runs."`
+	Restore     restoreCommand     `cmd:"" help:"Restore a backup into the data directory of a stopped gateway."`
+	Recover     recoverCommand     `cmd:"" help:"Process the journal again after the database was restored, then continue."`
+	Migrate     migrateCommand     `cmd:"" help:"Migrate the database schema to this version; --status lists the migrations."`
 	CheckConfig checkConfigCommand `cmd:"" name:"check-config" help:"Check a configuration file, and the inventory it names."`
 	Healthcheck healthcheckCommand `cmd:"" help:"Ask a running gateway whether it is alive."`
 	Ledger      ledgerCommand      `cmd:"" help:"Verify ledgers and exports of them."`
 	Version     versionCommand     `cmd:"" help:"Print the version."`
 }
 
-// world is what a command may touch outside itself.
+// world is the environment of a command.
 type world struct {
 	ctx            context.Context
 	environ        []string
@@ -78,7 +78,7 @@ func run(args []string, w world) int {
 		return exitUsage
 	}
 	if err := command.Run(w); err != nil {
-		if !errors.Is(err, errTold) {
+		if !errors.Is(err, errReported) {
 			_, _ = fmt.Fprintln(w.stderr, "penstock:", err)
 		}
 		return exitFailed
@@ -86,5 +86,5 @@ func run(args []string, w world) int {
 	return exitDone
 }
 
-// errTold fails a command that has said why itself.
-var errTold = errors.New("told")
+// errReported fails a command that has already printed its error.
+var errReported = errors.New("told")

@@ -25,25 +25,27 @@ import (
 	"github.com/penstock/penstock/relay/sqlstore/gateways"
 )
 
-// databaseFile keeps what this gateway last saw of its database.
+// databaseFile is the file of the witness.
 const databaseFile = "database"
 
-// witness is what the database has acknowledged to this gateway. A database that
-// knows less is another one, or an earlier state of this one: processing what
-// arrives would leave out what the journal has handed to the later state.
+// witness is the state that the database has acknowledged to this gateway. A database
+// that knows less is another one, or was restored to an earlier state: processing
+// must stop, or the entries that were processed into the later state would be lost.
 type witness struct {
 	Database string `json:"database"`
 	Beats    uint64 `json:"beats"`
 }
 
-// membership registers the gateway, tells whether it works with the others as
-// one, and stops processing while the database is not the one that it was.
+// membership registers the gateway, checks that it is consistent with the others, and
+// stops processing if the database was replaced or restored.
 type membership struct {
 	store   *gateways.Store
 	dir     string
 	self    registry.Gateway
 	cache   *cache.DB
 	intakes map[event.Kind]*intake.Intake
+	// accept accepts the ledgers of a restored database as they are.
+	accept func(context.Context) ([]string, error)
 
 	beating  sync.Mutex // guards what follows, and the database against two that look at it
 	seen     witness
@@ -56,29 +58,29 @@ type membership struct {
 	stop      context.CancelFunc // of what is being processed
 }
 
-// openMembership makes the membership; nothing is registered before start.
+// openMembership creates the membership; start registers the gateway.
 func (d *daemon) openMembership(ctx context.Context) error {
 	m := &membership{
-		store: d.back.records.Gateways, dir: d.cfg.DataDir, cache: d.back.cache, intakes: d.intakes, resume: make(chan struct{}), stop: func() {},
+		store: d.backends.records.Gateways, dir: d.cfg.DataDir, cache: d.backends.cache, intakes: d.intakes, accept: d.ledger.Accept, resume: make(chan struct{}), stop: func() {},
 		self: registry.Gateway{Node: d.node, URL: d.cfg.InternalURL, Version: version, StartedAt: time.Now(), Facts: d.facts()},
 	}
-	d.member = m
+	d.membership = m
 	var err error
 	if d.sharedToken, err = m.store.Setting(ctx, "gateway_token", rand.Text); err != nil {
 		return err
 	}
-	d.back.list = append(d.back.list, admin.Backend{Name: "gateways", Note: "node " + d.node, Check: m.check})
+	d.backends.list = append(d.backends.list, admin.Backend{Name: "gateways", Note: "node " + d.node, Check: m.check})
 	if err := m.load(); err != nil {
 		return err
 	}
-	// A database that is down now is looked at by the next heartbeat.
+	// A database that is down now is checked by the next heartbeat.
 	if err := m.verify(ctx); relay.KindOf(err) != relay.KindUnavailable {
 		return err
 	}
 	return nil
 }
 
-// facts are what must be the same at all gateways and is known from the settings.
+// facts are the settings that must be the same at all gateways.
 func (d *daemon) facts() registry.Facts {
 	readings := registry.Embedded + d.node
 	if d.cfg.Influx.URL != "" {
@@ -87,13 +89,13 @@ func (d *daemon) facts() registry.Facts {
 	return registry.Facts{registry.Readings: readings, registry.LedgerKey: fingerprint(d.masterKey), registry.AdminToken: fingerprint(d.cfg.AdminToken), registry.PublicURL: d.cfg.PublicURL}
 }
 
-// fingerprint tells a secret from another one without telling it.
+// fingerprint identifies a secret without revealing it.
 func fingerprint(secret string) string {
 	sum := sha256.Sum256([]byte("penstock fingerprint " + secret))
 	return hex.EncodeToString(sum[:8])
 }
 
-// load reads what this gateway last saw of its database.
+// load reads the witness.
 func (m *membership) load() error {
 	b, err := os.ReadFile(filepath.Join(m.dir, databaseFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -108,9 +110,8 @@ func (m *membership) load() error {
 	return nil
 }
 
-// outdate makes any state of the database that a gateway was started on before an
-// earlier one, so that its journal is processed again: the data directory's was
-// restored.
+// outdate invalidates the witness of a restored data directory: the database counts as
+// restored, so that the journal is processed again.
 func outdate(dataDir string) error {
 	m := membership{dir: dataDir}
 	if err := m.load(); err != nil || m.seen.Database == "" {
@@ -120,7 +121,7 @@ func outdate(dataDir string) error {
 	return m.save(m.seen)
 }
 
-// save keeps what this gateway saw of its database.
+// save writes the witness.
 func (m *membership) save(seen witness) error {
 	b, err := json.Marshal(seen)
 	if err != nil {
@@ -129,8 +130,7 @@ func (m *membership) save(seen witness) error {
 	return writeDurably(m.dir, databaseFile, string(b)+"\n")
 }
 
-// verify compares the database with what this gateway last saw of it, and stops
-// processing if it knows less.
+// verify compares the database with the witness and stops processing if it knows less.
 func (m *membership) verify(ctx context.Context) error {
 	id, err := m.store.Setting(ctx, "database", func() string { return strings.ToLower(rand.Text()) })
 	if err != nil {
@@ -164,15 +164,14 @@ func (m *membership) halt(reason string) {
 	m.stop()
 }
 
-// Halted is why processing stopped; empty: it goes on.
+// Halted returns why processing stopped; empty if it is running.
 func (m *membership) Halted() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.halted
 }
 
-// process runs one kind of traffic's processing until ctx is done, without the
-// time in which it is halted.
+// process processes one kind of traffic until ctx is done, except while halted.
 func (m *membership) process(ctx context.Context, run func(context.Context) error) error {
 	for ctx.Err() == nil {
 		m.mu.Lock()
@@ -211,14 +210,14 @@ func (m *membership) run(ctx context.Context, warn func(error)) {
 	}
 }
 
-// beat looks at the database, registers the gateway and looks at the others.
+// beat checks the database, registers the gateway and checks the others.
 func (m *membership) beat(ctx context.Context) error {
 	m.beating.Lock()
 	defer m.beating.Unlock()
 	if err := m.verify(ctx); err != nil {
 		return err
 	}
-	conflict := m.lookAtRedis(ctx)
+	conflict := m.checkRedis(ctx)
 	if err := m.store.Heartbeat(ctx, m.self); err != nil {
 		return err
 	}
@@ -237,9 +236,9 @@ func (m *membership) beat(ctx context.Context) error {
 	return m.acknowledge(ctx)
 }
 
-// lookAtRedis notes which Redis this is, and says if gateways on another database
-// use it. One that is down is reported elsewhere.
-func (m *membership) lookAtRedis(ctx context.Context) (conflicts []string) {
+// checkRedis registers this database in Redis and reports gateways on another
+// database that use the same Redis. Errors of Redis are reported elsewhere.
+func (m *membership) checkRedis(ctx context.Context) (conflicts []string) {
 	if id, err := m.cache.ID(ctx); err == nil {
 		m.self.Facts[registry.Redis] = id
 	}
@@ -250,8 +249,8 @@ func (m *membership) lookAtRedis(ctx context.Context) (conflicts []string) {
 	return conflicts
 }
 
-// acknowledge notes in the database how far the journals were processed, and then
-// here that the database knows.
+// acknowledge saves the checkpoints of the journals in the database, and then the
+// database's acknowledgement in the witness.
 func (m *membership) acknowledge(ctx context.Context) error {
 	for kind, in := range m.intakes {
 		if err := m.store.SetCheckpoint(ctx, m.self.Node, string(kind), in.Committed()); err != nil {
@@ -270,48 +269,52 @@ func (m *membership) acknowledge(ctx context.Context) error {
 	return nil
 }
 
-// check reports why this gateway does not work, or not with the others as one.
+// check reports why this gateway is halted or inconsistent with the others.
 func (m *membership) check(context.Context) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.halted != "" {
-		return errors.New(m.halted)
+		return admin.Reason(m.halted)
 	}
 	if len(m.conflicts) > 0 {
-		return errors.New(strings.Join(m.conflicts, "; "))
+		return admin.Reason(strings.Join(m.conflicts, "; "))
 	}
 	return nil
 }
 
-// Recover processes again what the journals handed to a later state of the
-// database, and goes on. It returns how many events that were.
-func (m *membership) Recover(ctx context.Context) (count int, err error) {
+// Recover resumes after the database was restored: it processes again the journal
+// entries that the database has lost and accepts the ledgers as they are. It returns
+// the number of events, and the ledgers.
+func (m *membership) Recover(ctx context.Context) (done admin.Recovered, err error) {
 	m.beating.Lock()
 	defer m.beating.Unlock()
 	if err := m.verify(ctx); err != nil {
-		return 0, err
+		return done, err
 	}
 	if m.Halted() == "" {
-		return 0, relay.Errorf(relay.KindConflict, "recover: processing has not stopped")
+		return done, relay.Errorf(relay.KindConflict, "recover: processing has not stopped")
 	}
 	for kind, in := range m.intakes {
 		from, err := m.store.Checkpoint(ctx, m.self.Node, string(kind))
 		if err != nil {
-			return count, err
+			return done, err
 		}
-		n, err := in.Again(ctx, from+1)
-		count += n
+		n, err := in.Reprocess(ctx, from+1)
+		done.Count += n
 		if err != nil {
-			return count, fmt.Errorf("recover: %s: %w", kind, err)
+			return done, fmt.Errorf("recover: %s: %w", kind, err)
 		}
+	}
+	if done.Ledgers, err = m.accept(ctx); err != nil {
+		return done, err
 	}
 	id, err := m.store.Setting(ctx, "database", func() string { return strings.ToLower(rand.Text()) })
 	if err != nil {
-		return count, err
+		return done, err
 	}
 	beats, err := m.store.Checkpoint(ctx, m.self.Node, "")
 	if err != nil {
-		return count, err
+		return done, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -319,5 +322,5 @@ func (m *membership) Recover(ctx context.Context) (count int, err error) {
 	m.halted, m.stop = "", func() {}
 	close(m.resume)
 	m.resume = make(chan struct{})
-	return count, nil
+	return done, nil
 }

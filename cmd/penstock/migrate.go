@@ -12,7 +12,7 @@ import (
 // as serve does at its start.
 type migrateCommand struct {
 	Config string `help:"The configuration file." placeholder:"FILE"`
-	Status bool   `help:"List the steps and change nothing."`
+	Status bool   `help:"List the migrations without applying them."`
 }
 
 // Run migrates, and lists the steps.

@@ -12,13 +12,13 @@ import (
 	"github.com/penstock/penstock/relay/sim"
 )
 
-// simOperator has the state of SIMs changed and brings messages to them.
+// simOperator changes the state of SIMs and sends messages to them.
 type simOperator interface {
 	sim.Operator
 	operator.SIMs
 }
 
-// openOperator makes the way to who operates the SIMs.
+// openOperator creates the client of the SIM operator.
 func (d *daemon) openOperator() error {
 	c := d.cfg.Operator
 	d.operator = simulated.Simulator{}
@@ -28,22 +28,22 @@ func (d *daemon) openOperator() error {
 		if err != nil {
 			return err
 		}
-		back, err := operator.NewHTTP(client, operator.HTTPOptions{URL: c.URL, Token: c.Token, AtOnce: c.AtOnce})
+		back, err := operator.NewHTTP(client, operator.HTTPOptions{URL: c.URL, Token: c.Token, MaxConcurrent: c.AtOnce})
 		if err != nil {
 			return err
 		}
 		d.operator, one.Note = back, "http" // each command that cannot be given says so
 	}
-	d.back.list = append(d.back.list, one)
+	d.backends.list = append(d.backends.list, one)
 	d.log.Info("back end", "name", one.Name, "kind", one.Note)
 	return nil
 }
 
-// openActions makes what is done with SIMs by jobs.
+// openActions opens the service for SIM operations that run as jobs.
 func (d *daemon) openActions(events outbox.Caller) (err error) {
-	r := d.back.records
+	r := d.backends.records
 	d.actions, err = sim.NewActions(sim.ActionDeps{
-		SIMs: r.SIMs, Subscribers: r.Subscribers, Orders: r.Orders, Jobs: r.Jobs, Operator: d.operator, Events: events,
+		SIMs: r.SIMs, Subscribers: r.Subscribers, Orders: r.Orders, Jobs: r.Jobs, Operator: d.operator, Events: events, Limits: holder{d},
 	}, sim.ActionOptions{ReportWithin: d.cfg.Operator.ReportWithin, Now: time.Now})
 	return err
 }

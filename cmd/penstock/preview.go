@@ -13,19 +13,19 @@ import (
 // previewer shows requests as the ways out would make them: signed, with every
 // header, and whether the address in the URL would be refused. What a name
 // resolves to is not asked: nothing leaves the gateway.
-func previewer(send *worker.Worker, http *httpout.Client, g *guard.Guard) func(context.Context, outbox.Delivery) (outbox.Request, string, error) {
+func previewer(send *worker.Worker, http *httpout.Client, g *guard.Guard) outbox.Previewer {
 	return func(ctx context.Context, d outbox.Delivery) (outbox.Request, string, error) {
 		signed, err := send.Preview(ctx, d)
 		if err != nil {
 			return outbox.Request{}, "", err
 		}
 		req, unsendable := http.Preview(ctx, signed)
-		return req, text(cmp.Or(unsendable, g.CheckURL(signed.URL))), nil
+		return req, errorText(cmp.Or(unsendable, g.CheckURL(signed.URL))), nil
 	}
 }
 
-// text is an error's, "" for none.
-func text(err error) string {
+// errorText returns the text of an error, "" for nil.
+func errorText(err error) string {
 	if err == nil {
 		return ""
 	}

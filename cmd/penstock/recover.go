@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+
+	"github.com/penstock/penstock/ingest/admin"
 )
 
-// recoverCommand has a gateway whose database is in an earlier state process its
-// journal again.
+// recoverCommand makes a gateway process its journal again after its database was
+// restored.
 type recoverCommand struct{ adminFlags }
 
 // Run recovers and prints how many events were processed again.
@@ -16,11 +18,14 @@ func (r recoverCommand) Run(w world) error {
 	if err != nil {
 		return err
 	}
-	var answer struct {
-		Count int `json:"count"`
-	}
+	var answer admin.Recovered
 	if err := json.Unmarshal(body, &answer); err != nil {
 		return fmt.Errorf("recover: the answer is not that of a gateway: %w", err)
+	}
+	for _, one := range answer.Ledgers {
+		if _, err := fmt.Fprintln(w.stdout, one); err != nil {
+			return err
+		}
 	}
 	_, err = fmt.Fprintf(w.stdout, "%d events were processed again; processing goes on\n", answer.Count)
 	return err

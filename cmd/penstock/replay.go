@@ -8,23 +8,23 @@ import (
 	"time"
 )
 
-// replayCommand has a running gateway process events again, or put deliveries
-// back to work.
+// replayCommand makes a running gateway process events again or attempt deliveries
+// again.
 type replayCommand struct {
-	Events     replayEventsCommand     `cmd:"" help:"Process what arrived again: decode, route and store it as it would be now."`
-	Deliveries replayDeliveriesCommand `cmd:"" help:"Put what is dead back to work."`
+	Events     replayEventsCommand     `cmd:"" help:"Process events again: decode, route and store them with the current configuration."`
+	Deliveries replayDeliveriesCommand `cmd:"" help:"Attempt dead deliveries again."`
 }
 
-// selectFlags select by what events and deliveries have in common.
+// selectFlags are the filters that events and deliveries have in common.
 type selectFlags struct {
-	IDs     []string      `arg:"" optional:"" name:"id" help:"Ids; with filters, those that fit both."`
-	State   string        `help:"The state it has." placeholder:"STATE"`
+	IDs     []string      `arg:"" optional:"" name:"id" help:"Ids; with filters, only those that match both."`
+	State   string        `help:"The state." placeholder:"STATE"`
 	Account int64         `help:"The account's number." placeholder:"N"`
-	Kind    string        `help:"What it is: of events uplink, sms, receipt or cdr; of deliveries relay, receipt or callback." placeholder:"KIND"`
-	From    string        `help:"The first moment that counts, RFC 3339 or YYYY-MM-DD HH:MM:SS in UTC." placeholder:"TIME"`
-	To      string        `help:"The last one." placeholder:"TIME"`
-	Last    time.Duration `help:"In the place of --from: how long ago it began, for example 24h." placeholder:"SPAN"`
-	Query   string        `short:"q" name:"q" help:"A text that it holds." placeholder:"TEXT"`
+	Kind    string        `help:"The kind: uplink, sms, receipt or cdr for events; relay, receipt or callback for deliveries." placeholder:"KIND"`
+	From    string        `help:"Start of the time range, RFC 3339 or YYYY-MM-DD HH:MM:SS in UTC." placeholder:"TIME"`
+	To      string        `help:"End of the time range, inclusive." placeholder:"TIME"`
+	Last    time.Duration `help:"Instead of --from: start of the time range before now, for example 24h." placeholder:"SPAN"`
+	Query   string        `short:"q" name:"q" help:"A text that it contains." placeholder:"TEXT"`
 	adminFlags
 }
 
@@ -33,15 +33,16 @@ type replayEventsCommand struct {
 	Source string `help:"The sender or carrier, for example kannel." placeholder:"NAME"`
 	Device string `help:"The device, or another part of what was posted." placeholder:"TEXT"`
 	DryRun bool   `help:"Show what would change, and change nothing."`
+	Rules  bool   `help:"Have rules look at the frames again; without it a replay raises no alarm and forwards nothing."`
 }
 
 type replayDeliveriesCommand struct {
 	selectFlags
 	Relay            string `help:"The relay's id." placeholder:"ID"`
-	Number           string `help:"The originator or the destination, whole." placeholder:"N"`
+	Number           string `help:"The complete originator or destination." placeholder:"N"`
 	Target           string `help:"A part of the URL or address." placeholder:"TEXT"`
 	Reason           string `help:"A part of the reason." placeholder:"TEXT"`
-	IncludeDelivered bool   `help:"Also what arrived."`
+	IncludeDelivered bool   `help:"Also deliveries that were delivered."`
 }
 
 // Run replays events and prints how many there were.
@@ -50,6 +51,7 @@ func (r replayEventsCommand) Run(w world) error {
 	s.put("source", r.Source)
 	s.put("device", r.Device)
 	s.put("dry_run", r.DryRun)
+	s.put("rules", r.Rules)
 	return r.replay(w, "events", s)
 }
 
@@ -102,7 +104,7 @@ func (f selectFlags) replay(w world, what string, s selection) error {
 		return err
 	}
 	if s["dry_run"] == true {
-		return printRehearsal(w.stdout, answer)
+		return printDryRun(w.stdout, answer)
 	}
 	var done struct{ Count int }
 	if err := json.Unmarshal(answer, &done); err != nil {

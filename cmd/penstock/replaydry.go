@@ -9,17 +9,17 @@ import (
 	"github.com/penstock/penstock/ingest/admin"
 )
 
-// printRehearsal writes what a dry run tells for a person to read.
-func printRehearsal(to io.Writer, answer []byte) error {
-	var r admin.Rehearsed
+// printDryRun writes the result of a dry run as text.
+func printDryRun(to io.Writer, answer []byte) error {
+	var r admin.DryRun
 	if err := json.Unmarshal(answer, &r); err != nil {
 		return fmt.Errorf("the replay: %w: %s", err, strings.TrimSpace(string(answer)))
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d events\n", r.Count)
 	if r.Examined > 0 {
-		fmt.Fprintf(&b, "%d examined: %d would be stored, %d set aside; %d differ\n", r.Examined, r.Events.Done, r.Events.Quarantined, r.Events.Differ)
-		fmt.Fprintf(&b, "readings: %d added, %d changed, %d unchanged, %d stay as they are\n", r.Readings.Added, r.Readings.Changed, r.Readings.Unchanged, r.Readings.Stays)
+		fmt.Fprintf(&b, "%d examined: %d would be stored, %d quarantined; %d differ\n", r.Examined, r.Events.Done, r.Events.Quarantined, r.Events.Differ)
+		fmt.Fprintf(&b, "readings: %d added, %d changed, %d unchanged, %d remain\n", r.Readings.Added, r.Readings.Changed, r.Readings.Unchanged, r.Readings.Stays)
 	}
 	for _, e := range r.Data {
 		fmt.Fprintf(&b, "%s %s -> %s %s\n", e.ID, e.State, e.NewState, e.NewReason)
@@ -36,7 +36,7 @@ func printRehearsal(to io.Writer, answer []byte) error {
 	return err
 }
 
-// word is a number, a text, or that there is none.
+// word returns a number or a text as it is, "nothing" for nil.
 func word(v any) any {
 	if v == nil {
 		return "nothing"

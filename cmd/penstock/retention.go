@@ -10,16 +10,18 @@ import (
 // reading outlives its sensor's retention_days by this much at most.
 const expireEvery = time.Hour
 
-// expire deletes what sensors no longer keep, account after account. What is
-// not reached is reached the next time.
+// expire deletes expired readings, account after account: at the start, even if
+// another gateway did so recently, since a gateway may never run for an hour, and
+// then each hour. Accounts that one pass does not reach are next in the following.
 func (d *daemon) expire(ctx context.Context) {
-	for pause(ctx, expireEvery) {
-		if mine, err := d.back.records.Gateways.Turn(ctx, "expire readings", expireEvery/2); err == nil && !mine {
+	for start := true; start || pause(ctx, expireEvery); start = false {
+		mine, err := d.backends.records.Gateways.Turn(ctx, "expire readings", expireEvery/2)
+		if err == nil && !mine && !start {
 			continue
 		}
 		accounts, err := d.accounts.Accounts(ctx)
 		for _, a := range accounts {
-			err = errors.Join(err, d.readings.Expire(ctx, a.ID))
+			err = errors.Join(err, d.iot.Expire(ctx, a.ID))
 		}
 		if err != nil && ctx.Err() == nil {
 			d.log.Warn("old readings were not deleted, trying again in an hour", "error", err)

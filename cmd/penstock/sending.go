@@ -20,36 +20,37 @@ import (
 	"github.com/penstock/penstock/relay/message"
 )
 
-// openNetwork makes what takes the networks' reports and tells accounts.
-func (d *daemon) openNetwork(ctx context.Context) (err error) {
+// openReceiptHandler opens the handler of receipts and delivery reports.
+func (d *daemon) openReceiptHandler(ctx context.Context) (err error) {
 	if d.cfg.ReceiptSecret == "" {
-		if d.cfg.ReceiptSecret, err = d.back.records.Gateways.Setting(ctx, "receipt_secret", rand.Text); err != nil {
+		if d.cfg.ReceiptSecret, err = d.backends.records.Gateways.Setting(ctx, "receipt_secret", rand.Text); err != nil {
 			return err
 		}
 	}
-	d.seal = carrier.NewSeal(d.cfg.ReceiptSecret)
-	store := d.back.records.Messages
-	d.network, err = message.NewNetwork(message.NetworkDeps{
-		Receipts: store, Reports: store, Deliveries: d.back.records.Deliveries, Dispatcher: d.queue, Logger: d.log,
-	}, message.NetworkOptions{Lease: d.queue.Lease()})
+	d.signer = carrier.NewSigner(d.cfg.ReceiptSecret)
+	store := d.backends.records.Messages
+	d.receiptHandler, err = message.NewReceiptHandler(message.ReceiptHandlerDeps{
+		Receipts: store, Reports: store, Deliveries: d.backends.records.Deliveries, Dispatcher: d.queue, Logger: d.log,
+		Events: carrier.NewQuarantine(d.marks),
+	}, message.ReceiptHandlerOptions{Lease: d.queue.Lease()})
 	return err
 }
 
-// openSending makes what hands messages to the carriers.
-func (d *daemon) openSending(context.Context) (err error) {
+// openSubmit opens the worker that submits messages to carriers.
+func (d *daemon) openSubmit(context.Context) (err error) {
 	var routes []submit.Route
 	for _, c := range d.cfg.Carriers {
 		if !c.Sends() {
 			continue
 		}
-		r := submit.Route{Name: c.Name, Prefixes: c.Prefixes, Window: c.Window, PerSecond: float64(c.PerSecond)}
+		r := submit.Route{Name: c.Name, Prefixes: c.Prefixes, Window: c.Window, PerSecond: float64(c.PerSecond), Shows: c.Shows}
 		if err := d.route(&r, c); err != nil {
 			return fmt.Errorf("carrier %s: %w", c.Name, err)
 		}
 		routes = append(routes, r)
 	}
-	d.sending, err = submit.New(submit.Deps{
-		Work: d.back.records.Messages, Network: d.network, Routes: routes, Logger: d.log,
+	d.submit, err = submit.New(submit.Deps{
+		Work: d.backends.records.Messages, Network: d.receiptHandler, Routes: routes, Logger: d.log,
 	}, submit.Options{})
 	return err
 }
@@ -59,12 +60,13 @@ func (d *daemon) route(r *submit.Route, c config.Carrier) error {
 	switch c.Type {
 	case config.SMPP:
 		client := d.carriers.named(c.Name)
-		client.OnBound(func() { d.sending.Wake(c.Name) })
-		r.Carrier, r.Reports = client, true
+		client.OnBound(func() { d.submit.Resume(c.Name) })
+		r.Carrier, r.Reports, r.Writes = client, true, client.Writes
+		r.Shows = func(originator string) bool { return c.Shows(originator) && client.Shows(originator) }
 		return nil
 	case config.Simulator:
-		r.Carrier, r.Again = simulator.New(d.reportSimulated), true
-		d.back.list = append(d.back.list, admin.Backend{Name: "carrier simulator", Note: "simulated", Check: always})
+		r.Carrier, r.Idempotent = simulator.New(d.reportSimulated), true
+		d.backends.list = append(d.backends.list, admin.Backend{Name: "carrier simulator", Note: "simulated", Check: always})
 		d.log.Info("back end", "name", "carrier simulator", "kind", "simulated")
 		return nil
 	}
@@ -73,7 +75,7 @@ func (d *daemon) route(r *submit.Route, c config.Carrier) error {
 	if err != nil {
 		return err
 	}
-	report := func(ref string) string { return d.seal.ReceiptURL(d.cfg.PublicURL, reportKind(c.Type), c.Name, ref) }
+	report := func(ref string) string { return d.signer.ReceiptURL(d.cfg.PublicURL, reportKind(c.Type), c.Name, ref) }
 	var way interface {
 		port.Carrier
 		Check(context.Context) error
@@ -82,17 +84,17 @@ func (d *daemon) route(r *submit.Route, c config.Carrier) error {
 		way, err = sendsms.New(client, sendsms.Options{URL: c.URL, Username: c.Username, Password: c.Password, SMSC: c.SMSC, Report: report})
 	} else {
 		way, err = httpsms.New(client, httpsms.Options{URL: c.URL, Token: c.Token, Report: report})
-		r.Again = true
+		r.Idempotent = true
 	}
 	if err != nil {
 		return err
 	}
 	r.Carrier = way
-	d.back.list = append(d.back.list, admin.Backend{Name: "carrier " + c.Name, Note: c.Type, Check: way.Check, Optional: true})
+	d.backends.list = append(d.backends.list, admin.Backend{Name: "carrier " + c.Name, Note: c.Type, Check: way.Check, Optional: true})
 	return nil
 }
 
-// reportKind is how a carrier of a type reports.
+// reportKind returns the format of receipts of a type of carrier.
 func reportKind(kind string) string {
 	if kind == config.Kannel {
 		return "kannel"
@@ -100,13 +102,13 @@ func reportKind(kind string) string {
 	return "json"
 }
 
-// everywhere is what a request to a carrier may reach: the operator's file names
-// it, not a customer.
+// everywhere permits requests to all addresses: carriers are named by the operator's
+// configuration, not by a customer.
 func everywhere() []netip.Prefix {
 	return []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}
 }
 
-// reportSimulated writes what the simulator reports to the journal of receipts.
+// reportSimulated writes the simulator's reports to the journal of receipts.
 func (d *daemon) reportSimulated(ctx context.Context, ref, state string) (func(context.Context) error, error) {
 	entry := carrier.SimulatedReceipt(ref, state)
 	staged, err := d.intakes[event.Receipt].Stage(ctx, &entry)
@@ -123,10 +125,10 @@ func (c *carriers) named(name string) *smpp.Client {
 	return nil
 }
 
-// sendingStats shows what goes out over each carrier as the metrics do.
+// sendingStats returns the counters of outgoing messages of each carrier.
 func (d *daemon) sendingStats() []admin.Sending {
 	var out []admin.Sending
-	for _, s := range d.sending.Stats() {
+	for _, s := range d.submit.Stats() {
 		out = append(out, admin.Sending(s))
 	}
 	return out

@@ -58,7 +58,7 @@ func TestSendingOverKannel(t *testing.T) {
 	g := newGateway(t, &site{name: "embedded"}, senderInventory(100), "PENSTOCK_LISTEN="+addr)
 	g.configure("carriers:\n" + kannelSender(t, peer))
 	g.run()
-	acme := g.as("").with("X-Auth-Token", "acme-token")
+	acme := g.as("").with("X-Auth-Token", "acme-token-0123456")
 	acme.send(order(t, k.url, map[string]any{"message": "héllo €"}, "447700900200"))
 	acme.send(order(t, k.url, map[string]any{"message": "Привет", "flash": true}, "447700901000"))
 	acme.send(order(t, k.url, map[string]any{"message": "not to be delivered"}, "447700900309"))

@@ -12,7 +12,7 @@ import (
 
 // senderInventory has an account that may send.
 func senderInventory(credit int) string {
-	return fmt.Sprintf("accounts: [{name: acme, credit: %d, tokens: [{token: acme-token, scopes: [messaging, carrier]}]}]", credit)
+	return fmt.Sprintf("accounts: [{name: acme, credit: %d, tokens: [{token: acme-token-0123456, scopes: [messaging, carrier]}]}]", credit)
 }
 
 // order is the body of a send.
@@ -69,13 +69,13 @@ func TestSendingToAnSMSC(t *testing.T) {
 	g := newGateway(t, &site{name: "embedded"}, senderInventory(100))
 	g.configure("carriers:\n" + peer.carrier("one", "answer_timeout: 1s", "window: 5"))
 	g.run()
-	acme := g.as("").with("X-Auth-Token", "acme-token")
+	acme := g.as("").with("X-Auth-Token", "acme-token-0123456")
 	var numbers, want []string
-	for fate, codes := range map[string]string{
+	for suffix, codes := range map[string]string{
 		"00": "8 1", "01": "8 1", "02": "8 1", "03": "8 1", "04": "8 1", "05": "8 1", "06": "8 1", "07": "8 1", "08": "8 1",
-		"09": "8 2", "10": "8 4 1", "11": "16", "12": "", "13": "8 1",
+		"09": "8 2", "10": "8 4 1", "11": "16", "12": "", "13": "8 1", "14": "8 2", "15": "8 1",
 	} {
-		number := "4477009001" + fate
+		number := "4477009001" + suffix
 		numbers = append(numbers, number)
 		for _, code := range strings.Fields(codes) {
 			want = append(want, number+":"+code)
@@ -92,6 +92,10 @@ func TestSendingToAnSMSC(t *testing.T) {
 			t.Errorf("the report of %s: %v", to, h.query)
 		}
 	}
+	eventually(t, "what came early, or with an id that was used before, is not set aside", func() (any, bool) {
+		set := g.events("kind=receipt&state=unrouted")
+		return set, len(set) == 0
+	})
 	times := make(map[string]int)
 	for _, e := range peer.all() {
 		times[e.Submitted]++
@@ -115,7 +119,7 @@ func TestSendingFormsToAnSMSC(t *testing.T) {
 	g := newGateway(t, &site{name: "embedded"}, senderInventory(100))
 	g.configure("carriers:\n" + peer.carrier("one"))
 	g.run()
-	acme := g.as("").with("X-Auth-Token", "acme-token")
+	acme := g.as("").with("X-Auth-Token", "acme-token-0123456")
 	long := strings.Repeat("0123456789", 20)
 	acme.send(order(t, k.url, map[string]any{"message": "héllo €"}, "447700900200"))
 	acme.send(order(t, k.url, map[string]any{"message": "Привет", "flash": true, "originator": "Example"}, "447700900300"))
@@ -153,6 +157,19 @@ func TestSendingFormsToAnSMSC(t *testing.T) {
 		"447700900500:8", "447700900500:1", "447700900600:8", "447700900600:1")
 }
 
+// TestSendingWithoutABind sends over a carrier that is not there: the message says
+// what it waits for.
+func TestSendingWithoutABind(t *testing.T) {
+	g := newGateway(t, &site{name: "embedded"}, senderInventory(100))
+	g.configure("carriers:\n  - {type: smpp, name: one, addr: '127.0.0.1:1'}\n")
+	g.run()
+	g.as("").with("X-Auth-Token", "acme-token-0123456").send(order(t, "https://example.com", nil, "447700900123"))
+	eventually(t, "the message says that the carrier is not bound", func() (any, bool) {
+		body := g.admin().get("/admin/messages?account=1").body
+		return body, strings.Contains(body, `"reason":"waits: the carrier one is not bound: waiting: connect: `)
+	})
+}
+
 // TestSendingKill kills the gateway while it sends over a bind. What the SMSC has
 // got it has got once; each message is reported, or unknown.
 func TestSendingKill(t *testing.T) {
@@ -167,7 +184,7 @@ func TestSendingKill(t *testing.T) {
 		for n := range 10 {
 			numbers = append(numbers, fmt.Sprintf("4477%06d00", i*10+n))
 		}
-		answer, err := g.as("").with("X-Auth-Token", "acme-token").try("POST", "/v2/sms/send", order(t, k.url, nil, numbers...))
+		answer, err := g.as("").with("X-Auth-Token", "acme-token-0123456").try("POST", "/v2/sms/send", order(t, k.url, nil, numbers...))
 		if err == nil && answer.status == 200 {
 			for _, n := range numbers {
 				taken[n] = true
@@ -211,7 +228,7 @@ func TestSimulatedNetwork(t *testing.T) {
 	k := newSink(t, nil)
 	g := newGateway(t, &site{name: "embedded"}, senderInventory(100))
 	g.spawn()
-	acme := g.as("").with("X-Auth-Token", "acme-token")
+	acme := g.as("").with("X-Auth-Token", "acme-token-0123456")
 	acme.send(order(t, k.url, nil, "447700900123", "447700909001", "447700909002", "447700909003", "447700909004"))
 	g.kill()
 	g.spawn()
@@ -229,7 +246,7 @@ func TestHTTPCarrier(t *testing.T) {
 	g := newGateway(t, &site{name: "embedded"}, senderInventory(100), "PENSTOCK_LISTEN="+addr)
 	g.configure("carriers:\n  - {type: http, name: partner, url: '" + partner.url + "/sms', token: secret}\n")
 	g.run()
-	acme := g.as("").with("X-Auth-Token", "acme-token")
+	acme := g.as("").with("X-Auth-Token", "acme-token-0123456")
 	acme.send(order(t, k.url, nil, "447700900123"))
 	h := partner.await(t, "/sms", 1)
 	var m struct {
@@ -250,7 +267,7 @@ func TestHTTPCarrier(t *testing.T) {
 	g.as("").post(report, `{"state":"ENROUTE"}`).mentions(t, 200, `"id"`)
 	g.as("").get(report+"&code=1").mentions(t, 200, `"id"`)
 	reports(t, k, "447700900123:8", "447700900123:4", "447700900123:1")
-	g.as("acme-token").post("/inbound/dlr/json", `{"ref":"99-1-0","code":1}`).mentions(t, 200)
+	g.as("acme-token-0123456").post("/inbound/dlr/json", `{"ref":"99-1-0","code":1}`).mentions(t, 200)
 	eventually(t, "a report about another account's message is set aside", func() (any, bool) {
 		set := g.events("kind=receipt&state=unrouted")
 		return set, len(set) == 1

@@ -10,18 +10,22 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/config"
+	"github.com/penstock/penstock/ingest/httpd"
 )
 
 // drainTime is how long work in flight may take to finish after SIGTERM.
 const drainTime = 20 * time.Second
 
+// silence is how long an idle connection may delay the end of the program.
+const silence = time.Second
+
 type serveCommand struct {
-	Config string `help:"The configuration file; PENSTOCK_* variables win over it." placeholder:"FILE"`
+	Config string `help:"The configuration file; PENSTOCK_* variables override it." placeholder:"FILE"`
 }
 
 // Run serves until SIGTERM or SIGINT, then drains.
 func (s serveCommand) Run(w world) error {
-	collectLess(w.environ)
+	setGCPercent(w.environ)
 	cfg, err := config.Load(s.Config, w.environ)
 	if err != nil {
 		return err
@@ -38,13 +42,11 @@ func (s serveCommand) Run(w world) error {
 	return d.serve(w.ctx, listener)
 }
 
-// collectLess lets the heap grow to five times what is live before it is
-// collected, unless GOGC says otherwise. What is live is small, a few megabytes
-// and the batches in the works, while every frame leaves garbage: at Go's own
-// setting a frame cost 25 µs of CPU, at this one 22. Under full load the process
-// then holds some 300 MB instead of 150; GOMEMLIMIT bounds it where that is too
-// much.
-func collectLess(environ []string) {
+// setGCPercent sets GOGC to 400 unless the environment sets it. The live heap is small,
+// a few megabytes and the current batches, while every frame leaves garbage: with
+// Go's default a frame costs 25 µs of CPU, with this setting 22. Under full load the
+// process uses some 300 MB instead of 150; GOMEMLIMIT limits it.
+func setGCPercent(environ []string) {
 	for _, v := range environ {
 		if strings.HasPrefix(v, "GOGC=") {
 			return
@@ -53,7 +55,7 @@ func collectLess(environ []string) {
 	debug.SetGCPercent(400)
 }
 
-// abandon closes what was opened and says what went wrong on top, if anything.
+// abandon closes the back ends after a failed start and adds errors of closing.
 func (d *daemon) abandon() string {
 	ctx, cancel := context.WithTimeout(context.Background(), drainTime)
 	defer cancel()
@@ -70,7 +72,7 @@ func (d *daemon) serve(ctx context.Context, listener net.Listener) error {
 	}
 	d.log.Info("penstock is ready", "listen", "http://"+listener.Addr().String(), "data_dir", d.cfg.DataDir)
 	failed := make(chan error, 1)
-	conns := newSilents(listener)
+	conns := httpd.Listen(listener)
 	go func() { failed <- d.app.Listener(conns) }()
 	var err error
 	select {
@@ -80,7 +82,7 @@ func (d *daemon) serve(ctx context.Context, listener net.Listener) error {
 	}
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
 	defer cancel()
-	defer time.AfterFunc(silence, conns.hush).Stop()
+	defer time.AfterFunc(silence, conns.CloseIdle).Stop()
 	if stopped := d.close(drain); err == nil {
 		err = stopped
 	}

@@ -12,24 +12,24 @@ import (
 	"github.com/penstock/penstock/relay/sim"
 )
 
-// openSIMs makes the use cases of SIMs that take effect at once.
-func (d *daemon) openSIMs(context.Context) (err error) {
-	d.sims, err = sim.New(sim.Deps{
-		SIMs: d.back.records.SIMs, Pools: d.back.records.Pools, Subscribers: d.back.records.Subscribers,
-		Callbacks: d.accounts, Prober: d.prober,
+// openSIM opens the service for SIM operations that take effect at once.
+func (d *daemon) openSIM(context.Context) (err error) {
+	d.sim, err = sim.New(sim.Deps{
+		SIMs: d.backends.records.SIMs, Pools: d.backends.records.Pools, Subscribers: d.backends.records.Subscribers,
+		Callbacks: d.accounts, Prober: d.prober, Limits: holder{d},
 	}, sim.Options{AllowHTTP: d.cfg.Egress.AllowHTTPCallback})
 	return err
 }
 
-// prober tries callback URLs with a request like those that will come: from the
-// same client, signed alike.
+// prober checks callback URLs with a request like those of events: from the same
+// client, with a signature.
 type prober struct {
 	send    *worker.Worker
 	secrets func(ctx context.Context, acct account.ID) ([]string, error)
 }
 
-// Probe sends the event callback.test. Whatever answers is reached: what an
-// endpoint thinks of an event that it does not know is its own affair.
+// Probe sends the event callback.test. Any response counts as success: an endpoint may
+// reject an unknown event. The error is shown to the account.
 func (p prober) Probe(ctx context.Context, acct account.ID, url string) error {
 	if _, err := p.secrets(ctx, acct); err != nil {
 		return err // a store that is down is not the URL's fault
@@ -42,7 +42,7 @@ func (p prober) Probe(ctx context.Context, acct account.ID, url string) error {
 		return err
 	}
 	if r := p.send.Send(ctx, test); r.Attempt.Status == 0 {
-		return errors.New(r.Attempt.Error)
+		return errors.New(r.Verdict.Public)
 	}
 	return nil
 }

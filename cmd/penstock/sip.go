@@ -9,25 +9,25 @@ import (
 	"github.com/penstock/penstock/relay/sip"
 )
 
-// openCalls makes what archives SIP calls.
-func (d *daemon) openCalls(context.Context) error {
-	d.archives = archive.New(d.back.records.Files, d.back.records.Calls, archive.Options{})
-	d.closers = append(d.closers, func(context.Context) error { return d.archives.Close() })
+// openArchive opens the archives of SIP calls.
+func (d *daemon) openArchive(context.Context) error {
+	d.archive = archive.New(d.backends.records.Files, d.backends.records.Calls, archive.Options{})
+	d.closers = append(d.closers, func(context.Context) error { return d.archive.Close() })
 	return nil
 }
 
-// openRecords makes what hands archives out.
-func (d *daemon) openRecords(context.Context) (err error) {
-	d.records, err = sip.New(sip.Deps{
-		Jobs: submitted{d.jobs, d.back.records.Jobs}, Archives: d.archives, Deliveries: d.back.records.Deliveries, Dispatcher: d.queue,
+// openSIP opens the service for archives of SIP calls.
+func (d *daemon) openSIP(context.Context) (err error) {
+	d.sip, err = sip.New(sip.Deps{
+		Jobs: submitted{d.jobs, d.backends.records.Jobs}, Archives: d.archive, Deliveries: d.backends.records.Deliveries, Dispatcher: d.queue,
 	}, sip.Options{
 		PublicURL: d.cfg.PublicURL, MailDomain: mailDomain(d.cfg.SMTP.From), Lease: d.queue.Lease(),
 	})
 	return err
 }
 
-// intakeOptions bounds how much of a journal is in memory at one time: a post of
-// call records may have 4 MiB, where a frame has a kilobyte.
+// intakeOptions limits how much of a journal is in memory: a post of call records may
+// have 4 MiB, a frame about a kilobyte.
 func (d *daemon) intakeOptions(kind event.Kind) intake.Options {
 	o := intake.Options{Logger: d.log}
 	if kind == event.CDR {

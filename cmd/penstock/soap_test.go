@@ -73,7 +73,7 @@ func runSOAPClient(t *testing.T, client []string, args ...string) []soapStep {
 func TestSOAPClients(t *testing.T) {
 	addr := kannelAddress(t)
 	g := start(t, &site{name: "embedded"}, fixture(t, "contract.yaml"), "PENSTOCK_LISTEN="+addr, "PENSTOCK_PUBLIC_URL=http://"+addr)
-	acme := g.as("").with("X-Auth-Token", "acme-all")
+	acme := g.as("").with("X-Auth-Token", "acme-all-0123456")
 	left := 1000
 	for name, client := range soapClients() {
 		t.Run(name, func(t *testing.T) {
@@ -130,8 +130,8 @@ func soapMistakes() []refused {
 
 // TestSOAPCharges looks at what is charged where a request is refused.
 func TestSOAPCharges(t *testing.T) {
-	g := start(t, &site{name: "embedded"}, "accounts: [{name: acme, credit: 1, tokens: [{token: acme}], soap: {username: acme, password: secret}}]")
-	customer := g.as("").with("X-Auth-Token", "acme")
+	g := start(t, &site{name: "embedded"}, "accounts: [{name: acme, credit: 1, tokens: [{token: acme-token-0123456}], soap: {username: acme, password: secret}}]")
+	customer := g.as("").with("X-Auth-Token", "acme-token-0123456")
 	for _, tc := range []struct{ name, body, want string }{
 		{"a text of 256 parts", strings.Replace(enveloped("acme", "447700900123"), ">hi<", ">"+strings.Repeat("a", 255*153+1)+"<", 1), "<responsecode>3</responsecode><creditsused>0</creditsused><description>Invalid request: message: "},
 		{"an originator that no phone shows", strings.Replace(enveloped("acme", "447700900123"), "<message>", "<originator>far too long a name</originator><message>", 1), "<responsecode>3</responsecode><creditsused>0</creditsused><description>Invalid request: originator: "},

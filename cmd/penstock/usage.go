@@ -7,31 +7,32 @@ import (
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/sim"
+	"github.com/penstock/penstock/relay/sqlstore/sims"
 	"github.com/penstock/penstock/relay/usage"
 )
 
-// openUsage makes what counts what SIMs used, and hands it out.
+// openUsage creates the meter of SIM usage and the service that exports it.
 func (d *daemon) openUsage(context.Context) (err error) {
-	d.exports = archive.NewShelf(d.back.records.Files, "exports", usage.FileLife, 0)
-	works := archive.NewWorks(0)
-	d.closers = append(d.closers, func(context.Context) error { return works.Close() }, func(context.Context) error { return d.exports.Close() })
-	store := d.back.records.Usage
-	sims := lines{d.back.records.SIMs, d.back.records.Pools, d.back.records.Subscribers}
+	d.fileStore = archive.NewFileStore(d.backends.records.Files, "exports", usage.FileLife, 0)
+	running := archive.NewExports(0)
+	d.closers = append(d.closers, func(context.Context) error { return running.Close() }, func(context.Context) error { return d.fileStore.Close() })
+	store := d.backends.records.Usage
+	known := simDirectory{d.backends.records.SIMs, d.backends.records.Pools, d.backends.records.Subscribers}
 	d.meter, err = usage.NewMeter(usage.MeterDeps{
-		Counters: store, SIMs: sims, Events: d.events(), Deliveries: d.back.records.Deliveries, Dispatcher: d.queue,
+		Counters: store, SIMs: known, Events: d.events(), Deliveries: d.backends.records.Deliveries, Dispatcher: d.queue,
 		Suspender: d.actions, Jobs: d.jobs,
 	}, usage.MeterOptions{MailDomain: mailDomain(d.cfg.SMTP.From), Lease: d.queue.Lease()})
 	if err != nil {
 		return err
 	}
 	d.usage, err = usage.New(usage.Deps{
-		Records: store, Reports: store, SIMs: sims, Jobs: submitted{d.jobs, d.back.records.Jobs}, Files: d.exports, Works: works,
+		Records: store, Reports: store, SIMs: known, Jobs: submitted{d.jobs, d.backends.records.Jobs}, Files: d.fileStore, Exports: running,
 	}, usage.Options{List: sim.List})
 	return err
 }
 
-// usageRunners make CDR files and usage reports and block what has reached its
-// limit. They are made after what runs them.
+// usageRunners returns the runners of CDR files, usage reports and suspensions. The
+// services that they call are created later.
 func (d *daemon) usageRunners() map[job.Kind]job.Runner {
 	return map[job.Kind]job.Runner{
 		usage.CDRKind:    job.RunnerFunc(func(ctx context.Context, j job.Job) (any, error) { return d.usage.RunCDR(ctx, j) }),
@@ -40,23 +41,65 @@ func (d *daemon) usageRunners() map[job.Kind]job.Runner {
 	}
 }
 
-// lines tells usage of SIMs, pools and subscribers; it is a usage.SIMs.
-type lines struct {
+// holder implements sim.LimitEnforcer with the meter, which is created later.
+type holder struct{ d *daemon }
+
+// EnforceSIMs enforces the limits of SIMs.
+func (h holder) EnforceSIMs(ctx context.Context, acct account.ID, iccids []sim.ICCID) error {
+	return h.d.meter.EnforceSIMs(ctx, acct, textsOf(iccids))
+}
+
+// EnforcePool enforces the limit of a pool.
+func (h holder) EnforcePool(ctx context.Context, acct account.ID, id string) error {
+	return h.d.meter.EnforcePool(ctx, acct, id)
+}
+
+// declaredSIMs saves the SIMs of inventories and enforces their limits.
+type declaredSIMs struct {
+	*sims.SIMs
+	holder sim.LimitEnforcer
+}
+
+// Declare saves the SIMs of an inventory.
+func (s declaredSIMs) Declare(ctx context.Context, acct account.ID, all []sim.SIM, reset bool) error {
+	if err := s.SIMs.Declare(ctx, acct, all, reset); err != nil || !reset {
+		return err
+	}
+	iccids := make([]sim.ICCID, len(all))
+	for i, one := range all {
+		iccids[i] = one.ICCID
+	}
+	return s.holder.EnforceSIMs(ctx, acct, iccids)
+}
+
+func textsOf(iccids []sim.ICCID) []string {
+	out := make([]string, len(iccids))
+	for i, iccid := range iccids {
+		out[i] = string(iccid)
+	}
+	return out
+}
+
+// simDirectory implements usage.SIMs with the SIM stores.
+type simDirectory struct {
 	sims        sim.SIMs
 	pools       sim.Pools
 	subscribers sim.Subscribers
 }
 
-// Lines loads SIMs.
-func (l lines) Lines(ctx context.Context, acct account.ID, iccids []string) (map[string]usage.Line, error) {
+// Find loads SIMs.
+func (l simDirectory) Find(ctx context.Context, acct account.ID, iccids []string) (map[string]usage.SIM, error) {
 	ids := make([]sim.ICCID, len(iccids))
 	for i, iccid := range iccids {
 		ids[i] = sim.ICCID(iccid)
 	}
 	found, err := l.sims.GetMany(ctx, acct, ids)
-	out := make(map[string]usage.Line, len(found))
+	out := make(map[string]usage.SIM, len(found))
 	for iccid, one := range found {
-		out[string(iccid)] = usage.Line{Subscriber: one.Subscriber, Pool: one.Pool, Limit: limitOf(one.Limit, one.Recipients)}
+		out[string(iccid)] = usage.SIM{
+			Subscriber: one.Subscriber, Pool: one.Pool, Limit: limitOf(one.Limit, one.Recipients),
+			OutOfService: one.State != sim.Active || one.Requested != sim.Active,
+		}
 	}
 	return out, err
 }
@@ -70,32 +113,28 @@ func limitOf(l sim.Limit, recipients []sim.Recipient) usage.Limit {
 }
 
 // Pool loads a pool.
-func (l lines) Pool(ctx context.Context, acct account.ID, id string) (usage.Pool, error) {
+func (l simDirectory) Pool(ctx context.Context, acct account.ID, id string) (usage.Pool, error) {
 	p, err := l.pools.Get(ctx, acct, id)
 	return usage.Pool{Name: p.Name, Limit: limitOf(p.Limit, p.Recipients)}, err
 }
 
 // OfPool lists SIMs of a pool.
-func (l lines) OfPool(ctx context.Context, acct account.ID, pool, after string, limit int) ([]string, error) {
-	return l.walk(ctx, acct, sim.Scope{Pool: pool}, after, limit)
+func (l simDirectory) OfPool(ctx context.Context, acct account.ID, pool, after string, limit int) ([]string, error) {
+	return l.scan(ctx, acct, sim.Scope{Pool: pool}, after, limit)
 }
 
 // OfSubscriber lists SIMs of a subscriber.
-func (l lines) OfSubscriber(ctx context.Context, acct account.ID, subscriber, after string, limit int) ([]string, error) {
-	return l.walk(ctx, acct, sim.Scope{Subscriber: subscriber}, after, limit)
+func (l simDirectory) OfSubscriber(ctx context.Context, acct account.ID, subscriber, after string, limit int) ([]string, error) {
+	return l.scan(ctx, acct, sim.Scope{Subscriber: subscriber}, after, limit)
 }
 
-func (l lines) walk(ctx context.Context, acct account.ID, in sim.Scope, after string, limit int) ([]string, error) {
-	found, err := l.sims.Walk(ctx, acct, in, sim.ICCID(after), limit)
-	out := make([]string, len(found))
-	for i, iccid := range found {
-		out[i] = string(iccid)
-	}
-	return out, err
+func (l simDirectory) scan(ctx context.Context, acct account.ID, in sim.Scope, after string, limit int) ([]string, error) {
+	found, err := l.sims.Scan(ctx, acct, in, sim.ICCID(after), limit)
+	return textsOf(found), err
 }
 
 // Company names a subscriber's company.
-func (l lines) Company(ctx context.Context, acct account.ID, id string) (string, error) {
+func (l simDirectory) Company(ctx context.Context, acct account.ID, id string) (string, error) {
 	s, err := l.subscribers.Get(ctx, acct, id)
 	return s.CompanyName, err
 }

@@ -7,22 +7,24 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"path/filepath"
 
 	"github.com/penstock/penstock/config"
+	"github.com/penstock/penstock/delivery/checkpoints"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/ledger"
 )
 
-// ledgerCommand has what there is to do with ledgers.
+// ledgerCommand groups the commands for ledgers.
 type ledgerCommand struct {
-	Verify verifyCommand `cmd:"" help:"Verify ledgers as they are stored, an exported ledger or an exported history."`
+	Verify verifyCommand `cmd:"" help:"Verify stored ledgers, an exported ledger or an exported history."`
 }
 
 type verifyCommand struct {
-	Files  []string `arg:"" optional:"" help:"Exports and histories, as /ledgers/…/export and /ledgers/tokens/…/history answer; none: the ledgers in the store." placeholder:"FILE"`
+	Files  []string `arg:"" optional:"" help:"Files from /ledgers/…/export and /ledgers/tokens/…/history; none: the ledgers in the store." placeholder:"FILE"`
 	Config string   `help:"The configuration file that names the store." placeholder:"FILE"`
 	Ledger string   `help:"Only the ledger of this id or hash, of those in the store." placeholder:"ID"`
-	Key    string   `help:"The ledger's public key, from where nobody could change it; files name one themselves." placeholder:"KEY"`
+	Key    string   `help:"The ledger's public key, from a trusted source; without it, the key in the file is used." placeholder:"KEY"`
 	Head   []string `help:"A file with a signed head that was kept earlier (meta.signature of a history): the ledger must still begin with it." placeholder:"FILE"`
 }
 
@@ -49,7 +51,7 @@ func (v verifyCommand) Run(w world) error {
 		good = report(w.stdout, name, r) && good
 	}
 	if err == nil && !good {
-		err = errTold
+		err = errReported
 	}
 	return err
 }
@@ -71,7 +73,7 @@ func (v verifyCommand) file(text []byte, heads []string) (ledger.Report, error) 
 	if bytes.Contains(first, []byte(`"head"`)) && bytes.Contains(first, []byte(`"ledger"`)) && !bytes.Contains(first, []byte(`"meta"`)) {
 		return ledger.VerifyExport(bytes.NewReader(text), v.Key, heads...)
 	}
-	return ledger.VerifyHistory(text, v.Key)
+	return ledger.VerifyHistory(text, v.Key, heads...)
 }
 
 // store verifies the ledgers in the store.
@@ -89,7 +91,11 @@ func (v verifyCommand) store(w world, heads []string) (good bool, err error) {
 	if err := back.openRecords(w.ctx, cfg, slog.New(slog.DiscardHandler)); err != nil {
 		return false, err
 	}
-	s, err := openLedgers(back.records, keys, nil)
+	kept, err := checkpoints.Read(filepath.Join(cfg.DataDir, headsFile))
+	if err != nil {
+		return false, err
+	}
+	s, err := openLedgers(back.records, keys, ledger.HeadsOf(kept), nil, ledger.Options{})
 	if err != nil {
 		return false, err
 	}
@@ -97,30 +103,41 @@ func (v verifyCommand) store(w world, heads []string) (good bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	good = true
+	lost, err := s.Lost(w.ctx)
+	if err != nil {
+		return false, err
+	}
+	for _, problem := range lost {
+		fmt.Fprintln(w.stdout, problem)
+	}
+	good, found := len(lost) == 0, 0
 	for _, a := range accounts {
-		whole, err := v.account(w.ctx, w.stdout, s, a, heads)
+		n, whole, err := v.account(w.ctx, w.stdout, s, a, heads)
 		if err != nil {
 			return false, err
 		}
-		good = good && whole
+		found, good = found+n, good && whole
+	}
+	if v.Ledger != "" && found == 0 {
+		return false, fmt.Errorf("no account has a ledger %q", v.Ledger)
 	}
 	return good, nil
 }
 
-func (v verifyCommand) account(ctx context.Context, out io.Writer, s *ledger.Service, a account.Account, heads []string) (good bool, err error) {
+func (v verifyCommand) account(ctx context.Context, out io.Writer, s *ledger.Service, a account.Account, heads []string) (found int, good bool, err error) {
 	all, err := s.Ledgers(ctx, a.ID)
 	if err != nil {
-		return false, err
+		return 0, false, err
 	}
 	good = true
 	for _, l := range all {
 		if v.Ledger != "" && v.Ledger != l.ID && v.Ledger != l.Hash {
 			continue
 		}
+		found++
 		r, err := s.Verify(ctx, a.ID, l.ID, heads...)
 		if err != nil {
-			return false, err
+			return found, false, err
 		}
 		if v.Key != "" && v.Key != r.Key {
 			fmt.Fprintln(out, "the key in the store is not the one given")
@@ -128,10 +145,10 @@ func (v verifyCommand) account(ctx context.Context, out io.Writer, s *ledger.Ser
 		}
 		good = report(out, a.Name+"/"+l.ID, r) && good
 	}
-	return good, nil
+	return found, good, nil
 }
 
-// report prints what was found and tells whether all is well.
+// report prints the faults and returns whether there are none.
 func report(out io.Writer, name string, r ledger.Report) bool {
 	for _, f := range r.Faults {
 		fmt.Fprintf(out, "%s: %s\n", name, f)
@@ -142,9 +159,9 @@ func report(out io.Writer, name string, r ledger.Report) bool {
 	if r.Count > 0 {
 		return false
 	}
-	fmt.Fprintf(out, "%s: %d entries are as they were signed", name, r.Entries)
+	fmt.Fprintf(out, "%s: %d entries are as they were signed, %s", name, r.Entries, r.Scope)
 	if r.Unsealed > 0 {
-		fmt.Fprintf(out, ", %d came since", r.Unsealed)
+		fmt.Fprintf(out, "; %d came since", r.Unsealed)
 	}
 	if !r.Pinned {
 		fmt.Fprintf(out, "; verified by the key it names itself, %s", r.Key)

@@ -17,7 +17,7 @@ func TestVerifyNamesWhatWasChanged(t *testing.T) {
 	database := sqltest.StartPostgres(t).NewDatabase(t)
 	told := newCallbacks(t)
 	g := start(t, &site{name: "embedded"}, fixture(t, "ledgers.yaml", "CALLBACK", told.url), "PENSTOCK_DATABASE_URL="+database, "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
-	acme := g.as("acme-all")
+	acme := g.as("acme-all-0123456")
 	var job string
 	for range 3 {
 		acme.post("/ledgers/assets/tokens", `{"metadata":{"serial":"A-17"}}`).into(t, &job)

@@ -6,7 +6,9 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -41,11 +43,13 @@ import (
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/inbound"
+	"github.com/penstock/penstock/relay/inventory"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/ledger"
 	"github.com/penstock/penstock/relay/lookup"
 	"github.com/penstock/penstock/relay/message"
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/rule"
 	"github.com/penstock/penstock/relay/sim"
 	"github.com/penstock/penstock/relay/sip"
 	"github.com/penstock/penstock/relay/sqlstore/accounts"
@@ -59,40 +63,43 @@ type daemon struct {
 	node string
 	// masterKey is the newest master key of ledgers.
 	masterKey string
+	// wrongKey says that accounts' keys are wrapped by another master key.
+	wrongKey atomic.Bool
 	// sharedToken is what gateways ask one another with.
 	sharedToken string
 
-	back      backends
-	accounts  *accounts.Store
-	inventory *admin.Inventory
-	queue     *queue.Queue
-	tracing   admin.Tracing
-	preview   func(context.Context, outbox.Delivery) (outbox.Request, string, error)
-	prober    prober
-	readings  *iot.Service
-	sims      *sim.Service
-	messages  *inbound.Service
-	sends     *message.Service
-	lookups   *lookup.Service
-	tokens    *ledger.Service
-	archives  *archive.Store
-	records   *sip.Service
-	exports   *archive.Shelf
-	meter     *usage.Meter
-	usage     *usage.Service
-	jobs      *jobs.Jobs
-	operator  simOperator
-	actions   *sim.Actions
-	uplinks   *uplink.Processor
-	intakes   map[event.Kind]*intake.Intake
-	carriers  carriers
-	seal      carrier.Seal
-	network   *message.Network
-	sending   *submit.Worker
-	auth      *httpd.Auth
-	app       *httpd.App
-	member    *membership
-	stored    sizes
+	backends       backends
+	accounts       *accounts.Store
+	inventory      *inventory.Service
+	queue          *queue.Queue
+	tracer         *inbound.Tracer
+	preview        outbox.Previewer
+	prober         prober
+	iot            *iot.Service
+	sim            *sim.Service
+	inbound        *inbound.Service
+	message        *message.Service
+	rules          *rule.Service
+	lookup         *lookup.Service
+	ledger         *ledger.Service
+	archive        *archive.Store
+	sip            *sip.Service
+	fileStore      *archive.FileStore
+	meter          *usage.Meter
+	usage          *usage.Service
+	jobs           *jobs.Jobs
+	operator       simOperator
+	actions        *sim.Actions
+	uplink         *uplink.Processor
+	intakes        map[event.Kind]*intake.Intake
+	carriers       carriers
+	signer         carrier.Signer
+	receiptHandler *message.ReceiptHandler
+	submit         *submit.Worker
+	auth           *httpd.Auth
+	app            *httpd.App
+	membership     *membership
+	stored         sizes
 
 	life    context.Context // of what runs in the background
 	stop    context.CancelFunc
@@ -107,8 +114,8 @@ func open(ctx context.Context, cfg config.Config, log *slog.Logger) (*daemon, er
 	d := &daemon{cfg: cfg, log: log, intakes: make(map[event.Kind]*intake.Intake)}
 	d.life, d.stop = context.WithCancel(context.Background())
 	for _, step := range []func(context.Context) error{
-		d.openDataDir, d.openBackends, d.openInventory, d.openDelivery, d.openCalls, d.openJobs, d.openRecords, d.openSIMs, d.openUsage, d.openNetwork, d.openIntakes, d.openMembership,
-		d.openCarriers, d.openSending, d.openLookup, d.openMessages, d.openSurfaces, d.declare,
+		d.openDataDir, d.openBackends, d.openInventory, d.openDelivery, d.openArchive, d.openJobs, d.openSIP, d.openSIM, d.openUsage, d.openReceiptHandler, d.openIntakes, d.openRules, d.openMembership,
+		d.openCarriers, d.openSubmit, d.openLookup, d.openMessage, d.openSurfaces, d.declare,
 	} {
 		if err := step(ctx); err != nil {
 			return nil, fmt.Errorf("%w%s", err, d.abandon())
@@ -136,16 +143,17 @@ func (d *daemon) openDataDir(context.Context) (err error) {
 
 func (d *daemon) openBackends(ctx context.Context) error {
 	back, err := openBackends(ctx, d.cfg, d.log)
-	d.back = back
+	d.backends = back
 	d.closers = append(d.closers, func(context.Context) error { return back.close() })
 	return err
 }
 
 func (d *daemon) openInventory(context.Context) error {
-	d.accounts = d.back.records.Accounts
-	d.inventory = admin.NewInventory(admin.InventoryDeps{
-		Accounts: d.accounts, Devices: d.back.records.Devices, Relays: d.back.records.Inbound, Ledgers: d.back.records.Ledgers,
-		Networks: d.back.records.Lookups, Credit: d.back.records.Credit, Trunks: d.back.records.Trunks, SIMs: d.back.records.SIMs,
+	d.accounts = d.backends.records.Accounts
+	d.inventory = inventory.New(inventory.Deps{
+		Accounts: d.accounts, Devices: d.backends.records.Devices, Relays: d.backends.records.Inbound, Ledgers: d.backends.records.Ledgers,
+		Networks: d.backends.records.Lookups, Credit: d.backends.records.Credit, Trunks: d.backends.records.Trunks, SIMs: declaredSIMs{d.backends.records.SIMs, holder{d}},
+		Rules:    declaredRules{d},
 		CheckURL: guard.New(d.cfg.Egress.Allow).CheckURL, CheckSource: checkSource,
 		AllowHTTPCallback: d.cfg.Egress.AllowHTTPCallback, Now: time.Now,
 	})
@@ -165,14 +173,17 @@ func (d *daemon) openDelivery(context.Context) error {
 	if err != nil {
 		return err
 	}
-	send, err := worker.New(worker.Deps{HTTP: http, Mail: d.back.mail, Operator: sims, Secrets: d.secrets, Now: time.Now}, worker.Options{})
+	send, err := worker.New(worker.Deps{
+		HTTP: http, Mail: d.backends.mail, Operator: sims, Messages: sender{d}, Simulated: func(number string) bool { return d.submit.Simulated(number) },
+		Secrets: d.secrets, Now: time.Now,
+	}, worker.Options{})
 	if err != nil {
 		return err
 	}
 	d.prober = prober{send, d.secrets}
 	d.preview = previewer(send, http, guard.New(d.cfg.Egress.Allow))
 	d.queue, err = queue.New(queue.Deps{
-		Store: d.back.records.Deliveries, Breakers: d.back.cache.Breakers(), Redis: d.back.cache, Send: send,
+		Store: d.backends.records.Deliveries, Breakers: d.backends.cache.Breakers(), Redis: d.backends.cache, Send: send,
 		Schedule: delivery.Schedule(d.cfg.Delivery.Schedule), Logger: d.log,
 	}, queue.Options{})
 	return err
@@ -181,7 +192,7 @@ func (d *daemon) openDelivery(context.Context) error {
 // serves reports whether the relay that a message came by still has it brought to
 // the SIM.
 func (d *daemon) serves(ctx context.Context, one outbox.Delivery) (bool, error) {
-	r, err := d.back.records.Inbound.Get(ctx, one.Account, inbound.Geographic, one.Relay)
+	r, err := d.backends.records.Inbound.Get(ctx, one.Account, inbound.Geographic, one.Relay)
 	if relay.KindOf(err) == relay.KindNotFound {
 		return false, nil
 	}
@@ -199,19 +210,19 @@ func (d *daemon) openJobs(context.Context) (err error) {
 	}
 	d.masterKey = keys[0]
 	events := d.events()
-	if d.tokens, err = openLedgers(d.back.records, keys, events); err != nil {
+	if err := d.openLedger(keys, events); err != nil {
 		return err
 	}
 	if err := d.openActions(events); err != nil {
 		return err
 	}
 	d.jobs, err = jobs.New(jobs.Deps{
-		Store: d.back.records.Jobs, Redis: d.back.cache, Runners: d.runners(), Ending: d.actions.Ending, Logger: d.log,
+		Store: d.backends.records.Jobs, Redis: d.backends.cache, Runners: d.runners(), OnEnd: d.actions.Ending, Logger: d.log,
 	}, jobs.Options{})
 	if err != nil {
 		return err
 	}
-	d.tokens.SubmitTo(d.jobs)
+	d.ledger.SubmitTo(d.jobs)
 	d.actions.SubmitTo(d.jobs)
 	return nil
 }
@@ -222,12 +233,15 @@ func (d *daemon) secrets(ctx context.Context, acct account.ID) ([]string, error)
 	return a.WebhookSecrets, err
 }
 
+// marks returns what is kept of the events of a node.
+func (d *daemon) marks(node string) event.Marks { return d.backends.records.Marks(node) }
+
 // openIntakes makes the journal of each kind of traffic and what is behind it.
 func (d *daemon) openIntakes(context.Context) error {
 	sms, err := inbound.New(inbound.Deps{
-		Relays: d.back.records.Inbound, Claims: d.back.records.Inbound, Deliveries: d.back.records.Deliveries,
-		Inbox: d.back.records.Inbound, Parts: d.back.records.Inbound, Dispatcher: d.queue,
-		Aside: carrier.NewAside(func(node string) event.Marks { return d.back.records.Marks(node) }),
+		Relays: d.backends.records.Inbound, Claims: d.backends.records.Inbound, Deliveries: d.backends.records.Deliveries,
+		Inbox: d.backends.records.Inbound, Parts: d.backends.records.Inbound, Dispatcher: d.queue,
+		Quarantine: carrier.NewQuarantine(d.marks), Preview: d.preview,
 	}, inbound.Options{
 		Settings: inbound.Settings{Zone: d.cfg.TimeZone, MailDomain: mailDomain(d.cfg.SMTP.From)},
 		Lease:    d.queue.Lease(), Remember: max(d.cfg.Journal.Retention, 7*24*time.Hour), Logger: d.log,
@@ -236,16 +250,16 @@ func (d *daemon) openIntakes(context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.messages = sms
-	d.readings = iot.New(d.back.records.Devices, d.back.cache.IoT(), d.back.readings, catalog.Compile, iot.Options{})
-	d.uplinks = uplink.NewProcessor(d.readings)
+	d.inbound = sms
+	d.iot = iot.New(d.backends.records.Devices, d.backends.cache.IoT(), d.backends.readings, catalog.Compile, iot.Options{Logger: d.log})
+	d.uplink = uplink.NewProcessor(d.iot)
 	quota := journal.NewQuota(int64(d.cfg.Journal.MaxBytes))
 	messages := carrier.NewProcessor(sms)
 	messages.Add(carrier.SMPP, carrier.NewSMPP(charsets(d.cfg.Carriers)))
-	d.tracing = admin.Tracing{Messages: messages.Messages, Follow: sms.Follow, Deliveries: d.back.records.Deliveries.OfMessage}
+	d.tracer = &inbound.Tracer{Posts: posts{d.intakes, messages, d.traceFrames}, Service: sms, Sent: d.backends.records.Deliveries}
 	for kind, p := range map[event.Kind]intake.Processor{
-		event.Uplink: d.uplinks, event.SMS: messages, event.Receipt: carrier.NewReceipts(d.network),
-		event.CDR: cdr.NewProcessor(d.back.records.Calls, d.meter),
+		event.Uplink: d.uplink, event.SMS: messages, event.Receipt: carrier.NewReceipts(d.receiptHandler),
+		event.CDR: cdr.NewProcessor(d.backends.records.Calls, d.meter),
 	} {
 		if err := d.openIntake(kind, p, quota); err != nil {
 			return err
@@ -262,7 +276,7 @@ func (d *daemon) openIntake(kind event.Kind, p intake.Processor, quota *journal.
 		return err
 	}
 	d.closers = append(d.closers, func(context.Context) error { return log.Close() })
-	in, err := intake.New(kind, d.node, log, d.back.records.Marks(d.node), p, d.intakeOptions(kind))
+	in, err := intake.New(kind, d.node, log, d.backends.records.Marks(d.node), p, d.intakeOptions(kind))
 	if err != nil {
 		return err
 	}
@@ -272,42 +286,45 @@ func (d *daemon) openIntake(kind event.Kind, p intake.Processor, quota *journal.
 
 // openSurfaces makes the app and mounts every surface.
 func (d *daemon) openSurfaces(context.Context) error {
-	d.app = httpd.New(httpd.Options{Logger: d.log, Seed: d.node})
+	d.app = httpd.New(httpd.Options{Logger: d.log, Seed: d.node + strconv.FormatInt(time.Now().Unix(), 36) + "-", TrustedProxies: d.cfg.TrustedProxies})
 	d.auth = httpd.NewAuth(d.accounts, d.cfg.AdminToken, time.Now)
 	d.auth.TrustAdmin(d.sharedToken)
+	d.auth.Guesses().Logger = d.log
 	intakes := []*intake.Intake{d.intakes[event.Uplink], d.intakes[event.SMS], d.intakes[event.Receipt], d.intakes[event.CDR]}
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		admin.NewCollector(intakes, func() admin.Deliveries { return admin.Deliveries(d.queue.Stats()) }, d.stored.Load),
 		admin.NewCarrierCollector(d.carriers.status), admin.NewSendingCollector(d.sendingStats),
+		admin.NewGuessCollector(d.auth.Guesses().Counts), admin.NewRuleCollector(d.rules.Stats),
 	)
-	frames := uplink.New(d.intakes[event.Uplink], d.uplinks, d.back.records.Devices, uplink.Options{Logger: d.log})
+	metrics.MustRegister(admin.NewCodecMetrics(d.iot.Codecs)...)
+	frames := uplink.New(d.intakes[event.Uplink], d.uplink, d.backends.records.Devices, uplink.Options{Logger: d.log})
 	frames.Mount(d.app, d.auth)
 	inbox := carrier.New(d.intakes[event.SMS], carrier.Options{PublicURL: d.cfg.PublicURL, Logger: d.log})
 	inbox.Mount(d.app, d.auth)
-	inbox.MountReceipts(d.app, d.auth, d.intakes[event.Receipt], d.seal)
+	inbox.MountReceipts(d.app, d.auth, d.intakes[event.Receipt], d.signer)
 	cdr.New(d.intakes[event.CDR], cdr.Options{Logger: d.log}).Mount(d.app, d.auth)
-	iotapi.New(d.readings, frames).Mount(d.app, d.auth)
-	desk, err := inbound.NewDesk(inbound.DeskDeps{
-		Records: d.back.records.Inbound, Accounts: d.accounts, Inbox: d.back.records.Inbound, CheckURL: guard.New(d.cfg.Egress.Allow).CheckURL,
+	iotapi.New(iotapi.Deps{IoT: d.iot, Submit: frames, Rules: d.rules, Preview: d.preview}).Mount(d.app, d.auth)
+	relays, err := inbound.NewRelayService(inbound.RelayServiceDeps{
+		Records: d.backends.records.Inbound, Accounts: d.accounts, Inbox: d.backends.records.Inbound, CheckURL: guard.New(d.cfg.Egress.Allow).CheckURL,
 	})
 	if err != nil {
 		return err
 	}
 	restv2.New(restv2.Deps{
-		Messages: d.sends, Relays: desk, Lookups: d.lookups, Credit: d.back.records.Credit, Records: d.records, Archives: d.archives, Trunks: d.back.records.Trunks,
+		Messages: d.message, Relays: relays, Lookups: d.lookup, Credit: d.backends.records.Credit, Records: d.sip, Archives: d.archive, Trunks: d.backends.records.Trunks,
 	}).Mount(d.app, d.auth)
-	restv3.New(restv3.Deps{SIMs: d.sims, Actions: d.actions, Usage: d.usage}).Mount(d.app, d.auth)
-	soap.New(soap.Deps{Messages: d.sends, Logins: d.accounts}, soap.Options{PublicURL: d.cfg.PublicURL, Logger: d.log}).Mount(d.app)
-	ledgerapi.New(d.tokens, ledgerapi.Options{PublicURL: d.cfg.PublicURL, Logger: d.log}).Mount(d.app, d.auth)
+	restv3.New(restv3.Deps{SIMs: d.sim, Actions: d.actions, Usage: d.usage}).Mount(d.app, d.auth)
+	soap.New(soap.Deps{Messages: d.message, Logins: d.accounts, Guesses: d.auth.Guesses()}, soap.Options{PublicURL: d.cfg.PublicURL, Logger: d.log}).Mount(d.app)
+	ledgerapi.New(d.ledger, ledgerapi.Options{PublicURL: d.cfg.PublicURL, Logger: d.log}).Mount(d.app, d.auth)
 	admin.New(admin.Deps{
-		Node: d.node, Peers: admin.NewPeers(d.node, d.sharedToken, d.back.records.Gateways, time.Now), Recover: d.member.Recover,
-		Inventory: d.inventory, Intakes: intakes, Deliveries: d.back.records.Deliveries, Breakers: d.back.cache.Breakers(), Credit: d.back.records.Credit,
-		Messages: d.back.records.Messages,
-		Explain:  d.messages.Explain, Preview: d.preview, Tracing: d.tracing,
-		IoT: d.readings, Bench: uplink.NewBench(d.intakes[event.Uplink], d.readings), Types: d.back.records.Devices,
-		Backends: append(d.back.list, journals(intakes)...), Metrics: metrics, Now: time.Now,
+		Node: d.node, Peers: admin.NewPeers(d.node, d.sharedToken, d.backends.records.Gateways, time.Now), Recover: d.membership.Recover,
+		Accounts: d.accounts, Inventory: d.inventory, Intakes: intakes, Deliveries: d.backends.records.Deliveries, Breakers: d.backends.cache.Breakers(), Credit: d.backends.records.Credit,
+		Messages: d.backends.records.Messages, Waits: d.submit.Waits,
+		ReadMessage: carrier.ReadJSON, Explain: d.inbound.Explain, Trace: d.tracer.Trace,
+		IoT: d.iot, Rules: d.rules, Preview: d.preview, Bench: uplink.NewBench(d.intakes[event.Uplink], d.iot), Types: d.backends.records.Devices,
+		Backends: append(d.backends.list, journals(intakes)...), Metrics: metrics, Now: time.Now,
 	}).Mount(d.app, d.auth)
 	console.Mount(d.app)
 	if err := openapi.Mount(d.app, restv2.OpenAPI(), soap.OpenAPI(), restv3.OpenAPI(), iotapi.OpenAPI(), ledgerapi.OpenAPI(), uplink.OpenAPI(), carrier.OpenAPI(), cdr.OpenAPI(), admin.OpenAPI(), console.OpenAPI()); err != nil {
@@ -331,17 +348,19 @@ func (d *daemon) start() error {
 	for _, in := range d.intakes {
 		d.running.Go(func() { d.run(ctx, in) })
 	}
-	d.running.Go(func() { d.messages.Run(ctx) })
+	d.running.Go(func() { d.inbound.Run(ctx) })
+	d.running.Go(func() { d.rules.Run(ctx) })
 	d.running.Go(func() {
-		d.member.run(ctx, func(err error) { d.log.Warn("heartbeat not sent", "error", err) })
+		d.membership.run(ctx, func(err error) { d.log.Warn("heartbeat not sent", "error", err) })
 	})
-	d.running.Go(func() { d.keepHouse(ctx) })
+	d.running.Go(func() { d.housekeeping(ctx) })
 	d.running.Go(func() { d.sweep(ctx) })
 	d.running.Go(func() { d.stored.measure(ctx, d) })
 	d.running.Go(func() { d.expire(ctx) })
 	d.running.Go(func() { d.renewKeys(ctx) })
-	d.running.Go(func() { d.network.Run(ctx) })
-	d.sending.Start()
+	d.running.Go(func() { d.watchLedgers(ctx) })
+	d.running.Go(func() { d.receiptHandler.Run(ctx) })
+	d.submit.Start()
 	d.carriers.start()
 	return nil
 }

@@ -68,6 +68,7 @@ func (c *checker) account(a *Account, at string) {
 	c.relays(a, at)
 	c.locations(a, at)
 	c.decoders(a, at)
+	c.rules(a, at)
 	c.trunks(a, at)
 	c.ledgers(a, at)
 }

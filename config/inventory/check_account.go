@@ -9,9 +9,15 @@ import (
 	"unicode"
 )
 
+// minToken is the least number of characters of a token: one that is shorter can be
+// guessed.
+const minToken = 16
+
 func (c *checker) token(t *Token, at string) {
 	if t.Token == "" || strings.ContainsFunc(t.Token, blank) {
 		c.mistakes.Add(at+"token", "expected a token without blanks")
+	} else if n := len([]rune(t.Token)); n < minToken && !c.mistakes.Has(at+"token") {
+		c.mistakes.Add(at+"token", "expected at least %d characters, got %d", minToken, n)
 	} else if !c.mistakes.Has(at + "token") {
 		c.claim("token", t.Hash(), at+"token")
 	}

@@ -9,7 +9,7 @@ import (
 // The longest sources, in bytes, that the decoders take.
 const (
 	maxExpr       = 4 << 10
-	maxJavaScript = 256 << 10
+	maxJavaScript = 1 << 20
 )
 
 func (c *checker) decoders(a *Account, at string) {

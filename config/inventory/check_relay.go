@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // parameterKind is what an action's parameters are.
@@ -38,7 +39,7 @@ func (c *checker) relays(a *Account, at string) {
 		c.claim(at+"relay", r.ID, path+"id")
 		c.digits(&r.Prefix, path+"prefix", 1, 15)
 		c.claim("prefix", r.Prefix, path+"prefix")
-		c.action(r.Action, r.Parameters, geoActions(), path)
+		c.action("geo", r.Action, r.Parameters, geoActions(), path)
 		c.filter(r.Filter, path+"filter")
 		c.servedSIM(a, r, path+"iccid")
 		c.pace(r.Pace, path+"pace.")
@@ -50,7 +51,7 @@ func (c *checker) relays(a *Account, at string) {
 		c.claim(at+"relay", r.ID, path+"id")
 		c.digits(&r.Number, path+"number", 3, 15)
 		c.claim("number", r.Number, path+"number")
-		c.action(r.Action, r.Parameters, numberActions(), path)
+		c.action("vmn", r.Action, r.Parameters, numberActions(), path)
 		c.filter(r.Filter, path+"filter")
 		c.pace(r.Pace, path+"pace.")
 	}
@@ -81,7 +82,7 @@ func (c *checker) filter(source, path string) {
 	}
 }
 
-func (c *checker) action(name string, parameters []string, known map[string]parameterKind, at string) {
+func (c *checker) action(relay, name string, parameters []string, known map[string]parameterKind, at string) {
 	kind, ok := known[name]
 	if !ok {
 		names := make([]string, 0, len(known))
@@ -99,14 +100,14 @@ func (c *checker) action(name string, parameters []string, known map[string]para
 		c.mistakes.Add(at+"parameters", "expected at least one for the action %s", name)
 	}
 	for i, p := range parameters {
-		c.parameter(kind, p, fmt.Sprintf("%sparameters[%d]", at, i))
+		c.parameter(relay, kind, p, fmt.Sprintf("%sparameters[%d]", at, i))
 	}
 }
 
-func (c *checker) parameter(kind parameterKind, p, path string) {
+func (c *checker) parameter(relay string, kind parameterKind, p, path string) {
 	switch kind {
 	case endpoints:
-		c.endpoint(p, path)
+		c.endpoint(relay, p, path)
 	case mailboxes:
 		if _, err := mail.ParseAddress(p); err != nil {
 			c.mistakes.Add(path, "expected a mail address, got %q", clip(p))
@@ -119,7 +120,14 @@ func (c *checker) parameter(kind parameterKind, p, path string) {
 // endpoint checks a URL with placeholders. Those may stand in path and query
 // only, where net/url would take some of them for broken escapes: so only the
 // part before them is parsed.
-func (c *checker) endpoint(raw, path string) {
+func (c *checker) endpoint(relay, raw, path string) {
+	if c.origin(raw, path) {
+		c.asREST(relay, raw, path)
+	}
+}
+
+// origin checks the part of a URL before its path, and reports whether it is one.
+func (c *checker) origin(raw, path string) bool {
 	scheme, rest, _ := strings.Cut(raw, "://")
 	host := rest
 	if end := strings.IndexAny(rest, "/?#"); end >= 0 {
@@ -131,10 +139,22 @@ func (c *checker) endpoint(raw, path string) {
 	switch {
 	case strings.Contains(host, "%"):
 		c.mistakes.Add(path, "expected no placeholder before the path, got %q", clip(raw))
-	case err != nil || u.Hostname() == "" || scheme != "http" && scheme != "https" || strings.ContainsFunc(raw, blank):
+	case err != nil || u.Hostname() == "" || scheme != "http" && scheme != "https" || strings.ContainsFunc(raw, unicode.IsControl):
 		c.mistakes.Add(path, "expected an http or https URL, got %q", clip(raw))
 	default:
 		c.guard(origin, path)
+		return true
+	}
+	return false
+}
+
+// asREST refuses what REST refuses.
+func (c *checker) asREST(relay, raw, path string) {
+	if c.CheckEndpoint == nil {
+		return
+	}
+	if err := c.CheckEndpoint(relay, raw); err != nil {
+		c.mistakes.Add(path, "expected a URL that can be called: %s", err)
 	}
 }
 

@@ -29,6 +29,7 @@ func Demo(o DemoOptions) Document {
 			Tokens:    []Token{{Token: o.Token, Scopes: []string{"messaging", "cellular", "iot", "ledger", "webhook", "carrier"}}},
 			Locations: []Location{{ID: "loc-imported", Name: "Imported", Imported: true}, {ID: "loc-default", Name: "Default"}},
 			Decoders:  demoDecoders(),
+			Rules:     demoRules(o.Sink),
 			Relays:    demoRelays(o.Sink),
 			SIMs:      demoSIMs(),
 			SIP:       SIP{Trunks: []Trunk{{SourceIPs: []string{"192.0.2.1", "192.0.2.2"}}}},
@@ -92,6 +93,24 @@ func demoDecoders() []Decoder {
 const demoParkingSource = `occupied = len(bytes) > 0 ? bytes[0] % 2 : nil
 counter = len(bytes) > 1 ? bytes[1] : nil
 `
+
+// demoRules are a rule that raises an alarm with the frame of docs/examples, and one
+// that forwards every frame. That is disabled: until the gateway may call the sink,
+// each of its deliveries would be dead.
+func demoRules(sink string) []Rule {
+	enabled, disabled := true, false
+	return []Rule{
+		{
+			ID: "demo-warm", Name: "The demo device is warm", Enabled: &enabled, On: "reading", Devices: RuleDevices{DecoderID: "demo-cayenne"},
+			When: "values.temperature_1 > 25", Clear: "values.temperature_1 < 23", Repeat: "never",
+			Actions: []RuleAction{{Action: "email", Parameters: []string{"ops@example.com"}}},
+		},
+		{
+			ID: "demo-forward", Name: "Forward readings to the sink", Enabled: &disabled, On: "reading", Repeat: "never",
+			Actions: []RuleAction{{Action: "http_post", Parameters: []string{sink + "/readings"}}},
+		},
+	}
+}
 
 func demoRelays(sink string) Relays {
 	return Relays{

@@ -47,6 +47,7 @@ type Account struct {
 	Relays         Relays     `json:"relays,omitzero"`
 	Locations      []Location `json:"locations,omitempty"`
 	Decoders       []Decoder  `json:"decoders,omitempty"`
+	Rules          []Rule     `json:"rules,omitempty"`
 	SIMs           []SIM      `json:"sims,omitempty"`
 	SIP            SIP        `json:"sip,omitzero"`
 	Ledgers        []Ledger   `json:"ledgers,omitempty"`
@@ -128,6 +129,46 @@ type Decoder struct {
 type Mapping struct {
 	SensorTypeID string `json:"sensor_type_id"`
 	Key          string `json:"key"`
+}
+
+// Rule says what follows from the frames of devices: alarms, or deliveries that
+// forward them.
+type Rule struct {
+	ID        string       `json:"id"`
+	Name      string       `json:"name"`
+	Enabled   *bool        `json:"enabled,omitempty"` // Parse fills in true
+	On        string       `json:"on"`
+	Devices   RuleDevices  `json:"devices,omitzero"`
+	When      string       `json:"when,omitempty"`
+	Clear     string       `json:"clear,omitempty"`
+	For       Duration     `json:"for,omitempty"`
+	SilentFor Duration     `json:"silent_for,omitempty"`
+	Repeat    string       `json:"repeat,omitempty"` // never, always or a duration; Parse fills in never
+	Batch     RuleBatch    `json:"batch,omitzero"`
+	Ordered   bool         `json:"ordered,omitempty"`
+	Actions   []RuleAction `json:"actions"`
+}
+
+// RuleDevices selects the devices that a rule looks at; zero: all.
+type RuleDevices struct {
+	DecoderID  string   `json:"decoder_id,omitempty"`
+	LocationID string   `json:"location_id,omitempty"`
+	IDs        []string `json:"ids,omitempty"`
+	Name       string   `json:"name,omitempty"` // a pattern with *
+}
+
+// RuleBatch collects frames into one request; zero: each by itself.
+type RuleBatch struct {
+	Count int      `json:"count,omitempty"`
+	Every Duration `json:"every,omitempty"`
+}
+
+// RuleAction is what a rule does when it fires.
+type RuleAction struct {
+	Action     string   `json:"action"`
+	Parameters []string `json:"parameters,omitempty"`
+	Body       string   `json:"body,omitempty"` // an expression
+	Originator string   `json:"originator,omitempty"`
 }
 
 // SIM is a subscriber identity module and its codes.

@@ -44,6 +44,7 @@ func (r NumberRelay) key() string { return r.ID }
 func (l Location) key() string    { return l.ID }
 func (d Decoder) key() string     { return d.ID }
 func (m Mapping) key() string     { return m.Key }
+func (r Rule) key() string        { return r.ID }
 func (s SIM) key() string         { return s.ICCID }
 func (l Ledger) key() string      { return l.ID }
 
@@ -95,6 +96,7 @@ func mergeAccount(old, fresh Account) Account {
 		},
 		Locations: merge(old.Locations, fresh.Locations, Location.key, replace),
 		Decoders:  merge(old.Decoders, fresh.Decoders, Decoder.key, mergeDecoder),
+		Rules:     merge(old.Rules, fresh.Rules, Rule.key, replace),
 		SIMs:      merge(old.SIMs, fresh.SIMs, SIM.key, mergeSIM),
 		SIP:       SIP{Trunks: merge(old.SIP.Trunks, fresh.SIP.Trunks, Trunk.key, replace)},
 		Ledgers:   merge(old.Ledgers, fresh.Ledgers, Ledger.key, replace),
@@ -129,6 +131,7 @@ func omittedOf(old, fresh Account) (lost Account, any bool) {
 		},
 		Locations: omitted(old.Locations, fresh.Locations, Location.key),
 		Decoders:  omitted(old.Decoders, fresh.Decoders, Decoder.key),
+		Rules:     omitted(old.Rules, fresh.Rules, Rule.key),
 		SIMs:      omitted(old.SIMs, fresh.SIMs, SIM.key),
 		SIP:       SIP{Trunks: omitted(old.SIP.Trunks, fresh.SIP.Trunks, Trunk.key)},
 		Ledgers:   omitted(old.Ledgers, fresh.Ledgers, Ledger.key),
@@ -137,7 +140,7 @@ func omittedOf(old, fresh Account) (lost Account, any bool) {
 		lost.SOAP = old.SOAP
 	}
 	n := len(lost.Tokens) + len(lost.Relays.Geo) + len(lost.Relays.VMN) + len(lost.Locations) +
-		len(lost.Decoders) + len(lost.SIMs) + len(lost.SIP.Trunks) + len(lost.Ledgers)
+		len(lost.Decoders) + len(lost.Rules) + len(lost.SIMs) + len(lost.SIP.Trunks) + len(lost.Ledgers)
 	return lost, n > 0 || lost.SOAP != nil
 }
 

@@ -22,12 +22,12 @@ func TestMergeKeepsWhatIsOmitted(t *testing.T) {
 	old := contract(t)
 	fresh := parse(t, `
 accounts:
-  - {name: acme, tokens: [{token: acme-token}, {token: second}], locations: [{id: loc1, name: Renamed}],
+  - {name: acme, tokens: [{token: acme-token-0123456}, {token: second-token-0123456}], locations: [{id: loc1, name: Renamed}],
      decoders: [{id: d1, name: Tester, type: other, sensors: [{sensor_type_id: temperature, key: temperature_9}]}]}
   - {name: other}`, inventory.Options{Known: old})
 	want := contract(t)
 	a := &want.Accounts[0]
-	a.Tokens = []inventory.Token{{Token: "acme-token", Secret: "shh"}, {Token: "second"}}
+	a.Tokens = []inventory.Token{{Token: "acme-token-0123456", Secret: "shh"}, {Token: "second-token-0123456"}}
 	a.Locations = []inventory.Location{{ID: "loc1", Name: "Renamed"}}
 	a.Decoders = []inventory.Decoder{{ID: "d1", Name: "Tester", Type: "other", Codec: "json", Sensors: []inventory.Mapping{
 		{SensorTypeID: "temperature", Key: "temperature_1"}, {SensorTypeID: "temperature", Key: "temperature_9"},
@@ -43,8 +43,9 @@ func TestOmittedNamesWhatAPruneRemoves(t *testing.T) {
 	old.Accounts = append(old.Accounts, inventory.Account{Name: "gone"})
 	fresh := contract(t)
 	fresh.SensorTypes, fresh.Accounts[0].Relays.VMN, fresh.Accounts[0].SIMs, fresh.Accounts[0].SOAP = nil, nil, nil, nil
+	fresh.Accounts[0].Rules = fresh.Accounts[0].Rules[1:]
 	want := inventory.Document{SensorTypes: old.SensorTypes, Accounts: []inventory.Account{
-		{Name: "acme", SOAP: old.Accounts[0].SOAP, Relays: inventory.Relays{VMN: old.Accounts[0].Relays.VMN}, SIMs: old.Accounts[0].SIMs},
+		{Name: "acme", SOAP: old.Accounts[0].SOAP, Relays: inventory.Relays{VMN: old.Accounts[0].Relays.VMN}, SIMs: old.Accounts[0].SIMs, Rules: old.Accounts[0].Rules[:1]},
 		{Name: "gone"},
 	}}
 	if got := inventory.Omitted(old, fresh); !reflect.DeepEqual(got, want) {
@@ -55,18 +56,18 @@ func TestOmittedNamesWhatAPruneRemoves(t *testing.T) {
 func TestSealedAndMaskedShowNoSecret(t *testing.T) {
 	d := contract(t)
 	sealed := encode(t, inventory.Seal(d))
-	for _, secret := range []string{`"acme-token"`, `"password":"secret"`} {
+	for _, secret := range []string{`"acme-token-0123456"`, `"password":"secret"`} {
 		if strings.Contains(sealed, secret) {
 			t.Errorf("sealed shows %s", secret)
 		}
 	}
 	masked := encode(t, inventory.Mask(d))
-	for _, secret := range []string{"acme-token", `"secret":"shh"`, `"password":"secret"`, "whsec_", `"0000"`, `"1111"`, "12345678", "87654321"} {
+	for _, secret := range []string{"acme-token-0123456", `"secret":"shh"`, `"password":"secret"`, "whsec_", `"0000"`, `"1111"`, "12345678", "87654321"} {
 		if strings.Contains(masked, secret) {
 			t.Errorf("masked shows %s", secret)
 		}
 	}
-	if d.Accounts[0].Tokens[0].Token != "acme-token" {
+	if d.Accounts[0].Tokens[0].Token != "acme-token-0123456" {
 		t.Error("the document itself was changed")
 	}
 	if again := encode(t, inventory.Seal(inventory.Seal(d))); again != sealed {

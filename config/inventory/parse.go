@@ -17,8 +17,14 @@ type Options struct {
 	CheckURL func(url string) error
 	// CheckSource refuses a decoder's source that does not compile.
 	CheckSource func(codec, source string) error
+	// CheckEndpoint refuses what no relay of a kind (geo, vmn) takes as a URL over
+	// REST. nil takes any http or https URL.
+	CheckEndpoint func(kind, url string) error
 	// CheckFilter refuses a relay's filter that does not compile.
 	CheckFilter func(source string) error
+	// CheckRule returns the mistakes in a rule by field, such as actions[0].body.
+	// nil checks no more than its shape.
+	CheckRule func(r Rule) map[string][]string
 	// AllowHTTPCallback lets callback_url be http.
 	AllowHTTPCallback bool
 }

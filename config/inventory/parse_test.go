@@ -45,7 +45,7 @@ func TestParseReadsEverySection(t *testing.T) {
 		Networks:    []inventory.Network{{Prefix: "447", MCC: "234", MNC: "15", Name: "Example Mobile", Country: "United Kingdom"}},
 		Accounts: []inventory.Account{{
 			Name: "acme", Credit: &credit, Permissions: []string{"mvno"},
-			Tokens:         []inventory.Token{{Token: "acme-token", Scopes: []string{"messaging", "cellular", "iot", "ledger", "webhook", "carrier"}, Secret: "shh", Source: "hq"}},
+			Tokens:         []inventory.Token{{Token: "acme-token-0123456", Scopes: []string{"messaging", "cellular", "iot", "ledger", "webhook", "carrier"}, Secret: "shh", Source: "hq"}},
 			SOAP:           &inventory.SOAP{Username: "acme", Password: "secret"},
 			WebhookSecrets: []string{"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"}, CallbackURL: "https://example.com/callback",
 			Relays: inventory.Relays{
@@ -54,9 +54,26 @@ func TestParseReadsEverySection(t *testing.T) {
 			},
 			Locations: []inventory.Location{{ID: "loc1", Name: "Default", Imported: true}},
 			Decoders:  []inventory.Decoder{{ID: "d1", Name: "Field tester", Type: "lorawan", Codec: "cayenne_lpp", Sensors: []inventory.Mapping{{SensorTypeID: "temperature", Key: "temperature_1"}}}},
-			SIMs:      []inventory.SIM{{ICCID: "8944000000000000001", IMSI: "234150000000001", MSISDN: "447700900001", PIN: "0000", PIN2: "1111", PUK: "12345678", PUK2: "87654321", CurrentState: "pending", Service5G: true}},
-			SIP:       inventory.SIP{Trunks: []inventory.Trunk{{SourceIPs: []string{"192.0.2.1"}}}},
-			Ledgers:   []inventory.Ledger{{ID: "l1", Name: "Assets", Description: "…", Claims: 3, Expiry: inventory.Duration(8760 * time.Hour), Metadata: true, Certificates: true}},
+			Rules: []inventory.Rule{
+				{
+					ID: "r1", Name: "Fridge is warm", Enabled: new(true), On: "reading", Devices: inventory.RuleDevices{DecoderID: "d1", Name: "fridge-*"},
+					When: "values.temperature_1 > 8", Clear: "values.temperature_1 < 6", For: inventory.Duration(10 * time.Minute), Repeat: "1h", Actions: []inventory.RuleAction{
+						{Action: "sms", Parameters: []string{"447700900123"}, Originator: "Cellar"},
+						{Action: "http_post", Parameters: []string{"https://example.com/alarms"}, Body: "{t: values.temperature_1}"},
+					},
+				},
+				{
+					ID: "r2", Name: "Archive", Enabled: new(false), On: "reading", Repeat: "never", Batch: inventory.RuleBatch{Count: 100, Every: inventory.Duration(time.Minute)}, Ordered: true,
+					Actions: []inventory.RuleAction{{Action: "http_post", Parameters: []string{"https://example.com/readings"}}},
+				},
+				{
+					ID: "r3", Name: "Silence", Enabled: new(true), On: "silent", SilentFor: inventory.Duration(2 * time.Hour), Repeat: "never",
+					Actions: []inventory.RuleAction{{Action: "email", Parameters: []string{"ops@example.com"}}},
+				},
+			},
+			SIMs:    []inventory.SIM{{ICCID: "8944000000000000001", IMSI: "234150000000001", MSISDN: "447700900001", PIN: "0000", PIN2: "1111", PUK: "12345678", PUK2: "87654321", CurrentState: "pending", Service5G: true}},
+			SIP:     inventory.SIP{Trunks: []inventory.Trunk{{SourceIPs: []string{"192.0.2.1"}}}},
+			Ledgers: []inventory.Ledger{{ID: "l1", Name: "Assets", Description: "…", Claims: 3, Expiry: inventory.Duration(8760 * time.Hour), Metadata: true, Certificates: true}},
 		}},
 	}
 	got := contract(t)
@@ -81,7 +98,7 @@ func TestParseReadsThePaceOfRelays(t *testing.T) {
 }
 
 func TestDemoIsValid(t *testing.T) {
-	d := inventory.Demo(inventory.DemoOptions{Token: "random"})
+	d := inventory.Demo(inventory.DemoOptions{Token: "random-token-0123456"})
 	if again := parse(t, encode(t, d), inventory.Options{}); !reflect.DeepEqual(again, d) {
 		t.Errorf("got %+v", again)
 	}
@@ -110,11 +127,12 @@ func TestParseNamesEveryMistake(t *testing.T) {
 		"an unknown permission":              {acct("permissions: [root]"), `accounts[0].permissions[0]: expected mvno, got "root"`},
 		"a token with a blank, not shown":    {acct("tokens: [{token: a b}]"), "accounts[0].tokens[0].token: expected a token without blanks"},
 		"an empty token":                     {acct("tokens: [{scopes: [iot]}]"), "accounts[0].tokens[0].token: expected a token without blanks"},
-		"tokens as text, not shown":          {acct("tokens: acme-token"), "accounts[0].tokens: expected a list, got a single value"},
-		"the same token twice":               {acct("tokens: [{token: t}, {token: t}]"), "accounts[0].tokens[1].token: already taken by accounts[0].tokens[0].token"},
-		"an unknown scope":                   {acct("tokens: [{token: t, scopes: [sms]}]"), `accounts[0].tokens[0].scopes[0]: expected messaging, cellular, iot, ledger, webhook or carrier, got "sms"`},
-		"a source with a slash":              {acct("tokens: [{token: t, source: a/b}]"), `accounts[0].tokens[0].source: expected 1 to 64 letters, digits, dots, hyphens or underscores, got "a/b"`},
-		"a source twice":                     {acct("tokens: [{token: t, source: s}, {token: u, source: s}]"), "accounts[0].tokens[1].source: already taken by accounts[0].tokens[0].source"},
+		"tokens as text, not shown":          {acct("tokens: acme-token-0123456"), "accounts[0].tokens: expected a list, got a single value"},
+		"a token that can be guessed":        {acct("tokens: [{token: fifteen-letters}]"), "accounts[0].tokens[0].token: expected at least 16 characters, got 15"},
+		"the same token twice":               {acct("tokens: [{token: a-token-0123456789}, {token: a-token-0123456789}]"), "accounts[0].tokens[1].token: already taken by accounts[0].tokens[0].token"},
+		"an unknown scope":                   {acct("tokens: [{token: a-token-0123456789, scopes: [sms]}]"), `accounts[0].tokens[0].scopes[0]: expected messaging, cellular, iot, ledger, webhook or carrier, got "sms"`},
+		"a source with a slash":              {acct("tokens: [{token: a-token-0123456789, source: a/b}]"), `accounts[0].tokens[0].source: expected 1 to 64 letters, digits, dots, hyphens or underscores, got "a/b"`},
+		"a source twice":                     {acct("tokens: [{token: a-token-0123456789, source: s}, {token: b-token-0123456789, source: s}]"), "accounts[0].tokens[1].source: already taken by accounts[0].tokens[0].source"},
 		"SOAP without a password":            {acct("soap: {username: u}"), "accounts[0].soap.password: expected a password"},
 		"a SOAP username twice":              {"accounts: [{name: a, soap: {username: u, password: p}}, {name: b, soap: {username: u, password: p}}]", "accounts[1].soap.username: already taken by accounts[0].soap.username"},
 		"a webhook secret of another form":   {acct("webhook_secret: [hush]"), "accounts[0].webhook_secret[0]: expected whsec_ and the base64 of 24 to 64 bytes"},
@@ -139,6 +157,7 @@ func TestParseNamesEveryMistake(t *testing.T) {
 		"an endpoint that is no URL":         {acct("relays: {geo: [{id: g, prefix: 44, action: http_get, parameters: [example.com]}]}"), `accounts[0].relays.geo[0].parameters[0]: expected an http or https URL, got "example.com"`},
 		"an endpoint of another scheme":      {acct("relays: {geo: [{id: g, prefix: 44, action: http_get, parameters: ['ftp://a/']}]}"), `accounts[0].relays.geo[0].parameters[0]: expected an http or https URL, got "ftp://a/"`},
 		"a placeholder in the host":          {acct("relays: {vmn: [{id: v, number: 447, action: http_post, parameters: ['https://%orig/']}]}"), `accounts[0].relays.vmn[0].parameters[0]: expected no placeholder before the path, got "https://%orig/"`},
+		"an endpoint that REST refuses":      {acct("relays: {vmn: [{id: v, number: 447, action: http_get, parameters: ['https://a/?x=vmn%bad']}]}"), "accounts[0].relays.vmn[0].parameters[0]: expected a URL that can be called: line 1: bad"},
 		"a line break in an endpoint":        {acct("relays: {vmn: [{id: v, number: 447, action: inbound_gw, parameters: [\"https://a/\\nb\"]}]}"), `accounts[0].relays.vmn[0].parameters[0]: expected an http or https URL, got "https://a/\nb"`},
 		"a mailbox without a domain":         {acct("relays: {geo: [{id: g, prefix: 44, action: email, parameters: [ops]}]}"), `accounts[0].relays.geo[0].parameters[0]: expected a mail address, got "ops"`},
 		"mvno without a SIM":                 {acct("relays: {geo: [{id: g, prefix: 44, action: mvno}]}"), "accounts[0].relays.geo[0].iccid: expected the ICCID of the SIM that mvno serves"},
@@ -155,6 +174,18 @@ func TestParseNamesEveryMistake(t *testing.T) {
 		"a script that does not compile":     {acct("decoders: [{id: d, name: d, type: other, codec: javascript, source: bad}]"), "accounts[0].decoders[0].source: expected a source that compiles: line 1: bad"},
 		"an unknown sensor type":             {"sensor_types: [{id: humidity, name: h}]\n" + acct("decoders: [{id: d, name: d, type: other, sensors: [{sensor_type_id: humidty, key: k}]}]"), `accounts[0].decoders[0].sensors[0].sensor_type_id: expected the id of a sensor type (did you mean "humidity"?), got "humidty"`},
 		"a key twice":                        {"sensor_types: [{id: t, name: t}]\n" + acct("decoders: [{id: d, name: d, type: other, sensors: [{sensor_type_id: t, key: k}, {sensor_type_id: t, key: k}]}]"), "accounts[0].decoders[0].sensors[1].key: already taken by accounts[0].decoders[0].sensors[0].key"},
+		"a rule without a name":              {acct("rules: [{id: r, on: reading}]"), "accounts[0].rules[0].name: expected a name"},
+		"a rule without a trigger":           {acct("rules: [{id: r, name: n}]"), `accounts[0].rules[0].on: expected reading, silent or event, got ""`},
+		"a trigger as YAML 1.1 reads on":     {acct("rules: [{id: r, name: n, on: on}]"), `accounts[0].rules[0].on: expected reading, silent or event, got "on"`},
+		"a rule twice":                       {acct("rules: [{id: r, name: n, on: reading}, {id: r, name: m, on: event}]"), "accounts[0].rules[1].id: already taken by accounts[0].rules[0].id"},
+		"a misspelt condition":               {acct("rules: [{id: r, name: n, on: reading, wen: x}]"), `accounts[0].rules[0].wen: unknown field, did you mean "when"?`},
+		"a rule's duration in days":          {acct("rules: [{id: r, name: n, on: silent, silent_for: 2d}]"), `accounts[0].rules[0].silent_for: expected a duration such as 90s or 2h30m, got "2d"`},
+		"a rule's duration below zero":       {acct("rules: [{id: r, name: n, on: reading, for: -1m}]"), "accounts[0].rules[0].for: expected a duration such as 10m, got -1m0s"},
+		"a repeat in words":                  {acct("rules: [{id: r, name: n, on: reading, repeat: often}]"), `accounts[0].rules[0].repeat: expected never, always or a duration such as 10m, got "often"`},
+		"a batch below nothing":              {acct("rules: [{id: r, name: n, on: reading, batch: {count: -1}}]"), "accounts[0].rules[0].batch.count: expected 1 or more, got -1"},
+		"an action that no rule has":         {acct("rules: [{id: r, name: n, on: reading, actions: [{action: fax}]}]"), `accounts[0].rules[0].actions[0].action: expected email, http_get, http_post or sms, got "fax"`},
+		"a rule's private endpoint":          {acct("rules: [{id: r, name: n, on: reading, actions: [{action: http_get, parameters: ['http://10.0.0.1/?t=%key:t']}]}]"), "accounts[0].rules[0].actions[0].parameters[0]: expected a URL that may be reached: http://10.0.0.1/ is private"},
+		"a condition that does not compile":  {acct("rules: [{id: r, name: n, on: reading}, {id: s, name: n, on: reading, when: bad}]"), "accounts[0].rules[1].when: line 1, column 1: bad"},
 		"a short ICCID":                      {acct("sims: [{iccid: '8944'}]"), `accounts[0].sims[0].iccid: expected 18 to 22 digits, got "8944"`},
 		"a SIM twice":                        {acct("sims: [{iccid: '8944000000000000001'}, {iccid: '8944000000000000001'}]"), "accounts[0].sims[1].iccid: already taken by accounts[0].sims[0].iccid"},
 		"an IMSI with a letter":              {acct("sims: [{iccid: '8944000000000000001', imsi: 23415x}]"), `accounts[0].sims[0].imsi: expected 6 to 15 digits, got "23415x"`},
@@ -178,7 +209,14 @@ func TestParseNamesEveryMistake(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := inventory.Parse([]byte(tc.doc), inventory.Options{CheckURL: onlyPublic, CheckSource: onlyGood, CheckFilter: func(s string) error { return onlyGood("", s) }})
+			_, err := inventory.Parse([]byte(tc.doc), inventory.Options{CheckURL: onlyPublic, CheckSource: onlyGood, CheckFilter: func(s string) error { return onlyGood("", s) },
+				CheckEndpoint: func(kind, url string) error { _, rest, _ := strings.Cut(url, kind+"%"); return onlyGood("", rest) },
+				CheckRule: func(r inventory.Rule) map[string][]string {
+					if r.When == "bad" {
+						return map[string][]string{"when": {"line 1, column 1: bad"}}
+					}
+					return nil
+				}})
 			if err == nil || err.Error() != tc.want {
 				t.Errorf("got:\n%v\nwant:\n%s", err, tc.want)
 			}
@@ -206,10 +244,10 @@ func TestParseChecksAgainstWhatStands(t *testing.T) {
 	for name, tc := range map[string]struct{ doc, want string }{
 		"a sensor type declared earlier is known":  {acct("decoders: [{id: d, name: d, type: other, sensors: [{sensor_type_id: temperature, key: k}]}]"), ""},
 		"a SIM declared earlier is known":          {"accounts: [{name: acme, relays: {geo: [{id: g1, prefix: 4478000, action: mvno, iccid: '8944000000000000001'}]}}]", ""},
-		"the same inventory again":                 {"accounts: [{name: acme, tokens: [{token: acme-token}], relays: {vmn: [{id: v1, number: 447860000001, action: inactive}]}}]", ""},
+		"the same inventory again":                 {"accounts: [{name: acme, tokens: [{token: acme-token-0123456}], relays: {vmn: [{id: v1, number: 447860000001, action: inactive}]}}]", ""},
 		"a relay takes another number":             {"accounts: [{name: acme, relays: {vmn: [{id: v1, number: 447860000009, action: inactive}, {id: v2, number: 447860000001, action: inactive}]}}]", ""},
-		"an account by id takes another name":      {"accounts: [{name: apex, id: 5, tokens: [{token: acme-token}]}]", ""},
-		"a token of another account":               {acct("tokens: [{token: acme-token}]"), `accounts[0].tokens[0].token: already taken by account "acme" of an earlier inventory`},
+		"an account by id takes another name":      {"accounts: [{name: apex, id: 5, tokens: [{token: acme-token-0123456}]}]", ""},
+		"a token of another account":               {acct("tokens: [{token: acme-token-0123456}]"), `accounts[0].tokens[0].token: already taken by account "acme" of an earlier inventory`},
 		"a number of another account":              {acct("relays: {vmn: [{id: v, number: 447860000001, action: inactive}]}"), `accounts[0].relays.vmn[0].number: already taken by account "acme" of an earlier inventory`},
 		"a number of another relay of the account": {"accounts: [{name: acme, relays: {vmn: [{id: v2, number: 447860000001, action: inactive}]}}]", `accounts[0].relays.vmn[0].number: already taken by account "acme" of an earlier inventory`},
 		"a prefix of another account":              {acct("relays: {geo: [{id: g, prefix: 4478000, action: black_hole}]}"), `accounts[0].relays.geo[0].prefix: already taken by account "acme" of an earlier inventory`},

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// maxMistakes bounds a report; nobody reads further.
+// maxMistakes is the maximum number of mistakes in a report.
 const maxMistakes = 100
 
 // Mistake is one thing that is wrong with a document.
@@ -22,7 +22,7 @@ func (m Mistake) String() string {
 	return m.Path + ": " + m.Text
 }
 
-// Mistakes collects what is wrong with a document, in the document's order.
+// Mistakes collects the mistakes of a document, in the document's order.
 type Mistakes []Mistake
 
 // Error returns one line per mistake.

@@ -18,7 +18,7 @@ const maxValue = 40
 
 func (d *decoder) scalar(n *yaml.Node, v reflect.Value, at place) {
 	if n.Kind != yaml.ScalarNode {
-		d.mistakes.Add(at.path, "expected %s, got %s", wanted(v.Kind()), shape(n))
+		d.mistakes.Add(at.path, "expected %s, got %s", describeKind(v.Kind()), shape(n))
 		return
 	}
 	switch {
@@ -26,7 +26,7 @@ func (d *decoder) scalar(n *yaml.Node, v reflect.Value, at place) {
 	case v.Kind() == reflect.String: // perhaps a secret: not repeated
 		d.mistakes.Add(at.path, "expected text in quotes")
 	default:
-		d.mistakes.Add(at.path, "expected %s, got %q", wanted(v.Kind()), clip(n.Value, maxValue))
+		d.mistakes.Add(at.path, "expected %s, got %q", describeKind(v.Kind()), clipValue(n.Value, maxValue))
 	}
 }
 
@@ -52,7 +52,7 @@ func setScalar(n *yaml.Node, v reflect.Value) bool {
 }
 
 // textual reports whether a value may stand for text. Digits may, because
-// nobody quotes a telephone number, and they keep their leading zeros.
+// telephone numbers are usually not quoted, and keep their leading zeros.
 func textual(n *yaml.Node) bool {
 	switch n.ShortTag() {
 	case "!!str", "!!timestamp":
@@ -70,7 +70,7 @@ func (d *decoder) text(n *yaml.Node, v reflect.Value, at place) {
 		return
 	}
 	if err := d.setText(n.Value, v); err != nil {
-		d.mistakes.Add(at.path, "%s, got %q", err, clip(n.Value, maxValue))
+		d.mistakes.Add(at.path, "%s, got %q", err, clipValue(n.Value, maxValue))
 	}
 }
 
@@ -120,7 +120,7 @@ func textNode(text string, t reflect.Type) *yaml.Node {
 	return scalar("!!str", text)
 }
 
-func wanted(k reflect.Kind) string {
+func describeKind(k reflect.Kind) string {
 	switch k {
 	case reflect.Bool:
 		return "true or false"
@@ -145,7 +145,7 @@ func shape(n *yaml.Node) string {
 	return "a single value"
 }
 
-func clip(s string, most int) string {
+func clipValue(s string, most int) string {
 	if len(s) <= most {
 		return s
 	}

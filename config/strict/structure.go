@@ -24,7 +24,7 @@ func (d *decoder) structure(n *yaml.Node, v reflect.Value, at place) {
 	seen := make(map[string]bool, len(n.Content)/2)
 	for i := 0; i+1 < len(n.Content) && len(d.mistakes) <= maxMistakes; i += 2 {
 		key := n.Content[i].Value
-		child := place{join(at.path, clip(key, maxKey)), at.depth + 1}
+		child := place{join(at.path, clipValue(key, maxKey)), at.depth + 1}
 		index, known := fields[key]
 		switch {
 		case !known || n.Content[i].Kind != yaml.ScalarNode:
@@ -59,6 +59,10 @@ func (d *decoder) unknown(path, key string, fields map[string]int) {
 	d.mistakes.Add(path, "unknown field, expected one of %s", strings.Join(sorted(names), ", "))
 }
 
+// Presetter is an entry of a list that has values of its own where a document
+// names none, so that a zero that is given is seen.
+type Presetter interface{ Preset() }
+
 func (d *decoder) list(n *yaml.Node, v reflect.Value, at place) {
 	if n.Kind != yaml.SequenceNode {
 		d.mistakes.Add(at.path, "expected a list, got %s", shape(n))
@@ -74,6 +78,9 @@ func (d *decoder) list(n *yaml.Node, v reflect.Value, at place) {
 			return
 		}
 		entry := reflect.New(v.Type().Elem()).Elem()
+		if p, ok := entry.Addr().Interface().(Presetter); ok {
+			p.Preset()
+		}
 		path := at.path + "[" + strconv.Itoa(i) + "]"
 		if child.ShortTag() == "!!null" {
 			d.mistakes.Add(path, "expected a value, got nothing")

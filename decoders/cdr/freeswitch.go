@@ -41,11 +41,11 @@ func freeSWITCH(raw json.RawMessage, at int) (Call, error) {
 	}
 	v := variables(doc.Variables)
 	c := Call{
-		ID: or(v.text("uuid"), plain(l.Profile.UUID)), From: plain(or(l.Profile.From, l.Profile.ANI)), To: plain(l.Profile.To),
+		ID: or(v.text("uuid"), unescapePercent(l.Profile.UUID)), From: unescapePercent(or(l.Profile.From, l.Profile.ANI)), To: unescapePercent(l.Profile.To),
 		Start:       v.moment("start", l.Times.Created),
 		Answer:      v.moment("answer", l.Times.Answered),
 		End:         v.moment("end", l.Times.Hangup),
-		Disposition: v.text("hangup_cause"), Trunk: or(v.text("sip_gateway_name"), or(v.text("sip_gateway"), plain(l.Profile.Source))),
+		Disposition: v.text("hangup_cause"), Trunk: or(v.text("sip_gateway_name"), or(v.text("sip_gateway"), unescapePercent(l.Profile.Source))),
 	}
 	c.Duration, c.Billsec = v.whole("duration", seconds(c.Start, c.End)), v.whole("billsec", seconds(c.Answer, c.End))
 	return finish(c, "freeswitch", at)
@@ -73,7 +73,7 @@ type variables map[string]any
 func (v variables) text(name string) string {
 	switch x := v[name].(type) {
 	case string:
-		return plain(x)
+		return unescapePercent(x)
 	case float64:
 		return strconv.FormatFloat(x, 'f', -1, 64)
 	}
@@ -85,7 +85,7 @@ func (v variables) moment(name, micros string) time.Time {
 	if n, err := strconv.ParseInt(v.text(name+"_epoch"), 10, 64); err == nil && n > 0 {
 		return time.Unix(n, 0).UTC()
 	}
-	if n, err := strconv.ParseInt(plain(micros), 10, 64); err == nil && n > 0 {
+	if n, err := strconv.ParseInt(unescapePercent(micros), 10, 64); err == nil && n > 0 {
 		return time.UnixMicro(n).UTC().Truncate(time.Second)
 	}
 	return time.Time{}
@@ -98,8 +98,8 @@ func (v variables) whole(name string, otherwise int64) int64 {
 	return otherwise
 }
 
-// plain undoes percent encoding, where there is any.
-func plain(s string) string {
+// unescapePercent undoes percent encoding, where there is any.
+func unescapePercent(s string) string {
 	if !strings.Contains(s, "%") {
 		return s
 	}

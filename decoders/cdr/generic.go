@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/penstock/penstock/decoders/iso8601"
 )
 
 // generic reads a record of our own form.
@@ -72,7 +74,7 @@ func (r *reading) time(name string) time.Time {
 	if text == "" {
 		return time.Time{}
 	}
-	t, ok := iso8601(text)
+	t, ok := iso8601.Parse(text)
 	if !ok {
 		r.fail(name, wantTime)
 	}
@@ -80,13 +82,3 @@ func (r *reading) time(name string) time.Time {
 }
 
 const wantTime = "want a time like 2026-01-31T12:00:00Z"
-
-// iso8601 reads a moment; without a zone it is UTC.
-func iso8601(text string) (time.Time, bool) {
-	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05Z0700", "2006-01-02T15:04:05", time.DateTime} {
-		if t, err := time.ParseInLocation(layout, text, time.UTC); err == nil {
-			return t.UTC(), true
-		}
-	}
-	return time.Time{}, false
-}

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/penstock/penstock/decoders/iso8601"
 )
 
 // Use is the record of what a SIM used once: a session, a message, a call.
@@ -43,12 +45,26 @@ func (u Use) Row() []string {
 }
 
 // Inert is a cell of a CSV that a spreadsheet does not run as a formula: one that
-// it would gets an apostrophe before it.
+// it would gets an apostrophe before it, and so does one that begins like that.
 func Inert(cell string) string {
-	if cell != "" && strings.ContainsRune("=+-@\t\r\n", rune(cell[0])) {
+	if isFormula(cell) {
 		return "'" + cell
 	}
 	return cell
+}
+
+// original is the cell that Inert was given.
+func original(cell string) string {
+	if rest, quoted := strings.CutPrefix(cell, "'"); quoted && isFormula(rest) {
+		return rest
+	}
+	return cell
+}
+
+// isFormula reports whether a cell begins like a formula, behind any apostrophes.
+func isFormula(cell string) bool {
+	cell = strings.TrimLeft(cell, "'")
+	return cell != "" && strings.ContainsRune("=+-@\t\r\n", rune(cell[0]))
 }
 
 // UseSource names the form of a post: json or csv.
@@ -109,7 +125,7 @@ func use(format string, cells []string, at int) (Use, error) {
 		cells[i] = strings.TrimSpace(cells[i])
 	}
 	u := Use{ID: strings.TrimSpace(strings.ToValidUTF8(cells[0], "")), ICCID: cells[1], Type: cells[3]}
-	start, ok := iso8601(cells[2])
+	start, ok := iso8601.Parse(cells[2])
 	u.Start = start.Truncate(time.Microsecond)
 	switch {
 	case u.ID == "":

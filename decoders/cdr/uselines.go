@@ -10,7 +10,8 @@ import (
 	"strings"
 )
 
-// useLines reads CSV whose header has the names of UseHeader, in any order. After
+// useLines reads CSV whose header has the names of UseHeader, in any order. What
+// Inert made of a cell is undone: a file that was handed out may be posted. After
 // a line that is broken it goes on with the next.
 func useLines(r *records[Use]) {
 	lines := csv.NewReader(bytes.NewReader(r.body))
@@ -36,7 +37,7 @@ func useLines(r *records[Use]) {
 			continue
 		}
 		for i, place := range places {
-			cells[i] = row[place]
+			cells[i] = original(strings.TrimSpace(row[place]))
 		}
 		r.add(use("csv", cells, at))
 	}

@@ -20,12 +20,14 @@ const alphabet = "@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞ\x1bÆæß�
 // Alphabet translates between UTF-8 and unpacked 7-bit text. It is read-only
 // and safe for concurrent use.
 type Alphabet struct {
-	char  [128]rune
-	ext   [128]rune // 0 where the extension table has nothing
-	codes map[rune][]byte
+	char     table
+	ext      table
+	national *national
+	codes    map[rune][]byte
 }
 
-// NewAlphabet returns the default alphabet with its extension.
+// NewAlphabet returns the default alphabet with its extension, and the national
+// language tables for what is decoded.
 func NewAlphabet() *Alphabet {
 	a := &Alphabet{codes: make(map[rune][]byte, 137)}
 	code := byte(0)
@@ -40,6 +42,7 @@ func NewAlphabet() *Alphabet {
 		a.ext[code] = r
 		a.codes[r] = []byte{escape, code}
 	}
+	a.national = newNational(&a.char, &a.ext)
 	return a
 }
 
@@ -55,7 +58,13 @@ func extension() map[byte]rune {
 // that the extension lacks shows that character of the default alphabet, and
 // an escape before an escape or at the end a space (TS 23.038, 6.2.1.1). An
 // octet above 0x7F is an error.
-func (a *Alphabet) Decode(data []byte) (string, error) {
+func (a *Alphabet) Decode(data []byte) (string, error) { return a.DecodeIn(Languages{}, data) }
+
+// DecodeIn is Decode with national language tables. Those that are not known are
+// the default ones; a septet that no table has is U+FFFD.
+func (a *Alphabet) DecodeIn(l Languages, data []byte) (string, error) {
+	l = l.Known()
+	char, ext := &a.national.locking[l.Locking], &a.national.single[l.Single]
 	var b strings.Builder
 	escaped := false
 	for i, c := range data {
@@ -66,7 +75,7 @@ func (a *Alphabet) Decode(data []byte) (string, error) {
 			escaped = true
 			continue
 		}
-		b.WriteRune(a.lookup(c, escaped))
+		b.WriteRune(lookup(char, ext, c, escaped))
 		escaped = false
 	}
 	if escaped {
@@ -75,14 +84,16 @@ func (a *Alphabet) Decode(data []byte) (string, error) {
 	return b.String(), nil
 }
 
-func (a *Alphabet) lookup(c byte, escaped bool) rune {
-	if escaped && c == escape {
+func lookup(char, ext *table, c byte, escaped bool) rune {
+	switch {
+	case escaped && c == escape:
 		return ' '
+	case escaped && ext[c] != 0:
+		return ext[c]
+	case char[c] == 0:
+		return utf8.RuneError
 	}
-	if escaped && a.ext[c] != 0 {
-		return a.ext[c]
-	}
-	return a.char[c]
+	return char[c]
 }
 
 // Encode writes text as septets, one per octet. A character that the alphabet

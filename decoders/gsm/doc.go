@@ -6,6 +6,6 @@
 // Unpack makes it so where it comes packed. The tables are its own: the library
 // at hand builds its tables at first use without a lock, which two messages at
 // once would race for; the tests compare with it. It refuses what is not in the
-// alphabet, with the offset, rather than replace it; national language tables
-// are not known.
+// alphabet, with the offset, rather than replace it; text is never written in
+// national language tables, which not every phone has.
 package gsm

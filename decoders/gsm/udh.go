@@ -12,6 +12,9 @@ const (
 	Concat8  = 0x00 // concatenated message, 8-bit reference
 	Ports16  = 0x05 // application ports, 16 bits each
 	Concat16 = 0x08 // concatenated message, 16-bit reference
+	// The national language tables, see Languages.
+	SingleShift  = 0x24
+	LockingShift = 0x25
 )
 
 // Element is one information element of a user data header.

@@ -3,34 +3,18 @@
 // between the names ("air.temperature", "list.0.x").
 //
 // Numbers become readings, booleans 0 or 1, strings text; null is left out.
-// A string is never taken for a number. What is not finite is refused with a
-// warning, and so is whatever goes beyond MaxReadings or MaxText.
+// A string is never taken for a number. The bounds are those of package values.
 package jsonvalues
 
 import (
-	"fmt"
-	"math"
 	"slices"
-	"strconv"
-	"unicode/utf8"
 
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/decoders/jsonbody"
+	"github.com/penstock/penstock/decoders/values"
 )
 
-const (
-	// MaxReadings is how many readings one frame may give.
-	MaxReadings = 1000
-	// MaxText is how long a text may be, in bytes.
-	MaxText = 4096
-
-	format = "json"
-	// maxVisits bounds the walk over values of which few are readings.
-	maxVisits   = 20 * MaxReadings
-	maxDepth    = 2 * jsonbody.MaxDepth
-	maxKey      = 256
-	maxWarnings = 20
-)
+const format = "json"
 
 // Decoder is the codec json.
 type Decoder struct{}
@@ -53,7 +37,7 @@ func (Decoder) Decode(f *decoders.Frame) (decoders.Result, error) {
 func Object(f *decoders.Frame) decoders.Result {
 	res := decoders.Result{Readings: slices.Clip(f.Samples)}
 	if f.Object != nil {
-		Append(&res, "", f.Object)
+		values.Append(&res, "", f.Object)
 	}
 	return res
 }
@@ -73,168 +57,6 @@ func Payload(f *decoders.Frame) (decoders.Result, error) {
 		return res, &decoders.Error{Format: format, Field: "object", Offset: -1,
 			Reason: "is missing: the sender decoded nothing, and the payload is not JSON"}
 	}
-	Append(&res, "", v)
+	values.Append(&res, "", v)
 	return res, nil
-}
-
-// Append adds the values within v to a result, under keys that begin with key.
-// It takes maps and lists of any depth, every Go number, booleans and strings.
-func Append(res *decoders.Result, key string, v any) {
-	w := walk{res: res, visits: maxVisits}
-	w.value(key, v, 0)
-	if w.visits < 0 {
-		w.warn(fmt.Sprintf("%s: holds more than can be read; the rest is left out", orTop(key)))
-	}
-}
-
-func orTop(key string) string {
-	if key == "" {
-		return "the object"
-	}
-	return key
-}
-
-type walk struct {
-	res    *decoders.Result
-	visits int
-}
-
-func (w *walk) warn(text string) {
-	if len(w.res.Warnings) < maxWarnings {
-		w.res.Warnings = append(w.res.Warnings, text)
-	}
-}
-
-func (w *walk) value(key string, v any, depth int) {
-	if w.visits--; w.visits < 0 {
-		return
-	}
-	switch v := v.(type) {
-	case nil:
-	case string:
-		w.text(key, v)
-	case bool:
-		w.number(key, truth(v))
-	case map[string]any:
-		w.object(key, v, depth)
-	case []any:
-		w.list(key, v, depth)
-	case []int:
-		for i, n := range v {
-			w.value(join(key, strconv.Itoa(i)), n, depth+1)
-		}
-	default:
-		n, ok := number(v)
-		if !ok {
-			w.warn(fmt.Sprintf("%s: is no value: %T", key, v))
-			return
-		}
-		w.number(key, n)
-	}
-}
-
-// object walks by name, so that equal frames give equal results.
-func (w *walk) object(key string, m map[string]any, depth int) {
-	if !w.deeper(key, depth) {
-		return
-	}
-	names := make([]string, 0, len(m))
-	for name := range m {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		w.value(join(key, name), m[name], depth+1)
-	}
-}
-
-func (w *walk) list(key string, l []any, depth int) {
-	if !w.deeper(key, depth) {
-		return
-	}
-	for i, v := range l {
-		if w.visits < 0 {
-			return
-		}
-		w.value(join(key, strconv.Itoa(i)), v, depth+1)
-	}
-}
-
-func (w *walk) deeper(key string, depth int) bool {
-	if depth >= maxDepth {
-		w.warn(key[:min(len(key), maxKey)] + ": is nested too deep")
-		return false
-	}
-	return true
-}
-
-func join(key, name string) string {
-	if key == "" {
-		return name
-	}
-	return key + "." + name
-}
-
-func (w *walk) number(key string, n float64) {
-	if math.IsNaN(n) || math.IsInf(n, 0) {
-		w.warn(key + ": is not a finite number")
-		return
-	}
-	w.add(decoders.Reading{Key: key, Value: n})
-}
-
-func (w *walk) text(key, s string) {
-	if len(s) > MaxText {
-		s = cut(s, MaxText)
-		w.warn(key + ": is longer than text may be and was cut")
-	}
-	w.add(decoders.Reading{Key: key, Text: s, IsText: true})
-}
-
-// cut shortens s to at most n bytes and leaves its last character whole.
-func cut(s string, n int) string {
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
-}
-
-func (w *walk) add(r decoders.Reading) {
-	switch {
-	case r.Key == "" || len(r.Key) > maxKey:
-		w.warn("a key is empty or longer than " + strconv.Itoa(maxKey) + " bytes")
-	case len(w.res.Readings) >= MaxReadings:
-		w.visits = -1
-	default:
-		w.res.Readings = append(w.res.Readings, r)
-	}
-}
-
-func truth(b bool) float64 {
-	if b {
-		return 1
-	}
-	return 0
-}
-
-func number(v any) (float64, bool) {
-	switch n := v.(type) {
-	case float64:
-		return n, true
-	case float32:
-		return float64(n), true
-	case int:
-		return float64(n), true
-	case int64:
-		return float64(n), true
-	case int32:
-		return float64(n), true
-	case uint8:
-		return float64(n), true
-	case uint32:
-		return float64(n), true
-	case uint64:
-		return float64(n), true
-	}
-	return 0, false
 }

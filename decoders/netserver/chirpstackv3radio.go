@@ -7,101 +7,53 @@ import (
 	"github.com/penstock/penstock/decoders"
 )
 
-// gateway reads one entry of rxInfo, in which LoRaServer puts the gateway's
-// position beside its name.
-func (c *chirpStackV3) gateway() (g decoders.Gateway) {
-	var key []byte
-	var lat, lon, alt *float64
-	for ok := c.r.Object(); ok && c.r.Next(&key); {
-		switch string(key) {
-		case "gatewayID", "mac":
-			g.ID = eui(c.r.Value())
-		case "rssi":
-			g.RSSI = c.number("rxInfo.rssi")
-		case "loRaSNR":
-			g.SNR = c.number("rxInfo.loRaSNR")
-		case "time":
-			g.Time = c.instant("rxInfo.time")
-		case "location":
-			g.Position = c.where()
-		case "latitude":
-			lat = c.coordinate()
-		case "longitude":
-			lon = c.coordinate()
-		case "altitude":
-			alt = c.coordinate()
-		case "uplinkID":
-			c.uplink()
-		default:
-			c.r.Skip()
+// chirpStackV3Radio reads how the frame was heard and returns the identifier of
+// the first reception that has one.
+func chirpStackV3Radio(d document, f *decoders.Frame) (uplinkID string) {
+	f.Gateways = d.Gateways("rxInfo", func(d document) decoders.Gateway {
+		if uplinkID == "" {
+			uplinkID = chirpStackV3UplinkID(d)
 		}
+		return chirpStackV3Gateway(d)
+	})
+	fillSNR(f.Gateways)
+	if d.Has("gatewayID") {
+		f.Gateways = []decoders.Gateway{{ID: eui(d.Value("gatewayID"))}}
+	}
+	f.FrequencyHz = d.Frequency("txInfo.frequency")
+	modulation := d.As("txInfo").In("txInfo.loRaModulationInfo|dataRate")
+	f.BandwidthHz = modulation.Bandwidth("bandwidth")
+	f.SpreadingFactor = modulation.As("txInfo.spreadingFactor").Spreading("spreadingFactor|spreadFactor")
+	f.DataRate = loraRate(f.SpreadingFactor, f.BandwidthHz)
+	return uplinkID
+}
+
+// chirpStackV3Gateway reads one entry of rxInfo, in which LoRaServer puts the
+// gateway's position beside its name.
+func chirpStackV3Gateway(d document) decoders.Gateway {
+	g := decoders.Gateway{
+		ID:       eui(d.Value("gatewayID|mac")),
+		RSSI:     d.Number("rssi"),
+		SNR:      d.Number("loRaSNR"),
+		Time:     d.Time("time"),
+		Position: d.Position("location"),
 	}
 	if g.Position == nil {
-		g.Position = place(lat, lon, alt)
+		g.Position = d.Place("latitude", "longitude", "altitude")
 	}
 	return g
 }
 
-// uplink keeps the identifier of the first reception, a UUID in base64 or hex.
-// Old gateways have none, which some servers write as zeros.
-func (c *chirpStackV3) uplink() {
-	v := c.r.Value()
-	if c.uplinkID != "" {
-		return
-	}
+// chirpStackV3UplinkID is a UUID in base64 or hex. Old gateways have none, which
+// some servers write as zeros.
+func chirpStackV3UplinkID(d document) string {
+	v := d.Value("uplinkID")
 	id := v.String()
 	if b, ok := v.Base64(); ok && len(b) == 16 {
 		id = hex.EncodeToString(b)
 	}
-	if strings.Trim(id, "0-") != "" {
-		c.uplinkID = id
+	if strings.Trim(id, "0-") == "" {
+		return ""
 	}
-}
-
-// where reads a position whose zeros mean that there is none.
-func (e *envelope) where() *decoders.Position {
-	var key []byte
-	var lat, lon, alt *float64
-	for ok := e.r.Object(); ok && e.r.Next(&key); {
-		switch string(key) {
-		case "latitude", "lat":
-			lat = e.coordinate()
-		case "longitude", "lng", "lon":
-			lon = e.coordinate()
-		case "altitude", "alt":
-			alt = e.coordinate()
-		default:
-			e.r.Skip()
-		}
-	}
-	return place(lat, lon, alt)
-}
-
-func (c *chirpStackV3) txInfo() {
-	var key []byte
-	for ok := c.r.Object(); ok && c.r.Next(&key); {
-		switch string(key) {
-		case "frequency":
-			c.f.FrequencyHz = c.frequency("txInfo.frequency")
-		case "loRaModulationInfo", "dataRate":
-			c.modulation()
-		default:
-			c.r.Skip()
-		}
-	}
-}
-
-func (c *chirpStackV3) modulation() {
-	var key []byte
-	for ok := c.r.Object(); ok && c.r.Next(&key); {
-		switch string(key) {
-		case "bandwidth":
-			c.f.BandwidthHz = c.bandwidth("txInfo.bandwidth")
-		case "spreadingFactor", "spreadFactor":
-			c.f.SpreadingFactor = c.spreading("txInfo.spreadingFactor")
-		default:
-			c.r.Skip()
-		}
-	}
-	c.f.DataRate = loraRate(c.f.SpreadingFactor, c.f.BandwidthHz)
+	return id
 }

@@ -167,7 +167,7 @@ func (c *chirpStackV4) complete(query url.Values) {
 	f := c.f
 	eui, ok := decoders.NormalizeDevEUI(f.Identifier)
 	if !ok {
-		c.refuse("deviceInfo.devEui", "is not a devEUI of 16 hex digits")
+		c.refuse("deviceInfo.devEui", notDevEUI)
 	}
 	f.Identifier, f.IsDevEUI = eui, true
 	f.Kind = c.event(query.Get("event"))

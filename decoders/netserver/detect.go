@@ -10,8 +10,8 @@ import (
 
 // Inspect checks that the body is whole and tells its sender, without reading
 // its values: what a handler needs to choose its answer. The error is
-// ErrProtobuf, or a syntax error (jsonbody.IsSyntax) when the body is neither
-// JSON nor a form nor an XML document.
+// ErrProtobuf, ErrTooMany, or a syntax error (jsonbody.IsSyntax) when the body is
+// neither JSON nor a form nor an XML document.
 func Inspect(p Post) (Sender, error) {
 	if isProtobuf(p) {
 		return "", ErrProtobuf
@@ -23,7 +23,10 @@ func Inspect(p Post) (Sender, error) {
 	if err != nil {
 		return "", err
 	}
-	return detect(&s, p), nil
+	if sender := detect(&s, p); s.items <= maxFrames {
+		return sender, nil
+	}
+	return "", ErrTooMany
 }
 
 // Detect tells the sender of a body that Inspect has accepted. Whatever it
@@ -49,76 +52,6 @@ func detect(s *shape, p Post) Sender {
 
 // lpwan is the Path of the low-power wide-area operators.
 const lpwan = "lpwan"
-
-// detectShape applies the tests in their order, which matters: later shapes
-// are contained in earlier ones.
-func detectShape(s *shape) Sender {
-	if s.kind == jsonbody.Array {
-		return detectList(s)
-	}
-	if lorawan := detectLoRaWAN(s); lorawan != "" {
-		return lorawan
-	}
-	switch {
-	case s.any(keySensorMessages | keyGatewayMessage):
-		return Monnit
-	case s.all(keySubject | keyRule):
-		return MonnitRule
-	case s.all(keyEventEventType | keyEventTargetName):
-		return Disruptive
-	case s.all(keyChannelID | keyFeeds):
-		return UbiBot
-	case s.all(keyEventType | keyDataDeviceProfile), s.webhookTest && s.all(keyEventVersion):
-		return MilesightDP
-	case s.all(keyWirelessDeviceID | keyPayloadData):
-		return AWSIoTCore
-	case s.all(keySeqNumber) && s.any(keyDevice|keyDeviceID|keyID):
-		return Sigfox
-	}
-	return Generic
-}
-
-// detectLoRaWAN returns "" for what is no LoRaWAN network server's.
-func detectLoRaWAN(s *shape) Sender {
-	switch {
-	case s.all(keyDeviceInfoDevEui):
-		return ChirpStackV4
-	case s.all(keyApplicationID | keyDevEUI):
-		return ChirpStackV3
-	case s.all(keyEndDeviceIDs):
-		return TheThingsStack
-	case s.all(keyDevID) && s.any(keyHardwareSerial|keyPayloadRaw):
-		return TTNv2
-	case s.all(keyDevEuiSnake|keyAppEui) && s.any(keyHotspots|keyReportedAt|keyUUID):
-		return Helium
-	case s.any(keyDevEUIUnderscore | keyBSAlarm | keyDataDevEUI), s.all(keyDevEUIUpper | keyPayloadHex):
-		return ThingPark
-	case s.all(keyCmd | keyEUI):
-		return LORIOT
-	case s.all(keyType|keyTech|keyData) && s.dataIsText:
-		return CRA
-	case s.all(keyMeta | keyParams | keyType):
-		return Everynet
-	case s.all(keyEndDeviceDevEui):
-		return Kerlink
-	}
-	return ""
-}
-
-// detectList looks at the first item of a list.
-func detectList(s *shape) Sender {
-	switch {
-	case s.all(keyDevEui) && s.any(keySensorType|keyMessageType):
-		return Netmore
-	case s.devEUIURN:
-		return KPN
-	case s.any(keyBn), s.all(keyN) && s.any(keyV|keyVs|keyVb|keyVd|keyS):
-		return SenML
-	case s.all(keyEventType | keyDataDeviceProfile):
-		return MilesightDP
-	}
-	return Generic
-}
 
 // detectOther finds the senders that do not post JSON: Sigfox's forms and
 // queries, ThingPark's XML.

@@ -1,167 +1,95 @@
 package netserver
 
-import (
-	"time"
+import "github.com/penstock/penstock/decoders"
 
-	"github.com/penstock/penstock/decoders"
-)
-
-// everynet reads the messages of Everynet's HTTP adapter (ns.docs.everynet.io,
-// messages and types). Without the application's key it posts the payload as
-// encrypted_payload, which is ciphertext.
-type everynet struct {
-	envelope
-	kind      string
-	gatewayID string
-	hash, id  string
-	metaTime  time.Time
-	heard     decoders.Gateway
-	position  *decoders.Position // of a location message
-	message   string             // of an error, warning or info
-	duplicate bool
-}
-
+// parseEverynet reads the messages of Everynet's HTTP adapter
+// (ns.docs.everynet.io, messages and types). Without the application's key it
+// posts the payload as encrypted_payload, which is ciphertext.
 func parseEverynet(p Post) ([]decoders.Frame, error) {
-	e := everynet{envelope: newEnvelope(Everynet, p.Body)}
-	var key []byte
-	for ok := e.r.Object(); ok && e.r.Next(&key); {
-		switch string(key) {
-		case "type":
-			e.kind = e.text("type")
-		case "meta":
-			e.meta()
-		case "params":
-			e.params()
-		default:
-			e.r.Skip()
-		}
-	}
-	e.complete()
-	return e.finish()
+	return oneFrame(Everynet, p.Body, everynetFrame)
 }
 
-func (e *everynet) meta() {
-	var key []byte
-	for ok := e.r.Object(); ok && e.r.Next(&key); {
-		switch string(key) {
-		case "device":
-			e.f.Identifier = e.text("meta.device")
-		case "application":
-			e.f.Application = e.text("meta.application")
-		case "gateway":
-			e.gatewayID = e.text("meta.gateway")
-		case "packet_hash":
-			e.hash = e.text("meta.packet_hash")
-		case "packet_id":
-			e.id = e.text("meta.packet_id")
-		case "time":
-			e.metaTime = e.instant("meta.time")
-		default:
-			e.r.Skip()
-		}
+func everynetFrame(d document, f *decoders.Frame) {
+	kind := d.Required("type")
+	everynetEvent(d, f, kind)
+	everynetDevice(d, f)
+	f.Application = d.Text("meta.application")
+	f.FCnt, f.HasFCnt = d.FCnt("params.counter_up")
+	f.FPort, f.HasFPort = d.FPort("params.port")
+	f.Confirmed = d.Flag("params.lora.header.confirmed")
+	f.Payload = d.Base64("params.payload")
+	if b := d.Base64("params.encrypted_payload"); f.Payload == nil && b != nil {
+		f.Payload, f.Encrypted = b, true
 	}
+	f.Battery = d.LoRaBattery("params.battery")
+	f.Margin = d.Number("params.margin")
+	f.FrequencyHz = d.Frequency("params.radio.freq")
+	f.BandwidthHz = d.Bandwidth("params.radio.modulation.bandwidth")
+	f.SpreadingFactor = d.Spreading("params.radio.modulation.spreading")
+	f.DataRate = loraRate(f.SpreadingFactor, f.BandwidthHz)
+	f.NetworkTime = d.Time("params.rx_time")
+	if at := d.Time("meta.time"); f.NetworkTime.IsZero() {
+		f.NetworkTime = at
+	}
+	everynetDedup(d, f, kind)
 }
 
-func (e *everynet) params() {
-	var key []byte
-	for ok := e.r.Object(); ok && e.r.Next(&key); {
-		e.param(key)
+// everynetDevice names the device; a message about a gateway alone is about
+// that.
+func everynetDevice(d document, f *decoders.Frame) {
+	heard := decoders.Gateway{
+		ID:       d.Text("meta.gateway"),
+		RSSI:     d.Number("params.radio.hardware.rssi"),
+		SNR:      d.Number("params.radio.hardware.snr"),
+		Time:     d.Time("params.radio.time"),
+		Position: d.Position("params.radio.hardware.gps"),
 	}
+	if heard.ID != "" || heard.RSSI != nil {
+		f.Gateways = []decoders.Gateway{heard}
+	}
+	id := d.Text("meta.device")
+	if id == "" {
+		id = heard.ID
+	}
+	d.Device(f, "meta.device", id)
 }
 
-func (e *everynet) param(key []byte) {
-	f := e.f
-	switch string(key) {
-	case "rx_time":
-		f.NetworkTime = e.instant("params.rx_time")
-	case "counter_up":
-		f.FCnt, f.HasFCnt = e.integer("params.counter_up", 1<<32-1)
-	case "port":
-		n, ok := e.integer("params.port", 255)
-		f.FPort, f.HasFPort = int(n), ok
-	case "payload":
-		if b := e.payload("params.payload"); b != nil {
-			f.Payload, f.Encrypted = b, false
-		}
-	case "encrypted_payload":
-		if b := e.payload("params.encrypted_payload"); f.Payload == nil && b != nil {
-			f.Payload, f.Encrypted = b, true
-		}
-	case "duplicate":
-		e.duplicate = e.flag()
-	case "radio":
-		e.radio()
-	case "lora":
-		e.lora()
-	case "battery":
-		f.Battery = e.loraBattery("params.battery")
-	case "margin":
-		f.Margin = e.number("params.margin")
-	case "message", "error":
-		e.message = e.text("params." + string(key))
-	case "position", "solution", "location", "coordinates":
-		e.position = e.where()
-	default:
-		e.r.Skip()
-	}
-}
-
-// complete names the device; a message about a gateway alone is about that.
-func (e *everynet) complete() {
-	f := e.f
-	e.event()
-	if f.Identifier == "" {
-		f.Identifier = e.gatewayID
-	}
-	if id, ok := decoders.NormalizeDevEUI(f.Identifier); ok {
-		f.Identifier, f.IsDevEUI = id, true
-	}
-	e.named("meta.device")
-	if e.heard.ID = e.gatewayID; e.gatewayID != "" || e.heard.RSSI != nil {
-		f.Gateways = []decoders.Gateway{e.heard}
-	}
-	if f.NetworkTime.IsZero() {
-		f.NetworkTime = e.metaTime
-	}
-	e.dedup()
-}
-
-// event maps the type; Text tells apart those that share a kind.
-func (e *everynet) event() {
-	f := e.f
-	f.Text = e.message
-	switch e.kind {
+// everynetEvent maps the type; Text tells apart those that share a kind.
+func everynetEvent(d document, f *decoders.Frame, kind string) {
+	f.Text = d.Text("params.message|error")
+	switch kind {
 	case "uplink":
-		f.Kind, f.Supplement, f.Extensible = decoders.Uplink, e.duplicate, !e.duplicate
+		duplicate := d.Flag("params.duplicate")
+		f.Kind, f.Supplement, f.Extensible = decoders.Uplink, duplicate, !duplicate
 	case "join_request", "join_response":
-		f.Kind, f.Text = decoders.Join, e.kind
+		f.Kind, f.Text = decoders.Join, kind
 	case "downlink", "downlink_request", "downlink_response", "downlink_claim", "status_request":
-		f.Kind, f.Text = decoders.Downlink, e.kind
+		f.Kind, f.Text = decoders.Downlink, kind
 	case "status_response":
-		f.Kind, f.Text = decoders.Status, e.kind
+		f.Kind, f.Text = decoders.Status, kind
 	case "location":
-		f.Kind, f.Position = decoders.Location, e.position
+		f.Kind, f.Position = decoders.Location, d.Position("params.position|solution|location|coordinates")
 	case "error":
 		f.Kind = decoders.Failure
 	case "warning", "info":
 		f.Kind = decoders.Log
-	case "":
-		e.refuse("type", "is missing")
 	default:
-		f.Kind, f.Text = decoders.Service, e.kind
+		f.Kind, f.Text = decoders.Service, kind
 	}
 }
 
-// dedup prefers the hash, which the copies of a frame from several gateways
-// share. A downlink_request concerns the same packet as its uplink.
-func (e *everynet) dedup() {
-	f := e.f
+// everynetDedup prefers the hash, which the copies of a frame from several
+// gateways share, and so does what a device sends again in the same session
+// after its counter began anew. A downlink_request concerns the same packet as
+// its uplink.
+func everynetDedup(d document, f *decoders.Frame, kind string) {
+	hash, id := d.Text("meta.packet_hash"), d.Text("meta.packet_id")
 	switch {
-	case e.hash != "":
-		f.DedupID = e.hash + ":" + e.kind
-	case e.id != "":
-		f.DedupID = e.id + ":" + e.kind
+	case hash != "":
+		f.DedupID, f.DedupSpan = hash+":"+kind, repeatSpan
+	case id != "":
+		f.DedupID = id + ":" + kind
 	case f.HasFCnt && !f.NetworkTime.IsZero():
-		f.DedupID = counted(f.FCnt, f.NetworkTime) + ":" + e.kind
+		f.DedupID = counted(f.FCnt, f.NetworkTime) + ":" + kind
 	}
 }

@@ -61,7 +61,7 @@ func (e *envelope) text(field string) string {
 	v := e.r.Value()
 	s, ok := v.Text()
 	if !ok && given(v) {
-		e.warn(field, "is not a string")
+		e.warn(field, notText)
 	}
 	return s
 }
@@ -72,7 +72,7 @@ func (e *envelope) number(field string) *float64 {
 	n, ok := v.Float()
 	if !ok {
 		if given(v) {
-			e.warn(field, "is not a number")
+			e.warn(field, notNumber)
 		}
 		return nil
 	}
@@ -96,7 +96,7 @@ func (e *envelope) boolean(field string) bool {
 	v := e.r.Value()
 	b, ok := v.Bool()
 	if !ok && given(v) {
-		e.warn(field, "is not true or false")
+		e.warn(field, notBoolean)
 	}
 	return b
 }
@@ -105,7 +105,7 @@ func (e *envelope) boolean(field string) bool {
 func (e *envelope) payload(field string) []byte {
 	b, ok := e.r.Value().Base64()
 	if !ok {
-		e.refuse(field, "is not base64")
+		e.refuse(field, notBase64)
 		return nil
 	}
 	return b
@@ -119,13 +119,13 @@ func (e *envelope) time(field string) time.Time {
 		return t.UTC()
 	}
 	if given(v) && len(v.Raw()) > 0 && e.f.TimeNote == "" {
-		e.f.TimeNote = field + ": is not an RFC 3339 time: " + clip(v.Raw())
+		e.f.TimeNote = field + ": is not an RFC 3339 time: " + quoteClipped(v.Raw())
 	}
 	return time.Time{}
 }
 
-// clip shortens what is quoted in a note.
-func clip(b []byte) string {
+// quoteClipped shortens what is quoted in a note.
+func quoteClipped(b []byte) string {
 	const most = 40
 	if len(b) > most {
 		b = b[:most]
@@ -137,7 +137,7 @@ func clip(b []byte) string {
 func (e *envelope) object(field string) map[string]any {
 	if k := e.r.Kind(); k != jsonbody.Object {
 		if e.r.Skip(); k > jsonbody.Null {
-			e.warn(field, "is not an object")
+			e.warn(field, notObject)
 		}
 		return nil
 	}
@@ -189,8 +189,13 @@ func earliest(gateways []decoders.Gateway) time.Time {
 // an SNR of 0 dB beside an RSSI.
 func (e *envelope) receptions(gateway func() decoders.Gateway) {
 	e.gateways(gateway)
-	for i := range e.f.Gateways {
-		if g := &e.f.Gateways[i]; g.RSSI != nil && g.SNR == nil {
+	fillSNR(e.f.Gateways)
+}
+
+// fillSNR gives receptions with an RSSI the SNR of 0 dB that was left out.
+func fillSNR(gateways []decoders.Gateway) {
+	for i := range gateways {
+		if g := &gateways[i]; g.RSSI != nil && g.SNR == nil {
 			g.SNR = new(float64)
 		}
 	}

@@ -9,10 +9,11 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/decoders/iso8601"
 	"github.com/penstock/penstock/decoders/jsonbody"
 )
 
-// parseGeneric reads the form that anyone can post: an object of values, or a
+// parseGeneric reads the generic format: an object of values, or a
 // list of such objects, each one frame. The device is named by the address or
 // else by one of the keys deviceId, device_id, deviceEUI, devEUI, id; the time
 // of the sample stands under time or timestamp. These keys are no values.
@@ -129,22 +130,16 @@ func sampled(f *decoders.Frame, key string, v jsonbody.Value) {
 	case ok && f.SampleTime.IsZero():
 		f.SampleTime = at
 	case !ok && given(v) && f.TimeNote == "":
-		f.TimeNote = key + ": is neither RFC 3339 nor seconds or milliseconds since 1970: " + clip(v.Raw())
+		f.TimeNote = key + ": is neither ISO 8601 nor seconds or milliseconds since 1970: " + quoteClipped(v.Raw())
 	}
 }
 
-// looseTime reads RFC 3339, the same with a blank and without a zone (UTC), or
-// a count since 1970.
+// looseTime reads ISO 8601 (without a zone UTC), or a count since 1970.
 func looseTime(v jsonbody.Value) (time.Time, bool) {
 	if n, ok := v.Float(); ok {
 		return epoch(n)
 	}
-	for _, layout := range []string{time.RFC3339Nano, "2006-01-02 15:04:05", "2006-01-02T15:04:05"} {
-		if at, err := time.Parse(layout, v.String()); err == nil {
-			return at.UTC(), true
-		}
-	}
-	return time.Time{}, false
+	return iso8601.Parse(v.String())
 }
 
 // epoch takes a count since 1970 for seconds below 10^11 (the year 5138) and

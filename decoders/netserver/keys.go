@@ -41,8 +41,6 @@ func keyNamed(key []byte) keys {
 		return keyType
 	case "tech":
 		return keyTech
-	case "data":
-		return keyData
 	case "meta":
 		return keyMeta
 	case "params":

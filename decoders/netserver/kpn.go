@@ -57,21 +57,21 @@ func (k *kpn) add(key string, r senml.Record) {
 	switch {
 	case key == "payload" && r.Kind == senml.Text:
 		k.payload(r.Text)
-	case key == "port" && whole(r, 255):
+	case key == "port" && isWholeNumber(r, 255):
 		f.FPort, f.HasFPort = int(r.Value), true
-	case key == "FCntUp" && whole(r, 1<<32-1), key == "fCntUp" && whole(r, 1<<32-1):
+	case key == "FCntUp" && isWholeNumber(r, 1<<32-1), key == "fCntUp" && isWholeNumber(r, 1<<32-1):
 		f.FCnt, f.HasFCnt = int64(r.Value), true
 	case key == "latitude" && r.Kind == senml.Number:
 		k.lat = &r.Value
 	case key == "longitude" && r.Kind == senml.Number:
 		k.lon = &r.Value
 	case key == "timeOrigin", key == "locOrigin", key == "radius":
-	case len(f.Samples) < maxSamples:
-		f.Samples = r.AppendReadings(f.Samples, key)
+	default:
+		f.Samples = r.AppendReadings(f.Samples, key) // a pack holds no more than a frame may
 	}
 }
 
-func whole(r senml.Record, limit float64) bool {
+func isWholeNumber(r senml.Record, limit float64) bool {
 	return r.Kind == senml.Number && r.Value >= 0 && r.Value <= limit && r.Value == math.Trunc(r.Value)
 }
 

@@ -1,6 +1,7 @@
 package netserver
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -26,11 +27,22 @@ func TestAPostMayHoldSoManyFrames(t *testing.T) {
 		"KPN things": `[` + repeated(many, `{"bn":"urn:dev:DEVEUI:A84041D2C518%04X:","n":"payload","vs":"01"}`) + `]`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			frames, err := Parse(Post{Body: []byte(body)})
+			p := Post{Body: []byte(body)}
+			if s, err := Inspect(p); !errors.Is(err, ErrTooMany) {
+				t.Errorf("Inspect: %q, %v, want %v", s, err, ErrTooMany)
+			}
+			frames, err := Parse(p)
 			if len(frames) != maxFrames || err == nil {
 				t.Errorf("got %d frames and error %v, want %d and an error", len(frames), err, maxFrames)
 			}
 		})
+	}
+	for name, item := range map[string]string{"values": `{"t":%d}`, "SenML": `{"n":"d/t","v":%d}`} {
+		for n, want := range map[int]error{maxFrames: nil, maxFrames + 1: ErrTooMany} {
+			if _, err := Inspect(Post{Body: []byte(`[` + repeated(n, item) + `]`)}); !errors.Is(err, want) {
+				t.Errorf("%s: %d items: %v, want %v", name, n, err, want)
+			}
+		}
 	}
 }
 
@@ -45,8 +57,8 @@ func TestAFrameMayHoldSoManySamples(t *testing.T) {
 			if err != nil || len(frames) != 1 {
 				t.Fatalf("%d frames, %v", len(frames), err)
 			}
-			if f := frames[0]; len(f.Samples) != maxSamples || len(f.Warnings) == 0 {
-				t.Errorf("got %d samples and warnings %q, want %d and a warning", len(f.Samples), f.Warnings, maxSamples)
+			if f := frames[0]; len(f.Samples) != maxSamples || f.Excess == "" {
+				t.Errorf("got %d samples and excess %q, want %d and what is left out", len(f.Samples), f.Excess, maxSamples)
 			}
 		})
 	}

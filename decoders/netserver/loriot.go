@@ -2,141 +2,69 @@ package netserver
 
 import (
 	"strconv"
-	"time"
 
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/decoders/jsonbody"
 )
 
-// loriot reads LORIOT's messages (docs.loriot.io, Uplink Data Message and
-// Gateway Information): rx is the frame at once, gw the same frame later with
-// all its receptions, txd a downlink that was sent. Other commands are passed
-// over. An encdata is ciphertext: LORIOT has no key of the application.
-type loriot struct {
-	envelope
-	cmd    string
-	eui    string
-	seqno  int64
-	hasSeq bool
-	best   decoders.Gateway // rx names no gateway, only how it was heard
-}
-
-func parseLORIOT(p Post) ([]decoders.Frame, error) { return readLORIOT(LORIOT, p.Body) }
+func parseLORIOT(p Post) ([]decoders.Frame, error) { return oneFrame(LORIOT, p.Body, loriotFrame) }
 
 // parseCRA opens the envelope of České Radiokomunikace, which carries a LORIOT
 // message as a string.
 func parseCRA(p Post) ([]decoders.Frame, error) {
-	r := jsonbody.New(p.Body)
-	var key []byte
 	var inner string
-	for ok := r.Object(); ok && r.Next(&key); {
-		if string(key) == "data" {
-			inner = r.Value().String()
-		} else {
-			r.Skip()
-		}
-	}
-	if err := r.Close(); err != nil {
+	_, err := oneFrame(CRA, p.Body, func(d document, _ *decoders.Frame) { inner = d.Value("data").String() })
+	if err != nil {
 		return nil, err
 	}
-	frames, err := readLORIOT(CRA, []byte(inner))
+	frames, err := oneFrame(CRA, []byte(inner), loriotFrame)
 	if jsonbody.IsSyntax(err) {
 		err = &decoders.Error{Format: string(CRA), Field: "data", Offset: -1, Reason: "holds no JSON: " + err.Error()}
 	}
 	return frames, err
 }
 
-func readLORIOT(s Sender, body []byte) ([]decoders.Frame, error) {
-	l := loriot{envelope: newEnvelope(s, body)}
-	var key []byte
-	for ok := l.r.Object(); ok && l.r.Next(&key); {
-		l.field(key)
+// loriotFrame reads LORIOT's messages (docs.loriot.io, Uplink Data Message and
+// Gateway Information): rx is the frame at once, gw the same frame later with
+// all its receptions, txd a downlink that was sent. Other commands are passed
+// over. An encdata is ciphertext: LORIOT has no key of the application.
+func loriotFrame(d document, f *decoders.Frame) {
+	f.NetworkTime = d.Time("ts")
+	f.FCnt, f.HasFCnt = d.FCnt("fcnt")
+	f.FPort, f.HasFPort = d.FPort("port")
+	f.Payload = d.Hex("data")
+	if b := d.Hex("encdata"); b != nil {
+		f.Payload, f.Encrypted = b, true
 	}
-	return l.kept(l.complete())
+	f.Confirmed = d.Flag("confirmed")
+	f.FrequencyHz = d.Frequency("freq")
+	setDataRate(f, d.Text("dr"))
+	f.Battery = d.LoRaBattery("bat")
+	f.Gateways = d.Gateways("gws", loriotGateway)
+	// An rx names no gateway, only how it was heard.
+	if rssi, snr := d.Number("rssi"), d.Number("snr"); len(f.Gateways) == 0 && (rssi != nil || snr != nil) {
+		f.Gateways = []decoders.Gateway{{RSSI: rssi, SNR: snr}}
+	}
+	loriotEvent(d, f)
 }
 
-func (l *loriot) field(key []byte) {
-	f := l.f
-	switch string(key) {
-	case "cmd":
-		l.cmd = l.text("cmd")
-	case "EUI":
-		l.eui = l.text("EUI")
-	case "ts":
-		f.NetworkTime = l.instant("ts")
-	case "fcnt":
-		f.FCnt, f.HasFCnt = l.integer("fcnt", 1<<32-1)
-	case "seqno":
-		l.seqno, l.hasSeq = l.integer("seqno", 1<<53)
-	case "port":
-		n, ok := l.integer("port", 255)
-		f.FPort, f.HasFPort = int(n), ok
-	case "data":
-		if b := l.hex("data"); !f.Encrypted {
-			f.Payload = b
-		}
-	case "encdata":
-		l.encrypted()
-	case "confirmed":
-		f.Confirmed = l.flag()
-	case "freq":
-		f.FrequencyHz = l.frequency("freq")
-	case "dr":
-		l.dataRate("dr")
-	case "bat":
-		f.Battery = l.loraBattery("bat")
-	case "rssi":
-		l.best.RSSI = l.number("rssi")
-	case "snr":
-		l.best.SNR = l.number("snr")
-	case "gws":
-		l.gateways(l.gateway)
-	default:
-		l.r.Skip()
+func loriotGateway(d document) decoders.Gateway {
+	g := decoders.Gateway{
+		ID:       d.Text("gweui"),
+		RSSI:     d.Number("rssi"),
+		SNR:      d.Number("snr"),
+		Time:     d.Time("time"),
+		Position: d.Place("lat", "lon", ""),
 	}
-}
-
-func (l *loriot) encrypted() {
-	if b := l.hex("encdata"); b != nil {
-		l.f.Payload, l.f.Encrypted = b, true
-	}
-}
-
-func (l *loriot) gateway() (g decoders.Gateway) {
-	var key []byte
-	var lat, lon *float64
-	var stamp time.Time
-	for ok := l.r.Object(); ok && l.r.Next(&key); {
-		switch string(key) {
-		case "gweui":
-			g.ID = l.text("gws.gweui")
-		case "rssi":
-			g.RSSI = l.number("gws.rssi")
-		case "snr":
-			g.SNR = l.number("gws.snr")
-		case "time":
-			g.Time = l.instant("gws.time")
-		case "ts":
-			stamp = l.instant("gws.ts")
-		case "lat":
-			lat = l.coordinate()
-		case "lon":
-			lon = l.coordinate()
-		default:
-			l.r.Skip()
-		}
-	}
-	if g.Time.IsZero() {
+	if stamp := d.Time("ts"); g.Time.IsZero() {
 		g.Time = stamp
 	}
-	g.Position = place(lat, lon, nil)
 	return g
 }
 
-// complete returns false for a command that is of no interest.
-func (l *loriot) complete() bool {
-	f := l.f
-	switch l.cmd {
+// loriotEvent leaves a command that is of no interest without a kind.
+func loriotEvent(d document, f *decoders.Frame) {
+	switch d.Text("cmd") {
 	case "rx":
 		f.Kind, f.Extensible = decoders.Uplink, true
 	case "gw":
@@ -144,29 +72,23 @@ func (l *loriot) complete() bool {
 	case "txd":
 		f.Kind, f.Text = decoders.Downlink, "sent"
 	default:
-		return false
+		return
 	}
 	// Some installations prefix the EUI, so what is none is kept as it is.
-	f.Identifier, f.IsDevEUI = decoders.NormalizeDevEUI(l.eui)
-	if !f.IsDevEUI {
-		f.Identifier = l.eui
-	}
-	l.named("EUI")
-	if len(f.Gateways) == 0 && (l.best.RSSI != nil || l.best.SNR != nil) {
-		f.Gateways = []decoders.Gateway{l.best}
-	}
-	l.dedup()
-	return true
+	d.Device(f, "EUI", d.Text("EUI"))
+	loriotDedup(d, f)
 }
 
-// dedup is the same for the rx and the gw of a frame: the network's sequence
-// number with the counter and the port, or the time they share.
-func (l *loriot) dedup() {
-	f := l.f
+// loriotDedup is the same for the rx and the gw of a frame: the network's
+// sequence number with the counter and the port, which may begin anew with the
+// device, or the time they share.
+func loriotDedup(d document, f *decoders.Frame) {
+	seqno, numbered := d.Int("seqno", 0, 1<<53)
 	switch {
 	case f.Kind != decoders.Uplink:
-	case l.hasSeq:
-		f.DedupID = strconv.FormatInt(f.FCnt, 10) + ":" + strconv.FormatInt(l.seqno, 10) + ":" + strconv.Itoa(f.FPort)
+	case numbered:
+		f.DedupID = strconv.FormatInt(f.FCnt, 10) + ":" + strconv.FormatInt(seqno, 10) + ":" + strconv.Itoa(f.FPort)
+		f.DedupSpan = repeatSpan
 	case !f.NetworkTime.IsZero():
 		f.DedupID = counted(f.FCnt, f.NetworkTime)
 	}

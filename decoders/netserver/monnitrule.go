@@ -11,37 +11,20 @@ import (
 // triggered. Its texts are for people; they are kept as an alert and never
 // taken for a reading. The acknowledgeURL is a credential and is not kept.
 func parseMonnitRule(p Post) ([]decoders.Frame, error) {
-	e := newEnvelope(MonnitRule, p.Body)
-	var subject, reading, rule, day, clock string
-	var key []byte
-	for ok := e.r.Object(); ok && e.r.Next(&key); {
-		switch string(key) {
-		case "subject":
-			subject = e.text("subject")
-		case "reading":
-			reading = e.text("reading")
-		case "rule":
-			rule = e.text("rule")
-		case "deviceID":
-			e.f.Identifier = e.text("deviceID")
-		case "networkID":
-			e.f.Application = e.text("networkID")
-		case "date":
-			day = e.text("date")
-		case "time":
-			clock = e.text("time")
-		default:
-			e.r.Skip()
-		}
+	return oneFrame(MonnitRule, p.Body, monnitRuleFrame)
+}
+
+func monnitRuleFrame(d document, f *decoders.Frame) {
+	f.Kind = decoders.Alert
+	if f.Identifier = d.Text("deviceID"); f.Identifier == "" {
+		d.Refuse("deviceID", noDevice)
 	}
-	e.named("deviceID")
-	e.f.Kind = decoders.Alert
-	e.f.Text = said(rule, subject, reading)
-	e.f.NetworkTime = e.moment(day, clock)
-	if !e.f.NetworkTime.IsZero() {
-		e.f.DedupID = counted(0, e.f.NetworkTime) + ":" + e.f.Text
+	f.Application = d.Text("networkID")
+	f.Text = said(d.Text("rule"), d.Text("subject"), d.Text("reading"))
+	f.NetworkTime = dayAndClock(f, d.Text("date"), d.Text("time"))
+	if !f.NetworkTime.IsZero() {
+		f.DedupID = counted(0, f.NetworkTime) + ":" + f.Text
 	}
-	return e.finish()
 }
 
 func said(texts ...string) string {
@@ -54,9 +37,9 @@ func said(texts ...string) string {
 	return strings.Join(given, ": ")
 }
 
-// moment joins a date and a time of day, which have no zone and are taken for
-// UTC, as the data webhook's are.
-func (e *envelope) moment(day, clock string) time.Time {
+// dayAndClock joins a date and a time of day, which have no zone and are taken
+// for UTC, as the data webhook's are.
+func dayAndClock(f *decoders.Frame, day, clock string) time.Time {
 	if day == "" {
 		return time.Time{}
 	}
@@ -65,6 +48,6 @@ func (e *envelope) moment(day, clock string) time.Time {
 			return at.UTC()
 		}
 	}
-	e.f.TimeNote = "date: is not a time: " + clip([]byte(day+" "+clock))
+	f.TimeNote = "date: is not a time: " + quoteClipped([]byte(day+" "+clock))
 	return time.Time{}
 }

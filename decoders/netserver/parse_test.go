@@ -9,7 +9,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// FuzzParse holds for every body, whoever it claims to be from: no panic, a
+// FuzzParse holds for every body in every format: no panic, a
 // bounded number of frames, every frame with a sender, a kind and a device,
 // only the documented errors, and the same answer twice.
 func FuzzParse(f *testing.F) {

@@ -29,7 +29,6 @@ const (
 	keyEUI
 	keyType
 	keyTech
-	keyData
 	keyMeta
 	keyParams
 	keyDevEui
@@ -56,6 +55,10 @@ const (
 	keyDevice
 	keyDeviceID
 	keyID
+	// keys whose values say more
+	keyDataText    // "data" is a string
+	keyDevEUIURN   // "bn" starts urn:dev:DEVEUI:
+	keyWebhookTest // "eventType" is WEBHOOK_TEST
 	// keys of an object within
 	keyDeviceInfoDevEui
 	keyEndDeviceDevEui
@@ -68,15 +71,20 @@ const (
 // shape is what a body shows of itself at the top: of an object its keys, of a
 // list the keys of its first item.
 type shape struct {
-	kind        jsonbody.Kind
-	keys        keys
-	dataIsText  bool // "data" is a string
-	devEUIURN   bool // "bn" starts urn:dev:DEVEUI:
-	webhookTest bool // "eventType" is WEBHOOK_TEST
+	kind  jsonbody.Kind
+	keys  keys
+	items int // of a list, or of the list that Monnit posts within an object
 }
 
 func (s *shape) all(k keys) bool { return s.keys&k == k }
 func (s *shape) any(k keys) bool { return s.keys&k != 0 }
+
+func (s *shape) set(k keys, is bool) {
+	s.keys &^= k
+	if is {
+		s.keys |= k
+	}
+}
 
 // scan reads the shape of a body. With early it stops at a key that only one
 // sender has; the rest of the body is then not checked.
@@ -91,6 +99,7 @@ func scan(body []byte, early bool) (shape, error) {
 	}
 	first := true
 	for ok := r.Array(); ok && r.More(); first = false {
+		s.items++
 		if !first {
 			r.Skip()
 		} else {
@@ -129,12 +138,16 @@ func (s *shape) member(r *jsonbody.Reader, key []byte) {
 	case "event":
 		s.within(r, "eventType", keyEventEventType, "targetName", keyEventTargetName)
 	case "data":
-		s.dataIsText = r.Kind() == jsonbody.String
+		s.set(keyDataText, r.Kind() == jsonbody.String)
 		s.within(r, "deviceProfile", keyDataDeviceProfile, "DevEUI", keyDataDevEUI)
 	case "bn":
-		s.devEUIURN = bytes.HasPrefix(r.Value().Raw(), []byte("urn:dev:DEVEUI:"))
+		s.set(keyDevEUIURN, bytes.HasPrefix(r.Value().Raw(), []byte("urn:dev:DEVEUI:")))
+	case "sensorMessages":
+		for ok := r.Array(); ok && r.More(); r.Skip() {
+			s.items++
+		}
 	case "eventType":
-		s.webhookTest = string(r.Value().Raw()) == "WEBHOOK_TEST"
+		s.set(keyWebhookTest, string(r.Value().Raw()) == "WEBHOOK_TEST")
 	default:
 		r.Skip()
 	}

@@ -9,37 +9,12 @@ import (
 	"github.com/penstock/penstock/decoders/jsonbody"
 )
 
-// sigfox reads Sigfox's callbacks (support.sigfox.com, callbacks): the
+// parseSigfox reads Sigfox's callbacks (support.sigfox.com, callbacks): the
 // customer writes the template, so the same names come as JSON, as a form or
 // as a query, mostly all strings. What is no name of Sigfox's is a value of
 // the customer's own, of use where the callback carries no data.
-type sigfox struct {
-	envelope
-	hasData  bool
-	advanced bool // says more about a frame that DATA has brought
-	located  bool // speaks of a position, known or not
-	isStatus bool
-	isError  bool
-	hasAck   bool // SERVICE ACKNOWLEDGE
-	acked    bool
-	seq      int64
-	hasSeq   bool
-	lat, lon *float64 // of the station, or of the device beside a radius
-	radius   bool
-	station  decoders.Gateway
-	custom   map[string]any
-	device   string
-	rank     int
-}
-
 func parseSigfox(p Post) ([]decoders.Frame, error) {
-	s := sigfox{envelope: newEnvelope(Sigfox, sigfoxBody(p))}
-	var key []byte
-	for ok := s.r.Object(); ok && s.r.Next(&key); {
-		s.field(key)
-	}
-	s.complete()
-	return s.finish()
+	return oneFrame(Sigfox, sigfoxBody(p), sigfoxFrame)
 }
 
 // sigfoxBody gives a form or a query the form of JSON.
@@ -55,149 +30,88 @@ func sigfoxBody(p Post) []byte {
 	return stringsAsJSON(form)
 }
 
-func (s *sigfox) field(key []byte) {
-	f := s.f
-	switch string(key) {
-	case "device", "deviceId", "id":
-		s.identify(key)
-	case "time":
-		f.NetworkTime = s.instant("time")
-	case "data":
-		f.Payload = s.hex("data")
-		s.hasData = true
-	case "seqNumber":
-		s.seq, s.hasSeq = s.integer("seqNumber", 1<<53)
-	case "deviceTypeId":
-		f.Profile.ID = s.text("deviceTypeId")
-	case "rssi":
-		s.station.RSSI = s.number("rssi")
-	case "snr":
-		s.station.SNR = s.number("snr")
-	case "station":
-		s.station.ID = s.text("station")
-	case "lat":
-		s.lat = s.coordinate()
-	case "lng":
-		s.lon = s.coordinate()
-	case "radius":
-		s.radius = given(s.r.Value())
-	case "duplicate":
-		s.advanced = s.flag() || s.advanced
-	default:
-		s.serviceField(key)
+func sigfoxFrame(d document, f *decoders.Frame) {
+	sigfoxDevice(d, f)
+	f.NetworkTime = d.Time("time")
+	f.Payload = d.Hex("data")
+	f.Profile.ID = d.Text("deviceTypeId")
+	located, lists := sigfoxHeard(d, f)
+	// It says more about a frame that DATA has brought.
+	advanced := located || lists || d.Has("lqi|linkQuality") || d.Flag("duplicate")
+	sigfoxEvent(d, f, located, advanced)
+	if f.FCnt, f.HasFCnt = d.Int("seqNumber", 0, 1<<53); f.HasFCnt && !f.NetworkTime.IsZero() {
+		f.DedupID = strconv.FormatInt(f.NetworkTime.Unix(), 10) + ":" + strconv.FormatInt(f.FCnt, 10)
 	}
 }
 
-// serviceField reads what callbacks other than DATA bring.
-func (s *sigfox) serviceField(key []byte) {
-	switch string(key) {
-	case "computedLocation":
-		s.located, s.advanced = true, true
-		s.computed()
-	case "duplicates":
-		s.advanced = true
-		s.duplicates()
-	case "lqi", "linkQuality":
-		s.r.Skip()
-		s.advanced = true
-	case "batt", "temp":
-		s.isStatus = true
-		s.keep(key)
-	case "severity", "info", "infoMessage", "infoCode":
-		s.isError = true
-		s.keep(key)
-	case "downlinkAck":
-		s.hasAck, s.acked = true, s.flag()
-	case "ack", "longPolling", "avgSnr", "operatorName", "countryCode", "deviceTypeName", "fixedLat", "fixedLng",
-		"batch", "decoder_id", "token", "event":
-		s.r.Skip()
-	default:
-		s.keep(key)
+func sigfoxDevice(d document, f *decoders.Frame) {
+	for _, name := range []string{"device", "deviceId", "id"} {
+		if id := d.Text(name); f.Identifier == "" {
+			f.Identifier = id
+		}
+	}
+	if f.Identifier == "" {
+		d.Refuse("device", noDevice)
 	}
 }
 
-// identify prefers device, then deviceId.
-func (s *sigfox) identify(key []byte) {
-	rank := 1
-	switch string(key) {
-	case "device":
-		rank = 3
-	case "deviceId":
-		rank = 2
-	}
-	if id := s.text(string(key)); id != "" && rank > s.rank {
-		s.device, s.rank = id, rank
-	}
-}
-
-// keep takes a value of the customer's own.
-func (s *sigfox) keep(key []byte) {
-	const most = 200
-	if len(s.custom) >= most {
-		s.r.Skip()
-		return
-	}
-	if s.custom == nil {
-		s.custom = make(map[string]any)
-	}
-	name := string(key)
-	if s.r.Kind() == jsonbody.String {
-		s.custom[name] = loosely(s.r.Value().String())
-		return
-	}
-	s.custom[name] = s.r.Any()
-}
-
-func (s *sigfox) complete() {
-	f := s.f
-	f.Identifier = s.device
-	s.named("device")
-	s.placed()
-	s.event()
-	if len(f.Gateways) == 0 && (s.station.ID != "" || s.station.RSSI != nil) {
-		f.Gateways = []decoders.Gateway{s.station}
-	}
-	if s.hasSeq && !f.NetworkTime.IsZero() {
-		f.DedupID = strconv.FormatInt(f.NetworkTime.Unix(), 10) + ":" + strconv.FormatInt(s.seq, 10)
-	}
-}
-
-// placed gives lat and lng to whom they belong: beside a radius they are the
-// device's, else the station's, rounded.
-func (s *sigfox) placed() {
-	at := place(s.lat, s.lon, nil)
-	if s.radius && !s.located {
-		s.located, s.advanced = true, true
-		s.f.Position = at
-		return
-	}
-	s.station.Position = at
-}
-
-// event goes by what the callback carries: none of them names itself. A
+// sigfoxEvent goes by what the callback carries: none of them names itself. A
 // position without data is kept apart from the frame's own kind, so that it
 // cannot be taken for the frame when it comes first.
-func (s *sigfox) event() {
-	f := s.f
+func sigfoxEvent(d document, f *decoders.Frame, located, advanced bool) {
 	switch {
-	case s.hasData:
-		f.Kind, f.Supplement, f.Extensible = decoders.Uplink, s.advanced, !s.advanced
-	case s.located:
+	case d.Has("data"):
+		f.Kind, f.Supplement, f.Extensible = decoders.Uplink, advanced, !advanced
+	case located:
 		f.Kind, f.Supplement = decoders.Location, true
-	case s.hasAck:
+	case d.Has("downlinkAck"): // SERVICE ACKNOWLEDGE
 		f.Kind = decoders.Nack
-		if s.acked {
+		if d.Flag("downlinkAck") {
 			f.Kind = decoders.Ack
 		}
-	case s.isError:
-		f.Kind, f.Text = decoders.Failure, text(s.custom, "severity", "infoCode", "info", "infoMessage")
-	case s.isStatus:
-		f.Kind, f.Text, f.Object = decoders.Status, text(s.custom, "batt", "temp"), s.custom
-	case s.advanced:
+	case d.Has("severity|info|infoMessage|infoCode"):
+		f.Kind, f.Text = decoders.Failure, joinValues(sigfoxCustom(d), "severity", "infoCode", "info", "infoMessage")
+	case d.Has("batt|temp"):
+		f.Kind, f.Object = decoders.Status, sigfoxCustom(d)
+		f.Text = joinValues(f.Object, "batt", "temp")
+	case advanced:
 		f.Kind, f.Supplement = decoders.Service, true
-	case s.custom != nil:
-		f.Kind, f.Object = decoders.Uplink, s.custom
 	default:
 		f.Kind = decoders.Service
+		if f.Object = sigfoxCustom(d); f.Object != nil {
+			f.Kind = decoders.Uplink
+		}
 	}
+}
+
+// sigfoxCustom takes the values of the customer's own.
+func sigfoxCustom(d document) (custom map[string]any) {
+	const most = 200
+	d.All(func(key string, v jsonbody.Value, _ document) {
+		switch {
+		case isSigfoxName(key) || len(custom) >= most:
+			return
+		case custom == nil:
+			custom = make(map[string]any)
+		}
+		if v.Kind == jsonbody.String {
+			custom[key] = loosely(v.String())
+			return
+		}
+		r := jsonbody.New(v.Raw())
+		custom[key] = r.Any()
+	})
+	return custom
+}
+
+// isSigfoxName tells the names of Sigfox's own, and those that the address has.
+func isSigfoxName(key string) bool {
+	switch key {
+	case "device", "deviceId", "id", "time", "data", "seqNumber", "deviceTypeId", "rssi", "snr", "station",
+		"lat", "lng", "radius", "duplicate", "computedLocation", "duplicates", "reception", "lqi", "linkQuality",
+		"downlinkAck", "ack", "longPolling", "avgSnr", "operatorName", "countryCode", "deviceTypeName", "fixedLat", "fixedLng",
+		"batch", "decoder_id", "token", "event":
+		return true
+	}
+	return false
 }

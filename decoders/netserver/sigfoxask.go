@@ -12,14 +12,14 @@ import (
 func AsksDownlink(p Post) bool {
 	r := jsonbody.New(sigfoxBody(p))
 	var key []byte
-	asks := false
+	waits := false
 	for ok := r.Object(); ok && r.Next(&key); {
 		if string(key) != "ack" {
 			r.Skip()
 			continue
 		}
 		text, _ := r.Value().Text()
-		asks = strings.EqualFold(text, "true") || text == "1"
+		waits = strings.EqualFold(text, "true") || text == "1"
 	}
-	return asks
+	return waits
 }

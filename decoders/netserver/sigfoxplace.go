@@ -1,68 +1,45 @@
 package netserver
 
-import (
-	"github.com/penstock/penstock/decoders"
-	"github.com/penstock/penstock/decoders/jsonbody"
-)
+import "github.com/penstock/penstock/decoders"
 
-// computed reads the position that the network worked out, an object or, in a
-// form, its text. Status 0 says that there is none.
-func (s *sigfox) computed() {
-	if s.r.Kind() != jsonbody.String {
-		s.f.Position = s.solution()
-		return
+// sigfoxHeard reads which stations heard the frame and where the device is. It
+// tells whether the callback speaks of a position, known or not, and whether it
+// lists stations.
+func sigfoxHeard(d document, f *decoders.Frame) (located, lists bool) {
+	station := decoders.Gateway{ID: d.Text("station"), RSSI: d.Number("rssi"), SNR: d.Number("snr")}
+	// Beside a radius lat and lng are the device's, else the station's, rounded.
+	at, computed, radius := d.Place("lat", "lng", ""), d.Has("computedLocation"), d.Given("radius")
+	if radius && !computed {
+		f.Position = at
+	} else {
+		station.Position = at
 	}
-	inner := envelope{r: jsonbody.New([]byte(s.r.Value().String())), f: s.f}
-	s.f.Position = inner.solution()
+	if computed {
+		f.Position = sigfoxComputed(d.Unquote("computedLocation").In("computedLocation"))
+	}
+	const list = "duplicates|reception" // as the callback and the backend's interface name it
+	if lists = d.Has(list); lists {
+		f.Gateways = d.Unquote(list).As("duplicates").Gateways(list, sigfoxDuplicate)
+	}
+	if len(f.Gateways) == 0 && (station.ID != "" || station.RSSI != nil) {
+		f.Gateways = []decoders.Gateway{station}
+	}
+	return computed || radius, lists
 }
 
-func (e *envelope) solution() *decoders.Position {
-	var key []byte
-	var lat, lon *float64
-	known := true
-	for ok := e.r.Object(); ok && e.r.Next(&key); {
-		switch string(key) {
-		case "lat":
-			lat = e.coordinate()
-		case "lng":
-			lon = e.coordinate()
-		case "status":
-			known = e.flag()
-		default:
-			e.r.Skip()
-		}
+func sigfoxDuplicate(d document) decoders.Gateway {
+	return decoders.Gateway{
+		ID:   d.Text("bsId|id"),
+		RSSI: d.As("duplicates.rssi").Number("rssi|RSSI"),
+		SNR:  d.As("duplicates.snr").Number("snr|SNR"),
 	}
-	if !known {
+}
+
+// sigfoxComputed is the position that the network worked out. Status 0 says
+// that there is none.
+func sigfoxComputed(d document) *decoders.Position {
+	if d.Has("status") && !d.Flag("status") {
 		return nil
 	}
-	return place(lat, lon, nil)
-}
-
-// duplicates lists every station that heard the frame.
-func (s *sigfox) duplicates() {
-	if s.r.Kind() != jsonbody.String {
-		s.gateways(s.duplicate)
-		return
-	}
-	outer := s.r
-	s.r = jsonbody.New([]byte(outer.Value().String()))
-	s.gateways(s.duplicate)
-	s.r = outer
-}
-
-func (s *sigfox) duplicate() (g decoders.Gateway) {
-	var key []byte
-	for ok := s.r.Object(); ok && s.r.Next(&key); {
-		switch string(key) {
-		case "bsId":
-			g.ID = s.text("duplicates.bsId")
-		case "rssi":
-			g.RSSI = s.number("duplicates.rssi")
-		case "snr":
-			g.SNR = s.number("duplicates.snr")
-		default:
-			s.r.Skip()
-		}
-	}
-	return g
+	return d.Place("lat", "lng", "")
 }

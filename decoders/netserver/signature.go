@@ -29,7 +29,7 @@ func hexEqual(sent string, digest []byte) bool {
 
 // VerifyKPN checks the header Things-Message-Token of KPN Things: the SHA-256,
 // in hex, of the body as it was sent followed by the secret. It has no time:
-// whoever holds a post can repeat it, and only the frame's DedupID tells.
+// an intercepted post can be replayed, and only the frame's DedupID detects it.
 func VerifyKPN(token string, body []byte, secret string) error {
 	if token == "" {
 		return ErrUnsigned

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// text joins the values of those names that are there, as "batt 3.5, temp 21".
-func text(values map[string]any, names ...string) string {
+// joinValues joins the values of those names that are there, as "batt 3.5, temp 21".
+func joinValues(values map[string]any, names ...string) string {
 	var parts []string
 	for _, name := range names {
 		if v, ok := values[name]; ok && v != nil && v != "" {

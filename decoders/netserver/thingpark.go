@@ -191,5 +191,8 @@ func (t *thingPark) dedup() {
 	if f.Kind == decoders.Downlink || f.Kind == decoders.Failure {
 		n = t.fCntDown
 	}
+	if t.rawTime == "" {
+		f.DedupSpan = repeatSpan
+	}
 	f.DedupID = strings.Join([]string{strconv.FormatInt(n, 10), t.rawTime, t.mic, t.document, t.notice}, ":")
 }

@@ -1,6 +1,7 @@
 package netserver
 
 import (
+	"encoding/hex"
 	"strconv"
 	"strings"
 
@@ -205,7 +206,7 @@ func (t *theThingsStack) identify() {
 		return
 	}
 	if t.devEUI != "" {
-		t.warn("end_device_ids.dev_eui", "is not a devEUI of 16 hex digits")
+		t.warn("end_device_ids.dev_eui", notDevEUI)
 	}
 	if t.deviceID == "" {
 		t.refuse("end_device_ids", "holds neither dev_eui nor device_id")
@@ -214,13 +215,17 @@ func (t *theThingsStack) identify() {
 	f.Identifier = t.applicationID + "/" + t.deviceID
 }
 
-// dedup prefers what a retransmission of the same frame shares.
+// dedup prefers what a retransmission of the same frame shares: session, counter
+// and payload, at about the same time. An ABP device that restarts counts from 0
+// again in its one session (lorawan-stack#4502).
 func (t *theThingsStack) dedup() {
 	f := t.f
+	numbered := t.sessionKey != "" && f.HasFCnt
 	switch {
-	case t.sessionKey != "" && f.HasFCnt:
-		f.DedupID = strings.Join([]string{t.sessionKey, strconv.FormatInt(f.FCnt, 10), t.path}, ":")
-	case t.correlation != "":
+	case t.correlation != "" && (!numbered || f.NetworkTime.IsZero()):
 		f.DedupID = t.correlation + ":" + t.path
+	case numbered:
+		f.DedupID = strings.Join([]string{t.sessionKey, strconv.FormatInt(f.FCnt, 10), t.path, hex.EncodeToString(f.Payload)}, ":")
+		f.DedupSpan = repeatSpan
 	}
 }

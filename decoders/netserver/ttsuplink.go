@@ -209,7 +209,7 @@ func (t *theThingsStack) parseTime(field string, raw []byte) time.Time {
 		return at.UTC()
 	}
 	if len(raw) > 0 && t.f.TimeNote == "" {
-		t.f.TimeNote = field + ": is not an RFC 3339 time: " + clip(raw)
+		t.f.TimeNote = field + ": is not an RFC 3339 time: " + quoteClipped(raw)
 	}
 	return time.Time{}
 }

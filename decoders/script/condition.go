@@ -66,24 +66,8 @@ type Condition struct {
 // loops: predicates, ranges and let are refused, and so are patterns that are no
 // literals or cost too much. The error says where.
 func CompileCondition(source string) (*Condition, error) {
-	switch {
-	case len(source) > maxCondition:
-		return nil, fmt.Errorf("the condition is longer than %d bytes", maxCondition)
-	case !utf8.ValidString(source):
-		return nil, errors.New("the condition is not UTF-8")
-	}
-	limits := &conditionRules{}
-	options := []expr.Option{expr.Env(subject{}), expr.AsBool(), expr.MaxNodes(conditionNodes), expr.Patch(limits), expr.DisableAllBuiltins()}
-	for _, name := range conditionCalls() {
-		options = append(options, expr.EnableBuiltin(name))
-	}
-	code, err := expr.Compile(source, options...)
-	if limits.reason != "" {
-		return nil, errors.New(limits.reason)
-	}
-	if at, ok := errors.AsType[*file.Error](err); ok {
-		return nil, fmt.Errorf("line %d, column %d: %s", at.Line, at.Column+1, at.Message)
-	}
+	limits := &conditionRules{name: "condition", calls: conditionCalls(), operators: []string{"..", "+", "**", "^", "*"}}
+	code, err := compileBounded(source, maxCondition, limits, expr.Env(subject{}), expr.AsBool(), expr.MaxNodes(conditionNodes), expr.Patch(limits))
 	if err != nil {
 		return nil, err
 	}
@@ -92,6 +76,37 @@ func CompileCondition(source string) (*Condition, error) {
 
 func conditionCalls() []string {
 	return []string{"len", "trim", "upper", "lower", "indexOf", "hasPrefix", "hasSuffix"}
+}
+
+// compileBounded compiles a source of at most size bytes within the limits, which
+// the caller has also given as a patch.
+func compileBounded(source string, size int, limits *conditionRules, options ...expr.Option) (*vm.Program, error) {
+	switch {
+	case len(source) > size:
+		return nil, fmt.Errorf("the %s is longer than %d bytes", limits.name, size)
+	case !utf8.ValidString(source):
+		return nil, fmt.Errorf("the %s is not UTF-8", limits.name)
+	}
+	options = append(options, expr.DisableAllBuiltins())
+	for _, name := range limits.calls {
+		options = append(options, expr.EnableBuiltin(name))
+	}
+	code, err := expr.Compile(source, options...)
+	if limits.reason != "" {
+		return nil, limits.refusal(source)
+	}
+	if err != nil {
+		return nil, located(err)
+	}
+	return code, nil
+}
+
+// located writes an error of expr with its line and column, both from 1.
+func located(err error) error {
+	if at, ok := errors.AsType[*file.Error](err); ok {
+		return fmt.Errorf("line %d, column %d: %s", at.Line, at.Column+1, at.Message)
+	}
+	return err
 }
 
 // Holds reports whether the condition is true of a message.
@@ -125,7 +140,12 @@ func firstCharacters(s string, n int) string {
 
 // conditionRules is the visitor that refuses what could loop or cost too much.
 type conditionRules struct {
+	name             string   // of the expression, in reasons
+	calls, operators []string // the functions that are known, the operators that are not
+	located          bool     // reasons tell the line and the column
+
 	reason                 string
+	at                     file.Location
 	patterns, instructions int
 }
 
@@ -133,47 +153,56 @@ type conditionRules struct {
 func (r *conditionRules) Visit(node *ast.Node) {
 	switch n := (*node).(type) {
 	case *ast.PredicateNode, *ast.VariableDeclaratorNode, *ast.PointerNode:
-		r.refuse("a condition has no predicates and no let")
+		r.reason = "" // says more than that what let names is not known
+		r.refuse(n, "a "+r.name+" has no predicates and no let")
 	case *ast.BuiltinNode:
-		if !slices.Contains(conditionCalls(), n.Name) {
-			r.refuse("unknown name " + n.Name)
+		if !slices.Contains(r.calls, n.Name) {
+			r.refuse(n, "unknown name "+n.Name)
 		}
 	case *ast.BinaryNode:
-		switch n.Operator {
-		case "..", "+", "**", "^", "*":
-			r.refuse("a condition has no " + n.Operator)
-		case "matches":
+		if slices.Contains(r.operators, n.Operator) {
+			r.refuse(n, "a "+r.name+" has no "+n.Operator)
+		}
+		if n.Operator == "matches" {
 			r.pattern(n.Right)
 		}
 	}
 }
 
-func (r *conditionRules) refuse(reason string) {
+func (r *conditionRules) refuse(n ast.Node, reason string) {
 	if r.reason == "" {
-		r.reason = reason
+		r.reason, r.at = reason, n.Location()
 	}
+}
+
+// refusal is the error of the first reason.
+func (r *conditionRules) refusal(source string) error {
+	if !r.located {
+		return errors.New(r.reason)
+	}
+	return located((&file.Error{Location: r.at, Message: r.reason}).Bind(file.NewSource(source)))
 }
 
 // pattern counts what a pattern costs for each character that it looks at.
 func (r *conditionRules) pattern(n ast.Node) {
 	literal, ok := n.(*ast.StringNode)
 	if !ok {
-		r.refuse("the pattern of matches must be a literal string")
+		r.refuse(n, "the pattern of matches must be a literal string")
 		return
 	}
 	parsed, err := syntax.Parse(literal.Value, syntax.Perl)
 	if err != nil {
-		r.refuse("the pattern does not parse: " + err.Error())
+		r.refuse(n, "the pattern does not parse: "+err.Error())
 		return
 	}
 	code, err := syntax.Compile(parsed.Simplify())
 	if err != nil {
-		r.refuse("the pattern does not compile: " + err.Error())
+		r.refuse(n, "the pattern does not compile: "+err.Error())
 		return
 	}
 	r.patterns++
 	r.instructions += len(code.Inst)
 	if r.patterns > maxPatterns || r.instructions > maxPattern {
-		r.refuse(fmt.Sprintf("the patterns cost too much: at most %d, of %d steps together", maxPatterns, maxPattern))
+		r.refuse(n, fmt.Sprintf("the patterns cost too much: at most %d, of %d steps together", maxPatterns, maxPattern))
 	}
 }

@@ -25,7 +25,7 @@ import (
 	"github.com/expr-lang/expr/file"
 	"github.com/expr-lang/expr/vm"
 	"github.com/penstock/penstock/decoders"
-	"github.com/penstock/penstock/decoders/jsonvalues"
+	"github.com/penstock/penstock/decoders/values"
 )
 
 const (
@@ -112,7 +112,7 @@ func (s *Script) Decode(f *decoders.Frame) (decoders.Result, error) {
 		v, err := s.run(p, e)
 		switch {
 		case err == nil:
-			jsonvalues.Append(&res, p.key, v)
+			values.Append(&res, p.key, v)
 		case first == nil:
 			first = err
 		default:

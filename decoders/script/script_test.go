@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/decoders/values"
 )
 
 func decode(t *testing.T, source string, f decoders.Frame) (map[string]any, decoders.Result, error) {
@@ -154,7 +155,7 @@ func TestNothingRunsLong(t *testing.T) {
 			if took := time.Since(start); took > 2*time.Second {
 				t.Errorf("took %v", took)
 			}
-			if len(res.Readings) > 1000 {
+			if len(res.Readings) > values.MaxReadings {
 				t.Errorf("%d readings", len(res.Readings))
 			}
 		})

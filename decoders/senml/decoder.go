@@ -2,6 +2,7 @@ package senml
 
 import (
 	"encoding/hex"
+	"errors"
 	"strings"
 	"time"
 
@@ -15,7 +16,8 @@ type Decoder struct{}
 func New() Decoder { return Decoder{} }
 
 // Decode gives one reading per value and one per sum (key plus ".sum"). Times
-// relative to now count from the frame's own time.
+// relative to now count from the frame's own time. Records beyond what one pack
+// may hold are the result's Excess.
 func (Decoder) Decode(f *decoders.Frame) (decoders.Result, error) {
 	if len(f.Payload) == 0 {
 		return decoders.Result{}, nil
@@ -28,6 +30,10 @@ func (Decoder) Decode(f *decoders.Frame) (decoders.Result, error) {
 	for _, r := range records {
 		_, key := SplitName(r.Name)
 		res.Readings = r.AppendReadings(res.Readings, key)
+	}
+	var e *decoders.Error
+	if errors.As(err, &e) && e.Reason == tooMany {
+		res.Excess, err = err.Error(), nil
 	}
 	return res, err
 }

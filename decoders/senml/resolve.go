@@ -26,7 +26,7 @@ func (p *parser) resolve(f fields) {
 	}
 	out.Time = p.at(p.base.time + f.time)
 	if len(p.records) >= maxRecords {
-		p.fail("", "is one record too many")
+		p.fail("", tooMany)
 	}
 	if p.err == nil {
 		p.records = append(p.records, out)

@@ -51,8 +51,9 @@ const (
 	version = 10
 	// relative is the first time that is absolute (section 4.5.3).
 	relative = 1 << 28
-	// maxRecords bounds what one pack becomes.
+	// maxRecords bounds what one pack becomes; tooMany is said beyond.
 	maxRecords = 1000
+	tooMany    = "is one record too many"
 )
 
 // base holds the fields that carry over to later records.

@@ -34,7 +34,7 @@ func ReceiptIDs(id string) []string {
 	ids := []string{same}
 	for _, base := range [][2]int{{10, 16}, {16, 10}} {
 		n, ok := new(big.Int).SetString(same, base[0])
-		if !ok || len(same) > maxNumeric || !plain(same) {
+		if !ok || len(same) > maxNumeric || !isHex(same) {
 			continue
 		}
 		if other := n.Text(base[1]); !slices.Contains(ids, other) {
@@ -44,9 +44,9 @@ func ReceiptIDs(id string) []string {
 	return ids
 }
 
-// plain reports whether an id has nothing but digits, which big.Int does not ask
+// isHex reports whether an id has nothing but digits, which big.Int does not ask
 // for: it takes signs and underscores too.
-func plain(id string) bool { return strings.Trim(id, "0123456789abcdef") == "" }
+func isHex(id string) bool { return strings.Trim(id, "0123456789abcdef") == "" }
 
 // ReferenceOf is the user_message_reference that we give a message of an id.
 func ReferenceOf(id string) uint16 { return uint16(crc32.ChecksumIEEE([]byte(id))) }

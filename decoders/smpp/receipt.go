@@ -1,6 +1,10 @@
 package smpp
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/penstock/penstock/decoders/gsm"
+)
 
 // Receipt is what an SMSC tells about a message of ours.
 type Receipt struct {
@@ -12,8 +16,7 @@ type Receipt struct {
 // Receipt reads a receipt: from the optional parameters, and what they do not
 // say from the text, which is as appendix B of SMPP 3.4 suggests, or nearly so.
 func (d *Delivery) Receipt() Receipt {
-	_, text, _ := d.Split()
-	r := ParseReceipt(text)
+	r := ParseReceipt([]byte(d.ReceiptText()))
 	if id := d.MessageID(); id != "" {
 		r.ID = id
 	}
@@ -21,6 +24,18 @@ func (d *Delivery) Receipt() Receipt {
 		r.State = stateName(n)
 	}
 	return r
+}
+
+// ReceiptText is the text of a receipt: UTF-16 is decoded, without a byte order
+// mark, any other coding is taken as it comes, for fields are ASCII in all of them.
+func (d *Delivery) ReceiptText() string {
+	_, text, _ := d.Split()
+	if CodingOf(d.DataCoding) == UCS2 {
+		if wide, err := gsm.DecodeUCS2(text); err == nil {
+			return strings.TrimPrefix(wide, "\ufeff")
+		}
+	}
+	return string(text)
 }
 
 // stateName is a message_state (5.2.28) as texts write it.
@@ -37,7 +52,7 @@ func stateName(n int) string {
 //	id:1001 sub:001 dlvrd:001 submit date:2601011200 done date:2601011201 stat:DELIVRD err:000 text:hello
 //
 // Fields may be missing, in another order, in any case, and have blanks behind
-// the colon. What stands in text: is the message's and says nothing.
+// the colon, and line ends or tabs between them. What stands in text: is the message's and says nothing.
 func ParseReceipt(text []byte) Receipt {
 	s := string(text)
 	if at := field(s, "text:"); at >= 0 {
@@ -51,6 +66,9 @@ func fieldNames() []string {
 	return []string{"id:", "sub:", "dlvrd:", "submit date:", "done date:", "stat:", "err:", "text:"}
 }
 
+// blanks are what may stand between fields.
+const blanks = " \t\r\n"
+
 // field returns where a field's name stands as a word of its own, or -1.
 func field(s, name string) int {
 	lower := lowered(s)
@@ -60,7 +78,7 @@ func field(s, name string) int {
 			return -1
 		}
 		at += from
-		if at == 0 || lower[at-1] == ' ' {
+		if at == 0 || strings.IndexByte(blanks, lower[at-1]) >= 0 {
 			return at
 		}
 		from = at + len(name)
@@ -85,12 +103,14 @@ func word(s, name string) string {
 	if at < 0 {
 		return ""
 	}
-	rest := strings.TrimLeft(s[at+len(name):], " ")
+	rest := strings.TrimLeft(s[at+len(name):], blanks)
 	for _, next := range fieldNames() {
 		if strings.HasPrefix(lowered(rest), next) {
 			return ""
 		}
 	}
-	value, _, _ := strings.Cut(rest, " ")
-	return strings.Trim(value, "\x00\r\n\t")
+	if end := strings.IndexAny(rest, blanks); end >= 0 {
+		rest = rest[:end]
+	}
+	return strings.Trim(rest, "\x00")
 }

@@ -3,6 +3,8 @@ package smpp
 import (
 	"strings"
 	"testing"
+
+	"github.com/penstock/penstock/decoders/gsm"
 )
 
 func TestIsReceipt(t *testing.T) {
@@ -50,6 +52,8 @@ func TestParseReceipt(t *testing.T) {
 		"a name within a word":              {"uid:5 id:6 stat:ACCEPTD", Receipt{"6", "ACCEPTD", ""}},
 		"a NUL at the end":                  {"id:77 stat:DELIVRD\x00", Receipt{"77", "DELIVRD", ""}},
 		"an id with a colon":                {"id:a:7 stat:DELIVRD", Receipt{"a:7", "DELIVRD", ""}},
+		"line ends between the fields":      {"id:77\r\nsub:001\nstat:DELIVRD\r\nerr:000\ntext:id:1", Receipt{"77", "DELIVRD", "000"}},
+		"a tab, and nothing behind a colon": {"id:77\tstat:\nerr:1", Receipt{"77", "", "1"}},
 		"no receipt at all":                 {"hello there", Receipt{}},
 		"nothing":                           {"", Receipt{}},
 		"a field that ends the text":        {"stat:", Receipt{}},
@@ -60,6 +64,22 @@ func TestParseReceipt(t *testing.T) {
 				t.Errorf("got %+v, want %+v", got, tc.want)
 			}
 		})
+	}
+}
+
+func TestAReceiptInUCS2(t *testing.T) {
+	text := "id:77 stat:DELIVRD err:000 text:é"
+	for name, octets := range map[string][]byte{
+		"as it is": gsm.EncodeUCS2(text), "with a byte order mark": gsm.EncodeUCS2("\ufeff" + text),
+	} {
+		d := &Delivery{ESMClass: 4, DataCoding: 8, ShortMessage: octets}
+		if got := d.Receipt(); got != (Receipt{"77", "DELIVRD", "000"}) || d.ReceiptText() != text {
+			t.Errorf("%s: %+v %q", name, got, d.ReceiptText())
+		}
+	}
+	odd := &Delivery{ESMClass: 4, DataCoding: 8, ShortMessage: []byte("id:77 stat:DELIVRD.")} // the coding is the message's
+	if got := odd.Receipt(); got.ID != "77" {
+		t.Errorf("%+v", got)
 	}
 }
 

@@ -81,7 +81,7 @@ func (o Octets) check() error {
 }
 
 // checkData finds what its coding does not know. An escape before an escape is
-// reserved for a further table (TS 23.038, 6.2.1.1) that nobody has made.
+// reserved for a further table (TS 23.038, 6.2.1.1) that is not defined yet.
 func (o Octets) checkData() error {
 	if o.Coding == UCS2 && len(o.Data)%2 != 0 {
 		return refuse("data", len(o.Data)-1, "has an odd number of octets")

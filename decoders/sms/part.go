@@ -1,5 +1,7 @@
 package sms
 
+import "strings"
+
 // Coding is how a message is coded on the air. The values are those of the
 // binary operation's encoding and of the placeholder %code.
 type Coding int
@@ -23,6 +25,15 @@ type Message struct {
 	Coding    Coding
 	Parts     []Part // never empty; in order
 	Truncated bool   // text was left out, as Options.MaxParts asked
+}
+
+// Text is the whole message's text as it was cut; empty for Binary.
+func (m Message) Text() string {
+	var b strings.Builder
+	for _, p := range m.Parts {
+		b.WriteString(p.Text)
+	}
+	return b.String()
 }
 
 // Part is one short message.

@@ -23,7 +23,7 @@ func fit(code []byte, c Coding, header gsm.UDH, limit int) []byte {
 	case len(code) <= alone:
 		return code
 	case limit == 1:
-		return code[:whole(code, c, alone)]
+		return code[:characterBoundary(code, c, alone)]
 	}
 	// A concatenated part holds less than one alone, so that what is left off here
 	// cannot fit, and the boundaries before it stay where they are.
@@ -35,8 +35,8 @@ func fit(code []byte, c Coding, header gsm.UDH, limit int) []byte {
 	return code[:length]
 }
 
-// whole moves a cut in front of the character that it would split.
-func whole(code []byte, c Coding, at int) int {
+// characterBoundary moves a cut in front of the character that it would split.
+func characterBoundary(code []byte, c Coding, at int) int {
 	switch {
 	case c == GSM && code[at-1] == escape:
 		return at - 1

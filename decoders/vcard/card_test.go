@@ -28,6 +28,31 @@ func hard() vcard.Card {
 	}
 }
 
+// Each line of a quoted-printable value is whole characters: phones decode line by
+// line.
+func TestSoftBreaksStandBetweenCharacters(t *testing.T) {
+	for shift := range 12 {
+		note := strings.Repeat("x", shift) + strings.Repeat("ö日🎉\n", 20)
+		card, err := vcard.Card{FirstName: "A", LastName: "B", Note: note}.Encode(vcard.V21)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, value, _ := strings.Cut(string(card), "NOTE;CHARSET=UTF-8;ENCODING=QUOTED-PRINTABLE:")
+		value, _, _ = strings.Cut(value, "\r\nEND:VCARD")
+		joined := ""
+		for line := range strings.SplitSeq(value, "=\r\n") {
+			raw, err := io.ReadAll(quotedprintable.NewReader(strings.NewReader(line)))
+			if err != nil || !utf8.Valid(raw) || strings.HasSuffix(string(raw), "\r") || len(line) > 75 {
+				t.Errorf("shifted by %d: the line %q is %q, %v", shift, line, raw, err)
+			}
+			joined += string(raw)
+		}
+		if joined != strings.ReplaceAll(note, "\n", "\r\n") {
+			t.Errorf("shifted by %d: %q", shift, joined)
+		}
+	}
+}
+
 func TestEncode(t *testing.T) {
 	for name, tc := range map[string]struct {
 		card    vcard.Card

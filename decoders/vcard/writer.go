@@ -109,7 +109,7 @@ func (w *writer) birthDate(s string) {
 // escape for a line break. So is what ends with =, which loose readers take for
 // a soft break on any line.
 func (w *writer) old(name, value string) {
-	if plain(value) && !strings.HasSuffix(value, "=") && len(name)+1+len(value) <= longest {
+	if isPlainText(value) && !strings.HasSuffix(value, "=") && len(name)+1+len(value) <= longest {
 		w.line(name + ":" + value)
 		return
 	}
@@ -120,15 +120,22 @@ func (w *writer) old(name, value string) {
 }
 
 // quoted writes a value as quoted-printable with soft line breaks between its
-// octets (RFC 1521, 5.1). A blank at the end is quoted, and one at the beginning
-// of a line, where it would look folded.
+// characters (RFC 1521, 5.1): a phone that decodes line by line would show half a
+// character. A line break of the value is one too. A blank at the end is quoted,
+// and one at the beginning of a line, where it would look folded.
 func (w *writer) quoted(name, value string) {
 	w.out = append(w.out, name...)
 	length := len(name)
-	for i := range len(value) {
-		code := value[i : i+1]
-		if !printable(value[i]) || value[i] == '=' || value[i] == ' ' && i == len(value)-1 {
-			code = fmt.Sprintf("=%02X", value[i])
+	for len(value) > 0 {
+		_, size := utf8.DecodeRuneInString(value)
+		if strings.HasPrefix(value, "\r\n") {
+			size = len("\r\n")
+		}
+		character := value[:size]
+		value = value[size:]
+		code := character
+		if !printable(character[0]) || character == "=" || character == " " && value == "" {
+			code = "=" + strings.ReplaceAll(fmt.Sprintf("% X", character), " ", "=")
 		}
 		if length+len(code) > longest-1 { // the = of the soft break
 			w.out = append(w.out, "=\r\n"...)
@@ -145,7 +152,7 @@ func (w *writer) quoted(name, value string) {
 
 func printable(c byte) bool { return c >= ' ' && c <= '~' }
 
-func plain(s string) bool {
+func isPlainText(s string) bool {
 	return strings.IndexFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) < 0
 }
 

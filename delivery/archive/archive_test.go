@@ -35,8 +35,8 @@ func day(d, seconds int) time.Time {
 	return time.Date(2026, 11, d, 0, 0, 0, 0, time.UTC).Add(time.Duration(seconds) * time.Second)
 }
 
-// shelf has calls at even pauses, made up as they are read.
-type shelf struct {
+// callSource has calls at even pauses, made up as they are read.
+type callSource struct {
 	count int
 	pause time.Duration
 	err   error
@@ -45,16 +45,16 @@ type shelf struct {
 	peak  uint64        // of live memory, looked at now and then
 }
 
-func (s *shelf) Put(context.Context, []sip.Record) error { return nil }
+func (s *callSource) Put(context.Context, []sip.Record) error { return nil }
 
-func (s *shelf) call(i int) cdr.Call {
+func (s *callSource) call(i int) cdr.Call {
 	return cdr.Call{
 		ID: fmt.Sprintf("id-%d", i), Key: fmt.Sprintf("%09d", i), Start: day(1, 0).Add(time.Duration(i) * s.pause),
 		From: "447700900123", To: fmt.Sprint("=cmd(", i, ")"), Duration: int64(i % 100), Disposition: "ANSWERED",
 	}
 }
 
-func (s *shelf) Read(ctx context.Context, _ account.ID, _, to time.Time, behind sip.Place, limit int) ([]cdr.Call, error) {
+func (s *callSource) Read(ctx context.Context, _ account.ID, _, to time.Time, behind sip.Cursor, limit int) ([]cdr.Call, error) {
 	if s.gate != nil {
 		select {
 		case s.read <- struct{}{}:
@@ -94,7 +94,7 @@ func newFiles(t *testing.T, o sqlstore.Options) *files.Store {
 	return files.New(sqltest.Open(t, o))
 }
 
-func newStore(t *testing.T, f Files, s *shelf, o Options) *Store {
+func newStore(t *testing.T, f Files, s *callSource, o Options) *Store {
 	t.Helper()
 	a := New(f, s, o)
 	t.Cleanup(func() { _ = a.Close() })
@@ -155,7 +155,7 @@ func TestAnArchiveHasAFileADayOrOne(t *testing.T) {
 		"no calls in one file": {true, 0, "cdr-20261101-20261130.csv:0"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &shelf{count: tc.count, pause: 12 * time.Hour}
+			s := &callSource{count: tc.count, pause: 12 * time.Hour}
 			a := newStore(t, newFiles(t, sqlstore.Options{}), s, Options{Page: 2})
 			if n, err := a.Make(t.Context(), order("h1", tc.single)); err != nil || n != int64(tc.count) {
 				t.Fatal(n, err)
@@ -183,7 +183,7 @@ func TestAnArchiveHasAFileADayOrOne(t *testing.T) {
 }
 
 func TestWorkGoesOnWhenNobodyWaits(t *testing.T) {
-	s := &shelf{count: 3, pause: time.Hour, gate: make(chan struct{})}
+	s := &callSource{count: 3, pause: time.Hour, gate: make(chan struct{})}
 	a := newStore(t, newFiles(t, sqlstore.Options{}), s, Options{})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -201,7 +201,7 @@ func TestWorkGoesOnWhenNobodyWaits(t *testing.T) {
 
 func TestWhatWasBrokenOffIsMadeAgain(t *testing.T) {
 	f := newFiles(t, sqlstore.Options{})
-	s := &shelf{count: 3, pause: time.Hour, gate: make(chan struct{}), read: make(chan struct{}, 1)}
+	s := &callSource{count: 3, pause: time.Hour, gate: make(chan struct{}), read: make(chan struct{}, 1)}
 	dead := newStore(t, f, s, Options{AtOnce: 1})
 	ended := make(chan error, 2)
 	for _, h := range []string{"h1", "h2"} { // the second waits for the first
@@ -219,7 +219,7 @@ func TestWhatWasBrokenOffIsMadeAgain(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	next := newStore(t, f, &shelf{count: 3, pause: time.Hour}, Options{})
+	next := newStore(t, f, &callSource{count: 3, pause: time.Hour}, Options{})
 	missing(t, next, "h1")
 	missing(t, next, "h2")
 	if n, err := next.Make(t.Context(), order("h1", true)); err != nil || n != 3 {
@@ -229,7 +229,7 @@ func TestWhatWasBrokenOffIsMadeAgain(t *testing.T) {
 
 func TestCallsThatCannotBeReadMakeNoArchive(t *testing.T) {
 	broken := errors.New("broken")
-	a := newStore(t, newFiles(t, sqlstore.Options{}), &shelf{count: 3, pause: time.Hour, err: broken}, Options{})
+	a := newStore(t, newFiles(t, sqlstore.Options{}), &callSource{count: 3, pause: time.Hour, err: broken}, Options{})
 	if _, err := a.Make(t.Context(), order("h1", false)); !errors.Is(err, broken) {
 		t.Error(err)
 	}
@@ -239,22 +239,22 @@ func TestCallsThatCannotBeReadMakeNoArchive(t *testing.T) {
 func TestArchivesGoWithTheirHandles(t *testing.T) {
 	now := day(20, 0)
 	f := newFiles(t, sqlstore.Options{Now: func() time.Time { return now }})
-	a := newStore(t, f, &shelf{}, Options{})
+	a := newStore(t, f, &callSource{}, Options{})
 	if _, err := a.Make(t.Context(), order("h1", true)); err != nil {
 		t.Fatal(err)
 	}
 	missing(t, a, "../archives/h1")
-	missing(t, newStore(t, newFiles(t, sqlstore.Options{}), &shelf{}, Options{}), "h1")
+	missing(t, newStore(t, newFiles(t, sqlstore.Options{}), &callSource{}, Options{}), "h1")
 	now = now.Add(sip.Life - time.Second)
-	contents(t, newStore(t, f, &shelf{}, Options{}), "h1") // on another gateway
+	contents(t, newStore(t, f, &callSource{}, Options{}), "h1") // on another gateway
 	now = now.Add(time.Second)
 	missing(t, a, "h1")
 }
 
-func TestShelvesAreApart(t *testing.T) {
+func TestFileStoresAreSeparate(t *testing.T) {
 	f := newFiles(t, sqlstore.Options{})
 	for _, folder := range []string{"a", "b"} {
-		s := NewShelf(f, folder, time.Hour, 0)
+		s := NewFileStore(f, folder, time.Hour, 0)
 		t.Cleanup(func() { _ = s.Close() })
 		n, err := s.Make(t.Context(), "same", func(_ context.Context, to io.Writer) (int64, error) {
 			n, err := io.WriteString(to, folder)
@@ -264,7 +264,7 @@ func TestShelvesAreApart(t *testing.T) {
 			t.Fatal(n, err)
 		}
 	}
-	b, size, err := NewShelf(f, "a", time.Hour, 0).Open(t.Context(), "same")
+	b, size, err := NewFileStore(f, "a", time.Hour, 0).Open(t.Context(), "same")
 	if err != nil || size != 1 {
 		t.Fatal(size, err)
 	}
@@ -279,7 +279,7 @@ func TestMillionsOfCallsTakeNoMemory(t *testing.T) {
 	if testing.Short() {
 		count = 200_000
 	}
-	s := &shelf{count: count, pause: time.Second}
+	s := &callSource{count: count, pause: time.Second}
 	a := newStore(t, newFiles(t, sqlstore.Options{}), s, Options{})
 	begun := time.Now()
 	if n, err := a.Make(t.Context(), order("h1", false)); err != nil || n != int64(count) {

@@ -1,8 +1,8 @@
-// Package archive makes the files that accounts ask for, and has them kept until
-// they expire: call records of an account in zip files (Store), and whatever else
-// is written to a Shelf.
+// Package archive exports files that accounts request and keeps them until they
+// expire: call records of an account in zip files (Store), and usage reports
+// (FileStore).
 //
-// A file is there whole or not at all, and every gateway serves it. Its memory does
-// not grow with the number of records. What a killed process left half made is made
-// again by its job.
+// A file exists complete or not at all, and every gateway serves it. Memory does not
+// grow with the number of records. The job of an export that a killed process left
+// incomplete runs it again.
 package archive

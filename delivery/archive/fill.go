@@ -33,7 +33,7 @@ func (s *Store) fill(ctx context.Context, to io.Writer, o sip.Order) (int64, err
 }
 
 func (f *filler) all(ctx context.Context, from sip.Calls, page int) error {
-	var behind sip.Place
+	var behind sip.Cursor
 	for {
 		calls, err := from.Read(ctx, f.order.Account, f.order.From, f.order.To, behind, page)
 		if err != nil || len(calls) == 0 {
@@ -45,7 +45,7 @@ func (f *filler) all(ctx context.Context, from sip.Calls, page int) error {
 			}
 		}
 		last := calls[len(calls)-1]
-		behind = sip.Place{Start: last.Start, Key: last.Key}
+		behind = sip.Cursor{Start: last.Start, Key: last.Key}
 	}
 }
 

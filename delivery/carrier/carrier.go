@@ -1,9 +1,8 @@
-// Package carrier says what carriers are to who sends over them: each takes a
-// short message and tells, then or later, what became of it.
+// Package carrier defines the interface between the gateway and its carriers:
+// each takes a short message and returns its outcome, immediately or later.
 //
-// The carriers themselves are in the packages below: smpp keeps binds to SMSCs,
-// kannel asks a Kannel's sendsms, httpsms posts JSON, and simulator reports like
-// a network.
+// The packages below implement it: smpp maintains binds to SMSCs, kannel calls a
+// Kannel's sendsms, httpsms posts JSON, and simulator reports like a network.
 package carrier
 
 import (
@@ -11,36 +10,37 @@ import (
 	"time"
 )
 
-// Submission is one short message for one number: what a handset gets at once.
+// Submission is one short message to one number: a single part.
 type Submission struct {
-	// ID is ours, and the same over all attempts: letters, digits and dashes.
+	// ID is assigned by the gateway and the same for all attempts: letters,
+	// digits and dashes.
 	ID string
-	// From is a number in digits, a short code, or a name of letters and digits;
-	// empty leaves it to the carrier.
+	// From is a number in digits, a short code, or an alphanumeric originator in
+	// the GSM alphabet; empty uses the carrier's default.
 	From string
 	To   string // in digits, with the country code
 	// Coding is 7 (GSM), 8 (octets) or 16 (UCS-2).
 	Coding int
-	UDH    []byte // with its length octet; nil for none
-	// Data is what follows the header: for GSM one septet in each octet.
+	UDH    []byte // with its length octet; nil if there is none
+	// Data is the user data after the header: for GSM one septet per octet.
 	Data []byte
 	Text string // of this part; empty for octets
-	// Flash is displayed at once and not kept; Replace replaces the message
-	// before it from the same originator.
+	// Flash messages are displayed and not stored. Replace replaces the previous
+	// message from the same originator.
 	Flash, Replace bool
 }
 
-// Verdict is what became of a submission.
+// Verdict classifies the outcome of a submission.
 type Verdict int
 
 // The verdicts.
 const (
-	Accepted Verdict = iota + 1 // the carrier has it
-	Rejected                    // it will not take it
-	// Later says that it did not take it, and may another time.
+	Accepted Verdict = iota + 1 // accepted by the carrier
+	Rejected                    // refused permanently
+	// Later means that the message was not accepted and may be retried.
 	Later
-	// Unknown says that it may have taken it: the answer is lost. Sent again, it
-	// may arrive twice.
+	// Unknown means that the message may have been accepted: the answer was
+	// lost. A retry may deliver it twice.
 	Unknown
 )
 
@@ -58,26 +58,30 @@ func (v Verdict) String() string {
 	return "none"
 }
 
-// Outcome is a verdict and what was said about it.
+// Outcome is a verdict with its details.
 type Outcome struct {
 	Verdict Verdict
-	ID      string // the carrier's, of an accepted one; some give none
-	Reason  string // why not, for people
-	// Throttled says that it is Later because we are too fast, or the carrier is
-	// not there: it counts as no attempt, and all others wait too.
+	ID      string // assigned by the carrier on acceptance; may be empty
+	Reason  string // human-readable
+	// Unsent means that the gateway itself rejected the message: no carrier has
+	// received it.
+	Unsent bool
+	// Throttled means that the verdict is Later because of the carrier's rate
+	// limit or because the carrier is unavailable: the attempt is not counted,
+	// and the whole queue waits.
 	Throttled bool
-	// After is how long the carrier asks to wait; 0 if it does not say.
+	// After is the delay that the carrier asks for; 0 if it asks for none.
 	After time.Duration
 }
 
-// Carrier takes submissions.
+// Carrier submits messages.
 type Carrier interface {
-	// Submit hands one over. It calls done when it knows what became of it, also
-	// when ctx ended; from another goroutine, or before it returns. After an
-	// Unknown it may call it once more, when it learns better.
+	// Submit submits a message. It calls done with the outcome, also if ctx
+	// ends; from another goroutine, or before it returns. After an Unknown
+	// outcome it may call done once more with the final one.
 	Submit(ctx context.Context, s Submission, done func(Outcome))
 
-	// Ready reports whether there is any sense in handing something over: false
-	// while a bind is down.
+	// Ready reports whether the carrier takes submissions: false while a bind is
+	// down.
 	Ready() bool
 }

@@ -12,17 +12,17 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// Result is what became of a mail: the server's answer about it.
+// Result is the server's reply about a mail.
 type Result struct {
-	// Status is the SMTP code, 250 when the server took the mail.
+	// Status is the SMTP code, 250 if the server accepted the mail.
 	Status int
-	// Response is the text of the answer, kept as evidence.
+	// Response is the text of the reply.
 	Response string
-	// Simulated tells that a sink took the mail instead of a server.
+	// Simulated means that a sink accepted the mail instead of a server.
 	Simulated bool
 }
 
-// Client sends mails through one server. It is safe for concurrent use.
+// Client sends mails through one server. Safe for concurrent use.
 type Client struct {
 	opts Options
 	from *mail.Address
@@ -30,7 +30,7 @@ type Client struct {
 	pool *pool
 }
 
-// New makes a client; it connects when the first mail is sent.
+// New returns a client; it connects when the first mail is sent.
 func New(opts Options) (*Client, error) {
 	opts = opts.withDefaults()
 	from, host, err := opts.check()
@@ -42,13 +42,13 @@ func New(opts Options) (*Client, error) {
 	return c, nil
 }
 
-// Close closes the connections kept; mails under way finish.
+// Close closes idle connections; running transactions finish.
 func (c *Client) Close() { c.pool.close() }
 
-// Send brings one mail to the server. The result is the server's answer about
-// it, good or bad, for delivery.ClassifyMail; the error says why there is none.
-// Without From's or the recipient's address being ASCII the server must offer
-// SMTPUTF8. When ctx ends the connection is closed at once.
+// Send sends one mail. The result is the server's reply about it, positive or
+// negative, for delivery.ClassifyMail; the error says why there is none. If an
+// address is not ASCII the server must support SMTPUTF8. When ctx ends the
+// connection is closed at once.
 func (c *Client) Send(ctx context.Context, m outbox.Mail) (Result, error) {
 	raw, err := Compose(*c.from, m, c.opts.Now())
 	if err != nil {
@@ -75,8 +75,8 @@ func (c *Client) Send(ctx context.Context, m outbox.Mail) (Result, error) {
 	return result, err
 }
 
-// interrupted prefers the context's reason over "use of closed connection",
-// but not over an answer that came first.
+// interrupted returns the context's cause instead of "use of closed connection",
+// unless the reply came first.
 func interrupted(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -84,8 +84,8 @@ func interrupted(ctx context.Context, err error) error {
 	return fmt.Errorf("mail server: %w", context.Cause(ctx))
 }
 
-// transact is one mail transaction (RFC 5321, section 3.3). The session is
-// marked broken unless it is ready for the next one.
+// transact runs one mail transaction (RFC 5321, section 3.3). It marks the
+// session broken unless it is ready for the next one.
 func (s *session) transact(from, to string, raw []byte) (Result, error) {
 	opts := mailOptions(from, to)
 	if supported, _ := s.client.Extension("SMTPUTF8"); opts != nil && !supported {
@@ -96,11 +96,11 @@ func (s *session) transact(from, to string, raw []byte) (Result, error) {
 		return Result{}, delivery.OwnFault(fmt.Errorf("mail server: sender: %w", err))
 	}
 	if err := s.client.Rcpt(to, nil); err != nil {
-		return s.refused(err)
+		return s.recipientRefused(err)
 	}
 	w, err := s.client.Data()
 	if err != nil {
-		return s.refused(err)
+		return s.recipientRefused(err)
 	}
 	if _, err := w.Write(raw); err != nil {
 		return Result{}, delivery.OwnFault(fmt.Errorf("mail server: text: %w", err))
@@ -117,9 +117,9 @@ func (s *session) transact(from, to string, raw []byte) (Result, error) {
 	return Result{}, fmt.Errorf("mail server: outcome unknown: %w", err)
 }
 
-// refused turns the server's answer about the recipient into a result and
-// readies the session for the next mail.
-func (s *session) refused(err error) (Result, error) {
+// recipientRefused converts the server's reply about the recipient and resets
+// the session.
+func (s *session) recipientRefused(err error) (Result, error) {
 	reply, ok := errors.AsType[*smtp.SMTPError](err)
 	if !ok {
 		return Result{}, delivery.OwnFault(fmt.Errorf("mail server: recipient: %w", err))

@@ -36,7 +36,7 @@ func Compose(from mail.Address, m outbox.Mail, date time.Time) ([]byte, error) {
 		return nil, err
 	}
 	var h message.Header
-	if err := addFurther(&h, m.Header); err != nil {
+	if err := addExtra(&h, m.Header); err != nil {
 		return nil, err
 	}
 	// Fields are written in the reverse order of being set.
@@ -100,12 +100,12 @@ func messageID(id, from string) (string, error) {
 	return local + "@" + domain, nil
 }
 
-// addFurther adds the mail's own fields, sorted so that a retry writes the
+// addExtra adds the mail's own header fields, sorted so that a retry writes the
 // same bytes.
-func addFurther(h *message.Header, fields map[string]string) error {
+func addExtra(h *message.Header, fields map[string]string) error {
 	names := make([]string, 0, len(fields))
 	for name := range fields {
-		if !validName(name) || ours(name) {
+		if !validName(name) || isReserved(name) {
 			return fmt.Errorf("mail: header %q is not allowed", name)
 		}
 		names = append(names, name)
@@ -126,8 +126,8 @@ func validName(name string) bool {
 	return name != "" && len(name) <= 70 && !strings.ContainsFunc(name, func(r rune) bool { return !token(r) })
 }
 
-// ours lists the fields that Compose or the way of the mail sets.
-func ours(name string) bool {
+// isReserved reports whether Compose or the mail transport sets a field.
+func isReserved(name string) bool {
 	switch strings.ToLower(name) {
 	case "from", "to", "cc", "bcc", "sender", "subject", "date", "message-id", "mime-version",
 		"content-type", "content-transfer-encoding", "content-disposition", "received", "return-path":

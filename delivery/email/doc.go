@@ -4,8 +4,8 @@
 //
 // The server's address is the operator's own setting and usually private, so
 // the address guard does not apply to it; reaching the recipients' domains is
-// that server's business. Options.Dial takes a guarded dialer where an address
-// comes from someone else.
+// that server's business. Options.Dial takes a guarded dialer for addresses that
+// the operator does not control.
 //
 // A mail goes to one recipient in its own transaction, so that its result is
 // its own. Whatever goes wrong before the server has answered about the mail

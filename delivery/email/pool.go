@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// pool keeps connected sessions and bounds how many there are.
+// pool holds idle sessions and limits how many are connected.
 type pool struct {
 	slots   chan struct{}
 	idleFor time.Duration
@@ -22,8 +22,8 @@ func newPool(most int, idleFor time.Duration, now func() time.Time, connect func
 	return &pool{slots: make(chan struct{}, most), idleFor: idleFor, now: now, connect: connect}
 }
 
-// get hands out a session that answers, waiting for a slot. Every session got
-// goes back with put.
+// get returns a working session and waits for a slot. The caller must return it
+// with put.
 func (p *pool) get(ctx context.Context) (*session, error) {
 	select {
 	case p.slots <- struct{}{}:
@@ -56,7 +56,7 @@ func (p *pool) pop() *session {
 	return s
 }
 
-// put takes a session back, or closes it.
+// put returns a session to the pool, or closes it.
 func (p *pool) put(s *session) {
 	defer func() { <-p.slots }()
 	p.mu.Lock()

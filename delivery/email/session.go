@@ -13,11 +13,11 @@ import (
 	"github.com/emersion/go-smtp"
 )
 
-// session is one connection that has greeted and authenticated.
+// session is a connection that is greeted and authenticated.
 type session struct {
 	client *smtp.Client
 	conn   net.Conn
-	// broken sessions are closed instead of put back.
+	// broken sessions are closed instead of returned to the pool.
 	broken bool
 	idleAt time.Time
 }
@@ -28,7 +28,7 @@ func (s *session) closeWith(ctx context.Context) (stop func() bool) {
 	return context.AfterFunc(ctx, func() { s.conn.Close() })
 }
 
-// alive tells whether an idle session still answers.
+// alive reports whether an idle session still works.
 func (s *session) alive(ctx context.Context) bool {
 	stop := s.closeWith(ctx)
 	err := s.client.Noop()

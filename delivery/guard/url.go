@@ -18,8 +18,8 @@ const maxURL = 8 << 10
 // CheckURL tells whether a URL may be saved as a target. It refuses what does
 // not parse, a scheme other than http and https, a literal address that is not
 // public, names of the local host, and addresses in unusual spellings
-// (2130706433, 0177.0.0.1, 0x7f.1, 127.1, a zone), public or not: nobody writes
-// those by accident. User information is accepted, as endpoints behind Basic
+// (2130706433, 0177.0.0.1, 0x7f.1, 127.1, a zone), public or not: they are
+// never written by accident. User information is accepted, as endpoints behind Basic
 // authentication need it; Redact keeps it out of what is shown.
 //
 // A name is not resolved here: what it resolves to is judged at every dial.

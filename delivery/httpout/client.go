@@ -29,26 +29,28 @@ import (
 	"github.com/penstock/penstock/delivery/guard"
 )
 
-// Options tune a client; the zero value is right for production.
+// Options configures a client; the zero value is suitable for production.
 type Options struct {
-	// Allow lists networks reached although they are not public.
+	// Allow lists networks that may be reached although they are not public.
 	Allow []netip.Prefix
-	// Timeout bounds one exchange from dialing to the last byte read; 10 s.
+	// Timeout bounds one exchange from dialing to the last byte read; 0 means 10
+	// s.
 	Timeout time.Duration
-	// MaxResponse is how many bytes of a body are read; 64 KiB.
+	// MaxResponse is the maximum number of bytes read from a body; 0 means 64
+	// KiB.
 	MaxResponse int64
-	// MaxConnsPerHost bounds connections to one host; 0: there is no bound, as
-	// who calls bounds what goes to one endpoint, and endpoints share hosts.
-	// Further exchanges wait for one, within their timeout.
+	// MaxConnsPerHost is the maximum number of connections to one host; 0 means
+	// no limit, because callers limit each endpoint and endpoints share hosts.
+	// Further exchanges wait for a connection, within their timeout.
 	MaxConnsPerHost int
-	// OneShot gives every exchange a connection of its own, so that none is ever
-	// repeated, whatever its method.
+	// OneShot uses a new connection for every exchange, so that net/http never
+	// repeats one, whatever its method.
 	OneShot bool
-	// UserAgent names us; "Penstock".
+	// UserAgent is the User-Agent header; empty means "Penstock".
 	UserAgent string
-	// Resolver replaces the system's.
+	// Resolver resolves host names; nil means the system's.
 	Resolver *net.Resolver
-	// RootCAs replaces the system's trusted roots.
+	// RootCAs are the trusted roots; nil means the system's.
 	RootCAs *x509.CertPool
 }
 
@@ -65,14 +67,14 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Client makes requests. It is safe for concurrent use.
+// Client makes requests. Safe for concurrent use.
 type Client struct {
 	opts      Options
 	guard     *guard.Guard
 	transport *http.Transport
 }
 
-// New makes a client. It returns an error if an allowed network is not valid.
+// New returns a client, or an error if an allowed network is not valid.
 func New(opts Options) (*Client, error) {
 	for i, p := range opts.Allow {
 		if !p.IsValid() {
@@ -105,11 +107,11 @@ func transport(opts Options, dial func(context.Context, string, string) (net.Con
 	}
 }
 
-// CheckURL tells whether a URL may be saved as a target; see guard.CheckURL.
+// CheckURL reports whether a URL may be saved as a target; see guard.CheckURL.
 func (c *Client) CheckURL(raw string) error { return c.guard.CheckURL(raw) }
 
-// Close closes the connections kept; exchanges under way finish.
+// Close closes idle connections; running exchanges finish.
 func (c *Client) Close() { c.transport.CloseIdleConnections() }
 
-// Redact is a URL as it may be shown; see guard.Redact.
+// Redact returns a URL without secrets; see guard.Redact.
 func Redact(raw string) string { return guard.Redact(raw) }

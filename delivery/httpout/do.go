@@ -18,33 +18,32 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// Response is the answer to a request, whatever its status.
+// Response is the response to a request, whatever its status.
 type Response struct {
 	Status int
 	Header http.Header
-	// Body holds what was read of it, at most Options.MaxResponse bytes.
+	// Body is the body, cut at Options.MaxResponse bytes.
 	Body []byte
-	// Truncated tells that the body was longer.
+	// Truncated means that the body was longer.
 	Truncated bool
-	// BodyErr tells why the body broke off, if it did.
+	// BodyErr is the error that ended reading the body early, if any.
 	BodyErr error
 }
 
-// maxExcerpt is how much of an answer is kept with an attempt, in bytes.
+// maxExcerpt is how many bytes of a response are stored with an attempt.
 const maxExcerpt = 1 << 10
 
-// Excerpt is the start of the body: valid UTF-8 without NUL, at most 1 KiB.
+// Excerpt returns the start of the body: valid UTF-8 without NUL, at most 1 KiB.
 func (r Response) Excerpt() string {
 	head := r.Body[:min(len(r.Body), maxExcerpt)]
 	text := strings.ToValidUTF8(string(head), "")
 	return strings.ReplaceAll(text, "\x00", "")
 }
 
-// Do sends a request once and reads its answer. It returns an error if no
-// status came: one that delivery.Classify judges, and that shows no secret.
-// An answer whose body then breaks off or drips too slowly still counts by its
-// status: the receiver has spoken. A request that can never be sent (a broken
-// URL or header) is marked delivery.Unsendable.
+// Do sends a request once and reads the response. It returns an error without
+// secrets, for delivery.Classify, if there was no status. A response whose body
+// is incomplete or too slow still counts by its status. A request that can never
+// be sent (an invalid URL or header) is marked delivery.Unsendable.
 func (c *Client) Do(ctx context.Context, req outbox.Request) (Response, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.opts.Timeout)
 	defer cancel()
@@ -54,13 +53,13 @@ func (c *Client) Do(ctx context.Context, req outbox.Request) (Response, error) {
 	}
 	answer, err := c.transport.RoundTrip(hr)
 	if err != nil {
-		return Response{}, c.clean(err)
+		return Response{}, c.describeError(err)
 	}
 	defer answer.Body.Close()
-	return c.read(answer), nil
+	return c.readResponse(answer), nil
 }
 
-// build makes the request; its errors hold no secret.
+// build builds the request; its errors contain no secret.
 func (c *Client) build(ctx context.Context, req outbox.Request) (*http.Request, error) {
 	u, err := url.Parse(req.URL)
 	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -79,7 +78,7 @@ func (c *Client) build(ctx context.Context, req outbox.Request) (*http.Request, 
 }
 
 // Preview returns a request as Do would send it: every header field, and the URL
-// without user and password, which go into one. Its error is Do's.
+// without credentials, which become a header. Its errors are those of Do.
 func (c *Client) Preview(ctx context.Context, req outbox.Request) (outbox.Request, error) {
 	hr, err := c.build(ctx, req)
 	if err != nil {
@@ -129,23 +128,23 @@ func (c *Client) setHeader(hr *http.Request, req outbox.Request) error {
 	return nil
 }
 
-// clean makes an error of the transport readable. Its errors name hosts and
-// addresses, never the URL: that is done by http.Client, which is not used.
-func (c *Client) clean(err error) error {
+// describeError makes an error of the transport readable. The transport's errors
+// name hosts and addresses, never the URL, because http.Client, which adds it,
+// is not used.
+func (c *Client) describeError(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) && !isDNS(err) {
 		return fmt.Errorf("no answer within %s: %w", c.opts.Timeout, context.DeadlineExceeded)
 	}
 	return err
 }
 
-// isDNS keeps apart a resolver that did not answer, which is not the target's
-// doing.
+// isDNS reports whether the resolver failed, which is not the target's fault.
 func isDNS(err error) bool {
 	_, ok := errors.AsType[*net.DNSError](err)
 	return ok
 }
 
-func (c *Client) read(answer *http.Response) Response {
+func (c *Client) readResponse(answer *http.Response) Response {
 	r := Response{Status: answer.StatusCode, Header: answer.Header}
 	r.Body, r.BodyErr = io.ReadAll(io.LimitReader(answer.Body, c.opts.MaxResponse+1))
 	if int64(len(r.Body)) > c.opts.MaxResponse {

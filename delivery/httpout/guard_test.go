@@ -13,8 +13,8 @@ import (
 	"github.com/penstock/penstock/delivery/guard/guardtest"
 )
 
-// Whatever the URL hides the address behind, nobody is called. What is literal
-// is dead at once; a name may also not resolve.
+// No request is made, in whichever form the URL hides the address. A literal address
+// is dead at once; a name may also fail to resolve.
 func TestNoRequestReachesAnAddressThatIsNotPublic(t *testing.T) {
 	if n := len(guardtest.Addresses()) + len(guardtest.Names()); n < 60 {
 		t.Fatalf("%d vectors, want at least 60", n)

@@ -15,11 +15,11 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// Aggregate returns what the numbers of a device come to in each bucket, oldest
-// first; at the same time in order of sensor id and type. The server computes
-// it. Flux of 1.8 leaves out what is older than 1970.
+// Aggregate returns the statistics of a device's numbers in each bucket, oldest
+// first, and by sensor id and type for equal times. The server computes them.
+// Flux of 1.8 omits times before 1970.
 func (s *Store) Aggregate(ctx context.Context, q iot.AggregateQuery) ([]iot.Bucket, error) {
-	ends := bounded(q.Query)
+	ends := withBounds(q.Query)
 	if q.From, q.To = ends.From, ends.To; q.From.After(q.To) {
 		return nil, nil
 	}
@@ -36,7 +36,7 @@ func (s *Store) Aggregate(ctx context.Context, q iot.AggregateQuery) ([]iot.Buck
 		buckets, err = aggregate(ctx, q, true)
 	}
 	if err != nil {
-		return nil, s.failed("query", err)
+		return nil, s.wrapError("query", err)
 	}
 	if !slices.IsSortedFunc(buckets, olderFirst) {
 		slices.SortFunc(buckets, olderFirst)
@@ -65,7 +65,7 @@ func (s *Store) aggregateInfluxQL(ctx context.Context, q iot.AggregateQuery, sca
 	if width, _ := q.Granularity.Width(); width == 0 {
 		return s.aggregateMonths(ctx, q, scaled)
 	}
-	text := selection(q, scaled) + ", " + groups(q.Granularity)
+	text := selectClause(q, scaled) + ", " + timeGrouping(q.Granularity)
 	if q.Limit > 0 {
 		text += fmt.Sprintf(" LIMIT %d", q.Limit)
 	}
@@ -76,19 +76,19 @@ func (s *Store) aggregateInfluxQL(ctx context.Context, q iot.AggregateQuery, sca
 	return appendBuckets(nil, found[0], q.Statistic, scaled, func(t time.Time) time.Time { return t })
 }
 
-// groups is the grouping by time; 1970 began on a Thursday.
-func groups(g iot.Granularity) string {
+// timeGrouping returns the GROUP BY time clause; 1970 began on a Thursday.
+func timeGrouping(g iot.Granularity) string {
 	width, offset := g.Width()
 	return fmt.Sprintf("time(%ds, %ds) fill(none)", int64(width/time.Second), int64(offset/time.Second))
 }
 
-// monthsAtOnce is how many months one request asks for: ten years.
+// monthsAtOnce is how many months one request covers: ten years.
 const monthsAtOnce = 120
 
-// aggregateMonths asks for one month per statement: InfluxQL has no grouping by
-// calendar months.
+// aggregateMonths uses one statement per month, because InfluxQL cannot group by
+// calendar month.
 func (s *Store) aggregateMonths(ctx context.Context, q iot.AggregateQuery, scaled bool) ([]iot.Bucket, error) {
-	q, err := s.narrowed(ctx, q)
+	q, err := s.narrowToStored(ctx, q)
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +96,7 @@ func (s *Store) aggregateMonths(ctx context.Context, q iot.AggregateQuery, scale
 	for part := range slices.Chunk(months(q), monthsAtOnce) {
 		texts := make([]string, len(part))
 		for i, month := range part {
-			texts[i] = selection(month, scaled)
+			texts[i] = selectClause(month, scaled)
 		}
 		found, err := s.aggregates(ctx, q, texts...)
 		if err != nil {
@@ -125,12 +125,13 @@ func months(q iot.AggregateQuery) (out []iot.AggregateQuery) {
 	return out
 }
 
-// narrowed shortens a time of many months to that for which there are readings.
-func (s *Store) narrowed(ctx context.Context, q iot.AggregateQuery) (iot.AggregateQuery, error) {
+// narrowToStored narrows a range of many months to the one that contains
+// readings.
+func (s *Store) narrowToStored(ctx context.Context, q iot.AggregateQuery) (iot.AggregateQuery, error) {
 	if q.To.Sub(q.From) < monthsAtOnce*28*24*time.Hour {
 		return q, nil
 	}
-	values := "SELECT value FROM " + names(q.Types) + condition(q)
+	values := "SELECT value FROM " + measurementList(q.Types) + condition(q)
 	found, err := s.aggregates(ctx, q, values+" ORDER BY time ASC LIMIT 1", values+" ORDER BY time DESC LIMIT 1")
 	if err != nil {
 		return q, err
@@ -139,7 +140,7 @@ func (s *Store) narrowed(ctx context.Context, q iot.AggregateQuery) (iot.Aggrega
 	for n, list := range found {
 		for _, sr := range list {
 			for _, row := range sr.rows {
-				at, err := row.at()
+				at, err := row.time()
 				switch {
 				case err != nil:
 					return q, err
@@ -161,7 +162,7 @@ func (s *Store) narrowed(ctx context.Context, q iot.AggregateQuery) (iot.Aggrega
 // aggregates runs statements about a device and returns the series of each.
 func (s *Store) aggregates(ctx context.Context, q iot.AggregateQuery, texts ...string) ([][]series, error) {
 	db, rp := s.database()
-	found, err := s.influxQLs(ctx, statement{db: db, rp: rp, params: whose(q.Query), q: strings.Join(texts, "; ")})
+	found, err := s.influxQLs(ctx, statement{db: db, rp: rp, params: deviceParams(q.Query), q: strings.Join(texts, "; ")})
 	switch {
 	case unsupported(err):
 		return nil, errInfinite
@@ -173,25 +174,26 @@ func (s *Store) aggregates(ctx context.Context, q iot.AggregateQuery, texts ...s
 	return found, nil
 }
 
-// unsupported reports that a server had to put an infinity into JSON.
+// unsupported reports whether the server failed to encode an infinity in JSON.
 func unsupported(err error) bool {
 	herr, ok := errors.AsType[*httpapi.Error](err)
 	return ok && strings.Contains(herr.Message, "unsupported value")
 }
 
-// selection is the statement of an aggregate up to where time is grouped.
-func selection(q iot.AggregateQuery, scaled bool) string {
+// selectClause returns the statement of an aggregate up to its GROUP BY time
+// clause.
+func selectClause(q iot.AggregateQuery, scaled bool) string {
 	if !scaled {
-		return "SELECT " + statistic(q.Statistic, "value") + " FROM " + names(q.Types) + condition(q) + " GROUP BY sensor_id"
+		return "SELECT " + statistic(q.Statistic, "value") + " FROM " + measurementList(q.Types) + condition(q) + " GROUP BY sensor_id"
 	}
-	inner := fmt.Sprintf("SELECT value / %.1f AS scaled, value FROM %s%s", float64(scale), names(q.Types), condition(q))
+	inner := fmt.Sprintf("SELECT value / %.1f AS scaled, value FROM %s%s", float64(scale), measurementList(q.Types), condition(q))
 	outer := strings.ReplaceAll(statistic(q.Statistic, "value"), "mean(value)", "mean(scaled)")
-	return "SELECT " + outer + " FROM (" + inner + ") WHERE " + strings.TrimPrefix(bounds(q.Query), " AND ") + " GROUP BY sensor_id"
+	return "SELECT " + outer + " FROM (" + inner + ") WHERE " + strings.TrimPrefix(timeCondition(q.Query), " AND ") + " GROUP BY sensor_id"
 }
 
-// condition keeps a query to the device and the time.
+// condition restricts a query to the device and the time range.
 func condition(q iot.AggregateQuery) string {
-	return " WHERE account = $account AND device_id = $device" + bounds(q.Query)
+	return " WHERE account = $account AND device_id = $device" + timeCondition(q.Query)
 }
 
 func statistic(of iot.Statistic, field string) string {
@@ -208,16 +210,16 @@ func statistic(of iot.Statistic, field string) string {
 	return "mean(" + field + ")"
 }
 
-// appendBuckets makes buckets of the rows of series: time, value, and for
-// MinAveMax the least and the most.
+// appendBuckets converts the rows of series to buckets: time, value, and for
+// MinAveMax the minimum and the maximum.
 func appendBuckets(to []iot.Bucket, found []series, of iot.Statistic, scaled bool, start func(time.Time) time.Time) ([]iot.Bucket, error) {
 	for _, sr := range found {
 		b := iot.Bucket{Type: unclean(sr.name), SensorID: unclean(sr.tags["sensor_id"])}
 		to = slices.Grow(to, len(sr.rows))
 		for _, row := range sr.rows {
-			at, err := row.at()
+			at, err := row.time()
 			if err == nil {
-				err = numbers(row, of, &b)
+				err = setStatistics(row, of, &b)
 			}
 			if err != nil {
 				return nil, err
@@ -232,8 +234,8 @@ func appendBuckets(to []iot.Bucket, found []series, of iot.Statistic, scaled boo
 	return to, nil
 }
 
-// numbers takes what stands behind the time in a row.
-func numbers(r row, of iot.Statistic, b *iot.Bucket) (err error) {
+// setStatistics sets the columns after the time.
+func setStatistics(r row, of iot.Statistic, b *iot.Bucket) (err error) {
 	to := []*float64{&b.Value, &b.Min, &b.Max}
 	if of != iot.MinAveMax {
 		to = to[:1]
@@ -253,5 +255,5 @@ func numbers(r row, of iot.Statistic, b *iot.Bucket) (err error) {
 	return nil
 }
 
-// infinite reports whether an average has left the range of floats.
+// infinite reports whether an average exceeds the range of floats.
 func infinite(v float64) bool { return math.IsInf(v, 0) || math.IsNaN(v) }

@@ -11,14 +11,14 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// key is which bucket a record belongs to.
+// key identifies the bucket of a record.
 type key struct {
 	kind, sensor string
 	start        int64
 }
 
-// aggregateFlux asks for each statistic as a result of its own; the records of
-// one bucket are put together here.
+// aggregateFlux queries each statistic as a result of its own and merges the
+// records of each bucket.
 func (s *Store) aggregateFlux(ctx context.Context, q iot.AggregateQuery, scaled bool) ([]iot.Bucket, error) {
 	found, err := s.client.QueryAPI(s.opts.Org).Query(ctx, s.aggregateScript(q, scaled))
 	if err != nil {
@@ -27,7 +27,7 @@ func (s *Store) aggregateFlux(ctx context.Context, q iot.AggregateQuery, scaled 
 	buckets := make(map[key]*iot.Bucket)
 	for found.Next() {
 		r := found.Record()
-		if err := collect(buckets, r, q, scaled); err != nil {
+		if err := addRecord(buckets, r, q, scaled); err != nil {
 			return nil, err
 		}
 	}
@@ -41,9 +41,9 @@ func (s *Store) aggregateFlux(ctx context.Context, q iot.AggregateQuery, scaled 
 	return out, nil
 }
 
-// collect puts a record to its bucket. The first and the last window are cut at
-// the ends of the range, so the start is looked up.
-func collect(to map[key]*iot.Bucket, r *query.FluxRecord, q iot.AggregateQuery, scaled bool) error {
+// addRecord adds a record to its bucket. The first and the last window are cut
+// at the ends of the range, so the start is looked up.
+func addRecord(to map[key]*iot.Bucket, r *query.FluxRecord, q iot.AggregateQuery, scaled bool) error {
 	sensor, _ := r.ValueByKey("sensor_id").(string)
 	value, ok := r.Value().(float64)
 	if !ok {

@@ -14,9 +14,7 @@ import (
 	"github.com/penstock/penstock/decoders/jsonbody"
 )
 
-// results is an answer to a query of InfluxQL. It is read by hand: with
-// encoding/json, reading the rows took longer than the server took to find
-// them.
+// result is the result of one statement.
 type results struct {
 	err string
 	all []result
@@ -29,8 +27,8 @@ type result struct {
 	partial bool
 }
 
-// series is one series of an answer. Its rows are valid as long as the answer's
-// bytes are.
+// series is one series of a response. Its rows are valid as long as the
+// response's bytes.
 type series struct {
 	name    string
 	tags    map[string]string
@@ -38,11 +36,11 @@ type series struct {
 	partial bool
 }
 
-// row is the columns of a row.
+// row holds the columns of a row.
 type row []jsonbody.Value
 
-// readResults reads an answer. Members of another kind than they should have
-// are passed over; what is no JSON is an error.
+// readResults parses a response. Members of an unexpected kind are ignored;
+// invalid JSON is an error.
 func readResults(body []byte) (results, error) {
 	r := jsonbody.New(body)
 	var out results
@@ -110,7 +108,7 @@ func readSeries(r *jsonbody.Reader) (out series) {
 	return out
 }
 
-// readRows reads rows into few large pieces of memory.
+// readRows parses rows with few large allocations.
 func readRows(r *jsonbody.Reader) []row {
 	var rows []row
 	var columns []jsonbody.Value
@@ -124,8 +122,8 @@ func readRows(r *jsonbody.Reader) []row {
 	return rows
 }
 
-// series returns the series of each statement. Errors of a statement come with
-// status 200; a database that is gone is what 404 is to a write.
+// series returns the series of each statement. Errors of a statement have status
+// 200; a missing database is treated like the 404 of a write.
 func (r results) series() ([][]series, error) {
 	out := make([][]series, len(r.all))
 	cut := false
@@ -136,28 +134,28 @@ func (r results) series() ([][]series, error) {
 		cut = cut || slices.ContainsFunc(one.series, func(found series) bool { return found.partial || one.partial })
 		out[i] = one.series
 	}
-	if err := told(r.err, cut); err != nil {
+	if err := responseError(r.err, cut); err != nil {
 		return nil, err
 	}
 	return out, nil
 }
 
-// told is what an answer says itself: a statement's error, or that the server
-// left rows out.
-func told(said string, cut bool) error {
+// responseError returns the error that a response contains: a statement's error,
+// or that the server truncated the rows.
+func responseError(message string, cut bool) error {
 	switch {
 	case cut:
 		return errors.New("the server cut the answer short, see its max-row-limit")
-	case strings.HasPrefix(said, "database not found"):
-		return &Error{Op: "query", Status: http.StatusNotFound, Reason: said, paused: true}
-	case said != "":
-		return &httpapi.Error{StatusCode: http.StatusInternalServerError, Message: said}
+	case strings.HasPrefix(message, "database not found"):
+		return &Error{Op: "query", Status: http.StatusNotFound, Reason: message, paused: true}
+	case message != "":
+		return &httpapi.Error{StatusCode: http.StatusInternalServerError, Message: message}
 	}
 	return nil
 }
 
-// at is the first column of a row, a time in nanoseconds.
-func (r row) at() (time.Time, error) {
+// time returns the first column of a row, in nanoseconds.
+func (r row) time() (time.Time, error) {
 	if len(r) < 2 {
 		return time.Time{}, fmt.Errorf("a row of %d columns", len(r))
 	}
@@ -168,7 +166,7 @@ func (r row) at() (time.Time, error) {
 	return time.Unix(0, ns).UTC(), nil
 }
 
-// number is a column that must hold a number, or may be null.
+// number returns a numeric column, which may be null.
 func (r row) number(column int) (value float64, null bool, err error) {
 	v := r[column]
 	if v.Kind == jsonbody.Null {

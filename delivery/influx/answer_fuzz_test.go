@@ -45,7 +45,7 @@ func FuzzAnswer(f *testing.F) {
 			for _, s := range one {
 				for _, row := range s.rows {
 					var p iot.Point
-					if fill(&p, row) == nil && (p.IsText && p.Value != 0 || !p.IsText && p.Text != "") {
+					if setValue(&p, row) == nil && (p.IsText && p.Value != 0 || !p.IsText && p.Text != "") {
 						t.Fatalf("a point of two kinds: %+v", p)
 					}
 				}

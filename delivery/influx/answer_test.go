@@ -28,6 +28,7 @@ func peer(t *testing.T, write http.HandlerFunc) *httptest.Server {
 		w.WriteHeader(http.StatusNoContent)
 	})
 	mux.HandleFunc("POST /api/v2/write", write)
+	mux.HandleFunc("POST /api/v2/query", func(http.ResponseWriter, *http.Request) {}) // it holds nothing
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	return server

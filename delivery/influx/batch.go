@@ -15,21 +15,25 @@ type line struct {
 	from             iot.Refused
 }
 
-// encoded is a batch as lines, and what no server will be asked to take.
-type encoded struct {
+// encodedBatch is a batch in line protocol, and the readings that are not sent.
+type encodedBatch struct {
 	buf     []byte
 	lines   []line
 	refused []iot.Refused
 }
 
-// lineBytes is about what a line takes; it only sizes the first allocation.
+// lineBytes is the typical size of a line, for the first allocation.
 const lineBytes = 176
 
-func encode(b iot.Batch) *encoded {
+// encode encodes a batch without the numbers that its texts overwrite.
+func encode(b iot.Batch, texts map[pointKey]int) *encodedBatch {
 	n := len(b.Points) + len(b.Uplinks)
-	e := &encoded{buf: make([]byte, 0, n*lineBytes), lines: make([]line, 0, n)}
+	e := &encodedBatch{buf: make([]byte, 0, n*lineBytes), lines: make([]line, 0, n)}
 	for i := range b.Points {
-		e.point(&b.Points[i], i)
+		p := &b.Points[i]
+		if last, over := texts[pointKeyOf(p)]; !over || p.IsText || i > last {
+			e.point(p, i)
+		}
 	}
 	for i := range b.Uplinks {
 		e.uplink(&b.Uplinks[i], i)
@@ -37,9 +41,9 @@ func encode(b iot.Batch) *encoded {
 	return e
 }
 
-func (e *encoded) point(p *iot.Point, i int) {
+func (e *encodedBatch) point(p *iot.Point, i int) {
 	from := iot.Refused{Point: i, Uplink: -1}
-	if from.Reason = refusal(p); from.Reason != "" {
+	if from.Reason = invalidReason(p); from.Reason != "" {
 		e.refused = append(e.refused, from)
 		return
 	}
@@ -48,9 +52,9 @@ func (e *encoded) point(p *iot.Point, i int) {
 	e.add(start, from)
 }
 
-func (e *encoded) uplink(u *iot.Uplink, i int) {
+func (e *encodedBatch) uplink(u *iot.Uplink, i int) {
 	from := iot.Refused{Point: -1, Uplink: i}
-	if from.Reason = uplinkRefusal(u); from.Reason != "" {
+	if from.Reason = invalidUplinkReason(u); from.Reason != "" {
 		e.refused = append(e.refused, from)
 		return
 	}
@@ -60,13 +64,13 @@ func (e *encoded) uplink(u *iot.Uplink, i int) {
 	}
 }
 
-func (e *encoded) add(start int, from iot.Refused) {
+func (e *encodedBatch) add(start int, from iot.Refused) {
 	name := bytes.Index(e.buf[start:], []byte(",account="))
 	e.lines = append(e.lines, line{start: start, name: start + name, end: len(e.buf), from: from})
 }
 
-// body is the request for some of the lines.
-func (e *encoded) body(lines []line) string {
+// body returns the request body for some of the lines.
+func (e *encodedBatch) body(lines []line) string {
 	n := 0
 	for _, l := range lines {
 		n += l.end - l.start
@@ -78,17 +82,17 @@ func (e *encoded) body(lines []line) string {
 	return string(b)
 }
 
-// group brings the lines of a measurement together and leaves their order
-// otherwise: what a server refuses is mostly a whole measurement, whose field
-// someone else has made an integer, and halving finds neighbours fast.
-func (e *encoded) group(lines []line) []line {
+// group sorts the lines by measurement and keeps their order otherwise. Servers
+// usually refuse a whole measurement, whose field another program has written as
+// an integer, and halving finds neighbours fast.
+func (e *encodedBatch) group(lines []line) []line {
 	return slices.SortedStableFunc(slices.Values(lines), func(a, b line) int {
 		return bytes.Compare(e.buf[a.start:a.name], e.buf[b.start:b.name])
 	})
 }
 
-// refusal says why a reading is not sent, or nothing.
-func refusal(p *iot.Point) string {
+// invalidReason returns why a reading cannot be sent, or an empty string.
+func invalidReason(p *iot.Point) string {
 	switch {
 	case p.Type == "":
 		return "no sensor type"
@@ -100,7 +104,7 @@ func refusal(p *iot.Point) string {
 	return ""
 }
 
-func uplinkRefusal(u *iot.Uplink) string {
+func invalidUplinkReason(u *iot.Uplink) string {
 	switch {
 	case !finite(u.RSSI) || !finite(u.SNR) || !finite(u.Battery) || !finite(u.Margin) || !finite(u.Latitude) || !finite(u.Longitude):
 		return "a value is not a finite number"

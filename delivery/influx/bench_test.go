@@ -27,7 +27,7 @@ func BenchmarkEncode5000Points(b *testing.B) {
 	batch := load(time.Unix(1740830400, 123456789))
 	b.ReportAllocs()
 	for b.Loop() {
-		if e := encode(batch); len(e.lines) != 5000 {
+		if e := encode(batch, nil); len(e.lines) != 5000 {
 			b.Fatal(len(e.lines))
 		}
 	}

@@ -25,24 +25,24 @@ const (
 	pictureESC = '\u241b'
 )
 
-// plain marks the bytes that need neither cleaning nor escaping.
-func plain(c byte) bool {
+// needsNoEscape reports whether a byte needs neither cleaning nor escaping.
+func needsNoEscape(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' ||
 		c == '_' || c == '-' || c == '.' || c == ':' || c == '/'
 }
 
-func isPlain(s string) bool {
+func isUnescaped(s string) bool {
 	for i := range len(s) {
-		if !plain(s[i]) {
+		if !needsNoEscape(s[i]) {
 			return false
 		}
 	}
 	return true
 }
 
-// clean returns a name or tag value as the server keeps it, unescaped.
+// clean returns a name or tag value as the server stores it, unescaped.
 func clean(s string) string {
-	if isPlain(s) {
+	if isUnescaped(s) {
 		return s
 	}
 	var b strings.Builder
@@ -59,12 +59,12 @@ func cleanRune(b *strings.Builder, r rune, at int, s string) {
 	case r == '\\' && (at+1 == len(s) || strings.IndexByte(",= \"\\", s[at+1]) >= 0):
 		b.WriteString("␛/")
 	default:
-		picture(b, r)
+		writePicture(b, r)
 	}
 }
 
-// picture writes a rune, or its picture if it is a control character.
-func picture(b *strings.Builder, r rune) {
+// writePicture writes a rune, or its picture if it is a control character.
+func writePicture(b *strings.Builder, r rune) {
 	switch {
 	case r == 0x1b:
 		b.WriteString("␛e")
@@ -80,10 +80,10 @@ func picture(b *strings.Builder, r rune) {
 	}
 }
 
-// cleanText returns a text as the server keeps it, unescaped; unclean undoes
-// this too.
+// cleanText returns a text as the server stores it, unescaped; unclean reverses
+// it too.
 func cleanText(s string) string {
-	if isPlain(s) {
+	if isUnescaped(s) {
 		return s
 	}
 	var b strings.Builder
@@ -91,15 +91,15 @@ func cleanText(s string) string {
 		if r == '\n' || r == '\t' {
 			b.WriteRune(r)
 		} else {
-			picture(&b, r)
+			writePicture(&b, r)
 		}
 	}
 	return b.String()
 }
 
-// unclean undoes clean and cleanText.
+// unclean reverses clean and cleanText.
 func unclean(s string) string {
-	if isPlain(s) {
+	if isUnescaped(s) {
 		return s
 	}
 	var b strings.Builder
@@ -120,7 +120,8 @@ func unclean(s string) string {
 	return b.String()
 }
 
-// uncleanEscaped writes what follows an escape and returns how long that was.
+// uncleanEscaped writes the character of an escape sequence and returns the
+// length of the sequence.
 func uncleanEscaped(b *strings.Builder, s string) int {
 	r, n := utf8.DecodeRuneInString(s)
 	switch r {

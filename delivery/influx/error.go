@@ -13,18 +13,18 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// Error is a call that InfluxDB did not carry out. Its kind is
-// relay.KindUnavailable; a context's error and a network's stay reachable.
+// Error is a failed call of InfluxDB. It wraps relay.KindUnavailable and the
+// cause.
 type Error struct {
-	Op     string // write, query, probe or ping
-	Status int    // of HTTP; 0 when there was no answer
-	Reason string // the server's words, shortened
-	paused bool
-	wait   time.Duration
-	cause  error
+	Op         string // write, query, probe or ping
+	Status     int    // of HTTP; 0 when there was no answer
+	Reason     string // the server's words, shortened
+	paused     bool
+	retryAfter time.Duration
+	cause      error
 }
 
-// Error says what was tried and what the server made of it.
+// Error returns the operation, the status and the reason.
 func (e *Error) Error() string {
 	if e.Status == 0 {
 		return fmt.Sprintf("influx: %s: %v", e.Op, e.cause)
@@ -41,15 +41,15 @@ func (e *Error) Unwrap() []error {
 	return []error{kind, e.cause}
 }
 
-// RetryAfter is how long the server asked to be left alone; 0 when it did not.
-func (e *Error) RetryAfter() time.Duration { return e.wait }
+// RetryAfter returns the delay that the server asked for; 0 if none.
+func (e *Error) RetryAfter() time.Duration { return e.retryAfter }
 
-// Paused reports that trying again does not help until a person has changed
-// the token, the bucket or the address: 401, 403, 404, a redirection, or a 400
-// that no InfluxDB has said.
+// Paused reports that a retry does not help until the operator changes the
+// token, the bucket or the address: 401, 403, 404, a redirect, or a 400 that did
+// not come from InfluxDB.
 func (e *Error) Paused() bool { return e.paused }
 
-// newError makes an Error of what the client returned.
+// newError converts an error of the client.
 func newError(op string, err error, now time.Time) *Error {
 	if own, ok := errors.AsType[*Error](err); ok {
 		return own
@@ -59,13 +59,13 @@ func newError(op string, err error, now time.Time) *Error {
 		return &Error{Op: op, cause: err}
 	}
 	return &Error{
-		Op: op, Status: he.StatusCode, Reason: reason(he),
-		paused: he.StatusCode < 500 && he.StatusCode != http.StatusTooManyRequests && he.StatusCode != http.StatusRequestTimeout,
-		wait:   retryAfter(he.Header.Get("Retry-After"), now),
+		Op: op, Status: he.StatusCode, Reason: errorReason(he),
+		paused:     he.StatusCode < 500 && he.StatusCode != http.StatusTooManyRequests && he.StatusCode != http.StatusRequestTimeout,
+		retryAfter: retryAfter(he.Header.Get("Retry-After"), now),
 	}
 }
 
-// retryAfter reads both forms of the header (RFC 9110, 10.2.3).
+// retryAfter parses both forms of the header (RFC 9110, 10.2.3).
 func retryAfter(header string, now time.Time) time.Duration {
 	if n, err := strconv.ParseUint(header, 10, 32); err == nil {
 		return time.Duration(n) * time.Second
@@ -76,46 +76,47 @@ func retryAfter(header string, now time.Time) time.Duration {
 	return 0
 }
 
-// verdict is what an answer to a write means for its lines.
-type verdict int
+// writeVerdict is what the response to a write means for its lines.
+type writeVerdict int
 
 const (
-	stored   verdict = iota
-	badLines         // at least one line is refused, others may be stored
-	tooLarge         // nothing was looked at
-	undone           // not the lines' fault
+	stored     writeVerdict = iota
+	badLines                // at least one line was refused, others may be stored
+	tooLarge                // no line was processed
+	notApplied              // failed for another reason than the lines
 )
 
-type judgement struct {
-	verdict verdict
+type writeResult struct {
+	verdict writeVerdict
 	reason  string
 }
 
-// judge reads the answer to a write. A 400 counts against the lines only if an
-// InfluxDB said it: a proxy's or a wrong port's 400 must not cost a reading.
-func judge(err error) judgement {
+// classifyWriteError classifies the response to a write. A 400 counts against
+// the lines only if it comes from InfluxDB: a 400 of a proxy or of another
+// server must not lose a reading.
+func classifyWriteError(err error) writeResult {
 	if err == nil {
-		return judgement{verdict: stored}
+		return writeResult{verdict: stored}
 	}
 	he, ok := errors.AsType[*httpapi.Error](err)
 	if !ok {
-		return judgement{verdict: undone}
+		return writeResult{verdict: notApplied}
 	}
 	switch {
 	case he.StatusCode == http.StatusRequestEntityTooLarge:
-		return judgement{tooLarge, reason(he)}
+		return writeResult{tooLarge, errorReason(he)}
 	case he.StatusCode == http.StatusUnprocessableEntity, he.StatusCode == http.StatusBadRequest:
-		if spoken(he) {
-			return judgement{badLines, reason(he)}
+		if fromInfluxDB(he) {
+			return writeResult{badLines, errorReason(he)}
 		}
 	}
-	return judgement{verdict: undone}
+	return writeResult{verdict: notApplied}
 }
 
-// spoken reports whether InfluxDB itself wrote an error: 1.x and 2.x sign with
-// headers, 2.x and the cloud name a code in the JSON body; where there is none
-// the client puts the status line in its place.
-func spoken(he *httpapi.Error) bool {
+// fromInfluxDB reports whether InfluxDB itself wrote an error: 1.x and 2.x set
+// headers, 2.x and the cloud set a code in the JSON body; without a code the
+// client sets it to the status line.
+func fromInfluxDB(he *httpapi.Error) bool {
 	for _, h := range []string{"X-Influxdb-Version", "X-Influxdb-Build", "X-Influxdb-Error", "X-Platform-Error-Code"} {
 		if he.Header.Get(h) != "" {
 			return true
@@ -124,9 +125,9 @@ func spoken(he *httpapi.Error) bool {
 	return he.Code != "" && !strings.HasPrefix(he.Code, strconv.Itoa(he.StatusCode))
 }
 
-// reason is the server's message on one line, at most 500 bytes, and without
-// the line of a batch that the server quotes.
-func reason(he *httpapi.Error) string {
+// errorReason returns the server's message on one line, at most 500 bytes, and
+// without the line of a batch that the server quotes.
+func errorReason(he *httpapi.Error) string {
 	s := he.Message
 	if he.Header.Get("Content-Type") == packedType {
 		s = he.Header.Get("X-Influxdb-Error")

@@ -17,7 +17,7 @@ import (
 func (s *Store) readFlux(ctx context.Context, q iot.Query) ([]iot.Point, error) {
 	found, err := s.client.QueryAPI(s.opts.Org).Query(ctx, s.fluxQuery(q))
 	if err != nil {
-		return nil, s.failed("query", err)
+		return nil, s.wrapError("query", err)
 	}
 	var points []iot.Point
 	for found.Next() {
@@ -36,7 +36,7 @@ func (s *Store) readFlux(ctx context.Context, q iot.Query) ([]iot.Point, error) 
 		}
 	}
 	if err := found.Err(); err != nil {
-		return nil, s.failed("query", fmt.Errorf("flux: %w", err))
+		return nil, s.wrapError("query", fmt.Errorf("flux: %w", err))
 	}
 	return points, nil
 }
@@ -70,7 +70,7 @@ func quoteFlux(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')
 	for i := range len(s) {
-		if plain(s[i]) {
+		if needsNoEscape(s[i]) {
 			b.WriteByte(s[i])
 		} else {
 			fmt.Fprintf(&b, `\x%02x`, s[i])

@@ -27,7 +27,7 @@ func (s *Store) Forget(ctx context.Context, acct account.ID, old []iot.Expired) 
 			forget = s.forgetInfluxQL
 		}
 		if err := forget(ctx, acct, sensors, before); err != nil {
-			return s.failed("delete", err)
+			return s.wrapError("delete", err)
 		}
 	}
 	return nil
@@ -46,29 +46,19 @@ func byAge(old []iot.Expired) map[time.Time][]string {
 // forgetInfluxQL deletes from whatever measurements the sensors are in.
 func (s *Store) forgetInfluxQL(ctx context.Context, acct account.ID, sensors []string, before time.Time) error {
 	db, rp := s.database()
-	params := map[string]any{"account": acct.String()}
-	tests := make([]string, len(sensors))
-	for i, sensor := range sensors {
-		name := "s" + strconv.Itoa(i)
-		params[name] = clean(sensor)
-		tests[i] = "sensor_id = $" + name
-	}
+	params, tests := namedSensors(acct, sensors)
 	_, err := s.influxQL(ctx, statement{db: db, rp: rp, params: params, q: "DELETE WHERE account = $account AND (" +
-		strings.Join(tests, " OR ") + ") AND time < " + strconv.FormatInt(before.UnixNano(), 10)})
+		tests + ") AND time < " + strconv.FormatInt(before.UnixNano(), 10)})
 	return err
 }
 
 // forgetFlux looks which sensors have anything to lose before it deletes, as a
 // delete walks through all of a bucket's index.
 func (s *Store) forgetFlux(ctx context.Context, acct account.ID, sensors []string, before time.Time) error {
-	tests := make([]string, len(sensors))
-	for i, sensor := range sensors {
-		tests[i] = "r.sensor_id == " + quoteFlux(clean(sensor))
-	}
-	first := bounded(iot.Query{}).From
+	first := withBounds(iot.Query{}).From
 	script := fmt.Sprintf("from(bucket: %s)\n  |> range(start: %s, stop: %s)\n  |> filter(fn: (r) => r.account == %s and (%s))\n"+
 		"  |> first()\n  |> keep(columns: [\"sensor_id\"])\n  |> group()\n  |> distinct(column: \"sensor_id\")\n",
-		quoteFlux(s.opts.Bucket), fluxTime(first), fluxTime(before), quoteFlux(acct.String()), strings.Join(tests, " or "))
+		quoteFlux(s.opts.Bucket), fluxTime(first), fluxTime(before), quoteFlux(acct.String()), fluxSensors(sensors))
 	found, err := s.client.QueryAPI(s.opts.Org).Query(ctx, script)
 	if err != nil {
 		return err
@@ -95,6 +85,9 @@ func (s *Store) forgetFlux(ctx context.Context, acct account.ID, sensors []strin
 // predicate names the points of a sensor. Sensor ids are made of our ids and
 // hexadecimal digits; the quoting is for those that are not.
 func predicate(acct account.ID, sensor string) string {
-	quote := strings.NewReplacer(`\`, `\\`, `"`, `\"`)
-	return fmt.Sprintf(`account="%s" AND sensor_id="%s"`, acct, quote.Replace(sensor))
+	return fmt.Sprintf(`account="%s" AND sensor_id=%s`, acct, quotePredicate(sensor))
+}
+
+func quotePredicate(s string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
 }

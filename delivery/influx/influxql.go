@@ -17,11 +17,11 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// maxAnswer bounds an answer to a query.
+// maxAnswer is the maximum size of a response to a query.
 const maxAnswer = 256 << 20
 
-// statement is one InfluxQL statement; strings in it are named $name and bound
-// by the server, so that none of them can end the statement.
+// statement is one InfluxQL statement; its strings are parameters named $name
+// and bound by the server, so that none of them can end the statement.
 type statement struct {
 	q, db, rp string
 	params    map[string]any
@@ -39,8 +39,8 @@ func (s *Store) influxQL(ctx context.Context, st statement) ([]series, error) {
 	return found[0], nil
 }
 
-// influxQLs runs statements that semicolons separate. It posts: they may be
-// longer than a server takes in an address.
+// influxQLs runs statements separated by semicolons. It uses POST, because they
+// may exceed the length limit of a URL.
 func (s *Store) influxQLs(ctx context.Context, st statement) ([][]series, error) {
 	answer, err := s.ask(ctx, st, "application/json")
 	if err != nil {
@@ -53,14 +53,14 @@ func (s *Store) influxQLs(ctx context.Context, st statement) ([][]series, error)
 	return found.series()
 }
 
-// answer is what a server says, in the form it was asked for or in JSON.
-type answer struct {
+// queryResponse is a response in the requested format or in JSON.
+type queryResponse struct {
 	form string // the media type
 	body []byte
 }
 
-func (s *Store) ask(ctx context.Context, st statement, accept string) (answer, error) {
-	var out answer
+func (s *Store) ask(ctx context.Context, st statement, accept string) (queryResponse, error) {
+	var out queryResponse
 	form := url.Values{"q": {st.q}, "epoch": {"ns"}}
 	if st.db != "" {
 		form.Set("db", st.db)
@@ -93,20 +93,19 @@ func (s *Store) ask(ctx context.Context, st statement, accept string) (answer, e
 	return out, nil
 }
 
-// readInfluxQL asks for the newest points of each series of the device: the
-// tag device_id and the time keep the server to the blocks that matter. With
-// the limit on each series none that belongs to the newest is missed, also not
-// where sensors share a time.
+// readInfluxQL queries the newest points of each series of the device. The tag
+// device_id and the time limit the blocks that the server reads. The limit per
+// series misses none of the newest points, even if sensors share a time.
 func (s *Store) readInfluxQL(ctx context.Context, q iot.Query) ([]iot.Point, error) {
 	db, rp := s.database()
 	got, err := s.ask(ctx, statement{
 		db: db, rp: rp,
-		params: whose(q),
-		q: "SELECT value, text FROM " + names(q.Types) + " WHERE account = $account AND device_id = $device" +
-			bounds(q) + " GROUP BY * ORDER BY time DESC LIMIT " + strconv.Itoa(q.Limit),
+		params: deviceParams(q),
+		q: "SELECT value, text FROM " + measurementList(q.Types) + " WHERE account = $account AND device_id = $device" +
+			timeCondition(q) + " GROUP BY * ORDER BY time DESC LIMIT " + strconv.Itoa(q.Limit),
 	}, packedType)
 	if err != nil {
-		return nil, s.failed("query", err)
+		return nil, s.wrapError("query", err)
 	}
 	read := readPoints
 	if got.form == packedType {
@@ -114,13 +113,13 @@ func (s *Store) readInfluxQL(ctx context.Context, q iot.Query) ([]iot.Point, err
 	}
 	points, err := read(q.Account, got.body)
 	if err != nil {
-		return nil, s.failed("query", err)
+		return nil, s.wrapError("query", err)
 	}
 	return points, nil
 }
 
-// readPoints returns the points of an answer in JSON, which is what servers say
-// that know no other form.
+// readPoints returns the points of a JSON response, sent by servers that support
+// no other format.
 func readPoints(acct account.ID, body []byte) ([]iot.Point, error) {
 	answered, err := readResults(body)
 	if err != nil {
@@ -135,7 +134,7 @@ func readPoints(acct account.ID, body []byte) ([]iot.Point, error) {
 		p := pointOf(acct, sr.name, func(tag string) string { return sr.tags[tag] })
 		points = slices.Grow(points, len(sr.rows))
 		for _, row := range sr.rows {
-			if err := fill(&p, row); err != nil {
+			if err := setValue(&p, row); err != nil {
 				return nil, err
 			}
 			points = append(points, p)
@@ -144,17 +143,17 @@ func readPoints(acct account.ID, body []byte) ([]iot.Point, error) {
 	return points, nil
 }
 
-// whose binds the strings that a query for a device has.
-func whose(q iot.Query) map[string]any {
+// deviceParams returns the parameters of a query for a device.
+func deviceParams(q iot.Query) map[string]any {
 	return map[string]any{"account": q.Account.String(), "device": clean(q.DeviceID)}
 }
 
-// fill sets time and value from a row: time, value, text.
-func fill(p *iot.Point, r row) error {
+// setValue sets time and value from a row: time, value, text.
+func setValue(p *iot.Point, r row) error {
 	if len(r) != 3 {
 		return fmt.Errorf("a row of %d columns", len(r))
 	}
-	at, err := r.at()
+	at, err := r.time()
 	if err != nil {
 		return err
 	}
@@ -169,14 +168,14 @@ func fill(p *iot.Point, r row) error {
 	return nil
 }
 
-// bounds is the part of the condition about time, in nanoseconds.
-func bounds(q iot.Query) string {
+// timeCondition returns the time condition, in nanoseconds.
+func timeCondition(q iot.Query) string {
 	return " AND time >= " + strconv.FormatInt(q.From.UnixNano(), 10) +
 		" AND time <= " + strconv.FormatInt(q.To.UnixNano(), 10)
 }
 
-// names lists measurements; none means all.
-func names(types []string) string {
+// measurementList lists measurements; empty means all.
+func measurementList(types []string) string {
 	if len(types) == 0 {
 		return "/.*/"
 	}

@@ -14,10 +14,10 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// Latest returns the newest point of each of a device's sensors: of each series
-// one is read.
+// Latest returns the newest point of each of a device's sensors. It reads one
+// point of each series.
 func (s *Store) Latest(ctx context.Context, acct account.ID, deviceID string, types []string) ([]iot.Point, error) {
-	q := bounded(iot.Query{Account: acct, DeviceID: deviceID, Types: types, Limit: 1})
+	q := withBounds(iot.Query{Account: acct, DeviceID: deviceID, Types: types, Limit: 1})
 	points, err := s.read(ctx, q)
 	if err != nil {
 		return nil, err
@@ -25,10 +25,10 @@ func (s *Store) Latest(ctx context.Context, acct account.ID, deviceID string, ty
 	return latest(points), nil
 }
 
-// latest leaves the newest points of each sensor, one of each type.
+// latest returns the newest points of each sensor, one of each type.
 func latest(points []iot.Point) []iot.Point {
 	slices.SortStableFunc(points, func(a, b iot.Point) int {
-		return cmp.Or(cmp.Compare(a.SensorID, b.SensorID), b.Time.Compare(a.Time), cmp.Compare(a.Type, b.Type), text(a)-text(b))
+		return cmp.Or(cmp.Compare(a.SensorID, b.SensorID), b.Time.Compare(a.Time), cmp.Compare(a.Type, b.Type), textRank(a)-textRank(b))
 	})
 	var out []iot.Point
 	for _, p := range points {
@@ -40,16 +40,16 @@ func latest(points []iot.Point) []iot.Point {
 	return out
 }
 
-// namedDevices is how many devices a query names; of more, it asks for all of the
-// account's.
-const namedDevices = 100
+// maxNamedDevices is the largest number of devices that a query names; for more
+// it queries all devices of the account.
+const maxNamedDevices = 100
 
-// recently is how far back devices are looked for first. Most fleets report every
+// recentWindow is the range that is queried first. Most devices report every
 // day, and a server reads a day much faster than years.
-const recently = 24 * time.Hour
+const recentWindow = 24 * time.Hour
 
-// LastStored returns the time of each device's newest point or uplink: the newest
-// in each measurement is read.
+// LastStored returns the time of each device's newest point or uplink. It reads
+// the newest point of each measurement.
 func (s *Store) LastStored(ctx context.Context, acct account.ID, deviceIDs []string) (map[string]time.Time, error) {
 	sv, err := s.server(ctx)
 	if err != nil {
@@ -60,7 +60,7 @@ func (s *Store) LastStored(ctx context.Context, acct account.ID, deviceIDs []str
 		search = s.storedInfluxQL
 	}
 	out := make(map[string]time.Time, len(deviceIDs))
-	for _, from := range []time.Time{s.opts.Now().Add(-recently), {}} {
+	for _, from := range []time.Time{s.opts.Now().Add(-recentWindow), {}} {
 		missing := make(map[string]bool)
 		for _, id := range deviceIDs {
 			if out[id].IsZero() {
@@ -75,22 +75,22 @@ func (s *Store) LastStored(ctx context.Context, acct account.ID, deviceIDs []str
 				out[id] = at
 			}
 		}
-		if err := search(ctx, storedQuery{acct, named(missing), bounded(iot.Query{From: from})}, found); err != nil {
-			return nil, s.failed("query", err)
+		if err := search(ctx, storedQuery{acct, deviceNames(missing), withBounds(iot.Query{From: from})}, found); err != nil {
+			return nil, s.wrapError("query", err)
 		}
 	}
 	return out, nil
 }
 
-// storedQuery selects the newest points of devices; no names mean all devices.
+// storedQuery selects the newest points of devices; no names means all devices.
 type storedQuery struct {
 	account account.ID
 	names   []string
 	iot.Query
 }
 
-func named(devices map[string]bool) []string {
-	if len(devices) > namedDevices {
+func deviceNames(devices map[string]bool) []string {
+	if len(devices) > maxNamedDevices {
 		return nil
 	}
 	return slices.Collect(maps.Keys(devices))
@@ -105,7 +105,7 @@ func (s *Store) storedInfluxQL(ctx context.Context, q storedQuery, found func(ta
 		params[name] = clean(id)
 		tests[i] = "device_id = $" + name
 	}
-	condition := "account = $account" + bounds(q.Query)
+	condition := "account = $account" + timeCondition(q.Query)
 	if len(tests) > 0 {
 		condition += " AND (" + strings.Join(tests, " OR ") + ")"
 	}
@@ -118,7 +118,7 @@ func (s *Store) storedInfluxQL(ctx context.Context, q storedQuery, found func(ta
 	}
 	for _, one := range all {
 		for _, r := range one.rows {
-			at, err := r.at()
+			at, err := r.time()
 			if err != nil {
 				return err
 			}
@@ -128,8 +128,8 @@ func (s *Store) storedInfluxQL(ctx context.Context, q storedQuery, found func(ta
 	return nil
 }
 
-// storedFlux reads the last value of each series and field, of which only the
-// time is kept: values of several types fit into no table.
+// storedFlux reads the last value of each series and field and keeps only its
+// time, because values of several types do not fit in one table.
 func (s *Store) storedFlux(ctx context.Context, q storedQuery, found func(tag string, at time.Time)) error {
 	condition := "r.account == " + quoteFlux(q.account.String())
 	if len(q.names) > 0 {

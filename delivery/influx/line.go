@@ -28,7 +28,7 @@ func appendPoint(b []byte, p *iot.Point) []byte {
 }
 
 // appendUplink appends the radio side of a frame as one line. It appends
-// nothing if the frame said nothing about it.
+// nothing if nothing is known of it.
 func appendUplink(b []byte, u *iot.Uplink) []byte {
 	start := len(b)
 	b = append(b, "uplink,account="...)
@@ -39,10 +39,17 @@ func appendUplink(b []byte, u *iot.Uplink) []byte {
 	b = appendField(b, fields, "battery=", u.Battery)
 	b = appendField(b, fields, "f_cnt=", float(u.FCnt))
 	b = appendField(b, fields, "f_port=", float(u.FPort))
+	if u.Frame {
+		one := 1.0
+		b = appendField(b, fields, "frames=", &one)
+	}
 	b = appendField(b, fields, "gateways=", float(u.Gateways))
 	b = appendField(b, fields, "latitude=", u.Latitude)
 	b = appendField(b, fields, "longitude=", u.Longitude)
 	b = appendField(b, fields, "margin=", u.Margin)
+	if u.Frame && u.Name != "" {
+		b = appendText(append(b, ",name="...), u.Name)
+	}
 	b = appendField(b, fields, "rssi=", u.RSSI)
 	b = appendField(b, fields, "snr=", u.SNR)
 	if len(b) == fields {
@@ -89,7 +96,7 @@ func appendTime(b []byte, ns int64) []byte {
 
 // appendName appends a measurement: commas and blanks are escaped.
 func appendName(b []byte, s string) []byte {
-	if isPlain(s) {
+	if isUnescaped(s) {
 		return append(b, s...)
 	}
 	return appendEscaped(b, clean(s), ", ")
@@ -102,7 +109,7 @@ func appendTag(b []byte, name, value string) []byte {
 		return b
 	}
 	b = append(b, name...)
-	if isPlain(value) {
+	if isUnescaped(value) {
 		return append(b, value...)
 	}
 	return appendEscaped(b, clean(value), ",= ")

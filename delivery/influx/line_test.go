@@ -65,6 +65,9 @@ func TestUplinksAsLines(t *testing.T) {
 			"uplink,account=7,device_id=d,identifier=i battery=-97.5,f_cnt=17,f_port=17,gateways=17,latitude=-97.5,longitude=-97.5,margin=-97.5,rssi=-97.5,snr=-97.5 1000000000\n"},
 		{"only what there is", iot.Uplink{Account: 7, DeviceID: "d", Time: time.Unix(1, 0), RSSI: &rssi},
 			"uplink,account=7,device_id=d rssi=-97.5 1000000000\n"},
+		{"a frame of a device, with its name", iot.Uplink{Account: 7, DeviceID: "d", Time: time.Unix(1, 0), Frame: true, Name: `Dad's "shed"`, RSSI: &rssi},
+			`uplink,account=7,device_id=d frames=1,name="Dad's \"shed\"",rssi=-97.5 1000000000` + "\n"},
+		{"a frame of which nothing is known", iot.Uplink{Account: 7, DeviceID: "d", Time: time.Unix(1, 0), Frame: true}, "uplink,account=7,device_id=d frames=1 1000000000\n"},
 		{"nothing is no line", iot.Uplink{Account: 7, DeviceID: "d", Time: time.Unix(1, 0)}, ""},
 	}
 	for _, tc := range cases {
@@ -83,7 +86,7 @@ func TestFluxStrings(t *testing.T) {
 }
 
 func TestInfluxQLNames(t *testing.T) {
-	if got := names([]string{`a"; DROP DATABASE x --`, "b\nc"}); got != `"a\"; DROP DATABASE x --", "b␊c"` {
+	if got := measurementList([]string{`a"; DROP DATABASE x --`, "b\nc"}); got != `"a\"; DROP DATABASE x --", "b␊c"` {
 		t.Error(got)
 	}
 }
@@ -97,7 +100,7 @@ func FuzzLine(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, kind, tag, text string, value float64, ns int64) {
 		p := iot.Point{Account: account.ID(ns), Type: kind, DeviceID: tag, Identifier: tag, Key: kind, SensorID: tag, Time: time.Unix(0, ns).UTC(), Value: value}
-		if refusal(&p) != "" {
+		if invalidReason(&p) != "" {
 			return
 		}
 		check(t, p)

@@ -12,30 +12,30 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// packedType is what a server is asked for where many rows are expected: it
-// writes MessagePack in two thirds of the time that it takes over JSON. It is
-// not asked for aggregates, whose infinities JSON cannot hold and says so.
+// packedType is the media type requested where many rows are expected: the
+// server writes MessagePack in two thirds of the time that JSON takes. It is not
+// used for aggregates, because JSON reports infinities as an error.
 const packedType = "application/x-msgpack"
 
-// packed is an answer in MessagePack, read from front to back. The first fault
-// stays; what is read after it is nothing.
+// packed parses a MessagePack response from front to back. The first error is
+// kept; everything read after it is zero.
 //
-// What InfluxDB 1.8 writes: a map with error, or with results, each a map with
-// error or with series, each a map of name, tags, columns, values, partial. A
-// value is an integer (a time), a double, a string or nil.
+// InfluxDB 1.8 writes a map with error, or with results, each a map with error
+// or with series, each a map of name, tags, columns, values, partial. A value is
+// an integer (a time), a double, a string or nil.
 type packed struct {
-	acct account.ID
-	all  int // the length of the answer
-	rest []byte
-	err  error
-	said string // the error that the server tells of
-	cut  bool   // the server left rows out
-	out  []iot.Point
+	acct      account.ID
+	size      int // the length of the response
+	rest      []byte
+	err       error
+	message   string // the error in the response
+	truncated bool   // the server truncated the rows
+	out       []iot.Point
 }
 
-// readPacked returns the points of an answer to SELECT value, text GROUP BY *.
+// readPacked returns the points of a response to SELECT value, text GROUP BY *.
 func readPacked(acct account.ID, body []byte) ([]iot.Point, error) {
-	p := packed{acct: acct, all: len(body), rest: body}
+	p := packed{acct: acct, size: len(body), rest: body}
 	p.object(func(name string) bool {
 		if name != "results" {
 			return false
@@ -44,13 +44,13 @@ func readPacked(acct account.ID, body []byte) ([]iot.Point, error) {
 		return true
 	})
 	if p.err == nil && len(p.rest) > 0 {
-		p.fault(errors.New("more after it"))
+		p.fail(errors.New("more after it"))
 	}
 	switch {
 	case p.err != nil:
 		return nil, p.err
-	case p.cut || p.said != "":
-		return nil, told(p.said, p.cut)
+	case p.truncated || p.message != "":
+		return nil, responseError(p.message, p.truncated)
 	}
 	return p.out, nil
 }
@@ -96,7 +96,7 @@ func (p *packed) series() {
 // row reads time, value and text.
 func (p *packed) row() {
 	if n := p.length(msgp.ReadArrayHeaderBytes); p.err == nil && n != 3 {
-		p.fault(fmt.Errorf("a row of %d columns", n))
+		p.fail(fmt.Errorf("a row of %d columns", n))
 	}
 	row := iot.Point{Time: time.Unix(0, p.integer()).UTC()}
 	if row.IsText = p.null(); !row.IsText {
@@ -108,9 +108,9 @@ func (p *packed) row() {
 	p.out = append(p.out, row)
 }
 
-// object reads a map and hands each name to member, which reads the value and
-// returns true. What it leaves is read here: what says that the answer is none,
-// or only a part of one; the rest is passed over.
+// object parses a map and passes each name to member, which reads the value and
+// returns true. object itself reads the members that report an error or a
+// truncated response, and skips the others.
 func (p *packed) object(member func(name string) bool) {
 	for range p.length(msgp.ReadMapHeaderBytes) {
 		name := p.text()
@@ -122,11 +122,11 @@ func (p *packed) object(member func(name string) bool) {
 		}
 		switch name {
 		case "error":
-			p.said = p.text()
+			p.message = p.text()
 		case "partial":
-			p.cut = p.boolean() || p.cut
+			p.truncated = p.boolean() || p.truncated
 		default:
-			p.take(msgp.Skip(p.rest))
+			p.advance(msgp.Skip(p.rest))
 		}
 	}
 }
@@ -142,8 +142,8 @@ func (p *packed) array(element func()) {
 	}
 }
 
-// length reads the header of a map or an array. One that says more than there
-// is left is a fault.
+// length reads the header of a map or an array. A length that exceeds the
+// remaining bytes is an error.
 func (p *packed) length(header func([]byte) (uint32, []byte, error)) int {
 	if p.err != nil {
 		return 0
@@ -152,7 +152,7 @@ func (p *packed) length(header func([]byte) (uint32, []byte, error)) int {
 	if err == nil && int64(n) > int64(len(rest)) {
 		err = fmt.Errorf("%d elements in %d octets", n, len(rest))
 	}
-	if !p.take(rest, err) {
+	if !p.advance(rest, err) {
 		return 0
 	}
 	return int(n)
@@ -163,11 +163,11 @@ func (p *packed) text() string {
 		return ""
 	}
 	s, rest, err := msgp.ReadStringBytes(p.rest)
-	p.take(rest, err)
+	p.advance(rest, err)
 	return s
 }
 
-// optional is a text, or nothing where there is nil.
+// optional reads a string or nil.
 func (p *packed) optional() string {
 	if p.null() {
 		return ""
@@ -180,11 +180,12 @@ func (p *packed) integer() int64 {
 		return 0
 	}
 	n, rest, err := msgp.ReadInt64Bytes(p.rest)
-	p.take(rest, err)
+	p.advance(rest, err)
 	return n
 }
 
-// number is a double, or the integer of a field that another program declared.
+// number reads a double, or the integer of a field that another program
+// declared.
 func (p *packed) number() float64 {
 	if p.err != nil {
 		return 0
@@ -193,7 +194,7 @@ func (p *packed) number() float64 {
 		return float64(p.integer())
 	}
 	f, rest, err := msgp.ReadFloat64Bytes(p.rest)
-	p.take(rest, err)
+	p.advance(rest, err)
 	return f
 }
 
@@ -202,31 +203,31 @@ func (p *packed) boolean() bool {
 		return false
 	}
 	b, rest, err := msgp.ReadBoolBytes(p.rest)
-	p.take(rest, err)
+	p.advance(rest, err)
 	return b
 }
 
-// null reads a nil, if that is what is next.
+// null reads a nil if it is next.
 func (p *packed) null() bool {
 	if p.err != nil || msgp.NextType(p.rest) != msgp.NilType {
 		return false
 	}
 	rest, err := msgp.ReadNilBytes(p.rest)
-	return p.take(rest, err)
+	return p.advance(rest, err)
 }
 
-// take goes on behind what was read, unless reading it failed.
-func (p *packed) take(rest []byte, err error) bool {
+// advance continues after the bytes that were read, unless that failed.
+func (p *packed) advance(rest []byte, err error) bool {
 	if err != nil {
-		p.fault(err)
+		p.fail(err)
 		return false
 	}
 	p.rest = rest
 	return true
 }
 
-func (p *packed) fault(err error) {
+func (p *packed) fail(err error) {
 	if p.err == nil {
-		p.err = fmt.Errorf("an answer: offset %d: %w", p.all-len(p.rest), err)
+		p.err = fmt.Errorf("an answer: offset %d: %w", p.size-len(p.rest), err)
 	}
 }

@@ -80,7 +80,7 @@ func TestAnAnswerIsTheSameInBothForms(t *testing.T) {
 			want, wantErr := readPoints(7, []byte(tc.json))
 			got, err := readPacked(7, pack(t, tc.json))
 			if he, ok := errors.AsType[*httpapi.Error](err); ok {
-				err = errors.New(reason(he))
+				err = errors.New(errorReason(he))
 			}
 			if (err == nil) != (wantErr == nil) || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
 				t.Fatalf("errors %v and in JSON %v, want %q", err, wantErr, tc.want)

@@ -9,14 +9,14 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// MaxReadings is the most points one query returns.
+// MaxReadings is the maximum number of points that a query returns.
 const MaxReadings = 1000
 
-// Readings returns a device's points, newest first; at the same time in order
-// of sensor id. No types means every type. Where a number and a text were
-// written for the same sensor and time, the number counts.
+// Readings returns a device's points, newest first, and by sensor id for equal
+// times. No types means every type. If a number and a text were written for the
+// same sensor and time, it returns the number.
 func (s *Store) Readings(ctx context.Context, q iot.Query) ([]iot.Point, error) {
-	q = bounded(q)
+	q = withBounds(q)
 	if q.From.After(q.To) {
 		return nil, nil
 	}
@@ -24,7 +24,7 @@ func (s *Store) Readings(ctx context.Context, q iot.Query) ([]iot.Point, error) 
 	if err != nil {
 		return nil, err
 	}
-	return newest(points, q.Limit), nil
+	return newestPoints(points, q.Limit), nil
 }
 
 // read returns the newest points of each series of a device, up to the limit and
@@ -40,8 +40,9 @@ func (s *Store) read(ctx context.Context, q iot.Query) ([]iot.Point, error) {
 	return s.readFlux(ctx, q)
 }
 
-// bounded gives a query the ends it lacks, within what the server can hold.
-func bounded(q iot.Query) iot.Query {
+// withBounds sets the missing bounds of a query to the range that the server can
+// hold.
+func withBounds(q iot.Query) iot.Query {
 	first := time.Date(1678, 1, 1, 0, 0, 0, 0, time.UTC)
 	last := time.Date(2261, 12, 31, 23, 59, 59, 0, time.UTC)
 	if q.From.IsZero() || q.From.Before(first) {
@@ -56,9 +57,9 @@ func bounded(q iot.Query) iot.Query {
 	return q
 }
 
-// newest sorts points, keeps one per sensor and time, and at most limit. Points
-// of one series come sorted.
-func newest(points []iot.Point, limit int) []iot.Point {
+// newestPoints sorts points, keeps one per sensor and time, and at most limit.
+// The points of one series are already sorted.
+func newestPoints(points []iot.Point, limit int) []iot.Point {
 	if !slices.IsSortedFunc(points, newerFirst) {
 		slices.SortStableFunc(points, newerFirst)
 	}
@@ -72,10 +73,10 @@ func newerFirst(a, b iot.Point) int {
 	if c := b.Time.Compare(a.Time); c != 0 {
 		return c
 	}
-	return cmp.Or(cmp.Compare(a.SensorID, b.SensorID), text(a)-text(b))
+	return cmp.Or(cmp.Compare(a.SensorID, b.SensorID), textRank(a)-textRank(b))
 }
 
-func text(p iot.Point) int {
+func textRank(p iot.Point) int {
 	if p.IsText {
 		return 1
 	}

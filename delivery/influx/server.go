@@ -11,13 +11,13 @@ import (
 	httpapi "github.com/influxdata/influxdb-client-go/v2/api/http"
 )
 
-// server is what is behind the URL.
+// server describes the server at the URL.
 type server struct {
 	version string
 	v1      bool // 1.x: databases, InfluxQL
 }
 
-// language is what readings are read with.
+// language returns the query language for readings.
 func (s *Store) language(sv server) Language {
 	switch {
 	case s.opts.Language != Auto:
@@ -28,10 +28,10 @@ func (s *Store) language(sv server) Language {
 	return Flux
 }
 
-// server returns what the server is. The first time, and after a failure, it
-// is asked; 1.x is then given the database if that is missing.
+// server returns the description of the server. It probes the server on the
+// first call and after a failure, and creates a missing database on 1.x.
 func (s *Store) server(ctx context.Context) (server, error) {
-	if known := s.known.Load(); known != nil {
+	if known := s.detected.Load(); known != nil {
 		return *known, nil
 	}
 	sv, err := s.probe(ctx)
@@ -39,14 +39,14 @@ func (s *Store) server(ctx context.Context) (server, error) {
 		err = s.createDatabase(ctx)
 	}
 	if err != nil {
-		return server{}, s.failed("probe", err)
+		return server{}, s.wrapError("probe", err)
 	}
-	s.known.Store(&sv)
+	s.detected.Store(&sv)
 	return sv, nil
 }
 
-// probe asks for the version. Builds that do not know their own say "unknown":
-// those are 1.x if they have no buckets.
+// probe determines the version. Builds without a version say "unknown": those
+// are 1.x if they have no buckets.
 func (s *Store) probe(ctx context.Context) (server, error) {
 	var sv server
 	if herr := s.get(ctx, "ping", func(r *http.Response) { sv.version = r.Header.Get("X-Influxdb-Version") }); herr != nil {
@@ -66,7 +66,7 @@ func (s *Store) probe(ctx context.Context) (server, error) {
 			return sv, herr
 		}
 	}
-	s.opts.Logger.InfoContext(ctx, "influx found", "version", sv.version, "language", string(s.language(sv)))
+	s.opts.Logger.InfoContext(ctx, "InfluxDB connected", "version", sv.version, "language", string(s.language(sv)))
 	return sv, nil
 }
 
@@ -83,8 +83,8 @@ func (s *Store) get(ctx context.Context, path string, answered func(*http.Respon
 	})
 }
 
-// createDatabase makes the database of 1.x if it is missing. A user who may
-// only write cannot do that, and need not: the write will tell.
+// createDatabase creates the database of 1.x if it is missing. A user with write
+// permission only cannot do that, and need not: the write reports it.
 func (s *Store) createDatabase(ctx context.Context) error {
 	db, rp := s.database()
 	found, err := s.influxQL(ctx, statement{q: "SHOW DATABASES"})

@@ -12,20 +12,20 @@ import (
 	httpapi "github.com/influxdata/influxdb-client-go/v2/api/http"
 )
 
-// Store is an iot.ReadingStore on InfluxDB. It may be used by several
-// goroutines at once.
+// Store implements iot.ReadingStore on InfluxDB. Safe for concurrent use.
 type Store struct {
 	opts   Options
 	client influxdb2.Client
 	http   httpapi.Service
 	writes api.WriteAPIBlocking
-	// known is what the server said it is; nil until it was asked, and again
-	// after a call failed: it may be another server by then.
-	known atomic.Pointer[server]
+	// detected is the probed server; nil before the first probe and after a
+	// failed call, because the server may have been replaced.
+	detected  atomic.Pointer[server]
+	writeOnly atomic.Bool // the token may only write, and this was logged
 }
 
-// New makes a store. It does not speak to the server yet, so that a daemon can
-// start before its InfluxDB does; Ping says how the server is.
+// New returns a store. It does not connect, so that a daemon can start before
+// its InfluxDB; Ping checks the server.
 func New(o Options) (*Store, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -44,24 +44,24 @@ func New(o Options) (*Store, error) {
 	}, nil
 }
 
-// noRedirect makes a redirection an answer: followed, it could carry the token
-// elsewhere or turn a POST into a GET that succeeds and stores nothing.
+// noRedirect returns a redirect as the response. Following it could send the
+// token elsewhere, or turn a POST into a GET that succeeds and stores nothing.
 func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// Ping reports whether the bucket can be written to: it writes nothing to it,
-// which the server checks like any other write, up to token and bucket.
+// Ping reports whether the bucket can be written to: it sends an empty write,
+// which the server checks like any other, including token and bucket.
 func (s *Store) Ping(ctx context.Context) error {
 	if _, err := s.server(ctx); err != nil {
 		return err
 	}
 	err := s.writes.WriteRecord(ctx, "")
-	if j := judge(err); j.verdict == badLines {
+	if j := classifyWriteError(err); j.verdict == badLines {
 		return nil // InfluxDB 2 got as far as missing the points
 	}
-	return s.failed("ping", err)
+	return s.wrapError("ping", err)
 }
 
-// Close gives up the connections that are idle.
+// Close closes idle connections.
 func (s *Store) Close() error {
 	s.client.Close()
 	if t, ok := s.opts.Transport.(interface{ CloseIdleConnections() }); ok {
@@ -70,16 +70,16 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// failed turns an error of the client into ours; nil stays nil.
-func (s *Store) failed(op string, err error) error {
+// wrapError converts an error of the client; nil stays nil.
+func (s *Store) wrapError(op string, err error) error {
 	if err == nil {
 		return nil
 	}
-	s.known.Store(nil)
+	s.detected.Store(nil)
 	return newError(op, err, s.opts.Now())
 }
 
-// database splits the bucket as InfluxDB 1.8 does.
+// database splits the bucket name as InfluxDB 1.8 does.
 func (s *Store) database() (db, rp string) {
 	db, rp, _ = strings.Cut(s.opts.Bucket, "/")
 	return db, rp

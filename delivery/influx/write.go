@@ -10,19 +10,24 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// Write stores a batch in calls of at most Options.MaxLines lines. Each point
-// is either part of a call that the server answered with 204, or refused with
-// a reason. After an error nothing is certain: writing again overwrites.
+// Write stores a batch in calls of at most Options.MaxLines lines. Each point is
+// either in a call that the server answered with 204, or refused with a reason.
+// After an error the result is unknown; writing again overwrites.
 func (s *Store) Write(ctx context.Context, b iot.Batch) ([]iot.Refused, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, s.failed("write", err)
+		return nil, s.wrapError("write", err)
 	}
-	w := writing{store: s, encoded: encode(b)}
+	texts := textsOf(b.Points)
+	w := batchWrite{store: s, encodedBatch: encode(b, texts)}
 	if len(w.lines) == 0 {
 		return w.refused, nil
 	}
-	if _, err := s.server(ctx); err != nil {
+	sv, err := s.server(ctx)
+	if err != nil {
 		return nil, err
+	}
+	if err := s.deleteOverwritten(ctx, sv, texts); err != nil {
+		return nil, s.wrapError("delete", err)
 	}
 	for lines := range slices.Chunk(w.lines, s.opts.MaxLines) {
 		if err := w.send(ctx, lines, false); err != nil {
@@ -35,16 +40,17 @@ func (s *Store) Write(ctx context.Context, b iot.Batch) ([]iot.Refused, error) {
 	return w.refused, nil
 }
 
-// writing is one batch on its way.
-type writing struct {
+// batchWrite is a batch being written.
+type batchWrite struct {
 	store *Store
-	*encoded
+	*encodedBatch
 }
 
-// send writes some lines; grouped says that they stand by measurement already.
-func (w *writing) send(ctx context.Context, lines []line, grouped bool) error {
+// send writes some lines; grouped means that they are already sorted by
+// measurement.
+func (w *batchWrite) send(ctx context.Context, lines []line, grouped bool) error {
 	err := w.store.writes.WriteRecord(ctx, w.body(lines))
-	switch j := judge(err); j.verdict {
+	switch j := classifyWriteError(err); j.verdict {
 	case stored:
 		return nil
 	case badLines:
@@ -63,13 +69,13 @@ func (w *writing) send(ctx context.Context, lines []line, grouped bool) error {
 		}
 		return w.halve(ctx, lines, grouped)
 	default:
-		return w.store.failed("write", err)
+		return w.store.wrapError("write", err)
 	}
 }
 
-// halve writes both halves. Lines that were stored with the whole are written
-// again: only a 204 says which ones those are.
-func (w *writing) halve(ctx context.Context, lines []line, grouped bool) error {
+// halve writes both halves. Lines that were stored with the whole batch are
+// written again, because only a 204 confirms them.
+func (w *batchWrite) halve(ctx context.Context, lines []line, grouped bool) error {
 	middle := len(lines) / 2
 	if err := w.send(ctx, lines[:middle], grouped); err != nil {
 		return err
@@ -77,14 +83,14 @@ func (w *writing) halve(ctx context.Context, lines []line, grouped bool) error {
 	return w.send(ctx, lines[middle:], grouped)
 }
 
-func (w *writing) refuse(lines []line, reason string) {
+func (w *batchWrite) refuse(lines []line, reason string) {
 	for _, l := range lines {
 		l.from.Reason = reason
 		w.refused = append(w.refused, l.from)
 	}
 }
 
-// refusesAll reports that the server dropped as many points as it was sent.
+// refusesAll reports whether the server dropped as many points as it was sent.
 func refusesAll(reason string, lines int) bool {
 	return strings.HasSuffix(reason, fmt.Sprintf(" dropped=%d", lines))
 }

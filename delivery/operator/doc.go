@@ -1,13 +1,13 @@
-// Package operator reaches whoever operates the SIMs of an account: it has their
-// state and services changed, and brings messages to them.
+// Package operator calls the back end of the mobile operator: it changes the
+// state and the services of SIMs, and delivers messages to them.
 //
-// The HTTP back end speaks the protocol of docs/operator.md. What is asked for
-// carries an Idempotency-Key, the id of the job or of the delivery, that stays the
-// same however often it is asked; whatever is no answer of the protocol counts as
-// an operator that is down, since a mistake in a configuration must not end what
-// waits. The simulator is delivery/embedded/operator.
+// The HTTP back end implements the protocol of docs/operator.md. Requests carry
+// an Idempotency-Key, the id of the job or of the delivery, which is the same
+// for all retries. A response that does not follow the protocol counts as an
+// unavailable operator, because a configuration mistake must not end pending
+// jobs. The simulator is delivery/embedded/operator.
 //
-// Messages are brought to a SIM only while the relay that they came by says so:
-// one whose action is no longer mvno is refused for good, and its message waits
-// for a person (specification 1, endpoint 11).
+// A message is delivered to a SIM only while its relay still says so: if the
+// relay's action is no longer mvno the delivery is dead, and waits for the
+// operator to replay it (specification 1, endpoint 11).
 package operator

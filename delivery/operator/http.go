@@ -19,52 +19,55 @@ import (
 	"github.com/penstock/penstock/relay/sim"
 )
 
-// Doer makes one request, bounded in time; *httpout.Client does.
+// Doer makes one request within a timeout; *httpout.Client implements it.
 type Doer interface {
 	Do(ctx context.Context, r outbox.Request) (httpout.Response, error)
 }
 
-// HTTPOptions say where the back end is; all but URL may be zero.
+// HTTPOptions configures an HTTP back end; only URL is required.
 type HTTPOptions struct {
-	// URL is what /ready, /commands and /messages are appended to.
+	// URL is the prefix of /ready, /commands and /messages.
 	URL string
-	// Token is sent as Authorization: Bearer, unless it is empty.
+	// Token is sent as Authorization: Bearer; empty disables it.
 	Token string
-	// AtOnce is how many commands are under way at one time; 0 means 16. Others
-	// wait up to Turn for theirs, 0 means 250 ms, and come again later.
-	AtOnce int
-	Turn   time.Duration
-	// Trust is how long a back end that has answered counts as ready; 0 means 2 s.
-	Trust time.Duration
-	Now   func() time.Time
+	// MaxConcurrent is the maximum number of concurrent commands; 0 means 16.
+	// Further commands wait for SlotTimeout, 0 means 250 ms, and are then
+	// retried later.
+	MaxConcurrent int
+	SlotTimeout   time.Duration
+	// ReadyTTL is how long a back end that has responded counts as ready; 0
+	// means 2 s.
+	ReadyTTL time.Duration
+	Now      func() time.Time
 }
 
-// HTTP is a back end that is reached over HTTP.
+// HTTP is a back end that is called over HTTP.
 type HTTP struct {
 	client Doer
 	opts   HTTPOptions
-	turns  chan struct{}
-	// answered is when the back end did so last, in ns since 1970.
-	answered atomic.Int64
+	slots  chan struct{}
+	// lastResponse is the time of the last valid response, in ns since 1970.
+	lastResponse atomic.Int64
 }
 
-// NewHTTP returns an HTTP back end; it refuses what is no URL.
+// NewHTTP returns an HTTP back end, or an error if the URL is invalid.
 func NewHTTP(c Doer, o HTTPOptions) (*HTTP, error) {
 	u, err := url.Parse(o.URL)
 	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" || u.RawQuery != "" {
 		return nil, errors.New("operator: the back end's URL is none")
 	}
 	o.URL = strings.TrimRight(o.URL, "/")
-	o.AtOnce, o.Turn, o.Trust = cmp.Or(o.AtOnce, 16), cmp.Or(o.Turn, 250*time.Millisecond), cmp.Or(o.Trust, 2*time.Second)
+	o.MaxConcurrent, o.SlotTimeout, o.ReadyTTL = cmp.Or(o.MaxConcurrent, 16), cmp.Or(o.SlotTimeout, 250*time.Millisecond), cmp.Or(o.ReadyTTL, 2*time.Second)
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &HTTP{client: c, opts: o, turns: make(chan struct{}, o.AtOnce)}, nil
+	return &HTTP{client: c, opts: o, slots: make(chan struct{}, o.MaxConcurrent)}, nil
 }
 
-// Ready asks whether the back end takes commands, unless it has just answered.
+// Ready asks whether the back end accepts commands, unless it responded within
+// ReadyTTL.
 func (h *HTTP) Ready(ctx context.Context, _ string) error {
-	if h.opts.Now().Sub(time.Unix(0, h.answered.Load())) < h.opts.Trust {
+	if h.opts.Now().Sub(time.Unix(0, h.lastResponse.Load())) < h.opts.ReadyTTL {
 		return nil
 	}
 	resp, err := h.client.Do(ctx, h.request(http.MethodGet, "/ready", "", nil))
@@ -74,7 +77,7 @@ func (h *HTTP) Ready(ctx context.Context, _ string) error {
 	if resp.Status < 200 || resp.Status > 299 {
 		return relay.Errorf(relay.KindUnavailable, "operator: not ready, status %d", resp.Status)
 	}
-	h.answered.Store(h.opts.Now().UnixNano())
+	h.lastResponse.Store(h.opts.Now().UnixNano())
 	return nil
 }
 
@@ -94,14 +97,14 @@ func (h *HTTP) request(method, path, key string, body []byte) outbox.Request {
 	return req
 }
 
-// Command gives a command. An answer that is none of the protocol's is
+// Command sends a command. A response that does not follow the protocol is
 // relay.KindUnavailable.
 func (h *HTTP) Command(ctx context.Context, c sim.Command) (sim.Report, error) {
 	body, err := json.Marshal(commandOf(c))
 	if err != nil {
 		return sim.Report{}, fmt.Errorf("operator: command %s: encode: %w", c.ID, err)
 	}
-	release, err := h.turn(ctx)
+	release, err := h.acquireSlot(ctx)
 	if err != nil {
 		return sim.Report{}, err
 	}
@@ -110,35 +113,35 @@ func (h *HTTP) Command(ctx context.Context, c sim.Command) (sim.Report, error) {
 	if err != nil {
 		return sim.Report{}, relay.Errorf(relay.KindUnavailable, "operator: command %s: %w", c.ID, err)
 	}
-	return h.report(c, resp)
+	return h.reportOf(c, resp)
 }
 
-// turn waits for leave to give a command.
-func (h *HTTP) turn(ctx context.Context) (release func(), err error) {
-	timer := time.NewTimer(h.opts.Turn)
+// acquireSlot waits for a slot to send a command.
+func (h *HTTP) acquireSlot(ctx context.Context) (release func(), err error) {
+	timer := time.NewTimer(h.opts.SlotTimeout)
 	defer timer.Stop()
 	select {
-	case h.turns <- struct{}{}:
-		return func() { <-h.turns }, nil
+	case h.slots <- struct{}{}:
+		return func() { <-h.slots }, nil
 	case <-timer.C:
 	case <-ctx.Done():
 	}
 	return nil, &sim.Unavailable{After: time.Second, Cause: errors.New("operator: too many commands are under way")}
 }
 
-// report reads an answer to a command.
-func (h *HTTP) report(c sim.Command, resp httpout.Response) (sim.Report, error) {
+// reportOf converts a response to a command.
+func (h *HTTP) reportOf(c sim.Command, resp httpout.Response) (sim.Report, error) {
 	after, _ := delivery.ParseRetryAfter(resp.Header.Get("Retry-After"), h.opts.Now())
-	a, err := answerOf(resp)
+	a, err := responseOf(resp)
 	if err != nil {
 		cause := fmt.Errorf("operator: command %s: %w", c.ID, err)
 		return sim.Report{}, &sim.Unavailable{After: after, Cause: cause}
 	}
-	h.answered.Store(h.opts.Now().UnixNano())
+	h.lastResponse.Store(h.opts.Now().UnixNano())
 	return a.report(after), nil
 }
 
-// Deliver brings a message to a SIM.
+// Deliver delivers a message to a SIM.
 func (h *HTTP) Deliver(ctx context.Context, id string, m outbox.SIM) (Result, error) {
 	body, err := json.Marshal(messageOf(id, m))
 	if err != nil {
@@ -146,17 +149,17 @@ func (h *HTTP) Deliver(ctx context.Context, id string, m outbox.SIM) (Result, er
 	}
 	resp, err := h.client.Do(ctx, h.request(http.MethodPost, "/messages", id, body))
 	if err != nil {
-		// Its text alone: what would make an endpoint's delivery dead, an address that
-		// may not be reached, is here a mistake in our own settings.
+		// Only the text: an address that may not be reached makes other deliveries
+		// dead, but here it is a mistake in the operator's own settings.
 		return Result{}, delivery.OwnFault(errors.New("operator: " + err.Error()))
 	}
-	return Result{Response: resp.Excerpt()}, judgeMessage(resp)
+	return Result{Response: resp.Excerpt()}, classifyMessage(resp)
 }
 
-// judgeMessage says what an answer means for a message: the operator's word ends
-// it; that it is busy uses up an attempt, and that it does not know us does not.
-func judgeMessage(resp httpout.Response) error {
-	a, err := answerOf(resp)
+// classifyMessage classifies the response to a message: a refusal ends the
+// delivery; an overloaded back end uses up an attempt, wrong credentials do not.
+func classifyMessage(resp httpout.Response) error {
+	a, err := responseOf(resp)
 	switch {
 	case err == nil && a.Status == refused:
 		return delivery.Unsendable(errors.New("the operator refuses the message: " + a.reason()))

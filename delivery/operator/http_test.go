@@ -161,7 +161,7 @@ func TestTooManyCommandsWait(t *testing.T) {
 		<-release
 		return 200, "", `{"status":"completed"}`
 	}
-	h := p.reach(t, HTTPOptions{AtOnce: 1, Turn: time.Millisecond})
+	h := p.reach(t, HTTPOptions{MaxConcurrent: 1, SlotTimeout: time.Millisecond})
 	first := make(chan error)
 	go func() {
 		_, err := h.Command(t.Context(), command())
@@ -247,12 +247,12 @@ func FuzzParseAnswer(f *testing.F) {
 	f.Add([]byte(`{"status":"pending","retry_after":1e9}`))
 	f.Add([]byte(`{"status":"refused","reason":"\u0000é"}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		a, err := parseAnswer(body)
+		a, err := parseResponse(body)
 		if err != nil {
 			return
 		}
 		r := a.report(-time.Second)
-		if r.After > time.Hour || len(r.Refused) > longest+100 || r.Pending && r.Refused != "" {
+		if r.After > time.Hour || len(r.Refused) > maxReason+100 || r.Pending && r.Refused != "" {
 			t.Errorf("%+v", r)
 		}
 	})

@@ -9,31 +9,31 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// Result is what the operator said.
+// Result is the operator's response.
 type Result struct {
-	// Simulated is set if a simulator took it.
+	// Simulated is set if a simulator accepted the message.
 	Simulated bool
 	Response  string // at most 1 KiB
 }
 
-// SIMs brings one message to a SIM. An error is judged like that of a way out;
-// delivery.Unsendable means never again.
+// SIMs delivers a message to a SIM. Its errors are classified like those of
+// other senders; delivery.Unsendable means no retry.
 type SIMs interface {
-	// The id is the delivery's: a message whose id was taken before is not brought
-	// again.
+	// The id is that of the delivery: a message whose id was accepted before is
+	// not delivered again.
 	Deliver(ctx context.Context, id string, m outbox.SIM) (Result, error)
 }
 
 // Serves reports whether a delivery's relay still serves its SIM.
 type Serves func(ctx context.Context, d outbox.Delivery) (bool, error)
 
-// Operator asks whether the SIM is still served before each attempt.
+// Operator checks before each attempt that the relay still serves the SIM.
 type Operator struct {
 	sims   SIMs
 	serves Serves
 }
 
-// New returns an Operator; both are needed.
+// New returns an Operator; both arguments are required.
 func New(sims SIMs, serves Serves) (*Operator, error) {
 	if sims == nil || serves == nil {
 		return nil, errors.New("operator: a dependency is missing")

@@ -15,7 +15,7 @@ import (
 	"github.com/penstock/penstock/relay/sim"
 )
 
-// commandJSON is a command on the wire.
+// commandJSON is the wire format of a command.
 type commandJSON struct {
 	ID          string   `json:"id"`
 	Action      string   `json:"action"`
@@ -34,7 +34,7 @@ func commandOf(c sim.Command) commandJSON {
 	}
 }
 
-// messageJSON is a message for a SIM on the wire.
+// messageJSON is the wire format of a message to a SIM.
 type messageJSON struct {
 	ID     string `json:"id"`
 	ICCID  string `json:"iccid"`
@@ -60,57 +60,57 @@ const (
 	refused   = "refused"
 )
 
-// answer is what the back end says.
-type answer struct {
+// response is the body of a response.
+type response struct {
 	Status     string  `json:"status"`
 	State      string  `json:"state"`
 	Reason     string  `json:"reason"`
 	RetryAfter float64 `json:"retry_after"` // seconds
 }
 
-// answerOf reads an answer. A refusal may come with a 4xx, all else with a 2xx
-// only: what a proxy says in the back end's place ends nothing.
-func answerOf(resp httpout.Response) (answer, error) {
+// responseOf parses a response. A refusal may have a 4xx status, everything else
+// must have a 2xx, so that a proxy's response ends nothing.
+func responseOf(resp httpout.Response) (response, error) {
 	if resp.Status < 200 || resp.Status > 499 || resp.BodyErr != nil || resp.Truncated {
-		return answer{}, fmt.Errorf("the back end answered with status %d", resp.Status)
+		return response{}, fmt.Errorf("the back end answered with status %d", resp.Status)
 	}
-	a, err := parseAnswer(resp.Body)
+	a, err := parseResponse(resp.Body)
 	if err != nil || resp.Status > 299 && a.Status != refused {
-		return answer{}, errors.Join(fmt.Errorf("the back end answered with status %d", resp.Status), err)
+		return response{}, errors.Join(fmt.Errorf("the back end answered with status %d", resp.Status), err)
 	}
 	return a, nil
 }
 
-// parseAnswer reads the body of an answer.
-func parseAnswer(body []byte) (answer, error) {
-	var a answer
+// parseResponse parses the body of a response.
+func parseResponse(body []byte) (response, error) {
+	var a response
 	if err := json.Unmarshal(body, &a); err != nil {
-		return answer{}, fmt.Errorf("answer: %w", err)
+		return response{}, fmt.Errorf("answer: %w", err)
 	}
 	switch a.Status {
 	case completed, pending, refused:
 	default:
-		return answer{}, errors.New("answer: status: want completed, pending or refused")
+		return response{}, errors.New("answer: status: want completed, pending or refused")
 	}
 	if a.State != "" && !slices.Contains(sim.States(), sim.State(a.State)) {
-		return answer{}, errors.New("answer: state: want pending, active, suspended or terminated")
+		return response{}, errors.New("answer: state: want pending, active, suspended or terminated")
 	}
 	return a, nil
 }
 
-// longest is how long a reason may be, in bytes.
-const longest = 300
+// maxReason is the maximum length of a reason, in bytes.
+const maxReason = 300
 
 // reason is the back end's, fit to be shown.
-func (a answer) reason() string {
+func (a response) reason() string {
 	text := strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
 			return -1
 		}
 		return r
 	}, a.Reason)
-	if len(text) > longest {
-		text = strings.ToValidUTF8(text[:longest], "") + "…"
+	if len(text) > maxReason {
+		text = strings.ToValidUTF8(text[:maxReason], "") + "…"
 	}
 	if text == "" {
 		return "no reason was given"
@@ -118,17 +118,17 @@ func (a answer) reason() string {
 	return text
 }
 
-// most is how long a back end may have us wait at a time.
-const most = time.Hour
+// maxRetryAfter caps the delay that the back end may ask for.
+const maxRetryAfter = time.Hour
 
-func (a answer) report(after time.Duration) sim.Report {
+func (a response) report(after time.Duration) sim.Report {
 	if s := a.RetryAfter; s > 0 {
-		after = time.Duration(min(s, most.Seconds()) * float64(time.Second))
+		after = time.Duration(min(s, maxRetryAfter.Seconds()) * float64(time.Second))
 	}
 	r := sim.Report{State: sim.State(a.State)}
 	switch a.Status {
 	case pending:
-		r.Pending, r.After = true, min(after, most)
+		r.Pending, r.After = true, min(after, maxRetryAfter)
 	case refused:
 		r.Refused = "The operator refused: " + a.reason() + "."
 	}

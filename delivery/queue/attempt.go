@@ -10,53 +10,52 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// runHeld makes the attempt of an item that is in flight. One whose lease has
-// run out meanwhile (Redis was away) is left alone: it is due for whoever
-// leases it next.
-func (q *Queue) runHeld(it *item) {
-	if q.flight.lapsed(it) {
+// attemptLeased attempts an item in flight. An item whose lease has expired,
+// because Redis was unavailable, is skipped: it is due for the next process that
+// leases it.
+func (q *Queue) attemptLeased(item *item) {
+	if q.inFlight.leaseExpired(item) {
 		return
 	}
-	q.attempt(it)
+	q.attempt(item)
 }
 
-// attempt sends, unless a breaker holds the delivery, and hands the outcome to
-// the book. It uses the queue's own context: what was sent was sent.
-func (q *Queue) attempt(it *item) {
-	p, why := pass, ""
-	if !q.heldEnough(&it.d) {
-		p, why = q.breakers.enter(&it.d)
+// attempt sends the delivery, unless a breaker parks it, and passes the outcome
+// to the outcome writer. It uses the queue's own context, because a sent request
+// cannot be recalled.
+func (q *Queue) attempt(item *item) {
+	p, why := permitAttempt, ""
+	if !q.parkExpired(&item.delivery) {
+		p, why = q.breakers.acquire(&item.delivery)
 	}
-	if p == hold {
-		q.book.add(q.waiting(&it.d, why))
+	if p == permitNone {
+		q.outcomes.add(q.parkedOutcome(&item.delivery, why))
 		return
 	}
-	ctx, cancel := context.WithTimeout(q.life, q.opts.AttemptTimeout)
+	ctx, cancel := context.WithTimeout(q.attemptCtx, q.opts.AttemptTimeout)
 	defer cancel()
-	r := q.send(ctx, it.d)
-	q.breakers.leave(&it.d, p, r)
-	o := q.judge(&it.d, p, r)
+	r := q.send(ctx, item.delivery)
+	q.breakers.release(&item.delivery, p, r)
+	o := q.classify(&item.delivery, p, r)
 	q.count(o)
-	q.deps.Observe(it.d, o)
-	q.book.add(o)
+	q.deps.Observe(item.delivery, o)
+	q.outcomes.add(o)
 }
 
-// heldEnough reports whether no breaker may hold a delivery any more. From when
-// one first did they may for as long as the schedule takes; then it makes the
-// attempts it has left, so that it ends, with all of them made.
-func (q *Queue) heldEnough(d *outbox.Delivery) bool {
+// parkExpired reports whether breakers have held a delivery for as long as they may.
+func (q *Queue) parkExpired(d *outbox.Delivery) bool {
 	return !d.HeldUntil.IsZero() && !q.deps.Now().Before(d.HeldUntil)
 }
 
-// waiting is the outcome of a delivery that a breaker holds.
-func (q *Queue) waiting(d *outbox.Delivery, why string) outbox.Outcome {
+// parkedOutcome returns the outcome of a delivery that a breaker parks.
+func (q *Queue) parkedOutcome(d *outbox.Delivery, why string) outbox.Outcome {
 	o := outbox.Outcome{ID: d.ID, Account: d.Account, Endpoint: d.Lane(), State: d.State, Reason: "its endpoint fails: " + why}
-	q.wait(d, &o)
+	q.park(d, &o)
 	return o
 }
 
-// wait lets a delivery wait for its endpoint's breaker.
-func (q *Queue) wait(d *outbox.Delivery, o *outbox.Outcome) {
+// park makes an outcome wait for the endpoint's breaker.
+func (q *Queue) park(d *outbox.Delivery, o *outbox.Outcome) {
 	o.Uncounted, o.NextAttemptAt = true, time.Time{}
 	o.HeldUntil = d.HeldUntil
 	if o.HeldUntil.IsZero() {
@@ -64,7 +63,8 @@ func (q *Queue) wait(d *outbox.Delivery, o *outbox.Outcome) {
 	}
 }
 
-// send turns a panic of a sender into a fault of our own.
+// send makes the attempt, and converts a panic of the sender into an internal
+// fault.
 func (q *Queue) send(ctx context.Context, d outbox.Delivery) (r worker.Result) {
 	began := q.deps.Now()
 	defer func() {
@@ -79,8 +79,8 @@ func (q *Queue) send(ctx context.Context, d outbox.Delivery) (r worker.Result) {
 	return q.deps.Send.Send(ctx, d)
 }
 
-// judge decides where a delivery stands after an attempt.
-func (q *Queue) judge(d *outbox.Delivery, p passage, r worker.Result) outbox.Outcome {
+// classify converts the result of an attempt into an outcome.
+func (q *Queue) classify(d *outbox.Delivery, p permit, r worker.Result) outbox.Outcome {
 	o := outbox.Outcome{ID: d.ID, Account: d.Account, Endpoint: d.Lane(), Attempt: r.Attempt, Reason: r.Verdict.Reason}
 	switch r.Verdict.Class {
 	case delivery.Delivered:
@@ -91,20 +91,20 @@ func (q *Queue) judge(d *outbox.Delivery, p passage, r worker.Result) outbox.Out
 	case delivery.Dead:
 		o.State = outbox.Dead
 	case delivery.Retry:
-		q.judgeRetry(d, p, r, &o)
+		q.classifyRetry(d, p, r, &o)
 	default:
 		o.State, o.Uncounted = outbox.Retrying, true
-		o.NextAttemptAt = q.deps.Now().Add(q.faultDelay())
+		o.NextAttemptAt = q.deps.Now().Add(max(q.faultDelay(), r.Verdict.RetryAfter))
 	}
 	return o
 }
 
-func (q *Queue) judgeRetry(d *outbox.Delivery, p passage, r worker.Result, o *outbox.Outcome) {
+func (q *Queue) classifyRetry(d *outbox.Delivery, p permit, r worker.Result, o *outbox.Outcome) {
 	wait, ok := q.deps.Schedule.Next(d.Tries+1, r.Verdict.RetryAfter, q.deps.Rand())
 	switch {
-	case p == probe:
+	case p == permitProbe:
 		o.State = outbox.Retrying
-		q.wait(d, o)
+		q.park(d, o)
 	case !ok:
 		o.State = outbox.Dead
 		o.Reason = fmt.Sprintf("no attempt left after %d: %s", d.Tries+1, r.Verdict.Reason)
@@ -114,10 +114,10 @@ func (q *Queue) judgeRetry(d *outbox.Delivery, p passage, r worker.Result, o *ou
 	}
 }
 
-// faultDelay spreads the attempts after a fault of our own by ±20 %. What a
-// shutdown broke off is due at once, for the next start.
+// faultDelay returns the delay after an internal fault, with a jitter of ±20 %.
+// An attempt that a shutdown interrupted is due at once, for the next start.
 func (q *Queue) faultDelay() time.Duration {
-	if q.life.Err() != nil {
+	if q.attemptCtx.Err() != nil {
 		return 0
 	}
 	return time.Duration(float64(q.opts.FaultDelay) * (0.8 + 0.4*q.deps.Rand()))
@@ -125,7 +125,7 @@ func (q *Queue) faultDelay() time.Duration {
 
 func (q *Queue) count(o outbox.Outcome) {
 	switch {
-	case !o.HeldUntil.IsZero(): // a probe, which the breakers count
+	case !o.HeldUntil.IsZero(): // a probe, counted by the breakers
 	case o.Uncounted:
 		q.faults.Add(1)
 	case o.State == outbox.Retrying:

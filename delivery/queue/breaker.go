@@ -12,35 +12,35 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// passage is what a breaker lets a delivery do.
-type passage int
+// permit is what a breaker allows a delivery to do.
+type permit int
 
 const (
-	pass  passage = iota // make an attempt as any other
-	probe                // make one that uses up no attempt
-	hold                 // wait
+	permitAttempt permit = iota // make a regular attempt
+	permitProbe                 // make an attempt that is not counted
+	permitNone                  // none: the delivery is parked
 )
 
-// breakers know which endpoints fail. Failures in a row are counted by each
-// gateway for itself; which breakers are open is shared through the store, so
-// that a restart finds them and one gateway's probe is every gateway's.
+// breakers tracks which endpoints fail. Each gateway counts consecutive failures
+// by itself; open breakers are shared through the store, so that they survive a
+// restart and a probe of one gateway counts for all.
 type breakers struct {
-	store  outbox.Breakers // nil shares with nobody
+	store  outbox.Breakers // nil disables sharing
 	opts   Options
 	now    func() time.Time
 	random func() float64
 	log    *slog.Logger
 
-	mu     sync.Mutex
-	row    map[string]int // failures in a row where the breaker is closed
-	open   map[string]*tripped
-	closed map[string]bool // closed here, and the store does not know yet
-	opened int64
-	probed int64
+	mu       sync.Mutex
+	failures map[string]int // consecutive failures of endpoints with a closed breaker
+	open     map[string]*openBreaker
+	closed   map[string]bool // closed here, not yet shared
+	opened   int64
+	probed   int64
 }
 
-// tripped is an open breaker.
-type tripped struct {
+// openBreaker is an open breaker.
+type openBreaker struct {
 	outbox.Breaker
 	probing bool
 	unsaved bool
@@ -49,76 +49,77 @@ type tripped struct {
 func newBreakers(d Deps, o Options) *breakers {
 	return &breakers{
 		store: d.Breakers, opts: o, now: d.Now, random: d.Rand, log: d.Logger,
-		row: make(map[string]int), open: make(map[string]*tripped), closed: make(map[string]bool),
+		failures: make(map[string]int), open: make(map[string]*openBreaker), closed: make(map[string]bool),
 	}
 }
 
-// enter asks for the passage of a delivery and why it is held, if it is.
-func (b *breakers) enter(d *outbox.Delivery) (passage, string) {
+// acquire returns the permit of a delivery, and the reason if it is parked.
+func (b *breakers) acquire(d *outbox.Delivery) (permit, string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	g := b.open[d.Lane()]
+	br := b.open[d.Lane()]
 	switch {
-	case g == nil:
-		return pass, ""
-	case g.probing || b.now().Before(g.ProbeAt):
-		return hold, g.Reason
+	case br == nil:
+		return permitAttempt, ""
+	case br.probing || b.now().Before(br.ProbeAt):
+		return permitNone, br.Reason
 	}
-	g.probing = true
+	br.probing = true
 	b.probed++
-	return probe, ""
+	return permitProbe, ""
 }
 
-// leave notes how an attempt went. An answer that decides, for or against the
-// delivery, shows an endpoint that works; what never reached it shows nothing.
-func (b *breakers) leave(d *outbox.Delivery, p passage, r worker.Result) {
+// release records the result of an attempt. A final response, for or against the
+// delivery, shows that the endpoint works; a failure before the request was sent
+// shows nothing.
+func (b *breakers) release(d *outbox.Delivery, p permit, r worker.Result) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	lane, v := d.Lane(), r.Verdict
-	g := b.open[lane]
+	endpoint, v := d.Lane(), r.Verdict
+	br := b.open[endpoint]
 	switch {
 	case v.Class == delivery.Delivered, v.Class == delivery.Dead && r.Attempt.Status != 0:
-		delete(b.row, lane)
-		if g != nil {
-			b.close(g)
+		delete(b.failures, endpoint)
+		if br != nil {
+			b.close(br)
 		}
-	case g == nil && v.Class == delivery.Retry:
-		b.row[lane]++
-		if b.opts.BreakAfter > 0 && b.row[lane] >= b.opts.BreakAfter {
+	case br == nil && v.Class == delivery.Retry:
+		b.failures[endpoint]++
+		if b.opts.BreakAfter > 0 && b.failures[endpoint] >= b.opts.BreakAfter {
 			b.trip(d, v)
 		}
-	case g != nil && p == probe:
-		g.probing = false
+	case br != nil && p == permitProbe:
+		br.probing = false
 		if v.Class == delivery.Retry {
-			g.Probes++
-			g.Reason, g.unsaved = v.Reason, true
+			br.Probes++
+			br.Reason, br.unsaved = v.Reason, true
 		}
-		g.ProbeAt = b.now().Add(b.wait(g.Probes, v.RetryAfter)).UTC()
+		br.ProbeAt = b.now().Add(b.probeDelay(br.Probes, v.RetryAfter)).UTC()
 	}
 }
 
 func (b *breakers) trip(d *outbox.Delivery, v delivery.Verdict) {
-	lane, now := d.Lane(), b.now()
-	delete(b.row, lane)
-	delete(b.closed, lane)
-	g := &tripped{unsaved: true, Breaker: outbox.Breaker{
-		Endpoint: lane, Account: d.Account, Relay: d.Relay, Target: shown(d), Reason: v.Reason,
-		OpenedAt: now.UTC(), ProbeAt: now.Add(b.wait(0, v.RetryAfter)).UTC(),
+	endpoint, now := d.Lane(), b.now()
+	delete(b.failures, endpoint)
+	delete(b.closed, endpoint)
+	br := &openBreaker{unsaved: true, Breaker: outbox.Breaker{
+		Endpoint: endpoint, Account: d.Account, Relay: d.Relay, Target: redactedTarget(d), Reason: v.Reason,
+		OpenedAt: now.UTC(), ProbeAt: now.Add(b.probeDelay(0, v.RetryAfter)).UTC(),
 	}}
-	b.open[lane] = g
+	b.open[endpoint] = br
 	b.opened++
-	b.log.Warn("breaker opened", "account", d.Account, "relay", d.Relay, "endpoint", lane, "target", g.Target, "reason", v.Reason)
+	b.log.Warn("breaker opened", "account", d.Account, "relay", d.Relay, "endpoint", endpoint, "target", br.Target, "reason", v.Reason)
 }
 
-func (b *breakers) close(g *tripped) {
-	delete(b.open, g.Endpoint)
-	b.closed[g.Endpoint] = true
-	b.log.Info("breaker closed", "account", g.Account, "relay", g.Relay, "endpoint", g.Endpoint, "target", g.Target)
+func (b *breakers) close(br *openBreaker) {
+	delete(b.open, br.Endpoint)
+	b.closed[br.Endpoint] = true
+	b.log.Info("breaker closed", "account", br.Account, "relay", br.Relay, "endpoint", br.Endpoint, "target", br.Target)
 }
 
-// wait is the time to the next probe: it doubles with every one that failed,
-// and is never less than the target asked for.
-func (b *breakers) wait(probes int, retryAfter time.Duration) time.Duration {
+// probeDelay returns the delay before the next probe: it doubles with every
+// failed probe, and is at least what the target asked for.
+func (b *breakers) probeDelay(probes int, retryAfter time.Duration) time.Duration {
 	wait := b.opts.Probe << min(probes, 16)
 	if wait <= 0 || wait > b.opts.ProbeMax {
 		wait = b.opts.ProbeMax
@@ -126,7 +127,7 @@ func (b *breakers) wait(probes int, retryAfter time.Duration) time.Duration {
 	return max(time.Duration(float64(wait)*(0.8+0.4*b.random())), retryAfter)
 }
 
-func shown(d *outbox.Delivery) string {
+func redactedTarget(d *outbox.Delivery) string {
 	if d.Request == nil {
 		return d.Target()
 	}
@@ -134,31 +135,31 @@ func shown(d *outbox.Delivery) string {
 }
 
 // state reports whether a breaker is open, and whether it may be probed now.
-func (b *breakers) state(lane string) (open, due bool) {
+func (b *breakers) state(endpoint string) (open, due bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	g := b.open[lane]
-	return g != nil, g != nil && !g.probing && !b.now().Before(g.ProbeAt)
+	br := b.open[endpoint]
+	return br != nil, br != nil && !br.probing && !b.now().Before(br.ProbeAt)
 }
 
-// share tells the store what has changed here and takes over what has changed
-// elsewhere. What the store could not be told is told the next time.
+// share sends local changes to the store and adopts those of other gateways.
+// Changes that fail to be sent are sent the next time.
 func (b *breakers) share(ctx context.Context) error {
 	if b.store == nil {
 		return nil
 	}
-	open, closed := b.news()
-	for _, lane := range closed {
-		if err := b.store.Close(ctx, lane); err != nil {
+	open, closed := b.unshared()
+	for _, endpoint := range closed {
+		if err := b.store.Close(ctx, endpoint); err != nil {
 			return err
 		}
-		b.told(lane, nil)
+		b.markShared(endpoint, nil)
 	}
 	for i := range open {
 		if err := b.store.Open(ctx, open[i]); err != nil {
 			return err
 		}
-		b.told(open[i].Endpoint, &open[i])
+		b.markShared(open[i].Endpoint, &open[i])
 	}
 	listed, err := b.store.List(ctx)
 	if err == nil {
@@ -167,75 +168,77 @@ func (b *breakers) share(ctx context.Context) error {
 	return err
 }
 
-// news returns what the store does not know.
-func (b *breakers) news() (open []outbox.Breaker, closed []string) {
+// unshared returns the changes that the store does not have.
+func (b *breakers) unshared() (open []outbox.Breaker, closed []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for lane := range b.closed {
-		closed = append(closed, lane)
+	for endpoint := range b.closed {
+		closed = append(closed, endpoint)
 	}
-	for _, g := range b.open {
-		if g.unsaved {
-			open = append(open, g.Breaker)
+	for _, br := range b.open {
+		if br.unsaved {
+			open = append(open, br.Breaker)
 		}
 	}
 	return open, closed
 }
 
-// told notes that the store knows, unless it has changed again meanwhile.
-func (b *breakers) told(lane string, saved *outbox.Breaker) {
+// markShared records that the store has a change, unless the breaker has changed
+// again meanwhile.
+func (b *breakers) markShared(endpoint string, saved *outbox.Breaker) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if saved == nil {
-		delete(b.closed, lane)
-	} else if g := b.open[lane]; g != nil && g.Breaker == *saved {
-		g.unsaved = false
+		delete(b.closed, endpoint)
+	} else if br := b.open[endpoint]; br != nil && br.Breaker == *saved {
+		br.unsaved = false
 	}
 }
 
-// adopt opens what another gateway opened, closes what another closed, and
-// counts others' probes as its own.
+// adopt opens and closes the breakers that other gateways opened and closed, and
+// takes over their probe counts.
 func (b *breakers) adopt(listed []outbox.Breaker) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	known := make(map[string]bool, len(listed))
 	for _, l := range listed {
 		known[l.Endpoint] = true
-		g := b.open[l.Endpoint]
+		br := b.open[l.Endpoint]
 		switch {
-		case g == nil && !b.closed[l.Endpoint]:
-			b.open[l.Endpoint] = &tripped{Breaker: l}
-		case g != nil && !g.unsaved && l.Probes > g.Probes:
-			g.Breaker = l
+		case br == nil && !b.closed[l.Endpoint]:
+			b.open[l.Endpoint] = &openBreaker{Breaker: l}
+		case br != nil && !br.unsaved && l.Probes > br.Probes:
+			br.Breaker = l
 		}
 	}
-	for lane, g := range b.open {
-		if !known[lane] && !g.unsaved {
-			delete(b.open, lane)
+	for endpoint, br := range b.open {
+		if !known[endpoint] && !br.unsaved {
+			delete(b.open, endpoint)
 		}
 	}
 }
 
-// idleAfter is how long a breaker stays open that nothing waits for.
+// idleAfter is how long a breaker without parked deliveries stays open.
 const idleAfter = time.Hour
 
-// forget closes breakers that nothing has waited for since their probe was due,
-// for idleAfter: of endpoints that no relay has any more, for example.
-func (b *breakers) forget(lines []outbox.Line) {
+// closeIdle closes breakers that have had no parked deliveries for idleAfter
+// since their probe was due, for example those of endpoints that were removed.
+func (b *breakers) closeIdle(lines []outbox.Line) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	wanted := make(map[string]bool, len(lines))
+	parked := make(map[string]bool, len(lines))
 	for _, l := range lines {
-		wanted[l.Endpoint] = true
+		parked[l.Endpoint] = true
 	}
-	for lane, g := range b.open {
-		if !wanted[lane] && !g.probing && b.now().Sub(g.ProbeAt) > idleAfter {
-			b.close(g)
+	for endpoint, br := range b.open {
+		if !parked[endpoint] && !br.probing && b.now().Sub(br.ProbeAt) > idleAfter {
+			b.close(br)
 		}
 	}
 }
 
-// count returns how many are open, and how often one was opened and probed.
+// count returns how many breakers are open, and how many were opened and probed
+// since the start.
 func (b *breakers) count() (open int, opened, probed int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -13,14 +13,14 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// shelf is a store of breakers in memory.
-type shelf struct {
+// breakerStore is a store of breakers in memory.
+type breakerStore struct {
 	mu   sync.Mutex
 	down bool
 	open map[string]outbox.Breaker
 }
 
-func (s *shelf) do(change func()) error {
+func (s *breakerStore) do(change func()) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.down {
@@ -30,15 +30,15 @@ func (s *shelf) do(change func()) error {
 	return nil
 }
 
-func (s *shelf) Open(_ context.Context, b outbox.Breaker) error {
+func (s *breakerStore) Open(_ context.Context, b outbox.Breaker) error {
 	return s.do(func() { s.open[b.Endpoint] = b })
 }
 
-func (s *shelf) Close(_ context.Context, endpoint string) error {
+func (s *breakerStore) Close(_ context.Context, endpoint string) error {
 	return s.do(func() { delete(s.open, endpoint) })
 }
 
-func (s *shelf) List(context.Context) (list []outbox.Breaker, err error) {
+func (s *breakerStore) List(context.Context) (list []outbox.Breaker, err error) {
 	err = s.do(func() {
 		for _, b := range s.open {
 			list = append(list, b)
@@ -55,9 +55,9 @@ type panel struct {
 
 func newPanel(store outbox.Breakers) *panel {
 	p := &panel{clock: time.Unix(1_800_000_000, 0)}
-	p.breakers = newBreakers(complete(Deps{
+	p.breakers = newBreakers(withDefaultDeps(Deps{
 		Breakers: store, Now: func() time.Time { return p.clock }, Rand: func() float64 { return 0.5 }, Logger: quiet(),
-	}), defaults(Options{}))
+	}), withDefaults(Options{}))
 	return p
 }
 
@@ -66,11 +66,11 @@ func toEndpoint() *outbox.Delivery {
 }
 
 // try asks for passage and, where there is one, reports how the attempt went.
-func (p *panel) try(class delivery.Class, status int) passage {
+func (p *panel) try(class delivery.Class, status int) permit {
 	d := toEndpoint()
-	through, _ := p.enter(d)
-	if through != hold {
-		p.leave(d, through, worker.Result{
+	through, _ := p.acquire(d)
+	if through != permitNone {
+		p.release(d, through, worker.Result{
 			Attempt: outbox.Attempt{Status: status}, Verdict: delivery.Verdict{Class: class, Reason: "why"},
 		})
 	}
@@ -124,34 +124,34 @@ func TestProbes(t *testing.T) {
 	p.fail(10)
 	d := toEndpoint()
 	for _, wait := range []time.Duration{5, 10, 20, 40, 60, 60} {
-		if got, why := p.enter(d); got != hold || why != "why" {
+		if got, why := p.acquire(d); got != permitNone || why != "why" {
 			t.Fatalf("too early: %v, %q", got, why)
 		}
 		p.clock = p.clock.Add(wait * time.Second)
-		if got, _ := p.enter(d); got != probe {
+		if got, _ := p.acquire(d); got != permitProbe {
 			t.Fatalf("after %d s: %v", wait, got)
 		}
-		if got, _ := p.enter(d); got != hold {
+		if got, _ := p.acquire(d); got != permitNone {
 			t.Fatalf("beside the probe: %v", got)
 		}
-		p.leave(d, probe, worker.Result{Verdict: delivery.Verdict{Class: delivery.Retry, Reason: "why"}})
+		p.release(d, permitProbe, worker.Result{Verdict: delivery.Verdict{Class: delivery.Retry, Reason: "why"}})
 	}
 	p.clock = p.clock.Add(time.Minute)
-	if got := p.try(delivery.Fault, 0); got != probe || !p.isOpen() {
+	if got := p.try(delivery.Fault, 0); got != permitProbe || !p.isOpen() {
 		t.Errorf("a probe that was our own fault: %v", got)
 	}
 	p.clock = p.clock.Add(time.Minute)
-	through, _ := p.enter(d)
-	p.leave(d, through, worker.Result{Verdict: delivery.Verdict{Class: delivery.Retry, RetryAfter: time.Hour}})
+	through, _ := p.acquire(d)
+	p.release(d, through, worker.Result{Verdict: delivery.Verdict{Class: delivery.Retry, RetryAfter: time.Hour}})
 	p.clock = p.clock.Add(59 * time.Minute)
-	if got, _ := p.enter(d); got != hold {
+	if got, _ := p.acquire(d); got != permitNone {
 		t.Errorf("before the time that the endpoint asked for: %v", got)
 	}
 	p.clock = p.clock.Add(time.Minute)
-	if got := p.try(delivery.Delivered, 204); got != probe || p.isOpen() {
+	if got := p.try(delivery.Delivered, 204); got != permitProbe || p.isOpen() {
 		t.Errorf("a probe that arrived: %v, open %v", got, p.isOpen())
 	}
-	if got, _ := p.enter(d); got != pass {
+	if got, _ := p.acquire(d); got != permitAttempt {
 		t.Errorf("closed: %v", got)
 	}
 	if open, opened, probed := p.count(); open != 0 || opened != 1 || probed != 9 {
@@ -162,16 +162,16 @@ func TestProbes(t *testing.T) {
 func TestAnAttemptBegunBeforeClosesTheBreaker(t *testing.T) {
 	p := newPanel(nil)
 	d := toEndpoint()
-	through, _ := p.enter(d)
+	through, _ := p.acquire(d)
 	p.fail(10)
-	p.leave(d, through, worker.Result{Verdict: delivery.Verdict{Class: delivery.Delivered}})
+	p.release(d, through, worker.Result{Verdict: delivery.Verdict{Class: delivery.Delivered}})
 	if p.isOpen() {
 		t.Error("it is open although the endpoint works")
 	}
 }
 
 func TestOpenBreakersAreSharedAndSurvive(t *testing.T) {
-	s := &shelf{open: make(map[string]outbox.Breaker)}
+	s := &breakerStore{open: make(map[string]outbox.Breaker)}
 	a, b := newPanel(s), newPanel(s)
 	share := func(ps ...*panel) {
 		t.Helper()
@@ -203,11 +203,11 @@ func TestOpenBreakersAreSharedAndSurvive(t *testing.T) {
 	b.try(delivery.Retry, 500)
 	share(b, a)
 	a.clock = b.clock.Add(5 * time.Second)
-	if got := a.try(delivery.Retry, 500); got != hold {
+	if got := a.try(delivery.Retry, 500); got != permitNone {
 		t.Errorf("the other's probe does not count here: %v", got)
 	}
 	a.clock = a.clock.Add(5 * time.Second)
-	if got := a.try(delivery.Delivered, 200); got != probe {
+	if got := a.try(delivery.Delivered, 200); got != permitProbe {
 		t.Fatalf("got %v", got)
 	}
 	share(a, b, restarted)
@@ -235,7 +235,7 @@ func TestABreakerThatNothingWaitsForIsForgotten(t *testing.T) {
 		open  bool
 	}{{time.Hour, nil, true}, {time.Minute, line, true}, {time.Hour, line, true}, {time.Second, nil, false}} {
 		p.clock = p.clock.Add(step.later)
-		p.forget(step.lines)
+		p.closeIdle(step.lines)
 		if p.isOpen() != step.open {
 			t.Errorf("after %s more, %d lines: open %v", step.later, len(step.lines), !step.open)
 		}

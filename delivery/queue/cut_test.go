@@ -55,7 +55,7 @@ func TestRedisCutOffBetweenTheAnswerAndTheBookkeeping(t *testing.T) {
 			<-reached
 			proxy.Cut()
 			down := time.After(away)
-			close(open) // the endpoint answers 200 now, and nobody can note it
+			close(open) // the endpoint answers 200 now, and the outcome cannot be saved
 			<-down
 			proxy.Mend()
 			r.await(outbox.Delivered, n)

@@ -8,81 +8,82 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// patience is how long one Dispatch waits for room in lanes that move quickly.
-// Going on through the store costs far more than that.
-const patience = 500 * time.Millisecond
+// maxDispatchWait bounds how long Dispatch waits for capacity in queues that
+// drain quickly. Going through the store costs far more than that.
+const maxDispatchWait = 500 * time.Millisecond
 
 // Dispatch makes the first attempts of deliveries that were just created with
-// the queue's lease. It returns soon; what does not fit is given back to the
-// store, due at once. It waits for room only where everything goes to one
-// endpoint, so that no other is kept waiting.
+// the queue's lease. It returns soon; deliveries without capacity are released
+// and due at once. It waits for capacity only if all of them go to one endpoint,
+// so that it delays no other.
 func (q *Queue) Dispatch(ds []outbox.Delivery) {
 	var left []*item
-	admitted := false
+	anyAdmitted := false
 	for i := range ds {
 		if ds[i].Waits != "" {
 			continue
 		}
-		it := &item{d: ds[i], lease: q.leaseOf(&ds[i])}
-		if q.flight.admit(it) == taken {
-			admitted = true
+		item := &item{delivery: ds[i], leaseEnd: q.leaseEndOf(&ds[i])}
+		if q.inFlight.admit(item) == admitted {
+			anyAdmitted = true
 			continue
 		}
-		left = append(left, it)
+		left = append(left, item)
 	}
-	if len(left) > 0 && (!admitted || sameLane(ds)) {
-		left = q.insist(left)
+	if len(left) > 0 && (!anyAdmitted || sameQueue(ds)) {
+		left = q.awaitAdmission(left)
 	}
-	var back []outbox.Ref
-	for _, it := range left {
-		back = append(back, it.ref())
+	var rest []outbox.Lease
+	for _, item := range left {
+		rest = append(rest, item.lease())
 	}
-	q.giveBack(back, q.deps.Now())
+	q.releaseLeases(rest, q.deps.Now())
 }
 
-func sameLane(ds []outbox.Delivery) bool {
-	first := laneName(&ds[0])
-	return !slices.ContainsFunc(ds, func(d outbox.Delivery) bool { return laneName(&d) != first })
+func sameQueue(ds []outbox.Delivery) bool {
+	first := queueName(&ds[0])
+	return !slices.ContainsFunc(ds, func(d outbox.Delivery) bool { return queueName(&d) != first })
 }
 
-// insist waits for room in lanes that move quickly and returns what found none.
-func (q *Queue) insist(items []*item) (left []*item) {
-	patient, cancel := context.WithTimeout(q.life, patience)
+// awaitAdmission waits for capacity in queues that drain quickly and returns the
+// items that found none.
+func (q *Queue) awaitAdmission(items []*item) (left []*item) {
+	ctx, cancel := context.WithTimeout(q.attemptCtx, maxDispatchWait)
 	defer cancel()
-	for _, it := range items {
-		a := q.flight.admit(it)
-		for a == full && q.flight.brisk(&it.d) && q.awaitRoom(patient) {
-			a = q.flight.admit(it)
+	for _, item := range items {
+		a := q.inFlight.admit(item)
+		for a == full && q.inFlight.drainsSoon(&item.delivery) && q.awaitCapacity(ctx) {
+			a = q.inFlight.admit(item)
 		}
-		if a != taken {
-			left = append(left, it)
+		if a != admitted {
+			left = append(left, item)
 		}
 	}
 	return left
 }
 
-// leaseOf is when a created delivery's lease ends.
-func (q *Queue) leaseOf(d *outbox.Delivery) time.Time {
+// leaseEndOf returns the end of a created delivery's lease.
+func (q *Queue) leaseEndOf(d *outbox.Delivery) time.Time {
 	if !d.NextAttemptAt.IsZero() {
 		return d.NextAttemptAt
 	}
 	return d.CreatedAt.Add(q.opts.Lease)
 }
 
-// awaitRoom waits until something that waited has started; false if patience
-// has run out.
-func (q *Queue) awaitRoom(patient context.Context) bool {
+// awaitCapacity waits until a waiting item has started, or returns false if ctx
+// ends first.
+func (q *Queue) awaitCapacity(ctx context.Context) bool {
 	select {
-	case <-q.flight.room:
+	case <-q.inFlight.capacityFreed:
 		return true
-	case <-patient.Done():
+	case <-ctx.Done():
 		return false
 	}
 }
 
-// giveBack releases leases with a short time of its own.
-func (q *Queue) giveBack(refs []outbox.Ref, due time.Time) {
-	ctx, cancel := context.WithTimeout(q.life, 5*time.Second)
+// releaseLeases releases leases with a timeout of its own.
+func (q *Queue) releaseLeases(leases []outbox.Lease, due time.Time) {
+	ctx, cancel := context.WithTimeout(q.attemptCtx, 5*time.Second)
 	defer cancel()
-	release(ctx, q, refs, due)
+	release(ctx, q, leases, due)
 }

@@ -1,22 +1,23 @@
-// Package queue brings deliveries to their ends: it makes first attempts at
-// once, in process and under a lease, and is the only door to asynq, which
-// wakes what must be tried again.
+// Package queue delivers the records of the outbox: it makes first attempts at
+// once, in process and under a lease, and is the only package that uses asynq,
+// which schedules retries.
 //
-// The record in the outbox is the truth; an asynq task is an alarm clock that
-// carries the record's name and lives as long as the record waits. So a task
-// that runs twice, late or never does no harm:
+// The record in the outbox is authoritative; an asynq task only carries the
+// record's name and schedules the next attempt. A task that runs twice, late or
+// never does no harm:
 //
-//   - Whoever attempts holds the record's lease, and renews it while the
+//   - An attempt requires the record's lease, which is renewed while the
 //     delivery waits or runs in memory.
-//   - An outcome that could not be saved yet is remembered and saved with the
-//     queue's own context; nothing is sent again before that.
-//   - A reconciler looks at what is due and has it attempted, for example after
-//     a crash, a replay, or when asynq has lost a task; whoever leases first does.
-//   - asynq never counts, never archives and never decides: attempts, delays
-//     and ends are the record's.
+//   - An outcome that is not saved yet is kept and saved with the queue's own
+//     context; the delivery is not sent again before that.
+//   - A reconciler schedules deliveries that are due, for example after a crash,
+//     a replay, or when asynq has lost a task; the first to acquire the lease
+//     attempts it.
+//   - asynq never counts, archives or decides: attempts, delays and final states
+//     are the record's.
 //
-// Each endpoint has a lane of its own, with the pace its relay asks for, so that
-// one that hangs delays no other. What does not fit in memory stays in the store
-// and is picked up from there. An endpoint that fails again and again has its
-// breaker opened: what goes there waits in the store until a probe arrives.
+// Each endpoint has a queue of its own, with the pace that its relay configures,
+// so that an endpoint that hangs delays no other. Deliveries that do not fit in
+// memory stay in the store. Consecutive failures of an endpoint open its
+// breaker: its deliveries are parked in the store until a probe succeeds.
 package queue

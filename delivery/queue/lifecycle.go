@@ -11,18 +11,18 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// enqueuers is how many retries are handed to asynq, and how many deliveries
-// that are due are leased, side by side; each takes a round trip.
-const enqueuers = 8
+// enqueueWorkers is how many goroutines enqueue retries in asynq and lease due
+// deliveries; each call takes a round trip.
+const enqueueWorkers = 8
 
-// Start begins to take tasks and to look for what is due, at once. Redis need
-// not be there yet. ctx bounds nothing but the start.
+// Start begins to process tasks and to schedule due deliveries. Redis need not
+// be available yet. ctx bounds only the start.
 func (q *Queue) Start(context.Context) error {
 	upkeep, cancel := context.WithCancel(context.Background())
-	q.upkeep = cancel
-	q.book.start()
-	for range enqueuers {
-		q.enqueues.Go(q.enqueueLoop)
+	q.stopLoops = cancel
+	q.outcomes.start()
+	for range enqueueWorkers {
+		q.enqueuing.Go(q.enqueueLoop)
 	}
 	for _, s := range q.servers {
 		if err := s.Start(asynq.HandlerFunc(q.process)); err != nil {
@@ -30,21 +30,22 @@ func (q *Queue) Start(context.Context) error {
 		}
 	}
 	q.loops.Go(func() { q.reconcileLoop(upkeep) })
-	q.loops.Go(func() { q.tend(upkeep); every(upkeep, q.opts.Reconcile, q.tend) })
+	q.loops.Go(func() { q.releaseParked(upkeep); every(upkeep, q.opts.Reconcile, q.releaseParked) })
 	q.loops.Go(func() { every(upkeep, q.opts.Lease/3, q.renew) })
 	q.loops.Go(func() { every(upkeep, time.Hour, q.sweep) })
 	return nil
 }
 
-// Stop takes nothing more, gives back what waits in memory, lets attempts under
-// way finish and saves their outcomes. Shortly before ctx ends, attempts are
-// broken off as faults of our own. It says how many outcomes are not saved.
+// Stop admits nothing more, releases the deliveries waiting in memory, lets
+// running attempts finish and saves their outcomes. Shortly before ctx ends, it
+// cancels the remaining attempts, which count as internal faults. The error says
+// how many outcomes are not saved.
 func (q *Queue) Stop(ctx context.Context) error {
-	q.upkeep()
+	q.stopLoops()
 	q.loops.Wait()
-	release(ctx, q, q.flight.stop(), q.deps.Now())
+	release(ctx, q, q.inFlight.stop(), q.deps.Now())
 
-	broken := time.AfterFunc(untilCut(ctx), q.end)
+	broken := time.AfterFunc(attemptsGrace(ctx), q.cancelAttempts)
 	defer broken.Stop()
 	served := make(chan struct{})
 	go func() {
@@ -53,15 +54,15 @@ func (q *Queue) Stop(ctx context.Context) error {
 			s.Shutdown()
 		}
 	}()
-	wait(ctx, q.flight.idle())
+	wait(ctx, q.inFlight.done())
 	wait(ctx, served)
-	q.end()
-	unsaved := q.book.stop(ctx)
+	q.cancelAttempts()
+	unsaved := q.outcomes.stop(ctx)
 	if err := q.breakers.share(ctx); err != nil {
-		q.deps.Logger.WarnContext(ctx, "breakers are not shared", "error", err)
+		q.deps.Logger.WarnContext(ctx, "cannot synchronize breakers", "error", err)
 	}
-	close(q.wanted)
-	q.enqueues.Wait()
+	close(q.retries)
+	q.enqueuing.Wait()
 	err := q.client.Close()
 	if unsaved > 0 {
 		err = errors.Join(err, fmt.Errorf("queue: stop: %d outcomes not saved", unsaved))
@@ -69,9 +70,9 @@ func (q *Queue) Stop(ctx context.Context) error {
 	return err
 }
 
-// untilCut is how long attempts may go on, so that their outcomes can still be
-// saved before ctx ends.
-func untilCut(ctx context.Context) time.Duration {
+// attemptsGrace returns how long attempts may go on, so that their outcomes can
+// still be saved before ctx ends.
+func attemptsGrace(ctx context.Context) time.Duration {
 	deadline, ok := ctx.Deadline()
 	if !ok {
 		return time.Hour
@@ -101,12 +102,12 @@ func every(ctx context.Context, interval time.Duration, do func(context.Context)
 	}
 }
 
-// release gives leases back; what it cannot give back ends by itself.
-func release(ctx context.Context, q *Queue, refs []outbox.Ref, due time.Time) {
-	if len(refs) == 0 {
+// release releases leases; those that fail to be released expire.
+func release(ctx context.Context, q *Queue, leases []outbox.Lease, due time.Time) {
+	if len(leases) == 0 {
 		return
 	}
-	if err := q.deps.Store.Release(ctx, refs, due); err != nil {
-		q.deps.Logger.WarnContext(ctx, "leases were not given back", "count", len(refs), "error", err)
+	if err := q.deps.Store.Release(ctx, leases, due); err != nil {
+		q.deps.Logger.WarnContext(ctx, "leases not released", "count", len(leases), "error", err)
 	}
 }

@@ -21,93 +21,97 @@ type Sender interface {
 	Send(ctx context.Context, d outbox.Delivery) worker.Result
 }
 
-// Deps is what a queue works with. Store, Redis and Send are needed.
+// Deps are the dependencies of a queue. Store, Redis and Send are required.
 type Deps struct {
 	Store outbox.Store
-	// Redis is where asynq keeps its tasks; each of its parts gets a client.
+	// Redis is where asynq keeps its tasks. Each asynq client and server opens
+	// its own connection.
 	Redis asynq.RedisConnOpt
 	Send  Sender
-	// Breakers shares what breakers are open; nil shares with nobody.
+	// Breakers shares open breakers between gateways; nil disables sharing.
 	Breakers outbox.Breakers
-	// Schedule is nil for delivery.DefaultSchedule.
+	// Schedule is the retry schedule; nil means delivery.DefaultSchedule.
 	Schedule delivery.Schedule
 	Now      func() time.Time
 	Rand     func() float64 // in [0, 1)
 	Logger   *slog.Logger
-	// Observe is told every outcome, before it is saved; it must be quick.
+	// Observe is called with every outcome before it is saved; it must return
+	// quickly.
 	Observe func(d outbox.Delivery, o outbox.Outcome)
 }
 
-// Options bounds a queue; the zero value works.
+// Options configures a queue; the zero value works.
 type Options struct {
-	Attempts        int           // attempts at one time; 0 means 1024
-	PerEndpoint     int           // of these, to one endpoint that sets no bound; 0 means 32
-	Backlog         int           // deliveries that wait in memory; 0 means 16384
+	Attempts        int           // maximum concurrent attempts; 0 means 1024
+	PerEndpoint     int           // of these, to one endpoint without a limit of its own; 0 means 32
+	Backlog         int           // maximum deliveries waiting in memory; 0 means 16384
 	EndpointBacklog int           // of these, for one endpoint; 0 means 4096
 	AttemptTimeout  time.Duration // 0 means 2 min
-	// Lease is how long a crash keeps a delivery from others; 0 means 30 s.
+	// Lease is how long the deliveries of a crashed process stay leased; 0 means
+	// 30 s.
 	Lease time.Duration
-	// FaultDelay is the wait after a fault of our own; 0 means 10 s.
+	// FaultDelay is the delay after an internal fault; 0 means 10 s.
 	FaultDelay time.Duration
-	// BreakAfter is how many failures in a row open an endpoint's breaker; 0
-	// means 10, less means never. Probe is the wait for the first probe, 0 means
-	// 5 s; it doubles up to ProbeMax, 0 means 1 min.
+	// BreakAfter is how many consecutive failures open an endpoint's breaker; 0
+	// means 10, a negative value disables it. Probe is the delay before the
+	// first probe, 0 means 5 s; it doubles up to ProbeMax, 0 means 1 min.
 	BreakAfter      int
 	Probe, ProbeMax time.Duration
 	// Servers is the number of asynq servers, each of which takes at most one
-	// task per round trip; 0 means 1. Tasks is how many each holds; 0 means 256.
+	// task per round trip; 0 means 1. Tasks is the concurrency of each; 0 means
+	// 256.
 	Servers, Tasks int
-	// Name is asynq's queue; empty means deliveries.
+	// Name is the name of asynq's queue; empty means deliveries.
 	Name string
-	// Poll is how often asynq looks for tasks; 0 means 200 ms. Reconcile is how
-	// often the store is asked what is due; 0 means 1 s.
+	// Poll is the interval at which asynq looks for tasks; 0 means 200 ms.
+	// Reconcile is the interval at which due deliveries are listed; 0 means 1 s.
 	Poll, Reconcile time.Duration
 }
 
-// Stats is what a queue holds in memory now, and what it did so far.
+// Stats are the queue's current load and its counters since the start.
 type Stats struct {
 	Running, Waiting, Unsaved        int
 	Delivered, Retried, Dead, Faults int64
-	// Held is how many deliveries wait for breakers, in all gateways; Open how
-	// many breakers are open, Opened and Probed how often one was.
-	Held, Open     int
+	// Parked is how many deliveries wait for breakers, in all gateways. Open is
+	// how many breakers are open; Opened and Probed count how often one was.
+	Parked, Open   int
 	Opened, Probed int64
 }
 
-// Queue is an outbox.Dispatcher.
+// Queue implements outbox.Dispatcher.
 type Queue struct {
-	deps   Deps
-	opts   Options
-	flight *flight
-	book   *book
+	deps     Deps
+	opts     Options
+	inFlight *inFlight
+	outcomes *outcomeWriter
 
 	breakers *breakers
-	held     atomic.Int64
+	parked   atomic.Int64
 
 	client  *asynq.Client
 	servers []*asynq.Server
-	wanted  chan alarm // retries to be enqueued
+	retries chan retry // retries to enqueue
 
-	life     context.Context // ends when attempts must end
-	end      context.CancelFunc
-	upkeep   context.CancelFunc // ends the loops
-	loops    sync.WaitGroup
-	enqueues sync.WaitGroup
+	attemptCtx     context.Context // ends when attempts must end
+	cancelAttempts context.CancelFunc
+	stopLoops      context.CancelFunc // ends the loops
+	loops          sync.WaitGroup
+	enqueuing      sync.WaitGroup
 
 	delivered, retried, dead, faults atomic.Int64
 }
 
-// New makes a queue; it does nothing before Start.
+// New returns a queue; it does nothing before Start.
 func New(deps Deps, o Options) (*Queue, error) {
 	if deps.Store == nil || deps.Redis == nil || deps.Send == nil {
 		return nil, errors.New("queue: store, redis and sender are needed")
 	}
-	q := &Queue{deps: complete(deps), opts: defaults(o)}
-	q.life, q.end = context.WithCancel(context.Background())
-	q.wanted = make(chan alarm, 4096)
-	q.flight = newFlight(q.opts, q.deps.Now, q.runHeld)
+	q := &Queue{deps: withDefaultDeps(deps), opts: withDefaults(o)}
+	q.attemptCtx, q.cancelAttempts = context.WithCancel(context.Background())
+	q.retries = make(chan retry, 4096)
+	q.inFlight = newInFlight(q.opts, q.deps.Now, q.attemptLeased)
 	q.breakers = newBreakers(q.deps, q.opts)
-	q.book = newBook(q.deps.Store, q.deps.Logger, q.wake)
+	q.outcomes = newOutcomeWriter(q.deps.Store, q.deps.Logger, q.scheduleNext)
 	q.client = asynq.NewClient(q.deps.Redis)
 	for range q.opts.Servers {
 		q.servers = append(q.servers, q.newServer())
@@ -115,7 +119,7 @@ func New(deps Deps, o Options) (*Queue, error) {
 	return q, nil
 }
 
-func complete(d Deps) Deps {
+func withDefaultDeps(d Deps) Deps {
 	if d.Schedule == nil {
 		d.Schedule = delivery.DefaultSchedule()
 	}
@@ -134,7 +138,7 @@ func complete(d Deps) Deps {
 	return d
 }
 
-func defaults(o Options) Options {
+func withDefaults(o Options) Options {
 	for _, n := range []struct {
 		value  *int
 		preset int
@@ -167,17 +171,17 @@ func defaults(o Options) Options {
 	return o
 }
 
-// Lease is how long the lease must be with which a delivery is created that is
-// then dispatched.
+// Lease returns the duration of the lease with which dispatched deliveries must
+// be created.
 func (q *Queue) Lease() time.Duration { return q.opts.Lease }
 
-// Stats returns what the queue holds and did.
+// Stats returns the queue's current load and counters.
 func (q *Queue) Stats() Stats {
-	running, waiting := q.flight.load()
+	running, waiting := q.inFlight.load()
 	open, opened, probed := q.breakers.count()
 	return Stats{
-		Held: int(q.held.Load()), Open: open, Opened: opened, Probed: probed,
-		Running: running, Waiting: waiting, Unsaved: q.book.len(),
+		Parked: int(q.parked.Load()), Open: open, Opened: opened, Probed: probed,
+		Running: running, Waiting: waiting, Unsaved: q.outcomes.unsavedCount(),
 		Delivered: q.delivered.Load(), Retried: q.retried.Load(), Dead: q.dead.Load(), Faults: q.faults.Load(),
 	}
 }

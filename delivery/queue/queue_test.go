@@ -283,13 +283,13 @@ func TestStopFinishesWhatIsUnderWayAndGivesBackTheRest(t *testing.T) {
 	}
 }
 
-// slowBook is a store whose outcomes wait.
-type slowBook struct {
+// slowStore is a store whose outcomes wait.
+type slowStore struct {
 	outbox.Store
 	open chan struct{}
 }
 
-func (s slowBook) Finish(ctx context.Context, os []outbox.Outcome) ([]outbox.Ref, error) {
+func (s slowStore) Finish(ctx context.Context, os []outbox.Outcome) ([]outbox.Ref, error) {
 	<-s.open
 	return s.Store.Finish(ctx, os)
 }
@@ -298,19 +298,19 @@ func (s slowBook) Finish(ctx context.Context, os []outbox.Outcome) ([]outbox.Ref
 // delivery has been sent and its outcome is not saved.
 func TestALateReleaseSendsNothingTwice(t *testing.T) {
 	r := newRig(t, onRedis(t, redistest.Start(t).URL), Options{}, nil)
-	slow := slowBook{r.store, make(chan struct{})}
-	r.queue.book.store = slow
+	slow := slowStore{r.store, make(chan struct{})}
+	r.queue.outcomes.store = slow
 	s := newSink(t, always(204))
 	ds := r.deliveries(1, s.URL)
 	r.send(ds)
 	redistest.Await(t, time.Minute, "the outcome waits", func(context.Context) bool {
-		return r.queue.book.has(ds[0].ID) && !r.queue.flight.holds(ds[0].ID)
+		return r.queue.outcomes.isUnsaved(ds[0].ID) && !r.queue.inFlight.holds(ds[0].ID)
 	})
 	ref := outbox.Ref{Account: ds[0].Account, ID: ds[0].ID}
-	if err := r.store.Release(t.Context(), []outbox.Ref{ref}, time.Now()); err != nil {
+	if err := r.store.Release(t.Context(), []outbox.Lease{{Ref: ref, End: time.Now().Add(time.Hour)}}, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.queue.heed(t.Context(), alarm{ref: ref}); err != nil {
+	if err := r.queue.attemptDue(t.Context(), []outbox.Ref{ref}); err != nil {
 		t.Fatal(err)
 	}
 	if got := r.get(ds[0]); got.State != outbox.Queued || got.NextAttemptAt.After(time.Now()) {

@@ -7,78 +7,74 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// window is how many due deliveries are looked at in one pass.
-const window = 1000
+// maxDue is the largest number of due deliveries listed in one pass.
+const maxDue = 1000
 
-// stale is how long after it was handed on a delivery that is still due is
-// handed on again.
-const stale = 5 * time.Second
+// rescheduleAfter is how long after it was scheduled a delivery that is still
+// due is scheduled again.
+const rescheduleAfter = 5 * time.Second
 
-// reconcileLoop wakes what is due until ctx ends.
+// reconcileLoop schedules due deliveries until ctx ends.
 func (q *Queue) reconcileLoop(ctx context.Context) {
-	handed := make(map[outbox.Ref]time.Time) // when a due delivery was handed on
+	scheduled := make(map[outbox.Ref]time.Time) // when a due delivery was scheduled
 	for {
-		n := q.reconcile(ctx, handed)
+		n := q.reconcile(ctx, scheduled)
 		pause := q.opts.Reconcile
-		if n >= window { // more may lie behind
+		if n >= maxDue { // there may be more
 			pause /= 10
 		}
-		if !sleep(ctx, q.life, pause) {
+		if !sleep(ctx, q.attemptCtx, pause) {
 			return
 		}
 	}
 }
 
-// reconcile looks at what is due once, has it leased and attempted, and returns
-// how many there were. Where asynq is about to do the same, one of both gets the
-// lease.
-func (q *Queue) reconcile(ctx context.Context, handed map[outbox.Ref]time.Time) int {
+// reconcile schedules the deliveries that are due, once, and returns how many
+// there were. If asynq does the same, the first to acquire the lease attempts
+// it.
+func (q *Queue) reconcile(ctx context.Context, scheduled map[outbox.Ref]time.Time) int {
 	now := q.deps.Now()
-	refs, err := q.deps.Store.Due(ctx, now, window)
+	refs, err := q.deps.Store.Due(ctx, now, maxDue)
 	if err != nil {
 		if ctx.Err() == nil {
-			q.deps.Logger.WarnContext(ctx, "what is due is not known", "error", err)
+			q.deps.Logger.WarnContext(ctx, "cannot list due deliveries", "error", err)
 		}
 		return 0
 	}
 	seen := make(map[outbox.Ref]bool, len(refs))
 	for _, ref := range refs {
 		seen[ref] = true
-		at, known := handed[ref]
-		if q.flight.holds(ref.ID) || q.book.has(ref.ID) || known && now.Sub(at) < stale {
+		scheduledAt, known := scheduled[ref]
+		if q.inFlight.holds(ref.ID) || q.outcomes.isUnsaved(ref.ID) || known && now.Sub(scheduledAt) < rescheduleAfter {
 			continue
 		}
-		handed[ref] = now
-		q.want(alarm{ref: ref})
+		scheduled[ref] = now
+		q.schedule(retry{ref: ref})
 	}
-	for ref := range handed {
+	for ref := range scheduled {
 		if !seen[ref] {
-			delete(handed, ref)
+			delete(scheduled, ref)
 		}
 	}
 	return len(refs)
 }
 
-// renew moves on the leases of what has been held for a while.
+// renew renews the leases that end soon.
 func (q *Queue) renew(ctx context.Context) {
 	until := q.deps.Now().Add(q.opts.Lease)
-	items := q.flight.leases(until.Add(-q.opts.Lease / 3))
-	if len(items) == 0 {
+	leases := q.inFlight.expiringBefore(until.Add(-q.opts.Lease/3), until)
+	if len(leases) == 0 {
 		return
 	}
-	refs := make([]outbox.Ref, len(items))
-	for i, it := range items {
-		refs[i] = it.ref()
+	renewed, err := q.deps.Store.Renew(ctx, leases, until)
+	if err != nil {
+		q.deps.Logger.WarnContext(ctx, "leases were not renewed", "count", len(leases), "error", err)
 	}
-	if err := q.deps.Store.Renew(ctx, refs, until); err != nil {
-		q.deps.Logger.WarnContext(ctx, "leases were not renewed", "count", len(refs), "error", err)
-		return
-	}
-	q.flight.renewed(items, until)
+	q.inFlight.setLeaseEnd(renewed, until)
 }
 
 func (q *Queue) sweep(ctx context.Context) {
 	if err := q.deps.Store.Sweep(ctx); err != nil {
-		q.deps.Logger.WarnContext(ctx, "expired deliveries were not swept", "error", err)
+		q.deps.Logger.WarnContext(ctx, "expired deliveries were not deleted", "error", err)
 	}
 }

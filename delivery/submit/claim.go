@@ -11,88 +11,91 @@ import (
 const (
 	// maxClaim is how many messages are claimed at a time.
 	maxClaim = 500
-	// storeTimeout bounds a question to the store.
+	// storeTimeout bounds a call of the store.
 	storeTimeout = 5 * time.Second
-	// away is how long what is for a carrier without room is left alone.
-	away = 5 * time.Second
+	// congestedDelay is how long a message is released for if its carrier's
+	// queue is full and not sending.
+	congestedDelay = 5 * time.Second
 )
 
-// claim looks for what is due, as long as there is room for it.
+// claim claims due messages while the queues have capacity.
 func (w *Worker) claim() {
-	tick := time.NewTicker(w.o.Poll)
+	tick := time.NewTicker(w.opts.Poll)
 	defer tick.Stop()
 	for {
-		more := w.claimSome()
+		more := w.claimBatch()
 		if more {
-			if w.claims.Err() != nil {
+			if w.claimCtx.Err() != nil {
 				return
 			}
 			continue
 		}
 		select {
 		case <-tick.C:
-		case <-w.room:
-		case <-w.claims.Done():
+		case <-w.capacityFreed:
+		case <-w.claimCtx.Done():
 			return
 		}
 	}
 }
 
-// claimSome claims once, and reports whether there is more, and room for it.
-func (w *Worker) claimSome() bool {
-	w.giveBack()
-	limit := min(maxClaim, w.roomInAll())
+// claimBatch claims one batch, and reports whether there may be more and
+// capacity for it.
+func (w *Worker) claimBatch() bool {
+	w.releaseOverflow()
+	limit := min(maxClaim, w.freeCapacity())
 	if limit <= 0 {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(w.claims, storeTimeout)
+	ctx, cancel := context.WithTimeout(w.claimCtx, storeTimeout)
 	defer cancel()
 	now := w.deps.Now()
-	ms, err := w.deps.Work.Claim(ctx, now, now.Add(w.o.Lease), limit)
-	if err != nil && w.claims.Err() == nil {
+	ms, err := w.deps.Work.Claim(ctx, now, now.Add(w.opts.Lease), limit)
+	if err != nil && w.claimCtx.Err() == nil {
 		w.log.Warn("messages cannot be claimed", "error", err)
 	}
-	full := w.takeAll(ms)
-	for after, refs := range full {
-		if err := w.release(ctx, refs, now.Add(after)); err != nil {
+	full := w.acceptAll(ms)
+	for after, leases := range full {
+		if err := w.release(ctx, leases, now.Add(after)); err != nil {
 			w.log.Warn("messages without room wait for their lease", "error", err)
 		}
 	}
 	return err == nil && len(ms) == limit && len(full) == 0
 }
 
-// takeAll takes messages, and returns those without room by how long they are
-// left alone: those of a carrier that takes none for longer.
-func (w *Worker) takeAll(ms []message.Message) map[time.Duration][]message.Ref {
-	full := make(map[time.Duration][]message.Ref)
+// acceptAll accepts messages and returns those without capacity, by how long
+// they are released for.
+func (w *Worker) acceptAll(ms []message.Message) map[time.Duration][]message.Lease {
+	full := make(map[time.Duration][]message.Lease)
 	for i := range ms {
-		if w.take(&ms[i]) {
+		if w.accept(&ms[i]) {
 			continue
 		}
-		after := w.o.Poll
-		if l := w.router.lane(ms[i].Destination); l != nil && !l.moves() {
-			after = away
+		after := w.opts.Poll
+		if q := w.router.queueFor(ms[i].Destination); q != nil && !q.sending() {
+			after = congestedDelay
 		}
-		full[after] = append(full[after], ms[i].Ref())
+		full[after] = append(full[after], message.Lease{Ref: ms[i].Ref(), End: w.leaseEnd()})
 	}
 	return full
 }
 
-// giveBack releases what was dispatched and had no room.
-func (w *Worker) giveBack() {
+// releaseOverflow releases messages that were dispatched and found no capacity, or
+// claimed while their last outcome was being saved.
+func (w *Worker) releaseOverflow() {
 	w.mu.Lock()
-	refs := w.overflow
+	leases := w.overflow
 	w.overflow = nil
 	w.mu.Unlock()
-	ctx, cancel := context.WithTimeout(w.claims, storeTimeout)
+	ctx, cancel := context.WithTimeout(w.claimCtx, storeTimeout)
 	defer cancel()
-	if err := w.release(ctx, refs, w.deps.Now()); err != nil {
+	if err := w.release(ctx, leases, w.deps.Now()); err != nil {
 		w.log.Warn("messages without room wait for their lease", "error", err)
 	}
 }
 
-func (w *Worker) release(ctx context.Context, refs []message.Ref, due time.Time) error {
-	for chunk := range slices.Chunk(refs, maxClaim) {
+func (w *Worker) release(ctx context.Context, leases []message.Lease, due time.Time) error {
+	for chunk := range slices.Chunk(leases, maxClaim) {
 		if err := w.deps.Work.Release(ctx, chunk, due); err != nil {
 			return err
 		}
@@ -100,49 +103,91 @@ func (w *Worker) release(ctx context.Context, refs []message.Ref, due time.Time)
 	return nil
 }
 
-func (w *Worker) roomInAll() (n int) {
-	for _, l := range w.lanes {
-		n += l.roomLeft()
+// freeCapacity returns how many parts may be claimed. Without a carrier, messages
+// are claimed to be rejected.
+func (w *Worker) freeCapacity() (n int) {
+	if len(w.queues) == 0 {
+		return maxClaim
+	}
+	for _, q := range w.queues {
+		n += q.freeCapacity()
 	}
 	return n
 }
 
-// renew keeps the leases of what is in hand.
-func (w *Worker) renew() {
-	tick := time.NewTicker(w.o.Lease / 4)
+// renewLoop renews the leases of the items in memory.
+func (w *Worker) renewLoop() {
+	tick := time.NewTicker(w.opts.Lease / 4)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
-			w.renewDue()
-		case <-w.claims.Done():
+			w.renewLeases()
+		case <-w.claimCtx.Done():
 			return
 		}
 	}
 }
 
-func (w *Worker) renewDue() {
-	until := w.deps.Now().Add(w.o.Lease)
-	ctx, cancel := context.WithTimeout(w.claims, storeTimeout)
+func (w *Worker) renewLeases() {
+	until := w.deps.Now().Add(w.opts.Lease)
+	ctx, cancel := context.WithTimeout(w.claimCtx, storeTimeout)
 	defer cancel()
-	for refs := range slices.Chunk(w.endingBefore(until.Add(-w.o.Lease/2), until), maxClaim) {
-		if err := w.deps.Work.Renew(ctx, refs, until); err != nil {
+	for leases := range slices.Chunk(w.expiringBefore(until.Add(-w.opts.Lease/2), until), maxClaim) {
+		renewed, err := w.deps.Work.Renew(ctx, leases, until)
+		if err != nil {
 			w.log.Warn("leases of messages are not renewed", "error", err)
 			return
 		}
+		w.setLeaseEnd(renewed, until)
 	}
 }
 
-// endingBefore lists what is in hand whose lease ends before a time, and notes
-// the new end.
-func (w *Worker) endingBefore(end, until time.Time) (refs []message.Ref) {
+// expiringBefore returns the leases that end before the given time, to be renewed until
+// another. The answer to that may be lost; while a lease is valid, nobody else can make
+// it end as late.
+func (w *Worker) expiringBefore(end, until time.Time) (leases []message.Lease) {
+	now := w.deps.Now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for ref, it := range w.held {
-		if it.until.Before(end) {
-			it.until = until
-			refs = append(refs, ref)
+	for _, item := range w.items {
+		if !item.leaseEnd.Before(end) {
+			continue
+		}
+		leases = append(leases, item.lease())
+		if now.Before(item.leaseEnd) {
+			item.leaseMax = until
 		}
 	}
-	return refs
+	return leases
 }
+
+// setLeaseEnd records the new end of leases.
+func (w *Worker) setLeaseEnd(refs []message.Ref, until time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, ref := range refs {
+		if item := w.items[ref]; item != nil {
+			item.leaseEnd, item.leaseMax = until, until
+		}
+	}
+}
+
+func (w *Worker) leasesOf(items []*item) []message.Lease {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	leases := make([]message.Lease, len(items))
+	for i, item := range items {
+		leases[i] = item.lease()
+	}
+	return leases
+}
+
+func (w *Worker) leaseExpired(item *item, now time.Time) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return !now.Before(item.leaseEnd)
+}
+
+// leaseEnd returns when a lease that was acquired just now ends at the latest.
+func (w *Worker) leaseEnd() time.Time { return w.deps.Now().Add(w.opts.Lease) }

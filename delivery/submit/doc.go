@@ -1,15 +1,15 @@
-// Package submit hands what accounts send to carriers: it claims messages that
+// Package submit submits accounts' messages to carriers: it claims messages that
 // are due, routes each by the longest prefix of its number, and keeps as many
-// parts under way as its carrier's window allows (specification 1, "States and
-// transitions"; relay/message has the records).
+// parts in flight as the carrier's window allows (specification 1, "States and
+// transitions"; relay/message defines the records).
 //
-// Before a part leaves, the store says that it is being sent; what the carrier
-// says of it is saved in batches. So what a crash leaves as being sent may have
-// arrived: a carrier that knows a part which it gets twice gets it again, for
-// any other its outcome is unknown, and nothing sends it again but a person.
+// Before a part is submitted, the store marks it as being sent; its outcome is
+// saved in batches. A part that a crash left marked may have been accepted: it
+// is submitted again only to a carrier that recognizes duplicates. For any other
+// carrier its outcome is unknown, and only an operator can resend it.
 //
-// A carrier that is throttling or away costs no message an attempt: all of its
-// messages wait, longer each time, and it is then tried with one. What fails for
-// reasons of the carrier's is tried again after as long as it has waited, for a
-// day. A number that no carrier is for is rejected and refunded.
+// A carrier that throttles or is unavailable costs no message an attempt: its
+// queue pauses, longer each time, and then submits one part. A message that the
+// carrier fails is retried, after as long as it has waited so far, for a day. A
+// message to a number without a carrier is rejected and refunded.
 package submit

@@ -23,12 +23,18 @@ type store struct {
 	all     map[message.Ref]*message.Message
 	next    map[message.Ref]time.Time // when each is due that waits
 	down    bool
-	lost    bool // the answer of the next Begin
-	bound   []message.Binding
-	told    []string
-	refunds int
-	begins  int // calls
-	settles int
+	lost    bool          // the answer of the next Begin
+	latency time.Duration // of Begin and Settle
+	// lostRenewal has the next renewal succeed with an answer that is lost.
+	lostRenewal bool
+	// onReports is called once, between Settle and the end of the outcome's item.
+	onReports func()
+	bound     []message.Binding
+	told      []string
+	refunds   int
+	begins    int // calls
+	settles   int
+	claimed   int // messages
 }
 
 func newStore() *store {
@@ -52,6 +58,7 @@ func (s *store) Claim(_ context.Context, now, until time.Time, limit int) (out [
 	for _, m := range s.inOrder() {
 		if due, waits := s.next[m.Ref()]; waits && !due.After(now) && len(out) < limit {
 			s.next[m.Ref()] = until
+			s.claimed++
 			out = append(out, copied(m))
 		}
 	}
@@ -73,6 +80,7 @@ func copied(m *message.Message) message.Message {
 }
 
 func (s *store) Begin(_ context.Context, starts []message.Start) ([][]int, error) {
+	time.Sleep(s.latency)
 	if err := s.enter(); err != nil {
 		return nil, err
 	}
@@ -98,6 +106,7 @@ func (s *store) Begin(_ context.Context, starts []message.Start) ([][]int, error
 }
 
 func (s *store) Settle(_ context.Context, outcomes []message.Outcome) (told []message.Message, err error) {
+	time.Sleep(s.latency)
 	if err := s.enter(); err != nil {
 		return nil, err
 	}
@@ -141,25 +150,27 @@ func (s *store) rest(m *message.Message, now time.Time) {
 	}
 }
 
-func (s *store) move(refs []message.Ref, due time.Time) error {
+func (s *store) Renew(_ context.Context, ls []message.Lease, until time.Time) (moved []message.Ref, err error) {
 	if err := s.enter(); err != nil {
-		return err
+		return nil, err
 	}
 	defer s.mu.Unlock()
-	for _, r := range refs {
-		if _, waits := s.next[r]; waits {
-			s.next[r] = due
+	for _, l := range ls {
+		if due, waits := s.next[l.Ref]; waits && !due.After(l.End) {
+			s.next[l.Ref] = until
+			moved = append(moved, l.Ref)
 		}
 	}
-	return nil
+	if s.lostRenewal {
+		s.lostRenewal = false
+		return nil, relay.Errorf(relay.KindUnavailable, "the answer is lost")
+	}
+	return moved, nil
 }
 
-func (s *store) Renew(_ context.Context, refs []message.Ref, until time.Time) error {
-	return s.move(refs, until)
-}
-
-func (s *store) Release(_ context.Context, refs []message.Ref, due time.Time) error {
-	return s.move(refs, due)
+func (s *store) Release(ctx context.Context, ls []message.Lease, due time.Time) error {
+	_, err := s.Renew(ctx, ls, due)
+	return err
 }
 
 func (s *store) Bind(_ context.Context, bindings []message.Binding) error {
@@ -171,7 +182,11 @@ func (s *store) Bind(_ context.Context, bindings []message.Binding) error {
 	return nil
 }
 
-func (s *store) Tell(_ context.Context, ms []message.Message) error {
+func (s *store) SendReports(_ context.Context, ms []message.Message) error {
+	if f := s.onReports; f != nil {
+		s.onReports = nil
+		f()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, m := range ms {

@@ -7,97 +7,115 @@ import (
 	"github.com/penstock/penstock/relay/message"
 )
 
-// item is a message in hand. Its fields are for who holds the worker's lock,
-// but next, which is its lane's.
+// item is a message held by the worker. Its fields are protected by the worker's
+// lock, except queued, which is protected by its queue's.
 type item struct {
-	m     message.Message
-	next  []int // parts that are to be submitted, in order
-	again bool  // some of them were being sent when somebody died
-	until time.Time
-	// noted says that the store may have it that some parts are being sent which
-	// were not handed over: its answer was lost.
-	noted bool
-	// open counts parts that are to be submitted, under way, or have an outcome
+	msg      message.Message
+	queued   []int     // parts to submit, in order
+	resubmit bool      // some were being sent when a process crashed
+	leaseEnd time.Time // as confirmed by the store
+	leaseMax time.Time // in the store at the latest, if a call succeeded whose answer was lost
+	// claimedAgain means that the message was claimed while its last outcome was
+	// being saved: its new lease is given back after that.
+	claimedAgain bool
+	// maybeMarked means that the store may have marked parts as being sent that
+	// were not submitted, because its answer was lost.
+	maybeMarked bool
+	// unfinished counts the parts that are queued, in flight, or have an outcome
 	// that is not saved.
-	open int
+	unfinished int
 }
 
-// ref names a part.
-func (it *item) ref(part int) message.PartRef { return message.PartRef{Ref: it.m.Ref(), Part: part} }
+// lease returns the lease for the store to compare with its own.
+func (item *item) lease() message.Lease {
+	return message.Lease{Ref: item.msg.Ref(), End: item.leaseMax}
+}
 
-// submission is a part as carriers take it.
-func (it *item) submission(part int) carrier.Submission {
-	m, p := &it.m, &it.m.Parts[part]
+// ref returns the reference of a part.
+func (item *item) ref(part int) message.PartRef {
+	return message.PartRef{Ref: item.msg.Ref(), Part: part}
+}
+
+// submission returns a part as carriers take it.
+func (item *item) submission(part int) carrier.Submission {
+	m, p := &item.msg, &item.msg.Parts[part]
 	return carrier.Submission{
-		ID: it.ref(part).String(), From: m.Originator, To: m.Destination, Coding: int(m.Coding),
-		UDH: p.UDH, Data: p.Data, Text: p.Text, Flash: m.Flash, Replace: m.Replace,
+		ID: item.ref(part).String(), From: m.Originator, To: m.Destination, Coding: int(m.Coding),
+		UDH: p.UDH, Data: p.Data, Text: p.Text, Flash: m.Flash,
+		Replace: m.Replace && len(m.Parts) == 1, // a part of several would replace the one before
 	}
 }
 
-// take brings a message into its carrier's line. It is false if there is no room
-// there.
-func (w *Worker) take(m *message.Message) bool {
-	l := w.router.lane(m.Destination)
-	it := &item{m: *m, until: w.deps.Now().Add(w.o.Lease)}
-	outcomes := w.sort(it, l)
-	it.open = len(it.next) + len(outcomes)
-	if it.open == 0 {
+// accept puts a message into its carrier's queue, or returns false if that queue
+// is full.
+func (w *Worker) accept(m *message.Message) bool {
+	q := w.router.queueFor(m.Destination)
+	item := &item{msg: *m, leaseEnd: w.leaseEnd(), leaseMax: w.leaseEnd()}
+	outcomes := w.classifyParts(item, q)
+	item.unfinished = len(item.queued) + len(outcomes)
+	if item.unfinished == 0 {
 		return true
 	}
 	w.mu.Lock()
-	_, had := w.held[m.Ref()]
+	held := w.items[m.Ref()]
 	switch {
-	case had: // and its outcome is on its way to the store
+	case held != nil: // its outcome is not saved yet
+		held.claimedAgain, held.leaseMax = true, item.leaseMax
 		w.mu.Unlock()
 		return true
-	case w.stopped, l != nil && len(it.next) > 0 && !l.add(it):
+	case w.stopped, q != nil && len(item.queued) > 0 && !q.add(item):
 		w.mu.Unlock()
 		return false
 	}
-	w.held[m.Ref()] = it
+	w.items[m.Ref()] = item
 	w.mu.Unlock()
 	for _, o := range outcomes {
-		w.book.add(it, o)
+		w.outcomes.add(item, o)
 	}
 	return true
 }
 
-// sort puts the parts in line that are to be submitted, and returns what is to
-// be said of others.
-func (w *Worker) sort(it *item, l *lane) (outcomes []message.Outcome) {
+// classifyParts queues the parts to submit, and returns the outcomes of those
+// that cannot be submitted.
+func (w *Worker) classifyParts(item *item, q *carrierQueue) (outcomes []message.Outcome) {
 	now := w.deps.Now()
-	for n := range it.m.Parts {
-		p := &it.m.Parts[n]
-		o := message.Outcome{PartRef: it.ref(n), Carrier: p.Carrier, At: now}
+	for n := range item.msg.Parts {
+		p := &item.msg.Parts[n]
+		o := message.Outcome{PartRef: item.ref(n), Carrier: p.Carrier, At: now}
 		switch {
-		case p.State == message.Sending && !w.knows(p.Carrier, l):
+		case p.State == message.Sending && !w.isIdempotent(p.Carrier, q):
 			o.State, o.Reason = message.Unknown, "the gateway ended before the carrier had answered"
 			outcomes = append(outcomes, o)
 		case p.State == message.Sending:
-			it.next, it.again = append(it.next, n), true
+			item.queued, item.resubmit = append(item.queued, n), true
 		case p.State != message.Pending || p.ScheduledAt.After(now):
-		case l == nil:
+		case q == nil:
 			o.State, o.Refund, o.Reason = message.Rejected, true, "there is no carrier for the number"
 			outcomes = append(outcomes, o)
 		default:
-			it.next = append(it.next, n)
+			item.queued = append(item.queued, n)
 		}
 	}
 	return outcomes
 }
 
-// knows reports whether the lane's carrier is the one that a part was handed to,
-// and knows what it gets twice.
-func (w *Worker) knows(carrier string, l *lane) bool {
-	return l != nil && l.route.Name == carrier && l.route.Again
+// isIdempotent reports whether the queue's carrier is the one that the part was
+// submitted to, and recognizes duplicates.
+func (w *Worker) isIdempotent(carrier string, q *carrierQueue) bool {
+	return q != nil && q.route.Name == carrier && q.route.Idempotent
 }
 
-// closed says that so many parts of an item are done with. Once none is left,
-// the message is no longer in hand.
-func (w *Worker) closed(it *item, n int) {
+// partsDone records that n parts of an item are done, and removes the item once
+// none is left.
+func (w *Worker) partsDone(item *item, n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if it.open -= n; it.open <= 0 {
-		delete(w.held, it.m.Ref())
+	if item.unfinished -= n; item.unfinished > 0 {
+		return
+	}
+	delete(w.items, item.msg.Ref())
+	if item.claimedAgain {
+		w.overflow = append(w.overflow, item.lease())
+		notify(w.capacityFreed)
 	}
 }

@@ -8,59 +8,67 @@ import (
 	"github.com/penstock/penstock/delivery/carrier"
 )
 
-// Route is a carrier and what goes over it.
+// Route is a carrier and the numbers that it serves.
 type Route struct {
 	Name    string
 	Carrier carrier.Carrier
-	// Prefixes are of the numbers that it is for; none: all numbers.
+	// Prefixes are the prefixes of the numbers it serves; empty means all
+	// numbers.
 	Prefixes []string
-	// Window is how many parts may be under way at once; 0 means 10.
+	// Window is the maximum number of parts in flight; 0 means 10.
 	Window int
-	// PerSecond is how many parts may leave in a second; 0: as many as it takes.
+	// PerSecond is the maximum number of parts per second; 0 means no limit.
 	PerSecond float64
-	// Again says that the carrier knows a part that it gets twice.
-	Again bool
-	// InTurn sends the parts of a message one after the other, because the
-	// carrier does not keep their order by itself.
+	// Idempotent means that the carrier recognizes a part that is submitted twice.
+	Idempotent bool
+	// InTurn submits the parts of a message one at a time, because the carrier
+	// does not keep their order.
 	InTurn bool
-	// Reports says that receipts name a part by the id the carrier gave it.
+	// Reports means that receipts name a part by the id that the carrier
+	// returned.
 	Reports bool
+	// Writes reports whether the carrier encodes a text of the GSM alphabet in 7
+	// bits; other texts are sent as UCS-2. nil means all texts.
+	Writes func(text string) bool
+	// Shows reports whether the carrier passes on an originator; nil means all.
+	Shows func(originator string) bool
 }
 
-// router finds the carrier of a number.
+// router selects the carrier queue of a number by its longest prefix.
 type router struct{ byPrefix []prefix }
 
 type prefix struct {
 	digits string
-	lane   *lane
+	queue  *carrierQueue
 }
 
-// newRouter returns a router over lanes; of two with the same prefix the first
-// counts.
-func newRouter(lanes []*lane) router {
+// newRouter returns a router over queues; of two with the same prefix the first
+// wins.
+func newRouter(queues []*carrierQueue) router {
 	var r router
-	for _, l := range lanes {
-		for _, digits := range orAll(l.route.Prefixes) {
-			r.byPrefix = append(r.byPrefix, prefix{digits, l})
+	for _, q := range queues {
+		for _, digits := range prefixesOrAny(q.route.Prefixes) {
+			r.byPrefix = append(r.byPrefix, prefix{digits, q})
 		}
 	}
 	slices.SortStableFunc(r.byPrefix, func(a, b prefix) int { return cmp.Compare(len(b.digits), len(a.digits)) })
 	return r
 }
 
-// orAll are the prefixes, or the one that every number has.
-func orAll(prefixes []string) []string {
+// prefixesOrAny returns the prefixes, or the empty one, which matches every
+// number.
+func prefixesOrAny(prefixes []string) []string {
 	if len(prefixes) == 0 {
 		return []string{""}
 	}
 	return prefixes
 }
 
-// lane returns the lane of the longest prefix of a number; nil if it has none.
-func (r router) lane(number string) *lane {
+// queueFor returns the queue of the longest prefix of a number, or nil.
+func (r router) queueFor(number string) *carrierQueue {
 	for _, p := range r.byPrefix {
 		if strings.HasPrefix(number, p.digits) {
-			return p.lane
+			return p.queue
 		}
 	}
 	return nil

@@ -11,16 +11,18 @@ import (
 	"github.com/penstock/penstock/relay/message"
 )
 
-// Network is what binds carriers' ids to parts and tells accounts what became of
-// their messages; *message.Network is one.
+// Network binds carriers' ids to parts and reports the states of messages to
+// accounts; *message.ReceiptHandler implements it.
 type Network interface {
-	// Bind keeps which parts ids name, and records the receipts that came before.
+	// Bind saves which parts the ids name, and applies receipts that arrived
+	// before.
 	Bind(ctx context.Context, bindings []message.Binding) error
-	// Tell has reports sent about messages; what it cannot is told later.
-	Tell(ctx context.Context, ms []message.Message) error
+	// SendReports sends the delivery reports of messages; it retries failed ones
+	// later.
+	SendReports(ctx context.Context, ms []message.Message) error
 }
 
-// Deps are what a worker stands on. Work and Network are needed.
+// Deps are the dependencies of a worker. Work and Network are required.
 type Deps struct {
 	Work    message.Work
 	Network Network
@@ -31,159 +33,204 @@ type Deps struct {
 
 // Options tune a worker; the zero value works.
 type Options struct {
-	// Lease is how long a message is leased at a time, and so how long what a dead
-	// process had in hand waits; 0 means 15 s. What is in hand is leased on.
+	// Lease is the duration of a message's lease, and so how long the messages
+	// of a crashed process wait; 0 means 15 s. Leases of messages in memory are
+	// renewed.
 	Lease time.Duration
-	// Poll is how often is looked for what is due; 0 means 250 ms.
+	// Poll is the interval between claims of due messages; 0 means 250 ms.
 	Poll time.Duration
-	// Backlog is how many parts may wait in a carrier's line; 0 means the
-	// carrier's window eight times, and 256 at least.
+	// Backlog is how many parts may wait in a carrier's queue; 0 means eight
+	// times the carrier's window, and at least 256.
 	Backlog int
-	// GiveUp is how long a message is tried whose carrier fails; 0 means a day.
+	// GiveUp is how long a message is retried while its carrier fails; 0 means a
+	// day.
 	GiveUp time.Duration
-	// FirstPause and LongestPause are how long a carrier that throttles is left
-	// alone; 0 means 250 ms and 30 s.
+	// FirstPause and LongestPause bound the pause after a carrier throttles; 0
+	// means 250 ms and 30 s.
 	FirstPause, LongestPause time.Duration
 }
 
-func (o *Options) complete() {
+func (o *Options) setDefaults() {
 	o.Lease = cmp.Or(o.Lease, 15*time.Second)
 	o.Poll = cmp.Or(o.Poll, 250*time.Millisecond)
 	o.GiveUp = cmp.Or(o.GiveUp, 24*time.Hour)
 	o.FirstPause, o.LongestPause = cmp.Or(o.FirstPause, 250*time.Millisecond), cmp.Or(o.LongestPause, 30*time.Second)
 }
 
-// Worker submits messages. It is a message.Dispatcher.
+// Worker submits messages to carriers. It implements message.Dispatcher.
 type Worker struct {
-	deps   Deps
-	o      Options
-	log    *slog.Logger
-	lanes  []*lane
-	router router
-	book   *book
+	deps     Deps
+	opts     Options
+	log      *slog.Logger
+	queues   []*carrierQueue
+	router   router
+	outcomes *outcomeWriter
 
 	mu       sync.Mutex
-	held     map[message.Ref]*item // in hand
-	overflow []message.Ref         // dispatched, without room
+	items    map[message.Ref]*item // held by this worker
+	overflow []message.Lease       // to be given back: the queue was full
 	stopped  bool
 
-	room    chan struct{} // told when there is room in a lane, or overflow
-	claims  context.Context
-	end     context.CancelFunc // of claims and lanes
-	life    context.Context    // of what carriers are asked
-	cut     context.CancelFunc
-	running sync.WaitGroup
+	capacityFreed chan struct{} // notified when a queue has capacity, or on overflow
+	claimCtx      context.Context
+	stopClaims    context.CancelFunc // ends claims and queues
+	submitCtx     context.Context    // context of submissions
+	cancelSubmits context.CancelFunc
+	running       sync.WaitGroup
 }
 
-// New makes a worker, which Start sets to work.
+// New returns a worker; it does nothing before Start.
 func New(deps Deps, o Options) (*Worker, error) {
 	if deps.Work == nil || deps.Network == nil {
 		return nil, errors.New("submit: store and network are needed")
 	}
-	o.complete()
+	o.setDefaults()
 	deps.Logger = cmp.Or(deps.Logger, slog.Default())
 	if deps.Now == nil {
 		deps.Now = time.Now
 	}
 	w := &Worker{
-		deps: deps, o: o, log: deps.Logger, held: make(map[message.Ref]*item), room: make(chan struct{}, 1),
+		deps: deps, opts: o, log: deps.Logger, items: make(map[message.Ref]*item), capacityFreed: make(chan struct{}, 1),
 	}
-	w.claims, w.end = context.WithCancel(context.Background())
-	w.life, w.cut = context.WithCancel(context.Background())
+	w.claimCtx, w.stopClaims = context.WithCancel(context.Background())
+	w.submitCtx, w.cancelSubmits = context.WithCancel(context.Background())
 	for _, r := range deps.Routes {
-		w.lanes = append(w.lanes, newLane(w, r))
+		w.queues = append(w.queues, newCarrierQueue(w, r))
 	}
-	w.router = newRouter(w.lanes)
-	w.book = newBook(w)
+	w.router = newRouter(w.queues)
+	w.outcomes = newOutcomeWriter(w)
 	return w, nil
 }
 
-// Lease is how long the worker needs what it is given to be leased.
-func (w *Worker) Lease() time.Duration { return w.o.Lease }
+// Lease returns the lease that dispatched messages must have.
+func (w *Worker) Lease() time.Duration { return w.opts.Lease }
 
-// Start begins to claim and to submit.
+// Start begins to claim and submit messages.
 func (w *Worker) Start() {
 	w.running.Go(w.claim)
-	w.running.Go(w.renew)
-	for _, l := range w.lanes {
-		w.running.Go(l.run)
+	w.running.Go(w.renewLoop)
+	for _, q := range w.queues {
+		w.running.Go(q.run)
 	}
-	go w.book.run()
+	go w.outcomes.run()
 }
 
-// Wake has a carrier tried at once that had to wait: it is bound again.
-func (w *Worker) Wake(name string) {
-	for _, l := range w.lanes {
-		if l.route.Name == name {
-			l.resumeNow()
+// Writes reports whether the carrier of a number encodes a text of the GSM
+// alphabet in 7 bits. See message.Carriers.
+func (w *Worker) Writes(number, text string) bool {
+	q := w.router.queueFor(number)
+	return q == nil || q.route.Writes == nil || q.route.Writes(text)
+}
+
+// Shows reports whether the carrier of a number passes on an originator. See
+// message.Carriers.
+func (w *Worker) Shows(number, originator string) bool {
+	q := w.router.queueFor(number)
+	return q == nil || q.route.Shows == nil || q.route.Shows(originator)
+}
+
+// Simulated reports whether a simulator takes the messages to a number.
+func (w *Worker) Simulated(number string) bool {
+	q := w.router.queueFor(number)
+	return q != nil && q.route.Name == message.Simulator
+}
+
+// Waits returns why messages to a number wait at the moment, or an empty string.
+func (w *Worker) Waits(ctx context.Context, number string) string {
+	q := w.router.queueFor(number)
+	if q == nil || q.sending() {
+		return ""
+	}
+	why := "the carrier " + q.route.Name + " throttles or cannot be reached"
+	if !q.route.Carrier.Ready() {
+		why = "the carrier " + q.route.Name + " is not bound"
+	}
+	if c, ok := q.route.Carrier.(checker); ok {
+		if err := c.Check(ctx); err != nil {
+			why += ": " + err.Error()
+		}
+	}
+	return "waits: " + why
+}
+
+// checker is implemented by a carrier that can say why it is not ready.
+type checker interface {
+	Check(ctx context.Context) error
+}
+
+// Resume ends the pause of a carrier that is bound again.
+func (w *Worker) Resume(name string) {
+	for _, q := range w.queues {
+		if q.route.Name == name {
+			q.resumeNow()
 		}
 	}
 }
 
-// Dispatch submits messages that were saved under a lease. Those without room
-// are given back, and claimed when there is some.
+// Dispatch submits messages that were saved under a lease. Those that do not fit
+// are released and claimed later.
 func (w *Worker) Dispatch(ms []message.Message) {
 	for i := range ms {
-		if !w.take(&ms[i]) {
+		if !w.accept(&ms[i]) {
 			w.mu.Lock()
-			w.overflow = append(w.overflow, ms[i].Ref())
+			w.overflow = append(w.overflow, message.Lease{Ref: ms[i].Ref(), End: w.leaseEnd()})
 			w.mu.Unlock()
 		}
 	}
 }
 
-// Stop submits nothing more, waits for the answers that carriers owe and saves
-// what they are, for as long as ctx allows, and gives back the rest.
+// Stop stops submitting, waits for outstanding answers and saves their outcomes
+// until ctx ends, and releases the remaining messages.
 func (w *Worker) Stop(ctx context.Context) error {
 	w.mu.Lock()
 	w.stopped = true
 	w.mu.Unlock()
-	w.end()
+	w.stopClaims()
 	w.running.Wait()
-	w.land(ctx, owed)
-	w.cut() // what is not answered by now
-	w.land(ctx, time.Second)
-	var refs []message.Ref
-	for _, l := range w.lanes {
-		refs = append(refs, l.abandon()...)
+	w.waitIdle(ctx, drainTimeout)
+	w.cancelSubmits() // abandons unanswered submissions
+	w.waitIdle(ctx, time.Second)
+	var leases []message.Lease
+	for _, q := range w.queues {
+		leases = append(leases, q.drain()...)
 	}
-	err := w.release(ctx, refs, w.deps.Now())
-	return errors.Join(err, w.book.stop(ctx))
+	err := w.release(ctx, leases, w.deps.Now())
+	return errors.Join(err, w.outcomes.stop(ctx))
 }
 
-// owed is how long the end waits for what carriers owe.
-const owed = 5 * time.Second
+// drainTimeout bounds the wait for outstanding answers at shutdown.
+const drainTimeout = 5 * time.Second
 
-// land waits until nothing is under way, for so long at most.
-func (w *Worker) land(ctx context.Context, atMost time.Duration) {
+// waitIdle waits until nothing is in flight, or atMost has passed.
+func (w *Worker) waitIdle(ctx context.Context, atMost time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, atMost)
 	defer cancel()
-	for _, l := range w.lanes {
-		l.settle(ctx)
+	for _, q := range w.queues {
+		q.waitIdle(ctx)
 	}
 }
 
-// Stats is what is counted of a carrier: its line now, and what became of parts
-// since the start.
+// Stats are the counters of a carrier: its queue now, and its outcomes since the
+// start.
 type Stats struct {
 	Carrier           string
 	Waiting, UnderWay int
 	Accepted          int
 	Rejected          int
-	Throttled         int // answers that said to go slower, or that nobody is there
+	Throttled         int // answers that throttle or report the carrier unavailable
 	Unknown           int
 }
 
-// Stats returns what is counted of each carrier, in the order of the routes.
+// Stats returns the counters of each carrier, in the order of the routes.
 func (w *Worker) Stats() []Stats {
-	all := make([]Stats, len(w.lanes))
-	for i, l := range w.lanes {
-		all[i] = l.counted()
+	all := make([]Stats, len(w.queues))
+	for i, q := range w.queues {
+		all[i] = q.snapshot()
 	}
 	return all
 }
 
-func tell(c chan struct{}) {
+func notify(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:

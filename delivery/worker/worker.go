@@ -11,6 +11,7 @@ import (
 	"github.com/penstock/penstock/delivery/httpout"
 	"github.com/penstock/penstock/delivery/operator"
 	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/message"
 	"github.com/penstock/penstock/relay/outbox"
 )
 
@@ -28,6 +29,15 @@ type Deps struct {
 	Operator interface {
 		Deliver(ctx context.Context, d outbox.Delivery) (operator.Result, error)
 	}
+	// Messages sends the SMS of accounts; *message.Service is one. nil: there is
+	// none, and they are dead.
+	Messages interface {
+		Text(text string, maxParts int) message.Body
+		Send(ctx context.Context, o message.Order) (message.Sent, error)
+	}
+	// Simulated reports whether a simulator takes the messages to a number; nil:
+	// none does.
+	Simulated func(number string) bool
 	// Secrets returns an account's webhook secrets (whsec_…), newest first; none
 	// means unsigned. nil means that nobody has any.
 	Secrets func(ctx context.Context, acct account.ID) ([]string, error)
@@ -73,6 +83,8 @@ func (w *Worker) Send(ctx context.Context, d outbox.Delivery) Result {
 		r = w.mail(ctx, *d.Mail)
 	case d.SIM != nil && w.deps.Operator != nil:
 		r = w.sim(ctx, d)
+	case d.SMS != nil && w.deps.Messages != nil:
+		r = w.sms(ctx, d, began)
 	default:
 		r.Verdict = delivery.Classify(0, nil, delivery.Unsendable(errors.New("delivery: nothing to send")), began)
 		r.Attempt.Error = r.Verdict.Reason

@@ -82,7 +82,7 @@ type daemon struct {
 // daemon starts a gateway with fresh back ends and an inventory for the bench.
 func (p *peers) daemon(ctx context.Context, s settings) (*daemon, error) {
 	p.runs++
-	d := &daemon{peers: p, addr: freeAddr(), token: "bench-token"}
+	d := &daemon{peers: p, addr: freeAddr(), token: "bench-token-0123456"}
 	dir := filepath.Join(p.dir, "run"+strconv.Itoa(p.runs))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -139,11 +139,11 @@ sensor_types: [{id: temperature, name: Temperature, metric_units: "°C"}]
 accounts:
   - name: bench
     credit: 1000000000
-    tokens: [{token: bench-token, scopes: [webhook, carrier, iot, cellular, messaging]}]
+    tokens: [{token: bench-token-0123456, scopes: [webhook, carrier, iot, cellular, messaging]}]
     locations: [{id: imported, name: Imported, imported: true}]
     decoders: [{id: bench, name: Bench, type: lorawan, codec: cayenne_lpp, sensors: [{sensor_type_id: temperature, key: temperature_1}]}]
     relays: {geo: [{id: g1, prefix: "4478000", action: http_get, parameters: ["http://%s/sms?m=%%m&o=%%o&d=%%d"]}%s]}
-  - {name: small, tokens: [{token: small-token, scopes: [cellular]}]}
+  - {name: small, tokens: [{token: small-token-0123456, scopes: [cellular]}]}
 `
 
 func (d *daemon) pid() int { return d.cmd.Process.Pid }

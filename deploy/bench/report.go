@@ -13,6 +13,7 @@ type report struct {
 	settings settings
 	bare     []outcome
 	frames   []frameRound
+	ruled    []ruledRound
 	memory   int64
 	bareGets []outcome
 	relayed  []relayRound
@@ -207,6 +208,10 @@ func (r *report) printCPU(say func(format string, args ...any)) {
 	if len(r.relayed) > 0 {
 		say("\nµs of CPU per message relayed: %s\n", cpuEach(each(r.relayed, relayRound.load), "client and sink"))
 	}
+	if len(r.idleSends) > 0 {
+		say("\nµs of CPU per message sent, to the SMSC that only answers: %s\n",
+			cpuEach(each(r.idleSends, func(s sendRound) outcome { return s.load }), "client and SMSC"))
+	}
 }
 
 // cpuEach is what each cost the servers and the client.
@@ -228,6 +233,7 @@ func (r *report) printRest(say func(format string, args ...any)) {
 	if len(r.relayed) > 0 {
 		say("messages that reached the sink more than once: %d\n", r.again)
 	}
+	r.printRuled(say)
 	r.printHanging(say)
 	r.printSends(say)
 }

@@ -94,6 +94,7 @@ type sendRound struct {
 	accepted float64 // messages a second that the gateway took
 	live     float64 // submit_sm a second from the first order to the last answer
 	drained  float64 // submit_sm a second of messages that were queued before
+	load     outcome // from the first order to the last answer
 }
 
 // sends measures messages from the order to the SMSC's answer, in turns with
@@ -173,7 +174,7 @@ func (d *daemon) awaitSubmitted(ctx context.Context, n int64) error {
 }
 
 func (d *daemon) sendRound(ctx context.Context, n int64, s settings) (r sendRound, err error) {
-	base, start := d.submitted(), time.Now()
+	base, start, before, beside := d.submitted(), time.Now(), cpu(d.pid()), d.used()
 	if err := d.order(ctx, n, "", s); err != nil {
 		return r, err
 	}
@@ -182,6 +183,7 @@ func (d *daemon) sendRound(ctx context.Context, n int64, s settings) (r sendRoun
 		return r, err
 	}
 	r.live = float64(n) / time.Since(start).Seconds()
+	r.load = outcome{count: n, cpu: cpu(d.pid()) - before, beside: d.used().since(beside)}
 	due := time.Now().Add(time.Duration(float64(n)/r.accepted*float64(time.Second))*2 + 2*time.Second).Truncate(time.Second).Add(time.Second)
 	if err := d.order(ctx, n, due.UTC().Format(time.DateTime), s); err != nil {
 		return r, err

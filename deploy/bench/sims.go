@@ -53,7 +53,7 @@ func sims(ctx context.Context, p *peers, s settings, r *report) error {
 		return err
 	}
 	defer func() { _ = c.Close(context.WithoutCancel(ctx)) }()
-	large, small := newHerd(1, d.token, s.sims), newHerd(2, "small-token", smallHerd)
+	large, small := newHerd(1, d.token, s.sims), newHerd(2, "small-token-0123456", smallHerd)
 	r.lists = &lists{sims: s.sims}
 	if r.lists.bytes, err = fillBoth(ctx, c, large, small); err != nil {
 		return err

@@ -80,6 +80,7 @@ type Panel struct {
 	Direction   string         `json:"repeatDirection,omitempty"`
 	MaxPerRow   int            `json:"maxPerRow,omitempty"`
 	Targets     []Target       `json:"targets"`
+	Transform   []Transform    `json:"transformations,omitempty"`
 	FieldConfig FieldConfig    `json:"fieldConfig"`
 	Options     map[string]any `json:"options"`
 }
@@ -100,6 +101,12 @@ type Target struct {
 	RawQuery     bool       `json:"rawQuery"`
 	ResultFormat string     `json:"resultFormat"` // time_series or table
 	Alias        string     `json:"alias,omitempty"`
+}
+
+// Transform is what Grafana does with the answers before it shows them.
+type Transform struct {
+	ID      string         `json:"id"`
+	Options map[string]any `json:"options"`
 }
 
 // FieldConfig says how values are shown.
@@ -171,7 +178,7 @@ func quote(name string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(name) + `"`
 }
 
-// text writes a string of InfluxQL.
-func text(s string) string {
+// quoteString writes a string of InfluxQL.
+func quoteString(s string) string {
 	return `'` + strings.NewReplacer(`\`, `\\`, `'`, `\'`, "\n", `\n`).Replace(s) + `'`
 }

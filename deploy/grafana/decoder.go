@@ -13,14 +13,14 @@ type Sensor struct {
 func Decoder(id, name string, sensors []Sensor) Dashboard {
 	panels := make([]Panel, 0, 2*len(sensors))
 	for _, s := range sensors {
-		where := theseDevices + ` AND "key" = ` + text(s.Key)
+		where := theseDevices + ` AND "key" = ` + quoteString(s.Key)
 		if s.Name == "" {
 			s.Name = s.Type
 		}
 		title := s.Name + ": " + s.Key
 		panels = append(panels,
 			graph(title, unit(s.Unit), size{16, 8}, numbersAndTexts(quote(s.Type), where+` GROUP BY time($__interval), "identifier" fill(none)`, "$tag_identifier", "texts of $tag_identifier")...),
-			table(title+", latest", size{8, 8}, "Time", true, query(`SELECT last(*) FROM `+quote(s.Type)+` WHERE `+where+` GROUP BY "identifier"`, "")))
+			table(title+", latest", size{8, 8}, "Time", true, query(`SELECT last(*) FROM `+quote(s.Type)+` WHERE `+where+` GROUP BY "identifier"`, "")).named(theseDevices))
 	}
 	return newDashboard(uidOf(id), "Penstock: "+name, "What decoder "+id+" gives.", []Variable{allAccounts(), devicesOf(sensors)}, panels)
 }
@@ -37,7 +37,7 @@ func devicesOf(sensors []Sensor) Variable {
 		} else {
 			where += " OR "
 		}
-		where += `"key" = ` + text(s.Key)
+		where += `"key" = ` + quoteString(s.Key)
 	}
 	if len(sensors) > 0 {
 		where += ")"

@@ -18,6 +18,8 @@ func Device() Dashboard {
 	}
 	variables[2].AllValue = "" // each has its own panel
 	return newDashboard("penstock-device", "Penstock: device", "One device: every sensor, texts, reception.", variables, []Panel{
+		figure("Device", "string", size{24, 3}, query(`SELECT last("name") FROM "uplink" WHERE `+thisDevice, "")).fields("/.*/").
+			about("The name that the device has here, as of its last frame."),
 		table("Latest", size{12, 8}, "key", false, query(`SELECT last("value") AS "value" FROM /.*/ WHERE `+thisDevice+` GROUP BY "key"`, "")),
 		table("Texts", size{12, 8}, "Time", true, query(`SELECT "text", "key" FROM /.*/ WHERE `+thisDevice+` ORDER BY time DESC LIMIT 100`, "")),
 		sensor,

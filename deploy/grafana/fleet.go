@@ -20,16 +20,16 @@ func Fleet() Dashboard {
 		return query(`SELECT mean("`+field+`") FROM "uplink" WHERE `+theseAccounts+` GROUP BY time($__interval), "identifier" fill(none)`, "$tag_identifier")
 	}
 	return newDashboard("penstock-fleet", "Penstock: fleet", "Every device: last seen, battery, loss, reception.", []Variable{allAccounts()}, []Panel{
-		figure("Devices heard", "short", size{6, 4}, query(`SELECT count("n") FROM (SELECT count("f_cnt") AS "n" FROM "uplink" WHERE `+theseAccounts+` GROUP BY "identifier")`, "")).
-			about("Devices whose frames are counted, in the time shown."),
-		figure("Frames", "short", size{6, 4}, query(`SELECT count("f_cnt") FROM "uplink" WHERE `+theseAccounts, "")),
+		figure("Devices heard", "short", size{6, 4}, query(`SELECT count("n") FROM (SELECT count("frames") AS "n" FROM "uplink" WHERE `+theseAccounts+` GROUP BY "account", "identifier")`, "")).
+			about("Devices that sent a frame in the time shown."),
+		figure("Frames", "short", size{6, 4}, query(`SELECT count("frames") FROM "uplink" WHERE `+theseAccounts, "")),
 		figure("Lost", "percent", size{6, 4}, query(`SELECT `+lost+` AS "lost" FROM `+steps(theseAccounts, `"identifier"`), "")).
 			about("From the gaps in the frame counters of all devices."),
 		figure("Lowest battery", "percent", size{6, 4}, query(`SELECT min("battery") FROM "uplink" WHERE `+theseAccounts, "")).percent(),
-		table("Last seen", size{24, 9}, "Time", true, query(`SELECT last("f_cnt") AS "counter", "rssi", "snr", "gateways" FROM "uplink" WHERE `+theseAccounts+` GROUP BY "account", "identifier"`, "")).
-			about("The last frame of each device that counts its frames, with its reception."),
-		table("Last reading of each kind", size{24, 9}, "Time", true, query(`SELECT last("value") AS "value" FROM /.*/ WHERE `+theseAccounts+` GROUP BY "account", "identifier", "key"`, "")),
-		table("Loss", size{12, 8}, "lost", true, query(`SELECT `+lost+` AS "lost", sum("step") AS "sent" FROM `+steps(theseAccounts, `"identifier"`)+` GROUP BY "identifier"`, "")).
+		table("Last seen", size{24, 9}, "Time", true, query(`SELECT last("frames") AS "frames", "name", "f_cnt" AS "counter", "rssi", "snr", "gateways" FROM "uplink" WHERE `+theseAccounts+` GROUP BY "account", "identifier"`, "")).
+			about("The last frame of each device, with its reception.").without("frames"),
+		table("Last reading of each kind", size{24, 9}, "Time", true, query(`SELECT last("value") AS "value" FROM /.*/ WHERE `+theseAccounts+` GROUP BY "account", "identifier", "key"`, "")).named(theseAccounts),
+		table("Loss", size{12, 8}, "lost", true, query(`SELECT `+lost+` AS "lost", sum("step") AS "sent" FROM `+steps(theseAccounts, `"identifier"`)+` GROUP BY "identifier"`, "")).named(theseAccounts).
 			about("Per cent of what each device sent, from the gaps in its frame counter."),
 		graph("Battery", "percent", size{12, 8}, perDevice("battery")).percent(),
 		graph("RSSI of the best gateway", "dBm", size{12, 8}, perDevice("rssi")),

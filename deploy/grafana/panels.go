@@ -55,6 +55,34 @@ func table(title string, s size, sortBy string, descending bool, target Target) 
 	return p
 }
 
+// named adds to a table of devices the name of each, as of its last frame: their
+// records have the identifier only, so that a new name begins no new series.
+func (p Panel) named(where string) Panel {
+	names := query(`SELECT last("name") AS "name" FROM "uplink" WHERE `+where+` GROUP BY "identifier"`, "")
+	names.RefID, names.ResultFormat = string(rune('A'+len(p.Targets))), "table"
+	p.Targets = append(p.Targets, names)
+	p.Transform = []Transform{
+		{ID: "joinByField", Options: map[string]any{"byField": "identifier", "mode": "outerTabular"}},
+		{ID: "organize", Options: map[string]any{
+			"excludeByName": map[string]bool{"Time 2": true},
+			"renameByName":  map[string]string{"Time 1": "Time"},
+		}},
+	}
+	return p
+}
+
+// without leaves a column out.
+func (p Panel) without(column string) Panel {
+	p.Transform = append(p.Transform, Transform{ID: "organize", Options: map[string]any{"excludeByName": map[string]bool{column: true}}})
+	return p
+}
+
+// fields names what a figure shows besides numbers.
+func (p Panel) fields(pattern string) Panel {
+	p.Options["reduceOptions"].(map[string]any)["fields"] = pattern
+	return p
+}
+
 // about says what a panel shows.
 func (p Panel) about(description string) Panel {
 	p.Description = description

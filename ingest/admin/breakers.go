@@ -20,7 +20,7 @@ type breakerJSON struct {
 	Waiting  int        `json:"waiting"` // deliveries
 }
 
-// listBreakers tells what is open, and how many deliveries wait for each.
+// listBreakers lists the open breakers with their numbers of parked deliveries.
 func (s *Surface) listBreakers(c *fiber.Ctx) error {
 	open, err := s.Breakers.List(c.UserContext())
 	if err != nil {
@@ -37,14 +37,14 @@ func (s *Surface) listBreakers(c *fiber.Ctx) error {
 	out := make([]breakerJSON, len(open))
 	for i, b := range open {
 		out[i] = breakerJSON{
-			Endpoint: b.Endpoint, Account: b.Account, Relay: b.Relay, Target: masked(b.Target), Reason: b.Reason,
+			Endpoint: b.Endpoint, Account: b.Account, Relay: b.Relay, Target: outbox.MaskTarget(b.Target), Reason: b.Reason,
 			OpenedAt: stamp(b.OpenedAt), ProbeAt: stamp(b.ProbeAt), Probes: b.Probes, Waiting: waiting[b.Endpoint],
 		}
 	}
 	return c.JSON(fiber.Map{"data": out})
 }
 
-// closeBreaker closes one by hand: what waits for it is attempted at once.
+// closeBreaker closes a breaker; its parked deliveries are attempted at once.
 func (s *Surface) closeBreaker(c *fiber.Ctx) error {
 	if err := s.Breakers.Close(c.UserContext(), c.Params("endpoint")); err != nil {
 		return err
@@ -52,7 +52,7 @@ func (s *Surface) closeBreaker(c *fiber.Ctx) error {
 	return c.SendStatus(fiber.StatusNoContent)
 }
 
-// waiting says what a delivery waits for, and at which endpoint.
+// waiting returns the condition that a delivery waits for, and its endpoint.
 func waiting(d *outbox.Delivery) (outbox.Wait, string) {
 	if d.Waits == "" {
 		return "", ""

@@ -2,8 +2,7 @@ package admin
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Carrier is what is counted of a bind to a carrier. The counts are since the
-// start.
+// Carrier holds the counters of a bind to a carrier, since the start.
 type Carrier struct {
 	Name      string
 	Bound     bool
@@ -15,15 +14,15 @@ type Carrier struct {
 	InFlight  int64 // on their way to the journal
 }
 
-// Sending is what is counted of what goes out over a carrier: its line now, and
-// since the start what became of the parts of messages.
+// Sending holds the current queue length of a carrier and, since the start, the
+// outcomes of message parts.
 type Sending struct {
 	Carrier           string
 	Waiting, UnderWay int
 	Accepted          int
 	Rejected          int
-	Throttled         int // answers that said to go slower, or that nobody is there
-	Unknown           int // whose answer was lost
+	Throttled         int // responses that the carrier is busy or unavailable
+	Unknown           int // parts whose response was lost
 }
 
 const (
@@ -44,7 +43,7 @@ func NewCarrierCollector(carriers func() []Carrier) prometheus.Collector {
 	return c
 }
 
-// NewSendingCollector returns the metrics of what goes out over carriers.
+// NewSendingCollector returns the metrics of messages submitted to carriers.
 func NewSendingCollector(sending func() []Sending) prometheus.Collector {
 	c := &perCarrier[Sending]{all: sending, name: func(s Sending) string { return s.Carrier }}
 	c.add("sending_waiting", "Parts of messages in the carrier's line.", gauge, func(s Sending) float64 { return float64(s.Waiting) })

@@ -4,13 +4,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/penstock/penstock/ingest/intake"
+	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/rule"
 )
 
-// Deliveries is what the queue counts; the names are those of the metrics.
+// Deliveries holds the queue's counters, named like the metrics.
 type Deliveries struct {
 	Running, Waiting, Unsaved        int
 	Delivered, Retried, Dead, Faults int64
-	Held, Open                       int
+	Parked, Open                     int
 	Opened, Probed                   int64
 }
 
@@ -29,7 +31,8 @@ func NewCollector(intakes []*intake.Intake, deliveries func() Deliveries, stored
 	for name, help := range map[string]string{
 		"accepted_total":  "Entries written to the journal since the start.",
 		"processed_total": "Entries processed since the start.",
-		"set_aside_total": "Entries set aside since the start: quarantined or unrouted.",
+		"set_aside_total": "Entries quarantined or unrouted since the start.",
+		"put_off_total":   "Entries put off since the start: their account's codecs had used up their time.",
 		"lag":             "Entries accepted and not processed yet.",
 		"waiting":         "1 while processing waits for a back end.",
 		"journal_bytes":   "Bytes of the journal's segments.",
@@ -73,7 +76,8 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		s, kind := in.Status(), string(in.Kind())
 		emit("accepted_total", prometheus.CounterValue, float64(s.Accepted), kind)
 		emit("processed_total", prometheus.CounterValue, float64(s.Processed), kind)
-		emit("set_aside_total", prometheus.CounterValue, float64(s.SetAside), kind)
+		emit("set_aside_total", prometheus.CounterValue, float64(s.Quarantined), kind)
+		emit("put_off_total", prometheus.CounterValue, float64(s.Deferred), kind)
 		emit("lag", prometheus.GaugeValue, float64(s.Lag), kind)
 		emit("waiting", prometheus.GaugeValue, flag(s.Waiting != ""), kind)
 		emit("journal_bytes", prometheus.GaugeValue, float64(s.Journal.Bytes), kind)
@@ -91,10 +95,22 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	emit("deliveries_retried_total", prometheus.CounterValue, float64(d.Retried))
 	emit("deliveries_dead_total", prometheus.CounterValue, float64(d.Dead))
 	emit("deliveries_faults_total", prometheus.CounterValue, float64(d.Faults))
-	emit("deliveries_held", prometheus.GaugeValue, float64(d.Held))
+	emit("deliveries_held", prometheus.GaugeValue, float64(d.Parked))
 	emit("breakers_open", prometheus.GaugeValue, float64(d.Open))
 	emit("breakers_opened_total", prometheus.CounterValue, float64(d.Opened))
 	emit("breakers_probes_total", prometheus.CounterValue, float64(d.Probed))
+}
+
+// NewCodecMetrics returns the metrics of the accounts' codecs.
+func NewCodecMetrics(read func() iot.Codecs) []prometheus.Collector {
+	return []prometheus.Collector{
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "penstock_decoders_suspended", Help: "Decoders that are not run at the moment: their codecs kept running out of time.",
+		}, func() float64 { return float64(read().Suspended) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "penstock_decoder_suspensions_total", Help: "Suspensions of decoders since the start.",
+		}, func() float64 { return float64(read().Suspensions) }),
+	}
 }
 
 func flag(b bool) float64 {
@@ -102,4 +118,64 @@ func flag(b bool) float64 {
 		return 1
 	}
 	return 0
+}
+
+// authFailureCollector reads how many credentials were wrong.
+type authFailureCollector struct {
+	counts         func() (wrong, refused uint64)
+	wrong, refused *prometheus.Desc
+}
+
+// NewGuessCollector returns the metrics of wrong credentials.
+func NewGuessCollector(counts func() (wrong, refused uint64)) prometheus.Collector {
+	return &authFailureCollector{
+		counts:  counts,
+		wrong:   prometheus.NewDesc("penstock_credentials_wrong_total", "Tokens, passwords and signatures that were wrong, since the start.", nil, nil),
+		refused: prometheus.NewDesc("penstock_credentials_limited_total", "Attempts refused with 429 without a look at the credential, since the start.", nil, nil),
+	}
+}
+
+// Describe lists the metrics.
+func (c *authFailureCollector) Describe(ch chan<- *prometheus.Desc) {
+	ch <- c.wrong
+	ch <- c.refused
+}
+
+// Collect reads them.
+func (c *authFailureCollector) Collect(ch chan<- prometheus.Metric) {
+	wrong, refused := c.counts()
+	ch <- prometheus.MustNewConstMetric(c.wrong, prometheus.CounterValue, float64(wrong))
+	ch <- prometheus.MustNewConstMetric(c.refused, prometheus.CounterValue, float64(refused))
+}
+
+// ruleCollector reads what rules count.
+type ruleCollector struct {
+	stats            func() rule.Stats
+	frames, outcomes *prometheus.Desc
+}
+
+// NewRuleCollector returns the metrics of rules.
+func NewRuleCollector(stats func() rule.Stats) prometheus.Collector {
+	return &ruleCollector{
+		stats:    stats,
+		frames:   prometheus.NewDesc("penstock_rules_frames_total", "Frames of accounts with rules that were judged, since the start.", nil, nil),
+		outcomes: prometheus.NewDesc("penstock_rules_outcomes_total", "What rules did, since the start: raised, cleared, repeated and forwarded; failed: an expression failed at a frame.", []string{"outcome"}, nil),
+	}
+}
+
+// Describe lists the metrics.
+func (c *ruleCollector) Describe(ch chan<- *prometheus.Desc) {
+	ch <- c.frames
+	ch <- c.outcomes
+}
+
+// Collect reads them.
+func (c *ruleCollector) Collect(ch chan<- prometheus.Metric) {
+	s := c.stats()
+	ch <- prometheus.MustNewConstMetric(c.frames, prometheus.CounterValue, float64(s.Frames))
+	for outcome, n := range map[string]int64{
+		"raised": s.Raised, "cleared": s.Cleared, "repeated": s.Repeated, "forwarded": s.Forwarded, "failed": s.Failed,
+	} {
+		ch <- prometheus.MustNewConstMetric(c.outcomes, prometheus.CounterValue, float64(n), outcome)
+	}
 }

@@ -41,7 +41,7 @@ func TestTheContractHasTheWordsThatAreTaken(t *testing.T) {
 		"kind":           fmt.Sprint(event.Kinds()),
 		"state":          fmt.Sprint([]event.State{event.Done, event.Quarantined, event.Unrouted, event.Pending}),
 		"delivery_state": fmt.Sprint(outbox.States()),
-		"delivery_kind":  fmt.Sprint([]outbox.Kind{outbox.KindRelay, outbox.KindReceipt, outbox.KindCallback, outbox.KindNotice}),
+		"delivery_kind":  fmt.Sprint(outbox.Kinds()),
 	} {
 		if got := fmt.Sprint(doc.Components.Parameters[name].Value.Schema.Value.Enum); got != taken {
 			t.Errorf("%s: the contract has %s, the handlers take %s", name, got, taken)

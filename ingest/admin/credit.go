@@ -19,7 +19,7 @@ type creditJSON struct {
 	Reference string        `json:"reference"`
 }
 
-// listCredit lists what changed an account's credit, newest first.
+// listCredit lists the changes of an account's credit, newest first.
 func (s *Surface) listCredit(c *fiber.Ctx) error {
 	sel, err := selectionOf(c)
 	if err != nil {
@@ -32,7 +32,7 @@ func (s *Surface) listCredit(c *fiber.Ctx) error {
 	if err := sel.err(); err != nil {
 		return err
 	}
-	if _, err := s.Inventory.Accounts.Account(c.UserContext(), acct); err != nil {
+	if _, err := s.Accounts.Account(c.UserContext(), acct); err != nil {
 		return err
 	}
 	list, err := s.Credit.Entries(c.UserContext(), acct, before, limit)

@@ -45,39 +45,3 @@ func TestCreditIsSetByTheInventory(t *testing.T) {
 		t.Error(got)
 	}
 }
-
-func TestNetworksAreDeclaredAndPruned(t *testing.T) {
-	o := newOffice(t)
-	count := func(want int) {
-		t.Helper()
-		if all, err := o.db.Lookups.Networks(t.Context()); err != nil || len(all) != want {
-			t.Errorf("%+v, %v", all, err)
-		}
-	}
-	o.applied(`{"networks":[{"prefix":"447","mcc":"234","mnc":"15","name":"A"},{"prefix":"49","mcc":"262","mnc":"02","name":"B"}]}`, "")
-	count(2)
-	o.applied(`{"networks":[{"prefix":"447","mcc":"234","mnc":"15","name":"A"}]}`, "")
-	count(2)
-	o.applied(`{"networks":[{"prefix":"447","mcc":"234","mnc":"15","name":"A"}]}`, "?prune=true")
-	count(1)
-}
-
-func TestTrunksAreDeclaredAndPruned(t *testing.T) {
-	o := newOffice(t)
-	is := func(after string, want int) {
-		t.Helper()
-		if list, err := o.db.Trunks.Trunks(t.Context(), 1); err != nil || len(list) != want {
-			t.Errorf("%s: %+v, %v", after, list, err)
-		}
-	}
-	const first = `{"accounts":[{"id":1,"name":"acme","sip":{"trunks":[{"source_ips":["192.0.2.1"]}]}}]}`
-	const second = `{"accounts":[{"id":1,"name":"acme","sip":{"trunks":[{"source_ips":["192.0.2.2","192.0.2.3"]}]}}]}`
-	o.applied(first, "")
-	is("the first", 1)
-	o.applied(second, "")
-	is("another beside it", 2)
-	o.applied(second, "?prune=true")
-	is("the first pruned", 1)
-	o.applied(`{"accounts":[{"id":2,"name":"globex"}]}`, "?prune=true")
-	is("the account pruned", 0)
-}

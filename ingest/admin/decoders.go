@@ -23,7 +23,7 @@ type DecoderView struct {
 	Sensors       []SensorView   `json:"sensors"`
 }
 
-// SensorView is a key that a decoder maps, and what it measures.
+// SensorView is a key that a decoder maps, with its sensor type.
 type SensorView struct {
 	Key           string `json:"key"`
 	SensorTypeID  string `json:"sensor_type_id"`

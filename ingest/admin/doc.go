@@ -1,6 +1,6 @@
-// Package admin is the operator's surface: the inventory, what arrived and what
-// became of it, deliveries and their attempts, replays, health and metrics.
+// Package admin is the operator's API: the inventory, events and their outcomes,
+// deliveries and their attempts, replays, health and metrics.
 //
-// Everything under /admin takes the admin token. /healthz, /readyz and /metrics
-// take none and tell nothing about anybody's traffic.
+// Everything under /admin requires the admin token. /healthz, /readyz and /metrics
+// require none and show nothing about accounts' traffic.
 package admin

@@ -43,12 +43,12 @@ func eventOf(e event.Event) eventJSON {
 }
 
 // events reads the filters of a selection and the intakes it is about.
-func (s *Surface) events(sel *selection) ([]*intake.Intake, intake.Filter) {
+func (s *Surface) events(sel *selection) ([]*intake.Intake, event.Filter) {
 	var kinds []string
 	for _, k := range event.Kinds() {
 		kinds = append(kinds, string(k))
 	}
-	f := intake.Filter{IDs: sel.ids()}
+	f := event.Filter{IDs: sel.ids()}
 	kind := event.Kind(sel.oneOf("kind", kinds...))
 	f.State = event.State(sel.oneOf("state", string(event.Done), string(event.Quarantined), string(event.Unrouted), string(event.Pending)))
 	f.Account, f.Source, f.Device = sel.account(), sel.text("source"), sel.text("device")
@@ -220,7 +220,7 @@ func (p positions) cursor(node string, several bool) string {
 }
 
 // ownEvents are those of this gateway's journals, newest first, a list each.
-func (s *Surface) ownEvents(ctx context.Context, intakes []*intake.Intake, f intake.Filter, at position, limit int) ([][]eventJSON, error) {
+func (s *Surface) ownEvents(ctx context.Context, intakes []*intake.Intake, f event.Filter, at position, limit int) ([][]eventJSON, error) {
 	lists := make([][]eventJSON, len(intakes))
 	for i, in := range intakes {
 		err := in.Events(ctx, f, at[in.Kind()], func(e event.Event, _ uint64) bool {
@@ -274,7 +274,7 @@ func (s *Surface) replayEvents(c *fiber.Ctx) error {
 		return err
 	}
 	intakes, f := s.events(sel)
-	dry := sel.flag("dry_run")
+	dry, rules := sel.flag("dry_run"), sel.flag("rules")
 	sel.require()
 	limit := sel.limit()
 	if err := sel.err(); err != nil {
@@ -285,11 +285,11 @@ func (s *Surface) replayEvents(c *fiber.Ctx) error {
 		return err
 	}
 	if dry {
-		return s.rehearse(c, intakes, f, limit, others)
+		return s.dryRun(c, intakes, f, limit, others)
 	}
 	count := 0
 	for _, in := range intakes {
-		n, err := in.Replay(c.UserContext(), f)
+		n, err := in.Replay(c.UserContext(), f, rules)
 		count += n
 		if err != nil {
 			return err

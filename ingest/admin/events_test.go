@@ -30,7 +30,7 @@ func TestEventsAreListed(t *testing.T) {
 		{"of one kind", "?kind=sms", "s3 s2 s1"},
 		{"of a kind without a journal", "?kind=cdr", ""},
 		{"those that wait", "?state=pending", "s3"},
-		{"those set aside", "?state=quarantined", "u4"},
+		{"the quarantined ones", "?state=quarantined", "u4"},
 		{"those unrouted", "?state=unrouted", "s2"},
 		{"those done", "?state=done", "u3 s1 u2 u1"},
 		{"of an account", "?account=7", "s3 u4 s2 u3 s1 u2 u1"},
@@ -90,7 +90,7 @@ func TestEventsAreReplayed(t *testing.T) {
 			`"events":{"done":0,"quarantined":0,"differ":0},"readings":{"added":0,"changed":0,"unchanged":0,"stays":0},"data":[],"more":false}`},
 		{"an unknown id", `{"ids":["n1-u99","n9-u1"]}`, `200 {"count":0}`},
 		{"ids of two kinds, one twice", `{"ids":["n1-u4","n1-s2","n1-u4"]}`, `200 {"count":2}`},
-		{"what is no longer set aside", `{"state":"quarantined"}`, `200 {"count":0}`},
+		{"what is no longer quarantined", `{"state":"quarantined"}`, `200 {"count":0}`},
 		{"everything of an account, which is a number", `{"account":7,"state":"done"}`, `200 {"count":6}`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -2,19 +2,16 @@ package admin
 
 import (
 	"encoding/hex"
-	"maps"
-	"strings"
 
 	"github.com/gofiber/fiber/v2"
 
-	"github.com/penstock/penstock/ingest/carrier"
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// explainedJSON is what would become of a message.
+// explainedJSON is the predicted outcome of a message.
 type explainedJSON struct {
 	State      string               `json:"state"`
 	Reason     string               `json:"reason"`
@@ -23,7 +20,7 @@ type explainedJSON struct {
 	Joined     *joinedJSON          `json:"joined"`
 	Matched    *matchedJSON         `json:"matched"`
 	Considered []inbound.Considered `json:"considered"`
-	Requests   []requestJSON        `json:"requests"`
+	Requests   []outbox.Outgoing    `json:"requests"`
 }
 
 // routedJSON is the message as the relay has it.
@@ -37,7 +34,7 @@ type routedJSON struct {
 	Stat   int    `json:"stat"`
 }
 
-// joinedJSON says what a part waits for.
+// joinedJSON lists the missing parts of a concatenated message.
 type joinedJSON struct {
 	Part    int   `json:"part"`
 	Total   int   `json:"total"`
@@ -52,37 +49,6 @@ type matchedJSON struct {
 	Action     string       `json:"action"`
 	Parameters []string     `json:"parameters"`
 	Filter     string       `json:"filter,omitempty"`
-}
-
-// requestJSON is an HTTP request, or an e-mail, as it would go out.
-type requestJSON struct {
-	DeliveryID string            `json:"delivery_id"`
-	Method     string            `json:"method,omitempty"`
-	URL        string            `json:"url,omitempty"`
-	Headers    map[string]string `json:"headers,omitempty"`
-	Body       string            `json:"body,omitempty"`
-	Refused    string            `json:"refused,omitempty"` // why it would not be made
-	Mail       *mailJSON         `json:"mail,omitempty"`
-	SIM        *simJSON          `json:"sim,omitempty"`
-}
-
-type mailJSON struct {
-	To        string            `json:"to"`
-	Subject   string            `json:"subject"`
-	Text      string            `json:"text"`
-	MessageID string            `json:"message_id"`
-	Headers   map[string]string `json:"headers"`
-}
-
-// simJSON is a message that the operator brings to a SIM.
-type simJSON struct {
-	ICCID  string `json:"iccid"`
-	From   string `json:"from"`
-	To     string `json:"to"`
-	Text   string `json:"text"`
-	Data   string `json:"data"` // hex
-	UDH    string `json:"udh"`  // hex
-	Coding int    `json:"coding"`
 }
 
 // explainRelay says which relay takes a message and why, why every other
@@ -100,7 +66,7 @@ func (s *Surface) explainRelay(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	m, err := carrier.ReadJSON(body)
+	m, err := s.ReadMessage(body)
 	if err != nil {
 		return err
 	}
@@ -109,15 +75,7 @@ func (s *Surface) explainRelay(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	out := explainedOf(e)
-	for _, d := range e.Deliveries {
-		r, err := s.requestOf(c, d)
-		if err != nil {
-			return err
-		}
-		out.Requests = append(out.Requests, r)
-	}
-	return c.JSON(out)
+	return c.JSON(explainedOf(e))
 }
 
 func explainedOf(e inbound.Explanation) explainedJSON {
@@ -128,7 +86,10 @@ func explainedOf(e inbound.Explanation) explainedJSON {
 			From: m.From, To: m.To, Text: m.Text, Data: hex.EncodeToString(m.Data), UDH: hex.EncodeToString(m.UDH),
 			Coding: int(m.Coding), Stat: int(m.Status),
 		},
-		Considered: append([]inbound.Considered{}, e.Considered...), Requests: []requestJSON{},
+		Considered: append([]inbound.Considered{}, e.Considered...), Requests: make([]outbox.Outgoing, len(e.Outgoing)),
+	}
+	for i := range e.Outgoing {
+		out.Requests[i] = outbox.OutgoingOf(&e.Outgoing[i].Delivery, e.Outgoing[i].Refused)
 	}
 	if e.Part != nil {
 		out.Joined = &joinedJSON{Part: e.Part.Number, Total: e.Part.Total, Missing: e.Part.Missing}
@@ -140,28 +101,4 @@ func explainedOf(e inbound.Explanation) explainedJSON {
 		}
 	}
 	return out
-}
-
-// requestOf is a delivery as it would go out: signed, with every header.
-func (s *Surface) requestOf(c *fiber.Ctx, d outbox.Delivery) (requestJSON, error) {
-	out := requestJSON{DeliveryID: d.ID}
-	if d.Mail != nil {
-		headers := maps.Clone(d.Mail.Header)
-		if headers == nil {
-			headers = map[string]string{}
-		}
-		out.Mail = &mailJSON{To: d.Mail.To, Subject: d.Mail.Subject, Text: d.Mail.Text, MessageID: d.Mail.MessageID, Headers: headers}
-		return out, nil
-	}
-	if m := d.SIM; m != nil {
-		out.SIM = &simJSON{m.ICCID, m.From, m.To, m.Text, hex.EncodeToString(m.Data), hex.EncodeToString(m.UDH), m.Coding}
-		return out, nil
-	}
-	req, refused, err := s.Preview(c.UserContext(), d)
-	if err != nil {
-		return out, err
-	}
-	out.Method, out.URL, out.Headers, out.Refused = req.Method, req.URL, req.Headers, refused
-	out.Body = strings.ToValidUTF8(string(req.Body), "\uFFFD")
-	return out, nil
 }

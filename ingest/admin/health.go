@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -15,6 +16,16 @@ const checkTime = 2 * time.Second
 
 func (s *Surface) alive(c *fiber.Ctx) error { return c.JSON(fiber.Map{"status": "alive"}) }
 
+// Reason is why a back end is down, in a public text: it names no address and no
+// path.
+type Reason string
+
+// Error returns the text.
+func (r Reason) Error() string { return string(r) }
+
+// hiddenReason stands for the reasons that only the administrator may read.
+const hiddenReason = "unavailable; the reason is in /readyz with the admin token"
+
 // backendJSON is how one back end does.
 type backendJSON struct {
 	Status string `json:"status"` // ok, or down
@@ -23,9 +34,10 @@ type backendJSON struct {
 }
 
 // ready answers 200 when every back end that it needs works, else 503 with what
-// is wrong. The gateway goes on accepting meanwhile.
+// is wrong. The gateway goes on accepting meanwhile. What a back end says of an
+// error names addresses, resolvers and paths, so that takes the admin token.
 func (s *Surface) ready(c *fiber.Ctx) error {
-	states := s.check(c.UserContext())
+	states := s.check(c.UserContext(), s.isAdmin != nil && s.isAdmin(c))
 	status, word := fiber.StatusOK, "ready"
 	for _, b := range s.Backends {
 		if states[b.Name].Error != "" && !b.Optional {
@@ -35,7 +47,7 @@ func (s *Surface) ready(c *fiber.Ctx) error {
 	return c.Status(status).JSON(fiber.Map{"status": word, "backends": states})
 }
 
-func (s *Surface) check(ctx context.Context) map[string]backendJSON {
+func (s *Surface) check(ctx context.Context, inFull bool) map[string]backendJSON {
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
 	states := make([]backendJSON, len(s.Backends))
@@ -44,7 +56,13 @@ func (s *Surface) check(ctx context.Context) map[string]backendJSON {
 		wg.Go(func() {
 			states[i] = backendJSON{Status: "ok", Note: b.Note}
 			if err := b.Check(ctx); err != nil {
-				states[i].Status, states[i].Error = "down", err.Error()
+				states[i].Status, states[i].Error = "down", hiddenReason
+				if reason, public := errors.AsType[Reason](err); public {
+					states[i].Error = string(reason)
+				}
+				if inFull {
+					states[i].Error = err.Error()
+				}
 			}
 		})
 	}

@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http/httptest"
@@ -25,10 +26,29 @@ func TestHealth(t *testing.T) {
 			t.Errorf("%s: %s, want %s", line, got, want)
 		}
 	}
-	o.backend = errors.New("no route to <host>")
-	const want = `503 {"backends":{"readings":{"status":"down","error":"no route to <host>"},"records":{"status":"ok","note":"redis"}},"status":"not ready"}`
-	if got := o.ask("GET /readyz", ""); got != want {
-		t.Errorf("%s, want %s", got, want)
+	const want = `503 {"backends":{"readings":{"status":"down","error":"%s"},"records":{"status":"ok","note":"redis"}},"status":"not ready"}`
+	for _, tc := range []struct {
+		name, token string
+		err         error
+		said        string
+	}{
+		{"the administrator", "root", errors.New("no route to <10.0.0.1>"), "no route to <10.0.0.1>"},
+		{"anybody", "", errors.New("no route to <10.0.0.1>"), hiddenReason},
+		{"a wrong token", "rot", errors.New("no route to <10.0.0.1>"), hiddenReason},
+		{"anybody, of a reason", "", fmt.Errorf("open /var: %w", Reason("set redis.url")), "set redis.url"},
+	} {
+		o.backend = tc.err
+		r := httptest.NewRequest("GET", "/readyz", nil)
+		if tc.token != "" {
+			r.Header.Set("Authorization", "Bearer "+tc.token)
+		}
+		resp, err := o.app.Test(r)
+		must(t, err)
+		body, err := io.ReadAll(resp.Body)
+		must(t, err)
+		if got := fmt.Sprintf("%d %s", resp.StatusCode, body); got != fmt.Sprintf(want, tc.said) {
+			t.Errorf("%s: %s, want %s", tc.name, got, tc.said)
+		}
 	}
 }
 
@@ -43,7 +63,7 @@ func TestACarrierThatIsAwayLeavesTheGatewayReady(t *testing.T) {
 	must(t, err)
 	body, err := io.ReadAll(resp.Body)
 	must(t, err)
-	const want = `{"backends":{"carrier one":{"status":"down","note":"smpp","error":"waiting: no route"},"records":{"status":"ok"}},"status":"ready"}`
+	const want = `{"backends":{"carrier one":{"status":"down","note":"smpp","error":"unavailable; the reason is in /readyz with the admin token"},"records":{"status":"ok"}},"status":"ready"}`
 	if resp.StatusCode != 200 || string(body) != want {
 		t.Errorf("%d %s", resp.StatusCode, body)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/penstock/penstock/decoders/catalog"
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/ingest/journal"
@@ -23,7 +24,10 @@ import (
 	"github.com/penstock/penstock/relay/cache/cachetest"
 	"github.com/penstock/penstock/relay/cache/redistest"
 	"github.com/penstock/penstock/relay/event"
+	"github.com/penstock/penstock/relay/inventory"
+	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/rule"
 	"github.com/penstock/penstock/relay/sqlstore/records"
 	"github.com/penstock/penstock/relay/sqlstore/recordstest"
 )
@@ -56,22 +60,16 @@ func (p *picky) mend() {
 	p.state = nil
 }
 
-// dispatched forgets what it is given.
-type dispatched struct{}
-
-func (dispatched) Dispatch([]outbox.Delivery) {}
-
 // office is the administrator's surface over real records and journals.
 type office struct {
-	t         *testing.T
-	app       *fiber.App
-	db        *records.Records
-	cache     *cache.DB
-	inventory *Inventory
-	intakes   map[event.Kind]*intake.Intake
-	p         *picky
-	now       time.Time // of the journals
-	backend   error
+	t       *testing.T
+	app     *fiber.App
+	db      *records.Records
+	cache   *cache.DB
+	intakes map[event.Kind]*intake.Intake
+	p       *picky
+	now     time.Time // of the journals
+	backend error
 }
 
 func newOffice(t *testing.T) *office {
@@ -81,26 +79,34 @@ func newOffice(t *testing.T) *office {
 		p: &picky{state: map[string]event.State{"bad": event.Quarantined, "nobody": event.Unrouted}},
 	}
 	o.db, o.cache = recordstest.Open(t), cachetest.Open(t)
-	o.inventory = newInventory(o.db)
 	quiet := slog.New(slog.DiscardHandler)
 	intakes := []*intake.Intake{o.open(event.Uplink), o.open(event.SMS)}
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(NewCollector(intakes, func() Deliveries { return Deliveries{Running: 3, Dead: 4} },
 		func() map[string]int64 { return map[string]int64{"messages": 8192} }))
 	o.app = httpd.New(httpd.Options{Logger: quiet})
+	devices := iot.New(o.db.Devices, cachetest.Open(t).IoT(), nil, catalog.Compile, iot.Options{Logger: quiet})
+	rules, err := rule.New(rule.Deps{Store: o.db.Rules, Fleet: devices, Dispatcher: nowhere{}}, rule.Options{Now: func() time.Time { return o.now }, Logger: quiet})
+	must(t, err)
 	New(Deps{
-		Node: "n1", Inventory: o.inventory, Intakes: intakes, Deliveries: o.db.Deliveries, Dispatcher: dispatched{}, Breakers: o.cache.Breakers(), Credit: o.db.Credit, Messages: o.db.Messages,
+		Rules: rules,
+		Node:  "n1", Accounts: o.db.Accounts, Inventory: newInventory(o.db, rules), Intakes: intakes, Deliveries: o.db.Deliveries, Breakers: o.cache.Breakers(), Credit: o.db.Credit, Messages: o.db.Messages,
 		Backends: []Backend{{Name: "records", Note: "redis", Check: o.db.DB.Check}, {Name: "readings", Check: func(context.Context) error { return o.backend }}},
-		Metrics:  metrics, Now: func() time.Time { return o.now }, Logger: quiet,
+		Metrics:  metrics, Now: func() time.Time { return o.now },
 	}).Mount(o.app, httpd.NewAuth(o.db.Accounts, "root", time.Now))
 	o.app.Use(httpd.NotFound)
 	return o
 }
 
-// newInventory applies documents as one gateway of several does.
-func newInventory(db *records.Records) *Inventory {
-	return NewInventory(InventoryDeps{
-		Accounts: db.Accounts, Devices: db.Devices, Relays: db.Inbound, Ledgers: db.Ledgers, Networks: db.Lookups, Credit: db.Credit, Trunks: db.Trunks, SIMs: db.SIMs,
+// nowhere takes deliveries; rules without frames have none.
+type nowhere struct{}
+
+func (nowhere) Dispatch([]outbox.Delivery) {}
+
+// newInventory applies documents to the records.
+func newInventory(db *records.Records, rules *rule.Service) *inventory.Service {
+	return inventory.New(inventory.Deps{
+		Rules: rules, Accounts: db.Accounts, Devices: db.Devices, Relays: db.Inbound, Ledgers: db.Ledgers, Networks: db.Lookups, Credit: db.Credit, Trunks: db.Trunks, SIMs: db.SIMs,
 		CheckURL: func(url string) error {
 			if strings.Contains(url, "10.0.0.1") {
 				return errors.New("a private address")

@@ -1,12 +1,16 @@
 package admin
 
 import (
+	"cmp"
+	"context"
+	"slices"
 	"strconv"
 
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/message"
+	"github.com/penstock/penstock/relay/outbox"
 )
 
 // messageJSON is a message of an account as the operator sees it.
@@ -44,7 +48,7 @@ type partJSON struct {
 func messageOf(m *message.Message) messageJSON {
 	out := messageJSON{
 		ID: m.ID, Account: m.Account, Originator: m.Originator, Destination: m.Destination, Coding: m.Coding,
-		Flash: m.Flash, Replace: m.Replace, ReportTo: masked(m.Report.URL), Origin: m.Origin, IP: m.IP,
+		Flash: m.Flash, Replace: m.Replace, ReportTo: outbox.MaskTarget(m.Report.URL), Origin: m.Origin, IP: m.IP,
 		ReceivedAt: stamp(m.ReceivedAt), ScheduledFor: stamp(m.ScheduledFor), Parts: make([]partJSON, len(m.Parts)),
 	}
 	out.Code, _ = m.Code()
@@ -53,6 +57,22 @@ func messageOf(m *message.Message) messageJSON {
 		out.Parts[n] = partJSON{
 			ID: m.EntryID(n), State: p.State, Simulated: p.Simulated(), Carrier: p.Carrier, CarrierID: p.Ref,
 			Reason: p.Reason, Report: p.Report, Data: m.Body(n), ScheduledAt: stamp(p.ScheduledAt), ChangedAt: stamp(p.ChangedAt),
+		}
+	}
+	return out
+}
+
+// waiting is a message whose parts that are due say what holds them up now.
+func (s *Surface) waiting(ctx context.Context, m *message.Message) messageJSON {
+	out := messageOf(m)
+	due := func(p message.Part) bool { return p.State == message.Pending && !p.ScheduledAt.After(s.Now()) }
+	if s.Waits == nil || !slices.ContainsFunc(m.Parts, due) {
+		return out
+	}
+	why := s.Waits(ctx, m.Destination)
+	for n := range m.Parts {
+		if due(m.Parts[n]) {
+			out.Parts[n].Reason = cmp.Or(why, out.Parts[n].Reason)
 		}
 	}
 	return out
@@ -78,7 +98,7 @@ func (s *selection) messages() message.Filter {
 	return f
 }
 
-// listMessages lists what an account has sent, newest first.
+// listMessages lists an account's sent messages, newest first.
 func (s *Surface) listMessages(c *fiber.Ctx) error {
 	sel, err := selectionOf(c)
 	if err != nil {
@@ -95,7 +115,7 @@ func (s *Surface) listMessages(c *fiber.Ctx) error {
 	}
 	out, cursor := make([]messageJSON, len(found)), ""
 	for i := range found {
-		out[i] = messageOf(&found[i])
+		out[i] = s.waiting(c.UserContext(), &found[i])
 	}
 	if next > 0 {
 		cursor = next.String()
@@ -103,8 +123,7 @@ func (s *Surface) listMessages(c *fiber.Ctx) error {
 	return c.JSON(fiber.Map{"data": out, "meta": fiber.Map{"next": cursor}})
 }
 
-// resendMessages has the parts whose outcome is not known sent again. Only a
-// person can decide that: the phone may get them twice.
+// resendMessages sends parts with an unknown outcome again.
 func (s *Surface) resendMessages(c *fiber.Ctx) error {
 	sel, err := selectionOf(c)
 	if err != nil {
@@ -117,24 +136,9 @@ func (s *Surface) resendMessages(c *fiber.Ctx) error {
 	if err := sel.err(); err != nil {
 		return err
 	}
-	found, _, err := s.Messages.List(c.UserContext(), f)
+	n, err := message.Resend(c.UserContext(), s.Messages, f, s.Now())
 	if err != nil {
 		return err
 	}
-	now := s.Now()
-	var again []message.Outcome
-	for i := range found {
-		for n := range found[i].Parts {
-			if found[i].Parts[n].State == message.Unknown {
-				again = append(again, message.Outcome{
-					PartRef: message.PartRef{Ref: found[i].Ref(), Part: n}, State: message.Pending,
-					Reason: "sent again by the operator", Again: now, At: now,
-				})
-			}
-		}
-	}
-	if _, err := s.Messages.Settle(c.UserContext(), again); err != nil {
-		return err
-	}
-	return c.JSON(fiber.Map{"count": len(again)})
+	return c.JSON(fiber.Map{"count": n})
 }

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -38,6 +39,32 @@ func (o *office) settle(m message.Message, carrier string, states ...message.Sta
 	}
 	_, err = o.db.Messages.Settle(o.t.Context(), outcomes)
 	must(o.t, err)
+}
+
+// What holds a part up now is its reason, as long as it is due.
+func TestAMessageThatWaitsSaysWhy(t *testing.T) {
+	s := &Surface{Deps: Deps{Now: func() time.Time { return time.Unix(100, 0) }}}
+	why := "waits: the carrier one is not bound"
+	s.Waits = func(_ context.Context, number string) string {
+		if number == "44" {
+			return why
+		}
+		return ""
+	}
+	m := message.Message{Destination: "44", Parts: []message.Part{
+		{State: message.Pending, ScheduledAt: time.Unix(99, 0), Reason: "slow"}, {State: message.Pending, ScheduledAt: time.Unix(101, 0), Reason: "later"},
+		{State: message.Rejected, Reason: "no"},
+	}}
+	for number, want := range map[string]string{"44": why + ", later, no", "49": "slow, later, no"} {
+		var got []string
+		m.Destination = number
+		for _, p := range s.waiting(t.Context(), &m).Parts {
+			got = append(got, p.Reason)
+		}
+		if strings.Join(got, ", ") != want {
+			t.Errorf("%s: %q, want %q", number, got, want)
+		}
+	}
 }
 
 func TestMessagesAreListed(t *testing.T) {

@@ -22,7 +22,7 @@ import (
 // answered from the gateway's own journals alone.
 const fromGateway = "X-Penstock-Gateway"
 
-// maxPeerAnswer bounds what another gateway answers: a page of 1,000 events.
+// maxPeerAnswer is the maximum size of another gateway's response: a page of 1,000 events.
 const maxPeerAnswer = 256 << 20
 
 // Peers asks the other gateways of the database for what only they have: their
@@ -155,7 +155,7 @@ func (p *Peers) forward(c *fiber.Ctx, node string) (found bool, err error) {
 	return false, nil
 }
 
-// passedOn is the query of a request, without what the gateway adds itself.
+// passedOn is the query of a request, without the parameters that the gateway adds.
 func passedOn(c *fiber.Ctx) url.Values {
 	query, _ := url.ParseQuery(strings.Clone(string(c.Request().URI().QueryString())))
 	query.Del("cursor")
@@ -214,12 +214,19 @@ func (s *Surface) forgetGateway(c *fiber.Ctx) error {
 	return c.SendStatus(fiber.StatusNoContent)
 }
 
+// Recovered is the result of a recovery.
+type Recovered struct {
+	Count int `json:"count"` // events that were processed again
+	// Ledgers are those whose head went back with the database, and how far.
+	Ledgers []string `json:"ledgers,omitempty"`
+}
+
 // recover processes the journal again, of this gateway alone: each one has seen
 // the database in a state of its own.
 func (s *Surface) recover(c *fiber.Ctx) error {
-	n, err := s.Recover(c.UserContext())
+	done, err := s.Recover(c.UserContext())
 	if err != nil {
 		return err
 	}
-	return c.JSON(replayedJSON{Count: n})
+	return c.JSON(done)
 }

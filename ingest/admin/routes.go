@@ -2,7 +2,6 @@ package admin
 
 import (
 	"context"
-	"log/slog"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
@@ -10,46 +9,99 @@ import (
 
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/intake"
-	"github.com/penstock/penstock/ingest/uplink"
+	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/credit"
 	"github.com/penstock/penstock/relay/inbound"
+	"github.com/penstock/penstock/relay/inventory"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/message"
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/rule"
 )
 
-// Deps are what the surface shows and does.
+// Deps are the surface's dependencies.
 type Deps struct {
 	// Node is this gateway; the ids of its events begin with it. Peers are the
 	// others; nil: there are none.
 	Node       string
 	Peers      *Peers
-	Inventory  *Inventory
+	Accounts   Accounts
+	Inventory  *inventory.Service
 	Intakes    []*intake.Intake
-	Deliveries outbox.Store
-	Dispatcher outbox.Dispatcher
-	Breakers   outbox.Breakers
-	Credit     credit.Store
+	Deliveries Outbox
+	Breakers   Breakers
+	Credit     Credit
 	Messages   message.Archive
+	// Waits says why nothing leaves for a number at the moment, "" where nothing is
+	// in the way; nil knows of nothing.
+	Waits func(ctx context.Context, number string) string
+	// ReadMessage reads a message to explain from a request's body; a mistake is
+	// relay.KindInvalid and names the field.
+	ReadMessage func(body []byte) (inbound.Message, error)
 	// Explain says what would become of a message.
 	Explain func(ctx context.Context, m inbound.Message) (inbound.Explanation, error)
-	Tracing Tracing
-	// Preview returns the request of a delivery as it would go out now, and why
-	// it would not be made, "" if it would.
-	Preview func(ctx context.Context, d outbox.Delivery) (req outbox.Request, refused string, err error)
+	// Trace says what became of an event of this gateway.
+	Trace func(ctx context.Context, id string) (inbound.Trace, error)
 	// IoT tries decoders, Bench looks at journalled frames, Types names what
 	// sensors measure.
 	IoT   *iot.Service
-	Bench *uplink.Bench
-	Types uplink.Types
+	Bench Bench
+	Types Types
+	// Rules are the rules and alarms of accounts; Preview returns the request of a
+	// delivery as it would go out now, and why it would not be made, "" if it would.
+	Rules   Rules
+	Preview outbox.Previewer
 	// Recover processes the journal again for a database that was restored, and
 	// returns how many events that were.
-	Recover func(ctx context.Context) (int, error)
+	Recover func(ctx context.Context) (Recovered, error)
 	// Backends answers for each back end by name.
 	Backends []Backend
 	Metrics  prometheus.Gatherer
 	Now      func() time.Time
-	Logger   *slog.Logger
+}
+
+// Accounts finds accounts.
+type Accounts interface {
+	Account(ctx context.Context, id account.ID) (account.Account, error)
+	Accounts(ctx context.Context) ([]account.Account, error)
+}
+
+// Outbox lists deliveries and queues them again.
+type Outbox interface {
+	outbox.Replayable
+	Held(ctx context.Context) ([]outbox.Line, error)
+}
+
+// Breakers lists the breakers that are open, and closes them.
+type Breakers interface {
+	List(ctx context.Context) ([]outbox.Breaker, error)
+	Close(ctx context.Context, endpoint string) error
+}
+
+// Credit returns an account's balance and its changes.
+type Credit interface {
+	Balance(ctx context.Context, acct account.ID) (int64, error)
+	Entries(ctx context.Context, acct account.ID, before uint64, limit int) ([]credit.Entry, error)
+}
+
+// Bench looks at journalled frames and stores nothing.
+type Bench interface {
+	iot.Posts
+	// Recent returns the last frames of a device, newest first.
+	Recent(ctx context.Context, acct account.ID, d iot.Device, most int) ([]iot.Arrival, error)
+}
+
+// Types returns the sensor types.
+type Types interface {
+	SensorTypes(ctx context.Context) (map[string]iot.SensorType, error)
+}
+
+// Rules lists, tries and acknowledges; *rule.Service is one.
+type Rules interface {
+	Rules(ctx context.Context, acct account.ID) ([]rule.Rule, error)
+	Try(ctx context.Context, acct account.ID, t rule.Trial) ([]rule.TrialResult, error)
+	Alarms(ctx context.Context, acct account.ID, f rule.AlarmFilter) ([]rule.Alarm, string, error)
+	Acknowledge(ctx context.Context, acct account.ID, id, by, note string) (rule.Alarm, error)
 }
 
 // Backend is something the gateway needs, and how to ask whether it works.
@@ -64,16 +116,20 @@ type Backend struct {
 }
 
 // Surface is the operator's operations.
-type Surface struct{ Deps }
+type Surface struct {
+	Deps
+	isAdmin func(c *fiber.Ctx) bool
+}
 
 // New returns the surface.
 func New(d Deps) *Surface { return &Surface{Deps: d} }
 
 // Mount adds the operations to the app.
 func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
+	s.isAdmin = auth.IsAdmin
 	app.Get("/healthz", s.alive)
 	app.Get("/readyz", s.ready)
-	app.Get("/metrics", s.metrics())
+	app.Get("/metrics", httpd.NoBody, s.metrics())
 
 	r := app.Group("/admin", auth.RequireAdmin, problems)
 	r.Put("/inventory", s.putInventory)
@@ -89,6 +145,10 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	r.Post("/decoders/try", s.tryDecoder)
 	r.Get("/decoders/:decoder_id", s.getDecoder)
 	r.Post("/relays/explain", s.explainRelay)
+	r.Get("/rules", s.listRules)
+	r.Post("/rules/try", s.tryRule)
+	r.Get("/alarms", s.listAlarms)
+	r.Patch("/alarms/:alarm_id", s.patchAlarm)
 	r.Get("/breakers", s.listBreakers)
 	r.Delete("/breakers/:endpoint", s.closeBreaker)
 	r.Get("/credit", s.listCredit)

@@ -16,8 +16,8 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// maxTried is how many frames one request tries.
-const maxTried = 100
+// maxTryFrames is how many frames one request tries.
+const maxTryFrames = 100
 
 // TryRequest says what is tried on which frames: a stored decoder, that of a
 // device, or a codec and its source, which stand in the place of a decoder's own
@@ -55,11 +55,11 @@ func ParseTry(body []byte) (TryRequest, error) {
 	case r.Last != 0 && r.DeviceID == "":
 		p.Add("device_id", "The device id field is required with last.")
 	}
-	if r.Last < 0 || r.Last > maxTried {
-		p.Add("last", "The last must be between 1 and "+strconv.Itoa(maxTried)+".")
+	if r.Last < 0 || r.Last > maxTryFrames {
+		p.Add("last", "The last must be between 1 and "+strconv.Itoa(maxTryFrames)+".")
 	}
-	if len(r.Frames) > maxTried {
-		p.Add("frames", "There may be at most "+strconv.Itoa(maxTried)+" frames.")
+	if len(r.Frames) > maxTryFrames {
+		p.Add("frames", "There may be at most "+strconv.Itoa(maxTryFrames)+" frames.")
 	}
 	return r, p.Err()
 }
@@ -156,7 +156,7 @@ func sender(arrivals []iot.Arrival) string {
 	return name
 }
 
-// ownerOf finds the account of what is named, where it is left out.
+// ownerOf finds the account of the named decoder or device if the request omits it.
 func (s *Surface) ownerOf(ctx context.Context, r *TryRequest) error {
 	if r.Account != 0 || r.DecoderID == "" && r.DeviceID == "" {
 		return nil
@@ -178,7 +178,7 @@ func (s *Surface) ownerOf(ctx context.Context, r *TryRequest) error {
 
 // owners returns the one account that has something.
 func (s *Surface) owners(ctx context.Context, has func(account.ID) error) (account.ID, error) {
-	all, err := s.Inventory.Accounts.Accounts(ctx)
+	all, err := s.Accounts.Accounts(ctx)
 	if err != nil {
 		return 0, err
 	}

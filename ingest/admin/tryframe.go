@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/decoders/iso8601"
 	"github.com/penstock/penstock/decoders/netserver"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/iot"
@@ -31,7 +32,7 @@ type TryFrame struct {
 	Query       string          `json:"query,omitempty"` // of the address: event=up
 }
 
-// check notes what is wrong with a frame.
+// check adds the problems of a frame.
 func (f *TryFrame) check(p iot.Problems, name string) {
 	given := 0
 	for _, is := range []bool{f.Hex != "", f.Base64 != "", f.Values != nil, len(f.Body) > 0} {
@@ -69,7 +70,11 @@ func (f *TryFrame) moment(otherwise time.Time) (time.Time, error) {
 	if f.Time == "" {
 		return otherwise, nil
 	}
-	return time.Parse(time.RFC3339Nano, f.Time)
+	t, ok := iso8601.Parse(f.Time)
+	if !ok {
+		return t, relay.Errorf(relay.KindInvalid, "no time: %q", f.Time)
+	}
+	return t, nil
 }
 
 // arrivals reads the frames, which ParseTry has checked. A frame without a time

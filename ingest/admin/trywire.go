@@ -11,7 +11,7 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// TryAnswer is what came of a TryRequest.
+// TryAnswer is the result of a TryRequest.
 type TryAnswer struct {
 	Account   account.ID   `json:"account"` // 0 where none was named
 	DecoderID string       `json:"decoder_id"`
@@ -19,7 +19,7 @@ type TryAnswer struct {
 	Data      []TriedFrame `json:"data"`
 }
 
-// TriedFrame is one frame and what came of it.
+// TriedFrame is the result of one frame.
 type TriedFrame struct {
 	Event      string  `json:"event"` // that brought it; empty for a frame that was given
 	Identifier string  `json:"identifier"`
@@ -64,7 +64,7 @@ type Complaint struct {
 	Column  *int   `json:"column"`
 }
 
-func answerOf(r TryRequest, arrivals []iot.Arrival, tried []iot.Tried) TryAnswer {
+func answerOf(r TryRequest, arrivals []iot.Arrival, tried []iot.TrialResult) TryAnswer {
 	out := TryAnswer{Account: r.Account, DecoderID: r.DecoderID, DeviceID: r.DeviceID, Data: make([]TriedFrame, len(tried))}
 	for i, t := range tried {
 		out.Data[i] = triedFrame(&arrivals[i], t)
@@ -72,7 +72,7 @@ func answerOf(r TryRequest, arrivals []iot.Arrival, tried []iot.Tried) TryAnswer
 	return out
 }
 
-func triedFrame(a *iot.Arrival, t iot.Tried) TriedFrame {
+func triedFrame(a *iot.Arrival, t iot.TrialResult) TriedFrame {
 	out := TriedFrame{
 		Event: a.Record, Identifier: a.Frame.Identifier, Sender: a.Frame.Sender, Time: stamp(t.At),
 		Payload: hex.EncodeToString(a.Frame.Payload), TookUS: float64(t.Took) / float64(time.Microsecond),

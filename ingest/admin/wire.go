@@ -8,6 +8,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/penstock/penstock/decoders/iso8601"
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
@@ -83,10 +84,8 @@ func (s *selection) moment(name string) time.Time {
 	if v == "" {
 		return time.Time{}
 	}
-	for _, layout := range []string{time.RFC3339Nano, time.DateTime} {
-		if t, err := time.ParseInLocation(layout, v, time.UTC); err == nil {
-			return t.UTC()
-		}
+	if t, ok := iso8601.Parse(v); ok {
+		return t
 	}
 	s.bad(name, "want a time like 2026-01-31T12:00:00Z, got "+strconv.Quote(v))
 	return time.Time{}

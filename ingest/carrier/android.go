@@ -33,7 +33,7 @@ func parseAndroid(alphabet *gsm.Alphabet, e *intake.Entry) ([]inbound.Message, e
 	case kind == "sms:sent" || kind == "sms:delivered" || kind == "sms:failed":
 		return nil, receiptOf(o.object("payload").text("messageId"), kind[len("sms:"):])
 	case kind != "sms:received" && kind != "sms:data-received":
-		return nil, notMessage("the event " + clip(kind) + ", which is no message")
+		return nil, notMessage("the event " + clipValue(kind) + ", which is no message")
 	}
 	p := o.object("payload")
 	fields := object{

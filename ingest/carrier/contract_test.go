@@ -21,7 +21,7 @@ func TestRoutesAreTheContractsOperations(t *testing.T) {
 	app, auth := fiber.New(), httpd.NewAuth(nil, "", time.Now)
 	s := New(nil, Options{})
 	s.Mount(app, auth)
-	s.MountReceipts(app, auth, nil, Seal{})
+	s.MountReceipts(app, auth, nil, Signer{})
 	for _, difference := range contracttest.Routes(app, doc) {
 		t.Error(difference)
 	}

@@ -1,11 +1,11 @@
-// Package carrier is the surface that carriers hand inbound messages to over
-// HTTP, and the processor that brings them to their relays.
+// Package carrier is the HTTP interface for carriers' inbound messages, and the
+// processor that passes them to their relays.
 //
-// Each carrier has an adapter: what it posts, read into messages, and the
-// answer it expects. All else is the same for every one: what can be read is
-// journalled as it came, and only then answered; the processor behind reads it
-// again. What cannot be read is refused with 422 and the fields, since nobody
-// could do anything with it later; a message that no relay takes is accepted.
+// Each carrier has an adapter that parses its posts into messages and knows the
+// response it expects. All else is common: a valid post is journalled unchanged
+// before it is acknowledged; the processor behind the journal parses it again. An
+// invalid post is refused with 422 and the fields, since it could not be processed
+// later either; a message that no relay takes is accepted.
 //
 // json takes {id, from, to, text} or {id, from, to, data (hex), udh (hex),
 // coding: 7|8|16}, optional sent_at (RFC 3339) and network. Parts are told by

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/penstock/penstock/decoders/iso8601"
 	"github.com/penstock/penstock/ingest/intake"
 )
 
@@ -20,10 +21,10 @@ func (n notMessage) Error() string { return string(n) }
 
 // receiptOf is the post of a delivery receipt.
 func receiptOf(id, status string) error {
-	return notMessage(strings.ToValidUTF8("a delivery receipt: "+clip(id)+" is "+clip(status), "\uFFFD"))
+	return notMessage(strings.ToValidUTF8("a delivery receipt: "+clipValue(id)+" is "+clipValue(status), "\uFFFD"))
 }
 
-func clip(s string) string {
+func clipValue(s string) string {
 	if len(s) > 80 {
 		return s[:80] + "…"
 	}
@@ -58,7 +59,7 @@ func objectOf(q url.Values) object {
 
 // jsonObject reads a body that is one JSON object.
 func jsonObject(body []byte) (object, error) {
-	d := json.NewDecoder(bytes.NewReader(body))
+	d := json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(body, []byte("\ufeff"))))
 	d.UseNumber()
 	var v any
 	if err := d.Decode(&v); err != nil {
@@ -126,10 +127,10 @@ func (o object) first(names ...string) string {
 // when reads a time in the ways that carriers write it; one without a zone is
 // UTC. Anything else counts as not given: a message is not refused for its date.
 func when(s string) time.Time {
-	for _, layout := range []string{
-		time.RFC3339Nano, "2006-01-02T15:04:05.999999999-0700", "2006-01-02T15:04:05.999999999", time.DateTime,
-		time.RFC1123Z, time.RFC1123,
-	} {
+	if t, ok := iso8601.Parse(s); ok {
+		return t
+	}
+	for _, layout := range []string{time.RFC1123Z, time.RFC1123} {
 		if t, err := time.Parse(layout, s); err == nil {
 			return t.UTC()
 		}

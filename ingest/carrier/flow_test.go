@@ -79,7 +79,7 @@ func newReplica(t *testing.T, db *records.Records, node string, relays ...inboun
 	}
 	f.service, err = inbound.New(inbound.Deps{
 		Relays: f.db.Inbound, Claims: f.db.Inbound, Deliveries: f.db.Deliveries, Inbox: f.db.Inbound, Parts: f.db.Inbound, Dispatcher: f,
-		Aside: NewAside(func(node string) event.Marks { return f.db.Marks(node) }),
+		Quarantine: NewQuarantine(func(node string) event.Marks { return f.db.Marks(node) }),
 	}, inbound.Options{Now: func() time.Time { return time.Now().Add(time.Duration(f.ahead.Load())) }})
 	must(t, err)
 	log, err := journal.Open(t.TempDir(), journal.Options{})
@@ -170,7 +170,7 @@ func TestAReplayAfterARelayWasAddedSendsOnce(t *testing.T) {
 	}
 	must(t, f.db.Inbound.Put(t.Context(), relayTo(1, inbound.VirtualNumber, "v1", "447860000001", inbound.HTTPGet, "http://vmn/%id")))
 	for range 2 {
-		if n, err := f.in.Replay(t.Context(), intake.Filter{}); n != 1 || err != nil {
+		if n, err := f.in.Replay(t.Context(), event.Filter{}, false); n != 1 || err != nil {
 			t.Fatalf("replayed %d, %v", n, err)
 		}
 	}

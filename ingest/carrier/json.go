@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/decoders/gsm"
+	"github.com/penstock/penstock/decoders/iso8601"
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/inbound"
@@ -51,10 +52,9 @@ func ReadJSON(body []byte) (m inbound.Message, err error) {
 	}
 	f := newForm(o.get)
 	m = f.json(gsm.NewAlphabet())
+	inbound.TrimMark(&m)
 	if at := f.optional("received_at", maxName); at != "" {
-		if m.ReceivedAt, err = time.Parse(time.RFC3339, at); err != nil {
-			f.fail("received_at", "The received_at must be a time as in RFC 3339.")
-		}
+		m.ReceivedAt = f.moment("received_at", at)
 	}
 	return m, f.err()
 }
@@ -97,11 +97,15 @@ func (f *form) sentAt() time.Time {
 	if s == "" {
 		return time.Time{}
 	}
-	t, err := time.Parse(time.RFC3339, s)
-	if err != nil {
-		f.fail("sent_at", "The sent_at must be a time as in RFC 3339.")
+	return f.moment("sent_at", s)
+}
+
+func (f *form) moment(name, text string) time.Time {
+	t, ok := iso8601.Parse(text)
+	if !ok {
+		f.fail(name, "The "+name+" must be an ISO 8601 date and time.")
 	}
-	return t.UTC()
+	return t
 }
 
 // content reads text, or data in its coding.
@@ -144,7 +148,7 @@ func (f *form) data(alphabet *gsm.Alphabet, m *inbound.Message, coding inbound.C
 	var err error
 	switch coding {
 	case inbound.GSM:
-		m.Text, err = alphabet.Decode(data)
+		m.Text, err = septetText(alphabet, m, data)
 		keepOctets(m, data)
 	case inbound.Unicode:
 		m.Text, err = wideText(m, data)

@@ -41,10 +41,10 @@ func verifyJWT(token, secret string, now time.Time) (claims, error) {
 	if err := segment(parts[1], &c); err != nil {
 		return c, fmt.Errorf("%w: the token's claims", errUnread)
 	}
-	if c.Expires != 0 && now.After(moment(c.Expires).Add(maxSkew)) {
+	if c.Expires != 0 && now.After(timeOfSeconds(c.Expires).Add(maxSkew)) {
 		return c, errStale
 	}
-	if age := now.Sub(moment(c.IssuedAt)); age > maxAge || age < -maxSkew {
+	if age := now.Sub(timeOfSeconds(c.IssuedAt)); age > maxAge || age < -maxSkew {
 		return c, errStale
 	}
 	return c, nil
@@ -58,8 +58,8 @@ func segment(part string, into any) error {
 	return json.Unmarshal(b, into)
 }
 
-// moment is a number of seconds since 1970; one out of range is long ago.
-func moment(seconds float64) time.Time {
+// timeOfSeconds is a number of seconds since 1970; one out of range is long ago.
+func timeOfSeconds(seconds float64) time.Time {
 	if !(seconds > 0 && seconds < 1<<38) {
 		return time.Time{}
 	}

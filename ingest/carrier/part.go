@@ -48,6 +48,16 @@ func keepOctets(m *inbound.Message, octets []byte) {
 	}
 }
 
+// septetText decodes 7-bit text in the tables that its header names. One that is
+// not known leaves it to the default alphabet, and %stat says so.
+func septetText(alphabet *gsm.Alphabet, m *inbound.Message, octets []byte) (string, error) {
+	l := inbound.LanguagesOf(m)
+	if l != l.Known() {
+		m.Status = inbound.Indecipherable
+	}
+	return alphabet.DecodeIn(l, octets)
+}
+
 // wideText decodes UTF-16. A part may end within a character.
 func wideText(m *inbound.Message, octets []byte) (string, error) {
 	keepOctets(m, octets)

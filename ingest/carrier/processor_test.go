@@ -43,7 +43,7 @@ func posted(id string) intake.Entry {
 	return intake.Entry{Body: []byte(`{"id":"` + id + `","from":"1","to":"2","text":"a"}`)}
 }
 
-func TestProcessMarksWhatWasSetAside(t *testing.T) {
+func TestProcessReportsQuarantinedPosts(t *testing.T) {
 	r := &receiver{results: map[string]inbound.Result{
 		"lost": {State: event.Unrouted, Reason: "no relay for 2"},
 		"bad":  {State: event.Quarantined, Reason: "geo relay g1 cannot be performed"},

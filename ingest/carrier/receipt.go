@@ -12,18 +12,18 @@ import (
 	"github.com/penstock/penstock/relay/message"
 )
 
-// Network takes what networks report; *message.Network is one.
-type Network interface {
+// ReceiptHandler applies receipts; *message.ReceiptHandler implements it.
+type ReceiptHandler interface {
 	Receive(ctx context.Context, receipts []message.Receipt) ([]message.Receipt, error)
 }
 
-// Receipts brings journalled delivery receipts to the messages they are about.
-// One that is about none is unrouted under what it says; if it was faster than
-// the carrier's answer, the message finds it. It is an intake.Processor.
-type Receipts struct{ network Network }
+// Receipts applies journalled delivery receipts to their messages. A receipt that
+// matches no message is unrouted; if it arrived before the carrier's answer, it is
+// applied when the answer arrives. Receipts is an intake.Processor.
+type Receipts struct{ handler ReceiptHandler }
 
 // NewReceipts returns a Receipts.
-func NewReceipts(n Network) *Receipts { return &Receipts{network: n} }
+func NewReceipts(h ReceiptHandler) *Receipts { return &Receipts{handler: h} }
 
 // Process reads each receipt and has all recorded in one batch.
 func (r *Receipts) Process(ctx context.Context, items []intake.Item) ([]event.Mark, error) {
@@ -36,9 +36,10 @@ func (r *Receipts) Process(ctx context.Context, items []intake.Item) ([]event.Ma
 			marks[i] = mark(&items[i], event.Quarantined, why(err))
 			continue
 		}
+		one.Event = items[i].ID
 		receipts, origins = append(receipts, one), append(origins, i)
 	}
-	found, err := r.network.Receive(ctx, receipts)
+	found, err := r.handler.Receive(ctx, receipts)
 	if err != nil {
 		return nil, err
 	}
@@ -80,13 +81,15 @@ func smppReceipt(r *message.Receipt, e *intake.Entry) error {
 	said := d.Receipt()
 	r.IDs = smpp.ReceiptIDs(said.ID)
 	r.Numbers = numbersOf(d)
-	if n, ok := d.Reference(); ok { // of one whose answer was lost
-		number, _ := relay.NumberFrom(d.Source.Digits)
-		r.IDs = append(r.IDs, smpp.UnansweredID(uint16(n), number))
+	if number, ok := relay.NumberFrom(d.Source.Digits); ok && len(number) >= leastSubscriber {
+		r.Names = number
 	}
-	_, text, _ := d.Split()
-	if line := readable(string(text)); strings.Contains(strings.ToLower(line), "stat:") {
-		r.Line = strings.TrimRight(line, "\x00 \r\n")
+	if reference, ok := d.Reference(); ok { // of one whose answer was lost
+		number, _ := relay.NumberFrom(d.Source.Digits)
+		r.IDs = append(r.IDs, smpp.UnansweredID(uint16(reference), number))
+	}
+	if line := readable(d.ReceiptText()); strings.Contains(strings.ToLower(line), "stat:") {
+		r.Line = strings.NewReplacer("\r\n", " ", "\n", " ", "\r", " ", "\t", " ").Replace(strings.TrimRight(line, "\x00 \r\n"))
 	}
 	if len(r.IDs) == 0 {
 		return relay.Errorf(relay.KindInvalid, "smpp: a receipt without the id of a message")
@@ -94,6 +97,10 @@ func smppReceipt(r *message.Receipt, e *intake.Entry) error {
 	r.State, err = stateNamed(said.State)
 	return err
 }
+
+// leastSubscriber is how many digits a number has at least that a phone may have:
+// fewer are a service's, and name no message's destination.
+const leastSubscriber = 7
 
 // numbersOf are the numbers of a receipt. It comes from the message's destination,
 // but some SMSCs leave the addresses as they were.
@@ -179,7 +186,7 @@ func (f *form) part(r *message.Receipt, e *intake.Entry) {
 	case !ok:
 		f.fail("ref", "The ref is none of ours.")
 	case e.Account != 0 && e.Account != p.Account:
-		r.IDs = []string{ref} // which nobody has
+		r.IDs = []string{ref} // an id that no message has
 	default:
 		r.IDs, r.Part = []string{ref}, p
 	}
@@ -187,9 +194,9 @@ func (f *form) part(r *message.Receipt, e *intake.Entry) {
 
 // code reads a delivery report code.
 func (f *form) code(name string) message.State {
-	n := f.integer(name, 1, 16)
-	state, ok := message.Code(n).State()
-	if !ok && n != 0 {
+	code := f.integer(name, 1, 16)
+	state, ok := message.Code(code).State()
+	if !ok && code != 0 {
 		f.fail(name, "The "+name+" must be 1, 2, 4, 8 or 16.")
 	}
 	return state

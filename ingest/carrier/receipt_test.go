@@ -12,6 +12,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/penstock/penstock/decoders/gsm"
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/relay/event"
@@ -56,19 +57,27 @@ func TestReceiptsAreRead(t *testing.T) {
 	}{
 		"an SMSC's text": {
 			SMPPReceiptEntry("one", "s-1", deliver{from: "447700900123", class: 4, text: "id:001A sub:001 stat:DELIVRD err:000 text:\xe9"}.pdu(t)),
-			message.Receipt{Carrier: "one", Numbers: []string{"447700900123", "447800000001"}, IDs: []string{"1a", "26"}, State: message.Delivered, Line: "id:001A sub:001 stat:DELIVRD err:000 text:é"},
+			message.Receipt{Carrier: "one", Numbers: []string{"447700900123", "447800000001"}, Names: "447700900123", IDs: []string{"1a", "26"}, State: message.Delivered, Line: "id:001A sub:001 stat:DELIVRD err:000 text:é"},
 		},
 		"an SMSC's parameters before its text": {
 			SMPPReceiptEntry("one", "s-1", deliver{from: "447700900123", class: 4, text: "id:9 stat:DELIVRD", tlvs: "001E 0003 374100 0427 0001 05"}.pdu(t)),
-			message.Receipt{Carrier: "one", Numbers: []string{"447700900123", "447800000001"}, IDs: []string{"7a", "122"}, State: message.Undelivered, Line: "id:9 stat:DELIVRD"},
+			message.Receipt{Carrier: "one", Numbers: []string{"447700900123", "447800000001"}, Names: "447700900123", IDs: []string{"7a", "122"}, State: message.Undelivered, Line: "id:9 stat:DELIVRD"},
 		},
 		"parameters and a text that is no receipt": {
 			SMPPReceiptEntry("one", "s-1", deliver{from: "447700900123", text: "delivered", tlvs: "001E 0003 783100 0427 0001 01"}.pdu(t)),
-			message.Receipt{Carrier: "one", Numbers: []string{"447700900123", "447800000001"}, IDs: []string{"x1"}, State: message.Buffered},
+			message.Receipt{Carrier: "one", Numbers: []string{"447700900123", "447800000001"}, Names: "447700900123", IDs: []string{"x1"}, State: message.Buffered},
+		},
+		"in UCS-2, a field a line": {
+			SMPPReceiptEntry("one", "s-1", deliver{from: "447700900123", class: 4, coding: 8, text: string(gsm.EncodeUCS2("\ufeffid:x\r\nstat:DELIVRD\r\ntext:Привет\r\n"))}.pdu(t)),
+			message.Receipt{Carrier: "one", Numbers: []string{"447700900123", "447800000001"}, Names: "447700900123", IDs: []string{"x"}, State: message.Delivered, Line: "id:x stat:DELIVRD text:Привет"},
+		},
+		"from a service's number, which is no phone's": {
+			SMPPReceiptEntry("one", "s-1", deliver{from: "66777", class: 4, text: "id:x stat:DELIVRD"}.pdu(t)),
+			message.Receipt{Carrier: "one", Numbers: []string{"66777", "447800000001"}, IDs: []string{"x"}, State: message.Delivered, Line: "id:x stat:DELIVRD"},
 		},
 		"our own reference": {
 			SMPPReceiptEntry("one", "s-1", deliver{from: "+447700900123", class: 4, text: "id:x stat:EXPIRED", tlvs: "0204 0002 0102"}.pdu(t)),
-			message.Receipt{Carrier: "one", Numbers: []string{"447700900123", "447800000001"}, IDs: []string{"x", "ref 258 447700900123"}, State: message.Undelivered, Line: "id:x stat:EXPIRED"},
+			message.Receipt{Carrier: "one", Numbers: []string{"447700900123", "447800000001"}, Names: "447700900123", IDs: []string{"x", "ref 258 447700900123"}, State: message.Undelivered, Line: "id:x stat:EXPIRED"},
 		},
 		"Kannel's": {
 			of("kannel", "k", "ref=7-1001-0&sig=x&type=1&answer=id%3A9+stat%3ADELIVRD+err%3A000&time=1", "", ""),
@@ -110,7 +119,7 @@ func TestReceiptsAreRead(t *testing.T) {
 			if err != nil || len(marks) != 0 || len(n.got) != 1 {
 				t.Fatalf("%v %+v %+v", err, marks, n.got)
 			}
-			tc.want.At, tc.want.Found = now, true
+			tc.want.At, tc.want.Found, tc.want.Event = now, true, "n-r1"
 			if !reflect.DeepEqual(n.got[0], tc.want) {
 				t.Errorf("got  %+v\nwant %+v", n.got[0], tc.want)
 			}
@@ -118,7 +127,7 @@ func TestReceiptsAreRead(t *testing.T) {
 	}
 }
 
-func TestReceiptsThatAreAboutNothingAreSetAside(t *testing.T) {
+func TestReceiptsThatMatchNothingAreQuarantined(t *testing.T) {
 	other := intake.Entry{Source: "json", Account: 8, Path: receiptPath + "json", Query: "ref=7-1001-0&code=1"}
 	for name, tc := range map[string]struct {
 		entry  intake.Entry
@@ -149,17 +158,17 @@ func TestReceiptsThatAreAboutNothingAreSetAside(t *testing.T) {
 }
 
 // receiptSurface is the paths of receipts alone.
-func receiptSurface(in Intake, seal Seal) *fiber.App {
+func receiptSurface(in Intake, signer Signer) *fiber.App {
 	quiet := slog.New(slog.DiscardHandler)
 	app := httpd.New(httpd.Options{Logger: quiet})
-	New(in, Options{Logger: quiet}).MountReceipts(app, httpd.NewAuth(tokens{}, "admin", time.Now), in, seal)
+	New(in, Options{Logger: quiet}).MountReceipts(app, httpd.NewAuth(tokens{}, "admin", time.Now), in, signer)
 	app.Use(httpd.NotFound)
 	return app
 }
 
 func TestReceiptsOverHTTP(t *testing.T) {
-	seal := NewSeal("key")
-	given, err := url.Parse(seal.ReceiptURL("https://gw.example.com/x", "kannel", "k", "7-1001-0"))
+	signer := NewSigner("key")
+	given, err := url.Parse(signer.ReceiptURL("https://gw.example.com/x", "kannel", "k", "7-1001-0"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +200,7 @@ func TestReceiptsOverHTTP(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &recorder{}
-			status, body, _ := ask(t, receiptSurface(r, seal), tc.method, tc.target, tc.token, tc.body)
+			status, body, _ := ask(t, receiptSurface(r, signer), tc.method, tc.target, tc.token, tc.body)
 			if status != tc.status || !strings.Contains(body, tc.answer) {
 				t.Errorf("%d %s, want %d %s", status, body, tc.status, tc.answer)
 			}
@@ -200,10 +209,10 @@ func TestReceiptsOverHTTP(t *testing.T) {
 			}
 		})
 	}
-	if status, _, _ := ask(t, receiptSurface(&recorder{err: errors.New("disk full")}, seal), "GET", signed+"&type=8", "", ""); status != 503 {
+	if status, _, _ := ask(t, receiptSurface(&recorder{err: errors.New("disk full")}, signer), "GET", signed+"&type=8", "", ""); status != 503 {
 		t.Errorf("with a full disk: %d", status)
 	}
-	if status, _, _ := ask(t, receiptSurface(&recorder{}, Seal{}), "GET", signed+"&type=8", "", ""); status != 401 {
+	if status, _, _ := ask(t, receiptSurface(&recorder{}, Signer{}), "GET", signed+"&type=8", "", ""); status != 401 {
 		t.Errorf("without a key: %d", status)
 	}
 }

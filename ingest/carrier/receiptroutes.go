@@ -18,15 +18,15 @@ import (
 // Simulator is the source of the receipts of the simulated carrier.
 const Simulator = "simulator"
 
-// Seal signs the addresses that carriers report to, so that they need no token
+// Signer signs the addresses that carriers report to, so that they need no token
 // of an account. The zero value accepts nothing.
-type Seal struct{ key []byte }
+type Signer struct{ key []byte }
 
-// NewSeal returns a Seal with a key, which all gateways of a site share.
-func NewSeal(key string) Seal { return Seal{key: []byte(key)} }
+// NewSigner returns a Signer with a key, which all gateways of a site share.
+func NewSigner(key string) Signer { return Signer{key: []byte(key)} }
 
 // sign is the signature of a path and what is reported about.
-func (s Seal) sign(path, ref string) string {
+func (s Signer) sign(path, ref string) string {
 	mac := hmac.New(sha256.New, s.key)
 	mac.Write([]byte(path + "\x00" + ref))
 	return hex.EncodeToString(mac.Sum(nil)[:16])
@@ -34,13 +34,13 @@ func (s Seal) sign(path, ref string) string {
 
 // ReceiptURL is where a carrier of a kind (kannel, json) and a name reports about
 // a part.
-func (s Seal) ReceiptURL(publicURL, kind, name, ref string) string {
+func (s Signer) ReceiptURL(publicURL, kind, name, ref string) string {
 	path := receiptPath + kind + "/" + name
 	return publicURL + path + "?" + url.Values{"ref": {ref}, "sig": {s.sign(path, ref)}}.Encode()
 }
 
 // valid reports whether an address is one of ours.
-func (s Seal) valid(path, ref, sig string) bool {
+func (s Signer) valid(path, ref, sig string) bool {
 	return len(s.key) > 0 && ref != "" && hmac.Equal([]byte(s.sign(path, ref)), []byte(sig))
 }
 
@@ -52,10 +52,10 @@ func SimulatedReceipt(ref, state string) intake.Entry {
 
 // MountReceipts adds the paths that carriers report to. They are open to the
 // addresses that were given out, and to tokens of carriers.
-func (s *Surface) MountReceipts(app fiber.Router, auth *httpd.Auth, in Intake, seal Seal) {
+func (s *Surface) MountReceipts(app fiber.Router, auth *httpd.Auth, in Intake, signer Signer) {
 	receipts := app.Group(strings.TrimSuffix(receiptPath, "/"))
 	for _, kind := range []string{"json", "kannel"} {
-		admit, handler := sealed(seal, auth.Require(account.Carrier, style())), s.receive(in, kind)
+		admit, handler := signed(signer, auth.Require(account.Carrier, style())), s.receive(in, kind)
 		for _, path := range []string{"/" + kind, "/" + kind + "/:source"} {
 			receipts.Head(path, admit, head)
 			receipts.Add(fiber.MethodGet, path, admit, handler)
@@ -65,10 +65,11 @@ func (s *Surface) MountReceipts(app fiber.Router, auth *httpd.Auth, in Intake, s
 	receipts.Use(auth.Require(account.Carrier, style()))
 }
 
-// sealed lets addresses through that were given out, and asks the others.
-func sealed(seal Seal, other fiber.Handler) fiber.Handler {
+// signed accepts addresses with a valid signature and passes other requests to
+// other.
+func signed(signer Signer, other fiber.Handler) fiber.Handler {
 	return func(c *fiber.Ctx) error {
-		if sig := c.Query("sig"); sig != "" && seal.valid(c.Path(), c.Query("ref"), sig) {
+		if sig := c.Query("sig"); sig != "" && signer.valid(c.Path(), c.Query("ref"), sig) {
 			return c.Next()
 		}
 		return other(c)

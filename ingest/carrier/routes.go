@@ -19,7 +19,7 @@ type Intake interface {
 	Accept(ctx context.Context, e *intake.Entry) (id string, err error)
 }
 
-// Options are what may be chosen; the zero value works.
+// Options are optional settings; the zero value works.
 type Options struct {
 	BodyLimit int // bytes, also of an inflated body; 0 means 1 MiB
 	// PublicURL is how carriers reach the gateway, without a slash at the end:
@@ -99,7 +99,13 @@ func signedStyle() httpd.Style {
 func (s *Surface) signature(a Adapter) httpd.Signature {
 	return httpd.Signature{
 		Source: func(c *fiber.Ctx) string { return utils.CopyString(c.Params("source")) },
-		Verify: func(c *fiber.Ctx, secret string) error { return a.Verify(s.signedOf(c), secret) },
+		Verify: func(c *fiber.Ctx, secret string) error {
+			signed, err := s.signedOf(c)
+			if err != nil {
+				return err
+			}
+			return a.Verify(signed, secret)
+		},
 		Logger: s.logger,
 	}
 }

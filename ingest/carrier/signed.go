@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/ingest/httpd"
 )
 
 // The reasons for which a signature is not believed. None holds a secret or
@@ -46,7 +48,11 @@ type Signed struct {
 }
 
 // signedOf is a request's Signed; it points into the request.
-func (s *Surface) signedOf(c *fiber.Ctx) *Signed {
+func (s *Surface) signedOf(c *fiber.Ctx) (*Signed, error) {
+	body, err := httpd.RawBody(c, s.bodyLimit)
+	if err != nil {
+		return nil, err
+	}
 	uri := c.Request().URI()
 	address := s.publicURL + string(uri.PathOriginal())
 	if query := uri.QueryString(); len(query) > 0 {
@@ -54,8 +60,8 @@ func (s *Surface) signedOf(c *fiber.Ctx) *Signed {
 	}
 	return &Signed{
 		Method: c.Method(), URL: address, ContentType: c.Get(fiber.HeaderContentType),
-		Header: func(name string) string { return c.Get(name) }, Body: c.Request().Body(), Now: s.now(),
-	}
+		Header: func(name string) string { return c.Get(name) }, Body: body, Now: s.now(),
+	}, nil
 }
 
 // base is the URL without its query.

@@ -72,7 +72,7 @@ func urlsOf(all []object) (urls []string) {
 func parseSinchConversation(alphabet *gsm.Alphabet, o object) ([]inbound.Message, error) {
 	from := o.object("channel_identity")
 	if channel := from.text("channel"); channel != "SMS" && channel != "MMS" {
-		return nil, notMessage("a message by the channel " + clip(strings.ToValidUTF8(channel, "\uFFFD")) + ", not by SMS")
+		return nil, notMessage("a message by the channel " + clipValue(strings.ToValidUTF8(channel, "\uFFFD")) + ", not by SMS")
 	}
 	contact := o.object("contact_message")
 	f := newForm(object{

@@ -178,7 +178,7 @@ func (r smppReader) defaultText(m *inbound.Message, c Charset, octets []byte) (e
 		octets = gsm.Unpack(octets, len(m.UDH))
 	}
 	m.Coding = inbound.GSM
-	if m.Text, err = r.alphabet.Decode(octets); err != nil {
+	if m.Text, err = septetText(r.alphabet, m, octets); err != nil {
 		return fmt.Errorf("smpp: short_message in the default alphabet of %s: %w", m.Reference, err)
 	}
 	keepOctets(m, octets)

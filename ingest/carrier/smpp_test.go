@@ -76,6 +76,18 @@ func TestSMPPMessages(t *testing.T) {
 		"a part by an 8-bit reference": {deliver{from: sender, class: 0x40, text: "\x05\x00\x03\x2a\x02\x01a\x1b"}, "", with(plain("a ", inbound.GSM), func(m *inbound.Message) {
 			m.UDH, m.Status, m.Octets = []byte("\x05\x00\x03\x2a\x02\x01"), inbound.Concatenated, []byte("a\x1b")
 		})},
+		"in Turkish": {deliver{from: sender, class: 0x40, text: "\x03\x24\x01\x01a\x1bi\x1be"}, "", with(plain("aı€", inbound.GSM), func(m *inbound.Message) {
+			m.UDH = []byte("\x03\x24\x01\x01")
+		})},
+		"a packed part in Portuguese": {deliver{from: sender, class: 0x40, text: "\x08\x00\x03\x2a\x02\x01\x25\x01\x03" + string(gsm.Pack([]byte("S\x7bo"), 9))}, GSM7Packed, with(plain("São", inbound.GSM), func(m *inbound.Message) {
+			m.UDH, m.Status, m.Octets = []byte("\x08\x00\x03\x2a\x02\x01\x25\x01\x03"), inbound.Concatenated, []byte("S\x7bo")
+		})},
+		"a language table that is not known": {deliver{from: sender, class: 0x40, text: "\x03\x25\x01\x0e\x40"}, "", with(plain("¡", inbound.GSM), func(m *inbound.Message) {
+			m.UDH, m.Status = []byte("\x03\x25\x01\x0e"), inbound.Indecipherable
+		})},
+		"a table means nothing in UCS-2": {deliver{from: sender, class: 0x40, coding: 8, text: "\x03\x25\x01\x0e\x00A"}, "", with(plain("A", inbound.Unicode), func(m *inbound.Message) {
+			m.UDH = []byte("\x03\x25\x01\x0e")
+		})},
 		"a packed part by a 16-bit reference": {deliver{from: sender, class: 0x40, text: "\x06\x08\x04\x01\x02\x02\x02\xc8\x32\x9b\xfd\x06"}, GSM7Packed, with(plain("Hello", inbound.GSM), func(m *inbound.Message) {
 			m.UDH, m.Status, m.Octets = []byte("\x06\x08\x04\x01\x02\x02\x02"), inbound.Concatenated, []byte("Hello")
 		})},
@@ -108,7 +120,7 @@ func same(a, b inbound.Message) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-func TestSMPPMessagesThatAreSetAside(t *testing.T) {
+func TestSMPPMessagesThatAreQuarantined(t *testing.T) {
 	for name, tc := range map[string]struct {
 		pdu  []byte
 		want string

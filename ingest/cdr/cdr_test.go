@@ -184,15 +184,15 @@ type counted struct {
 	err   error
 }
 
-func (c *counted) Take(_ context.Context, records []usage.Record) (strangers []int, err error) {
+func (c *counted) Take(_ context.Context, records []usage.Record) (unknown []int, err error) {
 	c.takes++
 	for i, r := range records {
 		if strings.HasSuffix(r.Use.ICCID, "25") {
-			strangers = append(strangers, i)
+			unknown = append(unknown, i)
 		}
 	}
 	c.taken = append(c.taken, records...)
-	return strangers, c.err
+	return unknown, c.err
 }
 
 func TestTheProcessorCountsWhatSIMsUsed(t *testing.T) {
@@ -208,14 +208,14 @@ func TestTheProcessorCountsWhatSIMsUsed(t *testing.T) {
 	if err != nil || len(marks) != 3 || len(m.taken) != 6+most || m.takes != 2 || len(k.kept) != 1 {
 		t.Fatalf("%d marks, %d uses in %d takes, %d calls: %v", len(marks), len(m.taken), m.takes, len(k.kept), err)
 	}
-	const stranger = `record "2": the account has no SIM 8944500000000000025`
-	if r := marks[0].Reason; marks[0].Seq != 1 || !strings.HasPrefix(r, "json: id: offset") || !strings.HasSuffix(r, "\n"+stranger) {
+	const unknownSIM = `record "2": the account has no SIM 8944500000000000025`
+	if r := marks[0].Reason; marks[0].Seq != 1 || !strings.HasPrefix(r, "json: id: offset") || !strings.HasSuffix(r, "\n"+unknownSIM) {
 		t.Error(r)
 	}
-	if r := marks[1].Reason; marks[1].Seq != 3 || strings.Count(r, "\n") != told-1 {
+	if r := marks[1].Reason; marks[1].Seq != 3 || strings.Count(r, "\n") != maxReported-1 {
 		t.Error(r)
 	}
-	if marks[2].Reason != stranger || marks[2].State != event.Quarantined || marks[2].Account != 6 {
+	if marks[2].Reason != unknownSIM || marks[2].State != event.Quarantined || marks[2].Account != 6 {
 		t.Errorf("%+v", marks[2])
 	}
 	m.err = relay.Errorf(relay.KindUnavailable, "redis: down")

@@ -20,7 +20,7 @@ type Keeper interface {
 // Meter keeps and counts records of what SIMs used; *usage.Meter does.
 type Meter interface {
 	// Take returns the indexes of those whose account has no such SIM.
-	Take(ctx context.Context, records []usage.Record) (strangers []int, err error)
+	Take(ctx context.Context, records []usage.Record) (unknown []int, err error)
 }
 
 // Processor brings journalled posts to the records. It is an intake.Processor.
@@ -35,8 +35,8 @@ func NewProcessor(k Keeper, m Meter) *Processor { return &Processor{keeper: k, m
 const (
 	// most is how many records are kept at one time, which bounds a transaction.
 	most = 20_000
-	// told is how many records of SIMs that the account does not have are named.
-	told = 20
+	// maxReported is how many records of SIMs that the account does not have are named.
+	maxReported = 20
 )
 
 // Process reads each post again and keeps its records; those of an earlier try
@@ -91,12 +91,12 @@ func (b *batch) keep(ctx context.Context) error {
 		}
 	}
 	if len(b.uses) > 0 {
-		strangers, err := b.meter.Take(ctx, b.uses)
+		unknown, err := b.meter.Take(ctx, b.uses)
 		if err != nil {
 			return err
 		}
-		for _, i := range strangers {
-			if post := b.posts[i]; len(b.problems[post]) < told {
+		for _, i := range unknown {
+			if post := b.posts[i]; len(b.problems[post]) < maxReported {
 				b.problems[post] = append(b.problems[post], fmt.Errorf("record %q: the account has no SIM %s", b.uses[i].Use.ID, b.uses[i].Use.ICCID))
 			}
 		}

@@ -19,7 +19,7 @@ type Intake interface {
 	Accept(ctx context.Context, e *intake.Entry) (id string, err error)
 }
 
-// Options are what may be chosen; the zero value works.
+// Options are optional settings; the zero value works.
 type Options struct {
 	BodyLimit int // bytes, also of an inflated body; 0 means 4 MiB
 	Logger    *slog.Logger

@@ -17,6 +17,10 @@ const api = {
   "resendMessages": "POST /admin/messages/resend",
   "listCredit": "GET /admin/credit",
   "explainRelay": "POST /admin/relays/explain",
+  "listRulesOfAccount": "GET /admin/rules",
+  "tryRuleOfAccount": "POST /admin/rules/try",
+  "listAlarmsOfAccount": "GET /admin/alarms",
+  "acknowledgeAlarm": "PATCH /admin/alarms/{alarm_id}",
   "tryDecoder": "POST /admin/decoders/try",
   "showDecoder": "GET /admin/decoders/{decoder_id}",
   "getInventory": "GET /admin/inventory"
@@ -30,7 +34,7 @@ const filters = {
     "account": "number", "source": "text", "device": "text", "from": "time", "to": "time", "q": "text"
   },
   "listDeliveries": {
-    "state": ["queued", "retrying", "delivered", "simulated", "dead"], "kind": ["relay", "receipt", "callback", "notice"],
+    "state": ["queued", "retrying", "delivered", "simulated", "dead"], "kind": ["relay", "receipt", "callback", "notice", "rule"],
     "waits_for": ["breaker", "turn"], "account": "number", "relay": "text", "number": "text", "target": "text", "reason": "text",
     "from": "time", "to": "time", "q": "text"
   },
@@ -38,16 +42,22 @@ const filters = {
     "account": "number",
     "state": ["pending", "sending", "accepted", "buffered", "delivered", "undelivered", "rejected", "unknown", "removed"],
     "number": "text"
+  },
+  "listRulesOfAccount": { "account": "number" },
+  "listAlarmsOfAccount": {
+    "account": "number", "state": ["raised", "cleared"], "rule_id": "text", "device_id": "text", "from": "time", "to": "time"
   }
 };
 
 const labels = {
   state: "State", kind: "Kind", account: "Account (number)", source: "Source", device: "Device", from: "From (UTC)", to: "To (UTC)", q: "Holds the text",
-  waits_for: "Waits for", relay: "Relay", number: "Originator or destination", target: "Target", reason: "Reason"
+  waits_for: "Waits for", relay: "Relay", number: "Originator or destination", target: "Target", reason: "Reason",
+  rule_id: "Rule", device_id: "Device (its id)"
 };
 
 const colours = {
   ok: "good", ready: "good", done: "good", delivered: "good", accepted: "good", added: "good",
+  raised: "bad", cleared: "good", forwarded: "good", enabled: "good", disabled: "plain",
   down: "bad", "not ready": "bad", dead: "bad", quarantined: "bad", rejected: "bad", undelivered: "bad",
   unrouted: "warn", retrying: "warn", pending: "warn", unknown: "warn", simulated: "warn", embedded: "plain", changed: "warn"
 };
@@ -198,7 +208,7 @@ async function call(name, { path = {}, query = {}, body, accept = [], signal } =
   if (body !== undefined) headers["Content-Type"] = "application/json";
   let answer, text;
   try {
-    if (template.startsWith("/admin")) headers.Authorization = "Bearer " + token();
+    if (template.startsWith("/admin") || template === "/readyz") headers.Authorization = "Bearer " + token();
     answer = await fetch(url, { method, headers, signal, cache: "no-store", credentials: "omit", body: body === undefined ? undefined : JSON.stringify(body) });
     text = await answer.text();
   } catch (error) {
@@ -331,6 +341,9 @@ function now(main, params, signal) {
 
 // ---- lists
 
+// Lists of one account.
+const ofAccount = ["listMessages", "listRulesOfAccount", "listAlarmsOfAccount"];
+
 // filterForm shows an operation's filters; applying them is a new address.
 function filterForm(view, op, params) {
   const inputs = Object.entries(filters[op]).map(([name, kind]) => field(name, labels[name], Array.isArray(kind) ? ["", ...kind] : kind, params[name]));
@@ -338,7 +351,7 @@ function filterForm(view, op, params) {
   const form = h("form", { class: "fields", submit, "aria-label": "Filters" }, inputs,
     h("p", { class: "bar" }, h("button", { type: "submit", class: "main" }, "Show"), " ", link(view, {}, "Clear")));
   const set = Object.entries(filterOf(op, params)).map(([name, value]) => labels[name].replace(/ \(.*/, "") + " " + value).join(", ");
-  return h("details", { class: "sheet", open: matchMedia("(min-width: 48rem)").matches || op === "listMessages" }, h("summary", null, "Filters", set && ": " + set), form);
+  return h("details", { class: "sheet", open: matchMedia("(min-width: 48rem)").matches || !params.account && ofAccount.includes(op) }, h("summary", null, "Filters", set && ": " + set), form);
 }
 
 // selectionOf makes the body of a replay.
@@ -505,7 +518,7 @@ function attempts(d) {
 const waitsFor = (d) => (d.waits_for ? (d.waits_for === "breaker" ? "the breaker of its endpoint" : "its turn at an ordered endpoint") : stamp(d.next_attempt_at));
 
 function deliveryDetail(d, ctx) {
-  return [pairs([["Delivery", code(d.id)], ["Kind", d.kind], ["Account", d.account], ["Relay", d.relay], ["Message", code(d.message_id)], ["From", d.originator], ["To", d.destination],
+  return [pairs([["Delivery", code(d.id)], ["Kind", d.kind], ["Account", d.account], [d.kind === "rule" ? "Rule" : "Relay", d.relay], [d.kind === "rule" ? "Alarm or frame" : "Message", code(d.message_id)], ["From", d.originator], ["To", d.destination],
     ["Target", code(d.target)], ["State", state(d.state)], ["Reason", d.reason], ["Created", stamp(d.created_at)], ["Waits for", waitsFor(d)]]),
   attempts(d),
   h("p", { class: "bar" }, ctx && d.state === "dead" && button("Replay this delivery", (x) => replayDeliveries(x.target, ctx, [d])),
@@ -515,8 +528,8 @@ function deliveryDetail(d, ctx) {
 
 const deliveries = listing({
   view: "deliveries", op: "listDeliveries", title: "Deliveries", intro: "What goes out to endpoints and mailboxes, newest first. Open one for its attempts. The dead wait here until a person decides.",
-  empty: "No delivery matches. What relays, delivery reports and callbacks send would be here, with every attempt.",
-  heads: ["Delivery", "Created (UTC)", "Kind", "Account", "Relay", "Target", "State", "Attempts", "Reason"], name: (d) => cut(d.id, 12),
+  empty: "No delivery matches. What relays, rules, delivery reports and callbacks send would be here, with every attempt.",
+  heads: ["Delivery", "Created (UTC)", "Kind", "Account", "Relay or rule", "Target", "State", "Attempts", "Reason"], name: (d) => cut(d.id, 12),
   selectable: (d) => d.state === "dead" || arrived(d), detail: deliveryDetail,
   cells: (d) => [stamp(d.created_at), d.kind, d.account, d.relay, long(cut(d.target, 80)), state(d.state), d.attempts.length, long(cut(d.reason, 160))],
   actions: (ctx) => [onSelected(ctx, "Replay selected", (b) => replayDeliveries(b, ctx, [...ctx.chosen.values()])),
@@ -577,7 +590,7 @@ async function follow(id, signal) {
   const found = !/^[0-9a-f]{32}$/.test(id) && await get(id); // a delivery's id is 32 digits
   if (found) return { event: found.data };
   const { data } = await call("listDeliveries", { query: { q: id, limit: 20 }, signal });
-  const message = data.find((d) => d.id === id && d.kind === "relay");
+  const message = data.find((d) => d.id === id && (d.kind === "relay" || d.kind === "rule"));
   const other = message && await get(message.message_id);
   return other ? { event: other.data } : { deliveries: data.filter((d) => d.id === id || d.message_id === id) };
 }
@@ -621,8 +634,9 @@ const trace = asking({
 function request(r) {
   const mail = r.mail && [h("h3", null, "Mail to " + r.mail.to), pairs([["Subject", r.mail.subject], ...Object.entries(r.mail.headers)]), pre(r.mail.text)];
   const sim = r.sim && [h("h3", null, "To the SIM " + r.sim.iccid), pre(json(r.sim))];
+  const sms = r.sms && [h("h3", null, "SMS to " + r.sms.to), pairs([["From", r.sms.originator || "the carrier's own originator"]]), pre(r.sms.text)];
   const http = r.method && [h("h3", null, r.method + " request"), pre(r.url), pairs(Object.entries(r.headers || {})), r.body && pre(r.body)];
-  return h("div", { class: "sheet" }, r.refused && h("p", { class: "wrong" }, "It would not be made: " + r.refused), http, mail, sim);
+  return h("div", { class: "sheet" }, r.refused && h("p", { class: "wrong" }, "It would not be made: " + r.refused), http, mail, sim, sms);
 }
 
 function explained(e) {
@@ -699,6 +713,76 @@ const tryOut = asking({
   ready: (p) => p.payload || p.last, ask: async (v, signal) => (await call("tryDecoder", { body: trialOf(v), signal })).data.map(tried),
 });
 
+// ---- rules and alarms
+
+const devicesOf = (d) => Object.entries(d).map(([name, value]) => name + " " + [value].flat().join(", ")).join("; ") || "all";
+
+function ruleDetail(r) {
+  const rows = r.actions.map((a) => [a.action, a.parameters.map((p) => h("div", null, code(p))), code(a.body), a.originator]);
+  return [pairs([["Rule", code(r.id)], ["Name", r.name], ["Looks at", r.on], ["Devices", devicesOf(r.devices)], ["When", code(r.when)], ["Clear", code(r.clear)], ["For", r.for], ["Silent for", r.silent_for],
+    ["Repeat", r.repeat], ["Batch", r.batch && [r.batch.count && plural(r.batch.count, "frame"), r.batch.every].filter(Boolean).join(" or ")], ["Ordered", r.ordered && "yes"],
+    ["Failures", r.failures.count > 0 && r.failures.count + " since it was changed; the last: " + r.failures.last], ["Created", stamp(r.created_at)], ["Changed", stamp(r.updated_at)]]),
+  h("h3", null, "Actions"), table("Actions of " + r.id, ["Action", "Parameters", "Body", "Originator"], rows, "None."),
+  h("p", { class: "bar" }, link("alarms", { account: r.account, rule_id: r.id }, "Its alarms"), link("deliveries", { account: r.account, relay: r.id, kind: "rule" }, "Its deliveries"),
+    link("tryrule", { account: r.account, rule_id: r.id }, "Try it"))];
+}
+
+const rules = listing({
+  view: "rules", op: "listRulesOfAccount", title: "Rules", intro: "What follows from the frames of an account's devices. The account changes its rules over REST, an inventory declares them.",
+  lacks: (filter) => !filter.account && "Give an account's number: rules are listed by account. The inventory shows the numbers.",
+  empty: "The account has no rule. One that raises alarms or forwards readings would be here.",
+  heads: ["Rule", "Name", "Looks at", "Condition", "Actions", "State", "Failures"], name: (r) => cut(r.id, 26), selectable: () => false, detail: ruleDetail,
+  cells: (r) => [r.name, r.on, code(r.when ? cut(r.when, 80) : r.silent_for || ""), [...new Set(r.actions.map((a) => a.action))].join(", "), state(r.enabled ? "enabled" : "disabled"), r.failures.count || ""],
+  actions: () => [],
+});
+
+async function acknowledge(clicked, ctx, chosen, note) {
+  await during(clicked, ctx.said, async () => {
+    for (const a of chosen) await call("acknowledgeAlarm", { path: { alarm_id: a.id }, body: { account: a.account, acknowledged: true, note } });
+    ctx.again();
+    return plural(chosen.length, "alarm is", "alarms are") + " acknowledged.";
+  });
+}
+
+function alarmDetail(a, ctx) {
+  const rows = Object.entries(a.readings).map(([key, v]) => [key, valueOf(v) + (v.units && " " + v.units)]);
+  const note = field("note", "Note", "text", a.note, { maxlength: 500 });
+  return [pairs([["Alarm", code(a.id)], ["Rule", code(a.rule_id)], ["Device", code(a.device_id)], ["State", state(a.state)], ["Raised", stamp(a.raised_at)], ["Cleared", stamp(a.cleared_at)],
+    ["Acknowledged", a.acknowledged_at && [stamp(a.acknowledged_at), " by " + a.acknowledged_by]], ["Note", a.note]]),
+  h("h3", null, "Readings of the uplink that raised it"), table("Readings of " + a.id, ["Key", "Value"], rows, "None: no uplink raised it."),
+  note, h("p", { class: "bar" }, button(a.acknowledged_at ? "Acknowledge again" : "Acknowledge", (x) => acknowledge(x.target, ctx, [a], note.querySelector("input").value.trim()), { class: "main" }),
+    link("deliveries", { account: a.account, relay: a.rule_id, q: a.id }, "Its deliveries"), link("tryrule", { account: a.account, rule_id: a.rule_id, device_id: a.device_id }, "Try its rule"))];
+}
+
+const alarms = listing({
+  view: "alarms", op: "listAlarmsOfAccount", title: "Alarms", intro: "What the rules of an account have raised, newest first. Open one for its readings, and to acknowledge it with a note.",
+  lacks: (filter) => !filter.account && "Give an account's number: alarms are listed by account. The inventory shows the numbers.",
+  empty: "No alarm matches. What rules raise would be here, with its history.",
+  heads: ["Alarm", "Raised (UTC)", "Rule", "Device", "State", "Cleared (UTC)", "Acknowledged by", "Note"], name: (a) => cut(a.id, 12), selectable: (a) => !a.acknowledged_at, detail: alarmDetail,
+  cells: (a) => [stamp(a.raised_at), a.rule_id, a.device_id, state(a.state), stamp(a.cleared_at), a.acknowledged_by, long(cut(a.note, 80))],
+  actions: (ctx) => [onSelected(ctx, "Acknowledge selected", (b) => acknowledge(b, ctx, [...ctx.chosen.values()], ""))],
+});
+
+function ruleTrialOf(v) {
+  const body = { account: Number(v.account), device_id: v.device_id };
+  if (v.last) body.last = Number(v.last);
+  if (!v.rule) return { ...body, rule_id: v.rule_id };
+  try { return { ...body, rule: JSON.parse(v.rule) }; } catch (error) { throw new Error("A rule is a JSON object: " + error.message); }
+}
+
+const triedRule = (f) => h("div", { class: "sheet" }, pairs([["Time", stamp(f.time)], ["Condition", f.matched ? "holds" : "does not hold"], ["What would happen", f.state ? state(f.state) : "nothing"], ["Why", f.why]]), f.requests.map(request));
+
+const tryRule = asking({
+  view: "tryrule", title: "Try a rule", intro: "A rule on the last frames of a device, as it would judge them. Nothing is saved or sent. Name a stored rule, or give one as JSON.", go: "Try",
+  fields: (p) => [field("account", "Account (number)", "number", p.account, { required: true }), field("device_id", "Device (its id)", "text", p.device_id, { required: true }), field("last", "Last frames", "number", p.last || "10"),
+    field("rule_id", "Rule", "text", p.rule_id), field("rule", "or a rule, as POST /iot/rules takes it", "area", p.rule)],
+  ready: (p) => p.account && p.device_id && (p.rule_id || p.rule),
+  ask: async (v, signal) => {
+    const found = (await call("tryRuleOfAccount", { body: ruleTrialOf(v), signal })).data;
+    return found.length ? found.map(triedRule) : [h("p", { class: "empty" }, "The device has no frames that this rule would look at.")];
+  },
+});
+
 // ---- inventory
 
 const showAtMost = 200;
@@ -725,7 +809,7 @@ function asDeclared(account) {
 function accountSheet(a) {
   const n = (list) => (list || []).length;
   const of = a.relays || {};
-  const told = [plural(n(a.tokens), "token"), plural(n(of.geo) + n(of.vmn), "relay"), plural(n(a.decoders), "decoder"), plural(n(a.locations), "location"), plural(n(a.sims), "SIM"), plural(n(a.ledgers), "ledger")].join(", ");
+  const told = [plural(n(a.tokens), "token"), plural(n(of.geo) + n(of.vmn), "relay"), plural(n(a.decoders), "decoder"), plural(n(a.rules), "rule"), plural(n(a.locations), "location"), plural(n(a.sims), "SIM"), plural(n(a.ledgers), "ledger")].join(", ");
   const inside = h("div");
   return h("details", { class: "sheet", toggle: (e) => { if (e.target.open && !inside.firstChild) inside.append(...[relays(a), decoders(a), asDeclared(a)].flat()); } },
     h("summary", null, h("b", null, a.id + " " + a.name), " — " + told), inside);
@@ -746,7 +830,8 @@ async function inventory(main, params, signal) {
 
 // ---- the way around
 
-const views = { now: ["Now", now], events: ["Events", events], deliveries: ["Deliveries", deliveries], messages: ["Messages", messages], trace: ["Trace", trace], explain: ["Explain", explain], try: ["Try", tryOut], inventory: ["Inventory", inventory] };
+const views = { now: ["Now", now], events: ["Events", events], deliveries: ["Deliveries", deliveries], messages: ["Messages", messages], rules: ["Rules", rules], alarms: ["Alarms", alarms],
+  trace: ["Trace", trace], explain: ["Explain", explain], try: ["Try", tryOut], tryrule: ["Try a rule", tryRule], inventory: ["Inventory", inventory] };
 
 // address is where a view is, with what it shows.
 function address(view, params) {

@@ -5,7 +5,9 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"io"
 	"log/slog"
+	"net/netip"
 	"runtime/debug"
 	"strconv"
 	"sync/atomic"
@@ -17,42 +19,67 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// Options are what may be chosen; the zero value works.
+// Options configures the server; the zero value works.
 type Options struct {
 	BodyLimit    int           // bytes of any body; surfaces allow less; 0 means 8 MiB
-	ReadTimeout  time.Duration // for a whole request; 0 means 30 s
+	ReadTimeout  time.Duration // for the head of a request; 0 means 30 s
 	WriteTimeout time.Duration // 0 means 60 s
 	IdleTimeout  time.Duration // between requests of a connection; 0 means 2 min
-	Logger       *slog.Logger
+	// Bodies bounds the memory, in bytes, of the bodies of concurrent authenticated
+	// requests; 0 means 256 MiB. Unauthenticated bounds that of other requests; 0 means
+	// 32 MiB.
+	Bodies, Unauthenticated int64
+	// TrustedProxies are the proxies whose X-Forwarded-For is trusted.
+	TrustedProxies []netip.Prefix
+	Logger         *slog.Logger
 	// Seed begins every request id; it should differ between starts.
 	Seed string
+
+	count *atomic.Uint64
 }
 
-// App is what the surfaces mount on and the program serves.
+// nextID returns a new request id.
+func (o *Options) nextID() string { return o.Seed + strconv.FormatUint(o.count.Add(1), 36) }
+
+// App is the application that surfaces add routes to and the program serves.
 type App = fiber.App
 
-// New returns the app with what every request passes through. Routes are added
-// by the surfaces; NotFound comes last.
+// New returns the app with the middleware of every request. Surfaces add routes;
+// NotFound comes last. It is served on a Listener.
+//
+// A handler is called as soon as the body begins, so that a body takes no memory
+// before the handler reads it with Body or RawBody: BodyLimit is what the library
+// reads ahead.
 func New(o Options) *App {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
+	o.BodyLimit = cmp.Or(o.BodyLimit, 8<<20)
+	o.count = new(atomic.Uint64)
 	app := fiber.New(fiber.Config{
-		AppName:               "penstock",
-		DisableStartupMessage: true,
-		BodyLimit:             cmp.Or(o.BodyLimit, 8<<20),
-		ReadTimeout:           cmp.Or(o.ReadTimeout, 30*time.Second),
-		WriteTimeout:          cmp.Or(o.WriteTimeout, 60*time.Second),
-		IdleTimeout:           cmp.Or(o.IdleTimeout, 2*time.Minute),
-		ReadBufferSize:        16 << 10,
-		JSONEncoder:           encode,
-		ErrorHandler:          errorHandler(o.Logger),
+		AppName:                      "penstock",
+		DisableStartupMessage:        true,
+		StreamRequestBody:            true,
+		BodyLimit:                    1,
+		DisablePreParseMultipartForm: true,
+		ReadTimeout:                  cmp.Or(o.ReadTimeout, 30*time.Second),
+		WriteTimeout:                 cmp.Or(o.WriteTimeout, 60*time.Second),
+		IdleTimeout:                  cmp.Or(o.IdleTimeout, 2*time.Minute),
+		ReadBufferSize:               16 << 10,
+		JSONEncoder:                  encode,
+		ErrorHandler:                 errorHandler(o.Logger),
 	})
+	server := app.Server()
+	server.ErrorHandler = headErrorHandler(o)
+	server.Handler = finish(server.Handler)
+	server.HeaderReceived = func(*fasthttp.RequestHeader) fasthttp.RequestConfig {
+		return fasthttp.RequestConfig{ReadTimeout: bodyGrace}
+	}
 	app.Use(guard(o))
 	return app
 }
 
-// encode writes answers as people and tests read them: & and < as they are.
+// encode encodes JSON without escaping & and <.
 func encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -63,42 +90,68 @@ func encode(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// guard gives every request an id, refuses what two parsers could read in two
-// ways, and turns a panic into a 500.
+// guard assigns request ids, refuses ambiguous heads, bounds the memory of bodies,
+// and converts a panic to a 500.
 func guard(o Options) fiber.Handler {
-	var count atomic.Uint64
+	budgets := &bodies{
+		authenticated: budget{most: cmp.Or(o.Bodies, 256<<20)}, unauthenticated: budget{most: cmp.Or(o.Unauthenticated, 32<<20)},
+	}
 	return func(c *fiber.Ctx) (err error) {
-		id := o.Seed + strconv.FormatUint(count.Add(1), 36)
+		id := o.nextID()
 		c.Set("X-Request-Id", id)
+		state := &bodyState{bodies: budgets, began: time.Now(), proxies: o.TrustedProxies}
+		c.Locals(bodyKey{}, state)
 		defer func() {
 			if p := recover(); p != nil {
 				o.Logger.Error("request panicked", "request_id", id, "panic", p, "path", c.Route().Path, "stack", string(debug.Stack()))
 				err = internal(c)
 			}
+			state.release()
 		}()
-		if twoLengths(&c.Request().Header) {
-			c.Context().SetConnectionClose()
-			return Message(c, fiber.StatusBadRequest, "Content-Length and Transfer-Encoding exclude each other.")
+		if problem := ambiguity(&c.Request().Header); problem != "" {
+			closeAfterReply(c.Context())
+			return Message(c, fiber.StatusBadRequest, problem)
+		}
+		if c.Request().Header.ContentLength() > o.BodyLimit {
+			return ErrBodyTooLarge
 		}
 		return c.Next()
 	}
 }
 
-// twoLengths reports a chunked request that also names a Content-Length, which
-// fasthttp has dropped from its parsed headers.
-func twoLengths(h *fasthttp.RequestHeader) bool {
-	if len(h.Peek(fiber.HeaderTransferEncoding)) == 0 {
-		return false
-	}
-	for line := range bytes.Lines(h.RawHeaders()) {
-		if name, _, _ := bytes.Cut(line, []byte(":")); bytes.EqualFold(name, []byte(fiber.HeaderContentLength)) {
-			return true
+// finish prepares the connection for the next request. The unread rest of a body
+// would be parsed as that request: it is discarded if it has already arrived,
+// otherwise the connection is closed.
+func finish(handler fasthttp.RequestHandler) fasthttp.RequestHandler {
+	return func(c *fasthttp.RequestCtx) {
+		size := c.Request.Header.ContentLength() // negative: in chunks, or none
+		handler(c)
+		own, _ := c.Conn().(*conn)
+		if c.Request.IsBodyStream() && size != 0 && !(own != nil && own.head.complete(size) && discard(c)) {
+			closeAfterReply(c)
+		}
+		if own != nil {
+			own.head.next(max(size, 0))
 		}
 	}
-	return false
 }
 
-// errorHandler answers errors that no surface has turned into an answer.
+// closeAfterReply closes the connection after the response, which the client may read
+// first.
+func closeAfterReply(c *fasthttp.RequestCtx) {
+	c.SetConnectionClose()
+	if own, ok := c.Conn().(*conn); ok {
+		own.unread.Store(true)
+	}
+}
+
+// discard reads a body to its end.
+func discard(c *fasthttp.RequestCtx) bool {
+	_, err := io.Copy(io.Discard, c.Request.BodyStream())
+	return err == nil
+}
+
+// errorHandler answers errors that no surface has handled.
 func errorHandler(log *slog.Logger) fiber.ErrorHandler {
 	return func(c *fiber.Ctx, err error) error {
 		if e, ok := errors.AsType[*fiber.Error](err); ok {
@@ -113,8 +166,7 @@ func errorHandler(log *slog.Logger) fiber.ErrorHandler {
 	}
 }
 
-// internal answers for what is nobody's business but ours; the id leads to it in
-// the log.
+// internal answers an internal error with the request id, which is in the log.
 func internal(c *fiber.Ctx) error {
 	id := string(c.Response().Header.Peek("X-Request-Id"))
 	return Message(c, fiber.StatusInternalServerError, "Internal error. Request "+id+".")
@@ -125,8 +177,7 @@ func Message(c *fiber.Ctx, status int, message string) error {
 	return c.Status(status).JSON(fiber.Map{"message": message})
 }
 
-// Unavailable answers 503 and asks the sender to come again soon: nothing was
-// accepted.
+// Unavailable answers 503 with Retry-After: nothing was accepted.
 func Unavailable(c *fiber.Ctx) error {
 	c.Set(fiber.HeaderRetryAfter, "5")
 	return Message(c, fiber.StatusServiceUnavailable, "Service temporarily unavailable. Please try again later.")

@@ -66,55 +66,168 @@ func TestWhatGoesWrongIsAnswered(t *testing.T) {
 	}
 }
 
-// raw sends bytes to a listening app and returns the first line and the body of
-// its answer.
-func raw(t *testing.T, addr, text string) string {
+// serve serves an app until the test ends, and returns its address.
+func serve(t *testing.T, app *App) string {
 	t.Helper()
-	conn, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	if _, err := io.WriteString(conn, text); err != nil {
-		t.Fatal(err)
-	}
-	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	b, _ := io.ReadAll(resp.Body)
-	return fmt.Sprint(resp.StatusCode, " ", string(b))
-}
-
-func TestRequestsThatTwoParsersReadInTwoWaysAreRefused(t *testing.T) {
-	app := New(Options{Logger: quiet(), BodyLimit: 1000})
-	app.Post("/", func(c *fiber.Ctx) error { return c.SendString(strconv.Itoa(len(c.Request().Body()))) })
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- app.Listener(listener) }()
+	go func() { ended <- app.Listener(Listen(listener)) }()
 	t.Cleanup(func() {
 		if err := app.Shutdown(); err != nil {
 			t.Error(err)
 		}
 		<-ended
 	})
-	const head = "POST / HTTP/1.1\r\nHost: h\r\n"
+	return listener.Addr().String()
+}
+
+// dial connects until the test ends, which is before the app's.
+func dial(t *testing.T, addr string) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+func write(t *testing.T, conn net.Conn, text string) {
+	t.Helper()
+	if _, err := io.WriteString(conn, text); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// all returns what a connection says until it ends.
+func all(t *testing.T, conn net.Conn) string {
+	t.Helper()
+	b, err := io.ReadAll(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func TestRequestsThatTwoParsersReadInTwoWaysAreRefused(t *testing.T) {
+	app := New(Options{Logger: quiet(), BodyLimit: 1000})
+	app.All("/", func(c *fiber.Ctx) error {
+		b, err := RawBody(c, 1000)
+		if err != nil {
+			return err
+		}
+		return c.SendString(strconv.Itoa(len(b)))
+	})
+	addr := serve(t, app)
+	const (
+		post = "POST / HTTP/1.1\r\nHost: h\r\nAuthorization: s3cret\r\n"
+		end  = "Connection: close\r\n\r\n"
+		next = "GET / HTTP/1.1\r\nHost: h\r\n\r\n"
+	)
 	for _, tc := range []struct{ name, give, want string }{
-		{"a length", head + "Content-Length: 2\r\n\r\nab", "200 2"},
-		{"chunks", head + "Transfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n", "200 2"},
-		{"chunks and a length", head + "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n", "400 "},
-		{"a length and chunks", head + "Transfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n2\r\nab\r\n0\r\n\r\n", "400 "},
-		{"two lengths", head + "Content-Length: 2\r\nContent-Length: 3\r\n\r\nabc", "400 "},
-		{"a body over the limit", head + "Content-Length: 1001\r\n\r\n" + strings.Repeat("x", 1001), `413 {"message":"Request Entity Too Large"}`},
+		{"a length", post + "Content-Length: 2\r\n" + end + "ab", "200 2"},
+		{"chunks", post + "Transfer-Encoding: chunked\r\n" + end + "2\r\nab\r\n0\r\n\r\n", "200 2"},
+		{"no chunks", post + "Transfer-Encoding: Chunked\r\n" + end + "0\r\n\r\n", "200 0"},
+		{"a blank line in front", "\r\n" + post + end, "200 0"},
+		{"blanks around a value", post + "X-A: \t b \t\r\nX-B:\r\n" + end, "200 0"},
+		{"chunks and a length", post + "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n" + next, "400 "},
+		{"a length and chunks", post + "Transfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n2\r\nab\r\n0\r\n\r\n" + next, "400 "},
+		{"a length and no chunks", post + "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + next, "400 "},
+		{"no length and no chunks", post + "Content-Length: 0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + next, "400 "},
+		{"an encoding that is none", post + "Transfer-Encoding: identity\r\n\r\n" + next, "400 "},
+		{"an encoding that is none, and a length", post + "Content-Length: 2\r\nTransfer-Encoding: identity\r\n\r\nab" + next, "400 "},
+		{"two encodings", post + "Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n" + next, "400 "},
+		{"chunks twice", post + "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + next, "400 "},
+		{"chunks in HTTP/1.0", "POST / HTTP/1.0\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + next, "400 "},
+		{"two lengths", post + "Content-Length: 2\r\nContent-Length: 3\r\n\r\nabc" + next, "400 "},
+		{"two lengths in one line", post + "Content-Length: 2, 2\r\n\r\nab" + next, "400 "},
+		{"a length with a sign", post + "Content-Length: +2\r\n\r\nab" + next, "400 "},
+		{"a folded line", post + "X-A: b\r\n c\r\n\r\n" + next, "400 "},
+		{"a folded line with a tab", post + "Content-Length: 0\r\nX-A: b\r\n\tTransfer-Encoding: chunked\r\n\r\n" + next, "400 "},
+		{"a first line that is folded", "POST / HTTP/1.1\r\n Host: h\r\n\r\n" + next, "400 "},
+		{"a blank before the colon", post + "Content-Length : 2\r\n\r\nab" + next, "400 "},
+		{"a tab before the colon", post + "X-A\t: 2\r\n\r\n" + next, "400 "},
+		{"a blank within a name", post + "X A: 2\r\n\r\n" + next, "400 "},
+		{"a line without a colon", post + "Content-Length\r\n\r\n" + next, "400 "},
+		{"a line without a name", post + ": 2\r\n\r\n" + next, "400 "},
+		{"a bare LF after the request line", "POST / HTTP/1.1\nHost: h\r\nAuthorization: s3cret\r\n\r\n" + next, "400 "},
+		{"a bare LF after a header", post + "X-A: b\nX-B: c\r\n\r\n" + next, "400 "},
+		{"a bare LF at the end", post + "Content-Length: 2\r\n\nab" + next, "400 "},
+		{"bare LFs alone", "POST / HTTP/1.1\nHost: h\nAuthorization: s3cret\n\n", "400 "},
+		{"a bare LF first", "\nPOST / HTTP/1.1\r\nHost: h\r\nAuthorization: s3cret\r\n\r\n", "400 "},
+		{"a bare CR", post + "X-A: b\rContent-Length: 2\r\n\r\nab" + next, "400 "},
+		{"a method that is none", "P@ST / HTTP/1.1\r\nHost: h\r\nAuthorization: s3cret\r\n\r\n" + next, "400 "},
+		{"a version that is none", "POST / HTTP/3\r\nHost: h\r\nAuthorization: s3cret\r\n\r\n" + next, "400 "},
+		{"no host", "POST / HTTP/1.1\r\nAuthorization: s3cret\r\n\r\n" + next, "400 "},
+		{"a length that is none in a chunk", post + "Transfer-Encoding: chunked\r\n\r\n0x2\r\nab\r\n0\r\n\r\n" + next, "400 "},
+		{"a head that is too long", post + "X-A: " + strings.Repeat("x", 20_000) + "\r\n\r\n", "431 "},
+		{"a body over the limit", post + "Content-Length: 1001\r\n" + end + strings.Repeat("x", 1001), "413 "},
+		{"chunks over the limit", post + "Transfer-Encoding: chunked\r\n\r\n3e9\r\n" + strings.Repeat("x", 1001) + "\r\n0\r\n\r\n" + next, "413 "},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if got := raw(t, listener.Addr().String(), tc.give); !strings.HasPrefix(got, tc.want) {
-				t.Errorf("%s, want %s", got, tc.want)
+			conn := dial(t, addr)
+			write(t, conn, tc.give)
+			got := all(t, conn)
+			head, body, _ := strings.Cut(got, "\r\n\r\n")
+			status, _, _ := strings.Cut(strings.TrimPrefix(head, "HTTP/1.1 "), " ")
+			if !strings.HasPrefix(status+" "+body, tc.want) || strings.Count(got, "Date: ") != 1 {
+				t.Errorf("%s, want %s once", got, tc.want)
+			}
+			if strings.Contains(got, "s3cret") || !strings.Contains(head, "Connection: close") || !strings.Contains(head, "X-Request-Id: ") {
+				t.Errorf("it tells the head, or stays open: %s", got)
 			}
 		})
+	}
+}
+
+// The lines of every head on a connection are followed, and no body's.
+func TestABareLFInALaterRequest(t *testing.T) {
+	app := New(Options{Logger: quiet()})
+	app.All("/", func(c *fiber.Ctx) error { _, err := RawBody(c, 1000); return err })
+	conn := dial(t, serve(t, app))
+	in := bufio.NewReader(conn)
+	for _, give := range []string{
+		"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 30\r\n\r\nGET / HTTP/1.1\nHost: h\nX: 23\n\n",
+		"GET / HTTP/1.1\r\nHost: h\r\n\r\n",
+	} {
+		write(t, conn, give)
+		if resp, err := http.ReadResponse(in, nil); err != nil || resp.StatusCode != 200 {
+			t.Fatalf("%v, %v", resp, err)
+		}
+	}
+	write(t, conn, "GET / HTTP/1.1\nHost: h\r\n\r\n")
+	if resp, err := http.ReadResponse(in, nil); err != nil || resp.StatusCode != 400 || !resp.Close {
+		t.Fatalf("%v, %v", resp, err)
+	}
+}
+
+// A head is followed the same way whatever pieces it comes in.
+func TestAHeadInPieces(t *testing.T) {
+	for text, want := range map[string]int{
+		"GET / HTTP/1.1\r\nHost: h\r\n\r\nbo\ndy":     -1,
+		"\r\n\r\nGET / HTTP/1.1\r\nHost: h\r\n\r\n\n": -1,
+		"GET / HTTP/1.1\nHost: h\r\n\r\n":             14,
+		"GET / HTTP/1.1\r\nHost: h\n\r\n":             23,
+		"GET / HTTP/1.1\r\nHost: h\r\n\n":             25,
+		"\nGET / HTTP/1.1\r\n":                        0,
+	} {
+		for size := 1; size <= len(text); size++ {
+			var h head
+			got := -1
+			for from := 0; from < len(text) && got < 0; from += size {
+				if at := h.follow([]byte(text[from:min(from+size, len(text))])); at >= 0 {
+					got = from + at
+				}
+			}
+			if got != want {
+				t.Errorf("%q by %d: %d, want %d", text, size, got, want)
+			}
+			if _, body, ok := strings.Cut(strings.TrimLeft(text, "\r\n"), "\r\n\r\n"); want < 0 && (!ok || !h.over || h.after != len(body)) {
+				t.Errorf("%q by %d: %d bytes behind the head", text, size, h.after)
+			}
+		}
 	}
 }

@@ -16,61 +16,67 @@ import (
 	"github.com/penstock/penstock/relay/account"
 )
 
-// remembered is how long a known token works without the store.
-const remembered = 10 * time.Minute
+// maxTokenAge is how long a cached token is valid without the store.
+const maxTokenAge = 10 * time.Minute
 
-// fresh is how long a known token is not asked for again.
-const fresh = 30 * time.Second
+// refreshAfter is the age at which a cached token is looked up again.
+const refreshAfter = 30 * time.Second
 
-// maxRemembered bounds the memory; senders are few.
-const maxRemembered = 100_000
+// maxCachedTokens bounds the cache; there are few senders.
+const maxCachedTokens = 100_000
 
-// Tokens looks tokens up; account.Store has it.
+// Tokens looks up tokens; account.Store implements it.
 type Tokens interface {
 	Token(ctx context.Context, hash string) (account.Token, error)
 	TokenBySource(ctx context.Context, source string) (account.Token, error)
 }
 
-// Auth knows who a request comes from. It remembers tokens, so that the senders
-// it knows are accepted while the store is down.
+// Auth authenticates requests. It caches tokens, so that known senders are accepted
+// while the store is down.
 type Auth struct {
 	tokens Tokens
-	admins [][sha256.Size]byte // none: nobody is the administrator
+	admins [][sha256.Size]byte // none disables admin access
 	now    func() time.Time
-	known  atomic.Pointer[sync.Map] // [32]byte → *memo
+	cache  atomic.Pointer[sync.Map] // [32]byte → *cachedToken
 	size   atomic.Int64
+	// guesses counts wrong credentials, including those of other surfaces.
+	guesses *Guesses
 }
 
-type memo struct {
-	token  account.Token
-	at     time.Time
-	asking atomic.Bool
+type cachedToken struct {
+	token      account.Token
+	at         time.Time
+	refreshing atomic.Bool
 }
 
-// NewAuth returns an Auth over a store of tokens and the admin token's text;
-// with an empty one nobody is the administrator.
+// NewAuth returns an Auth over a token store and the admin token; an empty admin
+// token disables admin access.
 func NewAuth(tokens Tokens, adminToken string, now func() time.Time) *Auth {
-	a := &Auth{tokens: tokens, now: now}
-	a.known.Store(new(sync.Map))
+	a := &Auth{tokens: tokens, now: now, guesses: NewGuesses(now)}
+	a.cache.Store(new(sync.Map))
 	a.TrustAdmin(adminToken)
 	return a
 }
 
-// TrustAdmin lets another token be the administrator's: the one that gateways
-// share. It is called before the first request.
+// TrustAdmin adds another admin token: the one that gateways share. It must be called
+// before the first request.
 func (a *Auth) TrustAdmin(token string) {
 	if token != "" {
 		a.admins = append(a.admins, sha256.Sum256([]byte(token)))
 	}
 }
 
-// Forget drops what is remembered: a token may have been revoked.
+// Guesses returns the limiter of wrong credentials, for surfaces with credentials of
+// their own.
+func (a *Auth) Guesses() *Guesses { return a.guesses }
+
+// Forget clears the token cache, for example after a token was revoked.
 func (a *Auth) Forget() {
-	a.known.Store(new(sync.Map))
+	a.cache.Store(new(sync.Map))
 	a.size.Store(0)
 }
 
-// Style is how a surface takes credentials and refuses them.
+// Style defines how a surface reads credentials and refuses requests.
 type Style struct {
 	// Credential finds the token's text in a request; "" if there is none.
 	Credential func(c *fiber.Ctx) string
@@ -78,22 +84,37 @@ type Style struct {
 	Unauthenticated, Forbidden fiber.Handler
 }
 
-// principalKey is where the token of a request is kept.
+// principalKey is the key of a request's token in its locals.
 type principalKey struct{}
 
-// Require lets requests through whose token has the scope.
+// Require passes requests whose token has the scope.
 func (a *Auth) Require(scope account.Scope, s Style) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		text := s.Credential(c)
 		if text == "" {
 			return s.Unauthenticated(c)
 		}
-		token, err := a.token(c.UserContext(), byText(text))
+		shown := AttemptOf(c, "", text)
+		if wait := a.guesses.Wait(shown); wait > 0 {
+			return tooMany(c, wait)
+		}
+		token, err := a.token(c.UserContext(), byTokenText(text))
+		a.recordAttempt(shown, err)
 		return admit(c, scope, s, token, err)
 	}
 }
 
-// admit lets a request through whose token was found and has the scope.
+// recordAttempt records whether a credential was right.
+func (a *Auth) recordAttempt(shown Attempt, err error) {
+	switch {
+	case err == nil:
+		a.guesses.Right(shown)
+	case relay.KindOf(err) == relay.KindNotFound:
+		a.guesses.Wrong(shown)
+	}
+}
+
+// admit passes a request whose token was found and has the scope.
 func admit(c *fiber.Ctx, scope account.Scope, s Style, token account.Token, err error) error {
 	switch {
 	case relay.KindOf(err) == relay.KindNotFound:
@@ -107,6 +128,14 @@ func admit(c *fiber.Ctx, scope account.Scope, s Style, token account.Token, err 
 	return c.Next()
 }
 
+// adminKey marks a request of the administrator.
+type adminKey struct{}
+
+// authenticated reports whether a request is authenticated.
+func authenticated(c *fiber.Ctx) bool {
+	return c.Locals(principalKey{}) != nil || c.Locals(adminKey{}) != nil
+}
+
 // AccountOf returns the account of an authenticated request.
 func AccountOf(c *fiber.Ctx) account.ID { return TokenOf(c).Account }
 
@@ -116,80 +145,111 @@ func TokenOf(c *fiber.Ctx) account.Token {
 	return t
 }
 
-// ticket is what names a token in a request: its text, or a source.
-type ticket struct {
-	sum    [sha256.Size]byte // what it is remembered by
+// credential identifies a token in a request: by its text or its source.
+type credential struct {
+	sum    [sha256.Size]byte // the key in the cache
 	text   string
 	source string
 }
 
-func byText(text string) ticket { return ticket{sum: sha256.Sum256([]byte(text)), text: text} }
+func byTokenText(text string) credential {
+	return credential{sum: sha256.Sum256([]byte(text)), text: text}
+}
 
-// find asks the store for the token.
-func (t ticket) find(ctx context.Context, tokens Tokens) (account.Token, error) {
+// find looks up the token in the store.
+func (t credential) find(ctx context.Context, tokens Tokens) (account.Token, error) {
 	if t.source != "" {
 		return tokens.TokenBySource(ctx, t.source)
 	}
 	return tokens.Token(ctx, account.HashToken(t.text))
 }
 
-// token looks a token up, in memory first. One that is known but no longer
-// fresh is served while it is asked for again: a store that hangs delays no
-// known sender.
-func (a *Auth) token(ctx context.Context, t ticket) (account.Token, error) {
-	known := a.known.Load()
-	kept, _ := known.Load(t.sum)
-	m, _ := kept.(*memo)
+// token looks up a token, in the cache first. A cached token older
+// than refreshAfter is used while it is looked up again in the background: a slow
+// store does not delay known senders.
+func (a *Auth) token(ctx context.Context, t credential) (account.Token, error) {
+	cache := a.cache.Load()
+	kept, _ := cache.Load(t.sum)
+	m, _ := kept.(*cachedToken)
 	now := a.now()
-	if m == nil || now.Sub(m.at) >= remembered {
-		return a.ask(ctx, known, t)
+	if m == nil || now.Sub(m.at) >= maxTokenAge {
+		return a.lookUp(ctx, cache, t)
 	}
-	if now.Sub(m.at) >= fresh && m.asking.CompareAndSwap(false, true) {
-		a.askAgain(ctx, known, m, t)
+	if now.Sub(m.at) >= refreshAfter && m.refreshing.CompareAndSwap(false, true) {
+		a.refresh(ctx, cache, m, t)
 	}
 	return m.token, nil
 }
 
-// askAgain renews what is remembered, behind the request's back.
-func (a *Auth) askAgain(ctx context.Context, known *sync.Map, m *memo, t ticket) {
-	t.text, t.source = strings.Clone(t.text), strings.Clone(t.source) // the request's memory is used again
+// refresh looks up a cached token in the background.
+func (a *Auth) refresh(ctx context.Context, cache *sync.Map, m *cachedToken, t credential) {
+	t.text, t.source = strings.Clone(t.text), strings.Clone(t.source) // the request's buffer is reused
 	go func() {
-		defer m.asking.Store(false)
-		_, _ = a.ask(context.WithoutCancel(ctx), known, t)
+		defer m.refreshing.Store(false)
+		_, _ = a.lookUp(context.WithoutCancel(ctx), cache, t)
 	}()
 }
 
-// ask looks a token up in the store and remembers the answer.
-func (a *Auth) ask(ctx context.Context, known *sync.Map, t ticket) (account.Token, error) {
+// lookUp looks up a token in the store and caches the result.
+func (a *Auth) lookUp(ctx context.Context, cache *sync.Map, t credential) (account.Token, error) {
 	token, err := t.find(ctx, a.tokens)
 	switch {
 	case err == nil:
-		a.remember(known, t.sum, &memo{token: token, at: a.now()})
+		a.cacheToken(cache, t.sum, &cachedToken{token: token, at: a.now()})
 	case relay.KindOf(err) == relay.KindNotFound:
-		if _, had := known.LoadAndDelete(t.sum); had {
+		if _, had := cache.LoadAndDelete(t.sum); had {
 			a.size.Add(-1)
 		}
 	}
 	return token, err
 }
 
-func (a *Auth) remember(known *sync.Map, sum [sha256.Size]byte, m *memo) {
-	if _, had := known.Swap(sum, m); !had && a.size.Add(1) > maxRemembered {
+func (a *Auth) cacheToken(cache *sync.Map, sum [sha256.Size]byte, m *cachedToken) {
+	if _, had := cache.Swap(sum, m); !had && a.size.Add(1) > maxCachedTokens {
 		a.Forget()
 	}
 }
 
-// RequireAdmin lets requests through that carry the admin token.
+// RequireAdmin passes requests with an admin token.
 func (a *Auth) RequireAdmin(c *fiber.Ctx) error {
-	sum := sha256.Sum256([]byte(Bearer(c)))
-	known := 0
-	for i := range a.admins {
-		known |= subtle.ConstantTimeCompare(sum[:], a.admins[i][:])
-	}
-	if known != 1 {
+	is, wait := a.admin(c)
+	switch {
+	case wait > 0:
+		return tooMany(c, wait)
+	case !is:
 		return Message(c, fiber.StatusUnauthorized, "Unauthenticated.")
 	}
+	c.Locals(adminKey{}, true)
 	return c.Next()
+}
+
+// IsAdmin reports whether a request has an admin token.
+func (a *Auth) IsAdmin(c *fiber.Ctx) bool {
+	is, _ := a.admin(c)
+	return is
+}
+
+// admin compares a request's token with the admin tokens, unless the attempt is
+// rate limited.
+func (a *Auth) admin(c *fiber.Ctx) (is bool, wait time.Duration) {
+	text := Bearer(c)
+	if text == "" {
+		return false, 0
+	}
+	shown := AttemptOf(c, "the administrator", text)
+	if wait := a.guesses.Wait(shown); wait > 0 {
+		return false, wait
+	}
+	known := 0
+	for i := range a.admins {
+		known |= subtle.ConstantTimeCompare(shown.Sum[:], a.admins[i][:])
+	}
+	if known != 1 {
+		a.guesses.Wrong(shown)
+		return false, 0
+	}
+	a.guesses.Right(shown)
+	return true, 0
 }
 
 // Bearer returns the token of Authorization: Bearer.
@@ -217,8 +277,8 @@ func BearerOrBare(c *fiber.Ctx) string {
 // XAuthToken returns the token of X-Auth-Token.
 func XAuthToken(c *fiber.Ctx) string { return c.Get("X-Auth-Token") }
 
-// AnyCredential takes Bearer, a bare Authorization, Basic with the token as
-// password, or X-Auth-Token: senders differ in what they can set.
+// AnyCredential returns the token of Bearer, a bare Authorization, Basic with the
+// token as password, or X-Auth-Token: senders support different headers.
 func AnyCredential(c *fiber.Ctx) string {
 	if token := BearerOrBare(c); token != "" {
 		return token
@@ -247,7 +307,7 @@ func Refuse(status int, message string) fiber.Handler {
 	return func(c *fiber.Ctx) error { return Message(c, status, message) }
 }
 
-// WebhookStyle is that of webhooks, carriers and CDR senders.
+// WebhookStyle is the style of webhooks, carriers and CDR senders.
 func WebhookStyle() Style {
 	return Style{
 		Credential:      AnyCredential,
@@ -256,7 +316,7 @@ func WebhookStyle() Style {
 	}
 }
 
-// IoTStyle is that of decoders and devices.
+// IoTStyle is the style of decoders and devices.
 func IoTStyle() Style {
 	return Style{
 		Credential:      BearerOrBare,

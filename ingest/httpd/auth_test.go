@@ -142,7 +142,7 @@ func TestARevokedTokenIsRefused(t *testing.T) {
 		g := newGuarded("root")
 		g.status(t, "/hook", "X-Auth-Token", "hook")
 		revoke(g)
-		g.pass(fresh)
+		g.pass(refreshAfter)
 		await(t, "it is refused", func() bool { return g.status(t, "/hook", "X-Auth-Token", "hook")[:3] == "401" })
 	})
 	t.Run("although it was being asked for meanwhile", func(t *testing.T) {
@@ -179,11 +179,11 @@ func TestAStoreThatHangsDelaysNoKnownSender(t *testing.T) {
 
 func TestMemoryIsBounded(t *testing.T) {
 	g := newGuarded("root")
-	known := g.auth.known.Load()
-	for i := range maxRemembered + 1 {
-		g.auth.remember(known, [32]byte{byte(i), byte(i >> 8), byte(i >> 16)}, &memo{})
+	known := g.auth.cache.Load()
+	for i := range maxCachedTokens + 1 {
+		g.auth.cacheToken(known, [32]byte{byte(i), byte(i >> 8), byte(i >> 16)}, &cachedToken{})
 	}
-	if g.auth.known.Load() == known || g.auth.size.Load() > 1 {
+	if g.auth.cache.Load() == known || g.auth.size.Load() > 1 {
 		t.Errorf("%d are remembered", g.auth.size.Load())
 	}
 }

@@ -7,27 +7,107 @@ import (
 	"compress/zlib"
 	"errors"
 	"io"
+	"net"
+	"net/netip"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/relay"
 )
 
-// ErrBodyTooLarge means that a body is over the limit once it is inflated.
+// ErrBodyTooLarge means that a body is over the limit, as it was sent or once it
+// is inflated.
 var ErrBodyTooLarge = fiber.NewError(fiber.StatusRequestEntityTooLarge, "Request Entity Too Large")
+
+// Errors of bodies that do not arrive or are malformed.
+var (
+	errBodySlow = fiber.NewError(fiber.StatusRequestTimeout, "Request Timeout")
+	errBodyCut  = fiber.NewError(fiber.StatusBadRequest, "The body is not complete.")
+	errEncoding = fiber.NewError(fiber.StatusBadRequest, "The body is not what Content-Encoding says.")
+)
+
+const (
+	// bodyGrace and bodyRate set the time limit of a body: bodyGrace plus one second
+	// for each bodyRate bytes received.
+	bodyGrace = 10 * time.Second
+	bodyRate  = 64 << 10
+	// minBuffer is the initial buffer size of a body.
+	minBuffer = 16 << 10
+)
+
+// budget is a limit of memory that requests share, in bytes.
+type budget struct {
+	most int64
+	held atomic.Int64
+}
+
+// take reserves n bytes and reports whether they were available.
+func (b *budget) take(n int) bool {
+	if b.held.Add(int64(n)) <= b.most {
+		return true
+	}
+	b.held.Add(-int64(n))
+	return false
+}
+
+// bodies bounds the memory of bodies. Unauthenticated requests have a budget of their
+// own, so that they cannot exhaust that of authenticated ones.
+type bodies struct{ authenticated, unauthenticated budget }
+
+// bodyKey is the key of a request's bodyState in its locals.
+type bodyKey struct{}
+
+// bodyState tracks the body of a request.
+type bodyState struct {
+	bodies  *bodies
+	began   time.Time
+	proxies []netip.Prefix // that are trusted
+	// The bytes reserved from each budget.
+	authenticated, unauthenticated int
+}
+
+func bodyStateOf(c *fiber.Ctx) *bodyState {
+	a, _ := c.Locals(bodyKey{}).(*bodyState)
+	return a
+}
+
+// release returns the request's bytes to the budgets.
+func (a *bodyState) release() {
+	a.bodies.authenticated.held.Add(-int64(a.authenticated))
+	a.bodies.unauthenticated.held.Add(-int64(a.unauthenticated))
+}
+
+// take reserves n bytes for the request. The error is relay.KindUnavailable.
+func (a *bodyState) take(c *fiber.Ctx, n int) error {
+	if a == nil {
+		return nil // an app that was not created by New
+	}
+	from, mine := &a.bodies.unauthenticated, &a.unauthenticated
+	if authenticated(c) {
+		from, mine = &a.bodies.authenticated, &a.authenticated
+	}
+	if !from.take(n) {
+		return relay.Errorf(relay.KindUnavailable, "too many bodies at once")
+	}
+	*mine += n
+	return nil
+}
 
 // Body returns the request's body, inflated if need be, never more than limit
 // bytes. It is valid until the handler returns.
 func Body(c *fiber.Ctx, limit int) ([]byte, error) {
-	raw := c.Request().Body()
+	raw, err := RawBody(c, limit)
+	if err != nil {
+		return nil, err
+	}
 	encoding := c.Get(fiber.HeaderContentEncoding)
 	if encoding == "" || strings.EqualFold(encoding, "identity") {
-		if len(raw) > limit {
-			return nil, ErrBodyTooLarge
-		}
 		return raw, nil
 	}
 	var r io.Reader
-	var err error
 	switch strings.ToLower(encoding) {
 	case "gzip":
 		r, err = gzip.NewReader(bytes.NewReader(raw))
@@ -37,9 +117,106 @@ func Body(c *fiber.Ctx, limit int) ([]byte, error) {
 		return nil, fiber.NewError(fiber.StatusUnsupportedMediaType, "Content-Encoding "+strings.ToValidUTF8(encoding, "?")+" is not supported.")
 	}
 	if err != nil {
-		return nil, fiber.NewError(fiber.StatusBadRequest, "The body is not what Content-Encoding says.")
+		return nil, errEncoding
 	}
-	return readBounded(r, limit)
+	b, err := fill(c, r, -1, limit)
+	if err != nil && !errors.Is(err, ErrBodyTooLarge) && relay.KindOf(err) != relay.KindUnavailable {
+		return nil, errEncoding
+	}
+	return b, err
+}
+
+// RawBody returns the request's body as it was sent, never more than limit bytes.
+// It is valid until the handler returns. The body stays on the connection until it is
+// read: an unread body takes no memory.
+func RawBody(c *fiber.Ctx, limit int) ([]byte, error) {
+	req := c.Request()
+	size := req.Header.ContentLength() // negative: in chunks, or none
+	switch {
+	case size > limit:
+		return nil, ErrBodyTooLarge
+	case !req.IsBodyStream():
+		if b := req.Body(); len(b) <= limit {
+			return b, nil
+		}
+		return nil, ErrBodyTooLarge
+	}
+	b, err := fill(c, &timedBody{c.Context().Conn(), req.BodyStream(), bodyStateOf(c).began, 0}, size, limit)
+	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
+		return nil, errBodySlow
+	}
+	if err != nil {
+		return nil, wireError(err)
+	}
+	req.SetBodyRaw(b)
+	return b, nil
+}
+
+// NoBody refuses requests with a body. It protects handlers of other libraries, which
+// would read a body of any size.
+func NoBody(c *fiber.Ctx) error {
+	if _, err := RawBody(c, 0); err != nil {
+		return err
+	}
+	return c.Next()
+}
+
+// wireError is the answer for a body that could not be read. What the server
+// library says of it quotes the request.
+func wireError(err error) error {
+	if errors.Is(err, ErrBodyTooLarge) || relay.KindOf(err) == relay.KindUnavailable {
+		return err
+	}
+	return errBodyCut
+}
+
+// fill reads what there is, size bytes if that is not negative. The memory grows
+// with what arrives, not with what was announced.
+func fill(c *fiber.Ctx, r io.Reader, size, limit int) ([]byte, error) {
+	var b []byte
+	for size < 0 || len(b) < size {
+		if len(b) == cap(b) {
+			larger := min(max(2*cap(b), minBuffer), limit+1)
+			if size >= 0 {
+				larger = min(larger, size)
+			}
+			if err := bodyStateOf(c).take(c, larger-cap(b)); err != nil {
+				return nil, err
+			}
+			b = append(make([]byte, 0, larger), b...)
+		}
+		n, err := r.Read(b[len(b):cap(b)])
+		b = b[:len(b)+n]
+		switch {
+		case len(b) > limit:
+			return nil, ErrBodyTooLarge
+		case errors.Is(err, io.EOF) && size < 0:
+			return b, nil
+		case errors.Is(err, io.EOF) && len(b) < size:
+			return nil, io.ErrUnexpectedEOF
+		case err != nil && !errors.Is(err, io.EOF):
+			return nil, err
+		}
+	}
+	return b, nil
+}
+
+// timedBody is a body on its connection; it has to arrive in time.
+type timedBody struct {
+	conn  net.Conn
+	body  io.Reader
+	began time.Time
+	read  int
+}
+
+func (r *timedBody) Read(b []byte) (int, error) {
+	due := r.began.Add(bodyGrace + time.Duration(r.read)*time.Second/bodyRate)
+	if err := r.conn.SetReadDeadline(due); err != nil {
+		return 0, err
+	}
+	n, err := r.body.Read(b)
+	r.read += n
+	return n, err
 }
 
 // inflater reads deflate as RFC 9110 has it, in a zlib wrapper, and as half of
@@ -49,15 +226,4 @@ func inflater(raw []byte) (io.Reader, error) {
 		return zlib.NewReader(bytes.NewReader(raw))
 	}
 	return flate.NewReader(bytes.NewReader(raw)), nil
-}
-
-func readBounded(r io.Reader, limit int) ([]byte, error) {
-	b, err := io.ReadAll(io.LimitReader(r, int64(limit)+1))
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, fiber.NewError(fiber.StatusBadRequest, "The body is not what Content-Encoding says.")
-	}
-	if len(b) > limit {
-		return nil, ErrBodyTooLarge
-	}
-	return b, nil
 }

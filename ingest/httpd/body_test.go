@@ -1,16 +1,25 @@
 package httpd
 
 import (
+	"bufio"
 	"bytes"
 	"compress/flate"
 	"compress/gzip"
 	"compress/zlib"
+	"fmt"
 	"io"
+	"net"
+	"net/http"
+	"os"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/relay"
 )
 
 func packed(t *testing.T, text string, pack func(io.Writer) (io.WriteCloser, error)) string {
@@ -77,5 +86,161 @@ func TestBody(t *testing.T) {
 				t.Errorf("%d %s, want %d %s", status, body, tc.status, tc.want)
 			}
 		})
+	}
+}
+
+// held is an app whose handler reads a body, says so, and waits.
+func held(t *testing.T, o Options) (addr string, read chan error, end chan struct{}) {
+	t.Helper()
+	o.Logger = quiet()
+	app := New(o)
+	read, end = make(chan error, 100), make(chan struct{})
+	app.Post("/", func(c *fiber.Ctx) error {
+		_, err := Body(c, 8<<20)
+		read <- err
+		<-end
+		return err
+	})
+	return serve(t, app), read, end
+}
+
+func TestWhatWasAnnouncedTakesNoMemory(t *testing.T) {
+	const connections, announced = 50, 8_000_000
+	app := New(Options{Logger: quiet()})
+	came := make(chan struct{}, connections)
+	app.Post("/", func(c *fiber.Ctx) error {
+		came <- struct{}{}
+		_, err := Body(c, announced)
+		return err
+	})
+	addr := serve(t, app)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range connections {
+		conn := dial(t, addr)
+		write(t, conn, fmt.Sprintf("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\nx", announced))
+		<-came
+	}
+	runtime.ReadMemStats(&after)
+	if grown := after.TotalAlloc - before.TotalAlloc; grown > connections*100<<10 {
+		t.Errorf("%d bytes for %d bodies of which one byte each came", grown, connections)
+	}
+}
+
+// A refusal does not wait for the body, and the connection ends: what follows
+// would be read as a request.
+func TestARefusalDoesNotWaitForTheBody(t *testing.T) {
+	app := New(Options{Logger: quiet()})
+	app.Post("/", func(c *fiber.Ctx) error { return Message(c, 401, "Unauthenticated.") })
+	app.Use(NotFound)
+	addr := serve(t, app)
+	for _, tc := range []struct{ name, request, want string }{
+		{"a length", "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 8000000\r\n\r\nx", "401"},
+		{"chunks", "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n7a1200\r\nx", "401"},
+		{"another path", "POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: 8000000\r\n\r\nx", "404"},
+		{"an unknown method", "BREW / HTTP/1.1\r\nHost: h\r\nContent-Length: 8000000\r\n\r\nx", "400"},
+		{"more than any body may have", "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 9000000\r\n\r\nx", "413"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			conn := dial(t, addr)
+			write(t, conn, tc.request)
+			answers := all(t, conn)
+			if !strings.HasPrefix(answers, "HTTP/1.1 "+tc.want) || strings.Count(answers, "HTTP/1.1") != 1 || !strings.Contains(answers, "Connection: close") {
+				t.Errorf("%s", answers)
+			}
+		})
+	}
+}
+
+// A connection goes on after a refusal if the body is there already.
+func TestAShortBodyThatNobodyReadsIsThrownAway(t *testing.T) {
+	app := New(Options{Logger: quiet()})
+	app.Post("/", func(c *fiber.Ctx) error { return Message(c, 401, "Unauthenticated.") })
+	conn := dial(t, serve(t, app))
+	in := bufio.NewReader(conn)
+	for range 3 {
+		write(t, conn, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 32\r\n\r\nGET /admin HTTP/1.1\r\nHost: h\r\n\r\n")
+		resp, err := http.ReadResponse(in, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b, err := io.ReadAll(resp.Body); resp.StatusCode != 401 || resp.Close || err != nil {
+			t.Errorf("%d %s, %v", resp.StatusCode, b, err)
+		}
+	}
+}
+
+func TestBodiesShareABudget(t *testing.T) {
+	addr, read, end := held(t, Options{Unauthenticated: 50_000})
+	post := "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 40000\r\n\r\n" + strings.Repeat("x", 40_000)
+	first := dial(t, addr)
+	write(t, first, post)
+	if err := <-read; err != nil {
+		t.Fatal(err)
+	}
+	second := dial(t, addr)
+	write(t, second, post)
+	if err := <-read; relay.KindOf(err) != relay.KindUnavailable {
+		t.Errorf("the second: %v", err)
+	}
+	close(end)
+	if answers := all(t, second); !strings.HasPrefix(answers, "HTTP/1.1 503") || !strings.Contains(answers, "Retry-After: ") {
+		t.Error(answers)
+	}
+	if resp, err := http.ReadResponse(bufio.NewReader(first), nil); err != nil || resp.StatusCode != 200 {
+		t.Fatalf("%v, %v", resp, err)
+	}
+	write(t, first, post)
+	if err := <-read; err != nil {
+		t.Errorf("after the first was answered: %v", err)
+	}
+}
+
+// script is a connection that says what it is told to, and then that time is up.
+type script struct {
+	net.Conn
+	says []string
+	due  []time.Time // the deadlines that were set
+	got  strings.Builder
+}
+
+func (s *script) Read(b []byte) (int, error) {
+	if len(s.says) == 0 {
+		return 0, os.ErrDeadlineExceeded
+	}
+	n := copy(b, s.says[0])
+	s.says = s.says[1:]
+	return n, nil
+}
+func (s *script) Write(b []byte) (int, error)        { return s.got.Write(b) }
+func (s *script) SetReadDeadline(at time.Time) error { s.due = append(s.due, at); return nil }
+func (s *script) SetWriteDeadline(time.Time) error   { return nil }
+func (s *script) Close() error                       { return nil }
+func (s *script) RemoteAddr() net.Addr               { return &net.TCPAddr{} }
+func (s *script) LocalAddr() net.Addr                { return &net.TCPAddr{} }
+
+func TestASlowBodyEndsEarly(t *testing.T) {
+	app := New(Options{Logger: quiet()})
+	app.Post("/", func(c *fiber.Ctx) error { _, err := Body(c, 1<<20); return err })
+	app.Handler() // builds the routes
+	conn := &script{says: []string{"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 200000\r\n\r\nx", strings.Repeat("x", 16_000)}}
+	if err := app.Server().ServeConn(conn); err != nil {
+		t.Fatal(err)
+	}
+	if got := conn.got.String(); !strings.HasPrefix(got, "HTTP/1.1 408") || !strings.Contains(got, "Connection: close") {
+		t.Error(got)
+	}
+	if last := time.Until(conn.due[len(conn.due)-1]); last > bodyGrace+time.Second {
+		t.Errorf("the rest may take %s", last)
+	}
+	began := time.Now()
+	r := timedBody{conn: conn, body: strings.NewReader(strings.Repeat("x", 200_000)), began: began}
+	for _, want := range []time.Duration{bodyGrace, bodyGrace + time.Second} {
+		if _, err := io.ReadFull(&r, make([]byte, bodyRate)); err != nil {
+			t.Fatal(err)
+		}
+		if got := conn.due[len(conn.due)-1].Sub(began); got != want {
+			t.Errorf("after %d bytes %s, want %s", r.read-bodyRate, got, want)
+		}
 	}
 }

@@ -8,52 +8,66 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 )
 
 // ErrUnsigned is what a Signature's Verify returns for a request without one.
 var ErrUnsigned = errors.New("the request is not signed")
 
-// Signature is how the senders of a surface sign.
+// Signature defines how the senders of a surface sign requests.
 type Signature struct {
 	// Source returns the source that a request's path names, "" for none.
 	Source func(c *fiber.Ctx) string
 	// Verify checks a request's signature by the secret of its token. It
 	// returns ErrUnsigned, perhaps wrapped, if the request has none, and any
-	// other error if it has a wrong one. Its text may go to the log.
+	// other error if it has a wrong one. Its text may go to the log; an error of
+	// Body or RawBody is answered as it is.
 	Verify func(c *fiber.Ctx, secret string) error
 	Logger *slog.Logger
 }
 
-// RequireSigned lets requests through that Require lets through, and those
-// without a token's text whose path names a token by its source and which the
-// token's secret has signed. A source alone opens nothing: it is no secret. Where
-// the text is given and the token has a secret, a wrong signature is refused
-// all the same.
+// RequireSigned passes the requests that Require passes, and requests without a
+// token's text whose path names the source of a token and that are signed with the
+// token's secret. A source alone is not sufficient, because it is not secret. If the
+// text is given and the token has a secret, a wrong signature is still refused.
 func (a *Auth) RequireSigned(scope account.Scope, s Style, sig Signature) fiber.Handler {
-	var said atomic.Int64 // the second in which a refusal was logged: anybody can cause one
+	var lastLogged atomic.Int64 // unix second of the last logged refusal; limits the log
 	return func(c *fiber.Ctx) error {
-		t, bySource := byText(s.Credential(c)), false
+		t, bySource := byTokenText(s.Credential(c)), false
 		if t.text == "" {
 			if t.source = sig.Source(c); t.source == "" {
 				return s.Unauthenticated(c)
 			}
 			t.sum, bySource = sha256.Sum256([]byte("source\x00"+t.source)), true
 		}
+		shown := AttemptOf(c, "", t.text)
+		if bySource {
+			shown = AttemptOf(c, "source "+t.source, "source\x00"+t.source)
+		}
+		if wait := a.guesses.Wait(shown); wait > 0 {
+			return tooMany(c, wait)
+		}
 		token, err := a.token(c.UserContext(), t)
 		if err == nil {
-			if wrong := sig.check(c, token, bySource); wrong != nil {
-				if now := a.now().Unix(); said.Swap(now) != now {
+			wrong := sig.check(c, token, bySource)
+			if _, unread := errors.AsType[*fiber.Error](wrong); unread || relay.KindOf(wrong) == relay.KindUnavailable {
+				return wrong // the signed body did not arrive
+			}
+			if wrong != nil {
+				if now := a.now().Unix(); lastLogged.Swap(now) != now {
 					sig.Logger.Warn("signature refused", "account", token.Account, "path", c.Route().Path, "error", wrong)
 				}
+				a.guesses.Wrong(shown)
 				return s.Unauthenticated(c)
 			}
 		}
+		a.recordAttempt(shown, err)
 		return admit(c, scope, s, token, err)
 	}
 }
 
-// check verifies what has to be verified.
+// check verifies the signature if it is required or the token has a secret.
 func (sig *Signature) check(c *fiber.Ctx, token account.Token, bySource bool) error {
 	if token.Secret == "" {
 		if bySource {
@@ -63,7 +77,7 @@ func (sig *Signature) check(c *fiber.Ctx, token account.Token, bySource bool) er
 	}
 	err := sig.Verify(c, token.Secret)
 	if !bySource && errors.Is(err, ErrUnsigned) {
-		return nil // the text is proof enough
+		return nil // the token's text is sufficient
 	}
 	return err
 }

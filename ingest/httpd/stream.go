@@ -8,9 +8,9 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// pieceTime is how long a client may take for each piece of a download. The
+// chunkTimeout is how long a client may take for each piece of a download. The
 // server's own limit is for whole answers, and these may be large.
-const pieceTime = time.Minute
+const chunkTimeout = time.Minute
 
 // Stream answers with a body of a known size in bytes, piece by piece, and closes
 // it at the end.
@@ -25,7 +25,7 @@ type stream struct {
 }
 
 func (s *stream) Read(b []byte) (int, error) {
-	if err := s.conn.SetWriteDeadline(time.Now().Add(pieceTime)); err != nil {
+	if err := s.conn.SetWriteDeadline(time.Now().Add(chunkTimeout)); err != nil {
 		return 0, err
 	}
 	return s.ReadCloser.Read(b)

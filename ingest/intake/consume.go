@@ -5,66 +5,72 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/penstock/penstock/ingest/journal"
 	"github.com/penstock/penstock/relay/event"
 )
 
-// How long the consumer waits before it tries a back end again.
+// The limits of the exponential backoff while a back end is down.
 const (
-	firstPause = 50 * time.Millisecond
-	longPause  = 2 * time.Second
+	minBackoff = 50 * time.Millisecond
+	maxBackoff = 2 * time.Second
 )
 
-// The sizes of a batch that show load, and heavy load.
+// The batch sizes from which the load counts as busy and as heavy.
 const (
-	busy    = 8
-	crowded = 500
+	busyBatch  = 64
+	heavyBatch = 500
 )
 
-// batch is a run of records in the works.
+// batch is a sequence of records that are processed together.
 type batch struct {
 	last    uint64
 	size    int
-	arrived uint64        // entries accepted since the batch before it was taken
+	arrived uint64        // entries accepted since the previous batch was read
 	took    time.Duration // valid once ended is closed
 	ended   chan struct{}
-	done    chan error // one answer: nil when every effect is durable
-	turn
+	done    chan error // one result: nil when every effect is durable
+	predecessors
 	keys  map[uint64]struct{} // valid once keyed is closed
 	keyed chan struct{}
 }
 
-// Run processes the journal until ctx is done. Several batches are in the works
-// at once; the checkpoint follows them in order. It begins at the checkpoint,
-// also when it is called again after an error: what was read and not committed
-// is read again.
+// Run processes the journal until ctx is done. Several batches are processed
+// concurrently; the checkpoint follows them in order. Run starts at the checkpoint:
+// after an error, records that were read but not committed are read again.
 func (i *Intake) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	i.consumer.Rewind()
-	line := make(chan *batch, i.options.Workers-1)
+	i.reread.Store(i.log.Stats().Last)
+	started := make(chan *batch, i.options.Workers-1)
 	ended := make(chan error, 1)
-	go func() { ended <- i.commit(line, cancel) }()
-	err := i.feed(ctx, line)
-	close(line)
-	return errors.Join(err, <-ended)
+	go func() { ended <- i.commit(started, cancel) }()
+	var deferring sync.WaitGroup
+	deferring.Go(func() { i.processDeferred(ctx) })
+	err := i.dispatch(ctx, started)
+	close(started)
+	err = errors.Join(err, <-ended)
+	cancel()
+	deferring.Wait()
+	return err
 }
 
-// feed reads batches and starts the work on each.
+// dispatch reads batches and starts to process each.
 //
-// Acceptance goes first. Senders cut off after seconds and most never come
-// again, while nobody sees a reading arrive a second later: under load entries
-// gather before they are taken, and after a large batch processing stands back
-// for as long as the batch took, unless the backlog has grown too long for that.
-func (i *Intake) feed(ctx context.Context, line chan<- *batch) error {
+// Acceptance has priority. Senders time out after seconds and most do not retry,
+// while a reading may be stored a second later. So entries accumulate under load
+// before a batch is read, and after a large batch processing pauses for as long as
+// the batch took, unless the backlog exceeds its limit.
+func (i *Intake) dispatch(ctx context.Context, started chan<- *batch) error {
 	var last *batch
 	var open []*batch
-	for accepted := i.accepted.Load(); i.yield(ctx, last); {
+	for accepted := i.accepted.Load(); i.throttle(ctx, last); {
 		records, err := i.consumer.Next(ctx, i.options.Batch)
 		if err != nil {
-			if gone(ctx, err) {
+			if stopping(ctx, err) {
 				return nil
 			}
 			return fmt.Errorf("intake %s: read: %w", i.kind, err)
@@ -75,35 +81,35 @@ func (i *Intake) feed(ctx context.Context, line chan<- *batch) error {
 			done: make(chan error, 1), ended: make(chan struct{}), keyed: make(chan struct{}),
 		}
 		accepted = now
-		line <- last // waits while as many are in the works as may be
-		last.turn = turn{inTheWorks(open)}
+		started <- last // blocks while all workers are busy
+		last.predecessors = predecessors{unfinished(open)}
 		open = append(slices.Clip(last.earlier), last)
 		go i.work(ctx, last, records)
 	}
 	return nil
 }
 
-// work brings a batch to its end.
+// work processes a batch.
 func (i *Intake) work(ctx context.Context, b *batch, records []journal.Record) {
 	start := time.Now()
 	items := i.items(ctx, records)
-	i.lineUp(ctx, b, items)
-	err := i.settle(ctx, b.turn, items)
+	setEarlier(items, b.earlier)
+	i.waitForKeys(ctx, b, items)
+	err := i.settle(ctx, b.predecessors, items)
 	b.took = time.Since(start)
-	b.turn = turn{} // or each batch would keep all those before it in memory
+	b.predecessors = predecessors{} // otherwise each batch would keep all earlier ones in memory
 	close(b.ended)
 	b.done <- err
 }
 
-// yield waits before the next batch is taken, as the load asks for. It is false
-// when ctx is done.
-func (i *Intake) yield(ctx context.Context, last *batch) bool {
+// throttle delays the next batch under load. It returns false when ctx is done.
+func (i *Intake) throttle(ctx context.Context, last *batch) bool {
 	switch {
-	case last == nil || last.size <= busy || i.options.Linger < 0:
+	case last == nil || last.size <= busyBatch || i.options.Linger < 0:
 		return ctx.Err() == nil
 	case last.arrived < uint64(last.size)/4:
-		return ctx.Err() == nil // nobody to give way to
-	case last.size < crowded:
+		return ctx.Err() == nil // few new entries are arriving
+	case last.size < heavyBatch:
 		return sleep(ctx, i.options.Linger) == nil
 	case i.log.Stats().Last-last.last > i.options.Backlog:
 		return ctx.Err() == nil
@@ -116,11 +122,11 @@ func (i *Intake) yield(ctx context.Context, last *batch) bool {
 	}
 }
 
-// commit moves the checkpoint behind each batch that is done. After one that is
-// not, it stops the feed and only waits for the others to end.
-func (i *Intake) commit(line <-chan *batch, stop func()) error {
+// commit advances the checkpoint after each batch that is done. After a batch that
+// failed, it stops dispatch and only waits for the others to end.
+func (i *Intake) commit(started <-chan *batch, stop func()) error {
 	var failed error
-	for b := range line {
+	for b := range started {
 		err := <-b.done
 		if failed == nil && err == nil {
 			err = i.consumer.Commit(b.last)
@@ -139,13 +145,13 @@ func (i *Intake) commit(line <-chan *batch, stop func()) error {
 	return failed
 }
 
-// items reads records and sets those aside that cannot be read.
+// items decodes records and quarantines those that cannot be decoded.
 func (i *Intake) items(ctx context.Context, records []journal.Record) []Item {
 	items := make([]Item, 0, len(records))
 	for _, r := range records {
 		it, err := i.item(r)
 		if err != nil {
-			_ = i.end(ctx, 1, []event.Mark{setAside(it, err)}) // fails with ctx only
+			_ = i.end(ctx, []Item{it}, []event.Mark{quarantine(it, err)}) // fails only if ctx is done
 			continue
 		}
 		items = append(items, it)

@@ -11,23 +11,22 @@ import (
 // entryVersion is the first byte of every record; another one is refused.
 const entryVersion = 1
 
-// Entry is a request as it was accepted: what is needed to process it later,
-// and again. Credentials are never part of it.
+// Entry is an accepted request with all that is needed to process it, also
+// repeatedly. It never includes credentials.
 type Entry struct {
-	// Account is the one whose token was given; 0 for carriers configured in
-	// the file.
+	// Account is the account of the request's token; 0 for carriers in the
+	// configuration file.
 	Account account.ID
-	// Source is the adapter or the sender as far as it is known: kannel, json,
-	// chirpstack-v4.
+	// Source is the adapter or the sender, if known: kannel, json, chirpstack-v4.
 	Source      string
 	Path        string
 	Query       string // raw
 	ContentType string
-	// Waiter names a request that waits for the outcome; empty when none does.
+	// Waiter names a request that waits for the outcome; empty if there is none.
 	Waiter  string
 	Headers map[string]string
 	Body    []byte
-	// ReceivedAt is when the journal took it. It is not part of the encoding.
+	// ReceivedAt is when the journal accepted it. It is not part of the encoding.
 	ReceivedAt time.Time
 }
 
@@ -49,7 +48,7 @@ func appendString(dst []byte, s string) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
 }
 
-// ParseEntry reads what Append wrote. The body shares memory with b.
+// ParseEntry decodes an entry encoded by Append. The body shares memory with b.
 func ParseEntry(b []byte) (Entry, error) {
 	r := reader{all: b, rest: b}
 	if v := r.byte("version"); v != entryVersion && r.err == nil {

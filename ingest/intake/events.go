@@ -8,37 +8,23 @@ import (
 	"math"
 	"net/url"
 	"slices"
-	"time"
 
 	"github.com/penstock/penstock/ingest/journal"
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/event"
 )
 
-// Filter selects events; zero fields select all.
-type Filter struct {
-	IDs     []string
-	State   event.State
-	Account account.ID
-	Source  string
-	Device  string // a part of the body, the path or the query, any case
-	Query   string // likewise; also a part of the id, the reason or the outcome
-	From    time.Time
-	To      time.Time
-}
-
-// scanChunk is how many records are looked at before their marks are fetched.
+// scanChunk is how many records are read before their marks are fetched.
 const scanChunk = 500
 
 // Events calls fn with the events that a filter selects, newest first, below a
 // sequence (0 for all), until fn returns false.
-func (i *Intake) Events(ctx context.Context, f Filter, below uint64, fn func(event.Event, uint64) bool) error {
+func (i *Intake) Events(ctx context.Context, f event.Filter, below uint64, fn func(event.Event, uint64) bool) error {
 	return i.Items(ctx, f, below, func(e event.Event, it *Item) bool { return fn(e, it.Seq) })
 }
 
-// Items is Events with what was posted.
-func (i *Intake) Items(ctx context.Context, f Filter, below uint64, fn func(event.Event, *Item) bool) error {
+// Items is Events with the items of the events.
+func (i *Intake) Items(ctx context.Context, f event.Filter, below uint64, fn func(event.Event, *Item) bool) error {
 	if below == 0 {
 		below = math.MaxInt64
 	}
@@ -46,13 +32,13 @@ func (i *Intake) Items(ctx context.Context, f Filter, below uint64, fn func(even
 		return i.eventsByID(ctx, f, below, fn)
 	}
 	if f.State == event.Quarantined || f.State == event.Unrouted {
-		return i.marked(ctx, f, below, fn)
+		return i.listByState(ctx, f, below, fn)
 	}
 	return i.scan(ctx, f, below, fn)
 }
 
 // Event returns one event with its item; relay.KindNotFound if this intake did
-// not give the id or the record is gone.
+// not assign the id or the record is deleted.
 func (i *Intake) Event(ctx context.Context, id string) (event.Event, Item, error) {
 	seq, ok := i.Sequence(id)
 	if !ok {
@@ -73,7 +59,7 @@ func (i *Intake) Event(ctx context.Context, id string) (event.Event, Item, error
 	return e, it, nil
 }
 
-func (i *Intake) eventsByID(ctx context.Context, f Filter, below uint64, fn func(event.Event, *Item) bool) error {
+func (i *Intake) eventsByID(ctx context.Context, f event.Filter, below uint64, fn func(event.Event, *Item) bool) error {
 	for _, seq := range i.sequences(f.IDs) {
 		if seq >= below {
 			continue
@@ -82,14 +68,15 @@ func (i *Intake) eventsByID(ctx context.Context, f Filter, below uint64, fn func
 		if err != nil {
 			return err
 		}
-		if more, err := i.show(f, seq, marks[seq], fn); err != nil || !more {
+		if more, err := i.visit(f, seq, marks[seq], fn); err != nil || !more {
 			return err
 		}
 	}
 	return nil
 }
 
-// sequences returns those of ids that this intake gave, newest first, each once.
+// sequences returns the sequences of the ids that this intake assigned, newest
+// first and without duplicates.
 func (i *Intake) sequences(ids []string) []uint64 {
 	var seqs []uint64
 	for _, id := range ids {
@@ -103,9 +90,9 @@ func (i *Intake) sequences(ids []string) []uint64 {
 	return seqs
 }
 
-// show calls fn with an event if the filter selects it and its record is still
-// there, and reports whether to go on.
-func (i *Intake) show(f Filter, seq uint64, m event.Mark, fn func(event.Event, *Item) bool) (more bool, err error) {
+// visit calls fn with an event if the filter selects it and its record still
+// exists, and reports whether to continue.
+func (i *Intake) visit(f event.Filter, seq uint64, m event.Mark, fn func(event.Event, *Item) bool) (more bool, err error) {
 	r, err := i.log.Read(seq)
 	if errors.Is(err, journal.ErrNotFound) {
 		return true, nil
@@ -117,8 +104,8 @@ func (i *Intake) show(f Filter, seq uint64, m event.Mark, fn func(event.Event, *
 	return !i.selects(&f, &e, &it) || fn(e, &it), nil
 }
 
-// marked lists by state, which has an index.
-func (i *Intake) marked(ctx context.Context, f Filter, below uint64, fn func(event.Event, *Item) bool) error {
+// listByState lists events by state, which has an index.
+func (i *Intake) listByState(ctx context.Context, f event.Filter, below uint64, fn func(event.Event, *Item) bool) error {
 	for {
 		marks, err := i.marks.List(ctx, i.kind, f.State, below, scanChunk)
 		if err != nil || len(marks) == 0 {
@@ -126,15 +113,15 @@ func (i *Intake) marked(ctx context.Context, f Filter, below uint64, fn func(eve
 		}
 		for _, m := range marks {
 			below = m.Seq
-			if more, err := i.show(f, m.Seq, m, fn); err != nil || !more {
+			if more, err := i.visit(f, m.Seq, m, fn); err != nil || !more {
 				return err
 			}
 		}
 	}
 }
 
-// scan walks the journal backwards.
-func (i *Intake) scan(ctx context.Context, f Filter, below uint64, fn func(event.Event, *Item) bool) error {
+// scan reads the journal backwards.
+func (i *Intake) scan(ctx context.Context, f event.Filter, below uint64, fn func(event.Event, *Item) bool) error {
 	for {
 		chunk, err := i.log.Before(ctx, below, scanChunk, nil)
 		if err != nil || len(chunk) == 0 {
@@ -156,7 +143,7 @@ func (i *Intake) scan(ctx context.Context, f Filter, below uint64, fn func(event
 	}
 }
 
-// event describes a record and what became of it.
+// event returns the event of a record.
 func (i *Intake) event(r journal.Record, m event.Mark) (event.Event, Item) {
 	it, err := i.item(r)
 	e := event.Event{
@@ -184,14 +171,14 @@ func (i *Intake) event(r journal.Record, m event.Mark) (event.Event, Item) {
 	return e, it
 }
 
-// Describer is a Processor that says what an entry is and carries, in a line.
+// Describer is a Processor that describes the content of an entry in one line.
 type Describer interface {
 	Describe(e *Entry) string
 }
 
-// selects reports whether a filter selects an event, which then says what it is.
-func (i *Intake) selects(f *Filter, e *event.Event, it *Item) bool {
-	if !f.match(e, it) {
+// selects reports whether a filter selects an event, and describes the event.
+func (i *Intake) selects(f *event.Filter, e *event.Event, it *Item) bool {
+	if !matches(f, e, it) {
 		return false
 	}
 	if e.Outcome == "" {
@@ -200,7 +187,7 @@ func (i *Intake) selects(f *Filter, e *event.Event, it *Item) bool {
 	return f.Query == "" || it.holds(e, f.Query) || contains([]byte(e.ID+"\n"+e.Reason+"\n"+e.Outcome), f.Query)
 }
 
-// describe asks the processor. One that panics must not hide the event.
+// describe calls the processor's Describe. A panic must not hide the event.
 func (i *Intake) describe(e *Entry) (text string) {
 	p, ok := i.processor.(Describer)
 	if !ok {
@@ -214,8 +201,8 @@ func (i *Intake) describe(e *Entry) (text string) {
 	return Reason(p.Describe(e))
 }
 
-// match looks at what needs no description.
-func (f *Filter) match(e *event.Event, it *Item) bool {
+// matches checks the fields that need no description.
+func matches(f *event.Filter, e *event.Event, it *Item) bool {
 	return (f.State == "" || f.State == e.State) &&
 		(f.Account == 0 || f.Account == e.Account) &&
 		(f.Source == "" || f.Source == e.Source) &&
@@ -224,7 +211,7 @@ func (f *Filter) match(e *event.Event, it *Item) bool {
 		(f.Device == "" || it.holds(e, f.Device))
 }
 
-// holds reports whether what was posted holds a text.
+// holds reports whether the posted data contains a text.
 func (it *Item) holds(e *event.Event, text string) bool {
 	path, _ := url.PathUnescape(it.Entry.Path)
 	return contains(e.Raw, text) || contains([]byte(path+"\n"+it.Entry.Query), text)

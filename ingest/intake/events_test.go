@@ -12,7 +12,7 @@ import (
 	"github.com/penstock/penstock/relay/event"
 )
 
-func list(t *testing.T, r *rig, f Filter, below uint64) (out []event.Event) {
+func list(t *testing.T, r *rig, f event.Filter, below uint64) (out []event.Event) {
 	t.Helper()
 	err := r.Events(t.Context(), f, below, func(e event.Event, _ uint64) bool {
 		out = append(out, e)
@@ -53,32 +53,32 @@ func TestEventsAreFound(t *testing.T) {
 	future := time.Now().Add(time.Hour)
 	cases := []struct {
 		name  string
-		f     Filter
+		f     event.Filter
 		below uint64
 		want  string
 	}{
-		{"all of them, newest first", Filter{}, 0, "12 11 10 9 8 7 6 5 4 3 2 1"},
-		{"below a place", Filter{}, 4, "3 2 1"},
-		{"below the first", Filter{}, 1, ""},
-		{"those that wait", Filter{State: event.Pending}, 0, "12 11"},
-		{"the quarantined", Filter{State: event.Quarantined}, 0, "3"},
-		{"the quarantined below their place", Filter{State: event.Quarantined}, 3, ""},
-		{"the unrouted", Filter{State: event.Unrouted}, 0, "5"},
-		{"the done", Filter{State: event.Done}, 5, "4 2 1"},
-		{"by id, newest first and once each", Filter{IDs: []string{"n1-u2", "n1-u9", "n1-u2"}}, 0, "9 2"},
-		{"by id below a place", Filter{IDs: []string{"n1-u2", "n1-u9"}}, 9, "2"},
-		{"ids of another kind, another node and nobody", Filter{IDs: []string{"n1-s2", "n2-u2", "n1-u99", "n1-u0", "n1-u-1", "n1-u", "", "n1-u2x", "n1-u2.0"}}, 0, ""},
-		{"an id whose state is another", Filter{IDs: []string{"n1-u2"}, State: event.Quarantined}, 0, ""},
-		{"by what the mark says of the source", Filter{Source: "tts-v3"}, 0, "5 3"},
-		{"another account's", Filter{Account: 8}, 0, ""},
-		{"by the device in the path", Filter{Device: "TANK 9"}, 0, "10"},
-		{"by a part of the body", Filter{Query: `"N":0}`}, 0, "11 1"},
-		{"by a part of the reason", Filter{Query: "decoder"}, 0, "3"},
-		{"by a part of the id", Filter{Query: "n1-u1"}, 0, "12 11 10 1"},
-		{"from a time to come", Filter{From: future}, 0, ""},
-		{"from a time to come, marked", Filter{From: future, State: event.Quarantined}, 0, ""},
-		{"up to a time to come", Filter{To: future}, 3, "2 1"},
-		{"up to a time long gone", Filter{To: future.Add(-24 * time.Hour)}, 0, ""},
+		{"all of them, newest first", event.Filter{}, 0, "12 11 10 9 8 7 6 5 4 3 2 1"},
+		{"below a place", event.Filter{}, 4, "3 2 1"},
+		{"below the first", event.Filter{}, 1, ""},
+		{"those that wait", event.Filter{State: event.Pending}, 0, "12 11"},
+		{"the quarantined", event.Filter{State: event.Quarantined}, 0, "3"},
+		{"the quarantined below their place", event.Filter{State: event.Quarantined}, 3, ""},
+		{"the unrouted", event.Filter{State: event.Unrouted}, 0, "5"},
+		{"the done", event.Filter{State: event.Done}, 5, "4 2 1"},
+		{"by id, newest first and once each", event.Filter{IDs: []string{"n1-u2", "n1-u9", "n1-u2"}}, 0, "9 2"},
+		{"by id below a place", event.Filter{IDs: []string{"n1-u2", "n1-u9"}}, 9, "2"},
+		{"ids of another kind, another node and nobody", event.Filter{IDs: []string{"n1-s2", "n2-u2", "n1-u99", "n1-u0", "n1-u-1", "n1-u", "", "n1-u2x", "n1-u2.0"}}, 0, ""},
+		{"an id whose state is another", event.Filter{IDs: []string{"n1-u2"}, State: event.Quarantined}, 0, ""},
+		{"by what the mark says of the source", event.Filter{Source: "tts-v3"}, 0, "5 3"},
+		{"another account's", event.Filter{Account: 8}, 0, ""},
+		{"by the device in the path", event.Filter{Device: "TANK 9"}, 0, "10"},
+		{"by a part of the body", event.Filter{Query: `"N":0}`}, 0, "11 1"},
+		{"by a part of the reason", event.Filter{Query: "decoder"}, 0, "3"},
+		{"by a part of the id", event.Filter{Query: "n1-u1"}, 0, "12 11 10 1"},
+		{"from a time to come", event.Filter{From: future}, 0, ""},
+		{"from a time to come, marked", event.Filter{From: future, State: event.Quarantined}, 0, ""},
+		{"up to a time to come", event.Filter{To: future}, 3, "2 1"},
+		{"up to a time long gone", event.Filter{To: future.Add(-24 * time.Hour)}, 0, ""},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
@@ -95,7 +95,7 @@ func TestEventsAreFound(t *testing.T) {
 
 func TestAnEventSaysWhatBecameOfIt(t *testing.T) {
 	r := processed(t)
-	e := list(t, r, Filter{IDs: []string{"n1-u3"}}, 0)[0]
+	e := list(t, r, event.Filter{IDs: []string{"n1-u3"}}, 0)[0]
 	if e.Kind != event.Uplink || e.Account != 7 || e.Source != "tts-v3" || e.State != event.Quarantined ||
 		e.Reason != "no Decoder" || string(e.Raw) != `{"n":2}` || e.ReceivedAt.IsZero() {
 		t.Errorf("%+v", e)
@@ -104,14 +104,14 @@ func TestAnEventSaysWhatBecameOfIt(t *testing.T) {
 	if _, err := r.Accept(t.Context(), &get); err != nil {
 		t.Fatal(err)
 	}
-	if e := list(t, r, Filter{IDs: []string{"n1-u13"}}, 0)[0]; string(e.Raw) != "from=1&to=2" {
+	if e := list(t, r, event.Filter{IDs: []string{"n1-u13"}}, 0)[0]; string(e.Raw) != "from=1&to=2" {
 		t.Errorf("a request without a body shows %q", e.Raw)
 	}
 }
 
 func TestAReplayClearsWhatWorksNow(t *testing.T) {
 	r := processed(t)
-	if n, err := r.Walk(t.Context(), Filter{State: event.Quarantined}, 0, nil); n != 1 || err != nil || len(r.marks.reasons()) != 2 {
+	if n, err := r.Batches(t.Context(), event.Filter{State: event.Quarantined}, 0, nil); n != 1 || err != nil || len(r.marks.reasons()) != 2 {
 		t.Errorf("a dry run: %d, %v, %v", n, err, r.marks.reasons())
 	}
 	r.p.set(nil, func(it Item) (*event.Mark, error) {
@@ -123,7 +123,7 @@ func TestAReplayClearsWhatWorksNow(t *testing.T) {
 		}
 		return nil, nil
 	})
-	n, err := r.Replay(t.Context(), Filter{})
+	n, err := r.Replay(t.Context(), event.Filter{}, false)
 	want := map[uint64]string{5: "quarantined: still not", 7: "quarantined: internal error: now"}
 	if got := r.marks.reasons(); n != 12 || err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("%d, %v, %v", n, err, got)
@@ -138,7 +138,7 @@ func TestAReplayKeepsTheOrderOfArrival(t *testing.T) {
 	r.p.mu.Lock()
 	r.p.order = nil
 	r.p.mu.Unlock()
-	if n, err := r.Replay(t.Context(), Filter{}); n != 12 || err != nil || !slices.IsSorted(r.p.order) {
+	if n, err := r.Replay(t.Context(), event.Filter{}, false); n != 12 || err != nil || !slices.IsSorted(r.p.order) {
 		t.Errorf("%d, %v, %v", n, err, r.p.order)
 	}
 }
@@ -146,7 +146,7 @@ func TestAReplayKeepsTheOrderOfArrival(t *testing.T) {
 func TestAReplayEndsWhenABackEndIsDown(t *testing.T) {
 	r := processed(t)
 	r.p.set(func(context.Context, []Item) error { return down() }, nil)
-	n, err := r.Replay(t.Context(), Filter{})
+	n, err := r.Replay(t.Context(), event.Filter{}, false)
 	if n != 0 || relay.KindOf(err) != relay.KindUnavailable || len(r.marks.reasons()) != 2 {
 		t.Errorf("%d, %v", n, err)
 	}

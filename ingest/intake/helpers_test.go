@@ -12,6 +12,7 @@ import (
 
 	"github.com/penstock/penstock/ingest/journal"
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/event"
 )
 
@@ -62,6 +63,21 @@ func (m *memoryMarks) List(_ context.Context, _ event.Kind, s event.State, befor
 		}
 	}
 	slices.SortFunc(out, func(a, b event.Mark) int { return cmp.Compare(b.Seq, a.Seq) })
+	return out[:min(limit, len(out))], m.down
+}
+
+func (m *memoryMarks) PutOff(_ context.Context, _ event.Kind, after account.ID, limit int) ([]event.Mark, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var out []event.Mark
+	for _, one := range m.marks {
+		if one.Account > after && one.State == event.Pending {
+			out = append(out, one)
+		}
+	}
+	slices.SortFunc(out, func(a, b event.Mark) int {
+		return cmp.Or(cmp.Compare(a.Account, b.Account), cmp.Compare(a.Seq, b.Seq))
+	})
 	return out[:min(limit, len(out))], m.down
 }
 

@@ -16,60 +16,73 @@ import (
 	"github.com/penstock/penstock/relay/event"
 )
 
-// Item is an entry on its way through the processor.
+// Item is an entry passed to the processor.
 type Item struct {
 	ID    string // "<node>-<first letter of the kind><sequence>"
 	Seq   uint64
 	Entry Entry
-	// Prepared is what an Orderly processor has found out already.
+	// NoDefer means that the entry is not deferred, since no other entries wait behind it.
+	NoDefer bool
+	// NoRules means that rules do not look at the entry: it is replayed.
+	NoRules bool
+	// Earlier waits until the batches that were read before this one are done, for
+	// effects that depend on the order; nil if there are none.
+	Earlier func(ctx context.Context) error
+	// Prepared holds results of Orderly.Keys for Process.
 	Prepared any
 }
 
-// Processor brings entries to their effects.
+// Processor processes entries.
 //
-// Process is called with entries in the order of the journal, possibly again
-// after a crash or in a replay, and by several goroutines at once. It returns
-// marks for the entries it set aside; one that is Early is given again where an
-// earlier entry, still in the works, may be the reason. An error of relay.KindUnavailable means
-// that a back end is down: the batch comes again until it works. Any other
-// error is looked into entry by entry, and the culprits are set aside.
+// Process is called with entries in the order of the journal, concurrently, and
+// again after a crash or in a replay. It returns marks for the entries that it
+// quarantined. An Early mark may be caused by an earlier entry that is still being
+// processed; its entry is then processed again. An event.Pending mark defers its
+// entry: the entry is processed again with NoDefer, alternating with entries of
+// other accounts. An error of relay.KindUnavailable means that a back end is down:
+// the batch is retried until it succeeds. After any other error the batch is
+// bisected, and the entries that fail are quarantined.
 type Processor interface {
 	Process(ctx context.Context, items []Item) ([]event.Mark, error)
 }
 
-// Options are what may be chosen; the zero value works.
+// Options configures an Intake; the zero value works.
 type Options struct {
-	Batch   int // the most entries per call; 0 means 1000
-	Workers int // calls at a time; 0 means 2
-	// Linger is how long entries gather under load before they are taken: a
-	// store does a thousand points in the time of a hundred. Light traffic never
-	// waits. 0 means 20 ms; negative, never.
+	Batch   int // maximum entries per call; 0 means 5000
+	Workers int // concurrent calls; 0 means 2
+	// Linger is how long entries accumulate under load before a batch is read: a
+	// store writes a thousand points in the time of a hundred. There is no delay
+	// after a batch of 64 entries or fewer. 0 means 100 ms; negative disables it.
 	Linger time.Duration
-	// Backlog is how many entries may wait while acceptance goes first; 0 means
-	// 500,000.
+	// Backlog is the number of waiting entries up to which acceptance has priority
+	// over processing; 0 means 500,000.
 	Backlog uint64
-	// Patience is how often an entry that fails for a reason of its own is
-	// tried before it is set aside; 0 means 3.
-	Patience int
-	Logger   *slog.Logger
-	Now      func() time.Time
+	// MaxAttempts is how often an entry that fails by itself is tried before it is
+	// quarantined; 0 means 3.
+	MaxAttempts int
+	Logger      *slog.Logger
+	Now         func() time.Time
 }
 
-// Intake is the way in of one kind of traffic.
+// Intake accepts and processes one kind of traffic.
 type Intake struct {
-	kind      event.Kind
-	node      string
-	log       *journal.Log
-	consumer  *journal.Consumer
-	marks     event.Marks
-	processor Processor
-	options   Options
-	logger    *slog.Logger
-	buffers   sync.Pool
-	trouble   atomic.Pointer[error] // why the consumer waits
-	accepted  atomic.Uint64
-	processed atomic.Uint64
-	setAside  atomic.Uint64
+	kind        event.Kind
+	node        string
+	log         *journal.Log
+	consumer    *journal.Consumer
+	marks       event.Marks
+	processor   Processor
+	options     Options
+	logger      *slog.Logger
+	buffers     sync.Pool
+	outage      atomic.Pointer[error] // why processing is blocked; nil if it is not
+	accepted    atomic.Uint64
+	processed   atomic.Uint64
+	quarantined atomic.Uint64
+	deferred    atomic.Uint64
+	reread      atomic.Uint64 // the last entry that may have been processed before the start
+	// deferredReady is signalled when entries were deferred.
+	deferredReady chan struct{}
 }
 
 // New returns the intake of a kind over its journal. Run starts processing.
@@ -80,7 +93,7 @@ func New(kind event.Kind, node string, log *journal.Log, marks event.Marks, p Pr
 	}
 	o.Backlog = cmp.Or(o.Backlog, 500_000)
 	o.Linger = cmp.Or(o.Linger, 100*time.Millisecond)
-	o.Batch, o.Workers, o.Patience = cmp.Or(o.Batch, 5000), cmp.Or(o.Workers, 2), cmp.Or(o.Patience, 3)
+	o.Batch, o.Workers, o.MaxAttempts = cmp.Or(o.Batch, 5000), cmp.Or(o.Workers, 2), cmp.Or(o.MaxAttempts, 3)
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -89,19 +102,20 @@ func New(kind event.Kind, node string, log *journal.Log, marks event.Marks, p Pr
 	}
 	return &Intake{
 		kind: kind, node: node, log: log, consumer: consumer, marks: marks, processor: p, options: o,
-		logger:  o.Logger.With("kind", string(kind)),
-		buffers: sync.Pool{New: func() any { return new([]byte) }},
+		logger:        o.Logger.With("kind", string(kind)),
+		buffers:       sync.Pool{New: func() any { return new([]byte) }},
+		deferredReady: make(chan struct{}, 1),
 	}, nil
 }
 
-// ErrFull is what Accept answers when the journal cannot take more now.
+// ErrFull is returned by Accept if the journal is full.
 var ErrFull = journal.ErrFull
 
-// ErrTooLarge is what Accept answers for an entry that no journal takes.
+// ErrTooLarge is returned by Accept for an entry that exceeds the journal's limit.
 var ErrTooLarge = journal.ErrTooLarge
 
-// Accept writes an entry to the journal. When it returns an id the entry is on
-// disk and will be processed, whatever happens. The entry is not kept.
+// Accept writes an entry to the journal. When it returns an id, the entry is on
+// disk and will be processed, even after a crash. Accept does not retain e.
 func (i *Intake) Accept(ctx context.Context, e *Entry) (string, error) {
 	s, err := i.Stage(ctx, e)
 	if err != nil {
@@ -110,14 +124,15 @@ func (i *Intake) Accept(ctx context.Context, e *Entry) (string, error) {
 	return s.Wait(ctx)
 }
 
-// Staged is an entry that has its place in the journal, and is not on disk yet.
+// Staged is an entry with a sequence in the journal that is not on disk yet.
 type Staged struct {
 	intake  *Intake
 	pending journal.Pending
 }
 
-// Stage is the first half of Accept, for one who has many entries under way and
-// must keep their order: it is that of the calls. The entry is not kept.
+// Stage is the first half of Accept, for callers that accept many entries
+// concurrently in a fixed order: entries are ordered by call. Stage does not
+// retain e.
 func (i *Intake) Stage(ctx context.Context, e *Entry) (Staged, error) {
 	buf := i.buffers.Get().(*[]byte)
 	defer i.buffers.Put(buf)
@@ -129,7 +144,7 @@ func (i *Intake) Stage(ctx context.Context, e *Entry) (Staged, error) {
 	return Staged{i, p}, nil
 }
 
-// Wait is the second half: the entry is on disk when it returns an id.
+// Wait is the second half of Accept: when it returns an id, the entry is on disk.
 func (s Staged) Wait(ctx context.Context) (string, error) {
 	seq, err := s.pending.Wait(ctx)
 	if err != nil {
@@ -143,7 +158,7 @@ func (i *Intake) id(seq uint64) string {
 	return i.node + "-" + string(i.kind[:1]) + strconv.FormatUint(seq, 10)
 }
 
-// Sequence returns the sequence within an id of this intake.
+// Sequence returns the sequence of an id of this intake.
 func (i *Intake) Sequence(id string) (uint64, bool) {
 	rest, ok := strings.CutPrefix(id, i.node+"-"+string(i.kind[:1]))
 	if !ok {
@@ -156,44 +171,45 @@ func (i *Intake) Sequence(id string) (uint64, bool) {
 // Kind returns the kind of traffic.
 func (i *Intake) Kind() event.Kind { return i.kind }
 
-// Status is how an intake is doing.
+// Status is the state of an intake.
 type Status struct {
-	Journal   journal.Stats
-	Lag       uint64 // entries accepted and not processed yet
-	Waiting   string // why the consumer waits; empty when it does not
-	Accepted  uint64 // since the start
-	Processed uint64
-	SetAside  uint64
+	Journal     journal.Stats
+	Lag         uint64 // entries accepted and not processed yet
+	Waiting     string // why processing is blocked; empty if it is not
+	Accepted    uint64 // since the start
+	Processed   uint64
+	Quarantined uint64
+	Deferred    uint64
 }
 
-// Status returns how the intake is doing.
+// Status returns the state of the intake.
 func (i *Intake) Status() Status {
 	s := Status{
 		Journal: i.log.Stats(), Accepted: i.accepted.Load(),
-		Processed: i.processed.Load(), SetAside: i.setAside.Load(),
+		Processed: i.processed.Load(), Quarantined: i.quarantined.Load(), Deferred: i.deferred.Load(),
 	}
 	if last, done := s.Journal.Last, i.consumer.Committed(); last > done {
 		s.Lag = last - done
 	}
-	if err := i.trouble.Load(); err != nil {
+	if err := i.outage.Load(); err != nil {
 		s.Waiting = (*err).Error()
 	}
 	return s
 }
 
-// Committed is the sequence up to which everything was processed.
+// Committed returns the sequence up to which all entries are processed.
 func (i *Intake) Committed() uint64 { return i.consumer.Committed() }
 
-// Waits reports whether processing waits for a back end.
-func (i *Intake) Waits() bool { return i.trouble.Load() != nil }
+// Blocked reports whether processing is blocked by a back end that is down.
+func (i *Intake) Blocked() bool { return i.outage.Load() != nil }
 
-// Trim forgets the marks of entries whose records are gone.
+// Trim deletes the marks of entries whose records are deleted.
 func (i *Intake) Trim(ctx context.Context) error {
 	return i.marks.Trim(ctx, i.kind, i.log.Stats().First)
 }
 
-// item reads a record. One that cannot be read has been written by another
-// version; it is set aside like any other that fails.
+// item decodes a record. A record that cannot be decoded was written by another
+// version and is quarantined.
 func (i *Intake) item(r journal.Record) (Item, error) {
 	it := Item{ID: i.id(r.Seq), Seq: r.Seq}
 	e, err := ParseEntry(r.Payload)
@@ -202,7 +218,7 @@ func (i *Intake) item(r journal.Record) (Item, error) {
 	return it, err
 }
 
-// gone reports whether an error only says that the program stops.
-func gone(ctx context.Context, err error) bool {
+// stopping reports whether an error only means that the program stops.
+func stopping(ctx context.Context, err error) bool {
 	return ctx.Err() != nil || errors.Is(err, journal.ErrClosed)
 }

@@ -7,24 +7,23 @@ import (
 	"github.com/penstock/penstock/relay/event"
 )
 
-// Orderly is a Processor for some of whose entries the order counts although
-// several batches are in the works: of two with the same key, the later waits
-// until the earlier has ended.
+// Orderly is a Processor that needs the order of some entries although batches are
+// processed concurrently: of two entries with the same key, the later waits until
+// the earlier is done.
 type Orderly interface {
 	Processor
-	// Keys appends the keys of an entry, as hashes: two entries that differ in
-	// theirs are rarely taken for each other, which costs a wait. It may leave in
-	// Item.Prepared what Process would have to find out again.
+	// Keys appends the hashed keys of an entry. A hash collision only costs a wait.
+	// Keys may store results for Process in Item.Prepared.
 	Keys(it *Item, keys []uint64) []uint64
 }
 
-// turn is a batch's place among those in the works.
-type turn struct {
-	earlier []*batch // in the works when this one was taken
+// predecessors are the batches that a batch may have to wait for.
+type predecessors struct {
+	earlier []*batch // unfinished when this one was read
 }
 
-// inTheWorks returns those of the batches that have not ended.
-func inTheWorks(batches []*batch) []*batch {
+// unfinished returns the batches that have not ended.
+func unfinished(batches []*batch) []*batch {
 	return slices.DeleteFunc(slices.Clone(batches), func(b *batch) bool { return closed(b.ended) })
 }
 
@@ -37,12 +36,12 @@ func closed(ch <-chan struct{}) bool {
 	}
 }
 
-// lineUp names what a batch is about, and waits for the earlier ones that are
-// about the same. Each waits only for those before it, so none waits for ever.
-func (i *Intake) lineUp(ctx context.Context, b *batch, items []Item) {
+// waitForKeys sets the keys of a batch and waits for earlier batches that share one.
+// A batch waits for earlier ones only, so there is no deadlock.
+func (i *Intake) waitForKeys(ctx context.Context, b *batch, items []Item) {
 	defer func() {
 		if !closed(b.keyed) {
-			close(b.keyed) // a processor that panics is looked into by settle
+			close(b.keyed) // settle handles a processor that panics
 		}
 		_ = recover()
 	}()
@@ -70,7 +69,26 @@ func (b *batch) shares(keys []uint64) bool {
 	return slices.ContainsFunc(keys, func(k uint64) bool { _, ok := b.keys[k]; return ok })
 }
 
-// wait is false when ctx is done first.
+// setEarlier has items wait for earlier batches. A batch waits for earlier ones only,
+// so there is no deadlock.
+func setEarlier(items []Item, earlier []*batch) {
+	if len(earlier) == 0 {
+		return
+	}
+	waitAll := func(ctx context.Context) error {
+		for _, e := range earlier {
+			if !wait(ctx, e.ended) {
+				return ctx.Err()
+			}
+		}
+		return nil
+	}
+	for n := range items {
+		items[n].Earlier = waitAll
+	}
+}
+
+// wait returns false if ctx is done first.
 func wait(ctx context.Context, ch <-chan struct{}) bool {
 	select {
 	case <-ch:
@@ -80,40 +98,41 @@ func wait(ctx context.Context, ch <-chan struct{}) bool {
 	}
 }
 
-// premature returns the items whose marks may be due to an entry that is still
-// in the works, and the marks of the others.
-func premature(items []Item, marks []event.Mark) (again []Item, final []event.Mark) {
-	early := make(map[uint64]bool)
+// splitEarly returns the items with an Early mark, which are processed again, and the
+// others with their marks.
+func splitEarly(items []Item, marks []event.Mark) (early, final []Item, finalMarks []event.Mark) {
+	isEarly := make(map[uint64]bool)
 	for _, m := range marks {
 		if m.Early {
-			early[m.Seq] = true
+			isEarly[m.Seq] = true
 		} else {
-			final = append(final, m)
+			finalMarks = append(finalMarks, m)
 		}
 	}
 	for _, it := range items {
-		if early[it.Seq] {
-			again = append(again, it)
+		if isEarly[it.Seq] {
+			early = append(early, it)
+		} else {
+			final = append(final, it)
 		}
 	}
-	return again, final
+	return early, final, finalMarks
 }
 
-// judge ends items whose verdicts stand. Those whose verdict was given while
-// earlier batches were in the works, and may be due to that, are processed once
-// more when these have ended.
-func (i *Intake) judge(ctx context.Context, t turn, items []Item, marks []event.Mark) error {
-	again, final := premature(items, marks)
-	if len(t.earlier) == 0 || len(again) == 0 {
-		return i.end(ctx, len(items), marks)
+// finish records the final marks of items. Items with an Early mark are processed once
+// more after the earlier batches have ended, if any were unfinished.
+func (i *Intake) finish(ctx context.Context, p predecessors, items []Item, marks []event.Mark) error {
+	early, final, finalMarks := splitEarly(items, marks)
+	if len(p.earlier) == 0 || len(early) == 0 {
+		return i.end(ctx, items, marks)
 	}
-	if err := i.end(ctx, len(items)-len(again), final); err != nil {
+	if err := i.end(ctx, final, finalMarks); err != nil {
 		return err
 	}
-	for _, b := range t.earlier {
+	for _, b := range p.earlier {
 		if !wait(ctx, b.ended) {
 			return ctx.Err()
 		}
 	}
-	return i.settle(ctx, turn{}, again)
+	return i.settle(ctx, predecessors{}, early)
 }

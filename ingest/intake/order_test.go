@@ -94,7 +94,7 @@ func TestTheOrderOfAKeyHoldsUnderLoad(t *testing.T) {
 	r.accept(n)
 	r.run()
 	r.settled()
-	if s := r.Status(); s.Processed != n || s.SetAside != 0 {
+	if s := r.Status(); s.Processed != n || s.Quarantined != 0 {
 		t.Errorf("%+v", s)
 	}
 }
@@ -125,7 +125,7 @@ func TestAnEarlyVerdictIsGivenAgainAfterTheEntriesBefore(t *testing.T) {
 	if got := r.marks.reasons(); len(got) != 1 || got[4] != "quarantined: nobody" {
 		t.Errorf("marks %v", got)
 	}
-	if s := r.Status(); judged.Load() < 2 || s.Processed != 4 || s.SetAside != 1 {
+	if s := r.Status(); judged.Load() < 2 || s.Processed != 4 || s.Quarantined != 1 {
 		t.Errorf("judged %d times, %+v", judged.Load(), s)
 	}
 }
@@ -155,4 +155,34 @@ func TestAStopEndsWhatWaitsForItsTurn(t *testing.T) {
 	if got := r.consumer.Committed(); got != 0 {
 		t.Errorf("the checkpoint is at %d", got)
 	}
+}
+
+// An entry may be processed while earlier ones are, and waits for them by itself.
+func TestAnEntryCanWaitForTheEarlierOnes(t *testing.T) {
+	r := newOrderly(t, 2, func(it *Item) uint64 { return it.Seq })
+	release, both := make(chan struct{}), make(chan struct{})
+	var first atomic.Bool
+	r.p.set(func(ctx context.Context, items []Item) error {
+		switch wait := items[0].Earlier; {
+		case items[0].Seq == 1:
+			if wait != nil {
+				t.Error("the first waits")
+			}
+			<-release
+			first.Store(true)
+		case wait == nil:
+			t.Error("the second does not know the first")
+		default:
+			close(both)
+			if err := wait(ctx); err != nil || !first.Load() {
+				t.Errorf("%v, the first is done: %v", err, first.Load())
+			}
+		}
+		return nil
+	}, nil)
+	r.accept(2)
+	r.run()
+	<-both
+	close(release)
+	r.settled()
 }

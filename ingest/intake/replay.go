@@ -14,46 +14,47 @@ import (
 // replayBatch is how many events are processed again at a time.
 const replayBatch = 500
 
-// Replay processes the events that a filter selects again, in the order in which
-// they came, and returns how many there were. Those that work now lose their mark.
-func (i *Intake) Replay(ctx context.Context, f Filter) (int, error) {
+// Replay processes the events that a filter selects again, in order of arrival, and
+// returns their number. The marks of events that succeed are cleared. Rules look at
+// the frames only if rules says so.
+func (i *Intake) Replay(ctx context.Context, f event.Filter, rules bool) (int, error) {
 	seqs, err := i.selected(ctx, f)
 	if err != nil {
 		return 0, err
 	}
 	for start := 0; start < len(seqs); start += replayBatch {
-		if err := i.again(ctx, seqs[start:min(start+replayBatch, len(seqs))]); err != nil {
+		if err := i.reprocessSeqs(ctx, seqs[start:min(start+replayBatch, len(seqs))], rules); err != nil {
 			return start, err
 		}
 	}
 	return len(seqs), nil
 }
 
-// Again processes the entries from a sequence up to the checkpoint once more, in
-// the order in which they came, and returns how many there were: for a database
-// that has lost what they led to.
-func (i *Intake) Again(ctx context.Context, from uint64) (int, error) {
+// Reprocess processes the entries from a sequence up to the checkpoint again, in order
+// of arrival, and returns their number. It restores a database that has lost their
+// effects; rules look at the frames as they did the first time.
+func (i *Intake) Reprocess(ctx context.Context, from uint64) (int, error) {
 	count := 0
 	var seqs []uint64
-	some := func() error {
-		err := i.again(ctx, seqs)
+	flush := func() error {
+		err := i.reprocessSeqs(ctx, seqs, true)
 		count, seqs = count+len(seqs), seqs[:0]
 		return err
 	}
 	err := i.log.Range(ctx, from, i.consumer.Committed(), func(r journal.Record) error {
 		if seqs = append(seqs, r.Seq); len(seqs) == replayBatch {
-			return some()
+			return flush()
 		}
 		return nil
 	})
 	if err == nil {
-		err = some()
+		err = flush()
 	}
 	return count, err
 }
 
 // selected returns the sequences that a filter selects, in the order of arrival.
-func (i *Intake) selected(ctx context.Context, f Filter) ([]uint64, error) {
+func (i *Intake) selected(ctx context.Context, f event.Filter) ([]uint64, error) {
 	var seqs []uint64
 	err := i.Events(ctx, f, 0, func(_ event.Event, seq uint64) bool {
 		seqs = append(seqs, seq)
@@ -63,16 +64,22 @@ func (i *Intake) selected(ctx context.Context, f Filter) ([]uint64, error) {
 	return seqs, err
 }
 
-// Selection is a batch of what a filter selects: each event and what was posted.
+// Count returns how many events a filter selects.
+func (i *Intake) Count(ctx context.Context, f event.Filter) (int, error) {
+	seqs, err := i.selected(ctx, f)
+	return len(seqs), err
+}
+
+// Selection is a batch of selected events with their items.
 type Selection struct {
 	Events []event.Event
 	Items  []Item
 }
 
-// Walk calls fn with what a filter selects, in the order of arrival and a batch
-// at a time, and returns how many there are. Of more than most only the newest
-// are given.
-func (i *Intake) Walk(ctx context.Context, f Filter, most int, fn func(Selection) error) (int, error) {
+// Batches calls fn with batches of the events that a filter selects, in order of
+// arrival, and returns the total number of events. If there are more than most, fn
+// gets the newest only.
+func (i *Intake) Batches(ctx context.Context, f event.Filter, most int, fn func(Selection) error) (int, error) {
 	seqs, err := i.selected(ctx, f)
 	if err != nil {
 		return 0, err
@@ -109,7 +116,14 @@ func (i *Intake) selection(ctx context.Context, seqs []uint64) (s Selection, err
 	return s, nil
 }
 
-func (i *Intake) again(ctx context.Context, seqs []uint64) error {
+func (i *Intake) reprocessSeqs(ctx context.Context, seqs []uint64, rules bool) error {
+	if len(seqs) == 0 {
+		return nil
+	}
+	marks, err := i.marks.Get(ctx, i.kind, seqs[0], seqs[len(seqs)-1])
+	if err != nil {
+		return fmt.Errorf("replay: %w", err)
+	}
 	items := make([]Item, 0, len(seqs))
 	for _, seq := range seqs {
 		r, err := i.log.Read(seq)
@@ -121,15 +135,17 @@ func (i *Intake) again(ctx context.Context, seqs []uint64) error {
 		}
 		it, err := i.item(r)
 		if err != nil {
-			continue // it stays set aside
+			continue // it stays quarantined
 		}
+		// An entry that was deferred has not been judged by rules yet.
+		it.NoDefer, it.NoRules = true, !rules && marks[seq].State != event.Pending
 		items = append(items, it)
 	}
 	return i.reprocess(ctx, items)
 }
 
-// reprocess brings items to an end once more. One that fails for a reason of its
-// own is set aside with that; a back end that is down ends the replay.
+// reprocess processes items once more. An item that fails by itself is quarantined;
+// a back end that is down ends the replay.
 func (i *Intake) reprocess(ctx context.Context, items []Item) error {
 	if len(items) == 0 {
 		return nil
@@ -140,7 +156,7 @@ func (i *Intake) reprocess(ctx context.Context, items []Item) error {
 	case ctx.Err() != nil || relay.KindOf(err) == relay.KindUnavailable:
 		return fmt.Errorf("replay: %w", err)
 	case len(items) == 1:
-		marks = []event.Mark{setAside(items[0], err)}
+		marks = []event.Mark{quarantine(items[0], err)}
 	default:
 		if err := i.reprocess(ctx, items[:half]); err != nil {
 			return err
@@ -150,7 +166,7 @@ func (i *Intake) reprocess(ctx context.Context, items []Item) error {
 	return i.marks.Set(ctx, i.kind, withDone(items, marks))
 }
 
-// withDone adds a mark that clears for every item that has none.
+// withDone adds a clearing mark for every item that has no mark.
 func withDone(items []Item, marks []event.Mark) []event.Mark {
 	marked := make(map[uint64]bool, len(marks))
 	for _, m := range marks {

@@ -25,7 +25,7 @@ func TestEverythingIsProcessedOnce(t *testing.T) {
 		}
 	}
 	s := r.Status()
-	if len(r.p.order) != 100 || s.Accepted != 100 || s.Processed != 100 || s.SetAside != 0 || s.Waiting != "" {
+	if len(r.p.order) != 100 || s.Accepted != 100 || s.Processed != 100 || s.Quarantined != 0 || s.Waiting != "" {
 		t.Errorf("%d processed, %+v", len(r.p.order), s)
 	}
 }
@@ -107,7 +107,7 @@ func TestWhatFailsForItsOwnReasonIsSetAside(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, Options{Patience: 2})
+			r := newRig(t, Options{MaxAttempts: 2})
 			r.p.set(nil, tc.each)
 			r.accept(60)
 			r.run()
@@ -122,7 +122,7 @@ func TestWhatFailsForItsOwnReasonIsSetAside(t *testing.T) {
 				}
 			}
 			s := r.Status()
-			if ended != 60 || s.Processed != 60 || s.SetAside != uint64(len(tc.want)) || s.Waiting != "" {
+			if ended != 60 || s.Processed != 60 || s.Quarantined != uint64(len(tc.want)) || s.Waiting != "" {
 				t.Errorf("%d ended, %+v", ended, s)
 			}
 		})
@@ -130,18 +130,18 @@ func TestWhatFailsForItsOwnReasonIsSetAside(t *testing.T) {
 }
 
 func TestALoneFailureLeavesNothingWaiting(t *testing.T) {
-	r := newRig(t, Options{Patience: 1})
+	r := newRig(t, Options{MaxAttempts: 1})
 	r.p.set(nil, func(Item) (*event.Mark, error) { return nil, errors.New("no") })
 	r.accept(1)
 	r.run()
 	r.settled()
-	if s := r.Status(); s.Waiting != "" || r.Waits() {
+	if s := r.Status(); s.Waiting != "" || r.Blocked() {
 		t.Errorf("waits: %q", s.Waiting)
 	}
 }
 
 func TestWhileABackEndIsDownNothingIsSetAside(t *testing.T) {
-	r := newRig(t, Options{Patience: 1, Batch: 10})
+	r := newRig(t, Options{MaxAttempts: 1, Batch: 10})
 	var fails atomic.Int32
 	r.p.set(func(context.Context, []Item) error {
 		if fails.Add(1) <= 6 {
@@ -159,20 +159,20 @@ func TestWhileABackEndIsDownNothingIsSetAside(t *testing.T) {
 }
 
 func TestWhileMarksCannotBeKeptTheCheckpointStays(t *testing.T) {
-	r := newRig(t, Options{Patience: 1})
+	r := newRig(t, Options{MaxAttempts: 1})
 	r.p.set(nil, func(it Item) (*event.Mark, error) {
 		return &event.Mark{ID: it.ID, Seq: it.Seq, State: event.Quarantined, Reason: "x"}, nil
 	})
 	r.marks.setDown(down())
 	r.accept(3)
 	r.run()
-	await(t, "it waits", func() bool { return r.Waits() })
+	await(t, "it waits", func() bool { return r.Blocked() })
 	if got := r.consumer.Committed(); got != 0 {
 		t.Errorf("the checkpoint is at %d", got)
 	}
 	r.marks.setDown(nil)
 	r.settled()
-	if got := r.marks.reasons(); len(got) != 3 || r.Waits() {
+	if got := r.marks.reasons(); len(got) != 3 || r.Blocked() {
 		t.Errorf("marks %v", got)
 	}
 }
@@ -226,7 +226,7 @@ func TestARecordThatCannotBeReadIsSetAside(t *testing.T) {
 	if len(got) != 1 || !strings.Contains(got[2], "entry: version") || r.p.ended(1) != 1 || r.p.ended(3) != 1 {
 		t.Errorf("marks %v", got)
 	}
-	found := list(t, r, Filter{State: event.Quarantined}, 0)
+	found := list(t, r, event.Filter{State: event.Quarantined}, 0)
 	if len(found) != 1 || found[0].ID != "n1-u2" || string(found[0].Raw) != "\x63\x01\x02" {
 		t.Errorf("%+v", found)
 	}
@@ -246,5 +246,28 @@ func TestWhatTheJournalDoesNotTakeIsNotAccepted(t *testing.T) {
 	}
 	if r.Status().Accepted != 0 {
 		t.Error("counted")
+	}
+}
+
+// The process is killed after it has quarantined an entry and before the checkpoint
+// moves; meanwhile the cause is mended.
+func TestAMarkOfAnEntryThatSucceedsAfterACrashIsCleared(t *testing.T) {
+	r := newRig(t, Options{Batch: 2, Workers: 1})
+	r.accept(3)
+	stale := event.Mark{ID: "n1-1", Seq: 1, State: event.Quarantined, Reason: "there is no decoder"}
+	if err := r.marks.Set(t.Context(), event.Uplink, []event.Mark{stale}); err != nil {
+		t.Fatal(err)
+	}
+	r.run()
+	r.settled()
+	if got := r.marks.reasons(); len(got) != 0 {
+		t.Errorf("marks %v", got)
+	}
+}
+
+func TestAJournalWithoutEntriesIsReprocessed(t *testing.T) {
+	r := newRig(t, Options{})
+	if n, err := r.Reprocess(t.Context(), 0); n != 0 || err != nil {
+		t.Errorf("%d entries, error %v", n, err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"sort"
 	"strings"
 	"time"
 
@@ -12,38 +13,38 @@ import (
 	"github.com/penstock/penstock/relay/event"
 )
 
-// settle brings items to an end: processed, or set aside. It returns an error
+// settle processes items until each is done or quarantined. It returns an error
 // only when ctx is done.
-func (i *Intake) settle(ctx context.Context, t turn, items []Item) error {
+func (i *Intake) settle(ctx context.Context, t predecessors, items []Item) error {
 	if len(items) == 0 {
 		return ctx.Err()
 	}
-	pause := firstPause
-	for try := 1; ; try++ {
-		now := turn{inTheWorks(t.earlier)}
+	backoff := minBackoff
+	for attempt := 1; ; attempt++ {
+		now := predecessors{unfinished(t.earlier)}
 		marks, err := i.process(ctx, items)
 		switch {
 		case err == nil:
-			return i.judge(ctx, now, items, marks)
+			return i.finish(ctx, now, items, marks)
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case relay.KindOf(err) == relay.KindUnavailable:
-			i.waits(err)
+			i.recordOutage(err)
 		case len(items) > 1:
-			return i.settleApart(ctx, t, items)
-		case try >= i.options.Patience:
+			return i.bisect(ctx, t, items)
+		case attempt >= i.options.MaxAttempts:
 			i.logger.Error("entry set aside", "event", items[0].ID, "error", err)
-			return i.end(ctx, 1, []event.Mark{setAside(items[0], err)})
+			return i.end(ctx, items, []event.Mark{quarantine(items[0], err)})
 		}
-		if err := sleep(ctx, max(pause, retryAfter(err))); err != nil {
+		if err := sleep(ctx, max(backoff, retryAfter(err))); err != nil {
 			return err
 		}
-		pause = min(2*pause, longPause)
+		backoff = min(2*backoff, maxBackoff)
 	}
 }
 
-// settleApart halves a batch until the item that fails stands alone.
-func (i *Intake) settleApart(ctx context.Context, t turn, items []Item) error {
+// bisect splits a batch in halves until only the failing item is left.
+func (i *Intake) bisect(ctx context.Context, t predecessors, items []Item) error {
 	half := len(items) / 2
 	if err := i.settle(ctx, t, items[:half]); err != nil {
 		return err
@@ -62,52 +63,88 @@ func (i *Intake) process(ctx context.Context, items []Item) (marks []event.Mark,
 	return i.processor.Process(ctx, items)
 }
 
-// end records what became of n items. Nothing waits for a back end any more.
-func (i *Intake) end(ctx context.Context, n int, marks []event.Mark) error {
+// end records the marks of items and clears the outage. Items that were in the journal
+// at the start may have been processed before, without the checkpoint having moved:
+// marks of that time that do not hold any longer are cleared.
+func (i *Intake) end(ctx context.Context, items []Item, marks []event.Mark) error {
+	if n := countUpTo(items, i.reread.Load()); n > 0 {
+		marks = withDone(items[:n], marks)
+	}
 	if err := i.mark(ctx, marks); err != nil {
 		return err
 	}
-	i.processed.Add(uint64(n))
-	i.trouble.Store(nil)
+	i.processed.Add(uint64(len(items)))
+	i.outage.Store(nil)
 	return nil
 }
 
-// mark records marks, however long that takes.
+// countUpTo returns how many of items, which are in order, have a sequence of at most
+// last.
+func countUpTo(items []Item, last uint64) int {
+	return sort.Search(len(items), func(n int) bool { return items[n].Seq > last })
+}
+
+// mark stores marks and retries until it succeeds or ctx is done.
 func (i *Intake) mark(ctx context.Context, marks []event.Mark) error {
 	if len(marks) == 0 {
 		return nil
 	}
-	for pause := firstPause; ; pause = min(2*pause, longPause) {
+	for backoff := minBackoff; ; backoff = min(2*backoff, maxBackoff) {
 		err := i.marks.Set(ctx, i.kind, marks)
 		if err == nil {
-			i.setAside.Add(uint64(len(marks)))
+			i.count(marks)
 			return nil
 		}
-		i.waits(err)
-		if err := sleep(ctx, pause); err != nil {
+		i.recordOutage(err)
+		if err := sleep(ctx, backoff); err != nil {
 			return err
 		}
 	}
 }
 
-// waits remembers why nothing moves and says so once.
-func (i *Intake) waits(err error) {
-	if i.trouble.Swap(&err) == nil {
+// count counts marks by state and signals that there are deferred entries.
+func (i *Intake) count(marks []event.Mark) {
+	deferred, quarantined := 0, 0
+	for _, m := range marks {
+		switch m.State {
+		case event.Pending:
+			deferred++
+		case event.Done: // with an outcome
+		default:
+			quarantined++
+		}
+	}
+	i.quarantined.Add(uint64(quarantined))
+	if deferred == 0 {
+		return
+	}
+	i.deferred.Add(uint64(deferred))
+	select {
+	case i.deferredReady <- struct{}{}:
+	default: // already signalled
+	}
+}
+
+// recordOutage records why processing is blocked, and logs it once.
+func (i *Intake) recordOutage(err error) {
+	if i.outage.Swap(&err) == nil {
 		i.logger.Warn("processing waits for a back end", "error", err)
 	}
 }
 
-func setAside(it Item, err error) event.Mark {
+// quarantine returns the mark of an item that failed.
+func quarantine(it Item, err error) event.Mark {
 	return event.Mark{
 		ID: it.ID, Seq: it.Seq, State: event.Quarantined, Reason: Reason(err.Error()),
 		Account: it.Entry.Account, Source: it.Entry.Source,
 	}
 }
 
-// maxReason is how long a reason may be, in bytes: it is kept beside its record.
+// maxReason is the maximum length of a reason in bytes: it is stored in the mark.
 const maxReason = 2000
 
-// Reason cuts the text of a reason to what a mark may hold, and makes it text.
+// Reason truncates a reason to the length that a mark may hold, and replaces
+// invalid UTF-8.
 func Reason(s string) string {
 	if len(s) > maxReason {
 		s = s[:maxReason] + "…"
@@ -115,7 +152,7 @@ func Reason(s string) string {
 	return strings.ToValidUTF8(s, "\uFFFD")
 }
 
-// retryAfter is how long a back end asked to be left alone.
+// retryAfter returns the delay that a back end asked for.
 func retryAfter(err error) time.Duration {
 	if e, ok := errors.AsType[interface {
 		error

@@ -53,7 +53,7 @@ func TestAnswersAreThoseOfTheSpecification(t *testing.T) {
 		{"an unknown device's latest", "GET /iot/devices/nobody/readings/latest", "", "404"},
 		{"too many readings", "GET /iot/devices/id1/readings?limit=1001", "", `422 {"errors":{"limit":["The limit must be between 1 and 1000."]},` + invalid + `}`},
 		{"no readings", "GET /iot/devices/id1/readings?limit=0", "", `422 {"errors":{"limit":["The limit must be between 1 and 1000."]},` + invalid + `}`},
-		{"a time in another form", "GET /iot/devices/id1/readings?startDate=2026-03-01", "", `422 {"errors":{"startDate":["The startDate does not match the format YYYY-MM-DD HH:mm:ss."]},` + invalid + `}`},
+		{"a time in another form", "GET /iot/devices/id1/readings?startDate=01.03.2026", "", `422 {"errors":{"startDate":["The startDate does not match the format YYYY-MM-DD HH:mm:ss."]},` + invalid + `}`},
 		{"no such operation", "GET /iot/gateways", "", `404 {"message":"Not found."}`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -23,7 +23,7 @@ func TestRoutesAreTheContractsOperations(t *testing.T) {
 		t.Fatal(err)
 	}
 	app, auth := fiber.New(), httpd.NewAuth(nil, "", time.Now)
-	New(nil, nil).Mount(app, auth)
+	New(Deps{}).Mount(app, auth)
 	for _, difference := range contracttest.Routes(app, doc) {
 		t.Error(difference)
 	}

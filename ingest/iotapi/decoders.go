@@ -9,14 +9,14 @@ import (
 
 func (s *Surface) addDecoderSensor(c *fiber.Ctx) error {
 	var in iot.Mapping
-	if err := body(c, &in); err != nil {
+	if err := decodeRequest(c, &in); err != nil {
 		return err
 	}
 	d, err := s.iot.AddSensor(c.UserContext(), httpd.AccountOf(c), param(c, "decoder_id"), in)
 	if err != nil {
 		return err
 	}
-	return data(c, fiber.StatusOK, d.Sensors)
+	return sendData(c, fiber.StatusOK, d.Sensors)
 }
 
 func (s *Surface) createDecoder(c *fiber.Ctx) error {
@@ -32,7 +32,7 @@ func (s *Surface) createDecoder(c *fiber.Ctx) error {
 		Codec         string         `json:"codec"`
 		Source        string         `json:"source"`
 	}
-	if err := body(c, &in); err != nil {
+	if err := decodeRequest(c, &in); err != nil {
 		return err
 	}
 	d, err := s.iot.CreateDecoder(c.UserContext(), httpd.AccountOf(c), iot.Decoder{
@@ -42,7 +42,7 @@ func (s *Surface) createDecoder(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return data(c, fiber.StatusCreated, decoderOf(d))
+	return sendData(c, fiber.StatusCreated, decoderOf(d))
 }
 
 func (s *Surface) deleteDecoderSensor(c *fiber.Ctx) error {
@@ -50,10 +50,10 @@ func (s *Surface) deleteDecoderSensor(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return data(c, fiber.StatusOK, each(d.Sensors, same))
+	return sendData(c, fiber.StatusOK, mapList(d.Sensors, identity))
 }
 
-func same(m iot.Mapping) iot.Mapping { return m }
+func identity(m iot.Mapping) iot.Mapping { return m }
 
 func (s *Surface) getDecoder(c *fiber.Ctx) error {
 	d, err := s.iot.Decoder(c.UserContext(), httpd.AccountOf(c), param(c, "decoder_id"))
@@ -72,7 +72,7 @@ func (s *Surface) listDecoderSensors(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return list(c, page, d.Sensors, same)
+	return sendPage(c, page, d.Sensors, identity)
 }
 
 func (s *Surface) listDecoders(c *fiber.Ctx) error {
@@ -84,17 +84,17 @@ func (s *Surface) listDecoders(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return list(c, page, all, decoderOf)
+	return sendPage(c, page, all, decoderOf)
 }
 
 func (s *Surface) patchDecoder(c *fiber.Ctx) error {
 	var in iot.DecoderChange
-	if err := body(c, &in); err != nil {
+	if err := decodeRequest(c, &in); err != nil {
 		return err
 	}
 	d, err := s.iot.ChangeDecoder(c.UserContext(), httpd.AccountOf(c), param(c, "decoder_id"), in)
 	if err != nil {
 		return err
 	}
-	return data(c, fiber.StatusOK, decoderOf(d))
+	return sendData(c, fiber.StatusOK, decoderOf(d))
 }

@@ -16,7 +16,7 @@ func (s *Surface) listSensors(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return list(c, page, sensors, sensorOf)
+	return sendPage(c, page, sensors, sensorOf)
 }
 
 func (s *Surface) listDevices(c *fiber.Ctx) error {
@@ -28,7 +28,7 @@ func (s *Surface) listDevices(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return list(c, page, devices, deviceOf)
+	return sendPage(c, page, devices, deviceOf)
 }
 
 func (s *Surface) getDeviceByIdentifier(c *fiber.Ctx) error {
@@ -49,12 +49,12 @@ func (s *Surface) getDevice(c *fiber.Ctx) error {
 
 func (s *Surface) patchSensor(c *fiber.Ctx) error {
 	var in iot.SensorChange
-	if err := body(c, &in); err != nil {
+	if err := decodeRequest(c, &in); err != nil {
 		return err
 	}
 	sensor, err := s.iot.ChangeSensor(c.UserContext(), httpd.AccountOf(c), param(c, "sensor_id"), in)
 	if err != nil {
 		return err
 	}
-	return data(c, fiber.StatusOK, sensorOf(sensor))
+	return sendData(c, fiber.StatusOK, sensorOf(sensor))
 }

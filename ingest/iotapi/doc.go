@@ -1,6 +1,7 @@
 // Package iotapi is the REST surface of decoders, devices and readings, after
-// document 3 of the specification: /iot/…, the token in Authorization.
+// document 3 of the specification, and of rules and alarms: /iot/…, the token in
+// Authorization.
 //
-// Envelopes are literal: where the specification's success column says data,
-// the record or list stands in data; where it does not, the body is the record.
+// Envelopes follow the specification literally: if its success column says data, the
+// record or list is in data; otherwise the body is the record.
 package iotapi

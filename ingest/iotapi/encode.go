@@ -12,11 +12,11 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// Lists of readings are long and alike, so they are written by hand: for a month
-// by the hour, encoding/json took a fifth of the answer's time. What is written
-// is what encoding/json would write, which a test holds.
+// Lists of readings are long and uniform, so they are encoded by hand: for a month
+// of hourly values, encoding/json took a fifth of the response time. A test
+// verifies that the output equals that of encoding/json.
 
-// records answers with a list in data.
+// records sends a list in data.
 func records[T any](c *fiber.Ctx, list []T, write func([]byte, *T) []byte) error {
 	out := c.Response() // its buffer is used again, which a long list of its own would not be
 	out.AppendBodyString(`{"data":[`)
@@ -33,14 +33,15 @@ func records[T any](c *fiber.Ctx, list []T, write func([]byte, *T) []byte) error
 	return nil
 }
 
-// constant is what rows of one sensor have in common, written once.
-type constant struct {
+// cachedMembers holds the encoded members that rows of one sensor share.
+type cachedMembers struct {
 	of         [6]string
 	head, tail []byte
 }
 
-// is reports whether the row before had the same; if not, it begins anew.
-func (k *constant) is(of [6]string) bool {
+// unchanged reports whether the previous row had the same values; if not, it resets the
+// cache.
+func (k *cachedMembers) unchanged(of [6]string) bool {
 	if k.head != nil && k.of == of {
 		return true
 	}
@@ -48,11 +49,11 @@ func (k *constant) is(of [6]string) bool {
 	return false
 }
 
-// recordWriter returns what writes readings, one after another.
+// recordWriter returns an encoder of consecutive readings.
 func recordWriter() func([]byte, *iot.Record) []byte {
-	var k constant
+	var k cachedMembers
 	return func(b []byte, r *iot.Record) []byte {
-		if !k.is([...]string{r.SensorID, r.DeviceID, r.Key, r.Name, r.MetricUnits, r.ImperialUnits}) {
+		if !k.unchanged([...]string{r.SensorID, r.DeviceID, r.Key, r.Name, r.MetricUnits, r.ImperialUnits}) {
 			k.head = appendText(k.head, `{"sensor_id":`, r.SensorID)
 			k.head = appendText(k.head, `,"device_id":`, r.DeviceID)
 			k.head = appendText(k.head, `,"key":`, r.Key)
@@ -68,11 +69,11 @@ func recordWriter() func([]byte, *iot.Record) []byte {
 	}
 }
 
-// aggregateWriter returns what writes rows of an aggregate, one after another.
+// aggregateWriter returns an encoder of consecutive rows of an aggregate.
 func aggregateWriter() func([]byte, *iot.AggregateRecord) []byte {
-	var k constant
+	var k cachedMembers
 	return func(b []byte, r *iot.AggregateRecord) []byte {
-		if !k.is([...]string{r.SensorID, "", r.Key, r.Name, r.MetricUnits, r.ImperialUnits}) {
+		if !k.unchanged([...]string{r.SensorID, "", r.Key, r.Name, r.MetricUnits, r.ImperialUnits}) {
 			k.head = appendText(k.head, `{"sensor_id":`, r.SensorID)
 			k.head = appendText(k.head, `,"key":`, r.Key)
 			k.head = appendText(k.head, `,"name":`, r.Name)
@@ -93,20 +94,20 @@ func aggregateWriter() func([]byte, *iot.AggregateRecord) []byte {
 	}
 }
 
-// appendText appends a member that is a text.
+// appendText appends a string member.
 func appendText(b []byte, name, text string) []byte {
 	b = append(b, name...)
-	if !plain(text) {
-		return append(b, quoted(text)...)
+	if !needsNoEscape(text) {
+		return append(b, quoteJSON(text)...)
 	}
 	b = append(b, '"')
 	b = append(b, text...)
 	return append(b, '"')
 }
 
-// plain reports whether a text needs no escapes, of encoding/json without those
-// for HTML.
-func plain(text string) bool {
+// needsNoEscape reports whether encoding/json would not escape a text, HTML escapes
+// disabled.
+func needsNoEscape(text string) bool {
 	for i := range len(text) {
 		if c := text[i]; c < ' ' || c == '"' || c == '\\' || c == 0x7f || c == 0xe2 { // U+2028 begins with E2
 			return false
@@ -115,8 +116,8 @@ func plain(text string) bool {
 	return utf8.ValidString(text)
 }
 
-// quoted is a text as encoding/json writes it, with & and < as they are.
-func quoted(text string) []byte {
+// quoteJSON encodes a text like encoding/json, without escaping & and <.
+func quoteJSON(text string) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
@@ -124,7 +125,7 @@ func quoted(text string) []byte {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// appendNumber appends a member that is a number, or null.
+// appendNumber appends a number or null member.
 func appendNumber(b []byte, name string, v *float64) []byte {
 	b = append(b, name...)
 	if v == nil {

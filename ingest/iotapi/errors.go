@@ -2,16 +2,19 @@ package iotapi
 
 import (
 	"errors"
+	"fmt"
+	"reflect"
 	"strings"
 
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/rule"
 )
 
-// problems turns errors into this surface's answers, in one place.
-func problems(c *fiber.Ctx) error {
+// errorHandler converts errors to responses of this surface.
+func errorHandler(c *fiber.Ctx) error {
 	err := c.Next()
 	if err == nil {
 		return nil
@@ -37,8 +40,8 @@ func problems(c *fiber.Ctx) error {
 	return err
 }
 
-// invalidDevice is how an unknown device is answered where the specification
-// says so.
+// invalidDevice answers for an unknown device as the specification requires for some
+// operations.
 func invalidDevice(c *fiber.Ctx, err error) error {
 	if relay.KindOf(err) == relay.KindNotFound {
 		return httpd.Message(c, fiber.StatusUnprocessableEntity, "Invalid Device.")
@@ -46,18 +49,62 @@ func invalidDevice(c *fiber.Ctx, err error) error {
 	return err
 }
 
-// body reads what an operation is given: a JSON body, parameters of the query,
-// or both; the body wins.
-func body(c *fiber.Ctx, to any) error {
-	if len(c.Request().Body()) == 0 && len(c.Request().URI().QueryString()) > 0 {
+// decodeRequest decodes the input of an operation: a JSON body, query parameters, or
+// both; the body takes precedence.
+func decodeRequest(c *fiber.Ctx, to any) error {
+	raw, err := httpd.Body(c, maxBody)
+	if err != nil {
+		return err
+	}
+	if len(raw) == 0 && len(c.Request().URI().QueryString()) > 0 {
 		return fromQuery(c, to)
 	}
+	if err := requireJSON(c); err != nil {
+		return err
+	}
+	if err := decode(raw, to); err != nil {
+		return err
+	}
+	return fromQuery(c, to)
+}
+
+// requireJSON refuses bodies of another type.
+func requireJSON(c *fiber.Ctx) error {
 	media, _, _ := strings.Cut(c.Get(fiber.HeaderContentType), ";")
 	if !strings.EqualFold(strings.TrimSpace(media), fiber.MIMEApplicationJSON) {
 		return fiber.NewError(fiber.StatusUnsupportedMediaType, "Content-Type must be application/json.")
 	}
-	if err := decode(c, to); err != nil {
-		return err
+	return nil
+}
+
+// decodeBody decodes the JSON body of an operation that takes no query parameters, and
+// returns the body.
+func decodeBody(c *fiber.Ctx, to any) ([]byte, error) {
+	raw, err := httpd.Body(c, maxRule)
+	if err != nil {
+		return nil, err
 	}
-	return fromQuery(c, to)
+	if err := requireJSON(c); err != nil {
+		return nil, err
+	}
+	return raw, decode(raw, to)
+}
+
+const (
+	maxRule    = 1 << 20 // the longest body with a rule or an alarm, in bytes
+	maxIgnored = 10      // the most unknown fields that warnings name
+)
+
+// decodeRule decodes a rule and names the fields that it ignores: a condition that
+// is misspelt would otherwise be no condition.
+func decodeRule(c *fiber.Ctx, to *rule.Change) (warnings []string, err error) {
+	raw, err := decodeBody(c, to)
+	if err != nil {
+		return nil, err
+	}
+	unknown := unknownFields(raw, reflect.TypeFor[rule.Change](), "")
+	for _, path := range unknown[:min(maxIgnored, len(unknown))] {
+		warnings = append(warnings, fmt.Sprintf("The field %.80s is unknown and was ignored.", path))
+	}
+	return warnings, nil
 }

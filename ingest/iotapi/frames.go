@@ -19,7 +19,7 @@ func (s *Surface) listFrames(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return list(c, page, frames, frameOf)
+	return sendPage(c, page, frames, frameOf)
 }
 
 // frameJSON is a raw frame as the API shows it.
@@ -45,16 +45,16 @@ type frameJSON struct {
 
 func frameOf(f iot.RawFrame) frameJSON {
 	return frameJSON{
-		ID: f.ID, ReceivedAt: stamp(f.ReceivedAt), Time: maybe(f.Time), Sender: f.Sender, Kind: f.Kind,
+		ID: f.ID, ReceivedAt: formatTime(f.ReceivedAt), Time: formatOptionalTime(f.Time), Sender: f.Sender, Kind: f.Kind,
 		FCnt: f.FCnt, FPort: f.FPort, Payload: f.Payload, Encrypted: f.Encrypted, Object: f.Object, Samples: f.Samples,
 		Truncated: f.Truncated, RSSI: f.RSSI, SNR: f.SNR, Gateways: f.Gateways, Refused: f.Refused, Note: f.Note,
 	}
 }
 
-// maybe is a time that may not be there.
-func maybe(t time.Time) *string {
+// formatOptionalTime formats a time; nil for the zero time.
+func formatOptionalTime(t time.Time) *string {
 	if t.IsZero() {
 		return nil
 	}
-	return new(stamp(t))
+	return new(formatTime(t))
 }

@@ -2,6 +2,7 @@ package iotapi
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -21,6 +22,8 @@ import (
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/cache/cachetest"
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/rule"
 	stores "github.com/penstock/penstock/relay/sqlstore/records"
 	"github.com/penstock/penstock/relay/sqlstore/recordstest"
 )
@@ -84,6 +87,9 @@ type api struct {
 	out     *readings
 	now     time.Time
 
+	rules      *rule.Service
+	dispatched []outbox.Delivery // what rules have sent
+
 	submitted string // what was added last
 	full      error  // why nothing can be added
 }
@@ -96,8 +102,9 @@ func newAPI(t *testing.T) *api {
 		Now:   func() time.Time { return a.now },
 		NewID: func() string { next++; return fmt.Sprint("id", next) },
 	})
+	a.rules = newRules(t, a)
 	a.app = httpd.New(httpd.Options{Logger: slog.New(slog.DiscardHandler)})
-	New(a.service, a).Mount(a.app, httpd.NewAuth(a.db.Accounts, "", time.Now))
+	New(Deps{IoT: a.service, Submit: a, Rules: a.rules, Preview: preview}).Mount(a.app, httpd.NewAuth(a.db.Accounts, "", time.Now))
 	a.app.Use(httpd.NotFound)
 	must(t, a.db.Accounts.PutTokens(t.Context(), []account.Token{
 		{Hash: account.HashToken("acme"), Account: 1, Scopes: account.DefaultScopes()},
@@ -105,6 +112,32 @@ func newAPI(t *testing.T) *api {
 		{Hash: account.HashToken("hook"), Account: 1, Scopes: []account.Scope{account.Webhook}},
 	}))
 	return a
+}
+
+// newRules judges the frames of an API by the rules of its accounts.
+func newRules(t *testing.T, a *api) *rule.Service {
+	t.Helper()
+	next := 0
+	s, err := rule.New(rule.Deps{
+		Store: a.db.Rules, Fleet: a.service, Dispatcher: a,
+		CheckURL: func(url string) error {
+			if strings.Contains(url, "10.0.0.1") {
+				return errors.New("a private address")
+			}
+			return nil
+		},
+	}, rule.Options{Now: func() time.Time { return a.now }, NewID: func() string { next++; return fmt.Sprint("rule", next) }, Logger: slog.New(slog.DiscardHandler)})
+	must(t, err)
+	a.service.JudgeWith(s)
+	return s
+}
+
+// Dispatch remembers what rules send.
+func (a *api) Dispatch(ds []outbox.Delivery) { a.dispatched = append(a.dispatched, ds...) }
+
+// preview shows a request as it is.
+func preview(_ context.Context, d outbox.Delivery) (outbox.Request, string, error) {
+	return *d.Request, "", nil
 }
 
 // Submit remembers what was added; it has updated a sensor of every frame.

@@ -3,13 +3,53 @@ package iotapi
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"reflect"
+	"slices"
+	"strings"
 )
 
-// decimalText is a number that may come as text, "-2.0943", or as a number.
+// unknownFields returns the paths of the fields of a JSON value that its type does not
+// have, in order. Names are the same regardless of case, as for encoding/json.
+func unknownFields(raw []byte, t reflect.Type, at string) (paths []string) {
+	switch t = baseType(t); t.Kind() {
+	case reflect.Struct:
+		var fields map[string]json.RawMessage
+		_ = json.Unmarshal(raw, &fields) // a value of another type has been refused
+		for name, value := range fields {
+			path := strings.TrimPrefix(at+"."+name, ".")
+			if f, ok := fieldNamed(t, name); ok {
+				paths = append(paths, unknownFields(value, f.Type, path)...)
+			} else {
+				paths = append(paths, path)
+			}
+		}
+	case reflect.Slice:
+		var list []json.RawMessage
+		_ = json.Unmarshal(raw, &list)
+		for i, value := range list {
+			paths = append(paths, unknownFields(value, t.Elem(), fmt.Sprintf("%s[%d]", at, i))...)
+		}
+	}
+	slices.Sort(paths)
+	return paths
+}
+
+// fieldNamed returns the field of a struct with a JSON name.
+func fieldNamed(t reflect.Type, name string) (reflect.StructField, bool) {
+	for i := range t.NumField() {
+		known, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+		if strings.EqualFold(known, name) {
+			return t.Field(i), true
+		}
+	}
+	return reflect.StructField{}, false
+}
+
+// decimalText is a number given as a JSON string, "-2.0943", or a JSON number.
 type decimalText string
 
-// UnmarshalJSON takes a JSON string or number.
+// UnmarshalJSON accepts a JSON string or number.
 func (t *decimalText) UnmarshalJSON(b []byte) error {
 	if b[0] == '"' {
 		return json.Unmarshal(b, (*string)(t))
@@ -22,10 +62,10 @@ func (t *decimalText) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// document is JSON that may come as such or as a text that holds it.
+// document is a JSON value, given directly or as a string that contains it.
 type document string
 
-// UnmarshalJSON takes any JSON.
+// UnmarshalJSON accepts any JSON.
 func (d *document) UnmarshalJSON(b []byte) error {
 	if b[0] == '"' {
 		return json.Unmarshal(b, (*string)(d))

@@ -5,6 +5,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/penstock/penstock/decoders/iso8601"
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/relay/iot"
 )
@@ -15,12 +16,12 @@ func (s *Surface) addEventMarker(c *fiber.Ctx) error {
 		Comment       string `json:"comment"`
 		DatePublished string `json:"date_published"`
 	}
-	if err := body(c, &in); err != nil {
+	if err := decodeRequest(c, &in); err != nil {
 		return err
 	}
 	m := iot.Marker{ID: in.ID, Comment: in.Comment}
 	p := iot.Problems{}
-	m.CreatedAt = published(p, in.DatePublished)
+	m.CreatedAt = parseMarkerTime(p, in.DatePublished)
 	if err := p.Err(); err != nil {
 		return err
 	}
@@ -32,19 +33,17 @@ func (s *Surface) addEventMarker(c *fiber.Ctx) error {
 	if created {
 		status = fiber.StatusCreated
 	}
-	return data(c, status, markerOf(m))
+	return sendData(c, status, markerOf(m))
 }
 
-// published reads date_published, in UTC unless it names a zone; zero if there
-// is none.
-func published(p iot.Problems, text string) time.Time {
+// parseMarkerTime parses date_published, in UTC unless it has a zone; zero if it is
+// empty.
+func parseMarkerTime(p iot.Problems, text string) time.Time {
 	if text == "" {
 		return time.Time{}
 	}
-	for _, layout := range []string{iot.TimeFormat, time.RFC3339} {
-		if t, err := time.ParseInLocation(layout, text, time.UTC); err == nil && t.Year() > 0 {
-			return t.UTC()
-		}
+	if t, ok := iso8601.Parse(text); ok && t.Year() > 0 {
+		return t
 	}
 	p.Add("date_published", "The date published does not match the format YYYY-MM-DD HH:mm:ss.")
 	return time.Time{}
@@ -59,7 +58,7 @@ func (s *Surface) listEventMarkers(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return list(c, page, markers, markerOf)
+	return sendPage(c, page, markers, markerOf)
 }
 
 // markerJSON is an event marker as the API shows it.
@@ -70,5 +69,5 @@ type markerJSON struct {
 }
 
 func markerOf(m iot.Marker) markerJSON {
-	return markerJSON{ID: m.ID, Comment: m.Comment, CreatedAt: stamp(m.CreatedAt)}
+	return markerJSON{ID: m.ID, Comment: m.Comment, CreatedAt: formatTime(m.CreatedAt)}
 }

@@ -5,14 +5,15 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/penstock/penstock/decoders/iso8601"
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/relay/iot"
 )
 
 func (s *Surface) listReadings(c *fiber.Ctx) error {
 	p := iot.Problems{}
-	q, u := selected(c, p), units(c, p)
-	q.Limit = number(c, p, "limit", iot.MaxReadings, iot.MaxReadings)
+	q, u := readingQuery(c, p), unitsParam(c, p)
+	q.Limit = intParam(c, p, "limit", iot.MaxReadings, iot.MaxReadings)
 	if err := p.Err(); err != nil {
 		return err
 	}
@@ -25,7 +26,7 @@ func (s *Surface) listReadings(c *fiber.Ctx) error {
 
 func (s *Surface) aggregateReadings(c *fiber.Ctx) error {
 	p := iot.Problems{}
-	q, u := iot.AggregateQuery{Query: selected(c, p)}, units(c, p)
+	q, u := iot.AggregateQuery{Query: readingQuery(c, p)}, unitsParam(c, p)
 	q.Statistic, q.Granularity = iot.Statistic(query(c, "type")), iot.Granularity(query(c, "granularity"))
 	if q.Granularity == "" {
 		q.Granularity = iot.Hour
@@ -43,7 +44,7 @@ func (s *Surface) aggregateReadings(c *fiber.Ctx) error {
 
 func (s *Surface) latestReadings(c *fiber.Ctx) error {
 	p := iot.Problems{}
-	u := units(c, p)
+	u := unitsParam(c, p)
 	if err := p.Err(); err != nil {
 		return err
 	}
@@ -54,31 +55,34 @@ func (s *Surface) latestReadings(c *fiber.Ctx) error {
 	return records(c, list, recordWriter())
 }
 
-// selected is the device and the time that a request asks for. Readings are
-// shown to the second, so the last second belongs to the time as a whole.
-func selected(c *fiber.Ctx, p iot.Problems) iot.Query {
+// readingQuery returns the query for the device and time range of a request. Readings are
+// listed to the second, so the whole last second is included.
+func readingQuery(c *fiber.Ctx, p iot.Problems) iot.Query {
 	q := iot.Query{Account: httpd.AccountOf(c), DeviceID: param(c, "device_id")}
-	q.From, q.To = moment(c, p, "startDate"), moment(c, p, "endDate")
+	q.From, q.To = timeParam(c, p, "startDate"), timeParam(c, p, "endDate")
+	if _, day := iso8601.ParseDay(c.Query("endDate")); day {
+		q.To = q.To.Add(24*time.Hour - time.Second)
+	}
 	if !q.To.IsZero() {
-		q.To = q.To.Add(time.Second - 1)
+		q.To = q.To.Truncate(time.Second).Add(time.Second - 1)
 	}
 	return q
 }
 
-// moment reads a time of the query, in UTC.
-func moment(c *fiber.Ctx, p iot.Problems, name string) time.Time {
+// timeParam reads a time parameter, in UTC unless it has a zone.
+func timeParam(c *fiber.Ctx, p iot.Problems, name string) time.Time {
 	text := c.Query(name)
 	if text == "" {
 		return time.Time{}
 	}
-	t, err := time.ParseInLocation(iot.TimeFormat, text, time.UTC)
-	if err != nil || len(text) != len(iot.TimeFormat) {
+	t, ok := iso8601.Parse(text)
+	if !ok {
 		p.Add(name, "The "+name+" does not match the format YYYY-MM-DD HH:mm:ss.")
 	}
 	return t
 }
 
-func units(c *fiber.Ctx, p iot.Problems) iot.Units {
+func unitsParam(c *fiber.Ctx, p iot.Problems) iot.Units {
 	u, ok := iot.ParseUnits(query(c, "units"))
 	if !ok {
 		p.Add("units", "The selected units is invalid.")

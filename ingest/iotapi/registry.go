@@ -7,7 +7,7 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// newDevice is what the operations that create a device take.
+// newDevice is the input of the operations that create a device.
 type newDevice struct {
 	LocationID   string       `json:"location_id"`
 	DecoderID    *string      `json:"decoder_id"`
@@ -27,7 +27,7 @@ func (s *Surface) createOtherDevice(c *fiber.Ctx) error     { return s.createDev
 
 func (s *Surface) createDevice(c *fiber.Ctx, kind iot.DeviceType) error {
 	var in newDevice
-	if err := body(c, &in); err != nil {
+	if err := decodeRequest(c, &in); err != nil {
 		return err
 	}
 	identifier := in.Identifier
@@ -45,7 +45,7 @@ func (s *Surface) createDevice(c *fiber.Ctx, kind iot.DeviceType) error {
 	if err != nil {
 		return err
 	}
-	return data(c, fiber.StatusCreated, createdOf(d))
+	return sendData(c, fiber.StatusCreated, createdOf(d))
 }
 
 func (s *Surface) patchDevice(c *fiber.Ctx) error {
@@ -59,7 +59,7 @@ func (s *Surface) patchDevice(c *fiber.Ctx) error {
 		FrameLogging *string      `json:"frame_logging"`
 		ParserParams *document    `json:"parser_params"`
 	}
-	if err := body(c, &in); err != nil {
+	if err := decodeRequest(c, &in); err != nil {
 		return err
 	}
 	d, err := s.iot.ChangeDevice(c.UserContext(), httpd.AccountOf(c), param(c, "device_id"), iot.DeviceChange{
@@ -70,7 +70,7 @@ func (s *Surface) patchDevice(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return data(c, fiber.StatusOK, deviceOf(d))
+	return sendData(c, fiber.StatusOK, deviceOf(d))
 }
 
 // deleteDevice names the device by gateway_id: the device's unique id.
@@ -81,8 +81,8 @@ func (s *Surface) deleteDevice(c *fiber.Ctx) error {
 	return c.SendStatus(fiber.StatusNoContent)
 }
 
-// createdJSON is a device as create operations show it: with numbers where get
-// operations have texts, and with the MAC address where there is one.
+// createdJSON is a device in responses of create operations: with numbers where get
+// operations have strings, and with the MAC address if there is one.
 type createdJSON struct {
 	deviceJSON
 	Longitude  *float64 `json:"longitude"`

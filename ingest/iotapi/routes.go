@@ -6,22 +6,36 @@ import (
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/outbox"
 )
 
-// Surface is the REST operations of decoders and devices.
-type Surface struct {
-	iot    *iot.Service
-	submit Submitter
+// Deps are the dependencies of the surface; all are required.
+type Deps struct {
+	IoT *iot.Service
+	// Submit journals readings that are added.
+	Submit Submitter
+	Rules  Rules
+	// Preview shows the requests of a trial.
+	Preview outbox.Previewer
 }
 
-// New returns the surface over the use cases; readings that are added go to
-// submit.
-func New(s *iot.Service, submit Submitter) *Surface { return &Surface{iot: s, submit: submit} }
+// Surface implements the REST operations of decoders, devices, rules and alarms.
+type Surface struct {
+	iot     *iot.Service
+	submit  Submitter
+	rules   Rules
+	preview outbox.Previewer
+}
+
+// New returns the surface over the use cases.
+func New(d Deps) *Surface {
+	return &Surface{iot: d.IoT, submit: d.Submit, rules: d.Rules, preview: d.Preview}
+}
 
 // Mount adds the operations to the app, in the specification's order, except
 // that a device called "readings" must not hide its own identifier.
 func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
-	r := app.Group("/iot", auth.Require(account.IoT, httpd.IoTStyle()), problems)
+	r := app.Group("/iot", auth.Require(account.IoT, httpd.IoTStyle()), errorHandler)
 
 	r.Post("/decoders/:decoder_id/sensors", s.addDecoderSensor)
 	r.Post("/decoders", s.createDecoder)
@@ -48,4 +62,14 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	r.Patch("/devices/:device_id", s.patchDevice)
 	r.Get("/devices/:device_id/frames", s.listFrames)
 	r.Patch("/sensors/:sensor_id", s.patchSensor)
+
+	r.Post("/rules/try", s.tryRule)
+	r.Get("/rules", s.listRules)
+	r.Post("/rules", s.createRule)
+	r.Get("/rules/:rule_id", s.getRule)
+	r.Patch("/rules/:rule_id", s.patchRule)
+	r.Delete("/rules/:rule_id", s.deleteRule)
+	r.Get("/alarms", s.listAlarms)
+	r.Get("/alarms/:alarm_id", s.getAlarm)
+	r.Patch("/alarms/:alarm_id", s.patchAlarm)
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// Submitter brings readings that are added to a device to the journal; package
-// uplink has the one that is used.
+// Submitter journals readings that are added to a device; package uplink implements
+// it.
 type Submitter interface {
 	Submit(ctx context.Context, acct account.ID, path, identifier string, body []byte) ([]iot.Record, error)
 }
@@ -24,7 +24,7 @@ func (s *Surface) addReadings(c *fiber.Ctx) error {
 		Reading  json.RawMessage `json:"reading,omitempty"`
 		Readings json.RawMessage `json:"readings,omitempty"`
 	}
-	if err := body(c, &in); err != nil {
+	if err := decodeRequest(c, &in); err != nil {
 		return err
 	}
 	acct := httpd.AccountOf(c)
@@ -48,5 +48,5 @@ func (s *Surface) addReadings(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return data(c, fiber.StatusOK, updated)
+	return sendData(c, fiber.StatusOK, updated)
 }

@@ -12,21 +12,20 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/gofiber/fiber/v2/utils"
 
-	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// decode reads a JSON object strictly: a value of the wrong type names its
-// field, anything that is no JSON is Invalid JSON.
-func decode(c *fiber.Ctx, to any) error {
-	raw, err := httpd.Body(c, 1<<20)
-	if err != nil {
-		return err
-	}
-	err = json.Unmarshal(raw, to)
+// maxBody is the longest body of an operation, in bytes: a decoder's source of
+// 1 MiB, escaped.
+const maxBody = 4 << 20
+
+// decode decodes a JSON object. The error for a value of the wrong type names the
+// field; malformed input is Invalid JSON.
+func decode(raw []byte, to any) error {
+	err := json.Unmarshal(raw, to)
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
-		return relay.Invalid(wrong.Field, "The "+words(wrong.Field)+" must be "+wanted(wrong.Type)+".")
+		return relay.Invalid(wrong.Field, "The "+fieldWords(wrong.Field)+" must be "+jsonType(wrong.Type)+".")
 	}
 	if err != nil {
 		return fiber.NewError(fiber.StatusUnprocessableEntity, "Invalid JSON.")
@@ -34,11 +33,11 @@ func decode(c *fiber.Ctx, to any) error {
 	return nil
 }
 
-// words is a field's name as messages write it.
-func words(field string) string { return strings.ReplaceAll(field, "_", " ") }
+// fieldWords returns a field's name as used in messages.
+func fieldWords(field string) string { return strings.ReplaceAll(field, "_", " ") }
 
-// wanted is a type in the words of JSON.
-func wanted(t reflect.Type) string {
+// jsonType returns the name of the JSON type of a Go type.
+func jsonType(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.String:
 		return "a string"
@@ -54,8 +53,8 @@ func wanted(t reflect.Type) string {
 	return "an object"
 }
 
-// fromQuery fills the fields that the body left empty from parameters of the
-// same name: senders may put them in either.
+// fromQuery sets fields that are missing in the body from query parameters of the
+// same name: senders may use either.
 func fromQuery(c *fiber.Ctx, to any) error {
 	v := reflect.ValueOf(to).Elem()
 	for i := range v.NumField() {
@@ -64,16 +63,16 @@ func fromQuery(c *fiber.Ctx, to any) error {
 		if text == "" || !v.Field(i).IsZero() {
 			continue
 		}
-		if err := assign(v.Field(i), text); err != nil {
-			return relay.Invalid(name, "The "+words(name)+" must be "+wanted(base(v.Field(i).Type()))+".")
+		if err := setField(v.Field(i), text); err != nil {
+			return relay.Invalid(name, "The "+fieldWords(name)+" must be "+jsonType(baseType(v.Field(i).Type()))+".")
 		}
 	}
 	return nil
 }
 
-// assign reads a parameter's text as the type of a field.
-func assign(field reflect.Value, text string) error {
-	t := base(field.Type())
+// setField parses a parameter's text as the type of a field.
+func setField(field reflect.Value, text string) error {
+	t := baseType(field.Type())
 	v := reflect.New(t)
 	if t.Kind() == reflect.String {
 		v.Elem().SetString(text)
@@ -88,14 +87,14 @@ func assign(field reflect.Value, text string) error {
 	return nil
 }
 
-func base(t reflect.Type) reflect.Type {
+func baseType(t reflect.Type) reflect.Type {
 	if t.Kind() == reflect.Pointer {
 		return t.Elem()
 	}
 	return t
 }
 
-// param copies a path parameter out of Fiber's buffer, decoded.
+// param returns a decoded path parameter, copied from Fiber's buffer.
 func param(c *fiber.Ctx, name string) string {
 	raw := utils.CopyString(c.Params(name))
 	if text, err := url.PathUnescape(raw); err == nil {
@@ -106,7 +105,7 @@ func param(c *fiber.Ctx, name string) string {
 
 func query(c *fiber.Ctx, name string) string { return utils.CopyString(c.Query(name)) }
 
-func data(c *fiber.Ctx, status int, v any) error {
+func sendData(c *fiber.Ctx, status int, v any) error {
 	return c.Status(status).JSON(fiber.Map{"data": v})
 }
 
@@ -152,10 +151,10 @@ func deviceOf(d iot.Device) deviceJSON {
 		Longitude: decimal(d.Longitude), Latitude: decimal(d.Latitude), Altitude: decimal(d.Altitude),
 		Type: d.Type, DecoderID: d.DecoderID, GatewayID: d.ID, LocationID: d.LocationID,
 		FrameLogging: logging, Parameters: d.Parameters,
-		CreatedAt: stamp(d.CreatedAt), UpdatedAt: stamp(d.UpdatedAt),
+		CreatedAt: formatTime(d.CreatedAt), UpdatedAt: formatTime(d.UpdatedAt),
 	}
 	if !d.LastSeen.IsZero() {
-		out.LastSeenAt = stamp(d.LastSeen)
+		out.LastSeenAt = formatTime(d.LastSeen)
 	}
 	return out
 }
@@ -177,7 +176,7 @@ type sensorJSON struct {
 func sensorOf(s iot.Sensor) sensorJSON {
 	out := sensorJSON{
 		ID: s.ID, DeviceID: s.DeviceID, Key: s.Key, Name: s.Name, Slope: s.Slope, Offset: s.Offset,
-		SensorTypeID: s.SensorTypeID, CreatedAt: stamp(s.CreatedAt), UpdatedAt: stamp(s.UpdatedAt),
+		SensorTypeID: s.SensorTypeID, CreatedAt: formatTime(s.CreatedAt), UpdatedAt: formatTime(s.UpdatedAt),
 	}
 	if s.RetentionDays > 0 {
 		out.RetentionDays = &s.RetentionDays
@@ -192,10 +191,10 @@ func decimal(v *float64) *string {
 	return new(strconv.FormatFloat(*v, 'f', -1, 64))
 }
 
-func stamp(t time.Time) string { return t.UTC().Format(iot.TimeFormat) }
+func formatTime(t time.Time) string { return t.UTC().Format(iot.TimeFormat) }
 
-// each maps a list; an empty one stays a list.
-func each[A, B any](list []A, f func(A) B) []B {
+// mapList converts the elements of a list; the result is never nil.
+func mapList[A, B any](list []A, f func(A) B) []B {
 	out := make([]B, len(list))
 	for i, v := range list {
 		out[i] = f(v)

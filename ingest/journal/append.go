@@ -9,8 +9,8 @@ import (
 // maxBatch bounds the bytes of one commit, and of what waits for it.
 const maxBatch = 4 << 20
 
-// batch is what one write and one fdatasync make durable. Its records are laid
-// out but not numbered before its place in the log is known.
+// batch holds the records of one write and one fdatasync. They are numbered when
+// the batch's position in the log is known.
 type batch struct {
 	buf   []byte
 	n     int
@@ -43,9 +43,9 @@ func (l *Log) Append(ctx context.Context, payload []byte) (uint64, error) {
 	return p.Wait(ctx)
 }
 
-// Stage is the first half of Append: it gives payload its place behind what was
-// staged before, so that one who stages in order is stored in order. It waits
-// only while too much is on its way to the disk.
+// Stage is the first half of Append: it queues payload behind the records staged
+// before it, so that records staged in order are stored in order. It blocks only
+// while the pending batch is full.
 func (l *Log) Stage(ctx context.Context, payload []byte) (Pending, error) {
 	if len(payload) > MaxPayload {
 		return Pending{}, fmt.Errorf("journal: append %d bytes: %w", len(payload), ErrTooLarge)
@@ -103,7 +103,7 @@ func (l *Log) tryStage(payload []byte) (*batch, int, error) {
 		l.signal()
 		return b, -1, nil
 	}
-	b.buf = layRecord(b.buf, payload, at)
+	b.buf = appendRecord(b.buf, payload, at)
 	b.n++
 	if b.n == 1 || b.n == l.target {
 		l.signal()
@@ -113,14 +113,14 @@ func (l *Log) tryStage(payload []byte) (*batch, int, error) {
 
 func (l *Log) signal() {
 	select {
-	case l.wake <- struct{}{}:
+	case l.notify <- struct{}{}:
 	default:
 	}
 }
 
 // take returns the pending batch, nil if there is none. When the last batch had
-// several appenders it first gives them, for as long as the commit window, the
-// chance to be in this one too; an appender that comes alone does not wait.
+// several appenders, it first waits up to the commit window for as many; a single
+// appender does not wait.
 func (l *Log) take(window *time.Timer) *batch {
 	l.staging.Lock()
 	defer l.staging.Unlock()
@@ -130,13 +130,13 @@ func (l *Log) take(window *time.Timer) *batch {
 	if l.worthWaiting() {
 		l.target = l.peers
 		select {
-		case <-l.wake: // said that this batch has begun
+		case <-l.notify: // the signal that this batch has begun
 		default:
 		}
 		l.staging.Unlock()
 		window.Reset(l.o.CommitWindow)
 		select {
-		case <-l.wake:
+		case <-l.notify:
 		case <-window.C:
 		}
 		l.staging.Lock()
@@ -144,17 +144,17 @@ func (l *Log) take(window *time.Timer) *batch {
 	}
 	b := l.pending
 	l.pending, l.spare = newBatch(l.spare), nil
-	l.peers, l.took = b.n, time.Now()
+	l.peers, l.takenAt = b.n, time.Now()
 	return b
 }
 
 // worthWaiting says whether more appenders are expected soon.
 func (l *Log) worthWaiting() bool {
 	return l.o.CommitWindow > 0 && !l.closed && l.pending.n < l.peers &&
-		time.Since(l.took) < 100*l.o.CommitWindow
+		time.Since(l.takenAt) < 100*l.o.CommitWindow
 }
 
-// finish wakes the batch's appenders and keeps its buffer for the next but one.
+// finish releases the batch's appenders and keeps its buffer for the next but one.
 func (l *Log) finish(b *batch) {
 	close(b.done)
 	l.staging.Lock()

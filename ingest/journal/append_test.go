@@ -146,7 +146,8 @@ func TestABatchIsBoundedAndNothingIsLostAtTheBound(t *testing.T) {
 	}
 }
 
-// In a bubble time passes only when everybody waits, so a wait shows.
+// In a synctest bubble time advances only when all goroutines wait, so a wait is
+// visible.
 func TestALoneAppenderDoesNotWaitForTheCommitWindow(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -165,7 +166,7 @@ func TestExpectedAppendersAreWaitedForAsLongAsTheWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := mustOpen(t, dir, Options{CommitWindow: time.Minute})
 		l.staging.Lock()
-		l.peers, l.took = 2, time.Now()
+		l.peers, l.takenAt = 2, time.Now()
 		l.staging.Unlock()
 		begin := time.Now()
 		mustAppend(t, l, "the other one does not come")
@@ -185,7 +186,7 @@ func TestAppendersOfLongAgoAreNotExpected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := mustOpen(t, dir, Options{CommitWindow: time.Second})
 		l.staging.Lock()
-		l.peers, l.took = 64, time.Now()
+		l.peers, l.takenAt = 64, time.Now()
 		l.staging.Unlock()
 		time.Sleep(time.Hour) // the bubble's time
 		begin := time.Now()

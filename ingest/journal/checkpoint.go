@@ -129,7 +129,7 @@ func (l *Log) loadCheckpoints() error {
 			return fmt.Errorf("open checkpoint: %w", err)
 		}
 		if !intact {
-			l.o.Logger.Error("journal: checkpoint unreadable, consumer begins anew", "file", path)
+			l.o.Logger.Error("journal: checkpoint unreadable, consumer starts at the oldest record", "file", path)
 		}
 		name := strings.TrimSuffix(filepath.Base(path), checkpointSuffix)
 		l.consumers[name] = newConsumer(l, name, cp)

@@ -20,12 +20,12 @@ func (l *Log) commitLoop() {
 			break
 		}
 		select {
-		case <-l.wake:
+		case <-l.notify:
 		case <-l.quit: // nothing is staged any more; take what was
 			closing = true
 		}
 	}
-	l.err = l.seal()
+	l.err = l.trim()
 }
 
 func (l *Log) commit(b *batch) {
@@ -40,8 +40,7 @@ func (l *Log) commit(b *batch) {
 	l.finish(b)
 }
 
-// write stores a batch: all of it, or, as far as any reader will ever see,
-// nothing.
+// write stores a batch: readers see all of it or nothing.
 func (l *Log) write(b *batch) error {
 	err := l.makeRoom(int64(len(b.buf)))
 	if err == nil {
@@ -56,7 +55,7 @@ func (l *Log) write(b *batch) error {
 	return err
 }
 
-// report logs when the log begins to refuse, and when it is well again.
+// report logs when the log begins to refuse appends and when it accepts again.
 func (l *Log) report(err error) {
 	l.state.Lock()
 	was := l.lastErr
@@ -70,7 +69,8 @@ func (l *Log) report(err error) {
 	}
 }
 
-// makeRoom reserves n bytes of the quota, at the cost of processed records.
+// makeRoom reserves n bytes of the quota; if it is exhausted, it deletes processed
+// segments.
 func (l *Log) makeRoom(n int64) error {
 	for !l.o.Quota.reserve(n) {
 		if !l.dropOldest() && !l.o.Quota.reclaim(l) {
@@ -80,8 +80,8 @@ func (l *Log) makeRoom(n int64) error {
 	return nil
 }
 
-// store writes a batch and syncs it. On a full disk, processed records give
-// way, and it tries again as long as the batch's sequences are not spent.
+// store writes a batch and syncs it. On a full disk it deletes processed segments
+// and retries as long as the batch's sequences are not used up.
 func (l *Log) store(b *batch) error {
 	for first := l.next; ; {
 		err := l.tryStore(b)
@@ -98,20 +98,20 @@ func (l *Log) tryStore(b *batch) error {
 	if err != nil {
 		return err
 	}
-	l.marks = l.marks[:0]
-	stamp(b.buf, l.next, s.salt, func(seq uint64, off int) {
-		l.marks = addMark(l.marks, seq, l.end+int64(off))
+	l.index = l.index[:0]
+	numberRecords(b.buf, l.next, s.salt, func(seq uint64, off int) {
+		l.index = addToIndex(l.index, seq, l.end+int64(off))
 	})
 	if _, err := l.out.WriteAt(b.buf, l.end); err != nil {
 		undo := l.out.Truncate(l.end)
 		if undo != nil {
-			l.distrust(b)
+			l.abandonSegment(b)
 		}
 		return fmt.Errorf("write segment: %w", errors.Join(err, undo))
 	}
 	l.fsyncs.Add(1)
 	if err := l.out.Datasync(); err != nil {
-		l.distrust(b)
+		l.abandonSegment(b)
 		return fmt.Errorf("sync segment: %w", err)
 	}
 	l.publish(s, b)
@@ -125,8 +125,8 @@ func (l *Log) publish(s *segment, b *batch) {
 	l.end += int64(len(b.buf))
 	l.state.Lock()
 	defer l.state.Unlock()
-	for _, m := range l.marks {
-		s.marks = addMark(s.marks, m.seq, m.off)
+	for _, m := range l.index {
+		s.index = addToIndex(s.index, m.seq, m.off)
 	}
 	s.size, s.last, l.durable = l.end, l.next-1, l.next-1
 	s.newest = max(s.newest, l.o.Now().UnixNano())
@@ -136,10 +136,10 @@ func (l *Log) publish(s *segment, b *batch) {
 	}
 }
 
-// distrust gives a segment up after a failure that leaves unknown what is on
-// the disk: a failed fdatasync may have dropped the pages and is not to be
-// repeated. The batch's sequences are spent.
-func (l *Log) distrust(b *batch) {
+// abandonSegment closes a segment after a failure that leaves its content on disk
+// unknown: a failed fdatasync may have dropped the pages and must not be repeated.
+// The batch's sequences are used up.
+func (l *Log) abandonSegment(b *batch) {
 	_ = l.out.Close()
 	l.out = nil
 	l.next += uint64(b.n)

@@ -14,8 +14,8 @@ const window = 64 << 10
 
 func isEOF(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) }
 
-// cursor reads durable records in order, through a descriptor of its own. It
-// is for one goroutine.
+// cursor reads durable records in order, through a descriptor of its own. Not safe
+// for concurrent use.
 type cursor struct {
 	log *Log
 	seq uint64 // the next record returned has this sequence or a later one
@@ -25,7 +25,7 @@ type cursor struct {
 	off, end int64 // where in seg it reads, and what is durable there
 	win      []byte
 	winOff   int64
-	expect   uint64 // the sequence that must come next; 0 behind a hole
+	expect   uint64 // the sequence that must come next; 0 after a bad range
 }
 
 func (c *cursor) close() {
@@ -44,7 +44,7 @@ func (c *cursor) moveTo(seq uint64) {
 }
 
 // next returns the next durable record; io.EOF means that there is none yet.
-// It passes over damaged ranges, which it has set aside.
+// It skips damaged ranges and reports them as gaps.
 func (c *cursor) next() (Record, error) {
 	for examined := false; ; {
 		if c.seg == nil || c.off >= c.end {
@@ -54,7 +54,7 @@ func (c *cursor) next() (Record, error) {
 		}
 		rec, n, err := c.parse()
 		if bad := damage(""); errors.As(err, &bad) {
-			if err := c.pass(bad, &examined); err != nil {
+			if err := c.skipDamaged(bad, &examined); err != nil {
 				return Record{}, err
 			}
 			continue
@@ -87,7 +87,7 @@ func (c *cursor) locate() error {
 		}
 		f, err := c.log.o.disk.Open(c.log.path(s), os.O_RDONLY)
 		if errors.Is(err, os.ErrNotExist) && c.log.dropped(s) {
-			continue // the retention was faster
+			continue // the retention deleted it meanwhile
 		}
 		if err != nil {
 			return fmt.Errorf("journal: open segment: %w", err)
@@ -100,7 +100,7 @@ func (c *cursor) locate() error {
 
 // find returns the first segment that holds seq or a later record, where to
 // begin reading in it and where what is durable ends.
-func (l *Log) find(seq uint64) (s *segment, from mark, end int64, err error) {
+func (l *Log) find(seq uint64) (s *segment, from indexEntry, end int64, err error) {
 	l.state.RLock()
 	defer l.state.RUnlock()
 	i, _ := slices.BinarySearchFunc(l.segments, seq, func(s *segment, seq uint64) int {
@@ -114,10 +114,10 @@ func (l *Log) find(seq uint64) (s *segment, from mark, end int64, err error) {
 			return s, s.seek(seq), s.size, nil
 		}
 	}
-	return nil, mark{}, 0, io.EOF
+	return nil, indexEntry{}, 0, io.EOF
 }
 
-// dropped says that the retention has taken the segment out of the log.
+// dropped reports whether the retention has removed the segment from the log.
 func (l *Log) dropped(s *segment) bool {
 	l.state.RLock()
 	defer l.state.RUnlock()
@@ -170,12 +170,12 @@ func (c *cursor) load(n int) error {
 	return err
 }
 
-// pass moves over the hole at c.off. One that is not known yet is looked for
-// first: the disk lost it since the log was opened.
-func (c *cursor) pass(bad damage, examined *bool) error {
+// skipDamaged moves past the bad range at c.off. If none is known there, it scans
+// the segment again: the disk lost data since the log was opened.
+func (c *cursor) skipDamaged(bad damage, examined *bool) error {
 	for {
 		c.log.state.RLock()
-		end, ok := c.seg.holeAt(c.off)
+		end, ok := c.seg.badRangeAt(c.off)
 		c.log.state.RUnlock()
 		if ok {
 			c.off, c.expect = end, 0

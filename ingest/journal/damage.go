@@ -9,7 +9,7 @@ import (
 	"slices"
 )
 
-const asideSuffix = ".bad"
+const damagedSuffix = ".bad"
 
 // Gap is a range of a segment that holds no valid record although valid ones
 // follow it. The bytes stay in the segment and are copied beside it.
@@ -21,46 +21,46 @@ type Gap struct {
 	Reason      string
 }
 
-// Gaps returns the ranges set aside since Open, by recovery or by a reader,
-// oldest segment first. A Gap goes when its segment does.
+// Gaps returns the damaged ranges found since Open, by recovery or by a reader,
+// oldest segment first. A Gap is removed with its segment.
 func (l *Log) Gaps() []Gap {
 	l.state.RLock()
 	defer l.state.RUnlock()
 	return slices.Clone(l.gaps)
 }
 
-// setAside reports a hole once, and keeps a copy of its bytes from data.
-func (l *Log) setAside(s *segment, h hole, data []byte) {
+// reportGap logs a damaged range once and saves a copy of its bytes from data.
+func (l *Log) reportGap(s *segment, h badRange, data []byte) {
 	g := Gap{s.String(), h.off, h.end - h.off, h.first, h.last, h.reason}
 	if slices.Contains(l.gaps, g) {
 		return
 	}
 	l.gaps = append(l.gaps, g)
 	log := l.o.Logger.Error
-	if l.saveAside(s, h.off, data[min(h.off, int64(len(data))):min(h.end, int64(len(data)))]) {
+	if l.saveDamaged(s, h.off, data[min(h.off, int64(len(data))):min(h.end, int64(len(data)))]) {
 		log = l.o.Logger.Warn // known from an earlier start
 	}
-	log("journal: range set aside", "dir", l.dir, "segment", g.Segment, "offset", g.Offset,
+	log("journal: damaged range skipped", "dir", l.dir, "segment", g.Segment, "offset", g.Offset,
 		"length", g.Length, "first_missing", g.First, "last_missing", g.Last, "reason", g.Reason)
 }
 
-// saveTail keeps a copy of what stands behind the last valid record, before it
-// is cut. After a crash this is a record that was not acknowledged; nothing
-// tells that from an acknowledged last record that was damaged.
+// saveTail saves a copy of the bytes behind the last valid record before they are
+// cut. After a crash they are a record that was not acknowledged, which cannot be
+// distinguished from an acknowledged last record that was damaged.
 func (l *Log) saveTail(s *segment, data []byte, reason string) {
 	tail := data[s.size:]
 	l.cut.Add(int64(len(tail)))
 	if len(bytes.Trim(tail, "\x00")) > 0 {
-		l.saveAside(s, s.size, tail)
+		l.saveDamaged(s, s.size, tail)
 	}
-	l.o.Logger.Warn("journal: tail cut", "dir", l.dir, "segment", s.String(),
+	l.o.Logger.Warn("journal: tail truncated", "dir", l.dir, "segment", s.String(),
 		"offset", s.size, "length", len(tail), "reason", reason)
 }
 
-// saveAside writes bad bytes beside their segment; it says whether they were
-// there already. That it cannot is no reason to stop: the log works without.
-func (l *Log) saveAside(s *segment, off int64, bad []byte) (known bool) {
-	path := fmt.Sprintf("%s.%d%s", l.path(s), off, asideSuffix)
+// saveDamaged writes damaged bytes to a file beside their segment and reports
+// whether it existed already. A failure is only logged: the log works without.
+func (l *Log) saveDamaged(s *segment, off int64, bad []byte) (known bool) {
+	path := fmt.Sprintf("%s.%d%s", l.path(s), off, damagedSuffix)
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o640)
 	if errors.Is(err, fs.ErrExist) {
 		return true
@@ -70,15 +70,14 @@ func (l *Log) saveAside(s *segment, off int64, bad []byte) (known bool) {
 		err = errors.Join(err, f.Sync(), f.Close(), os.Chtimes(path, l.o.Now(), l.o.Now()))
 	}
 	if err != nil {
-		l.o.Logger.Warn("journal: copy of bad range not written", "file", path, "error", err)
+		l.o.Logger.Warn("journal: cannot save damaged range", "file", path, "error", err)
 	}
 	return false
 }
 
-// reexamine surveys a segment again, in which a reader met damage or whose
-// last sync failed, and sets aside what is bad now. With uncached it first
-// asks the kernel to forget its pages, which after a failed sync can hold what
-// the disk does not.
+// reexamine scans a segment again in which a reader found damage or whose last sync
+// failed, and reports its gaps. With uncached it first asks the kernel to drop its
+// pages, which after a failed sync can hold data that the disk does not.
 func (l *Log) reexamine(s *segment, uncached bool) error {
 	l.state.Lock()
 	defer l.state.Unlock()
@@ -95,8 +94,8 @@ func (l *Log) reexamine(s *segment, uncached bool) error {
 	if v.last < last || v.end < size {
 		s.extend(v, size, last)
 	}
-	for _, h := range s.holes {
-		l.setAside(s, h, data)
+	for _, h := range s.badRanges {
+		l.reportGap(s, h, data)
 	}
 	return nil
 }

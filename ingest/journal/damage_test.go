@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-func TestDamageInTheMiddleIsSetAsideAndWhatFollowsIsKept(t *testing.T) {
+func TestDamageInTheMiddleIsSkippedAndTheRestIsKept(t *testing.T) {
 	dir, stored, data, offs := written(t, 6)
 	for name, c := range map[string]struct {
 		at   int
@@ -167,8 +167,8 @@ func TestARecordHiddenInAPayloadIsNotTakenForOne(t *testing.T) {
 	dir := t.TempDir()
 	l := mustOpen(t, dir, Options{})
 	var forged []byte
-	forged = layRecord(forged, []byte("forged"), newClock().now())
-	stamp(forged, 2, 0, func(uint64, int) {})
+	forged = appendRecord(forged, []byte("forged"), newClock().now())
+	numberRecords(forged, 2, 0, func(uint64, int) {})
 	mustAppend(t, l, "first")
 	mustAppend(t, l, string(append(bytes.Repeat([]byte("z"), 100), forged...)))
 	mustAppend(t, l, "third")

@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// disk is what the log needs of a file system, so that tests can make it fail.
+// disk is the file system as the log uses it; tests replace it to inject faults.
 type disk interface {
 	Open(path string, flag int) (file, error)
 	SyncDir(dir string) error
@@ -47,7 +47,7 @@ func (osDisk) SyncDir(dir string) error {
 
 type osFile struct{ *os.File }
 
-// diskFull says whether an error means that there is no space left.
+// diskFull reports whether an error means that no space is left.
 func diskFull(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
@@ -84,7 +84,7 @@ func LockDir(dir string) (*os.File, error) {
 		pid, _ := io.ReadAll(io.LimitReader(f, 32))
 		return nil, fmt.Errorf("journal: %s: %w by process %s", dir, ErrLocked, strings.TrimSpace(string(pid)))
 	}
-	// The id is for people; the lock holds without it, even on a full disk.
+	// The id is informational; the lock works without it, even on a full disk.
 	if err := f.Truncate(0); err == nil {
 		_, _ = fmt.Fprintln(f, os.Getpid())
 	}

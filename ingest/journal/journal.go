@@ -1,6 +1,6 @@
-// Package journal is the durable inbound log: whatever arrives is appended
-// here, on local disk, before its sender is told that it was accepted. It
-// follows "The spine: journal first" in docs/architecture.md.
+// Package journal is the durable inbound log: incoming traffic is appended here,
+// on local disk, before it is acknowledged. It follows "Journal first" in
+// docs/architecture.md.
 //
 // A log is a directory of segments. A segment holds records, each
 //
@@ -96,37 +96,36 @@ func orElse[T comparable](v, other T) T {
 	return v
 }
 
-// Log is one append-only log in one directory. Its methods may be called from
-// any goroutine. Its locks nest in the order writing, deleting, state; staging
-// is taken alone.
+// Log is one append-only log in one directory. It is safe for concurrent use. Its
+// locks nest in the order writing, deleting, state; staging is taken alone.
 type Log struct {
-	dir  string
-	o    Options
-	lock *os.File
-	wake chan struct{} // tells the committer that something is pending, or enough of it
-	quit chan struct{} // closed by Close
-	// rotated tells the housekeeper that a segment was completed.
+	dir    string
+	o      Options
+	lock   *os.File
+	notify chan struct{} // signals the committer that a batch has begun or is complete
+	quit   chan struct{} // closed by Close
+	// rotated signals housekeeping that a segment was completed.
 	rotated chan struct{}
 	wg      sync.WaitGroup
 	err     error // of closing the last segment; read after wg
 
-	staging sync.Mutex // what Append touches
+	staging sync.Mutex // guards the fields that Append uses
 	pending *batch
 	spare   []byte    // the buffer of the last batch, for the next one
 	peers   int       // appenders in the last batch: as many are expected again
 	target  int       // the committer waits for so many; 0 when it does not
-	took    time.Time // when the last batch was taken
+	takenAt time.Time // when the last batch was taken
 	closed  bool
 
-	writing sync.Mutex // what the committer touches; also rotation
-	out     file       // the newest segment; nil after a failure that cannot be trusted
-	end     int64      // just behind its last good record
-	next    uint64     // the next sequence
-	marks   []mark     // of the batch being written
+	writing sync.Mutex   // guards the fields that the committer and rotation use
+	out     file         // the newest segment; nil after it was abandoned
+	end     int64        // just behind its last good record
+	next    uint64       // the next sequence
+	index   []indexEntry // of the batch being written
 
 	deleting sync.Mutex // one deletion at a time, oldest first
 
-	state     sync.RWMutex // what readers touch
+	state     sync.RWMutex // guards the fields that readers use
 	segments  []*segment   // oldest first, never empty; the last one is written to
 	durable   uint64       // the last acknowledged sequence
 	grown     chan struct{}
@@ -154,15 +153,15 @@ func Open(dir string, o Options) (*Log, error) {
 	}
 	l := &Log{
 		dir: dir, o: o, lock: lock,
-		wake: make(chan struct{}, 1), quit: make(chan struct{}), rotated: make(chan struct{}, 1),
+		notify: make(chan struct{}, 1), quit: make(chan struct{}), rotated: make(chan struct{}, 1),
 		pending: newBatch(nil), consumers: map[string]*Consumer{},
 	}
 	if err := l.recover(); err != nil {
 		return nil, errors.Join(fmt.Errorf("journal: recover %s: %w", dir, err), l.closeFiles())
 	}
-	o.Quota.join(l)
+	o.Quota.addLog(l)
 	l.wg.Go(l.commitLoop)
-	l.wg.Go(l.keepHouse)
+	l.wg.Go(l.housekeeping)
 	return l, nil
 }
 
@@ -178,13 +177,12 @@ func (l *Log) Close() error {
 	}
 	close(l.quit)
 	l.wg.Wait()
-	l.o.Quota.leave(l)
+	l.o.Quota.removeLog(l)
 	return errors.Join(l.err, l.syncCheckpoints(), l.closeFiles())
 }
 
-// enter says whether the log is open, and if so keeps Close waiting until
-// wg.Done.
-func (l *Log) enter() bool {
+// acquire reports whether the log is open; if so, Close waits until wg.Done.
+func (l *Log) acquire() bool {
 	l.staging.Lock()
 	defer l.staging.Unlock()
 	if l.closed {

@@ -42,8 +42,8 @@ func (q *Quota) add(n int64) {
 	q.used += n
 }
 
-// join counts an opened log in, also over the budget.
-func (q *Quota) join(l *Log) {
+// addLog adds the bytes of an opened log, even beyond the budget.
+func (q *Quota) addLog(l *Log) {
 	bytes := l.Stats().Bytes
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -51,8 +51,8 @@ func (q *Quota) join(l *Log) {
 	q.logs = append(q.logs, l)
 }
 
-// leave takes a closed log and its bytes out of the count.
-func (q *Quota) leave(l *Log) {
+// removeLog subtracts the bytes of a closed log.
+func (q *Quota) removeLog(l *Log) {
 	bytes := l.Stats().Bytes
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -66,5 +66,5 @@ func (q *Quota) reclaim(asking *Log) bool {
 	q.mu.Lock()
 	logs := slices.Clone(q.logs)
 	q.mu.Unlock()
-	return slices.ContainsFunc(logs, func(l *Log) bool { return l != asking && l.giveWay() })
+	return slices.ContainsFunc(logs, func(l *Log) bool { return l != asking && l.dropForQuota() })
 }

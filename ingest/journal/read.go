@@ -43,10 +43,10 @@ func (l *Log) Range(ctx context.Context, from, to uint64, fn func(Record) error)
 }
 
 // Before returns, newest first, up to limit records with a sequence under seq
-// that keep approves of; a seq of 0 begins at the newest, a nil keep approves
-// of all. The sequence of the last one is the seq of the next page. When ctx
-// ends it returns what it has found and the error of ctx.
-func (l *Log) Before(ctx context.Context, seq uint64, limit int, keep func(Record) bool) ([]Record, error) {
+// that match accepts; a seq of 0 begins at the newest, a nil match accepts all.
+// The sequence of the last one is the seq of the next page. When ctx ends, it
+// returns the records found so far and the error of ctx.
+func (l *Log) Before(ctx context.Context, seq uint64, limit int, match func(Record) bool) ([]Record, error) {
 	if seq == 0 {
 		seq = l.lastDurable() + 1
 	}
@@ -55,7 +55,7 @@ func (l *Log) Before(ctx context.Context, seq uint64, limit int, keep func(Recor
 		if err := ctx.Err(); err != nil {
 			return found, fmt.Errorf("journal: before: %w", err)
 		}
-		start, ok := l.markBefore(seq)
+		start, ok := l.indexedBefore(seq)
 		if !ok {
 			break
 		}
@@ -64,7 +64,7 @@ func (l *Log) Before(ctx context.Context, seq uint64, limit int, keep func(Recor
 			return found, err
 		}
 		for _, rec := range slices.Backward(block) {
-			if len(found) < limit && (keep == nil || keep(rec)) {
+			if len(found) < limit && (match == nil || match(rec)) {
 				found = append(found, rec)
 			}
 		}
@@ -90,12 +90,12 @@ func (l *Log) collect(start, end uint64) ([]Record, error) {
 	}
 }
 
-// markBefore returns the last indexed sequence under seq.
-func (l *Log) markBefore(seq uint64) (uint64, bool) {
+// indexedBefore returns the last indexed sequence under seq.
+func (l *Log) indexedBefore(seq uint64) (uint64, bool) {
 	l.state.RLock()
 	defer l.state.RUnlock()
 	for _, s := range slices.Backward(l.segments) {
-		if !s.empty() && s.marks[0].seq < seq {
+		if !s.empty() && s.index[0].seq < seq {
 			return s.seek(seq - 1).seq, true
 		}
 	}

@@ -32,29 +32,29 @@ func checksum(rec []byte, salt uint32) uint32 {
 	return crc32.Update(crc, castagnoli(), rec[8:])
 }
 
-// layRecord appends a record without sequence and checksum to buf; stamp
-// fills them in when the batch's place in the log is known.
-func layRecord(buf, payload []byte, at time.Time) []byte {
+// appendRecord appends a record without sequence and checksum to buf; numberRecords
+// sets them when the batch's position in the log is known.
+func appendRecord(buf, payload []byte, at time.Time) []byte {
 	buf = binary.LittleEndian.AppendUint32(buf, uint32(len(payload)))
 	buf = append(buf, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 	buf = binary.LittleEndian.AppendUint64(buf, uint64(at.UnixNano()))
 	return append(buf, payload...)
 }
 
-// stamp numbers the records laid in buf from first and seals each. It returns
-// the offset of each record through mark.
-func stamp(buf []byte, first uint64, salt uint32, mark func(seq uint64, off int)) {
+// numberRecords sets the sequences of the records in buf, from first on, and their
+// checksums. It calls placed with the offset of each record.
+func numberRecords(buf []byte, first uint64, salt uint32, placed func(seq uint64, off int)) {
 	for seq, off := first, 0; off < len(buf); seq++ {
 		end := off + headerSize + int(binary.LittleEndian.Uint32(buf[off:]))
 		rec := buf[off:end]
 		binary.LittleEndian.PutUint64(rec[8:], seq)
 		binary.LittleEndian.PutUint32(rec[4:], checksum(rec, salt))
-		mark(seq, off)
+		placed(seq, off)
 		off = end
 	}
 }
 
-// damage says why bytes are not a record. The reader passes over it; any
+// damage is the error for bytes that are not a valid record. Readers skip them; any
 // other error of a read is the disk's.
 type damage string
 

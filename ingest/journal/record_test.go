@@ -8,8 +8,8 @@ import (
 )
 
 func TestEveryBitOfARecordIsCovered(t *testing.T) {
-	rec := layRecord(nil, []byte("payload"), time.Unix(1, 2))
-	stamp(rec, 3, 4, func(uint64, int) {})
+	rec := appendRecord(nil, []byte("payload"), time.Unix(1, 2))
+	numberRecords(rec, 3, 4, func(uint64, int) {})
 	got, n, err := parseRecord(rec, 4)
 	if err != nil || n != len(rec) || got.Seq != 3 || !got.Time.Equal(time.Unix(1, 2)) || string(got.Payload) != "payload" {
 		t.Fatalf("record %+v of %d bytes, %v", got, n, err)

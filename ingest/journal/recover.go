@@ -17,7 +17,7 @@ func (l *Log) recover() error {
 	if err != nil {
 		return err
 	}
-	if l.segments, err = l.dropTwins(list); err != nil {
+	if l.segments, err = l.dropEmptyDuplicates(list); err != nil {
 		return err
 	}
 	tail := int64(0)
@@ -30,9 +30,9 @@ func (l *Log) recover() error {
 	return l.beginWriting(tail)
 }
 
-// dropTwins removes a segment left without a byte by a failure while it was
+// dropEmptyDuplicates removes a segment left without a byte by a failure while it was
 // created, when another one begins at the same sequence.
-func (l *Log) dropTwins(list []*segment) ([]*segment, error) {
+func (l *Log) dropEmptyDuplicates(list []*segment) ([]*segment, error) {
 	for i := 1; i < len(list); i++ {
 		a, b := list[i-1], list[i]
 		if a.first != b.first {
@@ -55,8 +55,8 @@ func (l *Log) dropTwins(list []*segment) ([]*segment, error) {
 	return list, nil
 }
 
-// survey reads the i-th segment, sets its damaged ranges aside and returns how
-// many bytes stand behind its last valid record if nothing valid follows them.
+// survey reads the i-th segment, reports its gaps and returns the number of bytes
+// behind its last valid record if nothing valid follows them.
 // Only the newest segment has such a tail left: the others are cut here.
 func (l *Log) survey(s *segment, i int) (tail int64, err error) {
 	data, err := os.ReadFile(l.path(s))
@@ -70,13 +70,13 @@ func (l *Log) survey(s *segment, i int) (tail int64, err error) {
 	v := scan(data, s.salt, s.first, limit)
 	s.adopt(v, v.end)
 	if s.empty() && len(data) > 0 {
-		s.newest = l.o.Now().UnixNano() // age unknown: keep it for a whole retention
+		s.newest = l.o.Now().UnixNano() // age unknown: keep it for a full retention
 	}
 	if !newest && v.last < limit {
 		s.extend(v, int64(len(data)), limit)
 	}
-	for _, h := range s.holes {
-		l.setAside(s, h, data)
+	for _, h := range s.badRanges {
+		l.reportGap(s, h, data)
 	}
 	tail = int64(len(data)) - s.size
 	if tail > 0 {
@@ -90,26 +90,26 @@ func (l *Log) survey(s *segment, i int) (tail int64, err error) {
 	return 0, l.cutTail(s)
 }
 
-// adopt takes over what a survey found.
+// adopt takes over the results of a scan.
 func (s *segment) adopt(v survey, size int64) {
-	s.last, s.newest, s.marks, s.holes, s.size = v.last, max(s.newest, v.newest), v.marks, v.holes, size
+	s.last, s.newest, s.index, s.badRanges, s.size = v.last, max(s.newest, v.newest), v.index, v.badRanges, size
 }
 
-// extend counts the range behind the last valid record as a hole, because
-// records up to limit were acknowledged and are not there. The hole has no
-// length when the file simply ends.
+// extend adds the range behind the last valid record as a bad range, because
+// records up to limit were acknowledged and are missing. Its length is 0 if the
+// file ends there.
 func (s *segment) extend(v survey, size int64, limit uint64) {
 	reason := v.tail
 	if reason == "" {
 		reason = "segment cut or missing"
 	}
-	s.holes = append(s.holes, hole{v.end, max(size, v.end), v.last + 1, limit, reason})
+	s.badRanges = append(s.badRanges, badRange{v.end, max(size, v.end), v.last + 1, limit, reason})
 	s.size = max(size, v.end)
 }
 
-// beginWriting opens the newest segment, or a new one when there is none or
-// when sequences must be given up: whatever stood in a lost tail, or behind a
-// checkpoint, may have been acknowledged and acted on, so its number is spent.
+// beginWriting opens the newest segment, or a new one if there is none or if
+// sequences must be skipped: a record in a lost tail or behind a checkpoint may
+// have been acknowledged and processed, so its sequence is not used again.
 func (l *Log) beginWriting(tail int64) error {
 	l.next = l.durable + 1
 	if tail > 0 {
@@ -124,7 +124,7 @@ func (l *Log) beginWriting(tail int64) error {
 			return l.resume(newest)
 		}
 	}
-	return l.beginAnew()
+	return l.beginNewSegment()
 }
 
 func (l *Log) resume(s *segment) (err error) {
@@ -139,9 +139,9 @@ func (l *Log) resume(s *segment) (err error) {
 	return nil
 }
 
-// beginAnew creates the next segment before the tail of the last one is cut,
+// beginNewSegment creates the next segment before the tail of the last one is cut,
 // so that the numbers given up stay so if this is interrupted.
-func (l *Log) beginAnew() error {
+func (l *Log) beginNewSegment() error {
 	s, out, err := l.create(l.next, l.durable)
 	if err != nil {
 		return err

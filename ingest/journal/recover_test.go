@@ -124,7 +124,7 @@ func TestACutTailIsKeptBesideUnlessItIsZero(t *testing.T) {
 			if st := l.Stats(); st.Cut != 3 || st.Gaps != 0 {
 				t.Errorf("cut %d, gaps %d", st.Cut, st.Gaps)
 			}
-			bad, _ := filepath.Glob(filepath.Join(dir, "*"+asideSuffix))
+			bad, _ := filepath.Glob(filepath.Join(dir, "*"+damagedSuffix))
 			if len(bad) != c.kept {
 				t.Errorf("kept %v", bad)
 			}
@@ -193,13 +193,13 @@ func TestATwinLeftByAFailedCreationIsRemoved(t *testing.T) {
 	reopened(t, dir, stored, 3)
 }
 
-func TestScanBoundsTheSequenceBehindAHole(t *testing.T) {
-	buf := layRecord(nil, []byte("a"), newClock().now())
-	stamp(buf, 1, 9, func(uint64, int) {})
-	far := layRecord(nil, []byte("b"), newClock().now())
-	stamp(far, 1<<40, 9, func(uint64, int) {})
+func TestScanBoundsTheSequenceBehindABadRange(t *testing.T) {
+	buf := appendRecord(nil, []byte("a"), newClock().now())
+	numberRecords(buf, 1, 9, func(uint64, int) {})
+	far := appendRecord(nil, []byte("b"), newClock().now())
+	numberRecords(far, 1<<40, 9, func(uint64, int) {})
 	v := scan(slices.Concat(buf, []byte("hole"), far), 9, 1, 1<<60)
-	if v.last != 1 || len(v.holes) != 0 || v.end != int64(len(buf)) {
+	if v.last != 1 || len(v.badRanges) != 0 || v.end != int64(len(buf)) {
 		t.Errorf("survey %+v: four bytes cannot hold 2^40 records", v)
 	}
 }

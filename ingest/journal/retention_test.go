@@ -177,7 +177,7 @@ func TestSweepDeletesOldCopiesOfDamagedRanges(t *testing.T) {
 	edit(t, segmentFiles(t, dir)[0], func([]byte) []byte { return []byte("torn") })
 	l := mustOpen(t, dir, Options{Now: clk.now})
 	count := func() int {
-		bad, _ := filepath.Glob(filepath.Join(dir, "*"+asideSuffix))
+		bad, _ := filepath.Glob(filepath.Join(dir, "*"+damagedSuffix))
 		return len(bad)
 	}
 	l.Sweep()

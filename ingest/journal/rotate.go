@@ -22,7 +22,7 @@ func (l *Log) writable(n int64) (*segment, error) {
 	return s, nil
 }
 
-// rotate begins a new segment and has the retention looked at.
+// rotate begins a new segment and triggers the retention.
 func (l *Log) rotate() (*segment, error) {
 	s, err := l.begin()
 	if err != nil {
@@ -35,9 +35,9 @@ func (l *Log) rotate() (*segment, error) {
 	return s, nil
 }
 
-// replace goes on after a segment that was given up. What the disk really has
-// of it is read again; whatever stands behind the last acknowledged record is
-// disowned by the new segment's name.
+// replace begins a segment after one that was abandoned. The old one is scanned
+// again; the name of the new one declares the bytes behind the last acknowledged
+// record invalid.
 func (l *Log) replace(old *segment) (*segment, error) {
 	if err := l.reexamine(old, true); err != nil {
 		return nil, err
@@ -67,9 +67,8 @@ func (l *Log) begin() (*segment, error) {
 	return s, nil
 }
 
-// seal shortens the newest segment to what it holds. Its file stays open for
-// Close.
-func (l *Log) seal() error {
+// trim truncates the newest segment to its content. Its file stays open for Close.
+func (l *Log) trim() error {
 	l.writing.Lock()
 	defer l.writing.Unlock()
 	if l.out == nil {

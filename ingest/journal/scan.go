@@ -2,36 +2,36 @@ package journal
 
 import "encoding/binary"
 
-// markEvery is the distance between two entries of a segment's index, in bytes.
-const markEvery = 64 << 10
+// indexInterval is the distance between two entries of a segment's index, in bytes.
+const indexInterval = 64 << 10
 
-// mark says that the record seq starts at off.
-type mark struct {
+// indexEntry is the offset of the record seq.
+type indexEntry struct {
 	seq uint64
 	off int64
 }
 
-// hole is a range of a segment that holds no valid record, and the sequences
+// badRange is a range of a segment that holds no valid record, and the sequences
 // that are missing because of it (none when first > last).
-type hole struct {
+type badRange struct {
 	off, end    int64
 	first, last uint64
 	reason      string
 }
 
-// survey is what a segment's bytes hold.
+// survey is the result of scanning a segment.
 type survey struct {
-	end    int64  // just behind the last valid record
-	last   uint64 // its sequence; one less than the segment's first when there is none
-	newest int64  // the latest time of a record, Unix ns
-	marks  []mark
-	holes  []hole // between valid records, in order
-	tail   string // what is wrong behind end; empty when nothing is there
+	end       int64  // just behind the last valid record
+	last      uint64 // its sequence; one less than the segment's first when there is none
+	newest    int64  // the latest time of a record, Unix ns
+	index     []indexEntry
+	badRanges []badRange // between valid records, in order
+	tail      string     // what is wrong behind end; empty when nothing is there
 }
 
-// scan reads a segment whose first sequence and salt its name tells and that
-// holds no sequence over limit. Within a segment sequences are contiguous, so
-// an intact record in the wrong place is refused like a damaged one.
+// scan reads a segment that begins with the sequence first and holds none over
+// limit. Within a segment sequences are contiguous, so an intact record in the
+// wrong place is refused like a damaged one.
 func scan(data []byte, salt uint32, first, limit uint64) survey {
 	s := survey{last: first - 1}
 	for off := 0; off < len(data); {
@@ -50,7 +50,7 @@ func scan(data []byte, salt uint32, first, limit uint64) survey {
 			s.tail = reason
 			break
 		}
-		s.holes = append(s.holes, hole{int64(off), int64(at), s.last + 1, seq - 1, reason})
+		s.badRanges = append(s.badRanges, badRange{int64(off), int64(at), s.last + 1, seq - 1, reason})
 		s.last, off = seq-1, at
 	}
 	return s
@@ -59,14 +59,14 @@ func scan(data []byte, salt uint32, first, limit uint64) survey {
 func (s *survey) add(rec Record, off, end int64) {
 	s.last, s.end = rec.Seq, end
 	s.newest = max(s.newest, rec.Time.UnixNano())
-	s.marks = addMark(s.marks, rec.Seq, off)
+	s.index = addToIndex(s.index, rec.Seq, off)
 }
 
-func addMark(marks []mark, seq uint64, off int64) []mark {
-	if n := len(marks); n > 0 && off-marks[n-1].off < markEvery {
-		return marks
+func addToIndex(index []indexEntry, seq uint64, off int64) []indexEntry {
+	if n := len(index); n > 0 && off-index[n-1].off < indexInterval {
+		return index
 	}
-	return append(marks, mark{seq, off})
+	return append(index, indexEntry{seq, off})
 }
 
 // resync looks behind the bad record at from for the next valid one and

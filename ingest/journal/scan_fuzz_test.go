@@ -13,9 +13,9 @@ import (
 func prefix(n int, salt uint32) []byte {
 	var buf []byte
 	for i := range n {
-		buf = layRecord(buf, bytes.Repeat([]byte{byte(i)}, i*7), time.Unix(int64(i), 0))
+		buf = appendRecord(buf, bytes.Repeat([]byte{byte(i)}, i*7), time.Unix(int64(i), 0))
 	}
-	stamp(buf, 1, salt, func(uint64, int) {})
+	numberRecords(buf, 1, salt, func(uint64, int) {})
 	return buf
 }
 
@@ -39,13 +39,13 @@ func FuzzScan(f *testing.F) {
 	corpus(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		v := scan(data, 0, 1, math.MaxUint64)
-		off, last, holes := int64(0), uint64(0), v.holes
+		off, last, bad := int64(0), uint64(0), v.badRanges
 		for off < v.end {
-			if len(holes) > 0 && holes[0].off == off {
-				if holes[0].end <= off || holes[0].first != last+1 || holes[0].last < last {
-					t.Fatalf("hole %+v at %d behind record %d", holes[0], off, last)
+			if len(bad) > 0 && bad[0].off == off {
+				if bad[0].end <= off || bad[0].first != last+1 || bad[0].last < last {
+					t.Fatalf("hole %+v at %d behind record %d", bad[0], off, last)
 				}
-				off, last, holes = holes[0].end, holes[0].last, holes[1:]
+				off, last, bad = bad[0].end, bad[0].last, bad[1:]
 				continue
 			}
 			rec, n, err := parseRecord(data[off:], 0)
@@ -54,7 +54,7 @@ func FuzzScan(f *testing.F) {
 			}
 			off, last = off+int64(n), rec.Seq
 		}
-		if off != v.end || last != v.last || len(holes) > 0 || (v.end < int64(len(data))) != (v.tail != "") {
+		if off != v.end || last != v.last || len(bad) > 0 || (v.end < int64(len(data))) != (v.tail != "") {
 			t.Fatalf("survey %+v of %d bytes, walked to %d, record %d", v, len(data), off, last)
 		}
 	})

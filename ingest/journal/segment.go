@@ -17,15 +17,15 @@ const segmentSuffix = ".v1.segment"
 // Log.state.
 type segment struct {
 	segmentName
-	last   uint64 // the last valid record's sequence; first-1 when there is none
-	size   int64  // bytes that are durable, holes included
-	newest int64  // the latest time of a record, Unix ns
-	marks  []mark // where to start reading for a sequence; empty when there are no records
-	holes  []hole
+	last      uint64       // the last valid record's sequence; first-1 when there is none
+	size      int64        // bytes that are durable, bad ranges included
+	newest    int64        // the latest time of a record, Unix ns
+	index     []indexEntry // where to start reading for a sequence; empty when there are no records
+	badRanges []badRange
 }
 
-// segmentName is what a segment's file name tells. The newest segment is never
-// deleted, so first keeps the next sequence when no record is left.
+// segmentName is a parsed file name. The newest segment is never deleted, so first
+// preserves the next sequence when no record is left.
 type segmentName struct {
 	first   uint64 // sequence of its first record
 	follows uint64 // the last sequence acknowledged before it: less than first-1 where numbers were given up
@@ -94,11 +94,11 @@ func (l *Log) create(first, follows uint64) (*segment, file, error) {
 }
 
 // empty says that the segment holds no valid record.
-func (s *segment) empty() bool { return len(s.marks) == 0 }
+func (s *segment) empty() bool { return len(s.index) == 0 }
 
-// holeAt returns the end of the hole that off lies in.
-func (s *segment) holeAt(off int64) (int64, bool) {
-	for _, h := range s.holes {
+// badRangeAt returns the end of the bad range that contains off.
+func (s *segment) badRangeAt(off int64) (int64, bool) {
+	for _, h := range s.badRanges {
 		if off >= h.off && off < h.end {
 			return h.end, true
 		}
@@ -106,11 +106,11 @@ func (s *segment) holeAt(off int64) (int64, bool) {
 	return 0, false
 }
 
-// seek returns the last mark at or before seq.
-func (s *segment) seek(seq uint64) mark {
-	i, found := slices.BinarySearchFunc(s.marks, seq, func(m mark, seq uint64) int { return cmp.Compare(m.seq, seq) })
+// seek returns the last index entry at or before seq.
+func (s *segment) seek(seq uint64) indexEntry {
+	i, found := slices.BinarySearchFunc(s.index, seq, func(m indexEntry, seq uint64) int { return cmp.Compare(m.seq, seq) })
 	if !found {
 		i--
 	}
-	return s.marks[max(i, 0)]
+	return s.index[max(i, 0)]
 }

@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// Stats describes a log at one moment.
+// Stats is a snapshot of a log.
 type Stats struct {
 	First     uint64 // the oldest record's sequence; 0 when there is none
 	Last      uint64 // the last durable sequence
 	Bytes     int64  // of all segments, without space that is only reserved
 	Segments  int
-	Gaps      int   // ranges set aside since Open
+	Gaps      int   // damaged ranges found since Open
 	Cut       int64 // bytes cut from the tail by Open
 	Consumers []ConsumerStats
 	Appends   int64 // records acknowledged since Open
@@ -39,7 +39,7 @@ func (l *Log) Stats() Stats {
 	for _, s := range l.segments {
 		st.Bytes += s.size
 		if st.First == 0 && !s.empty() {
-			st.First = s.marks[0].seq
+			st.First = s.index[0].seq
 		}
 	}
 	for _, c := range l.consumers {

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// keepHouse sweeps and syncs the checkpoints about once a minute, so that even
-// a power cut makes a consumer repeat no more than a minute's work.
-func (l *Log) keepHouse() {
+// housekeeping deletes old segments and syncs the checkpoints about once a minute,
+// so that after a power cut a consumer repeats at most a minute's work.
+func (l *Log) housekeeping() {
 	tick := time.NewTicker(time.Minute)
 	defer tick.Stop()
 	for {
@@ -33,7 +33,7 @@ func (l *Log) keepHouse() {
 // and processed by every consumer, and copies of damaged ranges of that age.
 // The log calls it after a rotation and about once a minute.
 func (l *Log) Sweep() {
-	if !l.enter() {
+	if !l.acquire() {
 		return
 	}
 	defer l.wg.Done()
@@ -43,7 +43,7 @@ func (l *Log) Sweep() {
 	l.writing.Unlock()
 	for l.drop(horizon.UnixNano()) {
 	}
-	l.sweepAside(horizon)
+	l.sweepDamaged(horizon)
 }
 
 // retire ends the newest segment when its records could all be deleted, since
@@ -53,7 +53,7 @@ func (l *Log) retire(horizon int64) {
 		return
 	}
 	if _, err := l.begin(); err != nil {
-		l.o.Logger.Warn("journal: segment not begun", "dir", l.dir, "error", err)
+		l.o.Logger.Warn("journal: cannot create segment", "dir", l.dir, "error", err)
 	}
 }
 
@@ -64,10 +64,10 @@ func (l *Log) dropOldest() bool {
 	return l.drop(math.MaxInt64)
 }
 
-// giveWay is dropOldest for another log's sake. It does not wait for a commit
-// under way here, which may be waiting for that log.
-func (l *Log) giveWay() bool {
-	if !l.enter() {
+// dropForQuota is dropOldest on behalf of another log that shares the quota. It
+// does not wait for a commit in progress here, which may be waiting for that log.
+func (l *Log) dropForQuota() bool {
+	if !l.acquire() {
 		return false
 	}
 	defer l.wg.Done()
@@ -119,14 +119,14 @@ func (l *Log) processed(s *segment) bool {
 	return len(l.consumers) > 0
 }
 
-func (l *Log) sweepAside(horizon time.Time) {
+func (l *Log) sweepDamaged(horizon time.Time) {
 	entries, err := os.ReadDir(l.dir)
 	if err != nil {
 		return
 	}
 	for _, e := range entries {
 		info, err := e.Info()
-		if err == nil && strings.HasSuffix(e.Name(), asideSuffix) && info.ModTime().Before(horizon) {
+		if err == nil && strings.HasSuffix(e.Name(), damagedSuffix) && info.ModTime().Before(horizon) {
 			_ = os.Remove(filepath.Join(l.dir, e.Name()))
 		}
 	}

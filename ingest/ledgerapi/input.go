@@ -27,15 +27,12 @@ type input struct {
 // read reads the body, if there is one, and copies it out of the request.
 func read(c *fiber.Ctx) (*input, error) {
 	in := &input{c: c, problems: make(map[string][]string)}
-	if len(c.Request().Body()) == 0 {
-		return in, nil
+	raw, err := httpd.Body(c, maxBody)
+	if err != nil || len(raw) == 0 {
+		return in, err
 	}
 	if !strings.HasPrefix(strings.ToLower(c.Get(fiber.HeaderContentType)), fiber.MIMEApplicationJSON) {
 		return nil, fiber.NewError(fiber.StatusUnsupportedMediaType, "Content-Type must be application/json.")
-	}
-	raw, err := httpd.Body(c, maxBody)
-	if err != nil {
-		return nil, err
 	}
 	if json.Unmarshal(bytes.Clone(raw), &in.body) != nil || in.body == nil {
 		return nil, fiber.NewError(fiber.StatusUnprocessableEntity, "Invalid JSON.")

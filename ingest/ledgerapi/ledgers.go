@@ -50,7 +50,7 @@ func (s *Surface) export(c *fiber.Ctx) error {
 	c.Context().SetBodyStreamWriter(func(w *bufio.Writer) {
 		defer cancel()
 		if err := write(w); err != nil {
-			s.opts.Logger.WarnContext(ctx, "export broke off", "account", acct, "error", err)
+			s.opts.Logger.WarnContext(ctx, "export interrupted", "account", acct, "error", err)
 		}
 	})
 	return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/penstock/penstock/relay/ledger"
 )
 
-// Options are what may be chosen; the zero value works.
+// Options are optional settings; the zero value works.
 type Options struct {
 	// PublicURL is what the links of tokens begin with, without a slash at the
 	// end.

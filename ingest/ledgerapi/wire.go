@@ -40,7 +40,7 @@ func validityOf(v ledger.Validity, now time.Time) validityJSON {
 	if !v.Known {
 		return out
 	}
-	out.ExpiresAt, out.ExpiryPeriod, out.RemainingClaims = stamp(v.Token.ExpiresAt), v.Left(now), v.Token.Remaining()
+	out.ExpiresAt, out.ExpiryPeriod, out.RemainingClaims = formatTimeOrNil(v.Token.ExpiresAt), v.Left(now), v.Token.Remaining()
 	out.RedirectURL, out.RedirectMeta = given(v.Token.RedirectURL), v.Token.RedirectMeta
 	return out
 }
@@ -70,7 +70,7 @@ type detailsJSON struct {
 func (s *Surface) detailsOf(d ledger.Details, state job.State) detailsJSON {
 	out := detailsJSON{
 		Status: state, Token: d.Text, Ledger: d.LedgerHash, PrivateToken: given(d.Private), Certificate: given(d.Certificate),
-		ExpiresAt: stamp(d.ExpiresAt), RemainingClaims: d.Remaining(), Metadata: d.AllMetadata(),
+		ExpiresAt: formatTimeOrNil(d.ExpiresAt), RemainingClaims: d.Remaining(), Metadata: d.AllMetadata(),
 	}
 	if d.RedirectURL != "" {
 		out.Link = new(s.opts.PublicURL + "/t/" + d.Text)
@@ -86,7 +86,7 @@ func given(text string) *string {
 	return &text
 }
 
-func stamp(t time.Time) *string {
+func formatTimeOrNil(t time.Time) *string {
 	if t.IsZero() {
 		return nil
 	}

@@ -36,7 +36,7 @@ func problems(c *fiber.Ctx) error {
 	case relay.KindForbidden:
 		return httpd.Message(c, fiber.StatusForbidden, unauthorised)
 	case relay.KindConflict:
-		return httpd.Message(c, fiber.StatusConflict, "The record was changed by somebody else.")
+		return httpd.Message(c, fiber.StatusConflict, "The record was changed by another request.")
 	}
 	return err // unavailable and unexpected: httpd answers both
 }

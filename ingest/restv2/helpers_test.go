@@ -50,14 +50,14 @@ func newAPI(t *testing.T, relays ...inbound.Relay) *api {
 	for _, r := range relays {
 		must(t, a.db.Inbound.Put(t.Context(), r))
 	}
-	desk, err := inbound.NewDesk(inbound.DeskDeps{
+	relayService, err := inbound.NewRelayService(inbound.RelayServiceDeps{
 		Records: a.db.Inbound, Accounts: a.db.Accounts, Inbox: a.db.Inbound, CheckURL: noPrivate, Now: clock,
 	})
 	must(t, err)
 	a.app = httpd.New(httpd.Options{Logger: slog.New(slog.DiscardHandler)})
 	sends, err := message.New(message.Deps{Store: a.db.Messages, Credit: a.db.Credit, CheckURL: noPrivate}, message.Options{Now: clock})
 	must(t, err)
-	New(Deps{Messages: sends, Relays: desk, Lookups: a.networks, Credit: a.db.Credit, Records: a.sip, Archives: a.sip, Trunks: a.db.Trunks}).Mount(a.app, httpd.NewAuth(a.db.Accounts, "", time.Now))
+	New(Deps{Messages: sends, Relays: relayService, Lookups: a.networks, Credit: a.db.Credit, Records: a.sip, Archives: a.sip, Trunks: a.db.Trunks}).Mount(a.app, httpd.NewAuth(a.db.Accounts, "", time.Now))
 	a.app.Use(httpd.NotFound)
 	a.accounts()
 	return a

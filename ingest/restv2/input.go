@@ -26,15 +26,15 @@ type input map[string]any
 // inputOf reads a JSON object, the query, or both.
 func inputOf(c *fiber.Ctx) (input, error) {
 	in, asked := input{}, string(c.Request().URI().QueryString())
-	empty := len(c.Request().Body()) == 0
+	raw, err := httpd.Body(c, maxBody)
+	if err != nil {
+		return nil, err
+	}
+	empty := len(raw) == 0
 	if !isJSON(c.Get(fiber.HeaderContentType)) && (!empty || asked == "") {
 		return nil, fiber.NewError(fiber.StatusUnsupportedMediaType, "Content-Type must be application/json.")
 	}
 	if !empty {
-		raw, err := httpd.Body(c, maxBody)
-		if err != nil {
-			return nil, err
-		}
 		if err := in.read(raw); err != nil {
 			return nil, err
 		}
@@ -78,8 +78,8 @@ func (in input) read(raw []byte) error {
 	return nil
 }
 
-// unpaired reports whether an escape is half of a surrogate pair, which
-// encoding/json would turn into another character, and somebody would pay for it.
+// unpaired reports whether an escape is half of a surrogate pair, which encoding/json
+// would replace by another character, in a message that is charged.
 func unpaired(raw []byte) bool {
 	var high bool // the escape before was the first half
 	for len(raw) > 0 {

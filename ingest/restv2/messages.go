@@ -11,6 +11,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/gofiber/fiber/v2/utils"
 
+	"github.com/penstock/penstock/decoders/iso8601"
 	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/relay"
@@ -123,7 +124,7 @@ func (in input) order(c *fiber.Ctx, p problem) message.Order {
 	return message.Order{
 		Account: httpd.AccountOf(c), Destinations: in.numbers(p, "destinations"), Originator: in.text(p, "originator"),
 		SendAt: in.moment(p, "send_time"), Report: message.Report{URL: in.text(p, "dlr_url")},
-		Origin: origin, IP: utils.CopyString(c.IP()),
+		Origin: origin, IP: httpd.ClientIP(c),
 	}
 }
 
@@ -154,7 +155,7 @@ func (in input) moment(p problem, name string) time.Time {
 	if text = strings.TrimSpace(text); in[name] == nil || ok && text == "" {
 		return time.Time{}
 	}
-	if len(text) == len(time.DateOnly) {
+	if _, day := iso8601.ParseDay(text); day {
 		p.add(name, "The "+name+" must be a date and a time like 2026-01-31 12:00:00.")
 		return time.Time{}
 	}

@@ -78,8 +78,10 @@ func TestPreview(t *testing.T) {
 	a := rich(t, 2)
 	a.is("acme", "POST", "/v2/sms/preview", `{"destinations":["447700900123","447700900124"],"message":"`+strings.Repeat("é", 161)+`"}`, 200,
 		`{"data":{"message_parts":2,"credit_cost":4,"available_credit":2,"message_meta":{"forced_route":null,"originator":"","dlr_type":"NONE","dlr_data":"","ip":"0.0.0.0","flash":false,"replace_sms":false,"account_id":1,"delete_body":false,"send_time":null}}}`)
-	a.is("acme", "POST", "/v2/sms/preview", `{"destinations":["447700900123"],"message":"`+strings.Repeat("日", 200)+`","max_parts":2,"originator":"Shop","send_time":"2026-11-21T09:00:00+01:00","dlr_url":"https://example.com/%msgid","flash":true,"replace":true}`, 200,
-		`{"data":{"message_parts":2,"credit_cost":2,"available_credit":2,"message_meta":{"forced_route":null,"originator":"Shop","dlr_type":"HTTPGET","dlr_data":"https://example.com/%msgid","ip":"0.0.0.0","flash":true,"replace_sms":true,"account_id":1,"delete_body":false,"send_time":"2026-11-21 08:00:00"}}}`)
+	a.is("acme", "POST", "/v2/sms/preview", `{"destinations":["447700900123"],"message":"`+strings.Repeat("日", 200)+`","max_parts":2,"originator":"Shop","send_time":"2026-11-21T09:00:00+01:00","dlr_url":"https://example.com/%msgid","flash":true,"replace":true}`, 422,
+		`{"message":"The replace is for messages of one part, because each part would replace the one before; this message has 2.","errors":"replace"}`)
+	a.is("acme", "POST", "/v2/sms/preview", `{"destinations":["447700900123"],"message":"`+strings.Repeat("日", 200)+`","max_parts":1,"originator":"Shop","send_time":"2026-11-21T09:00:00+01:00","dlr_url":"https://example.com/%msgid","flash":true,"replace":true}`, 200,
+		`{"data":{"message_parts":1,"credit_cost":1,"available_credit":2,"message_meta":{"forced_route":null,"originator":"Shop","dlr_type":"HTTPGET","dlr_data":"https://example.com/%msgid","ip":"0.0.0.0","flash":true,"replace_sms":true,"account_id":1,"delete_body":false,"send_time":"2026-11-21 08:00:00"}}}`)
 	a.balance(2)
 }
 
@@ -132,7 +134,7 @@ func TestMessagesThatAreRefused(t *testing.T) {
 		{"a replace that is a number", `{` + ok + `,"replace":1}`, "replace"},
 		{"a report to a private address", `{` + ok + `,"dlr_url":"http://10.0.0.1/"}`, "dlr_url"},
 		{"a report that is no URL", `{` + ok + `,"dlr_url":"example.com"}`, "dlr_url"},
-		{"all that is wrong", `{"destinations":["1"],"message":7,"originator":"-","flash":"x","max_parts":0,"dlr_url":"x"}`, "destinations, dlr_url, flash, max_parts, message, originator"},
+		{"all that is wrong", `{"destinations":["1"],"message":7,"originator":"------------","flash":"x","max_parts":0,"dlr_url":"x"}`, "destinations, dlr_url, flash, max_parts, message, originator"},
 		{"no JSON", `{`, "body"},
 		{"a list", `[]`, "body"},
 	} {

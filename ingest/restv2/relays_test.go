@@ -204,12 +204,12 @@ func TestRefusals(t *testing.T) {
 func TestTheInboxIsReadAndAcknowledged(t *testing.T) {
 	a := newAPI(t, relayTo(1, inbound.VirtualNumber, "v1", "447860000001", inbound.DesktopSMS, "front"))
 	at := clock()
-	message := func(id string, m inbound.Message) inbound.Kept {
+	message := func(id string, m inbound.Message) inbound.InboxMessage {
 		m.ID, m.From, m.To, m.ReceivedAt = id, "447700900123", "447860000001", at
 		at = at.Add(time.Second)
-		return inbound.Kept{Account: 1, Relay: "v1", Labels: []string{"front"}, Message: m}
+		return inbound.InboxMessage{Account: 1, Relay: "v1", Labels: []string{"front"}, Message: m}
 	}
-	must(t, a.db.Inbound.Keep(t.Context(), []inbound.Kept{
+	must(t, a.db.Inbound.Keep(t.Context(), []inbound.InboxMessage{
 		message("n1-s1", inbound.Message{Text: "hé & <you>", Coding: inbound.GSM, Network: "Example", SentAt: clock().Add(-time.Minute)}),
 		message("n1-s2", inbound.Message{Data: []byte{0, 255}, Coding: inbound.Binary, UDH: []byte{6, 5, 4, 11, 132, 35, 240}, Status: inbound.Concatenated}),
 	}))

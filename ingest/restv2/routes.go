@@ -19,7 +19,7 @@ type Relays interface {
 	List(ctx context.Context, acct account.ID, k inbound.Kind, pattern string) ([]inbound.Relay, error)
 	Get(ctx context.Context, acct account.ID, k inbound.Kind, id string) (inbound.Relay, error)
 	Change(ctx context.Context, acct account.ID, k inbound.Kind, id string, c inbound.Change) (inbound.Relay, error)
-	ReadInbox(ctx context.Context, acct account.ID, id string, offset, limit int) ([]inbound.Kept, int, error)
+	ReadInbox(ctx context.Context, acct account.ID, id string, offset, limit int) ([]inbound.InboxMessage, int, error)
 	Acknowledge(ctx context.Context, acct account.ID, id, message string) error
 }
 
@@ -35,7 +35,7 @@ type Credit interface {
 
 // Records is sip.Service as the surface uses it.
 type Records interface {
-	Request(ctx context.Context, acct account.ID, a sip.Ask) (sip.Order, error)
+	Request(ctx context.Context, acct account.ID, a sip.Request) (sip.Order, error)
 	Archive(ctx context.Context, acct account.ID, handle string) (ready bool, err error)
 }
 

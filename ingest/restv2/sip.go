@@ -7,6 +7,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/penstock/penstock/decoders/iso8601"
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/sip"
@@ -19,7 +20,7 @@ func (s *Surface) requestCDR(c *fiber.Ctx) error {
 		return err
 	}
 	p := problem{}
-	ask := sip.Ask{
+	ask := sip.Request{
 		From: in.date(p, "from_date", 0), To: in.date(p, "to_date", 24*time.Hour-time.Second),
 		Email: strings.TrimSpace(in.text(p, "email")), Format: in.text(p, "format"), Single: in.flag(p, "single_file"),
 	}
@@ -43,15 +44,12 @@ func (in input) date(p problem, name string, ofDay time.Duration) time.Time {
 		}
 		return time.Time{}
 	}
-	for _, layout := range []string{time.DateTime, time.RFC3339Nano, time.DateOnly} {
-		t, err := time.ParseInLocation(layout, text, time.UTC)
-		if err != nil || t.Year() < 1970 || t.Year() > 2199 {
-			continue
-		}
-		if layout == time.DateOnly {
-			t = t.Add(ofDay)
-		}
-		return t.UTC()
+	t, ok := iso8601.Parse(text)
+	if _, day := iso8601.ParseDay(text); day {
+		t = t.Add(ofDay)
+	}
+	if ok && t.Year() >= 1970 && t.Year() < 2200 {
+		return t
 	}
 	p.add(name, "The "+name+" must be a date like 2026-01-31 12:00:00.")
 	return time.Time{}

@@ -22,7 +22,7 @@ type office struct {
 	file  []byte
 }
 
-func (o *office) Request(_ context.Context, acct account.ID, a sip.Ask) (sip.Order, error) {
+func (o *office) Request(_ context.Context, acct account.ID, a sip.Request) (sip.Order, error) {
 	o.asked = fmt.Sprintf("%d %s..%s %q %q %v", acct, a.From.Format(time.RFC3339), a.To.Format(time.RFC3339), a.Email, a.Format, a.Single)
 	return sip.Order{Handle: "h1", AskedAt: clock()}, o.err
 }

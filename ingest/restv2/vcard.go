@@ -53,8 +53,8 @@ func (in input) card(p problem) message.Body {
 type cardBody struct{ message.Body }
 
 // Cut names the note where the card cannot be sent.
-func (b cardBody) Cut(reference byte) (message.Cut, error) {
-	cut, err := b.Body.Cut(reference)
+func (b cardBody) Cut(reference byte, plain func(string) bool) (message.Cut, error) {
+	cut, err := b.Body.Cut(reference, plain)
 	if len(relay.FieldsOf(err)["data"]) > 0 {
 		return cut, relay.Invalid("note", "The card needs more than 255 parts: the note must be shorter.")
 	}

@@ -65,9 +65,9 @@ func numberField(k inbound.Kind) string {
 	return "number"
 }
 
-// keptJSON is a message of an inbox, named as pending messages are where they
+// inboxMessageJSON is a message of an inbox, named as pending messages are where they
 // have the same fields, else as the placeholders of virtual numbers.
-type keptJSON struct {
+type inboxMessageJSON struct {
 	ID          string   `json:"id"`
 	Source      string   `json:"source"`
 	Destination string   `json:"destination"`
@@ -81,9 +81,9 @@ type keptJSON struct {
 	Labels      []string `json:"labels"`
 }
 
-func keptOf(k inbound.Kept) keptJSON {
+func inboxMessageOf(k inbound.InboxMessage) inboxMessageJSON {
 	m := &k.Message
-	out := keptJSON{
+	out := inboxMessageJSON{
 		ID: m.ID, Source: m.From, Destination: m.To, Received: m.ReceivedAt.UTC().Format(time.DateTime),
 		Data: m.Body(), Code: int(m.Coding), Stat: int(m.Status), UDH: hex.EncodeToString(m.UDH),
 		Network: m.Network, Labels: append([]string{}, k.Labels...),
@@ -118,12 +118,12 @@ type pendingJSON struct {
 
 func pendingOf(e message.Entry) pendingJSON {
 	return pendingJSON{
-		ID: e.ID, Source: e.Source, Destination: e.Destination, Received: stamp(e.Received),
-		ScheduledDelivery: stamp(e.Scheduled), OriginalScheduledDelivery: stamp(e.OriginalScheduled), Data: e.Data,
+		ID: e.ID, Source: e.Source, Destination: e.Destination, Received: formatTime(e.Received),
+		ScheduledDelivery: formatTime(e.Scheduled), OriginalScheduledDelivery: formatTime(e.OriginalScheduled), Data: e.Data,
 	}
 }
 
-func stamp(t time.Time) string { return t.UTC().Format(time.DateTime) }
+func formatTime(t time.Time) string { return t.UTC().Format(time.DateTime) }
 
 // previewJSON is a preview result.
 type previewJSON struct {
@@ -155,7 +155,7 @@ func previewOf(o message.Order, v message.Preview) previewJSON {
 		},
 	}
 	if !o.SendAt.IsZero() {
-		out.MessageMeta.SendTime = new(stamp(o.SendAt))
+		out.MessageMeta.SendTime = new(formatTime(o.SendAt))
 	}
 	return out
 }

@@ -47,7 +47,7 @@ func statusOf(k relay.Kind) (status int, text string) {
 	case relay.KindForbidden:
 		return fiber.StatusForbidden, "This action is unauthorised."
 	case relay.KindConflict:
-		return fiber.StatusUnprocessableEntity, "The record was changed by somebody else."
+		return fiber.StatusUnprocessableEntity, "The record was changed by another request."
 	case relay.KindUnavailable, relay.KindNoCredit:
 		return fiber.StatusFailedDependency, later
 	}

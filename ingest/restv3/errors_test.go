@@ -32,7 +32,7 @@ func TestEveryErrorHasItsAnswer(t *testing.T) {
 		{"not found without one", "/", wrapped, 404, `{"success":false,"message":"Not found."}`},
 		{"unauthenticated", "/", relay.Errorf(relay.KindUnauthenticated, "inside"), 401, `{"success":false,"message":"Unauthenticated."}`},
 		{"forbidden", "/", relay.Errorf(relay.KindForbidden, "inside"), 403, `{"success":false,"message":"This action is unauthorised."}`},
-		{"conflict", "/", relay.Errorf(relay.KindConflict, "inside"), 422, `{"success":false,"message":"The record was changed by somebody else."}`},
+		{"conflict", "/", relay.Errorf(relay.KindConflict, "inside"), 422, `{"success":false,"message":"The record was changed by another request."}`},
 		{"unavailable", "/bare", relay.Errorf(relay.KindUnavailable, "inside"), 424, `{"success":false,"message":"Service temporarily unavailable. Please try again later."}`},
 		{"what fiber says", "/", fiber.NewError(413, "Too much."), 413, `{"success":false,"message":"Too much."}`},
 		{"unexpected", "/", errors.New("inside"), 500, `{"message":"Internal error. Request 1."}`},

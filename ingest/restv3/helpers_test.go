@@ -49,6 +49,12 @@ func (hermit) Probe(_ context.Context, _ account.ID, url string) error {
 	return nil
 }
 
+// lenient enforces no limits.
+type lenient struct{}
+
+func (lenient) EnforceSIMs(context.Context, account.ID, []sim.ICCID) error { return nil }
+func (lenient) EnforcePool(context.Context, account.ID, string) error      { return nil }
+
 func newAPI(t *testing.T) *api {
 	t.Helper()
 	a := &api{t: t, db: recordstest.Open(t)}
@@ -56,7 +62,7 @@ func newAPI(t *testing.T) *api {
 	must(t, err)
 	a.check = contracttest.New(doc)
 	sims, err := sim.New(sim.Deps{
-		SIMs: a.db.SIMs, Pools: a.db.Pools, Subscribers: a.db.Subscribers, Callbacks: a.db.Accounts, Prober: hermit{},
+		SIMs: a.db.SIMs, Pools: a.db.Pools, Subscribers: a.db.Subscribers, Callbacks: a.db.Accounts, Prober: hermit{}, Limits: lenient{},
 	}, sim.Options{Now: clock})
 	must(t, err)
 	a.app = httpd.New(httpd.Options{Logger: slog.New(slog.DiscardHandler)})

@@ -25,13 +25,13 @@ type input map[string]any
 // inputOf reads a JSON object, the query, or both.
 func inputOf(c *fiber.Ctx) (input, error) {
 	in := input{}
-	if len(c.Request().Body()) > 0 {
+	raw, err := httpd.Body(c, maxBody)
+	if err != nil {
+		return nil, err
+	}
+	if len(raw) > 0 {
 		if !isJSON(c.Get(fiber.HeaderContentType)) {
 			return nil, fiber.NewError(fiber.StatusUnsupportedMediaType, "Content-Type must be application/json.")
-		}
-		raw, err := httpd.Body(c, maxBody)
-		if err != nil {
-			return nil, err
 		}
 		if err := in.read(raw); err != nil {
 			return nil, err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/penstock/penstock/decoders/iso8601"
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
@@ -34,13 +35,13 @@ type orderedJSON struct {
 }
 
 // order has a job made.
-func order(c *fiber.Ctx, message string, request func(context.Context, account.ID, usage.Ask) (string, error)) error {
+func order(c *fiber.Ctx, message string, request func(context.Context, account.ID, usage.Request) (string, error)) error {
 	in, err := inputOf(c)
 	if err != nil {
 		return err
 	}
 	p := sim.Problems{}
-	ask := usage.Ask{
+	ask := usage.Request{
 		Start: in.moment(p, "start_time"), End: in.moment(p, "end_time"),
 		Subscriber: in.text(p, "subscriber_id"), Name: in.text(p, "name"),
 	}
@@ -69,10 +70,8 @@ func (in input) moment(p sim.Problems, name string) time.Time {
 		}
 		return time.Time{}
 	}
-	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05Z0700", "2006-01-02T15:04:05", time.DateTime, time.DateOnly} {
-		if t, err := time.ParseInLocation(layout, text, time.UTC); err == nil && t.Year() >= 1970 && t.Year() < 2200 {
-			return t.UTC()
-		}
+	if t, ok := iso8601.Parse(text); ok && t.Year() >= 1970 && t.Year() < 2200 {
+		return t
 	}
 	p.Add(name, "The %s must be an ISO 8601 date and time, like 2026-01-31T12:00:00Z.")
 	return time.Time{}

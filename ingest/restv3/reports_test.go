@@ -25,7 +25,7 @@ type stock struct {
 	usage.Records
 	usage.Reports
 	usage.SIMs
-	usage.Works
+	usage.Exports
 	jobs  map[string]job.Job
 	files map[string]string
 	down  bool
@@ -93,7 +93,7 @@ func (known) TokenBySource(context.Context, string) (account.Token, error) {
 func newReports(t *testing.T) (*api, *stock) {
 	t.Helper()
 	s := &stock{jobs: map[string]job.Job{}, files: map[string]string{}}
-	service, err := usage.New(usage.Deps{Records: s, Reports: s, SIMs: s, Jobs: s, Files: s, Works: s, Now: clock}, usage.Options{})
+	service, err := usage.New(usage.Deps{Records: s, Reports: s, SIMs: s, Jobs: s, Files: s, Exports: s, Now: clock}, usage.Options{})
 	must(t, err)
 	doc, err := openapi.Load(OpenAPI())
 	must(t, err)
@@ -125,18 +125,19 @@ func TestReportsAreAskedFor(t *testing.T) {
 			status      int
 			want        string
 		}{
-			"nothing":              {"acme", `{"end_time":"2026-11-02"}`, 422, invalid("start_time", "The start time field is required.")},
-			"no time":              {"acme", `{"start_time":"soon","end_time":"2026-11-02"}`, 422, invalid("start_time", "The start time must be an ISO 8601 date and time, like 2026-01-31T12:00:00Z.")},
-			"a number":             {"acme", `{"start_time":7,"end_time":"2026-11-02"}`, 422, invalid("start_time", "The start time must be a string.")},
-			"an end at the start":  {"acme", `{"start_time":"2026-11-02T01:00:00+01:00","end_time":"2026-11-02"}`, 422, invalid("end_time", "The end time must be a date after start time.")},
-			"more than 31 days":    {"acme", `{"start_time":"2026-11-01","end_time":"2026-12-02T00:00:00.000001Z"}`, 422, invalid("end_time", "The end time must be at most 31 days after start time.")},
-			"no JSON":              {"acme", `{`, 422, invalid("body", "Invalid JSON.")},
-			"a time without usage": {"acme", `{"start_time":"2026-10-01","end_time":"2026-11-01"}`, 404, `{"success":false,"message":"No CDR records found for the given period."}`},
-			"another account":      {"globex", `{"start_time":"2026-11-01","end_time":"2026-12-01"}`, 404, `{"success":false,"message":"No CDR records found for the given period."}`},
+			"nothing":             {"acme", `{"end_time":"2026-11-02"}`, 422, invalid("start_time", "The start time field is required.")},
+			"no time":             {"acme", `{"start_time":"soon","end_time":"2026-11-02"}`, 422, invalid("start_time", "The start time must be an ISO 8601 date and time, like 2026-01-31T12:00:00Z.")},
+			"a number":            {"acme", `{"start_time":7,"end_time":"2026-11-02"}`, 422, invalid("start_time", "The start time must be a string.")},
+			"an end at the start": {"acme", `{"start_time":"2026-11-02T01:00:00+01:00","end_time":"2026-11-02"}`, 422, invalid("end_time", "The end time must be a date after start time.")},
+			"more than 31 days":   {"acme", `{"start_time":"2026-11-01","end_time":"2026-12-02T00:00:00.000001Z"}`, 422, invalid("end_time", "The end time must be at most 31 days after start time.")},
+			"no JSON":             {"acme", `{`, 422, invalid("body", "Invalid JSON.")},
 		} {
 			t.Run(path+" "+name, func(t *testing.T) { a.is(tc.token, "POST", path, tc.body, tc.status, tc.want) })
 		}
 	}
+	const none = `{"success":false,"message":"No CDR records found for the given period."}`
+	a.is("acme", "POST", "/v3/mno/job/cdr", `{"start_time":"2026-10-01","end_time":"2026-11-01"}`, 404, none)
+	a.is("globex", "POST", "/v3/mno/job/cdr", `{"start_time":"2026-11-01","end_time":"2026-12-01"}`, 404, none)
 	a.is("acme", "POST", "/v3/mno/job/cdr", `{"start_time":"2026-11-01","end_time":"2026-12-02","subscriber_id":"s9"}`, 422,
 		invalid("subscriber_id", "The selected subscriber id is invalid."))
 	if len(s.jobs) != 0 {
@@ -148,6 +149,16 @@ func TestReportsAreAskedFor(t *testing.T) {
 			t.Errorf("%s %s", j.Name, j.Input)
 		}
 	}
+	for from, to := range map[string]string{"20261101T0000+0100": "2026-11-30T12:00", "2026-10-31T23Z": "20261130T120000Z", "2026-W44-6T23:00:00": "2026-334T12,0", "2026-10-31 23:00": "2026-11-30T13:00:00.000+01"} {
+		clear(s.jobs)
+		a.has("acme", "POST", "/v3/mno/job/usage", fmt.Sprintf(`{"start_time":%q,"end_time":%q}`, from, to), 200, `"Usage report requested."`)
+		for _, j := range s.jobs {
+			if !strings.Contains(string(j.Input), `"from":"2026-10-31T23:00:00Z","to":"2026-11-30T12:00:00Z"`) {
+				t.Errorf("%s to %s: %s", from, to, j.Input)
+			}
+		}
+	}
+	a.has("acme", "POST", "/v3/mno/job/usage", `{"start_time":"2026-10-01T00:00","end_time":"20261031T2400"}`, 200, `"Usage report requested."`) // without usage
 	s.down = true
 	a.is("acme", "POST", "/v3/mno/job/cdr", `{"start_time":"2026-11-01","end_time":"2026-12-02"}`, 424, `{"success":false,"message":"Service temporarily unavailable. Please try again later."}`)
 }

@@ -67,6 +67,16 @@ func (s *Surface) Mount(app fiber.Router, auth *httpd.Auth) {
 	r.Put("/callback", s.setCallback)
 
 	r.Get("/:iccid", s.getSIM)
+
+	app.Use("/v3", unknown)
+}
+
+// unknown answers what is no operation, wherever under /v3 it is.
+func unknown(c *fiber.Ctx) error {
+	if rest := c.Path()[len("/v3"):]; rest != "" && rest[0] != '/' {
+		return c.Next() // the router takes /v30 for it
+	}
+	return refused(c, fiber.StatusNotFound, "Not found.")
 }
 
 // style is how the surface takes credentials and refuses them.

@@ -1,6 +1,8 @@
 package restv3
 
 import (
+	"io"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -11,6 +13,9 @@ const (
 	noPool      = `{"success":false,"message":"Invalid pool."}`
 	noRecipient = `{"success":false,"message":"Invalid recipient."}`
 )
+
+// above is what a warning above its limit is told.
+const above = `"errors":{"monthly_usage_limit_warning":["The monthly usage limit warning must not be above the monthly usage limit."]}`
 
 func TestListsOfSIMs(t *testing.T) {
 	a := newAPI(t)
@@ -107,6 +112,10 @@ func TestUsageLimits(t *testing.T) {
 	a.has("acme", "PUT", path, `{"monthly_usage_limit":1e3,"monthly_usage_limit_warning":800,"cap_limit":"block"}`, 200,
 		`"monthly_usage_limit":1000,"monthly_usage_limit_warning":800,"cap_limit_type":"block"`)
 	a.is("acme", "PUT", path, `{"monthly_usage_limit":null}`, 422, `{"success":false,"message":"Validation error.","errors":{"monthly_usage_limit":["The monthly usage limit field is required."]}}`)
+	for _, body := range []string{`{"monthly_usage_limit":1000,"monthly_usage_limit_warning":1001}`, `{"monthly_usage_limit":799}`} { // 800 stays
+		a.has("acme", "PUT", path, body, 422, above)
+	}
+	a.has("acme", "PUT", path, `{"monthly_usage_limit":800}`, 200, `"monthly_usage_limit":800,"monthly_usage_limit_warning":800`)
 	a.has("acme", "PUT", path+"?monthly_usage_limit=0", "", 200, `"monthly_usage_limit":0,"monthly_usage_limit_warning":800,"cap_limit_type":"block"`)
 	a.is("acme", "PUT", path, `{}`, 422, `{"success":false,"message":"Validation error.","errors":{"monthly_usage_limit":["The monthly usage limit field is required."]}}`)
 	a.has("acme", "PUT", path, `{"monthly_usage_limit":-1,"monthly_usage_limit_warning":1.5,"cap_limit":"all"}`, 422, `"monthly_usage_limit_warning":["The monthly usage limit warning must be an integer."]`)
@@ -148,6 +157,8 @@ func TestPools(t *testing.T) {
 	a.has("acme", "PUT", pool, `{"recipients":[{"email":"b@example.com"},{"email":"A@example.com","number":"44"}]}`, 200, `"name":"Meters"`, `"`+first+`","email":"A@example.com","number":"44"`)
 	a.has("acme", "PUT", pool, `{}`, 200, `"email":"b@example.com"`, `"monthly_usage_limit":5000000000`)
 	a.has("acme", "PUT", pool, `{"monthly_usage_limit":null,"monthly_usage_limit_warning":7}`, 200, `"monthly_usage_limit":null,"monthly_usage_limit_warning":7`)
+	a.has("acme", "PUT", pool, `{"monthly_usage_limit":6}`, 422, above)
+	a.has("acme", "POST", "/v3/mno/pool", `{"name":"x","monthly_usage_limit":6,"monthly_usage_limit_warning":7}`, 422, above)
 	a.has("acme", "PUT", pool, `{"monthly_usage_limit_warning":null}`, 200, `"monthly_usage_limit_warning":null`)
 	for body, want := range map[string]string{
 		`{"name":" "}`:                    `"name":["The name field is required."]`,
@@ -244,4 +255,30 @@ func TestWithoutTheStoreEveryAnswerIs424(t *testing.T) {
 	a.is("acme", "GET", "/v3/mno", "", 424, want)
 	a.is("unknown", "GET", "/v3/mno", "", 424, want)
 	a.is("acme", "PUT", "/v3/mno/"+iccid("1")+"/usage-limit", `{"monthly_usage_limit":1}`, 424, want)
+}
+
+// What is no operation is told so in the envelope of this surface.
+func TestUnknownRoutesAndMethods(t *testing.T) {
+	a := newAPI(t)
+	const none = `{"success":false,"message":"Not found."}`
+	for _, tc := range []struct{ token, method, path, want string }{
+		{"acme", "GET", "/v3/mno/job/x/y/z", none},
+		{"acme", "GET", "/v3/mno/callback/x", none},
+		{"acme", "PATCH", "/v3/mno/" + iccid("1"), none},
+		{"acme", "DELETE", "/v3/mno/callback", none},
+		{"", "GET", "/v3", none},
+		{"", "POST", "/v3/other", none},
+		{"", "GET", "/V3/other", none},
+		{"", "GET", "/v30", `{"message":"Not found."}`},
+	} {
+		req := httptest.NewRequest(tc.method, tc.path, nil)
+		req.Header.Set("X-Auth-Token", tc.token)
+		resp, err := a.app.Test(req, -1)
+		must(t, err)
+		body, err := io.ReadAll(resp.Body)
+		must(t, err)
+		if resp.StatusCode != 404 || string(body) != tc.want {
+			t.Errorf("%s %s: %d %s", tc.method, tc.path, resp.StatusCode, body)
+		}
+	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/penstock/penstock/relay/message"
 )
 
-// responseCode is what became of a request.
+// responseCode is the result of a request.
 type responseCode int
 
 // The codes.
@@ -44,7 +44,8 @@ func (a answer) encode(v version, o operation) []byte {
 	return wrap(v, b.Bytes())
 }
 
-// acceptedAnswer tells what an order came to, with the ids that reports carry.
+// acceptedAnswer reports the cost of an order and its message ids, which delivery
+// reports carry too.
 func acceptedAnswer(sent message.Sent) answer {
 	ids := make([]string, len(sent.Messages))
 	for i, m := range sent.Messages {
@@ -53,8 +54,8 @@ func acceptedAnswer(sent message.Sent) answer {
 	return answer{code: accepted, credits: sent.Cost, description: "Accepted. Message ids: " + strings.Join(ids, ", ") + "."}
 }
 
-// refusal is the answer to an error that a client can understand; false for one
-// that is ours alone.
+// refusal returns the answer to an error that a client can correct; false for an
+// internal error.
 func refusal(o operation, err error) (answer, bool) {
 	switch relay.KindOf(err) {
 	case relay.KindNoCredit:
@@ -67,7 +68,7 @@ func refusal(o operation, err error) (answer, bool) {
 	return answer{}, false
 }
 
-// inElements says what is wrong with parameters by the names of the elements.
+// inElements describes invalid parameters by the names of their elements.
 func inElements(o operation, fields map[string][]string) string {
 	paths := pathsOf(o.children, "")
 	var out []string

@@ -10,8 +10,8 @@ import (
 	"unicode/utf16"
 )
 
-// asUTF8 returns a document in UTF-8. What it is in is told by its byte order
-// mark, else by the charset of the Content-Type, else by its own declaration.
+// asUTF8 converts a document to UTF-8. The encoding is taken from its byte order
+// mark, else the charset of the Content-Type, else the XML declaration.
 func asUTF8(raw []byte, contentType string) ([]byte, error) {
 	if rest, ok := bytes.CutPrefix(raw, []byte("\xef\xbb\xbf")); ok {
 		return rest, nil
@@ -32,10 +32,10 @@ func asUTF8(raw []byte, contentType string) ([]byte, error) {
 	case "iso-8859-1", "latin1":
 		return fromLatin1(raw), nil
 	}
-	return nil, &unreadable{reason: fmt.Sprintf("The character encoding %s is not supported; use UTF-8.", clip(label))}
+	return nil, &unreadable{reason: fmt.Sprintf("The character encoding %s is not supported; use UTF-8.", quoteClipped(label))}
 }
 
-// declared is the encoding that a document's own declaration names.
+// declared returns the encoding named in the XML declaration.
 func declared(raw []byte) string {
 	m := regexp.MustCompile(`^<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z0-9._-]+)["']`).FindSubmatch(raw[:min(len(raw), 200)])
 	if m == nil {

@@ -12,21 +12,21 @@ const authHeader = "auth"
 // table of SOAP messages has it.
 type element struct {
 	name string
-	// param is what REST and the use cases call it; "" if it is no parameter
-	// of theirs.
+	// param is the name of the parameter in REST and the use cases; "" if there is
+	// none.
 	param    string
 	optional bool
-	most     int // how often it may come; 0 means once
+	most     int // maximum occurrences; 0 means 1
 	kind     kind
 	// typeName and children are those of an element that holds elements.
 	typeName string
 	children []element
 }
 
-// many is how often an element may come.
+// many is the maximum number of occurrences.
 func (e element) many() int { return max(e.most, 1) }
 
-// operation is a request element, the answer to it, and what it asks for.
+// operation is a request element and its handler.
 type operation struct {
 	name     string // of the request element
 	action   string // the fragment of its SOAPAction
@@ -49,8 +49,8 @@ func operations() []operation {
 			children: slices.Concat(
 				addressed(),
 				[]element{
-					{name: "message", param: "message", kind: text()},
-					{name: "messagetype", param: "flash", kind: words("text", "flash")},
+					{name: "message", param: "message", kind: textKind()},
+					{name: "messagetype", param: "flash", kind: enumKind("text", "flash")},
 					{name: "maxconcat", param: "max_parts", kind: between(1, 255), optional: true},
 				},
 				scheduled(),
@@ -61,11 +61,11 @@ func operations() []operation {
 			children: slices.Concat(
 				addressed(),
 				[]element{
-					{name: "data", param: "data", kind: octets()},
-					{name: "udh", param: "udh", kind: octets().orEmpty()},
+					{name: "data", param: "data", kind: octetsKind()},
+					{name: "udh", param: "udh", kind: octetsKind().orEmpty()},
 				},
 				scheduled(),
-				[]element{{name: "encoding", param: "encoding", kind: numbers("7", "8", "16"), optional: true}},
+				[]element{{name: "encoding", param: "encoding", kind: numberKind("7", "8", "16"), optional: true}},
 			),
 		},
 		{
@@ -73,8 +73,8 @@ func operations() []operation {
 			children: slices.Concat(
 				addressed(),
 				[]element{
-					{name: "waptitle", param: "title", kind: text()},
-					{name: "wapurl", param: "url", kind: text()},
+					{name: "waptitle", param: "title", kind: textKind()},
+					{name: "wapurl", param: "url", kind: textKind()},
 				},
 				scheduled(),
 			),
@@ -84,10 +84,10 @@ func operations() []operation {
 			children: slices.Concat(
 				addressed(),
 				[]element{
-					{name: "subject", param: "subject", kind: text()},
-					{name: "mmsurl", param: "url", kind: text()},
+					{name: "subject", param: "subject", kind: textKind()},
+					{name: "mmsurl", param: "url", kind: textKind()},
 					{name: "filesize", param: "size", kind: between(0, 1<<32-1)},
-					{name: "class", param: "class", kind: numbers("80", "81", "82", "83")},
+					{name: "class", param: "class", kind: numberKind("80", "81", "82", "83")},
 					{name: "expiry", param: "expiry", kind: atLeast(0)},
 				},
 				scheduled(),
@@ -104,21 +104,21 @@ func addressed() []element {
 	return []element{
 		{
 			name: "destinationarray", param: "destinations", typeName: "DestinationArray",
-			children: []element{{name: "number", param: "destinations", kind: msisdn(), most: maxDestinations}},
+			children: []element{{name: "number", param: "destinations", kind: msisdnKind(), most: maxDestinations}},
 		},
-		{name: "originator", param: "originator", kind: text(), optional: true},
+		{name: "originator", param: "originator", kind: textKind(), optional: true},
 	}
 }
 
 // scheduled are the children that every request has after its message.
 func scheduled() []element {
 	return []element{
-		{name: "sendtime", param: "send_time", kind: moment(), optional: true},
+		{name: "sendtime", param: "send_time", kind: dateTimeKind(), optional: true},
 		{
 			name: "dlrep", param: "dlr_url", typeName: "DeliveryReport", optional: true,
 			children: []element{
-				{name: "callbackurl", param: "dlr_url", kind: text().orEmpty()},
-				{name: "callbacktype", kind: words("NONE", "HTTPGET")},
+				{name: "callbackurl", param: "dlr_url", kind: textKind().orEmpty()},
+				{name: "callbacktype", kind: enumKind("NONE", "HTTPGET")},
 			},
 		},
 	}
@@ -126,12 +126,12 @@ func scheduled() []element {
 
 // credentials are the children of the header auth.
 func credentials() []element {
-	return []element{{name: "username", kind: text()}, {name: "password", kind: text()}}
+	return []element{{name: "username", kind: textKind()}, {name: "password", kind: textKind()}}
 }
 
 // answered are the children of every answer.
 func answered() []element {
 	return []element{
-		{name: "responsecode", kind: text()}, {name: "creditsused", kind: text()}, {name: "description", kind: text()},
+		{name: "responsecode", kind: textKind()}, {name: "creditsused", kind: textKind()}, {name: "description", kind: textKind()},
 	}
 }

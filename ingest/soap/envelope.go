@@ -2,7 +2,7 @@ package soap
 
 import "fmt"
 
-// envelope is a request as SOAP has it.
+// envelope is a parsed SOAP request.
 type envelope struct {
 	version version
 	auth    *node // the header block; nil: there is none
@@ -13,16 +13,16 @@ type envelope struct {
 // in the one given where the body tells none.
 func open(raw []byte, contentType string) (envelope, error) {
 	e := envelope{version: versionOf(contentType)}
-	whole, err := asUTF8(raw, contentType)
+	utf8, err := asUTF8(raw, contentType)
 	if err != nil {
 		return e, e.sender(err.Error())
 	}
-	root, err := parse(whole)
+	root, err := parse(utf8)
 	if err != nil {
 		return e, e.sender(err.Error())
 	}
 	if root.name.Local != "Envelope" {
-		return e, e.sender(fmt.Sprintf("The root element is %s, not an Envelope.", clip(root.name.Local)))
+		return e, e.sender(fmt.Sprintf("The root element is %s, not an Envelope.", quoteClipped(root.name.Local)))
 	}
 	switch root.name.Space {
 	case soap11.namespace():
@@ -30,7 +30,7 @@ func open(raw []byte, contentType string) (envelope, error) {
 	case soap12.namespace():
 		e.version = soap12
 	default:
-		return e, &fault{version: soap11, code: versionMismatch, reason: fmt.Sprintf("The namespace of the Envelope is %s, neither that of SOAP 1.1 nor 1.2.", clip(root.name.Space))}
+		return e, &fault{version: soap11, code: versionMismatch, reason: fmt.Sprintf("The namespace of the Envelope is %s, neither that of SOAP 1.1 nor 1.2.", quoteClipped(root.name.Space))}
 	}
 	return e, e.fill(root)
 }
@@ -51,7 +51,7 @@ func (e *envelope) fill(root *node) error {
 			}
 			e.request = part.children[0]
 		default:
-			return e.sender(fmt.Sprintf("The Envelope must hold a Header and a Body, not %s (byte %d).", clip(part.name.Local), part.offset))
+			return e.sender(fmt.Sprintf("The Envelope must hold a Header and a Body, not %s (byte %d).", quoteClipped(part.name.Local), part.offset))
 		}
 	}
 	if e.request == nil {
@@ -60,7 +60,7 @@ func (e *envelope) fill(root *node) error {
 	return nil
 }
 
-// header finds the credentials, and refuses what must be understood and is not.
+// header finds the credentials and refuses unknown blocks with mustUnderstand.
 func (e *envelope) header(h *node) error {
 	for _, block := range h.children {
 		switch {
@@ -69,13 +69,13 @@ func (e *envelope) header(h *node) error {
 		case block.is(Namespace, authHeader):
 			return e.sender(fmt.Sprintf("The header %s is given twice (byte %d).", authHeader, block.offset))
 		case e.version.required(block) && e.version.forUs(block):
-			return &fault{version: e.version, code: mustUnderstand, reason: fmt.Sprintf("The header %s must be understood, and is not (byte %d).", clip(block.name.Local), block.offset)}
+			return &fault{version: e.version, code: mustUnderstand, reason: fmt.Sprintf("The header %s must be understood, and is not (byte %d).", quoteClipped(block.name.Local), block.offset)}
 		}
 	}
 	return nil
 }
 
-// sender is a fault of who sent the envelope.
+// sender returns a fault with the code for the sender.
 func (e *envelope) sender(reason string) *fault {
 	return &fault{version: e.version, code: senderFault, reason: reason}
 }

@@ -5,7 +5,7 @@ import (
 	"encoding/xml"
 )
 
-// faultCode says whose fault it is.
+// faultCode is the code of a SOAP fault.
 type faultCode int
 
 // The codes; SOAP 1.1 calls the first two Client and Server.
@@ -16,9 +16,11 @@ const (
 	mustUnderstand
 	// unauthenticated is a sender's fault too.
 	unauthenticated
+	// tooManyAttempts is too; its HTTP status is 429.
+	tooManyAttempts
 )
 
-// name is what a version calls the code.
+// name returns the code's name in a version of SOAP.
 func (c faultCode) name(v version) string {
 	switch {
 	case c == versionMismatch:
@@ -46,8 +48,11 @@ type fault struct {
 func (f *fault) Error() string { return f.reason }
 
 // status is the HTTP status: 500, but SOAP 1.2 has 400 for a sender's fault
-// (part 2, table 20).
+// (part 2, table 20), and too many attempts give 429.
 func (f *fault) status() int {
+	if f.code == tooManyAttempts {
+		return 429
+	}
 	if f.version == soap12 && (f.code == senderFault || f.code == unauthenticated) {
 		return 400
 	}

@@ -23,8 +23,8 @@ import (
 	"github.com/penstock/penstock/relay/message"
 )
 
-// desk takes orders as it is told.
-type desk struct {
+// messageService records orders and returns the configured result.
+type messageService struct {
 	orders []message.Order
 	err    error
 }
@@ -35,13 +35,13 @@ type plain struct {
 	most int
 }
 
-func (p plain) Cut(byte) (message.Cut, error) {
+func (p plain) Cut(byte, func(string) bool) (message.Cut, error) {
 	return message.Cut{Coding: message.GSM, Parts: []message.Part{{Text: fmt.Sprintf("%q max %d", p.text, p.most)}}}, nil
 }
 
-func (d *desk) Text(text string, most int) message.Body { return plain{text, most} }
+func (d *messageService) Text(text string, most int) message.Body { return plain{text, most} }
 
-func (d *desk) Send(_ context.Context, o message.Order) (sent message.Sent, err error) {
+func (d *messageService) Send(_ context.Context, o message.Order) (sent message.Sent, err error) {
 	if d.err != nil {
 		return sent, d.err
 	}
@@ -53,21 +53,21 @@ func (d *desk) Send(_ context.Context, o message.Order) (sent message.Sent, err 
 	return sent, nil
 }
 
-// book has the logins of a test; the password is kept as its SHA-256.
-type book struct {
+// loginStore holds the logins of a test; a password is stored as its SHA-256.
+type loginStore struct {
 	mu     sync.Mutex
 	logins map[string]account.Login
 	err    error
 }
 
-func newBook() *book {
-	return &book{logins: map[string]account.Login{
+func newLoginStore() *loginStore {
+	return &loginStore{logins: map[string]account.Login{
 		"acme":   {Username: "acme", Account: 1, Password: account.HashToken("secret")},
 		"globex": {Username: "globex", Account: 2, Password: account.HashToken("öther")},
 	}}
 }
 
-func (b *book) Login(_ context.Context, username string) (account.Login, error) {
+func (b *loginStore) Login(_ context.Context, username string) (account.Login, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.err != nil {
@@ -82,12 +82,12 @@ func (b *book) Login(_ context.Context, username string) (account.Login, error) 
 
 // wire is the surface in an app; every answer is held to the contract.
 type wire struct {
-	t     *testing.T
-	app   *fiber.App
-	desk  *desk
-	book  *book
-	log   strings.Builder
-	check *contracttest.Checker
+	t        *testing.T
+	app      *fiber.App
+	messages *messageService
+	logins   *loginStore
+	log      strings.Builder
+	check    *contracttest.Checker
 }
 
 func must(t testing.TB, err error) {
@@ -101,14 +101,14 @@ func clock() time.Time { return time.Date(2026, 11, 20, 9, 34, 15, 0, time.UTC) 
 
 func newWire(t *testing.T) *wire {
 	t.Helper()
-	w := &wire{t: t, desk: &desk{}, book: newBook()}
+	w := &wire{t: t, messages: &messageService{}, logins: newLoginStore()}
 	doc, err := openapi.Load(OpenAPI())
 	must(t, err)
 	w.check = contracttest.New(doc)
-	s := New(Deps{Messages: w.desk, Logins: w.book}, Options{
+	s := New(Deps{Messages: w.messages, Logins: w.logins}, Options{
 		PublicURL: "https://gw.example/", Logger: slog.New(slog.NewTextHandler(&w.log, nil)), Now: clock,
 	})
-	s.door.check = func(hash, sum string) (bool, error) { return hash == sum, nil }
+	s.auth.check = func(hash, sum string) (bool, error) { return hash == sum, nil }
 	w.app = httpd.New(httpd.Options{Logger: slog.New(slog.DiscardHandler), Seed: "req-"})
 	s.Mount(w.app)
 	w.app.Use(httpd.NotFound)

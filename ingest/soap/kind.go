@@ -23,19 +23,19 @@ type kind struct {
 	empty bool
 }
 
-func text() kind                     { return kind{xsd: "string"} }
-func msisdn() kind                   { return kind{xsd: "string", number: true} }
-func words(all ...string) kind       { return kind{xsd: "string", enumerated: all} }
-func numbers(all ...string) kind     { return kind{xsd: "integer", enumerated: all} }
+func textKind() kind                 { return kind{xsd: "string"} }
+func msisdnKind() kind               { return kind{xsd: "string", number: true} }
+func enumKind(all ...string) kind    { return kind{xsd: "string", enumerated: all} }
+func numberKind(all ...string) kind  { return kind{xsd: "integer", enumerated: all} }
 func between(least, most int64) kind { return kind{xsd: "integer", least: &least, most: &most} }
 func atLeast(least int64) kind       { return kind{xsd: "integer", least: &least} }
-func octets() kind                   { return kind{xsd: "hexBinary"} }
-func moment() kind                   { return kind{xsd: "dateTime"} }
+func octetsKind() kind               { return kind{xsd: "hexBinary"} }
+func dateTimeKind() kind             { return kind{xsd: "dateTime"} }
 
 func (k kind) orEmpty() kind { k.empty = true; return k }
 
-// read returns what a text means: a string, an int64, a []byte or a time.Time.
-// The error says what was expected.
+// read parses a text to a string, an int64, a []byte or a time.Time. The error says
+// what was expected.
 func (k kind) read(s string) (any, error) {
 	if k.xsd != "string" || k.number || len(k.enumerated) > 0 {
 		s = strings.Trim(s, " \t\r\n") // XML Schema collapses blanks
@@ -46,17 +46,17 @@ func (k kind) read(s string) (any, error) {
 	case "hexBinary":
 		b, err := hex.DecodeString(s)
 		if err != nil {
-			return nil, fmt.Errorf("expected an even number of hexadecimal digits, got %s", clip(s))
+			return nil, fmt.Errorf("expected an even number of hexadecimal digits, got %s", quoteClipped(s))
 		}
 		return b, nil
 	case "dateTime":
 		return dateTime(s)
 	}
 	if len(k.enumerated) > 0 && !slices.Contains(k.enumerated, s) {
-		return nil, fmt.Errorf("expected %s, got %s", k, clip(s))
+		return nil, fmt.Errorf("expected %s, got %s", k, quoteClipped(s))
 	}
 	if _, err := relay.ParseMSISDN(s); err != nil && k.number {
-		return nil, fmt.Errorf("expected 7 to 15 digits, country code first, without a plus sign or leading zeros, got %s", clip(s))
+		return nil, fmt.Errorf("expected 7 to 15 digits, country code first, without a plus sign or leading zeros, got %s", quoteClipped(s))
 	}
 	return s, nil
 }
@@ -66,7 +66,7 @@ func (k kind) integer(s string) (any, error) {
 	bad := err != nil || k.least != nil && n < *k.least || k.most != nil && n > *k.most ||
 		len(k.enumerated) > 0 && !slices.Contains(k.enumerated, strconv.FormatInt(n, 10))
 	if bad {
-		return nil, fmt.Errorf("expected %s, got %s", k, clip(s))
+		return nil, fmt.Errorf("expected %s, got %s", k, quoteClipped(s))
 	}
 	return n, nil
 }
@@ -99,16 +99,16 @@ func dateTime(s string) (any, error) {
 			return t.UTC(), nil
 		}
 	}
-	return nil, fmt.Errorf("expected a time like 2026-01-31T12:00:00Z, got %s", clip(s))
+	return nil, fmt.Errorf("expected a time like 2026-01-31T12:00:00Z, got %s", quoteClipped(s))
 }
 
-// clip quotes the beginning of what a client sent.
-func clip(s string) string {
+// quoteClipped quotes the first 40 characters of a client's text.
+func quoteClipped(s string) string {
 	if runes := []rune(s); len(runes) > 40 {
 		s = string(runes[:40]) + "…"
 	}
 	return strconv.Quote(s)
 }
 
-// restricted reports whether not every text of the XML Schema type will do.
+// restricted reports whether the kind accepts only some texts of its XML Schema type.
 func (k kind) restricted() bool { return len(k.enumerated) > 0 || k.least != nil || k.most != nil }

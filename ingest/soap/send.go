@@ -12,16 +12,15 @@ import (
 	"github.com/penstock/penstock/relay/message"
 )
 
-// sender adds to an order what a request's values say beyond what all of them
-// have.
+// sender adds the values that are specific to one operation to an order.
 type sender func(s *Surface, v values, o *message.Order) error
 
-// orderOf is the order of a request. The error is relay.KindInvalid with the
-// parameter.
+// orderOf converts a request to an order. The error is relay.KindInvalid and names
+// the parameter.
 func (s *Surface) orderOf(op operation, v values) (message.Order, error) {
 	o := message.Order{
 		Destinations: v.child("destinationarray").texts("number"), Originator: v.text("originator"),
-		SendAt: v.moment("sendtime"), Origin: "soap",
+		SendAt: v.timestamp("sendtime"), Origin: "soap",
 	}
 	if report := v.child("dlrep"); report.text("callbacktype") == "HTTPGET" {
 		o.Report.URL = strings.TrimSpace(report.text("callbackurl"))
@@ -85,7 +84,7 @@ func sendNotification(s *Surface, v values, o *message.Order) error {
 // numeric is an originator that is a number; the sender of a notification is
 // left out where it is a name.
 func numeric(originator string) string {
-	if strings.Trim(originator, "0123456789") != "" {
+	if strings.Trim(strings.TrimPrefix(originator, "+"), "0123456789") != "" {
 		return ""
 	}
 	return originator

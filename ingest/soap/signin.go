@@ -13,59 +13,59 @@ import (
 	"github.com/penstock/penstock/relay/account"
 )
 
-// Logins finds who a username belongs to; account.Store has it.
+// Logins finds the account of a username; account.Store implements it.
 type Logins interface {
 	Login(ctx context.Context, username string) (account.Login, error)
 }
 
 const (
-	// verified is how long a password that was right is not hashed again.
-	verified = 10 * time.Minute
-	// maxVerified and maxRefused bound what is remembered. They are apart, so
-	// that whoever guesses pushes out nobody who knows.
-	maxVerified, maxRefused = 10_000, 10_000
-	// maxWait is how long a sign-in waits for its turn to be hashed.
+	// verifiedFor is how long a password that was right is not hashed again.
+	verifiedFor = 10 * time.Minute
+	// maxVerified and maxRejected limit the two caches. They are separate, so that
+	// wrong passwords cannot evict verified ones.
+	maxVerified, maxRejected = 10_000, 10_000
+	// maxWait is the maximum time that a sign-in waits for the hash slot.
 	maxWait = 5 * time.Second
 )
 
-// doorkeeper knows who may sign in. Passwords are hashed slowly, one at a time:
-// a flood of guesses takes one processor at most, and delays nobody whose
-// password was verified lately. What is remembered is a keyed digest of
-// username, password and the hash that is stored, so that a password that was
-// changed is verified anew.
-type doorkeeper struct {
-	logins Logins
-	now    func() time.Time
-	wait   time.Duration
-	check  func(hash, sum string) (bool, error)
-	nobody string
-	key    [sha256.Size]byte
-	turn   chan struct{}
+// authenticator verifies usernames and passwords. Passwords are hashed slowly, one
+// at a time: a flood of wrong passwords takes one processor at most and does not
+// delay clients whose password was verified recently. The caches hold a keyed
+// digest of username, password and stored hash, so that a changed password is
+// verified again.
+type authenticator struct {
+	logins    Logins
+	now       func() time.Time
+	wait      time.Duration
+	check     func(hash, sum string) (bool, error)
+	dummyHash string
+	key       [sha256.Size]byte
+	slot      chan struct{}
 
-	mu      sync.Mutex
-	right   map[digest]time.Time // when it was verified
-	refused map[digest]bool
+	mu       sync.Mutex
+	verified map[digest]time.Time // the time of verification
+	rejected map[digest]bool
 }
 
 type digest [sha256.Size]byte
 
-func newDoorkeeper(logins Logins, now func() time.Time) *doorkeeper {
-	d := &doorkeeper{
-		logins: logins, now: now, wait: maxWait, check: account.VerifyPassword, nobody: account.NobodysHash(),
-		turn: make(chan struct{}, 1), right: make(map[digest]time.Time), refused: make(map[digest]bool),
+func newAuthenticator(logins Logins, now func() time.Time) *authenticator {
+	d := &authenticator{
+		logins: logins, now: now, wait: maxWait, check: account.VerifyPassword, dummyHash: account.DummyHash(),
+		slot: make(chan struct{}, 1), verified: make(map[digest]time.Time), rejected: make(map[digest]bool),
 	}
 	_, _ = rand.Read(d.key[:]) // never fails, see crypto/rand
 	return d
 }
 
-// admit returns the account of a username and its password. The error is
-// relay.KindUnauthenticated if they are not known, relay.KindUnavailable if
-// that could not be found out now.
-func (d *doorkeeper) admit(ctx context.Context, username, password string) (account.ID, error) {
+// authenticate returns the account of a username and its password. The error is
+// relay.KindUnauthenticated if they do not match, relay.KindUnavailable if they
+// cannot be verified now.
+func (d *authenticator) authenticate(ctx context.Context, username, password string) (account.ID, error) {
 	login, err := d.logins.Login(ctx, username)
 	known := err == nil
 	if relay.KindOf(err) == relay.KindNotFound {
-		login.Password, err = d.nobody, nil
+		login.Password, err = d.dummyHash, nil
 	}
 	if err != nil {
 		return 0, err
@@ -81,31 +81,31 @@ func (d *doorkeeper) admit(ctx context.Context, username, password string) (acco
 	return login.Account, nil
 }
 
-// verify compares a password with the stored hash, unless it has done so before.
-func (d *doorkeeper) verify(ctx context.Context, username, hash, sum string) (bool, error) {
+// verify compares a password with the stored hash, unless the result is cached.
+func (d *authenticator) verify(ctx context.Context, username, hash, sum string) (bool, error) {
 	pair := d.digest(username, hash, sum)
-	if ok, known := d.recall(pair); known {
+	if ok, known := d.cached(pair); known {
 		return ok, nil
 	}
-	if err := d.await(ctx); err != nil {
+	if err := d.acquire(ctx); err != nil {
 		return false, err
 	}
-	defer func() { <-d.turn }()
-	if ok, known := d.recall(pair); known { // somebody with the same pair was before
+	defer func() { <-d.slot }()
+	if ok, known := d.cached(pair); known { // another request verified the same pair meanwhile
 		return ok, nil
 	}
 	ok, err := d.check(hash, sum)
 	if err == nil {
-		d.remember(pair, ok)
+		d.cache(pair, ok)
 	}
 	return ok, err
 }
 
-func (d *doorkeeper) await(ctx context.Context) error {
+func (d *authenticator) acquire(ctx context.Context) error {
 	late := time.NewTimer(d.wait)
 	defer late.Stop()
 	select {
-	case d.turn <- struct{}{}:
+	case d.slot <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 	case <-late.C:
@@ -113,36 +113,36 @@ func (d *doorkeeper) await(ctx context.Context) error {
 	return relay.Errorf(relay.KindUnavailable, "too many sign-ins at once")
 }
 
-// digest names a triple; without the key nothing can be learned from it.
-func (d *doorkeeper) digest(username, hash, sum string) (out digest) {
+// digest returns a keyed hash of the triple, which reveals nothing without the key.
+func (d *authenticator) digest(username, hash, sum string) (out digest) {
 	m := hmac.New(sha256.New, d.key[:])
 	m.Write([]byte(username + "\x00" + hash + "\x00" + sum)) // XML holds no NUL
 	m.Sum(out[:0])
 	return out
 }
 
-func (d *doorkeeper) recall(pair digest) (ok, known bool) {
+func (d *authenticator) cached(pair digest) (ok, known bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	at, ok := d.right[pair]
-	if ok && d.now().Sub(at) < verified {
+	at, ok := d.verified[pair]
+	if ok && d.now().Sub(at) < verifiedFor {
 		return true, true
 	}
-	return false, d.refused[pair]
+	return false, d.rejected[pair]
 }
 
-func (d *doorkeeper) remember(pair digest, ok bool) {
+func (d *authenticator) cache(pair digest, ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !ok {
-		if len(d.refused) >= maxRefused {
-			clear(d.refused)
+		if len(d.rejected) >= maxRejected {
+			clear(d.rejected)
 		}
-		d.refused[pair] = true
+		d.rejected[pair] = true
 		return
 	}
-	if len(d.right) >= maxVerified {
-		clear(d.right)
+	if len(d.verified) >= maxVerified {
+		clear(d.verified)
 	}
-	d.right[pair] = d.now()
+	d.verified[pair] = d.now()
 }

@@ -13,24 +13,24 @@ import (
 	"github.com/penstock/penstock/relay/account"
 )
 
-// lobby is a doorkeeper whose hashing is counted.
+// lobby is an authenticator whose hashing is counted.
 type lobby struct {
-	*doorkeeper
-	book   *book
+	*authenticator
+	logins *loginStore
 	at     time.Time
 	hashed atomic.Int32
 }
 
 func newLobby() *lobby {
-	l := &lobby{book: newBook(), at: clock()}
-	l.doorkeeper = newDoorkeeper(l.book, func() time.Time { return l.at })
+	l := &lobby{logins: newLoginStore(), at: clock()}
+	l.authenticator = newAuthenticator(l.logins, func() time.Time { return l.at })
 	l.check = func(hash, sum string) (bool, error) { l.hashed.Add(1); return hash == sum, nil }
 	return l
 }
 
 // tries signs in and says what came of it.
 func (l *lobby) tries(username, password string) string {
-	acct, err := l.admit(context.Background(), username, password)
+	acct, err := l.authenticate(context.Background(), username, password)
 	if err != nil {
 		return relay.KindOf(err).String()
 	}
@@ -56,14 +56,14 @@ func TestSigningIn(t *testing.T) {
 		{"nine minutes later", "acme", "secret", func() { l.at = l.at.Add(9 * time.Minute) }, "1", 5},
 		{"ten minutes after it was verified", "acme", "secret", func() { l.at = l.at.Add(time.Minute) }, "1", 6},
 		{"another password is set", "acme", "secret", func() {
-			l.book.logins["acme"] = account.Login{Username: "acme", Account: 1, Password: account.HashToken("wrong")}
+			l.logins.logins["acme"] = account.Login{Username: "acme", Account: 1, Password: account.HashToken("wrong")}
 		}, "unauthenticated", 7},
 		{"the one that was wrong", "acme", "wrong", nil, "1", 8},
 		{"the username is another account's", "acme", "wrong", func() {
-			l.book.logins["acme"] = account.Login{Username: "acme", Account: 3, Password: account.HashToken("wrong")}
+			l.logins.logins["acme"] = account.Login{Username: "acme", Account: 3, Password: account.HashToken("wrong")}
 		}, "3", 8},
-		{"the login is gone", "acme", "wrong", func() { delete(l.book.logins, "acme") }, "unauthenticated", 9},
-		{"the store is down", "globex", "öther", func() { l.book.err = relay.Errorf(relay.KindUnavailable, "down") }, "unavailable", 9},
+		{"the login is gone", "acme", "wrong", func() { delete(l.logins.logins, "acme") }, "unauthenticated", 9},
+		{"the store is down", "globex", "öther", func() { l.logins.err = relay.Errorf(relay.KindUnavailable, "down") }, "unavailable", 9},
 	} {
 		if step.change != nil {
 			step.change()
@@ -76,7 +76,7 @@ func TestSigningIn(t *testing.T) {
 
 // A flood of guesses is hashed one at a time; who was verified is not delayed,
 // who was not waits for a turn, and not for ever.
-func TestAFloodOfGuesses(t *testing.T) {
+func TestAFloodOfWrongPasswords(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLobby()
 		var busy, most atomic.Int32
@@ -134,16 +134,16 @@ func TestWhatIsRememberedIsBounded(t *testing.T) {
 	if got := l.tries("acme", "secret"); got != "1" {
 		t.Fatal(got)
 	}
-	for i := range maxRefused + 5 {
+	for i := range maxRejected + 5 {
 		l.tries("acme", fmt.Sprint(i))
 	}
-	if len(l.refused) > maxRefused || len(l.right) != 1 {
-		t.Errorf("%d refused, %d right", len(l.refused), len(l.right))
+	if len(l.rejected) > maxRejected || len(l.verified) != 1 {
+		t.Errorf("%d refused, %d right", len(l.rejected), len(l.verified))
 	}
 	for i := range maxVerified + 5 {
-		l.remember(l.digest(fmt.Sprint(i), "h", "s"), true)
+		l.cache(l.digest(fmt.Sprint(i), "h", "s"), true)
 	}
-	if len(l.right) > maxVerified {
-		t.Errorf("%d right", len(l.right))
+	if len(l.verified) > maxVerified {
+		t.Errorf("%d right", len(l.verified))
 	}
 }

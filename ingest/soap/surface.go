@@ -18,24 +18,26 @@ import (
 	"github.com/penstock/penstock/relay/message"
 )
 
-// Path is where the interface is.
+// Path is the path of the interface.
 const Path = "/soap"
 
-// Messages sends; message.Service is one.
+// Messages sends messages; message.Service implements it.
 type Messages interface {
 	Text(text string, maxParts int) message.Body
 	Send(ctx context.Context, o message.Order) (message.Sent, error)
 }
 
-// Deps are what the surface stands on; both are needed.
+// Deps are the surface's dependencies. Messages and Logins are required.
 type Deps struct {
 	Messages Messages
 	Logins   Logins
+	// Guesses limits wrong passwords; nil creates a limiter for this surface alone.
+	Guesses *httpd.Guesses
 }
 
-// Options are what may be chosen.
+// Options are optional settings.
 type Options struct {
-	// PublicURL is where clients reach the gateway; the WSDL names it.
+	// PublicURL is the gateway's URL for clients, shown in the WSDL.
 	PublicURL string
 	Logger    *slog.Logger     // nil: slog.Default
 	Now       func() time.Time // nil: time.Now
@@ -48,7 +50,7 @@ type Surface struct {
 	now        func() time.Time
 	operations []operation
 	wsdl       []byte
-	door       *doorkeeper
+	auth       *authenticator
 }
 
 // New returns the surface.
@@ -59,9 +61,12 @@ func New(d Deps, o Options) *Surface {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	if d.Guesses == nil {
+		d.Guesses = httpd.NewGuesses(o.Now)
+	}
 	all := operations()
 	return &Surface{
-		Deps: d, log: o.Logger, now: o.Now, operations: all, door: newDoorkeeper(d.Logins, o.Now),
+		Deps: d, log: o.Logger, now: o.Now, operations: all, auth: newAuthenticator(d.Logins, o.Now),
 		wsdl: wsdl(all, strings.TrimSuffix(o.PublicURL, "/")+Path),
 	}
 }
@@ -72,20 +77,20 @@ func (s *Surface) Mount(app *httpd.App) {
 	app.Post(Path, s.post)
 }
 
-// describe serves the WSDL at ?wsdl, however that is written.
+// describe serves the WSDL at ?wsdl, in upper or lower case.
 func (s *Surface) describe(c *fiber.Ctx) error {
-	wanted := false
+	requested := false
 	for name := range c.Request().URI().QueryArgs().All() {
-		wanted = wanted || strings.EqualFold(string(name), "wsdl")
+		requested = requested || strings.EqualFold(string(name), "wsdl")
 	}
-	if !wanted {
+	if !requested {
 		return httpd.Message(c, fiber.StatusNotFound, "Not found. The description of the SOAP interface is at "+Path+"?wsdl.")
 	}
 	c.Set(fiber.HeaderContentType, soap11.contentType())
 	return c.Send(s.wsdl)
 }
 
-// post answers a request, in every case in SOAP's form.
+// post answers a request; errors are SOAP faults too.
 func (s *Surface) post(c *fiber.Ctx) error {
 	e, body, err := s.serve(c)
 	status := fiber.StatusOK
@@ -97,8 +102,8 @@ func (s *Surface) post(c *fiber.Ctx) error {
 	return c.Status(status).Send(body)
 }
 
-// faultOf makes a Fault of any error. What nobody expected is ours alone; the
-// request's id leads to it in the log.
+// faultOf converts any error to a Fault. Unexpected errors are logged with the
+// request id and not shown to the client.
 func (s *Surface) faultOf(c *fiber.Ctx, e envelope, err error) *fault {
 	if f, ok := errors.AsType[*fault](err); ok {
 		return f
@@ -106,12 +111,15 @@ func (s *Surface) faultOf(c *fiber.Ctx, e envelope, err error) *fault {
 	if http, ok := errors.AsType[*fiber.Error](err); ok {
 		return e.sender(http.Message)
 	}
+	if relay.KindOf(err) == relay.KindUnavailable {
+		return &fault{version: e.version, code: receiverFault, reason: "Service temporarily unavailable. Please try again later."}
+	}
 	id := string(c.Response().Header.Peek("X-Request-Id"))
 	s.log.Error("request failed", "request_id", id, "path", Path, "error", err)
 	return &fault{version: e.version, code: receiverFault, reason: "Internal error. Request " + id + "."}
 }
 
-// serve reads a request, finds out whose it is, and has it done.
+// serve parses a request, authenticates it and performs its operation.
 func (s *Surface) serve(c *fiber.Ctx) (e envelope, body []byte, err error) {
 	contentType := utils.CopyString(c.Get(fiber.HeaderContentType))
 	e.version = versionOf(contentType)
@@ -129,17 +137,17 @@ func (s *Surface) serve(c *fiber.Ctx) (e envelope, body []byte, err error) {
 	if err != nil {
 		return e, nil, err
 	}
-	a, err := s.perform(c.UserContext(), &e, op, utils.CopyString(c.IP()))
+	a, err := s.perform(c, &e, op)
 	return e, a.encode(e.version, op), err
 }
 
 // operationOf finds the operation that the element in the Body names. A
-// SOAPAction, quoted or not, that names another one is refused: what stands
-// before the gateway may have let the request through for its sake.
+// SOAPAction, quoted or not, that names another operation is refused: a proxy may
+// have authorized the request by its SOAPAction.
 func (s *Surface) operationOf(e *envelope, header, contentType string) (operation, error) {
 	at := slices.IndexFunc(s.operations, func(o operation) bool { return e.request.is(Namespace, o.name) })
 	if at < 0 {
-		return operation{}, e.sender("There is no operation " + clip(e.request.name.Local) + " in the namespace " + clip(e.request.name.Space) + ".")
+		return operation{}, e.sender("There is no operation " + quoteClipped(e.request.name.Local) + " in the namespace " + quoteClipped(e.request.name.Space) + ".")
 	}
 	hint := strings.Trim(header, " \t\"")
 	if _, parameters, err := mime.ParseMediaType(contentType); err == nil && e.version == soap12 {
@@ -153,12 +161,12 @@ func (s *Surface) operationOf(e *envelope, header, contentType string) (operatio
 	return s.operations[at], nil
 }
 
-// perform answers a request of somebody who is known. What a client can mend is
-// part of the answer, all else an error.
-func (s *Surface) perform(ctx context.Context, e *envelope, op operation, ip string) (answer, error) {
-	acct, err := s.who(ctx, e)
+// perform authenticates a request and performs its operation. Errors that a client
+// can correct are part of the answer; all others are returned.
+func (s *Surface) perform(c *fiber.Ctx, e *envelope, op operation) (answer, error) {
+	acct, err := s.accountOf(c, e)
 	if err == nil {
-		return s.send(ctx, acct, e, op, ip)
+		return s.send(c.UserContext(), acct, e, op, httpd.ClientIP(c))
 	}
 	if a, ok := refusal(op, err); ok {
 		return a, nil
@@ -166,22 +174,32 @@ func (s *Surface) perform(ctx context.Context, e *envelope, op operation, ip str
 	return answer{}, err
 }
 
-// who returns the account of the header auth.
-func (s *Surface) who(ctx context.Context, e *envelope) (account.ID, error) {
-	stranger := func(reason string) (account.ID, error) {
+// accountOf authenticates the credentials of the header auth.
+func (s *Surface) accountOf(c *fiber.Ctx, e *envelope) (account.ID, error) {
+	refuse := func(reason string) (account.ID, error) {
 		return 0, &fault{version: e.version, code: unauthenticated, reason: "Unauthenticated: " + reason + "."}
 	}
 	if e.auth == nil {
-		return stranger("the header " + authHeader + " of the namespace " + Namespace + " is missing")
+		return refuse("the header " + authHeader + " of the namespace " + Namespace + " is missing")
 	}
 	var wrong mistakes
 	v := decode(credentials(), e.auth, authHeader+".", &wrong)
 	if len(wrong) > 0 {
-		return stranger(wrong.String())
+		return refuse(wrong.String())
 	}
-	acct, err := s.door.admit(ctx, v.text("username"), v.text("password"))
-	if relay.KindOf(err) == relay.KindUnauthenticated {
-		return stranger("unknown username or password")
+	username, password := v.text("username"), v.text("password")
+	shown := httpd.AttemptOf(c, "SOAP username "+username, username+"\x00"+password)
+	if wait := s.Guesses.Wait(shown); wait > 0 {
+		c.Set(fiber.HeaderRetryAfter, httpd.RetryAfter(wait))
+		return 0, &fault{version: e.version, code: tooManyAttempts, reason: httpd.TooManyAttempts}
+	}
+	acct, err := s.auth.authenticate(c.UserContext(), username, password)
+	switch {
+	case relay.KindOf(err) == relay.KindUnauthenticated:
+		s.Guesses.Wrong(shown)
+		return refuse("unknown username or password")
+	case err == nil:
+		s.Guesses.Right(shown)
 	}
 	return acct, err
 }

@@ -134,17 +134,17 @@ func TestEnvelopes(t *testing.T) {
 			if got.status != tc.status || got.contentType != tc.answer || !strings.Contains(got.body, want) {
 				t.Errorf("%d %s\n%s\nwant %d %s\n%s", got.status, got.contentType, got.body, tc.status, tc.answer, want)
 			}
-			if sent := len(w.desk.orders); (sent == 1) != (tc.status == 200) {
+			if sent := len(w.messages.orders); (sent == 1) != (tc.status == 200) {
 				t.Errorf("%d orders", sent)
 			}
 		})
 	}
 }
 
-// told is an order as a test reads it.
-func told(t *testing.T, o message.Order) string {
+// describeOrder is an order as a test reads it.
+func describeOrder(t *testing.T, o message.Order) string {
 	t.Helper()
-	cut, err := o.Body.Cut(0)
+	cut, err := o.Body.Cut(0, nil)
 	must(t, err)
 	out := fmt.Sprintf("%d %s %v %q", o.Account, o.Origin, o.Destinations, o.Originator)
 	for _, p := range cut.Parts {
@@ -197,7 +197,7 @@ func TestRequestsBecomeOrders(t *testing.T) {
 			if got.status != 200 || !strings.Contains(got.body, "<"+tc.operation+`Response xmlns="urn:penstock:messaging"><responsecode>0</responsecode><creditsused>`) {
 				t.Fatalf("%d %s", got.status, got.body)
 			}
-			order := told(t, w.desk.orders[0])
+			order := describeOrder(t, w.messages.orders[0])
 			if strings.HasSuffix(tc.want, " ") { // a push's octets are the decoder's own tests
 				order = order[:min(len(order), len(tc.want))]
 			}
@@ -251,7 +251,7 @@ func TestMistakesAreNamed(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			w := newWire(t)
 			got := w.ask("POST", "/soap", request(tc.operation, tc.children), "Content-Type", "text/xml")
-			if got.status != 200 || len(w.desk.orders) > 0 ||
+			if got.status != 200 || len(w.messages.orders) > 0 ||
 				!strings.Contains(got.body, "<responsecode>3</responsecode><creditsused>0</creditsused><description>Invalid request: ") || !strings.Contains(got.body, tc.want) {
 				t.Errorf("%d %s\nwant %s", got.status, got.body, tc.want)
 			}
@@ -279,7 +279,7 @@ func TestWhatTheUseCaseSaysIsAnswered(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			w := newWire(t)
-			w.desk.err = tc.err
+			w.messages.err = tc.err
 			got := w.ask("POST", "/soap", enveloped(ns11, login, text1), "Content-Type", "text/xml")
 			if got.status != tc.status || !strings.Contains(got.body, tc.want) {
 				t.Errorf("%d %s\nwant %s", got.status, got.body, tc.want)
@@ -291,7 +291,7 @@ func TestWhatTheUseCaseSaysIsAnswered(t *testing.T) {
 	}
 	t.Run("logins that cannot be asked for", func(t *testing.T) {
 		w := newWire(t)
-		w.book.err = relay.Errorf(relay.KindUnavailable, "down")
+		w.logins.err = relay.Errorf(relay.KindUnavailable, "down")
 		if got := w.ask("POST", "/soap", enveloped(ns11, login, text1)); got.status != 200 || !strings.Contains(got.body, code(4, "Service temporarily unavailable. Please try again later.")) {
 			t.Errorf("%d %s", got.status, got.body)
 		}

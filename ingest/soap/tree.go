@@ -39,7 +39,7 @@ func (n *node) attr(space, local string) string {
 	return ""
 }
 
-// unreadable says what keeps a body from being an envelope, and where.
+// unreadable says why a body is not an envelope, and at which offset.
 type unreadable struct {
 	offset int64
 	reason string

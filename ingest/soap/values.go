@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// values are what a request's elements mean, by their names: string, int64,
-// []byte, time.Time, values, or a []any of these where an element may come more
-// than once. What was not given is not there.
+// values holds a request's parsed elements by name: string, int64, []byte,
+// time.Time, values, or a []any of these where an element may be repeated. Absent
+// elements have no entry.
 type values map[string]any
 
 func (v values) text(name string) string { s, _ := v[name].(string); return s }
@@ -19,7 +19,7 @@ func (v values) number(name string) int64 { n, _ := v[name].(int64); return n }
 
 func (v values) octets(name string) []byte { b, _ := v[name].([]byte); return b }
 
-func (v values) moment(name string) time.Time { t, _ := v[name].(time.Time); return t }
+func (v values) timestamp(name string) time.Time { t, _ := v[name].(time.Time); return t }
 
 func (v values) child(name string) values { c, _ := v[name].(values); return c }
 
@@ -32,7 +32,7 @@ func (v values) texts(name string) (out []string) {
 	return out
 }
 
-// maxMistakes is how many mistakes an answer tells of.
+// maxMistakes is the maximum number of mistakes in an answer.
 const maxMistakes = 5
 
 // mistakes are what is wrong with a request, each with its path and place.
@@ -63,7 +63,7 @@ func decode(described []element, parent *node, path string, m *mistakes) values 
 			return e.name == n.name.Local && (n.name.Space == Namespace || n.name.Space == "")
 		})
 		if at < 0 {
-			m.add(n, path+clip(n.name.Local), "there is no such element here")
+			m.add(n, path+quoteClipped(n.name.Local), "there is no such element here")
 			continue
 		}
 		e := described[at]
@@ -113,7 +113,7 @@ func (e element) read(n *node, path string, nth int, out values, m *mistakes) {
 	}
 }
 
-// value is what an element means. An optional one that is empty was not given.
+// value parses an element. An optional element that is empty counts as absent.
 func (e element) value(n *node, path string, m *mistakes) (v any, given bool) {
 	empty := len(n.children) == 0 && strings.Trim(n.text, " \t\r\n") == ""
 	switch {
@@ -136,7 +136,7 @@ func (e element) value(n *node, path string, m *mistakes) (v any, given bool) {
 	return v, true
 }
 
-// pathsOf maps what the use cases call parameters to the paths of elements.
+// pathsOf maps the use cases' parameter names to the paths of elements.
 func pathsOf(described []element, path string) map[string]string {
 	out := make(map[string]string)
 	for _, e := range described {

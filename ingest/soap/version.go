@@ -27,7 +27,7 @@ func (v version) contentType() string {
 	return "text/xml; charset=utf-8"
 }
 
-// versionOf guesses the version of a body that tells none by its Content-Type.
+// versionOf derives the version from the Content-Type, for bodies that name none.
 func versionOf(contentType string) version {
 	media, _, _ := strings.Cut(contentType, ";")
 	if strings.EqualFold(strings.TrimSpace(media), "application/soap+xml") {
@@ -36,8 +36,8 @@ func versionOf(contentType string) version {
 	return soap11
 }
 
-// forUs reports whether a header block is meant for this node: for whoever comes
-// next, or for the one who does the work.
+// forUs reports whether a header block is addressed to this node: to the next node
+// or to the ultimate receiver.
 func (v version) forUs(block *node) bool {
 	if v == soap12 {
 		role := strings.TrimPrefix(block.attr(v.namespace(), "role"), v.namespace()+"/role/")

@@ -12,8 +12,8 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// Bench looks at journalled posts and stores nothing: what a replay would
-// change, and what a device has sent.
+// Bench examines journalled posts without storing anything: it previews replays and
+// lists the recent frames of a device.
 type Bench struct {
 	intake *intake.Intake
 	iot    *iot.Service
@@ -22,56 +22,75 @@ type Bench struct {
 // NewBench returns a bench over the intake of uplinks.
 func NewBench(in *intake.Intake, s *iot.Service) *Bench { return &Bench{intake: in, iot: s} }
 
-// Foretold is what processing a post again would make of it.
-type Foretold struct {
-	State  event.State // done or quarantined
-	Reason string      // why it would be set aside
-	Frames []iot.Foretold
-}
+// Preview previews posts in order of arrival. Not safe for concurrent use.
+type Preview struct{ frames *iot.Preview }
 
-// Rehearsal goes through posts in the order of their arrival. It is for one
-// goroutine.
-type Rehearsal struct{ frames *iot.Rehearsal }
+// NewPreview returns an empty preview.
+func (b *Bench) NewPreview() *Preview { return &Preview{b.iot.NewPreview()} }
 
-// Rehearse begins a rehearsal.
-func (b *Bench) Rehearse() *Rehearsal { return &Rehearsal{b.iot.Rehearse()} }
-
-// Posts tells what Process would do with posts.
-func (r *Rehearsal) Posts(ctx context.Context, items []intake.Item) ([]Foretold, error) {
-	arrivals, origins, troubles := gather(items)
-	foretold, err := r.frames.Frames(ctx, arrivals)
+// Posts returns the expected results of processing posts.
+func (r *Preview) Posts(ctx context.Context, items []intake.Item) ([]iot.PreviewedPost, error) {
+	arrivals, origins, results := parsePosts(items)
+	previews, err := r.frames.Frames(ctx, arrivals)
 	if err != nil {
 		return nil, err
 	}
-	out := make([]Foretold, len(items))
-	for n, f := range foretold {
+	out := make([]iot.PreviewedPost, len(items))
+	for n, f := range previews {
 		at := origins[n]
 		out[at].Frames = append(out[at].Frames, f)
-		troubles[at].outcome(f.Identifier, f.Outcome)
+		results[at].outcome(f.Identifier, f.Outcome)
 	}
 	for i := range out {
 		out[i].State = event.Done
-		if reasons := troubles[i].reasons; len(reasons) > 0 {
+		if reasons := results[i].reasons; len(reasons) > 0 {
 			out[i].State, out[i].Reason = event.Quarantined, intake.Reason(strings.Join(reasons, "; "))
 		}
 	}
 	return out, nil
 }
 
-// maxSearched is how many posts are looked through for those of a device.
-const maxSearched = 20_000
+// Preview computes the changes that replaying the posts selected by a filter would
+// make. It implements iot.Posts.
+func (b *Bench) Preview(ctx context.Context, f event.Filter, most int, stop func() bool, fn func(*event.Event, *iot.PreviewedPost)) (int, error) {
+	preview := b.NewPreview()
+	return b.intake.Batches(ctx, f, most, func(sel intake.Selection) error {
+		if stop() {
+			return nil
+		}
+		previews, err := preview.Posts(ctx, sel.Items)
+		if err != nil {
+			return err
+		}
+		for i := range previews {
+			fn(&sel.Events[i], &previews[i])
+		}
+		return nil
+	})
+}
+
+// Frames returns the frames of a journalled post as processing it now would have
+// them.
+func (b *Bench) Frames(ctx context.Context, it *intake.Item) ([]iot.PreviewedFrame, error) {
+	previews, err := b.NewPreview().Posts(ctx, []intake.Item{*it})
+	if err != nil {
+		return nil, err
+	}
+	return previews[0].Frames, nil
+}
+
+// maxScanned is how many posts are searched for frames of a device.
+const maxScanned = 20_000
 
 // Recent returns the last frames of a device that carry data, newest first:
-// from the journal of this gateway, and where that has fewer, from the raw
-// frames that were kept of the device.
+// from the journal of this gateway, and if that has fewer, from the logged
+// raw frames of the device.
 func (b *Bench) Recent(ctx context.Context, acct account.ID, d iot.Device, most int) ([]iot.Arrival, error) {
 	var out []iot.Arrival
-	seen := make(map[string]bool)
-	left := maxSearched
-	err := b.intake.Items(ctx, intake.Filter{Account: acct}, 0, func(_ event.Event, it *intake.Item) bool {
+	left := maxScanned
+	err := b.intake.Items(ctx, event.Filter{Account: acct}, 0, func(_ event.Event, it *intake.Item) bool {
 		for _, a := range arrivalsOf(it, d.Identifier) {
-			if id := a.Frame.DedupID; id == "" || !seen[id] {
-				seen[id] = true
+			if !slices.ContainsFunc(out, func(b iot.Arrival) bool { return a.Repeats(&b) }) {
 				out = append(out, a)
 			}
 		}
@@ -82,16 +101,16 @@ func (b *Bench) Recent(ctx context.Context, acct account.ID, d iot.Device, most 
 		return nil, err
 	}
 	if len(out) < most {
-		if out, err = b.kept(ctx, acct, d, out); err != nil {
+		if out, err = b.addLogged(ctx, acct, d, out); err != nil {
 			return nil, err
 		}
 	}
 	return out[:min(most, len(out))], nil
 }
 
-// arrivalsOf are the uplinks of a device in a post.
+// arrivalsOf returns the uplinks of a device in a post.
 func arrivalsOf(it *intake.Item, identifier string) []iot.Arrival {
-	in := read(&it.Entry)
+	in := parsePost(&it.Entry)
 	var out []iot.Arrival
 	for n, f := range in.frames {
 		if id, _ := iot.NormalizeIdentifier(f.Identifier); id == identifier && f.Kind == decoders.Uplink {
@@ -102,8 +121,8 @@ func arrivalsOf(it *intake.Item, identifier string) []iot.Arrival {
 	return out
 }
 
-// kept adds the raw frames kept of a device that are older than those at hand.
-func (b *Bench) kept(ctx context.Context, acct account.ID, d iot.Device, have []iot.Arrival) ([]iot.Arrival, error) {
+// addLogged adds logged raw frames of a device that are not among the given ones.
+func (b *Bench) addLogged(ctx context.Context, acct account.ID, d iot.Device, have []iot.Arrival) ([]iot.Arrival, error) {
 	frames, err := b.iot.Frames(ctx, acct, d.ID)
 	if err != nil {
 		return nil, err

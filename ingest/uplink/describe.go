@@ -11,13 +11,13 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// maxDescribed is how many frames of a post are described one by one.
+// maxDescribed is how many frames of a post are described individually.
 const maxDescribed = 5
 
-// Describe says what a post is: which event of which device, and what it
-// carries. Only uplinks become readings; the others are to be read here.
+// Describe describes a post: the kind, device and content of each frame. Only
+// uplinks become readings; the content of other events is visible only here.
 func (p *Processor) Describe(e *intake.Entry) string {
-	in := read(e)
+	in := parsePost(e)
 	if len(in.frames) == 0 && in.err == nil {
 		return "no frames" // a sender's test, a command of no interest
 	}
@@ -32,27 +32,27 @@ func (p *Processor) Describe(e *intake.Entry) string {
 	return strings.Join(parts, "; ")
 }
 
-// describe says what one frame is, as "status of 24e1…: battery 88 %".
+// describe describes one frame, as "status of 24e1…: battery 88 %".
 func describe(f *decoders.Frame, received time.Time) string {
 	facts := radioFacts(f)
 	if f.Battery != nil {
-		facts = append(facts, "battery "+number(*f.Battery)+" %")
+		facts = append(facts, "battery "+formatNumber(*f.Battery)+" %")
 	}
 	if f.Margin != nil {
-		facts = append(facts, "margin "+number(*f.Margin)+" dB")
+		facts = append(facts, "margin "+formatNumber(*f.Margin)+" dB")
 	}
 	if f.Position != nil {
-		facts = append(facts, "at "+number(f.Position.Latitude)+", "+number(f.Position.Longitude))
+		facts = append(facts, "at "+formatNumber(f.Position.Latitude)+", "+formatNumber(f.Position.Longitude))
 	}
 	if f.Text != "" {
 		facts = append(facts, f.Text)
 	}
-	for _, remark := range []struct {
-		holds bool
-		text  string
+	for _, flag := range []struct {
+		set  bool
+		text string
 	}{{f.Supplement, "adds to a frame"}, {f.Encrypted, "encrypted"}, {f.Simulated, "simulated"}} {
-		if remark.holds {
-			facts = append(facts, remark.text)
+		if flag.set {
+			facts = append(facts, flag.text)
 		}
 	}
 	_, note := iot.SampleTime(f, received)
@@ -67,7 +67,7 @@ func describe(f *decoders.Frame, received time.Time) string {
 	return string(f.Kind) + " of " + f.Identifier + ": " + strings.Join(facts, ", ")
 }
 
-// radioFacts are the counter, the port, the size and how well it was heard.
+// radioFacts returns the counter, port, size and signal of a frame.
 func radioFacts(f *decoders.Frame) (facts []string) {
 	if f.HasFCnt {
 		facts = append(facts, "f_cnt "+strconv.FormatInt(f.FCnt, 10))
@@ -83,13 +83,13 @@ func radioFacts(f *decoders.Frame) (facts []string) {
 	}
 	if best, ok := f.BestGateway(); ok {
 		if best.RSSI != nil {
-			facts = append(facts, "rssi "+number(*best.RSSI)+" dBm")
+			facts = append(facts, "rssi "+formatNumber(*best.RSSI)+" dBm")
 		}
 		if best.SNR != nil {
-			facts = append(facts, "snr "+number(*best.SNR)+" dB")
+			facts = append(facts, "snr "+formatNumber(*best.SNR)+" dB")
 		}
 	}
 	return facts
 }
 
-func number(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
+func formatNumber(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }

@@ -51,7 +51,7 @@ func TestTheOperatorFindsEventsByWhatTheyAre(t *testing.T) {
 	f.settled()
 	for query, want := range map[string]string{"battery 55 %": "status of a84041d2c5182f01: battery 55 %, margin 9 dB", "JOIN OF": "join of a84041d2c5182f01", "alert of": ""} {
 		var got []string
-		must(t, f.in.Events(t.Context(), intake.Filter{Query: query}, 0, func(e event.Event, _ uint64) bool {
+		must(t, f.in.Events(t.Context(), event.Filter{Query: query}, 0, func(e event.Event, _ uint64) bool {
 			got = append(got, e.Outcome)
 			return true
 		}))

@@ -1,9 +1,9 @@
-// Package uplink is the surface that network servers and sensor vendors post
-// to, and the processor that brings their frames to readings.
+// Package uplink is the HTTP surface for network servers and sensor vendors, and the
+// processor that converts their frames to readings.
 //
-// A post is answered as soon as the journal has it; nothing is decoded before,
-// except for the generic webhook, whose answer lists the sensors updated. What
-// means nothing to us gets its sender's 2xx all the same and a line in
-// quarantine: senders disable a hook that refuses. Refused are unknown tokens,
-// bodies that are no JSON (422), protobuf (415) and bodies over the limit (413).
+// A post is answered once it is in the journal and before it is decoded, except by
+// the generic webhook, whose response lists the updated sensors. Posts that cannot
+// be interpreted get a 2xx and are quarantined, because senders disable a webhook
+// that refuses. Unknown tokens, bodies that are not JSON (422), protobuf (415) and
+// bodies over the limit (413) are refused.
 package uplink

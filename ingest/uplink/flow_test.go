@@ -206,3 +206,12 @@ func TestRequestsDoNotMix(t *testing.T) {
 		t.Errorf("%d readings", len(got))
 	}
 }
+
+func TestHEADPostsNothing(t *testing.T) {
+	f := newFlow(t)
+	f.run()
+	status, _, header := f.ask("HEAD", "/webhooks/lpwan?device=4D2C1A&data=00ff&time=1700000000&seqNumber=1", "hook-1", "")
+	if n := f.log.Stats().Last; status != 405 || header.Get("Allow") != "GET, POST, PUT" || n != 0 {
+		t.Errorf("answer %d, Allow %q, %d entries in the journal", status, header.Get("Allow"), n)
+	}
+}

@@ -19,32 +19,32 @@ import (
 
 type logger = *slog.Logger
 
-// Types looks sensor types up for the generic webhook's answer.
+// Types provides sensor types for the response of the generic webhook.
 type Types interface {
 	SensorTypes(ctx context.Context) (map[string]iot.SensorType, error)
 }
 
-// Options are what may be chosen; the zero value works.
+// Options configures a Surface; the zero value works.
 type Options struct {
 	BodyLimit int // bytes, also of an inflated body; 0 means 1 MiB
-	// Patience is how long the generic webhook waits for its answer before it
-	// says that the frame was taken; 0 means 3 s.
-	Patience time.Duration
-	Logger   *slog.Logger
-	Now      func() time.Time // for signatures; nil means time.Now
+	// AnswerTimeout is how long the generic webhook waits for the updated sensors
+	// before it answers with an empty list; 0 means 3 s.
+	AnswerTimeout time.Duration
+	Logger        *slog.Logger
+	Now           func() time.Time // for signatures; nil means time.Now
 }
 
-// New returns the surface over the intake of uplinks, whose processor p is.
+// New returns the surface over the intake of uplinks with the processor p.
 func New(in *intake.Intake, p *Processor, types Types, o Options) *Surface {
 	s := &Surface{
 		intake: in, waiters: p.waiters, types: types,
-		bodyLimit: o.BodyLimit, patience: o.Patience, logger: o.Logger, now: o.Now,
+		bodyLimit: o.BodyLimit, answerTimeout: o.AnswerTimeout, logger: o.Logger, now: o.Now,
 	}
 	if s.bodyLimit == 0 {
 		s.bodyLimit = 1 << 20
 	}
-	if s.patience == 0 {
-		s.patience = 3 * time.Second
+	if s.answerTimeout == 0 {
+		s.answerTimeout = 3 * time.Second
 	}
 	if s.now == nil {
 		s.now = time.Now
@@ -56,9 +56,9 @@ func New(in *intake.Intake, p *Processor, types Types, o Options) *Surface {
 	return s
 }
 
-// frame takes a post of the four webhooks that answer with an empty body.
+// frame handles a post of the four webhooks that answer with an empty body.
 func (s *Surface) frame(c *fiber.Ctx) error {
-	r, err := s.read(c)
+	r, err := s.readRequest(c)
 	if err != nil {
 		return err
 	}
@@ -68,15 +68,15 @@ func (s *Surface) frame(c *fiber.Ctx) error {
 	return reply(c, &r)
 }
 
-// generic takes a post and answers with the sensors it updated, or with none
-// when it could only be journalled. A sender that takes a body for a command,
-// or waits for a word, gets what it can bear instead.
+// generic handles a post and answers with the sensors it updated, or with none if
+// it was only journalled. Senders that treat a body as a command or expect a fixed
+// text get their own reply.
 func (s *Surface) generic(c *fiber.Ctx) error {
-	r, err := s.read(c)
+	r, err := s.readRequest(c)
 	if err != nil {
 		return err
 	}
-	if particular(&r) {
+	if needsOwnReply(&r) {
 		if _, err := s.intake.Accept(c.UserContext(), &r.entry); err != nil {
 			return s.refuse(c, err)
 		}
@@ -93,10 +93,10 @@ func (s *Surface) generic(c *fiber.Ctx) error {
 
 // updated waits for the points of a frame and describes them.
 func (s *Surface) updated(ctx context.Context, result <-chan []iot.Point) []iot.Record {
-	if s.intake.Waits() {
+	if s.intake.Blocked() {
 		return []iot.Record{}
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.patience)
+	ctx, cancel := context.WithTimeout(ctx, s.answerTimeout)
 	defer cancel()
 	select {
 	case points := <-result:
@@ -110,21 +110,21 @@ func (s *Surface) updated(ctx context.Context, result <-chan []iot.Point) []iot.
 	}
 }
 
-// reception is a post as it came in. It points into the request and is valid
-// until the handler returns.
-type reception struct {
+// request is a received post. It points into the HTTP request and is valid until the
+// handler returns.
+type request struct {
 	post   netserver.Post
 	sender netserver.Sender
 	entry  intake.Entry
 }
 
-// read checks a post as far as its answer needs and makes an entry of it.
-func (s *Surface) read(c *fiber.Ctx) (reception, error) {
+// readRequest validates a post as far as the response requires and builds its entry.
+func (s *Surface) readRequest(c *fiber.Ctx) (request, error) {
 	post, err := s.post(c)
 	if err != nil {
-		return reception{}, err
+		return request{}, err
 	}
-	r := reception{post: post, entry: intake.Entry{
+	r := request{post: post, entry: intake.Entry{
 		Account: httpd.AccountOf(c), Path: c.Path(),
 		Query: string(c.Request().URI().QueryString()), ContentType: post.ContentType, Body: post.Body,
 	}}
@@ -133,24 +133,26 @@ func (s *Surface) read(c *fiber.Ctx) (reception, error) {
 	switch {
 	case errors.Is(err, netserver.ErrProtobuf):
 		return r, s.protobuf(c, &r.entry)
+	case errors.Is(err, netserver.ErrTooMany):
+		return r, fiber.NewError(fiber.StatusRequestEntityTooLarge, "A"+strings.TrimPrefix(err.Error(), "a")+".")
 	case err != nil:
 		return r, fiber.NewError(fiber.StatusUnprocessableEntity, "Invalid JSON.")
 	}
 	return r, nil
 }
 
-// post takes from a request what tells its sender.
+// post extracts the parts of a request that identify its sender.
 func (s *Surface) post(c *fiber.Ctx) (netserver.Post, error) {
 	body, err := httpd.Body(c, s.bodyLimit)
+	q := query(c)
 	return netserver.Post{
-		Path: hint(c.Path()), DeviceID: deviceIn(c.Path()), ContentType: c.Get(fiber.HeaderContentType),
-		Query: query(c), Body: body,
+		Path: webhookName(c.Path()), DeviceID: deviceOf(c.Path(), q), ContentType: c.Get(fiber.HeaderContentType),
+		Query: q, Body: body,
 	}, err
 }
 
-// protobuf refuses a body that no other setting of ours could read. It is kept
-// all the same, so that the operator sees why nothing arrives: the sender's own
-// log is read by somebody else.
+// protobuf refuses a protobuf body. It is journalled all the same, so that the
+// operator sees why nothing arrives: the sender's log is usually not accessible.
 func (s *Surface) protobuf(c *fiber.Ctx, e *intake.Entry) error {
 	e.Source = "protobuf"
 	if _, err := s.intake.Accept(c.UserContext(), e); err != nil {
@@ -164,11 +166,11 @@ func query(c *fiber.Ctx) url.Values {
 	if len(raw) == 0 {
 		return nil
 	}
-	q, _ := url.ParseQuery(string(raw)) // what can be read of it
+	q, _ := url.ParseQuery(string(raw)) // ignores malformed parameters
 	return q
 }
 
-// refuse answers for an entry that the journal did not take.
+// refuse answers for an entry that the journal did not accept.
 func (s *Surface) refuse(c *fiber.Ctx, err error) error {
 	if errors.Is(err, intake.ErrTooLarge) {
 		return httpd.ErrBodyTooLarge
@@ -177,14 +179,24 @@ func (s *Surface) refuse(c *fiber.Ctx, err error) error {
 	return httpd.Unavailable(c)
 }
 
-// hint returns the webhook's name within a path: lorawan, community, …
-func hint(path string) string {
+// webhookName returns the webhook's name within a path: lorawan, community, …
+func webhookName(path string) string {
 	name, _, _ := strings.Cut(strings.TrimPrefix(strings.ToLower(path), "/webhooks/"), "/")
 	return name
 }
 
-// deviceIn returns the device id within the path of the generic webhook, as it
-// was sent.
+// deviceOf returns the device named by a URL of the generic webhook: in its path, or
+// else in the query parameter deviceId.
+func deviceOf(path string, query url.Values) string {
+	id := deviceIn(path)
+	if id == "" && webhookName(path) == "generic" {
+		id = query.Get("deviceId")
+	}
+	return id
+}
+
+// deviceIn returns the device id in the path of the generic webhook, not
+// normalized.
 func deviceIn(path string) string {
 	const before = "/webhooks/generic/"
 	if len(path) < len(before) || !strings.EqualFold(path[:len(before)], before) {

@@ -200,7 +200,7 @@ func (f *flow) settled() {
 // events are those in a state, oldest first.
 func (f *flow) events(s event.State) (out []event.Event) {
 	f.t.Helper()
-	must(f.t, f.in.Events(f.t.Context(), intake.Filter{State: s}, 0, func(e event.Event, _ uint64) bool {
+	must(f.t, f.in.Events(f.t.Context(), event.Filter{State: s}, 0, func(e event.Event, _ uint64) bool {
 		out = append(out, e)
 		return true
 	}))

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/decoders/netserver"
@@ -15,12 +16,12 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// Ingester is iot.Service as the processor uses it.
+// Ingester is the part of iot.Service that the processor uses.
 type Ingester interface {
 	Ingest(ctx context.Context, arrivals []iot.Arrival) ([]iot.Outcome, error)
 }
 
-// Processor brings journalled posts to readings. It is an intake.Orderly.
+// Processor converts journalled posts to readings. It implements intake.Orderly.
 type Processor struct {
 	iot     Ingester
 	waiters *waiters
@@ -33,28 +34,28 @@ func NewProcessor(i Ingester) *Processor {
 	return &Processor{iot: i, waiters: newWaiters(), logger: slog.Default(), seed: maphash.MakeSeed()}
 }
 
-// parsed is what was found in a post.
+// parsed is the parsed content of a post.
 type parsed struct {
 	decoderID string
 	frames    []decoders.Frame
 	err       error
 }
 
-// read parses a post.
-func read(e *intake.Entry) *parsed {
+// parsePost parses a journalled post.
+func parsePost(e *intake.Entry) *parsed {
 	if e.Source == string(netserver.Submission) {
 		frames, err := submitted(e)
 		return &parsed{frames: frames, err: err}
 	}
-	query, _ := url.ParseQuery(e.Query) // what can be read of it
-	frames, err := parse(e, query)
+	query, _ := url.ParseQuery(e.Query) // ignores malformed parameters
+	frames, err := parseFrames(e, query)
 	return &parsed{decoderID: query.Get("decoder_id"), frames: frames, err: err}
 }
 
-// Keys makes two posts of the same frame take their turns: the first is the one
-// that counts. It keeps what it read for Process.
+// Keys returns a key per frame, so that two posts of the same frame are processed in
+// order. It keeps the parsed post for Process.
 func (p *Processor) Keys(it *intake.Item, keys []uint64) []uint64 {
-	in := read(&it.Entry)
+	in := parsePost(&it.Entry)
 	it.Prepared = in
 	for i := range in.frames {
 		f := &in.frames[i]
@@ -73,7 +74,7 @@ func (p *Processor) Keys(it *intake.Item, keys []uint64) []uint64 {
 
 // Process ingests the frames of the posts in one batch.
 func (p *Processor) Process(ctx context.Context, items []intake.Item) ([]event.Mark, error) {
-	arrivals, origins, troubles := gather(items)
+	arrivals, origins, results := parsePosts(items)
 	outcomes, err := p.iot.Ingest(ctx, arrivals)
 	if err != nil {
 		return nil, err
@@ -82,39 +83,40 @@ func (p *Processor) Process(ctx context.Context, items []intake.Item) ([]event.M
 	for n, out := range outcomes {
 		at := origins[n]
 		points[at] = append(points[at], out.Points...)
-		troubles[at].outcome(arrivals[n].Frame.Identifier, out)
+		results[at].outcome(arrivals[n].Frame.Identifier, out)
+		results[at].addDuplicate(&arrivals[n], out)
 	}
-	p.tell(items, points)
-	p.remark(arrivals, outcomes)
-	return marks(items, troubles), nil
+	p.notify(items, points)
+	p.logNotes(arrivals, outcomes)
+	return p.marks(items, results), nil
 }
 
-// gather reads posts: their frames, the item of each, and what is wrong with
-// each item.
-func gather(items []intake.Item) (arrivals []iot.Arrival, origins []int, troubles []trouble) {
+// parsePosts parses posts. It returns their frames, the index of each frame's item,
+// and the errors of each item.
+func parsePosts(items []intake.Item) (arrivals []iot.Arrival, origins []int, results []postResult) {
 	arrivals, origins = make([]iot.Arrival, 0, len(items)), make([]int, 0, len(items))
-	troubles = make([]trouble, len(items))
+	results = make([]postResult, len(items))
 	for i := range items {
 		in, ok := items[i].Prepared.(*parsed)
 		if !ok {
-			in = read(&items[i].Entry)
+			in = parsePost(&items[i].Entry)
 		}
 		if in.err != nil {
-			troubles[i].add("", in.err.Error())
+			results[i].add("", in.err.Error())
 		}
 		for n := range in.frames {
 			a := arrival(&items[i], in.frames[n], n, len(in.frames))
-			a.DecoderID = in.decoderID
+			a.DecoderID, a.NoDefer, a.NoRules = in.decoderID, items[i].NoDefer, items[i].NoRules
+			a.Earlier = items[i].Earlier
 			arrivals, origins = append(arrivals, a), append(origins, i)
 		}
 	}
-	return arrivals, origins, troubles
+	return arrivals, origins, results
 }
 
-// remark says in the log what is noted of frames that were stored all the same:
-// once per batch, with the first as the example, so that a device with a wrong
-// clock does not fill the disk.
-func (p *Processor) remark(arrivals []iot.Arrival, outcomes []iot.Outcome) {
+// logNotes logs the notes of frames that were stored: once per batch, with the first
+// note as an example, so that a device with a wrong clock does not fill the disk.
+func (p *Processor) logNotes(arrivals []iot.Arrival, outcomes []iot.Outcome) {
 	count, first := 0, -1
 	for n, out := range outcomes {
 		if out.Note != "" && out.Refused == "" {
@@ -129,49 +131,54 @@ func (p *Processor) remark(arrivals []iot.Arrival, outcomes []iot.Outcome) {
 	}
 }
 
-// tell answers the requests that wait for their frame.
-func (p *Processor) tell(items []intake.Item, points [][]iot.Point) {
+// notify sends the points of frames to the requests that wait for them.
+func (p *Processor) notify(items []intake.Item, points [][]iot.Point) {
 	for i := range items {
 		if name := items[i].Entry.Waiter; name != "" {
-			p.waiters.tell(name, points[i])
+			p.waiters.notify(name, points[i])
 		}
 	}
 }
 
-// arrival makes the n-th frame of a post an arrival. Frames of one post are
-// told apart by their place in it.
+// arrival returns the n-th frame of a post as an arrival. Frames of one post get
+// distinct record ids and are received a nanosecond apart, so that frames without a
+// time do not overwrite each other, and a replay assigns the same times.
 func arrival(it *intake.Item, f decoders.Frame, n, of int) iot.Arrival {
-	record := it.ID
+	a := iot.Arrival{Record: it.ID, Account: it.Entry.Account, ReceivedAt: it.Entry.ReceivedAt, Frame: f}
 	if of > 1 {
-		record += "." + strconv.Itoa(n)
+		a.Post, a.Record = it.ID, it.ID+"."+strconv.Itoa(n)
+		a.ReceivedAt = a.ReceivedAt.Add(time.Duration(n))
 	}
-	return iot.Arrival{Record: record, Account: it.Entry.Account, ReceivedAt: it.Entry.ReceivedAt, Frame: f}
+	return a
 }
 
-// parse reads the frames of a journalled post.
-func parse(e *intake.Entry, query url.Values) ([]decoders.Frame, error) {
+// parseFrames parses the frames of a journalled post.
+func parseFrames(e *intake.Entry, query url.Values) ([]decoders.Frame, error) {
 	return netserver.Parse(netserver.Post{
-		Path: hint(e.Path), Query: query, ContentType: e.ContentType,
-		DeviceID: deviceIn(e.Path), Body: e.Body, ReceivedAt: e.ReceivedAt,
+		Path: webhookName(e.Path), Query: query, ContentType: e.ContentType,
+		DeviceID: deviceOf(e.Path, query), Body: e.Body, ReceivedAt: e.ReceivedAt,
 	})
 }
 
-// trouble collects why a post, or a part of it, was set aside.
-type trouble struct {
-	device  string
-	reasons []string
-	early   bool
+// postResult collects why a post, or a part of it, was quarantined or dropped.
+type postResult struct {
+	device   string
+	reasons  []string
+	early    bool
+	repeated []string // the events that its frames repeat
+	deferred bool
 }
 
-func (t *trouble) add(device, reason string) {
+func (t *postResult) add(device, reason string) {
 	if t.device == "" {
 		t.device = device
 	}
 	t.reasons = append(t.reasons, reason)
 }
 
-func (t *trouble) outcome(device string, out iot.Outcome) {
+func (t *postResult) outcome(device string, out iot.Outcome) {
 	t.early = t.early || out.Early
+	t.deferred = t.deferred || out.Deferred
 	if out.Refused != "" {
 		t.add(device, out.Refused)
 	}
@@ -180,18 +187,55 @@ func (t *trouble) outcome(device string, out iot.Outcome) {
 	}
 }
 
-// marks sets those items aside that had trouble.
-func marks(items []intake.Item, troubles []trouble) []event.Mark {
+// addDuplicate notes that a frame was dropped as a duplicate of an earlier event.
+// Supplements of a frame are not duplicates.
+func (t *postResult) addDuplicate(a *iot.Arrival, out iot.Outcome) {
+	if !out.Duplicate || a.Frame.Supplement {
+		return
+	}
+	note := "repeats " + eventOf(out.Repeats) + ", dropped"
+	if a.Post != "" {
+		note = "frame " + strings.TrimPrefix(a.Record, a.Post+".") + " " + note
+	}
+	t.repeated = append(t.repeated, note)
+}
+
+// eventOf returns the event id of a record, which may be one of several frames.
+func eventOf(record string) string {
+	sequence := strings.LastIndexByte(record, '-') + 1
+	event, _, _ := strings.Cut(record[sequence:], ".")
+	return record[:sequence] + event
+}
+
+// deferredReason is the reason of a pending event whose frames were deferred.
+const deferredReason = "waits for its turn: the account's codecs need more time than is their share"
+
+// marks defers items with a deferred frame, quarantines items with errors, and
+// notes which events the others repeat.
+func (p *Processor) marks(items []intake.Item, results []postResult) []event.Mark {
 	var out []event.Mark
-	for i, t := range troubles {
-		if len(t.reasons) == 0 {
+	for i, t := range results {
+		it := &items[i]
+		if t.deferred {
+			out = append(out, event.Mark{
+				ID: it.ID, Seq: it.Seq, State: event.Pending, Reason: deferredReason, Account: it.Entry.Account, Source: it.Entry.Source,
+			})
 			continue
 		}
-		it := &items[i]
-		out = append(out, event.Mark{
+		if len(t.reasons)+len(t.repeated) == 0 {
+			continue
+		}
+		m := event.Mark{
 			ID: it.ID, Seq: it.Seq, State: event.Quarantined, Reason: intake.Reason(strings.Join(t.reasons, "; ")),
 			Account: it.Entry.Account, Source: it.Entry.Source, Device: intake.Reason(t.device), Early: t.early,
-		})
+		}
+		if len(t.reasons) == 0 {
+			m.State = event.Done
+		}
+		if len(t.repeated) > 0 {
+			m.Outcome = intake.Reason(strings.Join(t.repeated, "; ") + "; " + p.Describe(&it.Entry))
+		}
+		out = append(out, m)
 	}
 	return out
 }

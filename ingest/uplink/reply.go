@@ -6,10 +6,10 @@ import (
 	"github.com/penstock/penstock/decoders/netserver"
 )
 
-// particular tells a sender that cannot bear a body of ours: Helium and
-// Everynet take it for a downlink, so does Sigfox where it asks for one, and
-// UbiBot sends again until it reads its word.
-func particular(r *reception) bool {
+// needsOwnReply reports whether a sender cannot handle the usual response body:
+// Helium and Everynet treat it as a downlink, so does Sigfox if it requests one, and
+// UbiBot retries until it receives its text.
+func needsOwnReply(r *request) bool {
 	switch r.sender {
 	case netserver.Helium, netserver.Everynet, netserver.UbiBot:
 		return true
@@ -19,9 +19,9 @@ func particular(r *reception) bool {
 	return false
 }
 
-// reply is the success that each sender can bear: nothing, but UbiBot's word,
-// and 204 for a Sigfox device that listens, to which there is nothing to send.
-func reply(c *fiber.Ctx, r *reception) error {
+// reply sends the success response of a sender: an empty body, UbiBot's text, or
+// 204 for a Sigfox device that requests a downlink, as there is none to send.
+func reply(c *fiber.Ctx, r *request) error {
 	switch r.sender {
 	case netserver.UbiBot:
 		return c.Status(fiber.StatusOK).SendString("SUCCESS")
@@ -34,11 +34,11 @@ func reply(c *fiber.Ctx, r *reception) error {
 	return nil
 }
 
-// options answers Everynet, which asks from time to time whether the address
-// still takes its messages.
+// options answers Everynet, which periodically checks whether the URL accepts its
+// messages.
 func (s *Surface) options(c *fiber.Ctx) error {
 	c.Set(fiber.HeaderAllow, "GET, POST, PUT, OPTIONS")
-	if hint(c.Path()) == "generic" {
+	if webhookName(c.Path()) == "generic" {
 		c.Set(fiber.HeaderAllow, "POST, OPTIONS")
 	}
 	return c.SendStatus(fiber.StatusNoContent)

@@ -12,13 +12,13 @@ import (
 
 // Surface is the webhooks.
 type Surface struct {
-	intake    *intake.Intake
-	waiters   *waiters
-	types     Types
-	bodyLimit int
-	patience  time.Duration
-	now       func() time.Time
-	logger    logger
+	intake        *intake.Intake
+	waiters       *waiters
+	types         Types
+	bodyLimit     int
+	answerTimeout time.Duration
+	now           func() time.Time
+	logger        logger
 }
 
 // senders are the webhooks that take what a network server or a vendor posts.
@@ -32,7 +32,7 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 		app.Options("/webhooks/"+name+"/*", s.options)
 	}
 	hooks := app.Group("/webhooks", auth.RequireSigned(account.Webhook, httpd.WebhookStyle(), httpd.Signature{
-		Source: source, Verify: s.verify, Logger: s.logger,
+		Source: sourceOf, Verify: s.verify, Logger: s.logger,
 	}))
 	hooks.Post("/generic", s.generic)
 	hooks.Post("/generic/*", s.generic) // :deviceId, which may hold a slash
@@ -40,7 +40,15 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 		for _, path := range []string{"/" + name, "/" + name + "/*"} {
 			hooks.Post(path, s.frame)
 			hooks.Put(path, s.frame)
+			hooks.Head(path, refuseHead) // fiber would serve it as a GET
 			hooks.Get(path, s.frame)
 		}
 	}
+}
+
+// refuseHead refuses HEAD: a GET posts a frame, and HEAD must change nothing.
+func refuseHead(c *fiber.Ctx) error {
+	c.Set(fiber.HeaderAllow, "GET, POST, PUT")
+	c.Status(fiber.StatusMethodNotAllowed)
+	return nil
 }

@@ -12,21 +12,21 @@ import (
 	"github.com/penstock/penstock/ingest/httpd"
 )
 
-// The headers of the senders that sign.
+// Signature headers of senders.
 const (
 	disruptiveHeader = "X-Dt-Signature"
 	kpnHeader        = "Things-Message-Token"
 )
 
-// source returns the source that a request's path names.
-func source(c *fiber.Ctx) string { return sourceIn(c.Path()) }
+// sourceOf returns the source named by a request's path.
+func sourceOf(c *fiber.Ctx) string { return sourceIn(c.Path()) }
 
-// sourceIn returns the last segment below one of the four webhooks. What stands
-// below the generic one is a device.
+// sourceIn returns the last path segment below one of the four webhooks. Below the
+// generic webhook, the segment is a device.
 func sourceIn(path string) string {
 	path = strings.TrimSuffix(path, "/")
 	last := strings.LastIndexByte(path, '/')
-	if last < 0 || !slices.Contains(senders(), hint(path)) || strings.Count(path[:last], "/") < 2 {
+	if last < 0 || !slices.Contains(senders(), webhookName(path)) || strings.Count(path[:last], "/") < 2 {
 		return ""
 	}
 	return path[last+1:]
@@ -44,10 +44,18 @@ func (s *Surface) verify(c *fiber.Ctx, secret string) error {
 
 func (s *Surface) signature(c *fiber.Ctx, secret string) error {
 	if token := c.Get(disruptiveHeader); token != "" {
-		return netserver.VerifyDisruptive(token, c.Request().Body(), secret, s.now())
+		body, err := httpd.RawBody(c, s.bodyLimit)
+		if err != nil {
+			return err
+		}
+		return netserver.VerifyDisruptive(token, body, secret, s.now())
 	}
 	if token := c.Get(kpnHeader); token != "" {
-		return netserver.VerifyKPN(token, c.Request().Body(), secret)
+		body, err := httpd.RawBody(c, s.bodyLimit)
+		if err != nil {
+			return err
+		}
+		return netserver.VerifyKPN(token, body, secret)
 	}
 	raw := string(c.Request().URI().QueryString())
 	if !strings.Contains(raw, "Token=") {
@@ -56,8 +64,8 @@ func (s *Surface) signature(c *fiber.Ctx, secret string) error {
 	return s.thingPark(c, raw, secret)
 }
 
-// thingPark verifies a Token. It covers what ThingPark's documents hold, so a
-// body of any other shape is not signed by it.
+// thingPark verifies a Token, which covers only ThingPark's documents: any other body
+// counts as unsigned.
 func (s *Surface) thingPark(c *fiber.Ctx, query, secret string) error {
 	post, err := s.post(c)
 	if err != nil {

@@ -19,10 +19,11 @@ import (
 // identifierHeader names the device of a submission in its journalled entry.
 const identifierHeader = "device"
 
-// Submit takes what a customer adds to a device, as netserver.ParseSubmission
-// reads it, by the way that frames take: it is journalled, shows among the
-// events and can be replayed. It returns the sensors updated, none when it could
-// only be journalled; relay.KindUnavailable when the journal does not take it.
+// Submit accepts readings that a customer adds to a device, in the format of
+// netserver.ParseSubmission. They are processed like frames: journalled, listed
+// among the events, and replayable. Submit returns the updated sensors, none if the
+// readings were only journalled, and relay.KindUnavailable if the journal does not
+// accept them.
 func (s *Surface) Submit(ctx context.Context, acct account.ID, path, identifier string, body []byte) ([]iot.Record, error) {
 	entry := intake.Entry{
 		Account: acct, Source: string(netserver.Submission), Path: path, ContentType: "application/json",
@@ -41,7 +42,7 @@ func (s *Surface) Submit(ctx context.Context, acct account.ID, path, identifier 
 	return s.updated(ctx, result), nil
 }
 
-// submitted reads the frames of a journalled submission.
+// submitted parses the frames of a journalled submission.
 func submitted(e *intake.Entry) ([]decoders.Frame, error) {
 	frames, faults := netserver.ParseSubmission(e.Headers[identifierHeader], e.Body)
 	if len(faults) == 0 {

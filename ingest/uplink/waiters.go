@@ -6,7 +6,7 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// waiters are requests that wait for what their frame updates.
+// waiters holds the requests that wait for the points of their frame.
 type waiters struct {
 	mu   sync.Mutex
 	open map[string]chan []iot.Point
@@ -14,7 +14,7 @@ type waiters struct {
 
 func newWaiters() *waiters { return &waiters{open: make(map[string]chan []iot.Point)} }
 
-// add opens a place for an answer under a name that nobody else has.
+// add registers a request under a unique name.
 func (w *waiters) add(name string) <-chan []iot.Point {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -29,8 +29,8 @@ func (w *waiters) remove(name string) {
 	delete(w.open, name)
 }
 
-// tell answers the one that waits under a name, if somebody does.
-func (w *waiters) tell(name string, points []iot.Point) {
+// notify sends points to the request with a name, if it is still waiting.
+func (w *waiters) notify(name string, points []iot.Point) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if ch, ok := w.open[name]; ok {

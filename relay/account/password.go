@@ -39,13 +39,13 @@ const passwordPrefix = "$argon2id$v="
 // salt of its own each time.
 func HashPassword(sum string) string {
 	h := passwordHash{memory: hashMemory, passes: hashPasses, salt: random(saltLength)}
-	h.key = h.stretch(sum)
+	h.key = h.derive(sum)
 	return h.String()
 }
 
-// NobodysHash returns a hash that no password has, to be compared with where a
-// username is not known: the answer takes as long as for one that is.
-func NobodysHash() string {
+// DummyHash returns a hash that no password matches. Comparing with it where a
+// username is unknown makes the response take as long as for a known one.
+func DummyHash() string {
 	return passwordHash{memory: hashMemory, passes: hashPasses, salt: random(saltLength), key: random(keyLength)}.String()
 }
 
@@ -67,7 +67,7 @@ func VerifyPassword(hash, sum string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return subtle.ConstantTimeCompare(h.stretch(sum), h.key) == 1, nil
+	return subtle.ConstantTimeCompare(h.derive(sum), h.key) == 1, nil
 }
 
 // passwordHash is what a stored hash holds.
@@ -76,7 +76,7 @@ type passwordHash struct {
 	salt, key      []byte
 }
 
-func (h passwordHash) stretch(sum string) []byte {
+func (h passwordHash) derive(sum string) []byte {
 	return argon2.IDKey([]byte(sum), h.salt, h.passes, h.memory, 1, keyLength)
 }
 

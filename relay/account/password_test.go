@@ -20,7 +20,7 @@ func TestPasswords(t *testing.T) {
 	if HashPassword(sum) == hash {
 		t.Error("hashed again it is the same")
 	}
-	if ok, err := VerifyPassword(NobodysHash(), sum); err != nil || ok {
+	if ok, err := VerifyPassword(DummyHash(), sum); err != nil || ok {
 		t.Errorf("nobody's: %v, %v", ok, err)
 	}
 }

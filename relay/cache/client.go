@@ -60,7 +60,7 @@ func Open(o Options) (*DB, error) {
 	}
 	link.DialTimeout, link.ReadTimeout, link.WriteTimeout = timeout, timeout, timeout
 	link.ContextTimeoutEnabled = true
-	plain(link)
+	setMinimalProtocol(link)
 	// It prints every connection that fails; callers get each as an error.
 	logging.Disable()
 	db := &DB{rdb: redis.NewUniversalClient(link), link: *link, log: cmp.Or(o.Logger, slog.Default()), now: o.Now}
@@ -70,9 +70,9 @@ func Open(o Options) (*DB, error) {
 	return db, nil
 }
 
-// plain asks for nothing that an older server, a proxy or the embedded server
+// setMinimalProtocol asks for nothing that an older server, a proxy or the embedded server
 // would not know, and fails quickly: callers wait and try again on their own.
-func plain(link *redis.UniversalOptions) {
+func setMinimalProtocol(link *redis.UniversalOptions) {
 	link.Protocol = 2
 	link.DisableIdentity = true
 	link.DialerRetries = 1

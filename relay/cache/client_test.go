@@ -15,6 +15,7 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/cache/redistest"
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/porttest"
 )
 
 func TestParseURLReadsEveryForm(t *testing.T) {
@@ -115,7 +116,7 @@ func TestErrorsTellABackEndThatIsDownFromAllElse(t *testing.T) {
 }
 
 func TestAServerThatIsNotThereIsUnavailable(t *testing.T) {
-	db := openURL(t, fmt.Sprintf("redis://127.0.0.1:%d", redistest.FreePort(t)))
+	db := openURL(t, fmt.Sprintf("redis://127.0.0.1:%d", porttest.Free(t)))
 	_, errClaim := claim(t, db)
 	_, _, errLatest := db.IoT().Latest(t.Context(), 1, "d")
 	for _, err := range []error{db.Ping(t.Context()), db.Check(t.Context()), errClaim, errLatest} {
@@ -146,7 +147,7 @@ func TestAServerThatDoesNotLetUsWorkIsUnavailableAndSaysWhy(t *testing.T) {
 		return server
 	}
 	limited := after([]any{"ACL", "SETUSER", "reader", "on", ">right", "~*", "&*", "+@read", "+info", "+config|get", "+eval", "+evalsha"})
-	replicaOf := []any{"REPLICAOF", "127.0.0.1", redistest.FreePort(t)}
+	replicaOf := []any{"REPLICAOF", "127.0.0.1", porttest.Free(t)}
 	replica := after(replicaOf)
 	locked := after([]any{"CONFIG", "SET", "requirepass", "right"})
 	for name, c := range map[string]struct{ url, says string }{

@@ -41,7 +41,7 @@ func lockedOut(err error) bool {
 	return redis.IsAuthError(err) || redis.IsPermissionError(err)
 }
 
-// advice says what to do about an answer of the server that does not say it.
+// advice adds the remedy to a server error that does not name it.
 func advice(err error) string {
 	switch {
 	case redis.IsAuthError(err):

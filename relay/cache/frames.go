@@ -3,6 +3,8 @@ package cache
 import (
 	"context"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -58,7 +60,7 @@ func (c *IoT) seen(ctx context.Context, acct account.ID, frames []iot.Seen, ttl 
 			key := keySeen(acct, n, current)
 			if claim {
 				for i, field := range s.fields {
-					p.HSetNX(ctx, key, field, frames[s.frames[i]].Record)
+					p.HSetNX(ctx, key, field, markOf(frames[s.frames[i]]))
 				}
 				p.PExpire(ctx, key, current.ends().Sub(now))
 			}
@@ -71,15 +73,69 @@ func (c *IoT) seen(ctx context.Context, acct account.ID, frames []iot.Seen, ttl 
 	}
 	records := make([]string, len(frames))
 	for _, s := range shards {
-		for i, at := range s.frames {
-			if record, ok := s.before.Val()[i].(string); ok {
-				records[at] = record
-			} else if record, ok := s.now.Val()[i].(string); ok {
-				records[at] = record
+		s.holders(frames, records, claim)
+	}
+	return records, c.renew(ctx, acct, shards, current)
+}
+
+// holders finds the record that holds each frame of a shard. Where the mark is
+// that of another frame of the same name, a claim takes its place.
+func (s *shard) holders(frames []iot.Seen, records []string, claim bool) {
+	for i, at := range s.frames {
+		f := frames[at]
+		for _, found := range [...]any{s.renewed[s.fields[i]], s.before.Val()[i], s.now.Val()[i]} {
+			if mark, _ := found.(string); mark != "" && records[at] == "" {
+				records[at] = holder(f, mark)
 			}
 		}
+		if records[at] == "" && claim && f.Span > 0 {
+			if s.renewed == nil {
+				s.renewed = make(map[string]string)
+			}
+			s.renewed[s.fields[i]] = markOf(f)
+		}
 	}
-	return records, nil
+}
+
+// renew writes the marks that took another one's place. Of two gateways that do
+// so at once the later counts: the other's frame may be stored over itself.
+func (c *IoT) renew(ctx context.Context, acct account.ID, shards map[int]*shard, current span) error {
+	var changed bool
+	for _, s := range shards {
+		changed = changed || len(s.renewed) > 0
+	}
+	if !changed {
+		return nil
+	}
+	return c.db.pipeline(ctx, "frames seen", func(p redis.Pipeliner) {
+		for n, s := range shards {
+			if len(s.renewed) > 0 {
+				p.HSet(ctx, keySeen(acct, n, current), s.renewed)
+			}
+		}
+	})
+}
+
+// markOf is what stands under a frame's name: its record, and before that its
+// time where the name may come again.
+func markOf(f iot.Seen) string {
+	if f.Span == 0 {
+		return f.Record
+	}
+	return strconv.FormatInt(f.At.UnixNano(), 10) + "|" + f.Record
+}
+
+// holder is the record of a mark; empty if it is that of another frame.
+func holder(f iot.Seen, mark string) string {
+	at, record, timed := strings.Cut(mark, "|")
+	ns, err := strconv.ParseInt(at, 10, 64)
+	switch {
+	case f.Span == 0 || !timed || err != nil:
+		return mark
+	case f.Near(time.Unix(0, ns)):
+		return record
+	}
+	return ""
 }
 
 // shard is the frames of a batch whose marks are in one hash.
@@ -87,6 +143,7 @@ type shard struct {
 	frames      []int // indexes into the batch
 	fields      []string
 	before, now *redis.SliceCmd
+	renewed     map[string]string // field → mark that takes another's place
 }
 
 func byShard(frames []iot.Seen) map[int]*shard {

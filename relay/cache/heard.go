@@ -19,7 +19,7 @@ func (c *IoT) SetHeard(ctx context.Context, acct account.ID, at map[string]time.
 	return c.raise(ctx, keyHeard(acct), scores(at))
 }
 
-// FillHeard keeps what the reading store says, and when it was asked.
+// FillHeard caches the reading store's result and the time of the query.
 func (c *IoT) FillHeard(ctx context.Context, acct account.ID, at map[string]time.Time, asOf time.Time) error {
 	if err := c.raise(ctx, keyHeard(acct), scores(at)); err != nil {
 		return err

@@ -32,6 +32,7 @@ func testIoT(t *testing.T, open func(t *testing.T) *DB) {
 	for name, test := range map[string]func(*testing.T, *IoT){
 		"a frame belongs to the record that brought it first":         claimsHold,
 		"a claim ends after its window":                               claimsEnd,
+		"a name that comes again is another frame at another time":    claimsOfATime,
 		"3,000 frames are claimed in their order":                     manyClaims,
 		"of two that claim at once one wins":                          claimRace,
 		"the latest value never goes backwards":                       latestGoesForward,
@@ -115,6 +116,39 @@ func claimsEnd(t *testing.T, c *IoT) {
 	}
 	if got := claim(7*window, "new"); got != "new" {
 		t.Errorf("after seven windows it is %q's", got)
+	}
+}
+
+func claimsOfATime(t *testing.T, c *IoT) {
+	noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	seen := func(record string, after time.Duration) iot.Seen {
+		return iot.Seen{Device: eui, Dedup: "0", Record: record, Span: time.Minute, At: noon.Add(after)}
+	}
+	for i, step := range []struct {
+		frames []iot.Seen
+		want   []string
+	}{
+		{[]iot.Seen{seen("r1", 0), seen("r2", 0), seen("r3", time.Minute)}, []string{"r1", "r1", "r1"}},
+		{[]iot.Seen{seen("r4", -time.Minute), seen("r5", time.Minute+1)}, []string{"r1", "r5"}},
+		{[]iot.Seen{seen("r6", 2*time.Minute), seen("r1", 0)}, []string{"r5", "r1"}},
+		{[]iot.Seen{seen("r7", time.Hour), seen("r8", 2*time.Hour), seen("r9", time.Hour), seen("r10", 2*time.Hour)}, []string{"r7", "r8", "r9", "r10"}}, // the last is known, others are stored over themselves
+	} {
+		got, err := c.Claim(t.Context(), 1, step.frames, 2*time.Hour)
+		if err != nil || !slices.Equal(got, step.want) {
+			t.Errorf("step %d: %q, want %q, %v", i, got, step.want, err)
+		}
+	}
+	got, err := c.Claimed(t.Context(), 1, []iot.Seen{seen("r11", 0), seen("r12", 2*time.Hour), seen("r13", 0)}, 2*time.Hour)
+	if err != nil || !slices.Equal(got, []string{"", "r10", ""}) {
+		t.Errorf("claimed by %q, %v", got, err)
+	}
+	if got, err = c.Claim(t.Context(), 1, []iot.Seen{{Device: eui, Dedup: "1", Record: "old"}}, time.Hour); err != nil {
+		t.Error(got, err)
+	}
+	old := seen("new", 0) // of a mark that holds no time
+	old.Dedup = "1"
+	if got, err = c.Claim(t.Context(), 1, []iot.Seen{old}, time.Hour); err != nil || got[0] != "old" {
+		t.Errorf("%q, %v", got, err)
 	}
 }
 
@@ -289,57 +323,57 @@ func postsJoin(t *testing.T, c *IoT) {
 	gw := func(id string, rssi, snr *float64) decoders.Gateway {
 		return decoders.Gateway{ID: id, RSSI: rssi, SNR: snr}
 	}
-	parts := []iot.Part{
+	parts := []iot.FramePart{
 		{At: at(10), Gateways: []decoders.Gateway{gw("", new(-90.0), new(7.5)), gw("a|b", new(-90.0), new(7.5))}},
 		{Gateways: []decoders.Gateway{gw("a|b", new(-80.0), new(7.5)), gw("c", nil, new(-3.25))}, Position: &decoders.Position{Latitude: 51.5, Longitude: -0.125}},
 		{Gateways: []decoders.Gateway{gw("a|b", new(-60.0), new(-20.0)), gw("c", new(-118.0), nil), gw("d", nil, nil)}},
 	}
-	want := iot.Whole{At: at(10), Position: parts[1].Position, Gateways: []decoders.Gateway{
+	want := iot.MergedFrame{At: at(10), Position: parts[1].Position, Gateways: []decoders.Gateway{
 		gw("", new(-90.0), new(7.5)), gw("a|b", new(-80.0), new(7.5)), gw("c", nil, new(-3.25)), gw("d", nil, nil),
 	}}
 	for n, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 0, 2}, {0, 0, 2, 1, 1, 2}} {
-		var got []iot.Whole
+		var got []iot.MergedFrame
 		for _, i := range order {
 			p := parts[i]
 			p.Device, p.Dedup = "dev", fmt.Sprint("f", n)
 			var err error
-			got, err = c.Join(t.Context(), 1, []iot.Part{p}, time.Minute)
+			got, err = c.MergeParts(t.Context(), 1, []iot.FramePart{p}, time.Minute)
 			mustDo(t, err)
 		}
 		if len(got) != 1 || !reflect.DeepEqual(got[0], want) {
 			t.Errorf("in the order %v: %+v", order, got)
 		}
 	}
-	var many []iot.Part
+	var many []iot.FramePart
 	for i := range 250 {
-		many = append(many, iot.Part{Device: fmt.Sprint("dev", i%100), Dedup: fmt.Sprint("f", i), At: at(float64(i))})
+		many = append(many, iot.FramePart{Device: fmt.Sprint("dev", i%100), Dedup: fmt.Sprint("f", i), At: at(float64(i))})
 	}
-	got, err := c.Join(t.Context(), 2, many, time.Minute)
+	got, err := c.MergeParts(t.Context(), 2, many, time.Minute)
 	mustDo(t, err)
 	for i := range many {
 		if !got[i].At.Equal(many[i].At) || got[i].Gateways != nil || got[i].Position != nil {
 			t.Fatalf("part %d: %+v", i, got[i])
 		}
 	}
-	again := iot.Part{Device: "dev0", Dedup: "f0", At: at(99)}
-	if got, err = c.Join(t.Context(), 2, []iot.Part{again, {Device: "dev0", Dedup: "g"}}, time.Minute); err != nil || !got[0].At.Equal(at(0)) || !got[1].At.IsZero() {
+	again := iot.FramePart{Device: "dev0", Dedup: "f0", At: at(99)}
+	if got, err = c.MergeParts(t.Context(), 2, []iot.FramePart{again, {Device: "dev0", Dedup: "g"}}, time.Minute); err != nil || !got[0].At.Equal(at(0)) || !got[1].At.IsZero() {
 		t.Errorf("the first time stays, nothing is nothing: %+v, %v", got, err)
 	}
 }
 
 func postsEnd(t *testing.T, c *IoT) {
 	const window = 2 * time.Hour
-	join := func(after time.Duration, p iot.Part) iot.Whole {
+	join := func(after time.Duration, p iot.FramePart) iot.MergedFrame {
 		p.Device, p.Dedup = "dev", "f"
-		got, err := c.moved(after).Join(t.Context(), 1, []iot.Part{p}, window)
+		got, err := c.moved(after).MergeParts(t.Context(), 1, []iot.FramePart{p}, window)
 		mustDo(t, err)
 		return got[0]
 	}
-	join(0, iot.Part{At: at(1), Position: &decoders.Position{Latitude: 1}})
-	if got := join(window, iot.Part{At: at(2), Position: &decoders.Position{Latitude: 2}}); !got.At.Equal(at(1)) || got.Position.Latitude != 2 {
+	join(0, iot.FramePart{At: at(1), Position: &decoders.Position{Latitude: 1}})
+	if got := join(window, iot.FramePart{At: at(2), Position: &decoders.Position{Latitude: 2}}); !got.At.Equal(at(1)) || got.Position.Latitude != 2 {
 		t.Errorf("in the next window: %+v", got)
 	}
-	if got := join(7*window, iot.Part{}); !got.At.IsZero() || got.Position != nil {
+	if got := join(7*window, iot.FramePart{}); !got.At.IsZero() || got.Position != nil {
 		t.Errorf("long after it: %+v", got)
 	}
 }
@@ -393,7 +427,7 @@ func accountsAreApart(t *testing.T, c *IoT) {
 // everythingEnds holds that no key stays for ever.
 func everythingEnds(t *testing.T, c *IoT) {
 	_, err1 := c.Claim(t.Context(), 1, []iot.Seen{{Device: "d", Dedup: "f", Record: "r"}}, time.Minute)
-	_, err2 := c.Join(t.Context(), 1, []iot.Part{{Device: "d", Dedup: "f", At: at(1)}}, time.Minute)
+	_, err2 := c.MergeParts(t.Context(), 1, []iot.FramePart{{Device: "d", Dedup: "f", At: at(1)}}, time.Minute)
 	mustDo(t, err1, err2, c.SetLatest(t.Context(), 1, []iot.Point{pointOf("d", "a", 1, 1)}), c.FillLatest(t.Context(), 1, "e", nil, at(1)),
 		c.SetHeard(t.Context(), 1, map[string]time.Time{"d": at(1)}), c.FillHeard(t.Context(), 1, map[string]time.Time{"d": at(1)}, at(1)))
 	now := spanAt(c.db.now(), time.Minute)

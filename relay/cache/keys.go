@@ -40,7 +40,8 @@ func keyHeard(acct account.ID) string { return tag(acct) + "heard" }
 func keyHeardFilled(acct account.ID) string { return tag(acct) + "heard:filled" }
 
 // keySeen is a hash, frames seen in a span of time: "<device>|<dedup>" → the
-// journal record that brought the frame first.
+// journal record that brought the frame first; "<ns since 1970>|<record>" with
+// the frame's time where a frame of another time may have that name.
 func keySeen(acct account.ID, shard int, s span) string {
 	return tag(acct) + "seen:" + strconv.Itoa(shard) + ":" + s.name()
 }
@@ -82,7 +83,7 @@ func spanAt(t time.Time, length time.Duration) span {
 
 func (s span) before() span { return span{s.number - 1, s.length} }
 
-// ends is when what belongs to the span is forgotten.
+// ends is the expiry of the keys of the span.
 func (s span) ends() time.Time { return time.Unix(0, (s.number+2)*int64(s.length)) }
 
 // name comes again after four spans, when what had it is long gone.

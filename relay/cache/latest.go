@@ -130,7 +130,7 @@ func (c *IoT) Latest(ctx context.Context, acct account.ID, deviceID string) ([]i
 	return points, filled, nil
 }
 
-// ForgetDevice drops what is cached of a device.
+// ForgetDevice deletes the cache entries of a device.
 func (c *IoT) ForgetDevice(ctx context.Context, acct account.ID, deviceID string) error {
 	return c.db.pipeline(ctx, "device "+deviceID, func(p redis.Pipeliner) {
 		p.Del(ctx, keyLatest(acct, deviceID))

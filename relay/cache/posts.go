@@ -16,10 +16,10 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// Join merges posts of frames with earlier ones, which are kept for
+// MergeParts merges posts of frames with earlier ones, which are kept for
 // ttl at least and twice that at most.
-func (c *IoT) Join(ctx context.Context, acct account.ID, parts []iot.Part, ttl time.Duration) ([]iot.Whole, error) {
-	out := make([]iot.Whole, 0, len(parts))
+func (c *IoT) MergeParts(ctx context.Context, acct account.ID, parts []iot.FramePart, ttl time.Duration) ([]iot.MergedFrame, error) {
+	out := make([]iot.MergedFrame, 0, len(parts))
 	for some := range slices.Chunk(parts, atOnce) {
 		wholes, err := c.join(ctx, acct, some, ttl)
 		if err != nil {
@@ -33,7 +33,7 @@ func (c *IoT) Join(ctx context.Context, acct account.ID, parts []iot.Part, ttl t
 // postFields are the fields of a device: of the span before, and of this one.
 type postFields [2]*redis.MapStringStringCmd
 
-func (c *IoT) join(ctx context.Context, acct account.ID, parts []iot.Part, ttl time.Duration) ([]iot.Whole, error) {
+func (c *IoT) join(ctx context.Context, acct account.ID, parts []iot.FramePart, ttl time.Duration) ([]iot.MergedFrame, error) {
 	now := c.db.now()
 	current := spanAt(now, ttl)
 	devices := make(map[string]*postFields)
@@ -51,7 +51,7 @@ func (c *IoT) join(ctx context.Context, acct account.ID, parts []iot.Part, ttl t
 	if err != nil {
 		return nil, err
 	}
-	out := make([]iot.Whole, len(parts))
+	out := make([]iot.MergedFrame, len(parts))
 	for i, part := range parts {
 		t := devices[part.Device]
 		if out[i], err = wholeOf(frameOf(part.Dedup), t[0].Val(), t[1].Val()); err != nil {
@@ -61,11 +61,11 @@ func (c *IoT) join(ctx context.Context, acct account.ID, parts []iot.Part, ttl t
 	return out, nil
 }
 
-// frameOf is what the fields of a frame begin with.
+// frameOf is the prefix of the fields of a frame.
 func frameOf(dedup string) string { return strconv.Itoa(len(dedup)) + ":" + dedup + ":" }
 
-// setPart writes what a post says of a frame.
-func setPart(ctx context.Context, p redis.Pipeliner, key string, part *iot.Part) {
+// setPart writes the data of a frame from one post.
+func setPart(ctx context.Context, p redis.Pipeliner, key string, part *iot.FramePart) {
 	frame := frameOf(part.Dedup)
 	if !part.At.IsZero() {
 		p.HSetNX(ctx, key, frame+"at", part.At.UnixNano())
@@ -87,7 +87,7 @@ func float(v *float64) string {
 }
 
 // wholeOf reads the fields of a frame, those of the earlier span first.
-func wholeOf(frame string, spans ...map[string]string) (w iot.Whole, err error) {
+func wholeOf(frame string, spans ...map[string]string) (w iot.MergedFrame, err error) {
 	for _, fields := range spans {
 		for field, text := range fields {
 			if name, ok := strings.CutPrefix(field, frame); ok {
@@ -102,7 +102,7 @@ func wholeOf(frame string, spans ...map[string]string) (w iot.Whole, err error) 
 }
 
 // add adds one field.
-func add(w *iot.Whole, name, text string) error {
+func add(w *iot.MergedFrame, name, text string) error {
 	reception, isGateway := strings.CutPrefix(name, "g:")
 	switch {
 	case isGateway:

@@ -20,7 +20,7 @@ const (
 // Kinds lists them all.
 func Kinds() []Kind { return []Kind{Uplink, SMS, Receipt, CDR} }
 
-// State is what became of an event.
+// State is the state of an event.
 type State string
 
 // The states. A pending event has not been processed yet.
@@ -33,7 +33,7 @@ const (
 
 // Event is one thing that arrived.
 type Event struct {
-	ID         string // "<node>-<sequence in the kind's journal>"
+	ID         string // "<node>-<letter of the kind><sequence in its journal>"
 	ReceivedAt time.Time
 	Kind       Kind
 	Source     string // chirpstack-v4, kannel, …
@@ -44,7 +44,7 @@ type Event struct {
 	Raw        []byte
 }
 
-// Mark is what is kept of an event that did not simply succeed.
+// Mark is the stored state of an event that did not simply succeed.
 type Mark struct {
 	ID      string     `json:"id"`
 	Seq     uint64     `json:"seq"`

@@ -1,6 +1,6 @@
 package inbound
 
-// Kind is what a relay belongs to; each kind has its own actions and
+// Kind is the kind of a relay; each kind has its own actions and
 // placeholders.
 type Kind string
 
@@ -25,18 +25,18 @@ const (
 	InboundGW    = "inbound_gw"
 )
 
-// Action is what happens to the messages of a relay.
+// Action is the action of a relay on its messages.
 type Action struct {
 	Name string `json:"name"`
 	// Parameters are URLs, e-mail addresses or labels; each gets every message.
 	Parameters []string `json:"parameters,omitempty"`
 }
 
-// takes is what an action's parameters are.
-type takes int
+// parameterKind is the kind of an action's parameters.
+type parameterKind int
 
 const (
-	nothing takes = iota
+	noParameters parameterKind = iota
 	urls
 	addresses
 	labels
@@ -47,7 +47,7 @@ type ActionInfo struct {
 	Name        string `json:"name"`
 	Description string `json:"description"`
 
-	takes     takes
+	takes     parameterKind
 	available bool
 	unlisted  bool // may be set, but only by who has the permission of its name
 }

@@ -24,6 +24,9 @@ func (a assembler) assemble(parts []Message) (m Message, missing []int) {
 	m = parts[0]
 	first, _ := PartOf(&m)
 	m.Part, m.Octets, m.Status = nil, nil, Concatenated
+	if slices.ContainsFunc(parts, func(p Message) bool { return p.Status == Indecipherable }) {
+		m.Status = Indecipherable
+	}
 	m.CarrierID, m.UDH, m.Coding = "", otherElements(m.UDH), codingOfAll(parts)
 	for i := range parts {
 		if parts[i].ReceivedAt.After(m.ReceivedAt) {
@@ -39,6 +42,7 @@ func (a assembler) assemble(parts []Message) (m Message, missing []int) {
 		return m, missing
 	}
 	m.Text = a.text(parts, first.Total)
+	TrimMark(&m)
 	return m, missing
 }
 
@@ -112,7 +116,8 @@ func (a assembler) text(parts []Message, total int) string {
 
 // together reports whether the octets of two parts must be decoded as one.
 func together(a, b *Message) bool {
-	return numberOf(b) == numberOf(a)+1 && a.Coding == b.Coding && len(a.Octets) > 0 && len(b.Octets) > 0
+	return numberOf(b) == numberOf(a)+1 && a.Coding == b.Coding && len(a.Octets) > 0 && len(b.Octets) > 0 &&
+		LanguagesOf(a) == LanguagesOf(b)
 }
 
 // run decodes parts that follow one another. Octets that the coding does not
@@ -134,7 +139,7 @@ func (a assembler) run(parts []Message) string {
 			joined += "\uFFFD"
 		}
 	} else {
-		joined, err = a.alphabet.Decode(octets)
+		joined, err = a.alphabet.DecodeIn(LanguagesOf(&parts[0]), octets)
 	}
 	if err != nil {
 		return text

@@ -3,6 +3,7 @@ package inbound
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -64,6 +65,43 @@ func TestAssemble(t *testing.T) {
 				t.Errorf("got %+v", m)
 			}
 		})
+	}
+}
+
+// Neighbours are decoded together where they are in one language, and a table that
+// is not known shows in the status of the whole.
+func TestAssembleInLanguages(t *testing.T) {
+	speaking := func(m Message, table, language byte) Message {
+		header, _ := gsm.ParseUDH(m.UDH)
+		m.UDH = append(header, gsm.Element{ID: table, Data: []byte{language}}).Append(nil)
+		return m
+	}
+	m, _ := assembler{gsm.NewAlphabet()}.assemble([]Message{
+		speaking(in(GSM, 1, 4, "a\x1b"), gsm.SingleShift, 1), speaking(in(GSM, 2, 4, "ib"), gsm.SingleShift, 1),
+		speaking(in(GSM, 3, 4, "\x40"), gsm.LockingShift, 3), in(GSM, 4, 4, "\x40"),
+	})
+	if m.Text != "aıbÍ¡" || m.Status != Concatenated || NotUnderstood(&m) != "" {
+		t.Errorf("%+v", m)
+	}
+	odd := speaking(in(GSM, 2, 2, "\x40"), gsm.LockingShift, 14)
+	odd.Status = Indecipherable // as it was read
+	if m, _ := (assembler{gsm.NewAlphabet()}).assemble([]Message{in(GSM, 1, 2, "a"), odd}); m.Text != "a¡" || m.Status != Indecipherable {
+		t.Errorf("%+v", m)
+	}
+	if said := NotUnderstood(&odd); !strings.Contains(said, "language tables 14 (locking) and 0") {
+		t.Error(said)
+	}
+}
+
+func TestAssembleRemovesALeadingByteOrderMark(t *testing.T) {
+	for want, parts := range map[string][]Message{
+		"ab":           {in(Unicode, 1, 2, "\xfe\xff\x00a"), in(Unicode, 2, 2, "\x00b")},
+		"a\ufeffb":     {in(Unicode, 1, 2, "\x00a"), in(Unicode, 2, 2, "\xfe\xff\x00b")},
+		"[…]\ufeffabc": {in(Unicode, 2, 2, "\xfe\xff\x00a\x00b\x00c")},
+	} {
+		if m, _ := (assembler{gsm.NewAlphabet()}).assemble(parts); m.Text != want {
+			t.Errorf("%q, want %q", m.Text, want)
+		}
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// Settings is what deciding needs besides the message and the relays.
+// Settings are the settings that routing decisions depend on.
 type Settings struct {
 	// Zone is where %time and %smsTime are; nil means UTC.
 	Zone *time.Location
@@ -21,7 +21,7 @@ type Settings struct {
 	MailDomain string
 }
 
-// Decision is what becomes of a message and why.
+// Decision is the routing decision for a message, with its reason.
 type Decision struct {
 	// State is Done, Unrouted (no relay takes it) or Quarantined (a relay does,
 	// but cannot be performed, or the message makes no sense).
@@ -32,13 +32,12 @@ type Decision struct {
 	Why        string // it matched
 	Considered []Considered
 	Deliveries []outbox.Delivery
-	// Kept is the message as it goes to an inbox; nil unless it does.
-	Kept *Kept
+	// InboxMessage is set if the message goes to an inbox.
+	InboxMessage *InboxMessage
 }
 
-// Decide says what becomes of a message, given the routes that its number may
-// take. It is pure: the same message and relays give the same deliveries with
-// the same ids.
+// Decide routes a message over the candidate routes of its number. It is pure:
+// the same message and relays give the same deliveries with the same ids.
 func Decide(m *Message, routes []*Route, s Settings) Decision {
 	if why := m.invalid(); why != "" {
 		return Decision{State: event.Quarantined, Reason: why}
@@ -58,7 +57,7 @@ func Decide(m *Message, routes []*Route, s Settings) Decision {
 	d.State, d.Deliveries = event.Done, route.deliveries(m, s)
 	d.Outcome = fmt.Sprintf("%s: %s, %d deliveries", route, route.Action.Name, len(d.Deliveries))
 	if route.Action.Name == DesktopSMS {
-		d.Kept = &Kept{Account: route.Account, Relay: route.ID, Labels: route.Action.Parameters, Message: *m}
+		d.InboxMessage = &InboxMessage{Account: route.Account, Relay: route.ID, Labels: route.Action.Parameters, Message: *m}
 		d.Outcome = fmt.Sprintf("%s: %s, kept in the inbox", route, route.Action.Name)
 	}
 	return d
@@ -74,7 +73,7 @@ func (s Settings) withDefaults() Settings {
 	return s
 }
 
-// invalid says what is wrong with a message that no adapter should let pass.
+// invalid returns why a message is invalid, "" if it is valid.
 func (m *Message) invalid() string {
 	switch {
 	case m.ID == "":
@@ -87,17 +86,18 @@ func (m *Message) invalid() string {
 	return ""
 }
 
-// whyOf says why the route was taken.
+// whyOf returns the reason for selecting a route.
 func whyOf(route *Route, considered []Considered) string {
-	at := slices.IndexFunc(considered, func(c Considered) bool { return c.Kind == route.Kind && c.ID == route.ID && c.Account == route.Account })
-	why := considered[at].Why
+	index := slices.IndexFunc(considered, func(c Considered) bool { return c.Kind == route.Kind && c.ID == route.ID && c.Account == route.Account })
+	why := considered[index].Why
 	if route.filter != nil {
 		why += ", and the message meets its filter"
 	}
 	return why
 }
 
-// unrouted says why nobody takes a message; relays of others are not named.
+// unrouted returns the reason why no relay takes a message. It does not name
+// relays of other accounts.
 func unrouted(m *Message, considered []Considered) string {
 	var text strings.Builder
 	text.WriteString("no relay for " + m.To)
@@ -113,8 +113,8 @@ func unrouted(m *Message, considered []Considered) string {
 	return text.String()
 }
 
-// reason is an error in one line for people.
-func reason(err error) string {
+// errorText returns an error as one line of text.
+func errorText(err error) string {
 	var all []string
 	for _, field := range []string{"action", "parameters"} {
 		all = append(all, relay.FieldsOf(err)[field]...)

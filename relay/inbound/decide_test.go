@@ -55,6 +55,20 @@ func TestMatch(t *testing.T) {
 	}
 }
 
+// Earlier versions took an unknown placeholder in a query; such a relay goes on as
+// it did.
+func TestARelayThatWasSavedBeforeGoesOn(t *testing.T) {
+	r := vmn("v", "447860000001", HTTPGet)
+	r.Action.Parameters = []string{"https://example.com/?a=%sender&b=%orig"}
+	if r.Validate(nil) == nil {
+		t.Error("it can be saved")
+	}
+	d := Decide(sample(), []*Route{Compile(r)}, Settings{})
+	if len(d.Deliveries) != 1 || d.Deliveries[0].Request.URL != "https://example.com/?a=%25sender&b=447700900123" {
+		t.Errorf("%+v", d)
+	}
+}
+
 func TestPostSendsEveryPlaceholderAsAField(t *testing.T) {
 	for name, tc := range map[string]struct {
 		r    Relay

@@ -11,14 +11,14 @@ import (
 	"github.com/penstock/penstock/relay/template"
 )
 
-// deliveries makes one delivery for each parameter, and none for an action that
-// discards or keeps.
+// deliveries returns one delivery per parameter, and none for an action that
+// discards messages or puts them into an inbox.
 func (r *Route) deliveries(m *Message, s Settings) []outbox.Delivery {
 	info, _ := actionOf(r.Kind, r.Action.Name)
 	if r.Action.Name == MVNO {
 		return []outbox.Delivery{r.toSIM(m)}
 	}
-	if info.takes == nothing || info.takes == labels {
+	if info.takes == noParameters || info.takes == labels {
 		return nil
 	}
 	v := view{Message: m, zone: s.Zone}
@@ -52,7 +52,7 @@ func (r *Route) toSIM(m *Message) outbox.Delivery {
 	}
 }
 
-// request is what an action that takes URLs sends to one of them.
+// request returns the request of an action to one of its URLs.
 func request(k Kind, action string, t *Template, v view) *outbox.Request {
 	switch action {
 	case HTTPPost:
@@ -67,7 +67,7 @@ func request(k Kind, action string, t *Template, v view) *outbox.Request {
 	return &outbox.Request{Method: "GET", URL: t.expand(v)}
 }
 
-// mailOf is what an action that takes addresses sends to one of them.
+// mailOf returns the mail of an action to one of its addresses.
 func mailOf(action, to, messageID string, v view) *outbox.Mail {
 	if action == MSOutlook {
 		return outlook(to, messageID, v)
@@ -103,7 +103,7 @@ func post(t *Template, v view, body []byte) *outbox.Request {
 	}
 }
 
-// formField is a field of a form and what stands in it.
+// formField is a field of a form and its value.
 type formField struct {
 	name  string
 	value func(view) string

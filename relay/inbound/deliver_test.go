@@ -146,8 +146,8 @@ func TestInboundGatewayBodies(t *testing.T) {
 
 func TestDesktopMessagesAreKept(t *testing.T) {
 	d := decided(t, sample(), DesktopSMS, "front", "back")
-	if d.Kept == nil || d.Kept.Relay != "v1" || d.Kept.Account != 1 || len(d.Kept.Labels) != 2 || d.Kept.Message.Text != "héllo & bye" {
-		t.Fatalf("kept %+v", d.Kept)
+	if d.InboxMessage == nil || d.InboxMessage.Relay != "v1" || d.InboxMessage.Account != 1 || len(d.InboxMessage.Labels) != 2 || d.InboxMessage.Message.Text != "héllo & bye" {
+		t.Fatalf("kept %+v", d.InboxMessage)
 	}
 	if len(d.Deliveries) != 0 || d.Outcome != "vmn relay v1: desktopsms, kept in the inbox" {
 		t.Errorf("got %+v", d)

@@ -3,12 +3,14 @@ package inbound
 import (
 	"context"
 	"fmt"
+
+	"github.com/penstock/penstock/relay/outbox"
 )
 
 // exampleID stands for the id that a message would get.
 const exampleID = "example"
 
-// Explanation says what would become of a message, and why.
+// Explanation is the predicted outcome of a message, with reasons.
 type Explanation struct {
 	Decision
 	// Message is what would go on its way: a part as it goes on when the others
@@ -17,6 +19,14 @@ type Explanation struct {
 	// Part says which part of what it is, and what it waits for; nil for a whole
 	// message.
 	Part *PartExplained
+	// Outgoing are the deliveries as they would go out, in their order.
+	Outgoing []Outgoing
+}
+
+// Outgoing is a delivery as it would go out.
+type Outgoing struct {
+	outbox.Delivery        // its Request is the previewed one
+	Refused         string // why the request would not be made, "" if it would
 }
 
 // PartExplained is a part of a message that waits for the others.
@@ -35,7 +45,7 @@ func (s *Service) Explain(ctx context.Context, m Message) (Explanation, error) {
 	if m.ReceivedAt.IsZero() {
 		m.ReceivedAt = s.o.Now().UTC()
 	}
-	routes, err := s.known.routes(ctx, []string{m.To})
+	routes, err := s.routeCache.routes(ctx, []string{m.To})
 	if err != nil {
 		return Explanation{}, fmt.Errorf("inbound: relays: %w", err)
 	}
@@ -45,5 +55,22 @@ func (s *Service) Explain(ctx context.Context, m Message) (Explanation, error) {
 		e.Message, e.Part.Missing = s.assembler.assemble([]Message{m})
 	}
 	e.Decision = Decide(&e.Message, routes[m.To], s.o.Settings)
-	return e, nil
+	e.Outgoing, err = s.outgoing(ctx, e.Deliveries)
+	return e, err
+}
+
+func (s *Service) outgoing(ctx context.Context, ds []outbox.Delivery) ([]Outgoing, error) {
+	out := make([]Outgoing, len(ds))
+	for i, d := range ds {
+		out[i].Delivery = d
+		if d.Request == nil || s.deps.Preview == nil {
+			continue
+		}
+		req, refused, err := s.deps.Preview(ctx, d)
+		if err != nil {
+			return nil, err
+		}
+		out[i].Request, out[i].Refused = &req, refused
+	}
+	return out, nil
 }

@@ -63,7 +63,7 @@ func TestAMessageThatMeetsNoFilterIsUnrouted(t *testing.T) {
 
 // What cannot be decided is set aside with the relay's name, never dropped and
 // never sent somewhere else.
-func TestAFilterThatFailsSetsTheMessageAside(t *testing.T) {
+func TestAFilterThatFailsQuarantinesTheMessage(t *testing.T) {
 	for name, filter := range map[string]string{
 		"when it runs":                           `["a"][coding] == "a"`,
 		"when it is read, as old records may be": `all(text, true)`,

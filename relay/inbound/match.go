@@ -29,8 +29,8 @@ func Compile(r Relay) *Route {
 			return out
 		}
 	}
-	if err := cmp.Or(r.Action.Validate(r.Kind, nil), r.servesSIM()); err != nil {
-		out.broken = fmt.Errorf("%s cannot be performed: %s", r, reason(err))
+	if err := cmp.Or(r.Action.performable(r.Kind), r.servesSIM()); err != nil {
+		out.broken = fmt.Errorf("%s cannot be performed: %s", r, errorText(err))
 		return out
 	}
 	if info, _ := actionOf(r.Kind, r.Action.Name); info.takes == urls {
@@ -70,16 +70,16 @@ func match(m *Message, routes []*Route, s Settings) (matched *Route, considered 
 		case matched != nil:
 			c.Why += ", but " + matched.String() + " goes before it"
 		default:
-			holds, wrong := r.holds(m, s.Zone)
+			holds, filterErr := r.holds(m, s.Zone)
 			if r.filter != nil {
 				c.Holds = &holds
 			}
-			if !holds && wrong == nil {
+			if !holds && filterErr == nil {
 				c.Why += ", but the message does not meet its filter"
 				break
 			}
-			if matched = r; wrong != nil {
-				err = fmt.Errorf("%s: its filter: %w", r, wrong)
+			if matched = r; filterErr != nil {
+				err = fmt.Errorf("%s: its filter: %w", r, filterErr)
 			}
 		}
 		considered = append(considered, c)

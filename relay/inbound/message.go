@@ -2,6 +2,8 @@ package inbound
 
 import (
 	"encoding/hex"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/penstock/penstock/decoders/gsm"
@@ -18,7 +20,7 @@ const (
 	Unicode Coding = 16
 )
 
-// Status is what %stat shows.
+// Status is the value of the placeholder %stat.
 type Status int
 
 // The statuses. A concatenated message is a part that came alone, or one whose
@@ -32,7 +34,7 @@ const (
 // Message is a short message as a carrier handed it over.
 type Message struct {
 	// ID is ours and derives from the journal's record, so that processing the
-	// record again finds what the first time did.
+	// record again is idempotent.
 	ID string
 	// Account is the one whose token handed it over; 0 for carriers configured
 	// in the file, which route over all accounts.
@@ -68,6 +70,32 @@ func (m *Message) Body() string {
 		return hex.EncodeToString(m.Data)
 	}
 	return m.Text
+}
+
+// TrimMark removes a byte order mark that a message's text begins with: it says how
+// the text was coded, and is none of it. A part that is not the first keeps its own.
+func TrimMark(m *Message) {
+	if p, ok := PartOf(m); !ok || p.Number == 1 {
+		m.Text = strings.TrimPrefix(m.Text, "\ufeff")
+	}
+}
+
+// LanguagesOf are the national language tables of a 7-bit text, off its UDH.
+func LanguagesOf(m *Message) gsm.Languages {
+	header, _ := gsm.ParseUDH(m.UDH) // one that cannot be read names none
+	return header.Languages()
+}
+
+// NotUnderstood describes the ignored elements of a message's UDH; empty if there are none.
+func NotUnderstood(m *Message) string {
+	if _, err := gsm.ParseUDH(m.UDH); err != nil {
+		return "its user data header cannot be read: " + err.Error()
+	}
+	l := LanguagesOf(m)
+	if m.Coding != GSM || l == l.Known() {
+		return ""
+	}
+	return fmt.Sprintf("its language tables %d (locking) and %d (single shift) are not both known; the default one stands for the other", l.Locking, l.Single)
 }
 
 // StatusOf reads the status of a message that was not joined off its UDH.

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// view is a message with what its placeholders need beside it.
+// view is a message with the further values of its placeholders.
 type view struct {
 	*Message
 	zone *time.Location

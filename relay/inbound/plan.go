@@ -8,17 +8,16 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// plan is what a batch of messages leads to: the result of each, and all that
-// must be saved for them.
+// plan is the results of a batch of messages and the records to save for them.
 type plan struct {
-	results    []Result
-	deliveries []outbox.Delivery
-	owners     []int // of each delivery: the index of its message's result
-	kept       []Kept
-	endings    []ending
+	results       []Result
+	deliveries    []outbox.Delivery
+	owners        []int // of each delivery: the index of its message's result
+	inboxMessages []InboxMessage
+	endedGroups   []endedGroup
 }
 
-// add takes up what was decided about a message.
+// add adds the decision about a message.
 func (p *plan) add(i int, m *Message, d Decision) {
 	r := Result{MessageID: m.ID, Account: m.Account, State: d.State, Reason: d.Reason, Outcome: d.Outcome}
 	if d.Matched != nil {
@@ -29,23 +28,22 @@ func (p *plan) add(i int, m *Message, d Decision) {
 		p.owners = append(p.owners, i)
 	}
 	p.deliveries = append(p.deliveries, d.Deliveries...)
-	if d.Kept != nil {
-		p.kept = append(p.kept, *d.Kept)
+	if d.InboxMessage != nil {
+		p.inboxMessages = append(p.inboxMessages, *d.InboxMessage)
 	}
 }
 
-// perform saves all of a plan and has what is new attempted at once. Doing it
-// again changes only what is missing.
+// perform saves a plan and dispatches its new deliveries. It is idempotent.
 func (s *Service) perform(ctx context.Context, p *plan) error {
-	if len(p.kept) > 0 {
-		if err := s.deps.Inbox.Keep(ctx, p.kept); err != nil {
+	if len(p.inboxMessages) > 0 {
+		if err := s.deps.Inbox.Keep(ctx, p.inboxMessages); err != nil {
 			return fmt.Errorf("inbound: inbox: %w", err)
 		}
 	}
 	return s.send(ctx, p)
 }
 
-// send saves deliveries, leased, and has those that are new attempted at once.
+// send saves deliveries under a lease and dispatches those that are new.
 func (s *Service) send(ctx context.Context, p *plan) error {
 	ds := p.deliveries
 	if len(ds) == 0 {

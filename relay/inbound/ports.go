@@ -17,12 +17,12 @@ type Relays interface {
 	Candidates(ctx context.Context, numbers []string) ([][]Relay, error)
 }
 
-// Claims remembers which message of ours a carrier's id became.
+// Claims maps carriers' message ids to our messages.
 type Claims interface {
-	// Claim takes each key for its holder, unless another has it, for at least
-	// ttl from now, and returns who has each, in order.
+	// Claim assigns each key to its holder, unless another has it, for at least ttl from
+	// now, and returns the holder of each, in order.
 	Claim(ctx context.Context, claims []Claim, ttl time.Duration) ([]string, error)
-	// Holder returns who has a key, "" for nobody.
+	// Holder returns the holder of a key, "" if there is none.
 	Holder(ctx context.Context, key string) (string, error)
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// Relay says what happens to the messages for a number or a prefix.
+// Relay is the rule for the messages to a number or a prefix.
 type Relay struct {
 	ID      string     `json:"id"` // unique among the account's relays of a kind
 	Account account.ID `json:"account"`

@@ -16,7 +16,8 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// Deps is what Service works with; all of it but Aside is required.
+// Deps are the dependencies of Service. All but Quarantine and Preview are
+// required.
 type Deps struct {
 	Relays     Relays
 	Claims     Claims
@@ -24,23 +25,25 @@ type Deps struct {
 	Inbox      Inbox
 	Parts      Parts
 	Dispatcher outbox.Dispatcher
-	// Aside notes what became of messages that were joined without an event at
-	// hand; nil notes nothing.
-	Aside Aside
+	// Quarantine marks the events of reassembled messages that no relay takes; nil
+	// disables it.
+	Quarantine Quarantine
+	// Preview shows what Explain would send; nil shows requests as they are saved.
+	Preview outbox.Previewer
 }
 
 // Options has the settings of Service; the zero value works.
 type Options struct {
 	Settings
-	// Lease is how long the first attempt, made at once, may take before
-	// somebody else may make it; 0 means one minute.
+	// Lease is how long a delivery is leased for its first attempt, which is
+	// dispatched at once; 0 means one minute.
 	Lease time.Duration
 	// Remember is how long a carrier's id is remembered; 0 means seven days.
 	Remember time.Duration
 	// JoinWait is how long a message waits for its missing parts, counted from
 	// the first that came; 0 means five minutes.
 	JoinWait time.Duration
-	// SweepEvery is how often Run looks for what waited long enough; 0 means one
+	// SweepEvery is how often Run looks for messages that are due; 0 means one
 	// second.
 	SweepEvery time.Duration
 	Logger     *slog.Logger // nil means slog.Default
@@ -48,16 +51,16 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Service takes messages in and sends them on their way.
+// Service routes received messages.
 type Service struct {
-	deps  Deps
-	o     Options
-	known known
+	deps       Deps
+	o          Options
+	routeCache routeCache
 
 	assembler assembler
 }
 
-// New makes a Service.
+// New returns a Service.
 func New(d Deps, o Options) (*Service, error) {
 	if d.Relays == nil || d.Claims == nil || d.Deliveries == nil || d.Inbox == nil || d.Parts == nil || d.Dispatcher == nil {
 		return nil, errors.New("inbound: a dependency is missing")
@@ -70,10 +73,10 @@ func New(d Deps, o Options) (*Service, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Service{deps: d, o: o, known: known{relays: d.Relays}, assembler: assembler{gsm.NewAlphabet()}}, nil
+	return &Service{deps: d, o: o, routeCache: routeCache{relays: d.Relays}, assembler: assembler{gsm.NewAlphabet()}}, nil
 }
 
-// Result is what became of one message.
+// Result is the result of routing one message.
 type Result struct {
 	MessageID string
 	// Account is the relay's, or the message's own when none matched.
@@ -81,17 +84,17 @@ type Result struct {
 	State   event.State
 	Reason  string
 	Outcome string
-	// Deliveries counts those created now; Existing those that were there.
+	// Deliveries counts the deliveries created now, Existing those that existed.
 	Deliveries int
 	Existing   int
 }
 
-// Receive routes a batch of messages and returns what became of each, in order.
-// Its error means that a back end is down and nothing is certain: the same
-// batch is given again later, which then changes only what is missing. What is
-// wrong with a message of its own is in its Result.
+// Receive routes a batch of messages and returns the result of each, in order.
+// An error means that a back end failed and the batch may be saved in part; the
+// caller repeats it, which changes only what is missing. An invalid message is
+// reported in its Result.
 func (s *Service) Receive(ctx context.Context, msgs []Message) ([]Result, error) {
-	routes, err := s.known.routes(ctx, numbers(msgs))
+	routes, err := s.routeCache.routes(ctx, numbers(msgs))
 	if err != nil {
 		return nil, fmt.Errorf("inbound: relays: %w", err)
 	}
@@ -99,7 +102,7 @@ func (s *Service) Receive(ctx context.Context, msgs []Message) ([]Result, error)
 	if err != nil {
 		return nil, fmt.Errorf("inbound: carrier ids: %w", err)
 	}
-	parts, err := s.gather(ctx, msgs, holders)
+	parts, err := s.addParts(ctx, msgs, holders)
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +114,7 @@ func (s *Service) Receive(ctx context.Context, msgs []Message) ([]Result, error)
 			continue
 		}
 		if a, ok := parts[i]; ok {
-			s.part(&p, i, m, a, routes[m.To])
+			s.planPart(&p, i, m, a, routes[m.To])
 			continue
 		}
 		p.add(i, m, Decide(m, routes[m.To], s.o.Settings))
@@ -122,8 +125,8 @@ func (s *Service) Receive(ctx context.Context, msgs []Message) ([]Result, error)
 	return p.results, s.end(ctx, &p)
 }
 
-// claim returns for each message the id of the message that its carrier's id
-// stands for: its own, unless the carrier handed it over before.
+// claim returns for each message the id of the message that holds its carrier id:
+// its own, unless the carrier delivered it before.
 func (s *Service) claim(ctx context.Context, msgs []Message) ([]string, error) {
 	holders := make([]string, len(msgs))
 	var claims []Claim

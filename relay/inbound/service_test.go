@@ -16,18 +16,18 @@ import (
 
 // world is everything around a Service, in memory.
 type world struct {
-	relays   []Relay
-	version  int64
-	lookups  int
-	holders  map[string]string
-	saved    map[string]outbox.Delivery
-	leases   map[string]time.Time
-	sent     []string // ids, as dispatched
-	kept     []Kept
-	heap     *heap
-	aside    []string
-	down     string // the port that fails
-	duringIt func() // called while candidates are looked up
+	relays      []Relay
+	version     int64
+	lookups     int
+	holders     map[string]string
+	saved       map[string]outbox.Delivery
+	leases      map[string]time.Time
+	sent        []string // ids, as dispatched
+	kept        []InboxMessage
+	heap        *heap
+	quarantined []string
+	down        string // the port that fails
+	duringIt    func() // called while candidates are looked up
 }
 
 func newWorld(relays ...Relay) *world {
@@ -35,7 +35,7 @@ func newWorld(relays ...Relay) *world {
 		relays: relays, version: 1, holders: make(map[string]string),
 		saved: make(map[string]outbox.Delivery), leases: make(map[string]time.Time),
 	}
-	w.heap = &heap{w: w, parts: make(map[string][]Message), parked: make(map[string]Gathered)}
+	w.heap = &heap{w: w, parts: make(map[string][]Message), parked: make(map[string]ReassembledMessage)}
 	return w
 }
 
@@ -101,12 +101,12 @@ func (w *world) Create(_ context.Context, ds []outbox.Delivery, lease time.Time)
 	return existing, nil
 }
 
-func (w *world) Keep(_ context.Context, all []Kept) error {
+func (w *world) Keep(_ context.Context, all []InboxMessage) error {
 	w.kept = append(w.kept, all...)
 	return w.fails("inbox")
 }
 
-func (w *world) Read(context.Context, account.ID, string, int, int) ([]Kept, int, error) {
+func (w *world) Read(context.Context, account.ID, string, int, int) ([]InboxMessage, int, error) {
 	return w.kept, len(w.kept), w.fails("inbox")
 }
 
@@ -124,7 +124,7 @@ func now() time.Time { return time.Date(2026, 7, 1, 11, 0, 3, 0, time.UTC) }
 
 func (w *world) service(t *testing.T) *Service {
 	t.Helper()
-	s, err := New(Deps{Relays: w, Claims: w, Deliveries: w, Inbox: w, Parts: w.heap, Dispatcher: w, Aside: w.heap},
+	s, err := New(Deps{Relays: w, Claims: w, Deliveries: w, Inbox: w, Parts: w.heap, Dispatcher: w, Quarantine: w.heap},
 		Options{Settings: Settings{Zone: london(t), MailDomain: "gw.example"}, Now: now})
 	if err != nil {
 		t.Fatal(err)
@@ -233,7 +233,7 @@ func TestReceiveFailsAsAWholeWhenABackEndIsDown(t *testing.T) {
 	}
 }
 
-func TestReceiveSetsAsideWhatCannotBeRelayed(t *testing.T) {
+func TestReceiveQuarantinesWhatCannotBeRelayed(t *testing.T) {
 	w := newWorld(
 		geo("later", "447860000001", MVNO), vmn("broken", "447860000002", HTTPGet, "http://%dest/"),
 		geo("hole", "4470", BlackHole), vmn("idle", "447000000001", Inactive),

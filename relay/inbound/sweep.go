@@ -8,11 +8,11 @@ import (
 	"github.com/penstock/penstock/relay/event"
 )
 
-// sweepBatch is how many groups are sent on at a time.
+// sweepBatch is how many groups one sweep routes.
 const sweepBatch = 200
 
-// Run sends on, until ctx is done, what waits too long for a part that does not
-// come, and what another gateway died over.
+// Run routes messages whose wait for missing parts has ended and groups whose
+// lease expired, until ctx is done.
 func (s *Service) Run(ctx context.Context) {
 	ticker := time.NewTicker(s.o.SweepEvery)
 	defer ticker.Stop()
@@ -20,7 +20,7 @@ func (s *Service) Run(ctx context.Context) {
 	for {
 		err := s.sweepAll(ctx)
 		if err != nil && !failing && ctx.Err() == nil {
-			s.o.Logger.Warn("incomplete messages were not sent on; trying again", "error", err)
+			s.o.Logger.Warn("incomplete messages were not forwarded; trying again", "error", err)
 		}
 		failing = err != nil
 		select {
@@ -39,8 +39,8 @@ func (s *Service) sweepAll(ctx context.Context) error {
 	}
 }
 
-// Sweep sends on the groups that are due, at most 200, and returns how many.
-// After an error they are due again when their lease has run out.
+// Sweep routes the groups that are due, at most 200, and returns their number.
+// After an error they are due again when their lease expires.
 func (s *Service) Sweep(ctx context.Context) (int, error) {
 	due, err := s.deps.Parts.Due(ctx, s.times(), sweepBatch)
 	if err != nil || len(due) == 0 {
@@ -50,14 +50,14 @@ func (s *Service) Sweep(ctx context.Context) (int, error) {
 	for i := range due {
 		to[i] = due[i].Parts[0].To
 	}
-	routes, err := s.known.routes(ctx, to)
+	routes, err := s.routeCache.routes(ctx, to)
 	if err != nil {
 		return 0, fmt.Errorf("inbound: relays: %w", err)
 	}
 	p := plan{results: make([]Result, len(due))}
 	for i, g := range due {
 		g.Event = g.ID
-		s.whole(&p, i, g, routes[to[i]])
+		s.planReassembled(&p, i, g, routes[to[i]])
 	}
 	if err := s.perform(ctx, &p); err != nil {
 		return 0, err
@@ -68,14 +68,13 @@ func (s *Service) Sweep(ctx context.Context) (int, error) {
 	return len(due), s.end(ctx, &p)
 }
 
-// note has it written down at their first part's event that nobody takes some
-// messages.
-func (s *Service) note(ctx context.Context, due []Gathered, results []Result) error {
+// note marks the events of messages that no relay takes.
+func (s *Service) note(ctx context.Context, due []ReassembledMessage, results []Result) error {
 	for i, r := range results {
-		if r.State == event.Done || s.deps.Aside == nil {
+		if r.State == event.Done || s.deps.Quarantine == nil {
 			continue
 		}
-		if err := s.deps.Aside.SetAside(ctx, &due[i].Parts[0], r); err != nil {
+		if err := s.deps.Quarantine.Put(ctx, &due[i].Parts[0], r); err != nil {
 			return fmt.Errorf("inbound: set aside: %w", err)
 		}
 	}

@@ -3,7 +3,6 @@ package inbound
 import (
 	"errors"
 	"fmt"
-	"net/mail"
 	"strings"
 	"unicode/utf8"
 
@@ -14,7 +13,6 @@ import (
 const (
 	maxParameters = 100
 	maxURL        = 2048
-	maxAddress    = 254 // RFC 5321, 4.5.3.1.3
 	maxLabel      = 255
 )
 
@@ -24,6 +22,22 @@ const (
 // values in the place of the placeholders; nil allows all. The fields of the
 // relay.KindInvalid error are action and parameters.
 func (a Action) Validate(k Kind, checkURL func(string) error) error {
+	return a.validate(k, func(t *Template) error {
+		if err := t.url.Check(); err != nil || checkURL == nil {
+			return err
+		}
+		return checkURL(t.Sample())
+	})
+}
+
+// performable checks what is kept: URLs as they were taken by earlier versions,
+// which did not refuse unknown placeholders in a query.
+func (a Action) performable(k Kind) error {
+	return a.validate(k, func(*Template) error { return nil })
+}
+
+// validate checks an action, and the URLs that can be read with check.
+func (a Action) validate(k Kind, check func(*Template) error) error {
 	info, ok := actionOf(k, a.Name)
 	if !ok {
 		return relay.Invalid("action", fmt.Sprintf("The action must be one of %s.", names(k)))
@@ -32,7 +46,7 @@ func (a Action) Validate(k Kind, checkURL func(string) error) error {
 		return relay.Invalid("action", fmt.Sprintf("The action %s is not available in this version; it cannot be set yet.", a.Name))
 	}
 	switch {
-	case info.takes == nothing:
+	case info.takes == noParameters:
 		return nil
 	case len(a.Parameters) == 0:
 		return relay.Invalid("parameters", fmt.Sprintf("The parameters field is required when action is %s.", a.Name))
@@ -40,7 +54,7 @@ func (a Action) Validate(k Kind, checkURL func(string) error) error {
 		return relay.Invalid("parameters", fmt.Sprintf("The parameters may not have more than %d items.", maxParameters))
 	}
 	for i, p := range a.Parameters {
-		if err := checkParameter(info.takes, k, p, checkURL); err != nil {
+		if err := checkParameter(info.takes, k, p, check); err != nil {
 			return relay.Invalid("parameters", fmt.Sprintf("parameters.%d: %v", i, err))
 		}
 	}
@@ -55,12 +69,12 @@ func names(k Kind) string {
 	return strings.Join(list, ", ")
 }
 
-func checkParameter(t takes, k Kind, p string, checkURL func(string) error) error {
+func checkParameter(t parameterKind, k Kind, p string, check func(*Template) error) error {
 	switch t {
 	case urls:
-		return checkEndpoint(k, p, checkURL)
+		return checkEndpoint(k, p, check)
 	case addresses:
-		return checkAddress(p)
+		return relay.CheckAddress(p)
 	case labels:
 		return checkLabel(p)
 	}
@@ -77,32 +91,19 @@ func checkLabel(s string) error {
 	return nil
 }
 
-func checkEndpoint(k Kind, raw string, checkURL func(string) error) error {
+// CheckEndpoint refuses what a relay of a kind does not take as a URL, wherever
+// that leads.
+func CheckEndpoint(kind, raw string) error {
+	return checkEndpoint(Kind(kind), raw, func(t *Template) error { return t.url.Check() })
+}
+
+func checkEndpoint(k Kind, raw string, check func(*Template) error) error {
 	if len(raw) > maxURL {
 		return fmt.Errorf("the URL may not be longer than %d characters", maxURL)
 	}
 	t, err := CompileURL(k, raw)
-	if err != nil || checkURL == nil {
+	if err != nil {
 		return err
 	}
-	return checkURL(t.Sample())
-}
-
-// checkAddress takes a bare address: what SMTP carries without extensions, and
-// nothing that could end a header line or command.
-func checkAddress(s string) error {
-	parsed, err := mail.ParseAddress(s)
-	if err != nil || parsed.Name != "" || parsed.Address != s || !printableASCII(s) || len(s) > maxAddress {
-		return fmt.Errorf("%.80q is not an e-mail address", s)
-	}
-	return nil
-}
-
-func printableASCII(s string) bool {
-	for _, c := range []byte(s) {
-		if c <= ' ' || c > '~' {
-			return false
-		}
-	}
-	return true
+	return check(t)
 }

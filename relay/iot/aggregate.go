@@ -9,8 +9,8 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// Statistic is what an aggregate tells of the numbers in a bucket. Texts do not
-// count.
+// Statistic is computed by an aggregate from the numbers in a bucket. Texts are
+// ignored.
 type Statistic string
 
 // The types of the specification.
@@ -28,17 +28,17 @@ func Statistics() []Statistic { return []Statistic{First, Least, Most, Average, 
 // MaxBuckets is the most rows one aggregate has.
 const MaxBuckets = 100_000
 
-// AggregateQuery selects the numbers of a device's readings, as Query does, and
-// says what is made of them. Limit is the most buckets; 0 means no limit.
+// AggregateQuery selects the numbers of a device's readings, as Query does, and the
+// statistic to compute. Limit is the maximum number of buckets; 0 means no limit.
 type AggregateQuery struct {
 	Query
 	Statistic   Statistic
 	Granularity Granularity
 }
 
-// Bucket is a row of an aggregate: what the readings of one sensor and type in
-// one span of time come to. A bucket that the query's ends cut tells of the
-// readings between them.
+// Bucket is a row of an aggregate: the statistic of the readings of one sensor and
+// type in one interval. A bucket at either end of the query includes only readings
+// within the query's range.
 type Bucket struct {
 	Type, SensorID string
 	Start          time.Time // UTC
@@ -46,8 +46,8 @@ type Bucket struct {
 	Min, Max       float64   // of MinAveMax only
 }
 
-// AggregateRecord is a bucket as the API lists it. A value that no finite
-// number is, in the units asked for, is null.
+// AggregateRecord is a bucket as the API lists it. A value that is not finite in
+// the requested units is null.
 type AggregateRecord struct {
 	SensorID      string   `json:"sensor_id"`
 	Key           string   `json:"key"`
@@ -61,8 +61,8 @@ type AggregateRecord struct {
 	ImperialUnits string   `json:"imperial_units"`
 }
 
-// Aggregate returns what a device's readings come to, oldest bucket first; at
-// the same time in order of sensor id. Buckets without readings are left out.
+// Aggregate returns the buckets of a device's readings, oldest first; at the same
+// time in order of sensor id. Buckets without readings are omitted.
 //
 // It returns Invalid if a parameter is, or if there are more than MaxBuckets
 // rows.
@@ -105,7 +105,7 @@ func aggregateRecords(of Statistic, buckets []Bucket, keys map[string]string, ty
 	out := make([]AggregateRecord, len(buckets))
 	values := make(numbers, 0, 3*len(buckets))
 	for i, b := range buckets {
-		t := named(types, b.Type)
+		t := sensorTypeOf(types, b.Type)
 		r := AggregateRecord{
 			SensorID: b.SensorID, Key: keys[b.SensorID], Name: t.Name, ReadingDate: dateOf(b.Start),
 			MetricUnits: t.MetricUnits, ImperialUnits: t.ImperialUnits,

@@ -1,52 +1,68 @@
 package iot
 
 import (
+	"context"
 	"time"
 
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/relay/account"
 )
 
-// Arrival is a frame on its way in.
+// Arrival is a received frame.
 type Arrival struct {
-	// Record is the journal record that brought it; it makes processing the
-	// record again harmless.
-	Record     string
-	Account    account.ID
-	DecoderID  string // from the webhook's decoder_id; may be empty
+	// Record is the journal record that brought it; it makes processing idempotent.
+	Record string
+	// Post is the same for the frames of one post, which are consecutive and in
+	// order; empty for a single frame.
+	Post      string
+	Account   account.ID
+	DecoderID string // from the webhook's decoder_id; may be empty
+	// ReceivedAt differs between the frames of one post: it is the time of those
+	// that have none of their own.
 	ReceivedAt time.Time
 	Frame      decoders.Frame
+	// NoDefer means that the frame is never deferred, however long its decoder
+	// takes, since no other account's frames wait behind it.
+	NoDefer bool
+	// NoRules means that rules do not look at the frame: it is replayed.
+	NoRules bool
+	// Earlier waits until the batches before this one are done; nil if none are under
+	// way. Rules look at the frames of a device in their order.
+	Earlier func(ctx context.Context) error
 }
 
-// Outcome is what became of an Arrival.
+// Outcome is the result of processing an Arrival.
 type Outcome struct {
-	// Refused is why nothing could be stored; empty when all went well.
+	// Refused is the reason why nothing was stored; empty on success.
 	Refused string
-	// Early says that a frame which is being ingested at this moment may make
-	// another outcome of it: an acknowledgement can overtake its device's first
-	// uplink.
+	// Early reports that a concurrent frame may change the outcome: an
+	// acknowledgement can arrive before its device's first uplink.
 	Early bool
-	// Note is what an operator should know all the same: what could not be read,
-	// a codec's warnings, a time that was not plausible.
+	// Deferred reports that the frame was not decoded, because the decoding time of
+	// the batch was used up: it must be processed again with NoDefer.
+	Deferred bool
+	// Note has problems that did not prevent storing: values that could not be
+	// read, warnings of the codec, an implausible time.
 	Note     string
 	DeviceID string
-	// Duplicate is set for a frame that an earlier record brought.
+	// Duplicate is set if an earlier record, Repeats, brought the same frame.
 	Duplicate bool
-	// Lost names the points that no store takes, each with its reason.
+	Repeats   string
+	// Lost lists the points that the store refused, with reasons.
 	Lost []string
 	// Points are the readings that were stored.
 	Points []Point
 }
 
-// window is how far from its receipt a frame's time may lie.
+// Limits of a frame's time, relative to its receipt.
 const (
 	oldestSample = 10 * 365 * 24 * time.Hour
 	newestSample = 24 * time.Hour
 )
 
-// SampleTime picks the time of a frame: the device's own, else the network's,
-// else the receipt; the first one that lies between 10 years back and 24 hours
-// ahead of the receipt. The note names a time that was passed over.
+// SampleTime returns the time of a frame: the device's, else the network's, else
+// the receipt; the first that lies between 10 years before and 24 hours after the
+// receipt. The note names a time that was rejected.
 func SampleTime(f *decoders.Frame, received time.Time) (at time.Time, note string) {
 	for _, t := range [...]time.Time{f.SampleTime, f.NetworkTime} {
 		if t.IsZero() {
@@ -55,16 +71,16 @@ func SampleTime(f *decoders.Frame, received time.Time) (at time.Time, note strin
 		if Plausible(t, received) {
 			return t.UTC(), note
 		}
-		note = implausible(t)
+		note = implausibleNote(t)
 	}
 	return received.UTC(), note
 }
 
-func implausible(t time.Time) string {
+func implausibleNote(t time.Time) string {
 	return "time " + t.UTC().Format(time.RFC3339) + " is not plausible"
 }
 
-// Plausible reports whether a sample may have been taken at t.
+// Plausible reports whether t is a valid sample time.
 func Plausible(t, received time.Time) bool {
 	return t.After(received.Add(-oldestSample)) && t.Before(received.Add(newestSample))
 }

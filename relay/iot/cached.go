@@ -12,7 +12,7 @@ import (
 	"github.com/penstock/penstock/relay/account"
 )
 
-// How long cached values count after they were read from the reading store. Redis
+// How long cached values are valid after they were read from the reading store. Redis
 // loses acknowledged writes in a failover, or restarts from an old snapshot, and
 // reports neither; so this is how long a value may be outdated then.
 const (
@@ -86,7 +86,7 @@ func (c *cached) pause(ctx context.Context, err error) {
 	c.log.WarnContext(ctx, "cache unavailable; frames and readings are processed without it", "error", err)
 }
 
-// fresh reports whether values filled at a time still count.
+// fresh reports whether values filled at a time are still valid.
 func (c *cached) fresh(filled time.Time, most time.Duration) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -109,16 +109,16 @@ func (c *cached) claim(ctx context.Context, acct account.ID, frames []Seen, ttl 
 	return first, nil
 }
 
-// join is Cache.Join; without a cache it returns nothing.
-func (c *cached) join(ctx context.Context, acct account.ID, parts []Part, ttl time.Duration) (wholes []Whole, err error) {
+// mergeParts is Cache.MergeParts; without a cache it returns nothing.
+func (c *cached) mergeParts(ctx context.Context, acct account.ID, parts []FramePart, ttl time.Duration) (merged []MergedFrame, err error) {
 	ok, err := c.call(ctx, func() (err error) {
-		wholes, err = c.cache.Join(ctx, acct, parts, ttl)
+		merged, err = c.cache.MergeParts(ctx, acct, parts, ttl)
 		return err
 	})
 	if !ok {
-		wholes = nil
+		merged = nil
 	}
-	return wholes, err
+	return merged, err
 }
 
 // latest returns the newest point of each of a device's sensors from the cache,

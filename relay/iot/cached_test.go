@@ -49,11 +49,11 @@ func (c *faulty) Claim(ctx context.Context, acct account.ID, frames []iot.Seen, 
 	return c.Cache.Claim(ctx, acct, frames, ttl)
 }
 
-func (c *faulty) Join(ctx context.Context, acct account.ID, parts []iot.Part, ttl time.Duration) ([]iot.Whole, error) {
+func (c *faulty) MergeParts(ctx context.Context, acct account.ID, parts []iot.FramePart, ttl time.Duration) ([]iot.MergedFrame, error) {
 	if ok, err := c.call(false); !ok {
 		return nil, err
 	}
-	return c.Cache.Join(ctx, acct, parts, ttl)
+	return c.Cache.MergeParts(ctx, acct, parts, ttl)
 }
 
 func (c *faulty) SetHeard(ctx context.Context, acct account.ID, at map[string]time.Time) error {
@@ -247,12 +247,12 @@ func TestAPositionIsStoredWithoutTheCache(t *testing.T) {
 		"down":    func(g *gateway) { g.cache.set(errDown(), false) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			g := told(t, []string{sigfoxData})
+			g := gatewayOf(t, []string{sigfoxData})
 			lose(g)
 			frames, err := netserver.Parse(netserver.Post{Body: []byte(sigfoxPlace), ReceivedAt: g.now})
 			must(t, err)
 			g.stored(iot.Arrival{Record: "n1-u9", Account: 1, DecoderID: "raw", ReceivedAt: g.now, Frame: frames[0]})
-			if got, want := g.radio(), "12:00:00 gateways=1, 12:00:00 latitude=51.5, 12:00:00 rssi=-120, 12:00:00 snr=8"; got != want {
+			if got, want := g.radio(), "12:00:00 f_cnt=9, 12:00:00 gateways=1, 12:00:00 latitude=51.5, 12:00:00 rssi=-120, 12:00:00 snr=8"; got != want {
 				t.Errorf("%s\nwant %s", got, want)
 			}
 		})

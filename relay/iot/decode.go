@@ -5,38 +5,50 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/penstock/penstock/decoders"
 )
 
-// decode turns every uplink into calibrated points.
+// decode decodes every uplink into calibrated points. Accounts and their devices
+// share the decoding time of a batch; frames beyond it are deferred.
 func (s *Service) decode(ctx context.Context, b *batch) error {
+	t := newScheduler()
 	for _, w := range b.all {
 		if w.device == nil {
 			continue
 		}
-		if !w.open() {
-			w.uplink = w.addition()
+		if w.out.Duplicate {
+			w.uplink = w.supplement()
 			continue
 		}
-		w.remarks()
+		w.setTime()
 		w.out.DeviceID = w.device.Device.ID
 		if w.Frame.Simulated {
 			w.note("simulated by the network server's console: not stored")
 			continue
 		}
-		w.uplink = uplinkOf(w)
-		if w.Frame.Kind == decoders.Uplink {
-			if err := s.read(ctx, w); err != nil {
-				return err
-			}
+		w.uplink = uplinkOf(w) // also of a frame that is refused
+		if !w.open() || w.Frame.Kind != decoders.Uplink || hasNoData(&w.Frame) || !w.decodable(s.options.Now()) || !w.NoDefer && t.enqueue(w) {
+			continue
+		}
+		took, err := s.decodeFrame(ctx, w)
+		if err != nil {
+			return err
+		}
+		if !w.NoDefer {
+			t.add(w, took)
 		}
 	}
+	if err := s.decodeQueued(ctx, t); err != nil {
+		return err
+	}
+	b.uniqueTimes()
 	return nil
 }
 
-// remarks settles the frame's time and notes what its sender's parser noted.
-func (w *work) remarks() {
+// setTime sets the frame's time and adds the notes of its sender's parser.
+func (w *work) setTime() {
 	var note string
 	w.at, note = SampleTime(&w.Frame, w.ReceivedAt)
 	for _, text := range append([]string{note, w.Frame.TimeNote}, w.Frame.Warnings...) {
@@ -46,14 +58,14 @@ func (w *work) remarks() {
 	}
 }
 
-// empty reports whether an uplink carries nothing to decode: no payload, or MAC
-// commands. Devices send such frames to acknowledge, and no decoder is needed.
-func empty(f *decoders.Frame) bool {
+// hasNoData reports whether an uplink has nothing to decode: no payload, or MAC
+// commands only. Devices send such frames as acknowledgements.
+func hasNoData(f *decoders.Frame) bool {
 	return f.Object == nil && len(f.Samples) == 0 && (len(f.Payload) == 0 || f.HasFPort && f.FPort == 0)
 }
 
-// ready refuses an uplink that cannot be decoded.
-func (w *work) ready() bool {
+// decodable reports whether an uplink can be decoded, and refuses it otherwise.
+func (w *work) decodable(now time.Time) bool {
 	d := w.device
 	switch {
 	case w.Frame.Encrypted:
@@ -64,64 +76,82 @@ func (w *work) ready() bool {
 		w.refuse("device %s has no decoder", d.Device.Identifier)
 	case d.decoder.broken != nil:
 		w.refuse("decoder %s: %v", d.decoder.ID, d.decoder.broken)
+	default:
+		if why := d.decoder.program.suspended(now); why != "" {
+			w.refuse("decoder %s %s", d.decoder.ID, why)
+		}
 	}
 	return w.open()
 }
 
-// read decodes one uplink and maps its keys to sensors.
-func (s *Service) read(ctx context.Context, w *work) error {
+// decodeFrame decodes one uplink and maps its keys to sensors. It returns how long
+// the codec took.
+func (s *Service) decodeFrame(ctx context.Context, w *work) (time.Duration, error) {
 	d := w.device
-	if empty(&w.Frame) || !w.ready() {
-		return nil
+	if !w.decodable(s.options.Now()) { // the decoder may have been suspended meanwhile
+		return 0, nil
 	}
-	w.Frame.Params = d.params
-	if !Plausible(w.Frame.NetworkTime, w.ReceivedAt) {
-		w.Frame.NetworkTime = w.ReceivedAt // a codec is told when it was received, whoever knows it
-	}
-	result, err := d.decoder.codec.Decode(&w.Frame)
-	w.judge(result, err)
+	result, took, err := s.run(w)
+	w.recordResult(result, err)
 	if !w.open() {
-		return nil
+		return took, nil
 	}
 	if err := s.fitSensors(ctx, w, d); err != nil {
-		return err
+		return took, err
 	}
 	w.mapReadings(result.Readings)
-	return nil
+	return took, nil
 }
 
-// judge keeps what a codec had to say.
-func (w *work) judge(result decoders.Result, err error) {
+// decoderInput returns the frame for the codec, with the device's parameters. If the
+// network gives no plausible time of receipt, it is the frame's own time.
+func (w *work) decoderInput() *decoders.Frame {
+	w.Frame.Params = w.device.params
+	if Plausible(w.Frame.NetworkTime, w.ReceivedAt) {
+		return &w.Frame
+	}
+	f := w.Frame
+	f.NetworkTime = w.at
+	return &f
+}
+
+// recordResult records the errors, warnings and excess values of a codec.
+func (w *work) recordResult(result decoders.Result, err error) {
 	if err != nil {
-		w.remark(len(result.Readings) > 0, err.Error())
+		w.noteOrRefuse(len(result.Readings) > 0, err.Error())
 	}
 	for _, e := range result.Errors {
-		w.remark(len(result.Readings) > 0, e)
+		w.noteOrRefuse(len(result.Readings) > 0, e)
 	}
 	for _, warning := range result.Warnings {
 		w.note("%s", warning)
 	}
+	for _, excess := range [...]string{w.Frame.Excess, result.Excess} {
+		if excess != "" {
+			w.out.Lost = append(w.out.Lost, excess)
+		}
+	}
 }
 
-// remark keeps what went wrong: as a note when something could be read all the
-// same, else as the reason why nothing is stored.
-func (w *work) remark(partly bool, text string) {
-	if partly {
+// noteOrRefuse records a problem: as a note if the frame has readings all the same,
+// otherwise as the reason why nothing is stored.
+func (w *work) noteOrRefuse(hasReadings bool, text string) {
+	if hasReadings {
 		w.note("%s", text)
 		return
 	}
 	w.refuse("%s", text)
 }
 
-// mapReadings makes points of the readings whose keys have a sensor.
+// mapReadings converts the readings whose keys have a sensor to points.
 func (w *work) mapReadings(readings []decoders.Reading) {
-	var strangers []string
-	sensors := *w.device.feeds.Load()
+	var unmapped []string
+	sensors := *w.device.mapped.Load()
 	for i := range readings {
 		r := &readings[i]
 		sensor, ok := sensors[r.Key]
 		if !ok {
-			strangers = append(strangers, r.Key)
+			unmapped = append(unmapped, r.Key)
 			continue
 		}
 		p := w.point(sensor, r)
@@ -131,21 +161,22 @@ func (w *work) mapReadings(readings []decoders.Reading) {
 		}
 		w.points = append(w.points, p)
 	}
-	if w.crowded != "" {
-		w.remark(len(w.points) > 0, w.crowded)
+	if w.limitReason != "" {
+		w.noteOrRefuse(len(w.points) > 0, w.limitReason)
 	}
 	if len(w.points)+len(w.out.Lost) > 0 || !w.open() {
 		return
 	}
-	if len(strangers) == 0 {
+	if len(unmapped) == 0 {
 		w.refuse("the decoder found no values")
 		return
 	}
-	slices.Sort(strangers)
-	w.refuse("no sensor is mapped to any key of the frame: %s", clip(strings.Join(slices.Compact(strangers), ", "), 300))
+	slices.Sort(unmapped)
+	w.refuse("no sensor is mapped to any key of the frame: %s", truncateText(strings.Join(slices.Compact(unmapped), ", "), 300))
 }
 
-func clip(s string, n int) string {
+// truncateText shortens a text to n bytes and an ellipsis.
+func truncateText(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}
@@ -166,7 +197,7 @@ func (w *work) point(sensor *Sensor, r *decoders.Reading) Point {
 	case Plausible(r.Time, w.ReceivedAt):
 		p.Time = r.Time.UTC()
 	default:
-		w.note("%s", implausible(r.Time))
+		w.note("%s", implausibleNote(r.Time))
 	}
 	return p
 }

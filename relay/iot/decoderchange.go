@@ -84,7 +84,7 @@ func (s *Service) RemoveSensor(ctx context.Context, acct account.ID, decoderID, 
 	return s.store.ChangeDecoder(ctx, acct, decoderID, func(d *Decoder) error {
 		at := slices.IndexFunc(d.Sensors, func(m Mapping) bool { return m.Key == key })
 		if at < 0 {
-			return relay.Errorf(relay.KindNotFound, "decoder %s maps no key %s", decoderID, clip(key, maxKey))
+			return relay.Errorf(relay.KindNotFound, "decoder %s maps no key %s", decoderID, truncateText(key, maxKey))
 		}
 		d.Sensors = slices.Delete(d.Sensors, at, at+1)
 		return nil

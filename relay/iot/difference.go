@@ -10,11 +10,11 @@ import (
 	"github.com/penstock/penstock/relay/account"
 )
 
-// Effect is what storing a reading again does to the history.
+// Effect is the change that storing a reading again makes to the history.
 type Effect string
 
-// The effects. A reading Stays that is stored at a frame's time and that the
-// frame gives no more: nothing overwrites it.
+// The effects. Stays is a reading that is stored at the frame's time but that
+// the frame no longer contains: nothing overwrites it.
 const (
 	Added     Effect = "added"
 	Changed   Effect = "changed"
@@ -25,21 +25,21 @@ const (
 // Effects lists them.
 func Effects() []Effect { return []Effect{Added, Changed, Unchanged, Stays} }
 
-// Difference is one reading as it would be, against what is stored.
+// Difference compares one reading of a preview with the stored one.
 type Difference struct {
 	Effect Effect
 	Key    string
-	// SensorID is empty where the device would have to be made first.
+	// SensorID is empty if the device would have to be created first.
 	SensorID, SensorTypeID string
 	Time                   time.Time
-	Old, New               *Point // nil where there is none
-	// Latest says that no newer reading of the sensor is known: the latest
-	// value would be the new one.
+	Old, New               *Point // nil if there is none
+	// Latest reports that no newer reading of the sensor is known, so that the
+	// new one would become its latest value.
 	Latest bool
 }
 
-// differences compares what frames would store with what is stored.
-func (s *Service) differences(ctx context.Context, b *batch, out []Foretold) error {
+// differences compares the readings that frames would store with the stored ones.
+func (s *Service) differences(ctx context.Context, b *batch, out []PreviewedFrame) error {
 	type owner struct {
 		acct   account.ID
 		device string
@@ -49,7 +49,7 @@ func (s *Service) differences(ctx context.Context, b *batch, out []Foretold) err
 		switch {
 		case w.device == nil || w.out.Duplicate:
 		case w.device.Device.ID == "":
-			out[i].Readings = fresh(w)
+			out[i].Readings = newReadings(w)
 		default:
 			o := owner{w.Account, w.device.Device.ID}
 			frames[o] = append(frames[o], i)
@@ -71,30 +71,30 @@ func (s *Service) differences(ctx context.Context, b *batch, out []Foretold) err
 	return nil
 }
 
-// fresh are the readings of a device that is not there yet.
-func fresh(w *work) []Difference {
+// newReadings returns the readings of a device that does not exist yet.
+func newReadings(w *work) []Difference {
 	var out []Difference
 	for i := range w.points {
-		out = append(out, different(&w.points[i], nil, true))
+		out = append(out, diffPoint(&w.points[i], nil, true))
 	}
 	return out
 }
 
-// history is what is stored of a device around some frames.
+// history holds the stored readings of a device around some frames.
 type history struct {
-	stored map[moment]Point
-	at     map[int64][]moment
+	stored map[pointID]Point
+	at     map[int64][]pointID
 	latest map[string]time.Time // by sensor
 }
 
-// moment names a reading of a device.
-type moment struct {
+// pointID identifies a reading of a device.
+type pointID struct {
 	sensor string
 	ns     int64
 }
 
-// history reads what is stored of a device from the first to the last time that
-// some of its frames speak of.
+// history reads the stored readings of a device for the time ranges that its
+// frames cover.
 func (s *Service) history(ctx context.Context, acct account.ID, device string, of []*work) (*history, error) {
 	o, err := s.store.Overview(ctx, acct, device)
 	if relay.KindOf(err) == relay.KindNotFound {
@@ -103,7 +103,7 @@ func (s *Service) history(ctx context.Context, acct account.ID, device string, o
 	if err != nil {
 		return nil, fmt.Errorf("iot: device %s: %w", device, err)
 	}
-	h := &history{stored: make(map[moment]Point), at: make(map[int64][]moment), latest: make(map[string]time.Time)}
+	h := &history{stored: make(map[pointID]Point), at: make(map[int64][]pointID), latest: make(map[string]time.Time)}
 	latest, err := s.latest(ctx, acct, device, o.Sensors)
 	if err != nil {
 		return nil, err
@@ -115,24 +115,24 @@ func (s *Service) history(ctx context.Context, acct account.ID, device string, o
 	if len(q.Types) == 0 {
 		return h, nil
 	}
-	for _, one := range spans(of) {
-		q.From, q.To = one.from, one.to
-		if err := s.remembered(ctx, q, h); err != nil {
+	for _, r := range timeRanges(of) {
+		q.From, q.To = r.from, r.to
+		if err := s.readHistory(ctx, q, h); err != nil {
 			return nil, err
 		}
 	}
 	return h, nil
 }
 
-// span is a time that is read in one go.
-type span struct{ from, to time.Time }
+// timeRange is a range that is read with one query.
+type timeRange struct{ from, to time.Time }
 
-// apart is how far apart two frames are between which nothing is read: a few
-// frames of a week are not worth all that was stored in it.
-const apart = 10 * time.Minute
+// maxGap is the largest gap between two times of one range. Frames further apart
+// are read separately, so that a few frames of a week do not load the whole week.
+const maxGap = 10 * time.Minute
 
-// spans are the times that frames speak of.
-func spans(of []*work) []span {
+// timeRanges returns the time ranges that frames cover.
+func timeRanges(of []*work) []timeRange {
 	var times []time.Time
 	for _, w := range of {
 		if !w.at.IsZero() {
@@ -143,27 +143,27 @@ func spans(of []*work) []span {
 		}
 	}
 	slices.SortFunc(times, time.Time.Compare)
-	var out []span
+	var out []timeRange
 	for _, t := range times {
-		if n := len(out); n > 0 && t.Sub(out[n-1].to) <= apart {
+		if n := len(out); n > 0 && t.Sub(out[n-1].to) <= maxGap {
 			out[n-1].to = t
 			continue
 		}
-		out = append(out, span{t, t})
+		out = append(out, timeRange{t, t})
 	}
 	return out
 }
 
-// remembered fills a history page by page, newest first. Pages overlap by their
-// last moment, unless a page is of one moment alone.
-func (s *Service) remembered(ctx context.Context, q Query, h *history) error {
+// readHistory fills a history page by page, newest first. Pages overlap by the
+// last timestamp, unless a page has only one timestamp.
+func (s *Service) readHistory(ctx context.Context, q Query, h *history) error {
 	for {
 		points, err := s.readings.Readings(ctx, q)
 		if err != nil {
 			return relay.Errorf(relay.KindUnavailable, "iot: stored readings: %w", err)
 		}
 		for _, p := range points {
-			m := moment{p.SensorID, p.Time.UnixNano()}
+			m := pointID{p.SensorID, p.Time.UnixNano()}
 			if _, ok := h.stored[m]; !ok {
 				h.at[m.ns] = append(h.at[m.ns], m)
 			}
@@ -182,21 +182,21 @@ func (s *Service) remembered(ctx context.Context, q Query, h *history) error {
 	}
 }
 
-// compare lists the readings that a frame would give in its own order, and then
-// those that are stored at its time and that it gives no more.
+// compare lists the readings of a frame in their order, followed by the stored
+// readings of its time that it no longer contains.
 func (h *history) compare(w *work) []Difference {
 	var out []Difference
-	given := make(map[moment]bool, len(w.points))
+	given := make(map[pointID]bool, len(w.points))
 	for i := range w.points {
 		p := &w.points[i]
-		m := moment{p.SensorID, p.Time.UnixNano()}
+		m := pointID{p.SensorID, p.Time.UnixNano()}
 		given[m] = true
 		latest, known := h.latest[p.SensorID]
 		var old *Point
 		if stored, ok := h.stored[m]; ok {
 			old = &stored
 		}
-		out = append(out, different(p, old, !known || !p.Time.Before(latest)))
+		out = append(out, diffPoint(p, old, !known || !p.Time.Before(latest)))
 	}
 	for _, m := range h.at[w.at.UnixNano()] {
 		if given[m] {
@@ -211,7 +211,7 @@ func (h *history) compare(w *work) []Difference {
 	return out
 }
 
-func different(p, old *Point, latest bool) Difference {
+func diffPoint(p, old *Point, latest bool) Difference {
 	d := Difference{
 		Effect: Changed, Key: p.Key, SensorID: p.SensorID, SensorTypeID: p.Type, Time: p.Time,
 		Old: old, New: p, Latest: latest,
@@ -225,7 +225,7 @@ func different(p, old *Point, latest bool) Difference {
 	return d
 }
 
-// Changes reports whether any of them is more than unchanged.
+// Changes reports whether any difference is not Unchanged.
 func Changes(all []Difference) bool {
 	return slices.ContainsFunc(all, func(d Difference) bool { return d.Effect != Unchanged })
 }

@@ -1,7 +1,7 @@
-// Package iot turns frames into readings: devices and their import, decoders,
-// sensors and their mapping, and what is kept of a frame.
+// Package iot converts frames to readings: it manages devices and their import,
+// decoders, sensors and their mapping, and the raw frames of a device.
 //
-// Ingest is the list of steps a frame goes through. The package refuses frames
-// of devices that belong to another account, encrypted payloads, and frames for
-// which there is no decoder; those are set aside with the reason.
+// Ingest lists the processing steps of a frame. The package refuses frames of
+// devices that belong to another account, encrypted payloads, and frames without
+// a decoder; their events are quarantined with the reason.
 package iot

@@ -8,54 +8,53 @@ import (
 	"github.com/penstock/penstock/relay/account"
 )
 
-// fitSensors makes a device's sensors those that its decoder maps: it adds what
-// is missing and follows a key that was given another type. What was mapped
-// once and is no more stays with the device, and is not fed.
+// fitSensors fits a device's sensors to its decoder's mapping: it adds missing
+// sensors and changes the type of sensors whose key is mapped to another type.
+// Sensors that are no longer mapped stay with the device and get no values.
 //
-// A profile is fitted once: whatever would call for it again changes the
-// account's version, and makes a new profile.
-func (s *Service) fitSensors(ctx context.Context, w *work, p *profile) error {
-	if p.feeds.Load() == nil {
-		if err := s.fit(ctx, w, p); err != nil {
+// A cached device is fitted once: every change that requires fitting again changes
+// the account's version and thus replaces the cached device.
+func (s *Service) fitSensors(ctx context.Context, w *work, cd *cachedDevice) error {
+	if cd.mapped.Load() == nil {
+		if err := s.fit(ctx, w, cd); err != nil {
 			return err
 		}
 	}
-	if p.crowded.Load() {
-		w.crowded = s.noSeries()
+	if cd.limitReached.Load() {
+		w.limitReason = s.seriesLimitReason()
 	}
 	return nil
 }
 
-func (s *Service) fit(ctx context.Context, w *work, p *profile) error {
-	have := *p.sensors.Load()
-	missing, retyped := s.sensorsFor(p.Device, p.decoder, have), retypings(p.decoder, have)
+func (s *Service) fit(ctx context.Context, w *work, cd *cachedDevice) error {
+	have := *cd.sensors.Load()
+	missing, retyped := s.sensorsFor(cd.Device, cd.decoder, have), retypings(cd.decoder, have)
 	if len(missing) > 0 {
 		n, err := s.store.CountSensors(ctx, w.Account)
 		if err != nil {
 			return fmt.Errorf("iot: count sensors: %w", err)
 		}
 		if n+len(missing) > s.options.MaxSeries {
-			p.crowded.Store(true)
+			cd.limitReached.Store(true)
 			missing = nil
 		}
 	}
 	if len(missing)+len(retyped) > 0 {
-		if err := s.change(ctx, w.Account, p, missing, retyped); err != nil {
+		if err := s.saveSensors(ctx, w.Account, cd, missing, retyped); err != nil {
 			return err
 		}
 	}
-	feeds := make(map[string]*Sensor, len(p.decoder.Sensors))
-	for _, m := range p.decoder.Sensors {
-		if sensor := (*p.sensors.Load())[m.Key]; sensor != nil {
-			feeds[m.Key] = sensor
+	mapped := make(map[string]*Sensor, len(cd.decoder.Sensors))
+	for _, m := range cd.decoder.Sensors {
+		if sensor := (*cd.sensors.Load())[m.Key]; sensor != nil {
+			mapped[m.Key] = sensor
 		}
 	}
-	p.feeds.Store(&feeds)
+	cd.mapped.Store(&mapped)
 	return nil
 }
 
-// retypings are the keys whose sensors have another type than they are mapped
-// to.
+// retypings returns the keys whose sensors have another type than the mapping.
 func retypings(c *compiled, have map[string]*Sensor) map[string]string {
 	var out map[string]string
 	for _, m := range c.Sensors {
@@ -69,12 +68,12 @@ func retypings(c *compiled, have map[string]*Sensor) map[string]string {
 	return out
 }
 
-func (s *Service) noSeries() string {
+func (s *Service) seriesLimitReason() string {
 	return fmt.Sprintf("the account may have no more than %d series (sensors of devices)", s.options.MaxSeries)
 }
 
-// seriesLeft notes that a new device's sensors would be more than there may be.
-func (s *Service) seriesLeft(ctx context.Context, acct account.ID, p Problems, more int) error {
+// checkSeriesLimit notes that a new device's sensors would exceed the series limit.
+func (s *Service) checkSeriesLimit(ctx context.Context, acct account.ID, p Problems, more int) error {
 	if more == 0 {
 		return nil
 	}
@@ -83,31 +82,32 @@ func (s *Service) seriesLeft(ctx context.Context, acct account.ID, p Problems, m
 		return fmt.Errorf("iot: count sensors: %w", err)
 	}
 	if n+more > s.options.MaxSeries {
-		p.Add("decoder_id", "The decoder makes too many sensors: "+s.noSeries()+".")
+		p.Add("decoder_id", "The decoder makes too many sensors: "+s.seriesLimitReason()+".")
 	}
 	return nil
 }
 
-// change adds sensors and gives others their types, and remembers what stands.
-func (s *Service) change(ctx context.Context, acct account.ID, p *profile, missing []Sensor, retyped map[string]string) error {
+// saveSensors adds sensors, changes the types of others, and updates the cached
+// device.
+func (s *Service) saveSensors(ctx context.Context, acct account.ID, cd *cachedDevice, missing []Sensor, retyped map[string]string) error {
 	if len(missing) > 0 {
-		if err := s.store.AddSensors(ctx, acct, p.Device.ID, missing); err != nil {
-			return fmt.Errorf("iot: device %s: add sensors: %w", p.Device.ID, err)
+		if err := s.store.AddSensors(ctx, acct, cd.Device.ID, missing); err != nil {
+			return fmt.Errorf("iot: device %s: add sensors: %w", cd.Device.ID, err)
 		}
 	}
 	if len(retyped) > 0 {
-		if err := s.store.RetypeSensors(ctx, acct, p.Device.ID, retyped); err != nil {
-			return fmt.Errorf("iot: device %s: types of sensors: %w", p.Device.ID, err)
+		if err := s.store.RetypeSensors(ctx, acct, cd.Device.ID, retyped); err != nil {
+			return fmt.Errorf("iot: device %s: types of sensors: %w", cd.Device.ID, err)
 		}
 	}
-	sensors, err := s.store.Sensors(ctx, acct, p.Device.ID)
+	sensors, err := s.store.Sensors(ctx, acct, cd.Device.ID)
 	if err != nil {
-		return fmt.Errorf("iot: device %s: sensors: %w", p.Device.ID, err)
+		return fmt.Errorf("iot: device %s: sensors: %w", cd.Device.ID, err)
 	}
-	fitted := maps.Clone(*p.sensors.Load())
+	fitted := maps.Clone(*cd.sensors.Load())
 	for i := range sensors {
 		fitted[sensors[i].Key] = &sensors[i]
 	}
-	p.sensors.Store(&fitted)
+	cd.sensors.Store(&fitted)
 	return nil
 }

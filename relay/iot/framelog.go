@@ -11,7 +11,7 @@ import (
 	"github.com/penstock/penstock/relay/account"
 )
 
-// RawFrame is a frame as it is kept of a device whose frame logging is on.
+// RawFrame is a logged frame of a device whose frame logging is on.
 type RawFrame struct {
 	ID         string    `json:"id"` // the journal record that brought it
 	DeviceID   string    `json:"device_id"`
@@ -23,11 +23,11 @@ type RawFrame struct {
 	FPort      *int64    `json:"f_port,omitempty"`
 	Payload    string    `json:"payload,omitempty"` // hex
 	Encrypted  bool      `json:"encrypted,omitempty"`
-	// Object is what the sender decoded; Samples likewise, with their times.
+	// Object holds values decoded by the sender; Samples likewise, with times.
 	Object  json.RawMessage `json:"object,omitempty"`
 	Samples json.RawMessage `json:"samples,omitempty"`
-	// Truncated says that the payload or what was decoded is left out, being
-	// longer than is kept or not to be written as JSON.
+	// Truncated reports that the payload or the decoded values are omitted because
+	// they are too long or cannot be encoded as JSON.
 	Truncated bool     `json:"truncated,omitempty"`
 	RSSI      *float64 `json:"rssi,omitempty"` // dBm, of the best gateway
 	SNR       *float64 `json:"snr,omitempty"`  // dB, of the best gateway
@@ -43,7 +43,7 @@ const (
 	FrameRetention = 7 * 24 * time.Hour
 )
 
-// What is kept of one frame at most, in bytes.
+// Limits of a raw frame, in bytes.
 const (
 	maxRawPayload = 1024
 	maxRawValues  = 4096
@@ -58,12 +58,12 @@ func (s *Service) Frames(ctx context.Context, acct account.ID, deviceID string) 
 	return s.store.Frames(ctx, acct, deviceID, s.options.Now().Add(-FrameRetention))
 }
 
-// keepFrames keeps the raw frames of devices whose frame logging is on, with
-// what became of each. The same record again replaces its own.
+// keepFrames saves the raw frames of devices whose frame logging is on, with their
+// outcome. Processing a record again replaces its frames.
 func (s *Service) keepFrames(ctx context.Context, b *batch) error {
 	kept := make(map[account.ID][]RawFrame)
 	for _, w := range b.all {
-		if w.device != nil && w.device.Device.FrameLogging && !w.out.Duplicate {
+		if w.device != nil && w.device.Device.FrameLogging && !w.out.Duplicate && !w.out.Deferred {
 			kept[w.Account] = append(kept[w.Account], w.raw())
 		}
 	}
@@ -80,7 +80,7 @@ func (w *work) raw() RawFrame {
 	r := RawFrame{
 		ID: w.Record, DeviceID: w.device.Device.ID, ReceivedAt: w.ReceivedAt.UTC(), Time: w.at,
 		Sender: f.Sender, Kind: string(f.Kind), Encrypted: f.Encrypted, Gateways: len(f.Gateways),
-		Refused: clip(w.out.Refused, maxRawText), Note: clip(w.out.Note, maxRawText),
+		Refused: truncateText(w.out.Refused, maxRawText), Note: truncateText(w.out.Note, maxRawText),
 	}
 	if f.HasFCnt {
 		r.FCnt = new(f.FCnt)
@@ -95,7 +95,7 @@ func (w *work) raw() RawFrame {
 	return r
 }
 
-// values keeps what the frame carries, as far as it is not too long.
+// values sets the payload and the decoded values, up to the limits.
 func (r *RawFrame) values(f *decoders.Frame) {
 	if len(f.Payload) <= maxRawPayload {
 		r.Payload = hex.EncodeToString(f.Payload)
@@ -103,14 +103,14 @@ func (r *RawFrame) values(f *decoders.Frame) {
 		r.Truncated = true
 	}
 	if f.Object != nil {
-		r.Object = r.short(f.Object)
+		r.Object = r.marshal(f.Object)
 	}
 	if len(f.Samples) > 0 {
-		r.Samples = r.short(samplesOf(f.Samples))
+		r.Samples = r.marshal(samplesOf(f.Samples))
 	}
 }
 
-func (r *RawFrame) short(v any) json.RawMessage {
+func (r *RawFrame) marshal(v any) json.RawMessage {
 	b, err := json.Marshal(v)
 	if err != nil || len(b) > maxRawValues {
 		r.Truncated = true
@@ -119,7 +119,7 @@ func (r *RawFrame) short(v any) json.RawMessage {
 	return b
 }
 
-// sample is a decoders.Reading as the list of raw frames shows it.
+// sample is the JSON form of a decoders.Reading.
 type sample struct {
 	Key   string    `json:"key"`
 	Value *float64  `json:"value,omitempty"`

@@ -31,6 +31,7 @@ type gateway struct {
 	readings *switched
 	now      time.Time
 	o        iot.Options
+	compile  iot.Compiler
 }
 
 // switched is the store of readings, which can be down and refuse keys.
@@ -110,7 +111,7 @@ func newGateway(t *testing.T) *gateway {
 	t.Cleanup(func() { _ = errors.Join(db.Close(), server.Close(), store.Close()) })
 	g := &gateway{
 		t: t, records: devices.New(sqltest.Open(t, sqlstore.Options{})), cache: &faulty{Cache: db.IoT()}, readings: &switched{ReadingStore: store},
-		now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
+		now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), compile: catalog.Compile,
 	}
 	g.o.Now = func() time.Time { return g.now }
 	g.start()
@@ -126,7 +127,7 @@ func newGateway(t *testing.T) *gateway {
 }
 
 // start makes a service that remembers nothing, as after a restart.
-func (g *gateway) start() { g.Service = iot.New(g.records, g.cache, g.readings, catalog.Compile, g.o) }
+func (g *gateway) start() { g.Service = iot.New(g.records, g.cache, g.readings, g.compile, g.o) }
 
 // decoder takes posted values; each key is mapped to the type of its name, or to
 // state.

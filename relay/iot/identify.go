@@ -11,31 +11,31 @@ import (
 	"github.com/penstock/penstock/relay/account"
 )
 
-// visit is what identifying the frames of one account needs.
-type visit struct {
+// accountBatch holds the state for identifying the frames of one account.
+type accountBatch struct {
 	acct  account.ID
-	known *remembered
-	// What importing needs, asked for once: how many devices and series frames
-	// may still create, and where they belong.
-	asked    bool
-	room     int
-	series   int
-	location string
+	cache *accountCache
+	// The limits for creating devices are loaded once per batch, and only if a
+	// frame needs them.
+	limitsLoaded bool
+	devicesLeft  int
+	seriesLeft   int
+	location     string // of the devices that are created
 }
 
-// identify finds the device of every frame and imports those that are new.
+// identify finds the device of every frame and creates those that are new.
 func (s *Service) identify(ctx context.Context, b *batch) error {
 	for acct, group := range b.groups {
-		v := &visit{acct: acct, known: s.memory.of(acct)}
-		if err := s.load(ctx, v, group); err != nil {
+		ab := &accountBatch{acct: acct, cache: s.records.of(acct)}
+		if err := s.load(ctx, ab, group); err != nil {
 			return err
 		}
 		for _, w := range group {
 			if !w.open() {
-				w.device = v.known.profile(w.Frame.Identifier) // one seen before may add to what is stored
+				w.device = ab.cache.device(w.Frame.Identifier) // a duplicate may supplement the stored frame
 				continue
 			}
-			if err := s.attach(ctx, v, w); err != nil {
+			if err := s.attach(ctx, ab, w); err != nil {
 				return err
 			}
 		}
@@ -43,13 +43,13 @@ func (s *Service) identify(ctx context.Context, b *batch) error {
 	return nil
 }
 
-// load fetches the devices of a group that are not remembered, in one go.
-func (s *Service) load(ctx context.Context, v *visit, group []*work) error {
+// load fetches the devices of a group that are not in the cache, in one query.
+func (s *Service) load(ctx context.Context, ab *accountBatch, group []*work) error {
 	missing := make(map[string]bool)
 	var names []string
 	for _, w := range group {
 		id := w.Frame.Identifier
-		if (w.open() || w.joins()) && !missing[id] && v.known.profile(id) == nil {
+		if (w.open() || w.merges()) && !missing[id] && ab.cache.device(id) == nil {
 			missing[id] = true
 			names = append(names, id)
 		}
@@ -57,62 +57,62 @@ func (s *Service) load(ctx context.Context, v *visit, group []*work) error {
 	if len(names) == 0 {
 		return nil
 	}
-	found, err := s.store.Load(ctx, v.acct, names)
+	found, err := s.store.Load(ctx, ab.acct, names)
 	if err != nil {
 		return fmt.Errorf("iot: load devices: %w", err)
 	}
 	for identifier, k := range found {
-		if err := s.remember(ctx, v, identifier, k); err != nil {
+		if err := s.cacheDevice(ctx, ab, identifier, k); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *Service) remember(ctx context.Context, v *visit, identifier string, k Known) error {
-	c, err := s.decoder(ctx, v, k.Device.DecoderID)
+func (s *Service) cacheDevice(ctx context.Context, ab *accountBatch, identifier string, k Known) error {
+	c, err := s.decoder(ctx, ab, k.Device.DecoderID)
 	if err != nil && relay.KindOf(err) != relay.KindNotFound {
 		return fmt.Errorf("iot: decoder %s: %w", k.Device.DecoderID, err)
 	}
-	v.known.keep(identifier, newProfile(k.Device, k.Sensors, c))
+	ab.cache.putDevice(identifier, newCachedDevice(k.Device, k.Sensors, c))
 	return nil
 }
 
-// attach gives a frame its device, importing it if it is new.
-func (s *Service) attach(ctx context.Context, v *visit, w *work) error {
+// attach sets the device of a frame, and creates it if it is new.
+func (s *Service) attach(ctx context.Context, ab *accountBatch, w *work) error {
 	id := w.Frame.Identifier
-	w.device = v.known.profile(id)
+	w.device = ab.cache.device(id)
 	if w.device == nil {
-		if !imports(w.Frame.Kind) && w.Frame.Supplement {
-			return nil // the frame that it adds to may still come
+		if !createsDevice(w.Frame.Kind) && w.Frame.Supplement {
+			return nil // the frame that it supplements may still arrive
 		}
-		if !imports(w.Frame.Kind) {
+		if !createsDevice(w.Frame.Kind) {
 			w.refuse("device %s is not known", id)
 			w.out.Early = true
 			return nil
 		}
-		if err := s.importDevice(ctx, v, w); err != nil || !w.open() {
+		if err := s.importDevice(ctx, ab, w); err != nil || !w.open() {
 			return err
 		}
 	}
-	return s.lend(ctx, v, w)
+	return s.assignDecoder(ctx, ab, w)
 }
 
-// imports reports whether an event of this kind shows that the device exists.
-func imports(k decoders.EventKind) bool {
+// createsDevice reports whether an event of this kind proves that its device exists.
+func createsDevice(k decoders.EventKind) bool {
 	return k == decoders.Uplink || k == decoders.Join || k == decoders.Status
 }
 
-// lend gives a device without a decoder the one that the webhook names.
-func (s *Service) lend(ctx context.Context, v *visit, w *work) error {
+// assignDecoder assigns the webhook's decoder to a device without one.
+func (s *Service) assignDecoder(ctx context.Context, ab *accountBatch, w *work) error {
 	if w.DecoderID == "" || w.device.Device.DecoderID != "" {
 		return nil
 	}
-	if _, err := s.wanted(ctx, v, w); err != nil || !w.open() {
+	if _, err := s.namedDecoder(ctx, ab, w); err != nil || !w.open() {
 		return err
 	}
-	d, err := s.store.ChangeDevice(ctx, v.acct, w.device.Device.ID, func(d *Device) error {
-		if d.DecoderID == "" { // nobody was faster
+	d, err := s.store.ChangeDevice(ctx, ab.acct, w.device.Device.ID, func(d *Device) error {
+		if d.DecoderID == "" { // it has not changed since it was read
 			d.DecoderID, d.UpdatedAt = w.DecoderID, s.options.Now().UTC()
 		}
 		return nil
@@ -120,21 +120,21 @@ func (s *Service) lend(ctx context.Context, v *visit, w *work) error {
 	if err != nil {
 		return fmt.Errorf("iot: device %s: set its decoder: %w", w.device.Device.ID, err)
 	}
-	c, err := s.decoder(ctx, v, d.DecoderID)
+	c, err := s.decoder(ctx, ab, d.DecoderID)
 	if err != nil && relay.KindOf(err) != relay.KindNotFound {
 		return fmt.Errorf("iot: decoder %s: %w", d.DecoderID, err)
 	}
-	lent := newProfile(d, nil, c)
-	lent.sensors.Store(w.device.sensors.Load())
-	w.device = lent
-	v.known.keep(d.Identifier, lent)
+	assigned := newCachedDevice(d, nil, c)
+	assigned.sensors.Store(w.device.sensors.Load())
+	w.device = assigned
+	ab.cache.putDevice(d.Identifier, assigned)
 	return nil
 }
 
-// wanted returns the decoder that the webhook names, nil if it names none, and
-// refuses the frame if there is no such decoder.
-func (s *Service) wanted(ctx context.Context, v *visit, w *work) (*compiled, error) {
-	c, err := s.decoder(ctx, v, w.DecoderID)
+// namedDecoder returns the decoder that the webhook names, nil if it names none. It
+// refuses the frame if the decoder does not exist.
+func (s *Service) namedDecoder(ctx context.Context, ab *accountBatch, w *work) (*compiled, error) {
+	c, err := s.decoder(ctx, ab, w.DecoderID)
 	if relay.KindOf(err) == relay.KindNotFound {
 		w.refuse("decoder %s is not known", w.DecoderID)
 		return nil, nil
@@ -145,71 +145,71 @@ func (s *Service) wanted(ctx context.Context, v *visit, w *work) (*compiled, err
 	return c, nil
 }
 
-// importDevice creates the device of a frame nobody has announced.
-func (s *Service) importDevice(ctx context.Context, v *visit, w *work) error {
-	if err := s.ask(ctx, v); err != nil {
+// importDevice creates the device of a frame from an unknown device.
+func (s *Service) importDevice(ctx context.Context, ab *accountBatch, w *work) error {
+	if err := s.loadLimits(ctx, ab); err != nil {
 		return err
 	}
-	if v.room <= 0 {
+	if ab.devicesLeft <= 0 {
 		w.refuse("the account has %d devices, the most that frames may create", s.options.MaxDevices)
 		return nil
 	}
-	c, err := s.wanted(ctx, v, w)
+	c, err := s.namedDecoder(ctx, ab, w)
 	if err != nil || !w.open() {
 		return err
 	}
-	d := s.newDevice(w, v.location)
+	d := s.newDevice(w, ab.location)
 	sensors := s.sensorsFor(d, c, nil)
-	if len(sensors) > v.series {
-		w.refuse("%s", s.noSeries())
+	if len(sensors) > ab.seriesLeft {
+		w.refuse("%s", s.seriesLimitReason())
 		return nil
 	}
-	// One of ours that stood in the way may be deleted before it is looked at.
+	// A device of this account with that identifier may be deleted before it is loaded.
 	for range 3 {
-		err = s.store.CreateDevice(ctx, v.acct, d, sensors)
+		err = s.store.CreateDevice(ctx, ab.acct, d, sensors)
 		if err == nil {
-			v.room--
-			v.series -= len(sensors)
-			w.device = newProfile(d, sensors, c)
-			v.known.keep(d.Identifier, w.device)
+			ab.devicesLeft--
+			ab.seriesLeft -= len(sensors)
+			w.device = newCachedDevice(d, sensors, c)
+			ab.cache.putDevice(d.Identifier, w.device)
 			return nil
 		}
 		if relay.KindOf(err) != relay.KindConflict {
 			return fmt.Errorf("iot: import device %s: %w", d.Identifier, err)
 		}
-		if err := s.load(ctx, v, []*work{w}); err != nil {
+		if err := s.load(ctx, ab, []*work{w}); err != nil {
 			return err
 		}
-		if w.device = v.known.profile(d.Identifier); w.device != nil {
-			return nil // somebody else created it meanwhile
+		if w.device = ab.cache.device(d.Identifier); w.device != nil {
+			return nil // another gateway has created it
 		}
 	}
 	w.refuse("device %s has already been claimed by another account", d.Identifier)
 	return nil
 }
 
-// ask finds out, once for the batch, what importing needs to know.
-func (s *Service) ask(ctx context.Context, v *visit) error {
-	if v.asked {
+// loadLimits loads, once per batch, the limits and the location for new devices.
+func (s *Service) loadLimits(ctx context.Context, ab *accountBatch) error {
+	if ab.limitsLoaded {
 		return nil
 	}
-	n, err := s.store.CountDevices(ctx, v.acct)
+	n, err := s.store.CountDevices(ctx, ab.acct)
 	if err != nil {
 		return fmt.Errorf("iot: count devices: %w", err)
 	}
-	series, err := s.store.CountSensors(ctx, v.acct)
+	series, err := s.store.CountSensors(ctx, ab.acct)
 	if err != nil {
 		return fmt.Errorf("iot: count sensors: %w", err)
 	}
-	locations, err := s.store.Locations(ctx, v.acct)
+	locations, err := s.store.Locations(ctx, ab.acct)
 	if err != nil {
 		return fmt.Errorf("iot: locations: %w", err)
 	}
-	v.room, v.series = s.options.MaxDevices-n, s.options.MaxSeries-series
+	ab.devicesLeft, ab.seriesLeft = s.options.MaxDevices-n, s.options.MaxSeries-series
 	if at := slices.IndexFunc(locations, func(l Location) bool { return l.Imported }); at >= 0 {
-		v.location = locations[at].ID
+		ab.location = locations[at].ID
 	}
-	v.asked = true
+	ab.limitsLoaded = true
 	return nil
 }
 
@@ -226,7 +226,7 @@ func (s *Service) newDevice(w *work, location string) Device {
 	return d
 }
 
-// sensorsFor makes the sensors that a decoder maps and a device lacks.
+// sensorsFor returns new sensors for the keys that a decoder maps and a device lacks.
 func (s *Service) sensorsFor(d Device, c *compiled, have map[string]*Sensor) []Sensor {
 	if c == nil {
 		return nil

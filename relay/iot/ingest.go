@@ -15,16 +15,16 @@ import (
 	"github.com/penstock/penstock/relay/account"
 )
 
-// Ingest takes a batch of frames through every step and returns what became of
-// each. It stores nothing twice: frames seen before are dropped, and points of
-// a record that is processed again overwrite themselves.
+// Ingest processes a batch of frames and returns the outcome of each. It is
+// idempotent: duplicates are dropped, and points of a record that is processed
+// again overwrite themselves.
 //
-// An error means that a back end did not answer and that the whole batch has to
-// come again; relay.KindUnavailable in most cases.
+// An error, mostly of relay.KindUnavailable, means that a back end did not answer
+// and that the whole batch must be retried.
 func (s *Service) Ingest(ctx context.Context, arrivals []Arrival) ([]Outcome, error) {
 	b := newBatch(arrivals)
 	for _, step := range [...]func(context.Context, *batch) error{
-		s.refresh, s.check, s.claim, s.identify, s.join, s.decode, s.save, s.keepFrames,
+		s.refresh, s.check, s.claim, s.identify, s.mergeParts, s.decode, s.save, s.keepFrames, s.judgeStored,
 	} {
 		if err := step(ctx, b); err != nil {
 			return nil, err
@@ -37,19 +37,24 @@ func (s *Service) Ingest(ctx context.Context, arrivals []Arrival) ([]Outcome, er
 type batch struct {
 	all    []*work
 	groups map[account.ID][]*work
+	// versions are those of the accounts' records as refresh has found them.
+	versions map[account.ID]Version
 }
 
-// work is one frame on its way through the steps.
+// work is the state of one frame.
 type work struct {
 	Arrival
-	out    Outcome
-	device *profile
-	at     time.Time
-	points []Point
-	uplink *Uplink
-	whole  *Whole // what several posts told of the frame; nil when one tells all
-	// crowded says that the account has no room for sensors the device lacks.
-	crowded string
+	out         Outcome
+	device      *cachedDevice
+	at          time.Time
+	points      []Point
+	uplink      *Uplink
+	firstRecord string       // the record that brought the frame first, if known
+	merged      *MergedFrame // the data of several posts about the frame; nil if there is one
+	// limitReason is set if the series limit prevented missing sensors of the device.
+	limitReason string
+	// preview means that the frame is not stored and changes nothing.
+	preview bool
 }
 
 func newBatch(arrivals []Arrival) *batch {
@@ -72,14 +77,14 @@ func (b *batch) outcomes() []Outcome {
 	return out
 }
 
-// open reports whether the frame still has steps before it.
+// open reports whether the frame is neither refused nor a duplicate.
 func (w *work) open() bool { return w.out.Refused == "" && !w.out.Duplicate }
 
 func (w *work) refuse(format string, args ...any) {
 	w.out.Refused = fmt.Sprintf(format, args...)
 }
 
-// lost records a point that the store will never take.
+// lost records a point that the store refuses for good.
 func (w *work) lost(p Point, reason string) {
 	w.out.Lost = append(w.out.Lost, p.Key+": "+reason)
 	w.out.Points = slices.DeleteFunc(w.out.Points, func(q Point) bool {
@@ -94,21 +99,21 @@ func (w *work) note(format string, args ...any) {
 	w.out.Note += fmt.Sprintf(format, args...)
 }
 
-// What a frame may say about its device, in bytes. Identifiers are tags of the
-// reading stores and parts of keys.
+// Limits of a frame's texts, in bytes. Identifiers are tags of the reading stores
+// and parts of keys.
 const (
 	maxIdentifier = 255
 	maxName       = 255
 	maxDedup      = 128
 )
 
-// check refuses frames that no account or device can be found for, and writes
-// identifiers in the form in which devices are kept and claimed.
+// check refuses frames without an account or a valid device identifier, and
+// normalizes the identifiers.
 func (s *Service) check(_ context.Context, b *batch) error {
 	for _, w := range b.all {
 		f := &w.Frame
 		f.Identifier, _ = NormalizeIdentifier(f.Identifier)
-		f.Name = clip(f.Name, maxName)
+		f.Name = truncateText(f.Name, maxName)
 		switch {
 		case w.Account == 0:
 			w.refuse("the frame belongs to no account")
@@ -123,7 +128,7 @@ func (s *Service) check(_ context.Context, b *batch) error {
 	return nil
 }
 
-// dedupKey tells a frame from the others of its device.
+// dedupKey identifies a frame among those of its device.
 func dedupKey(f *decoders.Frame) string { return string(f.Kind) + boundedDedup(f) }
 
 // boundedDedup is a frame's DedupID in bounded length.
@@ -144,8 +149,7 @@ func (s *Service) claim(ctx context.Context, b *batch) error {
 			if w.Frame.DedupID == "" || !w.open() {
 				continue
 			}
-			frames = append(frames, Seen{Device: w.Frame.Identifier, Dedup: dedupKey(&w.Frame), Record: w.Record})
-			of = append(of, w)
+			frames, of = append(frames, w.seen()), append(of, w)
 		}
 		if len(frames) == 0 {
 			continue
@@ -155,8 +159,32 @@ func (s *Service) claim(ctx context.Context, b *batch) error {
 			return fmt.Errorf("iot: check for duplicates: %w", err)
 		}
 		for i, w := range of {
-			w.out.Duplicate = first[i] != w.Record
+			w.setFirstRecord(first[i])
 		}
 	}
 	return nil
+}
+
+// setFirstRecord sets the record that brought the frame first, and marks the frame
+// as a duplicate if that is another one.
+func (w *work) setFirstRecord(record string) {
+	if w.firstRecord = record; record != w.Record {
+		w.out.Duplicate, w.out.Repeats = true, record
+	}
+}
+
+// seen returns the key of the frame for the duplicate check.
+func (a *Arrival) seen() Seen {
+	s := Seen{Device: a.Frame.Identifier, Dedup: dedupKey(&a.Frame), Record: a.Record}
+	if s.Span = a.Frame.DedupSpan; s.Span > 0 {
+		s.At, _ = SampleTime(&a.Frame, a.ReceivedAt)
+	}
+	return s
+}
+
+// Repeats reports whether an arrival is the same frame as another one of its
+// device.
+func (a *Arrival) Repeats(other *Arrival) bool {
+	s, o := a.seen(), other.seen()
+	return a.Frame.DedupID != "" && s.Dedup == o.Dedup && s.Near(o.At)
 }

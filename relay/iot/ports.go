@@ -10,23 +10,22 @@ import (
 // ReadingStore keeps readings: InfluxDB, or SQLite in the data directory. Both
 // pass the same suite, package iottest.
 type ReadingStore interface {
-	// Write stores a batch. It returns the points that the store refuses for a
-	// reason of their own; the others are stored then. An error means that
-	// nothing is certain and that the whole batch may be written again later.
+	// Write stores a batch. It returns the points that the store refuses
+	// individually; the others are stored. After an error the whole batch may be
+	// written again.
 	Write(ctx context.Context, b Batch) ([]Refused, error)
 
 	// Readings returns a device's points, newest first; at the same time in
 	// order of sensor id.
 	Readings(ctx context.Context, q Query) ([]Point, error)
 
-	// Aggregate returns what the numbers of a device's points come to in each
-	// bucket that has any, computed by the store: oldest first, at the same time
-	// in order of sensor id and type.
+	// Aggregate returns the non-empty buckets of a device's numbers, computed by
+	// the store: oldest first, at the same time in order of sensor id and type.
 	Aggregate(ctx context.Context, q AggregateQuery) ([]Bucket, error)
 
 	// Forget deletes the points of sensors, numbers and texts of any type, that
-	// are older than each one's time, in steps between which others write. What
-	// is gone already is no error.
+	// are older than each one's time, in steps between which others may write.
+	// Points that are already deleted are no error.
 	Forget(ctx context.Context, acct account.ID, old []Expired) error
 
 	// Latest returns the newest point of each of a device's sensors, in order of
@@ -47,10 +46,10 @@ type ReadingStore interface {
 // found.
 type Store interface {
 	CreateDecoder(ctx context.Context, acct account.ID, d Decoder) error
-	// ChangeDecoder saves what change makes of a decoder, and nothing else: when
-	// somebody was faster, change is called again with what stands then. It
-	// returns relay.KindNotFound if there is no such decoder, and what change
-	// returned. ChangeDevice and ChangeSensor likewise.
+	// ChangeDecoder saves a decoder as modified by change. After a concurrent update,
+	// change is called again with the updated decoder. It returns
+	// relay.KindNotFound if there is no such decoder, and the error of change.
+	// ChangeDevice and ChangeSensor likewise.
 	ChangeDecoder(ctx context.Context, acct account.ID, id string, change func(*Decoder) error) (Decoder, error)
 	Decoder(ctx context.Context, acct account.ID, id string) (Decoder, error)
 	Decoders(ctx context.Context, acct account.ID) ([]Decoder, error)
@@ -59,8 +58,8 @@ type Store interface {
 	// if the identifier is taken in this account or claimed by another.
 	CreateDevice(ctx context.Context, acct account.ID, d Device, sensors []Sensor) error
 	ChangeDevice(ctx context.Context, acct account.ID, id string, change func(*Device) error) (Device, error)
-	// DeleteDevice forgets a device and all that is kept of it, and lets go of
-	// its identifier. Work in flight does not bring it back.
+	// DeleteDevice deletes a device with all its records and releases its
+	// identifier. Batches in flight do not restore it.
 	DeleteDevice(ctx context.Context, acct account.ID, id string) error
 	Device(ctx context.Context, acct account.ID, id string) (Device, error)
 	DeviceByIdentifier(ctx context.Context, acct account.ID, identifier string) (Device, error)
@@ -69,9 +68,11 @@ type Store interface {
 	Load(ctx context.Context, acct account.ID, identifiers []string) (map[string]Known, error)
 	Devices(ctx context.Context, acct account.ID) ([]Device, error)
 	CountDevices(ctx context.Context, acct account.ID) (int, error)
+	// DevicesByID returns those of the devices that are there, in any order.
+	DevicesByID(ctx context.Context, acct account.ID, ids []string) ([]Device, error)
 
-	// Retire remembers sensors of a device that is deleted next; Retired lists
-	// those of an account, and Unretire forgets them by sensor id.
+	// Retire saves sensors of a device that is about to be deleted; Retired lists
+	// those of an account, and Unretire deletes them by sensor id.
 	Retire(ctx context.Context, acct account.ID, sensors []Retired) error
 	Retired(ctx context.Context, acct account.ID) ([]Retired, error)
 	Unretire(ctx context.Context, acct account.ID, sensorIDs []string) error
@@ -90,9 +91,9 @@ type Store interface {
 	SensorTypes(ctx context.Context) (map[string]SensorType, error)
 	Locations(ctx context.Context, acct account.ID) ([]Location, error)
 
-	// Versions changes whenever a decoder, device, sensor, location or sensor
-	// type that the account sees changed: what was remembered is stale then.
-	Versions(ctx context.Context, accts []account.ID) (map[account.ID]int64, error)
+	// Versions changes whenever a decoder, device, sensor, location, sensor type or
+	// rule that the account sees changes: cached records are stale then.
+	Versions(ctx context.Context, accts []account.ID) (map[account.ID]Version, error)
 
 	// Overview returns a device's sensors and the version of the sensor types, in
 	// one round trip. It returns relay.KindNotFound if there is no such device.
@@ -116,21 +117,22 @@ type Store interface {
 	Frames(ctx context.Context, acct account.ID, deviceID string, since time.Time) ([]RawFrame, error)
 }
 
-// Cache keeps what can be rebuilt from the reading store. It may be empty at
-// any moment; it does not know which devices there are.
+// Cache holds data that can be rebuilt from the reading store. It may be emptied
+// at any time, and does not know which devices exist.
 type Cache interface {
-	// Claim marks frames as seen for the given time. It returns for each the
-	// record that saw it first: the frame's own record if it is new.
+	// Claim claims frames for the given time. It returns for each the
+	// record that claimed it first: the frame's own record if it is new. A claim
+	// whose time is not Near is replaced.
 	Claim(ctx context.Context, acct account.ID, frames []Seen, ttl time.Duration) ([]string, error)
 	// Claimed returns for each frame the record that claimed it, empty for none,
-	// and marks nothing.
+	// and claims nothing.
 	Claimed(ctx context.Context, acct account.ID, frames []Seen, ttl time.Duration) ([]string, error)
 
-	// Join adds what posts tell of frames to what others have told, in one step
-	// each, and returns the whole of it: of a gateway heard twice the stronger
-	// reception, of two positions the later. What was told is kept for the given
-	// time. The same part again changes nothing.
-	Join(ctx context.Context, acct account.ID, parts []Part, ttl time.Duration) ([]Whole, error)
+	// MergeParts merges parts of frames with those of earlier posts, each
+	// atomically, and returns the merged frames: of two receptions by one gateway
+	// the stronger, of two positions the later. Parts are kept for the given time.
+	// The same part again changes nothing.
+	MergeParts(ctx context.Context, acct account.ID, parts []FramePart, ttl time.Duration) ([]MergedFrame, error)
 
 	// SetHeard keeps when devices were heard last, by device id; an earlier time
 	// changes nothing.
@@ -152,7 +154,7 @@ type Cache interface {
 	// device that was never filled has the zero time.
 	Latest(ctx context.Context, acct account.ID, deviceID string) (points []Point, filled time.Time, err error)
 
-	// ForgetDevice drops what is cached of a device.
+	// ForgetDevice deletes the cached data of a device.
 	ForgetDevice(ctx context.Context, acct account.ID, deviceID string) error
 }
 
@@ -168,17 +170,24 @@ type Known struct {
 	Sensors []Sensor
 }
 
-// Overview is a device's part of every answer about its readings.
+// Overview is the part of a device's records that all queries of readings need.
 type Overview struct {
 	Sensors []Sensor
 	// TypesVersion changes whenever a sensor type does.
 	TypesVersion int64
 }
 
-// Seen names a frame for the check for duplicates: the device, what makes two
-// posts the same frame, and the journal record that brought this one.
+// Seen identifies a frame for the duplicate check: its device, its deduplication
+// key, and the journal record that brought it.
 type Seen struct {
 	Device string
 	Dedup  string
 	Record string
+	// Span is decoders.Frame's DedupSpan; if there is one, At is the frame's time.
+	Span time.Duration
+	At   time.Time
 }
+
+// Near reports whether a frame with the same key and the given time is the same
+// frame.
+func (s Seen) Near(at time.Time) bool { return s.Span == 0 || s.At.Sub(at).Abs() <= s.Span }

@@ -8,13 +8,13 @@ import (
 	"github.com/penstock/penstock/relay/account"
 )
 
-// uplinkOf keeps the radio side of a frame, if it says anything of it: of an
-// uplink and a status all there is, of a location the position.
+// uplinkOf returns the radio data of a frame: all of it for an uplink, battery and
+// margin for a status, the position for a location.
 func uplinkOf(w *work) *Uplink {
 	f := &w.Frame
 	switch {
 	case f.Supplement && f.Kind != decoders.Uplink:
-		return w.addition()
+		return w.supplement()
 	case f.Kind == decoders.Location:
 		u := w.bare(w.at)
 		u.place(f.Position)
@@ -24,6 +24,9 @@ func uplinkOf(w *work) *Uplink {
 	}
 	u := w.bare(w.at)
 	u.Battery, u.Margin = f.Battery, f.Margin
+	if f.Kind == decoders.Uplink {
+		u.Frame, u.Name = true, w.device.Device.Name
+	}
 	if f.HasFCnt {
 		u.FCnt = new(f.FCnt)
 	}
@@ -31,20 +34,21 @@ func uplinkOf(w *work) *Uplink {
 		u.FPort = new(int64(f.FPort))
 	}
 	gateways, position := f.Gateways, f.Position
-	if w.whole != nil {
-		gateways, position = w.whole.heard(), w.whole.Position
+	if w.merged != nil {
+		gateways, position = w.merged.receptions(), w.merged.Position
 	}
 	u.receptions(gateways)
 	u.place(position)
 	return u.orNil()
 }
 
-// bare is an Uplink of the frame's device that says nothing yet.
+// bare returns an empty Uplink of the frame's device.
 func (w *work) bare(at time.Time) *Uplink {
 	return &Uplink{Account: w.Account, DeviceID: w.device.Device.ID, Identifier: w.device.Device.Identifier, Time: at}
 }
 
-// receptions keeps how many gateways heard the frame, and the best of them.
+// receptions sets the number of gateways that received the frame, and the signal
+// of the best one.
 func (u *Uplink) receptions(gateways []decoders.Gateway) {
 	if n := len(gateways); n > 0 {
 		u.Gateways = new(int64(n))
@@ -61,16 +65,16 @@ func (u *Uplink) place(p *decoders.Position) {
 	}
 }
 
-// orNil returns nil for an Uplink that says nothing but a port.
+// orNil returns nil for an Uplink that is no frame and has no data but a port.
 func (u *Uplink) orNil() *Uplink {
-	if u.FCnt == nil && u.Battery == nil && u.Margin == nil && u.Gateways == nil && u.Latitude == nil {
+	if !u.Frame && u.FCnt == nil && u.Battery == nil && u.Margin == nil && u.Gateways == nil && u.Latitude == nil {
 		return nil
 	}
 	return u
 }
 
-// heard is when the network heard the frame, as far as it says so plausibly,
-// else when it was received; never later than that.
+// heard returns the network's time of receipt if it is plausible, else the
+// gateway's; never later than that.
 func (w *work) heard() time.Time {
 	at := w.Frame.NetworkTime
 	if !Plausible(at, w.ReceivedAt) || at.After(w.ReceivedAt) {
@@ -79,11 +83,11 @@ func (w *work) heard() time.Time {
 	return at.UTC()
 }
 
-// lastHeard is when each device of a batch was heard last, by device id.
+// lastHeard returns when each device of a group was last heard, by device id.
 func lastHeard(group []*work) map[string]time.Time {
 	out := make(map[string]time.Time)
 	for _, w := range group {
-		if w.device == nil || w.out.Duplicate || w.Frame.Simulated || !fromDevice(w.Frame.Kind) {
+		if w.device == nil || w.out.Duplicate || w.Frame.Simulated || !FromDevice(w.Frame.Kind) {
 			continue
 		}
 		if id, at := w.device.Device.ID, w.heard(); at.After(out[id]) {
@@ -93,10 +97,10 @@ func lastHeard(group []*work) map[string]time.Time {
 	return out
 }
 
-// fromDevice reports whether an event of this kind shows that the device spoke.
-func fromDevice(k decoders.EventKind) bool { return imports(k) || k == decoders.Ack }
+// FromDevice reports whether an event of this kind was sent by the device.
+func FromDevice(k decoders.EventKind) bool { return createsDevice(k) || k == decoders.Ack }
 
-// lastSeen writes into devices when each was heard last.
+// lastSeen sets LastSeen of devices.
 func (s *Service) lastSeen(ctx context.Context, acct account.ID, devices []Device) error {
 	ids := make([]string, len(devices))
 	for i := range devices {

@@ -8,8 +8,7 @@ import (
 	"github.com/penstock/penstock/relay/account"
 )
 
-// Arrival is the frame as it came in, as far as it was kept; ok is false if that
-// is not all of it.
+// Arrival returns the received frame; ok is false if the raw frame is incomplete.
 func (r RawFrame) Arrival(acct account.ID) (a Arrival, ok bool) {
 	if r.Truncated {
 		return a, false

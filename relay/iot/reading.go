@@ -43,6 +43,10 @@ type Uplink struct {
 	Margin     *float64 // dB, of the last downlink
 	Latitude   *float64 // degrees, where the network found the device
 	Longitude  *float64 // degrees
+	// Frame means that this is an uplink of the device itself, as opposed to data of
+	// other posts about it, or other data of the device.
+	Frame bool
+	Name  string // the device's, beside a Frame
 }
 
 // Batch is what one write brings to a reading store.

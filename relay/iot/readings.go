@@ -125,8 +125,8 @@ func (s *Service) Readings(ctx context.Context, q Query, u Units) ([]Record, err
 	return records(current(points, o.Sensors), types, u), nil
 }
 
-// current leaves out what a replay has stored anew since the sensor got another
-// type: both stand at the same time, and the newer type counts.
+// current removes the readings that a replay has stored again under the sensor's
+// new type: both have the same time, and the newer type counts.
 func current(points []Point, sensors []Sensor) []Point {
 	now := make(map[string]string) // type by sensor, of those that had others
 	for _, sensor := range sensors {
@@ -137,8 +137,8 @@ func current(points []Point, sensors []Sensor) []Point {
 	if len(now) == 0 {
 		return points
 	}
-	of := func(p Point) moment { return moment{p.SensorID, p.Time.UnixNano()} }
-	anew := make(map[moment]bool)
+	of := func(p Point) pointID { return pointID{p.SensorID, p.Time.UnixNano()} }
+	anew := make(map[pointID]bool)
 	for _, p := range points {
 		if p.Type == now[p.SensorID] {
 			anew[of(p)] = true
@@ -191,8 +191,8 @@ func (s *Service) overview(ctx context.Context, acct account.ID, deviceID string
 	if err != nil {
 		return o, nil, err
 	}
-	if kept := s.types.Load(); kept != nil && kept.version == o.TypesVersion {
-		return o, kept.types, nil
+	if cached := s.types.Load(); cached != nil && cached.version == o.TypesVersion {
+		return o, cached.types, nil
 	}
 	types, err := s.store.SensorTypes(ctx)
 	if err != nil {
@@ -202,7 +202,7 @@ func (s *Service) overview(ctx context.Context, acct account.ID, deviceID string
 	return o, types, nil
 }
 
-// sensorTypes is what was remembered of the sensor types.
+// sensorTypes is the cached list of sensor types with its version.
 type sensorTypes struct {
 	version int64
 	types   map[string]SensorType

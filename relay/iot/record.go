@@ -27,14 +27,14 @@ func Records(points []Point, types map[string]SensorType) []Record {
 	return records(points, types, Metric)
 }
 
-// records makes three pieces of memory for a list, not three for every row.
+// records allocates three times per list, not three times per row.
 func records(points []Point, types map[string]SensorType, u Units) []Record {
 	out := make([]Record, len(points))
 	values := make(numbers, 0, len(points))
 	dates := datesOf(points)
 	for i := range points {
 		p, r := &points[i], &out[i]
-		t := named(types, p.Type)
+		t := sensorTypeOf(types, p.Type)
 		r.SensorID, r.DeviceID, r.Key, r.Name = p.SensorID, p.DeviceID, p.Key, t.Name
 		r.MetricUnits, r.ImperialUnits = t.MetricUnits, t.ImperialUnits
 		r.ReadingDate, dates = dates[:len(TimeFormat)], dates[len(TimeFormat):]
@@ -47,10 +47,11 @@ func records(points []Point, types map[string]SensorType, u Units) []Record {
 	return out
 }
 
-// numbers holds the values of a list. Its capacity is what will be added.
+// numbers holds the values of a list. Its capacity must suffice for all of them:
+// add returns pointers into it.
 type numbers []float64
 
-// add returns where the number lies; nil if it is not finite.
+// add appends a number and returns a pointer to it; nil if it is not finite.
 func (n *numbers) add(v float64, finite bool) *float64 {
 	if !finite {
 		return nil
@@ -59,7 +60,7 @@ func (n *numbers) add(v float64, finite bool) *float64 {
 	return &(*n)[len(*n)-1]
 }
 
-// datesOf writes the points' times one after another.
+// datesOf returns the concatenated times of points.
 func datesOf(points []Point) string {
 	b := make([]byte, 0, len(TimeFormat)*len(points))
 	for i := range points {
@@ -68,7 +69,7 @@ func datesOf(points []Point) string {
 	return string(b)
 }
 
-// dateOf writes a time in TimeFormat.
+// dateOf formats a time in TimeFormat.
 func dateOf(t time.Time) string { return string(appendDate(nil, t)) }
 
 // appendDate appends a time in TimeFormat: a list has one in every row, and

@@ -62,7 +62,7 @@ func (s *Service) CreateDevice(ctx context.Context, acct account.ID, n NewDevice
 		return d, err
 	}
 	sensors := s.sensorsFor(d, &compiled{Decoder: decoder}, nil)
-	if err := s.seriesLeft(ctx, acct, p, len(sensors)); err != nil {
+	if err := s.checkSeriesLimit(ctx, acct, p, len(sensors)); err != nil {
 		return d, err
 	}
 	if err := p.Err(); err != nil {

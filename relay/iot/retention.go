@@ -9,14 +9,13 @@ import (
 	"github.com/penstock/penstock/relay/account"
 )
 
-// Expired names points that a sensor keeps no longer: those older than Before.
+// Expired selects the points of a sensor that are older than Before.
 type Expired struct {
 	DeviceID, SensorID string
 	Before             time.Time
 }
 
-// Since is the time of the oldest reading that the sensor still keeps: zero
-// when it keeps them for good.
+// Since returns the start of the sensor's retention; zero if it is unlimited.
 func (s Sensor) Since(now time.Time) time.Time {
 	if s.RetentionDays <= 0 {
 		return time.Time{}
@@ -24,16 +23,15 @@ func (s Sensor) Since(now time.Time) time.Time {
 	return now.UTC().AddDate(0, 0, -s.RetentionDays)
 }
 
-// How much of an account is looked at in one step, and how much the store is
-// told to forget in one.
+// How many devices are loaded, and how many sensors expired, in one step.
 const (
 	devicesAtOnce = 500
 	sensorsAtOnce = 100
 )
 
-// Expire deletes the readings of an account's sensors, those of deleted devices
-// included, that are older than their retention_days. It goes through the account in small steps, so that it may run
-// while frames come in, and may be ended and run again at any time.
+// Expire deletes the readings of an account's sensors, including those of deleted
+// devices, that are older than their retention_days. It works in small steps, so it
+// may run while frames arrive, and may be interrupted and run again at any time.
 func (s *Service) Expire(ctx context.Context, acct account.ID) error {
 	devices, err := s.store.Devices(ctx, acct)
 	if err != nil {
@@ -49,7 +47,7 @@ func (s *Service) Expire(ctx context.Context, acct account.ID) error {
 		if err != nil {
 			return fmt.Errorf("iot: retention of account %s: %w", acct, err)
 		}
-		if err := s.forget(ctx, acct, expired(names, known, now)); err != nil {
+		if err := s.deleteExpired(ctx, acct, expired(names, known, now)); err != nil {
 			return err
 		}
 	}
@@ -57,13 +55,13 @@ func (s *Service) Expire(ctx context.Context, acct account.ID) error {
 	if err != nil {
 		return fmt.Errorf("iot: retention of account %s: %w", acct, err)
 	}
-	if err := s.forget(ctx, acct, old); err != nil || len(done) == 0 {
+	if err := s.deleteExpired(ctx, acct, old); err != nil || len(done) == 0 {
 		return err
 	}
 	return s.store.Unretire(ctx, acct, done)
 }
 
-// expired lists what devices no longer keep, device by device.
+// expired returns the expired points of devices, device by device.
 func expired(names []string, known map[string]Known, now time.Time) (old []Expired) {
 	for _, name := range names {
 		for _, sensor := range known[name].Sensors {

@@ -8,15 +8,16 @@ import (
 	"github.com/penstock/penstock/relay/account"
 )
 
-// Retired is a sensor of a deleted device whose readings are not kept for good:
-// they still have to go when their time has come.
+// Retired is a sensor of a deleted device whose readings have a retention: they are
+// still deleted when it ends.
 type Retired struct {
 	SensorID      string    `json:"sensor_id"`
 	RetentionDays int       `json:"retention_days"` // more than 0
 	DeletedAt     time.Time `json:"deleted_at"`
 }
 
-// retire remembers which readings of a device have an end, before it is deleted.
+// retire saves the sensors of a device that have a retention, before the device is
+// deleted.
 func (s *Service) retire(ctx context.Context, acct account.ID, deviceID string) error {
 	sensors, err := s.store.Sensors(ctx, acct, deviceID)
 	if err != nil {
@@ -34,34 +35,34 @@ func (s *Service) retire(ctx context.Context, acct account.ID, deviceID string) 
 	return s.store.Retire(ctx, acct, retired)
 }
 
-// expireRetired names what sensors of deleted devices keep no longer, and those
-// of them that have nothing left. A device that is there after all, since its
-// deletion failed, speaks for itself.
+// expireRetired returns the expired readings of deleted devices' sensors, and the
+// sensors that have no readings left. A device whose deletion failed is expired
+// with the existing devices.
 func (s *Service) expireRetired(ctx context.Context, acct account.ID, devices []Device) (old []Expired, done []string, err error) {
 	retired, err := s.store.Retired(ctx, acct)
 	if err != nil || len(retired) == 0 {
 		return nil, nil, err
 	}
-	there := make(map[string]bool, len(devices))
+	exists := make(map[string]bool, len(devices))
 	for _, d := range devices {
-		there[d.ID] = true
+		exists[d.ID] = true
 	}
 	now := s.options.Now()
 	for _, r := range retired {
 		device := DeviceOf(r.SensorID)
 		since := Sensor{RetentionDays: r.RetentionDays}.Since(now)
-		if !there[device] {
+		if !exists[device] {
 			old = append(old, Expired{DeviceID: device, SensorID: r.SensorID, Before: since})
 		}
-		if there[device] || since.After(r.DeletedAt.Add(newestSample)) {
+		if exists[device] || since.After(r.DeletedAt.Add(newestSample)) {
 			done = append(done, r.SensorID)
 		}
 	}
 	return old, done, nil
 }
 
-// forget deletes what sensors keep no longer, so many in one step.
-func (s *Service) forget(ctx context.Context, acct account.ID, old []Expired) error {
+// deleteExpired deletes expired readings, in steps of sensorsAtOnce.
+func (s *Service) deleteExpired(ctx context.Context, acct account.ID, old []Expired) error {
 	for len(old) > 0 {
 		n := min(len(old), sensorsAtOnce)
 		if err := s.readings.Forget(ctx, acct, old[:n]); err != nil {

@@ -9,12 +9,11 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// save writes to the reading store, and then keeps what was stored as the
-// latest values. What the store could not take in is written again later, as
-// its port says.
+// save writes to the reading store, and then updates the latest values. After an
+// error of the store the whole batch is written again later.
 func (s *Service) save(ctx context.Context, b *batch) error {
 	var write Batch
-	var points, uplinks []*work // whose write.Points[i] and write.Uplinks[i] are
+	var points, uplinks []*work // the frames of write.Points[i] and write.Uplinks[i]
 	for _, w := range b.all {
 		if w.uplink != nil { // also of a frame that could not be decoded
 			write.Uplinks = append(write.Uplinks, *w.uplink)
@@ -46,8 +45,8 @@ func (s *Service) save(ctx context.Context, b *batch) error {
 	return s.keepLatest(ctx, b)
 }
 
-// keepLatest keeps the points that were stored as the latest values, and when
-// devices were heard last.
+// keepLatest caches the stored points as the latest values, and the time each
+// device was last heard.
 func (s *Service) keepLatest(ctx context.Context, b *batch) error {
 	var g errgroup.Group
 	g.SetLimit(8)

@@ -10,14 +10,14 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// Compiler makes a decoder of its codec's name and source; decoders/catalog
-// has the one that is used.
+// Compiler builds a decoder from the name of its codec and its source;
+// decoders/catalog implements it.
 type Compiler func(codec, source string, useRawPayload bool) (decoders.Decoder, error)
 
-// Options are what may be chosen; the zero value works.
+// Options configures a Service; the zero value works.
 type Options struct {
-	// DedupWindow is how long a frame is known as seen; 0 means two hours, more
-	// than The Things Stack's longest series of retries.
+	// DedupWindow is how long duplicates of a frame are detected; 0 means two
+	// hours, more than The Things Stack's longest series of retries.
 	DedupWindow time.Duration
 	// MaxDevices is how many devices an account's frames may create; 0 means
 	// 100,000.
@@ -30,7 +30,7 @@ type Options struct {
 	Logger    *slog.Logger // nil means slog.Default
 }
 
-// Service has the use cases of devices, decoders and readings.
+// Service implements the use cases of devices, decoders and readings.
 type Service struct {
 	store    Store
 	cache    Cache
@@ -38,9 +38,13 @@ type Service struct {
 	readings ReadingStore
 	compile  Compiler
 	options  Options
-	memory   *memory
+	records  *recordCache
 	types    atomic.Pointer[sensorTypes]
-	guesses  guesses
+	// sensorTypesOf is used to prefetch readings.
+	sensorTypesOf typeCache
+	// suspensions counts suspended programs since the start.
+	suspensions atomic.Int64
+	judge       Judge // nil: nothing follows from frames
 }
 
 // New returns a Service.
@@ -55,8 +59,9 @@ func New(store Store, cache Cache, readings ReadingStore, compile Compiler, o Op
 		now := o.Now
 		o.NewID = func() string { return relay.NewID(now()) }
 	}
+	o.Logger = cmp.Or(o.Logger, slog.Default())
 	return &Service{
-		store: store, cache: cache, cached: &cached{cache: cache, now: o.Now, log: cmp.Or(o.Logger, slog.Default())},
-		readings: readings, compile: compile, options: o, memory: newMemory(),
+		store: store, cache: cache, cached: &cached{cache: cache, now: o.Now, log: o.Logger},
+		readings: readings, compile: compile, options: o, records: newRecordCache(),
 	}
 }

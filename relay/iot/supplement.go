@@ -9,91 +9,94 @@ import (
 	"github.com/penstock/penstock/decoders"
 )
 
-// Part is what one post tells of a frame of which several posts may tell.
-type Part struct {
+// FramePart is the data of one post about a frame that several posts describe.
+type FramePart struct {
 	Device, Dedup string
-	// At is the time that the frame is stored under. A post that only adds to
-	// the frame has none.
+	// At is the time under which the frame is stored; zero for a post that only
+	// supplements the frame.
 	At       time.Time
 	Gateways []decoders.Gateway
 	Position *decoders.Position
 }
 
-// Whole is what all posts have told of a frame so far.
-type Whole struct {
-	At       time.Time          // zero while the frame itself has not come
+// MergedFrame merges the data of all posts about a frame so far.
+type MergedFrame struct {
+	At       time.Time          // zero until the frame itself arrives
 	Gateways []decoders.Gateway // with identifier, RSSI and SNR only
 	Position *decoders.Position
 }
 
-// heard returns the receptions. One without a name is the best of those that
-// the network names later.
-func (w *Whole) heard() []decoders.Gateway {
-	named := slices.DeleteFunc(slices.Clone(w.Gateways), func(g decoders.Gateway) bool { return g.ID == "" })
+// receptions returns the gateways that received the frame. One without an id is
+// the best of those that the network names later, so it counts only until then.
+func (m *MergedFrame) receptions() []decoders.Gateway {
+	named := slices.DeleteFunc(slices.Clone(m.Gateways), func(g decoders.Gateway) bool { return g.ID == "" })
 	if len(named) > 0 {
 		return named
 	}
-	return w.Gateways
+	return m.Gateways
 }
 
-// joins reports whether what a post tells goes together with what others tell,
-// also when the frame itself was seen before.
-func (w *work) joins() bool {
+// merges reports whether a post is merged with other posts about the same frame,
+// even if the frame itself is a duplicate.
+func (w *work) merges() bool {
 	f := &w.Frame
 	return w.out.Refused == "" && f.DedupID != "" && (f.Supplement || f.Extensible) && !f.Simulated
 }
 
-// join puts together what several posts tell of a frame, whichever comes first.
-func (s *Service) join(ctx context.Context, b *batch) error {
+// mergeParts merges the data of several posts about a frame, in any order.
+func (s *Service) mergeParts(ctx context.Context, b *batch) error {
 	for acct, group := range b.groups {
-		var parts []Part
+		var parts []FramePart
 		var of []*work
 		for _, w := range group {
-			if w.joins() {
-				parts, of = append(parts, w.part()), append(of, w)
+			if w.merges() {
+				parts, of = append(parts, w.framePart()), append(of, w)
 			}
 		}
 		if len(parts) == 0 {
 			continue
 		}
-		wholes, err := s.cached.join(ctx, acct, parts, s.options.DedupWindow)
+		merged, err := s.cached.mergeParts(ctx, acct, parts, s.options.DedupWindow)
 		if err != nil {
 			return fmt.Errorf("iot: join what was told of a frame: %w", err)
 		}
-		for i := range wholes {
-			of[i].whole = &wholes[i]
+		for i := range merged {
+			of[i].merged = &merged[i]
 		}
 	}
 	return nil
 }
 
-func (w *work) part() Part {
+func (w *work) framePart() FramePart {
 	f := &w.Frame
-	p := Part{Device: f.Identifier, Dedup: boundedDedup(f), Gateways: f.Gateways, Position: f.Position}
+	p := FramePart{Device: f.Identifier, Dedup: boundedDedup(f), Gateways: f.Gateways, Position: f.Position}
+	if f.DedupSpan > 0 {
+		p.Dedup += "@" + w.firstRecord // another frame may have the same key
+	}
 	if f.Kind == decoders.Uplink && w.open() {
 		p.At, _ = SampleTime(f, w.ReceivedAt)
 	}
 	return p
 }
 
-// addition is what a post adds to the radio side of a frame, nil for nothing. It
-// is stored under the frame's time. Where that is not known, since the frame has
-// not come or the cache has lost it, a post without the payload is stored under
-// its own, which the networks make the same; one with the payload has become the
-// frame itself.
-func (w *work) addition() *Uplink {
-	whole := Whole{Gateways: w.Frame.Gateways, Position: w.Frame.Position}
-	if w.whole != nil {
-		whole = *w.whole
+// supplement returns the radio data that a post adds to a frame, or nil. It is
+// stored under the frame's time. If that time is unknown, because the frame has not
+// arrived or the cache has lost it, a post without the payload is stored under its
+// own time, which is the same in the networks; a post with the payload is stored as
+// the frame itself.
+func (w *work) supplement() *Uplink {
+	frame := MergedFrame{Gateways: w.Frame.Gateways, Position: w.Frame.Position}
+	if w.merged != nil {
+		frame = *w.merged
 	}
-	if whole.At.IsZero() {
-		if !w.joins() || w.Frame.Kind == decoders.Uplink || w.Frame.NetworkTime.IsZero() {
+	if frame.At.IsZero() {
+		if !w.merges() || w.Frame.Kind == decoders.Uplink || w.Frame.NetworkTime.IsZero() {
 			return nil
 		}
-		whole.At, _ = SampleTime(&w.Frame, w.ReceivedAt)
+		frame.At, _ = SampleTime(&w.Frame, w.ReceivedAt)
 	}
-	u := w.bare(whole.At)
-	u.receptions(whole.heard())
-	u.place(whole.Position)
+	u := w.bare(frame.At)
+	u.receptions(frame.receptions())
+	u.place(frame.Position)
 	return u.orNil()
 }

@@ -31,8 +31,8 @@ func everynetOf(gateway string, rssi int, duplicate bool) string {
 		`"port":2,"counter_up":21,"payload":"FQ==","duplicate":%v,"radio":{"hardware":{"rssi":%d,"snr":4}}}}`, gateway, duplicate, rssi)
 }
 
-// told is a gateway to which posts come, in a world of its own each time.
-func told(t *testing.T, bodies []string) *gateway {
+// gatewayOf is a gateway to which posts come, in a world of its own each time.
+func gatewayOf(t *testing.T, bodies []string) *gateway {
 	t.Helper()
 	g := newGateway(t)
 	d := iot.Decoder{ID: "raw", Name: "raw", Type: iot.Other, Codec: "expr", Source: "temperature = bytes[0]", Sensors: []iot.Mapping{{SensorTypeID: "temperature", Key: "temperature"}}}
@@ -90,17 +90,17 @@ func TestWhatSeveralPostsTellOfAFrameIsOneFrame(t *testing.T) {
 		{"LORIOT's rx and gw", eui, []string{loriotRx, loriotGw}, loriot},
 		{"LORIOT's rx alone", eui, []string{loriotRx}, strings.Replace(loriot, "gateways=2", "gateways=1", 1)},
 		{"LORIOT's gw alone", eui, []string{loriotGw}, loriot},
-		{"Sigfox's data and position", "1CF2A0", []string{sigfoxData, sigfoxPlace}, "12:00:00 gateways=1, 12:00:00 latitude=51.5, 12:00:00 rssi=-120, 12:00:00 snr=8"},
-		{"Sigfox's data twice, the second with more", "1CF2A0", []string{sigfoxData, sigfoxFull}, "12:00:00 gateways=2, 12:00:00 latitude=51.5, 12:00:00 rssi=-101, 12:00:00 snr=17"},
-		{"Sigfox's data and stations without data", "1CF2A0", []string{sigfoxData, sigfoxLater}, "12:00:00 gateways=2, 12:00:00 rssi=-101, 12:00:00 snr=17"},
-		{"Sigfox's data, stations and position", "1CF2A0", []string{sigfoxData, sigfoxPlace, sigfoxFull}, "12:00:00 gateways=2, 12:00:00 latitude=51.5, 12:00:00 rssi=-101, 12:00:00 snr=17"},
+		{"Sigfox's data and position", "1CF2A0", []string{sigfoxData, sigfoxPlace}, "12:00:00 f_cnt=9, 12:00:00 gateways=1, 12:00:00 latitude=51.5, 12:00:00 rssi=-120, 12:00:00 snr=8"},
+		{"Sigfox's data twice, the second with more", "1CF2A0", []string{sigfoxData, sigfoxFull}, "12:00:00 f_cnt=9, 12:00:00 gateways=2, 12:00:00 latitude=51.5, 12:00:00 rssi=-101, 12:00:00 snr=17"},
+		{"Sigfox's data and stations without data", "1CF2A0", []string{sigfoxData, sigfoxLater}, "12:00:00 f_cnt=9, 12:00:00 gateways=2, 12:00:00 rssi=-101, 12:00:00 snr=17"},
+		{"Sigfox's data, stations and position", "1CF2A0", []string{sigfoxData, sigfoxPlace, sigfoxFull}, "12:00:00 f_cnt=9, 12:00:00 gateways=2, 12:00:00 latitude=51.5, 12:00:00 rssi=-101, 12:00:00 snr=17"},
 		{"Everynet's copies of three gateways", eui, []string{everynetOf("a", -90, false), everynetOf("b", -80, true), everynetOf("c", -100, true)},
 			"12:00:00 f_cnt=21, 12:00:00 f_port=2, 12:00:00 gateways=3, 12:00:00 rssi=-80, 12:00:00 snr=4"},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
 			for _, order := range orders(tc.posts) {
-				g := told(t, order)
+				g := gatewayOf(t, order)
 				d, err := g.DeviceByIdentifier(t.Context(), 1, tc.device)
 				must(t, err)
 				records, err := g.Readings(t.Context(), iot.Query{Account: 1, DeviceID: d.ID}, "")
@@ -134,7 +134,7 @@ func orders(posts []string) [][]string {
 
 // A position says nothing of a device that nobody knows, and may come before it.
 func TestAPositionBeforeItsFrameMakesNoDevice(t *testing.T) {
-	g := told(t, []string{sigfoxPlace})
+	g := gatewayOf(t, []string{sigfoxPlace})
 	if _, err := g.DeviceByIdentifier(t.Context(), 1, "1CF2A0"); err == nil || g.radio() != "" {
 		t.Errorf("%v, %s", err, g.radio())
 	}

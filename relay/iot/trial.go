@@ -10,79 +10,79 @@ import (
 	"github.com/penstock/penstock/relay/account"
 )
 
-// Trial says what is tried on frames: a decoder of the account, that of a
-// device, or a codec and its source; a source beside a decoder stands in the
-// place of the decoder's own.
+// Trial selects the decoder to try on frames: a decoder of the account, that of a
+// device, or a codec and its source. A source given with a decoder replaces the
+// decoder's own.
 type Trial struct {
 	Account   account.ID
 	DecoderID string
-	// DeviceID names the device whose sensors take the values; without one they
-	// are taken as by a new device.
+	// DeviceID names the device whose sensors get the values; without one they are
+	// mapped as for a new device.
 	DeviceID      string
 	Codec, Source string
-	UseRawPayload *bool // nil: as the decoder has it
-	// Sensors map the keys; nil: as the decoder has them.
+	UseRawPayload *bool // nil means the decoder's setting
+	// Sensors maps the keys; nil means the decoder's mapping.
 	Sensors []Mapping
 }
 
-// Tried is what became of one frame.
-type Tried struct {
-	// Outcome is as Ingest would give it: Points are what the device's sensors
-	// would get, Refused is why nothing would be stored.
+// TrialResult is the result for one frame.
+type TrialResult struct {
+	// Outcome is the one that Ingest would return: Points are the readings of the
+	// device's sensors, Refused is the reason why nothing would be stored.
 	Outcome
 	At time.Time // the frame's
-	// Values are what the decoder gave, before sensors take them.
+	// Values are the decoder's results, before they are mapped to sensors.
 	Values           []decoders.Reading
 	Errors, Warnings []string
 	Took             time.Duration // of the decoder alone
-	// Readings compare with what is stored of the device; without a device
-	// there is nothing to compare with.
+	// Readings compares the points with the stored ones; empty without a device.
 	Readings []Difference
 }
 
-// Try runs a decoder on frames and stores nothing. What a frame says of its
-// device is not looked at.
+// Try runs a decoder on frames and stores nothing. The device identifiers of the
+// frames are ignored.
 //
 // It returns Invalid if there is nothing to try or the source does not compile,
 // and NotFound if the account has no such decoder or device.
-func (s *Service) Try(ctx context.Context, t Trial, arrivals []Arrival) ([]Tried, error) {
-	p, err := s.onTrial(ctx, t)
+func (s *Service) Try(ctx context.Context, t Trial, arrivals []Arrival) ([]TrialResult, error) {
+	p, err := s.trialDevice(ctx, t)
 	if err != nil {
 		return nil, err
 	}
-	fitted, err := s.newLodging().fit(ctx, t.Account, p)
+	fitted, err := s.newProvisionalDevices().fit(ctx, t.Account, p)
 	if err != nil {
 		return nil, err
 	}
 	b := newBatch(arrivals)
-	out := make([]Tried, len(b.all))
-	foretold := make([]Foretold, len(b.all))
+	out := make([]TrialResult, len(b.all))
+	previewed := make([]PreviewedFrame, len(b.all))
 	for i, w := range b.all {
 		w.Account, w.device = t.Account, fitted
 		out[i] = w.try()
 	}
-	if err := s.differences(ctx, b, foretold); err != nil {
+	b.uniqueTimes()
+	if err := s.differences(ctx, b, previewed); err != nil {
 		return nil, err
 	}
 	for i := range out {
 		if t.DeviceID != "" {
-			out[i].Readings = foretold[i].Readings
+			out[i].Readings = previewed[i].Readings
 		}
 	}
 	return out, nil
 }
 
-// TrySource is Try without any records: the trial names neither a decoder nor a
+// TrySource is Try without a store: the trial names neither a decoder nor a
 // device.
-func TrySource(ctx context.Context, compile Compiler, t Trial, arrivals []Arrival) ([]Tried, error) {
+func TrySource(ctx context.Context, compile Compiler, t Trial, arrivals []Arrival) ([]TrialResult, error) {
 	if t.DecoderID != "" || t.DeviceID != "" {
 		return nil, relay.Invalid("decoder_id", "Decoders and devices are known to a running gateway only.")
 	}
 	return New(nil, nil, nil, compile, Options{}).Try(ctx, t, arrivals)
 }
 
-// onTrial is a profile of the device, or of none, with what is tried.
-func (s *Service) onTrial(ctx context.Context, t Trial) (*profile, error) {
+// trialDevice returns the device, or an empty one, with the decoder that is tried.
+func (s *Service) trialDevice(ctx context.Context, t Trial) (*cachedDevice, error) {
 	var d Device
 	var sensors []Sensor
 	var err error
@@ -94,15 +94,15 @@ func (s *Service) onTrial(ctx context.Context, t Trial) (*profile, error) {
 			return nil, fmt.Errorf("iot: device %s: sensors: %w", t.DeviceID, err)
 		}
 	}
-	c, err := s.tried(ctx, t, d)
+	c, err := s.trialDecoder(ctx, t, d)
 	if err != nil {
 		return nil, err
 	}
-	return newProfile(d, sensors, c), nil
+	return newCachedDevice(d, sensors, c), nil
 }
 
-// tried is the decoder that is tried, compiled.
-func (s *Service) tried(ctx context.Context, t Trial, d Device) (*compiled, error) {
+// trialDecoder compiles the decoder that is tried.
+func (s *Service) trialDecoder(ctx context.Context, t Trial, d Device) (*compiled, error) {
 	var decoder Decoder
 	id := t.DecoderID
 	if id == "" && (t.Codec == "" || t.Sensors == nil) {
@@ -133,20 +133,20 @@ func (s *Service) tried(ctx context.Context, t Trial, d Device) (*compiled, erro
 		return nil, err
 	}
 	c := &compiled{Decoder: decoder}
-	c.codec, c.broken = s.compile(decoder.Codec, decoder.Source, decoder.UseRawPayload)
+	c.program, c.broken = s.newProgram(decoder)
 	return c, nil
 }
 
-// try decodes one frame and gives its values to the sensors.
-func (w *work) try() Tried {
-	w.remarks()
-	t := Tried{At: w.at}
+// try decodes one frame and maps its values to sensors.
+func (w *work) try() TrialResult {
+	w.setTime()
+	t := TrialResult{At: w.at}
 	switch {
 	case w.Frame.Kind != decoders.Uplink:
 		w.refuse("the frame is %q, only an uplink is decoded", string(w.Frame.Kind))
 	case w.Frame.Encrypted:
 		w.refuse("the payload is encrypted")
-	case empty(&w.Frame):
+	case hasNoData(&w.Frame):
 		w.note("the frame holds nothing to decode")
 	default:
 		t.run(w)
@@ -158,22 +158,22 @@ func (w *work) try() Tried {
 	return t
 }
 
-func (t *Tried) run(w *work) {
-	w.Frame.Params = w.device.params
-	begun := time.Now()
-	result, err := w.device.decoder.codec.Decode(&w.Frame)
-	t.Took = time.Since(begun)
+func (t *TrialResult) run(w *work) {
+	started := time.Now()
+	result, err := w.device.decoder.program.decoder.Decode(w.decoderInput())
+	t.Took = time.Since(started)
 	t.Values, t.Warnings = result.Readings, result.Warnings
 	if err != nil {
 		t.Errors = append(t.Errors, err.Error())
 	}
 	t.Errors = append(t.Errors, result.Errors...)
-	w.judge(result, err)
+	w.recordResult(result, err)
+	t.Errors = append(t.Errors, w.out.Lost...)
 	if !w.open() || w.device.decoder.ID == "" && len(w.device.decoder.Sensors) == 0 {
 		return // a source alone maps no keys
 	}
-	if w.device.crowded.Load() {
-		w.crowded = "the account has no room for all of the decoder's sensors"
+	if w.device.limitReached.Load() {
+		w.limitReason = "the account has no room for all of the decoder's sensors"
 	}
 	w.mapReadings(result.Readings)
 }

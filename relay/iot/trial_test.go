@@ -18,7 +18,7 @@ func (g *gateway) payload(record string, b ...byte) iot.Arrival {
 	return a
 }
 
-func (g *gateway) try(t iot.Trial, arrivals ...iot.Arrival) []iot.Tried {
+func (g *gateway) try(t iot.Trial, arrivals ...iot.Arrival) []iot.TrialResult {
 	g.t.Helper()
 	out, err := g.Try(g.t.Context(), t, arrivals)
 	must(g.t, err)
@@ -97,6 +97,40 @@ func TestDecodersAreTried(t *testing.T) {
 	}
 }
 
+// A codec's clock stands at the frame's time, wherever the codec runs: as the
+// network tells it, else as the sample does, else that of the receipt.
+func TestCodecsAreToldTheFramesTime(t *testing.T) {
+	const source = "function decodeUplink(input) { return {data: {temperature: input.recvTime.getTime() / 1000, humidity: Date.now() / 1000}} }"
+	g := newGateway(t)
+	_, err := g.ChangeDecoder(t.Context(), 1, "d1", iot.DecoderChange{Codec: new("javascript"), Source: new(source)})
+	must(t, err)
+	sampled, heard := g.now.Add(-3*time.Hour), g.now.Add(-2*time.Second)
+	for i, tc := range []struct {
+		name            string
+		sample, network time.Time
+		want            time.Time
+	}{
+		{"neither says", time.Time{}, time.Time{}, g.now},
+		{"the network says", time.Time{}, heard, heard},
+		{"the sample says", sampled, time.Time{}, sampled},
+		{"both say", sampled, heard, heard},
+		{"the network's clock is wrong", sampled, time.Unix(5, 0), sampled},
+		{"both clocks are wrong", time.Unix(6, 0), time.Unix(5, 0), g.now},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			a := g.payload(fmt.Sprint("r", i), 1)
+			a.Frame.SampleTime, a.Frame.NetworkTime = tc.sample, tc.network
+			tried := g.try(iot.Trial{Account: 1, DecoderID: "d1"}, a)[0]
+			g.stored(a)
+			for of, points := range map[string][]iot.Point{"tried": tried.Points, "rehearsed": g.preview(a)[0].Points, "ingested": g.ingest(a)[0].Points} {
+				if len(points) != 2 || points[0].Value != float64(tc.want.Unix()) || points[1].Value != float64(tc.want.Unix()) {
+					t.Errorf("%s: %+v, want %d twice", of, points, tc.want.Unix())
+				}
+			}
+		})
+	}
+}
+
 func TestWhatCannotBeTriedIsRefused(t *testing.T) {
 	g := newGateway(t)
 	for _, tc := range []struct {
@@ -128,9 +162,9 @@ func (g *gateway) mended(source string) {
 	must(g.t, err)
 }
 
-func (g *gateway) rehearsed(arrivals ...iot.Arrival) []iot.Foretold {
+func (g *gateway) preview(arrivals ...iot.Arrival) []iot.PreviewedFrame {
 	g.t.Helper()
-	out, err := g.Rehearse().Frames(g.t.Context(), arrivals)
+	out, err := g.NewPreview().Frames(g.t.Context(), arrivals)
 	must(g.t, err)
 	return out
 }
@@ -147,14 +181,14 @@ func TestARehearsalShowsTheDifferenceAndChangesNothing(t *testing.T) {
 	copied.Record, copied.Frame.DedupID = "r4", "r2"
 
 	t.Run("nothing is different while nothing is mended", func(t *testing.T) {
-		for i, f := range g.rehearsed(first, second) {
+		for i, f := range g.preview(first, second) {
 			if iot.Changes(f.Readings) || f.Refused != "" {
 				t.Errorf("frame %d: %+v", i, f)
 			}
 		}
 	})
 	g.mended("temperature = bytes[0] == 1 ? 1.0 : bytes[0] * 10.0\nhumidity = bytes[1] * 1.0")
-	got := g.rehearsed(first, second, unknown, copied)
+	got := g.preview(first, second, unknown, copied)
 	for i, want := range []string{
 		"temperature unchanged 1>1, humidity added ->41*",
 		"temperature changed 2>20*, humidity added ->42*",
@@ -177,23 +211,23 @@ func TestARehearsalShowsTheDifferenceAndChangesNothing(t *testing.T) {
 
 	t.Run("what a frame gives no more is said to stay", func(t *testing.T) {
 		g.mended("humidity = bytes[1] * 1.0")
-		f := g.rehearsed(second)[0]
+		f := g.preview(second)[0]
 		if differ(f.Readings) != "humidity added ->42*, temperature stays 2>-*" {
 			t.Error(differ(f.Readings))
 		}
 	})
 	t.Run("a decoder that fails shows why, and what stays", func(t *testing.T) {
 		g.mended("temperature = bytes[99] * 1.0")
-		f := g.rehearsed(second)[0]
+		f := g.preview(second)[0]
 		if f.Refused == "" || differ(f.Readings) != "temperature stays 2>-*" {
 			t.Errorf("%q %s", f.Refused, differ(f.Readings))
 		}
 	})
 	t.Run("what was told becomes true", func(t *testing.T) {
 		g.mended("temperature = bytes[0] * 10.0")
-		before := g.rehearsed(first, second)
+		before := g.preview(first, second)
 		g.stored(first, second)
-		for i, f := range g.rehearsed(first, second) {
+		for i, f := range g.preview(first, second) {
 			if iot.Changes(f.Readings) || !iot.Changes(before[i].Readings) {
 				t.Errorf("frame %d: %s", i, differ(f.Readings))
 			}
@@ -205,7 +239,7 @@ func TestARehearsalOfFramesThatNobodyClaimsAnyMoreTakesTheFirst(t *testing.T) {
 	g := newGateway(t)
 	a, b := g.payload("r1", 1), g.payload("r2", 2)
 	a.Frame.DedupID, b.Frame.DedupID = "same", "same"
-	r := g.Rehearse()
+	r := g.NewPreview()
 	one, err := r.Frames(t.Context(), []iot.Arrival{a})
 	must(t, err)
 	two, err := r.Frames(t.Context(), []iot.Arrival{b, a})
@@ -225,7 +259,7 @@ func TestARehearsalReadsLongHistories(t *testing.T) {
 		all = append(all, a)
 	}
 	g.stored(all...)
-	for i, f := range g.rehearsed(all...) {
+	for i, f := range g.preview(all...) {
 		if iot.Changes(f.Readings) || len(f.Readings) != 1 {
 			t.Fatalf("frame %d: %s", i, differ(f.Readings))
 		}
@@ -243,7 +277,7 @@ func TestARehearsalReadsFramesThatLieFarApart(t *testing.T) {
 	}
 	g.stored(all...)
 	g.mended("temperature = bytes[0] * 2.0")
-	for i, f := range g.rehearsed(all...) {
+	for i, f := range g.preview(all...) {
 		want := fmt.Sprintf("temperature changed %d>%d", i, 2*i)
 		if i == 0 {
 			want = "temperature unchanged 0>0*"
@@ -258,13 +292,13 @@ func TestARehearsalKeepsTheLimits(t *testing.T) {
 	g := newGateway(t)
 	g.o.MaxSeries = 1
 	g.start()
-	f := g.rehearsed(g.frame("r1", values("temperature", 1.0)))[0]
+	f := g.preview(g.frame("r1", values("temperature", 1.0)))[0]
 	if !strings.Contains(f.Refused, "no more than 1 series") {
 		t.Errorf("%+v", f)
 	}
 	ack := g.frame("r2", nil)
 	ack.Frame.Kind = decoders.Ack
-	if f := g.rehearsed(ack)[0]; !strings.Contains(f.Refused, "is not known") {
+	if f := g.preview(ack)[0]; !strings.Contains(f.Refused, "is not known") {
 		t.Errorf("%+v", f)
 	}
 }

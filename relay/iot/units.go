@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// Units are what values are answered in. Readings are kept in metric units; a
+// Units are the units of returned values. Readings are kept in metric units; a
 // sensor type that has imperial units says how its values become imperial, all
 // other values are the same in both.
 type Units string
@@ -29,16 +29,17 @@ func ParseUnits(s string) (Units, bool) {
 }
 
 // ToImperial converts a value: metric × ImperialSlope + ImperialOffset, where no
-// slope stands for 1, to 12 digits. A type without imperial units has the same
-// numbers in both.
+// slope stands for 1, to 12 digits. A type that has no imperial units, or whose
+// values are the same in both, has the same numbers in both.
 func (t SensorType) ToImperial(v float64) float64 {
-	if t.ImperialUnits == "" {
+	slope := cmp.Or(t.ImperialSlope, 1)
+	if t.ImperialUnits == "" || slope == 1 && t.ImperialOffset == 0 {
 		return v
 	}
-	return rounded(v*cmp.Or(t.ImperialSlope, 1) + t.ImperialOffset)
+	return rounded(v*slope + t.ImperialOffset)
 }
 
-// of is a metric value in the units, and whether that is a finite number.
+// of converts a metric value to the units and reports whether it is finite.
 func (u Units) of(t SensorType, v float64) (in float64, finite bool) {
 	if u == Imperial {
 		v = t.ToImperial(v)
@@ -46,14 +47,14 @@ func (u Units) of(t SensorType, v float64) (in float64, finite bool) {
 	return v, !math.IsNaN(v) && !math.IsInf(v, 0)
 }
 
-// average is of, to 12 digits: the stores add up in different orders, which
-// shows in the last ones.
+// average is of, rounded to 12 digits: the stores add in different orders, which
+// changes the last digits.
 func (u Units) average(t SensorType, v float64) (in float64, finite bool) {
 	v, finite = u.of(t, v)
 	return rounded(v), finite
 }
 
-// rounded leaves 12 digits of a number.
+// rounded rounds a number to 12 digits.
 func rounded(v float64) float64 {
 	if size := math.Abs(v); size >= 1 && size < 1e9 {
 		scale := 1e11
@@ -68,8 +69,8 @@ func rounded(v float64) float64 {
 	return v // one that would be rounded up beyond the largest
 }
 
-// named returns a sensor type; one that is not known is called by its id.
-func named(types map[string]SensorType, id string) SensorType {
+// sensorTypeOf returns a sensor type; the name of an unknown one is its id.
+func sensorTypeOf(types map[string]SensorType, id string) SensorType {
 	t := types[id]
 	if t.Name == "" {
 		t.Name = id

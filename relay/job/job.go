@@ -9,10 +9,10 @@ import (
 	"github.com/penstock/penstock/relay/account"
 )
 
-// State is where a job stands.
+// State is the state of a job.
 type State string
 
-// The states. Completed and failed are ends, which nothing leaves.
+// The states. Completed and failed are final.
 const (
 	Queued     State = "queued"
 	Processing State = "processing"
@@ -23,10 +23,10 @@ const (
 // States lists them all, in order.
 func States() []State { return []State{Queued, Processing, Completed, Failed} }
 
-// Ended reports whether nothing more is done.
+// Ended reports whether the state is final.
 func (s State) Ended() bool { return s == Completed || s == Failed }
 
-// Kind names what a job does, for example token.claim. It chooses the Runner.
+// Kind is the type of a job, for example token.claim. It selects the Runner.
 type Kind string
 
 // Job is one piece of work of an account.
@@ -34,8 +34,7 @@ type Job struct {
 	ID      string     `json:"id"`
 	Account account.ID `json:"account"`
 	Kind    Kind       `json:"kind"`
-	// Input is what the Runner is given; it never changes and holds no secret in
-	// the clear.
+	// Input is the Runner's input; it never changes and holds no secret in the clear.
 	Input     json.RawMessage `json:"input,omitempty"`
 	CreatedAt time.Time       `json:"created_at"`
 	// Keep is how long the record stays after its end; 0 keeps it for good.
@@ -47,17 +46,17 @@ type Job struct {
 
 	// What changes.
 	State State `json:"state"`
-	// Settled is what the job has brought about, saved in one step with that. A
-	// Runner that finds it does nothing again but tell.
+	// Settled is the job's effect, saved in the same transaction as the effect. A
+	// Runner that finds it repeats only the notifications.
 	Settled json.RawMessage `json:"settled,omitempty"`
 	// Result is what the Runner returned; only when completed.
 	Result json.RawMessage `json:"result,omitempty"`
 	// Error says why the job failed, or why it has to be tried again.
 	Error string `json:"error,omitempty"`
-	// Tries counts the runs that were begun, without those that only waited.
+	// Tries counts the runs that began, except those that only waited.
 	Tries     int       `json:"tries"`
 	UpdatedAt time.Time `json:"updated_at"`
-	// Due is when somebody may work on it; zero when it has ended.
+	// Due is when a worker may run it; zero when it has ended.
 	Due time.Time `json:"due,omitzero"`
 }
 
@@ -67,14 +66,14 @@ type Ref struct {
 	ID      string
 }
 
-// Outcome is what a run came to. With Again set the job is run again at that
-// time, and goes on processing; else it ends, as failed if Error says why.
+// Outcome is the result of a run. With Again set, the job stays processing and is run
+// again at that time; else it ends, as failed if Error is set.
 type Outcome struct {
 	Result json.RawMessage
 	Error  string
 	Again  time.Time
-	// Waits is set if the run is no try, because it only asked whether somebody
-	// else has come to an end.
+	// Waits is set if the run does not count as a try, because it only checked whether
+	// other work has ended.
 	Waits bool
 }
 
@@ -108,11 +107,11 @@ func Reason(err error) (reason string, ok bool) {
 	return f.Reason, true
 }
 
-// Pause is an error that says: not at the end yet, run it again after a while.
-// It is no fault, and no try is counted.
+// Pause is an error that requests another run after a delay. It is not a failure and
+// does not count as a try.
 type Pause time.Duration
 
-// Error says so.
+// Error returns the delay.
 func (p Pause) Error() string { return "goes on in " + time.Duration(p).String() }
 
 // Runner does the work of one kind of job.

@@ -7,7 +7,7 @@ import (
 	"github.com/penstock/penstock/relay/account"
 )
 
-// Store keeps jobs.
+// Store stores jobs.
 type Store interface {
 	// Create saves a new job, queued and due. One whose id exists is left alone.
 	Create(ctx context.Context, j Job) error
@@ -20,8 +20,8 @@ type Store interface {
 	// or is not due; relay.KindNotFound if there is none.
 	Lease(ctx context.Context, r Ref, now, until time.Time) (Job, bool, error)
 
-	// Finish records what a run came to, in one step. A job that has ended
-	// already stays as it is.
+	// Finish records the outcome of a run, in one transaction. A job that has ended is
+	// unchanged.
 	Finish(ctx context.Context, j Job, o Outcome, now time.Time) error
 
 	// Due returns jobs that are due at or before the given time, over all
@@ -31,7 +31,7 @@ type Store interface {
 
 // Submitter takes new jobs.
 type Submitter interface {
-	// Submit saves a job and has it run. Without an error it will be run.
+	// Submit saves a job and schedules it. If it returns no error, the job will run.
 	Submit(ctx context.Context, j Job) error
 }
 

@@ -32,14 +32,17 @@ func (s *Service) Annotate(ctx context.Context, acct account.ID, text string, me
 	if len(problems) > 0 {
 		return "", &relay.Error{Kind: relay.KindInvalid, Message: "metadata: the given data was invalid", Fields: problems}
 	}
-	t, err := s.load(ctx, acct, text)
+	st, err := s.load(ctx, acct, text)
 	if relay.KindOf(err) == relay.KindNotFound {
 		return "", errInvalidToken()
 	}
 	if err != nil {
 		return "", err
 	}
-	l, err := s.Ledger(ctx, acct, t.Ledger)
+	if err := s.checkStanding(ctx, acct, st); err != nil {
+		return "", err
+	}
+	l, err := s.Ledger(ctx, acct, st.Token.Ledger)
 	if relay.KindOf(err) == relay.KindNotFound || err == nil && !l.Metadata {
 		return "", relay.Invalid("metadata", "The ledger keeps no metadata.")
 	}
@@ -71,5 +74,5 @@ func (s *Service) runAnnotate(ctx context.Context, j job.Job) (any, error) {
 	if err := s.deps.Store.Annotate(ctx, j.Account, Annotation{Token: t, JobID: j.ID, Metadata: metadata, Entry: entry}); err != nil {
 		return nil, err
 	}
-	return nil, s.sealByID(ctx, j.Account, t.Ledger)
+	return nil, s.signByID(ctx, j.Account, t.Ledger)
 }

@@ -51,18 +51,18 @@ func (s *Service) Authority(ctx context.Context, acct account.ID, ledgerID strin
 }
 
 // certify issues the certificate of a token.
-func (s *Service) certify(ctx context.Context, acct account.ID, l Ledger, csr string, t Token) (certificate, fingerprint string, err error) {
+func (s *Service) certify(ctx context.Context, acct account.ID, l Ledger, csr string, t Token) (certificate string, err error) {
 	request, err := pki.ParseRequest([]byte(csr))
 	if err != nil {
-		return "", "", fmt.Errorf("token %s: csr: %w", t.ID, err)
+		return "", fmt.Errorf("token %s: csr: %w", t.ID, err)
 	}
 	a, err := s.authorityOf(ctx, acct, l)
 	if err != nil {
-		return "", "", err
+		return "", err
 	}
 	issuer, err := pki.LoadAuthority(a.Certificate, a.Key)
 	if err != nil {
-		return "", "", fmt.Errorf("ledger %s: %w", l.ID, err)
+		return "", fmt.Errorf("ledger %s: %w", l.ID, err)
 	}
 	return issuer.Issue(request, pki.Subject{TokenID: t.ID, LedgerHash: l.Hash, From: t.CreatedAt, Until: t.ExpiresAt})
 }

@@ -21,7 +21,7 @@ type claims struct {
 	Tokens []string `json:"tokens"` // their texts
 }
 
-// ClaimOutcome tells what became of the claim of one token.
+// ClaimOutcome is the result of the claim of one token.
 type ClaimOutcome struct {
 	Token   string `json:"token"`
 	Claimed bool   `json:"claimed"`
@@ -33,7 +33,8 @@ type ClaimOutcome struct {
 // of each stands in the job and goes to the account's callback.
 //
 // It returns Invalid if a token is not the account's or the private token is
-// wrong; nothing is claimed then.
+// wrong. Nothing is claimed then, nor if one of them has expired or has no claims
+// left.
 func (s *Service) Claim(ctx context.Context, acct account.ID, first string, more []string, private string) (string, error) {
 	texts, err := several(first, more)
 	if err != nil {
@@ -48,51 +49,56 @@ func (s *Service) Claim(ctx context.Context, acct account.ID, first string, more
 	return id, s.submit(ctx, acct, id, KindClaim, claims{Tokens: texts})
 }
 
-// runClaim claims each token, once for this job.
+// runClaim claims the tokens, all or none, once for this job.
 func (s *Service) runClaim(ctx context.Context, j job.Job) (any, error) {
 	var in claims
 	if err := s.input(ctx, j, &in); err != nil {
 		return nil, err
 	}
-	results := make([]ClaimResult, len(in.Tokens))
+	all := make([]Claim, len(in.Tokens))
 	var touched []string
 	for i, text := range in.Tokens {
-		t, err := s.deps.Store.Token(ctx, j.Account, TokenID(text))
+		st, err := s.deps.Store.Standing(ctx, j.Account, TokenID(text))
+		if err == nil {
+			err = s.checkStanding(ctx, j.Account, st)
+		}
 		if err != nil {
 			return nil, err
 		}
-		if results[i], err = s.claim(ctx, j, t); err != nil {
+		t := st.Token
+		if all[i], err = s.claimOf(j, t); err != nil {
 			return nil, err
 		}
 		if !slices.Contains(touched, t.Ledger) {
 			touched = append(touched, t.Ledger)
 		}
 	}
+	results, err := s.deps.Store.Claim(ctx, j.Account, all)
+	if err != nil {
+		return nil, err
+	}
 	for _, id := range touched {
-		if err := s.sealByID(ctx, j.Account, id); err != nil {
+		if err := s.signByID(ctx, j.Account, id); err != nil {
 			return nil, err
 		}
 	}
 	return results, s.tell(ctx, j, outcomes(in.Tokens, results))
 }
 
-func (s *Service) claim(ctx context.Context, j job.Job, t Token) (ClaimResult, error) {
+func (s *Service) claimOf(j job.Job, t Token) (Claim, error) {
 	now := s.deps.Now()
 	// The claim's number is known where it is counted: it replaces this one.
 	const number = "-987654321"
 	entry, err := newLeaf(Claimed, now, map[string]any{"token": t.ID, "job": j.ID, "claim": json.Number(number)})
-	if err != nil {
-		return "", err
-	}
 	before, after, _ := strings.Cut(string(entry), number)
-	return s.deps.Store.Claim(ctx, j.Account, Claim{Token: t, JobID: j.ID, Now: now, Before: before, After: after})
+	return Claim{Token: t, JobID: j.ID, Now: now, Before: before, After: after}, err
 }
 
-// sealByID seals a ledger unless its declaration is gone.
-func (s *Service) sealByID(ctx context.Context, acct account.ID, id string) error {
+// signByID signs the entries of a ledger unless its declaration is gone.
+func (s *Service) signByID(ctx context.Context, acct account.ID, id string) error {
 	l, err := s.Ledger(ctx, acct, id)
 	if err == nil {
-		_, err = s.seal(ctx, acct, l)
+		_, err = s.signEntries(ctx, acct, l)
 	}
 	if relay.KindOf(err) == relay.KindNotFound {
 		return nil
@@ -106,7 +112,7 @@ func (s *Service) tell(ctx context.Context, j job.Job, all []ClaimOutcome) error
 	if s.deps.Events == nil {
 		return nil
 	}
-	return s.deps.Events.Tell(ctx, j.Account, outbox.Event{
+	return s.deps.Events.Notify(ctx, j.Account, outbox.Event{
 		ID: "claim-" + j.ID, Type: EventClaimed, CreatedAt: s.deps.Now().UTC().Truncate(time.Second), About: j.ID,
 		Data: map[string]any{"job_id": j.ID, "claims": all},
 	})
@@ -126,6 +132,8 @@ func outcomes(texts []string, results []ClaimResult) []ClaimOutcome {
 			all[i].Claimed = true
 		case ClaimExpired:
 			all[i].Error = new("The token has expired.")
+		case ClaimWithheld:
+			all[i].Error = new("Another of the tokens was refused.")
 		default:
 			all[i].Error = new("The token has no claims left.")
 		}

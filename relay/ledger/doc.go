@@ -4,7 +4,7 @@
 // A ledger is an append-only history. Every event (a token generated, claimed,
 // annotated) is an entry; entries are the leaves of a Merkle tree whose head is
 // signed by the ledger's key, so that an entry that was changed, removed or put
-// elsewhere shows, to us and to whoever has an export.
+// elsewhere is detected, by the gateway and by anyone with an export.
 //
 // A token is an unguessable text. It is kept as its id, the SHA-256 of it; the
 // text itself stands only in what was sealed for the job that made it. A token

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/penstock/penstock/relay/ledger/merkle"
 )
@@ -25,19 +26,22 @@ type DocumentEntry struct {
 	Data     json.RawMessage `json:"data"`
 }
 
-// DocumentMeta is what proves the entries.
+// DocumentMeta is the proof of the entries.
 type DocumentMeta struct {
 	TreeSize  int64           `json:"tree_size"`
 	RootHash  string          `json:"root_hash"`
 	Signature string          `json:"signature"` // the signed checkpoint: origin, size, root, signature
 	Key       string          `json:"key"`       // which verifies it
 	Proof     [][]merkle.Hash `json:"proof"`     // of each entry, in their order
+	// All is signed as well: the entries are all that their token has among the
+	// first tree_size entries of the ledger (merkle.Subset).
+	All string `json:"all"`
 }
 
 // Document is the history as it is handed out.
 func (h History) Document() Document {
 	d := Document{Data: []DocumentEntry{}, Meta: DocumentMeta{
-		TreeSize: h.Head.Size, RootHash: h.Head.Root.String(), Signature: h.Signed, Key: h.Key, Proof: [][]merkle.Hash{},
+		TreeSize: h.Head.Size, RootHash: h.Head.Root.String(), Signature: h.Signed, Key: h.Key, Proof: [][]merkle.Hash{}, All: h.All,
 	}}
 	for i, e := range h.Entries {
 		d.Data = append(d.Data, DocumentEntry{Sequence: e.Sequence, Type: e.Type, At: e.At, Hash: e.Hash, Data: e.Data})
@@ -48,8 +52,9 @@ func (h History) Document() Document {
 
 // VerifyHistory checks a history that was handed out, as JSON, by a public key;
 // an empty one stands for the one it names itself, which only shows that it is
-// whole.
-func VerifyHistory(text []byte, key string) (Report, error) {
+// whole. It is not whole unless it has every entry that its token had as of its
+// head. An earlier head must be its own: a history does not prove another.
+func VerifyHistory(text []byte, key string, earlier ...string) (Report, error) {
 	var d Document
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
@@ -69,6 +74,11 @@ func VerifyHistory(text []byte, key string) (Report, error) {
 	if d.Meta.TreeSize != r.Head.Size || d.Meta.RootHash != r.Head.Root.String() {
 		r.fault(-1, "tree_size and root_hash are not those that were signed")
 	}
+	for _, before := range r.earlier(earlier) {
+		if before != r.Head {
+			r.fault(-1, fmt.Sprintf("a history does not prove that the ledger begins with the earlier head of %d entries, an export does", before.Size))
+		}
+	}
 	if len(d.Meta.Proof) != len(d.Data) {
 		r.fault(-1, fmt.Sprintf("there are %d entries and %d proofs", len(d.Data), len(d.Meta.Proof)))
 		return r, nil
@@ -77,7 +87,43 @@ func VerifyHistory(text []byte, key string) (Report, error) {
 		r.Entries++
 		r.entry(e, d.Meta.Proof[i], i > 0 && e.Sequence <= d.Data[i-1].Sequence)
 	}
+	r.all(d)
 	return r, nil
+}
+
+// all checks that the entries are all of their token.
+func (r *Report) all(d Document) {
+	if d.Meta.All == "" {
+		r.fault(-1, "the history does not say that it has every entry of its token: meta.all is missing")
+		return
+	}
+	all, err := merkle.OpenSubset(d.Meta.All, r.Key)
+	if err != nil {
+		r.fault(-1, "meta.all is not signed by the key: "+err.Error())
+		return
+	}
+	var fold merkle.Fold
+	for _, e := range d.Data {
+		var of event
+		leaf, err := merkle.ParseHash(e.Hash)
+		if err != nil || json.Unmarshal(e.Data, &of) != nil {
+			r.fault(e.Sequence, "cannot be read")
+			return
+		}
+		fold.Add(leaf)
+		if subjectOf(of.Token) != all.Subject {
+			r.fault(e.Sequence, "is of another token than the history")
+		}
+	}
+	if all.Tree != r.Head.Size {
+		r.fault(-1, fmt.Sprintf("meta.all is of another head: it speaks of %d entries", all.Tree))
+	}
+	if missing := all.Head.Size - fold.Size(); missing > 0 {
+		r.fault(-1, fmt.Sprintf("the history has %d of the %d entries of its token", fold.Size(), all.Head.Size))
+	} else if all.Head.Root != fold.Root() {
+		r.fault(-1, "the entries are not all those of their token")
+	}
+	r.Scope = fmt.Sprintf("all that %s has among the first %d of the ledger", strings.Replace(all.Subject, "/", " ", 1), all.Tree)
 }
 
 // entry checks one entry of a history.

@@ -2,8 +2,6 @@ package ledger
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"net/url"
@@ -158,6 +156,9 @@ func (s *Service) runGenerate(ctx context.Context, j job.Job) (any, error) {
 		return nil, err
 	}
 	t := g.Prepared
+	if _, err := s.signEntries(ctx, j.Account, l); err != nil { // a log with entries has a head
+		return nil, err
+	}
 	_, err = s.deps.Store.Token(ctx, j.Account, t.ID)
 	if relay.KindOf(err) == relay.KindNotFound {
 		err = s.generate(ctx, j, l, g.CSR, t)
@@ -165,29 +166,23 @@ func (s *Service) runGenerate(ctx context.Context, j job.Job) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = s.seal(ctx, j.Account, l)
+	_, err = s.signEntries(ctx, j.Account, l)
 	return nil, err
 }
 
 func (s *Service) generate(ctx context.Context, j job.Job, l Ledger, csr string, t Token) error {
-	data := map[string]any{"token": t.ID, "job": j.ID, "claims": t.Limit}
-	if !t.ExpiresAt.IsZero() {
-		data["expires_at"] = t.ExpiresAt.Format(TimeFormat)
-	}
-	if t.Metadata != nil {
-		data["metadata"] = t.Metadata
-	}
-	if t.Sealed != nil {
-		sum := sha256.Sum256(t.Sealed)
-		data["private_metadata_sha256"] = hex.EncodeToString(sum[:])
-	}
 	if csr != "" {
-		certificate, fingerprint, err := s.certify(ctx, j.Account, l, csr, t)
+		certificate, err := s.certify(ctx, j.Account, l, csr, t)
 		if err != nil {
 			return err
 		}
-		t.Certificate, data["certificate_sha256"] = certificate, fingerprint
+		t.Certificate = certificate
 	}
+	data, err := facts(t)
+	if err != nil {
+		return err
+	}
+	data["job"] = j.ID
 	entry, err := newLeaf(Generated, s.deps.Now(), data)
 	if err != nil {
 		return err

@@ -10,7 +10,7 @@ import (
 	"github.com/penstock/penstock/relay/ledger/merkle"
 )
 
-// History is what happened to a token, and what proves it.
+// History is the events of a token, with their proof.
 type History struct {
 	Entries []Entry
 	Head    merkle.Head
@@ -18,10 +18,13 @@ type History struct {
 	Key     string // the public key that verifies it
 	// Proofs are the inclusion proofs of the entries, in their order.
 	Proofs [][]merkle.Hash
+	// All says that the entries are all that the token has as of the head: a
+	// merkle.Subset, signed by the ledger's key.
+	All string
 }
 
 // History returns all entries of a token, oldest first, each with the proof that
-// it is part of the ledger as its head says.
+// it is part of the ledger as its head says, and signed that there are no others.
 //
 // It returns Invalid if the token is unknown or not the account's, or its private
 // token is wrong.
@@ -45,12 +48,15 @@ func (s *Service) History(ctx context.Context, acct account.ID, c Credential) (H
 	for len(sequences) > 0 && sequences[len(sequences)-1] >= h.Head.Size { // came since
 		sequences = sequences[:len(sequences)-1]
 	}
-	return h, s.prove(ctx, acct, l, sequences, &h)
+	if err := s.prove(ctx, acct, l, t.ID, sequences, &h); err != nil {
+		return h, err
+	}
+	return h, s.signAll(ctx, acct, l, t.ID, &h)
 }
 
-// headOf seals a ledger and returns its head, opened.
+// headOf signs a ledger's entries and returns its head, opened.
 func (s *Service) headOf(ctx context.Context, acct account.ID, l Ledger) (h History, err error) {
-	log, err := s.seal(ctx, acct, l)
+	log, err := s.signEntries(ctx, acct, l)
 	if err != nil {
 		return h, err
 	}
@@ -64,8 +70,8 @@ func (s *Service) headOf(ctx context.Context, acct account.ID, l Ledger) (h Hist
 	return h, nil
 }
 
-// prove adds entries and their proofs.
-func (s *Service) prove(ctx context.Context, acct account.ID, l Ledger, sequences []int64, h *History) error {
+// prove adds entries of a token and their proofs.
+func (s *Service) prove(ctx context.Context, acct account.ID, l Ledger, tokenID string, sequences []int64, h *History) error {
 	raw, err := s.deps.Store.Entries(ctx, acct, l.ID, sequences)
 	if err != nil {
 		return err
@@ -79,10 +85,49 @@ func (s *Service) prove(ctx context.Context, acct account.ID, l Ledger, sequence
 		if err != nil {
 			return fmt.Errorf("ledger %s: entry %d: %w", l.ID, n, err)
 		}
+		if merkle.CheckProof(proof, h.Head, n, raw[i]) != nil {
+			p := Place{acct, l.ID}
+			return s.alarmAbout(p, aboutToken(tokenID), "token %s: its entry %d is not the one that was signed", tokenID, n)
+		}
 		h.Entries, h.Proofs = append(h.Entries, e), append(h.Proofs, proof)
 	}
 	return nil
 }
+
+// signAll signs that the entries are all of their token. They begin with its
+// generation, and no claim is left out.
+func (s *Service) signAll(ctx context.Context, acct account.ID, l Ledger, tokenID string, h *History) error {
+	claims := int64(0)
+	var fold merkle.Fold
+	for i, e := range h.Entries {
+		var of event
+		if err := json.Unmarshal(e.Data, &of); err != nil {
+			return fmt.Errorf("ledger %s: entry %d: %w", l.ID, e.Sequence, err)
+		}
+		if e.Type == Claimed {
+			claims++
+		}
+		if of.Token != tokenID || (i == 0) != (e.Type == Generated) || e.Type == Claimed && of.Claim != claims {
+			return s.alarmAbout(Place{acct, l.ID}, aboutToken(tokenID), "token %s: entry %d is not the next of its history", tokenID, e.Sequence)
+		}
+		leaf, err := merkle.ParseHash(e.Hash)
+		if err != nil {
+			return fmt.Errorf("ledger %s: entry %d: %w", l.ID, e.Sequence, err)
+		}
+		fold.Add(leaf)
+	}
+	private, err := s.signer(ctx, acct, l)
+	if err != nil {
+		return err
+	}
+	h.All, err = merkle.SignSubset(merkle.Subset{
+		Subject: subjectOf(tokenID), Tree: h.Head.Size, Head: merkle.Head{Origin: h.Head.Origin, Size: fold.Size(), Root: fold.Root()},
+	}, private)
+	return err
+}
+
+// subjectOf names the log whose subset a token's entries are.
+func subjectOf(tokenID string) string { return "token/" + tokenID }
 
 // readEntry reads the bytes of an entry.
 func readEntry(n int64, b []byte) (Entry, error) {

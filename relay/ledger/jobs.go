@@ -18,7 +18,7 @@ const (
 	KindAnnotate job.Kind = "token.metadata"
 )
 
-// Runners are what does the jobs.
+// Runners returns the runners of the jobs, by kind.
 func (s *Service) Runners() map[job.Kind]job.Runner {
 	return map[job.Kind]job.Runner{
 		KindGenerate: job.RunnerFunc(s.runGenerate),
@@ -52,7 +52,7 @@ func (s *Service) submit(ctx context.Context, acct account.ID, id string, kind j
 	})
 }
 
-// input reads what submit kept.
+// input decodes the input of a job.
 func (s *Service) input(ctx context.Context, j job.Job, to any) error {
 	var in sealedInput
 	if err := json.Unmarshal(j.Input, &in); err != nil {
@@ -105,7 +105,7 @@ func (s *Service) Job(ctx context.Context, acct account.ID, id string) (Status, 
 	return st, err
 }
 
-// result adds what a completed job came to.
+// result adds the result of a completed job.
 func (s *Service) result(ctx context.Context, j job.Job, st *Status) error {
 	if j.Kind == KindClaim {
 		var in claims
@@ -125,7 +125,14 @@ func (s *Service) result(ctx context.Context, j job.Job, st *Status) error {
 	if err := s.input(ctx, j, &in); err != nil {
 		return err
 	}
-	t, err := s.deps.Store.Token(ctx, j.Account, TokenID(in.Token))
+	standing, err := s.deps.Store.Standing(ctx, j.Account, TokenID(in.Token))
+	if err == nil {
+		err = s.checkStanding(ctx, j.Account, standing)
+	}
+	if err != nil {
+		return err
+	}
+	t, err := s.deps.Store.Token(ctx, j.Account, standing.Token.ID)
 	if err != nil {
 		return err
 	}

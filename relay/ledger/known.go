@@ -23,31 +23,32 @@ type Credential struct {
 	Private string // where the ledger demands a private token
 }
 
-// known loads the token that a credential opens. Whatever is wrong with it, the
-// same is done and the same is answered.
+// known loads the token that a credential opens and checks that it is as the ledger
+// says. Whatever is wrong with the credential, the same is done and the same is
+// answered.
 func (s *Service) known(ctx context.Context, acct account.ID, c Credential) (Token, error) {
-	t, err := s.load(ctx, acct, c.Token)
+	st, err := s.load(ctx, acct, c.Token)
 	if err != nil && relay.KindOf(err) != relay.KindNotFound {
 		return Token{}, err
 	}
 	given := TokenID(c.Private)
-	want := t.PrivateID
+	want := st.Token.PrivateID
 	if want == "" {
 		want = TokenID("")
 	}
-	fits := subtle.ConstantTimeCompare([]byte(given), []byte(want)) == 1 || t.PrivateID == ""
+	fits := subtle.ConstantTimeCompare([]byte(given), []byte(want)) == 1 || st.Token.PrivateID == ""
 	if err != nil || !fits {
 		return Token{}, errInvalidToken()
 	}
-	return t, nil
+	return st.Token, s.checkStanding(ctx, acct, st)
 }
 
-// load finds a token by its text. What is no text of ours is nobody's token.
-func (s *Service) load(ctx context.Context, acct account.ID, text string) (Token, error) {
+// load finds a token by its text; relay.KindNotFound for a text that is no token's.
+func (s *Service) load(ctx context.Context, acct account.ID, text string) (Standing, error) {
 	if text == "" || len(text) > maxText {
-		return Token{}, relay.Errorf(relay.KindNotFound, "token: not one of ours")
+		return Standing{}, relay.Errorf(relay.KindNotFound, "token: not one of ours")
 	}
-	return s.deps.Store.Token(ctx, acct, TokenID(text))
+	return s.deps.Store.Standing(ctx, acct, TokenID(text))
 }
 
 // The most a caller may give.

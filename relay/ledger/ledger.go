@@ -63,7 +63,7 @@ type Token struct {
 }
 
 // TokenID is what a token is stored and looked up as: the lower-case hex SHA-256
-// of its text. Who has the text can compute it; it gives the text away to nobody.
+// of its text. It does not reveal the text.
 func TokenID(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:])
@@ -93,7 +93,7 @@ func (t Token) AllMetadata() map[string]any {
 	return all
 }
 
-// EntryType is what an entry tells.
+// EntryType is the type of an entry.
 type EntryType string
 
 // The types of entries.

@@ -10,77 +10,88 @@ import (
 	"github.com/penstock/penstock/relay/ledger/merkle"
 )
 
-// batch is how many entries one step seals or reads.
+// batch is how many entries one step signs or reads.
 const batch = 500
 
-// place names a ledger.
-type place struct {
-	acct   account.ID
-	ledger string
-}
-
-// locks lets one goroutine of this process seal a ledger at a time. Those that
-// waited mostly find their entries sealed.
+// locks lets one goroutine of this process sign a ledger at a time. The entries of
+// waiting goroutines are mostly signed by the time they acquire the lock.
 type locks struct {
-	mu   sync.Mutex
-	held map[place]*sync.Mutex
+	mu       sync.Mutex
+	byLedger map[Place]*sync.Mutex
 }
 
-func (l *locks) of(p place) *sync.Mutex {
+func (l *locks) of(p Place) *sync.Mutex {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.held[p] == nil {
-		l.held[p] = new(sync.Mutex)
+	if l.byLedger[p] == nil {
+		l.byLedger[p] = new(sync.Mutex)
 	}
-	return l.held[p]
+	return l.byLedger[p]
 }
 
-// seal brings the tree and its signed head up to the entries there are.
-func (s *Service) seal(ctx context.Context, acct account.ID, l Ledger) (Log, error) {
-	lock := s.sealing.of(place{acct, l.ID})
+// signEntries extends the tree by all entries and signs its head. It signs only if
+// the stored tree is proven to be that of the last head.
+func (s *Service) signEntries(ctx context.Context, acct account.ID, l Ledger) (Log, error) {
+	p := Place{acct, l.ID}
+	lock := s.signing.of(p)
 	lock.Lock()
 	defer lock.Unlock()
 	for {
 		log, err := s.deps.Store.Log(ctx, acct, l.ID)
-		if err != nil || log.Sealed == log.Entries && log.Head != "" {
+		if err != nil {
 			return log, err
 		}
-		if err := s.sealBatch(ctx, acct, l, log); err != nil {
+		head, err := s.examine(ctx, p, log)
+		if err != nil || log.Head != "" && log.Signed == log.Entries {
+			return log, err
+		}
+		if err := s.signBatch(ctx, p, l, log, head); err != nil {
 			return log, fmt.Errorf("ledger %s: seal: %w", l.ID, err)
 		}
 	}
 }
 
-// sealBatch adds entries to the tree. Another gateway that is faster has done the
-// same work: the caller looks again.
-func (s *Service) sealBatch(ctx context.Context, acct account.ID, l Ledger, log Log) error {
-	private, err := s.signer(ctx, acct, l)
+// signBatch adds entries to the tree of a head. If another gateway extended the
+// tree meanwhile, nothing changes and the caller reads the log again.
+func (s *Service) signBatch(ctx context.Context, p Place, l Ledger, log Log, head merkle.Head) error {
+	private, err := s.signer(ctx, p.Account, l)
 	if err != nil {
 		return err
 	}
-	fold, err := merkle.Resume(log.Sealed, s.reader(ctx, acct, l.ID))
+	fold, err := merkle.Resume(log.Signed, s.reader(ctx, p.Account, l.ID))
 	if err != nil {
 		return err
 	}
-	upTo := min(log.Entries, log.Sealed+batch)
-	entries, err := s.deps.Store.Entries(ctx, acct, l.ID, run(log.Sealed, upTo))
+	if log.Head != "" && fold.Root() != head.Root {
+		return s.alarmAbout(p, treeOf(p), "its stored tree is not the one of its signed head: entries or hashes were changed")
+	}
+	upTo := min(log.Entries, log.Signed+batch)
+	entries, err := s.deps.Store.Entries(ctx, p.Account, l.ID, run(log.Signed, upTo))
 	if err != nil {
 		return err
 	}
 	var hashes []merkle.Hash
 	for i, e := range entries {
 		if e == nil {
-			return fmt.Errorf("entry %d is missing", log.Sealed+int64(i))
+			return s.alarmAbout(p, treeOf(p), "entry %d is missing", log.Signed+int64(i))
 		}
 		hashes = append(hashes, fold.Add(merkle.LeafHash(e))...)
 	}
-	head, err := merkle.Sign(merkle.Head{Origin: merkle.Origin(l.Hash), Size: upTo, Root: fold.Root()}, private)
-	if err != nil {
+	next := Log{Entries: log.Entries, Signed: upTo}
+	if next.Head, err = merkle.Sign(merkle.Head{Origin: merkle.Origin(l.Hash), Size: upTo, Root: fold.Root()}, private); err != nil {
 		return err
 	}
-	_, err = s.deps.Store.Extend(ctx, acct, l.ID, log.Sealed, Log{Entries: log.Entries, Sealed: upTo, Head: head}, hashes)
+	if next.SealedHead, err = s.sealHead(ctx, p, next.Head); err != nil {
+		return err
+	}
+	if _, err = s.deps.Store.Extend(ctx, p.Account, l.ID, log.Signed, next, hashes); err == nil {
+		s.alarms.clear(treeOf(p))
+	}
 	return err
 }
+
+// treeOf is the subject of an alarm about the tree of a ledger.
+func treeOf(p Place) string { return p.String() + ": tree" }
 
 // run lists the numbers from a up to, not including, b.
 func run(a, b int64) []int64 {
@@ -100,7 +111,7 @@ func (s *Service) reader(ctx context.Context, acct account.ID, ledgerID string) 
 
 // signer returns the private key of a ledger's heads, made at its first use.
 func (s *Service) signer(ctx context.Context, acct account.ID, l Ledger) (string, error) {
-	b, err := s.secret(ctx, acct, "signer "+l.ID, func() ([]byte, error) {
+	b, err := s.secret(ctx, acct, signerOf(l.ID), func() ([]byte, error) {
 		private, _, err := merkle.NewKey(merkle.Origin(l.Hash))
 		return []byte(private), err
 	})
@@ -138,3 +149,21 @@ func (s *Service) Key(ctx context.Context, acct account.ID, ledgerID string) (st
 	}
 	return merkle.PublicOf(private)
 }
+
+// keyThere returns the public key of a ledger; empty if it has none.
+func (s *Service) keyThere(ctx context.Context, p Place) (string, error) {
+	sealed, err := s.deps.Store.Secret(ctx, p.Account, signerOf(p.Ledger))
+	if relay.KindOf(err) == relay.KindNotFound {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	private, err := s.deps.Vault.Open(ctx, p.Account, sealed, signerOf(p.Ledger))
+	if err != nil {
+		return "", err
+	}
+	return merkle.PublicOf(string(private))
+}
+
+func signerOf(ledgerID string) string { return "signer " + ledgerID }

@@ -25,25 +25,38 @@ type Store interface {
 	SetPrivate(ctx context.Context, acct account.ID, jobID string, sealed []byte, keep time.Duration) error
 	Private(ctx context.Context, acct account.ID, jobID string) ([]byte, error)
 
-	// SetHome notes whose a token is; Home tells, relay.KindNotFound if nobody's.
+	// SetHome saves the account of a token; Home returns it, relay.KindNotFound if none.
 	SetHome(ctx context.Context, tokenID string, acct account.ID) error
 	Home(ctx context.Context, tokenID string) (account.ID, error)
 	// Token loads a token; relay.KindNotFound if the account has none of the id.
 	Token(ctx context.Context, acct account.ID, tokenID string) (Token, error)
 
+	// Standing loads a token as Token does, without what was appended, with the
+	// entries that say how it stands, of the same moment.
+	Standing(ctx context.Context, acct account.ID, tokenID string) (Standing, error)
+	// Tokens lists an account's tokens by id, those after one, without what was
+	// appended.
+	Tokens(ctx context.Context, acct account.ID, after string, limit int) ([]TokenAt, error)
+
 	// Generate saves a new token and its entry in one step. A token that exists
 	// is left alone.
 	Generate(ctx context.Context, acct account.ID, t Token, entry []byte) error
-	// Claim counts one claim of a token and adds its entry, in one step, unless
-	// the token is used up or expired. For a job that has claimed the token it
-	// answers what it did then. The entry is before + the claim's number + after.
-	Claim(ctx context.Context, acct account.ID, c Claim) (ClaimResult, error)
+	// Claim counts one claim of each token of a job and adds their entries, in one
+	// step, unless one of them is used up or expired: then it counts none. For a
+	// job that has claimed a token it answers what it did then. The entry is
+	// before + the claim's number + after.
+	Claim(ctx context.Context, acct account.ID, all []Claim) ([]ClaimResult, error)
 	// Annotate appends metadata to a token and adds the entry, in one step. For a
 	// job that has done so it does nothing.
 	Annotate(ctx context.Context, acct account.ID, a Annotation) error
 
 	// Log tells how a ledger's log stands.
 	Log(ctx context.Context, acct account.ID, ledgerID string) (Log, error)
+	// Logs tells how the logs of all accounts stand.
+	Logs(ctx context.Context) ([]LogOf, error)
+	// Rows loads the entries from one sequence up to, not including, another, in
+	// their order; those that are not there are left out.
+	Rows(ctx context.Context, acct account.ID, ledgerID string, from, to int64) ([]Row, error)
 	// Entries loads entries by their sequence; nil for one that is not there.
 	Entries(ctx context.Context, acct account.ID, ledgerID string, sequences []int64) ([][]byte, error)
 	// EntriesOf lists the sequences of a token's entries, in order.
@@ -55,11 +68,65 @@ type Store interface {
 	Extend(ctx context.Context, acct account.ID, ledgerID string, was int64, next Log, hashes []merkle.Hash) (bool, error)
 }
 
-// Log is how a ledger's log stands.
+// Log is the state of a ledger's log.
 type Log struct {
-	Entries int64 // how many there are
-	Sealed  int64 // how many of these the head covers
+	Entries int64 // number of entries
+	Signed  int64 // number of entries that the head covers
 	Head    string
+	// SealedHead is the head once more, sealed, in base64; empty: none.
+	SealedHead string
+}
+
+// LogOf is the log of a ledger of an account.
+type LogOf struct {
+	Place
+	Hash     string // the ledger's
+	Declared bool   // whether the account has such a ledger
+	Log      Log
+}
+
+// Row is a stored entry: its bytes and the columns that it is found by.
+type Row struct {
+	Sequence int64
+	Token    string // id
+	Job      string // empty: the token's generation
+	Metadata string // appended to the token; empty: none
+	Bytes    []byte // nil: there is no such entry
+}
+
+// Standing is a token and its entries that say how it stands.
+type Standing struct {
+	Token      Token
+	Generation Row // Sequence and Bytes alone
+	// Last is its last claim; the generation, if it was never claimed.
+	Last Row
+}
+
+// TokenAt is a token and the account that its link leads to; 0: none.
+type TokenAt struct {
+	Token
+	Home account.ID
+}
+
+// Place names a ledger: by the account and the ledger's id.
+type Place struct {
+	Account account.ID
+	Ledger  string
+}
+
+// String names it for errors.
+func (p Place) String() string { return "ledger " + p.Ledger + " of account " + p.Account.String() }
+
+// Heads stores the last signed head of each ledger, out of reach of an attacker who
+// can write to the store. It is safe for concurrent use.
+type Heads interface {
+	// Last returns the head that was kept last; empty: none.
+	Last(p Place) string
+	// Keep keeps a head; it is kept for good when Keep returns nil. An empty one
+	// forgets the ledger.
+	Keep(p Place, signed string) error
+	// All returns the last head of every ledger.
+	All() map[Place]string
 }
 
 // Claim is one claim of one token by one job.
@@ -70,7 +137,7 @@ type Claim struct {
 	Before, After string
 }
 
-// ClaimResult is what became of a claim.
+// ClaimResult is the result of a claim.
 type ClaimResult string
 
 // What may become of a claim.
@@ -78,6 +145,7 @@ const (
 	ClaimCounted   ClaimResult = "claimed"
 	ClaimExhausted ClaimResult = "exhausted"
 	ClaimExpired   ClaimResult = "expired"
+	ClaimWithheld  ClaimResult = "withheld" // another of the job's was refused
 )
 
 // Annotation is metadata that one job appends to one token.

@@ -15,7 +15,7 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// Deps is what a Service works with; all but Now and Events are needed.
+// Deps are the dependencies of a Service; all but Now, Events and Heads are required.
 type Deps struct {
 	Store Store
 	Vault *vault.Vault
@@ -24,32 +24,39 @@ type Deps struct {
 		Get(ctx context.Context, acct account.ID, id string) (job.Job, error)
 	}
 	Submit job.Submitter
-	// Events brings an account what happened; nil tells nobody.
+	// Events sends events to an account's callback; nil disables them.
 	Events Events
-	Now    func() time.Time
+	// Heads keeps the last heads outside the store; nil: in memory, so that what
+	// was changed while the program did not run is not noticed.
+	Heads Heads
+	Now   func() time.Time
 }
 
-// Events tells an account what happened, at its callback URL.
+// Events sends events to an account's callback URL.
 type Events interface {
-	// Tell saves the event for the account's callback, if it has one. An event
+	// Notify saves the event for the account's callback, if it has one. An event
 	// whose id was told before is not told again.
-	Tell(ctx context.Context, acct account.ID, e outbox.Event) error
+	Notify(ctx context.Context, acct account.ID, e outbox.Event) error
 }
 
-// Options are what may be chosen; the zero value works.
+// Options are optional settings; the zero value works.
 type Options struct {
 	// KeepJobs is how long a job is known after its end; 0 means 30 days.
 	KeepJobs time.Duration
 	// ShowPrivate is how long a private token is shown after its generation was
 	// asked for; 0 means 24 h.
 	ShowPrivate time.Duration
+	// NotifyHeads sends each new head of a ledger to the account's callback.
+	NotifyHeads bool
 }
 
 // Service has the use cases of ledgers and tokens.
 type Service struct {
 	deps    Deps
 	opts    Options
-	sealing locks
+	signing locks
+	trusted trusted
+	alarms  alarms
 }
 
 // New returns a Service.
@@ -60,13 +67,19 @@ func New(deps Deps, o Options) (*Service, error) {
 	if deps.Now == nil {
 		deps.Now = time.Now
 	}
+	if deps.Heads == nil {
+		deps.Heads = HeadsOf(nil)
+	}
 	o.KeepJobs = cmp.Or(o.KeepJobs, 30*24*time.Hour)
 	o.ShowPrivate = cmp.Or(o.ShowPrivate, 24*time.Hour)
-	return &Service{deps: deps, opts: o, sealing: locks{held: make(map[place]*sync.Mutex)}}, nil
+	return &Service{
+		deps: deps, opts: o, signing: locks{byLedger: make(map[Place]*sync.Mutex)},
+		trusted: trusted{heads: make(map[Place]trust)}, alarms: alarms{raised: make(map[string]string)},
+	}, nil
 }
 
 // SubmitTo names who takes new jobs; it is called once, before any is made,
-// because whoever runs jobs has to know the Runners first.
+// because the job queue needs the Runners first.
 func (s *Service) SubmitTo(j job.Submitter) { s.deps.Submit = j }
 
 // Ledgers lists an account's ledgers.

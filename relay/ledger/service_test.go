@@ -62,6 +62,48 @@ func TestALifeOfAToken(t *testing.T) {
 	}
 }
 
+// A claim of several tokens is one: where one of them is refused none is claimed.
+func TestAClaimOfSeveralIsWholeOrNone(t *testing.T) {
+	st := newSite(t)
+	first, used, last := st.generate("plain", ledger.NewToken{}), st.generate("plain", ledger.NewToken{}), st.generate("plain", ledger.NewToken{})
+	for range 3 {
+		st.claim(used.Text, "")
+	}
+	claims := func(d *ledger.Details) (n int) {
+		for _, e := range st.history(ledger.Credential{Token: d.Text}).Entries {
+			if e.Type == ledger.Claimed {
+				n++
+			}
+		}
+		return n
+	}
+	for name, tc := range map[string]struct {
+		tokens []string
+		want   string // why each was not claimed
+	}{
+		"one of them has no claims left": {[]string{first.Text, used.Text, last.Text},
+			"Another of the tokens was refused. The token has no claims left. Another of the tokens was refused."},
+		"all are free": {[]string{first.Text, last.Text}, "claimed claimed"},
+	} {
+		id, err := st.s.Claim(t.Context(), 1, tc.tokens[0], tc.tokens[1:], "")
+		must(t, err)
+		var said []string
+		for _, o := range st.finished(id).Claims {
+			why := "claimed"
+			if o.Error != nil {
+				why = *o.Error
+			}
+			said = append(said, why)
+		}
+		if got := strings.Join(said, " "); got != tc.want {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	if claims(first) != 1 || claims(used) != 3 || claims(last) != 1 {
+		t.Errorf("claimed %d, %d and %d times", claims(first), claims(used), claims(last))
+	}
+}
+
 // handedOut is a history as it goes over the wire.
 func handedOut(t *testing.T, h ledger.History) string {
 	t.Helper()

@@ -26,11 +26,15 @@ type site struct {
 	now     time.Time
 	told    []outbox.Event
 	masters []string
+	heads   ledger.Heads
+	events  ledger.Events
+	options ledger.Options
 }
 
 func newSite(t *testing.T) *site {
 	t.Helper()
-	st := &site{t: t, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), masters: []string{vault.NewMasterKey()}}
+	st := &site{t: t, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), masters: []string{vault.NewMasterKey()}, heads: ledger.HeadsOf(nil)}
+	st.events = st
 	st.db = recordstest.OpenAt(t, st.clock)
 	st.s = st.open()
 	for _, l := range []ledger.Ledger{
@@ -56,8 +60,8 @@ func (st *site) open() *ledger.Service {
 	v, err := vault.New(st.db.Ledgers, st.masters)
 	must(st.t, err)
 	s, err := ledger.New(ledger.Deps{
-		Store: st.db.Ledgers, Vault: v, Jobs: st.db.Jobs, Submit: st, Events: st, Now: st.clock,
-	}, ledger.Options{})
+		Store: st.db.Ledgers, Vault: v, Jobs: st.db.Jobs, Submit: st, Events: st.events, Heads: st.heads, Now: st.clock,
+	}, st.options)
 	must(st.t, err)
 	return s
 }
@@ -74,8 +78,8 @@ func (st *site) later(d time.Duration) {
 	st.now = st.now.Add(d)
 }
 
-// Tell is the account's callback.
-func (st *site) Tell(_ context.Context, _ account.ID, e outbox.Event) error {
+// Notify is the account's callback.
+func (st *site) Notify(_ context.Context, _ account.ID, e outbox.Event) error {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	st.told = append(st.told, e)

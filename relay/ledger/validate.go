@@ -12,7 +12,7 @@ import (
 	"github.com/penstock/penstock/relay/account"
 )
 
-// Validation is what tokens are validated with.
+// Validation is the input of a validation.
 type Validation struct {
 	Token   string
 	Tokens  []string
@@ -105,8 +105,8 @@ func (s *Service) Follow(ctx context.Context, c Credential) (string, error) {
 	if err != nil && relay.KindOf(err) != relay.KindNotFound {
 		return "", err
 	}
-	// A token that is nobody's is looked for all the same, in an account that is
-	// none: how long the answer takes tells nothing either.
+	// An unknown token is looked up too, in account 0, so that the response time does
+	// not reveal whether it exists.
 	t, err := s.known(ctx, acct, c)
 	if relay.KindOf(err) == relay.KindInvalid || err == nil && (!t.Valid(s.deps.Now()) || t.RedirectURL == "") {
 		return "", relay.Errorf(relay.KindNotFound, "token: leads nowhere")

@@ -10,17 +10,18 @@ import (
 	"io"
 	"strconv"
 
-	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/ledger/merkle"
 )
 
-// Report is what a verification found.
+// Report is the result of a verification.
 type Report struct {
 	Head    merkle.Head
 	Key     string // the public key the head was verified with
 	Pinned  bool   // whether the key came from elsewhere than what was verified
 	Entries int64
+	// Scope says of what these are all there are, none is missing in it.
+	Scope string
 	// Unsealed is how many entries the head does not cover yet.
 	Unsealed int64
 	// Faults are what is wrong, in order, a hundred at most; Count is how many.
@@ -28,28 +29,38 @@ type Report struct {
 	Count  int
 }
 
+// maxFaults is how many faults are named.
+const maxFaults = 100
+
 func (r *Report) fault(n int64, problem string) {
-	r.Faults = append(r.Faults, merkle.Fault{Sequence: n, Problem: problem})
-	r.Count++
+	if r.Count++; len(r.Faults) < maxFaults {
+		r.Faults = append(r.Faults, merkle.Fault{Sequence: n, Problem: problem})
+	}
 }
 
 // Verify checks a whole ledger as it is stored: every entry against its stored
 // hash, the tree against its signed head, and against earlier heads, signed
-// checkpoints that were kept elsewhere. It changes nothing.
+// checkpoints that were kept elsewhere, among them the last one that this gateway
+// kept. If the log is whole, what the tokens do is computed from it and compared
+// with what is stored of them. It changes nothing.
 func (s *Service) Verify(ctx context.Context, acct account.ID, ledgerID string, earlier ...string) (Report, error) {
 	l, err := s.Ledger(ctx, acct, ledgerID)
 	if err != nil {
 		return Report{}, err
 	}
-	r := Report{Pinned: true}
-	if r.Key, err = s.keyThere(ctx, acct, l); err != nil {
-		return r, err
-	}
+	r, p := Report{Pinned: true, Scope: scopeOf(0)}, Place{acct, l.ID}
+	last := s.deps.Heads.Last(p)
 	log, err := s.deps.Store.Log(ctx, acct, l.ID)
-	if err != nil || log.Entries == 0 && log.Head == "" && r.Key == "" {
+	if err != nil || log == (Log{}) && last == "" && len(earlier) == 0 {
 		return r, err
 	}
-	r.Unsealed = log.Entries - log.Sealed
+	r.Unsealed = log.Entries - log.Signed
+	if err := s.verifyHead(ctx, p, l, log, last, &r); err != nil {
+		return r, err
+	}
+	if last != "" && last != log.Head {
+		earlier = append(earlier, last)
+	}
 	c := r.checker(log.Head, earlier)
 	if c == nil {
 		return r, nil
@@ -61,19 +72,35 @@ func (s *Service) Verify(ctx context.Context, acct account.ID, ledgerID string, 
 		}
 	}
 	r.finish(c)
-	return r, nil
+	if r.Count > 0 {
+		return r, nil
+	}
+	return r, s.verifyTokens(ctx, p, &r)
 }
 
-// keyThere returns the public key of a ledger; empty if it has none yet.
-func (s *Service) keyThere(ctx context.Context, acct account.ID, l Ledger) (string, error) {
-	_, err := s.deps.Store.Secret(ctx, acct, "signer "+l.ID)
-	if relay.KindOf(err) == relay.KindNotFound {
-		return "", nil
+// verifyHead checks what belongs to the head: the key, the sealed head, the number
+// of entries and the ledger's hash.
+func (s *Service) verifyHead(ctx context.Context, p Place, l Ledger, log Log, last string, r *Report) (err error) {
+	if r.Key, err = s.keyThere(ctx, p); corrupt(err) {
+		r.fault(-1, "the key that signs the heads does not open: "+err.Error())
+		return nil
 	}
 	if err != nil {
-		return "", err
+		return err
 	}
-	return s.Key(ctx, acct, l.ID)
+	wrong, err := s.wrongSeal(ctx, p, log, last)
+	if wrong != "" && log.Head != "" {
+		r.fault(-1, wrong)
+	}
+	if head, bad := merkle.Open(log.Head, r.Key); bad == nil {
+		if head.Size != log.Signed || log.Entries < log.Signed {
+			r.fault(-1, fmt.Sprintf("the log has %d entries, %d of them sealed, and its signed head has %d", log.Entries, log.Signed, head.Size))
+		}
+		if head.Origin != merkle.Origin(l.Hash) {
+			r.fault(-1, "its hash was changed: its head is of "+head.Origin)
+		}
+	}
+	return err
 }
 
 func (s *Service) verifyBatch(ctx context.Context, acct account.ID, id string, from, to int64, c *merkle.Checker) error {
@@ -98,16 +125,20 @@ func (r *Report) checker(head string, earlier []string) *merkle.Checker {
 	if !r.open(head, "the ledger has no head that its key has signed: ") {
 		return nil
 	}
-	var before []merkle.Head
-	for _, text := range earlier {
+	return merkle.NewChecker(r.Head, r.earlier(earlier)...)
+}
+
+// earlier opens signed heads that were kept elsewhere.
+func (r *Report) earlier(signed []string) (heads []merkle.Head) {
+	for _, text := range signed {
 		h, err := merkle.Open(text, r.Key)
 		if err != nil {
 			r.fault(-1, "the earlier head is not one that the ledger's key has signed: "+err.Error())
 			continue
 		}
-		before = append(before, h)
+		heads = append(heads, h)
 	}
-	return merkle.NewChecker(r.Head, before...)
+	return heads
 }
 
 // open reads the signed head, or notes that it is none.
@@ -122,6 +153,15 @@ func (r *Report) open(signed, problem string) bool {
 func (r *Report) finish(c *merkle.Checker) {
 	faults, count := c.Faults()
 	r.Entries, r.Faults, r.Count = c.Size(), append(r.Faults, faults...), r.Count+count
+	r.Scope = scopeOf(r.Entries)
+}
+
+// scopeOf is the scope of a whole ledger.
+func scopeOf(entries int64) string {
+	if entries == 0 {
+		return "the whole ledger, which has none yet"
+	}
+	return fmt.Sprintf("the whole ledger from 0 to %d", entries-1)
 }
 
 // exportHead is the first line of an export.

@@ -95,7 +95,7 @@ func TestAHistoryIsVerifiedOffline(t *testing.T) {
 	var pretty bytes.Buffer
 	must(t, json.Indent(&pretty, whole, "", "  "))
 	other := newSite(t)
-	stranger, err := other.s.Key(t.Context(), 1, "plain")
+	otherKey, err := other.s.Key(t.Context(), 1, "plain")
 	must(t, err)
 	for _, tc := range []struct {
 		name, text, key, want string
@@ -106,7 +106,7 @@ func TestAHistoryIsVerifiedOffline(t *testing.T) {
 		{"an entry changed", strings.Replace(string(whole), `"i":1`, `"i":2`, 1), h.Key, "entry 6 was changed: it does not have its hash"},
 		{"an entry put elsewhere", strings.Replace(string(whole), `"sequence":6`, `"sequence":5`, 1), h.Key, "entry 5 is not part of the ledger at that place"},
 		{"a number of the head", strings.Replace(string(whole), `"tree_size":10`, `"tree_size":11`, 1), h.Key, "tree_size and root_hash are not those that were signed"},
-		{"another ledger's key", string(whole), stranger, "the history is not signed by the key: head: signature: note has no verifiable signatures"},
+		{"another ledger's key", string(whole), otherKey, "the history is not signed by the key: head: signature: note has no verifiable signatures"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			r, err := ledger.VerifyHistory([]byte(tc.text), tc.key)

@@ -7,16 +7,16 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// Backend asks the networks.
+// Backend queries the networks.
 type Backend interface {
-	// Find asks for one number. A network that does not answer is a result of
-	// NoAnswer; relay.KindUnavailable means that nobody could be asked.
+	// Find queries one number. A network that does not answer is a result of
+	// NoAnswer; relay.KindUnavailable means that no query could be made.
 	Find(ctx context.Context, number relay.MSISDN) (Result, error)
 }
 
-// Cache remembers what networks said.
+// Cache stores results.
 type Cache interface {
-	// Remembered returns a result that is kept; relay.KindNotFound if none is.
-	Remembered(ctx context.Context, number relay.MSISDN) (Result, error)
-	Remember(ctx context.Context, r Result, keep time.Duration) error
+	// Get returns a cached result; relay.KindNotFound if there is none.
+	Get(ctx context.Context, number relay.MSISDN) (Result, error)
+	Put(ctx context.Context, r Result, keep time.Duration) error
 }

@@ -14,10 +14,10 @@ import (
 	"github.com/penstock/penstock/relay/credit"
 )
 
-// cost is what a lookup takes, in credits.
+// cost is the price of a lookup, in credits.
 const cost = 1
 
-// Deps is what lookups are made with; Backend, Cache and Credit are needed.
+// Deps are the dependencies of a Service; Backend, Cache and Credit are required.
 type Deps struct {
 	Backend Backend
 	Cache   Cache
@@ -26,19 +26,19 @@ type Deps struct {
 	Logger  *slog.Logger
 }
 
-// Options are what may be chosen; the zero value works.
+// Options are optional settings; the zero value works.
 type Options struct {
-	// Keep is how long a network's word is remembered; 0: not at all.
-	Keep time.Duration
+	// CacheTTL is how long a result is cached; 0 disables caching.
+	CacheTTL time.Duration
 	// Timeout bounds a request to the back end; 0 means 15 s.
 	Timeout time.Duration
 }
 
 // Service looks numbers up. It is safe for concurrent use.
 type Service struct {
-	deps    Deps
-	opts    Options
-	flights singleflight.Group
+	deps     Deps
+	opts     Options
+	requests singleflight.Group
 }
 
 // New returns a Service.
@@ -54,10 +54,10 @@ func New(d Deps, o Options) (*Service, error) {
 	return &Service{deps: d, opts: o}, nil
 }
 
-// Lookup finds out about a number and charges the account for an answer.
+// Lookup finds the network of a number and charges the account for an answer.
 //
-// It returns relay.KindNoCredit if the account cannot pay, before anybody is
-// asked where that is known, and relay.KindUnavailable if nobody could be asked.
+// It returns relay.KindNoCredit if the account cannot pay, before the query if that
+// is known then, and relay.KindUnavailable if no back end could be queried.
 func (s *Service) Lookup(ctx context.Context, acct account.ID, number relay.MSISDN) (Result, error) {
 	has, err := s.deps.Credit.Balance(ctx, acct)
 	if err != nil {
@@ -76,8 +76,8 @@ func (s *Service) Lookup(ctx context.Context, acct account.ID, number relay.MSIS
 	return r, nil
 }
 
-// charge takes the credit. It is tried again once where the answer may have been
-// lost: the change's id keeps that from charging twice.
+// charge deducts the credit. It is tried again once if the response may have been
+// lost; the change's id prevents charging twice.
 func (s *Service) charge(ctx context.Context, acct account.ID, number relay.MSISDN) error {
 	now := s.deps.Now()
 	change := credit.Change{
@@ -90,10 +90,10 @@ func (s *Service) charge(ctx context.Context, acct account.ID, number relay.MSIS
 	return err
 }
 
-// find returns what is remembered, or asks; those who want the same number at
-// the same time share one request, which outlives any of them.
+// find returns the cached result or queries the back end. Concurrent lookups of the
+// same number share one request, which continues when any of them is cancelled.
 func (s *Service) find(ctx context.Context, number relay.MSISDN) (Result, error) {
-	flight := s.flights.DoChan(string(number), func() (any, error) {
+	done := s.requests.DoChan(string(number), func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.opts.Timeout)
 		defer cancel()
 		return s.ask(ctx, number)
@@ -101,30 +101,29 @@ func (s *Service) find(ctx context.Context, number relay.MSISDN) (Result, error)
 	select {
 	case <-ctx.Done():
 		return Result{}, relay.Errorf(relay.KindUnavailable, "lookup: %w", ctx.Err())
-	case landed := <-flight:
-		r, _ := landed.Val.(Result)
-		return r, landed.Err
+	case result := <-done:
+		r, _ := result.Val.(Result)
+		return r, result.Err
 	}
 }
 
-// ask looks into the cache, else to the back end. A cache that is down costs a
-// request, not the answer.
+// ask queries the cache, then the back end. A cache that is down is not an error.
 func (s *Service) ask(ctx context.Context, number relay.MSISDN) (Result, error) {
-	if s.opts.Keep > 0 {
-		r, err := s.deps.Cache.Remembered(ctx, number)
+	if s.opts.CacheTTL > 0 {
+		r, err := s.deps.Cache.Get(ctx, number)
 		if err == nil {
 			return r, nil
 		}
 		if relay.KindOf(err) != relay.KindNotFound {
-			s.deps.Logger.WarnContext(ctx, "which lookups are remembered is not known", "error", err)
+			s.deps.Logger.WarnContext(ctx, "cannot read cached lookup", "error", err)
 		}
 	}
 	r, err := s.deps.Backend.Find(ctx, number)
-	if err != nil || r.Code == NoAnswer || s.opts.Keep <= 0 {
+	if err != nil || r.Code == NoAnswer || s.opts.CacheTTL <= 0 {
 		return r, err
 	}
-	if err := s.deps.Cache.Remember(ctx, r, s.opts.Keep); err != nil {
-		s.deps.Logger.WarnContext(ctx, "lookup is not remembered", "error", err)
+	if err := s.deps.Cache.Put(ctx, r, s.opts.CacheTTL); err != nil {
+		s.deps.Logger.WarnContext(ctx, "lookup not cached", "error", err)
 	}
 	return r, nil
 }

@@ -69,7 +69,7 @@ func (n *network) Find(ctx context.Context, number relay.MSISDN) (Result, error)
 	return Result{Number: number, Code: n.code, MCC: "234"}, n.err
 }
 
-func (n *network) Remembered(_ context.Context, number relay.MSISDN) (Result, error) {
+func (n *network) Get(_ context.Context, number relay.MSISDN) (Result, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	r, ok := n.kept[number]
@@ -79,7 +79,7 @@ func (n *network) Remembered(_ context.Context, number relay.MSISDN) (Result, er
 	return r, nil
 }
 
-func (n *network) Remember(_ context.Context, r Result, _ time.Duration) error {
+func (n *network) Put(_ context.Context, r Result, _ time.Duration) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.kept == nil {
@@ -121,7 +121,7 @@ func TestWhatALookupCosts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := &purse{has: tc.has, errs: tc.errs}
-			s := service(t, tc.net, p, Options{Keep: time.Minute})
+			s := service(t, tc.net, p, Options{CacheTTL: time.Minute})
 			r, err := s.Lookup(t.Context(), 1, "447700900123")
 			if relay.KindOf(err) != tc.kind || (err == nil) != (tc.kind == 0) {
 				t.Fatal(err)
@@ -141,7 +141,7 @@ func TestWhatALookupCosts(t *testing.T) {
 	}
 }
 
-func TestAnswersAreRemembered(t *testing.T) {
+func TestAnswersAreCached(t *testing.T) {
 	for name, tc := range map[string]struct {
 		keep  time.Duration
 		code  Code
@@ -154,7 +154,7 @@ func TestAnswersAreRemembered(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			n, p := &network{code: tc.code}, &purse{has: 10}
-			s := service(t, n, p, Options{Keep: tc.keep})
+			s := service(t, n, p, Options{CacheTTL: tc.keep})
 			for range 2 {
 				if _, err := s.Lookup(t.Context(), 1, "447700900123"); err != nil {
 					t.Fatal(err)
@@ -186,7 +186,7 @@ func TestLookupsOfOneNumberMakeOneRequest(t *testing.T) {
 			})
 		}
 		synctest.Wait()
-		leave() // whoever came first takes nobody's answer along
+		leave() // the first caller's cancellation does not cancel the others
 		synctest.Wait()
 		close(n.gate)
 		running.Wait()

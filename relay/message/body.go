@@ -2,20 +2,21 @@ package message
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/decoders/gsm"
 	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/relay"
 )
 
-// Text is a body of text that is cut to at most so many parts, 1 to 255; 0 sends
-// it whole.
+// Text returns a text body that is truncated to at most maxParts parts, 1 to 255;
+// 0 sends all of it. A leading byte order mark is removed.
 func (s *Service) Text(text string, maxParts int) Body {
-	return textBody{segmenter: s.segmenter, text: text, maxParts: maxParts}
+	return textBody{segmenter: s.segmenter, text: strings.TrimPrefix(text, "\ufeff"), maxParts: maxParts}
 }
 
-// Octets is a body that is not given as text: a binary message, a WAP push, a
-// contact card.
+// Octets returns a binary body: a binary message, a WAP push, a contact card.
 func Octets(o sms.Octets) Body { return octetsBody{o} }
 
 type textBody struct {
@@ -24,16 +25,22 @@ type textBody struct {
 	maxParts  int
 }
 
-func (b textBody) Cut(reference byte) (Cut, error) {
-	return encoded(b.segmenter.Text(b.text, sms.Options{MaxParts: b.maxParts, Reference: reference}))
+func (b textBody) Cut(reference byte, sevenBit func(string) bool) (Cut, error) {
+	return cutOf(b.segmenter.Text(b.text, sms.Options{MaxParts: b.maxParts, Reference: reference, Plain: sevenBit}))
 }
 
 type octetsBody struct{ octets sms.Octets }
 
-func (b octetsBody) Cut(reference byte) (Cut, error) { return encoded(b.octets.Split(reference)) }
+func (b octetsBody) Cut(reference byte, sevenBit func(string) bool) (Cut, error) {
+	m, err := b.octets.Split(reference)
+	if err == nil && m.Coding == sms.GSM && sevenBit != nil && !sevenBit(m.Text()) {
+		m, err = sms.Octets{Coding: sms.UCS2, Header: b.octets.Header, Data: gsm.EncodeUCS2(m.Text())}.Split(reference)
+	}
+	return cutOf(m, err)
+}
 
-// encoded takes over what the encoder made.
-func encoded(m sms.Message, err error) (Cut, error) {
+// cutOf converts an encoder's message.
+func cutOf(m sms.Message, err error) (Cut, error) {
 	if err != nil {
 		return Cut{}, Unencodable(err)
 	}
@@ -44,7 +51,8 @@ func encoded(m sms.Message, err error) (Cut, error) {
 	return cut, nil
 }
 
-// Unencodable makes a refusal of an encoder one of the parameter that it names.
+// Unencodable converts an encoder's error into relay.KindInvalid for the
+// parameter that it names.
 func Unencodable(err error) error {
 	refused, ok := errors.AsType[*decoders.Error](err)
 	if !ok {

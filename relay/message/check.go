@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
-	"unicode"
 
+	"github.com/penstock/penstock/decoders/gsm"
 	"github.com/penstock/penstock/relay"
 )
 
@@ -18,15 +18,14 @@ const (
 	maxAhead = 366 * 24 * time.Hour
 )
 
-// problem collects what is wrong with parameters, by the names they have in
-// REST.
+// problem collects the errors of parameters by their names in REST.
 type problem map[string][]string
 
 func (p problem) add(field, format string, args ...any) {
 	p[field] = append(p[field], fmt.Sprintf(format, args...))
 }
 
-// err returns all that is wrong, or nil.
+// err returns all errors as relay.KindInvalid, or nil.
 func (p problem) err() error {
 	if len(p) == 0 {
 		return nil
@@ -34,21 +33,19 @@ func (p problem) err() error {
 	return &relay.Error{Kind: relay.KindInvalid, Message: "invalid parameters", Fields: p}
 }
 
-// Check finds what is wrong with an order, by parameter: destinations,
-// originator, message or what else its Body calls it, send_time, dlr_url,
-// Idempotency-Key. A Body that is nil is not looked at.
+// Check returns the errors of an order by parameter: destinations, originator,
+// message or the Body's own names, send_time, dlr_url, replace, Idempotency-Key.
+// A nil Body is not checked.
 func (s *Service) Check(o Order) map[string][]string {
 	_, p := s.check(o)
 	return p
 }
 
-// check cuts the body as well.
+// check is Check and also splits the body into parts.
 func (s *Service) check(o Order) (cut Cut, p problem) {
 	p = problem{}
 	checkDestinations(p, o.Destinations)
-	if o.Originator != "" && !s.originator(o.Originator) {
-		p.add("originator", "The originator must be 1 to 15 digits, or 1 to 11 letters and digits.")
-	}
+	s.checkOriginator(p, o)
 	if o.SendAt.After(s.o.Now().Add(maxAhead)) {
 		p.add("send_time", "The send_time may not be more than a year ahead.")
 	}
@@ -59,7 +56,10 @@ func (s *Service) check(o Order) (cut Cut, p problem) {
 		p.add("Idempotency-Key", "The Idempotency-Key must be 1 to %d printable characters of ASCII.", maxKey)
 	}
 	if o.Body != nil {
-		cut = p.cut(o.Body)
+		cut = p.cut(o.Body, s.sevenBit(o.Destinations))
+	}
+	if n := len(cut.Parts); o.Replace && n > 1 {
+		p.add("replace", "The replace is for messages of one part, because each part would replace the one before; this message has %d.", n)
 	}
 	if n := len(cut.Parts) * len(o.Destinations); n > maxOrderParts {
 		p.add("destinations", "The order has %d parts; at most %d may be sent at once.", n, maxOrderParts)
@@ -80,9 +80,20 @@ func checkDestinations(p problem, all []string) {
 	}
 }
 
-// cut cuts a body and adds what is wrong with it.
-func (p problem) cut(b Body) Cut {
-	cut, err := b.Cut(0)
+// sevenBit returns a function that reports whether the carriers of all numbers
+// encode a text in 7 bits: an order is split alike for all of its destinations.
+func (s *Service) sevenBit(numbers []string) func(text string) bool {
+	if s.deps.Carriers == nil {
+		return nil
+	}
+	return func(text string) bool {
+		return !slices.ContainsFunc(numbers, func(number string) bool { return !s.deps.Carriers.Writes(number, text) })
+	}
+}
+
+// cut splits a body into parts and adds its errors.
+func (p problem) cut(b Body, sevenBit func(string) bool) Cut {
+	cut, err := b.Cut(0, sevenBit)
 	if err == nil {
 		return cut
 	}
@@ -95,24 +106,24 @@ func (p problem) cut(b Body) Cut {
 	return Cut{}
 }
 
-// originator reports whether phones can show a sender: 1 to 15 digits, or 1 to 11
-// letters and digits of the GSM alphabet.
-func (s *Service) originator(text string) bool {
-	length, number := 0, true
-	for _, r := range text {
-		length++
-		if r >= '0' && r <= '9' {
-			continue
-		}
-		if number = false; !s.letter(r) {
-			return false
+func (s *Service) checkOriginator(p problem, o Order) {
+	if o.Originator == "" {
+		return
+	}
+	if !s.alphabet.IsOriginator(o.Originator) {
+		p.add("originator", "The originator must be 1 to 15 digits, with or without a plus sign, or 1 to 11 characters of the GSM alphabet.")
+		return
+	}
+	if s.deps.Carriers == nil {
+		return
+	}
+	for _, number := range o.Destinations {
+		if !s.deps.Carriers.Shows(number, gsm.NormalizeOriginator(o.Originator)) {
+			p.add("originator", "The originator is none that the carrier of %.40q takes.", number)
+			return
 		}
 	}
-	return length <= 11 || number && length <= 15
 }
-
-// letter reports whether a character is a letter of the GSM alphabet.
-func (s *Service) letter(r rune) bool { return unicode.IsLetter(r) && s.alphabet.Fits(string(r)) }
 
 func printable(s string) bool {
 	return !slices.ContainsFunc([]byte(s), func(c byte) bool { return c < ' ' || c > '~' })

@@ -17,7 +17,7 @@ type ID int64
 // String returns the number in decimal.
 func (id ID) String() string { return strconv.FormatInt(int64(id), 10) }
 
-// ParseID reads what String writes; false for anything else.
+// ParseID parses the format of String; false for anything else.
 func ParseID(s string) (ID, bool) {
 	n, err := strconv.ParseInt(s, 10, 64)
 	return ID(n), err == nil && n > 0 && n < maxID && s == ID(n).String()
@@ -37,12 +37,12 @@ const (
 	UCS2   Coding = 16 // big-endian UTF-16
 )
 
-// Message is what goes to one destination.
+// Message is a message to one destination.
 type Message struct {
 	ID      ID         `json:"id"` // of the first part; %msgid
 	Account account.ID `json:"account"`
-	// Originator is 1 to 15 digits, 1 to 11 letters and digits, or empty: the
-	// carrier's own.
+	// Originator is 1 to 15 digits, 1 to 11 characters of the GSM alphabet, or
+	// empty: the carrier's own.
 	Originator  string `json:"originator,omitempty"`
 	Destination string `json:"destination"` // E.164 digits
 	Coding      Coding `json:"coding"`
@@ -52,23 +52,23 @@ type Message struct {
 	// on the phone (short message type 1; replace_if_present_flag in SMPP).
 	Replace bool   `json:"replace,omitempty"`
 	Report  Report `json:"report,omitzero"`
-	// Origin is the interface that took it, IP who asked.
+	// Origin is the interface that received the order, IP the client's address.
 	Origin string `json:"origin,omitempty"`
 	IP     string `json:"ip,omitempty"`
 
 	ReceivedAt time.Time `json:"received_at"`
-	// ScheduledFor is when it was to be sent first.
+	// ScheduledFor is the time of sending that the order asked for.
 	ScheduledFor time.Time `json:"scheduled_for"`
 
 	Parts []Part `json:"parts"` // never empty, in order
 
 	// What changes.
 
-	// Version counts the changes to the states of parts; see Untold.
+	// Version counts the changes to the states of parts; see Reports.
 	Version int64 `json:"-"`
 }
 
-// Part is one short message: what one submission to a carrier holds.
+// Part is one short message, submitted to a carrier in one request.
 type Part struct {
 	// UDH is the user data header with its length octet; empty for none. It has
 	// the concatenation when the message has several parts.
@@ -82,19 +82,17 @@ type Part struct {
 	// What changes.
 
 	State State `json:"-"`
-	// ScheduledAt is when it shall be sent: later than ScheduledFor after a
-	// failure that is tried again.
+	// ScheduledAt is when it is due: later than ScheduledFor when it is retried.
 	ScheduledAt time.Time `json:"-"`
-	// Carrier is who it was handed to, Ref the id that the carrier gave it.
+	// Carrier is the name of the carrier that it was submitted to, Ref the
+	// carrier's id of it.
 	Carrier string `json:"-"`
 	Ref     string `json:"-"`
-	// Reason says why it was rejected, is tried again or not known.
+	// Reason is why it was rejected, is retried or has an unknown outcome.
 	Reason string `json:"-"`
-	// Report is the delivery report as the carrier told it: a line of key:value
-	// pairs, %dlr.
+	// Report is the carrier's receipt: a line of key:value pairs, %dlr.
 	Report string `json:"-"`
-	// ChangedAt is when its state changed last, for a delivered one when the
-	// network says that was.
+	// ChangedAt is when its state changed last; of a receipt, that is when it arrived.
 	ChangedAt time.Time `json:"-"`
 }
 

@@ -77,20 +77,21 @@ func TestTheCodeOfAMessageWithParts(t *testing.T) {
 
 func TestReports(t *testing.T) {
 	m := Message{ID: 42, Destination: "447700900123"}
-	told := Told{Code: CodeDelivered, Line: "id:1 stat:DELIVRD text:a&b %code", At: time.Unix(1700000000, 5)}
+	report := DeliveryReport{Code: CodeDelivered, Line: "id:1 stat:DELIVRD text:a&b %code", At: time.Unix(1700000000, 5)}
 	for _, tc := range []struct{ name, url, want string }{
 		{"every placeholder", "https://h/%msgid?d=%dest&c=%code&r=%dlr&t=%timestamp",
 			"https://h/42?d=447700900123&c=1&r=id%3A1%20stat%3ADELIVRD%20text%3Aa%26b%20%25code&t=1700000000"},
 		{"none", "https://h/?a=100%25", "https://h/?a=100%25"},
+		{"an unknown one, as earlier versions took it", "https://h/?a=%status", "https://h/?a=%25status"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			m.Report.URL = tc.url
-			if got, err := m.Expand(told); err != nil || got != tc.want {
+			if got, err := m.Expand(report); err != nil || got != tc.want {
 				t.Errorf("%s, %v\nwant %s", got, err, tc.want)
 			}
 		})
 	}
-	if m.Report.URL = "ftp://h/"; relay.KindOf(func() error { _, err := m.Expand(told); return err }()) != relay.KindInvalid {
+	if m.Report.URL = "ftp://h/"; relay.KindOf(func() error { _, err := m.Expand(report); return err }()) != relay.KindInvalid {
 		t.Error("a URL that is none")
 	}
 	if (Report{}).Type() != "NONE" || m.Report.Type() != "HTTPGET" {

@@ -6,30 +6,33 @@ import (
 	"github.com/penstock/penstock/relay/account"
 )
 
-// Order is what an account asks to have sent, whatever the interface.
+// Order is an account's request to send a message, from any interface.
 type Order struct {
 	Account      account.ID
 	Destinations []string
 	Originator   string // empty: the carrier's own
 	Body         Body
-	// SendAt is when; zero or past: at once.
+	// SendAt is the time of sending; a zero or past time means at once.
 	SendAt  time.Time
 	Report  Report
 	Replace bool
 	Flash   bool
-	// Origin is the interface, IP who asked.
+	// Origin is the interface, IP the client's address.
 	Origin string
 	IP     string
-	// Key is the client's name for the order, which is sent once however often
-	// it comes; empty: none.
+	// Key is the client's idempotency key; empty disables it.
 	Key string
+	// KeepKey is how long the key is known; 0 means Options.KeepKeys.
+	KeepKey time.Duration
 }
 
-// Body is what is to be sent.
+// Body is the content of an order.
 type Body interface {
-	// Cut makes the parts of a message; those of a concatenated one share the
-	// reference. What cannot be sent is relay.KindInvalid with the parameter.
-	Cut(reference byte) (Cut, error)
+	// Cut splits the body into parts; those of a concatenated message share the
+	// reference. A text of the GSM alphabet for which sevenBit returns false is
+	// encoded as UCS-2; a nil sevenBit accepts all texts. Cut returns
+	// relay.KindInvalid with the parameter for a body that cannot be sent.
+	Cut(reference byte, sevenBit func(text string) bool) (Cut, error)
 }
 
 // Cut is a body in parts.
@@ -38,22 +41,22 @@ type Cut struct {
 	Parts  []Part
 }
 
-// Preview is what an order would come to.
+// Preview is the size and the cost of an order.
 type Preview struct {
 	Parts int // of the message to one destination
 	Cost  int64
-	// Credit is what the account has.
+	// Credit is the account's balance.
 	Credit int64
 }
 
-// Sent is what an order came to.
+// Sent is the result of an order.
 type Sent struct {
 	// Messages has one entry for each destination, in their order: the id is that
 	// of the message, the body the whole one.
 	Messages []Entry `json:"messages"`
 	Cost     int64   `json:"cost"`
-	// Repeated is set when a client's key was used before for the same order:
-	// this is what that came to, and nothing was charged now.
+	// Repeated is set if the client's key was used before for the same order: the
+	// result is that order's, and nothing was charged now.
 	Repeated bool `json:"-"`
 }
 

@@ -13,7 +13,7 @@ func (p PartRef) String() string {
 	return p.Account.String() + "-" + p.ID.String() + "-" + strconv.Itoa(p.Part)
 }
 
-// ParsePartRef reads what String writes; false for anything else.
+// ParsePartRef parses the format of String; false for anything else.
 func ParsePartRef(s string) (PartRef, bool) {
 	fields := strings.Split(s, "-")
 	if len(fields) != 3 {

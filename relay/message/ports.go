@@ -8,7 +8,7 @@ import (
 	"github.com/penstock/penstock/relay/account"
 )
 
-// Store keeps messages for who sends them.
+// Store stores the messages of accounts.
 type Store interface {
 	// Reserve takes n ids in a row for new entries and returns the first.
 	Reserve(ctx context.Context, n int) (ID, error)
@@ -32,18 +32,18 @@ type Store interface {
 	Delete(ctx context.Context, acct account.ID, entry ID, now time.Time) error
 }
 
-// Batch is what one order saves.
+// Batch is the records of one order.
 type Batch struct {
 	Account  account.ID
 	Messages []Message
-	// Lease is until when the caller has the messages in hand that are due now;
-	// zero: whoever claims them first.
+	// Lease is the end of the caller's lease on the messages that are due now; zero
+	// leaves them to the first Claim.
 	Lease time.Time
 	Now   time.Time
 	Once  Once
 }
 
-// Credits is what the batch costs: one credit a part.
+// Credits is the cost of the batch: one credit per part.
 func (b *Batch) Credits() (n int64) {
 	for i := range b.Messages {
 		n += int64(len(b.Messages[i].Parts))
@@ -51,98 +51,119 @@ func (b *Batch) Credits() (n int64) {
 	return n
 }
 
-// Once makes an order that is repeated under a key of the client's one order.
+// Once is the idempotency key of an order.
 type Once struct {
-	// Key is the client's, hashed; empty: every order counts.
+	// Key is the hash of the client's key; empty disables it.
 	Key string
-	// Order tells one order from another: with the same key and another order
-	// Save returns relay.KindConflict.
+	// Order is the hash of the order: for a known key with another order Save
+	// returns relay.KindConflict.
 	Order string
-	// Answer is kept and handed out to those who repeat the order.
+	// Answer is stored and returned when the order is repeated.
 	Answer []byte
-	// Keep is how long the key is known.
+	// Keep is how long the key is stored.
 	Keep time.Duration
 }
 
-// Saved is what became of a batch.
+// Saved is the result of saving a batch.
 type Saved struct {
-	// Before is the Answer of the order that had the key first, if that was
-	// another one: nothing was saved or charged now.
+	// Before is the Answer of an earlier order with the same key; if it is set,
+	// nothing was saved or charged now.
 	Before []byte
 }
 
-// Dispatcher submits at once what was saved under a lease. What it cannot take
-// now stays in the store and is claimed when the lease has run out. It does not
-// block.
-type Dispatcher interface{ Dispatch(ms []Message) }
-
-// Work is the store for who hands messages to carriers.
-type Work interface {
-	// Claim leases messages of all accounts that are due, oldest first. A part
-	// that is Sending was handed to its Carrier by somebody who did not live to
-	// say what came of it. Reason and Report are left out.
-	Claim(ctx context.Context, now, until time.Time, limit int) ([]Message, error)
-
-	// Begin writes down that parts are about to be handed to a carrier, and
-	// returns for each Start which of its parts may be: those that are still
-	// Pending, or with Again also those that are Sending. A part that it does
-	// not return was deleted, or somebody else has it.
-	Begin(ctx context.Context, starts []Start) ([][]int, error)
-
-	// Settle records what carriers said, each message's parts in one step, with
-	// refunds. It returns the messages that want reports, as they stand then.
-	Settle(ctx context.Context, outcomes []Outcome) ([]Message, error)
-
-	// Renew moves the end of leases; Release gives leases back unused, the
-	// messages are due at the given time. Messages of which nothing waits stay
-	// as they are.
-	Renew(ctx context.Context, refs []Ref, until time.Time) error
-	Release(ctx context.Context, refs []Ref, due time.Time) error
+// Carriers returns the capabilities of the carrier that a number's messages are
+// sent over.
+type Carriers interface {
+	// Writes reports whether the carrier encodes a text of the GSM alphabet in 7
+	// bits; otherwise the text is sent as UCS-2.
+	Writes(number, text string) bool
+	// Shows reports whether the carrier passes on a valid originator.
+	Shows(number, originator string) bool
 }
 
-// Start is parts of one message that are about to be handed to a carrier.
+// Dispatcher submits messages that were saved under a lease. It does not block:
+// messages beyond its capacity stay in the store and are claimed when the lease
+// expires.
+type Dispatcher interface{ Dispatch(ms []Message) }
+
+// Work is the store for submitters.
+type Work interface {
+	// Claim leases messages of all accounts that are due, oldest first. A part
+	// that is Sending was submitted to its Carrier by a process that stopped
+	// before it saved the outcome. Reason and Report are left out.
+	Claim(ctx context.Context, now, until time.Time, limit int) ([]Message, error)
+
+	// Begin sets the state of parts to Sending before they are submitted. It
+	// returns for each Start the parts that may be submitted: those that were
+	// Pending, or with Again also those that were Sending. Other parts were
+	// deleted or are leased elsewhere.
+	Begin(ctx context.Context, starts []Start) ([][]int, error)
+
+	// Settle records the outcomes of submissions, each message's parts in one step,
+	// with refunds. It returns the messages to report, in their new states.
+	Settle(ctx context.Context, outcomes []Outcome) ([]Message, error)
+
+	// Renew extends leases and returns the messages of which the caller still has the
+	// lease. Release ends leases, the messages are due at the given time. Neither
+	// changes messages without waiting parts, or those that another process has
+	// claimed since.
+	Renew(ctx context.Context, ls []Lease, until time.Time) ([]Ref, error)
+	Release(ctx context.Context, ls []Lease, due time.Time) error
+}
+
+// Lease is the right to submit what waits of a message, until End at the latest. The
+// record does not name its holder: another process can claim the message only after
+// the lease's end, so that a lease in the record that ends later than the holder
+// knows is not his.
+type Lease struct {
+	Ref
+	End time.Time
+}
+
+// Start is parts of one message that are about to be submitted to a carrier.
 type Start struct {
 	Ref
 	Parts   []int // from 0
 	Carrier string
 	Now     time.Time
 	Until   time.Time // the end of the lease from now on
-	// Again takes parts that are Sending as well: for carriers that know a part
-	// which they get twice.
+	// Again includes parts that are Sending: for carriers that recognise a repeated
+	// part.
 	Again bool
 }
 
-// Outcome is what became of one part that was handed to a carrier.
+// Outcome is the result of submitting one part.
 type Outcome struct {
 	PartRef
-	// State is Accepted, Rejected or Unknown; or Pending, to be tried again at
-	// Again. A state that cannot follow on what the part is meanwhile changes
-	// nothing, but an Accepted part's Carrier and Ref are kept in any case.
+	// State is Accepted, Rejected or Unknown; or Pending for a retry at Again. A
+	// state that cannot follow the part's current state changes nothing, but the
+	// Carrier and Ref of an Accepted part are saved in any case.
 	State   State
 	Carrier string
 	Ref     string // the carrier's id of it
 	Reason  string
 	Again   time.Time
-	// Refund gives the credit back: for a Rejected part that no carrier has seen.
+	// Refund returns the credit: for a Rejected part that no carrier has accepted.
 	Refund bool
 	At     time.Time
 }
 
-// Receipts is the store for what the network reports.
+// Receipts is the store for receipts.
 type Receipts interface {
-	// Bind keeps which part a carrier's ids name, and returns the receipts that
-	// came for any of them before. Several ids of one binding are other ways to
-	// write it.
+	// Bind saves which parts carriers' ids name and returns the receipts that
+	// arrived for any of them before. Several ids of one binding are notations of
+	// one id. An id that is bound again names both parts.
 	Bind(ctx context.Context, bindings []Binding) ([]Receipt, error)
 
 	// Match finds the part of each receipt by the first of its ids that is known,
-	// and sets its Part; the others count only where the number agrees, for they
-	// may be the ids of other messages. One that is not known is kept until Bind,
-	// for a day, and Found is false.
+	// and sets its Part. Where an id names several parts, the last whose number
+	// agrees counts. The first id also counts where no number agrees, unless the
+	// receipt names another; the others may be the ids of other messages. A receipt
+	// about no part that is known is kept until Bind, for a day, and Found is false.
 	Match(ctx context.Context, receipts []Receipt) ([]Receipt, error)
 
-	// Receive records receipts of parts; those that are not Found are passed over.
-	// It returns the messages that want reports, as they stand then.
+	// Receive records receipts of parts and skips those that are not Found. It
+	// returns the messages to report, in their new states.
 	Receive(ctx context.Context, receipts []Receipt, now time.Time) ([]Message, error)
 }
 
@@ -154,40 +175,46 @@ type Binding struct {
 	Number  string // the message's destination; empty agrees with all
 }
 
-// Receipt is what a network reports of a part.
+// Receipt is a network's report about a part.
 type Receipt struct {
 	Carrier string   `json:"carrier"`
-	IDs     []string `json:"ids"` // ways to write the carrier's id, likeliest first
+	IDs     []string `json:"ids"` // notations of the carrier's id, likeliest first
 	State   State    `json:"state"`
 	// Numbers are those that the receipt is from and to, one of them the
 	// message's destination; none agrees with all.
-	Numbers []string  `json:"numbers,omitempty"`
-	Line    string    `json:"line,omitempty"` // %dlr
-	At      time.Time `json:"at"`
-	Part    PartRef   `json:"part,omitzero"`
-	Found   bool      `json:"-"`
+	Numbers []string `json:"numbers,omitempty"`
+	// Names is the one of them that by the protocol is the message's destination;
+	// empty: it cannot be told.
+	Names string `json:"names,omitempty"`
+	// Event is the event of the receipt's arrival.
+	Event string    `json:"event,omitempty"`
+	Line  string    `json:"line,omitempty"` // %dlr
+	At    time.Time `json:"at"`
+	Part  PartRef   `json:"part,omitzero"`
+	Found bool      `json:"-"`
 }
 
-// Reports is the store for who tells accounts what became of their messages.
-// Settle and Receive put a message with a Report on the list; it stays until
-// Told, so that a crash loses no report.
+// Reports stores which messages have unreported changes. Settle and Receive add
+// a message with a Report to the list; it stays there until MarkReported, so that
+// a crash loses no report.
 type Reports interface {
-	// Untold returns messages that wait since before a time, oldest first.
-	Untold(ctx context.Context, before time.Time, limit int) ([]Message, error)
-	// Told takes messages off the list, unless their Version has moved on.
-	Told(ctx context.Context, ms []Message) error
-	// Forget removes messages of which nothing waits any more, after the time
-	// that they are kept.
+	// Unreported returns messages that are listed since before a time, oldest
+	// first.
+	Unreported(ctx context.Context, before time.Time, limit int) ([]Message, error)
+	// MarkReported removes messages from the list unless their Version has
+	// changed.
+	MarkReported(ctx context.Context, ms []Message) error
+	// Forget deletes ended messages whose retention has ended.
 	Forget(ctx context.Context, now time.Time) error
 }
 
-// Archive is the store for who looks through messages.
+// Archive is the store for searches by operators.
 type Archive interface {
-	// List returns messages of an account, newest first, and where to go on: 0 at
-	// the end. It looks through a bounded number of messages, so that a page may
-	// have fewer than the limit, or none, and yet not be the last.
+	// List returns messages of an account, newest first, and the cursor of the
+	// next page, 0 at the end. It examines a bounded number of messages, so that a
+	// page may have fewer than the limit, or none, without being the last.
 	List(ctx context.Context, f Filter) (list []Message, next ID, err error)
-	// Settle records what a person decides.
+	// Settle records an operator's decision.
 	Settle(ctx context.Context, outcomes []Outcome) ([]Message, error)
 }
 

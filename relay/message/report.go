@@ -9,8 +9,8 @@ import (
 	"github.com/penstock/penstock/relay/template"
 )
 
-// Report says where delivery reports go. The zero value is nowhere, SOAP's
-// callbacktype NONE.
+// Report is the address for delivery reports. The zero value disables them
+// (SOAP's callbacktype NONE).
 type Report struct {
 	// URL gets a GET, with placeholders in it (specification 1, event 1).
 	URL string `json:"url,omitempty"`
@@ -31,8 +31,8 @@ const maxURL = 2048
 // sign.
 func placeholders() []string { return []string{"msgid", "dest", "code", "dlr", "timestamp"} }
 
-// check reads the URL. checkURL says whether the gateway may call it, which it
-// gets with samples in the place of the placeholders; nil allows all.
+// check validates the URL. checkURL gets the URL with sample values for the
+// placeholders and returns why the gateway may not call it; nil allows all.
 func (r Report) check(checkURL func(string) error) error {
 	if r.URL == "" {
 		return nil
@@ -41,24 +41,27 @@ func (r Report) check(checkURL func(string) error) error {
 		return fmt.Errorf("the URL may not be longer than %d characters", maxURL)
 	}
 	t, err := template.Compile(r.URL, placeholders())
+	if err == nil {
+		err = t.Check()
+	}
 	if err != nil || checkURL == nil {
 		return err
 	}
 	return checkURL(t.Sample())
 }
 
-// Told is one delivery report of a message.
-type Told struct {
+// DeliveryReport is one delivery report of a message.
+type DeliveryReport struct {
 	Code Code
-	// Line is what the carrier told: key:value pairs, %dlr.
+	// Line is the carrier's receipt: key:value pairs, %dlr.
 	Line string
 	At   time.Time
 }
 
-// Expand returns the URL to call for a report: every placeholder replaced and
-// escaped for where it stands. It returns relay.KindInvalid for a URL that
-// cannot be read, which was refused when the message was taken.
-func (m *Message) Expand(told Told) (string, error) {
+// Expand returns the URL to call for a report, with every placeholder replaced
+// and escaped for its position. It returns relay.KindInvalid for an invalid URL,
+// which Check refuses.
+func (m *Message) Expand(report DeliveryReport) (string, error) {
 	t, err := template.Compile(m.Report.URL, placeholders())
 	if err != nil {
 		return "", relay.Errorf(relay.KindInvalid, "message %s: report: %w", m.ID, err)
@@ -70,10 +73,10 @@ func (m *Message) Expand(told Told) (string, error) {
 		case "dest":
 			return m.Destination
 		case "code":
-			return strconv.Itoa(int(told.Code))
+			return strconv.Itoa(int(report.Code))
 		case "dlr":
-			return told.Line
+			return report.Line
 		}
-		return strconv.FormatInt(told.At.Unix(), 10)
+		return strconv.FormatInt(report.At.Unix(), 10)
 	}), nil
 }

@@ -18,26 +18,26 @@ import (
 	"github.com/penstock/penstock/relay/account"
 )
 
-// Balance tells what an account may spend; credit.Store is one.
+// Balance returns an account's credit; credit.Store implements it.
 type Balance interface {
 	Balance(ctx context.Context, acct account.ID) (int64, error)
 }
 
-// Deps is what Service works with; Store and Credit are needed.
+// Deps are the dependencies of a Service; Store and Credit are required.
 type Deps struct {
 	Store  Store
 	Credit Balance
-	// Dispatcher gets messages that are due at once; nil leaves them to whoever
-	// claims them.
+	// Dispatcher submits messages that are due at once; nil leaves them to Claim.
 	Dispatcher Dispatcher
 	// CheckURL says whether the gateway may call a URL; nil allows all.
 	CheckURL func(string) error
+	// Carriers knows what the numbers' carriers can do; nil: all that is legal.
+	Carriers Carriers
 }
 
-// Options are what may be chosen; the zero value works.
+// Options are the options of Service; the zero value works.
 type Options struct {
-	// Lease is how long the Dispatcher has a message before somebody else may
-	// claim it; 0 means one minute.
+	// Lease is how long messages are leased to the Dispatcher; 0 means one minute.
 	Lease time.Duration
 	// KeepKeys is how long a client's key for an order is known; 0 means 24 h.
 	KeepKeys time.Duration
@@ -45,8 +45,8 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Service takes orders and looks after what is pending. It is safe for
-// concurrent use.
+// Service accepts orders and manages pending messages. It is safe for concurrent
+// use.
 type Service struct {
 	deps     Deps
 	o        Options
@@ -73,29 +73,29 @@ func New(d Deps, o Options) (*Service, error) {
 	return s, nil
 }
 
-// Preview says what an order would come to. It returns relay.KindInvalid with
-// the parameters for an order that Send would refuse.
+// Preview returns the parts and the cost of an order. It returns
+// relay.KindInvalid with the parameters for an order that Send would refuse.
 func (s *Service) Preview(ctx context.Context, o Order) (Preview, error) {
 	cut, p := s.check(o)
 	if err := p.err(); err != nil {
 		return Preview{}, err
 	}
-	has, err := s.deps.Credit.Balance(ctx, o.Account)
-	return Preview{Parts: len(cut.Parts), Cost: int64(len(cut.Parts) * len(o.Destinations)), Credit: has}, err
+	balance, err := s.deps.Credit.Balance(ctx, o.Account)
+	return Preview{Parts: len(cut.Parts), Cost: int64(len(cut.Parts) * len(o.Destinations)), Credit: balance}, err
 }
 
-// Send charges for an order and queues it. Without an error it will be
-// submitted, whatever crashes.
+// Send charges for an order and queues it durably.
 //
 // It returns relay.KindInvalid with the parameters for an order that breaks a
 // rule or repeats another's key, relay.KindNoCredit for one that the credit does
-// not pay for, and relay.KindUnavailable if it is not known whether it was
-// taken: with a Key it can be repeated without harm.
+// not pay for, and relay.KindUnavailable if it is not known whether it was saved:
+// an order with a Key can be repeated.
 func (s *Service) Send(ctx context.Context, o Order) (Sent, error) {
 	cut, p := s.check(o)
 	if err := p.err(); err != nil {
 		return Sent{}, err
 	}
+	o.Originator = gsm.NormalizeOriginator(o.Originator)
 	messages, err := s.messages(ctx, o, cut)
 	if err != nil {
 		return Sent{}, err
@@ -106,7 +106,7 @@ func (s *Service) Send(ctx context.Context, o Order) (Sent, error) {
 	}
 	sent := Sent{Messages: make([]Entry, len(messages)), Cost: b.Credits()}
 	for i := range messages {
-		sent.Messages[i] = messages[i].whole()
+		sent.Messages[i] = messages[i].sentEntry()
 	}
 	if b.Once, err = s.once(o, cut, sent); err != nil {
 		return Sent{}, err
@@ -134,7 +134,7 @@ func (s *Service) save(ctx context.Context, b Batch) (Saved, error) {
 	return saved, err
 }
 
-// dispatch hands over what is due now.
+// dispatch dispatches the messages that are due now.
 func (s *Service) dispatch(ms []Message, now time.Time) {
 	if s.deps.Dispatcher == nil || ms[0].ScheduledFor.After(now) {
 		return
@@ -149,9 +149,9 @@ func (s *Service) messages(ctx context.Context, o Order, cut Cut) ([]Message, er
 		return nil, err
 	}
 	now := s.o.Now().UTC().Truncate(time.Millisecond)
-	at := now
+	scheduled := now
 	if o.SendAt.After(now) {
-		at = o.SendAt.UTC()
+		scheduled = o.SendAt.UTC()
 	}
 	cuts, err := s.cuts(o, cut)
 	if err != nil {
@@ -164,10 +164,10 @@ func (s *Service) messages(ctx context.Context, o Order, cut Cut) ([]Message, er
 		out[i] = Message{
 			ID: first, Account: o.Account, Originator: o.Originator, Destination: number, Coding: cut.Coding,
 			Flash: o.Flash, Replace: o.Replace, Report: o.Report, Origin: o.Origin, IP: o.IP,
-			ReceivedAt: now, ScheduledFor: at, Parts: make([]Part, len(cut.Parts)),
+			ReceivedAt: now, ScheduledFor: scheduled, Parts: make([]Part, len(cut.Parts)),
 		}
 		for n, part := range cut.Parts {
-			part.State, part.ScheduledAt, part.ChangedAt = Pending, at, now
+			part.State, part.ScheduledAt, part.ChangedAt = Pending, scheduled, now
 			out[i].Parts[n] = part
 		}
 		first += ID(len(cut.Parts))
@@ -190,7 +190,7 @@ func (s *Service) cuts(o Order, cut Cut) ([]Cut, error) {
 			continue
 		}
 		var err error
-		if out[i], err = o.Body.Cut(byte(last - uint32(i))); err != nil {
+		if out[i], err = o.Body.Cut(byte(last-uint32(i)), s.sevenBit(o.Destinations)); err != nil {
 			return nil, fmt.Errorf("message: cut: %w", err)
 		}
 	}
@@ -212,7 +212,7 @@ func (s *Service) once(o Order, cut Cut, sent Sent) (Once, error) {
 	if err != nil {
 		return Once{}, fmt.Errorf("message: encode: %w", err)
 	}
-	return Once{Key: digest([]byte(o.Key)), Order: digest(order), Answer: answer, Keep: s.o.KeepKeys}, nil
+	return Once{Key: digest([]byte(o.Key)), Order: digest(order), Answer: answer, Keep: cmp.Or(o.KeepKey, s.o.KeepKeys)}, nil
 }
 
 func digest(b []byte) string {
@@ -228,9 +228,9 @@ func repeated(answer []byte) (sent Sent, err error) {
 	return sent, nil
 }
 
-// whole is the message as send answers: the first part's entry with all of the
-// body.
-func (m *Message) whole() Entry {
+// sentEntry is the message in the answer to Send: the entry of its first part
+// with the text of all parts.
+func (m *Message) sentEntry() Entry {
 	e := m.EntryOf(0)
 	e.Data = m.Text()
 	return e

@@ -100,7 +100,7 @@ func TestWhatIsSaved(t *testing.T) {
 	d := &drawer{next: 40}
 	s := newService(t, d)
 	o := order(s, strings.Repeat("a", 200), "447700900123", "447700900124", "447700900123")
-	o.Originator, o.Flash, o.Replace, o.Origin, o.IP = "Shop", true, true, "rest", "192.0.2.1"
+	o.Originator, o.Flash, o.Origin, o.IP = "Shop", true, "rest", "192.0.2.1"
 	o.Report.URL = "https://example.com/?c=%code"
 	sent, err := s.Send(t.Context(), o)
 	if err != nil {
@@ -113,7 +113,7 @@ func TestWhatIsSaved(t *testing.T) {
 	references := make(map[byte]bool)
 	for i, m := range b.Messages {
 		want := Message{
-			ID: ID(41 + 2*i), Account: 1, Originator: "Shop", Destination: o.Destinations[i], Coding: GSM, Flash: true, Replace: true,
+			ID: ID(41 + 2*i), Account: 1, Originator: "Shop", Destination: o.Destinations[i], Coding: GSM, Flash: true,
 			Report: o.Report, Origin: "rest", IP: "192.0.2.1", ReceivedAt: now(), ScheduledFor: now(), Parts: m.Parts,
 		}
 		if fmt.Sprintf("%+v", m) != fmt.Sprintf("%+v", want) {
@@ -171,13 +171,15 @@ func TestOrdersThatAreRefused(t *testing.T) {
 		}, "destinations"},
 		{"an originator of 16 digits", func(o *Order) { o.Originator = "1234567890123456" }, "originator"},
 		{"an originator of 12 letters", func(o *Order) { o.Originator = "abcdefghijkl" }, "originator"},
-		{"an originator with a blank", func(o *Order) { o.Originator = "My Shop" }, "originator"},
-		{"an originator with a plus", func(o *Order) { o.Originator = "+447700900123" }, "originator"},
+		{"an originator of blanks", func(o *Order) { o.Originator = "  " }, "originator"},
+		{"an originator with a line end", func(o *Order) { o.Originator = "a\nb" }, "originator"},
+		{"an originator of 16 digits with a plus", func(o *Order) { o.Originator = "+1234567890123456" }, "originator"},
 		{"an originator in Cyrillic", func(o *Order) { o.Originator = "Банк" }, "originator"},
 		{"a time in two years", func(o *Order) { o.SendAt = now().AddDate(2, 0, 0) }, "send_time"},
 		{"a report that is no URL", func(o *Order) { o.Report.URL = "example.com" }, "dlr_url"},
 		{"a report at a private address", func(o *Order) { o.Report.URL = "http://10.0.0.1/%msgid" }, "dlr_url"},
 		{"a report with a placeholder in the host", func(o *Order) { o.Report.URL = "http://%dest.example.com/" }, "dlr_url"},
+		{"a report with an unknown placeholder", func(o *Order) { o.Report.URL = "http://h/?x=%status" }, "dlr_url"},
 		{"a very long report", func(o *Order) { o.Report.URL = "http://h/" + strings.Repeat("a", 2048) }, "dlr_url"},
 		{"a key with a line end", func(o *Order) { o.Key = "a\nb" }, "Idempotency-Key"},
 		{"a very long key", func(o *Order) { o.Key = strings.Repeat("a", 256) }, "Idempotency-Key"},
@@ -185,8 +187,9 @@ func TestOrdersThatAreRefused(t *testing.T) {
 		{"a message that is no UTF-8", func(o *Order) { o.Body = s.Text("\xff", 0) }, "message"},
 		{"a message of 256 parts", func(o *Order) { o.Body = s.Text(strings.Repeat("a", 153*255+1), 0) }, "message"},
 		{"256 parts at most", func(o *Order) { o.Body = s.Text("a", 256) }, "max_parts"},
+		{"a message of two parts that replaces", func(o *Order) { o.Replace, o.Body = true, s.Text(strings.Repeat("a", 161), 0) }, "replace"},
 		{"data of half a character", func(o *Order) { o.Body = Octets(sms.Octets{Coding: sms.UCS2, Data: []byte{1}}) }, "data"},
-		{"all at once", func(o *Order) { o.Destinations, o.Originator, o.Body = nil, "-", s.Text("", 0) }, "destinations message originator"},
+		{"all at once", func(o *Order) { o.Destinations, o.Originator, o.Body = nil, "~~~~~~~~~~~~", s.Text("", 0) }, "destinations message originator"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			o := good()
@@ -217,11 +220,102 @@ func TestOrdersThatAreRefused(t *testing.T) {
 
 func TestOriginators(t *testing.T) {
 	s := newService(t, &drawer{})
-	for _, good := range []string{"", "1", "0", "123456789012345", "Shop", "Shop24", "abcdefghijk", "ÄÖÜäöüñÑéà", "ΔΦΓΛΩ"} {
+	for _, good := range []string{"", "1", "0", "123456789012345", "Shop", "Shop24", "abcdefghijk", "ÄÖÜäöüñÑéà", "ΔΦΓΛΩ",
+		"My Shop", "shop.com", "A&B", "+447700900123", "+123456789012345", "+", "+Plus", "a@b", "[€uro]", "12 34"} {
 		o := order(s, "hi", "447700900123")
 		if o.Originator = good; len(s.Check(o)) > 0 {
 			t.Errorf("%q: %v", good, s.Check(o))
 		}
+	}
+}
+
+// network is the carriers of numbers: those of 44 have Latin-1 for the GSM
+// alphabet, and show numbers only.
+type network struct{}
+
+func (network) Writes(number, text string) bool {
+	return !strings.HasPrefix(number, "44") || !strings.ContainsAny(text, "€Ω")
+}
+
+func (network) Shows(number, originator string) bool {
+	return !strings.HasPrefix(number, "44") || strings.Trim(originator, "0123456789") == ""
+}
+
+// A number is one originator with a plus sign and without, also for who replaces
+// the message.
+func TestAnOriginatorIsKeptWithoutItsPlus(t *testing.T) {
+	d := &drawer{}
+	s := newService(t, d)
+	o := order(s, "hi", "447700900123")
+	o.Originator = "+447700900999"
+	sent, err := s.Send(t.Context(), o)
+	if err != nil || sent.Messages[0].Source != "447700900999" || d.batches[0].Messages[0].Originator != "447700900999" {
+		t.Errorf("%+v, %v", sent, err)
+	}
+}
+
+func TestOriginatorsThatACarrierDoesNotTake(t *testing.T) {
+	s := newService(t, &drawer{})
+	s.deps.Carriers = network{}
+	for _, tc := range []struct {
+		originator, to string
+		ok             bool
+	}{{"Shop", "49170123456", true}, {"Shop", "49170123456 447700900123", false}, {"+4477", "447700900123", true}, {"", "447700900123", true}} {
+		o := order(s, "hi", strings.Fields(tc.to)...)
+		o.Originator = tc.originator
+		if got := s.Check(o); len(got) == 0 != tc.ok || !tc.ok && len(got["originator"]) != 1 {
+			t.Errorf("%q to %s: %v", tc.originator, tc.to, got)
+		}
+	}
+}
+
+// A text is cut as the carriers of all its destinations can write it, and
+// previewed alike.
+func TestTextsThatACarrierCannotWriteInSevenBits(t *testing.T) {
+	for _, tc := range []struct {
+		text, to string
+		octets   bool
+		coding   Coding
+		parts    int
+	}{
+		{"Price 5€", "447700900123", false, UCS2, 1},
+		{"Price 5€", "49170123456", false, GSM, 1},
+		{"Price 5€", "49170123456 447700900123", false, UCS2, 1},
+		{"Price 5", "447700900123", false, GSM, 1},
+		{"€" + strings.Repeat("a", 158), "447700900123", false, UCS2, 3},
+		{"€" + strings.Repeat("a", 158), "49170123456", false, GSM, 1},
+		{"Ω", "447700900123", true, UCS2, 1},
+		{"Ω", "49170123456", true, GSM, 1},
+	} {
+		d := &drawer{}
+		s := newService(t, d)
+		s.deps.Carriers = network{}
+		o := order(s, tc.text, strings.Fields(tc.to)...)
+		if tc.octets {
+			o.Body = Octets(sms.Octets{Coding: sms.GSM, Data: []byte{0x15}})
+		}
+		v, err := s.Preview(t.Context(), o)
+		if err != nil || v.Parts != tc.parts {
+			t.Errorf("%.10q to %s: preview %+v, %v", tc.text, tc.to, v, err)
+		}
+		sent, err := s.Send(t.Context(), o)
+		if err != nil || sent.Cost != v.Cost {
+			t.Fatalf("%.10q to %s: %+v, %v", tc.text, tc.to, sent, err)
+		}
+		for _, m := range d.batches[0].Messages {
+			if m.Coding != tc.coding || len(m.Parts) != tc.parts || m.Text() != tc.text {
+				t.Errorf("%.10q to %s: coding %d, %d parts, %.10q", tc.text, tc.to, m.Coding, len(m.Parts), m.Text())
+			}
+		}
+	}
+}
+
+func TestAByteOrderMarkIsNoText(t *testing.T) {
+	d := &drawer{}
+	s := newService(t, d)
+	sent, err := s.Send(t.Context(), order(s, "\ufeffhi", "447700900123"))
+	if err != nil || sent.Messages[0].Data != "hi" || d.batches[0].Messages[0].Coding != GSM {
+		t.Errorf("%+v, %v", sent, err)
 	}
 }
 
@@ -275,12 +369,15 @@ func TestAKeyIsBoundToItsOrder(t *testing.T) {
 		"time":         func(o *Order) { o.SendAt = now().Add(time.Hour) },
 		"report":       func(o *Order) { o.Report.URL = "https://h/" },
 		"flash":        func(o *Order) { o.Flash = true },
-		"replace":      func(o *Order) { o.Replace = true },
 		"interface":    func(o *Order) { o.Origin = "soap" },
 	} {
 		if other := onceOf(change); other.Order == first.Order || other.Key != first.Key {
 			t.Errorf("with another %s it is the same order", name)
 		}
+	}
+	short := onceOf(func(o *Order) { o.Body = s.Text("x", 0) })
+	if other := onceOf(func(o *Order) { o.Replace, o.Body = true, s.Text("x", 0) }); other.Order == short.Order {
+		t.Error("with another replace it is the same order")
 	}
 	o := order(s, "x", "447700900123")
 	o.Key = "k"

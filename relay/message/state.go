@@ -2,7 +2,7 @@ package message
 
 import "slices"
 
-// State is where a part stands.
+// State is the state of a part.
 type State string
 
 // The states. Pending is the specification's; the others follow the delivery
@@ -24,8 +24,8 @@ const (
 	Undelivered State = "undelivered"
 	// Rejected was refused by the carrier, or no carrier would take it. An end.
 	Rejected State = "rejected"
-	// Unknown was handed to a carrier whose answer was lost. It is never sent
-	// again by itself; a receipt or a person says what became of it.
+	// Unknown was submitted to a carrier whose answer was lost. It is not retried
+	// automatically; a receipt or an operator resolves it.
 	Unknown State = "unknown"
 	// Removed was deleted by the account while pending, and refunded. An end.
 	Removed State = "removed"
@@ -41,8 +41,7 @@ func (s State) Ended() bool {
 	return slices.Contains([]State{Delivered, Undelivered, Rejected, Removed}, s)
 }
 
-// Waiting reports whether somebody still has to submit the part, or has it in
-// hand.
+// Waiting reports whether the part is still to be submitted or being submitted.
 func (s State) Waiting() bool { return s == Pending || s == Sending }
 
 // Code is a delivery report code, %code.
@@ -57,7 +56,7 @@ const (
 	CodeRefused   Code = 16 // by the SMSC
 )
 
-// Code returns what a state is reported as; 0 for one that is not.
+// Code returns the code that a state is reported as; 0 if it is not reported.
 func (s State) Code() Code {
 	switch s {
 	case Accepted:
@@ -92,7 +91,7 @@ func (s State) Before() []State {
 		return []State{Pending}
 	case Unknown:
 		return []State{Sending}
-	case Pending: // to be tried again; of an unknown one a person decides that
+	case Pending: // a retry; for an unknown part the operator's decision
 		return []State{Sending, Unknown}
 	case Accepted:
 		return []State{Sending, Unknown}
@@ -123,7 +122,8 @@ func (m *Message) Code() (code Code, part int) {
 	return m.Parts[least].State.Code(), least
 }
 
-// rank orders what goes well by how far it has come.
+// rank orders the successful states by progress. An SMSC reports a message as
+// buffered while it tries to reach the phone, so that accepted counts for more.
 func rank(s State) int {
 	return slices.Index([]State{Pending, Sending, Unknown, Buffered, Accepted, Delivered}, s)
 }

@@ -33,7 +33,7 @@ func (c *creations) Create(_ context.Context, ds []Delivery, until time.Time) ([
 
 func (c *creations) Dispatch(ds []Delivery) { c.dispatched += len(ds) }
 
-func TestAnEventIsToldOnce(t *testing.T) {
+func TestAnEventIsSentOnce(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	s := &creations{}
 	caller := Caller{
@@ -44,7 +44,7 @@ func TestAnEventIsToldOnce(t *testing.T) {
 	}
 	e := Event{ID: "claim-j1", Type: "token.claimed", CreatedAt: at, About: "j1", Data: map[string]any{"n": 1}}
 	for _, acct := range []account.ID{1, 1, 2} { // told, told before, has no callback
-		if err := caller.Tell(t.Context(), acct, e); err != nil {
+		if err := caller.Notify(t.Context(), acct, e); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -66,14 +66,14 @@ func TestAnEventThatIsNotSavedIsAnError(t *testing.T) {
 		CallbackURL: func(context.Context, account.ID) (string, error) { return "https://example.com/", nil },
 		Store:       s, Dispatcher: s, Now: time.Now,
 	}
-	if err := caller.Tell(t.Context(), 1, Event{ID: "e"}); !errors.Is(err, down) || s.dispatched != 0 {
+	if err := caller.Notify(t.Context(), 1, Event{ID: "e"}); !errors.Is(err, down) || s.dispatched != 0 {
 		t.Error(err)
 	}
-	if err := caller.Tell(t.Context(), 1, Event{ID: "e", Data: make(chan int)}); err == nil {
+	if err := caller.Notify(t.Context(), 1, Event{ID: "e", Data: make(chan int)}); err == nil {
 		t.Error("data that is no JSON")
 	}
 	caller.CallbackURL = func(context.Context, account.ID) (string, error) { return "", down }
-	if err := caller.Tell(t.Context(), 1, Event{ID: "e"}); !errors.Is(err, down) {
+	if err := caller.Notify(t.Context(), 1, Event{ID: "e"}); !errors.Is(err, down) {
 		t.Error(err)
 	}
 }

@@ -8,10 +8,10 @@ import (
 	"github.com/penstock/penstock/relay/account"
 )
 
-// Caller brings events to accounts' callback URLs, as deliveries like any other:
-// retried, signed, listed.
+// Caller sends events to accounts' callback URLs as deliveries: retried, signed
+// and listed.
 type Caller struct {
-	// CallbackURL returns an account's; empty if it has none.
+	// CallbackURL returns an account's callback URL, empty if it has none.
 	CallbackURL func(ctx context.Context, acct account.ID) (string, error)
 	Store       Store
 	Dispatcher  Dispatcher
@@ -20,9 +20,9 @@ type Caller struct {
 	Now   func() time.Time
 }
 
-// Tell saves an event for the account's callback, if it has one, and has it sent.
-// An event whose id was told before is not told again.
-func (c Caller) Tell(ctx context.Context, acct account.ID, e Event) error {
+// Notify saves an event for the account's callback, if it has one, and dispatches
+// it. An event whose id was saved before is not sent again.
+func (c Caller) Notify(ctx context.Context, acct account.ID, e Event) error {
 	send, err := c.Prepare(ctx, acct, e)
 	if err == nil && send != nil {
 		send()
@@ -30,9 +30,9 @@ func (c Caller) Tell(ctx context.Context, acct account.ID, e Event) error {
 	return err
 }
 
-// Prepare saves an event like Tell and leaves the sending to who calls send, which
-// is nil if there is nothing to send. What is not sent within the lease is sent
-// without.
+// Prepare saves an event like Notify and returns the function that dispatches it,
+// nil if there is nothing to send. If send is not called, the event is sent when
+// the lease expires.
 func (c Caller) Prepare(ctx context.Context, acct account.ID, e Event) (send func(), err error) {
 	url, err := c.CallbackURL(ctx, acct)
 	if err != nil || url == "" {

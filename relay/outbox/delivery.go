@@ -6,7 +6,7 @@ import (
 	"github.com/penstock/penstock/relay/account"
 )
 
-// State is where a delivery stands.
+// State is the state of a delivery.
 type State string
 
 // The states. A delivery starts queued; retrying, it waits for NextAttemptAt;
@@ -17,17 +17,18 @@ const (
 	Delivered State = "delivered"
 	// Simulated is delivered to a simulator or the mail sink.
 	Simulated State = "simulated"
-	// Dead waits for a person: no attempt is left or the target refused for good.
+	// Dead is final unless replayed: no attempts are left, or the target refused
+	// permanently.
 	Dead State = "dead"
 )
 
 // States lists them all.
 func States() []State { return []State{Queued, Retrying, Delivered, Simulated, Dead} }
 
-// Ended reports whether nothing more is done without a replay.
+// Ended reports whether the state is final unless the delivery is replayed.
 func (s State) Ended() bool { return s == Delivered || s == Simulated || s == Dead }
 
-// Kind is what a delivery carries.
+// Kind is the kind of content that a delivery carries.
 type Kind string
 
 // The kinds of delivery.
@@ -36,20 +37,25 @@ const (
 	KindReceipt  Kind = "receipt"  // a delivery report to a dlr_url
 	KindCallback Kind = "callback" // an event to the account's callback URL
 	KindNotice   Kind = "notice"   // a mail that what was asked for is ready
+	KindRule     Kind = "rule"     // what a rule says of a device
 )
+
+// Kinds lists them all.
+func Kinds() []Kind { return []Kind{KindRelay, KindReceipt, KindCallback, KindNotice, KindRule} }
 
 // Delivery is one thing to bring to one target.
 type Delivery struct {
 	ID        string     `json:"id"`
 	Account   account.ID `json:"account"`
 	Kind      Kind       `json:"kind"`
-	Relay     string     `json:"relay,omitempty"` // the relay's id
-	MessageID string     `json:"message_id"`      // the inbound or outbound message it is about
+	Relay     string     `json:"relay,omitempty"` // the id of the relay or the rule
+	MessageID string     `json:"message_id"`      // the message, alarm or frame it is about
 	Request   *Request   `json:"request,omitempty"`
 	Mail      *Mail      `json:"mail,omitempty"`
 	SIM       *SIM       `json:"sim,omitempty"`
+	SMS       *SMS       `json:"sms,omitempty"`
 	CreatedAt time.Time  `json:"created_at"`
-	// Originator and Destination are those of an inbound message.
+	// Originator and Destination are those of an inbound message, or of SMS.
 	Originator  string `json:"originator,omitempty"`
 	Destination string `json:"destination,omitempty"`
 	// Endpoint names the relay's endpoint that this is for; see Lane. What goes
@@ -61,7 +67,7 @@ type Delivery struct {
 	State         State     `json:"state"`
 	Reason        string    `json:"reason,omitempty"` // why it retries or is dead
 	NextAttemptAt time.Time `json:"next_attempt_at,omitzero"`
-	// Waits says what it waits for while it is not due at any time.
+	// Waits is the condition it waits for while it has no due time.
 	Waits Wait `json:"waits_for,omitempty"`
 	// HeldUntil is when breakers hold it no longer, open or not; zero if none has
 	// held it since its creation or the last replay.
@@ -93,7 +99,7 @@ type Mail struct {
 	Header map[string]string `json:"header,omitempty"`
 }
 
-// SIM is a message for a SIM of the account, which the operator brings to it.
+// SIM is a message for a SIM of the account, delivered by the operator.
 type SIM struct {
 	ICCID  string `json:"iccid"`
 	From   string `json:"from"`
@@ -104,8 +110,15 @@ type SIM struct {
 	Coding int    `json:"coding"` // 7, 8 or 16
 }
 
-// Target is where the delivery goes: the URL, the address, or "sim:" and the
-// ICCID.
+// SMS is a message that the account sends to one number.
+type SMS struct {
+	Originator string `json:"originator,omitempty"` // empty: the carrier's own
+	To         string `json:"to"`
+	Text       string `json:"text"`
+}
+
+// Target is where the delivery goes: the URL, the address, "sim:" and the ICCID,
+// or "sms:" and the number.
 func (d *Delivery) Target() string {
 	switch {
 	case d.Request != nil:
@@ -114,11 +127,13 @@ func (d *Delivery) Target() string {
 		return d.Mail.To
 	case d.SIM != nil:
 		return "sim:" + d.SIM.ICCID
+	case d.SMS != nil:
+		return "sms:" + d.SMS.To
 	}
 	return ""
 }
 
-// Attempt is how one try went.
+// Attempt is the result of one attempt.
 type Attempt struct {
 	At       time.Time     `json:"at"`
 	Duration time.Duration `json:"duration"` // ns
@@ -128,8 +143,7 @@ type Attempt struct {
 	Response string `json:"response,omitempty"`
 }
 
-// Outcome is what one attempt changed: the attempt and where the delivery
-// stands after it.
+// Outcome is the result of one attempt: the attempt and the delivery's state after it.
 type Outcome struct {
 	ID            string
 	Account       account.ID
@@ -137,8 +151,8 @@ type Outcome struct {
 	State         State
 	Reason        string
 	NextAttemptAt time.Time // only while retrying
-	// Uncounted is set for our own faults and the probes of a breaker, which
-	// never use up an attempt.
+	// Uncounted is set for faults of the gateway and the probes of a breaker, which do
+	// not count as attempts.
 	Uncounted bool
 	// Endpoint is the delivery's Lane.
 	Endpoint string

@@ -10,22 +10,22 @@ import (
 	"github.com/penstock/penstock/relay/account"
 )
 
-// Pace is how an endpoint wants what it gets; zero fields set no bound beside
-// the gateway's own. Concurrency and PerSecond are kept by each gateway for
-// itself, Ordered by all of them together.
+// Pace limits the attempts at an endpoint; zero fields add no limit to the
+// gateway's own. Concurrency and PerSecond apply to each gateway, Ordered to all
+// gateways together.
 type Pace struct {
-	// Concurrency is how many attempts may be under way at one time.
+	// Concurrency is the maximum number of concurrent attempts.
 	Concurrency int `json:"concurrency,omitempty"`
-	// PerSecond is how many attempts may begin in a second, evenly spread.
+	// PerSecond is the maximum rate of attempts, evenly spread.
 	PerSecond float64 `json:"per_second,omitempty"`
-	// Ordered lets a delivery wait until the one before it has ended.
+	// Ordered delays a delivery until the previous one has ended.
 	Ordered bool `json:"ordered,omitempty"`
 }
 
-// Wait is what a delivery that is not due waits for, beside a time.
+// Wait is the condition, other than a time, that a delivery waits for.
 type Wait string
 
-// What a delivery may wait for.
+// The conditions that a delivery may wait for.
 const (
 	// WaitsForBreaker: its endpoint fails, and its breaker is open.
 	WaitsForBreaker Wait = "breaker"
@@ -56,7 +56,8 @@ func (d *Delivery) host() string {
 	return u.Host
 }
 
-// EndpointID names an endpoint of an account by what tells it from others.
+// EndpointID returns the id of an account's endpoint, a hash of its distinguishing
+// parts.
 func EndpointID(acct account.ID, parts ...string) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d %q", acct, parts))
 	return hex.EncodeToString(sum[:8])

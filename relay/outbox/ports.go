@@ -7,14 +7,14 @@ import (
 	"github.com/penstock/penstock/relay/account"
 )
 
-// Store keeps deliveries.
+// Store stores deliveries.
 type Store interface {
 	// Create saves deliveries that are new, queued and leased until leaseUntil:
 	// the caller makes the first attempt at once. It sets each one's State and
-	// NextAttemptAt to that. One that has to wait for its turn gets no lease: its
-	// Waits is set, and it is not for Dispatch. One whose id exists already is
-	// left as it is and reported with its index in existing. After an error the
-	// same deliveries may be created again.
+	// NextAttemptAt to that. A delivery that has to wait for its turn gets no lease:
+	// its Waits is set, and it must not be dispatched. One whose id exists already is
+	// unchanged and reported with its index in existing. After an error the same
+	// deliveries may be created again.
 	Create(ctx context.Context, ds []Delivery, leaseUntil time.Time) (existing []int, err error)
 
 	// Get loads one delivery; relay.KindNotFound if there is none.
@@ -23,27 +23,31 @@ type Store interface {
 	// Finish records outcomes, each in one atomic step, in one round trip. An
 	// outcome whose attempt (by its time) is recorded already changes nothing;
 	// one for a delivery that ended meanwhile only adds its attempt. It returns
-	// the deliveries whose turn has come by that; they are due now.
+	// the deliveries whose turn has come; they are due now.
 	Finish(ctx context.Context, os []Outcome) ([]Ref, error)
 
 	// Held returns the lines of what waits for breakers, in any order.
 	Held(ctx context.Context) ([]Line, error)
 
-	// Take leases up to n deliveries of a line that must wait until the given
-	// time or less, the shortest first; those with a zero before: any.
+	// Take leases up to n parked deliveries of a line, in the order in which they may
+	// be held no longer: those held until before at most, or any if before is zero.
 	Take(ctx context.Context, line Line, n int, before, until time.Time) ([]Delivery, error)
 
 	// Lease takes the right to make the next attempt until the given time. It
 	// answers false if the delivery has ended, is not due, or is leased.
 	Lease(ctx context.Context, acct account.ID, id string, now, until time.Time) (Delivery, bool, error)
 
-	// Renew moves the end of leases that still run; those that ended, or were
-	// never taken, stay as they are.
-	Renew(ctx context.Context, refs []Ref, until time.Time) error
+	// LeaseDue leases those of the deliveries that are due, and returns them.
+	LeaseDue(ctx context.Context, refs []Ref, now, until time.Time) ([]Delivery, error)
+
+	// Renew moves the end of leases and returns the deliveries of which the caller
+	// still has the lease. One that has ended, or that another process has taken
+	// since, stays as it is.
+	Renew(ctx context.Context, ls []Lease, until time.Time) ([]Ref, error)
 
 	// Release gives leases back unused: the next attempt is due at the given
 	// time. What is not leased stays as it is.
-	Release(ctx context.Context, refs []Ref, due time.Time) error
+	Release(ctx context.Context, ls []Lease, due time.Time) error
 
 	// Due returns deliveries whose next attempt or lease lies at or before the
 	// given time, oldest first, over all accounts.
@@ -60,8 +64,8 @@ type Store interface {
 	// Counts returns how many deliveries there are by state.
 	Counts(ctx context.Context) (map[State]int, error)
 
-	// Sweep forgets in the lists what has expired. Lists answer rightly without
-	// it; it only gives memory back.
+	// Sweep removes expired entries from the lists. It only frees memory: the lists do
+	// not show expired entries.
 	Sweep(ctx context.Context) error
 }
 
@@ -69,6 +73,14 @@ type Store interface {
 type Ref struct {
 	Account account.ID
 	ID      string
+}
+
+// Lease is the right to make the next attempt of a delivery until End. The record
+// does not name its holder: another process can take the lease only after its end,
+// so that a lease in the record that ends later than the holder knows is not his.
+type Lease struct {
+	Ref
+	End time.Time
 }
 
 // Filter selects deliveries; zero fields select all.
@@ -89,16 +101,15 @@ type Filter struct {
 	Cursor  string
 }
 
-// Breakers keeps the breakers that are open, for every gateway and over
-// restarts.
+// Breakers stores the open breakers, for all gateways and across restarts.
 type Breakers interface {
 	Open(ctx context.Context, b Breaker) error // also a change to one that is open
 	Close(ctx context.Context, endpoint string) error
 	List(ctx context.Context) ([]Breaker, error) // by time of opening
 }
 
-// Dispatcher makes first attempts at once; what it cannot take now stays due
-// in the store and is picked up from there.
+// Dispatcher makes first attempts at once; deliveries that it cannot take now stay
+// due in the store and are picked up from there.
 type Dispatcher interface {
 	Dispatch(ds []Delivery)
 }

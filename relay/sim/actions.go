@@ -13,7 +13,7 @@ import (
 	"github.com/penstock/penstock/relay/job"
 )
 
-// ActionDeps are what actions need, all of it; Submit is named by SubmitTo.
+// ActionDeps are the dependencies of Actions; all are required. SubmitTo sets Submit.
 type ActionDeps struct {
 	SIMs        SIMs
 	Subscribers Subscribers
@@ -21,15 +21,16 @@ type ActionDeps struct {
 	Jobs        Jobs
 	Operator    Operator
 	Events      Events
+	Limits      LimitEnforcer
 	Submit      job.Submitter
 }
 
-// ActionOptions are what may be chosen; the zero value works.
+// ActionOptions are optional settings; the zero value works.
 type ActionOptions struct {
-	// ReportWithin is how long an operator may take to come to an end; 0 means
-	// 24 h. Then the job fails.
+	// ReportWithin is how long an operator may take to finish; 0 means 24 h. Then the
+	// job fails.
 	ReportWithin time.Duration
-	// KeepJobs is how long a job is known after its end; 0 means 90 days.
+	// KeepJobs is the retention of a job after its end; 0 means 90 days.
 	KeepJobs time.Duration
 	// Slice is how long a job on many SIMs works at a time; 0 means 5 s.
 	Slice time.Duration
@@ -44,7 +45,7 @@ type Actions struct {
 
 // NewActions returns the use cases.
 func NewActions(d ActionDeps, o ActionOptions) (*Actions, error) {
-	if d.SIMs == nil || d.Subscribers == nil || d.Orders == nil || d.Jobs == nil || d.Operator == nil || d.Events == nil {
+	if d.SIMs == nil || d.Subscribers == nil || d.Orders == nil || d.Jobs == nil || d.Operator == nil || d.Events == nil || d.Limits == nil {
 		return nil, errors.New("sim: a dependency of actions is missing")
 	}
 	o.ReportWithin, o.KeepJobs = cmp.Or(o.ReportWithin, 24*time.Hour), cmp.Or(o.KeepJobs, 90*24*time.Hour)
@@ -55,13 +56,13 @@ func NewActions(d ActionDeps, o ActionOptions) (*Actions, error) {
 	return &Actions{d, o}, nil
 }
 
-// SubmitTo names who takes new jobs; it is called once, before any is made,
-// because whoever runs jobs has to know the Runners first.
+// SubmitTo sets the submitter of jobs. It is called once, before the first job,
+// because the job queue needs the Runners first.
 func (a *Actions) SubmitTo(j job.Submitter) { a.deps.Submit = j }
 
 // Activation says how a SIM is brought into service.
 type Activation struct {
-	// Subscriber is the id of who gets the SIM, unless New says who that is.
+	// Subscriber is the id of the SIM's subscriber, unless New is set.
 	Subscriber string
 	New        *Subscriber
 	Services   []string
@@ -161,9 +162,9 @@ func (a *Actions) sim(ctx context.Context, acct account.ID, iccid string) (SIM, 
 	return one, missing(err, NoSIM())
 }
 
-// order reserves a SIM and saves the job in one step, and has the job run.
+// order reserves a SIM and saves the job in one transaction, and submits the job.
 func (a *Actions) order(ctx context.Context, acct account.ID, one SIM, do Action, o Order) (string, error) {
-	if err := o.begin(&one, do, "asked"); err != nil { // before the operator is bothered
+	if err := o.begin(&one, do, "asked"); err != nil { // before the operator is called
 		return "", err
 	}
 	if err := a.deps.Operator.Ready(ctx, string(o.ICCID)); err != nil {
@@ -177,8 +178,8 @@ func (a *Actions) order(ctx context.Context, acct account.ID, one SIM, do Action
 	if err != nil {
 		return "", missing(err, NoSIM())
 	}
-	// It is saved and due: one that is not taken now is found, and a 424 would say
-	// that nothing was begun.
+	// The job is saved and due: if it cannot be submitted now, it is found later, and a
+	// 424 would say that nothing was begun.
 	_ = a.deps.Submit.Submit(ctx, j)
 	return j.ID, nil
 }

@@ -29,8 +29,9 @@ type yard struct {
 	mu     sync.Mutex
 	now    time.Time
 	notice []string // commands, as "<job> <action> <iccid> …"
-	told   map[string]outbox.Event
+	events map[string]outbox.Event
 	sent   []string
+	held   []sim.ICCID // to their limits
 	ready  error
 	busy   error // of Submit, when set
 	answer func(c sim.Command) (sim.Report, error)
@@ -40,13 +41,13 @@ func newYard(t *testing.T) *yard { return newYardWith(t, sim.ActionOptions{}) }
 
 func newYardWith(t *testing.T, o sim.ActionOptions) *yard {
 	t.Helper()
-	y := &yard{t: t, now: time.Now().UTC().Truncate(time.Second), told: map[string]outbox.Event{}}
+	y := &yard{t: t, now: time.Now().UTC().Truncate(time.Second), events: map[string]outbox.Event{}}
 	y.answer = func(sim.Command) (sim.Report, error) { return sim.Report{}, nil }
 	y.db = recordstest.Open(t)
 	o.Now = y.clock
 	var err error
 	y.a, err = sim.NewActions(sim.ActionDeps{
-		SIMs: y.db.SIMs, Subscribers: y.db.Subscribers, Orders: y.db.Orders, Jobs: y.db.Jobs, Operator: y, Events: y,
+		SIMs: y.db.SIMs, Subscribers: y.db.Subscribers, Orders: y.db.Orders, Jobs: y.db.Jobs, Operator: y, Events: y, Limits: y,
 	}, o)
 	must(t, err)
 	y.a.SubmitTo(y)
@@ -99,15 +100,22 @@ func (y *yard) Command(_ context.Context, c sim.Command) (sim.Report, error) {
 	return y.answer(c)
 }
 
-func (y *yard) Tell(_ context.Context, _ account.ID, e outbox.Event) error {
-	if _, known := y.told[e.ID]; !known {
-		y.told[e.ID] = e
+func (y *yard) EnforceSIMs(_ context.Context, _ account.ID, iccids []sim.ICCID) error {
+	y.held = append(y.held, iccids...)
+	return nil
+}
+
+func (y *yard) EnforcePool(context.Context, account.ID, string) error { return nil }
+
+func (y *yard) Notify(_ context.Context, _ account.ID, e outbox.Event) error {
+	if _, known := y.events[e.ID]; !known {
+		y.events[e.ID] = e
 	}
 	return nil
 }
 
 func (y *yard) Prepare(ctx context.Context, acct account.ID, e outbox.Event) (func(), error) {
-	return func() { y.sent = append(y.sent, e.ID) }, y.Tell(ctx, acct, e)
+	return func() { y.sent = append(y.sent, e.ID) }, y.Notify(ctx, acct, e)
 }
 
 // run runs a job once, as delivery/queue/jobs does, and returns how it stands.
@@ -162,7 +170,7 @@ func (y *yard) sim(iccid sim.ICCID) sim.SIM {
 func (y *yard) types() string {
 	var out []string
 	for _, kind := range []string{"sim.state_changed", "job.completed", "job.failed"} {
-		for _, e := range y.told {
+		for _, e := range y.events {
 			if e.Type == kind {
 				out = append(out, kind)
 			}

@@ -9,5 +9,5 @@
 //
 // What another account has does not exist here. A request about several SIMs is
 // done whole or refused whole. It refuses more than one job in flight for a SIM.
-// PIN and PUK reach nobody but the account's holder, and no log.
+// PIN and PUK are shown to the account's holder only, and never logged.
 package sim

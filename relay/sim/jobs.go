@@ -11,8 +11,8 @@ import (
 // NoJob is the refusal of a job that the account does not have.
 func NoJob() error { return Refuse(relay.KindNotFound, "Invalid job.") }
 
-// Job tells how a job of the account's list stands; the refusal NoJob if there is
-// none of the id.
+// Job loads a job of the account's list; the refusal NoJob if there is none with the
+// id.
 func (a *Actions) Job(ctx context.Context, acct account.ID, id string) (job.Job, error) {
 	j, err := a.deps.Jobs.Get(ctx, acct, id)
 	if err == nil && j.List != List {

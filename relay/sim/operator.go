@@ -28,10 +28,10 @@ const (
 	Service5G = "service_5g"
 )
 
-// Command is what an operator is asked to do with one SIM.
+// Command is an operation on one SIM for the operator.
 type Command struct {
-	// ID is the job's. Who gets a command with an ID that it had before does
-	// nothing again and tells how that one stands.
+	// ID is the job's. An operator that gets a command with a known ID does not repeat
+	// it and reports its state.
 	ID      string
 	Account account.ID
 	Action  Action
@@ -46,10 +46,10 @@ type Command struct {
 	At time.Time
 }
 
-// Report is how a command stands.
+// Report is the state of a command.
 type Report struct {
-	// Pending is set while the operator has not come to an end, which is asked for
-	// again, after a time of the operator's choice if After says one.
+	// Pending is set while the operator has not finished. The command is repeated,
+	// after the time in After if the operator gave one.
 	Pending bool
 	After   time.Duration
 	// Refused says why the operator does not do it; empty: it did.
@@ -61,16 +61,16 @@ type Report struct {
 	Simulated bool
 }
 
-// Operator performs actions. Its errors are relay.KindUnavailable: nothing is
-// known about the command then, and it is given again.
+// Operator performs actions. Its errors are relay.KindUnavailable: the result of the
+// command is unknown, and it is repeated.
 type Operator interface {
 	// Ready returns an error if no commands for a SIM are taken now.
 	Ready(ctx context.Context, iccid string) error
-	// Command has something done, or tells how that stands.
+	// Command performs a command or, if it is known, reports its state.
 	Command(ctx context.Context, c Command) (Report, error)
 }
 
-// Unavailable is an operator that says when to ask again.
+// Unavailable is the error of an operator that says when to try again.
 type Unavailable struct {
 	After time.Duration
 	Cause error

@@ -11,7 +11,7 @@ import (
 	"github.com/penstock/penstock/relay/job"
 )
 
-// Runners are what does the jobs.
+// Runners returns the runners of the jobs, by kind.
 func (a *Actions) Runners() map[job.Kind]job.Runner {
 	all := map[job.Kind]job.Runner{BulkReassign.Kind(): job.RunnerFunc(a.runReassign)}
 	for _, one := range commands() {
@@ -20,22 +20,21 @@ func (a *Actions) Runners() map[job.Kind]job.Runner {
 	return all
 }
 
-// What a job without its SIM says.
+// The errors of a job that has lost its SIM.
 const (
 	simGone  = "The SIM is no longer there."
 	simReset = "The SIM was set anew meanwhile."
 )
 
-// perform has the operator do what a job is for. It gives the same command, with
-// the job's id, as often as it takes to hear the end of it, and changes the SIM
-// once.
+// perform sends a job's command to the operator. It repeats the same command, with
+// the job's id, until the operator reports the end, and changes the SIM once.
 func (a *Actions) perform(ctx context.Context, j job.Job) (any, error) {
 	o, err := orderOf(j)
 	if err != nil {
 		return nil, err
 	}
 	if len(j.Settled) > 0 {
-		return a.conclude(ctx, j, o, j.Settled)
+		return a.finish(ctx, j, o, j.Settled)
 	}
 	one, err := a.deps.SIMs.Get(ctx, j.Account, o.ICCID)
 	switch {
@@ -44,11 +43,11 @@ func (a *Actions) perform(ctx context.Context, j job.Job) (any, error) {
 	case err != nil:
 		return nil, err
 	case one.Job != j.ID:
-		return a.bystander(ctx, j, o)
+		return a.superseded(ctx, j, o)
 	}
 	report, err := a.deps.Operator.Command(ctx, commandOf(j, o, one))
 	if err != nil {
-		return nil, patience(err)
+		return nil, retryError(err)
 	}
 	if report.Pending {
 		if age := a.opts.Now().Sub(j.CreatedAt); age < a.opts.ReportWithin {
@@ -59,15 +58,15 @@ func (a *Actions) perform(ctx context.Context, j job.Job) (any, error) {
 	return a.settle(ctx, j, o, report)
 }
 
-// bystander is a run whose SIM is not the job's (any more): another run settled it
-// meanwhile, or an inventory set the SIM anew.
-func (a *Actions) bystander(ctx context.Context, j job.Job, o Order) (any, error) {
+// superseded handles a run whose SIM is no longer reserved for the job: another run
+// has settled it, or an inventory has reset the SIM.
+func (a *Actions) superseded(ctx context.Context, j job.Job, o Order) (any, error) {
 	now, err := a.deps.Jobs.Get(ctx, j.Account, j.ID)
 	switch {
 	case err != nil:
 		return nil, err
 	case len(now.Settled) > 0:
-		return a.conclude(ctx, j, o, now.Settled)
+		return a.finish(ctx, j, o, now.Settled)
 	}
 	return nil, job.Fail(simReset)
 }
@@ -83,17 +82,17 @@ func commandOf(j job.Job, o Order, one SIM) Command {
 	return c
 }
 
-// patience is how a failed command is tried again: when the operator says, else
-// as jobs are.
-func patience(err error) error {
+// retryError returns the error that retries a failed command: after the operator's
+// delay if it gave one, else by the schedule of jobs.
+func retryError(err error) error {
 	if u, ok := errors.AsType[*Unavailable](err); ok && u.After > 0 {
 		return job.Pause(min(u.After, time.Hour))
 	}
 	return err
 }
 
-// pauseOf is how long an operator is left alone that has not come to an end: its
-// own word, else longer and longer, up to a minute.
+// pauseOf returns the delay before a pending command is repeated: the operator's, else
+// one that grows up to a minute.
 func pauseOf(r Report, age time.Duration) time.Duration {
 	if r.After > 0 {
 		return r.After
@@ -121,25 +120,31 @@ func (a *Actions) settle(ctx context.Context, j job.Job, o Order, r Report) (any
 	if err != nil {
 		return nil, err
 	}
-	return a.conclude(ctx, j, o, settled)
+	return a.finish(ctx, j, o, settled)
 }
 
-// Result is what a completed job came to.
+// Result is the result of a completed job.
 type Result struct {
 	ICCID ICCID `json:"iccid"`
 	State State `json:"current_state"`
-	// Simulated is set if nothing happened outside.
+	// Simulated is set if the simulator performed it.
 	Simulated bool `json:"simulated,omitempty"`
 }
 
-// conclude tells of what a job has settled; more than once tells once.
-func (a *Actions) conclude(ctx context.Context, j job.Job, o Order, b json.RawMessage) (any, error) {
+// finish sends the event of a settled job and enforces the limits of a SIM that was
+// activated. It is idempotent.
+func (a *Actions) finish(ctx context.Context, j job.Job, o Order, b json.RawMessage) (any, error) {
 	var s Settled
 	if err := json.Unmarshal(b, &s); err != nil {
 		return nil, fmt.Errorf("sim: job %s: settled: %w", j.ID, err)
 	}
-	if err := a.tellState(ctx, j, o, s); err != nil {
+	if err := a.notifyState(ctx, j, o, s); err != nil {
 		return nil, err
+	}
+	if s.From != s.To && s.To == Active {
+		if err := a.deps.Limits.EnforceSIMs(ctx, j.Account, []ICCID{o.ICCID}); err != nil {
+			return nil, err
+		}
 	}
 	if s.Error != "" {
 		return nil, job.Fail(s.Error)

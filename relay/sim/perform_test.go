@@ -38,10 +38,21 @@ func TestWhatTheOperatorSays(t *testing.T) {
 			if j.State != tc.state || j.Error != tc.reason || fmt.Sprint(one.State, " ", one.Requested) != tc.now || one.Job != "" || y.types() != tc.told {
 				t.Errorf("%s %q; %+v; told %q", j.State, j.Error, one, y.types())
 			}
-			if data := y.told["job-"+id].Data.(map[string]any); data["iccid"] != pending || data["action"] != sim.Activate || data["status"] != tc.state {
+			if data := y.events["job-"+id].Data.(map[string]any); data["iccid"] != pending || data["action"] != sim.Activate || data["status"] != tc.state {
 				t.Errorf("%v", data)
 			}
 		})
+	}
+}
+
+func TestAnActivatedSIMIsHeldToItsLimits(t *testing.T) {
+	for do, want := range map[sim.Action]string{sim.Activate: "[" + pending + "]", sim.Unsuspend: "[8944000000000000003]", sim.Suspend: "[]"} {
+		y := newYard(t)
+		id, err := y.ask(do, map[sim.Action]string{sim.Activate: pending, sim.Unsuspend: "8944000000000000003", sim.Suspend: "8944000000000000002"}[do])
+		must(t, err)
+		if j := y.run(id); j.State != job.Completed || fmt.Sprint(y.held) != want {
+			t.Errorf("%s: %s, held %v", do, j.State, y.held)
+		}
 	}
 }
 

@@ -49,14 +49,14 @@ func checkAll(p Problems, list []Recipient) {
 	}
 }
 
-// of applies the change.
-func (c PoolChange) of(p Pool, newID func() string) Pool {
+// to applies the change, or refuses the limit.
+func (c PoolChange) to(p Pool, newID func() string) (Pool, error) {
 	if c.Name != nil {
 		p.Name = *c.Name
 	}
-	p.Limit = c.Limit.of(p.Limit)
-	if c.Recipients == nil {
-		return p
+	var err error
+	if p.Limit, err = c.Limit.to(p.Limit); err != nil || c.Recipients == nil {
+		return p, err
 	}
 	have := p.Recipients
 	p.Recipients = slices.Clone(*c.Recipients)
@@ -67,7 +67,7 @@ func (c PoolChange) of(p Pool, newID func() string) Pool {
 			p.Recipients[i].ID = newID()
 		}
 	}
-	return p
+	return p, nil
 }
 
 func (s *Service) newID() string { return relay.NewID(s.opts.Now()) }
@@ -77,7 +77,10 @@ func (s *Service) CreatePool(ctx context.Context, acct account.ID, c PoolChange)
 	if err := c.check(true); err != nil {
 		return Pool{}, err
 	}
-	p := c.of(Pool{ID: s.newID(), Limit: Limit{Cap: NoCap}}, s.newID)
+	p, err := c.to(Pool{ID: s.newID(), Limit: Limit{Cap: NoCap}}, s.newID)
+	if err != nil {
+		return Pool{}, err
+	}
 	return p, s.Pools.Put(ctx, acct, p)
 }
 
@@ -86,10 +89,14 @@ func (s *Service) ChangePool(ctx context.Context, acct account.ID, id string, c 
 	if err := c.check(false); err != nil {
 		return Pool{}, err
 	}
-	return s.changePool(ctx, acct, id, func(p *Pool) error {
-		*p = c.of(*p, s.newID)
-		return nil
+	p, err := s.changePool(ctx, acct, id, func(p *Pool) (err error) {
+		*p, err = c.to(*p, s.newID)
+		return err
 	})
+	if err != nil {
+		return Pool{}, err
+	}
+	return p, s.Limits.EnforcePool(ctx, acct, id)
 }
 
 func (s *Service) changePool(ctx context.Context, acct account.ID, id string, change func(*Pool) error) (Pool, error) {
@@ -131,7 +138,10 @@ func (s *Service) Attach(ctx context.Context, acct account.ID, pool string, list
 	if err != nil {
 		return err
 	}
-	return s.SIMs.Attach(ctx, acct, pool, iccids)
+	if err := s.SIMs.Attach(ctx, acct, pool, iccids); err != nil {
+		return err
+	}
+	return s.Limits.EnforceSIMs(ctx, acct, iccids)
 }
 
 // Detach takes SIMs out of a pool, all or none, and returns the pool.

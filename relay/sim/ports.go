@@ -6,8 +6,8 @@ import (
 	"github.com/penstock/penstock/relay/account"
 )
 
-// SIMs keeps the SIMs of accounts with the indexes of their lists; a record and
-// its indexes change in one step.
+// SIMs stores the SIMs of accounts with the indexes of their lists; a record and its
+// indexes change in one transaction.
 type SIMs interface {
 	// Get loads a SIM; relay.KindNotFound if the account has none with the ICCID.
 	Get(ctx context.Context, acct account.ID, iccid ICCID) (SIM, error)
@@ -15,9 +15,9 @@ type SIMs interface {
 	// GetMany loads those that exist, in one round trip.
 	GetMany(ctx context.Context, acct account.ID, iccids []ICCID) (map[ICCID]SIM, error)
 
-	// Change saves what change makes of a SIM and returns it as it is then. change
-	// is called again, with what stands by then, when somebody else was faster;
-	// its error is returned and nothing is saved. It leaves ICCID and Pool alone.
+	// Change saves a SIM as changed by the function and returns it. If the SIM was
+	// changed concurrently, the function is called again with the new value; its error
+	// is returned and nothing is saved. It must not change ICCID or Pool.
 	// relay.KindNotFound if the account has no such SIM.
 	Change(ctx context.Context, acct account.ID, iccid ICCID, change func(*SIM) error) (SIM, error)
 
@@ -25,9 +25,9 @@ type SIMs interface {
 	// scope that does not exist is empty.
 	List(ctx context.Context, acct account.ID, in Scope, q Query) ([]SIM, int, error)
 
-	// Walk returns at most limit ICCIDs of a scope that come after the given one,
-	// "" for the first, in their order: all of a scope, piece by piece.
-	Walk(ctx context.Context, acct account.ID, in Scope, after ICCID, limit int) ([]ICCID, error)
+	// Scan returns at most limit ICCIDs of a scope after a cursor, in order. The
+	// cursor is the last ICCID read, "" at the beginning.
+	Scan(ctx context.Context, acct account.ID, in Scope, after ICCID, limit int) ([]ICCID, error)
 
 	// Attach puts SIMs into a pool, all or none. It returns Refusals: BadICCID for
 	// one that the account does not have, NotFree for one in another pool, NoPool.
@@ -37,7 +37,7 @@ type SIMs interface {
 	// for one that is not in it, NoPool.
 	Detach(ctx context.Context, acct account.ID, pool string, iccids []ICCID) error
 
-	// Declare saves what an inventory says of SIMs, see Declared.
+	// Declare saves SIMs as an inventory declares them, see Declared.
 	Declare(ctx context.Context, acct account.ID, all []SIM, reset bool) error
 
 	// Delete forgets a SIM; relay.KindNotFound if there is none.
@@ -59,14 +59,24 @@ type Subscribers interface {
 	List(ctx context.Context, acct account.ID, q Query) ([]Subscriber, int, error)
 }
 
-// Callbacks keeps where accounts are told what happens.
+// LimitEnforcer suspends SIMs that have reached a limit that blocks. It observes usage
+// itself; callers report SIMs that were activated or whose limit has changed.
+type LimitEnforcer interface {
+	// EnforceSIMs suspends those of an account's SIMs that are in service although they,
+	// or their pool, have reached a limit that blocks.
+	EnforceSIMs(ctx context.Context, acct account.ID, iccids []ICCID) error
+	// EnforcePool does so for all SIMs in a pool.
+	EnforcePool(ctx context.Context, acct account.ID, id string) error
+}
+
+// Callbacks stores the callback URLs of accounts.
 type Callbacks interface {
 	SetCallback(ctx context.Context, acct account.ID, url string) error
 }
 
-// Prober tries whether a URL can be reached: it makes a test request, guarded
-// like every request out. Its error says why not; relay.KindUnavailable means that
-// it could not be tried.
+// Prober checks whether a URL can be reached: it makes a test request, guarded like
+// every outgoing request. Its error says why not; relay.KindUnavailable means that
+// the request could not be made.
 type Prober interface {
 	Probe(ctx context.Context, acct account.ID, url string) error
 }

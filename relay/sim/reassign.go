@@ -21,10 +21,10 @@ type Reassignment struct {
 	Named  []string `json:"-"` // the ICCIDs as they were given
 }
 
-// Reassign has SIMs given to another subscriber and returns the job that will do
-// so. It returns Invalid of what is wrong with the subscribers, or if not exactly
-// one of Named and Source says which SIMs, and the refusal BadICCID for a SIM that
-// the account does not have; nothing is done then.
+// Reassign submits a job that assigns SIMs to another subscriber and returns its id.
+// It returns Invalid for unknown subscribers, or if not exactly one of Named and
+// Source is set, and the refusal BadICCID for a SIM that the account does not have;
+// nothing is done then.
 func (a *Actions) Reassign(ctx context.Context, acct account.ID, r Reassignment) (string, error) {
 	if err := a.subscriber(ctx, acct, "target_subscriber", r.Target); err != nil {
 		return "", err
@@ -70,14 +70,14 @@ func (a *Actions) checkSource(ctx context.Context, acct account.ID, r *Reassignm
 	return nil
 }
 
-// runReassign gives SIMs to a subscriber, a slice of time after the other. What a
-// run has done the next one finds done.
+// runReassign assigns SIMs to a subscriber, one time slice per run. Each run continues
+// where the last one stopped.
 func (a *Actions) runReassign(ctx context.Context, j job.Job) (any, error) {
 	var r Reassignment
 	if err := json.Unmarshal(j.Input, &r); err != nil {
 		return nil, fmt.Errorf("sim: job %s: input: %w", j.ID, err)
 	}
-	switch first, err := a.first(ctx, j); {
+	switch first, err := a.mayRun(ctx, j); {
 	case err != nil:
 		return nil, err
 	case !first:
@@ -85,7 +85,7 @@ func (a *Actions) runReassign(ctx context.Context, j job.Job) (any, error) {
 	}
 	until := a.opts.Now().Add(a.opts.Slice)
 	for {
-		some, err := a.left(ctx, j.Account, r)
+		some, err := a.remaining(ctx, j.Account, r)
 		if err != nil || len(some) == 0 {
 			return map[string]string{"subscriber_id": r.Target}, err
 		}
@@ -98,14 +98,14 @@ func (a *Actions) runReassign(ctx context.Context, j job.Job) (any, error) {
 	}
 }
 
-// freely is how long reassignments of an account work side by side.
-const freely = time.Minute
+// concurrentFor is how long reassignments of an account may run concurrently.
+const concurrentFor = time.Minute
 
-// first reports whether a reassignment may go on: a new one does, an old one is the
-// account's first. Two that want the same SIMs for different subscribers would take
-// them from each other for ever.
-func (a *Actions) first(ctx context.Context, j job.Job) (bool, error) {
-	if a.opts.Now().Sub(j.CreatedAt) < freely {
+// mayRun reports whether a reassignment may run now: a new one may, an old one only if
+// it is the account's first. Two that assign the same SIMs to different subscribers
+// would undo each other forever.
+func (a *Actions) mayRun(ctx context.Context, j job.Job) (bool, error) {
+	if a.opts.Now().Sub(j.CreatedAt) < concurrentFor {
 		return true, nil
 	}
 	all := job.Filter{List: List, State: job.Processing, Kind: BulkReassign.Kind()}
@@ -113,13 +113,13 @@ func (a *Actions) first(ctx context.Context, j job.Job) (bool, error) {
 	return err == nil && (len(found) == 0 || found[0].ID == j.ID), err
 }
 
-// piece is how many SIMs are given away between looks at the clock.
-const piece = 500
+// batchSize is the number of SIMs assigned between checks of the time slice.
+const batchSize = 500
 
-// left returns some of the SIMs that are still to be given away.
-func (a *Actions) left(ctx context.Context, acct account.ID, r Reassignment) ([]ICCID, error) {
+// remaining returns the next batch of SIMs to assign.
+func (a *Actions) remaining(ctx context.Context, acct account.ID, r Reassignment) ([]ICCID, error) {
 	if r.Source != "" {
-		return a.deps.SIMs.Walk(ctx, acct, Scope{Subscriber: r.Source}, "", piece)
+		return a.deps.SIMs.Scan(ctx, acct, Scope{Subscriber: r.Source}, "", batchSize)
 	}
 	found, err := a.deps.SIMs.GetMany(ctx, acct, r.ICCIDs)
 	if err != nil {
@@ -127,27 +127,27 @@ func (a *Actions) left(ctx context.Context, acct account.ID, r Reassignment) ([]
 	}
 	var out []ICCID
 	for _, iccid := range r.ICCIDs {
-		if one, ok := found[iccid]; ok && one.Subscriber != r.Target && len(out) < piece {
+		if one, ok := found[iccid]; ok && one.Subscriber != r.Target && len(out) < batchSize {
 			out = append(out, iccid)
 		}
 	}
 	return out, nil
 }
 
-// abreast is how many SIMs are changed at one time.
-const abreast = 16
+// concurrency is the number of SIMs that are changed concurrently.
+const concurrency = 16
 
-// assign gives SIMs to a subscriber. One that went to somebody else meanwhile, or
-// is gone, is left alone.
+// assign assigns SIMs to a subscriber. It skips SIMs that were reassigned or deleted
+// meanwhile.
 func (a *Actions) assign(ctx context.Context, acct account.ID, some []ICCID, r Reassignment) error {
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	var first error
-	turns := make(chan struct{}, abreast)
+	slots := make(chan struct{}, concurrency)
 	for _, iccid := range some {
-		turns <- struct{}{}
+		slots <- struct{}{}
 		wg.Go(func() {
-			defer func() { <-turns }()
+			defer func() { <-slots }()
 			_, err := a.deps.SIMs.Change(ctx, acct, iccid, func(one *SIM) error {
 				if r.Source == "" || one.Subscriber == r.Source {
 					one.Subscriber = r.Target

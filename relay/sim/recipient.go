@@ -9,8 +9,8 @@ import (
 	"github.com/penstock/penstock/relay/account"
 )
 
-// AddRecipient adds somebody who is told about a SIM. The same e-mail address
-// twice is refused.
+// AddRecipient adds a recipient of notifications about a SIM. A second one with the
+// same e-mail address is refused.
 func (s *Service) AddRecipient(ctx context.Context, acct account.ID, iccid string, r Recipient) (SIM, error) {
 	p := Problems{}
 	r.check(p, "", false)
@@ -39,7 +39,7 @@ func (s *Service) RemoveRecipient(ctx context.Context, acct account.ID, id strin
 	return missing(err, NoRecipient())
 }
 
-// AddPoolRecipient adds somebody who is told about a pool, with a number.
+// AddPoolRecipient adds a recipient of notifications about a pool, with a number.
 func (s *Service) AddPoolRecipient(ctx context.Context, acct account.ID, pool string, r Recipient) (Pool, error) {
 	p := Problems{}
 	r.check(p, "", true)
@@ -84,8 +84,8 @@ func (r *Recipient) check(p Problems, at string, numbered bool) {
 // sameEmail compares addresses as mail systems do.
 func (r Recipient) sameEmail(o Recipient) bool { return strings.EqualFold(r.Email, o.Email) }
 
-// joined adds a recipient whose e-mail address is new. One who is there by the id
-// was added already, and the store's answer was lost.
+// joined adds a recipient whose e-mail address is new. One with the same id was added
+// by an earlier attempt whose response was lost.
 func joined(list []Recipient, r Recipient) ([]Recipient, error) {
 	if slices.ContainsFunc(list, func(o Recipient) bool { return o.ID == r.ID }) {
 		return list, nil
@@ -99,8 +99,8 @@ func joined(list []Recipient, r Recipient) ([]Recipient, error) {
 	return append(slices.Clone(list), r), nil
 }
 
-// without removes a recipient. there is set once the recipient was found: one who
-// is gone when that is asked again was removed, and the store's answer was lost.
+// without removes a recipient. there is set once the recipient was found: if it is
+// missing at the next attempt, it was removed and the store's response was lost.
 func without(list []Recipient, id string, there *bool) ([]Recipient, error) {
 	at := slices.IndexFunc(list, func(r Recipient) bool { return r.ID == id })
 	switch {

@@ -10,24 +10,25 @@ import (
 	"github.com/penstock/penstock/relay/account"
 )
 
-// Deps are what the use cases need, all of it.
+// Deps are the dependencies of a Service; all are required.
 type Deps struct {
 	SIMs        SIMs
 	Pools       Pools
 	Subscribers Subscribers
 	Callbacks   Callbacks
 	Prober      Prober
+	Limits      LimitEnforcer
 }
 
-// Options are what may be chosen; the zero value works.
+// Options are optional settings; the zero value works.
 type Options struct {
-	// AllowHTTP lets callbacks be http: for networks of one's own.
+	// AllowHTTP allows http: callbacks, for private networks.
 	AllowHTTP bool
 	Now       func() time.Time
 }
 
-// Service is the use cases of SIMs that take effect at once. What takes a job is
-// not among them.
+// Service is the use cases of SIMs that take effect at once; Actions are those that
+// take a job.
 type Service struct {
 	Deps
 	opts Options
@@ -35,7 +36,7 @@ type Service struct {
 
 // New returns the use cases.
 func New(d Deps, o Options) (*Service, error) {
-	if d.SIMs == nil || d.Pools == nil || d.Subscribers == nil || d.Callbacks == nil || d.Prober == nil {
+	if d.SIMs == nil || d.Pools == nil || d.Subscribers == nil || d.Callbacks == nil || d.Prober == nil || d.Limits == nil {
 		return nil, errors.New("sim: a dependency is missing")
 	}
 	if o.Now == nil {
@@ -94,7 +95,7 @@ func (c LimitChange) check(p Problems, least int64) {
 	}
 }
 
-// value is what a pointer leads to, 0 for nil.
+// value returns *n, 0 for nil.
 func value(n *int64) int64 {
 	if n == nil {
 		return 0
@@ -102,8 +103,19 @@ func value(n *int64) int64 {
 	return *n
 }
 
-// of applies the change. A first limit without a cap is one that is told: nobody
-// sets a limit to hear nothing of it.
+// to is of, or refuses a limit that warns only when it is passed.
+func (c LimitChange) to(l Limit) (Limit, error) {
+	l = c.of(l)
+	if l.Monthly > 0 && l.Warning > l.Monthly {
+		p := Problems{}
+		p.Add("monthly_usage_limit_warning", "The %s must not be above the monthly usage limit.")
+		return l, p.Err()
+	}
+	return l, nil
+}
+
+// of applies the change. The default cap of a first limit is Notify, because a limit
+// without an action has no effect.
 func (c LimitChange) of(l Limit) Limit {
 	if value(c.Monthly) > 0 && l.Monthly == 0 && l.Cap == NoCap {
 		l.Cap = Notify
@@ -130,14 +142,18 @@ func (s *Service) SetLimit(ctx context.Context, acct account.ID, iccid string, c
 	if err := p.Err(); err != nil {
 		return SIM{}, err
 	}
-	return s.change(ctx, acct, iccid, func(one *SIM) error {
-		one.Limit = c.of(one.Limit)
-		return nil
+	one, err := s.change(ctx, acct, iccid, func(one *SIM) (err error) {
+		one.Limit, err = c.to(one.Limit)
+		return err
 	})
+	if err != nil {
+		return SIM{}, err
+	}
+	return one, s.Limits.EnforceSIMs(ctx, acct, []ICCID{one.ICCID})
 }
 
-// SetCallback saves where the account is told what happens, once a test request
-// has reached it. What is wrong with the URL is Invalid of callback_url.
+// SetCallback saves the account's callback URL after a test request has reached it.
+// An unusable URL is Invalid of callback_url.
 func (s *Service) SetCallback(ctx context.Context, acct account.ID, url string) error {
 	if err := checkCallback(url, s.opts.AllowHTTP); err != nil {
 		return err

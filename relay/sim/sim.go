@@ -16,10 +16,10 @@ func ParseICCID(s string) (ICCID, error) {
 // String returns the digits.
 func (i ICCID) String() string { return string(i) }
 
-// State is where a SIM stands, or shall stand.
+// State is the current or the requested state of a SIM.
 type State string
 
-// The states. Nothing leaves terminated.
+// The states. Terminated is final.
 const (
 	Pending    State = "pending"
 	Active     State = "active"
@@ -30,10 +30,10 @@ const (
 // States lists them all, in order.
 func States() []State { return []State{Pending, Active, Suspended, Terminated} }
 
-// Codes unlock a SIM. They are shown to the account's holder and nobody else.
+// Codes unlock a SIM. They are shown to the account's holder only.
 type Codes struct{ PIN, PIN2, PUK, PUK2 string }
 
-// String hides them: what is printed may be kept.
+// String hides the codes, because printed text may be logged.
 func (Codes) String() string { return "(codes)" }
 
 // GoString hides them as well.
@@ -52,7 +52,7 @@ type SIM struct {
 	Requested State
 	// Job is the id of the job in flight that will change this SIM, if any.
 	Job        string
-	Subscriber string // id; empty: nobody's
+	Subscriber string // id; empty: none
 	Pool       string // id; empty: in none
 	Limit      Limit
 	Recipients []Recipient // at most MaxRecipients
@@ -61,8 +61,8 @@ type SIM struct {
 // Cap is what happens when a monthly limit is reached.
 type Cap string
 
-// The caps. Notify tells recipients and the callback; Block asks for suspension
-// as well.
+// The caps. Notify notifies recipients and the callback; Block orders suspension as
+// well.
 const (
 	NoCap  Cap = "none"
 	Notify Cap = "notify"
@@ -80,7 +80,7 @@ type Limit struct {
 	Cap     Cap   // never empty in a record that was read
 }
 
-// Recipient is who is told when a limit is near or reached.
+// Recipient is notified when a limit is near or reached.
 type Recipient struct {
 	ID     string `json:"id"`
 	Email  string `json:"email"`

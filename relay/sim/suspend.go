@@ -7,10 +7,10 @@ import (
 	"github.com/penstock/penstock/relay/account"
 )
 
-// Suspend has a SIM suspended that is in service: it is what a limit asks for that
-// was reached, and may be asked for again. One that is not in service, or on its
-// way out of it, is left alone. It returns KindUnavailable while another job of the
-// SIM is in progress, or the operator takes nothing.
+// Suspend orders the suspension of a SIM that has reached a limit; it is idempotent.
+// It does nothing for a SIM that is not in service or about to leave it. It returns
+// KindUnavailable while another job of the SIM is in progress or the operator is
+// unavailable.
 func (a *Actions) Suspend(ctx context.Context, acct account.ID, iccid string) error {
 	one, err := a.sim(ctx, acct, iccid)
 	switch {
@@ -25,7 +25,7 @@ func (a *Actions) Suspend(ctx context.Context, acct account.ID, iccid string) er
 	}
 	_, err = a.order(ctx, acct, one, Suspend, Order{ICCID: one.ICCID})
 	if relay.KindOf(err) == relay.KindInvalid {
-		return relay.Errorf(relay.KindUnavailable, "SIM %s: another was faster: %w", iccid, err)
+		return relay.Errorf(relay.KindUnavailable, "SIM %s: another request reserved it first: %w", iccid, err)
 	}
 	return err
 }

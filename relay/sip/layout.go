@@ -15,23 +15,23 @@ func Header() []string {
 	return []string{"call_id", "start", "answer", "end", "from", "to", "duration", "billsec", "disposition", "trunk"}
 }
 
-// moment is how times are written: to the second, with a fraction only where the
-// switch told one.
-const moment = "2006-01-02 15:04:05.999"
+// timeLayout is the format of times: to the second, with a fraction only where the
+// switch reported one.
+const timeLayout = "2006-01-02 15:04:05.999"
 
-// Row is a call as the layout has it.
+// Row returns the cells of a call.
 func Row(c cdr.Call) []string {
 	return []string{
-		cdr.Inert(c.ID), written(c.Start), written(c.Answer), written(c.End), cdr.Inert(c.From), cdr.Inert(c.To),
+		cdr.Inert(c.ID), formatTime(c.Start), formatTime(c.Answer), formatTime(c.End), cdr.Inert(c.From), cdr.Inert(c.To),
 		strconv.FormatInt(c.Duration, 10), strconv.FormatInt(c.Billsec, 10), cdr.Inert(c.Disposition), cdr.Inert(c.Trunk),
 	}
 }
 
-func written(t time.Time) string {
+func formatTime(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
-	return t.UTC().Format(moment)
+	return t.UTC().Format(timeLayout)
 }
 
 // File is the name of the file that a call belongs to: one for each day, or one

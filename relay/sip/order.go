@@ -11,22 +11,22 @@ import (
 )
 
 const (
-	// Kind is that of the jobs that make archives.
+	// Kind is the kind of the jobs that make archives.
 	Kind job.Kind = "sip.cdr"
 	// Life is how long a handle works, from when it was asked for.
 	Life = 2 * time.Hour
 )
 
-// Ask is what somebody wants to have of their calls.
-type Ask struct {
+// Request asks for an archive of an account's calls.
+type Request struct {
 	// From and To bound the calls by their start; the second of To belongs to them.
 	From, To time.Time
-	Email    string // is told when the archive is ready; empty: nobody
+	Email    string // is notified when the archive is ready; empty disables it
 	Format   string // empty: UKv3a
 	Single   bool   // one file instead of one a day
 }
 
-// Order is an archive that was asked for.
+// Order is a requested archive.
 type Order struct {
 	Handle  string     `json:"handle"`
 	Account account.ID `json:"account"`
@@ -40,8 +40,8 @@ type Order struct {
 // ExpiresAt is when the handle stops working.
 func (o Order) ExpiresAt() time.Time { return o.AskedAt.Add(Life) }
 
-// check says what is wrong with an Ask.
-func (a Ask) check() error {
+// check returns the invalid fields of a request.
+func (a Request) check() error {
 	fields := make(map[string][]string)
 	if a.To.Before(a.From) {
 		fields["to_date"] = []string{"The to_date must not be before the from_date."}
@@ -63,7 +63,7 @@ func address(s string) bool {
 	return err == nil && a.Address == s && len(s) <= 254 && !strings.ContainsAny(s, "\r\n")
 }
 
-// Trunk is where an account's calls come from.
+// Trunk lists the source addresses of an account's calls.
 type Trunk struct {
 	SourceIPs []string `json:"source_ips"`
 }

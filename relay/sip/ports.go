@@ -16,20 +16,20 @@ type Record struct {
 	Call    cdr.Call
 }
 
-// Place is where reading goes on: behind a call.
-type Place struct {
+// Cursor is the position of a call; reading continues behind it.
+type Cursor struct {
 	Start time.Time
 	Key   string
 }
 
-// Calls keeps the records of calls.
+// Calls stores the records of calls.
 type Calls interface {
-	// Put keeps records durably; one whose key the account has already is left as
-	// it is. An error is relay.KindUnavailable when it may work later.
+	// Put saves records durably; one whose key the account has already is unchanged.
+	// The error is relay.KindUnavailable if a retry may succeed.
 	Put(ctx context.Context, records []Record) error
-	// Read returns calls that start at or after from and before to, in the order
-	// of their starts, behind a place (zero: from the first), at most limit.
-	Read(ctx context.Context, acct account.ID, from, to time.Time, behind Place, limit int) ([]cdr.Call, error)
+	// Read returns calls that start at or after from and before to, in the order of
+	// their starts, behind a cursor (zero: from the first), at most limit.
+	Read(ctx context.Context, acct account.ID, from, to time.Time, behind Cursor, limit int) ([]cdr.Call, error)
 }
 
 // Archives makes archives and keeps them while their handles work.
@@ -40,13 +40,13 @@ type Archives interface {
 	Make(ctx context.Context, o Order) (calls int64, err error)
 }
 
-// Jobs runs what is asked for.
+// Jobs submits and loads jobs.
 type Jobs interface {
 	Submit(ctx context.Context, j job.Job) error
 	Get(ctx context.Context, acct account.ID, id string) (job.Job, error)
 }
 
-// Deliveries saves the mail that tells of an archive.
+// Deliveries saves the mail that announces an archive.
 type Deliveries interface {
 	Create(ctx context.Context, ds []outbox.Delivery, leaseUntil time.Time) (existing []int, err error)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// Deps is what archives are made with; all but Now are needed.
+// Deps are the dependencies of a Service; all but Now are required.
 type Deps struct {
 	Jobs       Jobs
 	Archives   Archives
@@ -23,15 +23,15 @@ type Deps struct {
 	Now        func() time.Time
 }
 
-// Options are what may be chosen.
+// Options are optional settings.
 type Options struct {
-	// PublicURL is where archives are fetched, without a slash at the end.
+	// PublicURL is the base URL of downloads, without a slash at the end.
 	PublicURL  string
 	MailDomain string        // the right side of Message-IDs
 	Lease      time.Duration // of a mail's first attempt; 0 means 1 min
 }
 
-// Service hands out archives of calls.
+// Service exports archives of calls.
 type Service struct {
 	deps Deps
 	opts Options
@@ -49,9 +49,10 @@ func New(d Deps, o Options) (*Service, error) {
 	return &Service{deps: d, opts: o}, nil
 }
 
-// Request has an archive made. It returns relay.KindInvalid with the parameters
-// for a range that ends before it starts, another format, or no mail address.
-func (s *Service) Request(ctx context.Context, acct account.ID, a Ask) (Order, error) {
+// Request submits a job that makes an archive. It returns relay.KindInvalid with the
+// parameters for a range that ends before it starts, an unknown format, or an
+// invalid mail address.
+func (s *Service) Request(ctx context.Context, acct account.ID, a Request) (Order, error) {
 	if err := a.check(); err != nil {
 		return Order{}, err
 	}
@@ -69,9 +70,9 @@ func (s *Service) Request(ctx context.Context, acct account.ID, a Ask) (Order, e
 	})
 }
 
-// Archive tells whether an archive can be fetched. It returns relay.KindNotFound
-// for a handle that is not the account's, that has expired, or whose archive
-// could not be made.
+// Archive reports whether an archive can be fetched. It returns relay.KindNotFound
+// for a handle that is not the account's, that has expired, or whose archive could
+// not be made.
 func (s *Service) Archive(ctx context.Context, acct account.ID, handle string) (ready bool, err error) {
 	j, err := s.deps.Jobs.Get(ctx, acct, handle)
 	if err != nil {
@@ -98,7 +99,7 @@ func orderOf(j job.Job) (o Order, err error) {
 	return o, err
 }
 
-// Run makes the archive of a job and tells of it.
+// Run makes the archive of a job and notifies the requester.
 func (s *Service) Run(ctx context.Context, j job.Job) (any, error) {
 	o, err := orderOf(j)
 	switch {
@@ -111,14 +112,15 @@ func (s *Service) Run(ctx context.Context, j job.Job) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.tell(ctx, o, calls); err != nil {
+	if err := s.notify(ctx, o, calls); err != nil {
 		return nil, err
 	}
 	return map[string]int64{"calls": calls}, nil
 }
 
-// tell mails that the archive is ready, once: the mail's id is the handle's.
-func (s *Service) tell(ctx context.Context, o Order, calls int64) error {
+// notify sends a mail that the archive is ready, once: its id derives from the
+// handle.
+func (s *Service) notify(ctx context.Context, o Order, calls int64) error {
 	if o.Email == "" {
 		return nil
 	}

@@ -16,8 +16,8 @@ import (
 
 func noon() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) }
 
-// house is everything around a Service.
-type house struct {
+// world is everything around a Service.
+type world struct {
 	jobs  map[string]job.Job
 	made  []Order
 	err   error // of making
@@ -26,9 +26,9 @@ type house struct {
 	now   time.Time
 }
 
-func (h *house) Submit(_ context.Context, j job.Job) error { h.jobs[j.ID] = j; return nil }
+func (h *world) Submit(_ context.Context, j job.Job) error { h.jobs[j.ID] = j; return nil }
 
-func (h *house) Get(_ context.Context, acct account.ID, id string) (job.Job, error) {
+func (h *world) Get(_ context.Context, acct account.ID, id string) (job.Job, error) {
 	j, ok := h.jobs[id]
 	if !ok || j.Account != acct {
 		return j, relay.Errorf(relay.KindNotFound, "job %s", id)
@@ -36,12 +36,12 @@ func (h *house) Get(_ context.Context, acct account.ID, id string) (job.Job, err
 	return j, nil
 }
 
-func (h *house) Make(_ context.Context, o Order) (int64, error) {
+func (h *world) Make(_ context.Context, o Order) (int64, error) {
 	h.made = append(h.made, o)
 	return 7, h.err
 }
 
-func (h *house) Create(_ context.Context, ds []outbox.Delivery, _ time.Time) (existing []int, err error) {
+func (h *world) Create(_ context.Context, ds []outbox.Delivery, _ time.Time) (existing []int, err error) {
 	for _, m := range h.mails {
 		if m.ID == ds[0].ID {
 			return []int{0}, nil
@@ -51,11 +51,11 @@ func (h *house) Create(_ context.Context, ds []outbox.Delivery, _ time.Time) (ex
 	return nil, nil
 }
 
-func (h *house) Dispatch(ds []outbox.Delivery) { h.sent += len(ds) }
+func (h *world) Dispatch(ds []outbox.Delivery) { h.sent += len(ds) }
 
-func newService(t *testing.T) (*Service, *house) {
+func newService(t *testing.T) (*Service, *world) {
 	t.Helper()
-	h := &house{jobs: map[string]job.Job{}, now: noon()}
+	h := &world{jobs: map[string]job.Job{}, now: noon()}
 	s, err := New(Deps{Jobs: h, Archives: h, Deliveries: h, Dispatcher: h, Now: func() time.Time { return h.now }},
 		Options{PublicURL: "https://gw", MailDomain: "gw"})
 	if err != nil {
@@ -67,7 +67,7 @@ func newService(t *testing.T) (*Service, *house) {
 func TestRequest(t *testing.T) {
 	s, h := newService(t)
 	day := time.Date(2026, 11, 1, 0, 0, 0, 0, time.FixedZone("", 3600))
-	o, err := s.Request(t.Context(), 3, Ask{From: day, To: day.Add(time.Hour + 500*time.Millisecond), Format: UKv3a, Email: "a@example.com", Single: true})
+	o, err := s.Request(t.Context(), 3, Request{From: day, To: day.Add(time.Hour + 500*time.Millisecond), Format: UKv3a, Email: "a@example.com", Single: true})
 	if err != nil || o.Handle == "" || !o.ExpiresAt().Equal(noon().Add(2*time.Hour)) || o.From.Location() != time.UTC {
 		t.Fatalf("%+v, %v", o, err)
 	}
@@ -79,10 +79,10 @@ func TestRequest(t *testing.T) {
 	if err := json.Unmarshal(j.Input, &kept); err != nil || kept != o || j.Account != 3 || j.Kind != Kind || j.Keep != Life {
 		t.Errorf("%+v, %v", j, err)
 	}
-	if _, err := s.Request(t.Context(), 3, Ask{From: day, To: day}); err != nil {
+	if _, err := s.Request(t.Context(), 3, Request{From: day, To: day}); err != nil {
 		t.Errorf("a second: %v", err)
 	}
-	for name, bad := range map[string]Ask{
+	for name, bad := range map[string]Request{
 		"to_date": {From: day, To: day.Add(-time.Second)},
 		"format":  {From: day, To: day, Format: "UKv3"},
 		"email":   {From: day, To: day, Email: "Me <a@example.com>\r\nBcc: x"},
@@ -99,22 +99,22 @@ func TestRequest(t *testing.T) {
 
 func TestAnArchiveIsThereWhileItsHandleWorks(t *testing.T) {
 	for name, tc := range map[string]struct {
-		change func(h *house, j *job.Job)
+		change func(h *world, j *job.Job)
 		acct   account.ID
 		ready  bool
 		gone   bool
 	}{
 		"it is being made":            {nil, 3, false, false},
-		"it is ready":                 {func(_ *house, j *job.Job) { j.State = job.Completed }, 3, true, false},
-		"it is another account's":     {func(_ *house, j *job.Job) { j.State = job.Completed }, 4, false, true},
-		"it could not be made":        {func(_ *house, j *job.Job) { j.State = job.Failed }, 3, false, true},
-		"it is another kind of job":   {func(_ *house, j *job.Job) { j.Kind, j.State = "token", job.Completed }, 3, false, true},
-		"a second before two hours":   {func(h *house, j *job.Job) { j.State, h.now = job.Completed, noon().Add(2*time.Hour-time.Second) }, 3, true, false},
-		"two hours after the request": {func(h *house, j *job.Job) { j.State, h.now = job.Completed, noon().Add(2*time.Hour) }, 3, false, true},
+		"it is ready":                 {func(_ *world, j *job.Job) { j.State = job.Completed }, 3, true, false},
+		"it is another account's":     {func(_ *world, j *job.Job) { j.State = job.Completed }, 4, false, true},
+		"it could not be made":        {func(_ *world, j *job.Job) { j.State = job.Failed }, 3, false, true},
+		"it is another kind of job":   {func(_ *world, j *job.Job) { j.Kind, j.State = "token", job.Completed }, 3, false, true},
+		"a second before two hours":   {func(h *world, j *job.Job) { j.State, h.now = job.Completed, noon().Add(2*time.Hour-time.Second) }, 3, true, false},
+		"two hours after the request": {func(h *world, j *job.Job) { j.State, h.now = job.Completed, noon().Add(2*time.Hour) }, 3, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, h := newService(t)
-			o, err := s.Request(t.Context(), 3, Ask{From: noon(), To: noon()})
+			o, err := s.Request(t.Context(), 3, Request{From: noon(), To: noon()})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -131,9 +131,9 @@ func TestAnArchiveIsThereWhileItsHandleWorks(t *testing.T) {
 	}
 }
 
-func TestRunMakesTheArchiveAndTellsOnce(t *testing.T) {
+func TestRunMakesTheArchiveAndNotifiesOnce(t *testing.T) {
 	s, h := newService(t)
-	o, err := s.Request(t.Context(), 3, Ask{From: noon(), To: noon().Add(time.Hour), Email: "a@example.com"})
+	o, err := s.Request(t.Context(), 3, Request{From: noon(), To: noon().Add(time.Hour), Email: "a@example.com"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func TestRunMakesTheArchiveAndTellsOnce(t *testing.T) {
 
 func TestRunLeavesWhatItMust(t *testing.T) {
 	s, h := newService(t)
-	o, err := s.Request(t.Context(), 3, Ask{From: noon(), To: noon(), Email: "a@example.com"})
+	o, err := s.Request(t.Context(), 3, Request{From: noon(), To: noon(), Email: "a@example.com"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,11 +1,11 @@
 package sqlstore
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
-	"time"
-	"unicode/utf8"
 )
 
 // kind is a type of a batch's column.
@@ -18,10 +18,12 @@ const (
 
 // Batch is the rows that one statement works on, in one round trip. As the last
 // argument of a statement it is its table "batch", with the columns of the batch
-// and n, the row's place from 1.
+// and n, the row's place from 1. A statement whose batch is empty is not run: it
+// changes and answers nothing.
 type Batch struct {
 	columns []batchColumn
 	rows    int
+	err     error // of what could not be encoded
 }
 
 type batchColumn struct {
@@ -46,19 +48,42 @@ func NewBatch(columns string) *Batch {
 	return b
 }
 
-// Add adds a row: a string, []byte or a type of strings for text; any whole
-// number, a bool or a time for bigint. It panics for another number or type of
-// values than the batch has columns.
+// BatchOf makes a batch with a row of each value: what row answers, see Add.
+func BatchOf[T any](columns string, all []T, row func(v *T) []any) *Batch {
+	b := NewBatch(columns)
+	for i := range all {
+		b.Add(row(&all[i])...)
+	}
+	return b
+}
+
+// Column makes a batch of one column.
+func Column[T any](column string, all []T) *Batch {
+	return BatchOf(column, all, func(v *T) []any { return []any{v} })
+}
+
+// Add adds a row of values, or pointers to values: for text strings, bytes and JSON;
+// for bigint whole numbers, truth, times and durations. What cannot be encoded as
+// JSON is an error of the statement that gets the batch. Add panics for another
+// number or type of values than the batch has columns.
 func (b *Batch) Add(values ...any) {
 	if len(values) != len(b.columns) {
 		panic(fmt.Sprintf("sqlstore: %d values for %d columns", len(values), len(b.columns)))
 	}
 	for i, v := range values {
-		c := &b.columns[i]
-		if c.kind == kindText {
-			c.texts = append(c.texts, clean(textOf(v)))
+		c, ok := &b.columns[i], false
+		if c.kind == kindBigint {
+			var n int64
+			n, ok = columnNumber(v)
+			c.numbers = append(c.numbers, n)
 		} else {
-			c.numbers = append(c.numbers, numberOf(v))
+			var text string
+			var err error
+			text, ok, err = columnText(v)
+			c.texts, b.err = append(c.texts, clean(text)), cmp.Or(b.err, err)
+		}
+		if !ok {
+			panic(fmt.Sprintf("sqlstore: %T in column %s %s", v, c.name, c.kind))
 		}
 	}
 	b.rows++
@@ -66,35 +91,6 @@ func (b *Batch) Add(values ...any) {
 
 // Len is how many rows there are.
 func (b *Batch) Len() int { return b.rows }
-
-func textOf(v any) string {
-	switch v := v.(type) {
-	case string:
-		return v
-	case []byte:
-		return string(v)
-	}
-	panic(fmt.Sprintf("sqlstore: %T in a column of text", v))
-}
-
-func numberOf(v any) int64 {
-	switch v := v.(type) {
-	case int64:
-		return v
-	case int:
-		return int64(v)
-	case bool:
-		if v {
-			return 1
-		}
-		return 0
-	case time.Time:
-		return Millis(v)
-	case time.Duration:
-		return v.Milliseconds()
-	}
-	panic(fmt.Sprintf("sqlstore: %T in a column of numbers", v))
-}
 
 // json is the rows as an array of arrays.
 func (b *Batch) json() string {
@@ -147,27 +143,32 @@ func appendJSON(out []byte, s string) []byte {
 	return append(append(out, s[from:]...), '"')
 }
 
-// clean is a text as both engines keep it: PostgreSQL takes neither NUL nor what
-// is not UTF-8.
-func clean(s string) string {
-	if strings.IndexByte(s, 0) < 0 && utf8.ValidString(s) {
-		return s
-	}
-	return strings.ReplaceAll(strings.ToValidUTF8(s, "\ufffd"), "\x00", "\ufffd")
+// FirstOfEach is the first item of each key, in the order of keys, in which every
+// transaction locks rows.
+func FirstOfEach[T any](all []T, compareKeys func(a, b T) int) []T {
+	all = slices.Clone(all)
+	slices.SortStableFunc(all, compareKeys)
+	return slices.CompactFunc(all, func(a, b T) bool { return compareKeys(a, b) == 0 })
 }
 
-// Millis is a time as it is kept: milliseconds since 1970, 0 for the zero time.
-func Millis(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return t.UnixMilli()
+// LastOfEach is FirstOfEach, but the last items.
+func LastOfEach[T any](all []T, compareKeys func(a, b T) int) []T {
+	all = slices.Clone(all)
+	slices.Reverse(all)
+	return FirstOfEach(all, compareKeys)
 }
 
-// Moment reads what Millis wrote.
-func Moment(ms int64) time.Time {
-	if ms == 0 {
-		return time.Time{}
+// Rounds are items in their order, such that no round has two of one key: a
+// statement changes a row once.
+func Rounds[T any, K comparable](items []T, key func(*T) K) (rounds [][]T) {
+	seen := make(map[K]int, len(items))
+	for i := range items {
+		k := key(&items[i])
+		if seen[k] == len(rounds) {
+			rounds = append(rounds, nil)
+		}
+		rounds[seen[k]] = append(rounds[seen[k]], items[i])
+		seen[k]++
 	}
-	return time.UnixMilli(ms).UTC()
+	return rounds
 }

@@ -15,14 +15,10 @@ func (d *DB) Check(ctx context.Context) error {
 		_, err := d.Exec(ctx, "database", "UPDATE version SET n = n WHERE name = ''")
 		return err
 	}
-	settings := make(map[string]string)
-	all, err := List(ctx, d, "database", `SELECT name, setting FROM pg_settings
-WHERE name IN ('server_version_num', 'server_encoding', 'fsync', 'full_page_writes', 'synchronous_commit', 'transaction_read_only')`, scanPair)
+	settings, err := Map[string, string](ctx, d, "database", `SELECT name, setting FROM pg_settings
+WHERE name IN ('server_version_num', 'server_encoding', 'fsync', 'full_page_writes', 'synchronous_commit', 'transaction_read_only')`)
 	if err != nil {
 		return err
-	}
-	for _, one := range all {
-		settings[one[0]] = one[1]
 	}
 	return checkSettings(settings)
 }

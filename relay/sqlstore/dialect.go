@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// dialect is what differs between the engines.
+// dialect is the difference between the engines.
 type dialect interface {
 	name() string
 	// words are what the engine has in the place of {words} in statements and in
@@ -26,8 +26,8 @@ func (postgres) name() string { return "postgresql" }
 // SKIP LOCKED passes over the rows that another gateway is just taking.
 func (postgres) words() *strings.Replacer {
 	return strings.NewReplacer(
-		"{for update}", "FOR UPDATE", "{skip locked}", "FOR UPDATE SKIP LOCKED",
-		"{least}", "LEAST", "{greatest}", "GREATEST", "{bytea}", "BYTEA",
+		"{for update}", "FOR UPDATE", "{for share}", "FOR SHARE", "{skip locked}", "FOR UPDATE SKIP LOCKED",
+		"{least}", "LEAST", "{greatest}", "GREATEST", "{bytea}", "BYTEA", "{position}", "strpos",
 	)
 }
 
@@ -58,9 +58,9 @@ type sqlite struct{}
 
 func (sqlite) name() string { return "sqlite" }
 
-// There is one writer: what it reads nobody else changes.
+// There is one writer: no other transaction changes the rows that it reads.
 func (sqlite) words() *strings.Replacer {
-	return strings.NewReplacer(" {for update}", "", " {skip locked}", "", "{least}", "MIN", "{greatest}", "MAX", "{bytea}", "BLOB")
+	return strings.NewReplacer(" {for update}", "", " {for share}", "", " {skip locked}", "", "{least}", "MIN", "{greatest}", "MAX", "{bytea}", "BLOB", "{position}", "instr")
 }
 
 // jsonb_each gives each row parsed; json_each would write it as text, to be parsed
@@ -104,28 +104,45 @@ func (d *DB) rewrite(query string) string {
 	return text
 }
 
+// batchOf is the batch of a statement's arguments, if there is one.
+func batchOf(args []any) (*Batch, bool) {
+	if len(args) == 0 {
+		return nil, false
+	}
+	b, ok := args[len(args)-1].(*Batch)
+	return b, ok
+}
+
+// empty reports whether a statement has no rows to work on.
+func empty(args []any) bool {
+	b, ok := batchOf(args)
+	return ok && b.rows == 0
+}
+
 // bind puts a batch among the arguments in front of the statement, as its table
 // "batch".
-func (d *DB) bind(query string, args []any) (string, []any) {
+func (d *DB) bind(query string, args []any) (string, []any, error) {
 	query = d.rewrite(query)
-	last := len(args) - 1
-	for i, a := range args {
-		if text, ok := a.(string); ok {
-			args[i] = clean(text)
+	b, batched := batchOf(args)
+	if batched {
+		args = args[:len(args)-1]
+	}
+	var bound []any
+	for _, a := range args {
+		one, err := argument(a)
+		if err != nil {
+			return "", nil, err
 		}
+		bound = append(bound, one)
 	}
-	if last < 0 {
-		return query, args
+	if !batched {
+		return query, bound, nil
 	}
-	b, ok := args[last].(*Batch)
-	if !ok {
-		return query, args
-	}
-	table, columns := d.dialect.batch(b, last+1)
+	table, columns := d.dialect.batch(b, len(bound)+1)
 	if rest, with := strings.CutPrefix(strings.TrimLeft(query, " \n\t"), "WITH "); with {
 		query = "WITH " + table + ", " + rest
 	} else {
 		query = "WITH " + table + " " + query
 	}
-	return query, append(args[:last:last], columns...)
+	return query, append(bound, columns...), b.err
 }

@@ -10,6 +10,14 @@
 // dialect.go: how a batch of rows is handed to a statement, and the few words
 // that Rewrite replaces. What a Write has returned is on disk.
 //
+// # Statements
+//
+// List, One, Value, Values and Map read; Exec changes; Write and Transact run
+// several statements as one. A statement works on one row by its parameters, or on
+// many by a Batch, in one round trip. Both take the domain's own types, and a
+// function that lists pointers to the fields of a value serves to read rows (Into)
+// and to write them (BatchOf).
+//
 // # Isolation and locks
 //
 // Every Write is one transaction. On SQLite there is one writer: transactions
@@ -17,7 +25,7 @@
 // a savepoint of its own, so that the failure of one undoes that one only. On
 // PostgreSQL the isolation is READ COMMITTED; a transaction that reads what it
 // changes locks those rows first ({for update}), in the order of their keys, and
-// locks rows of several tables in this order: job, SIM, message, delivery,
+// locks rows of several tables in this order: rule, job, SIM, message, delivery,
 // credit. Deadlocks and serialization failures (40P01, 40001) are retried whole, a
 // few times. A transaction may therefore run more than once, and a commit whose
 // answer was lost may have happened: every one is safe to repeat by its keys.

@@ -116,9 +116,10 @@ func Refused(err error) bool {
 	return ok && (strings.HasPrefix(pg.Code, "28") || pg.Code == "3D000" || pg.Code == "42501")
 }
 
-// conflicted reports whether a transaction failed because of another one, so that
-// it may succeed when it is run again.
+// conflicted reports whether a transaction failed because of another one, or since
+// a migration has changed what a prepared statement answers: it may succeed when it
+// is run again.
 func conflicted(err error) bool {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && (pg.Code == "40001" || pg.Code == "40P01")
+	return ok && (pg.Code == "40001" || pg.Code == "40P01" || pg.Code == "0A000" && strings.Contains(pg.Message, "cached plan"))
 }

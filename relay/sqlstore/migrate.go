@@ -1,13 +1,13 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"embed"
 	"fmt"
 	"io/fs"
-	"path"
-	"strconv"
+	"regexp"
 	"strings"
 
 	"github.com/pressly/goose/v3"
@@ -70,50 +70,56 @@ func (d *DB) Migrations(ctx context.Context) ([]Migration, error) {
 	if err != nil {
 		return nil, Wrap("database: schema", err)
 	}
-	names, err := steps()
+	steps, err := steps()
 	if err != nil {
 		return nil, err
 	}
 	out := make([]Migration, len(all))
-	for i, m := range all {
-		out[i] = Migration{Version: m.Source.Version, Name: names[m.Source.Version], Applied: m.State == goose.StateApplied}
+	for i, m := range all { // oldest first, as steps are
+		out[i] = Migration{Version: m.Source.Version, Name: steps[i].name, Applied: m.State == goose.StateApplied}
 	}
 	return out, nil
 }
 
-// steps names the migrations by their version.
-func steps() (map[int64]string, error) {
+// step is a migration as it is written.
+type step struct {
+	version int64
+	name    string
+	text    string
+}
+
+// steps reads the migrations, oldest first.
+func steps() (all []step, err error) {
 	files, err := fs.Glob(migrations, "migrations/*.sql")
 	if err != nil {
 		return nil, err
 	}
-	out := make(map[int64]string, len(files))
 	for _, file := range files {
-		number, name, _ := strings.Cut(strings.TrimSuffix(path.Base(file), ".sql"), "_")
-		version, err := strconv.ParseInt(number, 10, 64)
+		version, err := goose.NumericComponent(file)
 		if err != nil {
 			return nil, fmt.Errorf("migration %s: %w", file, err)
 		}
-		out[version] = name
-	}
-	return out, nil
-}
-
-func (d *DB) provider() (*goose.Provider, error) {
-	names, err := steps()
-	if err != nil {
-		return nil, err
-	}
-	var all []*goose.Migration
-	for version, name := range names {
-		text, err := migrations.ReadFile(fmt.Sprintf("migrations/%04d_%s.sql", version, name))
+		text, err := migrations.ReadFile(file)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, goose.NewGoMigration(version, &goose.GoFunc{RunTx: func(ctx context.Context, tx *sql.Tx) error {
-			_, err := tx.ExecContext(ctx, d.dialect.schema(string(text)))
+		_, name, _ := strings.Cut(strings.TrimSuffix(file, ".sql"), "_")
+		all = append(all, step{version, name, string(text)})
+	}
+	return all, nil
+}
+
+func (d *DB) provider() (*goose.Provider, error) {
+	steps, err := steps()
+	if err != nil {
+		return nil, err
+	}
+	all := make([]*goose.Migration, len(steps))
+	for i, step := range steps {
+		all[i] = goose.NewGoMigration(step.version, &goose.GoFunc{RunTx: func(ctx context.Context, tx *sql.Tx) error {
+			_, err := tx.ExecContext(ctx, d.dialect.schema(step.text))
 			return err
-		}}, nil))
+		}}, nil)
 	}
 	o := []goose.ProviderOption{
 		goose.WithGoMigrations(all...), goose.WithDisableGlobalRegistry(true), goose.WithTableName("schema_version"),
@@ -133,4 +139,43 @@ func (d *DB) provider() (*goose.Provider, error) {
 		return nil, fmt.Errorf("database: schema: %w", err)
 	}
 	return p, nil
+}
+
+// Sizes is how many bytes the database takes on disk, with its indexes, by the
+// domain that the migrations are named after. SQLite reads the whole file for it.
+func (d *DB) Sizes(ctx context.Context) (map[string]int64, error) {
+	domains, err := domains()
+	if err != nil {
+		return nil, err
+	}
+	query := `SELECT relname, pg_total_relation_size(oid) FROM pg_class WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace`
+	if d.writer != nil {
+		query = `SELECT s.tbl_name, SUM(t.pgsize) FROM dbstat t JOIN sqlite_schema s ON s.name = t.name WHERE t.aggregate = 1 GROUP BY 1`
+	}
+	tables, err := Map[string, int64](ctx, d, "database sizes", query)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[string]int64, len(domains))
+	for table, bytes := range tables {
+		out[cmp.Or(domains[table], "core")] += bytes
+	}
+	return out, nil
+}
+
+var createTable = regexp.MustCompile(`(?m)^CREATE TABLE (\w+)`)
+
+// domains is the domain of every table.
+func domains() (map[string]string, error) {
+	all, err := steps()
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[string]string)
+	for _, step := range all {
+		for _, table := range createTable.FindAllStringSubmatch(step.text, -1) {
+			out[table[1]] = step.name
+		}
+	}
+	return out, nil
 }

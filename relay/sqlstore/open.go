@@ -10,11 +10,13 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 	_ "modernc.org/sqlite" // the driver "sqlite"
 
@@ -125,35 +127,22 @@ func parseURL(raw string) (*pgx.ConnConfig, error) {
 	if !strings.HasPrefix(raw, "postgres://") && !strings.HasPrefix(raw, "postgresql://") {
 		return nil, relay.Invalid("database.url", "want postgres://user:password@host:5432/database")
 	}
-	cfg, err := pgx.ParseConfig(withReadWrite(raw))
+	cfg, err := pgx.ParseConfig(raw)
 	if err != nil {
 		return nil, relay.Invalid("database.url", "it does not parse: "+withoutSecrets(err))
 	}
-	// No named statements: they outlive a schema change, and a pooler that gives
-	// each transaction another connection does not know them.
-	cfg.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
+	if namesStandbys(cfg) && !strings.Contains(raw, "target_session_attrs=") {
+		cfg.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
+	}
 	cfg.RuntimeParams["application_name"] = "penstock"
 	cfg.RuntimeParams["timezone"] = "UTC"
 	return cfg, nil
 }
 
-// withReadWrite asks for the primary among several hosts, unless the URL says
-// which it wants.
-func withReadWrite(raw string) string {
-	if strings.Contains(raw, "target_session_attrs=") || !strings.Contains(hostsOf(raw), ",") {
-		return raw
-	}
-	if strings.Contains(raw, "?") {
-		return raw + "&target_session_attrs=read-write"
-	}
-	return raw + "?target_session_attrs=read-write"
-}
-
-func hostsOf(raw string) string {
-	_, rest, _ := strings.Cut(raw, "://")
-	rest = rest[strings.LastIndexByte(rest[:cmp.Or(strings.IndexAny(rest, "/?")+1, len(rest)+1)-1], '@')+1:]
-	hosts, _, _ := strings.Cut(rest, "/")
-	return hosts
+// namesStandbys reports whether there are several hosts, and not just several ways
+// to reach one.
+func namesStandbys(cfg *pgx.ConnConfig) bool {
+	return slices.ContainsFunc(cfg.Fallbacks, func(f *pgconn.FallbackConfig) bool { return f.Host != cfg.Host || f.Port != cfg.Port })
 }
 
 // withoutSecrets is the reason of a URL's error, without the URL.
@@ -231,7 +220,7 @@ func (d *DB) Retention() time.Duration { return d.o.Retention }
 // DeadRetention is how long a dead delivery is kept; 0 means until it is replayed.
 func (d *DB) DeadRetention() time.Duration { return d.o.DeadRetention }
 
-// Close waits for what is being written and closes every connection.
+// Close waits for running writes and closes every connection.
 func (d *DB) Close() error {
 	var errs []error
 	if d.writer != nil {

@@ -17,14 +17,18 @@ func scanText(row *sql.Rows, v *string) error { return row.Scan(v) }
 func TestSettingsOfAConnection(t *testing.T) {
 	pair := sqltest.StartPair(t)
 	both := pair.NewDatabase(t)
-	for name, url := range map[string]string{
-		"one host":              pair.Primary.NewDatabase(t),
-		"one host, without TLS": pair.Primary.NewDatabase(t) + "?sslmode=disable",
-		"two hosts":             both,
-		"the standby first":     swapped(both),
+	for name, c := range map[string]struct {
+		url      string
+		prepares string
+	}{
+		"one host":                    {pair.Primary.NewDatabase(t), "true"},
+		"one host, without TLS":       {pair.Primary.NewDatabase(t) + "?sslmode=disable", "true"},
+		"two hosts":                   {both, "true"},
+		"the standby first":           {swapped(both), "true"},
+		"without prepared statements": {pair.Primary.NewDatabase(t) + "?default_query_exec_mode=cache_describe", "false"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			db := sqltest.Open(t, sqlstore.Options{URL: url, MaxConns: 1})
+			db := sqltest.Open(t, sqlstore.Options{URL: c.url, MaxConns: 1})
 			err := db.Write(t.Context(), "settings", func(ctx context.Context, tx *sqlstore.Tx) error {
 				for setting, want := range map[string]string{"application_name": "penstock", "TimeZone": "UTC", "transaction_read_only": "off"} {
 					got, err := sqlstore.One(ctx, tx, "settings", "SELECT current_setting($1)", scanText, setting)
@@ -32,9 +36,9 @@ func TestSettingsOfAConnection(t *testing.T) {
 						t.Errorf("%s is %q, %v, want %q", setting, got, err, want)
 					}
 				}
-				named, err := sqlstore.One(ctx, tx, "settings", "SELECT count(*)::text FROM pg_prepared_statements WHERE name <> ''", scanText)
-				if err != nil || named != "0" {
-					t.Errorf("%s named statements, %v", named, err)
+				prepares, err := sqlstore.One(ctx, tx, "settings", "SELECT (count(*) > 0)::text FROM pg_prepared_statements WHERE name <> ''", scanText)
+				if err != nil || prepares != c.prepares {
+					t.Errorf("it prepares statements: %s, %v, want %s", prepares, err, c.prepares)
 				}
 				return nil
 			})
@@ -51,4 +55,34 @@ func swapped(url string) string {
 	hosts, database, _ := strings.Cut(rest, "/")
 	one, other, _ := strings.Cut(hosts, ",")
 	return fmt.Sprintf("%s@%s,%s/%s", before, other, one, database)
+}
+
+// A newer gateway may migrate what statements of this one are prepared for.
+func TestMigrationUnderPreparedStatements(t *testing.T) {
+	url := sqltest.StartPostgres(t).NewDatabase(t)
+	db := sqltest.Open(t, sqlstore.Options{URL: url, MaxConns: 1})
+	newer := sqltest.Open(t, sqlstore.Options{URL: url})
+	change := func(db *sqlstore.DB, statement string) {
+		if _, err := db.Exec(t.Context(), "migration", statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read := func() (n string, err error) {
+		err = db.Write(t.Context(), "read", func(ctx context.Context, tx *sqlstore.Tx) error {
+			n, err = sqlstore.One(ctx, tx, "read", "SELECT n FROM migrated", scanText)
+			return err
+		})
+		return n, err
+	}
+	change(newer, "CREATE TABLE migrated (n INTEGER)")
+	change(newer, "INSERT INTO migrated VALUES (7)")
+	for _, statement := range []string{"ALTER TABLE migrated ALTER n TYPE BIGINT", "ALTER TABLE migrated ALTER n TYPE TEXT"} {
+		if n, err := read(); n != "7" || err != nil {
+			t.Errorf("before %s: %s, %v, want 7", statement, n, err)
+		}
+		change(newer, statement)
+	}
+	if n, err := read(); n != "7" || err != nil {
+		t.Errorf("after the migrations: %s, %v, want 7", n, err)
+	}
 }

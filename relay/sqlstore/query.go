@@ -11,18 +11,34 @@ import (
 // Conn is what statements run on: a *DB outside of transactions, which only
 // reads, or a *Tx.
 //
-// Parameters of a statement are $1, $2 …; a *Batch may be the last argument, and
-// is the table "batch" then.
+// Parameters of a statement are $1, $2 …: text, whole numbers, truth (1, 0), times
+// and durations (milliseconds), bytes, and JSON. A *Batch may be the last argument,
+// and is the table "batch" then.
 type Conn interface {
 	query(ctx context.Context, query string, args []any) (*sql.Rows, error)
 	bound(ctx context.Context) (context.Context, context.CancelFunc)
 }
 
+// Executor runs statements that change rows: a *Tx, or a *DB, which runs each in a
+// transaction of its own.
+type Executor interface {
+	Exec(ctx context.Context, noun, query string, args ...any) (int64, error)
+}
+
 // Scan reads one row into a value.
 type Scan[T any] func(row *sql.Rows, v *T) error
 
+// Into reads the columns of a row to where fields says. The same function makes a
+// batch of values, see BatchOf.
+func Into[T any](fields func(v *T) []any) Scan[T] {
+	return func(row *sql.Rows, v *T) error { return row.Scan(fields(v)...) }
+}
+
 // List runs a statement and reads its rows.
 func List[T any](ctx context.Context, c Conn, noun, query string, scan Scan[T], args ...any) ([]T, error) {
+	if empty(args) {
+		return nil, nil
+	}
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
 	rows, err := c.query(ctx, query, args)
@@ -68,8 +84,57 @@ func Values[T any](ctx context.Context, c Conn, noun, query string, args ...any)
 
 func scanValue[T any](row *sql.Rows, v *T) error { return row.Scan(v) }
 
+// Map runs a statement that answers keys and their values.
+func Map[K comparable, V any](ctx context.Context, c Conn, noun, query string, args ...any) (map[K]V, error) {
+	type pair struct {
+		key   K
+		value V
+	}
+	all, err := List(ctx, c, noun, query, Into(func(p *pair) []any { return []any{&p.key, &p.value} }), args...)
+	out := make(map[K]V, len(all))
+	for _, p := range all {
+		out[p.key] = p.value
+	}
+	return out, err
+}
+
+// By finds values by their keys; of several the last.
+func By[K comparable, V any](all []V, key func(V) K) map[K]V {
+	out := make(map[K]V, len(all))
+	for _, v := range all {
+		out[key(v)] = v
+	}
+	return out
+}
+
+// OrZero makes nothing of what is not there: the zero value without an error.
+func OrZero[T any](v T, err error) (T, error) {
+	if IsNotFound(err) {
+		err = nil
+	}
+	return v, err
+}
+
+// IsNotFound reports whether an error says that there is no such record.
+func IsNotFound(err error) bool {
+	return relay.KindOf(err) == relay.KindNotFound
+}
+
+// MustChange runs a statement that has to change a row; relay.KindNotFound if it
+// changes none.
+func MustChange(ctx context.Context, x Executor, noun, query string, args ...any) error {
+	n, err := x.Exec(ctx, noun, query, args...)
+	if err == nil && n == 0 {
+		err = relay.Errorf(relay.KindNotFound, "%s: not found", noun)
+	}
+	return err
+}
+
 func (d *DB) query(ctx context.Context, query string, args []any) (*sql.Rows, error) {
-	query, args = d.bind(query, args)
+	query, args, err := d.bind(query, args)
+	if err != nil {
+		return nil, err
+	}
 	if d.writer == nil {
 		return d.read.QueryContext(ctx, query, args...)
 	}
@@ -119,7 +184,10 @@ type runner interface {
 func (t *Tx) Now() time.Time { return t.db.Now() }
 
 func (t *Tx) query(ctx context.Context, query string, args []any) (*sql.Rows, error) {
-	query, args = t.db.bind(query, args)
+	query, args, err := t.db.bind(query, args)
+	if err != nil {
+		return nil, err
+	}
 	return t.run.QueryContext(ctx, query, args...)
 }
 
@@ -127,7 +195,13 @@ func (t *Tx) bound(ctx context.Context) (context.Context, context.CancelFunc) { 
 
 // Exec runs a statement and returns how many rows it changed.
 func (t *Tx) Exec(ctx context.Context, noun, query string, args ...any) (int64, error) {
-	query, args = t.db.bind(query, args)
+	if empty(args) {
+		return 0, nil
+	}
+	query, args, err := t.db.bind(query, args)
+	if err != nil {
+		return 0, Wrap(noun, err)
+	}
 	result, err := t.run.ExecContext(ctx, query, args...)
 	if err != nil {
 		return 0, Wrap(noun, err)

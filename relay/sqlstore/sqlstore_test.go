@@ -16,6 +16,7 @@ import (
 func TestTransactions(t *testing.T) {
 	sqltest.OnEvery(t, func(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
 		t.Run("a failed one is undone and takes no other with it", func(t *testing.T) { failuresAreApart(t, open(t)) })
+		t.Run("what one was refused for can be read", func(t *testing.T) { refusalsCanBeRead(t, open(t)) })
 		t.Run("a batch comes back in its order, whatever its texts hold", func(t *testing.T) { batchesComeBack(t, open(t)) })
 		t.Run("the schema is listed", func(t *testing.T) { schemaIsListed(t, open(t)) })
 		t.Run("sizes are by domain", func(t *testing.T) { sizesAreByDomain(t, open(t)) })
@@ -54,6 +55,35 @@ func failuresAreApart(t *testing.T, db *sqlstore.DB) {
 	all.Wait()
 	if n, err := sqlstore.Version(t.Context(), db, "counted"); err != nil || n != 50 {
 		t.Errorf("counted %d, %v", n, err)
+	}
+}
+
+func refusalsCanBeRead(t *testing.T, db *sqlstore.DB) {
+	taken := errors.New("taken")
+	for round := range 50 {
+		name := fmt.Sprint("round", round)
+		var all sync.WaitGroup
+		for range 4 {
+			all.Go(func() {
+				err := db.Write(t.Context(), "test", func(ctx context.Context, tx *sqlstore.Tx) error {
+					n, err := tx.Exec(ctx, "test", "INSERT INTO version (name, n) VALUES ($1, 1) ON CONFLICT DO NOTHING", name)
+					if err == nil && n == 0 {
+						err = taken
+					}
+					return err
+				})
+				if err == nil {
+					return
+				}
+				if !errors.Is(err, taken) {
+					t.Error(err)
+				}
+				if n, err := sqlstore.Version(t.Context(), db, name); err != nil || n != 1 {
+					t.Errorf("%s is refused and %d, %v", name, n, err)
+				}
+			})
+		}
+		all.Wait()
 	}
 }
 

@@ -3,8 +3,8 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
-	"fmt"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,9 +12,9 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// Write runs a transaction: what do has done is on disk when Write returns nil,
-// and undone otherwise. do may run more than once, and must not keep anything of
-// a run that failed.
+// Write runs a transaction: its changes are on disk when Write returns nil, and rolled
+// back otherwise. do may run more than once, and must not keep results of a failed
+// run.
 func (d *DB) Write(ctx context.Context, noun string, do func(ctx context.Context, tx *Tx) error) error {
 	if d.writer != nil {
 		return Wrap(noun, d.writer.do(ctx, do))
@@ -25,23 +25,55 @@ func (d *DB) Write(ctx context.Context, noun string, do func(ctx context.Context
 		if err == nil || !conflicted(err) || try == tries {
 			return Wrap(noun, err)
 		}
-		d.o.Logger.DebugContext(ctx, "transaction is tried again", "of", noun, "error", err)
+		d.o.Logger.DebugContext(ctx, "retrying transaction", "of", noun, "error", err)
 	}
+}
+
+// Transact is Write for a transaction that returns something.
+func Transact[T any](ctx context.Context, d *DB, noun string, do func(ctx context.Context, tx *Tx) (T, error)) (T, error) {
+	var out T
+	err := d.Write(ctx, noun, func(ctx context.Context, tx *Tx) (err error) {
+		out, err = do(ctx, tx)
+		return err
+	})
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return out, nil
 }
 
 // Exec runs one statement in a transaction of its own and returns how many rows
 // it changed.
 func (d *DB) Exec(ctx context.Context, noun, query string, args ...any) (int64, error) {
-	var n int64
-	err := d.Write(ctx, noun, func(ctx context.Context, tx *Tx) error {
-		changed, err := tx.Exec(ctx, noun, query, args...)
-		n = changed
-		return err
-	})
-	if err != nil {
-		return 0, err // the transaction may still be running: see writer.do
+	if empty(args) {
+		return 0, nil
 	}
-	return n, nil
+	return Transact(ctx, d, noun, func(ctx context.Context, tx *Tx) (int64, error) { return tx.Exec(ctx, noun, query, args...) })
+}
+
+// SweepMost is the default maximum of rows that one transaction deletes, so that
+// others need not wait long.
+const SweepMost = 5000
+
+// Repeat runs transactions that each do a part of some work, and return how much
+// they did, until one does less than most.
+func (d *DB) Repeat(ctx context.Context, noun string, most int, do func(ctx context.Context, tx *Tx) (int, error)) error {
+	for {
+		n, err := Transact(ctx, d, noun, do)
+		if err != nil || n < most {
+			return err
+		}
+	}
+}
+
+// Sweep repeats a statement that changes at most so many rows, which is its last
+// parameter, until none are left.
+func (d *DB) Sweep(ctx context.Context, noun string, most int, query string, args ...any) error {
+	return d.Repeat(ctx, noun, most, func(ctx context.Context, tx *Tx) (int, error) {
+		n, err := tx.Exec(ctx, noun, query, append(slices.Clip(args), most)...)
+		return int(n), err
+	})
 }
 
 // transact runs a transaction on PostgreSQL.
@@ -59,11 +91,11 @@ func (d *DB) transact(ctx context.Context, do func(context.Context, *Tx) error) 
 	return tx.Commit()
 }
 
-// What one commit of SQLite holds at most: transactions that wait are joined
-// until there are so many, or that much time has passed.
+// The limits of one commit of SQLite: waiting transactions are joined until there are
+// maxJoined of them or maxJoinTime has passed.
 const (
-	joinedMost = 256
-	joinedTime = 10 * time.Millisecond
+	maxJoined   = 256
+	maxJoinTime = 10 * time.Millisecond
 )
 
 // writer runs the transactions of SQLite, one after another, in one goroutine.
@@ -81,31 +113,24 @@ type writer struct {
 
 // writing is one transaction that waits for its turn and its commit.
 type writing struct {
-	ctx      context.Context
-	do       func(context.Context, *Tx) error
-	answer   chan error
-	panicked any
-	// begun is set by the writer when it begins, or before that by who waits no
-	// longer: then it does not run.
+	ctx    context.Context
+	do     func(context.Context, *Tx) error
+	answer chan error
+	err    error // of do; returned after the commit
+	// begun is set by the writer when it begins, or before that by a caller whose
+	// context has ended: then it does not run.
 	begun atomic.Bool
 }
 
-// result is the answer as who asked for the transaction gets it.
-func (one *writing) result(err error) error {
-	if one.panicked != nil {
-		return fmt.Errorf("transaction: %v", one.panicked)
-	}
-	return err
-}
-
 func newWriter(d *DB) *writer {
-	w := &writer{db: d, queue: make(chan *writing, joinedMost), done: make(chan struct{}), stmts: make(map[string]*sql.Stmt)}
+	w := &writer{db: d, queue: make(chan *writing, maxJoined), done: make(chan struct{}), stmts: make(map[string]*sql.Stmt)}
 	go w.run()
 	return w
 }
 
-// do has a transaction run. When ctx ends before it begins, it does not run; one
-// that has begun is waited for, since its function writes what its caller reads.
+// do queues a transaction and waits for it. If ctx ends before it begins, it does not
+// run; once it has begun, do waits for its end, since it writes its caller's
+// variables.
 func (w *writer) do(ctx context.Context, do func(context.Context, *Tx) error) (err error) {
 	one := &writing{ctx: ctx, do: do, answer: make(chan error, 1)}
 	defer func() {
@@ -120,16 +145,16 @@ func (w *writer) do(ctx context.Context, do func(context.Context, *Tx) error) (e
 	}
 	select {
 	case err := <-one.answer:
-		return one.result(err)
+		return err
 	case <-ctx.Done():
 		if one.begun.CompareAndSwap(false, true) {
 			return ctx.Err() // it will not run
 		}
-		return one.result(<-one.answer) // what do captured is not ours before it has ended
+		return <-one.answer // what do captured is not ours before it has ended
 	}
 }
 
-// close waits for the transactions that were taken in.
+// close waits for the queued transactions.
 func (w *writer) close() {
 	w.stop.Do(func() { close(w.queue) })
 	<-w.done
@@ -139,7 +164,7 @@ func (w *writer) run() {
 	defer close(w.done)
 	defer w.closeConn()
 	for first := range w.queue {
-		w.together(first)
+		w.runBatch(first)
 	}
 }
 
@@ -152,42 +177,39 @@ func (w *writer) closeConn() {
 	}
 }
 
-// together runs a transaction and those that wait behind it, and commits them.
-func (w *writer) together(first *writing) {
-	// Statements are not cut off: that would undo what others have done in the
+// runBatch runs a transaction and those that wait behind it, and commits them.
+func (w *writer) runBatch(first *writing) {
+	// Statements are not cancelled: that would roll back the other transactions of the
 	// same commit.
 	ctx := context.Background()
 	if err := w.begin(ctx); err != nil {
 		first.answer <- err
 		return
 	}
-	var done []*writing
+	var all []*writing
 	began := time.Now()
-	for one := first; one != nil; one = w.next(len(done), began) {
-		err, broken := w.one(ctx, one)
-		if broken {
-			w.abandon(ctx, append(done, one), err)
+	for one := first; one != nil; one = w.next(len(all), began) {
+		all = append(all, one)
+		if err := w.runOne(ctx, one); err != nil {
+			w.abandon(ctx, all, err)
 			return
 		}
-		if err != nil {
-			one.answer <- err
-			continue
-		}
-		done = append(done, one)
 	}
 	if _, err := w.conn.ExecContext(ctx, "COMMIT"); err != nil {
-		w.abandon(ctx, done, err)
+		w.abandon(ctx, all, err)
 		return
 	}
-	for _, one := range done {
-		one.answer <- nil
+	// A transaction may have failed because of an earlier one in the same commit. Its
+	// caller learns of it after the commit, when other connections can read both.
+	for _, one := range all {
+		one.answer <- one.err
 	}
 }
 
 // next is the next transaction that waits, nil if none does or the commit has
 // enough.
 func (w *writer) next(n int, began time.Time) *writing {
-	if n >= joinedMost || time.Since(began) > joinedTime {
+	if n >= maxJoined || time.Since(began) > maxJoinTime {
 		return nil
 	}
 	select {
@@ -208,39 +230,35 @@ func (w *writer) begin(ctx context.Context) (err error) {
 	return err
 }
 
-// one runs one transaction under its savepoint. broken says that the engine gave
+// runOne runs one transaction under its savepoint. An error says that the engine gave
 // up the whole commit.
-func (w *writer) one(ctx context.Context, one *writing) (err error, broken bool) {
+func (w *writer) runOne(ctx context.Context, one *writing) error {
 	if !one.begun.CompareAndSwap(false, true) {
-		return one.ctx.Err(), false
+		one.err = one.ctx.Err()
+		return nil
 	}
 	if err := w.exec(ctx, "SAVEPOINT one"); err != nil {
-		return err, true
+		return err
 	}
-	err = w.guarded(context.WithoutCancel(one.ctx), one)
-	if err != nil {
+	if one.err = w.recovered(context.WithoutCancel(one.ctx), one); one.err != nil {
 		if undo := w.exec(ctx, "ROLLBACK TO one"); undo != nil {
-			return err, true
+			return one.err
 		}
 	}
-	if release := w.exec(ctx, "RELEASE one"); release != nil {
-		return release, true
-	}
-	return err, false
+	return w.exec(ctx, "RELEASE one")
 }
 
-// guarded runs a transaction; a panic is told to the one who asked for it.
-func (w *writer) guarded(ctx context.Context, one *writing) (err error) {
+// recovered runs a transaction and converts a panic to an error of its caller.
+func (w *writer) recovered(ctx context.Context, one *writing) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			one.panicked = fmt.Sprintf("panic: %v\n%s", r, debug.Stack())
-			err = relay.Errorf(relay.KindUnexpected, "transaction: panic: %v", r)
+			err = relay.Errorf(relay.KindUnexpected, "transaction: panic: %v\n%s", r, debug.Stack())
 		}
 	}()
 	return one.do(ctx, &Tx{db: w.db, run: w})
 }
 
-// abandon undoes what is left of a commit and tells everybody.
+// abandon rolls back a commit and returns the error to all its transactions.
 func (w *writer) abandon(ctx context.Context, all []*writing, err error) {
 	_, _ = w.conn.ExecContext(ctx, "ROLLBACK") // fails if the engine did so already
 	for _, one := range all {

@@ -11,11 +11,18 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Template is a URL, compiled: what is literal and where the placeholders
 // stand. It is read-only.
-type Template struct{ parts []part }
+type Template struct {
+	parts []part
+	// unknown is what looks like a placeholder in the query and is none.
+	unknown string
+	names   []string
+}
 
 type part struct {
 	literal string
@@ -23,14 +30,16 @@ type part struct {
 	path    bool   // stands in the path
 }
 
-// Compile reads a URL whose placeholders have the given names.
+// Compile reads a URL whose placeholders have the given names. A name that ends in a
+// colon, such as "key:", takes what follows it: %key:temperature is the placeholder
+// "key:temperature", see KeyLength.
 //
 // A percent sign before a known name is a placeholder, before two hex digits an
 // escape (%25 is a percent sign); the longest name counts, and names come first,
 // so that an escape whose first digit is a name, %d0 where there is a %d, is
 // written in capitals.
-// Any other percent sign stands for itself in the query and is refused in the
-// path. Literal characters that a URL cannot hold are escaped. Placeholders in
+// Any other percent sign stands for itself in the query, where Check refuses one
+// before a name that is not known, and is refused in the path. Literal characters that a URL cannot hold are escaped. Placeholders in
 // the scheme, user, host or port are refused, and so is a fragment, which no
 // server would see.
 func Compile(raw string, names []string) (*Template, error) {
@@ -38,7 +47,7 @@ func Compile(raw string, names []string) (*Template, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := compiler{names: names, raw: raw}
+	c := compiler{names: names, raw: raw, out: Template{names: names}}
 	if err := c.head(head); err != nil {
 		return nil, err
 	}
@@ -68,6 +77,7 @@ type compiler struct {
 	names   []string
 	raw     string
 	at      int
+	escaped int // where the last escape ended
 	literal strings.Builder
 	query   bool
 	out     Template
@@ -117,28 +127,109 @@ func (c *compiler) percent() error {
 		c.at += 1 + len(name)
 		return nil
 	}
-	if len(rest) >= 2 && isHex(rest[0]) && isHex(rest[1]) {
+	escape := len(rest) >= 2 && isHex(rest[0]) && isHex(rest[1])
+	if word := wordOf(rest); word != "" && (!escape || c.misread(word)) && c.out.unknown == "" {
+		c.out.unknown = word
+	}
+	if escape {
 		c.literal.WriteString(c.raw[c.at : c.at+3])
 		c.at += 3
+		c.escaped = c.at
 		return nil
 	}
 	if !c.query {
-		return fmt.Errorf("%.10q is neither a placeholder nor an escape; write %%25 for a percent sign", c.raw[c.at:])
+		return c.out.refuse("%.10q is neither a placeholder nor an escape", c.raw[c.at:])
 	}
 	c.literal.WriteString("%25")
 	c.at++
 	return nil
 }
 
-// longest returns the longest name that s begins with: %timeZone is never taken
-// for %time and a rest.
-func (c *compiler) longest(s string) (found string) {
-	for _, name := range c.names {
-		if strings.HasPrefix(s, name) && len(name) > len(found) {
+// misread reports whether an escape is rather a word: %date would be an octet and
+// a rest that no UTF-8 has, unless an escape stands before or behind it. In
+// capitals it is an escape.
+func (c *compiler) misread(word string) bool {
+	return len(word) > 2 && word[0] >= 'a' && word[1] >= 'a' && c.escaped != c.at
+}
+
+// wordOf is the name that s begins with: a letter, then letters, digits and
+// underscores.
+func wordOf(s string) string {
+	n := 0
+	for n < len(s) && (isLetter(s[n]) || n > 0 && (s[n] >= '0' && s[n] <= '9' || s[n] == '_')) {
+		n++
+	}
+	return s[:n]
+}
+
+// Check refuses a placeholder in the query that is not known: it would reach the
+// server as it stands.
+func (t *Template) Check() error {
+	if t.unknown == "" {
+		return nil
+	}
+	return t.refuse("%q is no placeholder here", "%"+t.unknown)
+}
+
+// refuse says what is known and how to write a percent sign.
+func (t *Template) refuse(format string, args ...any) error {
+	known := strings.ReplaceAll(strings.Join(t.names, ", %")+",", ":,", ":NAME,")
+	return fmt.Errorf(format+"; known are %%%s and %%25 for a percent sign", append(args, known)...)
+}
+
+// longest returns the longest name that s begins with.
+func (c *compiler) longest(s string) string { return longest(s, c.names) }
+
+// longest returns the longest placeholder that s begins with: %timeZone is never
+// taken for %time and a rest.
+func longest(s string, names []string) (found string) {
+	for _, name := range names {
+		rest, ok := strings.CutPrefix(s, name)
+		if ok && strings.HasSuffix(name, ":") {
+			n := KeyLength(rest)
+			name, ok = s[:len(name)+n], n > 0
+		}
+		if ok && len(name) > len(found) {
 			found = name
 		}
 	}
 	return found
+}
+
+// KeyLength returns how many bytes of s belong to a key that it begins with: letters
+// and digits, and between them also underscores, full stops and hyphens, so that a
+// sentence may end with a key.
+func KeyLength(s string) int {
+	length := 0
+	for i, r := range s {
+		switch {
+		case r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsDigit(r)) || r == '_':
+			length = i + utf8.RuneLen(r)
+		case r != '.' && r != '-':
+			return length
+		}
+	}
+	return length
+}
+
+// ExpandText replaces the placeholders of a text by their values, as they are. Names
+// are those of Compile; any other percent sign stands for itself.
+func ExpandText(text string, names []string, value func(name string) string) string {
+	var out strings.Builder
+	for {
+		before, rest, found := strings.Cut(text, "%")
+		out.WriteString(before)
+		if !found {
+			return out.String()
+		}
+		name := longest(rest, names)
+		if name == "" {
+			out.WriteByte('%')
+		} else {
+			out.WriteString(value(name))
+		}
+		text = rest[len(name):]
+	}
 }
 
 func (c *compiler) flush() {
@@ -208,9 +299,10 @@ func AppendEscaped(dst []byte, s string) []byte {
 	return dst
 }
 
+func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
+
 func unreserved(c byte) bool {
-	letter := c|0x20 >= 'a' && c|0x20 <= 'z'
-	return letter || c >= '0' && c <= '9' || c == '-' || c == '.' || c == '_' || c == '~'
+	return isLetter(c) || c >= '0' && c <= '9' || c == '-' || c == '.' || c == '_' || c == '~'
 }
 
 func isHex(c byte) bool {

@@ -2,6 +2,7 @@ package template
 
 import (
 	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -32,13 +33,111 @@ func TestExpand(t *testing.T) {
 	}
 }
 
+// What is refused at save still compiles, for what was saved before.
+func TestUnknownPlaceholdersInTheQuery(t *testing.T) {
+	for raw, unknown := range map[string]string{
+		"https://h/?x=%zz":           "%zz",
+		"https://h/?x=%dest&y=%from": "%from",
+		"https://h/?x=%sender_1.y":   "%sender_1",
+		"https://h/?x=%account":      "%account", // not the octet 0xAC
+		"https://h/?x=%Body":         "%Body",
+		"https://h/?%%who":           "%who",
+		"https://h/?x=%date":         "", // %d and ate
+		"https://h/?x=%25zz":         "",
+		"https://h/?x=100%":          "",
+		"https://h/?x=50%&y=%d":      "",
+		"https://h/?x=%+1":           "",
+		"https://h/?x=caf%e9s":       "",
+		"https://h/?x=%c3%adx":       "",
+		"https://h/?x=%ACcount":      "",
+		"https://h/?x=%ac":           "",
+		"https://h/%20a":             "",
+	} {
+		c, err := Compile(raw, []string{"d", "dest"})
+		if err != nil {
+			t.Fatalf("%s: %v", raw, err)
+		}
+		err = c.Check()
+		if unknown == "" && err != nil {
+			t.Errorf("%s: %v", raw, err)
+		}
+		want := strconv.Quote(unknown) + " is no placeholder here; known are %d, %dest, and %25 for a percent sign"
+		if unknown != "" && (err == nil || err.Error() != want) {
+			t.Errorf("%s: %v, want %s", raw, err, want)
+		}
+	}
+}
+
+func TestKeysInPlaceholders(t *testing.T) {
+	value := func(name string) string { return "<" + name + ">" }
+	names := []string{"key:", "key", "rule"}
+	for raw, want := range map[string]string{
+		"https://h/%key:temperature/x?a=%key:air.hum-1_b&c=%key:1": "https://h/%3Ckey%3Atemperature%3E/x?a=%3Ckey%3Aair.hum-1_b%3E&c=%3Ckey%3A1%3E",
+		"https://h/?x=%key:temp.&y=%rule":                          "https://h/?x=%3Ckey%3Atemp%3E.&y=%3Crule%3E",
+		"https://h/?x=%key:&y=%keynote":                            "https://h/?x=%3Ckey%3E:&y=%3Ckey%3Enote",
+		"https://h/?x=%key:größe":                                  "https://h/?x=%3Ckey%3Agr%C3%B6%C3%9Fe%3E",
+	} {
+		c, err := Compile(raw, names)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := c.Expand(value); got != want || c.Check() != nil {
+			t.Errorf("%s: %s, want %s, %v", raw, got, want, c.Check())
+		}
+	}
+	for _, raw := range []string{"https://h/%key:/", "https://h/?x=%key:.", "https://h/?x=%keys"} {
+		c, err := Compile(raw, []string{"key:"})
+		if err == nil {
+			err = c.Check()
+		}
+		if err == nil || !strings.HasSuffix(err.Error(), "known are %key:NAME, and %25 for a percent sign") {
+			t.Errorf("%s: %v", raw, err)
+		}
+	}
+}
+
+func TestExpandText(t *testing.T) {
+	value := func(name string) string { return "<" + name + "%rule>" } // is not looked at again
+	for text, want := range map[string]string{
+		"%rule: %key:temp.c, 100% %":         "<rule%rule>: <key:temp.c%rule>, 100% %",
+		"it is %key:temperature.":            "it is <key:temperature%rule>.",
+		"%%rule%key:%":                       "%<rule%rule>%key:%",
+		"nothing":                            "nothing",
+		"%key:a-%key:b--%key:ü\xff%key:\xff": "<key:a%rule>-<key:b%rule>--<key:ü%rule>\xff%key:\xff",
+	} {
+		if got := ExpandText(text, []string{"key:", "rule"}, value); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
+// FuzzExpandText holds that placeholders alone are replaced, and that a text without
+// percent signs stays.
+func FuzzExpandText(f *testing.F) {
+	f.Add("%rule is %key:a.b. 100%", "v")
+	f.Fuzz(func(t *testing.T, text, value string) {
+		n := 0
+		out := ExpandText(text, []string{"key:", "rule"}, func(name string) string {
+			n++
+			if !strings.Contains(text, "%"+name) {
+				t.Fatalf("%q has no %q", text, name)
+			}
+			return value
+		})
+		if n == 0 && out != text || n > strings.Count(text, "%") {
+			t.Fatalf("%q: %d replaced, %q", text, n, out)
+		}
+	})
+}
+
 // FuzzCompile holds that a value never leads elsewhere: host and user are those
 // of the template, and the result is a URL.
 func FuzzCompile(f *testing.F) {
 	f.Add("https://u:p@h:1/%d/a?b=%dest#", "../?&#\r\n")
 	f.Add("http://h/%25%d0", "\x00é")
+	f.Add("http://h/%key:é.b/?%key:", "..")
 	f.Fuzz(func(t *testing.T, raw, value string) {
-		c, err := Compile(raw, []string{"d", "dest"})
+		c, err := Compile(raw, []string{"d", "dest", "key:"})
 		if err != nil {
 			return
 		}

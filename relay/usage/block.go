@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 	"time"
 
 	"github.com/penstock/penstock/relay"
@@ -12,118 +14,237 @@ import (
 	"github.com/penstock/penstock/relay/job"
 )
 
-// BlockKind is that of the jobs that ask for the suspension of what has reached
-// its limit. The account does not see them; it sees those of the SIMs. They wait
-// where counting must not: for a SIM that another job has in its hands.
+// BlockKind is the kind of the jobs that suspend SIMs whose limit is reached. They
+// are not in the account's list; the suspensions that they order are. Unlike the
+// counting of records, they may wait for a SIM that another job has reserved.
 const BlockKind job.Kind = "usage.block"
 
-// some is how many SIMs of a pool one job asks for.
-const some = 500
+const (
+	// pageSize is the number of a pool's SIMs that one job suspends.
+	pageSize = 500
+	// scanLife is how long the records of a pool's jobs are kept: a job that is run
+	// again finds that the next one exists.
+	scanLife = 40 * 24 * time.Hour
+)
 
-// blocking is what such a job is given.
+// blocking is the input of such a job: SIMs, or a pool.
 type blocking struct {
-	Scope Scope  `json:"scope"`
-	ID    string `json:"id"`
-	Month Month  `json:"month"`
-	After string `json:"after,omitempty"` // of a pool: the last ICCID of the job before
-	Pool  string `json:"pool,omitempty"`  // of a SIM: the one whose limit was reached
+	ICCIDs []string `json:"iccids,omitempty"`
+	Pool   string   `json:"pool,omitempty"`
+	Scan   string   `json:"walk,omitempty"`  // the name that all jobs on the pool share
+	After  string   `json:"after,omitempty"` // the last ICCID of the job before
 }
 
-// block has a SIM, or each in a pool, suspended.
-func (m *Meter) block(ctx context.Context, one limited, _ int64) error {
-	return m.submit(ctx, one.account, blocking{Scope: one.subject.Scope, ID: one.subject.ID, Month: one.subject.Month})
-}
-
-func (m *Meter) submit(ctx context.Context, acct account.ID, b blocking) error {
+func (m *Meter) submit(ctx context.Context, acct account.ID, id string, b blocking, keep time.Duration) error {
 	input, err := json.Marshal(b)
 	if err != nil {
-		return fmt.Errorf("usage: block %s %s: encode: %w", b.Scope, b.ID, err)
+		return fmt.Errorf("usage: block %s: encode: %w", id, err)
 	}
 	return m.deps.Jobs.Submit(ctx, job.Job{
-		ID: fmt.Sprintf("%s-%d-%s-%s-%s-%s", BlockKind, acct, b.Scope, b.ID, b.Month, b.After+b.Pool), Account: acct, Kind: BlockKind,
-		Input: input, CreatedAt: m.deps.Now(), Keep: 40 * 24 * time.Hour, // longer than the month
+		ID: fmt.Sprintf("%s-%d-%s", BlockKind, acct, id), Account: acct, Kind: BlockKind,
+		Input: input, CreatedAt: m.deps.Now(), Keep: keep,
 	})
 }
 
-// RunBlock asks for the suspension of a SIM, or of some in a pool after having had
-// another job ask for the next. A month that is over blocks nothing, nor does a
-// limit that was raised meanwhile. Those of a
-// pool that have to wait get a job each: one that is run again would suspend
-// anew what somebody has brought back into service meanwhile.
+// EnforceSIMs suspends those of an account's SIMs that are in service although they,
+// or their pool, have reached a limit that blocks. Callers use it for SIMs that were
+// activated or attached to a pool, or whose limit has changed; Take does the same
+// for the SIMs of records.
+func (m *Meter) EnforceSIMs(ctx context.Context, acct account.ID, iccids []string) error {
+	found, err := m.overLimit(ctx, acct, iccids)
+	if err != nil || len(found) == 0 {
+		return err
+	}
+	b := blocking{}
+	for _, one := range found {
+		b.ICCIDs = append(b.ICCIDs, one.iccid)
+	}
+	return m.submit(ctx, acct, relay.NewUUID(m.deps.Now()), b, scanLife)
+}
+
+// EnforcePool does so for all SIMs of a pool whose limit has changed.
+func (m *Meter) EnforcePool(ctx context.Context, acct account.ID, pool string) error {
+	over, err := m.poolOver(ctx, acct, pool)
+	if err != nil || !over {
+		return err
+	}
+	return m.blockPool(ctx, acct, m.current(OfPool, pool))
+}
+
+// blockPool suspends each SIM in a pool and records that it did: until usage is
+// below the limit again, SIMs that are activated later are suspended one by one.
+func (m *Meter) blockPool(ctx context.Context, acct account.ID, s Subject) error {
+	b := blocking{Pool: s.ID, Scan: relay.NewUUID(m.deps.Now())}
+	if err := m.submit(ctx, acct, b.Scan, b, scanLife); err != nil {
+		return err
+	}
+	return m.deps.Counters.AddSteps(ctx, acct, s, Blocked)
+}
+
+// blockSIMs suspends the SIMs of records. One job serves all records that find the
+// same limit reached.
+func (m *Meter) blockSIMs(ctx context.Context, acct account.ID, iccids []string) error {
+	found, err := m.overLimit(ctx, acct, iccids)
+	if err != nil {
+		return err
+	}
+	for _, one := range found {
+		id := fmt.Sprintf("%s-%s-%s-%s-%d", one.iccid, one.of.Scope, one.of.ID, one.of.Month, one.limit)
+		if err := m.submit(ctx, acct, id, blocking{ICCIDs: []string{one.iccid}}, time.Millisecond); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// RunBlock suspends SIMs, or a page of a pool's SIMs after submitting the job for
+// the next page. A SIM that is no longer over its limit when the job runs is left
+// unchanged: in the next month, or after the limit was raised. If a SIM is reserved
+// by another job, the job is tried again.
 func (m *Meter) RunBlock(ctx context.Context, j job.Job) (any, error) {
 	var b blocking
 	if err := json.Unmarshal(j.Input, &b); err != nil {
 		return nil, job.Fail("The request cannot be read.")
 	}
-	if MonthOf(m.deps.Now()) != b.Month {
-		return nil, job.Fail("The month is over.")
+	iccids, err := m.nextSIMs(ctx, j.Account, b)
+	if err != nil {
+		return nil, err
 	}
-	if still, err := m.still(ctx, j.Account, b); err != nil || !still {
-		return map[string]int{"sims": 0}, err
-	}
-	iccids, err := m.blocked(ctx, j.Account, b)
+	found, err := m.overLimit(ctx, j.Account, iccids)
 	if err != nil {
 		return nil, err
 	}
 	var errs []error
-	var waiting []string
-	for _, iccid := range iccids {
-		if err := m.deps.Suspender.Suspend(ctx, j.Account, iccid); err != nil {
-			errs, waiting = append(errs, fmt.Errorf("sim %s: suspend: %w", iccid, err)), append(waiting, iccid)
+	for _, one := range found {
+		if err := m.deps.Suspender.Suspend(ctx, j.Account, one.iccid); err != nil {
+			errs = append(errs, fmt.Errorf("sim %s: suspend: %w", one.iccid, err))
 		}
 	}
-	if len(waiting) == len(iccids) { // nothing was done, as while the operator is down
-		return map[string]int{"sims": len(iccids)}, errors.Join(errs...)
-	}
-	for _, iccid := range waiting {
-		if err := m.submit(ctx, j.Account, blocking{Scope: OfSIM, ID: iccid, Month: b.Month, Pool: b.ID}); err != nil {
-			return nil, err
-		}
-	}
-	return map[string]int{"sims": len(iccids) - len(waiting)}, nil
+	return map[string]int{"sims": len(found)}, errors.Join(errs...)
 }
 
-// still reports whether the limit that a job was made for blocks yet: while the
-// job waited it may have been raised or lifted.
-func (m *Meter) still(ctx context.Context, acct account.ID, b blocking) (bool, error) {
-	s := Subject{b.Scope, b.ID, b.Month}
-	if b.Pool != "" {
-		s.Scope, s.ID = OfPool, b.Pool
+// nextSIMs returns the SIMs of one job.
+func (m *Meter) nextSIMs(ctx context.Context, acct account.ID, b blocking) ([]string, error) {
+	if b.Pool == "" {
+		return b.ICCIDs, nil
 	}
-	limit, err := m.limitOf(ctx, acct, s)
+	over, err := m.poolOver(ctx, acct, b.Pool)
+	if err != nil || !over {
+		return nil, err
+	}
+	iccids, err := m.deps.SIMs.OfPool(ctx, acct, b.Pool, b.After, pageSize)
+	if err == nil && len(iccids) == pageSize {
+		b.After = iccids[pageSize-1]
+		err = m.submit(ctx, acct, b.Scan+"-"+b.After, b, scanLife)
+	}
+	return iccids, err
+}
+
+// poolOver reports whether a pool has reached a limit that blocks. If not, it
+// removes the record that all its SIMs were suspended.
+func (m *Meter) poolOver(ctx context.Context, acct account.ID, id string) (bool, error) {
+	pool, err := m.pool(ctx, acct, id)
 	if err != nil {
+		return false, err
+	}
+	s, below := m.current(OfPool, id), int64(math.MaxInt64)
+	if pool.Limit.blocks() {
+		below = pool.Limit.Monthly
+	}
+	if err := m.deps.Counters.RemoveSteps(ctx, acct, s, Blocked, below); err != nil {
 		return false, err
 	}
 	totals, err := m.deps.Counters.Totals(ctx, acct, []Subject{s})
-	if err != nil {
-		return false, err
-	}
-	return limit.Due(Total{Bytes: totals[0].Bytes}, true).Has(Blocked), nil
+	return err == nil && totals[0].Bytes >= below, err
 }
 
-// limitOf is the limit of a SIM or a pool; none of what is no longer there.
-func (m *Meter) limitOf(ctx context.Context, acct account.ID, s Subject) (Limit, error) {
-	if s.Scope == OfSIM {
-		lines, err := m.deps.SIMs.Lines(ctx, acct, []string{s.ID})
-		return lines[s.ID].Limit, err
-	}
-	pool, err := m.deps.SIMs.Pool(ctx, acct, s.ID)
+// pool loads a pool; a deleted one has no limit.
+func (m *Meter) pool(ctx context.Context, acct account.ID, id string) (Pool, error) {
+	pool, err := m.deps.SIMs.Pool(ctx, acct, id)
 	if relay.KindOf(err) == relay.KindNotFound {
-		err = nil
+		return Pool{}, nil
 	}
-	return pool.Limit, err
+	return pool, err
 }
 
-// blocked returns the SIMs that one job asks for.
-func (m *Meter) blocked(ctx context.Context, acct account.ID, b blocking) ([]string, error) {
-	if b.Scope == OfSIM {
-		return []string{b.ID}, nil
+// current returns the subject for the current month.
+func (m *Meter) current(of Scope, id string) Subject {
+	return Subject{of, id, MonthOf(m.deps.Now())}
+}
+
+// overrun is a SIM in service although a limit that blocks is reached.
+type overrun struct {
+	iccid string
+	of    Subject // the SIM or its pool
+	limit int64   // bytes
+}
+
+// overLimit returns those of an account's SIMs that are in service although they, or
+// their pool, have reached a limit that blocks.
+func (m *Meter) overLimit(ctx context.Context, acct account.ID, iccids []string) ([]overrun, error) {
+	var out []overrun
+	for some := range slices.Chunk(iccids, lookupBatch) {
+		sims, err := m.deps.SIMs.Find(ctx, acct, some)
+		if err != nil {
+			return nil, err
+		}
+		reached, err := m.reached(ctx, acct, sims)
+		if err != nil {
+			return nil, err
+		}
+		for _, iccid := range some {
+			one, there := sims[iccid]
+			if !there || one.OutOfService {
+				continue
+			}
+			for _, s := range []Subject{m.current(OfSIM, iccid), m.current(OfPool, one.Pool)} {
+				if limit, is := reached[s]; is {
+					out = append(out, overrun{iccid, s, limit})
+					break
+				}
+			}
+		}
 	}
-	iccids, err := m.deps.SIMs.OfPool(ctx, acct, b.ID, b.After, some)
-	if err == nil && len(iccids) == some {
-		next := b
-		next.After = iccids[some-1]
-		err = m.submit(ctx, acct, next)
+	return out, nil
+}
+
+// reached returns the limits that block and are reached, of SIMs in service and
+// their pools.
+func (m *Meter) reached(ctx context.Context, acct account.ID, sims map[string]SIM) (map[Subject]int64, error) {
+	limits := make(map[Subject]Limit)
+	for iccid, one := range sims {
+		if one.OutOfService {
+			continue
+		}
+		limits[m.current(OfSIM, iccid)] = one.Limit
+		s := m.current(OfPool, one.Pool)
+		if _, known := limits[s]; known || one.Pool == "" {
+			continue
+		}
+		pool, err := m.pool(ctx, acct, one.Pool)
+		if err != nil {
+			return nil, err
+		}
+		limits[s] = pool.Limit
 	}
-	return iccids, err
+	var subjects []Subject
+	for s, limit := range limits {
+		if limit.blocks() {
+			subjects = append(subjects, s)
+		}
+	}
+	if len(subjects) == 0 {
+		return nil, nil
+	}
+	totals, err := m.deps.Counters.Totals(ctx, acct, subjects)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[Subject]int64)
+	for i, s := range subjects {
+		if limit := limits[s].Monthly; totals[i].Bytes >= limit {
+			out[s] = limit
+		}
+	}
+	return out, nil
 }

@@ -2,10 +2,10 @@ package usage
 
 import "github.com/penstock/penstock/relay/account"
 
-// Cap is what happens when a limit is reached.
+// Cap is the action taken when a limit is reached.
 type Cap string
 
-// The caps: nothing happens, it is told, it is told and suspension is asked for.
+// The caps: no action; notify; notify and suspend.
 const (
 	NoCap  Cap = "none"
 	Notify Cap = "notify"
@@ -19,37 +19,37 @@ type Limit struct {
 	Recipients       []string // addresses
 }
 
-// Line is a SIM as far as usage is concerned.
-type Line struct {
+// SIM is the part of a SIM that usage needs.
+type SIM struct {
 	Subscriber, Pool string // ids; empty: none
 	Limit            Limit
+	OutOfService     bool // or about to leave service
 }
 
-// Pool is a pool as far as usage is concerned.
+// Pool is the part of a pool that usage needs.
 type Pool struct {
 	Name  string
 	Limit Limit
 }
 
-// Due returns what a total asks for and was not done yet. A warning is its own;
-// the cap says what the limit does. Only in the current month is anything blocked:
-// what is late must not cut off what is now.
-func (l Limit) Due(t Total, current bool) Steps {
+// Due returns the steps that a total requires and that are not done yet. The warning
+// is independent of the cap, which says what happens at the limit.
+func (l Limit) Due(t Total) Steps {
 	var due Steps
 	if l.Warning > 0 && t.Bytes >= l.Warning {
 		due |= Warned
 	}
 	if l.caps() && t.Bytes >= l.Monthly {
 		due |= Reached
-		if l.Cap == Block && current {
-			due |= Blocked
-		}
 	}
 	return due &^ t.Done
 }
 
 // caps reports whether anything happens when the limit is reached.
 func (l Limit) caps() bool { return l.Monthly > 0 && (l.Cap == Notify || l.Cap == Block) }
+
+// blocks reports whether what reaches the limit is taken out of service.
+func (l Limit) blocks() bool { return l.caps() && l.Cap == Block }
 
 // set reports whether there is anything to hold usage to.
 func (l Limit) set() bool { return l.Warning > 0 || l.caps() }

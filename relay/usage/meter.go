@@ -9,13 +9,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// MeterDeps is what usage is counted with; all but Now are needed.
+// MeterDeps are the dependencies of a Meter; all but Now are required.
 type MeterDeps struct {
 	Counters   Counters
 	SIMs       SIMs
@@ -27,13 +26,13 @@ type MeterDeps struct {
 	Now        func() time.Time
 }
 
-// MeterOptions are what may be chosen.
+// MeterOptions are optional settings.
 type MeterOptions struct {
 	MailDomain string        // the right side of Message-IDs
 	Lease      time.Duration // of a mail's first attempt; 0 means 1 min
 }
 
-// Meter counts what SIMs use and holds it to their limits.
+// Meter counts the usage of SIMs and enforces their limits.
 type Meter struct {
 	deps MeterDeps
 	opts MeterOptions
@@ -42,7 +41,7 @@ type Meter struct {
 // NewMeter returns a Meter.
 func NewMeter(d MeterDeps, o MeterOptions) (*Meter, error) {
 	if d.Counters == nil || d.SIMs == nil || d.Events == nil || d.Deliveries == nil || d.Dispatcher == nil || d.Suspender == nil || d.Jobs == nil {
-		return nil, errors.New("usage: a meter needs everything but a clock")
+		return nil, errors.New("usage: a dependency of the meter is missing")
 	}
 	if d.Now == nil {
 		d.Now = time.Now
@@ -51,35 +50,35 @@ func NewMeter(d MeterDeps, o MeterOptions) (*Meter, error) {
 	return &Meter{deps: d, opts: o}, nil
 }
 
-// Take keeps and counts records and does what their limits ask for. strangers are
-// the indexes of those whose account has no such SIM, which are not kept. After an
-// error the same records may be taken again.
-func (m *Meter) Take(ctx context.Context, records []Record) (strangers []int, err error) {
-	lines, err := m.lines(ctx, records)
+// Take saves and counts records and enforces their limits. unknown are the indexes
+// of records whose account has no such SIM, which are not saved. After an error the
+// same records may be passed again.
+func (m *Meter) Take(ctx context.Context, records []Record) (unknown []int, err error) {
+	sims, err := m.findSIMs(ctx, records)
 	if err != nil {
 		return nil, err
 	}
 	known := make([]Record, 0, len(records))
 	for i, r := range records {
-		line, ok := lines[r.Account][r.Use.ICCID]
+		one, ok := sims[r.Account][r.Use.ICCID]
 		if !ok {
-			strangers = append(strangers, i)
+			unknown = append(unknown, i)
 			continue
 		}
-		r.Pool = line.Pool
+		r.Pool = one.Pool
 		known = append(known, r)
 	}
 	if err := m.deps.Counters.Put(ctx, known); err != nil {
 		return nil, err
 	}
-	return strangers, m.hold(ctx, known, lines)
+	return unknown, m.enforce(ctx, known, sims)
 }
 
-// atOnce is how many SIMs are looked up at one time.
-const atOnce = 1000
+// lookupBatch is the maximum number of SIMs in one lookup.
+const lookupBatch = 1000
 
-// lines looks up the SIMs of records.
-func (m *Meter) lines(ctx context.Context, records []Record) (map[account.ID]map[string]Line, error) {
+// findSIMs looks up the SIMs of records, by account and ICCID.
+func (m *Meter) findSIMs(ctx context.Context, records []Record) (map[account.ID]map[string]SIM, error) {
 	asked := make(map[account.ID]map[string]bool)
 	for _, r := range records {
 		if asked[r.Account] == nil {
@@ -87,42 +86,74 @@ func (m *Meter) lines(ctx context.Context, records []Record) (map[account.ID]map
 		}
 		asked[r.Account][r.Use.ICCID] = true
 	}
-	lines := make(map[account.ID]map[string]Line, len(asked))
+	sims := make(map[account.ID]map[string]SIM, len(asked))
 	for acct, iccids := range asked {
-		lines[acct] = make(map[string]Line, len(iccids))
-		for some := range slices.Chunk(slices.Collect(maps.Keys(iccids)), atOnce) {
-			found, err := m.deps.SIMs.Lines(ctx, acct, some)
+		sims[acct] = make(map[string]SIM, len(iccids))
+		for some := range slices.Chunk(slices.Collect(maps.Keys(iccids)), lookupBatch) {
+			found, err := m.deps.SIMs.Find(ctx, acct, some)
 			if err != nil {
 				return nil, err
 			}
-			maps.Copy(lines[acct], found)
+			maps.Copy(sims[acct], found)
 		}
 	}
-	return lines, nil
+	return sims, nil
 }
 
-// hold does what limits ask for after records were counted, also for those that
-// were counted before: a process may have died in between.
-func (m *Meter) hold(ctx context.Context, records []Record, lines map[account.ID]map[string]Line) error {
-	all, err := m.limited(ctx, records, lines)
+// enforce applies limits after records were counted, also for records that were
+// counted before, because a process may have died in between. Notifications are
+// sent once. A limit that blocks is enforced whenever it is reached, but for the
+// current month only: late records of last month must not suspend a SIM now.
+func (m *Meter) enforce(ctx context.Context, records []Record, sims map[account.ID]map[string]SIM) error {
+	all, err := m.limited(ctx, records, sims)
 	if err != nil {
 		return err
 	}
 	slices.SortFunc(all, before)
+	reached := make(map[counter]bool)
 	for _, one := range all {
 		totals, err := m.deps.Counters.Totals(ctx, one.account, []Subject{one.subject})
 		if err != nil {
 			return err
 		}
-		due := one.limit.Due(totals[0], one.subject.Month == MonthOf(m.deps.Now()))
-		if err := m.do(ctx, one, totals[0].Bytes, due); err != nil {
+		total := totals[0]
+		if err := m.notifyDue(ctx, one, total.Bytes, one.limit.Due(total)); err != nil {
+			return err
+		}
+		if !one.limit.blocks() || total.Bytes < one.limit.Monthly || one.subject.Month != MonthOf(m.deps.Now()) {
+			continue
+		}
+		reached[counter{one.account, one.subject}] = true
+		if one.subject.Scope == OfPool && !total.Done.Has(Blocked) {
+			if err := m.blockPool(ctx, one.account, one.subject); err != nil {
+				return err
+			}
+		}
+	}
+	return m.enforceReached(ctx, records, reached)
+}
+
+// enforceReached suspends the SIMs of records whose limits are reached.
+func (m *Meter) enforceReached(ctx context.Context, records []Record, reached map[counter]bool) error {
+	iccids := make(map[account.ID][]string)
+	seen := make(map[counter]bool)
+	for _, r := range records {
+		own, pool := r.counters()
+		if seen[own] || !reached[own] && !reached[pool] {
+			continue
+		}
+		seen[own] = true
+		iccids[r.Account] = append(iccids[r.Account], r.Use.ICCID)
+	}
+	for acct, some := range iccids {
+		if err := m.blockSIMs(ctx, acct, some); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// before has the limits of SIMs come before those of pools.
+// before orders the limits of SIMs before those of pools.
 func before(a, b limited) int {
 	if c := cmp.Compare(a.account, b.account); c != 0 {
 		return c
@@ -133,33 +164,41 @@ func before(a, b limited) int {
 	return cmp.Or(strings.Compare(a.subject.ID, b.subject.ID), cmp.Compare(a.subject.Month, b.subject.Month))
 }
 
+// counter names a total that a record adds to.
+type counter struct {
+	account account.ID
+	subject Subject
+}
+
+// counters returns the totals that a record adds to: its SIM's and its pool's, whose
+// id is empty if the SIM is in none.
+func (r Record) counters() (own, pool counter) {
+	month := MonthOf(r.Use.Start)
+	return counter{r.Account, Subject{OfSIM, r.Use.ICCID, month}}, counter{r.Account, Subject{OfPool, r.Pool, month}}
+}
+
 // limited finds the subjects of records that have a limit.
-func (m *Meter) limited(ctx context.Context, records []Record, lines map[account.ID]map[string]Line) ([]limited, error) {
-	type key struct {
-		account account.ID
-		subject Subject
-	}
-	seen := make(map[key]bool)
+func (m *Meter) limited(ctx context.Context, records []Record, sims map[account.ID]map[string]SIM) ([]limited, error) {
+	seen := make(map[counter]bool)
 	var all []limited
 	for _, r := range records {
-		month := MonthOf(r.Use.Start)
-		if k := (key{r.Account, Subject{OfSIM, r.Use.ICCID, month}}); !seen[k] {
-			seen[k] = true
-			if limit := lines[r.Account][r.Use.ICCID].Limit; limit.set() {
-				all = append(all, limited{account: r.Account, subject: k.subject, limit: limit})
+		own, of := r.counters()
+		if !seen[own] {
+			seen[own] = true
+			if limit := sims[r.Account][r.Use.ICCID].Limit; limit.set() {
+				all = append(all, limited{account: r.Account, subject: own.subject, limit: limit})
 			}
 		}
-		k := key{r.Account, Subject{OfPool, r.Pool, month}}
-		if r.Pool == "" || seen[k] {
+		if r.Pool == "" || seen[of] {
 			continue
 		}
-		seen[k] = true
-		pool, err := m.deps.SIMs.Pool(ctx, r.Account, r.Pool)
-		if err != nil && relay.KindOf(err) != relay.KindNotFound {
+		seen[of] = true
+		pool, err := m.pool(ctx, r.Account, r.Pool)
+		if err != nil {
 			return nil, err
 		}
 		if pool.Limit.set() {
-			all = append(all, limited{account: r.Account, subject: k.subject, name: pool.Name, limit: pool.Limit})
+			all = append(all, limited{account: r.Account, subject: of.subject, name: pool.Name, limit: pool.Limit})
 		}
 	}
 	return all, nil

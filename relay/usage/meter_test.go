@@ -2,6 +2,7 @@ package usage
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -14,12 +15,12 @@ func (w *world) take(records ...Record) {
 	w.t.Helper()
 	m := w.meter()
 	for try := range 10 {
-		strangers, err := m.Take(w.t.Context(), records)
-		if err == nil && len(strangers) == 0 {
+		unknown, err := m.Take(w.t.Context(), records)
+		if err == nil && len(unknown) == 0 {
 			return
 		}
 		if relay.KindOf(err) != relay.KindUnavailable || try == 9 {
-			w.t.Fatalf("strangers %v: %v", strangers, err)
+			w.t.Fatalf("strangers %v: %v", unknown, err)
 		}
 	}
 }
@@ -30,7 +31,8 @@ func (w *world) block() {
 	m := w.meter()
 	for run := true; run; {
 		run = false
-		for id, j := range w.jobs {
+		for _, id := range slices.Sorted(maps.Keys(w.jobs)) {
+			j := w.jobs[id]
 			if j.Kind != BlockKind || j.State.Ended() {
 				continue
 			}
@@ -47,8 +49,8 @@ func (w *world) block() {
 
 func (w *world) is(want ...string) {
 	w.t.Helper()
-	if !slices.Equal(w.told, want) {
-		w.t.Errorf("got\n\t%s\nwant\n\t%s", strings.Join(w.told, "\n\t"), strings.Join(want, "\n\t"))
+	if !slices.Equal(w.events, want) {
+		w.t.Errorf("got\n\t%s\nwant\n\t%s", strings.Join(w.events, "\n\t"), strings.Join(want, "\n\t"))
 	}
 }
 
@@ -57,9 +59,9 @@ const (
 	reachedA = "usage.limit_reached A"
 )
 
-func TestEachLimitIsToldOnceAMonth(t *testing.T) {
+func TestEachLimitNotifiesOnceAMonth(t *testing.T) {
 	w := newWorld(t)
-	w.sims["A"] = Line{Limit: Limit{Monthly: 100, Warning: 80, Cap: Notify, Recipients: []string{"a@example.com", "b@example.com"}}}
+	w.sims["A"] = SIM{Limit: Limit{Monthly: 100, Warning: 80, Cap: Notify, Recipients: []string{"a@example.com", "b@example.com"}}}
 	w.take(use("1", "A", at(1, 0), 79), use("2", "B", at(1, 0), 500))
 	w.is()
 	w.take(use("3", "A", at(1, 0), 1))
@@ -97,7 +99,7 @@ func TestWhatALimitAsksFor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			w.sims["A"] = Line{Limit: tc.limit}
+			w.sims["A"] = SIM{Limit: tc.limit}
 			w.take(use("1", "A", at(1, 0), tc.bytes))
 			w.block()
 			w.is(tc.want...)
@@ -109,8 +111,8 @@ func TestALimitOfAPoolCountsAllItsSIMs(t *testing.T) {
 	w := newWorld(t)
 	limit := Limit{Monthly: 100, Cap: Block, Recipients: []string{"p@example.com"}}
 	w.pools["p"] = Pool{Name: "Vans", Limit: limit}
-	w.sims["A"] = Line{Pool: "p", Limit: Limit{Monthly: 60, Cap: Notify}}
-	w.sims["B"] = Line{Pool: "p"}
+	w.sims["A"] = SIM{Pool: "p", Limit: Limit{Monthly: 60, Cap: Notify}}
+	w.sims["B"] = SIM{Pool: "p"}
 	w.take(use("1", "B", at(1, 0), 40), use("2", "C", at(1, 0), 1000))
 	w.is()
 	w.take(use("3", "A", at(1, 0), 60)) // crosses both
@@ -119,46 +121,141 @@ func TestALimitOfAPoolCountsAllItsSIMs(t *testing.T) {
 	if m := w.sent["usage.limit_reached-1-pool-p-2026-11-"+hashOf("p@example.com")].Mail; m == nil || m.Subject != "SIM pool Vans (p) has reached its monthly limit" {
 		t.Errorf("%+v", m)
 	}
-	w.sims["A"] = Line{Pool: "gone"}
+	w.sims["A"] = SIM{Pool: "gone"}
 	w.take(use("4", "A", at(1, 0), 1))
+}
+
+func (w *world) out() (n int) {
+	for _, line := range w.sims {
+		if line.OutOfService {
+			n++
+		}
+	}
+	return n
 }
 
 func TestALargePoolIsBlockedPieceByPiece(t *testing.T) {
 	w := newWorld(t)
 	w.pools["p"] = Pool{Limit: Limit{Monthly: 1, Cap: Block}}
-	for i := range 2*some + 1 {
-		w.sims[fmt.Sprintf("P%05d", i)] = Line{Pool: "p"}
+	for i := range 2*pageSize + 1 {
+		w.sims[fmt.Sprintf("P%05d", i)] = SIM{Pool: "p"}
 	}
 	w.broken = "suspend P00700" // another job has it in its hands
 	w.take(use("1", "P00000", at(1, 0), 1))
 	w.block()
-	if len(w.asked) != 2*some+1 || len(w.jobs) != 4 { // one of them for the SIM that had to wait
-		t.Errorf("%d were suspended by %d jobs", len(w.asked), len(w.jobs))
+	if w.out() != 2*pageSize+1 || len(w.jobs) != 4 { // three pieces, and the SIM of the record
+		t.Errorf("%d were suspended by %d jobs", w.out(), len(w.jobs))
+	}
+	w.take(use("2", "P00001", at(1, 0), 1))
+	w.block()
+	if len(w.jobs) != 4 {
+		t.Errorf("%d jobs for what is out of service already", len(w.jobs))
 	}
 }
 
-func TestWhatWasBroughtBackIsNotSuspendedForAnother(t *testing.T) {
-	w := newWorld(t)
-	w.pools["p"] = Pool{Limit: Limit{Monthly: 1, Cap: Block}}
-	w.sims["A"], w.sims["B"] = Line{Pool: "p"}, Line{Pool: "p"}
-	w.broken = "suspend B"
-	w.take(use("1", "A", at(1, 0), 1))
-	m := w.meter()
-	for id, j := range w.jobs {
-		if _, err := m.RunBlock(t.Context(), j); err != nil {
+// A limit that blocks is enforced whenever usage is at or above it, whatever made it
+// apply to the SIM; notifications are sent once a month.
+func TestABlockingLimitIsEnforcedWithinTheMonth(t *testing.T) {
+	const reachedP = "usage.limit_reached p"
+	enforce := func(t *testing.T, w *world, err error) {
+		t.Helper()
+		if err != nil {
 			t.Fatal(err)
 		}
-		j.State = "completed"
-		w.jobs[id] = j
+		w.block()
 	}
-	w.asked = nil // somebody unsuspends A
-	w.block()
-	w.is("usage.limit_reached p", "suspend A", "suspend B")
+	back := func(l *SIM) { l.OutOfService = false } // unsuspended by a client
+	for name, tc := range map[string]struct {
+		then func(t *testing.T, w *world, m *Meter)
+		want []string
+	}{
+		"a SIM that is unsuspended": {func(t *testing.T, w *world, m *Meter) {
+			w.set("A", back)
+			enforce(t, w, m.EnforceSIMs(t.Context(), 1, []string{"A", "C", "nobody's"}))
+		}, []string{"suspend A"}},
+		"a SIM that is unsuspended in a blocked pool": {func(t *testing.T, w *world, m *Meter) {
+			w.set("B", back)
+			enforce(t, w, m.EnforceSIMs(t.Context(), 1, []string{"B"}))
+		}, []string{"suspend B"}},
+		"one that is unsuspended unseen, with its next record": {func(_ *testing.T, w *world, _ *Meter) {
+			w.set("A", back)
+			w.set("B", back)
+			w.take(use("a2", "A", at(2, 0), 0), use("b2", "B", at(2, 0), 0))
+			w.block()
+		}, []string{"suspend A", "suspend B"}},
+		"a limit that is raised and reached again": {func(_ *testing.T, w *world, _ *Meter) {
+			w.set("A", func(l *SIM) { l.OutOfService, l.Limit.Monthly = false, 200 })
+			w.take(use("a2", "A", at(2, 0), 99))
+			w.block()
+			w.sorted(reachedA, reachedP, "suspend A", "suspend B")
+			w.take(use("a3", "A", at(2, 0), 1))
+			w.block()
+		}, []string{"suspend A"}},
+		"a limit that is lowered below what is used": {func(t *testing.T, w *world, m *Meter) {
+			w.sims["C"] = SIM{Limit: Limit{Monthly: 100, Cap: Block}}
+			w.take(use("c1", "C", at(2, 0), 50))
+			w.sims["C"] = SIM{Limit: Limit{Monthly: 50, Cap: Block}}
+			enforce(t, w, m.EnforceSIMs(t.Context(), 1, []string{"C"}))
+		}, []string{"suspend C"}},
+		"a SIM that is attached to a blocked pool": {func(t *testing.T, w *world, m *Meter) {
+			w.sims["C"] = SIM{Pool: "p"}
+			enforce(t, w, m.EnforceSIMs(t.Context(), 1, []string{"C"}))
+		}, []string{"suspend C"}},
+		"a pool's limit that is raised and reached again by one of its SIMs": {func(t *testing.T, w *world, m *Meter) {
+			w.sims["B"], w.sims["C"] = SIM{Pool: "p"}, SIM{Pool: "p"}
+			w.pools["p"] = Pool{Limit: Limit{Monthly: 300, Cap: Block}}
+			enforce(t, w, m.EnforcePool(t.Context(), 1, "p"))
+			w.take(use("c1", "C", at(2, 0), 200))
+			w.block()
+		}, []string{"suspend B", "suspend C"}},
+		"a pool's limit that is lifted and set again": {func(t *testing.T, w *world, m *Meter) {
+			w.sims["B"] = SIM{Pool: "p"}
+			w.pools["p"] = Pool{Limit: Limit{Monthly: 100, Cap: Notify}}
+			enforce(t, w, m.EnforcePool(t.Context(), 1, "p"))
+			w.pools["p"] = Pool{Limit: Limit{Monthly: 100, Cap: Block}}
+			enforce(t, w, m.EnforcePool(t.Context(), 1, "p"))
+		}, []string{"suspend B"}},
+		"what has no limit, or is below it": {func(t *testing.T, w *world, m *Meter) {
+			w.sims["D"] = SIM{Pool: "q", Limit: Limit{Monthly: 100, Cap: Notify}}
+			w.sims["E"] = SIM{Limit: Limit{Monthly: 100, Cap: Block}}
+			w.pools["q"] = Pool{Limit: Limit{Monthly: 1000, Cap: Block}}
+			w.take(use("d1", "D", at(2, 0), 99), use("e1", "E", at(2, 0), 99))
+			enforce(t, w, m.EnforceSIMs(t.Context(), 1, []string{"C", "D", "E"}))
+			enforce(t, w, m.EnforcePool(t.Context(), 1, "q"))
+			enforce(t, w, m.EnforcePool(t.Context(), 1, "nobody's"))
+		}, nil},
+		"in the next month": {func(t *testing.T, w *world, m *Meter) {
+			w.now = w.now.AddDate(0, 1, 0)
+			w.set("A", back)
+			w.set("B", back)
+			enforce(t, w, m.EnforceSIMs(t.Context(), 1, []string{"A", "B"}))
+		}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.sims["A"] = SIM{Limit: Limit{Monthly: 100, Cap: Block}}
+			w.sims["B"], w.pools["p"] = SIM{Pool: "p"}, Pool{Limit: Limit{Monthly: 100, Cap: Block}}
+			w.take(use("a1", "A", at(1, 0), 100), use("b1", "B", at(1, 0), 100))
+			w.block()
+			w.sorted(reachedA, reachedP, "suspend A", "suspend B")
+			tc.then(t, w, w.meter())
+			w.events = w.events[4:]
+			w.sorted(tc.want...)
+		})
+	}
+}
+
+// sorted is is, whatever the order.
+func (w *world) sorted(want ...string) {
+	w.t.Helper()
+	slices.Sort(w.events)
+	slices.Sort(want)
+	w.is(want...)
 }
 
 func TestOnlyTheCurrentMonthIsBlocked(t *testing.T) {
 	w := newWorld(t)
-	w.sims["A"] = Line{Limit: Limit{Monthly: 100, Cap: Block}}
+	w.sims["A"] = SIM{Limit: Limit{Monthly: 100, Cap: Block}}
 	w.take(use("1", "A", at(1, 0).AddDate(0, 0, -1), 100))
 	w.block()
 	w.is(reachedA)
@@ -170,23 +267,23 @@ func TestOnlyTheCurrentMonthIsBlocked(t *testing.T) {
 
 func TestALimitThatIsRaisedBeforeItBlocks(t *testing.T) {
 	w := newWorld(t)
-	w.sims["A"] = Line{Limit: Limit{Monthly: 100, Cap: Block}}
-	w.sims["B"] = Line{Pool: "p"}
+	w.sims["A"] = SIM{Limit: Limit{Monthly: 100, Cap: Block}}
+	w.sims["B"] = SIM{Pool: "p"}
 	w.pools["p"] = Pool{Limit: Limit{Monthly: 100, Cap: Block}}
 	w.take(use("1", "A", at(1, 0), 100), use("2", "B", at(1, 0), 100))
-	w.sims["A"] = Line{Limit: Limit{Monthly: 101, Cap: Block}}
+	w.sims["A"] = SIM{Limit: Limit{Monthly: 101, Cap: Block}}
 	delete(w.pools, "p")
 	w.block()
-	if len(w.jobs) != 2 || len(w.asked) != 0 {
-		t.Errorf("%d jobs; %v were suspended", len(w.jobs), w.asked)
+	if len(w.jobs) == 0 || w.out() != 0 {
+		t.Errorf("%d jobs; %d were suspended", len(w.jobs), w.out())
 	}
 }
 
 func TestALimitThatBlocksLaterStillBlocks(t *testing.T) {
 	w := newWorld(t)
-	w.sims["A"] = Line{Limit: Limit{Monthly: 100, Cap: Notify}}
+	w.sims["A"] = SIM{Limit: Limit{Monthly: 100, Cap: Notify}}
 	w.take(use("1", "A", at(1, 0), 100))
-	w.sims["A"] = Line{Limit: Limit{Monthly: 100, Cap: Block}}
+	w.sims["A"] = SIM{Limit: Limit{Monthly: 100, Cap: Block}}
 	w.take(use("2", "A", at(1, 0), 1))
 	w.block()
 	w.is(reachedA, "suspend A")
@@ -196,11 +293,11 @@ func TestALimitThatBlocksLaterStillBlocks(t *testing.T) {
 }
 
 // A process that dies anywhere leaves what the next one completes, once.
-func TestWhateverBreaksIsToldOnce(t *testing.T) {
+func TestARetryAfterAnyFailureNotifiesOnce(t *testing.T) {
 	for _, broken := range []string{"lines", "put", "tell", "create", "did", "submit"} {
 		t.Run(broken, func(t *testing.T) {
 			w := newWorld(t)
-			w.sims["A"] = Line{Limit: Limit{Monthly: 100, Warning: 80, Cap: Block, Recipients: []string{"a@example.com"}}}
+			w.sims["A"] = SIM{Limit: Limit{Monthly: 100, Warning: 80, Cap: Block, Recipients: []string{"a@example.com"}}}
 			w.broken = broken
 			w.take(use("1", "A", at(1, 0), 100))
 			w.block()
@@ -215,24 +312,24 @@ func TestWhateverBreaksIsToldOnce(t *testing.T) {
 func TestManySIMsAreLookedUpPieceByPiece(t *testing.T) {
 	w := newWorld(t)
 	var records []Record
-	for i := range 2*atOnce + 1 {
+	for i := range 2*lookupBatch + 1 {
 		iccid := fmt.Sprintf("M%05d", i)
-		w.sims[iccid] = Line{}
+		w.sims[iccid] = SIM{}
 		records = append(records, use(iccid, iccid, at(1, 0), 1))
 	}
 	w.take(records...)
-	if len(w.records) != len(records) || w.most != atOnce {
+	if len(w.records) != len(records) || w.most != lookupBatch {
 		t.Errorf("%d kept, %d looked up at one time", len(w.records), w.most)
 	}
 }
 
-func TestStrangersAreNotCounted(t *testing.T) {
+func TestRecordsOfUnknownSIMsAreNotCounted(t *testing.T) {
 	w := newWorld(t)
 	other := use("3", "A", at(1, 0), 1)
 	other.Account = 2
-	strangers, err := w.meter().Take(t.Context(), []Record{use("1", "X", at(1, 0), 1), use("2", "A", at(1, 0), 1), other})
-	if err != nil || !slices.Equal(strangers, []int{0, 2}) || len(w.records) != 1 {
-		t.Errorf("%v, %v, kept %+v", strangers, err, w.records)
+	unknown, err := w.meter().Take(t.Context(), []Record{use("1", "X", at(1, 0), 1), use("2", "A", at(1, 0), 1), other})
+	if err != nil || !slices.Equal(unknown, []int{0, 2}) || len(w.records) != 1 {
+		t.Errorf("%v, %v, kept %+v", unknown, err, w.records)
 	}
 	if _, err := NewMeter(MeterDeps{}, MeterOptions{}); err == nil {
 		t.Error("a meter of nothing")

@@ -10,26 +10,26 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// The events that an account's callback is told.
+// The events that are sent to an account's callback.
 const (
 	LimitWarning = "usage.limit_warning"
 	LimitReached = "usage.limit_reached"
 )
 
-// do does what is due, each step before it is noted. One that is done again,
-// because a process died in between, has the ids it had the first time.
-func (m *Meter) do(ctx context.Context, one limited, bytes int64, due Steps) error {
+// notifyDue sends the notifications that are due and records each step afterwards.
+// A step that is repeated, because a process died in between, has the same ids.
+func (m *Meter) notifyDue(ctx context.Context, one limited, bytes int64, due Steps) error {
 	for _, step := range []struct {
 		step Steps
 		do   func(context.Context, limited, int64) error
-	}{{Warned, m.warn}, {Reached, m.reach}, {Blocked, m.block}} {
+	}{{Warned, m.warn}, {Reached, m.reach}} {
 		if !due.Has(step.step) {
 			continue
 		}
 		if err := step.do(ctx, one, bytes); err != nil {
 			return fmt.Errorf("usage: limit of %s %s: %w", one.subject.Scope, one.subject.ID, err)
 		}
-		if err := m.deps.Counters.Did(ctx, one.account, one.subject, step.step); err != nil {
+		if err := m.deps.Counters.AddSteps(ctx, one.account, one.subject, step.step); err != nil {
 			return err
 		}
 	}
@@ -37,24 +37,24 @@ func (m *Meter) do(ctx context.Context, one limited, bytes int64, due Steps) err
 }
 
 func (m *Meter) warn(ctx context.Context, one limited, bytes int64) error {
-	return m.tell(ctx, one, LimitWarning, bytes, "is near its monthly limit", one.limit.Warning)
+	return m.notify(ctx, one, LimitWarning, bytes, "is near its monthly limit", one.limit.Warning)
 }
 
 func (m *Meter) reach(ctx context.Context, one limited, bytes int64) error {
-	return m.tell(ctx, one, LimitReached, bytes, "has reached its monthly limit", one.limit.Monthly)
+	return m.notify(ctx, one, LimitReached, bytes, "has reached its monthly limit", one.limit.Monthly)
 }
 
-// tell tells the callback and the recipients.
-func (m *Meter) tell(ctx context.Context, one limited, event string, bytes int64, what string, mark int64) error {
+// notify sends an event to the callback and mails to the recipients.
+func (m *Meter) notify(ctx context.Context, one limited, event string, bytes int64, what string, threshold int64) error {
 	now := m.deps.Now()
 	id := fmt.Sprintf("%s-%s", event, one.key())
-	if err := m.deps.Events.Tell(ctx, one.account, outbox.Event{
+	if err := m.deps.Events.Notify(ctx, one.account, outbox.Event{
 		ID: id, Type: event, CreatedAt: now, About: one.subject.ID, Data: one.data(bytes),
 	}); err != nil {
 		return err
 	}
 	text := fmt.Sprintf("%s %s.\n\nUsed in %s (UTC): %d bytes\nMark that was passed: %d bytes\nMonthly limit: %s\n",
-		one.title(), what, one.subject.Month, bytes, mark, amount(one.limit.Monthly))
+		one.title(), what, one.subject.Month, bytes, threshold, amount(one.limit.Monthly))
 	if event == LimitReached && one.limit.Cap == Block {
 		text += "\nThe limit is set to block: the operator is asked to suspend what uses it.\n"
 	}
@@ -68,7 +68,7 @@ func amount(bytes int64) string {
 	return fmt.Sprintf("%d bytes", bytes)
 }
 
-// mail has a mail sent to each recipient.
+// mail sends a mail to each recipient.
 func (m *Meter) mail(ctx context.Context, one limited, id, subject, text string, now time.Time) error {
 	if len(one.limit.Recipients) == 0 {
 		return nil
@@ -85,25 +85,25 @@ func (m *Meter) mail(ctx context.Context, one limited, id, subject, text string,
 	if err != nil {
 		return err
 	}
-	for i := len(existing) - 1; i >= 0; i-- { // those are on their way
+	for i := len(existing) - 1; i >= 0; i-- { // dispatched before
 		mails = append(mails[:existing[i]], mails[existing[i]+1:]...)
 	}
 	m.deps.Dispatcher.Dispatch(mails)
 	return nil
 }
 
-// hashOf names an address where it must not be read.
+// hashOf identifies an address without revealing it.
 func hashOf(address string) string {
 	sum := sha256.Sum256([]byte(address))
 	return hex.EncodeToString(sum[:8])
 }
 
-// key names a subject among those of all accounts.
+// key identifies a subject across all accounts.
 func (l limited) key() string {
 	return fmt.Sprintf("%d-%s-%s-%s", l.account, l.subject.Scope, l.subject.ID, l.subject.Month)
 }
 
-// title is what a mail calls the subject.
+// title is the subject's name in a mail.
 func (l limited) title() string {
 	if l.subject.Scope == OfPool {
 		return fmt.Sprintf("SIM pool %s (%s)", l.name, l.subject.ID)

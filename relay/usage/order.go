@@ -29,16 +29,16 @@ const (
 // maxName is how long a job's name may be, in characters.
 const maxName = 255
 
-// Ask is what an account wants to have of its usage.
-type Ask struct {
+// Request asks for an export of an account's usage.
+type Request struct {
 	// Start and End bound the records by their start; End does not belong to them.
 	Start, End time.Time
 	Subscriber string // of CDRs: only of the SIMs of one; empty: of all
 	Name       string // of a report
 }
 
-// check says what is wrong with an Ask.
-func (a Ask) check() error {
+// check returns the invalid fields of a request.
+func (a Request) check() error {
 	fields := make(map[string][]string)
 	switch {
 	case !a.End.After(a.Start):
@@ -55,7 +55,7 @@ func (a Ask) check() error {
 	return &relay.Error{Kind: relay.KindInvalid, Message: "usage: invalid request", Fields: fields}
 }
 
-// order is what a job is given.
+// order is the input of a job.
 type order struct {
 	From       time.Time `json:"from"`
 	To         time.Time `json:"to"` // not within

@@ -10,26 +10,28 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// Counters keeps records and what they add up to.
+// Counters stores records and their totals.
 type Counters interface {
-	// Put keeps records durably, all or none, and adds each to the totals of its
-	// SIM and its pool. One whose id the account has already is left as it is and
-	// adds nothing. An error is relay.KindUnavailable when it may work later.
+	// Put saves records durably, all or none, and adds each to the totals of its SIM
+	// and its pool. A record whose id the account has already is unchanged and adds
+	// nothing. The error is relay.KindUnavailable if a retry may succeed.
 	Put(ctx context.Context, records []Record) error
 	// Totals returns those of an account's subjects, in their order.
 	Totals(ctx context.Context, acct account.ID, subjects []Subject) ([]Total, error)
-	// Did adds steps to those that were done about a subject.
-	Did(ctx context.Context, acct account.ID, s Subject, steps Steps) error
+
+	AddSteps(ctx context.Context, acct account.ID, s Subject, steps Steps) error
+	// RemoveSteps removes steps of a subject that used less than below, in bytes.
+	RemoveSteps(ctx context.Context, acct account.ID, s Subject, steps Steps, below int64) error
 }
 
-// Records reads what is kept.
+// Records reads stored records.
 type Records interface {
 	// Any reports whether there are records in a time, of the given SIMs only
 	// unless iccids is nil.
 	Any(ctx context.Context, acct account.ID, in Span, iccids []string) (bool, error)
 	// Read returns records in the order of their starts, behind a place, at most
 	// limit; of one SIM only unless iccid is empty.
-	Read(ctx context.Context, acct account.ID, iccid string, in Span, behind Place, limit int) ([]Kept, error)
+	Read(ctx context.Context, acct account.ID, iccid string, in Span, behind Cursor, limit int) ([]StoredRecord, error)
 	// Sums adds up what each SIM used in a time and hands that over piece by piece.
 	Sums(ctx context.Context, acct account.ID, in Span, each func([]Sum) error) error
 }
@@ -52,8 +54,8 @@ type Row struct {
 
 // SIMs knows SIMs, pools and subscribers of accounts.
 type SIMs interface {
-	// Lines returns the SIMs that the account has, by ICCID.
-	Lines(ctx context.Context, acct account.ID, iccids []string) (map[string]Line, error)
+	// Find returns the SIMs that the account has, by ICCID.
+	Find(ctx context.Context, acct account.ID, iccids []string) (map[string]SIM, error)
 	// Pool loads a pool; relay.KindNotFound if the account has none of the id.
 	Pool(ctx context.Context, acct account.ID, id string) (Pool, error)
 	// OfPool and OfSubscriber return at most limit ICCIDs that come after one, ""
@@ -65,10 +67,11 @@ type SIMs interface {
 	Company(ctx context.Context, acct account.ID, subscriber string) (string, error)
 }
 
-// Suspender asks for the suspension of SIMs.
+// Suspender suspends SIMs.
 type Suspender interface {
-	// Suspend has a SIM suspended. One that is not in service, or on its way out of
-	// it, is left alone; relay.KindUnavailable while it cannot be asked for.
+	// Suspend orders the suspension of a SIM. It does nothing for a SIM that is not in
+	// service or about to leave it, and returns relay.KindUnavailable while the
+	// suspension cannot be ordered.
 	Suspend(ctx context.Context, acct account.ID, iccid string) error
 }
 
@@ -83,21 +86,20 @@ type Files interface {
 	Open(ctx context.Context, name string) (io.ReadCloser, int64, error)
 }
 
-// Works does what takes longer than a job may run; like Files.Make without a
-// file.
-type Works interface {
+// Exports runs work that takes longer than a job may, like Files.Make without a file.
+type Exports interface {
 	Do(ctx context.Context, name string, work func(ctx context.Context) (int64, error)) (int64, error)
 }
 
-// Jobs runs what is asked for.
+// Jobs submits and loads jobs.
 type Jobs interface {
 	Submit(ctx context.Context, j job.Job) error
 	Get(ctx context.Context, acct account.ID, id string) (job.Job, error)
 }
 
-// Events tells an account's callback.
+// Events sends events to an account's callback.
 type Events interface {
-	Tell(ctx context.Context, acct account.ID, e outbox.Event) error
+	Notify(ctx context.Context, acct account.ID, e outbox.Event) error
 }
 
 // Deliveries saves the mails to recipients.

@@ -19,15 +19,16 @@ type Record struct {
 // Span is a time from From on until before To.
 type Span struct{ From, To time.Time }
 
-// Place is where reading goes on: behind a record. The zero one is before all.
-type Place struct {
+// Cursor is the position of a record; reading continues behind it. The zero value is
+// before the first record.
+type Cursor struct {
 	Start time.Time
 	N     int64 // the record's number in the order of arrival
 }
 
-// Kept is a record as it is kept.
-type Kept struct {
-	Place
+// StoredRecord is a record with its position.
+type StoredRecord struct {
+	Cursor
 	Use cdr.Use
 }
 
@@ -40,7 +41,7 @@ type Sum struct {
 // Month is a calendar month in UTC: year × 100 + month.
 type Month int
 
-// MonthOf is the month of a moment.
+// MonthOf returns the month of a time.
 func MonthOf(t time.Time) Month {
 	t = t.UTC()
 	return Month(t.Year()*100 + int(t.Month()))
@@ -49,7 +50,7 @@ func MonthOf(t time.Time) Month {
 // String is like 2026-11.
 func (m Month) String() string { return fmt.Sprintf("%04d-%02d", m/100, m%100) }
 
-// Scope is what a limit is of.
+// Scope says whether a limit is a SIM's or a pool's.
 type Scope string
 
 // The scopes.
@@ -65,20 +66,20 @@ type Subject struct {
 	Month Month
 }
 
-// Total is how much a subject used, in bytes, and what was done about that.
+// Total is the usage of a subject in bytes, and the steps that were taken.
 type Total struct {
 	Bytes int64
 	Done  Steps
 }
 
-// Steps is a set of what is done when limits are crossed.
+// Steps is a set of the actions taken when limits are crossed.
 type Steps int
 
 // The steps.
 const (
 	Warned Steps = 1 << iota
 	Reached
-	Blocked
+	Blocked // of a pool: suspension of all its SIMs was ordered
 )
 
 // Has reports whether all of some steps are in the set.

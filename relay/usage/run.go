@@ -13,7 +13,7 @@ import (
 	"github.com/penstock/penstock/relay/job"
 )
 
-// orderOf reads what a job was given.
+// orderOf decodes the input of a job.
 func (s *Service) orderOf(j job.Job) (o order, err error) {
 	if err := json.Unmarshal(j.Input, &o); err != nil {
 		return o, job.Fail("The request cannot be read.")
@@ -46,7 +46,7 @@ func (s *Service) each(ctx context.Context, acct account.ID, o order, do func(cd
 		return s.eachOf(ctx, acct, "", o.span(), do)
 	}
 	for after := ""; ; {
-		iccids, err := s.deps.SIMs.OfSubscriber(ctx, acct, o.Subscriber, after, some)
+		iccids, err := s.deps.SIMs.OfSubscriber(ctx, acct, o.Subscriber, after, pageSize)
 		if err != nil || len(iccids) == 0 {
 			return err
 		}
@@ -61,7 +61,7 @@ func (s *Service) each(ctx context.Context, acct account.ID, o order, do func(cd
 
 // eachOf hands over the records of a SIM, or of all if iccid is empty.
 func (s *Service) eachOf(ctx context.Context, acct account.ID, iccid string, in Span, do func(cdr.Use) error) error {
-	var behind Place
+	var behind Cursor
 	for {
 		page, err := s.deps.Records.Read(ctx, acct, iccid, in, behind, s.opts.Page)
 		if err != nil {
@@ -75,7 +75,7 @@ func (s *Service) eachOf(ctx context.Context, acct account.ID, iccid string, in 
 		if len(page) < s.opts.Page {
 			return nil
 		}
-		behind = page[len(page)-1].Place
+		behind = page[len(page)-1].Cursor
 	}
 }
 
@@ -85,7 +85,7 @@ func (s *Service) RunReport(ctx context.Context, j job.Job) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	n, err := s.deps.Works.Do(ctx, j.ID, func(ctx context.Context) (n int64, err error) {
+	n, err := s.deps.Exports.Do(ctx, j.ID, func(ctx context.Context) (n int64, err error) {
 		if err := s.deps.Reports.Begin(ctx, j.ID, j.CreatedAt); err != nil {
 			return 0, err
 		}
@@ -103,19 +103,19 @@ func (s *Service) RunReport(ctx context.Context, j job.Job) (any, error) {
 	return counted{n}, err
 }
 
-// rows finds whose the SIMs are. companies remembers the names of subscribers.
+// rows adds the subscribers of the SIMs. companies caches the subscribers' names.
 func (s *Service) rows(ctx context.Context, acct account.ID, sums []Sum, companies map[string]string) ([]Row, error) {
 	iccids := make([]string, len(sums))
 	for i, sum := range sums {
 		iccids[i] = sum.ICCID
 	}
-	lines, err := s.deps.SIMs.Lines(ctx, acct, iccids)
+	sims, err := s.deps.SIMs.Find(ctx, acct, iccids)
 	if err != nil {
 		return nil, err
 	}
 	rows := make([]Row, len(sums))
 	for i, sum := range sums {
-		rows[i] = Row{ICCID: sum.ICCID, Subscriber: lines[sum.ICCID].Subscriber, Bytes: sum.Bytes}
+		rows[i] = Row{ICCID: sum.ICCID, Subscriber: sims[sum.ICCID].Subscriber, Bytes: sum.Bytes}
 		if rows[i].Company, err = s.company(ctx, acct, rows[i].Subscriber, companies); err != nil {
 			return nil, err
 		}
@@ -123,8 +123,8 @@ func (s *Service) rows(ctx context.Context, acct account.ID, sums []Sum, compani
 	return rows, nil
 }
 
-// remembered is how many names a report remembers, which bounds its memory.
-const remembered = 10_000
+// maxCompanies is the maximum number of names cached for a report.
+const maxCompanies = 10_000
 
 func (s *Service) company(ctx context.Context, acct account.ID, id string, known map[string]string) (string, error) {
 	if name, ok := known[id]; ok || id == "" {
@@ -134,7 +134,7 @@ func (s *Service) company(ctx context.Context, acct account.ID, id string, known
 	if err != nil && relay.KindOf(err) != relay.KindNotFound {
 		return "", err
 	}
-	if len(known) >= remembered {
+	if len(known) >= maxCompanies {
 		clear(known)
 	}
 	known[id] = name

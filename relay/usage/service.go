@@ -14,26 +14,26 @@ import (
 	"github.com/penstock/penstock/relay/job"
 )
 
-// Deps is what usage is handed out with; all but Now are needed.
+// Deps are the dependencies of a Service; all but Now are required.
 type Deps struct {
 	Records Records
 	Reports Reports
 	SIMs    SIMs
 	Jobs    Jobs
-	Files   Files // of CDRs
-	Works   Works // of reports
+	Files   Files   // of CDRs
+	Exports Exports // of reports
 	Now     func() time.Time
 }
 
-// Options are what may be chosen.
+// Options are optional settings.
 type Options struct {
-	// List is the list of jobs in which the account sees these.
+	// List is the list of jobs in which these appear.
 	List string
 	// Page is how many records are read at one time; 0 means 2000.
 	Page int
 }
 
-// Service hands out what SIMs used.
+// Service exports the usage of SIMs.
 type Service struct {
 	deps Deps
 	opts Options
@@ -41,8 +41,8 @@ type Service struct {
 
 // New returns a Service.
 func New(d Deps, o Options) (*Service, error) {
-	if d.Records == nil || d.Reports == nil || d.SIMs == nil || d.Jobs == nil || d.Files == nil || d.Works == nil {
-		return nil, errors.New("usage: records, reports, SIMs, jobs, files and works are needed")
+	if d.Records == nil || d.Reports == nil || d.SIMs == nil || d.Jobs == nil || d.Files == nil || d.Exports == nil {
+		return nil, errors.New("usage: records, reports, SIMs, jobs, files and exports are needed")
 	}
 	if d.Now == nil {
 		d.Now = time.Now
@@ -51,11 +51,11 @@ func New(d Deps, o Options) (*Service, error) {
 	return &Service{deps: d, opts: o}, nil
 }
 
-// RequestCDR has a file of CDRs made and returns the id of the job that does. It
-// returns relay.KindInvalid with the parameters for a time that ends before it
-// starts or is too long and for a subscriber that the account does not have, and
-// relay.KindNotFound when there are no records.
-func (s *Service) RequestCDR(ctx context.Context, acct account.ID, a Ask) (string, error) {
+// RequestCDR submits a job that makes a file of CDRs and returns its id. It returns
+// relay.KindInvalid with the parameters if the time ends before it starts or is too
+// long, or the account has no such subscriber, and relay.KindNotFound if there are
+// no records.
+func (s *Service) RequestCDR(ctx context.Context, acct account.ID, a Request) (string, error) {
 	if err := a.check(); err != nil {
 		return "", err
 	}
@@ -74,21 +74,18 @@ func (s *Service) RequestCDR(ctx context.Context, acct account.ID, a Ask) (strin
 	return s.submit(ctx, acct, CDRKind, a)
 }
 
-// RequestUsage has a usage report made and returns the id of the job that does.
-// Its errors are those of RequestCDR.
-func (s *Service) RequestUsage(ctx context.Context, acct account.ID, a Ask) (string, error) {
+// RequestUsage submits a job that makes a usage report, which may be empty, and
+// returns its id. It returns relay.KindInvalid as RequestCDR does.
+func (s *Service) RequestUsage(ctx context.Context, acct account.ID, a Request) (string, error) {
 	a.Subscriber = ""
 	if err := a.check(); err != nil {
-		return "", err
-	}
-	if err := s.present(ctx, acct, a); err != nil {
 		return "", err
 	}
 	return s.submit(ctx, acct, ReportKind, a)
 }
 
-// present returns relay.KindNotFound if there is nothing of what is asked for.
-func (s *Service) present(ctx context.Context, acct account.ID, a Ask) error {
+// present returns relay.KindNotFound if there are no records in the requested time.
+func (s *Service) present(ctx context.Context, acct account.ID, a Request) error {
 	none := relay.Errorf(relay.KindNotFound, "usage: there are no records from %s to %s", a.Start, a.End)
 	in := Span{a.Start, a.End}
 	if a.Subscriber == "" {
@@ -99,7 +96,7 @@ func (s *Service) present(ctx context.Context, acct account.ID, a Ask) error {
 		return err
 	}
 	for after := ""; ; {
-		iccids, err := s.deps.SIMs.OfSubscriber(ctx, acct, a.Subscriber, after, some)
+		iccids, err := s.deps.SIMs.OfSubscriber(ctx, acct, a.Subscriber, after, pageSize)
 		if err != nil {
 			return err
 		}
@@ -114,7 +111,7 @@ func (s *Service) present(ctx context.Context, acct account.ID, a Ask) error {
 	}
 }
 
-func (s *Service) submit(ctx context.Context, acct account.ID, kind job.Kind, a Ask) (string, error) {
+func (s *Service) submit(ctx context.Context, acct account.ID, kind job.Kind, a Request) (string, error) {
 	now := s.deps.Now().UTC()
 	input, err := json.Marshal(order{From: a.Start.UTC(), To: a.End.UTC(), Subscriber: a.Subscriber})
 	if err != nil {
@@ -127,11 +124,11 @@ func (s *Service) submit(ctx context.Context, acct account.ID, kind job.Kind, a 
 	return j.ID, s.deps.Jobs.Submit(ctx, j)
 }
 
-// ErrNotCompleted is the error of what is asked for before its job is done.
+// ErrNotCompleted is returned for an export whose job has not completed.
 var ErrNotCompleted = errors.New("usage: the job is not completed")
 
-// done loads a job that is done. relay.KindNotFound for one that the account has
-// not, that is of another kind, or that failed.
+// done loads a completed job. It returns relay.KindNotFound for a job that the
+// account does not have, that is of another kind, or that failed.
 func (s *Service) done(ctx context.Context, acct account.ID, id string, kind job.Kind) (o order, n int64, err error) {
 	j, err := s.deps.Jobs.Get(ctx, acct, id)
 	if err != nil {

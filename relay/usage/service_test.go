@@ -38,30 +38,30 @@ func (w *world) run(s *Service, id string) job.Job {
 
 // fill has five records of three SIMs.
 func (w *world) fill() {
-	w.sims["A"], w.sims["B"], w.sims["C"] = Line{Subscriber: "s1"}, Line{Subscriber: "s2"}, Line{}
+	w.sims["A"], w.sims["B"], w.sims["C"] = SIM{Subscriber: "s1"}, SIM{Subscriber: "s2"}, SIM{}
 	w.company["s1"], w.company["s2"], w.company["s3"] = "Acme", "", "Idle"
 	w.take(use("1", "A", at(3, 0), 1), use("2", "B", at(2, 0), 2), use("3", "C", at(2, 0), 4), use("4", "A", at(1, 0), 8), use("5", "A", at(30, 0), 16))
 }
 
-func november(to time.Time) Ask { return Ask{Start: at(1, 0), End: to} }
+func november(to time.Time) Request { return Request{Start: at(1, 0), End: to} }
 
 func TestWhatIsAskedForWrongly(t *testing.T) {
 	for name, tc := range map[string]struct {
-		ask   Ask
+		ask   Request
 		kind  relay.Kind
 		field string
 		text  string
 	}{
-		"an end before the start":     {Ask{Start: at(2, 0), End: at(1, 0)}, relay.KindInvalid, "end_time", "The end time must be a date after start time."},
-		"an end at the start":         {Ask{Start: at(2, 0), End: at(2, 0)}, relay.KindInvalid, "end_time", "The end time must be a date after start time."},
+		"an end before the start":     {Request{Start: at(2, 0), End: at(1, 0)}, relay.KindInvalid, "end_time", "The end time must be a date after start time."},
+		"an end at the start":         {Request{Start: at(2, 0), End: at(2, 0)}, relay.KindInvalid, "end_time", "The end time must be a date after start time."},
 		"more than 31 days":           {november(at(1, 0).Add(MaxSpan + time.Second)), relay.KindInvalid, "end_time", "The end time must be at most 31 days after start time."},
-		"nobody's subscriber":         {Ask{Start: at(1, 0), End: at(9, 0), Subscriber: "s9"}, relay.KindInvalid, "subscriber_id", "The selected subscriber id is invalid."},
-		"a time without records":      {Ask{Start: at(4, 0), End: at(9, 0)}, relay.KindNotFound, "", ""},
-		"a subscriber without SIMs":   {Ask{Start: at(1, 0), End: at(9, 0), Subscriber: "s3"}, relay.KindNotFound, "", ""},
-		"a subscriber without usage":  {Ask{Start: at(3, 0), End: at(9, 0), Subscriber: "s2"}, relay.KindNotFound, "", ""},
-		"a name that is too long":     {Ask{Start: at(1, 0), End: at(9, 0), Name: strings.Repeat("é", 256)}, relay.KindInvalid, "name", "The name must be at most 255 characters."},
-		"a name as long as may be":    {Ask{Start: at(4, 0), End: at(9, 0), Name: strings.Repeat("é", 255)}, relay.KindNotFound, "", ""},
-		"records that start too late": {Ask{Start: at(9, 0), End: at(30, 0)}, relay.KindNotFound, "", ""},
+		"nobody's subscriber":         {Request{Start: at(1, 0), End: at(9, 0), Subscriber: "s9"}, relay.KindInvalid, "subscriber_id", "The selected subscriber id is invalid."},
+		"a time without records":      {Request{Start: at(4, 0), End: at(9, 0)}, relay.KindNotFound, "", ""},
+		"a subscriber without SIMs":   {Request{Start: at(1, 0), End: at(9, 0), Subscriber: "s3"}, relay.KindNotFound, "", ""},
+		"a subscriber without usage":  {Request{Start: at(3, 0), End: at(9, 0), Subscriber: "s2"}, relay.KindNotFound, "", ""},
+		"a name that is too long":     {Request{Start: at(1, 0), End: at(9, 0), Name: strings.Repeat("é", 256)}, relay.KindInvalid, "name", "The name must be at most 255 characters."},
+		"a name as long as may be":    {Request{Start: at(4, 0), End: at(9, 0), Name: strings.Repeat("é", 255)}, relay.KindNotFound, "", ""},
+		"records that start too late": {Request{Start: at(9, 0), End: at(30, 0)}, relay.KindNotFound, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -70,13 +70,15 @@ func TestWhatIsAskedForWrongly(t *testing.T) {
 			if relay.KindOf(err) != tc.kind || tc.field != "" && !reflect.DeepEqual(relay.FieldsOf(err), map[string][]string{tc.field: {tc.text}}) {
 				t.Errorf("%v %v", err, relay.FieldsOf(err))
 			}
-			if tc.ask.Subscriber == "" {
-				if _, other := w.service().RequestUsage(t.Context(), 1, tc.ask); relay.KindOf(other) != tc.kind {
-					t.Errorf("report: %v", other)
-				}
-			}
 			if len(w.jobs) != 0 {
 				t.Error("a job was made")
+			}
+			if tc.ask.Subscriber != "" {
+				return
+			}
+			_, err = w.service().RequestUsage(t.Context(), 1, tc.ask) // may be empty
+			if tc.kind == relay.KindInvalid && relay.KindOf(err) != tc.kind || tc.kind == relay.KindNotFound && err != nil {
+				t.Errorf("report: %v", err)
 			}
 		})
 	}
@@ -84,11 +86,11 @@ func TestWhatIsAskedForWrongly(t *testing.T) {
 
 func TestACDRFileHasTheRecordsOfItsTime(t *testing.T) {
 	for name, tc := range map[string]struct {
-		ask  Ask
+		ask  Request
 		want string
 	}{
 		"all, by time":          {november(at(30, 0)), "4 A, 2 B, 3 C, 1 A"},
-		"those of a subscriber": {Ask{Start: at(1, 0), End: at(30, 1), Subscriber: "s1"}, "4 A, 1 A, 5 A"},
+		"those of a subscriber": {Request{Start: at(1, 0), End: at(30, 1), Subscriber: "s1"}, "4 A, 1 A, 5 A"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

@@ -22,7 +22,7 @@ import (
 type world struct {
 	t       *testing.T
 	now     time.Time
-	sims    map[string]Line
+	sims    map[string]SIM
 	pools   map[string]Pool
 	company map[string]string
 
@@ -31,8 +31,7 @@ type world struct {
 	reports map[string][]Row
 	files   map[string]string
 	jobs    map[string]job.Job
-	asked   []string // the SIMs that are suspended
-	told    []string // what went out, in its order
+	events  []string // what went out, in its order
 	sent    map[string]outbox.Delivery
 	broken  string // the name of what fails next
 	most    int    // how many SIMs were looked up at one time
@@ -40,7 +39,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	return &world{
-		t: t, now: at(20, 12), sims: map[string]Line{"A": {}, "B": {}, "C": {}}, pools: map[string]Pool{}, company: map[string]string{},
+		t: t, now: at(20, 12), sims: map[string]SIM{"A": {}, "B": {}, "C": {}}, pools: map[string]Pool{}, company: map[string]string{},
 		totals: map[Subject]Total{}, reports: map[string][]Row{}, files: map[string]string{}, jobs: map[string]job.Job{},
 		sent: map[string]outbox.Delivery{},
 	}
@@ -62,7 +61,7 @@ func (w *world) meter() *Meter {
 func (w *world) service() *Service {
 	w.t.Helper()
 	s, err := New(Deps{
-		Records: w, Reports: w, SIMs: w, Jobs: w, Files: w, Works: w, Now: func() time.Time { return w.now },
+		Records: w, Reports: w, SIMs: w, Jobs: w, Files: w, Exports: w, Now: func() time.Time { return w.now },
 	}, Options{List: "mno", Page: 2})
 	if err != nil {
 		w.t.Fatal(err)
@@ -104,7 +103,7 @@ func (w *world) Totals(_ context.Context, _ account.ID, subjects []Subject) (out
 	return out, nil
 }
 
-func (w *world) Did(_ context.Context, _ account.ID, s Subject, steps Steps) error {
+func (w *world) AddSteps(_ context.Context, _ account.ID, s Subject, steps Steps) error {
 	if err := w.fails("did"); err != nil {
 		return err
 	}
@@ -114,23 +113,31 @@ func (w *world) Did(_ context.Context, _ account.ID, s Subject, steps Steps) err
 	return nil
 }
 
-func (w *world) within(iccid string, in Span) (found []Kept) {
+func (w *world) RemoveSteps(_ context.Context, _ account.ID, s Subject, steps Steps, below int64) error {
+	if t := w.totals[s]; t.Bytes < below {
+		t.Done &^= steps
+		w.totals[s] = t
+	}
+	return nil
+}
+
+func (w *world) within(iccid string, in Span) (found []StoredRecord) {
 	for i, r := range w.records {
 		if (iccid == "" || r.Use.ICCID == iccid) && !r.Use.Start.Before(in.From) && r.Use.Start.Before(in.To) {
-			found = append(found, Kept{Place{r.Use.Start, int64(i + 1)}, r.Use})
+			found = append(found, StoredRecord{Cursor{r.Use.Start, int64(i + 1)}, r.Use})
 		}
 	}
-	slices.SortFunc(found, func(a, b Kept) int { return cmp.Or(a.Start.Compare(b.Start), cmp.Compare(a.N, b.N)) })
+	slices.SortFunc(found, func(a, b StoredRecord) int { return cmp.Or(a.Start.Compare(b.Start), cmp.Compare(a.N, b.N)) })
 	return found
 }
 
 func (w *world) Any(_ context.Context, _ account.ID, in Span, iccids []string) (bool, error) {
-	return slices.ContainsFunc(w.within("", in), func(k Kept) bool { return iccids == nil || slices.Contains(iccids, k.Use.ICCID) }), nil
+	return slices.ContainsFunc(w.within("", in), func(k StoredRecord) bool { return iccids == nil || slices.Contains(iccids, k.Use.ICCID) }), nil
 }
 
-func (w *world) Read(_ context.Context, _ account.ID, iccid string, in Span, behind Place, limit int) ([]Kept, error) {
+func (w *world) Read(_ context.Context, _ account.ID, iccid string, in Span, behind Cursor, limit int) ([]StoredRecord, error) {
 	found := w.within(iccid, in)
-	found = found[1+slices.IndexFunc(found, func(k Kept) bool { return k.Place == behind }):]
+	found = found[1+slices.IndexFunc(found, func(k StoredRecord) bool { return k.Cursor == behind }):]
 	return found[:min(limit, len(found))], nil
 }
 
@@ -167,9 +174,9 @@ func (w *world) Rows(_ context.Context, id string, offset, limit int) ([]Row, er
 
 func (w *world) Sweep(context.Context, time.Time) error { return nil }
 
-func (w *world) Lines(_ context.Context, acct account.ID, iccids []string) (map[string]Line, error) {
+func (w *world) Find(_ context.Context, acct account.ID, iccids []string) (map[string]SIM, error) {
 	w.most = max(w.most, len(iccids))
-	found := make(map[string]Line)
+	found := make(map[string]SIM)
 	for _, iccid := range iccids {
 		if line, ok := w.sims[iccid]; ok && acct == 1 {
 			found[iccid] = line
@@ -186,7 +193,7 @@ func (w *world) Pool(_ context.Context, _ account.ID, id string) (Pool, error) {
 	return p, nil
 }
 
-func (w *world) of(which func(Line) bool, after string, limit int) (found []string) {
+func (w *world) of(which func(SIM) bool, after string, limit int) (found []string) {
 	for iccid, line := range w.sims {
 		if iccid > after && which(line) {
 			found = append(found, iccid)
@@ -197,11 +204,11 @@ func (w *world) of(which func(Line) bool, after string, limit int) (found []stri
 }
 
 func (w *world) OfPool(_ context.Context, _ account.ID, pool, after string, limit int) ([]string, error) {
-	return w.of(func(l Line) bool { return l.Pool == pool }, after, limit), nil
+	return w.of(func(l SIM) bool { return l.Pool == pool }, after, limit), nil
 }
 
 func (w *world) OfSubscriber(_ context.Context, _ account.ID, subscriber, after string, limit int) ([]string, error) {
-	return w.of(func(l Line) bool { return l.Subscriber == subscriber }, after, limit), nil
+	return w.of(func(l SIM) bool { return l.Subscriber == subscriber }, after, limit), nil
 }
 
 func (w *world) Company(_ context.Context, _ account.ID, id string) (string, error) {
@@ -216,11 +223,18 @@ func (w *world) Suspend(_ context.Context, _ account.ID, iccid string) error {
 	if err := w.fails("suspend " + iccid); err != nil {
 		return err
 	}
-	if !slices.Contains(w.asked, iccid) {
-		w.asked = append(w.asked, iccid)
-		w.told = append(w.told, "suspend "+iccid)
+	if line := w.sims[iccid]; !line.OutOfService {
+		w.set(iccid, func(l *SIM) { l.OutOfService = true })
+		w.events = append(w.events, "suspend "+iccid)
 	}
 	return nil
+}
+
+// set changes a SIM.
+func (w *world) set(iccid string, change func(*SIM)) {
+	line := w.sims[iccid]
+	change(&line)
+	w.sims[iccid] = line
 }
 
 func (w *world) Make(ctx context.Context, name string, fill func(context.Context, io.Writer) (int64, error)) (int64, error) {
@@ -246,7 +260,7 @@ func (w *world) Do(ctx context.Context, _ string, do func(context.Context) (int6
 }
 
 func (w *world) Submit(_ context.Context, j job.Job) error {
-	if _, ok := w.jobs[j.ID]; ok {
+	if have, ok := w.jobs[j.ID]; ok && (!have.State.Ended() || have.Keep > time.Minute) {
 		return nil
 	}
 	j.State = job.Queued
@@ -262,14 +276,14 @@ func (w *world) Get(_ context.Context, acct account.ID, id string) (job.Job, err
 	return j, nil
 }
 
-func (w *world) Tell(_ context.Context, _ account.ID, e outbox.Event) error {
+func (w *world) Notify(_ context.Context, _ account.ID, e outbox.Event) error {
 	if err := w.fails("tell"); err != nil {
 		return err
 	}
 	d, err := outbox.Callback(1, "https://example.com/", e)
 	if err == nil && w.sent[d.ID].ID == "" {
 		w.sent[d.ID] = d
-		w.told = append(w.told, e.Type+" "+e.About)
+		w.events = append(w.events, e.Type+" "+e.About)
 	}
 	return err
 }
@@ -290,7 +304,7 @@ func (w *world) Create(_ context.Context, ds []outbox.Delivery, _ time.Time) (ex
 
 func (w *world) Dispatch(ds []outbox.Delivery) {
 	for _, d := range ds {
-		w.told = append(w.told, "mail "+d.Mail.To+" "+d.MessageID)
+		w.events = append(w.events, "mail "+d.Mail.To+" "+d.MessageID)
 	}
 }
 

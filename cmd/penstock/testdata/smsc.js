@@ -158,6 +158,11 @@ const byTLV = (id, message_state) => ({
   esm_class: 4, short_message: Buffer.from('say nothing'), receipted_message_id: id, message_state,
 });
 
+// twins are the receipts of two messages with one id, once both are there.
+let twin = 0;
+const twins = (number) => (++twin % 2 ? [] : [['14', 'UNDELIV'], ['15', 'DELIVRD']].map(([end, stat]) => (
+  { ...byText('TWICE', stat), source_addr: number.slice(0, -2) + end })));
+
 // fates are what becomes of a message: the id in the answer, its status, whether
 // the answer is lost, and the receipts, before the answer or after it.
 const fates = {
@@ -176,6 +181,9 @@ const fates = {
   '10': (n) => ({ id: `B${n}`, after: [byTLV(`B${n}`, 1), byText(`B${n}`, 'DELIVRD')] }),
   '11': () => ({ status: smpp.ESME_RINVDSTADR }),
   '12': () => ({ lost: true }),
+  // One id for two messages; whichever is the second, its receipts are those of both.
+  '14': (n, _, pdu) => ({ id: 'TWICE', after: twins(pdu.destination_addr) }),
+  '15': (n, _, pdu) => ({ id: 'TWICE', after: twins(pdu.destination_addr) }),
   '13': (n) => ({ id: `D${n}`, after: [{ command: 'data_sm', ...byTLV(`D${n}`, 2), short_message: undefined }] }),
 };
 

@@ -1,6 +1,7 @@
 package javascript
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/dop251/goja"
@@ -180,5 +181,6 @@ func (r *realm) normalize(f goja.Callable, data goja.Value, res *decoders.Result
 	}
 	res.Warnings = append(res.Warnings, own.Warnings...)
 	res.Errors = append(res.Errors, own.Errors...)
-	res.Readings = merge(res.Readings, own.Readings)
+	res.Excess = cmp.Or(res.Excess, own.Excess)
+	merge(res, own.Readings)
 }

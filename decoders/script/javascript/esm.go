@@ -7,8 +7,11 @@ import (
 )
 
 // maxKeywords is how many imports and exports a module may have; each costs a
-// run of the parser.
-const maxKeywords = 40
+// run of the parser, which together may read maxParsed bytes.
+const (
+	maxKeywords = 40
+	maxParsed   = 10 << 20
+)
 
 // esm is a place in the text of an ES module.
 type esm struct {

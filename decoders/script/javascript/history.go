@@ -1,13 +1,14 @@
 package javascript
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"time"
 
 	"github.com/penstock/penstock/decoders"
-	"github.com/penstock/penstock/decoders/jsonvalues"
+	"github.com/penstock/penstock/decoders/values"
 )
 
 // add puts values into a result, under keys that begin with key.
@@ -15,7 +16,9 @@ import (
 // A list whose elements are all objects with a time of their own (a member
 // time, timestamp or date) is a history: each element's values become readings
 // at its time, under the keys they would have beside the list, or below the
-// list's name when that says no more than that it is a list of samples.
+// list's name when that says no more than that it is a list of samples. One that
+// names what it measures, {variable, value}, gives the value under that name; a
+// list of such elements needs no times, if each has another name.
 func add(res *decoders.Result, key string, v any) { put(res, key, v, time.Time{}) }
 
 func put(res *decoders.Result, key string, v any, at time.Time) {
@@ -48,7 +51,7 @@ func put(res *decoders.Result, key string, v any, at time.Time) {
 // stamp adds readings and gives them a time.
 func stamp(res *decoders.Result, key string, v any, at time.Time) {
 	before := len(res.Readings)
-	jsonvalues.Append(res, key, v)
+	values.Append(res, key, v)
 	if !at.IsZero() {
 		for i := range res.Readings[before:] {
 			res.Readings[before+i].Time = at
@@ -90,9 +93,14 @@ type sample struct {
 func history(v any) ([]sample, bool) {
 	list, _ := v.([]any)
 	out := make([]sample, 0, len(list))
+	named := map[string]bool{} // those without a time
 	for _, each := range list {
 		m, _ := each.(map[string]any)
 		s, ok := sampled(m)
+		if name := variable(m); !ok && name != "" && !named[name] {
+			named[name] = true
+			s, ok = sample{values: byVariable(m)}, true
+		}
 		if !ok {
 			return nil, false
 		}
@@ -107,10 +115,39 @@ func sampled(m map[string]any) (sample, bool) {
 		if t, ok := moment(m[name]); ok {
 			rest := maps.Clone(m)
 			delete(rest, name)
-			return sample{t, rest}, true
+			return sample{t, byVariable(rest)}, true
 		}
 	}
 	return sample{}, false
+}
+
+// variable is what an object {variable, value} says it measures.
+func variable(m map[string]any) string {
+	name, _ := m["variable"].(string)
+	if _, given := m["value"]; !given {
+		return ""
+	}
+	return name
+}
+
+// byVariable brings the value of {variable, value} under its name, and what else
+// there is, as the unit, below that.
+func byVariable(m map[string]any) map[string]any {
+	name := variable(m)
+	if name == "" {
+		return m
+	}
+	out := make(map[string]any, len(m))
+	for member, v := range m {
+		switch member {
+		case "variable":
+		case "value":
+			out[name] = v
+		default:
+			out[name+"."+member] = v
+		}
+	}
+	return out
 }
 
 // moment reads a time from 2000 to 2099: RFC 3339, the same without a zone
@@ -152,42 +189,55 @@ func measurements(res *decoders.Result, v any) {
 	if !ok {
 		list = []any{v}
 	}
+	taken := slots(res.Readings)
 	for i, each := range list {
 		m, _ := each.(map[string]any)
 		if s, ok := sampled(m); ok {
+			before := len(res.Readings)
 			put(res, "", s.values, s.at)
+			maps.Copy(taken, slots(res.Readings[before:]))
 			continue
 		}
 		var own decoders.Result
 		put(&own, "", m, time.Time{})
 		for _, reading := range own.Readings {
-			if taken(res.Readings, reading) {
+			if taken[slotOf(reading)] {
 				reading.Key = fmt.Sprintf("%d.%s", i, reading.Key)
 			}
+			taken[slotOf(reading)] = true
 			res.Readings = append(res.Readings, reading)
 		}
 		res.Warnings = append(res.Warnings, own.Warnings...)
+		res.Excess = cmp.Or(res.Excess, own.Excess)
 	}
 }
 
-func taken(all []decoders.Reading, r decoders.Reading) bool {
-	return slices.ContainsFunc(all, func(o decoders.Reading) bool { return o.Key == r.Key && o.Time.Equal(r.Time) })
+// slot is what tells a reading from others of its frame.
+type slot struct {
+	key string
+	at  int64
+}
+
+func slotOf(r decoders.Reading) slot { return slot{r.Key, r.Time.UnixNano()} }
+
+func slots(readings []decoders.Reading) map[slot]bool {
+	out := make(map[slot]bool, len(readings))
+	for _, r := range readings {
+		out[slotOf(r)] = true
+	}
+	return out
 }
 
 // merge adds the readings whose key and time are not there yet.
-func merge(all, more []decoders.Reading) []decoders.Reading {
-	type place struct {
-		key string
-		at  int64
-	}
-	there := make(map[place]bool, len(all))
-	for _, r := range all {
-		there[place{r.Key, r.Time.UnixNano()}] = true
-	}
+func merge(res *decoders.Result, more []decoders.Reading) {
+	there := slots(res.Readings)
 	for _, r := range more {
-		if !there[place{r.Key, r.Time.UnixNano()}] && len(all) < jsonvalues.MaxReadings {
-			all = append(all, r)
+		switch {
+		case there[slotOf(r)]:
+		case len(res.Readings) >= values.MaxReadings:
+			res.Excess = fmt.Sprintf("%s: a frame may give %d readings, the rest is left out", r.Key, values.MaxReadings)
+		default:
+			res.Readings = append(res.Readings, r)
 		}
 	}
-	return all
 }

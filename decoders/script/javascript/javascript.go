@@ -17,7 +17,7 @@ const (
 	// grace is how long a call may take to notice that its time is up.
 	grace = time.Second
 	// queue is how long a call waits for those before it.
-	queue = 10 * time.Second
+	queue = 2 * time.Second
 )
 
 // Options may all be left out.
@@ -112,7 +112,7 @@ func (c *Codec) run(f *decoders.Frame, work func(*realm) (decoders.Result, error
 	select {
 	case c.slots <- struct{}{}:
 	case <-timer.C:
-		return decoders.Result{}, refused("", "earlier calls of this codec have not ended")
+		return decoders.Result{OutOfTime: true}, refused("", "earlier calls of this codec have not ended")
 	}
 	done := make(chan outcome, 1)
 	go func() {
@@ -124,7 +124,7 @@ func (c *Codec) run(f *decoders.Frame, work func(*realm) (decoders.Result, error
 	case out := <-done:
 		return out.res, out.err
 	case <-timer.C:
-		return decoders.Result{}, refused("", fmt.Sprintf("the codec did not end within %v", c.limit))
+		return decoders.Result{OutOfTime: true}, refused("", fmt.Sprintf("the codec did not end within %v", c.limit))
 	}
 }
 
@@ -139,7 +139,9 @@ func (c *Codec) call(f *decoders.Frame, work func(*realm) (decoders.Result, erro
 		if r.again.Load() {
 			c.all.Store(true)
 			out = c.call(f, work)
+			return
 		}
+		out.res.OutOfTime = r.expired.Load()
 	}()
 	timer := time.AfterFunc(c.limit, func() { r.expire(fmt.Sprintf("the codec did not end within %v", c.limit)) })
 	defer timer.Stop()

@@ -11,7 +11,7 @@ import (
 
 const (
 	// maxSource is how long a source may be, in bytes.
-	maxSource = 256 << 10
+	maxSource = 1 << 20
 	// maxNesting is how deep brackets may stand within one another, and
 	// maxArrows how often an arrow function's parameters may hold arrow
 	// functions: the parser reads each level twice.
@@ -44,7 +44,7 @@ func parse(source string) (module, error) {
 		text = []byte(source)
 	}
 	m := module{aliases: map[string]string{}}
-	for range maxKeywords {
+	for range min(maxKeywords, maxParsed/(len(text)+1)+1) {
 		tree, err := parser.ParseFile(nil, origin, string(text), 0, parser.WithDisableSourceMaps)
 		if err == nil {
 			m.tree = tree
@@ -57,7 +57,7 @@ func parse(source string) (module, error) {
 			return module{}, parseError(err)
 		}
 	}
-	return module{}, at(1, 1, fmt.Sprintf("there are more than %d imports and exports", maxKeywords))
+	return module{}, at(1, 1, "there are more imports and exports than a source of this length may have")
 }
 
 // keyword blanks the import or export at the place of a parser's error.

@@ -20,7 +20,7 @@ func TestSourcesThatDoNotCompile(t *testing.T) {
 		{"a top level that never ends", "for (;;);", "javascript: line 1, column 1: the codec did not end within 100ms"},
 		{"no function", "var a = 1;", "javascript: there is none of the functions decodeUplink, Decode and Decoder"},
 		{"nothing", "", "javascript: there is none of the functions decodeUplink, Decode and Decoder"},
-		{"a source too long", strings.Repeat(" ", maxSource+1), "javascript: line 1, column 1: the source is longer than 262144 bytes"},
+		{"a source too long", strings.Repeat(" ", maxSource+1), "javascript: line 1, column 1: the source is longer than 1048576 bytes"},
 		{"an import", "import fs from 'fs';\nexport function decodeUplink() {}", "javascript: line 1, column 1: there is nothing to import but buffer"},
 		{"export within a function", "function decodeUplink() {\n  export default\n}", "javascript: line 3, column 1: Unexpected token }"},
 		{"with", "function decodeUplink(i) {\n  with (i) { return bytes; }\n}", "javascript: line 2, column 3: with is not supported"},
@@ -46,7 +46,7 @@ func TestSourcesThatDoNotCompile(t *testing.T) {
 func TestLongSourcesRun(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("function decodeUplink(input) {\n  var d = {};\n  for (var i = 0; i < input.bytes.length; i++) switch (input.bytes[i]) {\n")
-	for i := 0; b.Len() < 100<<10; i++ {
+	for i := 0; b.Len() < 1000<<10; i++ {
 		fmt.Fprintf(&b, "    case %d: d['field_' + %d] = (input.bytes[i] << 8 | %d) / 10; break; // field %d\n", i, i, i&0xff, i)
 	}
 	b.WriteString("  }\n  if (d.a) { d.b = 1 }\n")

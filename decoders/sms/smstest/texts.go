@@ -1,7 +1,6 @@
-// Package smstest holds the texts that whoever counts the parts of a message
-// must count alike: the segmenter, preview and send, the whole daemon, and the
-// independent calculators that the segmenter's tests ask. It holds expectations
-// only and refuses nothing; the boundaries are those of 3GPP TS 23.040 with
+// Package smstest holds texts with their expected number of parts, for the
+// segmenter, preview and send, the daemon, and the independent calculators that the
+// segmenter's tests compare with. The boundaries are those of 3GPP TS 23.040 with
 // 8-bit references: 160 and 153 septets, 70 and 67 UTF-16 units.
 package smstest
 
@@ -18,7 +17,7 @@ type Text struct {
 // Texts returns the table: alphabets, boundaries, languages.
 func Texts() []Text {
 	var all []Text
-	for _, list := range [][]Text{septets(), escapes(), units(), pairs(), strangers(), gsmWords(), words()} {
+	for _, list := range [][]Text{septets(), escapes(), units(), pairs(), lookalikes(), gsmWords(), words()} {
 		all = append(all, list...)
 	}
 	return all
@@ -105,8 +104,8 @@ func pairs() []Text {
 	}
 }
 
-// strangers are characters that look as if the alphabet had them.
-func strangers() []Text {
+// lookalikes are characters that look as if the alphabet had them.
+func lookalikes() []Text {
 	return []Text{
 		{"a small c with cedilla", "français", 16, 1},
 		{"a capital C with cedilla", "FRANÇAIS", 7, 1},

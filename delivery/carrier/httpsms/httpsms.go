@@ -1,10 +1,10 @@
-// Package httpsms hands messages to a carrier that takes JSON over HTTP, by a
-// protocol of our own that docs/api/messaging.md describes for those who build
-// the other side.
+// Package httpsms submits messages to a carrier that accepts JSON over HTTP,
+// with the protocol that docs/api/messaging.md describes for implementers of the
+// carrier's side.
 //
-// Each request carries its Idempotency-Key: the other side takes one message
-// for it, however often it comes. So a request whose answer was lost simply goes
-// again, and no outcome stays unknown.
+// Each request has an Idempotency-Key: the carrier accepts one message for it,
+// however often it is sent. A request whose response was lost is therefore
+// retried, and no outcome stays unknown.
 package httpsms
 
 import (
@@ -25,27 +25,27 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// Doer makes one request; *httpout.Client does.
+// Doer makes one request; *httpout.Client implements it.
 type Doer interface {
 	Do(ctx context.Context, r outbox.Request) (httpout.Response, error)
 }
 
-// Options say where the carrier is. URL and Report are required.
+// Options configures a client. URL and Report are required.
 type Options struct {
 	URL   string
-	Token string // sent as Authorization: Bearer, unless it is empty
-	// Report returns where the carrier reports about a submission.
+	Token string // sent as Authorization: Bearer; empty disables it
+	// Report returns the URL at which the carrier reports about a submission.
 	Report func(id string) string
 }
 
-// Client hands messages to one carrier.
+// Client submits messages to one carrier.
 type Client struct {
-	http  Doer
-	o     Options
-	fault atomic.Pointer[string] // why the last request found no carrier that takes ours
+	http      Doer
+	o         Options
+	lastError atomic.Pointer[string] // why the carrier accepted no request last time
 }
 
-// New returns a client; it refuses what is no URL.
+// New returns a client, or an error if an option is invalid.
 func New(d Doer, o Options) (*Client, error) {
 	u, err := url.Parse(o.URL)
 	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -57,13 +57,12 @@ func New(d Doer, o Options) (*Client, error) {
 	return &Client{http: d, o: o}, nil
 }
 
-// Ready is always true: asking is the only way to learn more.
+// Ready always returns true: the protocol has no connection state.
 func (c *Client) Ready() bool { return true }
 
-// Check returns why the carrier took no message the last time, if that was no
-// fault of the message.
+// Check returns the last error that was not specific to a message.
 func (c *Client) Check(context.Context) error {
-	if why := c.fault.Load(); why != nil {
+	if why := c.lastError.Load(); why != nil {
 		return errors.New(*why)
 	}
 	return nil
@@ -83,20 +82,20 @@ type message struct {
 	ReportURL string `json:"report_url"`
 }
 
-// answer is the body of an answer; all of it may be missing.
-type answer struct {
+// response is the body of a response; all fields are optional.
+type response struct {
 	ID      json.RawMessage `json:"id"`
 	Message string          `json:"message"`
 }
 
-// Submit posts in the background. See carrier.Carrier.
+// Submit posts the message in the background. See carrier.Carrier.
 func (c *Client) Submit(ctx context.Context, s carrier.Submission, done func(carrier.Outcome)) {
 	go func() {
 		o := c.post(ctx, &s)
 		if o.Throttled {
-			c.fault.Store(&o.Reason)
+			c.lastError.Store(&o.Reason)
 		} else {
-			c.fault.Store(nil)
+			c.lastError.Store(nil)
 		}
 		done(o)
 	}()
@@ -105,13 +104,13 @@ func (c *Client) Submit(ctx context.Context, s carrier.Submission, done func(car
 func (c *Client) post(ctx context.Context, s *carrier.Submission) carrier.Outcome {
 	req, err := c.request(s)
 	if err != nil {
-		return carrier.Outcome{Verdict: carrier.Rejected, Reason: "carrier: encode: " + err.Error()}
+		return carrier.Outcome{Verdict: carrier.Rejected, Unsent: true, Reason: "carrier: encode: " + err.Error()}
 	}
 	resp, err := c.http.Do(ctx, req)
 	if err != nil {
 		return carrier.Outcome{Verdict: carrier.Later, Throttled: true, Reason: "the carrier has not answered: " + err.Error()}
 	}
-	return judge(resp)
+	return outcomeOf(resp)
 }
 
 func (c *Client) request(s *carrier.Submission) (outbox.Request, error) {
@@ -130,30 +129,29 @@ func (c *Client) request(s *carrier.Submission) (outbox.Request, error) {
 	return outbox.Request{Method: http.MethodPost, URL: c.o.URL, ContentType: "application/json", Headers: headers, Body: body}, err
 }
 
-// judge reads an answer. What says that the message is bad rejects it; what says
-// that we are not welcome (credentials, address, credit) keeps it for another
-// time, and all others with it.
-func judge(r httpout.Response) carrier.Outcome {
-	var a answer
-	_ = json.Unmarshal(r.Body, &a) // what is no JSON says nothing
-	said := fmt.Sprintf("the carrier answered with %d", r.Status)
+// outcomeOf converts a response. A status about the message rejects it; a status
+// about us (credentials, address, credit) throttles the queue.
+func outcomeOf(r httpout.Response) carrier.Outcome {
+	var a response
+	_ = json.Unmarshal(r.Body, &a) // a body that is not JSON is ignored
+	reason := fmt.Sprintf("the carrier answered with %d", r.Status)
 	if a.Message != "" {
-		said += ": " + a.Message
+		reason += ": " + a.Message
 	}
 	switch r.Status {
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity:
-		return carrier.Outcome{Verdict: carrier.Rejected, Reason: said}
+		return carrier.Outcome{Verdict: carrier.Rejected, Reason: reason}
 	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly, http.StatusInternalServerError, http.StatusGatewayTimeout:
-		return carrier.Outcome{Verdict: carrier.Later, Reason: said}
+		return carrier.Outcome{Verdict: carrier.Later, Reason: reason}
 	}
 	if r.Status >= 200 && r.Status < 300 {
 		return carrier.Outcome{Verdict: carrier.Accepted, ID: idOf(a.ID)}
 	}
 	after, _ := delivery.ParseRetryAfter(r.Header.Get("Retry-After"), time.Now())
-	return carrier.Outcome{Verdict: carrier.Later, Throttled: true, Reason: said, After: after}
+	return carrier.Outcome{Verdict: carrier.Later, Throttled: true, Reason: reason, After: after}
 }
 
-// idOf is an id that was given as a string or a number; at most 64 characters.
+// idOf returns an id given as a string or a number, of at most 64 characters.
 func idOf(raw json.RawMessage) string {
 	var s string
 	if err := json.Unmarshal(raw, &s); err != nil {

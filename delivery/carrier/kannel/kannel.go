@@ -1,13 +1,13 @@
-// Package kannel hands messages to a Kannel's smsbox: a GET to sendsms (Kannel
+// Package kannel submits messages to a Kannel's smsbox: a GET to sendsms (Kannel
 // 1.4.5 User's Guide, "Using the HTTP interface to send SMS messages").
 //
-// Parts come cut: a part that has others goes with its user data header, which
-// Kannel leaves as it is. Every message asks for reports of all five kinds
-// (dlr-mask 31), at an address that names it.
+// Messages are already split into parts; a part of several has its user data
+// header, which Kannel leaves unchanged. Every message requests all five kinds
+// of reports (dlr-mask 31), at a URL that names it.
 //
-// Kannel does not know a message that it gets twice. So a request whose answer
-// was lost has an unknown outcome; one that was never written may go again. Each
-// has a connection of its own, because on a kept one net/http may repeat a GET.
+// Kannel does not recognize duplicates. A request whose response was lost has an
+// unknown outcome; one that was never written may be retried. Each request has a
+// connection of its own, because net/http may repeat a GET on a kept-alive one.
 package kannel
 
 import (
@@ -28,31 +28,31 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// Doer makes one request; *httpout.Client does, with OneShot set.
+// Doer makes one request; *httpout.Client with OneShot set implements it.
 type Doer interface {
 	Do(ctx context.Context, r outbox.Request) (httpout.Response, error)
 }
 
-// Options say where Kannel is. All but SMSC are required.
+// Options configures a client. All fields but SMSC are required.
 type Options struct {
-	URL                string // of sendsms: http://127.0.0.1:13013/cgi-bin/sendsms
+	URL                string // of sendsms, for example http://127.0.0.1:13013/cgi-bin/sendsms
 	Username, Password string // of a sendsms-user
-	SMSC               string // the smsc-id to send over; empty: Kannel routes
-	// Report returns where Kannel reports about a submission, without a fragment
-	// and without a percent sign, which Kannel would replace.
+	SMSC               string // the smsc-id to send over; empty lets Kannel route
+	// Report returns the URL at which Kannel reports about a submission, without
+	// a fragment and without a percent sign, which Kannel would replace.
 	Report func(id string) string
 }
 
-// Client hands messages to one Kannel.
+// Client submits messages to one Kannel.
 type Client struct {
 	http Doer
 	o    Options
 	base *url.URL
-	// fault is why the last request found no Kannel that takes ours.
-	fault atomic.Pointer[string]
+	// lastError is why Kannel accepted no request last time.
+	lastError atomic.Pointer[string]
 }
 
-// New returns a client; it refuses what is no URL.
+// New returns a client, or an error if an option is invalid.
 func New(d Doer, o Options) (*Client, error) {
 	u, err := url.Parse(o.URL)
 	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" || u.RawQuery != "" {
@@ -64,58 +64,57 @@ func New(d Doer, o Options) (*Client, error) {
 	return &Client{http: d, o: o, base: u}, nil
 }
 
-// Ready is always true: asking is the only way to learn more.
+// Ready always returns true: the protocol has no connection state.
 func (c *Client) Ready() bool { return true }
 
-// Check returns why Kannel took no message the last time, if that was no fault
-// of the message.
+// Check returns the last error that was not specific to a message.
 func (c *Client) Check(context.Context) error {
-	if why := c.fault.Load(); why != nil {
+	if why := c.lastError.Load(); why != nil {
 		return errors.New(*why)
 	}
 	return nil
 }
 
-// Submit asks Kannel in the background. See carrier.Carrier.
+// Submit sends the request in the background. See carrier.Carrier.
 func (c *Client) Submit(ctx context.Context, s carrier.Submission, done func(carrier.Outcome)) {
 	go func() {
-		o := c.ask(ctx, &s)
+		o := c.send(ctx, &s)
 		if o.Throttled {
-			c.fault.Store(&o.Reason)
+			c.lastError.Store(&o.Reason)
 		} else if o.Verdict != carrier.Unknown {
-			c.fault.Store(nil)
+			c.lastError.Store(nil)
 		}
 		done(o)
 	}()
 }
 
-func (c *Client) ask(ctx context.Context, s *carrier.Submission) carrier.Outcome {
+func (c *Client) send(ctx context.Context, s *carrier.Submission) carrier.Outcome {
 	var written atomic.Bool
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { written.Store(true) }})
 	resp, err := c.http.Do(ctx, outbox.Request{Method: http.MethodGet, URL: c.url(s)})
 	switch {
 	case err == nil:
-		return judge(resp)
+		return outcomeOf(resp)
 	case written.Load():
 		return carrier.Outcome{Verdict: carrier.Unknown, Reason: "kannel has not answered: " + err.Error()}
 	}
 	return carrier.Outcome{Verdict: carrier.Later, Throttled: true, Reason: "kannel cannot be reached: " + err.Error()}
 }
 
-// judge reads an answer: 202 is taken, 403 are our credentials, 503 comes while
-// bearerbox is away.
-func judge(r httpout.Response) carrier.Outcome {
-	said := fmt.Sprintf("kannel answered with %d: %s", r.Status, firstLine(r.Excerpt()))
+// outcomeOf converts a response: 202 means accepted, 403 bad credentials, 503
+// that bearerbox is unavailable.
+func outcomeOf(r httpout.Response) carrier.Outcome {
+	reason := fmt.Sprintf("kannel answered with %d: %s", r.Status, firstLine(r.Excerpt()))
 	switch {
 	case r.Status >= 200 && r.Status < 300:
 		return carrier.Outcome{Verdict: carrier.Accepted}
 	case r.Status == http.StatusBadRequest:
-		return carrier.Outcome{Verdict: carrier.Rejected, Reason: said}
+		return carrier.Outcome{Verdict: carrier.Rejected, Reason: reason}
 	case r.Status >= 500 && r.Status != http.StatusServiceUnavailable:
-		return carrier.Outcome{Verdict: carrier.Later, Reason: said}
+		return carrier.Outcome{Verdict: carrier.Later, Reason: reason}
 	}
 	after, _ := delivery.ParseRetryAfter(r.Header.Get("Retry-After"), time.Now())
-	return carrier.Outcome{Verdict: carrier.Later, Throttled: true, Reason: said, After: after}
+	return carrier.Outcome{Verdict: carrier.Later, Throttled: true, Reason: reason, After: after}
 }
 
 func firstLine(s string) string {
@@ -123,7 +122,7 @@ func firstLine(s string) string {
 	return strings.TrimSpace(line)
 }
 
-// url is the request for a message.
+// url returns the request URL of a message.
 func (c *Client) url(s *carrier.Submission) string {
 	q := url.Values{
 		"username": {c.o.Username}, "password": {c.o.Password}, "to": {s.To},

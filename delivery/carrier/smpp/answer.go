@@ -17,8 +17,8 @@ const (
 	statusTemporary = uint32(data.ESME_RX_T_APPN)
 )
 
-// statusOf is the status that names what could not be read.
-func statusOf(err error) uint32 {
+// errorStatus returns the status for a PDU that cannot be parsed.
+func errorStatus(err error) uint32 {
 	e, ok := errors.AsType[*decoders.Error](err)
 	if !ok {
 		return uint32(data.ESME_RSYSERR)
@@ -44,15 +44,15 @@ func statusOf(err error) uint32 {
 	return uint32(data.ESME_RINVCMDLEN)
 }
 
-// answerTo is the answer to a PDU: the command's own, or generic_nack for a PDU
-// that is none of ours to answer, or whose length makes no sense.
-func answerTo(h smpp.Header, status uint32) []byte {
-	p, header := responseTo(h)
+// responsePDU returns the response to a PDU: the command's own, or generic_nack
+// for an unsupported command or an invalid length.
+func responsePDU(h smpp.Header, status uint32) []byte {
+	p, header := newResponse(h)
 	header.CommandStatus, header.SequenceNumber = data.CommandStatusType(status), int32(h.Sequence)
-	return octets(p)
+	return marshal(p)
 }
 
-func responseTo(h smpp.Header) (pdu.PDU, *pdu.Header) {
+func newResponse(h smpp.Header) (pdu.PDU, *pdu.Header) {
 	if h.Length >= smpp.HeaderLen && h.Length <= maxPDU {
 		switch h.Command {
 		case smpp.DeliverSM:

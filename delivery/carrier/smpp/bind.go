@@ -16,7 +16,7 @@ import (
 	"github.com/penstock/penstock/decoders/smpp"
 )
 
-// BindError is an SMSC's refusal to be bound to.
+// BindError is returned when the SMSC refuses a bind.
 type BindError struct{ Status uint32 }
 
 func (e *BindError) Error() string {
@@ -24,8 +24,8 @@ func (e *BindError) Error() string {
 	return fmt.Sprintf("the SMSC refused the bind with 0x%02X, %s", e.Status, status.Desc())
 }
 
-// credentials says whether the carrier does not know us.
-func (e *BindError) credentials() bool {
+// wrongCredentials reports whether the SMSC refused the credentials.
+func (e *BindError) wrongCredentials() bool {
 	switch data.CommandStatusType(e.Status) {
 	case data.ESME_RBINDFAIL, data.ESME_RINVPASWD, data.ESME_RINVSYSID:
 		return true
@@ -37,10 +37,10 @@ func (e *BindError) credentials() bool {
 type link struct {
 	conn     net.Conn
 	in       *bufio.Reader
-	systemID string // the SMSC's name for itself
+	systemID string // of the SMSC
 }
 
-// bind connects and binds. All of it takes no longer than twice the timeout.
+// bind connects and binds, within twice the timeout.
 func (c *Client) bind(ctx context.Context) (*link, error) {
 	dialing, cancel := context.WithTimeout(ctx, c.o.Timeout)
 	defer cancel()
@@ -51,7 +51,7 @@ func (c *Client) bind(ctx context.Context) (*link, error) {
 	abort := context.AfterFunc(ctx, func() { conn.Close() })
 	defer abort()
 	l := &link{conn: conn, in: bufio.NewReaderSize(conn, 64<<10)}
-	if err := c.introduce(l); err != nil {
+	if err := c.sendBind(l); err != nil {
 		conn.Close()
 		return nil, fmt.Errorf("bind: %w", err)
 	}
@@ -70,16 +70,16 @@ func (c *Client) dial(ctx context.Context) (net.Conn, error) {
 	return new(net.Dialer).DialContext(ctx, "tcp", c.o.Addr)
 }
 
-// introduce sends the bind and reads its answer. What comes before the answer,
-// an outbind for example, is passed over.
-func (c *Client) introduce(l *link) error {
+// sendBind sends the bind request and reads its response. It skips PDUs that
+// arrive before the response, such as an outbind.
+func (c *Client) sendBind(l *link) error {
 	p := pdu.NewBindRequest(c.o.Bind.kind())
 	p.SystemID, p.Password, p.SystemType = c.o.SystemID, c.o.Password, c.o.SystemType
 	p.AddressRange.AddressRange = c.o.AddressRange
 	if err := l.conn.SetDeadline(time.Now().Add(c.o.Timeout)); err != nil {
 		return err
 	}
-	if _, err := l.conn.Write(octets(p)); err != nil {
+	if _, err := l.conn.Write(marshal(p)); err != nil {
 		return err
 	}
 	for {
@@ -100,7 +100,7 @@ func (c *Client) introduce(l *link) error {
 		if h.Command == smpp.GenericNack {
 			return errors.New("the SMSC did not understand the bind")
 		}
-		l.systemID = nameOf(raw)
+		l.systemID = systemIDOf(raw)
 		return nil
 	}
 }
@@ -115,8 +115,9 @@ func (b Bind) kind() pdu.BindingType {
 	return pdu.Transceiver
 }
 
-// nameOf reads the SMSC's name off the answer to a bind; not all give one.
-func nameOf(raw []byte) string {
+// systemIDOf returns the SMSC's system_id from a bind response; not all have
+// one.
+func systemIDOf(raw []byte) string {
 	p, err := pdu.Parse(bytes.NewReader(raw))
 	if answer, ok := p.(*pdu.BindResp); ok && err == nil {
 		return answer.SystemID
@@ -124,8 +125,8 @@ func nameOf(raw []byte) string {
 	return ""
 }
 
-// octets are a PDU as it goes over the wire.
-func octets(p pdu.PDU) []byte {
+// marshal returns the wire format of a PDU.
+func marshal(p pdu.PDU) []byte {
 	b := pdu.NewBuffer(make([]byte, 0, 64))
 	p.Marshal(b)
 	return b.Bytes()

@@ -9,19 +9,19 @@ import (
 	"github.com/penstock/penstock/decoders/gsm"
 )
 
-// Client keeps one bind to one carrier.
+// Client maintains one bind to one carrier.
 type Client struct {
 	o       Options
 	status  status
-	current atomic.Pointer[session] // that is bound and may send; nil if none is
-	bound   func()
-	// alphabet is what names of senders are written in.
+	current atomic.Pointer[session] // the bound session that may send; nil if there is none
+	onBound func()
+	// alphabet encodes alphanumeric originators.
 	alphabet *gsm.Alphabet
 }
 
 // New returns a client that is not bound; Run binds.
 func New(o Options) (*Client, error) {
-	if err := o.complete(); err != nil {
+	if err := o.setDefaults(); err != nil {
 		return nil, err
 	}
 	c := &Client{o: o, alphabet: gsm.NewAlphabet()}
@@ -29,26 +29,26 @@ func New(o Options) (*Client, error) {
 	return c, nil
 }
 
-// OnBound has a function called whenever submissions can be handed over again.
-// It is for the time before Run.
-func (c *Client) OnBound(f func()) { c.bound = f }
+// OnBound sets a function that is called whenever submissions are possible
+// again. It must be called before Run.
+func (c *Client) OnBound(f func()) { c.onBound = f }
 
-// steady is how long a bind must have held for the next pause to be short.
-const steady = 30 * time.Second
+// stableAfter is how long a bind must last for the backoff to be reset.
+const stableAfter = 30 * time.Second
 
-// Run keeps the bind until ctx is done. Then it lets what is under way be
-// accepted and answered, unbinds, and returns.
+// Run maintains the bind until ctx is done. Then it waits for PDUs in flight,
+// unbinds, and returns.
 func (c *Client) Run(ctx context.Context) {
 	for failures := 0; ctx.Err() == nil; failures++ {
 		began := c.o.Now()
-		err := c.once(ctx)
+		err := c.bindAndServe(ctx)
 		if ctx.Err() != nil {
 			break
 		}
-		if c.o.Now().Sub(began) > steady {
+		if c.o.Now().Sub(began) > stableAfter {
 			failures = 0
 		}
-		pause := c.pause(failures, err)
+		pause := c.backoff(failures, err)
 		c.status.set(Waiting, c.o.Now(), err)
 		c.o.Logger.Warn("carrier is not bound", "error", err, "again_in", pause.Round(time.Millisecond).String())
 		sleep(ctx, pause)
@@ -57,8 +57,8 @@ func (c *Client) Run(ctx context.Context) {
 	c.o.Logger.Info("carrier is unbound")
 }
 
-// once binds and serves the bind until it ends.
-func (c *Client) once(ctx context.Context) error {
+// bindAndServe binds and serves the session until it ends.
+func (c *Client) bindAndServe(ctx context.Context) error {
 	c.status.set(Connecting, c.o.Now(), nil)
 	l, err := c.bind(ctx)
 	if err != nil {
@@ -71,18 +71,18 @@ func (c *Client) once(ctx context.Context) error {
 	if c.o.Bind != Receiver {
 		c.current.Store(s)
 		defer c.current.Store(nil)
-		if c.bound != nil {
-			c.bound()
+		if c.onBound != nil {
+			c.onBound()
 		}
 	}
 	return s.run(ctx)
 }
 
-// pause is how long to wait after so many failures. A carrier that refuses the
-// credentials locks out who tries too often.
-func (c *Client) pause(failures int, err error) time.Duration {
+// backoff returns the delay after so many failures. It is the longest one after
+// wrong credentials, because carriers lock out clients that retry too often.
+func (c *Client) backoff(failures int, err error) time.Duration {
 	pause := c.o.FirstPause << min(failures, 20)
-	if refused, ok := errors.AsType[*BindError](err); ok && refused.credentials() {
+	if refused, ok := errors.AsType[*BindError](err); ok && refused.wrongCredentials() {
 		pause = c.o.LongestPause
 	}
 	pause = min(pause, c.o.LongestPause)

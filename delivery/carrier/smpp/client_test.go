@@ -89,18 +89,18 @@ func TestPauses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for failures, want := range []time.Duration{750, 1500, 3000, 6000, 12000, 24000, 45000, 45000} {
-		if got := c.pause(failures, errors.New("x")); got != want*time.Millisecond {
+		if got := c.backoff(failures, errors.New("x")); got != want*time.Millisecond {
 			t.Errorf("after %d failures %s, want %s", failures, got, want*time.Millisecond)
 		}
 	}
-	if got := c.pause(1000, nil); got != 45*time.Second {
+	if got := c.backoff(1000, nil); got != 45*time.Second {
 		t.Errorf("after a thousand failures %s", got)
 	}
-	if got := c.pause(0, &BindError{Status: 0x0E}); got != 45*time.Second {
+	if got := c.backoff(0, &BindError{Status: 0x0E}); got != 45*time.Second {
 		t.Errorf("after a wrong password %s, want the longest pause", got)
 	}
 	c.o.Rand = func() float64 { return 0 }
-	if got := c.pause(0, nil); got != time.Second {
+	if got := c.backoff(0, nil); got != time.Second {
 		t.Errorf("without luck %s", got)
 	}
 }
@@ -130,7 +130,7 @@ func TestTLS(t *testing.T) {
 	p.say(deliverSM, 0, 1, message("hello"))
 	p.answers(deliverSMResp, 0, 1)
 
-	stranger, _ := start(t, s, l, func(o *Options) { o.TLS = &tls.Config{} })
+	untrusting, _ := start(t, s, l, func(o *Options) { o.TLS = &tls.Config{} })
 	go func() { // the handshake fails on both sides
 		if conn, err := s.l.Accept(); err == nil {
 			_ = conn.(*tls.Conn).HandshakeContext(context.Background())
@@ -138,7 +138,7 @@ func TestTLS(t *testing.T) {
 		}
 	}()
 	eventually(t, "a certificate that nobody vouches for is refused", func() bool {
-		err := stranger.Check(t.Context())
+		err := untrusting.Check(t.Context())
 		return err != nil && strings.Contains(err.Error(), "certificate")
 	})
 }

@@ -1,19 +1,19 @@
-// Package smpp keeps binds to carriers' SMSCs (SMPP 3.4) and takes what they
-// deliver.
+// Package smpp maintains binds to carriers' SMSCs (SMPP 3.4), submits messages
+// and receives deliveries.
 //
-// A Client binds as transceiver or receiver, binds again when the link breaks,
-// with a growing, jittered pause, and asks with enquire_link whether the other
-// side is still there. A deliver_sm or data_sm is answered with ESME_ROK only
-// once it has been accepted, which means that it is on disk, and with
-// ESME_RX_T_APPN when it could not be: the SMSC keeps it and comes again. Many
-// are under way at once, so that one group commit of the journal serves many.
+// A Client binds as transceiver, receiver or transmitter, binds again when the
+// link breaks, with exponential backoff and jitter, and checks the link with
+// enquire_link. It answers a deliver_sm or data_sm with ESME_ROK only once it is
+// accepted, which means on disk, and with ESME_RX_T_APPN if that failed: then
+// the SMSC keeps it and retries. Many are in flight at once, so that one group
+// commit of the journal serves many.
 //
-// What cannot be read is accepted as it came and answered with the status that
-// names the fault; the bind stays up as long as it can be told where the next
-// PDU begins. A PDU longer than 1 MiB, or ten in a row whose length makes no
-// sense, end that, and the client binds anew.
+// A PDU that cannot be parsed is accepted as it is and answered with the status
+// that names the error; the bind stays up as long as the start of the next PDU
+// is known. A PDU longer than 1 MiB, or more than ten consecutive ones with an
+// invalid length, end the session, and the client binds again.
 //
-// The PDUs we send are gosmpp's. Its session is not used: it drops the bind at
-// the first PDU it cannot read, closes without waiting for what is under way,
-// and pauses without jitter (docs/adr tells more).
+// PDUs are marshalled with gosmpp. Its session is not used: it drops the bind at
+// the first PDU that it cannot parse, closes without waiting for PDUs in flight,
+// and retries without jitter (see docs/adr).
 package smpp

@@ -8,23 +8,24 @@ import (
 	"github.com/penstock/penstock/decoders/smpp"
 )
 
-// maxStrange is how many PDUs in a row may have a length that makes no sense.
-const maxStrange = 10
+// maxBadLengths is the largest number of consecutive PDUs with an invalid
+// length.
+const maxBadLengths = 10
 
-// handle answers a PDU, or sees to it that it is. Its error ends the session.
+// handle responds to a PDU or starts its acceptance. An error ends the session.
 func (s *session) handle(ctx context.Context, h smpp.Header, raw []byte) error {
 	switch h.Command {
 	case smpp.DeliverSM, smpp.DataSM:
 		s.accept(ctx, h, raw)
 	case smpp.EnquireLink:
-		s.send(answerTo(h, statusOK))
+		s.send(responsePDU(h, statusOK))
 	case smpp.Unbind:
-		return errKicked
+		return errSMSCUnbound
 	case smpp.Unbind.Answer():
 		return errUnbound
 	case smpp.SubmitSM.Answer(), smpp.GenericNack:
-		s.answered(h, raw)
-	case smpp.AlertNotification: // nothing waits for it, and it has no answer
+		s.handleResponse(h, raw)
+	case smpp.AlertNotification: // unused, and has no response
 	default:
 		if !h.Command.Response() {
 			s.accept(ctx, h, raw)
@@ -33,36 +34,36 @@ func (s *session) handle(ctx context.Context, h smpp.Header, raw []byte) error {
 	return nil
 }
 
-// unframed keeps a PDU whose length makes no sense.
-func (s *session) unframed(ctx context.Context, h smpp.Header, raw []byte, err error) error {
-	s.strange++
+// acceptBadLength accepts a PDU with an invalid length.
+func (s *session) acceptBadLength(ctx context.Context, h smpp.Header, raw []byte, err error) error {
+	s.badLengths++
 	s.accept(ctx, h, raw)
-	if errors.Is(err, errLost) || s.strange > maxStrange {
+	if errors.Is(err, errFraming) || s.badLengths > maxBadLengths {
 		return fmt.Errorf("read: %w", err)
 	}
 	return nil
 }
 
-// accept has a PDU accepted in its turn, and answered in the background once it
-// is. It waits while too many are under way.
+// accept accepts PDUs in order and responds in the background. It blocks while
+// too many are in flight.
 func (s *session) accept(ctx context.Context, h smpp.Header, raw []byte) {
 	select {
 	case <-s.stopping:
-		s.send(answerTo(h, statusTemporary))
+		s.send(responsePDU(h, statusTemporary))
 		return
 	default:
 	}
 	select {
 	case s.slots <- struct{}{}:
 	case <-s.stopping:
-		s.send(answerTo(h, statusTemporary))
+		s.send(responsePDU(h, statusTemporary))
 		return
 	}
 	s.status.inFlight.Add(1)
-	a := Arrival{Carrier: s.o.Name, ID: s.repeats.id(h.Sequence, raw), PDU: raw}
+	a := Arrival{Carrier: s.o.Name, ID: s.duplicates.id(h.Sequence, raw), PDU: raw}
 	d, fault := smpp.ParseDelivery(raw)
 	a.Receipt = fault == nil && d.IsReceipt()
-	// What is under way is answered also when the client is stopped meanwhile.
+	// PDUs in flight get a response even if the client is stopped meanwhile.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.o.AcceptTimeout)
 	wait, err := s.o.Accept(ctx, a)
 	go func() {
@@ -70,31 +71,31 @@ func (s *session) accept(ctx context.Context, h smpp.Header, raw []byte) {
 		if err == nil {
 			err = wait(ctx)
 		}
-		s.send(answerTo(h, s.verdict(a, fault, err)))
+		s.send(responsePDU(h, s.responseStatus(a, fault, err)))
 	}()
 }
 
-// verdict counts what became of an arrival and returns the status of its answer.
-func (s *session) verdict(a Arrival, fault, err error) uint32 {
+// responseStatus counts an arrival and returns the status of its response.
+func (s *session) responseStatus(a Arrival, fault, err error) uint32 {
 	if fault != nil {
 		s.status.malformed.Add(1)
-		if !s.complained.Swap(true) { // the events have the others
-			s.o.Logger.Warn("a PDU cannot be read", "error", fault)
+		if !s.malformedLogged.Swap(true) { // the others are recorded as events
+			s.o.Logger.Warn("cannot parse PDU", "error", fault)
 		}
 	}
 	if err != nil {
 		s.status.refused.Add(1)
-		if !s.status.refusing.Swap(true) { // the SMSC comes again and again
-			s.o.Logger.Error("what arrives is not accepted", "error", err)
+		if !s.status.refusing.Swap(true) { // the SMSC retries repeatedly
+			s.o.Logger.Error("inbound PDUs are refused", "error", err)
 		}
 		return statusTemporary
 	}
 	if s.status.refusing.Swap(false) {
-		s.o.Logger.Info("what arrives is accepted again")
+		s.o.Logger.Info("inbound PDUs are accepted again")
 	}
 	switch {
 	case fault != nil:
-		return statusOf(fault)
+		return errorStatus(fault)
 	case a.Receipt:
 		s.status.receipts.Add(1)
 	default:

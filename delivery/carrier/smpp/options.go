@@ -12,18 +12,18 @@ import (
 	"time"
 )
 
-// Arrival is a PDU that an SMSC sent and that is to be kept: a message, a
-// receipt, or something that cannot be read.
+// Arrival is a PDU from an SMSC that must be stored: a message, a receipt, or a
+// PDU that cannot be parsed.
 type Arrival struct {
 	Carrier string // the client's name
 	// ID is the same for a PDU that the SMSC repeats within a session, with the
 	// same sequence number and the same octets, and for no other.
 	ID      string
 	Receipt bool
-	PDU     []byte // not kept by the client
+	PDU     []byte // not retained by the client
 }
 
-// Bind is what a bind is for.
+// Bind is the type of a bind.
 type Bind string
 
 // The binds. What a transmitter's SMSC reports comes over another bind.
@@ -33,7 +33,7 @@ const (
 	Transmitter Bind = "transmitter"
 )
 
-// Alphabet is how an SMSC has text of data_coding 0, its default alphabet.
+// Alphabet is the encoding of data_coding 0, the SMSC's default alphabet.
 type Alphabet string
 
 // The default alphabets of SMSCs.
@@ -43,14 +43,14 @@ const (
 	Latin1 Alphabet = "latin1"      // ISO 8859-1
 )
 
-// Accept gives an arrival its place among those to be kept, in the order of the
-// calls. It is on disk when the function it returns has returned nil.
+// Accept enqueues an arrival to be stored, in the order of the calls. It is on
+// disk when the returned function has returned nil.
 type Accept func(ctx context.Context, a Arrival) (Wait, error)
 
 // Wait waits until an arrival is on disk.
 type Wait func(ctx context.Context) error
 
-// Options say whom to bind to and how. Name, Addr and Accept are required.
+// Options configures a client. Name, Addr and Accept are required.
 type Options struct {
 	Name   string // of the carrier, in logs, metrics and events
 	Addr   string // host:port
@@ -64,19 +64,19 @@ type Options struct {
 	Alphabet     Alphabet    // of data_coding 0; "" means GSM7
 	TLS          *tls.Config // nil means no TLS; its ServerName defaults to Addr's host
 
-	// EnquireLink is how often the link is tried; 0 means 30 s.
+	// EnquireLink is the interval of enquire_link; 0 means 30 s.
 	EnquireLink time.Duration
-	// Timeout is how long the other side may take to connect, to answer a bind,
-	// an unbind or an enquire_link, and to take what we write; 0 means 10 s.
+	// Timeout bounds a connect, a bind, an unbind, an enquire_link and a write;
+	// 0 means 10 s.
 	Timeout time.Duration
-	// AcceptTimeout is how long accepting may take; 0 means 10 s.
+	// AcceptTimeout bounds the acceptance of a PDU; 0 means 10 s.
 	AcceptTimeout time.Duration
-	// AnswerTimeout is how long the answer to a submit_sm may take; 0 means 30 s.
+	// AnswerTimeout bounds the wait for a submit_sm_resp; 0 means 30 s.
 	AnswerTimeout time.Duration
-	// InFlight is how many PDUs may wait to be accepted; 0 means 1000.
+	// InFlight is the maximum number of PDUs being accepted; 0 means 1000.
 	InFlight int
-	// Pauses between attempts to bind: the first, doubled until the longest, each
-	// shortened by up to a half at random; 0 means 1 s and 1 min.
+	// FirstPause and LongestPause bound the backoff between binds, which doubles
+	// and has a jitter of up to minus a half; 0 means 1 s and 1 min.
 	FirstPause, LongestPause time.Duration
 
 	Logger *slog.Logger     // nil means slog.Default
@@ -84,9 +84,9 @@ type Options struct {
 	Rand   func() float64   // in [0, 1); nil means math/rand's
 }
 
-func (o *Options) complete() error {
+func (o *Options) setDefaults() error {
 	if o.Name == "" || o.Accept == nil {
-		return errors.New("smpp: a carrier needs a name and somebody who accepts")
+		return errors.New("smpp: a carrier needs a name and an Accept function")
 	}
 	host, _, err := net.SplitHostPort(o.Addr)
 	if err != nil {

@@ -15,93 +15,91 @@ import (
 	"github.com/penstock/penstock/decoders/smpp"
 )
 
-// session is what goes on over one bound connection: one goroutine reads, one
-// writes, one asks whether the other side is there, and each PDU that is being
-// accepted has its own.
+// session serves one bound connection. One goroutine reads, one writes, one
+// sends enquire_link, and each PDU being accepted has its own.
 type session struct {
 	*link
-	o       *Options
-	status  *status
-	repeats *repeats
-	out     chan outgoing
-	debts   *debts
-	// slots holds one for each PDU that is being accepted.
+	o          *Options
+	status     *status
+	duplicates *duplicates
+	out        chan outgoingPDU
+	window     *window
+	// slots holds one value for each PDU being accepted.
 	slots chan struct{}
-	// stopping is closed when nothing more is accepted.
+	// stopping is closed when no more PDUs are accepted.
 	stopping chan struct{}
-	// leaving says that we have unbound and wait for the answer.
-	leaving atomic.Bool
-	// complained says that a PDU that cannot be read was mentioned.
-	complained atomic.Bool
-	// ended is closed when nothing is read any more.
-	ended   chan struct{}
-	strange int // PDUs in a row whose length makes no sense
+	// unbinding means that an unbind was sent and its response is awaited.
+	unbinding atomic.Bool
+	// malformedLogged means that a PDU that cannot be parsed was logged.
+	malformedLogged atomic.Bool
+	// ended is closed when reading has stopped.
+	ended      chan struct{}
+	badLengths int // consecutive PDUs with an invalid length
 }
 
 func newSession(c *Client, l *link) *session {
 	return &session{
-		link: l, o: &c.o, status: &c.status, repeats: newRepeats(c.o.Now),
-		out: make(chan outgoing, 256), debts: newDebts(), slots: make(chan struct{}, c.o.InFlight), stopping: make(chan struct{}), ended: make(chan struct{}),
+		link: l, o: &c.o, status: &c.status, duplicates: newDuplicates(c.o.Now),
+		out: make(chan outgoingPDU, 256), window: newWindow(), slots: make(chan struct{}, c.o.InFlight), stopping: make(chan struct{}), ended: make(chan struct{}),
 	}
 }
 
-// The ways in which a session ends well.
+// The errors of a session that ended by an unbind.
 var (
-	errUnbound = errors.New("unbound")
-	errKicked  = errors.New("the SMSC has unbound")
+	errUnbound     = errors.New("unbound")
+	errSMSCUnbound = errors.New("the SMSC has unbound")
 )
 
 // run serves the connection until it breaks, the SMSC unbinds, or ctx is done
-// and all that was under way is answered.
+// and all PDUs in flight have been answered.
 func (s *session) run(ctx context.Context) error {
-	var writing, asking sync.WaitGroup
+	var writing, keepAlive sync.WaitGroup
 	writing.Go(s.write)
 	drained := make(chan struct{})
-	asking.Go(s.ask)
-	stop := context.AfterFunc(ctx, func() { defer close(drained); s.drain() })
+	keepAlive.Go(s.keepAlive)
+	stop := context.AfterFunc(ctx, func() { defer close(drained); s.shutdown() })
 	last, err := s.read(ctx)
 	close(s.ended)
 	if stop() {
-		s.settle()
+		s.waitAccepted()
 	} else {
 		<-drained
 	}
-	if errors.Is(err, errKicked) {
-		s.send(answerTo(last, statusOK))
+	if errors.Is(err, errSMSCUnbound) {
+		s.send(responsePDU(last, statusOK))
 	}
-	s.bankrupt(err)
-	asking.Wait()
+	s.failPending(err)
+	keepAlive.Wait()
 	close(s.out)
 	writing.Wait()
 	s.conn.Close()
 	return err
 }
 
-// drain ends the session from our side: nothing more is accepted or submitted,
-// what is under way is answered, and then we unbind.
-func (s *session) drain() {
+// shutdown ends the session from our side: it accepts and submits nothing more,
+// waits for PDUs in flight, and unbinds.
+func (s *session) shutdown() {
 	close(s.stopping)
-	s.debts.stop()
-	s.settle()
-	s.collect()
-	s.leaving.Store(true)
-	s.send(octets(pdu.NewUnbind()))
-	s.lastWords()
+	s.window.closeToNew()
+	s.waitAccepted()
+	s.waitResponses()
+	s.unbinding.Store(true)
+	s.send(marshal(pdu.NewUnbind()))
+	s.setUnbindDeadline()
 }
 
-// lastWords bounds how long the answer to our unbind may take.
-func (s *session) lastWords() {
+// setUnbindDeadline bounds the wait for the unbind response.
+func (s *session) setUnbindDeadline() {
 	_ = s.conn.SetReadDeadline(time.Now().Add(s.o.Timeout / 2))
 }
 
-// collect waits for the answers that the SMSC owes, for as long as an unbind may
-// take.
-func (s *session) collect() {
+// waitResponses waits for pending responses, for as long as an unbind may take.
+func (s *session) waitResponses() {
 	late := time.NewTimer(s.o.Timeout / 2)
 	defer late.Stop()
-	for s.debts.open() > 0 {
+	for s.window.count() > 0 {
 		select {
-		case <-s.debts.paid:
+		case <-s.window.resolved:
 		case <-s.ended:
 			return
 		case <-late.C:
@@ -110,53 +108,53 @@ func (s *session) collect() {
 	}
 }
 
-// settle waits until nothing is being accepted, and keeps it so.
-func (s *session) settle() {
+// waitAccepted waits until no PDU is being accepted, and prevents new ones.
+func (s *session) waitAccepted() {
 	for range cap(s.slots) {
 		s.slots <- struct{}{}
 	}
 }
 
-// read handles PDUs until one ends the session; that one's header is returned.
+// read handles PDUs until one ends the session, and returns its header.
 func (s *session) read(ctx context.Context) (smpp.Header, error) {
 	for {
-		raw, err := s.next()
-		h, _ := smpp.ParseHeader(raw) // zero when it is not all there
-		_, strange := errors.AsType[*lengthError](err)
+		raw, err := s.readNext()
+		h, _ := smpp.ParseHeader(raw) // zero if incomplete
+		_, badLength := errors.AsType[*lengthError](err)
 		switch {
-		case strange:
-			if err := s.unframed(ctx, h, raw, err); err != nil {
+		case badLength:
+			if err := s.acceptBadLength(ctx, h, raw, err); err != nil {
 				return h, err
 			}
 			continue
 		case err != nil:
-			return h, s.broken(err)
+			return h, s.readError(err)
 		}
-		s.strange = 0
+		s.badLengths = 0
 		if err := s.handle(ctx, h, raw); err != nil {
 			return h, err
 		}
 	}
 }
 
-// next reads a PDU. A link over which nothing has come for as long as an
-// enquire_link may take to be sent and answered is dead.
-func (s *session) next() ([]byte, error) {
-	if !s.leaving.Load() {
+// readNext reads a PDU. A link without traffic for the time of an enquire_link
+// and its response is dead.
+func (s *session) readNext() ([]byte, error) {
+	if !s.unbinding.Load() {
 		if err := s.conn.SetReadDeadline(time.Now().Add(s.o.EnquireLink + s.o.Timeout)); err != nil {
 			return nil, err
 		}
-		if s.leaving.Load() { // since then: the shorter deadline must stand
-			s.lastWords()
+		if s.unbinding.Load() { // set concurrently: keep the shorter deadline
+			s.setUnbindDeadline()
 		}
 	}
 	return readPDU(s.in)
 }
 
-// broken says why nothing more can be read.
-func (s *session) broken(err error) error {
-	if s.leaving.Load() {
-		return errUnbound // the answer is owed, and of no use
+// readError converts a read error into the reason that the session ended.
+func (s *session) readError(err error) error {
+	if s.unbinding.Load() {
+		return errUnbound // the response is pending and not needed
 	}
 	if late, ok := errors.AsType[net.Error](err); ok && late.Timeout() {
 		return fmt.Errorf("the SMSC was silent for %s", s.o.EnquireLink+s.o.Timeout)
@@ -167,18 +165,18 @@ func (s *session) broken(err error) error {
 	return fmt.Errorf("read: %w", err)
 }
 
-// ask sends enquire_link now and then, and gives up answers that do not come.
-func (s *session) ask() {
+// keepAlive sends enquire_link periodically and expires pending requests.
+func (s *session) keepAlive() {
 	tick := time.NewTicker(s.o.EnquireLink)
 	defer tick.Stop()
-	look := time.NewTicker(s.o.AnswerTimeout / 8)
-	defer look.Stop()
+	timeouts := time.NewTicker(s.o.AnswerTimeout / 8)
+	defer timeouts.Stop()
 	for {
 		select {
 		case <-tick.C:
-			s.send(octets(pdu.NewEnquireLink()))
-		case <-look.C:
-			s.late()
+			s.send(marshal(pdu.NewEnquireLink()))
+		case <-timeouts.C:
+			s.expirePending()
 		case <-s.ended:
 			return
 		}

@@ -143,7 +143,7 @@ func TestAStreamThatMakesNoSenseEndsTheBind(t *testing.T) {
 		status uint32
 	}{
 		"a length beyond all measure":  {[]byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n"), 0x02},
-		"one bad length after another": {bytes.Repeat([]byte{0, 0, 0, 4}, 2*maxStrange), 0x02},
+		"one bad length after another": {bytes.Repeat([]byte{0, 0, 0, 4}, 2*maxBadLengths), 0x02},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, l := newSMSC(t), &log{}

@@ -8,44 +8,44 @@ import (
 	"time"
 )
 
-// State is where a bind stands.
+// State is the state of a bind.
 type State string
 
 // The states.
 const (
 	Connecting State = "connecting"
 	Bound      State = "bound"
-	Waiting    State = "waiting" // until it binds again
+	Waiting    State = "waiting" // for the next bind
 	Stopped    State = "stopped"
 )
 
-// Status is how a bind is doing. The counts are since the start.
+// Status is the state of a bind with its counters since the start.
 type Status struct {
 	Name      string
 	State     State
 	Since     time.Time
-	Error     string // why it is not bound; empty if it is
+	Error     string // why it is not bound; empty if bound
 	Binds     int64
 	Messages  int64 // accepted
 	Receipts  int64 // accepted
-	Malformed int64 // PDUs that could not be read, accepted or not
+	Malformed int64 // PDUs that could not be parsed, accepted or not
 	Refused   int64 // PDUs that could not be accepted
-	InFlight  int64 // PDUs that wait to be accepted
+	InFlight  int64 // PDUs being accepted
 }
 
-// status is what Status is made of.
+// status holds the values of Status.
 type status struct {
 	mu    sync.Mutex
 	state State
 	since time.Time
 	err   error
 
-	refusing atomic.Bool // the last PDU could not be accepted
+	refusing atomic.Bool // the last PDU was not accepted
 
 	binds, messages, receipts, malformed, refused, inFlight atomic.Int64
 }
 
-// set moves to a state. Connecting keeps the reason why it is not bound.
+// set changes the state. Connecting keeps the last error.
 func (s *status) set(state State, now time.Time, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,7 +55,7 @@ func (s *status) set(state State, now time.Time, err error) {
 	s.state, s.since = state, now
 }
 
-// Status returns how the bind is doing.
+// Status returns the state of the bind.
 func (c *Client) Status() Status {
 	s := &c.status
 	s.mu.Lock()
@@ -70,7 +70,7 @@ func (c *Client) Status() Status {
 	return out
 }
 
-// Check returns nil while the carrier is bound, else where it stands and why.
+// Check returns nil if the carrier is bound, else its state and error.
 func (c *Client) Check(context.Context) error {
 	s := c.Status()
 	switch {

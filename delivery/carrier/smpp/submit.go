@@ -3,6 +3,7 @@ package smpp
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -12,36 +13,37 @@ import (
 
 	"github.com/penstock/penstock/decoders/gsm"
 	"github.com/penstock/penstock/decoders/smpp"
+	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/delivery/carrier"
 )
 
-// Submit hands a message to the SMSC. It does not wait for the answer; how many
-// are under way is for the caller to bound. See carrier.Carrier.
+// Submit submits a message to the SMSC. It does not wait for the response; the
+// caller bounds the number in flight. See carrier.Carrier.
 func (c *Client) Submit(_ context.Context, m carrier.Submission, done func(carrier.Outcome)) {
 	p, err := c.submitSM(&m)
 	if err != nil {
-		done(carrier.Outcome{Verdict: carrier.Rejected, Reason: err.Error()})
+		done(carrier.Outcome{Verdict: carrier.Rejected, Unsent: true, Reason: err.Error()})
 		return
 	}
-	o := &owed{sequence: uint32(p.SequenceNumber), at: c.o.Now(), done: done}
-	out := outgoing{raw: octets(p), owed: o}
+	request := &pendingRequest{sequence: uint32(p.SequenceNumber), submittedAt: c.o.Now(), done: done}
+	out := outgoingPDU{raw: marshal(p), request: request}
 	s := c.current.Load()
-	if s == nil || !s.debts.add(o, func() { s.out <- out }) {
+	if s == nil || !s.window.add(request, func() { s.out <- out }) {
 		done(carrier.Outcome{Verdict: carrier.Later, Throttled: true, Reason: "the carrier is not bound"})
 	}
 }
 
-// Ready reports whether there is a bind to submit over.
+// Ready reports whether there is a session to submit over.
 func (c *Client) Ready() bool { return c.current.Load() != nil }
 
-// submitSM makes the PDU of a message.
+// submitSM builds the PDU of a message.
 func (c *Client) submitSM(m *carrier.Submission) (*pdu.SubmitSM, error) {
-	coding, text, err := c.coded(m)
+	coding, text, err := c.encodeText(m)
 	if err != nil {
 		return nil, err
 	}
 	p := pdu.NewSubmitSM().(*pdu.SubmitSM)
-	from, err := c.name(m.From)
+	from, err := c.encodeSender(m.From)
 	if err != nil {
 		return nil, err
 	}
@@ -61,30 +63,34 @@ func (c *Client) submitSM(m *carrier.Submission) (*pdu.SubmitSM, error) {
 	if err := setText(p, coding, append(bytes.Clone(m.UDH), text...)); err != nil {
 		return nil, err
 	}
-	p.RegisterOptionalParam(pdu.Field{Tag: pdu.TagUserMessageReference, Data: reference(m.ID)})
+	p.RegisterOptionalParam(pdu.Field{Tag: pdu.TagUserMessageReference, Data: userReference(m.ID)})
 	return p, nil
 }
 
 const (
-	// receiptOnEnd asks for a receipt, whatever the end (5.2.17).
+	// receiptOnEnd requests a receipt for every final state (5.2.17).
 	receiptOnEnd = 0x01
-	// replaceType1 has a handset replace what it has of the same type and
-	// originator (TS 23.040, 9.2.3.9); replace_if_present_flag is for messages
+	// replaceType1 makes a handset replace the message of the same type and
+	// originator (TS 23.040, 9.2.3.9); replace_if_present_flag covers messages
 	// that are still at the SMSC.
 	replaceType1 = 0x41
-	// longestText is what fits short_message; more goes into message_payload.
-	longestText = 254
+	// maxShortMessage is the size of short_message in octets; longer texts use
+	// message_payload.
+	maxShortMessage = 254
+	// maxAddress is the size of source_addr in octets.
+	maxAddress = 20
 )
 
-// reference is our mark of a message, which some SMSCs give back in receipts.
-func reference(id string) []byte {
+// userReference returns the user_message_reference, which some SMSCs return in
+// receipts.
+func userReference(id string) []byte {
 	n := smpp.ReferenceOf(id)
 	return []byte{byte(n >> 8), byte(n)}
 }
 
-// name is a sender in the SMSC's alphabet, which has a letter in an octet: an
-// address has room for 20. Digits and the letters of ASCII are the same in all.
-func (c *Client) name(from string) (string, error) {
+// encodeSender encodes an originator in the SMSC's alphabet, one character per
+// octet. Digits and ASCII letters are the same in all alphabets.
+func (c *Client) encodeSender(from string) (string, error) {
 	if c.o.Alphabet == Latin1 {
 		octets, err := charmap.ISO8859_1.NewEncoder().String(from)
 		if err != nil {
@@ -96,11 +102,20 @@ func (c *Client) name(from string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("smpp: source_addr: %w", err)
 	}
+	if bytes.IndexByte(octets, 0) >= 0 {
+		return "", errors.New("smpp: source_addr: an @ is the octet 0 there, which ends the field")
+	}
 	return string(octets), nil
 }
 
-// setAddress sets who a message is from or for: a name, a number with its
-// country, or a short code (5.2.5, 5.2.6).
+// Shows reports whether source_addr can represent an originator.
+func (c *Client) Shows(originator string) bool {
+	octets, err := c.encodeSender(originator)
+	return err == nil && len(octets) <= maxAddress
+}
+
+// setAddress sets an address: alphanumeric, international, or a short code
+// (5.2.5, 5.2.6).
 func setAddress(a *pdu.Address, s string) error {
 	ton, npi := data.GSM_TON_INTERNATIONAL, data.GSM_NPI_ISDN
 	switch {
@@ -116,20 +131,21 @@ func setAddress(a *pdu.Address, s string) error {
 
 func setText(p *pdu.SubmitSM, coding byte, text []byte) error {
 	enc := data.NewCustomEncoding(coding, data.BINARY8BIT2)
-	if len(text) <= longestText {
+	if len(text) <= maxShortMessage {
 		return p.Message.SetMessageDataWithEncoding(text, enc)
 	}
 	p.RegisterOptionalParam(pdu.Field{Tag: pdu.TagMessagePayload, Data: text})
 	return p.Message.SetMessageDataWithEncoding(nil, enc)
 }
 
-// coded returns the data_coding of a message and its text as the SMSC takes it.
-// The values of a flash message are those of a handset (TS 23.038, 4).
-func (c *Client) coded(m *carrier.Submission) (coding byte, text []byte, err error) {
+// encodeText returns the data_coding and the text of a message as the SMSC takes
+// it. For a flash message the data_coding includes the message class (TS 23.038,
+// 4).
+func (c *Client) encodeText(m *carrier.Submission) (coding byte, text []byte, err error) {
 	text = m.Data
 	switch m.Coding {
 	case 7:
-		text, err = c.defaultText(m)
+		coding, text, err = c.encodeDefault(m)
 	case 8:
 		coding = 0x04
 	case 16:
@@ -143,23 +159,37 @@ func (c *Client) coded(m *carrier.Submission) (coding byte, text []byte, err err
 	return coding, text, err
 }
 
-// defaultText writes text in the SMSC's own alphabet.
-func (c *Client) defaultText(m *carrier.Submission) ([]byte, error) {
+// encodeDefault encodes text of the GSM alphabet in the SMSC's default alphabet,
+// or in UCS-2 if that cannot represent it. Texts are split accordingly; one that
+// was split for another carrier is sent if it fits.
+func (c *Client) encodeDefault(m *carrier.Submission) (coding byte, text []byte, err error) {
 	switch c.o.Alphabet {
 	case Packed:
-		return gsm.Pack(m.Data, len(m.UDH)), nil
+		return 0, gsm.Pack(m.Data, len(m.UDH)), nil
 	case Latin1:
-		text, err := charmap.ISO8859_1.NewEncoder().String(m.Text)
-		if err != nil {
-			return nil, fmt.Errorf("smpp: the alphabet of %s, latin1, cannot write the text", c.o.Name)
+		if text, err := charmap.ISO8859_1.NewEncoder().String(m.Text); err == nil {
+			return 0, []byte(text), nil
 		}
-		return []byte(text), nil
+		if text = gsm.EncodeUCS2(m.Text); len(m.UDH)+len(text) > sms.MaxOctets {
+			return 0, nil, fmt.Errorf("smpp: the alphabet of %s, latin1, cannot write the text, and in UCS-2 it does not fit a message", c.o.Name)
+		}
+		return 0x08, text, nil
 	}
-	return m.Data, nil
+	return 0, m.Data, nil
 }
 
-// outcomeOf reads an answer. The SMSC's own troubles, and a bind that may not
-// send, are no fault of the message; being too fast (throttled, queue full) is none at all.
+// Writes reports whether the SMSC's default alphabet can represent a text of the
+// GSM alphabet; other texts are sent as UCS-2.
+func (c *Client) Writes(text string) bool {
+	if c.o.Alphabet != Latin1 {
+		return true
+	}
+	_, err := charmap.ISO8859_1.NewEncoder().String(text)
+	return err == nil
+}
+
+// outcomeOf converts a response. Errors of the SMSC and a bind that may not send
+// are retried; throttled and queue full pause the queue.
 func outcomeOf(h smpp.Header, raw []byte) carrier.Outcome {
 	status := data.CommandStatusType(h.Status)
 	switch {

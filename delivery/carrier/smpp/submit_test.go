@@ -2,6 +2,7 @@ package smpp
 
 import (
 	"bytes"
+	"context"
 	"encoding/hex"
 	"fmt"
 	"slices"
@@ -86,6 +87,7 @@ func TestAMessageAsTheSMSCSeesIt(t *testing.T) {
 		"a part":                      {func(s *carrier.Submission) { s.UDH = []byte{5, 0, 3, 42, 2, 1} }, "", "1/1/447700900123 1/1/447800000001 40 00 0 1 00 \x05\x00\x03\x2a\x02\x01hello"},
 		"in a packed alphabet":        {func(*carrier.Submission) {}, Packed, "1/1/447700900123 1/1/447800000001 00 00 0 1 00 \xe8\x32\x9b\xfd\x06"},
 		"in Latin-1":                  {func(s *carrier.Submission) { s.Text, s.Data = "é@", []byte{5, 0} }, Latin1, "1/1/447700900123 1/1/447800000001 00 00 0 1 00 \xe9@"},
+		"what Latin-1 cannot write":   {func(s *carrier.Submission) { s.Text, s.Data = "5€", []byte{'5', 0x1b, 0x65} }, Latin1, "1/1/447700900123 1/1/447800000001 00 00 0 1 08 \x005\x20\xac"},
 		"more than short_message has": {func(s *carrier.Submission) { s.Data = []byte(long) }, "", "1/1/447700900123 1/1/447800000001 00 00 0 1 00 [" + long + "]"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -184,21 +186,38 @@ func TestWhatCannotBeWrittenIsRejected(t *testing.T) {
 	p := s.bound()
 	ready(t, c)
 	for name, m := range map[string]carrier.Submission{
-		"a character that the alphabet lacks": {To: "447800000001", Coding: 7, Text: "Ω"},
-		"a coding that there is not":          {To: "447800000001", Coding: 9},
-		"a number that is too long":           {To: strings.Repeat("4", 22), Coding: 8},
-		"a sender that is too long":           {To: "447800000001", From: strings.Repeat("4", 22), Coding: 8},
+		"what the alphabet lacks and does not fit in UCS-2": {To: "447800000001", Coding: 7, Text: strings.Repeat("Ω", 71)},
+		"a coding that there is not":                        {To: "447800000001", Coding: 9},
+		"a number that is too long":                         {To: strings.Repeat("4", 22), Coding: 8},
+		"a sender that is too long":                         {To: "447800000001", From: strings.Repeat("4", 22), Coding: 8},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var o told
 			c.Submit(t.Context(), m, o.of("a"))
-			if out := o.says(t, "a", 1); out.Verdict != carrier.Rejected || out.Reason == "" {
+			if out := o.says(t, "a", 1); out.Verdict != carrier.Rejected || !out.Unsent || out.Reason == "" {
 				t.Errorf("outcome %+v", out)
 			}
 		})
 	}
 	p.say(enquire, 0, 9, "")
 	p.answers(enquireResp, 0, 9) // and nothing before it
+}
+
+func TestWhatASourceAddressCanHave(t *testing.T) {
+	for alphabet, takes := range map[Alphabet]map[string]bool{
+		GSM7:   {"My Shop": true, "A&B": true, "ÄÖÜ": true, "a@b": false, "€€€€€€€€€€€": false, "447700900123": true},
+		Latin1: {"My Shop": true, "a@b": true, "€": false, "ΔΦ": false},
+	} {
+		c, err := New(Options{Name: "one", Addr: "h:1", Alphabet: alphabet, Accept: func(context.Context, Arrival) (Wait, error) { return nil, nil }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for originator, want := range takes {
+			if c.Shows(originator) != want {
+				t.Errorf("%s: %q: %t", alphabet, originator, !want)
+			}
+		}
+	}
 }
 
 func TestMessagesArePipelinedInOrder(t *testing.T) {

@@ -2,14 +2,14 @@ package smpp
 
 import "time"
 
-// maxWrite is how much is gathered for one write.
+// maxWrite is the largest number of octets collected for one write.
 const maxWrite = 32 << 10
 
-// send queues a PDU to be written. It is for the time before run ends.
-func (s *session) send(p []byte) { s.out <- outgoing{raw: p} }
+// send enqueues a PDU to be written. It must not be called after run has ended.
+func (s *session) send(p []byte) { s.out <- outgoingPDU{raw: p} }
 
-// write writes what is queued, as much as there is at a time. After an error it
-// ends the reading and throws the rest away, so that nobody waits in send.
+// write writes enqueued PDUs, as many at once as there are. After an error it
+// closes the connection and discards the rest, so that send never blocks.
 func (s *session) write() {
 	broken := false
 	var buf []byte
@@ -17,7 +17,7 @@ func (s *session) write() {
 		if broken {
 			continue
 		}
-		buf = s.gather(p.append(buf[:0]))
+		buf = s.appendQueued(p.append(buf[:0]))
 		_ = s.conn.SetWriteDeadline(time.Now().Add(s.o.Timeout))
 		if _, err := s.conn.Write(buf); err != nil {
 			broken = true
@@ -26,15 +26,15 @@ func (s *session) write() {
 	}
 }
 
-// append adds the PDU to what is about to be written.
-func (p outgoing) append(buf []byte) []byte {
-	if p.owed != nil {
-		p.owed.written.Store(true)
+// append appends the PDU to buf and marks its request as written.
+func (p outgoingPDU) append(buf []byte) []byte {
+	if p.request != nil {
+		p.request.written.Store(true)
 	}
 	return append(buf, p.raw...)
 }
 
-func (s *session) gather(buf []byte) []byte {
+func (s *session) appendQueued(buf []byte) []byte {
 	for len(buf) < maxWrite {
 		select {
 		case p, ok := <-s.out:

@@ -19,6 +19,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/penstock/penstock/relay/porttest"
 )
 
 // Addresses that the server treats in a way of their own.
@@ -98,7 +100,7 @@ func (s *Server) lay(t testing.TB, root string) {
 		check(t, os.Chown(filepath.Join(root, dir), owner, -1))
 	}
 	s.CAs = certificate(t, filepath.Join(s.config, "tls.pem"))
-	s.Addr = freeAddr(t)
+	s.Addr = porttest.Address(t)
 	check(t, os.WriteFile(filepath.Join(s.config, "main.cf"), s.mainCF(root, owner), 0o644))
 	check(t, os.WriteFile(filepath.Join(s.config, "master.cf"), s.masterCF(), 0o644))
 	access := fmt.Sprintf("%s 450 4.7.1 Greylisted, try again later\n%s 550 5.1.1 No such user\n", Greylisted, Rejected)

@@ -62,14 +62,6 @@ func certificate(t testing.TB, file string) *x509.CertPool {
 	return pool
 }
 
-func freeAddr(t testing.TB) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	check(t, err)
-	defer l.Close()
-	return l.Addr().String()
-}
-
 func check(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

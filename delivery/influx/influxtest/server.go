@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -19,6 +18,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/penstock/penstock/relay/porttest"
 )
 
 // Options changes how the server runs.
@@ -50,9 +51,9 @@ func Start(t testing.TB, o Options) *Server {
 	}
 	dir := t.TempDir()
 	s := &Server{config: filepath.Join(dir, "influxd.conf"), log: filepath.Join(dir, "influxd.log")}
-	address := freeAddress(t)
+	address := porttest.Address(t)
 	s.URL = "http://" + address
-	s.write(t, fmt.Sprintf(config, dir, freeAddress(t), address, o.Auth))
+	s.write(t, fmt.Sprintf(config, dir, porttest.Address(t), address, o.Auth))
 	t.Cleanup(func() { s.Stop() })
 	s.run(t, path)
 	if o.Auth {
@@ -216,16 +217,6 @@ func (s *Server) Count(t testing.TB, db, measurement, field string) int {
 		return 0
 	}
 	return int(found.Results[0].Series[0].Values[0][1])
-}
-
-func freeAddress(t testing.TB) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
 }
 
 // Write stores lines of line protocol, with nanoseconds.

@@ -62,7 +62,7 @@ func TestTheEndOfAJobIsAnnounced(t *testing.T) {
 				return nil, tc.err
 			})
 			j, err := New(Deps{
-				Store: s.db.Jobs, Redis: s.redis, Runners: map[job.Kind]job.Runner{"test": run}, Ending: e.ending,
+				Store: s.db.Jobs, Redis: s.redis, Runners: map[job.Kind]job.Runner{"test": run}, OnEnd: e.ending,
 				Logger: slog.New(slog.DiscardHandler),
 			}, Options{Reconcile: 20 * time.Millisecond, Timeout: 200 * time.Millisecond, Lease: 300 * time.Millisecond})
 			if err != nil {

@@ -83,7 +83,7 @@ func TestAJobRunsToItsEnd(t *testing.T) {
 	s := newSite(t)
 	down := relay.Errorf(relay.KindUnavailable, "redis: down")
 	var calls sync.Map
-	j := s.open(true, Options{Again: time.Millisecond, Tries: 3}, func(_ context.Context, one job.Job) (any, error) {
+	j := s.open(true, Options{RetryDelay: time.Millisecond, MaxTries: 3}, func(_ context.Context, one job.Job) (any, error) {
 		n, _ := calls.LoadOrStore(one.ID, new(atomic.Int32))
 		count := n.(*atomic.Int32).Add(1)
 		switch {
@@ -185,7 +185,7 @@ func TestAShutdownLeavesAJobForTheNextStart(t *testing.T) {
 func TestWhatCannotBeRunIsRefused(t *testing.T) {
 	s := newSite(t)
 	j := s.open(false, Options{}, nil)
-	if err := j.Submit(t.Context(), job.Job{ID: "x", Kind: "other"}); err == nil || !strings.Contains(err.Error(), "nobody runs") {
+	if err := j.Submit(t.Context(), job.Job{ID: "x", Kind: "other"}); err == nil || !strings.Contains(err.Error(), "no runner") {
 		t.Error(err)
 	}
 	if _, err := New(Deps{Store: s.db.Jobs, Redis: s.redis, Runners: map[job.Kind]job.Runner{}}, Options{Timeout: time.Second, Lease: time.Second}); err == nil {
@@ -194,10 +194,10 @@ func TestWhatCannotBeRunIsRefused(t *testing.T) {
 	if _, err := New(Deps{}, Options{}); err == nil {
 		t.Error("nothing to work with")
 	}
-	if wait := (&Jobs{opts: complete(Options{})}).pause(1000); wait != time.Minute {
+	if wait := (&Jobs{opts: withDefaults(Options{})}).backoff(1000); wait != time.Minute {
 		t.Error(wait)
 	}
-	if errors.Is(later(0), context.Canceled) || later(0).Error() == "" {
+	if errors.Is(retryIn(0), context.Canceled) || retryIn(0).Error() == "" {
 		t.Error("later")
 	}
 }

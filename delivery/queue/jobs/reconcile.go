@@ -7,16 +7,16 @@ import (
 	"github.com/penstock/penstock/relay/job"
 )
 
-// window is how many due jobs are looked at in one pass, of each account.
-const window = 1000
+// maxDue is the largest number of due jobs listed per account in one pass.
+const maxDue = 1000
 
-// reconcileLoop wakes what is due until ctx ends.
+// reconcileLoop schedules due jobs until ctx ends.
 func (j *Jobs) reconcileLoop(ctx context.Context) {
-	first := make(map[job.Ref]time.Time) // when a due job was seen first
+	firstSeen := make(map[job.Ref]time.Time) // when a due job was first listed
 	tick := time.NewTicker(j.opts.Reconcile)
 	defer tick.Stop()
 	for {
-		j.reconcile(ctx, first)
+		j.reconcile(ctx, firstSeen)
 		select {
 		case <-ctx.Done():
 			return
@@ -25,13 +25,13 @@ func (j *Jobs) reconcileLoop(ctx context.Context) {
 	}
 }
 
-// reconcile looks at what is due once.
-func (j *Jobs) reconcile(ctx context.Context, first map[job.Ref]time.Time) {
+// reconcile schedules the jobs that are due, once.
+func (j *Jobs) reconcile(ctx context.Context, firstSeen map[job.Ref]time.Time) {
 	now := j.deps.Now()
-	refs, err := j.deps.Store.Due(ctx, now, window)
+	refs, err := j.deps.Store.Due(ctx, now, maxDue)
 	if err != nil {
 		if ctx.Err() == nil {
-			j.deps.Logger.WarnContext(ctx, "which jobs are due is not known", "error", err)
+			j.deps.Logger.WarnContext(ctx, "cannot list due jobs", "error", err)
 		}
 		return
 	}
@@ -39,34 +39,35 @@ func (j *Jobs) reconcile(ctx context.Context, first map[job.Ref]time.Time) {
 	for _, ref := range refs {
 		due[ref] = true
 		if ctx.Err() == nil {
-			j.rouse(ctx, ref, first, now)
+			j.scheduleDue(ctx, ref, firstSeen, now)
 		}
 	}
-	for ref := range first {
+	for ref := range firstSeen {
 		if !due[ref] {
-			delete(first, ref)
+			delete(firstSeen, ref)
 		}
 	}
 }
 
-// rouse makes the task of a due job when it is seen the second time, since most
-// that are seen once are on their way. One that has a task already is run beside
-// asynq, which has lost it, has much to do, or waits for a process that died.
-func (j *Jobs) rouse(ctx context.Context, ref job.Ref, first map[job.Ref]time.Time, now time.Time) {
-	if _, known := first[ref]; !known {
-		first[ref] = now
+// scheduleDue creates the task of a job when it is listed as due a second time,
+// since most jobs that are listed once already have a task about to run. A job
+// that still has a task is run outside asynq, which may have lost it, be busy,
+// or wait for a process that crashed.
+func (j *Jobs) scheduleDue(ctx context.Context, ref job.Ref, firstSeen map[job.Ref]time.Time, now time.Time) {
+	if _, seen := firstSeen[ref]; !seen {
+		firstSeen[ref] = now
 		return
 	}
-	if existed, err := j.wake(ctx, ref); err != nil || !existed {
-		return // tried again with the next pass, or on its way
+	if existed, err := j.enqueueTask(ctx, ref); err != nil || !existed {
+		return // the next pass retries, or the new task runs it
 	}
 	select {
 	case j.slots <- struct{}{}:
-		delete(first, ref)
+		delete(firstSeen, ref)
 		j.running.Go(func() {
 			defer func() { <-j.slots }()
-			if _, err := j.try(j.life, ref); err != nil {
-				j.deps.Logger.Debug("due job was not run", "job_id", ref.ID, "error", err)
+			if _, err := j.runIfDue(j.runCtx, ref); err != nil {
+				j.deps.Logger.Debug("cannot run due job", "job_id", ref.ID, "error", err)
 			}
 		})
 	default: // all slots are taken

@@ -7,10 +7,9 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// Strict returns where a document would let something through that nobody has
-// described: objects of an answer that do not say additionalProperties, answers
-// for any status, and operations without an id, a summary, a tag or a word about
-// credentials.
+// Strict returns the places where a document permits what it does not describe:
+// response objects without additionalProperties, responses for any status, and
+// operations without an id, a summary, a tag or a security requirement.
 func Strict(doc *openapi3.T) []string {
 	var out []string
 	for path, item := range doc.Paths.Map() {

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/penstock/penstock/relay/porttest"
 )
 
 // startTime bounds how long a server may take to answer.
@@ -42,7 +44,7 @@ type Server struct {
 func Start(t testing.TB, args ...string) *Server {
 	t.Helper()
 	binary(t, "redis-server")
-	port := FreePort(t)
+	port := porttest.Free(t)
 	s := &Server{t: t, dir: t.TempDir(), Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port))}
 	s.URL = "redis://" + s.Addr
 	s.args = append([]string{
@@ -115,25 +117,6 @@ func Await(t testing.TB, most time.Duration, what string, holds func(ctx context
 		case <-tick.C:
 		}
 	}
-}
-
-// FreePort returns a port nobody listens on, whose cluster bus port (+10000)
-// exists as well.
-func FreePort(t testing.TB) int {
-	t.Helper()
-	for range 100 {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatalf("free port: %v", err)
-		}
-		port := l.Addr().(*net.TCPAddr).Port
-		_ = l.Close()
-		if port < 55000 {
-			return port
-		}
-	}
-	t.Fatal("free port: none below 55000")
-	return 0
 }
 
 // binary fails or skips the test if a program is missing.

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/penstock/penstock/relay/porttest"
 )
 
 // Cluster is three masters that share the slots.
@@ -90,7 +92,7 @@ func StartSentinels(t testing.TB) *Sentinels {
 
 func (s *Sentinels) sentinel(t testing.TB, host, port string) string {
 	t.Helper()
-	own := FreePort(t)
+	own := porttest.Free(t)
 	file := filepath.Join(t.TempDir(), "sentinel.conf")
 	text := fmt.Sprintf("port %d\nbind 127.0.0.1\nsentinel monitor mymaster %s %s 1\n"+
 		"sentinel down-after-milliseconds mymaster 500\nsentinel failover-timeout mymaster 2000\n", own, host, port)

@@ -73,6 +73,56 @@ func numberOverText(t *testing.T, s iot.ReadingStore) {
 	expect(t, read(t, s, iot.Query{DeviceID: "mended", Types: []string{celsius}}), point("mended", "1", 0, 21.5))
 }
 
+// textOf is a point that holds a text.
+func textOf(p iot.Point, text string) iot.Point {
+	p.Value, p.Text, p.IsText = 0, text, true
+	return p
+}
+
+// textOverNumber holds that a sensor has one value at a time, a number or a text.
+func textOverNumber(t *testing.T, s iot.ReadingStore) {
+	at, before, after := point("turned", "1", 0, 21), point("turned", "1", -1, 20), point("turned", "1", 1, 22)
+	other := point("turned", "2", 0, 5)
+	write(t, s, at, before, after, other)
+	celsiusOnly := iot.Query{DeviceID: "turned", Types: []string{celsius}}
+	for _, text := range []string{"broken", "still broken"} {
+		word := textOf(at, text)
+		write(t, s, word)
+		expect(t, read(t, s, celsiusOnly), after, word, other, before)
+		exact := celsiusOnly
+		exact.From, exact.To = at.Time, at.Time
+		wantBuckets(t, s, iot.AggregateQuery{Query: exact, Statistic: iot.Average, Granularity: iot.Hour}, "turned.2 2026-03-01T12:00:00Z 5")
+		write(t, s, at)
+		expect(t, read(t, s, celsiusOnly), after, at, other, before)
+	}
+	word := textOf(after, "off")
+	write(t, s, word)
+	expect(t, latest(t, s, acme, "turned", celsius), word, other)
+	for i, name := range hostile() {
+		p := point("turned "+name, name, i, 1)
+		p.Type = name
+		word := textOf(p, name)
+		word.Text = "off"
+		write(t, s, p, other)
+		write(t, s, word)
+		expect(t, read(t, s, iot.Query{DeviceID: p.DeviceID}), word)
+	}
+	expect(t, read(t, s, celsiusOnly), word, at, other, before)
+	theirs := at
+	theirs.Account = globex
+	write(t, s, theirs)
+	write(t, s, textOf(at, "broken"))
+	expect(t, read(t, s, iot.Query{Account: globex, DeviceID: "turned"}), theirs)
+}
+
+func lastKindOfBatchWins(t *testing.T, s iot.ReadingStore) {
+	number, later := point("kinds", "1", 0, 1), point("kinds", "1", 1, 2)
+	write(t, s, number, textOf(later, "two"), textOf(number, "one"), later)
+	expect(t, read(t, s, iot.Query{DeviceID: "kinds"}), later, textOf(number, "one"))
+	write(t, s, textOf(later, "two"), number, later, textOf(later, "three"))
+	expect(t, read(t, s, iot.Query{DeviceID: "kinds"}), textOf(later, "three"), number)
+}
+
 func floats(t *testing.T, s iot.ReadingStore) {
 	var want []iot.Point
 	for i, v := range []float64{

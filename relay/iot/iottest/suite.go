@@ -36,6 +36,8 @@ func Run(t *testing.T, open func(t *testing.T) iot.ReadingStore) {
 		{"the last of a batch wins", lastOfBatchWins},
 		{"a text is no number and neither is lost", texts},
 		{"a number written over a text counts", numberOverText},
+		{"a text written over a number counts, and nothing beside it goes", textOverNumber},
+		{"of numbers and texts of one time in a batch the last counts", lastKindOfBatchWins},
 		{"any float comes back bit for bit", floats},
 		{"names and tags come back whatever they hold", hostileTags},
 		{"a query cannot be broken out of", hostileQueries},

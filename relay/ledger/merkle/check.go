@@ -28,18 +28,18 @@ func (f Fault) String() string {
 // is kept beside them and against signed heads. A fault does not hide those
 // behind it.
 type Checker struct {
-	heads  []Head // the last is that of the whole
-	fold   Fold
-	faults []Fault
-	count  int
-	wanted map[tlog.Hash]int64 // of faulty places: what should stand there
-	found  map[tlog.Hash]int64 // what does
+	heads    []Head // the last is that of the whole
+	fold     Fold
+	faults   []Fault
+	count    int
+	expected map[tlog.Hash]int64 // of faulty places: what should stand there
+	found    map[tlog.Hash]int64 // what does
 }
 
 // NewChecker checks up to the head; earlier heads, which may have been kept
 // elsewhere, must have been true too.
 func NewChecker(head Head, earlier ...Head) *Checker {
-	return &Checker{heads: append(earlier, head), wanted: map[tlog.Hash]int64{}, found: map[tlog.Hash]int64{}}
+	return &Checker{heads: append(earlier, head), expected: map[tlog.Hash]int64{}, found: map[tlog.Hash]int64{}}
 }
 
 // Entry adds the next entry's bytes, nil if there is none where one should be,
@@ -61,7 +61,7 @@ func (c *Checker) Entry(data []byte, stored []tlog.Hash) {
 	case len(stored) == 0 || leaf == kept:
 	default:
 		c.fault(n, "was changed")
-		c.wanted[kept], c.found[leaf] = n, n
+		c.expected[kept], c.found[leaf] = n, n
 	}
 	// The kept hash stands in for a faulty entry, so that only that is named.
 	made := c.fold.Add(kept)
@@ -100,7 +100,7 @@ func (c *Checker) Faults() ([]Fault, int) {
 	}
 	at := make(map[int64]string)
 	for leaf, n := range c.found {
-		if home, ok := c.wanted[leaf]; ok && home != n {
+		if home, ok := c.expected[leaf]; ok && home != n {
 			at[n] = fmt.Sprintf("was put elsewhere: what stands there is entry %d", home)
 		}
 	}

@@ -10,6 +10,7 @@ package merkle
 import (
 	"crypto/rand"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -21,14 +22,14 @@ import (
 // Hash is a node's, SHA-256.
 type Hash = tlog.Hash
 
-// Head is what a tree comes to.
+// Head is the size and root hash of a tree.
 type Head struct {
 	Origin string // which tree: the ledger's hash behind a prefix
 	Size   int64  // entries
 	Root   tlog.Hash
 }
 
-// Origin is what the heads of a ledger begin with, and the name of its key.
+// Origin is the first line of a ledger's heads, and the name of its key.
 func Origin(ledgerHash string) string { return "penstock/ledger/" + ledgerHash }
 
 // NewKey makes a key pair that signs the heads of an origin, as text: the
@@ -53,34 +54,46 @@ func PublicOf(private string) (string, error) {
 
 // Sign returns the head as a signed checkpoint.
 func Sign(h Head, private string) (string, error) {
+	return sign("head", h.Origin+"\n"+strconv.FormatInt(h.Size, 10)+"\n"+h.Root.String()+"\n", private)
+}
+
+// Open reads a signed checkpoint, which others may have signed as well. It returns
+// an error unless the public key's owner signed it.
+func Open(signed, public string) (Head, error) {
+	text, name, err := open("head", signed, public)
+	if err != nil {
+		return Head{}, err
+	}
+	h, err := parseHead(text)
+	if err == nil && h.Origin != name {
+		err = fmt.Errorf("head: of %q, signed by %q", h.Origin, name)
+	}
+	return h, err
+}
+
+func sign(what, text, private string) (string, error) {
 	signer, err := note.NewSigner(private)
 	if err != nil {
-		return "", fmt.Errorf("head: key: %w", err)
+		return "", fmt.Errorf("%s: key: %w", what, err)
 	}
-	text := h.Origin + "\n" + strconv.FormatInt(h.Size, 10) + "\n" + h.Root.String() + "\n"
 	signed, err := note.Sign(&note.Note{Text: text}, signer)
 	if err != nil {
-		return "", fmt.Errorf("head: sign: %w", err)
+		return "", fmt.Errorf("%s: sign: %w", what, err)
 	}
 	return string(signed), nil
 }
 
-// Open reads a signed checkpoint. It returns an error unless the public key's
-// owner signed it.
-func Open(signed, public string) (Head, error) {
+// open returns the text of a signed note and the name of the key.
+func open(what, signed, public string) (text, name string, err error) {
 	verifier, err := note.NewVerifier(strings.TrimSpace(public))
 	if err != nil {
-		return Head{}, fmt.Errorf("head: public key: %w", err)
+		return "", "", fmt.Errorf("%s: public key: %w", what, err)
 	}
 	n, err := note.Open([]byte(signed), note.VerifierList(verifier))
 	if err != nil {
-		return Head{}, fmt.Errorf("head: signature: %w", err)
+		return "", "", fmt.Errorf("%s: signature: %w", what, err)
 	}
-	h, err := parseHead(n.Text)
-	if err == nil && h.Origin != verifier.Name() {
-		err = fmt.Errorf("head: of %q, signed by %q", h.Origin, verifier.Name())
-	}
-	return h, err
+	return n.Text, verifier.Name(), nil
 }
 
 func parseHead(text string) (h Head, err error) {
@@ -89,13 +102,22 @@ func parseHead(text string) (h Head, err error) {
 		return h, fmt.Errorf("head: %d lines, expected origin, size and root", len(lines)-1)
 	}
 	h.Origin = lines[0]
-	if h.Size, err = strconv.ParseInt(lines[1], 10, 64); err != nil || h.Size < 0 || strconv.FormatInt(h.Size, 10) != lines[1] {
-		return Head{}, fmt.Errorf("head: size %q", lines[1])
+	if h.Size, err = parseSize(lines[1]); err != nil {
+		return Head{}, err
 	}
 	if h.Root, err = tlog.ParseHash(lines[2]); err != nil {
 		return Head{}, fmt.Errorf("head: root: %w", err)
 	}
 	return h, nil
+}
+
+// parseSize reads a number of entries as it is written, without leading zeros.
+func parseSize(text string) (int64, error) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 0 || strconv.FormatInt(n, 10) != text {
+		return 0, fmt.Errorf("head: size %q", text)
+	}
+	return n, nil
 }
 
 // Fold adds up entries in order. The zero value is the empty tree.
@@ -124,6 +146,24 @@ func Prove(size, sequence int64, read Read) ([]Hash, error) {
 // CheckProof reports whether an entry stands at its place in a tree.
 func CheckProof(proof []Hash, h Head, sequence int64, entry []byte) error {
 	return tlog.CheckRecord(proof, h.Size, h.Root, sequence, LeafHash(entry))
+}
+
+// CheckExtends reports whether the tree of a head begins with the tree of an
+// earlier one, by what is stored of it: the proof of RFC 6962 section 2.1.2.
+func CheckExtends(h, earlier Head, read Read) error {
+	switch {
+	case earlier.Size > h.Size:
+		return fmt.Errorf("head: it has %d entries, the earlier one %d", h.Size, earlier.Size)
+	case earlier.Size == h.Size && earlier.Root != h.Root:
+		return errors.New("head: it has another root than the earlier one of the same size")
+	case earlier.Size == h.Size, earlier.Size == 0:
+		return nil
+	}
+	proof, err := tlog.ProveTree(h.Size, earlier.Size, tlog.HashReaderFunc(read))
+	if err != nil {
+		return err
+	}
+	return tlog.CheckTree(proof, h.Size, h.Root, earlier.Size, earlier.Root)
 }
 
 // ParseHash reads the base64 of a hash.

@@ -97,12 +97,12 @@ func TestAHeadIsReadByItsKeyOnly(t *testing.T) {
 			t.Fatalf("%s of %s, %v", got, private, err)
 		}
 	}
-	_, stranger, _ := NewKey(Origin("abc"))
+	_, otherKey, _ := NewKey(Origin("abc"))
 	_, other, _ := NewKey(Origin("other"))
 	elsewhere, _ := Sign(Head{Origin: "another", Size: 1}, tr.private)
 	for name, tc := range map[string][2]string{
 		"another size":         {strings.Replace(signed, "\n5\n", "\n4\n", 1), tr.public},
-		"another key":          {signed, stranger},
+		"another key":          {signed, otherKey},
 		"the key of another":   {signed, other},
 		"a key that is none":   {signed, "key"},
 		"no signature":         {strings.SplitAfter(signed, "\n\n")[0], tr.public},
@@ -259,4 +259,59 @@ func BenchmarkVerify(b *testing.B) {
 		verifying += time.Since(began)
 	}
 	b.ReportMetric(float64(hashing)/float64(verifying), "of-sha256")
+}
+
+func TestATreeBeginsWithAnEarlierOne(t *testing.T) {
+	tr := newTree(t, 20)
+	for size := range 21 {
+		for _, of := range []int{20, 13} {
+			err := CheckExtends(tr.head(t, of), tr.head(t, size), Read(tr.read()))
+			if (err == nil) != (size <= of) {
+				t.Errorf("%d entries extend %d: %v", of, size, err)
+			}
+		}
+	}
+	other := tr.head(t, 7)
+	other.Root[0]++
+	if CheckExtends(tr.head(t, 20), other, Read(tr.read())) == nil || CheckExtends(tr.head(t, 7), other, Read(tr.read())) == nil {
+		t.Error("another tree is extended")
+	}
+	whole, first := tr.head(t, 20), tr.head(t, 1)
+	tr.hashes[1][0]++
+	if CheckExtends(whole, first, Read(tr.read())) == nil {
+		t.Error("a changed tree extends what it was")
+	}
+}
+
+func TestASubsetIsNoHead(t *testing.T) {
+	tr := newTree(t, 3)
+	want := Subset{Subject: "token/ab", Tree: 9, Head: tr.head(t, 3)}
+	signed, err := SignSubset(want, tr.private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := OpenSubset(signed, tr.public); err != nil || got != want {
+		t.Errorf("%+v, %v", got, err)
+	}
+	head, err := Sign(tr.head(t, 3), tr.private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := OpenSubset(head, tr.public); err == nil {
+		t.Errorf("a head passes for %+v", got)
+	}
+	if got, err := Open(signed, tr.public); err == nil {
+		t.Errorf("a subset passes for the head %+v", got)
+	}
+	_, otherKey, _ := NewKey(Origin("abc"))
+	for name, tc := range map[string][2]string{
+		"another key":     {signed, otherKey},
+		"another subject": {strings.Replace(signed, "token/ab", "token/ac", 1), tr.public},
+		"another size":    {strings.Replace(signed, "\n9\n", "\n8\n", 1), tr.public},
+		"nothing":         {"", tr.public},
+	} {
+		if got, err := OpenSubset(tc[0], tc[1]); err == nil {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
 }

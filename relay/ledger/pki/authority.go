@@ -41,7 +41,7 @@ func NewAuthority(ledgerName, ledgerHash string, now time.Time) (certificate str
 	template := &x509.Certificate{
 		SerialNumber: serial,
 		// A common name holds 64 characters at most.
-		Subject:   pkix.Name{CommonName: "Ledger " + ledgerHash[:min(32, len(ledgerHash))], Organization: []string{clip(ledgerName, 64)}},
+		Subject:   pkix.Name{CommonName: "Ledger " + ledgerHash[:min(32, len(ledgerHash))], Organization: []string{clipText(ledgerName, 64)}},
 		NotBefore: now.Add(-time.Minute), NotAfter: noEnd(),
 		IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true,
 		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
@@ -54,7 +54,7 @@ func NewAuthority(ledgerName, ledgerHash string, now time.Time) (certificate str
 	return encode(der), key, err
 }
 
-// LoadAuthority reads what NewAuthority made.
+// LoadAuthority parses the output of NewAuthority.
 func LoadAuthority(certificate string, key []byte) (*Authority, error) {
 	block, _ := pem.Decode([]byte(certificate))
 	if block == nil {
@@ -75,7 +75,7 @@ func LoadAuthority(certificate string, key []byte) (*Authority, error) {
 	return &Authority{cert, signer}, nil
 }
 
-// Subject is what a certificate is for.
+// Subject is the subject of a certificate.
 type Subject struct {
 	TokenID    string    // 64 hex digits
 	LedgerHash string    // of the ledger the token is on
@@ -86,16 +86,15 @@ type Subject struct {
 // URN is the name of the token in a certificate, its only alternative name.
 func (s Subject) URN() string { return "urn:penstock:ledger:" + s.LedgerHash + ":token:" + s.TokenID }
 
-// Issue returns a certificate over the request's key, in PEM, and the SHA-256 of
-// its DER form in hex.
-func (a *Authority) Issue(r Request, s Subject) (certificate, fingerprint string, err error) {
+// Issue returns a certificate over the request's key, in PEM.
+func (a *Authority) Issue(r Request, s Subject) (certificate string, err error) {
 	serial, err := serialNumber()
 	if err != nil {
-		return "", "", err
+		return "", err
 	}
 	name, err := url.Parse(s.URN())
 	if err != nil {
-		return "", "", fmt.Errorf("certificate: %w", err)
+		return "", fmt.Errorf("certificate: %w", err)
 	}
 	template := &x509.Certificate{
 		SerialNumber: serial, Subject: pkix.Name{CommonName: s.TokenID}, URIs: []*url.URL{name},
@@ -108,10 +107,19 @@ func (a *Authority) Issue(r Request, s Subject) (certificate, fingerprint string
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, r.csr.PublicKey, a.key)
 	if err != nil {
-		return "", "", fmt.Errorf("certificate: %w", err)
+		return "", fmt.Errorf("certificate: %w", err)
 	}
-	sum := sha256.Sum256(der)
-	return encode(der), hex.EncodeToString(sum[:]), nil
+	return encode(der), nil
+}
+
+// Fingerprint returns the SHA-256 of the DER form of a certificate in PEM, in hex.
+func Fingerprint(certificate string) (string, error) {
+	block, _ := pem.Decode([]byte(certificate))
+	if block == nil {
+		return "", errors.New("certificate: not PEM")
+	}
+	sum := sha256.Sum256(block.Bytes)
+	return hex.EncodeToString(sum[:]), nil
 }
 
 func encode(der []byte) string {
@@ -127,8 +135,8 @@ func serialNumber() (*big.Int, error) {
 	return n.Add(n, big.NewInt(1)), nil
 }
 
-// clip cuts to n characters.
-func clip(s string, n int) string {
+// clipText cuts to n characters.
+func clipText(s string, n int) string {
 	if r := []rune(s); len(r) > n {
 		return string(r[:n])
 	}

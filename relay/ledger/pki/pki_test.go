@@ -64,7 +64,11 @@ func TestOpensslVerifiesWhatIsIssued(t *testing.T) {
 			for _, until := range []time.Time{subject().Until, {}} {
 				s := subject()
 				s.Until = until
-				cert, fingerprint, err := authority.Issue(r, s)
+				cert, err := authority.Issue(r, s)
+				if err != nil {
+					t.Fatal(err)
+				}
+				fingerprint, err := Fingerprint(cert)
 				if err != nil {
 					t.Fatal(err)
 				}

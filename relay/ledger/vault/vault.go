@@ -1,5 +1,5 @@
-// Package vault seals what Redis must not show: keys of ledgers, private tokens,
-// private metadata. Sealing is tink's AEAD, XChaCha20-Poly1305, so that what was
+// Package vault seals what the database must not show: keys of ledgers, private
+// tokens, private metadata, secrets that sign. Sealing is tink's AEAD, XChaCha20-Poly1305, so that what was
 // changed, or belongs to another record, does not open.
 //
 // Every account has a keyset of its own, kept in the store and wrapped by a
@@ -28,6 +28,11 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 )
+
+// ErrMasterKey means that keys are wrapped by a master key which is not
+// configured. An error that wraps it is relay.KindUnavailable: with the right key
+// the same call works.
+var ErrMasterKey = errors.New("wrapped by a master key that is not configured")
 
 // masterSize is the size of a master key in bytes.
 const masterSize = 32
@@ -89,7 +94,7 @@ func parseMaster(text string) (master, error) {
 	return master{hex.EncodeToString(sum[:8]), key}, err
 }
 
-// CheckKey reports what is wrong with the text of a master key.
+// CheckKey returns an error if the text of a master key is invalid.
 func CheckKey(text string) error { _, err := parseMaster(text); return err }
 
 // Seal seals for an account. What it is about has to be said again to open it.
@@ -101,7 +106,7 @@ func (v *Vault) Seal(ctx context.Context, acct account.ID, plain []byte, about s
 	return key.Encrypt(plain, bind(acct, about))
 }
 
-// Open opens what was sealed for the account about the same.
+// Open decrypts data that was sealed for the account with the same context.
 func (v *Vault) Open(ctx context.Context, acct account.ID, sealed []byte, about string) ([]byte, error) {
 	for _, anew := range []bool{false, true} { // another gateway may have added a key
 		key, err := v.keyOf(ctx, acct, anew)
@@ -129,7 +134,7 @@ func (v *Vault) Renew(ctx context.Context, acct account.ID) error {
 	return err
 }
 
-// keyOf returns what seals for an account.
+// keyOf returns the AEAD of an account.
 func (v *Vault) keyOf(ctx context.Context, acct account.ID, anew bool) (tink.AEAD, error) {
 	v.mu.Lock()
 	key := v.open[acct]
@@ -205,7 +210,7 @@ func (v *Vault) unwrap(acct account.ID, b []byte) (h *keyset.Handle, current boo
 		}
 		return h, i == 0, nil
 	}
-	return nil, false, fmt.Errorf("vault: account %s: its keys are wrapped by the master key %s, which is not configured", acct, w.Master)
+	return nil, false, relay.Errorf(relay.KindUnavailable, "vault: account %s: %w: %s", acct, ErrMasterKey, w.Master)
 }
 
 func (v *Vault) wrap(acct account.ID, h *keyset.Handle) ([]byte, error) {

@@ -11,13 +11,13 @@ import (
 	"github.com/penstock/penstock/relay/account"
 )
 
-// shelf keeps keysets in memory.
-type shelf struct {
+// memoryKeysets keeps keysets in memory.
+type memoryKeysets struct {
 	mu   sync.Mutex
 	kept map[account.ID][]byte
 }
 
-func (s *shelf) Keyset(_ context.Context, acct account.ID) ([]byte, error) {
+func (s *memoryKeysets) Keyset(_ context.Context, acct account.ID) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.kept[acct] == nil {
@@ -26,7 +26,7 @@ func (s *shelf) Keyset(_ context.Context, acct account.ID) ([]byte, error) {
 	return s.kept[acct], nil
 }
 
-func (s *shelf) PutKeyset(_ context.Context, acct account.ID, was, is []byte) error {
+func (s *memoryKeysets) PutKeyset(_ context.Context, acct account.ID, was, is []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !bytes.Equal(s.kept[acct], was) {
@@ -55,7 +55,7 @@ func sealed(t testing.TB, v *Vault, acct account.ID, plain, about string) []byte
 }
 
 func TestOnlyWhatWasSealedOpens(t *testing.T) {
-	s := &shelf{kept: map[account.ID][]byte{}}
+	s := &memoryKeysets{kept: map[account.ID][]byte{}}
 	key := NewMasterKey()
 	v := open(t, s, key)
 	box := sealed(t, v, 1, "the private metadata", "token a")
@@ -86,7 +86,7 @@ func TestOnlyWhatWasSealedOpens(t *testing.T) {
 }
 
 func TestMasterKeysRotate(t *testing.T) {
-	s := &shelf{kept: map[account.ID][]byte{}}
+	s := &memoryKeysets{kept: map[account.ID][]byte{}}
 	older, newer := NewMasterKey(), NewMasterKey()
 	box := sealed(t, open(t, s, older), 1, "kept", "a")
 	before := string(s.kept[1])
@@ -119,7 +119,7 @@ func TestMasterKeysRotate(t *testing.T) {
 }
 
 func TestAFreshKeySealsAfterARotation(t *testing.T) {
-	s := &shelf{kept: map[account.ID][]byte{}}
+	s := &memoryKeysets{kept: map[account.ID][]byte{}}
 	older, newer := NewMasterKey(), NewMasterKey()
 	first := sealed(t, open(t, s, older), 1, "x", "a")
 	second := sealed(t, open(t, s, newer, older), 1, "x", "a")
@@ -129,7 +129,7 @@ func TestAFreshKeySealsAfterARotation(t *testing.T) {
 }
 
 func TestManyMakeOneKeyset(t *testing.T) {
-	s := &shelf{kept: map[account.ID][]byte{}}
+	s := &memoryKeysets{kept: map[account.ID][]byte{}}
 	key := NewMasterKey()
 	boxes := make([][]byte, 20)
 	var all sync.WaitGroup
@@ -146,7 +146,7 @@ func TestManyMakeOneKeyset(t *testing.T) {
 
 func TestMasterKeysThatAreNone(t *testing.T) {
 	for _, keys := range [][]string{nil, {""}, {"AAAA"}, {NewMasterKey(), "x"}} {
-		if _, err := New(&shelf{}, keys); err == nil {
+		if _, err := New(&memoryKeysets{}, keys); err == nil {
 			t.Errorf("%q", keys)
 		}
 	}
@@ -157,7 +157,7 @@ func TestMasterKeysThatAreNone(t *testing.T) {
 
 // FuzzOpen holds that nothing opens that was not sealed.
 func FuzzOpen(f *testing.F) {
-	v := open(f, &shelf{kept: map[account.ID][]byte{}}, NewMasterKey())
+	v := open(f, &memoryKeysets{kept: map[account.ID][]byte{}}, NewMasterKey())
 	box := sealed(f, v, 1, "plain", "a")
 	f.Add(box)
 	f.Add([]byte{1})

@@ -1,43 +1,75 @@
 package accounts
 
 import (
+	"bytes"
 	"context"
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/sqlstore"
 )
 
+// aboutInventory is the encryption context of the inventory.
+const aboutInventory = "inventory"
+
 // Inventory returns the merged inventory as it was last saved, nil if none was.
 func (s *Store) Inventory(ctx context.Context) ([]byte, error) {
-	doc, err := sqlstore.Value[[]byte](ctx, s.db, "inventory", "SELECT doc FROM inventory WHERE id = 1")
-	if sqlstore.IsNotFound(err) {
-		return nil, nil
-	}
-	return doc, err
+	_, document, err := s.inventory(ctx)
+	return document, err
 }
 
-// Both accept a document that is saved already, so a change whose answer was
-// lost can be repeated.
+// inventory returns the inventory as it is kept, and opened.
+func (s *Store) inventory(ctx context.Context) (kept, document []byte, err error) {
+	kept, err = sqlstore.Value[[]byte](ctx, s.db, "inventory", "SELECT doc FROM inventory WHERE id = 1")
+	if sqlstore.IsNotFound(err) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	text, err := s.open(ctx, string(kept), aboutInventory)
+	return kept, []byte(text), err
+}
+
 const (
 	insertInventory = `
 INSERT INTO inventory (id, doc) VALUES (1, $1)
-ON CONFLICT (id) DO UPDATE SET doc = excluded.doc WHERE inventory.doc = excluded.doc`
+ON CONFLICT (id) DO NOTHING`
 
 	updateInventory = `
-UPDATE inventory SET doc = $1 WHERE id = 1 AND (doc = $2 OR doc = $1)`
+UPDATE inventory SET doc = $1 WHERE id = 1 AND doc = $2`
 )
 
 // PutInventory saves the merged inventory; was is the one it was merged into,
-// empty for none. It returns relay.KindConflict if another one is saved.
-func (s *Store) PutInventory(ctx context.Context, was, document []byte) (err error) {
+// empty for none. It returns relay.KindConflict if another one is saved. A
+// document that is saved already is accepted, so a change whose answer was lost
+// can be repeated.
+func (s *Store) PutInventory(ctx context.Context, was, document []byte) error {
+	kept, now, err := s.inventory(ctx)
+	if err != nil {
+		return err
+	}
+	if kept != nil && bytes.Equal(now, document) && (s.Sealer == nil || bytes.HasPrefix(kept, []byte(sealedPrefix))) {
+		return nil
+	}
+	if !bytes.Equal(now, was) && !bytes.Equal(now, document) {
+		return errOtherInventory()
+	}
+	sealed, err := s.seal(ctx, string(document), aboutInventory)
+	if err != nil {
+		return err
+	}
 	var n int64
-	if len(was) == 0 {
-		n, err = s.db.Exec(ctx, "inventory", insertInventory, document)
+	if kept == nil {
+		n, err = s.db.Exec(ctx, "inventory", insertInventory, []byte(sealed))
 	} else {
-		n, err = s.db.Exec(ctx, "inventory", updateInventory, document, was)
+		n, err = s.db.Exec(ctx, "inventory", updateInventory, []byte(sealed), kept)
 	}
 	if err == nil && n == 0 {
-		err = relay.Errorf(relay.KindConflict, "inventory: another gateway applied one meanwhile")
+		err = errOtherInventory()
 	}
 	return err
+}
+
+func errOtherInventory() error {
+	return relay.Errorf(relay.KindConflict, "inventory: another gateway applied one meanwhile")
 }

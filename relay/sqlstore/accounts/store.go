@@ -17,6 +17,9 @@ type Store struct {
 	// Poll is how often Changes looks for changes that other gateways made; 0
 	// means each second. It is set before the store is used.
 	Poll time.Duration
+	// Sealer seals the webhook secrets of accounts, the secrets of tokens and the
+	// inventory; nil: they are kept as they are. It is set before the store is used.
+	Sealer Sealer
 
 	db        *sqlstore.DB
 	mu        sync.Mutex
@@ -30,23 +33,32 @@ func New(db *sqlstore.DB) *Store {
 
 // Account loads an account.
 func (s *Store) Account(ctx context.Context, id account.ID) (account.Account, error) {
-	return sqlstore.One(ctx, s.db, "account "+id.String(), "SELECT doc FROM account WHERE id = $1", sqlstore.ScanDoc[account.Account], int64(id))
+	a, err := sqlstore.One(ctx, s.db, "account "+id.String(), "SELECT doc FROM account WHERE id = $1", sqlstore.ScanDoc[account.Account], int64(id))
+	return s.opened(ctx, a, err)
 }
 
 // AccountByName loads an account by its name.
 func (s *Store) AccountByName(ctx context.Context, name string) (account.Account, error) {
-	return sqlstore.One(ctx, s.db, "account "+name, "SELECT doc FROM account WHERE name = $1", sqlstore.ScanDoc[account.Account], name)
+	a, err := sqlstore.One(ctx, s.db, "account "+name, "SELECT doc FROM account WHERE name = $1", sqlstore.ScanDoc[account.Account], name)
+	return s.opened(ctx, a, err)
 }
 
 // Accounts lists every account by id.
 func (s *Store) Accounts(ctx context.Context) ([]account.Account, error) {
-	return sqlstore.List(ctx, s.db, "accounts", "SELECT doc FROM account ORDER BY id", sqlstore.ScanDoc[account.Account])
+	all, err := sqlstore.List(ctx, s.db, "accounts", "SELECT doc FROM account ORDER BY id", sqlstore.ScanDoc[account.Account])
+	for i := 0; i < len(all) && err == nil; i++ {
+		all[i], err = s.opened(ctx, all[i], nil)
+	}
+	return all, err
 }
 
 // PutAccount saves an account and returns its id; id 0 asks for the one that the
 // name has, or the next free one. It returns relay.KindConflict if the id belongs
 // to another name or the name to another id.
 func (s *Store) PutAccount(ctx context.Context, a account.Account) (id account.ID, err error) {
+	if a, err = ofAccount(ctx, a, s.seal); err != nil {
+		return 0, err
+	}
 	err = s.db.Write(ctx, "account "+a.Name, func(ctx context.Context, tx *sqlstore.Tx) error {
 		id, err = putAccount(ctx, tx, a)
 		return err
@@ -114,7 +126,7 @@ func nextID(ctx context.Context, tx *sqlstore.Tx, last int64) (account.ID, error
 	return account.ID(id), err
 }
 
-// SetCallback saves the URL that is called with what happens to an account.
+// SetCallback saves the callback URL of an account.
 func (s *Store) SetCallback(ctx context.Context, id account.ID, url string) error {
 	noun := "account " + id.String()
 	return s.db.Write(ctx, noun, func(ctx context.Context, tx *sqlstore.Tx) error {

@@ -35,6 +35,7 @@ func TestStore(t *testing.T) {
 			"every change of a token is heard":                 changesAreHeard,
 			"a username is found until it is deleted":          loginIsFound,
 			"the inventory is saved over what it was read as":  inventoryIsSaved,
+			"secrets are sealed":                               secretsAreSealed,
 			"trunks are replaced":                              trunksAreReplaced,
 			"one of many saves an account or inventory":        func(t *testing.T, s *Store) { raceOf(t, s, s) },
 		} {

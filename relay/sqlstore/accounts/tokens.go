@@ -3,6 +3,7 @@ package accounts
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/penstock/penstock/relay/account"
@@ -14,13 +15,15 @@ const tokensVersion = "tokens"
 
 // Token loads a token by its hash.
 func (s *Store) Token(ctx context.Context, hash string) (account.Token, error) {
-	return sqlstore.One(ctx, s.db, "token", "SELECT doc FROM token WHERE hash = $1", sqlstore.ScanDoc[account.Token], hash)
+	t, err := sqlstore.One(ctx, s.db, "token", "SELECT doc FROM token WHERE hash = $1", sqlstore.ScanDoc[account.Token], hash)
+	return s.openedToken(ctx, t, err)
 }
 
 // TokenBySource loads the token that a source names: the last one that was saved
 // with it.
 func (s *Store) TokenBySource(ctx context.Context, source string) (account.Token, error) {
-	return sqlstore.One(ctx, s.db, "source", "SELECT doc FROM token WHERE source = $1 AND source <> ''", sqlstore.ScanDoc[account.Token], source)
+	t, err := sqlstore.One(ctx, s.db, "source", "SELECT doc FROM token WHERE source = $1 AND source <> ''", sqlstore.ScanDoc[account.Token], source)
+	return s.openedToken(ctx, t, err)
 }
 
 const (
@@ -39,7 +42,15 @@ func (s *Store) PutTokens(ctx context.Context, tokens []account.Token) error {
 	if len(tokens) == 0 {
 		return nil
 	}
-	rows, err := tokenRows(tokens)
+	sealed := slices.Clone(tokens)
+	for i := range sealed {
+		t := &sealed[i]
+		var err error
+		if t.Secret, err = s.seal(ctx, t.Secret, "secret of the token "+t.Hash); err != nil {
+			return err
+		}
+	}
+	rows, err := tokenRows(sealed)
 	if err != nil {
 		return err
 	}
@@ -103,8 +114,8 @@ func (s *Store) changeTokens(ctx context.Context, noun string, change func(conte
 // of another gateway. An error while it reads the version is not a change: a
 // gateway goes on with the tokens it remembers while the database is down.
 func (s *Store) Changes(ctx context.Context, changed func()) {
-	wake := s.listen()
-	defer s.ignore(wake)
+	changedHere := s.listen()
+	defer s.ignore(changedHere)
 	every := s.Poll
 	if every <= 0 {
 		every = time.Second
@@ -120,32 +131,32 @@ func (s *Store) Changes(ctx context.Context, changed func()) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-		case <-wake:
+		case <-changedHere:
 			changed()
 		}
 	}
 }
 
 func (s *Store) listen() chan struct{} {
-	wake := make(chan struct{}, 1)
+	c := make(chan struct{}, 1)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.listeners[wake] = true
-	return wake
+	s.listeners[c] = true
+	return c
 }
 
-func (s *Store) ignore(wake chan struct{}) {
+func (s *Store) ignore(c chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.listeners, wake)
+	delete(s.listeners, c)
 }
 
 func (s *Store) notify() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for wake := range s.listeners {
+	for c := range s.listeners {
 		select {
-		case wake <- struct{}{}:
+		case c <- struct{}{}:
 		default: // one is pending
 		}
 	}

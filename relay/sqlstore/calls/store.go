@@ -7,7 +7,6 @@ package calls
 
 import (
 	"context"
-	"database/sql"
 	"time"
 
 	"github.com/penstock/penstock/decoders/cdr"
@@ -37,34 +36,29 @@ WHERE account = $1 AND started < $2 AND (started, key) > ($3, $4)
 ORDER BY started, key LIMIT $5`
 )
 
+// fields are the columns of a call.
+func fields(c *cdr.Call) []any {
+	return []any{
+		&c.Key, sqlstore.Time(&c.Start), sqlstore.Time(&c.Answer), sqlstore.Time(&c.End), &c.ID, &c.From, &c.To,
+		&c.Duration, &c.Billsec, &c.Disposition, &c.Trunk,
+	}
+}
+
 // Put keeps records durably, all or none.
 func (s *Store) Put(ctx context.Context, records []sip.Record) error {
-	if len(records) == 0 {
-		return nil
-	}
-	b := sqlstore.NewBatch("account bigint, key text, started bigint, answered bigint, ended bigint, id text, caller text, callee text, " +
-		"duration bigint, billsec bigint, disposition text, trunk text")
-	for _, r := range records {
-		c := r.Call
-		b.Add(int64(r.Account), c.Key, c.Start, c.Answer, c.End, c.ID, c.From, c.To, c.Duration, c.Billsec, c.Disposition, c.Trunk)
-	}
+	b := sqlstore.BatchOf("account bigint, key text, started bigint, answered bigint, ended bigint, id text, caller text, callee text, "+
+		"duration bigint, billsec bigint, disposition text, trunk text",
+		records, func(r *sip.Record) []any { return append([]any{r.Account}, fields(&r.Call)...) })
 	_, err := s.db.Exec(ctx, "calls", insertCalls, b)
 	return err
 }
 
 // Read returns a page of calls.
-func (s *Store) Read(ctx context.Context, acct account.ID, from, to time.Time, behind sip.Place, limit int) ([]cdr.Call, error) {
+func (s *Store) Read(ctx context.Context, acct account.ID, from, to time.Time, behind sip.Cursor, limit int) ([]cdr.Call, error) {
 	start := from
 	if behind.Key != "" {
 		start = behind.Start
 	}
-	return sqlstore.List(ctx, s.db, "calls of account "+acct.String(), readCalls, scanCall,
-		int64(acct), to.UnixMilli(), start.UnixMilli(), behind.Key, int64(limit))
-}
-
-func scanCall(row *sql.Rows, c *cdr.Call) error {
-	var start, answer, end int64
-	err := row.Scan(&c.Key, &start, &answer, &end, &c.ID, &c.From, &c.To, &c.Duration, &c.Billsec, &c.Disposition, &c.Trunk)
-	c.Start, c.Answer, c.End = sqlstore.Moment(start), sqlstore.Moment(answer), sqlstore.Moment(end)
-	return err
+	return sqlstore.List(ctx, s.db, "calls of account "+acct.String(), readCalls, sqlstore.Into(fields),
+		acct, to.UnixMilli(), start.UnixMilli(), behind.Key, limit)
 }

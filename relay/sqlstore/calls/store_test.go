@@ -52,7 +52,7 @@ func testRecordsAreKeptOnce(t *testing.T, s *Store) {
 // pages reads the calls of an account in pages of two.
 func pages(t *testing.T, s *Store, acct account.ID) (got []cdr.Call) {
 	t.Helper()
-	behind := sip.Place{}
+	behind := sip.Cursor{}
 	for {
 		page, err := s.Read(t.Context(), acct, at(5), at(10), behind, 2)
 		if err != nil {
@@ -62,7 +62,7 @@ func pages(t *testing.T, s *Store, acct account.ID) (got []cdr.Call) {
 			return got
 		}
 		got = append(got, page...)
-		behind = sip.Place{Start: page[len(page)-1].Start, Key: page[len(page)-1].Key}
+		behind = sip.Cursor{Start: page[len(page)-1].Start, Key: page[len(page)-1].Key}
 	}
 }
 
@@ -73,7 +73,7 @@ func testWhatCannotBeKept(t *testing.T, s *Store) {
 	if err := s.Put(t.Context(), []sip.Record{call(1, "a", 1)}); relay.KindOf(err) != relay.KindUnavailable {
 		t.Error(err)
 	}
-	if _, err := s.Read(t.Context(), 1, at(0), at(9), sip.Place{}, 1); err == nil {
+	if _, err := s.Read(t.Context(), 1, at(0), at(9), sip.Cursor{}, 1); err == nil {
 		t.Error("read")
 	}
 }

@@ -2,7 +2,6 @@ package credit
 
 import (
 	"context"
-	"database/sql"
 	"time"
 
 	"github.com/penstock/penstock/relay"
@@ -72,7 +71,7 @@ func lock(ctx context.Context, tx *sqlstore.Tx, acct account.ID) (balance, error
 	}
 	if _, err := tx.Exec(ctx, noun(acct), `
 INSERT INTO credit (account, balance, last) VALUES ($1, 0, 0)
-ON CONFLICT (account) DO NOTHING`, int64(acct)); err != nil {
+ON CONFLICT (account) DO NOTHING`, acct); err != nil {
 		return is, err
 	}
 	return lockExisting(ctx, tx, acct)
@@ -80,10 +79,10 @@ ON CONFLICT (account) DO NOTHING`, int64(acct)); err != nil {
 
 func lockExisting(ctx context.Context, tx *sqlstore.Tx, acct account.ID) (balance, error) {
 	return sqlstore.One(ctx, tx, noun(acct), "SELECT balance, last FROM credit WHERE account = $1 {for update}",
-		func(row *sql.Rows, b *balance) error {
+		sqlstore.Into(func(b *balance) []any {
 			b.account = acct
-			return row.Scan(&b.credits, &b.last)
-		}, int64(acct))
+			return []any{&b.credits, &b.last}
+		}), acct)
 }
 
 // apply makes changes of a balance that is locked.
@@ -100,7 +99,7 @@ func apply(ctx context.Context, tx *sqlstore.Tx, is balance, changes []credit.Ch
 		return nil, err
 	}
 	if _, err := tx.Exec(ctx, noun(is.account), "UPDATE credit SET balance = $1, last = $2 WHERE account = $3",
-		next.credits, next.last, int64(is.account)); err != nil {
+		next.credits, next.last, is.account); err != nil {
 		return nil, err
 	}
 	return entries, trim(ctx, tx, is, next)
@@ -140,17 +139,14 @@ FROM batch JOIN credit_entry e ON e.account = $1 AND e.id = batch.id`
 // applied returns the entries of the changes that were applied before, at the
 // indexes of the changes, and empty ones for the others.
 func applied(ctx context.Context, tx *sqlstore.Tx, acct account.ID, changes []credit.Change) ([]credit.Entry, error) {
-	b := sqlstore.NewBatch("id text")
-	for _, c := range changes {
-		b.Add(c.ID)
-	}
 	type row struct {
 		n     int
 		entry credit.Entry
 	}
-	found, err := sqlstore.List(ctx, tx, noun(acct), selectApplied, func(r *sql.Rows, v *row) error {
-		return scan(r, &v.entry, &v.n)
-	}, int64(acct), b)
+	ids := sqlstore.BatchOf("id text", changes, func(c *credit.Change) []any { return []any{c.ID} })
+	found, err := sqlstore.List(ctx, tx, noun(acct), selectApplied, sqlstore.Into(func(v *row) []any {
+		return append([]any{&v.n}, fields(&v.entry)...)
+	}), acct, ids)
 	entries := make([]credit.Entry, len(changes))
 	for _, f := range found {
 		entries[f.n-1] = f.entry
@@ -163,12 +159,14 @@ INSERT INTO credit_entry (account, sequence, id, at, credits, balance, reason, r
 SELECT $1, sequence, id, at, credits, balance, reason, reference FROM batch`
 
 func insert(ctx context.Context, tx *sqlstore.Tx, acct account.ID, entries []credit.Entry) error {
-	b := sqlstore.NewBatch("sequence bigint, id text, at bigint, credits bigint, balance bigint, reason text, reference text")
-	for _, e := range entries {
-		b.Add(int64(e.Sequence), e.ID, e.At, e.Credits, e.Balance, string(e.Reason), e.Reference)
-	}
-	_, err := tx.Exec(ctx, noun(acct), insertEntries, int64(acct), b)
+	b := sqlstore.BatchOf("sequence bigint, id text, at bigint, credits bigint, balance bigint, reason text, reference text", entries, fields)
+	_, err := tx.Exec(ctx, noun(acct), insertEntries, acct, b)
 	return err
+}
+
+// fields are the columns of an entry.
+func fields(e *credit.Entry) []any {
+	return []any{&e.Sequence, &e.ID, sqlstore.Time(&e.At), &e.Credits, &e.Balance, &e.Reason, &e.Reference}
 }
 
 const deleteOldest = `
@@ -185,16 +183,6 @@ func trim(ctx context.Context, tx *sqlstore.Tx, was, is balance) error {
 		return nil
 	}
 	limit := 4 * (trimEvery + is.last - was.last)
-	_, err := tx.Exec(ctx, noun(is.account), deleteOldest, int64(is.account), sqlstore.Millis(tx.Now().Add(-known)), is.last-kept, limit)
-	return err
-}
-
-func scanEntry(row *sql.Rows, e *credit.Entry) error { return scan(row, e) }
-
-// scan reads the columns of an entry behind others.
-func scan(row *sql.Rows, e *credit.Entry, before ...any) error {
-	var at int64
-	err := row.Scan(append(before, &e.Sequence, &e.ID, &at, &e.Credits, &e.Balance, &e.Reason, &e.Reference)...)
-	e.At = sqlstore.Moment(at)
+	_, err := tx.Exec(ctx, noun(is.account), deleteOldest, is.account, tx.Now().Add(-known), is.last-kept, limit)
 	return err
 }

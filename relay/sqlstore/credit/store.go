@@ -19,26 +19,18 @@ func New(db *sqlstore.DB) *Store { return &Store{db: db} }
 
 // Balance returns the credits an account has; 0 for one that never had any.
 func (s *Store) Balance(ctx context.Context, acct account.ID) (int64, error) {
-	n, err := sqlstore.Value[int64](ctx, s.db, noun(acct), "SELECT balance FROM credit WHERE account = $1", int64(acct))
-	if sqlstore.IsNotFound(err) {
-		return 0, nil
-	}
-	return n, err
+	return sqlstore.OrZero(sqlstore.Value[int64](ctx, s.db, noun(acct), "SELECT balance FROM credit WHERE account = $1", acct))
 }
 
 // Apply makes a change in a transaction of its own.
-func (s *Store) Apply(ctx context.Context, c credit.Change) (e credit.Entry, err error) {
-	err = s.db.Write(ctx, noun(c.Account), func(ctx context.Context, tx *sqlstore.Tx) error {
+func (s *Store) Apply(ctx context.Context, c credit.Change) (credit.Entry, error) {
+	return sqlstore.Transact(ctx, s.db, noun(c.Account), func(ctx context.Context, tx *sqlstore.Tx) (credit.Entry, error) {
 		all, err := Apply(ctx, tx, []credit.Change{c})
-		if err == nil {
-			e = all[0]
+		if err != nil {
+			return credit.Entry{}, err
 		}
-		return err
+		return all[0], nil
 	})
-	if err != nil {
-		return credit.Entry{}, err
-	}
-	return e, nil
 }
 
 // Open gives an account its first credit; one that has an entry is left alone.
@@ -85,5 +77,5 @@ func (s *Store) Entries(ctx context.Context, acct account.ID, before uint64, lim
 	if before == 0 || before > math.MaxInt64 {
 		before = math.MaxInt64
 	}
-	return sqlstore.List(ctx, s.db, noun(acct), selectEntries, scanEntry, int64(acct), int64(before), int64(max(limit, 0)))
+	return sqlstore.List(ctx, s.db, noun(acct), selectEntries, sqlstore.Into(fields), acct, int64(before), max(limit, 0))
 }

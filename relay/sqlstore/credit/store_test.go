@@ -133,7 +133,7 @@ func neverBelowZero(t *testing.T, db *sqlstore.DB) {
 func TestTwoGateways(t *testing.T) {
 	url := sqltest.StartPostgres(t).NewDatabase(t)
 	one, two := store.New(sqltest.Open(t, sqlstore.Options{URL: url})), store.New(sqltest.Open(t, sqlstore.Options{URL: url}))
-	for range 2 { // also while nobody has a row yet
+	for range 2 { // also while there are no rows
 		var opening sync.WaitGroup
 		for _, s := range []*store.Store{one, two} {
 			opening.Go(func() {

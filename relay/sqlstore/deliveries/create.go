@@ -20,50 +20,71 @@ func (s *Store) Create(ctx context.Context, ds []outbox.Delivery, leaseUntil tim
 	if len(ds) == 0 {
 		return nil, nil
 	}
-	rows := sqlstore.NewBatch("id text, account bigint, created bigint, kind text, relay text, message_id text, originator text, destination text, doc text")
-	for i := range ds {
-		d := &ds[i]
-		doc, err := encode(d)
-		if err != nil {
-			return nil, err
-		}
-		rows.Add(d.ID, int64(d.Account), d.CreatedAt, string(d.Kind), d.Relay, d.MessageID, d.Originator, d.Destination, doc)
-	}
-	var waiting map[outbox.Ref]bool
-	err = s.db.Write(ctx, "deliveries: create", func(ctx context.Context, tx *sqlstore.Tx) error {
-		existing, waiting = nil, nil
-		added, err := sqlstore.List(ctx, tx, "deliveries: create", insert, scanRef, sqlstore.Millis(leaseUntil), rows)
-		if err != nil {
-			return err
-		}
-		if len(added) < len(ds) {
-			existing = without(ds, added)
-		}
-		waiting, err = enqueue(ctx, tx, ordered(ds, existing))
-		return err
+	waiting, err := sqlstore.Transact(ctx, s.db, "deliveries: create", func(ctx context.Context, tx *sqlstore.Tx) (waiting map[outbox.Ref]bool, err error) {
+		existing, waiting, err = create(ctx, tx, ds, leaseUntil)
+		return waiting, err
 	})
 	if err != nil {
 		return nil, err
 	}
+	begin(ds, waiting, leaseUntil)
+	return existing, nil
+}
+
+// Create saves new deliveries like the store's Create, in the transaction of a caller,
+// and returns those that are new.
+func Create(ctx context.Context, tx *sqlstore.Tx, ds []outbox.Delivery, leaseUntil time.Time) ([]outbox.Delivery, error) {
+	ds = slices.Clone(ds)
+	existing, waiting, err := create(ctx, tx, ds, leaseUntil)
+	if err != nil {
+		return nil, err
+	}
+	begin(ds, waiting, leaseUntil)
+	added := ds[:0]
+	for i := range ds {
+		if _, found := slices.BinarySearch(existing, i); !found {
+			added = append(added, ds[i])
+		}
+	}
+	return added, nil
+}
+
+// create saves new deliveries. It returns the places of those that exist, in their
+// order, and those that wait for their turn.
+func create(ctx context.Context, tx *sqlstore.Tx, ds []outbox.Delivery, leaseUntil time.Time) (existing []int, waiting map[outbox.Ref]bool, err error) {
+	rows := sqlstore.BatchOf("id text, account bigint, created bigint, kind text, relay text, message_id text, originator text, destination text, doc text",
+		ds, func(d *outbox.Delivery) []any {
+			return []any{d.ID, d.Account, d.CreatedAt, d.Kind, d.Relay, d.MessageID, d.Originator, d.Destination, sqlstore.JSON(kept(*d))}
+		})
+	added, err := sqlstore.List(ctx, tx, "deliveries: create", insert, sqlstore.Into(refFields), leaseUntil, rows)
+	if err != nil {
+		return nil, nil, err
+	}
+	existing = without(ds, added)
+	waiting, err = enqueue(ctx, tx, ordered(ds, existing))
+	return existing, waiting, err
+}
+
+// begin sets the state of deliveries that were created.
+func begin(ds []outbox.Delivery, waiting map[outbox.Ref]bool, leaseUntil time.Time) {
 	for i := range ds {
 		d := &ds[i]
 		d.State, d.NextAttemptAt = outbox.Queued, leaseUntil
-		if waiting[outbox.Ref{Account: d.Account, ID: d.ID}] {
+		if waiting[refOf(d)] {
 			d.Waits, d.NextAttemptAt = outbox.WaitsForTurn, time.Time{}
 		}
 	}
-	return existing, nil
 }
 
 // without returns the places of the deliveries that were not added.
 func without(ds []outbox.Delivery, added []outbox.Ref) (places []int) {
-	left := make(map[outbox.Ref]bool, len(added))
-	for _, r := range added {
-		left[r] = true
+	if len(added) == len(ds) {
+		return nil
 	}
+	left := sqlstore.By(added, func(r outbox.Ref) outbox.Ref { return r })
 	for i := range ds {
-		r := outbox.Ref{Account: ds[i].Account, ID: ds[i].ID}
-		if !left[r] {
+		r := refOf(&ds[i])
+		if _, is := left[r]; !is {
 			places = append(places, i)
 		}
 		delete(left, r) // the same once more is one that exists
@@ -76,7 +97,7 @@ func without(ds []outbox.Delivery, added []outbox.Ref) (places []int) {
 func ordered(ds []outbox.Delivery, but []int) (all []member) {
 	for i := range ds {
 		if d := &ds[i]; d.Pace.Ordered && !slices.Contains(but, i) {
-			all = append(all, member{outbox.Ref{Account: d.Account, ID: d.ID}, d.Lane()})
+			all = append(all, member{refOf(d), d.Lane()})
 		}
 	}
 	return all

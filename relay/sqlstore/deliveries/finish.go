@@ -3,12 +3,10 @@ package deliveries
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"fmt"
 	"slices"
 	"time"
 
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/sqlstore"
 )
@@ -50,28 +48,25 @@ FROM batch AS b WHERE delivery.id = b.id AND delivery.account = b.account
   AND delivery.state NOT IN ('queued', 'retrying') AND b.at <> '' AND ` + isNew
 )
 
+const finishNoun = "deliveries: finish"
+
 // Finish records outcomes. Those that move a delivery take one statement; the
 // others, and those of ordered endpoints and of dead deliveries, take more.
-func (s *Store) Finish(ctx context.Context, os []outbox.Outcome) (turns []outbox.Ref, err error) {
+func (s *Store) Finish(ctx context.Context, os []outbox.Outcome) ([]outbox.Ref, error) {
 	rounds, err := rounds(os)
 	if err != nil || len(rounds) == 0 {
 		return nil, err
 	}
-	err = s.db.Write(ctx, "deliveries: finish", func(ctx context.Context, tx *sqlstore.Tx) error {
-		turns = nil
+	return sqlstore.Transact(ctx, s.db, finishNoun, func(ctx context.Context, tx *sqlstore.Tx) (turns []outbox.Ref, err error) {
 		for _, round := range rounds {
 			next, err := s.finish(ctx, tx, round)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			turns = append(turns, next...)
 		}
-		return nil
+		return turns, nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return turns, nil
 }
 
 // ending is an outcome with its attempt as JSON, and what came of it: whether it
@@ -93,20 +88,15 @@ func (e *ending) usual() bool {
 
 // rounds puts outcomes into batches that have each delivery once, in the order
 // of their keys, so that two gateways lock rows in the same order.
-func rounds(os []outbox.Outcome) (all [][]ending, err error) {
-	seen := make(map[outbox.Ref]int, len(os))
+func rounds(os []outbox.Outcome) ([][]ending, error) {
+	endings := make([]ending, len(os))
 	for i := range os {
-		e := ending{Outcome: &os[i]}
-		if err := e.encode(); err != nil {
+		endings[i].Outcome = &os[i]
+		if err := endings[i].encode(); err != nil {
 			return nil, err
 		}
-		round := seen[e.ref()]
-		seen[e.ref()]++
-		if round == len(all) {
-			all = append(all, nil)
-		}
-		all[round] = append(all[round], e)
 	}
+	all := sqlstore.Rounds(endings, (*ending).ref)
 	for _, round := range all {
 		slices.SortFunc(round, func(a, b ending) int {
 			return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Account, b.Account))
@@ -122,7 +112,7 @@ func (e *ending) encode() (err error) {
 	attempt := e.Attempt
 	attempt.At = attempt.At.UTC() // one moment, one text
 	if e.attempt, err = sqlstore.Encode(attempt); err != nil {
-		return fmt.Errorf("delivery %s: encode: %w", e.ID, err)
+		return fmt.Errorf("delivery %s: %w", e.ID, err)
 	}
 	e.attempt += ","
 	e.at = `at":"` + attempt.At.Format(time.RFC3339Nano) + `"`
@@ -131,31 +121,21 @@ func (e *ending) encode() (err error) {
 
 // finish records outcomes of different deliveries.
 func (s *Store) finish(ctx context.Context, tx *sqlstore.Tx, round []ending) ([]outbox.Ref, error) {
-	for i := range round { // of a run that was undone
-		round[i].moved, round[i].queue = false, ""
-	}
 	if err := s.move(ctx, tx, round); err != nil {
 		return nil, err
 	}
-	left, added := 0, make(map[outbox.State]int64)
+	added := make(map[outbox.State]int64)
 	for _, e := range round {
-		switch {
-		case !e.moved:
-			left++
-		case e.State.Ended():
+		if e.moved && e.State.Ended() {
 			added[e.State]++
 		}
 	}
-	if left > 0 {
-		rows := s.endings(round, func(e *ending) bool { return !e.moved })
-		if _, err := tx.Exec(ctx, "deliveries: finish", finishEnded, rows); err != nil {
-			return nil, err
-		}
+	left := s.endings(round, func(e *ending) bool { return !e.moved })
+	if _, err := tx.Exec(ctx, finishNoun, finishEnded, left); err != nil {
+		return nil, err
 	}
-	if added[outbox.Dead] > 0 {
-		if err := bury(ctx, tx, round); err != nil {
-			return nil, err
-		}
+	if err := bury(ctx, tx, round); err != nil {
+		return nil, err
 	}
 	turns, err := advanceAll(ctx, tx, s.released(round))
 	if err != nil {
@@ -169,38 +149,24 @@ func (s *Store) move(ctx context.Context, tx *sqlstore.Tx, round []ending) error
 	usual := sqlstore.NewBatch("id text, account bigint, state text, at text, attempt text")
 	for i := range round {
 		if e := &round[i]; e.usual() {
-			usual.Add(e.ID, int64(e.Account), string(e.State), e.at, e.attempt)
+			usual.Add(e.ID, e.Account, e.State, e.at, e.attempt)
 		}
 	}
-	if usual.Len() > 0 {
-		moved, err := sqlstore.List(ctx, tx, "deliveries: finish", deliver, scanMember, s.expires(outbox.Delivered, s.db.Now()), usual)
-		if err != nil {
-			return err
-		}
-		mark(round, moved)
+	moved, err := sqlstore.List(ctx, tx, finishNoun, deliver, sqlstore.Into((*member).fields), s.expires(outbox.Delivered, s.db.Now()), usual)
+	if err != nil {
+		return err
 	}
-	if usual.Len() < len(round) {
-		others := s.endings(round, func(e *ending) bool { return !e.usual() })
-		moved, err := sqlstore.List(ctx, tx, "deliveries: finish", finish, scanMember, others)
-		if err != nil {
-			return err
-		}
-		mark(round, moved)
+	others := s.endings(round, func(e *ending) bool { return !e.usual() })
+	more, err := sqlstore.List(ctx, tx, finishNoun, finish, sqlstore.Into((*member).fields), others)
+	if err != nil {
+		return err
+	}
+	of := sqlstore.By(append(moved, more...), func(m member) outbox.Ref { return m.ref })
+	for i := range round {
+		m, moved := of[round[i].ref()]
+		round[i].moved, round[i].queue = moved, m.queue
 	}
 	return nil
-}
-
-// mark notes which outcomes moved their deliveries.
-func mark(round []ending, moved []member) {
-	queues := make(map[outbox.Ref]string, len(moved))
-	for _, m := range moved {
-		queues[m.ref] = m.queue
-	}
-	for i := range round {
-		if queue, ok := queues[round[i].ref()]; ok {
-			round[i].moved, round[i].queue = true, queue
-		}
-	}
 }
 
 // endings is some outcomes as a batch of finish.
@@ -213,30 +179,30 @@ func (s *Store) endings(round []ending, some func(*ending) bool) *sqlstore.Batch
 		if !some(e) {
 			continue
 		}
-		due, waits, endpoint := e.NextAttemptAt, "", ""
+		due, waits, endpoint := e.NextAttemptAt, outbox.Wait(""), ""
 		if e.State.Ended() {
 			due = time.Time{}
 		}
 		if !e.HeldUntil.IsZero() {
-			waits, endpoint = string(outbox.WaitsForBreaker), e.Endpoint
+			waits, endpoint = outbox.WaitsForBreaker, e.Endpoint
 		}
-		rows.Add(e.ID, int64(e.Account), string(e.State), e.Reason, due, waits, endpoint, e.HeldUntil,
+		rows.Add(e.ID, e.Account, e.State, e.Reason, due, waits, endpoint, e.HeldUntil,
 			!e.Uncounted, s.expires(e.State, now), e.at, e.attempt)
 	}
 	return rows
 }
 
-// expires returns when a delivery that comes to a state now is forgotten; 0 is
-// never.
-func (s *Store) expires(state outbox.State, now time.Time) int64 {
+// expires returns when a delivery that comes to a state now is forgotten; the zero
+// time is never.
+func (s *Store) expires(state outbox.State, now time.Time) time.Time {
 	keep := s.db.Retention()
 	if state == outbox.Dead {
 		keep = s.db.DeadRetention()
 	}
 	if keep == 0 || !state.Ended() {
-		return 0
+		return time.Time{}
 	}
-	return sqlstore.Millis(now.Add(keep))
+	return now.Add(keep)
 }
 
 // released returns the ordered queues in which a delivery has ended, and when the
@@ -254,12 +220,4 @@ func (s *Store) released(round []ending) map[queueKey]int64 {
 		due[queueKey{e.Account, e.queue}] = sqlstore.Millis(at)
 	}
 	return due
-}
-
-// scanMember reads a row of id, account and queue.
-func scanMember(row *sql.Rows, m *member) error {
-	var acct int64
-	err := row.Scan(&m.ref.ID, &acct, &m.queue)
-	m.ref.Account = account.ID(acct)
-	return err
 }

@@ -1,6 +1,7 @@
 package deliveries
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -70,14 +71,22 @@ func oneLeases(g *gateways) {
 	g.create(30, ds...)
 	var mu sync.Mutex
 	taken := make(map[string]int)
+	refs := make([]outbox.Ref, len(ds))
+	for i := range ds {
+		refs[i] = refOf(&ds[i])
+	}
 	g.both(len(ds), func(s *Store, _, i int) error {
 		d, ok, err := s.Lease(g.Context(), 1, ds[i].ID, at(40), at(100))
+		also, errDue := s.LeaseDue(g.Context(), refs, at(40), at(100))
+		mu.Lock()
+		defer mu.Unlock()
 		if ok {
-			mu.Lock()
 			taken[d.ID]++
-			mu.Unlock()
 		}
-		return err
+		for _, d := range also {
+			taken[d.ID]++
+		}
+		return errors.Join(err, errDue)
 	})
 	for _, d := range ds {
 		if taken[d.ID] != 1 {

@@ -1,8 +1,8 @@
 package deliveries
 
 import (
+	"cmp"
 	"context"
-	"database/sql"
 	"math"
 	"slices"
 	"time"
@@ -19,8 +19,14 @@ const (
 	lease = `UPDATE delivery AS d SET due = $1, leased = 1
 WHERE d.id = $2 AND d.account = $3 AND d.due + 0 BETWEEN 1 AND $4`
 
+	leaseDue = `UPDATE delivery SET due = $1, leased = 1
+FROM batch AS b WHERE delivery.id = b.id AND delivery.account = b.account AND delivery.due + 0 BETWEEN 1 AND $2
+RETURNING delivery.id, delivery.account`
+
+	// Who takes a lease after its end makes it end later.
 	moveLeases = `UPDATE delivery SET due = $1, leased = $2
-FROM batch AS b WHERE delivery.id = b.id AND delivery.account = b.account AND delivery.leased = 1`
+FROM batch AS b WHERE delivery.id = b.id AND delivery.account = b.account AND delivery.leased = 1 AND delivery.due + 0 <= b.ends
+RETURNING delivery.id, delivery.account`
 
 	parked = `SELECT account, endpoint, COUNT(*), MIN(held_until) FROM delivery WHERE waits = 'breaker' GROUP BY account, endpoint`
 
@@ -35,74 +41,86 @@ FROM batch AS b WHERE delivery.id = b.id AND delivery.account = b.account`
 // Due returns deliveries whose next attempt or lease lies at or before the given
 // time, oldest first.
 func (s *Store) Due(ctx context.Context, before time.Time, limit int) ([]outbox.Ref, error) {
-	return sqlstore.List(ctx, s.db, "due deliveries", due, scanRef, sqlstore.Millis(before), int64(limit))
+	return sqlstore.List(ctx, s.db, "due deliveries", due, sqlstore.Into(refFields), before, limit)
 }
 
 // Lease takes the right to make the next attempt.
 func (s *Store) Lease(ctx context.Context, acct account.ID, id string, now, until time.Time) (d outbox.Delivery, taken bool, err error) {
 	noun := "delivery " + id + ": lease"
-	err = s.db.Write(ctx, noun, func(ctx context.Context, tx *sqlstore.Tx) error {
-		n, err := tx.Exec(ctx, noun, lease, sqlstore.Millis(until), id, int64(acct), sqlstore.Millis(now))
+	d, err = sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) (outbox.Delivery, error) {
+		n, err := tx.Exec(ctx, noun, lease, until, id, acct, now)
 		if err != nil {
-			return err
+			return outbox.Delivery{}, err
 		}
 		taken = n > 0
-		d, err = sqlstore.One(ctx, tx, noun, get, scan, id, int64(acct), s.now())
-		return err
+		return sqlstore.One(ctx, tx, noun, get, sqlstore.Into(fields), id, acct, tx.Now())
 	})
 	return d, taken && err == nil, err
 }
 
-// Renew moves the end of leases.
-func (s *Store) Renew(ctx context.Context, refs []outbox.Ref, until time.Time) error {
-	return s.moveLeases(ctx, "deliveries: renew", refs, until, 1)
+// LeaseDue leases those of deliveries that are due.
+func (s *Store) LeaseDue(ctx context.Context, refs []outbox.Ref, now, until time.Time) ([]outbox.Delivery, error) {
+	const noun = "deliveries: lease"
+	return sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) ([]outbox.Delivery, error) {
+		taken, err := sqlstore.List(ctx, tx, noun, leaseDue, sqlstore.Into(refFields), until, now, keys(refs))
+		if err != nil {
+			return nil, err
+		}
+		return sqlstore.List(ctx, tx, noun, load, sqlstore.Into(fields), tx.Now(), keys(taken))
+	})
+}
+
+// Renew moves the end of leases and returns the deliveries of which the caller still
+// has the lease.
+func (s *Store) Renew(ctx context.Context, ls []outbox.Lease, until time.Time) ([]outbox.Ref, error) {
+	return s.moveLeases(ctx, "deliveries: renew", ls, until, true)
 }
 
 // Release gives leases back unused.
-func (s *Store) Release(ctx context.Context, refs []outbox.Ref, due time.Time) error {
-	return s.moveLeases(ctx, "deliveries: release", refs, due, 0)
+func (s *Store) Release(ctx context.Context, ls []outbox.Lease, due time.Time) error {
+	_, err := s.moveLeases(ctx, "deliveries: release", ls, due, false)
+	return err
 }
 
-func (s *Store) moveLeases(ctx context.Context, noun string, refs []outbox.Ref, to time.Time, leased int64) error {
-	for chunk := range slices.Chunk(refs, chunkSize) {
-		if _, err := s.db.Exec(ctx, noun, moveLeases, sqlstore.Millis(to), leased, keys(chunk)); err != nil {
-			return err
+func (s *Store) moveLeases(ctx context.Context, noun string, ls []outbox.Lease, to time.Time, leased bool) (moved []outbox.Ref, err error) {
+	ls = sqlstore.FirstOfEach(ls, func(a, b outbox.Lease) int { return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Account, b.Account)) })
+	for chunk := range slices.Chunk(ls, chunkSize) {
+		rows := sqlstore.BatchOf("id text, account bigint, ends bigint", chunk, func(l *outbox.Lease) []any { return []any{l.ID, l.Account, l.End} })
+		some, err := sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) ([]outbox.Ref, error) {
+			return sqlstore.List(ctx, tx, noun, moveLeases, sqlstore.Into(refFields), to, leased, rows)
+		})
+		if err != nil {
+			return moved, err
 		}
+		moved = append(moved, some...)
 	}
-	return nil
+	return moved, nil
 }
 
 // Held returns the lines of what waits for breakers.
 func (s *Store) Held(ctx context.Context) ([]outbox.Line, error) {
-	return sqlstore.List(ctx, s.db, "deliveries that wait for breakers", parked, scanLine)
-}
-
-func scanLine(row *sql.Rows, l *outbox.Line) error {
-	var acct, first int64
-	err := row.Scan(&acct, &l.Endpoint, &l.Count, &first)
-	l.Account, l.First = account.ID(acct), sqlstore.Moment(first)
-	return err
+	line := sqlstore.Into(func(l *outbox.Line) []any { return []any{&l.Account, &l.Endpoint, &l.Count, sqlstore.Time(&l.First)} })
+	return sqlstore.List(ctx, s.db, "deliveries that wait for breakers", parked, line)
 }
 
 // Take leases deliveries of a line.
-func (s *Store) Take(ctx context.Context, line outbox.Line, n int, before, until time.Time) (ds []outbox.Delivery, err error) {
+func (s *Store) Take(ctx context.Context, line outbox.Line, n int, before, until time.Time) ([]outbox.Delivery, error) {
+	const noun = "deliveries: take"
 	most := int64(math.MaxInt64)
 	if !before.IsZero() {
 		most = sqlstore.Millis(before)
 	}
-	err = s.db.Write(ctx, "deliveries: take", func(ctx context.Context, tx *sqlstore.Tx) error {
-		ds, err = sqlstore.List(ctx, tx, "deliveries: take", lockParked, scan, int64(line.Account), line.Endpoint, most, int64(min(n, chunkSize)))
-		if err != nil || len(ds) == 0 {
-			return err
+	return sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) ([]outbox.Delivery, error) {
+		ds, err := sqlstore.List(ctx, tx, noun, lockParked, sqlstore.Into(fields), line.Account, line.Endpoint, most, min(n, chunkSize))
+		if err != nil {
+			return nil, err
 		}
-		_, err = tx.Exec(ctx, "deliveries: take", take, sqlstore.Millis(until), keysOf(ds))
-		return err
+		refs := make([]outbox.Ref, len(ds))
+		for i := range ds {
+			refs[i] = refOf(&ds[i])
+			ds[i].NextAttemptAt, ds[i].Waits = until, ""
+		}
+		_, err = tx.Exec(ctx, noun, take, until, keys(refs))
+		return ds, err
 	})
-	if err != nil {
-		return nil, err
-	}
-	for i := range ds {
-		ds[i].NextAttemptAt, ds[i].Waits = until, ""
-	}
-	return ds, nil
 }

@@ -1,11 +1,17 @@
 package deliveries
 
 import (
+	"cmp"
 	"context"
+	"encoding/base64"
+	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/sqlstore"
 )
@@ -23,6 +29,48 @@ const newestFirst = ` ORDER BY created DESC, id DESC, account DESC LIMIT $10`
 
 const named = `SELECT d.created, d.id, d.account FROM batch AS b JOIN delivery AS d ON d.id = b.id
 WHERE (d.created, d.id, d.account) < ($1, $2, $3) ORDER BY d.created DESC, d.id DESC, d.account DESC LIMIT $4`
+
+// position is a place in the order of lists: newest first, then by id and
+// account, downwards.
+type position struct {
+	ms int64
+	outbox.Ref
+}
+
+// fields are the columns created, id and account.
+func (p *position) fields() []any { return []any{&p.ms, &p.ID, &p.Account} }
+
+func positionOf(d *outbox.Delivery) position {
+	return position{d.CreatedAt.UnixMilli(), refOf(d)}
+}
+
+// compare orders positions as lists do.
+func compare(a, b position) int {
+	return cmp.Or(cmp.Compare(b.ms, a.ms), cmp.Compare(b.ID, a.ID), cmp.Compare(b.Account, a.Account))
+}
+
+// String returns the position as a cursor.
+func (p position) String() string {
+	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d %d %s", p.ms, p.Account, p.ID))
+}
+
+// parseCursor reads a cursor; the empty one is nil.
+func parseCursor(s string) (*position, error) {
+	if s == "" {
+		return nil, nil
+	}
+	b, err := base64.RawURLEncoding.DecodeString(s)
+	parts := strings.SplitN(string(b), " ", 3)
+	if err != nil || len(parts) != 3 {
+		return nil, relay.Invalid("cursor", "This is not a cursor of this list.")
+	}
+	ms, err1 := strconv.ParseInt(parts[0], 10, 64)
+	acct, err2 := strconv.ParseInt(parts[1], 10, 64)
+	if err1 != nil || err2 != nil {
+		return nil, relay.Invalid("cursor", "This is not a cursor of this list.")
+	}
+	return &position{ms, outbox.Ref{Account: account.ID(acct), ID: parts[2]}}, nil
+}
 
 // List returns a page of deliveries, newest first.
 func (s *Store) List(ctx context.Context, f outbox.Filter) ([]outbox.Delivery, string, error) {
@@ -107,9 +155,9 @@ func (s *Store) load(ctx context.Context, query string, ps []position) ([]outbox
 	}
 	refs := make([]outbox.Ref, len(ps))
 	for i, p := range ps {
-		refs[i] = outbox.Ref{Account: p.account, ID: p.id}
+		refs[i] = p.Ref
 	}
-	ds, err := sqlstore.List(ctx, s.db, "deliveries: list", query, scan, s.now(), keys(refs))
+	ds, err := sqlstore.List(ctx, s.db, "deliveries: list", query, sqlstore.Into(fields), s.db.Now(), keys(refs))
 	slices.SortFunc(ds, func(a, b outbox.Delivery) int { return compare(positionOf(&a), positionOf(&b)) })
 	return ds, err
 }
@@ -132,12 +180,9 @@ func (s *Store) finder(f outbox.Filter) (find finder, exact bool) {
 
 // named finds deliveries by their ids, in whichever account they are.
 func (s *Store) named(f outbox.Filter) finder {
-	ids := sqlstore.NewBatch("id text")
-	for _, id := range slices.Compact(slices.Sorted(slices.Values(f.IDs))) {
-		ids.Add(id)
-	}
+	ids := sqlstore.Column("id text", slices.Compact(slices.Sorted(slices.Values(f.IDs))))
 	return func(ctx context.Context, after position, n int) ([]position, error) {
-		return sqlstore.List(ctx, s.db, "deliveries: list", named, scanPosition, after.ms, after.id, int64(after.account), int64(n), ids)
+		return sqlstore.List(ctx, s.db, "deliveries: list", named, sqlstore.Into((*position).fields), after.ms, after.ID, after.Account, n, ids)
 	}
 }
 
@@ -148,13 +193,11 @@ func (s *Store) scan(f outbox.Filter) finder {
 		return func(context.Context, position, int) ([]position, error) { return nil, nil }
 	}
 	return func(ctx context.Context, after position, n int) ([]position, error) {
-		args := []any{
-			after.ms, after.id, int64(after.account), oldest(f), s.now(), string(f.Kind), f.Relay, f.Number, string(f.Waits), int64(n),
-		}
+		args := []any{after.ms, after.ID, after.Account, oldest(f), s.db.Now(), f.Kind, f.Relay, f.Number, f.Waits, n}
 		if f.Account != 0 {
-			args = append(args, int64(f.Account))
+			args = append(args, f.Account)
 		}
-		return sqlstore.List(ctx, s.db, "deliveries: list", query, scanPosition, args...)
+		return sqlstore.List(ctx, s.db, "deliveries: list", query, sqlstore.Into((*position).fields), args...)
 	}
 }
 

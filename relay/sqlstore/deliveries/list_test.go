@@ -157,7 +157,7 @@ func TestACursorThatIsNoneIsRefused(t *testing.T) {
 }
 
 func FuzzParseCursor(f *testing.F) {
-	f.Add(position{ms: 1, id: "a b", account: 3}.String())
+	f.Add(position{1, outbox.Ref{Account: 3, ID: "a b"}}.String())
 	f.Add("")
 	f.Add("MSAyIDM")
 	f.Fuzz(func(t *testing.T, s string) {

@@ -3,7 +3,6 @@ package deliveries
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"maps"
 	"slices"
 
@@ -24,7 +23,9 @@ type member struct {
 	queue string
 }
 
-func (m member) key() queueKey { return queueKey{m.ref.Account, m.queue} }
+func (m *member) key() queueKey { return queueKey{m.ref.Account, m.queue} }
+
+func (m *member) fields() []any { return []any{&m.ref.ID, &m.ref.Account, &m.queue} }
 
 const (
 	// lockQueues locks the rows of queues, in the order of the batch, and makes
@@ -54,9 +55,6 @@ RETURNING delivery.id, delivery.account`
 // enqueue puts deliveries at the ends of their queues, in the order given, and
 // returns those that wait for their turn.
 func enqueue(ctx context.Context, tx *sqlstore.Tx, all []member) (waiting map[outbox.Ref]bool, err error) {
-	if len(all) == 0 {
-		return nil, nil
-	}
 	last := make(map[queueKey]int64, len(all))
 	for _, m := range all {
 		last[m.key()] = 0
@@ -65,7 +63,12 @@ func enqueue(ctx context.Context, tx *sqlstore.Tx, all []member) (waiting map[ou
 	if err != nil {
 		return nil, err
 	}
-	places, err := sqlstore.List(ctx, tx, "ordered queues", lastPlaces, scanPlace, queues)
+	type lastPlace struct {
+		queueKey
+		place int64
+	}
+	places, err := sqlstore.List(ctx, tx, "ordered queues", lastPlaces,
+		sqlstore.Into(func(p *lastPlace) []any { return []any{&p.account, &p.queue, &p.place} }), queues)
 	if err != nil {
 		return nil, err
 	}
@@ -75,12 +78,12 @@ func enqueue(ctx context.Context, tx *sqlstore.Tx, all []member) (waiting map[ou
 	waiting = make(map[outbox.Ref]bool)
 	rows := sqlstore.NewBatch("id text, account bigint, queue text, place bigint, waits text")
 	for _, m := range all {
-		wait := ""
+		var wait outbox.Wait
 		if last[m.key()] > 0 {
-			wait, waiting[m.ref] = string(outbox.WaitsForTurn), true
+			wait, waiting[m.ref] = outbox.WaitsForTurn, true
 		}
 		last[m.key()]++
-		rows.Add(m.ref.ID, int64(m.ref.Account), m.queue, last[m.key()], wait)
+		rows.Add(m.ref.ID, m.ref.Account, m.queue, last[m.key()], wait)
 	}
 	_, err = tx.Exec(ctx, "ordered queues", setPlaces, rows)
 	return waiting, err
@@ -89,14 +92,11 @@ func enqueue(ctx context.Context, tx *sqlstore.Tx, all []member) (waiting map[ou
 // advanceAll makes the next delivery of each queue due at the given time, and
 // returns those.
 func advanceAll(ctx context.Context, tx *sqlstore.Tx, due map[queueKey]int64) ([]outbox.Ref, error) {
-	if len(due) == 0 {
-		return nil, nil
-	}
 	queues, err := lock(ctx, tx, due)
 	if err != nil {
 		return nil, err
 	}
-	return sqlstore.List(ctx, tx, "ordered queues", advance, scanRef, queues)
+	return sqlstore.List(ctx, tx, "ordered queues", advance, sqlstore.Into(refFields), queues)
 }
 
 // lock locks queues until the transaction ends, so that each of several gateways
@@ -108,20 +108,8 @@ func lock(ctx context.Context, tx *sqlstore.Tx, keys map[queueKey]int64) (*sqlst
 	})
 	queues := sqlstore.NewBatch("account bigint, queue text, due bigint")
 	for _, k := range sorted {
-		queues.Add(int64(k.account), k.queue, keys[k])
+		queues.Add(k.account, k.queue, keys[k])
 	}
 	_, err := tx.Exec(ctx, "ordered queues", lockQueues, queues)
 	return queues, err
-}
-
-type lastPlace struct {
-	queueKey
-	place int64
-}
-
-func scanPlace(row *sql.Rows, p *lastPlace) error {
-	var acct int64
-	err := row.Scan(&acct, &p.queue, &p.place)
-	p.account = account.ID(acct)
-	return err
 }

@@ -3,11 +3,9 @@ package deliveries
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"slices"
 	"time"
 
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/sqlstore"
 )
@@ -26,10 +24,8 @@ FROM batch AS b WHERE delivery.id = b.id AND delivery.account = b.account`
 // Replay puts ended deliveries back to queued.
 func (s *Store) Replay(ctx context.Context, refs []outbox.Ref, now time.Time, includeDelivered bool) (changed []outbox.Ref, err error) {
 	for chunk := range slices.Chunk(refs, chunkSize) {
-		var done []outbox.Ref
-		err := s.db.Write(ctx, "deliveries: replay", func(ctx context.Context, tx *sqlstore.Tx) (err error) {
-			done, err = s.replay(ctx, tx, chunk, now, includeDelivered)
-			return err
+		done, err := sqlstore.Transact(ctx, s.db, "deliveries: replay", func(ctx context.Context, tx *sqlstore.Tx) ([]outbox.Ref, error) {
+			return s.replay(ctx, tx, chunk, now, includeDelivered)
 		})
 		if err != nil {
 			return changed, err
@@ -40,12 +36,8 @@ func (s *Store) Replay(ctx context.Context, refs []outbox.Ref, now time.Time, in
 }
 
 func (s *Store) replay(ctx context.Context, tx *sqlstore.Tx, refs []outbox.Ref, now time.Time, includeDelivered bool) ([]outbox.Ref, error) {
-	all := int64(0)
-	if includeDelivered {
-		all = 1
-	}
-	ended, err := sqlstore.List(ctx, tx, "deliveries: replay", lockEnded, scanEnded, all, s.now(), keys(refs))
-	if err != nil || len(ended) == 0 {
+	ended, err := sqlstore.List(ctx, tx, "deliveries: replay", lockEnded, sqlstore.Into((*endedMember).fields), includeDelivered, tx.Now(), keys(refs))
+	if err != nil {
 		return nil, err
 	}
 	ended = inOrder(ended, refs)
@@ -58,7 +50,7 @@ func (s *Store) replay(ctx context.Context, tx *sqlstore.Tx, refs []outbox.Ref, 
 		}
 	}
 	rows := keys(changed)
-	if _, err := tx.Exec(ctx, "deliveries: replay", replay, sqlstore.Millis(now), rows); err != nil {
+	if _, err := tx.Exec(ctx, "deliveries: replay", replay, now, rows); err != nil {
 		return nil, err
 	}
 	if _, err := tx.Exec(ctx, "deliveries: replay", unsetDead, rows); err != nil {
@@ -76,13 +68,7 @@ type endedMember struct {
 	state outbox.State
 }
 
-func scanEnded(row *sql.Rows, e *endedMember) error {
-	var acct int64
-	var state string
-	err := row.Scan(&e.ref.ID, &acct, &e.queue, &state)
-	e.ref.Account, e.state = account.ID(acct), outbox.State(state)
-	return err
-}
+func (e *endedMember) fields() []any { return append(e.member.fields(), &e.state) }
 
 // inOrder puts deliveries in the order of refs, each once.
 func inOrder(all []endedMember, refs []outbox.Ref) []endedMember {

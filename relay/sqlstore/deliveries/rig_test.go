@@ -1,6 +1,7 @@
 package deliveries
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -179,4 +180,28 @@ func (r *rig) listed(f outbox.Filter) []string {
 	}
 	r.Fatal("the list does not end")
 	return nil
+}
+
+// leases are those of deliveries of account 1 that end at a time.
+func leases(end float64, ids ...string) (ls []outbox.Lease) {
+	for _, id := range ids {
+		ls = append(ls, outbox.Lease{Ref: outbox.Ref{Account: 1, ID: id}, End: at(end)})
+	}
+	return ls
+}
+
+// renewed renews leases and wants those of the ids to be renewed.
+func (r *rig) renewed(want []string, until float64, ls ...outbox.Lease) {
+	r.Helper()
+	refs, err := r.Renew(r.Context(), ls, at(until))
+	if err != nil {
+		r.Fatal(err)
+	}
+	var got []string
+	for _, ref := range refs {
+		got = append(got, ref.ID)
+	}
+	if slices.Sort(got); !slices.Equal(got, want) {
+		r.Errorf("renewed %v, want %v", got, want)
+	}
 }

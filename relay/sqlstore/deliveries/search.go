@@ -9,24 +9,49 @@ import (
 	"github.com/penstock/penstock/relay/sqlstore"
 )
 
+// separator stands between the texts of a dead delivery. No query holds it.
+const separator = "\x1f"
+
+const (
+	setDead = `INSERT INTO delivery_dead (id, account, created, text)
+SELECT id, account, created, text FROM batch WHERE true
+ON CONFLICT (id, account) DO UPDATE SET text = excluded.text`
+
+	unsetDead = `DELETE FROM delivery_dead WHERE (id, account) IN (SELECT id, account FROM batch)`
+)
+
+// bury makes deliveries that are dead now searchable.
+func bury(ctx context.Context, tx *sqlstore.Tx, round []ending) error {
+	var refs []outbox.Ref
+	for i := range round {
+		if e := &round[i]; e.moved && e.State == outbox.Dead {
+			refs = append(refs, e.ref())
+		}
+	}
+	ds, err := sqlstore.List(ctx, tx, "dead deliveries", heads, sqlstore.Into(fields), 0, keys(refs))
+	if err != nil {
+		return err
+	}
+	rows := sqlstore.BatchOf("id text, account bigint, created bigint, text text", ds, func(d *outbox.Delivery) []any {
+		return []any{d.ID, d.Account, d.CreatedAt, strings.ToLower(strings.Join(texts(d), separator))}
+	})
+	_, err = tx.Exec(ctx, "dead deliveries", setDead, rows)
+	return err
+}
+
 // searchDead finds dead deliveries with three texts anywhere in theirs.
 const searchDead = `SELECT created, id, account FROM delivery_dead
 WHERE (created, id, account) < ($1, $2, $3) AND created >= $4 AND (CAST($5 AS BIGINT) = 0 OR account = $5)
-  AND text LIKE $6 ESCAPE '\' AND text LIKE $7 ESCAPE '\' AND text LIKE $8 ESCAPE '\'
+  AND {position}(text, $6) > 0 AND {position}(text, $7) > 0 AND {position}(text, $8) > 0
 ORDER BY created DESC, id DESC, account DESC LIMIT $9`
 
 // search finds dead deliveries by their texts. It may find one that has a text
 // elsewhere than the filter says.
 func (s *Store) search(f outbox.Filter) finder {
 	return func(ctx context.Context, after position, n int) ([]position, error) {
-		return sqlstore.List(ctx, s.db, "deliveries: search", searchDead, scanPosition, after.ms, after.id, int64(after.account),
-			oldest(f), int64(f.Account), pattern(f.Query), pattern(f.Reason), pattern(f.Target), int64(n))
+		return sqlstore.List(ctx, s.db, "deliveries: search", searchDead, sqlstore.Into((*position).fields), after.ms, after.ID, after.Account,
+			oldest(f), f.Account, strings.ToLower(f.Query), strings.ToLower(f.Reason), strings.ToLower(f.Target), n)
 	}
-}
-
-// pattern is what LIKE matches when a text holds a part.
-func pattern(part string) string {
-	return "%" + strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`).Replace(strings.ToLower(part)) + "%"
 }
 
 // selects reports whether a filter wants a delivery.
@@ -56,6 +81,9 @@ func texts(d *outbox.Delivery) []string {
 	}
 	if d.SIM != nil {
 		out = append(out, d.SIM.Text)
+	}
+	if d.SMS != nil {
+		out = append(out, d.SMS.Text)
 	}
 	if d.Mail != nil {
 		out = append(out, d.Mail.Subject, d.Mail.Text)

@@ -3,15 +3,11 @@ package deliveries
 import (
 	"cmp"
 	"context"
-	"database/sql"
-	"encoding/json"
-	"fmt"
+	"math/rand/v2"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/penstock/penstock/relay/account"
-	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/sqlstore"
 )
@@ -28,17 +24,14 @@ type Store struct {
 	scanMost int
 }
 
-var (
-	_ outbox.Store       = (*Store)(nil)
-	_ inbound.Deliveries = (*Store)(nil)
-)
+var _ outbox.Store = (*Store)(nil)
 
 // New returns the store of deliveries in a database.
 func New(db *sqlstore.DB) *Store { return &Store{db: db, scanMost: 20_000} }
 
-// columns are those that scan reads.
-const columns = `d.id, d.account, d.kind, d.relay, d.message_id, d.originator, d.destination, d.doc,
-d.state, d.reason, d.due, d.waits, d.held_until, d.tries, `
+// columns are what fields reads, but for the attempts.
+const columns = `d.doc, d.id, d.account, d.kind, d.relay, d.message_id, d.originator, d.destination, d.state,
+d.reason, d.due, d.waits, d.held_until, d.tries, `
 
 const (
 	get = `SELECT ` + columns + `d.attempts FROM delivery AS d
@@ -57,85 +50,80 @@ WHERE d.message_id = $1 AND d.message_id <> '' AND (d.expires = 0 OR d.expires >
 
 // Get loads one delivery.
 func (s *Store) Get(ctx context.Context, acct account.ID, id string) (outbox.Delivery, error) {
-	return sqlstore.One(ctx, s.db, "delivery "+id, get, scan, id, int64(acct), s.now())
+	return sqlstore.One(ctx, s.db, "delivery "+id, get, sqlstore.Into(fields), id, acct, s.db.Now())
 }
 
 // OfMessage returns the deliveries of a message, of all accounts, oldest first.
 func (s *Store) OfMessage(ctx context.Context, messageID string) ([]outbox.Delivery, error) {
-	ds, err := sqlstore.List(ctx, s.db, "deliveries of message "+messageID, ofMessage, scan, messageID, s.now())
+	ds, err := sqlstore.List(ctx, s.db, "deliveries of message "+messageID, ofMessage, sqlstore.Into(fields), messageID, s.db.Now())
 	slices.SortFunc(ds, func(a, b outbox.Delivery) int {
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
 	})
 	return ds, err
 }
 
-func (s *Store) now() int64 { return sqlstore.Millis(s.db.Now()) }
-
-// encode is what never changes of a delivery, without what has a column.
-func encode(d *outbox.Delivery) (string, error) {
-	kept := *d
-	kept.ID, kept.Account, kept.Kind, kept.Relay, kept.MessageID = "", 0, "", "", ""
-	kept.Originator, kept.Destination = "", ""
-	kept.State, kept.Reason, kept.NextAttemptAt, kept.Waits, kept.HeldUntil = "", "", time.Time{}, "", time.Time{}
-	kept.Tries, kept.Attempts = 0, nil
-	doc, err := sqlstore.Encode(kept)
-	if err != nil {
-		return "", fmt.Errorf("delivery %s: encode: %w", d.ID, err)
-	}
-	return doc, nil
+// kept is what never changes of a delivery, without what has a column.
+func kept(d outbox.Delivery) outbox.Delivery {
+	d.ID, d.Account, d.Kind, d.Relay, d.MessageID = "", 0, "", "", ""
+	d.Originator, d.Destination = "", ""
+	d.State, d.Reason, d.NextAttemptAt, d.Waits, d.HeldUntil = "", "", time.Time{}, "", time.Time{}
+	d.Tries, d.Attempts = 0, nil
+	return d
 }
 
-// scan reads a row of columns.
-func scan(row *sql.Rows, d *outbox.Delivery) error {
-	var (
-		doc, attempts            sql.RawBytes
-		id, kind, relay, message string
-		originator, destination  string
-		state, reason, waits     string
-		acct, due, held, tries   int64
-	)
-	if err := row.Scan(&id, &acct, &kind, &relay, &message, &originator, &destination, &doc, &state, &reason, &due, &waits, &held, &tries, &attempts); err != nil {
-		return err
+// fields are columns and the attempts; doc comes first, as the others count.
+func fields(d *outbox.Delivery) []any {
+	return []any{
+		sqlstore.JSON(d), &d.ID, &d.Account, &d.Kind, &d.Relay, &d.MessageID, &d.Originator, &d.Destination, &d.State,
+		&d.Reason, sqlstore.Time(&d.NextAttemptAt), &d.Waits, sqlstore.Time(&d.HeldUntil), &d.Tries, sqlstore.JSONList(&d.Attempts),
 	}
-	if err := sqlstore.Decode(doc, d); err != nil {
-		return fmt.Errorf("delivery %s: %w", id, err)
-	}
-	d.ID, d.Account, d.Kind, d.Relay, d.MessageID = id, account.ID(acct), outbox.Kind(kind), relay, message
-	d.Originator, d.Destination = originator, destination
-	d.State, d.Reason, d.Waits, d.Tries = outbox.State(state), reason, outbox.Wait(waits), int(tries)
-	d.NextAttemptAt, d.HeldUntil = sqlstore.Moment(due), sqlstore.Moment(held)
-	if len(attempts) == 0 {
-		return nil
-	}
-	list := "[" + strings.TrimSuffix(string(attempts), ",") + "]"
-	if err := json.Unmarshal([]byte(list), &d.Attempts); err != nil {
-		return fmt.Errorf("delivery %s: decode attempts: %w", id, err)
-	}
-	return nil
 }
 
-// scanRef reads a row of id and account.
-func scanRef(row *sql.Rows, r *outbox.Ref) error {
-	var acct int64
-	err := row.Scan(&r.ID, &acct)
-	r.Account = account.ID(acct)
-	return err
-}
+func refOf(d *outbox.Delivery) outbox.Ref { return outbox.Ref{Account: d.Account, ID: d.ID} }
 
-// keys is deliveries as a batch.
+// keys is the keys of deliveries as a batch; refFields are the columns of one.
 func keys(refs []outbox.Ref) *sqlstore.Batch {
-	rows := sqlstore.NewBatch("id text, account bigint")
-	for _, r := range refs {
-		rows.Add(r.ID, int64(r.Account))
-	}
-	return rows
+	return sqlstore.BatchOf("id text, account bigint", refs, refFields)
 }
 
-// keysOf is the keys of deliveries as a batch.
-func keysOf(ds []outbox.Delivery) *sqlstore.Batch {
-	rows := sqlstore.NewBatch("id text, account bigint")
-	for i := range ds {
-		rows.Add(ds[i].ID, int64(ds[i].Account))
+func refFields(r *outbox.Ref) []any { return []any{&r.ID, &r.Account} }
+
+// countParts is among how many rows the count of a state is spread.
+const countParts = 64
+
+const (
+	addCounts = `INSERT INTO delivery_count (part, state, ended)
+SELECT CAST($1 AS BIGINT), state, added FROM batch WHERE true ORDER BY n
+ON CONFLICT (part, state) DO UPDATE SET ended = delivery_count.ended + excluded.ended`
+
+	counts = `SELECT state, CAST(SUM(ended) AS BIGINT) FROM delivery_count GROUP BY state
+UNION ALL SELECT state, COUNT(*) FROM delivery WHERE state IN ('queued', 'retrying') GROUP BY state`
+)
+
+// Counts returns how many deliveries there are by state. Those under way are few
+// enough to be counted; those that have ended are counted when they end, and
+// until they are swept.
+func (s *Store) Counts(ctx context.Context) (map[outbox.State]int, error) {
+	found, err := sqlstore.Map[outbox.State, int](ctx, s.db, "deliveries: count", counts)
+	if err != nil {
+		return nil, err
 	}
-	return rows
+	all := make(map[outbox.State]int)
+	for _, state := range outbox.States() {
+		all[state] = found[state]
+	}
+	return all, nil
+}
+
+// addEnded adds to the counts of deliveries that have ended. It is the last of a
+// transaction, as others may wait for its row.
+func addEnded(ctx context.Context, tx *sqlstore.Tx, added map[outbox.State]int64) error {
+	rows := sqlstore.NewBatch("state text, added bigint")
+	for _, state := range outbox.States() { // in one order, so that nobody waits in a circle
+		if added[state] != 0 {
+			rows.Add(state, added[state])
+		}
+	}
+	_, err := tx.Exec(ctx, "deliveries: count", addCounts, rand.Int64N(countParts), rows)
+	return err
 }

@@ -24,6 +24,26 @@ func TestDeliveries(t *testing.T) {
 				r.Errorf("got  %+v\nwant %+v", got, want)
 			}
 		}},
+		{"an SMS of a rule is loaded as it was saved, and found by its number, target and text", func(r *rig) {
+			d := outbox.Delivery{
+				ID: "sms", Account: 1, Kind: outbox.KindRule, Relay: "r1", MessageID: "alarm", CreatedAt: at(1), Originator: "Alarm",
+				Destination: "447700900123", SMS: &outbox.SMS{Originator: "Alarm", To: "447700900123", Text: "Kühlraum <1> & 2"},
+			}
+			r.create(30, d, post("a"))
+			want := d
+			want.State, want.NextAttemptAt = outbox.Queued, at(30)
+			if got := r.get(d.ID); !reflect.DeepEqual(got, want) {
+				r.Errorf("got  %+v\nwant %+v", got, want)
+			}
+			r.finished(outcome(d, 5, outbox.Dead))
+			for _, f := range []outbox.Filter{
+				{Kind: outbox.KindRule}, {Number: "447700900123"}, {Target: "SMS:4477"}, {Query: "kühlraum <1>"}, {Query: "<1> & 2", State: outbox.Dead},
+			} {
+				if got := r.listed(f); !slices.Equal(got, []string{"sms"}) {
+					r.Errorf("%+v: %v", f, got)
+				}
+			}
+		}},
 		{"one that exists is left alone and reported", func(r *rig) {
 			r.create(30, post("b"))
 			changed := post("b")
@@ -73,6 +93,30 @@ func TestDeliveries(t *testing.T) {
 				got, ok, err := r.Lease(r.Context(), 1, "a", at(step.now), at(step.now+30))
 				if err != nil || ok != step.want || got.ID != "a" {
 					r.Errorf("at %v: taken %v, want %v (%+v, error %v)", step.now, ok, step.want, got, err)
+				}
+			}
+		}},
+		{"those of many that are due are leased together", func(r *rig) {
+			r.create(30, post("a"), post("b"), post("ended"))
+			r.create(40, post("later"))
+			r.finished(outcome(post("ended"), 5, outbox.Delivered))
+			refs := []outbox.Ref{}
+			for _, id := range []string{"later", "b", "none", "ended", "a"} {
+				refs = append(refs, outbox.Ref{Account: 1, ID: id})
+			}
+			for _, step := range []struct {
+				now  float64
+				want []string
+			}{{29, nil}, {30, []string{"a", "b"}}, {31, nil}, {40, []string{"later"}}, {60, []string{"a", "b"}}} {
+				ds, err := r.LeaseDue(r.Context(), refs, at(step.now), at(step.now+30))
+				var got []string
+				for _, d := range ds {
+					if got = append(got, d.ID); !d.NextAttemptAt.Equal(at(step.now + 30)) {
+						r.Errorf("at %v: %s is leased until %v", step.now, d.ID, d.NextAttemptAt)
+					}
+				}
+				if slices.Sort(got); err != nil || !slices.Equal(got, step.want) {
+					r.Errorf("at %v: leased %v, %v, want %v", step.now, got, err, step.want)
 				}
 			}
 		}},
@@ -133,21 +177,33 @@ func TestDeliveries(t *testing.T) {
 		{"a lease that runs is renewed or given back, others stay", func(r *rig) {
 			r.create(30, post("a"), post("b"), post("c"))
 			r.finished(outcome(post("c"), 1, outbox.Retrying))
-			refs := []outbox.Ref{{Account: 1, ID: "a"}, {Account: 1, ID: "c"}, {Account: 1, ID: "gone"}}
-			if err := r.Renew(r.Context(), refs, at(100)); err != nil {
-				r.Fatal(err)
-			}
-			if err := r.Release(r.Context(), []outbox.Ref{{Account: 1, ID: "b"}, {Account: 1, ID: "c"}}, at(5)); err != nil {
+			r.renewed([]string{"a"}, 100, leases(30, "a", "c", "gone")...)
+			if err := r.Release(r.Context(), leases(30, "b", "c"), at(5)); err != nil {
 				r.Fatal(err)
 			}
 			if got := r.due(99, 9); !slices.Equal(got, []string{"b", "c"}) {
 				r.Errorf("due at 99: %v", got)
 			}
-			if err := r.Renew(r.Context(), []outbox.Ref{{Account: 1, ID: "b"}}, at(500)); err != nil {
-				r.Fatal(err)
-			}
+			r.renewed(nil, 500, leases(30, "b")...)
 			if got := r.due(99, 9); !slices.Equal(got, []string{"b", "c"}) {
 				r.Errorf("a lease that was given back was renewed: %v", got)
+			}
+		}},
+		{"a lease that another process has taken since is his", func(r *rig) {
+			r.create(30, post("a"))
+			if _, taken, err := r.Lease(r.Context(), 1, "a", at(31), at(61)); err != nil || !taken {
+				r.Fatalf("taken %v, error %v", taken, err)
+			}
+			r.renewed(nil, 90, leases(30, "a")...)
+			if err := r.Release(r.Context(), leases(30, "a"), at(5)); err != nil {
+				r.Fatal(err)
+			}
+			if got := r.due(60, 9); len(got) != 0 {
+				r.Errorf("due while it is leased: %v", got)
+			}
+			r.renewed([]string{"a"}, 90, leases(61, "a")...)
+			if got := r.due(89, 9); len(got) != 0 {
+				r.Errorf("due after it was renewed: %v", got)
 			}
 		}},
 		{"a replay takes the dead, and the delivered only when asked to", func(r *rig) {
@@ -245,7 +301,7 @@ func TestDeliveriesExpire(t *testing.T) {
 			}
 		}},
 		{"a sweep deletes all there are", func(r *rig) {
-			const n = sweepMost + 10
+			const n = sqlstore.SweepMost + 10
 			var os []outbox.Outcome
 			ds := make([]outbox.Delivery, n)
 			for i := range ds {

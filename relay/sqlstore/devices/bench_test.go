@@ -13,13 +13,13 @@ import (
 // onEach runs a benchmark on each engine, in an account of 10,000 devices with
 // four sensors each.
 func onEach(b *testing.B, run func(b *testing.B, s *Store)) {
-	b.Run("SQLite", func(b *testing.B) { run(b, crowded(b, sqlstore.Options{})) })
+	b.Run("SQLite", func(b *testing.B) { run(b, populated(b, sqlstore.Options{})) })
 	b.Run("PostgreSQL", func(b *testing.B) {
-		run(b, crowded(b, sqlstore.Options{URL: sqltest.StartPostgres(b).NewDatabase(b)}))
+		run(b, populated(b, sqlstore.Options{URL: sqltest.StartPostgres(b).NewDatabase(b)}))
 	})
 }
 
-func crowded(b *testing.B, o sqlstore.Options) *Store {
+func populated(b *testing.B, o sqlstore.Options) *Store {
 	b.Helper()
 	s := New(sqltest.Open(b, o))
 	err := s.db.Write(b.Context(), "benchmark", func(ctx context.Context, tx *sqlstore.Tx) error {

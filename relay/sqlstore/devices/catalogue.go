@@ -1,6 +1,7 @@
 package devices
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/penstock/penstock/relay/account"
@@ -18,6 +19,10 @@ func locations() sqlstore.Documents[iot.Location] {
 
 func sensorTypes() sqlstore.Documents[iot.SensorType] {
 	return sqlstore.Documents[iot.SensorType]{Noun: "sensor type", Table: "sensor_type"}
+}
+
+func retiredSensors() sqlstore.Documents[iot.Retired] {
+	return sqlstore.Documents[iot.Retired]{Noun: "retired sensor", Table: "retired_sensor"}
 }
 
 // put saves a document and counts a version up.
@@ -40,7 +45,7 @@ func (s *Store) CreateDecoder(ctx context.Context, acct account.ID, d iot.Decode
 	return put(ctx, s, decoders(), acct, d.ID, d, versionOf(acct))
 }
 
-// ChangeDecoder saves what change makes of a decoder.
+// ChangeDecoder saves a decoder as changed by the function.
 func (s *Store) ChangeDecoder(ctx context.Context, acct account.ID, id string, edit func(*iot.Decoder) error) (iot.Decoder, error) {
 	return change(ctx, s, decoders(), acct, id, edit)
 }
@@ -88,9 +93,31 @@ func (s *Store) DeleteSensorType(ctx context.Context, id string) error {
 // SensorTypes returns every sensor type by id.
 func (s *Store) SensorTypes(ctx context.Context) (map[string]iot.SensorType, error) {
 	all, err := sensorTypes().All(ctx, s.db, 0)
-	out := make(map[string]iot.SensorType, len(all))
-	for _, t := range all {
-		out[t.ID] = t
-	}
-	return out, err
+	return sqlstore.By(all, func(t iot.SensorType) string { return t.ID }), err
+}
+
+const retire = `
+INSERT INTO retired_sensor (account, id, doc)
+SELECT $1, id, doc FROM batch WHERE true
+ON CONFLICT (account, id) DO UPDATE SET doc = excluded.doc`
+
+// Retire saves the retention of sensors of a device that is deleted next.
+func (s *Store) Retire(ctx context.Context, acct account.ID, sensors []iot.Retired) error {
+	first := sqlstore.FirstOfEach(sensors, func(a, b iot.Retired) int { return cmp.Compare(a.SensorID, b.SensorID) })
+	rows := sqlstore.BatchOf("id text, doc text", first, func(r *iot.Retired) []any { return []any{r.SensorID, sqlstore.JSON(r)} })
+	_, err := s.db.Exec(ctx, "retired sensors", retire, acct, rows)
+	return err
+}
+
+// Retired lists sensors of deleted devices by id.
+func (s *Store) Retired(ctx context.Context, acct account.ID) ([]iot.Retired, error) {
+	return retiredSensors().All(ctx, s.db, acct)
+}
+
+const unretire = `DELETE FROM retired_sensor WHERE account = $1 AND id IN (SELECT id FROM batch)`
+
+// Unretire deletes sensors of deleted devices.
+func (s *Store) Unretire(ctx context.Context, acct account.ID, sensorIDs []string) error {
+	_, err := s.db.Exec(ctx, "retired sensors", unretire, acct, sqlstore.Column("id text", sensorIDs))
+	return err
 }

@@ -2,6 +2,7 @@ package devices
 
 import (
 	"context"
+	"time"
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
@@ -24,28 +25,38 @@ const createDevice = `
 INSERT INTO device (account, id, identifier, created, doc) VALUES ($1, $2, $3, $4, $5)
 ON CONFLICT DO NOTHING`
 
+// watchNew has rules look for the silence of a new device, if the account has such
+// rules; watchChanged does so at once for a device that has become another one.
+const (
+	watchNew = `
+INSERT INTO rule_watch (account, device, due)
+SELECT CAST($1 AS BIGINT), $2, CAST($3 AS BIGINT) WHERE EXISTS (SELECT 1 FROM rule WHERE account = $4 AND silent = 1)
+ON CONFLICT (account, device) DO NOTHING`
+	watchChanged = `UPDATE rule_watch SET due = $1 WHERE account = $2 AND device = $3`
+)
+
+// firstWatch is after how long a new device is looked for: no rule takes it for
+// silent earlier.
+const firstWatch = time.Minute
+
 // CreateDevice saves a device and its sensors. It counts no version up: no
 // gateway caches that a device is missing.
 func (s *Store) CreateDevice(ctx context.Context, acct account.ID, d iot.Device, sensors []iot.Sensor) error {
-	noun := "device " + d.ID
-	doc, err := sqlstore.Encode(d)
-	if err != nil {
-		return sqlstore.Wrap(noun, err)
-	}
-	rows, err := sensorRows(sensors)
-	if err != nil {
-		return err
-	}
+	noun, rows := "device "+d.ID, sensorRows(sensors)
 	return s.db.Write(ctx, noun, func(ctx context.Context, tx *sqlstore.Tx) error {
 		if _, unique := iot.NormalizeIdentifier(d.Identifier); unique {
-			if n, err := tx.Exec(ctx, noun, claimIdentifier, d.Identifier, int64(acct)); err != nil || n == 0 {
+			if n, err := tx.Exec(ctx, noun, claimIdentifier, d.Identifier, acct); err != nil || n == 0 {
 				return conflict(d.Identifier, err)
 			}
 		}
-		if n, err := tx.Exec(ctx, noun, createDevice, int64(acct), d.ID, d.Identifier, nanos(d.CreatedAt), doc); err != nil || n == 0 {
+		n, err := tx.Exec(ctx, noun, createDevice, acct, d.ID, d.Identifier, nanos(d.CreatedAt), sqlstore.JSON(d))
+		if err != nil || n == 0 {
 			return conflict(d.Identifier, err)
 		}
-		_, err := tx.Exec(ctx, noun, addSensors, int64(acct), d.ID, rows)
+		if _, err := tx.Exec(ctx, noun, addSensors, acct, d.ID, rows); err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, noun, watchNew, acct, d.ID, tx.Now().Add(firstWatch), acct)
 		return err
 	})
 }
@@ -61,7 +72,17 @@ func conflict(identifier string, err error) error {
 // ChangeDevice saves what change makes of a device; its identifier never
 // changes.
 func (s *Store) ChangeDevice(ctx context.Context, acct account.ID, id string, edit func(*iot.Device) error) (iot.Device, error) {
-	return change(ctx, s, documents(), acct, id, edit)
+	noun := "device " + id
+	return sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) (iot.Device, error) {
+		out, changed, err := documents().Change(ctx, tx, acct, id, edit)
+		if err != nil || !changed {
+			return out, err
+		}
+		if _, err := tx.Exec(ctx, noun, watchChanged, tx.Now(), acct, id); err != nil {
+			return out, err
+		}
+		return out, tx.Bump(ctx, versionOf(acct))
+	})
 }
 
 // The statements that delete a device, in the order in which they run.
@@ -72,38 +93,35 @@ const (
 	deleteSensors = `DELETE FROM sensor WHERE account = $1 AND device = $2`
 	deleteMarkers = `DELETE FROM marker WHERE account = $1 AND device = $2`
 	deleteFrames  = `DELETE FROM raw_frame WHERE account = $1 AND device = $2`
+	deleteWatch   = `DELETE FROM rule_watch WHERE account = $1 AND device = $2`
+	deleteStates  = `DELETE FROM rule_state WHERE account = $1 AND device = $2`
+	endAlarms     = `UPDATE alarm SET state = 'cleared', cleared = {greatest}(raised, $1) WHERE account = $2 AND device = $3 AND state = 'raised'`
 )
 
 // DeleteDevice deletes a device with its sensors, event markers and raw frames,
-// and lets go of its identifier.
+// clears its alarms, and lets go of its identifier.
 func (s *Store) DeleteDevice(ctx context.Context, acct account.ID, id string) error {
 	noun := "device " + id
 	return s.write(ctx, noun, versionOf(acct), func(ctx context.Context, tx *sqlstore.Tx) error {
-		identifier, err := sqlstore.Value[string](ctx, tx, noun, identifierOf, int64(acct), id)
+		identifier, err := sqlstore.Value[string](ctx, tx, noun, identifierOf, acct, id)
 		if err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, noun, releaseClaim, identifier, int64(acct)); err != nil {
+		if _, err := tx.Exec(ctx, noun, releaseClaim, identifier, acct); err != nil {
 			return err
 		}
 		// Another gateway may have deleted it since it was read.
-		if n, err := tx.Exec(ctx, noun, deleteDevice, int64(acct), id); err != nil || n == 0 {
-			return missing(id, err)
+		if err := sqlstore.MustChange(ctx, tx, noun, deleteDevice, acct, id); err != nil {
+			return err
 		}
-		for _, rest := range []string{deleteSensors, deleteMarkers, deleteFrames} {
-			if _, err := tx.Exec(ctx, noun, rest, int64(acct), id); err != nil {
+		for _, rest := range []string{deleteSensors, deleteMarkers, deleteFrames, deleteStates, deleteWatch} {
+			if _, err := tx.Exec(ctx, noun, rest, acct, id); err != nil {
 				return err
 			}
 		}
-		return nil
-	})
-}
-
-func missing(id string, err error) error {
-	if err != nil {
+		_, err = tx.Exec(ctx, noun, endAlarms, nanos(tx.Now()), acct, id)
 		return err
-	}
-	return relay.Errorf(relay.KindNotFound, "device %s: not found", id)
+	})
 }
 
 const lockDevice = `SELECT id FROM device WHERE account = $1 AND id = $2 {for update}`
@@ -111,7 +129,7 @@ const lockDevice = `SELECT id FROM device WHERE account = $1 AND id = $2 {for up
 // lock keeps a device from being deleted until the transaction ends. It returns
 // relay.KindNotFound if there is no such device.
 func lock(ctx context.Context, tx *sqlstore.Tx, acct account.ID, id string) error {
-	_, err := sqlstore.Value[string](ctx, tx, "device "+id, lockDevice, int64(acct), id)
+	_, err := sqlstore.Value[string](ctx, tx, "device "+id, lockDevice, acct, id)
 	return err
 }
 
@@ -124,19 +142,27 @@ const deviceByIdentifier = `SELECT doc FROM device WHERE account = $1 AND identi
 
 // DeviceByIdentifier loads a device by its normalised identifier.
 func (s *Store) DeviceByIdentifier(ctx context.Context, acct account.ID, identifier string) (iot.Device, error) {
-	return sqlstore.One(ctx, s.db, "device "+identifier, deviceByIdentifier, sqlstore.ScanDoc[iot.Device], int64(acct), identifier)
+	return sqlstore.One(ctx, s.db, "device "+identifier, deviceByIdentifier, sqlstore.ScanDoc[iot.Device], acct, identifier)
 }
 
 const listDevices = `SELECT doc FROM device WHERE account = $1 ORDER BY created, id`
 
 // Devices lists an account's devices in order of creation.
 func (s *Store) Devices(ctx context.Context, acct account.ID) ([]iot.Device, error) {
-	return sqlstore.List(ctx, s.db, "devices", listDevices, sqlstore.ScanDoc[iot.Device], int64(acct))
+	return sqlstore.List(ctx, s.db, "devices", listDevices, sqlstore.ScanDoc[iot.Device], acct)
+}
+
+const devicesByID = `SELECT device.doc FROM batch JOIN device ON device.account = batch.account AND device.id = batch.id`
+
+// DevicesByID returns those of the devices that are there.
+func (s *Store) DevicesByID(ctx context.Context, acct account.ID, ids []string) ([]iot.Device, error) {
+	return sqlstore.List(ctx, s.db, "devices", devicesByID, sqlstore.ScanDoc[iot.Device],
+		sqlstore.BatchOf("account bigint, id text", ids, func(id *string) []any { return []any{acct, id} }))
 }
 
 const countDevices = `SELECT count(*) FROM device WHERE account = $1`
 
 // CountDevices counts an account's devices.
 func (s *Store) CountDevices(ctx context.Context, acct account.ID) (int, error) {
-	return sqlstore.Value[int](ctx, s.db, "devices", countDevices, int64(acct))
+	return sqlstore.Value[int](ctx, s.db, "devices", countDevices, acct)
 }

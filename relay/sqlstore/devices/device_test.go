@@ -264,7 +264,7 @@ func versionsCount(t *testing.T, s *Store) {
 	version := func(acct account.ID) int64 {
 		v, err := s.Versions(t.Context(), []account.ID{acct, 7})
 		mustDo(t, err)
-		return v[acct]
+		return v[acct].Records
 	}
 	for name, change := range map[string]func() error{
 		"a new decoder": func() error { return s.CreateDecoder(t.Context(), 1, iot.Decoder{ID: "x"}) },

@@ -1,10 +1,8 @@
 package devices
 
 import (
+	"cmp"
 	"context"
-	"database/sql"
-	"fmt"
-	"slices"
 	"time"
 
 	"github.com/penstock/penstock/relay/account"
@@ -51,10 +49,7 @@ func (s *Store) KeepFrames(ctx context.Context, acct account.ID, frames []iot.Ra
 	if len(frames) == 0 {
 		return nil
 	}
-	rows, devices, err := frameRows(acct, frames)
-	if err != nil {
-		return err
-	}
+	rows, devices := frameRows(acct, frames)
 	return s.db.Write(ctx, "raw frames", func(ctx context.Context, tx *sqlstore.Tx) error {
 		if _, err := sqlstore.Values[string](ctx, tx, "devices", lockDevices, devices); err != nil {
 			return err
@@ -62,49 +57,40 @@ func (s *Store) KeepFrames(ctx context.Context, acct account.ID, frames []iot.Ra
 		if _, err := tx.Exec(ctx, "raw frames", keepFrames, rows); err != nil {
 			return err
 		}
-		_, err := drop(ctx, tx, surplusFrames, int64(iot.FrameRetention), int64(iot.MaxFrames-1), devices)
+		_, err := drop(ctx, tx, surplusFrames, int64(iot.FrameRetention), iot.MaxFrames-1, devices)
 		return err
 	})
 }
 
+// frameKey names a frame.
+type frameKey struct {
+	account    account.ID
+	device, id string
+}
+
+func (k *frameKey) fields() []any { return []any{&k.account, &k.device, &k.id} }
+
 // drop deletes the frames that a statement answers, and counts them.
 func drop(ctx context.Context, tx *sqlstore.Tx, which string, args ...any) (int, error) {
-	keys := sqlstore.NewBatch("account bigint, device text, id text")
-	_, err := sqlstore.List(ctx, tx, "raw frames", which, func(row *sql.Rows, _ *struct{}) error {
-		var acct int64
-		var device, id string
-		err := row.Scan(&acct, &device, &id)
-		keys.Add(acct, device, id)
-		return err
-	}, args...)
-	if err != nil || keys.Len() == 0 {
+	keys, err := sqlstore.List(ctx, tx, "raw frames", which, sqlstore.Into((*frameKey).fields), args...)
+	if err != nil {
 		return 0, err
 	}
-	_, err = tx.Exec(ctx, "raw frames", dropFrames, keys)
-	return keys.Len(), err
+	_, err = tx.Exec(ctx, "raw frames", dropFrames, sqlstore.BatchOf("account bigint, device text, id text", keys, (*frameKey).fields))
+	return len(keys), err
 }
 
 // frameRows is the batches of frames and of their devices, each once: of a frame
 // that is there twice the last.
-func frameRows(acct account.ID, frames []iot.RawFrame) (rows, devices *sqlstore.Batch, err error) {
-	rows, devices = sqlstore.NewBatch("account bigint, device text, id text, received bigint, doc text"), sqlstore.NewBatch("account bigint, device text")
-	seen, known := make(map[[2]string]bool, len(frames)), make(map[string]bool)
-	for _, f := range slices.Backward(frames) {
-		if seen[[2]string{f.DeviceID, f.ID}] {
-			continue
-		}
-		doc, err := sqlstore.Encode(f)
-		if err != nil {
-			return nil, nil, fmt.Errorf("raw frame %s: encode: %w", f.ID, err)
-		}
-		seen[[2]string{f.DeviceID, f.ID}] = true
-		rows.Add(int64(acct), f.DeviceID, f.ID, nanos(f.ReceivedAt), doc)
-		if !known[f.DeviceID] {
-			known[f.DeviceID] = true
-			devices.Add(int64(acct), f.DeviceID)
-		}
-	}
-	return rows, devices, nil
+func frameRows(acct account.ID, frames []iot.RawFrame) (rows, devices *sqlstore.Batch) {
+	ofDevice := func(a, b iot.RawFrame) int { return cmp.Compare(a.DeviceID, b.DeviceID) }
+	last := sqlstore.LastOfEach(frames, func(a, b iot.RawFrame) int { return cmp.Or(ofDevice(a, b), cmp.Compare(a.ID, b.ID)) })
+	rows = sqlstore.BatchOf("account bigint, device text, id text, received bigint, doc text", last, func(f *iot.RawFrame) []any {
+		return []any{acct, f.DeviceID, f.ID, nanos(f.ReceivedAt), sqlstore.JSON(f)}
+	})
+	return rows, sqlstore.BatchOf("account bigint, device text", sqlstore.FirstOfEach(last, ofDevice), func(f *iot.RawFrame) []any {
+		return []any{acct, f.DeviceID}
+	})
 }
 
 const listFrames = `
@@ -115,7 +101,7 @@ ORDER BY received DESC, id DESC LIMIT $4`
 // Frames lists the raw frames kept of a device, newest first.
 func (s *Store) Frames(ctx context.Context, acct account.ID, deviceID string, since time.Time) ([]iot.RawFrame, error) {
 	return sqlstore.List(ctx, s.db, "raw frames of "+deviceID, listFrames, sqlstore.ScanDoc[iot.RawFrame],
-		int64(acct), deviceID, nanos(since), int64(iot.MaxFrames))
+		acct, deviceID, nanos(since), iot.MaxFrames)
 }
 
 // sweepAtOnce is how many frames one transaction of Sweep deletes at most.
@@ -124,14 +110,7 @@ const sweepAtOnce = 1000
 // Sweep deletes the raw frames that are older than their retention allows, those
 // of devices included that send no more.
 func (s *Store) Sweep(ctx context.Context, now time.Time) error {
-	for n := sweepAtOnce; n == sweepAtOnce; {
-		err := s.db.Write(ctx, "raw frames", func(ctx context.Context, tx *sqlstore.Tx) (err error) {
-			n, err = drop(ctx, tx, oldFrames, nanos(now.Add(-iot.FrameRetention)), int64(sweepAtOnce))
-			return err
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return s.db.Repeat(ctx, "raw frames", sweepAtOnce, func(ctx context.Context, tx *sqlstore.Tx) (int, error) {
+		return drop(ctx, tx, oldFrames, nanos(now.Add(-iot.FrameRetention)), sweepAtOnce)
+	})
 }

@@ -171,7 +171,7 @@ func versionsFromBoth(t *testing.T, a, b *Store) {
 		mustDo(t, s.PutSensorType(t.Context(), iot.SensorType{ID: fmt.Sprint("t", i)}), s.PutLocation(t.Context(), 1, iot.Location{ID: "l"}))
 	})
 	of, err := a.Versions(t.Context(), []account.ID{1, 2})
-	if err != nil || of[1] != 20<<20+20 || of[2] != 20 {
+	if err != nil || of[1].Records != 20<<20+20 || of[2].Records != 20 {
 		t.Errorf("%v, %v", of, err)
 	}
 }

@@ -290,7 +290,7 @@ func changesRepeat(t *testing.T, s *Store) {
 	if n := rowsOf(t, s, "d1"); n != 4 { // the device, a sensor, a marker and a frame
 		t.Errorf("%d rows", n)
 	}
-	if of, err := s.Versions(t.Context(), []account.ID{1}); err != nil || of[1] != 1<<20 {
+	if of, err := s.Versions(t.Context(), []account.ID{1}); err != nil || of[1].Records != 1<<20 {
 		t.Errorf("versions %v, %v: one change was made", of, err)
 	}
 	if got, err := s.Retired(t.Context(), 1); err != nil || len(got) != 1 {

@@ -2,8 +2,8 @@ package devices
 
 import (
 	"context"
-	"database/sql"
 
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/sqlstore"
@@ -30,51 +30,37 @@ type loaded struct {
 	doc    []byte
 }
 
-func (l *loaded) scan(row *sql.Rows) error {
-	var created, key sql.RawBytes
-	return row.Scan(&l.place, &l.sensor, &created, &key, &l.doc)
-}
+func (l *loaded) fields() []any { return []any{&l.place, &l.sensor, new(any), new(any), &l.doc} }
 
 // Load returns the devices that are there among the identifiers, with their
 // sensors.
 func (s *Store) Load(ctx context.Context, acct account.ID, identifiers []string) (map[string]iot.Known, error) {
-	if len(identifiers) == 0 {
-		return nil, nil
-	}
-	names := sqlstore.NewBatch("account bigint, identifier text")
-	for _, identifier := range identifiers {
-		names.Add(int64(acct), identifier)
-	}
-	rows, err := sqlstore.List(ctx, s.db, "devices", loadDevices, func(row *sql.Rows, l *loaded) error { return l.scan(row) }, names)
+	names := sqlstore.BatchOf("account bigint, identifier text", identifiers, func(one *string) []any { return []any{acct, one} })
+	rows, err := sqlstore.List(ctx, s.db, "devices", loadDevices, sqlstore.Into((*loaded).fields), names)
 	if err != nil {
 		return nil, err
 	}
+	known := make([]iot.Known, len(identifiers))
+	for _, row := range rows {
+		k := &known[row.place-1]
+		if row.sensor {
+			k.Sensors = append(k.Sensors, iot.Sensor{})
+			err = sqlstore.Decode(row.doc, &k.Sensors[len(k.Sensors)-1])
+		} else {
+			k.Sensors = []iot.Sensor{}
+			err = sqlstore.Decode(row.doc, &k.Device)
+		}
+		if err != nil {
+			return nil, sqlstore.Wrap("device "+identifiers[row.place-1], err)
+		}
+	}
 	out := make(map[string]iot.Known, len(identifiers))
-	for len(rows) > 0 {
-		n := 1
-		for n < len(rows) && rows[n].place == rows[0].place {
-			n++
+	for i, k := range known {
+		if k.Sensors != nil { // else it is not there
+			out[identifiers[i]] = k
 		}
-		if out[identifiers[rows[0].place-1]], err = knownFrom(rows[:n]); err != nil {
-			return nil, err
-		}
-		rows = rows[n:]
 	}
 	return out, nil
-}
-
-// knownFrom reads a device and its sensors.
-func knownFrom(rows []loaded) (k iot.Known, err error) {
-	if err := sqlstore.Decode(rows[0].doc, &k.Device); err != nil {
-		return k, sqlstore.Wrap("device", err)
-	}
-	k.Sensors = make([]iot.Sensor, len(rows)-1)
-	for i, row := range rows[1:] {
-		if err := sqlstore.Decode(row.doc, &k.Sensors[i]); err != nil {
-			return k, sqlstore.Wrap("sensor of "+k.Device.ID, err)
-		}
-	}
-	return k, nil
 }
 
 // overview answers a row for each sensor, one with an empty document if the
@@ -88,21 +74,14 @@ ORDER BY sensor.created, sensor.key`
 // Overview returns a device's sensors and the version of the sensor types.
 func (s *Store) Overview(ctx context.Context, acct account.ID, deviceID string) (o iot.Overview, err error) {
 	noun := "device " + deviceID
-	docs, err := sqlstore.List(ctx, s.db, noun, overview, func(row *sql.Rows, doc *[]byte) error {
-		return row.Scan(&o.TypesVersion, doc)
-	}, typesVersion, int64(acct), deviceID)
-	if err != nil || len(docs) == 0 {
-		return o, missing(deviceID, err)
+	sensors, err := sqlstore.List(ctx, s.db, noun, overview, sqlstore.Into(func(sensor *iot.Sensor) []any {
+		return []any{&o.TypesVersion, sqlstore.JSON(sensor)}
+	}), typesVersion, acct, deviceID)
+	if err == nil && len(sensors) == 0 {
+		err = relay.Errorf(relay.KindNotFound, "%s: not found", noun)
 	}
-	for _, doc := range docs {
-		if len(doc) == 0 {
-			break
-		}
-		var sensor iot.Sensor
-		if err := sqlstore.Decode(doc, &sensor); err != nil {
-			return o, sqlstore.Wrap(noun, err)
-		}
-		o.Sensors = append(o.Sensors, sensor)
+	if err == nil && sensors[0].ID != "" {
+		o.Sensors = sensors
 	}
-	return o, nil
+	return o, err
 }

@@ -27,7 +27,7 @@ func (s *Store) PutMarker(ctx context.Context, acct account.ID, deviceID string,
 		if err := lock(ctx, tx, acct, deviceID); err != nil {
 			return err
 		}
-		before, err := sqlstore.One(ctx, tx, noun, marker, sqlstore.ScanDoc[iot.Marker], int64(acct), deviceID, m.ID)
+		before, err := sqlstore.One(ctx, tx, noun, marker, sqlstore.ScanDoc[iot.Marker], acct, deviceID, m.ID)
 		if created = relay.KindOf(err) == relay.KindNotFound; created {
 			before.CreatedAt, err = now, roomForMarker(ctx, tx, acct, deviceID)
 		}
@@ -37,11 +37,7 @@ func (s *Store) PutMarker(ctx context.Context, acct account.ID, deviceID string,
 		if out.CreatedAt.IsZero() {
 			out.CreatedAt = before.CreatedAt
 		}
-		doc, err := sqlstore.Encode(out)
-		if err != nil {
-			return err
-		}
-		_, err = tx.Exec(ctx, noun, putMarker, int64(acct), deviceID, out.ID, sqlstore.Millis(out.CreatedAt), doc)
+		_, err = tx.Exec(ctx, noun, putMarker, acct, deviceID, out.ID, out.CreatedAt, sqlstore.JSON(out))
 		return err
 	})
 	return out, created && err == nil, err
@@ -50,7 +46,7 @@ func (s *Store) PutMarker(ctx context.Context, acct account.ID, deviceID string,
 // roomForMarker returns relay.KindInvalid if the device has as many markers as
 // it may.
 func roomForMarker(ctx context.Context, tx *sqlstore.Tx, acct account.ID, deviceID string) error {
-	n, err := sqlstore.Value[int](ctx, tx, "markers of "+deviceID, countMarkers, int64(acct), deviceID)
+	n, err := sqlstore.Value[int](ctx, tx, "markers of "+deviceID, countMarkers, acct, deviceID)
 	if err == nil && n >= iot.MaxMarkers {
 		return relay.Invalid("event_marker_id", fmt.Sprintf("The device has %d event markers, the most there may be.", iot.MaxMarkers))
 	}
@@ -61,5 +57,5 @@ const listMarkers = `SELECT doc FROM marker WHERE account = $1 AND device = $2 O
 
 // Markers lists a device's event markers, newest first.
 func (s *Store) Markers(ctx context.Context, acct account.ID, deviceID string) ([]iot.Marker, error) {
-	return sqlstore.List(ctx, s.db, "markers of "+deviceID, listMarkers, sqlstore.ScanDoc[iot.Marker], int64(acct), deviceID)
+	return sqlstore.List(ctx, s.db, "markers of "+deviceID, listMarkers, sqlstore.ScanDoc[iot.Marker], acct, deviceID)
 }

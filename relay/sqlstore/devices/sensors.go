@@ -2,8 +2,7 @@ package devices
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/penstock/penstock/relay"
@@ -13,16 +12,10 @@ import (
 )
 
 // sensorRows is the batch of addSensors.
-func sensorRows(sensors []iot.Sensor) (*sqlstore.Batch, error) {
-	rows := sqlstore.NewBatch("key text, created bigint, doc text")
-	for _, sensor := range sensors {
-		doc, err := sqlstore.Encode(sensor)
-		if err != nil {
-			return nil, fmt.Errorf("sensor %s: encode: %w", sensor.ID, err)
-		}
-		rows.Add(sensor.Key, nanos(sensor.CreatedAt), doc)
-	}
-	return rows, nil
+func sensorRows(sensors []iot.Sensor) *sqlstore.Batch {
+	return sqlstore.BatchOf("key text, created bigint, doc text", sensors, func(one *iot.Sensor) []any {
+		return []any{one.Key, nanos(one.CreatedAt), sqlstore.JSON(one)}
+	})
 }
 
 const addSensors = `
@@ -33,40 +26,34 @@ ON CONFLICT DO NOTHING`
 // AddSensors saves sensors whose keys the device does not have. It counts no
 // version up: a gateway that misses a sensor adds it and reads what there is.
 func (s *Store) AddSensors(ctx context.Context, acct account.ID, deviceID string, sensors []iot.Sensor) error {
-	rows, err := sensorRows(sensors)
-	if err != nil || len(sensors) == 0 {
-		return err
-	}
-	noun := "sensors of " + deviceID
-	return s.db.Write(ctx, noun, func(ctx context.Context, tx *sqlstore.Tx) error {
-		if err := lock(ctx, tx, acct, deviceID); err != nil {
-			return ignoreMissing(err)
-		}
-		_, err := tx.Exec(ctx, noun, addSensors, int64(acct), deviceID, rows)
-		return err
-	})
-}
-
-// ignoreMissing is for what is written of a device that may have been deleted.
-func ignoreMissing(err error) error {
-	if relay.KindOf(err) == relay.KindNotFound {
+	noun, rows := "sensors of "+deviceID, sensorRows(sensors)
+	if len(sensors) == 0 {
 		return nil
 	}
-	return err
+	return s.db.Write(ctx, noun, func(ctx context.Context, tx *sqlstore.Tx) error {
+		err := lock(ctx, tx, acct, deviceID)
+		if sqlstore.IsNotFound(err) {
+			return nil // it was deleted meanwhile
+		}
+		if err == nil {
+			_, err = tx.Exec(ctx, noun, addSensors, acct, deviceID, rows)
+		}
+		return err
+	})
 }
 
 const listSensors = `SELECT doc FROM sensor WHERE account = $1 AND device = $2 ORDER BY created, key`
 
 // Sensors lists a device's sensors in order of creation.
 func (s *Store) Sensors(ctx context.Context, acct account.ID, deviceID string) ([]iot.Sensor, error) {
-	return sqlstore.List(ctx, s.db, "sensors of "+deviceID, listSensors, sqlstore.ScanDoc[iot.Sensor], int64(acct), deviceID)
+	return sqlstore.List(ctx, s.db, "sensors of "+deviceID, listSensors, sqlstore.ScanDoc[iot.Sensor], acct, deviceID)
 }
 
 const countSensors = `SELECT count(*) FROM sensor WHERE account = $1`
 
 // CountSensors counts the sensors of all of an account's devices.
 func (s *Store) CountSensors(ctx context.Context, acct account.ID) (int, error) {
-	return sqlstore.Value[int](ctx, s.db, "sensors", countSensors, int64(acct))
+	return sqlstore.Value[int](ctx, s.db, "sensors", countSensors, acct)
 }
 
 const lockSensors = `
@@ -79,21 +66,21 @@ UPDATE sensor SET doc = batch.doc FROM batch
 WHERE sensor.account = $1 AND sensor.device = $2 AND sensor.key = batch.key`
 
 // editSensors saves what edit makes of those of a device's sensors that have one
-// of the keys. It returns the documents that were there and are there now.
+// of the keys. It returns those that there are now.
 func editSensors(ctx context.Context, tx *sqlstore.Tx, acct account.ID, deviceID string, keys []string, edit func(*iot.Sensor) error) (all []iot.Sensor, changed bool, err error) {
 	noun := "sensors of " + deviceID
-	names := sqlstore.NewBatch("key text")
-	for _, key := range keys {
-		names.Add(key)
-	}
-	docs, err := sqlstore.Values[string](ctx, tx, noun, lockSensors, int64(acct), deviceID, names)
+	docs, err := sqlstore.Values[string](ctx, tx, noun, lockSensors, acct, deviceID, sqlstore.Column("key text", keys))
 	if err != nil {
 		return nil, false, err
 	}
 	rows := sqlstore.NewBatch("key text, doc text")
 	all = make([]iot.Sensor, len(docs))
 	for i, was := range docs {
-		key, is, err := editSensor(was, &all[i], edit)
+		var is, key string
+		all[i], is, err = sqlstore.Edit(noun, was, func(sensor *iot.Sensor) error {
+			key = sensor.Key
+			return edit(sensor)
+		})
 		if err != nil {
 			return nil, false, err
 		}
@@ -101,44 +88,26 @@ func editSensors(ctx context.Context, tx *sqlstore.Tx, acct account.ID, deviceID
 			rows.Add(key, is)
 		}
 	}
-	if rows.Len() == 0 {
-		return all, false, nil
-	}
-	_, err = tx.Exec(ctx, noun, saveSensors, int64(acct), deviceID, rows)
-	return all, true, err
+	_, err = tx.Exec(ctx, noun, saveSensors, acct, deviceID, rows)
+	return all, rows.Len() > 0, err
 }
 
-// editSensor returns a sensor's key and its document as edit leaves it.
-func editSensor(was string, sensor *iot.Sensor, edit func(*iot.Sensor) error) (key, is string, err error) {
-	if err := json.Unmarshal([]byte(was), sensor); err != nil {
-		return "", "", fmt.Errorf("sensor: decode: %w", err)
-	}
-	key = sensor.Key
-	if err := edit(sensor); err != nil {
-		return "", "", err
-	}
-	is, err = sqlstore.Encode(sensor)
-	return key, is, err
-}
-
-// ChangeSensor saves what change makes of a device's sensor.
-func (s *Store) ChangeSensor(ctx context.Context, acct account.ID, deviceID, key string, change func(*iot.Sensor) error) (out iot.Sensor, err error) {
+// ChangeSensor saves a device's sensor as changed by the function.
+func (s *Store) ChangeSensor(ctx context.Context, acct account.ID, deviceID, key string, change func(*iot.Sensor) error) (iot.Sensor, error) {
 	noun := "sensor " + key + " of " + deviceID
-	err = s.db.Write(ctx, noun, func(ctx context.Context, tx *sqlstore.Tx) error {
+	return sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) (out iot.Sensor, err error) {
 		all, changed, err := editSensors(ctx, tx, acct, deviceID, []string{key}, change)
+		if err == nil && len(all) == 0 {
+			err = relay.Errorf(relay.KindNotFound, "%s: not found", noun)
+		}
 		if err != nil {
-			return err
+			return out, err
 		}
-		if len(all) == 0 {
-			return relay.Errorf(relay.KindNotFound, "%s: not found", noun)
+		if changed {
+			err = tx.Bump(ctx, versionOf(acct))
 		}
-		out = all[0]
-		if !changed {
-			return nil
-		}
-		return tx.Bump(ctx, versionOf(acct))
+		return all[0], err
 	})
-	return out, err
 }
 
 // RetypeSensors gives sensors of a device another type. It counts no version up:
@@ -147,10 +116,7 @@ func (s *Store) RetypeSensors(ctx context.Context, acct account.ID, deviceID str
 	if len(types) == 0 {
 		return nil
 	}
-	keys := make([]string, 0, len(types))
-	for key := range types {
-		keys = append(keys, key)
-	}
+	keys := slices.Collect(maps.Keys(types))
 	return s.db.Write(ctx, "sensors of "+deviceID, func(ctx context.Context, tx *sqlstore.Tx) error {
 		_, _, err := editSensors(ctx, tx, acct, deviceID, keys, func(sensor *iot.Sensor) error {
 			retype(sensor, types[sensor.Key])

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/sqlstore"
 )
 
@@ -20,20 +21,23 @@ const typesVersion = "iot/types"
 // versionOf names the version of an account's records.
 func versionOf(acct account.ID) string { return "iot/" + acct.String() }
 
-// Versions returns a number per account that changes with every change that
-// frames of the account have to notice.
-func (s *Store) Versions(ctx context.Context, accts []account.ID) (map[account.ID]int64, error) {
-	names := make([]string, 0, len(accts)+1)
+// RulesVersionOf names the version of an account's rules.
+func RulesVersionOf(acct account.ID) string { return "rules/" + acct.String() }
+
+// Versions returns numbers per account that change with every change that frames
+// of the account have to notice.
+func (s *Store) Versions(ctx context.Context, accts []account.ID) (map[account.ID]iot.Version, error) {
+	names := make([]string, 0, 2*len(accts)+1)
 	for _, acct := range accts {
-		names = append(names, versionOf(acct))
+		names = append(names, versionOf(acct), RulesVersionOf(acct))
 	}
 	all, err := sqlstore.Versions(ctx, s.db, append(names, typesVersion))
 	if err != nil {
 		return nil, err
 	}
-	out := make(map[account.ID]int64, len(accts))
+	out := make(map[account.ID]iot.Version, len(accts))
 	for _, acct := range accts {
-		out[acct] = all[versionOf(acct)]<<20 + all[typesVersion]
+		out[acct] = iot.Version{Records: all[versionOf(acct)]<<20 + all[typesVersion], Rules: all[RulesVersionOf(acct)]}
 	}
 	return out, nil
 }
@@ -48,17 +52,15 @@ func (s *Store) write(ctx context.Context, noun, version string, do func(ctx con
 	})
 }
 
-// change saves what change makes of a document of an account.
-func change[T any](ctx context.Context, s *Store, t sqlstore.Documents[T], acct account.ID, id string, change func(*T) error) (out T, err error) {
-	err = s.db.Write(ctx, t.Noun+" "+id, func(ctx context.Context, tx *sqlstore.Tx) error {
-		var changed bool
-		var err error
-		if out, changed, err = t.Change(ctx, tx, acct, id, change); err != nil || !changed {
-			return err
+// change saves a document of an account as changed by the function.
+func change[T any](ctx context.Context, s *Store, t sqlstore.Documents[T], acct account.ID, id string, change func(*T) error) (T, error) {
+	return sqlstore.Transact(ctx, s.db, t.Noun+" "+id, func(ctx context.Context, tx *sqlstore.Tx) (T, error) {
+		out, changed, err := t.Change(ctx, tx, acct, id, change)
+		if err != nil || !changed {
+			return out, err
 		}
-		return tx.Bump(ctx, versionOf(acct))
+		return out, tx.Bump(ctx, versionOf(acct))
 	})
-	return out, err
 }
 
 // nanos is a time in nanoseconds since 1970, 0 for the zero time.

@@ -1,19 +1,22 @@
+// Package events keeps in SQL what became of the events of a node that were set
+// aside. Marks is an event.Marks; the marks of any node can be read and changed
+// from every gateway, by a Marks of that node.
 package events
 
 import (
 	"cmp"
 	"context"
-	"database/sql"
+	"maps"
 	"math"
-	"slices"
 
+	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/sqlstore"
 )
 
 var _ event.Marks = (*Marks)(nil)
 
-// Marks keeps what became of one node's events.
+// Marks stores the states of one node's events.
 type Marks struct {
 	db   *sqlstore.DB
 	node string
@@ -42,6 +45,8 @@ SELECT seq, state, id, reason, outcome, account, source, device FROM event_mark 
 
 	marksInState = markColumns + `state = $3 AND seq < $4 ORDER BY seq DESC LIMIT $5`
 
+	marksPutOff = markColumns + `state = $3 AND account > $4 ORDER BY account, seq LIMIT $5`
+
 	countMarks = `
 SELECT state, count(*) FROM event_mark WHERE node = $1 AND kind = $2 GROUP BY state`
 
@@ -54,91 +59,62 @@ DELETE FROM event_mark WHERE node = $1 AND kind = $2 AND seq < COALESCE(
 
 const noun = "marks"
 
-// Set records marks, in one transaction; one with state Done forgets. Of several
-// for one sequence the last counts.
+// Set records marks, in one transaction; one with state Done and no outcome
+// forgets. Of several for one sequence the last counts.
 func (s *Marks) Set(ctx context.Context, kind event.Kind, marks []event.Mark) error {
 	done := sqlstore.NewBatch("node text, kind text, seq bigint")
 	rest := sqlstore.NewBatch("node text, kind text, seq bigint, state text, id text, reason text, outcome text, account bigint, source text, device text")
-	for _, m := range lastOfEach(marks) {
-		if m.State == event.Done {
-			done.Add(s.node, string(kind), number(m.Seq))
+	for _, m := range sqlstore.LastOfEach(marks, func(a, b event.Mark) int { return cmp.Compare(a.Seq, b.Seq) }) {
+		if m.State == event.Done && m.Outcome == "" {
+			done.Add(s.node, kind, number(m.Seq))
 			continue
 		}
-		rest.Add(s.node, string(kind), number(m.Seq), string(m.State), m.ID, m.Reason, m.Outcome, int64(m.Account), m.Source, m.Device)
-	}
-	if done.Len()+rest.Len() == 0 {
-		return nil
+		rest.Add(s.node, kind, number(m.Seq), m.State, m.ID, m.Reason, m.Outcome, m.Account, m.Source, m.Device)
 	}
 	return s.db.Write(ctx, noun, func(ctx context.Context, tx *sqlstore.Tx) error {
-		for _, change := range []struct {
-			statement string
-			of        *sqlstore.Batch
-		}{{deleteMarks, done}, {putMarks, rest}} {
-			if change.of.Len() == 0 {
-				continue
-			}
-			if _, err := tx.Exec(ctx, noun, change.statement, change.of); err != nil {
-				return err
-			}
+		if _, err := tx.Exec(ctx, noun, deleteMarks, done); err != nil {
+			return err
 		}
-		return nil
+		_, err := tx.Exec(ctx, noun, putMarks, rest)
+		return err
 	})
 }
 
-// lastOfEach is the last mark of each sequence, in the order of the sequences.
-func lastOfEach(marks []event.Mark) []event.Mark {
-	out := slices.Clone(marks)
-	slices.Reverse(out)
-	slices.SortStableFunc(out, func(a, b event.Mark) int { return cmp.Compare(a.Seq, b.Seq) })
-	return slices.CompactFunc(out, func(a, b event.Mark) bool { return a.Seq == b.Seq })
+// fields are the columns of a mark.
+func fields(m *event.Mark) []any {
+	return []any{&m.Seq, &m.State, &m.ID, &m.Reason, &m.Outcome, &m.Account, &m.Source, &m.Device}
 }
 
 // Get returns the marks of a range of sequences.
 func (s *Marks) Get(ctx context.Context, kind event.Kind, from, to uint64) (map[uint64]event.Mark, error) {
-	all, err := sqlstore.List(ctx, s.db, noun, marksBetween, scanMark, s.node, string(kind), number(from), number(to))
-	out := make(map[uint64]event.Mark, len(all))
-	for _, m := range all {
-		out[m.Seq] = m
-	}
-	return out, err
+	all, err := sqlstore.List(ctx, s.db, noun, marksBetween, sqlstore.Into(fields), s.node, kind, number(from), number(to))
+	return sqlstore.By(all, func(m event.Mark) uint64 { return m.Seq }), err
 }
 
 // List returns marks in a state below a sequence, newest first.
 func (s *Marks) List(ctx context.Context, kind event.Kind, state event.State, before uint64, limit int) ([]event.Mark, error) {
-	return sqlstore.List(ctx, s.db, noun, marksInState, scanMark, s.node, string(kind), string(state), number(before), int64(limit))
+	return sqlstore.List(ctx, s.db, noun, marksInState, sqlstore.Into(fields), s.node, kind, state, number(before), limit)
+}
+
+// PutOff returns marks of pending events, of the accounts after one.
+func (s *Marks) PutOff(ctx context.Context, kind event.Kind, after account.ID, limit int) ([]event.Mark, error) {
+	return sqlstore.List(ctx, s.db, noun, marksPutOff, sqlstore.Into(fields), s.node, kind, event.Pending, after, limit)
 }
 
 // Counts returns how many marks there are by state.
 func (s *Marks) Counts(ctx context.Context, kind event.Kind) (map[event.State]int, error) {
-	type count struct {
-		state event.State
-		n     int
-	}
-	all, err := sqlstore.List(ctx, s.db, noun, countMarks, func(row *sql.Rows, c *count) error {
-		return row.Scan((*string)(&c.state), &c.n)
-	}, s.node, string(kind))
+	counts, err := sqlstore.Map[event.State, int](ctx, s.db, noun, countMarks, s.node, kind)
 	if err != nil {
 		return nil, err
 	}
 	out := map[event.State]int{event.Quarantined: 0, event.Unrouted: 0}
-	for _, c := range all {
-		out[c.state] = c.n
-	}
+	maps.Copy(out, counts)
 	return out, nil
 }
 
 // Trim forgets the marks below a sequence, a part of them at a time.
 func (s *Marks) Trim(ctx context.Context, kind event.Kind, below uint64) error {
-	for {
-		n, err := s.db.Exec(ctx, noun, trimMarks, s.node, string(kind), number(below), int64(trimLimit))
-		if err != nil || n < trimLimit {
-			return err
-		}
-	}
-}
-
-func scanMark(row *sql.Rows, m *event.Mark) error {
-	return row.Scan(&m.Seq, (*string)(&m.State), &m.ID, &m.Reason, &m.Outcome, (*int64)(&m.Account), &m.Source, &m.Device)
+	return s.db.Sweep(ctx, noun, trimLimit, trimMarks, s.node, kind, number(below))
 }
 
 // number is a sequence as it is kept; one beyond what the column holds is the

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/sqlstore"
 	"github.com/penstock/penstock/relay/sqlstore/sqltest"
@@ -18,6 +19,7 @@ func TestMarks(t *testing.T) {
 			"come back by range and by state":      marksComeBack,
 			"are replaced by later ones":           marksAreReplaced,
 			"are listed newest first, page wise":   marksPage,
+			"of events put off come by account":    marksComeByAccount,
 			"of nodes and kinds do not mix":        marksAreApart,
 			"are trimmed below a sequence":         marksAreTrimmed,
 			"of one event are set by many at once": marksCompete,
@@ -37,9 +39,13 @@ func must(t *testing.T, errs ...error) {
 }
 
 func markOf(seq uint64, state event.State) event.Mark {
-	return event.Mark{
+	m := event.Mark{
 		ID: fmt.Sprint("n1-u", seq), Seq: seq, State: state, Reason: "é\n", Outcome: "o", Account: 7, Source: "tts-v3", Device: "0004a30b001c0530",
 	}
+	if state == event.Done {
+		m.Outcome = ""
+	}
+	return m
 }
 
 func marksComeBack(t *testing.T, s, _ *Marks) {
@@ -68,6 +74,16 @@ func marksAreReplaced(t *testing.T, s, _ *Marks) {
 	if got, err := s.Get(t.Context(), event.SMS, 0, math.MaxUint64); err != nil || len(got) != 1 || got[3].State != event.Quarantined {
 		t.Errorf("%+v, %v", got, err)
 	}
+	repeated := markOf(3, event.Done)
+	repeated.Outcome = "repeats n1-u1"
+	must(t, s.Set(t.Context(), event.SMS, []event.Mark{repeated}))
+	if got, err := s.Get(t.Context(), event.SMS, 3, 3); err != nil || got[3] != repeated {
+		t.Errorf("one that is done and says more: %+v, %v", got, err)
+	}
+	must(t, s.Set(t.Context(), event.SMS, []event.Mark{markOf(3, event.Done)}))
+	if got, err := s.Get(t.Context(), event.SMS, 3, 3); err != nil || len(got) != 0 {
+		t.Errorf("done: %+v, %v", got, err)
+	}
 }
 
 func marksPage(t *testing.T, s, _ *Marks) {
@@ -93,6 +109,40 @@ func marksPage(t *testing.T, s, _ *Marks) {
 	}
 	if want != 0 {
 		t.Errorf("ends at %d", want+1)
+	}
+}
+
+func marksComeByAccount(t *testing.T, s, other *Marks) {
+	of := func(acct account.ID, state event.State, seqs ...uint64) (out []event.Mark) {
+		for _, seq := range seqs {
+			m := markOf(seq, state)
+			m.Account = acct
+			out = append(out, m)
+		}
+		return out
+	}
+	must(t, s.Set(t.Context(), event.Uplink, of(7, event.Pending, 9, 8, 4)), s.Set(t.Context(), event.Uplink, of(3, event.Pending, 6, 5)),
+		s.Set(t.Context(), event.Uplink, of(3, event.Quarantined, 1)), s.Set(t.Context(), event.SMS, of(5, event.Pending, 2)),
+		other.Set(t.Context(), event.Uplink, of(5, event.Pending, 3)))
+	for _, tc := range []struct {
+		after account.ID
+		limit int
+		want  string
+	}{
+		{-1, 10, "5 6 4 8 9 "},
+		{-1, 3, "5 6 4 "},
+		{3, 2, "4 8 "},
+		{7, 10, ""},
+	} {
+		got, err := s.PutOff(t.Context(), event.Uplink, tc.after, tc.limit)
+		must(t, err)
+		seqs := ""
+		for _, m := range got {
+			seqs += fmt.Sprint(m.Seq, " ")
+		}
+		if seqs != tc.want {
+			t.Errorf("after %d, at most %d: %s, want %s", tc.after, tc.limit, seqs, tc.want)
+		}
 	}
 }
 
@@ -136,7 +186,7 @@ func marksCompete(t *testing.T, s, _ *Marks) {
 			for n := range 40 {
 				m := markOf(uint64((n*7+i*11)%40), event.Quarantined)
 				if (n+i)%4 == 0 {
-					m.State = event.Done
+					m = markOf(m.Seq, event.Done)
 				}
 				marks = append(marks, m)
 			}

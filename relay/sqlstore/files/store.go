@@ -2,7 +2,6 @@ package files
 
 import (
 	"context"
-	"database/sql"
 	"io"
 	"time"
 
@@ -35,7 +34,7 @@ SELECT bytes FROM file_chunk WHERE content = $1 AND idx = $2`
 
 	sweepFiles = `
 DELETE FROM file WHERE name IN (
-  SELECT name FROM file WHERE expires > 0 AND expires <= $1 LIMIT 5000 {skip locked})`
+  SELECT name FROM file WHERE expires > 0 AND expires <= $1 LIMIT $2 {skip locked})`
 
 	// spoilContent keeps the content from being renewed, whatever the clock of its writer.
 	spoilContent = `
@@ -57,15 +56,15 @@ DELETE FROM file_content WHERE id = $1`
 // be read for an hour longer. Reading goes on when ctx ends: an answer is streamed
 // after its handler has returned.
 func (s *Store) Open(ctx context.Context, name string) (io.ReadCloser, int64, error) {
-	r, err := sqlstore.One(ctx, s.db, "file "+name, readFile, scanReader, name, sqlstore.Millis(s.db.Now()))
+	r, err := sqlstore.One(ctx, s.db, "file "+name, readFile, sqlstore.Into(func(r *reader) []any {
+		return []any{&r.content, &r.left}
+	}), name, s.db.Now())
 	if err != nil {
 		return nil, 0, err
 	}
 	r.ctx, r.db, r.name = context.WithoutCancel(ctx), s.db, name
 	return &r, r.left, nil
 }
-
-func scanReader(row *sql.Rows, r *reader) error { return row.Scan(&r.content, &r.left) }
 
 // reader reads a content chunk by chunk. Not safe for concurrent use.
 type reader struct {
@@ -111,45 +110,28 @@ func (r *reader) Close() error { return nil }
 // Sweep removes files that have expired, what was replaced and what was left half
 // written.
 func (s *Store) Sweep(ctx context.Context, now time.Time) error {
-	for {
-		n, err := s.db.Exec(ctx, "files", sweepFiles, sqlstore.Millis(now))
-		if err != nil {
-			return err
-		}
-		if n == 0 {
-			break
-		}
+	if err := s.db.Sweep(ctx, "files", sqlstore.SweepMost, sweepFiles, now); err != nil {
+		return err
 	}
-	for {
-		more, err := s.sweepContent(ctx, now)
-		if err != nil || !more {
-			return err
-		}
-	}
+	return s.db.Repeat(ctx, "file contents", 1, func(ctx context.Context, tx *sqlstore.Tx) (int, error) {
+		return sweepContent(ctx, tx, now)
+	})
 }
 
 // sweepContent deletes some chunks of a content that has expired, and the content
-// after its last. more is false if there is none.
-func (s *Store) sweepContent(ctx context.Context, now time.Time) (bool, error) {
-	more := false
-	err := s.db.Write(ctx, "file contents", func(ctx context.Context, tx *sqlstore.Tx) error {
-		more = false
-		id, err := sqlstore.Value[int64](ctx, tx, "file content", expiredContent, sqlstore.Millis(now))
-		if sqlstore.IsNotFound(err) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		more = true
-		if _, err := tx.Exec(ctx, "file content", spoilContent, id); err != nil {
-			return err
-		}
-		n, err := tx.Exec(ctx, "file content", deleteChunks, id, int64(sweptAtOnce))
-		if err == nil && n < sweptAtOnce {
-			_, err = tx.Exec(ctx, "file content", deleteContent, id)
-		}
-		return err
-	})
-	return err == nil && more, err
+// after its last. It returns 0 if there is none.
+func sweepContent(ctx context.Context, tx *sqlstore.Tx, now time.Time) (int, error) {
+	const noun = "file content"
+	ids, err := sqlstore.Values[int64](ctx, tx, noun, expiredContent, now)
+	if err != nil || len(ids) == 0 {
+		return 0, err
+	}
+	if _, err := tx.Exec(ctx, noun, spoilContent, ids[0]); err != nil {
+		return 0, err
+	}
+	n, err := tx.Exec(ctx, noun, deleteChunks, ids[0], sweptAtOnce)
+	if err == nil && n < sweptAtOnce {
+		_, err = tx.Exec(ctx, noun, deleteContent, ids[0])
+	}
+	return 1, err
 }

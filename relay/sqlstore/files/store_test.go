@@ -251,8 +251,11 @@ func testSweptWriter(t *testing.T, s *Store, c *clock) {
 func testPortions(t *testing.T, s *Store, c *clock) {
 	size := (sweptAtOnce + 2) * chunkSize
 	write(t, s, "f", time.Hour, make([]byte, size))
-	if more, err := s.sweepContent(t.Context(), c.move(time.Hour+grace)); !more || err != nil {
-		t.Fatal(more, err)
+	if err := s.db.Write(t.Context(), "test", func(ctx context.Context, tx *sqlstore.Tx) error {
+		_, err := sweepContent(ctx, tx, c.move(time.Hour+grace))
+		return err
+	}); err != nil {
+		t.Fatal(err)
 	}
 	if got := rows(t, s); got != [3]int64{1, 1, 2} {
 		t.Errorf("%d files, contents and chunks are left", got)

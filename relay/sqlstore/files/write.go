@@ -67,11 +67,8 @@ type writer struct {
 
 func (s *Store) begin(ctx context.Context, name string) (*writer, error) {
 	noun := "file " + name
-	var content int64
-	err := s.db.Write(ctx, noun, func(ctx context.Context, tx *sqlstore.Tx) error {
-		id, err := sqlstore.Value[int64](ctx, tx, noun, beginContent, sqlstore.Millis(tx.Now().Add(grace)))
-		content = id
-		return err
+	content, err := sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) (int64, error) {
+		return sqlstore.Value[int64](ctx, tx, noun, beginContent, tx.Now().Add(grace))
 	})
 	if err != nil {
 		return nil, err
@@ -113,7 +110,7 @@ func (w *writer) flush() error {
 // renew sets when the content expires, and locks it against being swept. The zero
 // time is never.
 func (w *writer) renew(ctx context.Context, tx *sqlstore.Tx, expires time.Time) error {
-	n, err := tx.Exec(ctx, w.noun, renewContent, sqlstore.Millis(expires), w.content, sqlstore.Millis(tx.Now()))
+	n, err := tx.Exec(ctx, w.noun, renewContent, expires, w.content, tx.Now())
 	if err == nil && n == 0 {
 		err = relay.Errorf(relay.KindUnavailable, "%s: nothing was written for %s, and what had been was removed", w.noun, grace)
 	}
@@ -136,13 +133,13 @@ func (w *writer) commit(keep time.Duration) error {
 		if err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, w.noun, replaceFile, w.name, w.content, w.size, sqlstore.Millis(expires)); err != nil {
+		if _, err := tx.Exec(ctx, w.noun, replaceFile, w.name, w.content, w.size, expires); err != nil {
 			return err
 		}
 		if err := w.renew(ctx, tx, gone); err != nil {
 			return err
 		}
-		_, err = tx.Exec(ctx, w.noun, expireContent, sqlstore.Millis(tx.Now().Add(grace)), former)
+		_, err = tx.Exec(ctx, w.noun, expireContent, tx.Now().Add(grace), former)
 		return err
 	})
 }
@@ -154,6 +151,6 @@ const discardTime = 5 * time.Second
 func (w *writer) discard() error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.ctx), discardTime)
 	defer cancel()
-	_, err := w.db.Exec(ctx, w.noun, expireContent, sqlstore.Millis(w.db.Now()), w.content)
+	_, err := w.db.Exec(ctx, w.noun, expireContent, w.db.Now(), w.content)
 	return err
 }

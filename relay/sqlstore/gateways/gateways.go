@@ -4,10 +4,8 @@ package gateways
 
 import (
 	"context"
-	"database/sql"
 	"time"
 
-	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/gateway"
 	"github.com/penstock/penstock/relay/sqlstore"
 )
@@ -25,49 +23,35 @@ ON CONFLICT (node) DO UPDATE SET url = excluded.url, version = excluded.version,
 
 // Heartbeat saves a gateway as it is now.
 func (s *Store) Heartbeat(ctx context.Context, g gateway.Gateway) error {
-	facts, err := sqlstore.Encode(g.Facts)
-	if err != nil {
-		return err
-	}
-	_, err = s.db.Exec(ctx, "gateway "+g.Node, heartbeat,
-		g.Node, g.URL, g.Version, sqlstore.Millis(g.StartedAt), sqlstore.Millis(s.db.Now()), facts)
+	g.SeenAt = s.db.Now()
+	_, err := s.db.Exec(ctx, "gateway "+g.Node, heartbeat, fields(&g)...)
 	return err
 }
 
 // Gateways lists them by node.
 func (s *Store) Gateways(ctx context.Context) ([]gateway.Gateway, error) {
-	return sqlstore.List(ctx, s.db, "gateways", "SELECT node, url, version, started, seen, facts FROM gateway ORDER BY node", scanGateway)
+	return sqlstore.List(ctx, s.db, "gateways", "SELECT node, url, version, started, seen, facts FROM gateway ORDER BY node", sqlstore.Into(fields))
 }
 
-func scanGateway(row *sql.Rows, g *gateway.Gateway) error {
-	var started, seen int64
-	var facts string
-	if err := row.Scan(&g.Node, &g.URL, &g.Version, &started, &seen, &facts); err != nil {
-		return err
-	}
-	g.StartedAt, g.SeenAt = sqlstore.Moment(started), sqlstore.Moment(seen)
-	return sqlstore.Decode([]byte(facts), &g.Facts)
+// fields are the columns of a gateway.
+func fields(g *gateway.Gateway) []any {
+	return []any{&g.Node, &g.URL, &g.Version, sqlstore.Time(&g.StartedAt), sqlstore.Time(&g.SeenAt), sqlstore.JSON(&g.Facts)}
 }
 
 // Forget removes a gateway; relay.KindNotFound if there is none.
 func (s *Store) Forget(ctx context.Context, node string) error {
-	n, err := s.db.Exec(ctx, "gateway "+node, "DELETE FROM gateway WHERE node = $1", node)
-	if err == nil && n == 0 {
-		return relay.Errorf(relay.KindNotFound, "gateway %s: not found", node)
-	}
-	return err
+	return sqlstore.MustChange(ctx, s.db, "gateway "+node, "DELETE FROM gateway WHERE node = $1", node)
 }
 
 // Setting returns a value that the gateways share, making it if there is none.
-func (s *Store) Setting(ctx context.Context, name string, generate func() string) (value string, err error) {
-	err = s.db.Write(ctx, "setting "+name, func(ctx context.Context, tx *sqlstore.Tx) error {
-		if _, err := tx.Exec(ctx, "setting "+name, "INSERT INTO setting (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING", name, generate()); err != nil {
-			return err
+func (s *Store) Setting(ctx context.Context, name string, generate func() string) (string, error) {
+	noun := "setting " + name
+	return sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) (string, error) {
+		if _, err := tx.Exec(ctx, noun, "INSERT INTO setting (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING", name, generate()); err != nil {
+			return "", err
 		}
-		value, err = sqlstore.Value[string](ctx, tx, "setting "+name, "SELECT value FROM setting WHERE name = $1", name)
-		return err
+		return sqlstore.Value[string](ctx, tx, noun, "SELECT value FROM setting WHERE name = $1", name)
 	})
-	return value, err
 }
 
 const takeTurn = `
@@ -78,7 +62,7 @@ ON CONFLICT (name) DO UPDATE SET due = excluded.due WHERE turn.due <= $3`
 // it: of all that ask within the period one is told true.
 func (s *Store) Turn(ctx context.Context, name string, every time.Duration) (bool, error) {
 	now := s.db.Now()
-	n, err := s.db.Exec(ctx, "turn "+name, takeTurn, name, sqlstore.Millis(now.Add(every)), sqlstore.Millis(now))
+	n, err := s.db.Exec(ctx, "turn "+name, takeTurn, name, now.Add(every), now)
 	return n == 1, err
 }
 
@@ -93,9 +77,5 @@ ON CONFLICT (node, kind) DO UPDATE SET seq = excluded.seq`, node, kind, int64(se
 // Checkpoint is how far a journal was processed as far as the database knows; 0
 // if it has not seen the journal.
 func (s *Store) Checkpoint(ctx context.Context, node, kind string) (uint64, error) {
-	n, err := sqlstore.Value[int64](ctx, s.db, "checkpoint "+node, "SELECT seq FROM checkpoint WHERE node = $1 AND kind = $2", node, kind)
-	if sqlstore.IsNotFound(err) {
-		return 0, nil
-	}
-	return uint64(n), err
+	return sqlstore.OrZero(sqlstore.Value[uint64](ctx, s.db, "checkpoint "+node, "SELECT seq FROM checkpoint WHERE node = $1 AND kind = $2", node, kind))
 }

@@ -27,7 +27,7 @@ func benchmarkParts(b *testing.B, db *sqlstore.DB) {
 	b.ReportAllocs()
 	for round := 0; b.Loop(); round++ {
 		for number := 1; number <= 2; number++ {
-			batch, ended := make([]inbound.Arrival, n), make([]inbound.Gathered, 0, n)
+			batch, ended := make([]inbound.Arrival, n), make([]inbound.ReassembledMessage, 0, n)
 			for i := range batch {
 				batch[i] = arrival(fmt.Sprintf("%016x%016x", i*0x9e3779b9, round), number, 2, fmt.Sprintf("n1-s%d.%d-%d", round, i, number), text)
 			}

@@ -3,9 +3,6 @@ package inbound
 import (
 	"cmp"
 	"context"
-	"database/sql"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/penstock/penstock/relay/inbound"
@@ -30,23 +27,15 @@ SELECT holder FROM carrier_id WHERE id = $1 AND expires > $2`
 // has each. A holder that claims again finds itself: what a crash left half done
 // is then finished instead of dropped.
 func (s *Store) Claim(ctx context.Context, claims []inbound.Claim, ttl time.Duration) ([]string, error) {
-	if len(claims) == 0 {
-		return nil, nil
-	}
 	const noun = "carrier ids"
-	b := firstClaims(claims)
-	held := make(map[string]string, b.Len())
-	err := s.db.Write(ctx, noun, func(ctx context.Context, tx *sqlstore.Tx) error {
-		clear(held)
+	first := sqlstore.FirstOfEach(claims, func(a, b inbound.Claim) int { return cmp.Compare(a.Key, b.Key) })
+	b := sqlstore.BatchOf("id text, holder text", first, func(c *inbound.Claim) []any { return []any{c.Key, c.Holder} })
+	held, err := sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) (map[string]string, error) {
 		now := tx.Now()
-		if _, err := tx.Exec(ctx, noun, claimCarrierIDs, sqlstore.Millis(now.Add(ttl)), sqlstore.Millis(now), b); err != nil {
-			return err
+		if _, err := tx.Exec(ctx, noun, claimCarrierIDs, now.Add(ttl), now, b); err != nil {
+			return nil, err
 		}
-		all, err := sqlstore.List(ctx, tx, noun, holdersOfBatch, scanClaim, b)
-		for _, c := range all {
-			held[c.Key] = c.Holder
-		}
-		return err
+		return sqlstore.Map[string, string](ctx, tx, noun, holdersOfBatch, b)
 	})
 	if err != nil {
 		return nil, err
@@ -58,27 +47,7 @@ func (s *Store) Claim(ctx context.Context, claims []inbound.Claim, ttl time.Dura
 	return out, nil
 }
 
-// firstClaims is the first claim of each key, in the order of the keys, in which
-// every transaction locks them.
-func firstClaims(claims []inbound.Claim) *sqlstore.Batch {
-	first := make(map[string]inbound.Claim, len(claims))
-	for _, c := range slices.Backward(claims) {
-		first[c.Key] = c
-	}
-	b := sqlstore.NewBatch("id text, holder text")
-	for _, c := range slices.SortedFunc(maps.Values(first), func(x, y inbound.Claim) int { return cmp.Compare(x.Key, y.Key) }) {
-		b.Add(c.Key, c.Holder)
-	}
-	return b
-}
-
-func scanClaim(row *sql.Rows, c *inbound.Claim) error { return row.Scan(&c.Key, &c.Holder) }
-
-// Holder returns who has a key, "" for nobody.
+// Holder returns the holder of a key, "" if there is none.
 func (s *Store) Holder(ctx context.Context, key string) (string, error) {
-	holder, err := sqlstore.Value[string](ctx, s.db, "carrier id "+key, holderOfCarrierID, key, sqlstore.Millis(s.db.Now()))
-	if sqlstore.IsNotFound(err) {
-		return "", nil
-	}
-	return holder, err
+	return sqlstore.OrZero(sqlstore.Value[string](ctx, s.db, "carrier id "+key, holderOfCarrierID, key, s.db.Now()))
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay/inbound"
+	"github.com/penstock/penstock/relay/sqlstore"
 )
 
 func claimCases() cases {
@@ -98,7 +99,7 @@ func claimsCompete(t *testing.T, s *rig) {
 
 func claimsAreSwept(t *testing.T, s *rig) {
 	var claims []inbound.Claim
-	for n := range sweepLimit + 10 {
+	for n := range sqlstore.SweepMost + 10 {
 		claims = append(claims, inbound.Claim{Key: fmt.Sprint(n), Holder: "m"})
 	}
 	s.claim(t, claims...)

@@ -27,6 +27,7 @@ func (c clock) expires() int64 { return c.now + max(2*c.wait, rememberedAtLeast.
 
 // part is one arrival of a part.
 type part struct {
+	group   string
 	id      string
 	number  int
 	digest  string
@@ -199,9 +200,9 @@ func (g *group) partsOf(message string) (out []*part) {
 	return out
 }
 
-// gathered is a message of the group.
-func (g *group) gathered(id string) (inbound.Gathered, error) {
-	out := inbound.Gathered{Group: g.name, ID: id}
+// reassembled returns a message of the group with its parts.
+func (g *group) reassembled(id string) (inbound.ReassembledMessage, error) {
+	out := inbound.ReassembledMessage{Group: g.name, ID: id}
 	for _, p := range g.partsOf(id) {
 		var m inbound.Message
 		if err := sqlstore.Decode([]byte(p.doc), &m); err != nil {

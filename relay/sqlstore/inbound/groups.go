@@ -3,6 +3,7 @@ package inbound
 import (
 	"context"
 	"database/sql"
+	"maps"
 	"slices"
 
 	"github.com/penstock/penstock/relay/sqlstore"
@@ -46,20 +47,13 @@ ON CONFLICT (grp, id) DO UPDATE SET due = excluded.due`
 type groupSet map[string]*group
 
 func (s groupSet) batch() *sqlstore.Batch {
-	b := sqlstore.NewBatch("grp text")
-	for name := range s {
-		b.Add(name)
-	}
-	return b
+	return sqlstore.Column("grp text", slices.Collect(maps.Keys(s)))
 }
 
 // lockGroups loads groups under their locks, in the order of their names; one
 // that is not there is made.
 func lockGroups(ctx context.Context, tx *sqlstore.Tx, names []string, c clock) (groupSet, error) {
-	b := sqlstore.NewBatch("grp text")
-	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
-		b.Add(name)
-	}
+	b := sqlstore.Column("grp text", slices.Compact(slices.Sorted(slices.Values(names))))
 	var heads []*group
 	for len(heads) < b.Len() { // a sweep may delete one before it is locked
 		if _, err := tx.Exec(ctx, partsNoun, insertGroups, c.expires(), b); err != nil {
@@ -73,17 +67,17 @@ func lockGroups(ctx context.Context, tx *sqlstore.Tx, names []string, c clock) (
 	return loadGroups(ctx, tx, heads, c)
 }
 
-// loadGroups loads what belongs to groups that are locked.
+// loadGroups loads the parts and messages of locked groups.
 func loadGroups(ctx context.Context, tx *sqlstore.Tx, heads []*group, c clock) (groupSet, error) {
 	groups := make(groupSet, len(heads))
 	for _, g := range heads {
 		g.loaded = g.groupRow
 		groups[g.name] = g
 	}
-	if err := groups.loadParts(ctx, tx); err != nil || len(groups) == 0 {
-		return groups, err
+	if err := groups.loadParts(ctx, tx); err != nil {
+		return nil, err
 	}
-	ready, err := sqlstore.List(ctx, tx, partsNoun, readyOfBatch, scanReady, groups.batch())
+	ready, err := sqlstore.List(ctx, tx, partsNoun, readyOfBatch, sqlstore.Into((*readyRow).fields), groups.batch())
 	for _, r := range ready {
 		groups[r.group].ready[r.id] = true
 	}
@@ -94,19 +88,9 @@ func loadGroups(ctx context.Context, tx *sqlstore.Tx, heads []*group, c clock) (
 }
 
 func (s groupSet) loadParts(ctx context.Context, tx *sqlstore.Tx) error {
-	if len(s) == 0 {
-		return nil
-	}
-	type row struct {
-		group string
-		*part
-	}
-	all, err := sqlstore.List(ctx, tx, partsNoun, partsOfBatch, func(r *sql.Rows, v *row) error {
-		v.part = &part{}
-		return r.Scan(&v.group, &v.id, &v.number, &v.digest, &v.message, &v.doc)
-	}, s.batch())
-	for _, r := range all {
-		s[r.group].parts = append(s[r.group].parts, r.part)
+	all, err := sqlstore.List(ctx, tx, partsNoun, partsOfBatch, scanPart, s.batch())
+	for _, p := range all {
+		s[p.group].parts = append(s[p.group].parts, p)
 	}
 	return err
 }
@@ -124,23 +108,21 @@ func (s groupSet) save(ctx context.Context, tx *sqlstore.Tx) error {
 		}
 		for _, p := range g.parts {
 			if p.changed {
-				parts.Add(g.name, p.id, p.number, p.digest, p.message, p.doc)
+				p.group = g.name
+				parts.Add(p.fields()...)
 			}
 		}
 		if g.groupRow != g.loaded {
-			rows.Add(g.name, g.due, g.last, g.repeatsUntil, g.expires)
+			rows.Add(g.fields()...)
 		}
 		for _, r := range g.made {
-			ready.Add(r.group, r.id, r.due)
+			ready.Add(r.fields()...)
 		}
 	}
 	for _, change := range []struct {
 		statement string
 		of        *sqlstore.Batch
 	}{{deleteParts, forgotten}, {putParts, parts}, {updateGroups, rows}, {putReady, ready}} {
-		if change.of.Len() == 0 {
-			continue
-		}
 		if _, err := tx.Exec(ctx, partsNoun, change.statement, change.of); err != nil {
 			return err
 		}
@@ -149,9 +131,22 @@ func (s groupSet) save(ctx context.Context, tx *sqlstore.Tx) error {
 }
 
 func scanGroup(row *sql.Rows, v **group) error {
-	g := &group{ready: make(map[string]bool)}
-	*v = g
-	return row.Scan(&g.name, &g.due, &g.last, &g.repeatsUntil, &g.expires)
+	*v = &group{ready: make(map[string]bool)}
+	return row.Scan((*v).fields()...)
 }
 
-func scanReady(row *sql.Rows, r *readyRow) error { return row.Scan(&r.group, &r.id, &r.due) }
+func scanPart(row *sql.Rows, v **part) error {
+	*v = &part{}
+	return row.Scan((*v).fields()...)
+}
+
+// The columns of the rows of groups, of parts and of messages that are ready.
+func (g *group) fields() []any {
+	return []any{&g.name, &g.due, &g.last, &g.repeatsUntil, &g.expires}
+}
+
+func (p *part) fields() []any {
+	return []any{&p.group, &p.id, &p.number, &p.digest, &p.message, &p.doc}
+}
+
+func (r *readyRow) fields() []any { return []any{&r.group, &r.id, &r.due} }

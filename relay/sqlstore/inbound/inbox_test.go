@@ -11,13 +11,13 @@ import (
 	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
-func keptOf(acct account.ID, relayID, id string, seconds float64) inbound.Kept {
-	return inbound.Kept{Account: acct, Relay: relayID, Labels: []string{"front"}, Message: inbound.Message{
+func inboxMessageOf(acct account.ID, relayID, id string, seconds float64) inbound.InboxMessage {
+	return inbound.InboxMessage{Account: acct, Relay: relayID, Labels: []string{"front"}, Message: inbound.Message{
 		ID: id, From: "E3", To: "447", Text: "é\"<\x00", Data: []byte{0, 255}, Coding: inbound.Unicode, ReceivedAt: sqltest.At(seconds),
 	}}
 }
 
-func (r *rig) keep(t *testing.T, all ...inbound.Kept) {
+func (r *rig) keep(t *testing.T, all ...inbound.InboxMessage) {
 	t.Helper()
 	must(t, r.Keep(t.Context(), all))
 }
@@ -43,8 +43,8 @@ func inboxCases() cases {
 }
 
 func inboxReads(t *testing.T, s *rig) {
-	s.keep(t, keptOf(1, "v1", "b", 2), keptOf(1, "v1", "a", 1), keptOf(1, "v2", "c", 1), keptOf(2, "v1", "d", 1))
-	s.keep(t, keptOf(1, "v1", "e", 3))
+	s.keep(t, inboxMessageOf(1, "v1", "b", 2), inboxMessageOf(1, "v1", "a", 1), inboxMessageOf(1, "v2", "c", 1), inboxMessageOf(2, "v1", "d", 1))
+	s.keep(t, inboxMessageOf(1, "v1", "e", 3))
 	s.keep(t)
 	for _, tc := range []struct {
 		acct          account.ID
@@ -69,9 +69,9 @@ func inboxReads(t *testing.T, s *rig) {
 }
 
 func inboxKeepsOnce(t *testing.T, s *rig) {
-	again := keptOf(1, "v1", "a", 1)
+	again := inboxMessageOf(1, "v1", "a", 1)
 	again.Message.Text = "changed"
-	s.keep(t, keptOf(1, "v1", "a", 1), again)
+	s.keep(t, inboxMessageOf(1, "v1", "a", 1), again)
 	s.keep(t, again)
 	found, total, err := s.Read(t.Context(), 1, "v1", 0, 50)
 	if err != nil || total != 1 || found[0].Message.Text == "changed" {
@@ -80,21 +80,21 @@ func inboxKeepsOnce(t *testing.T, s *rig) {
 }
 
 func inboxForgets(t *testing.T, s *rig) {
-	s.keep(t, keptOf(1, "v1", "a", 1), keptOf(1, "v1", "b", 2))
+	s.keep(t, inboxMessageOf(1, "v1", "a", 1), inboxMessageOf(1, "v1", "b", 2))
 	must(t, s.Acknowledge(t.Context(), 1, "v1", "a", time.Hour))
-	for _, wrong := range []inbound.Kept{keptOf(1, "v1", "a", 1), keptOf(2, "v1", "b", 1), keptOf(1, "v2", "b", 1)} {
+	for _, wrong := range []inbound.InboxMessage{inboxMessageOf(1, "v1", "a", 1), inboxMessageOf(2, "v1", "b", 1), inboxMessageOf(1, "v2", "b", 1)} {
 		err := s.Acknowledge(t.Context(), wrong.Account, wrong.Relay, wrong.Message.ID, time.Hour)
 		if relay.KindOf(err) != relay.KindNotFound {
 			t.Errorf("%+v: %v", wrong, err)
 		}
 	}
 	s.advance(59 * time.Minute)
-	s.keep(t, keptOf(1, "v1", "a", 1)) // its journal record, processed again
+	s.keep(t, inboxMessageOf(1, "v1", "a", 1)) // its journal record, processed again
 	if got, total := s.held(t, 1, "v1", 0, 50); got != "b" || total != 1 {
 		t.Errorf("got %q of %d", got, total)
 	}
 	s.advance(time.Minute)
-	s.keep(t, keptOf(1, "v1", "a", 1))
+	s.keep(t, inboxMessageOf(1, "v1", "a", 1))
 	if got, total := s.held(t, 1, "v1", 0, 50); got != "a b" || total != 2 {
 		t.Errorf("when the acknowledgement is forgotten: %q of %d", got, total)
 	}

@@ -2,7 +2,6 @@ package inbound
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"time"
 
@@ -40,7 +39,7 @@ WHERE part.grp = $1 AND part.id = $2 AND part_group.expires > $3`
 
 const partsNoun = "parts"
 
-// Add takes parts in, in order, in one transaction.
+// Add adds parts in order, in one transaction.
 func (s *Store) Add(ctx context.Context, arrivals []inbound.Arrival, t inbound.Times) ([]inbound.Added, error) {
 	if len(arrivals) == 0 {
 		return nil, nil
@@ -49,35 +48,31 @@ func (s *Store) Add(ctx context.Context, arrivals []inbound.Arrival, t inbound.T
 	for i := range arrivals {
 		doc, err := sqlstore.Encode(&arrivals[i].Message)
 		if err != nil {
-			return nil, fmt.Errorf("part %s: encode: %w", arrivals[i].Message.ID, err)
+			return nil, fmt.Errorf("part %s: %w", arrivals[i].Message.ID, err)
 		}
 		docs[i], names[i] = doc, arrivals[i].Group
 	}
-	var added []inbound.Added
-	err := s.db.Write(ctx, partsNoun, func(ctx context.Context, tx *sqlstore.Tx) error {
+	return sqlstore.Transact(ctx, s.db, partsNoun, func(ctx context.Context, tx *sqlstore.Tx) ([]inbound.Added, error) {
 		parked, err := parkedAt(ctx, tx, arrivals)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		groups, err := lockGroups(ctx, tx, names, clockOf(t))
 		if err != nil {
-			return err
+			return nil, err
 		}
-		added = make([]inbound.Added, len(arrivals))
+		added := make([]inbound.Added, len(arrivals))
 		for i := range arrivals {
 			a := &arrivals[i]
 			if p, ok := parked[eventKey{a.Group, a.Message.ID}]; ok {
+				p.Event = ""
 				added[i] = inbound.Added{State: inbound.Again, Holder: p.ID, Group: p}
 			} else if added[i], err = groups[a.Group].arrive(a, docs[i], clockOf(t)); err != nil {
-				return err
+				return nil, err
 			}
 		}
-		return groups.save(ctx, tx)
+		return added, groups.save(ctx, tx)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return added, nil
 }
 
 // arrive adds an arrival and returns what became of it, with the message that it
@@ -86,67 +81,50 @@ func (g *group) arrive(a *inbound.Arrival, doc string, c clock) (out inbound.Add
 	p := &part{id: a.Message.ID, number: a.Number, digest: a.Digest, doc: doc}
 	out.State, out.Holder = g.add(p, a.Total, c)
 	if out.State == inbound.Completed || out.State == inbound.Again {
-		out.Group, err = g.gathered(out.Holder)
+		out.Group, err = g.reassembled(out.Holder)
 	}
 	return out, err
 }
 
-// eventKey names an event at which it is noted that nobody takes a message.
+// eventKey names the event of a message that no relay takes.
 type eventKey struct{ group, event string }
 
 // parkedAt is the messages that are parked for the events of arrivals.
-func parkedAt(ctx context.Context, tx *sqlstore.Tx, arrivals []inbound.Arrival) (map[eventKey]inbound.Gathered, error) {
-	b := sqlstore.NewBatch("grp text, event text")
-	for i := range arrivals {
-		b.Add(arrivals[i].Group, arrivals[i].Message.ID)
-	}
-	found, err := sqlstore.List(ctx, tx, partsNoun, parkedOfBatch, scanParked, sqlstore.Millis(tx.Now()), b)
-	out := make(map[eventKey]inbound.Gathered, len(found))
-	for _, g := range found {
-		key := eventKey{g.Group, g.Event}
-		g.Event = ""
-		out[key] = g
-	}
-	return out, err
+func parkedAt(ctx context.Context, tx *sqlstore.Tx, arrivals []inbound.Arrival) (map[eventKey]inbound.ReassembledMessage, error) {
+	b := sqlstore.BatchOf("grp text, event text", arrivals, func(a *inbound.Arrival) []any { return []any{a.Group, a.Message.ID} })
+	found, err := sqlstore.List(ctx, tx, partsNoun, parkedOfBatch, sqlstore.Into(parked), tx.Now(), b)
+	return sqlstore.By(found, func(g inbound.ReassembledMessage) eventKey { return eventKey{g.Group, g.Event} }), err
 }
 
-func scanParked(row *sql.Rows, g *inbound.Gathered) error {
-	var doc []byte
-	if err := row.Scan(&g.Group, &g.Event, &g.ID, &doc); err != nil {
-		return err
-	}
-	return sqlstore.Decode(doc, &g.Parts)
+// parked is the columns of a message that is parked.
+func parked(g *inbound.ReassembledMessage) []any {
+	return []any{&g.Group, &g.Event, &g.ID, sqlstore.JSON(&g.Parts)}
 }
 
 // Due hands out messages that must go on now: those whose lease has run out, then
 // those that have waited long enough for the rest of their parts.
-func (s *Store) Due(ctx context.Context, t inbound.Times, limit int) ([]inbound.Gathered, error) {
-	var out []inbound.Gathered
-	err := s.db.Write(ctx, partsNoun, func(ctx context.Context, tx *sqlstore.Tx) error {
+func (s *Store) Due(ctx context.Context, t inbound.Times, limit int) ([]inbound.ReassembledMessage, error) {
+	return sqlstore.Transact(ctx, s.db, partsNoun, func(ctx context.Context, tx *sqlstore.Tx) ([]inbound.ReassembledMessage, error) {
 		c := clockOf(t)
-		ready, err := sqlstore.List(ctx, tx, partsNoun, leaseReady, scanReady, c.now, int64(limit), c.leased)
+		ready, err := sqlstore.List(ctx, tx, partsNoun, leaseReady, sqlstore.Into((*readyRow).fields), c.now, limit, c.leased)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		heads, err := sqlstore.List(ctx, tx, partsNoun, lockDueGroups, scanGroup, c.now, int64(limit-len(ready)))
+		heads, err := sqlstore.List(ctx, tx, partsNoun, lockDueGroups, scanGroup, c.now, limit-len(ready))
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if out, err = readyMessages(ctx, tx, ready); err != nil {
-			return err
+		out, err := readyMessages(ctx, tx, ready)
+		if err != nil {
+			return nil, err
 		}
 		late, err := closeGroups(ctx, tx, heads, c)
-		out = append(out, late...)
-		return err
+		return append(out, late...), err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
 }
 
 // readyMessages loads messages with their parts.
-func readyMessages(ctx context.Context, tx *sqlstore.Tx, ready []readyRow) ([]inbound.Gathered, error) {
+func readyMessages(ctx context.Context, tx *sqlstore.Tx, ready []readyRow) ([]inbound.ReassembledMessage, error) {
 	groups := make(groupSet, len(ready))
 	for _, r := range ready {
 		groups[r.group] = &group{name: r.group}
@@ -154,10 +132,10 @@ func readyMessages(ctx context.Context, tx *sqlstore.Tx, ready []readyRow) ([]in
 	if err := groups.loadParts(ctx, tx); err != nil {
 		return nil, err
 	}
-	out := make([]inbound.Gathered, len(ready))
+	out := make([]inbound.ReassembledMessage, len(ready))
 	for i, r := range ready {
 		var err error
-		if out[i], err = groups[r.group].gathered(r.id); err != nil {
+		if out[i], err = groups[r.group].reassembled(r.id); err != nil {
 			return nil, err
 		}
 	}
@@ -166,7 +144,7 @@ func readyMessages(ctx context.Context, tx *sqlstore.Tx, ready []readyRow) ([]in
 
 // closeGroups makes messages of the parts that wait in locked groups. One that
 // repeats the message before goes nowhere.
-func closeGroups(ctx context.Context, tx *sqlstore.Tx, heads []*group, c clock) (out []inbound.Gathered, err error) {
+func closeGroups(ctx context.Context, tx *sqlstore.Tx, heads []*group, c clock) (out []inbound.ReassembledMessage, err error) {
 	groups, err := loadGroups(ctx, tx, heads, c)
 	if err != nil {
 		return nil, err
@@ -180,7 +158,7 @@ func closeGroups(ctx context.Context, tx *sqlstore.Tx, heads []*group, c clock) 
 		if repeats {
 			continue
 		}
-		message, err := g.gathered(id)
+		message, err := g.reassembled(id)
 		if err != nil {
 			return nil, err
 		}
@@ -191,40 +169,26 @@ func closeGroups(ctx context.Context, tx *sqlstore.Tx, heads []*group, c clock) 
 
 // End forgets groups that have gone on. The parts of the last message of a group
 // stay known until it expires; those of others go with the next change.
-func (s *Store) End(ctx context.Context, all []inbound.Gathered) error {
-	if len(all) == 0 {
-		return nil
-	}
-	b := sqlstore.NewBatch("grp text, id text")
-	for i := range all {
-		b.Add(all[i].Group, all[i].ID)
-	}
+func (s *Store) End(ctx context.Context, all []inbound.ReassembledMessage) error {
+	b := sqlstore.BatchOf("grp text, id text", all, func(g *inbound.ReassembledMessage) []any { return []any{g.Group, g.ID} })
 	_, err := s.db.Exec(ctx, partsNoun, endReady, b)
 	return err
 }
 
 // Park keeps a group for the event that it is noted at.
-func (s *Store) Park(ctx context.Context, g inbound.Gathered, keep time.Duration) error {
-	doc, err := sqlstore.Encode(g.Parts)
-	if err != nil {
-		return fmt.Errorf("parts of %s: encode: %w", g.ID, err)
-	}
-	_, err = s.db.Exec(ctx, "parts of "+g.ID, parkMessage, g.Group, g.Event, g.ID, doc, sqlstore.Millis(s.db.Now().Add(keep)))
+func (s *Store) Park(ctx context.Context, g inbound.ReassembledMessage, keep time.Duration) error {
+	_, err := s.db.Exec(ctx, "parts of "+g.ID, parkMessage, append(parked(&g), s.db.Now().Add(keep))...)
 	return err
 }
 
 // Unpark forgets it.
-func (s *Store) Unpark(ctx context.Context, g inbound.Gathered) error {
+func (s *Store) Unpark(ctx context.Context, g inbound.ReassembledMessage) error {
 	_, err := s.db.Exec(ctx, "parts of "+g.ID, unparkMessage, g.Group, g.Event)
 	return err
 }
 
-// Whole returns the id of the message that a part has become part of, "" while it
-// waits or when nothing is remembered of it.
-func (s *Store) Whole(ctx context.Context, group, part string) (string, error) {
-	id, err := sqlstore.Value[string](ctx, s.db, "part "+part, messageOfPart, group, part, sqlstore.Millis(s.db.Now()))
-	if sqlstore.IsNotFound(err) {
-		return "", nil
-	}
-	return id, err
+// MessageOf returns the id of the reassembled message that a part belongs to, ""
+// while parts are missing or if the part is not stored any more.
+func (s *Store) MessageOf(ctx context.Context, group, part string) (string, error) {
+	return sqlstore.OrZero(sqlstore.Value[string](ctx, s.db, "part "+part, messageOfPart, group, part, s.db.Now()))
 }

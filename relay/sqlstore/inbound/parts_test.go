@@ -18,17 +18,17 @@ const (
 	groupB = "b0000000000000000000000000000002"
 )
 
-// partsBook drives a store of parts on its clock, in seconds.
-type partsBook struct {
+// partsDriver drives a store of parts on its clock, in seconds.
+type partsDriver struct {
 	*testing.T
 	r *rig
 	s *Store // of one of the gateways
 }
 
 // at moves the clock to a second.
-func (b *partsBook) at(seconds int64) { b.r.clock.Store(seconds * 1000) }
+func (b *partsDriver) at(seconds int64) { b.r.clock.Store(seconds * 1000) }
 
-func (b *partsBook) times() inbound.Times {
+func (b *partsDriver) times() inbound.Times {
 	return inbound.Times{Now: b.r.now(), Wait: 300 * time.Second, Lease: 60 * time.Second}
 }
 
@@ -40,7 +40,7 @@ func arrival(group string, number, total int, id, content string) inbound.Arriva
 }
 
 // add takes one part in and says what became of it: "state holder texts".
-func (b *partsBook) add(group string, number, total int, id, content string) string {
+func (b *partsDriver) add(group string, number, total int, id, content string) string {
 	b.Helper()
 	got, err := b.s.Add(b.Context(), []inbound.Arrival{arrival(group, number, total, id, content)}, b.times())
 	if err != nil {
@@ -50,7 +50,7 @@ func (b *partsBook) add(group string, number, total int, id, content string) str
 	return strings.TrimSpace(string(got[0].State) + " " + got[0].Holder + " " + contents(got[0].Group))
 }
 
-func contents(g inbound.Gathered) string {
+func contents(g inbound.ReassembledMessage) string {
 	out := ""
 	for _, m := range g.Parts {
 		out += strings.TrimSuffix(m.Text, "\"é\n|")
@@ -59,7 +59,7 @@ func contents(g inbound.Gathered) string {
 }
 
 // due says what must go on now: "id:texts …".
-func (b *partsBook) due() string {
+func (b *partsDriver) due() string {
 	b.Helper()
 	got, err := b.s.Due(b.Context(), b.times(), 100)
 	if err != nil {
@@ -72,28 +72,28 @@ func (b *partsBook) due() string {
 	return strings.Join(out, " ")
 }
 
-func (b *partsBook) end(group, id string) {
+func (b *partsDriver) end(group, id string) {
 	b.Helper()
-	must(b.T, b.s.End(b.Context(), []inbound.Gathered{{Group: group, ID: id}}))
+	must(b.T, b.s.End(b.Context(), []inbound.ReassembledMessage{{Group: group, ID: id}}))
 }
 
-func (b *partsBook) is(what, got, want string) {
+func (b *partsDriver) is(what, got, want string) {
 	b.Helper()
 	if got != want {
 		b.Errorf("%s: %q, want %q", what, got, want)
 	}
 }
 
-func (b *partsBook) whole(group, part string) string {
+func (b *partsDriver) whole(group, part string) string {
 	b.Helper()
-	got, err := b.s.Whole(b.Context(), group, part)
+	got, err := b.s.MessageOf(b.Context(), group, part)
 	must(b.T, err)
 	return got
 }
 
 func partCases() cases {
 	out := make(cases)
-	for name, test := range map[string]func(*partsBook){
+	for name, test := range map[string]func(*partsDriver){
 		"wait for the others, in any order":                  partsJoin,
 		"are taken once":                                     partsRepeat,
 		"that come again after the message went on are none": partsRepeatLater,
@@ -111,12 +111,12 @@ func partCases() cases {
 		"of the same groups in other orders":                 partsOrders,
 		"of groups that are being swept":                     partsSwept,
 	} {
-		out[name] = func(t *testing.T, r *rig) { test(&partsBook{T: t, r: r, s: r.Store}) }
+		out[name] = func(t *testing.T, r *rig) { test(&partsDriver{T: t, r: r, s: r.Store}) }
 	}
 	return out
 }
 
-func partsMany(b *partsBook) {
+func partsMany(b *partsDriver) {
 	const n = 150
 	var all []inbound.Arrival
 	for number := range 2 {
@@ -140,7 +140,7 @@ func partsMany(b *partsBook) {
 	}
 }
 
-func partsInOneBatch(b *partsBook) {
+func partsInOneBatch(b *partsDriver) {
 	all := []inbound.Arrival{
 		arrival(groupA, 1, 2, "e1", "a"), arrival(groupA, 2, 2, "e2", "b"), arrival(groupA, 2, 2, "e3", "b"), arrival(groupA, 1, 2, "e4", "a"),
 		arrival(groupA, 1, 2, "e5", "x"), arrival(groupA, 1, 2, "e5", "x"), arrival(groupA, 1, 2, "e6", "x"), arrival(groupA, 2, 2, "e7", "y"),
@@ -161,7 +161,7 @@ func partsInOneBatch(b *partsBook) {
 	}
 }
 
-func partsJoin(b *partsBook) {
+func partsJoin(b *partsDriver) {
 	b.is("3 of 3", b.add(groupA, 3, 3, "e1", "c"), "waiting")
 	b.is("another group", b.add(groupB, 1, 2, "f1", "x"), "waiting")
 	b.is("1 of 3", b.add(groupA, 1, 3, "e2", "a"), "waiting")
@@ -178,7 +178,7 @@ func partsJoin(b *partsBook) {
 	b.is("the other group", b.add(groupB, 2, 2, "f2", "y"), "complete f1 xy")
 }
 
-func partsRepeat(b *partsBook) {
+func partsRepeat(b *partsDriver) {
 	b.is("first", b.add(groupA, 1, 2, "e1", "a"), "waiting")
 	b.is("itself again", b.add(groupA, 1, 2, "e1", "a"), "waiting")
 	b.is("a copy", b.add(groupA, 1, 2, "e2", "a"), "duplicate e1")
@@ -189,7 +189,7 @@ func partsRepeat(b *partsBook) {
 	b.is("the copy, replayed", b.add(groupA, 1, 2, "e2", "a"), "again e1 ab")
 }
 
-func partsRepeatLater(b *partsBook) {
+func partsRepeatLater(b *partsDriver) {
 	b.add(groupA, 1, 2, "e1", "a")
 	b.add(groupA, 2, 2, "e2", "b")
 	b.end(groupA, "e1")
@@ -200,18 +200,18 @@ func partsRepeatLater(b *partsBook) {
 	b.is("due", b.due(), "")
 }
 
-func partsSubset(b *partsBook) {
+func partsSubset(b *partsDriver) {
 	b.add(groupA, 1, 2, "e1", "a")
 	b.add(groupA, 2, 2, "e2", "b")
 	b.end(groupA, "e1")
 	b.is("a copy of the second", b.add(groupA, 2, 2, "e3", "b"), "waiting")
-	b.at(5000) // nobody was there to look earlier
+	b.at(5000) // no gateway was running earlier
 	b.is("due", b.due(), "")
 	b.is("later", b.due(), "")
 	b.is("the copy, replayed", b.add(groupA, 2, 2, "e3", "b"), "again e1 ab")
 }
 
-func partsAgain(b *partsBook) {
+func partsAgain(b *partsDriver) {
 	b.add(groupA, 1, 2, "e1", "a")
 	b.add(groupA, 2, 2, "e2", "b")
 	b.end(groupA, "e1")
@@ -221,7 +221,7 @@ func partsAgain(b *partsBook) {
 	b.is("sent again", b.add(groupA, 1, 2, "e4", "a"), "complete e4 ab")
 }
 
-func partsTimeOut(b *partsBook) {
+func partsTimeOut(b *partsDriver) {
 	b.add(groupA, 3, 3, "e1", "c")
 	b.at(200)
 	b.add(groupA, 2, 3, "e2", "b")
@@ -238,7 +238,7 @@ func partsTimeOut(b *partsBook) {
 	b.is("goes on alone", b.due(), "e3:a")
 }
 
-func partsLease(b *partsBook) {
+func partsLease(b *partsDriver) {
 	b.add(groupA, 1, 2, "e1", "a")
 	b.is("complete", b.add(groupA, 2, 2, "e2", "b"), "complete e1 ab")
 	b.at(59)
@@ -254,7 +254,7 @@ func partsLease(b *partsBook) {
 	b.is("gone", b.due(), "")
 }
 
-func partsReference(b *partsBook) {
+func partsReference(b *partsDriver) {
 	b.add(groupA, 1, 2, "e1", "a")
 	b.is("another first part", b.add(groupA, 1, 2, "e2", "A"), "waiting")
 	b.is("what waited goes on", b.due(), "e1:a")
@@ -265,10 +265,10 @@ func partsReference(b *partsBook) {
 	b.is("and begins otherwise", b.add(groupA, 1, 2, "e5", "x"), "complete e5 xB")
 }
 
-func partsPark(b *partsBook) {
+func partsPark(b *partsDriver) {
 	b.add(groupA, 1, 2, "e1", "a|")
 	b.add(groupA, 2, 2, "e2", "b")
-	g := inbound.Gathered{Group: groupA, ID: "e1", Event: "e2", Parts: []inbound.Message{{ID: "e1", Text: "a|"}, {ID: "e2", Text: "b"}}}
+	g := inbound.ReassembledMessage{Group: groupA, ID: "e1", Event: "e2", Parts: []inbound.Message{{ID: "e1", Text: "a|"}, {ID: "e2", Text: "b"}}}
 	for range 2 {
 		must(b.T, b.s.Park(b.Context(), g, 7*24*time.Hour))
 	}
@@ -282,7 +282,7 @@ func partsPark(b *partsBook) {
 	b.is("parked too long", b.add(groupA, 2, 2, "e2", "b"), "waiting")
 }
 
-func partsAreSwept(b *partsBook) {
+func partsAreSwept(b *partsDriver) {
 	b.add(groupA, 1, 2, "e1", "a")
 	b.add(groupA, 2, 2, "e2", "b")
 	b.add(groupB, 1, 2, "f1", "x")
@@ -304,14 +304,14 @@ func partsAreSwept(b *partsBook) {
 	b.is("all is gone", fmt.Sprint(b.r.sweep(b.T, "part_group", "part", "part_ready", "part_parked")), "0")
 }
 
-func partsRace(b *partsBook) {
+func partsRace(b *partsDriver) {
 	const total = 40
 	stores := []*Store{b.s, b.r.second(b.T)}
 	var completed atomic.Int64
 	var all sync.WaitGroup
 	for n := range total {
 		all.Go(func() {
-			one := &partsBook{T: b.T, r: b.r, s: stores[n%2]}
+			one := &partsDriver{T: b.T, r: b.r, s: stores[n%2]}
 			if strings.HasPrefix(one.add(groupA, n+1, total, fmt.Sprint("e", n), "x"), "complete e0 ") {
 				completed.Add(1)
 			}
@@ -323,7 +323,7 @@ func partsRace(b *partsBook) {
 	}
 }
 
-func partsSweepRace(b *partsBook) {
+func partsSweepRace(b *partsDriver) {
 	for n := range 50 {
 		b.add(fmt.Sprintf("%032x", n+100), 1, 2, fmt.Sprint("e", n), "x")
 		b.add(fmt.Sprintf("%x%031x", n%16, n), 1, 2, fmt.Sprint("f", n), "x")
@@ -335,7 +335,7 @@ func partsSweepRace(b *partsBook) {
 	var all sync.WaitGroup
 	for n := range 4 {
 		all.Go(func() {
-			late := &partsBook{T: b.T, r: b.r, s: stores[n%2]}
+			late := &partsDriver{T: b.T, r: b.r, s: stores[n%2]}
 			for found := late.due(); found != ""; found = late.due() {
 				mu.Lock()
 				for _, one := range strings.Fields(found) {
@@ -358,7 +358,7 @@ func partsSweepRace(b *partsBook) {
 
 // partsOrders has two gateways add parts of the same groups in batches of other
 // orders: each message is completed once.
-func partsOrders(b *partsBook) {
+func partsOrders(b *partsDriver) {
 	const gateways, groups = 8, 30
 	stores := []*Store{b.s, b.r.second(b.T)}
 	var completed atomic.Int64
@@ -388,7 +388,7 @@ func partsOrders(b *partsBook) {
 }
 
 // partsSwept adds parts to groups that another gateway is deleting.
-func partsSwept(b *partsBook) {
+func partsSwept(b *partsDriver) {
 	const groups, days = 100, 5
 	other := b.r.second(b.T)
 	for day := range int64(days) {
@@ -408,7 +408,7 @@ func partsSwept(b *partsBook) {
 			}
 			got, err := b.s.Add(b.Context(), batch, b.times())
 			must(b.T, err)
-			var ended []inbound.Gathered
+			var ended []inbound.ReassembledMessage
 			for _, a := range got {
 				if a.State == inbound.Completed && len(a.Group.Parts) == 2 {
 					ended = append(ended, a.Group)

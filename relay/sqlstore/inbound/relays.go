@@ -2,9 +2,7 @@ package inbound
 
 import (
 	"context"
-	"database/sql"
 	"errors"
-	"fmt"
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
@@ -48,15 +46,11 @@ FROM batch JOIN relay ON relay.kind = batch.kind AND relay.number = batch.number
 // Put saves a relay. It returns relay.KindConflict, with the field number or
 // prefix in the message, if another relay has the number or prefix.
 func (s *Store) Put(ctx context.Context, r inbound.Relay) error {
-	doc, err := sqlstore.Encode(r)
-	if err != nil {
-		return fmt.Errorf("%s: encode: %w", r, err)
-	}
 	return s.db.Write(ctx, r.String(), func(ctx context.Context, tx *sqlstore.Tx) error {
 		if err := tx.Bump(ctx, relaysVersion); err != nil {
 			return err
 		}
-		others, err := sqlstore.Value[int](ctx, tx, r.String(), numberTaken, string(r.Kind), r.Number, int64(r.Account), r.ID)
+		others, err := sqlstore.Value[int](ctx, tx, r.String(), numberTaken, r.Kind, r.Number, r.Account, r.ID)
 		if err != nil {
 			return err
 		}
@@ -64,7 +58,7 @@ func (s *Store) Put(ctx context.Context, r inbound.Relay) error {
 			field := map[inbound.Kind]string{inbound.Geographic: "prefix", inbound.VirtualNumber: "number"}[r.Kind]
 			return relay.Errorf(relay.KindConflict, "%s: the %s %s is taken", r, field, r.Number)
 		}
-		_, err = tx.Exec(ctx, r.String(), putRelay, int64(r.Account), string(r.Kind), r.ID, r.Number, doc)
+		_, err = tx.Exec(ctx, r.String(), putRelay, r.Account, r.Kind, r.ID, r.Number, sqlstore.JSON(r))
 		return err
 	})
 }
@@ -76,72 +70,57 @@ func (s *Store) Delete(ctx context.Context, acct account.ID, k inbound.Kind, id 
 		if err := tx.Bump(ctx, relaysVersion); err != nil {
 			return err
 		}
-		n, err := tx.Exec(ctx, noun, deleteRelay, int64(acct), string(k), id)
-		if err == nil && n == 0 {
-			err = relay.Errorf(relay.KindNotFound, "%s: not found", noun)
-		}
-		return err
+		return sqlstore.MustChange(ctx, tx, noun, deleteRelay, acct, k, id)
 	})
 }
 
 // Get loads a relay; relay.KindNotFound if the account has none of that kind
 // and id.
 func (s *Store) Get(ctx context.Context, acct account.ID, k inbound.Kind, id string) (inbound.Relay, error) {
-	return sqlstore.One(ctx, s.db, nounOf(k, id), getRelay, sqlstore.ScanDoc[inbound.Relay], int64(acct), string(k), id)
+	return sqlstore.One(ctx, s.db, nounOf(k, id), getRelay, sqlstore.ScanDoc[inbound.Relay], acct, k, id)
 }
 
 // List returns an account's relays of a kind by number or prefix.
 func (s *Store) List(ctx context.Context, acct account.ID, k inbound.Kind) ([]inbound.Relay, error) {
-	return sqlstore.List(ctx, s.db, "relays", listRelays, sqlstore.ScanDoc[inbound.Relay], int64(acct), string(k))
+	return sqlstore.List(ctx, s.db, "relays", listRelays, sqlstore.ScanDoc[inbound.Relay], acct, k)
 }
 
 // Change saves what change makes of a relay; its number stays. An error of change
 // is returned as it is.
 func (s *Store) Change(ctx context.Context, acct account.ID, k inbound.Kind, id string, change func(*inbound.Relay) error) (inbound.Relay, error) {
 	noun := nounOf(k, id)
-	var r inbound.Relay
-	err := s.db.Write(ctx, noun, func(ctx context.Context, tx *sqlstore.Tx) error {
+	r, err := sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) (r inbound.Relay, err error) {
 		if _, err := sqlstore.Values[int64](ctx, tx, noun, lockVersion, relaysVersion); err != nil {
-			return err
+			return r, err
 		}
-		was, err := sqlstore.Value[string](ctx, tx, noun, getRelay, int64(acct), string(k), id)
+		was, err := sqlstore.Value[string](ctx, tx, noun, getRelay, acct, k, id)
 		if err != nil {
-			return err
+			return r, err
 		}
-		r = inbound.Relay{}
-		if err := sqlstore.Decode([]byte(was), &r); err != nil {
-			return err
+		r, is, err := sqlstore.Edit(noun, was, func(r *inbound.Relay) error {
+			number := r.Number
+			if err := change(r); err != nil {
+				return refusal{err}
+			}
+			r.Account, r.Kind, r.ID, r.Number = acct, k, id, number
+			return nil
+		})
+		if err != nil || is == was {
+			return r, err
 		}
-		number := r.Number
-		if err := change(&r); err != nil {
-			return refusal{err}
+		if _, err := tx.Exec(ctx, noun, changeRelay, is, acct, k, id); err != nil {
+			return r, err
 		}
-		r.Account, r.Kind, r.ID, r.Number = acct, k, id, number
-		return s.replace(ctx, tx, &r, was)
+		return r, tx.Bump(ctx, relaysVersion)
 	})
 	if refused, ok := errors.AsType[refusal](err); ok {
 		err = refused.error
 	}
-	if err != nil {
-		return inbound.Relay{}, err
-	}
-	return r, nil
+	return r, err
 }
 
 // refusal is an error of the caller's own on its way through a transaction.
 type refusal struct{ error }
-
-// replace saves a relay in the place of what it was, unless it is the same.
-func (s *Store) replace(ctx context.Context, tx *sqlstore.Tx, r *inbound.Relay, was string) error {
-	is, err := sqlstore.Encode(r)
-	if err != nil || is == was {
-		return err
-	}
-	if _, err := tx.Exec(ctx, r.String(), changeRelay, is, int64(r.Account), string(r.Kind), r.ID); err != nil {
-		return err
-	}
-	return tx.Bump(ctx, relaysVersion)
-}
 
 // Version counts the changes to all relays.
 func (s *Store) Version(ctx context.Context) (int64, error) {
@@ -169,6 +148,8 @@ type placed struct {
 	relay inbound.Relay
 }
 
+func (p *placed) fields() []any { return []any{&p.kind, &p.number, sqlstore.JSON(&p.relay)} }
+
 // Candidates finds, for each number, the virtual number that it is and the
 // relays of all its prefixes, in one round trip for all.
 func (s *Store) Candidates(ctx context.Context, numbers []string) ([][]inbound.Relay, error) {
@@ -177,35 +158,24 @@ func (s *Store) Candidates(ctx context.Context, numbers []string) ([][]inbound.R
 		for _, at := range places(number) {
 			if !asked[at] {
 				asked[at] = true
-				b.Add(string(at.kind), at.number)
+				b.Add(at.kind, at.number)
 			}
 		}
 	}
-	found, err := sqlstore.List(ctx, s.db, "relays", relaysOfNumbers, scanPlaced, b)
+	found, err := sqlstore.List(ctx, s.db, "relays", relaysOfNumbers, sqlstore.Into((*placed).fields), b)
 	if err != nil {
 		return nil, err
 	}
-	relays := make(map[place]inbound.Relay, len(found))
-	for _, f := range found {
-		relays[f.place] = f.relay
-	}
+	relays := sqlstore.By(found, func(p placed) place { return p.place })
 	out := make([][]inbound.Relay, len(numbers))
 	for i, number := range numbers {
 		for _, at := range places(number) {
-			if r, ok := relays[at]; ok {
-				out[i] = append(out[i], r)
+			if found, ok := relays[at]; ok {
+				out[i] = append(out[i], found.relay)
 			}
 		}
 	}
 	return out, nil
-}
-
-func scanPlaced(row *sql.Rows, p *placed) error {
-	var doc []byte
-	if err := row.Scan((*string)(&p.kind), &p.number, &doc); err != nil {
-		return err
-	}
-	return sqlstore.Decode(doc, &p.relay)
 }
 
 func nounOf(k inbound.Kind, id string) string { return inbound.Relay{Kind: k, ID: id}.String() }

@@ -23,12 +23,8 @@ type Store struct{ db *sqlstore.DB }
 // New returns the store of a database.
 func New(db *sqlstore.DB) *Store { return &Store{db: db} }
 
-// sweepLimit is how many rows, or groups of parts, one transaction of Sweep
-// deletes.
-const (
-	sweepLimit      = 5000
-	sweepGroupLimit = 1000
-)
+// sweepGroupsMost is how many groups of parts one transaction of Sweep deletes.
+const sweepGroupsMost = 1000
 
 const (
 	sweepCarrierIDs = `
@@ -48,20 +44,11 @@ DELETE FROM part_parked WHERE (grp, event) IN (
 // messages, and groups of parts whose last message need not be remembered.
 func (s *Store) Sweep(ctx context.Context, now time.Time) error {
 	for _, statement := range []string{sweepCarrierIDs, sweepInbox, sweepParked} {
-		for n := int64(sweepLimit); n == sweepLimit; {
-			var err error
-			if n, err = s.db.Exec(ctx, "sweep of inbound messages", statement, sqlstore.Millis(now), int64(sweepLimit)); err != nil {
-				return err
-			}
-		}
-	}
-	for n := sweepGroupLimit; n == sweepGroupLimit; {
-		var err error
-		if n, err = s.sweepGroups(ctx, now); err != nil {
+		if err := s.db.Sweep(ctx, "sweep of inbound messages", sqlstore.SweepMost, statement, now); err != nil {
 			return err
 		}
 	}
-	return nil
+	return s.sweepGroups(ctx, now)
 }
 
 const (
@@ -74,27 +61,18 @@ ORDER BY expires LIMIT $2 {skip locked}`
 	deleteGroupsOf = `DELETE FROM part_group WHERE grp IN (SELECT grp FROM batch)`
 )
 
-func (s *Store) sweepGroups(ctx context.Context, now time.Time) (int, error) {
+func (s *Store) sweepGroups(ctx context.Context, now time.Time) error {
 	const noun = "sweep of parts"
-	n := 0
-	err := s.db.Write(ctx, noun, func(ctx context.Context, tx *sqlstore.Tx) error {
-		expired, err := sqlstore.Values[string](ctx, tx, noun, expiredGroups, sqlstore.Millis(now), int64(sweepGroupLimit))
-		n = len(expired)
-		if err != nil || n == 0 {
-			return err
+	return s.db.Repeat(ctx, noun, sweepGroupsMost, func(ctx context.Context, tx *sqlstore.Tx) (int, error) {
+		expired, err := sqlstore.Values[string](ctx, tx, noun, expiredGroups, now, sweepGroupsMost)
+		if err != nil {
+			return 0, err
 		}
-		b := sqlstore.NewBatch("grp text")
-		for _, grp := range expired {
-			b.Add(grp)
-		}
+		b := sqlstore.Column("grp text", expired)
 		if _, err = tx.Exec(ctx, noun, deletePartsOf, b); err != nil {
-			return err
+			return 0, err
 		}
 		_, err = tx.Exec(ctx, noun, deleteGroupsOf, b)
-		return err
+		return len(expired), err
 	})
-	if err != nil {
-		return 0, err
-	}
-	return n, nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/job"
@@ -13,7 +14,7 @@ import (
 
 // List returns jobs in the order of their creation.
 func (s *Store) List(ctx context.Context, acct account.ID, f job.Filter, offset, limit int) ([]job.Job, int, error) {
-	where, args := selected(acct, f, sqlstore.Millis(s.db.Now()))
+	where, args := selected(acct, f, s.db.Now())
 	total, err := sqlstore.Value[int](ctx, s.db, "jobs: count", "SELECT count(*) FROM job WHERE "+where, args...)
 	if err != nil || offset >= total {
 		return nil, total, err
@@ -28,26 +29,19 @@ func (s *Store) List(ctx context.Context, acct account.ID, f job.Filter, offset,
 	if f.Newest != turned {
 		order = "place DESC"
 	}
-	found, err := s.page(ctx, where, order, append(args, int64(count), int64(skip)))
+	query := fmt.Sprintf("SELECT %s FROM job WHERE %s ORDER BY %s LIMIT $%d OFFSET $%d", columns, where, order, len(args)+1, len(args)+2)
+	found, err := sqlstore.List(ctx, s.db, "jobs: list", query, sqlstore.Into(fields), append(args, count, skip)...)
 	if turned {
 		slices.Reverse(found)
 	}
 	return found, total, err
 }
 
-// page reads jobs in an order; the last two of args are how many and after how
-// many.
-func (s *Store) page(ctx context.Context, where, order string, args []any) ([]job.Job, error) {
-	return sqlstore.List(ctx, s.db, "jobs: list", fmt.Sprintf(
-		"SELECT %s FROM job WHERE %s ORDER BY %s LIMIT $%d OFFSET $%d", columns, where, order, len(args)-1, len(args),
-	), scan, args...)
-}
-
 // selected is the condition of a filter, with its parameters. A name is what few
 // jobs have: its index leads to them, and no other one is looked at.
-func selected(acct account.ID, f job.Filter, now int64) (string, []any) {
+func selected(acct account.ID, f job.Filter, now time.Time) (string, []any) {
 	where := []string{"account = $1", "list = $2", "list <> ''", "(expires = 0 OR expires > $3)"}
-	args := []any{int64(acct), f.List, now}
+	args := []any{acct, f.List, now}
 	add := func(column, value string) {
 		if value != "" {
 			args = append(args, value)

@@ -2,12 +2,9 @@ package jobs
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
-	"fmt"
 	"time"
 
-	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/sqlstore"
@@ -34,20 +31,15 @@ func Create(ctx context.Context, tx *sqlstore.Tx, j job.Job) (created bool, err 
 	static := j
 	static.State, static.Result, static.Error, static.Tries, static.Settled = "", nil, "", 0, nil
 	static.UpdatedAt, static.Due = time.Time{}, time.Time{}
-	doc, err := sqlstore.Encode(static)
-	if err != nil {
-		return false, fmt.Errorf("%s: encode: %w", noun, err)
-	}
 	at := sqlstore.Millis(j.CreatedAt)
 	insert := func() (bool, error) {
-		n, err := tx.Exec(ctx, noun, insertJob,
-			int64(j.Account), j.ID, j.List, string(j.Kind), j.Name, doc, max(at, 1), at)
+		n, err := tx.Exec(ctx, noun, insertJob, j.Account, j.ID, j.List, j.Kind, j.Name, sqlstore.JSON(static), max(at, 1), at)
 		return n > 0, err
 	}
 	if created, err := insert(); created || err != nil {
 		return created, err
 	}
-	n, err := tx.Exec(ctx, noun, deleteExpiredJob, int64(j.Account), j.ID, sqlstore.Millis(tx.Now()))
+	n, err := tx.Exec(ctx, noun, deleteExpiredJob, j.Account, j.ID, tx.Now())
 	if n == 0 || err != nil {
 		return false, err
 	}
@@ -62,31 +54,15 @@ func (s *Store) Create(ctx context.Context, j job.Job) error {
 	})
 }
 
-// columns are what scan reads.
+// columns are the columns that fields reads.
 const columns = "doc, state, due, tries, updated, error, result, settled"
 
-func scan(row *sql.Rows, j *job.Job) error {
-	var doc, state, result, settled string
-	var due, updated, tries int64
-	var reason string
-	if err := row.Scan(&doc, &state, &due, &tries, &updated, &reason, &result, &settled); err != nil {
-		return err
+// fields are columns; doc comes first, as the others count.
+func fields(j *job.Job) []any {
+	return []any{
+		sqlstore.JSON(j), &j.State, sqlstore.Time(&j.Due), &j.Tries, sqlstore.Time(&j.UpdatedAt), &j.Error,
+		sqlstore.JSON(&j.Result), sqlstore.JSON(&j.Settled),
 	}
-	if err := sqlstore.Decode([]byte(doc), j); err != nil {
-		return err
-	}
-	j.State, j.Tries, j.Error = job.State(state), int(tries), reason
-	j.Due, j.UpdatedAt = sqlstore.Moment(due), sqlstore.Moment(updated)
-	j.Result, j.Settled = raw(result), raw(settled)
-	return nil
-}
-
-// raw is JSON as it was kept; nil for none.
-func raw(text string) json.RawMessage {
-	if text == "" {
-		return nil
-	}
-	return json.RawMessage(text)
 }
 
 const selectJob = `
@@ -99,7 +75,7 @@ func (s *Store) Get(ctx context.Context, acct account.ID, id string) (job.Job, e
 }
 
 func get(ctx context.Context, c sqlstore.Conn, r job.Ref, now time.Time) (job.Job, error) {
-	return sqlstore.One(ctx, c, "job "+r.ID, selectJob, scan, int64(r.Account), r.ID, sqlstore.Millis(now))
+	return sqlstore.One(ctx, c, "job "+r.ID, selectJob, sqlstore.Into(fields), r.Account, r.ID, now)
 }
 
 const leaseJob = `
@@ -110,22 +86,17 @@ RETURNING ` + columns
 // Lease takes a job that is due.
 func (s *Store) Lease(ctx context.Context, r job.Ref, now, until time.Time) (j job.Job, taken bool, err error) {
 	noun := "job " + r.ID + ": lease"
-	err = s.db.Write(ctx, noun, func(ctx context.Context, tx *sqlstore.Tx) error {
-		at := sqlstore.Millis(now)
-		leased, err := sqlstore.List(ctx, tx, noun, leaseJob, scan, sqlstore.Millis(until), at, int64(r.Account), r.ID, at)
+	j, err = sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) (job.Job, error) {
+		leased, err := sqlstore.List(ctx, tx, noun, leaseJob, sqlstore.Into(fields), until, now, r.Account, r.ID, now)
 		if taken = len(leased) > 0; taken {
-			j = leased[0]
-			return nil
+			return leased[0], nil
 		}
-		if err == nil {
-			j, err = get(ctx, tx, r, tx.Now())
+		if err != nil {
+			return job.Job{}, err
 		}
-		return err
+		return get(ctx, tx, r, tx.Now())
 	})
-	if err != nil {
-		return job.Job{}, false, err
-	}
-	return j, taken, nil
+	return j, taken && err == nil, err
 }
 
 // A run that waited takes its try back, once: the count is that of the run still.
@@ -135,18 +106,18 @@ UPDATE job SET state = $1, due = $2, error = $3, updated = $4, expires = $5,
   tries = tries - CASE WHEN tries = $8 THEN 1 ELSE 0 END
 WHERE account = $9 AND id = $10 AND state IN ('queued', 'processing')`
 
-// Finish records what a run came to.
+// Finish records the outcome of a run.
 func (s *Store) Finish(ctx context.Context, j job.Job, o job.Outcome, now time.Time) error {
-	untried, expires := int64(-1), int64(0)
+	untried, expires := -1, time.Time{}
 	if o.Waits {
-		untried = int64(j.Tries)
+		untried = j.Tries
 	}
 	if o.Again.IsZero() && j.Keep > 0 {
-		expires = sqlstore.Millis(now.Add(j.Keep))
+		expires = now.Add(j.Keep)
 	}
+	result := string(o.Result)
 	_, err := s.db.Exec(ctx, "job "+j.ID+": finish", finishJob,
-		string(o.State()), sqlstore.Millis(o.Again), o.Error, sqlstore.Millis(now), expires,
-		string(o.Result), string(o.Result), untried, int64(j.Account), j.ID)
+		o.State(), o.Again, o.Error, now, expires, result, result, untried, j.Account, j.ID)
 	return err
 }
 
@@ -158,15 +129,11 @@ SELECT account, id FROM (
 WHERE nth <= $2
 ORDER BY due, place`
 
-// Due returns jobs that somebody may work on, of each account at most limit.
+// Due returns jobs that may run now, at most limit of each account.
 func (s *Store) Due(ctx context.Context, before time.Time, limit int) ([]job.Ref, error) {
-	return sqlstore.List(ctx, s.db, "jobs: due", selectDue, func(row *sql.Rows, r *job.Ref) error {
-		return row.Scan(&r.Account, &r.ID)
-	}, sqlstore.Millis(before), int64(limit))
+	ref := sqlstore.Into(func(r *job.Ref) []any { return []any{&r.Account, &r.ID} })
+	return sqlstore.List(ctx, s.db, "jobs: due", selectDue, ref, before, limit)
 }
-
-// sweepBatch is how many expired jobs one transaction deletes.
-const sweepBatch = 5000
 
 const deleteExpired = `
 DELETE FROM job WHERE place IN (
@@ -175,29 +142,20 @@ DELETE FROM job WHERE place IN (
 
 // Sweep deletes the jobs that have expired.
 func (s *Store) Sweep(ctx context.Context, now time.Time) error {
-	for {
-		n, err := s.db.Exec(ctx, "jobs: sweep", deleteExpired, sqlstore.Millis(now), int64(sweepBatch))
-		if err != nil || n < sweepBatch {
-			return err
-		}
-	}
+	return s.db.Sweep(ctx, "jobs: sweep", sqlstore.SweepMost, deleteExpired, now)
 }
 
 // Settled locks a job and returns what it has brought about, in the transaction of
 // a caller: nil if nothing was settled or there is no such job.
 func Settled(ctx context.Context, tx *sqlstore.Tx, r job.Ref) (json.RawMessage, error) {
-	settled, err := sqlstore.Value[string](ctx, tx, "job "+r.ID,
-		"SELECT settled FROM job WHERE account = $1 AND id = $2 {for update}", int64(r.Account), r.ID)
-	if relay.KindOf(err) == relay.KindNotFound {
-		return nil, nil
-	}
-	return raw(settled), err
+	return sqlstore.OrZero(sqlstore.One(ctx, tx, "job "+r.ID,
+		"SELECT settled FROM job WHERE account = $1 AND id = $2 {for update}", sqlstore.ScanDoc[json.RawMessage], r.Account, r.ID))
 }
 
 // Settle saves what a job has brought about, in the transaction that does it and
 // has asked Settled. A job that is not there is passed over.
 func Settle(ctx context.Context, tx *sqlstore.Tx, r job.Ref, settled json.RawMessage) error {
 	_, err := tx.Exec(ctx, "job "+r.ID+": settle",
-		"UPDATE job SET settled = $1 WHERE account = $2 AND id = $3", string(settled), int64(r.Account), r.ID)
+		"UPDATE job SET settled = $1 WHERE account = $2 AND id = $3", string(settled), r.Account, r.ID)
 	return err
 }

@@ -20,7 +20,12 @@ RETURNING entries`
 INSERT INTO ledger_entry (account, ledger, sequence, token, job, metadata, entry) VALUES ($1, $2, $3, $4, $5, $6, $7)`
 
 	readLog = `
-SELECT entries, sealed, head FROM ledger_log WHERE account = $1 AND ledger = $2`
+SELECT entries, sealed, head, sealed_head FROM ledger_log WHERE account = $1 AND ledger = $2`
+
+	readLogs = `
+SELECT log.account, log.ledger, log.hash, log.entries, log.sealed, log.head, log.sealed_head, ledger.id IS NOT NULL
+FROM ledger_log log LEFT JOIN ledger ON ledger.account = log.account AND ledger.id = log.ledger
+ORDER BY log.account, log.ledger`
 
 	readEntries = `
 SELECT batch.n, ledger_entry.entry
@@ -32,6 +37,11 @@ SELECT batch.n, ledger_tree.hash
 FROM batch JOIN ledger_tree ON ledger_tree.idx = batch.place
 WHERE ledger_tree.account = $1 AND ledger_tree.ledger = $2`
 
+	readRows = `
+SELECT sequence, token, job, metadata, entry FROM ledger_entry
+WHERE account = $1 AND ledger = $2 AND sequence >= $3 AND sequence < $4
+ORDER BY sequence`
+
 	readEntriesOf = `
 SELECT sequence FROM ledger_entry WHERE account = $1 AND token = $2 ORDER BY sequence`
 
@@ -40,7 +50,7 @@ INSERT INTO ledger_log (account, ledger, hash, entries, sealed, head) VALUES ($1
 ON CONFLICT (account, ledger) DO NOTHING`
 
 	sealLog = `
-UPDATE ledger_log SET sealed = $3, head = $4 WHERE account = $1 AND ledger = $2 AND sealed = $5`
+UPDATE ledger_log SET sealed = $3, head = $4, sealed_head = $5 WHERE account = $1 AND ledger = $2 AND sealed = $6`
 
 	// The hashes come as one value, 32 bytes each.
 	insertHashes = `
@@ -77,7 +87,27 @@ func (s *Store) Log(ctx context.Context, acct account.ID, ledgerID string) (ledg
 	return log, err
 }
 
-func scanLog(row *sql.Rows, l *ledger.Log) error { return row.Scan(&l.Entries, &l.Sealed, &l.Head) }
+func scanLog(row *sql.Rows, l *ledger.Log) error {
+	return row.Scan(&l.Entries, &l.Signed, &l.Head, &l.SealedHead)
+}
+
+// Logs lists the logs of all accounts, by account and ledger.
+func (s *Store) Logs(ctx context.Context) ([]ledger.LogOf, error) {
+	return sqlstore.List(ctx, s.db, "ledgers: logs", readLogs, func(row *sql.Rows, l *ledger.LogOf) error {
+		var acct int64
+		err := row.Scan(&acct, &l.Ledger, &l.Hash, &l.Log.Entries, &l.Log.Signed, &l.Log.Head, &l.Log.SealedHead, &l.Declared)
+		l.Account = account.ID(acct)
+		return err
+	})
+}
+
+// Rows loads the entries from one sequence up to, not including, another, as they
+// are stored.
+func (s *Store) Rows(ctx context.Context, acct account.ID, ledgerID string, from, to int64) ([]ledger.Row, error) {
+	return sqlstore.List(ctx, s.db, "ledger "+ledgerID+": entries", readRows, func(row *sql.Rows, r *ledger.Row) error {
+		return row.Scan(&r.Sequence, &r.Token, &r.Job, &r.Metadata, &r.Bytes)
+	}, int64(acct), ledgerID, from, to)
+}
 
 // Entries loads entries by their sequence.
 func (s *Store) Entries(ctx context.Context, acct account.ID, ledgerID string, sequences []int64) ([][]byte, error) {
@@ -141,7 +171,7 @@ func (s *Store) Extend(ctx context.Context, acct account.ID, ledgerID string, wa
 				return err
 			}
 		}
-		n, err := tx.Exec(ctx, noun, sealLog, int64(acct), ledgerID, next.Sealed, next.Head, was)
+		n, err := tx.Exec(ctx, noun, sealLog, int64(acct), ledgerID, next.Signed, next.Head, next.SealedHead, was)
 		if err != nil || n == 0 {
 			return err
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/penstock/penstock/relay/sqlstore"
 )
 
-// The kinds of what is sealed.
+// The kinds of sealed secrets.
 const (
 	kindKeyset  = "keyset"
 	kindSecret  = "secret"  // by name

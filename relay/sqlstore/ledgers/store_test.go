@@ -1,6 +1,7 @@
 package ledgers
 
 import (
+	"context"
 	"fmt"
 	"reflect"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/ledger"
 	"github.com/penstock/penstock/relay/ledger/merkle"
 	"github.com/penstock/penstock/relay/sqlstore"
@@ -32,6 +34,7 @@ func TestLedgers(t *testing.T) {
 		}
 		t.Run("a deleted ledger keeps its hash", func(t *testing.T) { testHashStays(t, New(open(t))) })
 		t.Run("a log without entries has a head", func(t *testing.T) { testEmptyLog(t, New(open(t))) })
+		t.Run("a claim of several counts all or none", func(t *testing.T) { testClaimsOfSeveral(t, New(open(t))) })
 	})
 }
 
@@ -50,7 +53,7 @@ func testEmptyLog(t *testing.T, s *Store) {
 		was   int64
 		taken bool
 	}{{1, false}, {0, true}} {
-		taken, err := s.Extend(t.Context(), 1, "l", step.was, ledger.Log{Sealed: step.was, Head: "head"}, nil)
+		taken, err := s.Extend(t.Context(), 1, "l", step.was, ledger.Log{Signed: step.was, Head: "head"}, nil)
 		if err != nil || taken != step.taken {
 			t.Errorf("%+v: %v, %v", step, taken, err)
 		}
@@ -101,13 +104,13 @@ func TestTwoGateways(t *testing.T) {
 		all.Go(func() {
 			s, tok := gateways[i%2], tokens[i/2%3]
 			must(t, s.Generate(ctx, 1, tok, []byte("generated")))
-			r, err := s.Claim(ctx, 1, ledger.Claim{Token: tok, JobID: fmt.Sprint("c", i/6), Now: sqltest.At(0)}) // each job on both
+			r, err := s.claimOne(ctx, 1, ledger.Claim{Token: tok, JobID: fmt.Sprint("c", i/6), Now: sqltest.At(0)}) // each job on both
 			must(t, err)
 			if r == ledger.ClaimCounted {
 				counted.Add(1)
 			}
 			must(t, s.Annotate(ctx, 1, ledger.Annotation{Token: tok, JobID: fmt.Sprint("m", i/6), Metadata: []byte("{}"), Entry: []byte("m")}))
-			taken, err := s.Extend(ctx, 1, "l", 0, ledger.Log{Sealed: 1, Head: "head"}, []merkle.Hash{{1}})
+			taken, err := s.Extend(ctx, 1, "l", 0, ledger.Log{Signed: 1, Head: "head"}, []merkle.Hash{{1}})
 			must(t, err)
 			if taken {
 				extended.Add(1)
@@ -250,7 +253,7 @@ func testClaims(t *testing.T, s *Store) {
 	for i := range 100 {
 		all.Go(func() {
 			for range 2 { // each job runs twice and comes to the same
-				r, err := s.Claim(ctx, 1, ledger.Claim{Token: tok, JobID: fmt.Sprint("j", i), Now: sqltest.At(1), Before: "<", After: ">"})
+				r, err := s.claimOne(ctx, 1, ledger.Claim{Token: tok, JobID: fmt.Sprint("j", i), Now: sqltest.At(1), Before: "<", After: ">"})
 				if err != nil {
 					t.Error(err)
 				}
@@ -264,13 +267,13 @@ func testClaims(t *testing.T, s *Store) {
 	if won.Load() != 2*3 {
 		t.Errorf("%d of 100 jobs claimed a token with 3 claims", won.Load()/2)
 	}
-	if r, err := s.Claim(ctx, 1, ledger.Claim{Token: tok, JobID: "late", Now: sqltest.At(100)}); err != nil || r != ledger.ClaimExpired {
+	if r, err := s.claimOne(ctx, 1, ledger.Claim{Token: tok, JobID: "late", Now: sqltest.At(100)}); err != nil || r != ledger.ClaimExpired {
 		t.Errorf("%s, %v", r, err)
 	}
 	if got, err := s.Token(ctx, 1, "t"); err != nil || got.Claimed != 3 {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if _, err := s.Claim(ctx, 2, ledger.Claim{Token: tok, JobID: "x"}); relay.KindOf(err) != relay.KindNotFound {
+	if _, err := s.claimOne(ctx, 2, ledger.Claim{Token: tok, JobID: "x"}); relay.KindOf(err) != relay.KindNotFound {
 		t.Errorf("another account's: %v", err)
 	}
 	got, err := s.Entries(ctx, 1, "l1", []int64{0, 1, 2, 3, 4, 5, 6})
@@ -279,6 +282,47 @@ func testClaims(t *testing.T, s *Store) {
 	}
 	if of, err := s.EntriesOf(ctx, 1, "t"); err != nil || !slices.Equal(of, []int64{0, 1, 2, 3, 4, 5}) {
 		t.Errorf("%v, %v", of, err)
+	}
+}
+
+// Many jobs claim the same tokens of two ledgers, in both orders, at one time.
+func testClaimsOfSeveral(t *testing.T, s *Store) {
+	ctx := t.Context()
+	tokens := []ledger.Token{
+		{ID: "a", Ledger: "l2", Limit: 3, CreatedAt: sqltest.At(0)}, {ID: "b", Ledger: "l1", Limit: 5, CreatedAt: sqltest.At(0)},
+	}
+	for _, tok := range tokens {
+		must(t, s.Generate(ctx, 1, tok, []byte("generated")))
+	}
+	var won atomic.Int32
+	var all sync.WaitGroup
+	for i := range 20 {
+		all.Go(func() {
+			claims := make([]ledger.Claim, 2)
+			for n := range claims {
+				claims[n] = ledger.Claim{Token: tokens[(i+n)%2], JobID: fmt.Sprint("j", i), Now: sqltest.At(1)}
+			}
+			first, err := s.Claim(ctx, 1, claims)
+			again, err2 := s.Claim(ctx, 1, claims)
+			if err != nil || err2 != nil || !slices.Equal(first, again) {
+				t.Errorf("%v, %v, then %v, %v", first, err, again, err2)
+				return
+			}
+			if first[0] == ledger.ClaimCounted && first[1] == ledger.ClaimCounted {
+				won.Add(1)
+			} else if a, b := first[i%2], first[1-i%2]; a != ledger.ClaimExhausted || b != ledger.ClaimWithheld {
+				t.Errorf("a: %s, b: %s", a, b)
+			}
+		})
+	}
+	all.Wait()
+	if won.Load() != 3 {
+		t.Errorf("%d jobs claimed both", won.Load())
+	}
+	for _, tok := range tokens {
+		if got, err := s.Token(ctx, 1, tok.ID); err != nil || got.Claimed != 3 {
+			t.Errorf("%+v, %v", got, err)
+		}
 	}
 }
 
@@ -293,15 +337,69 @@ func testLog(t *testing.T, s *Store) {
 		to    int64
 		taken bool
 	}{{1, 2, false}, {0, 2, true}, {0, 2, false}, {2, 4, true}} {
-		taken, err := s.Extend(ctx, 1, "l1", step.was, ledger.Log{Sealed: step.to, Head: fmt.Sprint("head ", step.to)}, hashes)
+		taken, err := s.Extend(ctx, 1, "l1", step.was, ledger.Log{Signed: step.to, Head: fmt.Sprint("head ", step.to)}, hashes)
 		if err != nil || taken != step.taken {
 			t.Errorf("%+v: %v, %v", step, taken, err)
 		}
 	}
-	if log, err := s.Log(ctx, 1, "l1"); err != nil || log != (ledger.Log{Entries: 6, Sealed: 4, Head: "head 4"}) {
+	if log, err := s.Log(ctx, 1, "l1"); err != nil || log != (ledger.Log{Entries: 6, Signed: 4, Head: "head 4"}) {
 		t.Errorf("%+v, %v", log, err)
 	}
 	if got, err := s.Hashes(ctx, 1, "l1", []int64{0, 2, 3, 5, 9}); err != nil || !slices.Equal(got, []merkle.Hash{{1, 0, 255}, {3}, {1, 0, 255}, {3}, {}}) {
 		t.Errorf("%v, %v", got, err)
 	}
+}
+
+// TestHowTokensStand holds what verification and validation read.
+func TestHowTokensStand(t *testing.T) {
+	sqltest.OnEvery(t, func(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
+		s, ctx := New(open(t)), t.Context()
+		must(t, s.Put(ctx, 1, ledger.Ledger{ID: "l", Hash: "h"}))
+		for _, id := range []string{"a", "b", "c"} {
+			must(t, s.Generate(ctx, 1, ledger.Token{ID: id, Ledger: "l"}, []byte("generated "+id)))
+		}
+		must(t, s.SetHome(ctx, "b", 7))
+		for i, id := range []string{"b", "a", "b"} {
+			_, err := s.claimOne(ctx, 1, ledger.Claim{Token: ledger.Token{ID: id, Ledger: "l"}, JobID: fmt.Sprint("j", i), Before: "<", After: ">"})
+			must(t, err)
+		}
+		must(t, s.Annotate(ctx, 1, ledger.Annotation{Token: ledger.Token{ID: "b", Ledger: "l"}, JobID: "m", Metadata: []byte("{}"), Entry: []byte("m")}))
+		got, err := s.Standing(ctx, 1, "b")
+		if err != nil || got.Token.Claimed != 2 || fmt.Sprintf("%d %s %d %s", got.Generation.Sequence, got.Generation.Bytes, got.Last.Sequence, got.Last.Bytes) != "1 generated b 5 <2>" {
+			t.Errorf("%+v, %v", got, err)
+		}
+		if got, err := s.Standing(ctx, 1, "c"); err != nil || got.Last.Sequence != got.Generation.Sequence {
+			t.Errorf("one that was never claimed: %+v, %v", got, err)
+		}
+		if _, err := s.Standing(ctx, 2, "b"); relay.KindOf(err) != relay.KindNotFound {
+			t.Errorf("another account's: %v", err)
+		}
+		page, err := s.Tokens(ctx, 1, "a", 2)
+		if err != nil || len(page) != 2 || page[0].ID != "b" || page[0].Claimed != 2 || page[0].Home != 7 || page[1].ID != "c" || page[1].Home != 0 {
+			t.Errorf("%+v, %v", page, err)
+		}
+		rows, err := s.Rows(ctx, 1, "l", 5, 9)
+		want := []ledger.Row{{Sequence: 5, Token: "b", Job: "j2", Bytes: []byte("<2>")}, {Sequence: 6, Token: "b", Job: "m", Metadata: "{}", Bytes: []byte("m")}}
+		if err != nil || !reflect.DeepEqual(rows, want) {
+			t.Errorf("%+v, %v", rows, err)
+		}
+		_, err = s.Extend(ctx, 2, "gone", 0, ledger.Log{Head: "head", SealedHead: "sealed"}, nil)
+		must(t, err)
+		logs, err := s.Logs(ctx)
+		if err != nil || !slices.Equal(logs, []ledger.LogOf{
+			{Place: ledger.Place{Account: 1, Ledger: "l"}, Hash: "h", Declared: true, Log: ledger.Log{Entries: 7}},
+			{Place: ledger.Place{Account: 2, Ledger: "gone"}, Log: ledger.Log{Head: "head", SealedHead: "sealed"}},
+		}) {
+			t.Errorf("%+v, %v", logs, err)
+		}
+	})
+}
+
+// claimOne claims a single token.
+func (s *Store) claimOne(ctx context.Context, acct account.ID, c ledger.Claim) (ledger.ClaimResult, error) {
+	results, err := s.Claim(ctx, acct, []ledger.Claim{c})
+	if err != nil {
+		return "", err
+	}
+	return results[0], nil
 }

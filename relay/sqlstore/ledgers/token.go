@@ -1,9 +1,11 @@
 package ledgers
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/penstock/penstock/relay/account"
@@ -21,6 +23,24 @@ SELECT account FROM ledger_home WHERE token = $1`
 
 	readToken = `
 SELECT doc, claimed FROM ledger_token WHERE account = $1 AND id = $2`
+
+	// The token, its generation and its last claim are of one moment. Entries of
+	// claims are those that append nothing.
+	readStanding = `
+SELECT t.doc, t.claimed, g.sequence, g.entry, c.sequence, c.entry
+FROM ledger_token t
+LEFT JOIN ledger_entry g ON g.account = t.account AND g.token = t.id AND g.job = ''
+LEFT JOIN ledger_entry c ON c.account = t.account AND c.token = t.id AND c.sequence = (
+  SELECT sequence FROM ledger_entry
+  WHERE account = $1 AND token = $2 AND metadata = ''
+  ORDER BY sequence DESC LIMIT 1)
+WHERE t.account = $1 AND t.id = $2`
+
+	listTokens = `
+SELECT t.doc, t.claimed, h.account
+FROM ledger_token t LEFT JOIN ledger_home h ON h.token = t.id
+WHERE t.account = $1 AND t.id > $2
+ORDER BY t.id LIMIT $3`
 
 	readAppended = `
 SELECT metadata FROM ledger_entry
@@ -77,6 +97,39 @@ func scanToken(row *sql.Rows, t *ledger.Token) error {
 	return err
 }
 
+// Standing loads a token with the entries that say how it stands.
+func (s *Store) Standing(ctx context.Context, acct account.ID, tokenID string) (ledger.Standing, error) {
+	return sqlstore.One(ctx, s.db, "token "+tokenID, readStanding, scanStanding, int64(acct), tokenID)
+}
+
+func scanStanding(row *sql.Rows, s *ledger.Standing) error {
+	var doc []byte
+	var claimed int64
+	var generation, claim sql.NullInt64
+	if err := row.Scan(&doc, &claimed, &generation, &s.Generation.Bytes, &claim, &s.Last.Bytes); err != nil {
+		return err
+	}
+	err := sqlstore.Decode(doc, &s.Token)
+	s.Token.Claimed, s.Generation.Sequence, s.Last.Sequence = claimed, generation.Int64, claim.Int64
+	return err
+}
+
+// Tokens lists tokens of an account by id, behind one, with the account that each
+// token's link leads to.
+func (s *Store) Tokens(ctx context.Context, acct account.ID, after string, limit int) ([]ledger.TokenAt, error) {
+	return sqlstore.List(ctx, s.db, "tokens of account "+acct.String(), listTokens, func(row *sql.Rows, t *ledger.TokenAt) error {
+		var doc []byte
+		var claimed int64
+		var home sql.NullInt64
+		if err := row.Scan(&doc, &claimed, &home); err != nil {
+			return err
+		}
+		err := sqlstore.Decode(doc, &t.Token)
+		t.Claimed, t.Home = claimed, account.ID(home.Int64)
+		return err
+	}, int64(acct), after, limit)
+}
+
 // Generate saves a new token and its entry. A token that exists is left alone.
 func (s *Store) Generate(ctx context.Context, acct account.ID, t ledger.Token, entry []byte) error {
 	noun := "token " + t.ID
@@ -93,39 +146,81 @@ func (s *Store) Generate(ctx context.Context, acct account.ID, t ledger.Token, e
 	})
 }
 
-// Claim counts one claim of a token. That a job has claimed is its entry: it comes
-// to the same when it runs again. One that was refused is refused again, since
-// claims and time never come back.
-func (s *Store) Claim(ctx context.Context, acct account.ID, c ledger.Claim) (ledger.ClaimResult, error) {
-	var result ledger.ClaimResult
-	err := s.db.Write(ctx, "token "+c.Token.ID, func(ctx context.Context, tx *sqlstore.Tx) error {
-		r, err := claim(ctx, tx, acct, c)
-		result = r
+// Claim counts a claim of each token, all or none. That a job has claimed is its
+// entry: it comes to the same when it runs again. One that was refused is refused
+// again, since claims and time never come back.
+func (s *Store) Claim(ctx context.Context, acct account.ID, all []ledger.Claim) ([]ledger.ClaimResult, error) {
+	var results []ledger.ClaimResult
+	err := s.db.Write(ctx, "claim", func(ctx context.Context, tx *sqlstore.Tx) (err error) {
+		results, err = claim(ctx, tx, acct, all)
 		return err
 	})
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	return result, nil
+	return results, nil
 }
 
-func claim(ctx context.Context, tx *sqlstore.Tx, acct account.ID, c ledger.Claim) (ledger.ClaimResult, error) {
-	claimed, before, err := lock(ctx, tx, acct, c.Token, c.JobID)
-	switch {
-	case err != nil:
-		return "", err
-	case before:
-		return ledger.ClaimCounted, nil
-	case !c.Token.Valid(c.Now):
-		return ledger.ClaimExpired, nil
-	case c.Token.Limit != 0 && claimed >= c.Token.Limit:
-		return ledger.ClaimExhausted, nil
+// claimable is a claim that may be counted, the nth of a job.
+type claimable struct {
+	ledger.Claim
+	n       int
+	claimed int64 // before
+}
+
+func claim(ctx context.Context, tx *sqlstore.Tx, acct account.ID, all []ledger.Claim) ([]ledger.ClaimResult, error) {
+	results := make([]ledger.ClaimResult, len(all))
+	var free []claimable
+	for _, n := range lockOrder(all) {
+		c := all[n]
+		claimed, before, err := lock(ctx, tx, acct, c.Token, c.JobID)
+		switch {
+		case err != nil:
+			return nil, err
+		case before:
+			results[n] = ledger.ClaimCounted
+		case !c.Token.Valid(c.Now):
+			results[n] = ledger.ClaimExpired
+		case c.Token.Limit != 0 && claimed >= c.Token.Limit:
+			results[n] = ledger.ClaimExhausted
+		default:
+			results[n] = ledger.ClaimWithheld
+			free = append(free, claimable{c, n, claimed})
+		}
 	}
+	refused := func(r ledger.ClaimResult) bool { return r == ledger.ClaimExpired || r == ledger.ClaimExhausted }
+	if slices.ContainsFunc(results, refused) {
+		return results, nil
+	}
+	for _, c := range free {
+		results[c.n] = ledger.ClaimCounted
+		if err := countOne(ctx, tx, acct, c); err != nil {
+			return nil, err
+		}
+	}
+	return results, nil
+}
+
+// lockOrder is the order in which a transaction with several claims locks their
+// tokens and then the logs of their ledgers.
+func lockOrder(all []ledger.Claim) []int {
+	order := make([]int, len(all))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int {
+		one, other := all[a].Token, all[b].Token
+		return cmp.Or(cmp.Compare(one.Ledger, other.Ledger), cmp.Compare(one.ID, other.ID))
+	})
+	return order
+}
+
+func countOne(ctx context.Context, tx *sqlstore.Tx, acct account.ID, c claimable) error {
 	if _, err := tx.Exec(ctx, "token "+c.Token.ID, countClaim, int64(acct), c.Token.ID); err != nil {
-		return "", err
+		return err
 	}
-	entry := c.Before + strconv.FormatInt(claimed+1, 10) + c.After
-	return ledger.ClaimCounted, addEntry(ctx, tx, acct, newEntry{token: c.Token, job: c.JobID, bytes: []byte(entry)})
+	entry := c.Before + strconv.FormatInt(c.claimed+1, 10) + c.After
+	return addEntry(ctx, tx, acct, newEntry{token: c.Token, job: c.JobID, bytes: []byte(entry)})
 }
 
 // lock locks a token, and returns how often it was claimed and whether the job has

@@ -59,29 +59,29 @@ func wantKind(t *testing.T, err error, kind relay.Kind) {
 func resultsExpire(t *testing.T, s *Store, c *clock) {
 	ctx := t.Context()
 	said := lookup.Result{Number: "447700900123", Code: lookup.Absent, MCC: "234", MNC: "15", Network: "Example", Ported: true}
-	_, err := s.Remembered(ctx, said.Number)
+	_, err := s.Get(ctx, said.Number)
 	wantKind(t, err, relay.KindNotFound)
 	for _, code := range []lookup.Code{lookup.Delivered, lookup.Absent, lookup.Absent} {
 		said.Code = code
-		if err := s.Remember(ctx, said, time.Hour); err != nil {
+		if err := s.Put(ctx, said, time.Hour); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := s.Remembered(ctx, said.Number); err != nil || got != said {
+		if got, err := s.Get(ctx, said.Number); err != nil || got != said {
 			t.Errorf("%+v, %v", got, err)
 		}
 	}
 	c.set(sqltest.At(3599))
-	if _, err := s.Remembered(ctx, said.Number); err != nil {
+	if _, err := s.Get(ctx, said.Number); err != nil {
 		t.Errorf("within the hour: %v", err)
 	}
 	c.set(sqltest.At(3600))
-	_, err = s.Remembered(ctx, said.Number)
+	_, err = s.Get(ctx, said.Number)
 	wantKind(t, err, relay.KindNotFound)
-	if err := s.Remember(ctx, said, 0); err != nil {
+	if err := s.Put(ctx, said, 0); err != nil {
 		t.Fatal(err)
 	}
 	c.set(sqltest.At(1e9))
-	if _, err := s.Remembered(ctx, said.Number); err != nil {
+	if _, err := s.Get(ctx, said.Number); err != nil {
 		t.Errorf("without an end: %v", err)
 	}
 	c.set(sqltest.At(0))

@@ -83,6 +83,28 @@ func BenchmarkSave(b *testing.B) {
 	})
 }
 
+// One operation is an order of 10 messages; 64 at a time are of one account.
+func BenchmarkSaveOfOneAccount(b *testing.B) {
+	benchOnEvery(b, func(b *testing.B, s *Store) {
+		const size, workers = 10, 64
+		var next atomic.Int64
+		var running sync.WaitGroup
+		b.ResetTimer()
+		for range workers {
+			running.Go(func() {
+				for next.Add(1) <= int64(b.N) {
+					if _, err := saveBatch(b.Context(), s, 1, size); err != nil {
+						b.Error(err)
+						return
+					}
+				}
+			})
+		}
+		running.Wait()
+		b.ReportMetric(float64(size*b.N)/b.Elapsed().Seconds(), "messages/s")
+	})
+}
+
 // One operation is a batch of 200 messages of one part that are handed over and
 // accepted.
 func BenchmarkBeginSettle(b *testing.B) {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/message"
 	"github.com/penstock/penstock/relay/sqlstore"
 )
@@ -38,7 +39,7 @@ WHERE message_state.account = batch.account AND message_state.id = batch.id`
 
 // waiting is how many messages of an account are due.
 type waiting struct {
-	account int64
+	account account.ID
 	n       int
 }
 
@@ -46,9 +47,9 @@ type waiting struct {
 // share what is asked for.
 func (s *Store) Claim(ctx context.Context, now, until time.Time, limit int) ([]message.Message, error) {
 	const noun = "messages: claim"
-	all, err := sqlstore.List(ctx, s.db, noun, selectWaiting, func(row *sql.Rows, w *waiting) error {
-		return row.Scan(&w.account, &w.n)
-	}, sqlstore.Millis(now), int64(limit))
+	all, err := sqlstore.List(ctx, s.db, noun, selectWaiting, sqlstore.Into(func(w *waiting) []any {
+		return []any{&w.account, &w.n}
+	}), now, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -56,17 +57,13 @@ func (s *Store) Claim(ctx context.Context, now, until time.Time, limit int) ([]m
 	if len(whole)+len(shares) == 0 {
 		return nil, nil
 	}
-	var claimed []*state
-	err = s.db.Write(ctx, noun, func(ctx context.Context, tx *sqlstore.Tx) (err error) {
-		if claimed, err = due(ctx, tx, now, whole, shares); err != nil || len(claimed) == 0 {
-			return err
+	claimed, err := sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) ([]*state, error) {
+		claimed, err := due(ctx, tx, now, whole, shares)
+		if err != nil {
+			return nil, err
 		}
-		refs := make([]message.Ref, len(claimed))
-		for i := range claimed {
-			refs[i] = claimed[i].Ref
-		}
-		_, err = tx.Exec(ctx, noun, lease, sqlstore.Millis(until), refBatch(refs))
-		return err
+		_, err = tx.Exec(ctx, noun, lease, until, stateBatch(claimed))
+		return claimed, err
 	})
 	if err != nil {
 		return nil, err
@@ -100,17 +97,15 @@ func share(all []waiting, limit int) (whole, less []waiting) {
 // everything, and one for each that has more than its share.
 func due(ctx context.Context, tx *sqlstore.Tx, now time.Time, whole, less []waiting) (claimed []*state, err error) {
 	const noun = "messages: claim"
-	if len(whole) > 0 {
-		b, n := sqlstore.NewBatch("account bigint"), 0
-		for _, w := range whole {
-			b.Add(w.account)
-			n += w.n
-		}
-		claimed, err = sqlstore.List(ctx, tx, noun, selectDueOfAll, scanStateRef, sqlstore.Millis(now), int64(n), b)
+	n := 0
+	for _, w := range whole {
+		n += w.n
 	}
+	accounts := sqlstore.BatchOf("account bigint", whole, func(w *waiting) []any { return []any{w.account} })
+	claimed, err = sqlstore.List(ctx, tx, noun, selectDueOfAll, scanStateRef, now, n, accounts)
 	for i := 0; i < len(less) && err == nil; i++ {
 		var more []*state
-		more, err = sqlstore.List(ctx, tx, noun, selectDueOfOne, scanStateRef, less[i].account, sqlstore.Millis(now), int64(less[i].n))
+		more, err = sqlstore.List(ctx, tx, noun, selectDueOfOne, scanStateRef, less[i].account, now, less[i].n)
 		claimed = append(claimed, more...)
 	}
 	return claimed, err

@@ -170,6 +170,18 @@ func (p fixture) claim(now float64, limit int) (ids []message.ID) {
 	return ids
 }
 
+// renew renews the leases of messages, which end at a time.
+func (p fixture) renew(until, end float64, ms ...message.Message) []message.Ref {
+	p.Helper()
+	var ls []message.Lease
+	for i := range ms {
+		ls = append(ls, message.Lease{Ref: ms[i].Ref(), End: at(end)})
+	}
+	refs, err := p.Renew(p.Context(), ls, at(until))
+	p.must(err)
+	return refs
+}
+
 // handOver begins all parts of a message.
 func (p fixture) handOver(m message.Message, now float64, again bool) []int {
 	p.Helper()

@@ -50,10 +50,10 @@ SELECT COUNT(*) FROM (SELECT 1 FROM message_state s WHERE account = $1 AND id < 
 // inState is the condition of a state as its index has it. It is an equation, for
 // PostgreSQL takes those to hold of few rows.
 func inState(s message.State) string {
-	if s == message.Pending {
-		return "s.pending > 0"
+	if s == message.Pending || s == message.Sending {
+		return fmt.Sprintf("s.due > 0 AND (s.states & %[1]d) = %[1]d", stateBit(s))
 	}
-	return fmt.Sprintf("(s.states & %[1]d) = %[1]d", stateBit(s))
+	return fmt.Sprintf("(s.settled & %[1]d) = %[1]d", stateBit(s))
 }
 
 // newest is above all ids.
@@ -71,11 +71,11 @@ func (s *Store) List(ctx context.Context, f message.Filter) ([]message.Message, 
 	if err != nil {
 		return nil, 0, err
 	}
-	args := []any{int64(f.Account), before, int64(f.Limit)}
+	args := []any{f.Account, before, f.Limit}
 	if f.Number != "" {
 		args = append(args, f.Number)
 	}
-	list, err := sqlstore.List(ctx, s.db, noun, page+selectPage, scanWhole, args...)
+	list, err := sqlstore.List(ctx, s.db, noun, page+selectPage, scanFullMessage, args...)
 	if err != nil || len(list) < f.Limit || len(list) == 0 {
 		return list, 0, err
 	}
@@ -96,7 +96,7 @@ func (s *Store) page(ctx context.Context, noun string, f *message.Filter, before
 	case f.State == "":
 		return fmt.Sprintf(pageOfNumber, ""), nil
 	}
-	n, err := sqlstore.Value[int](ctx, s.db, noun, fmt.Sprintf(countInState, inState(f.State)), int64(f.Account), before, int64(rareState))
+	n, err := sqlstore.Value[int](ctx, s.db, noun, fmt.Sprintf(countInState, inState(f.State)), f.Account, before, rareState)
 	if n < rareState {
 		return fmt.Sprintf(pageOfState, inState(f.State)+andOfNumber), err
 	}
@@ -110,10 +110,7 @@ ORDER BY batch.n`
 
 // named returns the messages that a filter names.
 func (s *Store) named(ctx context.Context, noun string, f *message.Filter) ([]message.Message, error) {
-	b := sqlstore.NewBatch("account bigint, id bigint")
-	for _, id := range f.IDs {
-		b.Add(int64(f.Account), int64(id))
-	}
-	list, err := sqlstore.List(ctx, s.db, noun, selectMessages, scanWhole, b)
+	b := sqlstore.BatchOf("account bigint, id bigint", f.IDs, func(id *message.ID) []any { return []any{f.Account, id} })
+	list, err := sqlstore.List(ctx, s.db, noun, selectMessages, scanFullMessage, b)
 	return slices.DeleteFunc(list, func(m message.Message) bool { return !f.Selects(&m) }), err
 }

@@ -16,20 +16,14 @@ const messageColumns = `m.doc, s.parts, s.version`
 
 // scanMessage reads a message, and other columns behind it.
 func scanMessage(row *sql.Rows, m *message.Message, others ...any) error {
-	var doc, states []byte
-	var version int64
-	if err := row.Scan(append([]any{&doc, &states, &version}, others...)...); err != nil {
-		return err
-	}
-	if err := sqlstore.Decode(doc, m); err != nil {
-		return err
-	}
-	parts, err := decodeParts(states, len(m.Parts))
-	fill(m, parts, version)
+	var parts []part
+	err := row.Scan(append([]any{sqlstore.JSON(m), sqlstore.JSON(&parts), &m.Version}, others...)...)
+	fill(m, parts)
 	return err
 }
 
-func scanWhole(row *sql.Rows, m *message.Message) error { return scanMessage(row, m) }
+// scanFullMessage reads a message.
+func scanFullMessage(row *sql.Rows, m *message.Message) error { return scanMessage(row, m) }
 
 const selectMessage = `
 SELECT ` + messageColumns + ` FROM message m JOIN message_state s ON s.account = m.account AND s.id = m.id
@@ -37,7 +31,7 @@ WHERE m.account = $1 AND m.id = $2`
 
 // Get loads a message.
 func (s *Store) Get(ctx context.Context, acct account.ID, id message.ID) (message.Message, error) {
-	return sqlstore.One(ctx, s.db, "message "+id.String(), selectMessage, scanWhole, int64(acct), int64(id))
+	return sqlstore.One(ctx, s.db, "message "+id.String(), selectMessage, scanFullMessage, acct, id)
 }
 
 const selectDocs = `
@@ -46,36 +40,26 @@ WHERE m.account = batch.account AND m.id = batch.id ORDER BY batch.n`
 
 // filled are messages in the states that are given.
 func (s *Store) filled(ctx context.Context, noun string, states []*state) ([]message.Message, error) {
-	if len(states) == 0 {
-		return nil, nil
-	}
-	refs := make([]message.Ref, len(states))
-	for i := range states {
-		refs[i] = states[i].Ref
-	}
 	return sqlstore.List(ctx, s.db, noun, selectDocs, func(row *sql.Rows, m *message.Message) error {
 		var n int
-		var doc []byte
-		if err := row.Scan(&n, &doc); err != nil {
+		if err := row.Scan(&n, sqlstore.JSON(m)); err != nil {
 			return err
 		}
-		if err := sqlstore.Decode(doc, m); err != nil {
-			return err
-		}
-		fill(m, states[n-1].parts, states[n-1].version)
+		m.Version = states[n-1].version
+		fill(m, states[n-1].parts)
 		return nil
-	}, refBatch(refs))
+	}, stateBatch(states))
 }
 
 const countPending = `
-SELECT CAST(COALESCE(SUM(pending), 0) AS BIGINT) FROM message_state WHERE account = $1 AND pending > 0`
+SELECT CAST(COALESCE(SUM(pending), 0) AS BIGINT) FROM message_state WHERE account = $1 AND due > 0 AND pending > 0`
 
 // before is how many pending parts there are in messages with lower ids.
 const selectPending = `
 WITH page AS MATERIALIZED (
   SELECT id, upto - pending AS before FROM (
     SELECT id, pending, SUM(pending) OVER (ORDER BY id ROWS UNBOUNDED PRECEDING) AS upto FROM (
-      SELECT id, pending FROM message_state WHERE account = $1 AND pending > 0 ORDER BY id LIMIT $4) AS first) AS counted
+      SELECT id, pending FROM message_state WHERE account = $1 AND due > 0 AND pending > 0 ORDER BY id LIMIT $4) AS first) AS counted
   WHERE upto > $2 ORDER BY id LIMIT $3)
 SELECT ` + messageColumns + `, CAST(page.before AS BIGINT) FROM page
 CROSS JOIN message m CROSS JOIN message_state s
@@ -85,7 +69,7 @@ ORDER BY page.id`
 // Pending lists the pending parts of an account.
 func (s *Store) Pending(ctx context.Context, acct account.ID, offset, limit int) ([]message.Entry, int, error) {
 	const noun = "messages: pending"
-	total, err := sqlstore.Value[int](ctx, s.db, noun, countPending, int64(acct))
+	total, err := sqlstore.Value[int](ctx, s.db, noun, countPending, acct)
 	if err != nil || offset >= total || limit <= 0 {
 		return nil, total, err
 	}
@@ -95,7 +79,7 @@ func (s *Store) Pending(ctx context.Context, acct account.ID, offset, limit int)
 	}
 	list, err := sqlstore.List(ctx, s.db, noun, selectPending, func(r *sql.Rows, v *row) error {
 		return scanMessage(r, &v.m, &v.before)
-	}, int64(acct), int64(offset), int64(limit), int64(offset+limit))
+	}, acct, offset, limit, offset+limit)
 	var entries []message.Entry
 	for i := range list {
 		at := list[i].before
@@ -119,7 +103,7 @@ SELECT ` + stateColumns + ` FROM message_state s WHERE s.account = $1 AND s.id <
 func (s *Store) Delete(ctx context.Context, acct account.ID, entry message.ID, now time.Time) error {
 	noun := "message " + entry.String()
 	return s.db.Write(ctx, noun, func(ctx context.Context, tx *sqlstore.Tx) error {
-		st, err := sqlstore.One(ctx, tx, noun, lockOfEntry, scanState, int64(acct), int64(entry))
+		st, err := sqlstore.One(ctx, tx, noun, lockOfEntry, scanState, acct, entry)
 		if err != nil {
 			return err
 		}

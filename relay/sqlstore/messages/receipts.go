@@ -2,7 +2,6 @@ package messages
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -10,7 +9,6 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/message"
 	"github.com/penstock/penstock/relay/sqlstore"
 )
@@ -34,28 +32,53 @@ func keyOf(carrier, id string) refKey {
 	return refKey{carrier, strings.ReplaceAll(strings.ToValidUTF8(id, "\ufffd"), "\x00", "\ufffd")}
 }
 
-// bound is the part that an id names, and its destination. Message 0 is none.
-type bound struct {
-	key    refKey
+// named is a part that an id names, and its message's destination.
+type named struct {
 	part   message.PartRef
 	number string
-	early  string
 }
 
-func scanBound(row *sql.Rows, b *bound) error {
-	var acct, id int64
-	err := row.Scan(&b.key.carrier, &b.key.id, &acct, &id, &b.part.Part, &b.number, &b.early)
-	b.part.Ref = message.Ref{Account: account.ID(acct), ID: message.ID(id)}
-	return err
+// bound is what is kept of an id: the part that was bound to it last, and those
+// before, because an SMSC may use an id twice. Message 0 is none.
+type bound struct {
+	key refKey
+	named
+	early   string
+	earlier string
 }
 
-// agrees reports whether a receipt is about the part. Its first id is as the
-// network wrote it; another may be that of another message, to another number.
-func (b *bound) agrees(r *message.Receipt) bool {
-	if len(r.IDs) == 0 || b.key == keyOf(r.Carrier, r.IDs[0]) || b.number == "" || len(r.Numbers) == 0 {
+func (b *bound) fields() []any {
+	return []any{&b.key.carrier, &b.key.id, &b.part.Account, &b.part.ID, &b.part.Part, &b.number, &b.early, &b.earlier}
+}
+
+// parts are those that the id names, the last first. An entry of earlier that was
+// cut off has no comma behind it.
+func (b *bound) parts() []named {
+	if b == nil || b.part.ID == 0 {
+		return nil
+	}
+	list := []named{b.named}
+	for entry := range strings.SplitAfterSeq(b.earlier, ",") {
+		var n named
+		if _, err := fmt.Sscanf(entry, "%d %d %d %s", &n.part.Account, &n.part.ID, &n.part.Part, &n.number); err == nil && strings.HasSuffix(entry, ",") {
+			n.number = strings.TrimSuffix(n.number, ",")
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+// agrees reports whether a receipt is about the part. The receipt's first id is
+// as the network wrote it: that counts unless the receipt names another number.
+// Another id may be that of another message.
+func (b *bound) agrees(n *named, r *message.Receipt) bool {
+	if n.number == "" || len(r.Numbers) == 0 {
 		return true
 	}
-	return slices.ContainsFunc(r.Numbers, func(number string) bool { return ending(number) == ending(b.number) })
+	if slices.ContainsFunc(r.Numbers, func(number string) bool { return ending(number) == ending(n.number) }) {
+		return true
+	}
+	return r.Names == "" && (len(r.IDs) == 0 || b.key == keyOf(r.Carrier, r.IDs[0]))
 }
 
 // ending is what is the same in all ways to write a number.
@@ -64,27 +87,34 @@ func ending(number string) string {
 	return number[max(0, len(number)-subscriber):]
 }
 
-// name gives a receipt the part, if it is about it and has none yet.
+// name gives a receipt the part that it is about, if it has none yet: of several
+// the last.
 func (b *bound) name(r *message.Receipt) {
-	if b != nil && b.part.ID != 0 && !r.Found && b.agrees(r) {
-		r.Part, r.Found = b.part, true
+	if r.Found {
+		return
+	}
+	list := b.parts()
+	if i := slices.IndexFunc(list, func(n named) bool { return b.agrees(&n, r) }); i >= 0 {
+		r.Part, r.Found = list[i].part, true
 	}
 }
 
-// Receipts that came before stay with the first part that the id names, to be
-// read again if the binding is repeated; for another part they mean nothing.
+// A part that was bound before goes in front of those before it. Receipts that
+// came before their id was bound are kept, to be read again if the binding is
+// repeated.
 const bindRefs = `
-INSERT INTO message_ref (carrier, ref, account, message, part, number, early, expires)
-SELECT carrier, ref, account, message, part, number, '', $1 FROM batch WHERE true ORDER BY carrier, ref
+INSERT INTO message_ref (carrier, ref, account, message, part, number, early, earlier, expires)
+SELECT carrier, ref, account, message, part, number, '', '', $1 FROM batch WHERE true ORDER BY carrier, ref
 ON CONFLICT (carrier, ref) DO UPDATE
 SET account = excluded.account, message = excluded.message, part = excluded.part, number = excluded.number, expires = excluded.expires,
-  early = CASE
-    WHEN message_ref.expires <= $2 THEN ''
-    WHEN message_ref.message = 0 THEN message_ref.early
+  early = CASE WHEN message_ref.expires <= $2 THEN '' ELSE message_ref.early END,
+  earlier = CASE
+    WHEN message_ref.expires <= $2 OR message_ref.message = 0 THEN ''
     WHEN message_ref.account = excluded.account AND message_ref.message = excluded.message
-      AND message_ref.part = excluded.part AND message_ref.number = excluded.number THEN message_ref.early
-    ELSE '' END
-RETURNING carrier, ref, account, message, part, number, early`
+      AND message_ref.part = excluded.part AND message_ref.number = excluded.number THEN message_ref.earlier
+    ELSE substr(CAST(message_ref.account AS TEXT) || ' ' || CAST(message_ref.message AS TEXT) || ' ' || CAST(message_ref.part AS TEXT)
+      || ' ' || message_ref.number || ',' || message_ref.earlier, 1, 1000) END
+RETURNING carrier, ref, account, message, part, number, early, earlier`
 
 // Bind keeps which part a carrier's ids name, and returns the receipts that came
 // before.
@@ -92,35 +122,29 @@ func (s *Store) Bind(ctx context.Context, bindings []message.Binding) ([]message
 	var all []bound
 	for _, b := range bindings {
 		for _, id := range b.IDs {
-			all = append(all, bound{key: keyOf(b.Carrier, id), part: b.Part, number: b.Number})
+			all = append(all, bound{key: keyOf(b.Carrier, id), named: named{b.Part, b.Number}})
 		}
 	}
-	var early []message.Receipt
-	err := s.db.Write(ctx, "messages: bind", func(ctx context.Context, tx *sqlstore.Tx) error {
-		early = nil
-		for _, round := range rounds(all, func(b *bound) refKey { return b.key }) {
+	rounds := sqlstore.Rounds(all, func(b *bound) refKey { return b.key })
+	return sqlstore.Transact(ctx, s.db, "messages: bind", func(ctx context.Context, tx *sqlstore.Tx) (early []message.Receipt, err error) {
+		for _, round := range rounds {
 			receipts, err := bind(ctx, tx, round)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			early = append(early, receipts...)
 		}
-		return nil
+		return early, nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return early, nil
 }
 
 // bind binds ids that differ.
 func bind(ctx context.Context, tx *sqlstore.Tx, ids []bound) (early []message.Receipt, err error) {
-	b := sqlstore.NewBatch("carrier text, ref text, account bigint, message bigint, part bigint, number text")
-	for _, one := range ids {
-		b.Add(one.key.carrier, one.key.id, int64(one.part.Account), int64(one.part.ID), one.part.Part, one.number)
-	}
+	b := sqlstore.BatchOf("carrier text, ref text, account bigint, message bigint, part bigint, number text", ids, func(b *bound) []any {
+		return []any{b.key.carrier, b.key.id, b.part.Account, b.part.ID, b.part.Part, b.number}
+	})
 	now := tx.Now()
-	found, err := index(sqlstore.List(ctx, tx, "messages: bind", bindRefs, scanBound, sqlstore.Millis(now.Add(refKept)), sqlstore.Millis(now), b))
+	found, err := index(sqlstore.List(ctx, tx, "messages: bind", bindRefs, sqlstore.Into((*bound).fields), now.Add(refKept), now, b))
 	for i := 0; i < len(ids) && err == nil; i++ {
 		if one := found[ids[i].key]; one != nil && one.early != "" {
 			early, err = one.appendEarly(early)
@@ -129,53 +153,45 @@ func bind(ctx context.Context, tx *sqlstore.Tx, ids []bound) (early []message.Re
 	return early, err
 }
 
-// appendEarly appends the receipts that came before and are about the part.
+// appendEarly appends the receipts that came before the id was bound, and are
+// about the part that is bound now: of several that a receipt may be about it is
+// the first that was bound.
 func (b *bound) appendEarly(early []message.Receipt) ([]message.Receipt, error) {
 	var list []message.Receipt
 	if err := json.Unmarshal([]byte("["+strings.TrimSuffix(b.early, ",")+"]"), &list); err != nil {
 		return nil, relay.Errorf(relay.KindUnexpected, "messages: early receipt of %s: %w", b.key.id, err)
 	}
-	for i := range list {
-		if b.name(&list[i]); list[i].Found {
-			early = append(early, list[i])
+	parts := b.parts()
+	slices.Reverse(parts)
+	for _, r := range list {
+		i := slices.IndexFunc(parts, func(n named) bool { return b.agrees(&n, &r) })
+		if i >= 0 && parts[i].part == b.part {
+			r.Part, r.Found = b.part, true
+			early = append(early, r)
 		}
 	}
 	return early, nil
 }
 
-// rounds are the items in their order, such that no round has two of one key: a
-// statement changes a row once.
-func rounds[T any](items []T, key func(*T) refKey) (out [][]T) {
-	seen := make(map[refKey]int, len(items))
-	for i := range items {
-		k := key(&items[i])
-		if seen[k] == len(out) {
-			out = append(out, nil)
-		}
-		out[seen[k]] = append(out[seen[k]], items[i])
-		seen[k]++
-	}
-	return out
-}
-
 const selectRefs = `
-SELECT r.carrier, r.ref, r.account, r.message, r.part, r.number, '' FROM batch CROSS JOIN message_ref r
+SELECT r.carrier, r.ref, r.account, r.message, r.part, r.number, '', r.earlier FROM batch CROSS JOIN message_ref r
 WHERE r.carrier = batch.carrier AND r.ref = batch.ref AND r.message > 0 AND r.expires > $1`
 
 // An id that is bound meanwhile keeps its part; one that has expired is as if it
 // had never been there.
 const keepEarly = `
-INSERT INTO message_ref (carrier, ref, account, message, part, number, early, expires)
-SELECT carrier, ref, 0, 0, 0, '', receipt, $1 FROM batch WHERE true ORDER BY carrier, ref
+INSERT INTO message_ref (carrier, ref, account, message, part, number, early, earlier, expires)
+SELECT carrier, ref, 0, 0, 0, '', receipt, '', $1 FROM batch WHERE true ORDER BY carrier, ref
 ON CONFLICT (carrier, ref) DO UPDATE
 SET account = CASE WHEN message_ref.expires <= $2 THEN 0 ELSE message_ref.account END,
   message = CASE WHEN message_ref.expires <= $2 THEN 0 ELSE message_ref.message END,
+  earlier = CASE WHEN message_ref.expires <= $2 THEN '' ELSE message_ref.earlier END,
   expires = CASE WHEN message_ref.expires <= $2 THEN excluded.expires ELSE message_ref.expires END,
   early = CASE
     WHEN message_ref.expires <= $2 THEN excluded.early
-    WHEN message_ref.message = 0 AND octet_length(message_ref.early) + octet_length(excluded.early) <= $3 THEN message_ref.early || excluded.early
+    WHEN octet_length(message_ref.early) + octet_length(excluded.early) <= $3 THEN message_ref.early || excluded.early
     ELSE message_ref.early END
-RETURNING carrier, ref, account, message, part, number, ''`
+RETURNING carrier, ref, account, message, part, number, '', earlier`
 
 // Match finds the parts of receipts.
 func (s *Store) Match(ctx context.Context, receipts []message.Receipt) ([]message.Receipt, error) {
@@ -196,8 +212,9 @@ func (s *Store) Match(ctx context.Context, receipts []message.Receipt) ([]messag
 		if err != nil {
 			return nil, fmt.Errorf("messages: receipt: encode: %w", err)
 		}
-		for _, id := range r.IDs {
-			if key := keyOf(r.Carrier, id); known[key] == nil {
+		for n, id := range r.IDs {
+			// The first id may be bound to another part too, when it was used twice.
+			if key := keyOf(r.Carrier, id); n == 0 || known[key] == nil {
 				unknown = append(unknown, early{key, doc + ",", r})
 			}
 		}
@@ -205,18 +222,17 @@ func (s *Store) Match(ctx context.Context, receipts []message.Receipt) ([]messag
 	if len(unknown) == 0 {
 		return receipts, nil
 	}
-	var names []map[refKey]*bound
-	all := rounds(unknown, func(e *early) refKey { return e.key })
-	err = s.db.Write(ctx, "messages: receipts", func(ctx context.Context, tx *sqlstore.Tx) error {
-		names = nil
-		for _, round := range all {
+	all := sqlstore.Rounds(unknown, func(e *early) refKey { return e.key })
+	names, err := sqlstore.Transact(ctx, s.db, "messages: receipts", func(ctx context.Context, tx *sqlstore.Tx) ([]map[refKey]*bound, error) {
+		names := make([]map[refKey]*bound, len(all))
+		for i, round := range all {
 			found, err := keep(ctx, tx, round)
 			if err != nil {
-				return err
+				return nil, err
 			}
-			names = append(names, found)
+			names[i] = found
 		}
-		return nil
+		return names, nil
 	})
 	if err != nil {
 		return nil, err
@@ -246,8 +262,8 @@ func keep(ctx context.Context, tx *sqlstore.Tx, list []early) (map[refKey]*bound
 		b.Add(e.key.carrier, e.key.id, e.doc)
 	}
 	now := tx.Now()
-	return index(sqlstore.List(ctx, tx, "messages: receipts", keepEarly, scanBound,
-		sqlstore.Millis(now.Add(earlyKept)), sqlstore.Millis(now), int64(earlyBytes), b))
+	return index(sqlstore.List(ctx, tx, "messages: receipts", keepEarly, sqlstore.Into((*bound).fields),
+		now.Add(earlyKept), now, earlyBytes, b))
 }
 
 // known looks up the parts that the ids of receipts name.
@@ -258,10 +274,7 @@ func (s *Store) known(ctx context.Context, receipts []message.Receipt) (map[refK
 			b.Add(receipts[i].Carrier, id)
 		}
 	}
-	if b.Len() == 0 {
-		return nil, nil
-	}
-	return index(sqlstore.List(ctx, s.db, "messages: receipts", selectRefs, scanBound, sqlstore.Millis(s.db.Now()), b))
+	return index(sqlstore.List(ctx, s.db, "messages: receipts", selectRefs, sqlstore.Into((*bound).fields), s.db.Now(), b))
 }
 
 func index(list []bound, err error) (map[refKey]*bound, error) {

@@ -1,11 +1,13 @@
 package messages
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/penstock/penstock/relay/message"
+	"github.com/penstock/penstock/relay/sqlstore"
 )
 
 func TestReceipts(t *testing.T) {
@@ -16,6 +18,9 @@ func TestReceipts(t *testing.T) {
 		{"early receipts are bounded in number and time", 10, earlyReceiptsAreBounded},
 		{"ids expire", 10, idsExpire},
 		{"an id may hold any bytes", 10, idsOfAnyBytes},
+		{"an id that was used twice names the message of the number", 10, idUsedTwice},
+		{"an id that was used twice before it was bound", 10, idUsedTwiceEarly},
+		{"an id that is used again and again", 10, idUsedOften},
 		{"one batch has an id twice", 10, idTwiceInABatch},
 		{"reports stay until they are told", 10, reportsStay},
 		{"nothing is left of forgotten messages", 100_000, nothingIsLeft},
@@ -110,12 +115,67 @@ func bindingIsRepeated(p fixture) {
 	for i, tc := range []struct {
 		part message.ID
 		want int
-	}{{7, 1}, {7, 1}, {8, 0}, {7, 0}} {
+	}{{7, 1}, {7, 1}, {8, 0}, {7, 1}} {
 		early := p.bind(tc.part, "", "a1")
 		if len(early) != tc.want || tc.want == 1 && early[0].Part != partOf(tc.part) {
 			p.Fatalf("%d: %+v", i, early)
 		}
 	}
+}
+
+// about is a receipt for the id a that names a number.
+func about(number string) message.Receipt {
+	return message.Receipt{Carrier: "c1", IDs: []string{"a"}, Numbers: []string{number, "447800000001"}, Names: number, State: message.Delivered, At: at(1)}
+}
+
+func idUsedTwice(p fixture) {
+	const first, second = "447700900123", "447700900456"
+	p.bind(7, first, "a")
+	p.same("of one that is not bound yet", p.match(about(second)).Found, false)
+	early := p.bind(8, second, "a")
+	if len(early) != 1 || early[0].Part != partOf(8) {
+		p.Fatalf("early %+v", early)
+	}
+	for number, id := range map[string]message.ID{first: 7, "07700900123": 7, second: 8} {
+		p.same(number, p.match(about(number)).Part, partOf(id))
+	}
+	p.same("another number", p.match(about("447700900789")).Found, false)
+	nameless := about(first)
+	nameless.Numbers, nameless.Names = nil, ""
+	p.same("no number", p.match(nameless).Part, partOf(8))
+	elsewhere := about("66777")
+	elsewhere.Names = ""
+	p.same("the number of a service", p.match(elsewhere).Part, partOf(8))
+	p.bind(9, first, "a")
+	p.same("the same number once more", p.match(about(first)).Part, partOf(9))
+	p.same("the other", p.match(about(second)).Part, partOf(8))
+	p.ahead.Add(int64(refKept))
+	p.same("expired", p.match(about(first)).Found, false)
+	p.same("bound anew", len(p.bind(10, second, "a")), 0)
+	p.same("what expired is forgotten", p.match(about(first)).Found, false)
+}
+
+func idUsedTwiceEarly(p fixture) {
+	p.match(about("447700900456"))
+	p.match(about("447700900123"))
+	for range 2 { // a binding may be repeated
+		for id, number := range map[message.ID]string{7: "447700900123", 8: "447700900456"} {
+			early := p.bind(id, number, "a")
+			if len(early) != 1 || early[0].Part != partOf(id) || early[0].Names != number {
+				p.Fatalf("%d: %+v", id, early)
+			}
+		}
+	}
+}
+
+func idUsedOften(p fixture) {
+	number := func(i int) string { return fmt.Sprintf("4477009%05d", i) }
+	for i := range 100 {
+		p.bind(message.ID(i+1), number(i), "a")
+	}
+	p.same("the last", p.match(about(number(99))).Part, partOf(100))
+	p.same("one of the last", p.match(about(number(80))).Part, partOf(81))
+	p.same("the first", p.match(about(number(0))).Found, false)
 }
 
 func earlyReceiptsAreBounded(p fixture) {
@@ -180,9 +240,9 @@ func reportsStay(p fixture) {
 	m, quiet := p.message(1), p.message(1)
 	m.Report.URL = "https://example.com/"
 	p.save(m, quiet)
-	untold := func(before float64) int {
+	unreported := func(before float64) int {
 		p.Helper()
-		ms, err := p.Untold(p.Context(), at(before), 10)
+		ms, err := p.Unreported(p.Context(), at(before), 10)
 		p.must(err)
 		return len(ms)
 	}
@@ -191,21 +251,21 @@ func reportsStay(p fixture) {
 	accepted := message.Outcome{State: message.Accepted, At: at(5)}
 	p.same("of one that wants none", len(p.settlePart(quiet, 0, accepted)), 0)
 	first := p.settlePart(m, 0, accepted)
-	p.same("untold", []int{len(first), untold(4), untold(5)}, []int{1, 0, 1})
+	p.same("untold", []int{len(first), unreported(4), unreported(5)}, []int{1, 0, 1})
 	second, err := p.Receive(p.Context(), []message.Receipt{{State: message.Delivered, At: at(6), Part: message.PartRef{Ref: m.Ref()}, Found: true}}, at(6))
 	p.must(err)
-	p.must(p.Told(p.Context(), first))
-	p.same("more has come since", untold(5), 1)
+	p.must(p.MarkReported(p.Context(), first))
+	p.same("more has come since", unreported(5), 1)
 	for range 2 {
-		p.must(p.Told(p.Context(), second))
+		p.must(p.MarkReported(p.Context(), second))
 	}
-	p.same("all is told", untold(10), 0)
+	p.same("all reports are sent", unreported(10), 0)
 }
 
 func nothingIsLeft(p fixture) {
 	var ms []message.Message
 	var outcomes []message.Outcome
-	for range sweepMost {
+	for range sqlstore.SweepMost {
 		ms = append(ms, p.message(1))
 	}
 	ms = append(ms, p.message(3))
@@ -229,7 +289,7 @@ func nothingIsLeft(p fixture) {
 		p.must(p.Forget(p.Context(), at(p.db.Retention().Seconds()+1)))
 		p.same("rows", []int{p.rows("message"), p.rows("message_state")}, []int{0, 0})
 	}
-	untold, err := p.Untold(p.Context(), at(9), 1)
+	unreported, err := p.Unreported(p.Context(), at(9), 1)
 	p.must(err)
-	p.same("untold", len(untold), 0)
+	p.same("untold", len(unreported), 0)
 }

@@ -2,12 +2,13 @@ package messages
 
 import (
 	"context"
-	"database/sql"
 	"errors"
-	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/credit"
 	"github.com/penstock/penstock/relay/message"
 	"github.com/penstock/penstock/relay/sqlstore"
@@ -17,64 +18,146 @@ import (
 const insertMessages = `
 INSERT INTO message (account, id, originator, destination, doc)
 SELECT $1, id, originator, destination, doc FROM batch WHERE true
-ON CONFLICT (account, id) DO NOTHING`
+ON CONFLICT (account, id) DO NOTHING
+RETURNING id`
 
 const insertStates = `
 INSERT INTO message_state (account, id, part_count, scheduled, report, parts, pending, states, due, untold, expires, version)
 SELECT $1, id, part_count, scheduled, report, '', part_count, 1, due, 0, 0, 0 FROM batch`
 
-// Save charges for a batch, saves and queues it.
+const (
+	saveNoun = "messages: save"
+	// savedTogether is how many messages of one account a transaction saves at
+	// most, unless they are of one order.
+	savedTogether = 2000
+)
+
+// Save charges for a batch, saves and queues it. Orders of one account that come
+// at the same time share a transaction: each changes the account's credit.
 func (s *Store) Save(ctx context.Context, b message.Batch) (message.Saved, error) {
 	if len(b.Messages) == 0 {
 		return message.Saved{}, relay.Errorf(relay.KindInvalid, "messages: none to save")
 	}
-	texts, states, err := rows(&b)
-	if err != nil {
-		return message.Saved{}, err
-	}
-	var saved message.Saved
-	err = s.db.Write(ctx, "messages: save", func(ctx context.Context, tx *sqlstore.Tx) error {
-		before, first, err := order(ctx, tx, &b)
-		if saved = before; err != nil || !first {
-			return err
-		}
-		n, err := tx.Exec(ctx, "messages: save", insertMessages, int64(b.Account), texts)
-		if err != nil || n == 0 { // 0: they were saved before
-			return err
-		}
-		if n < int64(len(b.Messages)) {
-			return relay.Errorf(relay.KindConflict, "messages: ids from %s on belong to other messages", b.Messages[0].ID)
-		}
-		if _, err := tx.Exec(ctx, "messages: save", insertStates, int64(b.Account), states); err != nil {
-			return err
-		}
-		_, err = credits.Apply(ctx, tx, []credit.Change{charge(&b)})
-		return err
-	})
-	if err != nil {
-		return message.Saved{}, err
-	}
-	return saved, nil
+	return s.saving.Ask(ctx, b.Account, &b)
 }
 
-// rows are those of message and message_state.
-func rows(b *message.Batch) (texts, states *sqlstore.Batch, err error) {
-	texts = sqlstore.NewBatch("id bigint, originator text, destination text, doc text")
-	states = sqlstore.NewBatch("id bigint, part_count bigint, scheduled bigint, report bigint, due bigint")
-	for i := range b.Messages {
-		m := &b.Messages[i]
-		doc, err := sqlstore.Encode(m)
-		if err != nil {
-			return nil, nil, fmt.Errorf("message %s: encode: %w", m.ID, err)
+// saveAll saves batches of one account. If one cannot be saved, each is by itself;
+// if the database is down, none is.
+func (s *Store) saveAll(ctx context.Context, acct account.ID, all []*message.Batch) []sqlstore.Answer[message.Saved] {
+	answers := make([]sqlstore.Answer[message.Saved], len(all))
+	together := distinctKeys(all)
+	if together {
+		saved, err := s.save(ctx, acct, all)
+		for i := range all {
+			answers[i].Err = err
+			if err == nil {
+				answers[i].Value = saved[i]
+			}
 		}
-		due := m.ScheduledFor
-		if !b.Lease.IsZero() && !due.After(b.Now) {
-			due = b.Lease
-		}
-		texts.Add(int64(m.ID), m.Originator, m.Destination, doc)
-		states.Add(int64(m.ID), len(m.Parts), m.ScheduledFor, m.Report.URL != "", due)
+		together = err == nil || len(all) == 1 || relay.KindOf(err) == relay.KindUnavailable
 	}
-	return texts, states, nil
+	if together {
+		return answers
+	}
+	for i := range all {
+		copy(answers[i:], s.saveAll(ctx, acct, all[i:i+1]))
+	}
+	return answers
+}
+
+// distinctKeys reports whether no two batches have the same key of a client.
+func distinctKeys(all []*message.Batch) bool {
+	seen := make(map[string]bool, len(all))
+	for _, b := range all {
+		if key := b.Once.Key; key != "" && seen[key] {
+			return false
+		}
+		seen[b.Once.Key] = true
+	}
+	return true
+}
+
+// save saves batches of one account, all or none.
+func (s *Store) save(ctx context.Context, acct account.ID, all []*message.Batch) ([]message.Saved, error) {
+	return sqlstore.Transact(ctx, s.db, saveNoun, func(ctx context.Context, tx *sqlstore.Tx) ([]message.Saved, error) {
+		saved := make([]message.Saved, len(all))
+		var fresh []*message.Batch
+		for _, i := range byKey(all) {
+			before, first, err := order(ctx, tx, all[i])
+			if err != nil {
+				return nil, err
+			}
+			if saved[i] = before; first {
+				fresh = append(fresh, all[i])
+			}
+		}
+		fresh, err := insert(ctx, tx, acct, fresh)
+		if err != nil {
+			return nil, err
+		}
+		charges := make([]credit.Change, len(fresh))
+		for i, b := range fresh {
+			charges[i] = charge(b)
+		}
+		_, err = credits.Apply(ctx, tx, charges)
+		return saved, err
+	})
+}
+
+// byKey are the places of batches in the order of their keys, in which every
+// gateway locks them.
+func byKey(all []*message.Batch) []int {
+	places := make([]int, len(all))
+	for i := range places {
+		places[i] = i
+	}
+	slices.SortFunc(places, func(a, b int) int { return strings.Compare(all[a].Once.Key, all[b].Once.Key) })
+	return places
+}
+
+// insert inserts the messages of batches and returns the batches that were not
+// saved before.
+func insert(ctx context.Context, tx *sqlstore.Tx, acct account.ID, all []*message.Batch) (fresh []*message.Batch, err error) {
+	texts := sqlstore.NewBatch("id bigint, originator text, destination text, doc text")
+	for _, b := range all {
+		for i := range b.Messages {
+			m := &b.Messages[i]
+			texts.Add(m.ID, m.Originator, m.Destination, sqlstore.JSON(m))
+		}
+	}
+	ids, err := sqlstore.Values[message.ID](ctx, tx, saveNoun, insertMessages, acct, texts)
+	if err != nil {
+		return nil, err
+	}
+	inserted := sqlstore.By(ids, func(id message.ID) message.ID { return id })
+	states := sqlstore.NewBatch("id bigint, part_count bigint, scheduled bigint, report bigint, due bigint")
+	for _, b := range all {
+		before := states.Len()
+		for i := range b.Messages {
+			m := &b.Messages[i]
+			if _, is := inserted[m.ID]; is {
+				states.Add(m.ID, len(m.Parts), m.ScheduledFor, m.Report.URL != "", dueOf(b, m))
+			}
+		}
+		switch states.Len() - before {
+		case len(b.Messages):
+			fresh = append(fresh, b)
+		case 0: // saved before
+		default:
+			return nil, relay.Errorf(relay.KindConflict, "messages: ids from %s on belong to other messages", b.Messages[0].ID)
+		}
+	}
+	_, err = tx.Exec(ctx, saveNoun, insertStates, acct, states)
+	return fresh, err
+}
+
+// dueOf is when a new message is due: at the end of the lease if who saves it has
+// it in hand.
+func dueOf(b *message.Batch, m *message.Message) time.Time {
+	if !b.Lease.IsZero() && !m.ScheduledFor.After(b.Now) {
+		return b.Lease
+	}
+	return m.ScheduledFor
 }
 
 func charge(b *message.Batch) credit.Change {
@@ -110,20 +193,19 @@ func order(ctx context.Context, tx *sqlstore.Tx, b *message.Batch) (saved messag
 	if b.Once.Key == "" {
 		return saved, true, nil
 	}
-	id, answer := int64(b.Messages[0].ID), append([]byte{}, b.Once.Answer...)
-	n, err := tx.Exec(ctx, "messages: order", insertOrder, int64(b.Account), b.Once.Key, b.Once.Order, id, answer,
-		sqlstore.Millis(b.Now.Add(b.Once.Keep)), sqlstore.Millis(b.Now))
+	id, answer := b.Messages[0].ID, append([]byte{}, b.Once.Answer...)
+	n, err := tx.Exec(ctx, saveNoun, insertOrder, b.Account, b.Once.Key, b.Once.Order, id, answer, b.Now.Add(b.Once.Keep), b.Now)
 	if err != nil || n > 0 {
 		return saved, err == nil, err
 	}
 	type before struct {
 		content string
-		first   int64
+		first   message.ID
 		answer  []byte
 	}
-	had, err := sqlstore.One(ctx, tx, "messages: order", selectOrder, func(row *sql.Rows, v *before) error {
-		return row.Scan(&v.content, &v.first, &v.answer)
-	}, int64(b.Account), b.Once.Key)
+	had, err := sqlstore.One(ctx, tx, saveNoun, selectOrder, sqlstore.Into(func(v *before) []any {
+		return []any{&v.content, &v.first, &v.answer}
+	}), b.Account, b.Once.Key)
 	switch {
 	case err != nil:
 		return saved, false, err
@@ -144,20 +226,11 @@ const deleteRefs = `
 DELETE FROM message_ref WHERE expires <= $1 AND (carrier, ref) IN (
   SELECT carrier, ref FROM message_ref WHERE expires <= $1 ORDER BY expires LIMIT $2)`
 
-// sweepMost is how many rows a transaction deletes at most.
-const sweepMost = 5000
-
 // Sweep deletes the keys of orders and the ids of carriers that have expired.
 // Messages are deleted by Forget.
 func (s *Store) Sweep(ctx context.Context, now time.Time) error {
-	return errors.Join(s.sweep(ctx, "messages: expired orders", deleteOrders, now), s.sweep(ctx, "messages: expired carrier ids", deleteRefs, now))
-}
-
-func (s *Store) sweep(ctx context.Context, noun, query string, now time.Time) error {
-	for {
-		n, err := s.db.Exec(ctx, noun, query, sqlstore.Millis(now), int64(sweepMost))
-		if err != nil || n < sweepMost {
-			return err
-		}
-	}
+	return errors.Join(
+		s.db.Sweep(ctx, "messages: expired orders", sqlstore.SweepMost, deleteOrders, now),
+		s.db.Sweep(ctx, "messages: expired carrier ids", sqlstore.SweepMost, deleteRefs, now),
+	)
 }

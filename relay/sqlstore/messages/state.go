@@ -3,13 +3,9 @@ package messages
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
-	"fmt"
 	"slices"
 	"time"
 
-	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/message"
 	"github.com/penstock/penstock/relay/sqlstore"
 )
@@ -32,43 +28,25 @@ type part struct {
 // state is what changes of a message, a row of message_state.
 type state struct {
 	message.Ref
-	scheduled int64
-	report    bool
-	parts     []part
-	due       int64
-	untold    int64
-	expires   int64
-	version   int64
-	changed   bool // since it was read
+	count           int // of the parts
+	scheduled       int64
+	report          bool
+	parts           []part
+	due             int64
+	unreportedSince int64
+	expires         int64
+	version         int64
+	changed         bool // since it was read
 }
 
 const stateColumns = `s.account, s.id, s.part_count, s.scheduled, s.report, s.parts, s.due, s.untold, s.expires, s.version`
 
 func scanState(row *sql.Rows, s *state) error {
-	var acct, id int64
-	var count, report int
-	var parts []byte
-	if err := row.Scan(&acct, &id, &count, &s.scheduled, &report, &parts, &s.due, &s.untold, &s.expires, &s.version); err != nil {
-		return err
+	err := row.Scan(&s.Account, &s.ID, &s.count, &s.scheduled, &s.report, sqlstore.JSON(&s.parts), &s.due, &s.unreportedSince, &s.expires, &s.version)
+	for len(s.parts) < s.count { // all are as they were saved
+		s.parts = append(s.parts, part{State: message.Pending})
 	}
-	s.Ref = message.Ref{Account: account.ID(acct), ID: message.ID(id)}
-	s.report = report == 1
-	var err error
-	s.parts, err = decodeParts(parts, count)
 	return err
-}
-
-// decodeParts reads parts as they are kept.
-func decodeParts(doc []byte, count int) (parts []part, err error) {
-	if len(doc) > 0 {
-		if err := json.Unmarshal(doc, &parts); err != nil {
-			return nil, relay.Errorf(relay.KindUnexpected, "parts: decode: %w", err)
-		}
-	}
-	for len(parts) < count {
-		parts = append(parts, part{State: message.Pending})
-	}
-	return parts, nil
 }
 
 const lockStates = `
@@ -79,7 +57,10 @@ ORDER BY s.account, s.id {for update}`
 // lock reads the states of messages and keeps others from changing them. Those
 // that are gone are left out.
 func lock(ctx context.Context, tx *sqlstore.Tx, noun string, refs []message.Ref) (map[message.Ref]*state, error) {
-	list, err := sqlstore.List(ctx, tx, noun, lockStates, scanState, refBatch(refs))
+	return byRef(sqlstore.List(ctx, tx, noun, lockStates, scanState, refBatch(refs)))
+}
+
+func byRef(list []state, err error) (map[message.Ref]*state, error) {
 	found := make(map[message.Ref]*state, len(list))
 	for i := range list {
 		found[list[i].Ref] = &list[i]
@@ -89,15 +70,18 @@ func lock(ctx context.Context, tx *sqlstore.Tx, noun string, refs []message.Ref)
 
 // refBatch names messages; each once.
 func refBatch(refs []message.Ref) *sqlstore.Batch {
-	b := sqlstore.NewBatch("account bigint, id bigint")
-	for _, r := range refs {
-		b.Add(int64(r.Account), int64(r.ID))
-	}
-	return b
+	return sqlstore.BatchOf("account bigint, id bigint", refs, refFields)
 }
 
+// stateBatch names the messages of states.
+func stateBatch(states []*state) *sqlstore.Batch {
+	return sqlstore.BatchOf("account bigint, id bigint", states, func(s **state) []any { return refFields(&(*s).Ref) })
+}
+
+func refFields(r *message.Ref) []any { return []any{&r.Account, &r.ID} }
+
 const updateStates = `
-UPDATE message_state SET parts = batch.parts, pending = batch.pending, states = batch.states, due = batch.due,
+UPDATE message_state SET parts = batch.parts, pending = batch.pending, states = batch.states, settled = batch.states & 508, due = batch.due,
   untold = batch.untold, expires = batch.expires, version = batch.version
 FROM batch WHERE message_state.account = batch.account AND message_state.id = batch.id`
 
@@ -108,15 +92,8 @@ func store(ctx context.Context, tx *sqlstore.Tx, noun string, all map[message.Re
 		if !s.changed {
 			continue
 		}
-		parts, err := sqlstore.Encode(s.parts)
-		if err != nil {
-			return fmt.Errorf("message %s: encode: %w", s.ID, err)
-		}
 		pending, states := s.summary()
-		b.Add(int64(s.Account), int64(s.ID), parts, pending, states, s.due, s.untold, s.expires, s.version)
-	}
-	if b.Len() == 0 {
-		return nil
+		b.Add(s.Account, s.ID, sqlstore.JSON(s.parts), pending, states, s.due, s.unreportedSince, s.expires, s.version)
 	}
 	_, err := tx.Exec(ctx, noun, updateStates, b)
 	return err
@@ -134,28 +111,15 @@ func (s *state) summary() (pending int, states int64) {
 	return pending, states
 }
 
-// stateBit is a state's bit in message_state.states, as the schema has it in its
-// indexes.
+// stateBit is a state's bit in message_state.states, and in settled, which is states
+// without the first two, as the schema has it in its indexes.
 func stateBit(s message.State) int64 {
-	switch s {
-	case message.Pending:
-		return 1
-	case message.Sending:
-		return 2
-	case message.Accepted:
-		return 4
-	case message.Buffered:
-		return 8
-	case message.Delivered:
-		return 16
-	case message.Undelivered:
-		return 32
-	case message.Rejected:
-		return 64
-	case message.Unknown:
-		return 128
-	case message.Removed:
-		return 256
+	order := []message.State{
+		message.Pending, message.Sending, message.Accepted, message.Buffered, message.Delivered, message.Undelivered,
+		message.Rejected, message.Unknown, message.Removed,
+	}
+	if bit := slices.Index(order, s); bit >= 0 {
+		return 1 << bit
 	}
 	return 0
 }
@@ -202,9 +166,8 @@ func (s *state) rest(now time.Time, retention time.Duration) {
 	}
 }
 
-// fill sets what changes of a message.
-func fill(m *message.Message, parts []part, version int64) {
-	m.Version = version
+// fill sets what changes of a message's parts.
+func fill(m *message.Message, parts []part) {
 	for n := range m.Parts {
 		p := &m.Parts[n]
 		p.State, p.ScheduledAt, p.ChangedAt = message.Pending, m.ScheduledFor, m.ReceivedAt

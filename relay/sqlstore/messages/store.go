@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/message"
 	"github.com/penstock/penstock/relay/sqlstore"
 )
@@ -13,13 +14,17 @@ import (
 type Store struct {
 	db *sqlstore.DB
 	// ids has the block of reserved ids, and is empty while it is in use.
-	ids chan block
+	ids    chan block
+	saving *sqlstore.Joint[account.ID, *message.Batch, message.Saved]
 }
 
 // New makes a Store.
 func New(db *sqlstore.DB) *Store {
 	s := &Store{db: db, ids: make(chan block, 1)}
 	s.ids <- block{}
+	s.saving = &sqlstore.Joint[account.ID, *message.Batch, message.Saved]{
+		Most: savedTogether, Size: func(b *message.Batch) int { return len(b.Messages) }, Do: s.saveAll,
+	}
 	return s
 }
 
@@ -51,7 +56,8 @@ func (s *Store) Reserve(ctx context.Context, n int) (message.ID, error) {
 			if err != nil {
 				return 0, err
 			}
-			next.taken, b = now, next
+			b = next
+			b.taken = now
 		}
 		b.next += message.ID(n)
 		return b.next - message.ID(n), nil
@@ -70,14 +76,12 @@ func (b block) nextSize(n int, fresh bool) int {
 }
 
 func (s *Store) reserve(ctx context.Context, size int) (block, error) {
-	var last int64
-	err := s.db.Write(ctx, "messages: reserve", func(ctx context.Context, tx *sqlstore.Tx) (err error) {
-		last, err = sqlstore.Value[int64](ctx, tx, "messages: reserve", "UPDATE message_id SET last = last + $1 RETURNING last", int64(size))
-		return err
+	const noun = "messages: reserve"
+	last, err := sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) (message.ID, error) {
+		return sqlstore.Value[message.ID](ctx, tx, noun, "UPDATE message_id SET last = last + $1 RETURNING last", size)
 	})
 	if err != nil {
 		return block{}, err
 	}
-	end := message.ID(last) + 1
-	return block{next: end - message.ID(size), end: end, size: size}, nil
+	return block{next: last + 1 - message.ID(size), end: last + 1, size: size}, nil
 }

@@ -28,24 +28,37 @@ func (s *Store) begin(ctx context.Context, call string, starts []message.Start) 
 		return nil, nil
 	}
 	refs := distinct(starts, func(st *message.Start) message.Ref { return st.Ref })
-	var begun [][]int
-	err := s.db.Write(ctx, "messages: begin", func(ctx context.Context, tx *sqlstore.Tx) error {
-		begun = make([][]int, len(starts))
-		states, err := lock(ctx, tx, "messages: begin", refs)
+	const noun = "messages: begin"
+	return sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) ([][]int, error) {
+		done, err := record(ctx, tx, noun, beginUsual, usualStarts(call, starts))
 		if err != nil {
-			return err
+			return nil, err
 		}
+		states, err := lock(ctx, tx, noun, without(refs, done))
+		if err != nil {
+			return nil, err
+		}
+		begun := make([][]int, len(starts))
 		for i := range starts {
 			if st := states[starts[i].Ref]; st != nil {
 				begun[i] = st.begin(call, &starts[i])
+			} else if done[starts[i].Ref] != nil {
+				begun[i] = starts[i].Parts
 			}
 		}
-		return store(ctx, tx, "messages: begin", states)
+		return begun, store(ctx, tx, noun, states)
 	})
-	if err != nil {
-		return nil, err
+}
+
+// usualStarts returns the starts of a message's first part alone, for beginUsual.
+func usualStarts(call string, starts []message.Start) (all []one) {
+	for _, st := range once(starts, func(st *message.Start) message.Ref { return st.Ref }) {
+		if slices.Equal(st.Parts, []int{0}) {
+			is := part{State: message.Sending, Changed: sqlstore.Millis(st.Now), Call: call, Carrier: st.Carrier}
+			all = append(all, one{st.Ref, is, st.Until, st.Now.Add(st.Until.Sub(st.Now) / 2)})
+		}
 	}
-	return begun, nil
+	return all
 }
 
 // begin returns the parts that may be handed over.
@@ -80,6 +93,11 @@ func distinct[T any](batch []T, of func(*T) message.Ref) (refs []message.Ref) {
 	return refs
 }
 
+// without returns the messages that are not in done.
+func without(refs []message.Ref, done map[message.Ref]*state) []message.Ref {
+	return slices.DeleteFunc(slices.Clone(refs), func(ref message.Ref) bool { return done[ref] != nil })
+}
+
 // change is what shall happen to a part.
 type change struct {
 	message.Outcome
@@ -102,18 +120,20 @@ func (s *Store) settle(ctx context.Context, noun string, changes []change) ([]me
 		return nil, nil
 	}
 	refs := distinct(changes, func(c *change) message.Ref { return c.PartRef.Ref })
-	var reports []*state
-	err := s.db.Write(ctx, noun, func(ctx context.Context, tx *sqlstore.Tx) error {
-		states, err := lock(ctx, tx, noun, refs)
+	reports, err := sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) ([]*state, error) {
+		done, err := record(ctx, tx, noun, settleUsual, usualChanges(changes), s.db.Retention())
 		if err != nil {
-			return err
+			return nil, err
 		}
-		var refunds []credit.Change
-		reports, refunds = s.apply(states, refs, changes)
+		states, err := lock(ctx, tx, noun, without(refs, done))
+		if err != nil {
+			return nil, err
+		}
+		reports, refunds := s.apply(states, done, refs, changes)
 		if err := store(ctx, tx, noun, states); err != nil {
-			return err
+			return nil, err
 		}
-		return refund(ctx, tx, refunds)
+		return reports, refund(ctx, tx, refunds)
 	})
 	if err != nil {
 		return nil, err
@@ -121,15 +141,30 @@ func (s *Store) settle(ctx context.Context, noun string, changes []change) ([]me
 	return s.filled(ctx, noun, reports)
 }
 
-// apply makes changes of states. It returns those that want reports, in the order
-// of refs, and the refunds.
-func (s *Store) apply(states map[message.Ref]*state, refs []message.Ref, changes []change) (reports []*state, refunds []credit.Change) {
+// usualChanges returns the changes that say the first part was accepted, for
+// settleUsual.
+func usualChanges(changes []change) (all []one) {
+	for _, c := range once(changes, func(c *change) message.Ref { return c.PartRef.Ref }) {
+		if c.Part == 0 && c.State == message.Accepted && !c.Refund && c.Carrier != "" {
+			is := part{State: c.State, Changed: sqlstore.Millis(c.At), Carrier: c.Carrier, Ref: c.Outcome.Ref, Reason: c.Reason, Report: c.report}
+			all = append(all, one{Ref: c.PartRef.Ref, part: is, time: c.now})
+		}
+	}
+	return all
+}
+
+// apply applies changes to states; those in done have been changed already. It
+// returns the states that need reports, in the order of refs, and the refunds.
+func (s *Store) apply(states, done map[message.Ref]*state, refs []message.Ref, changes []change) (reports []*state, refunds []credit.Change) {
 	of := make(map[message.Ref][]*change, len(refs))
 	for i := range changes {
 		ref := changes[i].PartRef.Ref
 		of[ref] = append(of[ref], &changes[i])
 	}
 	for _, ref := range refs {
+		if st := done[ref]; st != nil && st.report {
+			reports = append(reports, st)
+		}
 		st := states[ref]
 		if st == nil {
 			continue
@@ -148,7 +183,7 @@ func (s *Store) apply(states map[message.Ref]*state, refs []message.Ref, changes
 			st.rest(now, s.db.Retention())
 		}
 		if st.report && reported {
-			st.untold = cmp.Or(st.untold, sqlstore.Millis(now))
+			st.unreportedSince = cmp.Or(st.unreportedSince, sqlstore.Millis(now))
 			reports = append(reports, st)
 		}
 	}
@@ -197,30 +232,35 @@ func refund(ctx context.Context, tx *sqlstore.Tx, refunds []credit.Change) error
 	return nil
 }
 
-// A message of which nothing waits stays as it is.
+// A message of which nothing waits stays as it is, and so does one that another
+// process has claimed: its lease ends later.
 const moveDue = `
 WITH held AS MATERIALIZED (
   SELECT s.account, s.id FROM batch CROSS JOIN message_state s
-  WHERE s.account = batch.account AND s.id = batch.id AND s.due > 0
+  WHERE s.account = batch.account AND s.id = batch.id AND s.due > 0 AND s.due <= batch.ends
   ORDER BY s.account, s.id {for update})
 UPDATE message_state SET due = $1 FROM held
-WHERE message_state.account = held.account AND message_state.id = held.id`
+WHERE message_state.account = held.account AND message_state.id = held.id
+RETURNING message_state.account, message_state.id`
 
-// Renew moves the end of leases.
-func (s *Store) Renew(ctx context.Context, refs []message.Ref, until time.Time) error {
-	return s.moveDue(ctx, "messages: renew", refs, until)
+// Renew moves the end of leases and returns the messages of which the caller still has
+// the lease.
+func (s *Store) Renew(ctx context.Context, ls []message.Lease, until time.Time) ([]message.Ref, error) {
+	return s.moveDue(ctx, "messages: renew", ls, until)
 }
 
 // Release gives leases back unused.
-func (s *Store) Release(ctx context.Context, refs []message.Ref, due time.Time) error {
-	return s.moveDue(ctx, "messages: release", refs, due)
+func (s *Store) Release(ctx context.Context, ls []message.Lease, due time.Time) error {
+	_, err := s.moveDue(ctx, "messages: release", ls, due)
+	return err
 }
 
-func (s *Store) moveDue(ctx context.Context, noun string, refs []message.Ref, to time.Time) error {
-	if len(refs) == 0 {
-		return nil
-	}
-	refs = distinct(refs, func(r *message.Ref) message.Ref { return *r })
-	_, err := s.db.Exec(ctx, noun, moveDue, sqlstore.Millis(to), refBatch(refs))
-	return err
+func (s *Store) moveDue(ctx context.Context, noun string, ls []message.Lease, to time.Time) ([]message.Ref, error) {
+	ls = sqlstore.LastOfEach(ls, func(a, b message.Lease) int {
+		return cmp.Or(cmp.Compare(a.Account, b.Account), cmp.Compare(a.ID, b.ID))
+	})
+	b := sqlstore.BatchOf("account bigint, id bigint, ends bigint", ls, func(l *message.Lease) []any { return []any{l.Account, l.ID, l.End} })
+	return sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) ([]message.Ref, error) {
+		return sqlstore.List(ctx, tx, noun, moveDue, sqlstore.Into(refFields), to, b)
+	})
 }

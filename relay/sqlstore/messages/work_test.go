@@ -2,6 +2,8 @@ package messages
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -16,8 +18,10 @@ import (
 func TestWork(t *testing.T) {
 	onEvery(t, []testCase{
 		{"messages are claimed when they are due", 10, claimedWhenDue},
+		{"a message that another process has claimed since is not renewed", 10, claimedSince},
 		{"accounts share what is claimed", 1000, accountsShare},
 		{"a part is handed over once", 10, handedOverOnce},
+		{"the usual case is like any other", 100, usualIsLikeAny},
 		{"two carriers have parts of one message", 10, twoCarriers},
 		{"a call of Begin that is repeated", 10, beginIsRepeated},
 		{"a failure that is tried again", 10, failureIsTriedAgain},
@@ -36,17 +40,31 @@ func claimedWhenDue(p fixture) {
 	p.must(err)
 	p.same("at once", p.claim(1, 10), []message.ID{soon.ID})
 	p.same("under a lease", p.claim(2, 10), []message.ID{})
-	p.must(p.Renew(p.Context(), []message.Ref{soon.Ref(), soon.Ref()}, at(40)))
+	p.same("renewed", p.renew(40, 11, soon, soon), []message.Ref{soon.Ref()})
 	p.same("when one lease has run out", p.claim(30, 10), []message.ID{leased.ID})
 	for range 2 {
-		p.must(p.Release(p.Context(), []message.Ref{leased.Ref(), {Account: 1, ID: 999}, {Account: 2, ID: soon.ID}}, at(31)))
+		p.must(p.Release(p.Context(), []message.Lease{
+			{Ref: leased.Ref(), End: at(40)}, {Ref: message.Ref{Account: 1, ID: 999}, End: at(40)}, {Ref: message.Ref{Account: 2, ID: soon.ID}, End: at(40)},
+		}, at(31)))
 	}
 	p.same("when it is given back", p.claim(31, 10), []message.ID{leased.ID})
 	p.same("one of two", len(p.claim(60, 1)), 1)
 	p.same("all", len(p.claim(200, 10)), 3)
 	p.settlePart(soon, 0, message.Outcome{State: message.Rejected, At: at(201)})
-	p.must(p.Renew(p.Context(), []message.Ref{soon.Ref()}, at(201)))
+	p.same("renewed of which nothing waits", p.renew(201, 210, soon), []message.Ref(nil))
 	p.same("of which nothing waits", p.claim(202, 10), []message.ID{})
+}
+
+func claimedSince(p fixture) {
+	m := p.message(1)
+	p.save(m)
+	p.same("first", p.claim(1, 10), []message.ID{m.ID})
+	p.same("by another, after the end of the lease", p.claim(12, 10), []message.ID{m.ID})
+	p.same("renewed by the first", p.renew(50, 11, m), []message.Ref(nil))
+	p.must(p.Release(p.Context(), []message.Lease{{Ref: m.Ref(), End: at(11)}}, at(13)))
+	p.same("while the other has it", p.claim(21, 10), []message.ID{})
+	p.same("renewed by the other", p.renew(50, 22, m), []message.Ref{m.Ref()})
+	p.same("after that", p.claim(49, 10), []message.ID{})
 }
 
 func accountsShare(p fixture) {
@@ -108,6 +126,53 @@ func handedOverOnce(p fixture) {
 	p.same("due", p.claim(1000, 10), []message.ID{m.ID})
 	p.forgotten(m.ID, false)
 	p.hasCredit(8)
+}
+
+// usualIsLikeAny compares a message that takes the statements for the usual case
+// with one that is named twice, and so takes those for all cases.
+func usualIsLikeAny(p fixture) {
+	for _, url := range []string{"", "https://example.com/dlr"} {
+		for _, outcome := range []message.Outcome{
+			{State: message.Accepted, Carrier: "c1", Ref: "r", Reason: "fine", At: at(2)},
+			{State: message.Accepted, At: at(2)},
+			{State: message.Rejected, Carrier: "c1", Refund: true, At: at(2)},
+			{State: message.Pending, Again: at(9), At: at(2)},
+		} {
+			var rows, settled [2]string
+			var got [2]message.Message
+			for times := range 2 {
+				m := p.message(1)
+				m.Report.URL = url
+				p.save(m)
+				start, o := startOf(m, "c1", 1, false), outcome
+				o.PartRef = message.PartRef{Ref: m.Ref()}
+				begun, err := p.Begin(p.Context(), slices.Repeat([]message.Start{start}, 1+times))
+				p.must(err)
+				p.same("begun", begun[0], []int{0})
+				rows[times] = p.row(m)
+				reports, err := p.Settle(p.Context(), slices.Repeat([]message.Outcome{o}, 1+times))
+				p.must(err)
+				settled[times] = fmt.Sprint(len(reports), p.row(m))
+				got[times], err = p.Get(p.Context(), 1, m.ID)
+				p.must(err)
+				got[times].ID = 0
+			}
+			p.same("begun", rows[0], rows[1])
+			p.same("settled", settled[0], settled[1])
+			p.same("message", got[0], got[1])
+		}
+	}
+}
+
+// row is what changes of a message, but for its parts.
+func (p fixture) row(m message.Message) string {
+	p.Helper()
+	var n [6]int64
+	_, err := sqlstore.One(p.Context(), p.db, "test", `
+SELECT pending, states, due, untold, expires, version FROM message_state WHERE account = $1 AND id = $2`,
+		sqlstore.Into(func(*int) []any { return []any{&n[0], &n[1], &n[2], &n[3], &n[4], &n[5]} }), m.Account, m.ID)
+	p.must(err)
+	return fmt.Sprint(n)
 }
 
 func twoCarriers(p fixture) {

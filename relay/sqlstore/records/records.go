@@ -21,6 +21,7 @@ import (
 	"github.com/penstock/penstock/relay/sqlstore/ledgers"
 	"github.com/penstock/penstock/relay/sqlstore/lookups"
 	"github.com/penstock/penstock/relay/sqlstore/messages"
+	"github.com/penstock/penstock/relay/sqlstore/rules"
 	"github.com/penstock/penstock/relay/sqlstore/sims"
 	"github.com/penstock/penstock/relay/sqlstore/usages"
 )
@@ -47,6 +48,7 @@ type Records struct {
 	Calls       *calls.Store
 	Files       *files.Store
 	Gateways    *gateways.Store
+	Rules       *rules.Store
 }
 
 // Open opens the database, see sqlstore.Open.
@@ -64,7 +66,7 @@ func New(db *sqlstore.DB) *Records {
 		DB: db, Accounts: accounts.New(db), Trunks: accounts.NewTrunks(db), Credit: credit.New(db), Lookups: lookups.New(db),
 		Devices: devices.New(db), Inbound: inbound.New(db), Deliveries: deliveries.New(db), Messages: messages.New(db), Jobs: jobs.New(db),
 		SIMs: sims.NewSIMs(db), Pools: sims.NewPools(db), Subscribers: sims.NewSubscribers(db), Orders: sims.NewOrders(db),
-		Ledgers: ledgers.New(db), Usage: usages.New(db), Calls: calls.New(db), Files: files.New(db), Gateways: gateways.New(db),
+		Ledgers: ledgers.New(db), Usage: usages.New(db), Calls: calls.New(db), Files: files.New(db), Gateways: gateways.New(db), Rules: rules.New(db),
 	}
 }
 
@@ -76,7 +78,7 @@ func (r *Records) Marks(node string) event.Marks { return events.New(r.DB, node)
 func (r *Records) Sweep(ctx context.Context, now time.Time) error {
 	var errs []error
 	for _, sweep := range []func(context.Context, time.Time) error{
-		r.Inbound.Sweep, r.Messages.Sweep, r.Jobs.Sweep, r.Devices.Sweep, r.Lookups.Sweep, r.Ledgers.Sweep, r.Usage.Sweep, r.Files.Sweep,
+		r.Inbound.Sweep, r.Messages.Sweep, r.Jobs.Sweep, r.Devices.Sweep, r.Lookups.Sweep, r.Ledgers.Sweep, r.Usage.Sweep, r.Files.Sweep, r.Rules.Sweep,
 	} {
 		errs = append(errs, sweep(ctx, now))
 	}

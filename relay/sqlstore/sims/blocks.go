@@ -3,6 +3,8 @@ package sims
 import (
 	"context"
 	"database/sql"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -11,18 +13,17 @@ import (
 	"github.com/penstock/penstock/relay/sqlstore"
 )
 
-// blockSize is how many records a block has when it is made; it is split at twice
-// that. A page is read by a walk through half a block at most, and by all blocks
-// of a column.
+// blockSize is how many records a new block has; it is split at twice that. A page
+// reads all blocks of a column and scans at most half a block.
 const blockSize = 2048
 
-// block is how many records there are from its start to that of the next one.
+// block is the number of records from its start to the start of the next block.
 type block struct {
 	start, end key
 	n          int
 }
 
-// The blocks that a span touches, and the one behind it, which ends the last.
+// The blocks that overlap a range, and the one after it, which ends the last.
 const selectBlocks = `
 SELECT start, n FROM sim_block
 WHERE account = $1 AND list = $2 AND col = $3
@@ -36,88 +37,91 @@ WHERE account = $1 AND list = $2 AND col = $3
     ORDER BY b.start LIMIT 1), $12)
 ORDER BY start`
 
-// blocks returns those that a span touches, in their order. A short list has one,
-// which is that of the first column.
-func (l listing) blocks(ctx context.Context, c sqlstore.Conn, s span) ([]block, error) {
-	acct, column := int64(l.account), int64(s.column)
+// blocks returns the blocks that overlap a range, in order. A short list has one
+// block, that of the first column.
+func (l listing) blocks(ctx context.Context, c sqlstore.Conn, r keyRange) ([]block, error) {
 	out, err := sqlstore.List(ctx, c, "list "+l.name, selectBlocks, func(row *sql.Rows, b *block) error {
 		var start string
 		err := row.Scan(&start, &b.n)
-		b.start, b.end = keyOf(start), after()
+		b.start, b.end = keyOf(start), endKey()
 		return err
-	}, acct, l.name, column, acct, l.name, column, s.from.text(), acct, l.name, column, s.to.text(), top)
+	}, l.account, l.name, r.column, l.account, l.name, r.column, r.from.text(), l.account, l.name, r.column, r.to.text(), maxText)
 	if err != nil {
 		return nil, err
 	}
-	if len(out) == 0 && s.column > 0 {
-		return l.single(ctx, c)
+	if len(out) == 0 && r.column > 0 {
+		return l.singleBlock(ctx, c)
 	}
 	for i := range len(out) - 1 {
 		out[i].end = out[i+1].start
 	}
-	if last := len(out) - 1; last >= 0 && out[last].start.compare(s.to) >= 0 {
+	if last := len(out) - 1; last >= 0 && out[last].start.compare(r.to) >= 0 {
 		out = out[:last]
 	}
 	return out, nil
 }
 
-// single is a short list as one block.
-func (l listing) single(ctx context.Context, c sqlstore.Conn) ([]block, error) {
-	all := block{end: after()}
-	of, err := l.blocks(ctx, c, whole(0))
-	for _, b := range of {
-		all.n += b.n
-	}
-	return []block{all}, err
+const sumBlocks = `
+SELECT CAST(COALESCE(sum(n), 0) AS BIGINT) FROM sim_block WHERE account = $1 AND list = $2 AND col = 0`
+
+// length returns the number of records in the list.
+func (l listing) length(ctx context.Context, c sqlstore.Conn) (int, error) {
+	return sqlstore.Value[int](ctx, c, "list "+l.name, sumBlocks, int64(l.account), l.name)
 }
 
-// anchor is a place in a span that is known: how many of its records are before
-// a key.
-type anchor struct {
-	key key
-	at  int
+// singleBlock returns a short list as one block.
+func (l listing) singleBlock(ctx context.Context, c sqlstore.Conn) ([]block, error) {
+	n, err := l.length(ctx, c)
+	return []block{{end: endKey(), n: n}}, err
 }
 
-// maxCounted is how many records are counted before blocks are asked.
+// position is a known position in a range: index is the number of its records
+// before a key.
+type position struct {
+	key   key
+	index int
+}
+
+// maxCounted is how many records are counted before blocks are used.
 const maxCounted = 500
 
-// anchors returns the places that are known of a span, in their order: its two
-// ends, the last of which tells how many records it has, and the starts of blocks.
-func (l listing) anchors(ctx context.Context, c sqlstore.Conn, s span) ([]anchor, error) {
-	if s != whole(s.column) {
-		n, err := l.over(s).countTo(ctx, c, maxCounted+1)
+// positions returns the known positions in a range, in order: its two ends and the
+// starts of blocks. The index of the last one is the size of the range.
+func (l listing) positions(ctx context.Context, c sqlstore.Conn, r keyRange) ([]position, error) {
+	if r != fullRange(r.column) {
+		n, err := l.inRange(r).countTo(ctx, c, maxCounted+1)
 		if err != nil || n <= maxCounted {
-			return []anchor{{s.from, 0}, {s.to, n}}, err
+			return []position{{r.from, 0}, {r.to, n}}, err
 		}
 	}
-	blocks, err := l.blocks(ctx, c, s)
+	blocks, err := l.blocks(ctx, c, r)
 	if err != nil {
 		return nil, err
 	}
-	out := []anchor{{key: s.from}}
-	at := 0
+	out := []position{{key: r.from}}
+	index := 0
 	for _, b := range blocks {
-		n, part := b.n, span{s.column, later(b.start, s.from), earlier(b.end, s.to)}
+		n, part := b.n, keyRange{r.column, maxKey(b.start, r.from), minKey(b.end, r.to)}
 		if part.from != b.start || part.to != b.end {
-			if n, err = l.cut(ctx, c, b, part); err != nil {
+			if n, err = l.countPart(ctx, c, b, part); err != nil {
 				return nil, err
 			}
 		}
-		at += n
-		out = append(out, anchor{part.to, at})
+		index += n
+		out = append(out, position{part.to, index})
 	}
 	return out, nil
 }
 
-// cut counts the records of a part of a block, or those outside of it if they are
-// fewer: a filter for what all have in common leaves out none.
-func (l listing) cut(ctx context.Context, c sqlstore.Conn, b block, part span) (int, error) {
+// countPart returns the number of records in a part of a block. It counts those
+// outside of the part if they are fewer: a filter may match nearly all records.
+func (l listing) countPart(ctx context.Context, c sqlstore.Conn, b block, part keyRange) (int, error) {
 	outside := 0
-	for _, rest := range []span{{part.column, b.start, part.from}, {part.column, part.to, b.end}} {
+	for _, rest := range []keyRange{{part.column, b.start, part.from}, {part.column, part.to, b.end}} {
 		if rest.from == rest.to {
 			continue
 		}
-		n, err := l.over(rest).countTo(ctx, c, b.n/2+1)
+		n, err := l.inRange(rest).countTo(ctx, c, b.n/2+1)
 		if err != nil {
 			return 0, err
 		}
@@ -126,41 +130,43 @@ func (l listing) cut(ctx context.Context, c sqlstore.Conn, b block, part span) (
 	if outside <= b.n/2 {
 		return b.n - outside, nil
 	}
-	return l.over(part).count(ctx, c)
+	// A part has no more than its block, which PostgreSQL cannot know: it expects a
+	// fifth of the table between two keys, and starts workers to count that.
+	return l.inRange(part).countTo(ctx, c, b.n)
 }
 
-func later(a, b key) key {
+func maxKey(a, b key) key {
 	if a.compare(b) > 0 {
 		return a
 	}
 	return b
 }
 
-func earlier(a, b key) key {
+func minKey(a, b key) key {
 	if a.compare(b) < 0 {
 		return a
 	}
 	return b
 }
 
-// change is a record that a list gains, loses or has in another place: its values
-// of the columns as they were and as they are, nil for none.
+// change is a record that was added to a list, removed from it or moved in it: the
+// values of its columns before and after, nil for none.
 type change struct {
 	in      listing
 	was, is []string
 }
 
-// place is what a block counts.
-type place struct {
+// blockKey is a key that a block counts.
+type blockKey struct {
 	list   string
 	column int
 	key    key
 }
 
-// recount counts what lists have gained and lost, once their records are saved. It
-// locks the lists until the end of the transaction; size is that of a block.
+// recount updates the counts of lists after their records were saved. It locks the
+// lists until the end of the transaction; size is that of a block.
 func recount(ctx context.Context, tx *sqlstore.Tx, acct account.ID, size int, changes []change) error {
-	deltas, lists := make(map[place]int), make(map[string]listing)
+	deltas, lists := make(map[blockKey]int), make(map[string]listing)
 	for _, c := range changes {
 		if slices.Equal(c.was, c.is) {
 			continue
@@ -168,20 +174,17 @@ func recount(ctx context.Context, tx *sqlstore.Tx, acct account.ID, size int, ch
 		lists[c.in.name] = c.in
 		for column := range c.in.columns {
 			if c.was != nil {
-				deltas[place{c.in.name, column, key{c.was[column], c.was[0]}}]--
+				deltas[blockKey{c.in.name, column, key{c.was[column], c.was[0]}}]--
 			}
 			if c.is != nil {
-				deltas[place{c.in.name, column, key{c.is[column], c.is[0]}}]++
+				deltas[blockKey{c.in.name, column, key{c.is[column], c.is[0]}}]++
 			}
 		}
-	}
-	if len(deltas) == 0 {
-		return nil
 	}
 	if err := lock(ctx, tx, acct, lists); err != nil {
 		return err
 	}
-	counted, err := add(ctx, tx, acct, deltas)
+	counted, err := addToCounts(ctx, tx, acct, deltas)
 	if err != nil {
 		return err
 	}
@@ -205,23 +208,17 @@ INSERT INTO sim_block (account, list, col, start, n)
 SELECT $1, name, 0, '', 0 FROM batch WHERE true ORDER BY name
 ON CONFLICT (account, list, col, start) DO NOTHING`
 
-// lock locks lists by their first blocks, which are made if there are none.
+// lock locks lists by their first blocks and creates missing ones.
 func lock(ctx context.Context, tx *sqlstore.Tx, acct account.ID, lists map[string]listing) error {
-	names := func() *sqlstore.Batch {
-		b := sqlstore.NewBatch("name text")
-		for name := range lists {
-			b.Add(name)
-		}
-		return b
-	}
-	locked, err := sqlstore.Values[string](ctx, tx, "lists", lockLists, int64(acct), names())
+	names := sqlstore.Column("name text", slices.Collect(maps.Keys(lists)))
+	locked, err := sqlstore.Values[string](ctx, tx, "lists", lockLists, acct, names)
 	if err != nil || len(locked) == len(lists) {
 		return err
 	}
-	if _, err := tx.Exec(ctx, "lists", insertLists, int64(acct), names()); err != nil {
+	if _, err := tx.Exec(ctx, "lists", insertLists, acct, names); err != nil {
 		return err
 	}
-	_, err = sqlstore.Values[string](ctx, tx, "lists", lockLists, int64(acct), names())
+	_, err = sqlstore.Values[string](ctx, tx, "lists", lockLists, acct, names)
 	return err
 }
 
@@ -246,17 +243,17 @@ type counted struct {
 	column, n   int
 }
 
-// add changes the counts of blocks. It returns those blocks.
-func add(ctx context.Context, tx *sqlstore.Tx, acct account.ID, deltas map[place]int) ([]counted, error) {
+// addToCounts adds deltas to the counts of blocks and returns the changed blocks.
+func addToCounts(ctx context.Context, tx *sqlstore.Tx, acct account.ID, deltas map[blockKey]int) ([]counted, error) {
 	b := sqlstore.NewBatch("list text, col bigint, key text, d bigint")
 	for p, d := range deltas {
 		if d != 0 {
 			b.Add(p.list, p.column, p.key.text(), d)
 		}
 	}
-	out, err := sqlstore.List(ctx, tx, "lists", addToBlocks, func(row *sql.Rows, c *counted) error {
-		return row.Scan(&c.list, &c.column, &c.start, &c.n)
-	}, int64(acct), int64(acct), b)
+	out, err := sqlstore.List(ctx, tx, "lists", addToBlocks, sqlstore.Into(func(c *counted) []any {
+		return []any{&c.list, &c.column, &c.start, &c.n}
+	}), acct, acct, b)
 	slices.SortFunc(out, func(a, b counted) int { return strings.Compare(a.list+separator+a.start, b.list+separator+b.start) })
 	for _, c := range out {
 		if c.n < 0 {
@@ -264,4 +261,82 @@ func add(ctx context.Context, tx *sqlstore.Tx, acct account.ID, deltas map[place
 		}
 	}
 	return out, err
+}
+
+const insertColumns = `
+INSERT INTO sim_block (account, list, col, start, n)
+SELECT $1, $2, col, '', $3 FROM batch WHERE true
+ON CONFLICT (account, list, col, start) DO NOTHING
+RETURNING col`
+
+// split divides a block that is too long. A list that was short also gets blocks
+// of its other columns. The list must be locked and its changes counted.
+func (l listing) split(ctx context.Context, tx *sqlstore.Tx, c counted, size int) error {
+	columns := []int{c.column}
+	if c.column == 0 && c.start == "" {
+		b := sqlstore.NewBatch("col bigint")
+		for column := 1; column < len(l.columns); column++ {
+			b.Add(column)
+		}
+		fresh, err := sqlstore.Values[int](ctx, tx, "list "+l.name, insertColumns, l.account, l.name, c.n, b)
+		if err != nil {
+			return err
+		}
+		columns = append(columns, fresh...)
+	}
+	for _, column := range columns {
+		if err := l.divide(ctx, tx, column, c, size); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const selectNextBlock = `
+SELECT start FROM sim_block
+WHERE account = $1 AND list = $2 AND col = $3 AND start > $4
+ORDER BY start LIMIT 1`
+
+const setBlocks = `
+INSERT INTO sim_block (account, list, col, start, n)
+SELECT $1, $2, $3, start, held FROM batch WHERE true
+ON CONFLICT (account, list, col, start) DO UPDATE SET n = excluded.n`
+
+// divide replaces a block with blocks of about the same size.
+func (l listing) divide(ctx context.Context, tx *sqlstore.Tx, column int, c counted, size int) error {
+	next, err := sqlstore.Values[string](ctx, tx, "list "+l.name, selectNextBlock, l.account, l.name, column, c.start)
+	if err != nil {
+		return err
+	}
+	r := keyRange{column, keyOf(c.start), endKey()}
+	if len(next) > 0 {
+		r.to = keyOf(next[0])
+	}
+	pieces := c.n / size
+	step := (c.n + pieces - 1) / pieces
+	starts, err := l.inRange(r).keysEvery(ctx, tx, column, step)
+	if err != nil || len(starts) == 0 {
+		return err
+	}
+	b := sqlstore.NewBatch("start text, held bigint")
+	b.Add(c.start, step)
+	for i, start := range starts {
+		if i == len(starts)-1 {
+			step = c.n - step*len(starts)
+		}
+		b.Add(start.text(), step)
+	}
+	_, err = tx.Exec(ctx, "list "+l.name, setBlocks, l.account, l.name, column, b)
+	return err
+}
+
+// keysEvery returns the key after every step records in a column's order.
+func (q *query) keysEvery(ctx context.Context, c sqlstore.Conn, column, step int) ([]key, error) {
+	text := fmt.Sprintf(`
+SELECT value, id FROM (
+  SELECT %s AS value, %s AS id, row_number() OVER (ORDER BY %s) AS nth FROM %s WHERE %s
+) numbered
+WHERE nth %% %s = 1 AND nth > 1
+ORDER BY nth`, q.columns[column], q.columns[0], q.orderBy(column, false), q.table, &q.where, q.arg(int64(step)))
+	return sqlstore.List(ctx, c, "list "+q.name, text, scanKey, q.args...)
 }

@@ -26,10 +26,10 @@ func countsAgree(t *testing.T, db *sqlstore.DB) {
 	mustDo(t, err)
 	for _, one := range all {
 		l := listNamed(one.account, one.name)
-		blocks, err := l.blocks(t.Context(), db, whole(one.column))
+		blocks, err := l.blocks(t.Context(), db, fullRange(one.column))
 		mustDo(t, err)
 		for _, b := range blocks {
-			n, err := l.over(span{one.column, b.start, b.end}).count(t.Context(), db)
+			n, err := l.inRange(keyRange{one.column, b.start, b.end}).count(t.Context(), db)
 			if err != nil || n != b.n {
 				t.Errorf("account %s, list %q by %s: %d from %+v to %+v, counted %d, %v", one.account, one.name, l.columns[one.column], n, b.start, b.end, b.n, err)
 			}

@@ -15,15 +15,15 @@ import (
 // declareBatch is how many SIMs one transaction declares.
 const declareBatch = 2000
 
-// Declare saves what an inventory says of SIMs.
+// Declare saves the SIMs of an inventory.
 func (s *SIMs) Declare(ctx context.Context, acct account.ID, all []sim.SIM, reset bool) error {
 	for some := range slices.Chunk(all, declareBatch) {
-		wanted := make(map[sim.ICCID]sim.SIM, len(some)) // the last of those that are named twice
+		declared := make(map[sim.ICCID]sim.SIM, len(some)) // the last of those that are named twice
 		for _, one := range some {
-			wanted[one.ICCID] = one
+			declared[one.ICCID] = one
 		}
 		err := s.db.Write(ctx, "SIMs: declare", func(ctx context.Context, tx *sqlstore.Tx) error {
-			return s.declare(ctx, tx, acct, wanted, reset)
+			return s.declare(ctx, tx, acct, declared, reset)
 		})
 		if err != nil {
 			return err
@@ -36,14 +36,14 @@ func (s *SIMs) Declare(ctx context.Context, acct account.ID, all []sim.SIM, rese
 // made.
 const declareRounds = 10
 
-func (s *SIMs) declare(ctx context.Context, tx *sqlstore.Tx, acct account.ID, wanted map[sim.ICCID]sim.SIM, reset bool) error {
-	left := slices.Sorted(maps.Keys(wanted))
+func (s *SIMs) declare(ctx context.Context, tx *sqlstore.Tx, acct account.ID, declared map[sim.ICCID]sim.SIM, reset bool) error {
+	left := slices.Sorted(maps.Keys(declared))
 	var done []changed
 	for round := 0; len(left) > 0; round++ {
 		if round == declareRounds {
 			return relay.Errorf(relay.KindUnavailable, "SIM %s: too many concurrent updates", left[0])
 		}
-		known, fresh, err := decide(ctx, tx, acct, left, wanted, reset)
+		known, fresh, err := decide(ctx, tx, acct, left, declared, reset)
 		if err != nil {
 			return err
 		}
@@ -63,13 +63,13 @@ func (s *SIMs) declare(ctx context.Context, tx *sqlstore.Tx, acct account.ID, wa
 			}
 		}
 	}
-	return count(ctx, tx, acct, s.size, done)
+	return recountSIMs(ctx, tx, acct, s.size, done)
 }
 
 // decide locks the SIMs that exist and returns what becomes of them, if they
 // change, and those that are new.
 func decide(
-	ctx context.Context, tx *sqlstore.Tx, acct account.ID, iccids []sim.ICCID, wanted map[sim.ICCID]sim.SIM, reset bool,
+	ctx context.Context, tx *sqlstore.Tx, acct account.ID, iccids []sim.ICCID, declared map[sim.ICCID]sim.SIM, reset bool,
 ) (known, fresh []changed, err error) {
 	have, err := lockAll(ctx, tx, acct, iccids)
 	if err != nil {
@@ -77,7 +77,7 @@ func decide(
 	}
 	for _, iccid := range iccids {
 		was, there := have[iccid]
-		c := changed{was, sim.Declared(was, wanted[iccid], reset)}
+		c := changed{was, sim.Declared(was, declared[iccid], reset)}
 		switch {
 		case !there:
 			fresh = append(fresh, c)

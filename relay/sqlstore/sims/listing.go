@@ -40,14 +40,14 @@ func subscribersOf(acct account.ID) listing {
 	return listing{account: acct, name: "subscribers", table: "sim_subscriber", columns: sim.SubscriberColumns()}
 }
 
-// key is a record's place in the order of a column; the zero key is before all.
+// key is a record's sort key in the order of a column; the zero key sorts first.
 type key struct{ value, id string }
 
-// top is after every text.
-const top = "\U0010ffff"
+// maxText sorts after every text.
+const maxText = "\U0010ffff"
 
-// after is the key behind all of a list.
-func after() key { return key{value: top} }
+// endKey sorts after every key of a list.
+func endKey() key { return key{value: maxText} }
 
 func (k key) compare(o key) int {
 	if c := strings.Compare(k.value, o.value); c != 0 {
@@ -73,15 +73,14 @@ func keyOf(text string) key {
 	return key{value, id}
 }
 
-// span is the records of a list from one key to before another, in the order of a
-// column.
-type span struct {
+// keyRange is a half-open range of keys in the order of a column.
+type keyRange struct {
 	column   int
 	from, to key
 }
 
-// whole is all of a list.
-func whole(column int) span { return span{column: column, to: after()} }
+// fullRange is the range of a whole list.
+func fullRange(column int) keyRange { return keyRange{column: column, to: endKey()} }
 
 // filter is a filter with the index of its column and how many records it finds.
 type filter struct {
@@ -89,13 +88,13 @@ type filter struct {
 	column, found int
 }
 
-// spanOf is the records that a filter finds, or leaves out.
-func spanOf(f filter) span {
-	s := span{column: f.column, from: key{value: f.Value}, to: key{value: f.Value + separator}}
+// rangeOf is the range of the records that a filter matches, or excludes.
+func rangeOf(f filter) keyRange {
+	r := keyRange{column: f.column, from: key{value: f.Value}, to: key{value: f.Value + separator}}
 	if f.Match == sim.Begins {
-		s.to = key{value: f.Value + top}
+		r.to = key{value: f.Value + maxText}
 	}
-	return s
+	return r
 }
 
 // query is a statement under construction, with its parameters.
@@ -105,18 +104,18 @@ type query struct {
 	args  []any
 }
 
-// over selects the records of a span.
-func (l listing) over(s span) *query {
+// inRange selects the records in a range.
+func (l listing) inRange(r keyRange) *query {
 	q := &query{listing: l, args: []any{int64(l.account)}}
 	q.where.WriteString("account = $1" + l.scope)
 	if l.scope != "" {
 		q.args = append(q.args, l.scopeID)
 	}
-	if s.from != (key{}) {
-		q.bound(s.column, ">=", s.from)
+	if r.from != (key{}) {
+		q.bound(r.column, ">=", r.from)
 	}
-	if s.to != after() {
-		q.bound(s.column, "<", s.to)
+	if r.to != endKey() {
+		q.bound(r.column, "<", r.to)
 	}
 	return q
 }
@@ -137,10 +136,11 @@ func (q *query) bound(column int, operator string, k key) {
 	fmt.Fprintf(&q.where, " AND (%s, %s) %s (%s, %s)", q.columns[column], q.columns[0], operator, q.arg(k.value), q.arg(k.id))
 }
 
-// pass adds filters that are tried on each record: what finds the records is the
-// span, by an index. PostgreSQL takes it that every second record passes a COALESCE;
-// of an equation it expects so few that it would sort all instead of walking.
-func (q *query) pass(filters []filter) *query {
+// filterBy adds filters that are checked on each record; the records are found by
+// their range, with an index. PostgreSQL estimates that half of the records satisfy
+// a COALESCE; for an equality it expects so few that it would sort them all instead
+// of scanning.
+func (q *query) filterBy(filters []filter) *query {
 	for _, f := range filters {
 		name := q.columns[f.column]
 		switch f.Match {
@@ -155,8 +155,8 @@ func (q *query) pass(filters []filter) *query {
 	return q
 }
 
-// by is an ORDER BY of a column.
-func (l listing) by(column int, descending bool) string {
+// orderBy is the ORDER BY of a column.
+func (l listing) orderBy(column int, descending bool) string {
 	direction := ""
 	if descending {
 		direction = " DESC"
@@ -168,29 +168,43 @@ func (l listing) by(column int, descending bool) string {
 	return by
 }
 
-// count counts what is selected.
+// count counts the selected rows.
 func (q *query) count(ctx context.Context, c sqlstore.Conn) (int, error) {
 	return sqlstore.Value[int](ctx, c, q.table, "SELECT count(*) FROM "+q.table+" WHERE "+q.where.String(), q.args...)
 }
 
-// countTo counts what is selected, up to a limit.
+// countTo counts the selected rows, up to a limit.
 func (q *query) countTo(ctx context.Context, c sqlstore.Conn, limit int) (int, error) {
 	text := "SELECT count(*) FROM (SELECT 1 FROM " + q.table + " WHERE " + q.where.String() + " LIMIT " + q.arg(int64(limit)) + ") found"
 	return sqlstore.Value[int](ctx, c, q.table, text, q.args...)
 }
 
-// ids returns the ids of n records in an order, after so many.
-func (q *query) ids(ctx context.Context, c sqlstore.Conn, order string, n, skip int) ([]string, error) {
-	text := "SELECT " + q.columns[0] + " FROM " + q.table + " WHERE " + q.where.String()
-	text += " ORDER BY " + order + " LIMIT " + q.arg(int64(n)) + " OFFSET " + q.arg(int64(skip))
-	return sqlstore.Values[string](ctx, c, q.table, text, q.args...)
+// ids selects the ids of n records in an order, after skipping some.
+func (q *query) ids(order string, n, skip int) string {
+	return "SELECT " + q.columns[0] + " AS chosen FROM " + q.table + " WHERE " + q.where.String() +
+		" ORDER BY " + order + " LIMIT " + q.arg(int64(n)) + " OFFSET " + q.arg(int64(skip))
 }
 
-// sorted is ids, but sorts all that is selected.
-func (q *query) sorted(ctx context.Context, c sqlstore.Conn, order string, n, skip int) ([]string, error) {
-	text := "WITH found AS MATERIALIZED (SELECT " + strings.Join(q.columns, ", ") + " FROM " + q.table + " WHERE " + q.where.String() + ")"
-	text += " SELECT " + q.columns[0] + " FROM found ORDER BY " + order + " LIMIT " + q.arg(int64(n)) + " OFFSET " + q.arg(int64(skip))
-	return sqlstore.Values[string](ctx, c, q.table, text, q.args...)
+// sorted is ids, but sorts all selected records.
+func (q *query) sorted(order string, n, skip int) string {
+	return "WITH found AS MATERIALIZED (SELECT " + strings.Join(q.columns, ", ") + " FROM " + q.table + " WHERE " + q.where.String() + ")" +
+		" SELECT " + q.columns[0] + " AS chosen FROM found ORDER BY " + order + " LIMIT " + q.arg(int64(n)) + " OFFSET " + q.arg(int64(skip))
+}
+
+// selection is the records of a page: the statement that selects their ids, and
+// their order.
+type selection struct {
+	ids, order string
+	*query
+}
+
+// read reads the records of a page.
+func read[T any](ctx context.Context, c sqlstore.Conn, page *selection, columns string, scan sqlstore.Scan[T]) ([]T, error) {
+	if page == nil {
+		return nil, nil
+	}
+	text := "SELECT " + columns + " FROM (" + page.ids + ") page CROSS JOIN " + page.table + " WHERE account = $1 AND " + page.columns[0] + " = chosen ORDER BY " + page.order
+	return sqlstore.List(ctx, c, page.table, text, scan, page.args...)
 }
 
 // keys returns the first keys of a column, at most n, in no order.

@@ -44,7 +44,7 @@ func newModel(n int) *model {
 	return m
 }
 
-func column(s sim.SIM, name string) string { return row(s)[slices.Index(sim.Columns(), name)] }
+func column(s sim.SIM, name string) string { return columnValues(s)[slices.Index(sim.Columns(), name)] }
 
 // list answers a query by looking at everything.
 func (m *model) list(in sim.Scope, q sim.Query) ([]sim.SIM, int) {
@@ -183,7 +183,7 @@ func named(all []sim.SIM) []sim.ICCID {
 // Lists that are too long to sort, and what is left out by places, need more
 // records than the comparison above can have.
 func TestPlansOfLongLists(t *testing.T) {
-	m := newModel(2 * maxFree)
+	m := newModel(2 * maxUnlimited)
 	db := sqltest.Open(t, sqlstore.Options{})
 	s := NewSIMs(db)
 	mustDo(t, s.Declare(t.Context(), 1, m.sims, false))
@@ -213,16 +213,16 @@ func TestPlansOfLongLists(t *testing.T) {
 
 func TestALongListWaitsOnlySoLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		one := make(turns, 1)
-		end, err := one.take(t.Context())
+		one := make(readLimit, 1)
+		end, err := one.acquire(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := one.take(t.Context()); relay.KindOf(err) != relay.KindUnavailable {
+		if _, err := one.acquire(t.Context()); relay.KindOf(err) != relay.KindUnavailable {
 			t.Errorf("while another is read: %v", err)
 		}
 		time.AfterFunc(time.Second, end)
-		if end, err := one.take(t.Context()); err != nil {
+		if end, err := one.acquire(t.Context()); err != nil {
 			t.Error(err)
 		} else {
 			end()

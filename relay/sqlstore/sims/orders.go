@@ -12,13 +12,10 @@ import (
 )
 
 // Orders keeps SIMs in step with jobs.
-type Orders struct {
-	db   *sqlstore.DB
-	size int // of a block
-}
+type Orders struct{ lists }
 
-// NewOrders returns the store of what jobs do with SIMs.
-func NewOrders(db *sqlstore.DB) *Orders { return &Orders{db: db, size: blockSize} }
+// NewOrders returns the store of SIM jobs.
+func NewOrders(db *sqlstore.DB) *Orders { return &Orders{newLists(db)} }
 
 // Begin saves what change makes of a SIM together with a new job. A job that is
 // there has begun: the answer was lost then, and it may have changed the SIM since.
@@ -36,24 +33,20 @@ func (s *Orders) Begin(ctx context.Context, j job.Job, iccid sim.ICCID, change f
 // Settle saves what change makes of a SIM together with what the job came to.
 func (s *Orders) Settle(
 	ctx context.Context, j job.Job, iccid sim.ICCID, change func(*sim.SIM) (json.RawMessage, error),
-) (settled json.RawMessage, err error) {
-	ref := job.Ref{Account: j.Account, ID: j.ID}
-	err = s.db.Write(ctx, "job "+j.ID+": settle", func(ctx context.Context, tx *sqlstore.Tx) error {
-		settled, err = jobs.Settled(ctx, tx, ref)
+) (json.RawMessage, error) {
+	ref, noun := job.Ref{Account: j.Account, ID: j.ID}, "job "+j.ID+": settle"
+	return sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) (json.RawMessage, error) {
+		settled, err := jobs.Settled(ctx, tx, ref)
 		if err != nil || settled != nil {
-			return err
+			return settled, err
 		}
-		_, err := changeOne(ctx, tx, j.Account, iccid, s.size, func(one *sim.SIM) (err error) {
+		_, err = changeOne(ctx, tx, j.Account, iccid, s.size, func(one *sim.SIM) (err error) {
 			settled, err = change(one)
 			return err
 		})
 		if err != nil {
-			return fmt.Errorf("job %s: settle: %w", j.ID, err)
+			return nil, fmt.Errorf("%s: %w", noun, err)
 		}
-		return jobs.Settle(ctx, tx, ref, settled)
+		return settled, jobs.Settle(ctx, tx, ref, settled)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return settled, nil
 }

@@ -87,7 +87,7 @@ func aJobSettlesOnce(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
 			}
 			one, err := NewSIMs(db).Get(t.Context(), 1, ordered)
 			if err == nil && fmt.Sprintf(`{"n":%s}`, one.Subscriber[1:]) == string(got) {
-				effects.Add(1) // everybody is told of the one effect there is
+				effects.Add(1) // all callers get the one effect
 			}
 		})
 	}

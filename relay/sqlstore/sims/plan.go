@@ -8,101 +8,101 @@ import (
 	"github.com/penstock/penstock/relay/sqlstore"
 )
 
-// What a plan may read.
+// Limits of a plan.
 const (
-	maxHoles  = 1_000   // records that a Differs leaves out, by their places
-	maxSorted = 100_000 // records that are sorted for a page
-	sortCost  = 8       // what sorting a record costs, in records that a walk reads
-	maxFree   = 10_000  // records that are read without waiting for a turn
+	maxGaps      = 1_000   // gaps: records that a Differs excludes
+	maxSorted    = 100_000 // records sorted for a page
+	sortCost     = 8       // cost of sorting a record, in scanned records
+	maxUnlimited = 10_000  // records read without a permit of the readLimit
 )
 
 // search is a query over a list.
 type search struct {
 	listing
-	db       *sqlstore.DB
-	turns    turns
-	order    int
-	window   span     // of the order's column
-	own      []filter // the one that the window stands for, if there is one
-	rest     []filter // the others
-	from, to int      // the page, in the order asked for
-	down     bool
+	db           *sqlstore.DB
+	limit        readLimit
+	order        int
+	bounds       keyRange // of the order's column
+	boundsFilter []filter // the filter that bounds stands for, if any
+	filters      []filter // the others
+	from, to     int      // the page, in the requested order
+	descending   bool
 }
 
-// page returns the ids of a page and how many records the whole has.
+// page returns the selection of a page, nil if the page is empty, and the total.
 //
-// A page of all records, or of those that a filter on the order's own column finds,
-// is read from the nearest place that is known, around the few that a Differs
-// leaves out. Any other filter leads to the records it finds, which are sorted, or
-// to a walk along the order from its nearer end, whichever costs less.
-func (l listing) page(ctx context.Context, db *sqlstore.DB, t turns, q sim.Query) ([]string, int, error) {
-	s := search{listing: l, db: db, turns: t, order: q.Order(l.columns), from: q.Offset(), down: q.Descending}
-	s.window, s.to = whole(s.order), max(s.from, s.from+q.PerPage)
-	leads, err := s.sift(ctx, q.Filters)
+// A page of all records, or of those that match a filter on the order's own
+// column, is read from the nearest known position, skipping the gaps of a Differs.
+// With any other filter the matching records are sorted, or the order is scanned
+// from its nearer end, whichever costs less.
+func (l listing) page(ctx context.Context, db *sqlstore.DB, limit readLimit, q sim.Query) (*selection, int, error) {
+	s := search{listing: l, db: db, limit: limit, order: q.Order(l.columns), from: q.Offset(), descending: q.Descending}
+	s.bounds, s.to = fullRange(s.order), max(s.from, s.from+q.PerPage)
+	leads, err := s.splitFilters(ctx, q.Filters)
 	if err != nil {
 		return nil, 0, err
 	}
 	if !leads {
-		holes, few, err := s.holes(ctx)
+		gaps, ok, err := s.gaps(ctx)
 		if err != nil {
 			return nil, 0, err
 		}
-		if few {
-			return s.around(ctx, holes)
+		if ok {
+			return s.pageFromPositions(ctx, gaps)
 		}
 	}
 	return s.find(ctx)
 }
 
-// sift makes the filter on the order's own column the window, and the others
-// the rest, without those that all records pass. It reports whether one of the rest
-// leads to records.
-func (s *search) sift(ctx context.Context, filters []sim.Filter) (leads bool, err error) {
+// splitFilters sets bounds from the filter on the order's own column and adds the
+// others to s.filters, without those that match all records. It reports whether
+// one of these selects records by an index.
+func (s *search) splitFilters(ctx context.Context, filters []sim.Filter) (leads bool, err error) {
 	for _, f := range filters {
 		one := filter{Filter: f, column: slices.Index(s.columns, f.Column)}
 		if f.Match == sim.Differs {
-			s.rest = append(s.rest, one)
+			s.filters = append(s.filters, one)
 			continue
 		}
 		if one.column == s.order {
-			s.window, s.own = spanOf(one), []filter{one}
+			s.bounds, s.boundsFilter = rangeOf(one), []filter{one}
 			continue
 		}
-		if one.found, err = s.size(ctx, spanOf(one)); err != nil {
+		if one.found, err = s.size(ctx, rangeOf(one)); err != nil {
 			return false, err
 		}
-		some, err := s.leavesOut(ctx, one.found)
+		some, err := s.excludes(ctx, one.found)
 		if err != nil {
 			return false, err
 		}
 		if some {
-			s.rest, leads = append(s.rest, one), true
+			s.filters, leads = append(s.filters, one), true
 		}
 	}
 	return leads, nil
 }
 
-// leavesOut reports whether a filter that finds so many leaves out any; of few
-// that is not worth asking.
-func (s *search) leavesOut(ctx context.Context, found int) (bool, error) {
+// excludes reports whether a filter that matches found records excludes any. For
+// few matches it returns true without counting.
+func (s *search) excludes(ctx context.Context, found int) (bool, error) {
 	if found <= maxCounted {
 		return true, nil
 	}
-	all, err := s.size(ctx, whole(0))
+	all, err := s.size(ctx, fullRange(0))
 	return found < all, err
 }
 
-// holes returns the places of the records in the window that are left out, in
-// order; false if they are many.
-func (s *search) holes(ctx context.Context) ([]key, bool, error) {
+// gaps returns the keys of the excluded records within bounds, in order; false if
+// there are more than maxGaps.
+func (s *search) gaps(ctx context.Context) ([]key, bool, error) {
 	var out []key
-	for _, f := range s.rest {
-		some, err := s.over(spanOf(f)).keys(ctx, s.db, s.order, maxHoles+1)
-		if err != nil || len(some) > maxHoles {
+	for _, f := range s.filters {
+		some, err := s.inRange(rangeOf(f)).keys(ctx, s.db, s.order, maxGaps+1)
+		if err != nil || len(some) > maxGaps {
 			return nil, false, err
 		}
 		for _, k := range some {
-			if k.compare(s.window.from) >= 0 && k.compare(s.window.to) < 0 {
+			if k.compare(s.bounds.from) >= 0 && k.compare(s.bounds.to) < 0 {
 				out = append(out, k)
 			}
 		}
@@ -111,95 +111,101 @@ func (s *search) holes(ctx context.Context) ([]key, bool, error) {
 	return slices.Compact(out), true, nil
 }
 
-// around reads the page from a place that is known.
-func (s *search) around(ctx context.Context, holes []key) ([]string, int, error) {
-	places, err := s.anchors(ctx, s.db, s.window)
+// pageFromPositions selects the page by the known positions, corrected for gaps.
+func (s *search) pageFromPositions(ctx context.Context, gaps []key) (*selection, int, error) {
+	positions, err := s.positions(ctx, s.db, s.bounds)
 	if err != nil {
 		return nil, 0, err
 	}
-	for i := range places {
-		before, _ := slices.BinarySearchFunc(holes, places[i].key, key.compare)
-		places[i].at -= before
+	for i := range positions {
+		before, _ := slices.BinarySearchFunc(gaps, positions[i].key, key.compare)
+		positions[i].index -= before
 	}
-	return s.read(ctx, places)
+	page, total := s.nearestPage(positions)
+	return page, total, nil
 }
 
-// read reads the page from the nearest of places, the last of which is the end.
-func (s *search) read(ctx context.Context, places []anchor) ([]string, int, error) {
-	total := places[len(places)-1].at
+// nearestPage selects the page from the nearest position; the last one is the end
+// of the range.
+func (s *search) nearestPage(positions []position) (*selection, int) {
+	total := positions[len(positions)-1].index
 	from, to := s.ascending(total)
 	if from >= to {
-		return nil, total, nil
+		return nil, total
 	}
-	left, right := places[0], places[len(places)-1]
-	for _, p := range places {
-		if p.at <= from {
+	left, right := positions[0], positions[len(positions)-1]
+	for _, p := range positions {
+		if p.index <= from {
 			left = p
 		}
-		if p.at >= to && p.at < right.at {
+		if p.index >= to && p.index < right.index {
 			right = p
 		}
 	}
-	back := right.at-to < from-left.at
-	part, skip := span{s.order, left.key, s.window.to}, from-left.at
-	if back {
-		part, skip = span{s.order, s.window.from, right.key}, right.at-to
+	backwards := right.index-to < from-left.index
+	r, skip := keyRange{s.order, left.key, s.bounds.to}, from-left.index
+	if backwards {
+		r, skip = keyRange{s.order, s.bounds.from, right.key}, right.index-to
 	}
-	ids, err := s.over(part).pass(s.rest).ids(ctx, s.db, s.by(s.order, back), to-from, skip)
-	if back != s.down {
-		slices.Reverse(ids)
-	}
-	return ids, total, err
+	q := s.inRange(r).filterBy(s.filters)
+	return s.selection(q, q.ids(s.orderBy(s.order, backwards), to-from, skip)), total
 }
 
-// ascending turns a page of a total around if the order is descending.
+func (s *search) selection(q *query, ids string) *selection {
+	return &selection{query: q, ids: ids, order: s.orderBy(s.order, s.descending)}
+}
+
+// ascending returns the page in ascending order.
 func (s *search) ascending(total int) (from, to int) {
 	from, to = min(s.from, total), min(s.to, total)
-	if s.down {
+	if s.descending {
 		return total - to, total - from
 	}
 	return from, to
 }
 
-// size is how many records a span has.
-func (s *search) size(ctx context.Context, of span) (int, error) {
-	places, err := s.anchors(ctx, s.db, of)
+// size returns the number of records in a range.
+func (s *search) size(ctx context.Context, r keyRange) (int, error) {
+	if r == fullRange(r.column) {
+		return s.length(ctx, s.db)
+	}
+	positions, err := s.positions(ctx, s.db, r)
 	if err != nil {
 		return 0, err
 	}
-	return places[len(places)-1].at, nil
+	return positions[len(positions)-1].index, nil
 }
 
-// lead returns the span that has the fewest records, of the window and of what
-// filters find, with the filters that are left to try on each.
-func (s *search) lead(width int) (lead span, found int, others []filter) {
-	lead, found, others = s.window, width, s.rest
-	for i, f := range s.rest {
+// lead returns the range with the fewest records, of bounds and of the filters'
+// ranges, and the filters to check on each record.
+func (s *search) lead(size int) (lead keyRange, found int, others []filter) {
+	lead, found, others = s.bounds, size, s.filters
+	for i, f := range s.filters {
 		if f.Match != sim.Differs && f.found < found {
-			lead, found = spanOf(f), f.found
-			others = append(slices.Delete(slices.Clone(s.rest), i, i+1), s.own...)
+			lead, found = rangeOf(f), f.found
+			others = append(slices.Delete(slices.Clone(s.filters), i, i+1), s.boundsFilter...)
 		}
 	}
 	return lead, found, others
 }
 
-// find sorts what the filter that finds the fewest leads to, or walks.
-func (s *search) find(ctx context.Context) ([]string, int, error) {
-	width, err := s.size(ctx, s.window)
+// find sorts the records of the most selective filter, or scans the order.
+func (s *search) find(ctx context.Context) (*selection, int, error) {
+	size, err := s.size(ctx, s.bounds)
 	if err != nil {
 		return nil, 0, err
 	}
-	lead, found, others := s.lead(width)
-	if found > maxFree {
-		end, err := s.turns.take(ctx)
+	lead, found, others := s.lead(size)
+	if found > maxUnlimited {
+		release, err := s.limit.acquire(ctx)
 		if err != nil {
 			return nil, 0, err
 		}
-		defer end()
+		defer release()
 	}
 	total := found
 	if len(others) > 0 {
-		if total, err = s.over(lead).pass(others).count(ctx, s.db); err != nil {
+		if total, err = s.inRange(lead).filterBy(others).count(ctx, s.db); err != nil {
 			return nil, 0, err
 		}
 	}
@@ -207,10 +213,11 @@ func (s *search) find(ctx context.Context) ([]string, int, error) {
 	if from == to {
 		return nil, total, nil
 	}
-	walk := float64(min(to, total-from)) * float64(width) / float64(total)
-	if lead.column == s.order || found > maxSorted || float64(found)*sortCost > walk {
-		return s.read(ctx, []anchor{{s.window.from, 0}, {s.window.to, total}})
+	scanCost := float64(min(to, total-from)) * float64(size) / float64(total)
+	if lead.column == s.order || found > maxSorted || float64(found)*sortCost > scanCost {
+		page, total := s.nearestPage([]position{{s.bounds.from, 0}, {s.bounds.to, total}})
+		return page, total, nil
 	}
-	ids, err := s.over(lead).pass(others).sorted(ctx, s.db, s.by(s.order, s.down), to-from, from)
-	return ids, total, err
+	q := s.inRange(lead).filterBy(others)
+	return s.selection(q, q.sorted(s.orderBy(s.order, s.descending), to-from, from)), total, nil
 }

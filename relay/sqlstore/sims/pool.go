@@ -2,8 +2,9 @@ package sims
 
 import (
 	"context"
-	"database/sql"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 
 	"github.com/penstock/penstock/relay/account"
@@ -71,18 +72,10 @@ WHERE account = $1 AND iccid IN (SELECT wanted FROM batch)
 ORDER BY iccid {for update}`
 
 func lockMembers(ctx context.Context, tx *sqlstore.Tx, acct account.ID, iccids []sim.ICCID) (map[sim.ICCID]member, error) {
-	b := sqlstore.NewBatch("wanted text")
-	for _, iccid := range iccids {
-		b.Add(string(iccid))
-	}
-	all, err := sqlstore.List(ctx, tx, "SIMs", lockSIMMembers, func(row *sql.Rows, m *member) error {
-		return row.Scan(&m.iccid, &m.imsi, &m.msisdn, &m.pool, &m.detached)
-	}, int64(acct), b)
-	out := make(map[sim.ICCID]member, len(all))
-	for _, m := range all {
-		out[m.iccid] = m
-	}
-	return out, err
+	all, err := sqlstore.List(ctx, tx, "SIMs", lockSIMMembers, sqlstore.Into(func(m *member) []any {
+		return []any{&m.iccid, &m.imsi, &m.msisdn, &m.pool, &m.detached}
+	}), acct, sqlstore.Column("wanted text", iccids))
+	return sqlstore.By(all, func(m member) sim.ICCID { return m.iccid }), err
 }
 
 // moving returns the SIMs that are not yet where they shall be, or refuses the
@@ -121,17 +114,15 @@ func (s *SIMs) move(ctx context.Context, tx *sqlstore.Tx, acct account.ID, j joi
 		statement, value = detachSIMs, j.name
 	}
 	list := simsOf(acct, sim.Scope{Pool: j.pool})
-	b := sqlstore.NewBatch("wanted text")
 	var changes []change
 	for _, m := range moving {
-		b.Add(string(m.iccid))
 		c := change{in: list, is: []string{string(m.iccid), m.imsi, m.msisdn}}
 		if !j.attach {
 			c.was, c.is = c.is, nil
 		}
 		changes = append(changes, c)
 	}
-	if _, err := tx.Exec(ctx, "pool "+j.pool, statement, value, int64(acct), b); err != nil {
+	if _, err := tx.Exec(ctx, "pool "+j.pool, statement, value, acct, sqlstore.Column("wanted text", slices.Collect(maps.Keys(moving)))); err != nil {
 		return err
 	}
 	return recount(ctx, tx, acct, s.size, changes)
@@ -150,19 +141,13 @@ func (s *Pools) Get(ctx context.Context, acct account.ID, id string) (sim.Pool, 
 
 // Put saves a new pool.
 func (s *Pools) Put(ctx context.Context, acct account.ID, p sim.Pool) error {
-	return s.db.Write(ctx, "pool "+p.ID, func(ctx context.Context, tx *sqlstore.Tx) error {
-		return pools().Put(ctx, tx, acct, p.ID, p)
-	})
+	return pools().Put(ctx, s.db, acct, p.ID, p)
 }
 
-// Change saves what change makes of a pool.
-func (s *Pools) Change(ctx context.Context, acct account.ID, id string, change func(*sim.Pool) error) (out sim.Pool, err error) {
-	err = s.db.Write(ctx, "pool "+id, func(ctx context.Context, tx *sqlstore.Tx) error {
-		out, _, err = pools().Change(ctx, tx, acct, id, change)
-		return err
+// Change saves a pool as changed by the function.
+func (s *Pools) Change(ctx context.Context, acct account.ID, id string, change func(*sim.Pool) error) (sim.Pool, error) {
+	return sqlstore.Transact(ctx, s.db, "pool "+id, func(ctx context.Context, tx *sqlstore.Tx) (sim.Pool, error) {
+		out, _, err := pools().Change(ctx, tx, acct, id, change)
+		return out, err
 	})
-	if err != nil {
-		return sim.Pool{}, err
-	}
-	return out, nil
 }

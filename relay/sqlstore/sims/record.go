@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"encoding/json"
-	"fmt"
 	"slices"
 
 	"github.com/penstock/penstock/relay/account"
@@ -13,7 +11,7 @@ import (
 	"github.com/penstock/penstock/relay/sqlstore"
 )
 
-// columns are what scan reads.
+// columns are those of fields.
 const columns = `iccid, imsi, msisdn, pool, subscriber, state, requested, job, service_4g, service_5g,
   pin, pin2, puk, puk2, monthly, warning, cap, recipients`
 
@@ -21,47 +19,35 @@ const columns = `iccid, imsi, msisdn, pool, subscriber, state, requested, job, s
 const batchColumns = `iccid text, imsi text, msisdn text, pool text, subscriber text, state text, requested text, job text,
   service_4g bigint, service_5g bigint, pin text, pin2 text, puk text, puk2 text, monthly bigint, warning bigint, cap text, recipients text`
 
-func scan(row *sql.Rows, s *sim.SIM) error {
-	var recipients string
-	err := row.Scan(&s.ICCID, &s.IMSI, &s.MSISDN, &s.Pool, &s.Subscriber, &s.State, &s.Requested, &s.Job, &s.Service4G, &s.Service5G,
-		&s.Codes.PIN, &s.Codes.PIN2, &s.Codes.PUK, &s.Codes.PUK2, &s.Limit.Monthly, &s.Limit.Warning, &s.Limit.Cap, &recipients)
-	s.Requested, s.Limit.Cap = cmp.Or(s.Requested, s.State), cmp.Or(s.Limit.Cap, sim.NoCap)
-	if err != nil || recipients == "" {
-		return err
+func fields(s *sim.SIM) []any {
+	return []any{
+		&s.ICCID, &s.IMSI, &s.MSISDN, &s.Pool, &s.Subscriber, &s.State, &s.Requested, &s.Job, &s.Service4G, &s.Service5G,
+		&s.Codes.PIN, &s.Codes.PIN2, &s.Codes.PUK, &s.Codes.PUK2, &s.Limit.Monthly, &s.Limit.Warning, &s.Limit.Cap,
+		sqlstore.JSON(&s.Recipients),
 	}
-	return sqlstore.Decode([]byte(recipients), &s.Recipients)
+}
+
+func scan(row *sql.Rows, s *sim.SIM) error {
+	err := row.Scan(fields(s)...)
+	s.Requested, s.Limit.Cap = cmp.Or(s.Requested, s.State), cmp.Or(s.Limit.Cap, sim.NoCap)
+	return err
 }
 
 // batchOf is SIMs as rows, as they are after a change.
-func batchOf(all []changed) (*sqlstore.Batch, error) {
-	b := sqlstore.NewBatch(batchColumns)
-	for _, c := range all {
-		s := c.is
-		recipients, err := recipientsOf(s)
-		if err != nil {
-			return nil, err
+func batchOf(all []changed) *sqlstore.Batch {
+	return sqlstore.BatchOf(batchColumns, all, func(c *changed) []any {
+		values := fields(&c.is)
+		if len(c.is.Recipients) == 0 {
+			values[len(values)-1] = ""
 		}
-		b.Add(string(s.ICCID), s.IMSI, s.MSISDN, s.Pool, s.Subscriber, string(s.State), string(s.Requested), s.Job, s.Service4G, s.Service5G,
-			s.Codes.PIN, s.Codes.PIN2, s.Codes.PUK, s.Codes.PUK2, s.Limit.Monthly, s.Limit.Warning, string(s.Limit.Cap), recipients)
-	}
-	return b, nil
+		return values
+	})
 }
 
-func recipientsOf(s sim.SIM) (string, error) {
-	if len(s.Recipients) == 0 {
-		return "", nil
-	}
-	b, err := json.Marshal(s.Recipients)
-	if err != nil {
-		return "", fmt.Errorf("SIM %s: recipients: %w", s.ICCID, err)
-	}
-	return string(b), nil
-}
+// columnValues returns a SIM's values of sim.Columns.
+func columnValues(s sim.SIM) []string { return []string{string(s.ICCID), s.IMSI, s.MSISDN} }
 
-// row is a SIM's values of sim.Columns.
-func row(s sim.SIM) []string { return []string{string(s.ICCID), s.IMSI, s.MSISDN} }
-
-// listsOf are the lists that a SIM stands in; none of one that there is not.
+// listsOf returns the lists that contain a SIM; none for the zero SIM.
 func listsOf(acct account.ID, s sim.SIM) []listing {
 	if s.ICCID == "" {
 		return nil
@@ -79,24 +65,24 @@ func listsOf(acct account.ID, s sim.SIM) []listing {
 // changed is a SIM before and after; the zero SIM for none.
 type changed struct{ was, is sim.SIM }
 
-// moves are what lists gain and lose by a change.
+// moves returns the changes of lists.
 func (c changed) moves(acct account.ID) []change {
 	var out []change
 	for _, l := range listsOf(acct, c.was) {
-		out = append(out, change{in: l, was: row(c.was)})
+		out = append(out, change{in: l, was: columnValues(c.was)})
 	}
 	for _, l := range listsOf(acct, c.is) {
 		same := func(o change) bool { return o.in.name == l.name }
 		if i := slices.IndexFunc(out, same); i >= 0 {
-			out[i].is = row(c.is)
+			out[i].is = columnValues(c.is)
 		} else {
-			out = append(out, change{in: l, is: row(c.is)})
+			out = append(out, change{in: l, is: columnValues(c.is)})
 		}
 	}
 	return out
 }
 
-// moved reports whether a change has another place in lists.
+// moved reports whether a change moves the SIM in any list.
 func (c changed) moved() bool {
 	return c.was.IMSI != c.is.IMSI || c.was.MSISDN != c.is.MSISDN || c.was.Pool != c.is.Pool || c.was.Subscriber != c.is.Subscriber
 }
@@ -113,16 +99,8 @@ func lockAll(ctx context.Context, tx *sqlstore.Tx, acct account.ID, iccids []sim
 
 // load runs a statement over a batch of ICCIDs.
 func load(ctx context.Context, c sqlstore.Conn, statement string, acct account.ID, iccids []sim.ICCID) (map[sim.ICCID]sim.SIM, error) {
-	b := sqlstore.NewBatch("iccid text")
-	for _, iccid := range iccids {
-		b.Add(string(iccid))
-	}
-	all, err := sqlstore.List(ctx, c, "SIMs", statement, scan, int64(acct), b)
-	out := make(map[sim.ICCID]sim.SIM, len(all))
-	for _, s := range all {
-		out[s.ICCID] = s
-	}
-	return out, err
+	all, err := sqlstore.List(ctx, c, "SIMs", statement, scan, acct, sqlstore.Column("iccid text", iccids))
+	return sqlstore.By(all, func(s sim.SIM) sim.ICCID { return s.ICCID }), err
 }
 
 const lockSIM = `
@@ -131,30 +109,18 @@ WHERE account = $1 AND iccid = $2 {for update}`
 
 // lockOne locks a SIM; relay.KindNotFound if there is none.
 func lockOne(ctx context.Context, tx *sqlstore.Tx, acct account.ID, iccid sim.ICCID) (sim.SIM, error) {
-	return sqlstore.One(ctx, tx, "SIM "+string(iccid), lockSIM, scan, int64(acct), string(iccid))
+	return sqlstore.One(ctx, tx, "SIM "+string(iccid), lockSIM, scan, acct, iccid)
 }
 
 const insertSIMs = `
 INSERT INTO sim (account, ` + columns + `, detached)
 SELECT $1, ` + columns + `, '' FROM batch WHERE true
 ON CONFLICT (account, iccid) DO NOTHING
-RETURNING iccid`
+RETURNING iccid, 1`
 
-// insert saves new SIMs and names those that nobody else has just saved.
+// insert saves new SIMs and returns those that did not exist.
 func insert(ctx context.Context, tx *sqlstore.Tx, acct account.ID, all []changed) (map[sim.ICCID]bool, error) {
-	if len(all) == 0 {
-		return nil, nil
-	}
-	b, err := batchOf(all)
-	if err != nil {
-		return nil, err
-	}
-	inserted, err := sqlstore.Values[string](ctx, tx, "SIMs", insertSIMs, int64(acct), b)
-	out := make(map[sim.ICCID]bool, len(inserted))
-	for _, iccid := range inserted {
-		out[sim.ICCID(iccid)] = true
-	}
-	return out, err
+	return sqlstore.Map[sim.ICCID, bool](ctx, tx, "SIMs", insertSIMs, acct, batchOf(all))
 }
 
 // Most changes move a SIM in no list, and leave alone what is indexed.
@@ -179,26 +145,15 @@ func update(ctx context.Context, tx *sqlstore.Tx, acct account.ID, all []changed
 			stay = append(stay, c)
 		}
 	}
-	for _, part := range []struct {
-		statement string
-		of        []changed
-	}{{updateFields + updateMatched, stay}, {updateFields + updateMoved + updateMatched, move}} {
-		if len(part.of) == 0 {
-			continue
-		}
-		b, err := batchOf(part.of)
-		if err != nil {
-			return err
-		}
-		if _, err := tx.Exec(ctx, "SIMs", part.statement, int64(acct), b); err != nil {
-			return err
-		}
+	if _, err := tx.Exec(ctx, "SIMs", updateFields+updateMatched, acct, batchOf(stay)); err != nil {
+		return err
 	}
-	return nil
+	_, err := tx.Exec(ctx, "SIMs", updateFields+updateMoved+updateMatched, acct, batchOf(move))
+	return err
 }
 
-// count counts what changes have moved in lists.
-func count(ctx context.Context, tx *sqlstore.Tx, acct account.ID, size int, all []changed) error {
+// recountSIMs updates the counts of the lists that changes affect.
+func recountSIMs(ctx context.Context, tx *sqlstore.Tx, acct account.ID, size int, all []changed) error {
 	var moves []change
 	for _, c := range all {
 		moves = append(moves, c.moves(acct)...)

@@ -10,17 +10,22 @@ import (
 	"github.com/penstock/penstock/relay/sqlstore"
 )
 
-// SIMs keeps SIMs.
-type SIMs struct {
+// lists is a database whose lists are counted in blocks.
+type lists struct {
 	db    *sqlstore.DB
-	turns turns
+	limit readLimit
 	size  int // of a block
 }
 
-// NewSIMs returns the store of SIMs.
-func NewSIMs(db *sqlstore.DB) *SIMs {
-	return &SIMs{db: db, turns: make(turns, maxTurns), size: blockSize}
+func newLists(db *sqlstore.DB) lists {
+	return lists{db: db, limit: make(readLimit, maxConcurrentReads), size: blockSize}
 }
+
+// SIMs keeps SIMs.
+type SIMs struct{ lists }
+
+// NewSIMs returns the store of SIMs.
+func NewSIMs(db *sqlstore.DB) *SIMs { return &SIMs{newLists(db)} }
 
 const selectSIM = `
 SELECT ` + columns + ` FROM sim
@@ -28,7 +33,7 @@ WHERE account = $1 AND iccid = $2`
 
 // Get loads a SIM.
 func (s *SIMs) Get(ctx context.Context, acct account.ID, iccid sim.ICCID) (sim.SIM, error) {
-	return sqlstore.One(ctx, s.db, "SIM "+string(iccid), selectSIM, scan, int64(acct), string(iccid))
+	return sqlstore.One(ctx, s.db, "SIM "+string(iccid), selectSIM, scan, acct, iccid)
 }
 
 const selectSIMs = `
@@ -40,16 +45,11 @@ func (s *SIMs) GetMany(ctx context.Context, acct account.ID, iccids []sim.ICCID)
 	return load(ctx, s.db, selectSIMs, acct, iccids)
 }
 
-// Change saves what change makes of a SIM.
-func (s *SIMs) Change(ctx context.Context, acct account.ID, iccid sim.ICCID, change func(*sim.SIM) error) (out sim.SIM, err error) {
-	err = s.db.Write(ctx, "SIM "+string(iccid), func(ctx context.Context, tx *sqlstore.Tx) error {
-		out, err = changeOne(ctx, tx, acct, iccid, s.size, change)
-		return err
+// Change saves a SIM as changed by the function.
+func (s *SIMs) Change(ctx context.Context, acct account.ID, iccid sim.ICCID, change func(*sim.SIM) error) (sim.SIM, error) {
+	return sqlstore.Transact(ctx, s.db, "SIM "+string(iccid), func(ctx context.Context, tx *sqlstore.Tx) (sim.SIM, error) {
+		return changeOne(ctx, tx, acct, iccid, s.size, change)
 	})
-	if err != nil {
-		return sim.SIM{}, err
-	}
-	return out, nil
 }
 
 // changeOne is Change in a transaction.
@@ -71,7 +71,7 @@ func changeOne(ctx context.Context, tx *sqlstore.Tx, acct account.ID, iccid sim.
 	if err := update(ctx, tx, acct, all); err != nil {
 		return sim.SIM{}, err
 	}
-	return shall, count(ctx, tx, acct, size, all)
+	return shall, recountSIMs(ctx, tx, acct, size, all)
 }
 
 // Delete forgets a SIM.
@@ -82,44 +82,31 @@ func (s *SIMs) Delete(ctx context.Context, acct account.ID, iccid sim.ICCID) err
 		if err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, noun, "DELETE FROM sim WHERE account = $1 AND iccid = $2", int64(acct), string(iccid)); err != nil {
+		if _, err := tx.Exec(ctx, noun, "DELETE FROM sim WHERE account = $1 AND iccid = $2", acct, iccid); err != nil {
 			return err
 		}
-		return count(ctx, tx, acct, s.size, []changed{{was: have}})
+		return recountSIMs(ctx, tx, acct, s.size, []changed{{was: have}})
 	})
 }
 
 // List returns a page of a list.
 func (s *SIMs) List(ctx context.Context, acct account.ID, in sim.Scope, q sim.Query) ([]sim.SIM, int, error) {
-	ids, total, err := simsOf(acct, in).page(ctx, s.db, s.turns, q)
-	if err != nil || len(ids) == 0 {
-		return nil, total, err
+	page, total, err := simsOf(acct, in).page(ctx, s.db, s.limit, q)
+	if err != nil {
+		return nil, 0, err
 	}
-	found, err := s.GetMany(ctx, acct, iccidsOf(ids))
-	out := make([]sim.SIM, 0, len(ids))
-	for _, id := range ids {
-		if one, there := found[sim.ICCID(id)]; there { // else it was deleted meanwhile
-			out = append(out, one)
-		}
-	}
+	out, err := read(ctx, s.db, page, columns, scan)
 	return out, total, err
 }
 
-func iccidsOf(ids []string) []sim.ICCID {
-	out := make([]sim.ICCID, len(ids))
-	for i, id := range ids {
-		out[i] = sim.ICCID(id)
-	}
-	return out
-}
-
-// Walk returns the ICCIDs of a scope that come after one.
-func (s *SIMs) Walk(ctx context.Context, acct account.ID, in sim.Scope, from sim.ICCID, limit int) ([]sim.ICCID, error) {
+// Scan returns the ICCIDs of a scope after the cursor from.
+func (s *SIMs) Scan(ctx context.Context, acct account.ID, in sim.Scope, from sim.ICCID, limit int) ([]sim.ICCID, error) {
 	l := simsOf(acct, in)
-	part := whole(0)
+	r := fullRange(0)
 	if from != "" {
-		part.from.value = string(from) + separator // past it
+		r.from.value = string(from) + separator // past it
 	}
-	ids, err := l.over(part).ids(ctx, s.db, l.by(0, false), limit, 0)
-	return iccidsOf(ids), err
+	query := l.inRange(r)
+	text := query.ids(l.orderBy(0, false), limit, 0)
+	return sqlstore.Values[sim.ICCID](ctx, s.db, "SIMs", text, query.args...)
 }

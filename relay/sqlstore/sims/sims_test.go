@@ -39,7 +39,7 @@ func TestStores(t *testing.T) {
 	sqltest.OnEvery(t, func(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
 		for name, test := range map[string]func(*testing.T, func(*testing.T) *sqlstore.DB){
 			"records": recordsOfSIMs, "changes of one are not lost": changesOfOneSIM, "pools take all or none": poolsTakeAllOrNone,
-			"a walk finds all of a scope": walkFindsAll, "subscribers": subscribersAreFound, "lists agree with a model": listsAgreeWithAModel,
+			"a walk finds all of a scope": scanFindsAll, "subscribers": subscribersAreFound, "lists agree with a model": listsAgreeWithAModel,
 			"lists of subscribers count what is put again": subscribersArePutAgain,
 			"one of many orders gets the SIM":              oneOfManyOrdersGetsTheSIM, "a job settles once": aJobSettlesOnce,
 			"a job that has run since it began has begun": aJobThatHasRunHasBegun, "an order for a SIM that is not there": anOrderForNoSIM,
@@ -219,7 +219,7 @@ func poolsTakeAllOrNone(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
 	}
 }
 
-func walkFindsAll(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
+func scanFindsAll(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
 	s, ctx := smallSIMs(open(t)), t.Context()
 	var want []sim.ICCID
 	for i := range 25 {
@@ -229,7 +229,7 @@ func walkFindsAll(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
 	}
 	var got []sim.ICCID
 	for after := sim.ICCID(""); ; after = got[len(got)-1] {
-		some, err := s.Walk(ctx, 1, sim.Scope{}, after, 10)
+		some, err := s.Scan(ctx, 1, sim.Scope{}, after, 10)
 		mustDo(t, err)
 		if len(some) == 0 {
 			break

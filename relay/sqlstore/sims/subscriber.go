@@ -2,32 +2,24 @@ package sims
 
 import (
 	"context"
-	"database/sql"
 	"slices"
 	"strings"
 
-	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/sim"
 	"github.com/penstock/penstock/relay/sqlstore"
 )
 
 // Subscribers keeps subscribers.
-type Subscribers struct {
-	db    *sqlstore.DB
-	turns turns
-	size  int // of a block
-}
+type Subscribers struct{ lists }
 
 // NewSubscribers returns the store of subscribers.
-func NewSubscribers(db *sqlstore.DB) *Subscribers {
-	return &Subscribers{db: db, turns: make(turns, maxTurns), size: blockSize}
-}
+func NewSubscribers(db *sqlstore.DB) *Subscribers { return &Subscribers{newLists(db)} }
 
 // Get loads a subscriber.
 func (s *Subscribers) Get(ctx context.Context, acct account.ID, id string) (sim.Subscriber, error) {
 	return sqlstore.One(ctx, s.db, "subscriber "+id, "SELECT doc FROM sim_subscriber WHERE account = $1 AND id = $2",
-		sqlstore.ScanDoc[sim.Subscriber], int64(acct), id)
+		sqlstore.ScanDoc[sim.Subscriber], acct, id)
 }
 
 // folded is a name without regard to case. A control character would have no
@@ -37,9 +29,7 @@ func folded(name string) string {
 }
 
 const lockSubscriber = `
-SELECT forename, surname FROM sim_subscriber WHERE account = $1 AND id = $2 {for update}`
-
-func scanNames(row *sql.Rows, names *[2]string) error { return row.Scan(&names[0], &names[1]) }
+SELECT id, forename, surname FROM sim_subscriber WHERE account = $1 AND id = $2 {for update}`
 
 const insertSubscriber = `
 INSERT INTO sim_subscriber (account, id, forename, surname, doc) VALUES ($1, $2, $3, $4, $5)
@@ -52,24 +42,22 @@ UPDATE sim_subscriber SET forename = $1, surname = $2, doc = $3 WHERE account = 
 // replaced.
 func (s *Subscribers) Put(ctx context.Context, acct account.ID, who sim.Subscriber) error {
 	noun := "subscriber " + who.ID
-	doc, err := sqlstore.Encode(who)
-	if err != nil {
-		return relay.Errorf(relay.KindUnexpected, "%s: encode: %w", noun, err)
-	}
-	is := []string{who.ID, folded(who.Forename), folded(who.Surname)}
+	forename, surname := folded(who.Forename), folded(who.Surname)
 	return s.db.Write(ctx, noun, func(ctx context.Context, tx *sqlstore.Tx) error {
-		c := change{in: subscribersOf(acct), is: is}
-		n, err := tx.Exec(ctx, noun, insertSubscriber, int64(acct), who.ID, is[1], is[2], doc)
+		c := change{in: subscribersOf(acct), is: []string{who.ID, forename, surname}}
+		n, err := tx.Exec(ctx, noun, insertSubscriber, acct, who.ID, forename, surname, sqlstore.JSON(who))
 		if err != nil {
 			return err
 		}
 		if n == 0 {
-			names, err := sqlstore.One(ctx, tx, noun, lockSubscriber, scanNames, int64(acct), who.ID)
+			c.was, err = sqlstore.One(ctx, tx, noun, lockSubscriber, sqlstore.Into(func(was *[]string) []any {
+				*was = make([]string, 3)
+				return []any{&(*was)[0], &(*was)[1], &(*was)[2]}
+			}), acct, who.ID)
 			if err != nil {
 				return err
 			}
-			c.was = []string{who.ID, names[0], names[1]}
-			if _, err := tx.Exec(ctx, noun, updateSubscriber, is[1], is[2], doc, int64(acct), who.ID); err != nil {
+			if _, err := tx.Exec(ctx, noun, updateSubscriber, forename, surname, sqlstore.JSON(who), acct, who.ID); err != nil {
 				return err
 			}
 		}
@@ -77,24 +65,16 @@ func (s *Subscribers) Put(ctx context.Context, acct account.ID, who sim.Subscrib
 	})
 }
 
-const selectSubscribers = `
-SELECT doc FROM batch JOIN sim_subscriber ON account = $1 AND id = wanted
-ORDER BY batch.n`
-
 // List returns a page of an account's subscribers.
 func (s *Subscribers) List(ctx context.Context, acct account.ID, q sim.Query) ([]sim.Subscriber, int, error) {
 	q.Filters = slices.Clone(q.Filters)
 	for i := range q.Filters {
 		q.Filters[i].Value = folded(q.Filters[i].Value)
 	}
-	ids, total, err := subscribersOf(acct).page(ctx, s.db, s.turns, q)
-	if err != nil || len(ids) == 0 {
-		return nil, total, err
+	page, total, err := subscribersOf(acct).page(ctx, s.db, s.limit, q)
+	if err != nil {
+		return nil, 0, err
 	}
-	b := sqlstore.NewBatch("wanted text")
-	for _, id := range ids {
-		b.Add(id)
-	}
-	out, err := sqlstore.List(ctx, s.db, "subscribers", selectSubscribers, sqlstore.ScanDoc[sim.Subscriber], int64(acct), b)
+	out, err := read(ctx, s.db, page, "doc", sqlstore.ScanDoc[sim.Subscriber])
 	return out, total, err
 }

@@ -6,7 +6,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"os/user"
@@ -19,6 +18,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/penstock/penstock/relay/porttest"
 )
 
 // startTime bounds how long a server may take to answer.
@@ -59,7 +60,7 @@ func newPostgres(t testing.TB, args []string) *Postgres {
 		}
 		t.Fatal("PostgreSQL is not installed: run make deps")
 	}
-	s := &Postgres{t: t, args: args, port: freePort(t)}
+	s := &Postgres{t: t, args: args, port: porttest.Free(t)}
 	s.URL = fmt.Sprintf("postgres://postgres@127.0.0.1:%d/", s.port)
 	// A socket's path is short, and a server that does not run as root must reach
 	// its directory.
@@ -69,8 +70,10 @@ func newPostgres(t testing.TB, args []string) *Postgres {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	s.dir = dir
-	if err := s.hand(dir); err != nil {
-		t.Fatal(err)
+	if who := owner(); who != nil {
+		if err := os.Chown(dir, int(who.Uid), int(who.Gid)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return s
 }
@@ -110,6 +113,29 @@ func (s *Postgres) launch() {
 
 func (s *Postgres) await() {
 	s.t.Helper()
+	s.asSuperuser(func(ctx context.Context, admin *sql.DB) {
+		s.until(ctx, "postgres answers", func() bool { return admin.PingContext(ctx) == nil })
+	})
+}
+
+// until waits until something holds, which fails the test if ctx ends before.
+func (s *Postgres) until(ctx context.Context, what string, holds func() bool) {
+	s.t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case <-ctx.Done():
+			log, _ := os.ReadFile(filepath.Join(s.dir, "log"))
+			s.t.Fatalf("not within %s: %s\n%s", startTime, what, log)
+		case <-tick.C:
+		}
+	}
+}
+
+// asSuperuser connects to the server for at most startTime.
+func (s *Postgres) asSuperuser(use func(ctx context.Context, admin *sql.DB)) {
+	s.t.Helper()
 	admin, err := sql.Open("pgx", s.URL+"postgres")
 	if err != nil {
 		s.t.Fatal(err)
@@ -117,16 +143,7 @@ func (s *Postgres) await() {
 	defer admin.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), startTime)
 	defer cancel()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for admin.PingContext(ctx) != nil {
-		select {
-		case <-ctx.Done():
-			log, _ := os.ReadFile(filepath.Join(s.dir, "log"))
-			s.t.Fatalf("postgres does not answer:\n%s", log)
-		case <-tick.C:
-		}
-	}
+	use(ctx, admin)
 }
 
 // Kill kills the server and its children, as a crash would, and waits until they
@@ -141,18 +158,9 @@ func (s *Postgres) Kill() {
 	}
 	<-s.gone
 	s.cmd = nil
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for late := time.After(startTime); ; {
-		if !slices.ContainsFunc(all, runs) {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-late:
-			s.t.Fatal("processes of postgres outlive their death")
-		}
-	}
+	ctx, cancel := context.WithTimeout(context.Background(), startTime)
+	defer cancel()
+	s.until(ctx, "postgres has no process left", func() bool { return !slices.ContainsFunc(all, runs) })
 }
 
 // processes are those of the server: itself, and its children, which are in
@@ -169,8 +177,7 @@ func (s *Postgres) processes() []int {
 	return all
 }
 
-// runs reports whether a process has not ended; one that nobody has asked about
-// since counts as ended.
+// runs reports whether a process is running; a zombie counts as ended.
 func runs(pid int) bool {
 	state, _ := stat(pid)
 	return state != "" && state != "Z"
@@ -179,25 +186,12 @@ func runs(pid int) bool {
 // stat is the state of a process and its parent, empty if there is none.
 func stat(pid int) (state, parent string) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return "", ""
-	}
 	// pid (name) state ppid …; a name may hold blanks and brackets.
 	fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
-	if len(fields) < 2 {
+	if err != nil || len(fields) < 2 {
 		return "", ""
 	}
 	return fields[0], fields[1]
-}
-
-// Signal sends the server and its children a signal, for example SIGSTOP.
-func (s *Postgres) Signal(sig syscall.Signal) {
-	s.t.Helper()
-	for _, pid := range s.processes() {
-		if err := syscall.Kill(pid, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
-			s.t.Fatal(err)
-		}
-	}
 }
 
 // run runs one of PostgreSQL's programs to its end.
@@ -213,23 +207,11 @@ func (s *Postgres) run(program string, args ...string) {
 func (s *Postgres) command(program string, args ...string) *exec.Cmd {
 	cmd := exec.Command(binary(program), args...)
 	cmd.Dir = s.dir
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	if who := owner(); who != nil {
-		cmd.SysProcAttr.Credential = who
-	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Credential: owner()}
 	return cmd
 }
 
-// hand gives a directory to the user that the server runs as.
-func (s *Postgres) hand(dir string) error {
-	who := owner()
-	if who == nil {
-		return nil
-	}
-	return os.Chown(dir, int(who.Uid), int(who.Gid))
-}
-
-// owner is whom the server runs as, if not as ourselves: PostgreSQL refuses root.
+// owner is the user that the server runs as if we are root, which PostgreSQL refuses.
 func owner() *syscall.Credential {
 	if os.Getuid() != 0 {
 		return nil
@@ -255,19 +237,6 @@ func binary(program string) string {
 	if len(found) > 0 {
 		return slices.Max(found)
 	}
-	path, err := exec.LookPath(program)
-	if err != nil {
-		return ""
-	}
+	path, _ := exec.LookPath(program)
 	return path
-}
-
-func freePort(t testing.TB) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
 }

@@ -58,26 +58,21 @@ func Open(t testing.TB, o sqlstore.Options) *sqlstore.DB {
 func (s *Postgres) NewDatabase(t testing.TB) string {
 	t.Helper()
 	name := fmt.Sprintf("t%d", s.databases.Add(1))
-	admin, err := sql.Open("pgx", s.URL+"postgres")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer admin.Close()
-	s.template.Do(func() { s.makeTemplate(t, admin) })
-	if _, err := admin.ExecContext(t.Context(), "CREATE DATABASE "+name+" TEMPLATE penstock"); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.drop(name) })
+	s.template.Do(func() { s.makeTemplate(t) })
+	s.do("CREATE DATABASE " + name + " TEMPLATE penstock")
+	t.Cleanup(func() {
+		s.asSuperuser(func(ctx context.Context, admin *sql.DB) { // who may be gone or read-only by then
+			_, _ = admin.ExecContext(ctx, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)")
+		})
+	})
 	return s.URL + name
 }
 
 // makeTemplate makes the database that the others are copies of: that takes a
 // tenth of the time of all migrations.
-func (s *Postgres) makeTemplate(t testing.TB, admin *sql.DB) {
+func (s *Postgres) makeTemplate(t testing.TB) {
 	t.Helper()
-	if _, err := admin.ExecContext(t.Context(), "CREATE DATABASE penstock"); err != nil {
-		t.Fatal(err)
-	}
+	s.do("CREATE DATABASE penstock")
 	db, err := sqlstore.Open(t.Context(), sqlstore.Options{URL: s.URL + "penstock"})
 	if err == nil {
 		err = db.Close()
@@ -85,13 +80,4 @@ func (s *Postgres) makeTemplate(t testing.TB, admin *sql.DB) {
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-func (s *Postgres) drop(name string) {
-	admin, err := sql.Open("pgx", s.URL+"postgres")
-	if err != nil {
-		return
-	}
-	defer admin.Close()
-	_, _ = admin.ExecContext(context.Background(), "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)")
 }

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 )
 
 // Pair is a primary and a standby that holds what was committed before a commit
@@ -45,7 +44,7 @@ func (p *Pair) Fail() {
 }
 
 // follow makes the server a copy of a primary and waits until that one waits for it
-// at each commit. The copy does not wait for anybody when it is promoted.
+// at each commit. The promoted copy does not wait for a standby.
 func (s *Postgres) follow(primary *Postgres) {
 	s.t.Helper()
 	s.Kill()
@@ -55,10 +54,10 @@ func (s *Postgres) follow(primary *Postgres) {
 	s.run("pg_basebackup", "-D", s.data(), "-h", "127.0.0.1", "-p", strconv.Itoa(primary.port), "-U", "postgres",
 		"--write-recovery-conf", "--wal-method=stream", "--checkpoint=fast", "--no-sync")
 	s.Start()
-	primary.until("the standby streams", "SELECT count(*) = 1 FROM pg_stat_replication WHERE application_name = 'walreceiver' AND state = 'streaming'")
+	primary.says("the standby streams", "SELECT count(*) = 1 FROM pg_stat_replication WHERE application_name = 'walreceiver' AND state = 'streaming'")
 	primary.do("ALTER SYSTEM SET synchronous_standby_names = '*'")
 	primary.do("SELECT pg_reload_conf()")
-	primary.until("the standby is synchronous", "SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'")
+	primary.says("the standby is synchronous", "SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'")
 }
 
 // do runs a statement as the superuser.
@@ -71,34 +70,13 @@ func (s *Postgres) do(statement string) {
 	})
 }
 
-// until waits until a query says true.
-func (s *Postgres) until(what, query string) {
+// says waits until a query says true.
+func (s *Postgres) says(what, query string) {
 	s.t.Helper()
 	s.asSuperuser(func(ctx context.Context, db *sql.DB) {
-		tick := time.NewTicker(20 * time.Millisecond)
-		defer tick.Stop()
-		for holds := false; ; {
+		s.until(ctx, what, func() (holds bool) {
 			err := db.QueryRowContext(ctx, query).Scan(&holds)
-			if err == nil && holds {
-				return
-			}
-			select {
-			case <-tick.C:
-			case <-ctx.Done():
-				s.t.Fatalf("not within %s: %s: %v", startTime, what, err)
-			}
-		}
+			return err == nil && holds
+		})
 	})
-}
-
-func (s *Postgres) asSuperuser(use func(ctx context.Context, db *sql.DB)) {
-	s.t.Helper()
-	db, err := sql.Open("pgx", s.URL+"postgres")
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer db.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), startTime)
-	defer cancel()
-	use(ctx, db)
 }

@@ -46,32 +46,28 @@ ORDER BY sims.subject`
 
 // Any reports whether there are records in a time.
 func (s *Store) Any(ctx context.Context, acct account.ID, in usage.Span, iccids []string) (bool, error) {
-	query, args := anyRecord, []any{int64(acct), in.From.UnixMicro(), in.To.UnixMicro()}
+	query, args := anyRecord, []any{acct, in.From.UnixMicro(), in.To.UnixMicro()}
 	if iccids != nil {
-		b := sqlstore.NewBatch("iccid text")
-		for _, iccid := range iccids {
-			b.Add(iccid)
-		}
-		query, args = anyOfSIMs, append(args, b)
+		query, args = anyOfSIMs, append(args, sqlstore.Column("iccid text", iccids))
 	}
 	found, err := sqlstore.Values[int64](ctx, s.db, "usage records", query, args...)
 	return len(found) > 0, err
 }
 
 // Read returns a page of records.
-func (s *Store) Read(ctx context.Context, acct account.ID, iccid string, in usage.Span, behind usage.Place, limit int) ([]usage.Kept, error) {
+func (s *Store) Read(ctx context.Context, acct account.ID, iccid string, in usage.Span, behind usage.Cursor, limit int) ([]usage.StoredRecord, error) {
 	start, n := in.From.UnixMicro(), int64(0)
 	if behind.N != 0 {
 		start, n = behind.Start.UnixMicro(), behind.N
 	}
-	query, args := readAll, []any{int64(acct), in.To.UnixMicro(), start, n, int64(limit)}
+	query, args := readAll, []any{acct, in.To.UnixMicro(), start, n, limit}
 	if iccid != "" {
 		query, args = readSIM, append(args, iccid)
 	}
-	return sqlstore.List(ctx, s.db, "usage records", query, scanKept, args...)
+	return sqlstore.List(ctx, s.db, "usage records", query, scanRecord, args...)
 }
 
-func scanKept(row *sql.Rows, k *usage.Kept) error {
+func scanRecord(row *sql.Rows, k *usage.StoredRecord) error {
 	var start int64
 	err := row.Scan(&k.N, &k.Use.ICCID, &start, &k.Use.Type, &k.Use.Bytes, &k.Use.Duration, &k.Use.ID)
 	k.Start = time.UnixMicro(start).UTC()
@@ -82,12 +78,12 @@ func scanKept(row *sql.Rows, k *usage.Kept) error {
 // piece is how many SIMs are added up at one time.
 const piece = 500
 
-// Sums adds up what each SIM used, page by page of the SIMs.
+// Sums adds up the usage of each SIM, page by page of the SIMs.
 func (s *Store) Sums(ctx context.Context, acct account.ID, in usage.Span, each func([]usage.Sum) error) error {
 	first, last := usage.MonthOf(in.From), usage.MonthOf(in.To.Add(-time.Microsecond))
 	for after := ""; ; {
-		page, err := sqlstore.List(ctx, s.db, fmt.Sprintf("usage of account %s", acct), sumSIMs, scanSum,
-			int64(acct), after, int64(first), int64(last), int64(piece), in.From.UnixMicro(), in.To.UnixMicro())
+		page, err := sqlstore.List(ctx, s.db, fmt.Sprintf("usage of account %s", acct), sumSIMs, sqlstore.Into((*sum).fields),
+			acct, after, first, last, piece, in.From.UnixMicro(), in.To.UnixMicro())
 		if err != nil || len(page) == 0 {
 			return err
 		}
@@ -109,10 +105,10 @@ func (s *Store) Sums(ctx context.Context, acct account.ID, in usage.Span, each f
 	}
 }
 
-// sum is what a SIM used, if it has records.
+// sum is the usage of a SIM, if it has records.
 type sum struct {
 	iccid string
 	bytes sql.NullInt64
 }
 
-func scanSum(row *sql.Rows, s *sum) error { return row.Scan(&s.iccid, &s.bytes) }
+func (s *sum) fields() []any { return []any{&s.iccid, &s.bytes} }

@@ -2,7 +2,6 @@ package usages
 
 import (
 	"context"
-	"database/sql"
 	"time"
 
 	"github.com/penstock/penstock/relay/sqlstore"
@@ -25,7 +24,7 @@ WHERE report = $1 ORDER BY subscriber, iccid LIMIT $2 OFFSET $3`
 
 	deleteRows = `
 DELETE FROM usage_report_row WHERE (report, subscriber, iccid) IN (
-  SELECT report, subscriber, iccid FROM usage_report_row WHERE report = $1 LIMIT 5000)`
+  SELECT report, subscriber, iccid FROM usage_report_row WHERE report = $1 LIMIT $2)`
 
 	expiredReports = `
 SELECT id FROM usage_report WHERE begun < $1 ORDER BY begun LIMIT 100`
@@ -38,7 +37,7 @@ DELETE FROM usage_report WHERE id = $1 AND NOT EXISTS (SELECT 1 FROM usage_repor
 
 // Begin makes an empty report.
 func (s *Store) Begin(ctx context.Context, id string, at time.Time) error {
-	if _, err := s.db.Exec(ctx, "usage report "+id, beginReport, id, sqlstore.Millis(at)); err != nil {
+	if _, err := s.db.Exec(ctx, "usage report "+id, beginReport, id, at); err != nil {
 		return err
 	}
 	return s.deleteRows(ctx, id)
@@ -47,38 +46,29 @@ func (s *Store) Begin(ctx context.Context, id string, at time.Time) error {
 // deleteRows deletes the rows of a report in portions, so that no transaction is
 // long.
 func (s *Store) deleteRows(ctx context.Context, id string) error {
-	for {
-		n, err := s.db.Exec(ctx, "usage report "+id, deleteRows, id)
-		if err != nil || n == 0 {
-			return err
-		}
-	}
+	return s.db.Sweep(ctx, "usage report "+id, sqlstore.SweepMost, deleteRows, id)
 }
 
 // Add adds rows to a report.
 func (s *Store) Add(ctx context.Context, id string, rows []usage.Row) error {
-	b := sqlstore.NewBatch("subscriber text, iccid text, company text, bytes bigint")
-	for _, r := range rows {
-		b.Add(r.Subscriber, r.ICCID, r.Company, r.Bytes)
-	}
+	b := sqlstore.BatchOf("iccid text, subscriber text, company text, bytes bigint", rows, fields)
 	_, err := s.db.Exec(ctx, "usage report "+id, addRows, id, b)
 	return err
 }
 
 // Rows returns a page of a report.
 func (s *Store) Rows(ctx context.Context, id string, offset, limit int) ([]usage.Row, error) {
-	return sqlstore.List(ctx, s.db, "usage report "+id, readRows, scanRow, id, int64(limit), int64(offset))
+	return sqlstore.List(ctx, s.db, "usage report "+id, readRows, sqlstore.Into(fields), id, limit, offset)
 }
 
-func scanRow(row *sql.Rows, r *usage.Row) error {
-	return row.Scan(&r.ICCID, &r.Subscriber, &r.Company, &r.Bytes)
-}
+// fields are the columns of a row.
+func fields(r *usage.Row) []any { return []any{&r.ICCID, &r.Subscriber, &r.Company, &r.Bytes} }
 
 // Sweep removes reports that can no longer be read, usage.ReportLife after they
 // were begun.
 func (s *Store) Sweep(ctx context.Context, now time.Time) error {
 	for {
-		ids, err := sqlstore.Values[string](ctx, s.db, "usage reports", expiredReports, sqlstore.Millis(now.Add(-usage.ReportLife)))
+		ids, err := sqlstore.Values[string](ctx, s.db, "usage reports", expiredReports, now.Add(-usage.ReportLife))
 		if err != nil {
 			return err
 		}

@@ -3,7 +3,6 @@ package usages
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"maps"
 	"slices"
 	"time"
@@ -45,6 +44,10 @@ WHERE usage_total.account = $1`
 	addSteps = `
 INSERT INTO usage_total (account, scope, subject, month, bytes, done) VALUES ($1, $2, $3, $4, 0, $5)
 ON CONFLICT (account, scope, subject, month) DO UPDATE SET done = usage_total.done | excluded.done`
+
+	removeSteps = `
+UPDATE usage_total SET done = done & $5
+WHERE account = $1 AND scope = $2 AND subject = $3 AND month = $4 AND bytes < $6`
 )
 
 // maxTotal is the largest total in bytes: half of what a number holds, so that one
@@ -53,13 +56,10 @@ const maxTotal = int64(1) << 62
 
 // Put keeps records and adds those that are new to their totals, all or none.
 func (s *Store) Put(ctx context.Context, records []usage.Record) error {
-	if len(records) == 0 {
-		return nil
-	}
 	batch := batchOf(records)
 	return s.db.Write(ctx, "usage records", func(ctx context.Context, tx *sqlstore.Tx) error {
-		added, err := sqlstore.List(ctx, tx, "usage records", insertRecords, scanAdded, batch)
-		if err != nil || len(added) == 0 {
+		added, err := sqlstore.List(ctx, tx, "usage records", insertRecords, sqlstore.Into((*added).fields), batch)
+		if err != nil {
 			return err
 		}
 		_, err = tx.Exec(ctx, "usage totals", addTotals, totalsOf(added))
@@ -68,29 +68,26 @@ func (s *Store) Put(ctx context.Context, records []usage.Record) error {
 }
 
 func batchOf(records []usage.Record) *sqlstore.Batch {
-	b := sqlstore.NewBatch("account bigint, id text, iccid text, pool text, started bigint, type text, bytes bigint, duration bigint")
-	for _, r := range records {
-		u := r.Use
-		b.Add(int64(r.Account), u.ID, u.ICCID, r.Pool, u.Start.UnixMicro(), u.Type, u.Bytes, u.Duration)
-	}
-	return b
+	return sqlstore.BatchOf("account bigint, id text, iccid text, pool text, started bigint, type text, bytes bigint, duration bigint",
+		records, func(r *usage.Record) []any {
+			u := &r.Use
+			return []any{r.Account, u.ID, u.ICCID, r.Pool, u.Start.UnixMicro(), u.Type, u.Bytes, u.Duration}
+		})
 }
 
 // added is a new record.
 type added struct {
-	account     int64
+	account     account.ID
 	iccid, pool string
 	started     int64
 	bytes       int64
 }
 
-func scanAdded(row *sql.Rows, a *added) error {
-	return row.Scan(&a.account, &a.iccid, &a.pool, &a.started, &a.bytes)
-}
+func (a *added) fields() []any { return []any{&a.account, &a.iccid, &a.pool, &a.started, &a.bytes} }
 
 // counter names a total.
 type counter struct {
-	account int64
+	account account.ID
 	usage.Subject
 }
 
@@ -98,7 +95,7 @@ func compareCounters(a, b counter) int {
 	return cmp.Or(cmp.Compare(a.account, b.account), cmp.Compare(a.Scope, b.Scope), cmp.Compare(a.ID, b.ID), cmp.Compare(a.Month, b.Month))
 }
 
-// totalsOf sums up what new records add to totals, in the order of their keys.
+// totalsOf returns the additions of new records to totals, in the order of their keys.
 func totalsOf(records []added) *sqlstore.Batch {
 	sums := make(map[counter]int64)
 	for _, r := range records {
@@ -114,23 +111,23 @@ func totalsOf(records []added) *sqlstore.Batch {
 	}
 	b := sqlstore.NewBatch("account bigint, scope text, subject text, month bigint, bytes bigint")
 	for _, c := range slices.SortedFunc(maps.Keys(sums), compareCounters) {
-		b.Add(c.account, string(c.Scope), c.ID, int64(c.Month), sums[c])
+		b.Add(c.account, c.Scope, c.ID, c.Month, sums[c])
 	}
 	return b
 }
 
-// Totals returns what subjects used and what was done about it.
+// Totals returns the usage of subjects and the steps that were taken.
 func (s *Store) Totals(ctx context.Context, acct account.ID, subjects []usage.Subject) ([]usage.Total, error) {
-	b := sqlstore.NewBatch("scope text, subject text, month bigint")
-	for _, one := range subjects {
-		b.Add(string(one.Scope), one.ID, int64(one.Month))
-	}
 	type row struct {
 		n int
 		usage.Total
 	}
-	found, err := sqlstore.List(ctx, s.db, "usage totals", readTotals,
-		func(r *sql.Rows, v *row) error { return r.Scan(&v.n, &v.Bytes, &v.Done) }, int64(acct), b)
+	b := sqlstore.BatchOf("scope text, subject text, month bigint", subjects, func(one *usage.Subject) []any {
+		return []any{one.Scope, one.ID, one.Month}
+	})
+	found, err := sqlstore.List(ctx, s.db, "usage totals", readTotals, sqlstore.Into(func(v *row) []any {
+		return []any{&v.n, &v.Bytes, &v.Done}
+	}), acct, b)
 	if err != nil {
 		return nil, err
 	}
@@ -141,9 +138,16 @@ func (s *Store) Totals(ctx context.Context, acct account.ID, subjects []usage.Su
 	return out, nil
 }
 
-// Did adds steps to those that were done about a subject.
-func (s *Store) Did(ctx context.Context, acct account.ID, one usage.Subject, steps usage.Steps) error {
+// AddSteps adds steps to those that were done about a subject.
+func (s *Store) AddSteps(ctx context.Context, acct account.ID, one usage.Subject, steps usage.Steps) error {
 	noun := "usage total of " + string(one.Scope) + " " + one.ID
-	_, err := s.db.Exec(ctx, noun, addSteps, int64(acct), string(one.Scope), one.ID, int64(one.Month), int64(steps))
+	_, err := s.db.Exec(ctx, noun, addSteps, acct, one.Scope, one.ID, one.Month, steps)
+	return err
+}
+
+// RemoveSteps takes steps away from those of a subject that used less than below.
+func (s *Store) RemoveSteps(ctx context.Context, acct account.ID, one usage.Subject, steps usage.Steps, below int64) error {
+	noun := "usage total of " + string(one.Scope) + " " + one.ID
+	_, err := s.db.Exec(ctx, noun, removeSteps, int64(acct), string(one.Scope), one.ID, int64(one.Month), int64(^steps), below)
 	return err
 }

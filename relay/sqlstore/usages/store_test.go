@@ -60,7 +60,7 @@ func put(t *testing.T, s *Store, records ...usage.Record) {
 
 func all(t *testing.T, s *Store, acct account.ID, iccid string, from, to int) (found []cdr.Use) {
 	t.Helper()
-	var behind usage.Place
+	var behind usage.Cursor
 	for {
 		page, err := s.Read(t.Context(), acct, iccid, usage.Span{From: at(from), To: at(to)}, behind, 2)
 		if err != nil {
@@ -72,7 +72,7 @@ func all(t *testing.T, s *Store, acct account.ID, iccid string, from, to int) (f
 		if len(page) < 2 {
 			return found
 		}
-		behind = page[1].Place
+		behind = page[1].Cursor
 	}
 }
 
@@ -112,11 +112,11 @@ func testARecordAddsOnce(t *testing.T, s *Store) {
 	}
 	sim, pool := subject(usage.OfSIM, "A", 202611), subject(usage.OfPool, "p", 202611)
 	for range 2 { // the second time changes nothing
-		if err := s.Did(t.Context(), 1, pool, usage.Warned); err != nil {
+		if err := s.AddSteps(t.Context(), 1, pool, usage.Warned); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := s.Did(t.Context(), 1, pool, usage.Reached); err != nil {
+	if err := s.AddSteps(t.Context(), 1, pool, usage.Reached); err != nil {
 		t.Fatal(err)
 	}
 	got, err := s.Totals(t.Context(), 1, []usage.Subject{
@@ -125,6 +125,13 @@ func testARecordAddsOnce(t *testing.T, s *Store) {
 	want := []usage.Total{{Bytes: 23}, {Bytes: 20, Done: usage.Warned | usage.Reached}, {Bytes: 400}, {Bytes: 1000}, {Bytes: 1000}, {}}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, %v", got, err)
+	}
+	for _, below := range []int64{20, 21} { // the pool used 20
+		must(t, s.RemoveSteps(t.Context(), 1, pool, usage.Reached|usage.Blocked, below))
+		got, err := s.Totals(t.Context(), 1, []usage.Subject{pool})
+		if err != nil || got[0].Done.Has(usage.Reached) != (below == 20) || !got[0].Done.Has(usage.Warned) || got[0].Bytes != 20 {
+			t.Errorf("undone below %d: %+v, %v", below, got, err)
+		}
 	}
 	put(t, s, record(1, "z", "A", 0, 1)) // what was done stays
 	if got, err := s.Totals(t.Context(), 1, []usage.Subject{sim}); err != nil || got[0].Bytes != 24 {
@@ -230,7 +237,8 @@ func testWhatCannotBeKept(t *testing.T, s *Store) {
 	ctx, subject := context.Background(), usage.Subject{Scope: usage.OfSIM, ID: "A", Month: 202611}
 	_, totals := s.Totals(ctx, 1, []usage.Subject{subject})
 	for name, err := range map[string]error{
-		"put": s.Put(ctx, []usage.Record{record(1, "a", "A", 0, 1)}), "did": s.Did(ctx, 1, subject, usage.Warned), "totals": totals,
+		"put": s.Put(ctx, []usage.Record{record(1, "a", "A", 0, 1)}), "did": s.AddSteps(ctx, 1, subject, usage.Warned),
+		"undo": s.RemoveSteps(ctx, 1, subject, usage.Warned, 1), "totals": totals,
 	} {
 		if relay.KindOf(err) != relay.KindUnavailable {
 			t.Errorf("%s: %v", name, err)

@@ -1,0 +1,174 @@
+// Package iso8601 reads moments as ISO 8601-1:2019 writes them: a day of a month,
+// of a year or of a week, with or without a time of that day, each in the basic or
+// the extended form:
+//
+//	2026-11-20T09:34:15.25+01:00   20261120T093415Z   2026-11-20T09:34   2026-324   2026-W47-5
+//
+// A time may leave out its seconds and minutes, or have a fraction in its last
+// part; 24:00 is the end of a day. Without a zone it is UTC, and a day alone is its
+// beginning. As RFC 3339 does, it takes a blank or a small letter for the T and a
+// small z. What names no day, such as 2026-11, durations and intervals are refused.
+package iso8601
+
+import (
+	"strings"
+	"time"
+)
+
+// Parse reads a moment, which it returns in UTC, to the nanosecond.
+func Parse(text string) (time.Time, bool) {
+	s := scanner{rest: text}
+	day, ok := s.day()
+	if !ok || s.rest == "" {
+		return day, ok
+	}
+	if !s.skip("Tt ") {
+		return time.Time{}, false
+	}
+	after, ok := s.clock()
+	if !ok {
+		return time.Time{}, false
+	}
+	east, ok := s.zone()
+	if !ok || s.rest != "" {
+		return time.Time{}, false
+	}
+	return day.Add(after - east), true
+}
+
+// ParseDay reads a day alone and returns its beginning in UTC.
+func ParseDay(text string) (time.Time, bool) {
+	s := scanner{rest: text}
+	day, ok := s.day()
+	return day, ok && s.rest == ""
+}
+
+// scanner takes a text apart from its beginning.
+type scanner struct{ rest string }
+
+// skip takes one of some characters, if it is next.
+func (s *scanner) skip(any string) bool {
+	if s.rest == "" || strings.IndexByte(any, s.rest[0]) < 0 {
+		return false
+	}
+	s.rest = s.rest[1:]
+	return true
+}
+
+// digits counts the digits that are next.
+func (s *scanner) digits() int {
+	return len(s.rest) - len(strings.TrimLeft(s.rest, "0123456789"))
+}
+
+// number takes a number of so many digits; ok is false if there are fewer.
+func (s *scanner) number(digits int) (n int, ok bool) {
+	if s.digits() < digits {
+		return 0, false
+	}
+	for _, c := range []byte(s.rest[:digits]) {
+		n = n*10 + int(c-'0')
+	}
+	s.rest = s.rest[digits:]
+	return n, true
+}
+
+// day takes a day.
+func (s *scanner) day() (time.Time, bool) {
+	year, ok := s.number(4)
+	if !ok {
+		return time.Time{}, false
+	}
+	extended := s.skip("-")
+	switch {
+	case s.skip("W"):
+		return s.ofWeek(year, extended)
+	case s.digits() == 3:
+		return s.ofYear(year)
+	}
+	month, ok := s.number(2)
+	if !ok || extended && !s.skip("-") || s.digits() != 2 {
+		return time.Time{}, false
+	}
+	of, _ := s.number(2)
+	t := time.Date(year, time.Month(month), of, 0, 0, 0, 0, time.UTC)
+	return t, int(t.Month()) == month && t.Day() == of
+}
+
+// ofYear takes the number of a day within a year.
+func (s *scanner) ofYear(year int) (time.Time, bool) {
+	of, _ := s.number(3)
+	t := time.Date(year, time.January, of, 0, 0, 0, 0, time.UTC)
+	return t, t.Year() == year && of > 0
+}
+
+// ofWeek takes a week and a day in it, 1 being Monday. The first week of a year is
+// the one that 4 January is in.
+func (s *scanner) ofWeek(year int, extended bool) (time.Time, bool) {
+	week, ok := s.number(2)
+	if !ok || extended && !s.skip("-") {
+		return time.Time{}, false
+	}
+	of, ok := s.number(1)
+	fourth := time.Date(year, time.January, 4, 0, 0, 0, 0, time.UTC)
+	monday := (int(fourth.Weekday()) + 6) % 7 // days since Monday
+	t := fourth.AddDate(0, 0, (week-1)*7+of-1-monday)
+	inYear, inWeek := t.ISOWeek()
+	return t, ok && of >= 1 && of <= 7 && inYear == year && inWeek == week
+}
+
+// clock takes a time of day, as what has passed of the day.
+func (s *scanner) clock() (time.Duration, bool) {
+	hour, ok := s.number(2)
+	passed, last := time.Duration(hour)*time.Hour, time.Hour
+	extended := strings.HasPrefix(s.rest, ":")
+	for _, unit := range []time.Duration{time.Minute, time.Second} {
+		if extended && !s.skip(":") || !extended && s.digits() == 0 {
+			break
+		}
+		n, there := s.number(2)
+		leap := n == 60 && unit == time.Second && passed%time.Hour == 59*time.Minute // it is the next second
+		ok = ok && there && (n < 60 || leap)
+		passed, last = passed+time.Duration(n)*unit, unit
+	}
+	part, there := s.fraction(last)
+	passed += part
+	return passed, ok && there && (hour < 24 || passed == 24*time.Hour)
+}
+
+// fraction takes a fraction of a unit, cut off at a nanosecond; there may be none.
+func (s *scanner) fraction(unit time.Duration) (part time.Duration, ok bool) {
+	if !s.skip(".,") {
+		return 0, true
+	}
+	n := s.digits()
+	for i, scale := 0, time.Second; i < n; i++ {
+		digit, _ := s.number(1)
+		scale /= 10
+		part += time.Duration(digit) * scale * (unit / time.Second)
+	}
+	return part, n > 0
+}
+
+// zone takes how far east of UTC a time is; nothing is UTC.
+func (s *scanner) zone() (time.Duration, bool) {
+	if s.rest == "" || s.skip("Zz") {
+		return 0, true
+	}
+	east := time.Duration(1)
+	if s.skip("-") {
+		east = -1
+	} else if !s.skip("+") {
+		return 0, false
+	}
+	hours, ok := s.number(2)
+	if !ok || hours > 23 {
+		return 0, false
+	}
+	minutes, extended := 0, s.skip(":")
+	if extended || s.rest != "" {
+		if minutes, ok = s.number(2); !ok || minutes > 59 {
+			return 0, false
+		}
+	}
+	return east * (time.Duration(hours)*time.Hour + time.Duration(minutes)*time.Minute), true
+}

@@ -1,0 +1,96 @@
+package netserver
+
+import (
+	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/decoders/jsonbody"
+)
+
+// readFrame makes the frame of a document. One that it gives no Kind is of no
+// interest and is passed over.
+type readFrame func(d document, f *decoders.Frame)
+
+// oneFrame reads a body that is an object.
+func oneFrame(s Sender, body []byte, read readFrame) ([]decoders.Frame, error) {
+	b, d, err := newFrames(s, body)
+	if err != nil {
+		return nil, err
+	}
+	err = b.add(d, read)
+	return b.list, err
+}
+
+// severalFrames reads a body that is an object and holds several messages, each
+// of which becomes a frame by item.
+func severalFrames(s Sender, body []byte, read func(b *frames, d document)) ([]decoders.Frame, error) {
+	b, d, err := newFrames(s, body)
+	if err != nil {
+		return nil, err
+	}
+	d.notes = &notes{sender: s} // each item has its own
+	read(b, d)
+	return b.list, b.first
+}
+
+func newFrames(s Sender, body []byte) (*frames, document, error) {
+	const bytesPerMember, most = 14, 64
+	r := jsonbody.New(body)
+	b := &frames{sender: s, members: members{body: body, list: make([]member, 0, min(len(body)/bytesPerMember, most))}}
+	b.members.read(&r, 0)
+	return b, document{members: &b.members, to: len(b.members.list)}, r.Close()
+}
+
+// eachFrame reads every item of a list as a frame of its own, or the one object
+// that stands in the list's place.
+func eachFrame(s Sender, body []byte, read readFrame) ([]decoders.Frame, error) {
+	r := jsonbody.New(body)
+	if r.Kind() != jsonbody.Array {
+		return oneFrame(s, body, read)
+	}
+	b := &frames{sender: s, members: members{body: body}}
+	for ok := r.Array(); ok && r.More(); {
+		b.members.list, b.members.keys = b.members.list[:0], nil
+		if b.members.read(&r, 0); r.Err() == nil {
+			b.item(document{members: &b.members, to: len(b.members.list)}, read)
+		}
+	}
+	if err := r.Close(); err != nil {
+		return nil, err
+	}
+	return b.list, b.first
+}
+
+// frames are what was made of one body so far.
+type frames struct {
+	sender  Sender
+	members members
+	list    []decoders.Frame
+	notes   notes // of the frame being made
+	items   int
+	first   error // the first item that could not be read
+}
+
+// add makes a frame of a document, unless it is refused.
+func (b *frames) add(d document, read readFrame) error {
+	b.notes = notes{sender: b.sender}
+	d.notes = &b.notes
+	f := decoders.Frame{Sender: string(b.sender)}
+	read(d, &f)
+	err := d.notes.write(&f)
+	if err == nil && f.Kind != "" {
+		b.list = append(b.list, f)
+	}
+	return err
+}
+
+// item is add for one of several. It keeps what can be read and reports the
+// first item that cannot.
+func (b *frames) item(d document, read readFrame) {
+	if len(b.list) >= maxFrames {
+		b.first = tooMany(string(b.sender))
+		return
+	}
+	if err := b.add(d, read); err != nil && b.first == nil {
+		b.first = inItem(b.items, err)
+	}
+	b.items++
+}

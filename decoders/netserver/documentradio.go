@@ -1,0 +1,111 @@
+package netserver
+
+import (
+	"math"
+	"strings"
+
+	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/decoders/jsonbody"
+)
+
+// Frequency reads MHz or Hz as Hz.
+func (d document) Frequency(path string) int64 { return hertz(d.Number(path)) }
+
+// Bandwidth reads kHz or Hz as Hz.
+func (d document) Bandwidth(path string) int { return bandwidthHertz(d.Number(path)) }
+
+// Spreading reads a spreading factor.
+func (d document) Spreading(path string) int {
+	n, _ := d.Int(path, 0, 12)
+	return int(n)
+}
+
+// LoRaBattery reads a battery on LoRaWAN's scale.
+func (d document) LoRaBattery(path string) *float64 { return loraLevel(d.Int(path, 0, 255)) }
+
+// Percent reads a battery in per cent; beyond 100 senders mean a supply.
+func (d document) Percent(path string) *float64 { return withinPercent(d.Number(path)) }
+
+// Gateways reads a list of receptions, or the one that stands in its place.
+func (d document) Gateways(path string, read func(document) decoders.Gateway) (list []decoders.Gateway) {
+	if d.Kind(path) == jsonbody.Object {
+		return []decoders.Gateway{read(d.In(path))}
+	}
+	d.Each(path, func(item document) {
+		if len(list) < maxGateways {
+			list = append(list, read(item))
+		}
+	})
+	return list
+}
+
+// hertz takes MHz or Hz, which no radio band confuses.
+func hertz(n *float64) int64 {
+	switch {
+	case n == nil || *n <= 0 || *n > 1e11:
+		return 0
+	case *n < 1e5:
+		return int64(math.Round(*n*1e4)) * 100 // what a float32 of MHz holds
+	}
+	return int64(*n)
+}
+
+// bandwidthHertz takes kHz or Hz.
+func bandwidthHertz(n *float64) int {
+	switch {
+	case n == nil || *n <= 0 || *n > 1e7:
+		return 0
+	case *n < 5000:
+		return int(math.Round(*n * 1000))
+	}
+	return int(*n)
+}
+
+// setDataRate takes "SF12BW125" or "SF12 BW125 4/5". What is no LoRa data rate
+// is kept as it stands.
+func setDataRate(f *decoders.Frame, rate string) {
+	f.DataRate = rate
+	rest, found := strings.CutPrefix(rate, "SF")
+	sf, rest := leadingInt(rest)
+	rest, isLora := strings.CutPrefix(strings.TrimLeft(rest, " "), "BW")
+	bw, _ := leadingInt(rest)
+	if found && isLora && sf > 0 && sf <= 12 && bw > 0 && bw <= 1e4 {
+		f.SpreadingFactor, f.BandwidthHz = sf, bw*1000
+		f.DataRate = loraRate(sf, f.BandwidthHz)
+	}
+}
+
+// leadingInt reads up to six digits.
+func leadingInt(s string) (n int, rest string) {
+	i := 0
+	for ; i < len(s) && i < 6 && s[i] >= '0' && s[i] <= '9'; i++ {
+		n = n*10 + int(s[i]-'0')
+	}
+	return n, s[i:]
+}
+
+// loraLevel gives a whole level of LoRaWAN's DevStatusAns in per cent.
+func loraLevel(n int64, ok bool) *float64 {
+	if !ok {
+		return nil
+	}
+	level := float64(n)
+	return loraPercent(&level)
+}
+
+// loraPercent gives a level of LoRaWAN's DevStatusAns in per cent: 1 to 254
+// stand between empty and full, 0 for an external supply, 255 for unknown.
+func loraPercent(level *float64) *float64 {
+	if level == nil || *level < 1 || *level > 254 {
+		return nil
+	}
+	percent := math.Round(*level/254*1000) / 10
+	return &percent
+}
+
+func withinPercent(n *float64) *float64 {
+	if n == nil || *n < 0 || *n > 100 {
+		return nil
+	}
+	return n
+}

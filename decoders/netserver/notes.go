@@ -1,0 +1,71 @@
+package netserver
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/penstock/penstock/decoders"
+)
+
+// notes are the problems of one frame. They are kept with their places in the
+// body, since a parser reads its fields in an order of its own.
+type notes struct {
+	sender   Sender
+	err      error
+	errAt    int
+	warnings []note
+	time     note // the first time that could not be read
+}
+
+type note struct {
+	at   int
+	text string
+}
+
+// refuse keeps the first essential field that could not be read.
+func (n *notes) refuse(at int, field, reason string) {
+	if n.err == nil || at < n.errAt {
+		n.err = &decoders.Error{Format: string(n.sender), Field: field, Offset: -1, Reason: reason}
+		n.errAt = at
+	}
+}
+
+func (n *notes) warn(at int, field, reason string) {
+	n.warnings = append(n.warnings, note{at, field + ": " + reason})
+}
+
+func (n *notes) untimed(at int, field, reason string) {
+	if n.time.text == "" || at < n.time.at {
+		n.time = note{at, field + ": " + reason}
+	}
+}
+
+// write puts the notes into the frame and returns the refusal, if any.
+func (n *notes) write(f *decoders.Frame) error {
+	slices.SortStableFunc(n.warnings, func(a, b note) int { return cmp.Compare(a.at, b.at) })
+	for _, w := range n.warnings[:min(len(n.warnings), maxWarnings)] {
+		f.Warnings = append(f.Warnings, w.text)
+	}
+	if f.TimeNote == "" {
+		f.TimeNote = n.time.text
+	}
+	return n.err
+}
+
+// Refuse notes that the frame cannot do without a field, once all others were
+// read.
+func (d document) Refuse(path, reason string) {
+	d.notes.refuse(math.MaxInt, d.field(path), reason)
+}
+
+// Warn notes what is wrong with a field that the frame can do without.
+func (d document) Warn(path, reason string) {
+	d.notes.warn(d.at(path), d.field(path), reason)
+}
+
+// RefuseField notes that a field which the frame cannot do without is there and
+// cannot be read.
+func (d document) RefuseField(path, reason string) {
+	d.notes.refuse(d.at(path), d.field(path), reason)
+}

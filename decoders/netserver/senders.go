@@ -1,0 +1,102 @@
+package netserver
+
+import (
+	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/decoders/jsonbody"
+)
+
+// Sender names the network server or vendor that posted a body.
+type Sender string
+
+// The senders that the table recognises.
+const (
+	ChirpStackV4    Sender = "chirpstack-v4"
+	ChirpStackV3    Sender = "chirpstack-v3" // also LoRaServer and Milesight gateways
+	TheThingsStack  Sender = "tts-v3"
+	TTNv2           Sender = "ttn-v2"
+	Helium          Sender = "helium-console"
+	ThingPark       Sender = "thingpark" // also KPN's flat form and Swisscom
+	LORIOT          Sender = "loriot"
+	CRA             Sender = "cra-envelope"
+	Everynet        Sender = "everynet"
+	Netmore         Sender = "netmore"
+	SenML           Sender = "senml"
+	KPN             Sender = "kpn-things-senml"
+	Kerlink         Sender = "kerlink-wanesy"
+	Monnit          Sender = "monnit"
+	MonnitRule      Sender = "monnit-rule" // an alert, not a reading
+	Disruptive      Sender = "disruptive-technologies"
+	UbiBot          Sender = "ubibot"
+	MilesightDP     Sender = "milesight-development-platform"
+	AWSIoTCore      Sender = "aws-iot-core"
+	Sigfox          Sender = "sigfox"
+	Generic         Sender = "generic"
+	unknownForm     Sender = "form"
+	unknownDocument Sender = "xml"
+)
+
+// row says that a body is a sender's when it has all of some keys and any of
+// others, and by what it is read.
+type row struct {
+	sender Sender
+	parse  func(Post) ([]decoders.Frame, error) // nil: the sender is recognised only
+	list   bool                                 // of a list the first item is looked at
+	all    keys
+	any    keys // empty: no more is needed
+}
+
+// table has the rows in the order in which they are tried, which matters: later
+// shapes are contained in earlier ones. A sender with several shapes has several.
+func table() [26]row {
+	return [...]row{
+		{sender: ChirpStackV4, parse: parseChirpStackV4, all: keyDeviceInfoDevEui},
+		{sender: ChirpStackV3, parse: parseChirpStackV3, all: keyApplicationID | keyDevEUI},
+		{sender: TheThingsStack, parse: parseTheThingsStack, all: keyEndDeviceIDs},
+		{sender: TTNv2, parse: parseTTNv2, all: keyDevID, any: keyHardwareSerial | keyPayloadRaw},
+		{sender: Helium, parse: parseHelium, all: keyDevEuiSnake | keyAppEui, any: keyHotspots | keyReportedAt | keyUUID},
+		{sender: ThingPark, parse: parseThingPark, any: keyDevEUIUnderscore | keyBSAlarm | keyDataDevEUI},
+		{sender: ThingPark, parse: parseThingPark, all: keyDevEUIUpper | keyPayloadHex},
+		{sender: LORIOT, parse: parseLORIOT, all: keyCmd | keyEUI},
+		{sender: CRA, parse: parseCRA, all: keyType | keyTech | keyDataText},
+		{sender: Everynet, parse: parseEverynet, all: keyMeta | keyParams | keyType},
+		{sender: Kerlink, parse: parseKerlink, all: keyEndDeviceDevEui},
+		{sender: Monnit, parse: parseMonnit, any: keySensorMessages | keyGatewayMessage},
+		{sender: MonnitRule, parse: parseMonnitRule, all: keySubject | keyRule},
+		{sender: Disruptive, parse: parseDisruptive, all: keyEventEventType | keyEventTargetName},
+		{sender: UbiBot, parse: parseUbiBot, all: keyChannelID | keyFeeds},
+		{sender: MilesightDP, parse: parseMilesight, all: keyEventType | keyDataDeviceProfile},
+		{sender: MilesightDP, parse: parseMilesight, all: keyWebhookTest | keyEventVersion},
+		{sender: AWSIoTCore, all: keyWirelessDeviceID | keyPayloadData},
+		{sender: Sigfox, parse: parseSigfox, all: keySeqNumber, any: keyDevice | keyDeviceID | keyID},
+		{sender: Generic, parse: parseGeneric},
+
+		{sender: Netmore, parse: parseNetmore, list: true, all: keyDevEui, any: keySensorType | keyMessageType},
+		{sender: KPN, parse: parseKPN, list: true, all: keyDevEUIURN},
+		{sender: SenML, parse: parseSenML, list: true, all: keyBn},
+		{sender: SenML, parse: parseSenML, list: true, all: keyN, any: keyV | keyVs | keyVb | keyVd | keyS},
+		{sender: MilesightDP, parse: parseMilesight, list: true, all: keyEventType | keyDataDeviceProfile},
+		{sender: Generic, parse: parseGeneric, list: true},
+	}
+}
+
+// detectShape returns the sender of the first row that matches.
+func detectShape(s *shape) Sender {
+	rows, list := table(), s.kind == jsonbody.Array
+	for i := range rows {
+		if r := &rows[i]; r.list == list && s.all(r.all) && (r.any == 0 || s.any(r.any)) {
+			return r.sender
+		}
+	}
+	return Generic
+}
+
+// parserOf returns nil for a sender that has no parser.
+func parserOf(s Sender) func(Post) ([]decoders.Frame, error) {
+	rows := table()
+	for i := range rows {
+		if rows[i].sender == s {
+			return rows[i].parse
+		}
+	}
+	return nil
+}

@@ -1,0 +1,83 @@
+package archive
+
+import (
+	"cmp"
+	"context"
+	"sync"
+
+	"github.com/penstock/penstock/relay"
+)
+
+// Exports runs exports that take longer than a request: an export continues when its
+// caller gives up, and the next call with its name gets the result.
+type Exports struct {
+	slots chan struct{}
+	life  context.Context
+	end   context.CancelFunc
+	wait  sync.WaitGroup
+	mu    sync.Mutex
+	under map[string]*export // by name
+}
+
+// export is a running export.
+type export struct {
+	done  chan struct{}
+	count int64 // valid once done is closed, as is err
+	err   error
+}
+
+// NewExports returns Exports that run up to atOnce exports at a time; 0 means 2.
+func NewExports(atOnce int) *Exports {
+	w := &Exports{slots: make(chan struct{}, cmp.Or(atOnce, 2)), under: make(map[string]*export)}
+	w.life, w.end = context.WithCancel(context.Background())
+	return w
+}
+
+// Close cancels the running exports and waits for their end.
+func (w *Exports) Close() error {
+	w.end()
+	w.wait.Wait()
+	return nil
+}
+
+// Do runs an export, or waits for the running one of that name, and returns how many
+// records it counted. If ctx ends first, the export continues and the error is
+// relay.KindUnavailable, as it is for an export that Close cancelled.
+func (w *Exports) Do(ctx context.Context, name string, do func(ctx context.Context) (int64, error)) (int64, error) {
+	one := w.begin(name, do)
+	select {
+	case <-one.done:
+		w.mu.Lock()
+		if w.under[name] == one {
+			delete(w.under, name)
+		}
+		w.mu.Unlock()
+		return one.count, one.err
+	case <-ctx.Done():
+		return 0, relay.Errorf(relay.KindUnavailable, "archive %s: is still being made: %w", name, ctx.Err())
+	}
+}
+
+func (w *Exports) begin(name string, do func(ctx context.Context) (int64, error)) *export {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if one := w.under[name]; one != nil {
+		return one
+	}
+	one := &export{done: make(chan struct{})}
+	w.under[name] = one
+	w.wait.Go(func() {
+		defer close(one.done)
+		select {
+		case w.slots <- struct{}{}:
+			one.count, one.err = do(w.life)
+			<-w.slots
+		case <-w.life.Done():
+			one.err = w.life.Err()
+		}
+		if w.life.Err() != nil {
+			one.err = relay.Errorf(relay.KindUnavailable, "archive %s: broken off: %w", name, w.life.Err())
+		}
+	})
+	return one
+}

@@ -1,0 +1,68 @@
+package smpp
+
+import (
+	"encoding/hex"
+	"hash/maphash"
+	"strconv"
+	"time"
+
+	cryptorand "crypto/rand"
+)
+
+const (
+	// duplicateWindow is how long after a PDU an identical one is a duplicate.
+	duplicateWindow = 5 * time.Minute
+	// minRemembered is the minimum number of PDUs remembered.
+	minRemembered = 10_000
+)
+
+// duplicates assigns ids to the PDUs of a session. A PDU with the same sequence
+// number and the same octets as a recent one is a duplicate from an SMSC that
+// did not receive our response. An SMSC that reuses sequence numbers takes
+// longer than duplicateWindow to do so for the same content.
+type duplicates struct {
+	session       string
+	seed          maphash.Seed
+	count         uint64
+	recent, older map[uint32]seenPDU // two generations bound the memory used
+	limit         int
+	now           func() time.Time
+}
+
+// seenPDU is a remembered PDU.
+type seenPDU struct {
+	digest uint64
+	n      uint64
+	at     time.Time
+}
+
+func newDuplicates(now func() time.Time) *duplicates {
+	var name [8]byte
+	_, _ = cryptorand.Read(name[:]) // never fails
+	return &duplicates{
+		session: hex.EncodeToString(name[:]), seed: maphash.MakeSeed(), recent: make(map[uint32]seenPDU),
+		limit: minRemembered, now: now,
+	}
+}
+
+// id returns the id of a PDU. Not safe for concurrent use.
+func (r *duplicates) id(sequence uint32, pdu []byte) string {
+	digest, now := maphash.Bytes(r.seed, pdu), r.now()
+	before, known := r.recent[sequence]
+	if !known {
+		before, known = r.older[sequence]
+	}
+	if !known || before.digest != digest || now.Sub(before.at) > duplicateWindow {
+		r.count++
+		before = seenPDU{digest: digest, n: r.count, at: now}
+		r.remember(sequence, before)
+	}
+	return r.session + "-" + strconv.FormatUint(before.n, 10)
+}
+
+func (r *duplicates) remember(sequence uint32, s seenPDU) {
+	if len(r.recent) >= r.limit {
+		r.older, r.recent = r.recent, make(map[uint32]seenPDU, r.limit)
+	}
+	r.recent[sequence] = s
+}

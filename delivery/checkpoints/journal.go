@@ -1,0 +1,229 @@
+// Package checkpoints stores the signed heads of ledgers outside the record
+// store: in a journal in the data directory, which is synced before a head
+// counts as stored, and, if a directory is configured, published as files.
+//
+// A head is a checkpoint in the format of C2SP tlog-checkpoint. A web server
+// over the directory serves each ledger's log as in C2SP tlog-tiles:
+// <hash>/checkpoint. Witnesses fetch checkpoints from there.
+package checkpoints
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/ledger"
+	"github.com/penstock/penstock/relay/ledger/merkle"
+)
+
+// Options configures a journal; the zero value works.
+type Options struct {
+	// PublishDir is the directory in which the newest head of every ledger is
+	// published; empty disables it.
+	PublishDir string
+}
+
+// Journal stores the last head of each ledger. Safe for concurrent use within
+// one process.
+type Journal struct {
+	path string
+	o    Options
+
+	mu           sync.Mutex
+	file         *os.File
+	last         map[ledger.Place]string
+	lines        int  // number of lines in the file
+	needsRewrite bool // the file is not open, or its last line may be incomplete
+}
+
+var _ ledger.Heads = (*Journal)(nil)
+
+// entry is a line of the journal. The last one of a ledger wins; one without a
+// checkpoint removes the ledger.
+type entry struct {
+	Account    account.ID `json:"account"`
+	Ledger     string     `json:"ledger"`
+	Checkpoint string     `json:"checkpoint"`
+}
+
+// Open reads the journal and publishes its heads. The file is created with the
+// first head.
+func Open(path string, o Options) (*Journal, error) {
+	last, err := Read(path)
+	if err != nil {
+		return nil, err
+	}
+	// The file is opened with the first head that is stored: before that a second
+	// process, which is refused, may have opened it.
+	j := &Journal{path: path, o: o, last: last, needsRewrite: true}
+	for _, signed := range last { // the directory may be new
+		if err := j.publish(signed); err != nil {
+			return nil, err
+		}
+	}
+	return j, nil
+}
+
+// Read returns the last head of each ledger in a journal, also while a gateway
+// writes to it: it ignores an incomplete last line.
+func Read(path string) (map[ledger.Place]string, error) {
+	last := make(map[ledger.Place]string)
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return last, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("heads of ledgers: %w", err)
+	}
+	complete := text[:bytes.LastIndexByte(text, '\n')+1]
+	lines := bufio.NewScanner(bytes.NewReader(complete))
+	for n := 1; lines.Scan(); n++ {
+		var l entry
+		if err := json.Unmarshal(lines.Bytes(), &l); err != nil {
+			return nil, fmt.Errorf("heads of ledgers: %s: line %d: %w", path, n, err)
+		}
+		setLast(last, ledger.Place{Account: l.Account, Ledger: l.Ledger}, l.Checkpoint)
+	}
+	return last, lines.Err()
+}
+
+func setLast(last map[ledger.Place]string, p ledger.Place, signed string) {
+	last[p] = signed
+	if signed == "" {
+		delete(last, p)
+	}
+}
+
+// Last returns the last head of a ledger, or an empty string.
+func (j *Journal) Last(p ledger.Place) string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.last[p]
+}
+
+// All returns the last head of every ledger.
+func (j *Journal) All() map[ledger.Place]string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return maps.Clone(j.last)
+}
+
+// Keep publishes a head and appends it to the journal. It is on disk when Keep
+// returns nil.
+func (j *Journal) Keep(p ledger.Place, signed string) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if err := j.publish(signed); err != nil {
+		return err
+	}
+	if j.needsRewrite || j.lines > 1000 && j.lines > 2*len(j.last) {
+		if err := j.rewrite(); err != nil {
+			return err
+		}
+	}
+	b, err := encode(p, signed)
+	if err != nil {
+		return err
+	}
+	if _, err = j.file.Write(b); err == nil {
+		err = j.file.Sync()
+	}
+	if err != nil {
+		j.needsRewrite = true
+		return fmt.Errorf("heads of ledgers: %w", err)
+	}
+	j.lines++
+	setLast(j.last, p, signed)
+	return nil
+}
+
+func encode(p ledger.Place, signed string) ([]byte, error) {
+	b, err := json.Marshal(entry{p.Account, p.Ledger, signed})
+	return append(b, '\n'), err
+}
+
+// rewrite replaces the file by one with one line per ledger.
+func (j *Journal) rewrite() error {
+	var all []byte
+	for p, signed := range j.last {
+		b, err := encode(p, signed)
+		if err != nil {
+			return err
+		}
+		all = append(all, b...)
+	}
+	if err := writeDurably(j.path, all, 0o600); err != nil {
+		return fmt.Errorf("heads of ledgers: %w", err)
+	}
+	file, err := os.OpenFile(j.path, os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("heads of ledgers: %w", err)
+	}
+	if j.file != nil {
+		_ = j.file.Close()
+	}
+	j.file, j.lines, j.needsRewrite = file, len(j.last), false
+	return nil
+}
+
+// publish writes a head to the published directory.
+func (j *Journal) publish(signed string) error {
+	if j.o.PublishDir == "" || signed == "" {
+		return nil
+	}
+	origin, _, _ := strings.Cut(signed, "\n")
+	name := strings.TrimPrefix(origin, merkle.Origin(""))
+	if b, err := hex.DecodeString(name); err != nil || len(b) != 32 {
+		return fmt.Errorf("heads of ledgers: %q does not name a ledger's hash", origin)
+	}
+	dir := filepath.Join(j.o.PublishDir, name)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("heads of ledgers: publish: %w", err)
+	}
+	if err := writeDurably(filepath.Join(dir, "checkpoint"), []byte(signed), 0o644); err != nil {
+		return fmt.Errorf("heads of ledgers: publish: %w", err)
+	}
+	return nil
+}
+
+// writeDurably replaces a file atomically and syncs it.
+func writeDurably(path string, text []byte, mode fs.FileMode) error {
+	dir := filepath.Dir(path)
+	f, err := os.CreateTemp(dir, filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// Close closes the journal.
+func (j *Journal) Close() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.file == nil {
+		return nil
+	}
+	return j.file.Close()
+}

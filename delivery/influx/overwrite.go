@@ -1,0 +1,219 @@
+package influx
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	httpapi "github.com/influxdata/influxdb-client-go/v2/api/http"
+
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/iot"
+)
+
+// A reading is a number or a text, but to the server these are two fields, and
+// writing one leaves the other as it was. A number that is written over a text
+// counts, wherever readings are read. A text cannot take a number's place so:
+// the point that holds the number is deleted first.
+
+// pointKey identifies a point.
+type pointKey struct {
+	account account.ID
+	kind    string
+	sensor  string
+	ns      int64
+}
+
+func pointKeyOf(p *iot.Point) pointKey {
+	return pointKey{p.Account, p.Type, p.SensorID, p.Time.UnixNano()}
+}
+
+// textsOf returns the keys of the points that a batch writes as text, each with
+// the index of its last point; nil if there is none.
+func textsOf(points []iot.Point) map[pointKey]int {
+	var out map[pointKey]int
+	for i := range points {
+		if p := &points[i]; p.IsText && invalidReason(p) == "" {
+			if out == nil {
+				out = make(map[pointKey]int)
+			}
+			out[pointKeyOf(p)] = i
+		}
+	}
+	return out
+}
+
+// sensorsAtOnce is the largest number of sensors in a query; pointsAtOnce is the
+// largest number of points in a delete request.
+const (
+	sensorsAtOnce = 100
+	pointsAtOnce  = 100
+)
+
+// deleteOverwritten deletes the numbers that texts of the batch overwrite.
+// Usually there are none, and a text costs the batch one query.
+func (s *Store) deleteOverwritten(ctx context.Context, sv server, texts map[pointKey]int) error {
+	for acct, sensors := range bySensor(texts) {
+		for some := range slices.Chunk(slices.Sorted(maps.Keys(sensors)), sensorsAtOnce) {
+			var places []pointKey
+			for _, sensor := range some {
+				places = append(places, sensors[sensor]...)
+			}
+			stale, err := s.numbersAt(ctx, sv, acct, some, places)
+			if forbidden(err) {
+				if !s.writeOnly.Swap(true) {
+					s.opts.Logger.WarnContext(ctx, "the token may not read: a text does not take the place of a number", "error", err)
+				}
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			stale = slices.DeleteFunc(stale, func(p pointKey) bool { _, text := texts[p]; return !text })
+			if err := s.deletePoints(ctx, sv, stale); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func bySensor(texts map[pointKey]int) map[account.ID]map[string][]pointKey {
+	out := make(map[account.ID]map[string][]pointKey)
+	for p := range texts {
+		if out[p.account] == nil {
+			out[p.account] = make(map[string][]pointKey)
+		}
+		out[p.account][p.sensor] = append(out[p.account][p.sensor], p)
+	}
+	return out
+}
+
+// numbersAt returns the points of an account's sensors that hold numbers, in the
+// time range of the given points.
+func (s *Store) numbersAt(ctx context.Context, sv server, acct account.ID, sensors []string, places []pointKey) ([]pointKey, error) {
+	q := iot.Query{Account: acct}
+	kinds := make(map[string]bool)
+	for _, p := range places {
+		at := time.Unix(0, p.ns)
+		if q.From.IsZero() || at.Before(q.From) {
+			q.From = at
+		}
+		if at.After(q.To) {
+			q.To = at
+		}
+		kinds[p.kind] = true
+	}
+	q.Types = slices.Sorted(maps.Keys(kinds))
+	if sv.v1 {
+		return s.numbersInfluxQL(ctx, q, sensors)
+	}
+	return s.numbersFlux(ctx, q, sensors)
+}
+
+func (s *Store) numbersInfluxQL(ctx context.Context, q iot.Query, sensors []string) ([]pointKey, error) {
+	db, rp := s.database()
+	params, tests := namedSensors(q.Account, sensors)
+	all, err := s.influxQL(ctx, statement{db: db, rp: rp, params: params, q: "SELECT value FROM " + measurementList(q.Types) +
+		" WHERE account = $account AND (" + tests + ")" + timeCondition(q) + " GROUP BY sensor_id"})
+	if err != nil {
+		return nil, err
+	}
+	var out []pointKey
+	for _, one := range all {
+		for _, r := range one.rows {
+			at, err := r.time()
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, pointKey{q.Account, unclean(one.name), unclean(one.tags["sensor_id"]), at.UnixNano()})
+		}
+	}
+	return out, nil
+}
+
+// namedSensors returns the parameters and the condition that select some sensors
+// of an account.
+func namedSensors(acct account.ID, sensors []string) (params map[string]any, tests string) {
+	params = map[string]any{"account": acct.String()}
+	each := make([]string, len(sensors))
+	for i, sensor := range sensors {
+		name := "s" + strconv.Itoa(i)
+		params[name] = clean(sensor)
+		each[i] = "sensor_id = $" + name
+	}
+	return params, strings.Join(each, " OR ")
+}
+
+func (s *Store) numbersFlux(ctx context.Context, q iot.Query, sensors []string) ([]pointKey, error) {
+	script := fmt.Sprintf("from(bucket: %s)\n  |> range(start: %s, stop: %s)\n  |> filter(fn: (r) => r.account == %s and r._field == \"value\" and (%s))\n"+
+		"  |> filter(fn: (r) => %s)\n  |> keep(columns: [\"_time\", \"_measurement\", \"sensor_id\"])\n",
+		quoteFlux(s.opts.Bucket), fluxTime(q.From), fluxTime(q.To.Add(1)), quoteFlux(q.Account.String()), fluxSensors(sensors), fluxTypes(q.Types))
+	found, err := s.client.QueryAPI(s.opts.Org).Query(ctx, script)
+	if err != nil {
+		return nil, err
+	}
+	var out []pointKey
+	for found.Next() {
+		r := found.Record()
+		sensor, _ := r.ValueByKey("sensor_id").(string)
+		out = append(out, pointKey{q.Account, unclean(r.Measurement()), unclean(sensor), r.Time().UnixNano()})
+	}
+	if err := found.Err(); err != nil {
+		return nil, fmt.Errorf("flux: %w", err)
+	}
+	return out, nil
+}
+
+func fluxSensors(sensors []string) string {
+	tests := make([]string, len(sensors))
+	for i, sensor := range sensors {
+		tests[i] = "r.sensor_id == " + quoteFlux(clean(sensor))
+	}
+	return strings.Join(tests, " or ")
+}
+
+// deletePoints deletes exactly these points: others may be written concurrently.
+func (s *Store) deletePoints(ctx context.Context, sv server, places []pointKey) error {
+	if sv.v1 {
+		return s.deleteInfluxQL(ctx, places)
+	}
+	for _, p := range places {
+		at := time.Unix(0, p.ns).UTC()
+		err := s.client.DeleteAPI().DeleteWithName(ctx, s.opts.Org, s.opts.Bucket, at, at,
+			"_measurement="+quotePredicate(clean(p.kind))+" AND "+predicate(p.account, clean(p.sensor)))
+		if err != nil {
+			return fmt.Errorf("sensor %s: %w", p.sensor, err)
+		}
+	}
+	return nil
+}
+
+func (s *Store) deleteInfluxQL(ctx context.Context, places []pointKey) error {
+	db, rp := s.database()
+	for some := range slices.Chunk(places, pointsAtOnce) {
+		params := make(map[string]any, 2*len(some))
+		each := make([]string, len(some))
+		for i, p := range some {
+			n := strconv.Itoa(i)
+			params["a"+n], params["s"+n] = p.account.String(), clean(p.sensor)
+			each[i] = fmt.Sprintf("DELETE FROM %s WHERE account = $a%s AND sensor_id = $s%s AND time = %d", quoteName(clean(p.kind)), n, n, p.ns)
+		}
+		if _, err := s.influxQLs(ctx, statement{db: db, rp: rp, params: params, q: strings.Join(each, "; ")}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// forbidden reports that the token lacks a permission.
+func forbidden(err error) bool {
+	herr, ok := errors.AsType[*httpapi.Error](err)
+	return ok && (herr.StatusCode == http.StatusForbidden || herr.StatusCode == http.StatusUnauthorized)
+}

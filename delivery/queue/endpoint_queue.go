@@ -1,0 +1,151 @@
+package queue
+
+import (
+	"time"
+
+	"github.com/penstock/penstock/relay/outbox"
+)
+
+// endpointQueue holds the deliveries to one endpoint.
+type endpointQueue struct {
+	name        string
+	pace        outbox.Pace // of the newest delivery, created at paceTime
+	paceTime    time.Time
+	running     int
+	waiting     []*item
+	avgDuration time.Duration // moving average of an attempt
+	nextStart   time.Time     // earliest start of the next attempt, if the pace has a rate
+	timer       *time.Timer   // fires at nextStart while items wait
+}
+
+// maxQueueDelay bounds the estimated time that an item waits in memory; the
+// others wait in the store. minQueueShare items may wait in any queue, however
+// full the others are.
+const (
+	maxQueueDelay = time.Minute
+	minQueueShare = 64
+)
+
+// queueName returns the name of a delivery's queue: its endpoint, or one name
+// for all mails without a pace, which share the operator's mail server, and one
+// for all SMS, which only go to the gateway's own queue of messages.
+func queueName(d *outbox.Delivery) string {
+	switch {
+	case d.Pace != (outbox.Pace{}):
+		return d.Lane()
+	case d.SMS != nil:
+		return "sms"
+	case d.Mail != nil:
+		return "mail"
+	}
+	return d.Lane()
+}
+
+// queueFor returns the queue of a delivery, and creates it if needed.
+func (f *inFlight) queueFor(d *outbox.Delivery) *endpointQueue {
+	name := queueName(d)
+	q := f.queues[name]
+	if q == nil {
+		q = &endpointQueue{name: name, avgDuration: 50 * time.Millisecond}
+		f.queues[name] = q
+	}
+	if !d.CreatedAt.Before(q.paceTime) {
+		q.pace, q.paceTime = d.Pace, d.CreatedAt
+	}
+	return q
+}
+
+// maxRunning returns the maximum number of concurrent attempts of a queue.
+func (f *inFlight) maxRunning(q *endpointQueue) int {
+	if q.pace.Concurrency > 0 {
+		return q.pace.Concurrency
+	}
+	return f.opts.PerEndpoint
+}
+
+// canStart reports whether a queue may start another attempt now. A queue's
+// share shrinks with the free capacity, so that a few endpoints that hang never
+// use all of it.
+func (f *inFlight) canStart(q *endpointQueue) bool {
+	left := f.opts.Attempts - f.running
+	return left > 0 && q.running < min(f.maxRunning(q), max(1, left/2)) && !q.nextStart.After(f.now())
+}
+
+// canEnqueue reports whether another item may wait in a queue. A queue's share
+// shrinks with the free capacity, and no queue holds more than it can send
+// within maxQueueDelay.
+func (f *inFlight) canEnqueue(q *endpointQueue) bool {
+	share := max(minQueueShare, (f.opts.Backlog-f.waiting)/2)
+	return len(q.waiting) < min(f.opts.EndpointBacklog, share) && f.drainTime(q) <= maxQueueDelay
+}
+
+// drainTime estimates the time until all waiting items of a queue were
+// attempted.
+func (f *inFlight) drainTime(q *endpointQueue) time.Duration {
+	n := time.Duration(len(q.waiting) + 1)
+	d := q.avgDuration * n / time.Duration(f.maxRunning(q))
+	if q.pace.PerSecond > 0 {
+		d = max(d, n*interval(q.pace))
+	}
+	return d
+}
+
+// interval returns the time between two attempts of a pace with a rate.
+func interval(p outbox.Pace) time.Duration {
+	return time.Duration(float64(time.Second) / p.PerSecond)
+}
+
+func (f *inFlight) start(q *endpointQueue, item *item) {
+	item.queue = q
+	q.running++
+	f.running++
+	f.items[item.delivery.ID] = item
+	if q.pace.PerSecond > 0 {
+		now := f.now()
+		if q.nextStart.Before(now) {
+			q.nextStart = now
+		}
+		q.nextStart = q.nextStart.Add(interval(q.pace))
+		f.scheduleNext(q)
+	}
+}
+
+func (f *inFlight) enqueue(q *endpointQueue, item *item) {
+	item.queue = q
+	if len(q.waiting) == 0 {
+		f.backlogged = append(f.backlogged, q)
+	}
+	q.waiting = append(q.waiting, item)
+	f.waiting++
+	f.items[item.delivery.ID] = item
+	f.scheduleNext(q)
+}
+
+// scheduleNext resumes a queue when its rate allows the next attempt.
+func (f *inFlight) scheduleNext(q *endpointQueue) {
+	wait := q.nextStart.Sub(f.now())
+	if q.timer == nil && wait > 0 {
+		q.timer = time.AfterFunc(wait, func() { f.resume(q) })
+	}
+}
+
+// resume starts a waiting item of a queue if its limits allow it.
+func (f *inFlight) resume(q *endpointQueue) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	q.timer = nil
+	if len(q.waiting) > 0 && f.canStart(q) {
+		go f.runFrom(f.startFirst(q))
+	}
+	if len(q.waiting) > 0 {
+		f.scheduleNext(q)
+	}
+	f.removeIfEmpty(q)
+}
+
+// removeIfEmpty removes a queue without items, unless its rate limit is pending.
+func (f *inFlight) removeIfEmpty(q *endpointQueue) {
+	if q.running == 0 && len(q.waiting) == 0 && q.timer == nil {
+		delete(f.queues, q.name)
+	}
+}

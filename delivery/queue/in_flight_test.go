@@ -1,0 +1,230 @@
+package queue
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/penstock/penstock/relay/outbox"
+)
+
+// gate is an inFlight whose attempts block until letGo.
+type gate struct {
+	*inFlight
+	mu    sync.Mutex
+	begun []string
+	start chan string
+	open  map[string]chan struct{}
+}
+
+func newGate(o Options) *gate {
+	g := &gate{start: make(chan string, 1000), open: make(map[string]chan struct{})}
+	g.inFlight = newInFlight(withDefaults(o), time.Now, func(item *item) {
+		g.mu.Lock()
+		g.begun = append(g.begun, item.delivery.ID)
+		c := g.open[item.delivery.ID]
+		g.mu.Unlock()
+		g.start <- item.delivery.ID
+		<-c
+	})
+	return g
+}
+
+func (g *gate) item(host, id string) *item {
+	g.mu.Lock()
+	if g.open[id] == nil {
+		g.open[id] = make(chan struct{})
+	}
+	g.mu.Unlock()
+	return &item{
+		delivery: outbox.Delivery{ID: id, Account: 1, Request: &outbox.Request{URL: "http://" + host + "/x"}},
+		leaseEnd: time.Now().Add(time.Hour),
+	}
+}
+
+func (g *gate) put(host string, n int) (states []admission) {
+	for i := range n {
+		states = append(states, g.admit(g.item(host, fmt.Sprintf("%s-%d", host, i))))
+	}
+	return states
+}
+
+func (g *gate) letGo(id string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	close(g.open[id])
+}
+
+func (g *gate) await(n int) (ids []string) {
+	for range n {
+		ids = append(ids, <-g.start)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+func TestAnEndpointQueueTakesItsCapacityThenWaitsThenIsFull(t *testing.T) {
+	g := newGate(Options{Attempts: 100, PerEndpoint: 2, EndpointBacklog: 3})
+	got := g.put("a", 6)
+	if want := []admission{admitted, admitted, admitted, admitted, admitted, full}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if ids := g.await(2); !slices.Equal(ids, []string{"a-0", "a-1"}) {
+		t.Errorf("begun %v", ids)
+	}
+	if g.admit(g.item("a", "a-0")) != admitted {
+		t.Error("what is held already was not taken as such")
+	}
+	if running, waiting := g.load(); running != 2 || waiting != 3 {
+		t.Errorf("running %d, waiting %d", running, waiting)
+	}
+	g.letGo("a-0")
+	if ids := g.await(1); ids[0] != "a-2" {
+		t.Errorf("after the first: %v", ids)
+	}
+}
+
+func TestEndpointQueuesThatHangNeverTakeAllCapacity(t *testing.T) {
+	g := newGate(Options{Attempts: 64, PerEndpoint: 16})
+	for i := range 8 {
+		g.put(fmt.Sprintf("hangs%d", i), 50)
+	}
+	running, _ := g.load()
+	if running >= 64 {
+		t.Fatalf("%d of 64 places are taken", running)
+	}
+	if got := g.put("healthy", 1); got[0] != admitted || !g.holds("healthy-0") {
+		t.Errorf("got %v", got)
+	}
+	for id := range g.start {
+		if id == "healthy-0" {
+			break
+		}
+	}
+}
+
+func TestAWaitingEndpointQueueGetsACapacityThatAnotherReleased(t *testing.T) {
+	g := newGate(Options{Attempts: 2, PerEndpoint: 2})
+	g.put("a", 1)
+	g.put("b", 1)
+	g.put("c", 1) // no place is left
+	g.await(2)
+	g.letGo("a-0")
+	if ids := g.await(1); ids[0] != "c-0" {
+		t.Errorf("begun %v", ids)
+	}
+}
+
+func TestStopReturnsWhatWaitsAndTakesNothingMore(t *testing.T) {
+	g := newGate(Options{PerEndpoint: 1})
+	g.put("a", 3)
+	g.await(1)
+	if refs := g.stop(); len(refs) != 2 {
+		t.Errorf("returned %v", refs)
+	}
+	if g.admit(g.item("b", "b-0")) != stopping {
+		t.Error("took something after the stop")
+	}
+	g.letGo("a-0")
+	<-g.done()
+}
+
+func TestEachEndpointHasItsQueue(t *testing.T) {
+	get := func(url string) *outbox.Request { return &outbox.Request{URL: url} }
+	relay := outbox.Delivery{Account: 1, Endpoint: "e", Request: get("http://a.example/x")}
+	plain := outbox.Delivery{Account: 1, Request: get("http://a.example/x?y")}
+	mail := outbox.Delivery{Account: 1, Endpoint: "m", Mail: &outbox.Mail{To: "a@example.org"}}
+	paced := mail
+	paced.Pace.PerSecond = 1
+	for _, c := range []struct {
+		name string
+		a, b outbox.Delivery
+		same bool
+	}{
+		{"one endpoint of a relay with other placeholders", relay, outbox.Delivery{Account: 1, Endpoint: "e", Request: get("http://a.example/z")}, true},
+		{"two endpoints at one host", relay, outbox.Delivery{Account: 1, Endpoint: "f", Request: relay.Request}, false},
+		{"without an endpoint the host counts", plain, outbox.Delivery{Account: 1, Request: get("http://a.example/z")}, true},
+		{"without an endpoint the port counts", plain, outbox.Delivery{Account: 1, Request: get("http://a.example:81/x")}, false},
+		{"without an endpoint the account counts", plain, outbox.Delivery{Account: 2, Request: plain.Request}, false},
+		{"mails share the mail server", mail, outbox.Delivery{Account: 2, Mail: &outbox.Mail{To: "b@example.org"}}, true},
+		{"mails with a pace do not", mail, paced, false},
+		{"SMS share the queue of messages", outbox.Delivery{Account: 1, Endpoint: "a", SMS: &outbox.SMS{To: "1"}}, outbox.Delivery{Account: 2, SMS: &outbox.SMS{To: "2"}}, true},
+		{"SMS do not wait for mails", mail, outbox.Delivery{Account: 1, SMS: &outbox.SMS{To: "1"}}, false},
+		{"what goes to a SIM has a queue of its own", mail, outbox.Delivery{Account: 1, Endpoint: "s", SIM: &outbox.SIM{ICCID: "8944"}}, false},
+	} {
+		if got := queueName(&c.a) == queueName(&c.b); got != c.same {
+			t.Errorf("%s: same lane %v, want %v", c.name, got, c.same)
+		}
+	}
+}
+
+func TestAnEndpointQueueKeepsToItsConcurrency(t *testing.T) {
+	g := newGate(Options{PerEndpoint: 8})
+	for i := range 5 {
+		item := g.item("a", fmt.Sprintf("a-%d", i))
+		item.delivery.Pace.Concurrency = 2
+		g.admit(item)
+	}
+	if running, waiting := g.load(); running != 2 || waiting != 3 {
+		t.Errorf("running %d, waiting %d", running, waiting)
+	}
+	changed := g.item("a", "a-5")
+	changed.delivery.Pace.Concurrency, changed.delivery.CreatedAt = 4, time.Now()
+	g.admit(changed)
+	g.await(2)
+	g.letGo("a-0")
+	g.await(2) // the newest delivery's limit allows more attempts
+	g.letGo("a-1")
+	g.await(2)
+	if running, waiting := g.load(); running != 4 || waiting != 0 {
+		t.Errorf("after the change: running %d, waiting %d", running, waiting)
+	}
+}
+
+func TestAnEndpointQueueKeepsToItsRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var begun []time.Duration
+		var mu sync.Mutex
+		start := time.Now()
+		f := newInFlight(withDefaults(Options{}), time.Now, func(*item) {
+			mu.Lock()
+			begun = append(begun, time.Since(start))
+			mu.Unlock()
+		})
+		put := func(id string) {
+			f.admit(&item{leaseEnd: start.Add(time.Hour), delivery: outbox.Delivery{
+				ID: id, Account: 1, Endpoint: "e", Request: &outbox.Request{URL: "http://a/"}, Pace: outbox.Pace{PerSecond: 2},
+			}})
+		}
+		put("a")
+		synctest.Wait() // the queue is empty, and keeps its rate limit
+		for _, id := range []string{"b", "c", "d"} {
+			put(id)
+		}
+		time.Sleep(10 * time.Second)
+		put("e")
+		synctest.Wait()
+		want := []time.Duration{0, 500 * time.Millisecond, time.Second, 1500 * time.Millisecond, 10 * time.Second}
+		if !slices.Equal(begun, want) {
+			t.Errorf("begun after %v, want %v", begun, want)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if len(f.queues) != 0 {
+			t.Errorf("%d lanes are left", len(f.queues))
+		}
+	})
+}
+
+func TestEndpointQueuesThatHangLeaveMemoryToOthers(t *testing.T) {
+	g := newGate(Options{PerEndpoint: 1, Backlog: 1000, EndpointBacklog: 1000})
+	for i := range 20 {
+		g.put(fmt.Sprintf("hangs%d", i), 1000)
+	}
+	if got := g.put("healthy", 1+minQueueShare); slices.Contains(got, full) {
+		t.Errorf("got %v", got)
+	}
+}

@@ -1,0 +1,84 @@
+package queue
+
+import (
+	"context"
+	"time"
+
+	"github.com/penstock/penstock/relay/outbox"
+)
+
+// parkedBatch is how many parked deliveries of an endpoint are leased in one
+// round trip. maxParkedPerPass bounds those of one endpoint in one pass, so that
+// no endpoint waits long for another.
+const (
+	parkedBatch      = 200
+	maxParkedPerPass = 2000
+)
+
+// releaseParked shares the states of the breakers and starts parked deliveries.
+// While Redis is down, it goes by the states that this process knows.
+func (q *Queue) releaseParked(ctx context.Context) {
+	if err := q.breakers.share(ctx); err != nil && ctx.Err() == nil {
+		q.deps.Logger.WarnContext(ctx, "cannot synchronize breakers", "error", err)
+	}
+	endpoints, err := q.deps.Store.Held(ctx)
+	if err != nil {
+		if ctx.Err() == nil {
+			q.deps.Logger.WarnContext(ctx, "cannot list parked deliveries", "error", err)
+		}
+		return
+	}
+	q.breakers.closeIdle(endpoints)
+	total := 0
+	for _, parked := range endpoints {
+		total += parked.Count
+		q.releaseEndpoint(ctx, parked)
+	}
+	q.parked.Store(int64(total))
+}
+
+// releaseEndpoint starts the parked deliveries of an endpoint that need not wait:
+// all of them once its breaker is closed; while it is open, those parked for
+// long enough and one as a probe.
+func (q *Queue) releaseEndpoint(ctx context.Context, parked outbox.Line) {
+	now := q.deps.Now()
+	open, due := q.breakers.state(parked.Endpoint)
+	if !open {
+		q.startParked(ctx, parked, maxParkedPerPass, time.Time{})
+		return
+	}
+	if !parked.First.After(now) {
+		q.startParked(ctx, parked, maxParkedPerPass, now)
+	}
+	if due {
+		q.startParked(ctx, parked, 1, time.Time{})
+	}
+}
+
+// startParked leases up to n parked deliveries of an endpoint and admits them.
+// Those that find no capacity are due later.
+func (q *Queue) startParked(ctx context.Context, parked outbox.Line, n int, before time.Time) {
+	for n > 0 {
+		now := q.deps.Now()
+		limit := min(n, parkedBatch)
+		ds, err := q.deps.Store.Take(ctx, parked, limit, before, now.Add(q.opts.Lease))
+		if err != nil {
+			return // leased deliveries are due when their lease ends
+		}
+		var unplaced []outbox.Lease
+		for i := range ds {
+			item := &item{delivery: ds[i], leaseEnd: now.Add(q.opts.Lease)}
+			if q.inFlight.admit(item) != admitted {
+				unplaced = append(unplaced, item.lease())
+			}
+		}
+		if len(unplaced) > 0 {
+			q.releaseLeases(unplaced, now.Add(q.inFlight.capacityDelay(&ds[0])))
+			return
+		}
+		if len(ds) < limit {
+			return
+		}
+		n -= len(ds)
+	}
+}

@@ -1,0 +1,223 @@
+package queue
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/delivery"
+	"github.com/penstock/penstock/relay/cache/redistest"
+	"github.com/penstock/penstock/relay/outbox"
+)
+
+// quickProbes makes probes come as often as the test looks.
+func quickProbes() Options {
+	return Options{Probe: 50 * time.Millisecond, ProbeMax: 200 * time.Millisecond, Reconcile: 50 * time.Millisecond}
+}
+
+// awaitParked waits until so many say that they wait for a breaker.
+func (r *rig) awaitParked(n int) {
+	r.t.Helper()
+	redistest.Await(r.t, 30*time.Second, fmt.Sprintf("%d wait for the breaker", n), func(ctx context.Context) bool {
+		page, _, err := r.store.List(ctx, outbox.Filter{Waits: outbox.WaitsForBreaker, Limit: 1000})
+		return err == nil && len(page) == n
+	})
+}
+
+func TestABreakerHoldsWhatWaitsAndLetsItGoOnceTheEndpointWorks(t *testing.T) {
+	b := onRedis(t, redistest.Start(t).URL)
+	r := newRig(t, b, quickProbes(), nil)
+	var works atomic.Bool
+	s := newSink(t, func(string, int) int { return map[bool]int{true: 200, false: 503}[works.Load()] })
+	failing := r.deliveries(10, s.URL)
+	r.send(failing)
+	r.await(outbox.Retrying, 10)
+	ds := r.deliveries(500, s.URL)
+	r.send(ds)
+	r.awaitParked(500)
+	redistest.Await(t, time.Minute, "it is probed again and again", func(context.Context) bool {
+		st := r.queue.Stats()
+		return st.Probed >= 5 && st.Open == 1 && st.Parked >= 499
+	})
+	_, total := s.count()
+	if probed := r.queue.Stats().Probed; total < 10 || int64(total) > 10+probed {
+		t.Errorf("%d requests with %d probes", total, probed)
+	}
+	for _, d := range ds {
+		if got := r.get(d); got.Tries != 0 || got.State.Ended() {
+			t.Fatalf("a probe used up an attempt: %+v", got)
+		}
+	}
+	r.stop()
+
+	again := newRig(t, b, quickProbes(), nil)
+	redistest.Await(t, time.Minute, "a restart knows the breaker", func(context.Context) bool { return again.queue.Stats().Open == 1 })
+	works.Store(true)
+	again.await(outbox.Delivered, 500+10)
+	if got := again.get(ds[0]); got.Tries != 1 || got.Waits != "" {
+		t.Errorf("got %+v", got)
+	}
+	redistest.Await(t, time.Minute, "nothing is left", func(ctx context.Context) bool {
+		lines, err := again.store.Held(ctx)
+		open, err2 := again.redis.Breakers().List(ctx)
+		return err == nil && err2 == nil && len(lines) == 0 && len(open) == 0 && again.queue.Stats().Parked == 0
+	})
+}
+
+func TestABreakerTakesNoAttemptFromADeliveryAndDoesNotHoldItForEver(t *testing.T) {
+	o := quickProbes()
+	o.Probe, o.ProbeMax = time.Hour, time.Hour
+	r := newRig(t, onRedis(t, redistest.Start(t).URL), o, delivery.Schedule{time.Second, time.Second})
+	s := newSink(t, always(500))
+	ds := r.deliveries(100, s.URL)
+	r.send(ds)
+	r.await(outbox.Dead, 100)
+	for _, d := range ds {
+		if got := r.get(d); got.Tries != 3 || len(got.Attempts) != 3 {
+			t.Fatalf("got %d attempts, want 3: %+v", got.Tries, got)
+		}
+	}
+	if r.queue.Stats().Opened != 1 {
+		t.Errorf("the breaker opened %d times", r.queue.Stats().Opened)
+	}
+}
+
+func TestAnOrderedEndpointGetsOneAfterTheOther(t *testing.T) {
+	r := newRig(t, onRedis(t, redistest.Start(t).URL), quickProbes(), delivery.Schedule{200 * time.Millisecond, 200 * time.Millisecond})
+	var mu sync.Mutex
+	var order []string
+	s := newSink(t, func(id string, n int) int {
+		mu.Lock()
+		defer mu.Unlock()
+		order = append(order, id)
+		switch {
+		case id[len(id)-1] == '3' && n < 3:
+			return 503
+		case id[len(id)-1] == '6':
+			return 404
+		}
+		return 200
+	})
+	ds := r.deliveries(30, s.URL)
+	var want []string
+	for i := range ds {
+		ds[i].Endpoint, ds[i].Pace.Ordered = "line", true
+		want = append(want, ds[i].ID)
+		if ds[i].ID[len(ds[i].ID)-1] == '3' {
+			want = append(want, ds[i].ID, ds[i].ID)
+		}
+	}
+	r.send(ds)
+	r.await(outbox.Delivered, 27)
+	r.await(outbox.Dead, 3)
+	if !slices.Equal(order, want) {
+		t.Errorf("got  %v\nwant %v", order, want)
+	}
+}
+
+func TestOrderOutlivesARestart(t *testing.T) {
+	b := onRedis(t, redistest.Start(t).URL)
+	first := newRig(t, b, Options{Lease: time.Second}, nil)
+	var mu sync.Mutex
+	var order []string
+	s := newSink(t, func(id string, _ int) int {
+		mu.Lock()
+		defer mu.Unlock()
+		order = append(order, id)
+		return 200
+	})
+	ds := first.deliveries(10, s.URL)
+	var want []string
+	for i := range ds {
+		ds[i].Endpoint, ds[i].Pace.Ordered = "line", true
+		want = append(want, ds[i].ID)
+	}
+	first.stop()
+	first.create(ds, time.Millisecond) // and a crash before any is dispatched
+	again := newRig(t, b, Options{}, nil)
+	again.await(outbox.Delivered, 10)
+	if !slices.Equal(order, want) {
+		t.Errorf("got  %v\nwant %v", order, want)
+	}
+}
+
+// Retries come from asynq, which has fewer workers here than the endpoints that
+// hang have attempts.
+func TestRetriesToAnEndpointThatHangsDelayNoOther(t *testing.T) {
+	release := make(chan struct{})
+	hanging := newSink(t, always(200))
+	hanging.before = func(*http.Request) { <-release }
+	r := newRig(t, onRedis(t, redistest.Start(t).URL), Options{Tasks: 4, Attempts: 64, PerEndpoint: 8}, nil)
+	t.Cleanup(func() { close(release) })
+	r.create(r.deliveries(100, hanging.URL), 0)
+	redistest.Await(t, 30*time.Second, "the endpoint hangs", func(context.Context) bool {
+		_, total := hanging.count()
+		return total == 8
+	})
+	healthy := newSink(t, always(200))
+	r.create(r.deliveries(50, healthy.URL), 0)
+	redistest.Await(t, time.Minute, "a healthy endpoint gets all its retries", func(context.Context) bool {
+		different, _ := healthy.count()
+		return different == 50
+	})
+	if _, total := hanging.count(); total != 8 {
+		t.Errorf("the endpoint that hangs has %d attempts under way, want 8", total)
+	}
+}
+
+// One path of a host may hang while its other paths work.
+func TestAnEndpointThatHangsDelaysNoOtherOfItsHost(t *testing.T) {
+	release := make(chan struct{})
+	s := newSink(t, always(200))
+	s.before = func(r *http.Request) {
+		if r.URL.Path == "/hangs" {
+			<-release
+		}
+	}
+	r := newRig(t, onRedis(t, redistest.Start(t).URL), Options{}, nil)
+	t.Cleanup(func() { close(release) })
+	for i := range 4 {
+		stuck := r.deliveries(100, s.URL)
+		for j := range stuck {
+			stuck[j].Endpoint, stuck[j].Request.URL = fmt.Sprintf("stuck%d", i), s.URL+"/hangs?id="+stuck[j].ID
+		}
+		r.send(stuck)
+	}
+	redistest.Await(t, 30*time.Second, "four endpoints hang", func(context.Context) bool {
+		_, total := s.count()
+		return total == 4*32
+	})
+	ds := r.deliveries(200, s.URL)
+	for i := range ds {
+		ds[i].Endpoint = fmt.Sprintf("healthy%d", i%50)
+	}
+	r.send(ds)
+	r.await(outbox.Delivered, 200)
+}
+
+func TestWhatIsParkedGoesOnWhileRedisIsDown(t *testing.T) {
+	server := redistest.Start(t)
+	r := newRig(t, onRedis(t, server.URL), quickProbes(), nil)
+	var works atomic.Bool
+	s := newSink(t, func(string, int) int { return map[bool]int{true: 200, false: 503}[works.Load()] })
+	r.send(r.deliveries(10, s.URL))
+	r.await(outbox.Retrying, 10)
+	ds := r.deliveries(20, s.URL)
+	r.send(ds)
+	r.awaitParked(20)
+	server.Stop()
+	works.Store(true)
+	redistest.Await(t, time.Minute, "the breaker closes and lets them go", func(context.Context) bool {
+		for _, d := range ds {
+			if r.get(d).State != outbox.Delivered {
+				return false
+			}
+		}
+		return true
+	})
+}

@@ -1,0 +1,266 @@
+package queue
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/hibiken/asynq"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/outbox"
+)
+
+// taskType is the type of all asynq tasks of this package.
+const taskType = "delivery"
+
+// retry schedules an attempt of a delivery; a zero dueAt means now.
+type retry struct {
+	ref   outbox.Ref
+	dueAt time.Time
+}
+
+// payload is the content of an asynq task. It is small, because asynq's
+// heartbeat rewrites it repeatedly.
+type payload struct {
+	Account account.ID `json:"a"`
+	ID      string     `json:"id"`
+}
+
+// retryIn is the error that makes asynq call the handler again after this time.
+// IsFailure does not count it as a failure.
+type retryIn time.Duration
+
+func (retryIn) Error() string { return "waits" }
+
+// newServer returns an asynq server. It never counts failures, so it never
+// archives a task.
+func (q *Queue) newServer() *asynq.Server {
+	return asynq.NewServer(q.deps.Redis, asynq.Config{
+		Concurrency:              q.opts.Tasks,
+		Queues:                   map[string]int{q.opts.Name: 1},
+		RetryDelayFunc:           retryDelay,
+		IsFailure:                func(error) bool { return false },
+		TaskCheckInterval:        q.opts.Poll,
+		DelayedTaskCheckInterval: q.opts.Poll,
+		// Attempts end with the queue's own context; this is only a safety net.
+		ShutdownTimeout: q.opts.AttemptTimeout + 10*time.Second,
+		Logger:          newAsynqLog(q.deps.Logger, q.deps.Now),
+		LogLevel:        asynq.WarnLevel,
+	})
+}
+
+// retryDelay returns the delay of a retryIn, and 1 s for errors of asynq itself,
+// such as an expired lease.
+func retryDelay(_ int, err error, _ *asynq.Task) time.Duration {
+	if wait, ok := errors.AsType[retryIn](err); ok {
+		return max(0, time.Duration(wait))
+	}
+	return time.Second
+}
+
+// enqueueTask creates the asynq task of a delivery. An existing task is not an
+// error: the record stays due, and the reconciler schedules it.
+func (q *Queue) enqueueTask(ctx context.Context, r retry) (existed bool, err error) {
+	body, err := json.Marshal(payload{r.ref.Account, r.ref.ID})
+	if err != nil {
+		return false, err
+	}
+	opts := []asynq.Option{
+		asynq.Queue(q.opts.Name), asynq.TaskID(r.ref.ID), asynq.MaxRetry(1 << 30),
+		// asynq reads times in whole seconds; below 1 s it would take 30 minutes.
+		asynq.Timeout((q.opts.AttemptTimeout + 30*time.Second).Truncate(time.Second)),
+	}
+	if r.dueAt.After(q.deps.Now()) {
+		opts = append(opts, asynq.ProcessAt(r.dueAt))
+	}
+	_, err = q.client.EnqueueContext(ctx, asynq.NewTask(taskType, body), opts...)
+	if errors.Is(err, asynq.ErrTaskIDConflict) {
+		return true, nil
+	}
+	return false, err
+}
+
+// scheduleNext schedules the retries among saved outcomes, and the deliveries
+// that are next in their ordered queues. If there are too many at once, the
+// reconciler schedules them when they are due.
+func (q *Queue) scheduleNext(saved []outbox.Outcome, next []outbox.Ref) {
+	for _, ref := range next {
+		q.schedule(retry{ref: ref})
+	}
+	for i := range saved {
+		if o := &saved[i]; !o.NextAttemptAt.IsZero() {
+			q.schedule(retry{outbox.Ref{Account: o.Account, ID: o.ID}, o.NextAttemptAt})
+		}
+	}
+}
+
+func (q *Queue) schedule(r retry) {
+	select {
+	case q.retries <- r:
+	default:
+	}
+}
+
+// maxRetries is the largest number of retries enqueued in one round.
+const maxRetries = 200
+
+func (q *Queue) enqueueLoop() {
+	for r := range q.retries {
+		ctx, cancel := context.WithTimeout(q.attemptCtx, 5*time.Second)
+		var due []outbox.Ref
+		var later []retry
+		for n, more := 1, true; more; n++ {
+			if r.dueAt.IsZero() {
+				due = append(due, r.ref)
+			} else {
+				later = append(later, r)
+			}
+			r, more = q.nextRetry(n)
+		}
+		if err := q.attemptDue(ctx, due); err != nil { // first: it does not need Redis
+			q.logDeferred(err)
+		}
+		for _, r := range later {
+			if _, err := q.enqueueTask(ctx, r); err != nil {
+				q.logDeferred(err)
+			}
+		}
+		cancel()
+	}
+}
+
+// nextRetry returns a waiting retry, if the round has capacity for it.
+func (q *Queue) nextRetry(n int) (r retry, ok bool) {
+	if n >= maxRetries {
+		return r, false
+	}
+	select {
+	case r, ok = <-q.retries:
+		return r, ok
+	default:
+		return r, false
+	}
+}
+
+// logDeferred logs that deliveries are left to the reconciler.
+func (q *Queue) logDeferred(err error) {
+	if q.attemptCtx.Err() == nil {
+		q.deps.Logger.Debug("retry not scheduled; the reconciler will find the delivery", "error", err)
+	}
+}
+
+// attemptDue attempts deliveries that are due. Those that are still due after
+// that are scheduled again by the reconciler.
+func (q *Queue) attemptDue(ctx context.Context, refs []outbox.Ref) error {
+	refs = slices.DeleteFunc(refs, func(r outbox.Ref) bool { return !q.beginLease(r.ID) })
+	if len(refs) == 0 {
+		return nil
+	}
+	defer func() {
+		for _, r := range refs {
+			q.inFlight.endLease(r.ID)
+		}
+	}()
+	now := q.deps.Now()
+	ds, err := q.deps.Store.LeaseDue(ctx, refs, now, now.Add(q.opts.Lease))
+	release := make(map[time.Duration][]outbox.Lease)
+	for i := range ds {
+		item := &item{delivery: ds[i], leaseEnd: now.Add(q.opts.Lease)}
+		if wait, ok := q.admit(item); !ok {
+			release[wait] = append(release[wait], item.lease())
+		}
+	}
+	for wait, leases := range release {
+		q.releaseLeases(leases, q.deps.Now().Add(wait))
+	}
+	return err
+}
+
+// beginLease reports whether the lease of a delivery may be acquired until
+// endLease. A delivery that this process has sent or is sending may still look
+// due in the store, if the store executed a call late and twice. An outcome is
+// in the outcome writer before its item leaves inFlight, so the writer is
+// checked last.
+func (q *Queue) beginLease(id string) bool {
+	if !q.inFlight.beginLease(id) {
+		return false
+	}
+	if q.outcomes.isUnsaved(id) {
+		q.inFlight.endLease(id)
+		return false
+	}
+	return true
+}
+
+// process is asynq's handler: it leases the delivery and admits it if it is due.
+// The task ends with that and a retry gets a new one, so that an endpoint that
+// hangs occupies no asynq worker.
+func (q *Queue) process(ctx context.Context, t *asynq.Task) error {
+	var p payload
+	if err := json.Unmarshal(t.Payload(), &p); err != nil {
+		q.deps.Logger.ErrorContext(ctx, "unknown asynq task", "error", err)
+		return nil
+	}
+	ref := outbox.Ref{Account: p.Account, ID: p.ID}
+	if !q.beginLease(ref.ID) {
+		return retryIn(time.Second)
+	}
+	defer q.inFlight.endLease(ref.ID)
+	for {
+		now := q.deps.Now()
+		d, ok, err := q.deps.Store.Lease(ctx, ref.Account, ref.ID, now, now.Add(q.opts.Lease))
+		switch {
+		case relay.KindOf(err) == relay.KindNotFound || err == nil && (d.State.Ended() || d.Waits != ""):
+			return nil
+		case err != nil:
+			return err
+		case ok:
+			return q.admitOrRelease(&item{delivery: d, leaseEnd: now.Add(q.opts.Lease)})
+		}
+		// asynq has a resolution of 1 s and may call up to 1 s early.
+		wait := d.NextAttemptAt.Sub(now)
+		if wait > time.Second || !sleep(ctx, q.attemptCtx, wait) {
+			return retryIn(wait)
+		}
+	}
+}
+
+// sleep waits, or returns false if a context ends first.
+func sleep(a, b context.Context, wait time.Duration) bool {
+	t := time.NewTimer(wait)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-a.Done():
+	case <-b.Done():
+	}
+	return false
+}
+
+// admitOrRelease admits a leased delivery, or postpones it if its endpoint has
+// no capacity, so that it does not block others that are due.
+func (q *Queue) admitOrRelease(item *item) error {
+	wait, ok := q.admit(item)
+	if ok {
+		return nil
+	}
+	q.releaseLeases([]outbox.Lease{item.lease()}, q.deps.Now().Add(wait))
+	return retryIn(wait)
+}
+
+// admit admits a leased delivery, or returns how long until there may be
+// capacity.
+func (q *Queue) admit(item *item) (wait time.Duration, ok bool) {
+	switch q.inFlight.admit(item) {
+	case full:
+		return q.inFlight.capacityDelay(&item.delivery), false
+	case stopping:
+		return 0, false
+	}
+	return 0, true
+}

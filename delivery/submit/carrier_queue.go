@@ -1,0 +1,296 @@
+package submit
+
+import (
+	"cmp"
+	"context"
+	"sync"
+	"time"
+
+	"github.com/penstock/penstock/relay/message"
+)
+
+// carrierQueue holds the messages waiting for one carrier and tracks its parts
+// in flight, at most its window.
+type carrierQueue struct {
+	worker *Worker
+	route  Route
+
+	mu           sync.Mutex
+	waiting      []*item
+	waitingParts int // parts in waiting
+	capacity     int // parts that may wait
+	inFlight     int
+	busy         map[*item]struct{} // items with a part in flight, if route.InTurn
+	throttle     throttle
+	rate         rateLimit
+	stats        Stats
+	notify       chan struct{}
+	idle         chan struct{} // notified when nothing is in flight
+}
+
+func newCarrierQueue(w *Worker, route Route) *carrierQueue {
+	route.Window = cmp.Or(route.Window, 10)
+	return &carrierQueue{
+		worker: w, route: route, capacity: cmp.Or(w.opts.Backlog, max(256, 8*route.Window)), busy: make(map[*item]struct{}),
+		throttle: throttle{window: route.Window, allowed: route.Window, minPause: w.opts.FirstPause, maxPause: w.opts.LongestPause},
+		rate:     rateLimit{perSecond: route.PerSecond}, notify: make(chan struct{}, 1), idle: make(chan struct{}, 1),
+	}
+}
+
+// add appends a message to the queue, or returns false if the queue is full. A
+// message is never split, so the last one may exceed the capacity.
+func (q *carrierQueue) add(item *item) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.waitingParts >= q.capacity {
+		return false
+	}
+	q.waiting = append(q.waiting, item)
+	q.waitingParts += len(item.queued)
+	notify(q.notify)
+	return true
+}
+
+func (q *carrierQueue) freeCapacity() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.capacity - q.waitingParts
+}
+
+// sending reports whether the carrier is ready and the queue is not paused.
+func (q *carrierQueue) sending() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.route.Carrier.Ready() && !q.throttle.pausedUntil.After(q.worker.deps.Now())
+}
+
+func (q *carrierQueue) load() (waiting, inFlight int) {
+	s := q.snapshot()
+	return s.Waiting, s.UnderWay
+}
+
+func (q *carrierQueue) snapshot() Stats {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	s := q.stats
+	s.Carrier, s.Waiting, s.UnderWay = q.route.Name, q.waitingParts, q.inFlight
+	return s
+}
+
+func (q *carrierQueue) resumeNow() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.throttle.pausedUntil = time.Time{}
+	notify(q.notify)
+}
+
+// run submits until the worker stops.
+func (q *carrierQueue) run() {
+	for q.worker.claimCtx.Err() == nil {
+		batch, wait := q.nextBatch()
+		if len(batch) > 0 {
+			q.submitBatch(batch)
+			continue
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-q.notify:
+		case <-timer.C:
+		case <-q.worker.claimCtx.Done():
+		}
+		timer.Stop()
+	}
+}
+
+// idleWait is how long the queue sleeps without a notification.
+const idleWait = time.Second
+
+// partBatch is a set of parts of one message.
+type partBatch struct {
+	item  *item
+	parts []int
+}
+
+// nextBatch removes the parts that may be submitted now, or returns how long to
+// wait.
+func (q *carrierQueue) nextBatch() ([]partBatch, time.Duration) {
+	now := q.worker.deps.Now()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if wait := q.throttle.pausedUntil.Sub(now); wait > 0 {
+		return nil, wait
+	}
+	if q.waitingParts == 0 || !q.route.Carrier.Ready() {
+		return nil, idleWait
+	}
+	n, wait := q.rate.allowed(now, q.throttle.allowed-q.inFlight)
+	if n <= 0 {
+		return nil, cmp.Or(wait, idleWait)
+	}
+	batch := q.pickParts(n)
+	for _, p := range batch {
+		q.inFlight += len(p.parts)
+		q.waitingParts -= len(p.parts)
+		q.rate.consume(len(p.parts))
+	}
+	if q.waitingParts < q.capacity/2 {
+		notify(q.worker.capacityFreed)
+	}
+	return batch, idleWait
+}
+
+// pickParts removes up to n parts from the queue, in order.
+func (q *carrierQueue) pickParts(n int) (batch []partBatch) {
+	rest := q.waiting[:0]
+	for i, item := range q.waiting {
+		if n == 0 {
+			rest = append(rest, q.waiting[i:]...)
+			break
+		}
+		k := min(n, len(item.queued))
+		if _, isBusy := q.busy[item]; q.route.InTurn {
+			if k = min(k, 1); isBusy {
+				k = 0
+			}
+		}
+		if k > 0 {
+			batch = append(batch, partBatch{item, item.queued[:k:k]})
+			item.queued = item.queued[k:]
+			n -= k
+			if q.route.InTurn {
+				q.busy[item] = struct{}{}
+			}
+		}
+		if len(item.queued) > 0 {
+			rest = append(rest, item)
+		}
+	}
+	clear(q.waiting[len(rest):])
+	q.waiting = rest
+	return batch
+}
+
+// submitBatch marks parts as being sent in the store and submits them.
+func (q *carrierQueue) submitBatch(batch []partBatch) {
+	now := q.worker.deps.Now()
+	if batch = q.discardExpired(batch, now); len(batch) == 0 {
+		return
+	}
+	starts := make([]message.Start, len(batch))
+	for i, p := range batch {
+		starts[i] = q.start(p, now)
+	}
+	ctx, cancel := context.WithTimeout(q.worker.submitCtx, storeTimeout)
+	begun, err := q.worker.deps.Work.Begin(ctx, starts)
+	cancel()
+	if err != nil {
+		q.worker.log.Warn("messages wait for the store", "carrier", q.route.Name, "error", err)
+		q.requeue(batch)
+		return
+	}
+	for i, p := range batch {
+		q.discard(p.item, len(p.parts)-len(begun[i]))
+		for _, part := range begun[i] {
+			q.submitPart(p.item, part)
+		}
+	}
+}
+
+// discardExpired drops the messages whose lease has expired, since the store was
+// unavailable: they are due for the next process that claims them.
+func (q *carrierQueue) discardExpired(batch []partBatch, now time.Time) (valid []partBatch) {
+	for _, p := range batch {
+		if q.worker.leaseExpired(p.item, now) {
+			q.discard(p.item, len(p.parts))
+			continue
+		}
+		valid = append(valid, p)
+	}
+	return valid
+}
+
+// start returns what is to be begun. Begin may also return parts that are marked as
+// being sent: parts that a crashed process may have submitted to an idempotent
+// carrier, or parts that the store may have marked for this worker.
+func (q *carrierQueue) start(p partBatch, now time.Time) message.Start {
+	w := q.worker
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	until := now.Add(w.opts.Lease)
+	p.item.leaseMax = until
+	return message.Start{
+		Ref: p.item.msg.Ref(), Parts: p.parts, Carrier: q.route.Name, Now: now, Until: until,
+		Again: p.item.resubmit && q.route.Idempotent || p.item.maybeMarked,
+	}
+}
+
+// requeue returns parts to the head of the queue after the store failed. The
+// store may have marked them as being sent.
+func (q *carrierQueue) requeue(batch []partBatch) {
+	q.worker.mu.Lock()
+	for _, p := range batch {
+		p.item.maybeMarked = true
+	}
+	q.worker.mu.Unlock()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	head := make([]*item, 0, len(batch)+len(q.waiting))
+	for _, p := range batch {
+		if len(p.item.queued) == 0 {
+			head = append(head, p.item)
+		}
+		p.item.queued = append(p.parts, p.item.queued...)
+		q.inFlight -= len(p.parts)
+		q.waitingParts += len(p.parts)
+		delete(q.busy, p.item)
+	}
+	q.waiting = append(head, q.waiting...)
+	q.throttle.pausedUntil = q.worker.deps.Now().Add(q.worker.opts.FirstPause)
+}
+
+// discard drops parts that another process has or that were deleted.
+func (q *carrierQueue) discard(item *item, n int) {
+	if n == 0 {
+		return
+	}
+	q.complete(item, n, nil)
+	q.worker.partsDone(item, n)
+}
+
+// complete removes parts from those in flight.
+func (q *carrierQueue) complete(item *item, n int, record func()) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.inFlight -= n
+	delete(q.busy, item)
+	if record != nil {
+		record()
+	}
+	notify(q.notify)
+	if q.inFlight == 0 {
+		notify(q.idle)
+	}
+}
+
+// waitIdle waits until nothing is in flight.
+func (q *carrierQueue) waitIdle(ctx context.Context) {
+	for {
+		if _, inFlight := q.load(); inFlight == 0 {
+			return
+		}
+		select {
+		case <-q.idle:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// drain empties the queue and returns the leases of its messages.
+func (q *carrierQueue) drain() []message.Lease {
+	q.mu.Lock()
+	waiting := q.waiting
+	q.waiting, q.waitingParts = nil, 0
+	q.mu.Unlock()
+	return q.worker.leasesOf(waiting)
+}

@@ -1,0 +1,89 @@
+package submit
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/penstock/penstock/delivery/carrier"
+	"github.com/penstock/penstock/relay/message"
+)
+
+// submitPart submits a part to the carrier and queues its outcome for saving.
+func (q *carrierQueue) submitPart(item *item, part int) {
+	var answers atomic.Int32
+	q.route.Carrier.Submit(q.worker.submitCtx, item.submission(part), func(o carrier.Outcome) {
+		if answers.Add(1) > 1 { // a late answer after Unknown
+			q.worker.outcomes.addCorrection(item, q.outcome(item, part, o))
+			return
+		}
+		now := q.worker.deps.Now()
+		q.complete(item, 1, func() { q.recordAnswer(&o, now) })
+		q.worker.outcomes.add(item, q.outcome(item, part, o))
+	})
+}
+
+// recordAnswer counts an answer and adjusts the throttle to it.
+func (q *carrierQueue) recordAnswer(o *carrier.Outcome, now time.Time) {
+	switch {
+	case o.Throttled:
+		q.stats.Throttled++
+		q.throttle.slowDown(now, o.After)
+	case o.Verdict == carrier.Unknown:
+		q.stats.Unknown++
+	default:
+		q.throttle.speedUp()
+	}
+	switch o.Verdict {
+	case carrier.Accepted:
+		q.stats.Accepted++
+	case carrier.Rejected:
+		q.stats.Rejected++
+	}
+}
+
+// outcome converts a carrier's outcome into the one that the store records.
+func (q *carrierQueue) outcome(item *item, part int, o carrier.Outcome) message.Outcome {
+	now := q.worker.deps.Now()
+	out := message.Outcome{PartRef: item.ref(part), Carrier: q.route.Name, Ref: o.ID, Reason: o.Reason, At: now}
+	switch o.Verdict {
+	case carrier.Accepted:
+		out.State = message.Accepted
+	case carrier.Rejected:
+		out.State, out.Refund = message.Rejected, o.Unsent
+	case carrier.Unknown:
+		out.State = message.Unknown
+	default:
+		q.retryOrReject(item, &out, o, now)
+	}
+	return out
+}
+
+// minRetryWait and maxRetryWait bound the wait before a message is retried.
+const (
+	minRetryWait = 5 * time.Second
+	maxRetryWait = time.Hour
+)
+
+// retryOrReject schedules a retry of a part, or rejects it once GiveUp has
+// passed.
+func (q *carrierQueue) retryOrReject(item *item, out *message.Outcome, o carrier.Outcome, now time.Time) {
+	out.State = message.Pending
+	if o.Throttled { // the queue is paused, not the message
+		out.Again = now.Add(max(time.Millisecond, q.pauseLeft(now)))
+		return
+	}
+	waited := now.Sub(item.msg.ScheduledFor)
+	if waited >= q.worker.opts.GiveUp {
+		out.State, out.Refund = message.Rejected, true
+		out.Reason = "given up after " + q.worker.opts.GiveUp.String() + ": " + o.Reason
+		return
+	}
+	out.Again = now.Add(max(minRetryWait, min(waited, maxRetryWait), o.After))
+}
+
+// pauseLeft returns how long the queue stays paused.
+func (q *carrierQueue) pauseLeft(now time.Time) time.Duration {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.throttle.pausedUntil.Sub(now)
+}

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+)
+
+// How many rules there are, and how many devices send beside them. One rule of a
+// hundred looks at a frame, and none fires.
+const (
+	rulesCount   = 1000
+	rulesDevices = 10_000
+)
+
+// ruledRound is the same load on a gateway without rules and on one with them.
+type ruledRound struct{ without, with frameRound }
+
+// ratio is the frames stored per second with rules beside those without.
+func (r ruledRound) ratio() float64 {
+	return float64(r.with.count) / r.with.storedIn.Seconds() / (float64(r.without.count) / r.without.storedIn.Seconds())
+}
+
+// ruled measures what rules cost frames: two gateways, one of which has rules, are
+// loaded in turns.
+func ruled(ctx context.Context, p *peers, s settings, r *report) error {
+	s.devices = rulesDevices
+	floor, err := p.bare(ctx)
+	if err != nil {
+		return err
+	}
+	defer p.kill(floor.proc)
+	var both [2]*daemon
+	var sent [2]int64
+	for i := range both {
+		if both[i], err = p.daemon(ctx, s); err != nil {
+			return err
+		}
+		defer both[i].stop()
+		if i == 1 {
+			if err := both[i].createRules(ctx); err != nil {
+				return err
+			}
+		}
+		if sent[i], err = warm(ctx, both[i], floor, s); err != nil {
+			return err
+		}
+	}
+	for range s.rounds {
+		var f [2]frameRound
+		for i, d := range both {
+			if f[i], err = d.round(ctx, s, sent[i]); err != nil {
+				return err
+			}
+			sent[i] += f[i].count
+		}
+		r.ruled = append(r.ruled, ruledRound{f[0], f[1]})
+	}
+	if n := both[1].metric("penstock_rules_frames_total"); n != sent[1] {
+		return fmt.Errorf("rules looked at %d of %d frames", n, sent[1])
+	}
+	for i, d := range both {
+		stored, err := d.countPoints(ctx)
+		if err != nil {
+			return err
+		}
+		r.reconcile([]string{"frames without rules", "frames with rules"}[i], sent[i], stored, d.metric("penstock_set_aside_total{kind=\"uplink\"}"))
+	}
+	return nil
+}
+
+// createRules creates rules each of which looks at the devices whose numbers end alike.
+func (d *daemon) createRules(ctx context.Context) error {
+	for n := range rulesCount {
+		body, err := json.Marshal(map[string]any{
+			"name": fmt.Sprintf("Rule %d", n), "on": "reading", "devices": map[string]string{"name": fmt.Sprintf("Test device *%02d", n%100)},
+			"when": fmt.Sprintf("values.temperature_1 > %d and uplink.rssi > -120", 35+n/100), "clear": "values.temperature_1 < 30",
+			"actions": []any{map[string]any{"action": "http_post", "parameters": []string{"http://" + d.peers.sink + "/alarm"}}},
+		})
+		if err != nil {
+			return err
+		}
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+d.addr+"/iot/rules", bytes.NewReader(body))
+		if err != nil {
+			return err
+		}
+		req.Header.Set("Authorization", "Bearer "+d.token)
+		req.Header.Set("Content-Type", "application/json")
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return err
+		}
+		text, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<10))
+		_ = resp.Body.Close()
+		if resp.StatusCode != http.StatusCreated {
+			return fmt.Errorf("a rule: %s: %s", resp.Status, text)
+		}
+	}
+	return nil
+}
+
+// aimRuled is of the frames stored per second with rules beside those without.
+const aimRuled = 0.9
+
+func (r *report) printRuled(say func(format string, args ...any)) {
+	if len(r.ruled) == 0 {
+		return
+	}
+	rateOf := func(of func(ruledRound) frameRound) float64 {
+		return median(r.ruled, func(one ruledRound) float64 { f := of(one); return float64(f.count) / f.storedIn.Seconds() })
+	}
+	cpuOf := func(of func(ruledRound) frameRound) float64 {
+		return median(r.ruled, func(one ruledRound) float64 { return of(one).micros() })
+	}
+	without, with := func(one ruledRound) frameRound { return one.without }, func(one ruledRound) frameRound { return one.with }
+	say("frames of %d devices accepted and stored, medians of %d rounds: %.0f/s without rules, %.0f/s with %d, of which ten look at each frame; ratio %.2f, aim ≥ %.2f; µs of CPU per frame %.1f and %.1f\n",
+		rulesDevices, len(r.ruled), rateOf(without), rateOf(with), rulesCount, median(r.ruled, ruledRound.ratio), aimRuled, cpuOf(without), cpuOf(with))
+}

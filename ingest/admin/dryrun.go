@@ -1,0 +1,162 @@
+package admin
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/ingest/intake"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/event"
+	"github.com/penstock/penstock/relay/gateway"
+	"github.com/penstock/penstock/relay/iot"
+)
+
+// DryRun is the answer of a dry run.
+type DryRun struct {
+	Count int `json:"count"` // of the events selected
+	// Examined is how many of them were looked into: frames, at most
+	// 10,000, and for no longer than 40 seconds.
+	Examined int            `json:"examined"`
+	Events   EventTally     `json:"events"`
+	Readings ReadingTally   `json:"readings"`
+	Data     []EventPreview `json:"data"` // the first that differ, in the order of arrival
+	// More says that there are more than data shows.
+	More bool       `json:"more"`
+	Away []awayJSON `json:"away,omitempty"` // gateways whose events are missing
+}
+
+// EventTally counts the examined events by their new state.
+type EventTally struct {
+	Done        int `json:"done"`
+	Quarantined int `json:"quarantined"`
+	Differ      int `json:"differ"` // in state, reason or a reading
+}
+
+// ReadingTally counts readings by the effect of a replay.
+type ReadingTally struct {
+	Added     int `json:"added"`
+	Changed   int `json:"changed"`
+	Unchanged int `json:"unchanged"`
+	Stays     int `json:"stays"`
+}
+
+// EventPreview is an event as it is and as it would be.
+type EventPreview struct {
+	ID         string        `json:"id"`
+	ReceivedAt string        `json:"received_at"`
+	Account    account.ID    `json:"account"`
+	State      event.State   `json:"state"`
+	Reason     string        `json:"reason"`
+	NewState   event.State   `json:"new_state"`
+	NewReason  string        `json:"new_reason"`
+	Devices    []DeviceDelta `json:"devices"`
+}
+
+// DeviceDelta is the changes to one device.
+type DeviceDelta struct {
+	Identifier string         `json:"identifier"`
+	DeviceID   string         `json:"device_id"` // empty for one that would be made
+	Duplicate  bool           `json:"duplicate"` // another event brought the frame
+	Note       string         `json:"note"`
+	Readings   []ReadingDelta `json:"readings"`
+}
+
+// ReadingDelta is a reading before and after; a number, a text or null.
+type ReadingDelta struct {
+	Effect       iot.Effect `json:"effect"`
+	Key          string     `json:"key"`
+	SensorID     string     `json:"sensor_id"`
+	SensorTypeID string     `json:"sensor_type_id"`
+	Time         string     `json:"time"`
+	Old          any        `json:"old"`
+	New          any        `json:"new"`
+	Latest       bool       `json:"latest"` // it is, or would be, the sensor's latest
+}
+
+// dryRun answers a dry run. Of messages it only counts: what becomes of one is
+// told by the operation that explains.
+func (s *Surface) dryRun(c *fiber.Ctx, intakes []*intake.Intake, f event.Filter, limit int, others []gateway.Gateway) error {
+	out := DryRun{Data: []EventPreview{}}
+	for _, in := range intakes {
+		if in.Kind() == event.Uplink && s.Bench != nil {
+			run, err := iot.PreviewReplay(c.UserContext(), s.Bench, f, limit, s.Now)
+			if err != nil {
+				return err
+			}
+			out.join(dryRunOf(run), limit)
+			continue
+		}
+		n, err := in.Count(c.UserContext(), f)
+		if err != nil {
+			return err
+		}
+		out.Count += n
+	}
+	answers, away := each[DryRun](c.UserContext(), s.Peers, others, passOn(c))
+	for _, node := range slices.Sorted(maps.Keys(answers)) {
+		out.join(answers[node], limit)
+	}
+	out.Away = away
+	return c.JSON(out)
+}
+
+func dryRunOf(run iot.DryRun) DryRun {
+	out := DryRun{
+		Count: run.Count, Examined: run.Examined, Events: EventTally(run.Events), Readings: ReadingTally(run.Readings),
+		Data: make([]EventPreview, len(run.Differ)), More: run.More,
+	}
+	for i := range run.Differ {
+		out.Data[i] = eventPreviewOf(&run.Differ[i].Event, &run.Differ[i].Preview)
+	}
+	return out
+}
+
+// join adds the result of another gateway or journal.
+func (r *DryRun) join(other DryRun, limit int) {
+	r.Count += other.Count
+	r.Examined += other.Examined
+	r.Events.Done += other.Events.Done
+	r.Events.Quarantined += other.Events.Quarantined
+	r.Events.Differ += other.Events.Differ
+	r.Readings.Added += other.Readings.Added
+	r.Readings.Changed += other.Readings.Changed
+	r.Readings.Unchanged += other.Readings.Unchanged
+	r.Readings.Stays += other.Readings.Stays
+	room := min(limit-len(r.Data), len(other.Data))
+	r.Data = append(r.Data, other.Data[:room]...)
+	r.More = r.More || other.More || room < len(other.Data)
+}
+
+func eventPreviewOf(e *event.Event, f *iot.PreviewedPost) EventPreview {
+	out := EventPreview{
+		ID: e.ID, ReceivedAt: stamp(e.ReceivedAt), Account: e.Account, State: e.State, Reason: e.Reason,
+		NewState: f.State, NewReason: f.Reason, Devices: make([]DeviceDelta, len(f.Frames)),
+	}
+	for i, frame := range f.Frames {
+		d := DeviceDelta{
+			Identifier: frame.Identifier, DeviceID: frame.DeviceID, Duplicate: frame.Duplicate, Note: frame.Note,
+			Readings: make([]ReadingDelta, len(frame.Readings)),
+		}
+		for n, r := range frame.Readings {
+			d.Readings[n] = ReadingDelta{
+				Effect: r.Effect, Key: r.Key, SensorID: r.SensorID, SensorTypeID: r.SensorTypeID, Time: stamp(r.Time),
+				Old: pointValue(r.Old), New: pointValue(r.New), Latest: r.Latest,
+			}
+		}
+		out.Devices[i] = d
+	}
+	return out
+}
+
+// pointValue is a point's number or text, nil for none.
+func pointValue(p *iot.Point) any {
+	switch {
+	case p == nil:
+		return nil
+	case p.IsText:
+		return p.Text
+	}
+	return p.Value
+}

@@ -1,0 +1,202 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/rule"
+)
+
+// ruleJSON is a rule of an account as the operator sees it.
+type ruleJSON struct {
+	rule.Document
+	Account   account.ID   `json:"account"`
+	Failures  failuresJSON `json:"failures"`
+	CreatedAt string       `json:"created_at"`
+	UpdatedAt string       `json:"updated_at"`
+}
+
+// failuresJSON counts the frames at which an expression of a rule failed.
+type failuresJSON struct {
+	Count  int64   `json:"count"`
+	LastAt *string `json:"last_at"`
+	Last   string  `json:"last"`
+}
+
+// alarmJSON is an alarm of an account as the operator sees it.
+type alarmJSON struct {
+	ID             string                    `json:"id"`
+	Account        account.ID                `json:"account"`
+	RuleID         string                    `json:"rule_id"`
+	DeviceID       string                    `json:"device_id"`
+	State          rule.State                `json:"state"`
+	RaisedAt       string                    `json:"raised_at"`
+	ClearedAt      *string                   `json:"cleared_at"`
+	Readings       map[string]rule.ValueText `json:"readings"`
+	AcknowledgedAt *string                   `json:"acknowledged_at"`
+	AcknowledgedBy string                    `json:"acknowledged_by"`
+	Note           string                    `json:"note"`
+}
+
+func alarmOf(acct account.ID, a rule.Alarm) alarmJSON {
+	return alarmJSON{
+		ID: a.ID, Account: acct, RuleID: a.RuleID, DeviceID: a.DeviceID, State: a.State, RaisedAt: stamp(a.RaisedAt), ClearedAt: stampOrNil(a.ClearedAt),
+		Readings: rule.ValuesOf(a.Readings), AcknowledgedAt: stampOrNil(a.AcknowledgedAt), AcknowledgedBy: a.AcknowledgedBy, Note: a.Note,
+	}
+}
+
+// requiredAccount is the account of an operation on one account's records.
+func (s *selection) requiredAccount() account.ID {
+	acct := s.account()
+	if acct == 0 && s.errs["account"] == nil {
+		s.bad("account", "The account field is required.")
+	}
+	return acct
+}
+
+// listRules lists the rules of an account in the order of their creation. The cursor is
+// how many come before the page.
+func (s *Surface) listRules(c *fiber.Ctx) error {
+	sel, err := selectionOf(c)
+	if err != nil {
+		return err
+	}
+	acct, limit, before := sel.requiredAccount(), sel.limit(), sel.before()
+	if err := sel.err(); err != nil {
+		return err
+	}
+	if _, err := s.Accounts.Account(c.UserContext(), acct); err != nil {
+		return err
+	}
+	all, err := s.Rules.Rules(c.UserContext(), acct)
+	if err != nil {
+		return err
+	}
+	out, next := []ruleJSON{}, ""
+	for i := int(min(before, uint64(len(all)))); i < len(all); i++ {
+		if len(out) == limit {
+			next = strconv.Itoa(i)
+			break
+		}
+		r := all[i]
+		out = append(out, ruleJSON{
+			rule.DocumentOf(r), acct, failuresJSON{r.Failures.Count, stampOrNil(r.Failures.LastAt), r.Failures.Last}, stamp(r.CreatedAt), stamp(r.UpdatedAt),
+		})
+	}
+	return c.JSON(fiber.Map{"data": out, "meta": fiber.Map{"next": next}})
+}
+
+// maxAlarms is the most alarms of a page.
+const maxAlarms = 500
+
+// listAlarms lists the alarms of an account, newest first.
+func (s *Surface) listAlarms(c *fiber.Ctx) error {
+	sel, err := selectionOf(c)
+	if err != nil {
+		return err
+	}
+	acct := sel.requiredAccount()
+	f := rule.AlarmFilter{
+		State: rule.State(sel.oneOf("state", string(rule.Raised), string(rule.Cleared))), RuleID: sel.text("rule_id"), DeviceID: sel.text("device_id"),
+		From: sel.moment("from"), To: sel.moment("to"), Limit: min(sel.limit(), maxAlarms), Cursor: sel.cursor(),
+	}
+	if err := sel.err(); err != nil {
+		return err
+	}
+	if _, err := s.Accounts.Account(c.UserContext(), acct); err != nil {
+		return err
+	}
+	found, next, err := s.Rules.Alarms(c.UserContext(), acct, f)
+	if err != nil {
+		return err
+	}
+	out := make([]alarmJSON, len(found))
+	for i, a := range found {
+		out[i] = alarmOf(acct, a)
+	}
+	return c.JSON(fiber.Map{"data": out, "meta": fiber.Map{"next": next}})
+}
+
+// operator is the name under which alarms are acknowledged here.
+const operator = "operator"
+
+// patchAlarm acknowledges an alarm.
+func (s *Surface) patchAlarm(c *fiber.Ctx) error {
+	sel, err := selectionOf(c)
+	if err != nil {
+		return err
+	}
+	acct, note := sel.requiredAccount(), sel.text("note")
+	if !sel.flag("acknowledged") && sel.errs["acknowledged"] == nil {
+		sel.bad("acknowledged", "The acknowledged must be true.")
+	}
+	if err := sel.err(); err != nil {
+		return err
+	}
+	a, err := s.Rules.Acknowledge(c.UserContext(), acct, strings.Clone(c.Params("alarm_id")), operator, note)
+	if err != nil {
+		return err
+	}
+	return c.JSON(fiber.Map{"data": alarmOf(acct, a)})
+}
+
+// triedRuleJSON is what a rule would have done with one frame.
+type triedRuleJSON struct {
+	Time     string            `json:"time"`
+	Matched  bool              `json:"matched"`
+	State    *rule.State       `json:"state"` // null when nothing would have happened
+	Why      string            `json:"why"`
+	Requests []outbox.Outgoing `json:"requests"`
+}
+
+// tryRule runs a rule of an account on the last frames of a device.
+func (s *Surface) tryRule(c *fiber.Ctx) error {
+	raw, err := httpd.Body(c, 1<<20)
+	if err != nil {
+		return err
+	}
+	var in struct {
+		Account account.ID `json:"account"`
+		rule.TrialRequest
+	}
+	d := json.NewDecoder(strings.NewReader(string(raw)))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&in); err != nil {
+		return misread(err)
+	}
+	t, err := in.Trial()
+	if err != nil {
+		return err
+	}
+	if _, err := s.Accounts.Account(c.UserContext(), in.Account); err != nil {
+		return err
+	}
+	results, err := s.Rules.Try(c.UserContext(), in.Account, t)
+	if err != nil {
+		return in.TrialRequest.Error(err)
+	}
+	out := make([]triedRuleJSON, len(results))
+	for i, r := range results {
+		if out[i], err = s.triedOf(c.UserContext(), r); err != nil {
+			return err
+		}
+	}
+	return c.JSON(fiber.Map{"data": out})
+}
+
+func (s *Surface) triedOf(ctx context.Context, r rule.TrialResult) (triedRuleJSON, error) {
+	out := triedRuleJSON{Time: stamp(r.Time), Matched: r.Matched, Why: strings.ToValidUTF8(r.Why, "\uFFFD")}
+	if r.State != "" {
+		out.State = &r.State
+	}
+	var err error
+	out.Requests, err = outbox.Preview(ctx, r.Requests, s.Preview)
+	return out, err
+}

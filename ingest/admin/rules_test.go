@@ -1,0 +1,60 @@
+package admin
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/relay/rule"
+)
+
+func TestRulesAndAlarmsOfAnAccount(t *testing.T) {
+	o := newOffice(t)
+	o.applied(`{"accounts":[{"name":"acme","rules":[
+		{"id":"warm","name":"Warm","on":"reading","when":"values.t > 30","repeat":"1h","actions":[{"action":"email","parameters":["ops@example.com"]}]},
+		{"id":"wet","name":"Wet","enabled":false,"on":"silent","silent_for":"2h","actions":[{"action":"email","parameters":["ops@example.com"]}]}]},{"name":"globex"}]}`, "")
+	alarm := rule.Alarm{ID: "a1", RuleID: "warm", DeviceID: "d1", State: rule.Raised, RaisedAt: o.now.Add(-time.Hour), Readings: map[string]rule.Value{"t": {Value: 31, Units: "°C"}}}
+	pair := rule.Pair{RuleID: "warm", DeviceID: "d1"}
+	_, err := o.db.Rules.Decide(t.Context(), 1, []rule.Pair{pair}, o.now, func([]rule.Standing) (rule.Decision, error) {
+		return rule.Decision{Standings: []rule.Standing{{Pair: pair, AlarmID: "a1", RaisedAt: alarm.RaisedAt}}, Raised: []rule.Alarm{alarm}}, nil
+	})
+	must(t, err)
+	shown := func(id, fields string) string {
+		return `{"id":"` + id + `",` + fields + `,"devices":{},%s"ordered":false,"actions":[{"action":"email","parameters":["ops@example.com"]}],"account":1,` +
+			`"failures":{"count":0,"last_at":null,"last":""},"created_at":"2026-03-01T12:00:00Z","updated_at":"2026-03-01T12:00:00Z"}`
+	}
+	warm := fmt.Sprintf(shown("warm", `"name":"Warm","enabled":true,"on":"reading"`), `"when":"values.t > 30","repeat":"1h",`)
+	wet := fmt.Sprintf(shown("wet", `"name":"Wet","enabled":false,"on":"silent"`), `"silent_for":"2h","repeat":"never",`)
+	raised := `{"id":"a1","account":1,"rule_id":"warm","device_id":"d1","state":"raised","raised_at":"2026-03-01T11:00:00Z","cleared_at":null,"readings":{"t":{"value":31,"units":"°C"}},"acknowledged_at":`
+	seen := raised + `"2026-03-01T12:00:00Z","acknowledged_by":"operator","note":"Seen"}`
+	invalid := func(fields string) string {
+		return `422 {"errors":{` + fields + `},"message":"The given data was invalid."}`
+	}
+	for _, tc := range []struct{ name, line, body, want string }{
+		{"rules", "GET /admin/rules?account=1", "", `200 {"data":[` + warm + `,` + wet + `],"meta":{"next":""}}`},
+		{"a page of rules", "GET /admin/rules?account=1&limit=1", "", `200 {"data":[` + warm + `],"meta":{"next":"1"}}`},
+		{"the next page", "GET /admin/rules?account=1&limit=1&cursor=1", "", `200 {"data":[` + wet + `],"meta":{"next":""}}`},
+		{"a page after the last", "GET /admin/rules?account=1&cursor=99", "", `200 {"data":[],"meta":{"next":""}}`},
+		{"rules of another account", "GET /admin/rules?account=2", "", `200 {"data":[],"meta":{"next":""}}`},
+		{"rules of nobody", "GET /admin/rules", "", invalid(`"account":["The account field is required."]`)},
+		{"rules of an unknown account", "GET /admin/rules?account=9", "", `404 {"message":"Not found."}`},
+		{"alarms", "GET /admin/alarms?account=1&state=raised", "", `200 {"data":[` + raised + `null,"acknowledged_by":"","note":""}],"meta":{"next":""}}`},
+		{"alarms of another account", "GET /admin/alarms?account=2", "", `200 {"data":[],"meta":{"next":""}}`},
+		{"alarms in a state that is none", "GET /admin/alarms?account=1&state=loud", "", invalid(`"state":["want one of raised, cleared, got \"loud\""]`)},
+		{"an alarm of another account", "PATCH /admin/alarms/a1", `{"account":2,"acknowledged":true}`, `404 {"message":"Not found."}`},
+		{"nothing is acknowledged", "PATCH /admin/alarms/a1", `{"account":1,"note":"Seen"}`, invalid(`"acknowledged":["The acknowledged must be true."]`)},
+		{"an alarm is acknowledged", "PATCH /admin/alarms/a1", `{"account":1,"acknowledged":true,"note":"Seen"}`, `200 {"data":` + seen + `}`},
+		{"it stays so", "GET /admin/alarms?account=1&rule_id=warm&device_id=d1", "", `200 {"data":[` + seen + `],"meta":{"next":""}}`},
+		{"an unknown field of a trial", "POST /admin/rules/try", `{"account":1,"devise_id":"d1"}`, invalid(`"devise_id":["is not known"]`)},
+		{"a trial of nothing", "POST /admin/rules/try", `{"account":1}`, invalid(`"device_id":["The device id field is required."],"rule":["Give either a rule or a rule id."]`)},
+		{"a trial of an unknown account", "POST /admin/rules/try", `{"account":9,"rule_id":"warm","device_id":"d1"}`, `404 {"message":"Not found."}`},
+		{"a trial on an unknown device", "POST /admin/rules/try", `{"account":1,"rule_id":"warm","device_id":"d1"}`, `404 {"message":"Not found."}`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got := o.ask(tc.line, tc.body); strings.TrimSpace(got) != tc.want {
+				t.Errorf("\n got %s\nwant %s", got, tc.want)
+			}
+		})
+	}
+}

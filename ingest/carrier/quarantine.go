@@ -1,0 +1,61 @@
+package carrier
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/penstock/penstock/relay/event"
+	"github.com/penstock/penstock/relay/inbound"
+)
+
+// Quarantine changes the marks of events, also of another gateway's, after they
+// were processed: it quarantines the first part of a message that no relay takes
+// and releases a receipt that matched its message later. It implements
+// inbound.Quarantine and message.Events.
+type Quarantine struct{ marks func(node string) event.Marks }
+
+// NewQuarantine returns a Quarantine over the marks of each node.
+func NewQuarantine(marks func(node string) event.Marks) *Quarantine { return &Quarantine{marks: marks} }
+
+// Put marks the event of a message's first part.
+func (q *Quarantine) Put(ctx context.Context, m *inbound.Message, r inbound.Result) error {
+	id, _, _ := strings.Cut(m.ID, ".") // a post of several messages is one event
+	node, sequence, ok := cutLast(id, "-"+string(event.SMS[:1]))
+	seq, err := strconv.ParseUint(sequence, 10, 64)
+	if !ok || err != nil {
+		return fmt.Errorf("carrier: %q is no event", m.ID)
+	}
+	source, _, _ := strings.Cut(m.Carrier, "/")
+	return q.marks(node).Set(ctx, event.SMS, []event.Mark{{
+		ID: id, Seq: seq, State: r.State, Reason: r.Reason, Account: m.Account, Source: source,
+	}})
+}
+
+// Applied removes the marks of receipts that were unrouted. It is a
+// message.Events.
+func (q *Quarantine) Applied(ctx context.Context, events []string) error {
+	byNode := make(map[string][]event.Mark)
+	for _, id := range events {
+		node, sequence, ok := cutLast(id, "-"+string(event.Receipt[:1]))
+		seq, err := strconv.ParseUint(sequence, 10, 64)
+		if !ok || err != nil {
+			return fmt.Errorf("carrier: %q is no event", id)
+		}
+		byNode[node] = append(byNode[node], event.Mark{ID: id, Seq: seq, State: event.Done})
+	}
+	for node, marks := range byNode {
+		if err := q.marks(node).Set(ctx, event.Receipt, marks); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func cutLast(s, sep string) (before, after string, found bool) {
+	if i := strings.LastIndex(s, sep); i >= 0 {
+		return s[:i], s[i+len(sep):], true
+	}
+	return s, "", false
+}

@@ -1,0 +1,55 @@
+package httpd
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/gofiber/fiber/v2"
+)
+
+// ClientAddr returns the address that a request comes from; of IPv6 the network of
+// 64 bits that a client has to itself. Behind a trusted proxy that is the last
+// address of X-Forwarded-For which is not a trusted proxy's.
+func ClientAddr(c *fiber.Ctx) netip.Addr {
+	addr := clientIP(c)
+	if addr.Is6() {
+		if p, err := addr.Prefix(64); err == nil {
+			return p.Addr()
+		}
+	}
+	return addr
+}
+
+// ClientIP returns the address that a request comes from, as text.
+func ClientIP(c *fiber.Ctx) string { return clientIP(c).String() }
+
+// clientIP is the address that a request comes from. What X-Forwarded-For says is
+// believed as far as trusted proxies have written it: from its end to the first
+// address that is not one of theirs.
+func clientIP(c *fiber.Ctx) netip.Addr {
+	addr, _ := netip.AddrFromSlice(c.Context().RemoteIP())
+	addr = addr.Unmap()
+	state := bodyStateOf(c)
+	if state == nil || !trusted(state.proxies, addr) {
+		return addr
+	}
+	var hops []string
+	for _, line := range c.Request().Header.PeekAll(fiber.HeaderXForwardedFor) {
+		hops = append(hops, strings.Split(string(line), ",")...)
+	}
+	for _, hop := range slices.Backward(hops) {
+		next, err := netip.ParseAddr(strings.TrimSpace(hop))
+		if err != nil {
+			break
+		}
+		if addr = next.Unmap().WithZone(""); !trusted(state.proxies, addr) {
+			break
+		}
+	}
+	return addr
+}
+
+func trusted(proxies []netip.Prefix, addr netip.Addr) bool {
+	return slices.ContainsFunc(proxies, func(p netip.Prefix) bool { return p.Contains(addr) })
+}

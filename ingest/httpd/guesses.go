@@ -1,0 +1,183 @@
+package httpd
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"log/slog"
+	"net/netip"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+)
+
+// Limits of wrong credentials: a burst, and one more attempt each guessEvery. For an
+// account whose limit is reached, each address has a small limit of its own.
+const (
+	guessesOfAddress = 60
+	guessesOfAccount = 60
+	guessesPerPair   = 3
+	guessEvery       = 6 * time.Second
+	// rightFor is how long a right credential exempts its address from the limits.
+	rightFor = 24 * time.Hour
+	// maxGuessKeys bounds the memory of each of the two tables.
+	maxGuessKeys = 100_000
+)
+
+// Attempt is a credential presented by a client.
+type Attempt struct {
+	Address netip.Addr
+	Account string            // the account to log in to; empty if unknown
+	Sum     [sha256.Size]byte // of the credential
+}
+
+// AttemptOf returns the attempt of a request; secret is the text of its credential.
+func AttemptOf(c *fiber.Ctx, account, secret string) Attempt {
+	if len(account) > 100 { // bounds the memory of the tables
+		sum := sha256.Sum256([]byte(account))
+		account = hex.EncodeToString(sum[:])
+	}
+	return Attempt{Address: ClientAddr(c), Account: account, Sum: sha256.Sum256([]byte(secret))}
+}
+
+// guessKey is a key by which wrong credentials are counted: an address, an account,
+// both, or an address and a credential.
+type guessKey Attempt
+
+// Guesses limits wrong credentials by address and by account, in memory. It is safe
+// for concurrent use.
+//
+// A right credential is not kept out by what others guess: an address may go on
+// with a credential that was right there lately, and an account under attack may
+// be tried from every other address. The same wrong credential counts once for its
+// address, so that one sender whose token is wrong does not keep out others behind
+// the same address.
+type Guesses struct {
+	Logger *slog.Logger // nil means slog.Default; must be set before use
+
+	now func() time.Time
+
+	mu             sync.Mutex
+	spent          map[guessKey]time.Time // when the limit is fully restored
+	right          map[guessKey]time.Time // address and credential → when it was right
+	wrong, refused uint64
+}
+
+// NewGuesses returns a Guesses.
+func NewGuesses(now func() time.Time) *Guesses {
+	return &Guesses{now: now, spent: make(map[guessKey]time.Time), right: make(map[guessKey]time.Time)}
+}
+
+// Counts returns how many credentials were wrong, and how many were refused without
+// a check, since the start.
+func (g *Guesses) Counts() (wrong, refused uint64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.wrong, g.refused
+}
+
+// Wait returns how long an attempt must wait before its credential is checked; 0 means
+// now.
+func (g *Guesses) Wait(a Attempt) time.Duration {
+	now := g.now()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if at, ok := g.right[a.pair()]; ok && now.Sub(at) < rightFor {
+		return 0
+	}
+	wait := max(g.over(a.byAddress(), guessesOfAddress, now), g.over(a.pair(), guessesOfAddress, now))
+	if a.Account != "" && g.over(a.byAccount(), guessesOfAccount, now) > 0 {
+		wait = max(wait, g.over(a.byPair(), guessesPerPair, now))
+	}
+	if wait > 0 {
+		g.refused++
+	}
+	return wait
+}
+
+// Right notes that an attempt's credential was right.
+func (g *Guesses) Right(a Attempt) {
+	now := g.now()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if now.Sub(g.right[a.pair()]) < time.Hour {
+		return
+	}
+	if len(g.right) >= maxGuessKeys {
+		clear(g.right)
+	}
+	g.right[a.pair()] = now
+}
+
+// Wrong counts an attempt whose credential was wrong.
+func (g *Guesses) Wrong(a Attempt) {
+	now := g.now()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.wrong++
+	delete(g.right, a.pair())
+	repeated := g.spent[a.pair()].After(now)
+	g.spend(a.pair(), guessesOfAddress, now)
+	if repeated {
+		return
+	}
+	limited := g.spend(a.byAddress(), guessesOfAddress, now)
+	if a.Account != "" {
+		g.spend(a.byPair(), guessesPerPair, now)
+		limited = g.spend(a.byAccount(), guessesOfAccount, now) || limited
+	}
+	if limited {
+		cmp.Or(g.Logger, slog.Default()).Warn("too many wrong credentials, further ones are refused", "address", a.Address.String(), "account", a.Account)
+	}
+}
+
+func (a Attempt) pair() guessKey      { return guessKey{Address: a.Address, Sum: a.Sum} }
+func (a Attempt) byAddress() guessKey { return guessKey{Address: a.Address} }
+func (a Attempt) byAccount() guessKey { return guessKey{Account: a.Account} }
+func (a Attempt) byPair() guessKey    { return guessKey{Address: a.Address, Account: a.Account} }
+
+// over returns the time until a key may make another attempt.
+func (g *Guesses) over(k guessKey, most int, now time.Time) time.Duration {
+	full := g.spent[k]
+	if !full.After(now) {
+		return 0
+	}
+	return max(0, full.Sub(now)-time.Duration(most-1)*guessEvery)
+}
+
+// spend counts an attempt of a key and reports whether it reached the limit.
+func (g *Guesses) spend(k guessKey, most int, now time.Time) (last bool) {
+	if len(g.spent) >= maxGuessKeys {
+		for k, full := range g.spent {
+			if !full.After(now) {
+				delete(g.spent, k)
+			}
+		}
+		if len(g.spent) >= maxGuessKeys {
+			clear(g.spent)
+		}
+	}
+	full := g.spent[k]
+	if full.Before(now) {
+		full = now
+	}
+	before := g.over(k, most, now)
+	g.spent[k] = full.Add(guessEvery)
+	return before == 0 && g.over(k, most, now) > 0
+}
+
+// RetryAfter is a wait in the form of the header: whole seconds, at least one.
+func RetryAfter(wait time.Duration) string {
+	return strconv.Itoa(max(1, int((wait+time.Second-1)/time.Second)))
+}
+
+// TooManyAttempts is the text of 429.
+const TooManyAttempts = "Too Many Attempts."
+
+// tooMany answers an attempt that must wait; each surface formats the error.
+func tooMany(c *fiber.Ctx, wait time.Duration) error {
+	c.Set(fiber.HeaderRetryAfter, RetryAfter(wait))
+	return fiber.NewError(fiber.StatusTooManyRequests, TooManyAttempts)
+}

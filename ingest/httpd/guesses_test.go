@@ -1,0 +1,201 @@
+package httpd
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+)
+
+// guesser shows credentials to a Guesses on a clock.
+type guesser struct {
+	*Guesses
+	at  time.Time
+	log bytes.Buffer
+}
+
+func newGuesser() *guesser {
+	g := &guesser{at: time.Unix(1_000_000, 0)}
+	g.Guesses = NewGuesses(func() time.Time { return g.at })
+	g.Logger = slog.New(slog.NewTextHandler(&g.log, nil))
+	return g
+}
+
+func shown(addr, account, secret string) Attempt {
+	a := Attempt{Address: netip.MustParseAddr(addr), Account: account}
+	copy(a.Sum[:], secret)
+	return a
+}
+
+// fails shows wrong credentials, each another one, until it has to wait, and returns how
+// many were looked at.
+func (g *guesser) fails(addr, account string, most int) (n int) {
+	for ; n < most; n++ {
+		a := shown(addr, account, fmt.Sprint("wrong ", account, n, g.at.Unix()))
+		if g.Wait(a) > 0 {
+			return n
+		}
+		g.Wrong(a)
+	}
+	return n
+}
+
+func TestGuessesAreLimitedByAddress(t *testing.T) {
+	g := newGuesser()
+	g.Right(shown("192.0.2.1", "", "known here"))
+	if n := g.fails("192.0.2.1", "", 1000); n != guessesOfAddress {
+		t.Errorf("%d guesses", n)
+	}
+	if strings.Count(g.log.String(), "192.0.2.1") != 1 {
+		t.Errorf("the log says %s", &g.log)
+	}
+	for _, tc := range []struct {
+		name string
+		a    Attempt
+		want time.Duration
+	}{
+		{"another guess", shown("192.0.2.1", "", "x"), guessEvery},
+		{"a credential that was right here", shown("192.0.2.1", "", "known here"), 0},
+		{"from elsewhere", shown("192.0.2.2", "", "x"), 0},
+	} {
+		if got := g.Wait(tc.a); got != tc.want {
+			t.Errorf("%s waits %s, want %s", tc.name, got, tc.want)
+		}
+	}
+	g.at = g.at.Add(guessEvery)
+	if n := g.fails("192.0.2.1", "", 10); n != 1 {
+		t.Errorf("%d guesses after %s", n, guessEvery)
+	}
+	g.at = g.at.Add(time.Hour)
+	if n := g.fails("192.0.2.1", "", 1000); n != guessesOfAddress {
+		t.Errorf("%d guesses after an hour", n)
+	}
+	if wrong, refused := g.Counts(); wrong != 2*guessesOfAddress+1 || refused != 4 {
+		t.Errorf("%d wrong, %d refused", wrong, refused)
+	}
+	g.at = g.at.Add(rightFor)
+	g.fails("192.0.2.1", "", 1000)
+	if g.Wait(shown("192.0.2.1", "", "known here")) == 0 {
+		t.Error("what was right long ago still is")
+	}
+}
+
+func TestGuessesAreLimitedByAccount(t *testing.T) {
+	g := newGuesser()
+	g.Right(shown("192.0.2.200", "acme", "right"))
+	total := 0
+	for i := range 150 {
+		total += g.fails(fmt.Sprintf("198.51.100.%d", i), "acme", 10)
+	}
+	if want := guessesOfAccount + (150-guessesOfAccount/10)*guessesPerPair; total != want {
+		t.Errorf("%d guesses from 150 addresses, want %d", total, want)
+	}
+	if g.Wait(shown("203.0.113.1", "acme", "right")) > 0 || g.Wait(shown("192.0.2.200", "acme", "right")) > 0 || g.Wait(shown("198.51.100.1", "globex", "x")) > 0 {
+		t.Error("the right one is kept out from elsewhere")
+	}
+}
+
+// A sender whose token is wrong repeats it: only the first request counts as a guess,
+// and only that sender is limited.
+func TestTheSameWrongCredentialCountsOnce(t *testing.T) {
+	g := newGuesser()
+	wrong := shown("192.0.2.1", "", "wrong")
+	n := 0
+	for ; g.Wait(wrong) == 0; n++ {
+		g.Wrong(wrong)
+	}
+	if n != guessesOfAddress {
+		t.Errorf("it was looked at %d times", n)
+	}
+	if g.Wait(shown("192.0.2.1", "", "new")) > 0 {
+		t.Error("others behind the address are kept out")
+	}
+}
+
+func TestGuessesAreBounded(t *testing.T) {
+	g := newGuesser()
+	for i := range maxGuessKeys + 10 {
+		a := Attempt{Address: netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})}
+		g.Right(a)
+		g.Wrong(a)
+	}
+	if len(g.spent) > maxGuessKeys || len(g.right) > maxGuessKeys {
+		t.Errorf("%d and %d are remembered", len(g.spent), len(g.right))
+	}
+}
+
+func TestTooManyAttemptsAtASurface(t *testing.T) {
+	g := newSigned()
+	g.auth.TrustAdmin("root")
+	const limited = `429 {"message":"Too Many Attempts."}`
+	try := func(path, header, value string) string { return g.status(t, path, header, value) }
+	if got := try("/hook", "X-Auth-Token", "hook"); got != "200 7" {
+		t.Fatal(got)
+	}
+	for i := range guessesOfAddress {
+		if got := try("/hook", "X-Auth-Token", fmt.Sprint("wrong", i)); got[:3] != "401" {
+			t.Fatalf("guess %d: %s", i, got)
+		}
+	}
+	for _, tc := range []struct{ name, path, header, value, want string }{
+		{"a webhook", "/hook", "X-Auth-Token", "wrong", limited},
+		{"devices", "/iot", "Authorization", "wrong", limited},
+		{"a right token that never was used here", "/iot", "Authorization", "iot", limited},
+		{"the administrator", "/admin", "Authorization", "Bearer root", limited},
+		{"a signature", "/signed/hq", "X-Signed", "s3cret", limited},
+		{"a right token that was", "/hook", "X-Auth-Token", "hook", "200 7"},
+		{"no token", "/hook", "X-Nothing", "", `401 {"message":"Unauthenticated."}`},
+	} {
+		if got := try(tc.path, tc.header, tc.value); got != tc.want {
+			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
+		}
+	}
+	_, _, header := ask(t, g.app, request("GET", "/hook", "", "X-Auth-Token", "wrong"))
+	if header.Get("Retry-After") != "6" {
+		t.Errorf("Retry-After %q", header.Get("Retry-After"))
+	}
+	g.pass(guessEvery)
+	if got := try("/iot", "Authorization", "iot"); got != "200 8" {
+		t.Errorf("after the wait: %s", got)
+	}
+}
+
+func TestTheClientsAddress(t *testing.T) {
+	proxies := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("::1/128")}
+	for _, tc := range []struct{ name, remote, forwarded, want, by string }{
+		{"nobody between", "192.0.2.1", "", "192.0.2.1", "192.0.2.1"},
+		{"a stranger who names another", "192.0.2.1", "198.51.100.1", "192.0.2.1", "192.0.2.1"},
+		{"a proxy", "10.0.0.1", "198.51.100.1", "198.51.100.1", "198.51.100.1"},
+		{"a proxy that names nobody", "10.0.0.1", "", "10.0.0.1", "10.0.0.1"},
+		{"two proxies", "10.0.0.1", "198.51.100.1, 10.0.0.2", "198.51.100.1", "198.51.100.1"},
+		{"what a client put in front", "10.0.0.1", "203.0.113.7, 198.51.100.1", "198.51.100.1", "198.51.100.1"},
+		{"what cannot be read", "10.0.0.1", "198.51.100.1, unknown", "10.0.0.1", "10.0.0.1"},
+		{"IPv6 by its network", "::1", "2001:db8:1:2:3:4:5:6", "2001:db8:1:2:3:4:5:6", "2001:db8:1:2::"},
+		{"IPv4 within IPv6", "::ffff:10.0.0.1", "::ffff:198.51.100.1", "198.51.100.1", "198.51.100.1"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			app := New(Options{Logger: quiet(), TrustedProxies: proxies})
+			app.Get("/", func(c *fiber.Ctx) error { return c.SendString(ClientIP(c) + " " + ClientAddr(c).String()) })
+			app.Handler() // builds the routes
+			conn := &from{script{says: []string{"GET / HTTP/1.1\r\nHost: h\r\nX-Forwarded-For: " + tc.forwarded + "\r\n\r\n"}}, tc.remote}
+			_ = app.Server().ServeConn(conn)
+			if got := conn.got.String(); !strings.HasSuffix(strings.SplitN(got, "HTTP/1.1", 3)[1], "\r\n\r\n"+tc.want+" "+tc.by) {
+				t.Errorf("%s", got)
+			}
+		})
+	}
+}
+
+// from is a script from an address.
+type from struct {
+	script
+	addr string
+}
+
+func (f *from) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.ParseIP(f.addr), Port: 1} }

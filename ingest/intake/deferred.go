@@ -1,0 +1,75 @@
+package intake
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/penstock/penstock/ingest/journal"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/event"
+)
+
+// deferredBatch is how many deferred entries are processed in one turn.
+const deferredBatch = 16
+
+// noAccount sorts before every account.
+const noAccount = account.ID(-1)
+
+// processDeferred processes deferred entries in turns: the oldest of one account,
+// then those of the next. It includes entries deferred before a restart.
+func (i *Intake) processDeferred(ctx context.Context) {
+	backoff, last := minBackoff, noAccount
+	for ctx.Err() == nil {
+		next, err := i.deferredTurn(ctx, last)
+		if err != nil {
+			if ctx.Err() == nil {
+				i.recordOutage(err)
+			}
+			_ = sleep(ctx, backoff)
+			backoff = min(2*backoff, maxBackoff)
+			continue
+		}
+		if backoff != minBackoff {
+			i.outage.Store(nil)
+			backoff = minBackoff
+		}
+		if next == noAccount && last == noAccount { // there are no deferred entries
+			wait(ctx, i.deferredReady)
+		}
+		last = next
+	}
+}
+
+// deferredTurn processes deferred entries of the accounts after the given one. It
+// returns the last account of the turn, or noAccount if there are no such entries.
+func (i *Intake) deferredTurn(ctx context.Context, after account.ID) (account.ID, error) {
+	marks, err := i.marks.PutOff(ctx, i.kind, after, deferredBatch)
+	if err != nil || len(marks) == 0 {
+		return noAccount, err
+	}
+	var items []Item
+	var ended []event.Mark // entries that can no longer be processed
+	for _, m := range marks {
+		r, err := i.log.Read(m.Seq)
+		if errors.Is(err, journal.ErrNotFound) {
+			m.State = event.Done
+			ended = append(ended, m)
+			continue
+		}
+		if err != nil {
+			return noAccount, fmt.Errorf("event %s: %w", m.ID, err)
+		}
+		it, err := i.item(r)
+		if err != nil {
+			ended = append(ended, quarantine(it, err))
+			continue
+		}
+		it.NoDefer = true
+		items = append(items, it)
+	}
+	if err := i.marks.Set(ctx, i.kind, ended); err != nil {
+		return noAccount, err
+	}
+	return marks[len(marks)-1].Account, i.reprocess(ctx, items)
+}

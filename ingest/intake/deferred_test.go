@@ -1,0 +1,150 @@
+package intake
+
+import (
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/event"
+)
+
+// acceptOf writes n entries of an account.
+func (r *rig) acceptOf(acct account.ID, n int) {
+	r.t.Helper()
+	for range n {
+		if _, err := r.Accept(r.t.Context(), &Entry{Account: acct, Source: "generic", Body: []byte(`{}`)}); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+}
+
+// busyWith puts off the entries of an account until they are NoDefer.
+func (r *rig) busyWith(acct account.ID) {
+	r.p.set(nil, func(it Item) (*event.Mark, error) {
+		if it.Entry.Account != acct || it.NoDefer {
+			return nil, nil
+		}
+		return &event.Mark{ID: it.ID, Seq: it.Seq, State: event.Pending, Reason: "waits", Account: acct}, nil
+	})
+}
+
+func TestEntriesThatArePutOffComeAgain(t *testing.T) {
+	r := newRig(t, Options{})
+	r.busyWith(7)
+	r.acceptOf(7, 40)
+	r.acceptOf(3, 40)
+	stop := r.run()
+	r.settled()
+	await(t, "what was put off is processed", func() bool { return len(r.marks.reasons()) == 0 })
+	stop()
+	for seq, want := range map[uint64]int{1: 2, 40: 2, 41: 1, 80: 1} {
+		if n := r.p.ended(seq); n != want {
+			t.Errorf("entry %d was processed %d times, want %d", seq, n, want)
+		}
+	}
+	if s := r.Status(); s.Deferred != 40 || s.Quarantined != 0 {
+		t.Errorf("%d put off, %d set aside", s.Deferred, s.Quarantined)
+	}
+}
+
+// Others do not wait: the checkpoint passes entries that were put off, and the
+// event says why it is pending.
+func TestEntriesThatArePutOffHoldUpNobody(t *testing.T) {
+	r := newRig(t, Options{Batch: 10})
+	release := make(chan struct{})
+	r.p.set(nil, func(it Item) (*event.Mark, error) {
+		if it.Entry.Account != 7 {
+			return nil, nil
+		}
+		if it.NoDefer {
+			<-release
+			return nil, nil
+		}
+		return &event.Mark{ID: it.ID, Seq: it.Seq, State: event.Pending, Reason: "waits", Account: 7}, nil
+	})
+	r.acceptOf(7, 30)
+	r.acceptOf(3, 30)
+	stop := r.run()
+	r.settled()
+	if r.p.ended(60) != 1 {
+		t.Error("the other account's entries were not processed")
+	}
+	e, _, err := r.Event(t.Context(), r.id(30))
+	if err != nil || e.State != event.Pending || e.Reason != "waits" {
+		t.Errorf("%+v, %v", e, err)
+	}
+	close(release)
+	await(t, "what was put off is processed", func() bool { return len(r.marks.reasons()) == 0 })
+	stop()
+}
+
+// A turn is not for one account alone, however much of it waits.
+func TestAccountsTakeTurnsWithWhatWasPutOff(t *testing.T) {
+	r := newRig(t, Options{})
+	r.acceptOf(7, 3*deferredBatch)
+	r.acceptOf(9, 2)
+	var marks []event.Mark
+	for seq := uint64(1); seq <= 3*deferredBatch+2; seq++ {
+		acct := account.ID(7)
+		if seq > 3*deferredBatch {
+			acct = 9
+		}
+		marks = append(marks, event.Mark{ID: r.id(seq), Seq: seq, State: event.Pending, Account: acct})
+	}
+	if err := r.marks.Set(t.Context(), event.Uplink, marks); err != nil {
+		t.Fatal(err)
+	}
+	var turns []string
+	for last := noAccount; len(turns) < 5; {
+		before := len(r.p.order)
+		next, err := r.deferredTurn(t.Context(), last)
+		if err != nil {
+			t.Fatal(err)
+		}
+		who := ""
+		for _, seq := range r.p.order[before:] {
+			who += map[bool]string{true: "9", false: "7"}[seq > 3*deferredBatch]
+		}
+		turns, last = append(turns, who), next
+	}
+	if want := []string{strings.Repeat("7", deferredBatch), "99", "", strings.Repeat("7", deferredBatch), ""}; !slices.Equal(turns, want) {
+		t.Errorf("%q, want %q", turns, want)
+	}
+}
+
+// What was put off before a crash is taken up again, and what the journal has no
+// longer is forgotten.
+func TestWhatWasPutOffSurvivesARestart(t *testing.T) {
+	r := newRig(t, Options{})
+	r.acceptOf(7, 2)
+	stop := r.run()
+	r.settled()
+	stop()
+	if err := r.marks.Set(t.Context(), event.Uplink, []event.Mark{
+		{ID: r.id(2), Seq: 2, State: event.Pending, Account: 7}, {ID: r.id(99), Seq: 99, State: event.Pending, Account: 7},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r.open(Options{Linger: -1, Logger: slog.New(slog.DiscardHandler)})
+	r.run()
+	await(t, "what was put off is processed", func() bool { return len(r.marks.reasons()) == 0 })
+	if one, two := r.p.ended(1), r.p.ended(2); one != 1 || two != 2 {
+		t.Errorf("processed %d and %d times", one, two)
+	}
+}
+
+func TestWhatWasPutOffWaitsForABackEnd(t *testing.T) {
+	r := newRig(t, Options{})
+	r.busyWith(7)
+	r.marks.setDown(down())
+	r.acceptOf(7, 1)
+	r.run()
+	await(t, "it waits", r.Blocked)
+	r.marks.setDown(nil)
+	await(t, "it is processed", func() bool { return r.p.ended(1) == 2 && len(r.marks.reasons()) == 0 && !r.Blocked() })
+}

@@ -1,0 +1,110 @@
+package iotapi
+
+import (
+	"strings"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/rule"
+)
+
+// alarmJSON is an alarm as the API shows it.
+type alarmJSON struct {
+	ID             string                    `json:"id"`
+	RuleID         string                    `json:"rule_id"`
+	DeviceID       string                    `json:"device_id"`
+	State          rule.State                `json:"state"`
+	RaisedAt       string                    `json:"raised_at"`
+	ClearedAt      *string                   `json:"cleared_at"`
+	Readings       map[string]rule.ValueText `json:"readings"`
+	AcknowledgedAt *string                   `json:"acknowledged_at"`
+	AcknowledgedBy string                    `json:"acknowledged_by"`
+	Note           string                    `json:"note"`
+}
+
+func alarmOf(a rule.Alarm) alarmJSON {
+	return alarmJSON{
+		ID: a.ID, RuleID: a.RuleID, DeviceID: a.DeviceID, State: a.State, RaisedAt: formatTime(a.RaisedAt),
+		ClearedAt: formatOptionalTime(a.ClearedAt), Readings: rule.ValuesOf(a.Readings),
+		AcknowledgedAt: formatOptionalTime(a.AcknowledgedAt), AcknowledgedBy: a.AcknowledgedBy, Note: a.Note,
+	}
+}
+
+// listAlarms lists alarms, newest first. Times are to the second, so the whole last
+// second of to is included.
+func (s *Surface) listAlarms(c *fiber.Ctx) error {
+	p := iot.Problems{}
+	f := rule.AlarmFilter{
+		State: rule.State(query(c, "state")), RuleID: query(c, "rule_id"), DeviceID: query(c, "device_id"),
+		From: timeParam(c, p, "from"), To: timeParam(c, p, "to"),
+		Limit: intParam(c, p, "limit", defaultAlarms, relay.MaxPerPage), Cursor: query(c, "cursor"),
+	}
+	if f.State != "" && f.State != rule.Raised && f.State != rule.Cleared {
+		p.Add("state", "The selected state is invalid.")
+	}
+	if !f.To.IsZero() {
+		f.To = f.To.Truncate(time.Second).Add(time.Second - 1)
+	}
+	if err := p.Err(); err != nil {
+		return err
+	}
+	list, next, err := s.rules.Alarms(c.UserContext(), httpd.AccountOf(c), f)
+	if err != nil {
+		return err
+	}
+	return c.JSON(fiber.Map{"data": mapList(list, alarmOf), "meta": fiber.Map{"next": next}})
+}
+
+// defaultAlarms is how many alarms a list has unless asked otherwise.
+const defaultAlarms = 100
+
+func (s *Surface) getAlarm(c *fiber.Ctx) error {
+	a, err := s.rules.Alarm(c.UserContext(), httpd.AccountOf(c), param(c, "alarm_id"))
+	if err != nil {
+		return err
+	}
+	return sendData(c, fiber.StatusOK, alarmOf(a))
+}
+
+func (s *Surface) patchAlarm(c *fiber.Ctx) error {
+	var in struct {
+		Acknowledged *bool  `json:"acknowledged"`
+		Note         string `json:"note"`
+	}
+	if _, err := decodeBody(c, &in); err != nil {
+		return err
+	}
+	p := iot.Problems{}
+	switch {
+	case in.Acknowledged == nil:
+		p.Require("acknowledged", "")
+	case !*in.Acknowledged:
+		p.Add("acknowledged", "The acknowledged must be true.")
+	}
+	p.Limit("note", in.Note, mostNote)
+	if err := p.Err(); err != nil {
+		return err
+	}
+	a, err := s.rules.Acknowledge(c.UserContext(), httpd.AccountOf(c), param(c, "alarm_id"), tokenName(httpd.TokenOf(c)), in.Note)
+	if err != nil {
+		return err
+	}
+	return sendData(c, fiber.StatusOK, alarmOf(a))
+}
+
+// mostNote is the longest note, in bytes.
+const mostNote = 2000
+
+// tokenName is how an acknowledgement names its token: by its source, else by the
+// digits of its hash that masks of the inventory show.
+func tokenName(t account.Token) string {
+	if t.Source != "" {
+		return t.Source
+	}
+	return "token " + strings.ToLower(t.Hash[:min(12, len(t.Hash))])
+}

@@ -1,0 +1,169 @@
+package iotapi
+
+import (
+	"context"
+	"strings"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/rule"
+)
+
+// Rules are the use cases of rules and alarms; *rule.Service implements it. Create and
+// Change also return warnings.
+type Rules interface {
+	Create(ctx context.Context, acct account.ID, r rule.Rule) (rule.Rule, []string, error)
+	Change(ctx context.Context, acct account.ID, id string, change func(*rule.Rule) error) (rule.Rule, []string, error)
+	Delete(ctx context.Context, acct account.ID, id string) error
+	Rule(ctx context.Context, acct account.ID, id string) (rule.Rule, error)
+	Rules(ctx context.Context, acct account.ID) ([]rule.Rule, error)
+	Try(ctx context.Context, acct account.ID, t rule.Trial) ([]rule.TrialResult, error)
+	Alarms(ctx context.Context, acct account.ID, f rule.AlarmFilter) ([]rule.Alarm, string, error)
+	Alarm(ctx context.Context, acct account.ID, id string) (rule.Alarm, error)
+	Acknowledge(ctx context.Context, acct account.ID, id, by, note string) (rule.Alarm, error)
+}
+
+// ruleJSON is a rule as the API shows it.
+type ruleJSON struct {
+	rule.Document
+	Failures  failuresJSON `json:"failures"`
+	CreatedAt string       `json:"created_at"`
+	UpdatedAt string       `json:"updated_at"`
+}
+
+// failuresJSON counts the frames at which an expression of a rule failed.
+type failuresJSON struct {
+	Count  int64   `json:"count"`
+	LastAt *string `json:"last_at"`
+	Last   string  `json:"last"`
+}
+
+func ruleOf(r rule.Rule) ruleJSON {
+	return ruleJSON{
+		Document: rule.DocumentOf(r), CreatedAt: formatTime(r.CreatedAt), UpdatedAt: formatTime(r.UpdatedAt),
+		Failures: failuresJSON{r.Failures.Count, formatOptionalTime(r.Failures.LastAt), r.Failures.Last},
+	}
+}
+
+func (s *Surface) createRule(c *fiber.Ctx) error {
+	var in rule.Change
+	ignored, err := decodeRule(c, &in)
+	if err != nil {
+		return err
+	}
+	r, err := in.New()
+	if err != nil {
+		return err
+	}
+	r, warnings, err := s.rules.Create(c.UserContext(), httpd.AccountOf(c), r)
+	if err != nil {
+		return err
+	}
+	return sendRule(c, fiber.StatusCreated, r, append(ignored, warnings...))
+}
+
+func (s *Surface) patchRule(c *fiber.Ctx) error {
+	var in rule.Change
+	ignored, err := decodeRule(c, &in)
+	if err != nil {
+		return err
+	}
+	r, warnings, err := s.rules.Change(c.UserContext(), httpd.AccountOf(c), param(c, "rule_id"), in.Apply)
+	if err != nil {
+		return err
+	}
+	return sendRule(c, fiber.StatusOK, r, append(ignored, warnings...))
+}
+
+func sendRule(c *fiber.Ctx, status int, r rule.Rule, warnings []string) error {
+	if warnings == nil {
+		warnings = []string{}
+	}
+	return c.Status(status).JSON(fiber.Map{"data": ruleOf(r), "warnings": warnings})
+}
+
+func (s *Surface) getRule(c *fiber.Ctx) error {
+	r, err := s.rules.Rule(c.UserContext(), httpd.AccountOf(c), param(c, "rule_id"))
+	if err != nil {
+		return err
+	}
+	return sendData(c, fiber.StatusOK, ruleOf(r))
+}
+
+func (s *Surface) deleteRule(c *fiber.Ctx) error {
+	if err := s.rules.Delete(c.UserContext(), httpd.AccountOf(c), param(c, "rule_id")); err != nil {
+		return err
+	}
+	return c.SendStatus(fiber.StatusNoContent)
+}
+
+// pagination is meta.pagination, as the v2 lists have it.
+type pagination struct {
+	Total       int `json:"total"`
+	Count       int `json:"count"`
+	PerPage     int `json:"per_page"`
+	CurrentPage int `json:"current_page"`
+	TotalPages  int `json:"total_pages"`
+}
+
+func (s *Surface) listRules(c *fiber.Ctx) error {
+	page, err := pageOf(c)
+	if err != nil {
+		return err
+	}
+	all, err := s.rules.Rules(c.UserContext(), httpd.AccountOf(c))
+	if err != nil {
+		return err
+	}
+	page.PerPage = min(page.PerPage, max(relay.MaxPerPage, len(all))) // a whole list is one page
+	from := min(page.Offset(), len(all))
+	shown := all[from:min(from+page.PerPage, len(all))]
+	return c.JSON(fiber.Map{"data": mapList(shown, ruleOf), "meta": fiber.Map{"pagination": pagination{
+		Total: len(all), Count: len(shown), PerPage: page.PerPage, CurrentPage: page.Number, TotalPages: page.Pages(len(all)),
+	}}})
+}
+
+// triedJSON is what a rule would have done with one frame.
+type triedJSON struct {
+	Time     string            `json:"time"`
+	Matched  bool              `json:"matched"`
+	State    *rule.State       `json:"state"` // null when nothing would have happened
+	Why      string            `json:"why"`
+	Requests []outbox.Outgoing `json:"requests"`
+}
+
+func (s *Surface) tryRule(c *fiber.Ctx) error {
+	var in rule.TrialRequest
+	if _, err := decodeBody(c, &in); err != nil {
+		return err
+	}
+	t, err := in.Trial()
+	if err != nil {
+		return err
+	}
+	results, err := s.rules.Try(c.UserContext(), httpd.AccountOf(c), t)
+	if err != nil {
+		return in.Error(err)
+	}
+	out := make([]triedJSON, len(results))
+	for i, r := range results {
+		if out[i], err = s.triedOf(c.UserContext(), r); err != nil {
+			return err
+		}
+	}
+	return sendData(c, fiber.StatusOK, out)
+}
+
+func (s *Surface) triedOf(ctx context.Context, r rule.TrialResult) (triedJSON, error) {
+	out := triedJSON{Time: formatTime(r.Time), Matched: r.Matched, Why: strings.ToValidUTF8(r.Why, "\uFFFD")}
+	if r.State != "" {
+		out.State = &r.State
+	}
+	var err error
+	out.Requests, err = outbox.Preview(ctx, r.Requests, s.preview)
+	return out, err
+}

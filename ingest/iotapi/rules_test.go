@@ -1,0 +1,219 @@
+package iotapi
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/relay/iot"
+)
+
+// ruled is a rule as the API shows it, from the fields that it was given.
+func ruled(id, fields string) string {
+	return `{"id":"` + id + `",` + fields + `,"failures":{"count":0,"last_at":null,"last":""},"created_at":"2026-03-01 12:00:00","updated_at":"2026-03-01 12:00:00"}`
+}
+
+const (
+	mail = `"actions":[{"action":"email","parameters":["ops@example.com"]}]`
+	warm = `"name":"Warm","enabled":true,"on":"reading","devices":{"decoder_id":"d1"},"when":"values.t > 30","clear":"values.t < 25","repeat":"never","ordered":false,` + mail
+)
+
+func TestRulesAreMadeAndChanged(t *testing.T) {
+	a := newAPI(t)
+	a.fill()
+	refused := func(fields string) string { return `422 {"errors":{` + fields + `},` + invalid + `}` }
+	for _, tc := range []struct{ name, line, body, want string }{
+		{"a rule", "POST /iot/rules", `{"name":"Warm","on":"reading","devices":{"decoder_id":"d1"},"when":"values.t > 30","clear":"values.t < 25",` + mail + `}`,
+			`201 {"data":` + ruled("rule1", warm) + `,"warnings":[]}`},
+		{"a rule of everything", "POST /iot/rules", `{"name":"n","enabled":false,"on":"event","devices":{"location_id":"loc1","ids":["id1"],"name":"p*"},"when":"event.type == \"join\"","for":"60s","repeat":"1h","ordered":true,` + mail + `}`,
+			`201 {"data":` + ruled("rule2", `"name":"n","enabled":false,"on":"event","devices":{"location_id":"loc1","ids":["id1"],"name":"p*"},"when":"event.type == \"join\"","for":"1m","repeat":"1h","ordered":true,`+mail) + `,"warnings":[]}`},
+		{"a key that no decoder maps", "POST /iot/rules", `{"name":"n","on":"reading","when":"values.tt > 30",` + mail + `}`,
+			`201 {"data":` + ruled("rule3", `"name":"n","enabled":true,"on":"reading","devices":{},"when":"values.tt > 30","repeat":"never","ordered":false,`+mail) + `,"warnings":["…tt…"]}`},
+		{"unknown fields", "POST /iot/rules", `{"name":"n","on":"reading","wen":"values.t > 30","id":"mine","devices":{"id":"x"},"actions":[{"action":"email","parameters":["ops@example.com"],"to":"x"}]}`,
+			`201 {"data":` + ruled("rule4", `"name":"n","enabled":true,"on":"reading","devices":{},"repeat":"never","ordered":false,`+mail) +
+				`,"warnings":["The field actions[0].to is unknown and was ignored.","The field devices.id is unknown and was ignored.","The field id is unknown and was ignored.","The field wen is unknown and was ignored."]}`},
+		{"a rule of nothing", "POST /iot/rules", `{}`,
+			refused(`"actions":["…"],"name":["The name field is required."],"on":["The on must be reading, silent or event."]`)},
+		{"a condition that does not compile", "POST /iot/rules", `{"name":"n","on":"reading","when":"values.t > 30 and\n  vlaues.t == 1",` + mail + `}`,
+			refused(`"when":["line 2, column 3: unknown name vlaues"]`)},
+		{"a duration that is none", "POST /iot/rules", `{"name":"n","on":"silent","silent_for":"2 hours",` + mail + `}`,
+			refused(`"silent_for":["The silent for must be a duration such as 90s, 10m or 2h30m."]`)},
+		{"fields of the wrong type", "POST /iot/rules", `{"devices":{"ids":"id1"}}`, refused(`"devices.ids":["The devices.ids must be an array."]`)},
+		{"a switch of the wrong type", "POST /iot/rules", `{"enabled":"yes"}`, refused(`"enabled":["The enabled must be true or false."]`)},
+		{"no JSON", "POST /iot/rules", `{"name":`, `422 {"message":"Invalid JSON."}`},
+		{"a list", "POST /iot/rules", `[]`, `422 {"message":"Invalid JSON."}`},
+		{"a rule alone", "GET /iot/rules/rule1", "", `200 {"data":` + ruled("rule1", warm) + `}`},
+		{"an unknown rule", "GET /iot/rules/none", "", "404"},
+		{"a page of rules", "GET /iot/rules?page=1&per_page=1", "", `200 {"data":[` + ruled("rule1", warm) + `],"meta":{"pagination":{"total":4,"count":1,"per_page":1,"current_page":1,"total_pages":4}}}`},
+		{"a page after the last", "GET /iot/rules?page=9&per_page=3", "", `200 {"data":[],"meta":{"pagination":{"total":4,"count":0,"per_page":3,"current_page":9,"total_pages":2}}}`},
+		{"a page of nothing", "GET /iot/rules?per_page=0", "", refused(`"per_page":["The per page must be between 1 and 500."]`)},
+		{"a change", "PATCH /iot/rules/rule2", `{"name":"m","enabled":null,"repeat":"","devices":{},"for":""}`,
+			`200 {"data":` + ruled("rule2", `"name":"m","enabled":false,"on":"event","devices":{},"when":"event.type == \"join\"","repeat":"never","ordered":true,`+mail) + `,"warnings":[]}`},
+		{"a change to what is none", "PATCH /iot/rules/rule2", `{"on":"sometimes"}`, refused(`"on":["The on must be reading, silent or event."]`)},
+		{"a change of an unknown rule", "PATCH /iot/rules/none", `{"name":"m"}`, "404"},
+		{"a deletion", "DELETE /iot/rules/rule2", "", "204"},
+		{"a deletion again", "DELETE /iot/rules/rule2", "", "404"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got := a.ask(tc.line, "acme", tc.body); !agree(tc.want, got) {
+				t.Errorf("\n got %s\nwant %s", got, tc.want)
+			}
+		})
+	}
+	if got := a.ask("POST /iot/rules", "acme", `{}`, "Content-Type", "text/plain"); got != `415 {"message":"Content-Type must be application/json."}` {
+		t.Error(got)
+	}
+}
+
+// agree compares an answer with what it must be; … stands for anything.
+func agree(want, got string) bool {
+	parts := strings.Split(want, "…")
+	for i, part := range parts {
+		at := strings.Index(got, part)
+		if at < 0 || i == 0 && at > 0 {
+			return false
+		}
+		got = got[at+len(part):]
+	}
+	return got == "" || strings.HasSuffix(want, "…")
+}
+
+// hot has the device id1 send a temperature and returns the time of the frame.
+func (a *api) hot(record string, degrees float64, after time.Duration) {
+	a.t.Helper()
+	at := a.now.Add(after)
+	out, err := a.service.Ingest(a.t.Context(), []iot.Arrival{{
+		Record: record, Account: 1, ReceivedAt: at, Frame: decoders.Frame{Kind: decoders.Uplink, Identifier: "aabbcc001122", NetworkTime: at, Object: map[string]any{"t": degrees, "door": "shut"}},
+	}})
+	must(a.t, err)
+	if out[0].Refused != "" {
+		a.t.Fatal(out[0].Refused)
+	}
+}
+
+func TestAlarmsAreListedAndAcknowledged(t *testing.T) {
+	a := newAPI(t)
+	a.fill()
+	a.ask("POST /iot/rules", "acme", `{"name":"Warm","on":"reading","when":"values.t > 30","clear":"values.t < 25",`+mail+`}`)
+	a.hot("n1-u2", 31, time.Minute)
+	a.hot("n1-u3", 20, 2*time.Minute)
+	a.hot("n1-u4", 40, 3*time.Minute)
+	list := a.ask("GET /iot/alarms", "acme", "")
+	second := `{"id":"…","rule_id":"rule1","device_id":"id1","state":"raised","raised_at":"2026-03-01 12:03:00","cleared_at":null,` +
+		`"readings":{"door":{"text":"shut","units":""},"t":{"value":40,"units":"°C"}},"acknowledged_at":null,"acknowledged_by":"","note":""}`
+	first := `{"id":"…","rule_id":"rule1","device_id":"id1","state":"cleared","raised_at":"2026-03-01 12:01:00","cleared_at":"2026-03-01 12:02:00",` +
+		`"readings":{"door":{"text":"shut","units":""},"t":{"value":31,"units":"°C"}},"acknowledged_at":null,"acknowledged_by":"","note":""}`
+	if !agree(`200 {"data":[`+second+`,`+first+`],"meta":{"next":""}}`, list) {
+		t.Fatal(list)
+	}
+	var ids struct{ Data []struct{ ID string } }
+	must(t, json.Unmarshal([]byte(strings.TrimPrefix(list, "200 ")), &ids))
+	newest := "/iot/alarms/" + ids.Data[0].ID
+	none := `200 {"data":[],"meta":{"next":""}}`
+	seen := strings.Replace(second, `"acknowledged_at":null,"acknowledged_by":"","note":""`, `"acknowledged_at":"2026-03-01 12:00:00","acknowledged_by":"token …","note":"Seen"`, 1)
+	for _, tc := range []struct{ name, line, body, want string }{
+		{"those that are raised", "GET /iot/alarms?state=raised", "", `200 {"data":[` + second + `],"meta":{"next":""}}`},
+		{"those that are cleared", "GET /iot/alarms?state=cleared&rule_id=rule1&device_id=id1", "", `200 {"data":[` + first + `],"meta":{"next":""}}`},
+		{"those of a time, whole seconds", "GET /iot/alarms?from=2026-03-01%2012:01:00&to=2026-03-01T12:01:00Z", "", `200 {"data":[` + first + `],"meta":{"next":""}}`},
+		{"those of another rule", "GET /iot/alarms?rule_id=none", "", none},
+		{"those of another device", "GET /iot/alarms?device_id=none", "", none},
+		{"a state that is none", "GET /iot/alarms?state=loud&limit=0&from=soon", "",
+			`422 {"errors":{"from":["The from does not match the format YYYY-MM-DD HH:mm:ss."],"limit":["The limit must be between 1 and 500."],"state":["The selected state is invalid."]},` + invalid + `}`},
+		{"an alarm", "GET " + newest, "", `200 {"data":` + second + `}`},
+		{"an unknown alarm", "GET /iot/alarms/none", "", "404"},
+		{"an alarm is acknowledged", "PATCH " + newest, `{"acknowledged":true,"note":"Seen"}`, `200 {"data":` + seen + `}`},
+		{"it stays so", "GET " + newest, "", `200 {"data":` + seen + `}`},
+		{"an unknown alarm is not", "PATCH /iot/alarms/none", `{"acknowledged":true}`, "404"},
+		{"nothing is acknowledged", "PATCH " + newest, `{"note":"x"}`, `422 {"errors":{"acknowledged":["The acknowledged field is required."]},` + invalid + `}`},
+		{"an acknowledgement is not taken back", "PATCH " + newest, `{"acknowledged":false}`, `422 {"errors":{"acknowledged":["The acknowledged must be true."]},` + invalid + `}`},
+		{"a note that is too long", "PATCH " + newest, `{"acknowledged":true,"note":"` + strings.Repeat("x", 2001) + `"}`, `422 {"errors":{"note":["The note must not be longer than 2000 bytes."]},` + invalid + `}`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got := a.ask(tc.line, "acme", tc.body); !agree(tc.want, got) {
+				t.Errorf("\n got %s\nwant %s", got, tc.want)
+			}
+		})
+	}
+	var page struct {
+		Meta struct{ Next string }
+	}
+	must(t, json.Unmarshal([]byte(strings.TrimPrefix(a.ask("GET /iot/alarms?limit=1", "acme", ""), "200 ")), &page))
+	if got := a.ask("GET /iot/alarms?limit=1&cursor="+page.Meta.Next, "acme", ""); page.Meta.Next == "" || !agree(`200 {"data":[`+first+`],"meta":{"next":""}}`, got) {
+		t.Errorf("after %q: %s", page.Meta.Next, got)
+	}
+}
+
+func TestRulesAreTried(t *testing.T) {
+	a := newAPI(t)
+	a.fill() // 21.5 at 12:00
+	a.ask("POST /iot/rules", "acme", `{"name":"Warm","on":"reading","when":"values.t > 30",`+mail+`}`)
+	a.hot("n1-u2", 31, time.Minute)
+	a.hot("n1-u3", 20, 2*time.Minute)
+	before := a.ask("GET /iot/alarms", "acme", "")
+	sent := len(a.dispatched)
+	frame := func(at, matched, state string) string {
+		return `{"time":"2026-03-01 ` + at + `","matched":` + matched + `,"state":` + state + `,"why":"…","requests":[…]}`
+	}
+	inline := `{"rule":{"name":"x","on":"reading","when":"values.t < 25",` + mail + `},"device_id":"id1"`
+	for _, tc := range []struct{ name, body, want string }{
+		{"a stored rule", `{"rule_id":"rule1","device_id":"id1"}`,
+			`200 {"data":[` + frame("12:00:00", "false", "null") + `,` + frame("12:01:00", "true", `"raised"`) + `,` + frame("12:02:00", "false", `"cleared"`) + `]}`},
+		{"the last frames only", `{"rule_id":"rule1","device_id":"id1","last":1}`, `200 {"data":[` + frame("12:02:00", "false", "null") + `]}`},
+		{"a rule that is given", inline + `,"last":3}`,
+			`200 {"data":[` + frame("12:00:00", "true", `"raised"`) + `,` + frame("12:01:00", "false", `"cleared"`) + `,` + frame("12:02:00", "true", `"raised"`) + `]}`},
+		{"an unknown rule", `{"rule_id":"none","device_id":"id1"}`, "404"},
+		{"an unknown device", `{"rule_id":"rule1","device_id":"none"}`, "404"},
+		{"nothing", `{}`, `422 {"errors":{"device_id":["The device id field is required."],"rule":["Give either a rule or a rule id."]},` + invalid + `}`},
+		{"two rules", `{"rule_id":"rule1",` + inline[1:] + `}`, `422 {"errors":{"rule":["Give either a rule or a rule id."]},` + invalid + `}`},
+		{"too many frames", `{"rule_id":"rule1","device_id":"id1","last":101}`, `422 {"errors":{"last":["The last must be between 1 and 100."]},` + invalid + `}`},
+		{"a rule that does not compile", `{"rule":{"name":"x","on":"reading","when":"vlaues.t","for":"1m",` + mail + `},"device_id":"id1"}`,
+			`422 {"errors":{"rule.when":["line 1, column 1: unknown name vlaues"]},` + invalid + `}`},
+		{"a rule whose duration is none", `{"rule":{"name":"x","for":"long"},"device_id":"id1"}`,
+			`422 {"errors":{"rule.for":["The for must be a duration such as 90s, 10m or 2h30m."]},` + invalid + `}`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got := a.ask("POST /iot/rules/try", "acme", tc.body); !agree(tc.want, got) {
+				t.Errorf("\n got %s\nwant %s", got, tc.want)
+			}
+		})
+	}
+	if after := a.ask("GET /iot/alarms", "acme", ""); after != before || len(a.dispatched) != sent {
+		t.Errorf("a trial left %s, and %d deliveries", after, len(a.dispatched)-sent)
+	}
+}
+
+// What another account has is not there, whatever is asked of it.
+func TestAnAccountHasItsOwnRulesAndAlarms(t *testing.T) {
+	a := newAPI(t)
+	a.fill()
+	a.ask("POST /iot/rules", "acme", `{"name":"Warm","on":"reading","when":"values.t > 30",`+mail+`}`)
+	a.hot("n1-u2", 31, time.Minute)
+	_, id, _ := strings.Cut(a.ask("GET /iot/alarms", "acme", ""), `"id":"`)
+	id, _, _ = strings.Cut(id, `"`)
+	for line, want := range map[string]string{
+		"GET /iot/rules":           `200 {"data":[],"meta":{"pagination":{"total":0,"count":0,"per_page":500,"current_page":1,"total_pages":1}}}`,
+		"GET /iot/rules/rule1":     "404",
+		"PATCH /iot/rules/rule1":   "404",
+		"DELETE /iot/rules/rule1":  "404",
+		"POST /iot/rules/try":      "404",
+		"GET /iot/alarms":          `200 {"data":[],"meta":{"next":""}}`,
+		"GET /iot/alarms/" + id:    "404",
+		"PATCH /iot/alarms/" + id:  "404",
+		"GET /iot/alarms?rule_id=": `200 {"data":[],"meta":{"next":""}}`,
+	} {
+		body := ""
+		if strings.HasPrefix(line, "P") {
+			body = `{"name":"theirs","rule_id":"rule1","device_id":"id1","acknowledged":true}`
+		}
+		if got := a.ask(line, "globex", body); got != want {
+			t.Errorf("%s: %s, want %s", line, got, want)
+		}
+	}
+	for token, want := range map[string]string{"": `401 {"message":"Unauthenticated."}`, "hook": `403 {"message":"This action is unauthorised."}`} {
+		if got := a.ask("GET /iot/rules", token, ""); got != want {
+			t.Errorf("%q: %s", token, got)
+		}
+	}
+}

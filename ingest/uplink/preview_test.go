@@ -1,0 +1,131 @@
+package uplink
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/decoders/catalog"
+	"github.com/penstock/penstock/ingest/intake"
+	"github.com/penstock/penstock/relay/event"
+	"github.com/penstock/penstock/relay/iot"
+)
+
+// bench is over the flow's records, with a service of its own.
+func (f *flow) bench() (*Bench, *iot.Service) {
+	s := iot.New(f.db.Devices, f.cache, f.out, catalog.Compile, iot.Options{})
+	return NewBench(f.in, s), s
+}
+
+func TestPostsAreRehearsed(t *testing.T) {
+	f := newFlow(t)
+	f.run()
+	for _, body := range []string{`{"id":"a","temperature":1}`, `{"id":"a","wind":1}`, `[{"id":"a","temperature":2},{"id":"b","wind":3}]`, `{"temperature":4}`} {
+		f.post("/webhooks/generic?decoder_id=d1", "hook-1", body)
+	}
+	f.settled()
+	b, _ := f.bench()
+	before := f.out.stored()
+	var got []string
+	n, err := f.in.Batches(t.Context(), event.Filter{}, 3, func(sel intake.Selection) error {
+		told, err := b.NewPreview().Posts(t.Context(), sel.Items)
+		must(t, err)
+		for i, p := range told {
+			var frames []string
+			for _, frame := range p.Frames {
+				frames = append(frames, fmt.Sprint(frame.Identifier, len(frame.Readings)))
+			}
+			same := sel.Events[i].State == p.State && sel.Events[i].Reason == p.Reason
+			got = append(got, fmt.Sprint(p.State, " ", frames, " ", same))
+		}
+		return nil
+	})
+	want := []string{"quarantined [a0] true", "quarantined [a1 b0] true", "quarantined [] true"}
+	if n != 4 || err != nil || !slices.Equal(got, want) {
+		t.Errorf("%d %v\n%q\nwant the newest three\n%q", n, err, got, want)
+	}
+	if after := f.out.stored(); !slices.Equal(after, before) {
+		t.Errorf("a rehearsal has stored %q", after)
+	}
+}
+
+func TestTheLastFramesOfADeviceAreFound(t *testing.T) {
+	f := newFlow(t)
+	f.run()
+	for n := range 4 {
+		f.post("/webhooks/generic?decoder_id=d1", "hook-1", fmt.Sprintf(`[{"id":"A8-40-41-D2-C5-18-2F-01","temperature":%d},{"id":"other","temperature":9}]`, n))
+	}
+	f.post("/webhooks/lorawan?decoder_id=d1", "hook-1", strings.ReplaceAll(chirpstack(t), "24e124136b502217", "a84041d2c5182f01"))
+	f.post("/webhooks/lorawan?decoder_id=d1", "hook-1", strings.ReplaceAll(chirpstack(t), "24e124136b502217", "a84041d2c5182f01"))
+	f.settled()
+	b, s := f.bench()
+	d, err := s.DeviceByIdentifier(t.Context(), 1, "a84041d2c5182f01")
+	must(t, err)
+	for most, want := range map[int]int{1: 1, 3: 3, 100: 5} {
+		got, err := b.Recent(t.Context(), 1, d, most)
+		must(t, err)
+		if len(got) != want {
+			t.Fatalf("%d frames of at most %d, want %d", len(got), most, want)
+		}
+		if got[0].Frame.Sender != "chirpstack-v4" || want > 1 && got[1].Frame.Object["temperature"] != 3.0 {
+			t.Errorf("not the newest first: %+v", got[:min(2, len(got))])
+		}
+	}
+	if got, err := b.Recent(t.Context(), 2, d, 5); err == nil && len(got) > 0 {
+		t.Errorf("another account sees %d frames", len(got))
+	}
+}
+
+func TestFramesThatTheJournalHasNoMoreComeFromTheDevicesLog(t *testing.T) {
+	f := newFlow(t)
+	f.run()
+	b, s := f.bench()
+	f.post("/webhooks/generic?decoder_id=d1", "hook-1", `{"id":"a","temperature":1}`)
+	f.settled()
+	d, err := s.DeviceByIdentifier(t.Context(), 1, "a")
+	must(t, err)
+	kept := iot.RawFrame{ID: "n0-u1", DeviceID: d.ID, Kind: "uplink", Payload: "0102", Object: []byte(`{"temperature":7}`), FPort: new(int64(3)), FCnt: new(int64(4))}
+	var frames []iot.RawFrame
+	for _, change := range []func(*iot.RawFrame){
+		func(*iot.RawFrame) {},
+		func(r *iot.RawFrame) { r.ID, r.Truncated = "n0-u2", true },
+		func(r *iot.RawFrame) { r.ID, r.Kind = "n0-u3", "join" },
+		func(r *iot.RawFrame) {
+			r.ID, r.Object, r.Samples = "n0-u4", nil, []byte(`[{"key":"t","value":2},{"key":"s","text":"x"}]`)
+		},
+		func(r *iot.RawFrame) { r.ID = "n1-u1" }, // which the journal has
+	} {
+		one := kept
+		one.ReceivedAt = time.Now().Add(-time.Minute)
+		change(&one)
+		frames = append(frames, one)
+	}
+	must(t, f.db.Devices.KeepFrames(t.Context(), 1, frames))
+	got, err := b.Recent(t.Context(), 1, d, 10)
+	must(t, err)
+	var ids []string
+	for _, a := range got {
+		ids = append(ids, a.Record)
+	}
+	slices.Sort(ids)
+	if !slices.Equal(ids, []string{"n0-u1", "n0-u4", "n1-u1"}) {
+		t.Fatalf("frames %q", ids)
+	}
+	for _, a := range got {
+		switch f := a.Frame; a.Record {
+		case "n0-u1":
+			if f.FPort != 3 || !f.HasFPort || f.FCnt != 4 || len(f.Payload) != 2 || f.Object["temperature"] != 7.0 {
+				t.Errorf("%+v", f)
+			}
+		case "n0-u4":
+			if len(f.Samples) != 2 || f.Samples[0].Value != 2 || f.Samples[1].Text != "x" {
+				t.Errorf("%+v", f)
+			}
+		}
+	}
+	if f.events(event.Quarantined) != nil {
+		t.Error("something was set aside")
+	}
+}

@@ -1,0 +1,189 @@
+package inbound
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/penstock/penstock/relay/event"
+)
+
+// Parts stores the parts of concatenated messages until all parts of a message
+// have arrived or the wait for missing parts ends. All gateways share it.
+type Parts interface {
+	// Add adds parts in order, each in one atomic step, and returns the result of
+	// each.
+	Add(ctx context.Context, parts []Arrival, t Times) ([]Added, error)
+	// Due leases groups that are due: those that have waited too long for missing
+	// parts, and those whose lease expired before End. A lease has one holder.
+	Due(ctx context.Context, t Times, limit int) ([]ReassembledMessage, error)
+	// End removes groups that have been routed.
+	End(ctx context.Context, all []ReassembledMessage) error
+	// Park stores a group that no relay takes under g.Event, so that adding that
+	// event's part again returns the whole group. For a day any part of a group
+	// that has ended does so.
+	Park(ctx context.Context, g ReassembledMessage, keep time.Duration) error
+	// MessageOf returns the id of the reassembled message that a part belongs to,
+	// "" while parts are missing or if the part is not stored any more.
+	MessageOf(ctx context.Context, group, part string) (string, error)
+	// Unpark removes a parked group.
+	Unpark(ctx context.Context, g ReassembledMessage) error
+}
+
+// Times are the clock and the time limits of a store of parts.
+type Times struct {
+	Now time.Time
+	// Wait is how long a message waits for missing parts, from its first part on.
+	// A repeated part is recognised for twice as long.
+	Wait time.Duration
+	// Lease is how long a caller has to route a group.
+	Lease time.Duration
+}
+
+// Arrival is a part that was received.
+type Arrival struct {
+	Group  string // the same for all parts of a message
+	Digest string // the same for a part that is received twice
+	Number int
+	Total  int
+	// Message is the part; its ID identifies the arrival.
+	Message Message
+}
+
+// PartState is the result of adding a part.
+type PartState string
+
+// The results of adding a part.
+const (
+	Waiting   PartState = "waiting"   // for the others
+	Repeated  PartState = "duplicate" // of Added.Holder
+	Completed PartState = "complete"  // the caller routes the group and ends it
+	Again     PartState = "again"     // the group has ended; the caller routes it again
+)
+
+// Added is the result of adding a part.
+type Added struct {
+	State  PartState
+	Holder string // a message's id
+	Group  ReassembledMessage
+}
+
+// ReassembledMessage is the parts of a concatenated message that is ready to be
+// routed: all of them, or those that arrived in time.
+type ReassembledMessage struct {
+	Group string
+	ID    string // of the message: that of its first part present
+	// Event is the id of the part whose event is marked if no relay takes the
+	// message.
+	Event string
+	Parts []Message
+}
+
+// Quarantine marks events after their journal records were processed.
+type Quarantine interface {
+	// Put marks the event of a message as unrouted or quarantined.
+	Put(ctx context.Context, m *Message, r Result) error
+}
+
+// endedGroup is a group that a plan routes, with the index of its result.
+type endedGroup struct {
+	group  ReassembledMessage
+	result int
+	again  bool // the group had ended before
+}
+
+// addParts adds the parts among new messages to their groups and returns the
+// result of each, by the message's index.
+func (s *Service) addParts(ctx context.Context, msgs []Message, holders []string) (map[int]Added, error) {
+	var arrivals []Arrival
+	var index []int
+	for i := range msgs {
+		if p, ok := PartOf(&msgs[i]); ok && holders[i] == msgs[i].ID {
+			arrivals = append(arrivals, Arrival{
+				Group: groupKey(&msgs[i], p), Digest: digest(&msgs[i]), Number: p.Number, Total: p.Total, Message: msgs[i],
+			})
+			index = append(index, i)
+		}
+	}
+	if len(arrivals) == 0 {
+		return nil, nil
+	}
+	added, err := s.deps.Parts.Add(ctx, arrivals, s.times())
+	if err != nil {
+		return nil, fmt.Errorf("inbound: parts: %w", err)
+	}
+	out := make(map[int]Added, len(added))
+	for n, i := range index {
+		out[i] = added[n]
+	}
+	return out, nil
+}
+
+func (s *Service) times() Times {
+	return Times{Now: s.o.Now(), Wait: s.o.JoinWait, Lease: s.o.Lease}
+}
+
+// planPart plans for a part: the message that it completes, or nothing.
+func (s *Service) planPart(p *plan, i int, m *Message, a Added, routes []*Route) {
+	switch a.State {
+	case Completed, Again:
+		a.Group.Event = m.ID
+		s.planReassembled(p, i, a.Group, routes)
+		p.endedGroups[len(p.endedGroups)-1].again = a.State == Again
+		return
+	}
+	outcome := "duplicate of " + a.Holder
+	if a.State == Waiting {
+		part, _ := PartOf(m)
+		outcome = fmt.Sprintf("part %d of %d, waits for the others", part.Number, part.Total)
+	}
+	p.results[i] = Result{MessageID: m.ID, Account: m.Account, State: event.Done, Outcome: outcome}
+}
+
+// planReassembled plans for a reassembled message.
+func (s *Service) planReassembled(p *plan, i int, g ReassembledMessage, routes []*Route) {
+	m, missing := s.assembler.assemble(g.Parts)
+	m.ID = g.ID
+	p.add(i, &m, Decide(&m, routes, s.o.Settings))
+	r := &p.results[i]
+	r.Outcome = strings.TrimSuffix(fmt.Sprintf("joined of %d parts%s; %s", len(g.Parts), missingText(missing), r.Outcome), "; ")
+	p.endedGroups = append(p.endedGroups, endedGroup{group: g, result: i})
+}
+
+// missingText returns the outcome's text about missing parts.
+func missingText(missing []int) string {
+	if len(missing) == 0 {
+		return ""
+	}
+	return ", without " + strings.Trim(fmt.Sprint(missing), "[]")
+}
+
+// end removes the groups that have been routed and parks those that no relay
+// takes for a replay.
+func (s *Service) end(ctx context.Context, p *plan) error {
+	var done []ReassembledMessage
+	for _, e := range p.endedGroups {
+		var err error
+		routed := p.results[e.result].State == event.Done
+		switch {
+		case !routed:
+			err = s.deps.Parts.Park(ctx, e.group, s.o.Remember)
+		case e.again:
+			err = s.deps.Parts.Unpark(ctx, e.group)
+		}
+		if err != nil {
+			return fmt.Errorf("inbound: parts: %w", err)
+		}
+		if !e.again {
+			done = append(done, e.group)
+		}
+	}
+	if len(done) == 0 {
+		return nil
+	}
+	if err := s.deps.Parts.End(ctx, done); err != nil {
+		return fmt.Errorf("inbound: parts: %w", err)
+	}
+	return nil
+}

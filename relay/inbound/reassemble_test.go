@@ -1,0 +1,241 @@
+package inbound
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/relay/event"
+)
+
+// heap is a store of parts in memory, as far as Service is concerned.
+type heap struct {
+	w      *world
+	parts  map[string][]Message
+	due    []ReassembledMessage
+	parked map[string]ReassembledMessage // by event
+	ended  []string
+	times  Times
+}
+
+func (h *heap) Add(_ context.Context, all []Arrival, t Times) ([]Added, error) {
+	if err := h.w.fails("parts"); err != nil {
+		return nil, err
+	}
+	h.times = t
+	out := make([]Added, len(all))
+	for i, a := range all {
+		if g, ok := h.parked[a.Message.ID]; ok {
+			out[i] = Added{State: Again, Holder: g.ID, Group: g}
+			continue
+		}
+		h.parts[a.Group] = append(h.parts[a.Group], a.Message)
+		out[i].State = Waiting
+		if len(h.parts[a.Group]) == a.Total {
+			out[i] = Added{State: Completed, Holder: "J", Group: ReassembledMessage{Group: a.Group, ID: "J", Parts: h.parts[a.Group]}}
+		}
+	}
+	return out, nil
+}
+
+func (h *heap) Due(context.Context, Times, int) ([]ReassembledMessage, error) {
+	due := h.due
+	h.due = nil
+	return due, h.w.fails("due")
+}
+
+func (h *heap) End(_ context.Context, all []ReassembledMessage) error {
+	for _, g := range all {
+		h.ended = append(h.ended, g.ID)
+	}
+	return h.w.fails("end")
+}
+
+func (h *heap) Park(_ context.Context, g ReassembledMessage, keep time.Duration) error {
+	if keep != 7*24*time.Hour {
+		return errors.New("want seven days")
+	}
+	h.parked[g.Event] = g
+	return nil
+}
+
+func (h *heap) MessageOf(_ context.Context, group, part string) (string, error) {
+	for _, m := range h.parts[group] {
+		if m.ID == part && len(h.ended) > 0 {
+			return "J", nil
+		}
+	}
+	return "", h.w.fails("whole")
+}
+
+func (h *heap) Unpark(_ context.Context, g ReassembledMessage) error {
+	delete(h.parked, g.Event)
+	return nil
+}
+
+// Put keeps what was noted, by the event.
+func (h *heap) Put(_ context.Context, m *Message, r Result) error {
+	h.w.quarantined = append(h.w.quarantined, m.ID+": "+r.Reason)
+	return h.w.fails("aside")
+}
+
+// target is where what was sent n-th went.
+func (w *world) target(n int) string {
+	d := w.saved[w.sent[n]]
+	return d.Target()
+}
+
+// piece is part n of total, with the reference cc.
+func piece(id, to string, n, total byte, text string) Message {
+	m := numbered(id, to)
+	m.UDH, m.Text, m.Status = []byte{5, 0, 3, 0xcc, total, n}, text, Concatenated
+	return m
+}
+
+func TestPartsAreJoinedAndSentOn(t *testing.T) {
+	w := newWorld(vmn("v1", "447860000001", HTTPGet, "http://a/%id?m=%msg&s=%stat&u=%udh"))
+	s := w.service(t)
+	got := receive(t, s, piece("e1", "447860000001", 2, 2, "world"), numbered("e2", "447860000001"), piece("e3", "447860000001", 1, 2, "hello "))
+	if got[0].Outcome != "part 2 of 2, waits for the others" || got[0].State != event.Done || got[1].Deliveries != 1 {
+		t.Errorf("first: %+v", got)
+	}
+	if got[2].MessageID != "J" || got[2].Outcome != "joined of 2 parts; vmn relay v1: http_get, 1 deliveries" || got[2].Deliveries != 1 {
+		t.Errorf("last: %+v", got[2])
+	}
+	if d := w.saved[w.sent[1]]; d.Target() != "http://a/J?m=hello%20world&s=1&u=" || d.MessageID != "J" {
+		t.Errorf("sent %+v", d)
+	}
+	if len(w.heap.ended) != 1 || len(w.heap.parked) != 0 || w.heap.times != (Times{now(), 5 * time.Minute, time.Minute}) {
+		t.Errorf("ended %v, parked %v, times %v", w.heap.ended, w.heap.parked, w.heap.times)
+	}
+}
+
+func TestAGroupEndsOnlyAfterItWasSaved(t *testing.T) {
+	w := newWorld(vmn("v1", "447860000001", HTTPGet, "http://a/"))
+	s := w.service(t)
+	w.down = "deliveries"
+	if _, err := s.Receive(t.Context(), []Message{piece("e1", "447860000001", 1, 2, "a"), piece("e2", "447860000001", 2, 2, "b")}); !errors.Is(err, errDown) {
+		t.Fatalf("got %v", err)
+	}
+	w.heap.due = []ReassembledMessage{{Group: "g", ID: "e1", Parts: []Message{piece("e1", "447860000001", 1, 2, "a")}}}
+	if _, err := s.Sweep(t.Context()); !errors.Is(err, errDown) {
+		t.Fatalf("got %v", err)
+	}
+	if len(w.heap.ended) != 0 {
+		t.Errorf("ended %v", w.heap.ended)
+	}
+	for _, port := range []string{"parts", "due", "end"} {
+		w.down = port
+		_, received := s.Receive(t.Context(), []Message{piece("e1", "447860000001", 1, 2, "a")})
+		w.heap.due = []ReassembledMessage{{Group: "g", ID: "e1", Parts: []Message{piece("e1", "447860000001", 1, 2, "a")}}}
+		_, swept := s.Sweep(t.Context())
+		if !errors.Is(errors.Join(received, swept), errDown) {
+			t.Errorf("%s: %v, %v", port, received, swept)
+		}
+	}
+}
+
+func TestWhatWaitedTooLongGoesOnWithAGap(t *testing.T) {
+	w := newWorld(vmn("v1", "447860000001", HTTPGet, "http://a/%id?m=%msg&s=%stat"))
+	w.heap.due = []ReassembledMessage{{Group: "g", ID: "e1", Parts: []Message{piece("e1", "447860000001", 1, 3, "a"), piece("e3", "447860000001", 3, 3, "c")}}}
+	if n, err := w.service(t).Sweep(t.Context()); n != 1 || err != nil {
+		t.Fatalf("swept %d, %v", n, err)
+	}
+	if len(w.sent) != 1 || w.target(0) != "http://a/e1?m=a%5B%E2%80%A6%5Dc&s=1" || len(w.heap.ended) != 1 {
+		t.Errorf("sent %+v, ended %v", w.saved, w.heap.ended)
+	}
+}
+
+func TestAJoinedMessageThatNobodyTakesIsKeptAndTriedAgain(t *testing.T) {
+	w := newWorld()
+	s := w.service(t)
+	last := piece("e2", "447860000001", 2, 2, "b")
+	got := receive(t, s, piece("e1", "447860000001", 1, 2, "a"), last)
+	if got[1].State != event.Unrouted || len(w.heap.parked) != 1 || len(w.heap.ended) != 1 {
+		t.Fatalf("got %+v, parked %v, ended %v", got, w.heap.parked, w.heap.ended)
+	}
+	if again := receive(t, s, last); again[0].State != event.Unrouted || len(w.heap.parked) != 1 {
+		t.Errorf("again: %+v", again)
+	}
+	w.relays, w.version = []Relay{vmn("v1", "447860000001", HTTPGet, "http://a/?m=%msg")}, 2
+	if routed := receive(t, s, last); routed[0].State != event.Done || routed[0].Deliveries != 1 || len(w.heap.parked) != 0 {
+		t.Errorf("routed: %+v, parked %v", routed, w.heap.parked)
+	}
+	if w.target(0) != "http://a/?m=ab" || len(w.heap.ended) != 1 {
+		t.Errorf("sent %+v, ended %v", w.saved, w.heap.ended)
+	}
+}
+
+func TestASweepNotesWhatNobodyTakes(t *testing.T) {
+	w := newWorld()
+	w.heap.due = []ReassembledMessage{{Group: "g", ID: "e1", Parts: []Message{piece("e1", "447860000001", 1, 2, "a")}}}
+	if n, err := w.service(t).Sweep(t.Context()); n != 1 || err != nil {
+		t.Fatalf("swept %d, %v", n, err)
+	}
+	if g, ok := w.heap.parked["e1"]; !ok || g.ID != "e1" || len(w.quarantined) != 1 || w.quarantined[0] != "e1: no relay for 447860000001" {
+		t.Errorf("parked %v, noted %q", w.heap.parked, w.quarantined)
+	}
+}
+
+func TestPartOf(t *testing.T) {
+	for name, tc := range map[string]struct {
+		udh  string
+		part *Part
+		want Part
+		ok   bool
+	}{
+		"no UDH":                   {},
+		"ports":                    {udh: "\x06\x05\x04\x0b\x84\x23\xf0"},
+		"an 8-bit reference":       {udh: "\x05\x00\x03\xcc\x02\x01", want: Part{Reference8, 0xcc, 2, 1}, ok: true},
+		"a 16-bit reference":       {udh: "\x06\x08\x04\xab\xcd\x03\x02", want: Part{Reference16, 0xabcd, 3, 2}, ok: true},
+		"beside ports":             {udh: "\x0b\x05\x04\x0b\x84\x23\xf0\x00\x03\x01\x02\x02", want: Part{Reference8, 1, 2, 2}, ok: true},
+		"a message of one part":    {udh: "\x05\x00\x03\xcc\x01\x01", want: Part{Reference8, 0xcc, 1, 1}},
+		"a part beyond the total":  {udh: "\x05\x00\x03\xcc\x02\x03"},
+		"a UDH cut off":            {udh: "\x05\x00\x03"},
+		"what the carrier says":    {part: &Part{ReferenceSAR, 7, 2, 2}, want: Part{ReferenceSAR, 7, 2, 2}, ok: true},
+		"the carrier before UDH":   {udh: "\x05\x00\x03\xcc\x02\x01", part: &Part{ReferenceSAR, 7, 3, 2}, want: Part{ReferenceSAR, 7, 3, 2}, ok: true},
+		"one part, as it is said":  {part: &Part{ReferenceSAR, 7, 1, 1}, want: Part{ReferenceSAR, 7, 1, 1}},
+		"the last element decides": {udh: "\x0a\x00\x03\x01\x02\x01\x00\x03\x02\x02\x02", want: Part{Reference8, 2, 2, 2}, ok: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, ok := PartOf(&Message{UDH: []byte(tc.udh), Part: tc.part})
+			if ok != tc.ok || ok && got != tc.want {
+				t.Errorf("got %+v %v", got, ok)
+			}
+		})
+	}
+}
+
+func TestPartsOfDifferentMessagesHaveDifferentKeys(t *testing.T) {
+	base := piece("e1", "447860000001", 1, 2, "a")
+	key := func(change func(*Message)) string {
+		m := base
+		m.UDH = []byte(string(base.UDH))
+		change(&m)
+		p, ok := PartOf(&m)
+		if !ok {
+			t.Fatal("no part")
+		}
+		return groupKey(&m, p)
+	}
+	same := key(func(m *Message) { m.UDH[5], m.ID, m.Text, m.CarrierID = 2, "e2", "b", "x" })
+	if same != key(func(*Message) {}) || len(same) != 32 || strings.Trim(same, "0123456789abcdef") != "" {
+		t.Errorf("the other part has the key %q", same)
+	}
+	for name, change := range map[string]func(*Message){
+		"account":   func(m *Message) { m.Account = 2 },
+		"carrier":   func(m *Message) { m.Carrier = "kannel" },
+		"sender":    func(m *Message) { m.From = "447700900124" },
+		"number":    func(m *Message) { m.To = "447860000002" },
+		"reference": func(m *Message) { m.UDH[3] = 0xcd },
+		"total":     func(m *Message) { m.UDH[4] = 3 },
+		"width":     func(m *Message) { m.UDH = []byte{6, 8, 4, 0, 0xcc, 2, 1} },
+		"SAR":       func(m *Message) { m.Part = &Part{ReferenceSAR, 0xcc, 2, 1} },
+	} {
+		if key(change) == same {
+			t.Errorf("another %s has the same key", name)
+		}
+	}
+}

@@ -1,0 +1,152 @@
+package inbound
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+)
+
+// Records stores the relays of accounts.
+type Records interface {
+	// Get loads a relay; relay.KindNotFound if the account has none of that kind
+	// and id.
+	Get(ctx context.Context, acct account.ID, k Kind, id string) (Relay, error)
+	// List returns an account's relays of a kind by number or prefix.
+	List(ctx context.Context, acct account.ID, k Kind) ([]Relay, error)
+	// Change applies change to a relay and saves the result. It calls change
+	// again after a concurrent update and returns its errors unwrapped.
+	Change(ctx context.Context, acct account.ID, k Kind, id string, change func(*Relay) error) (Relay, error)
+}
+
+// Accounts returns accounts and their permissions.
+type Accounts interface {
+	Account(ctx context.Context, id account.ID) (account.Account, error)
+}
+
+// RelayServiceDeps are the dependencies of RelayService. Records, Accounts and
+// Inbox are required.
+type RelayServiceDeps struct {
+	Records  Records
+	Accounts Accounts
+	Inbox    Inbox
+	// CheckURL reports why the gateway may not call a URL; nil allows all URLs.
+	CheckURL func(string) error
+	Now      func() time.Time // nil means time.Now
+}
+
+// RelayService lets accounts list and change their relays and read their inboxes
+// (specification 1, endpoints 8 to 15).
+type RelayService struct{ RelayServiceDeps }
+
+// NewRelayService returns a RelayService.
+func NewRelayService(d RelayServiceDeps) (*RelayService, error) {
+	if d.Records == nil || d.Accounts == nil || d.Inbox == nil {
+		return nil, errors.New("inbound: desk: a dependency is missing")
+	}
+	if d.Now == nil {
+		d.Now = time.Now
+	}
+	return &RelayService{d}, nil
+}
+
+// List returns an account's relays of a kind whose number or prefix matches a
+// pattern, sorted by number. In the pattern * matches any digits, including none;
+// an empty pattern matches all relays.
+func (s *RelayService) List(ctx context.Context, acct account.ID, k Kind, pattern string) ([]Relay, error) {
+	all, err := s.Records.List(ctx, acct, k)
+	if err != nil {
+		return nil, fmt.Errorf("inbound: list: %w", err)
+	}
+	return slices.DeleteFunc(all, func(r Relay) bool { return pattern != "" && !fits(pattern, r.Number) }), nil
+}
+
+// Get returns a relay; relay.KindNotFound if the account has none of that kind
+// and id.
+func (s *RelayService) Get(ctx context.Context, acct account.ID, k Kind, id string) (Relay, error) {
+	return s.Records.Get(ctx, acct, k, id)
+}
+
+// Change is an account's update of a relay.
+type Change struct {
+	Action Action
+	// Filter replaces the condition on messages: "" removes it, nil keeps it.
+	Filter *string
+}
+
+// Change sets a relay's action, which applies from the next message on. It drops
+// the parameters of an action that takes none.
+//
+// It returns relay.KindNotFound as Get does, relay.KindForbidden for an action
+// that the account has no permission for, and relay.KindInvalid with the field
+// action, parameters or filter.
+func (s *RelayService) Change(ctx context.Context, acct account.ID, k Kind, id string, c Change) (Relay, error) {
+	a := c.Action
+	if _, err := s.Records.Get(ctx, acct, k, id); err != nil {
+		return Relay{}, err
+	}
+	if err := s.permitted(ctx, acct, k, a.Name); err != nil {
+		return Relay{}, err
+	}
+	if err := a.Validate(k, s.CheckURL); err != nil {
+		return Relay{}, err
+	}
+	if c.Filter != nil {
+		if err := validateFilter(*c.Filter); err != nil {
+			return Relay{}, err
+		}
+	}
+	if info, _ := actionOf(k, a.Name); info.takes == noParameters {
+		a.Parameters = nil
+	}
+	return s.Records.Change(ctx, acct, k, id, func(r *Relay) error {
+		r.Action, r.UpdatedAt = a, s.Now().UTC()
+		if err := r.servesSIM(); err != nil {
+			return err
+		}
+		if c.Filter != nil {
+			r.Filter = *c.Filter
+		}
+		return nil
+	})
+}
+
+func (s *RelayService) permitted(ctx context.Context, acct account.ID, k Kind, action string) error {
+	if !NeedsPermission(k, action) {
+		return nil
+	}
+	who, err := s.Accounts.Account(ctx, acct)
+	if err != nil {
+		return fmt.Errorf("inbound: permissions: %w", err)
+	}
+	if !who.May(action) {
+		return relay.Errorf(relay.KindForbidden, "account %s has no permission for %s", acct, action)
+	}
+	return nil
+}
+
+// fits reports whether a number matches a pattern with asterisks.
+func fits(pattern, number string) bool {
+	parts := strings.Split(pattern, "*")
+	first, last := parts[0], parts[len(parts)-1]
+	if len(parts) == 1 {
+		return pattern == number
+	}
+	rest, ok := strings.CutPrefix(number, first)
+	if !ok {
+		return false
+	}
+	for _, middle := range parts[1 : len(parts)-1] {
+		index := strings.Index(rest, middle)
+		if index < 0 {
+			return false
+		}
+		rest = rest[index+len(middle):]
+	}
+	return strings.HasSuffix(rest, last)
+}

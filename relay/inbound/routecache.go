@@ -1,0 +1,100 @@
+package inbound
+
+import (
+	"context"
+	"sync"
+
+	"github.com/penstock/penstock/relay/account"
+)
+
+// maxCachedNumbers bounds the cached numbers; beyond it the cache is cleared.
+const maxCachedNumbers = 50_000
+
+// routeCache caches the routes of numbers until any relay changes. Every batch
+// reads the version, so that a change takes effect with the next message.
+type routeCache struct {
+	relays Relays
+
+	mu       sync.Mutex
+	version  int64
+	numbers  map[string][]*Route
+	compiled map[relayKey]*Route
+}
+
+type relayKey struct {
+	account account.ID
+	kind    Kind
+	id      string
+}
+
+// routes returns the routes of numbers; an invalid number has none.
+func (c *routeCache) routes(ctx context.Context, numbers []string) (map[string][]*Route, error) {
+	// The version is read before the relays: entries cached under it are never
+	// older than it.
+	version, err := c.relays.Version(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out, missing := c.lookup(version, numbers)
+	if len(missing) == 0 {
+		return out, nil
+	}
+	found, err := c.relays.Candidates(ctx, missing)
+	if err != nil {
+		return nil, err
+	}
+	c.store(version, missing, found, out)
+	return out, nil
+}
+
+// lookup returns the cached routes under a version, and the numbers that are not
+// cached.
+func (c *routeCache) lookup(version int64, numbers []string) (out map[string][]*Route, missing []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.numbers == nil || c.version != version || len(c.numbers) > maxCachedNumbers {
+		c.version, c.numbers, c.compiled = version, make(map[string][]*Route), make(map[relayKey]*Route)
+	}
+	out = make(map[string][]*Route, len(numbers))
+	for _, n := range numbers {
+		if _, seen := out[n]; seen || !digits(n) || len(n) > maxDigits {
+			continue
+		}
+		routes, ok := c.numbers[n]
+		if !ok {
+			missing = append(missing, n)
+		}
+		out[n] = routes
+	}
+	return out, missing
+}
+
+// store compiles relays and caches their routes, unless the version has changed
+// meanwhile.
+func (c *routeCache) store(version int64, numbers []string, found [][]Relay, out map[string][]*Route) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	current := c.version == version
+	for i, n := range numbers {
+		routes := make([]*Route, 0, len(found[i]))
+		for _, r := range found[i] {
+			routes = append(routes, c.compile(r, current))
+		}
+		out[n] = routes
+		if current {
+			c.numbers[n] = routes
+		}
+	}
+}
+
+func (c *routeCache) compile(r Relay, remember bool) *Route {
+	key := relayKey{r.Account, r.Kind, r.ID}
+	if route, ok := c.compiled[key]; ok && remember {
+		return route
+	}
+	route := Compile(r)
+	if remember {
+		c.compiled[key] = route
+	}
+	return route
+}

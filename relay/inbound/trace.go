@@ -1,0 +1,250 @@
+package inbound
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/event"
+	"github.com/penstock/penstock/relay/outbox"
+)
+
+// Posts finds events with their request bodies.
+type Posts interface {
+	// Post returns an event's request; relay.KindNotFound if this gateway has no
+	// event of the id.
+	Post(ctx context.Context, id string) (Post, error)
+}
+
+// Post is an event with its request.
+type Post struct {
+	event.Event
+	// By is the account of the request's token; 0 for none.
+	By account.ID
+	// Messages parses the messages of the request. For a request without messages
+	// it returns a description of the content.
+	Messages func() (found []Message, is string, err error)
+	// Frames explains the frames of a request with frames.
+	Frames func(ctx context.Context) ([]FrameTrace, error)
+}
+
+// FrameTrace is what rules made of a frame.
+type FrameTrace struct {
+	ID    string // of its journal record
+	Text  string // what it is
+	Rules []RuleTrace
+}
+
+// RuleTrace is what a rule says of a frame.
+type RuleTrace struct {
+	RuleID string
+	Text   string
+	// About is what its deliveries are about: an alarm or the frame; empty if there are
+	// none.
+	About string
+}
+
+// Sent finds the deliveries of a message.
+type Sent interface {
+	OfMessage(ctx context.Context, messageID string) ([]outbox.Delivery, error)
+}
+
+// Tracer traces events through the gateway. Traces are not stored; each one is
+// assembled on request.
+type Tracer struct {
+	Posts   Posts
+	Service *Service
+	Sent    Sent
+}
+
+// Trace is an event with the steps of its processing.
+type Trace struct {
+	event.Event
+	Steps      []Step
+	Deliveries []outbox.Delivery // the oldest first
+}
+
+// Step is one step in the processing of an event or of one of its messages.
+type Step struct {
+	At      time.Time // zero if the time is not stored
+	Name    string    // received, read, duplicate, joined, routed, attempt, …
+	Message string    // its id; empty for the whole event
+	Text    string
+}
+
+// Trace traces an event; relay.KindNotFound if this gateway has none of the id.
+// For a message without deliveries the trace has the decision under the current
+// relays.
+func (t *Tracer) Trace(ctx context.Context, id string) (Trace, error) {
+	p, err := t.Posts.Post(ctx, id)
+	if err != nil {
+		return Trace{}, err
+	}
+	b := traceBuilder{Tracer: t, out: Trace{Event: p.Event}}
+	err = b.event(ctx, &p)
+	return b.out, err
+}
+
+// traceBuilder assembles a trace.
+type traceBuilder struct {
+	*Tracer
+	out  Trace
+	seen []string // messages whose deliveries were added
+}
+
+func (t *traceBuilder) add(at time.Time, name, message, text string) {
+	t.out.Steps = append(t.out.Steps, Step{At: at, Name: name, Message: message, Text: text})
+}
+
+// event adds the receipt of an event and the steps of its messages.
+func (t *traceBuilder) event(ctx context.Context, p *Post) error {
+	from := "from " + p.Source
+	if p.By != 0 {
+		from += fmt.Sprintf(", by account %d", p.By)
+	}
+	t.add(p.ReceivedAt, "received", "", from+"; safe on disk")
+	switch p.State {
+	case event.Pending:
+		t.add(time.Time{}, "waits", "", "has not been processed yet")
+		return nil
+	case event.Quarantined, event.Unrouted:
+		t.add(time.Time{}, string(p.State), "", p.Reason)
+	}
+	switch p.Kind {
+	case event.Uplink:
+		return t.frames(ctx, p)
+	case event.SMS:
+	default:
+		return nil
+	}
+	found, is, err := p.Messages()
+	if is != "" {
+		t.add(time.Time{}, "read", "", is)
+	}
+	if relay.KindOf(err) == relay.KindUnavailable {
+		return err
+	}
+	for _, m := range found {
+		if err := t.message(ctx, m); err != nil {
+			return err
+		}
+	}
+	slices.SortStableFunc(t.out.Deliveries, func(a, b outbox.Delivery) int { return a.CreatedAt.Compare(b.CreatedAt) })
+	return nil
+}
+
+// frames adds what rules made of the frames of a post.
+func (t *traceBuilder) frames(ctx context.Context, p *Post) error {
+	if p.Frames == nil {
+		return nil
+	}
+	found, err := p.Frames(ctx)
+	if err != nil {
+		return err
+	}
+	for _, f := range found {
+		t.add(time.Time{}, "read", f.ID, f.Text)
+		for _, r := range f.Rules {
+			t.add(time.Time{}, "rule", f.ID, "rule "+r.RuleID+": "+r.Text)
+			if err := t.fired(ctx, f.ID, r); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// fired adds the deliveries of a rule about an alarm or a frame.
+func (t *traceBuilder) fired(ctx context.Context, frame string, r RuleTrace) error {
+	if r.About == "" {
+		return nil
+	}
+	ds, err := t.Sent.OfMessage(ctx, r.About)
+	if err != nil {
+		return err
+	}
+	for i := range ds {
+		if ds[i].Kind == outbox.KindRule && ds[i].Relay == r.RuleID {
+			t.delivery(frame, &ds[i])
+			t.out.Deliveries = append(t.out.Deliveries, ds[i])
+		}
+	}
+	return nil
+}
+
+// message adds the steps of a message.
+func (t *traceBuilder) message(ctx context.Context, m Message) error {
+	text := fmt.Sprintf("from %s to %s, coding %d", m.From, m.To, m.Coding)
+	if missed := NotUnderstood(&m); missed != "" {
+		text += "; " + missed
+	}
+	t.add(time.Time{}, "read", m.ID, text)
+	traced, err := t.Service.TraceMessage(ctx, m)
+	if err != nil {
+		return err
+	}
+	switch p := traced.Part; {
+	case traced.DuplicateOf != "":
+		t.add(time.Time{}, "duplicate", m.ID, "the carrier handed over the same as "+traced.DuplicateOf)
+		return nil
+	case p != nil && traced.MessageID == "":
+		t.add(time.Time{}, "joined", m.ID, fmt.Sprintf("part %d of %d; waits for the others, or nothing is remembered of them", p.Number, p.Total))
+	case p != nil:
+		t.add(time.Time{}, "joined", m.ID, fmt.Sprintf("part %d of %d of the message %s", p.Number, p.Total, traced.MessageID))
+	}
+	return t.routed(ctx, cmp.Or(traced.MessageID, m.ID), traced)
+}
+
+// routed adds the deliveries of a message or, if there are none, the decision
+// under the current relays.
+func (t *traceBuilder) routed(ctx context.Context, id string, traced MessageTrace) error {
+	if slices.Contains(t.seen, id) {
+		return nil
+	}
+	t.seen = append(t.seen, id)
+	ds, err := t.Sent.OfMessage(ctx, id)
+	if err != nil {
+		return err
+	}
+	if len(ds) == 0 && traced.Part == nil {
+		t.add(time.Time{}, "routed", id, "no deliveries; as the relays are now: "+cmp.Or(traced.Decision.Outcome, traced.Decision.Reason))
+	}
+	for i := range ds {
+		t.delivery(id, &ds[i])
+	}
+	t.out.Deliveries = append(t.out.Deliveries, ds...)
+	return nil
+}
+
+// delivery adds the attempts and the state of a delivery.
+func (t *traceBuilder) delivery(id string, d *outbox.Delivery) {
+	by := "relay"
+	if d.Kind == outbox.KindRule {
+		by = "rule"
+	}
+	t.add(d.CreatedAt, "routed", id, fmt.Sprintf("%s %s: delivery %s to %s", by, d.Relay, d.ID, outbox.MaskTarget(d.Target())))
+	for i, a := range d.Attempts {
+		t.add(a.At, "attempt", id, fmt.Sprintf("delivery %s, attempt %d: %s", d.ID, i+1, attemptSummary(a)))
+	}
+	text := fmt.Sprintf("delivery %s is %s", d.ID, d.State)
+	if d.Reason != "" {
+		text += ": " + d.Reason
+	}
+	if !d.NextAttemptAt.IsZero() {
+		text += ", next at " + d.NextAttemptAt.UTC().Format(time.RFC3339Nano)
+	}
+	t.add(time.Time{}, "state", id, text)
+}
+
+// attemptSummary returns the result of an attempt in a few words.
+func attemptSummary(a outbox.Attempt) string {
+	took := a.Duration.Round(time.Millisecond).String()
+	if a.Error != "" {
+		return a.Error + " after " + took
+	}
+	return fmt.Sprintf("answered %d after %s", a.Status, took)
+}

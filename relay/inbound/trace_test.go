@@ -1,0 +1,139 @@
+package inbound
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/event"
+	"github.com/penstock/penstock/relay/outbox"
+)
+
+// posted is posts and deliveries to trace, by their ids.
+type posted struct {
+	posts map[string]Post
+	sent  map[string][]outbox.Delivery
+	down  error
+}
+
+func (p *posted) Post(_ context.Context, id string) (Post, error) {
+	one, ok := p.posts[id]
+	if !ok {
+		return one, relay.Errorf(relay.KindNotFound, "event %s", id)
+	}
+	return one, nil
+}
+
+func (p *posted) OfMessage(_ context.Context, id string) ([]outbox.Delivery, error) {
+	return p.sent[id], p.down
+}
+
+// add makes an event of a kind that brought messages, or is something else.
+func (p *posted) add(e event.Event, is string, err error, found ...Message) {
+	e.Source, e.ReceivedAt = "json", now()
+	p.posts[e.ID] = Post{Event: e, By: 1, Messages: func() ([]Message, string, error) { return found, is, err }}
+}
+
+func tracer(t *testing.T, w *world) (*Tracer, *posted) {
+	p := &posted{posts: map[string]Post{}, sent: map[string][]outbox.Delivery{}}
+	return &Tracer{Posts: p, Service: w.service(t), Sent: p}, p
+}
+
+// told is a trace in lines: when, what, of which message, and the text.
+func told(t *testing.T, tr *Tracer, id string) string {
+	t.Helper()
+	got, err := tr.Trace(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for _, s := range got.Steps {
+		at := "-"
+		if !s.At.IsZero() {
+			at = s.At.Format("05")
+		}
+		lines = append(lines, strings.Join([]string{at, s.Name, s.Message, s.Text}, "|"))
+	}
+	for _, d := range got.Deliveries {
+		lines = append(lines, d.ID)
+	}
+	return strings.Join(lines, "\n")
+}
+
+func TestATraceTellsTheWayOfAMessage(t *testing.T) {
+	w := newWorld(geo("g1", "4478", BlackHole))
+	tr, p := tracer(t, w)
+	m := numbered("s1", "447860000001")
+	at := now()
+	request := outbox.Delivery{
+		ID: "d2", Relay: "g1", CreatedAt: at.Add(2 * time.Second), State: outbox.Retrying, Reason: "answered 502", NextAttemptAt: at.Add(time.Minute),
+		Request: &outbox.Request{URL: "https://h/?token=secret"},
+		Attempts: []outbox.Attempt{
+			{At: at.Add(3 * time.Second), Duration: 1500 * time.Microsecond, Status: 502}, {At: at.Add(4 * time.Second), Duration: time.Second, Error: "no route"},
+		},
+	}
+	mail := outbox.Delivery{ID: "d1", Relay: "g1", CreatedAt: at.Add(time.Second), State: outbox.Delivered, Mail: &outbox.Mail{To: "a@example.com"}}
+	p.add(event.Event{ID: "s1", Kind: event.SMS, State: event.Done}, "", nil, m)
+	p.sent["s1"] = []outbox.Delivery{request, mail}
+	want := `03|received||from json, by account 1; safe on disk
+-|read|s1|from 447700900123 to 447860000001, coding 7
+05|routed|s1|relay g1: delivery d2 to https://h/?token=***
+06|attempt|s1|delivery d2, attempt 1: answered 502 after 2ms
+07|attempt|s1|delivery d2, attempt 2: no route after 1s
+-|state|s1|delivery d2 is retrying: answered 502, next at 2026-07-01T11:01:03Z
+04|routed|s1|relay g1: delivery d1 to a@example.com
+-|state|s1|delivery d1 is delivered
+d1
+d2`
+	if got := told(t, tr, "s1"); got != want {
+		t.Errorf("\n got %s\nwant %s", got, want)
+	}
+}
+
+func TestATraceTellsWhyAMessageHasNoDeliveries(t *testing.T) {
+	w := newWorld(geo("g1", "4478", BlackHole))
+	tr, p := tracer(t, w)
+	first, same, part := numbered("s1", "447860000001"), numbered("s2", "447860000001"), piece("s3", "447860000001", 1, 2, "a")
+	first.CarrierID, same.CarrierID, part.CarrierID = "c1", "c1", ""
+	receive(t, tr.Service, first)
+	p.add(event.Event{ID: "s1", Kind: event.SMS, State: event.Done}, "", nil, first)
+	p.add(event.Event{ID: "s2", Kind: event.SMS, State: event.Done}, "", nil, same)
+	p.add(event.Event{ID: "s3", Kind: event.SMS, State: event.Done}, "", nil, part)
+	p.add(event.Event{ID: "s4", Kind: event.SMS, State: event.Pending}, "", nil, first)
+	p.add(event.Event{ID: "s5", Kind: event.SMS, State: event.Quarantined, Reason: "no number"}, "", errors.New("no number"))
+	p.add(event.Event{ID: "s6", Kind: event.SMS, State: event.Done}, "a delivery receipt", nil)
+	p.add(event.Event{ID: "u1", Kind: event.Uplink, State: event.Done}, "", nil, first)
+	for id, want := range map[string]string{
+		"s1": "routed|s1|no deliveries; as the relays are now: geo relay g1: black_hole, 0 deliveries",
+		"s2": "duplicate|s2|the carrier handed over the same as s1",
+		"s3": "joined|s3|part 1 of 2; waits for the others, or nothing is remembered of them",
+		"s4": "waits||has not been processed yet",
+		"s5": "quarantined||no number",
+		"s6": "read||a delivery receipt",
+		"u1": "received||from json, by account 1; safe on disk",
+	} {
+		if got := told(t, tr, id); !strings.HasSuffix(got, want) {
+			t.Errorf("%s: %s, want %s", id, got, want)
+		}
+	}
+}
+
+func TestATraceThatIsNotWholeIsNotTold(t *testing.T) {
+	w := newWorld()
+	tr, p := tracer(t, w)
+	p.add(event.Event{ID: "s1", Kind: event.SMS, State: event.Done}, "", nil, numbered("s1", "447860000001"))
+	p.add(event.Event{ID: "s2", Kind: event.SMS, State: event.Done}, "", relay.Errorf(relay.KindUnavailable, "down"))
+	p.down = errDown
+	for id, want := range map[string]string{"s1": "down", "s2": "down", "s3": "event s3"} {
+		if _, err := tr.Trace(t.Context(), id); fmt.Sprint(err) != want {
+			t.Errorf("%s: %v, want %s", id, err, want)
+		}
+	}
+	if _, err := tr.Trace(t.Context(), "s3"); relay.KindOf(err) != relay.KindNotFound {
+		t.Errorf("an event that is not there: %v", err)
+	}
+}

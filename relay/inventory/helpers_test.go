@@ -1,0 +1,89 @@
+package inventory
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/decoders/catalog"
+	"github.com/penstock/penstock/relay/cache/cachetest"
+	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/rule"
+	"github.com/penstock/penstock/relay/sqlstore/records"
+	"github.com/penstock/penstock/relay/sqlstore/recordstest"
+)
+
+// fixture applies documents to real records.
+type fixture struct {
+	*Service
+	t     *testing.T
+	db    *records.Records
+	rules *rule.Service
+}
+
+func newFixture(t *testing.T) *fixture {
+	t.Helper()
+	db := recordstest.Open(t)
+	rules := newRules(t, db)
+	s := newService(db)
+	s.Rules = rules
+	return &fixture{s, t, db, rules}
+}
+
+// newRules are the rules of the records; no frames come for them.
+func newRules(t *testing.T, db *records.Records) *rule.Service {
+	t.Helper()
+	devices := iot.New(db.Devices, cachetest.Open(t).IoT(), nil, catalog.Compile, iot.Options{})
+	s, err := rule.New(rule.Deps{Store: db.Rules, Fleet: devices, Dispatcher: nowhere{}}, rule.Options{})
+	must(t, err)
+	return s
+}
+
+// nowhere takes deliveries; rules without frames have none.
+type nowhere struct{}
+
+func (nowhere) Dispatch([]outbox.Delivery) {}
+
+// newService applies documents as one gateway of several does.
+func newService(db *records.Records) *Service {
+	return New(Deps{
+		Accounts: db.Accounts, Devices: db.Devices, Relays: db.Inbound, Ledgers: db.Ledgers, Networks: db.Lookups, Credit: db.Credit, Trunks: db.Trunks, SIMs: db.SIMs,
+		CheckURL: func(url string) error {
+			if strings.Contains(url, "10.0.0.1") {
+				return errors.New("a private address")
+			}
+			return nil
+		},
+		CheckSource: func(string, string) error { return nil },
+		Now:         func() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) },
+	})
+}
+
+// applied applies a document that has to be taken.
+func (f *fixture) applied(document string, m Mode) Applied {
+	f.t.Helper()
+	done, err := f.Apply(f.t.Context(), []byte(document), m)
+	if err != nil {
+		f.t.Fatalf("%s: %v", document, err)
+	}
+	return done
+}
+
+// shown is what stands, as it is shown.
+func (f *fixture) shown() string {
+	f.t.Helper()
+	d, err := f.Declared(f.t.Context())
+	text, err2 := json.Marshal(d)
+	must(f.t, err, err2)
+	return string(text)
+}
+
+func must(t *testing.T, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,54 @@
+package inventory
+
+import (
+	"context"
+
+	document "github.com/penstock/penstock/config/inventory"
+	"github.com/penstock/penstock/relay/account"
+)
+
+// logins saves who may sign in on the SOAP interface. Usernames that an account
+// gave up go first, for another may have taken them. Afterwards the document
+// holds the passwords as they are kept.
+func (a *apply) logins(ctx context.Context) error {
+	for _, want := range a.fresh.Accounts {
+		was := a.before(want).SOAP
+		if want.SOAP == nil || was == nil || was.Username == want.SOAP.Username {
+			continue
+		}
+		if err := a.Accounts.DeleteLogin(ctx, was.Username); err != nil {
+			return err
+		}
+	}
+	for i := range a.fresh.Accounts {
+		want := &a.fresh.Accounts[i]
+		if want.SOAP == nil {
+			continue
+		}
+		kept, err := password(want.SOAP, a.before(*want).SOAP)
+		if err != nil {
+			return err
+		}
+		want.SOAP.Password = kept
+		login := account.Login{Username: want.SOAP.Username, Account: account.ID(want.ID), Password: kept}
+		if err := a.Accounts.PutLogin(ctx, login); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// password is how a declared password is kept. One that has not changed stays
+// as it was kept, salt and all, so that who was verified stays so.
+func password(want, was *document.SOAP) (string, error) {
+	if account.IsPasswordHash(want.Password) {
+		return want.Password, nil
+	}
+	if was != nil && account.IsPasswordHash(was.Password) {
+		same, err := account.VerifyPassword(was.Password, want.Hash())
+		if err != nil || same {
+			return was.Password, err
+		}
+	}
+	return account.HashPassword(want.Hash()), nil
+}

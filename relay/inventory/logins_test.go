@@ -1,0 +1,99 @@
+package inventory
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+)
+
+// signsIn reports whose a username is, if the password is right; 0 if not.
+func (f *fixture) signsIn(username, password string) account.ID {
+	f.t.Helper()
+	l, err := f.db.Accounts.Login(f.t.Context(), username)
+	if relay.KindOf(err) == relay.KindNotFound {
+		return 0
+	}
+	must(f.t, err)
+	ok, err := account.VerifyPassword(l.Password, account.HashToken(password))
+	must(f.t, err)
+	if !ok {
+		return 0
+	}
+	return l.Account
+}
+
+func TestLoginsFollowTheInventory(t *testing.T) {
+	f := newFixture(t)
+	for _, step := range []struct {
+		name, document     string
+		mode               Mode
+		username, password string
+		want               account.ID
+	}{
+		{"a login", "accounts: [{name: acme, soap: {username: u, password: p}}, {name: globex, soap: {username: v, password: q}}]", Mode{}, "u", "p", 1},
+		{"a wrong password", "accounts: [{name: acme}]", Mode{}, "u", "q", 0},
+		{"one that is omitted stays", "accounts: [{name: acme}]", Mode{}, "u", "p", 1},
+		{"another password", "accounts: [{name: acme, soap: {username: u, password: p2}}]", Mode{}, "u", "p2", 1},
+		{"the password before", "accounts: [{name: acme}]", Mode{}, "u", "p", 0},
+		{"two that change places", "accounts: [{name: acme, soap: {username: v, password: p}}, {name: globex, soap: {username: u, password: q}}]", Mode{}, "u", "q", 2},
+		{"and the other", "accounts: [{name: acme}]", Mode{}, "v", "p", 1},
+		{"another username", "accounts: [{name: acme, soap: {username: w, password: p}}]", Mode{}, "w", "p", 1},
+		{"the username before", "accounts: [{name: acme}]", Mode{}, "v", "p", 0},
+		{"a password that is sealed", "accounts: [{name: acme, soap: {username: w, password: 'sha256:" + account.HashToken("p3") + "'}}]", Mode{}, "w", "p3", 1},
+		{"what a prune leaves", "accounts: [{name: acme, soap: {username: w, password: p3}}]", Mode{Prune: true}, "w", "p3", 1},
+		{"an account that is pruned", "accounts: [{name: acme, soap: {username: w, password: p3}}]", Mode{Prune: true}, "u", "q", 0},
+		{"a username that is free again", "accounts: [{name: acme, soap: {username: u, password: p}}]", Mode{}, "u", "p", 1},
+		{"a login that is pruned", "accounts: [{name: acme}]", Mode{Prune: true}, "u", "p", 0},
+	} {
+		f.applied(step.document, step.mode)
+		if got := f.signsIn(step.username, step.password); got != step.want {
+			t.Errorf("%s: account %d, want %d", step.name, got, step.want)
+		}
+	}
+}
+
+func TestAUsernameOfAnotherAccountIsRefused(t *testing.T) {
+	f := newFixture(t)
+	f.applied("accounts: [{name: acme, soap: {username: u, password: p}}]", Mode{})
+	for _, document := range []string{
+		"accounts: [{name: globex, soap: {username: u, password: q}}]",
+		"accounts: [{name: acme}, {name: globex, soap: {username: u, password: q}}]",
+	} {
+		_, err := f.Apply(t.Context(), []byte(document), Mode{})
+		if mistakes, ok := errors.AsType[Mistakes](err); !ok || !strings.Contains(mistakes.Error(), ".soap.username") {
+			t.Errorf("%s: %v", document, err)
+		}
+	}
+}
+
+// A password that stays is kept as it was, so that whoever was verified stays so;
+// and neither the inventory nor what is kept shows it.
+func TestAPasswordIsKeptStretched(t *testing.T) {
+	f := newFixture(t)
+	const document = "accounts: [{name: acme, soap: {username: u, password: p-4711}}]"
+	var kept []string
+	shown := document
+	for range 3 { // the second time with its mask
+		f.applied(shown, Mode{})
+		l, err := f.db.Accounts.Login(t.Context(), "u")
+		raw, err2 := f.db.Accounts.Inventory(t.Context())
+		must(t, err, err2)
+		kept = append(kept, l.Password)
+		if !account.IsPasswordHash(l.Password) || !strings.Contains(string(raw), l.Password) || strings.Contains(string(raw), account.HashToken("p-4711")) {
+			t.Errorf("kept as %s in %s", l.Password, raw)
+		}
+		if shown = f.shown(); strings.Contains(shown, "argon2id") || strings.Contains(shown, "4711") {
+			t.Errorf("shown: %s", shown)
+		}
+	}
+	f.applied(document, Mode{})
+	l, err := f.db.Accounts.Login(t.Context(), "u")
+	must(t, err)
+	if kept = append(kept, l.Password); len(slices.Compact(kept)) != 1 {
+		t.Errorf("kept in turn as %q", kept)
+	}
+}

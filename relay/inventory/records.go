@@ -1,0 +1,125 @@
+package inventory
+
+import (
+	"cmp"
+	"reflect"
+	"slices"
+	"time"
+
+	document "github.com/penstock/penstock/config/inventory"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/inbound"
+	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/ledger"
+	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/rule"
+	"github.com/penstock/penstock/relay/sim"
+)
+
+func relaysOf(a document.Account) []inbound.Relay {
+	var out []inbound.Relay
+	for _, r := range a.Relays.Geo {
+		out = append(out, inbound.Relay{
+			ID: r.ID, Kind: inbound.Geographic, Number: r.Prefix, ICCID: r.ICCID, Filter: r.Filter, Pace: outbox.Pace(r.Pace),
+			Action: inbound.Action{Name: r.Action, Parameters: r.Parameters},
+		})
+	}
+	for _, r := range a.Relays.VMN {
+		out = append(out, inbound.Relay{
+			ID: r.ID, Kind: inbound.VirtualNumber, Number: r.Number, Filter: r.Filter, Pace: outbox.Pace(r.Pace),
+			Action: inbound.Action{Name: r.Action, Parameters: r.Parameters},
+		})
+	}
+	return out
+}
+
+func simsOf(a document.Account) []sim.SIM {
+	out := make([]sim.SIM, len(a.SIMs))
+	for i, s := range a.SIMs {
+		out[i] = sim.SIM{
+			ICCID: sim.ICCID(s.ICCID), IMSI: s.IMSI, MSISDN: s.MSISDN, Service4G: s.Service4G, Service5G: s.Service5G,
+			Codes: sim.Codes{PIN: s.PIN, PIN2: s.PIN2, PUK: s.PUK, PUK2: s.PUK2}, State: sim.State(s.CurrentState),
+		}
+	}
+	return out
+}
+
+func tokensOf(id account.ID, a document.Account) []account.Token {
+	out := make([]account.Token, 0, len(a.Tokens))
+	for _, t := range a.Tokens {
+		token := account.Token{Hash: t.Hash(), Account: id, Secret: t.Secret, Source: t.Source, Scopes: account.DefaultScopes()}
+		if len(t.Scopes) > 0 {
+			token.Scopes = nil
+			for _, s := range t.Scopes {
+				token.Scopes = append(token.Scopes, account.Scope(s))
+			}
+		}
+		out = append(out, token)
+	}
+	return out
+}
+
+// withSecrets gives tokens whose secret the document omits the one they had.
+func withSecrets(tokens, before []account.Token) []account.Token {
+	for i := range tokens {
+		t := &tokens[i]
+		at := slices.IndexFunc(before, func(b account.Token) bool { return b.Hash == t.Hash })
+		if at >= 0 {
+			t.Secret = cmp.Or(t.Secret, before[at].Secret)
+		}
+	}
+	return tokens
+}
+
+func decoderOf(d document.Decoder) iot.Decoder {
+	out := iot.Decoder{
+		ID: d.ID, Name: d.Name, Description: d.Description, Type: iot.DeviceType(d.Type),
+		Codec: d.Codec, Source: d.Source, UseRawPayload: d.UseRawPayload,
+		MACVersion: d.MACVersion, Revision: d.Revision, ClassB: d.ClassB, ClassC: d.ClassC,
+	}
+	for _, m := range d.Sensors {
+		out.Sensors = append(out.Sensors, iot.Mapping(m))
+	}
+	return out
+}
+
+// ruleOf is a rule as it is declared. Its error is relay.KindInvalid, by field.
+func ruleOf(d document.Rule) (rule.Rule, error) {
+	out := rule.Rule{
+		ID: d.ID, Name: d.Name, Enabled: d.Enabled == nil || *d.Enabled, On: rule.Trigger(d.On), Devices: rule.Devices(d.Devices),
+		When: d.When, Clear: d.Clear, For: time.Duration(d.For), SilentFor: time.Duration(d.SilentFor),
+		Batch: rule.Batch{Count: d.Batch.Count, Every: time.Duration(d.Batch.Every)}, Ordered: d.Ordered,
+	}
+	for _, a := range d.Actions {
+		out.Actions = append(out.Actions, rule.Action(a))
+	}
+	var err error
+	out.Repeat, err = rule.ParseRepeat(d.Repeat)
+	return out, err
+}
+
+// CheckRule returns the mistakes in a declared rule, by field.
+func CheckRule(d document.Rule) map[string][]string {
+	r, err := ruleOf(d)
+	if err == nil {
+		_, err = rule.Compile(&r)
+	}
+	if err != nil && relay.KindOf(err) != relay.KindInvalid {
+		return map[string][]string{"": {err.Error()}}
+	}
+	return relay.FieldsOf(err)
+}
+
+// sameRule reports whether two rules say the same, whenever they were saved.
+func sameRule(a, b rule.Rule) bool {
+	return reflect.DeepEqual(rule.DocumentOf(a), rule.DocumentOf(b))
+}
+
+// ledgerOf is a ledger as it is declared; one that is there keeps its hash.
+func ledgerOf(l document.Ledger) ledger.Ledger {
+	return ledger.Ledger{
+		ID: l.ID, Name: l.Name, Description: l.Description, Hash: ledger.NewHash(), Claims: l.Claims,
+		Expiry: time.Duration(l.Expiry), PrivateKeyRequired: l.PrivateKeyRequired, Metadata: l.Metadata, Certificates: l.Certificates,
+	}
+}

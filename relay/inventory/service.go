@@ -1,0 +1,217 @@
+package inventory
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	document "github.com/penstock/penstock/config/inventory"
+	"github.com/penstock/penstock/config/strict"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/inbound"
+)
+
+// Deps are what an inventory is applied to and checked against.
+type Deps struct {
+	Accounts Accounts
+	Devices  Devices
+	Relays   Relays
+	Rules    Rules
+	Networks Networks
+	Credit   Credit
+	Ledgers  Ledgers
+	Trunks   Trunks
+	SIMs     SIMs
+	// CheckURL refuses URLs that requests must not reach.
+	CheckURL func(url string) error
+	// CheckSource refuses a decoder's source that does not compile.
+	CheckSource       func(codec, source string) error
+	AllowHTTPCallback bool
+	Now               func() time.Time
+}
+
+// Service applies documents that declare accounts and what they have.
+type Service struct {
+	Deps
+	mu sync.Mutex // one apply at a time
+}
+
+// New returns a Service.
+func New(d Deps) *Service { return &Service{Deps: d} }
+
+// Mode says how far an apply goes.
+type Mode struct {
+	// Reset names what is set to what the document says although it lives on
+	// through REST and traffic: relays, rules, credit, sims.
+	Reset []string
+	// Prune removes what an earlier inventory declared and this one omits.
+	Prune bool
+	// Trusted leaves out the check of URLs; for the demo, which is our own.
+	Trusted bool
+}
+
+// Applied says what an apply did.
+type Applied struct {
+	Accounts []AppliedAccount
+	// Removed names what a prune removed; Kept what it did not, and why.
+	Removed []string
+	Kept    []string
+}
+
+// AppliedAccount is an account that a document names.
+type AppliedAccount struct {
+	ID   account.ID
+	Name string
+}
+
+// Mistakes are what is wrong with a document, each with its path.
+type Mistakes = strict.Mistakes
+
+// Apply reads a document and applies it. A mistake refuses it whole: the error
+// is Mistakes then.
+//
+// When another gateway applied one meanwhile, this one is applied again over
+// the other, so that what is kept names what both declared.
+func (s *Service) Apply(ctx context.Context, data []byte, m Mode) (done Applied, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for range maxApplies {
+		done, err = s.apply(ctx, data, m)
+		if !errors.Is(err, errRaced) {
+			break
+		}
+	}
+	return done, err
+}
+
+// maxApplies is how often an apply gives way to those of other gateways.
+const maxApplies = 10
+
+func (s *Service) apply(ctx context.Context, data []byte, m Mode) (Applied, error) {
+	was, old, err := s.load(ctx)
+	if err != nil {
+		return Applied{}, err
+	}
+	fresh, err := s.parse(data, old, m)
+	if err != nil {
+		return Applied{}, err
+	}
+	a := apply{Service: s, mode: m, was: was, old: old, fresh: *fresh}
+	if err := a.run(ctx); err != nil {
+		return Applied{}, err
+	}
+	return a.done, nil
+}
+
+// parse checks a document against what stands. With a prune, what stands and is
+// omitted goes, so that the document may also claim what that had.
+func (s *Service) parse(data []byte, old document.Document, m Mode) (*document.Document, error) {
+	o := document.Options{
+		Known: old, CheckURL: s.CheckURL, CheckSource: s.CheckSource, CheckFilter: inbound.CheckFilter,
+		CheckEndpoint: inbound.CheckEndpoint, CheckRule: CheckRule, AllowHTTPCallback: s.AllowHTTPCallback,
+	}
+	if m.Trusted {
+		o.CheckURL = nil
+	}
+	fresh, err := document.Parse(data, o)
+	if err != nil && m.Prune {
+		o.Known = document.Document{}
+		if alone, again := document.Parse(data, o); again == nil {
+			return alone, s.unavailable(alone)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return fresh, s.unavailable(fresh)
+}
+
+// unavailable refuses actions that this version cannot perform.
+func (s *Service) unavailable(d *document.Document) error {
+	var mistakes Mistakes
+	for i, a := range d.Accounts {
+		for j, r := range relaysOf(a) {
+			if err := r.Action.Validate(r.Kind, nil); err != nil {
+				kind, n := "geo", j
+				if r.Kind == inbound.VirtualNumber {
+					kind, n = "vmn", j-len(a.Relays.Geo)
+				}
+				mistakes.Add(fmt.Sprintf("accounts[%d].relays.%s[%d].action", i, kind, n), "%s", problemOf(err))
+			}
+		}
+	}
+	return mistakes.Err()
+}
+
+// Declared returns what the inventories applied so far declare, with every secret
+// masked.
+func (s *Service) Declared(ctx context.Context) (document.Document, error) {
+	_, d, err := s.load(ctx)
+	if err != nil {
+		return document.Document{}, err
+	}
+	return document.Mask(d), nil
+}
+
+// load returns what earlier inventories declared, as it is kept and read.
+func (s *Service) load(ctx context.Context) (b []byte, d document.Document, err error) {
+	if b, err = s.Accounts.Inventory(ctx); err != nil || b == nil {
+		return nil, d, err
+	}
+	if err := json.Unmarshal(b, &d); err != nil {
+		return nil, d, fmt.Errorf("inventory: stored document: %w", err)
+	}
+	return b, d, nil
+}
+
+// Revoke deletes a token by its hash, and the SOAP logins whose password it is, and
+// takes both out of what earlier inventories declared, so that no later one brings
+// them back.
+func (s *Service) Revoke(ctx context.Context, hash string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.Accounts.DeleteToken(ctx, account.Token{Hash: hash}); err != nil {
+		return err
+	}
+	was, d, err := s.load(ctx)
+	if err != nil || was == nil {
+		return err
+	}
+	for i := range d.Accounts {
+		a := &d.Accounts[i]
+		a.Tokens = slices.DeleteFunc(a.Tokens, func(t document.Token) bool { return t.Hash() == hash })
+		if a.SOAP == nil {
+			continue
+		}
+		if same, err := account.VerifyPassword(a.SOAP.Password, hash); err == nil && same {
+			if err := ignoreMissing(s.Accounts.DeleteLogin(ctx, a.SOAP.Username)); err != nil {
+				return err
+			}
+			a.SOAP = nil
+		}
+	}
+	fresh, err := document.Encode(d)
+	if err != nil {
+		return fmt.Errorf("inventory: encode: %w", err)
+	}
+	return s.Accounts.PutInventory(ctx, was, fresh)
+}
+
+// Empty reports whether no inventory was ever applied.
+func (s *Service) Empty(ctx context.Context) (bool, error) {
+	b, err := s.Accounts.Inventory(ctx)
+	return b == nil, err
+}
+
+// problemOf is the text of the first field of an error about fields.
+func problemOf(err error) string {
+	for _, problems := range relay.FieldsOf(err) {
+		return problems[0]
+	}
+	return err.Error()
+}

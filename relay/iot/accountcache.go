@@ -1,0 +1,182 @@
+package iot
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+)
+
+// recordCache caches devices and compiled decoders by account, so that a frame of
+// a known device needs no query. An entry is valid for one version of the
+// account's records: a change takes effect with the next batch.
+type recordCache struct {
+	mu       sync.Mutex
+	accounts map[account.ID]*accountCache
+}
+
+// all returns the caches of all accounts.
+func (c *recordCache) all() []*accountCache {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Collect(maps.Values(c.accounts))
+}
+
+// accountCache caches the records of one account. It is replaced, never emptied,
+// so that a batch in flight keeps a consistent view.
+type accountCache struct {
+	version  int64
+	mu       sync.Mutex
+	devices  map[string]*cachedDevice // by identifier
+	decoders map[string]*compiled
+	programs *programs // shared by all versions
+}
+
+// cachedDevice is a device with its decoder and sensors. Sensors are only added.
+type cachedDevice struct {
+	Device  Device
+	decoder *compiled // nil if the device has none
+	params  map[string]any
+	sensors atomic.Pointer[map[string]*Sensor] // by key; the map is replaced, never modified
+	// mapped holds the sensors that the decoder maps; nil before fitSensors.
+	mapped atomic.Pointer[map[string]*Sensor]
+	// limitReached is set if the series limit prevented missing sensors.
+	limitReached atomic.Bool
+}
+
+// compiled is a decoder with its program. broken is its compilation error; missing
+// is set if the account has no such decoder.
+type compiled struct {
+	Decoder
+	program *program
+	broken  error
+	missing error
+}
+
+// Limits of the cache of one account. It includes decoders that frames name but
+// that do not exist.
+const (
+	maxCachedDevices  = 200_000
+	maxCachedDecoders = 10_000
+)
+
+func newRecordCache() *recordCache { return &recordCache{accounts: make(map[account.ID]*accountCache)} }
+
+func (c *recordCache) of(acct account.ID) *accountCache {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	a, ok := c.accounts[acct]
+	if !ok {
+		a = newAccountCache(-1, newPrograms())
+		c.accounts[acct] = a
+	}
+	return a
+}
+
+func newAccountCache(version int64, p *programs) *accountCache {
+	return &accountCache{version: version, devices: make(map[string]*cachedDevice), decoders: make(map[string]*compiled), programs: p}
+}
+
+// renew replaces the cache of an account whose records have changed.
+func (c *recordCache) renew(acct account.ID, version int64, now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	a, ok := c.accounts[acct]
+	switch {
+	case !ok:
+		c.accounts[acct] = newAccountCache(version, newPrograms())
+	case a.version != version || a.size() > maxCachedDevices:
+		a.programs.sweep(now)
+		c.accounts[acct] = newAccountCache(version, a.programs)
+	}
+}
+
+// refresh replaces the caches of accounts that have changed since the last batch.
+func (s *Service) refresh(ctx context.Context, b *batch) error {
+	accts := make([]account.ID, 0, len(b.groups))
+	for acct := range b.groups {
+		accts = append(accts, acct)
+	}
+	versions, err := s.store.Versions(ctx, accts)
+	if err != nil {
+		return fmt.Errorf("iot: versions: %w", err)
+	}
+	for _, acct := range accts {
+		s.records.renew(acct, versions[acct].Records, s.options.Now())
+	}
+	b.versions = versions
+	return nil
+}
+
+func (a *accountCache) size() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.devices)
+}
+
+func (a *accountCache) device(identifier string) *cachedDevice {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.devices[identifier]
+}
+
+func (a *accountCache) putDevice(identifier string, cd *cachedDevice) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.devices[identifier] = cd
+}
+
+// decoder returns a compiled decoder, nil for an empty id.
+func (s *Service) decoder(ctx context.Context, ab *accountBatch, id string) (*compiled, error) {
+	if id == "" {
+		return nil, nil
+	}
+	a := ab.cache
+	a.mu.Lock()
+	c := a.decoders[id]
+	a.mu.Unlock()
+	if c == nil {
+		d, err := s.store.Decoder(ctx, ab.acct, id)
+		if err != nil && relay.KindOf(err) != relay.KindNotFound {
+			return nil, err
+		}
+		if c = (&compiled{Decoder: d, missing: err}); err == nil {
+			c.program, c.broken = s.program(a.programs, d)
+		}
+		a.putDecoder(id, c)
+	}
+	if c.missing != nil {
+		return nil, c.missing
+	}
+	return c, nil
+}
+
+// putDecoder caches a decoder, or that it does not exist: creating one changes the
+// account's version.
+func (a *accountCache) putDecoder(id string, c *compiled) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.decoders) < maxCachedDecoders {
+		a.decoders[id] = c
+	}
+}
+
+func newCachedDevice(d Device, sensors []Sensor, c *compiled) *cachedDevice {
+	cd := &cachedDevice{Device: d, decoder: c}
+	byKey := make(map[string]*Sensor, len(sensors))
+	for i := range sensors {
+		byKey[sensors[i].Key] = &sensors[i]
+	}
+	cd.sensors.Store(&byKey)
+	if d.Parameters != "" {
+		_ = json.Unmarshal([]byte(d.Parameters), &cd.params) // checked when it was saved
+	}
+	return cd
+}

@@ -1,0 +1,241 @@
+package iot_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/decoders/catalog"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/sqlstore/devices"
+)
+
+// later is a frame some minutes after the one before.
+func (g *gateway) later(n int, v map[string]any) iot.Arrival {
+	g.now = g.now.Add(time.Minute)
+	return g.frame(fmt.Sprint("n1-u", n), v)
+}
+
+func TestTheNextFrameFollowsWhatChanged(t *testing.T) {
+	g := newGateway(t)
+	g.stored(g.later(1, values("temperature", 1.0)))
+	both := values("temperature", 2.0, "door", "open")
+
+	if _, err := g.AddSensor(t.Context(), 1, "d1", iot.Mapping{SensorTypeID: "state", Key: "door"}); err != nil {
+		t.Fatal(err)
+	}
+	g.stored(g.later(2, both))
+	if got := g.latest(); !slices.Contains(got, "door=open") {
+		t.Errorf("after a key was mapped: %q", got)
+	}
+
+	sensors, err := g.Sensors(t.Context(), 1, g.device(1).ID, "temperature")
+	must(t, err)
+	_, err = g.ChangeSensor(t.Context(), 1, sensors[0].ID, iot.SensorChange{Offset: new(100.0)})
+	must(t, err)
+	g.stored(g.later(3, both))
+	if got := g.latest(); !slices.Contains(got, "temperature=102") {
+		t.Errorf("after a sensor was calibrated: %q", got)
+	}
+
+	must(t, g.records.DeleteDecoder(t.Context(), 1, "d1"))
+	out := g.ingest(g.later(4, both))[0]
+	if out.Refused != "decoder d1 of device "+eui+" is not known" {
+		t.Errorf("after its decoder was deleted: %+v", out)
+	}
+
+	must(t, g.records.CreateDecoder(t.Context(), 1, decoder("d1", "temperature")), g.records.DeleteDevice(t.Context(), 1, g.device(1).ID))
+	g.stored(g.later(5, both))
+	if got := g.latest(); !slices.Equal(got, []string{"temperature=2"}) {
+		t.Errorf("after it was deleted and came back: %q", got)
+	}
+}
+
+func TestADeviceWithoutADecoderTakesTheOneNamedLater(t *testing.T) {
+	g := newGateway(t)
+	bare := g.later(1, values("temperature", 1.0))
+	bare.DecoderID = ""
+	if out := g.ingest(bare)[0]; !strings.Contains(out.Refused, "has no decoder") {
+		t.Errorf("%+v", out)
+	}
+	unknown := g.later(2, values("temperature", 1.0))
+	unknown.DecoderID = "d9"
+	if out := g.ingest(unknown)[0]; out.Refused != "decoder d9 is not known" {
+		t.Errorf("%+v", out)
+	}
+	if n := len(g.readings.radio); n != 2 {
+		t.Errorf("radio data of %d frames, want that of both", n)
+	}
+	g.stored(g.later(3, values("temperature", 3.0)))
+	if d := g.device(1); d.DecoderID != "d1" {
+		t.Errorf("%+v", d)
+	}
+	must(t, g.records.CreateDecoder(t.Context(), 1, decoder("d2", "humidity")))
+	other := g.later(4, values("temperature", 4.0))
+	other.DecoderID = "d2"
+	g.stored(other)
+	if d := g.device(1); d.DecoderID != "d1" {
+		t.Errorf("a decoder that it has is not replaced: %+v", d)
+	}
+	g.stored(bare)
+}
+
+func TestFramesMayCreateOnlySoManyDevices(t *testing.T) {
+	g := newGateway(t)
+	g.o.MaxDevices = 3
+	g.start()
+	var batch []iot.Arrival
+	for i := range 5 {
+		a := g.frame(fmt.Sprint("n1-u", i), values("temperature", 1.0))
+		a.Frame.Identifier = fmt.Sprint("tank", i)
+		batch = append(batch, a)
+	}
+	for i, out := range g.ingest(batch...) {
+		if (out.Refused != "") != (i >= 3) || i >= 3 && !strings.Contains(out.Refused, "the account has 3 devices") {
+			t.Errorf("device %d: %+v", i, out)
+		}
+	}
+	g.stored(batch[0])
+}
+
+// counted counts what importing asks for.
+type counted struct {
+	*devices.Store
+	counts, locations, decoders atomic.Int32
+}
+
+func (c *counted) CountDevices(ctx context.Context, acct account.ID) (int, error) {
+	c.counts.Add(1)
+	return c.Store.CountDevices(ctx, acct)
+}
+
+func (c *counted) Locations(ctx context.Context, acct account.ID) ([]iot.Location, error) {
+	c.locations.Add(1)
+	return c.Store.Locations(ctx, acct)
+}
+
+func (c *counted) Decoder(ctx context.Context, acct account.ID, id string) (iot.Decoder, error) {
+	c.decoders.Add(1)
+	return c.Store.Decoder(ctx, acct, id)
+}
+
+func TestImportingManyAsksOnce(t *testing.T) {
+	g := newGateway(t)
+	store := &counted{Store: g.records}
+	g.Service = iot.New(store, g.cache, g.readings, catalog.Compile, g.o)
+	var batch []iot.Arrival
+	for i := range 100 {
+		a := g.frame(fmt.Sprint("n1-u", i), values("temperature", 1.0))
+		a.Frame.Identifier = fmt.Sprint("tank", i)
+		if i%2 == 1 {
+			a.DecoderID = "d9"
+		}
+		batch = append(batch, a)
+	}
+	g.ingest(batch...)
+	if c, l, d := store.counts.Load(), store.locations.Load(), store.decoders.Load(); c != 1 || l != 1 || d != 2 {
+		t.Errorf("%d counts, %d locations, %d decoders", c, l, d)
+	}
+}
+
+func TestTwoGatewaysThatImportTheSameDevicesAgree(t *testing.T) {
+	g := newGateway(t)
+	other := iot.New(g.records, g.cache, g.readings, catalog.Compile, g.o)
+	services := []*iot.Service{g.Service, g.Service, other, other}
+	outs := make([][]iot.Outcome, len(services))
+	var wg sync.WaitGroup
+	for n, s := range services {
+		wg.Go(func() {
+			var batch []iot.Arrival
+			for i := range 60 {
+				a := g.frame(fmt.Sprintf("n%d-u%d", n, i), values("temperature", float64(n)))
+				a.Frame.Identifier = fmt.Sprint("tank", (i*7+n*13)%60)
+				batch = append(batch, a)
+			}
+			slices.SortFunc(batch, func(a, b iot.Arrival) int { return strings.Compare(a.Frame.Identifier, b.Frame.Identifier) })
+			var err error
+			if outs[n], err = s.Ingest(t.Context(), batch); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	for n := range outs {
+		for i, out := range outs[n] {
+			if out.Refused != "" || out.DeviceID != outs[0][i].DeviceID || len(out.Points) != 1 || out.Points[0].SensorID != outs[0][i].Points[0].SensorID {
+				t.Fatalf("batch %d, frame %d: %+v", n, i, out)
+			}
+		}
+	}
+	if devices, err := g.Devices(t.Context(), 1); err != nil || len(devices) != 60 {
+		t.Errorf("%d devices, %v", len(devices), err)
+	}
+}
+
+// Mappings, calibrations and deletions in the middle of batches may change what
+// becomes of a frame, never break one.
+func TestChangesInTheMiddleOfBatches(t *testing.T) {
+	g := newGateway(t)
+	g.stored(g.frame("n1-u0", values("temperature", 1.0)))
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	for n := range 2 {
+		wg.Go(func() {
+			for i := range 30 {
+				a := g.frame(fmt.Sprintf("n1-u%d.%d", n, i), values("temperature", 1.0, fmt.Sprint("k", i%5), 2.0))
+				out, err := g.Ingest(t.Context(), []iot.Arrival{a, a})
+				// A device that was deleted between two steps makes the batch come again.
+				if err != nil && relay.KindOf(err) != relay.KindNotFound {
+					t.Error(err)
+				}
+				for _, o := range out {
+					if o.Refused != "" {
+						t.Error(o.Refused)
+					}
+				}
+			}
+		})
+	}
+	wg.Go(func() {
+		defer close(done)
+		for i := range 5 {
+			if _, err := g.AddSensor(t.Context(), 1, "d1", iot.Mapping{SensorTypeID: "state", Key: fmt.Sprint("k", i)}); err != nil {
+				t.Error(err)
+			}
+			if d, err := g.DeviceByIdentifier(t.Context(), 1, eui); err == nil {
+				if err := g.records.DeleteDevice(t.Context(), 1, d.ID); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	})
+	<-done
+	wg.Wait()
+	g.stored(g.frame("n1-last", values("k0", 0.0, "k1", 1.0, "k2", 2.0, "k3", 3.0, "k4", 4.0)))
+	if got := g.latest(); len(got) < 5 {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestTenAddSensorsToOneDecoderAndNoneIsLost(t *testing.T) {
+	g := newGateway(t)
+	var wg sync.WaitGroup
+	for i := range 10 {
+		wg.Go(func() {
+			if _, err := g.AddSensor(t.Context(), 1, "d1", iot.Mapping{SensorTypeID: "state", Key: fmt.Sprint("k", i)}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if d, err := g.Decoder(t.Context(), 1, "d1"); err != nil || len(d.Sensors) != 12 {
+		t.Errorf("%d mappings, %v", len(d.Sensors), err)
+	}
+}

@@ -1,0 +1,112 @@
+package iot_test
+
+import (
+	"encoding/hex"
+	"fmt"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/decoders/netserver"
+	"github.com/penstock/penstock/relay/iot"
+)
+
+// An ABP device that restarts counts from 0 again in the same session: a frame is
+// a repetition if counter and payload are the same at about the same time.
+func TestFramesAreNotDroppedWhenTheirCounterBeginsAnew(t *testing.T) {
+	noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	rfc := func(at time.Time) string { return at.Format(time.RFC3339Nano) }
+	for sender, body := range map[string]func(at time.Time, count int) string{
+		"The Things Stack": func(at time.Time, count int) string {
+			return fmt.Sprintf(`{"end_device_ids":{"device_id":"probe","dev_eui":"24E124136B502217","application_ids":{"application_id":"a"}},"received_at":%q,`+
+				`"uplink_message":{"session_key_id":"AYfg","f_port":2,"f_cnt":%d,"frm_payload":"FQ==","received_at":%q}}`, rfc(at), count, rfc(at))
+		},
+		"Everynet": func(at time.Time, count int) string {
+			return fmt.Sprintf(`{"type":"uplink","meta":{"device":"24e124136b502217","packet_hash":"ab%d","gateway":"g1"},"params":{"rx_time":%d,`+
+				`"port":2,"counter_up":%d,"payload":"FQ==","duplicate":false,"radio":{"hardware":{"rssi":-90,"snr":4}}}}`, count, at.Unix(), count)
+		},
+		"LORIOT": func(at time.Time, count int) string {
+			return fmt.Sprintf(`{"cmd":"rx","seqno":%d,"EUI":"24E124136B502217","ts":%d,"fcnt":%d,"port":2,"rssi":-97,"snr":5,"data":"15"}`, count, at.UnixMilli(), count)
+		},
+		"ThingPark without a time": func(_ time.Time, count int) string {
+			return fmt.Sprintf(`{"DevEUI_uplink":{"DevEUI":"24E124136B502217","FPort":2,"FCntUp":%d,"payload_hex":"15","mic_hex":"0a%02d"}}`, count, count)
+		},
+		"UbiBot without a time": func(_ time.Time, count int) string {
+			return fmt.Sprintf(`{"channel_id":"24e124136b502217","feeds":[{"field1":%d}]}`, count)
+		},
+	} {
+		t.Run(sender, func(t *testing.T) {
+			g := newGateway(t)
+			d := decoder("raw", "temperature", "field1")
+			d.Codec, d.Source = "expr", "temperature = bytes[0]"
+			must(t, g.records.CreateDecoder(t.Context(), 1, d))
+			preview := g.NewPreview()
+			stored := 0
+			for i, step := range []struct {
+				after   time.Duration // since noon, when it was sent
+				count   int
+				repeats string
+			}{
+				{0, 0, ""}, {0, 0, "n1-u0"}, {20 * time.Second, 0, "n1-u0"}, {5 * time.Minute, 1, ""},
+				{10 * time.Minute, 0, ""}, {10 * time.Minute, 0, "n1-u4"}, {15 * time.Minute, 1, ""}, {16*time.Minute + time.Second, 1, ""},
+			} {
+				g.now = noon.Add(step.after)
+				frames, err := netserver.Parse(netserver.Post{Body: []byte(body(g.now, step.count)), Query: url.Values{}, ReceivedAt: g.now})
+				must(t, err)
+				a := iot.Arrival{Record: fmt.Sprint("n1-u", i), Account: 1, DecoderID: "raw", ReceivedAt: g.now, Frame: frames[0]}
+				previewed, err := preview.Frames(t.Context(), []iot.Arrival{a})
+				must(t, err)
+				out := g.stored(a)[0]
+				if out.Repeats != step.repeats || out.Duplicate != (step.repeats != "") {
+					t.Errorf("post %d repeats %q, want %q", i, out.Repeats, step.repeats)
+				}
+				if previewed[0].Repeats != step.repeats {
+					t.Errorf("the preview of post %d repeats %q, want %q", i, previewed[0].Repeats, step.repeats)
+				}
+				if step.repeats == "" {
+					stored++
+				}
+			}
+			if got := g.history(1); len(got) != stored {
+				t.Errorf("%d readings stored, want %d: %q", len(got), stored, got)
+			}
+		})
+	}
+}
+
+// A counter begins anew with another payload at once.
+func TestAnotherPayloadIsAnotherFrame(t *testing.T) {
+	g := newGateway(t)
+	for i, payload := range [][]byte{{1}, {2}, {1}} {
+		body := fmt.Sprintf(`{"end_device_ids":{"dev_eui":"24E124136B502217"},"uplink_message":{"session_key_id":"AYfg","f_port":2,"frm_payload":%q,"received_at":"2026-03-01T11:59:0%dZ"}}`,
+			map[string]string{"01": "AQ==", "02": "Ag=="}[hex.EncodeToString(payload)], i)
+		frames, err := netserver.Parse(netserver.Post{Body: []byte(body), ReceivedAt: g.now})
+		must(t, err)
+		frames[0].Object = values("temperature", float64(payload[0]))
+		out := g.stored(iot.Arrival{Record: fmt.Sprint("n1-u", i), Account: 1, DecoderID: "d1", ReceivedAt: g.now, Frame: frames[0]})
+		if want := i == 2; out[0].Duplicate != want {
+			t.Errorf("frame %d: duplicate %t", i, out[0].Duplicate)
+		}
+	}
+}
+
+// Receptions of a frame are not those of another one under its name.
+func TestPostsAreNotJoinedWhenTheCounterBeginsAnew(t *testing.T) {
+	g := newGateway(t)
+	for i, post := range []struct {
+		at      string
+		gateway string
+		copied  bool
+	}{{"1772366400.0", "A1", false}, {"1772366401.0", "A2", true}, {"1772366100.0", "B1", false}} {
+		body := fmt.Sprintf(`{"type":"uplink","meta":{"device":"24e124136b502217","packet_hash":"ab","gateway":%q},"params":{"rx_time":%s,`+
+			`"port":0,"counter_up":21,"duplicate":%v,"radio":{"hardware":{"rssi":-90,"snr":4}}}}`, post.gateway, post.at, post.copied)
+		frames, err := netserver.Parse(netserver.Post{Body: []byte(body), ReceivedAt: g.now})
+		must(t, err)
+		g.stored(iot.Arrival{Record: fmt.Sprint("n1-u", i), Account: 1, DecoderID: "d1", ReceivedAt: g.now, Frame: frames[0]})
+	}
+	const want = "11:55:00 f_cnt=21, 11:55:00 f_port=0, 11:55:00 gateways=1, 11:55:00 rssi=-90, 11:55:00 snr=4, " +
+		"12:00:00 f_cnt=21, 12:00:00 f_port=0, 12:00:00 gateways=2, 12:00:00 rssi=-90, 12:00:00 snr=4"
+	if got := g.radio(); got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+}

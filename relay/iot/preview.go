@@ -1,0 +1,112 @@
+package iot
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/penstock/penstock/relay/account"
+)
+
+// Preview computes the changes that ingesting frames again would make, without
+// storing anything. Frames must be passed in the order of their arrival. Not safe
+// for concurrent use.
+type Preview struct {
+	s *Service
+	// first holds the first frame of each deduplication key.
+	first map[string][]Seen
+}
+
+// PreviewedFrame is the expected result of ingesting a frame, compared with the
+// stored readings.
+type PreviewedFrame struct {
+	// Outcome is the one that Ingest would return. Its Points have no sensor and no
+	// device if the device would have to be created first.
+	Outcome
+	Identifier string
+	Readings   []Difference
+	// Stored is the frame as rules would see it; nil if they would not look at it.
+	Stored *Stored
+}
+
+// NewPreview returns an empty preview.
+func (s *Service) NewPreview() *Preview {
+	return &Preview{s: s, first: make(map[string][]Seen)}
+}
+
+// Frames previews a batch. An error means that a back end did not answer.
+func (p *Preview) Frames(ctx context.Context, arrivals []Arrival) ([]PreviewedFrame, error) {
+	b := newBatch(arrivals)
+	for _, w := range b.all {
+		w.preview, w.NoDefer = true, true
+	}
+	for _, step := range [...]func(context.Context, *batch) error{
+		p.s.refresh, p.s.check, p.claimed, p.identify, p.s.decode,
+	} {
+		if err := step(ctx, b); err != nil {
+			return nil, err
+		}
+	}
+	out := make([]PreviewedFrame, len(b.all))
+	for i, w := range b.all {
+		if w.open() {
+			w.out.Points = w.points
+		}
+		out[i] = PreviewedFrame{Outcome: w.out, Identifier: w.Frame.Identifier}
+		if w.judged() && w.device.Device.ID != "" {
+			stored := w.stored()
+			out[i].Stored = &stored
+		}
+	}
+	return out, p.s.differences(ctx, b, out)
+}
+
+// claimed marks duplicates as claim does, but claims nothing.
+func (p *Preview) claimed(ctx context.Context, b *batch) error {
+	for acct, group := range b.groups {
+		var frames []Seen
+		var of []*work
+		for _, w := range group {
+			if w.Frame.DedupID != "" && w.open() {
+				frames, of = append(frames, w.seen()), append(of, w)
+			}
+		}
+		if len(frames) == 0 {
+			continue
+		}
+		claims, err := p.s.cache.Claimed(ctx, acct, frames, p.s.options.DedupWindow)
+		if err != nil {
+			return fmt.Errorf("iot: check for duplicates: %w", err)
+		}
+		for i, w := range of {
+			w.setFirstRecord(p.firstRecord(acct, frames[i], claims[i]))
+		}
+	}
+	return nil
+}
+
+// firstRecord returns the record that a frame belongs to: the one that claimed
+// it, else the first one of this preview.
+func (p *Preview) firstRecord(acct account.ID, f Seen, claimed string) string {
+	if claimed != "" {
+		return claimed
+	}
+	key := acct.String() + "\x00" + f.Device + "\x00" + f.Dedup
+	for _, first := range p.first[key] {
+		if f.Near(first.At) {
+			return first.Record
+		}
+	}
+	p.first[key] = append(p.first[key], f)
+	return f.Record
+}
+
+// identify finds the device of every frame, or the one that Ingest would create.
+func (p *Preview) identify(ctx context.Context, b *batch) error {
+	devices := p.s.newProvisionalDevices()
+	for acct, group := range b.groups {
+		if err := devices.resolve(ctx, acct, group); err != nil {
+			return err
+		}
+	}
+	return nil
+}

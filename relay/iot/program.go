@@ -1,0 +1,187 @@
+package iot
+
+import (
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/penstock/penstock/decoders"
+)
+
+// A program is suspended after maxOverruns consecutive calls that exceeded their
+// time limit, or once such calls took maxOverrun in total.
+const (
+	maxOverruns = 5
+	maxOverrun  = time.Second
+)
+
+// suspension is how long a suspended program is not run. The next call then
+// decides whether it is suspended again.
+const suspension = 10 * time.Minute
+
+// slowCall is the average call time from which frames wait for those of other
+// accounts.
+const slowCall = 20 * time.Millisecond
+
+// program is a compiled source with its run-time statistics. It is kept until the
+// source changes, not replaced when other records change.
+type program struct {
+	codec, source string
+	raw           bool
+	decoder       decoders.Decoder
+	lastUsed      time.Time // by a batch; guarded by programs.mu
+
+	mu       sync.Mutex
+	mean     time.Duration // moving average of a call
+	overruns int           // consecutive
+	lost     time.Duration // in consecutive overruns
+	until    time.Time     // end of the suspension; zero if there is none
+	hasRun   bool
+}
+
+func (p *program) runs(d Decoder) bool {
+	return p.codec == d.Codec && p.source == d.Source && p.raw == d.UseRawPayload
+}
+
+// suspended returns why the program is suspended, "" if it is not.
+func (p *program) suspended(now time.Time) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !now.Before(p.until) {
+		return ""
+	}
+	return fmt.Sprintf("is suspended until %s, or until its source is changed: it ran out of time %d times in succession", p.until.UTC().Format(time.RFC3339), p.overruns)
+}
+
+func (p *program) wasSuspended() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return !p.until.IsZero()
+}
+
+// slow reports whether calls take so long that frames must wait for those of other
+// accounts.
+func (p *program) slow() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.mean >= slowCall
+}
+
+// recordCall records the duration of a call and reports whether it suspends the
+// program. An overrun that started before a suspension does not extend it.
+func (p *program) recordCall(now time.Time, took time.Duration, overrun bool) (suspends bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.mean += (took - p.mean) / 4; !p.hasRun {
+		p.mean, p.hasRun = took, true
+	}
+	if !overrun {
+		p.overruns, p.lost, p.until = 0, 0, time.Time{}
+		return false
+	}
+	p.overruns++
+	p.lost += took
+	if now.Before(p.until) || p.overruns < maxOverruns && p.lost < maxOverrun {
+		return false
+	}
+	p.until = now.Add(suspension)
+	return true
+}
+
+// newProgram compiles the source of a decoder.
+func (s *Service) newProgram(d Decoder) (*program, error) {
+	codec, err := s.compile(d.Codec, d.Source, d.UseRawPayload)
+	if err != nil {
+		return nil, err
+	}
+	return &program{codec: d.Codec, source: d.Source, raw: d.UseRawPayload, decoder: codec}, nil
+}
+
+// programs holds the programs of an account by decoder. All versions of its records
+// share them, so that concurrent batches count overruns together.
+type programs struct {
+	mu        sync.Mutex
+	byDecoder map[string]*program
+}
+
+func newPrograms() *programs { return &programs{byDecoder: make(map[string]*program)} }
+
+// reuse returns the existing program of a decoder if its source is the same.
+// Otherwise it stores and returns the new one, which may be nil.
+func (ps *programs) reuse(d Decoder, fresh *program, now time.Time) *program {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	if p := ps.byDecoder[d.ID]; p != nil && p.runs(d) {
+		p.lastUsed = now
+		return p
+	}
+	if fresh != nil {
+		fresh.lastUsed = now
+		ps.byDecoder[d.ID] = fresh
+	}
+	return fresh
+}
+
+// sweep removes programs that no batch has used for the duration of a suspension,
+// except suspended ones.
+func (ps *programs) sweep(now time.Time) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	maps.DeleteFunc(ps.byDecoder, func(_ string, p *program) bool {
+		return now.Sub(p.lastUsed) > suspension && !p.wasSuspended()
+	})
+}
+
+func (ps *programs) suspended(now time.Time) (n int) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	for _, p := range ps.byDecoder {
+		if p.suspended(now) != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// program returns the existing program of a decoder, or compiles it.
+func (s *Service) program(ps *programs, d Decoder) (*program, error) {
+	if p := ps.reuse(d, nil, s.options.Now()); p != nil {
+		return p, nil
+	}
+	p, err := s.newProgram(d)
+	if err != nil {
+		return nil, err
+	}
+	return ps.reuse(d, p, s.options.Now()), nil
+}
+
+// Codecs counts suspended codecs of all accounts.
+type Codecs struct {
+	Suspended   int   // at the moment
+	Suspensions int64 // since the start
+}
+
+// Codecs returns the counts of suspended codecs.
+func (s *Service) Codecs() Codecs {
+	now, out := s.options.Now(), Codecs{Suspensions: s.suspensions.Load()}
+	for _, r := range s.records.all() {
+		out.Suspended += r.programs.suspended(now)
+	}
+	return out
+}
+
+// run decodes a frame and records the duration of the call.
+func (s *Service) run(w *work) (decoders.Result, time.Duration, error) {
+	c := w.device.decoder
+	started := s.options.Now()
+	result, err := c.program.decoder.Decode(w.decoderInput())
+	ended := s.options.Now()
+	took := ended.Sub(started)
+	if !w.preview && c.program.recordCall(ended, took, result.OutOfTime) {
+		s.suspensions.Add(1)
+		s.options.Logger.Error("decoder suspended: its codec keeps running out of time",
+			"account", w.Account, "decoder", c.ID, "until", ended.Add(suspension).UTC())
+	}
+	return result, took, err
+}

@@ -1,0 +1,285 @@
+package iot_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/decoders/catalog"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/sqlstore/devices"
+)
+
+// timed is a codec whose call takes as long as its source says, by the gateway's
+// clock, and that runs out of time when that is 100 ms or more. It keeps the
+// frames that it was given.
+type timed struct {
+	g     *gateway
+	took  time.Duration
+	calls *[]string
+}
+
+func (c timed) Decode(f *decoders.Frame) (decoders.Result, error) {
+	if f.Payload[0] == quick[0] {
+		c.took = time.Millisecond
+	}
+	c.g.now = c.g.now.Add(c.took)
+	*c.calls = append(*c.calls, f.DedupID)
+	if c.took >= 100*time.Millisecond {
+		return decoders.Result{OutOfTime: true}, fmt.Errorf("the codec did not end within 100ms")
+	}
+	return decoders.Result{Readings: []decoders.Reading{{Key: "temperature", Value: 1}}}, nil
+}
+
+// quick is a payload that takes no codec long.
+var quick = []byte{0xff}
+
+// clocked is a gateway whose codecs "expr" are timed; calls are the frames that
+// they were given.
+func clocked(t *testing.T) (g *gateway, calls *[]string) {
+	t.Helper()
+	g, calls = newGateway(t), new([]string)
+	g.compile = func(codec, source string, raw bool) (decoders.Decoder, error) {
+		if codec != catalog.Expr {
+			return catalog.Compile(codec, source, raw)
+		}
+		took, err := time.ParseDuration(source)
+		return timed{g, took, calls}, err
+	}
+	g.start()
+	for _, acct := range []account.ID{1, 2} {
+		for _, took := range []string{"100ms", "60ms", "30ms", "1ms"} {
+			d := decoder(took, "temperature")
+			d.Codec, d.Source = catalog.Expr, took
+			must(t, g.records.CreateDecoder(t.Context(), acct, d))
+		}
+	}
+	return g, calls
+}
+
+// of is an uplink of a device that an account's decoder reads.
+func (g *gateway) of(acct account.ID, device, decoderID, record string) iot.Arrival {
+	a := g.payload(record, 1)
+	a.Account, a.DecoderID, a.Frame.Identifier, a.Frame.IsDevEUI = acct, decoderID, fmt.Sprint(device, " of ", acct), false
+	return a
+}
+
+func TestACodecThatKeepsRunningOutOfTimeIsSuspended(t *testing.T) {
+	g, calls := clocked(t)
+	n := 0
+	next := func(decoderID string) iot.Outcome {
+		n++
+		a := g.of(1, decoderID, decoderID, fmt.Sprint("r", n))
+		a.NoDefer = true
+		return g.ingest(a)[0]
+	}
+	var out iot.Outcome
+	for range 20 {
+		out = next("100ms")
+	}
+	if len(*calls) != 5 || !strings.Contains(out.Refused, "decoder 100ms is suspended until 2026-03-01T12:10:00Z") || !strings.Contains(out.Refused, "5 times in succession") {
+		t.Errorf("%d calls; %q", len(*calls), out.Refused)
+	}
+	if c := g.Codecs(); c.Suspended != 1 || c.Suspensions != 1 {
+		t.Errorf("%+v", c)
+	}
+	t.Run("the account's other decoders go on", func(t *testing.T) {
+		if out := next("1ms"); out.Refused != "" {
+			t.Error(out.Refused)
+		}
+	})
+	t.Run("changes of other records do not lift it", func(t *testing.T) {
+		must(t, g.records.PutLocation(t.Context(), 1, iot.Location{ID: "new"}))
+		next("1ms")
+		must(t, g.records.PutLocation(t.Context(), 1, iot.Location{ID: "newer"}))
+		if out := next("100ms"); !strings.Contains(out.Refused, "is suspended") {
+			t.Error(out.Refused)
+		}
+	})
+	t.Run("a rehearsal says so and counts nothing", func(t *testing.T) {
+		if f := g.preview(g.of(1, "100ms", "100ms", "x")); !strings.Contains(f[0].Refused, "is suspended") {
+			t.Error(f[0].Refused)
+		}
+		before := g.Codecs()
+		for range 9 {
+			g.preview(g.of(2, "100ms", "100ms", "x"))
+		}
+		if after := g.Codecs(); after != before {
+			t.Errorf("%+v, before %+v", after, before)
+		}
+	})
+	t.Run("after ten minutes one call decides", func(t *testing.T) {
+		*calls = nil
+		g.now = g.now.Add(10 * time.Minute)
+		for range 3 {
+			out = next("100ms")
+		}
+		if len(*calls) != 1 || !strings.Contains(out.Refused, "6 times") {
+			t.Errorf("%d calls; %q", len(*calls), out.Refused)
+		}
+	})
+	t.Run("a source that is changed runs at once", func(t *testing.T) {
+		_, err := g.ChangeDecoder(t.Context(), 1, "100ms", iot.DecoderChange{Codec: new(catalog.Expr), Source: new("2ms")})
+		must(t, err)
+		if out := next("100ms"); out.Refused != "" || g.Codecs().Suspended != 0 {
+			t.Errorf("%q, %+v", out.Refused, g.Codecs())
+		}
+	})
+}
+
+// meanwhile is a store where something happens while a decoder is read.
+type meanwhile struct {
+	*devices.Store
+	happens func()
+}
+
+func (m *meanwhile) Decoder(ctx context.Context, acct account.ID, id string) (iot.Decoder, error) {
+	if happens := m.happens; happens != nil {
+		m.happens = nil
+		happens()
+	}
+	return m.Store.Decoder(ctx, acct, id)
+}
+
+func TestOverrunsOfBatchesInFlightCountTogether(t *testing.T) {
+	g, calls := clocked(t)
+	store := &meanwhile{Store: g.records}
+	g.Service = iot.New(store, g.cache, g.readings, g.compile, g.o)
+	store.happens = func() {
+		must(t, g.records.PutLocation(t.Context(), 1, iot.Location{ID: "new"}))
+		a := g.of(1, "another", "100ms", "another")
+		a.Frame.Payload = quick
+		g.ingest(a)
+	}
+	var batch []iot.Arrival
+	for n := range 5 {
+		a := g.of(1, fmt.Sprint("probe", n), "100ms", fmt.Sprint("r", n))
+		a.NoDefer = true
+		batch = append(batch, a)
+	}
+	g.ingest(batch...)
+	if c := g.Codecs(); c.Suspended != 1 || c.Suspensions != 1 {
+		t.Errorf("%d suspended, %d suspensions after %q", c.Suspended, c.Suspensions, *calls)
+	}
+	if out := g.ingest(g.of(1, "another", "100ms", "later"))[0]; !strings.Contains(out.Refused, "is suspended") {
+		t.Errorf("refused for %q after %q", out.Refused, *calls)
+	}
+}
+
+// What runs out of time now and then is not suspended.
+func TestACodecThatSometimesRunsOutOfTimeGoesOn(t *testing.T) {
+	g, calls := clocked(t)
+	for n := range 40 {
+		a := g.of(1, "probe", "100ms", fmt.Sprint("r", n))
+		a.NoDefer = true
+		if n%5 == 4 {
+			a.Frame.Payload = quick
+		}
+		g.ingest(a)
+	}
+	if len(*calls) != 40 || g.Codecs().Suspensions != 0 {
+		t.Errorf("%d calls, %+v", len(*calls), g.Codecs())
+	}
+}
+
+func TestDecodingTimeIsSharedByAccountAndDevice(t *testing.T) {
+	batch := func(g *gateway, spec ...string) (all []iot.Arrival) { // "account device decoder count"
+		for _, one := range spec {
+			var acct, count int
+			var device, decoderID string
+			_, err := fmt.Sscan(one, &acct, &device, &decoderID, &count)
+			must(t, err)
+			for range count {
+				all = append(all, g.of(account.ID(acct), device, decoderID, fmt.Sprintf("%d%s%d", acct, device, len(all))))
+			}
+		}
+		return all
+	}
+	run := func(g *gateway, all []iot.Arrival) (took time.Duration, deferred, refused map[string]int) {
+		began := g.now
+		deferred, refused = map[string]int{}, map[string]int{}
+		for n, out := range g.ingest(all...) {
+			if out.Deferred {
+				deferred[all[n].Frame.Identifier]++
+			}
+			if out.Refused != "" {
+				refused[all[n].Frame.Identifier]++
+			}
+		}
+		return g.now.Sub(began), deferred, refused
+	}
+
+	t.Run("an account with slow codecs puts off its own frames alone, and a batch ends", func(t *testing.T) {
+		g, _ := clocked(t)
+		took, deferred, refused := run(g, batch(g, "1 a 60ms 500", "2 b 1ms 50"))
+		if took > 1200*time.Millisecond || deferred["a of 1"] < 450 || deferred["b of 2"] != 0 || len(refused) != 0 {
+			t.Errorf("%v, put off %v, refused %v", took, deferred, refused)
+		}
+	})
+	t.Run("of one account, devices with quick codecs do not wait for slow ones", func(t *testing.T) {
+		g, _ := clocked(t)
+		run(g, batch(g, "1 a 60ms 1"))
+		took, deferred, _ := run(g, batch(g, "1 a 60ms 500", "1 b 1ms 50"))
+		if took > 1200*time.Millisecond || deferred["b of 1"] != 0 {
+			t.Errorf("%v, put off %v", took, deferred)
+		}
+	})
+	t.Run("devices whose codecs are slow take turns", func(t *testing.T) {
+		g, calls := clocked(t)
+		run(g, batch(g, "1 a 60ms 1"))
+		*calls = nil
+		run(g, batch(g, "1 a 60ms 500", "1 b 60ms 1", "1 c 60ms 2"))
+		if got := strings.Join((*calls)[:6], " "); got != "1a0 1b500 1c501 1a1 1c502 1a2" {
+			t.Error(got)
+		}
+	})
+	t.Run("accounts whose codecs are slow share the time", func(t *testing.T) {
+		g, calls := clocked(t)
+		run(g, batch(g, "1 a 60ms 1", "2 b 30ms 1"))
+		*calls = nil
+		run(g, batch(g, "1 a 60ms 500", "2 b 30ms 500"))
+		count := map[byte]int{}
+		for _, c := range *calls {
+			count[c[0]]++
+		}
+		if one, two := count['1'], count['2']; one < 7 || one > 10 || two < 2*one-2 || two > 2*one+2 {
+			t.Errorf("%v", count)
+		}
+	})
+	t.Run("a frame that comes again is decoded, whatever it takes", func(t *testing.T) {
+		g, _ := clocked(t)
+		all := batch(g, "1 a 60ms 100")
+		run(g, all)
+		for i := range all {
+			all[i].NoDefer = true
+		}
+		if _, deferred, refused := run(g, all); len(deferred)+len(refused) != 0 {
+			t.Errorf("put off %v, refused %v", deferred, refused)
+		}
+		if n := len(g.stored(all...)); n != 100 {
+			t.Error(n)
+		}
+	})
+	t.Run("what is put off is not stored, and no duplicate of itself", func(t *testing.T) {
+		g, _ := clocked(t)
+		all := batch(g, "1 a 60ms 100")
+		out := g.ingest(all...)
+		if last := out[99]; !last.Deferred || last.Duplicate || len(last.Points) != 0 {
+			t.Errorf("%+v", last)
+		}
+		if again := g.ingest(all...)[99]; again.Duplicate {
+			t.Errorf("%+v", again)
+		}
+	})
+	t.Run("endless loops of one account cost the others nothing", func(t *testing.T) {
+		g, calls := clocked(t)
+		took, deferred, refused := run(g, batch(g, "1 a 100ms 1000", "2 b 1ms 10"))
+		if took > 1200*time.Millisecond || deferred["b of 2"] != 0 || refused["b of 2"] != 0 || deferred["a of 1"]+refused["a of 1"] != 1000 {
+			t.Errorf("%v, put off %v, refused %v, %d calls", took, deferred, refused, len(*calls))
+		}
+	})
+}

@@ -1,0 +1,393 @@
+package ledger
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/ledger/merkle"
+	"github.com/penstock/penstock/relay/outbox"
+)
+
+// EventHead is the type of the event that tells an account of a ledger's new head.
+const EventHead = "ledger.head"
+
+// HeadsOf returns Heads that begin with some and are forgotten with the program.
+func HeadsOf(known map[Place]string) Heads {
+	m := &memory{last: make(map[Place]string)}
+	maps.Copy(m.last, known)
+	return m
+}
+
+type memory struct {
+	mu   sync.Mutex
+	last map[Place]string
+}
+
+func (m *memory) Last(p Place) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.last[p]
+}
+
+func (m *memory) Keep(p Place, signed string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.last[p] = signed
+	if signed == "" {
+		delete(m.last, p)
+	}
+	return nil
+}
+
+func (m *memory) All() map[Place]string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return maps.Clone(m.last)
+}
+
+// trust is a stored head that was examined.
+type trust struct {
+	log  Log // Head and SealedHead
+	head merkle.Head
+}
+
+// trusted holds the head of each ledger that was examined last, so that one that
+// has not changed is not examined again.
+type trusted struct {
+	mu    sync.Mutex
+	heads map[Place]trust
+}
+
+func (t *trusted) of(p Place) trust {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.heads[p]
+}
+
+func (t *trusted) set(p Place, one trust) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.heads[p] = one
+}
+
+// alarms are what was found wrong with the store and has not been found right
+// again.
+type alarms struct {
+	mu     sync.Mutex
+	raised map[string]string // by ledger or token
+}
+
+// maxAlarms is how many are kept, beside those about ledgers: every token may be
+// wrong.
+const maxAlarms = 100
+
+// aboutToken is the subject of an alarm about a token.
+func aboutToken(id string) string { return "token " + id }
+
+func (a *alarms) raise(about, text string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if _, ok := a.raised[about]; ok || len(a.raised) < maxAlarms || !strings.HasPrefix(about, aboutToken("")) {
+		a.raised[about] = text
+	}
+}
+
+func (a *alarms) clear(about string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.raised, about)
+}
+
+func (a *alarms) has(about string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.raised[about] != ""
+}
+
+func (a *alarms) list() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Sorted(maps.Values(a.raised))
+}
+
+// alarm raises an alarm about a ledger. What needs the ledger waits, like for a
+// back end that is down, until its store is what was signed.
+func (s *Service) alarm(p Place, format string, args ...any) error {
+	return s.alarmAbout(p, p.String(), format, args...)
+}
+
+func (s *Service) alarmAbout(p Place, about, format string, args ...any) error {
+	text := p.String() + ": " + fmt.Sprintf(format, args...)
+	s.alarms.raise(about, text)
+	return &relay.Error{Kind: relay.KindUnavailable, Message: text}
+}
+
+// corrupt reports whether an error says that something is wrong with what is
+// stored, not that it could not be read.
+func corrupt(err error) bool {
+	return err != nil && relay.KindOf(err) == relay.KindUnexpected &&
+		!errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
+}
+
+// current returns the head of a log as it was examined before, if the log is as it
+// was then.
+func (s *Service) current(p Place, log Log) (merkle.Head, bool) {
+	was := s.trusted.of(p)
+	return was.head, log.Head != "" && log.Head == was.log.Head && log.SealedHead == was.log.SealedHead &&
+		log.Head == s.deps.Heads.Last(p) && log.Signed == was.head.Size && log.Entries >= log.Signed
+}
+
+// examine checks the stored head of a ledger and returns it opened: it is signed
+// by the ledger's key, sealed, covers as many entries as it says, and extends the
+// last head that was kept outside the store. Then it is kept there in turn. A log
+// without entries may have no head yet. The ledger's lock must be held: a head that
+// was read before another was kept would go back.
+func (s *Service) examine(ctx context.Context, p Place, log Log) (merkle.Head, error) {
+	last := s.deps.Heads.Last(p)
+	if log == (Log{}) && last == "" {
+		return merkle.Head{}, nil
+	}
+	head, ok := s.current(p, log)
+	if !ok {
+		var wrong string
+		var err error
+		if head, wrong, err = s.openHead(ctx, p, log, last); err != nil {
+			return head, err
+		}
+		if wrong != "" {
+			return head, s.alarm(p, "%s", wrong)
+		}
+		if err := s.keepHead(ctx, p, log.Head, last); err != nil {
+			return head, err
+		}
+		s.trusted.set(p, trust{log, head})
+	}
+	s.alarms.clear(p.String())
+	return head, nil
+}
+
+// openHead opens the stored head and compares it with the log, the sealed head and
+// the last one. It says what is wrong.
+func (s *Service) openHead(ctx context.Context, p Place, log Log, last string) (head merkle.Head, wrong string, err error) {
+	if log.Head == "" {
+		return head, "its signed head is missing", nil
+	}
+	key, err := s.keyThere(ctx, p)
+	if corrupt(err) {
+		return head, "the key that signs its heads does not open: " + err.Error(), nil
+	}
+	if err != nil {
+		return head, "", err
+	}
+	if key == "" {
+		return head, "the key that signs its heads is missing", nil
+	}
+	if head, err = merkle.Open(log.Head, key); corrupt(err) {
+		return head, "its stored head is not one that its key has signed: " + err.Error(), nil
+	}
+	if wrong, err = s.wrongSeal(ctx, p, log, last); wrong != "" || err != nil {
+		return head, wrong, err
+	}
+	if head.Size != log.Signed || log.Entries < log.Signed {
+		return head, fmt.Sprintf("its log has %d entries, %d of them sealed, and its signed head has %d", log.Entries, log.Signed, head.Size), nil
+	}
+	wrong, err = s.wrongSince(ctx, p, head, last, key)
+	return head, wrong, err
+}
+
+// wrongSince describes the fault of a head that comes after the last one.
+func (s *Service) wrongSince(ctx context.Context, p Place, head merkle.Head, last, key string) (string, error) {
+	if last == "" {
+		return "", nil
+	}
+	earlier, err := merkle.Open(last, key)
+	if corrupt(err) {
+		return "the head that this gateway kept is not one that its key has signed: " + err.Error(), nil
+	}
+	if earlier.Size > head.Size {
+		return fmt.Sprintf("its head goes back from %d entries to %d", earlier.Size, head.Size), nil
+	}
+	err = merkle.CheckExtends(head, earlier, s.reader(ctx, p.Account, p.Ledger))
+	if corrupt(err) {
+		return fmt.Sprintf("its first %d entries are not those of the head that this gateway kept", earlier.Size), nil
+	}
+	return "", err
+}
+
+// sealHead seals a head, which has its size, for the account.
+func (s *Service) sealHead(ctx context.Context, p Place, signed string) (string, error) {
+	sealed, err := s.deps.Vault.Seal(ctx, p.Account, []byte(signed), "head of "+p.Ledger)
+	return base64.StdEncoding.EncodeToString(sealed), err
+}
+
+// wrongSeal says how the sealed head differs from the head. A database of an
+// earlier build has none until its next entry, as long as no gateway has kept a
+// head of it.
+func (s *Service) wrongSeal(ctx context.Context, p Place, log Log, last string) (string, error) {
+	if log.SealedHead == "" && last == "" {
+		return "", nil
+	}
+	if log.SealedHead == "" {
+		return "its sealed head is missing", nil
+	}
+	sealed, err := base64.StdEncoding.DecodeString(log.SealedHead)
+	var plain []byte
+	if err == nil {
+		plain, err = s.deps.Vault.Open(ctx, p.Account, sealed, "head of "+p.Ledger)
+	}
+	if corrupt(err) || err == nil && string(plain) != log.Head {
+		return "its sealed head is not its head", nil
+	}
+	return "", err
+}
+
+// keepHead publishes a head that was examined and keeps it outside the store. A
+// head that could not be published is published when the ledger is looked at next.
+func (s *Service) keepHead(ctx context.Context, p Place, signed, last string) error {
+	if signed == last {
+		return nil
+	}
+	if err := s.notifyHead(ctx, p, signed); err != nil {
+		return err
+	}
+	if err := s.deps.Heads.Keep(p, signed); err != nil {
+		return relay.Errorf(relay.KindUnavailable, "%s: its head was not kept: %w", p, err)
+	}
+	return nil
+}
+
+// notifyHead brings a head to the account's callback, once, whichever gateways do.
+func (s *Service) notifyHead(ctx context.Context, p Place, signed string) error {
+	if s.deps.Events == nil || !s.opts.NotifyHeads {
+		return nil
+	}
+	return s.deps.Events.Notify(ctx, p.Account, outbox.Event{
+		ID: "head-" + TokenID(signed)[:32], Type: EventHead, CreatedAt: s.deps.Now().UTC().Truncate(time.Second), About: p.Ledger,
+		Data: map[string]any{"ledger": p.Ledger, "checkpoint": signed},
+	})
+}
+
+// Check reports what is wrong with the ledgers: those whose head is missing, goes
+// back or is another one, those that are gone, and tokens that were found to be
+// other than the log says.
+func (s *Service) Check(ctx context.Context) error {
+	lost, err := s.Lost(ctx)
+	if err != nil {
+		return err
+	}
+	all := append(lost, s.alarms.list()...)
+	if len(all) == 0 {
+		return nil
+	}
+	const most = 5
+	text := strings.Join(all[:min(most, len(all))], "; ")
+	if len(all) > most {
+		text += fmt.Sprintf("; and %d more", len(all)-most)
+	}
+	return errors.New(text + "; see Ledgers in docs/operations.md")
+}
+
+// Lost looks at the head of every ledger and lists the ledgers that are gone:
+// those without a declaration that have entries, and those of which a head was kept
+// outside the store and no log is in it.
+func (s *Service) Lost(ctx context.Context) (lost []string, err error) {
+	logs, err := s.deps.Store.Logs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	heads := s.deps.Heads.All()
+	for _, one := range logs {
+		_, kept := heads[one.Place]
+		delete(heads, one.Place)
+		if !one.Declared && one.Log.Entries > 0 {
+			lost = append(lost, fmt.Sprintf("%s: it is declared no more, its log has %d entries", one.Place, one.Log.Entries))
+		}
+		if _, same := s.current(one.Place, one.Log); !kept || same && !s.alarms.has(one.Place.String()) {
+			continue
+		}
+		if err := s.look(ctx, one.Place); err != nil && !s.alarms.has(one.Place.String()) {
+			return nil, err
+		}
+	}
+	for _, p := range slices.SortedFunc(maps.Keys(heads), comparePlaces) {
+		lost = append(lost, p.String()+": its log is gone")
+	}
+	return lost, nil
+}
+
+// look examines a log, unless its entries are being signed.
+func (s *Service) look(ctx context.Context, p Place) error {
+	lock := s.signing.of(p)
+	if !lock.TryLock() {
+		return nil
+	}
+	defer lock.Unlock()
+	log, err := s.deps.Store.Log(ctx, p.Account, p.Ledger)
+	if err == nil {
+		_, err = s.examine(ctx, p, log)
+	}
+	return err
+}
+
+func comparePlaces(a, b Place) int {
+	if a.Account != b.Account {
+		return int(a.Account - b.Account)
+	}
+	return strings.Compare(a.Ledger, b.Ledger)
+}
+
+// Accept takes the stored head of each ledger for its last one, after an operator
+// has restored the database from a backup, and says what was otherwise. What is not
+// signed, sealed and whole is not accepted.
+func (s *Service) Accept(ctx context.Context) (accepted []string, err error) {
+	for p, last := range s.deps.Heads.All() {
+		was, err := s.goneBack(ctx, p, last)
+		if err != nil {
+			return accepted, err
+		}
+		if was != "" {
+			accepted = append(accepted, was)
+		}
+	}
+	slices.Sort(accepted)
+	return accepted, nil
+}
+
+// goneBack accepts a head that does not extend the last one; of a ledger that is
+// not there it takes that for its beginning. Empty: there was nothing to accept.
+func (s *Service) goneBack(ctx context.Context, p Place, last string) (string, error) {
+	lock := s.signing.of(p)
+	lock.Lock()
+	defer lock.Unlock()
+	log, err := s.deps.Store.Log(ctx, p.Account, p.Ledger)
+	if err != nil {
+		return "", err
+	}
+	was := "it is not there any more"
+	if log != (Log{}) {
+		head, wrong, err := s.openHead(ctx, p, log, "")
+		if wrong != "" || err != nil {
+			return "", err
+		}
+		key, err := s.keyThere(ctx, p)
+		if err != nil {
+			return "", err
+		}
+		if was, err = s.wrongSince(ctx, p, head, last, key); was == "" || err != nil {
+			return "", err
+		}
+	}
+	if err := s.deps.Heads.Keep(p, log.Head); err != nil {
+		return "", err
+	}
+	s.alarms.clear(p.String())
+	return p.String() + ": " + was, nil
+}

@@ -1,0 +1,166 @@
+package ledger_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/ledger"
+	"github.com/penstock/penstock/relay/outbox"
+)
+
+// write runs statements as an attacker with the database but not the master key.
+func (st *site) write(statements ...string) {
+	st.t.Helper()
+	for _, s := range statements {
+		if _, err := st.db.DB.Exec(st.t.Context(), "test", s); err != nil {
+			st.t.Fatal(err)
+		}
+	}
+}
+
+func TestWhatIsWrongWithAHeadIsAnAlarm(t *testing.T) {
+	for _, tc := range []struct{ name, statement, want string }{
+		{"the head is missing", "UPDATE ledger_log SET head = ''", "its signed head is missing"},
+		{"another signed head", "UPDATE ledger_log SET head = (SELECT head FROM ledger_log WHERE ledger = 'locked')", "its stored head is not one that its key has signed"},
+		{"the sealed head is missing", "UPDATE ledger_log SET sealed_head = ''", "its sealed head is missing"},
+		{"another sealed head", "UPDATE ledger_log SET sealed_head = (SELECT sealed_head FROM ledger_log WHERE ledger = 'locked')", "its sealed head is not its head"},
+		{"a smaller log", "UPDATE ledger_log SET sealed = 3", "its log has 10 entries, 3 of them sealed, and its signed head has 10"},
+		{"fewer entries", "UPDATE ledger_log SET entries = 3", "its log has 3 entries, 10 of them sealed, and its signed head has 10"},
+		{"the key is missing", "DELETE FROM ledger_sealed WHERE name = 'signer plain'", "the key that signs its heads is missing"},
+		{"the key is another one", "UPDATE ledger_sealed SET sealed = (SELECT sealed FROM ledger_sealed WHERE name = 'signer locked') WHERE name = 'signer plain'", "the key that signs its heads does not open"},
+		{"the log is gone", "DELETE FROM ledger_log WHERE ledger = 'plain'", "its log is gone"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			st, c := filled(t)
+			st.generate("locked", ledger.NewToken{})
+			must(t, st.s.Check(t.Context()))
+			st.heads = ledger.HeadsOf(st.heads.All()) // as after a restart
+			st.s = st.open()
+			statement := tc.statement
+			if strings.HasPrefix(statement, "UPDATE ledger_log") {
+				statement += " WHERE ledger = 'plain'"
+			}
+			st.write(statement)
+			err := st.s.Check(t.Context())
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("%v, want %q", err, tc.want)
+			}
+			if _, err := st.s.History(t.Context(), 1, c); err == nil {
+				t.Error("its history is handed out")
+			}
+			if _, err := st.s.History(t.Context(), 1, c); tc.name != "the log is gone" && relay.KindOf(err) != relay.KindUnavailable {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
+// TestAHeadIsCheckedAgainstTheLastOne has another gateway sign a history of its own:
+// both have the key.
+func TestAHeadIsCheckedAgainstTheLastOne(t *testing.T) {
+	st, c := filled(t)
+	kept := st.heads
+	st.write("DELETE FROM ledger_entry WHERE sequence = 9", "DELETE FROM ledger_tree WHERE idx = 17", "CREATE TABLE old AS SELECT * FROM ledger_log")
+	st.heads = ledger.HeadsOf(nil)
+	other := st.open()
+	st.write("UPDATE ledger_log SET entries = 0, sealed = 0, head = '', sealed_head = '' WHERE ledger = 'plain'", "DELETE FROM ledger_tree")
+	if _, err := other.Export(t.Context(), 1, "plain"); err != nil { // a head of no entries
+		t.Fatal(err)
+	}
+	st.write("UPDATE ledger_entry SET sequence = sequence + 1 WHERE sequence = 8", "INSERT INTO ledger_entry SELECT account, ledger, 8, 'x', 'x', '', entry FROM ledger_entry WHERE sequence = 0 AND ledger = 'plain'", "UPDATE ledger_log SET entries = 10 WHERE ledger = 'plain'")
+	if _, err := other.Export(t.Context(), 1, "plain"); err != nil {
+		t.Fatal(err)
+	}
+	st.heads = kept
+	st.s = st.open()
+	const want = "another root than the earlier one of the same size"
+	if err := st.s.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "its first 10 entries are not those of the head that this gateway kept") {
+		t.Errorf("%v, want %q", err, want)
+	}
+	if _, err := st.s.History(t.Context(), 1, c); relay.KindOf(err) != relay.KindUnavailable {
+		t.Errorf("%v", err)
+	}
+	accepted, err := st.s.Accept(t.Context())
+	if err != nil || len(accepted) != 1 {
+		t.Errorf("%q, %v", accepted, err)
+	}
+	if err := st.s.Check(t.Context()); err != nil {
+		t.Errorf("after it was accepted: %v", err)
+	}
+}
+
+func TestARestoredLedgerGoesOnWhenItIsAccepted(t *testing.T) {
+	st, _ := filled(t)
+	st.write("CREATE TABLE old AS SELECT * FROM ledger_log")
+	st.generate("plain", ledger.NewToken{})
+	st.write("DELETE FROM ledger_entry WHERE sequence = 10", "DELETE FROM ledger_tree WHERE idx > 17", "DELETE FROM ledger_log", "INSERT INTO ledger_log SELECT * FROM old")
+	if err := st.s.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "its head goes back from 11 entries to 10") {
+		t.Fatal(err)
+	}
+	accepted, err := st.s.Accept(t.Context())
+	if err != nil || fmt.Sprint(accepted) != "[ledger plain of account 1: its head goes back from 11 entries to 10]" {
+		t.Errorf("%q, %v", accepted, err)
+	}
+	must(t, st.s.Check(t.Context()))
+	st.generate("plain", ledger.NewToken{})
+	if again, err := st.s.Accept(t.Context()); err != nil || len(again) != 0 {
+		t.Errorf("%q, %v", again, err)
+	}
+}
+
+func TestALedgerOfAnEarlierBuildIsSealedWithItsNextEntry(t *testing.T) {
+	st, c := filled(t)
+	st.write("UPDATE ledger_log SET sealed_head = ''")
+	st.heads = ledger.HeadsOf(nil)
+	st.s = st.open()
+	st.history(c)
+	st.generate("plain", ledger.NewToken{})
+	if r, err := st.s.Verify(t.Context(), 1, "plain"); err != nil || r.Count != 0 || r.Entries != 11 {
+		t.Errorf("%s, %v", faults(r), err)
+	}
+}
+
+// deaf is Events that fail once.
+type deaf struct {
+	*site
+	down bool
+}
+
+func (d *deaf) Notify(ctx context.Context, acct account.ID, e outbox.Event) error {
+	if d.down {
+		return errors.New("down")
+	}
+	return d.site.Notify(ctx, acct, e)
+}
+
+func TestHeadsAreSentToTheCallback(t *testing.T) {
+	st := newSite(t)
+	st.options.NotifyHeads = true
+	events := &deaf{site: st, down: true}
+	st.events = events
+	st.s = st.open()
+	if _, err := st.s.Generate(t.Context(), 1, "plain", ledger.NewToken{}); err == nil {
+		t.Error("a head that could not be told counts as published")
+	}
+	events.down = false
+	st.generate("plain", ledger.NewToken{})
+	want := map[string]bool{}
+	for _, e := range st.told {
+		if e.Type != ledger.EventHead {
+			continue
+		}
+		data := e.Data.(map[string]any)
+		if data["ledger"] != "plain" || !strings.HasPrefix(data["checkpoint"].(string), "penstock/ledger/") {
+			t.Errorf("%+v", e)
+		}
+		want[strings.Split(data["checkpoint"].(string), "\n")[1]] = true
+	}
+	if fmt.Sprint(want) != "map[0:true 1:true]" {
+		t.Errorf("heads of so many entries were told: %v", want)
+	}
+}

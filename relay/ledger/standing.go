@@ -1,0 +1,187 @@
+package ledger
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/ledger/merkle"
+	"github.com/penstock/penstock/relay/ledger/pki"
+)
+
+// facts is what the entry of a token's generation says of it, beside the job:
+// everything that the token does follows from them and its claims.
+func facts(t Token) (map[string]any, error) {
+	all := map[string]any{"token": t.ID, "claims": t.Limit, "redirect_url": nil}
+	if !t.ExpiresAt.IsZero() {
+		all["expires_at"] = t.ExpiresAt.UTC().Format(TimeFormat)
+	}
+	if t.Metadata != nil {
+		all["metadata"] = t.Metadata
+	}
+	if t.Sealed != nil {
+		sum := sha256.Sum256(t.Sealed)
+		all["private_metadata_sha256"] = hex.EncodeToString(sum[:])
+	}
+	if t.PrivateID != "" {
+		all["private_token_sha256"] = t.PrivateID
+	}
+	if t.RedirectURL != "" {
+		all["redirect_url"] = t.RedirectURL
+	}
+	if t.RedirectMeta != nil {
+		all["redirect_meta"] = t.RedirectMeta
+	}
+	if t.Certificate != "" {
+		fingerprint, err := pki.Fingerprint(t.Certificate)
+		if err != nil {
+			return nil, err
+		}
+		all["certificate_sha256"] = fingerprint
+	}
+	return all, nil
+}
+
+// differs names the facts that a token has otherwise than the data of the entry of
+// its generation; empty: none. Entries of earlier builds do not say where a token
+// leads, nor which private token it demands.
+func differs(t Token, data json.RawMessage) string {
+	is, err := facts(t)
+	if err != nil {
+		return "certificate"
+	}
+	var said map[string]json.RawMessage
+	if json.Unmarshal(data, &said) != nil {
+		return "everything"
+	}
+	delete(said, "job")
+	if _, ok := said["redirect_url"]; !ok {
+		for _, name := range []string{"redirect_url", "redirect_meta", "private_token_sha256"} {
+			delete(is, name)
+		}
+	}
+	names := maps.Clone(is)
+	for name := range said {
+		names[name] = nil
+	}
+	var wrong []string
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		value, has := is[name]
+		told, ok := said[name]
+		if has != ok || !same(value, told) {
+			wrong = append(wrong, name)
+		}
+	}
+	return strings.Join(wrong, ", ")
+}
+
+// same reports whether a value is the one of some JSON.
+func same(value any, text json.RawMessage) bool {
+	a, err := canonical(value)
+	if err != nil {
+		return false
+	}
+	b, err := canonical(text)
+	return err == nil && bytes.Equal(a, b)
+}
+
+// event is the common data of entries, and the number of a claim.
+type event struct {
+	Token    string          `json:"token"`
+	Job      string          `json:"job"`
+	Claim    int64           `json:"claim"`
+	Metadata json.RawMessage `json:"metadata"`
+}
+
+// readEvent decodes an entry and its data.
+func readEvent(sequence int64, b []byte) (Entry, event, error) {
+	var of event
+	e, err := readEntry(sequence, b)
+	if err == nil {
+		err = json.Unmarshal(e.Data, &of)
+	}
+	return e, of, err
+}
+
+// checkStanding compares what a token does with its entries: those of its
+// generation and its last claim, which are proven to be part of the signed ledger.
+// One that differs is not used: who changed it has not made the log say so.
+func (s *Service) checkStanding(ctx context.Context, acct account.ID, st Standing) error {
+	p, about := Place{acct, st.Token.Ledger}, aboutToken(st.Token.ID)
+	wrong := wrongStanding(st)
+	for _, e := range []Row{st.Generation, st.Last} {
+		if wrong != "" || e.Bytes == nil {
+			break
+		}
+		ok, err := s.proven(ctx, p, e)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			wrong = fmt.Sprintf("its entry %d is not the one that was signed", e.Sequence)
+		}
+	}
+	if wrong != "" {
+		return s.alarmAbout(p, about, "%s: %s", about, wrong)
+	}
+	s.alarms.clear(about)
+	return nil
+}
+
+// wrongStanding says how a token differs from its entries.
+func wrongStanding(st Standing) string {
+	e, of, err := readEvent(st.Generation.Sequence, st.Generation.Bytes)
+	if err != nil || e.Type != Generated || of.Token != st.Token.ID {
+		return "it has no entry of its generation"
+	}
+	if names := differs(st.Token, e.Data); names != "" {
+		return "it was changed, its entry says otherwise: " + names
+	}
+	var claims int64
+	if st.Last.Bytes != nil && st.Last.Sequence != st.Generation.Sequence {
+		e, of, err := readEvent(st.Last.Sequence, st.Last.Bytes)
+		if err != nil || e.Type != Claimed || of.Token != st.Token.ID {
+			return fmt.Sprintf("entry %d is not its claim", st.Last.Sequence)
+		}
+		claims = of.Claim
+	}
+	if claims != st.Token.Claimed {
+		return fmt.Sprintf("it counts %d claims, the ledger has %d", st.Token.Claimed, claims)
+	}
+	return ""
+}
+
+// proven reports whether an entry is part of the ledger as it was signed. One that
+// came since the last head has it signed first.
+func (s *Service) proven(ctx context.Context, p Place, e Row) (bool, error) {
+	head := s.trusted.of(p).head
+	if e.Sequence >= head.Size {
+		l, err := s.Ledger(ctx, p.Account, p.Ledger)
+		if relay.KindOf(err) == relay.KindNotFound {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		if _, err := s.signEntries(ctx, p.Account, l); err != nil {
+			return false, err
+		}
+		head = s.trusted.of(p).head
+	}
+	if e.Sequence >= head.Size {
+		return false, nil
+	}
+	proof, err := merkle.Prove(head.Size, e.Sequence, s.reader(ctx, p.Account, p.Ledger))
+	if err != nil {
+		return false, err
+	}
+	return merkle.CheckProof(proof, head, e.Sequence, e.Bytes) == nil, nil
+}

@@ -1,0 +1,243 @@
+package message
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/penstock/penstock/relay/outbox"
+)
+
+// Events marks the events of receipts after they were journalled.
+type Events interface {
+	// Applied marks unrouted receipts that have matched their messages.
+	Applied(ctx context.Context, events []string) error
+}
+
+// ReceiptHandlerDeps are the dependencies of ReceiptHandler. All but Events,
+// Logger and Now are required.
+type ReceiptHandlerDeps struct {
+	Events     Events // nil disables it
+	Receipts   Receipts
+	Reports    Reports
+	Deliveries outbox.Store
+	Dispatcher outbox.Dispatcher
+	Logger     *slog.Logger     // nil means slog.Default
+	Now        func() time.Time // nil means time.Now
+}
+
+// ReceiptHandlerOptions are the options of ReceiptHandler; the zero value works.
+type ReceiptHandlerOptions struct {
+	// Lease is how long a new delivery is leased for its first attempt; 0 means a
+	// minute.
+	Lease time.Duration
+	// SweepEvery is the interval of the sweep for changes that a crash left
+	// unreported; 0 means 10 s.
+	SweepEvery time.Duration
+}
+
+// ReceiptHandler applies the receipts of networks to messages and sends delivery
+// reports to accounts.
+type ReceiptHandler struct {
+	deps ReceiptHandlerDeps
+	o    ReceiptHandlerOptions
+
+	mu sync.Mutex
+	// applied are the events of early receipts that were applied since the last
+	// sweep, and in the interval before it: they may be marked as unrouted after
+	// their receipts were applied.
+	applied [2][]string
+}
+
+// NewReceiptHandler returns a ReceiptHandler. Run sends reports that a crash
+// left unsent.
+func NewReceiptHandler(deps ReceiptHandlerDeps, o ReceiptHandlerOptions) (*ReceiptHandler, error) {
+	if deps.Receipts == nil || deps.Reports == nil || deps.Deliveries == nil || deps.Dispatcher == nil {
+		return nil, errors.New("messages: receipts, reports, deliveries and dispatcher are needed")
+	}
+	deps.Logger = cmp.Or(deps.Logger, slog.Default())
+	if deps.Now == nil {
+		deps.Now = time.Now
+	}
+	o.Lease, o.SweepEvery = cmp.Or(o.Lease, time.Minute), cmp.Or(o.SweepEvery, 10*time.Second)
+	return &ReceiptHandler{deps: deps, o: o}, nil
+}
+
+// Receive records receipts in order and sends the delivery reports. Receipts that
+// name their Part are not matched. It returns the receipts with Found set; a
+// receipt that is not Found waits for Bind, because it may arrive before the
+// carrier's answer.
+func (h *ReceiptHandler) Receive(ctx context.Context, receipts []Receipt) ([]Receipt, error) {
+	var unnamed []Receipt
+	var indices []int
+	for i := range receipts {
+		if receipts[i].Part.ID != 0 {
+			receipts[i].Found = true
+			continue
+		}
+		unnamed, indices = append(unnamed, receipts[i]), append(indices, i)
+	}
+	if len(unnamed) > 0 {
+		matched, err := h.deps.Receipts.Match(ctx, unnamed)
+		if err != nil {
+			return nil, err
+		}
+		for k, i := range indices {
+			receipts[i] = matched[k]
+		}
+	}
+	return receipts, h.apply(ctx, receipts)
+}
+
+// Bind saves the ids of parts and applies the receipts that arrived before them.
+func (h *ReceiptHandler) Bind(ctx context.Context, bindings []Binding) error {
+	early, err := h.deps.Receipts.Bind(ctx, bindings)
+	if err != nil {
+		return err
+	}
+	if err := h.apply(ctx, early); err != nil {
+		return err
+	}
+	var events []string
+	for i := range early {
+		if early[i].Event != "" {
+			events = append(events, early[i].Event)
+		}
+	}
+	h.markApplied(ctx, events)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.applied[0] = append(h.applied[0], events...)
+	return nil
+}
+
+// markApplied marks events as applied.
+func (h *ReceiptHandler) markApplied(ctx context.Context, events []string) {
+	if len(events) == 0 || h.deps.Events == nil {
+		return
+	}
+	if err := h.deps.Events.Applied(ctx, events); err != nil {
+		h.deps.Logger.Warn("cannot remove the unrouted state of applied receipts", "count", len(events), "error", err)
+	}
+}
+
+// markAppliedAgain marks the events that were applied before the last sweep: an
+// event may have been marked as unrouted after its receipt was applied.
+func (h *ReceiptHandler) markAppliedAgain(ctx context.Context) {
+	h.mu.Lock()
+	events := h.applied[1]
+	h.applied = [2][]string{1: h.applied[0]}
+	h.mu.Unlock()
+	h.markApplied(ctx, events)
+}
+
+// apply records receipts whose part is known. Two receipts of one message are
+// recorded one after the other, so that each is reported.
+func (h *ReceiptHandler) apply(ctx context.Context, receipts []Receipt) error {
+	for len(receipts) > 0 {
+		seen := make(map[Ref]bool, len(receipts))
+		var now, next []Receipt
+		for _, r := range receipts {
+			switch {
+			case !r.Found:
+			case seen[r.Part.Ref]:
+				next = append(next, r)
+			default:
+				seen[r.Part.Ref] = true
+				now = append(now, r)
+			}
+		}
+		if len(now) == 0 {
+			return nil
+		}
+		unreported, err := h.deps.Receipts.Receive(ctx, now, h.deps.Now())
+		if err != nil {
+			return err
+		}
+		if err := h.SendReports(ctx, unreported); err != nil {
+			h.deps.Logger.Warn("delivery reports failed; they will be sent again", "count", len(unreported), "error", err)
+		}
+		receipts = next
+	}
+	return nil
+}
+
+// SendReports creates the delivery reports of messages, dispatches them and marks
+// the messages as reported. It does not send a report twice.
+func (h *ReceiptHandler) SendReports(ctx context.Context, ms []Message) error {
+	var all []outbox.Delivery
+	for i := range ms {
+		ds, err := h.reports(&ms[i])
+		if err != nil {
+			h.deps.Logger.Error("cannot create delivery report", "account", ms[i].Account, "msg_id", ms[i].ID, "error", err)
+			continue
+		}
+		all = append(all, ds...)
+	}
+	if len(ms) == 0 {
+		return nil
+	}
+	if len(all) > 0 {
+		known, err := h.deps.Deliveries.Create(ctx, all, h.deps.Now().Add(h.o.Lease))
+		if err != nil {
+			return fmt.Errorf("reports: %w", err)
+		}
+		h.deps.Dispatcher.Dispatch(without(all, known))
+	}
+	return h.deps.Reports.MarkReported(ctx, ms)
+}
+
+// without returns deliveries except those at the given indices.
+func without(ds []outbox.Delivery, places []int) []outbox.Delivery {
+	drop := make(map[int]bool, len(places))
+	for _, i := range places {
+		drop[i] = true
+	}
+	kept := make([]outbox.Delivery, 0, len(ds))
+	for i := range ds {
+		if !drop[i] {
+			kept = append(kept, ds[i])
+		}
+	}
+	return kept
+}
+
+// Run sends reports that a crash left unsent and deletes messages whose retention
+// has ended, until ctx is done.
+func (h *ReceiptHandler) Run(ctx context.Context) {
+	tick := time.NewTicker(h.o.SweepEvery)
+	defer tick.Stop()
+	for {
+		h.markAppliedAgain(ctx)
+		if err := h.sweep(ctx); err != nil && ctx.Err() == nil {
+			h.deps.Logger.Warn("delivery reports failed; they will be sent again", "error", err)
+		}
+		if err := h.deps.Reports.Forget(ctx, h.deps.Now()); err != nil && ctx.Err() == nil {
+			h.deps.Logger.Warn("messages are kept for longer", "error", err)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// reportBatch is how many messages a sweep reads at a time.
+const reportBatch = 500
+
+func (h *ReceiptHandler) sweep(ctx context.Context) error {
+	for {
+		ms, err := h.deps.Reports.Unreported(ctx, h.deps.Now().Add(-h.o.SweepEvery), reportBatch)
+		if err != nil || len(ms) == 0 {
+			return err
+		}
+		if err := h.SendReports(ctx, ms); err != nil || len(ms) < reportBatch {
+			return err
+		}
+	}
+}

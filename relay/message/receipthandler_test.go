@@ -1,0 +1,243 @@
+package message
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/outbox"
+)
+
+// exchange is the stores of a ReceiptHandler, with one message in them.
+type exchange struct {
+	m          Message
+	early      []Receipt
+	unreported []Message
+	reported   int
+	created    []outbox.Delivery
+	sent       []string
+	down       error
+	outbox.Store
+}
+
+func (x *exchange) Bind(context.Context, []Binding) ([]Receipt, error) { return x.early, x.down }
+
+func (x *exchange) Match(_ context.Context, receipts []Receipt) ([]Receipt, error) {
+	for i := range receipts {
+		if r := &receipts[i]; slices.Contains(r.IDs, "known") {
+			r.Found, r.Part = true, PartRef{Ref: x.m.Ref()}
+		}
+	}
+	return receipts, x.down
+}
+
+func (x *exchange) Receive(_ context.Context, receipts []Receipt, now time.Time) (changed []Message, err error) {
+	for _, r := range receipts {
+		p := &x.m.Parts[r.Part.Part]
+		if slices.Contains(r.State.Before(), p.State) {
+			p.State, p.Report, p.ChangedAt = r.State, r.Line, now
+			changed = append(changed, x.copy())
+		}
+	}
+	return changed, x.down
+}
+
+func (x *exchange) copy() Message {
+	m := x.m
+	m.Parts = slices.Clone(m.Parts)
+	return m
+}
+
+func (x *exchange) Forget(context.Context, time.Time) error { return nil }
+
+func (x *exchange) Unreported(context.Context, time.Time, int) ([]Message, error) {
+	ms := x.unreported
+	x.unreported = nil
+	return ms, x.down
+}
+
+func (x *exchange) MarkReported(_ context.Context, ms []Message) error {
+	x.reported += len(ms)
+	return nil
+}
+
+func (x *exchange) Create(_ context.Context, ds []outbox.Delivery, _ time.Time) (existing []int, err error) {
+	for i, d := range ds {
+		if slices.ContainsFunc(x.created, func(old outbox.Delivery) bool { return old.ID == d.ID }) {
+			existing = append(existing, i)
+			continue
+		}
+		x.created = append(x.created, d)
+	}
+	return existing, x.down
+}
+
+func (x *exchange) Dispatch(ds []outbox.Delivery) {
+	for _, d := range ds {
+		x.sent = append(x.sent, d.Request.URL)
+	}
+}
+
+// newExchange has a message of so many accepted parts, whose reports go to a URL.
+func newExchange(t *testing.T, parts int, url string) (*ReceiptHandler, *exchange) {
+	t.Helper()
+	x := &exchange{m: Message{
+		ID: 1001, Account: account.ID(7), Destination: "447700900123", Originator: "Example", Report: Report{URL: url},
+		ReceivedAt: time.Unix(1_700_000_000, 0),
+	}}
+	for range parts {
+		x.m.Parts = append(x.m.Parts, Part{State: Accepted, Text: "a text of more than twenty letters"})
+	}
+	now := time.Unix(1_700_000_060, 0)
+	n, err := NewReceiptHandler(ReceiptHandlerDeps{
+		Receipts: x, Reports: x, Deliveries: x, Dispatcher: x, Logger: slog.New(slog.DiscardHandler), Now: func() time.Time { return now },
+	}, ReceiptHandlerOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n, x
+}
+
+func receipt(part int, s State) Receipt {
+	return Receipt{Carrier: "one", IDs: []string{"x"}, State: s, Part: PartRef{Ref: Ref{Account: 7, ID: 1001}, Part: part}}
+}
+
+const dlr = "https://c.example/dlr?c=%code&i=%msgid"
+
+func codes(x *exchange) string {
+	var out []string
+	for _, url := range x.sent {
+		_, code, _ := strings.Cut(url, "c=")
+		code, _, _ = strings.Cut(code, "&")
+		out = append(out, code)
+	}
+	return strings.Join(out, " ")
+}
+
+func TestWhatIsReported(t *testing.T) {
+	for name, tc := range map[string]struct {
+		parts    int
+		url      string
+		receipts []Receipt
+		want     string
+	}{
+		"delivered":                              {1, dlr, []Receipt{receipt(0, Delivered)}, "8 1"},
+		"refused by the phone":                   {1, dlr, []Receipt{receipt(0, Undelivered)}, "8 2"},
+		"buffered, then delivered, in one batch": {1, dlr, []Receipt{receipt(0, Buffered), receipt(0, Delivered)}, "8 4 1"},
+		"delivered, and told so twice":           {1, dlr, []Receipt{receipt(0, Delivered), receipt(0, Delivered)}, "8 1"},
+		"delivered, and buffered before":         {1, dlr, []Receipt{receipt(0, Delivered), receipt(0, Buffered)}, "8 1"},
+		"rejected by the carrier after all":      {1, dlr, []Receipt{receipt(0, Rejected)}, "16"},
+		"one part of two":                        {2, dlr, []Receipt{receipt(0, Delivered)}, "8"},
+		"both parts":                             {2, dlr, []Receipt{receipt(1, Delivered), receipt(0, Delivered)}, "8 1"},
+		"one part of two failed":                 {2, dlr, []Receipt{receipt(1, Undelivered), receipt(0, Delivered)}, "8 2"},
+		"to nowhere":                             {1, "", []Receipt{receipt(0, Delivered)}, ""},
+		"by an id that is known":                 {1, dlr, []Receipt{{IDs: []string{"other", "known"}, State: Delivered}}, "8 1"},
+		"by one that is not":                     {1, dlr, []Receipt{{IDs: []string{"other"}, State: Delivered}}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n, x := newExchange(t, tc.parts, tc.url)
+			if _, err := n.Receive(t.Context(), tc.receipts); err != nil {
+				t.Fatal(err)
+			}
+			if got := codes(x); got != tc.want {
+				t.Errorf("reported %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestAReportAsItIsDelivered(t *testing.T) {
+	n, x := newExchange(t, 1, "https://c.example/dlr/%dest?c=%code&i=%msgid&t=%timestamp&l=%dlr")
+	r := receipt(0, Delivered)
+	r.Line = "id:9 stat:DELIVRD"
+	if _, err := n.Receive(t.Context(), []Receipt{r}); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"https://c.example/dlr/447700900123?c=8&i=1001&t=1700000060&l=id%3A1001%20sub%3A001%20dlvrd%3A000%20submit%20date%3A2311142213%20done%20date%3A2311142214%20stat%3AACCEPTD%20err%3A000%20text%3Aa%20text%20of%20more%20than%20",
+		"https://c.example/dlr/447700900123?c=1&i=1001&t=1700000060&l=id%3A9%20stat%3ADELIVRD",
+	}
+	if !slices.Equal(x.sent, want) {
+		t.Errorf("got  %q\nwant %q", x.sent, want)
+	}
+	d := x.created[1]
+	if got := fmt.Sprintln(d.ID, d.Account, d.Kind, d.MessageID, d.Originator, d.Destination, d.Request.Method); got != "dlr-1001-1 7 receipt 1001 Example 447700900123 GET\n" {
+		t.Errorf("the delivery is %s", got)
+	}
+	if x.reported != 1 {
+		t.Errorf("told %d times", x.reported)
+	}
+}
+
+func TestAReceiptThatCameBeforeItsIDIsFound(t *testing.T) {
+	n, x := newExchange(t, 1, dlr)
+	early := receipt(0, Delivered)
+	early.Found = true
+	x.early = []Receipt{early}
+	if err := n.Bind(t.Context(), []Binding{{Carrier: "one", IDs: []string{"x"}}}); err != nil || codes(x) != "8 1" {
+		t.Errorf("%v: reported %q", err, codes(x))
+	}
+}
+
+// noted are the events that were noted as applied.
+type noted []string
+
+func (n *noted) Applied(_ context.Context, events []string) error {
+	*n = append(*n, events...)
+	return nil
+}
+
+// The event of a receipt that came early may be set aside before the receipt is
+// applied, or after it.
+func TestAReceiptThatCameBeforeItsIDDoesNotStayUnrouted(t *testing.T) {
+	n, x := newExchange(t, 1, dlr)
+	var events noted
+	n.deps.Events = &events
+	early := receipt(0, Delivered)
+	early.Found, early.Event = true, "n1-r5"
+	x.early = []Receipt{early}
+	if err := n.Bind(t.Context(), []Binding{{Carrier: "one", IDs: []string{"x"}}}); err != nil || !slices.Equal(events, noted{"n1-r5"}) {
+		t.Fatalf("%v: noted %q", err, events)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, want := range []int{1, 2, 2} {
+		if n.Run(ctx); len(events) != want { // sweeps once
+			t.Errorf("noted %d times, want %d", len(events), want)
+		}
+	}
+}
+
+func TestUnreportedChangesAreReportedAfterACrash(t *testing.T) {
+	n, x := newExchange(t, 1, dlr)
+	x.unreported = []Message{x.copy()}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	n.Run(ctx) // sweeps once
+	if codes(x) != "8" || x.reported != 1 {
+		t.Errorf("reported %q, told %d times", codes(x), x.reported)
+	}
+}
+
+func TestWhileTheStoreIsAwayNothingIsTaken(t *testing.T) {
+	n, x := newExchange(t, 1, dlr)
+	x.down = errors.New("down")
+	if _, err := n.Receive(t.Context(), []Receipt{receipt(0, Delivered)}); !errors.Is(err, x.down) {
+		t.Errorf("received: %v", err)
+	}
+	if err := n.Bind(t.Context(), nil); !errors.Is(err, x.down) {
+		t.Errorf("bound: %v", err)
+	}
+	if err := n.SendReports(t.Context(), []Message{x.copy()}); !errors.Is(err, x.down) {
+		t.Errorf("told: %v", err)
+	}
+	if _, err := NewReceiptHandler(ReceiptHandlerDeps{}, ReceiptHandlerOptions{}); err == nil {
+		t.Error("a network without stores was made")
+	}
+}

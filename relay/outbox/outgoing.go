@@ -1,0 +1,92 @@
+package outbox
+
+import (
+	"context"
+	"encoding/hex"
+	"maps"
+	"strings"
+)
+
+// Outgoing is a delivery as the API shows what would go out.
+type Outgoing struct {
+	DeliveryID string            `json:"delivery_id"`
+	Method     string            `json:"method,omitempty"`
+	URL        string            `json:"url,omitempty"`
+	Headers    map[string]string `json:"headers,omitempty"`
+	Body       string            `json:"body,omitempty"`    // valid UTF-8
+	Refused    string            `json:"refused,omitempty"` // why it would not be made
+	Mail       *OutgoingMail     `json:"mail,omitempty"`
+	SIM        *OutgoingSIM      `json:"sim,omitempty"`
+	SMS        *OutgoingSMS      `json:"sms,omitempty"`
+}
+
+// OutgoingMail is an e-mail with all its further headers.
+type OutgoingMail struct {
+	To        string            `json:"to"`
+	Subject   string            `json:"subject"`
+	Text      string            `json:"text"`
+	MessageID string            `json:"message_id"`
+	Headers   map[string]string `json:"headers"`
+}
+
+// OutgoingSIM is a message that the operator brings to a SIM.
+type OutgoingSIM struct {
+	ICCID  string `json:"iccid"`
+	From   string `json:"from"`
+	To     string `json:"to"`
+	Text   string `json:"text"`
+	Data   string `json:"data"` // hex
+	UDH    string `json:"udh"`  // hex
+	Coding int    `json:"coding"`
+}
+
+// OutgoingSMS is a message that the account sends.
+type OutgoingSMS struct {
+	Originator string `json:"originator"` // empty: the carrier's own
+	To         string `json:"to"`
+	Text       string `json:"text"`
+}
+
+// OutgoingOf returns what would go out for a delivery; refused says why its request
+// would not be made, "" if it would.
+func OutgoingOf(d *Delivery, refused string) Outgoing {
+	out := Outgoing{DeliveryID: d.ID}
+	switch {
+	case d.Mail != nil:
+		headers := maps.Clone(d.Mail.Header)
+		if headers == nil {
+			headers = map[string]string{}
+		}
+		out.Mail = &OutgoingMail{To: d.Mail.To, Subject: d.Mail.Subject, Text: d.Mail.Text, MessageID: d.Mail.MessageID, Headers: headers}
+	case d.SIM != nil:
+		m := d.SIM
+		out.SIM = &OutgoingSIM{m.ICCID, m.From, m.To, m.Text, hex.EncodeToString(m.Data), hex.EncodeToString(m.UDH), m.Coding}
+	case d.SMS != nil:
+		out.SMS = &OutgoingSMS{d.SMS.Originator, d.SMS.To, d.SMS.Text}
+	case d.Request != nil:
+		out.Method, out.URL, out.Headers, out.Refused = d.Request.Method, d.Request.URL, d.Request.Headers, refused
+		out.Body = strings.ToValidUTF8(string(d.Request.Body), "\uFFFD")
+	}
+	return out
+}
+
+// Previewer returns the request of a delivery as it would go out now, signed and with
+// every header, and why it would not be made, "" if it would.
+type Previewer func(ctx context.Context, d Delivery) (req Request, refused string, err error)
+
+// Preview returns what would go out for deliveries that are not saved.
+func Preview(ctx context.Context, ds []Delivery, preview Previewer) ([]Outgoing, error) {
+	out := make([]Outgoing, len(ds))
+	for i, d := range ds {
+		refused := ""
+		if d.Request != nil {
+			req, why, err := preview(ctx, d)
+			if err != nil {
+				return nil, err
+			}
+			d.Request, refused = &req, why
+		}
+		out[i] = OutgoingOf(&d, refused)
+	}
+	return out, nil
+}

@@ -1,0 +1,36 @@
+// Package porttest finds ports for the servers that tests start as processes.
+package porttest
+
+import (
+	"math/rand/v2"
+	"net"
+	"strconv"
+	"testing"
+)
+
+// The ports below those that systems give to outgoing connections and to listeners
+// that ask for any port (32768 and above): between the check and the start of the
+// server nobody else takes one by chance.
+const first, count = 10_000, 20_000
+
+// Free returns a port of the loopback interface that nobody listens on.
+func Free(t testing.TB) int {
+	t.Helper()
+	for range 100 {
+		port := first + rand.IntN(count)
+		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if err != nil {
+			continue
+		}
+		_ = l.Close()
+		return port
+	}
+	t.Fatal("no free port")
+	return 0
+}
+
+// Address returns 127.0.0.1 with a free port.
+func Address(t testing.TB) string {
+	t.Helper()
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(Free(t)))
+}

@@ -1,0 +1,195 @@
+package rule
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/penstock/penstock/decoders/gsm"
+	"github.com/penstock/penstock/decoders/script"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/template"
+)
+
+// Limits of an action.
+const (
+	maxParameters = 100
+	maxURL        = 2048
+)
+
+// Settings are the gateway's settings for deliveries of rules.
+type Settings struct {
+	// Zone is where hours and days of expressions, %time and the times in texts are;
+	// nil means UTC.
+	Zone *time.Location
+	// MailDomain ends the message ids of mails.
+	MailDomain string
+	// PublicURL begins the links of http_post; empty: there are none.
+	PublicURL string
+	// Now is the time of creation of deliveries; nil means time.Now.
+	Now func() time.Time
+}
+
+func (s *Settings) zone() *time.Location {
+	if s.Zone == nil {
+		return time.UTC
+	}
+	return s.Zone
+}
+
+func (s *Settings) now() time.Time {
+	if s.Now == nil {
+		return time.Now()
+	}
+	return s.Now()
+}
+
+// actions are the compiled actions of a rule. They are read-only.
+type actions struct {
+	all []action
+	// named are the keys of readings that the rule's conditions look at.
+	named []string
+}
+
+// action is a compiled Action.
+type action struct {
+	given Action
+	body  *script.RuleBody     // nil: the usual one
+	urls  []*template.Template // of http_post and http_get, by parameter
+}
+
+// compileActions checks and compiles the actions of a rule. It returns
+// relay.KindInvalid with the fields that are wrong: actions[0].parameters[1],
+// actions[0].body with line and column.
+func compileActions(r *Rule) (*actions, error) {
+	p := iot.Problems{}
+	out := &actions{all: make([]action, len(r.Actions))}
+	for i, a := range r.Actions {
+		out.all[i] = compileAction(problemsOf{p, fmt.Sprintf("actions[%d].", i)}, a, r.Batch)
+	}
+	for _, source := range []string{r.When, r.Clear} {
+		if c, err := script.CompileRuleCondition(source); source != "" && err == nil { // Compile tells errors
+			out.named = append(out.named, c.Keys()...)
+		}
+	}
+	slices.Sort(out.named)
+	out.named = slices.Compact(out.named)
+	return out, p.Err()
+}
+
+// problemsOf are the problems of one action.
+type problemsOf struct {
+	iot.Problems
+	prefix string
+}
+
+func (p problemsOf) add(field, format string, args ...any) {
+	p.Add(p.prefix+field, fmt.Sprintf(format, args...))
+}
+
+func compileAction(p problemsOf, a Action, batch Batch) action {
+	out := action{given: a}
+	switch a.Action {
+	case HTTPPost, Email:
+	case HTTPGet, SMS:
+		if batch != (Batch{}) {
+			p.add("action", "The action %s cannot carry a batch; use %s or %s.", a.Action, HTTPPost, Email)
+		}
+	default:
+		p.add("action", "The action must be one of %s.", strings.Join([]string{HTTPPost, HTTPGet, Email, SMS}, ", "))
+		return out
+	}
+	if n := len(a.Parameters); n == 0 || n > maxParameters {
+		p.add("parameters", "An action has between 1 and %d parameters.", maxParameters)
+	}
+	for i, parameter := range a.Parameters {
+		if err := out.take(parameter); err != nil {
+			p.add(fmt.Sprintf("parameters[%d]", i), "%v", err)
+		}
+	}
+	out.compileBody(p)
+	if a.Originator != "" && a.Action != SMS {
+		p.add("originator", "The originator is for the action %s.", SMS)
+	} else if a.Originator != "" && !gsm.NewAlphabet().IsOriginator(a.Originator) {
+		p.add("originator", "The originator must be 1 to 15 digits, with or without a plus sign, or 1 to 11 characters of the GSM alphabet.")
+	}
+	return out
+}
+
+// take checks the next parameter.
+func (a *action) take(parameter string) error {
+	switch a.given.Action {
+	case Email:
+		return relay.CheckAddress(parameter)
+	case SMS:
+		if _, err := relay.ParseMSISDN(parameter); err != nil {
+			return fmt.Errorf("%.40q is no number of 7 to 15 digits, country code first, without a plus sign or leading zeros", parameter)
+		}
+		return nil
+	}
+	if len(parameter) > maxURL {
+		return fmt.Errorf("the URL may not be longer than %d characters", maxURL)
+	}
+	t, err := template.Compile(parameter, placeholders())
+	if err != nil {
+		return err
+	}
+	a.urls = append(a.urls, t)
+	return t.Check()
+}
+
+func (a *action) compileBody(p problemsOf) {
+	if a.given.Body == "" {
+		return
+	}
+	if a.given.Action == HTTPGet {
+		p.add("body", "The body is for the actions %s, %s and %s.", HTTPPost, Email, SMS)
+		return
+	}
+	var err error
+	if a.body, err = script.CompileRuleBody(a.given.Body); err != nil {
+		p.add("body", "%v", err)
+	}
+}
+
+// checkURLs asks whether the gateway may call the URLs of the actions, which are
+// given with samples in the place of placeholders.
+func (a *actions) checkURLs(check func(string) error) error {
+	p := iot.Problems{}
+	for i, one := range a.all {
+		for j, url := range one.urls {
+			if err := check(url.Sample()); err != nil {
+				p.Add(fmt.Sprintf("actions[%d].parameters[%d]", i, j), "The URL is refused: "+err.Error()+".")
+			}
+		}
+	}
+	return p.Err()
+}
+
+// usesPrevious reports whether a body looks at the readings before.
+func (a *actions) usesPrevious() bool {
+	return slices.ContainsFunc(a.all, func(one action) bool { return one.body != nil && one.body.UsesPrevious() })
+}
+
+// keys are the keys of readings that bodies name.
+func (a *actions) keys() (out []string) {
+	for _, one := range a.all {
+		if one.body != nil {
+			out = append(out, one.body.Keys()...)
+		}
+	}
+	return out
+}
+
+// errBody is the error of bodies that failed, nil for none.
+func errBody(failed map[int]error) error {
+	var all []error
+	for i := range failed {
+		all = append(all, fmt.Errorf("actions[%d].body: %w", i, failed[i]))
+	}
+	slices.SortFunc(all, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return errors.Join(all...)
+}

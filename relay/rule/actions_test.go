@@ -1,0 +1,299 @@
+package rule
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/outbox"
+)
+
+var update = flag.Bool("update", false, "write the deliveries into testdata")
+
+func testSettings(t *testing.T) Settings {
+	t.Helper()
+	zone, err := time.LoadLocation("Europe/London")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Settings{Zone: zone, MailDomain: "gw.example", PublicURL: "https://gw.example", Now: func() time.Time { return time.Date(2026, 7, 3, 9, 6, 0, 0, time.UTC) }}
+}
+
+// occurrences are what rules of the golden files say, by name.
+func occurrences(r *Rule) map[string][]Occurrence {
+	latitude, rssi, port := 51.5, -97.5, int64(2)
+	at := time.Date(2026, 7, 3, 8, 5, 0, 250e6, time.UTC)
+	raised := Occurrence{
+		Rule: r, AlarmID: "a1", State: Raised, Record: "n1-7", Time: at,
+		Device: iot.Device{
+			ID: "d1", Identifier: "0102030405060708", Name: "Cold room 1 & 2", DecoderID: "dec1", LocationID: "loc1", Latitude: &latitude,
+			LastSeen: at.Add(-10 * time.Minute),
+		},
+		Readings: map[string]Value{
+			"temperature": {Value: 31.5, Units: "°C"}, "air.humidity": {Value: 40, Units: "%"}, "door": {Text: "öffen <1>", IsText: true}, "count": {Value: 1234567},
+		},
+		Uplink: &iot.Uplink{FPort: &port, RSSI: &rssi},
+	}
+	cleared, forwarded, silent, event := raised, raised, raised, raised
+	cleared.State, cleared.Record = Cleared, "n1-8"
+	cleared.Previous = map[string]Value{"temperature": {Value: 33, Units: "°C"}}
+	forwarded.State, forwarded.AlarmID = Forwarded, ""
+	silent.Record, silent.Readings, silent.Uplink = "", nil, nil
+	event.Readings, event.Uplink, event.Event = nil, nil, map[string]any{"type": "status", "battery": 12.5}
+	next := forwarded
+	next.Record, next.Time = "n1-9", at.Add(time.Minute)
+	next.Device.Name = ""
+	next.Readings = map[string]Value{"temperature": {Value: 30, Units: "°C"}}
+	return map[string][]Occurrence{
+		"raised": {raised}, "cleared": {cleared}, "forwarded": {forwarded}, "silent": {silent}, "event": {event}, "batch": {forwarded, next},
+	}
+}
+
+// ruleOf reads a rule as the API takes it.
+func ruleOf(t *testing.T, document string) Rule {
+	t.Helper()
+	var c Change
+	if err := json.Unmarshal([]byte(document), &c); err != nil {
+		t.Fatalf("%v in %s", err, document)
+	}
+	r, err := c.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.ID = "r1"
+	return r
+}
+
+// TestDeliveriesOfActions makes what rules send, and compares it with testdata.
+func TestDeliveriesOfActions(t *testing.T) {
+	files, err := filepath.Glob("testdata/actions/*.txtar")
+	if err != nil || len(files) < 5 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	for _, path := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) {
+			a, err := txtar.ParseFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := ruleOf(t, string(a.Files[0].Data))
+			p, err := Compile(&r)
+			if err != nil {
+				t.Fatal(err, relay.FieldsOf(err))
+			}
+			all := occurrences(&r)
+			for i := 1; i < len(a.Files); i++ {
+				name := a.Files[i].Name
+				if all[name] == nil {
+					t.Fatalf("there is no occurrence %s", name)
+				}
+				ds, err := p.actions.deliveries(all[name], 3, testSettings(t))
+				got := shown(t, ds, err)
+				if *update {
+					a.Files[i].Data = []byte(got)
+				} else if want := string(a.Files[i].Data); got != want {
+					t.Errorf("%s: got\n%s\nwant\n%s", name, got, want)
+				}
+			}
+			if *update {
+				if err := os.WriteFile(path, txtar.Format(a), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// shown writes deliveries for a golden file.
+func shown(t *testing.T, ds []outbox.Delivery, failed error) string {
+	t.Helper()
+	var b strings.Builder
+	for _, d := range ds {
+		if d.Account != 3 || d.Kind != outbox.KindRule || d.Relay != "r1" || d.State != outbox.Queued || d.CreatedAt.IsZero() || d.Endpoint == "" {
+			t.Errorf("%+v", d)
+		}
+		fmt.Fprintf(&b, "delivery %s about %s to %s\n", d.ID, d.MessageID, d.Target())
+		switch {
+		case d.Mail != nil:
+			fmt.Fprintf(&b, "Message-ID: %s\nSubject: %s\n\n%s", d.Mail.MessageID, d.Mail.Subject, ended(d.Mail.Text))
+		case d.SMS != nil:
+			fmt.Fprintf(&b, "from %q (%s to %s): %s", d.SMS.Originator, d.Originator, d.Destination, ended(d.SMS.Text))
+		case len(d.Request.Body) > 0:
+			var body bytes.Buffer
+			if err := json.Indent(&body, d.Request.Body, "", "  "); err != nil {
+				t.Error(err)
+			}
+			fmt.Fprintf(&b, "%s %s\n%s", d.Request.Method, d.Request.ContentType, ended(body.String()))
+		default:
+			fmt.Fprintf(&b, "%s\n", d.Request.Method)
+		}
+	}
+	if failed != nil {
+		fmt.Fprintf(&b, "failed: %v\n", failed)
+	}
+	return b.String()
+}
+
+func ended(text string) string { return strings.TrimRight(text, "\n") + "\n" }
+
+func TestActionsThatAreRefused(t *testing.T) {
+	action := func(fields string) string { return `{"name": "n", "on": "reading", "actions": [` + fields + `]}` }
+	for name, tc := range map[string]struct{ rule, field, says string }{
+		"no such action":           {action(`{"action": "fax", "parameters": ["1"]}`), "actions[0].action", "one of http_post, http_get, email, sms"},
+		"no parameters":            {action(`{"action": "sms"}`), "actions[0].parameters", "between 1 and 100"},
+		"the second of two":        {action(`{"action": "sms", "parameters": ["447700900123"]}, {"action": "email", "parameters": ["a@b.example", "a b"]}`), "actions[1].parameters[1]", "is not an e-mail address"},
+		"a number with a plus":     {action(`{"action": "sms", "parameters": ["+447700900123"]}`), "actions[0].parameters[0]", "without a plus sign"},
+		"a URL without a host":     {action(`{"action": "http_post", "parameters": ["https:///x"]}`), "actions[0].parameters[0]", "has no host"},
+		"another scheme":           {action(`{"action": "http_get", "parameters": ["ftp://h/"]}`), "actions[0].parameters[0]", "want an http:// or https:// URL"},
+		"an unknown placeholder":   {action(`{"action": "http_get", "parameters": ["https://h/?d=%devce"]}`), "actions[0].parameters[0]", `"%devce" is no placeholder here; known are %rule, %state, %device, %identifier, %time, %key:NAME, and %25 for a percent sign`},
+		"a key without a name":     {action(`{"action": "http_get", "parameters": ["https://h/?d=%key:"]}`), "actions[0].parameters[0]", `"%key" is no placeholder here`},
+		"a placeholder as host":    {action(`{"action": "http_get", "parameters": ["https://%key:host/"]}`), "actions[0].parameters[0]", "may stand in the path or the query only"},
+		"a URL that is too long":   {action(`{"action": "http_get", "parameters": ["https://h/` + strings.Repeat("a", 2048) + `"]}`), "actions[0].parameters[0]", "longer than 2048 characters"},
+		"a body that is wrong":     {action(`{"action": "http_post", "parameters": ["https://h/"], "body": "{\"a\":\n vlaues.t}"}`), "actions[0].body", "line 2, column 2: unknown name vlaues"},
+		"a body of http_get":       {action(`{"action": "http_get", "parameters": ["https://h/"], "body": "1"}`), "actions[0].body", "http_post, email and sms"},
+		"an originator of a mail":  {action(`{"action": "email", "parameters": ["a@b.example"], "originator": "x"}`), "actions[0].originator", "for the action sms"},
+		"an originator too long":   {action(`{"action": "sms", "parameters": ["447700900123"], "originator": "twelve chars"}`), "actions[0].originator", "1 to 11 characters"},
+		"a batch of text messages": {`{"name": "n", "on": "reading", "batch": {"count": 2}, "actions": [{"action": "sms", "parameters": ["447700900123"]}]}`, "actions[0].action", "cannot carry a batch"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := ruleOf(t, tc.rule)
+			_, err := Compile(&r)
+			if fields := relay.FieldsOf(err); len(fields) != 1 || !strings.Contains(strings.Join(fields[tc.field], " "), tc.says) {
+				t.Errorf("%v %q", err, fields)
+			}
+		})
+	}
+}
+
+func TestURLsAreGuardedAtSave(t *testing.T) {
+	r := ruleOf(t, `{"name": "n", "on": "reading", "actions": [{"action": "email", "parameters": ["a@b.example"]},
+		{"action": "http_post", "parameters": ["https://ok.example/%state", "http://10.0.0.1/%key:t?d=%device"]}]}`)
+	p, err := Compile(&r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var asked []string
+	err = p.actions.checkURLs(func(u string) error {
+		asked = append(asked, u)
+		if strings.Contains(u, "10.0.0.1") {
+			return errors.New("address 10.0.0.1 is private")
+		}
+		return nil
+	})
+	if fields := relay.FieldsOf(err); len(fields) != 1 || !strings.Contains(strings.Join(fields["actions[1].parameters[1]"], " "), "address 10.0.0.1 is private") {
+		t.Errorf("%v %q", err, fields)
+	}
+	if want := []string{"https://ok.example/0", "http://10.0.0.1/0?d=0"}; !slices.Equal(asked, want) {
+		t.Errorf("asked %q, want %q", asked, want)
+	}
+}
+
+// The same occurrence makes the same deliveries; any other makes others.
+func TestDeliveriesAreNamed(t *testing.T) {
+	const document = `{"name": "n", "on": "reading", "when": "values.temperature > 30", "actions": [
+		{"action": "http_get", "parameters": ["https://h/", "https://h/"]}, {"action": "http_post", "parameters": ["https://h/"]}]}`
+	r := ruleOf(t, document)
+	names := func(change func(*Occurrence, *Rule)) []string {
+		r, o := ruleOf(t, document), occurrences(&r)["raised"][0]
+		change(&o, &r)
+		o.Rule = &r
+		p, err := Compile(&r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ds, err := p.actions.deliveries([]Occurrence{o}, 3, testSettings(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var ids []string
+		for _, d := range ds {
+			ids = append(ids, d.ID)
+		}
+		return ids
+	}
+	base := names(func(*Occurrence, *Rule) {})
+	if again := names(func(o *Occurrence, _ *Rule) { o.Readings = nil }); !slices.Equal(base, again) {
+		t.Error("the same alarm has other deliveries")
+	}
+	first := names(func(o *Occurrence, _ *Rule) { o.Uplink = counted(7) })
+	if again := names(func(o *Occurrence, _ *Rule) { o.Uplink, o.Record = counted(7), "n1-99" }); !slices.Equal(first, again) {
+		t.Error("a frame that was posted again has other deliveries")
+	}
+	seen := map[string]string{}
+	for name, change := range map[string]func(*Occurrence, *Rule){
+		"the first":              func(*Occurrence, *Rule) {},
+		"cleared":                func(o *Occurrence, _ *Rule) { o.State = Cleared },
+		"another alarm":          func(o *Occurrence, _ *Rule) { o.AlarmID = "a2" },
+		"another frame":          func(o *Occurrence, _ *Rule) { o.Record = "n1-8" },
+		"a frame with a counter": func(o *Occurrence, _ *Rule) { o.Uplink = counted(7) },
+		"another counter":        func(o *Occurrence, _ *Rule) { o.Uplink = counted(8) },
+		"the same later":         func(o *Occurrence, _ *Rule) { o.Uplink, o.Time = counted(8), o.Time.Add(time.Second) },
+		"an event beside it":     func(o *Occurrence, _ *Rule) { o.Uplink, o.Event = counted(8), map[string]any{"type": "status"} },
+		"a repeat":               func(o *Occurrence, _ *Rule) { o.Repeats = 1 },
+		"another rule":           func(_ *Occurrence, r *Rule) { r.ID = "r2" },
+	} {
+		for i, id := range names(change) {
+			if other := seen[id]; other != "" {
+				t.Errorf("%s and %s share %s", name, other, id)
+			}
+			seen[id] = fmt.Sprint(name, i)
+		}
+	}
+}
+
+func counted(fCnt int64) *iot.Uplink { return &iot.Uplink{FCnt: &fCnt} }
+
+// FuzzPlaceholders holds that what a device sends never leads a request elsewhere.
+func FuzzPlaceholders(f *testing.F) {
+	f.Add("https://u:p@h:1/%device/a?b=%key:t&c=%rule", "../../x", "a\r\nb")
+	f.Add("http://h/%key:t", "..", "@evil.example/")
+	f.Fuzz(func(t *testing.T, raw, name, text string) {
+		r := Rule{ID: "r1", Name: name, On: OnReading, Actions: []Action{{Action: HTTPGet, Parameters: []string{raw}}}}
+		compiled, err := compileActions(&r)
+		if err != nil {
+			return
+		}
+		o := Occurrence{Rule: &r, State: Raised, Device: iot.Device{ID: "d", Name: text, Identifier: name}, Readings: map[string]Value{"t": {Text: text, IsText: true}}}
+		ds, err := compiled.deliveries([]Occurrence{o}, 1, Settings{})
+		if err != nil || len(ds) != 1 {
+			t.Fatal(ds, err)
+		}
+		got, err := url.Parse(ds[0].Request.URL)
+		if err != nil {
+			t.Fatalf("%q: %v", ds[0].Request.URL, err)
+		}
+		want, err := url.Parse(compiled.all[0].urls[0].Sample())
+		if err != nil || got.Scheme != want.Scheme || got.Host != want.Host || got.User.String() != want.User.String() || got.Fragment != "" ||
+			strings.ContainsAny(ds[0].Request.URL, "\r\n \x00") {
+			t.Fatalf("%q leads elsewhere than %q", ds[0].Request.URL, raw)
+		}
+	})
+}
+
+func TestBodiesAreAlwaysValid(t *testing.T) {
+	r := ruleOf(t, `{"name": "n", "on": "reading", "actions": [{"action": "http_post", "parameters": ["https://h/"]}]}`)
+	p, err := Compile(&r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(occurrences(&r))) {
+		ds, err := p.actions.deliveries(occurrences(&r)[name], 3, Settings{})
+		if err != nil || !json.Valid(ds[0].Request.Body) || bytes.Contains(ds[0].Request.Body, []byte("links")) {
+			t.Errorf("%s: %v %s", name, err, ds[0].Request.Body)
+		}
+	}
+}

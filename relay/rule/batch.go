@@ -1,0 +1,93 @@
+package rule
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/outbox"
+)
+
+// collect adds frames to the batches of rules and sends the batches that are full.
+func (s *Service) collect(ctx context.Context, acct account.ID, is *ruleSet, items []Item) error {
+	if len(items) == 0 {
+		return nil
+	}
+	full, err := s.deps.Store.Collect(ctx, acct, items)
+	if err != nil {
+		return fmt.Errorf("collect: %w", err)
+	}
+	for _, ref := range full {
+		if err := s.sendBatch(ctx, ref, is.programs[ref.RuleID]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sendBatch sends what a rule has collected, in requests of as many frames as the
+// batch counts.
+func (s *Service) sendBatch(ctx context.Context, ref BatchRef, p *Program) error {
+	if p == nil {
+		return nil // it is disabled or deleted: another look is taken when it is due
+	}
+	for {
+		d := &docket{}
+		created, more, err := s.deps.Store.TakeBatch(ctx, ref, p.Rule.Batch, s.o.Now(), s.until(), func(all []Occurrence) ([]outbox.Delivery, error) {
+			d = &docket{fired: make([]firing, len(all))}
+			for i := range all {
+				all[i].Rule = &p.Rule
+				d.fired[i] = firing{p, all[i]}
+			}
+			if p.Rule.Batch == (Batch{}) { // it has none any longer
+				d.deliver(ref.Account, s.o.Settings)
+				return d.decision.Deliveries, nil
+			}
+			ds, err := p.actions.deliveries(all, ref.Account, s.o.Settings)
+			if err != nil {
+				d.faults = []fault{{p.Rule.ID, err}}
+			}
+			return ds, nil
+		})
+		if err != nil {
+			return fmt.Errorf("batch of rule %s: %w", ref.RuleID, err)
+		}
+		s.conclude(ref.Account, d, created)
+		if !more {
+			return nil
+		}
+	}
+}
+
+// sendDueBatches sends batches whose first frame has waited for long enough.
+func (s *Service) sendDueBatches(ctx context.Context) error {
+	due, err := s.deps.Store.DueBatches(ctx, s.o.Now(), 100)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, ref := range due {
+		p, err := s.programOf(ctx, ref)
+		if err == nil && p != nil {
+			err = s.sendBatch(ctx, ref, p)
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// programOf compiles the rule of a batch, also of a rule that is disabled: what it has
+// collected is sent.
+func (s *Service) programOf(ctx context.Context, ref BatchRef) (*Program, error) {
+	r, err := s.deps.Store.Rule(ctx, ref.Account, ref.RuleID)
+	if err != nil {
+		return nil, err
+	}
+	p, err := Compile(&r)
+	if err != nil {
+		s.failed.add(ref.Account, r.ID, err, s.o.Now())
+		return nil, nil
+	}
+	return p, nil
+}

@@ -1,0 +1,94 @@
+package rule
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/penstock/penstock/relay/account"
+)
+
+// Stats counts what rules did since the start.
+type Stats struct {
+	Frames                               int64 // of accounts with rules
+	Raised, Cleared, Repeated, Forwarded int64
+	Failed                               int64 // frames at which an expression failed
+}
+
+type counters struct {
+	frames, raised, cleared, repeated, forwarded atomic.Int64
+}
+
+// add counts what was decided and saved.
+func (c *counters) add(d *docket) {
+	raised, ended, repeated := int64(len(d.decision.Raised)), int64(len(d.decision.Cleared)), int64(d.repeated)
+	c.raised.Add(raised)
+	c.cleared.Add(ended)
+	c.repeated.Add(repeated)
+	c.forwarded.Add(int64(len(d.fired)) - raised - ended - repeated)
+}
+
+// Stats returns what rules did since the start.
+func (s *Service) Stats() Stats {
+	c := &s.counted
+	return Stats{
+		Frames: c.frames.Load(), Raised: c.raised.Load(), Cleared: c.cleared.Load(), Repeated: c.repeated.Load(),
+		Forwarded: c.forwarded.Load(), Failed: s.failed.total.Load(),
+	}
+}
+
+// failures collects the faults of expressions until they are saved.
+type failures struct {
+	mu    sync.Mutex
+	rules map[ruleKey]Failures
+	total atomic.Int64
+}
+
+type ruleKey struct {
+	account account.ID
+	rule    string
+}
+
+// maxReason is the most bytes of a reason that are kept.
+const maxReason = 500
+
+func (f *failures) add(acct account.ID, ruleID string, err error, now time.Time) {
+	f.total.Add(1)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.rules == nil {
+		f.rules = make(map[ruleKey]Failures)
+	}
+	key := ruleKey{acct, ruleID}
+	reason := err.Error()
+	if len(reason) > maxReason {
+		reason = reason[:maxReason]
+	}
+	f.rules[key] = Failures{Count: f.rules[key].Count + 1, LastAt: now.UTC(), Last: reason}
+}
+
+// take returns what was collected.
+func (f *failures) take() (all []Failed) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for key, one := range f.rules {
+		all = append(all, Failed{Account: key.account, RuleID: key.rule, Failures: one})
+	}
+	f.rules = nil
+	return all
+}
+
+// SaveFailures logs the rules that failed and saves that with them.
+func (s *Service) SaveFailures(ctx context.Context) {
+	all := s.failed.take()
+	if len(all) == 0 {
+		return
+	}
+	for _, f := range all {
+		s.o.Logger.WarnContext(ctx, "an expression of a rule failed", "account", f.Account, "rule", f.RuleID, "frames", f.Count, "error", f.Last)
+	}
+	if err := s.deps.Store.Fail(ctx, all); err != nil {
+		s.o.Logger.WarnContext(ctx, "failures of rules were not saved", "error", err)
+	}
+}

@@ -1,0 +1,121 @@
+package rule
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/outbox"
+)
+
+// deliveries returns one delivery for each parameter of each action. Several
+// occurrences, of a rule with a batch, share one.
+//
+// The deliveries are complete even with an error: it names bodies whose expression
+// failed, in whose place the usual ones are sent.
+func (a *actions) deliveries(all []Occurrence, acct account.ID, s Settings) ([]outbox.Delivery, error) {
+	if len(all) == 0 {
+		return nil, nil
+	}
+	first, now := &all[0], s.now()
+	var out []outbox.Delivery
+	failed := make(map[int]error)
+	for i := range a.all {
+		one := &a.all[i]
+		content, err := one.content(all, a.named, &s)
+		if err != nil {
+			failed[i] = err
+		}
+		for j, parameter := range one.given.Parameters {
+			d := outbox.Delivery{
+				ID: first.deliveryID(acct, i, j), Account: acct, Kind: outbox.KindRule, Relay: first.Rule.ID, MessageID: first.about(),
+				State: outbox.Queued, CreatedAt: now, Pace: outbox.Pace{Ordered: first.Rule.Ordered},
+				Endpoint: outbox.EndpointID(acct, string(outbox.KindRule), first.Rule.ID, one.given.Action, parameter),
+			}
+			content.fill(&d, one, j, first, &s)
+			out = append(out, d)
+		}
+	}
+	return out, errBody(failed)
+}
+
+// about is the alarm, or the frame that is forwarded.
+func (o *Occurrence) about() string {
+	if o.AlarmID != "" {
+		return o.AlarmID
+	}
+	return o.Record
+}
+
+// FrameKey names the frame of an occurrence, empty if there was none. A frame with a
+// counter has the same key when it is posted again, also after its first post was
+// forgotten, since keys of duplicates are not kept for certain; any other is named by
+// its journal record.
+func (o *Occurrence) FrameKey() string {
+	if o.Record == "" || o.Uplink == nil || o.Uplink.FCnt == nil {
+		return o.Record
+	}
+	kind, _ := o.Event["type"].(string)
+	return fmt.Sprint(o.Device.ID, " ", o.Time.UnixNano(), " ", *o.Uplink.FCnt, kind)
+}
+
+// content is what an action sends to all of its parameters.
+type content struct {
+	body []byte
+	note note
+}
+
+func (a *action) content(all []Occurrence, named []string, s *Settings) (c content, err error) {
+	switch a.given.Action {
+	case HTTPPost:
+		c.body, err = a.post(all, s)
+	case Email:
+		c.note, err = a.mail(all, named, s)
+	case SMS:
+		c.note, err = a.note(&all[0], named, s)
+	}
+	return c, err
+}
+
+// fill completes a delivery with what goes to a parameter.
+func (c *content) fill(d *outbox.Delivery, a *action, parameter int, o *Occurrence, s *Settings) {
+	to := a.given.Parameters[parameter]
+	switch a.given.Action {
+	case Email:
+		d.Mail = &outbox.Mail{To: to, Subject: c.note.subject, Text: c.note.text, MessageID: d.ID + "@" + s.MailDomain}
+		return
+	case SMS:
+		d.SMS = &outbox.SMS{Originator: a.given.Originator, To: to, Text: c.note.text}
+		d.Originator, d.Destination = a.given.Originator, to
+		return
+	}
+	url := a.urls[parameter].Expand(func(name string) string { return o.placeholder(name, s.zone()) })
+	if a.given.Action == HTTPGet {
+		d.Request = &outbox.Request{Method: http.MethodGet, URL: url}
+		return
+	}
+	d.Request = &outbox.Request{Method: http.MethodPost, URL: url, ContentType: "application/json", Body: c.body}
+}
+
+// deliveryID names the delivery of an occurrence to one parameter. The same again
+// gives the same id, so that a frame that is processed or posted twice sends once; a batch is
+// named after its first frame, which is in no other. A corrected parameter gives
+// another id.
+func (o *Occurrence) deliveryID(acct account.ID, action, parameter int) string {
+	a := &o.Rule.Actions[action]
+	h := sha256.New()
+	var n [8]byte
+	for _, s := range []string{
+		acct.String(), o.Rule.ID, string(o.State), o.AlarmID, o.Device.ID, o.FrameKey(), strconv.Itoa(o.Repeats),
+		strconv.Itoa(action), a.Action, strconv.Itoa(parameter), a.Parameters[parameter],
+	} {
+		binary.BigEndian.PutUint64(n[:], uint64(len(s)))
+		h.Write(n[:])
+		h.Write([]byte(s))
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}

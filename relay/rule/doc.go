@@ -1,0 +1,6 @@
+// Package rule decides what follows from the frames of devices: an alarm that is
+// raised and cleared, and the deliveries that say so or forward the readings.
+//
+// A rule looks at the uplinks, the events or the silence of some devices of its
+// account. Its conditions are expressions of package decoders/script.
+package rule

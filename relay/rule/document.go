@@ -1,0 +1,191 @@
+package rule
+
+import (
+	"strings"
+	"time"
+
+	"github.com/penstock/penstock/relay/iot"
+)
+
+// Document is a rule as the API shows it: durations are texts such as "10m".
+type Document struct {
+	ID        string    `json:"id"`
+	Name      string    `json:"name"`
+	Enabled   bool      `json:"enabled"`
+	On        Trigger   `json:"on"`
+	Devices   Devices   `json:"devices"`
+	When      string    `json:"when,omitempty"`
+	Clear     string    `json:"clear,omitempty"`
+	For       string    `json:"for,omitempty"`
+	SilentFor string    `json:"silent_for,omitempty"`
+	Repeat    string    `json:"repeat"`
+	Batch     BatchText `json:"batch,omitzero"`
+	Ordered   bool      `json:"ordered"`
+	Actions   []Action  `json:"actions"`
+}
+
+// BatchText is a Batch whose duration is a text.
+type BatchText struct {
+	Count int    `json:"count,omitempty"`
+	Every string `json:"every,omitempty"`
+}
+
+// The words that a repeat may be besides a duration.
+const (
+	repeatNever  = "never"
+	repeatAlways = "always"
+)
+
+// DocumentOf returns a rule as the API shows it.
+func DocumentOf(r Rule) Document {
+	out := Document{
+		ID: r.ID, Name: r.Name, Enabled: r.Enabled, On: r.On, Devices: r.Devices, When: r.When, Clear: r.Clear,
+		For: formatDuration(r.For), SilentFor: formatDuration(r.SilentFor), Repeat: repeatNever,
+		Batch: BatchText{Count: r.Batch.Count, Every: formatDuration(r.Batch.Every)}, Ordered: r.Ordered, Actions: r.Actions,
+	}
+	switch {
+	case r.Repeat.Always:
+		out.Repeat = repeatAlways
+	case r.Repeat.Every != 0:
+		out.Repeat = formatDuration(r.Repeat.Every)
+	}
+	if out.Actions == nil {
+		out.Actions = []Action{}
+	}
+	return out
+}
+
+// Change is what a request changes in a rule: nil fields stay. An empty text takes
+// a condition or a duration away, an empty object a selection or a batch.
+type Change struct {
+	Name      *string    `json:"name"`
+	Enabled   *bool      `json:"enabled"`
+	On        *Trigger   `json:"on"`
+	Devices   *Devices   `json:"devices"`
+	When      *string    `json:"when"`
+	Clear     *string    `json:"clear"`
+	For       *string    `json:"for"`
+	SilentFor *string    `json:"silent_for"`
+	Repeat    *string    `json:"repeat"`
+	Batch     *BatchText `json:"batch"`
+	Ordered   *bool      `json:"ordered"`
+	Actions   *[]Action  `json:"actions"`
+}
+
+// Apply sets the fields that the change has. It returns Invalid, by field, for
+// texts that are no durations; Compile checks everything else.
+func (c Change) Apply(r *Rule) error {
+	p := iot.Problems{}
+	set(&r.Name, c.Name)
+	set(&r.Enabled, c.Enabled)
+	set(&r.On, c.On)
+	set(&r.Devices, c.Devices)
+	set(&r.When, c.When)
+	set(&r.Clear, c.Clear)
+	set(&r.Ordered, c.Ordered)
+	set(&r.Actions, c.Actions)
+	setDuration(p, "for", &r.For, c.For)
+	setDuration(p, "silent_for", &r.SilentFor, c.SilentFor)
+	if c.Repeat != nil {
+		r.Repeat = parseRepeat(p, *c.Repeat)
+	}
+	if c.Batch != nil {
+		r.Batch.Count = c.Batch.Count
+		setDuration(p, "batch.every", &r.Batch.Every, &c.Batch.Every)
+	}
+	return p.Err()
+}
+
+// New returns the rule that the change creates: enabled unless it says otherwise.
+func (c Change) New() (Rule, error) {
+	r := Rule{Enabled: true}
+	err := c.Apply(&r)
+	return r, err
+}
+
+func set[T any](field *T, value *T) {
+	if value != nil {
+		*field = *value
+	}
+}
+
+func setDuration(p iot.Problems, name string, field *time.Duration, text *string) {
+	if text == nil {
+		return
+	}
+	d, ok := parseDuration(*text)
+	if !ok {
+		p.Add(name, "The "+strings.ReplaceAll(name, "_", " ")+" must be a duration such as 90s, 10m or 2h30m.")
+		return
+	}
+	*field = d
+}
+
+// parseDuration reads a duration in Go's form; an empty text is none.
+func parseDuration(text string) (time.Duration, bool) {
+	if text == "" {
+		return 0, true
+	}
+	d, err := time.ParseDuration(text)
+	return d, err == nil && d >= 0
+}
+
+func parseRepeat(p iot.Problems, text string) Repeat {
+	switch text {
+	case "", repeatNever:
+		return Repeat{}
+	case repeatAlways:
+		return Repeat{Always: true}
+	}
+	d, ok := parseDuration(text)
+	if !ok || d == 0 {
+		p.Add("repeat", "The repeat must be never, always or a duration such as 10m.")
+	}
+	return Repeat{Every: d}
+}
+
+// ParseRepeat reads a repeat: never, always or a duration above zero. It returns
+// Invalid with the field repeat for any other text.
+func ParseRepeat(text string) (Repeat, error) {
+	p := iot.Problems{}
+	r := parseRepeat(p, text)
+	return r, p.Err()
+}
+
+// formatDuration writes a duration without units that are zero: 10m, not 10m0s.
+// None is an empty text.
+func formatDuration(d time.Duration) string {
+	if d == 0 {
+		return ""
+	}
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
+
+// ValueText is a reading as the API shows it: either a number or a text.
+type ValueText struct {
+	Value *float64 `json:"value,omitempty"`
+	Text  *string  `json:"text,omitempty"`
+	Units string   `json:"units"`
+}
+
+// ValuesOf returns readings as the API shows them.
+func ValuesOf(readings map[string]Value) map[string]ValueText {
+	out := make(map[string]ValueText, len(readings))
+	for key, v := range readings {
+		shown := ValueText{Units: v.Units}
+		if v.IsText {
+			shown.Text = &v.Text
+		} else {
+			shown.Value = &v.Value
+		}
+		out[key] = shown
+	}
+	return out
+}

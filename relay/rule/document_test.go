@@ -1,0 +1,133 @@
+package rule
+
+import (
+	"encoding/json"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/relay"
+)
+
+func TestRulesAreShownAsTheyAreGiven(t *testing.T) {
+	for name, body := range map[string]string{
+		"the least":  `{"id":"","name":"n","enabled":true,"on":"reading","devices":{},"repeat":"never","ordered":false,"actions":[]}`,
+		"conditions": `{"id":"","name":"n","enabled":false,"on":"reading","devices":{"decoder_id":"d","location_id":"l","ids":["a","b"],"name":"cold*"},"when":"values.t == 8.0","clear":"values.t == 6.0","for":"10m","repeat":"1h30m","ordered":false,"actions":[{"action":"sms","parameters":["447700900123"],"body":"\"x\"","originator":"Cellar"}]}`,
+		"silence":    `{"id":"","name":"n","enabled":true,"on":"silent","devices":{},"silent_for":"48h","repeat":"always","ordered":false,"actions":[{"action":"email","parameters":["ops@example.com"]}]}`,
+		"batches":    `{"id":"","name":"n","enabled":true,"on":"event","devices":{},"repeat":"never","batch":{"count":100,"every":"1m30s"},"ordered":true,"actions":[]}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			var c Change
+			if err := json.Unmarshal([]byte(body), &c); err != nil {
+				t.Fatal(err)
+			}
+			r, err := c.New()
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := json.Marshal(DocumentOf(r))
+			if err != nil || string(got) != body {
+				t.Errorf("%v\n got %s\nwant %s", err, got, body)
+			}
+		})
+	}
+}
+
+func TestAChangeKeepsWhatItDoesNotName(t *testing.T) {
+	whole := Rule{
+		ID: "r1", Name: "n", Enabled: true, On: OnReading, Devices: Devices{DecoderID: "d", IDs: []string{"a"}}, When: "true", Clear: "false",
+		For: time.Minute, SilentFor: time.Hour, Repeat: Repeat{Always: true}, Batch: Batch{Count: 5, Every: time.Second}, Ordered: true,
+		Actions: []Action{{Action: SMS, Parameters: []string{"1"}, Body: "b", Originator: "o"}},
+	}
+	for name, tc := range map[string]struct {
+		body string
+		want func(*Rule)
+	}{
+		"nothing":                  {`{}`, func(*Rule) {}},
+		"null":                     {`{"name":null,"devices":null,"when":null,"for":null,"batch":null,"actions":null}`, func(*Rule) {}},
+		"a switch":                 {`{"enabled":false}`, func(r *Rule) { r.Enabled = false }},
+		"other devices":            {`{"devices":{"name":"x*"}}`, func(r *Rule) { r.Devices = Devices{Name: "x*"} }},
+		"all devices":              {`{"devices":{}}`, func(r *Rule) { r.Devices = Devices{} }},
+		"no conditions":            {`{"when":"","clear":"","for":"","silent_for":""}`, func(r *Rule) { r.When, r.Clear, r.For, r.SilentFor = "", "", 0, 0 }},
+		"a shorter action":         {`{"actions":[{"action":"email","parameters":["a@b"]}]}`, func(r *Rule) { r.Actions = []Action{{Action: Email, Parameters: []string{"a@b"}}} }},
+		"no batch":                 {`{"batch":{}}`, func(r *Rule) { r.Batch = Batch{} }},
+		"a batch of another count": {`{"batch":{"count":2}}`, func(r *Rule) { r.Batch = Batch{Count: 2} }},
+		"repeated never":           {`{"repeat":"never"}`, func(r *Rule) { r.Repeat = Repeat{} }},
+		"repeated every hour":      {`{"repeat":"1h"}`, func(r *Rule) { r.Repeat = Repeat{Every: time.Hour} }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var c Change
+			if err := json.Unmarshal([]byte(tc.body), &c); err != nil {
+				t.Fatal(err)
+			}
+			got, want := whole, whole
+			tc.want(&want)
+			if err := c.Apply(&got); err != nil || !reflect.DeepEqual(got, want) {
+				t.Errorf("%v\n got %+v\nwant %+v", err, got, want)
+			}
+		})
+	}
+}
+
+func TestDurationsThatAreNoneAreRefusedByField(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"for":"ten minutes"}`:                     "for: The for must be a duration such as 90s, 10m or 2h30m.",
+		`{"for":"-1m"}`:                             "for: The for must be a duration such as 90s, 10m or 2h30m.",
+		`{"silent_for":"2d"}`:                       "silent_for: The silent for must be a duration such as 90s, 10m or 2h30m.",
+		`{"batch":{"every":"1"}}`:                   "batch.every: The batch.every must be a duration such as 90s, 10m or 2h30m.",
+		`{"repeat":"sometimes"}`:                    "repeat: The repeat must be never, always or a duration such as 10m.",
+		`{"repeat":"0s"}`:                           "repeat: The repeat must be never, always or a duration such as 10m.",
+		`{"for":"x","repeat":"y","silent_for":"z"}`: "for: The for must be a duration such as 90s, 10m or 2h30m. repeat: The repeat must be never, always or a duration such as 10m. silent_for: The silent for must be a duration such as 90s, 10m or 2h30m.",
+	} {
+		var c Change
+		if err := json.Unmarshal([]byte(body), &c); err != nil {
+			t.Fatal(err)
+		}
+		_, err := c.New()
+		if got := fields(err); got != want || relay.KindOf(err) != relay.KindInvalid {
+			t.Errorf("%s: %v\n got %s\nwant %s", body, err, got, want)
+		}
+	}
+}
+
+// fields are the problems of an error, by field.
+func fields(err error) string {
+	var out []string
+	all := relay.FieldsOf(err)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		out = append(out, name+": "+strings.Join(all[name], "; "))
+	}
+	return strings.Join(out, " ")
+}
+
+func TestReadingsAreNumbersOrTexts(t *testing.T) {
+	got, err := json.Marshal(ValuesOf(map[string]Value{"t": {Value: 0, Units: "°C"}, "door": {IsText: true}, "n": {Value: 1.5, Text: "ignored"}}))
+	if want := `{"door":{"text":"","units":""},"n":{"value":1.5,"units":""},"t":{"value":0,"units":"°C"}}`; err != nil || string(got) != want {
+		t.Errorf("%v: %s, want %s", err, got, want)
+	}
+}
+
+// FuzzDuration reads durations and repeats of any kind. What is accepted is shown so
+// that it is read as the same again.
+func FuzzDuration(f *testing.F) {
+	for _, seed := range []string{"10m", "1h0m0s", "1h0m5s", "90s", "100h", "0.5ms", "never", "always", "-1s", "1e9s", "9223372036854775807ns", "1d", " 1s"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if d, ok := parseDuration(text); ok {
+			if again, ok := parseDuration(formatDuration(d)); !ok || again != d || d < 0 {
+				t.Errorf("%q is %v, shown as %q, read as %v", text, d, formatDuration(d), again)
+			}
+		}
+		r, err := ParseRepeat(text)
+		if err != nil {
+			return
+		}
+		if again, err := ParseRepeat(DocumentOf(Rule{Repeat: r}).Repeat); err != nil || again != r {
+			t.Errorf("%q is %+v, read again as %+v: %v", text, r, again, err)
+		}
+	})
+}

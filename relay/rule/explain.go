@@ -1,0 +1,108 @@
+package rule
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/iot"
+)
+
+// Explanation is what a rule says of a frame.
+type Explanation struct {
+	RuleID, Name string
+	// Matched says that the frame meets the condition, or that there is none.
+	Matched bool
+	// State is what the frame made of an alarm of the rule, or that it is forwarded;
+	// empty if nothing.
+	State   State
+	AlarmID string // of an alarm that the frame raised or cleared
+	Why     string
+}
+
+// Explain returns which rules look at a stored frame, as they are now, and what
+// became of it. NoRules frames and others that no rule looked at have no State.
+func (s *Service) Explain(ctx context.Context, acct account.ID, f iot.Stored) ([]Explanation, error) {
+	is, err := s.current(ctx, acct)
+	if err != nil {
+		return nil, err
+	}
+	programs := is.match(f.Device)
+	g := newSight(&f, s.zone())
+	if slices.ContainsFunc(programs, func(p *Program) bool { return p.previous }) {
+		before, err := s.before(ctx, acct, f.Device.ID, g.at)
+		if err != nil {
+			return nil, err
+		}
+		follow([]*sight{g}, before, s.zone())
+	}
+	alarms, err := s.deps.Store.OfRecord(ctx, acct, f.Device.ID, f.Record)
+	if err != nil {
+		return nil, fmt.Errorf("alarms of a frame: %w", err)
+	}
+	var out []Explanation
+	for _, p := range programs {
+		if p.looksAt(g.trigger, g.sent) {
+			e := p.explain(acct, g)
+			e.settle(alarms, f.Record)
+			out = append(out, e)
+		}
+	}
+	return out, nil
+}
+
+// explain says what a rule says of a frame without regard to earlier ones.
+func (p *Program) explain(acct account.ID, g *sight) Explanation {
+	e := Explanation{RuleID: p.Rule.ID, Name: p.Rule.Name}
+	switch {
+	case p.forwards():
+		e.Matched, e.State, e.Why = true, Forwarded, "the rule has no when"
+	case p.Rule.On == OnSilent:
+		e.Why = "a frame ends the silence of its device"
+	default:
+		st := Standing{Pair: Pair{p.Rule.ID, g.device.ID}}
+		v := p.step(acct, &st, g)
+		e.Matched, e.Why = v.matched, v.Why
+	}
+	return e
+}
+
+// settle adds what became of the frame.
+func (e *Explanation) settle(alarms []Alarm, record string) {
+	for _, a := range alarms {
+		if a.RuleID != e.RuleID {
+			continue
+		}
+		e.AlarmID, e.State = a.ID, Raised
+		if a.ClearedBy == record {
+			e.State = Cleared
+		}
+		return
+	}
+	if e.Matched && e.State == "" {
+		e.Why += "; the frame raised no alarm: one was raised already, or must wait"
+	}
+}
+
+// String says in one line what became of the frame, and why.
+func (e *Explanation) String() string {
+	name := strconv.Quote(e.Name)
+	switch e.State {
+	case Raised, Cleared:
+		return fmt.Sprintf("%s %s the alarm %s: %s", name, e.State, e.AlarmID, e.Why)
+	case Forwarded:
+		return name + " forwards it: " + e.Why
+	}
+	return name + " did not fire: " + e.Why
+}
+
+// About returns what the rule's deliveries for a frame are about: its alarm, or the
+// frame; empty if it has none.
+func (e *Explanation) About(record string) string {
+	if e.State == Forwarded {
+		return record
+	}
+	return e.AlarmID
+}

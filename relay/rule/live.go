@@ -1,0 +1,301 @@
+package rule
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/iot"
+)
+
+// Judge decides what follows from frames that were stored; see iot.Judge. What it
+// decides is on disk when it returns.
+func (s *Service) Judge(ctx context.Context, acct account.ID, v iot.Version, frames []iot.Stored) error {
+	is, err := s.set(ctx, acct, v)
+	if err != nil || len(is.programs) == 0 {
+		return err
+	}
+	h := s.newHearing(acct, is, frames)
+	if len(h.devices) == 0 {
+		return nil
+	}
+	if err := h.loadPrevious(ctx); err != nil {
+		return err
+	}
+	if err := h.loadStandings(ctx); err != nil {
+		return err
+	}
+	return h.decide(ctx)
+}
+
+// hearing is the frames of a batch, with the rules that look at them.
+type hearing struct {
+	s         *Service
+	acct      account.ID
+	set       *ruleSet
+	devices   []*seenDevice
+	standings map[Pair]Standing
+}
+
+// seenDevice is the frames of one device, in the order in which it was heard.
+type seenDevice struct {
+	device   *iot.Device
+	programs []*Program
+	sights   []*sight
+}
+
+func (s *Service) newHearing(acct account.ID, is *ruleSet, frames []iot.Stored) *hearing {
+	h := &hearing{s: s, acct: acct, set: is}
+	byID := make(map[string]*seenDevice, len(frames))
+	zone := s.zone()
+	for i := range frames {
+		f := &frames[i]
+		programs := is.of(f.Device)
+		if !looks(programs, f.Frame) {
+			continue
+		}
+		d := byID[f.Device.ID]
+		if d == nil {
+			d = &seenDevice{device: f.Device, programs: programs}
+			byID[f.Device.ID] = d
+			h.devices = append(h.devices, d)
+		}
+		d.sights = append(d.sights, newSight(f, zone))
+	}
+	for _, d := range h.devices {
+		slices.SortStableFunc(d.sights, func(a, b *sight) int { return cmp.Or(a.heard.Compare(b.heard), a.at.Compare(b.at)) })
+	}
+	s.counted.frames.Add(int64(len(frames)))
+	return h
+}
+
+// looks reports whether one of the rules looks at a frame.
+func looks(programs []*Program, f *decoders.Frame) bool {
+	on, sent := triggerOf(f), iot.FromDevice(f.Kind)
+	return slices.ContainsFunc(programs, func(p *Program) bool { return p.looksAt(on, sent) })
+}
+
+// looksAt reports whether the rule looks at frames of a trigger; all that the device
+// has sent end its silence.
+func (p *Program) looksAt(on Trigger, sent bool) bool {
+	return p.Rule.On == on || p.Rule.On == OnSilent && sent
+}
+
+// loadPrevious sets the readings before each frame, for devices with rules that look
+// at them.
+func (h *hearing) loadPrevious(ctx context.Context) error {
+	for _, d := range h.devices {
+		if !slices.ContainsFunc(d.programs, func(p *Program) bool { return p.previous }) {
+			continue
+		}
+		before, err := h.s.before(ctx, h.acct, d.device.ID, d.sights[0].at)
+		if err != nil {
+			return err
+		}
+		follow(d.sights, before, h.s.zone())
+	}
+	return nil
+}
+
+// maxPrevious is how many readings before a frame are looked at.
+const maxPrevious = 200
+
+// before returns the newest reading of each key before a time.
+func (s *Service) before(ctx context.Context, acct account.ID, deviceID string, at time.Time) ([]iot.Point, error) {
+	points, err := s.deps.Fleet.Points(ctx, acct, deviceID, time.Time{}, at.Add(-1), maxPrevious)
+	if err != nil {
+		return nil, fmt.Errorf("readings before a frame of device %s: %w", deviceID, err)
+	}
+	return latestOf(points), nil
+}
+
+// follow gives each frame the readings of those before it.
+func follow(sights []*sight, before []iot.Point, zone *time.Location) {
+	for _, g := range sights {
+		g.before = before
+		g.prepare(zone)
+		before = latestOf(slices.Concat(before, g.points))
+	}
+}
+
+// latestOf leaves the newest reading of each key.
+func latestOf(points []iot.Point) []iot.Point {
+	out := make([]iot.Point, 0, len(points))
+	for _, p := range newest(points) {
+		out = append(out, *p)
+	}
+	return out
+}
+
+// loadStandings reads what stands between the rules and the devices, in one round
+// trip. Pairs that nothing was kept of, which are nearly all, are not among it.
+func (h *hearing) loadStandings(ctx context.Context) error {
+	var ids []string
+	for _, d := range h.devices {
+		if slices.ContainsFunc(d.programs, func(p *Program) bool { return !p.forwards() }) {
+			ids = append(ids, d.device.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	all, err := h.s.deps.Store.Standings(ctx, h.acct, ids)
+	if err != nil {
+		return err
+	}
+	h.standings = make(map[Pair]Standing, len(all))
+	for _, st := range all {
+		h.standings[st.Pair] = st
+	}
+	return nil
+}
+
+// contest is a rule and a device whose frames it decides about.
+type contest struct {
+	program *Program
+	device  *seenDevice
+}
+
+// maxDecided is how many deliveries one transaction makes at most, as far as rules
+// say that beforehand.
+const maxDecided = 500
+
+// decidedTogether is how many of the rules fire in one transaction.
+func (h *hearing) decidedTogether() int {
+	most := 1
+	for _, p := range h.set.programs {
+		most = max(most, p.Rule.fanOut())
+	}
+	return max(1, maxDecided/most)
+}
+
+// decide judges all frames, and saves what changes.
+func (h *hearing) decide(ctx context.Context) error {
+	var changes, forwards []contest
+	for _, d := range h.devices {
+		for _, p := range d.programs {
+			if p.forwards() {
+				forwards = append(forwards, contest{p, d})
+			} else if h.changes(p, d) {
+				changes = append(changes, contest{p, d})
+			}
+		}
+	}
+	if len(changes)+len(forwards) == 0 {
+		return nil
+	}
+	for chunk := range slices.Chunk(changes, h.decidedTogether()) {
+		if err := h.change(ctx, chunk); err != nil {
+			return err
+		}
+	}
+	return h.forward(ctx, forwards)
+}
+
+// changes reports whether frames change what stands between a rule and their device,
+// as it was read without a lock.
+func (h *hearing) changes(p *Program, d *seenDevice) bool {
+	pair := Pair{p.Rule.ID, d.device.ID}
+	st, known := h.standings[pair]
+	if !known {
+		st.Pair = pair
+	}
+	if p.Rule.On == OnSilent && st.AlarmID == "" {
+		return false
+	}
+	changed := false
+	for _, g := range d.sights {
+		if !p.looksAt(g.trigger, g.sent) {
+			continue
+		}
+		v := p.step(h.acct, &st, g)
+		if v.err != nil {
+			h.s.failed.add(h.acct, p.Rule.ID, v.err, h.s.o.Now())
+		}
+		changed = changed || v.changed
+	}
+	return changed
+}
+
+// setTypes gives the frames of devices the units of their readings.
+func (h *hearing) setTypes(ctx context.Context) error {
+	types, err := h.s.sensorTypes(ctx, h.set)
+	if err != nil {
+		return err
+	}
+	for _, d := range h.devices {
+		for _, g := range d.sights {
+			g.types = types
+		}
+	}
+	return nil
+}
+
+// change judges frames again on standings that are locked, and saves what changes.
+func (h *hearing) change(ctx context.Context, all []contest) error {
+	if err := h.setTypes(ctx); err != nil {
+		return err
+	}
+	of := make(map[Pair]contest, len(all))
+	pairs := make([]Pair, len(all))
+	for i, c := range all {
+		pairs[i] = Pair{c.program.Rule.ID, c.device.device.ID}
+		of[pairs[i]] = c
+	}
+	return h.s.settle(ctx, h.acct, pairs, nil, func(d *docket, st *Standing) {
+		c := of[st.Pair]
+		for _, g := range c.device.sights {
+			if c.program.looksAt(g.trigger, g.sent) {
+				d.record(c.program, st, c.program.step(h.acct, st, g), func() Occurrence { return g.occurrence(c.program, "") })
+			}
+		}
+	})
+}
+
+// firing is that a rule fired.
+type firing struct {
+	program *Program
+	Occurrence
+}
+
+// forwarded returns the frames of a device that a rule forwards.
+func forwarded(p *Program, d *seenDevice) (out []firing) {
+	for _, g := range d.sights {
+		if p.Rule.On == g.trigger {
+			out = append(out, firing{p, g.occurrence(p, Forwarded)})
+		}
+	}
+	return out
+}
+
+// forward creates the deliveries of frames, or collects them for batches.
+func (h *hearing) forward(ctx context.Context, programs []contest) error {
+	if len(programs) == 0 {
+		return nil
+	}
+	if err := h.setTypes(ctx); err != nil {
+		return err
+	}
+	var now []firing
+	var later []Item
+	for _, c := range programs {
+		for _, f := range forwarded(c.program, c.device) {
+			if c.program.Rule.Batch == (Batch{}) {
+				now = append(now, f)
+			} else {
+				f.Rule = nil
+				later = append(later, Item{RuleID: c.program.Rule.ID, Occurrence: f.Occurrence, Batch: c.program.Rule.Batch, At: h.s.o.Now()})
+			}
+		}
+	}
+	for chunk := range slices.Chunk(now, h.decidedTogether()) {
+		if err := h.s.settle(ctx, h.acct, nil, func(d *docket) { d.fired = chunk }, nil); err != nil {
+			return err
+		}
+	}
+	return h.s.collect(ctx, h.acct, h.set, later)
+}

@@ -1,0 +1,167 @@
+package rule
+
+import (
+	"context"
+	"time"
+
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/outbox"
+)
+
+// Store keeps rules, what stands between them and devices, and alarms. Everything
+// is looked up through its account; another account's record is not found.
+type Store interface {
+	// Create saves a rule; relay.KindConflict if its id exists.
+	Create(ctx context.Context, acct account.ID, r Rule) error
+	// Change saves what change makes of a rule. After a concurrent update, change is
+	// called again. It returns relay.KindNotFound if there is no such rule, and the
+	// error of change. If forget says that the rule is another one now, its
+	// standings are dropped and its alarms cleared.
+	Change(ctx context.Context, acct account.ID, id string, change func(*Rule) error, forget func(was, is Rule) bool, now time.Time) (Rule, error)
+	// Delete deletes a rule with its standings, clears its alarms and drops what it
+	// has collected for a batch.
+	Delete(ctx context.Context, acct account.ID, id string, now time.Time) error
+	Rule(ctx context.Context, acct account.ID, id string) (Rule, error)
+	// Rules lists an account's rules in order of creation.
+	Rules(ctx context.Context, acct account.ID) ([]Rule, error)
+	CountRules(ctx context.Context, acct account.ID) (int, error)
+	// Fail adds failures of expressions to those of rules.
+	Fail(ctx context.Context, all []Failed) error
+
+	// Standings returns what stands between rules and devices of an account, without
+	// pairs that nothing was kept of.
+	Standings(ctx context.Context, acct account.ID, deviceIDs []string) ([]Standing, error)
+	// Decide locks what stands between pairs of a rule and a device, asks decide what
+	// becomes of it, and saves that in one transaction. It returns the deliveries that
+	// are new, leased until the given time. decide may be called more than once.
+	Decide(ctx context.Context, acct account.ID, pairs []Pair, until time.Time, decide func([]Standing) (Decision, error)) ([]outbox.Delivery, error)
+
+	// Alarms lists alarms, newest first, and the cursor of the next page, empty at
+	// the end.
+	Alarms(ctx context.Context, acct account.ID, f AlarmFilter) ([]Alarm, string, error)
+	Alarm(ctx context.Context, acct account.ID, id string) (Alarm, error)
+	ChangeAlarm(ctx context.Context, acct account.ID, id string, change func(*Alarm) error) (Alarm, error)
+	// OfRecord returns the alarms that a frame raised or cleared.
+	OfRecord(ctx context.Context, acct account.ID, deviceID, record string) ([]Alarm, error)
+
+	// LeaseDue takes standings whose Due has come, the oldest first, and moves it to
+	// the given time: until then no other gateway takes them.
+	LeaseDue(ctx context.Context, now, until time.Time, most int) ([]Owned[Standing], error)
+
+	// LeaseWatches does the same with devices that may be silent.
+	LeaseWatches(ctx context.Context, now, until time.Time, most int) ([]Watch, error)
+	// MoveWatches sets when devices may be silent next, zero: not as long as nothing
+	// of them changes. A watch that has changed since it was leased stays.
+	MoveWatches(ctx context.Context, leased time.Time, to []Watch) error
+	// LeaseEnrolments takes accounts whose devices have to be watched, since a rule
+	// for silent devices is new.
+	LeaseEnrolments(ctx context.Context, now, until time.Time) ([]Enrolment, error)
+	// Enrol watches the next devices of an account that was leased until a time, and reports whether there are more.
+	Enrol(ctx context.Context, e *Enrolment, now, leased time.Time, most int) (more bool, err error)
+
+	// Collect adds frames to the batches of rules; those that are there already are
+	// left as they are. It returns the batches that are full.
+	Collect(ctx context.Context, acct account.ID, items []Item) (full []BatchRef, err error)
+	// DueBatches returns batches whose first frame has waited long enough.
+	DueBatches(ctx context.Context, now time.Time, most int) ([]BatchRef, error)
+	// TakeBatch takes the oldest frames of a batch, at most so many, if there are that
+	// many or its time has come, asks send for their deliveries and saves both in one
+	// transaction. It returns the deliveries that are new, and whether frames are left
+	// that fill another batch.
+	TakeBatch(ctx context.Context, ref BatchRef, b Batch, now, until time.Time, send func([]Occurrence) ([]outbox.Delivery, error)) (created []outbox.Delivery, more bool, err error)
+}
+
+// Fleet is what rules ask of devices and their readings; *iot.Service is one.
+type Fleet interface {
+	Device(ctx context.Context, acct account.ID, id string) (iot.Device, error)
+	// DevicesByID returns those of the devices that are there.
+	DevicesByID(ctx context.Context, acct account.ID, ids []string) (map[string]iot.Device, error)
+	// HeardLast returns when the devices were heard last, by id; zero for never.
+	// With sure, the reading store is asked, and relay.KindUnavailable returned if it
+	// does not answer.
+	HeardLast(ctx context.Context, acct account.ID, ids []string, sure bool) (map[string]time.Time, error)
+	// Points returns readings of a device, newest first.
+	Points(ctx context.Context, acct account.ID, deviceID string, from, to time.Time, limit int) ([]iot.Point, error)
+	Frames(ctx context.Context, acct account.ID, deviceID string) ([]iot.RawFrame, error)
+	Decoders(ctx context.Context, acct account.ID) ([]iot.Decoder, error)
+	SensorTypes(ctx context.Context) (map[string]iot.SensorType, error)
+	// Version changes with the rules and devices of an account.
+	Version(ctx context.Context, acct account.ID) (iot.Version, error)
+}
+
+// Pair is a rule and a device.
+type Pair struct{ RuleID, DeviceID string }
+
+// Owned is a record with its account.
+type Owned[T any] struct {
+	Account account.ID
+	Of      T
+}
+
+// Standing is what stands between a rule and a device.
+type Standing struct {
+	Pair
+	// AlarmID is the alarm that is raised, empty for none, since RaisedAt.
+	AlarmID  string
+	RaisedAt time.Time
+	// Since is when the condition began to hold of a rule that waits for it to hold
+	// for some time, zero otherwise; Began is the frame.
+	Since time.Time
+	Began *Occurrence
+	// At is when the frame that changed this last was heard, FrameAt its own time and
+	// Record its journal record. A frame that is not later was judged before.
+	At, FrameAt time.Time
+	Record      string
+	// Repeats counts the runs of the raised alarm's actions after the first; RanAt is
+	// the time of the last.
+	Repeats int
+	RanAt   time.Time
+	// Due is when the clock has to look at it, zero for never.
+	Due time.Time
+}
+
+// Decision is what becomes of standings.
+type Decision struct {
+	Standings  []Standing // those that change
+	Raised     []Alarm
+	Cleared    []Alarm // by id; ClearedAt is set
+	Deliveries []outbox.Delivery
+	// Watch are devices whose silence has to be looked for anew.
+	Watch []string
+}
+
+// Watch is when a device may be silent.
+type Watch struct {
+	Account  account.ID
+	DeviceID string
+	Due      time.Time
+}
+
+// Enrolment is an account whose devices have to be watched; After is where its list
+// of devices goes on.
+type Enrolment struct {
+	Account account.ID
+	After   string
+}
+
+// Item is a frame that a rule has collected for a batch; its Occurrence has no Rule.
+type Item struct {
+	RuleID     string
+	Occurrence Occurrence
+	Batch      Batch
+	At         time.Time // when it came to the batch
+}
+
+// BatchRef names the batch of a rule.
+type BatchRef struct {
+	Account account.ID
+	RuleID  string
+}
+
+// Failed counts frames at which an expression of a rule failed.
+type Failed struct {
+	Account account.ID
+	RuleID  string
+	Failures
+}

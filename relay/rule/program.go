@@ -1,0 +1,275 @@
+package rule
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/penstock/penstock/decoders/script"
+	"github.com/penstock/penstock/relay/iot"
+)
+
+// Limits of a rule.
+const (
+	maxName       = 255
+	maxActions    = 10
+	maxDeliveries = 100    // parameters of all actions together
+	maxDevices    = 10_000 // ids that a rule names
+	maxDuration   = 366 * 24 * time.Hour
+	minSilence    = time.Minute
+	maxBatch      = 1000
+	maxBatchEvery = 24 * time.Hour
+)
+
+// Program is a compiled rule. It is safe for concurrent use.
+type Program struct {
+	Rule        Rule
+	when, clear *script.RuleCondition // nil without a condition
+	actions     *actions
+	previous    bool // a condition or a body looks at the readings before
+	selected    selection
+}
+
+// Compile checks and compiles a rule. It returns relay.KindInvalid with the fields
+// that are wrong: "when", "clear", "actions[1].body" …; of a condition with line and
+// column.
+func Compile(r *Rule) (*Program, error) {
+	p := iot.Problems{}
+	r.check(p)
+	out := &Program{Rule: *r, selected: newSelection(r.Devices)}
+	out.when = compileCondition(p, "when", r.When)
+	out.clear = compileCondition(p, "clear", r.Clear)
+	if err := p.Err(); err != nil {
+		return nil, err
+	}
+	var err error
+	if out.actions, err = compileActions(r); err != nil {
+		return nil, err
+	}
+	out.previous = out.actions.usesPrevious() ||
+		out.when != nil && out.when.UsesPrevious() || out.clear != nil && out.clear.UsesPrevious()
+	return out, nil
+}
+
+func compileCondition(p iot.Problems, field, source string) *script.RuleCondition {
+	if source == "" {
+		return nil
+	}
+	c, err := script.CompileRuleCondition(source)
+	if err != nil {
+		p.Add(field, err.Error())
+	}
+	return c
+}
+
+// check notes the fields that are wrong, but for expressions and actions.
+func (r *Rule) check(p iot.Problems) {
+	p.Require("name", r.Name)
+	p.Limit("name", r.Name, maxName)
+	switch r.On {
+	case OnReading, OnEvent:
+		r.checkConditional(p)
+	case OnSilent:
+		r.checkSilent(p)
+	default:
+		p.Add("on", "The on must be reading, silent or event.")
+	}
+	r.checkBatch(p)
+	if r.fanOut() > maxDeliveries {
+		p.Add("actions", fmt.Sprintf("The actions of a rule have at most %d parameters together.", maxDeliveries))
+	}
+	p.Limit("devices.name", r.Devices.Name, maxName)
+	if len(r.Devices.IDs) > maxDevices {
+		p.Add("devices.ids", fmt.Sprintf("The devices must not be more than %d.", maxDevices))
+	}
+	if n := len(r.Actions); n == 0 || n > maxActions {
+		p.Add("actions", fmt.Sprintf("A rule has between 1 and %d actions.", maxActions))
+	}
+}
+
+// checkConditional checks a rule that looks at frames.
+func (r *Rule) checkConditional(p iot.Problems) {
+	if r.SilentFor != 0 {
+		p.Add("silent_for", "The silent_for is for rules on silent.")
+	}
+	if r.For < 0 || r.For > maxDuration {
+		p.Add("for", "The for must be between 0 and 366 days.")
+	}
+	checkRepeat(p, r.Repeat)
+	if r.When != "" {
+		return
+	}
+	for field, set := range map[string]bool{"clear": r.Clear != "", "for": r.For != 0, "repeat": r.Repeat != Repeat{}} {
+		if set {
+			p.Add(field, "The "+field+" needs a when.")
+		}
+	}
+}
+
+// checkSilent checks a rule that looks for silence.
+func (r *Rule) checkSilent(p iot.Problems) {
+	if r.SilentFor < minSilence || r.SilentFor > maxDuration {
+		p.Add("silent_for", "The silent_for must be between 1 minute and 366 days.")
+	}
+	for field, set := range map[string]bool{"when": r.When != "", "clear": r.Clear != "", "for": r.For != 0} {
+		if set {
+			p.Add(field, "A rule on silent has no "+field+".")
+		}
+	}
+	if r.Repeat.Always {
+		p.Add("repeat", "The repeat of a rule on silent must be never or a duration.")
+	}
+	checkRepeat(p, r.Repeat)
+}
+
+func checkRepeat(p iot.Problems, r Repeat) {
+	if r.Every < 0 || r.Every > maxDuration || r.Every != 0 && r.Every < time.Second {
+		p.Add("repeat", "The repeat must be never, always or a duration between 1 second and 366 days.")
+	}
+}
+
+func (r *Rule) checkBatch(p iot.Problems) {
+	b := r.Batch
+	switch {
+	case b == Batch{}:
+		return
+	case r.When != "" || r.On == OnSilent:
+		p.Add("batch", "The batch is for rules without a when.")
+	}
+	if b.Count < 0 || b.Count > maxBatch {
+		p.Add("batch.count", fmt.Sprintf("The count must be between 1 and %d.", maxBatch))
+	}
+	if b.Every < 0 || b.Every > maxBatchEvery {
+		p.Add("batch.every", "The every must be between 0 and 24 hours.")
+	}
+}
+
+// fanOut is how many deliveries the rule makes each time.
+func (r *Rule) fanOut() (n int) {
+	for _, a := range r.Actions {
+		n += len(a.Parameters)
+	}
+	return n
+}
+
+// forwards reports whether the rule forwards frames instead of raising alarms.
+func (p *Program) forwards() bool { return p.when == nil && p.Rule.On != OnSilent }
+
+// keys are the keys of readings that the rule names.
+func (p *Program) keys() []string {
+	var out []string
+	for _, c := range []*script.RuleCondition{p.when, p.clear} {
+		if c != nil {
+			out = append(out, c.Keys()...)
+		}
+	}
+	out = append(out, p.actions.keys()...)
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// startsAnew reports whether what stands between a rule and its devices is about
+// another rule now.
+func startsAnew(was, is Rule) bool {
+	return was.Enabled && !is.Enabled || was.On != is.On || was.When != is.When || was.Clear != is.Clear ||
+		was.For != is.For || was.SilentFor != is.SilentFor || !slices.Equal(was.Devices.IDs, is.Devices.IDs) ||
+		was.Devices.DecoderID != is.Devices.DecoderID || was.Devices.LocationID != is.Devices.LocationID || was.Devices.Name != is.Devices.Name
+}
+
+// selection is a compiled Devices.
+type selection struct {
+	Devices
+	ids  map[string]bool // nil: any
+	name pattern
+}
+
+func newSelection(d Devices) selection {
+	s := selection{Devices: d, name: newPattern(d.Name)}
+	if len(d.IDs) > 0 {
+		s.ids = make(map[string]bool, len(d.IDs))
+		for _, id := range d.IDs {
+			s.ids[id] = true
+		}
+	}
+	return s
+}
+
+// has reports whether a device is selected.
+func (s *selection) has(d *iot.Device) bool {
+	return (s.ids == nil || s.ids[d.ID]) &&
+		(s.DecoderID == "" || s.DecoderID == d.DecoderID) &&
+		(s.LocationID == "" || s.LocationID == d.LocationID) &&
+		(s.Name == "" || s.name.matches(d.Name))
+}
+
+// pattern is a text in which * stands for any characters.
+type pattern struct {
+	first, last string
+	between     []string
+	star        bool
+}
+
+func newPattern(text string) pattern {
+	parts := strings.Split(text, "*")
+	n := len(parts) - 1
+	if n == 0 {
+		return pattern{first: text}
+	}
+	return pattern{first: parts[0], between: parts[1:n], last: parts[n], star: true}
+}
+
+// matches reports whether a text fits the pattern, in time in proportion to both.
+func (p *pattern) matches(text string) bool {
+	text, ok := strings.CutPrefix(text, p.first)
+	if !ok || !p.star {
+		return ok && text == ""
+	}
+	text, ok = strings.CutSuffix(text, p.last)
+	for _, part := range p.between {
+		if !ok {
+			break
+		}
+		_, text, ok = strings.Cut(text, part)
+	}
+	return ok
+}
+
+// holding is what a condition says of a frame.
+type holding int
+
+const (
+	unknown holding = iota // it looks at a value that is missing
+	yes
+	no
+)
+
+// question is a condition with its name and answers, which are made once.
+type question struct {
+	name, holds, not string
+}
+
+func (p *Program) askWhen(s *script.RuleSubject) (holding, string, error) {
+	return question{"when", "when holds", "when does not hold"}.ask(p.when, s)
+}
+
+func (p *Program) askClear(s *script.RuleSubject) (holding, string, error) {
+	return question{"clear", "clear holds", "clear does not hold"}.ask(p.clear, s)
+}
+
+// ask evaluates a condition. An error is a fault of the expression.
+func (q question) ask(c *script.RuleCondition, s *script.RuleSubject) (holding, string, error) {
+	holds, err := c.HoldsOf(s)
+	if err != nil {
+		why := q.name + ": " + err.Error()
+		if _, missing := errors.AsType[*script.MissingKey](err); missing {
+			return unknown, why, nil
+		}
+		return unknown, why, fmt.Errorf("%s: %w", q.name, err)
+	}
+	if holds {
+		return yes, q.holds, nil
+	}
+	return no, q.not, nil
+}

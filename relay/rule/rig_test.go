@@ -1,0 +1,260 @@
+package rule_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/decoders/catalog"
+	"github.com/penstock/penstock/delivery/embedded/readings"
+	"github.com/penstock/penstock/delivery/embedded/redis"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/cache"
+	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/rule"
+	"github.com/penstock/penstock/relay/sqlstore/records"
+	"github.com/penstock/penstock/relay/sqlstore/recordstest"
+)
+
+// base is the time at which the tests begin.
+func base() time.Time { return time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC) }
+
+func must(t *testing.T, errs ...error) {
+	t.Helper()
+	for _, err := range errs {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// clock is the time of a test.
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) set(seconds float64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = base().Add(time.Duration(seconds * float64(time.Second)))
+}
+
+// dispatched are the deliveries that were handed to the queue.
+type dispatched struct {
+	mu  sync.Mutex
+	all []outbox.Delivery
+}
+
+func (d *dispatched) Dispatch(ds []outbox.Delivery) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.all = append(d.all, ds...)
+}
+
+// site is the stores that gateways share.
+type site struct {
+	t        *testing.T
+	clock    *clock
+	records  *records.Records
+	cache    iot.Cache
+	readings iot.ReadingStore
+	sent     *dispatched
+}
+
+// gateway is a service of rules behind one of devices.
+type gateway struct {
+	*site
+	iot   *iot.Service
+	rules *rule.Service
+	store *faulty
+}
+
+func newSite(t *testing.T, open func(now func() time.Time) *records.Records) *site {
+	t.Helper()
+	server, err := redis.Start(redis.Options{})
+	must(t, err)
+	db, err := cache.Open(cache.Options{Dialer: server.Dial})
+	must(t, err)
+	store, err := readings.Open(t.TempDir(), readings.Options{})
+	must(t, err)
+	t.Cleanup(func() { _ = errors.Join(db.Close(), server.Close(), store.Close()) })
+	s := &site{t: t, clock: &clock{now: base()}, cache: db.IoT(), readings: store, sent: &dispatched{}}
+	s.records = open(s.clock.Now)
+	must(t, s.records.Devices.PutSensorType(t.Context(), iot.SensorType{ID: "temperature", MetricUnits: "°C"}))
+	d := iot.Decoder{ID: "dec", Name: "dec", Type: iot.Other, Codec: "json"}
+	for _, key := range []string{"t", "h", "door"} {
+		d.Sensors = append(d.Sensors, iot.Mapping{Key: key, SensorTypeID: "temperature"})
+	}
+	must(t, s.records.Devices.CreateDecoder(t.Context(), 1, d), s.records.Devices.CreateDecoder(t.Context(), 2, d))
+	return s
+}
+
+func newGateway(t *testing.T) *gateway {
+	t.Helper()
+	return newSite(t, func(now func() time.Time) *records.Records { return recordstest.OpenAt(t, now) }).gateway()
+}
+
+// gateway starts one that remembers nothing.
+func (s *site) gateway() *gateway {
+	s.t.Helper()
+	g := &gateway{site: s, store: &faulty{Store: s.records.Rules}}
+	g.iot = iot.New(s.records.Devices, s.cache, s.readings, catalog.Compile, iot.Options{Now: s.clock.Now})
+	var err error
+	g.rules, err = rule.New(rule.Deps{Store: g.store, Fleet: g.iot, Dispatcher: s.sent}, rule.Options{Now: s.clock.Now})
+	must(s.t, err)
+	g.iot.JudgeWith(g.rules)
+	return g
+}
+
+// create saves a rule of account 1 that posts.
+func (g *gateway) create(r rule.Rule) string {
+	g.t.Helper()
+	r.Name, r.Enabled = "Rule", true
+	if r.On == "" {
+		r.On = rule.OnReading
+	}
+	if r.Actions == nil {
+		r.Actions = []rule.Action{{Action: rule.HTTPPost, Parameters: []string{"https://example.com/"}}}
+	}
+	made, _, err := g.rules.Create(g.t.Context(), 1, r)
+	must(g.t, err)
+	return made.ID
+}
+
+// uplink is a frame of a device, received and measured a number of seconds after the
+// beginning.
+func uplink(device string, at float64, values map[string]any) iot.Arrival {
+	when := base().Add(time.Duration(at * float64(time.Second)))
+	return iot.Arrival{
+		Record: fmt.Sprintf("n-u%s%g", device, at), Account: 1, DecoderID: "dec", ReceivedAt: when,
+		Frame: decoders.Frame{Kind: decoders.Uplink, Identifier: device, DedupID: fmt.Sprint(at), NetworkTime: when, Object: values},
+	}
+}
+
+func warm(device string, at, celsius float64) iot.Arrival {
+	return uplink(device, at, map[string]any{"t": celsius})
+}
+
+func (g *gateway) ingest(all ...iot.Arrival) {
+	g.t.Helper()
+	out, err := g.iot.Ingest(g.t.Context(), all)
+	must(g.t, err)
+	for i := range out {
+		if out[i].Refused != "" {
+			g.t.Fatalf("%s: %s", all[i].Record, out[i].Refused)
+		}
+	}
+}
+
+// device returns the id of a device.
+func (s *site) device(identifier string) string {
+	s.t.Helper()
+	d, err := s.records.Devices.DeviceByIdentifier(s.t.Context(), 1, identifier)
+	must(s.t, err)
+	return d.ID
+}
+
+// alarms are an account's alarms, oldest first, those of one time by their texts, as "raised at–cleared at" in seconds.
+func (s *site) alarms() (out []string) {
+	s.t.Helper()
+	all, _, err := s.records.Rules.Alarms(s.t.Context(), 1, rule.AlarmFilter{Limit: 500})
+	must(s.t, err)
+	slices.SortFunc(all, func(a, b rule.Alarm) int {
+		return cmp.Or(a.RaisedAt.Compare(b.RaisedAt), a.ClearedAt.Compare(b.ClearedAt))
+	})
+	for _, a := range all {
+		text := fmt.Sprintf("%g–", a.RaisedAt.Sub(base()).Seconds())
+		if a.State == rule.Cleared {
+			text += fmt.Sprintf("%g", a.ClearedAt.Sub(base()).Seconds())
+		}
+		out = append(out, text)
+	}
+	return out
+}
+
+// deliveries are those of kind rule, oldest first.
+func (s *site) deliveries() []outbox.Delivery {
+	s.t.Helper()
+	all, _, err := s.records.Deliveries.List(s.t.Context(), outbox.Filter{Kind: outbox.KindRule, Limit: 500})
+	must(s.t, err)
+	slices.Reverse(all)
+	return all
+}
+
+func (g *gateway) wants(what string, alarms []string, deliveries int) {
+	g.t.Helper()
+	if got := g.alarms(); !slices.Equal(got, alarms) {
+		g.t.Errorf("%s: alarms %q, want %q", what, got, alarms)
+	}
+	if got := len(g.deliveries()); got != deliveries {
+		g.t.Errorf("%s: %d deliveries, want %d", what, got, deliveries)
+	}
+}
+
+// faulty is a store whose changes fail, before or after they were made: as if the
+// process had died there.
+type faulty struct {
+	rule.Store
+	mu     sync.Mutex
+	calls  int
+	failAt int // which change fails, from 1; 0: none
+	after  bool
+}
+
+var errDied = errors.New("the process has died")
+
+// change makes a change that may fail.
+func (f *faulty) change(do func() error) error {
+	f.mu.Lock()
+	f.calls++
+	fails := f.calls == f.failAt
+	f.mu.Unlock()
+	if fails && !f.after {
+		return errDied
+	}
+	if err := do(); err != nil {
+		return err
+	}
+	if fails {
+		return errDied
+	}
+	return nil
+}
+
+func (f *faulty) Decide(ctx context.Context, acct account.ID, pairs []rule.Pair, until time.Time, decide func([]rule.Standing) (rule.Decision, error)) (out []outbox.Delivery, err error) {
+	err = f.change(func() (err error) {
+		out, err = f.Store.Decide(ctx, acct, pairs, until, decide)
+		return err
+	})
+	return out, err
+}
+
+func (f *faulty) Collect(ctx context.Context, acct account.ID, items []rule.Item) (full []rule.BatchRef, err error) {
+	err = f.change(func() (err error) {
+		full, err = f.Store.Collect(ctx, acct, items)
+		return err
+	})
+	return full, err
+}
+
+func (f *faulty) TakeBatch(ctx context.Context, ref rule.BatchRef, b rule.Batch, now, until time.Time, send func([]rule.Occurrence) ([]outbox.Delivery, error)) (out []outbox.Delivery, more bool, err error) {
+	err = f.change(func() (err error) {
+		out, more, err = f.Store.TakeBatch(ctx, ref, b, now, until, send)
+		return err
+	})
+	return out, more, err
+}

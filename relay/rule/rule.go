@@ -1,0 +1,153 @@
+package rule
+
+import (
+	"time"
+
+	"github.com/penstock/penstock/relay/iot"
+)
+
+// Trigger is what a rule looks at.
+type Trigger string
+
+// The triggers.
+const (
+	OnReading Trigger = "reading" // the readings of an uplink
+	OnSilent  Trigger = "silent"  // no uplink for Rule.SilentFor
+	OnEvent   Trigger = "event"   // a join, a status or another event of a device
+)
+
+// Rule says what follows from the frames of some devices of an account.
+type Rule struct {
+	ID      string  `json:"id"`
+	Name    string  `json:"name"`
+	Enabled bool    `json:"enabled"`
+	On      Trigger `json:"on"`
+	Devices Devices `json:"devices,omitzero"`
+	// When is the condition under which an alarm is raised; without one, every
+	// frame is forwarded. Clear is the condition under which it is cleared; without
+	// one, when When no longer holds. Both are expressions.
+	When  string `json:"when,omitempty"`
+	Clear string `json:"clear,omitempty"`
+	// For is how long When must hold before the alarm is raised.
+	For time.Duration `json:"for,omitempty"`
+	// SilentFor is how long a device may send nothing, with OnSilent.
+	SilentFor time.Duration `json:"silent_for,omitempty"`
+	Repeat    Repeat        `json:"repeat,omitzero"`
+	// Batch collects what a rule without When forwards.
+	Batch Batch `json:"batch,omitzero"`
+	// Ordered delivers to each endpoint in the order of the frames.
+	Ordered   bool      `json:"ordered,omitempty"`
+	Actions   []Action  `json:"actions"`
+	CreatedAt time.Time `json:"created_at,omitzero"`
+	UpdatedAt time.Time `json:"updated_at,omitzero"`
+	// Failures are kept apart and looked up with the rule.
+	Failures Failures `json:"-"`
+}
+
+// Failures counts the frames at which an expression of a rule failed, since the rule
+// was changed last. Such a frame does not make the rule fire.
+type Failures struct {
+	Count  int64     `json:"count"`
+	LastAt time.Time `json:"last_at,omitzero"`
+	Last   string    `json:"last,omitempty"` // the reason
+}
+
+// Devices selects devices of the account; the zero value selects all. A device
+// must meet every field that is set.
+type Devices struct {
+	DecoderID  string   `json:"decoder_id,omitempty"`
+	LocationID string   `json:"location_id,omitempty"`
+	IDs        []string `json:"ids,omitempty"`
+	Name       string   `json:"name,omitempty"` // a pattern: * stands for any characters
+}
+
+// Repeat is when the actions of a raised alarm run again while its condition
+// holds: never (the zero value), with each frame, or at most every so often.
+type Repeat struct {
+	Always bool          `json:"always,omitempty"`
+	Every  time.Duration `json:"every,omitempty"`
+}
+
+// Batch is how forwarded frames are collected into one request: until there are
+// Count, or the first has waited for Every. The zero value forwards each by itself.
+type Batch struct {
+	Count int           `json:"count,omitempty"`
+	Every time.Duration `json:"every,omitempty"`
+}
+
+// The actions.
+const (
+	HTTPPost = "http_post"
+	HTTPGet  = "http_get"
+	Email    = "email"
+	SMS      = "sms"
+)
+
+// Action is what a rule does when it fires.
+type Action struct {
+	Action string `json:"action"`
+	// Parameters are URLs, e-mail addresses or numbers; each gets a delivery.
+	Parameters []string `json:"parameters"`
+	// Body is an expression; its result, as JSON, is the body of http_post and the
+	// text of email and sms.
+	Body string `json:"body,omitempty"`
+	// Originator is that of an sms; empty: the account's usual one.
+	Originator string `json:"originator,omitempty"`
+}
+
+// State is what a rule says of a device, or of one frame.
+type State string
+
+// The states. An alarm is raised or cleared; a frame may also be forwarded.
+const (
+	Raised    State = "raised"
+	Cleared   State = "cleared"
+	Forwarded State = "forwarded"
+)
+
+// Alarm is a rule's condition that held for a device.
+type Alarm struct {
+	ID       string `json:"id"`
+	RuleID   string `json:"rule_id"`
+	DeviceID string `json:"device_id"`
+	State    State  `json:"state"`
+	// RaisedAt is the time of the uplink that raised it, ClearedAt that of the one
+	// that cleared it, zero while it is raised.
+	RaisedAt  time.Time `json:"raised_at"`
+	ClearedAt time.Time `json:"cleared_at,omitzero"`
+	// Readings are those of the uplink that raised it, by key.
+	Readings       map[string]Value `json:"readings,omitempty"`
+	AcknowledgedAt time.Time        `json:"acknowledged_at,omitzero"`
+	AcknowledgedBy string           `json:"acknowledged_by,omitempty"`
+	Note           string           `json:"note,omitempty"`
+	// RaisedBy and ClearedBy are the journal records of the frames that did so; empty
+	// if a time that passed did.
+	RaisedBy  string `json:"raised_by,omitempty"`
+	ClearedBy string `json:"cleared_by,omitempty"`
+}
+
+// Value is a reading: a number, or a text if there is one.
+type Value struct {
+	Value  float64 `json:"value"`
+	Text   string  `json:"text,omitempty"`
+	IsText bool    `json:"is_text,omitempty"`
+	Units  string  `json:"units,omitempty"` // metric
+}
+
+// Occurrence is that a rule fired for a device.
+type Occurrence struct {
+	Rule    *Rule
+	AlarmID string // empty when a frame is forwarded
+	State   State
+	Device  iot.Device
+	// Record is the journal record of the frame; empty if no frame made the rule
+	// fire but a time that passed. Event is its kind ("join", "status" …) with its data.
+	Record   string
+	Time     time.Time // of the uplink, or the time that passed
+	Readings map[string]Value
+	Previous map[string]Value // the readings before, if the rule asks for them
+	Uplink   *iot.Uplink      // nil if there is none
+	Event    map[string]any
+	// Repeats counts the occurrences of the alarm before this one.
+	Repeats int
+}

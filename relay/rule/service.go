@@ -1,0 +1,220 @@
+package rule
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/outbox"
+)
+
+// Deps are the dependencies of a Service. Store, Fleet and Dispatcher are required.
+type Deps struct {
+	Store      Store
+	Fleet      Fleet
+	Dispatcher outbox.Dispatcher
+	// CheckURL reports why the gateway may not call a URL; nil allows all URLs.
+	CheckURL func(string) error
+	// Behind reports that frames wait to be processed for longer than usual: nothing
+	// is decided by the clock meanwhile. nil: never.
+	Behind func() bool
+}
+
+// Options configures a Service; the zero value works.
+type Options struct {
+	Settings Settings
+	// Lease is how long new deliveries are leased for their first attempt; 0 means
+	// 30 s.
+	Lease time.Duration
+	// Tick is how often the clock is looked at; 0 means 1 s.
+	Tick time.Duration
+	// MaxRules is how many rules an account may have; 0 means 2,000.
+	MaxRules int
+	Now      func() time.Time
+	NewID    func() string
+	Logger   *slog.Logger
+}
+
+// Service implements the use cases of rules and alarms. It is safe for concurrent
+// use.
+type Service struct {
+	deps    Deps
+	o       Options
+	mu      sync.Mutex
+	sets    map[account.ID]*ruleSet
+	failed  failures
+	counted counters
+}
+
+// New returns a Service.
+func New(d Deps, o Options) (*Service, error) {
+	if d.Store == nil || d.Fleet == nil || d.Dispatcher == nil {
+		return nil, errors.New("rule: store, fleet and dispatcher are needed")
+	}
+	if d.CheckURL == nil {
+		d.CheckURL = func(string) error { return nil }
+	}
+	if d.Behind == nil {
+		d.Behind = func() bool { return false }
+	}
+	o.Lease, o.Tick = cmp.Or(o.Lease, 30*time.Second), cmp.Or(o.Tick, time.Second)
+	o.MaxRules = cmp.Or(o.MaxRules, 2000)
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.NewID == nil {
+		now := o.Now
+		o.NewID = func() string { return relay.NewID(now()) }
+	}
+	if o.Settings.Now == nil {
+		o.Settings.Now = o.Now
+	}
+	o.Logger = cmp.Or(o.Logger, slog.Default())
+	return &Service{deps: d, o: o, sets: make(map[account.ID]*ruleSet)}, nil
+}
+
+// Create saves a new rule under its id, or under a new one if it has none. It returns
+// the rule as it was saved, and warnings: keys that no decoder of its devices maps.
+//
+// It returns relay.KindInvalid with the field ("when", "actions[1].body" …), and
+// relay.KindConflict if the id exists.
+func (s *Service) Create(ctx context.Context, acct account.ID, r Rule) (Rule, []string, error) {
+	now := s.o.Now().UTC()
+	r.ID, r.CreatedAt, r.UpdatedAt, r.Failures = cmp.Or(r.ID, s.o.NewID()), now, now, Failures{}
+	p, err := s.check(&r)
+	if err != nil {
+		return Rule{}, nil, err
+	}
+	n, err := s.deps.Store.CountRules(ctx, acct)
+	if err != nil {
+		return Rule{}, nil, err
+	}
+	if n >= s.o.MaxRules {
+		return Rule{}, nil, relay.Invalid("name", "the account has as many rules as it may have")
+	}
+	if err := s.deps.Store.Create(ctx, acct, r); err != nil {
+		return Rule{}, nil, err
+	}
+	return r, s.warnings(ctx, acct, p), nil
+}
+
+// Change saves what change makes of a rule. If its trigger, conditions or devices
+// become others, its alarms are cleared without actions, and it starts anew. It
+// returns relay.KindNotFound if there is no such rule, what change returned, and
+// relay.KindInvalid as Create does.
+func (s *Service) Change(ctx context.Context, acct account.ID, id string, change func(*Rule) error) (Rule, []string, error) {
+	var p *Program
+	now := s.o.Now().UTC()
+	r, err := s.deps.Store.Change(ctx, acct, id, func(r *Rule) (err error) {
+		created := r.CreatedAt
+		if err := change(r); err != nil {
+			return err
+		}
+		r.ID, r.CreatedAt, r.UpdatedAt = id, created, now
+		p, err = s.check(r)
+		return err
+	}, startsAnew, now)
+	if err != nil {
+		return Rule{}, nil, err
+	}
+	return r, s.warnings(ctx, acct, p), nil
+}
+
+// Delete deletes a rule; its alarms stay as history, and raised ones are cleared
+// without actions. It returns relay.KindNotFound if there is no such rule.
+func (s *Service) Delete(ctx context.Context, acct account.ID, id string) error {
+	return s.deps.Store.Delete(ctx, acct, id, s.o.Now())
+}
+
+// Rule returns a rule; relay.KindNotFound if there is none.
+func (s *Service) Rule(ctx context.Context, acct account.ID, id string) (Rule, error) {
+	return s.deps.Store.Rule(ctx, acct, id)
+}
+
+// Rules lists an account's rules in order of creation.
+func (s *Service) Rules(ctx context.Context, acct account.ID) ([]Rule, error) {
+	return s.deps.Store.Rules(ctx, acct)
+}
+
+// Alarms lists alarms, newest first, and the cursor of the next page, empty at the
+// end.
+func (s *Service) Alarms(ctx context.Context, acct account.ID, f AlarmFilter) ([]Alarm, string, error) {
+	switch {
+	case f.State != "" && f.State != Raised && f.State != Cleared:
+		return nil, "", relay.Invalid("state", "must be raised or cleared")
+	case f.Limit < 0 || f.Limit > relay.MaxPerPage:
+		return nil, "", relay.Invalid("limit", "must be between 1 and 500")
+	}
+	f.Limit = cmp.Or(f.Limit, 100)
+	return s.deps.Store.Alarms(ctx, acct, f)
+}
+
+// Alarm returns an alarm; relay.KindNotFound if there is none.
+func (s *Service) Alarm(ctx context.Context, acct account.ID, id string) (Alarm, error) {
+	return s.deps.Store.Alarm(ctx, acct, id)
+}
+
+// maxNote is the most bytes of a note.
+const maxNote = 4096
+
+// Acknowledge notes who has seen an alarm. The first time stays; the note and the
+// name are replaced. It returns relay.KindNotFound if there is no such alarm.
+func (s *Service) Acknowledge(ctx context.Context, acct account.ID, id, by, note string) (Alarm, error) {
+	if len(note) > maxNote {
+		return Alarm{}, relay.Invalid("note", "must not be longer than 4096 bytes")
+	}
+	now := s.o.Now().UTC()
+	return s.deps.Store.ChangeAlarm(ctx, acct, id, func(a *Alarm) error {
+		if a.AcknowledgedAt.IsZero() {
+			a.AcknowledgedAt = now
+		}
+		a.AcknowledgedBy, a.Note = by, note
+		return nil
+	})
+}
+
+// check compiles a rule and checks the URLs that it calls.
+func (s *Service) check(r *Rule) (*Program, error) {
+	p, err := Compile(r)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.actions.checkURLs(s.deps.CheckURL); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// warnings names the keys of a rule's conditions that no decoder of its devices maps.
+// A rule is saved without them if they cannot be determined.
+func (s *Service) warnings(ctx context.Context, acct account.ID, p *Program) (out []string) {
+	keys := p.keys()
+	if len(keys) == 0 {
+		return nil
+	}
+	decoders, err := s.deps.Fleet.Decoders(ctx, acct)
+	if err != nil {
+		return nil
+	}
+	mapped := make(map[string]bool)
+	for _, d := range decoders {
+		if of := p.Rule.Devices.DecoderID; of != "" && of != d.ID {
+			continue
+		}
+		for _, m := range d.Sensors {
+			mapped[m.Key] = true
+		}
+	}
+	for _, key := range keys {
+		if !mapped[key] {
+			out = append(out, fmt.Sprintf("No decoder of the selected devices maps the key %q.", key))
+		}
+	}
+	return out
+}

@@ -1,0 +1,388 @@
+package rule_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/rule"
+	"github.com/penstock/penstock/relay/sqlstore/records"
+	"github.com/penstock/penstock/relay/sqlstore/recordstest"
+	"github.com/penstock/penstock/relay/sqlstore/sqltest"
+)
+
+func TestAFrameRaisesAnAlarmOnce(t *testing.T) {
+	g := newGateway(t)
+	g.create(rule.Rule{When: "values.t > 30", Clear: "values.t < 28"})
+	frames := []iot.Arrival{warm("a", 1, 20), warm("a", 2, 31), warm("b", 2, 10), warm("a", 3, 32), warm("a", 4, 27), warm("a", 5, 35)}
+	g.ingest(frames[0])
+	g.wants("cold", nil, 0)
+	g.ingest(frames[1:3]...)
+	g.wants("hot", []string{"2–"}, 1)
+	g.ingest(frames[3:]...)
+	g.wants("cold and hot again", []string{"2–4", "5–"}, 3)
+	g.ingest(frames...)
+	g.site.gateway().ingest(frames...)
+	g.wants("all once more", []string{"2–4", "5–"}, 3)
+	if n := len(g.sent.all); n != 3 {
+		t.Errorf("%d deliveries were dispatched", n)
+	}
+	if body := string(g.sent.all[0].Request.Body); !strings.Contains(body, `"state":"raised"`) || !strings.Contains(body, `"t":{"value":31,"units":"°C"}`) {
+		t.Errorf("%s", body)
+	}
+}
+
+func TestARuleOfAnotherAccountLooksAtNothing(t *testing.T) {
+	g := newGateway(t)
+	r := rule.Rule{Name: "Rule", Enabled: true, On: rule.OnReading, When: "values.t > 30", Actions: []rule.Action{{Action: rule.Email, Parameters: []string{"a@example.com"}}}}
+	_, _, err := g.rules.Create(t.Context(), 2, r)
+	must(t, err)
+	g.ingest(warm("a", 1, 31))
+	g.wants("another account's frame", nil, 0)
+}
+
+func TestAReplayIsJudgedOnlyWhenAsked(t *testing.T) {
+	g := newGateway(t)
+	g.ingest(warm("a", 1, 31))
+	g.create(rule.Rule{When: "values.t > 30"})
+	again := warm("a", 1, 31)
+	again.NoRules = true
+	g.ingest(again)
+	g.wants("a replay", nil, 0)
+	again.NoRules = false
+	g.ingest(again)
+	g.wants("a replay with rules", []string{"1–"}, 1)
+}
+
+func TestAChangeOfARuleTakesEffectAtOnce(t *testing.T) {
+	g := newGateway(t)
+	id := g.create(rule.Rule{When: "values.t > 30"})
+	g.ingest(warm("a", 1, 31))
+	change := func(do func(*rule.Rule)) {
+		_, _, err := g.rules.Change(t.Context(), 1, id, func(r *rule.Rule) error { do(r); return nil })
+		must(t, err)
+	}
+	g.clock.set(2)
+	change(func(r *rule.Rule) { r.Name = "Another" })
+	g.wants("a name", []string{"1–"}, 1)
+	change(func(r *rule.Rule) { r.When = "values.t > 40" })
+	g.wants("a condition", []string{"1–2"}, 1)
+	g.ingest(warm("a", 3, 35))
+	g.wants("a frame between", []string{"1–2"}, 1)
+	change(func(r *rule.Rule) { r.When, r.Devices.Name = "values.t > 10", "a*" })
+	g.ingest(warm("a", 4, 35), warm("b", 4, 35))
+	g.wants("devices", []string{"1–2", "4–"}, 2)
+	change(func(r *rule.Rule) { r.Enabled = false })
+	g.ingest(warm("a", 5, 1), warm("a", 6, 35))
+	g.wants("disabled", []string{"1–2", "4–4"}, 2)
+	must(t, g.rules.Delete(t.Context(), 1, id))
+	g.ingest(warm("a", 7, 35))
+	g.wants("deleted", []string{"1–2", "4–4"}, 2)
+}
+
+func TestADeviceThatBecomesAnotherIsSelectedAnew(t *testing.T) {
+	g := newGateway(t)
+	g.create(rule.Rule{When: "values.t > 30", Devices: rule.Devices{Name: "Cold*"}})
+	g.ingest(warm("a", 1, 31))
+	_, err := g.records.Devices.ChangeDevice(t.Context(), 1, g.device("a"), func(d *iot.Device) error { d.Name = "Cold room"; return nil })
+	must(t, err)
+	g.ingest(warm("a", 2, 31))
+	g.wants("renamed", []string{"2–"}, 1)
+}
+
+func TestForwardingAndPrevious(t *testing.T) {
+	g := newGateway(t)
+	g.create(rule.Rule{})
+	g.create(rule.Rule{When: "values.t - previous.t > 5"})
+	g.ingest(warm("a", 1, 20))
+	frames := []iot.Arrival{warm("a", 2, 22), warm("a", 3, 30), warm("a", 4, 31)}
+	g.ingest(frames...)
+	g.wants("a leap", []string{"3–4"}, 4+2)
+	g.site.gateway().ingest(frames...)
+	g.wants("after a crash", []string{"3–4"}, 4+2)
+}
+
+func TestEventsAreJudgedByTheirRules(t *testing.T) {
+	g := newGateway(t)
+	g.create(rule.Rule{On: rule.OnEvent, When: `event.type == "status" and event.battery < 20`})
+	low, high, joined := 10.0, 90.0, warm("a", 1, 50)
+	joined.Frame.Kind, joined.Frame.Object = decoders.Join, nil
+	status := func(at float64, battery *float64) iot.Arrival {
+		a := uplink("a", at, nil)
+		a.Frame.Kind, a.Frame.Battery = decoders.Status, battery
+		return a
+	}
+	g.ingest(joined, warm("a", 2, 50), status(3, &low), warm("a", 4, 50), status(5, &high))
+	g.wants("a low battery", []string{"3–5"}, 2)
+}
+
+func TestAnExpressionThatFailsIsToldOf(t *testing.T) {
+	g := newGateway(t)
+	id := g.create(rule.Rule{When: `values.t > 30`})
+	g.ingest(uplink("a", 1, map[string]any{"t": "warm"}), warm("a", 2, 31))
+	g.wants("the frame after it", []string{"2–"}, 1)
+	if n := g.rules.Stats().Failed; n != 1 {
+		t.Errorf("%d failures", n)
+	}
+	g.rules.SaveFailures(t.Context())
+	r, err := g.rules.Rule(t.Context(), 1, id)
+	if err != nil || r.Failures.Count != 1 || !strings.Contains(r.Failures.Last, "when: line 1, column") {
+		t.Errorf("%+v, %v", r.Failures, err)
+	}
+}
+
+func TestTheClockRaisesWhatHasHeldLongEnough(t *testing.T) {
+	g := newGateway(t)
+	g.create(rule.Rule{When: "values.t > 30", For: time.Minute})
+	g.ingest(warm("a", 1, 31), warm("b", 1, 31))
+	g.ingest(warm("b", 30, 20))
+	g.clock.set(61)
+	must(t, g.rules.Tick(t.Context()))
+	g.wants("within the grace", nil, 0)
+	g.clock.set(64)
+	must(t, g.rules.Tick(t.Context()), g.site.gateway().rules.Tick(t.Context()))
+	g.wants("a minute later", []string{"61–"}, 1)
+	if d := g.deliveries()[0]; !strings.Contains(string(d.Request.Body), `"t":{"value":31`) {
+		t.Errorf("%s", d.Request.Body)
+	}
+	g.ingest(warm("a", 70, 1))
+	g.wants("cleared", []string{"61–70"}, 2)
+}
+
+func TestSilence(t *testing.T) {
+	g := newGateway(t)
+	g.ingest(warm("a", 0, 1), warm("b", 0, 1))
+	must(t, g.records.Devices.CreateDevice(t.Context(), 1, iot.Device{ID: "never", Identifier: "never", CreatedAt: base()}, nil))
+	g.create(rule.Rule{On: rule.OnSilent, SilentFor: time.Minute, Devices: rule.Devices{Name: "*"}})
+	tick := func(at float64) {
+		g.clock.set(at)
+		must(t, g.rules.Tick(t.Context()))
+	}
+	tick(5)
+	tick(59)
+	g.wants("early", nil, 0)
+	g.ingest(warm("b", 40, 1))
+	tick(61)
+	g.wants("a minute after the last frame, or the creation", []string{"60–", "60–"}, 2)
+	tick(75)
+	tick(99)
+	g.wants("b is silent later", []string{"60–", "60–"}, 2)
+	g.ingest(warm("c", 99, 1))
+	tick(101)
+	g.wants("b", []string{"60–", "60–", "100–"}, 3)
+	told := uplink("a", 105, nil)
+	told.Frame.Kind = decoders.TxAck
+	g.ingest(told)
+	g.wants("a gateway says that it has sent something", []string{"60–", "60–", "100–"}, 3)
+	g.ingest(warm("a", 110, 1))
+	g.wants("a is heard", []string{"60–", "60–110", "100–"}, 4)
+	tick(160)
+	g.wants("c, that came after the rule", []string{"60–", "60–110", "100–", "159–"}, 5)
+	tick(171)
+	g.wants("a again", []string{"60–", "60–110", "100–", "159–", "170–"}, 6)
+}
+
+func TestNothingIsDecidedByTheClockWhileBehind(t *testing.T) {
+	g := newGateway(t)
+	behind := true
+	var err error
+	g.rules, err = rule.New(rule.Deps{Store: g.store, Fleet: g.iot, Dispatcher: g.sent, Behind: func() bool { return behind }}, rule.Options{Now: g.clock.Now})
+	must(t, err)
+	g.ingest(warm("a", 0, 1))
+	g.create(rule.Rule{On: rule.OnSilent, SilentFor: time.Minute})
+	for _, now := range []float64{5, 70} {
+		g.clock.set(now)
+		must(t, g.rules.Tick(t.Context()))
+	}
+	g.wants("behind", nil, 0)
+	behind = false
+	must(t, g.rules.Tick(t.Context()))
+	g.wants("no longer", []string{"60–"}, 1)
+}
+
+func TestBatches(t *testing.T) {
+	g := newGateway(t)
+	g.create(rule.Rule{Batch: rule.Batch{Count: 3, Every: time.Minute}})
+	for n := range 7 {
+		g.ingest(warm("a", float64(n), float64(n)))
+		g.ingest(warm("a", float64(n), float64(n))) // once more, as after a crash
+	}
+	g.wants("two are full", nil, 2)
+	g.clock.set(30)
+	must(t, g.rules.Tick(t.Context()))
+	g.wants("the third waits", nil, 2)
+	g.clock.set(61)
+	must(t, g.rules.Tick(t.Context()))
+	g.wants("a minute later", nil, 3)
+	for i, want := range []int{3, 3, 1} {
+		if body := string(g.deliveries()[i].Request.Body); strings.Count(body, `"state":"forwarded"`) != want {
+			t.Errorf("request %d: %s", i, body)
+		}
+	}
+}
+
+// TestACrashBetweenAnyTwoSteps lets every change of the store fail in turn, before
+// and after it was made, and has the frames come again to a gateway that remembers
+// nothing.
+func TestACrashBetweenAnyTwoSteps(t *testing.T) {
+	run := func(t *testing.T, failAt int, after bool) (changes int, died bool) {
+		g := newGateway(t)
+		g.create(rule.Rule{When: "values.t > 30", Repeat: rule.Repeat{Always: true}})
+		g.create(rule.Rule{})
+		g.create(rule.Rule{Batch: rule.Batch{Count: 2}})
+		batches := [][]iot.Arrival{
+			{warm("a", 1, 31), warm("b", 1, 10), warm("a", 2, 32)}, {warm("a", 3, 1), warm("b", 3, 50)}, {warm("a", 4, 40), warm("b", 4, 1)},
+		}
+		g.store.failAt, g.store.after = failAt, after
+		for i := 0; i < len(batches); i++ {
+			if _, err := g.iot.Ingest(t.Context(), batches[i]); err != nil {
+				changes, died = g.store.calls, true
+				g = g.site.gateway()
+				i = max(-1, i-2) // the checkpoint is behind
+			}
+		}
+		must(t, g.rules.Tick(t.Context()))
+		// 2 alarms of a, one of b; 7 frames forwarded; 3 batches of 2.
+		g.wants("in the end", []string{"1–3", "3–4", "4–"}, 3+2+1+7+3)
+		return max(changes, g.store.calls), died
+	}
+	for _, after := range []bool{false, true} {
+		for failAt, died := 1, true; died; failAt++ {
+			t.Run(fmt.Sprintf("change %d, after %v", failAt, after), func(t *testing.T) { _, died = run(t, failAt, after) })
+			if failAt > 50 {
+				t.Fatal("there is no end")
+			}
+		}
+	}
+}
+
+// TestTwoGatewaysJudgeTheSameFrames has both take every frame at the same time, on
+// each engine.
+func TestTwoGatewaysJudgeTheSameFrames(t *testing.T) {
+	t.Run("on SQLite", func(t *testing.T) {
+		twoGateways(t, newSite(t, func(now func() time.Time) *records.Records { return recordstest.OpenAt(t, now) }))
+	})
+	t.Run("on PostgreSQL", func(t *testing.T) {
+		url := sqltest.StartPostgres(t).NewDatabase(t)
+		twoGateways(t, newSite(t, func(func() time.Time) *records.Records { return recordstest.OpenURL(t, url) }))
+	})
+}
+
+func twoGateways(t *testing.T, s *site) {
+	a, b := s.gateway(), s.gateway()
+	a.create(rule.Rule{When: "values.t > 30"})
+	a.create(rule.Rule{})
+	a.create(rule.Rule{Batch: rule.Batch{Count: 5}})
+	const rounds, devices = 20, 10
+	var want []string
+	for n := range rounds {
+		var frames []iot.Arrival
+		for d := range devices {
+			frames = append(frames, warm(fmt.Sprint("dev", d), float64(n), float64(20+20*(n%2))))
+		}
+		var all sync.WaitGroup
+		for _, g := range []*gateway{a, b} {
+			all.Go(func() {
+				if _, err := g.iot.Ingest(t.Context(), frames); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if n%2 == 1 {
+			for range devices {
+				want = append(want, fmt.Sprintf("%d–%d", n, n+1))
+			}
+		}
+	}
+	for i := range devices { // the last alarms are not cleared
+		want[len(want)-1-i] = fmt.Sprintf("%d–", rounds-1)
+	}
+	const raised, cleared = devices * rounds / 2, devices * (rounds/2 - 1)
+	a.wants("in the end", want, raised+cleared+rounds*devices+rounds*devices/5)
+	ids := make(map[string]bool)
+	for _, d := range s.sent.all {
+		if ids[d.ID] {
+			t.Errorf("%s was dispatched twice", d.ID)
+		}
+		ids[d.ID] = true
+	}
+}
+
+func TestTry(t *testing.T) {
+	g := newGateway(t)
+	for n, celsius := range []float64{20, 31, 32, 20, 35} {
+		g.ingest(warm("a", float64(n), celsius))
+	}
+	id := g.create(rule.Rule{When: "values.t > 30"})
+	results, err := g.rules.Try(t.Context(), 1, rule.Trial{RuleID: id, DeviceID: g.device("a"), Last: 4})
+	must(t, err)
+	var got []string
+	for _, r := range results {
+		got = append(got, fmt.Sprintf("%g %s %v %d", r.Time.Sub(base()).Seconds(), r.State, r.Matched, len(r.Requests)))
+	}
+	if want := []string{"1 raised true 1", "2  true 0", "3 cleared false 1", "4 raised true 1"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	g.wants("nothing is saved", nil, 0)
+	if _, err := g.rules.Try(t.Context(), 1, rule.Trial{RuleID: "none", DeviceID: g.device("a")}); relay.KindOf(err) != relay.KindNotFound {
+		t.Errorf("no such rule: %v", err)
+	}
+	silent := rule.Rule{Name: "x", On: rule.OnSilent, SilentFor: time.Minute, Actions: []rule.Action{{Action: rule.Email, Parameters: []string{"a@example.com"}}}}
+	g.clock.set(100)
+	results, err = g.rules.Try(t.Context(), 1, rule.Trial{Rule: silent, DeviceID: g.device("a")})
+	if err != nil || len(results) != 6 || results[5].State != rule.Raised || !results[5].Time.Equal(base().Add(64*time.Second)) {
+		t.Errorf("%+v, %v", results, err)
+	}
+	g.wants("nothing is saved", nil, 0)
+}
+
+func TestWarningsAndLimits(t *testing.T) {
+	g := newGateway(t)
+	r := rule.Rule{Name: "x", On: rule.OnReading, When: "values.t > 30 and values.temprature > 3", Actions: []rule.Action{{Action: rule.Email, Parameters: []string{"a@example.com"}}}}
+	made, warnings, err := g.rules.Create(t.Context(), 1, r)
+	if err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], `"temprature"`) || made.ID == "" {
+		t.Errorf("%+v, %q, %v", made, warnings, err)
+	}
+	small, err := rule.New(rule.Deps{Store: g.store, Fleet: g.iot, Dispatcher: g.sent, CheckURL: func(string) error { return fmt.Errorf("a private address") }}, rule.Options{MaxRules: 1})
+	must(t, err)
+	if _, _, err := small.Create(t.Context(), 1, r); relay.KindOf(err) != relay.KindInvalid {
+		t.Errorf("too many: %v", err)
+	}
+	r.Actions = []rule.Action{{Action: rule.HTTPPost, Parameters: []string{"http://10.0.0.1/"}}}
+	if _, _, err := small.Create(t.Context(), 1, r); relay.FieldsOf(err)["actions[0].parameters[0]"] == nil {
+		t.Errorf("an address that is refused: %v", err)
+	}
+	if _, _, err := g.rules.Alarms(t.Context(), 1, rule.AlarmFilter{State: "open"}); relay.KindOf(err) != relay.KindInvalid {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAnAlarmIsAcknowledged(t *testing.T) {
+	g := newGateway(t)
+	g.create(rule.Rule{When: "values.t > 30"})
+	g.ingest(warm("a", 1, 31))
+	all, _, err := g.rules.Alarms(t.Context(), 1, rule.AlarmFilter{})
+	must(t, err)
+	g.clock.set(5)
+	a, err := g.rules.Acknowledge(t.Context(), 1, all[0].ID, "Ann", "seen")
+	if err != nil || a.AcknowledgedBy != "Ann" || a.Note != "seen" || !a.AcknowledgedAt.Equal(base().Add(5*time.Second)) {
+		t.Errorf("%+v, %v", a, err)
+	}
+	g.clock.set(9)
+	if a, err = g.rules.Acknowledge(t.Context(), 1, all[0].ID, "Bob", "mended"); err != nil || a.Note != "mended" || !a.AcknowledgedAt.Equal(base().Add(5*time.Second)) {
+		t.Errorf("%+v, %v", a, err)
+	}
+	if _, err := g.rules.Acknowledge(t.Context(), 2, all[0].ID, "Eve", ""); relay.KindOf(err) != relay.KindNotFound {
+		t.Errorf("another account: %v", err)
+	}
+	if _, err := g.rules.Acknowledge(t.Context(), 1, all[0].ID, "Ann", strings.Repeat("x", 5000)); relay.KindOf(err) != relay.KindInvalid {
+		t.Errorf("a long note: %v", err)
+	}
+}

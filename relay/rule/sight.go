@@ -1,0 +1,151 @@
+package rule
+
+import (
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/decoders/script"
+	"github.com/penstock/penstock/relay/iot"
+)
+
+// sight is a frame with what the expressions of rules see of it; it is made once for
+// all rules.
+type sight struct {
+	record  string
+	device  *iot.Device
+	at      time.Time // the frame's time
+	heard   time.Time // orders the frames of a device
+	trigger Trigger
+	sent    bool // by the device, not by a network about it
+	points  []iot.Point
+	before  []iot.Point // the readings before, the newest of each key; only if a rule asks
+	uplink  *iot.Uplink
+	event   map[string]any
+	subject script.RuleSubject
+	types   map[string]iot.SensorType // for units; nil while nothing has happened
+}
+
+// triggerOf returns which rules look at a frame: those on readings at uplinks, those
+// on events at all else.
+func triggerOf(f *decoders.Frame) Trigger {
+	if f.Kind == decoders.Uplink {
+		return OnReading
+	}
+	return OnEvent
+}
+
+func newSight(f *iot.Stored, zone *time.Location) *sight {
+	g := &sight{
+		record: f.Record, device: f.Device, at: f.Time, heard: f.Heard, trigger: triggerOf(f.Frame), sent: iot.FromDevice(f.Frame.Kind), points: f.Points, uplink: f.Uplink,
+	}
+	if g.trigger == OnEvent {
+		g.event = eventOf(f.Frame)
+	}
+	g.prepare(zone)
+	return g
+}
+
+// prepare makes the subject of expressions.
+func (g *sight) prepare(zone *time.Location) {
+	d := g.device
+	g.subject = script.RuleSubject{
+		Values: subjectValues(g.points), Previous: subjectValues(g.before), Event: g.event, At: g.at.In(zone),
+		Device: script.RuleDevice{
+			ID: d.ID, Identifier: d.Identifier, Name: d.Name, DecoderID: d.DecoderID, LocationID: d.LocationID,
+			LastSeenAt: g.heard, Longitude: d.Longitude, Latitude: d.Latitude,
+		},
+		Uplink: script.RuleUplink{Time: g.at},
+	}
+	if u := g.uplink; u != nil {
+		g.subject.Uplink = script.RuleUplink{FCnt: u.FCnt, FPort: u.FPort, Gateways: u.Gateways, RSSI: u.RSSI, SNR: u.SNR, Time: g.at}
+	}
+}
+
+// newest leaves the newest point of each key.
+func newest(points []iot.Point) map[string]*iot.Point {
+	out := make(map[string]*iot.Point, len(points))
+	for i := range points {
+		p := &points[i]
+		if was := out[p.Key]; was == nil || p.Time.After(was.Time) {
+			out[p.Key] = p
+		}
+	}
+	return out
+}
+
+// subjectValues are readings by key as expressions see them.
+func subjectValues(points []iot.Point) map[string]any {
+	if len(points) == 0 {
+		return nil
+	}
+	out := make(map[string]any, len(points))
+	for i := range points {
+		setValue(out, &points[i])
+	}
+	if len(out) == len(points) {
+		return out // each key once, as in nearly all frames
+	}
+	for _, p := range newest(points) {
+		setValue(out, p)
+	}
+	return out
+}
+
+func setValue(out map[string]any, p *iot.Point) {
+	if p.IsText {
+		out[p.Key] = p.Text
+	} else {
+		out[p.Key] = p.Value
+	}
+}
+
+// valuesOf are readings by key with their units.
+func valuesOf(points []iot.Point, types map[string]iot.SensorType) map[string]Value {
+	if len(points) == 0 {
+		return nil
+	}
+	out := make(map[string]Value, len(points))
+	for key, p := range newest(points) {
+		out[key] = Value{Value: p.Value, Text: p.Text, IsText: p.IsText, Units: types[p.Type].MetricUnits}
+	}
+	return out
+}
+
+// eventOf is what expressions see of an event: its type, and what its sender told.
+func eventOf(f *decoders.Frame) map[string]any {
+	out := map[string]any{"type": string(f.Kind)}
+	for key, v := range f.Object {
+		if _, taken := out[key]; !taken {
+			out[key] = v
+		}
+	}
+	if f.Text != "" {
+		out["text"] = strings.ToValidUTF8(f.Text, "\ufffd")
+	}
+	for key, v := range map[string]*float64{"battery": f.Battery, "margin": f.Margin} {
+		if v != nil {
+			out[key] = *v
+		}
+	}
+	if p := f.Position; p != nil {
+		out["latitude"], out["longitude"] = p.Latitude, p.Longitude
+	}
+	return out
+}
+
+// occurrence says that a rule fired at the frame.
+func (g *sight) occurrence(p *Program, state State) Occurrence {
+	o := Occurrence{
+		Rule: &p.Rule, State: state, Device: *g.device, Record: g.record, Time: g.at,
+		Readings: valuesOf(g.points, g.types), Uplink: g.uplink, Event: maps.Clone(g.event),
+	}
+	if g.sent {
+		o.Device.LastSeen = g.heard
+	}
+	if p.previous {
+		o.Previous = valuesOf(g.before, g.types)
+	}
+	return o
+}

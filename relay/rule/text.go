@@ -1,0 +1,170 @@
+package rule
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	// textTime is how texts for people show times.
+	textTime = "2006-01-02 15:04:05 MST"
+	// maxSubject and maxText bound a mail, in characters and bytes.
+	maxSubject = 200
+	maxText    = 256 << 10
+	// maxInSMS is how many readings an SMS shows.
+	maxInSMS = 3
+)
+
+// note is the subject and the text that describe an occurrence in a mail or an SMS.
+type note struct{ subject, text string }
+
+// note returns the subject and the text of an occurrence. If the action's
+// expression fails, they are the usual ones, returned with the error.
+//
+// The expression gives a text, or an object with subject and text; any other value is
+// shown as JSON. Placeholders are replaced in both.
+func (a *action) note(o *Occurrence, named []string, s *Settings) (note, error) {
+	usual := note{o.subjectLine(), o.text(s.zone())}
+	if a.given.Action == SMS {
+		usual.text = o.short(named, s.zone())
+	}
+	if a.body == nil {
+		return usual, nil
+	}
+	result, err := a.shaped(o, s)
+	if err != nil {
+		return usual, err
+	}
+	given := noteOf(result)
+	if given.subject == "" {
+		given.subject = usual.subject
+	}
+	if given.text == "" {
+		given.text = usual.text
+	}
+	return note{o.expand(given.subject, s.zone()), o.expand(given.text, s.zone())}, nil
+}
+
+// noteOf reads the result of an expression; what is not given is empty.
+func noteOf(result json.RawMessage) (out note) {
+	var text string
+	if json.Unmarshal(result, &text) == nil {
+		return note{text: text}
+	}
+	var fields map[string]any
+	if json.Unmarshal(result, &fields) == nil {
+		subject, hasSubject := fields["subject"].(string)
+		text, hasText := fields["text"].(string)
+		if hasSubject || hasText {
+			return note{subject, text}
+		}
+	}
+	var indented bytes.Buffer
+	if json.Indent(&indented, result, "", "  ") != nil {
+		return note{text: string(result)}
+	}
+	return note{text: indented.String()}
+}
+
+func (o *Occurrence) subjectLine() string {
+	return fmt.Sprintf("%s: %s %s", o.Rule.Name, o.deviceName(), o.State)
+}
+
+// text is the usual text of a mail.
+func (o *Occurrence) text(zone *time.Location) string {
+	var b strings.Builder
+	line := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(&b, "%-11s %s\n", name+":", value)
+		}
+	}
+	line("Rule", o.Rule.Name)
+	line("State", string(o.State))
+	line("Device", o.deviceName())
+	line("Identifier", o.Device.Identifier)
+	line("Time", o.Time.In(zone).Format(textTime))
+	line("Last heard", o.lastHeard(textTime, zone))
+	if t, ok := o.Event["type"].(string); ok {
+		line("Event", t)
+	}
+	line("Alarm", o.AlarmID)
+	for _, part := range []struct {
+		title    string
+		readings map[string]Value
+	}{{"Readings", o.Readings}, {"Readings before", o.Previous}} {
+		if len(part.readings) > 0 {
+			fmt.Fprintf(&b, "\n%s:\n", part.title)
+		}
+		for _, key := range slices.Sorted(maps.Keys(part.readings)) {
+			v := part.readings[key]
+			fmt.Fprintf(&b, "  %s: %s\n", key, strings.TrimSpace(v.String()+" "+v.Units))
+		}
+	}
+	return b.String()
+}
+
+// short is the usual text of an SMS: with the readings that the rule's conditions
+// name, else the first ones. It has no units, since many are not in the GSM alphabet
+// and would double the cost.
+func (o *Occurrence) short(named []string, zone *time.Location) string {
+	keys := slices.DeleteFunc(slices.Clone(named), func(key string) bool { _, ok := o.Readings[key]; return !ok })
+	if len(keys) == 0 {
+		keys = slices.Sorted(maps.Keys(o.Readings))
+	}
+	var readings []string
+	for _, key := range keys[:min(len(keys), maxInSMS)] {
+		readings = append(readings, key+" "+o.Readings[key].String())
+	}
+	out := o.subjectLine() + " at " + o.Time.In(zone).Format("2006-01-02 15:04")
+	if len(readings) > 0 {
+		out += ", " + strings.Join(readings, ", ")
+	}
+	if heard := o.lastHeard("2006-01-02 15:04", zone); heard != "" {
+		out += ", last heard " + heard
+	}
+	return out
+}
+
+// lastHeard is when a silent device was heard last, empty if that does not matter.
+func (o *Occurrence) lastHeard(layout string, zone *time.Location) string {
+	if o.Rule.On != OnSilent || o.State != Raised || o.Device.LastSeen.IsZero() {
+		return ""
+	}
+	return o.Device.LastSeen.In(zone).Format(layout)
+}
+
+// mail returns the subject and the text of one mail about all occurrences.
+func (a *action) mail(all []Occurrence, named []string, s *Settings) (note, error) {
+	first, failed := a.note(&all[0], named, s)
+	if len(all) == 1 {
+		return first.clipped(), failed
+	}
+	texts := []string{strings.TrimRight(first.text, "\n")}
+	for i := range all[1:] {
+		n, err := a.note(&all[i+1], named, s)
+		if failed == nil {
+			failed = err
+		}
+		texts = append(texts, strings.TrimRight(n.text, "\n"))
+	}
+	if a.body == nil || failed != nil {
+		first.subject = fmt.Sprintf("%s: %d frames", all[0].Rule.Name, len(all))
+	}
+	first.text = strings.Join(texts, "\n\n") + "\n"
+	return first.clipped(), failed
+}
+
+func (n note) clipped() note {
+	if r := []rune(n.subject); len(r) > maxSubject {
+		n.subject = string(r[:maxSubject]) + "…"
+	}
+	if len(n.text) > maxText {
+		n.text = strings.ToValidUTF8(n.text[:maxText], "") + "\n…\n"
+	}
+	return n
+}

@@ -1,0 +1,241 @@
+package rule
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/outbox"
+)
+
+// maxTried is how many frames a trial looks at, and maxShown how many requests it
+// shows of each.
+const (
+	maxTried = 100
+	maxShown = 10
+)
+
+// Try runs a rule on the last frames of a device, oldest first, as if it had been
+// there before them. Nothing is saved or sent. The frames are made of the stored
+// readings; what else was in them is known if the device's frames are logged.
+//
+// It returns relay.KindNotFound if there is no such rule or device, and
+// relay.KindInvalid as Create does.
+func (s *Service) Try(ctx context.Context, acct account.ID, t Trial) ([]TrialResult, error) {
+	r := t.Rule
+	if t.RuleID != "" {
+		var err error
+		if r, err = s.deps.Store.Rule(ctx, acct, t.RuleID); err != nil {
+			return nil, err
+		}
+	}
+	p, err := s.check(&r)
+	if err != nil {
+		return nil, err
+	}
+	if t.Last < 0 || t.Last > maxTried {
+		return nil, relay.Invalid("last", "must be between 1 and 100")
+	}
+	device, err := s.deps.Fleet.Device(ctx, acct, t.DeviceID)
+	if err != nil {
+		return nil, err
+	}
+	sights, err := s.history(ctx, acct, &device, p.Rule.On, cmp.Or(t.Last, 10))
+	if err != nil {
+		return nil, err
+	}
+	trial := &trial{s: s, acct: acct, program: p, device: &device, st: Standing{Pair: Pair{p.Rule.ID, device.ID}}}
+	if p.Rule.On == OnSilent {
+		trial.silences(sights)
+	} else {
+		trial.frames(sights)
+	}
+	return trial.results, nil
+}
+
+// history returns the last frames of a device that rules of a trigger look at, oldest
+// first, with the readings before each.
+func (s *Service) history(ctx context.Context, acct account.ID, d *iot.Device, on Trigger, last int) ([]*sight, error) {
+	raw, err := s.deps.Fleet.Frames(ctx, acct, d.ID)
+	if err != nil {
+		return nil, fmt.Errorf("frames of device %s: %w", d.ID, err)
+	}
+	points, err := s.deps.Fleet.Points(ctx, acct, d.ID, time.Time{}, time.Time{}, 1000)
+	if err != nil {
+		return nil, fmt.Errorf("readings of device %s: %w", d.ID, err)
+	}
+	types, err := s.deps.Fleet.SensorTypes(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("sensor types: %w", err)
+	}
+	all := sightsOf(d, on, raw, points)
+	for _, g := range all {
+		g.types = types
+	}
+	slices.SortStableFunc(all, func(a, b *sight) int { return a.at.Compare(b.at) })
+	follow(all, nil, s.zone())
+	return all[max(0, len(all)-last):], nil
+}
+
+// sightsOf puts the frames of a device together again, from its readings and its raw
+// frames.
+func sightsOf(d *iot.Device, on Trigger, raw []iot.RawFrame, points []iot.Point) (all []*sight) {
+	byTime := make(map[int64]*sight)
+	at := func(t time.Time) *sight {
+		g := byTime[t.UnixNano()]
+		if g == nil {
+			g = &sight{device: d, at: t, heard: t, trigger: OnReading, sent: true}
+			byTime[t.UnixNano()] = g
+			all = append(all, g)
+		}
+		return g
+	}
+	if on != OnEvent {
+		for _, p := range points {
+			g := at(p.Time)
+			g.points = append(g.points, p)
+		}
+	}
+	for i := range raw {
+		f := &raw[i]
+		uplink := f.Kind == string(decoders.Uplink)
+		if f.Time.IsZero() || f.Refused != "" || uplink == (on == OnEvent) {
+			continue
+		}
+		g := at(f.Time)
+		g.record = f.ID
+		if uplink {
+			g.uplink = radioOf(f)
+		} else {
+			g.trigger, g.event, g.sent = OnEvent, map[string]any{"type": f.Kind}, iot.FromDevice(decoders.EventKind(f.Kind))
+			if a, ok := f.Arrival(0); ok {
+				g.event = eventOf(&a.Frame)
+			}
+		}
+	}
+	return all
+}
+
+func radioOf(f *iot.RawFrame) *iot.Uplink {
+	u := &iot.Uplink{DeviceID: f.DeviceID, Time: f.Time, FCnt: f.FCnt, FPort: f.FPort, RSSI: f.RSSI, SNR: f.SNR, Frame: true}
+	if f.Gateways > 0 {
+		u.Gateways = new(int64(f.Gateways))
+	}
+	return u
+}
+
+// trial is a rule that is tried on frames.
+type trial struct {
+	s       *Service
+	acct    account.ID
+	program *Program
+	device  *iot.Device
+	st      Standing
+	results []TrialResult
+}
+
+// frames judges frames in their order, and what would have happened between them.
+func (t *trial) frames(sights []*sight) {
+	batch := []firing{}
+	for i, g := range sights {
+		switch {
+		case t.program.forwards():
+			batch = append(batch, firing{t.program, g.occurrence(t.program, Forwarded)})
+			if t.batchEnds(sights, i, len(batch)) {
+				t.forwarded(batch)
+				batch = batch[:0]
+			}
+			continue
+		case !t.st.Due.IsZero() && t.st.Due.Before(g.heard):
+			t.passed(t.st.Due)
+		}
+		v := t.program.step(t.acct, &t.st, g)
+		t.add(g.at, v, func() Occurrence { return g.occurrence(t.program, "") })
+	}
+	if !t.st.Due.IsZero() && t.st.Due.Before(t.s.o.Now()) {
+		t.passed(t.st.Due)
+	}
+}
+
+// batchEnds reports whether a batch is sent with a frame.
+func (t *trial) batchEnds(sights []*sight, i, n int) bool {
+	b := t.program.Rule.Batch
+	if b == (Batch{}) || i+1 == len(sights) || b.Count > 0 && n >= b.Count {
+		return true
+	}
+	return b.Every > 0 && sights[i+1].heard.Sub(sights[i+1-n].heard) >= b.Every
+}
+
+// forwarded adds the frames of one request; the last of them has the request.
+func (t *trial) forwarded(batch []firing) {
+	occurrences := make([]Occurrence, len(batch))
+	for i, f := range batch {
+		occurrences[i] = f.Occurrence
+		t.results = append(t.results, TrialResult{Time: f.Time, Matched: true, State: Forwarded, Why: "the rule has no when"})
+	}
+	last := &t.results[len(t.results)-1]
+	last.Requests, last.Why = t.requests(occurrences, last.Why)
+}
+
+// passed judges that time passed without a frame.
+func (t *trial) passed(at time.Time) {
+	began := t.st.Began
+	v := t.program.pass(t.acct, &t.st, at)
+	if v.State != "" {
+		t.add(at, v, func() Occurrence {
+			o := Occurrence{Device: *t.device, Time: at}
+			if began != nil {
+				o = *began
+				o.Time = t.st.RaisedAt
+			}
+			return o
+		})
+	}
+}
+
+// silences judges the gaps between frames.
+func (t *trial) silences(sights []*sight) {
+	for i, g := range sights {
+		v := t.program.step(t.acct, &t.st, g)
+		t.add(g.at, v, func() Occurrence { return g.occurrence(t.program, "") })
+		until := t.s.o.Now()
+		if i+1 < len(sights) {
+			until = sights[i+1].heard
+		}
+		if v := t.program.silence(t.acct, &t.st, g.heard, g.heard, until); v.changed {
+			t.add(t.st.RaisedAt, v, func() Occurrence { return Occurrence{Device: *t.device, Time: t.st.RaisedAt} })
+		}
+	}
+}
+
+// add adds what the rule says at a time.
+func (t *trial) add(at time.Time, v verdict, of func() Occurrence) {
+	r := TrialResult{Time: at, Matched: v.matched, State: v.State, Why: v.Why}
+	if v.State != "" {
+		d := &docket{}
+		d.record(t.program, &t.st, v, of)
+		r.Requests, r.Why = t.requests([]Occurrence{d.fired[0].Occurrence}, v.Why)
+	}
+	t.results = append(t.results, r)
+}
+
+// requests makes the deliveries of occurrences, and adds to why what was wrong.
+func (t *trial) requests(all []Occurrence, why string) ([]outbox.Delivery, string) {
+	for i := range all {
+		all[i].Rule = &t.program.Rule
+	}
+	ds, err := t.program.actions.deliveries(all, t.acct, t.s.o.Settings)
+	if err != nil {
+		why += "; " + err.Error()
+	}
+	if n := len(ds); n > maxShown {
+		ds, why = ds[:maxShown], fmt.Sprintf("%s; %d requests more are not shown", why, n-maxShown)
+	}
+	return ds, why
+}

@@ -1,0 +1,90 @@
+package accounts
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/sqlstore"
+)
+
+// mirror seals by turning a text round, behind what it is about.
+type mirror struct{}
+
+func (mirror) Seal(_ context.Context, acct account.ID, plain []byte, about string) ([]byte, error) {
+	turned := slices.Clone(plain)
+	slices.Reverse(turned)
+	return append([]byte(acct.String()+about+"\x00"), turned...), nil
+}
+
+func (mirror) Open(_ context.Context, acct account.ID, sealed []byte, about string) ([]byte, error) {
+	turned, ok := strings.CutPrefix(string(sealed), acct.String()+about+"\x00")
+	if !ok {
+		return nil, errors.New("sealed about something else")
+	}
+	plain := []byte(turned)
+	slices.Reverse(plain)
+	return plain, nil
+}
+
+// secretsAreSealed saves secrets without a Sealer, as an earlier version did, and with
+// one: they come back, and the database shows none that was saved with one.
+func secretsAreSealed(t *testing.T, s *Store) {
+	ctx := t.Context()
+	save := func(was []byte) {
+		_, err := s.PutAccount(ctx, account.Account{ID: 7, Name: "acme", WebhookSecrets: []string{"whsec_new", "whsec_old"}})
+		mustDo(t, err,
+			s.PutTokens(ctx, []account.Token{{Hash: "h", Account: 7, Source: "hq", Secret: "signs"}}),
+			s.PutInventory(ctx, was, []byte(`{"secret":"whsec_new"}`)),
+			s.SetCallback(ctx, 7, "https://example.com/"))
+	}
+	comesBack := func() {
+		t.Helper()
+		byID, err := s.Account(ctx, 7)
+		mustDo(t, err)
+		byName, err := s.AccountByName(ctx, "acme")
+		mustDo(t, err)
+		all, err := s.Accounts(ctx)
+		mustDo(t, err)
+		for _, a := range append(all, byID, byName) {
+			if !slices.Equal(a.WebhookSecrets, []string{"whsec_new", "whsec_old"}) {
+				t.Errorf("%+v", a)
+			}
+		}
+		byHash, err := s.Token(ctx, "h")
+		mustDo(t, err)
+		bySource, err := s.TokenBySource(ctx, "hq")
+		mustDo(t, err)
+		document, err := s.Inventory(ctx)
+		mustDo(t, err)
+		if byHash.Secret != "signs" || bySource.Secret != "signs" || string(document) != `{"secret":"whsec_new"}` {
+			t.Errorf("%+v, %+v, %s", byHash, bySource, document)
+		}
+	}
+	shows := func() (secrets int) {
+		t.Helper()
+		for _, table := range []string{"account", "token", "inventory"} {
+			doc, err := sqlstore.Value[[]byte](ctx, s.db, table, "SELECT doc FROM "+table)
+			mustDo(t, err)
+			for _, secret := range []string{"whsec_new", "whsec_old", "signs"} {
+				secrets += strings.Count(string(doc), secret)
+			}
+		}
+		return secrets
+	}
+	save(nil)
+	comesBack()
+	if n := shows(); n != 4 {
+		t.Fatalf("the database shows %d secrets without a sealer", n)
+	}
+	s.Sealer = mirror{}
+	comesBack()
+	save([]byte(`{"secret":"whsec_new"}`))
+	comesBack()
+	if n := shows(); n != 0 {
+		t.Errorf("the database shows %d secrets", n)
+	}
+}

@@ -1,0 +1,85 @@
+package sqlstore_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/penstock/penstock/relay/sqlstore"
+)
+
+// Who asks while a transaction runs shares the next one, up to the bound of its
+// size; keys do not wait for each other.
+func TestJoint(t *testing.T) { synctest.Test(t, joint) }
+
+func joint(t *testing.T) {
+	began, goOn := make(chan []int), make(chan struct{})
+	j := &sqlstore.Joint[string, int, string]{
+		Most: 10, Size: func(n int) int { return n },
+		Do: func(_ context.Context, key string, questions []int) []sqlstore.Answer[string] {
+			began <- questions
+			<-goOn
+			answers := make([]sqlstore.Answer[string], len(questions))
+			for i, q := range questions {
+				answers[i] = sqlstore.Answer[string]{Value: fmt.Sprint(key, q)}
+				if q == 3 {
+					answers[i].Err = context.Canceled
+				}
+			}
+			return answers
+		},
+	}
+	var asked sync.WaitGroup
+	ask := func(key string, n int, fails bool) {
+		asked.Go(func() {
+			got, err := j.Ask(t.Context(), key, n)
+			if got != fmt.Sprint(key, n) || (err != nil) != fails {
+				t.Errorf("question %s %d is answered %q, %v", key, n, got, err)
+			}
+		})
+	}
+	want := func(what string, got []int, want ...int) {
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("%s asks %v, want %v", what, got, want)
+		}
+	}
+	ask("a", 1, false)
+	want("the first", <-began, 1)
+	ask("b", 2, false)
+	want("another key", <-began, 2)
+	for _, n := range []int{3, 4, 5, 20} {
+		ask("a", n, n == 3)
+		synctest.Wait() // they wait in this order
+	}
+	goOn <- struct{}{}
+	goOn <- struct{}{}
+	want("the second", <-began, 3, 4)
+	goOn <- struct{}{}
+	want("the third", <-began, 5)
+	goOn <- struct{}{}
+	want("one above the bound", <-began, 20)
+	goOn <- struct{}{}
+	asked.Wait()
+	ask("a", 6, false)
+	want("one after all", <-began, 6)
+	goOn <- struct{}{}
+	asked.Wait()
+}
+
+// No caller is left waiting after a transaction panics.
+func TestJointPanics(t *testing.T) {
+	j := &sqlstore.Joint[int, int, int]{Do: func(context.Context, int, []int) []sqlstore.Answer[int] { panic("broken") }}
+	for range 2 {
+		func() {
+			defer func() {
+				if r := recover(); r != "broken" {
+					t.Errorf("the one who asked for all sees %v, want its panic", r)
+				}
+			}()
+			_, _ = j.Ask(t.Context(), 1, 1)
+			t.Error("a panic has got lost")
+		}()
+	}
+}

@@ -1,0 +1,115 @@
+package rules
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/rule"
+	"github.com/penstock/penstock/relay/sqlstore"
+)
+
+const (
+	alarmColumns = `doc, id, rule, device, state, raised, cleared, raised_by, cleared_by`
+
+	getAlarm   = `SELECT ` + alarmColumns + ` FROM alarm WHERE account = $1 AND id = $2`
+	lockAlarm  = getAlarm + ` {for update}`
+	setAlarm   = `UPDATE alarm SET doc = $1 WHERE account = $2 AND id = $3`
+	ofRecord   = `SELECT ` + alarmColumns + ` FROM alarm WHERE account = $1 AND device = $2 AND (raised_by = $3 OR cleared_by = $4) ORDER BY raised, id`
+	listAlarms = `SELECT ` + alarmColumns + ` FROM alarm WHERE account = $1 AND raised BETWEEN $2 AND $3
+AND (raised < $4 OR raised = $5 AND id < $6)`
+)
+
+// documentOf is what has no column of an alarm.
+func documentOf(a rule.Alarm) rule.Alarm {
+	return rule.Alarm{Readings: a.Readings, AcknowledgedAt: a.AcknowledgedAt, AcknowledgedBy: a.AcknowledgedBy, Note: a.Note}
+}
+
+func alarmFields(a *rule.Alarm) []any {
+	return []any{
+		sqlstore.JSON(a), &a.ID, &a.RuleID, &a.DeviceID, &a.State, nanoTime{&a.RaisedAt}, nanoTime{&a.ClearedAt}, &a.RaisedBy, &a.ClearedBy,
+	}
+}
+
+// Alarm loads an alarm.
+func (s *Store) Alarm(ctx context.Context, acct account.ID, id string) (rule.Alarm, error) {
+	return sqlstore.One(ctx, s.db, "alarm "+id, getAlarm, sqlstore.Into(alarmFields), acct, id)
+}
+
+// ChangeAlarm saves what change makes of an alarm.
+func (s *Store) ChangeAlarm(ctx context.Context, acct account.ID, id string, change func(*rule.Alarm) error) (rule.Alarm, error) {
+	noun := "alarm " + id
+	return sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) (rule.Alarm, error) {
+		a, err := sqlstore.One(ctx, tx, noun, lockAlarm, sqlstore.Into(alarmFields), acct, id)
+		if err == nil {
+			err = change(&a)
+		}
+		if err != nil {
+			return a, err
+		}
+		_, err = tx.Exec(ctx, noun, setAlarm, sqlstore.JSON(documentOf(a)), acct, id)
+		return a, err
+	})
+}
+
+// OfRecord returns the alarms that a frame raised or cleared.
+func (s *Store) OfRecord(ctx context.Context, acct account.ID, deviceID, record string) ([]rule.Alarm, error) {
+	return sqlstore.List(ctx, s.db, "alarms of a frame", ofRecord, sqlstore.Into(alarmFields), acct, deviceID, record, record)
+}
+
+// Alarms lists alarms, newest first.
+func (s *Store) Alarms(ctx context.Context, acct account.ID, f rule.AlarmFilter) ([]rule.Alarm, string, error) {
+	raised, id, err := parseCursor(f.Cursor)
+	if err != nil {
+		return nil, "", err
+	}
+	query, args := listAlarms, []any{acct, lowest(f.From), highest(f.To), raised, raised, id}
+	for _, one := range []struct{ column, value string }{{"state", string(f.State)}, {"rule", f.RuleID}, {"device", f.DeviceID}} {
+		if one.value != "" {
+			args = append(args, one.value)
+			query += fmt.Sprintf(" AND %s = $%d", one.column, len(args))
+		}
+	}
+	args = append(args, f.Limit+1)
+	query += fmt.Sprintf(" ORDER BY raised DESC, id DESC LIMIT $%d", len(args))
+	all, err := sqlstore.List(ctx, s.db, "alarms", query, sqlstore.Into(alarmFields), args...)
+	if err != nil || len(all) <= f.Limit {
+		return all, "", err
+	}
+	all = all[:f.Limit]
+	last := &all[f.Limit-1]
+	return all, base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d %s", nanos(last.RaisedAt), last.ID)), nil
+}
+
+func lowest(t time.Time) int64 {
+	if t.IsZero() {
+		return math.MinInt64
+	}
+	return t.UnixNano()
+}
+
+func highest(t time.Time) int64 {
+	if t.IsZero() {
+		return math.MaxInt64
+	}
+	return t.UnixNano()
+}
+
+// parseCursor reads a cursor; the empty one is the beginning of the list.
+func parseCursor(cursor string) (raised int64, id string, err error) {
+	if cursor == "" {
+		return math.MaxInt64, "", nil
+	}
+	text, err := base64.RawURLEncoding.DecodeString(cursor)
+	if err == nil {
+		_, err = fmt.Sscanf(string(text), "%d %s", &raised, &id)
+	}
+	if err != nil {
+		return 0, "", relay.Invalid("cursor", "This is not a cursor of this list.")
+	}
+	return raised, id, nil
+}

@@ -1,0 +1,200 @@
+package rules
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/rule"
+	"github.com/penstock/penstock/relay/sqlstore"
+	"github.com/penstock/penstock/relay/sqlstore/deliveries"
+)
+
+// itemsKept is how long a frame that was sent in a batch is remembered.
+const itemsKept = 24 * time.Hour
+
+const (
+	addBatches = `INSERT INTO rule_batch (account, rule)
+SELECT b.account, b.rule FROM batch AS b
+WHERE EXISTS (SELECT 1 FROM rule AS r WHERE r.account = b.account AND r.id = b.rule)
+ORDER BY b.n ON CONFLICT (account, rule) DO NOTHING`
+
+	lockBatches = `SELECT t.rule, t.n, t.due FROM batch AS b JOIN rule_batch AS t ON t.account = b.account AND t.rule = b.rule
+ORDER BY t.rule {for update}`
+
+	addItems = `INSERT INTO rule_item (account, rule, record, frame_at, added, doc)
+SELECT account, rule, record, frame_at, added, doc FROM batch WHERE true
+ON CONFLICT (account, rule, record) DO NOTHING RETURNING rule`
+
+	setBatches = `UPDATE rule_batch SET n = b.count, due = b.due FROM batch AS b WHERE rule_batch.account = b.account AND rule_batch.rule = b.rule`
+
+	dueBatches = `SELECT account, rule FROM rule_batch WHERE due > 0 AND due <= $1 ORDER BY due LIMIT $2`
+
+	takeItems = `SELECT record, added, doc FROM rule_item WHERE account = $1 AND rule = $2 AND taken = 0 ORDER BY frame_at, record LIMIT $3`
+
+	markItems = `UPDATE rule_item SET taken = $1, doc = '' FROM batch AS b
+WHERE rule_item.account = b.account AND rule_item.rule = b.rule AND rule_item.record = b.record`
+
+	firstItem = `SELECT COALESCE(MIN(added), 0) FROM rule_item WHERE account = $1 AND rule = $2 AND taken = 0`
+
+	sweepItems = `DELETE FROM rule_item WHERE (account, rule, record) IN (
+  SELECT account, rule, record FROM rule_item WHERE taken > 0 AND taken <= $1 ORDER BY taken LIMIT $2 {skip locked}
+)`
+)
+
+// tally is a row of rule_batch.
+type tally struct {
+	rule string
+	n    int
+	due  time.Time
+}
+
+func (t *tally) fields() []any { return []any{&t.rule, &t.n, sqlstore.Time(&t.due)} }
+
+// Collect adds frames to batches.
+func (s *Store) Collect(ctx context.Context, acct account.ID, items []rule.Item) ([]rule.BatchRef, error) {
+	rules := make(map[string]rule.Item)
+	for _, it := range items {
+		if _, known := rules[it.RuleID]; !known {
+			rules[it.RuleID] = it
+		}
+	}
+	names := make([]string, 0, len(rules))
+	for id := range rules {
+		names = append(names, id)
+	}
+	names = sqlstore.FirstOfEach(names, strings.Compare)
+	keys := sqlstore.BatchOf("account bigint, rule text", names, func(id *string) []any { return []any{acct, id} })
+	return sqlstore.Transact(ctx, s.db, "batches: collect", func(ctx context.Context, tx *sqlstore.Tx) (full []rule.BatchRef, err error) {
+		if _, err := tx.Exec(ctx, "batches: add", addBatches, keys); err != nil {
+			return nil, err
+		}
+		tallies, err := sqlstore.List(ctx, tx, "batches: lock", lockBatches, sqlstore.Into((*tally).fields), keys)
+		if err != nil {
+			return nil, err
+		}
+		there := sqlstore.By(tallies, func(t tally) string { return t.rule })
+		added, err := addTo(ctx, tx, acct, there, items)
+		if err != nil {
+			return nil, err
+		}
+		for i := range tallies {
+			t, of := &tallies[i], rules[tallies[i].rule]
+			if t.due.IsZero() && t.n+added[t.rule] > 0 && of.Batch.Every > 0 {
+				t.due = of.At.Add(of.Batch.Every)
+			}
+			if t.n += added[t.rule]; of.Batch.Count > 0 && t.n >= of.Batch.Count {
+				full = append(full, rule.BatchRef{Account: acct, RuleID: t.rule})
+			}
+		}
+		return full, setTallies(ctx, tx, acct, tallies)
+	})
+}
+
+// addTo adds frames to the batches that are there, and counts the new ones.
+func addTo(ctx context.Context, tx *sqlstore.Tx, acct account.ID, there map[string]tally, items []rule.Item) (map[string]int, error) {
+	rows := sqlstore.NewBatch("account bigint, rule text, record text, frame_at bigint, added bigint, doc text")
+	for i := range items {
+		if _, ok := there[items[i].RuleID]; ok { // else the rule was deleted
+			o := items[i].Occurrence
+			rows.Add(acct, items[i].RuleID, o.FrameKey(), nanos(o.Time), items[i].At, sqlstore.JSON(o))
+		}
+	}
+	of, err := sqlstore.Values[string](ctx, tx, "batches: collect", addItems, rows)
+	added := make(map[string]int)
+	for _, id := range of {
+		added[id]++
+	}
+	return added, err
+}
+
+func setTallies(ctx context.Context, tx *sqlstore.Tx, acct account.ID, all []tally) error {
+	_, err := tx.Exec(ctx, "batches: count", setBatches, sqlstore.BatchOf("account bigint, rule text, count bigint, due bigint", all, func(t *tally) []any {
+		return []any{acct, t.rule, t.n, t.due}
+	}))
+	return err
+}
+
+// DueBatches returns batches that are due.
+func (s *Store) DueBatches(ctx context.Context, now time.Time, most int) ([]rule.BatchRef, error) {
+	return sqlstore.List(ctx, s.db, "batches: due", dueBatches,
+		sqlstore.Into(func(r *rule.BatchRef) []any { return []any{&r.Account, &r.RuleID} }), now, most)
+}
+
+// item is a frame that waits.
+type item struct {
+	record     string
+	added      time.Time
+	occurrence rule.Occurrence
+}
+
+func (it *item) fields() []any {
+	return []any{&it.record, sqlstore.Time(&it.added), sqlstore.JSON(&it.occurrence)}
+}
+
+// TakeBatch takes the frames of a batch and creates their deliveries.
+func (s *Store) TakeBatch(ctx context.Context, ref rule.BatchRef, b rule.Batch, now, until time.Time, send func([]rule.Occurrence) ([]outbox.Delivery, error)) (created []outbox.Delivery, more bool, err error) {
+	noun := "batch of rule " + ref.RuleID
+	most := mostTaken
+	if b.Count > 0 {
+		most = b.Count
+	}
+	one := sqlstore.BatchOf("account bigint, rule text", []rule.BatchRef{ref}, func(r *rule.BatchRef) []any { return []any{r.Account, r.RuleID} })
+	created, err = sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) ([]outbox.Delivery, error) {
+		more = false
+		t, err := sqlstore.One(ctx, tx, noun, lockBatches, sqlstore.Into((*tally).fields), one)
+		if sqlstore.IsNotFound(err) {
+			return nil, nil
+		}
+		full, late := b.Count > 0 && t.n >= b.Count, !t.due.IsZero() && !t.due.After(now)
+		if err != nil || !full && !late {
+			return nil, err
+		}
+		items, err := sqlstore.List(ctx, tx, noun, takeItems, sqlstore.Into((*item).fields), ref.Account, ref.RuleID, most)
+		if err != nil {
+			return nil, err
+		}
+		t.n -= len(items)
+		if more, err = s.leave(ctx, tx, ref, b, &t, now, items); err != nil || len(items) == 0 {
+			return nil, err
+		}
+		occurrences := make([]rule.Occurrence, len(items))
+		for i := range items {
+			occurrences[i] = items[i].occurrence
+		}
+		ds, err := send(occurrences)
+		if err != nil {
+			return nil, err
+		}
+		return deliveries.Create(ctx, tx, ds, until)
+	})
+	return created, more && err == nil, err
+}
+
+// mostTaken is how many frames a request has at most if its batch has no count.
+const mostTaken = 1000
+
+// leave marks frames as sent and sets when those that stay are due. It reports whether
+// these make another request.
+func (s *Store) leave(ctx context.Context, tx *sqlstore.Tx, ref rule.BatchRef, b rule.Batch, t *tally, now time.Time, items []item) (more bool, err error) {
+	noun := "batch of rule " + ref.RuleID
+	rows := sqlstore.BatchOf("account bigint, rule text, record text", items, func(it *item) []any { return []any{ref.Account, ref.RuleID, it.record} })
+	if _, err := tx.Exec(ctx, noun, markItems, now, rows); err != nil {
+		return false, err
+	}
+	first, err := sqlstore.Value[int64](ctx, tx, noun, firstItem, ref.Account, ref.RuleID)
+	if err != nil {
+		return false, err
+	}
+	t.due = time.Time{}
+	if first > 0 && b.Every > 0 {
+		t.due = sqlstore.Moment(first).Add(b.Every)
+	}
+	if first == 0 {
+		t.n = 0
+	}
+	more = b.Count > 0 && t.n >= b.Count || !t.due.IsZero() && !t.due.After(now)
+	return more, setTallies(ctx, tx, ref.Account, []tally{*t})
+}

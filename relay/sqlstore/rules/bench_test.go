@@ -1,0 +1,53 @@
+package rules_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/penstock/penstock/relay/sqlstore"
+	"github.com/penstock/penstock/relay/sqlstore/rules"
+	"github.com/penstock/penstock/relay/sqlstore/sqltest"
+)
+
+// BenchmarkLeaseWatches takes the 500 devices that may be silent out of a million that
+// are watched, and sets when they may be silent next.
+func BenchmarkLeaseWatches(b *testing.B) {
+	bench := func(b *testing.B, url string) {
+		db := sqltest.Open(b, sqlstore.Options{URL: url})
+		const watched, step, silent = 1_000_000, 10_000, 500
+		for first := 0; first < watched; first += step {
+			rows := sqlstore.NewBatch("account bigint, device text, due bigint")
+			for i := first; i < first+step; i++ {
+				due := at(float64(1_000_000 + i))
+				if i%(watched/silent) == 0 {
+					due = at(1)
+				}
+				rows.Add(1, fmt.Sprintf("d%07d", i), due)
+			}
+			err := db.Write(b.Context(), "bench", func(ctx context.Context, tx *sqlstore.Tx) error {
+				_, err := tx.Exec(ctx, "bench", "INSERT INTO rule_watch (account, device, due) SELECT account, device, due FROM batch", rows)
+				return err
+			})
+			if err != nil {
+				b.Fatal(err)
+			}
+		}
+		s := rules.New(db)
+		for b.Loop() {
+			leased := at(500_000)
+			due, err := s.LeaseWatches(b.Context(), at(2), leased, silent)
+			if err != nil || len(due) != silent {
+				b.Fatalf("%d devices, error %v", len(due), err)
+			}
+			for i := range due {
+				due[i].Due = at(1)
+			}
+			if err := s.MoveWatches(b.Context(), leased, due); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	b.Run("SQLite", func(b *testing.B) { bench(b, "") })
+	b.Run("PostgreSQL", func(b *testing.B) { bench(b, sqltest.StartPostgres(b).NewDatabase(b)) })
+}

@@ -1,0 +1,172 @@
+package rules
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/rule"
+	"github.com/penstock/penstock/relay/sqlstore"
+	"github.com/penstock/penstock/relay/sqlstore/deliveries"
+)
+
+const (
+	stateColumns = `s.device, s.rule, s.alarm, s.raised_at, s.since, s.began, s.heard, s.frame_at, s.record, s.repeats, s.ran_at, s.due`
+
+	standings = `SELECT ` + stateColumns + ` FROM batch AS b JOIN rule_state AS s ON s.account = b.account AND s.device = b.device`
+
+	// Rules stay as they are until the end of the transaction.
+	shareRules = `SELECT r.doc FROM batch AS b JOIN rule AS r ON r.account = b.account AND r.id = b.rule ORDER BY r.id {for share}`
+
+	// Rows are made so that they can be locked; not for devices that were deleted.
+	addStates = `INSERT INTO rule_state (account, device, rule)
+SELECT b.account, b.device, b.rule FROM batch AS b
+WHERE EXISTS (SELECT 1 FROM device AS d WHERE d.account = b.account AND d.id = b.device)
+ORDER BY b.n
+ON CONFLICT (account, device, rule) DO NOTHING`
+
+	lockStates = `SELECT ` + stateColumns + ` FROM batch AS b JOIN rule_state AS s ON s.account = b.account AND s.device = b.device AND s.rule = b.rule
+ORDER BY s.device, s.rule {for update}`
+
+	updateStates = `UPDATE rule_state SET alarm = b.alarm, raised_at = b.raised_at, since = b.since, began = b.began,
+  heard = b.heard, frame_at = b.frame_at, record = b.record, repeats = b.repeats, ran_at = b.ran_at, due = b.due
+FROM batch AS b WHERE rule_state.account = b.account AND rule_state.device = b.device AND rule_state.rule = b.rule`
+
+	dropEmptyStates = `DELETE FROM rule_state WHERE heard = 0 AND account = $1
+AND (device, rule) IN (SELECT b.device, b.rule FROM batch AS b)`
+
+	insertAlarms = `INSERT INTO alarm (account, id, rule, device, state, raised, raised_by, doc)
+SELECT account, id, rule, device, 'raised', raised, raised_by, doc FROM batch WHERE true
+ON CONFLICT (account, id) DO NOTHING`
+
+	clearAlarms = `UPDATE alarm SET state = 'cleared', cleared = b.cleared, cleared_by = b.cleared_by
+FROM batch AS b WHERE alarm.account = b.account AND alarm.id = b.id AND alarm.state = 'raised'`
+)
+
+// stateFields are stateColumns.
+func stateFields(st *rule.Standing) []any {
+	return []any{
+		&st.DeviceID, &st.RuleID, &st.AlarmID, nanoTime{&st.RaisedAt}, nanoTime{&st.Since}, sqlstore.JSON(&st.Began),
+		nanoTime{&st.At}, nanoTime{&st.FrameAt}, &st.Record, &st.Repeats, nanoTime{&st.RanAt}, sqlstore.Time(&st.Due),
+	}
+}
+
+// Standings returns what stands between rules and devices.
+func (s *Store) Standings(ctx context.Context, acct account.ID, deviceIDs []string) ([]rule.Standing, error) {
+	return sqlstore.List(ctx, s.db, "standings", standings, sqlstore.Into(stateFields),
+		sqlstore.BatchOf("account bigint, device text", deviceIDs, func(id *string) []any { return []any{acct, id} }))
+}
+
+// Decide locks standings, and saves what decide makes of them.
+func (s *Store) Decide(ctx context.Context, acct account.ID, pairs []rule.Pair, until time.Time, decide func([]rule.Standing) (rule.Decision, error)) ([]outbox.Delivery, error) {
+	pairs = sqlstore.FirstOfEach(pairs, func(a, b rule.Pair) int {
+		if c := strings.Compare(a.DeviceID, b.DeviceID); c != 0 {
+			return c
+		}
+		return strings.Compare(a.RuleID, b.RuleID)
+	})
+	return sqlstore.Transact(ctx, s.db, "standings: decide", func(ctx context.Context, tx *sqlstore.Tx) ([]outbox.Delivery, error) {
+		pairs, err := enabled(ctx, tx, acct, pairs)
+		if err != nil {
+			return nil, err
+		}
+		keys := sqlstore.BatchOf("account bigint, device text, rule text", pairs, func(p *rule.Pair) []any { return []any{acct, p.DeviceID, p.RuleID} })
+		if _, err := tx.Exec(ctx, "standings: add", addStates, keys); err != nil {
+			return nil, err
+		}
+		locked, err := sqlstore.List(ctx, tx, "standings: lock", lockStates, sqlstore.Into(stateFields), keys)
+		if err != nil {
+			return nil, err
+		}
+		d, err := decide(locked)
+		if err != nil {
+			return nil, err
+		}
+		if err := save(ctx, tx, acct, &d); err != nil {
+			return nil, err
+		}
+		if _, err := tx.Exec(ctx, "standings: drop", dropEmptyStates, acct, keys); err != nil {
+			return nil, err
+		}
+		return deliveries.Create(ctx, tx, d.Deliveries, until)
+	})
+}
+
+// enabled leaves out the pairs whose rule was disabled or deleted meanwhile.
+func enabled(ctx context.Context, tx *sqlstore.Tx, acct account.ID, pairs []rule.Pair) (left []rule.Pair, err error) {
+	ids := make([]string, len(pairs))
+	for i := range pairs {
+		ids[i] = pairs[i].RuleID
+	}
+	rows := sqlstore.BatchOf("account bigint, rule text", sqlstore.FirstOfEach(ids, strings.Compare), func(id *string) []any { return []any{acct, id} })
+	rules, err := sqlstore.List(ctx, tx, "standings: rules", shareRules, sqlstore.Into(func(r *rule.Rule) []any { return []any{sqlstore.JSON(r)} }), rows)
+	if err != nil {
+		return nil, err
+	}
+	is := sqlstore.By(rules, func(r rule.Rule) string { return r.ID })
+	for _, p := range pairs {
+		if is[p.RuleID].Enabled {
+			left = append(left, p)
+		}
+	}
+	return left, nil
+}
+
+// save saves a decision but for its deliveries.
+func save(ctx context.Context, tx *sqlstore.Tx, acct account.ID, d *rule.Decision) error {
+	for _, one := range []struct {
+		query string
+		rows  *sqlstore.Batch
+	}{{updateStates, stateRows(acct, d.Standings)}, {insertAlarms, alarmRows(acct, d.Raised)}, {clearAlarms, clearedRows(acct, d.Cleared)}} {
+		if _, err := tx.Exec(ctx, "standings: save", one.query, one.rows); err != nil {
+			return err
+		}
+	}
+	_, err := tx.Exec(ctx, "silence: watch", watchAgain, tx.Now(), sqlstore.BatchOf("account bigint, device text", d.Watch, func(id *string) []any { return []any{acct, id} }))
+	return err
+}
+
+func stateRows(acct account.ID, all []rule.Standing) *sqlstore.Batch {
+	return sqlstore.BatchOf(`account bigint, device text, rule text, alarm text, raised_at bigint, since bigint, began text,
+heard bigint, frame_at bigint, record text, repeats bigint, ran_at bigint, due bigint`, all, func(st *rule.Standing) []any {
+		var began any = ""
+		if st.Began != nil {
+			began = sqlstore.JSON(st.Began)
+		}
+		return []any{
+			acct, st.DeviceID, st.RuleID, st.AlarmID, nanos(st.RaisedAt), nanos(st.Since), began,
+			nanos(st.At), nanos(st.FrameAt), st.Record, st.Repeats, nanos(st.RanAt), st.Due,
+		}
+	})
+}
+
+func alarmRows(acct account.ID, all []rule.Alarm) *sqlstore.Batch {
+	return sqlstore.BatchOf("account bigint, id text, rule text, device text, raised bigint, raised_by text, doc text", all, func(a *rule.Alarm) []any {
+		return []any{acct, a.ID, a.RuleID, a.DeviceID, nanos(a.RaisedAt), a.RaisedBy, sqlstore.JSON(documentOf(*a))}
+	})
+}
+
+func clearedRows(acct account.ID, all []rule.Alarm) *sqlstore.Batch {
+	return sqlstore.BatchOf("account bigint, id text, cleared bigint, cleared_by text", all, func(a *rule.Alarm) []any {
+		return []any{acct, a.ID, nanos(a.ClearedAt), a.ClearedBy}
+	})
+}
+
+const leaseDue = `UPDATE rule_state SET due = $1 WHERE (account, device, rule) IN (
+  SELECT account, device, rule FROM rule_state WHERE due > 0 AND due <= $2 ORDER BY due LIMIT $3 {skip locked}
+) RETURNING account, device, rule`
+
+// LeaseDue takes standings that are due.
+func (s *Store) LeaseDue(ctx context.Context, now, until time.Time, most int) ([]rule.Owned[rule.Standing], error) {
+	due, err := sqlstore.Values[int64](ctx, s.db, "standings: due", `SELECT due FROM rule_state WHERE due > 0 AND due <= $1 LIMIT 1`, now)
+	if err != nil || len(due) == 0 {
+		return nil, err
+	}
+	return sqlstore.Transact(ctx, s.db, "standings: due", func(ctx context.Context, tx *sqlstore.Tx) ([]rule.Owned[rule.Standing], error) {
+		return sqlstore.List(ctx, tx, "standings: due", leaseDue, sqlstore.Into(func(o *rule.Owned[rule.Standing]) []any {
+			return []any{&o.Account, &o.Of.DeviceID, &o.Of.RuleID}
+		}), until, now, most)
+	})
+}

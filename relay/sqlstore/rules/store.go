@@ -1,0 +1,194 @@
+package rules
+
+import (
+	"context"
+	"time"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/rule"
+	"github.com/penstock/penstock/relay/sqlstore"
+	"github.com/penstock/penstock/relay/sqlstore/devices"
+)
+
+// Store keeps rules and alarms. It is safe for concurrent use.
+type Store struct{ db *sqlstore.DB }
+
+var _ rule.Store = (*Store)(nil)
+
+// New returns the store in a database.
+func New(db *sqlstore.DB) *Store { return &Store{db: db} }
+
+const (
+	ruleColumns = `doc, failures, failed_at, failure`
+	insertRule  = `INSERT INTO rule (account, id, created, silent, doc) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING`
+	updateRule  = `UPDATE rule SET silent = $1, doc = $2, failures = 0, failed_at = 0, failure = '' WHERE account = $3 AND id = $4`
+	deleteRule  = `DELETE FROM rule WHERE account = $1 AND id = $2`
+	lockRule    = `SELECT doc FROM rule WHERE account = $1 AND id = $2 {for update}`
+	getRule     = `SELECT ` + ruleColumns + ` FROM rule WHERE account = $1 AND id = $2`
+	listRules   = `SELECT ` + ruleColumns + ` FROM rule WHERE account = $1 ORDER BY created, id`
+
+	countRules = `SELECT COUNT(*) FROM rule WHERE account = $1`
+
+	// enrolment comes a little later than the rule, when devices that were created
+	// without it have been saved.
+	startEnrolment = `INSERT INTO rule_enrolment (account, due, after) VALUES ($1, $2, '')
+ON CONFLICT (account) DO UPDATE SET due = excluded.due, after = ''`
+
+	failRules = `UPDATE rule SET failures = rule.failures + b.count, failed_at = b.at, failure = b.reason
+FROM batch AS b WHERE rule.account = b.account AND rule.id = b.id`
+)
+
+// enrolAfter is how long after a rule for silent devices was saved its devices are
+// watched.
+const enrolAfter = 3 * time.Second
+
+func ruleFields(r *rule.Rule) []any {
+	return []any{sqlstore.JSON(r), &r.Failures.Count, sqlstore.Time(&r.Failures.LastAt), &r.Failures.Last}
+}
+
+// Create saves a rule.
+func (s *Store) Create(ctx context.Context, acct account.ID, r rule.Rule) error {
+	noun := "rule " + r.ID
+	return s.db.Write(ctx, noun, func(ctx context.Context, tx *sqlstore.Tx) error {
+		n, err := tx.Exec(ctx, noun, insertRule, acct, r.ID, r.CreatedAt, r.On == rule.OnSilent, sqlstore.JSON(r))
+		if err == nil && n == 0 {
+			err = relay.Errorf(relay.KindConflict, "rule %s exists", r.ID)
+		}
+		if err != nil {
+			return err
+		}
+		return saved(ctx, tx, acct, r)
+	})
+}
+
+// saved has devices watched if the rule looks for silent ones, and counts the version
+// of the account's rules up, last of all.
+func saved(ctx context.Context, tx *sqlstore.Tx, acct account.ID, r rule.Rule) error {
+	if r.On == rule.OnSilent && r.Enabled {
+		if _, err := tx.Exec(ctx, "rule "+r.ID, startEnrolment, acct, tx.Now().Add(enrolAfter)); err != nil {
+			return err
+		}
+	}
+	return tx.Bump(ctx, devices.RulesVersionOf(acct))
+}
+
+// Change saves what change makes of a rule.
+func (s *Store) Change(ctx context.Context, acct account.ID, id string, change func(*rule.Rule) error, forget func(was, is rule.Rule) bool, now time.Time) (rule.Rule, error) {
+	noun := "rule " + id
+	return sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) (r rule.Rule, err error) {
+		doc, err := sqlstore.Value[string](ctx, tx, noun, lockRule, acct, id)
+		if err != nil {
+			return r, err
+		}
+		var was rule.Rule
+		if err := sqlstore.Decode([]byte(doc), &was); err != nil {
+			return r, err
+		}
+		r, _, err = sqlstore.Edit(noun, doc, change)
+		if err != nil {
+			return r, err
+		}
+		r.Failures = rule.Failures{}
+		if _, err := tx.Exec(ctx, noun, updateRule, r.On == rule.OnSilent, sqlstore.JSON(r), acct, id); err != nil {
+			return r, err
+		}
+		if was.Batch != r.Batch { // what was collected is sent at once
+			if _, err := tx.Exec(ctx, noun, endBatch, now, acct, id); err != nil {
+				return r, err
+			}
+		}
+		if forget(was, r) {
+			if err := forgetRule(ctx, tx, acct, id, now); err != nil {
+				return r, err
+			}
+		}
+		return r, saved(ctx, tx, acct, r)
+	})
+}
+
+// Delete deletes a rule with what belongs to it, but for alarms, which are history.
+func (s *Store) Delete(ctx context.Context, acct account.ID, id string, now time.Time) error {
+	noun := "rule " + id
+	return s.db.Write(ctx, noun, func(ctx context.Context, tx *sqlstore.Tx) error {
+		if err := sqlstore.MustChange(ctx, tx, noun, deleteRule, acct, id); err != nil {
+			return err
+		}
+		if err := forgetRule(ctx, tx, acct, id, now); err != nil {
+			return err
+		}
+		for _, rest := range []string{
+			`DELETE FROM rule_batch WHERE account = $1 AND rule = $2`, `DELETE FROM rule_item WHERE account = $1 AND rule = $2`,
+		} {
+			if _, err := tx.Exec(ctx, noun, rest, acct, id); err != nil {
+				return err
+			}
+		}
+		return tx.Bump(ctx, devices.RulesVersionOf(acct))
+	})
+}
+
+const (
+	endBatch     = `UPDATE rule_batch SET due = $1 WHERE account = $2 AND rule = $3 AND n > 0`
+	forgetStates = `DELETE FROM rule_state WHERE account = $1 AND rule = $2`
+	endAlarms    = `UPDATE alarm SET state = 'cleared', cleared = {greatest}(raised, $1) WHERE account = $2 AND rule = $3 AND state = 'raised'`
+)
+
+// forgetRule drops what stands between a rule and its devices, and clears its alarms.
+func forgetRule(ctx context.Context, tx *sqlstore.Tx, acct account.ID, id string, now time.Time) error {
+	if _, err := tx.Exec(ctx, "rule "+id, forgetStates, acct, id); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, "rule "+id, endAlarms, now.UnixNano(), acct, id)
+	return err
+}
+
+// Rule loads a rule.
+func (s *Store) Rule(ctx context.Context, acct account.ID, id string) (rule.Rule, error) {
+	return sqlstore.One(ctx, s.db, "rule "+id, getRule, sqlstore.Into(ruleFields), acct, id)
+}
+
+// Rules lists an account's rules.
+func (s *Store) Rules(ctx context.Context, acct account.ID) ([]rule.Rule, error) {
+	return sqlstore.List(ctx, s.db, "rules", listRules, sqlstore.Into(ruleFields), acct)
+}
+
+// CountRules counts an account's rules.
+func (s *Store) CountRules(ctx context.Context, acct account.ID) (int, error) {
+	return sqlstore.Value[int](ctx, s.db, "rules", countRules, acct)
+}
+
+// Fail adds failures to those of rules.
+func (s *Store) Fail(ctx context.Context, all []rule.Failed) error {
+	_, err := s.db.Exec(ctx, "rules: failures", failRules,
+		sqlstore.BatchOf("account bigint, id text, count bigint, at bigint, reason text", all, func(f *rule.Failed) []any {
+			return []any{f.Account, f.RuleID, f.Count, f.LastAt, f.Last}
+		}))
+	return err
+}
+
+// Sweep deletes frames of batches that were sent long ago.
+func (s *Store) Sweep(ctx context.Context, now time.Time) error {
+	return s.db.Sweep(ctx, "rules: sweep", sqlstore.SweepMost, sweepItems, now.Add(-itemsKept))
+}
+
+// nanos is a column of nanoseconds since 1970, 0 for the zero time.
+func nanos(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixNano()
+}
+
+// nanoTime reads a column of nanoseconds into a time.
+type nanoTime struct{ to *time.Time }
+
+// Scan reads the column.
+func (n nanoTime) Scan(column any) error {
+	ns, _ := column.(int64)
+	*n.to = time.Time{}
+	if ns != 0 {
+		*n.to = time.Unix(0, ns).UTC()
+	}
+	return nil
+}

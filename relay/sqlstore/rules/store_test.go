@@ -1,0 +1,577 @@
+package rules_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/rule"
+	"github.com/penstock/penstock/relay/sqlstore"
+	"github.com/penstock/penstock/relay/sqlstore/deliveries"
+	"github.com/penstock/penstock/relay/sqlstore/devices"
+	"github.com/penstock/penstock/relay/sqlstore/rules"
+	"github.com/penstock/penstock/relay/sqlstore/sqltest"
+)
+
+func at(s float64) time.Time { return sqltest.At(s) }
+
+// rig is the stores over one database.
+type rig struct {
+	*rules.Store
+	devices    *devices.Store
+	deliveries *deliveries.Store
+}
+
+func rigOf(db *sqlstore.DB) rig {
+	return rig{rules.New(db), devices.New(db), deliveries.New(db)}
+}
+
+func must(t *testing.T, errs ...error) {
+	t.Helper()
+	for _, err := range errs {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// addDevices creates devices of an account by id.
+func (r rig) addDevices(t *testing.T, acct account.ID, ids ...string) {
+	t.Helper()
+	for _, id := range ids {
+		must(t, r.devices.CreateDevice(t.Context(), acct, iot.Device{ID: id, Identifier: fmt.Sprint(acct, "-", id), CreatedAt: at(0)}, nil))
+	}
+}
+
+func ruleOf(id string) rule.Rule {
+	return rule.Rule{
+		ID: id, Name: "Rule <" + id + ">", Enabled: true, On: rule.OnReading, When: "values.t > 30", For: time.Minute,
+		Actions: []rule.Action{{Action: rule.Email, Parameters: []string{"a@example.com"}}}, CreatedAt: at(1), UpdatedAt: at(2),
+	}
+}
+
+func TestStore(t *testing.T) {
+	suite := func(t *testing.T, url func(testing.TB) string) {
+		for name, test := range map[string]func(*testing.T, rig){
+			"rules are kept": rulesAreKept, "another account's rules": othersRules, "versions": versions, "failures": failuresAdd,
+			"a decision is one step": decisionIsOneStep, "a decision that fails changes nothing": failedDecision,
+			"rules and devices that are gone": goneAreNotDecided, "deliveries of a decision are created once": deliveriesOnce,
+			"alarms are listed": alarmsAreListed, "an alarm is acknowledged": alarmIsAcknowledged,
+			"due standings are leased": dueIsLeased, "devices are watched": devicesAreWatched, "watches are leased": watchesAreLeased,
+			"what is deleted takes its standings along": deletions,
+			"a batch by count":                          batchByCount, "a batch by time": batchByTime, "a frame is in a batch once": batchOnce,
+		} {
+			t.Run(name, func(t *testing.T) {
+				test(t, rigOf(sqltest.Open(t, sqlstore.Options{URL: url(t), Now: func() time.Time { return at(50) }})))
+			})
+		}
+	}
+	t.Run("on SQLite", func(t *testing.T) { suite(t, func(testing.TB) string { return "" }) })
+	t.Run("on PostgreSQL", func(t *testing.T) { suite(t, sqltest.StartPostgres(t).NewDatabase) })
+}
+
+func rulesAreKept(t *testing.T, s rig) {
+	r := ruleOf("r1")
+	must(t, s.Create(t.Context(), 1, r))
+	if err := s.Create(t.Context(), 1, r); relay.KindOf(err) != relay.KindConflict {
+		t.Errorf("created twice: %v", err)
+	}
+	if got, err := s.Rule(t.Context(), 1, "r1"); err != nil || !reflect.DeepEqual(got, r) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	refused := errors.New("no")
+	if _, err := s.Change(t.Context(), 1, "r1", func(*rule.Rule) error { return refused }, never, at(3)); !errors.Is(err, refused) {
+		t.Errorf("a change that is refused: %v", err)
+	}
+	changed, err := s.Change(t.Context(), 1, "r1", func(r *rule.Rule) error { r.Name = "new"; return nil }, never, at(3))
+	if err != nil || changed.Name != "new" || changed.When != r.When {
+		t.Errorf("%+v, %v", changed, err)
+	}
+	other := ruleOf("r0")
+	other.CreatedAt = at(5)
+	must(t, s.Create(t.Context(), 1, other))
+	if all, err := s.Rules(t.Context(), 1); err != nil || len(all) != 2 || all[0].ID != "r1" || all[0].Name != "new" {
+		t.Errorf("%+v, %v", all, err)
+	}
+	must(t, s.Delete(t.Context(), 1, "r1", at(9)))
+	if err := s.Delete(t.Context(), 1, "r1", at(9)); relay.KindOf(err) != relay.KindNotFound {
+		t.Errorf("deleted twice: %v", err)
+	}
+}
+
+func never(_, _ rule.Rule) bool  { return false }
+func always(_, _ rule.Rule) bool { return true }
+
+func othersRules(t *testing.T, s rig) {
+	must(t, s.Create(t.Context(), 1, ruleOf("r1")))
+	_, err := s.Rule(t.Context(), 2, "r1")
+	_, err2 := s.Change(t.Context(), 2, "r1", func(*rule.Rule) error { return nil }, always, at(3))
+	_, err3 := s.Alarm(t.Context(), 2, "none")
+	for _, err := range []error{err, err2, err3, s.Delete(t.Context(), 2, "r1", at(3))} {
+		if relay.KindOf(err) != relay.KindNotFound {
+			t.Errorf("got %v", err)
+		}
+	}
+	if all, err := s.Rules(t.Context(), 2); err != nil || len(all) != 0 {
+		t.Errorf("%+v, %v", all, err)
+	}
+}
+
+func versions(t *testing.T, s rig) {
+	version := func() iot.Version {
+		of, err := s.devices.Versions(t.Context(), []account.ID{1})
+		must(t, err)
+		return of[1]
+	}
+	was := version()
+	if was.Rules != 0 {
+		t.Fatalf("%+v of an account without rules", was)
+	}
+	for _, tc := range []struct {
+		name   string
+		change func() error
+	}{
+		{"created", func() error { return s.Create(t.Context(), 1, ruleOf("r1")) }},
+		{"changed", func() error {
+			_, err := s.Change(t.Context(), 1, "r1", func(r *rule.Rule) error { r.Enabled = false; return nil }, never, at(3))
+			return err
+		}},
+		{"deleted", func() error { return s.Delete(t.Context(), 1, "r1", at(9)) }},
+	} {
+		must(t, tc.change())
+		now := version()
+		if now.Rules <= was.Rules || now.Records != was.Records {
+			t.Errorf("%s: %+v after %+v", tc.name, now, was)
+		}
+		was = now
+	}
+}
+
+func failuresAdd(t *testing.T, s rig) {
+	must(t, s.Create(t.Context(), 1, ruleOf("r1")))
+	for i := range 2 {
+		must(t, s.Fail(t.Context(), []rule.Failed{
+			{Account: 1, RuleID: "r1", Failures: rule.Failures{Count: 3, LastAt: at(float64(i)), Last: fmt.Sprint("why ", i)}}, {Account: 2, RuleID: "r1"},
+		}))
+	}
+	if got, err := s.Rule(t.Context(), 1, "r1"); err != nil || got.Failures != (rule.Failures{Count: 6, LastAt: at(1), Last: "why 1"}) {
+		t.Errorf("%+v, %v", got.Failures, err)
+	}
+	got, err := s.Change(t.Context(), 1, "r1", func(r *rule.Rule) error { r.Name = "x"; return nil }, never, at(3))
+	if kept, err2 := s.Rule(t.Context(), 1, "r1"); err != nil || err2 != nil || got.Failures != (rule.Failures{}) || kept.Failures != got.Failures {
+		t.Errorf("after a change: %+v, %v, %v", kept.Failures, err, err2)
+	}
+}
+
+// raising is a decision that raises the alarm of every standing.
+func raising(n string) func([]rule.Standing) (rule.Decision, error) {
+	return func(all []rule.Standing) (d rule.Decision, err error) {
+		for _, st := range all {
+			st.AlarmID, st.RaisedAt, st.At, st.FrameAt, st.Record = n+st.DeviceID+st.RuleID, at(10.5), at(11), at(10.5), "rec"
+			d.Standings = append(d.Standings, st)
+			d.Raised = append(d.Raised, rule.Alarm{
+				ID: st.AlarmID, RuleID: st.RuleID, DeviceID: st.DeviceID, State: rule.Raised, RaisedAt: st.RaisedAt, RaisedBy: "rec",
+				Readings: map[string]rule.Value{"t": {Value: 31, Units: "°C"}},
+			})
+			d.Deliveries = append(d.Deliveries, deliveryOf(n+st.DeviceID+st.RuleID))
+		}
+		return d, nil
+	}
+}
+
+func deliveryOf(id string) outbox.Delivery {
+	return outbox.Delivery{ID: id, Account: 1, Kind: outbox.KindRelay, CreatedAt: at(1), Request: &outbox.Request{Method: "POST", URL: "https://example.com/"}}
+}
+
+func decisionIsOneStep(t *testing.T, s rig) {
+	s.addDevices(t, 1, "d1", "d2")
+	must(t, s.Create(t.Context(), 1, ruleOf("r1")), s.Create(t.Context(), 1, ruleOf("r2")))
+	pairs := []rule.Pair{{RuleID: "r2", DeviceID: "d1"}, {RuleID: "r1", DeviceID: "d2"}, {RuleID: "r1", DeviceID: "d1"}, {RuleID: "r1", DeviceID: "d1"}}
+	var locked []rule.Pair
+	created, err := s.Decide(t.Context(), 1, pairs, at(80), func(all []rule.Standing) (rule.Decision, error) {
+		for _, st := range all {
+			locked = append(locked, st.Pair)
+			if !reflect.DeepEqual(st, rule.Standing{Pair: st.Pair}) {
+				t.Errorf("new: %+v", st)
+			}
+		}
+		return raising("a")(all)
+	})
+	if err != nil || len(created) != 3 || created[0].State != outbox.Queued || !created[0].NextAttemptAt.Equal(at(80)) {
+		t.Fatalf("%+v, %v", created, err)
+	}
+	if want := []rule.Pair{{RuleID: "r1", DeviceID: "d1"}, {RuleID: "r2", DeviceID: "d1"}, {RuleID: "r1", DeviceID: "d2"}}; !slices.Equal(locked, want) {
+		t.Errorf("locked %v", locked)
+	}
+	all, err := s.Standings(t.Context(), 1, []string{"d2", "d3"})
+	want := rule.Standing{Pair: rule.Pair{RuleID: "r1", DeviceID: "d2"}, AlarmID: "ad2r1", RaisedAt: at(10.5), At: at(11), FrameAt: at(10.5), Record: "rec"}
+	if err != nil || len(all) != 1 || !reflect.DeepEqual(all[0], want) {
+		t.Errorf("%+v, %v", all, err)
+	}
+	_, err = s.Decide(t.Context(), 1, pairs[1:2], at(80), func(all []rule.Standing) (d rule.Decision, err error) {
+		if !reflect.DeepEqual(all, []rule.Standing{want}) {
+			t.Errorf("%+v", all)
+		}
+		began := rule.Occurrence{Record: "rec2", Device: iot.Device{ID: "d2"}, Readings: map[string]rule.Value{"t": {Text: "é", IsText: true}}}
+		d.Standings = []rule.Standing{{Pair: all[0].Pair, At: at(12), Since: at(12), Began: &began, Due: at(72), Repeats: 3, RanAt: at(12)}}
+		d.Cleared = []rule.Alarm{{ID: "ad2r1", ClearedAt: at(12), ClearedBy: "rec2"}}
+		return d, nil
+	})
+	must(t, err)
+	if all, err := s.Standings(t.Context(), 1, []string{"d2"}); err != nil || len(all) != 1 || all[0].Began == nil || all[0].Began.Record != "rec2" ||
+		all[0].Began.Readings["t"].Text != "é" || !all[0].Due.Equal(at(72)) || all[0].AlarmID != "" || all[0].Repeats != 3 {
+		t.Errorf("%+v, %v", all, err)
+	}
+	a, err := s.Alarm(t.Context(), 1, "ad2r1")
+	if err != nil || a.State != rule.Cleared || !a.ClearedAt.Equal(at(12)) || a.ClearedBy != "rec2" || a.RaisedBy != "rec" || a.Readings["t"].Value != 31 {
+		t.Errorf("%+v, %v", a, err)
+	}
+	if of, err := s.OfRecord(t.Context(), 1, "d2", "rec2"); err != nil || len(of) != 1 || of[0].ID != "ad2r1" {
+		t.Errorf("%+v, %v", of, err)
+	}
+}
+
+func failedDecision(t *testing.T, s rig) {
+	s.addDevices(t, 1, "d1")
+	must(t, s.Create(t.Context(), 1, ruleOf("r1")))
+	refused := errors.New("no")
+	pairs := []rule.Pair{{RuleID: "r1", DeviceID: "d1"}}
+	if _, err := s.Decide(t.Context(), 1, pairs, at(80), func([]rule.Standing) (rule.Decision, error) { return rule.Decision{}, refused }); !errors.Is(err, refused) {
+		t.Errorf("got %v", err)
+	}
+	nothing := func([]rule.Standing) (rule.Decision, error) { return rule.Decision{}, nil }
+	if _, err := s.Decide(t.Context(), 1, pairs, at(80), nothing); err != nil {
+		t.Error(err)
+	}
+	if all, err := s.Standings(t.Context(), 1, []string{"d1"}); len(all) != 0 || err != nil {
+		t.Errorf("%+v, %v", all, err)
+	}
+}
+
+func goneAreNotDecided(t *testing.T, s rig) {
+	s.addDevices(t, 1, "d1")
+	must(t, s.Create(t.Context(), 1, ruleOf("r1")))
+	pairs := []rule.Pair{{RuleID: "r1", DeviceID: "d2"}, {RuleID: "r2", DeviceID: "d1"}, {RuleID: "r1", DeviceID: "d1"}}
+	if created, err := s.Decide(t.Context(), 1, pairs, at(80), raising("a")); err != nil || len(created) != 1 {
+		t.Errorf("%+v, %v", created, err)
+	}
+	// A gateway may still have the rule as it was before.
+	_, err := s.Change(t.Context(), 1, "r1", func(r *rule.Rule) error { r.Enabled = false; return nil }, func(rule.Rule, rule.Rule) bool { return true }, at(81))
+	must(t, err)
+	if created, err := s.Decide(t.Context(), 1, pairs, at(90), raising("b")); err != nil || len(created) != 0 {
+		t.Errorf("of a rule that was disabled: %+v, %v", created, err)
+	}
+}
+
+func deliveriesOnce(t *testing.T, s rig) {
+	forward := func([]rule.Standing) (rule.Decision, error) {
+		return rule.Decision{Deliveries: []outbox.Delivery{deliveryOf("x"), deliveryOf("y"), deliveryOf("x")}}, nil
+	}
+	if created, err := s.Decide(t.Context(), 1, nil, at(80), forward); err != nil || len(created) != 2 {
+		t.Errorf("%+v, %v", created, err)
+	}
+	if created, err := s.Decide(t.Context(), 1, nil, at(80), forward); err != nil || len(created) != 0 {
+		t.Errorf("again: %+v, %v", created, err)
+	}
+	if d, err := s.deliveries.Get(t.Context(), 1, "y"); err != nil || d.State != outbox.Queued {
+		t.Errorf("%+v, %v", d, err)
+	}
+}
+
+func alarmsAreListed(t *testing.T, s rig) {
+	s.addDevices(t, 1, "d1", "d2", "d3", "d4", "d5")
+	must(t, s.Create(t.Context(), 1, ruleOf("r1")), s.Create(t.Context(), 1, ruleOf("r2")))
+	for i, p := range []rule.Pair{{RuleID: "r1", DeviceID: "d1"}, {RuleID: "r1", DeviceID: "d2"}, {RuleID: "r2", DeviceID: "d1"}, {RuleID: "r1", DeviceID: "d3"}, {RuleID: "r1", DeviceID: "d4"}} {
+		_, err := s.Decide(t.Context(), 1, []rule.Pair{p}, at(80), func(all []rule.Standing) (rule.Decision, error) {
+			d, err := raising("a")(all)
+			d.Raised[0].RaisedAt = at(float64(i / 2)) // some at the same time
+			return d, err
+		})
+		must(t, err)
+	}
+	ids := func(f rule.AlarmFilter) (out []string, next string) {
+		f.Limit = max(f.Limit, 2)
+		all, next, err := s.Alarms(t.Context(), 1, f)
+		must(t, err)
+		for _, a := range all {
+			out = append(out, a.ID)
+		}
+		return out, next
+	}
+	var paged []string
+	for cursor := ""; ; {
+		page, next := ids(rule.AlarmFilter{Cursor: cursor})
+		if paged = append(paged, page...); next == "" {
+			break
+		}
+		cursor = next
+	}
+	if want := []string{"ad4r1", "ad3r1", "ad1r2", "ad2r1", "ad1r1"}; !slices.Equal(paged, want) {
+		t.Errorf("%v, want %v", paged, want)
+	}
+	for name, tc := range map[string]struct {
+		f    rule.AlarmFilter
+		want []string
+	}{
+		"of a rule":   {rule.AlarmFilter{RuleID: "r2"}, []string{"ad1r2"}},
+		"of a device": {rule.AlarmFilter{DeviceID: "d1"}, []string{"ad1r2", "ad1r1"}},
+		"from":        {rule.AlarmFilter{From: at(2)}, []string{"ad4r1"}},
+		"to":          {rule.AlarmFilter{To: at(0)}, []string{"ad2r1", "ad1r1"}},
+		"cleared":     {rule.AlarmFilter{State: rule.Cleared}, nil},
+		"raised":      {rule.AlarmFilter{State: rule.Raised, From: at(1), To: at(1)}, []string{"ad3r1", "ad1r2"}},
+	} {
+		if got, _ := ids(tc.f); !slices.Equal(got, tc.want) {
+			t.Errorf("%s: %v, want %v", name, got, tc.want)
+		}
+	}
+	if _, _, err := s.Alarms(t.Context(), 1, rule.AlarmFilter{Cursor: "no cursor", Limit: 2}); relay.KindOf(err) != relay.KindInvalid {
+		t.Errorf("got %v", err)
+	}
+}
+
+func alarmIsAcknowledged(t *testing.T, s rig) {
+	s.addDevices(t, 1, "d1")
+	must(t, s.Create(t.Context(), 1, ruleOf("r1")))
+	_, err := s.Decide(t.Context(), 1, []rule.Pair{{RuleID: "r1", DeviceID: "d1"}}, at(80), raising("a"))
+	must(t, err)
+	_, err = s.ChangeAlarm(t.Context(), 1, "ad1r1", func(a *rule.Alarm) error {
+		a.AcknowledgedAt, a.AcknowledgedBy, a.Note = at(20), "me", "seen"
+		return nil
+	})
+	must(t, err)
+	a, err := s.Alarm(t.Context(), 1, "ad1r1")
+	if err != nil || a.Note != "seen" || a.AcknowledgedBy != "me" || !a.AcknowledgedAt.Equal(at(20)) || a.State != rule.Raised || a.Readings["t"].Value != 31 {
+		t.Errorf("%+v, %v", a, err)
+	}
+}
+
+func dueIsLeased(t *testing.T, s rig) {
+	s.addDevices(t, 1, "d1", "d2")
+	must(t, s.Create(t.Context(), 1, ruleOf("r1")))
+	for i, id := range []string{"d1", "d2"} {
+		_, err := s.Decide(t.Context(), 1, []rule.Pair{{RuleID: "r1", DeviceID: id}}, at(80), func(all []rule.Standing) (rule.Decision, error) {
+			all[0].At, all[0].Since, all[0].Due = at(1), at(1), at(float64(60+10*i))
+			return rule.Decision{Standings: all}, nil
+		})
+		must(t, err)
+	}
+	due := func(now float64) []rule.Owned[rule.Standing] {
+		all, err := s.LeaseDue(t.Context(), at(now), at(now+8), 10)
+		must(t, err)
+		return all
+	}
+	if all := due(59); len(all) != 0 {
+		t.Errorf("early: %+v", all)
+	}
+	if all := due(60); len(all) != 1 || all[0].Account != 1 || all[0].Of.Pair != (rule.Pair{RuleID: "r1", DeviceID: "d1"}) {
+		t.Errorf("%+v", all)
+	}
+	if all := due(61); len(all) != 0 {
+		t.Errorf("leased: %+v", all)
+	}
+	if all := due(70); len(all) != 2 {
+		t.Errorf("after the lease: %+v", all)
+	}
+}
+
+func silentRule() rule.Rule {
+	r := ruleOf("r1")
+	r.On, r.When, r.For, r.SilentFor = rule.OnSilent, "", 0, time.Hour
+	return r
+}
+
+func devicesAreWatched(t *testing.T, s rig) {
+	s.addDevices(t, 1, "d1", "d2", "d3")
+	s.addDevices(t, 2, "d9")
+	must(t, s.Create(t.Context(), 1, silentRule()))
+	if all, err := s.LeaseEnrolments(t.Context(), at(51), at(59)); err != nil || len(all) != 0 {
+		t.Errorf("at once: %+v, %v", all, err)
+	}
+	all, err := s.LeaseEnrolments(t.Context(), at(60), at(68))
+	if err != nil || len(all) != 1 || all[0].Account != 1 {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	more, err := s.Enrol(t.Context(), &all[0], at(60), at(68), 2)
+	if err != nil || !more {
+		t.Fatalf("%v, %v", more, err)
+	}
+	all, err = s.LeaseEnrolments(t.Context(), at(68), at(76)) // the one who enrolled has died
+	if err != nil || len(all) != 1 || all[0].After != "d2" {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	if more, err = s.Enrol(t.Context(), &all[0], at(68), at(76), 2); err != nil || more {
+		t.Fatalf("%v, %v", more, err)
+	}
+	if all, err := s.LeaseEnrolments(t.Context(), at(99), at(100)); err != nil || len(all) != 0 {
+		t.Errorf("at the end: %+v, %v", all, err)
+	}
+	s.addDevices(t, 1, "d4")
+	if watches, err := s.LeaseWatches(t.Context(), at(68), at(76), 10); err != nil || len(watches) != 3 {
+		t.Errorf("%+v, %v", watches, err)
+	}
+	if watches, err := s.LeaseWatches(t.Context(), at(110), at(111), 10); err != nil || len(watches) != 4 { // d4 a minute after its creation
+		t.Errorf("%+v, %v", watches, err)
+	}
+}
+
+func watchesAreLeased(t *testing.T, s rig) {
+	must(t, s.Create(t.Context(), 1, silentRule()))
+	s.addDevices(t, 1, "d1", "d2")
+	due := func(now float64) (ids []string) {
+		all, err := s.LeaseWatches(t.Context(), at(now), at(now+8), 10)
+		must(t, err)
+		for _, w := range all {
+			ids = append(ids, w.DeviceID)
+		}
+		slices.Sort(ids)
+		return ids
+	}
+	if ids := due(110); !slices.Equal(ids, []string{"d1", "d2"}) {
+		t.Fatalf("%v", ids)
+	}
+	_, err := s.devices.ChangeDevice(t.Context(), 1, "d2", func(d *iot.Device) error { d.Name = "new"; return nil })
+	must(t, err, s.MoveWatches(t.Context(), at(118), []rule.Watch{{Account: 1, DeviceID: "d1", Due: at(200)}, {Account: 1, DeviceID: "d2"}}))
+	if ids := due(119); !slices.Equal(ids, []string{"d2"}) { // it has changed meanwhile
+		t.Errorf("%v", ids)
+	}
+	must(t, s.MoveWatches(t.Context(), at(127), []rule.Watch{{Account: 1, DeviceID: "d2"}}))
+	if ids := due(1e6); !slices.Equal(ids, []string{"d1"}) {
+		t.Errorf("%v", ids)
+	}
+	_, err = s.Decide(t.Context(), 1, nil, at(80), func([]rule.Standing) (rule.Decision, error) { return rule.Decision{Watch: []string{"d2"}}, nil })
+	must(t, err)
+	if ids := due(51); !slices.Equal(ids, []string{"d2"}) {
+		t.Errorf("%v", ids)
+	}
+}
+
+func deletions(t *testing.T, s rig) {
+	s.addDevices(t, 1, "d1", "d2")
+	must(t, s.Create(t.Context(), 1, ruleOf("r1")), s.Create(t.Context(), 1, ruleOf("r2")), s.Create(t.Context(), 1, ruleOf("r3")))
+	_, err := s.Decide(t.Context(), 1, []rule.Pair{
+		{RuleID: "r1", DeviceID: "d1"}, {RuleID: "r2", DeviceID: "d1"}, {RuleID: "r2", DeviceID: "d2"}, {RuleID: "r3", DeviceID: "d2"},
+	}, at(80), raising("a"))
+	must(t, err, s.devices.DeleteDevice(t.Context(), 1, "d1"), s.Delete(t.Context(), 1, "r2", at(90)))
+	_, err = s.Change(t.Context(), 1, "r3", func(r *rule.Rule) error { r.When = "false"; return nil }, always, at(91))
+	must(t, err)
+	if all, err := s.Standings(t.Context(), 1, []string{"d1", "d2"}); err != nil || len(all) != 0 {
+		t.Errorf("%+v, %v", all, err)
+	}
+	all, _, err := s.Alarms(t.Context(), 1, rule.AlarmFilter{Limit: 10, State: rule.Cleared})
+	if err != nil || len(all) != 4 {
+		t.Errorf("%+v, %v", all, err)
+	}
+}
+
+func itemOf(record string, s float64, b rule.Batch) rule.Item {
+	return rule.Item{RuleID: "r1", Batch: b, At: at(s), Occurrence: rule.Occurrence{Record: record, Time: at(s), State: rule.Forwarded}}
+}
+
+// take takes a batch and returns its records, in the id of the delivery.
+func (r rig) take(t *testing.T, b rule.Batch, now float64) (records []string, more bool) {
+	t.Helper()
+	created, more, err := r.TakeBatch(t.Context(), rule.BatchRef{Account: 1, RuleID: "r1"}, b, at(now), at(now+30), func(all []rule.Occurrence) ([]outbox.Delivery, error) {
+		for _, o := range all {
+			records = append(records, o.Record)
+		}
+		return []outbox.Delivery{deliveryOf(records[0])}, nil
+	})
+	must(t, err)
+	if len(created) != min(1, len(records)) {
+		t.Errorf("%d deliveries of %v", len(created), records)
+	}
+	return records, more
+}
+
+func batchByCount(t *testing.T, s rig) {
+	b := rule.Batch{Count: 2}
+	batching := ruleOf("r1")
+	batching.Batch = b
+	must(t, s.Create(t.Context(), 1, batching))
+	collect := func(items ...rule.Item) int {
+		full, err := s.Collect(t.Context(), 1, items)
+		must(t, err)
+		return len(full)
+	}
+	if n := collect(itemOf("a", 2, b)); n != 0 {
+		t.Errorf("%d full", n)
+	}
+	if records, _ := s.take(t, b, 5); len(records) != 0 {
+		t.Errorf("took %v", records)
+	}
+	if n := collect(itemOf("b", 1, b), itemOf("c", 3, b), itemOf("d", 4, b), itemOf("e", 5, b)); n != 1 {
+		t.Errorf("%d full", n)
+	}
+	for _, want := range []struct {
+		records []string
+		more    bool
+	}{{[]string{"b", "a"}, true}, {[]string{"c", "d"}, false}, {nil, false}} {
+		if records, more := s.take(t, b, 6); !slices.Equal(records, want.records) || more != want.more {
+			t.Errorf("%v, %v, want %v", records, more, want)
+		}
+	}
+	if due, err := s.DueBatches(t.Context(), at(1e9), 10); err != nil || len(due) != 0 {
+		t.Errorf("due %+v, %v", due, err)
+	}
+	_, err := s.Change(t.Context(), 1, "r1", func(r *rule.Rule) error { r.Batch = rule.Batch{}; return nil }, func(rule.Rule, rule.Rule) bool { return false }, at(7))
+	must(t, err)
+	if due, err := s.DueBatches(t.Context(), at(8), 10); err != nil || len(due) != 1 {
+		t.Errorf("due after the rule has lost its batch: %+v, %v", due, err)
+	}
+	if records, more := s.take(t, rule.Batch{}, 8); !slices.Equal(records, []string{"e"}) || more {
+		t.Errorf("%v, %v", records, more)
+	}
+}
+
+func batchByTime(t *testing.T, s rig) {
+	must(t, s.Create(t.Context(), 1, ruleOf("r1")))
+	b := rule.Batch{Every: 10 * time.Second}
+	_, err := s.Collect(t.Context(), 1, []rule.Item{itemOf("a", 1, b)})
+	_, err2 := s.Collect(t.Context(), 1, []rule.Item{itemOf("b", 4, b)})
+	must(t, err, err2)
+	if due, err := s.DueBatches(t.Context(), at(10), 10); err != nil || len(due) != 0 {
+		t.Errorf("due %+v, %v", due, err)
+	}
+	if due, err := s.DueBatches(t.Context(), at(11), 10); err != nil || len(due) != 1 || due[0] != (rule.BatchRef{Account: 1, RuleID: "r1"}) {
+		t.Errorf("due %+v, %v", due, err)
+	}
+	if records, more := s.take(t, b, 11); !slices.Equal(records, []string{"a", "b"}) || more {
+		t.Errorf("%v, %v", records, more)
+	}
+	if due, err := s.DueBatches(t.Context(), at(1e9), 10); err != nil || len(due) != 0 {
+		t.Errorf("due %+v, %v", due, err)
+	}
+}
+
+func batchOnce(t *testing.T, s rig) {
+	must(t, s.Create(t.Context(), 1, ruleOf("r1")))
+	b := rule.Batch{Count: 1}
+	for range 2 {
+		_, err := s.Collect(t.Context(), 1, []rule.Item{itemOf("a", 1, b), itemOf("a", 1, b)})
+		must(t, err)
+	}
+	if records, more := s.take(t, b, 6); !slices.Equal(records, []string{"a"}) || more {
+		t.Errorf("%v, %v", records, more)
+	}
+	full, err := s.Collect(t.Context(), 1, []rule.Item{itemOf("a", 1, b)})
+	if err != nil || len(full) != 0 {
+		t.Errorf("sent already: %+v, %v", full, err)
+	}
+	other := itemOf("x", 1, b)
+	other.RuleID = "gone"
+	if full, err := s.Collect(t.Context(), 1, []rule.Item{other}); err != nil || len(full) != 0 {
+		t.Errorf("a rule that is gone: %+v, %v", full, err)
+	}
+	must(t, s.Sweep(context.WithoutCancel(t.Context()), at(7+25*3600)))
+	if full, err := s.Collect(t.Context(), 1, []rule.Item{itemOf("a", 1, b)}); err != nil || len(full) != 1 {
+		t.Errorf("after a day: %+v, %v", full, err)
+	}
+}
