@@ -80,7 +80,7 @@ func testBodies(t *testing.T, s *site) {
 		for _, path := range []string{"/webhooks/generic", "/webhooks/lorawan", "/inbound/sms/json", "/iot/decoders"} {
 			squeeze.post(path, bomb).mentions(t, 413)
 		}
-		if took := time.Since(began); took > 5*time.Second {
+		if took := time.Since(began); took > time.Minute {
 			t.Errorf("it took %s", took)
 		}
 	})

@@ -209,7 +209,7 @@ func (r *reader) follow(st step) {
 		return
 	}
 	want := trimmed(strings.Split(r.moved(strings.Join(st.reply, "\n")), "\n"))
-	late := time.Now().Add(20 * time.Second)
+	late := time.Now().Add(patience)
 	got := r.ask(st)
 	for reads(st.command) && !agrees(want, got) && time.Now().Before(late) {
 		got = r.ask(st)

@@ -111,7 +111,7 @@ func FuzzCondition(f *testing.F) {
 		if first != again || (err1 == nil) != (err2 == nil) {
 			t.Fatalf("%s: %t %v, then %t %v", source, first, err1, again, err2)
 		}
-		if took := time.Since(began); took > 2*time.Second {
+		if took := time.Since(began); took > 30*time.Second {
 			t.Fatalf("%s took %v", source, took)
 		}
 	})

@@ -122,7 +122,7 @@ func TestAnOrderedEndpointGetsOneAfterTheOther(t *testing.T) {
 
 func TestOrderOutlivesARestart(t *testing.T) {
 	b := onRedis(t, redistest.Start(t).URL)
-	first := newRig(t, b, Options{Lease: time.Second}, nil)
+	first := newRig(t, b, Options{Lease: 5 * time.Second}, nil)
 	var mu sync.Mutex
 	var order []string
 	s := newSink(t, func(id string, _ int) int {
@@ -155,7 +155,7 @@ func TestRetriesToAnEndpointThatHangsDelayNoOther(t *testing.T) {
 	r := newRig(t, onRedis(t, redistest.Start(t).URL), Options{Tasks: 4, Attempts: 64, PerEndpoint: 8}, nil)
 	t.Cleanup(func() { close(release) })
 	r.create(r.deliveries(100, hanging.URL), 0)
-	redistest.Await(t, 30*time.Second, "the endpoint hangs", func(context.Context) bool {
+	redistest.Await(t, time.Minute, "the endpoint hangs", func(context.Context) bool {
 		_, total := hanging.count()
 		return total == 8
 	})
@@ -188,7 +188,7 @@ func TestAnEndpointThatHangsDelaysNoOtherOfItsHost(t *testing.T) {
 		}
 		r.send(stuck)
 	}
-	redistest.Await(t, 30*time.Second, "four endpoints hang", func(context.Context) bool {
+	redistest.Await(t, time.Minute, "four endpoints hang", func(context.Context) bool {
 		_, total := s.count()
 		return total == 4*32
 	})

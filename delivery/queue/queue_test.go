@@ -162,7 +162,7 @@ func TestAnEndpointThatHangsDelaysNoOther(t *testing.T) {
 	t.Cleanup(func() { close(release) })
 
 	r.send(r.deliveries(100, hanging.URL))
-	redistest.Await(t, 30*time.Second, "the endpoint hangs", func(context.Context) bool {
+	redistest.Await(t, time.Minute, "the endpoint hangs", func(context.Context) bool {
 		_, total := hanging.count()
 		return total == 4
 	})
@@ -173,7 +173,7 @@ func TestAnEndpointThatHangsDelaysNoOther(t *testing.T) {
 		r.send(r.deliveries(10, s.URL))
 	}
 	for _, s := range healthy {
-		redistest.Await(t, 30*time.Second, "a healthy endpoint gets all its deliveries", func(context.Context) bool {
+		redistest.Await(t, time.Minute, "a healthy endpoint gets all its deliveries", func(context.Context) bool {
 			different, _ := s.count()
 			return different == 10
 		})

@@ -149,7 +149,7 @@ func quiet() *slog.Logger {
 
 func (r *rig) stop() {
 	r.stopOn.Do(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := r.queue.Stop(ctx); err != nil {
 			r.t.Error(err)

@@ -338,7 +338,7 @@ func bubble(t *testing.T, routes []Route, o Options, f func(t *testing.T, w *Wor
 // stop ends a worker that must have nothing left to wait for.
 func stop(t *testing.T, w *Worker) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := w.Stop(ctx); err != nil {
 		t.Error(err)

@@ -251,7 +251,7 @@ func await(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
-	limit := time.After(20 * time.Second)
+	limit := time.After(time.Minute)
 	for !holds() {
 		select {
 		case <-tick.C:

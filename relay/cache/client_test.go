@@ -183,7 +183,7 @@ func (p proto) RedisError()   {}
 
 func TestAServerThatHangsIsUnavailable(t *testing.T) {
 	server := redistest.Start(t)
-	db, err := Open(Options{URL: server.URL, Timeout: 100 * time.Millisecond})
+	db, err := Open(Options{URL: server.URL, Timeout: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

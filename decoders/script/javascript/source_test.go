@@ -36,7 +36,7 @@ func TestSourcesThatDoNotCompile(t *testing.T) {
 			if err == nil || err.Error() != c.want || !errors.As(err, &typed) {
 				t.Errorf("got  %v\nwant %s", err, c.want)
 			}
-			if took := time.Since(start); took > 5*time.Second {
+			if took := time.Since(start); took > 30*time.Second {
 				t.Errorf("took %v", took)
 			}
 		})
@@ -130,7 +130,7 @@ func FuzzCodec(f *testing.F) {
 		if err == nil {
 			res, _ = c.Decode(&decoders.Frame{Payload: payload[:min(len(payload), 64)]})
 		}
-		if took := time.Since(start); took > 5*time.Second {
+		if took := time.Since(start); took > 30*time.Second {
 			t.Fatalf("took %v", took)
 		}
 		if len(res.Readings) > 1000 {

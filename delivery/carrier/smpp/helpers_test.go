@@ -15,7 +15,7 @@ import (
 )
 
 // patience is how long anything here may take on a busy machine.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // smsc is an SMSC that the test plays itself, octet by octet.
 type smsc struct {

@@ -190,7 +190,7 @@ func TestTheLinkIsTried(t *testing.T) {
 
 func TestASilentLinkIsLeft(t *testing.T) {
 	s, l := newSMSC(t), &log{}
-	c, _ := start(t, s, l, func(o *Options) { o.EnquireLink, o.Timeout = 10*time.Millisecond, 200*time.Millisecond })
+	c, _ := start(t, s, l, func(o *Options) { o.EnquireLink, o.Timeout = 10*time.Millisecond, time.Second })
 	s.bound() // and never a word
 	if p, bind := s.accept(); bind.command != 9 {
 		t.Errorf("got %+v", bind)
@@ -256,7 +256,7 @@ func TestStopAnswersWhatIsUnderWay(t *testing.T) {
 
 func TestStopDoesNotWaitForASilentSMSC(t *testing.T) {
 	s, l := newSMSC(t), &log{}
-	c, stop := start(t, s, l, func(o *Options) { o.Timeout = 50 * time.Millisecond })
+	c, stop := start(t, s, l, func(o *Options) { o.Timeout = time.Second })
 	s.bound()
 	eventually(t, "it is bound", func() bool { return c.Status().State == Bound })
 	stop()

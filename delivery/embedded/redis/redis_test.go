@@ -62,7 +62,7 @@ func TestTheQueueRunsOnIt(t *testing.T) {
 	run(30 * time.Second)
 	inspector := asynq.NewInspector(db)
 	defer inspector.Close()
-	redistest.Await(t, 10*time.Second, "the queue is empty", func(context.Context) bool {
+	redistest.Await(t, time.Minute, "the queue is empty", func(context.Context) bool {
 		q, err := inspector.GetQueueInfo("default")
 		return err == nil && q.Size == 0
 	})
@@ -131,7 +131,7 @@ func TestKeysExpire(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	redistest.Await(t, 10*time.Second, "keys expire", func(ctx context.Context) bool {
+	redistest.Await(t, time.Minute, "keys expire", func(ctx context.Context) bool {
 		n, err := c.Exists(ctx, "short", "hash").Result()
 		return err == nil && n == 0
 	})
@@ -206,7 +206,7 @@ func TestItBeginsAnewAfterManyTasks(t *testing.T) {
 	for i := range 3 {
 		enqueue(t, db, i)
 	}
-	redistest.Await(t, 10*time.Second, "it is empty", func(ctx context.Context) bool {
+	redistest.Await(t, time.Minute, "it is empty", func(ctx context.Context) bool {
 		n, err := c.Exists(ctx, "kept").Result()
 		return err == nil && n == 0
 	})

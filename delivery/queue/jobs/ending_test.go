@@ -64,7 +64,7 @@ func TestTheEndOfAJobIsAnnounced(t *testing.T) {
 			j, err := New(Deps{
 				Store: s.db.Jobs, Redis: s.redis, Runners: map[job.Kind]job.Runner{"test": run}, OnEnd: e.ending,
 				Logger: slog.New(slog.DiscardHandler),
-			}, Options{Reconcile: 20 * time.Millisecond, Timeout: 200 * time.Millisecond, Lease: 300 * time.Millisecond})
+			}, Options{Reconcile: 20 * time.Millisecond, Timeout: 2 * time.Second, Lease: 3 * time.Second})
 			if err != nil {
 				t.Fatal(err)
 			}

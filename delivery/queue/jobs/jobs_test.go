@@ -54,7 +54,7 @@ func (s *site) open(start bool, o Options, run job.RunnerFunc) *Jobs {
 		}
 	}
 	s.t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		_ = j.Stop(ctx)
 	})
