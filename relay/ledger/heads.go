@@ -297,7 +297,8 @@ func (s *Service) Check(ctx context.Context) error {
 
 // Lost looks at the head of every ledger and lists the ledgers that are gone:
 // those without a declaration that have entries, and those of which a head was kept
-// outside the store and no log is in it.
+// outside the store and no log is in it. It keeps the heads that other gateways
+// have signed, so that each gateway notices what is taken away.
 func (s *Service) Lost(ctx context.Context) (lost []string, err error) {
 	logs, err := s.deps.Store.Logs(ctx)
 	if err != nil {
@@ -310,7 +311,10 @@ func (s *Service) Lost(ctx context.Context) (lost []string, err error) {
 		if !one.Declared && one.Log.Entries > 0 {
 			lost = append(lost, fmt.Sprintf("%s: it is declared no more, its log has %d entries", one.Place, one.Log.Entries))
 		}
-		if _, same := s.current(one.Place, one.Log); !kept || same && !s.alarms.has(one.Place.String()) {
+		if !kept && one.Log.Head == "" { // a new ledger, whose first head another gateway may be signing
+			continue
+		}
+		if _, same := s.current(one.Place, one.Log); same && !s.alarms.has(one.Place.String()) {
 			continue
 		}
 		if err := s.look(ctx, one.Place); err != nil && !s.alarms.has(one.Place.String()) {

@@ -2,6 +2,7 @@ package ledger_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -55,6 +56,48 @@ func TestWhatIsWrongWithAHeadIsAnAlarm(t *testing.T) {
 			}
 			if _, err := st.s.History(t.Context(), 1, c); tc.name != "the log is gone" && relay.KindOf(err) != relay.KindUnavailable {
 				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
+// TestAGatewayKeepsTheHeadsThatOthersSigned has a gateway that never used a ledger
+// notice that its rows are gone.
+func TestAGatewayKeepsTheHeadsThatOthersSigned(t *testing.T) {
+	st, _ := filled(t)
+	st.heads = ledger.HeadsOf(nil)
+	other := st.open()
+	must(t, other.Check(t.Context()))
+	st.write("DELETE FROM ledger_log", "DELETE FROM ledger_entry", "DELETE FROM ledger_tree", "DELETE FROM ledger_token")
+	if err := other.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "its log is gone") {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestAppendedMetadataIsThatOfSignedEntries changes what the database says of the
+// metadata that a job appended.
+func TestAppendedMetadataIsThatOfSignedEntries(t *testing.T) {
+	for _, tc := range []struct{ name, statement, want string }{
+		{"the column of the metadata", `UPDATE ledger_entry SET metadata = '{"place":"other"}' WHERE metadata <> ''`, "map[place:yard]"},
+		{"the entry", `UPDATE ledger_entry SET entry = CAST(replace(CAST(entry AS TEXT), 'yard', 'dock') AS BLOB) WHERE metadata <> ''`, "is not the one that was signed"},
+		{"another entry of the token", `UPDATE ledger_entry SET metadata = '{}' WHERE job = ''`, "appends no metadata to it"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			st := newSite(t)
+			d := st.generate("plain", ledger.NewToken{})
+			job, err := st.s.Annotate(t.Context(), 1, d.Text, json.RawMessage(`{"place":"yard"}`))
+			must(t, err)
+			if got := fmt.Sprint(st.finished(job).Token.AllMetadata()); got != "map[place:yard]" {
+				t.Fatal(got)
+			}
+			st.write(tc.statement)
+			got, err := st.s.Job(t.Context(), 1, job)
+			shown := fmt.Sprint(err)
+			if err == nil {
+				shown = fmt.Sprint(got.Token.AllMetadata())
+			}
+			if !strings.Contains(shown, tc.want) {
+				t.Errorf("got %s, want %s", shown, tc.want)
 			}
 		})
 	}

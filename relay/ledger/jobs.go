@@ -132,8 +132,8 @@ func (s *Service) result(ctx context.Context, j job.Job, st *Status) error {
 	if err != nil {
 		return err
 	}
-	t, err := s.deps.Store.Token(ctx, j.Account, standing.Token.ID)
-	if err != nil {
+	t := standing.Token
+	if t.Appended, err = s.appended(ctx, j.Account, t); err != nil {
 		return err
 	}
 	l, err := s.Ledger(ctx, j.Account, t.Ledger)

@@ -28,14 +28,16 @@ type Store interface {
 	// SetHome saves the account of a token; Home returns it, relay.KindNotFound if none.
 	SetHome(ctx context.Context, tokenID string, acct account.ID) error
 	Home(ctx context.Context, tokenID string) (account.ID, error)
-	// Token loads a token; relay.KindNotFound if the account has none of the id.
+	// Token loads a token without its appended metadata; relay.KindNotFound if the
+	// account has none of the id.
 	Token(ctx context.Context, acct account.ID, tokenID string) (Token, error)
+	// Annotations lists the entries that append metadata to a token, in order.
+	Annotations(ctx context.Context, acct account.ID, tokenID string) ([]Row, error)
 
-	// Standing loads a token as Token does, without what was appended, with the
-	// entries that say how it stands, of the same moment.
+	// Standing loads a token as Token does, with the entries that say how it stands,
+	// of the same moment.
 	Standing(ctx context.Context, acct account.ID, tokenID string) (Standing, error)
-	// Tokens lists an account's tokens by id, those after one, without what was
-	// appended.
+	// Tokens lists an account's tokens by id, those after one.
 	Tokens(ctx context.Context, acct account.ID, after string, limit int) ([]TokenAt, error)
 
 	// Generate saves a new token and its entry in one step. A token that exists

@@ -116,24 +116,52 @@ func readEvent(sequence int64, b []byte) (Entry, event, error) {
 // One that differs is not used: who changed it has not made the log say so.
 func (s *Service) checkStanding(ctx context.Context, acct account.ID, st Standing) error {
 	p, about := Place{acct, st.Token.Ledger}, aboutToken(st.Token.ID)
-	wrong := wrongStanding(st)
+	if wrong := wrongStanding(st); wrong != "" {
+		return s.alarmAbout(p, about, "%s: %s", about, wrong)
+	}
 	for _, e := range []Row{st.Generation, st.Last} {
-		if wrong != "" || e.Bytes == nil {
+		if e.Bytes == nil {
 			break
 		}
-		ok, err := s.proven(ctx, p, e)
-		if err != nil {
+		if err := s.mustBeProven(ctx, p, about, e); err != nil {
 			return err
 		}
-		if !ok {
-			wrong = fmt.Sprintf("its entry %d is not the one that was signed", e.Sequence)
-		}
-	}
-	if wrong != "" {
-		return s.alarmAbout(p, about, "%s: %s", about, wrong)
 	}
 	s.alarms.clear(about)
 	return nil
+}
+
+// mustBeProven raises an alarm if an entry is not the one that was signed.
+func (s *Service) mustBeProven(ctx context.Context, p Place, about string, e Row) error {
+	ok, err := s.proven(ctx, p, e)
+	if err != nil || ok {
+		return err
+	}
+	return s.alarmAbout(p, about, "%s: its entry %d is not the one that was signed", about, e.Sequence)
+}
+
+// appended returns the metadata that was appended to a token, as its signed entries
+// say.
+func (s *Service) appended(ctx context.Context, acct account.ID, t Token) (all []json.RawMessage, err error) {
+	rows, err := s.deps.Store.Annotations(ctx, acct, t.ID)
+	if err != nil {
+		return nil, err
+	}
+	p, about := Place{acct, t.Ledger}, aboutToken(t.ID)
+	for _, row := range rows {
+		if err := s.mustBeProven(ctx, p, about, row); err != nil {
+			return nil, err
+		}
+		e, of, err := readEvent(row.Sequence, row.Bytes)
+		if err != nil {
+			return nil, err
+		}
+		if e.Type != Annotated || of.Token != t.ID {
+			return nil, s.alarmAbout(p, about, "%s: its entry %d appends no metadata to it", about, row.Sequence)
+		}
+		all = append(all, of.Metadata)
+	}
+	return all, nil
 }
 
 // wrongStanding says how a token differs from its entries.

@@ -127,8 +127,11 @@ func TestTwoGateways(t *testing.T) {
 		t.Errorf("%+v, %v, want %d entries", log, err, want)
 	}
 	for _, tok := range tokens {
-		if got, err := gateways[1].Token(ctx, 1, tok.ID); err != nil || got.Claimed != 10 || len(got.Appended) != 20 {
-			t.Errorf("%d claims, %d appended, %v", got.Claimed, len(got.Appended), err)
+		if got, err := gateways[1].Token(ctx, 1, tok.ID); err != nil || got.Claimed != 10 {
+			t.Errorf("%d claims, %v", got.Claimed, err)
+		}
+		if got, err := gateways[1].Annotations(ctx, 1, tok.ID); err != nil || len(got) != 20 {
+			t.Errorf("%d entries append metadata, %v", len(got), err)
 		}
 	}
 }
@@ -229,9 +232,10 @@ func testToken(t *testing.T, s *Store) {
 	if err := s.Annotate(ctx, 1, ledger.Annotation{Token: tok, JobID: "m2", Metadata: []byte(`{"b":3}`), Entry: []byte("m2")}); err != nil {
 		t.Fatal(err)
 	}
-	want := tok
-	want.Appended = append(want.Appended, []byte(`{"b":2}`), []byte(`{"b":3}`))
-	if got, err := s.Token(ctx, 1, "t"); err != nil || !reflect.DeepEqual(got, want) {
+	if got, err := s.Annotations(ctx, 1, "t"); err != nil || len(got) != 2 || string(got[0].Bytes) != "m1" || string(got[1].Bytes) != "m2" {
+		t.Errorf("appended: %+v, %v", got, err)
+	}
+	if got, err := s.Token(ctx, 1, "t"); err != nil || !reflect.DeepEqual(got, tok) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if _, err := s.Token(ctx, 2, "t"); relay.KindOf(err) != relay.KindNotFound {

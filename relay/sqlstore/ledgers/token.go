@@ -42,8 +42,8 @@ FROM ledger_token t LEFT JOIN ledger_home h ON h.token = t.id
 WHERE t.account = $1 AND t.id > $2
 ORDER BY t.id LIMIT $3`
 
-	readAppended = `
-SELECT metadata FROM ledger_entry
+	readAnnotations = `
+SELECT sequence, entry FROM ledger_entry
 WHERE account = $1 AND token = $2 AND metadata <> ''
 ORDER BY sequence`
 
@@ -75,15 +75,14 @@ func (s *Store) Home(ctx context.Context, tokenID string) (account.ID, error) {
 
 // Token loads a token.
 func (s *Store) Token(ctx context.Context, acct account.ID, tokenID string) (ledger.Token, error) {
-	t, err := sqlstore.One(ctx, s.db, "token "+tokenID, readToken, scanToken, int64(acct), tokenID)
-	if err != nil {
-		return ledger.Token{}, err
-	}
-	appended, err := sqlstore.Values[[]byte](ctx, s.db, "token "+tokenID, readAppended, int64(acct), tokenID)
-	for _, object := range appended {
-		t.Appended = append(t.Appended, object)
-	}
-	return t, err
+	return sqlstore.One(ctx, s.db, "token "+tokenID, readToken, scanToken, int64(acct), tokenID)
+}
+
+// Annotations lists the entries that append metadata to a token, in order.
+func (s *Store) Annotations(ctx context.Context, acct account.ID, tokenID string) ([]ledger.Row, error) {
+	return sqlstore.List(ctx, s.db, "token "+tokenID+": metadata", readAnnotations, func(row *sql.Rows, r *ledger.Row) error {
+		return row.Scan(&r.Sequence, &r.Bytes)
+	}, int64(acct), tokenID)
 }
 
 func scanToken(row *sql.Rows, t *ledger.Token) error {
