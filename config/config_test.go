@@ -62,7 +62,7 @@ func TestEnvironmentSetsEverySettingAndWins(t *testing.T) {
 		"PENSTOCK_INBOUND_JOIN_WAIT=90s", "PENSTOCK_INBOUND_SWEEP_EVERY=250ms", "PENSTOCK_DELIVERY_RETENTION=24h", "PENSTOCK_DELIVERY_DEAD_RETENTION=48h",
 		"PENSTOCK_LEDGER_MASTER_KEY=" + masterKey + "," + masterKey, "PENSTOCK_LEDGER_CHECKPOINT_DIR=/srv/heads", "PENSTOCK_LEDGER_CHECKPOINT_CALLBACK=true",
 		"PENSTOCK_DATABASE_URL=postgres://u:p@a:1,b:2/d?sslmode=verify-full", "PENSTOCK_INTERNAL_URL=http://10.0.0.1:9000/",
-		"PENSTOCK_RECEIPT_SECRET=hush", "PENSTOCK_TIME_ZONE=Europe/Berlin", "PENSTOCK_PORT=tcp://10.0.0.1:80", "PENSTOCK_SERVICE_HOST=10.0.0.1", "HOME=/root",
+		"PENSTOCK_RECEIPT_SECRET=hush-hush-123456", "PENSTOCK_TIME_ZONE=Europe/Berlin", "PENSTOCK_PORT=tcp://10.0.0.1:80", "PENSTOCK_SERVICE_HOST=10.0.0.1", "HOME=/root",
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -81,7 +81,7 @@ func TestEnvironmentSetsEverySettingAndWins(t *testing.T) {
 			Schedule: []time.Duration{100 * time.Millisecond, time.Second}, Retention: 24 * time.Hour, DeadRetention: 48 * time.Hour,
 		},
 		Ledger:   config.Ledger{MasterKey: masterKey + "," + masterKey, CheckpointDir: "/srv/heads", CheckpointCallback: true},
-		TimeZone: zone, ReceiptSecret: "hush",
+		TimeZone: zone, ReceiptSecret: "hush-hush-123456",
 		Carriers: []config.Carrier{{Type: "simulator", Name: "simulator", Window: 1000}},
 		Operator: config.Operator{Type: "simulator", Timeout: 5 * time.Second, AtOnce: 16, ReportWithin: 24 * time.Hour},
 		Lookup:   config.Lookup{Type: "simulator", Cache: 10 * time.Minute, Timeout: 10 * time.Second},
@@ -124,6 +124,7 @@ func TestParseNamesEveryMistake(t *testing.T) {
 		"a port beyond the range":      {"", "PENSTOCK_LISTEN=a:99999", `listen (PENSTOCK_LISTEN): expected host:port, got "a:99999"`},
 		"no web URL":                   {"public_url: ftp://a", "", "public_url (PENSTOCK_PUBLIC_URL): expected an http or https URL without a query"},
 		"no directory":                 {"data_dir: ''", "", "data_dir (PENSTOCK_DATA_DIR): expected a directory"},
+		"a secret that can be guessed": {"receipt_secret: fifteen-letters", "", "receipt_secret (PENSTOCK_RECEIPT_SECRET): expected at least 16 characters, got 15"},
 		"a token that can be guessed":  {"admin_token: fifteen-letters", "", "admin_token (PENSTOCK_ADMIN_TOKEN): expected at least 16 characters, got 15"},
 		"a token with a blank":         {"", "PENSTOCK_ADMIN_TOKEN=a b", "admin_token (PENSTOCK_ADMIN_TOKEN): expected a token without blanks"},
 		"another database":             {"database: {url: 'mysql://u:secret@h/d'}", "", "database.url (PENSTOCK_DATABASE_URL): expected a URL such as postgres://user:password@host:5432/database"},

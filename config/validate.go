@@ -67,8 +67,8 @@ func loopback(host string) bool {
 	return host == "localhost" || err == nil && addr.IsLoopback()
 }
 
-// minToken is the least number of characters of the admin token: one that is
-// shorter can be guessed.
+// minToken is the least number of characters of the admin token and of the secret
+// that signs the addresses of receipts: one that is shorter can be guessed.
 const minToken = 16
 
 func (c *Config) validate(m *strict.Mistakes) {
@@ -89,6 +89,9 @@ func (c *Config) validate(m *strict.Mistakes) {
 		m.Add("admin_token", "expected a token without blanks")
 	case n > 0 && n < minToken:
 		m.Add("admin_token", "expected at least %d characters, got %d", minToken, n)
+	}
+	if n := len([]rune(c.ReceiptSecret)); n > 0 && n < minToken {
+		m.Add("receipt_secret", "expected at least %d characters, got %d", minToken, n)
 	}
 	c.validateStores(m)
 	c.validateMail(m)
