@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/decoders/iso8601"
 	"github.com/penstock/penstock/decoders/values"
 )
 
@@ -150,18 +151,13 @@ func byVariable(m map[string]any) map[string]any {
 	return out
 }
 
-// moment reads a time from 2000 to 2099: RFC 3339, the same without a zone
-// (UTC), or seconds or milliseconds since 1970.
+// moment reads a time from 2000 to 2099: ISO 8601, without a zone UTC, or seconds or
+// milliseconds since 1970.
 func moment(v any) (time.Time, bool) {
 	var t time.Time
 	switch v := v.(type) {
 	case string:
-		for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02 15:04:05"} {
-			if parsed, err := time.Parse(layout, v); err == nil {
-				t = parsed.UTC()
-				break
-			}
-		}
+		t, _ = iso8601.Parse(v)
 	case int64:
 		t = epoch(float64(v))
 	case float64:
