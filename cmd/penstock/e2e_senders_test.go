@@ -148,6 +148,9 @@ func senderPosts() []posted {
 		{file: "tts-v3/006.json", target: commons + payload, source: "tts-v3",
 			outcome: "uplink of 1000000000000001: f_cnt 10335, f_port 2, 2 bytes, gateways 1, rssi -35 dBm, snr 13.2 dB", device: "1000000000000001",
 			at: "2023-05-19T05:33:35.641841782Z", readings: "payload=0112", radio: "f_cnt=10335 f_port=2 rssi=-35 snr=13.2 gateways=1"},
+		{file: "tts-v3/empty.json", target: commons + payload, source: "tts-v3",
+			outcome: "uplink of a84041d2c5182f01: f_cnt 71, f_port 2", device: "A84041D2C5182F01",
+			at: "2026-02-14T06:30:12.5Z", radio: "f_cnt=71 f_port=2"},
 		{file: "ubibot/001.json", target: vendor + sent, reply: "200 SUCCESS", source: "ubibot",
 			outcome: "uplink of 123456", device: "123456", at: "2022-04-24T09:06:56Z", readings: "field1=24.495308 field2=82"},
 	}

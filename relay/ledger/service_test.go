@@ -65,6 +65,8 @@ func TestALifeOfAToken(t *testing.T) {
 // A claim of several tokens is one: where one of them is refused none is claimed.
 func TestAClaimOfSeveralIsWholeOrNone(t *testing.T) {
 	st := newSite(t)
+	old := st.generate("plain", ledger.NewToken{})
+	st.later(time.Hour)
 	first, used, last := st.generate("plain", ledger.NewToken{}), st.generate("plain", ledger.NewToken{}), st.generate("plain", ledger.NewToken{})
 	for range 3 {
 		st.claim(used.Text, "")
@@ -83,6 +85,8 @@ func TestAClaimOfSeveralIsWholeOrNone(t *testing.T) {
 	}{
 		"one of them has no claims left": {[]string{first.Text, used.Text, last.Text},
 			"Another of the tokens was refused. The token has no claims left. Another of the tokens was refused."},
+		"one of them has expired": {[]string{first.Text, old.Text},
+			"Another of the tokens was refused. The token has expired."},
 		"all are free": {[]string{first.Text, last.Text}, "claimed claimed"},
 	} {
 		id, err := st.s.Claim(t.Context(), 1, tc.tokens[0], tc.tokens[1:], "")
