@@ -15,6 +15,7 @@ import (
 // leases it.
 func (q *Queue) attemptLeased(item *item) {
 	if q.inFlight.leaseExpired(item) {
+		q.inFlight.drop(item.ref())
 		return
 	}
 	q.attempt(item)
@@ -29,7 +30,7 @@ func (q *Queue) attempt(item *item) {
 		p, why = q.breakers.acquire(&item.delivery)
 	}
 	if p == permitNone {
-		q.outcomes.add(q.parkedOutcome(&item.delivery, why))
+		q.outcomes.Add(q.parkedOutcome(&item.delivery, why))
 		return
 	}
 	ctx, cancel := context.WithTimeout(q.attemptCtx, q.opts.AttemptTimeout)
@@ -39,7 +40,7 @@ func (q *Queue) attempt(item *item) {
 	o := q.classify(&item.delivery, p, r)
 	q.count(o)
 	q.deps.Observe(item.delivery, o)
-	q.outcomes.add(o)
+	q.outcomes.Add(o)
 }
 
 // parkExpired reports whether breakers have held a delivery for as long as they may.
@@ -135,4 +136,16 @@ func (q *Queue) count(o outbox.Outcome) {
 	default:
 		q.delivered.Add(1)
 	}
+}
+
+const (
+	// maxBatch is the largest number of outcomes saved at a time; refusedDelay is
+	// the wait before one that the store refused is saved again.
+	maxBatch     = 256
+	refusedDelay = 10 * time.Second
+)
+
+func (q *Queue) outcomeRefused(o *outbox.Outcome, err error) time.Duration {
+	q.deps.Logger.Error("outcome refused by the store", "account", o.Account, "delivery_id", o.ID, "error", err)
+	return refusedDelay
 }

@@ -28,8 +28,8 @@ func (item *item) lease() outbox.Lease {
 	return outbox.Lease{Ref: item.ref(), End: end}
 }
 
-// inFlight holds every delivery leased by this process: those being attempted
-// and those waiting in memory.
+// inFlight holds every delivery leased by this process: those waiting in memory,
+// those being attempted, and those whose outcome is not saved yet.
 type inFlight struct {
 	opts    Options
 	now     func() time.Time

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/penstock/penstock/delivery/lease"
 	"github.com/penstock/penstock/relay/outbox"
 )
 
@@ -29,7 +30,6 @@ func (f *inFlight) finish(item *item, duration time.Duration) *item {
 	q.running--
 	q.avgDuration = (q.avgDuration*7 + duration) / 8
 	f.running--
-	delete(f.items, item.delivery.ID)
 	first, second := f.next(q), f.next(q)
 	f.removeIfEmpty(q)
 	if second != nil {
@@ -68,11 +68,15 @@ func (f *inFlight) startFirst(q *endpointQueue) *item {
 		f.backlogged = slices.DeleteFunc(f.backlogged, func(b *endpointQueue) bool { return b == q })
 	}
 	f.start(q, item)
-	select {
-	case f.capacityFreed <- struct{}{}:
-	default:
-	}
+	lease.Notify(f.capacityFreed)
 	return item
+}
+
+// drop ends the hold on a delivery, which is held until its outcome is saved.
+func (f *inFlight) drop(ref outbox.Ref) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.items, ref.ID)
 }
 
 // holds reports whether this process holds the delivery.

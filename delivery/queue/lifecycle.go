@@ -8,6 +8,7 @@ import (
 
 	"github.com/hibiken/asynq"
 
+	"github.com/penstock/penstock/delivery/lease"
 	"github.com/penstock/penstock/relay/outbox"
 )
 
@@ -20,7 +21,7 @@ const enqueueWorkers = 8
 func (q *Queue) Start(context.Context) error {
 	upkeep, cancel := context.WithCancel(context.Background())
 	q.stopLoops = cancel
-	q.outcomes.start()
+	q.outcomes.Start()
 	for range enqueueWorkers {
 		q.enqueuing.Go(q.enqueueLoop)
 	}
@@ -30,9 +31,9 @@ func (q *Queue) Start(context.Context) error {
 		}
 	}
 	q.loops.Go(func() { q.reconcileLoop(upkeep) })
-	q.loops.Go(func() { q.releaseParked(upkeep); every(upkeep, q.opts.Reconcile, q.releaseParked) })
-	q.loops.Go(func() { every(upkeep, q.opts.Lease/3, q.renew) })
-	q.loops.Go(func() { every(upkeep, time.Hour, q.sweep) })
+	q.loops.Go(func() { q.releaseParked(upkeep); lease.Every(upkeep, q.opts.Reconcile, q.releaseParked) })
+	q.loops.Go(func() { lease.Every(upkeep, q.opts.Lease/3, q.renew) })
+	q.loops.Go(func() { lease.Every(upkeep, time.Hour, q.sweep) })
 	return nil
 }
 
@@ -54,10 +55,10 @@ func (q *Queue) Stop(ctx context.Context) error {
 			s.Shutdown()
 		}
 	}()
-	wait(ctx, q.inFlight.done())
-	wait(ctx, served)
+	lease.Wait(ctx, q.inFlight.done())
+	lease.Wait(ctx, served)
 	q.cancelAttempts()
-	unsaved := q.outcomes.stop(ctx)
+	unsaved := q.outcomes.Stop(ctx)
 	if err := q.breakers.share(ctx); err != nil {
 		q.deps.Logger.WarnContext(ctx, "cannot synchronize breakers", "error", err)
 	}
@@ -79,27 +80,6 @@ func attemptsGrace(ctx context.Context) time.Duration {
 	}
 	left := time.Until(deadline)
 	return left - min(left/4, 3*time.Second)
-}
-
-func wait(ctx context.Context, done <-chan struct{}) {
-	select {
-	case <-done:
-	case <-ctx.Done():
-	}
-}
-
-// every calls do each interval until ctx ends.
-func every(ctx context.Context, interval time.Duration, do func(context.Context)) {
-	t := time.NewTicker(interval)
-	defer t.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-t.C:
-			do(ctx)
-		}
-	}
 }
 
 // release releases leases; those that fail to be released expire.

@@ -12,6 +12,7 @@ import (
 	"github.com/hibiken/asynq"
 
 	"github.com/penstock/penstock/delivery"
+	"github.com/penstock/penstock/delivery/lease"
 	"github.com/penstock/penstock/delivery/worker"
 	"github.com/penstock/penstock/relay/outbox"
 )
@@ -83,7 +84,7 @@ type Queue struct {
 	deps     Deps
 	opts     Options
 	inFlight *inFlight
-	outcomes *outcomeWriter
+	outcomes *lease.Writer[outbox.Outcome, []outbox.Ref]
 
 	breakers *breakers
 	parked   atomic.Int64
@@ -111,7 +112,9 @@ func New(deps Deps, o Options) (*Queue, error) {
 	q.retries = make(chan retry, 4096)
 	q.inFlight = newInFlight(q.opts, q.deps.Now, q.attemptLeased)
 	q.breakers = newBreakers(q.deps, q.opts)
-	q.outcomes = newOutcomeWriter(q.deps.Store, q.deps.Logger, q.scheduleNext)
+	q.outcomes = lease.NewWriter(lease.Outcomes[outbox.Outcome, []outbox.Ref]{
+		Save: q.deps.Store.Finish, Saved: q.outcomesSaved, Refused: q.outcomeRefused, Batch: maxBatch, Log: q.deps.Logger,
+	})
 	q.client = asynq.NewClient(q.deps.Redis)
 	for range q.opts.Servers {
 		q.servers = append(q.servers, q.newServer())
@@ -181,7 +184,7 @@ func (q *Queue) Stats() Stats {
 	open, opened, probed := q.breakers.count()
 	return Stats{
 		Parked: int(q.parked.Load()), Open: open, Opened: opened, Probed: probed,
-		Running: running, Waiting: waiting, Unsaved: q.outcomes.unsavedCount(),
+		Running: running, Waiting: waiting, Unsaved: q.outcomes.Unsaved(),
 		Delivered: q.delivered.Load(), Retried: q.retried.Load(), Dead: q.dead.Load(), Faults: q.faults.Load(),
 	}
 }

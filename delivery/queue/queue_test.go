@@ -297,14 +297,16 @@ func (s slowStore) Finish(ctx context.Context, os []outbox.Outcome) ([]outbox.Re
 // A store that is late may release a lease twice, the second time when the
 // delivery has been sent and its outcome is not saved.
 func TestALateReleaseSendsNothingTwice(t *testing.T) {
-	r := newRig(t, onRedis(t, redistest.Start(t).URL), Options{}, nil)
-	slow := slowStore{r.store, make(chan struct{})}
-	r.queue.outcomes.store = slow
+	b := onRedis(t, redistest.Start(t).URL)
+	slow := slowStore{b.store, make(chan struct{})}
+	b.store = slow
+	r := newRig(t, b, Options{}, nil)
 	s := newSink(t, always(204))
 	ds := r.deliveries(1, s.URL)
 	r.send(ds)
 	redistest.Await(t, time.Minute, "the outcome waits", func(context.Context) bool {
-		return r.queue.outcomes.isUnsaved(ds[0].ID) && !r.queue.inFlight.holds(ds[0].ID)
+		st := r.queue.Stats()
+		return st.Unsaved == 1 && st.Running == 0
 	})
 	ref := outbox.Ref{Account: ds[0].Account, ID: ds[0].ID}
 	if err := r.store.Release(t.Context(), []outbox.Lease{{Ref: ref, End: time.Now().Add(time.Hour)}}, time.Now()); err != nil {

@@ -45,7 +45,7 @@ func (q *Queue) reconcile(ctx context.Context, scheduled map[outbox.Ref]time.Tim
 	for _, ref := range refs {
 		seen[ref] = true
 		scheduledAt, known := scheduled[ref]
-		if q.inFlight.holds(ref.ID) || q.outcomes.isUnsaved(ref.ID) || known && now.Sub(scheduledAt) < rescheduleAfter {
+		if q.inFlight.holds(ref.ID) || known && now.Sub(scheduledAt) < rescheduleAfter {
 			continue
 		}
 		scheduled[ref] = now

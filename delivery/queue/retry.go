@@ -84,10 +84,13 @@ func (q *Queue) enqueueTask(ctx context.Context, r retry) (existed bool, err err
 	return false, err
 }
 
-// scheduleNext schedules the retries among saved outcomes, and the deliveries
-// that are next in their ordered queues. If there are too many at once, the
-// reconciler schedules them when they are due.
-func (q *Queue) scheduleNext(saved []outbox.Outcome, next []outbox.Ref) {
+// outcomesSaved ends the holds on deliveries, and schedules the retries among
+// them and the deliveries that are next in their ordered queues. If there are
+// too many at once, the reconciler schedules them when they are due.
+func (q *Queue) outcomesSaved(saved []outbox.Outcome, next []outbox.Ref) {
+	for i := range saved {
+		q.inFlight.drop(outbox.Ref{Account: saved[i].Account, ID: saved[i].ID})
+	}
 	for _, ref := range next {
 		q.schedule(retry{ref: ref})
 	}
@@ -156,7 +159,7 @@ func (q *Queue) logDeferred(err error) {
 // attemptDue attempts deliveries that are due. Those that are still due after
 // that are scheduled again by the reconciler.
 func (q *Queue) attemptDue(ctx context.Context, refs []outbox.Ref) error {
-	refs = slices.DeleteFunc(refs, func(r outbox.Ref) bool { return !q.beginLease(r.ID) })
+	refs = slices.DeleteFunc(refs, func(r outbox.Ref) bool { return !q.inFlight.beginLease(r.ID) })
 	if len(refs) == 0 {
 		return nil
 	}
@@ -180,22 +183,6 @@ func (q *Queue) attemptDue(ctx context.Context, refs []outbox.Ref) error {
 	return err
 }
 
-// beginLease reports whether the lease of a delivery may be acquired until
-// endLease. A delivery that this process has sent or is sending may still look
-// due in the store, if the store executed a call late and twice. An outcome is
-// in the outcome writer before its item leaves inFlight, so the writer is
-// checked last.
-func (q *Queue) beginLease(id string) bool {
-	if !q.inFlight.beginLease(id) {
-		return false
-	}
-	if q.outcomes.isUnsaved(id) {
-		q.inFlight.endLease(id)
-		return false
-	}
-	return true
-}
-
 // process is asynq's handler: it leases the delivery and admits it if it is due.
 // The task ends with that and a retry gets a new one, so that an endpoint that
 // hangs occupies no asynq worker.
@@ -206,7 +193,7 @@ func (q *Queue) process(ctx context.Context, t *asynq.Task) error {
 		return nil
 	}
 	ref := outbox.Ref{Account: p.Account, ID: p.ID}
-	if !q.beginLease(ref.ID) {
+	if !q.inFlight.beginLease(ref.ID) {
 		return retryIn(time.Second)
 	}
 	defer q.inFlight.endLease(ref.ID)

@@ -92,6 +92,7 @@ func (noMail) Send(context.Context, outbox.Mail) (email.Result, error) {
 type base struct {
 	records *records.Records
 	redis   *cache.DB
+	store   outbox.Store // the queue's; those of records unless a test has its own
 }
 
 // onRedis is records of the test's own beside a Redis.
@@ -107,7 +108,7 @@ func on(t testing.TB, r *records.Records, redis cache.Options) base {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = db.Close() })
-	return base{r, db}
+	return base{r, db, r.Deliveries}
 }
 
 func newRig(t testing.TB, b base, o Options, schedule delivery.Schedule) *rig {
@@ -128,7 +129,7 @@ func rigWith(t testing.TB, b base, o Options, schedule delivery.Schedule, change
 	if err != nil {
 		t.Fatal(err)
 	}
-	q, err := New(Deps{Store: b.records.Deliveries, Breakers: b.redis.Breakers(), Redis: b.redis, Send: w, Schedule: schedule, Logger: quiet()}, o)
+	q, err := New(Deps{Store: b.store, Breakers: b.redis.Breakers(), Redis: b.redis, Send: w, Schedule: schedule, Logger: quiet()}, o)
 	if err != nil {
 		t.Fatal(err)
 	}

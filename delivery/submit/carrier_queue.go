@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/penstock/penstock/delivery/lease"
 	"github.com/penstock/penstock/relay/message"
 )
 
@@ -47,7 +48,7 @@ func (q *carrierQueue) add(item *item) bool {
 	}
 	q.waiting = append(q.waiting, item)
 	q.waitingParts += len(item.queued)
-	notify(q.notify)
+	lease.Notify(q.notify)
 	return true
 }
 
@@ -81,7 +82,7 @@ func (q *carrierQueue) resumeNow() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.throttle.pausedUntil = time.Time{}
-	notify(q.notify)
+	lease.Notify(q.notify)
 }
 
 // run submits until the worker stops.
@@ -134,7 +135,7 @@ func (q *carrierQueue) nextBatch() ([]partBatch, time.Duration) {
 		q.rate.consume(len(p.parts))
 	}
 	if q.waitingParts < q.capacity/2 {
-		notify(q.worker.capacityFreed)
+		lease.Notify(q.worker.capacityFreed)
 	}
 	return batch, idleWait
 }
@@ -266,9 +267,9 @@ func (q *carrierQueue) complete(item *item, n int, record func()) {
 	if record != nil {
 		record()
 	}
-	notify(q.notify)
+	lease.Notify(q.notify)
 	if q.inFlight == 0 {
-		notify(q.idle)
+		lease.Notify(q.idle)
 	}
 }
 

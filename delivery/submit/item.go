@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/delivery/carrier"
+	"github.com/penstock/penstock/delivery/lease"
 	"github.com/penstock/penstock/relay/message"
 )
 
@@ -70,7 +71,7 @@ func (w *Worker) accept(m *message.Message) bool {
 	w.items[m.Ref()] = item
 	w.mu.Unlock()
 	for _, o := range outcomes {
-		w.outcomes.add(item, o)
+		w.outcomes.Add(pendingOutcome{item, o, false})
 	}
 	return true
 }
@@ -116,6 +117,6 @@ func (w *Worker) partsDone(item *item, n int) {
 	delete(w.items, item.msg.Ref())
 	if item.claimedAgain {
 		w.overflow = append(w.overflow, item.lease())
-		notify(w.capacityFreed)
+		lease.Notify(w.capacityFreed)
 	}
 }

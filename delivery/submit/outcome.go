@@ -13,12 +13,12 @@ func (q *carrierQueue) submitPart(item *item, part int) {
 	var answers atomic.Int32
 	q.route.Carrier.Submit(q.worker.submitCtx, item.submission(part), func(o carrier.Outcome) {
 		if answers.Add(1) > 1 { // a late answer after Unknown
-			q.worker.outcomes.addCorrection(item, q.outcome(item, part, o))
+			q.worker.outcomes.Add(pendingOutcome{item, q.outcome(item, part, o), true})
 			return
 		}
 		now := q.worker.deps.Now()
 		q.complete(item, 1, func() { q.recordAnswer(&o, now) })
-		q.worker.outcomes.add(item, q.outcome(item, part, o))
+		q.worker.outcomes.Add(pendingOutcome{item, q.outcome(item, part, o), false})
 	})
 }
 

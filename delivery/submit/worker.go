@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
 
+	"github.com/penstock/penstock/delivery/lease"
 	"github.com/penstock/penstock/relay/message"
 )
 
@@ -64,7 +66,7 @@ type Worker struct {
 	log      *slog.Logger
 	queues   []*carrierQueue
 	router   router
-	outcomes *outcomeWriter
+	outcomes *lease.Writer[pendingOutcome, struct{}]
 
 	mu       sync.Mutex
 	items    map[message.Ref]*item // held by this worker
@@ -98,7 +100,9 @@ func New(deps Deps, o Options) (*Worker, error) {
 		w.queues = append(w.queues, newCarrierQueue(w, r))
 	}
 	w.router = newRouter(w.queues)
-	w.outcomes = newOutcomeWriter(w)
+	w.outcomes = lease.NewWriter(lease.Outcomes[pendingOutcome, struct{}]{
+		Save: w.saveOutcomes, Saved: w.outcomesSaved, Refused: w.outcomeRefused, Batch: maxBatch, Log: w.log,
+	})
 	return w, nil
 }
 
@@ -112,7 +116,7 @@ func (w *Worker) Start() {
 	for _, q := range w.queues {
 		w.running.Go(q.run)
 	}
-	go w.outcomes.run()
+	w.outcomes.Start()
 }
 
 // Writes reports whether the carrier of a number encodes a text of the GSM
@@ -195,7 +199,10 @@ func (w *Worker) Stop(ctx context.Context) error {
 		leases = append(leases, q.drain()...)
 	}
 	err := w.release(ctx, leases, w.deps.Now())
-	return errors.Join(err, w.outcomes.stop(ctx))
+	if n := w.outcomes.Stop(ctx); n > 0 {
+		err = errors.Join(err, fmt.Errorf("submit: stop: %d outcomes not saved", n))
+	}
+	return err
 }
 
 // drainTimeout bounds the wait for outstanding answers at shutdown.
@@ -228,11 +235,4 @@ func (w *Worker) Stats() []Stats {
 		all[i] = q.snapshot()
 	}
 	return all
-}
-
-func notify(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
 }

@@ -1,0 +1,200 @@
+package lease
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/penstock/penstock/relay"
+)
+
+const (
+	// batchDelay is how long outcomes are collected after the first.
+	batchDelay = 2 * time.Millisecond
+	// storeTimeout bounds one call of the store; minRetryDelay and maxRetryDelay
+	// bound the backoff while the store is unavailable.
+	storeTimeout  = 5 * time.Second
+	minRetryDelay = 50 * time.Millisecond
+	maxRetryDelay = time.Second
+)
+
+// Outcomes configures a Writer of outcomes of type O.
+type Outcomes[O, R any] struct {
+	// Save saves a batch; its result is passed to Saved. An error of
+	// relay.KindUnavailable is retried, any other refuses the batch.
+	Save  func(ctx context.Context, batch []O) (R, error)
+	Saved func(batch []O, result R)
+	// Refused is called with an outcome that the store refuses by itself, and
+	// returns when it is saved again; 0 drops it.
+	Refused func(o *O, err error) time.Duration
+	Batch   int // the largest number of outcomes saved at a time
+	Log     *slog.Logger
+}
+
+// Writer saves outcomes in batches and retries until the store has them.
+type Writer[O, R any] struct {
+	to Outcomes[O, R]
+
+	mu      sync.Mutex
+	pending []O
+	unsaved int // pending, being saved, or refused for now
+
+	added     chan struct{}
+	batchFull chan struct{} // notified when a whole batch is pending
+	ctx       context.Context
+	cancel    context.CancelFunc
+	drain     chan struct{} // closed to end run once nothing is pending
+	done      chan struct{}
+}
+
+// NewWriter returns a Writer, which saves nothing before Start.
+func NewWriter[O, R any](to Outcomes[O, R]) *Writer[O, R] {
+	w := &Writer[O, R]{
+		to: to, added: make(chan struct{}, 1), batchFull: make(chan struct{}, 1),
+		drain: make(chan struct{}), done: make(chan struct{}),
+	}
+	w.ctx, w.cancel = context.WithCancel(context.Background())
+	return w
+}
+
+// Start begins to save outcomes.
+func (w *Writer[O, R]) Start() { go w.run() }
+
+// Add enqueues an outcome.
+func (w *Writer[O, R]) Add(o O) { w.enqueue(o, 1) }
+
+func (w *Writer[O, R]) enqueue(o O, added int) {
+	w.mu.Lock()
+	w.unsaved += added
+	w.pending = append(w.pending, o)
+	n := len(w.pending)
+	w.mu.Unlock()
+	Notify(w.added)
+	if n >= w.to.Batch {
+		Notify(w.batchFull)
+	}
+}
+
+// Unsaved returns how many outcomes are not saved yet.
+func (w *Writer[O, R]) Unsaved() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.unsaved
+}
+
+// Stop saves the pending outcomes and returns how many could not be saved before
+// ctx ended.
+func (w *Writer[O, R]) Stop(ctx context.Context) int {
+	close(w.drain)
+	Wait(ctx, w.done)
+	w.cancel()
+	<-w.done
+	return w.Unsaved()
+}
+
+func (w *Writer[O, R]) run() {
+	defer close(w.done)
+	for {
+		if batch := w.nextBatch(); len(batch) > 0 {
+			w.save(batch)
+			continue
+		}
+		select {
+		case <-w.added:
+			w.collectBatch()
+		case <-w.drain:
+			if w.pendingCount() == 0 {
+				return
+			}
+		case <-w.ctx.Done():
+			return
+		}
+	}
+}
+
+// collectBatch waits up to batchDelay for the batch to grow.
+func (w *Writer[O, R]) collectBatch() {
+	select {
+	case <-w.batchFull:
+	case <-time.After(batchDelay):
+	case <-w.drain:
+	case <-w.ctx.Done():
+	}
+}
+
+func (w *Writer[O, R]) pendingCount() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.pending)
+}
+
+func (w *Writer[O, R]) nextBatch() []O {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.ctx.Err() != nil {
+		return nil
+	}
+	n := min(w.to.Batch, len(w.pending))
+	batch := w.pending[:n:n]
+	if w.pending = w.pending[n:]; len(w.pending) == 0 {
+		w.pending = nil
+	}
+	return batch
+}
+
+// save retries until the batch is saved. It waits while the store is
+// unavailable. If the store refuses the batch, its outcomes are saved one by
+// one, so that one bad outcome does not block the others.
+func (w *Writer[O, R]) save(batch []O) {
+	for pause := minRetryDelay; ; pause = min(2*pause, maxRetryDelay) {
+		result, err := w.saveOnce(batch)
+		switch {
+		case err == nil:
+			w.markSaved(batch, result)
+			return
+		case relay.KindOf(err) != relay.KindUnavailable && len(batch) > 1:
+			for i := range batch {
+				w.save(batch[i : i+1])
+			}
+			return
+		case relay.KindOf(err) != relay.KindUnavailable:
+			w.refuse(batch, err)
+			return
+		}
+		w.to.Log.Warn("outcomes not saved; trying again", "count", w.Unsaved(), "error", err)
+		select {
+		case <-time.After(pause):
+		case <-w.ctx.Done():
+			return
+		}
+	}
+}
+
+func (w *Writer[O, R]) saveOnce(batch []O) (R, error) {
+	ctx, cancel := context.WithTimeout(w.ctx, storeTimeout)
+	defer cancel()
+	return w.to.Save(ctx, batch)
+}
+
+func (w *Writer[O, R]) markSaved(batch []O, result R) {
+	w.mu.Lock()
+	w.unsaved -= len(batch)
+	w.mu.Unlock()
+	w.to.Saved(batch, result)
+}
+
+// refuse saves an outcome that the store refused again later, or drops it.
+func (w *Writer[O, R]) refuse(batch []O, err error) {
+	wait := w.to.Refused(&batch[0], err)
+	if wait == 0 {
+		var none R
+		w.markSaved(batch, none)
+		return
+	}
+	time.AfterFunc(wait, func() {
+		if w.ctx.Err() == nil {
+			w.enqueue(batch[0], 0)
+		}
+	})
+}

@@ -1,0 +1,64 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/delivery"
+	"github.com/penstock/penstock/delivery/worker"
+	"github.com/penstock/penstock/relay/outbox"
+)
+
+func TestJudgement(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	life, end := context.WithCancel(context.Background())
+	defer end()
+	q := &Queue{attemptCtx: life, opts: withDefaults(Options{}), deps: withDefaultDeps(Deps{
+		Schedule: delivery.Schedule{10 * time.Second, 20 * time.Second},
+		Now:      func() time.Time { return now }, Rand: func() float64 { return 0.5 },
+	})}
+	cases := []struct {
+		name      string
+		tries     int
+		verdict   delivery.Verdict
+		simulated bool
+		state     outbox.State
+		wait      time.Duration
+		uncounted bool
+	}{
+		{"delivered", 0, delivery.Verdict{Class: delivery.Delivered}, false, outbox.Delivered, 0, false},
+		{"simulated", 0, delivery.Verdict{Class: delivery.Delivered}, true, outbox.Simulated, 0, false},
+		{"dead at once", 0, delivery.Verdict{Class: delivery.Dead}, false, outbox.Dead, 0, false},
+		{"the first retry", 0, delivery.Verdict{Class: delivery.Retry}, false, outbox.Retrying, 10 * time.Second, false},
+		{"the second retry", 1, delivery.Verdict{Class: delivery.Retry}, false, outbox.Retrying, 20 * time.Second, false},
+		{"a target that asks for more time", 1, delivery.Verdict{Class: delivery.Retry, RetryAfter: time.Minute}, false, outbox.Retrying, time.Minute, false},
+		{"no attempt left", 2, delivery.Verdict{Class: delivery.Retry}, false, outbox.Dead, 0, false},
+		{"our own fault, even when no attempt is left", 9, delivery.Verdict{Class: delivery.Fault}, false, outbox.Retrying, 10 * time.Second, true},
+		{"an SMS without credit, which waits", 9, delivery.Verdict{Class: delivery.Fault, RetryAfter: time.Minute}, false, outbox.Retrying, time.Minute, true},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			c.verdict.Reason = "why"
+			o := q.classify(&outbox.Delivery{ID: "a", Tries: c.tries}, permitAttempt, worker.Result{Verdict: c.verdict, Simulated: c.simulated})
+			var want time.Time
+			if c.wait > 0 {
+				want = now.Add(c.wait)
+			}
+			if o.State != c.state || !o.NextAttemptAt.Equal(want) || o.Uncounted != c.uncounted {
+				t.Errorf("got %+v", o)
+			}
+		})
+	}
+}
+
+func TestDelaysOfErrorsThatAreNotOursAreASecond(t *testing.T) {
+	for err, want := range map[error]time.Duration{
+		retryIn(90 * time.Second): 90 * time.Second, retryIn(-time.Second): 0, errors.New("lease expired"): time.Second,
+	} {
+		if got := retryDelay(3, err, nil); got != want {
+			t.Errorf("%v: %s, want %s", err, got, want)
+		}
+	}
+}
