@@ -14,8 +14,8 @@ import (
 // because Redis was unavailable, is skipped: it is due for the next process that
 // leases it.
 func (q *Queue) attemptLeased(item *item) {
-	if q.inFlight.leaseExpired(item) {
-		q.inFlight.drop(item.ref())
+	if q.leases.Expired(&item.Hold) {
+		q.leases.Drop(item.Ref)
 		return
 	}
 	q.attempt(item)

@@ -23,7 +23,7 @@ func (q *Queue) Dispatch(ds []outbox.Delivery) {
 		if ds[i].Waits != "" {
 			continue
 		}
-		item := &item{delivery: ds[i], leaseEnd: q.leaseEndOf(&ds[i])}
+		item := newItem(ds[i], q.leaseEndOf(&ds[i]))
 		if q.inFlight.admit(item) == admitted {
 			anyAdmitted = true
 			continue
@@ -35,9 +35,9 @@ func (q *Queue) Dispatch(ds []outbox.Delivery) {
 	}
 	var rest []outbox.Lease
 	for _, item := range left {
-		rest = append(rest, item.lease())
+		rest = append(rest, q.leases.Lease(&item.Hold))
 	}
-	q.releaseLeases(rest, q.deps.Now())
+	q.leases.Release(q.attemptCtx, rest, q.deps.Now())
 }
 
 func sameQueue(ds []outbox.Delivery) bool {
@@ -79,11 +79,4 @@ func (q *Queue) awaitCapacity(ctx context.Context) bool {
 	case <-ctx.Done():
 		return false
 	}
-}
-
-// releaseLeases releases leases with a timeout of its own.
-func (q *Queue) releaseLeases(leases []outbox.Lease, due time.Time) {
-	ctx, cancel := context.WithTimeout(q.attemptCtx, 5*time.Second)
-	defer cancel()
-	release(ctx, q, leases, due)
 }

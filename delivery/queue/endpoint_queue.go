@@ -99,7 +99,6 @@ func (f *inFlight) start(q *endpointQueue, item *item) {
 	item.queue = q
 	q.running++
 	f.running++
-	f.items[item.delivery.ID] = item
 	if q.pace.PerSecond > 0 {
 		now := f.now()
 		if q.nextStart.Before(now) {
@@ -117,7 +116,6 @@ func (f *inFlight) enqueue(q *endpointQueue, item *item) {
 	}
 	q.waiting = append(q.waiting, item)
 	f.waiting++
-	f.items[item.delivery.ID] = item
 	f.scheduleNext(q)
 }
 

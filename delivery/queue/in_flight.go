@@ -4,40 +4,30 @@ import (
 	"sync"
 	"time"
 
+	"github.com/penstock/penstock/delivery/lease"
 	"github.com/penstock/penstock/relay/outbox"
 )
 
 // item is a delivery whose lease this process holds.
 type item struct {
+	lease.Hold[outbox.Ref]
 	delivery outbox.Delivery
-	leaseEnd time.Time // as last confirmed by the store
-	leaseMax time.Time // in the store at the latest, if a renewal succeeded whose answer was lost
 	queue    *endpointQueue
 }
 
-func (item *item) ref() outbox.Ref {
-	return outbox.Ref{Account: item.delivery.Account, ID: item.delivery.ID}
+func newItem(d outbox.Delivery, leaseEnd time.Time) *item {
+	return &item{Hold: lease.NewHold(outbox.Ref{Account: d.Account, ID: d.ID}, leaseEnd), delivery: d}
 }
 
-// lease returns the lease for the store to compare with its own.
-func (item *item) lease() outbox.Lease {
-	end := item.leaseEnd
-	if end.Before(item.leaseMax) {
-		end = item.leaseMax
-	}
-	return outbox.Lease{Ref: item.ref(), End: end}
-}
-
-// inFlight holds every delivery leased by this process: those waiting in memory,
-// those being attempted, and those whose outcome is not saved yet.
+// inFlight holds the deliveries that are being attempted and those that wait in
+// memory.
 type inFlight struct {
 	opts    Options
+	leases  *lease.Set[outbox.Ref]
 	now     func() time.Time
 	attempt func(*item)
 
 	mu            sync.Mutex
-	items         map[string]*item
-	leasing       map[string]bool // deliveries whose lease is being acquired
 	queues        map[string]*endpointQueue
 	backlogged    []*endpointQueue // queues with waiting items, scanned round-robin
 	running       int
@@ -47,10 +37,9 @@ type inFlight struct {
 	capacityFreed chan struct{} // notified when a waiting item starts
 }
 
-func newInFlight(o Options, now func() time.Time, run func(*item)) *inFlight {
+func newInFlight(o Options, leases *lease.Set[outbox.Ref], now func() time.Time, run func(*item)) *inFlight {
 	return &inFlight{
-		opts: o, now: now, attempt: run,
-		items: make(map[string]*item), leasing: make(map[string]bool), queues: make(map[string]*endpointQueue),
+		opts: o, leases: leases, now: now, attempt: run, queues: make(map[string]*endpointQueue),
 		drained: make(chan struct{}), capacityFreed: make(chan struct{}, 1),
 	}
 }
@@ -59,7 +48,7 @@ func newInFlight(o Options, now func() time.Time, run func(*item)) *inFlight {
 type admission int
 
 const (
-	admitted admission = iota // it runs, waits, or was admitted before
+	admitted admission = iota // it runs, waits, or is held already
 	full                      // no capacity
 	stopping                  // the queue is stopping
 )
@@ -71,7 +60,7 @@ func (f *inFlight) admit(item *item) admission {
 	if f.stopped {
 		return stopping
 	}
-	if f.items[item.delivery.ID] != nil {
+	if !f.leases.Add(&item.Hold) {
 		return admitted
 	}
 	q := f.queueFor(&item.delivery)
@@ -82,6 +71,7 @@ func (f *inFlight) admit(item *item) admission {
 	case f.canEnqueue(q):
 		f.enqueue(q, item)
 	default:
+		f.leases.Drop(item.Ref)
 		f.removeIfEmpty(q)
 		return full
 	}

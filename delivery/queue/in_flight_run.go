@@ -72,39 +72,6 @@ func (f *inFlight) startFirst(q *endpointQueue) *item {
 	return item
 }
 
-// drop ends the hold on a delivery, which is held until its outcome is saved.
-func (f *inFlight) drop(ref outbox.Ref) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	delete(f.items, ref.ID)
-}
-
-// holds reports whether this process holds the delivery.
-func (f *inFlight) holds(id string) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.items[id] != nil
-}
-
-// beginLease reports whether the caller may acquire the lease of a delivery:
-// this process does not hold it, and no other goroutine is acquiring it. If
-// true, the caller must call endLease after admitting the delivery.
-func (f *inFlight) beginLease(id string) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.items[id] != nil || f.leasing[id] {
-		return false
-	}
-	f.leasing[id] = true
-	return true
-}
-
-func (f *inFlight) endLease(id string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	delete(f.leasing, id)
-}
-
 // capacityDelay estimates how long until a delivery's queue has capacity.
 func (f *inFlight) capacityDelay(d *outbox.Delivery) time.Duration {
 	f.mu.Lock()
@@ -125,44 +92,6 @@ func (f *inFlight) drainsSoon(d *outbox.Delivery) bool {
 	return q != nil && !f.stopped && f.drainTime(q) < 2*time.Second
 }
 
-// expiringBefore returns the leases that end before the given time, to be renewed until
-// another. The answer to that may be lost; while a lease is valid, nobody else can make
-// it end as late.
-func (f *inFlight) expiringBefore(before, until time.Time) (out []outbox.Lease) {
-	now := f.now()
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, item := range f.items {
-		if !item.leaseEnd.Before(before) {
-			continue
-		}
-		out = append(out, item.lease())
-		if now.Before(item.leaseEnd) {
-			item.leaseMax = until
-		}
-	}
-	return out
-}
-
-// setLeaseEnd records the new end of leases.
-func (f *inFlight) setLeaseEnd(refs []outbox.Ref, until time.Time) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, ref := range refs {
-		if item := f.items[ref.ID]; item != nil {
-			item.leaseEnd = until
-		}
-	}
-}
-
-// leaseExpired reports whether an item's lease has expired, so that another
-// process may hold it.
-func (f *inFlight) leaseExpired(item *item) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return !item.leaseEnd.After(f.now())
-}
-
 func (f *inFlight) load() (running, waiting int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -180,8 +109,8 @@ func (f *inFlight) stop() []outbox.Lease {
 	var leases []outbox.Lease
 	for _, q := range f.backlogged {
 		for _, item := range q.waiting {
-			leases = append(leases, item.lease())
-			delete(f.items, item.delivery.ID)
+			leases = append(leases, f.leases.Lease(&item.Hold))
+			f.leases.Drop(item.Ref)
 		}
 		q.waiting = nil
 	}

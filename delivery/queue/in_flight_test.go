@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/penstock/penstock/delivery/lease"
 	"github.com/penstock/penstock/relay/outbox"
 )
 
@@ -22,7 +23,7 @@ type gate struct {
 
 func newGate(o Options) *gate {
 	g := &gate{start: make(chan string, 1000), open: make(map[string]chan struct{})}
-	g.inFlight = newInFlight(withDefaults(o), time.Now, func(item *item) {
+	g.inFlight = newInFlight(withDefaults(o), emptySet(), time.Now, func(item *item) {
 		g.mu.Lock()
 		g.begun = append(g.begun, item.delivery.ID)
 		c := g.open[item.delivery.ID]
@@ -33,16 +34,17 @@ func newGate(o Options) *gate {
 	return g
 }
 
+func emptySet() *lease.Set[outbox.Ref] {
+	return lease.NewSet(lease.Options[outbox.Ref]{Now: time.Now})
+}
+
 func (g *gate) item(host, id string) *item {
 	g.mu.Lock()
 	if g.open[id] == nil {
 		g.open[id] = make(chan struct{})
 	}
 	g.mu.Unlock()
-	return &item{
-		delivery: outbox.Delivery{ID: id, Account: 1, Request: &outbox.Request{URL: "http://" + host + "/x"}},
-		leaseEnd: time.Now().Add(time.Hour),
-	}
+	return newItem(outbox.Delivery{ID: id, Account: 1, Request: &outbox.Request{URL: "http://" + host + "/x"}}, time.Now().Add(time.Hour))
 }
 
 func (g *gate) put(host string, n int) (states []admission) {
@@ -96,7 +98,7 @@ func TestEndpointQueuesThatHangNeverTakeAllCapacity(t *testing.T) {
 	if running >= 64 {
 		t.Fatalf("%d of 64 places are taken", running)
 	}
-	if got := g.put("healthy", 1); got[0] != admitted || !g.holds("healthy-0") {
+	if got := g.put("healthy", 1); got[0] != admitted || !g.leases.Has(outbox.Ref{Account: 1, ID: "healthy-0"}) {
 		t.Errorf("got %v", got)
 	}
 	for id := range g.start {
@@ -189,15 +191,15 @@ func TestAnEndpointQueueKeepsToItsRate(t *testing.T) {
 		var begun []time.Duration
 		var mu sync.Mutex
 		start := time.Now()
-		f := newInFlight(withDefaults(Options{}), time.Now, func(*item) {
+		f := newInFlight(withDefaults(Options{}), emptySet(), time.Now, func(*item) {
 			mu.Lock()
 			begun = append(begun, time.Since(start))
 			mu.Unlock()
 		})
 		put := func(id string) {
-			f.admit(&item{leaseEnd: start.Add(time.Hour), delivery: outbox.Delivery{
+			f.admit(newItem(outbox.Delivery{
 				ID: id, Account: 1, Endpoint: "e", Request: &outbox.Request{URL: "http://a/"}, Pace: outbox.Pace{PerSecond: 2},
-			}})
+			}, start.Add(time.Hour)))
 		}
 		put("a")
 		synctest.Wait() // the queue is empty, and keeps its rate limit

@@ -9,7 +9,6 @@ import (
 	"github.com/hibiken/asynq"
 
 	"github.com/penstock/penstock/delivery/lease"
-	"github.com/penstock/penstock/relay/outbox"
 )
 
 // enqueueWorkers is how many goroutines enqueue retries in asynq and lease due
@@ -32,7 +31,7 @@ func (q *Queue) Start(context.Context) error {
 	}
 	q.loops.Go(func() { q.reconcileLoop(upkeep) })
 	q.loops.Go(func() { q.releaseParked(upkeep); lease.Every(upkeep, q.opts.Reconcile, q.releaseParked) })
-	q.loops.Go(func() { lease.Every(upkeep, q.opts.Lease/3, q.renew) })
+	q.loops.Go(func() { q.leases.RenewEvery(upkeep) })
 	q.loops.Go(func() { lease.Every(upkeep, time.Hour, q.sweep) })
 	return nil
 }
@@ -44,7 +43,7 @@ func (q *Queue) Start(context.Context) error {
 func (q *Queue) Stop(ctx context.Context) error {
 	q.stopLoops()
 	q.loops.Wait()
-	release(ctx, q, q.inFlight.stop(), q.deps.Now())
+	q.leases.Release(ctx, q.inFlight.stop(), q.deps.Now())
 
 	broken := time.AfterFunc(attemptsGrace(ctx), q.cancelAttempts)
 	defer broken.Stop()
@@ -80,14 +79,4 @@ func attemptsGrace(ctx context.Context) time.Duration {
 	}
 	left := time.Until(deadline)
 	return left - min(left/4, 3*time.Second)
-}
-
-// release releases leases; those that fail to be released expire.
-func release(ctx context.Context, q *Queue, leases []outbox.Lease, due time.Time) {
-	if len(leases) == 0 {
-		return
-	}
-	if err := q.deps.Store.Release(ctx, leases, due); err != nil {
-		q.deps.Logger.WarnContext(ctx, "leases not released", "count", len(leases), "error", err)
-	}
 }

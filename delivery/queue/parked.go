@@ -67,13 +67,13 @@ func (q *Queue) startParked(ctx context.Context, parked outbox.Line, n int, befo
 		}
 		var unplaced []outbox.Lease
 		for i := range ds {
-			item := &item{delivery: ds[i], leaseEnd: now.Add(q.opts.Lease)}
+			item := newItem(ds[i], now.Add(q.opts.Lease))
 			if q.inFlight.admit(item) != admitted {
-				unplaced = append(unplaced, item.lease())
+				unplaced = append(unplaced, q.leases.Lease(&item.Hold))
 			}
 		}
 		if len(unplaced) > 0 {
-			q.releaseLeases(unplaced, now.Add(q.inFlight.capacityDelay(&ds[0])))
+			q.leases.Release(q.attemptCtx, unplaced, now.Add(q.inFlight.capacityDelay(&ds[0])))
 			return
 		}
 		if len(ds) < limit {

@@ -83,6 +83,7 @@ type Stats struct {
 type Queue struct {
 	deps     Deps
 	opts     Options
+	leases   *lease.Set[outbox.Ref]
 	inFlight *inFlight
 	outcomes *lease.Writer[outbox.Outcome, []outbox.Ref]
 
@@ -110,7 +111,8 @@ func New(deps Deps, o Options) (*Queue, error) {
 	q := &Queue{deps: withDefaultDeps(deps), opts: withDefaults(o)}
 	q.attemptCtx, q.cancelAttempts = context.WithCancel(context.Background())
 	q.retries = make(chan retry, 4096)
-	q.inFlight = newInFlight(q.opts, q.deps.Now, q.attemptLeased)
+	q.leases = lease.NewSet(lease.Options[outbox.Ref]{Store: q.deps.Store, Duration: q.opts.Lease, Now: q.deps.Now, Log: q.deps.Logger})
+	q.inFlight = newInFlight(q.opts, q.leases, q.deps.Now, q.attemptLeased)
 	q.breakers = newBreakers(q.deps, q.opts)
 	q.outcomes = lease.NewWriter(lease.Outcomes[outbox.Outcome, []outbox.Ref]{
 		Save: q.deps.Store.Finish, Saved: q.outcomesSaved, Refused: q.outcomeRefused, Batch: maxBatch, Log: q.deps.Logger,

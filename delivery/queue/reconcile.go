@@ -33,6 +33,7 @@ func (q *Queue) reconcileLoop(ctx context.Context) {
 // there were. If asynq does the same, the first to acquire the lease attempts
 // it.
 func (q *Queue) reconcile(ctx context.Context, scheduled map[outbox.Ref]time.Time) int {
+	q.leases.ReleaseSpare(ctx)
 	now := q.deps.Now()
 	refs, err := q.deps.Store.Due(ctx, now, maxDue)
 	if err != nil {
@@ -45,7 +46,7 @@ func (q *Queue) reconcile(ctx context.Context, scheduled map[outbox.Ref]time.Tim
 	for _, ref := range refs {
 		seen[ref] = true
 		scheduledAt, known := scheduled[ref]
-		if q.inFlight.holds(ref.ID) || known && now.Sub(scheduledAt) < rescheduleAfter {
+		if q.leases.Has(ref) || known && now.Sub(scheduledAt) < rescheduleAfter {
 			continue
 		}
 		scheduled[ref] = now
@@ -57,20 +58,6 @@ func (q *Queue) reconcile(ctx context.Context, scheduled map[outbox.Ref]time.Tim
 		}
 	}
 	return len(refs)
-}
-
-// renew renews the leases that end soon.
-func (q *Queue) renew(ctx context.Context) {
-	until := q.deps.Now().Add(q.opts.Lease)
-	leases := q.inFlight.expiringBefore(until.Add(-q.opts.Lease/3), until)
-	if len(leases) == 0 {
-		return
-	}
-	renewed, err := q.deps.Store.Renew(ctx, leases, until)
-	if err != nil {
-		q.deps.Logger.WarnContext(ctx, "leases were not renewed", "count", len(leases), "error", err)
-	}
-	q.inFlight.setLeaseEnd(renewed, until)
 }
 
 func (q *Queue) sweep(ctx context.Context) {

@@ -89,7 +89,7 @@ func (q *Queue) enqueueTask(ctx context.Context, r retry) (existed bool, err err
 // too many at once, the reconciler schedules them when they are due.
 func (q *Queue) outcomesSaved(saved []outbox.Outcome, next []outbox.Ref) {
 	for i := range saved {
-		q.inFlight.drop(outbox.Ref{Account: saved[i].Account, ID: saved[i].ID})
+		q.leases.Drop(outbox.Ref{Account: saved[i].Account, ID: saved[i].ID})
 	}
 	for _, ref := range next {
 		q.schedule(retry{ref: ref})
@@ -159,26 +159,26 @@ func (q *Queue) logDeferred(err error) {
 // attemptDue attempts deliveries that are due. Those that are still due after
 // that are scheduled again by the reconciler.
 func (q *Queue) attemptDue(ctx context.Context, refs []outbox.Ref) error {
-	refs = slices.DeleteFunc(refs, func(r outbox.Ref) bool { return !q.inFlight.beginLease(r.ID) })
+	refs = slices.DeleteFunc(refs, func(r outbox.Ref) bool { return !q.leases.Reserve(r) })
 	if len(refs) == 0 {
 		return nil
 	}
 	defer func() {
 		for _, r := range refs {
-			q.inFlight.endLease(r.ID)
+			q.leases.Unreserve(r)
 		}
 	}()
 	now := q.deps.Now()
 	ds, err := q.deps.Store.LeaseDue(ctx, refs, now, now.Add(q.opts.Lease))
 	release := make(map[time.Duration][]outbox.Lease)
 	for i := range ds {
-		item := &item{delivery: ds[i], leaseEnd: now.Add(q.opts.Lease)}
+		item := newItem(ds[i], now.Add(q.opts.Lease))
 		if wait, ok := q.admit(item); !ok {
-			release[wait] = append(release[wait], item.lease())
+			release[wait] = append(release[wait], q.leases.Lease(&item.Hold))
 		}
 	}
 	for wait, leases := range release {
-		q.releaseLeases(leases, q.deps.Now().Add(wait))
+		q.leases.Release(q.attemptCtx, leases, q.deps.Now().Add(wait))
 	}
 	return err
 }
@@ -193,10 +193,10 @@ func (q *Queue) process(ctx context.Context, t *asynq.Task) error {
 		return nil
 	}
 	ref := outbox.Ref{Account: p.Account, ID: p.ID}
-	if !q.inFlight.beginLease(ref.ID) {
+	if !q.leases.Reserve(ref) {
 		return retryIn(time.Second)
 	}
-	defer q.inFlight.endLease(ref.ID)
+	defer q.leases.Unreserve(ref)
 	for {
 		now := q.deps.Now()
 		d, ok, err := q.deps.Store.Lease(ctx, ref.Account, ref.ID, now, now.Add(q.opts.Lease))
@@ -206,7 +206,7 @@ func (q *Queue) process(ctx context.Context, t *asynq.Task) error {
 		case err != nil:
 			return err
 		case ok:
-			return q.admitOrRelease(&item{delivery: d, leaseEnd: now.Add(q.opts.Lease)})
+			return q.admitOrRelease(newItem(d, now.Add(q.opts.Lease)))
 		}
 		// asynq has a resolution of 1 s and may call up to 1 s early.
 		wait := d.NextAttemptAt.Sub(now)
@@ -236,7 +236,7 @@ func (q *Queue) admitOrRelease(item *item) error {
 	if ok {
 		return nil
 	}
-	q.releaseLeases([]outbox.Lease{item.lease()}, q.deps.Now().Add(wait))
+	q.leases.Release(q.attemptCtx, []outbox.Lease{q.leases.Lease(&item.Hold)}, q.deps.Now().Add(wait))
 	return retryIn(wait)
 }
 

@@ -174,7 +174,7 @@ func (q *carrierQueue) pickParts(n int) (batch []partBatch) {
 // submitBatch marks parts as being sent in the store and submits them.
 func (q *carrierQueue) submitBatch(batch []partBatch) {
 	now := q.worker.deps.Now()
-	if batch = q.discardExpired(batch, now); len(batch) == 0 {
+	if batch = q.discardExpired(batch); len(batch) == 0 {
 		return
 	}
 	starts := make([]message.Start, len(batch))
@@ -199,9 +199,9 @@ func (q *carrierQueue) submitBatch(batch []partBatch) {
 
 // discardExpired drops the messages whose lease has expired, since the store was
 // unavailable: they are due for the next process that claims them.
-func (q *carrierQueue) discardExpired(batch []partBatch, now time.Time) (valid []partBatch) {
+func (q *carrierQueue) discardExpired(batch []partBatch) (valid []partBatch) {
 	for _, p := range batch {
-		if q.worker.leaseExpired(p.item, now) {
+		if q.worker.leases.Expired(&p.item.Hold) {
 			q.discard(p.item, len(p.parts))
 			continue
 		}
@@ -214,13 +214,10 @@ func (q *carrierQueue) discardExpired(batch []partBatch, now time.Time) (valid [
 // being sent: parts that a crashed process may have submitted to an idempotent
 // carrier, or parts that the store may have marked for this worker.
 func (q *carrierQueue) start(p partBatch, now time.Time) message.Start {
-	w := q.worker
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	until := now.Add(w.opts.Lease)
-	p.item.leaseMax = until
+	until := now.Add(q.worker.opts.Lease)
+	q.worker.leases.Extending(&p.item.Hold, until)
 	return message.Start{
-		Ref: p.item.msg.Ref(), Parts: p.parts, Carrier: q.route.Name, Now: now, Until: until,
+		Ref: p.item.Ref, Parts: p.parts, Carrier: q.route.Name, Now: now, Until: until,
 		Again: p.item.resubmit && q.route.Idempotent || p.item.maybeMarked,
 	}
 }
@@ -228,15 +225,11 @@ func (q *carrierQueue) start(p partBatch, now time.Time) message.Start {
 // requeue returns parts to the head of the queue after the store failed. The
 // store may have marked them as being sent.
 func (q *carrierQueue) requeue(batch []partBatch) {
-	q.worker.mu.Lock()
-	for _, p := range batch {
-		p.item.maybeMarked = true
-	}
-	q.worker.mu.Unlock()
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	head := make([]*item, 0, len(batch)+len(q.waiting))
 	for _, p := range batch {
+		p.item.maybeMarked = true
 		if len(p.item.queued) == 0 {
 			head = append(head, p.item)
 		}
@@ -290,8 +283,11 @@ func (q *carrierQueue) waitIdle(ctx context.Context) {
 // drain empties the queue and returns the leases of its messages.
 func (q *carrierQueue) drain() []message.Lease {
 	q.mu.Lock()
-	waiting := q.waiting
+	defer q.mu.Unlock()
+	leases := make([]message.Lease, len(q.waiting))
+	for i, item := range q.waiting {
+		leases[i] = q.worker.leases.Lease(&item.Hold)
+	}
 	q.waiting, q.waitingParts = nil, 0
-	q.mu.Unlock()
-	return q.worker.leasesOf(waiting)
+	return leases
 }

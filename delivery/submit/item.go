@@ -1,40 +1,31 @@
 package submit
 
 import (
-	"time"
+	"sync/atomic"
 
 	"github.com/penstock/penstock/delivery/carrier"
 	"github.com/penstock/penstock/delivery/lease"
 	"github.com/penstock/penstock/relay/message"
 )
 
-// item is a message held by the worker. Its fields are protected by the worker's
-// lock, except queued, which is protected by its queue's.
+// item is a message held by the worker.
 type item struct {
+	lease.Hold[message.Ref]
 	msg      message.Message
-	queued   []int     // parts to submit, in order
-	resubmit bool      // some were being sent when a process crashed
-	leaseEnd time.Time // as confirmed by the store
-	leaseMax time.Time // in the store at the latest, if a call succeeded whose answer was lost
-	// claimedAgain means that the message was claimed while its last outcome was
-	// being saved: its new lease is given back after that.
-	claimedAgain bool
+	queued   []int // parts to submit, in order; protected by the queue's lock
+	resubmit bool  // some were being sent when a process crashed
 	// maybeMarked means that the store may have marked parts as being sent that
-	// were not submitted, because its answer was lost.
+	// were not submitted, because its answer was lost. Only the queue's goroutine
+	// uses it.
 	maybeMarked bool
 	// unfinished counts the parts that are queued, in flight, or have an outcome
 	// that is not saved.
-	unfinished int
-}
-
-// lease returns the lease for the store to compare with its own.
-func (item *item) lease() message.Lease {
-	return message.Lease{Ref: item.msg.Ref(), End: item.leaseMax}
+	unfinished atomic.Int32
 }
 
 // ref returns the reference of a part.
 func (item *item) ref(part int) message.PartRef {
-	return message.PartRef{Ref: item.msg.Ref(), Part: part}
+	return message.PartRef{Ref: item.Ref, Part: part}
 }
 
 // submission returns a part as carriers take it.
@@ -51,29 +42,29 @@ func (item *item) submission(part int) carrier.Submission {
 // is full.
 func (w *Worker) accept(m *message.Message) bool {
 	q := w.router.queueFor(m.Destination)
-	item := &item{msg: *m, leaseEnd: w.leaseEnd(), leaseMax: w.leaseEnd()}
+	item := &item{Hold: lease.NewHold(m.Ref(), w.leaseEnd()), msg: *m}
 	outcomes := w.classifyParts(item, q)
-	item.unfinished = len(item.queued) + len(outcomes)
-	if item.unfinished == 0 {
+	n := len(item.queued) + len(outcomes)
+	if n == 0 || !w.leases.Add(&item.Hold) { // nothing to do, or its outcome is not saved yet
 		return true
 	}
-	w.mu.Lock()
-	held := w.items[m.Ref()]
-	switch {
-	case held != nil: // its outcome is not saved yet
-		held.claimedAgain, held.leaseMax = true, item.leaseMax
-		w.mu.Unlock()
-		return true
-	case w.stopped, q != nil && len(item.queued) > 0 && !q.add(item):
-		w.mu.Unlock()
+	item.unfinished.Store(int32(n))
+	if !w.enqueue(q, item) {
+		w.leases.Drop(item.Ref)
 		return false
 	}
-	w.items[m.Ref()] = item
-	w.mu.Unlock()
 	for _, o := range outcomes {
 		w.outcomes.Add(pendingOutcome{item, o, false})
 	}
 	return true
+}
+
+// enqueue adds an item to its queue, or returns false if that is full or the worker
+// stops. An item without parts to submit needs no queue.
+func (w *Worker) enqueue(q *carrierQueue, item *item) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return !w.stopped && (q == nil || len(item.queued) == 0 || q.add(item))
 }
 
 // classifyParts queues the parts to submit, and returns the outcomes of those
@@ -106,17 +97,10 @@ func (w *Worker) isIdempotent(carrier string, q *carrierQueue) bool {
 	return q != nil && q.route.Name == carrier && q.route.Idempotent
 }
 
-// partsDone records that n parts of an item are done, and removes the item once
+// partsDone records that n parts of an item are done, and ends the hold on it once
 // none is left.
 func (w *Worker) partsDone(item *item, n int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if item.unfinished -= n; item.unfinished > 0 {
-		return
-	}
-	delete(w.items, item.msg.Ref())
-	if item.claimedAgain {
-		w.overflow = append(w.overflow, item.lease())
+	if item.unfinished.Add(int32(-n)) == 0 && w.leases.Drop(item.Ref) {
 		lease.Notify(w.capacityFreed)
 	}
 }

@@ -68,10 +68,10 @@ type Worker struct {
 	router   router
 	outcomes *lease.Writer[pendingOutcome, struct{}]
 
-	mu       sync.Mutex
-	items    map[message.Ref]*item // held by this worker
-	overflow []message.Lease       // to be given back: the queue was full
-	stopped  bool
+	leases *lease.Set[message.Ref]
+
+	mu      sync.Mutex
+	stopped bool
 
 	capacityFreed chan struct{} // notified when a queue has capacity, or on overflow
 	claimCtx      context.Context
@@ -92,7 +92,8 @@ func New(deps Deps, o Options) (*Worker, error) {
 		deps.Now = time.Now
 	}
 	w := &Worker{
-		deps: deps, opts: o, log: deps.Logger, items: make(map[message.Ref]*item), capacityFreed: make(chan struct{}, 1),
+		deps: deps, opts: o, log: deps.Logger, capacityFreed: make(chan struct{}, 1),
+		leases: lease.NewSet(lease.Options[message.Ref]{Store: deps.Work, Duration: o.Lease, Now: deps.Now, Log: deps.Logger}),
 	}
 	w.claimCtx, w.stopClaims = context.WithCancel(context.Background())
 	w.submitCtx, w.cancelSubmits = context.WithCancel(context.Background())
@@ -112,7 +113,7 @@ func (w *Worker) Lease() time.Duration { return w.opts.Lease }
 // Start begins to claim and submit messages.
 func (w *Worker) Start() {
 	w.running.Go(w.claim)
-	w.running.Go(w.renewLoop)
+	w.running.Go(func() { w.leases.RenewEvery(w.claimCtx) })
 	for _, q := range w.queues {
 		w.running.Go(q.run)
 	}
@@ -176,9 +177,7 @@ func (w *Worker) Resume(name string) {
 func (w *Worker) Dispatch(ms []message.Message) {
 	for i := range ms {
 		if !w.accept(&ms[i]) {
-			w.mu.Lock()
-			w.overflow = append(w.overflow, message.Lease{Ref: ms[i].Ref(), End: w.leaseEnd()})
-			w.mu.Unlock()
+			w.leases.Spare(message.Lease{Ref: ms[i].Ref(), End: w.leaseEnd()})
 		}
 	}
 }
@@ -198,11 +197,11 @@ func (w *Worker) Stop(ctx context.Context) error {
 	for _, q := range w.queues {
 		leases = append(leases, q.drain()...)
 	}
-	err := w.release(ctx, leases, w.deps.Now())
+	w.leases.Release(ctx, leases, w.deps.Now())
 	if n := w.outcomes.Stop(ctx); n > 0 {
-		err = errors.Join(err, fmt.Errorf("submit: stop: %d outcomes not saved", n))
+		return fmt.Errorf("submit: stop: %d outcomes not saved", n)
 	}
-	return err
+	return nil
 }
 
 // drainTimeout bounds the wait for outstanding answers at shutdown.

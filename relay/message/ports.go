@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 )
 
@@ -111,14 +112,8 @@ type Work interface {
 	Release(ctx context.Context, ls []Lease, due time.Time) error
 }
 
-// Lease is the right to submit what waits of a message, until End at the latest. The
-// record does not name its holder: another process can claim the message only after
-// the lease's end, so that a lease in the record that ends later than the holder
-// knows is not his.
-type Lease struct {
-	Ref
-	End time.Time
-}
+// Lease is the right to submit what waits of a message.
+type Lease = relay.Lease[Ref]
 
 // Start is parts of one message that are about to be submitted to a carrier.
 type Start struct {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 )
 
@@ -75,13 +76,8 @@ type Ref struct {
 	ID      string
 }
 
-// Lease is the right to make the next attempt of a delivery until End. The record
-// does not name its holder: another process can take the lease only after its end,
-// so that a lease in the record that ends later than the holder knows is not his.
-type Lease struct {
-	Ref
-	End time.Time
-}
+// Lease is the right to make the next attempt of a delivery.
+type Lease = relay.Lease[Ref]
 
 // Filter selects deliveries; zero fields select all.
 type Filter struct {

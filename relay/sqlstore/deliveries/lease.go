@@ -83,9 +83,11 @@ func (s *Store) Release(ctx context.Context, ls []outbox.Lease, due time.Time) e
 }
 
 func (s *Store) moveLeases(ctx context.Context, noun string, ls []outbox.Lease, to time.Time, leased bool) (moved []outbox.Ref, err error) {
-	ls = sqlstore.FirstOfEach(ls, func(a, b outbox.Lease) int { return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Account, b.Account)) })
+	ls = sqlstore.FirstOfEach(ls, func(a, b outbox.Lease) int {
+		return cmp.Or(cmp.Compare(a.Ref.ID, b.Ref.ID), cmp.Compare(a.Ref.Account, b.Ref.Account))
+	})
 	for chunk := range slices.Chunk(ls, chunkSize) {
-		rows := sqlstore.BatchOf("id text, account bigint, ends bigint", chunk, func(l *outbox.Lease) []any { return []any{l.ID, l.Account, l.End} })
+		rows := sqlstore.BatchOf("id text, account bigint, ends bigint", chunk, func(l *outbox.Lease) []any { return []any{l.Ref.ID, l.Ref.Account, l.End} })
 		some, err := sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) ([]outbox.Ref, error) {
 			return sqlstore.List(ctx, tx, noun, moveLeases, sqlstore.Into(refFields), to, leased, rows)
 		})

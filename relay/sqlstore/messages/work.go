@@ -257,9 +257,9 @@ func (s *Store) Release(ctx context.Context, ls []message.Lease, due time.Time) 
 
 func (s *Store) moveDue(ctx context.Context, noun string, ls []message.Lease, to time.Time) ([]message.Ref, error) {
 	ls = sqlstore.LastOfEach(ls, func(a, b message.Lease) int {
-		return cmp.Or(cmp.Compare(a.Account, b.Account), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(cmp.Compare(a.Ref.Account, b.Ref.Account), cmp.Compare(a.Ref.ID, b.Ref.ID))
 	})
-	b := sqlstore.BatchOf("account bigint, id bigint, ends bigint", ls, func(l *message.Lease) []any { return []any{l.Account, l.ID, l.End} })
+	b := sqlstore.BatchOf("account bigint, id bigint, ends bigint", ls, func(l *message.Lease) []any { return []any{l.Ref.Account, l.Ref.ID, l.End} })
 	return sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) ([]message.Ref, error) {
 		return sqlstore.List(ctx, tx, noun, moveDue, sqlstore.Into(refFields), to, b)
 	})

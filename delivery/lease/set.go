@@ -1,0 +1,226 @@
+package lease
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/penstock/penstock/relay"
+)
+
+// maxMoved is the largest number of leases moved in one call of the store.
+const maxMoved = 500
+
+// Store moves the leases of records; outbox.Store and message.Work implement it.
+type Store[R comparable] interface {
+	// Renew moves the end of leases and returns the records of which the caller
+	// still has the lease.
+	Renew(ctx context.Context, ls []relay.Lease[R], until time.Time) ([]R, error)
+	// Release ends leases; the records are due at the given time.
+	Release(ctx context.Context, ls []relay.Lease[R], due time.Time) error
+}
+
+// Hold is this process's hold on one record, embedded in what it keeps of it.
+type Hold[R comparable] struct {
+	Ref    R
+	end    time.Time // of the lease, as last confirmed by the store
+	latest time.Time // its end in the store at the latest, if a call succeeded whose answer was lost
+	again  bool      // leased again while it was held
+}
+
+// NewHold returns the hold on a record that was just leased until end.
+func NewHold[R comparable](ref R, end time.Time) Hold[R] { return Hold[R]{Ref: ref, end: end} }
+
+// lease returns the lease for the store to compare with its own.
+func (h *Hold[R]) lease() relay.Lease[R] {
+	if h.latest.After(h.end) {
+		return relay.Lease[R]{Ref: h.Ref, End: h.latest}
+	}
+	return relay.Lease[R]{Ref: h.Ref, End: h.end}
+}
+
+// Options configures a Set; all fields are needed.
+type Options[R comparable] struct {
+	Store    Store[R]
+	Duration time.Duration // of a lease
+	Now      func() time.Time
+	Log      *slog.Logger
+}
+
+// Set is the records that this process holds: from the moment they are leased
+// until their outcome is saved or their lease is given back.
+type Set[R comparable] struct {
+	o Options[R]
+
+	mu       sync.Mutex
+	held     map[R]*Hold[R]
+	reserved map[R]struct{} // their leases are being acquired
+	spare    []relay.Lease[R]
+}
+
+// NewSet returns an empty Set.
+func NewSet[R comparable](o Options[R]) *Set[R] {
+	return &Set[R]{o: o, held: make(map[R]*Hold[R]), reserved: make(map[R]struct{})}
+}
+
+// Reserve reports whether the caller may acquire the lease of a record: this
+// process does not hold it, although it may look due in a store that executed a
+// call late or twice, and no other goroutine is acquiring it. If true, the caller
+// must call Unreserve after it has added the record.
+func (s *Set[R]) Reserve(ref R) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, reserved := s.reserved[ref]
+	if reserved || s.held[ref] != nil {
+		return false
+	}
+	s.reserved[ref] = struct{}{}
+	return true
+}
+
+// Unreserve ends a reservation.
+func (s *Set[R]) Unreserve(ref R) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.reserved, ref)
+}
+
+// Add holds a record that was leased. It returns false if the record is held
+// already: then the new lease is given back when the present hold ends.
+func (s *Set[R]) Add(h *Hold[R]) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if held := s.held[h.Ref]; held != nil {
+		if held.again = true; h.end.After(held.latest) {
+			held.latest = h.end
+		}
+		return false
+	}
+	s.held[h.Ref] = h
+	return true
+}
+
+// Has reports whether this process holds a record.
+func (s *Set[R]) Has(ref R) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.held[ref] != nil
+}
+
+// Drop ends the hold on a record: its outcome is saved, or its lease is lost or to
+// be given back by the caller. It reports whether the record was leased again
+// meanwhile, so that there is a spare lease now.
+func (s *Set[R]) Drop(ref R) (spare bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := s.held[ref]
+	delete(s.held, ref)
+	if h == nil || !h.again {
+		return false
+	}
+	s.spare = append(s.spare, h.lease())
+	return true
+}
+
+// Lease returns the lease of a held record.
+func (s *Set[R]) Lease(h *Hold[R]) relay.Lease[R] {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return h.lease()
+}
+
+// Expired reports whether the lease of a record has expired, because the store
+// was unavailable: another process may hold it.
+func (s *Set[R]) Expired(h *Hold[R]) bool {
+	now := s.o.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !h.end.After(now)
+}
+
+// Extending records that a call is about to move the end of a lease; its answer
+// may be lost.
+func (s *Set[R]) Extending(h *Hold[R], until time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h.latest = until
+}
+
+// Renew renews the leases that end soon, once.
+func (s *Set[R]) Renew(ctx context.Context) {
+	until := s.o.Now().Add(s.o.Duration)
+	for ls := range slices.Chunk(s.expiringBefore(until.Add(-s.o.Duration/3), until), maxMoved) {
+		callCtx, cancel := context.WithTimeout(ctx, storeTimeout)
+		renewed, err := s.o.Store.Renew(callCtx, ls, until)
+		cancel()
+		s.setEnd(renewed, until)
+		if err != nil {
+			s.o.Log.WarnContext(ctx, "leases not renewed", "count", len(ls), "error", err)
+			return
+		}
+	}
+}
+
+// RenewEvery renews leases until ctx ends.
+func (s *Set[R]) RenewEvery(ctx context.Context) { Every(ctx, s.o.Duration/3, s.Renew) }
+
+// expiringBefore returns the leases that end before the given time, to be renewed until
+// another. The answer to that may be lost; while a lease is valid, nobody else can make
+// it end as late.
+func (s *Set[R]) expiringBefore(before, until time.Time) (ls []relay.Lease[R]) {
+	now := s.o.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, h := range s.held {
+		if !h.end.Before(before) {
+			continue
+		}
+		ls = append(ls, h.lease())
+		if now.Before(h.end) {
+			h.latest = until
+		}
+	}
+	return ls
+}
+
+func (s *Set[R]) setEnd(refs []R, until time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, ref := range refs {
+		if h := s.held[ref]; h != nil {
+			h.end = until
+		}
+	}
+}
+
+// Release gives leases back: the records are due at the given time. Those that
+// fail to be released expire.
+func (s *Set[R]) Release(ctx context.Context, ls []relay.Lease[R], due time.Time) {
+	for chunk := range slices.Chunk(ls, maxMoved) {
+		callCtx, cancel := context.WithTimeout(ctx, storeTimeout)
+		err := s.o.Store.Release(callCtx, chunk, due)
+		cancel()
+		if err != nil {
+			s.o.Log.WarnContext(ctx, "leases not released", "count", len(ls), "error", err)
+			return
+		}
+	}
+}
+
+// Spare leaves leases to the next ReleaseSpare.
+func (s *Set[R]) Spare(ls ...relay.Lease[R]) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.spare = append(s.spare, ls...)
+}
+
+// ReleaseSpare gives back the leases that nobody uses; the records are due at once.
+func (s *Set[R]) ReleaseSpare(ctx context.Context) {
+	s.mu.Lock()
+	ls := s.spare
+	s.spare = nil
+	s.mu.Unlock()
+	s.Release(ctx, ls, s.o.Now())
+}
