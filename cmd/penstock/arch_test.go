@@ -74,7 +74,7 @@ func doors() map[string][]string {
 		"github.com/redis/go-redis":                {"relay/cache"},
 		"github.com/jackc/pgx":                     {"relay/sqlstore", "deploy/bench"},
 		"github.com/pressly/goose":                 {"relay/sqlstore"},
-		"github.com/hibiken/asynq":                 {"delivery/queue"},
+		"github.com/hibiken/asynq":                 {"delivery/queue/timer"},
 		"github.com/expr-lang/expr":                {"decoders/script"},
 		"github.com/dop251/goja":                   {"decoders/script"},
 		"github.com/emersion/go-smtp":              {"delivery/email"},
@@ -289,6 +289,8 @@ func TestThePictureRefusesWhatItMust(t *testing.T) {
 		"go-redis beside the cache":             {"delivery/queue/a.go", "github.com/redis/go-redis/v9", true},
 		"go-redis in a test":                    {"delivery/queue/a_test.go", "github.com/redis/go-redis/v9", false},
 		"asynq beside the queue":                {"delivery/worker/a.go", "github.com/hibiken/asynq", true},
+		"asynq in the queue":                    {"delivery/queue/a.go", "github.com/hibiken/asynq", true},
+		"asynq at its door":                     {"delivery/queue/timer/a.go", "github.com/hibiken/asynq", false},
 		"a library of a similar name":           {"delivery/worker/a.go", "github.com/hibiken/asynqmon", false},
 		"a library without a door":              {"relay/iot/a.go", "github.com/google/uuid", false},
 	} {

@@ -2,7 +2,6 @@ package queue
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -50,15 +49,5 @@ func TestJudgement(t *testing.T) {
 				t.Errorf("got %+v", o)
 			}
 		})
-	}
-}
-
-func TestDelaysOfErrorsThatAreNotOursAreASecond(t *testing.T) {
-	for err, want := range map[error]time.Duration{
-		retryIn(90 * time.Second): 90 * time.Second, retryIn(-time.Second): 0, errors.New("lease expired"): time.Second,
-	} {
-		if got := retryDelay(3, err, nil); got != want {
-			t.Errorf("%v: %s, want %s", err, got, want)
-		}
 	}
 }

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/hibiken/asynq"
-
 	"github.com/penstock/penstock/delivery/lease"
 )
 
@@ -24,10 +22,8 @@ func (q *Queue) Start(context.Context) error {
 	for range enqueueWorkers {
 		q.enqueuing.Go(q.enqueueLoop)
 	}
-	for _, s := range q.servers {
-		if err := s.Start(asynq.HandlerFunc(q.process)); err != nil {
-			return fmt.Errorf("queue: start: %w", err)
-		}
+	if err := q.timer.Start(q.process); err != nil {
+		return fmt.Errorf("queue: start: %w", err)
 	}
 	q.loops.Go(func() { q.reconcileLoop(upkeep) })
 	q.loops.Go(func() { q.releaseParked(upkeep); lease.Every(upkeep, q.opts.Reconcile, q.releaseParked) })
@@ -50,9 +46,7 @@ func (q *Queue) Stop(ctx context.Context) error {
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		for _, s := range q.servers {
-			s.Shutdown()
-		}
+		q.timer.Shutdown()
 	}()
 	lease.Wait(ctx, q.inFlight.done())
 	lease.Wait(ctx, served)
@@ -63,7 +57,7 @@ func (q *Queue) Stop(ctx context.Context) error {
 	}
 	close(q.retries)
 	q.enqueuing.Wait()
-	err := q.client.Close()
+	err := q.timer.Close()
 	if unsaved > 0 {
 		err = errors.Join(err, fmt.Errorf("queue: stop: %d outcomes not saved", unsaved))
 	}

@@ -9,10 +9,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/hibiken/asynq"
-
 	"github.com/penstock/penstock/delivery"
 	"github.com/penstock/penstock/delivery/lease"
+	"github.com/penstock/penstock/delivery/queue/timer"
 	"github.com/penstock/penstock/delivery/worker"
 	"github.com/penstock/penstock/relay/outbox"
 )
@@ -25,9 +24,7 @@ type Sender interface {
 // Deps are the dependencies of a queue. Store, Redis and Send are required.
 type Deps struct {
 	Store outbox.Store
-	// Redis is where asynq keeps its tasks. Each asynq client and server opens
-	// its own connection.
-	Redis asynq.RedisConnOpt
+	Redis timer.Redis
 	Send  Sender
 	// Breakers shares open breakers between gateways; nil disables sharing.
 	Breakers outbox.Breakers
@@ -90,8 +87,8 @@ type Queue struct {
 	breakers *breakers
 	parked   atomic.Int64
 
-	client  *asynq.Client
-	servers []*asynq.Server
+	timer   *timer.Timer
+	due     lease.Reconciler[outbox.Ref]
 	retries chan retry // retries to enqueue
 
 	attemptCtx     context.Context // ends when attempts must end
@@ -117,10 +114,13 @@ func New(deps Deps, o Options) (*Queue, error) {
 	q.outcomes = lease.NewWriter(lease.Outcomes[outbox.Outcome, []outbox.Ref]{
 		Save: q.deps.Store.Finish, Saved: q.outcomesSaved, Refused: q.outcomeRefused, Batch: maxBatch, Log: q.deps.Logger,
 	})
-	q.client = asynq.NewClient(q.deps.Redis)
-	for range q.opts.Servers {
-		q.servers = append(q.servers, q.newServer())
+	q.due = lease.Reconciler[outbox.Ref]{
+		Due: q.deps.Store.Due, Limit: maxDue, Schedule: q.scheduleDue, Now: q.deps.Now, Log: q.deps.Logger.With("queue", q.opts.Name),
 	}
+	q.timer = timer.New(timer.Options{
+		Redis: q.deps.Redis, Queue: q.opts.Name, Task: "delivery", Servers: q.opts.Servers, Concurrency: q.opts.Tasks, Poll: q.opts.Poll,
+		Longest: q.opts.AttemptTimeout, Now: q.deps.Now, Log: q.deps.Logger, Level: slog.LevelWarn,
+	})
 	return q, nil
 }
 

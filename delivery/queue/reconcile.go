@@ -16,11 +16,10 @@ const rescheduleAfter = 5 * time.Second
 
 // reconcileLoop schedules due deliveries until ctx ends.
 func (q *Queue) reconcileLoop(ctx context.Context) {
-	scheduled := make(map[outbox.Ref]time.Time) // when a due delivery was scheduled
 	for {
-		n := q.reconcile(ctx, scheduled)
+		q.leases.ReleaseSpare(ctx)
 		pause := q.opts.Reconcile
-		if n >= maxDue { // there may be more
+		if q.due.Pass(ctx) >= maxDue { // there may be more
 			pause /= 10
 		}
 		if !sleep(ctx, q.attemptCtx, pause) {
@@ -29,35 +28,14 @@ func (q *Queue) reconcileLoop(ctx context.Context) {
 	}
 }
 
-// reconcile schedules the deliveries that are due, once, and returns how many
-// there were. If asynq does the same, the first to acquire the lease attempts
-// it.
-func (q *Queue) reconcile(ctx context.Context, scheduled map[outbox.Ref]time.Time) int {
-	q.leases.ReleaseSpare(ctx)
+// scheduleDue schedules a delivery that is due, and returns when it was scheduled.
+func (q *Queue) scheduleDue(_ context.Context, ref outbox.Ref, last time.Time) time.Time {
 	now := q.deps.Now()
-	refs, err := q.deps.Store.Due(ctx, now, maxDue)
-	if err != nil {
-		if ctx.Err() == nil {
-			q.deps.Logger.WarnContext(ctx, "cannot list due deliveries", "error", err)
-		}
-		return 0
+	if q.leases.Has(ref) || now.Sub(last) < rescheduleAfter {
+		return last
 	}
-	seen := make(map[outbox.Ref]bool, len(refs))
-	for _, ref := range refs {
-		seen[ref] = true
-		scheduledAt, known := scheduled[ref]
-		if q.leases.Has(ref) || known && now.Sub(scheduledAt) < rescheduleAfter {
-			continue
-		}
-		scheduled[ref] = now
-		q.schedule(retry{ref: ref})
-	}
-	for ref := range scheduled {
-		if !seen[ref] {
-			delete(scheduled, ref)
-		}
-	}
-	return len(refs)
+	q.schedule(retry{ref: ref})
+	return now
 }
 
 func (q *Queue) sweep(ctx context.Context) {

@@ -2,86 +2,18 @@ package queue
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"slices"
 	"time"
 
-	"github.com/hibiken/asynq"
-
+	"github.com/penstock/penstock/delivery/queue/timer"
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/outbox"
 )
-
-// taskType is the type of all asynq tasks of this package.
-const taskType = "delivery"
 
 // retry schedules an attempt of a delivery; a zero dueAt means now.
 type retry struct {
 	ref   outbox.Ref
 	dueAt time.Time
-}
-
-// payload is the content of an asynq task. It is small, because asynq's
-// heartbeat rewrites it repeatedly.
-type payload struct {
-	Account account.ID `json:"a"`
-	ID      string     `json:"id"`
-}
-
-// retryIn is the error that makes asynq call the handler again after this time.
-// IsFailure does not count it as a failure.
-type retryIn time.Duration
-
-func (retryIn) Error() string { return "waits" }
-
-// newServer returns an asynq server. It never counts failures, so it never
-// archives a task.
-func (q *Queue) newServer() *asynq.Server {
-	return asynq.NewServer(q.deps.Redis, asynq.Config{
-		Concurrency:              q.opts.Tasks,
-		Queues:                   map[string]int{q.opts.Name: 1},
-		RetryDelayFunc:           retryDelay,
-		IsFailure:                func(error) bool { return false },
-		TaskCheckInterval:        q.opts.Poll,
-		DelayedTaskCheckInterval: q.opts.Poll,
-		// Attempts end with the queue's own context; this is only a safety net.
-		ShutdownTimeout: q.opts.AttemptTimeout + 10*time.Second,
-		Logger:          newAsynqLog(q.deps.Logger, q.deps.Now),
-		LogLevel:        asynq.WarnLevel,
-	})
-}
-
-// retryDelay returns the delay of a retryIn, and 1 s for errors of asynq itself,
-// such as an expired lease.
-func retryDelay(_ int, err error, _ *asynq.Task) time.Duration {
-	if wait, ok := errors.AsType[retryIn](err); ok {
-		return max(0, time.Duration(wait))
-	}
-	return time.Second
-}
-
-// enqueueTask creates the asynq task of a delivery. An existing task is not an
-// error: the record stays due, and the reconciler schedules it.
-func (q *Queue) enqueueTask(ctx context.Context, r retry) (existed bool, err error) {
-	body, err := json.Marshal(payload{r.ref.Account, r.ref.ID})
-	if err != nil {
-		return false, err
-	}
-	opts := []asynq.Option{
-		asynq.Queue(q.opts.Name), asynq.TaskID(r.ref.ID), asynq.MaxRetry(1 << 30),
-		// asynq reads times in whole seconds; below 1 s it would take 30 minutes.
-		asynq.Timeout((q.opts.AttemptTimeout + 30*time.Second).Truncate(time.Second)),
-	}
-	if r.dueAt.After(q.deps.Now()) {
-		opts = append(opts, asynq.ProcessAt(r.dueAt))
-	}
-	_, err = q.client.EnqueueContext(ctx, asynq.NewTask(taskType, body), opts...)
-	if errors.Is(err, asynq.ErrTaskIDConflict) {
-		return true, nil
-	}
-	return false, err
 }
 
 // outcomesSaved ends the holds on deliveries, and schedules the retries among
@@ -128,7 +60,7 @@ func (q *Queue) enqueueLoop() {
 			q.logDeferred(err)
 		}
 		for _, r := range later {
-			if _, err := q.enqueueTask(ctx, r); err != nil {
+			if _, err := q.timer.Schedule(ctx, timer.Ref(r.ref), r.dueAt); err != nil {
 				q.logDeferred(err)
 			}
 		}
@@ -183,18 +115,13 @@ func (q *Queue) attemptDue(ctx context.Context, refs []outbox.Ref) error {
 	return err
 }
 
-// process is asynq's handler: it leases the delivery and admits it if it is due.
-// The task ends with that and a retry gets a new one, so that an endpoint that
-// hangs occupies no asynq worker.
-func (q *Queue) process(ctx context.Context, t *asynq.Task) error {
-	var p payload
-	if err := json.Unmarshal(t.Payload(), &p); err != nil {
-		q.deps.Logger.ErrorContext(ctx, "unknown asynq task", "error", err)
-		return nil
-	}
-	ref := outbox.Ref{Account: p.Account, ID: p.ID}
+// process is called when a delivery is due: it leases the delivery and admits it. The
+// task ends with that and a retry gets a new one, so that an endpoint that hangs
+// occupies no asynq worker.
+func (q *Queue) process(ctx context.Context, due timer.Ref) error {
+	ref := outbox.Ref(due)
 	if !q.leases.Reserve(ref) {
-		return retryIn(time.Second)
+		return timer.Again(time.Second)
 	}
 	defer q.leases.Unreserve(ref)
 	for {
@@ -211,7 +138,7 @@ func (q *Queue) process(ctx context.Context, t *asynq.Task) error {
 		// asynq has a resolution of 1 s and may call up to 1 s early.
 		wait := d.NextAttemptAt.Sub(now)
 		if wait > time.Second || !sleep(ctx, q.attemptCtx, wait) {
-			return retryIn(wait)
+			return timer.Again(wait)
 		}
 	}
 }
@@ -237,7 +164,7 @@ func (q *Queue) admitOrRelease(item *item) error {
 		return nil
 	}
 	q.leases.Release(q.attemptCtx, []outbox.Lease{q.leases.Lease(&item.Hold)}, q.deps.Now().Add(wait))
-	return retryIn(wait)
+	return timer.Again(wait)
 }
 
 // admit admits a leased delivery, or returns how long until there may be

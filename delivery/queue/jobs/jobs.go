@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hibiken/asynq"
-
+	"github.com/penstock/penstock/delivery/lease"
+	"github.com/penstock/penstock/delivery/queue/timer"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/job"
 )
@@ -18,9 +18,7 @@ import (
 // Deps are the dependencies of Jobs. Store, Redis and Runners are required.
 type Deps struct {
 	Store job.Store
-	// Redis is where asynq keeps its tasks. Each asynq client and server opens
-	// its own connection.
-	Redis asynq.RedisConnOpt
+	Redis timer.Redis
 	// Runners run the jobs, by kind.
 	Runners map[job.Kind]job.Runner
 	// OnEnd is called before the end of a job is recorded, and again if that is
@@ -55,11 +53,11 @@ type Options struct {
 
 // Jobs implements job.Submitter and runs the jobs.
 type Jobs struct {
-	deps   Deps
-	opts   Options
-	client *asynq.Client
-	server *asynq.Server
-	slots  chan struct{} // limits runs outside asynq
+	deps  Deps
+	opts  Options
+	timer *timer.Timer
+	due   lease.Reconciler[job.Ref]
+	slots chan struct{} // limits runs outside asynq
 
 	runCtx        context.Context // context of runs
 	cancelRuns    context.CancelFunc
@@ -78,13 +76,19 @@ func New(deps Deps, o Options) (*Jobs, error) {
 	if deps.Logger == nil {
 		deps.Logger = slog.Default()
 	}
-	j := &Jobs{deps: deps, opts: withDefaults(o), client: asynq.NewClient(deps.Redis)}
+	j := &Jobs{deps: deps, opts: withDefaults(o)}
 	if j.opts.Lease <= j.opts.Timeout {
 		return nil, fmt.Errorf("jobs: a lease of %s ends before a run of %s", j.opts.Lease, j.opts.Timeout)
 	}
 	j.slots = make(chan struct{}, j.opts.Concurrency)
 	j.runCtx, j.cancelRuns = context.WithCancel(context.Background())
-	j.server = j.newServer()
+	j.due = lease.Reconciler[job.Ref]{
+		Due: deps.Store.Due, Limit: maxDue, Schedule: j.scheduleDue, Now: deps.Now, Log: deps.Logger.With("queue", j.opts.Name),
+	}
+	j.timer = timer.New(timer.Options{
+		Redis: deps.Redis, Queue: j.opts.Name, Task: "job", Servers: 1, Concurrency: j.opts.Concurrency, Poll: j.opts.Poll,
+		Longest: j.opts.Lease, Now: deps.Now, Log: deps.Logger, Level: slog.LevelDebug,
+	})
 	return j, nil
 }
 
@@ -106,7 +110,7 @@ func (j *Jobs) Submit(ctx context.Context, one job.Job) error {
 	if err := j.deps.Store.Create(ctx, one); err != nil {
 		return err
 	}
-	if _, err := j.enqueueTask(ctx, job.Ref{Account: one.Account, ID: one.ID}); err != nil {
+	if _, err := j.timer.Schedule(ctx, timer.Ref{Account: one.Account, ID: one.ID}, time.Time{}); err != nil {
 		// The job is saved and due: the reconciler schedules it.
 		j.deps.Logger.DebugContext(ctx, "job not scheduled; the reconciler will find it", "job_id", one.ID, "error", err)
 	}
@@ -115,12 +119,15 @@ func (j *Jobs) Submit(ctx context.Context, one job.Job) error {
 
 // Start begins to run jobs. Redis need not be available yet.
 func (j *Jobs) Start(context.Context) error {
-	if err := j.server.Start(asynq.HandlerFunc(j.process)); err != nil {
+	if err := j.timer.Start(j.process); err != nil {
 		return fmt.Errorf("jobs: start: %w", err)
 	}
 	upkeep, cancel := context.WithCancel(context.Background())
 	j.stopReconcile = cancel
-	j.running.Go(func() { j.reconcileLoop(upkeep) })
+	j.running.Go(func() {
+		j.due.Pass(upkeep)
+		lease.Every(upkeep, j.opts.Reconcile, func(ctx context.Context) { j.due.Pass(ctx) })
+	})
 	return nil
 }
 
@@ -132,7 +139,7 @@ func (j *Jobs) Stop(ctx context.Context) error {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			j.server.Shutdown()
+			j.timer.Shutdown()
 			j.running.Wait()
 		}()
 		select {
@@ -143,7 +150,7 @@ func (j *Jobs) Stop(ctx context.Context) error {
 		}
 	}
 	j.cancelRuns()
-	return j.client.Close()
+	return j.timer.Close()
 }
 
 // run runs one leased job and records its outcome.

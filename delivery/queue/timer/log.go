@@ -1,4 +1,4 @@
-package queue
+package timer
 
 import (
 	"context"
@@ -12,8 +12,9 @@ import (
 // repeats them several times a second, so at most one per level is forwarded
 // within logEvery.
 type asynqLog struct {
-	log *slog.Logger
-	now func() time.Time
+	log   *slog.Logger
+	level slog.Level // of warnings and errors
+	now   func() time.Time
 
 	mu         sync.Mutex
 	last       map[slog.Level]time.Time
@@ -22,8 +23,8 @@ type asynqLog struct {
 
 const logEvery = 10 * time.Second
 
-func newAsynqLog(log *slog.Logger, now func() time.Time) *asynqLog {
-	return &asynqLog{log: log, now: now, last: make(map[slog.Level]time.Time), suppressed: make(map[slog.Level]int)}
+func newAsynqLog(log *slog.Logger, level slog.Level, now func() time.Time) *asynqLog {
+	return &asynqLog{log: log, level: level, now: now, last: make(map[slog.Level]time.Time), suppressed: make(map[slog.Level]int)}
 }
 
 func (l *asynqLog) forward(level slog.Level, args []any) {
@@ -48,11 +49,10 @@ func (l *asynqLog) Debug(...any) {}
 func (l *asynqLog) Info(...any) {}
 
 // Warn forwards a warning.
-func (l *asynqLog) Warn(args ...any) { l.forward(slog.LevelWarn, args) }
+func (l *asynqLog) Warn(args ...any) { l.forward(l.level, args) }
 
-// Error forwards an error as a warning, because the reconciler compensates for
-// it.
-func (l *asynqLog) Error(args ...any) { l.forward(slog.LevelWarn, args) }
+// Error forwards an error like a warning: the reconcilers compensate for it.
+func (l *asynqLog) Error(args ...any) { l.forward(l.level, args) }
 
 // Fatal forwards the message and does not exit, as asynq would.
 func (l *asynqLog) Fatal(args ...any) { l.forward(slog.LevelError, args) }

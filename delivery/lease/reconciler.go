@@ -1,0 +1,45 @@
+package lease
+
+import (
+	"context"
+	"log/slog"
+	"time"
+)
+
+// Reconciler schedules records that are due without anybody working on them, for
+// example after a crash, or when asynq has lost a task. If others do the same, the
+// first to acquire the lease works on the record. Not safe for concurrent use.
+type Reconciler[R comparable] struct {
+	// Due lists at most limit records that are due.
+	Due   func(ctx context.Context, before time.Time, limit int) ([]R, error)
+	Limit int
+	// Schedule is called with each of them, and the time that it returned in the
+	// pass before, or zero.
+	Schedule func(ctx context.Context, ref R, last time.Time) time.Time
+	Now      func() time.Time
+	Log      *slog.Logger
+
+	last map[R]time.Time
+}
+
+// Pass schedules the records that are due, once, and returns how many there were.
+func (r *Reconciler[R]) Pass(ctx context.Context) int {
+	refs, err := r.Due(ctx, r.Now(), r.Limit)
+	if err != nil {
+		if ctx.Err() == nil {
+			r.Log.WarnContext(ctx, "cannot list due records", "error", err)
+		}
+		return 0
+	}
+	now := make(map[R]time.Time, len(refs))
+	for _, ref := range refs {
+		if ctx.Err() != nil {
+			break
+		}
+		if at := r.Schedule(ctx, ref, r.last[ref]); !at.IsZero() {
+			now[ref] = at
+		}
+	}
+	r.last = now
+	return len(refs)
+}
