@@ -209,6 +209,17 @@ func (s *Set[R]) Release(ctx context.Context, ls []relay.Lease[R], due time.Time
 	}
 }
 
+// Unplaced are the leases of records for which there is no capacity, by how long
+// those wait.
+type Unplaced[R comparable] map[time.Duration][]relay.Lease[R]
+
+// ReleaseAfter gives leases back; each record is due after its wait.
+func (s *Set[R]) ReleaseAfter(ctx context.Context, unplaced Unplaced[R]) {
+	for wait, ls := range unplaced {
+		s.Release(ctx, ls, s.o.Now().Add(wait))
+	}
+}
+
 // Spare leaves leases to the next ReleaseSpare.
 func (s *Set[R]) Spare(ls ...relay.Lease[R]) {
 	s.mu.Lock()

@@ -72,7 +72,8 @@ func (f *inFlight) startFirst(q *endpointQueue) *item {
 	return item
 }
 
-// capacityDelay estimates how long until a delivery's queue has capacity.
+// capacityDelay estimates how long until a delivery's queue has capacity, in whole
+// seconds.
 func (f *inFlight) capacityDelay(d *outbox.Delivery) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -80,7 +81,7 @@ func (f *inFlight) capacityDelay(d *outbox.Delivery) time.Duration {
 	if q == nil {
 		return time.Second
 	}
-	return min(max(f.drainTime(q), time.Second), time.Minute)
+	return min(max(f.drainTime(q), time.Second), time.Minute).Round(time.Second)
 }
 
 // drainsSoon reports whether waiting for capacity in a delivery's queue is

@@ -65,15 +65,7 @@ func (q *Queue) startParked(ctx context.Context, parked outbox.Line, n int, befo
 		if err != nil {
 			return // leased deliveries are due when their lease ends
 		}
-		var unplaced []outbox.Lease
-		for i := range ds {
-			item := newItem(ds[i], now.Add(q.opts.Lease))
-			if q.inFlight.admit(item) != admitted {
-				unplaced = append(unplaced, q.leases.Lease(&item.Hold))
-			}
-		}
-		if len(unplaced) > 0 {
-			q.leases.Release(q.attemptCtx, unplaced, now.Add(q.inFlight.capacityDelay(&ds[0])))
+		if _, all := q.admitAll(ds, now.Add(q.opts.Lease)); !all {
 			return
 		}
 		if len(ds) < limit {

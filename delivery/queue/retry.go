@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/penstock/penstock/delivery/lease"
 	"github.com/penstock/penstock/delivery/queue/timer"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/outbox"
@@ -102,16 +103,7 @@ func (q *Queue) attemptDue(ctx context.Context, refs []outbox.Ref) error {
 	}()
 	now := q.deps.Now()
 	ds, err := q.deps.Store.LeaseDue(ctx, refs, now, now.Add(q.opts.Lease))
-	release := make(map[time.Duration][]outbox.Lease)
-	for i := range ds {
-		item := newItem(ds[i], now.Add(q.opts.Lease))
-		if wait, ok := q.admit(item); !ok {
-			release[wait] = append(release[wait], q.leases.Lease(&item.Hold))
-		}
-	}
-	for wait, leases := range release {
-		q.leases.Release(q.attemptCtx, leases, q.deps.Now().Add(wait))
-	}
+	q.admitAll(ds, now.Add(q.opts.Lease))
 	return err
 }
 
@@ -133,7 +125,10 @@ func (q *Queue) process(ctx context.Context, due timer.Ref) error {
 		case err != nil:
 			return err
 		case ok:
-			return q.admitOrRelease(newItem(d, now.Add(q.opts.Lease)))
+			if wait, ok := q.admitAll([]outbox.Delivery{d}, now.Add(q.opts.Lease)); !ok {
+				return timer.Again(wait)
+			}
+			return nil
 		}
 		// asynq has a resolution of 1 s and may call up to 1 s early.
 		wait := d.NextAttemptAt.Sub(now)
@@ -156,25 +151,23 @@ func sleep(a, b context.Context, wait time.Duration) bool {
 	return false
 }
 
-// admitOrRelease admits a leased delivery, or postpones it if its endpoint has
-// no capacity, so that it does not block others that are due.
-func (q *Queue) admitOrRelease(item *item) error {
-	wait, ok := q.admit(item)
-	if ok {
-		return nil
+// admitAll admits deliveries that were leased until leaseEnd. Those without capacity
+// are postponed, so that they do not block others that are due. It reports whether
+// there were none, or else how long one of them waits.
+func (q *Queue) admitAll(ds []outbox.Delivery, leaseEnd time.Time) (wait time.Duration, all bool) {
+	unplaced := make(lease.Unplaced[outbox.Ref])
+	for i := range ds {
+		item := newItem(ds[i], leaseEnd)
+		switch q.inFlight.admit(item) {
+		case admitted:
+			continue
+		case full:
+			wait = q.inFlight.capacityDelay(&item.delivery)
+		case stopping:
+			wait = 0
+		}
+		unplaced[wait] = append(unplaced[wait], q.leases.Lease(&item.Hold))
 	}
-	q.leases.Release(q.attemptCtx, []outbox.Lease{q.leases.Lease(&item.Hold)}, q.deps.Now().Add(wait))
-	return timer.Again(wait)
-}
-
-// admit admits a leased delivery, or returns how long until there may be
-// capacity.
-func (q *Queue) admit(item *item) (wait time.Duration, ok bool) {
-	switch q.inFlight.admit(item) {
-	case full:
-		return q.inFlight.capacityDelay(&item.delivery), false
-	case stopping:
-		return 0, false
-	}
-	return 0, true
+	q.leases.ReleaseAfter(q.attemptCtx, unplaced)
+	return wait, len(unplaced) == 0
 }

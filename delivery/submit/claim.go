@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/penstock/penstock/delivery/lease"
 	"github.com/penstock/penstock/relay/message"
 )
 
@@ -54,16 +55,14 @@ func (w *Worker) claimBatch() bool {
 		w.log.Warn("messages cannot be claimed", "error", err)
 	}
 	full := w.acceptAll(ms)
-	for after, leases := range full {
-		w.leases.Release(w.claimCtx, leases, now.Add(after))
-	}
+	w.leases.ReleaseAfter(w.claimCtx, full)
 	return err == nil && len(ms) == limit && len(full) == 0
 }
 
 // acceptAll accepts messages and returns those without capacity, by how long
 // they are released for.
-func (w *Worker) acceptAll(ms []message.Message) map[time.Duration][]message.Lease {
-	full := make(map[time.Duration][]message.Lease)
+func (w *Worker) acceptAll(ms []message.Message) lease.Unplaced[message.Ref] {
+	full := make(lease.Unplaced[message.Ref])
 	for i := range ms {
 		if w.accept(&ms[i]) {
 			continue
