@@ -43,7 +43,7 @@ func ParseTry(body []byte) (TryRequest, error) {
 	if err := d.Decode(&r); err != nil {
 		return r, misread(err)
 	}
-	p := iot.Problems{}
+	p := relay.Problems{}
 	for i := range r.Frames {
 		r.Frames[i].check(p, "frames."+strconv.Itoa(i))
 	}

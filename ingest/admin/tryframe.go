@@ -33,7 +33,7 @@ type TryFrame struct {
 }
 
 // check adds the problems of a frame.
-func (f *TryFrame) check(p iot.Problems, name string) {
+func (f *TryFrame) check(p relay.Problems, name string) {
 	given := 0
 	for _, is := range []bool{f.Hex != "", f.Base64 != "", f.Values != nil, len(f.Body) > 0} {
 		if is {

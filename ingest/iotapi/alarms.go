@@ -9,7 +9,6 @@ import (
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
-	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/rule"
 )
 
@@ -38,7 +37,7 @@ func alarmOf(a rule.Alarm) alarmJSON {
 // listAlarms lists alarms, newest first. Times are to the second, so the whole last
 // second of to is included.
 func (s *Surface) listAlarms(c *fiber.Ctx) error {
-	p := iot.Problems{}
+	p := relay.Problems{}
 	f := rule.AlarmFilter{
 		State: rule.State(query(c, "state")), RuleID: query(c, "rule_id"), DeviceID: query(c, "device_id"),
 		From: timeParam(c, p, "from"), To: timeParam(c, p, "to"),
@@ -79,7 +78,7 @@ func (s *Surface) patchAlarm(c *fiber.Ctx) error {
 	if _, err := decodeBody(c, &in); err != nil {
 		return err
 	}
-	p := iot.Problems{}
+	p := relay.Problems{}
 	switch {
 	case in.Acknowledged == nil:
 		p.Require("acknowledged", "")

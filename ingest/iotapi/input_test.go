@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/rule"
 )
@@ -35,7 +36,7 @@ func FuzzInput(f *testing.F) {
 				}
 			}
 		}
-		p := iot.Problems{}
+		p := relay.Problems{}
 		at := parseMarkerTime(p, s)
 		if len(p) > 0 || at.IsZero() {
 			return

@@ -7,6 +7,7 @@ import (
 
 	"github.com/penstock/penstock/decoders/iso8601"
 	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/iot"
 )
 
@@ -20,7 +21,7 @@ func (s *Surface) addEventMarker(c *fiber.Ctx) error {
 		return err
 	}
 	m := iot.Marker{ID: in.ID, Comment: in.Comment}
-	p := iot.Problems{}
+	p := relay.Problems{}
 	m.CreatedAt = parseMarkerTime(p, in.DatePublished)
 	if err := p.Err(); err != nil {
 		return err
@@ -38,7 +39,7 @@ func (s *Surface) addEventMarker(c *fiber.Ctx) error {
 
 // parseMarkerTime parses date_published, in UTC unless it has a zone; zero if it is
 // empty.
-func parseMarkerTime(p iot.Problems, text string) time.Time {
+func parseMarkerTime(p relay.Problems, text string) time.Time {
 	if text == "" {
 		return time.Time{}
 	}

@@ -7,7 +7,6 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/iot"
 )
 
 // pageOf reads page and per_page. Without them a list is complete; page alone uses
@@ -16,7 +15,7 @@ func pageOf(c *fiber.Ctx) (relay.Page, error) {
 	if c.Query("page") == "" && c.Query("per_page") == "" {
 		return relay.Page{Number: 1, PerPage: math.MaxInt}, nil
 	}
-	p := iot.Problems{}
+	p := relay.Problems{}
 	page := relay.Page{
 		Number:  intParam(c, p, "page", 1, math.MaxInt32),
 		PerPage: intParam(c, p, "per_page", relay.MaxPerPage, relay.MaxPerPage),
@@ -25,7 +24,7 @@ func pageOf(c *fiber.Ctx) (relay.Page, error) {
 }
 
 // intParam reads an integer parameter; fallback is its value if it is absent.
-func intParam(c *fiber.Ctx, p iot.Problems, name string, fallback, most int) int {
+func intParam(c *fiber.Ctx, p relay.Problems, name string, fallback, most int) int {
 	text := c.Query(name)
 	if text == "" {
 		return fallback

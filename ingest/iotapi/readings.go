@@ -7,11 +7,12 @@ import (
 
 	"github.com/penstock/penstock/decoders/iso8601"
 	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/iot"
 )
 
 func (s *Surface) listReadings(c *fiber.Ctx) error {
-	p := iot.Problems{}
+	p := relay.Problems{}
 	q, u := readingQuery(c, p), unitsParam(c, p)
 	q.Limit = intParam(c, p, "limit", iot.MaxReadings, iot.MaxReadings)
 	if err := p.Err(); err != nil {
@@ -25,7 +26,7 @@ func (s *Surface) listReadings(c *fiber.Ctx) error {
 }
 
 func (s *Surface) aggregateReadings(c *fiber.Ctx) error {
-	p := iot.Problems{}
+	p := relay.Problems{}
 	q, u := iot.AggregateQuery{Query: readingQuery(c, p)}, unitsParam(c, p)
 	q.Statistic, q.Granularity = iot.Statistic(query(c, "type")), iot.Granularity(query(c, "granularity"))
 	if q.Granularity == "" {
@@ -43,7 +44,7 @@ func (s *Surface) aggregateReadings(c *fiber.Ctx) error {
 }
 
 func (s *Surface) latestReadings(c *fiber.Ctx) error {
-	p := iot.Problems{}
+	p := relay.Problems{}
 	u := unitsParam(c, p)
 	if err := p.Err(); err != nil {
 		return err
@@ -57,7 +58,7 @@ func (s *Surface) latestReadings(c *fiber.Ctx) error {
 
 // readingQuery returns the query for the device and time range of a request. Readings are
 // listed to the second, so the whole last second is included.
-func readingQuery(c *fiber.Ctx, p iot.Problems) iot.Query {
+func readingQuery(c *fiber.Ctx, p relay.Problems) iot.Query {
 	q := iot.Query{Account: httpd.AccountOf(c), DeviceID: param(c, "device_id")}
 	q.From, q.To = timeParam(c, p, "startDate"), timeParam(c, p, "endDate")
 	if _, day := iso8601.ParseDay(c.Query("endDate")); day {
@@ -70,7 +71,7 @@ func readingQuery(c *fiber.Ctx, p iot.Problems) iot.Query {
 }
 
 // timeParam reads a time parameter, in UTC unless it has a zone.
-func timeParam(c *fiber.Ctx, p iot.Problems, name string) time.Time {
+func timeParam(c *fiber.Ctx, p relay.Problems, name string) time.Time {
 	text := c.Query(name)
 	if text == "" {
 		return time.Time{}
@@ -82,7 +83,7 @@ func timeParam(c *fiber.Ctx, p iot.Problems, name string) time.Time {
 	return t
 }
 
-func unitsParam(c *fiber.Ctx, p iot.Problems) iot.Units {
+func unitsParam(c *fiber.Ctx, p relay.Problems) iot.Units {
 	u, ok := iot.ParseUnits(query(c, "units"))
 	if !ok {
 		p.Add("units", "The selected units is invalid.")

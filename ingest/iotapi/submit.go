@@ -9,6 +9,7 @@ import (
 
 	"github.com/penstock/penstock/decoders/netserver"
 	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/iot"
 )
@@ -36,7 +37,7 @@ func (s *Surface) addReadings(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	p := iot.Problems{}
+	p := relay.Problems{}
 	_, faults := netserver.ParseSubmission(d.Identifier, whole)
 	for _, f := range faults {
 		p.Add(f.Field, f.Problem)

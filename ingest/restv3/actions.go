@@ -4,6 +4,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/sim"
 )
 
@@ -21,7 +22,7 @@ func (s *Surface) activate(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	p := sim.Problems{}
+	p := relay.Problems{}
 	a := sim.Activation{}
 	for _, service := range []string{sim.Service4G, sim.Service5G} {
 		if on := in.flag(p, service); on != nil && *on {
@@ -33,13 +34,11 @@ func (s *Surface) activate(c *fiber.Ctx) error {
 	case string:
 		a.Subscriber = v
 	case map[string]any:
-		inner := sim.Problems{}
+		inner := relay.Problems{}
 		a.New = new(input(v).subscriber(inner))
-		for field, texts := range inner {
-			p["subscriber."+field] = texts
-		}
+		p.AddAll("subscriber.", inner)
 	default:
-		p.Add("subscriber", "The %s must be a string or an object.")
+		p.AddNamed("subscriber", "The %s must be a string or an object.")
 	}
 	if err := p.Err(); err != nil {
 		return err
@@ -55,7 +54,7 @@ func (s *Surface) setService(do sim.Action, message string) fiber.Handler {
 		if err != nil {
 			return err
 		}
-		p := sim.Problems{}
+		p := relay.Problems{}
 		service := in.text(p, "service")
 		if err := p.Err(); err != nil {
 			return err
@@ -79,7 +78,7 @@ func (s *Surface) reassign(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	p := sim.Problems{}
+	p := relay.Problems{}
 	r := sim.Reassignment{
 		Target: in.text(p, "target_subscriber"), Source: in.text(p, "source_subscriber"), Named: in.texts(p, "iccids"),
 	}

@@ -4,7 +4,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/ingest/httpd"
-	"github.com/penstock/penstock/relay/sim"
+	"github.com/penstock/penstock/relay"
 )
 
 // setCallback is operation 27.
@@ -13,7 +13,7 @@ func (s *Surface) setCallback(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	p := sim.Problems{}
+	p := relay.Problems{}
 	url := in.text(p, "callback_url")
 	if err := p.Err(); err != nil {
 		return err

@@ -57,7 +57,7 @@ func TestEveryErrorHasItsAnswer(t *testing.T) {
 func TestTruthsOfBodyAndQuery(t *testing.T) {
 	in := input{}
 	must(t, json.Unmarshal([]byte(`{"yes":true,"no":false,"word":"1","null":null,"number":1}`), &in))
-	p := sim.Problems{}
+	p := relay.Problems{}
 	for name, want := range map[string]string{"yes": "true", "no": "false", "word": "true", "null": "-", "number": "-", "missing": "-"} {
 		got := "-"
 		if v := in.flag(p, name); v != nil {

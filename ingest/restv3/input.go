@@ -12,7 +12,7 @@ import (
 	"github.com/gofiber/fiber/v2/utils"
 
 	"github.com/penstock/penstock/ingest/httpd"
-	"github.com/penstock/penstock/relay/sim"
+	"github.com/penstock/penstock/relay"
 )
 
 // maxBody is the longest body of an operation, in bytes.
@@ -63,9 +63,7 @@ func queryOf(c *fiber.Ctx) (url.Values, error) {
 
 // wrong is an error about one parameter.
 func wrong(field, text string) error {
-	p := sim.Problems{}
-	p.Add(field, text)
-	return p.Err()
+	return relay.Problems{field: {text}}.Err()
 }
 
 func (in input) read(raw []byte) error {
@@ -106,7 +104,7 @@ func (in input) add(name string, values []string) {
 }
 
 // text returns a string; null is not there.
-func (in input) text(p sim.Problems, name string) string {
+func (in input) text(p relay.Problems, name string) string {
 	if given := in.given(p, name); given != nil {
 		return *given
 	}
@@ -114,30 +112,30 @@ func (in input) text(p sim.Problems, name string) string {
 }
 
 // given returns a string, nil if it is not there.
-func (in input) given(p sim.Problems, name string) *string {
+func (in input) given(p relay.Problems, name string) *string {
 	switch v := in[name].(type) {
 	case nil:
 	case string:
 		return &v
 	default:
-		p.Add(name, "The %s must be a string.")
+		p.AddNamed(name, "The %s must be a string.")
 	}
 	return nil
 }
 
 // texts returns a list of strings, of which the query may give one alone.
-func (in input) texts(p sim.Problems, name string) (out []string) {
+func (in input) texts(p relay.Problems, name string) (out []string) {
 	all, ok := in[name].([]any)
 	if one, alone := in[name].(string); alone {
 		all, ok = []any{one}, true
 	}
 	if !ok && in[name] != nil {
-		p.Add(name, "The %s must be an array.")
+		p.AddNamed(name, "The %s must be an array.")
 	}
 	for _, v := range all {
 		s, ok := v.(string)
 		if !ok {
-			p.Add(name, "The %s must be an array of strings.")
+			p.AddNamed(name, "The %s must be an array of strings.")
 			return nil
 		}
 		out = append(out, s)
@@ -146,7 +144,7 @@ func (in input) texts(p sim.Problems, name string) (out []string) {
 }
 
 // integer returns a whole number, nil if it is not there; 1e3 and 1.0 are whole.
-func (in input) integer(p sim.Problems, name string) *int64 {
+func (in input) integer(p relay.Problems, name string) *int64 {
 	var text string
 	switch v := in[name].(type) {
 	case nil:
@@ -163,7 +161,7 @@ func (in input) integer(p sim.Problems, name string) *int64 {
 	if f, err := strconv.ParseFloat(text, 64); err == nil && f == float64(int64(f)) && f <= most && f >= -most {
 		return new(int64(f))
 	}
-	p.Add(name, "The %s must be an integer.")
+	p.AddNamed(name, "The %s must be an integer.")
 	return nil
 }
 
@@ -174,7 +172,7 @@ func (in input) null(name string) bool {
 }
 
 // flag returns a truth, nil if it is not there; a query has it as a word.
-func (in input) flag(p sim.Problems, name string) *bool {
+func (in input) flag(p relay.Problems, name string) *bool {
 	switch v := in[name].(type) {
 	case nil:
 		return nil
@@ -185,7 +183,7 @@ func (in input) flag(p sim.Problems, name string) *bool {
 			return new(v == "true" || v == "1")
 		}
 	}
-	p.Add(name, "The %s must be true or false.")
+	p.AddNamed(name, "The %s must be true or false.")
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/sim"
 )
@@ -30,20 +31,20 @@ func (s *Surface) listJobs(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	p := sim.Problems{}
+	p := relay.Problems{}
 	page := pageOf(p, asked)
 	f := sim.JobFilter{
 		State: job.State(asked.Get("status")), Action: sim.Action(asked.Get("action")), Name: asked.Get("name"),
 	}
 	if f.State != "" && !slices.Contains(job.States(), f.State) {
-		p.Add("status", "The %s must be queued, processing, completed or failed.")
+		p.AddNamed("status", "The %s must be queued, processing, completed or failed.")
 	}
 	switch asked.Get("order_direction") {
 	case "", "asc":
 	case "desc":
 		f.Newest = true
 	default:
-		p.Add("order_direction", "The %s must be asc or desc.")
+		p.AddNamed("order_direction", "The %s must be asc or desc.")
 	}
 	if err := p.Err(); err != nil {
 		return err

@@ -28,44 +28,44 @@ func listing(c *fiber.Ctx, columns, filterable []string) (sim.Query, error) {
 	if err != nil {
 		return sim.Query{}, err
 	}
-	p := sim.Problems{}
+	p := relay.Problems{}
 	q := sim.Query{Page: pageOf(p, asked), OrderBy: asked.Get("order_by")}
 	if q.OrderBy != "" && !slices.Contains(columns, q.OrderBy) {
-		p.Add("order_by", "The %s must be one of: "+strings.Join(columns, ", ")+".")
+		p.AddNamed("order_by", "The %s must be one of: "+strings.Join(columns, ", ")+".")
 	}
 	switch asked.Get("order_direction") {
 	case "", "asc":
 	case "desc":
 		q.Descending = true
 	default:
-		p.Add("order_direction", "The %s must be asc or desc.")
+		p.AddNamed("order_direction", "The %s must be asc or desc.")
 	}
 	q.Filters = filtersOf(p, asked, filterable)
 	return q, p.Err()
 }
 
 // pageOf reads page and per_page.
-func pageOf(p sim.Problems, asked url.Values) relay.Page {
+func pageOf(p relay.Problems, asked url.Values) relay.Page {
 	return relay.Page{
 		Number:  within(p, asked, "page", 1, maxPage),
 		PerPage: within(p, asked, "per_page", perPage, relay.MaxPerPage),
 	}
 }
 
-func within(p sim.Problems, asked url.Values, name string, otherwise, most int) int {
+func within(p relay.Problems, asked url.Values, name string, otherwise, most int) int {
 	text := asked.Get(name)
 	if text == "" {
 		return otherwise
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 || n > most {
-		p.Add(name, "The %s must be a number from 1 to "+strconv.Itoa(most)+".")
+		p.AddNamed(name, "The %s must be a number from 1 to "+strconv.Itoa(most)+".")
 	}
 	return n
 }
 
 // filtersOf reads the filters, in the order of their fields.
-func filtersOf(p sim.Problems, asked url.Values, filterable []string) []sim.Filter {
+func filtersOf(p relay.Problems, asked url.Values, filterable []string) []sim.Filter {
 	type halves struct{ operator, value string }
 	named := map[string]halves{}
 	for name := range asked {

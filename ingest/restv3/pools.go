@@ -6,6 +6,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/sim"
 )
 
@@ -15,7 +16,7 @@ func poolIn(c *fiber.Ctx) (change sim.PoolChange, err error) {
 	if err != nil {
 		return change, err
 	}
-	p := sim.Problems{}
+	p := relay.Problems{}
 	change = sim.PoolChange{Name: in.given(p, "name"), Limit: in.limit(p)}
 	if in["recipients"] != nil {
 		change.Recipients = new(in.recipients(p))
@@ -24,21 +25,19 @@ func poolIn(c *fiber.Ctx) (change sim.PoolChange, err error) {
 }
 
 // recipients reads an array of objects.
-func (in input) recipients(p sim.Problems) []sim.Recipient {
+func (in input) recipients(p relay.Problems) []sim.Recipient {
 	list, ok := in["recipients"].([]any)
 	if !ok {
-		p.Add("recipients", "The %s must be an array.")
+		p.AddNamed("recipients", "The %s must be an array.")
 	}
 	out := make([]sim.Recipient, len(list))
 	for i, v := range list {
-		at, one, inner := fmt.Sprintf("recipients.%d", i), object(v), sim.Problems{}
+		at, one, inner := fmt.Sprintf("recipients.%d", i), object(v), relay.Problems{}
 		if one == nil {
-			p.Add(at, "The %s must be an object.")
+			p.AddNamed(at, "The %s must be an object.")
 		}
 		out[i] = sim.Recipient{Email: one.text(inner, "email"), Number: one.text(inner, "number")}
-		for field, texts := range inner {
-			p[at+"."+field] = texts
-		}
+		p.AddAll(at+".", inner)
 	}
 	return out
 }
@@ -75,7 +74,7 @@ func iccidsIn(c *fiber.Ctx) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := sim.Problems{}
+	p := relay.Problems{}
 	list := in.texts(p, "iccids")
 	return list, p.Err()
 }

@@ -4,6 +4,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/sim"
 )
 
@@ -13,7 +14,7 @@ func recipientIn(c *fiber.Ctx) (r sim.Recipient, err error) {
 	if err != nil {
 		return r, err
 	}
-	p := sim.Problems{}
+	p := relay.Problems{}
 	r = sim.Recipient{Email: in.text(p, "email"), Number: in.text(p, "number")}
 	return r, p.Err()
 }

@@ -40,7 +40,7 @@ func order(c *fiber.Ctx, message string, request func(context.Context, account.I
 	if err != nil {
 		return err
 	}
-	p := sim.Problems{}
+	p := relay.Problems{}
 	ask := usage.Request{
 		Start: in.moment(p, "start_time"), End: in.moment(p, "end_time"),
 		Subscriber: in.text(p, "subscriber_id"), Name: in.text(p, "name"),
@@ -62,18 +62,18 @@ func order(c *fiber.Ctx, message string, request func(context.Context, account.I
 
 // moment reads a time in ISO 8601 that must be given; without a zone it is UTC,
 // and a day alone is its midnight.
-func (in input) moment(p sim.Problems, name string) time.Time {
+func (in input) moment(p relay.Problems, name string) time.Time {
 	text := strings.TrimSpace(in.text(p, name))
 	if text == "" {
 		if len(p[name]) == 0 {
-			p.Add(name, "The %s field is required.")
+			p.AddNamed(name, "The %s field is required.")
 		}
 		return time.Time{}
 	}
 	if t, ok := iso8601.Parse(text); ok && t.Year() >= 1970 && t.Year() < 2200 {
 		return t
 	}
-	p.Add(name, "The %s must be an ISO 8601 date and time, like 2026-01-31T12:00:00Z.")
+	p.AddNamed(name, "The %s must be an ISO 8601 date and time, like 2026-01-31T12:00:00Z.")
 	return time.Time{}
 }
 
@@ -117,7 +117,7 @@ func (s *Surface) usageReport(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	p := sim.Problems{}
+	p := relay.Problems{}
 	page := pageOf(p, asked)
 	if err := p.Err(); err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/sim"
 )
 
@@ -35,7 +36,7 @@ func (s *Surface) setLimit(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	p := sim.Problems{}
+	p := relay.Problems{}
 	change := in.limit(p)
 	if err := p.Err(); err != nil {
 		return err
@@ -48,7 +49,7 @@ func (s *Surface) setLimit(c *fiber.Ctx) error {
 }
 
 // limit reads the parameters of a monthly limit.
-func (in input) limit(p sim.Problems) sim.LimitChange {
+func (in input) limit(p relay.Problems) sim.LimitChange {
 	c := sim.LimitChange{
 		Monthly: in.integer(p, "monthly_usage_limit"), NoMonthly: in.null("monthly_usage_limit"),
 		Warning: in.integer(p, "monthly_usage_limit_warning"), NoWarning: in.null("monthly_usage_limit_warning"),

@@ -4,6 +4,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/sim"
 )
 
@@ -40,7 +41,7 @@ func (s *Surface) register(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	p := sim.Problems{}
+	p := relay.Problems{}
 	who := in.subscriber(p)
 	if err := p.Err(); err != nil {
 		return err
@@ -53,7 +54,7 @@ func (s *Surface) register(c *fiber.Ctx) error {
 }
 
 // subscriber reads the fields of a subscriber.
-func (in input) subscriber(p sim.Problems) (who sim.Subscriber) {
+func (in input) subscriber(p relay.Problems) (who sim.Subscriber) {
 	for _, f := range who.Fields() {
 		*f.Value = in.text(p, f.Name)
 	}

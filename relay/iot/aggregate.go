@@ -67,7 +67,7 @@ type AggregateRecord struct {
 // It returns Invalid if a parameter is, or if there are more than MaxBuckets
 // rows.
 func (s *Service) Aggregate(ctx context.Context, q AggregateQuery, u Units) ([]AggregateRecord, error) {
-	p := Problems{}
+	p := relay.Problems{}
 	if q.Check(p); len(p) > 0 {
 		return nil, p.Err()
 	}
@@ -91,7 +91,7 @@ func (s *Service) Aggregate(ctx context.Context, q AggregateQuery, u Units) ([]A
 }
 
 // Check notes what is wrong with a query's type and granularity.
-func (q AggregateQuery) Check(p Problems) {
+func (q AggregateQuery) Check(p relay.Problems) {
 	p.Require("type", string(q.Statistic))
 	if q.Statistic != "" && !slices.Contains(Statistics(), q.Statistic) {
 		p.Add("type", "The selected type is invalid.")

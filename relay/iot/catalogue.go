@@ -14,30 +14,6 @@ import (
 	"github.com/penstock/penstock/relay/account"
 )
 
-// invalid is the message of every answer about fields.
-const invalid = "The given data was invalid."
-
-// Problems collects what is wrong with a request, by field.
-type Problems map[string][]string
-
-// Require notes fields that are empty.
-func (p Problems) Require(field, value string) {
-	if strings.TrimSpace(value) == "" {
-		p.Add(field, "The "+strings.ReplaceAll(field, "_", " ")+" field is required.")
-	}
-}
-
-// Add notes a problem of a field.
-func (p Problems) Add(field, problem string) { p[field] = append(p[field], problem) }
-
-// Err returns the problems as one error, nil if there are none.
-func (p Problems) Err() error {
-	if len(p) == 0 {
-		return nil
-	}
-	return &relay.Error{Kind: relay.KindInvalid, Message: invalid, Fields: p}
-}
-
 // CreateDecoder saves a new decoder and returns it with its id. Its codec is
 // json when none is named.
 //
@@ -58,7 +34,7 @@ func (s *Service) CreateDecoder(ctx context.Context, acct account.ID, d Decoder)
 
 // CheckDecoder returns Invalid if a decoder could not be used.
 func (s *Service) CheckDecoder(d Decoder) error {
-	p := Problems{}
+	p := relay.Problems{}
 	p.Require("name", d.Name)
 	p.Require("description", d.Description)
 	p.Require("type", string(d.Type))
@@ -73,7 +49,7 @@ func (s *Service) CheckDecoder(d Decoder) error {
 
 // checkSource notes why a codec or its source cannot be used; of a source that
 // does not compile, the line and the column.
-func (s *Service) checkSource(p Problems, d Decoder) {
+func (s *Service) checkSource(p relay.Problems, d Decoder) {
 	if _, err := s.compile(d.Codec, d.Source, d.UseRawPayload); err != nil {
 		field := "source"
 		if e, ok := errors.AsType[*decoders.Error](err); ok && e.Field == "codec" {
@@ -97,7 +73,7 @@ func (s *Service) Decoders(ctx context.Context, acct account.ID) ([]Decoder, err
 // already gets the new type. Devices get the sensor, or the type, with their
 // next frame.
 func (s *Service) AddSensor(ctx context.Context, acct account.ID, decoderID string, m Mapping) (Decoder, error) {
-	p := Problems{}
+	p := relay.Problems{}
 	p.Require("sensor_type_id", m.SensorTypeID)
 	p.Require("key", m.Key)
 	p.Limit("key", m.Key, maxKey)

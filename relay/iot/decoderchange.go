@@ -3,9 +3,7 @@ package iot
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
@@ -35,7 +33,7 @@ func (s *Service) ChangeDecoder(ctx context.Context, acct account.ID, id string,
 	return s.store.ChangeDecoder(ctx, acct, id, func(d *Decoder) error {
 		was := *d
 		c.apply(d)
-		p := Problems{}
+		p := relay.Problems{}
 		c.check(p)
 		if was.Codec != d.Codec || was.Source != d.Source || was.UseRawPayload != d.UseRawPayload {
 			s.checkSource(p, *d)
@@ -61,7 +59,7 @@ func (c DecoderChange) apply(d *Decoder) {
 
 // check looks at what is changed only: a decoder of the inventory may have no
 // description, and keep it so.
-func (c DecoderChange) check(p Problems) {
+func (c DecoderChange) check(p relay.Problems) {
 	if c.Name != nil {
 		p.Require("name", *c.Name)
 		p.Limit("name", *c.Name, maxName)
@@ -98,10 +96,3 @@ const (
 	maxKey      = 200
 	maxMappings = 1000
 )
-
-// Limit notes a text that is longer than most bytes.
-func (p Problems) Limit(field, value string, most int) {
-	if len(value) > most {
-		p.Add(field, fmt.Sprintf("The %s must not be longer than %d bytes.", strings.ReplaceAll(field, "_", " "), most))
-	}
-}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 )
 
@@ -73,7 +74,7 @@ func (s *Service) seriesLimitReason() string {
 }
 
 // checkSeriesLimit notes that a new device's sensors would exceed the series limit.
-func (s *Service) checkSeriesLimit(ctx context.Context, acct account.ID, p Problems, more int) error {
+func (s *Service) checkSeriesLimit(ctx context.Context, acct account.ID, p relay.Problems, more int) error {
 	if more == 0 {
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 )
 
@@ -27,7 +28,7 @@ const MaxMarkers = 10_000
 // It returns Invalid if a field is missing or the device has MaxMarkers, and
 // NotFound if the account has no such device.
 func (s *Service) AddMarker(ctx context.Context, acct account.ID, deviceID string, m Marker) (out Marker, created bool, err error) {
-	p := Problems{}
+	p := relay.Problems{}
 	p.Require("event_marker_id", m.ID)
 	p.Require("comment", m.Comment)
 	p.Limit("event_marker_id", m.ID, maxKey)

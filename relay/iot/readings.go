@@ -77,7 +77,7 @@ func (s *Service) ChangeSensor(ctx context.Context, acct account.ID, sensorID st
 }
 
 func (c SensorChange) check() error {
-	p := Problems{}
+	p := relay.Problems{}
 	if c.Name != nil {
 		p.Require("name", *c.Name)
 		p.Limit("name", *c.Name, maxName)

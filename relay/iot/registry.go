@@ -49,7 +49,7 @@ const maxParams = 16 << 10
 func (s *Service) CreateDevice(ctx context.Context, acct account.ID, n NewDevice) (Device, error) {
 	now := s.options.Now().UTC()
 	d := Device{ID: s.options.NewID(), Type: n.Type, LocationID: n.LocationID, CreatedAt: now, UpdatedAt: now}
-	p := Problems{}
+	p := relay.Problems{}
 	d.Identifier = n.identifier(p)
 	p.Require("location_id", n.LocationID)
 	if n.Name == nil {
@@ -72,7 +72,7 @@ func (s *Service) CreateDevice(ctx context.Context, acct account.ID, n NewDevice
 }
 
 // identifier checks and normalises what a new device is called by its kind.
-func (n *NewDevice) identifier(p Problems) string {
+func (n *NewDevice) identifier(p relay.Problems) string {
 	field, form := "identifier", ""
 	identifier, _ := NormalizeIdentifier(n.Identifier)
 	eui, isEUI := decoders.NormalizeDevEUI(n.Identifier)
@@ -96,13 +96,13 @@ func (n *NewDevice) identifier(p Problems) string {
 		p.Limit(field, identifier, maxIdentifier)
 	}
 	if p.Require(field, n.Identifier); len(p[field]) == 0 && form != "" {
-		p.Add(field, "The "+strings.ReplaceAll(field, "_", " ")+" must be "+form+".")
+		p.AddNamed(field, "The %s must be "+form+".")
 	}
 	return identifier
 }
 
 // selected looks up what a device refers to.
-func (s *Service) selected(ctx context.Context, acct account.ID, p Problems, d Device) (Decoder, error) {
+func (s *Service) selected(ctx context.Context, acct account.ID, p relay.Problems, d Device) (Decoder, error) {
 	locations, err := s.store.Locations(ctx, acct)
 	if err != nil {
 		return Decoder{}, fmt.Errorf("iot: locations: %w", err)
@@ -113,7 +113,7 @@ func (s *Service) selected(ctx context.Context, acct account.ID, p Problems, d D
 	return s.selectedDecoder(ctx, acct, p, d.DecoderID)
 }
 
-func (s *Service) selectedDecoder(ctx context.Context, acct account.ID, p Problems, id string) (Decoder, error) {
+func (s *Service) selectedDecoder(ctx context.Context, acct account.ID, p relay.Problems, id string) (Decoder, error) {
 	if id == "" {
 		return Decoder{}, nil
 	}
@@ -130,7 +130,7 @@ func (s *Service) selectedDecoder(ctx context.Context, acct account.ID, p Proble
 // It returns Invalid if a field is wrong, and NotFound if the account has no
 // such device.
 func (s *Service) ChangeDevice(ctx context.Context, acct account.ID, id string, c DeviceChange) (Device, error) {
-	p := Problems{}
+	p := relay.Problems{}
 	c.apply(p, &Device{})
 	if c.DecoderID != nil {
 		if _, err := s.selectedDecoder(ctx, acct, p, *c.DecoderID); err != nil {
@@ -141,7 +141,7 @@ func (s *Service) ChangeDevice(ctx context.Context, acct account.ID, id string, 
 		return Device{}, err
 	}
 	d, err := s.store.ChangeDevice(ctx, acct, id, func(d *Device) error {
-		c.apply(Problems{}, d)
+		c.apply(relay.Problems{}, d)
 		d.UpdatedAt = s.options.Now().UTC()
 		return nil
 	})
@@ -165,7 +165,7 @@ func (s *Service) DeleteDevice(ctx context.Context, acct account.ID, id string) 
 }
 
 // apply sets what is given and notes what is wrong with it.
-func (c DeviceChange) apply(p Problems, d *Device) {
+func (c DeviceChange) apply(p relay.Problems, d *Device) {
 	if c.Name != nil {
 		p.Require("name", *c.Name)
 		p.Limit("name", *c.Name, maxName)
@@ -197,7 +197,7 @@ const (
 )
 
 // within reads a decimal number of at most this size, either side of zero.
-func within(p Problems, field string, text *string, most float64, to **float64) {
+func within(p relay.Problems, field string, text *string, most float64, to **float64) {
 	if text == nil {
 		return
 	}
@@ -217,7 +217,7 @@ func within(p Problems, field string, text *string, most float64, to **float64) 
 }
 
 // parameters checks and compacts a device's parser parameters.
-func parameters(p Problems, text string) string {
+func parameters(p relay.Problems, text string) string {
 	if strings.TrimSpace(text) == "" {
 		return ""
 	}

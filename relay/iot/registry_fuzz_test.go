@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"math"
 	"testing"
+
+	"github.com/penstock/penstock/relay"
 )
 
 func FuzzDeviceChange(f *testing.F) {
@@ -14,7 +16,7 @@ func FuzzDeviceChange(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		var d Device
-		p := Problems{}
+		p := relay.Problems{}
 		DeviceChange{Longitude: &s, Altitude: &s, ParserParams: &s}.apply(p, &d)
 		if v := d.Longitude; v != nil && (math.IsNaN(*v) || math.Abs(*v) > 180) {
 			t.Errorf("longitude %v", *v)

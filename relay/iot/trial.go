@@ -127,7 +127,7 @@ func (s *Service) trialDecoder(ctx context.Context, t Trial, d Device) (*compile
 		decoder.Sensors = t.Sensors
 	}
 	assign(&decoder.UseRawPayload, t.UseRawPayload)
-	p := Problems{}
+	p := relay.Problems{}
 	s.checkSource(p, decoder)
 	if err := p.Err(); err != nil {
 		return nil, err

@@ -21,16 +21,16 @@ type annotation struct {
 // It returns Invalid if the token is not the account's, the metadata is no
 // object, or the ledger keeps none.
 func (s *Service) Annotate(ctx context.Context, acct account.ID, text string, metadata json.RawMessage) (string, error) {
-	problems := make(map[string][]string)
+	p := relay.Problems{}
 	if text == "" {
-		problems["token"] = []string{"The token field is required."}
+		p.Add("token", "The token field is required.")
 	}
 	if metadata == nil {
-		problems["metadata"] = []string{"The metadata field is required."}
+		p.Add("metadata", "The metadata field is required.")
 	}
-	object(problems, "metadata", metadata)
-	if len(problems) > 0 {
-		return "", &relay.Error{Kind: relay.KindInvalid, Message: "metadata: the given data was invalid", Fields: problems}
+	checkObject(p, "metadata", metadata)
+	if err := p.Err(); err != nil {
+		return "", err
 	}
 	st, err := s.load(ctx, acct, text)
 	if relay.KindOf(err) == relay.KindNotFound {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/penstock/penstock/relay"
@@ -96,27 +95,24 @@ func (s *Service) prepare(ctx context.Context, acct account.ID, l Ledger, n NewT
 
 // check notes everything that is wrong.
 func (n *NewToken) check(l Ledger) error {
-	problems := make(map[string][]string)
-	object(problems, "metadata", n.Metadata)
-	object(problems, "private_metadata", n.PrivateMetadata)
-	object(problems, "redirect_meta", n.RedirectMeta)
+	p := relay.Problems{}
+	checkObject(p, "metadata", n.Metadata)
+	checkObject(p, "private_metadata", n.PrivateMetadata)
+	checkObject(p, "redirect_meta", n.RedirectMeta)
 	if n.CSR != "" {
 		if _, err := pki.ParseRequest([]byte(n.CSR)); err != nil {
-			problems["csr"] = []string{err.Error()}
+			p.Add("csr", err.Error())
 		} else if !l.Certificates {
-			problems["csr"] = []string{"The ledger issues no certificates."}
+			p.Add("csr", "The ledger issues no certificates.")
 		}
 	}
 	if n.RedirectURL != "" && !redirectable(n.RedirectURL) {
-		problems["redirect_url"] = []string{"The redirect url must be an http or https URL of at most 2048 bytes."}
+		p.Add("redirect_url", "The redirect url must be an http or https URL of at most 2048 bytes.")
 	}
 	if n.RedirectURL == "" && n.RedirectMeta != nil {
-		problems["redirect_meta"] = []string{"The redirect meta needs a redirect url."}
+		p["redirect_meta"] = []string{"The redirect meta needs a redirect url."}
 	}
-	if len(problems) == 0 {
-		return nil
-	}
-	return &relay.Error{Kind: relay.KindInvalid, Message: "token: the given data was invalid", Fields: problems}
+	return p.Err()
 }
 
 // redirectable reports whether a browser may be sent to a URL.
@@ -125,15 +121,14 @@ func redirectable(raw string) bool {
 	return err == nil && len(raw) <= maxURL && u.Hostname() != "" && u.User == nil && (u.Scheme == "http" || u.Scheme == "https")
 }
 
-// object notes a field that is neither absent nor a JSON object of some size.
-func object(problems map[string][]string, field string, value json.RawMessage) {
-	words := strings.ReplaceAll(field, "_", " ")
+// checkObject notes a field that is neither absent nor a JSON object of some size.
+func checkObject(p relay.Problems, field string, value json.RawMessage) {
 	switch {
 	case value == nil:
 	case !isObject(value):
-		problems[field] = []string{"The " + words + " must be an object."}
+		p.AddNamed(field, "The %s must be an object.")
 	case len(value) > maxMetadata:
-		problems[field] = []string{fmt.Sprintf("The %s may not be greater than %d bytes.", words, maxMetadata)}
+		p.AddNamed(field, fmt.Sprintf("The %%s may not be greater than %d bytes.", maxMetadata))
 	}
 }
 

@@ -48,9 +48,10 @@ func (s *Service) Validate(ctx context.Context, acct account.ID, in Validation) 
 	if err != nil {
 		return nil, err
 	}
-	problems := make(map[string][]string)
-	if object(problems, "private_metadata", in.PrivateMetadata); len(problems) > 0 {
-		return nil, &relay.Error{Kind: relay.KindInvalid, Message: "validation: the given data was invalid", Fields: problems}
+	p := relay.Problems{}
+	checkObject(p, "private_metadata", in.PrivateMetadata)
+	if err := p.Err(); err != nil {
+		return nil, err
 	}
 	all := make([]Validity, len(texts))
 	for i, text := range texts {

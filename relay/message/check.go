@@ -18,21 +18,6 @@ const (
 	maxAhead = 366 * 24 * time.Hour
 )
 
-// problem collects the errors of parameters by their names in REST.
-type problem map[string][]string
-
-func (p problem) add(field, format string, args ...any) {
-	p[field] = append(p[field], fmt.Sprintf(format, args...))
-}
-
-// err returns all errors as relay.KindInvalid, or nil.
-func (p problem) err() error {
-	if len(p) == 0 {
-		return nil
-	}
-	return &relay.Error{Kind: relay.KindInvalid, Message: "invalid parameters", Fields: p}
-}
-
 // Check returns the errors of an order by parameter: destinations, originator,
 // message or the Body's own names, send_time, dlr_url, replace, Idempotency-Key.
 // A nil Body is not checked.
@@ -42,41 +27,41 @@ func (s *Service) Check(o Order) map[string][]string {
 }
 
 // check is Check and also splits the body into parts.
-func (s *Service) check(o Order) (cut Cut, p problem) {
-	p = problem{}
+func (s *Service) check(o Order) (cut Cut, p relay.Problems) {
+	p = relay.Problems{}
 	checkDestinations(p, o.Destinations)
 	s.checkOriginator(p, o)
 	if o.SendAt.After(s.o.Now().Add(maxAhead)) {
-		p.add("send_time", "The send_time may not be more than a year ahead.")
+		p.Add("send_time", "The send_time may not be more than a year ahead.")
 	}
 	if err := o.Report.check(s.deps.CheckURL); err != nil {
-		p.add("dlr_url", "The dlr_url is refused: %v.", err)
+		p.Add("dlr_url", fmt.Sprintf("The dlr_url is refused: %v.", err))
 	}
 	if !printable(o.Key) || len(o.Key) > maxKey {
-		p.add("Idempotency-Key", "The Idempotency-Key must be 1 to %d printable characters of ASCII.", maxKey)
+		p.Add("Idempotency-Key", fmt.Sprintf("The Idempotency-Key must be 1 to %d printable characters of ASCII.", maxKey))
 	}
 	if o.Body != nil {
-		cut = p.cut(o.Body, s.sevenBit(o.Destinations))
+		cut = cutBody(p, o.Body, s.sevenBit(o.Destinations))
 	}
 	if n := len(cut.Parts); o.Replace && n > 1 {
-		p.add("replace", "The replace is for messages of one part, because each part would replace the one before; this message has %d.", n)
+		p.Add("replace", fmt.Sprintf("The replace is for messages of one part, because each part would replace the one before; this message has %d.", n))
 	}
 	if n := len(cut.Parts) * len(o.Destinations); n > maxOrderParts {
-		p.add("destinations", "The order has %d parts; at most %d may be sent at once.", n, maxOrderParts)
+		p.Add("destinations", fmt.Sprintf("The order has %d parts; at most %d may be sent at once.", n, maxOrderParts))
 	}
 	return cut, p
 }
 
-func checkDestinations(p problem, all []string) {
+func checkDestinations(p relay.Problems, all []string) {
 	switch {
 	case len(all) == 0:
-		p.add("destinations", "The destinations field is required.")
+		p.Add("destinations", "The destinations field is required.")
 	case len(all) > maxDestinations:
-		p.add("destinations", "The destinations may not have more than %d items.", maxDestinations)
+		p.Add("destinations", fmt.Sprintf("The destinations may not have more than %d items.", maxDestinations))
 	}
 	wrong := slices.IndexFunc(all, func(number string) bool { _, err := relay.ParseMSISDN(number); return err != nil })
 	if wrong >= 0 {
-		p.add("destinations", "destinations.%d: %.40q is no number of 7 to 15 digits, country code first, without a plus sign or leading zeros.", wrong, all[wrong])
+		p.Add("destinations", fmt.Sprintf("destinations.%d: %.40q is no number of 7 to 15 digits, country code first, without a plus sign or leading zeros.", wrong, all[wrong]))
 	}
 }
 
@@ -91,27 +76,25 @@ func (s *Service) sevenBit(numbers []string) func(text string) bool {
 	}
 }
 
-// cut splits a body into parts and adds its errors.
-func (p problem) cut(b Body, sevenBit func(string) bool) Cut {
+// cutBody splits a body into parts and adds its errors.
+func cutBody(p relay.Problems, b Body, sevenBit func(string) bool) Cut {
 	cut, err := b.Cut(0, sevenBit)
 	if err == nil {
 		return cut
 	}
-	for field, reasons := range relay.FieldsOf(err) {
-		p[field] = append(p[field], reasons...)
-	}
+	p.AddAll("", relay.FieldsOf(err))
 	if len(relay.FieldsOf(err)) == 0 {
-		p.add("message", "The message cannot be sent: %v.", err)
+		p.Add("message", fmt.Sprintf("The message cannot be sent: %v.", err))
 	}
 	return Cut{}
 }
 
-func (s *Service) checkOriginator(p problem, o Order) {
+func (s *Service) checkOriginator(p relay.Problems, o Order) {
 	if o.Originator == "" {
 		return
 	}
 	if !s.alphabet.IsOriginator(o.Originator) {
-		p.add("originator", "The originator must be 1 to 15 digits, with or without a plus sign, or 1 to 11 characters of the GSM alphabet.")
+		p.Add("originator", "The originator must be 1 to 15 digits, with or without a plus sign, or 1 to 11 characters of the GSM alphabet.")
 		return
 	}
 	if s.deps.Carriers == nil {
@@ -119,7 +102,7 @@ func (s *Service) checkOriginator(p problem, o Order) {
 	}
 	for _, number := range o.Destinations {
 		if !s.deps.Carriers.Shows(number, gsm.NormalizeOriginator(o.Originator)) {
-			p.add("originator", "The originator is none that the carrier of %.40q takes.", number)
+			p.Add("originator", fmt.Sprintf("The originator is none that the carrier of %.40q takes.", number))
 			return
 		}
 	}

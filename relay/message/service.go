@@ -77,7 +77,7 @@ func New(d Deps, o Options) (*Service, error) {
 // relay.KindInvalid with the parameters for an order that Send would refuse.
 func (s *Service) Preview(ctx context.Context, o Order) (Preview, error) {
 	cut, p := s.check(o)
-	if err := p.err(); err != nil {
+	if err := p.Err(); err != nil {
 		return Preview{}, err
 	}
 	balance, err := s.deps.Credit.Balance(ctx, o.Account)
@@ -92,7 +92,7 @@ func (s *Service) Preview(ctx context.Context, o Order) (Preview, error) {
 // an order with a Key can be repeated.
 func (s *Service) Send(ctx context.Context, o Order) (Sent, error) {
 	cut, p := s.check(o)
-	if err := p.err(); err != nil {
+	if err := p.Err(); err != nil {
 		return Sent{}, err
 	}
 	o.Originator = gsm.NormalizeOriginator(o.Originator)

@@ -10,7 +10,6 @@ import (
 	"github.com/penstock/penstock/decoders/gsm"
 	"github.com/penstock/penstock/decoders/script"
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/template"
 )
 
@@ -65,7 +64,7 @@ type action struct {
 // relay.KindInvalid with the fields that are wrong: actions[0].parameters[1],
 // actions[0].body with line and column.
 func compileActions(r *Rule) (*actions, error) {
-	p := iot.Problems{}
+	p := relay.Problems{}
 	out := &actions{all: make([]action, len(r.Actions))}
 	for i, a := range r.Actions {
 		out.all[i] = compileAction(problemsOf{p, fmt.Sprintf("actions[%d].", i)}, a, r.Batch)
@@ -82,7 +81,7 @@ func compileActions(r *Rule) (*actions, error) {
 
 // problemsOf are the problems of one action.
 type problemsOf struct {
-	iot.Problems
+	relay.Problems
 	prefix string
 }
 
@@ -158,7 +157,7 @@ func (a *action) compileBody(p problemsOf) {
 // checkURLs asks whether the gateway may call the URLs of the actions, which are
 // given with samples in the place of placeholders.
 func (a *actions) checkURLs(check func(string) error) error {
-	p := iot.Problems{}
+	p := relay.Problems{}
 	for i, one := range a.all {
 		for j, url := range one.urls {
 			if err := check(url.Sample()); err != nil {

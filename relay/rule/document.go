@@ -4,7 +4,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay"
 )
 
 // Document is a rule as the API shows it: durations are texts such as "10m".
@@ -75,7 +75,7 @@ type Change struct {
 // Apply sets the fields that the change has. It returns Invalid, by field, for
 // texts that are no durations; Compile checks everything else.
 func (c Change) Apply(r *Rule) error {
-	p := iot.Problems{}
+	p := relay.Problems{}
 	set(&r.Name, c.Name)
 	set(&r.Enabled, c.Enabled)
 	set(&r.On, c.On)
@@ -109,13 +109,13 @@ func set[T any](field *T, value *T) {
 	}
 }
 
-func setDuration(p iot.Problems, name string, field *time.Duration, text *string) {
+func setDuration(p relay.Problems, name string, field *time.Duration, text *string) {
 	if text == nil {
 		return
 	}
 	d, ok := parseDuration(*text)
 	if !ok {
-		p.Add(name, "The "+strings.ReplaceAll(name, "_", " ")+" must be a duration such as 90s, 10m or 2h30m.")
+		p.AddNamed(name, "The %s must be a duration such as 90s, 10m or 2h30m.")
 		return
 	}
 	*field = d
@@ -130,7 +130,7 @@ func parseDuration(text string) (time.Duration, bool) {
 	return d, err == nil && d >= 0
 }
 
-func parseRepeat(p iot.Problems, text string) Repeat {
+func parseRepeat(p relay.Problems, text string) Repeat {
 	switch text {
 	case "", repeatNever:
 		return Repeat{}
@@ -147,7 +147,7 @@ func parseRepeat(p iot.Problems, text string) Repeat {
 // ParseRepeat reads a repeat: never, always or a duration above zero. It returns
 // Invalid with the field repeat for any other text.
 func ParseRepeat(text string) (Repeat, error) {
-	p := iot.Problems{}
+	p := relay.Problems{}
 	r := parseRepeat(p, text)
 	return r, p.Err()
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/decoders/script"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/iot"
 )
 
@@ -36,7 +37,7 @@ type Program struct {
 // that are wrong: "when", "clear", "actions[1].body" …; of a condition with line and
 // column.
 func Compile(r *Rule) (*Program, error) {
-	p := iot.Problems{}
+	p := relay.Problems{}
 	r.check(p)
 	out := &Program{Rule: *r, selected: newSelection(r.Devices)}
 	out.when = compileCondition(p, "when", r.When)
@@ -53,7 +54,7 @@ func Compile(r *Rule) (*Program, error) {
 	return out, nil
 }
 
-func compileCondition(p iot.Problems, field, source string) *script.RuleCondition {
+func compileCondition(p relay.Problems, field, source string) *script.RuleCondition {
 	if source == "" {
 		return nil
 	}
@@ -65,7 +66,7 @@ func compileCondition(p iot.Problems, field, source string) *script.RuleConditio
 }
 
 // check notes the fields that are wrong, but for expressions and actions.
-func (r *Rule) check(p iot.Problems) {
+func (r *Rule) check(p relay.Problems) {
 	p.Require("name", r.Name)
 	p.Limit("name", r.Name, maxName)
 	switch r.On {
@@ -90,7 +91,7 @@ func (r *Rule) check(p iot.Problems) {
 }
 
 // checkConditional checks a rule that looks at frames.
-func (r *Rule) checkConditional(p iot.Problems) {
+func (r *Rule) checkConditional(p relay.Problems) {
 	if r.SilentFor != 0 {
 		p.Add("silent_for", "The silent_for is for rules on silent.")
 	}
@@ -109,7 +110,7 @@ func (r *Rule) checkConditional(p iot.Problems) {
 }
 
 // checkSilent checks a rule that looks for silence.
-func (r *Rule) checkSilent(p iot.Problems) {
+func (r *Rule) checkSilent(p relay.Problems) {
 	if r.SilentFor < minSilence || r.SilentFor > maxDuration {
 		p.Add("silent_for", "The silent_for must be between 1 minute and 366 days.")
 	}
@@ -124,13 +125,13 @@ func (r *Rule) checkSilent(p iot.Problems) {
 	checkRepeat(p, r.Repeat)
 }
 
-func checkRepeat(p iot.Problems, r Repeat) {
+func checkRepeat(p relay.Problems, r Repeat) {
 	if r.Every < 0 || r.Every > maxDuration || r.Every != 0 && r.Every < time.Second {
 		p.Add("repeat", "The repeat must be never, always or a duration between 1 second and 366 days.")
 	}
 }
 
-func (r *Rule) checkBatch(p iot.Problems) {
+func (r *Rule) checkBatch(p relay.Problems) {
 	b := r.Batch
 	switch {
 	case b == Batch{}:

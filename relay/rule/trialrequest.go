@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/iot"
 )
 
 // TrialRequest is a trial as requests have it: either a rule or the id of a stored one.
@@ -25,7 +24,7 @@ const (
 // begin with "rule.".
 func (q TrialRequest) Trial() (Trial, error) {
 	t := Trial{RuleID: q.RuleID, DeviceID: q.DeviceID, Last: defaultTried}
-	p := iot.Problems{}
+	p := relay.Problems{}
 	if (q.Rule == nil) == (q.RuleID == "") {
 		p.Add("rule", "Give either a rule or a rule id.")
 	}
@@ -38,9 +37,7 @@ func (q TrialRequest) Trial() (Trial, error) {
 	if q.Rule != nil {
 		var err error
 		t.Rule, err = q.Rule.New()
-		for field, problems := range relay.FieldsOf(err) {
-			p["rule."+field] = problems
-		}
+		p.AddAll("rule.", relay.FieldsOf(err))
 	}
 	return t, p.Err()
 }
@@ -50,7 +47,7 @@ func (q TrialRequest) Error(err error) error {
 	if q.Rule == nil || relay.KindOf(err) != relay.KindInvalid {
 		return err
 	}
-	p := iot.Problems{}
+	p := relay.Problems{}
 	for field, problems := range relay.FieldsOf(err) {
 		if field != "device_id" && field != "last" {
 			field = "rule." + field

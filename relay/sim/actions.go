@@ -96,7 +96,7 @@ func (a *Actions) Activate(ctx context.Context, acct account.ID, iccid string, i
 
 // prefixed puts a word in front of the names of what is wrong.
 func prefixed(prefix string, err error) error {
-	p := Problems{}
+	p := relay.Problems{}
 	for field, texts := range relay.FieldsOf(err) {
 		p[prefix+field] = texts
 	}
@@ -108,14 +108,14 @@ func prefixed(prefix string, err error) error {
 
 // subscriber checks that a parameter names a subscriber of the account.
 func (a *Actions) subscriber(ctx context.Context, acct account.ID, field, id string) error {
-	p := Problems{}
+	p := relay.Problems{}
 	if id == "" {
-		p.Add(field, "The %s field is required.")
+		p.AddNamed(field, "The %s field is required.")
 		return p.Err()
 	}
 	_, err := a.deps.Subscribers.Get(ctx, acct, id)
 	if relay.KindOf(err) == relay.KindNotFound {
-		p.Add(field, "The selected %s is invalid.")
+		p.AddNamed(field, "The selected %s is invalid.")
 		return p.Err()
 	}
 	return err
@@ -141,9 +141,9 @@ func (a *Actions) SetService(ctx context.Context, acct account.ID, iccid string,
 	if err != nil {
 		return "", err
 	}
-	p := Problems{}
+	p := relay.Problems{}
 	if service == "" {
-		p.Add("service", "The %s field is required.")
+		p.AddNamed("service", "The %s field is required.")
 		return "", p.Err()
 	}
 	if service != Service4G && service != Service5G {

@@ -20,13 +20,13 @@ type PoolChange struct {
 
 // check tidies and refuses.
 func (c PoolChange) check(fresh bool) error {
-	p := Problems{}
+	p := relay.Problems{}
 	if c.Name != nil {
 		*c.Name = strings.TrimSpace(*c.Name)
-		p.line("name", *c.Name)
+		checkLine(p, "name", *c.Name)
 	}
 	if fresh && c.Name == nil || c.Name != nil && *c.Name == "" {
-		p.Add("name", "The %s field is required.")
+		p.AddNamed("name", "The %s field is required.")
 	}
 	c.Limit.check(p, 1)
 	if c.Recipients != nil {
@@ -35,16 +35,16 @@ func (c PoolChange) check(fresh bool) error {
 	return p.Err()
 }
 
-func checkAll(p Problems, list []Recipient) {
+func checkAll(p relay.Problems, list []Recipient) {
 	if len(list) > MaxRecipients {
-		p.Add("recipients", "The %s must be at most 100.")
+		p.AddNamed("recipients", "The %s must be at most 100.")
 		return
 	}
 	for i := range list {
 		at := fmt.Sprintf("recipients.%d.", i)
 		list[i].check(p, at, false)
 		if slices.ContainsFunc(list[:i], list[i].sameEmail) {
-			p.Add(at+"email", "The %s has a duplicate value.")
+			p.AddNamed(at+"email", "The %s has a duplicate value.")
 		}
 	}
 }

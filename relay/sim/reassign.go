@@ -40,7 +40,7 @@ func (a *Actions) Reassign(ctx context.Context, acct account.ID, r Reassignment)
 }
 
 func (a *Actions) checkSource(ctx context.Context, acct account.ID, r *Reassignment) error {
-	p := Problems{}
+	p := relay.Problems{}
 	switch {
 	case r.Source == "" && r.Named == nil:
 		p.Add("iccids", "The iccids field is required when source subscriber is not present.")

@@ -12,7 +12,7 @@ import (
 // AddRecipient adds a recipient of notifications about a SIM. A second one with the
 // same e-mail address is refused.
 func (s *Service) AddRecipient(ctx context.Context, acct account.ID, iccid string, r Recipient) (SIM, error) {
-	p := Problems{}
+	p := relay.Problems{}
 	r.check(p, "", false)
 	if err := p.Err(); err != nil {
 		return SIM{}, err
@@ -41,7 +41,7 @@ func (s *Service) RemoveRecipient(ctx context.Context, acct account.ID, id strin
 
 // AddPoolRecipient adds a recipient of notifications about a pool, with a number.
 func (s *Service) AddPoolRecipient(ctx context.Context, acct account.ID, pool string, r Recipient) (Pool, error) {
-	p := Problems{}
+	p := relay.Problems{}
 	r.check(p, "", true)
 	if err := p.Err(); err != nil {
 		return Pool{}, err
@@ -64,20 +64,20 @@ func (s *Service) RemovePoolRecipient(ctx context.Context, acct account.ID, pool
 }
 
 // check tidies a recipient and notes what is wrong with it, under a prefix.
-func (r *Recipient) check(p Problems, at string, numbered bool) {
+func (r *Recipient) check(p relay.Problems, at string, numbered bool) {
 	r.Email, r.Number = strings.TrimSpace(r.Email), strings.TrimSpace(r.Number)
 	switch {
 	case r.Email == "":
-		p.Add(at+"email", "The %s field is required.")
+		p.AddNamed(at+"email", "The %s field is required.")
 	case !IsEmail(r.Email):
-		p.Add(at+"email", "The %s must be a valid email address.")
+		p.AddNamed(at+"email", "The %s must be a valid email address.")
 	}
 	const most = 20
 	switch {
 	case r.Number == "" && numbered:
-		p.Add(at+"number", "The %s field is required.")
+		p.AddNamed(at+"number", "The %s field is required.")
 	case r.Number != "" && (!digits(r.Number) || len(r.Number) > most):
-		p.Add(at+"number", "The %s must be at most 20 digits.")
+		p.AddNamed(at+"number", "The %s must be at most 20 digits.")
 	}
 }
 

@@ -80,18 +80,18 @@ type LimitChange struct {
 
 // check notes what is wrong, with the names of the parameters; least is the least
 // number of bytes.
-func (c LimitChange) check(p Problems, least int64) {
+func (c LimitChange) check(p relay.Problems, least int64) {
 	for name, value := range map[string]*int64{"monthly_usage_limit": c.Monthly, "monthly_usage_limit_warning": c.Warning} {
 		switch {
 		case value == nil || *value >= least:
 		case least > 0:
-			p.Add(name, "The %s must be greater than 0.")
+			p.AddNamed(name, "The %s must be greater than 0.")
 		default:
-			p.Add(name, "The %s must be at least 0.")
+			p.AddNamed(name, "The %s must be at least 0.")
 		}
 	}
 	if c.Cap != nil && !slices.Contains(Caps(), *c.Cap) {
-		p.Add("cap_limit", "The %s must be none, notify or block.")
+		p.AddNamed("cap_limit", "The %s must be none, notify or block.")
 	}
 }
 
@@ -107,8 +107,8 @@ func value(n *int64) int64 {
 func (c LimitChange) to(l Limit) (Limit, error) {
 	l = c.of(l)
 	if l.Monthly > 0 && l.Warning > l.Monthly {
-		p := Problems{}
-		p.Add("monthly_usage_limit_warning", "The %s must not be above the monthly usage limit.")
+		p := relay.Problems{}
+		p.AddNamed("monthly_usage_limit_warning", "The %s must not be above the monthly usage limit.")
 		return l, p.Err()
 	}
 	return l, nil
@@ -134,9 +134,9 @@ func (c LimitChange) of(l Limit) Limit {
 
 // SetLimit changes the monthly limit of a SIM, which must be given; 0 lifts it.
 func (s *Service) SetLimit(ctx context.Context, acct account.ID, iccid string, c LimitChange) (SIM, error) {
-	p := Problems{}
+	p := relay.Problems{}
 	if c.Monthly == nil {
-		p.Add("monthly_usage_limit", "The %s field is required.")
+		p.AddNamed("monthly_usage_limit", "The %s field is required.")
 	}
 	c.check(p, 0)
 	if err := p.Err(); err != nil {

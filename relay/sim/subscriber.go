@@ -53,41 +53,25 @@ const maxText = 255
 // Check tidies the fields and returns Invalid with what is wrong with them by
 // their names. required names those that must not be empty.
 func (s *Subscriber) Check(required []string) error {
-	p := Problems{}
+	p := relay.Problems{}
 	for _, f := range s.Fields() {
 		*f.Value = strings.TrimSpace(*f.Value)
 		switch {
 		case *f.Value == "" && slices.Contains(required, f.Name):
-			p.Add(f.Name, "The %s field is required.")
+			p.AddNamed(f.Name, "The %s field is required.")
 		case *f.Value != "" && f.Name == "contact_email" && !IsEmail(*f.Value):
-			p.Add(f.Name, "The %s must be a valid email address.")
+			p.AddNamed(f.Name, "The %s must be a valid email address.")
 		default:
-			p.line(f.Name, *f.Value)
+			checkLine(p, f.Name, *f.Value)
 		}
 	}
 	return p.Err()
 }
 
-// Problems collects what is wrong with parameters.
-type Problems map[string][]string
-
-// Add notes a text about a parameter; %s in it is the parameter's name in words.
-func (p Problems) Add(field, text string) {
-	p[field] = append(p[field], strings.ReplaceAll(text, "%s", strings.ReplaceAll(field, "_", " ")))
-}
-
-// Err returns all that is wrong as relay.KindInvalid, or nil.
-func (p Problems) Err() error {
-	if len(p) == 0 {
-		return nil
-	}
-	return &relay.Error{Kind: relay.KindInvalid, Message: "invalid parameters", Fields: p}
-}
-
-// line notes what is no single line of a bearable length.
-func (p Problems) line(field, value string) {
+// checkLine notes what is no single line of a bearable length.
+func checkLine(p relay.Problems, field, value string) {
 	if utf8.RuneCountInString(value) > maxText || !utf8.ValidString(value) || strings.ContainsFunc(value, unicode.IsControl) {
-		p.Add(field, "The %s must be one line of at most 255 characters.")
+		p.AddNamed(field, "The %s must be one line of at most 255 characters.")
 	}
 }
 

@@ -42,20 +42,17 @@ func (o Order) ExpiresAt() time.Time { return o.AskedAt.Add(Life) }
 
 // check returns the invalid fields of a request.
 func (a Request) check() error {
-	fields := make(map[string][]string)
+	p := relay.Problems{}
 	if a.To.Before(a.From) {
-		fields["to_date"] = []string{"The to_date must not be before the from_date."}
+		p.Add("to_date", "The to_date must not be before the from_date.")
 	}
 	if a.Format != "" && a.Format != UKv3a {
-		fields["format"] = []string{"The format must be UKv3a."}
+		p.Add("format", "The format must be UKv3a.")
 	}
 	if a.Email != "" && !address(a.Email) {
-		fields["email"] = []string{"The email must be one mail address."}
+		p.Add("email", "The email must be one mail address.")
 	}
-	if len(fields) == 0 {
-		return nil
-	}
-	return &relay.Error{Kind: relay.KindInvalid, Message: "sip: invalid request", Fields: fields}
+	return p.Err()
 }
 
 func address(s string) bool {

@@ -39,20 +39,17 @@ type Request struct {
 
 // check returns the invalid fields of a request.
 func (a Request) check() error {
-	fields := make(map[string][]string)
+	p := relay.Problems{}
 	switch {
 	case !a.End.After(a.Start):
-		fields["end_time"] = []string{"The end time must be a date after start time."}
+		p.Add("end_time", "The end time must be a date after start time.")
 	case a.End.Sub(a.Start) > MaxSpan:
-		fields["end_time"] = []string{"The end time must be at most 31 days after start time."}
+		p.Add("end_time", "The end time must be at most 31 days after start time.")
 	}
 	if utf8.RuneCountInString(a.Name) > maxName {
-		fields["name"] = []string{"The name must be at most 255 characters."}
+		p.Add("name", "The name must be at most 255 characters.")
 	}
-	if len(fields) == 0 {
-		return nil
-	}
-	return &relay.Error{Kind: relay.KindInvalid, Message: "usage: invalid request", Fields: fields}
+	return p.Err()
 }
 
 // order is the input of a job.
