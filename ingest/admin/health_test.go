@@ -100,7 +100,7 @@ func TestTheAdministratorAlone(t *testing.T) {
 func TestProblemsAreAnsweredByKind(t *testing.T) {
 	app := httpd.New(httpd.Options{Logger: slog.New(slog.DiscardHandler)})
 	var give error
-	app.Get("/", problems, func(*fiber.Ctx) error { return give })
+	app.Get("/", answers().Handler, func(*fiber.Ctx) error { return give })
 	for kind, want := range map[relay.Kind]int{
 		relay.KindUnexpected: 500, relay.KindInvalid: 422, relay.KindNotFound: 404, relay.KindUnauthenticated: 401,
 		relay.KindForbidden: 403, relay.KindConflict: 409, relay.KindUnavailable: 503,

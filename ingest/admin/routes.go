@@ -131,7 +131,7 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	app.Get("/readyz", s.ready)
 	app.Get("/metrics", httpd.NoBody, s.metrics())
 
-	r := app.Group("/admin", auth.RequireAdmin, problems)
+	r := app.Group("/admin", auth.RequireAdmin, answers().Handler)
 	r.Put("/inventory", s.putInventory)
 	r.Get("/inventory", s.getInventory)
 	r.Post("/recover", s.recover)

@@ -18,9 +18,7 @@ func refuse(c *fiber.Ctx, err error) error {
 	if relay.KindOf(err) != relay.KindInvalid {
 		return err
 	}
-	return c.Status(fiber.StatusUnprocessableEntity).JSON(fiber.Map{
-		"message": "The given data was invalid.", "errors": relay.FieldsOf(err),
-	})
+	return httpd.Invalid(c, relay.FieldsOf(err))
 }
 
 // notAccepted answers for a post that the journal did not take. The carrier

@@ -94,7 +94,5 @@ func refuse(c *fiber.Ctx, problems []error) error {
 	if len(texts) == 0 {
 		texts = []string{"cdr: body: offset 0: holds no records"}
 	}
-	return c.Status(fiber.StatusUnprocessableEntity).JSON(fiber.Map{
-		"message": "The given data was invalid.", "errors": fiber.Map{"body": texts},
-	})
+	return httpd.Invalid(c, map[string][]string{"body": texts})
 }

@@ -1,7 +1,6 @@
 package iotapi
 
 import (
-	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -13,31 +12,12 @@ import (
 	"github.com/penstock/penstock/relay/rule"
 )
 
-// errorHandler converts errors to responses of this surface.
-func errorHandler(c *fiber.Ctx) error {
-	err := c.Next()
-	if err == nil {
-		return nil
-	}
-	if _, ok := errors.AsType[*fiber.Error](err); ok {
-		return err
-	}
-	switch relay.KindOf(err) {
-	case relay.KindInvalid:
-		return c.Status(fiber.StatusUnprocessableEntity).JSON(fiber.Map{
-			"message": "The given data was invalid.", "errors": relay.FieldsOf(err),
-		})
-	case relay.KindNotFound:
-		c.Status(fiber.StatusNotFound)
-		return nil
-	case relay.KindConflict:
-		return httpd.Message(c, fiber.StatusUnprocessableEntity, "Device has already been claimed.")
-	case relay.KindUnauthenticated:
-		return httpd.Message(c, fiber.StatusUnauthorized, "Unauthenticated.")
-	case relay.KindForbidden:
-		return httpd.Message(c, fiber.StatusForbidden, "This action is unauthorised.")
-	}
-	return err
+// answers is what the surface says of errors.
+func answers() httpd.Errors {
+	return httpd.ErrorsOf(httpd.Errors{
+		relay.KindNotFound: httpd.Empty(fiber.StatusNotFound),
+		relay.KindConflict: httpd.Fixed(fiber.StatusUnprocessableEntity, "Device has already been claimed."),
+	})
 }
 
 // invalidDevice answers for an unknown device as the specification requires for some

@@ -35,7 +35,7 @@ func New(d Deps) *Surface {
 // Mount adds the operations to the app, in the specification's order, except
 // that a device called "readings" must not hide its own identifier.
 func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
-	r := app.Group("/iot", auth.Require(account.IoT, httpd.IoTStyle()), errorHandler)
+	r := app.Group("/iot", auth.Require(account.IoT, httpd.IoTStyle()), answers().Handler)
 
 	r.Post("/decoders/:decoder_id/sensors", s.addDecoderSensor)
 	r.Post("/decoders", s.createDecoder)

@@ -39,7 +39,7 @@ func New(s *ledger.Service, o Options) *Surface {
 func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	style := httpd.IoTStyle()
 	style.Credential = httpd.Bearer
-	r := app.Group("/ledgers", auth.Require(account.Ledger, style), problems)
+	r := app.Group("/ledgers", auth.Require(account.Ledger, style), answers().Handler)
 
 	r.Get("/", s.list)
 	r.Get("/tokens/:token/history", s.history)
@@ -54,29 +54,15 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	app.Get("/t/:token", s.follow)
 }
 
-// problems turns errors into this surface's answers, in one place.
-func problems(c *fiber.Ctx) error {
-	err := c.Next()
-	if err == nil {
-		return nil
-	}
-	if _, ok := errors.AsType[*fiber.Error](err); ok {
-		return err
-	}
-	switch relay.KindOf(err) {
-	case relay.KindInvalid:
-		message := "The given data was invalid."
-		if e, ok := errors.AsType[*relay.Error](err); ok && e.Message == ledger.InvalidToken {
-			message = ledger.InvalidToken
-		}
-		return c.Status(fiber.StatusUnprocessableEntity).JSON(fiber.Map{"message": message, "errors": relay.FieldsOf(err)})
-	case relay.KindNotFound:
-		c.Status(fiber.StatusNotFound)
-		return nil
-	case relay.KindUnauthenticated:
-		return httpd.Message(c, fiber.StatusUnauthorized, "Unauthenticated.")
-	case relay.KindForbidden:
-		return httpd.Message(c, fiber.StatusForbidden, "This action is unauthorised.")
-	}
-	return err
+// answers is what the surface says of errors.
+func answers() httpd.Errors {
+	return httpd.ErrorsOf(httpd.Errors{
+		relay.KindInvalid: func(c *fiber.Ctx, err error) error {
+			if e, ok := errors.AsType[*relay.Error](err); ok && e.Message == ledger.InvalidToken {
+				return c.Status(fiber.StatusUnprocessableEntity).JSON(fiber.Map{"message": ledger.InvalidToken, "errors": e.Fields})
+			}
+			return httpd.Invalid(c, relay.FieldsOf(err))
+		},
+		relay.KindNotFound: httpd.Empty(fiber.StatusNotFound),
+	})
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/gofiber/fiber/v2/utils"
 
 	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/relay"
 )
 
 // maxBody is the longest body of an operation, in bytes.
@@ -41,7 +42,7 @@ func inputOf(c *fiber.Ctx) (input, error) {
 	}
 	q, err := url.ParseQuery(asked)
 	if err != nil {
-		return nil, problem{"query": {"The query is not URL-encoded."}}.err()
+		return nil, relay.Problems{"query": {"The query is not URL-encoded."}}.Err()
 	}
 	for name := range q {
 		name = strings.TrimSuffix(name, "[]")
@@ -57,20 +58,20 @@ func isJSON(contentType string) bool {
 
 func (in input) read(raw []byte) error {
 	if !utf8.Valid(raw) || unpaired(raw) {
-		return problem{"body": {"The body is not valid UTF-8."}}.err()
+		return relay.Problems{"body": {"The body is not valid UTF-8."}}.Err()
 	}
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
 	var body any
 	if err := d.Decode(&body); err != nil {
-		return problem{"body": {"Invalid JSON."}}.err()
+		return relay.Problems{"body": {"Invalid JSON."}}.Err()
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return problem{"body": {"Invalid JSON."}}.err()
+		return relay.Problems{"body": {"Invalid JSON."}}.Err()
 	}
 	fields, ok := body.(map[string]any)
 	if !ok {
-		return problem{"body": {"The body must be an object."}}.err()
+		return relay.Problems{"body": {"The body must be an object."}}.Err()
 	}
 	for name, v := range fields {
 		in[name] = v
@@ -119,30 +120,30 @@ func (in input) fromQuery(name string, values []string) {
 }
 
 // text returns a string; null is not there.
-func (in input) text(p problem, name string) string {
+func (in input) text(p relay.Problems, name string) string {
 	switch v := in[name].(type) {
 	case nil:
 	case string:
 		return v
 	default:
-		p.add(name, "The "+name+" must be a string.")
+		p.Add(name, "The "+name+" must be a string.")
 	}
 	return ""
 }
 
 // texts returns an array of strings, of which the query may give one alone.
-func (in input) texts(p problem, name string) (out []string) {
+func (in input) texts(p relay.Problems, name string) (out []string) {
 	all, ok := in[name].([]any)
 	if one, alone := in[name].(string); alone {
 		all, ok = []any{one}, true
 	}
 	if !ok && in[name] != nil {
-		p.add(name, "The "+name+" must be an array.")
+		p.Add(name, "The "+name+" must be an array.")
 	}
 	for _, v := range all {
 		s, ok := v.(string)
 		if !ok {
-			p.add(name, "The "+name+" must be an array of strings.")
+			p.Add(name, "The "+name+" must be an array of strings.")
 			return nil
 		}
 		out = append(out, s)

@@ -23,13 +23,13 @@ func FuzzInput(f *testing.F) {
 			}
 			return
 		}
-		p := problem{}
+		p := relay.Problems{}
 		name, list := in.text(p, "action"), in.texts(p, "parameters")
 		if name != "" && p["action"] != nil || list != nil && p["parameters"] != nil {
 			t.Fatalf("%q: both read and refused: %q %q %v", body, name, list, p)
 		}
 		for _, field := range []string{"destinations", "max_parts", "flash", "send_time"} {
-			q := problem{}
+			q := relay.Problems{}
 			numbers, parts, at := in.numbers(q, "destinations"), in.parts(q), in.moment(q, "send_time")
 			_ = in.flag(q, "flash")
 			if len(q[field]) > 1 {
@@ -40,7 +40,7 @@ func FuzzInput(f *testing.F) {
 			}
 			list = append(list, numbers...)
 		}
-		_ = in.phones(problem{})
+		_ = in.phones(relay.Problems{})
 		for _, s := range append(list, name) {
 			if !utf8.ValidString(s) {
 				t.Fatalf("%q: %q is not text", body, s)

@@ -36,7 +36,7 @@ const origin = "rest"
 func (s *Surface) deleteMessage(c *fiber.Ctx) error {
 	id, ok := message.ParseID(param(c, "message"))
 	if !ok {
-		return problem{"message": {"The message must be the id of a pending message."}}.err()
+		return relay.Problems{"message": {"The message must be the id of a pending message."}}.Err()
 	}
 	if err := s.messages.Delete(c.UserContext(), httpd.AccountOf(c), id); err != nil {
 		return err
@@ -98,7 +98,7 @@ func (s *Surface) textOrder(c *fiber.Ctx) (message.Order, error) {
 	if err != nil {
 		return message.Order{}, err
 	}
-	p := problem{}
+	p := relay.Problems{}
 	o := in.order(c, p)
 	o.Replace, o.Flash = in.flag(p, "replace"), in.flag(p, "flash")
 	text, parts := in.required(p, "message"), in.parts(p)
@@ -109,18 +109,18 @@ func (s *Surface) textOrder(c *fiber.Ctx) (message.Order, error) {
 }
 
 // complete adds what the order itself has wrong to what could not be read.
-func (s *Surface) complete(o message.Order, p problem) error {
+func (s *Surface) complete(o message.Order, p relay.Problems) error {
 	if len(p) == 0 {
 		return nil // the use case says the rest
 	}
 	more := s.messages.Check(o)
 	maps.DeleteFunc(more, func(field string, _ []string) bool { return len(p[field]) > 0 })
 	maps.Copy(p, more)
-	return p.err()
+	return p.Err()
 }
 
 // order reads what every operation that sends takes.
-func (in input) order(c *fiber.Ctx, p problem) message.Order {
+func (in input) order(c *fiber.Ctx, p relay.Problems) message.Order {
 	return message.Order{
 		Account: httpd.AccountOf(c), Destinations: in.numbers(p, "destinations"), Originator: in.text(p, "originator"),
 		SendAt: in.moment(p, "send_time"), Report: message.Report{URL: in.text(p, "dlr_url")},
@@ -129,16 +129,16 @@ func (in input) order(c *fiber.Ctx, p problem) message.Order {
 }
 
 // required reads a string that must be given.
-func (in input) required(p problem, name string) string {
+func (in input) required(p relay.Problems, name string) string {
 	text := in.text(p, name)
 	if text == "" && len(p[name]) == 0 {
-		p.add(name, "The "+name+" field is required.")
+		p.Add(name, "The "+name+" field is required.")
 	}
 	return text
 }
 
 // numbers reads an array of numbers, which may be written without quotes.
-func (in input) numbers(p problem, name string) []string {
+func (in input) numbers(p relay.Problems, name string) []string {
 	if all, ok := in[name].([]any); ok {
 		for i, v := range all {
 			if n, ok := v.(json.Number); ok {
@@ -150,20 +150,20 @@ func (in input) numbers(p problem, name string) []string {
 }
 
 // moment reads a time that may be missing; a day alone is none.
-func (in input) moment(p problem, name string) time.Time {
+func (in input) moment(p relay.Problems, name string) time.Time {
 	text, ok := in[name].(string)
 	if text = strings.TrimSpace(text); in[name] == nil || ok && text == "" {
 		return time.Time{}
 	}
 	if _, day := iso8601.ParseDay(text); day {
-		p.add(name, "The "+name+" must be a date and a time like 2026-01-31 12:00:00.")
+		p.Add(name, "The "+name+" must be a date and a time like 2026-01-31 12:00:00.")
 		return time.Time{}
 	}
 	return in.date(p, name, 0)
 }
 
 // parts reads max_parts; 0 if it is not given.
-func (in input) parts(p problem) int {
+func (in input) parts(p relay.Problems) int {
 	text := ""
 	switch v := in["max_parts"].(type) {
 	case nil:
@@ -175,7 +175,7 @@ func (in input) parts(p problem) int {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 || n > sms.MaxParts {
-		p.add("max_parts", "The max_parts must be a number from 1 to 255.")
+		p.Add("max_parts", "The max_parts must be a number from 1 to 255.")
 	}
 	return n
 }

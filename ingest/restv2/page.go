@@ -17,22 +17,22 @@ const maxPage = 1_000_000_000
 
 // pageOf reads page and per_page.
 func pageOf(c *fiber.Ctx) (relay.Page, error) {
-	p := problem{}
+	p := relay.Problems{}
 	page := relay.Page{
 		Number:  number(c, p, "page", 1, maxPage),
 		PerPage: number(c, p, "per_page", perPage, relay.MaxPerPage),
 	}
-	return page, p.err()
+	return page, p.Err()
 }
 
-func number(c *fiber.Ctx, p problem, name string, otherwise, most int) int {
+func number(c *fiber.Ctx, p relay.Problems, name string, otherwise, most int) int {
 	text := query(c, name)
 	if text == "" {
 		return otherwise
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 || n > most {
-		p.add(name, "The "+name+" must be a number from 1 to "+strconv.Itoa(most)+".")
+		p.Add(name, "The "+name+" must be a number from 1 to "+strconv.Itoa(most)+".")
 	}
 	return n
 }

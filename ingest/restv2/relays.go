@@ -4,6 +4,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/inbound"
 )
 
@@ -63,14 +64,14 @@ func changeOf(c *fiber.Ctx) (change inbound.Change, err error) {
 	if err != nil {
 		return change, err
 	}
-	p := problem{}
+	p := relay.Problems{}
 	change.Action.Name = in.text(p, "action")
 	change.Action.Parameters = in.texts(p, "parameters")
 	if change.Action.Name == "" && len(p["action"]) == 0 {
-		p.add("action", "The action field is required.")
+		p.Add("action", "The action field is required.")
 	}
 	if _, given := in["filter"]; given {
 		change.Filter = new(in.text(p, "filter"))
 	}
-	return change, p.err()
+	return change, p.Err()
 }

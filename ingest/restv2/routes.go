@@ -83,7 +83,7 @@ func New(d Deps) *Surface {
 
 // Mount adds the operations to the app, in the specification's order.
 func (s *Surface) Mount(app fiber.Router, auth *httpd.Auth) {
-	r := app.Group("/v2", auth.Require(account.Messaging, style()), problems)
+	r := app.Group("/v2", auth.Require(account.Messaging, style()), answers().Handler)
 
 	r.Get("/sms/credit", s.getCredit)
 	r.Delete("/sms/:message", s.deleteMessage)
@@ -114,6 +114,6 @@ func style() httpd.Style {
 	return httpd.Style{
 		Credential:      httpd.XAuthToken,
 		Unauthenticated: httpd.Refuse(fiber.StatusUnauthorized, "Unauthenticated."),
-		Forbidden:       httpd.Refuse(fiber.StatusForbidden, unauthorised),
+		Forbidden:       httpd.Refuse(fiber.StatusForbidden, "This action is unauthorised."),
 	}
 }

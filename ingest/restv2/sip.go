@@ -19,12 +19,12 @@ func (s *Surface) requestCDR(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	p := problem{}
+	p := relay.Problems{}
 	ask := sip.Request{
 		From: in.date(p, "from_date", 0), To: in.date(p, "to_date", 24*time.Hour-time.Second),
 		Email: strings.TrimSpace(in.text(p, "email")), Format: in.text(p, "format"), Single: in.flag(p, "single_file"),
 	}
-	if err := p.err(); err != nil {
+	if err := p.Err(); err != nil {
 		return err
 	}
 	o, err := s.records.Request(c.UserContext(), httpd.AccountOf(c), ask)
@@ -36,11 +36,11 @@ func (s *Surface) requestCDR(c *fiber.Ctx) error {
 
 // date reads a moment that must be given, in UTC. A day alone is its midnight and
 // what is added to that.
-func (in input) date(p problem, name string, ofDay time.Duration) time.Time {
+func (in input) date(p relay.Problems, name string, ofDay time.Duration) time.Time {
 	text := strings.TrimSpace(in.text(p, name))
 	if text == "" {
 		if len(p[name]) == 0 {
-			p.add(name, "The "+name+" field is required.")
+			p.Add(name, "The "+name+" field is required.")
 		}
 		return time.Time{}
 	}
@@ -51,12 +51,12 @@ func (in input) date(p problem, name string, ofDay time.Duration) time.Time {
 	if ok && t.Year() >= 1970 && t.Year() < 2200 {
 		return t
 	}
-	p.add(name, "The "+name+" must be a date like 2026-01-31 12:00:00.")
+	p.Add(name, "The "+name+" must be a date like 2026-01-31 12:00:00.")
 	return time.Time{}
 }
 
 // flag reads a truth; a query has it as a word.
-func (in input) flag(p problem, name string) bool {
+func (in input) flag(p relay.Problems, name string) bool {
 	switch v := in[name].(type) {
 	case nil:
 		return false
@@ -67,7 +67,7 @@ func (in input) flag(p problem, name string) bool {
 			return v == "true" || v == "1"
 		}
 	}
-	p.add(name, "The "+name+" must be true or false.")
+	p.Add(name, "The "+name+" must be true or false.")
 	return false
 }
 

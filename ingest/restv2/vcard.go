@@ -14,7 +14,7 @@ func (s *Surface) sendCard(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	p := problem{}
+	p := relay.Problems{}
 	o := in.order(c, p)
 	if o.Body = in.card(p); len(p) > 0 {
 		return s.complete(o, p)
@@ -23,7 +23,7 @@ func (s *Surface) sendCard(c *fiber.Ctx) error {
 }
 
 // card reads a contact card; nil if it is none.
-func (in input) card(p problem) message.Body {
+func (in input) card(p relay.Problems) message.Body {
 	phone := in.phones(p)
 	card := vcard.Card{
 		FirstName: in.required(p, "first_name"), LastName: in.required(p, "last_name"),
@@ -33,7 +33,7 @@ func (in input) card(p problem) message.Body {
 	}
 	version, err := vcard.ParseVersion(in.text(p, "version"))
 	if err != nil && len(p["version"]) == 0 {
-		p.add("version", "The version must be 2.1, 3.0 or 4.0.")
+		p.Add("version", "The version must be 2.1, 3.0 or 4.0.")
 	}
 	if len(p) > 0 {
 		return nil
@@ -62,7 +62,7 @@ func (b cardBody) Cut(reference byte, plain func(string) bool) (message.Cut, err
 }
 
 // phones reads the numbers of the phone object, named as errors name them.
-func (in input) phones(p problem) input {
+func (in input) phones(p relay.Problems) input {
 	out := input{}
 	for _, name := range []string{"mobile", "home", "work", "fax"} {
 		out["phone."+name] = in["phone."+name] // as a query has it
@@ -74,7 +74,7 @@ func (in input) phones(p problem) input {
 			out["phone."+name] = number
 		}
 	default:
-		p.add("phone", "The phone must be an object.")
+		p.Add("phone", "The phone must be an object.")
 	}
 	return out
 }

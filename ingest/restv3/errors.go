@@ -5,6 +5,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/sim"
 )
@@ -12,46 +13,39 @@ import (
 // later is the fixed text of 424.
 const later = "Service temporarily unavailable. Please try again later."
 
-// problems turns errors into this surface's answers, in one place. It stands
-// before the credentials are looked at, which the store may fail to do.
-func problems(c *fiber.Ctx) error {
-	err := c.Next()
-	if err == nil {
-		return nil
+// problems answers the errors of the handlers behind it. It stands before the
+// credentials are looked at, which the store may fail to do.
+func problems() fiber.Handler {
+	answers := httpd.Errors{
+		relay.KindInvalid:         refusal(fiber.StatusUnprocessableEntity, "The request is invalid."),
+		relay.KindNotFound:        refusal(fiber.StatusNotFound, "Not found."),
+		relay.KindUnauthenticated: refusal(fiber.StatusUnauthorized, "Unauthenticated."),
+		relay.KindForbidden:       refusal(fiber.StatusForbidden, "This action is unauthorised."),
+		relay.KindConflict:        refusal(fiber.StatusUnprocessableEntity, "The record was changed by another request."),
+		relay.KindUnavailable:     refusal(fiber.StatusFailedDependency, later),
+		relay.KindNoCredit:        refusal(fiber.StatusFailedDependency, later),
 	}
-	if e, ok := errors.AsType[*fiber.Error](err); ok {
-		return refused(c, e.Code, e.Message)
-	}
-	status, text := statusOf(relay.KindOf(err))
-	if fields := relay.FieldsOf(err); len(fields) > 0 {
-		return invalid(c, fields)
-	}
-	if r, ok := errors.AsType[*sim.Refusal](err); ok {
-		text = r.Error()
-	}
-	if status == 0 {
+	return func(c *fiber.Ctx) error {
+		err := answers.Handler(c)
+		if e, ok := errors.AsType[*fiber.Error](err); ok {
+			return refused(c, e.Code, e.Message)
+		}
 		return err // unexpected: httpd answers and logs
 	}
-	return refused(c, status, text)
 }
 
-// statusOf is the table of the kinds of error; 0 for what is unexpected.
-func statusOf(k relay.Kind) (status int, text string) {
-	switch k {
-	case relay.KindInvalid:
-		return fiber.StatusUnprocessableEntity, "The request is invalid."
-	case relay.KindNotFound:
-		return fiber.StatusNotFound, "Not found."
-	case relay.KindUnauthenticated:
-		return fiber.StatusUnauthorized, "Unauthenticated."
-	case relay.KindForbidden:
-		return fiber.StatusForbidden, "This action is unauthorised."
-	case relay.KindConflict:
-		return fiber.StatusUnprocessableEntity, "The record was changed by another request."
-	case relay.KindUnavailable, relay.KindNoCredit:
-		return fiber.StatusFailedDependency, later
+// refusal answers with the problems of parameters, else with the text of a Refusal,
+// else with the text of its kind.
+func refusal(status int, text string) httpd.Answer {
+	return func(c *fiber.Ctx, err error) error {
+		if fields := relay.FieldsOf(err); len(fields) > 0 {
+			return invalid(c, fields)
+		}
+		if r, ok := errors.AsType[*sim.Refusal](err); ok {
+			return refused(c, status, r.Error())
+		}
+		return refused(c, status, text)
 	}
-	return 0, ""
 }
 
 // bareKey marks operations whose answers have no success.

@@ -40,7 +40,7 @@ func TestEveryErrorHasItsAnswer(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			app := httpd.New(httpd.Options{Logger: slog.New(slog.DiscardHandler)})
 			fail := func(*fiber.Ctx) error { return tc.err }
-			r := app.Group("/", problems)
+			r := app.Group("/", problems())
 			r.Get("/", fail)
 			r.Get("/bare", bare, fail)
 			resp, err := app.Test(httptest.NewRequest("GET", tc.path, nil))

@@ -30,7 +30,7 @@ func New(d Deps) *Surface { return &Surface{sims: d.SIMs, actions: d.Actions, us
 // Mount adds the operations to the app, in the specification's order, except that
 // what an ICCID would be mistaken for stands before it.
 func (s *Surface) Mount(app fiber.Router, auth *httpd.Auth) {
-	r := app.Group("/v3/mno", problems, auth.Require(account.Cellular, style()))
+	r := app.Group("/v3/mno", problems(), auth.Require(account.Cellular, style()))
 
 	r.Get("/", s.listSIMs)
 	r.Post("/:iccid/activate", s.activate)

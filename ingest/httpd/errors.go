@@ -1,0 +1,64 @@
+package httpd
+
+import (
+	"errors"
+	"maps"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/relay"
+)
+
+// Answer answers a request that failed.
+type Answer func(c *fiber.Ctx, err error) error
+
+// Errors is the answers of a surface to errors, by kind. What it has no answer to is
+// answered by the app: fiber's own errors, back ends that are down, unexpected errors.
+type Errors map[relay.Kind]Answer
+
+// ErrorsOf returns a surface's own answers together with those that surfaces share.
+func ErrorsOf(own Errors) Errors {
+	all := Errors{
+		relay.KindInvalid:         func(c *fiber.Ctx, err error) error { return Invalid(c, relay.FieldsOf(err)) },
+		relay.KindNotFound:        Fixed(fiber.StatusNotFound, "Not found."),
+		relay.KindUnauthenticated: Fixed(fiber.StatusUnauthorized, "Unauthenticated."),
+		relay.KindForbidden:       Fixed(fiber.StatusForbidden, "This action is unauthorised."),
+	}
+	maps.Copy(all, own)
+	return all
+}
+
+// Handler calls the handlers behind it and answers their errors.
+func (e Errors) Handler(c *fiber.Ctx) error {
+	err := c.Next()
+	if _, ok := errors.AsType[*fiber.Error](err); ok {
+		return err
+	}
+	if answer, ok := e[relay.KindOf(err)]; ok && err != nil {
+		return answer(c, err)
+	}
+	return err
+}
+
+// Fixed answers with a text of the surface.
+func Fixed(status int, text string) Answer {
+	return func(c *fiber.Ctx, _ error) error { return Message(c, status, text) }
+}
+
+// Verbatim answers with the text of the error.
+func Verbatim(status int) Answer {
+	return func(c *fiber.Ctx, err error) error { return Message(c, status, err.Error()) }
+}
+
+// Empty answers without a body.
+func Empty(status int) Answer {
+	return func(c *fiber.Ctx, _ error) error {
+		c.Status(status)
+		return nil
+	}
+}
+
+// Invalid answers 422 with the problems of parameters.
+func Invalid(c *fiber.Ctx, fields map[string][]string) error {
+	return c.Status(fiber.StatusUnprocessableEntity).JSON(fiber.Map{"message": "The given data was invalid.", "errors": fields})
+}

@@ -1,0 +1,52 @@
+package httpd_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/relay"
+)
+
+func TestEveryKindOfErrorHasItsAnswer(t *testing.T) {
+	answers := httpd.ErrorsOf(httpd.Errors{
+		relay.KindConflict: httpd.Verbatim(409),
+		relay.KindNoCredit: httpd.Fixed(402, "Insufficient credit."),
+		relay.KindNotFound: httpd.Empty(404),
+	})
+	for name, tc := range map[string]struct {
+		err    error
+		status int
+		body   string
+	}{
+		"none":            {nil, 200, ""},
+		"parameters":      {relay.Invalid("to", "No."), 422, `{"errors":{"to":["No."]},"message":"The given data was invalid."}`},
+		"not found":       {relay.Errorf(relay.KindNotFound, "inside"), 404, ""},
+		"wrapped":         {fmt.Errorf("SIM: %w", relay.Errorf(relay.KindForbidden, "inside")), 403, `{"message":"This action is unauthorised."}`},
+		"unauthenticated": {relay.Errorf(relay.KindUnauthenticated, "inside"), 401, `{"message":"Unauthenticated."}`},
+		"its own text":    {relay.Errorf(relay.KindConflict, "taken by acme"), 409, `{"message":"taken by acme"}`},
+		"a fixed text":    {relay.Errorf(relay.KindNoCredit, "inside"), 402, `{"message":"Insufficient credit."}`},
+		"an answer":       {fiber.NewError(413, "Too much."), 413, `{"message":"Too much."}`},
+		"unavailable":     {relay.Errorf(relay.KindUnavailable, "inside"), 503, `{"message":"Service temporarily unavailable. Please try again later."}`},
+		"unexpected":      {errors.New("inside"), 500, `{"message":"Internal error. Request 1."}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			app := httpd.New(httpd.Options{Logger: slog.New(slog.DiscardHandler)})
+			app.Get("/", answers.Handler, func(*fiber.Ctx) error { return tc.err })
+			resp, err := app.Test(httptest.NewRequest("GET", "/", nil))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := io.ReadAll(resp.Body)
+			if err != nil || resp.StatusCode != tc.status || string(got) != tc.body {
+				t.Errorf("got %d %s (%v)\nwant %d %s", resp.StatusCode, got, err, tc.status, tc.body)
+			}
+		})
+	}
+}
