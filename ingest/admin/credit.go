@@ -25,11 +25,8 @@ func (s *Surface) listCredit(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	acct, limit, before := sel.account(), sel.limit(), sel.before()
-	if acct == 0 && sel.errs["account"] == nil {
-		sel.bad("account", "The account field is required.")
-	}
-	if err := sel.err(); err != nil {
+	acct, limit, before := sel.requiredAccount(), sel.limit(), sel.before()
+	if err := sel.Err(); err != nil {
 		return err
 	}
 	if _, err := s.Accounts.Account(c.UserContext(), acct); err != nil {
@@ -61,7 +58,7 @@ func (s *selection) before() uint64 {
 	}
 	n, err := strconv.ParseUint(text, 10, 64)
 	if err != nil || n == 0 {
-		s.bad("cursor", "want the meta.next of a page, got "+strconv.Quote(text))
+		s.Add("cursor", "want the meta.next of a page, got "+strconv.Quote(text))
 	}
 	return n
 }

@@ -1,11 +1,10 @@
 package admin
 
 import (
-	"net/url"
-	"strings"
-
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/penstock/penstock/ingest/httpd/params"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/iot"
 )
@@ -33,13 +32,10 @@ type SensorView struct {
 }
 
 func (s *Surface) getDecoder(c *fiber.Ctx) error {
-	ctx, id := c.UserContext(), strings.Clone(c.Params("decoder_id"))
-	if plain, err := url.PathUnescape(id); err == nil {
-		id = plain
-	}
-	sel := &selection{c: c, errs: map[string][]string{}}
+	ctx, id := c.UserContext(), params.Path(c, "decoder_id")
+	sel := &selection{c: c, Problems: relay.Problems{}}
 	acct := sel.account()
-	if err := sel.err(); err != nil {
+	if err := sel.Err(); err != nil {
 		return err
 	}
 	r := TryRequest{Account: acct, DecoderID: id}

@@ -78,7 +78,7 @@ func (s *Surface) listDeliveries(c *fiber.Ctx) error {
 	}
 	f := sel.deliveries()
 	f.Limit, f.Cursor = sel.limit(), sel.cursor()
-	if err := sel.err(); err != nil {
+	if err := sel.Err(); err != nil {
 		return err
 	}
 	found, next, err := s.Deliveries.List(c.UserContext(), f)
@@ -100,7 +100,7 @@ func (s *Surface) replayDeliveries(c *fiber.Ctx) error {
 	}
 	f, delivered := sel.deliveries(), sel.flag("include_delivered")
 	sel.require()
-	if err := sel.err(); err != nil {
+	if err := sel.Err(); err != nil {
 		return err
 	}
 	n, err := outbox.Replay(c.UserContext(), s.Deliveries, f, delivered, s.Now)

@@ -172,9 +172,9 @@ func (s *Surface) listEvents(c *fiber.Ctx) error {
 	limit := sel.limit()
 	at, ok := parsePositions(sel.cursor(), s.Node)
 	if !ok {
-		sel.bad("cursor", "want the next of an earlier page")
+		sel.Add("cursor", "want the next of an earlier page")
 	}
-	if err := sel.err(); err != nil {
+	if err := sel.Err(); err != nil {
 		return err
 	}
 	own, err := s.ownEvents(c.UserContext(), intakes, f, at[s.Node], limit+1)
@@ -277,7 +277,7 @@ func (s *Surface) replayEvents(c *fiber.Ctx) error {
 	dry, rules := sel.flag("dry_run"), sel.flag("rules")
 	sel.require()
 	limit := sel.limit()
-	if err := sel.err(); err != nil {
+	if err := sel.Err(); err != nil {
 		return err
 	}
 	others, err := s.Peers.others(c)

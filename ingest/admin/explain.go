@@ -59,7 +59,7 @@ func (s *Surface) explainRelay(c *fiber.Ctx) error {
 		return err
 	}
 	acct := sel.account()
-	if err := sel.err(); err != nil {
+	if err := sel.Err(); err != nil {
 		return err
 	}
 	body, err := httpd.Body(c, 4<<20)

@@ -84,16 +84,13 @@ func (s *selection) messages() message.Filter {
 	for _, state := range message.States() {
 		states = append(states, string(state))
 	}
-	f := message.Filter{Account: s.account(), State: message.State(s.oneOf("state", states...)), Number: s.number()}
+	f := message.Filter{Account: s.requiredAccount(), State: message.State(s.oneOf("state", states...)), Number: s.number()}
 	for _, text := range s.ids() {
 		id, ok := message.ParseID(text)
 		if !ok {
-			s.bad("ids", "want ids of messages, got "+strconv.Quote(text))
+			s.Add("ids", "want ids of messages, got "+strconv.Quote(text))
 		}
 		f.IDs = append(f.IDs, id)
-	}
-	if f.Account == 0 && s.errs["account"] == nil {
-		s.bad("account", "The account field is required.")
 	}
 	return f
 }
@@ -106,7 +103,7 @@ func (s *Surface) listMessages(c *fiber.Ctx) error {
 	}
 	f := sel.messages()
 	f.Limit, f.Before = sel.limit(), message.ID(sel.before())
-	if err := sel.err(); err != nil {
+	if err := sel.Err(); err != nil {
 		return err
 	}
 	found, next, err := s.Messages.List(c.UserContext(), f)
@@ -130,10 +127,10 @@ func (s *Surface) resendMessages(c *fiber.Ctx) error {
 		return err
 	}
 	f := sel.messages()
-	if len(f.IDs) == 0 && sel.errs["ids"] == nil {
-		sel.bad("ids", "name the messages")
+	if len(f.IDs) == 0 && sel.Problems["ids"] == nil {
+		sel.Add("ids", "name the messages")
 	}
-	if err := sel.err(); err != nil {
+	if err := sel.Err(); err != nil {
 		return err
 	}
 	n, err := message.Resend(c.UserContext(), s.Messages, f, s.Now())

@@ -55,8 +55,8 @@ func alarmOf(acct account.ID, a rule.Alarm) alarmJSON {
 // requiredAccount is the account of an operation on one account's records.
 func (s *selection) requiredAccount() account.ID {
 	acct := s.account()
-	if acct == 0 && s.errs["account"] == nil {
-		s.bad("account", "The account field is required.")
+	if acct == 0 && s.Problems["account"] == nil {
+		s.Add("account", "The account field is required.")
 	}
 	return acct
 }
@@ -69,7 +69,7 @@ func (s *Surface) listRules(c *fiber.Ctx) error {
 		return err
 	}
 	acct, limit, before := sel.requiredAccount(), sel.limit(), sel.before()
-	if err := sel.err(); err != nil {
+	if err := sel.Err(); err != nil {
 		return err
 	}
 	if _, err := s.Accounts.Account(c.UserContext(), acct); err != nil {
@@ -107,7 +107,7 @@ func (s *Surface) listAlarms(c *fiber.Ctx) error {
 		State: rule.State(sel.oneOf("state", string(rule.Raised), string(rule.Cleared))), RuleID: sel.text("rule_id"), DeviceID: sel.text("device_id"),
 		From: sel.moment("from"), To: sel.moment("to"), Limit: min(sel.limit(), maxAlarms), Cursor: sel.cursor(),
 	}
-	if err := sel.err(); err != nil {
+	if err := sel.Err(); err != nil {
 		return err
 	}
 	if _, err := s.Accounts.Account(c.UserContext(), acct); err != nil {
@@ -134,10 +134,10 @@ func (s *Surface) patchAlarm(c *fiber.Ctx) error {
 		return err
 	}
 	acct, note := sel.requiredAccount(), sel.text("note")
-	if !sel.flag("acknowledged") && sel.errs["acknowledged"] == nil {
-		sel.bad("acknowledged", "The acknowledged must be true.")
+	if !sel.flag("acknowledged") && sel.Problems["acknowledged"] == nil {
+		sel.Add("acknowledged", "The acknowledged must be true.")
 	}
-	if err := sel.err(); err != nil {
+	if err := sel.Err(); err != nil {
 		return err
 	}
 	a, err := s.Rules.Acknowledge(c.UserContext(), acct, strings.Clone(c.Params("alarm_id")), operator, note)

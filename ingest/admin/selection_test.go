@@ -32,7 +32,7 @@ func FuzzSelection(f *testing.F) {
 		selects := len(d.IDs) > 0 || d.State != "" || d.Account != 0 || d.Kind != "" || d.Relay != "" || d.Target != "" ||
 			!d.From.IsZero() || !d.To.IsZero() || d.Query != ""
 		s.require()
-		err = s.err()
+		err = s.Err()
 		if err != nil && (relay.KindOf(err) != relay.KindInvalid || len(relay.FieldsOf(err)) == 0) {
 			t.Fatal(err)
 		}

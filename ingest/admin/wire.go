@@ -21,16 +21,16 @@ const (
 
 // selection reads the fields of a query or a body; each may stand in either.
 type selection struct {
+	relay.Problems
 	c    *fiber.Ctx
 	body map[string]json.RawMessage
-	errs map[string][]string
 	// used counts the fields that selected anything.
 	used int
 }
 
 // selectionOf reads the body, if there is one, as a JSON object.
 func selectionOf(c *fiber.Ctx) (*selection, error) {
-	s := &selection{c: c, errs: map[string][]string{}}
+	s := &selection{c: c, Problems: relay.Problems{}}
 	raw, err := httpd.Body(c, 4<<20)
 	if err != nil {
 		return nil, err
@@ -39,15 +39,6 @@ func selectionOf(c *fiber.Ctx) (*selection, error) {
 		return nil, fiber.NewError(fiber.StatusUnprocessableEntity, "Invalid JSON.")
 	}
 	return s, nil
-}
-
-func (s *selection) bad(name, problem string) { s.errs[name] = append(s.errs[name], problem) }
-
-func (s *selection) err() error {
-	if len(s.errs) == 0 {
-		return nil
-	}
-	return &relay.Error{Kind: relay.KindInvalid, Message: "invalid selection", Fields: s.errs}
 }
 
 // text returns a field as text; a number in a body counts as text.
@@ -75,7 +66,7 @@ func (s *selection) oneOf(name string, words ...string) string {
 			return v
 		}
 	}
-	s.bad(name, "want one of "+strings.Join(words, ", ")+", got "+strconv.Quote(v))
+	s.Add(name, "want one of "+strings.Join(words, ", ")+", got "+strconv.Quote(v))
 	return ""
 }
 
@@ -87,7 +78,7 @@ func (s *selection) moment(name string) time.Time {
 	if t, ok := iso8601.Parse(v); ok {
 		return t
 	}
-	s.bad(name, "want a time like 2026-01-31T12:00:00Z, got "+strconv.Quote(v))
+	s.Add(name, "want a time like 2026-01-31T12:00:00Z, got "+strconv.Quote(v))
 	return time.Time{}
 }
 
@@ -98,7 +89,7 @@ func (s *selection) account() account.ID {
 	}
 	n, err := strconv.ParseInt(v, 10, 64)
 	if err != nil {
-		s.bad("account", "want an account's number, got "+strconv.Quote(v))
+		s.Add("account", "want an account's number, got "+strconv.Quote(v))
 	}
 	return account.ID(n)
 }
@@ -114,7 +105,7 @@ func (s *selection) ids() []string {
 	var out []string
 	if raw, ok := s.body["ids"]; ok {
 		if json.Unmarshal(raw, &out) != nil {
-			s.bad("ids", "want a list of ids")
+			s.Add("ids", "want a list of ids")
 		}
 	}
 	if len(out) > 0 {
@@ -132,7 +123,7 @@ func (s *selection) flag(name string) bool {
 	}
 	b, err := strconv.ParseBool(v)
 	if err != nil {
-		s.bad(name, "want true or false")
+		s.Add(name, "want true or false")
 	}
 	return b
 }
@@ -146,7 +137,7 @@ func (s *selection) limit() int {
 	}
 	n, err := strconv.Atoi(v)
 	if err != nil || n < 1 || n > maxLimit {
-		s.bad("limit", "want 1 to 1000")
+		s.Add("limit", "want 1 to 1000")
 	}
 	return n
 }
@@ -162,7 +153,7 @@ func (s *selection) cursor() string {
 // require refuses a replay that selects everything by accident.
 func (s *selection) require() {
 	if s.used == 0 {
-		s.bad("ids", "name ids or at least one filter")
+		s.Add("ids", "name ids or at least one filter")
 	}
 }
 

@@ -1,7 +1,6 @@
 package carrier
 
 import (
-	"errors"
 	"net/url"
 
 	"github.com/gofiber/fiber/v2"
@@ -15,7 +14,7 @@ import (
 type Adapter struct {
 	// Parse reads a post. It fills what the carrier said about each message;
 	// the ids, the account and the time of receipt are the processor's. An
-	// error is errInvalidJSON, relay.KindInvalid with the fields, or notMessage;
+	// error is params.ErrSyntax, relay.KindInvalid with the fields, or notMessage;
 	// messages that could be read come with it.
 	Parse func(e *intake.Entry) ([]inbound.Message, error)
 	// Verify checks what the carrier signed with the token's secret; nil for a
@@ -55,16 +54,13 @@ func empty(c *fiber.Ctx, _ string) error {
 	return nil
 }
 
-// errInvalidJSON is a body that is no JSON.
-var errInvalidJSON = errors.New("Invalid JSON.") //nolint:staticcheck // the answer's text
-
 // parameters reads the query; its error is about the whole of it.
 func parameters(raw string) (url.Values, error) {
 	q, err := url.ParseQuery(raw)
 	if err != nil {
 		f := newForm(nil)
-		f.fail("query", "The query is not URL-encoded.")
-		return nil, f.err()
+		f.Add("query", "The query is not URL-encoded.")
+		return nil, f.Err()
 	}
 	return q, nil
 }

@@ -6,14 +6,15 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/relay"
 )
 
 // refuse answers for a post that cannot be read.
 func refuse(c *fiber.Ctx, err error) error {
-	if errors.Is(err, errInvalidJSON) {
-		return httpd.Message(c, fiber.StatusUnprocessableEntity, errInvalidJSON.Error())
+	if errors.Is(err, params.ErrSyntax) {
+		return httpd.Message(c, fiber.StatusUnprocessableEntity, params.ErrSyntax.Error())
 	}
 	if relay.KindOf(err) != relay.KindInvalid {
 		return err

@@ -2,14 +2,16 @@ package carrier
 
 import (
 	"bytes"
-	"encoding/json"
-	"io"
+	"errors"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/penstock/penstock/decoders/iso8601"
+	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/ingest/intake"
+	"github.com/penstock/penstock/relay"
 )
 
 // notMessage is a post that is safe to acknowledge and is no message: it says
@@ -59,39 +61,27 @@ func objectOf(q url.Values) object {
 
 // jsonObject reads a body that is one JSON object.
 func jsonObject(body []byte) (object, error) {
-	d := json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(body, []byte("\ufeff"))))
-	d.UseNumber()
-	var v any
-	if err := d.Decode(&v); err != nil {
-		return nil, errInvalidJSON
+	o, err := params.Object(bytes.TrimPrefix(body, []byte("\ufeff")))
+	if errors.Is(err, params.ErrNotObject) {
+		return nil, relay.Problems{"body": {err.Error()}}.Err()
 	}
-	if _, err := d.Token(); err != io.EOF {
-		return nil, errInvalidJSON
-	}
-	o, ok := v.(map[string]any)
-	if !ok {
-		f := newForm(nil)
-		f.fail("body", "The body must be an object.")
-		return nil, f.err()
-	}
-	return o, nil
+	return o, err
 }
 
 // get returns a field as a form reads it; truth is text too.
-func (o object) get(name string) (value, bool) {
-	if b, ok := o[name].(bool); ok {
-		if b {
-			return value{"true", true}, true
-		}
-		return value{"false", true}, true
+func (o object) get(name string) (any, bool) {
+	v, given := o[name]
+	if b, ok := v.(bool); ok {
+		return strconv.FormatBool(b), true
 	}
-	return jsonValue(o[name])
+	return v, given
 }
 
 // text returns a field that is text or a number, else "".
 func (o object) text(name string) string {
 	v, _ := o.get(name)
-	return v.text
+	text, _ := textOf(v)
+	return text
 }
 
 // has reports whether a field is there and is not null.

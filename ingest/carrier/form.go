@@ -2,11 +2,13 @@ package carrier
 
 import (
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/penstock/penstock/decoders/gsm"
+	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/inbound"
 )
@@ -18,63 +20,49 @@ const (
 	maxUDH  = 256
 )
 
-// value is a field as it came; ok says that it is text, or a number where
-// digits are meant.
-type value struct {
-	text string
-	ok   bool
+// form is the fields of a post and what is wrong with them.
+type form struct{ *params.Input }
+
+func newForm(get params.Source) *form {
+	return &form{params.New(get, func(name string) string { return name })}
 }
 
-// form reads fields and collects what is wrong with them.
-type form struct {
-	// get returns a field and whether it is there.
-	get    func(name string) (value, bool)
-	errors map[string][]string
-}
+func (f *form) has(name string) bool { return f.Value(name) != nil }
 
-func newForm(get func(string) (value, bool)) *form {
-	return &form{get: get, errors: make(map[string][]string)}
-}
-
-func (f *form) fail(field, message string) {
-	f.errors[field] = append(f.errors[field], message)
-}
-
-// err returns all that is wrong, or nil.
-func (f *form) err() error {
-	if len(f.errors) == 0 {
-		return nil
+// textOf returns a field that is text, or a number where digits are meant; missing is
+// empty.
+func textOf(v any) (text string, ok bool) {
+	switch v := v.(type) {
+	case nil:
+		return "", true
+	case string:
+		return v, true
+	case json.Number:
+		return v.String(), true
 	}
-	return &relay.Error{Kind: relay.KindInvalid, Message: "The given data was invalid.", Fields: f.errors}
-}
-
-func (f *form) has(name string) bool {
-	_, there := f.get(name)
-	return there
+	return "", false
 }
 
 // optional returns a text of at most limit bytes, empty if it is not there.
 func (f *form) optional(name string, limit int) string {
-	v, there := f.get(name)
+	text, ok := textOf(f.Value(name))
 	switch {
-	case !there:
-		return ""
-	case !v.ok:
-		f.fail(name, "The "+name+" must be a string.")
-	case len(v.text) > limit:
-		f.fail(name, fmt.Sprintf("The %s may not be longer than %d bytes.", name, limit))
+	case !ok:
+		f.Add(name, "The "+name+" must be a string.")
+	case len(text) > limit:
+		f.Add(name, fmt.Sprintf("The %s may not be longer than %d bytes.", name, limit))
 	default:
-		return v.text
+		return text
 	}
 	return ""
 }
 
 // required is optional for a field that must be there and not be empty.
 func (f *form) required(name string, limit int) string {
-	before := len(f.errors)
+	before := len(f.Problems)
 	s := f.optional(name, limit)
-	if s == "" && len(f.errors) == before {
-		f.fail(name, "The "+name+" field is required.")
+	if s == "" && len(f.Problems) == before {
+		f.Add(name, "The "+name+" field is required.")
 	}
 	return s
 }
@@ -83,7 +71,7 @@ func (f *form) required(name string, limit int) string {
 func (f *form) hex(name string, limit int) []byte {
 	b, err := hex.DecodeString(f.optional(name, 2*limit))
 	if err != nil {
-		f.fail(name, "The "+name+" must be hexadecimal octets.")
+		f.Add(name, "The "+name+" must be hexadecimal octets.")
 		return nil
 	}
 	return b
@@ -99,7 +87,7 @@ func (f *form) addresses(m *inbound.Message, from, to string) {
 // numbers tidies sender and number; the fields are where they came from.
 func (f *form) numbers(m *inbound.Message, from, to string) {
 	if !utf8.ValidString(m.From) {
-		f.fail(from, "The "+from+" is not UTF-8.")
+		f.Add(from, "The "+from+" is not UTF-8.")
 	}
 	if number, ok := relay.NumberFrom(m.From); ok {
 		m.From = number
@@ -109,7 +97,7 @@ func (f *form) numbers(m *inbound.Message, from, to string) {
 	}
 	number, ok := relay.NumberFrom(m.To)
 	if !ok || len(number) > 15 {
-		f.fail(to, "The "+to+" must be a number of 1 to 15 digits.")
+		f.Add(to, "The "+to+" must be a number of 1 to 15 digits.")
 	}
 	m.To = number
 }
@@ -118,9 +106,9 @@ func (f *form) numbers(m *inbound.Message, from, to string) {
 func (f *form) id(name, id string) string {
 	switch {
 	case id == "":
-		f.fail(name, "The "+name+" field is required.")
+		f.Add(name, "The "+name+" field is required.")
 	case len(id) > maxName:
-		f.fail(name, fmt.Sprintf("The %s may not be longer than %d bytes.", name, maxName))
+		f.Add(name, fmt.Sprintf("The %s may not be longer than %d bytes.", name, maxName))
 	}
 	return id
 }
@@ -128,7 +116,7 @@ func (f *form) id(name, id string) string {
 // plain returns a text that has to be there, as UTF-8.
 func (f *form) plain(name string) string {
 	if !f.has(name) {
-		f.fail(name, "The "+name+" field is required.")
+		f.Add(name, "The "+name+" field is required.")
 	}
 	return strings.ToValidUTF8(f.optional(name, maxText), "\uFFFD")
 }
@@ -146,7 +134,7 @@ func (f *form) whole(alphabet *gsm.Alphabet, m *inbound.Message, name string, me
 
 // one returns the message, or what is wrong with it.
 func (f *form) one(m inbound.Message) ([]inbound.Message, error) {
-	if err := f.err(); err != nil {
+	if err := f.Err(); err != nil {
 		return nil, err
 	}
 	return []inbound.Message{m}, nil

@@ -16,6 +16,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/inbound"
@@ -153,7 +154,7 @@ func FuzzParse(f *testing.F) {
 		switch n, no := errors.AsType[notMessage](err); {
 		case no && n == "":
 			t.Fatal("a post that is no message does not say what it is")
-		case err != nil && !no && !errors.Is(err, errInvalidJSON) && len(relay.FieldsOf(err)) == 0:
+		case err != nil && !no && !errors.Is(err, params.ErrSyntax) && len(relay.FieldsOf(err)) == 0:
 			t.Fatalf("%v names no field", err)
 		case err == nil && len(found) == 0:
 			t.Fatal("neither a message nor a reason")

@@ -28,7 +28,7 @@ func parseInfobip(alphabet *gsm.Alphabet, e *intake.Entry) ([]inbound.Message, e
 	}
 	f := newForm(nil)
 	if len(results) == 0 || len(results) > maxResults {
-		f.fail("results", fmt.Sprintf("The results must be a list of 1 to %d messages.", maxResults))
+		f.Add("results", fmt.Sprintf("The results must be a list of 1 to %d messages.", maxResults))
 	}
 	var out []inbound.Message
 	var receipt error
@@ -44,7 +44,7 @@ func parseInfobip(alphabet *gsm.Alphabet, e *intake.Entry) ([]inbound.Message, e
 		}
 		out = append(out, m)
 	}
-	if err := f.err(); err != nil || len(out) > 0 {
+	if err := f.Err(); err != nil || len(out) > 0 {
 		return out, err
 	}
 	return nil, receipt
@@ -57,7 +57,7 @@ func (f *form) take(at string, nested bool, err error) {
 	}
 	for name, texts := range relay.FieldsOf(err) {
 		for _, text := range texts {
-			f.fail(at+name, text)
+			f.Add(at+name, text)
 		}
 	}
 }
@@ -71,5 +71,5 @@ func infobipMessage(alphabet *gsm.Alphabet, o object) (inbound.Message, error) {
 	m := inbound.Message{CarrierID: f.required("messageId", maxName), SentAt: when(o.text("receivedAt"))}
 	f.addresses(&m, "from", "to")
 	f.whole(alphabet, &m, "text", nil)
-	return m, f.err()
+	return m, f.Err()
 }

@@ -1,7 +1,6 @@
 package carrier
 
 import (
-	"encoding/json"
 	"errors"
 	"net/url"
 	"strconv"
@@ -9,6 +8,7 @@ import (
 
 	"github.com/penstock/penstock/decoders/gsm"
 	"github.com/penstock/penstock/decoders/iso8601"
+	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/inbound"
@@ -41,8 +41,8 @@ func (f *form) json(alphabet *gsm.Alphabet) inbound.Message {
 // it shall have come. The error is relay.KindInvalid with the fields.
 func ReadJSON(body []byte) (m inbound.Message, err error) {
 	o, err := jsonObject(body)
-	if errors.Is(err, errInvalidJSON) {
-		return m, relay.Invalid("body", errInvalidJSON.Error())
+	if errors.Is(err, params.ErrSyntax) {
+		return m, relay.Invalid("body", params.ErrSyntax.Error())
 	}
 	if err != nil {
 		return m, err
@@ -56,41 +56,20 @@ func ReadJSON(body []byte) (m inbound.Message, err error) {
 	if at := f.optional("received_at", maxName); at != "" {
 		m.ReceivedAt = f.moment("received_at", at)
 	}
-	return m, f.err()
+	return m, f.Err()
 }
 
 // jsonFields returns the fields of the body, or of the query without one.
-func jsonFields(e *intake.Entry) (func(string) (value, bool), error) {
+func jsonFields(e *intake.Entry) (params.Source, error) {
 	if len(e.Body) == 0 && e.Query != "" {
 		q, err := parameters(e.Query)
 		return queryFields(q), err
 	}
 	o, err := jsonObject(e.Body)
-	return func(name string) (value, bool) { return jsonValue(o[name]) }, err
+	return params.OfObject(o), err
 }
 
-// jsonValue takes text and numbers; null is not there.
-func jsonValue(v any) (value, bool) {
-	switch v := v.(type) {
-	case nil:
-		return value{}, false
-	case string:
-		return value{v, true}, true
-	case json.Number:
-		return value{v.String(), true}, true
-	}
-	return value{}, true
-}
-
-func queryFields(q url.Values) func(string) (value, bool) {
-	return func(name string) (value, bool) {
-		all, there := q[name]
-		if !there || len(all) == 0 {
-			return value{}, false
-		}
-		return value{all[0], true}, true
-	}
-}
+func queryFields(q url.Values) params.Source { return params.OfObject(objectOf(q)) }
 
 func (f *form) sentAt() time.Time {
 	s := f.optional("sent_at", maxName)
@@ -103,7 +82,7 @@ func (f *form) sentAt() time.Time {
 func (f *form) moment(name, text string) time.Time {
 	t, ok := iso8601.Parse(text)
 	if !ok {
-		f.fail(name, "The "+name+" must be an ISO 8601 date and time.")
+		f.Add(name, "The "+name+" must be an ISO 8601 date and time.")
 	}
 	return t
 }
@@ -113,13 +92,13 @@ func (f *form) content(alphabet *gsm.Alphabet, m *inbound.Message) {
 	coding := f.coding()
 	switch {
 	case f.has("text") && f.has("data"):
-		f.fail("data", "The data and the text exclude each other.")
+		f.Add("data", "The data and the text exclude each other.")
 	case f.has("data"):
 		f.data(alphabet, m, coding)
 	case !f.has("text"):
-		f.fail("text", "The text field is required when data is not present.")
+		f.Add("text", "The text field is required when data is not present.")
 	case coding == inbound.Binary:
-		f.fail("coding", "The coding 8 needs data.")
+		f.Add("coding", "The coding 8 needs data.")
 	default:
 		m.Text, m.Coding = f.optional("text", maxText), coding
 		if coding == 0 {
@@ -137,7 +116,7 @@ func (f *form) coding() inbound.Coding {
 	n, err := strconv.Atoi(s)
 	c := inbound.Coding(n)
 	if err != nil || c != inbound.GSM && c != inbound.Binary && c != inbound.Unicode {
-		f.fail("coding", "The coding must be 7, 8 or 16.")
+		f.Add("coding", "The coding must be 7, 8 or 16.")
 		return 0
 	}
 	return c
@@ -156,7 +135,7 @@ func (f *form) data(alphabet *gsm.Alphabet, m *inbound.Message, coding inbound.C
 		coding, m.Data = inbound.Binary, data
 	}
 	if err != nil {
-		f.fail("data", "The data is not in the coding given: "+err.Error()+".")
+		f.Add("data", "The data is not in the coding given: "+err.Error()+".")
 	}
 	m.Coding = coding
 }

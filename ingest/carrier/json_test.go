@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/inbound"
@@ -109,7 +110,7 @@ func TestParseJSONRefuses(t *testing.T) {
 // fieldsIn names the fields of an error in order; "json" for a body that is no
 // JSON, "" for none.
 func fieldsIn(err error) string {
-	if errors.Is(err, errInvalidJSON) {
+	if errors.Is(err, params.ErrSyntax) {
 		return "json"
 	}
 	var names []string

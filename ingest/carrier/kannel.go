@@ -29,7 +29,7 @@ func parseKannel(alphabet *gsm.Alphabet, e *intake.Entry) ([]inbound.Message, er
 	m.Status = inbound.StatusOf(m.UDH)
 	m.SentAt = kannelTime(f.optional("time", maxName))
 	f.kannelContent(alphabet, &m)
-	if err := f.err(); err != nil {
+	if err := f.Err(); err != nil {
 		return nil, err
 	}
 	return []inbound.Message{m}, nil
@@ -61,7 +61,7 @@ func kannelTime(s string) time.Time {
 // Unicode that it has made UTF-8 7-bit too.
 func (f *form) kannelContent(alphabet *gsm.Alphabet, m *inbound.Message) {
 	if !f.has("text") {
-		f.fail("text", "The text field is required.")
+		f.Add("text", "The text field is required.")
 		return
 	}
 	text, charset := f.optional("text", maxText), strings.ToLower(f.optional("charset", maxName))
@@ -74,7 +74,7 @@ func (f *form) kannelContent(alphabet *gsm.Alphabet, m *inbound.Message) {
 	case "2":
 		m.Coding, m.Text = inbound.Unicode, unicodeText(m, text, charset)
 	default:
-		f.fail("coding", "The coding must be 0, 1 or 2.")
+		f.Add("coding", "The coding must be 0, 1 or 2.")
 	}
 }
 

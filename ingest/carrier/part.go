@@ -26,7 +26,7 @@ func (f *form) sar() *inbound.Part {
 func (f *form) integer(name string, from, to int) int {
 	n, err := strconv.Atoi(f.optional(name, maxName))
 	if err != nil || n < from || n > to {
-		f.fail(name, "The "+name+" must be a number from "+strconv.Itoa(from)+" to "+strconv.Itoa(to)+".")
+		f.Add(name, "The "+name+" must be a number from "+strconv.Itoa(from)+" to "+strconv.Itoa(to)+".")
 		return 0
 	}
 	return n

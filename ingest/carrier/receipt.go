@@ -144,7 +144,7 @@ func kannelReceipt(r *message.Receipt, e *intake.Entry) error {
 	if answer := f.optional("answer", maxText); strings.Contains(answer, "stat:") {
 		r.Line = readable(answer)
 	}
-	return f.err()
+	return f.Err()
 }
 
 // jsonReceipt reads {ref, state or code, text}, or a query of these. The ref of the
@@ -168,12 +168,12 @@ func jsonReceipt(r *message.Receipt, e *intake.Entry) error {
 	r.Line = f.optional("text", maxText)
 	if o.has("code") {
 		r.State = f.code("code")
-		return f.err()
+		return f.Err()
 	}
 	if r.State, err = stateNamed(f.required("state", maxName)); err != nil {
-		f.fail("state", "The state must be DELIVRD, UNDELIV, EXPIRED, DELETED, REJECTD, ENROUTE or ACCEPTD.")
+		f.Add("state", "The state must be DELIVRD, UNDELIV, EXPIRED, DELETED, REJECTD, ENROUTE or ACCEPTD.")
 	}
-	return f.err()
+	return f.Err()
 }
 
 // part reads which part of which message a receipt is about. An account's token
@@ -184,7 +184,7 @@ func (f *form) part(r *message.Receipt, e *intake.Entry) {
 	switch {
 	case ref == "":
 	case !ok:
-		f.fail("ref", "The ref is none of ours.")
+		f.Add("ref", "The ref is none of ours.")
 	case e.Account != 0 && e.Account != p.Account:
 		r.IDs = []string{ref} // an id that no message has
 	default:
@@ -197,7 +197,7 @@ func (f *form) code(name string) message.State {
 	code := f.integer(name, 1, 16)
 	state, ok := message.Code(code).State()
 	if !ok && code != 0 {
-		f.fail(name, "The "+name+" must be 1, 2, 4, 8 or 16.")
+		f.Add(name, "The "+name+" must be 1, 2, 4, 8 or 16.")
 	}
 	return state
 }

@@ -31,8 +31,8 @@ func parseSinch(alphabet *gsm.Alphabet, e *intake.Entry) ([]inbound.Message, err
 		return nil, notMessage("an event of the Conversation API that is no message")
 	}
 	f := newForm(o.get)
-	f.fail("type", "The type must be mo_text, mo_binary or mo_media.")
-	return nil, f.err()
+	f.Add("type", "The type must be mo_text, mo_binary or mo_media.")
+	return nil, f.Err()
 }
 
 func parseSinchSMS(alphabet *gsm.Alphabet, o object, kind string) ([]inbound.Message, error) {
@@ -46,7 +46,7 @@ func parseSinchSMS(alphabet *gsm.Alphabet, o object, kind string) ([]inbound.Mes
 		m.UDH, m.Coding, m.Data = f.hex("udh", maxUDH), inbound.Binary, f.base64("body")
 		m.Status = statusOf(&m)
 	case "mo_media":
-		f.get = textsOf(o.object("body"), "message", "subject").get
+		f.Get = textsOf(o.object("body"), "message", "subject").get
 		f.whole(alphabet, &m, "message", urlsOf(o.object("body").list("media")))
 	default:
 		f.whole(alphabet, &m, "body", nil)
@@ -89,7 +89,7 @@ func parseSinchConversation(alphabet *gsm.Alphabet, o object) ([]inbound.Message
 func (f *form) base64(name string) []byte {
 	b, err := base64.StdEncoding.DecodeString(f.optional(name, 2*maxText))
 	if err != nil || len(b) > maxText {
-		f.fail(name, "The "+name+" must be base64.")
+		f.Add(name, "The "+name+" must be base64.")
 		return nil
 	}
 	return b

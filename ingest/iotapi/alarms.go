@@ -7,6 +7,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/rule"
@@ -37,19 +38,19 @@ func alarmOf(a rule.Alarm) alarmJSON {
 // listAlarms lists alarms, newest first. Times are to the second, so the whole last
 // second of to is included.
 func (s *Surface) listAlarms(c *fiber.Ctx) error {
-	p := relay.Problems{}
+	in := queryOf(c)
 	f := rule.AlarmFilter{
-		State: rule.State(query(c, "state")), RuleID: query(c, "rule_id"), DeviceID: query(c, "device_id"),
-		From: timeParam(c, p, "from"), To: timeParam(c, p, "to"),
-		Limit: intParam(c, p, "limit", defaultAlarms, relay.MaxPerPage), Cursor: query(c, "cursor"),
+		State: rule.State(in.Text("state")), RuleID: in.Text("rule_id"), DeviceID: in.Text("device_id"),
+		From: in.time("from"), To: in.time("to"),
+		Limit: in.int("limit", defaultAlarms, relay.MaxPerPage), Cursor: in.Text("cursor"),
 	}
 	if f.State != "" && f.State != rule.Raised && f.State != rule.Cleared {
-		p.Add("state", "The selected state is invalid.")
+		in.Add("state", "The selected state is invalid.")
 	}
 	if !f.To.IsZero() {
 		f.To = f.To.Truncate(time.Second).Add(time.Second - 1)
 	}
-	if err := p.Err(); err != nil {
+	if err := in.Err(); err != nil {
 		return err
 	}
 	list, next, err := s.rules.Alarms(c.UserContext(), httpd.AccountOf(c), f)
@@ -63,7 +64,7 @@ func (s *Surface) listAlarms(c *fiber.Ctx) error {
 const defaultAlarms = 100
 
 func (s *Surface) getAlarm(c *fiber.Ctx) error {
-	a, err := s.rules.Alarm(c.UserContext(), httpd.AccountOf(c), param(c, "alarm_id"))
+	a, err := s.rules.Alarm(c.UserContext(), httpd.AccountOf(c), params.Path(c, "alarm_id"))
 	if err != nil {
 		return err
 	}
@@ -89,7 +90,7 @@ func (s *Surface) patchAlarm(c *fiber.Ctx) error {
 	if err := p.Err(); err != nil {
 		return err
 	}
-	a, err := s.rules.Acknowledge(c.UserContext(), httpd.AccountOf(c), param(c, "alarm_id"), tokenName(httpd.TokenOf(c)), in.Note)
+	a, err := s.rules.Acknowledge(c.UserContext(), httpd.AccountOf(c), params.Path(c, "alarm_id"), tokenName(httpd.TokenOf(c)), in.Note)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay/iot"
 )
 
@@ -12,7 +13,7 @@ func (s *Surface) addDecoderSensor(c *fiber.Ctx) error {
 	if err := decodeRequest(c, &in); err != nil {
 		return err
 	}
-	d, err := s.iot.AddSensor(c.UserContext(), httpd.AccountOf(c), param(c, "decoder_id"), in)
+	d, err := s.iot.AddSensor(c.UserContext(), httpd.AccountOf(c), params.Path(c, "decoder_id"), in)
 	if err != nil {
 		return err
 	}
@@ -46,7 +47,7 @@ func (s *Surface) createDecoder(c *fiber.Ctx) error {
 }
 
 func (s *Surface) deleteDecoderSensor(c *fiber.Ctx) error {
-	d, err := s.iot.RemoveSensor(c.UserContext(), httpd.AccountOf(c), param(c, "decoder_id"), param(c, "key"))
+	d, err := s.iot.RemoveSensor(c.UserContext(), httpd.AccountOf(c), params.Path(c, "decoder_id"), params.Path(c, "key"))
 	if err != nil {
 		return err
 	}
@@ -56,7 +57,7 @@ func (s *Surface) deleteDecoderSensor(c *fiber.Ctx) error {
 func identity(m iot.Mapping) iot.Mapping { return m }
 
 func (s *Surface) getDecoder(c *fiber.Ctx) error {
-	d, err := s.iot.Decoder(c.UserContext(), httpd.AccountOf(c), param(c, "decoder_id"))
+	d, err := s.iot.Decoder(c.UserContext(), httpd.AccountOf(c), params.Path(c, "decoder_id"))
 	if err != nil {
 		return err
 	}
@@ -68,7 +69,7 @@ func (s *Surface) listDecoderSensors(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	d, err := s.iot.Decoder(c.UserContext(), httpd.AccountOf(c), param(c, "decoder_id"))
+	d, err := s.iot.Decoder(c.UserContext(), httpd.AccountOf(c), params.Path(c, "decoder_id"))
 	if err != nil {
 		return err
 	}
@@ -92,7 +93,7 @@ func (s *Surface) patchDecoder(c *fiber.Ctx) error {
 	if err := decodeRequest(c, &in); err != nil {
 		return err
 	}
-	d, err := s.iot.ChangeDecoder(c.UserContext(), httpd.AccountOf(c), param(c, "decoder_id"), in)
+	d, err := s.iot.ChangeDecoder(c.UserContext(), httpd.AccountOf(c), params.Path(c, "decoder_id"), in)
 	if err != nil {
 		return err
 	}

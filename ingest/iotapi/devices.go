@@ -4,6 +4,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay/iot"
 )
 
@@ -12,7 +13,7 @@ func (s *Surface) listSensors(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	sensors, err := s.iot.Sensors(c.UserContext(), httpd.AccountOf(c), param(c, "device_id"), query(c, "searchKey"))
+	sensors, err := s.iot.Sensors(c.UserContext(), httpd.AccountOf(c), params.Path(c, "device_id"), params.Query(c, "searchKey"))
 	if err != nil {
 		return err
 	}
@@ -32,7 +33,7 @@ func (s *Surface) listDevices(c *fiber.Ctx) error {
 }
 
 func (s *Surface) getDeviceByIdentifier(c *fiber.Ctx) error {
-	d, err := s.iot.DeviceByIdentifier(c.UserContext(), httpd.AccountOf(c), param(c, "device_identifier"))
+	d, err := s.iot.DeviceByIdentifier(c.UserContext(), httpd.AccountOf(c), params.Path(c, "device_identifier"))
 	if err != nil {
 		return invalidDevice(c, err)
 	}
@@ -40,7 +41,7 @@ func (s *Surface) getDeviceByIdentifier(c *fiber.Ctx) error {
 }
 
 func (s *Surface) getDevice(c *fiber.Ctx) error {
-	d, err := s.iot.Device(c.UserContext(), httpd.AccountOf(c), param(c, "device_id"))
+	d, err := s.iot.Device(c.UserContext(), httpd.AccountOf(c), params.Path(c, "device_id"))
 	if err != nil {
 		return invalidDevice(c, err)
 	}
@@ -52,7 +53,7 @@ func (s *Surface) patchSensor(c *fiber.Ctx) error {
 	if err := decodeRequest(c, &in); err != nil {
 		return err
 	}
-	sensor, err := s.iot.ChangeSensor(c.UserContext(), httpd.AccountOf(c), param(c, "sensor_id"), in)
+	sensor, err := s.iot.ChangeSensor(c.UserContext(), httpd.AccountOf(c), params.Path(c, "sensor_id"), in)
 	if err != nil {
 		return err
 	}

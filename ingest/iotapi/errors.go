@@ -3,11 +3,11 @@ package iotapi
 import (
 	"fmt"
 	"reflect"
-	"strings"
 
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/rule"
 )
@@ -39,22 +39,13 @@ func decodeRequest(c *fiber.Ctx, to any) error {
 	if len(raw) == 0 && len(c.Request().URI().QueryString()) > 0 {
 		return fromQuery(c, to)
 	}
-	if err := requireJSON(c); err != nil {
-		return err
+	if !params.IsJSON(c) {
+		return params.ErrNotJSON
 	}
 	if err := decode(raw, to); err != nil {
 		return err
 	}
 	return fromQuery(c, to)
-}
-
-// requireJSON refuses bodies of another type.
-func requireJSON(c *fiber.Ctx) error {
-	media, _, _ := strings.Cut(c.Get(fiber.HeaderContentType), ";")
-	if !strings.EqualFold(strings.TrimSpace(media), fiber.MIMEApplicationJSON) {
-		return fiber.NewError(fiber.StatusUnsupportedMediaType, "Content-Type must be application/json.")
-	}
-	return nil
 }
 
 // decodeBody decodes the JSON body of an operation that takes no query parameters, and
@@ -64,8 +55,8 @@ func decodeBody(c *fiber.Ctx, to any) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := requireJSON(c); err != nil {
-		return nil, err
+	if !params.IsJSON(c) {
+		return nil, params.ErrNotJSON
 	}
 	return raw, decode(raw, to)
 }

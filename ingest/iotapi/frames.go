@@ -7,6 +7,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay/iot"
 )
 
@@ -15,7 +16,7 @@ func (s *Surface) listFrames(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	frames, err := s.iot.Frames(c.UserContext(), httpd.AccountOf(c), param(c, "device_id"))
+	frames, err := s.iot.Frames(c.UserContext(), httpd.AccountOf(c), params.Path(c, "device_id"))
 	if err != nil {
 		return err
 	}

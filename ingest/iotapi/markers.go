@@ -7,6 +7,7 @@ import (
 
 	"github.com/penstock/penstock/decoders/iso8601"
 	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/iot"
 )
@@ -26,7 +27,7 @@ func (s *Surface) addEventMarker(c *fiber.Ctx) error {
 	if err := p.Err(); err != nil {
 		return err
 	}
-	m, created, err := s.iot.AddMarker(c.UserContext(), httpd.AccountOf(c), param(c, "device_id"), m)
+	m, created, err := s.iot.AddMarker(c.UserContext(), httpd.AccountOf(c), params.Path(c, "device_id"), m)
 	if err != nil {
 		return err
 	}
@@ -55,7 +56,7 @@ func (s *Surface) listEventMarkers(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	markers, err := s.iot.Markers(c.UserContext(), httpd.AccountOf(c), param(c, "device_id"))
+	markers, err := s.iot.Markers(c.UserContext(), httpd.AccountOf(c), params.Path(c, "device_id"))
 	if err != nil {
 		return err
 	}

@@ -2,10 +2,10 @@ package iotapi
 
 import (
 	"math"
-	"strconv"
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay"
 )
 
@@ -15,25 +15,19 @@ func pageOf(c *fiber.Ctx) (relay.Page, error) {
 	if c.Query("page") == "" && c.Query("per_page") == "" {
 		return relay.Page{Number: 1, PerPage: math.MaxInt}, nil
 	}
-	p := relay.Problems{}
-	page := relay.Page{
-		Number:  intParam(c, p, "page", 1, math.MaxInt32),
-		PerPage: intParam(c, p, "per_page", relay.MaxPerPage, relay.MaxPerPage),
-	}
-	return page, p.Err()
+	in := queryOf(c)
+	page := relay.Page{Number: in.int("page", 1, math.MaxInt32), PerPage: in.int("per_page", relay.MaxPerPage, relay.MaxPerPage)}
+	return page, in.Err()
 }
 
-// intParam reads an integer parameter; fallback is its value if it is absent.
-func intParam(c *fiber.Ctx, p relay.Problems, name string, fallback, most int) int {
-	text := c.Query(name)
-	if text == "" {
-		return fallback
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 || n > most {
-		p.Add(name, "The "+fieldWords(name)+" must be between 1 and "+strconv.Itoa(most)+".")
-	}
-	return n
+// input is the parameters of a query.
+type input struct{ *params.Input }
+
+func queryOf(c *fiber.Ctx) input { return input{params.New(params.OfQuery(c), relay.FieldWords)} }
+
+// int returns an integer from 1 to most; fallback is its value if it is absent.
+func (in input) int(name string, fallback, most int) int {
+	return in.Int(name, fallback, most, "between 1 and")
 }
 
 // sendPage sends a page of a list.

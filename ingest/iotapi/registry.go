@@ -4,6 +4,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay/iot"
 )
 
@@ -62,7 +63,7 @@ func (s *Surface) patchDevice(c *fiber.Ctx) error {
 	if err := decodeRequest(c, &in); err != nil {
 		return err
 	}
-	d, err := s.iot.ChangeDevice(c.UserContext(), httpd.AccountOf(c), param(c, "device_id"), iot.DeviceChange{
+	d, err := s.iot.ChangeDevice(c.UserContext(), httpd.AccountOf(c), params.Path(c, "device_id"), iot.DeviceChange{
 		Name: in.Name, Comment: in.Comment, DecoderID: in.DecoderID, FrameLogging: in.FrameLogging,
 		Longitude: (*string)(in.Longitude), Latitude: (*string)(in.Latitude), Altitude: (*string)(in.Altitude),
 		ParserParams: (*string)(in.ParserParams),
@@ -75,7 +76,7 @@ func (s *Surface) patchDevice(c *fiber.Ctx) error {
 
 // deleteDevice names the device by gateway_id: the device's unique id.
 func (s *Surface) deleteDevice(c *fiber.Ctx) error {
-	if err := s.iot.DeleteDevice(c.UserContext(), httpd.AccountOf(c), param(c, "gateway_id")); err != nil {
+	if err := s.iot.DeleteDevice(c.UserContext(), httpd.AccountOf(c), params.Path(c, "gateway_id")); err != nil {
 		return invalidDevice(c, err)
 	}
 	return c.SendStatus(fiber.StatusNoContent)

@@ -7,6 +7,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/outbox"
@@ -72,7 +73,7 @@ func (s *Surface) patchRule(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	r, warnings, err := s.rules.Change(c.UserContext(), httpd.AccountOf(c), param(c, "rule_id"), in.Apply)
+	r, warnings, err := s.rules.Change(c.UserContext(), httpd.AccountOf(c), params.Path(c, "rule_id"), in.Apply)
 	if err != nil {
 		return err
 	}
@@ -87,7 +88,7 @@ func sendRule(c *fiber.Ctx, status int, r rule.Rule, warnings []string) error {
 }
 
 func (s *Surface) getRule(c *fiber.Ctx) error {
-	r, err := s.rules.Rule(c.UserContext(), httpd.AccountOf(c), param(c, "rule_id"))
+	r, err := s.rules.Rule(c.UserContext(), httpd.AccountOf(c), params.Path(c, "rule_id"))
 	if err != nil {
 		return err
 	}
@@ -95,7 +96,7 @@ func (s *Surface) getRule(c *fiber.Ctx) error {
 }
 
 func (s *Surface) deleteRule(c *fiber.Ctx) error {
-	if err := s.rules.Delete(c.UserContext(), httpd.AccountOf(c), param(c, "rule_id")); err != nil {
+	if err := s.rules.Delete(c.UserContext(), httpd.AccountOf(c), params.Path(c, "rule_id")); err != nil {
 		return err
 	}
 	return c.SendStatus(fiber.StatusNoContent)

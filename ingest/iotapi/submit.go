@@ -9,6 +9,7 @@ import (
 
 	"github.com/penstock/penstock/decoders/netserver"
 	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/iot"
@@ -29,7 +30,7 @@ func (s *Surface) addReadings(c *fiber.Ctx) error {
 		return err
 	}
 	acct := httpd.AccountOf(c)
-	d, err := s.iot.Device(c.UserContext(), acct, param(c, "device_id"))
+	d, err := s.iot.Device(c.UserContext(), acct, params.Path(c, "device_id"))
 	if err != nil {
 		return err
 	}

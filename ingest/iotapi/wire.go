@@ -3,15 +3,14 @@ package iotapi
 import (
 	"encoding/json"
 	"errors"
-	"net/url"
 	"reflect"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
-	"github.com/gofiber/fiber/v2/utils"
 
+	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/iot"
 )
@@ -25,16 +24,13 @@ const maxBody = 4 << 20
 func decode(raw []byte, to any) error {
 	err := json.Unmarshal(raw, to)
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
-		return relay.Invalid(wrong.Field, "The "+fieldWords(wrong.Field)+" must be "+jsonType(wrong.Type)+".")
+		return relay.Invalid(wrong.Field, "The "+relay.FieldWords(wrong.Field)+" must be "+jsonType(wrong.Type)+".")
 	}
 	if err != nil {
 		return fiber.NewError(fiber.StatusUnprocessableEntity, "Invalid JSON.")
 	}
 	return nil
 }
-
-// fieldWords returns a field's name as used in messages.
-func fieldWords(field string) string { return strings.ReplaceAll(field, "_", " ") }
 
 // jsonType returns the name of the JSON type of a Go type.
 func jsonType(t reflect.Type) string {
@@ -59,12 +55,12 @@ func fromQuery(c *fiber.Ctx, to any) error {
 	v := reflect.ValueOf(to).Elem()
 	for i := range v.NumField() {
 		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
-		text := query(c, name)
+		text := params.Query(c, name)
 		if text == "" || !v.Field(i).IsZero() {
 			continue
 		}
 		if err := setField(v.Field(i), text); err != nil {
-			return relay.Invalid(name, "The "+fieldWords(name)+" must be "+jsonType(baseType(v.Field(i).Type()))+".")
+			return relay.Invalid(name, "The "+relay.FieldWords(name)+" must be "+jsonType(baseType(v.Field(i).Type()))+".")
 		}
 	}
 	return nil
@@ -93,17 +89,6 @@ func baseType(t reflect.Type) reflect.Type {
 	}
 	return t
 }
-
-// param returns a decoded path parameter, copied from Fiber's buffer.
-func param(c *fiber.Ctx, name string) string {
-	raw := utils.CopyString(c.Params(name))
-	if text, err := url.PathUnescape(raw); err == nil {
-		return text
-	}
-	return raw
-}
-
-func query(c *fiber.Ctx, name string) string { return utils.CopyString(c.Query(name)) }
 
 func sendData(c *fiber.Ctx, status int, v any) error {
 	return c.Status(status).JSON(fiber.Map{"data": v})

@@ -3,13 +3,13 @@ package ledgerapi
 import (
 	"bytes"
 	"encoding/json"
-	"net/url"
 	"strings"
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/gofiber/fiber/v2/utils"
 
 	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay"
 )
 
@@ -17,22 +17,29 @@ import (
 const maxBody = 1 << 20
 
 // input is what an operation was given: members of the body, else parameters of
-// the query. Each of its readers notes what is wrong with a field.
+// the query.
 type input struct {
-	c        *fiber.Ctx
-	body     map[string]json.RawMessage
-	problems map[string][]string
+	*params.Input
+	c    *fiber.Ctx
+	body map[string]json.RawMessage
+}
+
+// queryOf returns the input of an operation without a body.
+func queryOf(c *fiber.Ctx) *input {
+	in := &input{c: c}
+	in.Input = params.New(in.decoded, relay.FieldWords)
+	return in
 }
 
 // read reads the body, if there is one, and copies it out of the request.
 func read(c *fiber.Ctx) (*input, error) {
-	in := &input{c: c, problems: make(map[string][]string)}
+	in := queryOf(c)
 	raw, err := httpd.Body(c, maxBody)
 	if err != nil || len(raw) == 0 {
 		return in, err
 	}
 	if !strings.HasPrefix(strings.ToLower(c.Get(fiber.HeaderContentType)), fiber.MIMEApplicationJSON) {
-		return nil, fiber.NewError(fiber.StatusUnsupportedMediaType, "Content-Type must be application/json.")
+		return nil, params.ErrNotJSON
 	}
 	if json.Unmarshal(bytes.Clone(raw), &in.body) != nil || in.body == nil {
 		return nil, fiber.NewError(fiber.StatusUnprocessableEntity, "Invalid JSON.")
@@ -44,21 +51,22 @@ func read(c *fiber.Ctx) (*input, error) {
 func (in *input) field(name string) (value json.RawMessage, query string) {
 	value = in.body[name]
 	if value == nil || string(value) == "null" {
-		return nil, utils.CopyString(in.c.Query(name))
+		return nil, params.Query(in.c, name)
 	}
 	return value, ""
 }
 
-// text reads a field that is a text.
-func (in *input) text(name string) (out string) {
-	value, query := in.field(name)
-	if value == nil {
-		return query
+// decoded returns a field as its reader expects it.
+func (in *input) decoded(name string) (any, bool) {
+	raw, query := in.field(name)
+	if raw == nil {
+		return query, query != ""
 	}
-	if json.Unmarshal(value, &out) != nil {
-		in.wrong(name, "a string")
+	var v any
+	if json.Unmarshal(raw, &v) != nil {
+		return raw, true // a number that no float64 holds
 	}
-	return out
+	return v, true
 }
 
 // list reads a field that is an array of texts; in the query it is JSON, or texts
@@ -74,7 +82,7 @@ func (in *input) list(name string) (out []string) {
 		value = json.RawMessage(query)
 	}
 	if json.Unmarshal(value, &out) != nil {
-		in.wrong(name, "an array of strings")
+		in.Wrong(name, "The %s must be an array of strings.")
 	}
 	return out
 }
@@ -86,7 +94,7 @@ func (in *input) object(name string) json.RawMessage {
 	if value == nil && query != "" {
 		value = json.RawMessage(query)
 		if !json.Valid(value) {
-			in.wrong(name, "an object")
+			in.Wrong(name, "The %s must be an object.")
 			return nil
 		}
 	}
@@ -95,29 +103,8 @@ func (in *input) object(name string) json.RawMessage {
 
 // private reads the private token: a field, a parameter or a header.
 func (in *input) private() string {
-	if text := in.text("private_token"); text != "" {
+	if text := in.Text("private_token"); text != "" {
 		return text
 	}
 	return utils.CopyString(in.c.Get("X-Private-Token"))
-}
-
-func (in *input) wrong(name, want string) {
-	in.problems[name] = append(in.problems[name], "The "+strings.ReplaceAll(name, "_", " ")+" must be "+want+".")
-}
-
-// err is Invalid if something is wrong with a field.
-func (in *input) err() error {
-	if len(in.problems) == 0 {
-		return nil
-	}
-	return &relay.Error{Kind: relay.KindInvalid, Message: "invalid fields", Fields: in.problems}
-}
-
-// param copies a path parameter out of the request, decoded.
-func param(c *fiber.Ctx, name string) string {
-	raw := utils.CopyString(c.Params(name))
-	if text, err := url.PathUnescape(raw); err == nil {
-		return text
-	}
-	return raw
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay"
 )
 
@@ -24,7 +25,7 @@ func (s *Surface) list(c *fiber.Ctx) error {
 }
 
 func (s *Surface) authority(c *fiber.Ctx) error {
-	pem, err := s.ledgers.Authority(c.UserContext(), httpd.AccountOf(c), param(c, "ledgerId"))
+	pem, err := s.ledgers.Authority(c.UserContext(), httpd.AccountOf(c), params.Path(c, "ledgerId"))
 	if err != nil {
 		return err
 	}
@@ -38,7 +39,7 @@ const exportTime = 10 * time.Minute
 // export streams a whole ledger. One that breaks off lacks entries that its head
 // has, which a verification says.
 func (s *Surface) export(c *fiber.Ctx) error {
-	acct, name := httpd.AccountOf(c), param(c, "ledgerId")
+	acct, name := httpd.AccountOf(c), params.Path(c, "ledgerId")
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.UserContext()), exportTime)
 	write, err := s.ledgers.Export(ctx, acct, name)
 	if err != nil {

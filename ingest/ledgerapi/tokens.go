@@ -4,6 +4,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay/ledger"
 )
 
@@ -13,13 +14,13 @@ func (s *Surface) generate(c *fiber.Ctx) error {
 		return err
 	}
 	n := ledger.NewToken{
-		Metadata: in.object("metadata"), PrivateMetadata: in.object("private_metadata"), CSR: in.text("csr"),
-		RedirectURL: in.text("redirect_url"), RedirectMeta: in.object("redirect_meta"),
+		Metadata: in.object("metadata"), PrivateMetadata: in.object("private_metadata"), CSR: in.Text("csr"),
+		RedirectURL: in.Text("redirect_url"), RedirectMeta: in.object("redirect_meta"),
 	}
-	if err := in.err(); err != nil {
+	if err := in.Err(); err != nil {
 		return err
 	}
-	id, err := s.ledgers.Generate(c.UserContext(), httpd.AccountOf(c), param(c, "ledgerId"), n)
+	id, err := s.ledgers.Generate(c.UserContext(), httpd.AccountOf(c), params.Path(c, "ledgerId"), n)
 	if err != nil {
 		return err
 	}
@@ -31,8 +32,8 @@ func (s *Surface) annotate(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	token, metadata := in.text("token"), in.object("metadata")
-	if err := in.err(); err != nil {
+	token, metadata := in.Text("token"), in.object("metadata")
+	if err := in.Err(); err != nil {
 		return err
 	}
 	id, err := s.ledgers.Annotate(c.UserContext(), httpd.AccountOf(c), token, metadata)
@@ -44,8 +45,8 @@ func (s *Surface) claim(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	token, tokens, private := in.text("token"), in.list("tokens"), in.private()
-	if err := in.err(); err != nil {
+	token, tokens, private := in.Text("token"), in.list("tokens"), in.private()
+	if err := in.Err(); err != nil {
 		return err
 	}
 	id, err := s.ledgers.Claim(c.UserContext(), httpd.AccountOf(c), token, tokens, private)
@@ -65,9 +66,9 @@ func (s *Surface) validate(c *fiber.Ctx) error {
 		return err
 	}
 	v := ledger.Validation{
-		Token: in.text("token"), Tokens: in.list("tokens"), Private: in.private(), PrivateMetadata: in.object("private_metadata"),
+		Token: in.Text("token"), Tokens: in.list("tokens"), Private: in.private(), PrivateMetadata: in.object("private_metadata"),
 	}
-	if err := in.err(); err != nil {
+	if err := in.Err(); err != nil {
 		return err
 	}
 	found, err := s.ledgers.Validate(c.UserContext(), httpd.AccountOf(c), v)
@@ -86,8 +87,8 @@ func (s *Surface) validate(c *fiber.Ctx) error {
 }
 
 func (s *Surface) history(c *fiber.Ctx) error {
-	in := &input{c: c}
-	h, err := s.ledgers.History(c.UserContext(), httpd.AccountOf(c), ledger.Credential{Token: param(c, "token"), Private: in.private()})
+	in := queryOf(c)
+	h, err := s.ledgers.History(c.UserContext(), httpd.AccountOf(c), ledger.Credential{Token: params.Path(c, "token"), Private: in.private()})
 	if err != nil {
 		return err
 	}
@@ -95,7 +96,7 @@ func (s *Surface) history(c *fiber.Ctx) error {
 }
 
 func (s *Surface) job(c *fiber.Ctx) error {
-	st, err := s.ledgers.Job(c.UserContext(), httpd.AccountOf(c), param(c, "jobId"))
+	st, err := s.ledgers.Job(c.UserContext(), httpd.AccountOf(c), params.Path(c, "jobId"))
 	if err != nil {
 		return err
 	}
@@ -110,8 +111,8 @@ func (s *Surface) job(c *fiber.Ctx) error {
 
 // follow leads a browser on. Whatever is wrong with the token, it leads nowhere.
 func (s *Surface) follow(c *fiber.Ctx) error {
-	in := &input{c: c}
-	to, err := s.ledgers.Follow(c.UserContext(), ledger.Credential{Token: param(c, "token"), Private: in.private()})
+	in := queryOf(c)
+	to, err := s.ledgers.Follow(c.UserContext(), ledger.Credential{Token: params.Path(c, "token"), Private: in.private()})
 	if nowhere(err) {
 		return httpd.NotFound(c)
 	}

@@ -4,6 +4,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/ingest/httpd/params"
 )
 
 // readInbox lists what a virtual number's inbox holds, oldest first.
@@ -12,7 +13,7 @@ func (s *Surface) readInbox(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	kept, total, err := s.relays.ReadInbox(c.UserContext(), httpd.AccountOf(c), param(c, "relay"), page.Offset(), page.PerPage)
+	kept, total, err := s.relays.ReadInbox(c.UserContext(), httpd.AccountOf(c), params.Path(c, "relay"), page.Offset(), page.PerPage)
 	if err != nil {
 		return err
 	}
@@ -21,7 +22,7 @@ func (s *Surface) readInbox(c *fiber.Ctx) error {
 
 // acknowledge removes a message that its reader has.
 func (s *Surface) acknowledge(c *fiber.Ctx) error {
-	err := s.relays.Acknowledge(c.UserContext(), httpd.AccountOf(c), param(c, "relay"), param(c, "message"))
+	err := s.relays.Acknowledge(c.UserContext(), httpd.AccountOf(c), params.Path(c, "relay"), params.Path(c, "message"))
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay"
 )
 
@@ -16,22 +17,22 @@ func FuzzInput(f *testing.F) {
 	f.Add([]byte(`[[[`))
 	f.Add([]byte(`{"destinations":[447700900123,"x"],"max_parts":"7","flash":"1","send_time":"2026-01-31 12:00:00","phone":{"home":"1"}}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		in := input{}
-		if err := in.read(body); err != nil {
+		members, err := object(body)
+		if err != nil {
 			if len(relay.FieldsOf(err)["body"]) != 1 {
 				t.Fatalf("%q: %v", body, err)
 			}
 			return
 		}
-		p := relay.Problems{}
-		name, list := in.text(p, "action"), in.texts(p, "parameters")
-		if name != "" && p["action"] != nil || list != nil && p["parameters"] != nil {
+		in := inputFrom(params.OfObject(members))
+		name, list := in.Text("action"), in.Texts("parameters")
+		if p := in.Problems; name != "" && p["action"] != nil || list != nil && p["parameters"] != nil {
 			t.Fatalf("%q: both read and refused: %q %q %v", body, name, list, p)
 		}
 		for _, field := range []string{"destinations", "max_parts", "flash", "send_time"} {
-			q := relay.Problems{}
-			numbers, parts, at := in.numbers(q, "destinations"), in.parts(q), in.moment(q, "send_time")
-			_ = in.flag(q, "flash")
+			again := inputFrom(params.OfObject(members))
+			numbers, parts, at := again.numbers("destinations"), again.parts(), again.moment("send_time")
+			_, q := again.flag("flash"), again.Problems
 			if len(q[field]) > 1 {
 				t.Fatalf("%q: %s is refused more than once: %v", body, field, q)
 			}
@@ -40,7 +41,7 @@ func FuzzInput(f *testing.F) {
 			}
 			list = append(list, numbers...)
 		}
-		_ = in.phones(relay.Problems{})
+		_ = in.phones()
 		for _, s := range append(list, name) {
 			if !utf8.ValidString(s) {
 				t.Fatalf("%q: %q is not text", body, s)

@@ -4,13 +4,14 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/lookup"
 )
 
 // lookUp finds out which network serves a number, for one credit.
 func (s *Surface) lookUp(c *fiber.Ctx) error {
-	number, err := relay.ParseMSISDN(param(c, "number"))
+	number, err := relay.ParseMSISDN(params.Path(c, "number"))
 	if err != nil {
 		return relay.Invalid("number", "The number must be 7 to 15 digits, country code first, without a plus sign or leading zeros.")
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/penstock/penstock/decoders/iso8601"
 	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/message"
@@ -34,9 +35,9 @@ const origin = "rest"
 
 // deleteMessage removes a pending message and gives its credit back.
 func (s *Surface) deleteMessage(c *fiber.Ctx) error {
-	id, ok := message.ParseID(param(c, "message"))
+	id, ok := message.ParseID(params.Path(c, "message"))
 	if !ok {
-		return relay.Problems{"message": {"The message must be the id of a pending message."}}.Err()
+		return relay.Invalid("message", "The message must be the id of a pending message.")
 	}
 	if err := s.messages.Delete(c.UserContext(), httpd.AccountOf(c), id); err != nil {
 		return err
@@ -98,14 +99,13 @@ func (s *Surface) textOrder(c *fiber.Ctx) (message.Order, error) {
 	if err != nil {
 		return message.Order{}, err
 	}
-	p := relay.Problems{}
-	o := in.order(c, p)
-	o.Replace, o.Flash = in.flag(p, "replace"), in.flag(p, "flash")
-	text, parts := in.required(p, "message"), in.parts(p)
-	if text != "" && len(p["max_parts"]) == 0 {
+	o := in.order(c)
+	o.Replace, o.Flash = in.flag("replace"), in.flag("flash")
+	text, parts := in.Required("message"), in.parts()
+	if text != "" && len(in.Problems["max_parts"]) == 0 {
 		o.Body = s.messages.Text(text, parts)
 	}
-	return o, s.complete(o, p)
+	return o, s.complete(o, in.Problems)
 }
 
 // complete adds what the order itself has wrong to what could not be read.
@@ -120,52 +120,44 @@ func (s *Surface) complete(o message.Order, p relay.Problems) error {
 }
 
 // order reads what every operation that sends takes.
-func (in input) order(c *fiber.Ctx, p relay.Problems) message.Order {
+func (in input) order(c *fiber.Ctx) message.Order {
 	return message.Order{
-		Account: httpd.AccountOf(c), Destinations: in.numbers(p, "destinations"), Originator: in.text(p, "originator"),
-		SendAt: in.moment(p, "send_time"), Report: message.Report{URL: in.text(p, "dlr_url")},
+		Account: httpd.AccountOf(c), Destinations: in.numbers("destinations"), Originator: in.Text("originator"),
+		SendAt: in.moment("send_time"), Report: message.Report{URL: in.Text("dlr_url")},
 		Origin: origin, IP: httpd.ClientIP(c),
 	}
 }
 
-// required reads a string that must be given.
-func (in input) required(p relay.Problems, name string) string {
-	text := in.text(p, name)
-	if text == "" && len(p[name]) == 0 {
-		p.Add(name, "The "+name+" field is required.")
-	}
-	return text
-}
-
 // numbers reads an array of numbers, which may be written without quotes.
-func (in input) numbers(p relay.Problems, name string) []string {
-	if all, ok := in[name].([]any); ok {
+func (in input) numbers(name string) []string {
+	if all, ok := in.Value(name).([]any); ok {
 		for i, v := range all {
 			if n, ok := v.(json.Number); ok {
 				all[i] = n.String()
 			}
 		}
 	}
-	return in.texts(p, name)
+	return in.Texts(name)
 }
 
 // moment reads a time that may be missing; a day alone is none.
-func (in input) moment(p relay.Problems, name string) time.Time {
-	text, ok := in[name].(string)
-	if text = strings.TrimSpace(text); in[name] == nil || ok && text == "" {
+func (in input) moment(name string) time.Time {
+	value := in.Value(name)
+	text, ok := value.(string)
+	if text = strings.TrimSpace(text); value == nil || ok && text == "" {
 		return time.Time{}
 	}
 	if _, day := iso8601.ParseDay(text); day {
-		p.Add(name, "The "+name+" must be a date and a time like 2026-01-31 12:00:00.")
+		in.Wrong(name, "The %s must be a date and a time like 2026-01-31 12:00:00.")
 		return time.Time{}
 	}
-	return in.date(p, name, 0)
+	return in.date(name, 0)
 }
 
 // parts reads max_parts; 0 if it is not given.
-func (in input) parts(p relay.Problems) int {
+func (in input) parts() int {
 	text := ""
-	switch v := in["max_parts"].(type) {
+	switch v := in.Value("max_parts").(type) {
 	case nil:
 		return 0
 	case string:
@@ -175,7 +167,7 @@ func (in input) parts(p relay.Problems) int {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 || n > sms.MaxParts {
-		p.Add("max_parts", "The max_parts must be a number from 1 to 255.")
+		in.Add("max_parts", "The max_parts must be a number from 1 to 255.")
 	}
 	return n
 }

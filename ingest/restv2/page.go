@@ -6,6 +6,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay"
 )
 
@@ -17,24 +18,12 @@ const maxPage = 1_000_000_000
 
 // pageOf reads page and per_page.
 func pageOf(c *fiber.Ctx) (relay.Page, error) {
-	p := relay.Problems{}
+	in := inputFrom(params.OfQuery(c))
 	page := relay.Page{
-		Number:  number(c, p, "page", 1, maxPage),
-		PerPage: number(c, p, "per_page", perPage, relay.MaxPerPage),
+		Number:  in.Int("page", 1, maxPage, "a number from 1 to"),
+		PerPage: in.Int("per_page", perPage, relay.MaxPerPage, "a number from 1 to"),
 	}
-	return page, p.Err()
-}
-
-func number(c *fiber.Ctx, p relay.Problems, name string, otherwise, most int) int {
-	text := query(c, name)
-	if text == "" {
-		return otherwise
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 || n > most {
-		p.Add(name, "The "+name+" must be a number from 1 to "+strconv.Itoa(most)+".")
-	}
-	return n
+	return page, in.Err()
 }
 
 // pagination is meta.pagination of the specification.

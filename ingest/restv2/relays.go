@@ -4,7 +4,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/ingest/httpd"
-	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay/inbound"
 )
 
@@ -25,7 +25,7 @@ func (s *Surface) listRelays(k inbound.Kind) fiber.Handler {
 		if err != nil {
 			return err
 		}
-		found, err := s.relays.List(c.UserContext(), httpd.AccountOf(c), k, query(c, numberField(k)))
+		found, err := s.relays.List(c.UserContext(), httpd.AccountOf(c), k, params.Query(c, numberField(k)))
 		if err != nil {
 			return err
 		}
@@ -35,7 +35,7 @@ func (s *Surface) listRelays(k inbound.Kind) fiber.Handler {
 
 func (s *Surface) getRelay(k inbound.Kind) fiber.Handler {
 	return func(c *fiber.Ctx) error {
-		r, err := s.relays.Get(c.UserContext(), httpd.AccountOf(c), k, param(c, "relay"))
+		r, err := s.relays.Get(c.UserContext(), httpd.AccountOf(c), k, params.Path(c, "relay"))
 		if err != nil {
 			return err
 		}
@@ -49,7 +49,7 @@ func (s *Surface) patchRelay(k inbound.Kind) fiber.Handler {
 		if err != nil {
 			return err
 		}
-		r, err := s.relays.Change(c.UserContext(), httpd.AccountOf(c), k, param(c, "relay"), change)
+		r, err := s.relays.Change(c.UserContext(), httpd.AccountOf(c), k, params.Path(c, "relay"), change)
 		if err != nil {
 			return err
 		}
@@ -64,14 +64,10 @@ func changeOf(c *fiber.Ctx) (change inbound.Change, err error) {
 	if err != nil {
 		return change, err
 	}
-	p := relay.Problems{}
-	change.Action.Name = in.text(p, "action")
-	change.Action.Parameters = in.texts(p, "parameters")
-	if change.Action.Name == "" && len(p["action"]) == 0 {
-		p.Add("action", "The action field is required.")
+	change.Action.Name = in.Required("action")
+	change.Action.Parameters = in.Texts("parameters")
+	if _, given := in.Get("filter"); given {
+		change.Filter = new(in.Text("filter"))
 	}
-	if _, given := in["filter"]; given {
-		change.Filter = new(in.text(p, "filter"))
-	}
-	return change, p.Err()
+	return change, in.Err()
 }

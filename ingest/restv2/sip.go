@@ -9,6 +9,7 @@ import (
 
 	"github.com/penstock/penstock/decoders/iso8601"
 	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/sip"
 )
@@ -19,12 +20,11 @@ func (s *Surface) requestCDR(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	p := relay.Problems{}
 	ask := sip.Request{
-		From: in.date(p, "from_date", 0), To: in.date(p, "to_date", 24*time.Hour-time.Second),
-		Email: strings.TrimSpace(in.text(p, "email")), Format: in.text(p, "format"), Single: in.flag(p, "single_file"),
+		From: in.date("from_date", 0), To: in.date("to_date", 24*time.Hour-time.Second),
+		Email: strings.TrimSpace(in.Text("email")), Format: in.Text("format"), Single: in.flag("single_file"),
 	}
-	if err := p.Err(); err != nil {
+	if err := in.Err(); err != nil {
 		return err
 	}
 	o, err := s.records.Request(c.UserContext(), httpd.AccountOf(c), ask)
@@ -36,44 +36,27 @@ func (s *Surface) requestCDR(c *fiber.Ctx) error {
 
 // date reads a moment that must be given, in UTC. A day alone is its midnight and
 // what is added to that.
-func (in input) date(p relay.Problems, name string, ofDay time.Duration) time.Time {
-	text := strings.TrimSpace(in.text(p, name))
-	if text == "" {
-		if len(p[name]) == 0 {
-			p.Add(name, "The "+name+" field is required.")
-		}
-		return time.Time{}
-	}
-	t, ok := iso8601.Parse(text)
-	if _, day := iso8601.ParseDay(text); day {
+func (in input) date(name string, ofDay time.Duration) time.Time {
+	t := in.Time(name, "a date like 2026-01-31 12:00:00")
+	text, _ := in.Value(name).(string)
+	if _, day := iso8601.ParseDay(strings.TrimSpace(text)); day && !t.IsZero() {
 		t = t.Add(ofDay)
 	}
-	if ok && t.Year() >= 1970 && t.Year() < 2200 {
-		return t
-	}
-	p.Add(name, "The "+name+" must be a date like 2026-01-31 12:00:00.")
-	return time.Time{}
+	return t
 }
 
-// flag reads a truth; a query has it as a word.
-func (in input) flag(p relay.Problems, name string) bool {
-	switch v := in[name].(type) {
-	case nil:
+// flag reads a truth; an empty word of a query is none.
+func (in input) flag(name string) bool {
+	if in.Value(name) == "" {
 		return false
-	case bool:
-		return v
-	case string:
-		if v == "true" || v == "1" || v == "false" || v == "0" || v == "" {
-			return v == "true" || v == "1"
-		}
 	}
-	p.Add(name, "The "+name+" must be true or false.")
-	return false
+	v := in.Flag(name)
+	return v != nil && *v
 }
 
 // downloadCDR streams an archive. A handle that works no more has an empty 404.
 func (s *Surface) downloadCDR(c *fiber.Ctx) error {
-	handle := param(c, "handle")
+	handle := params.Path(c, "handle")
 	ready, err := s.records.Archive(c.UserContext(), httpd.AccountOf(c), handle)
 	if err == nil && !ready {
 		return httpd.Message(c, fiber.StatusAccepted, "The records are being prepared. Please try again later.")

@@ -1,6 +1,8 @@
 package restv2
 
 import (
+	"strings"
+
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/decoders/vcard"
@@ -14,35 +16,33 @@ func (s *Surface) sendCard(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	p := relay.Problems{}
-	o := in.order(c, p)
-	if o.Body = in.card(p); len(p) > 0 {
-		return s.complete(o, p)
+	o := in.order(c)
+	if o.Body = in.card(); len(in.Problems) > 0 {
+		return s.complete(o, in.Problems)
 	}
 	return s.send(c, o)
 }
 
 // card reads a contact card; nil if it is none.
-func (in input) card(p relay.Problems) message.Body {
-	phone := in.phones(p)
+func (in input) card() message.Body {
+	phone := in.phones()
 	card := vcard.Card{
-		FirstName: in.required(p, "first_name"), LastName: in.required(p, "last_name"),
-		Mobile: phone.text(p, "phone.mobile"), Home: phone.text(p, "phone.home"),
-		Work: phone.text(p, "phone.work"), Fax: phone.text(p, "phone.fax"),
-		Email: in.text(p, "email"), BirthDate: in.text(p, "birth_date"), Note: in.text(p, "note"),
+		FirstName: in.Required("first_name"), LastName: in.Required("last_name"),
+		Mobile: phone.Text("phone.mobile"), Home: phone.Text("phone.home"),
+		Work: phone.Text("phone.work"), Fax: phone.Text("phone.fax"),
+		Email: in.Text("email"), BirthDate: in.Text("birth_date"), Note: in.Text("note"),
 	}
-	version, err := vcard.ParseVersion(in.text(p, "version"))
-	if err != nil && len(p["version"]) == 0 {
-		p.Add("version", "The version must be 2.1, 3.0 or 4.0.")
+	in.AddAll("", phone.Problems)
+	version, err := vcard.ParseVersion(in.Text("version"))
+	if err != nil && len(in.Problems["version"]) == 0 {
+		in.Add("version", "The version must be 2.1, 3.0 or 4.0.")
 	}
-	if len(p) > 0 {
+	if len(in.Problems) > 0 {
 		return nil
 	}
 	octets, err := card.Message(version)
 	if err != nil {
-		for field, reasons := range relay.FieldsOf(message.Unencodable(err)) {
-			p[field] = append(p[field], reasons...)
-		}
+		in.AddAll("", relay.FieldsOf(message.Unencodable(err)))
 		return nil
 	}
 	return cardBody{message.Octets(octets)}
@@ -61,20 +61,18 @@ func (b cardBody) Cut(reference byte, plain func(string) bool) (message.Cut, err
 	return cut, err
 }
 
-// phones reads the numbers of the phone object, named as errors name them.
-func (in input) phones(p relay.Problems) input {
-	out := input{}
-	for _, name := range []string{"mobile", "home", "work", "fax"} {
-		out["phone."+name] = in["phone."+name] // as a query has it
+// phones reads the numbers of the phone object, named as errors and queries name
+// them.
+func (in input) phones() input {
+	value := in.Value("phone")
+	object, ok := value.(map[string]any)
+	if !ok && value != nil {
+		in.Add("phone", "The phone must be an object.")
 	}
-	switch v := in["phone"].(type) {
-	case nil:
-	case map[string]any:
-		for name, number := range v {
-			out["phone."+name] = number
+	return inputFrom(func(name string) (any, bool) {
+		if v, given := object[strings.TrimPrefix(name, "phone.")]; given {
+			return v, true
 		}
-	default:
-		p.Add("phone", "The phone must be an object.")
-	}
-	return out
+		return in.Get(name)
+	})
 }

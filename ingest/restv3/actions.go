@@ -4,7 +4,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/ingest/httpd"
-	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay/sim"
 )
 
@@ -22,28 +22,27 @@ func (s *Surface) activate(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	p := relay.Problems{}
 	a := sim.Activation{}
 	for _, service := range []string{sim.Service4G, sim.Service5G} {
-		if on := in.flag(p, service); on != nil && *on {
+		if on := in.Flag(service); on != nil && *on {
 			a.Services = append(a.Services, service)
 		}
 	}
-	switch v := in["subscriber"].(type) {
+	switch v := in.Value("subscriber").(type) {
 	case nil:
 	case string:
 		a.Subscriber = v
 	case map[string]any:
-		inner := relay.Problems{}
-		a.New = new(input(v).subscriber(inner))
-		p.AddAll("subscriber.", inner)
+		inner := inputFrom(params.OfObject(v))
+		a.New = new(inner.subscriber())
+		in.AddAll("subscriber.", inner.Problems)
 	default:
-		p.AddNamed("subscriber", "The %s must be a string or an object.")
+		in.AddNamed("subscriber", "The %s must be a string or an object.")
 	}
-	if err := p.Err(); err != nil {
+	if err := in.Err(); err != nil {
 		return err
 	}
-	id, err := s.actions.Activate(c.UserContext(), httpd.AccountOf(c), param(c, "iccid"), a)
+	id, err := s.actions.Activate(c.UserContext(), httpd.AccountOf(c), params.Path(c, "iccid"), a)
 	return begun(c, "SIM activation requested.", id, err)
 }
 
@@ -54,12 +53,11 @@ func (s *Surface) setService(do sim.Action, message string) fiber.Handler {
 		if err != nil {
 			return err
 		}
-		p := relay.Problems{}
-		service := in.text(p, "service")
-		if err := p.Err(); err != nil {
+		service := in.Text("service")
+		if err := in.Err(); err != nil {
 			return err
 		}
-		id, err := s.actions.SetService(c.UserContext(), httpd.AccountOf(c), param(c, "iccid"), do, service)
+		id, err := s.actions.SetService(c.UserContext(), httpd.AccountOf(c), params.Path(c, "iccid"), do, service)
 		return begun(c, message, id, err)
 	}
 }
@@ -67,7 +65,7 @@ func (s *Surface) setService(do sim.Action, message string) fiber.Handler {
 // change is operation 5, and what the states call for beside it.
 func (s *Surface) change(do sim.Action, message string) fiber.Handler {
 	return func(c *fiber.Ctx) error {
-		id, err := s.actions.Change(c.UserContext(), httpd.AccountOf(c), param(c, "iccid"), do)
+		id, err := s.actions.Change(c.UserContext(), httpd.AccountOf(c), params.Path(c, "iccid"), do)
 		return begun(c, message, id, err)
 	}
 }
@@ -78,11 +76,10 @@ func (s *Surface) reassign(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	p := relay.Problems{}
 	r := sim.Reassignment{
-		Target: in.text(p, "target_subscriber"), Source: in.text(p, "source_subscriber"), Named: in.texts(p, "iccids"),
+		Target: in.Text("target_subscriber"), Source: in.Text("source_subscriber"), Named: in.Texts("iccids"),
 	}
-	if err := p.Err(); err != nil {
+	if err := in.Err(); err != nil {
 		return err
 	}
 	id, err := s.actions.Reassign(c.UserContext(), httpd.AccountOf(c), r)

@@ -4,7 +4,6 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/ingest/httpd"
-	"github.com/penstock/penstock/relay"
 )
 
 // setCallback is operation 27.
@@ -13,9 +12,8 @@ func (s *Surface) setCallback(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	p := relay.Problems{}
-	url := in.text(p, "callback_url")
-	if err := p.Err(); err != nil {
+	url := in.Text("callback_url")
+	if err := in.Err(); err != nil {
 		return err
 	}
 	return nothing(c, s.sims.SetCallback(c.UserContext(), httpd.AccountOf(c), url))

@@ -12,6 +12,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/sim"
 )
@@ -55,19 +56,17 @@ func TestEveryErrorHasItsAnswer(t *testing.T) {
 }
 
 func TestTruthsOfBodyAndQuery(t *testing.T) {
-	in := input{}
-	must(t, json.Unmarshal([]byte(`{"yes":true,"no":false,"word":"1","null":null,"number":1}`), &in))
-	p := relay.Problems{}
+	in := inputFrom(params.OfObject(map[string]any{"yes": true, "no": false, "word": "1", "null": nil, "number": json.Number("1")}))
 	for name, want := range map[string]string{"yes": "true", "no": "false", "word": "true", "null": "-", "number": "-", "missing": "-"} {
 		got := "-"
-		if v := in.flag(p, name); v != nil {
+		if v := in.Flag(name); v != nil {
 			got = fmt.Sprint(*v)
 		}
 		if got != want {
 			t.Errorf("%s is %s", name, got)
 		}
 	}
-	if len(p) != 1 || len(p["number"]) != 1 {
+	if p := in.Problems; len(p) != 1 || len(p["number"]) != 1 {
 		t.Errorf("%v", p)
 	}
 }

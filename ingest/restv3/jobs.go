@@ -7,7 +7,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/ingest/httpd"
-	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/sim"
 )
@@ -27,26 +27,18 @@ func jobOf(j job.Job) jobJSON {
 
 // listJobs is operation 11.
 func (s *Surface) listJobs(c *fiber.Ctx) error {
-	asked, err := queryOf(c)
+	in, asked, err := listInput(c)
 	if err != nil {
 		return err
 	}
-	p := relay.Problems{}
-	page := pageOf(p, asked)
+	page := in.page()
 	f := sim.JobFilter{
-		State: job.State(asked.Get("status")), Action: sim.Action(asked.Get("action")), Name: asked.Get("name"),
+		State: job.State(asked.Get("status")), Action: sim.Action(asked.Get("action")), Name: asked.Get("name"), Newest: in.descending(),
 	}
 	if f.State != "" && !slices.Contains(job.States(), f.State) {
-		p.AddNamed("status", "The %s must be queued, processing, completed or failed.")
+		in.AddNamed("status", "The %s must be queued, processing, completed or failed.")
 	}
-	switch asked.Get("order_direction") {
-	case "", "asc":
-	case "desc":
-		f.Newest = true
-	default:
-		p.AddNamed("order_direction", "The %s must be asc or desc.")
-	}
-	if err := p.Err(); err != nil {
+	if err := in.Err(); err != nil {
 		return err
 	}
 	found, total, err := s.actions.ListJobs(c.UserContext(), httpd.AccountOf(c), f, page)
@@ -65,7 +57,7 @@ type statusJSON struct {
 
 // jobStatus is operation 12.
 func (s *Surface) jobStatus(c *fiber.Ctx) error {
-	j, err := s.actions.Job(c.UserContext(), httpd.AccountOf(c), param(c, "jobId"))
+	j, err := s.actions.Job(c.UserContext(), httpd.AccountOf(c), params.Path(c, "jobId"))
 	if err != nil {
 		return err
 	}

@@ -6,11 +6,11 @@ import (
 	"maps"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/sim"
 )
@@ -21,47 +21,42 @@ const perPage = 25
 // maxPage keeps the offset of a page within an integer.
 const maxPage = 1_000_000_000
 
+// listInput returns the query of a list, which must be URL-encoded.
+func listInput(c *fiber.Ctx) (in input, asked url.Values, err error) {
+	asked, err = queryOf(c)
+	return inputFrom(params.OfQuery(c)), asked, err
+}
+
 // listing reads the list parameters: page, per_page, order_by, order_direction
 // and filters[field][operator|value].
 func listing(c *fiber.Ctx, columns, filterable []string) (sim.Query, error) {
-	asked, err := queryOf(c)
+	in, asked, err := listInput(c)
 	if err != nil {
 		return sim.Query{}, err
 	}
-	p := relay.Problems{}
-	q := sim.Query{Page: pageOf(p, asked), OrderBy: asked.Get("order_by")}
+	q := sim.Query{Page: in.page(), OrderBy: asked.Get("order_by"), Descending: in.descending()}
 	if q.OrderBy != "" && !slices.Contains(columns, q.OrderBy) {
-		p.AddNamed("order_by", "The %s must be one of: "+strings.Join(columns, ", ")+".")
+		in.AddNamed("order_by", "The %s must be one of: "+strings.Join(columns, ", ")+".")
 	}
-	switch asked.Get("order_direction") {
-	case "", "asc":
-	case "desc":
-		q.Descending = true
-	default:
-		p.AddNamed("order_direction", "The %s must be asc or desc.")
-	}
-	q.Filters = filtersOf(p, asked, filterable)
-	return q, p.Err()
+	q.Filters = filtersOf(in.Problems, asked, filterable)
+	return q, in.Err()
 }
 
-// pageOf reads page and per_page.
-func pageOf(p relay.Problems, asked url.Values) relay.Page {
+// page reads page and per_page.
+func (in input) page() relay.Page {
 	return relay.Page{
-		Number:  within(p, asked, "page", 1, maxPage),
-		PerPage: within(p, asked, "per_page", perPage, relay.MaxPerPage),
+		Number:  in.Int("page", 1, maxPage, "a number from 1 to"),
+		PerPage: in.Int("per_page", perPage, relay.MaxPerPage, "a number from 1 to"),
 	}
 }
 
-func within(p relay.Problems, asked url.Values, name string, otherwise, most int) int {
-	text := asked.Get(name)
-	if text == "" {
-		return otherwise
+// descending reads order_direction.
+func (in input) descending() bool {
+	text := in.Text("order_direction")
+	if text != "" && text != "asc" && text != "desc" {
+		in.AddNamed("order_direction", "The %s must be asc or desc.")
 	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 || n > most {
-		p.AddNamed(name, "The %s must be a number from 1 to "+strconv.Itoa(most)+".")
-	}
-	return n
+	return text == "desc"
 }
 
 // filtersOf reads the filters, in the order of their fields.

@@ -6,7 +6,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/ingest/httpd"
-	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay/sim"
 )
 
@@ -16,28 +16,29 @@ func poolIn(c *fiber.Ctx) (change sim.PoolChange, err error) {
 	if err != nil {
 		return change, err
 	}
-	p := relay.Problems{}
-	change = sim.PoolChange{Name: in.given(p, "name"), Limit: in.limit(p)}
-	if in["recipients"] != nil {
-		change.Recipients = new(in.recipients(p))
+	change = sim.PoolChange{Name: in.Optional("name"), Limit: in.limit()}
+	if in.Value("recipients") != nil {
+		change.Recipients = new(in.recipients())
 	}
-	return change, p.Err()
+	return change, in.Err()
 }
 
 // recipients reads an array of objects.
-func (in input) recipients(p relay.Problems) []sim.Recipient {
-	list, ok := in["recipients"].([]any)
+func (in input) recipients() []sim.Recipient {
+	list, ok := in.Value("recipients").([]any)
 	if !ok {
-		p.AddNamed("recipients", "The %s must be an array.")
+		in.AddNamed("recipients", "The %s must be an array.")
 	}
 	out := make([]sim.Recipient, len(list))
 	for i, v := range list {
-		at, one, inner := fmt.Sprintf("recipients.%d", i), object(v), relay.Problems{}
-		if one == nil {
-			p.AddNamed(at, "The %s must be an object.")
+		at := fmt.Sprintf("recipients.%d", i)
+		members, ok := v.(map[string]any)
+		if !ok {
+			in.AddNamed(at, "The %s must be an object.")
 		}
-		out[i] = sim.Recipient{Email: one.text(inner, "email"), Number: one.text(inner, "number")}
-		p.AddAll(at+".", inner)
+		one := inputFrom(params.OfObject(members))
+		out[i] = sim.Recipient{Email: one.Text("email"), Number: one.Text("number")}
+		in.AddAll(at+".", one.Problems)
 	}
 	return out
 }
@@ -61,7 +62,7 @@ func (s *Surface) changePool(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	p, err := s.sims.ChangePool(c.UserContext(), httpd.AccountOf(c), param(c, "poolId"), change)
+	p, err := s.sims.ChangePool(c.UserContext(), httpd.AccountOf(c), params.Path(c, "poolId"), change)
 	if err != nil {
 		return err
 	}
@@ -74,9 +75,7 @@ func iccidsIn(c *fiber.Ctx) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := relay.Problems{}
-	list := in.texts(p, "iccids")
-	return list, p.Err()
+	return in.Texts("iccids"), in.Err()
 }
 
 // attach is operation 21.
@@ -85,7 +84,7 @@ func (s *Surface) attach(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	if err := s.sims.Attach(c.UserContext(), httpd.AccountOf(c), param(c, "poolId"), list); err != nil {
+	if err := s.sims.Attach(c.UserContext(), httpd.AccountOf(c), params.Path(c, "poolId"), list); err != nil {
 		return err
 	}
 	return done(c, fiber.StatusCreated, "ICCIDs attached to the pool.", nil)
@@ -97,7 +96,7 @@ func (s *Surface) detach(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	p, err := s.sims.Detach(c.UserContext(), httpd.AccountOf(c), param(c, "poolId"), list)
+	p, err := s.sims.Detach(c.UserContext(), httpd.AccountOf(c), params.Path(c, "poolId"), list)
 	if err != nil {
 		return err
 	}
@@ -110,7 +109,7 @@ func (s *Surface) listPoolSIMs(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	found, total, err := s.sims.PoolSIMs(c.UserContext(), httpd.AccountOf(c), param(c, "poolId"), q)
+	found, total, err := s.sims.PoolSIMs(c.UserContext(), httpd.AccountOf(c), params.Path(c, "poolId"), q)
 	if err != nil {
 		return err
 	}

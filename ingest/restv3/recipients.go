@@ -4,7 +4,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/ingest/httpd"
-	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay/sim"
 )
 
@@ -14,9 +14,8 @@ func recipientIn(c *fiber.Ctx) (r sim.Recipient, err error) {
 	if err != nil {
 		return r, err
 	}
-	p := relay.Problems{}
-	r = sim.Recipient{Email: in.text(p, "email"), Number: in.text(p, "number")}
-	return r, p.Err()
+	r = sim.Recipient{Email: in.Text("email"), Number: in.Text("number")}
+	return r, in.Err()
 }
 
 // addRecipient is operation 9.
@@ -25,7 +24,7 @@ func (s *Surface) addRecipient(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	one, err := s.sims.AddRecipient(c.UserContext(), httpd.AccountOf(c), param(c, "iccid"), r)
+	one, err := s.sims.AddRecipient(c.UserContext(), httpd.AccountOf(c), params.Path(c, "iccid"), r)
 	if err != nil {
 		return err
 	}
@@ -34,7 +33,7 @@ func (s *Surface) addRecipient(c *fiber.Ctx) error {
 
 // removeRecipient is operation 10.
 func (s *Surface) removeRecipient(c *fiber.Ctx) error {
-	err := s.sims.RemoveRecipient(c.UserContext(), httpd.AccountOf(c), param(c, "simRecipientId"))
+	err := s.sims.RemoveRecipient(c.UserContext(), httpd.AccountOf(c), params.Path(c, "simRecipientId"))
 	return nothing(c, err)
 }
 
@@ -53,7 +52,7 @@ func (s *Surface) addPoolRecipient(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	p, err := s.sims.AddPoolRecipient(c.UserContext(), httpd.AccountOf(c), param(c, "poolId"), r)
+	p, err := s.sims.AddPoolRecipient(c.UserContext(), httpd.AccountOf(c), params.Path(c, "poolId"), r)
 	if err != nil {
 		return err
 	}
@@ -62,6 +61,6 @@ func (s *Surface) addPoolRecipient(c *fiber.Ctx) error {
 
 // removePoolRecipient is operation 20.
 func (s *Surface) removePoolRecipient(c *fiber.Ctx) error {
-	err := s.sims.RemovePoolRecipient(c.UserContext(), httpd.AccountOf(c), param(c, "poolId"), param(c, "recipientId"))
+	err := s.sims.RemovePoolRecipient(c.UserContext(), httpd.AccountOf(c), params.Path(c, "poolId"), params.Path(c, "recipientId"))
 	return nothing(c, err)
 }

@@ -3,13 +3,12 @@ package restv3
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
 
-	"github.com/penstock/penstock/decoders/iso8601"
 	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/sim"
@@ -40,12 +39,11 @@ func order(c *fiber.Ctx, message string, request func(context.Context, account.I
 	if err != nil {
 		return err
 	}
-	p := relay.Problems{}
 	ask := usage.Request{
-		Start: in.moment(p, "start_time"), End: in.moment(p, "end_time"),
-		Subscriber: in.text(p, "subscriber_id"), Name: in.text(p, "name"),
+		Start: in.moment("start_time"), End: in.moment("end_time"),
+		Subscriber: in.Text("subscriber_id"), Name: in.Text("name"),
 	}
-	if err := p.Err(); err != nil {
+	if err := in.Err(); err != nil {
 		return err
 	}
 	id, err := request(c.UserContext(), httpd.AccountOf(c), ask)
@@ -62,19 +60,8 @@ func order(c *fiber.Ctx, message string, request func(context.Context, account.I
 
 // moment reads a time in ISO 8601 that must be given; without a zone it is UTC,
 // and a day alone is its midnight.
-func (in input) moment(p relay.Problems, name string) time.Time {
-	text := strings.TrimSpace(in.text(p, name))
-	if text == "" {
-		if len(p[name]) == 0 {
-			p.AddNamed(name, "The %s field is required.")
-		}
-		return time.Time{}
-	}
-	if t, ok := iso8601.Parse(text); ok && t.Year() >= 1970 && t.Year() < 2200 {
-		return t
-	}
-	p.AddNamed(name, "The %s must be an ISO 8601 date and time, like 2026-01-31T12:00:00Z.")
-	return time.Time{}
+func (in input) moment(name string) time.Time {
+	return in.Time(name, "an ISO 8601 date and time, like 2026-01-31T12:00:00Z")
 }
 
 // unready turns what cannot be handed out into refusals.
@@ -90,7 +77,7 @@ func unready(err, none error) error {
 
 // streamCDR is operation 14.
 func (s *Surface) streamCDR(c *fiber.Ctx) error {
-	f, err := s.usage.CDR(c.UserContext(), httpd.AccountOf(c), param(c, "id"))
+	f, err := s.usage.CDR(c.UserContext(), httpd.AccountOf(c), params.Path(c, "id"))
 	if err != nil {
 		return unready(err, sim.Refuse(relay.KindNotFound, "File not found."))
 	}
@@ -113,16 +100,15 @@ type usageRowJSON struct {
 
 // usageReport is operation 16.
 func (s *Surface) usageReport(c *fiber.Ctx) error {
-	asked, err := queryOf(c)
+	in, _, err := listInput(c)
 	if err != nil {
 		return err
 	}
-	p := relay.Problems{}
-	page := pageOf(p, asked)
-	if err := p.Err(); err != nil {
+	page := in.page()
+	if err := in.Err(); err != nil {
 		return err
 	}
-	r, err := s.usage.Usage(c.UserContext(), httpd.AccountOf(c), param(c, "id"), page.Offset(), page.PerPage)
+	r, err := s.usage.Usage(c.UserContext(), httpd.AccountOf(c), params.Path(c, "id"), page.Offset(), page.PerPage)
 	if err != nil {
 		return unready(err, sim.Refuse(relay.KindNotFound, "Invalid job."))
 	}

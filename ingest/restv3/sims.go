@@ -4,7 +4,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/ingest/httpd"
-	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay/sim"
 )
 
@@ -23,7 +23,7 @@ func (s *Surface) listSIMs(c *fiber.Ctx) error {
 
 // getSIM is operation 2.
 func (s *Surface) getSIM(c *fiber.Ctx) error {
-	one, err := s.sims.Get(c.UserContext(), httpd.AccountOf(c), param(c, "iccid"))
+	one, err := s.sims.Get(c.UserContext(), httpd.AccountOf(c), params.Path(c, "iccid"))
 	if err != nil {
 		return err
 	}
@@ -36,12 +36,11 @@ func (s *Surface) setLimit(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	p := relay.Problems{}
-	change := in.limit(p)
-	if err := p.Err(); err != nil {
+	change := in.limit()
+	if err := in.Err(); err != nil {
 		return err
 	}
-	one, err := s.sims.SetLimit(c.UserContext(), httpd.AccountOf(c), param(c, "iccid"), change)
+	one, err := s.sims.SetLimit(c.UserContext(), httpd.AccountOf(c), params.Path(c, "iccid"), change)
 	if err != nil {
 		return err
 	}
@@ -49,12 +48,12 @@ func (s *Surface) setLimit(c *fiber.Ctx) error {
 }
 
 // limit reads the parameters of a monthly limit.
-func (in input) limit(p relay.Problems) sim.LimitChange {
+func (in input) limit() sim.LimitChange {
 	c := sim.LimitChange{
-		Monthly: in.integer(p, "monthly_usage_limit"), NoMonthly: in.null("monthly_usage_limit"),
-		Warning: in.integer(p, "monthly_usage_limit_warning"), NoWarning: in.null("monthly_usage_limit_warning"),
+		Monthly: in.integer("monthly_usage_limit"), NoMonthly: in.Null("monthly_usage_limit"),
+		Warning: in.integer("monthly_usage_limit_warning"), NoWarning: in.Null("monthly_usage_limit_warning"),
 	}
-	if text := in.given(p, "cap_limit"); text != nil {
+	if text := in.Optional("cap_limit"); text != nil {
 		c.Cap = new(sim.Cap(*text))
 	}
 	return c

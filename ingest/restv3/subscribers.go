@@ -4,7 +4,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/ingest/httpd"
-	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay/sim"
 )
 
@@ -28,7 +28,7 @@ func (s *Surface) listSubscriberSIMs(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	found, total, err := s.sims.SubscriberSIMs(c.UserContext(), httpd.AccountOf(c), param(c, "subscriber"), q)
+	found, total, err := s.sims.SubscriberSIMs(c.UserContext(), httpd.AccountOf(c), params.Path(c, "subscriber"), q)
 	if err != nil {
 		return err
 	}
@@ -41,9 +41,8 @@ func (s *Surface) register(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	p := relay.Problems{}
-	who := in.subscriber(p)
-	if err := p.Err(); err != nil {
+	who := in.subscriber()
+	if err := in.Err(); err != nil {
 		return err
 	}
 	made, err := s.sims.Register(c.UserContext(), httpd.AccountOf(c), who, sim.Required())
@@ -54,9 +53,9 @@ func (s *Surface) register(c *fiber.Ctx) error {
 }
 
 // subscriber reads the fields of a subscriber.
-func (in input) subscriber(p relay.Problems) (who sim.Subscriber) {
+func (in input) subscriber() (who sim.Subscriber) {
 	for _, f := range who.Fields() {
-		*f.Value = in.text(p, f.Name)
+		*f.Value = in.Text(f.Name)
 	}
 	return who
 }

@@ -1,0 +1,109 @@
+package params_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http/httptest"
+	"net/url"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/ingest/httpd/params"
+	"github.com/penstock/penstock/relay"
+)
+
+func words(name string) string { return relay.FieldWords(name) }
+
+func TestBodiesAreOneObject(t *testing.T) {
+	for body, want := range map[string]error{
+		`{"a":1}`: nil, ` {} `: nil, `{"a":1} {}`: params.ErrSyntax, `{"a":`: params.ErrSyntax, ``: params.ErrSyntax,
+		`[]`: params.ErrNotObject, `null`: params.ErrNotObject, `"a"`: params.ErrNotObject,
+	} {
+		if _, err := params.Object([]byte(body)); err != want {
+			t.Errorf("%s: %v, want %v", body, err, want)
+		}
+	}
+}
+
+// The body comes before the query, which stands in for what is missing or null.
+func TestParametersOfBodyAndQuery(t *testing.T) {
+	body := map[string]any{"both": "body", "null": nil, "kept": nil, "empty": ""}
+	q := url.Values{"both": {"query"}, "null": {"query"}, "empty": {"query"}, "two": {"a", "b"}, "one[]": {"a"}, "mixed": {"a"}, "mixed[]": {"b"}}
+	for name, want := range map[string]string{
+		"both": "body true", "null": "query true", "kept": "<nil> true", "empty": " true", "missing": "<nil> false",
+		"two": "[a b] true", "one": "a true", "mixed": "[a b] true",
+	} {
+		v, given := params.OfObject(body).Or(params.OfValues(q, false))(name)
+		if got := fmt.Sprint(v, " ", given); strings.ReplaceAll(got, "  ", " ") != strings.ReplaceAll(want, "  ", " ") {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+	if v, _ := params.OfValues(q, true)("one"); !reflect.DeepEqual(v, []any{"a"}) {
+		t.Errorf("one[] is %#v, want a list", v)
+	}
+}
+
+func TestEachReaderNotesWhatItCannotRead(t *testing.T) {
+	values := map[string]any{
+		"text": "a", "number": json.Number("7"), "flag": true, "word": "0", "list": []any{"a", "b"}, "mixed": []any{"a", nil},
+		"day": "2026-01-31", "old": "1969-12-31T23:59:59Z", "seven": "7", "zero": "0", "null": nil, "object": map[string]any{},
+	}
+	const form = "a date"
+	read := map[string]func(in *params.Input, name string) string{
+		"text":     func(in *params.Input, name string) string { return in.Text(name) },
+		"required": func(in *params.Input, name string) string { return in.Required(name) },
+		"texts":    func(in *params.Input, name string) string { return strings.Join(in.Texts(name), ",") },
+		"flag": func(in *params.Input, name string) string {
+			if v := in.Flag(name); v != nil {
+				return fmt.Sprint(*v)
+			}
+			return ""
+		},
+		"time": func(in *params.Input, name string) string { return in.Time(name, form).Format("06-01-02") },
+		"int":  func(in *params.Input, name string) string { return fmt.Sprint(in.Int(name, 50, 9, "from 1 to")) },
+	}
+	for call, want := range map[string]string{
+		"text text": "a", "text null": "", "text number": " | The number must be a string.",
+		"required text": "a", "required null": " | The null field is required.", "required number": " | The number must be a string.",
+		"texts list": "a,b", "texts text": "a", "texts null": "", "texts mixed": " | The mixed must be an array of strings.",
+		"texts object": " | The object must be an array.",
+		"flag flag":    "true", "flag word": "false", "flag null": "", "flag text": " | The text must be true or false.",
+		"time day": "26-01-31", "time null": "01-01-01 | The null field is required.", "time old": "01-01-01 | The old must be a date.",
+		"time number": "01-01-01 | The number must be a string.",
+		"int seven":   "7", "int null": "50", "int zero": "0 | The zero must be from 1 to 9.", "int text": "0 | The text must be from 1 to 9.",
+	} {
+		reader, name, _ := strings.Cut(call, " ")
+		in := params.New(params.OfObject(values), words)
+		got := read[reader](in, name)
+		if in.Err() != nil {
+			got += " | " + strings.Join(in.Problems[name], " ")
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", call, got, want)
+		}
+	}
+}
+
+func TestParametersOfRequests(t *testing.T) {
+	app := fiber.New()
+	app.Post("/:id/x", func(c *fiber.Ctx) error {
+		in := params.New(params.OfQuery(c), words)
+		return c.SendString(fmt.Sprint(params.Path(c, "id"), " ", params.Query(c, "q"), " ", in.Text("q"), " ", in.Optional("none") == nil, " ", params.IsJSON(c)))
+	})
+	for contentType, json := range map[string]bool{"application/json": true, "Application/JSON ; charset=utf-8": true, "application/jsonp": false, "": false} {
+		req := httptest.NewRequest("POST", "/a%20b/x?q=1+2", nil)
+		req.Header.Set("Content-Type", contentType)
+		resp, err := app.Test(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body := make([]byte, 64)
+		n, _ := resp.Body.Read(body)
+		if got, want := string(body[:n]), fmt.Sprint("a b 1 2 1 2 true ", json); got != want {
+			t.Errorf("%q: %q, want %q", contentType, got, want)
+		}
+	}
+}
