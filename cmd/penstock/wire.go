@@ -313,7 +313,8 @@ func (d *daemon) openSurfaces(context.Context) error {
 		return err
 	}
 	restv2.New(restv2.Deps{
-		Messages: d.message, Relays: relays, Lookups: d.lookup, Credit: d.backends.records.Credit, Records: d.sip, Archives: d.archive, Trunks: d.backends.records.Trunks,
+		Messages: d.message, Relays: relays, Lookup: d.lookup.Lookup, Balance: d.backends.records.Credit.Balance,
+		RequestCDR: d.sip.Request, CDRReady: d.sip.Archive, OpenCDR: d.archive.Open, Trunks: d.backends.records.Trunks.Trunks,
 	}).Mount(d.app, d.auth)
 	restv3.New(restv3.Deps{SIMs: d.sim, Actions: d.actions, Usage: d.usage}).Mount(d.app, d.auth)
 	soap.New(soap.Deps{Messages: d.message, Logins: d.accounts, Guesses: d.auth.Guesses()}, soap.Options{PublicURL: d.cfg.PublicURL, Logger: d.log}).Mount(d.app)

@@ -56,7 +56,7 @@ func (in *input) field(name string) (value json.RawMessage, query string) {
 	return value, ""
 }
 
-// decoded returns a field as its reader expects it.
+// decoded returns a field of the body with its value, else one of the query.
 func (in *input) decoded(name string) (any, bool) {
 	raw, query := in.field(name)
 	if raw == nil {

@@ -8,7 +8,7 @@ import (
 
 // getCredit tells how many credits the account has.
 func (s *Surface) getCredit(c *fiber.Ctx) error {
-	n, err := s.credit.Balance(c.UserContext(), httpd.AccountOf(c))
+	n, err := s.deps.Balance(c.UserContext(), httpd.AccountOf(c))
 	if err != nil {
 		return err
 	}

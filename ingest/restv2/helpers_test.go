@@ -57,7 +57,10 @@ func newAPI(t *testing.T, relays ...inbound.Relay) *api {
 	a.app = httpd.New(httpd.Options{Logger: slog.New(slog.DiscardHandler)})
 	sends, err := message.New(message.Deps{Store: a.db.Messages, Credit: a.db.Credit, CheckURL: noPrivate}, message.Options{Now: clock})
 	must(t, err)
-	New(Deps{Messages: sends, Relays: relayService, Lookups: a.networks, Credit: a.db.Credit, Records: a.sip, Archives: a.sip, Trunks: a.db.Trunks}).Mount(a.app, httpd.NewAuth(a.db.Accounts, "", time.Now))
+	New(Deps{
+		Messages: sends, Relays: relayService, Lookup: a.networks.Lookup, Balance: a.db.Credit.Balance,
+		RequestCDR: a.sip.Request, CDRReady: a.sip.Archive, OpenCDR: a.sip.Open, Trunks: a.db.Trunks.Trunks,
+	}).Mount(a.app, httpd.NewAuth(a.db.Accounts, "", time.Now))
 	a.app.Use(httpd.NotFound)
 	a.accounts()
 	return a

@@ -13,7 +13,7 @@ func (s *Surface) readInbox(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	kept, total, err := s.relays.ReadInbox(c.UserContext(), httpd.AccountOf(c), params.Path(c, "relay"), page.Offset(), page.PerPage)
+	kept, total, err := s.deps.Relays.ReadInbox(c.UserContext(), httpd.AccountOf(c), params.Path(c, "relay"), page.Offset(), page.PerPage)
 	if err != nil {
 		return err
 	}
@@ -22,7 +22,7 @@ func (s *Surface) readInbox(c *fiber.Ctx) error {
 
 // acknowledge removes a message that its reader has.
 func (s *Surface) acknowledge(c *fiber.Ctx) error {
-	err := s.relays.Acknowledge(c.UserContext(), httpd.AccountOf(c), params.Path(c, "relay"), params.Path(c, "message"))
+	err := s.deps.Relays.Acknowledge(c.UserContext(), httpd.AccountOf(c), params.Path(c, "relay"), params.Path(c, "message"))
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ func (s *Surface) lookUp(c *fiber.Ctx) error {
 	if err != nil {
 		return relay.Invalid("number", "The number must be 7 to 15 digits, country code first, without a plus sign or leading zeros.")
 	}
-	r, err := s.lookups.Lookup(c.UserContext(), httpd.AccountOf(c), number)
+	r, err := s.deps.Lookup(c.UserContext(), httpd.AccountOf(c), number)
 	if err != nil {
 		return err
 	}

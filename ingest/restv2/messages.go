@@ -1,7 +1,6 @@
 package restv2
 
 import (
-	"context"
 	"encoding/json"
 	"maps"
 	"strconv"
@@ -16,19 +15,8 @@ import (
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/message"
 )
-
-// Messages is message.Service as the surface uses it.
-type Messages interface {
-	Text(text string, maxParts int) message.Body
-	Check(o message.Order) map[string][]string
-	Preview(ctx context.Context, o message.Order) (message.Preview, error)
-	Send(ctx context.Context, o message.Order) (message.Sent, error)
-	Pending(ctx context.Context, acct account.ID, offset, limit int) ([]message.Entry, int, error)
-	Delete(ctx context.Context, acct account.ID, entry message.ID) error
-}
 
 // origin is what messages of this surface are said to come from.
 const origin = "rest"
@@ -39,7 +27,7 @@ func (s *Surface) deleteMessage(c *fiber.Ctx) error {
 	if !ok {
 		return relay.Invalid("message", "The message must be the id of a pending message.")
 	}
-	if err := s.messages.Delete(c.UserContext(), httpd.AccountOf(c), id); err != nil {
+	if err := s.deps.Messages.Delete(c.UserContext(), httpd.AccountOf(c), id); err != nil {
 		return err
 	}
 	return c.SendStatus(fiber.StatusNoContent)
@@ -51,7 +39,7 @@ func (s *Surface) listPending(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	entries, total, err := s.messages.Pending(c.UserContext(), httpd.AccountOf(c), page.Offset(), page.PerPage)
+	entries, total, err := s.deps.Messages.Pending(c.UserContext(), httpd.AccountOf(c), page.Offset(), page.PerPage)
 	if err != nil {
 		return err
 	}
@@ -64,7 +52,7 @@ func (s *Surface) previewMessage(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	v, err := s.messages.Preview(c.UserContext(), o)
+	v, err := s.deps.Messages.Preview(c.UserContext(), o)
 	if err != nil {
 		return err
 	}
@@ -82,7 +70,7 @@ func (s *Surface) sendMessage(c *fiber.Ctx) error {
 
 func (s *Surface) send(c *fiber.Ctx, o message.Order) error {
 	o.Key = utils.CopyString(c.Get("Idempotency-Key"))
-	sent, err := s.messages.Send(c.UserContext(), o)
+	sent, err := s.deps.Messages.Send(c.UserContext(), o)
 	if err != nil {
 		return err
 	}
@@ -103,7 +91,7 @@ func (s *Surface) textOrder(c *fiber.Ctx) (message.Order, error) {
 	o.Replace, o.Flash = in.flag("replace"), in.flag("flash")
 	text, parts := in.Required("message"), in.parts()
 	if text != "" && len(in.Problems["max_parts"]) == 0 {
-		o.Body = s.messages.Text(text, parts)
+		o.Body = s.deps.Messages.Text(text, parts)
 	}
 	return o, s.complete(o, in.Problems)
 }
@@ -113,7 +101,7 @@ func (s *Surface) complete(o message.Order, p relay.Problems) error {
 	if len(p) == 0 {
 		return nil // the use case says the rest
 	}
-	more := s.messages.Check(o)
+	more := s.deps.Messages.Check(o)
 	maps.DeleteFunc(more, func(field string, _ []string) bool { return len(p[field]) > 0 })
 	maps.Copy(p, more)
 	return p.Err()

@@ -25,7 +25,7 @@ func (s *Surface) listRelays(k inbound.Kind) fiber.Handler {
 		if err != nil {
 			return err
 		}
-		found, err := s.relays.List(c.UserContext(), httpd.AccountOf(c), k, params.Query(c, numberField(k)))
+		found, err := s.deps.Relays.List(c.UserContext(), httpd.AccountOf(c), k, params.Query(c, numberField(k)))
 		if err != nil {
 			return err
 		}
@@ -35,7 +35,7 @@ func (s *Surface) listRelays(k inbound.Kind) fiber.Handler {
 
 func (s *Surface) getRelay(k inbound.Kind) fiber.Handler {
 	return func(c *fiber.Ctx) error {
-		r, err := s.relays.Get(c.UserContext(), httpd.AccountOf(c), k, params.Path(c, "relay"))
+		r, err := s.deps.Relays.Get(c.UserContext(), httpd.AccountOf(c), k, params.Path(c, "relay"))
 		if err != nil {
 			return err
 		}
@@ -49,7 +49,7 @@ func (s *Surface) patchRelay(k inbound.Kind) fiber.Handler {
 		if err != nil {
 			return err
 		}
-		r, err := s.relays.Change(c.UserContext(), httpd.AccountOf(c), k, params.Path(c, "relay"), change)
+		r, err := s.deps.Relays.Change(c.UserContext(), httpd.AccountOf(c), k, params.Path(c, "relay"), change)
 		if err != nil {
 			return err
 		}

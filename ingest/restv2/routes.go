@@ -11,75 +11,33 @@ import (
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/lookup"
+	"github.com/penstock/penstock/relay/message"
 	"github.com/penstock/penstock/relay/sip"
 )
 
-// Relays is inbound.Desk as the surface uses it.
-type Relays interface {
-	List(ctx context.Context, acct account.ID, k inbound.Kind, pattern string) ([]inbound.Relay, error)
-	Get(ctx context.Context, acct account.ID, k inbound.Kind, id string) (inbound.Relay, error)
-	Change(ctx context.Context, acct account.ID, k inbound.Kind, id string, c inbound.Change) (inbound.Relay, error)
-	ReadInbox(ctx context.Context, acct account.ID, id string, offset, limit int) ([]inbound.InboxMessage, int, error)
-	Acknowledge(ctx context.Context, acct account.ID, id, message string) error
-}
-
-// Lookups is lookup.Service as the surface uses it.
-type Lookups interface {
-	Lookup(ctx context.Context, acct account.ID, number relay.MSISDN) (lookup.Result, error)
-}
-
-// Credit tells what an account may spend.
-type Credit interface {
-	Balance(ctx context.Context, acct account.ID) (int64, error)
-}
-
-// Records is sip.Service as the surface uses it.
-type Records interface {
-	Request(ctx context.Context, acct account.ID, a sip.Request) (sip.Order, error)
-	Archive(ctx context.Context, acct account.ID, handle string) (ready bool, err error)
-}
-
-// Archives opens archives that were made; relay.KindNotFound if there is none.
-type Archives interface {
-	Open(ctx context.Context, handle string) (file io.ReadCloser, size int64, err error)
-}
-
-// Trunks tells where an account's calls come from.
-type Trunks interface {
-	Trunks(ctx context.Context, acct account.ID) ([]sip.Trunk, error)
-}
-
-// Deps are the use cases behind the surface.
+// Deps are the use cases behind the surface; all are required.
 type Deps struct {
-	Messages Messages
-	Relays   Relays
-	Lookups  Lookups
-	Credit   Credit
-	// Records, Archives and Trunks are those of SIP.
-	Records  Records
-	Archives Archives
-	Trunks   Trunks
+	Messages *message.Service
+	Relays   *inbound.RelayService
+	// Lookup finds out which network serves a number; see lookup.Service.
+	Lookup func(ctx context.Context, acct account.ID, number relay.MSISDN) (lookup.Result, error)
+	// Balance is how many credits an account has.
+	Balance func(ctx context.Context, acct account.ID) (int64, error)
+	// RequestCDR has an archive of call records made, and CDRReady reports whether it is;
+	// see sip.Service.
+	RequestCDR func(ctx context.Context, acct account.ID, r sip.Request) (sip.Order, error)
+	CDRReady   func(ctx context.Context, acct account.ID, handle string) (bool, error)
+	// OpenCDR opens an archive that was made; relay.KindNotFound if there is none.
+	OpenCDR func(ctx context.Context, handle string) (file io.ReadCloser, size int64, err error)
+	// Trunks tells where an account's calls come from.
+	Trunks func(ctx context.Context, acct account.ID) ([]sip.Trunk, error)
 }
 
 // Surface is the REST operations of messaging.
-type Surface struct {
-	messages Messages
-
-	relays  Relays
-	lookups Lookups
-	credit  Credit
-
-	records  Records
-	archives Archives
-	trunks   Trunks
-}
+type Surface struct{ deps Deps }
 
 // New returns the surface over the use cases.
-func New(d Deps) *Surface {
-	return &Surface{
-		messages: d.Messages, relays: d.Relays, lookups: d.Lookups, credit: d.Credit, records: d.Records, archives: d.Archives, trunks: d.Trunks,
-	}
-}
+func New(d Deps) *Surface { return &Surface{d} }
 
 // Mount adds the operations to the app, in the specification's order.
 func (s *Surface) Mount(app fiber.Router, auth *httpd.Auth) {

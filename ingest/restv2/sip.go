@@ -27,7 +27,7 @@ func (s *Surface) requestCDR(c *fiber.Ctx) error {
 	if err := in.Err(); err != nil {
 		return err
 	}
-	o, err := s.records.Request(c.UserContext(), httpd.AccountOf(c), ask)
+	o, err := s.deps.RequestCDR(c.UserContext(), httpd.AccountOf(c), ask)
 	if err != nil {
 		return err
 	}
@@ -57,14 +57,14 @@ func (in input) flag(name string) bool {
 // downloadCDR streams an archive. A handle that works no more has an empty 404.
 func (s *Surface) downloadCDR(c *fiber.Ctx) error {
 	handle := params.Path(c, "handle")
-	ready, err := s.records.Archive(c.UserContext(), httpd.AccountOf(c), handle)
+	ready, err := s.deps.CDRReady(c.UserContext(), httpd.AccountOf(c), handle)
 	if err == nil && !ready {
 		return httpd.Message(c, fiber.StatusAccepted, "The records are being prepared. Please try again later.")
 	}
 	var file io.ReadCloser
 	var size int64
 	if err == nil {
-		file, size, err = s.archives.Open(c.UserContext(), handle)
+		file, size, err = s.deps.OpenCDR(c.UserContext(), handle)
 	}
 	if relay.KindOf(err) == relay.KindNotFound {
 		c.Status(fiber.StatusNotFound)
@@ -81,7 +81,7 @@ func (s *Surface) downloadCDR(c *fiber.Ctx) error {
 
 // listSourceIPs lists where the account's calls come from.
 func (s *Surface) listSourceIPs(c *fiber.Ctx) error {
-	trunks, err := s.trunks.Trunks(c.UserContext(), httpd.AccountOf(c))
+	trunks, err := s.deps.Trunks(c.UserContext(), httpd.AccountOf(c))
 	if err != nil {
 		return err
 	}
