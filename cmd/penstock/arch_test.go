@@ -48,9 +48,10 @@ func directions() map[string][]string {
 		"relay/lookup":   domain(),
 		"relay/sip":      domain(),
 		"relay/sim":      domain(),
-		"relay/usage":    domain(),
-		"relay/iot":      domain(),
-		"relay/ledger":   domain(),
+		// Usage is counted for SIMs and pools, and held to their limits.
+		"relay/usage":  append(domain(), "relay/sim"),
+		"relay/iot":    domain(),
+		"relay/ledger": domain(),
 		// Rules are about devices and their readings.
 		"relay/rule":    append(domain(), "relay/iot"),
 		"relay/gateway": {},

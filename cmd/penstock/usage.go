@@ -88,34 +88,22 @@ type simDirectory struct {
 }
 
 // Find loads SIMs.
-func (l simDirectory) Find(ctx context.Context, acct account.ID, iccids []string) (map[string]usage.SIM, error) {
+func (l simDirectory) Find(ctx context.Context, acct account.ID, iccids []string) (map[string]sim.SIM, error) {
 	ids := make([]sim.ICCID, len(iccids))
 	for i, iccid := range iccids {
 		ids[i] = sim.ICCID(iccid)
 	}
 	found, err := l.sims.GetMany(ctx, acct, ids)
-	out := make(map[string]usage.SIM, len(found))
+	out := make(map[string]sim.SIM, len(found))
 	for iccid, one := range found {
-		out[string(iccid)] = usage.SIM{
-			Subscriber: one.Subscriber, Pool: one.Pool, Limit: limitOf(one.Limit, one.Recipients),
-			OutOfService: one.State != sim.Active || one.Requested != sim.Active,
-		}
+		out[string(iccid)] = one
 	}
 	return out, err
 }
 
-func limitOf(l sim.Limit, recipients []sim.Recipient) usage.Limit {
-	out := usage.Limit{Monthly: l.Monthly, Warning: l.Warning, Cap: usage.Cap(l.Cap)}
-	for _, r := range recipients {
-		out.Recipients = append(out.Recipients, r.Email)
-	}
-	return out
-}
-
 // Pool loads a pool.
-func (l simDirectory) Pool(ctx context.Context, acct account.ID, id string) (usage.Pool, error) {
-	p, err := l.pools.Get(ctx, acct, id)
-	return usage.Pool{Name: p.Name, Limit: limitOf(p.Limit, p.Recipients)}, err
+func (l simDirectory) Pool(ctx context.Context, acct account.ID, id string) (sim.Pool, error) {
+	return l.pools.Get(ctx, acct, id)
 }
 
 // OfPool lists SIMs of a pool.

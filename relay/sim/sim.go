@@ -58,6 +58,9 @@ type SIM struct {
 	Recipients []Recipient // at most MaxRecipients
 }
 
+// InService reports whether a SIM is active and no job is about to change that.
+func (s *SIM) InService() bool { return s.State == Active && s.Requested == Active }
+
 // Cap is what happens when a monthly limit is reached.
 type Cap string
 
@@ -79,6 +82,15 @@ type Limit struct {
 	Warning int64 // bytes after which a warning is sent; 0: none
 	Cap     Cap   // never empty in a record that was read
 }
+
+// Caps reports whether anything happens when the limit is reached.
+func (l Limit) Caps() bool { return l.Monthly > 0 && (l.Cap == Notify || l.Cap == Block) }
+
+// Blocks reports whether what reaches the limit is taken out of service.
+func (l Limit) Blocks() bool { return l.Caps() && l.Cap == Block }
+
+// IsSet reports whether there is anything to hold usage to.
+func (l Limit) IsSet() bool { return l.Warning > 0 || l.Caps() }
 
 // Recipient is notified when a limit is near or reached.
 type Recipient struct {

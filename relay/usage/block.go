@@ -12,6 +12,7 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/job"
+	"github.com/penstock/penstock/relay/sim"
 )
 
 // BlockKind is the kind of the jobs that suspend SIMs whose limit is reached. They
@@ -148,7 +149,7 @@ func (m *Meter) poolOver(ctx context.Context, acct account.ID, id string) (bool,
 		return false, err
 	}
 	s, below := m.current(OfPool, id), int64(math.MaxInt64)
-	if pool.Limit.blocks() {
+	if pool.Limit.Blocks() {
 		below = pool.Limit.Monthly
 	}
 	if err := m.deps.Counters.RemoveSteps(ctx, acct, s, Blocked, below); err != nil {
@@ -159,10 +160,10 @@ func (m *Meter) poolOver(ctx context.Context, acct account.ID, id string) (bool,
 }
 
 // pool loads a pool; a deleted one has no limit.
-func (m *Meter) pool(ctx context.Context, acct account.ID, id string) (Pool, error) {
+func (m *Meter) pool(ctx context.Context, acct account.ID, id string) (sim.Pool, error) {
 	pool, err := m.deps.SIMs.Pool(ctx, acct, id)
 	if relay.KindOf(err) == relay.KindNotFound {
-		return Pool{}, nil
+		return sim.Pool{}, nil
 	}
 	return pool, err
 }
@@ -194,7 +195,7 @@ func (m *Meter) overLimit(ctx context.Context, acct account.ID, iccids []string)
 		}
 		for _, iccid := range some {
 			one, there := sims[iccid]
-			if !there || one.OutOfService {
+			if !there || !one.InService() {
 				continue
 			}
 			for _, s := range []Subject{m.current(OfSIM, iccid), m.current(OfPool, one.Pool)} {
@@ -210,10 +211,10 @@ func (m *Meter) overLimit(ctx context.Context, acct account.ID, iccids []string)
 
 // reached returns the limits that block and are reached, of SIMs in service and
 // their pools.
-func (m *Meter) reached(ctx context.Context, acct account.ID, sims map[string]SIM) (map[Subject]int64, error) {
-	limits := make(map[Subject]Limit)
+func (m *Meter) reached(ctx context.Context, acct account.ID, sims map[string]sim.SIM) (map[Subject]int64, error) {
+	limits := make(map[Subject]sim.Limit)
 	for iccid, one := range sims {
-		if one.OutOfService {
+		if !one.InService() {
 			continue
 		}
 		limits[m.current(OfSIM, iccid)] = one.Limit
@@ -229,7 +230,7 @@ func (m *Meter) reached(ctx context.Context, acct account.ID, sims map[string]SI
 	}
 	var subjects []Subject
 	for s, limit := range limits {
-		if limit.blocks() {
+		if limit.Blocks() {
 			subjects = append(subjects, s)
 		}
 	}

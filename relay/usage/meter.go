@@ -12,6 +12,7 @@ import (
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/sim"
 )
 
 // MeterDeps are the dependencies of a Meter; all but Now are required.
@@ -78,7 +79,7 @@ func (m *Meter) Take(ctx context.Context, records []Record) (unknown []int, err 
 const lookupBatch = 1000
 
 // findSIMs looks up the SIMs of records, by account and ICCID.
-func (m *Meter) findSIMs(ctx context.Context, records []Record) (map[account.ID]map[string]SIM, error) {
+func (m *Meter) findSIMs(ctx context.Context, records []Record) (map[account.ID]map[string]sim.SIM, error) {
 	asked := make(map[account.ID]map[string]bool)
 	for _, r := range records {
 		if asked[r.Account] == nil {
@@ -86,9 +87,9 @@ func (m *Meter) findSIMs(ctx context.Context, records []Record) (map[account.ID]
 		}
 		asked[r.Account][r.Use.ICCID] = true
 	}
-	sims := make(map[account.ID]map[string]SIM, len(asked))
+	sims := make(map[account.ID]map[string]sim.SIM, len(asked))
 	for acct, iccids := range asked {
-		sims[acct] = make(map[string]SIM, len(iccids))
+		sims[acct] = make(map[string]sim.SIM, len(iccids))
 		for some := range slices.Chunk(slices.Collect(maps.Keys(iccids)), lookupBatch) {
 			found, err := m.deps.SIMs.Find(ctx, acct, some)
 			if err != nil {
@@ -104,7 +105,7 @@ func (m *Meter) findSIMs(ctx context.Context, records []Record) (map[account.ID]
 // counted before, because a process may have died in between. Notifications are
 // sent once. A limit that blocks is enforced whenever it is reached, but for the
 // current month only: late records of last month must not suspend a SIM now.
-func (m *Meter) enforce(ctx context.Context, records []Record, sims map[account.ID]map[string]SIM) error {
+func (m *Meter) enforce(ctx context.Context, records []Record, sims map[account.ID]map[string]sim.SIM) error {
 	all, err := m.limited(ctx, records, sims)
 	if err != nil {
 		return err
@@ -117,10 +118,10 @@ func (m *Meter) enforce(ctx context.Context, records []Record, sims map[account.
 			return err
 		}
 		total := totals[0]
-		if err := m.notifyDue(ctx, one, total.Bytes, one.limit.Due(total)); err != nil {
+		if err := m.notifyDue(ctx, one, total.Bytes, one.due(total)); err != nil {
 			return err
 		}
-		if !one.limit.blocks() || total.Bytes < one.limit.Monthly || one.subject.Month != MonthOf(m.deps.Now()) {
+		if !one.limit.Blocks() || total.Bytes < one.limit.Monthly || one.subject.Month != MonthOf(m.deps.Now()) {
 			continue
 		}
 		reached[counter{one.account, one.subject}] = true
@@ -178,15 +179,15 @@ func (r Record) counters() (own, pool counter) {
 }
 
 // limited finds the subjects of records that have a limit.
-func (m *Meter) limited(ctx context.Context, records []Record, sims map[account.ID]map[string]SIM) ([]limited, error) {
+func (m *Meter) limited(ctx context.Context, records []Record, sims map[account.ID]map[string]sim.SIM) ([]limited, error) {
 	seen := make(map[counter]bool)
 	var all []limited
 	for _, r := range records {
 		own, of := r.counters()
 		if !seen[own] {
 			seen[own] = true
-			if limit := sims[r.Account][r.Use.ICCID].Limit; limit.set() {
-				all = append(all, limited{account: r.Account, subject: own.subject, limit: limit})
+			if one := sims[r.Account][r.Use.ICCID]; one.Limit.IsSet() {
+				all = append(all, limited{account: r.Account, subject: own.subject, limit: one.Limit, recipients: one.Recipients})
 			}
 		}
 		if r.Pool == "" || seen[of] {
@@ -197,8 +198,8 @@ func (m *Meter) limited(ctx context.Context, records []Record, sims map[account.
 		if err != nil {
 			return nil, err
 		}
-		if pool.Limit.set() {
-			all = append(all, limited{account: r.Account, subject: of.subject, name: pool.Name, limit: pool.Limit})
+		if pool.Limit.IsSet() {
+			all = append(all, limited{account: r.Account, subject: of.subject, name: pool.Name, limit: pool.Limit, recipients: pool.Recipients})
 		}
 	}
 	return all, nil

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/sim"
 )
 
 // take counts records as the intake does: until it works.
@@ -61,7 +62,7 @@ const (
 
 func TestEachLimitNotifiesOnceAMonth(t *testing.T) {
 	w := newWorld(t)
-	w.sims["A"] = SIM{Limit: Limit{Monthly: 100, Warning: 80, Cap: Notify, Recipients: []string{"a@example.com", "b@example.com"}}}
+	w.sims["A"] = sim.SIM{Limit: sim.Limit{Monthly: 100, Warning: 80, Cap: sim.Notify}, Recipients: mailed("a@example.com", "b@example.com")}
 	w.take(use("1", "A", at(1, 0), 79), use("2", "B", at(1, 0), 500))
 	w.is()
 	w.take(use("3", "A", at(1, 0), 1))
@@ -84,22 +85,22 @@ func TestEachLimitNotifiesOnceAMonth(t *testing.T) {
 
 func TestWhatALimitAsksFor(t *testing.T) {
 	for name, tc := range map[string]struct {
-		limit Limit
+		limit sim.Limit
 		bytes int64
 		want  []string
 	}{
-		"a limit that is crossed at once is near, too": {Limit{Monthly: 100, Warning: 80, Cap: Notify}, 100, []string{warnedA, reachedA}},
-		"a limit without a warning":                    {Limit{Monthly: 100, Cap: Notify}, 100, []string{reachedA}},
-		"a warning without a limit":                    {Limit{Warning: 80, Cap: Notify}, 1000, []string{warnedA}},
-		"no cap, but a warning":                        {Limit{Monthly: 100, Warning: 80, Cap: NoCap}, 100, []string{warnedA}},
-		"no cap":                                       {Limit{Monthly: 100, Cap: NoCap}, 100, nil},
-		"no limit":                                     {Limit{Cap: Block}, 1000, nil},
-		"a limit that blocks":                          {Limit{Monthly: 100, Cap: Block}, 100, []string{reachedA, "suspend A"}},
-		"a limit that would block":                     {Limit{Monthly: 100, Warning: 80, Cap: Block}, 99, []string{warnedA}},
+		"a limit that is crossed at once is near, too": {sim.Limit{Monthly: 100, Warning: 80, Cap: sim.Notify}, 100, []string{warnedA, reachedA}},
+		"a limit without a warning":                    {sim.Limit{Monthly: 100, Cap: sim.Notify}, 100, []string{reachedA}},
+		"a warning without a limit":                    {sim.Limit{Warning: 80, Cap: sim.Notify}, 1000, []string{warnedA}},
+		"no cap, but a warning":                        {sim.Limit{Monthly: 100, Warning: 80, Cap: sim.NoCap}, 100, []string{warnedA}},
+		"no cap":                                       {sim.Limit{Monthly: 100, Cap: sim.NoCap}, 100, nil},
+		"no limit":                                     {sim.Limit{Cap: sim.Block}, 1000, nil},
+		"a limit that blocks":                          {sim.Limit{Monthly: 100, Cap: sim.Block}, 100, []string{reachedA, "suspend A"}},
+		"a limit that would block":                     {sim.Limit{Monthly: 100, Warning: 80, Cap: sim.Block}, 99, []string{warnedA}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			w.sims["A"] = SIM{Limit: tc.limit}
+			w.sims["A"] = sim.SIM{Limit: tc.limit}
 			w.take(use("1", "A", at(1, 0), tc.bytes))
 			w.block()
 			w.is(tc.want...)
@@ -109,10 +110,9 @@ func TestWhatALimitAsksFor(t *testing.T) {
 
 func TestALimitOfAPoolCountsAllItsSIMs(t *testing.T) {
 	w := newWorld(t)
-	limit := Limit{Monthly: 100, Cap: Block, Recipients: []string{"p@example.com"}}
-	w.pools["p"] = Pool{Name: "Vans", Limit: limit}
-	w.sims["A"] = SIM{Pool: "p", Limit: Limit{Monthly: 60, Cap: Notify}}
-	w.sims["B"] = SIM{Pool: "p"}
+	w.pools["p"] = sim.Pool{Name: "Vans", Limit: sim.Limit{Monthly: 100, Cap: sim.Block}, Recipients: mailed("p@example.com")}
+	w.sims["A"] = sim.SIM{Pool: "p", Limit: sim.Limit{Monthly: 60, Cap: sim.Notify}}
+	w.sims["B"] = sim.SIM{Pool: "p"}
 	w.take(use("1", "B", at(1, 0), 40), use("2", "C", at(1, 0), 1000))
 	w.is()
 	w.take(use("3", "A", at(1, 0), 60)) // crosses both
@@ -121,13 +121,13 @@ func TestALimitOfAPoolCountsAllItsSIMs(t *testing.T) {
 	if m := w.sent["usage.limit_reached-1-pool-p-2026-11-"+hashOf("p@example.com")].Mail; m == nil || m.Subject != "SIM pool Vans (p) has reached its monthly limit" {
 		t.Errorf("%+v", m)
 	}
-	w.sims["A"] = SIM{Pool: "gone"}
+	w.sims["A"] = sim.SIM{Pool: "gone"}
 	w.take(use("4", "A", at(1, 0), 1))
 }
 
 func (w *world) out() (n int) {
 	for _, line := range w.sims {
-		if line.OutOfService {
+		if line.State == sim.Suspended {
 			n++
 		}
 	}
@@ -136,9 +136,9 @@ func (w *world) out() (n int) {
 
 func TestALargePoolIsBlockedPieceByPiece(t *testing.T) {
 	w := newWorld(t)
-	w.pools["p"] = Pool{Limit: Limit{Monthly: 1, Cap: Block}}
+	w.pools["p"] = sim.Pool{Limit: sim.Limit{Monthly: 1, Cap: sim.Block}}
 	for i := range 2*pageSize + 1 {
-		w.sims[fmt.Sprintf("P%05d", i)] = SIM{Pool: "p"}
+		w.sims[fmt.Sprintf("P%05d", i)] = sim.SIM{Pool: "p"}
 	}
 	w.broken = "suspend P00700" // another job has it in its hands
 	w.take(use("1", "P00000", at(1, 0), 1))
@@ -164,7 +164,7 @@ func TestABlockingLimitIsEnforcedWithinTheMonth(t *testing.T) {
 		}
 		w.block()
 	}
-	back := func(l *SIM) { l.OutOfService = false } // unsuspended by a client
+	back := func(l *sim.SIM) { l.State = sim.Active } // unsuspended by a client
 	for name, tc := range map[string]struct {
 		then func(t *testing.T, w *world, m *Meter)
 		want []string
@@ -184,7 +184,7 @@ func TestABlockingLimitIsEnforcedWithinTheMonth(t *testing.T) {
 			w.block()
 		}, []string{"suspend A", "suspend B"}},
 		"a limit that is raised and reached again": {func(_ *testing.T, w *world, _ *Meter) {
-			w.set("A", func(l *SIM) { l.OutOfService, l.Limit.Monthly = false, 200 })
+			w.set("A", func(l *sim.SIM) { l.State, l.Limit.Monthly = sim.Active, 200 })
 			w.take(use("a2", "A", at(2, 0), 99))
 			w.block()
 			w.sorted(reachedA, reachedP, "suspend A", "suspend B")
@@ -192,33 +192,33 @@ func TestABlockingLimitIsEnforcedWithinTheMonth(t *testing.T) {
 			w.block()
 		}, []string{"suspend A"}},
 		"a limit that is lowered below what is used": {func(t *testing.T, w *world, m *Meter) {
-			w.sims["C"] = SIM{Limit: Limit{Monthly: 100, Cap: Block}}
+			w.sims["C"] = sim.SIM{Limit: sim.Limit{Monthly: 100, Cap: sim.Block}}
 			w.take(use("c1", "C", at(2, 0), 50))
-			w.sims["C"] = SIM{Limit: Limit{Monthly: 50, Cap: Block}}
+			w.sims["C"] = sim.SIM{Limit: sim.Limit{Monthly: 50, Cap: sim.Block}}
 			enforce(t, w, m.EnforceSIMs(t.Context(), 1, []string{"C"}))
 		}, []string{"suspend C"}},
 		"a SIM that is attached to a blocked pool": {func(t *testing.T, w *world, m *Meter) {
-			w.sims["C"] = SIM{Pool: "p"}
+			w.sims["C"] = sim.SIM{Pool: "p"}
 			enforce(t, w, m.EnforceSIMs(t.Context(), 1, []string{"C"}))
 		}, []string{"suspend C"}},
 		"a pool's limit that is raised and reached again by one of its SIMs": {func(t *testing.T, w *world, m *Meter) {
-			w.sims["B"], w.sims["C"] = SIM{Pool: "p"}, SIM{Pool: "p"}
-			w.pools["p"] = Pool{Limit: Limit{Monthly: 300, Cap: Block}}
+			w.sims["B"], w.sims["C"] = sim.SIM{Pool: "p"}, sim.SIM{Pool: "p"}
+			w.pools["p"] = sim.Pool{Limit: sim.Limit{Monthly: 300, Cap: sim.Block}}
 			enforce(t, w, m.EnforcePool(t.Context(), 1, "p"))
 			w.take(use("c1", "C", at(2, 0), 200))
 			w.block()
 		}, []string{"suspend B", "suspend C"}},
 		"a pool's limit that is lifted and set again": {func(t *testing.T, w *world, m *Meter) {
-			w.sims["B"] = SIM{Pool: "p"}
-			w.pools["p"] = Pool{Limit: Limit{Monthly: 100, Cap: Notify}}
+			w.sims["B"] = sim.SIM{Pool: "p"}
+			w.pools["p"] = sim.Pool{Limit: sim.Limit{Monthly: 100, Cap: sim.Notify}}
 			enforce(t, w, m.EnforcePool(t.Context(), 1, "p"))
-			w.pools["p"] = Pool{Limit: Limit{Monthly: 100, Cap: Block}}
+			w.pools["p"] = sim.Pool{Limit: sim.Limit{Monthly: 100, Cap: sim.Block}}
 			enforce(t, w, m.EnforcePool(t.Context(), 1, "p"))
 		}, []string{"suspend B"}},
 		"what has no limit, or is below it": {func(t *testing.T, w *world, m *Meter) {
-			w.sims["D"] = SIM{Pool: "q", Limit: Limit{Monthly: 100, Cap: Notify}}
-			w.sims["E"] = SIM{Limit: Limit{Monthly: 100, Cap: Block}}
-			w.pools["q"] = Pool{Limit: Limit{Monthly: 1000, Cap: Block}}
+			w.sims["D"] = sim.SIM{Pool: "q", Limit: sim.Limit{Monthly: 100, Cap: sim.Notify}}
+			w.sims["E"] = sim.SIM{Limit: sim.Limit{Monthly: 100, Cap: sim.Block}}
+			w.pools["q"] = sim.Pool{Limit: sim.Limit{Monthly: 1000, Cap: sim.Block}}
 			w.take(use("d1", "D", at(2, 0), 99), use("e1", "E", at(2, 0), 99))
 			enforce(t, w, m.EnforceSIMs(t.Context(), 1, []string{"C", "D", "E"}))
 			enforce(t, w, m.EnforcePool(t.Context(), 1, "q"))
@@ -233,8 +233,8 @@ func TestABlockingLimitIsEnforcedWithinTheMonth(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			w.sims["A"] = SIM{Limit: Limit{Monthly: 100, Cap: Block}}
-			w.sims["B"], w.pools["p"] = SIM{Pool: "p"}, Pool{Limit: Limit{Monthly: 100, Cap: Block}}
+			w.sims["A"] = sim.SIM{Limit: sim.Limit{Monthly: 100, Cap: sim.Block}}
+			w.sims["B"], w.pools["p"] = sim.SIM{Pool: "p"}, sim.Pool{Limit: sim.Limit{Monthly: 100, Cap: sim.Block}}
 			w.take(use("a1", "A", at(1, 0), 100), use("b1", "B", at(1, 0), 100))
 			w.block()
 			w.sorted(reachedA, reachedP, "suspend A", "suspend B")
@@ -255,7 +255,7 @@ func (w *world) sorted(want ...string) {
 
 func TestOnlyTheCurrentMonthIsBlocked(t *testing.T) {
 	w := newWorld(t)
-	w.sims["A"] = SIM{Limit: Limit{Monthly: 100, Cap: Block}}
+	w.sims["A"] = sim.SIM{Limit: sim.Limit{Monthly: 100, Cap: sim.Block}}
 	w.take(use("1", "A", at(1, 0).AddDate(0, 0, -1), 100))
 	w.block()
 	w.is(reachedA)
@@ -267,11 +267,11 @@ func TestOnlyTheCurrentMonthIsBlocked(t *testing.T) {
 
 func TestALimitThatIsRaisedBeforeItBlocks(t *testing.T) {
 	w := newWorld(t)
-	w.sims["A"] = SIM{Limit: Limit{Monthly: 100, Cap: Block}}
-	w.sims["B"] = SIM{Pool: "p"}
-	w.pools["p"] = Pool{Limit: Limit{Monthly: 100, Cap: Block}}
+	w.sims["A"] = sim.SIM{Limit: sim.Limit{Monthly: 100, Cap: sim.Block}}
+	w.sims["B"] = sim.SIM{Pool: "p"}
+	w.pools["p"] = sim.Pool{Limit: sim.Limit{Monthly: 100, Cap: sim.Block}}
 	w.take(use("1", "A", at(1, 0), 100), use("2", "B", at(1, 0), 100))
-	w.sims["A"] = SIM{Limit: Limit{Monthly: 101, Cap: Block}}
+	w.sims["A"] = sim.SIM{Limit: sim.Limit{Monthly: 101, Cap: sim.Block}}
 	delete(w.pools, "p")
 	w.block()
 	if len(w.jobs) == 0 || w.out() != 0 {
@@ -281,9 +281,9 @@ func TestALimitThatIsRaisedBeforeItBlocks(t *testing.T) {
 
 func TestALimitThatBlocksLaterStillBlocks(t *testing.T) {
 	w := newWorld(t)
-	w.sims["A"] = SIM{Limit: Limit{Monthly: 100, Cap: Notify}}
+	w.sims["A"] = sim.SIM{Limit: sim.Limit{Monthly: 100, Cap: sim.Notify}}
 	w.take(use("1", "A", at(1, 0), 100))
-	w.sims["A"] = SIM{Limit: Limit{Monthly: 100, Cap: Block}}
+	w.sims["A"] = sim.SIM{Limit: sim.Limit{Monthly: 100, Cap: sim.Block}}
 	w.take(use("2", "A", at(1, 0), 1))
 	w.block()
 	w.is(reachedA, "suspend A")
@@ -297,7 +297,7 @@ func TestARetryAfterAnyFailureNotifiesOnce(t *testing.T) {
 	for _, broken := range []string{"lines", "put", "tell", "create", "did", "submit"} {
 		t.Run(broken, func(t *testing.T) {
 			w := newWorld(t)
-			w.sims["A"] = SIM{Limit: Limit{Monthly: 100, Warning: 80, Cap: Block, Recipients: []string{"a@example.com"}}}
+			w.sims["A"] = sim.SIM{Limit: sim.Limit{Monthly: 100, Warning: 80, Cap: sim.Block}, Recipients: mailed("a@example.com")}
 			w.broken = broken
 			w.take(use("1", "A", at(1, 0), 100))
 			w.block()
@@ -314,7 +314,7 @@ func TestManySIMsAreLookedUpPieceByPiece(t *testing.T) {
 	var records []Record
 	for i := range 2*lookupBatch + 1 {
 		iccid := fmt.Sprintf("M%05d", i)
-		w.sims[iccid] = SIM{}
+		w.sims[iccid] = sim.SIM{}
 		records = append(records, use(iccid, iccid, at(1, 0), 1))
 	}
 	w.take(records...)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/sim"
 )
 
 // The events that are sent to an account's callback.
@@ -55,7 +56,7 @@ func (m *Meter) notify(ctx context.Context, one limited, event string, bytes int
 	}
 	text := fmt.Sprintf("%s %s.\n\nUsed in %s (UTC): %d bytes\nMark that was passed: %d bytes\nMonthly limit: %s\n",
 		one.title(), what, one.subject.Month, bytes, threshold, amount(one.limit.Monthly))
-	if event == LimitReached && one.limit.Cap == Block {
+	if event == LimitReached && one.limit.Cap == sim.Block {
 		text += "\nThe limit is set to block: the operator is asked to suspend what uses it.\n"
 	}
 	return m.mail(ctx, one, id, fmt.Sprintf("%s %s", one.title(), what), text, now)
@@ -70,15 +71,15 @@ func amount(bytes int64) string {
 
 // mail sends a mail to each recipient.
 func (m *Meter) mail(ctx context.Context, one limited, id, subject, text string, now time.Time) error {
-	if len(one.limit.Recipients) == 0 {
+	if len(one.recipients) == 0 {
 		return nil
 	}
-	mails := make([]outbox.Delivery, len(one.limit.Recipients))
-	for i, to := range one.limit.Recipients {
-		own := id + "-" + hashOf(to)
+	mails := make([]outbox.Delivery, len(one.recipients))
+	for i, to := range one.recipients {
+		own := id + "-" + hashOf(to.Email)
 		mails[i] = outbox.Delivery{
 			ID: own, Account: one.account, Kind: outbox.KindNotice, MessageID: one.subject.ID, CreatedAt: now,
-			Mail: &outbox.Mail{To: to, Subject: subject, Text: text, MessageID: own + "@" + m.opts.MailDomain},
+			Mail: &outbox.Mail{To: to.Email, Subject: subject, Text: text, MessageID: own + "@" + m.opts.MailDomain},
 		}
 	}
 	existing, err := m.deps.Deliveries.Create(ctx, mails, now.Add(m.opts.Lease))

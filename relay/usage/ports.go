@@ -8,6 +8,7 @@ import (
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/sim"
 )
 
 // Counters stores records and their totals.
@@ -55,9 +56,9 @@ type Row struct {
 // SIMs knows SIMs, pools and subscribers of accounts.
 type SIMs interface {
 	// Find returns the SIMs that the account has, by ICCID.
-	Find(ctx context.Context, acct account.ID, iccids []string) (map[string]SIM, error)
+	Find(ctx context.Context, acct account.ID, iccids []string) (map[string]sim.SIM, error)
 	// Pool loads a pool; relay.KindNotFound if the account has none of the id.
-	Pool(ctx context.Context, acct account.ID, id string) (Pool, error)
+	Pool(ctx context.Context, acct account.ID, id string) (sim.Pool, error)
 	// OfPool and OfSubscriber return at most limit ICCIDs that come after one, ""
 	// for the first.
 	OfPool(ctx context.Context, acct account.ID, pool, after string, limit int) ([]string, error)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/job"
+	"github.com/penstock/penstock/relay/sim"
 )
 
 // run does a job as the queue does.
@@ -38,7 +39,7 @@ func (w *world) run(s *Service, id string) job.Job {
 
 // fill has five records of three SIMs.
 func (w *world) fill() {
-	w.sims["A"], w.sims["B"], w.sims["C"] = SIM{Subscriber: "s1"}, SIM{Subscriber: "s2"}, SIM{}
+	w.sims["A"], w.sims["B"], w.sims["C"] = sim.SIM{Subscriber: "s1"}, sim.SIM{Subscriber: "s2"}, sim.SIM{}
 	w.company["s1"], w.company["s2"], w.company["s3"] = "Acme", "", "Idle"
 	w.take(use("1", "A", at(3, 0), 1), use("2", "B", at(2, 0), 2), use("3", "C", at(2, 0), 4), use("4", "A", at(1, 0), 8), use("5", "A", at(30, 0), 16))
 }

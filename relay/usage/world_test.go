@@ -15,6 +15,7 @@ import (
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/sim"
 )
 
 // world is everything around usage, in memory, of the account 1. What it is told
@@ -22,8 +23,8 @@ import (
 type world struct {
 	t       *testing.T
 	now     time.Time
-	sims    map[string]SIM
-	pools   map[string]Pool
+	sims    map[string]sim.SIM
+	pools   map[string]sim.Pool
 	company map[string]string
 
 	records []Record
@@ -39,7 +40,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	return &world{
-		t: t, now: at(20, 12), sims: map[string]SIM{"A": {}, "B": {}, "C": {}}, pools: map[string]Pool{}, company: map[string]string{},
+		t: t, now: at(20, 12), sims: map[string]sim.SIM{"A": {}, "B": {}, "C": {}}, pools: map[string]sim.Pool{}, company: map[string]string{},
 		totals: map[Subject]Total{}, reports: map[string][]Row{}, files: map[string]string{}, jobs: map[string]job.Job{},
 		sent: map[string]outbox.Delivery{},
 	}
@@ -174,18 +175,19 @@ func (w *world) Rows(_ context.Context, id string, offset, limit int) ([]Row, er
 
 func (w *world) Sweep(context.Context, time.Time) error { return nil }
 
-func (w *world) Find(_ context.Context, acct account.ID, iccids []string) (map[string]SIM, error) {
+func (w *world) Find(_ context.Context, acct account.ID, iccids []string) (map[string]sim.SIM, error) {
 	w.most = max(w.most, len(iccids))
-	found := make(map[string]SIM)
+	found := make(map[string]sim.SIM)
 	for _, iccid := range iccids {
 		if line, ok := w.sims[iccid]; ok && acct == 1 {
+			line.State, line.Requested = cmp.Or(line.State, sim.Active), sim.Active
 			found[iccid] = line
 		}
 	}
 	return found, w.fails("lines")
 }
 
-func (w *world) Pool(_ context.Context, _ account.ID, id string) (Pool, error) {
+func (w *world) Pool(_ context.Context, _ account.ID, id string) (sim.Pool, error) {
 	p, ok := w.pools[id]
 	if !ok {
 		return p, relay.Errorf(relay.KindNotFound, "pool %s", id)
@@ -193,7 +195,7 @@ func (w *world) Pool(_ context.Context, _ account.ID, id string) (Pool, error) {
 	return p, nil
 }
 
-func (w *world) of(which func(SIM) bool, after string, limit int) (found []string) {
+func (w *world) of(which func(sim.SIM) bool, after string, limit int) (found []string) {
 	for iccid, line := range w.sims {
 		if iccid > after && which(line) {
 			found = append(found, iccid)
@@ -204,11 +206,11 @@ func (w *world) of(which func(SIM) bool, after string, limit int) (found []strin
 }
 
 func (w *world) OfPool(_ context.Context, _ account.ID, pool, after string, limit int) ([]string, error) {
-	return w.of(func(l SIM) bool { return l.Pool == pool }, after, limit), nil
+	return w.of(func(l sim.SIM) bool { return l.Pool == pool }, after, limit), nil
 }
 
 func (w *world) OfSubscriber(_ context.Context, _ account.ID, subscriber, after string, limit int) ([]string, error) {
-	return w.of(func(l SIM) bool { return l.Subscriber == subscriber }, after, limit), nil
+	return w.of(func(l sim.SIM) bool { return l.Subscriber == subscriber }, after, limit), nil
 }
 
 func (w *world) Company(_ context.Context, _ account.ID, id string) (string, error) {
@@ -223,15 +225,15 @@ func (w *world) Suspend(_ context.Context, _ account.ID, iccid string) error {
 	if err := w.fails("suspend " + iccid); err != nil {
 		return err
 	}
-	if line := w.sims[iccid]; !line.OutOfService {
-		w.set(iccid, func(l *SIM) { l.OutOfService = true })
+	if line := w.sims[iccid]; line.State != sim.Suspended {
+		w.set(iccid, func(l *sim.SIM) { l.State = sim.Suspended })
 		w.events = append(w.events, "suspend "+iccid)
 	}
 	return nil
 }
 
 // set changes a SIM.
-func (w *world) set(iccid string, change func(*SIM)) {
+func (w *world) set(iccid string, change func(*sim.SIM)) {
 	line := w.sims[iccid]
 	change(&line)
 	w.sims[iccid] = line
@@ -311,4 +313,11 @@ func (w *world) Dispatch(ds []outbox.Delivery) {
 // use is a record of the account 1.
 func use(id, iccid string, start time.Time, bytes int64) Record {
 	return Record{Account: 1, Use: cdr.Use{ID: id, ICCID: iccid, Start: start, Type: "data", Bytes: bytes}}
+}
+
+func mailed(addresses ...string) (out []sim.Recipient) {
+	for _, a := range addresses {
+		out = append(out, sim.Recipient{Email: a})
+	}
+	return out
 }
