@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/penstock/penstock/config"
+	pdu "github.com/penstock/penstock/decoders/smpp"
 	"github.com/penstock/penstock/delivery/carrier/smpp"
 	"github.com/penstock/penstock/ingest/admin"
 	"github.com/penstock/penstock/ingest/carrier"
@@ -46,7 +47,7 @@ func (d *daemon) newSMPP(c config.Carrier) (*smpp.Client, error) {
 	o := smpp.Options{
 		Name: c.Name, Addr: c.Addr, Accept: d.takeSMPP, Logger: d.log,
 		SystemID: c.SystemID, Password: c.Password, SystemType: c.SystemType, AddressRange: c.AddressRange,
-		Bind: smpp.Bind(c.Bind), Alphabet: smpp.Alphabet(c.Alphabet), EnquireLink: c.EnquireLink, InFlight: c.InFlight,
+		Bind: smpp.Bind(c.Bind), Alphabet: pdu.Alphabet(c.Alphabet), EnquireLink: c.EnquireLink, InFlight: c.InFlight,
 		AnswerTimeout: c.AnswerTimeout,
 	}
 	if c.TLS == config.DirectTLS {
@@ -83,11 +84,11 @@ func (d *daemon) takeSMPP(ctx context.Context, a smpp.Arrival) (smpp.Wait, error
 	return func(ctx context.Context) error { _, err := staged.Wait(ctx); return err }, err
 }
 
-// charsets returns the default alphabet of each SMSC.
-func charsets(all []config.Carrier) map[string]carrier.Charset {
-	out := make(map[string]carrier.Charset, len(all))
+// alphabets returns the default alphabet of each SMSC.
+func alphabets(all []config.Carrier) map[string]pdu.Alphabet {
+	out := make(map[string]pdu.Alphabet, len(all))
 	for _, c := range all {
-		out[c.Name] = carrier.Charset(c.Alphabet)
+		out[c.Name] = pdu.Alphabet(c.Alphabet)
 	}
 	return out
 }

@@ -255,7 +255,7 @@ func (d *daemon) openIntakes(context.Context) error {
 	d.uplink = uplink.NewProcessor(d.iot)
 	quota := journal.NewQuota(int64(d.cfg.Journal.MaxBytes))
 	messages := carrier.NewProcessor(sms)
-	messages.Add(carrier.SMPP, carrier.NewSMPP(charsets(d.cfg.Carriers)))
+	messages.Add(carrier.SMPP, carrier.NewSMPP(alphabets(d.cfg.Carriers)))
 	d.tracer = &inbound.Tracer{Posts: posts{d.intakes, messages, d.traceFrames}, Service: sms, Sent: d.backends.records.Deliveries}
 	for kind, p := range map[event.Kind]intake.Processor{
 		event.Uplink: d.uplink, event.SMS: messages, event.Receipt: carrier.NewReceipts(d.receiptHandler),

@@ -62,3 +62,14 @@ func codingOfBits(dataCoding byte) Coding {
 	}
 	return Octets
 }
+
+// Alphabet is how an SMSC writes text of data_coding 0, its default alphabet. It is
+// agreed with the carrier, outside the protocol. Empty means AlphabetGSM7.
+type Alphabet string
+
+// The default alphabets of SMSCs.
+const (
+	AlphabetGSM7   Alphabet = "gsm7"        // a septet in each octet, as nearly all do
+	AlphabetPacked Alphabet = "gsm7-packed" // septets packed as on the air
+	AlphabetLatin1 Alphabet = "latin1"      // ISO 8859-1
+)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/decoders/gsm"
+	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/relay/inbound"
@@ -44,7 +45,7 @@ func parseAndroid(alphabet *gsm.Alphabet, e *intake.Entry) ([]inbound.Message, e
 	m := inbound.Message{CarrierID: f.required("id", maxName), SentAt: when(p.text("receivedAt"))}
 	f.addresses(&m, "payload.phoneNumber", "to")
 	if o.text("event") == "sms:data-received" {
-		m.Coding, m.Data = inbound.Binary, f.base64("payload.data")
+		m.Coding, m.Data = sms.Binary, f.base64("payload.data")
 	} else {
 		f.whole(alphabet, &m, "payload.message", nil)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/penstock/penstock/decoders/gsm"
 	"github.com/penstock/penstock/decoders/iso8601"
+	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/relay"
@@ -97,7 +98,7 @@ func (f *form) content(alphabet *gsm.Alphabet, m *inbound.Message) {
 		f.data(alphabet, m, coding)
 	case !f.has("text"):
 		f.Add("text", "The text field is required when data is not present.")
-	case coding == inbound.Binary:
+	case coding == sms.Binary:
 		f.Add("coding", "The coding 8 needs data.")
 	default:
 		m.Text, m.Coding = f.optional("text", maxText), coding
@@ -108,31 +109,31 @@ func (f *form) content(alphabet *gsm.Alphabet, m *inbound.Message) {
 }
 
 // coding returns 0 when none is given.
-func (f *form) coding() inbound.Coding {
+func (f *form) coding() sms.Coding {
 	s := f.optional("coding", maxName)
 	if s == "" {
 		return 0
 	}
 	n, err := strconv.Atoi(s)
-	c := inbound.Coding(n)
-	if err != nil || c != inbound.GSM && c != inbound.Binary && c != inbound.Unicode {
+	c := sms.Coding(n)
+	if err != nil || c != sms.GSM && c != sms.Binary && c != sms.UCS2 {
 		f.Add("coding", "The coding must be 7, 8 or 16.")
 		return 0
 	}
 	return c
 }
 
-func (f *form) data(alphabet *gsm.Alphabet, m *inbound.Message, coding inbound.Coding) {
+func (f *form) data(alphabet *gsm.Alphabet, m *inbound.Message, coding sms.Coding) {
 	data := f.hex("data", maxText)
 	var err error
 	switch coding {
-	case inbound.GSM:
+	case sms.GSM:
 		m.Text, err = septetText(alphabet, m, data)
 		keepOctets(m, data)
-	case inbound.Unicode:
+	case sms.UCS2:
 		m.Text, err = wideText(m, data)
 	default:
-		coding, m.Data = inbound.Binary, data
+		coding, m.Data = sms.Binary, data
 	}
 	if err != nil {
 		f.Add("data", "The data is not in the coding given: "+err.Error()+".")
@@ -141,9 +142,9 @@ func (f *form) data(alphabet *gsm.Alphabet, m *inbound.Message, coding inbound.C
 }
 
 // codingOf is how a text must have been coded on the air.
-func codingOf(alphabet *gsm.Alphabet, text string) inbound.Coding {
+func codingOf(alphabet *gsm.Alphabet, text string) sms.Coding {
 	if alphabet.Fits(text) {
-		return inbound.GSM
+		return sms.GSM
 	}
-	return inbound.Unicode
+	return sms.UCS2
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/relay"
@@ -20,31 +21,31 @@ func TestParseJSON(t *testing.T) {
 		want inbound.Message
 	}{
 		"a text": {`{"id":"c-1","from":"+44 7700 900123","to":"+447860000001","text":"hello"}`,
-			inbound.Message{CarrierID: "c-1", From: "447700900123", To: "447860000001", Text: "hello", Coding: inbound.GSM}},
+			inbound.Message{CarrierID: "c-1", From: "447700900123", To: "447860000001", Text: "hello", Coding: sms.GSM}},
 		"numbers as numbers, the rest given": {`{"id":7,"from":447700900123,"to":447860000001,"text":"x","coding":16,"sent_at":"2026-07-01T12:00:00+01:00","network":"Example","ignored":{"a":[]}}`,
-			inbound.Message{CarrierID: "7", From: "447700900123", To: "447860000001", Text: "x", Coding: inbound.Unicode, Network: "Example",
+			inbound.Message{CarrierID: "7", From: "447700900123", To: "447860000001", Text: "x", Coding: sms.UCS2, Network: "Example",
 				SentAt: time.Date(2026, 7, 1, 11, 0, 0, 0, time.UTC)}},
 		"a text beyond the 7-bit alphabet": {`{"id":"1","from":"Bank","to":"66777","text":"你好 🎉"}`,
-			inbound.Message{CarrierID: "1", From: "Bank", To: "66777", Text: "你好 🎉", Coding: inbound.Unicode}},
-		"an empty text":                     {`{"id":"1","from":"Bank","to":"66777","text":""}`, inbound.Message{CarrierID: "1", From: "Bank", To: "66777", Coding: inbound.GSM}},
-		"a number with 00":                  {`{"id":"1","from":"00447700900123","to":"00447860000001","text":"a"}`, inbound.Message{CarrierID: "1", From: "447700900123", To: "447860000001", Text: "a", Coding: inbound.GSM}},
-		"octets":                            {`{"id":"1","from":"1","to":"2","data":"00FF","udh":"0605040B8423F0"}`, inbound.Message{CarrierID: "1", From: "1", To: "2", Data: []byte{0, 255}, UDH: []byte{6, 5, 4, 0x0b, 0x84, 0x23, 0xf0}, Coding: inbound.Binary}},
-		"7-bit octets are text":             {`{"id":"1","from":"1","to":"2","data":"1b6500","coding":7}`, inbound.Message{CarrierID: "1", From: "1", To: "2", Text: "€@", Coding: inbound.GSM}},
-		"7-bit octets in Hindi":             {`{"id":"1","from":"1","to":"2","data":"4d50","coding":7,"udh":"03250106"}`, inbound.Message{CarrierID: "1", From: "1", To: "2", Text: "हा", Coding: inbound.GSM, UDH: []byte{3, 0x25, 1, 6}}},
-		"a byte order mark before the body": {"\ufeff" + `{"id":"1","from":"1","to":"2","text":"A"}`, inbound.Message{CarrierID: "1", From: "1", To: "2", Text: "A", Coding: inbound.GSM}},
-		"UCS-2 octets are text":             {`{"id":"1","from":"1","to":"2","data":"4f60d83cdf89","coding":"16"}`, inbound.Message{CarrierID: "1", From: "1", To: "2", Text: "你🎉", Coding: inbound.Unicode}},
+			inbound.Message{CarrierID: "1", From: "Bank", To: "66777", Text: "你好 🎉", Coding: sms.UCS2}},
+		"an empty text":                     {`{"id":"1","from":"Bank","to":"66777","text":""}`, inbound.Message{CarrierID: "1", From: "Bank", To: "66777", Coding: sms.GSM}},
+		"a number with 00":                  {`{"id":"1","from":"00447700900123","to":"00447860000001","text":"a"}`, inbound.Message{CarrierID: "1", From: "447700900123", To: "447860000001", Text: "a", Coding: sms.GSM}},
+		"octets":                            {`{"id":"1","from":"1","to":"2","data":"00FF","udh":"0605040B8423F0"}`, inbound.Message{CarrierID: "1", From: "1", To: "2", Data: []byte{0, 255}, UDH: []byte{6, 5, 4, 0x0b, 0x84, 0x23, 0xf0}, Coding: sms.Binary}},
+		"7-bit octets are text":             {`{"id":"1","from":"1","to":"2","data":"1b6500","coding":7}`, inbound.Message{CarrierID: "1", From: "1", To: "2", Text: "€@", Coding: sms.GSM}},
+		"7-bit octets in Hindi":             {`{"id":"1","from":"1","to":"2","data":"4d50","coding":7,"udh":"03250106"}`, inbound.Message{CarrierID: "1", From: "1", To: "2", Text: "हा", Coding: sms.GSM, UDH: []byte{3, 0x25, 1, 6}}},
+		"a byte order mark before the body": {"\ufeff" + `{"id":"1","from":"1","to":"2","text":"A"}`, inbound.Message{CarrierID: "1", From: "1", To: "2", Text: "A", Coding: sms.GSM}},
+		"UCS-2 octets are text":             {`{"id":"1","from":"1","to":"2","data":"4f60d83cdf89","coding":"16"}`, inbound.Message{CarrierID: "1", From: "1", To: "2", Text: "你🎉", Coding: sms.UCS2}},
 		"a part of a message": {`{"id":"1","from":"1","to":"2","data":"41","coding":7,"udh":"050003cc0201"}`,
-			inbound.Message{CarrierID: "1", From: "1", To: "2", Text: "A", Octets: []byte("A"), Coding: inbound.GSM, UDH: []byte{5, 0, 3, 0xcc, 2, 1}, Status: inbound.Concatenated}},
+			inbound.Message{CarrierID: "1", From: "1", To: "2", Text: "A", Octets: []byte("A"), Coding: sms.GSM, UDH: []byte{5, 0, 3, 0xcc, 2, 1}, Status: inbound.Concatenated}},
 		"a part that ends within a character": {`{"id":"1","from":"1","to":"2","data":"0041d8","coding":16,"udh":"050003cc0201"}`,
-			inbound.Message{CarrierID: "1", From: "1", To: "2", Text: "A", Octets: []byte{0, 0x41, 0xd8}, Coding: inbound.Unicode, UDH: []byte{5, 0, 3, 0xcc, 2, 1}, Status: inbound.Concatenated}},
+			inbound.Message{CarrierID: "1", From: "1", To: "2", Text: "A", Octets: []byte{0, 0x41, 0xd8}, Coding: sms.UCS2, UDH: []byte{5, 0, 3, 0xcc, 2, 1}, Status: inbound.Concatenated}},
 		"a segment": {`{"id":"1","from":"1","to":"2","text":"A","sar_msg_ref_num":65535,"sar_total_segments":"3","sar_segment_seqnum":3}`,
-			inbound.Message{CarrierID: "1", From: "1", To: "2", Text: "A", Coding: inbound.GSM, Status: inbound.Concatenated,
+			inbound.Message{CarrierID: "1", From: "1", To: "2", Text: "A", Coding: sms.GSM, Status: inbound.Concatenated,
 				Part: &inbound.Part{Kind: inbound.ReferenceSAR, Reference: 65535, Total: 3, Number: 3}}},
 		"a UDH that cannot be read": {`{"id":"1","from":"1","to":"2","text":"A","udh":"0500"}`,
-			inbound.Message{CarrierID: "1", From: "1", To: "2", Text: "A", Coding: inbound.GSM, UDH: []byte{5, 0}, Status: inbound.Indecipherable}},
+			inbound.Message{CarrierID: "1", From: "1", To: "2", Text: "A", Coding: sms.GSM, UDH: []byte{5, 0}, Status: inbound.Indecipherable}},
 		"null is not there": {`{"id":"1","from":"1","to":"2","text":"A","data":null,"udh":null,"coding":null}`,
-			inbound.Message{CarrierID: "1", From: "1", To: "2", Text: "A", Coding: inbound.GSM}},
-		"line ends in the sender": {`{"id":"1","from":"x\r\ny","to":"2","text":"A"}`, inbound.Message{CarrierID: "1", From: "x\r\ny", To: "2", Text: "A", Coding: inbound.GSM}},
+			inbound.Message{CarrierID: "1", From: "1", To: "2", Text: "A", Coding: sms.GSM}},
+		"line ends in the sender": {`{"id":"1","from":"x\r\ny","to":"2","text":"A"}`, inbound.Message{CarrierID: "1", From: "x\r\ny", To: "2", Text: "A", Coding: sms.GSM}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := Adapters()["json"].Parse(&intake.Entry{Body: []byte(tc.body)})
@@ -132,7 +133,7 @@ func sound(t *testing.T, m inbound.Message) {
 	if !utf8.ValidString(m.Text) || !utf8.ValidString(m.From) || m.From == "" {
 		t.Fatalf("not text: %+v", m)
 	}
-	if m.Coding == inbound.Binary && m.Text != "" || m.Coding != inbound.Binary && m.Data != nil {
+	if m.Coding == sms.Binary && m.Text != "" || m.Coding != sms.Binary && m.Data != nil {
 		t.Fatalf("text and data mixed: %+v", m)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/penstock/penstock/decoders/gsm"
+	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/relay/inbound"
 )
@@ -70,9 +71,9 @@ func (f *form) kannelContent(alphabet *gsm.Alphabet, m *inbound.Message) {
 		m.Text = octetText(text, charset)
 		m.Coding = codingOf(alphabet, m.Text)
 	case "1":
-		m.Coding, m.Data = inbound.Binary, []byte(text)
+		m.Coding, m.Data = sms.Binary, []byte(text)
 	case "2":
-		m.Coding, m.Text = inbound.Unicode, unicodeText(m, text, charset)
+		m.Coding, m.Text = sms.UCS2, unicodeText(m, text, charset)
 	default:
 		f.Add("coding", "The coding must be 0, 1 or 2.")
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/inbound"
@@ -12,7 +13,7 @@ import (
 
 func TestParseKannel(t *testing.T) {
 	const who = "id=77e0&from=%2B447700900123&to=447860000001&smsc=fake&"
-	base := inbound.Message{CarrierID: "77e0", From: "447700900123", To: "447860000001", Reference: "fake", Coding: inbound.GSM}
+	base := inbound.Message{CarrierID: "77e0", From: "447700900123", To: "447860000001", Reference: "fake", Coding: sms.GSM}
 	with := func(f func(*inbound.Message)) inbound.Message { m := base; f(&m); return m }
 	for name, tc := range map[string]struct {
 		query, form string
@@ -26,15 +27,15 @@ func TestParseKannel(t *testing.T) {
 		"Latin-1 that says so":               {who + "text=%E9&charset=ISO-8859-1&coding=0", "", with(func(m *inbound.Message) { m.Text = "é" })},
 		"Latin-1 that does not":              {who + "text=%E9a", "", with(func(m *inbound.Message) { m.Text = "éa" })},
 		"binary with UDH": {who + "text=%00%FF%2B&coding=1&udh=%06%05%04%0B%84%23%F0", "", with(func(m *inbound.Message) {
-			m.Coding, m.Data, m.UDH = inbound.Binary, []byte{0, 255, '+'}, []byte{6, 5, 4, 0x0b, 0x84, 0x23, 0xf0}
+			m.Coding, m.Data, m.UDH = sms.Binary, []byte{0, 255, '+'}, []byte{6, 5, 4, 0x0b, 0x84, 0x23, 0xf0}
 		})},
-		"Unicode as Kannel has it":           {who + "text=%4F%60%D8%3C%DF%89&coding=2&charset=UTF-16BE", "", with(func(m *inbound.Message) { m.Text, m.Coding = "你🎉", inbound.Unicode })},
-		"Unicode without a charset":          {who + "text=O%60Y%7D&coding=2", "", with(func(m *inbound.Message) { m.Text, m.Coding = "你好", inbound.Unicode })},
-		"Unicode that was recoded":           {who + "text=%E4%BD%A0&coding=2&charset=UTF-8", "", with(func(m *inbound.Message) { m.Text, m.Coding = "你", inbound.Unicode })},
-		"Unicode that mo-recode calls 7-bit": {who + "text=%E4%BD%A0%26&coding=0&charset=UTF-8", "", with(func(m *inbound.Message) { m.Text, m.Coding = "你&", inbound.Unicode })},
-		"Unicode that cannot be UCS-2":       {who + "text=%E4%BD%A0&coding=2", "", with(func(m *inbound.Message) { m.Text, m.Coding = "你", inbound.Unicode })},
+		"Unicode as Kannel has it":           {who + "text=%4F%60%D8%3C%DF%89&coding=2&charset=UTF-16BE", "", with(func(m *inbound.Message) { m.Text, m.Coding = "你🎉", sms.UCS2 })},
+		"Unicode without a charset":          {who + "text=O%60Y%7D&coding=2", "", with(func(m *inbound.Message) { m.Text, m.Coding = "你好", sms.UCS2 })},
+		"Unicode that was recoded":           {who + "text=%E4%BD%A0&coding=2&charset=UTF-8", "", with(func(m *inbound.Message) { m.Text, m.Coding = "你", sms.UCS2 })},
+		"Unicode that mo-recode calls 7-bit": {who + "text=%E4%BD%A0%26&coding=0&charset=UTF-8", "", with(func(m *inbound.Message) { m.Text, m.Coding = "你&", sms.UCS2 })},
+		"Unicode that cannot be UCS-2":       {who + "text=%E4%BD%A0&coding=2", "", with(func(m *inbound.Message) { m.Text, m.Coding = "你", sms.UCS2 })},
 		"a Unicode part that was not joined": {who + "text=%4F%60%D8&coding=2&udh=%05%00%03%CC%02%01", "", with(func(m *inbound.Message) {
-			m.Text, m.Octets, m.Coding, m.UDH, m.Status = "你", []byte{0x4f, 0x60, 0xd8}, inbound.Unicode, []byte{5, 0, 3, 0xcc, 2, 1}, inbound.Concatenated
+			m.Text, m.Octets, m.Coding, m.UDH, m.Status = "你", []byte{0x4f, 0x60, 0xd8}, sms.UCS2, []byte{5, 0, 3, 0xcc, 2, 1}, inbound.Concatenated
 		})},
 		"a part that was not joined": {who + "text=a&udh=%05%00%03%CC%02%01", "", with(func(m *inbound.Message) {
 			m.Text, m.UDH, m.Status = "a", []byte{5, 0, 3, 0xcc, 2, 1}, inbound.Concatenated

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/penstock/penstock/decoders/gsm"
+	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/relay/inbound"
 )
@@ -43,7 +44,7 @@ func parseSinchSMS(alphabet *gsm.Alphabet, o object, kind string) ([]inbound.Mes
 	f.addresses(&m, "from", "to")
 	switch kind {
 	case "mo_binary":
-		m.UDH, m.Coding, m.Data = f.hex("udh", maxUDH), inbound.Binary, f.base64("body")
+		m.UDH, m.Coding, m.Data = f.hex("udh", maxUDH), sms.Binary, f.base64("body")
 		m.Status = statusOf(&m)
 	case "mo_media":
 		f.Get = textsOf(o.object("body"), "message", "subject").get

@@ -11,6 +11,7 @@ import (
 
 	"github.com/penstock/penstock/decoders/gsm"
 	"github.com/penstock/penstock/decoders/smpp"
+	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/inbound"
@@ -18,17 +19,6 @@ import (
 
 // SMPP is the name of the adapter of SMPP binds, and the source of their events.
 const SMPP = "smpp"
-
-// Charset is how an SMSC writes text of data_coding 0, its default alphabet. It
-// is agreed with the carrier, outside the protocol.
-type Charset string
-
-// The default alphabets of SMSCs.
-const (
-	GSM7       Charset = "gsm7"        // a septet in each octet, as nearly all do
-	GSM7Packed Charset = "gsm7-packed" // septets packed as on the air
-	Latin1     Charset = "latin1"      // ISO 8859-1
-)
 
 // SMPPEntry is the journal's entry of a PDU from a carrier's bind, as it came.
 // The id is the same for a PDU that the SMSC repeats within a session.
@@ -56,16 +46,15 @@ func smppEntry(folder, carrier, id string, pdu []byte) intake.Entry {
 }
 
 // NewSMPP returns the adapter that reads deliver_sm and data_sm. It has no path
-// of its own; charsets has what each carrier's default alphabet is, GSM7 for
-// those that are not in it.
-func NewSMPP(charsets map[string]Charset) Adapter {
-	r := smppReader{alphabet: gsm.NewAlphabet(), charsets: charsets}
+// of its own; defaults has what each carrier's default alphabet is.
+func NewSMPP(defaults map[string]smpp.Alphabet) Adapter {
+	r := smppReader{alphabet: gsm.NewAlphabet(), defaults: defaults}
 	return Adapter{Parse: r.parse}
 }
 
 type smppReader struct {
 	alphabet *gsm.Alphabet
-	charsets map[string]Charset
+	defaults map[string]smpp.Alphabet
 }
 
 func (r smppReader) parse(e *intake.Entry) ([]inbound.Message, error) {
@@ -79,7 +68,7 @@ func (r smppReader) parse(e *intake.Entry) ([]inbound.Message, error) {
 		return nil, err
 	}
 	smppPart(&m, d)
-	if err := r.content(&m, d, r.charsets[name]); err != nil {
+	if err := r.content(&m, d, r.defaults[name]); err != nil {
 		return nil, err
 	}
 	m.CarrierID, err = smppID(&m, d, e)
@@ -130,10 +119,10 @@ func smppPart(m *inbound.Message, d *smpp.Delivery) {
 
 // content reads the header and the text. A header that reaches beyond the text
 // leaves nothing to tell them apart by: all of it is data then.
-func (r smppReader) content(m *inbound.Message, d *smpp.Delivery, c Charset) error {
+func (r smppReader) content(m *inbound.Message, d *smpp.Delivery, c smpp.Alphabet) error {
 	udh, text, ok := d.Split()
 	if !ok {
-		m.Coding, m.Data, m.Status = inbound.Binary, text, inbound.Indecipherable
+		m.Coding, m.Data, m.Status = sms.Binary, text, inbound.Indecipherable
 		return nil
 	}
 	m.UDH = udh
@@ -141,13 +130,13 @@ func (r smppReader) content(m *inbound.Message, d *smpp.Delivery, c Charset) err
 	return r.text(m, smpp.CodingOf(d.DataCoding), c, text)
 }
 
-func (r smppReader) text(m *inbound.Message, coding smpp.Coding, c Charset, octets []byte) (err error) {
+func (r smppReader) text(m *inbound.Message, coding smpp.Coding, c smpp.Alphabet, octets []byte) (err error) {
 	switch coding {
 	case smpp.Octets:
-		m.Coding, m.Data = inbound.Binary, octets
+		m.Coding, m.Data = sms.Binary, octets
 		return nil
 	case smpp.UCS2:
-		m.Coding = inbound.Unicode
+		m.Coding = sms.UCS2
 		m.Text, err = wideText(m, octets)
 	case smpp.Default:
 		return r.defaultText(m, c, octets)
@@ -168,16 +157,16 @@ func (r smppReader) text(m *inbound.Message, coding smpp.Coding, c Charset, octe
 }
 
 // defaultText reads text in the SMSC's default alphabet.
-func (r smppReader) defaultText(m *inbound.Message, c Charset, octets []byte) (err error) {
+func (r smppReader) defaultText(m *inbound.Message, c smpp.Alphabet, octets []byte) (err error) {
 	switch c {
-	case Latin1:
+	case smpp.AlphabetLatin1:
 		m.Text = octetText(string(octets), "latin1")
 		m.Coding = codingOf(r.alphabet, m.Text)
 		return nil
-	case GSM7Packed:
+	case smpp.AlphabetPacked:
 		octets = gsm.Unpack(octets, len(m.UDH))
 	}
-	m.Coding = inbound.GSM
+	m.Coding = sms.GSM
 	if m.Text, err = septetText(r.alphabet, m, octets); err != nil {
 		return fmt.Errorf("smpp: short_message in the default alphabet of %s: %w", m.Reference, err)
 	}

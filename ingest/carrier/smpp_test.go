@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/penstock/penstock/decoders/gsm"
+	"github.com/penstock/penstock/decoders/smpp"
+	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/inbound"
@@ -40,7 +42,7 @@ func (d deliver) pdu(t testing.TB) []byte {
 }
 
 // plain is a message without anything special.
-func plain(text string, coding inbound.Coding) inbound.Message {
+func plain(text string, coding sms.Coding) inbound.Message {
 	return inbound.Message{
 		CarrierID: "s-1", From: "447700900123", To: "447800000001", Text: text, Coding: coding, Reference: "one",
 	}
@@ -51,60 +53,60 @@ func TestSMPPMessages(t *testing.T) {
 	const sender = "447700900123"
 	for name, tc := range map[string]struct {
 		deliver
-		charset Charset
+		charset smpp.Alphabet
 		want    inbound.Message
 	}{
-		"the default alphabet":         {deliver{from: sender, text: "a\x00\x1be"}, "", plain("a@€", inbound.GSM)},
-		"packed":                       {deliver{from: sender, text: "\xe8\x32\x9b\xfd\x46\x97\xd9\xec\x37"}, GSM7Packed, plain("hellohello", inbound.GSM)},
-		"Latin-1 as the default":       {deliver{from: sender, text: "caf\xe9"}, Latin1, plain("café", inbound.GSM)},
-		"ASCII":                        {deliver{from: sender, coding: 1, text: "a@$"}, "", plain("a@$", inbound.GSM)},
-		"Latin-1 beyond the alphabet":  {deliver{from: sender, coding: 3, text: "\xe7a"}, "", plain("ça", inbound.Unicode)},
-		"Cyrillic":                     {deliver{from: sender, coding: 6, text: "\xbf\xe0"}, "", plain("Пр", inbound.Unicode)},
-		"Hebrew":                       {deliver{from: sender, coding: 7, text: "\xf9"}, "", plain("ש", inbound.Unicode)},
-		"UCS-2 with a surrogate pair":  {deliver{from: sender, coding: 8, text: "\x00A\xd8\x34\xdd\x1e"}, "", plain("A𝄞", inbound.Unicode)},
-		"a flash message":              {deliver{from: sender, coding: 0x10, text: "hi"}, "", plain("hi", inbound.GSM)},
-		"a flash message in UCS-2":     {deliver{from: sender, coding: 0x18, text: "\x00h"}, "", plain("h", inbound.Unicode)},
-		"the text in message_payload":  {deliver{from: sender, tlvs: "0424 0002 6869"}, "", plain("hi", inbound.GSM)},
-		"a plus sign before a number":  {deliver{from: "+" + sender, to: "+447800000001", ton: 1, text: "hi"}, "", plain("hi", inbound.GSM)},
-		"an id that the SMSC gives":    {deliver{from: sender, text: "hi", tlvs: "001E 0003 413100"}, "", with(plain("hi", inbound.GSM), func(m *inbound.Message) { m.CarrierID = "A1" })},
-		"a name":                       {deliver{from: "0012", ton: 5, text: "hi"}, "", with(plain("hi", inbound.GSM), func(m *inbound.Message) { m.From = "0012" })},
-		"a name in Latin-1":            {deliver{from: "Caf\xe9", ton: 5, text: "hi"}, "", with(plain("hi", inbound.GSM), func(m *inbound.Message) { m.From = "Café" })},
-		"no sender":                    {deliver{text: "hi"}, "", with(plain("hi", inbound.GSM), func(m *inbound.Message) { m.From = "" })},
-		"data":                         {deliver{from: sender, coding: 4, text: "\x00\xff"}, "", with(plain("", inbound.Binary), func(m *inbound.Message) { m.Data = []byte{0, 0xFF} })},
-		"a coding that nobody knows":   {deliver{from: sender, coding: 0x0A, text: "x"}, "", with(plain("", inbound.Binary), func(m *inbound.Message) { m.Data = []byte("x") })},
-		"an acknowledgement by a user": {deliver{from: sender, class: 0x10, text: "ok"}, "", plain("ok", inbound.GSM)},
-		"a part by an 8-bit reference": {deliver{from: sender, class: 0x40, text: "\x05\x00\x03\x2a\x02\x01a\x1b"}, "", with(plain("a ", inbound.GSM), func(m *inbound.Message) {
+		"the default alphabet":         {deliver{from: sender, text: "a\x00\x1be"}, "", plain("a@€", sms.GSM)},
+		"packed":                       {deliver{from: sender, text: "\xe8\x32\x9b\xfd\x46\x97\xd9\xec\x37"}, smpp.AlphabetPacked, plain("hellohello", sms.GSM)},
+		"Latin-1 as the default":       {deliver{from: sender, text: "caf\xe9"}, smpp.AlphabetLatin1, plain("café", sms.GSM)},
+		"ASCII":                        {deliver{from: sender, coding: 1, text: "a@$"}, "", plain("a@$", sms.GSM)},
+		"Latin-1 beyond the alphabet":  {deliver{from: sender, coding: 3, text: "\xe7a"}, "", plain("ça", sms.UCS2)},
+		"Cyrillic":                     {deliver{from: sender, coding: 6, text: "\xbf\xe0"}, "", plain("Пр", sms.UCS2)},
+		"Hebrew":                       {deliver{from: sender, coding: 7, text: "\xf9"}, "", plain("ש", sms.UCS2)},
+		"UCS-2 with a surrogate pair":  {deliver{from: sender, coding: 8, text: "\x00A\xd8\x34\xdd\x1e"}, "", plain("A𝄞", sms.UCS2)},
+		"a flash message":              {deliver{from: sender, coding: 0x10, text: "hi"}, "", plain("hi", sms.GSM)},
+		"a flash message in UCS-2":     {deliver{from: sender, coding: 0x18, text: "\x00h"}, "", plain("h", sms.UCS2)},
+		"the text in message_payload":  {deliver{from: sender, tlvs: "0424 0002 6869"}, "", plain("hi", sms.GSM)},
+		"a plus sign before a number":  {deliver{from: "+" + sender, to: "+447800000001", ton: 1, text: "hi"}, "", plain("hi", sms.GSM)},
+		"an id that the SMSC gives":    {deliver{from: sender, text: "hi", tlvs: "001E 0003 413100"}, "", with(plain("hi", sms.GSM), func(m *inbound.Message) { m.CarrierID = "A1" })},
+		"a name":                       {deliver{from: "0012", ton: 5, text: "hi"}, "", with(plain("hi", sms.GSM), func(m *inbound.Message) { m.From = "0012" })},
+		"a name in Latin-1":            {deliver{from: "Caf\xe9", ton: 5, text: "hi"}, "", with(plain("hi", sms.GSM), func(m *inbound.Message) { m.From = "Café" })},
+		"no sender":                    {deliver{text: "hi"}, "", with(plain("hi", sms.GSM), func(m *inbound.Message) { m.From = "" })},
+		"data":                         {deliver{from: sender, coding: 4, text: "\x00\xff"}, "", with(plain("", sms.Binary), func(m *inbound.Message) { m.Data = []byte{0, 0xFF} })},
+		"a coding that nobody knows":   {deliver{from: sender, coding: 0x0A, text: "x"}, "", with(plain("", sms.Binary), func(m *inbound.Message) { m.Data = []byte("x") })},
+		"an acknowledgement by a user": {deliver{from: sender, class: 0x10, text: "ok"}, "", plain("ok", sms.GSM)},
+		"a part by an 8-bit reference": {deliver{from: sender, class: 0x40, text: "\x05\x00\x03\x2a\x02\x01a\x1b"}, "", with(plain("a ", sms.GSM), func(m *inbound.Message) {
 			m.UDH, m.Status, m.Octets = []byte("\x05\x00\x03\x2a\x02\x01"), inbound.Concatenated, []byte("a\x1b")
 		})},
-		"in Turkish": {deliver{from: sender, class: 0x40, text: "\x03\x24\x01\x01a\x1bi\x1be"}, "", with(plain("aı€", inbound.GSM), func(m *inbound.Message) {
+		"in Turkish": {deliver{from: sender, class: 0x40, text: "\x03\x24\x01\x01a\x1bi\x1be"}, "", with(plain("aı€", sms.GSM), func(m *inbound.Message) {
 			m.UDH = []byte("\x03\x24\x01\x01")
 		})},
-		"a packed part in Portuguese": {deliver{from: sender, class: 0x40, text: "\x08\x00\x03\x2a\x02\x01\x25\x01\x03" + string(gsm.Pack([]byte("S\x7bo"), 9))}, GSM7Packed, with(plain("São", inbound.GSM), func(m *inbound.Message) {
+		"a packed part in Portuguese": {deliver{from: sender, class: 0x40, text: "\x08\x00\x03\x2a\x02\x01\x25\x01\x03" + string(gsm.Pack([]byte("S\x7bo"), 9))}, smpp.AlphabetPacked, with(plain("São", sms.GSM), func(m *inbound.Message) {
 			m.UDH, m.Status, m.Octets = []byte("\x08\x00\x03\x2a\x02\x01\x25\x01\x03"), inbound.Concatenated, []byte("S\x7bo")
 		})},
-		"a language table that is not known": {deliver{from: sender, class: 0x40, text: "\x03\x25\x01\x0e\x40"}, "", with(plain("¡", inbound.GSM), func(m *inbound.Message) {
+		"a language table that is not known": {deliver{from: sender, class: 0x40, text: "\x03\x25\x01\x0e\x40"}, "", with(plain("¡", sms.GSM), func(m *inbound.Message) {
 			m.UDH, m.Status = []byte("\x03\x25\x01\x0e"), inbound.Indecipherable
 		})},
-		"a table means nothing in UCS-2": {deliver{from: sender, class: 0x40, coding: 8, text: "\x03\x25\x01\x0e\x00A"}, "", with(plain("A", inbound.Unicode), func(m *inbound.Message) {
+		"a table means nothing in UCS-2": {deliver{from: sender, class: 0x40, coding: 8, text: "\x03\x25\x01\x0e\x00A"}, "", with(plain("A", sms.UCS2), func(m *inbound.Message) {
 			m.UDH = []byte("\x03\x25\x01\x0e")
 		})},
-		"a packed part by a 16-bit reference": {deliver{from: sender, class: 0x40, text: "\x06\x08\x04\x01\x02\x02\x02\xc8\x32\x9b\xfd\x06"}, GSM7Packed, with(plain("Hello", inbound.GSM), func(m *inbound.Message) {
+		"a packed part by a 16-bit reference": {deliver{from: sender, class: 0x40, text: "\x06\x08\x04\x01\x02\x02\x02\xc8\x32\x9b\xfd\x06"}, smpp.AlphabetPacked, with(plain("Hello", sms.GSM), func(m *inbound.Message) {
 			m.UDH, m.Status, m.Octets = []byte("\x06\x08\x04\x01\x02\x02\x02"), inbound.Concatenated, []byte("Hello")
 		})},
-		"a part by SAR, of a message with one id": {deliver{from: sender, coding: 8, text: "\x00A\xd8", tlvs: "020C 0002 0102 020E 0001 03 020F 0001 02 001E 0002 3700"}, "", with(plain("A", inbound.Unicode), func(m *inbound.Message) {
+		"a part by SAR, of a message with one id": {deliver{from: sender, coding: 8, text: "\x00A\xd8", tlvs: "020C 0002 0102 020E 0001 03 020F 0001 02 001E 0002 3700"}, "", with(plain("A", sms.UCS2), func(m *inbound.Message) {
 			m.Part, m.Status, m.Octets = &inbound.Part{Kind: inbound.ReferenceSAR, Reference: 0x0102, Total: 3, Number: 2}, inbound.Concatenated, []byte("\x00A\xd8")
 			m.CarrierID = "7.2"
 		})},
-		"a header with an element that reaches beyond it": {deliver{from: sender, class: 0x40, text: "\x02\x00\x09hi"}, "", with(plain("hi", inbound.GSM), func(m *inbound.Message) {
+		"a header with an element that reaches beyond it": {deliver{from: sender, class: 0x40, text: "\x02\x00\x09hi"}, "", with(plain("hi", sms.GSM), func(m *inbound.Message) {
 			m.UDH, m.Status = []byte("\x02\x00\x09"), inbound.Indecipherable
 		})},
-		"a header that reaches beyond the text": {deliver{from: sender, class: 0x40, text: "\x09hi"}, "", with(plain("", inbound.Binary), func(m *inbound.Message) {
+		"a header that reaches beyond the text": {deliver{from: sender, class: 0x40, text: "\x09hi"}, "", with(plain("", sms.Binary), func(m *inbound.Message) {
 			m.Data, m.Status = []byte("\x09hi"), inbound.Indecipherable
 		})},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := SMPPEntry("one", "s-1", tc.pdu(t))
-			got, err := NewSMPP(map[string]Charset{"one": tc.charset}).Parse(&e)
+			got, err := NewSMPP(map[string]smpp.Alphabet{"one": tc.charset}).Parse(&e)
 			if err != nil || len(got) != 1 || !same(got[0], tc.want) {
 				t.Errorf("%v: got %+v\nwant %+v", err, got, tc.want)
 			}
@@ -153,7 +155,7 @@ func FuzzSMPP(f *testing.F) {
 	f.Add(deliver{from: "1", coding: 8, tlvs: "0424 0002 0041 020C 0002 0102 020E 0001 03 020F 0001 02"}.pdu(f), "latin1")
 	f.Fuzz(func(t *testing.T, pdu []byte, charset string) {
 		e := SMPPEntry("one", "s-1", pdu)
-		got, err := NewSMPP(map[string]Charset{"one": Charset(charset)}).Parse(&e)
+		got, err := NewSMPP(map[string]smpp.Alphabet{"one": smpp.Alphabet(charset)}).Parse(&e)
 		if err != nil {
 			return
 		}

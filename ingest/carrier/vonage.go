@@ -2,6 +2,7 @@ package carrier
 
 import (
 	"github.com/penstock/penstock/decoders/gsm"
+	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/relay/inbound"
 )
@@ -32,9 +33,9 @@ func parseVonage(alphabet *gsm.Alphabet, e *intake.Entry) ([]inbound.Message, er
 	m.Status = statusOf(&m)
 	switch o.text("type") {
 	case "binary":
-		m.Coding, m.Data = inbound.Binary, f.hex("data", maxText)
+		m.Coding, m.Data = sms.Binary, f.hex("data", maxText)
 	case "unicode":
-		m.Coding, m.Text = inbound.Unicode, f.plain("text")
+		m.Coding, m.Text = sms.UCS2, f.plain("text")
 	default:
 		f.whole(alphabet, &m, "text", nil)
 	}

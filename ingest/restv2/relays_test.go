@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/relay/inbound"
 )
 
@@ -210,8 +211,8 @@ func TestTheInboxIsReadAndAcknowledged(t *testing.T) {
 		return inbound.InboxMessage{Account: 1, Relay: "v1", Labels: []string{"front"}, Message: m}
 	}
 	must(t, a.db.Inbound.Keep(t.Context(), []inbound.InboxMessage{
-		message("n1-s1", inbound.Message{Text: "hé & <you>", Coding: inbound.GSM, Network: "Example", SentAt: clock().Add(-time.Minute)}),
-		message("n1-s2", inbound.Message{Data: []byte{0, 255}, Coding: inbound.Binary, UDH: []byte{6, 5, 4, 11, 132, 35, 240}, Status: inbound.Concatenated}),
+		message("n1-s1", inbound.Message{Text: "hé & <you>", Coding: sms.GSM, Network: "Example", SentAt: clock().Add(-time.Minute)}),
+		message("n1-s2", inbound.Message{Data: []byte{0, 255}, Coding: sms.Binary, UDH: []byte{6, 5, 4, 11, 132, 35, 240}, Status: inbound.Concatenated}),
 	}))
 	first := `{"id":"n1-s1","source":"447700900123","destination":"447860000001","received":"2026-11-20 09:34:15","sent":"2026-11-20 09:33:15",` +
 		`"data":"hé & <you>","code":7,"stat":0,"udh":"","network":"Example","labels":["front"]}`

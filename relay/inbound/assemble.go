@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/penstock/penstock/decoders/gsm"
+	"github.com/penstock/penstock/decoders/sms"
 )
 
 // gap stands in a text where parts did not come.
@@ -35,7 +36,7 @@ func (a assembler) assemble(parts []Message) (m Message, missing []int) {
 	}
 	missing = missingOf(parts, first.Total)
 	m.Text, m.Data = "", nil
-	if m.Coding == Binary {
+	if m.Coding == sms.Binary {
 		for i := range parts {
 			m.Data = append(m.Data, octetsOf(&parts[i])...)
 		}
@@ -70,14 +71,14 @@ func otherElements(udh []byte) []byte {
 }
 
 // codingOfAll is the widest of the parts' codings.
-func codingOfAll(parts []Message) Coding {
-	out := GSM
+func codingOfAll(parts []Message) sms.Coding {
+	out := sms.GSM
 	for i := range parts {
 		switch {
-		case parts[i].Coding == Binary:
-			return Binary
-		case parts[i].Coding == Unicode:
-			out = Unicode
+		case parts[i].Coding == sms.Binary:
+			return sms.Binary
+		case parts[i].Coding == sms.UCS2:
+			out = sms.UCS2
 		}
 	}
 	return out
@@ -85,7 +86,7 @@ func codingOfAll(parts []Message) Coding {
 
 func octetsOf(m *Message) []byte {
 	switch {
-	case m.Coding == Binary:
+	case m.Coding == sms.Binary:
 		return m.Data
 	case len(m.Octets) > 0:
 		return m.Octets
@@ -133,7 +134,7 @@ func (a assembler) run(parts []Message) string {
 	}
 	var err error
 	var joined string
-	if parts[0].Coding == Unicode {
+	if parts[0].Coding == sms.UCS2 {
 		joined, err = gsm.DecodeUCS2(octets[:len(octets)&^1])
 		if len(octets)%2 != 0 {
 			joined += "\uFFFD"

@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/decoders/gsm"
+	"github.com/penstock/penstock/decoders/sms"
 )
 
-func in(coding Coding, n, total byte, octets string) Message {
+func in(coding sms.Coding, n, total byte, octets string) Message {
 	m := piece(fmt.Sprint("e", n), "447860000001", n, total, "")
 	m.Coding = coding
 	switch coding {
-	case Binary:
+	case sms.Binary:
 		m.Data = []byte(octets)
 	default:
 		m.Octets = []byte(octets)
@@ -34,27 +35,27 @@ func TestAssemble(t *testing.T) {
 		parts   []Message
 		text    string
 		data    string
-		coding  Coding
+		coding  sms.Coding
 		missing []int
 	}{
-		"in order":                        {[]Message{text(1, 2, "a"), text(2, 2, "b")}, "ab", "", GSM, nil},
-		"in any order":                    {[]Message{text(3, 3, "c"), text(1, 3, "a"), text(2, 3, "b")}, "abc", "", GSM, nil},
-		"an escape across the border":     {[]Message{in(GSM, 2, 2, "\x65!"), in(GSM, 1, 2, "5 \x1b")}, "5 €!", "", GSM, nil},
-		"a surrogate pair across it":      {[]Message{in(Unicode, 1, 2, wide("a")+smile[:2]), in(Unicode, 2, 2, smile[2:]+wide("b"))}, "a😀b", "", Unicode, nil},
-		"a code unit across it":           {[]Message{in(Unicode, 1, 2, wide("a")+smile[:1]), in(Unicode, 2, 2, smile[1:]+wide("b"))}, "a😀b", "", Unicode, nil},
-		"an odd octet at the end":         {[]Message{in(Unicode, 1, 2, wide("a")), in(Unicode, 2, 2, wide("b")+"\x00")}, "ab\uFFFD", "", Unicode, nil},
-		"the first is missing":            {[]Message{text(2, 3, "b"), text(3, 3, "c")}, "[…]bc", "", GSM, []int{1}},
-		"one between is missing":          {[]Message{text(1, 3, "a"), text(3, 3, "c")}, "a[…]c", "", GSM, []int{2}},
-		"the last two are missing":        {[]Message{text(1, 3, "a")}, "a[…]", "", GSM, []int{2, 3}},
-		"a gap after an escape":           {[]Message{in(GSM, 1, 3, "a\x1b"), in(GSM, 3, 3, "\x65c")}, "a […]ec", "", GSM, []int{2}},
-		"a gap within a surrogate pair":   {[]Message{in(Unicode, 1, 3, wide("a")+smile[:2]), in(Unicode, 3, 3, smile[2:]+wide("c"))}, "a\uFFFD[…]\uFFFDc", "", Unicode, []int{2}},
-		"codings beside one another":      {[]Message{in(GSM, 1, 2, "a"), in(Unicode, 2, 2, wide("б"))}, "aб", "", Unicode, nil},
-		"text beside octets":              {[]Message{text(1, 2, "a"), in(GSM, 2, 2, "b")}, "ab", "", GSM, nil},
-		"octets":                          {[]Message{in(Binary, 2, 2, "\xff"), in(Binary, 1, 2, "\x00")}, "", "\x00\xff", Binary, nil},
-		"octets with a gap":               {[]Message{in(Binary, 3, 3, "\xff"), in(Binary, 1, 3, "\x00")}, "", "\x00\xff", Binary, []int{2}},
-		"octets beside text":              {[]Message{text(1, 3, "a"), in(Binary, 2, 3, "\xff"), in(GSM, 3, 3, "\x1b")}, "", "a\xff\x1b", Binary, nil},
-		"octets that the coding has not":  {[]Message{in(GSM, 1, 2, "\xff"), in(GSM, 2, 2, "b")}, "??", "", GSM, nil},
-		"a national character left alone": {[]Message{text(1, 2, "日"), text(2, 2, "本")}, "日本", "", GSM, nil},
+		"in order":                        {[]Message{text(1, 2, "a"), text(2, 2, "b")}, "ab", "", sms.GSM, nil},
+		"in any order":                    {[]Message{text(3, 3, "c"), text(1, 3, "a"), text(2, 3, "b")}, "abc", "", sms.GSM, nil},
+		"an escape across the border":     {[]Message{in(sms.GSM, 2, 2, "\x65!"), in(sms.GSM, 1, 2, "5 \x1b")}, "5 €!", "", sms.GSM, nil},
+		"a surrogate pair across it":      {[]Message{in(sms.UCS2, 1, 2, wide("a")+smile[:2]), in(sms.UCS2, 2, 2, smile[2:]+wide("b"))}, "a😀b", "", sms.UCS2, nil},
+		"a code unit across it":           {[]Message{in(sms.UCS2, 1, 2, wide("a")+smile[:1]), in(sms.UCS2, 2, 2, smile[1:]+wide("b"))}, "a😀b", "", sms.UCS2, nil},
+		"an odd octet at the end":         {[]Message{in(sms.UCS2, 1, 2, wide("a")), in(sms.UCS2, 2, 2, wide("b")+"\x00")}, "ab\uFFFD", "", sms.UCS2, nil},
+		"the first is missing":            {[]Message{text(2, 3, "b"), text(3, 3, "c")}, "[…]bc", "", sms.GSM, []int{1}},
+		"one between is missing":          {[]Message{text(1, 3, "a"), text(3, 3, "c")}, "a[…]c", "", sms.GSM, []int{2}},
+		"the last two are missing":        {[]Message{text(1, 3, "a")}, "a[…]", "", sms.GSM, []int{2, 3}},
+		"a gap after an escape":           {[]Message{in(sms.GSM, 1, 3, "a\x1b"), in(sms.GSM, 3, 3, "\x65c")}, "a […]ec", "", sms.GSM, []int{2}},
+		"a gap within a surrogate pair":   {[]Message{in(sms.UCS2, 1, 3, wide("a")+smile[:2]), in(sms.UCS2, 3, 3, smile[2:]+wide("c"))}, "a\uFFFD[…]\uFFFDc", "", sms.UCS2, []int{2}},
+		"codings beside one another":      {[]Message{in(sms.GSM, 1, 2, "a"), in(sms.UCS2, 2, 2, wide("б"))}, "aб", "", sms.UCS2, nil},
+		"text beside octets":              {[]Message{text(1, 2, "a"), in(sms.GSM, 2, 2, "b")}, "ab", "", sms.GSM, nil},
+		"octets":                          {[]Message{in(sms.Binary, 2, 2, "\xff"), in(sms.Binary, 1, 2, "\x00")}, "", "\x00\xff", sms.Binary, nil},
+		"octets with a gap":               {[]Message{in(sms.Binary, 3, 3, "\xff"), in(sms.Binary, 1, 3, "\x00")}, "", "\x00\xff", sms.Binary, []int{2}},
+		"octets beside text":              {[]Message{text(1, 3, "a"), in(sms.Binary, 2, 3, "\xff"), in(sms.GSM, 3, 3, "\x1b")}, "", "a\xff\x1b", sms.Binary, nil},
+		"octets that the coding has not":  {[]Message{in(sms.GSM, 1, 2, "\xff"), in(sms.GSM, 2, 2, "b")}, "??", "", sms.GSM, nil},
+		"a national character left alone": {[]Message{text(1, 2, "日"), text(2, 2, "本")}, "日本", "", sms.GSM, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m, missing := assembler{gsm.NewAlphabet()}.assemble(tc.parts)
@@ -77,15 +78,15 @@ func TestAssembleInLanguages(t *testing.T) {
 		return m
 	}
 	m, _ := assembler{gsm.NewAlphabet()}.assemble([]Message{
-		speaking(in(GSM, 1, 4, "a\x1b"), gsm.SingleShift, 1), speaking(in(GSM, 2, 4, "ib"), gsm.SingleShift, 1),
-		speaking(in(GSM, 3, 4, "\x40"), gsm.LockingShift, 3), in(GSM, 4, 4, "\x40"),
+		speaking(in(sms.GSM, 1, 4, "a\x1b"), gsm.SingleShift, 1), speaking(in(sms.GSM, 2, 4, "ib"), gsm.SingleShift, 1),
+		speaking(in(sms.GSM, 3, 4, "\x40"), gsm.LockingShift, 3), in(sms.GSM, 4, 4, "\x40"),
 	})
 	if m.Text != "aıbÍ¡" || m.Status != Concatenated || NotUnderstood(&m) != "" {
 		t.Errorf("%+v", m)
 	}
-	odd := speaking(in(GSM, 2, 2, "\x40"), gsm.LockingShift, 14)
+	odd := speaking(in(sms.GSM, 2, 2, "\x40"), gsm.LockingShift, 14)
 	odd.Status = Indecipherable // as it was read
-	if m, _ := (assembler{gsm.NewAlphabet()}).assemble([]Message{in(GSM, 1, 2, "a"), odd}); m.Text != "a¡" || m.Status != Indecipherable {
+	if m, _ := (assembler{gsm.NewAlphabet()}).assemble([]Message{in(sms.GSM, 1, 2, "a"), odd}); m.Text != "a¡" || m.Status != Indecipherable {
 		t.Errorf("%+v", m)
 	}
 	if said := NotUnderstood(&odd); !strings.Contains(said, "language tables 14 (locking) and 0") {
@@ -95,9 +96,9 @@ func TestAssembleInLanguages(t *testing.T) {
 
 func TestAssembleRemovesALeadingByteOrderMark(t *testing.T) {
 	for want, parts := range map[string][]Message{
-		"ab":           {in(Unicode, 1, 2, "\xfe\xff\x00a"), in(Unicode, 2, 2, "\x00b")},
-		"a\ufeffb":     {in(Unicode, 1, 2, "\x00a"), in(Unicode, 2, 2, "\xfe\xff\x00b")},
-		"[…]\ufeffabc": {in(Unicode, 2, 2, "\xfe\xff\x00a\x00b\x00c")},
+		"ab":           {in(sms.UCS2, 1, 2, "\xfe\xff\x00a"), in(sms.UCS2, 2, 2, "\x00b")},
+		"a\ufeffb":     {in(sms.UCS2, 1, 2, "\x00a"), in(sms.UCS2, 2, 2, "\xfe\xff\x00b")},
+		"[…]\ufeffabc": {in(sms.UCS2, 2, 2, "\xfe\xff\x00a\x00b\x00c")},
 	} {
 		if m, _ := (assembler{gsm.NewAlphabet()}).assemble(parts); m.Text != want {
 			t.Errorf("%q, want %q", m.Text, want)
@@ -106,7 +107,7 @@ func TestAssembleRemovesALeadingByteOrderMark(t *testing.T) {
 }
 
 func TestAssembleKeepsWhatElseThePartsSay(t *testing.T) {
-	first, second := in(Binary, 1, 2, "a"), in(Binary, 2, 2, "b")
+	first, second := in(sms.Binary, 1, 2, "a"), in(sms.Binary, 2, 2, "b")
 	first.UDH = []byte("\x0b\x05\x04\x0b\x84\x23\xf0\x00\x03\x01\x02\x01")
 	first.ReceivedAt, second.ReceivedAt = time.Unix(20, 0), time.Unix(10, 0)
 	m, _ := assembler{gsm.NewAlphabet()}.assemble([]Message{second, first})
@@ -125,13 +126,13 @@ func FuzzAssemble(f *testing.F) {
 	f.Add("", uint8(0), true)
 	alphabet := gsm.NewAlphabet()
 	f.Fuzz(func(t *testing.T, s string, cut uint8, wide bool) {
-		coding, octets := Unicode, gsm.EncodeUCS2(s)
+		coding, octets := sms.UCS2, gsm.EncodeUCS2(s)
 		if !wide {
 			septets, err := alphabet.Encode(s)
 			if err != nil {
 				return
 			}
-			coding, octets = GSM, septets
+			coding, octets = sms.GSM, septets
 		}
 		at := min(int(cut), len(octets))
 		if at == 0 || at == len(octets) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/outbox"
@@ -80,7 +81,7 @@ func (m *Message) invalid() string {
 		return "the message has no id"
 	case !digits(m.To) || len(m.To) > maxDigits:
 		return fmt.Sprintf("the number %.40q is none", m.To)
-	case m.Coding != GSM && m.Coding != Binary && m.Coding != Unicode:
+	case m.Coding != sms.GSM && m.Coding != sms.Binary && m.Coding != sms.UCS2:
 		return fmt.Sprintf("the coding %d is none", m.Coding)
 	}
 	return ""

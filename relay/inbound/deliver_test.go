@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/outbox"
 )
@@ -29,7 +30,7 @@ func binaryMessage() *Message {
 
 func unicodeMessage() *Message {
 	m := sample()
-	m.Text, m.Coding = "日本 & 😀", Unicode
+	m.Text, m.Coding = "日本 & 😀", sms.UCS2
 	return m
 }
 
@@ -128,7 +129,7 @@ func TestInboundGatewayBodies(t *testing.T) {
 		want string
 	}{
 		"text": {sample(), `{"id":"n1-42","from":"447700900123","to":"447860000001","text":"héllo \u0026 bye","udh":"","coding":7,"received_at":"2026-07-01T11:00:02Z"}`},
-		"an empty text is there": {&Message{ID: "e", From: "1", To: "2", Coding: GSM, ReceivedAt: sample().ReceivedAt},
+		"an empty text is there": {&Message{ID: "e", From: "1", To: "2", Coding: sms.GSM, ReceivedAt: sample().ReceivedAt},
 			`{"id":"e","from":"1","to":"2","text":"","udh":"","coding":7,"received_at":"2026-07-01T11:00:02Z"}`},
 		"octets": {binaryMessage(), `{"id":"n1-42","from":"447700900123","to":"447860000001","data":"00ff10","udh":"0605040b8423f0","coding":8,"received_at":"2026-07-01T11:00:02Z"}`},
 	} {

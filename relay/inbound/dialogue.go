@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/penstock/penstock/decoders/sms"
 )
 
 // dialogueTime is date and time with microseconds, in UTC.
@@ -21,7 +23,7 @@ func dialogue(v view) []formField {
 		{"X-E3-Data-Coding-Scheme", codingScheme},
 		{"X-E3-User-Data-Header", udh},
 	}
-	if v.Coding == Binary {
+	if v.Coding == sms.Binary {
 		return append(fields, formField{"X-E3-Hex-Message", func(v view) string { return hex.EncodeToString(v.Data) }})
 	}
 	return append(fields, formField{"X-E3-Message", body})
@@ -30,7 +32,7 @@ func dialogue(v view) []formField {
 // codingScheme is the general data coding scheme without class or compression,
 // two hex digits (TS 23.038, 4).
 func codingScheme(v view) string {
-	schemes := map[Coding]int{GSM: 0x00, Binary: 0x04, Unicode: 0x08}
+	schemes := map[sms.Coding]int{sms.GSM: 0x00, sms.Binary: 0x04, sms.UCS2: 0x08}
 	return fmt.Sprintf("%02x", schemes[v.Coding])
 }
 

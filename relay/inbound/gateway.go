@@ -4,19 +4,21 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"time"
+
+	"github.com/penstock/penstock/decoders/sms"
 )
 
 // gatewayMessage is what inbound_gw posts to another gateway. Ours takes it at
 // /inbound/sms/json as it is.
 type gatewayMessage struct {
-	ID         string  `json:"id"`
-	From       string  `json:"from"`
-	To         string  `json:"to"`
-	Text       *string `json:"text,omitempty"`
-	Data       *string `json:"data,omitempty"` // hex
-	UDH        string  `json:"udh"`            // hex
-	Coding     Coding  `json:"coding"`
-	ReceivedAt string  `json:"received_at"` // RFC 3339, UTC
+	ID         string     `json:"id"`
+	From       string     `json:"from"`
+	To         string     `json:"to"`
+	Text       *string    `json:"text,omitempty"`
+	Data       *string    `json:"data,omitempty"` // hex
+	UDH        string     `json:"udh"`            // hex
+	Coding     sms.Coding `json:"coding"`
+	ReceivedAt string     `json:"received_at"` // RFC 3339, UTC
 }
 
 func gatewayBody(v view) []byte {
@@ -25,7 +27,7 @@ func gatewayBody(v view) []byte {
 		ReceivedAt: v.ReceivedAt.UTC().Format(time.RFC3339),
 	}
 	text := v.Body()
-	if v.Coding == Binary {
+	if v.Coding == sms.Binary {
 		m.Data = &text
 	} else {
 		m.Text = &text

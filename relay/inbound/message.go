@@ -7,17 +7,8 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/decoders/gsm"
+	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/relay/account"
-)
-
-// Coding is how a message was coded on the air, as %code shows it.
-type Coding int
-
-// The codings.
-const (
-	GSM     Coding = 7
-	Binary  Coding = 8
-	Unicode Coding = 16
 )
 
 // Status is the value of the placeholder %stat.
@@ -53,7 +44,7 @@ type Message struct {
 	// Octets are a part's text as it was on the air, if the carrier gave it so:
 	// septets one per octet, or UTF-16. A character may go on in the next part.
 	Octets []byte `json:",omitempty"`
-	Coding Coding
+	Coding sms.Coding
 	Status Status
 	SentAt time.Time // zero when the carrier does not say
 	// ReceivedAt is when the gateway took it.
@@ -66,7 +57,7 @@ type Message struct {
 
 // Body is the message as text: a binary one in lower-case hex.
 func (m *Message) Body() string {
-	if m.Coding == Binary {
+	if m.Coding == sms.Binary {
 		return hex.EncodeToString(m.Data)
 	}
 	return m.Text
@@ -92,7 +83,7 @@ func NotUnderstood(m *Message) string {
 		return "its user data header cannot be read: " + err.Error()
 	}
 	l := LanguagesOf(m)
-	if m.Coding != GSM || l == l.Known() {
+	if m.Coding != sms.GSM || l == l.Known() {
 		return ""
 	}
 	return fmt.Sprintf("its language tables %d (locking) and %d (single shift) are not both known; the default one stands for the other", l.Locking, l.Single)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/relay/event"
 )
 
@@ -39,7 +40,7 @@ func TestTraceMessage(t *testing.T) {
 func TestExplainChangesNothing(t *testing.T) {
 	w := newWorld(geo("g1", "4478", HTTPGet, "http://h/?m=%m&i=%i"))
 	s := w.service(t)
-	e, err := s.Explain(t.Context(), Message{From: "1", To: "447860000001", Text: "hi", Coding: GSM})
+	e, err := s.Explain(t.Context(), Message{From: "1", To: "447860000001", Text: "hi", Coding: sms.GSM})
 	if err != nil || e.State != event.Done || e.Part != nil || e.Deliveries[0].Request.URL != "http://h/?m=hi&i=example" || e.Message.ReceivedAt.IsZero() {
 		t.Errorf("%+v %v", e, err)
 	}

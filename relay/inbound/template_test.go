@@ -7,12 +7,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/penstock/penstock/decoders/sms"
 )
 
 func sample() *Message {
 	return &Message{
 		ID: "n1-42", Carrier: "json", CarrierID: "c-7", From: "447700900123", To: "447860000001",
-		Text: "héllo & bye", Coding: GSM,
+		Text: "héllo & bye", Coding: sms.GSM,
 		SentAt:     time.Date(2026, 7, 1, 10, 59, 58, 0, time.UTC),
 		ReceivedAt: time.Date(2026, 7, 1, 11, 0, 2, 0, time.UTC),
 		Network:    "Example Mobile", Reference: "smsc-1",
@@ -88,7 +90,7 @@ func TestPlaceholders(t *testing.T) {
 }
 
 func makeBinary(m *Message) {
-	m.Text, m.Data, m.UDH, m.Coding = "", []byte{0, 255, 16}, []byte{6, 5, 4, 0x0b, 0x84, 0x23, 0xf0}, Binary
+	m.Text, m.Data, m.UDH, m.Coding = "", []byte{0, 255, 16}, []byte{6, 5, 4, 0x0b, 0x84, 0x23, 0xf0}, sms.Binary
 }
 
 func winter(m *Message) { m.ReceivedAt = time.Date(2026, 12, 1, 11, 0, 0, 0, time.UTC) }

@@ -44,7 +44,7 @@ func cutOf(m sms.Message, err error) (Cut, error) {
 	if err != nil {
 		return Cut{}, Unencodable(err)
 	}
-	cut := Cut{Coding: Coding(m.Coding), Parts: make([]Part, len(m.Parts))}
+	cut := Cut{Coding: m.Coding, Parts: make([]Part, len(m.Parts))}
 	for i, p := range m.Parts {
 		cut.Parts[i] = Part{UDH: p.UDH, Data: p.Data, Text: p.Text}
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/relay/account"
 )
 
@@ -26,15 +27,14 @@ func ParseID(s string) (ID, bool) {
 // maxID is where a client that reads numbers as doubles begins to err.
 const maxID = 1 << 53
 
-// Coding is how a message is coded on the air; the values are those of the
-// binary operation's encoding and of %code.
-type Coding int
+// Coding is how a message is coded on the air.
+type Coding = sms.Coding
 
 // The codings.
 const (
-	GSM    Coding = 7  // 7-bit default alphabet
-	Binary Coding = 8  // octets
-	UCS2   Coding = 16 // big-endian UTF-16
+	GSM    = sms.GSM
+	Binary = sms.Binary
+	UCS2   = sms.UCS2
 )
 
 // Message is a message to one destination.

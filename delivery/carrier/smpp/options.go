@@ -10,6 +10,8 @@ import (
 	"math/rand/v2"
 	"net"
 	"time"
+
+	"github.com/penstock/penstock/decoders/smpp"
 )
 
 // Arrival is a PDU from an SMSC that must be stored: a message, a receipt, or a
@@ -33,16 +35,6 @@ const (
 	Transmitter Bind = "transmitter"
 )
 
-// Alphabet is the encoding of data_coding 0, the SMSC's default alphabet.
-type Alphabet string
-
-// The default alphabets of SMSCs.
-const (
-	GSM7   Alphabet = "gsm7"        // a septet in each octet, as nearly all do
-	Packed Alphabet = "gsm7-packed" // septets packed as on the air
-	Latin1 Alphabet = "latin1"      // ISO 8859-1
-)
-
 // Accept enqueues an arrival to be stored, in the order of the calls. It is on
 // disk when the returned function has returned nil.
 type Accept func(ctx context.Context, a Arrival) (Wait, error)
@@ -60,9 +52,9 @@ type Options struct {
 	Password     string
 	SystemType   string
 	AddressRange string
-	Bind         Bind        // "" means Transceiver
-	Alphabet     Alphabet    // of data_coding 0; "" means GSM7
-	TLS          *tls.Config // nil means no TLS; its ServerName defaults to Addr's host
+	Bind         Bind          // "" means Transceiver
+	Alphabet     smpp.Alphabet // of data_coding 0
+	TLS          *tls.Config   // nil means no TLS; its ServerName defaults to Addr's host
 
 	// EnquireLink is the interval of enquire_link; 0 means 30 s.
 	EnquireLink time.Duration

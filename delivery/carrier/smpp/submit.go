@@ -91,7 +91,7 @@ func userReference(id string) []byte {
 // encodeSender encodes an originator in the SMSC's alphabet, one character per
 // octet. Digits and ASCII letters are the same in all alphabets.
 func (c *Client) encodeSender(from string) (string, error) {
-	if c.o.Alphabet == Latin1 {
+	if c.o.Alphabet == smpp.AlphabetLatin1 {
 		octets, err := charmap.ISO8859_1.NewEncoder().String(from)
 		if err != nil {
 			return "", fmt.Errorf("smpp: the alphabet of %s, latin1, cannot write the originator", c.o.Name)
@@ -164,9 +164,9 @@ func (c *Client) encodeText(m *carrier.Submission) (coding byte, text []byte, er
 // was split for another carrier is sent if it fits.
 func (c *Client) encodeDefault(m *carrier.Submission) (coding byte, text []byte, err error) {
 	switch c.o.Alphabet {
-	case Packed:
+	case smpp.AlphabetPacked:
 		return 0, gsm.Pack(m.Data, len(m.UDH)), nil
-	case Latin1:
+	case smpp.AlphabetLatin1:
 		if text, err := charmap.ISO8859_1.NewEncoder().String(m.Text); err == nil {
 			return 0, []byte(text), nil
 		}
@@ -181,7 +181,7 @@ func (c *Client) encodeDefault(m *carrier.Submission) (coding byte, text []byte,
 // Writes reports whether the SMSC's default alphabet can represent a text of the
 // GSM alphabet; other texts are sent as UCS-2.
 func (c *Client) Writes(text string) bool {
-	if c.o.Alphabet != Latin1 {
+	if c.o.Alphabet != smpp.AlphabetLatin1 {
 		return true
 	}
 	_, err := charmap.ISO8859_1.NewEncoder().String(text)

@@ -70,13 +70,13 @@ func TestAMessageAsTheSMSCSeesIt(t *testing.T) {
 	long := strings.Repeat("x", 255)
 	for name, tc := range map[string]struct {
 		change   func(*carrier.Submission)
-		alphabet Alphabet
+		alphabet smpp.Alphabet
 		want     string // source, destination, classes, coding, text
 	}{
 		"a text":                      {func(*carrier.Submission) {}, "", "1/1/447700900123 1/1/447800000001 00 00 0 1 00 hello"},
 		"from a name":                 {func(s *carrier.Submission) { s.From = "Example" }, "", "5/0/Example 1/1/447800000001 00 00 0 1 00 hello"},
 		"from a name with umlauts":    {func(s *carrier.Submission) { s.From = "ÄÖÜäöüñÑéàß" }, "", "5/0/\x5b\x5c\x5e\x7b\x7c\x7e\x7d\x5d\x05\x7f\x1e 1/1/447800000001 00 00 0 1 00 hello"},
-		"from a name in Latin-1":      {func(s *carrier.Submission) { s.From = "Käse" }, Latin1, "5/0/K\xe4se 1/1/447800000001 00 00 0 1 00 hello"},
+		"from a name in Latin-1":      {func(s *carrier.Submission) { s.From = "Käse" }, smpp.AlphabetLatin1, "5/0/K\xe4se 1/1/447800000001 00 00 0 1 00 hello"},
 		"from a short code":           {func(s *carrier.Submission) { s.From = "66777" }, "", "0/0/66777 1/1/447800000001 00 00 0 1 00 hello"},
 		"from nobody":                 {func(s *carrier.Submission) { s.From = "" }, "", "0/0/ 1/1/447800000001 00 00 0 1 00 hello"},
 		"flash":                       {func(s *carrier.Submission) { s.Flash = true }, "", "1/1/447700900123 1/1/447800000001 00 00 0 1 10 hello"},
@@ -85,9 +85,9 @@ func TestAMessageAsTheSMSCSeesIt(t *testing.T) {
 		"octets":                      {func(s *carrier.Submission) { s.Coding, s.Data = 8, []byte{0, 255} }, "", "1/1/447700900123 1/1/447800000001 00 00 0 1 04 \x00\xff"},
 		"that replaces":               {func(s *carrier.Submission) { s.Replace = true }, "", "1/1/447700900123 1/1/447800000001 00 41 1 1 00 hello"},
 		"a part":                      {func(s *carrier.Submission) { s.UDH = []byte{5, 0, 3, 42, 2, 1} }, "", "1/1/447700900123 1/1/447800000001 40 00 0 1 00 \x05\x00\x03\x2a\x02\x01hello"},
-		"in a packed alphabet":        {func(*carrier.Submission) {}, Packed, "1/1/447700900123 1/1/447800000001 00 00 0 1 00 \xe8\x32\x9b\xfd\x06"},
-		"in Latin-1":                  {func(s *carrier.Submission) { s.Text, s.Data = "é@", []byte{5, 0} }, Latin1, "1/1/447700900123 1/1/447800000001 00 00 0 1 00 \xe9@"},
-		"what Latin-1 cannot write":   {func(s *carrier.Submission) { s.Text, s.Data = "5€", []byte{'5', 0x1b, 0x65} }, Latin1, "1/1/447700900123 1/1/447800000001 00 00 0 1 08 \x005\x20\xac"},
+		"in a packed alphabet":        {func(*carrier.Submission) {}, smpp.AlphabetPacked, "1/1/447700900123 1/1/447800000001 00 00 0 1 00 \xe8\x32\x9b\xfd\x06"},
+		"in Latin-1":                  {func(s *carrier.Submission) { s.Text, s.Data = "é@", []byte{5, 0} }, smpp.AlphabetLatin1, "1/1/447700900123 1/1/447800000001 00 00 0 1 00 \xe9@"},
+		"what Latin-1 cannot write":   {func(s *carrier.Submission) { s.Text, s.Data = "5€", []byte{'5', 0x1b, 0x65} }, smpp.AlphabetLatin1, "1/1/447700900123 1/1/447800000001 00 00 0 1 08 \x005\x20\xac"},
 		"more than short_message has": {func(s *carrier.Submission) { s.Data = []byte(long) }, "", "1/1/447700900123 1/1/447800000001 00 00 0 1 00 [" + long + "]"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -182,7 +182,7 @@ func TestWhatTheSMSCAnswersToAMessage(t *testing.T) {
 
 func TestWhatCannotBeWrittenIsRejected(t *testing.T) {
 	s := newSMSC(t)
-	c, _ := start(t, s, &log{}, func(o *Options) { o.Alphabet = Latin1 })
+	c, _ := start(t, s, &log{}, func(o *Options) { o.Alphabet = smpp.AlphabetLatin1 })
 	p := s.bound()
 	ready(t, c)
 	for name, m := range map[string]carrier.Submission{
@@ -204,9 +204,9 @@ func TestWhatCannotBeWrittenIsRejected(t *testing.T) {
 }
 
 func TestWhatASourceAddressCanHave(t *testing.T) {
-	for alphabet, takes := range map[Alphabet]map[string]bool{
-		GSM7:   {"My Shop": true, "A&B": true, "ÄÖÜ": true, "a@b": false, "€€€€€€€€€€€": false, "447700900123": true},
-		Latin1: {"My Shop": true, "a@b": true, "€": false, "ΔΦ": false},
+	for alphabet, takes := range map[smpp.Alphabet]map[string]bool{
+		smpp.AlphabetGSM7:   {"My Shop": true, "A&B": true, "ÄÖÜ": true, "a@b": false, "€€€€€€€€€€€": false, "447700900123": true},
+		smpp.AlphabetLatin1: {"My Shop": true, "a@b": true, "€": false, "ΔΦ": false},
 	} {
 		c, err := New(Options{Name: "one", Addr: "h:1", Alphabet: alphabet, Accept: func(context.Context, Arrival) (Wait, error) { return nil, nil }})
 		if err != nil {

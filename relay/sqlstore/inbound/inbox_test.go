@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/inbound"
@@ -13,7 +14,7 @@ import (
 
 func inboxMessageOf(acct account.ID, relayID, id string, seconds float64) inbound.InboxMessage {
 	return inbound.InboxMessage{Account: acct, Relay: relayID, Labels: []string{"front"}, Message: inbound.Message{
-		ID: id, From: "E3", To: "447", Text: "é\"<\x00", Data: []byte{0, 255}, Coding: inbound.Unicode, ReceivedAt: sqltest.At(seconds),
+		ID: id, From: "E3", To: "447", Text: "é\"<\x00", Data: []byte{0, 255}, Coding: sms.UCS2, ReceivedAt: sqltest.At(seconds),
 	}}
 }
 
