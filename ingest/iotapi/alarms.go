@@ -57,7 +57,7 @@ func (s *Surface) listAlarms(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return c.JSON(fiber.Map{"data": mapList(list, alarmOf), "meta": fiber.Map{"next": next}})
+	return c.JSON(fiber.Map{"data": httpd.Each(list, alarmOf), "meta": fiber.Map{"next": next}})
 }
 
 // defaultAlarms is how many alarms a list has unless asked otherwise.

@@ -51,7 +51,7 @@ func (s *Surface) deleteDecoderSensor(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return sendData(c, fiber.StatusOK, mapList(d.Sensors, identity))
+	return sendData(c, fiber.StatusOK, httpd.Each(d.Sensors, identity))
 }
 
 func identity(m iot.Mapping) iot.Mapping { return m }

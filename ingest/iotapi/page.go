@@ -5,6 +5,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay"
 )
@@ -33,5 +34,5 @@ func (in input) int(name string, fallback, most int) int {
 // sendPage sends a page of a list.
 func sendPage[A, B any](c *fiber.Ctx, page relay.Page, all []A, f func(A) B) error {
 	from := min(page.Offset(), len(all))
-	return sendData(c, fiber.StatusOK, mapList(all[from:from+min(page.PerPage, len(all)-from)], f))
+	return sendData(c, fiber.StatusOK, httpd.Each(all[from:from+min(page.PerPage, len(all)-from)], f))
 }

@@ -123,7 +123,7 @@ func (s *Surface) listRules(c *fiber.Ctx) error {
 	page.PerPage = min(page.PerPage, max(relay.MaxPerPage, len(all))) // a whole list is one page
 	from := min(page.Offset(), len(all))
 	shown := all[from:min(from+page.PerPage, len(all))]
-	return c.JSON(fiber.Map{"data": mapList(shown, ruleOf), "meta": fiber.Map{"pagination": pagination{
+	return c.JSON(fiber.Map{"data": httpd.Each(shown, ruleOf), "meta": fiber.Map{"pagination": pagination{
 		Total: len(all), Count: len(shown), PerPage: page.PerPage, CurrentPage: page.Number, TotalPages: page.Pages(len(all)),
 	}}})
 }

@@ -177,12 +177,3 @@ func decimal(v *float64) *string {
 }
 
 func formatTime(t time.Time) string { return t.UTC().Format(iot.TimeFormat) }
-
-// mapList converts the elements of a list; the result is never nil.
-func mapList[A, B any](list []A, f func(A) B) []B {
-	out := make([]B, len(list))
-	for i, v := range list {
-		out[i] = f(v)
-	}
-	return out
-}

@@ -17,7 +17,7 @@ func (s *Surface) readInbox(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return paged(c, page, each(kept, inboxMessageOf), total)
+	return paged(c, page, httpd.Each(kept, inboxMessageOf), total)
 }
 
 // acknowledge removes a message that its reader has.

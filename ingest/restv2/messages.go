@@ -43,7 +43,7 @@ func (s *Surface) listPending(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return paged(c, page, each(entries, pendingOf), total)
+	return paged(c, page, httpd.Each(entries, pendingOf), total)
 }
 
 // previewMessage says what a message would come to.
@@ -77,7 +77,7 @@ func (s *Surface) send(c *fiber.Ctx, o message.Order) error {
 	if sent.Repeated {
 		c.Set("Idempotency-Replayed", "true")
 	}
-	all := each(sent.Messages, pendingOf)
+	all := httpd.Each(sent.Messages, pendingOf)
 	return paged(c, relay.Page{Number: 1, PerPage: len(all)}, all, len(all))
 }
 

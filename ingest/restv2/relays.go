@@ -29,7 +29,7 @@ func (s *Surface) listRelays(k inbound.Kind) fiber.Handler {
 		if err != nil {
 			return err
 		}
-		return list(c, page, each(found, relayOf))
+		return list(c, page, httpd.Each(found, relayOf))
 	}
 }
 

@@ -96,15 +96,6 @@ func inboxMessageOf(k inbound.InboxMessage) inboxMessageJSON {
 
 func data(c *fiber.Ctx, v any) error { return c.JSON(fiber.Map{"data": v}) }
 
-// each maps a list; an empty one stays a list.
-func each[A, B any](list []A, f func(A) B) []B {
-	out := make([]B, len(list))
-	for i, v := range list {
-		out[i] = f(v)
-	}
-	return out
-}
-
 // pendingJSON is a pending message; times are UTC.
 type pendingJSON struct {
 	ID                        message.ID `json:"id"`

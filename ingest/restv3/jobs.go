@@ -27,13 +27,13 @@ func jobOf(j job.Job) jobJSON {
 
 // listJobs is operation 11.
 func (s *Surface) listJobs(c *fiber.Ctx) error {
-	in, asked, err := listInput(c)
+	in, err := listInput(c)
 	if err != nil {
 		return err
 	}
 	page := in.page()
 	f := sim.JobFilter{
-		State: job.State(asked.Get("status")), Action: sim.Action(asked.Get("action")), Name: asked.Get("name"), Newest: in.descending(),
+		State: job.State(in.Text("status")), Action: sim.Action(in.Text("action")), Name: in.Text("name"), Newest: in.descending(),
 	}
 	if f.State != "" && !slices.Contains(job.States(), f.State) {
 		in.AddNamed("status", "The %s must be queued, processing, completed or failed.")
@@ -45,7 +45,7 @@ func (s *Surface) listJobs(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return paged(c, "Jobs found.", page, each(found, jobOf), total)
+	return paged(c, "Jobs found.", page, httpd.Each(found, jobOf), total)
 }
 
 // statusJSON is how a job stands, with why it failed if it did.

@@ -21,20 +21,21 @@ const perPage = 25
 // maxPage keeps the offset of a page within an integer.
 const maxPage = 1_000_000_000
 
-// listInput returns the query of a list, which must be URL-encoded.
-func listInput(c *fiber.Ctx) (in input, asked url.Values, err error) {
-	asked, err = queryOf(c)
-	return inputFrom(params.OfQuery(c)), asked, err
+// listInput returns the parameters of a list, whose query must be URL-encoded.
+func listInput(c *fiber.Ctx) (input, error) {
+	_, err := queryOf(c)
+	return inputFrom(params.OfQuery(c)), err
 }
 
 // listing reads the list parameters: page, per_page, order_by, order_direction
 // and filters[field][operator|value].
 func listing(c *fiber.Ctx, columns, filterable []string) (sim.Query, error) {
-	in, asked, err := listInput(c)
+	asked, err := queryOf(c)
 	if err != nil {
 		return sim.Query{}, err
 	}
-	q := sim.Query{Page: in.page(), OrderBy: asked.Get("order_by"), Descending: in.descending()}
+	in := inputFrom(params.OfQuery(c))
+	q := sim.Query{Page: in.page(), OrderBy: in.Text("order_by"), Descending: in.descending()}
 	if q.OrderBy != "" && !slices.Contains(columns, q.OrderBy) {
 		in.AddNamed("order_by", "The %s must be one of: "+strings.Join(columns, ", ")+".")
 	}

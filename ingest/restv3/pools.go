@@ -113,5 +113,5 @@ func (s *Surface) listPoolSIMs(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return paged(c, "SIMs found.", q.Page, each(found, simOf), total)
+	return paged(c, "SIMs found.", q.Page, httpd.Each(found, simOf), total)
 }

@@ -100,7 +100,7 @@ type usageRowJSON struct {
 
 // usageReport is operation 16.
 func (s *Surface) usageReport(c *fiber.Ctx) error {
-	in, _, err := listInput(c)
+	in, err := listInput(c)
 	if err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func (s *Surface) usageReport(c *fiber.Ctx) error {
 	}
 	const micros = "2006-01-02T15:04:05.000000Z"
 	from, to := r.From.UTC().Format(micros), r.To.UTC().Format(micros)
-	return paged(c, "Usage report found.", page, each(r.Rows, func(row usage.Row) usageRowJSON {
+	return paged(c, "Usage report found.", page, httpd.Each(r.Rows, func(row usage.Row) usageRowJSON {
 		return usageRowJSON{row.ICCID, row.Subscriber, row.Company, from, to, row.Bytes, "bytes"}
 	}), r.Total)
 }

@@ -18,7 +18,7 @@ func (s *Surface) listSIMs(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return paged(c, "SIMs found.", q.Page, each(found, simOf), total)
+	return paged(c, "SIMs found.", q.Page, httpd.Each(found, simOf), total)
 }
 
 // getSIM is operation 2.

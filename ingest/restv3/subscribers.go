@@ -19,7 +19,7 @@ func (s *Surface) listSubscribers(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return paged(c, "Subscribers found.", q.Page, each(found, subscriberOf), total)
+	return paged(c, "Subscribers found.", q.Page, httpd.Each(found, subscriberOf), total)
 }
 
 // listSubscriberSIMs is operation 25.
@@ -32,7 +32,7 @@ func (s *Surface) listSubscriberSIMs(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return paged(c, "SIMs found.", q.Page, each(found, simOf), total)
+	return paged(c, "SIMs found.", q.Page, httpd.Each(found, simOf), total)
 }
 
 // register is operation 26.

@@ -3,6 +3,7 @@ package restv3
 import (
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/relay/sim"
 )
 
@@ -85,7 +86,7 @@ type watchedJSON struct {
 }
 
 func watchedOf(s sim.SIM) watchedJSON {
-	return watchedJSON{simOf(s), each(s.Recipients, recipientOf)}
+	return watchedJSON{simOf(s), httpd.Each(s.Recipients, recipientOf)}
 }
 
 // poolJSON is a pool.
@@ -101,7 +102,7 @@ type poolJSON struct {
 func poolOf(p sim.Pool) poolJSON {
 	return poolJSON{
 		ID: p.ID, Name: p.Name, MonthlyLimit: orNull(p.Limit.Monthly), Warning: orNull(p.Limit.Warning),
-		CapLimitType: string(p.Limit.Cap), Recipients: each(p.Recipients, recipientOf),
+		CapLimitType: string(p.Limit.Cap), Recipients: httpd.Each(p.Recipients, recipientOf),
 	}
 }
 
@@ -127,13 +128,4 @@ func subscriberOf(s sim.Subscriber) subscriberJSON {
 		Address3: s.Address3, City: s.City, PostCode: s.PostCode, CompanyName: s.CompanyName, ContactNo: s.ContactNo,
 		ContactEmail: s.ContactEmail,
 	}
-}
-
-// each maps a list; an empty one stays a list.
-func each[A, B any](list []A, f func(A) B) []B {
-	out := make([]B, len(list))
-	for i, v := range list {
-		out[i] = f(v)
-	}
-	return out
 }
