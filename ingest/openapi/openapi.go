@@ -3,8 +3,7 @@
 //
 // Each surface keeps its own document beside its handlers; here they become one.
 // Two documents may share a component of the same name only when it says the
-// same in both; a path belongs to one of them. Anything else is refused when the
-// program starts. The page is rendered from the document and fetches nothing.
+// same in both; a path belongs to one of them. Anything else is an error. The page is rendered from the document and fetches nothing.
 package openapi
 
 import (
@@ -12,6 +11,7 @@ import (
 	_ "embed" // the documents' head and the page
 	"encoding/json"
 	"fmt"
+	"sync"
 
 	"github.com/gofiber/fiber/v2"
 )
@@ -20,31 +20,47 @@ import (
 var head []byte
 
 // Mount adds /openapi.json and /docs to the app, made of the documents of the
-// surfaces, in YAML, in the order the page has them. Neither takes a token. It
-// returns an error if a document is invalid or two of them disagree.
-func Mount(app fiber.Router, surfaces ...[]byte) error {
+// surfaces, in YAML, in the order the page has them. Neither takes a token.
+//
+// The documents are merged at the first request for either: that takes 110 MB and most
+// of a start, and few ask. They are part of the program, so a test finds what is wrong
+// with them; an invalid one answers 500.
+func Mount(app fiber.Router, surfaces ...[]byte) {
+	merged := sync.OnceValues(func() (contract, error) { return newContract(surfaces) })
+	app.Get("/openapi.json", func(c *fiber.Ctx) error {
+		made, err := merged()
+		if err != nil {
+			return err
+		}
+		c.Set(fiber.HeaderContentType, fiber.MIMEApplicationJSON)
+		return c.Send(made.document)
+	})
+	app.Get("/docs", func(c *fiber.Ctx) error {
+		made, err := merged()
+		if err != nil {
+			return err
+		}
+		c.Set(fiber.HeaderContentType, fiber.MIMETextHTMLCharsetUTF8)
+		c.Set(fiber.HeaderContentSecurityPolicy, "default-src 'none'; style-src 'unsafe-inline'")
+		return c.Send(made.page)
+	})
+}
+
+// contract is the merged document in JSON, and the page made of it.
+type contract struct{ document, page []byte }
+
+func newContract(surfaces [][]byte) (contract, error) {
 	doc, err := Merge(surfaces...)
 	if err != nil {
-		return err
+		return contract{}, err
 	}
 	document, err := json.Marshal(doc)
 	if err != nil {
-		return fmt.Errorf("openapi: encode: %w", err)
+		return contract{}, fmt.Errorf("openapi: encode: %w", err)
 	}
 	var page bytes.Buffer
-	if err := render(&page, doc); err != nil {
-		return err
-	}
-	app.Get("/openapi.json", func(c *fiber.Ctx) error {
-		c.Set(fiber.HeaderContentType, fiber.MIMEApplicationJSON)
-		return c.Send(document)
-	})
-	app.Get("/docs", func(c *fiber.Ctx) error {
-		c.Set(fiber.HeaderContentType, fiber.MIMETextHTMLCharsetUTF8)
-		c.Set(fiber.HeaderContentSecurityPolicy, "default-src 'none'; style-src 'unsafe-inline'")
-		return c.Send(page.Bytes())
-	})
-	return nil
+	err = render(&page, doc)
+	return contract{document, page.Bytes()}, err
 }
 
 // OpenAPI returns the document of the two operations of this package, without
