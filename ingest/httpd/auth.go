@@ -94,11 +94,12 @@ func (a *Auth) Require(scope account.Scope, s Style) fiber.Handler {
 		if text == "" {
 			return s.Unauthenticated(c)
 		}
-		shown := AttemptOf(c, "", text)
+		t := byTokenText(text)
+		shown := attemptOf(c, "", t.sum)
 		if wait := a.guesses.Wait(shown); wait > 0 {
 			return tooMany(c, wait)
 		}
-		token, err := a.token(c.UserContext(), byTokenText(text))
+		token, err := a.token(c.UserContext(), t)
 		a.recordAttempt(shown, err)
 		return admit(c, scope, s, token, err)
 	}

@@ -141,7 +141,7 @@ func RawBody(c *fiber.Ctx, limit int) ([]byte, error) {
 		}
 		return nil, ErrBodyTooLarge
 	}
-	b, err := fill(c, &timedBody{c.Context().Conn(), req.BodyStream(), bodyStateOf(c).began, 0}, size, limit)
+	b, err := fill(c, bodyReader(c, size), size, limit)
 	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
 		return nil, errBodySlow
 	}
@@ -199,6 +199,15 @@ func fill(c *fiber.Ctx, r io.Reader, size, limit int) ([]byte, error) {
 		}
 	}
 	return b, nil
+}
+
+// bodyReader reads the body; it limits its time unless all of it is there already.
+func bodyReader(c *fiber.Ctx, size int) io.Reader {
+	link, body := c.Context().Conn(), c.Request().BodyStream()
+	if own, ok := link.(*conn); ok && own.head.complete(size) {
+		return body
+	}
+	return &timedBody{link, body, bodyStateOf(c).began, 0}
 }
 
 // timedBody is a body on its connection; it has to arrive in time.

@@ -35,11 +35,15 @@ type Attempt struct {
 
 // AttemptOf returns the attempt of a request; secret is the text of its credential.
 func AttemptOf(c *fiber.Ctx, account, secret string) Attempt {
+	return attemptOf(c, account, sha256.Sum256([]byte(secret)))
+}
+
+func attemptOf(c *fiber.Ctx, account string, sum [sha256.Size]byte) Attempt {
 	if len(account) > 100 { // bounds the memory of the tables
 		sum := sha256.Sum256([]byte(account))
 		account = hex.EncodeToString(sum[:])
 	}
-	return Attempt{Address: ClientAddr(c), Account: account, Sum: sha256.Sum256([]byte(secret))}
+	return Attempt{Address: ClientAddr(c), Account: account, Sum: sum}
 }
 
 // guessKey is a key by which wrong credentials are counted: an address, an account,

@@ -41,9 +41,9 @@ func (a *Auth) RequireSigned(scope account.Scope, s Style, sig Signature) fiber.
 			}
 			t.sum, bySource = sha256.Sum256([]byte("source\x00"+t.source)), true
 		}
-		shown := AttemptOf(c, "", t.text)
+		shown := attemptOf(c, "", t.sum)
 		if bySource {
-			shown = AttemptOf(c, "source "+t.source, "source\x00"+t.source)
+			shown = attemptOf(c, "source "+t.source, t.sum)
 		}
 		if wait := a.guesses.Wait(shown); wait > 0 {
 			return tooMany(c, wait)
