@@ -30,6 +30,12 @@ func TestPostsBecomeFrames(t *testing.T) {
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar")+": "+sentence, func(t *testing.T) {
 			p := post(t, a)
 			frames, err := Parse(p)
+			told := p
+			if told.Sender, _ = Inspect(p); told.Sender != "" {
+				if again, _ := Parse(told); render(t, again) != render(t, frames) {
+					t.Errorf("told that it is of %s, Parse returns other frames", told.Sender)
+				}
+			}
 			got := map[string]string{"frames": render(t, frames), "error": ""}
 			clear(p.Body) // the server reuses it
 			if render(t, frames) != got["frames"] {

@@ -41,6 +41,9 @@ type Post struct {
 	// identifier in a generic body.
 	DeviceID string
 	Body     []byte
+	// Sender is what Inspect told of this body; empty where nobody asked it, or where a
+	// later version may tell better.
+	Sender Sender
 	// ReceivedAt is what relative times in the body count from.
 	ReceivedAt time.Time
 }
@@ -82,8 +85,12 @@ func Parse(p Post) ([]decoders.Frame, error) {
 	if isProtobuf(p) {
 		return nil, ErrProtobuf
 	}
-	sender := Detect(p)
+	sender := p.Sender
 	parse := parserOf(sender)
+	if parse == nil {
+		sender = Detect(p)
+		parse = parserOf(sender)
+	}
 	if parse == nil {
 		return nil, &UnsupportedError{Sender: sender}
 	}

@@ -110,7 +110,7 @@ func (b *Bench) Recent(ctx context.Context, acct account.ID, d iot.Device, most 
 
 // arrivalsOf returns the uplinks of a device in a post.
 func arrivalsOf(it *intake.Item, identifier string) []iot.Arrival {
-	in := parsePost(&it.Entry)
+	in := parsePost(&it.Entry, parseQuery(it.Entry.Query), "")
 	var out []iot.Arrival
 	for n, f := range in.frames {
 		if id, _ := iot.NormalizeIdentifier(f.Identifier); id == identifier && f.Kind == decoders.Uplink {

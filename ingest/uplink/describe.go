@@ -17,7 +17,7 @@ const maxDescribed = 5
 // Describe describes a post: the kind, device and content of each frame. Only
 // uplinks become readings; the content of other events is visible only here.
 func (p *Processor) Describe(e *intake.Entry) string {
-	in := parsePost(e)
+	in := parsePost(e, p.queries.parse(e.Query), "")
 	if len(in.frames) == 0 && in.err == nil {
 		return "no frames" // a sender's test, a command of no interest
 	}

@@ -37,7 +37,7 @@ type Options struct {
 // New returns the surface over the intake of uplinks with the processor p.
 func New(in *intake.Intake, p *Processor, types Types, o Options) *Surface {
 	s := &Surface{
-		intake: in, waiters: p.waiters, types: types,
+		intake: in, waiters: p.waiters, queries: p.queries, types: types,
 		bodyLimit: o.BodyLimit, answerTimeout: o.AnswerTimeout, logger: o.Logger, now: o.Now,
 	}
 	if s.bodyLimit == 0 {
@@ -120,13 +120,13 @@ type request struct {
 
 // readRequest validates a post as far as the response requires and builds its entry.
 func (s *Surface) readRequest(c *fiber.Ctx) (request, error) {
-	post, err := s.post(c)
+	query := string(c.Request().URI().QueryString())
+	post, err := s.post(c, query)
 	if err != nil {
 		return request{}, err
 	}
 	r := request{post: post, entry: intake.Entry{
-		Account: httpd.AccountOf(c), Path: c.Path(),
-		Query: string(c.Request().URI().QueryString()), ContentType: post.ContentType, Body: post.Body,
+		Account: httpd.AccountOf(c), Path: c.Path(), Query: query, ContentType: post.ContentType, Body: post.Body,
 	}}
 	r.sender, err = netserver.Inspect(post)
 	r.entry.Source = string(r.sender)
@@ -142,9 +142,9 @@ func (s *Surface) readRequest(c *fiber.Ctx) (request, error) {
 }
 
 // post extracts the parts of a request that identify its sender.
-func (s *Surface) post(c *fiber.Ctx) (netserver.Post, error) {
+func (s *Surface) post(c *fiber.Ctx, query string) (netserver.Post, error) {
 	body, err := httpd.Body(c, s.bodyLimit)
-	q := query(c)
+	q := s.queries.parse(query)
 	return netserver.Post{
 		Path: webhookName(c.Path()), DeviceID: deviceOf(c.Path(), q), ContentType: c.Get(fiber.HeaderContentType),
 		Query: q, Body: body,
@@ -159,15 +159,6 @@ func (s *Surface) protobuf(c *fiber.Ctx, e *intake.Entry) error {
 		s.logger.Warn("protobuf refused", "account", e.Account, "path", c.Route().Path, "error", err)
 	}
 	return fiber.NewError(fiber.StatusUnsupportedMediaType, "Protobuf is not supported: set the integration's encoding to JSON.")
-}
-
-func query(c *fiber.Ctx) url.Values {
-	raw := c.Request().URI().QueryString()
-	if len(raw) == 0 {
-		return nil
-	}
-	q, _ := url.ParseQuery(string(raw)) // ignores malformed parameters
-	return q
 }
 
 // refuse answers for an entry that the journal did not accept.

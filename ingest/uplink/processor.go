@@ -25,13 +25,14 @@ type Ingester interface {
 type Processor struct {
 	iot     Ingester
 	waiters *waiters
+	queries *queries
 	logger  *slog.Logger
 	seed    maphash.Seed
 }
 
 // NewProcessor returns a Processor.
 func NewProcessor(i Ingester) *Processor {
-	return &Processor{iot: i, waiters: newWaiters(), logger: slog.Default(), seed: maphash.MakeSeed()}
+	return &Processor{iot: i, waiters: newWaiters(), queries: &queries{}, logger: slog.Default(), seed: maphash.MakeSeed()}
 }
 
 // parsed is the parsed content of a post.
@@ -41,21 +42,23 @@ type parsed struct {
 	err       error
 }
 
-// parsePost parses a journalled post.
-func parsePost(e *intake.Entry) *parsed {
+// parsePost parses a journalled post. The sender may be empty: it is found again then.
+func parsePost(e *intake.Entry, query url.Values, sender netserver.Sender) *parsed {
 	if e.Source == string(netserver.Submission) {
 		frames, err := submitted(e)
 		return &parsed{frames: frames, err: err}
 	}
-	query, _ := url.ParseQuery(e.Query) // ignores malformed parameters
-	frames, err := parseFrames(e, query)
+	frames, err := netserver.Parse(netserver.Post{
+		Path: webhookName(e.Path), Query: query, ContentType: e.ContentType, Sender: sender,
+		DeviceID: deviceOf(e.Path, query), Body: e.Body, ReceivedAt: e.ReceivedAt,
+	})
 	return &parsed{decoderID: query.Get("decoder_id"), frames: frames, err: err}
 }
 
 // Keys returns a key per frame, so that two posts of the same frame are processed in
 // order. It keeps the parsed post for Process.
 func (p *Processor) Keys(it *intake.Item, keys []uint64) []uint64 {
-	in := parsePost(&it.Entry)
+	in := parsePost(&it.Entry, p.queries.parse(it.Entry.Query), netserver.Sender(it.Entry.Source))
 	it.Prepared = in
 	for i := range in.frames {
 		f := &in.frames[i]
@@ -99,7 +102,7 @@ func parsePosts(items []intake.Item) (arrivals []iot.Arrival, origins []int, res
 	for i := range items {
 		in, ok := items[i].Prepared.(*parsed)
 		if !ok {
-			in = parsePost(&items[i].Entry)
+			in = parsePost(&items[i].Entry, parseQuery(items[i].Entry.Query), "") // a replay may know better
 		}
 		if in.err != nil {
 			results[i].add("", in.err.Error())
@@ -150,14 +153,6 @@ func arrival(it *intake.Item, f decoders.Frame, n, of int) iot.Arrival {
 		a.ReceivedAt = a.ReceivedAt.Add(time.Duration(n))
 	}
 	return a
-}
-
-// parseFrames parses the frames of a journalled post.
-func parseFrames(e *intake.Entry, query url.Values) ([]decoders.Frame, error) {
-	return netserver.Parse(netserver.Post{
-		Path: webhookName(e.Path), Query: query, ContentType: e.ContentType,
-		DeviceID: deviceOf(e.Path, query), Body: e.Body, ReceivedAt: e.ReceivedAt,
-	})
 }
 
 // postResult collects why a post, or a part of it, was quarantined or dropped.

@@ -67,7 +67,7 @@ func (s *Surface) signature(c *fiber.Ctx, secret string) error {
 // thingPark verifies a Token, which covers only ThingPark's documents: any other body
 // counts as unsigned.
 func (s *Surface) thingPark(c *fiber.Ctx, query, secret string) error {
-	post, err := s.post(c)
+	post, err := s.post(c, query)
 	if err != nil {
 		return err
 	}
