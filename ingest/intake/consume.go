@@ -148,13 +148,15 @@ func (i *Intake) commit(started <-chan *batch, stop func()) error {
 // items decodes records and quarantines those that cannot be decoded.
 func (i *Intake) items(ctx context.Context, records []journal.Record) []Item {
 	items := make([]Item, 0, len(records))
+	before := &Entry{}
 	for _, r := range records {
-		it, err := i.item(r)
+		it, err := i.itemAfter(r, before)
 		if err != nil {
 			_ = i.end(ctx, []Item{it}, []event.Mark{quarantine(it, err)}) // fails only if ctx is done
 			continue
 		}
 		items = append(items, it)
+		before = &items[len(items)-1].Entry
 	}
 	return items
 }

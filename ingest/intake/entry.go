@@ -49,20 +49,25 @@ func appendString(dst []byte, s string) []byte {
 }
 
 // ParseEntry decodes an entry encoded by Append. The body shares memory with b.
-func ParseEntry(b []byte) (Entry, error) {
+func ParseEntry(b []byte) (Entry, error) { return parseEntry(b, &Entry{}) }
+
+// parseEntry decodes an entry. Texts that are the same in the one before it share its
+// memory: the entries of a batch are mostly of few senders.
+func parseEntry(b []byte, before *Entry) (Entry, error) {
 	r := reader{all: b, rest: b}
 	if v := r.byte("version"); v != entryVersion && r.err == nil {
 		r.fail("version", "unknown version")
 	}
 	e := Entry{Account: account.ID(r.varint("account"))}
-	e.Source, e.Path, e.Query = r.string("source"), r.string("path"), r.string("query")
-	e.ContentType, e.Waiter = r.string("content_type"), r.string("waiter")
+	e.Source, e.Path = r.string("source", before.Source), r.string("path", before.Path)
+	e.Query, e.ContentType = r.string("query", before.Query), r.string("content_type", before.ContentType)
+	e.Waiter = r.string("waiter", "")
 	for n := r.uvarint("headers"); n > 0 && r.err == nil; n-- {
 		if e.Headers == nil {
 			e.Headers = make(map[string]string)
 		}
-		key := r.string("header")
-		e.Headers[key] = r.string("header value")
+		key := r.string("header", "")
+		e.Headers[key] = r.string("header value", "")
 	}
 	e.Body = r.rest
 	if r.err != nil {
@@ -114,13 +119,17 @@ func (r *reader) skip(field string, n int) {
 	r.rest = r.rest[n:]
 }
 
-func (r *reader) string(field string) string {
+// string returns a text, or known if that is the same.
+func (r *reader) string(field, known string) string {
 	n := r.uvarint(field)
 	if n > uint64(len(r.rest)) {
 		r.fail(field, "ends too early")
 		return ""
 	}
-	s := string(r.rest[:n])
+	b := r.rest[:n]
 	r.rest = r.rest[n:]
-	return s
+	if string(b) == known {
+		return known
+	}
+	return string(b)
 }

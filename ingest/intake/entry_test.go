@@ -55,3 +55,21 @@ func FuzzParseEntry(f *testing.F) {
 		}
 	})
 }
+
+func TestEntriesOfOneSenderShareTheirTexts(t *testing.T) {
+	one := Entry{Account: 1, Source: "chirpstack-v4", Path: "/webhooks/lorawan", Query: "event=up", ContentType: "application/json", Body: []byte("{}")}
+	encoded := one.Append(nil)
+	allocs := testing.AllocsPerRun(100, func() {
+		if e, err := parseEntry(encoded, &one); err != nil || e.Query != one.Query {
+			t.Fatal(e, err)
+		}
+	})
+	if allocs > 0 {
+		t.Errorf("%.0f allocations for an entry like the one before it, want none", allocs)
+	}
+	other := one
+	other.Path, other.Query = "/webhooks/lpwan", ""
+	if got, err := parseEntry(other.Append(nil), &one); err != nil || got.Path != other.Path || got.Query != "" {
+		t.Errorf("got %+v, %v, want %+v", got, err, other)
+	}
+}

@@ -210,9 +210,12 @@ func (i *Intake) Trim(ctx context.Context) error {
 
 // item decodes a record. A record that cannot be decoded was written by another
 // version and is quarantined.
-func (i *Intake) item(r journal.Record) (Item, error) {
+func (i *Intake) item(r journal.Record) (Item, error) { return i.itemAfter(r, &Entry{}) }
+
+// itemAfter is item for a record behind the one of an entry.
+func (i *Intake) itemAfter(r journal.Record, before *Entry) (Item, error) {
 	it := Item{ID: i.id(r.Seq), Seq: r.Seq}
-	e, err := ParseEntry(r.Payload)
+	e, err := parseEntry(r.Payload, before)
 	e.ReceivedAt = r.Time
 	it.Entry = e
 	return it, err

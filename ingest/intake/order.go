@@ -101,6 +101,9 @@ func wait(ctx context.Context, ch <-chan struct{}) bool {
 // splitEarly returns the items with an Early mark, which are processed again, and the
 // others with their marks.
 func splitEarly(items []Item, marks []event.Mark) (early, final []Item, finalMarks []event.Mark) {
+	if !slices.ContainsFunc(marks, func(m event.Mark) bool { return m.Early }) {
+		return nil, items, marks // nearly always: nothing is copied
+	}
 	isEarly := make(map[uint64]bool)
 	for _, m := range marks {
 		if m.Early {
