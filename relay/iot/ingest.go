@@ -17,7 +17,7 @@ import (
 
 // Ingest processes a batch of frames and returns the outcome of each. It is
 // idempotent: duplicates are dropped, and points of a record that is processed
-// again overwrite themselves.
+// again overwrite themselves. The arrivals are its own: it normalizes their frames.
 //
 // An error, mostly of relay.KindUnavailable, means that a back end did not answer
 // and that the whole batch must be retried.
@@ -43,7 +43,7 @@ type batch struct {
 
 // work is the state of one frame.
 type work struct {
-	Arrival
+	*Arrival
 	out         Outcome
 	device      *cachedDevice
 	at          time.Time
@@ -60,11 +60,17 @@ type work struct {
 func newBatch(arrivals []Arrival) *batch {
 	b := &batch{all: make([]*work, len(arrivals)), groups: make(map[account.ID][]*work, 1)}
 	items := make([]work, len(arrivals))
-	for i, a := range arrivals {
+	for i := range arrivals {
 		w := &items[i]
-		w.Arrival = a
+		w.Arrival = &arrivals[i]
 		b.all[i] = w
-		b.groups[a.Account] = append(b.groups[a.Account], w)
+	}
+	for _, w := range b.all {
+		group := b.groups[w.Account]
+		if len(b.groups) == 0 {
+			group = make([]*work, 0, len(b.all)) // most batches are of one account
+		}
+		b.groups[w.Account] = append(group, w)
 	}
 	return b
 }
@@ -143,8 +149,7 @@ func boundedDedup(f *decoders.Frame) string {
 // claim drops the frames that an earlier record brought.
 func (s *Service) claim(ctx context.Context, b *batch) error {
 	for acct, group := range b.groups {
-		var frames []Seen
-		var of []*work
+		frames, of := make([]Seen, 0, len(group)), make([]*work, 0, len(group))
 		for _, w := range group {
 			if w.Frame.DedupID == "" || !w.open() {
 				continue

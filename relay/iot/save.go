@@ -12,8 +12,9 @@ import (
 // save writes to the reading store, and then updates the latest values. After an
 // error of the store the whole batch is written again later.
 func (s *Service) save(ctx context.Context, b *batch) error {
-	var write Batch
-	var points, uplinks []*work // the frames of write.Points[i] and write.Uplinks[i]
+	write := Batch{Points: make([]Point, 0, b.points()), Uplinks: make([]Uplink, 0, len(b.all))}
+	// The frames of write.Points[i] and write.Uplinks[i].
+	points, uplinks := make([]*work, 0, cap(write.Points)), make([]*work, 0, len(b.all))
 	for _, w := range b.all {
 		if w.uplink != nil { // also of a frame that could not be decoded
 			write.Uplinks = append(write.Uplinks, *w.uplink)
@@ -45,16 +46,33 @@ func (s *Service) save(ctx context.Context, b *batch) error {
 	return s.keepLatest(ctx, b)
 }
 
+func storedPoints(group []*work) []Point {
+	n := 0
+	for _, w := range group {
+		n += len(w.out.Points)
+	}
+	all := make([]Point, 0, n)
+	for _, w := range group {
+		all = append(all, w.out.Points...)
+	}
+	return all
+}
+
+// points returns how many points the frames have.
+func (b *batch) points() (n int) {
+	for _, w := range b.all {
+		n += len(w.points)
+	}
+	return n
+}
+
 // keepLatest caches the stored points as the latest values, and the time each
 // device was last heard.
 func (s *Service) keepLatest(ctx context.Context, b *batch) error {
 	var g errgroup.Group
 	g.SetLimit(8)
 	for acct, group := range b.groups {
-		var latest []Point
-		for _, w := range group {
-			latest = append(latest, w.out.Points...)
-		}
+		latest := storedPoints(group)
 		if len(latest) > 0 {
 			g.Go(func() error {
 				return s.cached.change(ctx, func() error { return s.cache.SetLatest(ctx, acct, latest) })

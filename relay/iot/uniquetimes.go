@@ -19,8 +19,12 @@ func (b *batch) uniqueTimes() {
 		for end = start + 1; end < len(b.all) && b.all[start].Post != "" && b.all[end].Post == b.all[start].Post; {
 			end++
 		}
+		post := b.all[start:end]
+		if len(post) == 1 && len(post[0].points) < 2 {
+			continue
+		}
 		clear(seen)
-		if post := b.all[start:end]; hasCollision(post, seen) {
+		if hasCollision(post, seen) {
 			spreadTimes(post)
 		}
 	}
