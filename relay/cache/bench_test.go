@@ -2,6 +2,7 @@ package cache
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -47,4 +48,32 @@ func batches(b *testing.B, c *IoT) {
 		}
 	}
 	b.ReportMetric(frames*float64(n)/b.Elapsed().Seconds(), "frames/s")
+}
+
+// TestABatchAllocatesLittle holds what a batch allocates before it is sent: 4 for each
+// device and frame, as many frames as there may be of one device.
+func TestABatchAllocatesLittle(t *testing.T) {
+	const devices, frames = 10, 1000
+	seen, points := make([]iot.Seen, frames), make([]iot.Point, frames)
+	for i := range frames {
+		device := fmt.Sprintf("01jd8q9x7v3k5m2n4p6r8%05d", i%devices)
+		seen[i] = iot.Seen{Device: device, Dedup: fmt.Sprint("uplink", i), Record: fmt.Sprint("n1-u", i)}
+		points[i] = iot.Point{DeviceID: device, SensorID: device + ".t", Type: "temperature", Time: at(float64(i)), Value: 21.5}
+	}
+	if got := byDevice(points); len(got) != devices || len(got[0].fields) != 2 || !strings.HasSuffix(got[0].fields[1], "21.5") {
+		t.Errorf("got %d devices, the first with %q; want the newest point of each", len(got), got[0].fields)
+	}
+	for name, tc := range map[string]struct {
+		most float64
+		do   func()
+	}{
+		"latest": {8 * devices, func() { byDevice(points) }},
+		"marks":  {2 * frames, func() { byShard(seen) }},
+	} {
+		if allocs := testing.AllocsPerRun(10, tc.do); allocs > tc.most {
+			t.Errorf("%s: %.0f allocations, want at most %.0f", name, allocs, tc.most)
+		} else {
+			t.Logf("%s: %.0f allocations", name, allocs)
+		}
+	}
 }

@@ -56,18 +56,20 @@ func (c *IoT) seen(ctx context.Context, acct account.ID, frames []iot.Seen, ttl 
 	current := spanAt(now, ttl)
 	shards := byShard(frames)
 	err := c.db.pipeline(ctx, "frames seen", func(p redis.Pipeliner) {
-		for n, s := range shards {
-			key := keySeen(acct, n, current)
+		for _, s := range shards {
+			key := keySeen(acct, s.number, current)
 			if claim {
 				for i, field := range s.fields {
-					p.HSetNX(ctx, key, field, markOf(frames[s.frames[i]]))
+					s.claimed[i] = p.HSetNX(ctx, key, field, markOf(frames[s.frames[i]]))
 				}
 				p.PExpire(ctx, key, current.ends().Sub(now))
 			}
-			s.before = p.HMGet(ctx, keySeen(acct, n, current.before()), s.fields...)
-			s.now = p.HMGet(ctx, key, s.fields...)
+			s.before = p.HMGet(ctx, keySeen(acct, s.number, current.before()), s.fields...)
 		}
 	})
+	if err == nil {
+		err = c.others(ctx, acct, frames, shards, current)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -78,13 +80,50 @@ func (c *IoT) seen(ctx context.Context, acct account.ID, frames []iot.Seen, ttl 
 	return records, c.renew(ctx, acct, shards, current)
 }
 
+// others reads the marks that were there before a claim, and sets those that it made:
+// nearly all, so that they are not read back.
+func (c *IoT) others(ctx context.Context, acct account.ID, frames []iot.Seen, shards []*shard, current span) error {
+	var some []*shard
+	for _, s := range shards {
+		for i, set := range s.claimed {
+			if set != nil && set.Val() {
+				s.now[i] = markOf(frames[s.frames[i]])
+			} else {
+				s.missing, s.missingAt = append(s.missing, s.fields[i]), append(s.missingAt, i)
+			}
+		}
+		if len(s.missing) > 0 {
+			some = append(some, s)
+		}
+	}
+	if len(some) == 0 {
+		return nil
+	}
+	found := make([]*redis.SliceCmd, len(some))
+	err := c.db.pipeline(ctx, "frames seen", func(p redis.Pipeliner) {
+		for n, s := range some {
+			found[n] = p.HMGet(ctx, keySeen(acct, s.number, current), s.missing...)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	for n, s := range some {
+		for i, mark := range found[n].Val() {
+			s.now[s.missingAt[i]], _ = mark.(string)
+		}
+	}
+	return nil
+}
+
 // holders finds the record that holds each frame of a shard. Where the mark is
 // that of another frame of the same name, a claim takes its place.
 func (s *shard) holders(frames []iot.Seen, records []string, claim bool) {
 	for i, at := range s.frames {
 		f := frames[at]
-		for _, found := range [...]any{s.renewed[s.fields[i]], s.before.Val()[i], s.now.Val()[i]} {
-			if mark, _ := found.(string); mark != "" && records[at] == "" {
+		before, _ := s.before.Val()[i].(string)
+		for _, mark := range [...]string{s.renewed[s.fields[i]], before, s.now[i]} {
+			if mark != "" && records[at] == "" {
 				records[at] = holder(f, mark)
 			}
 		}
@@ -99,7 +138,7 @@ func (s *shard) holders(frames []iot.Seen, records []string, claim bool) {
 
 // renew writes the marks that took another one's place. Of two gateways that do
 // so at once the later counts: the other's frame may be stored over itself.
-func (c *IoT) renew(ctx context.Context, acct account.ID, shards map[int]*shard, current span) error {
+func (c *IoT) renew(ctx context.Context, acct account.ID, shards []*shard, current span) error {
 	var changed bool
 	for _, s := range shards {
 		changed = changed || len(s.renewed) > 0
@@ -108,9 +147,9 @@ func (c *IoT) renew(ctx context.Context, acct account.ID, shards map[int]*shard,
 		return nil
 	}
 	return c.db.pipeline(ctx, "frames seen", func(p redis.Pipeliner) {
-		for n, s := range shards {
+		for _, s := range shards {
 			if len(s.renewed) > 0 {
-				p.HSet(ctx, keySeen(acct, n, current), s.renewed)
+				p.HSet(ctx, keySeen(acct, s.number, current), s.renewed)
 			}
 		}
 	})
@@ -140,20 +179,37 @@ func holder(f iot.Seen, mark string) string {
 
 // shard is the frames of a batch whose marks are in one hash.
 type shard struct {
-	frames      []int // indexes into the batch
-	fields      []string
-	before, now *redis.SliceCmd
-	renewed     map[string]string // field → mark that takes another's place
+	number  int
+	frames  []int // indexes into the batch
+	fields  []string
+	claimed []*redis.BoolCmd // whether the claim set the mark; nil if nothing is claimed
+	before  *redis.SliceCmd
+	now     []string // marks in the current span; empty: none
+	// missing are the fields whose marks are not known, and their indexes.
+	missing   []string
+	missingAt []int
+	renewed   map[string]string // field → mark that takes another's place
 }
 
-func byShard(frames []iot.Seen) map[int]*shard {
-	out := make(map[int]*shard)
+func byShard(frames []iot.Seen) []*shard {
+	numbers := make([]int, len(frames))
+	var sizes [seenShards]int
 	for i, f := range frames {
-		n := shardOf(f.Device, f.Dedup)
-		s := out[n]
+		numbers[i] = shardOf(f.Device, f.Dedup)
+		sizes[numbers[i]]++
+	}
+	var by [seenShards]*shard
+	var out []*shard
+	for i, f := range frames {
+		n := numbers[i]
+		s := by[n]
 		if s == nil {
-			s = &shard{}
-			out[n] = s
+			size := sizes[n]
+			s = &shard{
+				number: n, frames: make([]int, 0, size), fields: make([]string, 0, size),
+				claimed: make([]*redis.BoolCmd, size), now: make([]string, size),
+			}
+			by[n], out = s, append(out, s)
 		}
 		s.frames, s.fields = append(s.frames, i), append(s.fields, f.Device+"|"+f.Dedup)
 	}

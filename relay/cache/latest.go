@@ -51,7 +51,7 @@ func (c *IoT) setLatest(ctx context.Context, acct account.ID, devices []device) 
 	}
 	var long []string
 	for i, d := range devices {
-		if int(lengths[i].Val()) > len(d.fields)+spareFields {
+		if int(lengths[i].Val()) > len(d.fields)/2+spareFields {
 			long = append(long, keyLatest(acct, d.id))
 		}
 	}
@@ -142,22 +142,33 @@ func (c *IoT) ForgetDevice(ctx context.Context, acct account.ID, deviceID string
 // device is what a batch brings of one.
 type device struct {
 	id     string
-	fields map[string]string
+	fields []string // names and values in turns
 }
 
-// byDevice writes points as fields. Of the same sensor and time the last counts.
+// byDevice writes the newest point of each sensor as a field. Of the same sensor and
+// time the last counts.
 func byDevice(points []iot.Point) []device {
-	at := make(map[string]int)
+	newest := make(map[string]*iot.Point, len(points))
+	for i := range points {
+		p := &points[i]
+		if kept := newest[p.SensorID]; kept == nil || !kept.Time.After(p.Time) {
+			newest[p.SensorID] = p
+		}
+	}
+	at := make(map[string]int, len(newest))
 	var out []device
 	for i := range points {
 		p := &points[i]
+		if newest[p.SensorID] != p {
+			continue
+		}
 		n, ok := at[p.DeviceID]
 		if !ok {
 			n = len(out)
 			at[p.DeviceID] = n
-			out = append(out, device{id: p.DeviceID, fields: make(map[string]string)})
+			out = append(out, device{id: p.DeviceID})
 		}
-		out[n].fields[latestField(p)] = latestValue(p)
+		out[n].fields = append(out[n].fields, latestField(p), latestValue(p))
 	}
 	return out
 }
@@ -165,7 +176,12 @@ func byDevice(points []iot.Point) []device {
 // latestField names a point within its device; the fields of a sensor sort by
 // time.
 func latestField(p *iot.Point) string {
-	return fmt.Sprintf("%s|%020d", p.SensorID, max(0, p.Time.UnixNano()))
+	var digits [20]byte
+	ns := strconv.AppendInt(digits[:0], max(0, p.Time.UnixNano()), 10)
+	b := make([]byte, 0, len(p.SensorID)+1+len(digits))
+	b = append(append(b, p.SensorID...), '|')
+	b = append(b, "00000000000000000000"[len(ns):]...)
+	return string(append(b, ns...))
 }
 
 func latestValue(p *iot.Point) string {
