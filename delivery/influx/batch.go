@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/penstock/penstock/relay/iot"
@@ -23,7 +24,7 @@ type encodedBatch struct {
 }
 
 // lineBytes is the typical size of a line, for the first allocation.
-const lineBytes = 176
+const lineBytes = 200
 
 // encode encodes a batch without the numbers that its texts overwrite.
 func encode(b iot.Batch, texts map[pointKey]int) *encodedBatch {
@@ -75,11 +76,12 @@ func (e *encodedBatch) body(lines []line) string {
 	for _, l := range lines {
 		n += l.end - l.start
 	}
-	b := make([]byte, 0, n)
+	var b strings.Builder
+	b.Grow(n)
 	for _, l := range lines {
-		b = append(b, e.buf[l.start:l.end]...)
+		b.Write(e.buf[l.start:l.end])
 	}
-	return string(b)
+	return b.String()
 }
 
 // group sorts the lines by measurement and keeps their order otherwise. Servers

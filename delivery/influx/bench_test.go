@@ -34,6 +34,20 @@ func BenchmarkEncode5000Points(b *testing.B) {
 	b.ReportMetric(5000*float64(b.N)/b.Elapsed().Seconds(), "points/s")
 }
 
+// TestEncodingAllocatesABatch holds that lines are written into one buffer and one body.
+func TestEncodingAllocatesABatch(t *testing.T) {
+	batch := load(time.Unix(1740830400, 123456789))
+	allocs := testing.AllocsPerRun(10, func() {
+		e := encode(batch, nil)
+		if e.body(e.lines) == "" {
+			t.Fatal("no lines")
+		}
+	})
+	if allocs > 10 {
+		t.Errorf("%.0f allocations for 5,000 points, want at most 10", allocs)
+	}
+}
+
 func BenchmarkWrite5000Points(b *testing.B) {
 	server := influxtest.Start(b, influxtest.Options{})
 	s, err := New(Options{URL: server.URL, Bucket: "bench"})
