@@ -196,9 +196,14 @@ func reachable(ctx context.Context, addr string) error {
 
 // until waits for a condition.
 func until(ctx context.Context, atMost time.Duration, what string, cond func() bool) error {
+	return untilEvery(ctx, 20*time.Millisecond, atMost, what, cond)
+}
+
+// untilEvery waits for a condition that is looked at as often as every says.
+func untilEvery(ctx context.Context, every, atMost time.Duration, what string, cond func() bool) error {
 	ctx, cancel := context.WithTimeout(ctx, atMost)
 	defer cancel()
-	tick := time.NewTicker(20 * time.Millisecond)
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for !cond() {
 		select {
