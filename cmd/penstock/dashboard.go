@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"strconv"
 
 	"github.com/penstock/penstock/deploy/grafana"
 	"github.com/penstock/penstock/ingest/admin"
@@ -14,15 +13,15 @@ import (
 // dashboardCommand prints a Grafana dashboard for the values of a decoder.
 type dashboardCommand struct {
 	Decoder string `required:"" help:"The decoder's id." placeholder:"ID"`
-	Account int64  `help:"The account's number, if several accounts have a decoder with this id." placeholder:"N"`
+	Account string `help:"The account's name or id, if several accounts have a decoder with this id." placeholder:"ACCOUNT"`
 	adminFlags
 }
 
 // Run asks the gateway for the decoder's sensors and prints the dashboard.
 func (d dashboardCommand) Run(w world) error {
 	target := "/admin/decoders/" + url.PathEscape(d.Decoder)
-	if d.Account != 0 {
-		target += "?account=" + strconv.FormatInt(d.Account, 10)
+	if d.Account != "" {
+		target += "?account=" + url.QueryEscape(d.Account)
 	}
 	answer, err := d.ask(w, "dashboard", http.MethodGet, target, nil)
 	if err != nil {

@@ -24,6 +24,21 @@ func (d *daemon) declare(ctx context.Context) error {
 	if err := d.revokeDemo(ctx); err != nil {
 		return fmt.Errorf("the data directory holds a demo account, which must not be served on a public address: %w", err)
 	}
+	if err := d.declareConfigured(ctx); err != nil {
+		return err
+	}
+	all, err := d.accounts.Accounts(ctx)
+	if relay.KindOf(err) == relay.KindUnavailable {
+		return nil // the back end's check says so
+	}
+	if err == nil && len(all) == 0 {
+		d.log.Warn("no account is declared; declare one with: penstock apply -f inventory.yaml", "documentation", "docs/inventory.md", "example", "deploy/inventory.example.yaml")
+	}
+	return err
+}
+
+// declareConfigured applies the configured inventory, or the demo.
+func (d *daemon) declareConfigured(ctx context.Context) error {
 	if d.cfg.Inventory == "" {
 		return d.declareDemo(ctx)
 	}

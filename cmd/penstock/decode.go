@@ -14,7 +14,6 @@ import (
 	"github.com/penstock/penstock/decoders/catalog"
 	"github.com/penstock/penstock/ingest/admin"
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/iot"
 )
 
@@ -25,7 +24,7 @@ type decodeCommand struct {
 	Source  string            `help:"The codec's source; - is the standard input." placeholder:"FILE"`
 	Decoder string            `help:"A decoder of a running gateway; --source replaces its source." placeholder:"ID"`
 	Device  string            `help:"A device of a running gateway; its sensors take the values." placeholder:"ID"`
-	Account int64             `help:"The account's number, if several accounts have a decoder or device with this id." placeholder:"N"`
+	Account string            `help:"The account's name or id, if several accounts have a decoder or device with this id." placeholder:"ACCOUNT"`
 	Sensor  map[string]string `help:"Map a key to a sensor type, instead of the decoder's mapping: KEY=SENSOR_TYPE." placeholder:"K=T"`
 	Raw     *bool             `negatable:"" help:"Run the codec on the payload even if the network server has decoded it."`
 
@@ -103,7 +102,7 @@ func fields(err error) error {
 // build converts the flags to a request.
 func (d decodeCommand) build(w world) (admin.TryRequest, error) {
 	r := admin.TryRequest{
-		Account: account.ID(d.Account), DecoderID: d.Decoder, DeviceID: d.Device,
+		Account: admin.AccountRef(d.Account), DecoderID: d.Decoder, DeviceID: d.Device,
 		Codec: d.Codec, UseRawPayload: d.Raw, Last: d.Last,
 	}
 	if d.Source != "" {

@@ -216,7 +216,7 @@ func testRevoked(t *testing.T, s *site) {
 		g.cellular("globex-token-0123456").get("/v3/mno").mentions(t, 200, simG)
 		g.as("globex-token-0123456").post("/inbound/cdr/sim", used("x", simG, 1)).mentions(t, 200)
 	}
-	c.all[0].admin().put("/admin/inventory?prune=true", `{"accounts":[{"name":"globex","tokens":[{"token":"globex-2-0123456","scopes":["cellular","carrier"]}]}]}`).mentions(t, 200)
+	c.all[0].admin().put("/admin/inventory?prune=true&allow_removals=100", `{"accounts":[{"name":"globex","tokens":[{"token":"globex-2-0123456","scopes":["cellular","carrier"]}]}]}`).mentions(t, 200)
 	revoked := time.Now()
 	for _, g := range c.all {
 		eventually(t, "the token is refused", func() (any, bool) {

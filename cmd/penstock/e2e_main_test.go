@@ -104,6 +104,7 @@ func TestGateway(t *testing.T) {
 			{"inventory", testInventory},
 			{"inventory, refused", testInventoryRefused},
 			{"inventory, pruned", testPrune},
+			{"inventory of several documents", testDocuments},
 			{"messages", testMessages},
 			{"placeholders", testPlaceholders},
 			{"mails", testMails},

@@ -135,6 +135,7 @@ func testCommands(t *testing.T, g *gateway) {
 		out, err string // parts
 	}{
 		{"version prints itself", "", []string{"version"}, 0, "penstock ", ""},
+		{"schema prints a JSON Schema", "", []string{"schema"}, 0, `"title": "Penstock inventory"`, ""},
 		{"help is no failure", "", []string{"--help"}, 0, "Usage: penstock", ""},
 		{"no command shows the help", "", nil, 0, "Usage: penstock", ""},
 		{"an unknown command is a mistake of usage", "", []string{"dance"}, 2, "", "penstock:"},

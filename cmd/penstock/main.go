@@ -25,6 +25,8 @@ const (
 type commands struct {
 	Serve       serveCommand       `cmd:"" help:"Run the gateway."`
 	Apply       applyCommand       `cmd:"" help:"Apply an inventory to a running gateway."`
+	Export      exportCommand      `cmd:"" help:"Print the present state of a running gateway as an inventory."`
+	Schema      schemaCommand      `cmd:"" help:"Print the JSON Schema of inventories, for editors."`
 	Replay      replayCommand      `cmd:"" help:"Replay events or deliveries of a running gateway."`
 	Decode      decodeCommand      `cmd:"" help:"Run a decoder on frames, without storing anything."`
 	Dashboard   dashboardCommand   `cmd:"" help:"Print a Grafana dashboard for the values of a decoder."`

@@ -19,7 +19,7 @@ type replayCommand struct {
 type selectFlags struct {
 	IDs     []string      `arg:"" optional:"" name:"id" help:"Ids; with filters, only those that match both."`
 	State   string        `help:"The state." placeholder:"STATE"`
-	Account int64         `help:"The account's number." placeholder:"N"`
+	Account string        `help:"The account's name or id." placeholder:"ACCOUNT"`
 	Kind    string        `help:"The kind: uplink, sms, receipt or cdr for events; relay, receipt or callback for deliveries." placeholder:"KIND"`
 	From    string        `help:"Start of the time range, RFC 3339 or YYYY-MM-DD HH:MM:SS in UTC." placeholder:"TIME"`
 	To      string        `help:"End of the time range, inclusive." placeholder:"TIME"`
@@ -71,7 +71,7 @@ type selection map[string]any
 
 // put adds a field that is given.
 func (s selection) put(name string, v any) {
-	if v != "" && v != false && v != int64(0) {
+	if v != "" && v != false {
 		s[name] = v
 	}
 }

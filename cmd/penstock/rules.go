@@ -69,6 +69,10 @@ func (r declaredRules) Rule(ctx context.Context, acct account.ID, id string) (ru
 	return r.d.rules.Rule(ctx, acct, id)
 }
 
+func (r declaredRules) Rules(ctx context.Context, acct account.ID) ([]rule.Rule, error) {
+	return r.d.rules.Rules(ctx, acct)
+}
+
 func (r declaredRules) Declare(ctx context.Context, acct account.ID, one rule.Rule) error {
 	return r.d.rules.Declare(ctx, acct, one)
 }

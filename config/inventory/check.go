@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"unicode"
@@ -12,15 +13,19 @@ import (
 // checker walks a decoded document, notes what is wrong and fills in defaults.
 type checker struct {
 	Options
-	known    known
+	known    known // all that earlier inventories declared
+	standing known // what stays beside the document
 	mistakes *strict.Mistakes
 	claims   map[string]string // what only one may have → the first place that took it
+	kinds    map[string]kind
+	plans    map[reflect.Type][]plan
 }
 
 func (c *checker) document(d *Document) {
+	c.fields(reflect.ValueOf(d).Elem(), "")
 	for i := range d.SensorTypes {
 		c.sensorType(&d.SensorTypes[i], fmt.Sprintf("sensor_types[%d].", i))
-		c.known.types[d.SensorTypes[i].ID] = true
+		c.standing.types[d.SensorTypes[i].ID] = true
 	}
 	for i := range d.Networks {
 		c.network(&d.Networks[i], fmt.Sprintf("networks[%d].", i))
@@ -28,12 +33,12 @@ func (c *checker) document(d *Document) {
 	for i := range d.Accounts {
 		c.account(&d.Accounts[i], fmt.Sprintf("accounts[%d]", i))
 	}
-	c.standing(*d)
+	for _, part := range c.Standing {
+		c.claimsOf(part, *d)
+	}
 }
 
 func (c *checker) sensorType(s *SensorType, at string) {
-	c.id(s.ID, at+"id")
-	c.name(s.Name, at+"name")
 	c.claim("sensor type", s.ID, at+"id")
 	if s.ImperialSlope < 0 {
 		c.mistakes.Add(at+"imperial_slope", "expected a number above 0, got %g", s.ImperialSlope)
@@ -41,26 +46,16 @@ func (c *checker) sensorType(s *SensorType, at string) {
 }
 
 func (c *checker) network(n *Network, at string) {
-	c.digits(&n.Prefix, at+"prefix", 1, 15)
-	c.digits(&n.MCC, at+"mcc", 3, 3)
-	c.digits(&n.MNC, at+"mnc", 2, 3)
-	c.name(n.Name, at+"name")
 	c.claim("network", n.Prefix, at+"prefix")
 }
 
 func (c *checker) account(a *Account, at string) {
 	at += "."
 	c.identity(a, at)
-	if a.Credit != nil && *a.Credit < 0 {
-		c.mistakes.Add(at+"credit", "expected 0 or more, got %d", *a.Credit)
-	}
-	for i, p := range a.Permissions {
-		c.oneOf(p, []string{"mvno"}, fmt.Sprintf("%spermissions[%d]", at, i))
-	}
 	for i := range a.Tokens {
 		c.token(&a.Tokens[i], fmt.Sprintf("%stokens[%d].", at, i))
 	}
-	c.credentials(a, at)
+	c.login(a.SOAP, at+"soap.")
 	c.callback(a.CallbackURL, at+"callback_url")
 	for i := range a.SIMs {
 		c.sim(&a.SIMs[i], fmt.Sprintf("%ssims[%d].", at, i))
@@ -74,7 +69,6 @@ func (c *checker) account(a *Account, at string) {
 }
 
 func (c *checker) identity(a *Account, at string) {
-	c.name(a.Name, at+"name")
 	c.claim("account name", a.Name, at+"name")
 	if a.ID < 0 {
 		c.mistakes.Add(at+"id", "expected more than 0, got %d", a.ID)
@@ -101,14 +95,17 @@ func (c *checker) claim(kind, value, path string) {
 	}
 }
 
+// maxID bounds identifiers.
+const maxID = 64
+
 // id checks an identifier, which stands in paths and keys.
 func (c *checker) id(s, path string) {
 	if s == "" {
 		c.mistakes.Add(path, "expected an id")
 		return
 	}
-	if len(s) > 64 || strings.ContainsFunc(s, func(r rune) bool { return !idRune(r) }) {
-		c.mistakes.Add(path, "expected 1 to 64 letters, digits, dots, hyphens or underscores, got %q", clip(s))
+	if len(s) > maxID || strings.ContainsFunc(s, func(r rune) bool { return !idRune(r) }) {
+		c.mistakes.Add(path, "expected 1 to %d letters, digits, dots, hyphens or underscores, got %q", maxID, clip(s))
 	}
 }
 
@@ -120,22 +117,9 @@ func (c *checker) name(s, path string) {
 	switch {
 	case s == "":
 		c.mistakes.Add(path, "expected a name")
-	case len(s) > 200 || strings.ContainsFunc(s, unicode.IsControl):
-		c.mistakes.Add(path, "expected one line of at most 200 bytes, got %q", clip(s))
+	case len(s) > maxNameBytes || strings.ContainsFunc(s, unicode.IsControl):
+		c.mistakes.Add(path, "expected one line of at most %d bytes, got %q", maxNameBytes, clip(s))
 	}
-}
-
-// digits checks a number that must be given and takes the plus off its front.
-func (c *checker) digits(s *string, path string, least, most int) {
-	*s = strings.TrimPrefix(*s, "+")
-	if allDigits(*s) && len(*s) >= least && len(*s) <= most {
-		return
-	}
-	want := fmt.Sprintf("%d to %d digits", least, most)
-	if least == most {
-		want = fmt.Sprintf("%d digits", least)
-	}
-	c.mistakes.Add(path, "expected %s, got %q", want, clip(*s))
 }
 
 func (c *checker) oneOf(s string, want []string, path string) {

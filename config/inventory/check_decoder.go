@@ -16,10 +16,7 @@ func (c *checker) decoders(a *Account, at string) {
 	for i := range a.Decoders {
 		d := &a.Decoders[i]
 		path := fmt.Sprintf("%sdecoders[%d].", at, i)
-		c.id(d.ID, path+"id")
-		c.name(d.Name, path+"name")
 		c.claim(at+"decoder", d.ID, path+"id")
-		c.oneOf(d.Type, []string{"bluetooth", "lorawan", "serial", "other"}, path+"type")
 		c.codec(d, path)
 		c.mappings(d, path)
 	}
@@ -29,7 +26,6 @@ func (c *checker) codec(d *Decoder, at string) {
 	if d.Codec == "" {
 		d.Codec = "json"
 	}
-	c.oneOf(d.Codec, []string{"json", "cayenne_lpp", "senml", "expr", "javascript"}, at+"codec")
 	most, script := map[string]int{"expr": maxExpr, "javascript": maxJavaScript}[d.Codec]
 	switch {
 	case !script && d.Source != "":
@@ -48,17 +44,16 @@ func (c *checker) codec(d *Decoder, at string) {
 func (c *checker) mappings(d *Decoder, at string) {
 	for i, s := range d.Sensors {
 		path := fmt.Sprintf("%ssensors[%d].", at, i)
-		c.name(s.Key, path+"key")
 		c.claim(at+"key", s.Key, path+"key")
-		if !c.known.types[s.SensorTypeID] {
+		if !c.standing.types[s.SensorTypeID] {
 			c.mistakes.Add(path+"sensor_type_id", "expected the id of a sensor type%s, got %q", c.meant(s.SensorTypeID), clip(s.SensorTypeID))
 		}
 	}
 }
 
 func (c *checker) meant(id string) string {
-	ids := make([]string, 0, len(c.known.types))
-	for known := range c.known.types {
+	ids := make([]string, 0, len(c.standing.types))
+	for known := range c.standing.types {
 		ids = append(ids, known)
 	}
 	if near, ok := strict.Nearest(id, ids); ok {

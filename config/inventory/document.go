@@ -7,6 +7,8 @@ import (
 
 // Document is an inventory. Slices without entries are nil.
 type Document struct {
+	// Name tells documents apart: each owns what it declares. Empty: Default.
+	Name        string       `json:"document,omitempty" check:"id"`
 	SensorTypes []SensorType `json:"sensor_types,omitempty"`
 	Networks    []Network    `json:"networks,omitempty"`
 	Accounts    []Account    `json:"accounts,omitempty"`
@@ -15,8 +17,8 @@ type Document struct {
 // SensorType is what a sensor measures:
 // imperial value = metric value × ImperialSlope + ImperialOffset.
 type SensorType struct {
-	ID             string  `json:"id"`
-	Name           string  `json:"name"`
+	ID             string  `json:"id" check:"id"`
+	Name           string  `json:"name" check:"name"`
 	MetricUnits    string  `json:"metric_units,omitempty"`
 	ImperialUnits  string  `json:"imperial_units,omitempty"`
 	ImperialSlope  float64 `json:"imperial_slope,omitempty"`
@@ -25,24 +27,24 @@ type SensorType struct {
 
 // Network is a row of the simulated lookup's table.
 type Network struct {
-	Prefix  string `json:"prefix"` // digits, country code first
-	MCC     string `json:"mcc"`
-	MNC     string `json:"mnc"` // 2 or 3 digits; "03" is not "3"
-	Name    string `json:"name"`
+	Prefix  string `json:"prefix" check:"digits 1 15"` // digits, country code first
+	MCC     string `json:"mcc" check:"digits 3 3"`
+	MNC     string `json:"mnc" check:"digits 2 3"` // 2 or 3 digits; "03" is not "3"
+	Name    string `json:"name" check:"name"`
 	Country string `json:"country,omitempty"`
 }
 
 // Account is a customer.
 type Account struct {
 	ID   int64  `json:"id,omitempty"` // 0: to be assigned
-	Name string `json:"name"`
+	Name string `json:"name" check:"name"`
 	// Credit is set when the account is created; nil: none.
-	Credit      *int64   `json:"credit,omitempty"`
-	Permissions []string `json:"permissions,omitempty"`
+	Credit      *int64   `json:"credit,omitempty" check:"least 0"`
+	Permissions []string `json:"permissions,omitempty" check:"each one mvno"`
 	Tokens      []Token  `json:"tokens,omitempty"`
 	SOAP        *SOAP    `json:"soap,omitempty"`
 	// WebhookSecrets sign what the gateway sends; newest first while rotating.
-	WebhookSecrets []string   `json:"webhook_secret,omitempty" strict:"one"`
+	WebhookSecrets []string   `json:"webhook_secret,omitempty" strict:"one" check:"each secret"`
 	CallbackURL    string     `json:"callback_url,omitempty"`
 	Relays         Relays     `json:"relays,omitzero"`
 	Locations      []Location `json:"locations,omitempty"`
@@ -55,16 +57,16 @@ type Account struct {
 
 // Token is a credential: as text, or sealed ("sha256:" and 64 hex digits).
 type Token struct {
-	Token  string   `json:"token"`
-	Scopes []string `json:"scopes,omitempty"` // none: the customer's four
-	Secret string   `json:"secret,omitempty"` // verifies signatures
-	Source string   `json:"source,omitempty"` // names the token in a path
+	Token  string   `json:"token" check:"token"`
+	Scopes []string `json:"scopes,omitempty" check:"each one messaging cellular iot ledger webhook carrier"` // none: the customer's four
+	Secret string   `json:"secret,omitempty"`                                                                // verifies signatures
+	Source string   `json:"source,omitempty" check:"id"`                                                     // names the token in a path
 }
 
 // SOAP is what an account signs in with on the SOAP interface. The password is
 // text, sealed like a token, or stretched ($argon2id$…).
 type SOAP struct {
-	Username string `json:"username"`
+	Username string `json:"username" check:"name"`
 	Password string `json:"password"`
 }
 
@@ -76,9 +78,9 @@ type Relays struct {
 
 // GeoRelay routes the numbers that begin with a prefix.
 type GeoRelay struct {
-	ID         string   `json:"id"`
-	Prefix     string   `json:"prefix"` // digits
-	Action     string   `json:"action"`
+	ID         string   `json:"id" check:"id"`
+	Prefix     string   `json:"prefix" check:"digits 1 15"` // digits
+	Action     string   `json:"action" check:"one geo-action"`
 	Parameters []string `json:"parameters,omitempty"`
 	Filter     string   `json:"filter,omitempty"` // a condition that messages must meet
 	ICCID      string   `json:"iccid,omitempty"`  // the SIM that mvno serves
@@ -87,9 +89,9 @@ type GeoRelay struct {
 
 // NumberRelay routes one virtual number.
 type NumberRelay struct {
-	ID         string   `json:"id"`
-	Number     string   `json:"number"` // digits
-	Action     string   `json:"action"`
+	ID         string   `json:"id" check:"id"`
+	Number     string   `json:"number" check:"digits 3 15"` // digits
+	Action     string   `json:"action" check:"one vmn-action"`
 	Parameters []string `json:"parameters,omitempty"`
 	Filter     string   `json:"filter,omitempty"`
 	Pace       Pace     `json:"pace,omitzero"`
@@ -104,18 +106,18 @@ type Pace struct {
 
 // Location is a place that devices belong to.
 type Location struct {
-	ID       string `json:"id"`
-	Name     string `json:"name"`
+	ID       string `json:"id" check:"id"`
+	Name     string `json:"name" check:"name"`
 	Imported bool   `json:"imported,omitempty"` // takes devices that import themselves
 }
 
 // Decoder turns the frames of a kind of device into values.
 type Decoder struct {
-	ID            string    `json:"id"`
-	Name          string    `json:"name"`
+	ID            string    `json:"id" check:"id"`
+	Name          string    `json:"name" check:"name"`
 	Description   string    `json:"description,omitempty"`
-	Type          string    `json:"type"`
-	Codec         string    `json:"codec,omitempty"` // Parse fills in json
+	Type          string    `json:"type" check:"one bluetooth lorawan serial other"`
+	Codec         string    `json:"codec,omitempty" check:"one json cayenne_lpp senml expr javascript"` // Parse fills in json
 	Source        string    `json:"source,omitempty"`
 	MACVersion    string    `json:"loraWanMacVersion,omitempty"`
 	Revision      string    `json:"loraWanRevision,omitempty"`
@@ -128,22 +130,22 @@ type Decoder struct {
 // Mapping is a key of a decoder's values and what it measures.
 type Mapping struct {
 	SensorTypeID string `json:"sensor_type_id"`
-	Key          string `json:"key"`
+	Key          string `json:"key" check:"name"`
 }
 
 // Rule says what follows from the frames of devices: alarms, or deliveries that
 // forward them.
 type Rule struct {
-	ID        string       `json:"id"`
-	Name      string       `json:"name"`
+	ID        string       `json:"id" check:"id"`
+	Name      string       `json:"name" check:"name"`
 	Enabled   *bool        `json:"enabled,omitempty"` // Parse fills in true
-	On        string       `json:"on"`
+	On        string       `json:"on" check:"one reading silent event"`
 	Devices   RuleDevices  `json:"devices,omitzero"`
 	When      string       `json:"when,omitempty"`
 	Clear     string       `json:"clear,omitempty"`
 	For       Duration     `json:"for,omitempty"`
 	SilentFor Duration     `json:"silent_for,omitempty"`
-	Repeat    string       `json:"repeat,omitempty"` // never, always or a duration; Parse fills in never
+	Repeat    string       `json:"repeat,omitempty" check:"repeat"` // never, always or a duration; Parse fills in never
 	Batch     RuleBatch    `json:"batch,omitzero"`
 	Ordered   bool         `json:"ordered,omitempty"`
 	Actions   []RuleAction `json:"actions"`
@@ -165,7 +167,7 @@ type RuleBatch struct {
 
 // RuleAction is what a rule does when it fires.
 type RuleAction struct {
-	Action     string   `json:"action"`
+	Action     string   `json:"action" check:"one email http_get http_post sms"`
 	Parameters []string `json:"parameters,omitempty"`
 	Body       string   `json:"body,omitempty"` // an expression
 	Originator string   `json:"originator,omitempty"`
@@ -173,14 +175,14 @@ type RuleAction struct {
 
 // SIM is a subscriber identity module and its codes.
 type SIM struct {
-	ICCID        string `json:"iccid"`
-	IMSI         string `json:"imsi,omitempty"`
-	MSISDN       string `json:"msisdn,omitempty"`
-	PIN          string `json:"pin,omitempty"`
-	PIN2         string `json:"pin2,omitempty"`
-	PUK          string `json:"puk,omitempty"`
-	PUK2         string `json:"puk2,omitempty"`
-	CurrentState string `json:"current_state,omitempty"` // Parse fills in pending
+	ICCID        string `json:"iccid" check:"digits 18 22"`
+	IMSI         string `json:"imsi,omitempty" check:"digits 6 15"`
+	MSISDN       string `json:"msisdn,omitempty" check:"digits 7 15"`
+	PIN          string `json:"pin,omitempty" check:"code"`
+	PIN2         string `json:"pin2,omitempty" check:"code"`
+	PUK          string `json:"puk,omitempty" check:"code"`
+	PUK2         string `json:"puk2,omitempty" check:"code"`
+	CurrentState string `json:"current_state,omitempty" check:"one pending active suspended terminated"` // Parse fills in pending
 	Service4G    bool   `json:"service_4g,omitempty"`
 	Service5G    bool   `json:"service_5g,omitempty"`
 }
@@ -192,16 +194,16 @@ type SIP struct {
 
 // Trunk is where SIP calls come from.
 type Trunk struct {
-	SourceIPs []string `json:"source_ips"`
+	SourceIPs []string `json:"source_ips" check:"each ip"`
 }
 
 // Ledger keeps tokens about assets.
 type Ledger struct {
-	ID                 string   `json:"id"`
-	Name               string   `json:"name"`
+	ID                 string   `json:"id" check:"id"`
+	Name               string   `json:"name" check:"name"`
 	Description        string   `json:"description,omitempty"`
-	Claims             int64    `json:"claims,omitempty"` // per token; 0: no limit
-	Expiry             Duration `json:"expiry,omitempty"` // of a token; 0: never
+	Claims             int64    `json:"claims,omitempty" check:"least 0 (no limit)"` // per token; 0: no limit
+	Expiry             Duration `json:"expiry,omitempty"`                            // of a token; 0: never
 	PrivateKeyRequired bool     `json:"private_key_required,omitempty"`
 	Metadata           bool     `json:"metadata,omitempty"`
 	Certificates       bool     `json:"certificates,omitempty"`

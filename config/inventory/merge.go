@@ -11,6 +11,7 @@ import "cmp"
 func Merge(old, fresh Document) Document {
 	old, fresh = clone(old), clone(fresh)
 	return Document{
+		Name:        cmp.Or(fresh.Name, old.Name),
 		SensorTypes: merge(old.SensorTypes, fresh.SensorTypes, SensorType.key, replace),
 		Networks:    merge(old.Networks, fresh.Networks, Network.key, replace),
 		Accounts:    mergeAccounts(old.Accounts, fresh.Accounts),
@@ -35,6 +36,34 @@ func Omitted(old, fresh Document) Document {
 		}
 	}
 	return gone
+}
+
+// Without returns the old document without the records that gone names. Its
+// accounts stay, with their own settings.
+func Without(old, gone Document) Document {
+	old = clone(old)
+	old.SensorTypes = omitted(old.SensorTypes, gone.SensorTypes, SensorType.key)
+	old.Networks = omitted(old.Networks, gone.Networks, Network.key)
+	for i, a := range old.Accounts {
+		at := same(gone.Accounts, a)
+		if at < 0 {
+			continue
+		}
+		left, _ := omittedOf(a, gone.Accounts[at])
+		old.Accounts[i] = mergeAccount(a.settings(), left)
+	}
+	return old
+}
+
+// settings is the account without its records.
+func (a Account) settings() Account {
+	return Account{ID: a.ID, Name: a.Name, Credit: a.Credit, Permissions: a.Permissions, WebhookSecrets: a.WebhookSecrets, CallbackURL: a.CallbackURL}
+}
+
+// bare is the account without its settings.
+func (a Account) bare() Account {
+	a.Credit, a.Permissions, a.WebhookSecrets, a.CallbackURL = nil, nil, nil, ""
+	return a
 }
 
 func (s SensorType) key() string  { return s.ID }
@@ -139,9 +168,14 @@ func omittedOf(old, fresh Account) (lost Account, any bool) {
 	if fresh.SOAP == nil {
 		lost.SOAP = old.SOAP
 	}
-	n := len(lost.Tokens) + len(lost.Relays.Geo) + len(lost.Relays.VMN) + len(lost.Locations) +
-		len(lost.Decoders) + len(lost.Rules) + len(lost.SIMs) + len(lost.SIP.Trunks) + len(lost.Ledgers)
-	return lost, n > 0 || lost.SOAP != nil
+	return lost, lost.holdsRecords()
+}
+
+// holdsRecords reports whether the account has records besides its settings.
+func (a Account) holdsRecords() bool {
+	n := len(a.Tokens) + len(a.Relays.Geo) + len(a.Relays.VMN) + len(a.Locations) +
+		len(a.Decoders) + len(a.Rules) + len(a.SIMs) + len(a.SIP.Trunks) + len(a.Ledgers)
+	return n > 0 || a.SOAP != nil
 }
 
 // merge keeps the old order and appends what is new.

@@ -2,6 +2,8 @@ package inventory
 
 import (
 	"bytes"
+	"reflect"
+	"slices"
 
 	"github.com/penstock/penstock/config/strict"
 )
@@ -9,10 +11,15 @@ import (
 // Options says what a document is checked against. The zero value checks it by
 // itself.
 type Options struct {
-	// Known is what earlier inventories declared, sealed: references to it are
-	// good, its claims stand, and masks of its secrets are understood. A prune
-	// removes what is omitted, so its caller leaves Known's records out.
+	// Known is what earlier inventories declared, sealed: masks of its secrets are
+	// understood, and its accounts keep their ids.
 	Known Document
+	// Standing is what stays beside the document, by the document that declared it:
+	// references to it are good, and its claims stand. nil: Known.
+	Standing []Document
+	// Prune says that the records go which an earlier document of the same name
+	// declared and this one omits.
+	Prune bool
 	// CheckURL refuses what requests must not reach; it gets scheme and host.
 	CheckURL func(url string) error
 	// CheckSource refuses a decoder's source that does not compile.
@@ -37,9 +44,20 @@ func Parse(data []byte, o Options) (*Document, error) {
 	if len(bytes.TrimSpace(data)) == 0 {
 		mistakes.Add("", "expected an inventory, got nothing")
 	}
-	known := newKnown(o.Known)
-	known.unmask(&d, &mistakes)
-	c := checker{Options: o, known: known, mistakes: &mistakes, claims: map[string]string{}}
+	if o.Standing == nil {
+		o.Standing = []Document{o.Known}
+	}
+	if d.Name == Default {
+		d.Name = ""
+	}
+	if o.Prune {
+		o.Standing = slices.DeleteFunc(slices.Clone(o.Standing), func(part Document) bool { return part.Owner() == d.Owner() })
+	}
+	newKnown(o.Known).unmask(&d, &mistakes)
+	c := checker{
+		Options: o, known: newKnown(o.Known), standing: newKnown(o.Standing...), mistakes: &mistakes,
+		claims: map[string]string{}, kinds: kinds(), plans: map[reflect.Type][]plan{},
+	}
 	c.document(&d)
 	if err := mistakes.Err(); err != nil {
 		return nil, err
@@ -56,14 +74,17 @@ func (d *Duration) UnmarshalText(text []byte) error {
 
 // known finds what earlier inventories declared.
 type known struct {
-	doc      Document
 	types    map[string]bool
 	accounts map[string]Account
 	byID     map[int64]Account
 }
 
-func newKnown(d Document) known {
-	k := known{doc: d, types: map[string]bool{}, accounts: map[string]Account{}, byID: map[int64]Account{}}
+func newKnown(parts ...Document) known {
+	var d Document
+	for _, part := range parts {
+		d = Merge(d, part)
+	}
+	k := known{types: map[string]bool{}, accounts: map[string]Account{}, byID: map[int64]Account{}}
 	for _, s := range d.SensorTypes {
 		k.types[s.ID] = true
 	}

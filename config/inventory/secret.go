@@ -13,7 +13,9 @@ import (
 
 const (
 	sealed = "sha256:" // and 64 hex digits
-	masked = "masked:" // and 12 of them, or none for codes that could be guessed
+	masked = "masked:" // and maskDigits of them, or none for codes that could be guessed
+	// maskDigits is how many digits of a hash a mask shows.
+	maskDigits = 12
 	// stretched begins a SOAP password that has been hashed slowly, with a salt,
 	// by who applies the inventory: version, costs, salt and key follow.
 	stretched = "$argon2id$"
@@ -59,7 +61,7 @@ func Seal(d Document) Document {
 // Mask returns the document with every secret hidden, for showing. SIM codes
 // have too few digits for a hash to hide them: their mask says nothing.
 func Mask(d Document) Document {
-	mask := func(s string) string { return masked + hash(s)[:12] }
+	mask := func(s string) string { return masked + hash(s)[:maskDigits] }
 	return replaceSecrets(d, secretChange{hashed: mask, kept: mask, code: func(string) string { return masked }})
 }
 
@@ -179,7 +181,7 @@ func unmaskOne(s *string, was []string, path string, m *strict.Mistakes) {
 		return
 	}
 	for _, w := range was {
-		if w != "" && hash(w)[:12] == digits {
+		if w != "" && hash(w)[:maskDigits] == digits {
 			*s = w
 			return
 		}

@@ -2,11 +2,15 @@ package inventory
 
 import "fmt"
 
-// standing compares the document's claims with those that stand from earlier
-// inventories: of every record that it does not declare anew.
-func (c *checker) standing(d Document) {
-	for _, old := range Omitted(c.Known, d).Accounts {
-		owner := fmt.Sprintf("account %q of an earlier inventory", old.Name)
+// claimsOf compares the document's claims with those that stand from an earlier
+// one: of every record that it does not declare anew.
+func (c *checker) claimsOf(part, d Document) {
+	source := "an earlier inventory"
+	if part.Owner() != d.Owner() {
+		source = fmt.Sprintf("the document %q", part.Owner())
+	}
+	for _, old := range Omitted(part, d).Accounts {
+		owner := fmt.Sprintf("account %q of %s", old.Name, source)
 		for _, t := range old.Tokens {
 			c.taken("token", t.Hash(), owner)
 			c.taken("source", t.Source, owner)

@@ -21,7 +21,7 @@ type creditJSON struct {
 
 // listCredit lists the changes of an account's credit, newest first.
 func (s *Surface) listCredit(c *fiber.Ctx) error {
-	sel, err := selectionOf(c)
+	sel, err := s.selectionOf(c)
 	if err != nil {
 		return err
 	}

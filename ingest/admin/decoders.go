@@ -4,7 +4,6 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/ingest/httpd/params"
-	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/iot"
 )
@@ -33,16 +32,19 @@ type SensorView struct {
 
 func (s *Surface) getDecoder(c *fiber.Ctx) error {
 	ctx, id := c.UserContext(), params.Path(c, "decoder_id")
-	sel := &selection{c: c, Problems: relay.Problems{}}
+	sel, err := s.selectionOf(c)
+	if err != nil {
+		return err
+	}
 	acct := sel.account()
 	if err := sel.Err(); err != nil {
 		return err
 	}
-	r := TryRequest{Account: acct, DecoderID: id}
+	r := TryRequest{owner: acct, DecoderID: id}
 	if err := s.ownerOf(ctx, &r); err != nil {
 		return err
 	}
-	d, err := s.IoT.Decoder(ctx, r.Account, id)
+	d, err := s.IoT.Decoder(ctx, r.owner, id)
 	if err != nil {
 		return err
 	}
@@ -50,7 +52,7 @@ func (s *Surface) getDecoder(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return c.JSON(viewOf(r.Account, d, types))
+	return c.JSON(viewOf(r.owner, d, types))
 }
 
 func viewOf(acct account.ID, d iot.Decoder, types map[string]iot.SensorType) DecoderView {

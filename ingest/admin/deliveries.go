@@ -72,7 +72,7 @@ func (s *selection) deliveries() outbox.Filter {
 }
 
 func (s *Surface) listDeliveries(c *fiber.Ctx) error {
-	sel, err := selectionOf(c)
+	sel, err := s.selectionOf(c)
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (s *Surface) listDeliveries(c *fiber.Ctx) error {
 
 // replayDeliveries queues deliveries again, by default dead ones.
 func (s *Surface) replayDeliveries(c *fiber.Ctx) error {
-	sel, err := selectionOf(c)
+	sel, err := s.selectionOf(c)
 	if err != nil {
 		return err
 	}

@@ -164,7 +164,7 @@ type eventsJSON struct {
 // listEvents lists those of all gateways. What a page holds of another gateway is
 // asked of that one, below the place to which the list has come there.
 func (s *Surface) listEvents(c *fiber.Ctx) error {
-	sel, err := selectionOf(c)
+	sel, err := s.selectionOf(c)
 	if err != nil {
 		return err
 	}
@@ -269,7 +269,7 @@ func (e *eventJSON) receivedAt() time.Time {
 }
 
 func (s *Surface) replayEvents(c *fiber.Ctx) error {
-	sel, err := selectionOf(c)
+	sel, err := s.selectionOf(c)
 	if err != nil {
 		return err
 	}

@@ -54,7 +54,7 @@ type matchedJSON struct {
 // explainRelay says which relay takes a message and why, why every other
 // candidate does not, and what would go out. Nothing is saved or sent.
 func (s *Surface) explainRelay(c *fiber.Ctx) error {
-	sel, err := selectionOf(c)
+	sel, err := s.selectionOf(c)
 	if err != nil {
 		return err
 	}

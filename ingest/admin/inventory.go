@@ -4,20 +4,27 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/inventory"
 )
 
-// appliedJSON is the result of applying an inventory.
+// appliedJSON is what an apply did, or in a dry run would do.
 type appliedJSON struct {
-	Accounts []appliedAccountJSON `json:"accounts"`
-	Removed  []string             `json:"removed"`
-	Kept     []string             `json:"kept"`
+	Document      string               `json:"document"`
+	DryRun        bool                 `json:"dry_run"`
+	Accounts      []appliedAccountJSON `json:"accounts"`
+	Added         []string             `json:"added"`
+	Changed       []string             `json:"changed"`
+	Removed       []string             `json:"removed"`
+	Kept          []string             `json:"kept"`
+	AllowRemovals int                  `json:"allow_removals"`
 }
 
 type appliedAccountJSON struct {
@@ -26,15 +33,35 @@ type appliedAccountJSON struct {
 }
 
 func appliedOf(a inventory.Applied) appliedJSON {
-	out := appliedJSON{Accounts: make([]appliedAccountJSON, len(a.Accounts)), Removed: a.Removed, Kept: a.Kept}
+	out := appliedJSON{
+		Document: a.Document, DryRun: a.DryRun, Accounts: make([]appliedAccountJSON, len(a.Accounts)),
+		Added: a.Added, Changed: a.Changed, Removed: a.Removed, Kept: a.Kept, AllowRemovals: a.AllowRemovals,
+	}
 	for i, one := range a.Accounts {
 		out.Accounts[i] = appliedAccountJSON(one)
 	}
 	return out
 }
 
+// getInventory returns everything that is declared, or one document of it: what it
+// declares, or with present=true how its records are now.
 func (s *Surface) getInventory(c *fiber.Ctx) error {
-	d, err := s.Inventory.Declared(c.UserContext())
+	sel, err := s.selectionOf(c)
+	if err != nil {
+		return err
+	}
+	name, present := sel.text("document"), sel.flag("present")
+	if err := sel.Err(); err != nil {
+		return err
+	}
+	if name == "" && !present {
+		d, err := s.Inventory.Declared(c.UserContext())
+		if err != nil {
+			return err
+		}
+		return c.JSON(d)
+	}
+	d, err := s.Inventory.Document(c.UserContext(), name, present)
 	if err != nil {
 		return err
 	}
@@ -42,12 +69,9 @@ func (s *Surface) getInventory(c *fiber.Ctx) error {
 }
 
 func (s *Surface) putInventory(c *fiber.Ctx) error {
-	m := inventory.Mode{Prune: c.QueryBool("prune")}
-	for _, word := range strings.FieldsFunc(c.Query("reset"), func(r rune) bool { return r == ',' }) {
-		if !slices.Contains([]string{"credit", "sims", "relays", "rules"}, word) {
-			return badReset(c, word)
-		}
-		m.Reset = append(m.Reset, strings.Clone(word))
+	m, err := modeOf(c)
+	if err != nil {
+		return err
 	}
 	data, err := httpd.Body(c, 8<<20)
 	if err != nil {
@@ -63,6 +87,29 @@ func (s *Surface) putInventory(c *fiber.Ctx) error {
 	return c.JSON(fiber.Map{"data": appliedOf(done)})
 }
 
+// modeOf reads how far an apply goes.
+func modeOf(c *fiber.Ctx) (m inventory.Mode, err error) {
+	for _, word := range strings.FieldsFunc(c.Query("reset"), func(r rune) bool { return r == ',' }) {
+		if !slices.Contains([]string{"credit", "sims", "relays", "rules"}, word) {
+			return m, relay.Invalid("reset", fmt.Sprintf("want credit, sims, relays or rules, got %q", word))
+		}
+		m.Reset = append(m.Reset, strings.Clone(word))
+	}
+	for name, flag := range map[string]*bool{"prune": &m.Prune, "adopt": &m.Adopt, "dry_run": &m.DryRun} {
+		if text := c.Query(name); text != "" {
+			if *flag, err = strconv.ParseBool(text); err != nil {
+				return m, relay.Invalid(name, "want true or false")
+			}
+		}
+	}
+	if text := c.Query("allow_removals"); text != "" {
+		if m.AllowRemovals, err = strconv.Atoi(text); err != nil || m.AllowRemovals < 0 {
+			return m, relay.Invalid("allow_removals", "want a number of records")
+		}
+	}
+	return m, nil
+}
+
 // refused answers with every mistake by its path.
 func refused(c *fiber.Ctx, mistakes inventory.Mistakes) error {
 	byPath := make(map[string][]string, len(mistakes))
@@ -71,12 +118,5 @@ func refused(c *fiber.Ctx, mistakes inventory.Mistakes) error {
 	}
 	return c.Status(fiber.StatusUnprocessableEntity).JSON(fiber.Map{
 		"message": "The inventory was refused: " + mistakes[0].String(), "errors": byPath,
-	})
-}
-
-func badReset(c *fiber.Ctx, word string) error {
-	return c.Status(fiber.StatusUnprocessableEntity).JSON(fiber.Map{
-		"message": "The given data was invalid.",
-		"errors":  fiber.Map{"reset": []string{fmt.Sprintf("want credit, sims, relays or rules, got %q", word)}},
 	})
 }

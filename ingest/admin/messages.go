@@ -97,7 +97,7 @@ func (s *selection) messages() message.Filter {
 
 // listMessages lists an account's sent messages, newest first.
 func (s *Surface) listMessages(c *fiber.Ctx) error {
-	sel, err := selectionOf(c)
+	sel, err := s.selectionOf(c)
 	if err != nil {
 		return err
 	}
@@ -122,7 +122,7 @@ func (s *Surface) listMessages(c *fiber.Ctx) error {
 
 // resendMessages sends parts with an unknown outcome again.
 func (s *Surface) resendMessages(c *fiber.Ctx) error {
-	sel, err := selectionOf(c)
+	sel, err := s.selectionOf(c)
 	if err != nil {
 		return err
 	}

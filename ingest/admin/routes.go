@@ -63,6 +63,7 @@ type Deps struct {
 // Accounts finds accounts.
 type Accounts interface {
 	Account(ctx context.Context, id account.ID) (account.Account, error)
+	AccountByName(ctx context.Context, name string) (account.Account, error)
 	Accounts(ctx context.Context) ([]account.Account, error)
 }
 

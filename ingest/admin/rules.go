@@ -64,7 +64,7 @@ func (s *selection) requiredAccount() account.ID {
 // listRules lists the rules of an account in the order of their creation. The cursor is
 // how many come before the page.
 func (s *Surface) listRules(c *fiber.Ctx) error {
-	sel, err := selectionOf(c)
+	sel, err := s.selectionOf(c)
 	if err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ const maxAlarms = 500
 
 // listAlarms lists the alarms of an account, newest first.
 func (s *Surface) listAlarms(c *fiber.Ctx) error {
-	sel, err := selectionOf(c)
+	sel, err := s.selectionOf(c)
 	if err != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ const operator = "operator"
 
 // patchAlarm acknowledges an alarm.
 func (s *Surface) patchAlarm(c *fiber.Ctx) error {
-	sel, err := selectionOf(c)
+	sel, err := s.selectionOf(c)
 	if err != nil {
 		return err
 	}
@@ -163,7 +163,7 @@ func (s *Surface) tryRule(c *fiber.Ctx) error {
 		return err
 	}
 	var in struct {
-		Account account.ID `json:"account"`
+		Account AccountRef `json:"account"`
 		rule.TrialRequest
 	}
 	d := json.NewDecoder(strings.NewReader(string(raw)))
@@ -175,10 +175,14 @@ func (s *Surface) tryRule(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	if _, err := s.Accounts.Account(c.UserContext(), in.Account); err != nil {
+	acct, err := s.accountID(c.UserContext(), in.Account)
+	if err != nil {
 		return err
 	}
-	results, err := s.Rules.Try(c.UserContext(), in.Account, t)
+	if _, err := s.Accounts.Account(c.UserContext(), acct); err != nil {
+		return err
+	}
+	results, err := s.Rules.Try(c.UserContext(), acct, t)
 	if err != nil {
 		return in.TrialRequest.Error(err)
 	}

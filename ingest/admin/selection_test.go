@@ -1,12 +1,14 @@
 package admin
 
 import (
+	"context"
 	"testing"
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
 )
 
 // FuzzSelection holds that whatever is asked for is either refused by field or
@@ -16,13 +18,13 @@ func FuzzSelection(f *testing.F) {
 	f.Add("from=2026-01-01T00:00:00Z", `{"to":"2026-01-01 00:00:00","dry_run":"x"}`)
 	f.Add("limit=-1&account=x", `{"ids":{"a":1},"limit":{},"cursor":[]}`)
 	f.Add("", `null`)
-	app := fiber.New()
+	app, surface := fiber.New(), New(Deps{Accounts: noAccounts{}})
 	f.Fuzz(func(t *testing.T, query, body string) {
 		c := app.AcquireCtx(&fasthttp.RequestCtx{})
 		defer app.ReleaseCtx(c)
 		c.Request().URI().SetQueryString(query)
 		c.Request().SetBodyString(body)
-		s, err := selectionOf(c)
+		s, err := surface.selectionOf(c)
 		if err != nil {
 			return
 		}
@@ -40,4 +42,11 @@ func FuzzSelection(f *testing.F) {
 			t.Fatalf("limit %d, %+v", limit, d)
 		}
 	})
+}
+
+// noAccounts is a gateway without accounts.
+type noAccounts struct{ account.Store }
+
+func (noAccounts) AccountByName(context.Context, string) (account.Account, error) {
+	return account.Account{}, relay.Errorf(relay.KindNotFound, "no account")
 }

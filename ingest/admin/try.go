@@ -24,7 +24,8 @@ const maxTryFrames = 100
 // where both are given; on frames given here, or on the last that a device sent.
 type TryRequest struct {
 	// Account may be left out where only one has such a decoder or device.
-	Account       account.ID    `json:"account,omitempty"`
+	Account       AccountRef    `json:"account,omitempty"`
+	owner         account.ID    // the account
 	DecoderID     string        `json:"decoder_id,omitempty"`
 	DeviceID      string        `json:"device_id,omitempty"`
 	Codec         string        `json:"codec,omitempty"`
@@ -77,7 +78,7 @@ func misread(err error) error {
 
 func (r *TryRequest) trial() iot.Trial {
 	return iot.Trial{
-		Account: r.Account, DecoderID: r.DecoderID, DeviceID: r.DeviceID, Codec: r.Codec, Source: r.Source,
+		Account: r.owner, DecoderID: r.DecoderID, DeviceID: r.DeviceID, Codec: r.Codec, Source: r.Source,
 		UseRawPayload: r.UseRawPayload, Sensors: r.Sensors,
 	}
 }
@@ -124,18 +125,18 @@ func (s *Surface) try(ctx context.Context, r TryRequest) (TryAnswer, error) {
 // that the frames name themselves takes them, unless something else is named.
 func (s *Surface) arrivals(ctx context.Context, r *TryRequest) ([]iot.Arrival, error) {
 	if r.Last > 0 {
-		d, err := s.IoT.Device(ctx, r.Account, r.DeviceID)
+		d, err := s.IoT.Device(ctx, r.owner, r.DeviceID)
 		if err != nil {
 			return nil, err
 		}
-		return s.Bench.Recent(ctx, r.Account, d, r.Last)
+		return s.Bench.Recent(ctx, r.owner, d, r.Last)
 	}
 	arrivals, err := r.arrivals(s.Now())
-	if err != nil || r.DeviceID != "" || r.Account == 0 {
+	if err != nil || r.DeviceID != "" || r.owner == 0 {
 		return arrivals, err
 	}
 	if name := sender(arrivals); name != "" {
-		d, err := s.IoT.DeviceByIdentifier(ctx, r.Account, name)
+		d, err := s.IoT.DeviceByIdentifier(ctx, r.owner, name)
 		if err != nil && relay.KindOf(err) != relay.KindNotFound {
 			return nil, err
 		}
@@ -156,9 +157,15 @@ func sender(arrivals []iot.Arrival) string {
 	return name
 }
 
-// ownerOf finds the account of the named decoder or device if the request omits it.
-func (s *Surface) ownerOf(ctx context.Context, r *TryRequest) error {
-	if r.Account != 0 || r.DecoderID == "" && r.DeviceID == "" {
+// ownerOf finds the account that is named, or that of the named decoder or device if
+// the request omits it.
+func (s *Surface) ownerOf(ctx context.Context, r *TryRequest) (err error) {
+	if r.owner == 0 {
+		if r.owner, err = s.accountID(ctx, r.Account); err != nil {
+			return err
+		}
+	}
+	if r.owner != 0 || r.DecoderID == "" && r.DeviceID == "" {
 		return nil
 	}
 	owners, err := s.owners(ctx, func(acct account.ID) error {
@@ -172,7 +179,7 @@ func (s *Surface) ownerOf(ctx context.Context, r *TryRequest) error {
 	if err != nil {
 		return err
 	}
-	r.Account = owners
+	r.owner = owners
 	return nil
 }
 

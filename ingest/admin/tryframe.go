@@ -92,7 +92,7 @@ func (r *TryRequest) arrivals(now time.Time) ([]iot.Arrival, error) {
 			return nil, relay.Invalid("frames", err.Error())
 		}
 		for _, frame := range frames {
-			out = append(out, iot.Arrival{Account: r.Account, ReceivedAt: at, Frame: frame})
+			out = append(out, iot.Arrival{Account: r.owner, ReceivedAt: at, Frame: frame})
 		}
 	}
 	return out, nil

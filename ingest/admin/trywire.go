@@ -65,7 +65,7 @@ type Complaint struct {
 }
 
 func answerOf(r TryRequest, arrivals []iot.Arrival, tried []iot.TrialResult) TryAnswer {
-	out := TryAnswer{Account: r.Account, DecoderID: r.DecoderID, DeviceID: r.DeviceID, Data: make([]TriedFrame, len(tried))}
+	out := TryAnswer{Account: r.owner, DecoderID: r.DecoderID, DeviceID: r.DeviceID, Data: make([]TriedFrame, len(tried))}
 	for i, t := range tried {
 		out.Data[i] = triedFrame(&arrivals[i], t)
 	}

@@ -26,6 +26,18 @@ type selection struct {
 	body map[string]json.RawMessage
 	// used counts the fields that selected anything.
 	used int
+	// find finds an account by its name or id; failed is why it could not.
+	find   func(AccountRef) (account.ID, error)
+	failed error
+}
+
+// selectionOf reads a request whose account may be named.
+func (s *Surface) selectionOf(c *fiber.Ctx) (*selection, error) {
+	sel, err := selectionOf(c)
+	if err == nil {
+		sel.find = func(r AccountRef) (account.ID, error) { return s.accountID(c.UserContext(), r) }
+	}
+	return sel, err
 }
 
 // selectionOf reads the body, if there is one, as a JSON object.
@@ -39,6 +51,14 @@ func selectionOf(c *fiber.Ctx) (*selection, error) {
 		return nil, fiber.NewError(fiber.StatusUnprocessableEntity, "Invalid JSON.")
 	}
 	return s, nil
+}
+
+// Err returns what is wrong with the fields, or why an account could not be looked up.
+func (s *selection) Err() error {
+	if err := s.Problems.Err(); err != nil {
+		return err
+	}
+	return s.failed
 }
 
 // text returns a field as text; a number in a body counts as text.
@@ -83,15 +103,14 @@ func (s *selection) moment(name string) time.Time {
 }
 
 func (s *selection) account() account.ID {
-	v := s.text("account")
-	if v == "" {
-		return 0
+	id, err := s.find(AccountRef(s.text("account")))
+	for _, problem := range relay.FieldsOf(err)["account"] {
+		s.Add("account", problem)
 	}
-	n, err := strconv.ParseInt(v, 10, 64)
-	if err != nil {
-		s.Add("account", "want an account's number, got "+strconv.Quote(v))
+	if err != nil && s.Problems["account"] == nil {
+		s.failed = err
 	}
-	return account.ID(n)
+	return id
 }
 
 // number is a number as people write it, or a sender's name.

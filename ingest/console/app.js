@@ -31,26 +31,26 @@ const api = {
 const filters = {
   "listEvents": {
     "state": ["done", "quarantined", "unrouted", "pending"], "kind": ["uplink", "sms", "receipt", "cdr"],
-    "account": "number", "source": "text", "device": "text", "from": "time", "to": "time", "q": "text"
+    "account": "text", "source": "text", "device": "text", "from": "time", "to": "time", "q": "text"
   },
   "listDeliveries": {
     "state": ["queued", "retrying", "delivered", "simulated", "dead"], "kind": ["relay", "receipt", "callback", "notice", "rule"],
-    "waits_for": ["breaker", "turn"], "account": "number", "relay": "text", "number": "text", "target": "text", "reason": "text",
+    "waits_for": ["breaker", "turn"], "account": "text", "relay": "text", "number": "text", "target": "text", "reason": "text",
     "from": "time", "to": "time", "q": "text"
   },
   "listMessages": {
-    "account": "number",
+    "account": "text",
     "state": ["pending", "sending", "accepted", "buffered", "delivered", "undelivered", "rejected", "unknown", "removed"],
     "number": "text"
   },
-  "listRulesOfAccount": { "account": "number" },
+  "listRulesOfAccount": { "account": "text" },
   "listAlarmsOfAccount": {
-    "account": "number", "state": ["raised", "cleared"], "rule_id": "text", "device_id": "text", "from": "time", "to": "time"
+    "account": "text", "state": ["raised", "cleared"], "rule_id": "text", "device_id": "text", "from": "time", "to": "time"
   }
 };
 
 const labels = {
-  state: "State", kind: "Kind", account: "Account (number)", source: "Source", device: "Device", from: "From (UTC)", to: "To (UTC)", q: "Holds the text",
+  state: "State", kind: "Kind", account: "Account (name or id)", source: "Source", device: "Device", from: "From (UTC)", to: "To (UTC)", q: "Holds the text",
   waits_for: "Waits for", relay: "Relay", number: "Originator or destination", target: "Target", reason: "Reason",
   rule_id: "Rule", device_id: "Device (its id)"
 };
@@ -354,9 +354,6 @@ function filterForm(view, op, params) {
   return h("details", { class: "sheet", open: matchMedia("(min-width: 48rem)").matches || !params.account && ofAccount.includes(op) }, h("summary", null, "Filters", set && ": " + set), form);
 }
 
-// selectionOf makes the body of a replay.
-const selectionOf = (filter) => (filter.account ? { ...filter, account: Number(filter.account) } : filter);
-
 // filterOf is the part of an address that selects records.
 const filterOf = (op, params) => Object.fromEntries(Object.entries(params).filter(([name]) => name in filters[op]));
 
@@ -477,7 +474,7 @@ const events = listing({
   heads: ["Event", "Received (UTC)", "Kind", "Source", "Account", "State", "Reason or outcome"], name: (e) => cut(e.id, 12), selectable: () => true, detail: eventDetail,
   cells: (e) => [stamp(e.received_at), e.kind, e.source, e.account || "", state(e.state), long(cut(e.reason || e.outcome, 160))],
   actions: (ctx) => [onSelected(ctx, "Replay selected", (b) => replayEvents(b, ctx, { ids: [...ctx.chosen.keys()] }, ctx.chosen.size)),
-    onAll(ctx, "Replay all that match", (b) => replayEvents(b, ctx, selectionOf(ctx.filter))), onAll(ctx, "What that would change", (b) => foretell(b, ctx, selectionOf(ctx.filter)))],
+    onAll(ctx, "Replay all that match", (b) => replayEvents(b, ctx, ctx.filter)), onAll(ctx, "What that would change", (b) => foretell(b, ctx, ctx.filter))],
 });
 
 // ---- deliveries
@@ -504,7 +501,7 @@ async function replayDeliveries(clicked, ctx, chosen, filter) {
     const text = ["Each goes out again to where it was to go" + (chosen ? "." : ": everything dead that matches the filters.")];
     if (again) text.push(plural(again, "of them has", "of them have") + " arrived already: the receiver gets it a second time.");
     if (!await ask("Send " + n + (n === "1" ? " delivery" : " deliveries") + " again?", text, "Replay " + n)) return "";
-    const { count } = await call("replayDeliveries", { body: chosen ? { ids: chosen.map((d) => d.id), include_delivered: again > 0 } : selectionOf(filter) });
+    const { count } = await call("replayDeliveries", { body: chosen ? { ids: chosen.map((d) => d.id), include_delivered: again > 0 } : filter });
     ctx.again();
     return plural(count, "delivery is", "deliveries are") + " back at work.";
   });
@@ -546,7 +543,7 @@ async function resend(clicked, ctx, chosen) {
     const sure = await ask("Send " + plural(parts, "part") + " of " + plural(chosen.length, "message") + " again?",
       "The carrier's answer was lost, so the phone may have them already and get them twice. Nothing is charged.", "Send " + parts);
     if (!sure) return "";
-    const { count } = await call("resendMessages", { body: { account: Number(ctx.filter.account), ids: chosen.map((m) => String(m.id)) } });
+    const { count } = await call("resendMessages", { body: { account: ctx.filter.account, ids: chosen.map((m) => String(m.id)) } });
     ctx.again();
     return plural(count, "part is", "parts are") + " sent again.";
   });
@@ -575,7 +572,7 @@ function credit(filter, signal) {
 
 const messages = listing({
   view: "messages", op: "listMessages", title: "Messages", intro: "What an account sends, newest first, and what became of each part. Lost answers (unknown) need a person; what a carrier rejected is not sent again.",
-  lacks: (filter) => !filter.account && "Give an account's number: messages are listed by account. The inventory shows the numbers.", head: credit,
+  lacks: (filter) => !filter.account && "Give an account's name or id: messages are listed by account. The inventory shows them.", head: credit,
   empty: "No message matches. What this account sends over REST or SOAP would be here, with the state of each part.",
   heads: ["Message", "Received (UTC)", "From", "To", "Parts", "States", "Text"], name: (m) => String(m.id), selectable: (m) => lost(m) > 0, detail: messageDetail,
   cells: (m) => [stamp(m.received_at), m.originator, m.destination, m.parts.length, [...new Set(m.parts.map((p) => p.state))].map((s) => [state(s), " "]), long(cut(m.parts.map((p) => p.data).join(""), 80))],
@@ -653,12 +650,12 @@ function explained(e) {
 const explain = asking({
   view: "explain", title: "Explain", intro: "Which relay takes an inbound message, why the others do not, and the exact request. Nothing is saved or sent.", go: "Explain",
   fields: (p) => [field("to", "To (destination)", "text", p.to, { required: true, inputmode: "tel" }), field("from", "From (originator)", "text", p.from || "447700900123", { required: true }),
-    field("account", "Account (empty: all)", "number", p.account), field("text", "Text", "area", p.text || (p.data ? "" : "Test")), field("data", "or octets in hex", "text", p.data),
+    field("account", "Account (empty: all)", "text", p.account), field("text", "Text", "area", p.text || (p.data ? "" : "Test")), field("data", "or octets in hex", "text", p.data),
     field("udh", "User data header, hex", "text", p.udh), field("coding", "Coding", ["", "7", "8", "16"], p.coding, { blank: "by the text" })],
   ready: (p) => p.to,
   ask: async (v, signal) => {
     const body = { ...v };
-    for (const name of ["account", "coding"]) if (body[name]) body[name] = Number(body[name]);
+    if (body.coding) body.coding = Number(body.coding);
     return explained(await call("explainRelay", { body, signal }));
   },
 });
@@ -681,7 +678,7 @@ function tried(f) {
 function trialOf(v) {
   const body = {};
   for (const name of ["decoder_id", "device_id", "codec", "source"]) if (v[name]) body[name] = v[name];
-  if (v.account) body.account = Number(v.account);
+  if (v.account) body.account = v.account;
   if (v.last) body.last = Number(v.last);
   if (!v.payload) return body;
   const frame = v.fPort ? { fPort: Number(v.fPort) } : {};
@@ -706,7 +703,7 @@ const loadSource = (formOf, said, signal) => button("Load the decoder's source",
 
 const tryOut = asking({
   view: "try", title: "Try", intro: "A decoder on a payload. Nothing is stored. Name a stored decoder or a device, or give a codec and its source.", go: "Try", more: loadSource,
-  fields: (p) => [field("decoder_id", "Decoder", "text", p.decoder_id), field("device_id", "or device", "text", p.device_id), field("account", "Account (if several have it)", "number", p.account),
+  fields: (p) => [field("decoder_id", "Decoder", "text", p.decoder_id), field("device_id", "or device", "text", p.device_id), field("account", "Account (if several have it)", "text", p.account),
     field("form", "Payload is", ["hex", "base64", "values", "body"], p.form), field("fPort", "fPort", "number", p.fPort), field("last", "or the device's last frames", "number", p.last),
     field("payload", "Payload (hex, base64, a JSON object of values, or a body as a sender posts it)", "area", p.payload),
     field("codec", "Codec", ["", "json", "cayenne_lpp", "senml", "expr", "javascript"], p.codec, { blank: "the stored one" }), field("source", "Source, in the place of the stored one", "area", p.source)],
@@ -729,7 +726,7 @@ function ruleDetail(r) {
 
 const rules = listing({
   view: "rules", op: "listRulesOfAccount", title: "Rules", intro: "What follows from the frames of an account's devices. The account changes its rules over REST, an inventory declares them.",
-  lacks: (filter) => !filter.account && "Give an account's number: rules are listed by account. The inventory shows the numbers.",
+  lacks: (filter) => !filter.account && "Give an account's name or id: rules are listed by account. The inventory shows them.",
   empty: "The account has no rule. One that raises alarms or forwards readings would be here.",
   heads: ["Rule", "Name", "Looks at", "Condition", "Actions", "State", "Failures"], name: (r) => cut(r.id, 26), selectable: () => false, detail: ruleDetail,
   cells: (r) => [r.name, r.on, code(r.when ? cut(r.when, 80) : r.silent_for || ""), [...new Set(r.actions.map((a) => a.action))].join(", "), state(r.enabled ? "enabled" : "disabled"), r.failures.count || ""],
@@ -756,7 +753,7 @@ function alarmDetail(a, ctx) {
 
 const alarms = listing({
   view: "alarms", op: "listAlarmsOfAccount", title: "Alarms", intro: "What the rules of an account have raised, newest first. Open one for its readings, and to acknowledge it with a note.",
-  lacks: (filter) => !filter.account && "Give an account's number: alarms are listed by account. The inventory shows the numbers.",
+  lacks: (filter) => !filter.account && "Give an account's name or id: alarms are listed by account. The inventory shows them.",
   empty: "No alarm matches. What rules raise would be here, with its history.",
   heads: ["Alarm", "Raised (UTC)", "Rule", "Device", "State", "Cleared (UTC)", "Acknowledged by", "Note"], name: (a) => cut(a.id, 12), selectable: (a) => !a.acknowledged_at, detail: alarmDetail,
   cells: (a) => [stamp(a.raised_at), a.rule_id, a.device_id, state(a.state), stamp(a.cleared_at), a.acknowledged_by, long(cut(a.note, 80))],
@@ -764,7 +761,7 @@ const alarms = listing({
 });
 
 function ruleTrialOf(v) {
-  const body = { account: Number(v.account), device_id: v.device_id };
+  const body = { account: v.account, device_id: v.device_id };
   if (v.last) body.last = Number(v.last);
   if (!v.rule) return { ...body, rule_id: v.rule_id };
   try { return { ...body, rule: JSON.parse(v.rule) }; } catch (error) { throw new Error("A rule is a JSON object: " + error.message); }
@@ -774,7 +771,7 @@ const triedRule = (f) => h("div", { class: "sheet" }, pairs([["Time", stamp(f.ti
 
 const tryRule = asking({
   view: "tryrule", title: "Try a rule", intro: "A rule on the last frames of a device, as it would judge them. Nothing is saved or sent. Name a stored rule, or give one as JSON.", go: "Try",
-  fields: (p) => [field("account", "Account (number)", "number", p.account, { required: true }), field("device_id", "Device (its id)", "text", p.device_id, { required: true }), field("last", "Last frames", "number", p.last || "10"),
+  fields: (p) => [field("account", "Account (name or id)", "text", p.account, { required: true }), field("device_id", "Device (its id)", "text", p.device_id, { required: true }), field("last", "Last frames", "number", p.last || "10"),
     field("rule_id", "Rule", "text", p.rule_id), field("rule", "or a rule, as POST /iot/rules takes it", "area", p.rule)],
   ready: (p) => p.account && p.device_id && (p.rule_id || p.rule),
   ask: async (v, signal) => {
@@ -821,7 +818,7 @@ async function inventory(main, params, signal) {
   try {
     const found = await call("getInventory", { signal });
     const types = (found.sensor_types || []).map((s) => [s.id, s.name, s.metric_units, s.imperial_units]);
-    body.replaceChildren(h("h2", null, "Accounts"), ...(found.accounts || []).map(accountSheet), ...(found.accounts || []).length ? [] : [h("p", { class: "empty" }, "No account is declared. Those of an inventory that is applied would be here.")],
+    body.replaceChildren(h("h2", null, "Accounts"), ...(found.accounts || []).map(accountSheet), ...(found.accounts || []).length ? [] : [h("p", { class: "empty" }, "No account is declared yet. Write an inventory (deploy/inventory.example.yaml shows every field) and apply it: penstock apply -f inventory.yaml")],
       h("h2", null, "Sensor types"), table("Sensor types", ["Id", "Name", "Metric", "Imperial"], types, "None is declared."));
   } catch (error) {
     if (error.name !== "AbortError") body.replaceChildren(wrong(error));

@@ -127,7 +127,7 @@ func TestAPruneRemovesWhatIsOmitted(t *testing.T) {
 	done := f.applied(`
 sensor_types: [{id: temperature, name: Temperature}]
 accounts: [{name: acme, callback_url: "https://example.com/2", tokens: [{token: fresh-token-0123456}], relays: {vmn: [{id: v2, number: "449000000009", action: inactive}]}}]
-`, Mode{Prune: true})
+`, Mode{Prune: true, AllowRemovals: 100})
 	want := []string{
 		"account acme: decoder d1", "account acme: geographic relay g1", "account acme: location loc1", "account acme: token 1", "account acme: token 2",
 		"account acme: virtual number relay v1", "account globex: token 1", "account globex: virtual number relay v9", "sensor type humidity",
@@ -249,7 +249,7 @@ func TestNetworksAreDeclaredAndPruned(t *testing.T) {
 	count(2)
 	f.applied(`{"networks":[{"prefix":"447","mcc":"234","mnc":"15","name":"A"}]}`, Mode{})
 	count(2)
-	f.applied(`{"networks":[{"prefix":"447","mcc":"234","mnc":"15","name":"A"}]}`, Mode{Prune: true})
+	f.applied(`{"networks":[{"prefix":"447","mcc":"234","mnc":"15","name":"A"}]}`, Mode{Prune: true, AllowRemovals: 100})
 	count(1)
 }
 
@@ -267,8 +267,8 @@ func TestTrunksAreDeclaredAndPruned(t *testing.T) {
 	is("the first", 1)
 	f.applied(second, Mode{})
 	is("another beside it", 2)
-	f.applied(second, Mode{Prune: true})
+	f.applied(second, Mode{Prune: true, AllowRemovals: 100})
 	is("the first pruned", 1)
-	f.applied(`{"accounts":[{"id":2,"name":"globex"}]}`, Mode{Prune: true})
+	f.applied(`{"accounts":[{"id":2,"name":"globex"}]}`, Mode{Prune: true, AllowRemovals: 100})
 	is("the account pruned", 0)
 }

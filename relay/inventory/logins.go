@@ -16,26 +16,31 @@ func (a *apply) logins(ctx context.Context) error {
 		if want.SOAP == nil || was == nil || was.Username == want.SOAP.Username {
 			continue
 		}
-		if err := a.Accounts.DeleteLogin(ctx, was.Username); err != nil {
+		if err := a.write(func() error { return a.Accounts.DeleteLogin(ctx, was.Username) }); err != nil {
 			return err
 		}
 	}
 	for i := range a.fresh.Accounts {
-		want := &a.fresh.Accounts[i]
-		if want.SOAP == nil {
-			continue
-		}
-		kept, err := password(want.SOAP, a.before(*want).SOAP)
-		if err != nil {
-			return err
-		}
-		want.SOAP.Password = kept
-		login := account.Login{Username: want.SOAP.Username, Account: account.ID(want.ID), Password: kept}
-		if err := a.Accounts.PutLogin(ctx, login); err != nil {
+		if err := a.login(ctx, &a.fresh.Accounts[i]); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (a *apply) login(ctx context.Context, want *document.Account) error {
+	if want.SOAP == nil {
+		return nil
+	}
+	was := a.before(*want).SOAP
+	kept, err := password(want.SOAP, was)
+	if err != nil {
+		return err
+	}
+	want.SOAP.Password = kept
+	login := account.Login{Username: want.SOAP.Username, Account: account.ID(want.ID), Password: kept}
+	what := "account " + want.Name + ": SOAP username " + login.Username
+	return a.put(what, was != nil, was != nil && *was == *want.SOAP, func() error { return a.Accounts.PutLogin(ctx, login) })
 }
 
 // password is how a declared password is kept. One that has not changed stays

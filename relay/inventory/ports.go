@@ -42,6 +42,7 @@ type Devices interface {
 	PutLocation(ctx context.Context, acct account.ID, l iot.Location) error
 	DeleteLocation(ctx context.Context, acct account.ID, id string) error
 	Decoder(ctx context.Context, acct account.ID, id string) (iot.Decoder, error)
+	Decoders(ctx context.Context, acct account.ID) ([]iot.Decoder, error)
 	CreateDecoder(ctx context.Context, acct account.ID, d iot.Decoder) error
 	ChangeDecoder(ctx context.Context, acct account.ID, id string, change func(*iot.Decoder) error) (iot.Decoder, error)
 	DeleteDecoder(ctx context.Context, acct account.ID, id string) error
@@ -50,6 +51,7 @@ type Devices interface {
 // Rules keeps rules.
 type Rules interface {
 	Rule(ctx context.Context, acct account.ID, id string) (rule.Rule, error)
+	Rules(ctx context.Context, acct account.ID) ([]rule.Rule, error)
 	// Declare saves a rule under its id: a new one, or in the place of the one that
 	// is there.
 	Declare(ctx context.Context, acct account.ID, r rule.Rule) error
@@ -66,12 +68,14 @@ type Networks interface {
 type Credit interface {
 	Open(ctx context.Context, acct account.ID, credits int64, at time.Time) error
 	Set(ctx context.Context, acct account.ID, credits int64, at time.Time) error
+	Balance(ctx context.Context, acct account.ID) (int64, error)
 }
 
 // Ledgers keeps ledgers.
 type Ledgers interface {
 	Put(ctx context.Context, acct account.ID, l ledger.Ledger) error
 	Delete(ctx context.Context, acct account.ID, id string) error
+	Log(ctx context.Context, acct account.ID, id string) (ledger.Log, error)
 }
 
 // Trunks keeps where accounts' SIP calls come from.
@@ -81,6 +85,8 @@ type Trunks interface {
 
 // SIMs keeps SIMs.
 type SIMs interface {
+	// GetMany returns the SIMs that exist.
+	GetMany(ctx context.Context, acct account.ID, iccids []sim.ICCID) (map[sim.ICCID]sim.SIM, error)
 	Declare(ctx context.Context, acct account.ID, all []sim.SIM, reset bool) error
 	Delete(ctx context.Context, acct account.ID, iccid sim.ICCID) error
 }

@@ -4,36 +4,129 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	document "github.com/penstock/penstock/config/inventory"
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/sim"
 )
 
-// prune removes what an earlier inventory declared and this one omits. Accounts
-// stay: they may hold messages, history or credit; without their tokens nobody
-// can use them.
-func (a *apply) prune(ctx context.Context) error {
+// planPrune returns what the document declared before and omits now, without what
+// other documents need. It refuses a prune of much more than people expect, unless
+// that is allowed.
+func (a *apply) planPrune() (document.Document, error) {
+	if !a.mode.Prune {
+		return document.Document{}, nil
+	}
+	own := a.set.Part(a.fresh.Owner())
+	gone := a.withoutNeeded(document.Omitted(own, a.fresh))
+	needs := removalsToAllow(document.Things(own), document.Things(gone))
+	a.done.AllowRemovals = needs
+	if needs <= a.mode.AllowRemovals || a.mode.DryRun {
+		return gone, nil
+	}
+	var refusal Mistakes
+	refusal.Add("allow_removals", "this prune removes %s that the document %q declared; check them with a dry run, then allow %d",
+		counted(document.Things(own), document.Things(gone)), a.fresh.Owner(), needs)
+	return gone, refusal
+}
+
+// Up to one record in usualShare may go without being asked for.
+const usualShare = 10
+
+// removalsToAllow is how many removals have to be allowed: none if they are few, and
+// no kind of record goes altogether.
+func removalsToAllow(owned, gone []document.Thing) int {
+	left := make(map[string]int)
+	for _, t := range owned {
+		left[t.Kind]++
+	}
+	ask := len(gone)*usualShare > len(owned)
+	for _, t := range gone {
+		left[t.Kind]--
+		ask = ask || left[t.Kind] == 0
+	}
+	if ask {
+		return len(gone)
+	}
+	return 0
+}
+
+// counted says how many go of how many: "3 of 12 records (1 of 1 decoder, …)".
+func counted(owned, gone []document.Thing) string {
+	of, lost := make(map[string]int), make(map[string]int)
+	var kinds []string
+	for _, t := range owned {
+		of[t.Kind]++
+	}
+	for _, t := range gone {
+		if lost[t.Kind]++; lost[t.Kind] == 1 {
+			kinds = append(kinds, t.Kind)
+		}
+	}
+	for i, kind := range kinds {
+		kinds[i] = fmt.Sprintf("%s: %d of %d", kind, lost[kind], of[kind])
+	}
+	return fmt.Sprintf("%d of %d records (%s)", len(gone), len(owned), strings.Join(kinds, ", "))
+}
+
+// withoutNeeded keeps what records of other documents refer to.
+func (a *apply) withoutNeeded(gone document.Document) document.Document {
+	for _, part := range a.set.Less(a.fresh.Owner()).Parts() {
+		for _, acct := range part.Accounts {
+			gone.SensorTypes = slices.DeleteFunc(gone.SensorTypes, func(t document.SensorType) bool {
+				return a.needed("sensor type "+t.ID, part, acct, "decoder", slices.IndexFunc(acct.Decoders, func(d document.Decoder) bool {
+					return slices.ContainsFunc(d.Sensors, func(m document.Mapping) bool { return m.SensorTypeID == t.ID })
+				}))
+			})
+			for i, lost := range gone.Accounts {
+				if lost.Name != acct.Name {
+					continue
+				}
+				gone.Accounts[i].SIMs = slices.DeleteFunc(lost.SIMs, func(s document.SIM) bool {
+					return a.needed("account "+acct.Name+": SIM "+s.ICCID, part, acct, "geo relay", slices.IndexFunc(acct.Relays.Geo, func(r document.GeoRelay) bool { return r.ICCID == s.ICCID }))
+				})
+			}
+		}
+	}
+	return gone
+}
+
+// needed notes that a record is kept for one of another document; at is its index, or
+// less than 0 if there is none.
+func (a *apply) needed(what string, part document.Document, acct document.Account, kind string, at int) bool {
+	if at >= 0 {
+		a.done.Kept = append(a.done.Kept, fmt.Sprintf("%s: a %s of account %s in the document %q uses it", what, kind, acct.Name, part.Owner()))
+	}
+	return at >= 0
+}
+
+// prune removes what an earlier document of this name declared and this one omits.
+// Accounts stay: they may hold messages, history or credit; without their tokens
+// nobody can use them.
+func (a *apply) prune(ctx context.Context, gone document.Document) error {
 	if !a.mode.Prune {
 		return nil
 	}
-	gone := document.Omitted(a.old, a.fresh)
+	own := a.set.Part(a.fresh.Owner())
+	a.set = a.set.With(document.Prune(own, gone, a.fresh))
+	a.old = a.set.Whole()
 	for _, lost := range gone.Accounts {
 		if err := a.pruneAccount(ctx, lost); err != nil {
 			return fmt.Errorf("inventory: prune account %s: %w", lost.Name, err)
 		}
 	}
 	for _, t := range gone.SensorTypes {
-		if err := a.removed("sensor type "+t.ID, a.Devices.DeleteSensorType(ctx, t.ID)); err != nil {
+		if err := a.remove("sensor type "+t.ID, func() error { return a.Devices.DeleteSensorType(ctx, t.ID) }); err != nil {
 			return err
 		}
 	}
 	for _, n := range gone.Networks {
-		if err := a.removed("network "+n.Prefix, a.Networks.DeleteNetwork(ctx, n.Prefix)); err != nil {
+		if err := a.remove("network "+n.Prefix, func() error { return a.Networks.DeleteNetwork(ctx, n.Prefix) }); err != nil {
 			return err
 		}
 	}
-	a.old = a.without(gone)
 	return nil
 }
 
@@ -43,60 +136,72 @@ func (a *apply) pruneAccount(ctx context.Context, lost document.Account) error {
 		return ignoreMissing(err)
 	}
 	at := "account " + lost.Name + ": "
+	type removal struct {
+		what string
+		do   func() error
+	}
+	var all []removal
 	for i, t := range tokensOf(rec.ID, lost) {
-		if err := a.removed(fmt.Sprintf("%stoken %d", at, i+1), a.Accounts.DeleteToken(ctx, t)); err != nil {
-			return err
-		}
+		all = append(all, removal{"token " + lost.Tokens[i].Label(), func() error { return a.Accounts.DeleteToken(ctx, t) }})
 	}
 	if lost.SOAP != nil {
-		if err := a.removed(at+"SOAP username "+lost.SOAP.Username, a.Accounts.DeleteLogin(ctx, lost.SOAP.Username)); err != nil {
-			return err
-		}
+		all = append(all, removal{"SOAP username " + lost.SOAP.Username, func() error { return a.Accounts.DeleteLogin(ctx, lost.SOAP.Username) }})
 	}
 	for _, r := range relaysOf(lost) {
-		if err := a.removed(at+r.String(), a.Relays.Delete(ctx, rec.ID, r.Kind, r.ID)); err != nil {
-			return err
-		}
+		all = append(all, removal{r.String(), func() error { return a.Relays.Delete(ctx, rec.ID, r.Kind, r.ID) }})
 	}
 	for _, r := range lost.Rules {
-		if err := a.removed(at+"rule "+r.ID, a.Rules.Delete(ctx, rec.ID, r.ID)); err != nil {
-			return err
-		}
+		all = append(all, removal{"rule " + r.ID, func() error { return a.Rules.Delete(ctx, rec.ID, r.ID) }})
 	}
 	for _, d := range lost.Decoders {
-		if err := a.removed(at+"decoder "+d.ID, a.Devices.DeleteDecoder(ctx, rec.ID, d.ID)); err != nil {
-			return err
-		}
+		all = append(all, removal{"decoder " + d.ID, func() error { return a.Devices.DeleteDecoder(ctx, rec.ID, d.ID) }})
 	}
 	for _, s := range lost.SIMs {
-		if err := a.removed(at+"SIM "+s.ICCID, a.SIMs.Delete(ctx, rec.ID, sim.ICCID(s.ICCID))); err != nil {
-			return err
-		}
+		all = append(all, removal{"SIM " + s.ICCID, func() error { return a.SIMs.Delete(ctx, rec.ID, sim.ICCID(s.ICCID)) }})
 	}
 	for _, l := range lost.Locations {
-		if err := a.removed(at+"location "+l.ID, a.Devices.DeleteLocation(ctx, rec.ID, l.ID)); err != nil {
+		all = append(all, removal{"location " + l.ID, func() error { return a.Devices.DeleteLocation(ctx, rec.ID, l.ID) }})
+	}
+	for _, t := range lost.SIP.Trunks {
+		all = append(all, removal{"trunk " + t.Label(), func() error { return a.Trunks.PutTrunks(ctx, rec.ID, trunksOf(a.old, lost.Name)) }})
+	}
+	for _, r := range all {
+		if err := a.remove(at+r.what, r.do); err != nil {
 			return err
 		}
 	}
 	for _, l := range lost.Ledgers {
-		err := a.Ledgers.Delete(ctx, rec.ID, l.ID)
-		if relay.KindOf(err) == relay.KindConflict {
-			a.done.Kept = append(a.done.Kept, at+"ledger "+l.ID+": it has a history")
-			continue
-		}
-		if err := a.removed(at+"ledger "+l.ID, err); err != nil {
+		if err := a.pruneLedger(ctx, rec.ID, at, l.ID); err != nil {
 			return err
 		}
 	}
-	if len(lost.SIP.Trunks) > 0 && !a.names(lost) {
-		if err := a.removed(at+"trunks", a.Trunks.PutTrunks(ctx, rec.ID, nil)); err != nil {
-			return err
-		}
-	}
-	if !a.names(lost) {
+	if !a.names(lost) && a.set.OwnerOf(lost) == "" {
 		a.done.Kept = append(a.done.Kept, "account "+lost.Name+": it may hold messages, history or credit")
 	}
 	return nil
+}
+
+// pruneLedger removes a ledger that has no history.
+func (a *apply) pruneLedger(ctx context.Context, acct account.ID, at, id string) error {
+	remove := func() error { return a.Ledgers.Delete(ctx, acct, id) }
+	if a.mode.DryRun {
+		remove = func() error { return a.unwritten(ctx, acct, id) }
+	}
+	err := remove()
+	if relay.KindOf(err) == relay.KindConflict {
+		a.done.Kept = append(a.done.Kept, at+"ledger "+id+": it has a history")
+		return nil
+	}
+	return a.removed(at+"ledger "+id, err)
+}
+
+// unwritten returns relay.KindConflict if a ledger has a history, as its deletion does.
+func (a *apply) unwritten(ctx context.Context, acct account.ID, id string) error {
+	log, err := a.Ledgers.Log(ctx, acct, id)
+	if err == nil && log.Entries > 0 {
+		err = relay.Errorf(relay.KindConflict, "ledger %s: it has a history", id)
+	}
+	return err
 }
 
 // names reports whether the new document names an account.
@@ -108,6 +213,9 @@ func (a *apply) names(lost document.Account) bool {
 	}
 	return false
 }
+
+// remove removes a record and notes it.
+func (a *apply) remove(what string, do func() error) error { return a.removed(what, a.write(do)) }
 
 // removed notes what is gone; what was gone already is fine.
 func (a *apply) removed(what string, err error) error {
@@ -122,29 +230,4 @@ func ignoreMissing(err error) error {
 		return nil
 	}
 	return err
-}
-
-// without is the old declaration less what was removed. An account that lost
-// records keeps what it says of itself; one that is named no more goes.
-func (a *apply) without(gone document.Document) document.Document {
-	kept := document.Omitted(a.old, gone)
-	rest := kept.Accounts
-	kept.Accounts = nil
-	for _, was := range a.old.Accounts {
-		if !a.names(was) {
-			continue
-		}
-		k := document.Account{}
-		if at := slices.IndexFunc(rest, func(r document.Account) bool { return r.Name == was.Name }); at >= 0 {
-			k = rest[at]
-		}
-		if !slices.ContainsFunc(gone.Accounts, func(g document.Account) bool { return g.Name == was.Name }) {
-			k = was // it lost nothing
-		}
-		k.ID, k.Name = was.ID, was.Name
-		k.Credit, k.Permissions = was.Credit, was.Permissions
-		k.WebhookSecrets, k.CallbackURL = was.WebhookSecrets, was.CallbackURL
-		kept.Accounts = append(kept.Accounts, k)
-	}
-	return kept
 }

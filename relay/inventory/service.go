@@ -49,18 +49,32 @@ type Mode struct {
 	// Reset names what is set to what the document says although it lives on
 	// through REST and traffic: relays, rules, credit, sims.
 	Reset []string
-	// Prune removes what an earlier inventory declared and this one omits.
-	Prune bool
+	// Prune removes what an earlier document of the same name declared and this one
+	// omits. AllowRemovals is how many records it may remove if they are more than a
+	// tenth of what the document owns, or all of a kind.
+	Prune         bool
+	AllowRemovals int
+	// Adopt takes over what the document declares from the documents that own it.
+	Adopt bool
+	// DryRun changes nothing, and says what would change.
+	DryRun bool
 	// Trusted leaves out the check of URLs; for the demo, which is our own.
 	Trusted bool
 }
 
-// Applied says what an apply did.
+// Applied says what an apply did, or would do. Records are named as document.Thing
+// does.
 type Applied struct {
-	Accounts []AppliedAccount
+	Document string // whose the records are now
+	DryRun   bool
+	Accounts []AppliedAccount // that exist
+	Added    []string
+	Changed  []string
 	// Removed names what a prune removed; Kept what it did not, and why.
 	Removed []string
 	Kept    []string
+	// AllowRemovals is how many removals the prune needs to be allowed; 0: none.
+	AllowRemovals int
 }
 
 // AppliedAccount is an account that a document names.
@@ -93,38 +107,32 @@ func (s *Service) Apply(ctx context.Context, data []byte, m Mode) (done Applied,
 const maxApplies = 10
 
 func (s *Service) apply(ctx context.Context, data []byte, m Mode) (Applied, error) {
-	was, old, err := s.load(ctx)
+	was, set, err := s.load(ctx)
 	if err != nil {
 		return Applied{}, err
 	}
-	fresh, err := s.parse(data, old, m)
+	fresh, err := s.parse(data, set, m)
 	if err != nil {
 		return Applied{}, err
 	}
-	a := apply{Service: s, mode: m, was: was, old: old, fresh: *fresh}
+	a := apply{Service: s, mode: m, was: was, set: set, old: set.Whole(), fresh: *fresh}
 	if err := a.run(ctx); err != nil {
 		return Applied{}, err
 	}
 	return a.done, nil
 }
 
-// parse checks a document against what stands. With a prune, what stands and is
-// omitted goes, so that the document may also claim what that had.
-func (s *Service) parse(data []byte, old document.Document, m Mode) (*document.Document, error) {
+// parse checks a document against what stands. With a prune, what the document
+// declared before and omits goes, so that it may also claim what that had.
+func (s *Service) parse(data []byte, set document.Set, m Mode) (*document.Document, error) {
 	o := document.Options{
-		Known: old, CheckURL: s.CheckURL, CheckSource: s.CheckSource, CheckFilter: inbound.CheckFilter,
-		CheckEndpoint: inbound.CheckEndpoint, CheckRule: CheckRule, AllowHTTPCallback: s.AllowHTTPCallback,
+		Known: set.Whole(), Standing: set.Parts(), CheckURL: s.CheckURL, CheckSource: s.CheckSource, CheckFilter: inbound.CheckFilter,
+		CheckEndpoint: inbound.CheckEndpoint, CheckRule: CheckRule, AllowHTTPCallback: s.AllowHTTPCallback, Prune: m.Prune,
 	}
 	if m.Trusted {
 		o.CheckURL = nil
 	}
 	fresh, err := document.Parse(data, o)
-	if err != nil && m.Prune {
-		o.Known = document.Document{}
-		if alone, again := document.Parse(data, o); again == nil {
-			return alone, s.unavailable(alone)
-		}
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -151,22 +159,22 @@ func (s *Service) unavailable(d *document.Document) error {
 // Declared returns what the inventories applied so far declare, with every secret
 // masked.
 func (s *Service) Declared(ctx context.Context) (document.Document, error) {
-	_, d, err := s.load(ctx)
+	_, set, err := s.load(ctx)
 	if err != nil {
 		return document.Document{}, err
 	}
-	return document.Mask(d), nil
+	return document.Mask(set.Whole()), nil
 }
 
 // load returns what earlier inventories declared, as it is kept and read.
-func (s *Service) load(ctx context.Context) (b []byte, d document.Document, err error) {
+func (s *Service) load(ctx context.Context) (b []byte, set document.Set, err error) {
 	if b, err = s.Accounts.Inventory(ctx); err != nil || b == nil {
-		return nil, d, err
+		return nil, set, err
 	}
-	if err := json.Unmarshal(b, &d); err != nil {
-		return nil, d, fmt.Errorf("inventory: stored document: %w", err)
+	if err := json.Unmarshal(b, &set); err != nil {
+		return nil, set, fmt.Errorf("inventory: stored document: %w", err)
 	}
-	return b, d, nil
+	return b, set, nil
 }
 
 // Revoke deletes a token by its hash, and the SOAP logins whose password it is, and
@@ -178,10 +186,25 @@ func (s *Service) Revoke(ctx context.Context, hash string) error {
 	if err := s.Accounts.DeleteToken(ctx, account.Token{Hash: hash}); err != nil {
 		return err
 	}
-	was, d, err := s.load(ctx)
+	was, set, err := s.load(ctx)
 	if err != nil || was == nil {
 		return err
 	}
+	for _, part := range set.Parts() {
+		if err := s.revoke(ctx, part, hash); err != nil {
+			return err
+		}
+		set = set.With(part)
+	}
+	fresh, err := json.Marshal(set)
+	if err != nil {
+		return fmt.Errorf("inventory: encode: %w", err)
+	}
+	return s.Accounts.PutInventory(ctx, was, fresh)
+}
+
+// revoke takes a token, and the logins whose password it is, out of a document.
+func (s *Service) revoke(ctx context.Context, d document.Document, hash string) error {
 	for i := range d.Accounts {
 		a := &d.Accounts[i]
 		a.Tokens = slices.DeleteFunc(a.Tokens, func(t document.Token) bool { return t.Hash() == hash })
@@ -195,11 +218,7 @@ func (s *Service) Revoke(ctx context.Context, hash string) error {
 			a.SOAP = nil
 		}
 	}
-	fresh, err := document.Encode(d)
-	if err != nil {
-		return fmt.Errorf("inventory: encode: %w", err)
-	}
-	return s.Accounts.PutInventory(ctx, was, fresh)
+	return nil
 }
 
 // Empty reports whether no inventory was ever applied.

@@ -1,0 +1,162 @@
+package inventory_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/penstock/penstock/config/inventory"
+)
+
+func schema(t *testing.T) *jsonschema.Schema {
+	t.Helper()
+	text, err := inventory.Schema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource("inventory.json", doc); err != nil {
+		t.Fatal(err)
+	}
+	s, err := c.Compile("inventory.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// validate holds a YAML document against the schema, as an editor does.
+func validate(t *testing.T, s *jsonschema.Schema, text string) error {
+	t.Helper()
+	var fromYAML any
+	if err := yaml.Unmarshal([]byte(text), &fromYAML); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := json.Marshal(fromYAML)
+	if err != nil {
+		t.Fatal(err)
+	}
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.Validate(value)
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestTheSchemaTakesWhatParseTakes(t *testing.T) {
+	_, page, _ := strings.Cut(read(t, "../../docs/inventory.md"), "```yaml\n")
+	page, _, _ = strings.Cut(page, "```")
+	exported, err := inventory.EncodeYAML(inventory.Mask(contract(t)), "exported")
+	if err != nil {
+		t.Fatal(err)
+	}
+	demo := encode(t, inventory.Demo(inventory.DemoOptions{Token: "random-token-0123456"}))
+	s := schema(t)
+	for name, text := range map[string]string{
+		"the contract's": read(t, "testdata/contract.yaml"), "the example": read(t, "../../deploy/inventory.example.yaml"),
+		"the page": page, "an export": string(exported), "the demo": demo,
+		"one secret without a list": acct("webhook_secret: whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"),
+		"numbers without quotes":    acct(`relays: {vmn: [{id: v, number: 447860000009, action: inactive}]}`),
+		"the name of the default":   "document: default",
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := validate(t, s, text); err != nil {
+				t.Error(err)
+			}
+			var known inventory.Document // whose secrets an export masks
+			if name == "an export" {
+				known = contract(t)
+			}
+			if _, err := inventory.Parse([]byte(text), inventory.Options{Known: known}); err != nil {
+				t.Errorf("parsed: %v", err)
+			}
+		})
+	}
+}
+
+func TestTheSchemaRefusesWhatParseRefuses(t *testing.T) {
+	s := schema(t)
+	for name, text := range map[string]string{
+		"an unknown section":      "acounts: []",
+		"an unknown field":        acct("credt: 1"),
+		"a name of two words":     "document: site a",
+		"an account without name": "accounts: [{credit: 1}]",
+		"credit in words":         acct("credit: many"),
+		"credit below zero":       acct("credit: -1"),
+		"a permission":            acct("permissions: [all]"),
+		"a short token":           acct("tokens: [{token: short}]"),
+		"an unknown scope":        acct("tokens: [{token: a-token-0123456789, scopes: [everything]}]"),
+		"a secret of another":     acct("webhook_secret: hunter2"),
+		"letters for a prefix":    acct("relays: {geo: [{id: g, prefix: abc, action: black_hole}]}"),
+		"an unknown action":       acct("relays: {vmn: [{id: v, number: 447860000001, action: pigeon}]}"),
+		"an action of the other":  acct("relays: {geo: [{id: g, prefix: 447, action: inactive}]}"),
+		"a decoder without type":  acct("decoders: [{id: d, name: D}]"),
+		"an unknown codec":        acct("decoders: [{id: d, name: D, type: other, codec: morse}]"),
+		"a repeat":                acct("rules: [{id: r, name: R, on: reading, repeat: often, actions: [{action: email, parameters: [a@example.com]}]}]"),
+		"a duration":              acct("ledgers: [{id: l, name: L, expiry: long}]"),
+		"claims below zero":       acct("ledgers: [{id: l, name: L, claims: -1}]"),
+		"a short ICCID":           acct("sims: [{iccid: '8944'}]"),
+		"a PIN":                   acct("sims: [{iccid: '8944000000000000001', pin: abcd}]"),
+		"a state":                 acct("sims: [{iccid: '8944000000000000001', current_state: lost}]"),
+		"a trunk without address": acct("sip: {trunks: [{source_ips: []}]}"),
+		"an address":              acct("sip: {trunks: [{source_ips: [example.com]}]}"),
+		"a list for an account":   "accounts: [[]]",
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := validate(t, s, text); err == nil {
+				t.Error("the schema takes it")
+			}
+			if _, err := inventory.Parse([]byte(text), inventory.Options{}); err == nil {
+				t.Error("it is parsed")
+			}
+		})
+	}
+}
+
+func TestThePageListsEveryField(t *testing.T) {
+	table := inventory.FieldTable()
+	if !strings.Contains(read(t, "../../docs/inventory.md"), "## Fields\n\n"+table) {
+		t.Errorf("docs/inventory.md has not the fields of a document; they are\n%s", table)
+	}
+	for line := range strings.Lines(table) {
+		if strings.HasSuffix(line, "|  |\n") || strings.HasSuffix(line, ":  |\n") {
+			t.Errorf("a field without a meaning: %s", line)
+		}
+	}
+	if fields, meanings := strings.Count(table, "\n")-2, strings.Count(read(t, "fields.txt"), "\n"); fields != meanings {
+		t.Errorf("%d fields, %d meanings", fields, meanings)
+	}
+}
+
+func TestTheExampleShowsEveryField(t *testing.T) {
+	example := read(t, "../../deploy/inventory.example.yaml")
+	for line := range strings.Lines(inventory.FieldTable()) {
+		_, path, isField := strings.Cut(line, "| `")
+		if !isField {
+			continue
+		}
+		path, _, _ = strings.Cut(path, "`")
+		name := path[strings.LastIndex(path, ".")+1:]
+		if !strings.Contains(example, name+":") {
+			t.Errorf("the example does not show %s", path)
+		}
+	}
+}

@@ -1,0 +1,228 @@
+package inventory
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/penstock/penstock/config/strict"
+)
+
+// Default is the name of what documents without a name declare.
+const Default = "default"
+
+// Owner is the name under which the document owns what it declares.
+func (d Document) Owner() string { return cmp.Or(d.Name, Default) }
+
+// Set is what all documents declare together, by document: each owns the records
+// that it declared. It is kept as JSON; what documents without a name declare
+// stands there as a document does.
+type Set struct {
+	Document
+	Named []Document `json:"documents,omitempty"`
+	// Foreign lists, by document, the accounts of other documents in which it has
+	// records.
+	Foreign map[string][]string `json:"foreign_accounts,omitempty"`
+}
+
+// Parts returns the documents, that of the default first.
+func (s Set) Parts() []Document { return append([]Document{s.Document}, s.Named...) }
+
+// Names lists the documents that declare something.
+func (s Set) Names() []string {
+	var out []string
+	for _, part := range s.Parts() {
+		if len(part.SensorTypes)+len(part.Networks)+len(part.Accounts) > 0 {
+			out = append(out, part.Owner())
+		}
+	}
+	return out
+}
+
+// Whole returns what all documents declare, as one.
+func (s Set) Whole() Document {
+	whole := s.Document
+	for _, part := range s.Named {
+		part.Name = ""
+		whole = Merge(whole, part)
+	}
+	return whole
+}
+
+// Part returns what a document declares, nothing if it is not known.
+func (s Set) Part(owner string) Document {
+	for _, part := range s.Parts() {
+		if part.Owner() == owner {
+			return part
+		}
+	}
+	return Document{Name: owner}
+}
+
+// Less returns the set without a document.
+func (s Set) Less(owner string) Set {
+	s.Named = slices.DeleteFunc(slices.Clone(s.Named), func(part Document) bool { return part.Owner() == owner })
+	if owner == Default {
+		s.Document = Document{}
+	}
+	return s
+}
+
+// With returns the set with the part in the place of what its document declared.
+func (s Set) With(part Document) Set {
+	if part.Owner() == Default {
+		s.Document = part
+		return s
+	}
+	s.Named = slices.Clone(s.Named)
+	at := slices.IndexFunc(s.Named, func(have Document) bool { return have.Name == part.Name })
+	if at < 0 {
+		s.Named = append(s.Named, part)
+	} else {
+		s.Named[at] = part
+	}
+	return s
+}
+
+// Seal returns the set with each document sealed.
+func (s Set) Seal() Set {
+	s.Document = Seal(s.Document)
+	s.Named = slices.Clone(s.Named)
+	for i := range s.Named {
+		s.Named[i] = Seal(s.Named[i])
+	}
+	return s
+}
+
+// OwnerOf returns the document to which an account belongs, "" if to none.
+func (s Set) OwnerOf(acct Account) string {
+	for _, part := range s.Parts() {
+		if same(part.Accounts, acct) >= 0 && !slices.Contains(s.Foreign[part.Owner()], acct.Name) {
+			return part.Owner()
+		}
+	}
+	return ""
+}
+
+// Join returns the set once the document has been applied. What the document
+// declares in accounts of others is noted as such.
+func (s Set) Join(fresh Document) Set {
+	owner := fresh.Owner()
+	var foreign []string
+	part := Merge(s.Part(owner), fresh)
+	others := s.Less(owner)
+	for _, a := range part.Accounts {
+		if others.OwnerOf(a) != "" {
+			foreign = append(foreign, a.Name)
+		}
+	}
+	return s.With(part).withForeign(owner, foreign)
+}
+
+// withForeign returns the set with other accounts that are foreign to a document.
+func (s Set) withForeign(owner string, accounts []string) Set {
+	foreign := map[string][]string{}
+	maps.Copy(foreign, s.Foreign)
+	foreign[owner] = accounts
+	if len(accounts) == 0 {
+		delete(foreign, owner)
+	}
+	s.Foreign = foreign
+	return s
+}
+
+// Conflicts lists what the document declares although another one owns it.
+func (s Set) Conflicts(fresh Document) strict.Mistakes {
+	var mistakes strict.Mistakes
+	others := s.Less(fresh.Owner())
+	owned := make(map[identity]string)
+	for _, part := range others.Parts() {
+		for _, t := range Things(part) {
+			owned[t.identity()] = part.Owner()
+		}
+	}
+	for _, t := range Things(fresh) {
+		if owner, taken := owned[t.identity()]; taken {
+			mistakes.Add(t.Path, "%s belongs to the document %q", t, owner)
+		}
+	}
+	for i, a := range fresh.Accounts {
+		if owner := others.OwnerOf(a); owner != "" {
+			for _, field := range a.given() {
+				mistakes.Add(fmt.Sprintf("accounts[%d].%s", i, field), "account %s belongs to the document %q", a.Name, owner)
+			}
+		}
+	}
+	return mistakes
+}
+
+// given lists the account's own settings that a document gives.
+func (a Account) given() []string {
+	var out []string
+	for _, f := range []struct {
+		name  string
+		given bool
+	}{
+		{"credit", a.Credit != nil}, {"permissions", len(a.Permissions) > 0},
+		{"webhook_secret", len(a.WebhookSecrets) > 0}, {"callback_url", a.CallbackURL != ""},
+	} {
+		if f.given {
+			out = append(out, f.name)
+		}
+	}
+	return out
+}
+
+// Adopt returns the set in which the document owns whatever it declares, and what
+// it has taken from whom: "account acme: decoder d1 (from a)".
+func (s Set) Adopt(fresh Document) (Set, []string) {
+	mine := make(map[identity]bool)
+	for _, t := range Things(fresh) {
+		mine[t.identity()] = true
+	}
+	var taken []string
+	for _, part := range s.Less(fresh.Owner()).Parts() {
+		from := " (from " + part.Owner() + ")"
+		for _, t := range Things(part) {
+			if mine[t.identity()] {
+				taken = append(taken, t.String()+from)
+			}
+		}
+		left, foreign := Without(part, fresh), s.Foreign[part.Owner()]
+		accounts := left.Accounts
+		left.Accounts = nil
+		for _, a := range accounts {
+			named := same(fresh.Accounts, a) >= 0
+			if named && s.OwnerOf(a) == part.Owner() {
+				taken = append(taken, "account "+a.Name+from)
+				s = s.With(Merge(s.Part(fresh.Owner()), Document{Name: fresh.Name, Accounts: []Account{a.settings()}}))
+				foreign = append(slices.Clone(foreign), a.Name)
+				a = a.bare()
+			}
+			if !named || a.holdsRecords() {
+				left.Accounts = append(left.Accounts, a)
+			}
+		}
+		s = s.With(left).withForeign(part.Owner(), foreign)
+	}
+	return s, taken
+}
+
+// Prune returns the document without what gone names: its records, and the
+// accounts that the fresh document does not name. An account in which a record
+// stays is still there, without its settings.
+func Prune(old, gone, fresh Document) Document {
+	kept := Without(old, gone)
+	left := kept.Accounts
+	kept.Accounts = nil
+	for _, a := range left {
+		if same(fresh.Accounts, a) < 0 {
+			if a = a.bare(); !a.holdsRecords() {
+				continue
+			}
+		}
+		kept.Accounts = append(kept.Accounts, a)
+	}
+	return kept
+}

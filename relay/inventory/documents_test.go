@@ -1,0 +1,264 @@
+package inventory
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	document "github.com/penstock/penstock/config/inventory"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/inbound"
+	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/rule"
+	"github.com/penstock/penstock/relay/sim"
+)
+
+const siteA = `
+document: a
+sensor_types: [{id: temperature, name: Temperature}]
+accounts:
+  - name: acme
+    credit: 10
+    soap: {username: acme, password: p}
+    tokens: [{token: acme-token-0123456}]
+    sims: [{iccid: "8944000000000000001"}]
+    locations: [{id: loc1, name: One}]
+    sip: {trunks: [{source_ips: ["192.0.2.1"]}]}
+`
+
+const siteB = `
+document: b
+accounts:
+  - name: acme
+    decoders: [{id: d-b, name: B, type: other, sensors: [{sensor_type_id: temperature, key: t}]}]
+    relays: {geo: [{id: g-b, prefix: "4478", action: black_hole, iccid: "8944000000000000001"}]}
+    sip: {trunks: [{source_ips: ["192.0.2.2"]}]}
+  - {name: globex, tokens: [{token: globex-token-0123456}]}
+`
+
+func TestAPruneLeavesTheRecordsOfOtherDocuments(t *testing.T) {
+	f := newFixture(t)
+	f.applied(siteA, Mode{})
+	f.applied(siteB, Mode{})
+	f.applied(`accounts: [{name: acme, locations: [{id: unnamed, name: Unnamed}]}]`, Mode{})
+	before := f.shown()
+	if done := f.applied(siteB, Mode{Prune: true}); len(done.Removed)+len(done.Kept) > 0 {
+		t.Errorf("%+v", done)
+	}
+	if after := f.shown(); after != before {
+		t.Errorf("declared\n%s\nbefore\n%s", after, before)
+	}
+	done := f.applied("document: b", Mode{Prune: true, AllowRemovals: 4})
+	want := []string{"account acme: geo relay g-b", "account acme: decoder d-b", "account acme: trunk 192.0.2.2", "account globex: token " + account.HashToken("globex-token-0123456")[:12]}
+	if !slices.Equal(done.Removed, want) || len(done.Kept) != 1 || !strings.HasPrefix(done.Kept[0], "account globex: ") {
+		t.Errorf("%+v", done)
+	}
+	trunks, err := f.db.Trunks.Trunks(t.Context(), 1)
+	locations, err2 := f.db.Devices.Locations(t.Context(), 1)
+	must(t, err, err2)
+	if len(trunks) != 1 || len(locations) != 2 || f.signsIn("acme", "p") != 1 {
+		t.Errorf("%+v %+v", trunks, locations)
+	}
+	if again := f.applied(siteA, Mode{Prune: true}); len(again.Added)+len(again.Changed)+len(again.Removed) > 0 {
+		t.Errorf("a again: %+v", again)
+	}
+}
+
+func TestWhatAnotherDocumentOwnsIsRefusedWithItsName(t *testing.T) {
+	f := newFixture(t)
+	f.applied(siteA, Mode{})
+	before := f.shown()
+	for name, tc := range map[string]struct{ document, path, says string }{
+		"a sensor type":           {"document: b\nsensor_types: [{id: temperature, name: T}]", "sensor_types[0]", `sensor type temperature belongs to the document "a"`},
+		"a location":              {"document: b\naccounts: [{name: acme, locations: [{id: loc1, name: One}]}]", "accounts[0].locations[0]", `account acme: location loc1 belongs to the document "a"`},
+		"the account's settings":  {"document: b\naccounts: [{name: acme, permissions: [mvno]}]", "accounts[0].permissions", `account acme belongs to the document "a"`},
+		"its SOAP login":          {"document: b\naccounts: [{name: acme, soap: {username: other, password: p}}]", "accounts[0].soap", `belongs to the document "a"`},
+		"by one without a name":   {"sensor_types: [{id: temperature, name: T}]", "sensor_types[0]", `belongs to the document "a"`},
+		"a token for another one": {"document: b\naccounts: [{name: other, tokens: [{token: acme-token-0123456}]}]", "accounts[0].tokens[0].token", `already taken by account "acme" of the document "a"`},
+		"a name that is none":     {"document: a b", "document", "expected 1 to 64 letters"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, m := range []Mode{{}, {Prune: true, AllowRemovals: 100}, {DryRun: true}} {
+				_, err := f.Apply(t.Context(), []byte(tc.document), m)
+				mistakes, ok := errors.AsType[Mistakes](err)
+				if !ok || mistakes[0].Path != tc.path || !strings.Contains(mistakes[0].Text, tc.says) {
+					t.Errorf("%+v: %v", m, err)
+				}
+			}
+		})
+	}
+	if after := f.shown(); after != before {
+		t.Errorf("changed: %s", after)
+	}
+}
+
+func TestADocumentAdoptsWhatItDeclares(t *testing.T) {
+	f := newFixture(t)
+	f.applied(strings.TrimPrefix(siteA, "\ndocument: a"), Mode{}) // as those who have no names yet
+	const first = "document: first\naccounts: [{name: acme, soap: {username: acme, password: p}, tokens: [{token: acme-token-0123456}], sims: [{iccid: \"8944000000000000001\"}]}]"
+	done := f.applied(first, Mode{Adopt: true})
+	token := account.HashToken("acme-token-0123456")[:12]
+	want := []string{"account acme: token " + token, "account acme: SOAP username acme", "account acme: SIM 8944000000000000001", "account acme"}
+	for i := range want {
+		want[i] += " (from default)"
+	}
+	if !slices.Equal(done.Changed, want) || len(done.Added)+len(done.Removed) > 0 {
+		t.Errorf("%+v", done)
+	}
+	for _, name := range []string{"first", "default"} {
+		d, err := f.Document(t.Context(), name, false)
+		must(t, err)
+		again, err := document.Encode(d)
+		must(t, err)
+		if done := f.applied(string(again), Mode{Prune: true}); len(done.Added)+len(done.Changed)+len(done.Removed)+len(done.Kept) > 0 {
+			t.Errorf("%s again: %+v", name, done)
+		}
+	}
+	if _, err := f.Apply(t.Context(), []byte("accounts: [{name: acme, credit: 5}]"), Mode{}); err == nil || !strings.Contains(err.Error(), `belongs to the document "first"`) {
+		t.Errorf("the account's settings: %v", err)
+	}
+}
+
+func TestAPruneOfManyAsks(t *testing.T) {
+	f := newFixture(t)
+	var sims []string
+	for i := range 20 {
+		sims = append(sims, fmt.Sprintf(`{iccid: "89440000000000000%02d"}`, i))
+	}
+	with := func(n int) string {
+		return `accounts: [{name: acme, locations: [{id: l, name: L}], sims: [` + strings.Join(sims[:n], ", ") + `]}]`
+	}
+	f.applied(with(20), Mode{})
+	if done := f.applied(with(18), Mode{Prune: true}); len(done.Removed) != 2 || done.AllowRemovals != 0 {
+		t.Errorf("a tenth: %+v", done)
+	}
+	for _, tc := range []struct {
+		name, document string
+		needs          int
+	}{
+		{"more than a tenth", with(16), 2},
+		{"all of a kind", strings.Replace(with(18), "locations: [{id: l, name: L}], ", "", 1), 1},
+		{"an empty document", "accounts: []", 19},
+	} {
+		_, err := f.Apply(t.Context(), []byte(tc.document), Mode{Prune: true, AllowRemovals: tc.needs - 1})
+		mistakes, ok := errors.AsType[Mistakes](err)
+		if !ok || mistakes[0].Path != "allow_removals" {
+			t.Errorf("%s: %v", tc.name, err)
+		}
+		done := f.applied(tc.document, Mode{Prune: true, DryRun: true})
+		if done.AllowRemovals != tc.needs || len(done.Removed) != tc.needs {
+			t.Errorf("%s: %+v", tc.name, done)
+		}
+	}
+	if done := f.applied("accounts: []", Mode{Prune: true, AllowRemovals: 19}); len(done.Removed) != 19 {
+		t.Errorf("%+v", done)
+	}
+}
+
+func TestWhatOtherDocumentsUseIsKept(t *testing.T) {
+	f := newFixture(t)
+	f.applied(siteA, Mode{})
+	f.applied(siteB, Mode{})
+	done := f.applied("document: a\naccounts: [{name: acme, tokens: [{token: acme-token-0123456}]}]", Mode{Prune: true, AllowRemovals: 100})
+	want := []string{
+		`sensor type temperature: a decoder of account acme in the document "b" uses it`,
+		`account acme: SIM 8944000000000000001: a geo relay of account acme in the document "b" uses it`,
+	}
+	if !slices.Equal(done.Kept, want) || len(done.Removed) != 3 {
+		t.Errorf("%+v", done)
+	}
+	types, err := f.db.Devices.SensorTypes(t.Context())
+	_, err2 := f.db.SIMs.Get(t.Context(), 1, "8944000000000000001")
+	must(t, err, err2)
+	if len(types) != 1 {
+		t.Errorf("%+v", types)
+	}
+}
+
+func TestADryRunSaysWhatAnApplyDoes(t *testing.T) {
+	f := newFixture(t)
+	changed := strings.NewReplacer("name: Humidity", "name: Moisture", "name: Probe", "name: Tester", "name: Default", "name: Renamed", "scopes: [webhook], ", "").Replace(acme) +
+		"    ledgers: [{id: l, name: L}]\n    soap: {username: u, password: p}\n    sip: {trunks: [{source_ips: [\"192.0.2.1\"]}]}\n    sims: [{iccid: \"8944000000000000001\"}]\n  - {name: globex, credit: 3}\n"
+	fewer := strings.Replace(acme, "    locations: [{id: loc1, name: Default, imported: true}]\n", "", 1)
+	steps := []struct {
+		name, document string
+		mode           Mode
+	}{
+		{"nothing there", acme, Mode{}},
+		{"the same", acme, Mode{}},
+		{"a changed document", changed, Mode{}},
+		{"a reset", strings.Replace(changed, "credit: 3", "credit: 4", 1), Mode{Reset: []string{"credit", "sims", "relays", "rules"}}},
+		{"a prune", fewer, Mode{Prune: true, AllowRemovals: 100}},
+	}
+	for _, step := range steps {
+		before := f.shown()
+		dry := step.mode
+		dry.DryRun = true
+		said := f.applied(step.document, dry)
+		if after := f.shown(); after != before {
+			t.Fatalf("%s: the dry run changed\n%s\nto\n%s", step.name, before, after)
+		}
+		did := f.applied(step.document, step.mode)
+		said.DryRun, said.Accounts, did.Accounts = false, nil, nil
+		if fmt.Sprint(said) != fmt.Sprint(did) {
+			t.Errorf("%s: the dry run says\n%+v\nthe apply\n%+v", step.name, said, did)
+		}
+		if quiet := len(did.Added)+len(did.Changed)+len(did.Removed) == 0; quiet != (step.name == "the same") {
+			t.Errorf("%s: %+v", step.name, did)
+		}
+	}
+}
+
+func TestAnExportAppliesWithoutAChange(t *testing.T) {
+	f := newFixture(t)
+	f.applied(acme+"    sims: [{iccid: \"8944000000000000001\", pin: \"1234\"}]\n"+withRules[strings.Index(withRules, "    rules:"):], Mode{})
+	f.applied(siteB[:strings.Index(siteB, "    relays:")], Mode{})
+	ctx := t.Context()
+	// What lives on is no longer what was declared.
+	_, err := f.db.Inbound.Change(ctx, 1, inbound.VirtualNumber, "v1", func(r *inbound.Relay) error {
+		r.Action = inbound.Action{Name: inbound.HTTPGet, Parameters: []string{"https://rest.example/"}}
+		return nil
+	})
+	_, err2 := f.db.Devices.ChangeDecoder(ctx, 1, "d1", func(d *iot.Decoder) error { d.Name = "by REST"; return nil })
+	_, err3 := f.db.SIMs.Change(ctx, 1, "8944000000000000001", func(s *sim.SIM) error { s.State, s.Requested = sim.Active, sim.Active; return nil })
+	_, _, err4 := f.rules.Change(ctx, 1, "warm", func(r *rule.Rule) error { r.Name = "by REST"; return nil })
+	must(t, err, err2, err3, err4, f.rules.Delete(ctx, 1, "archive"), f.db.Accounts.SetCallback(ctx, 1, "https://rest.example/cb"), f.db.Credit.Set(ctx, 1, 77, f.Now()))
+	must(t, f.db.Devices.CreateDecoder(ctx, 1, iot.Decoder{ID: "rest", Name: "created by REST", Type: "other", Codec: "json"}))
+	if _, err := f.Document(ctx, "", true); relay.KindOf(err) != relay.KindInvalid || !strings.Contains(fmt.Sprint(relay.FieldsOf(err)), "default, b") {
+		t.Errorf("without a name: %v", err)
+	}
+	if _, err := f.Document(ctx, "c", true); relay.KindOf(err) != relay.KindNotFound {
+		t.Errorf("an unknown name: %v", err)
+	}
+	for _, name := range []string{"default", "b"} {
+		d, err := f.Document(ctx, name, true)
+		must(t, err)
+		text, err := document.EncodeYAML(d, "exported")
+		must(t, err)
+		if name == "default" {
+			for _, word := range []string{"https://rest.example/\n", "https://rest.example/cb", "credit: 77", "current_state: active", "id: rest\n", "by REST"} {
+				if !strings.Contains(string(text), word) {
+					t.Errorf("it lacks %q:\n%s", word, text)
+				}
+			}
+			if strings.Contains(string(text), "archive") || strings.Contains(string(text), "d-b") {
+				t.Errorf("it has what is gone, or another's:\n%s", text)
+			}
+		}
+		for _, m := range []Mode{{DryRun: true, Prune: true}, {Prune: true, AllowRemovals: 1}} {
+			done := f.applied(string(text), m)
+			done.Removed = slices.DeleteFunc(done.Removed, func(s string) bool { return s == "account acme: rule archive" }) // which REST deleted
+			if len(done.Added)+len(done.Changed)+len(done.Removed)+len(done.Kept) > 0 {
+				t.Errorf("%s, %+v: %+v\n%s", name, m, done, text)
+			}
+		}
+	}
+	stored, err := f.db.SIMs.Get(ctx, 1, "8944000000000000001")
+	must(t, err)
+	if stored.Codes.PIN != "1234" || stored.State != sim.Active {
+		t.Errorf("%+v", stored)
+	}
+}
