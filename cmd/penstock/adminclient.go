@@ -27,8 +27,9 @@ type adminFlags struct {
 const askTime = 10 * time.Minute
 
 // ask makes a request to the gateway's admin API and returns the body of a success.
-// An error begins with what and lists the invalid fields.
-func (a adminFlags) ask(w world, what, method, target string, data []byte) ([]byte, error) {
+// An error begins with what and lists the invalid fields; also may be further codes of
+// a success.
+func (a adminFlags) ask(w world, what, method, target string, data []byte, also ...int) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(w.ctx, askTime)
 	defer cancel()
 	req, err := a.request(ctx, w, method, target, data)
@@ -44,7 +45,7 @@ func (a adminFlags) ask(w world, what, method, target string, data []byte) ([]by
 	if err != nil {
 		return nil, err
 	}
-	if resp.StatusCode != http.StatusOK {
+	if resp.StatusCode != http.StatusOK && !slices.Contains(also, resp.StatusCode) {
 		return nil, refusal(what, resp.Status, body)
 	}
 	return body, nil

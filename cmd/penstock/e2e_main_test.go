@@ -114,6 +114,7 @@ func TestGateway(t *testing.T) {
 			{"breaker", testBreaker},
 			{"usage", testUsage},
 			{"operations", testOperations},
+			{"shell", testShell},
 			{"rules", testRules},
 		} {
 			t.Run(suite.name, func(t *testing.T) {

@@ -135,6 +135,7 @@ func testCommands(t *testing.T, g *gateway) {
 		out, err string // parts
 	}{
 		{"version prints itself", "", []string{"version"}, 0, "penstock ", ""},
+		{"--version is the same", "", []string{"--version"}, 0, "penstock ", ""},
 		{"schema prints a JSON Schema", "", []string{"schema"}, 0, `"title": "Penstock inventory"`, ""},
 		{"help is no failure", "", []string{"--help"}, 0, "Usage: penstock", ""},
 		{"no command shows the help", "", nil, 0, "Usage: penstock", ""},
@@ -142,6 +143,7 @@ func testCommands(t *testing.T, g *gateway) {
 		{"an unknown flag is a mistake of usage", "", []string{"serve", "--fast"}, 2, "", "penstock:"},
 		{"a missing flag is a mistake of usage", "", []string{"apply"}, 2, "", "penstock:"},
 		{"healthcheck asks the gateway", "", []string{"healthcheck", "--url", g.url()}, 0, "alive", ""},
+		{"healthcheck names the gateway as the others do", "", []string{"healthcheck", "--server", g.url()}, 0, "alive", ""},
 		{"healthcheck fails where nobody listens", "", []string{"healthcheck", "--url", "http://127.0.0.1:1"}, 1, "", "penstock:"},
 		{"check-config takes a good file", "", []string{"check-config", config}, 0, "ok", ""},
 		{"check-config names every mistake", "", []string{"check-config", file("odd.yaml", "listen: 5\ncolour: red\n")}, 1, "", "colour"},

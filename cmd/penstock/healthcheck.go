@@ -11,21 +11,21 @@ import (
 )
 
 type healthcheckCommand struct {
-	URL string `help:"The gateway's URL; default: the listen address of the configuration." placeholder:"URL"`
+	Server string `aliases:"url" help:"The gateway's URL; default: the listen address of the configuration." placeholder:"URL"`
 }
 
 // Run asks /healthz; it fails unless the gateway is alive.
 func (h healthcheckCommand) Run(w world) error {
-	if h.URL == "" {
+	if h.Server == "" {
 		c, err := config.Load("", w.environ)
 		if err != nil {
 			return err
 		}
-		h.URL = "http://" + c.Listen
+		h.Server = "http://" + c.Listen
 	}
 	ctx, cancel := context.WithTimeout(w.ctx, 3*time.Second)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, h.URL+"/healthz", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, h.Server+"/healthz", nil)
 	if err != nil {
 		return err
 	}

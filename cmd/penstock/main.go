@@ -27,6 +27,9 @@ type commands struct {
 	Apply       applyCommand       `cmd:"" help:"Apply an inventory to a running gateway."`
 	Export      exportCommand      `cmd:"" help:"Print the present state of a running gateway as an inventory."`
 	Schema      schemaCommand      `cmd:"" help:"Print the JSON Schema of inventories, for editors."`
+	Status      statusCommand      `cmd:"" help:"Show the back ends of a running gateway, and the gateways beside it."`
+	Tail        tailCommand        `cmd:"" help:"Print the events of a running gateway as they arrive."`
+	Send        sendCommand        `cmd:"" help:"Send an SMS through a running gateway."`
 	Replay      replayCommand      `cmd:"" help:"Replay events or deliveries of a running gateway."`
 	Decode      decodeCommand      `cmd:"" help:"Run a decoder on frames, without storing anything."`
 	Dashboard   dashboardCommand   `cmd:"" help:"Print a Grafana dashboard for the values of a decoder."`
@@ -38,6 +41,8 @@ type commands struct {
 	Healthcheck healthcheckCommand `cmd:"" help:"Ask a running gateway whether it is alive."`
 	Ledger      ledgerCommand      `cmd:"" help:"Verify ledgers and exports of them."`
 	Version     versionCommand     `cmd:"" help:"Print the version."`
+
+	PrintVersion kong.VersionFlag `name:"version" help:"Print the version."`
 }
 
 // world is the environment of a command.
@@ -61,7 +66,7 @@ func run(args []string, w world) int {
 	parser, err := kong.New(&c,
 		kong.Name("penstock"), kong.Description("Webhook ingestion and relay gateway."),
 		kong.UsageOnError(), kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
-		kong.Writers(w.stdout, w.stderr),
+		kong.Writers(w.stdout, w.stderr), kong.Vars{"version": versionText()},
 		kong.Exit(func(n int) { exited, code = true, n }),
 	)
 	if err != nil {

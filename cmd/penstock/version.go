@@ -13,6 +13,11 @@ type versionCommand struct{}
 
 // Run prints the version, the commit and the Go it was built with.
 func (versionCommand) Run(w world) error {
+	_, err := fmt.Fprintln(w.stdout, versionText())
+	return err
+}
+
+func versionText() string {
 	commit := "unknown"
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range info.Settings {
@@ -21,6 +26,5 @@ func (versionCommand) Run(w world) error {
 			}
 		}
 	}
-	_, err := fmt.Fprintf(w.stdout, "penstock %s (commit %s, %s)\n", version, commit, runtime.Version())
-	return err
+	return fmt.Sprintf("penstock %s (commit %s, %s)", version, commit, runtime.Version())
 }
