@@ -114,7 +114,7 @@ func textNode(text string, t reflect.Type) *yaml.Node {
 		return list
 	case t.Kind() == reflect.Bool:
 		return scalar("!!bool", text)
-	case t.Kind() == reflect.Int64:
+	case t.Kind() == reflect.Int || t.Kind() == reflect.Int64:
 		return scalar("!!int", text)
 	}
 	return scalar("!!str", text)
