@@ -33,6 +33,7 @@ type Config struct {
 	Inbound     Inbound  `json:"inbound"`
 	Delivery    Delivery `json:"delivery"`
 	Ledger      Ledger   `json:"ledger"`
+	Overload    Overload `json:"overload"`
 	// TimeZone is that of %time and %smsTime.
 	TimeZone *time.Location `json:"time_zone"`
 	// ReceiptSecret signs the addresses that carriers report to; empty: generated
@@ -115,6 +116,26 @@ type Delivery struct {
 	DeadRetention time.Duration `json:"dead_retention"`
 }
 
+// Overload bounds what waits in the gateway; what is beyond is refused with 503.
+type Overload struct {
+	// Webhooks bounds what is journalled: webhooks, inbound messages, receipts, call
+	// records. API bounds REST and SOAP.
+	Webhooks Bound `json:"webhooks"`
+	API      Bound `json:"api"`
+	// AccountShare is the most that one account may use of each bound, in percent.
+	AccountShare int `json:"account_share"`
+	// Wait is how long a request waits for others to end before it is refused.
+	Wait time.Duration `json:"wait"`
+	// Connections bounds the open connections.
+	Connections int `json:"connections"`
+}
+
+// Bound is what the requests of a kind may use at a time.
+type Bound struct {
+	Requests int   `json:"requests"`
+	Bytes    Bytes `json:"bytes"` // memory of their bodies
+}
+
 // Ledger holds the master keys that encrypt the secrets of ledgers and tokens.
 type Ledger struct {
 	// MasterKey wraps every account's keys: the base64 of 32 bytes, or several of
@@ -155,6 +176,10 @@ func Default() Config {
 		Journal:  Journal{Retention: 168 * time.Hour, MaxBytes: 2 << 30},
 		Inbound:  Inbound{JoinWait: 5 * time.Minute, SweepEvery: time.Second},
 		Delivery: Delivery{Schedule: defaultSchedule(), Retention: 720 * time.Hour},
+		Overload: Overload{
+			Webhooks: Bound{Requests: 512, Bytes: 192 << 20}, API: Bound{Requests: 256, Bytes: 64 << 20},
+			AccountShare: 50, Wait: 250 * time.Millisecond, Connections: 10_000,
+		},
 		TimeZone: mustZone("Europe/London"),
 		Carriers: []Carrier{{Type: Simulator, Name: Simulator, Window: 1000}},
 		Operator: Operator{Type: Simulator, Timeout: 5 * time.Second, AtOnce: 16, ReportWithin: 24 * time.Hour},

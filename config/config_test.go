@@ -42,7 +42,8 @@ func TestExampleFileNamesEveryVariable(t *testing.T) {
 	for _, name := range strings.Fields(`LISTEN PUBLIC_URL DATA_DIR ADMIN_TOKEN INVENTORY REDIS_URL INFLUX_URL INFLUX_TOKEN INFLUX_ORG
 		INFLUX_BUCKET SMTP_ADDR SMTP_USERNAME SMTP_PASSWORD SMTP_FROM SMTP_TLS EGRESS_ALLOW EGRESS_ALLOW_HTTP_CALLBACK
 		JOURNAL_RETENTION JOURNAL_MAX_BYTES INBOUND_JOIN_WAIT INBOUND_SWEEP_EVERY
-		DELIVERY_SCHEDULE DELIVERY_RETENTION DELIVERY_DEAD_RETENTION LEDGER_MASTER_KEY LEDGER_MASTER_KEY_FILE LEDGER_CHECKPOINT_DIR
+		DELIVERY_SCHEDULE DELIVERY_RETENTION DELIVERY_DEAD_RETENTION OVERLOAD_WEBHOOKS_REQUESTS OVERLOAD_WEBHOOKS_BYTES
+		OVERLOAD_API_REQUESTS OVERLOAD_API_BYTES OVERLOAD_ACCOUNT_SHARE OVERLOAD_WAIT OVERLOAD_CONNECTIONS LEDGER_MASTER_KEY LEDGER_MASTER_KEY_FILE LEDGER_CHECKPOINT_DIR
 		LEDGER_CHECKPOINT_CALLBACK TIME_ZONE`) {
 		if !regexp.MustCompile(`\bPENSTOCK_` + name + `\b`).Match(text) {
 			t.Errorf("PENSTOCK_%s is not in the example", name)
@@ -61,6 +62,8 @@ func TestEnvironmentSetsEverySettingAndWins(t *testing.T) {
 		"PENSTOCK_JOURNAL_RETENTION=48h", "PENSTOCK_JOURNAL_MAX_BYTES=500MB", "PENSTOCK_DELIVERY_SCHEDULE=100ms,1s",
 		"PENSTOCK_INBOUND_JOIN_WAIT=90s", "PENSTOCK_INBOUND_SWEEP_EVERY=250ms", "PENSTOCK_DELIVERY_RETENTION=24h", "PENSTOCK_DELIVERY_DEAD_RETENTION=48h",
 		"PENSTOCK_LEDGER_MASTER_KEY=" + masterKey + "," + masterKey, "PENSTOCK_LEDGER_CHECKPOINT_DIR=/srv/heads", "PENSTOCK_LEDGER_CHECKPOINT_CALLBACK=true",
+		"PENSTOCK_OVERLOAD_WEBHOOKS_REQUESTS=100", "PENSTOCK_OVERLOAD_WEBHOOKS_BYTES=64MiB", "PENSTOCK_OVERLOAD_API_REQUESTS=50",
+		"PENSTOCK_OVERLOAD_API_BYTES=32MiB", "PENSTOCK_OVERLOAD_ACCOUNT_SHARE=80", "PENSTOCK_OVERLOAD_WAIT=100ms", "PENSTOCK_OVERLOAD_CONNECTIONS=500",
 		"PENSTOCK_DATABASE_URL=postgres://u:p@a:1,b:2/d?sslmode=verify-full", "PENSTOCK_INTERNAL_URL=http://10.0.0.1:9000/",
 		"PENSTOCK_RECEIPT_SECRET=hush-hush-123456", "PENSTOCK_TIME_ZONE=Europe/Berlin", "PENSTOCK_PORT=tcp://10.0.0.1:80", "PENSTOCK_SERVICE_HOST=10.0.0.1", "HOME=/root",
 	})
@@ -80,7 +83,11 @@ func TestEnvironmentSetsEverySettingAndWins(t *testing.T) {
 		Delivery: config.Delivery{
 			Schedule: []time.Duration{100 * time.Millisecond, time.Second}, Retention: 24 * time.Hour, DeadRetention: 48 * time.Hour,
 		},
-		Ledger:   config.Ledger{MasterKey: masterKey + "," + masterKey, CheckpointDir: "/srv/heads", CheckpointCallback: true},
+		Ledger: config.Ledger{MasterKey: masterKey + "," + masterKey, CheckpointDir: "/srv/heads", CheckpointCallback: true},
+		Overload: config.Overload{
+			Webhooks: config.Bound{Requests: 100, Bytes: 64 << 20}, API: config.Bound{Requests: 50, Bytes: 32 << 20},
+			AccountShare: 80, Wait: 100 * time.Millisecond, Connections: 500,
+		},
 		TimeZone: zone, ReceiptSecret: "hush-hush-123456",
 		Carriers: []config.Carrier{{Type: "simulator", Name: "simulator", Window: 1000}},
 		Operator: config.Operator{Type: "simulator", Timeout: 5 * time.Second, AtOnce: 16, ReportWithin: 24 * time.Hour},
@@ -115,7 +122,20 @@ func TestDerivedSettings(t *testing.T) {
 
 func TestParseNamesEveryMistake(t *testing.T) {
 	for name, tc := range map[string]struct{ file, env, want string }{
-		"an unknown key":               {"lisen: a", "", `lisen: unknown field, did you mean "listen"?`},
+		"an unknown key": {"lisen: a", "", `lisen: unknown field, did you mean "listen"?`},
+		"bounds that fit no request": {
+			"overload: {webhooks: {requests: 1}, account_share: 0, wait: 0s, connections: 9}", "",
+			"overload.webhooks.requests (PENSTOCK_OVERLOAD_WEBHOOKS_REQUESTS): expected at least 2, got 1\n" +
+				"overload.account_share (PENSTOCK_OVERLOAD_ACCOUNT_SHARE): expected 1 to 100 percent, got 0\n" +
+				"overload.wait (PENSTOCK_OVERLOAD_WAIT): expected more than 0s and at most 10s, got \"0s\"\n" +
+				"overload.connections (PENSTOCK_OVERLOAD_CONNECTIONS): expected at least 10, got 9",
+		},
+		"less memory than a body needs": {
+			"overload: {api: {bytes: 15MiB}}", "",
+			`overload.api.bytes (PENSTOCK_OVERLOAD_API_BYTES): expected at least 8MiB for one account, which may use 50 % of it, got "15MiB"`,
+		},
+		"an account's share above all": {"overload: {account_share: 101}", "", "overload.account_share (PENSTOCK_OVERLOAD_ACCOUNT_SHARE): expected 1 to 100 percent, got 101"},
+		"a wait without end":           {"overload: {wait: 11s}", "", `overload.wait (PENSTOCK_OVERLOAD_WAIT): expected more than 0s and at most 10s, got "11s"`},
 		"a master key that is none":    {"ledger: {master_key: AAAA}", "", `ledger.master_key (PENSTOCK_LEDGER_MASTER_KEY): expected the base64 of 32 bytes, the key in place 1 is not`},
 		"master keys twice":            {"ledger: {master_key_file: f, master_key: " + masterKey + "}", "", `ledger.master_key_file (PENSTOCK_LEDGER_MASTER_KEY_FILE): expected either this or ledger.master_key`},
 		"an unknown nested key":        {"redis: {uri: a}", "", `redis.uri: unknown field, did you mean "url"?`},

@@ -98,6 +98,7 @@ func (c *Config) validate(m *strict.Mistakes) {
 	c.validateInbound(m)
 	c.validateDelivery(m)
 	c.validateLedger(m)
+	c.validateOverload(m)
 	c.validateBackends(m)
 }
 
@@ -109,6 +110,34 @@ func (c *Config) validateLedger(m *strict.Mistakes) {
 	}
 	if c.Ledger.MasterKey != "" && c.Ledger.MasterKeyFile != "" {
 		m.Add("ledger.master_key_file", "expected either this or ledger.master_key")
+	}
+}
+
+// largestBody is the memory of the largest body that any path takes, as it was sent
+// and inflated: a smaller share would always refuse it.
+const largestBody = 8 << 20
+
+func (c *Config) validateOverload(m *strict.Mistakes) {
+	o := c.Overload
+	o.Webhooks.validate(m, "overload.webhooks", o.AccountShare)
+	o.API.validate(m, "overload.api", o.AccountShare)
+	if o.AccountShare < 1 || o.AccountShare > 100 {
+		m.Add("overload.account_share", "expected 1 to 100 percent, got %d", o.AccountShare)
+	}
+	if o.Wait <= 0 || o.Wait > 10*time.Second {
+		m.Add("overload.wait", "expected more than 0s and at most 10s, got %q", o.Wait)
+	}
+	if o.Connections < 10 {
+		m.Add("overload.connections", "expected at least 10, got %d", o.Connections)
+	}
+}
+
+func (b Bound) validate(m *strict.Mistakes, name string, share int) {
+	if b.Requests < 2 {
+		m.Add(name+".requests", "expected at least 2, got %d", b.Requests)
+	}
+	if share >= 1 && b.Bytes/100*Bytes(share) < largestBody {
+		m.Add(name+".bytes", "expected at least 8MiB for one account, which may use %d %% of it, got %q", share, b.Bytes)
 	}
 }
 

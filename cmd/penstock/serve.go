@@ -42,6 +42,15 @@ func (s serveCommand) Run(w world) error {
 	return d.serve(w.ctx, listener)
 }
 
+// limitOptions are the bounds that are configured.
+func limitOptions(o config.Overload, log *slog.Logger) httpd.LimitOptions {
+	return httpd.LimitOptions{
+		Webhooks:     httpd.Bound{Requests: o.Webhooks.Requests, Bytes: int64(o.Webhooks.Bytes)},
+		API:          httpd.Bound{Requests: o.API.Requests, Bytes: int64(o.API.Bytes)},
+		AccountShare: o.AccountShare, Wait: o.Wait, Connections: o.Connections, Logger: log,
+	}
+}
+
 // setGCPercent sets GOGC to 400 unless the environment sets it. The live heap is small,
 // a few megabytes and the current batches, while every frame leaves garbage: with
 // Go's default a frame costs 25 µs of CPU, with this setting 22. Under full load the
@@ -72,7 +81,7 @@ func (d *daemon) serve(ctx context.Context, listener net.Listener) error {
 	}
 	d.log.Info("penstock is ready", "listen", "http://"+listener.Addr().String(), "data_dir", d.cfg.DataDir)
 	failed := make(chan error, 1)
-	conns := httpd.Listen(listener)
+	conns := httpd.Listen(listener, d.limits)
 	go func() { failed <- d.app.Listener(conns) }()
 	var err error
 	select {

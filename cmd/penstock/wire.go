@@ -96,6 +96,7 @@ type daemon struct {
 	signer         carrier.Signer
 	receiptHandler *message.ReceiptHandler
 	submit         *submit.Worker
+	limits         *httpd.Limits
 	auth           *httpd.Auth
 	app            *httpd.App
 	membership     *membership
@@ -286,7 +287,10 @@ func (d *daemon) openIntake(kind event.Kind, p intake.Processor, quota *journal.
 
 // openSurfaces makes the app and mounts every surface.
 func (d *daemon) openSurfaces(context.Context) error {
-	d.app = httpd.New(httpd.Options{Logger: d.log, Seed: d.node + strconv.FormatInt(time.Now().Unix(), 36) + "-", TrustedProxies: d.cfg.TrustedProxies})
+	d.limits = httpd.NewLimits(limitOptions(d.cfg.Overload, d.log))
+	d.app = httpd.New(httpd.Options{
+		Logger: d.log, Seed: d.node + strconv.FormatInt(time.Now().Unix(), 36) + "-", TrustedProxies: d.cfg.TrustedProxies, Limits: d.limits,
+	})
 	d.auth = httpd.NewAuth(d.accounts, d.cfg.AdminToken, time.Now)
 	d.auth.TrustAdmin(d.sharedToken)
 	d.auth.Guesses().Logger = d.log
@@ -297,6 +301,7 @@ func (d *daemon) openSurfaces(context.Context) error {
 		admin.NewCollector(intakes, func() admin.Deliveries { return admin.Deliveries(d.queue.Stats()) }, d.stored.Load),
 		admin.NewCarrierCollector(d.carriers.status), admin.NewSendingCollector(d.sendingStats),
 		admin.NewGuessCollector(d.auth.Guesses().Counts), admin.NewRuleCollector(d.rules.Stats),
+		admin.NewLimitCollector(d.limits.Stats),
 	)
 	metrics.MustRegister(admin.NewCodecMetrics(d.iot.Codecs)...)
 	frames := uplink.New(d.intakes[event.Uplink], d.uplink, d.backends.records.Devices, uplink.Options{Logger: d.log})

@@ -70,6 +70,9 @@ func (s *Surface) MountReceipts(app fiber.Router, auth *httpd.Auth, in Intake, s
 func signed(signer Signer, other fiber.Handler) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		if sig := c.Query("sig"); sig != "" && signer.valid(c.Path(), c.Query("ref"), sig) {
+			if err := httpd.Admit(c, httpd.Webhooks, 0); err != nil {
+				return err
+			}
 			return c.Next()
 		}
 		return other(c)

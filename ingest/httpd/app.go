@@ -25,10 +25,9 @@ type Options struct {
 	ReadTimeout  time.Duration // for the head of a request; 0 means 30 s
 	WriteTimeout time.Duration // 0 means 60 s
 	IdleTimeout  time.Duration // between requests of a connection; 0 means 2 min
-	// Bodies bounds the memory, in bytes, of the bodies of concurrent authenticated
-	// requests; 0 means 256 MiB. Unauthenticated bounds that of other requests; 0 means
-	// 32 MiB.
-	Bodies, Unauthenticated int64
+	// Limits bounds what requests use at a time; nil means those of the zero
+	// LimitOptions.
+	Limits *Limits
 	// TrustedProxies are the proxies whose X-Forwarded-For is trusted.
 	TrustedProxies []netip.Prefix
 	Logger         *slog.Logger
@@ -53,6 +52,9 @@ type App = fiber.App
 func New(o Options) *App {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
+	}
+	if o.Limits == nil {
+		o.Limits = NewLimits(LimitOptions{Logger: o.Logger})
 	}
 	o.BodyLimit = cmp.Or(o.BodyLimit, 8<<20)
 	o.count = new(atomic.Uint64)
@@ -90,17 +92,14 @@ func encode(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// guard assigns request ids, refuses ambiguous heads, bounds the memory of bodies,
-// and converts a panic to a 500.
+// guard assigns request ids, refuses ambiguous heads, returns what a request used of
+// the limits, and converts a panic to a 500.
 func guard(o Options) fiber.Handler {
-	budgets := &bodies{
-		authenticated: budget{most: cmp.Or(o.Bodies, 256<<20)}, unauthenticated: budget{most: cmp.Or(o.Unauthenticated, 32<<20)},
-	}
 	return func(c *fiber.Ctx) (err error) {
 		id := o.nextID()
 		c.Set("X-Request-Id", id)
-		state := &bodyState{bodies: budgets, began: time.Now(), proxies: o.TrustedProxies}
-		c.Locals(bodyKey{}, state)
+		state := &requestState{limits: o.Limits, began: time.Now(), proxies: o.TrustedProxies}
+		c.Locals(stateKey{}, state)
 		defer func() {
 			if p := recover(); p != nil {
 				o.Logger.Error("request panicked", "request_id", id, "panic", p, "path", c.Route().Path, "stack", string(debug.Stack()))
@@ -125,13 +124,17 @@ func guard(o Options) fiber.Handler {
 func finish(handler fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(c *fasthttp.RequestCtx) {
 		size := c.Request.Header.ContentLength() // negative: in chunks, or none
-		handler(c)
 		own, _ := c.Conn().(*conn)
+		if own != nil {
+			own.resume()
+		}
+		handler(c)
 		if c.Request.IsBodyStream() && size != 0 && !(own != nil && own.head.complete(size) && discard(c)) {
 			closeAfterReply(c)
 		}
 		if own != nil {
 			own.head.next(max(size, 0))
+			own.wait()
 		}
 	}
 }
@@ -177,10 +180,16 @@ func Message(c *fiber.Ctx, status int, message string) error {
 	return c.Status(status).JSON(fiber.Map{"message": message})
 }
 
+// What 503 says: after how many seconds to try again, and the message.
+const (
+	retryAfter  = "5"
+	unavailable = "Service temporarily unavailable. Please try again later."
+)
+
 // Unavailable answers 503 with Retry-After: nothing was accepted.
 func Unavailable(c *fiber.Ctx) error {
-	c.Set(fiber.HeaderRetryAfter, "5")
-	return Message(c, fiber.StatusServiceUnavailable, "Service temporarily unavailable. Please try again later.")
+	c.Set(fiber.HeaderRetryAfter, retryAfter)
+	return Message(c, fiber.StatusServiceUnavailable, unavailable)
 }
 
 // NotFound answers requests that no route matched.

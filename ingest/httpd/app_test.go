@@ -69,19 +69,25 @@ func TestWhatGoesWrongIsAnswered(t *testing.T) {
 // serve serves an app until the test ends, and returns its address.
 func serve(t *testing.T, app *App) string {
 	t.Helper()
+	addr, _ := serveOn(t, app, nil)
+	return addr
+}
+
+func serveOn(t *testing.T, app *App, limits *Limits) (string, *Listener) {
+	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- app.Listener(Listen(listener)) }()
+	conns, ended := Listen(listener, limits), make(chan error, 1)
+	go func() { ended <- app.Listener(conns) }()
 	t.Cleanup(func() {
 		if err := app.Shutdown(); err != nil {
 			t.Error(err)
 		}
 		<-ended
 	})
-	return listener.Addr().String()
+	return listener.Addr().String(), conns
 }
 
 // dial connects until the test ends, which is before the app's.

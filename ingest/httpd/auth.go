@@ -78,6 +78,8 @@ func (a *Auth) Forget() {
 
 // Style defines how a surface reads credentials and refuses requests.
 type Style struct {
+	// Kind is the kind of the surface's traffic.
+	Kind Kind
 	// Credential finds the token's text in a request; "" if there is none.
 	Credential func(c *fiber.Ctx) string
 	// Unauthenticated and Forbidden write the refusals.
@@ -124,6 +126,9 @@ func admit(c *fiber.Ctx, scope account.Scope, s Style, token account.Token, err 
 		return err
 	case !token.Has(scope):
 		return s.Forbidden(c)
+	}
+	if err := Admit(c, s.Kind, token.Account); err != nil {
+		return err
 	}
 	c.Locals(principalKey{}, token)
 	return c.Next()
@@ -220,6 +225,9 @@ func (a *Auth) RequireAdmin(c *fiber.Ctx) error {
 	case !is:
 		return Message(c, fiber.StatusUnauthorized, "Unauthenticated.")
 	}
+	if state := stateOf(c); state != nil {
+		state.kind = Operator
+	}
 	c.Locals(adminKey{}, true)
 	return c.Next()
 }
@@ -311,6 +319,7 @@ func Refuse(status int, message string) fiber.Handler {
 // WebhookStyle is the style of webhooks, carriers and CDR senders.
 func WebhookStyle() Style {
 	return Style{
+		Kind:            Webhooks,
 		Credential:      AnyCredential,
 		Unauthenticated: Refuse(fiber.StatusUnauthorized, "Unauthenticated."),
 		Forbidden:       Refuse(fiber.StatusForbidden, "Forbidden."),
@@ -320,6 +329,7 @@ func WebhookStyle() Style {
 // IoTStyle is the style of decoders and devices.
 func IoTStyle() Style {
 	return Style{
+		Kind:            API,
 		Credential:      BearerOrBare,
 		Unauthenticated: Refuse(fiber.StatusUnauthorized, "Unauthenticated."),
 		Forbidden:       Refuse(fiber.StatusForbidden, "This action is unauthorised."),

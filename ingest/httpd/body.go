@@ -16,6 +16,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
 )
 
 // ErrBodyTooLarge means that a body is over the limit, as it was sent or once it
@@ -53,47 +54,72 @@ func (b *budget) take(n int) bool {
 	return false
 }
 
-// bodies bounds the memory of bodies. Unauthenticated requests have a budget of their
-// own, so that they cannot exhaust that of authenticated ones.
-type bodies struct{ authenticated, unauthenticated budget }
+// stateKey is the key of a request's requestState in its locals.
+type stateKey struct{}
 
-// bodyKey is the key of a request's bodyState in its locals.
-type bodyKey struct{}
-
-// bodyState tracks the body of a request.
-type bodyState struct {
-	bodies  *bodies
+// requestState is what a request uses of the limits.
+type requestState struct {
+	limits  *Limits
 	began   time.Time
 	proxies []netip.Prefix // that are trusted
-	// The bytes reserved from each budget.
-	authenticated, unauthenticated int
+	// The kind and account are known once the request is authenticated.
+	kind     Kind
+	account  account.ID
+	admitted bool // it has a slot
+	// The bytes reserved for its body, before and after authentication.
+	unauthenticated, authenticated int
 }
 
-func bodyStateOf(c *fiber.Ctx) *bodyState {
-	a, _ := c.Locals(bodyKey{}).(*bodyState)
-	return a
+func stateOf(c *fiber.Ctx) *requestState {
+	r, _ := c.Locals(stateKey{}).(*requestState)
+	return r
 }
 
-// release returns the request's bytes to the budgets.
-func (a *bodyState) release() {
-	a.bodies.authenticated.held.Add(-int64(a.authenticated))
-	a.bodies.unauthenticated.held.Add(-int64(a.unauthenticated))
+// release returns what the request used.
+func (r *requestState) release() {
+	r.releaseSlot()
+	r.limits.unauthenticated.held.Add(-int64(r.unauthenticated))
+	if r.authenticated > 0 {
+		r.limits.kinds[r.kind].unreserve(r.account, int64(r.authenticated))
+	}
 }
 
-// take reserves n bytes for the request. The error is relay.KindUnavailable.
-func (a *bodyState) take(c *fiber.Ctx, n int) error {
-	if a == nil {
+// take reserves n bytes for the request. The error is ErrOverloaded.
+func (r *requestState) take(c *fiber.Ctx, n int) error {
+	if r == nil {
 		return nil // an app that was not created by New
 	}
-	from, mine := &a.bodies.unauthenticated, &a.unauthenticated
-	if authenticated(c) {
-		from, mine = &a.bodies.authenticated, &a.authenticated
+	if !authenticated(c) {
+		if !r.limits.unauthenticated.take(n) {
+			r.limits.unknown.Add(1)
+			return r.refuse(c, "unauthenticated", byBytes)
+		}
+		r.unauthenticated += n
+		return nil
 	}
-	if !from.take(n) {
-		return relay.Errorf(relay.KindUnavailable, "too many bodies at once")
+	if why := r.limits.kinds[r.kind].reserve(r.account, int64(n)); why != "" {
+		return r.refuse(c, r.kind.String(), why)
 	}
-	*mine += n
+	r.authenticated += n
 	return nil
+}
+
+// whileReceiving reads what is still to arrive. Meanwhile the request has no slot: it
+// waits for its client, and others need not wait for that.
+func (r *requestState) whileReceiving(c *fiber.Ctx, read func() ([]byte, error)) ([]byte, error) {
+	own, _ := c.Context().Conn().(*conn)
+	if r == nil || own == nil || own.head.complete(c.Request().Header.ContentLength()) {
+		return read()
+	}
+	had := r.admitted
+	r.releaseSlot()
+	own.wait()
+	b, err := read()
+	own.resume()
+	if err == nil && had {
+		err = r.acquire(c)
+	}
+	return b, err
 }
 
 // Body returns the request's body, inflated if need be, never more than limit
@@ -141,7 +167,7 @@ func RawBody(c *fiber.Ctx, limit int) ([]byte, error) {
 		}
 		return nil, ErrBodyTooLarge
 	}
-	b, err := fill(c, bodyReader(c, size), size, limit)
+	b, err := stateOf(c).whileReceiving(c, func() ([]byte, error) { return fill(c, bodyReader(c, size), size, limit) })
 	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
 		return nil, errBodySlow
 	}
@@ -180,7 +206,7 @@ func fill(c *fiber.Ctx, r io.Reader, size, limit int) ([]byte, error) {
 			if size >= 0 {
 				larger = min(larger, size)
 			}
-			if err := bodyStateOf(c).take(c, larger-cap(b)); err != nil {
+			if err := stateOf(c).take(c, larger-cap(b)); err != nil {
 				return nil, err
 			}
 			b = append(make([]byte, 0, larger), b...)
@@ -207,7 +233,7 @@ func bodyReader(c *fiber.Ctx, size int) io.Reader {
 	if own, ok := link.(*conn); ok && own.head.complete(size) {
 		return body
 	}
-	return &timedBody{link, body, bodyStateOf(c).began, 0}
+	return &timedBody{link, body, stateOf(c).began, 0}
 }
 
 // timedBody is a body on its connection; it has to arrive in time.

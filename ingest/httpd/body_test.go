@@ -171,7 +171,7 @@ func TestAShortBodyThatNobodyReadsIsThrownAway(t *testing.T) {
 }
 
 func TestBodiesShareABudget(t *testing.T) {
-	addr, read, end := held(t, Options{Unauthenticated: 50_000})
+	addr, read, end := held(t, Options{Limits: NewLimits(LimitOptions{Unauthenticated: 50_000, Logger: quiet()})})
 	post := "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 40000\r\n\r\n" + strings.Repeat("x", 40_000)
 	first := dial(t, addr)
 	write(t, first, post)

@@ -30,7 +30,7 @@ func ClientIP(c *fiber.Ctx) string { return clientIP(c).String() }
 func clientIP(c *fiber.Ctx) netip.Addr {
 	addr, _ := netip.AddrFromSlice(c.Context().RemoteIP())
 	addr = addr.Unmap()
-	state := bodyStateOf(c)
+	state := stateOf(c)
 	if state == nil || !trusted(state.proxies, addr) {
 		return addr
 	}

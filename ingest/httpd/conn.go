@@ -13,31 +13,91 @@ import (
 // errBareLF means that a line of a request's head ends without a CR.
 var errBareLF = errors.New("httpd: a line of the head ends without a carriage return")
 
-// Listener accepts the connections of an app. It tracks connections that have not
-// sent a byte, which browsers and load balancers open in advance. The server counts
-// each as an active request and would wait for it during shutdown.
+// Listener accepts the connections of an app, up to the limit. It tracks connections
+// that have not sent a byte, which browsers and load balancers open in advance. The
+// server counts each as an active request and would wait for it during shutdown.
+//
+// At the limit a connection that waits for its client gives way to a new one: it is
+// idle, or a request arrives on it slowly. The server library would refuse the new
+// one instead, so that slow clients could keep out all others.
 type Listener struct {
 	net.Listener
+	limits *Limits
+
 	mu   sync.Mutex
-	idle map[*conn]struct{}
+	open map[*conn]struct{}
+	idle map[*conn]struct{} // those that have not sent a byte
 }
 
-// Listen returns a Listener over another one.
-func Listen(l net.Listener) *Listener {
-	return &Listener{Listener: l, idle: make(map[*conn]struct{})}
+// Listen returns a Listener over another one; nil limits mean those of the zero
+// LimitOptions.
+func Listen(l net.Listener, limits *Limits) *Listener {
+	if limits == nil {
+		limits = NewLimits(LimitOptions{})
+	}
+	return &Listener{Listener: l, limits: limits, open: make(map[*conn]struct{}), idle: make(map[*conn]struct{})}
 }
 
 // Accept waits for a connection.
 func (l *Listener) Accept() (net.Conn, error) {
-	c, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if one := l.take(c); one != nil {
+			return one, nil
+		}
+		l.limits.unserved.Add(1)
+		l.limits.log("connections", byFull, 0)
+		_, _ = io.WriteString(c, "HTTP/1.1 503 Service Unavailable\r\nRetry-After: "+retryAfter+"\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+		_ = c.Close()
 	}
-	one := &conn{Conn: c, of: l}
+}
+
+// take registers a connection, and returns nil if there is no room for it.
+func (l *Listener) take(c net.Conn) *conn {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.idle[one] = struct{}{}
-	return one, nil
+	if len(l.open) >= l.limits.connections && !l.evict() {
+		return nil
+	}
+	one := &conn{Conn: c, of: l}
+	one.wait()
+	l.open[one], l.idle[one] = struct{}{}, struct{}{}
+	return one
+}
+
+// evictionSample is among how many waiting connections the one to close is chosen.
+const evictionSample = 16
+
+// evict closes a connection that waits for its client, of several the one that has
+// waited longest. It reports false if there is none.
+func (l *Listener) evict() bool {
+	var oldest *conn
+	var since int64
+	found := 0
+	for c := range l.open {
+		began := c.since.Load()
+		if began == 0 {
+			continue
+		}
+		if oldest == nil || began < since {
+			oldest, since = c, began
+		}
+		if found++; found == evictionSample {
+			break
+		}
+	}
+	if oldest == nil {
+		return false
+	}
+	_ = oldest.Conn.Close()
+	delete(l.open, oldest)
+	delete(l.idle, oldest)
+	l.limits.evicted.Add(1)
+	l.limits.log("connections", byEviction, 0)
+	return true
 }
 
 // CloseIdle closes the connections that have not sent a byte.
@@ -50,10 +110,18 @@ func (l *Listener) CloseIdle() {
 	clear(l.idle)
 }
 
+// began notes that a connection has sent its first byte.
+func (l *Listener) began(c *conn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.idle, c)
+}
+
 func (l *Listener) forget(c *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.idle, c)
+	delete(l.open, c)
 }
 
 // conn is a connection to a client. The server reads it in one goroutine.
@@ -61,8 +129,11 @@ type conn struct {
 	net.Conn
 	of     *Listener
 	active atomic.Bool
-	head   head
-	bare   bool
+	// since is when the connection began to wait for its client, in nanoseconds since
+	// 1970; 0 while it does not.
+	since atomic.Int64
+	head  head
+	bare  bool
 	// unread means that a body was not read completely: Close lets the client read
 	// the response first.
 	unread atomic.Bool
@@ -76,7 +147,7 @@ func (c *conn) Read(b []byte) (int, error) {
 	}
 	n, err := c.Conn.Read(b)
 	if n > 0 && c.active.CompareAndSwap(false, true) {
-		c.of.forget(c)
+		c.of.began(c)
 	}
 	if at := c.head.follow(b[:n]); at >= 0 {
 		c.bare = true
@@ -87,6 +158,11 @@ func (c *conn) Read(b []byte) (int, error) {
 	}
 	return n, err
 }
+
+// wait notes that the connection waits for its client, and resume that it no longer
+// does.
+func (c *conn) wait()   { c.since.Store(time.Now().UnixNano()) }
+func (c *conn) resume() { c.since.Store(0) }
 
 const (
 	lingerTime = 2 * time.Second

@@ -111,6 +111,9 @@ func (s *Surface) job(c *fiber.Ctx) error {
 
 // follow leads a browser on. Whatever is wrong with the token, it leads nowhere.
 func (s *Surface) follow(c *fiber.Ctx) error {
+	if err := httpd.Admit(c, httpd.API, 0); err != nil {
+		return err
+	}
 	in := queryOf(c)
 	to, err := s.ledgers.Follow(c.UserContext(), ledger.Credential{Token: params.Path(c, "token"), Private: in.private()})
 	if nowhere(err) {

@@ -70,6 +70,7 @@ func (s *Surface) Mount(app fiber.Router, auth *httpd.Auth) {
 // style is how the surface takes credentials and refuses them.
 func style() httpd.Style {
 	return httpd.Style{
+		Kind:            httpd.API,
 		Credential:      httpd.XAuthToken,
 		Unauthenticated: httpd.Refuse(fiber.StatusUnauthorized, "Unauthenticated."),
 		Forbidden:       httpd.Refuse(fiber.StatusForbidden, "This action is unauthorised."),

@@ -85,6 +85,7 @@ func style() httpd.Style {
 		return func(c *fiber.Ctx) error { return refused(c, status, message) }
 	}
 	return httpd.Style{
+		Kind:            httpd.API,
 		Credential:      httpd.XAuthToken,
 		Unauthenticated: refuse(fiber.StatusUnauthorized, "Unauthenticated."),
 		Forbidden:       refuse(fiber.StatusForbidden, "This action is unauthorised."),

@@ -18,6 +18,8 @@ const (
 	unauthenticated
 	// tooManyAttempts is too; its HTTP status is 429.
 	tooManyAttempts
+	// overloaded is a receiver's fault; its HTTP status is 503.
+	overloaded
 )
 
 // name returns the code's name in a version of SOAP.
@@ -27,9 +29,9 @@ func (c faultCode) name(v version) string {
 		return "VersionMismatch"
 	case c == mustUnderstand:
 		return "MustUnderstand"
-	case c == receiverFault && v == soap12:
+	case (c == receiverFault || c == overloaded) && v == soap12:
 		return "Receiver"
-	case c == receiverFault:
+	case c == receiverFault || c == overloaded:
 		return "Server"
 	case v == soap12:
 		return "Sender"
@@ -48,10 +50,13 @@ type fault struct {
 func (f *fault) Error() string { return f.reason }
 
 // status is the HTTP status: 500, but SOAP 1.2 has 400 for a sender's fault
-// (part 2, table 20), and too many attempts give 429.
+// (part 2, table 20), too many attempts give 429, and an overloaded gateway 503.
 func (f *fault) status() int {
-	if f.code == tooManyAttempts {
+	switch f.code {
+	case tooManyAttempts:
 		return 429
+	case overloaded:
+		return 503
 	}
 	if f.version == soap12 && (f.code == senderFault || f.code == unauthenticated) {
 		return 400

@@ -102,17 +102,23 @@ func (s *Surface) post(c *fiber.Ctx) error {
 	return c.Status(status).Send(body)
 }
 
+// later is the reason of a fault that passes.
+const later = "Service temporarily unavailable. Please try again later."
+
 // faultOf converts any error to a Fault. Unexpected errors are logged with the
 // request id and not shown to the client.
 func (s *Surface) faultOf(c *fiber.Ctx, e envelope, err error) *fault {
 	if f, ok := errors.AsType[*fault](err); ok {
 		return f
 	}
+	if errors.Is(err, httpd.ErrOverloaded) {
+		return &fault{version: e.version, code: overloaded, reason: later}
+	}
 	if http, ok := errors.AsType[*fiber.Error](err); ok {
 		return e.sender(http.Message)
 	}
 	if relay.KindOf(err) == relay.KindUnavailable {
-		return &fault{version: e.version, code: receiverFault, reason: "Service temporarily unavailable. Please try again later."}
+		return &fault{version: e.version, code: receiverFault, reason: later}
 	}
 	id := string(c.Response().Header.Peek("X-Request-Id"))
 	s.log.Error("request failed", "request_id", id, "path", Path, "error", err)
@@ -166,6 +172,9 @@ func (s *Surface) operationOf(e *envelope, header, contentType string) (operatio
 func (s *Surface) perform(c *fiber.Ctx, e *envelope, op operation) (answer, error) {
 	acct, err := s.accountOf(c, e)
 	if err == nil {
+		if err := httpd.Admit(c, httpd.API, acct); err != nil {
+			return answer{}, err
+		}
 		return s.send(c.UserContext(), acct, e, op, httpd.ClientIP(c))
 	}
 	if a, ok := refusal(op, err); ok {

@@ -88,6 +88,7 @@ func (s *Surface) generic(c *fiber.Ctx) error {
 	if _, err := s.intake.Accept(c.UserContext(), &r.entry); err != nil {
 		return s.refuse(c, err)
 	}
+	httpd.Waiting(c)
 	return c.JSON(fiber.Map{"data": s.updated(c.UserContext(), result)})
 }
 

@@ -1,0 +1,181 @@
+package httpd
+
+import (
+	"cmp"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+)
+
+// Kind is a kind of traffic. Each has bounds of its own, so that none takes the room
+// of another.
+type Kind int
+
+// The kinds. Requests of none of them are the operator's health checks, metrics,
+// console and documentation, whose number is not bounded.
+const (
+	API      Kind = iota // REST and SOAP
+	Webhooks             // what is journalled: webhooks, carriers, call records
+	Operator             // the admin API: only the memory of bodies is bounded
+	kinds
+)
+
+// String returns the kind as metrics and logs name it.
+func (k Kind) String() string { return [kinds]string{"api", "webhooks", "operator"}[k] }
+
+// Bound is what the requests of a kind may use at a time.
+type Bound struct {
+	Requests int
+	Bytes    int64 // of memory for bodies
+}
+
+// LimitOptions configures Limits; the zero value works.
+type LimitOptions struct {
+	Webhooks Bound // 0 means 512 requests, 192 MiB
+	API      Bound // 0 means 256 requests, 64 MiB
+	// AccountShare is the most that one account may use of each bound, in percent; 0
+	// means 50.
+	AccountShare int
+	// Wait is how long a request waits for others to end before it is refused; 0
+	// means 250 ms.
+	Wait time.Duration
+	// Connections bounds the open connections; 0 means 10,000.
+	Connections int
+	// Unauthenticated bounds the memory, in bytes, of bodies of requests that are not
+	// authenticated yet; 0 means 32 MiB.
+	Unauthenticated int64
+	Logger          *slog.Logger // nil means slog.Default
+}
+
+// Limits bounds what waits in the gateway: requests, the memory of their bodies, and
+// connections. What is beyond is refused before anything is stored, with 503 and
+// Retry-After.
+type Limits struct {
+	kinds           [kinds]*slots
+	unauthenticated budget
+	unknown         atomic.Uint64 // refusals for want of unauthenticated memory
+	connections     int
+	evicted         atomic.Uint64 // connections closed to make room
+	unserved        atomic.Uint64 // connections for which no room could be made
+	logger          *slog.Logger
+	lastLogged      atomic.Int64 // unix seconds
+	sinceLogged     atomic.Int64 // refusals
+}
+
+// NewLimits returns Limits.
+func NewLimits(o LimitOptions) *Limits {
+	share, wait := cmp.Or(o.AccountShare, 50), cmp.Or(o.Wait, 250*time.Millisecond)
+	bound := func(b Bound, requests int, bytes int64) *slots {
+		return newSlots(Bound{cmp.Or(b.Requests, requests), cmp.Or(b.Bytes, bytes)}, share, wait)
+	}
+	l := &Limits{
+		unauthenticated: budget{most: cmp.Or(o.Unauthenticated, 32<<20)}, connections: cmp.Or(o.Connections, 10_000), logger: o.Logger,
+	}
+	l.kinds[API] = bound(o.API, 256, 64<<20)
+	l.kinds[Webhooks] = bound(o.Webhooks, 512, 192<<20)
+	l.kinds[Operator] = newSlots(Bound{Bytes: 64 << 20}, 100, wait)
+	return l
+}
+
+// ErrOverloaded means that a request was refused because too much waits already.
+var ErrOverloaded = errors.Join(
+	fiber.NewError(fiber.StatusServiceUnavailable, unavailable),
+	relay.Errorf(relay.KindUnavailable, "too many requests at once"),
+)
+
+// Admit counts a request as one of an account until the handler returns, for surfaces
+// that authenticate by themselves. The error is ErrOverloaded.
+func Admit(c *fiber.Ctx, k Kind, acct account.ID) error {
+	s := stateOf(c)
+	if s == nil {
+		return nil // an app that was not created by New
+	}
+	if s.admitted {
+		return nil
+	}
+	s.kind, s.account = k, acct
+	return s.acquire(c)
+}
+
+// Waiting says that the rest of a request only waits. It no longer counts: what the
+// request did is done, and others may go on.
+func Waiting(c *fiber.Ctx) {
+	if s := stateOf(c); s != nil {
+		s.releaseSlot()
+	}
+}
+
+// acquire takes a slot for the request.
+func (r *requestState) acquire(c *fiber.Ctx) error {
+	if why := r.limits.kinds[r.kind].acquire(r.account); why != "" {
+		return r.refuse(c, r.kind.String(), why)
+	}
+	r.admitted = true
+	return nil
+}
+
+func (r *requestState) releaseSlot() {
+	if r.admitted {
+		r.limits.kinds[r.kind].release(r.account)
+		r.admitted = false
+	}
+}
+
+// refuse sets the header of a refusal.
+func (r *requestState) refuse(c *fiber.Ctx, kind string, why reason) error {
+	c.Set(fiber.HeaderRetryAfter, retryAfter)
+	r.limits.log(kind, why, r.account)
+	return ErrOverloaded
+}
+
+// logEvery limits the log of refusals.
+const logEvery = 10 // seconds
+
+func (l *Limits) log(kind string, why reason, acct account.ID) {
+	n, now, last := l.sinceLogged.Add(1), time.Now().Unix(), l.lastLogged.Load()
+	if now-last < logEvery || !l.lastLogged.CompareAndSwap(last, now) {
+		return
+	}
+	l.sinceLogged.Add(-n)
+	cmp.Or(l.logger, slog.Default()).Warn("requests refused: the gateway is overloaded", "kind", kind, "reason", string(why), "account", acct, "refused", n)
+}
+
+// LimitStats is the state of Limits; the keys are a kind's name, of Refused also a
+// reason.
+type LimitStats struct {
+	InFlight, Waiting map[string]int
+	Bytes             map[string]int64
+	Refused           map[[2]string]uint64 // since the start
+}
+
+// Stats returns what requests use now, and how many were refused.
+func (l *Limits) Stats() LimitStats {
+	out := LimitStats{InFlight: make(map[string]int), Waiting: make(map[string]int), Bytes: make(map[string]int64), Refused: map[[2]string]uint64{
+		{"connections", string(byEviction)}: l.evicted.Load(), {"connections", string(byFull)}: l.unserved.Load(),
+		{"unauthenticated", string(byBytes)}: l.unknown.Load(),
+	}}
+	for k, s := range l.kinds {
+		s.stats(Kind(k), &out)
+	}
+	return out
+}
+
+func (s *slots) stats(k Kind, out *LimitStats) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	name, reasons := k.String(), []reason{byBytes, byBytesOfShare}
+	if k != Operator {
+		reasons = append(reasons, byRequests, byShare)
+		out.InFlight[name], out.Waiting[name] = s.used, s.waiting
+	}
+	out.Bytes[name] = s.bytes
+	for _, why := range reasons {
+		out.Refused[[2]string{name, string(why)}] = s.refused[why]
+	}
+}

@@ -1,0 +1,199 @@
+package httpd
+
+import (
+	"container/list"
+	"sync"
+	"time"
+
+	"github.com/penstock/penstock/relay/account"
+)
+
+// slots bounds what the requests of one kind of traffic use at a time: slots, one
+// for each request that is worked on, and the memory of their bodies. It is safe for
+// concurrent use.
+//
+// A request that finds no slot waits a moment for one. A slot that becomes free goes
+// to the accounts with waiting requests in turns, however many requests each of them
+// has waiting, and an account never has more than its share. So an account that
+// floods delays its own requests, and a request of another account waits for one
+// turn at most.
+type slots struct {
+	bound Bound
+	share Bound // of one account
+	wait  time.Duration
+
+	mu       sync.Mutex
+	used     int
+	waiting  int
+	bytes    int64
+	accounts map[account.ID]*tenant // those with requests
+	turns    list.List              // of *tenant: those with waiting requests, in the order of their turns
+	refused  map[reason]uint64
+}
+
+// tenant is what the requests of an account use.
+type tenant struct {
+	used    int
+	bytes   int64
+	waiting list.List     // of chan struct{}, closed when the request gets a slot
+	turn    *list.Element // in turns, nil without waiting requests
+}
+
+// reason is why a request was refused, as the metric names it.
+type reason string
+
+const (
+	byRequests     reason = "requests" // every slot is taken
+	byShare        reason = "account"  // the account uses its share
+	byBytes        reason = "bytes"    // the bodies use their memory
+	byBytesOfShare reason = "account_bytes"
+	byFull         reason = "full"    // every connection is in use
+	byEviction     reason = "evicted" // the connection waited for its client longest
+)
+
+// newSlots returns slots of which an account may have a share, in percent.
+func newSlots(b Bound, percent int, wait time.Duration) *slots {
+	return &slots{
+		bound: b, wait: wait, accounts: make(map[account.ID]*tenant), refused: make(map[reason]uint64),
+		share: Bound{Requests: max(1, b.Requests*percent/100), Bytes: max(1, b.Bytes*int64(percent)/100)},
+	}
+}
+
+// acquire takes a slot for a request of an account, and waits for it if need be. It
+// returns why there is none, "" if there is one.
+func (s *slots) acquire(acct account.ID) reason {
+	s.mu.Lock()
+	t := s.tenant(acct)
+	if s.free(t) {
+		s.used++
+		t.used++
+		s.mu.Unlock()
+		return ""
+	}
+	granted := make(chan struct{})
+	place := t.waiting.PushBack(granted)
+	if t.turn == nil {
+		t.turn = s.turns.PushBack(t)
+	}
+	s.waiting++
+	s.mu.Unlock()
+	timer := time.NewTimer(s.wait)
+	defer timer.Stop()
+	select {
+	case <-granted:
+		return ""
+	case <-timer.C:
+		return s.leave(acct, t, place, granted)
+	}
+}
+
+// leave ends the wait of a request, unless it got a slot at the last moment.
+func (s *slots) leave(acct account.ID, t *tenant, place *list.Element, granted <-chan struct{}) reason {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case <-granted:
+		return ""
+	default:
+	}
+	why := byRequests
+	if t.used >= s.share.Requests {
+		why = byShare
+	}
+	s.stopWaiting(t, place)
+	s.forget(acct, t)
+	s.refused[why]++
+	return why
+}
+
+// release gives a slot back, to a request that waits if there is one.
+func (s *slots) release(acct account.ID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.tenant(acct)
+	s.used--
+	t.used--
+	for turn := s.turns.Front(); turn != nil; turn = turn.Next() {
+		next, ok := turn.Value.(*tenant)
+		if !ok || !s.free(next) {
+			continue
+		}
+		s.turns.MoveToBack(turn)
+		s.grant(next)
+		break
+	}
+	s.forget(acct, t)
+}
+
+// grant gives a slot to the request of an account that has waited longest.
+func (s *slots) grant(t *tenant) {
+	place := t.waiting.Front()
+	s.used++
+	t.used++
+	if granted, ok := place.Value.(chan struct{}); ok {
+		close(granted)
+	}
+	s.stopWaiting(t, place)
+}
+
+func (s *slots) stopWaiting(t *tenant, place *list.Element) {
+	t.waiting.Remove(place)
+	s.waiting--
+	if t.waiting.Len() == 0 {
+		s.turns.Remove(t.turn)
+		t.turn = nil
+	}
+}
+
+// reserve takes n bytes of memory for a body of an account. It returns why there are
+// none, "" if there are.
+func (s *slots) reserve(acct account.ID, n int64) reason {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.tenant(acct)
+	var why reason
+	switch {
+	case s.bytes+n > s.bound.Bytes:
+		why = byBytes
+	case t.bytes+n > s.share.Bytes:
+		why = byBytesOfShare
+	default:
+		s.bytes += n
+		t.bytes += n
+		return ""
+	}
+	s.forget(acct, t)
+	s.refused[why]++
+	return why
+}
+
+// unreserve gives n bytes back.
+func (s *slots) unreserve(acct account.ID, n int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.tenant(acct)
+	s.bytes -= n
+	t.bytes -= n
+	s.forget(acct, t)
+}
+
+// free reports whether a request of an account may have a slot now.
+func (s *slots) free(t *tenant) bool {
+	return s.used < s.bound.Requests && t.used < s.share.Requests
+}
+
+func (s *slots) tenant(acct account.ID) *tenant {
+	t := s.accounts[acct]
+	if t == nil {
+		t = new(tenant)
+		s.accounts[acct] = t
+	}
+	return t
+}
+
+// forget drops an account without requests.
+func (s *slots) forget(acct account.ID, t *tenant) {
+	if t.used == 0 && t.bytes == 0 && t.waiting.Len() == 0 {
+		delete(s.accounts, acct)
+	}
+}
