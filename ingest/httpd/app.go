@@ -67,7 +67,7 @@ func New(o Options) *App {
 		ReadTimeout:                  cmp.Or(o.ReadTimeout, 30*time.Second),
 		WriteTimeout:                 cmp.Or(o.WriteTimeout, 60*time.Second),
 		IdleTimeout:                  cmp.Or(o.IdleTimeout, 2*time.Minute),
-		ReadBufferSize:               16 << 10,
+		ReadBufferSize:               maxHead,
 		JSONEncoder:                  encode,
 		ErrorHandler:                 errorHandler(o.Logger),
 	})
@@ -80,6 +80,10 @@ func New(o Options) *App {
 	app.Use(guard(o))
 	return app
 }
+
+// maxHead bounds the head of a request, in bytes. Every open connection holds as much
+// memory.
+const maxHead = 8 << 10
 
 // encode encodes JSON without escaping & and <.
 func encode(v any) ([]byte, error) {
