@@ -105,18 +105,30 @@ func (l *load) connection(more func(n int64) bool) error {
 
 // readAnswer reads one answer; anything but 2xx ends the run.
 func readAnswer(r *bufio.Reader) error {
-	status, err := r.ReadSlice('\n')
-	if err != nil {
-		return err
+	status, err := readStatus(r)
+	if err == nil && status/100 != 2 {
+		err = fmt.Errorf("answer %d", status)
 	}
-	if len(status) < 12 || status[9] != '2' {
-		return fmt.Errorf("answer %q", strings.TrimSpace(string(status)))
+	return err
+}
+
+// readStatus reads one answer and returns its status.
+func readStatus(r *bufio.Reader) (status int, err error) {
+	first, err := r.ReadSlice('\n')
+	if err != nil {
+		return 0, err
+	}
+	if len(first) < 12 {
+		return 0, fmt.Errorf("answer %q", strings.TrimSpace(string(first)))
+	}
+	if status, err = strconv.Atoi(string(first[9:12])); err != nil {
+		return 0, err
 	}
 	length := 0
 	for {
 		line, err := r.ReadSlice('\n')
 		if err != nil {
-			return err
+			return status, err
 		}
 		if len(line) <= 2 {
 			break
@@ -126,7 +138,7 @@ func readAnswer(r *bufio.Reader) error {
 		}
 	}
 	_, err = r.Discard(length)
-	return err
+	return status, err
 }
 
 // request appends the request of the n-th frame.

@@ -50,7 +50,7 @@ func main() {
 	flag.IntVar(&s.sends, "sends", 50_000, "messages sent twice, over all rounds")
 	flag.IntVar(&s.kept, "kept", 0, "messages that a gateway with embedded back ends keeps, a multiple of 10,000, such as 1000000; 0 leaves it out")
 	flag.BoolVar(&s.embedded, "embedded", false, "measure the embedded back ends instead of PostgreSQL, Redis and InfluxDB")
-	flag.StringVar(&s.only, "only", "", "measure only frames, rules, relayed, hanging, readings, sims, sends or kept")
+	flag.StringVar(&s.only, "only", "", "measure only frames, overload, rules, relayed, hanging, readings, sims, sends or kept")
 	bare := flag.String("bare", "", "serve the bare handler on this address and do nothing else")
 	redis := flag.String("redis", "", "with -bare: the handler makes an HGETALL of this Redis")
 	flag.Parse()
@@ -86,7 +86,7 @@ func measure(ctx context.Context, s settings) error {
 	for _, part := range []struct {
 		name string
 		run  func(context.Context, *peers, settings, *report) error
-	}{{"frames", frames}, {"rules", ruled}, {"relayed", relayed}, {"hanging", hanging}, {"readings", readings}, {"sims", sims}, {"sends", sends}, {"kept", keeps}} {
+	}{{"frames", frames}, {"overload", overload}, {"rules", ruled}, {"relayed", relayed}, {"hanging", hanging}, {"readings", readings}, {"sims", sims}, {"sends", sends}, {"kept", keeps}} {
 		if s.only != "" && s.only != part.name {
 			continue
 		}

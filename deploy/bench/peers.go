@@ -143,6 +143,10 @@ accounts:
     locations: [{id: imported, name: Imported, imported: true}]
     decoders: [{id: bench, name: Bench, type: lorawan, codec: cayenne_lpp, sensors: [{sensor_type_id: temperature, key: temperature_1}]}]
     relays: {geo: [{id: g1, prefix: "4478000", action: http_get, parameters: ["http://%s/sms?m=%%m&o=%%o&d=%%d"]}%s]}
+  - name: quiet
+    tokens: [{token: quiet-token-0123456, scopes: [webhook]}]
+    locations: [{id: imported, name: Imported, imported: true}]
+    decoders: [{id: bench, name: Bench, type: lorawan, codec: cayenne_lpp, sensors: [{sensor_type_id: temperature, key: temperature_1}]}]
   - {name: small, tokens: [{token: small-token-0123456, scopes: [cellular]}]}
 `
 

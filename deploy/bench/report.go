@@ -24,6 +24,7 @@ type report struct {
 	answers                     []answers
 	lists                       *lists
 	kept                        *kept
+	overloaded                  *overloaded
 	sends, idleSends            []sendRound
 }
 
@@ -122,6 +123,7 @@ func (r *report) print(out io.Writer) {
 	if len(r.frames)+len(r.relayed) > 0 {
 		r.printLoads(table(out))
 	}
+	r.printOverload(table(out))
 	r.printCPU(say)
 	r.printRest(say)
 	if len(r.answers) > 0 {
