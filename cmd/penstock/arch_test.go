@@ -73,7 +73,7 @@ func doors() map[string][]string {
 		"github.com/gofiber/fiber":                 {"ingest", "deploy/bench"},
 		"github.com/valyala/fasthttp":              {"delivery/httpout", "ingest", "deploy/bench"},
 		"github.com/redis/go-redis":                {"relay/cache"},
-		"github.com/jackc/pgx":                     {"relay/sqlstore", "deploy/bench"},
+		"github.com/jackc/pgx":                     {"relay/sqlstore", "deploy/bench", "deploy/servers"},
 		"github.com/pressly/goose":                 {"relay/sqlstore"},
 		"github.com/hibiken/asynq":                 {"delivery/queue/timer"},
 		"github.com/expr-lang/expr":                {"decoders/script"},

@@ -5,6 +5,8 @@ import (
 	"os/exec"
 
 	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/deploy/servers"
 )
 
 // serveBare is the floor: the same framework, doing nothing.
@@ -28,11 +30,11 @@ func (p *peers) bare(ctx context.Context) (*bare, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &bare{addr: freeAddr()}
-	if b.proc, err = p.start(ctx, "bare", nil, self, "-bare", b.addr); err != nil {
+	b := &bare{addr: servers.FreeAddr()}
+	if b.proc, err = p.Start(ctx, "bare", nil, self, "-bare", b.addr); err != nil {
 		return nil, err
 	}
-	return b, reachable(ctx, b.addr)
+	return b, servers.Reachable(ctx, b.addr)
 }
 
 // round measures the floor with the load that the gateway gets: the same

@@ -142,7 +142,7 @@ func (f *fleet) lines(b []byte, from int) []byte {
 }
 
 func (f *fleet) write(ctx context.Context, lines []byte) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, f.daemon.influx+"/write?db=bench&precision=s", bytes.NewReader(lines))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, f.daemon.influx()+"/write?db=bench&precision=s", bytes.NewReader(lines))
 	if err != nil {
 		return err
 	}
@@ -176,13 +176,13 @@ func (f *fleet) settle(ctx context.Context, _ settings) error {
 	defer cancel()
 	tick := time.NewTicker(2 * time.Second)
 	defer tick.Stop()
-	for busy := cpuOf(f.daemon.servers.influx); ; {
+	for busy := cpuOf(f.daemon.beside.influx); ; {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
 		}
-		now := cpuOf(f.daemon.servers.influx)
+		now := cpuOf(f.daemon.beside.influx)
 		if now-busy < 100*time.Millisecond {
 			return nil
 		}

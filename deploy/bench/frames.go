@@ -11,6 +11,8 @@ import (
 	"runtime"
 	"strings"
 	"time"
+
+	"github.com/penstock/penstock/deploy/servers"
 )
 
 // frames measures accepting and storing beside the bare handler, in turns, so
@@ -20,7 +22,7 @@ func frames(ctx context.Context, p *peers, s settings, r *report) error {
 	if err != nil {
 		return err
 	}
-	defer p.kill(floor.proc)
+	defer servers.End(floor.proc)
 	d, err := p.daemon(ctx, s)
 	if err != nil {
 		return err
@@ -88,7 +90,7 @@ const metricsEvery = 100 * time.Millisecond
 
 // stored waits until so many frames were processed.
 func (d *daemon) stored(ctx context.Context, n int64) error {
-	return untilEvery(ctx, metricsEvery, 2*time.Minute, "every frame processed", func() bool {
+	return servers.UntilEvery(ctx, metricsEvery, 2*time.Minute, "every frame processed", func() bool {
 		return d.metric("penstock_processed_total{kind=\"uplink\"}") == n
 	})
 }
@@ -114,7 +116,7 @@ func warm(ctx context.Context, d *daemon, floor *bare, s settings) (int64, error
 
 // countPoints asks the store itself.
 func (d *daemon) countPoints(ctx context.Context) (int64, error) {
-	if d.influx == "" {
+	if d.beside.influx == nil {
 		return d.countEmbedded(ctx)
 	}
 	q := url.Values{"db": {"bench"}, "q": {`SELECT count(value) FROM temperature`}}
@@ -123,7 +125,7 @@ func (d *daemon) countPoints(ctx context.Context) (int64, error) {
 			Series []struct{ Values [][]any }
 		}
 	}
-	if err := getJSON(ctx, d.influx+"/query?"+q.Encode(), "", &answer); err != nil {
+	if err := getJSON(ctx, d.influx()+"/query?"+q.Encode(), "", &answer); err != nil {
 		return 0, err
 	}
 	if len(answer.Results) == 0 || len(answer.Results[0].Series) == 0 {

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/penstock/penstock/deploy/servers"
 )
 
 // How the endpoint that hangs is measured: so many endpoints work, each run
@@ -163,11 +165,11 @@ func (c *clinic) run(ctx context.Context, d *daemon, s settings, run int, sick b
 	if err != nil {
 		return 0, err
 	}
-	if err := until(ctx, time.Minute, "every message at the endpoints that work", func() bool { return c.arrived() == healthy }); err != nil {
+	if err := servers.Until(ctx, time.Minute, "every message at the endpoints that work", func() bool { return c.arrived() == healthy }); err != nil {
 		return 0, err
 	}
 	c.letGo()
-	return c.p99(), until(ctx, 2*time.Minute, "nothing under way", func() bool {
+	return c.p99(), servers.Until(ctx, 2*time.Minute, "nothing under way", func() bool {
 		return d.metric("penstock_deliveries_running") == 0 && d.metric("penstock_deliveries_waiting") == 0
 	})
 }

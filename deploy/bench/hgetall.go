@@ -11,6 +11,8 @@ import (
 	"sync"
 
 	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/deploy/servers"
 )
 
 // serveHGETALL is the floor of the latest readings: the same framework, one
@@ -109,9 +111,9 @@ func (p *peers) hgetall(ctx context.Context, redis string) (*bare, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &bare{addr: freeAddr()}
-	if b.proc, err = p.start(ctx, "hgetall", nil, self, "-bare", b.addr, "-redis", redis); err != nil {
+	b := &bare{addr: servers.FreeAddr()}
+	if b.proc, err = p.Start(ctx, "hgetall", nil, self, "-bare", b.addr, "-redis", redis); err != nil {
 		return nil, err
 	}
-	return b, reachable(ctx, b.addr)
+	return b, servers.Reachable(ctx, b.addr)
 }

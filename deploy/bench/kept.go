@@ -14,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/penstock/penstock/deploy/servers"
 )
 
 const (
@@ -109,7 +111,7 @@ func (d *daemon) fillKept(ctx context.Context, k *kept, s settings) error {
 	}); err != nil {
 		return err
 	}
-	return until(ctx, time.Hour, "everything sent or dead", func() bool {
+	return servers.Until(ctx, time.Hour, "everything sent or dead", func() bool {
 		return d.metric(`penstock_carrier_sending_accepted_total{carrier="simulator"}`) >= k.messages && d.metric("penstock_deliveries_dead_total") >= k.dead
 	})
 }
@@ -198,7 +200,7 @@ func (d *daemon) restart(ctx context.Context, s settings) (err error) {
 
 // resident is the memory that the gateway has now, in bytes.
 func (d *daemon) resident() int64 {
-	fields := procStat(fmt.Sprintf("/proc/%d/stat", d.pid()))
+	fields := servers.Stat(d.pid())
 	if len(fields) < 22 {
 		return 0
 	}

@@ -17,6 +17,8 @@ import (
 	"os"
 	"os/signal"
 	"time"
+
+	"github.com/penstock/penstock/deploy/servers"
 )
 
 // settings is how much is measured.
@@ -80,8 +82,8 @@ func measure(ctx context.Context, s settings) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	p := &peers{dir: dir, sink: "127.0.0.1:9"}
-	defer p.stop()
+	p := &peers{Run: servers.Run{Dir: dir}, sink: "127.0.0.1:9"}
+	defer p.Stop()
 	r := report{settings: s}
 	for _, part := range []struct {
 		name string

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/penstock/penstock/deploy/servers"
 )
 
 // How overload is measured.
@@ -197,7 +199,7 @@ func slowClients(ctx context.Context, d *site, o *overloaded) error {
 		}
 		wg.Go(func() { drip(slow, d.addr, request, begin, count) })
 	}
-	err := until(ctx, time.Minute, "every slow connection open", func() bool { return heads.Load()+bodies.Load() >= slowConns })
+	err := servers.Until(ctx, time.Minute, "every slow connection open", func() bool { return heads.Load()+bodies.Load() >= slowConns })
 	if err == nil {
 		c := d.crowd(d.s.conns, healthyRate)
 		o.healthy, err = d.run(ctx, c, 2*d.s.seconds)

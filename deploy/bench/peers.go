@@ -2,10 +2,8 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -15,56 +13,20 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/penstock/penstock/deploy/servers"
 )
 
-// peers are the processes of a run.
+// peers are the processes of a run and what the next gateway is given.
 type peers struct {
-	dir   string
-	procs []*exec.Cmd
-	runs  int
-	sink  string // where the relay sends
+	servers.Run
+	runs int
+	sink string // where the relay sends
 	// config is a configuration file of the next gateway; empty: none.
 	config string
 	// relays are further ones, each with a comma in front.
 	relays string
 }
-
-// start starts a process whose output goes to a file of the run.
-func (p *peers) start(ctx context.Context, name string, env []string, command string, args ...string) (*exec.Cmd, error) {
-	cmd := exec.CommandContext(ctx, command, args...)
-	cmd.Env = append(os.Environ(), env...)
-	return cmd, p.launch(name, cmd)
-}
-
-func (p *peers) launch(name string, cmd *exec.Cmd) error {
-	out, err := os.Create(filepath.Join(p.dir, name+strconv.Itoa(len(p.procs))+".log"))
-	if err != nil {
-		return err
-	}
-	defer func() { _ = out.Close() }()
-	cmd.Stdout, cmd.Stderr = out, out
-	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	p.procs = append(p.procs, cmd)
-	return nil
-}
-
-func (p *peers) kill(cmd *exec.Cmd) {
-	_ = cmd.Cancel()
-	_ = cmd.Wait()
-}
-
-func (p *peers) stop() {
-	for _, cmd := range p.procs {
-		if cmd.ProcessState == nil {
-			p.kill(cmd)
-		}
-	}
-}
-
-// startTime bounds how long a process may take to answer.
-const startTime = time.Minute
 
 // daemon is a gateway under load.
 type daemon struct {
@@ -72,18 +34,15 @@ type daemon struct {
 	cmd         *exec.Cmd
 	dir         string // its data directory
 	env         []string
-	servers     servers
+	beside      backends
 	addr, token string
-	influx      string // its URL
-	redis       string // its address
-	postgres    string // its address
 }
 
 // daemon starts a gateway with fresh back ends and an inventory for the bench.
 func (p *peers) daemon(ctx context.Context, s settings) (*daemon, error) {
 	p.runs++
-	d := &daemon{peers: p, addr: freeAddr(), token: "bench-token-0123456"}
-	dir := filepath.Join(p.dir, "run"+strconv.Itoa(p.runs))
+	d := &daemon{peers: p, addr: servers.FreeAddr(), token: "bench-token-0123456"}
+	dir := filepath.Join(p.Dir, "run"+strconv.Itoa(p.runs))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -108,10 +67,10 @@ func (p *peers) daemon(ctx context.Context, s settings) (*daemon, error) {
 
 // run starts the gateway and waits until it is ready.
 func (d *daemon) run(ctx context.Context, s settings) (err error) {
-	if d.cmd, err = d.peers.start(ctx, "penstock", d.env, s.binary, "serve", "--config", d.peers.config); err != nil {
+	if d.cmd, err = d.peers.Start(ctx, "penstock", d.env, s.binary, "serve", "--config", d.peers.config); err != nil {
 		return err
 	}
-	return d.peers.explain(d.cmd, until(ctx, startTime, "the gateway ready", func() bool {
+	return servers.Explain(d.cmd, servers.Until(ctx, servers.StartTime, "the gateway ready", func() bool {
 		resp, err := http.Get("http://" + d.addr + "/readyz")
 		if err != nil {
 			return false
@@ -119,19 +78,6 @@ func (d *daemon) run(ctx context.Context, s settings) (err error) {
 		_ = resp.Body.Close()
 		return resp.StatusCode == http.StatusOK
 	}))
-}
-
-// explain adds the end of what a process said to an error about it.
-func (p *peers) explain(cmd *exec.Cmd, err error) error {
-	if err == nil {
-		return nil
-	}
-	f, ok := cmd.Stdout.(*os.File)
-	if !ok {
-		return err
-	}
-	text, _ := os.ReadFile(f.Name())
-	return fmt.Errorf("%s: %w; it said:\n%s", filepath.Base(cmd.Path), err, text[max(0, len(text)-2000):])
 }
 
 const inventoryText = `
@@ -177,74 +123,20 @@ func (d *daemon) metric(name string) int64 {
 
 func executable() (string, error) { return os.Executable() }
 
-// freeAddr is a loopback address that nobody uses now.
-func freeAddr() string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "127.0.0.1:0"
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
-}
-
-func reachable(ctx context.Context, addr string) error {
-	return until(ctx, startTime, addr+" reachable", func() bool {
-		c, err := net.Dial("tcp", addr)
-		if err != nil {
-			return false
-		}
-		_ = c.Close()
-		return true
-	})
-}
-
-// until waits for a condition.
-func until(ctx context.Context, atMost time.Duration, what string, cond func() bool) error {
-	return untilEvery(ctx, 20*time.Millisecond, atMost, what, cond)
-}
-
-// untilEvery waits for a condition that is looked at as often as every says.
-func untilEvery(ctx context.Context, every, atMost time.Duration, what string, cond func() bool) error {
-	ctx, cancel := context.WithTimeout(ctx, atMost)
-	defer cancel()
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	for !cond() {
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("waiting for %s: %w", what, ctx.Err())
-		case <-tick.C:
-		}
-	}
-	return nil
-}
-
 // userHZ is the unit of times in /proc, the same on every Linux.
 const userHZ = 100
 
 // cpu is the processor time that a process has used.
-func cpu(pid int) time.Duration { return ticks(procStat(fmt.Sprintf("/proc/%d/stat", pid)), 11, 12) }
+func cpu(pid int) time.Duration { return ticks(servers.Stat(pid), 11, 12) }
 
 // cpuWithChildren is that of a process and of its children, those that have ended
 // included.
 func cpuWithChildren(pid int) time.Duration {
-	all := ticks(procStat(fmt.Sprintf("/proc/%d/stat", pid)), 11, 12, 13, 14)
-	names, _ := filepath.Glob("/proc/[0-9]*/stat")
-	for _, name := range names {
-		if f := procStat(name); len(f) > 1 && f[1] == strconv.Itoa(pid) {
-			all += ticks(f, 11, 12)
-		}
+	all := ticks(servers.Stat(pid), 11, 12, 13, 14)
+	for _, child := range servers.Children(pid) {
+		all += ticks(servers.Stat(child), 11, 12)
 	}
 	return all
-}
-
-// procStat is the fields of a process behind its name, none if it has ended.
-func procStat(name string) []string {
-	b, err := os.ReadFile(name)
-	if err != nil {
-		return nil
-	}
-	return strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
 }
 
 func ticks(fields []string, which ...int) time.Duration {

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/penstock/penstock/deploy/servers"
 )
 
 // query is one thing that is asked of the fleet: of the gateway, and of what it
@@ -100,16 +102,16 @@ func (f *fleet) ask(m member, selection string, from, to time.Time, rest string)
 	text := selection + " WHERE account = $account AND device_id = $device AND time >= " + strconv.FormatInt(from.UnixNano(), 10) +
 		" AND time <= " + strconv.FormatInt(to.UnixNano(), 10) + rest
 	q := url.Values{"db": {"bench"}, "epoch": {"ns"}, "q": {text}, "params": {`{"account":"1","device":"` + m.id + `"}`}}
-	return f.request(f.daemon.influx + "/query?" + q.Encode())
+	return f.request(f.daemon.influx() + "/query?" + q.Encode())
 }
 
 // measure runs every query on both sides, in turns.
 func (f *fleet) measure(ctx context.Context, p *peers, s settings, r *report) error {
-	hgetall, err := p.hgetall(ctx, f.daemon.redis)
+	hgetall, err := p.hgetall(ctx, f.daemon.beside.redis.Addr)
 	if err != nil {
 		return err
 	}
-	defer p.kill(hgetall.proc)
+	defer servers.End(hgetall.proc)
 	for _, q := range f.queries(hgetall.addr) {
 		a := answers{query: q}
 		for round := range s.rounds + 1 {

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/penstock/penstock/deploy/servers"
 )
 
 // sink is the endpoint of a relay: it answers 200 and remembers which messages
@@ -105,7 +107,7 @@ func (d *daemon) relay(ctx context.Context, target *sink, numbers span, s settin
 		return r, err
 	}
 	r.accepted = time.Since(start)
-	if err := until(ctx, 5*time.Minute, "every message at the sink", func() bool {
+	if err := servers.Until(ctx, 5*time.Minute, "every message at the sink", func() bool {
 		n, _ := target.counts()
 		return n == numbers.end
 	}); err != nil {

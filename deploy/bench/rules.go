@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+
+	"github.com/penstock/penstock/deploy/servers"
 )
 
 // How many rules there are, and how many devices send beside them. One rule of a
@@ -32,7 +34,7 @@ func ruled(ctx context.Context, p *peers, s settings, r *report) error {
 	if err != nil {
 		return err
 	}
-	defer p.kill(floor.proc)
+	defer servers.End(floor.proc)
 	var both [2]*daemon
 	var sent [2]int64
 	for i := range both {

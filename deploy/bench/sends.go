@@ -20,6 +20,8 @@ import (
 	"github.com/linxGnu/gosmpp"
 	"github.com/linxGnu/gosmpp/data"
 	"github.com/linxGnu/gosmpp/pdu"
+
+	"github.com/penstock/penstock/deploy/servers"
 )
 
 const (
@@ -120,23 +122,23 @@ func sends(ctx context.Context, p *peers, s settings, r *report) error {
 // nodeSMSC starts the SMSC of the tests, which deploy/test-deps.sh installs, and
 // returns its address.
 func (p *peers) nodeSMSC(ctx context.Context) (string, error) {
-	addr := freeAddr()
+	addr := servers.FreeAddr()
 	_, port, _ := net.SplitHostPort(addr)
 	modules, err := filepath.Abs(filepath.Join(".tools", "node", "node_modules"))
 	if err != nil {
 		return "", err
 	}
-	cmd, err := p.start(ctx, "smsc", []string{"NODE_PATH=" + modules},
+	cmd, err := p.Start(ctx, "smsc", []string{"NODE_PATH=" + modules},
 		"node", "cmd/penstock/testdata/smsc.js", "silent=yes", "receipts=no", "input=no", "port="+port)
 	if err != nil {
 		return "", err
 	}
-	return addr, p.explain(cmd, reachable(ctx, addr))
+	return addr, servers.Explain(cmd, servers.Reachable(ctx, addr))
 }
 
 // sendsTo measures against one SMSC.
 func (p *peers) sendsTo(ctx context.Context, addr string, s settings, r *report) (rounds []sendRound, err error) {
-	p.config = filepath.Join(p.dir, "sends.yaml")
+	p.config = filepath.Join(p.Dir, "sends.yaml")
 	defer func() { p.config = "" }()
 	text := fmt.Sprintf("carriers:\n  - {type: smpp, name: far, addr: %q, system_id: bench, password: secret, window: %d}\n", addr, smppWindow)
 	if err := os.WriteFile(p.config, []byte(text), 0o600); err != nil {
@@ -170,7 +172,7 @@ func (d *daemon) submitted() int64 {
 }
 
 func (d *daemon) awaitSubmitted(ctx context.Context, n int64) error {
-	return until(ctx, 2*time.Minute, fmt.Sprintf("%d messages at the SMSC", n), func() bool { return d.submitted() >= n })
+	return servers.Until(ctx, 2*time.Minute, fmt.Sprintf("%d messages at the SMSC", n), func() bool { return d.submitted() >= n })
 }
 
 func (d *daemon) sendRound(ctx context.Context, n int64, s settings) (r sendRound, err error) {

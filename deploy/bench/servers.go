@@ -2,16 +2,14 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"net"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"time"
+
+	"github.com/penstock/penstock/deploy/servers"
 )
 
-// servers are the back ends beside a gateway, nil if they are embedded.
-type servers struct{ postgres, redis, influx *exec.Cmd }
+// backends are the servers beside a gateway, nil if they are embedded.
+type backends struct{ postgres, redis, influx *servers.Server }
 
 // used is the processor time of what runs beside the gateway.
 type used struct{ postgres, redis, influx, client time.Duration }
@@ -19,69 +17,31 @@ type used struct{ postgres, redis, influx, client time.Duration }
 // startServers starts a PostgreSQL, a Redis that syncs every second, as it comes,
 // and an influxd.
 func (d *daemon) startServers(ctx context.Context, dir string) (env []string, err error) {
-	for _, start := range []func(context.Context, string) error{d.startPostgres, d.startRedis, d.startInflux} {
-		if err := start(ctx, dir); err != nil {
-			return nil, err
-		}
+	b := &d.beside
+	if b.postgres, err = d.peers.Postgres(ctx); err != nil {
+		return nil, err
+	}
+	if b.redis, err = d.peers.Redis(ctx, dir, "--appendonly", "yes"); err != nil {
+		return nil, err
+	}
+	if b.influx, err = d.peers.Influx(ctx, dir); err != nil {
+		return nil, err
 	}
 	return []string{
-		"PENSTOCK_DATABASE_URL=postgres://postgres@" + d.postgres + "/postgres?sslmode=disable", "PENSTOCK_REDIS_URL=redis://" + d.redis,
-		"PENSTOCK_INFLUX_URL=" + d.influx, "PENSTOCK_INFLUX_BUCKET=bench",
+		"PENSTOCK_DATABASE_URL=" + servers.PostgresURL(b.postgres.Addr), "PENSTOCK_REDIS_URL=redis://" + b.redis.Addr,
+		"PENSTOCK_INFLUX_URL=" + d.influx(), "PENSTOCK_INFLUX_BUCKET=bench",
 	}, nil
 }
 
-func (d *daemon) startPostgres(ctx context.Context, _ string) (err error) {
-	d.servers.postgres, d.postgres, err = d.peers.startPostgres(ctx)
-	return err
-}
+// influx is the URL of the InfluxDB.
+func (d *daemon) influx() string { return "http://" + d.beside.influx.Addr }
 
-func (d *daemon) startRedis(ctx context.Context, dir string) (err error) {
-	d.redis = freeAddr()
-	_, port, _ := net.SplitHostPort(d.redis)
-	d.servers.redis, err = d.peers.start(ctx, "redis", nil, "redis-server", "--port", port, "--bind", "127.0.0.1", "--dir", dir,
-		"--appendonly", "yes", "--maxmemory-policy", "noeviction", "--save", "")
-	if err != nil {
-		return err
-	}
-	return d.peers.explain(d.servers.redis, reachable(ctx, d.redis))
-}
-
-func (d *daemon) startInflux(ctx context.Context, dir string) (err error) {
-	addr, conf := freeAddr(), filepath.Join(dir, "influxd.conf")
-	text := fmt.Sprintf(influxText, freeAddr(), dir, dir, dir, addr)
-	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
-		return err
-	}
-	d.influx = "http://" + addr
-	if d.servers.influx, err = d.peers.start(ctx, "influxd", nil, "influxd", "-config", conf); err != nil {
-		return err
-	}
-	return d.peers.explain(d.servers.influx, reachable(ctx, addr))
-}
-
-const influxText = `
-reporting-disabled = true
-bind-address = "%s"
-[meta]
-dir = "%s/meta"
-[data]
-dir = "%s/data"
-wal-dir = "%s/wal"
-query-log-enabled = false
-[http]
-bind-address = "%s"
-log-enabled = false
-flux-enabled = true
-[monitor]
-store-enabled = false
-[logging]
-level = "error"
-`
+func (b backends) all() []*servers.Server { return []*servers.Server{b.postgres, b.redis, b.influx} }
 
 func (d *daemon) stopServers() {
-	for _, cmd := range []*exec.Cmd{d.servers.postgres, d.servers.redis, d.servers.influx} {
-		if cmd != nil {
-			d.peers.kill(cmd)
+	for _, s := range d.beside.all() {
+		if s != nil {
+			servers.End(s.Cmd)
 		}
 	}
 }
@@ -89,18 +49,17 @@ func (d *daemon) stopServers() {
 // used returns the processor time since the start, 0 for a server that there is
 // not.
 func (d *daemon) used() used {
-	return used{
-		postgres: cpuOf(d.servers.postgres), redis: cpuOf(d.servers.redis), influx: cpuOf(d.servers.influx), client: cpu(os.Getpid()),
-	}
+	b := d.beside
+	return used{postgres: cpuOf(b.postgres), redis: cpuOf(b.redis), influx: cpuOf(b.influx), client: cpu(os.Getpid())}
 }
 
 func (u used) since(before used) used {
 	return used{u.postgres - before.postgres, u.redis - before.redis, u.influx - before.influx, u.client - before.client}
 }
 
-func cpuOf(cmd *exec.Cmd) time.Duration {
-	if cmd == nil {
+func cpuOf(s *servers.Server) time.Duration {
+	if s == nil {
 		return 0
 	}
-	return cpuWithChildren(cmd.Process.Pid)
+	return cpuWithChildren(s.Cmd.Process.Pid)
 }

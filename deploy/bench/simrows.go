@@ -43,11 +43,6 @@ const (
 	blockSize = 2048 // SIMs of a stretch; a list of fewer has stretches of its first column only
 )
 
-// dialPostgres connects to the database that initdb makes, without a password.
-func dialPostgres(ctx context.Context, addr string) (*pgx.Conn, error) {
-	return pgx.Connect(ctx, "postgres://postgres@"+addr+"/postgres?sslmode=disable")
-}
-
 // fillBoth fills two accounts and leaves the tables as the server's housekeeping
 // would. It returns how many bytes a SIM of the first one takes on disk.
 func fillBoth(ctx context.Context, c *pgx.Conn, large, small herd) (float64, error) {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/penstock/penstock/deploy/servers"
 )
 
 // herd is an account and its SIMs, n of them.
@@ -48,7 +50,7 @@ func sims(ctx context.Context, p *peers, s settings, r *report) error {
 		return err
 	}
 	defer d.stop()
-	c, err := dialPostgres(ctx, d.postgres)
+	c, err := servers.DialPostgres(ctx, d.beside.postgres.Addr)
 	if err != nil {
 		return err
 	}

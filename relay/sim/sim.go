@@ -59,7 +59,7 @@ type SIM struct {
 }
 
 // InService reports whether a SIM is active and no job is about to change that.
-func (s *SIM) InService() bool { return s.State == Active && s.Requested == Active }
+func (one *SIM) InService() bool { return one.State == Active && one.Requested == Active }
 
 // Cap is what happens when a monthly limit is reached.
 type Cap string

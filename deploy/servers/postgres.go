@@ -1,4 +1,4 @@
-package main
+package servers
 
 import (
 	"context"
@@ -12,48 +12,64 @@ import (
 	"slices"
 	"strconv"
 	"syscall"
+
+	"github.com/jackc/pgx/v5"
 )
 
-// startPostgres starts a PostgreSQL with its defaults, so that a commit is on disk
-// when it is answered.
-func (p *peers) startPostgres(ctx context.Context) (*exec.Cmd, string, error) {
-	dir, err := p.postgresDir()
+// Postgres starts a PostgreSQL with its defaults, so that a commit is on disk when
+// it is answered. Its database is postgres, its user too, without a password.
+func (r *Run) Postgres(ctx context.Context, args ...string) (*Server, error) {
+	dir, err := r.postgresDir()
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	data := filepath.Join(dir, "data")
 	initdb := postgresCommand(ctx, dir, "initdb", "-D", data, "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync")
 	if out, err := initdb.CombinedOutput(); err != nil {
-		return nil, "", fmt.Errorf("initdb: %w\n%s", err, out)
+		return nil, fmt.Errorf("initdb: %w\n%s", err, out)
 	}
-	addr := freeAddr()
-	_, port, _ := net.SplitHostPort(addr)
-	cmd := postgresCommand(ctx, dir, "postgres", "-D", data, "-p", port, "-h", "127.0.0.1", "-k", "")
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGQUIT) } // it ends its children
-	if err := p.launch("postgres", cmd); err != nil {
-		return nil, "", err
+	s := &Server{Addr: FreeAddr()}
+	_, port, _ := net.SplitHostPort(s.Addr)
+	args = append([]string{"-D", data, "-p", port, "-h", "127.0.0.1", "-k", ""}, args...)
+	s.launch = func(ctx context.Context) (*exec.Cmd, error) {
+		cmd := postgresCommand(ctx, dir, "postgres", args...)
+		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGQUIT) } // it ends its children
+		return cmd, r.Launch("postgres", cmd)
 	}
-	return cmd, addr, p.explain(cmd, until(ctx, startTime, addr+" reachable", func() bool {
-		c, err := dialPostgres(ctx, addr)
-		if err == nil {
-			_ = c.Close(ctx)
-		}
-		return err == nil
-	}))
+	s.ready = func(ctx context.Context) error {
+		return Until(ctx, StartTime, s.Addr+" reachable", func() bool {
+			c, err := DialPostgres(ctx, s.Addr)
+			if err == nil {
+				_ = c.Close(ctx)
+			}
+			return err == nil
+		})
+	}
+	return s, s.Start(ctx)
+}
+
+// DialPostgres connects to the database of a server that Postgres started.
+func DialPostgres(ctx context.Context, addr string) (*pgx.Conn, error) {
+	return pgx.Connect(ctx, PostgresURL(addr))
+}
+
+// PostgresURL is the URL of the database of a server, directly or through a proxy.
+func PostgresURL(addr string) string {
+	return "postgres://postgres@" + addr + "/postgres?sslmode=disable"
 }
 
 // postgresDir makes a directory of the user that the server runs as, who must be
 // able to reach it.
-func (p *peers) postgresDir() (string, error) {
-	dir := filepath.Join(p.dir, "postgres"+strconv.Itoa(p.runs))
-	if err := os.Mkdir(dir, 0o700); err != nil {
+func (r *Run) postgresDir() (string, error) {
+	dir, err := os.MkdirTemp(r.Dir, "postgres")
+	if err != nil {
 		return "", err
 	}
 	who := postgresUser()
 	if who == nil {
 		return dir, nil
 	}
-	return dir, errors.Join(os.Chmod(p.dir, 0o711), os.Chown(dir, int(who.Uid), int(who.Gid)))
+	return dir, errors.Join(os.Chmod(r.Dir, 0o711), os.Chown(dir, int(who.Uid), int(who.Gid)))
 }
 
 // postgresCommand is one of PostgreSQL's programs.
