@@ -9,9 +9,11 @@ LDFLAGS          := -s -w -X main.version=$(VERSION)
 # How long each fuzz target runs, and which packages test and golden cover.
 FUZZTIME ?= 10s
 PKG      ?= ./...
+# Flags of make chaos, such as -seed 7.
+CHAOS    ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help build run deps test race check arch golden fuzz bench cover image
+.PHONY: help build run deps test race check arch golden fuzz bench chaos cover image
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,6 +53,9 @@ fuzz: ## run every fuzz target for FUZZTIME (10s) each
 bench: build ## load the daemon with frames and SMS and print the table of docs/benchmarks.md
 	go run ./deploy/bench
 	go test -run '^$$' -bench BenchmarkVerify ./relay/ledger/merkle
+
+chaos: build ## break gateways, back ends and endpoints under load and print what was lost: 0 (docs/reliability.md)
+	go run ./deploy/chaos $(CHAOS)
 
 cover: ## what the tests cover, per function, and coverage.html
 	@mkdir -p bin

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// answer is what a gateway answered.
+type answer struct {
+	of     string // the request
+	status int
+	body   string
+}
+
+func (a answer) done() bool { return a.status >= 200 && a.status <= 299 }
+
+// away reports whether something is away for now: no answer, or one that says so.
+func (a answer) away() bool {
+	switch a.status {
+	case 0, http.StatusServiceUnavailable, http.StatusFailedDependency, http.StatusRequestTimeout, http.StatusTooManyRequests:
+		return true
+	}
+	return false
+}
+
+// gateway is the one for the next request.
+func (s *site) gateway() *gateway {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.next++
+	return s.gateways[s.next%len(s.gateways)]
+}
+
+// call makes a request of the account; headers are names and values in turns. The
+// status is 0 if there was no answer.
+func (s *site) call(ctx context.Context, method, path, body string, headers ...string) answer {
+	a := answer{of: method + " " + path}
+	req, err := http.NewRequestWithContext(ctx, method, "http://"+s.gateway().addr+path, strings.NewReader(body))
+	if err != nil {
+		a.body = err.Error()
+		return a
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	req.Header.Set("X-Auth-Token", token) // what /v2 and /v3 ask for
+	req.Header.Set("Content-Type", "application/json")
+	for i := 0; i+1 < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	resp, err := s.client.Do(req)
+	if err != nil {
+		a.body = err.Error()
+		return a
+	}
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		a.body = err.Error()
+		return a
+	}
+	a.status, a.body = resp.StatusCode, string(text)
+	return a
+}
+
+// once makes a request that a second one would do twice, and notes an answer that
+// nothing explains, or a lost one.
+func (s *site) once(ctx context.Context, kind, method, path, body string, headers ...string) answer {
+	a := s.call(ctx, method, path, body, headers...)
+	s.judge(kind, a)
+	if a.away() {
+		s.ledger.noAnswer(kind)
+	}
+	return a
+}
+
+// judge counts an answer that something is away, and notes one that nothing
+// explains.
+func (s *site) judge(kind string, a answer) {
+	switch {
+	case a.away():
+		s.ledger.mu.Lock()
+		s.ledger.away++
+		s.ledger.mu.Unlock()
+	case !a.done():
+		s.ledger.refuse(kind, a)
+	}
+}
+
+// retryEvery is the pause of a sender that got no answer.
+const retryEvery = 200 * time.Millisecond
+
+// repeat repeats a request that may come twice until the answer is not that
+// something is away, or the load ends.
+func (s *site) repeat(ctx context.Context, kind, method, path, body string, headers ...string) (a answer, again bool) {
+	tick := time.NewTicker(retryEvery)
+	defer tick.Stop()
+	for {
+		a = s.call(ctx, method, path, body, headers...)
+		if !a.away() {
+			if !a.done() && !(again && a.status == http.StatusNotFound) {
+				s.ledger.refuse(kind, a)
+			}
+			return a, again
+		}
+		again = true
+		s.judge(kind, a)
+		select {
+		case <-tick.C:
+		case <-s.done:
+			return a, again
+		case <-ctx.Done():
+			return a, again
+		}
+	}
+}
+
+// load reads an answer of the account into a value.
+func (s *site) load(ctx context.Context, path string, into any) error {
+	return s.read(s.call(ctx, http.MethodGet, path, ""), into)
+}
+
+// admin makes a request of the operator.
+func (s *site) admin(ctx context.Context, method, path, body string, into any) error {
+	return s.read(s.call(ctx, method, path, body, "Authorization", "Bearer "+adminToken), into)
+}
+
+func (s *site) read(a answer, into any) error {
+	if !a.done() {
+		return fmt.Errorf("%s: %d %.300s", a.of, a.status, a.body)
+	}
+	if into == nil {
+		return nil
+	}
+	if err := json.Unmarshal([]byte(a.body), into); err != nil {
+		return fmt.Errorf("%s: %w in %.300s", a.of, err, a.body)
+	}
+	return nil
+}

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/penstock/penstock/deploy/servers"
+)
+
+// gateway is a gateway that is killed and started again on its data.
+type gateway struct {
+	name, addr, dir string
+	run             *servers.Run
+	binary          string
+	env             []string
+	config          string
+	note            func(text string)
+
+	mu    sync.Mutex
+	cmd   *exec.Cmd
+	gone  chan struct{}
+	meant atomic.Bool // it is to end
+}
+
+// launch starts the process.
+func (g *gateway) launch(ctx context.Context) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.meant.Store(false)
+	cmd, err := g.run.Start(ctx, g.name, g.env, g.binary, "serve", "--config", g.config)
+	if err != nil {
+		return err
+	}
+	g.cmd, g.gone = cmd, make(chan struct{})
+	go func(gone chan struct{}) {
+		err := cmd.Wait()
+		if !g.meant.Load() && ctx.Err() == nil {
+			g.note(fmt.Sprintf("%s ended by itself (%v): %s", g.name, err, servers.Said(cmd)))
+		}
+		close(gone)
+	}(g.gone)
+	return nil
+}
+
+// answers waits until the gateway answers.
+func (g *gateway) answers(ctx context.Context) error {
+	return g.explain(servers.Until(ctx, 2*servers.StartTime, g.name+" to answer", func() bool {
+		return g.status(ctx, "/healthz") == http.StatusOK
+	}))
+}
+
+// ready waits until all its back ends work.
+func (g *gateway) ready(ctx context.Context) error {
+	return g.explain(servers.Until(ctx, 3*servers.StartTime, g.name+" to be ready", func() bool {
+		return g.status(ctx, "/readyz") == http.StatusOK
+	}))
+}
+
+func (g *gateway) explain(err error) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return servers.Explain(g.cmd, err)
+}
+
+// status is the status of the answer to a GET, 0 if there is none.
+func (g *gateway) status(ctx context.Context, path string) int {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+g.addr+path, http.NoBody)
+	if err != nil {
+		return 0
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0
+	}
+	_ = resp.Body.Close()
+	return resp.StatusCode
+}
+
+// end ends the process with a signal, waits for it and returns its exit code.
+func (g *gateway) end(signal syscall.Signal) int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.cmd == nil {
+		return 0
+	}
+	g.meant.Store(true)
+	_ = g.cmd.Process.Signal(signal)
+	<-g.gone
+	return g.cmd.ProcessState.ExitCode()
+}
+
+// signal sends a signal that does not end it.
+func (g *gateway) signal(signal syscall.Signal) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	_ = g.cmd.Process.Signal(signal)
+}
+
+// log is the file pattern of what its processes wrote.
+func (g *gateway) log() string { return filepath.Join(g.run.Dir, g.name+"*.log") }

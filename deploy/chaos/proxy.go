@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"io"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"time"
+)
+
+// condition is what a proxy does to connections.
+type condition int
+
+const (
+	normal  condition = iota
+	cut               // every connection is closed, and no other is taken
+	delayed           // everything is late
+	stalled           // connections are taken, and nothing goes through or comes back
+)
+
+// proxy passes connections on to a server, as its condition lets it.
+type proxy struct {
+	addr, target string
+	listener     net.Listener
+
+	mu        sync.Mutex
+	condition condition
+	healed    chan struct{} // closed when the condition ends
+	conns     map[net.Conn]struct{}
+}
+
+func newProxy(target string) (*proxy, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	p := &proxy{addr: l.Addr().String(), target: target, listener: l, healed: make(chan struct{}), conns: map[net.Conn]struct{}{}}
+	go p.serve()
+	return p, nil
+}
+
+func (p *proxy) serve() {
+	for {
+		client, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		go p.pass(client)
+	}
+}
+
+// now is the condition that there is, and the end of it.
+func (p *proxy) now() (condition, <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.condition, p.healed
+}
+
+// begin sets a condition that heal ends.
+func (p *proxy) begin(t condition) {
+	p.mu.Lock()
+	p.condition, p.healed = t, make(chan struct{})
+	p.mu.Unlock()
+	if t == cut {
+		p.reset()
+	}
+}
+
+// heal ends a condition. What a stalled proxy has read is gone, and so are its
+// connections.
+func (p *proxy) heal() {
+	p.mu.Lock()
+	ended := p.condition
+	p.condition = normal
+	close(p.healed)
+	p.mu.Unlock()
+	if ended == stalled {
+		p.reset()
+	}
+}
+
+// reset resets every connection; new ones are taken.
+func (p *proxy) reset() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.conns {
+		if tcp, ok := c.(*net.TCPConn); ok {
+			_ = tcp.SetLinger(0) // a reset, not an end
+		}
+		_ = c.Close()
+	}
+}
+
+// keep remembers a connection, to reset it, unless it is to be cut at once.
+func (p *proxy) keep(c net.Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.condition == cut {
+		return false
+	}
+	p.conns[c] = struct{}{}
+	return true
+}
+
+func (p *proxy) drop(c net.Conn) {
+	_ = c.Close()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.conns, c)
+}
+
+// pass carries a connection in both directions until one of them ends.
+func (p *proxy) pass(client net.Conn) {
+	defer p.drop(client)
+	if !p.keep(client) {
+		return
+	}
+	if t, healed := p.now(); t == stalled {
+		<-healed
+		return
+	}
+	server, err := (&net.Dialer{Timeout: 5 * time.Second}).DialContext(context.Background(), "tcp", p.target)
+	if err != nil {
+		return
+	}
+	defer p.drop(server)
+	if !p.keep(server) {
+		return
+	}
+	ended := make(chan struct{}, 2)
+	for _, way := range [][2]net.Conn{{client, server}, {server, client}} {
+		go func() {
+			p.carry(way[1], way[0])
+			ended <- struct{}{}
+		}()
+	}
+	<-ended
+	p.drop(client)
+	p.drop(server)
+	<-ended
+}
+
+// carry copies one direction.
+func (p *proxy) carry(to io.Writer, from io.Reader) {
+	chunk := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(chunk)
+		t, healed := p.now()
+		switch {
+		case t == stalled:
+			<-healed
+			return
+		case t == delayed:
+			select {
+			case <-time.After(time.Duration(50+rand.IntN(450)) * time.Millisecond):
+			case <-healed:
+			}
+		}
+		if n > 0 {
+			if _, err := to.Write(chunk[:n]); err != nil {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}

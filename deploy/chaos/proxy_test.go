@@ -1,0 +1,71 @@
+package main
+
+import (
+	"io"
+	"net"
+	"testing"
+	"time"
+)
+
+// TestProxyConditions sends a byte through a proxy to a server that returns it.
+func TestProxyConditions(t *testing.T) {
+	server, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	go func() {
+		for {
+			conn, err := server.Accept()
+			if err != nil {
+				return
+			}
+			go func() { _, _ = io.Copy(conn, conn); _ = conn.Close() }()
+		}
+	}()
+	p, err := newProxy(server.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dial := func() net.Conn {
+		conn, err := net.Dial("tcp", p.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		_ = conn.SetDeadline(time.Now().Add(time.Minute))
+		return conn
+	}
+	echo := func(conn net.Conn) error {
+		if _, err := conn.Write([]byte{7}); err != nil {
+			return err
+		}
+		_, err := io.ReadFull(conn, make([]byte, 1))
+		return err
+	}
+	passes := func(when string) net.Conn {
+		t.Helper()
+		conn := dial()
+		if err := echo(conn); err != nil {
+			t.Fatalf("%s: %v", when, err)
+		}
+		return conn
+	}
+	conn := passes("at first")
+	p.begin(cut)
+	if echo(conn) == nil || echo(dial()) == nil {
+		t.Error("a byte passed a proxy that was cut off")
+	}
+	p.heal()
+	conn = passes("healed")
+	p.begin(delayed)
+	if err := echo(conn); err != nil {
+		t.Errorf("delayed: %v", err)
+	}
+	p.heal()
+	p.reset()
+	if echo(conn) == nil {
+		t.Error("a byte passed a connection that was reset")
+	}
+	passes("after a reset")
+}

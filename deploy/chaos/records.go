@@ -1,0 +1,298 @@
+package main
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/penstock/penstock/deploy/servers"
+)
+
+// sendUse tells what a SIM used: a byte each.
+func (s *site) sendUse(ctx context.Context, n int) {
+	id := fmt.Sprintf("use-%d", n)
+	s.ledger.offer(ofUses, id)
+	body := fmt.Sprintf(`{"id":%q,"iccid":%q,"start_time":%q,"type":"data","bytes":1,"duration":60}`+"\n", id, iccid(n), s.base.Format(time.RFC3339))
+	s.post(ctx, ofUses, id, "/inbound/cdr/sim", body)
+}
+
+// sendCall tells of a call.
+func (s *site) sendCall(ctx context.Context, n int) {
+	id := fmt.Sprintf("call-%d", n)
+	s.ledger.offer(ofCalls, id)
+	s.post(ctx, ofCalls, id, "/inbound/cdr/sip", fmt.Sprintf(`{"id":%q,"start":%q,"from":"1","to":"2"}`, id, s.base.Format(time.RFC3339)))
+}
+
+// sendJob has a SIM suspended or taken back into service, unless a job is under way.
+// A SIM whose request got no answer may get a job at any time: it is used no more.
+func (s *site) sendJob(ctx context.Context, n int) {
+	if _, busy := s.busy.LoadOrStore(iccid(n), true); busy {
+		return
+	}
+	if s.startJob(ctx, n) {
+		s.busy.Delete(iccid(n))
+	}
+}
+
+// startJob reports whether every request was answered.
+func (s *site) startJob(ctx context.Context, n int) bool {
+	a, _ := s.repeat(ctx, ofJobs, http.MethodGet, "/v3/mno/"+iccid(n), "")
+	var one struct {
+		Data struct {
+			Current   string `json:"current_state"`
+			Requested string `json:"requested_state"`
+		}
+	}
+	if !a.done() || json.Unmarshal([]byte(a.body), &one) != nil || one.Data.Current != one.Data.Requested {
+		return true
+	}
+	action := map[string]string{"active": "suspend", "suspended": "unsuspend"}[one.Data.Current]
+	var begun struct{ Data struct{ ID string } }
+	if a = s.once(ctx, ofJobs, http.MethodPost, "/v3/mno/"+iccid(n)+"/"+action, ""); a.done() && s.read(a, &begun) == nil {
+		s.ledger.ack(ofJobs, begun.Data.ID, "")
+	}
+	return !a.away()
+}
+
+// sendClaim claims the ledger's token.
+func (s *site) sendClaim(ctx context.Context, _ int) {
+	var job struct{ JobID string }
+	if a := s.once(ctx, ofClaims, http.MethodPost, "/ledgers/tokens/claim", `{"token":"`+s.claims+`"}`); a.done() && s.read(a, &job) == nil {
+		s.ledger.ack(ofClaims, job.JobID, "")
+	}
+}
+
+// sendSubscriber registers a subscriber.
+func (s *site) sendSubscriber(ctx context.Context, n int) {
+	surname := fmt.Sprintf("subscriber %d", n)
+	s.ledger.offer(ofSubscribers, surname)
+	body := fmt.Sprintf(`{"forename":"A","surname":%q,"address":"C","post_code":"D","contact_no":"1"}`, surname)
+	a := s.call(ctx, http.MethodPost, "/v3/mno/subscriber/register", body) // once: a second request would register another
+	s.judge(ofSubscribers, a)
+	if a.done() {
+		s.ledger.ack(ofSubscribers, surname, "")
+	}
+}
+
+// findJobs looks for SIM jobs, and whether the callback was told.
+func (s *site) findJobs(ctx context.Context, f findings) error {
+	for page := 1; ; page++ {
+		var list struct {
+			Data []struct{ ID, Action, Status string }
+		}
+		if err := s.load(ctx, fmt.Sprintf("/v3/mno/job?per_page=500&page=%d", page), &list); err != nil {
+			return err
+		}
+		if len(list.Data) == 0 {
+			return nil
+		}
+		for _, j := range list.Data {
+			undone := ""
+			switch {
+			case !strings.HasSuffix(j.Action, "suspend_sim"):
+				continue
+			case j.Status != "completed":
+				undone = "it is " + j.Status
+			case s.sink.times("job.completed "+j.ID) == 0:
+				undone = "the callback was not told"
+			}
+			f.see(ofJobs, j.ID, 1, undone)
+		}
+	}
+}
+
+// findClaims asks for the job of every claim that was acknowledged.
+func (s *site) findClaims(ctx context.Context, f findings) error {
+	for id := range s.ledger.of(ofClaims) {
+		var job struct{ Data struct{ Status string } }
+		a := s.call(ctx, http.MethodGet, "/ledgers/jobs/"+id, "")
+		if a.status == http.StatusNotFound {
+			continue
+		}
+		if err := s.read(a, &job); err != nil {
+			return err
+		}
+		undone := ""
+		if job.Data.Status != "" && job.Data.Status != "completed" {
+			undone = "it is " + job.Data.Status
+		} else if s.sink.times("token.claimed "+id) == 0 {
+			undone = "the callback was not told"
+		}
+		f.see(ofClaims, id, 1, undone)
+	}
+	return nil
+}
+
+// verifyLedger has the program verify the ledger, with every claim in it, and notes
+// what it finds. It ends the gateways first.
+func (s *site) verifyLedger(ctx context.Context) {
+	for _, g := range s.gateways {
+		if code := g.end(syscall.SIGTERM); code != 0 {
+			s.note(fmt.Sprintf("%s ended with the exit code %d: %s", g.name, code, servers.Said(g.cmd)))
+		}
+	}
+	first := s.gateways[0]
+	cmd := exec.CommandContext(ctx, first.binary, "ledger", "verify", "--config", first.config)
+	cmd.Env = append(os.Environ(), first.env...)
+	out, err := cmd.CombinedOutput()
+	entries, claims := 0, 0
+	if m := regexp.MustCompile(`chaos/assets: (\d+) entries are as they were signed`).FindSubmatch(out); m != nil {
+		entries, _ = strconv.Atoi(string(m[1]))
+	}
+	for _, one := range s.ledger.of(ofClaims) {
+		if one.acked {
+			claims++
+		}
+	}
+	if err != nil || entries < 1+claims {
+		s.note(fmt.Sprintf("the ledger has %d entries for %d claims: %v: %s", entries, claims, err, out))
+	}
+}
+
+// findSubscribers lists subscribers.
+func (s *site) findSubscribers(ctx context.Context, f findings) error {
+	for page := 1; ; page++ {
+		var list struct{ Data []struct{ Surname string } }
+		if err := s.load(ctx, fmt.Sprintf("/v3/mno/subscriber?per_page=500&page=%d", page), &list); err != nil {
+			return err
+		}
+		if len(list.Data) == 0 {
+			return nil
+		}
+		for _, one := range list.Data {
+			f.see(ofSubscribers, one.Surname, 1, "")
+			if f[ofSubscribers][one.Surname].times > 1 {
+				f.see(ofSubscribers, one.Surname+" (again)", 1, "")
+			}
+		}
+	}
+}
+
+// await waits for something that a job makes.
+func (s *site) await(ctx context.Context, what string, there func() (bool, error)) error {
+	ctx, cancel := context.WithTimeout(ctx, s.settings.settle)
+	defer cancel()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		ok, err := there()
+		if ok {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%s: %w: %w", what, ctx.Err(), err)
+		case <-tick.C:
+		}
+	}
+}
+
+// findUses reads a file of all SIM CDRs, and a report of what the SIMs used.
+func (s *site) findUses(ctx context.Context, f findings) error {
+	span := fmt.Sprintf(`{"start_time":%q,"end_time":%q,"name":"chaos"}`, s.base.Add(-time.Hour).Format(time.RFC3339), s.base.Add(time.Hour).Format(time.RFC3339))
+	file, err := s.finished(ctx, "/v3/mno/job/cdr", span)
+	if err != nil {
+		return err
+	}
+	report, err := s.finished(ctx, "/v3/mno/job/usage", span)
+	if err != nil {
+		return err
+	}
+	a := s.call(ctx, http.MethodGet, "/v3/mno/job/"+file+"/cdr/stream", "")
+	rows, err := csv.NewReader(strings.NewReader(a.body)).ReadAll()
+	if err != nil || !a.done() || len(rows) == 0 {
+		return fmt.Errorf("%s: %d %.300s: %w", a.of, a.status, a.body, err)
+	}
+	for _, row := range rows[1:] {
+		f.see(ofUses, row[0], 1, "")
+		if f[ofUses][row[0]].times > 1 {
+			f.see(ofUses, row[0]+" (again)", 1, "")
+		}
+	}
+	var usage struct{ Data []struct{ Usage int } }
+	if err := s.load(ctx, "/v3/mno/job/"+report+"/usage?per_page=500", &usage); err != nil {
+		return err
+	}
+	sum := 0
+	for _, one := range usage.Data {
+		sum += one.Usage
+	}
+	if sum != len(rows)-1 {
+		f.see(ofUses, fmt.Sprintf("the report's %d bytes of %d records", sum, len(rows)-1), 1, "")
+	}
+	return nil
+}
+
+// finished starts a job and returns its id once it is completed.
+func (s *site) finished(ctx context.Context, path, body string) (id string, err error) {
+	var made struct{ Data struct{ ID string } }
+	if err := s.read(s.call(ctx, http.MethodPost, path, body), &made); err != nil {
+		return "", err
+	}
+	return made.Data.ID, s.await(ctx, "the job of "+path, func() (bool, error) {
+		var job struct{ Data struct{ Status string } }
+		err := s.load(ctx, "/v3/mno/job/"+made.Data.ID+"/status", &job)
+		return job.Data.Status == "completed", err
+	})
+}
+
+// findCalls reads an archive of all calls.
+func (s *site) findCalls(ctx context.Context, f findings) error {
+	var made struct{ Data struct{ Handle string } }
+	body := fmt.Sprintf(`{"from_date":%q,"to_date":%q,"single_file":true}`, s.base.Add(-time.Hour).Format(time.DateTime), s.base.Add(time.Hour).Format(time.DateTime))
+	if err := s.read(s.call(ctx, http.MethodPost, "/v2/sip/cdr/request", body), &made); err != nil {
+		return err
+	}
+	var a answer
+	if err := s.await(ctx, "the archive of calls", func() (bool, error) {
+		a = s.call(ctx, http.MethodGet, "/v2/sip/cdr/"+made.Data.Handle+"/download", "")
+		return a.status == http.StatusOK, nil
+	}); err != nil {
+		return err
+	}
+	archive, err := zip.NewReader(strings.NewReader(a.body), int64(len(a.body)))
+	if err != nil {
+		return err
+	}
+	for _, file := range archive.File {
+		if err := findRows(f, file); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func findRows(f findings, file *zip.File) error {
+	r, err := file.Open()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = r.Close() }()
+	text, err := io.ReadAll(r)
+	if err != nil {
+		return err
+	}
+	rows, err := csv.NewReader(bytes.NewReader(text)).ReadAll()
+	if err != nil || len(rows) == 0 {
+		return fmt.Errorf("%s: %d rows: %w", file.Name, len(rows), err)
+	}
+	for _, row := range rows[1:] {
+		f.see(ofCalls, row[0], 1, "")
+		if f[ofCalls][row[0]].times > 1 {
+			f.see(ofCalls, row[0]+" (again)", 1, "")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"text/tabwriter"
+	"time"
+)
+
+// report is what a run found.
+type report struct {
+	site     *site
+	faults   struck
+	verdicts []verdict
+	settled  time.Duration
+}
+
+// ok reports whether everything that was promised was kept.
+func (r *report) ok() bool {
+	return clean(r.verdicts) && len(r.site.notes) == 0 && len(r.site.ledger.refused) == 0
+}
+
+func (r *report) print(out io.Writer) {
+	say := func(format string, args ...any) { _, _ = fmt.Fprintf(out, format, args...) }
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	row := func(cells ...any) {
+		for i, c := range cells {
+			if i > 0 {
+				_, _ = fmt.Fprint(table, "\t")
+			}
+			_, _ = fmt.Fprint(table, c)
+		}
+		_, _ = fmt.Fprintln(table)
+	}
+	say("\n")
+	total := 0
+	row("fault", "times")
+	for _, name := range slices.Sorted(maps.Keys(r.faults)) {
+		row(name, r.faults[name])
+		total += r.faults[name]
+	}
+	row("all", total)
+	_ = table.Flush()
+	say("\n")
+	row("sent", "offered", "acknowledged", "done without an answer", "lost", "undone", "duplicated, same id", "unaccounted")
+	var sum verdict
+	for _, v := range r.verdicts {
+		row(v.kind, v.sent, v.acked, v.unansweredFound, len(v.lost), len(v.undone), v.duplicated, len(v.unaccounted))
+		sum.sent, sum.acked, sum.unansweredFound, sum.duplicated = sum.sent+v.sent, sum.acked+v.acked, sum.unansweredFound+v.unansweredFound, sum.duplicated+v.duplicated
+		sum.lost, sum.undone, sum.unaccounted = append(sum.lost, v.lost...), append(sum.undone, v.undone...), append(sum.unaccounted, v.unaccounted...)
+	}
+	row("all", sum.sent, sum.acked, sum.unansweredFound, len(sum.lost), len(sum.undone), sum.duplicated, len(sum.unaccounted))
+	_ = table.Flush()
+	there := "everything"
+	if !clean(r.verdicts) {
+		there = "not everything"
+	}
+	say("\n%d requests were answered 503 or not at all, %d otherwise refused; %s was there %v after the load; %d messages were sent again by the operator\n",
+		r.site.ledger.away, len(r.site.ledger.refused), there, r.settled.Round(100*time.Millisecond), r.site.resent)
+	r.explain(say)
+}
+
+// most is how many ids are listed of each kind.
+const most = 20
+
+// explain lists what is wrong, and where to look.
+func (r *report) explain(say func(format string, args ...any)) {
+	list := func(what string, all []string) {
+		if len(all) == 0 {
+			return
+		}
+		say("\n%s (%d):\n", what, len(all))
+		for _, one := range all[:min(most, len(all))] {
+			say("  %s\n", one)
+		}
+	}
+	for _, v := range r.verdicts {
+		list("lost: "+v.kind, v.lost)
+		list("undone: "+v.kind, v.undone)
+		list("unaccounted: "+v.kind, v.unaccounted)
+	}
+	list("refused", r.site.ledger.refused)
+	list("noticed", r.site.notes)
+	if r.ok() {
+		return
+	}
+	say("\nLogs: %s\nWith -wait everything is left running: GET /admin/events?q=…, /admin/deliveries?q=…, /admin/messages?account=1&number=… on\n", r.site.gateways[0].log())
+	for _, g := range r.site.gateways {
+		say("  http://%s (data in %s)\n", g.addr, g.dir)
+	}
+}

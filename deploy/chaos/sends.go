@@ -1,0 +1,248 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// sendBlocks are the number blocks of what is sent: every message has a number of
+// its own.
+func sendBlocks() map[string]string {
+	return map[string]string{ofSends: "44771", ofSOAP: "44772", ofScheduled: "44773", ofDeleted: "44774"}
+}
+
+// shortly is how long what is scheduled shortly waits.
+const shortly = 3 * time.Second
+
+// sending is the n-th message of a kind and its number; every third has three
+// parts.
+func sending(kind string, n int) (text, number string) {
+	text = fmt.Sprintf("%s %d", kind, n)
+	if n%3 == 2 && kind != ofDeleted { // an entry to delete is one part
+		text += strings.Repeat(", again and again", 20)
+	}
+	return text, fmt.Sprintf("%s%07d", sendBlocks()[kind], n)
+}
+
+// order sends a text over REST, once however often it is asked; at is when, or
+// zero.
+func (s *site) order(ctx context.Context, kind string, n int, at time.Time) (id string) {
+	text, number := sending(kind, n)
+	order := map[string]any{"destinations": []string{number}, "message": text, "dlr_url": "http://" + s.sink.addr + "/dlr?id=%msgid&code=%code"}
+	if !at.IsZero() {
+		order["send_time"] = at.UTC().Format(time.RFC3339)
+	}
+	body, err := json.Marshal(order)
+	if err != nil {
+		return ""
+	}
+	s.ledger.offer(kind, number)
+	a, _ := s.repeat(ctx, kind, http.MethodPost, "/v2/sms/send", string(body), "Idempotency-Key", number)
+	var list struct {
+		Data []struct{ ID json.Number }
+	}
+	if !a.done() || json.Unmarshal([]byte(a.body), &list) != nil || len(list.Data) == 0 {
+		return ""
+	}
+	return list.Data[0].ID.String()
+}
+
+func (s *site) sendREST(ctx context.Context, n int) {
+	if id := s.order(ctx, ofSends, n, time.Time{}); id != "" {
+		_, number := sending(ofSends, n)
+		s.ledger.ack(ofSends, number, id)
+	}
+}
+
+// sendScheduled orders messages for shortly, and every second for tomorrow.
+func (s *site) sendScheduled(ctx context.Context, n int) {
+	at := time.Now().Add(shortly)
+	if tomorrow(n) {
+		at = at.Add(24 * time.Hour)
+	}
+	if id := s.order(ctx, ofScheduled, n, at); id != "" {
+		_, number := sending(ofScheduled, n)
+		s.ledger.ack(ofScheduled, number, id)
+	}
+}
+
+func tomorrow(n int) bool { return n%2 == 1 }
+
+// sendDeleted orders a message for tomorrow and deletes it.
+func (s *site) sendDeleted(ctx context.Context, n int) {
+	id := s.order(ctx, ofDeleted, n, time.Now().Add(24*time.Hour))
+	if id == "" {
+		return
+	}
+	a, again := s.repeat(ctx, ofDeleted, http.MethodDelete, "/v2/sms/"+id, "")
+	if a.done() || again && a.status == http.StatusNotFound {
+		_, number := sending(ofDeleted, n)
+		s.ledger.ack(ofDeleted, number, id)
+	}
+}
+
+// sendSOAP sends a text over SOAP, where a request has no id: it is made once.
+func (s *site) sendSOAP(ctx context.Context, n int) {
+	text, number := sending(ofSOAP, n)
+	s.ledger.offer(ofSOAP, number)
+	body := `<e:Envelope xmlns:e="http://schemas.xmlsoap.org/soap/envelope/"><e:Header><auth xmlns="urn:penstock:messaging"><username>chaos</username>` +
+		`<password>secret</password></auth></e:Header><e:Body><SoapSendSms xmlns="urn:penstock:messaging"><destinationarray><number>` + number +
+		`</number></destinationarray><message>` + text + `</message><messagetype>text</messagetype></SoapSendSms></e:Body></e:Envelope>`
+	a := s.call(ctx, http.MethodPost, "/soap", body, "Content-Type", "text/xml; charset=utf-8")
+	_, rest, accepted := strings.Cut(a.body, "Accepted. Message ids: ")
+	id, _, _ := strings.Cut(rest, ".")
+	switch {
+	case accepted:
+		s.ledger.ack(ofSOAP, number, id)
+	case !strings.Contains(a.body, "<responsecode>4<"):
+		s.judge(ofSOAP, a)
+	}
+}
+
+// message is a sent message as the operator sees it.
+type message struct {
+	ID          json.Number
+	Destination string
+	Parts       []struct{ State string }
+}
+
+// states are those of the parts, each once.
+func (m *message) states() string {
+	states := map[string]bool{}
+	for _, p := range m.Parts {
+		states[p.State] = true
+	}
+	return strings.Join(slices.Sorted(maps.Keys(states)), " ")
+}
+
+// messages lists all that the account has sent.
+func (s *site) messages(ctx context.Context) (all []message, err error) {
+	for cursor := ""; ; {
+		var page struct {
+			Data []message
+			Meta struct{ Next string }
+		}
+		if err := s.admin(ctx, http.MethodGet, "/admin/messages?account=1&limit=1000"+cursor, "", &page); err != nil {
+			return nil, err
+		}
+		all = append(all, page.Data...)
+		if page.Meta.Next == "" {
+			return all, nil
+		}
+		cursor = "&cursor=" + page.Meta.Next
+	}
+}
+
+// findMessages looks at what was ordered, at the SMSC and at the reports, and
+// compares the credit.
+func (s *site) findMessages(ctx context.Context, f findings) error {
+	all, err := s.messages(ctx)
+	if err != nil {
+		return err
+	}
+	paid := 0
+	for i := range all {
+		m := &all[i]
+		kind := ""
+		for k, block := range sendBlocks() {
+			if strings.HasPrefix(m.Destination, block) {
+				kind = k
+			}
+		}
+		undone := s.undone(kind, m)
+		f.see(kind, m.Destination, 1, undone)
+		if f[kind][m.Destination].times > 1 {
+			f.see(kind, m.Destination+" (again as "+m.ID.String()+")", 1, "")
+		}
+		if _, most := s.smsc.submitted(m.Destination); most > 1 {
+			f.see(kind, fmt.Sprintf("%s (submitted %d times)", m.Destination, most), 1, "")
+		}
+		for _, p := range m.Parts {
+			if p.State != "removed" {
+				paid++
+			}
+		}
+	}
+	return s.findCredit(ctx, f, paid)
+}
+
+// undone says what is missing of a message.
+func (s *site) undone(kind string, m *message) string {
+	want, n := "delivered", 0
+	_, _ = fmt.Sscanf(strings.TrimPrefix(m.Destination, sendBlocks()[kind]), "%d", &n)
+	switch {
+	case kind == ofDeleted:
+		want = "removed"
+	case kind == ofScheduled && tomorrow(n):
+		want = "pending"
+	}
+	if got := m.states(); got != want {
+		return "it is " + got + ", want " + want
+	}
+	parts, _ := s.smsc.submitted(m.Destination)
+	switch {
+	case want != "delivered":
+		if parts > 0 {
+			return "it was submitted"
+		}
+	case parts != len(m.Parts):
+		return fmt.Sprintf("the SMSC has %d of %d parts", parts, len(m.Parts))
+	case kind != ofSOAP && s.sink.times("report "+m.ID.String()+" 1") == 0:
+		return "its report has not come"
+	}
+	return ""
+}
+
+// ofCredit is the kind of the account's balance: one item.
+const ofCredit = "credit"
+
+// findCredit compares the balance with the parts that are paid for.
+func (s *site) findCredit(ctx context.Context, f findings, paid int) error {
+	var list struct{ Meta struct{ Balance int } }
+	if err := s.admin(ctx, http.MethodGet, "/admin/credit?account=1&limit=1", "", &list); err != nil {
+		return err
+	}
+	s.ledger.ack(ofCredit, "balance", "")
+	undone := ""
+	if want := opening - paid; list.Meta.Balance != want {
+		undone = fmt.Sprintf("it is %d, want %d for %d parts", list.Meta.Balance, want, paid)
+	}
+	f.see(ofCredit, "balance", 1, undone)
+	return nil
+}
+
+// resend does what an operator does about parts whose outcome is unknown: those that
+// the SMSC never got are sent again.
+func (s *site) resend(ctx context.Context) error {
+	all, err := s.messages(ctx)
+	if err != nil {
+		return err
+	}
+	var ids []string
+	for i := range all {
+		m, unknown := &all[i], 0
+		for _, p := range m.Parts {
+			if p.State == "unknown" {
+				unknown++
+			}
+		}
+		if parts, _ := s.smsc.submitted(m.Destination); unknown > 0 && unknown == len(m.Parts)-parts {
+			ids = append(ids, m.ID.String())
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	body, err := json.Marshal(map[string]any{"account": 1, "ids": ids})
+	if err != nil {
+		return err
+	}
+	s.resent += len(ids)
+	return s.admin(ctx, http.MethodPost, "/admin/messages/resend", string(body), nil)
+}

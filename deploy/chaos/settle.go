@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// find looks for everything that was sent.
+func (s *site) find(ctx context.Context) (findings, error) {
+	f := findings{}
+	for _, look := range []func(context.Context, findings) error{
+		s.findReadings, s.findArrivals, s.findMessages, s.findUses, s.findCalls, s.findJobs, s.findClaims, s.findSubscribers,
+	} {
+		if err := look(ctx, f); err != nil {
+			return nil, err
+		}
+	}
+	return f, nil
+}
+
+// reconcile compares the ledger with what is found, kind by kind.
+func (s *site) reconcile(ctx context.Context) ([]verdict, error) {
+	f, err := s.find(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []verdict
+	for _, k := range s.kinds() {
+		all = append(all, s.ledger.reconcile(k.name, f))
+	}
+	return append(all, s.ledger.reconcile(ofTold, f), s.ledger.reconcile(ofCredit, f)), nil
+}
+
+func clean(all []verdict) bool {
+	for _, v := range all {
+		if !v.clean() {
+			return false
+		}
+	}
+	return true
+}
+
+// settle waits until everything is there and done, but not for ever, and does what
+// an operator does meanwhile: closes breakers of endpoints that work again, and has
+// parts sent again that the SMSC never got.
+func (s *site) settle(ctx context.Context) (all []verdict, took time.Duration, err error) {
+	began := time.Now()
+	for _, g := range s.gateways {
+		if err := g.ready(ctx); err != nil {
+			return nil, 0, err
+		}
+	}
+	tick := time.NewTicker(500 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		late := time.Since(began) > s.settings.settle
+		quiet, waiting := s.quiet(ctx)
+		if quiet || late {
+			all, err = s.reconcile(ctx)
+		}
+		if err == nil && quiet && clean(all) || late || ctx.Err() != nil {
+			if late && !quiet {
+				s.note("it did not become quiet: " + waiting)
+			}
+			return all, time.Since(began), err
+		}
+		_ = s.operate(ctx) // what does not work now is done in the next round
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// quiet reports whether nothing is under way, or what is.
+func (s *site) quiet(ctx context.Context) (ok bool, waiting string) {
+	if !s.smsc.idle() {
+		return false, "the SMSC has something to deliver"
+	}
+	for _, g := range s.gateways {
+		if n := lag(ctx, g); n != 0 {
+			return false, fmt.Sprintf("%s has %d entries to process", g.name, n)
+		}
+	}
+	for _, state := range []string{"queued", "retrying"} {
+		var list struct {
+			Data []struct{ ID, Kind, Reason string }
+		}
+		if err := s.admin(ctx, http.MethodGet, "/admin/deliveries?limit=1&state="+state, "", &list); err != nil {
+			return false, err.Error()
+		}
+		if len(list.Data) > 0 {
+			return false, fmt.Sprintf("deliveries are %s, such as %v", state, list.Data[0])
+		}
+	}
+	return true, ""
+}
+
+// lag is how many entries a gateway has accepted and not processed, -1 if it does
+// not say.
+func lag(ctx context.Context, g *gateway) int {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+g.addr+"/metrics", http.NoBody)
+	if err != nil {
+		return -1
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return -1
+	}
+	defer func() { _ = resp.Body.Close() }()
+	var text strings.Builder
+	if _, err := io.Copy(&text, resp.Body); err != nil {
+		return -1
+	}
+	sum := 0
+	for line := range strings.Lines(text.String()) {
+		if name, value, _ := strings.Cut(strings.TrimSpace(line), " "); strings.HasPrefix(name, "penstock_lag{") {
+			n, _ := strconv.ParseFloat(value, 64)
+			sum += int(n)
+		}
+	}
+	return sum
+}
+
+// operate does what an operator does after faults.
+func (s *site) operate(ctx context.Context) error {
+	var breakers struct{ Data []struct{ Endpoint string } }
+	if err := s.admin(ctx, http.MethodGet, "/admin/breakers", "", &breakers); err != nil {
+		return err
+	}
+	for _, b := range breakers.Data {
+		if a := s.call(ctx, http.MethodDelete, "/admin/breakers/"+b.Endpoint, "", "Authorization", "Bearer "+adminToken); !a.done() && a.status != http.StatusNotFound {
+			return s.read(a, nil)
+		}
+	}
+	return s.resend(ctx)
+}

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/penstock/penstock/deploy/servers"
+)
+
+// manner is how the sink answers.
+type manner int
+
+const (
+	accepting manner = iota
+	failing          // 500
+	hanging          // no answer
+	dripping         // 200, and the body comes drop by drop
+	resetting        // the connection is reset
+)
+
+// sink is the endpoint of the account's relays, reports and callbacks. It remembers
+// what it has taken: what it answers with 200.
+type sink struct {
+	addr   string
+	server *http.Server
+
+	mu     sync.Mutex
+	manner manner
+	ended  chan struct{} // closed when it accepts again
+	seen   map[string]*arrivals
+}
+
+// arrivals is how often something came, and with which ids.
+type arrivals struct {
+	times int
+	ids   map[string]bool
+}
+
+func newSink() (*sink, error) {
+	s := &sink{addr: servers.FreeAddr(), ended: make(chan struct{}), seen: map[string]*arrivals{}}
+	return s, s.start()
+}
+
+func (s *sink) start() error {
+	l, err := net.Listen("tcp", s.addr)
+	if err != nil {
+		return err
+	}
+	s.server = &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second}
+	go func(server *http.Server) { _ = server.Serve(l) }(s.server)
+	return nil
+}
+
+// kill ends the sink with its connections.
+func (s *sink) kill() { _ = s.server.Close() }
+
+func (s *sink) begin(m manner) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.manner, s.ended = m, make(chan struct{})
+}
+
+func (s *sink) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.manner = accepting
+	close(s.ended)
+}
+
+func (s *sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	m, ended := s.manner, s.ended
+	s.mu.Unlock()
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return
+	}
+	switch m {
+	case failing:
+		http.Error(w, "not now", http.StatusInternalServerError)
+	case hanging:
+		select {
+		case <-ended:
+		case <-r.Context().Done():
+		}
+		panic(http.ErrAbortHandler)
+	case resetting:
+		panic(http.ErrAbortHandler)
+	case dripping:
+		s.take(r, body)
+		drip(w, r, ended)
+	case accepting:
+		s.take(r, body)
+		_, _ = io.WriteString(w, "ok")
+	}
+}
+
+// drip writes a byte now and then.
+func drip(w http.ResponseWriter, r *http.Request, ended <-chan struct{}) {
+	tick := time.NewTicker(300 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		_, _ = io.WriteString(w, ".")
+		_ = http.NewResponseController(w).Flush()
+		select {
+		case <-tick.C:
+		case <-ended:
+			return
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+// take remembers what came: "message <text>", "report <id> <code>" or "<type> <job>".
+func (s *sink) take(r *http.Request, body []byte) {
+	q := r.URL.Query()
+	what, id := "", ""
+	switch r.URL.Path {
+	case "/sms":
+		what, id = "message "+q.Get("m"), q.Get("i")
+	case "/dlr":
+		what = "report " + q.Get("id") + " " + q.Get("code")
+	default:
+		var event struct {
+			ID, Type string
+			Data     struct {
+				ID    string
+				JobID string `json:"job_id"`
+			}
+		}
+		_ = json.Unmarshal(body, &event)
+		what, id = event.Type+" "+event.Data.ID+event.Data.JobID, event.ID
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.seen[what] == nil {
+		s.seen[what] = &arrivals{ids: map[string]bool{}}
+	}
+	s.seen[what].times++
+	s.seen[what].ids[id+" "+r.Header.Get("Webhook-Id")] = true
+}
+
+// times is how often something came.
+func (s *sink) times(what string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if a := s.seen[what]; a != nil {
+		return a.times
+	}
+	return 0
+}
