@@ -243,7 +243,7 @@ func (b *browser) events() {
 	b.press("Events")
 	b.shows("Select all on this page")
 	b.write("input[name=account]", "x"+kb.Enter)
-	b.shows("The given data was invalid.", "account: want an account's number")
+	b.shows("The given data was invalid.", "account: want an account's name or id")
 	b.press("Clear")
 	b.choose("state", "unrouted")
 	b.shows("no relay of account 1 for 4490")
@@ -293,7 +293,7 @@ func (g *gateway) warmed() string {
 func (b *browser) rulesAndAlarms(g *gateway) {
 	device := g.warmed()
 	b.press("Rules")
-	b.shows("Give an account's number")
+	b.shows("Give an account's name or id")
 	b.write("input[name=account]", "1"+kb.Enter)
 	b.shows("values.temperature > 30", "enabled", "<b>Gate</b>")
 	b.click("#open-warm")
@@ -326,7 +326,7 @@ func (b *browser) rulesAndAlarms(g *gateway) {
 func (b *browser) accounts(g *gateway) {
 	g.as("").with("X-Auth-Token", "acme-all-0123456").post("/v2/sms/send", `{"destinations":["447700909001"],"message":"Hello"}`).mentions(b.t, 200, "id")
 	b.press("Messages")
-	b.shows("Give an account's number")
+	b.shows("Give an account's name or id")
 	b.write("input[name=account]", "1"+kb.Enter)
 	b.shows("447700909001", "Hello", "credits")
 	b.press("Inventory")

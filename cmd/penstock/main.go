@@ -40,6 +40,7 @@ type commands struct {
 	CheckConfig checkConfigCommand `cmd:"" name:"check-config" help:"Check a configuration file, and the inventory it names."`
 	Healthcheck healthcheckCommand `cmd:"" help:"Ask a running gateway whether it is alive."`
 	Ledger      ledgerCommand      `cmd:"" help:"Verify ledgers and exports of them."`
+	Completion  completionCommand  `cmd:"" help:"Print a script that completes commands and options in bash."`
 	Version     versionCommand     `cmd:"" help:"Print the version."`
 
 	PrintVersion kong.VersionFlag `name:"version" help:"Print the version."`

@@ -81,8 +81,12 @@ type known struct {
 
 func newKnown(parts ...Document) known {
 	var d Document
-	for _, part := range parts {
-		d = Merge(d, part)
+	for i, part := range parts {
+		if i == 0 {
+			d = part // a copy of very many SIMs takes long
+		} else {
+			d = Merge(d, part)
+		}
 	}
 	k := known{types: map[string]bool{}, accounts: map[string]Account{}, byID: map[int64]Account{}}
 	for _, s := range d.SensorTypes {

@@ -39,44 +39,52 @@ func (s *Service) Document(ctx context.Context, name string, present bool) (docu
 	}
 	part := set.Part(name)
 	if present {
-		for i := range part.Accounts {
-			if err := s.present(ctx, set, part.Owner(), &part.Accounts[i]); err != nil {
-				return document.Document{}, fmt.Errorf("inventory: account %s: %w", part.Accounts[i].Name, err)
-			}
+		if err := s.present(ctx, set, &part); err != nil {
+			return document.Document{}, fmt.Errorf("inventory: export: %w", err)
 		}
 	}
 	return document.Mask(part), nil
 }
 
 // present puts what is stored in the place of what was declared.
-func (s *Service) present(ctx context.Context, set document.Set, owner string, a *document.Account) error {
-	rec, err := s.Accounts.AccountByName(ctx, a.Name)
-	if err != nil {
-		return err
-	}
-	own := set.OwnerOf(*a) == owner
-	if own {
-		if err := s.presentSettings(ctx, rec, a); err != nil {
-			return err
-		}
-	}
-	if err := s.presentRelays(ctx, rec.ID, a); err != nil {
-		return err
-	}
-	if err := s.presentSIMs(ctx, rec.ID, a); err != nil {
-		return err
-	}
+func (s *Service) present(ctx context.Context, set document.Set, part *document.Document) error {
 	declared := make(map[string]bool)
 	for _, t := range document.Things(set.Whole()) {
 		declared[t.String()] = true
 	}
-	undeclared := func(kind, id string) bool {
-		return own && !declared[document.Thing{Kind: kind, Account: a.Name, Name: id}.String()]
+	for i := range part.Accounts {
+		a := &part.Accounts[i]
+		rec, err := s.Accounts.AccountByName(ctx, a.Name)
+		if err != nil {
+			return err
+		}
+		own := set.OwnerOf(*a) == part.Owner()
+		if own {
+			if err := s.presentSettings(ctx, rec, a); err != nil {
+				return err
+			}
+		}
+		undeclared := func(kind, id string) bool {
+			return own && !declared[document.Thing{Kind: kind, Account: a.Name, Name: id}.String()]
+		}
+		if err := s.presentRecords(ctx, rec.ID, a, undeclared); err != nil {
+			return fmt.Errorf("account %s: %w", a.Name, err)
+		}
 	}
-	if err := s.presentDecoders(ctx, rec.ID, a, undeclared); err != nil {
+	return nil
+}
+
+func (s *Service) presentRecords(ctx context.Context, acct account.ID, a *document.Account, undeclared func(kind, id string) bool) error {
+	if err := s.presentRelays(ctx, acct, a); err != nil {
 		return err
 	}
-	return s.presentRules(ctx, rec.ID, a, undeclared)
+	if err := s.presentSIMs(ctx, acct, a); err != nil {
+		return err
+	}
+	if err := s.presentDecoders(ctx, acct, a, undeclared); err != nil {
+		return err
+	}
+	return s.presentRules(ctx, acct, a, undeclared)
 }
 
 func (s *Service) presentSettings(ctx context.Context, rec account.Account, a *document.Account) error {
