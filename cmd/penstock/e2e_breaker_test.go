@@ -44,7 +44,7 @@ func testBreaker(t *testing.T, s *site) {
 	}
 	eventually(t, "the other endpoint gets everything", func() (any, bool) { return len(k.at("/sound")), len(k.at("/sound")) == n })
 	g.awaitMetric("penstock_breakers_open", 1)
-	g.awaitMetric("penstock_deliveries_held", 1)
+	g.awaitMetric("penstock_deliveries_parked", 1)
 
 	if code := g.terminate(); code != 0 {
 		t.Errorf("exit code %d", code)

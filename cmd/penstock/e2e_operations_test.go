@@ -46,14 +46,14 @@ func testOperations(t *testing.T, s *site) {
 			}
 		}
 	})
-	t.Run("metrics parse and count what was accepted and set aside", func(t *testing.T) {
+	t.Run("metrics parse and count what was accepted and quarantined", func(t *testing.T) {
 		hook(t, g.as("acme-all-0123456"), "/webhooks/lorawan?decoder_id=lpp&event=up", fixture(t, "chirpstack/up.json"))
 		hook(t, g.as("acme-all-0123456"), "/webhooks/lorawan", `{"nothing": 1}`)
 		g.settled()
 		eventually(t, "the numbers are right", func() (any, bool) {
 			m := metrics(t, g.as("").get("/metrics").body)
 			return m, m[`penstock_accepted_total{kind="uplink"}`] == 2 && m[`penstock_processed_total{kind="uplink"}`] == 2 &&
-				m[`penstock_set_aside_total{kind="uplink"}`] == 1 && m[`penstock_lag{kind="uplink"}`] == 0 && m["go_goroutines"] > 0
+				m[`penstock_quarantined_total{kind="uplink"}`] == 1 && m[`penstock_lag{kind="uplink"}`] == 0 && m["go_goroutines"] > 0
 		})
 	})
 	t.Run("every answer has a request id of its own", func(t *testing.T) {

@@ -45,7 +45,7 @@ func frames(ctx context.Context, p *peers, s settings, r *report) error {
 		r.bare, r.frames = append(r.bare, bare), append(r.frames, f)
 	}
 	r.memory = memory(d.pid())
-	refused := d.metric("penstock_set_aside_total{kind=\"uplink\"}")
+	refused := d.metric("penstock_quarantined_total{kind=\"uplink\"}")
 	stored, err := d.countPoints(ctx)
 	if err != nil {
 		return err
@@ -141,7 +141,7 @@ func (d *daemon) countPoints(ctx context.Context) (int64, error) {
 // countEmbedded trusts the gateway's own count, as nothing else reads its file
 // while it runs.
 func (d *daemon) countEmbedded(context.Context) (int64, error) {
-	return d.metric("penstock_processed_total{kind=\"uplink\"}") - d.metric("penstock_set_aside_total{kind=\"uplink\"}"), nil
+	return d.metric("penstock_processed_total{kind=\"uplink\"}") - d.metric("penstock_quarantined_total{kind=\"uplink\"}"), nil
 }
 
 func getJSON(ctx context.Context, url, token string, to any) error {

@@ -86,7 +86,7 @@ func relayed(ctx context.Context, p *peers, s settings, r *report) error {
 	}
 	messages, again := target.counts()
 	r.again = again
-	r.reconcile("messages", int64(s.rounds*part), messages, d.metric("penstock_set_aside_total{kind=\"sms\"}"))
+	r.reconcile("messages", int64(s.rounds*part), messages, d.metric("penstock_quarantined_total{kind=\"sms\"}"))
 	return nil
 }
 

@@ -69,7 +69,7 @@ func ruled(ctx context.Context, p *peers, s settings, r *report) error {
 		if err != nil {
 			return err
 		}
-		r.reconcile([]string{"frames without rules", "frames with rules"}[i], sent[i], stored, d.metric("penstock_set_aside_total{kind=\"uplink\"}"))
+		r.reconcile([]string{"frames without rules", "frames with rules"}[i], sent[i], stored, d.metric("penstock_quarantined_total{kind=\"uplink\"}"))
 	}
 	return nil
 }

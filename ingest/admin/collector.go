@@ -29,16 +29,16 @@ type collector struct {
 func NewCollector(intakes []*intake.Intake, deliveries func() Deliveries, stored func() map[string]int64) prometheus.Collector {
 	c := &collector{intakes: intakes, deliveries: deliveries, stored: stored, desc: make(map[string]*prometheus.Desc)}
 	for name, help := range map[string]string{
-		"accepted_total":  "Entries written to the journal since the start.",
-		"processed_total": "Entries processed since the start.",
-		"set_aside_total": "Entries quarantined or unrouted since the start.",
-		"put_off_total":   "Entries put off since the start: their account's codecs had used up their time.",
-		"lag":             "Entries accepted and not processed yet.",
-		"waiting":         "1 while processing waits for a back end.",
-		"journal_bytes":   "Bytes of the journal's segments.",
-		"journal_gaps":    "Ranges of the journal that could not be read at the start.",
-		"journal_fsyncs":  "Commits of the journal since the start.",
-		"stored_bytes":    "Bytes that records take on disk with their indexes, as of the last hour.",
+		"accepted_total":    "Entries written to the journal since the start.",
+		"processed_total":   "Entries processed since the start.",
+		"quarantined_total": "Entries quarantined or unrouted since the start.",
+		"deferred_total":    "Entries deferred since the start: their account's codecs had used up their time.",
+		"lag":               "Entries accepted and not processed yet.",
+		"waiting":           "1 while processing waits for a back end.",
+		"journal_bytes":     "Bytes of the journal's segments.",
+		"journal_gaps":      "Ranges of the journal that could not be read at the start.",
+		"journal_fsyncs":    "Commits of the journal since the start.",
+		"stored_bytes":      "Bytes that records take on disk with their indexes, as of the last hour.",
 	} {
 		c.desc[name] = prometheus.NewDesc("penstock_"+name, help, []string{"kind"}, nil)
 	}
@@ -50,7 +50,7 @@ func NewCollector(intakes []*intake.Intake, deliveries func() Deliveries, stored
 		"deliveries_retried_total":   "Attempts that will be made again, since the start.",
 		"deliveries_dead_total":      "Deliveries given up since the start.",
 		"deliveries_faults_total":    "Attempts that failed through a fault of our own, since the start.",
-		"deliveries_held":            "Deliveries that wait for a breaker, in all gateways.",
+		"deliveries_parked":          "Deliveries that wait for a breaker, in all gateways.",
 		"breakers_open":              "Endpoints whose breaker is open.",
 		"breakers_opened_total":      "Breakers opened by this gateway since the start.",
 		"breakers_probes_total":      "Probes of open breakers since the start.",
@@ -76,8 +76,8 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		s, kind := in.Status(), string(in.Kind())
 		emit("accepted_total", prometheus.CounterValue, float64(s.Accepted), kind)
 		emit("processed_total", prometheus.CounterValue, float64(s.Processed), kind)
-		emit("set_aside_total", prometheus.CounterValue, float64(s.Quarantined), kind)
-		emit("put_off_total", prometheus.CounterValue, float64(s.Deferred), kind)
+		emit("quarantined_total", prometheus.CounterValue, float64(s.Quarantined), kind)
+		emit("deferred_total", prometheus.CounterValue, float64(s.Deferred), kind)
 		emit("lag", prometheus.GaugeValue, float64(s.Lag), kind)
 		emit("waiting", prometheus.GaugeValue, flag(s.Waiting != ""), kind)
 		emit("journal_bytes", prometheus.GaugeValue, float64(s.Journal.Bytes), kind)
@@ -95,7 +95,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	emit("deliveries_retried_total", prometheus.CounterValue, float64(d.Retried))
 	emit("deliveries_dead_total", prometheus.CounterValue, float64(d.Dead))
 	emit("deliveries_faults_total", prometheus.CounterValue, float64(d.Faults))
-	emit("deliveries_held", prometheus.GaugeValue, float64(d.Parked))
+	emit("deliveries_parked", prometheus.GaugeValue, float64(d.Parked))
 	emit("breakers_open", prometheus.GaugeValue, float64(d.Open))
 	emit("breakers_opened_total", prometheus.CounterValue, float64(d.Opened))
 	emit("breakers_probes_total", prometheus.CounterValue, float64(d.Probed))
@@ -126,8 +126,8 @@ type authFailureCollector struct {
 	wrong, refused *prometheus.Desc
 }
 
-// NewGuessCollector returns the metrics of wrong credentials.
-func NewGuessCollector(counts func() (wrong, refused uint64)) prometheus.Collector {
+// NewAttemptCollector returns the metrics of wrong credentials.
+func NewAttemptCollector(counts func() (wrong, refused uint64)) prometheus.Collector {
 	return &authFailureCollector{
 		counts:  counts,
 		wrong:   prometheus.NewDesc("penstock_credentials_wrong_total", "Tokens, passwords and signatures that were wrong, since the start.", nil, nil),

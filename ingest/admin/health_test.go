@@ -73,7 +73,7 @@ func TestMetricsCountWhatArrives(t *testing.T) {
 	o := traffic(t)
 	got := o.ask("GET /metrics", "")
 	for _, line := range []string{
-		`penstock_accepted_total{kind="sms"} 3`, `penstock_processed_total{kind="uplink"} 4`, `penstock_set_aside_total{kind="uplink"} 1`,
+		`penstock_accepted_total{kind="sms"} 3`, `penstock_processed_total{kind="uplink"} 4`, `penstock_quarantined_total{kind="uplink"} 1`,
 		`penstock_lag{kind="sms"} 1`, `penstock_waiting{kind="sms"} 0`, `penstock_deliveries_running 3`, `penstock_deliveries_dead_total 4`,
 	} {
 		if !strings.Contains(got, line+"\n") {

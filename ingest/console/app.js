@@ -258,10 +258,10 @@ function bytes(n) {
 function traffic(m) {
   const of = (name, kind) => (m[name] || {})[kind] || 0;
   const rows = Object.keys(m["penstock_lag"] || {}).map((kind) => [
-    link("events", { kind }, kind), of("penstock_accepted_total", kind), of("penstock_processed_total", kind), of("penstock_set_aside_total", kind),
+    link("events", { kind }, kind), of("penstock_accepted_total", kind), of("penstock_processed_total", kind), of("penstock_quarantined_total", kind),
     of("penstock_lag", kind), of("penstock_waiting", kind) ? state("down") : "no", bytes(of("penstock_journal_bytes", kind)),
     of("penstock_journal_gaps", kind) ? h("span", { class: "state bad" }, of("penstock_journal_gaps", kind)) : 0]);
-  return [h("h2", null, "Journal"), h("p", { class: "hint" }, "Accepted, processed and set aside are counted since the start. Gaps are parts of the journal that could not be read at the start."),
+  return [h("h2", null, "Journal"), h("p", { class: "hint" }, "Accepted, processed and quarantined are counted since the start. Gaps are parts of the journal that could not be read at the start."),
     table("Journal", ["Traffic", "Accepted#", "Processed#", "Set aside#", "Not processed yet#", "Waits for a back end", "On disk#", "Gaps#"], rows, "No journal.")];
 }
 
@@ -274,7 +274,7 @@ function stored(m) {
 
 function queue(m) {
   const n = (name) => (m[name] || {})[""] || 0;
-  const row = [n("penstock_deliveries_running"), n("penstock_deliveries_waiting"), n("penstock_deliveries_held"), n("penstock_deliveries_delivered_total"),
+  const row = [n("penstock_deliveries_running"), n("penstock_deliveries_waiting"), n("penstock_deliveries_parked"), n("penstock_deliveries_delivered_total"),
     n("penstock_deliveries_retried_total"), n("penstock_deliveries_dead_total"), n("penstock_deliveries_unsaved")];
   return [h("h2", null, "Delivery queue"), h("p", { class: "hint" }, "Of this gateway; delivered, to repeat and given up are counted since its start."),
     table("Delivery queue", ["Under way#", "Wait for a first attempt#", "Wait for a breaker#", "Delivered#", "Attempts to repeat#", "Given up#", "Outcomes not saved#"], [row], "")];
@@ -450,7 +450,7 @@ async function foretell(clicked, ctx, selection) {
     const rows = r.data.map((e) => [code(e.id), state(e.state), e.reason, state(e.new_state), e.new_reason, differences(e)]);
     return h("div", { class: "sheet" }, h("h3", null, "A replay would do this; nothing was changed"), pairs([
       ["Selected", plural(r.count, "event") + ", looked into " + r.examined],
-      ["Events", r.events.done + " stored, " + r.events.quarantined + " set aside, " + r.events.differ + " differ from now"],
+      ["Events", r.events.done + " stored, " + r.events.quarantined + " quarantined, " + r.events.differ + " differ from now"],
       ["Readings", r.readings.added + " added, " + r.readings.changed + " changed, " + r.readings.unchanged + " unchanged, " + r.readings.stays + " stay"]]),
     rows.length > 0 && table("What differs", ["Event", "State", "Reason", "New state", "New reason", "Readings"], rows, ""), r.more && h("p", { class: "hint" }, "More events differ than are shown."));
   });
