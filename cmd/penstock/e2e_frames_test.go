@@ -150,7 +150,7 @@ func testFrames(t *testing.T, s *site) {
 		hook(t, acme, "/webhooks/lorawan?event=up", later(t, devEUI))
 		same(t, "latest after", short(acme.latest(id)), "temperature_3=27.2@2026-03-01 10:25:30 relative_humidity_4=60.5@2026-03-01 10:25:30")
 	})
-	t.Run("nothing was set aside by all this", func(t *testing.T) {
+	t.Run("nothing was quarantined by all this", func(t *testing.T) {
 		for _, e := range g.events("state=quarantined") {
 			t.Errorf("in quarantine: %+v", e)
 		}

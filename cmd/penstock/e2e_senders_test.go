@@ -22,7 +22,7 @@ type posted struct {
 	reply   string // status and body
 	source  string
 	outcome string // as the operator reads it; a time that is not plausible by now comes behind it
-	refused string // the reason why it is set aside; empty if it is not
+	refused string // the reason why it is quarantined; empty if it is not
 	device  string // identifier of the device looked at
 	at      string // the frame's own time; empty is the receipt
 	// readings are "key=value@time", radio the uplink's fields that have a value.

@@ -43,7 +43,7 @@ func testSupplements(t *testing.T, s *site) {
 	g.admin().post("/admin/events/replay", `{"kind":"uplink","from":"2000-01-01T00:00:00Z"}`).mentions(t, 200, `"count":6`)
 	check("after a replay")
 	if events := g.events("state=quarantined"); len(events) > 0 {
-		t.Errorf("set aside: %+v", events)
+		t.Errorf("quarantined: %+v", events)
 	}
 }
 

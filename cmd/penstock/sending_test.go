@@ -92,7 +92,7 @@ func TestSendingToAnSMSC(t *testing.T) {
 			t.Errorf("the report of %s: %v", to, h.query)
 		}
 	}
-	eventually(t, "what came early, or with an id that was used before, is not set aside", func() (any, bool) {
+	eventually(t, "what came early, or with an id that was used before, is not quarantined", func() (any, bool) {
 		set := g.events("kind=receipt&state=unrouted")
 		return set, len(set) == 0
 	})
@@ -268,7 +268,7 @@ func TestHTTPCarrier(t *testing.T) {
 	g.as("").get(report+"&code=1").mentions(t, 200, `"id"`)
 	reports(t, k, "447700900123:8", "447700900123:4", "447700900123:1")
 	g.as("acme-token-0123456").post("/inbound/dlr/json", `{"ref":"99-1-0","code":1}`).mentions(t, 200)
-	eventually(t, "a report about another account's message is set aside", func() (any, bool) {
+	eventually(t, "a report about another account's message is quarantined", func() (any, bool) {
 		set := g.events("kind=receipt&state=unrouted")
 		return set, len(set) == 1
 	})

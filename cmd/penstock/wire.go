@@ -235,7 +235,7 @@ func (d *daemon) secrets(ctx context.Context, acct account.ID) ([]string, error)
 }
 
 // marks returns what is kept of the events of a node.
-func (d *daemon) marks(node string) event.Marks { return d.backends.records.Marks(node) }
+func (d *daemon) marks(node string) event.Statuses { return d.backends.records.Statuses(node) }
 
 // openIntakes makes the journal of each kind of traffic and what is behind it.
 func (d *daemon) openIntakes(context.Context) error {
@@ -277,7 +277,7 @@ func (d *daemon) openIntake(kind event.Kind, p intake.Processor, quota *journal.
 		return err
 	}
 	d.closers = append(d.closers, func(context.Context) error { return log.Close() })
-	in, err := intake.New(kind, d.node, log, d.backends.records.Marks(d.node), p, d.intakeOptions(kind))
+	in, err := intake.New(kind, d.node, log, d.backends.records.Statuses(d.node), p, d.intakeOptions(kind))
 	if err != nil {
 		return err
 	}
@@ -300,7 +300,7 @@ func (d *daemon) openSurfaces(context.Context) error {
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		admin.NewCollector(intakes, func() admin.Deliveries { return admin.Deliveries(d.queue.Stats()) }, d.stored.Load),
 		admin.NewCarrierCollector(d.carriers.status), admin.NewSendingCollector(d.sendingStats),
-		admin.NewGuessCollector(d.auth.Guesses().Counts), admin.NewRuleCollector(d.rules.Stats),
+		admin.NewAttemptCollector(d.auth.Guesses().Counts), admin.NewRuleCollector(d.rules.Stats),
 		admin.NewLimitCollector(d.limits.Stats),
 	)
 	metrics.MustRegister(admin.NewCodecMetrics(d.iot.Codecs)...)

@@ -99,39 +99,13 @@ func wordExceptions() []wordException {
 	}
 }
 
-// pendingRenames lists names that other work in progress uses. They are to be
-// renamed, and removed here.
-func pendingRenames() []wordException {
-	const inProgress = "changed by work in progress"
-	var list []wordException
-	add := func(folder, names string) {
-		for name := range strings.FieldsSeq(names) {
-			list = append(list, wordException{folder: folder, name: name, reason: inProgress})
-		}
-	}
-	add("config/inventory", "clip")
-	add("decoders/netserver", "AsksDownlink")
-	add("decoders/script", "text whole at clip wants moment stamp maxRemarks remarks")
-	add("delivery/submit", "alreadyHeld held lanes")
-	add("deploy/bench", "book books")
-	add("ingest/admin", "NewGuessCollector stamp")
-	add("ingest/intake", "TestWhileABackEndIsDownNothingIsSetAside TestARecordThatCannotBeReadIsSetAside TestWhatFailsForItsOwnReasonIsSetAside")
-	add("ingest/uplink", "TestPostsAreRehearsed")
-	add("relay/event", "Mark Marks")
-	add("relay/sqlstore/events", "Marks")
-	add("relay/iot", `told at TestARehearsalShowsTheDifferenceAndChangesNothing TestARehearsalOfFramesThatNobodyClaimsAnyMoreTakesTheFirst
-		TestARehearsalReadsLongHistories TestARehearsalReadsFramesThatLieFarApart TestARehearsalKeepsTheLimits`)
-	add("relay/outbox", "HeldUntil Held Lane Line line")
-	return list
-}
-
 func TestNamesUseTheTermsOfTheField(t *testing.T) {
 	names := declaredNames(t, filepath.Join("..", ".."))
 	if len(names) < 5000 {
 		t.Fatalf("only %d names were found", len(names))
 	}
 	used := make(map[wordException]bool)
-	words, exceptions := retiredWords(), append(wordExceptions(), pendingRenames()...)
+	words, exceptions := retiredWords(), wordExceptions()
 	for _, n := range names {
 		r, wrong := retiredWordIn(words, n)
 		if !wrong {
@@ -143,7 +117,7 @@ func TestNamesUseTheTermsOfTheField(t *testing.T) {
 		}
 		t.Errorf("%s: %s: write %s instead of %q", n.position, n.text, r.instead, r.word)
 	}
-	for _, e := range wordExceptions() {
+	for _, e := range exceptions {
 		if !used[e] {
 			t.Errorf("the exception for %q in %q is not needed", e.name+e.word, e.folder)
 		}

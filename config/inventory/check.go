@@ -105,7 +105,7 @@ func (c *checker) id(s, path string) {
 		return
 	}
 	if len(s) > maxID || strings.ContainsFunc(s, func(r rune) bool { return !idRune(r) }) {
-		c.mistakes.Add(path, "expected 1 to %d letters, digits, dots, hyphens or underscores, got %q", maxID, clip(s))
+		c.mistakes.Add(path, "expected 1 to %d letters, digits, dots, hyphens or underscores, got %q", maxID, clipValue(s))
 	}
 }
 
@@ -118,13 +118,13 @@ func (c *checker) name(s, path string) {
 	case s == "":
 		c.mistakes.Add(path, "expected a name")
 	case len(s) > maxNameBytes || strings.ContainsFunc(s, unicode.IsControl):
-		c.mistakes.Add(path, "expected one line of at most %d bytes, got %q", maxNameBytes, clip(s))
+		c.mistakes.Add(path, "expected one line of at most %d bytes, got %q", maxNameBytes, clipValue(s))
 	}
 }
 
 func (c *checker) oneOf(s string, want []string, path string) {
 	if !slices.Contains(want, s) {
-		c.mistakes.Add(path, "expected %s, got %q", either(want), clip(s))
+		c.mistakes.Add(path, "expected %s, got %q", either(want), clipValue(s))
 	}
 }
 
@@ -139,7 +139,7 @@ func either(names []string) string {
 
 func allDigits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
-func clip(s string) string {
+func clipValue(s string) string {
 	const most = 60
 	if len(s) <= most {
 		return s

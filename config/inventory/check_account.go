@@ -29,7 +29,7 @@ func (c *checker) callback(raw, path string) {
 	}
 	u, err := url.Parse(raw)
 	if err != nil || u.Hostname() == "" || u.Scheme != "https" && !(u.Scheme == "http" && c.AllowHTTPCallback) {
-		c.mistakes.Add(path, "expected an https URL, got %q", clip(raw))
+		c.mistakes.Add(path, "expected an https URL, got %q", clipValue(raw))
 		return
 	}
 	c.guard(u.Scheme+"://"+u.Host+"/", path)

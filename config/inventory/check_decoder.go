@@ -29,7 +29,7 @@ func (c *checker) codec(d *Decoder, at string) {
 	most, script := map[string]int{"expr": maxExpr, "javascript": maxJavaScript}[d.Codec]
 	switch {
 	case !script && d.Source != "":
-		c.mistakes.Add(at+"source", "expected none for the codec %s", clip(d.Codec))
+		c.mistakes.Add(at+"source", "expected none for the codec %s", clipValue(d.Codec))
 	case script && d.Source == "":
 		c.mistakes.Add(at+"source", "expected a source for the codec %s", d.Codec)
 	case script && len(d.Source) > most:
@@ -46,7 +46,7 @@ func (c *checker) mappings(d *Decoder, at string) {
 		path := fmt.Sprintf("%ssensors[%d].", at, i)
 		c.claim(at+"key", s.Key, path+"key")
 		if !c.standing.types[s.SensorTypeID] {
-			c.mistakes.Add(path+"sensor_type_id", "expected the id of a sensor type%s, got %q", c.meant(s.SensorTypeID), clip(s.SensorTypeID))
+			c.mistakes.Add(path+"sensor_type_id", "expected the id of a sensor type%s, got %q", c.meant(s.SensorTypeID), clipValue(s.SensorTypeID))
 		}
 	}
 }

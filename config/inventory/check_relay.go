@@ -99,7 +99,7 @@ func (c *checker) parameter(relay string, kind parameterKind, p, path string) {
 		c.endpoint(relay, p, path)
 	case mailboxes:
 		if _, err := mail.ParseAddress(p); err != nil {
-			c.mistakes.Add(path, "expected a mail address, got %q", clip(p))
+			c.mistakes.Add(path, "expected a mail address, got %q", clipValue(p))
 		}
 	case labels:
 		c.name(p, path)
@@ -127,9 +127,9 @@ func (c *checker) origin(raw, path string) bool {
 	u, err := url.Parse(origin)
 	switch {
 	case strings.Contains(host, "%"):
-		c.mistakes.Add(path, "expected no placeholder before the path, got %q", clip(raw))
+		c.mistakes.Add(path, "expected no placeholder before the path, got %q", clipValue(raw))
 	case err != nil || u.Hostname() == "" || scheme != "http" && scheme != "https" || strings.ContainsFunc(raw, unicode.IsControl):
-		c.mistakes.Add(path, "expected an http or https URL, got %q", clip(raw))
+		c.mistakes.Add(path, "expected an http or https URL, got %q", clipValue(raw))
 	default:
 		c.guard(origin, path)
 		return true
@@ -157,6 +157,6 @@ func (c *checker) servedSIM(a *Account, r *GeoRelay, path string) {
 	}
 	is := func(s SIM) bool { return s.ICCID == r.ICCID }
 	if !slices.ContainsFunc(a.SIMs, is) && !slices.ContainsFunc(c.standing.account(*a).SIMs, is) {
-		c.mistakes.Add(path, "expected the ICCID of a SIM of this account, got %q", clip(r.ICCID))
+		c.mistakes.Add(path, "expected the ICCID of a SIM of this account, got %q", clipValue(r.ICCID))
 	}
 }

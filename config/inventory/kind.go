@@ -54,7 +54,7 @@ func kinds() map[string]kind {
 		"ip": {
 			func(c *checker, v reflect.Value, path string, _ []string) {
 				if _, err := netip.ParseAddr(v.String()); err != nil {
-					c.mistakes.Add(path, "expected an IP address, got %q", clip(v.String()))
+					c.mistakes.Add(path, "expected an IP address, got %q", clipValue(v.String()))
 				}
 			},
 			func([]string) map[string]any { return pattern("^[0-9A-Fa-f:.]+(%.+)?$") },
@@ -146,7 +146,7 @@ func checkDigits(c *checker, v reflect.Value, path string, args []string) {
 	if least == most {
 		want = fmt.Sprintf("%d digits", least)
 	}
-	c.mistakes.Add(path, "expected %s, got %q", want, clip(s))
+	c.mistakes.Add(path, "expected %s, got %q", want, clipValue(s))
 }
 
 func checkToken(c *checker, v reflect.Value, path string, _ []string) {
@@ -185,7 +185,7 @@ func checkRepeat(c *checker, v reflect.Value, path string, _ []string) {
 	}
 	var d Duration
 	if err := d.UnmarshalText([]byte(s)); err != nil || d <= 0 {
-		c.mistakes.Add(path, "expected never, always or a duration such as 10m, got %q", clip(s))
+		c.mistakes.Add(path, "expected never, always or a duration such as 10m, got %q", clipValue(s))
 	}
 }
 

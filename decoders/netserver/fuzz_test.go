@@ -88,15 +88,15 @@ func FuzzDisruptive(f *testing.F)   { fuzzParser(f, Disruptive) }
 func FuzzUbiBot(f *testing.F)       { fuzzParser(f, UbiBot) }
 func FuzzMilesight(f *testing.F)    { fuzzParser(f, MilesightDP) }
 
-// FuzzAsksDownlink holds that only a post that says so asks for a downlink.
-func FuzzAsksDownlink(f *testing.F) {
+// FuzzAwaitsDownlink holds that only a post that says so asks for a downlink.
+func FuzzAwaitsDownlink(f *testing.F) {
 	f.Add("device=1A&seqNumber=2&ack=true", []byte(""))
 	f.Add("", []byte(`{"device":"1A","seqNumber":2,"ack":"true"}`))
 	f.Add("", []byte("device=1A&ack=1"))
 	f.Add("ack=true", []byte("{"))
 	f.Fuzz(func(t *testing.T, query string, body []byte) {
 		q, _ := url.ParseQuery(query)
-		asks := AsksDownlink(Post{Query: q, Body: body})
+		asks := AwaitsDownlink(Post{Query: q, Body: body})
 		var object map[string]any
 		switch {
 		case len(body) == 0 && asks && !q.Has("ack"):

@@ -8,7 +8,7 @@
 // What a frame cannot do without, who sent it and what it carries, is a
 // decoders.Error naming the field when it cannot be read. Protobuf is refused
 // (ErrProtobuf), and a sender that is recognised but has no parser here is
-// refused by name (UnsupportedError), so that its bodies are set aside instead
+// refused by name (UnsupportedError), so that its bodies are quarantined instead
 // of being misread as something else.
 //
 // ChirpStack v4 and The Things Stack, whose uplinks are the most, are read in one

@@ -6,10 +6,10 @@ import (
 	"github.com/penstock/penstock/decoders/jsonbody"
 )
 
-// AsksDownlink tells whether a post of Sigfox's waits for a downlink: its
+// AwaitsDownlink tells whether a post of Sigfox's waits for a downlink: its
 // template has the variable ack, and that is true. An answer with nothing to
 // send is 204.
-func AsksDownlink(p Post) bool {
+func AwaitsDownlink(p Post) bool {
 	r := jsonbody.New(sigfoxBody(p))
 	var key []byte
 	waits := false

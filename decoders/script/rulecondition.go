@@ -94,7 +94,7 @@ func compileRule(source string, size int, nodes uint, rules *ruleRules, options 
 		expr.Env(rules.known), expr.MaxNodes(nodes), expr.Patch(rules), expr.Patch(tree),
 		expr.Function(joinName, join, new(func(any, any) any)),
 		expr.Function(presentName, present, new(func(any, string) any)),
-		expr.Function(textName, text, new(func(any) any)),
+		expr.Function(textName, asText, new(func(any) any)),
 		expr.Function(stringName, scalarText, new(func(any) string)),
 	)
 	code, err := compileBounded(source, size, &rules.conditionRules, options...)
@@ -189,8 +189,8 @@ func present(args ...any) (any, error) {
 	return nil, &MissingKey{Name: name}
 }
 
-// text bounds what a pattern looks at.
-func text(args ...any) (any, error) { return clipped(args[0]), nil }
+// asText bounds what a pattern looks at.
+func asText(args ...any) (any, error) { return clipped(args[0]), nil }
 
 // scalarText is string(value).
 func scalarText(args ...any) (any, error) {

@@ -154,11 +154,11 @@ func (d *RuleDevice) field(key string) any {
 func (u *RuleUplink) field(key string) any {
 	switch key {
 	case "f_cnt":
-		return whole(u.FCnt)
+		return intOrNil(u.FCnt)
 	case "f_port":
-		return whole(u.FPort)
+		return intOrNil(u.FPort)
 	case "gateways":
-		return whole(u.Gateways)
+		return intOrNil(u.Gateways)
 	case "rssi":
 		return number(u.RSSI)
 	case "snr":
@@ -183,7 +183,7 @@ func number(n *float64) any {
 	return *n
 }
 
-func whole(n *int64) any {
+func intOrNil(n *int64) any {
 	if n == nil {
 		return nil
 	}

@@ -45,12 +45,12 @@ func (q *Queue) attempt(item *item) {
 
 // parkExpired reports whether breakers have held a delivery for as long as they may.
 func (q *Queue) parkExpired(d *outbox.Delivery) bool {
-	return !d.HeldUntil.IsZero() && !q.deps.Now().Before(d.HeldUntil)
+	return !d.ParkedUntil.IsZero() && !q.deps.Now().Before(d.ParkedUntil)
 }
 
 // parkedOutcome returns the outcome of a delivery that a breaker parks.
 func (q *Queue) parkedOutcome(d *outbox.Delivery, why string) outbox.Outcome {
-	o := outbox.Outcome{ID: d.ID, Account: d.Account, Endpoint: d.Lane(), State: d.State, Reason: "its endpoint fails: " + why}
+	o := outbox.Outcome{ID: d.ID, Account: d.Account, Endpoint: d.EndpointName(), State: d.State, Reason: "its endpoint fails: " + why}
 	q.park(d, &o)
 	return o
 }
@@ -58,9 +58,9 @@ func (q *Queue) parkedOutcome(d *outbox.Delivery, why string) outbox.Outcome {
 // park makes an outcome wait for the endpoint's breaker.
 func (q *Queue) park(d *outbox.Delivery, o *outbox.Outcome) {
 	o.Uncounted, o.NextAttemptAt = true, time.Time{}
-	o.HeldUntil = d.HeldUntil
-	if o.HeldUntil.IsZero() {
-		o.HeldUntil = q.deps.Now().Add(q.deps.Schedule.Length())
+	o.ParkedUntil = d.ParkedUntil
+	if o.ParkedUntil.IsZero() {
+		o.ParkedUntil = q.deps.Now().Add(q.deps.Schedule.Length())
 	}
 }
 
@@ -82,7 +82,7 @@ func (q *Queue) send(ctx context.Context, d outbox.Delivery) (r worker.Result) {
 
 // classify converts the result of an attempt into an outcome.
 func (q *Queue) classify(d *outbox.Delivery, p permit, r worker.Result) outbox.Outcome {
-	o := outbox.Outcome{ID: d.ID, Account: d.Account, Endpoint: d.Lane(), Attempt: r.Attempt, Reason: r.Verdict.Reason}
+	o := outbox.Outcome{ID: d.ID, Account: d.Account, Endpoint: d.EndpointName(), Attempt: r.Attempt, Reason: r.Verdict.Reason}
 	switch r.Verdict.Class {
 	case delivery.Delivered:
 		o.State = outbox.Delivered
@@ -126,7 +126,7 @@ func (q *Queue) faultDelay() time.Duration {
 
 func (q *Queue) count(o outbox.Outcome) {
 	switch {
-	case !o.HeldUntil.IsZero(): // a probe, counted by the breakers
+	case !o.ParkedUntil.IsZero(): // a probe, counted by the breakers
 	case o.Uncounted:
 		q.faults.Add(1)
 	case o.State == outbox.Retrying:

@@ -57,7 +57,7 @@ func newBreakers(d Deps, o Options) *breakers {
 func (b *breakers) acquire(d *outbox.Delivery) (permit, string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	br := b.open[d.Lane()]
+	br := b.open[d.EndpointName()]
 	switch {
 	case br == nil:
 		return permitAttempt, ""
@@ -75,7 +75,7 @@ func (b *breakers) acquire(d *outbox.Delivery) (permit, string) {
 func (b *breakers) release(d *outbox.Delivery, p permit, r worker.Result) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	endpoint, v := d.Lane(), r.Verdict
+	endpoint, v := d.EndpointName(), r.Verdict
 	br := b.open[endpoint]
 	switch {
 	case v.Class == delivery.Delivered, v.Class == delivery.Dead && r.Attempt.Status != 0:
@@ -99,7 +99,7 @@ func (b *breakers) release(d *outbox.Delivery, p permit, r worker.Result) {
 }
 
 func (b *breakers) trip(d *outbox.Delivery, v delivery.Verdict) {
-	endpoint, now := d.Lane(), b.now()
+	endpoint, now := d.EndpointName(), b.now()
 	delete(b.failures, endpoint)
 	delete(b.closed, endpoint)
 	br := &openBreaker{unsaved: true, Breaker: outbox.Breaker{
@@ -223,7 +223,7 @@ const idleAfter = time.Hour
 
 // closeIdle closes breakers that have had no parked deliveries for idleAfter
 // since their probe was due, for example those of endpoints that were removed.
-func (b *breakers) closeIdle(lines []outbox.Line) {
+func (b *breakers) closeIdle(lines []outbox.ParkedEndpoint) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	parked := make(map[string]bool, len(lines))

@@ -228,10 +228,10 @@ func TestOpenBreakersAreSharedAndSurvive(t *testing.T) {
 func TestABreakerThatNothingWaitsForIsForgotten(t *testing.T) {
 	p := newPanel(nil)
 	p.fail(10)
-	line := []outbox.Line{{Account: 1, Endpoint: "e", Count: 1}}
+	line := []outbox.ParkedEndpoint{{Account: 1, Endpoint: "e", Count: 1}}
 	for _, step := range []struct {
 		later time.Duration
-		lines []outbox.Line
+		lines []outbox.ParkedEndpoint
 		open  bool
 	}{{time.Hour, nil, true}, {time.Minute, line, true}, {time.Hour, line, true}, {time.Second, nil, false}} {
 		p.clock = p.clock.Add(step.later)

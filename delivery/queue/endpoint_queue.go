@@ -32,13 +32,13 @@ const (
 func queueName(d *outbox.Delivery) string {
 	switch {
 	case d.Pace != (outbox.Pace{}):
-		return d.Lane()
+		return d.EndpointName()
 	case d.SMS != nil:
 		return "sms"
 	case d.Mail != nil:
 		return "mail"
 	}
-	return d.Lane()
+	return d.EndpointName()
 }
 
 // queueFor returns the queue of a delivery, and creates it if needed.

@@ -21,7 +21,7 @@ func (q *Queue) releaseParked(ctx context.Context) {
 	if err := q.breakers.share(ctx); err != nil && ctx.Err() == nil {
 		q.deps.Logger.WarnContext(ctx, "cannot synchronize breakers", "error", err)
 	}
-	endpoints, err := q.deps.Store.Held(ctx)
+	endpoints, err := q.deps.Store.Parked(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
 			q.deps.Logger.WarnContext(ctx, "cannot list parked deliveries", "error", err)
@@ -40,7 +40,7 @@ func (q *Queue) releaseParked(ctx context.Context) {
 // releaseEndpoint starts the parked deliveries of an endpoint that need not wait:
 // all of them once its breaker is closed; while it is open, those parked for
 // long enough and one as a probe.
-func (q *Queue) releaseEndpoint(ctx context.Context, parked outbox.Line) {
+func (q *Queue) releaseEndpoint(ctx context.Context, parked outbox.ParkedEndpoint) {
 	now := q.deps.Now()
 	open, due := q.breakers.state(parked.Endpoint)
 	if !open {
@@ -57,7 +57,7 @@ func (q *Queue) releaseEndpoint(ctx context.Context, parked outbox.Line) {
 
 // startParked leases up to n parked deliveries of an endpoint and admits them.
 // Those that find no capacity are due later.
-func (q *Queue) startParked(ctx context.Context, parked outbox.Line, n int, before time.Time) {
+func (q *Queue) startParked(ctx context.Context, parked outbox.ParkedEndpoint, n int, before time.Time) {
 	for n > 0 {
 		now := q.deps.Now()
 		limit := min(n, parkedBatch)

@@ -64,7 +64,7 @@ func TestABreakerHoldsWhatWaitsAndLetsItGoOnceTheEndpointWorks(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 	redistest.Await(t, time.Minute, "nothing is left", func(ctx context.Context) bool {
-		lines, err := again.store.Held(ctx)
+		lines, err := again.store.Parked(ctx)
 		open, err2 := again.redis.Breakers().List(ctx)
 		return err == nil && err2 == nil && len(lines) == 0 && len(open) == 0 && again.queue.Stats().Parked == 0
 	})

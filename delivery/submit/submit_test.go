@@ -15,13 +15,13 @@ import (
 )
 
 func TestTheLongestPrefixChoosesTheCarrier(t *testing.T) {
-	var lanes []*carrierQueue
+	var queues []*carrierQueue
 	for _, r := range []Route{
 		{Name: "world"}, {Name: "britain", Prefixes: []string{"44", "3531"}}, {Name: "mobile", Prefixes: []string{"447"}}, {Name: "second", Prefixes: []string{"44"}},
 	} {
-		lanes = append(lanes, &carrierQueue{route: r})
+		queues = append(queues, &carrierQueue{route: r})
 	}
-	all := newRouter(lanes)
+	all := newRouter(queues)
 	for number, want := range map[string]string{
 		"447700900123": "mobile", "442079460000": "britain", "353123": "britain", "3532": "world", "49170": "world",
 	} {
@@ -29,7 +29,7 @@ func TestTheLongestPrefixChoosesTheCarrier(t *testing.T) {
 			t.Errorf("%s goes over %+v, want %s", number, got, want)
 		}
 	}
-	if got := newRouter(lanes[1:]).queueFor("49170"); got != nil {
+	if got := newRouter(queues[1:]).queueFor("49170"); got != nil {
 		t.Errorf("a number that nobody is for goes over %s", got.route.Name)
 	}
 }

@@ -20,7 +20,7 @@ type report struct {
 	again    int64
 	// p99 of the endpoints that work, one per run, without and with one that hangs
 	withoutHanging, withHanging []time.Duration
-	books                       []book
+	reconciliations             []reconciliation
 	answers                     []answers
 	lists                       *lists
 	kept                        *kept
@@ -28,16 +28,16 @@ type report struct {
 	sends, idleSends            []sendRound
 }
 
-// book is a reconciliation: sent = stored + refused.
-type book struct {
+// reconciliation is a reconciliation: sent = stored + refused.
+type reconciliation struct {
 	what                  string
 	sent, stored, refused int64
 }
 
-func (b book) balanced() bool { return b.sent == b.stored+b.refused }
+func (b reconciliation) balanced() bool { return b.sent == b.stored+b.refused }
 
 func (r *report) reconcile(what string, sent, stored, refused int64) {
-	r.books = append(r.books, book{what, sent, stored, refused})
+	r.reconciliations = append(r.reconciliations, reconciliation{what, sent, stored, refused})
 }
 
 // What a run is meant to show, as ratios to the floors.
@@ -229,7 +229,7 @@ func cpuEach(all []outcome, client string) string {
 
 // printRest says what stands below the table.
 func (r *report) printRest(say func(format string, args ...any)) {
-	for _, b := range r.books {
+	for _, b := range r.reconciliations {
 		say("reconciliation of %s: sent %d = stored %d + refused %d: %v\n", b.what, b.sent, b.stored, b.refused, b.balanced())
 	}
 	if len(r.relayed) > 0 {
@@ -275,7 +275,7 @@ func took(all []outcome, of func(outcome) float64) time.Duration {
 // verdict fails a run that lost something. A ratio under its aim fails nothing:
 // timings on shared cores are noisy, losses are not.
 func (r *report) verdict() error {
-	for _, b := range r.books {
+	for _, b := range r.reconciliations {
 		if !b.balanced() {
 			return fmt.Errorf("%s: sent %d, stored %d, refused %d", b.what, b.sent, b.stored, b.refused)
 		}

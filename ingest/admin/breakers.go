@@ -26,7 +26,7 @@ func (s *Surface) listBreakers(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	lines, err := s.Deliveries.Held(c.UserContext())
+	lines, err := s.Deliveries.Parked(c.UserContext())
 	if err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func (s *Surface) listBreakers(c *fiber.Ctx) error {
 	for i, b := range open {
 		out[i] = breakerJSON{
 			Endpoint: b.Endpoint, Account: b.Account, Relay: b.Relay, Target: outbox.MaskTarget(b.Target), Reason: b.Reason,
-			OpenedAt: stamp(b.OpenedAt), ProbeAt: stamp(b.ProbeAt), Probes: b.Probes, Waiting: waiting[b.Endpoint],
+			OpenedAt: formatTime(b.OpenedAt), ProbeAt: formatTime(b.ProbeAt), Probes: b.Probes, Waiting: waiting[b.Endpoint],
 		}
 	}
 	return c.JSON(fiber.Map{"data": out})
@@ -57,5 +57,5 @@ func waiting(d *outbox.Delivery) (outbox.Wait, string) {
 	if d.Waits == "" {
 		return "", ""
 	}
-	return d.Waits, d.Lane()
+	return d.Waits, d.EndpointName()
 }

@@ -42,7 +42,7 @@ func (s *Surface) listCredit(c *fiber.Ctx) error {
 	}
 	out, next := make([]creditJSON, len(list)), ""
 	for i, e := range list {
-		out[i] = creditJSON{e.Sequence, e.ID, stamp(e.At), e.Credits, e.Balance, e.Reason, e.Reference}
+		out[i] = creditJSON{e.Sequence, e.ID, formatTime(e.At), e.Credits, e.Balance, e.Reason, e.Reference}
 	}
 	if n := len(list); n == limit && list[n-1].Sequence > 1 {
 		next = strconv.FormatUint(list[n-1].Sequence, 10)

@@ -38,13 +38,13 @@ type attemptJSON struct {
 func deliveryOf(d outbox.Delivery) deliveryJSON {
 	out := deliveryJSON{
 		ID: d.ID, Account: d.Account, Kind: d.Kind, Relay: d.Relay, MessageID: d.MessageID, Originator: d.Originator, Destination: d.Destination,
-		Target: outbox.MaskTarget(d.Target()), State: d.State, Reason: d.Reason, CreatedAt: stamp(d.CreatedAt),
-		NextAttemptAt: stampOrNil(d.NextAttemptAt), Attempts: make([]attemptJSON, len(d.Attempts)),
+		Target: outbox.MaskTarget(d.Target()), State: d.State, Reason: d.Reason, CreatedAt: formatTime(d.CreatedAt),
+		NextAttemptAt: formatTimeOrNil(d.NextAttemptAt), Attempts: make([]attemptJSON, len(d.Attempts)),
 	}
 	out.WaitsFor, out.Endpoint = waiting(&d)
 	for i, a := range d.Attempts {
 		out.Attempts[i] = attemptJSON{
-			At: stamp(a.At), DurationMS: float64(a.Duration.Microseconds()) / 1000,
+			At: formatTime(a.At), DurationMS: float64(a.Duration.Microseconds()) / 1000,
 			Status: a.Status, Error: a.Error, Response: a.Response,
 		}
 	}

@@ -70,7 +70,7 @@ func TestWhatWaitsForABreakerSaysSo(t *testing.T) {
 	o.deliver("a", "https://h/?token=secret", outbox.Queued)
 	o.deliver("b", "https://h/", outbox.Queued)
 	_, err := o.db.Deliveries.Finish(t.Context(), []outbox.Outcome{{
-		ID: "a", Account: 7, State: outbox.Queued, Reason: "its endpoint fails: answered 503", Endpoint: "e1", HeldUntil: at.Add(time.Hour), Uncounted: true,
+		ID: "a", Account: 7, State: outbox.Queued, Reason: "its endpoint fails: answered 503", Endpoint: "e1", ParkedUntil: at.Add(time.Hour), Uncounted: true,
 	}})
 	must(t, err)
 	must(t, o.cache.Breakers().Open(t.Context(), outbox.Breaker{

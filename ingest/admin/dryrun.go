@@ -131,7 +131,7 @@ func (r *DryRun) join(other DryRun, limit int) {
 
 func eventPreviewOf(e *event.Event, f *iot.PreviewedPost) EventPreview {
 	out := EventPreview{
-		ID: e.ID, ReceivedAt: stamp(e.ReceivedAt), Account: e.Account, State: e.State, Reason: e.Reason,
+		ID: e.ID, ReceivedAt: formatTime(e.ReceivedAt), Account: e.Account, State: e.State, Reason: e.Reason,
 		NewState: f.State, NewReason: f.Reason, Devices: make([]DeviceDelta, len(f.Frames)),
 	}
 	for i, frame := range f.Frames {
@@ -141,7 +141,7 @@ func eventPreviewOf(e *event.Event, f *iot.PreviewedPost) EventPreview {
 		}
 		for n, r := range frame.Readings {
 			d.Readings[n] = ReadingDelta{
-				Effect: r.Effect, Key: r.Key, SensorID: r.SensorID, SensorTypeID: r.SensorTypeID, Time: stamp(r.Time),
+				Effect: r.Effect, Key: r.Key, SensorID: r.SensorID, SensorTypeID: r.SensorTypeID, Time: formatTime(r.Time),
 				Old: pointValue(r.Old), New: pointValue(r.New), Latest: r.Latest,
 			}
 		}

@@ -37,7 +37,7 @@ func eventOf(e event.Event) eventJSON {
 		raw = hex.EncodeToString(e.Raw)
 	}
 	return eventJSON{
-		ID: e.ID, ReceivedAt: stamp(e.ReceivedAt), Kind: e.Kind, Source: e.Source, Account: e.Account,
+		ID: e.ID, ReceivedAt: formatTime(e.ReceivedAt), Kind: e.Kind, Source: e.Source, Account: e.Account,
 		State: e.State, Reason: e.Reason, Raw: raw, Outcome: e.Outcome,
 	}
 }

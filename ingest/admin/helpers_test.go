@@ -39,15 +39,15 @@ type picky struct {
 	seen  int
 }
 
-func (p *picky) Process(_ context.Context, items []intake.Item) ([]event.Mark, error) {
+func (p *picky) Process(_ context.Context, items []intake.Item) ([]event.Status, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var marks []event.Mark
+	var marks []event.Status
 	for _, it := range items {
 		p.seen++
 		for part, state := range p.state {
 			if strings.Contains(string(it.Entry.Body), part) {
-				marks = append(marks, event.Mark{ID: it.ID, Seq: it.Seq, State: state, Reason: "because of " + part})
+				marks = append(marks, event.Status{ID: it.ID, Seq: it.Seq, State: state, Reason: "because of " + part})
 			}
 		}
 	}
@@ -123,7 +123,7 @@ func (o *office) open(kind event.Kind) *intake.Intake {
 	quiet := slog.New(slog.DiscardHandler)
 	log, err := journal.Open(o.t.TempDir(), journal.Options{Logger: quiet, CommitWindow: -1, Now: func() time.Time { return o.now }})
 	must(o.t, err)
-	in, err := intake.New(kind, "n1", log, o.db.Marks("n1"), o.p, intake.Options{Logger: quiet, Linger: -1})
+	in, err := intake.New(kind, "n1", log, o.db.Statuses("n1"), o.p, intake.Options{Logger: quiet, Linger: -1})
 	must(o.t, err)
 	o.t.Cleanup(func() { _ = log.Close() })
 	o.intakes[kind] = in

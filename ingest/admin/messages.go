@@ -49,14 +49,14 @@ func messageOf(m *message.Message) messageJSON {
 	out := messageJSON{
 		ID: m.ID, Account: m.Account, Originator: m.Originator, Destination: m.Destination, Coding: m.Coding,
 		Flash: m.Flash, Replace: m.Replace, ReportTo: outbox.MaskTarget(m.Report.URL), Origin: m.Origin, IP: m.IP,
-		ReceivedAt: stamp(m.ReceivedAt), ScheduledFor: stamp(m.ScheduledFor), Parts: make([]partJSON, len(m.Parts)),
+		ReceivedAt: formatTime(m.ReceivedAt), ScheduledFor: formatTime(m.ScheduledFor), Parts: make([]partJSON, len(m.Parts)),
 	}
 	out.Code, _ = m.Code()
 	for n := range m.Parts {
 		p := &m.Parts[n]
 		out.Parts[n] = partJSON{
 			ID: m.EntryID(n), State: p.State, Simulated: p.Simulated(), Carrier: p.Carrier, CarrierID: p.Ref,
-			Reason: p.Reason, Report: p.Report, Data: m.Body(n), ScheduledAt: stamp(p.ScheduledAt), ChangedAt: stamp(p.ChangedAt),
+			Reason: p.Reason, Report: p.Report, Data: m.Body(n), ScheduledAt: formatTime(p.ScheduledAt), ChangedAt: formatTime(p.ChangedAt),
 		}
 	}
 	return out

@@ -76,7 +76,7 @@ func each[T any](ctx context.Context, p *Peers, all []gateway.Gateway, request f
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
-				away = append(away, awayJSON{Node: g.Node, SeenAt: stamp(g.SeenAt), Error: err.Error()})
+				away = append(away, awayJSON{Node: g.Node, SeenAt: formatTime(g.SeenAt), Error: err.Error()})
 				return
 			}
 			answers[g.Node] = answer
@@ -110,7 +110,7 @@ func (p *Peers) decode(ctx context.Context, g *gateway.Gateway, r peerRequest, a
 // ask makes a request to another gateway.
 func (p *Peers) ask(ctx context.Context, g *gateway.Gateway, r peerRequest) (status int, body []byte, err error) {
 	if g.Away(p.now()) {
-		return 0, nil, relay.Errorf(relay.KindUnavailable, "gateway %s is away since %s", g.Node, stamp(g.SeenAt))
+		return 0, nil, relay.Errorf(relay.KindUnavailable, "gateway %s is away since %s", g.Node, formatTime(g.SeenAt))
 	}
 	target := g.URL + r.path
 	if len(r.query) > 0 {
@@ -194,7 +194,7 @@ func (s *Surface) listGateways(c *fiber.Ctx) error {
 		}
 		for _, g := range all {
 			out = append(out, gatewayJSON{
-				Node: g.Node, URL: g.URL, Version: g.Version, StartedAt: stamp(g.StartedAt), SeenAt: stamp(g.SeenAt), Away: g.Away(s.Now()),
+				Node: g.Node, URL: g.URL, Version: g.Version, StartedAt: formatTime(g.StartedAt), SeenAt: formatTime(g.SeenAt), Away: g.Away(s.Now()),
 			})
 		}
 	}

@@ -70,7 +70,7 @@ type Accounts interface {
 // Outbox lists deliveries and queues them again.
 type Outbox interface {
 	outbox.Replayable
-	Held(ctx context.Context) ([]outbox.Line, error)
+	Parked(ctx context.Context) ([]outbox.ParkedEndpoint, error)
 }
 
 // Breakers lists the breakers that are open, and closes them.

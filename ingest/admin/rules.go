@@ -47,8 +47,8 @@ type alarmJSON struct {
 
 func alarmOf(acct account.ID, a rule.Alarm) alarmJSON {
 	return alarmJSON{
-		ID: a.ID, Account: acct, RuleID: a.RuleID, DeviceID: a.DeviceID, State: a.State, RaisedAt: stamp(a.RaisedAt), ClearedAt: stampOrNil(a.ClearedAt),
-		Readings: rule.ValuesOf(a.Readings), AcknowledgedAt: stampOrNil(a.AcknowledgedAt), AcknowledgedBy: a.AcknowledgedBy, Note: a.Note,
+		ID: a.ID, Account: acct, RuleID: a.RuleID, DeviceID: a.DeviceID, State: a.State, RaisedAt: formatTime(a.RaisedAt), ClearedAt: formatTimeOrNil(a.ClearedAt),
+		Readings: rule.ValuesOf(a.Readings), AcknowledgedAt: formatTimeOrNil(a.AcknowledgedAt), AcknowledgedBy: a.AcknowledgedBy, Note: a.Note,
 	}
 }
 
@@ -87,7 +87,7 @@ func (s *Surface) listRules(c *fiber.Ctx) error {
 		}
 		r := all[i]
 		out = append(out, ruleJSON{
-			rule.DocumentOf(r), acct, failuresJSON{r.Failures.Count, stampOrNil(r.Failures.LastAt), r.Failures.Last}, stamp(r.CreatedAt), stamp(r.UpdatedAt),
+			rule.DocumentOf(r), acct, failuresJSON{r.Failures.Count, formatTimeOrNil(r.Failures.LastAt), r.Failures.Last}, formatTime(r.CreatedAt), formatTime(r.UpdatedAt),
 		})
 	}
 	return c.JSON(fiber.Map{"data": out, "meta": fiber.Map{"next": next}})
@@ -196,7 +196,7 @@ func (s *Surface) tryRule(c *fiber.Ctx) error {
 }
 
 func (s *Surface) triedOf(ctx context.Context, r rule.TrialResult) (triedRuleJSON, error) {
-	out := triedRuleJSON{Time: stamp(r.Time), Matched: r.Matched, Why: strings.ToValidUTF8(r.Why, "\uFFFD")}
+	out := triedRuleJSON{Time: formatTime(r.Time), Matched: r.Matched, Why: strings.ToValidUTF8(r.Why, "\uFFFD")}
 	if r.State != "" {
 		out.State = &r.State
 	}

@@ -29,7 +29,7 @@ func tracedOf(t *inbound.Trace) tracedJSON {
 		eventJSON: eventOf(t.Event), Trace: make([]stepJSON, len(t.Steps)), Deliveries: make([]deliveryJSON, len(t.Deliveries)),
 	}
 	for i, s := range t.Steps {
-		out.Trace[i] = stepJSON{At: stampOrNil(s.At), Step: s.Name, Message: s.Message, Text: s.Text}
+		out.Trace[i] = stepJSON{At: formatTimeOrNil(s.At), Step: s.Name, Message: s.Message, Text: s.Text}
 	}
 	for i, d := range t.Deliveries {
 		out.Deliveries[i] = deliveryOf(d)

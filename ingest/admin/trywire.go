@@ -74,7 +74,7 @@ func answerOf(r TryRequest, arrivals []iot.Arrival, tried []iot.TrialResult) Try
 
 func triedFrame(a *iot.Arrival, t iot.TrialResult) TriedFrame {
 	out := TriedFrame{
-		Event: a.Record, Identifier: a.Frame.Identifier, Sender: a.Frame.Sender, Time: stamp(t.At),
+		Event: a.Record, Identifier: a.Frame.Identifier, Sender: a.Frame.Sender, Time: formatTime(t.At),
 		Payload: hex.EncodeToString(a.Frame.Payload), TookUS: float64(t.Took) / float64(time.Microsecond),
 		Values: make([]TriedValue, len(t.Values)), Readings: make([]TriedReading, len(t.Points)), Stored: []TriedReading{},
 		Errors: make([]Complaint, len(t.Errors)), Warnings: append([]string{}, t.Warnings...),
@@ -104,7 +104,7 @@ func triedFrame(a *iot.Arrival, t iot.TrialResult) TriedFrame {
 }
 
 func valueOf(r decoders.Reading) TriedValue {
-	v := TriedValue{Key: r.Key, Text: r.Text, Time: stampOrNil(r.Time)}
+	v := TriedValue{Key: r.Key, Text: r.Text, Time: formatTimeOrNil(r.Time)}
 	if !r.IsText {
 		v.Value = &r.Value
 	}
@@ -112,7 +112,7 @@ func valueOf(r decoders.Reading) TriedValue {
 }
 
 func readingOf(p iot.Point) TriedReading {
-	r := TriedReading{Key: p.Key, SensorID: p.SensorID, SensorTypeID: p.Type, Time: stamp(p.Time), Text: p.Text}
+	r := TriedReading{Key: p.Key, SensorID: p.SensorID, SensorTypeID: p.Type, Time: formatTime(p.Time), Text: p.Text}
 	if !p.IsText {
 		r.Value = &p.Value
 	}

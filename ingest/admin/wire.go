@@ -176,11 +176,11 @@ func (s *selection) require() {
 	}
 }
 
-func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
+func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
-func stampOrNil(t time.Time) *string {
+func formatTimeOrNil(t time.Time) *string {
 	if t.IsZero() {
 		return nil
 	}
-	return new(stamp(t))
+	return new(formatTime(t))
 }

@@ -32,7 +32,7 @@ type flow struct {
 	service *inbound.Service
 	ahead   atomic.Int64 // ns that the service's clock is fast
 	db      *records.Records
-	marks   event.Marks
+	marks   event.Statuses
 	mu      sync.Mutex
 	sent    map[string]int // target → attempts
 	change  chan struct{}
@@ -73,13 +73,13 @@ func newReplica(t *testing.T, db *records.Records, node string, relays ...inboun
 	t.Helper()
 	f := &flow{db: db, sent: make(map[string]int), change: make(chan struct{}, 1)}
 	var err error
-	f.marks = f.db.Marks(node)
+	f.marks = f.db.Statuses(node)
 	for _, r := range relays {
 		must(t, f.db.Inbound.Put(t.Context(), r))
 	}
 	f.service, err = inbound.New(inbound.Deps{
 		Relays: f.db.Inbound, Claims: f.db.Inbound, Deliveries: f.db.Deliveries, Inbox: f.db.Inbound, Parts: f.db.Inbound, Dispatcher: f,
-		Quarantine: NewQuarantine(func(node string) event.Marks { return f.db.Marks(node) }),
+		Quarantine: NewQuarantine(func(node string) event.Statuses { return f.db.Statuses(node) }),
 	}, inbound.Options{Now: func() time.Time { return time.Now().Add(time.Duration(f.ahead.Load())) }})
 	must(t, err)
 	log, err := journal.Open(t.TempDir(), journal.Options{})
@@ -157,7 +157,7 @@ func TestAMessageReachesItsRelay(t *testing.T) {
 	}
 	marks, err := f.marks.Get(t.Context(), event.SMS, 1, 100)
 	if err != nil || len(marks) != 1 || marks[5].State != event.Unrouted || marks[5].Reason != "no relay of account 1 for 449000000001" {
-		t.Errorf("set aside: %+v, %v", marks, err)
+		t.Errorf("quarantined: %+v, %v", marks, err)
 	}
 }
 

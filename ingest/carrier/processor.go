@@ -37,10 +37,10 @@ func NewProcessor(r Receiver) *Processor {
 func (p *Processor) Add(source string, a Adapter) { p.adapters[source] = a }
 
 // Process reads each post again and receives all messages in one batch.
-func (p *Processor) Process(ctx context.Context, items []intake.Item) ([]event.Mark, error) {
+func (p *Processor) Process(ctx context.Context, items []intake.Item) ([]event.Status, error) {
 	var msgs []inbound.Message
 	var origins []int // the item of each message
-	marks := make(map[int]event.Mark)
+	marks := make(map[int]event.Status)
 	for i := range items {
 		found, err := p.prepared(&items[i])
 		if err != nil && !isNoMessage(err) {
@@ -100,15 +100,15 @@ func carrierOf(e *intake.Entry) string {
 	return strings.TrimSuffix(e.Source+"/"+source, "/")
 }
 
-func mark(it *intake.Item, s event.State, reason string) event.Mark {
-	return event.Mark{
+func mark(it *intake.Item, s event.State, reason string) event.Status {
+	return event.Status{
 		ID: it.ID, Seq: it.Seq, State: s, Reason: reason, Account: it.Entry.Account, Source: it.Entry.Source,
 	}
 }
 
 // worse joins what befell several messages of one post: a person has to look
 // if any was quarantined.
-func worse(a, b event.Mark) event.Mark {
+func worse(a, b event.Status) event.Status {
 	if a.Reason == "" {
 		return b
 	}
@@ -119,8 +119,8 @@ func worse(a, b event.Mark) event.Mark {
 	return a
 }
 
-func inOrder(marks map[int]event.Mark, n int) []event.Mark {
-	var out []event.Mark
+func inOrder(marks map[int]event.Status, n int) []event.Status {
+	var out []event.Status
 	for i := range n {
 		if m, ok := marks[i]; ok {
 			out = append(out, m)

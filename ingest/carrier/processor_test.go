@@ -56,8 +56,8 @@ func TestProcessReportsQuarantinedPosts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	base := event.Mark{Account: 1, Source: "json"}
-	want := []event.Mark{base, base, base, base, base}
+	base := event.Status{Account: 1, Source: "json"}
+	want := []event.Status{base, base, base, base, base}
 	want[0].ID, want[0].Seq, want[0].State, want[0].Reason = "n-2", 2, event.Unrouted, "no relay for 2"
 	want[1].ID, want[1].Seq, want[1].State, want[1].Reason = "n-3", 3, event.Quarantined, "Invalid JSON."
 	want[2].ID, want[2].Seq, want[2].State, want[2].Reason = "n-4", 4, event.Quarantined, "geo relay g1 cannot be performed"

@@ -14,10 +14,14 @@ import (
 // were processed: it quarantines the first part of a message that no relay takes
 // and releases a receipt that matched its message later. It implements
 // inbound.Quarantine and message.Events.
-type Quarantine struct{ marks func(node string) event.Marks }
+type Quarantine struct {
+	marks func(node string) event.Statuses
+}
 
 // NewQuarantine returns a Quarantine over the marks of each node.
-func NewQuarantine(marks func(node string) event.Marks) *Quarantine { return &Quarantine{marks: marks} }
+func NewQuarantine(marks func(node string) event.Statuses) *Quarantine {
+	return &Quarantine{marks: marks}
+}
 
 // Put marks the event of a message's first part.
 func (q *Quarantine) Put(ctx context.Context, m *inbound.Message, r inbound.Result) error {
@@ -28,7 +32,7 @@ func (q *Quarantine) Put(ctx context.Context, m *inbound.Message, r inbound.Resu
 		return fmt.Errorf("carrier: %q is no event", m.ID)
 	}
 	source, _, _ := strings.Cut(m.Carrier, "/")
-	return q.marks(node).Set(ctx, event.SMS, []event.Mark{{
+	return q.marks(node).Set(ctx, event.SMS, []event.Status{{
 		ID: id, Seq: seq, State: r.State, Reason: r.Reason, Account: m.Account, Source: source,
 	}})
 }
@@ -36,14 +40,14 @@ func (q *Quarantine) Put(ctx context.Context, m *inbound.Message, r inbound.Resu
 // Applied removes the marks of receipts that were unrouted. It is a
 // message.Events.
 func (q *Quarantine) Applied(ctx context.Context, events []string) error {
-	byNode := make(map[string][]event.Mark)
+	byNode := make(map[string][]event.Status)
 	for _, id := range events {
 		node, sequence, ok := cutLast(id, "-"+string(event.Receipt[:1]))
 		seq, err := strconv.ParseUint(sequence, 10, 64)
 		if !ok || err != nil {
 			return fmt.Errorf("carrier: %q is no event", id)
 		}
-		byNode[node] = append(byNode[node], event.Mark{ID: id, Seq: seq, State: event.Done})
+		byNode[node] = append(byNode[node], event.Status{ID: id, Seq: seq, State: event.Done})
 	}
 	for node, marks := range byNode {
 		if err := q.marks(node).Set(ctx, event.Receipt, marks); err != nil {

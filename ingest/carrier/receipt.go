@@ -26,8 +26,8 @@ type Receipts struct{ handler ReceiptHandler }
 func NewReceipts(h ReceiptHandler) *Receipts { return &Receipts{handler: h} }
 
 // Process reads each receipt and has all recorded in one batch.
-func (r *Receipts) Process(ctx context.Context, items []intake.Item) ([]event.Mark, error) {
-	marks := make(map[int]event.Mark)
+func (r *Receipts) Process(ctx context.Context, items []intake.Item) ([]event.Status, error) {
+	marks := make(map[int]event.Status)
 	var receipts []message.Receipt
 	var origins []int // the item of each receipt
 	for i := range items {

@@ -140,7 +140,7 @@ func TestSMPPMessagesThatAreQuarantined(t *testing.T) {
 			p.Add(SMPP, NewSMPP(nil))
 			it := intake.Item{ID: "n-s1", Seq: 1, Entry: SMPPEntry("one", "s-1", tc.pdu)}
 			marks, err := p.Process(t.Context(), []intake.Item{it})
-			want := []event.Mark{{ID: "n-s1", Seq: 1, State: event.Quarantined, Reason: tc.want, Source: "smpp"}}
+			want := []event.Status{{ID: "n-s1", Seq: 1, State: event.Quarantined, Reason: tc.want, Source: "smpp"}}
 			if err != nil || !reflect.DeepEqual(marks, want) {
 				t.Errorf("%v: got %+v\nwant %+v", err, marks, want)
 			}

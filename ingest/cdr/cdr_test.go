@@ -126,7 +126,7 @@ func TestTheProcessorKeepsRecords(t *testing.T) {
 		{ID: "n1-c3", Seq: 3, Entry: intake.Entry{Account: 5, Source: "asterisk", Body: []byte(fixture(t, "asterisk.csv"))}},
 	}
 	marks, err := NewProcessor(k, nil).Process(t.Context(), items)
-	want := event.Mark{ID: "n1-c1", Seq: 1, State: event.Quarantined, Reason: "json: id: offset 42: is missing", Account: 3, Source: "json"}
+	want := event.Status{ID: "n1-c1", Seq: 1, State: event.Quarantined, Reason: "json: id: offset 42: is missing", Account: 3, Source: "json"}
 	if err != nil || len(marks) != 1 || marks[0] != want {
 		t.Errorf("%+v, %v", marks, err)
 	}

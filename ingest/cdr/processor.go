@@ -41,7 +41,7 @@ const (
 
 // Process reads each post again and keeps its records; those of an earlier try
 // or a replay are there already.
-func (p *Processor) Process(ctx context.Context, items []intake.Item) ([]event.Mark, error) {
+func (p *Processor) Process(ctx context.Context, items []intake.Item) ([]event.Status, error) {
 	b := batch{Processor: p, problems: make([][]error, len(items))}
 	for i := range items {
 		b.read(i, &items[i].Entry)
@@ -106,12 +106,12 @@ func (b *batch) keep(ctx context.Context) error {
 }
 
 // marks sets aside the posts of which something was not kept.
-func (b *batch) marks(items []intake.Item) []event.Mark {
-	var marks []event.Mark
+func (b *batch) marks(items []intake.Item) []event.Status {
+	var marks []event.Status
 	for i, problems := range b.problems {
 		if len(problems) > 0 {
 			it := &items[i]
-			marks = append(marks, event.Mark{
+			marks = append(marks, event.Status{
 				ID: it.ID, Seq: it.Seq, State: event.Quarantined, Reason: errors.Join(problems...).Error(),
 				Account: it.Entry.Account, Source: it.Entry.Source,
 			})

@@ -152,7 +152,7 @@ func (i *Intake) items(ctx context.Context, records []journal.Record) []Item {
 	for _, r := range records {
 		it, err := i.itemAfter(r, before)
 		if err != nil {
-			_ = i.end(ctx, []Item{it}, []event.Mark{quarantine(it, err)}) // fails only if ctx is done
+			_ = i.end(ctx, []Item{it}, []event.Status{quarantine(it, err)}) // fails only if ctx is done
 			continue
 		}
 		items = append(items, it)

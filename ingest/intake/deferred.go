@@ -44,12 +44,12 @@ func (i *Intake) processDeferred(ctx context.Context) {
 // deferredTurn processes deferred entries of the accounts after the given one. It
 // returns the last account of the turn, or noAccount if there are no such entries.
 func (i *Intake) deferredTurn(ctx context.Context, after account.ID) (account.ID, error) {
-	marks, err := i.marks.PutOff(ctx, i.kind, after, deferredBatch)
+	marks, err := i.marks.Deferred(ctx, i.kind, after, deferredBatch)
 	if err != nil || len(marks) == 0 {
 		return noAccount, err
 	}
 	var items []Item
-	var ended []event.Mark // entries that can no longer be processed
+	var ended []event.Status // entries that can no longer be processed
 	for _, m := range marks {
 		r, err := i.log.Read(m.Seq)
 		if errors.Is(err, journal.ErrNotFound) {

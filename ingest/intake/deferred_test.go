@@ -22,11 +22,11 @@ func (r *rig) acceptOf(acct account.ID, n int) {
 
 // busyWith puts off the entries of an account until they are NoDefer.
 func (r *rig) busyWith(acct account.ID) {
-	r.p.set(nil, func(it Item) (*event.Mark, error) {
+	r.p.set(nil, func(it Item) (*event.Status, error) {
 		if it.Entry.Account != acct || it.NoDefer {
 			return nil, nil
 		}
-		return &event.Mark{ID: it.ID, Seq: it.Seq, State: event.Pending, Reason: "waits", Account: acct}, nil
+		return &event.Status{ID: it.ID, Seq: it.Seq, State: event.Pending, Reason: "waits", Account: acct}, nil
 	})
 }
 
@@ -37,7 +37,7 @@ func TestEntriesThatArePutOffComeAgain(t *testing.T) {
 	r.acceptOf(3, 40)
 	stop := r.run()
 	r.settled()
-	await(t, "what was put off is processed", func() bool { return len(r.marks.reasons()) == 0 })
+	await(t, "what was deferred is processed", func() bool { return len(r.marks.reasons()) == 0 })
 	stop()
 	for seq, want := range map[uint64]int{1: 2, 40: 2, 41: 1, 80: 1} {
 		if n := r.p.ended(seq); n != want {
@@ -45,16 +45,16 @@ func TestEntriesThatArePutOffComeAgain(t *testing.T) {
 		}
 	}
 	if s := r.Status(); s.Deferred != 40 || s.Quarantined != 0 {
-		t.Errorf("%d put off, %d set aside", s.Deferred, s.Quarantined)
+		t.Errorf("%d deferred, %d quarantined", s.Deferred, s.Quarantined)
 	}
 }
 
-// Others do not wait: the checkpoint passes entries that were put off, and the
+// Others do not wait: the checkpoint passes entries that were deferred, and the
 // event says why it is pending.
 func TestEntriesThatArePutOffHoldUpNobody(t *testing.T) {
 	r := newRig(t, Options{Batch: 10})
 	release := make(chan struct{})
-	r.p.set(nil, func(it Item) (*event.Mark, error) {
+	r.p.set(nil, func(it Item) (*event.Status, error) {
 		if it.Entry.Account != 7 {
 			return nil, nil
 		}
@@ -62,7 +62,7 @@ func TestEntriesThatArePutOffHoldUpNobody(t *testing.T) {
 			<-release
 			return nil, nil
 		}
-		return &event.Mark{ID: it.ID, Seq: it.Seq, State: event.Pending, Reason: "waits", Account: 7}, nil
+		return &event.Status{ID: it.ID, Seq: it.Seq, State: event.Pending, Reason: "waits", Account: 7}, nil
 	})
 	r.acceptOf(7, 30)
 	r.acceptOf(3, 30)
@@ -76,7 +76,7 @@ func TestEntriesThatArePutOffHoldUpNobody(t *testing.T) {
 		t.Errorf("%+v, %v", e, err)
 	}
 	close(release)
-	await(t, "what was put off is processed", func() bool { return len(r.marks.reasons()) == 0 })
+	await(t, "what was deferred is processed", func() bool { return len(r.marks.reasons()) == 0 })
 	stop()
 }
 
@@ -85,13 +85,13 @@ func TestAccountsTakeTurnsWithWhatWasPutOff(t *testing.T) {
 	r := newRig(t, Options{})
 	r.acceptOf(7, 3*deferredBatch)
 	r.acceptOf(9, 2)
-	var marks []event.Mark
+	var marks []event.Status
 	for seq := uint64(1); seq <= 3*deferredBatch+2; seq++ {
 		acct := account.ID(7)
 		if seq > 3*deferredBatch {
 			acct = 9
 		}
-		marks = append(marks, event.Mark{ID: r.id(seq), Seq: seq, State: event.Pending, Account: acct})
+		marks = append(marks, event.Status{ID: r.id(seq), Seq: seq, State: event.Pending, Account: acct})
 	}
 	if err := r.marks.Set(t.Context(), event.Uplink, marks); err != nil {
 		t.Fatal(err)
@@ -114,7 +114,7 @@ func TestAccountsTakeTurnsWithWhatWasPutOff(t *testing.T) {
 	}
 }
 
-// What was put off before a crash is taken up again, and what the journal has no
+// What was deferred before a crash is taken up again, and what the journal has no
 // longer is forgotten.
 func TestWhatWasPutOffSurvivesARestart(t *testing.T) {
 	r := newRig(t, Options{})
@@ -122,7 +122,7 @@ func TestWhatWasPutOffSurvivesARestart(t *testing.T) {
 	stop := r.run()
 	r.settled()
 	stop()
-	if err := r.marks.Set(t.Context(), event.Uplink, []event.Mark{
+	if err := r.marks.Set(t.Context(), event.Uplink, []event.Status{
 		{ID: r.id(2), Seq: 2, State: event.Pending, Account: 7}, {ID: r.id(99), Seq: 99, State: event.Pending, Account: 7},
 	}); err != nil {
 		t.Fatal(err)
@@ -132,7 +132,7 @@ func TestWhatWasPutOffSurvivesARestart(t *testing.T) {
 	}
 	r.open(Options{Linger: -1, Logger: slog.New(slog.DiscardHandler)})
 	r.run()
-	await(t, "what was put off is processed", func() bool { return len(r.marks.reasons()) == 0 })
+	await(t, "what was deferred is processed", func() bool { return len(r.marks.reasons()) == 0 })
 	if one, two := r.p.ended(1), r.p.ended(2); one != 1 || two != 2 {
 		t.Errorf("processed %d and %d times", one, two)
 	}

@@ -92,7 +92,7 @@ func (i *Intake) sequences(ids []string) []uint64 {
 
 // visit calls fn with an event if the filter selects it and its record still
 // exists, and reports whether to continue.
-func (i *Intake) visit(f event.Filter, seq uint64, m event.Mark, fn func(event.Event, *Item) bool) (more bool, err error) {
+func (i *Intake) visit(f event.Filter, seq uint64, m event.Status, fn func(event.Event, *Item) bool) (more bool, err error) {
 	r, err := i.log.Read(seq)
 	if errors.Is(err, journal.ErrNotFound) {
 		return true, nil
@@ -144,7 +144,7 @@ func (i *Intake) scan(ctx context.Context, f event.Filter, below uint64, fn func
 }
 
 // event returns the event of a record.
-func (i *Intake) event(r journal.Record, m event.Mark) (event.Event, Item) {
+func (i *Intake) event(r journal.Record, m event.Status) (event.Event, Item) {
 	it, err := i.item(r)
 	e := event.Event{
 		ID: it.ID, ReceivedAt: r.Time, Kind: i.kind, Source: it.Entry.Source, Account: it.Entry.Account,

@@ -28,8 +28,8 @@ func list(t *testing.T, r *rig, f event.Filter, below uint64) (out []event.Event
 // two that wait.
 func processed(t *testing.T) *rig {
 	r := newRig(t, Options{})
-	r.p.set(nil, func(it Item) (*event.Mark, error) {
-		m := event.Mark{ID: it.ID, Seq: it.Seq, Account: 7, Source: "tts-v3"}
+	r.p.set(nil, func(it Item) (*event.Status, error) {
+		m := event.Status{ID: it.ID, Seq: it.Seq, Account: 7, Source: "tts-v3"}
 		switch it.Seq {
 		case 3:
 			m.State, m.Reason = event.Quarantined, "no Decoder"
@@ -114,10 +114,10 @@ func TestAReplayClearsWhatWorksNow(t *testing.T) {
 	if n, err := r.Batches(t.Context(), event.Filter{State: event.Quarantined}, 0, nil); n != 1 || err != nil || len(r.marks.reasons()) != 2 {
 		t.Errorf("a dry run: %d, %v, %v", n, err, r.marks.reasons())
 	}
-	r.p.set(nil, func(it Item) (*event.Mark, error) {
+	r.p.set(nil, func(it Item) (*event.Status, error) {
 		switch it.Seq {
 		case 5:
-			return &event.Mark{ID: it.ID, Seq: it.Seq, State: event.Quarantined, Reason: "still not"}, nil
+			return &event.Status{ID: it.ID, Seq: it.Seq, State: event.Quarantined, Reason: "still not"}, nil
 		case 7:
 			panic("now")
 		}
@@ -154,7 +154,7 @@ func TestAReplayEndsWhenABackEndIsDown(t *testing.T) {
 
 func TestMarksAreTrimmedWithTheirRecords(t *testing.T) {
 	r := processed(t)
-	r.marks.marks[0] = event.Mark{Seq: 0, State: event.Quarantined}
+	r.marks.marks[0] = event.Status{Seq: 0, State: event.Quarantined}
 	if err := r.Trim(t.Context()); err != nil {
 		t.Fatal(err)
 	}

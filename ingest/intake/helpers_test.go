@@ -16,15 +16,15 @@ import (
 	"github.com/penstock/penstock/relay/event"
 )
 
-// memoryMarks is an event.Marks that can be down.
+// memoryMarks is an event.Statuses that can be down.
 type memoryMarks struct {
 	mu    sync.Mutex
-	marks map[uint64]event.Mark
+	marks map[uint64]event.Status
 	down  error
 	sets  int
 }
 
-func (m *memoryMarks) Set(_ context.Context, _ event.Kind, marks []event.Mark) error {
+func (m *memoryMarks) Set(_ context.Context, _ event.Kind, marks []event.Status) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.sets++
@@ -41,10 +41,10 @@ func (m *memoryMarks) Set(_ context.Context, _ event.Kind, marks []event.Mark) e
 	return nil
 }
 
-func (m *memoryMarks) Get(_ context.Context, _ event.Kind, from, to uint64) (map[uint64]event.Mark, error) {
+func (m *memoryMarks) Get(_ context.Context, _ event.Kind, from, to uint64) (map[uint64]event.Status, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	out := make(map[uint64]event.Mark)
+	out := make(map[uint64]event.Status)
 	for seq, one := range m.marks {
 		if seq >= from && seq <= to {
 			out[seq] = one
@@ -53,29 +53,29 @@ func (m *memoryMarks) Get(_ context.Context, _ event.Kind, from, to uint64) (map
 	return out, m.down
 }
 
-func (m *memoryMarks) List(_ context.Context, _ event.Kind, s event.State, before uint64, limit int) ([]event.Mark, error) {
+func (m *memoryMarks) List(_ context.Context, _ event.Kind, s event.State, before uint64, limit int) ([]event.Status, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var out []event.Mark
+	var out []event.Status
 	for seq, one := range m.marks {
 		if seq < before && one.State == s {
 			out = append(out, one)
 		}
 	}
-	slices.SortFunc(out, func(a, b event.Mark) int { return cmp.Compare(b.Seq, a.Seq) })
+	slices.SortFunc(out, func(a, b event.Status) int { return cmp.Compare(b.Seq, a.Seq) })
 	return out[:min(limit, len(out))], m.down
 }
 
-func (m *memoryMarks) PutOff(_ context.Context, _ event.Kind, after account.ID, limit int) ([]event.Mark, error) {
+func (m *memoryMarks) Deferred(_ context.Context, _ event.Kind, after account.ID, limit int) ([]event.Status, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var out []event.Mark
+	var out []event.Status
 	for _, one := range m.marks {
 		if one.Account > after && one.State == event.Pending {
 			out = append(out, one)
 		}
 	}
-	slices.SortFunc(out, func(a, b event.Mark) int {
+	slices.SortFunc(out, func(a, b event.Status) int {
 		return cmp.Or(cmp.Compare(a.Account, b.Account), cmp.Compare(a.Seq, b.Seq))
 	})
 	return out[:min(limit, len(out))], m.down
@@ -124,10 +124,10 @@ type script struct {
 	// before may fail a whole call.
 	before func(ctx context.Context, items []Item) error
 	// each may fail, panic over or mark one item.
-	each func(it Item) (*event.Mark, error)
+	each func(it Item) (*event.Status, error)
 }
 
-func (p *script) Process(ctx context.Context, items []Item) ([]event.Mark, error) {
+func (p *script) Process(ctx context.Context, items []Item) ([]event.Status, error) {
 	p.mu.Lock()
 	p.calls++
 	p.busy++
@@ -144,7 +144,7 @@ func (p *script) Process(ctx context.Context, items []Item) ([]event.Mark, error
 			return nil, err
 		}
 	}
-	var marks []event.Mark
+	var marks []event.Status
 	for _, it := range items {
 		if each == nil {
 			break
@@ -166,7 +166,7 @@ func (p *script) Process(ctx context.Context, items []Item) ([]event.Mark, error
 	return marks, nil
 }
 
-func (p *script) set(before func(context.Context, []Item) error, each func(Item) (*event.Mark, error)) {
+func (p *script) set(before func(context.Context, []Item) error, each func(Item) (*event.Status, error)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.before, p.each = before, each
@@ -191,7 +191,7 @@ type rig struct {
 
 func newRig(t *testing.T, o Options) *rig {
 	t.Helper()
-	r := &rig{t: t, dir: t.TempDir(), marks: &memoryMarks{marks: map[uint64]event.Mark{}}, p: &script{seen: map[uint64]int{}}}
+	r := &rig{t: t, dir: t.TempDir(), marks: &memoryMarks{marks: map[uint64]event.Status{}}, p: &script{seen: map[uint64]int{}}}
 	if o.Linger == 0 {
 		o.Linger = -1
 	}

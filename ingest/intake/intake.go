@@ -43,7 +43,7 @@ type Item struct {
 // the batch is retried until it succeeds. After any other error the batch is
 // bisected, and the entries that fail are quarantined.
 type Processor interface {
-	Process(ctx context.Context, items []Item) ([]event.Mark, error)
+	Process(ctx context.Context, items []Item) ([]event.Status, error)
 }
 
 // Options configures an Intake; the zero value works.
@@ -70,7 +70,7 @@ type Intake struct {
 	node        string
 	log         *journal.Log
 	consumer    *journal.Consumer
-	marks       event.Marks
+	marks       event.Statuses
 	processor   Processor
 	options     Options
 	logger      *slog.Logger
@@ -86,7 +86,7 @@ type Intake struct {
 }
 
 // New returns the intake of a kind over its journal. Run starts processing.
-func New(kind event.Kind, node string, log *journal.Log, marks event.Marks, p Processor, o Options) (*Intake, error) {
+func New(kind event.Kind, node string, log *journal.Log, marks event.Statuses, p Processor, o Options) (*Intake, error) {
 	consumer, err := log.Consumer("processor")
 	if err != nil {
 		return nil, fmt.Errorf("intake %s: consumer: %w", kind, err)

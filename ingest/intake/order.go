@@ -100,8 +100,8 @@ func wait(ctx context.Context, ch <-chan struct{}) bool {
 
 // splitEarly returns the items with an Early mark, which are processed again, and the
 // others with their marks.
-func splitEarly(items []Item, marks []event.Mark) (early, final []Item, finalMarks []event.Mark) {
-	if !slices.ContainsFunc(marks, func(m event.Mark) bool { return m.Early }) {
+func splitEarly(items []Item, marks []event.Status) (early, final []Item, finalMarks []event.Status) {
+	if !slices.ContainsFunc(marks, func(m event.Status) bool { return m.Early }) {
 		return nil, items, marks // nearly always: nothing is copied
 	}
 	isEarly := make(map[uint64]bool)
@@ -124,7 +124,7 @@ func splitEarly(items []Item, marks []event.Mark) (early, final []Item, finalMar
 
 // finish records the final marks of items. Items with an Early mark are processed once
 // more after the earlier batches have ended, if any were unfinished.
-func (i *Intake) finish(ctx context.Context, p predecessors, items []Item, marks []event.Mark) error {
+func (i *Intake) finish(ctx context.Context, p predecessors, items []Item, marks []event.Status) error {
 	early, final, finalMarks := splitEarly(items, marks)
 	if len(p.earlier) == 0 || len(early) == 0 {
 		return i.end(ctx, items, marks)

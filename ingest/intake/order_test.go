@@ -82,7 +82,7 @@ func TestTheOrderOfAKeyHoldsUnderLoad(t *testing.T) {
 	r := newOrderly(t, 4, func(it *Item) uint64 { return it.Seq % 3 })
 	var mu sync.Mutex
 	last := map[uint64]uint64{}
-	r.p.set(nil, func(it Item) (*event.Mark, error) {
+	r.p.set(nil, func(it Item) (*event.Status, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		if last[it.Seq%3] > it.Seq {
@@ -110,14 +110,14 @@ func TestAnEarlyVerdictIsGivenAgainAfterTheEntriesBefore(t *testing.T) {
 			known.Store(true)
 		}
 		return nil
-	}, func(it Item) (*event.Mark, error) {
+	}, func(it Item) (*event.Status, error) {
 		if it.Seq == 1 || known.Load() && it.Seq != 4 {
 			return nil, nil
 		}
 		if judged.Add(1) == 1 {
 			close(release) // the second was judged before the first ended
 		}
-		return &event.Mark{ID: it.ID, Seq: it.Seq, State: event.Quarantined, Reason: "nobody", Early: true}, nil
+		return &event.Status{ID: it.ID, Seq: it.Seq, State: event.Quarantined, Reason: "nobody", Early: true}, nil
 	})
 	r.accept(4)
 	r.run()

@@ -156,7 +156,7 @@ func (i *Intake) reprocess(ctx context.Context, items []Item) error {
 	case ctx.Err() != nil || relay.KindOf(err) == relay.KindUnavailable:
 		return fmt.Errorf("replay: %w", err)
 	case len(items) == 1:
-		marks = []event.Mark{quarantine(items[0], err)}
+		marks = []event.Status{quarantine(items[0], err)}
 	default:
 		if err := i.reprocess(ctx, items[:half]); err != nil {
 			return err
@@ -167,14 +167,14 @@ func (i *Intake) reprocess(ctx context.Context, items []Item) error {
 }
 
 // withDone adds a clearing mark for every item that has no mark.
-func withDone(items []Item, marks []event.Mark) []event.Mark {
+func withDone(items []Item, marks []event.Status) []event.Status {
 	marked := make(map[uint64]bool, len(marks))
 	for _, m := range marks {
 		marked[m.Seq] = true
 	}
 	for _, it := range items {
 		if !marked[it.Seq] {
-			marks = append(marks, event.Mark{ID: it.ID, Seq: it.Seq, State: event.Done})
+			marks = append(marks, event.Status{ID: it.ID, Seq: it.Seq, State: event.Done})
 		}
 	}
 	return marks

@@ -75,13 +75,13 @@ func TestTheCheckpointFollowsInOrder(t *testing.T) {
 	r.settled()
 }
 
-func TestWhatFailsForItsOwnReasonIsSetAside(t *testing.T) {
+func TestWhatFailsForItsOwnReasonIsQuarantined(t *testing.T) {
 	cases := map[string]struct {
-		each func(Item) (*event.Mark, error)
+		each func(Item) (*event.Status, error)
 		want map[uint64]string
 	}{
 		"a panic": {
-			func(it Item) (*event.Mark, error) {
+			func(it Item) (*event.Status, error) {
 				if it.Seq == 37 {
 					panic("poison")
 				}
@@ -89,7 +89,7 @@ func TestWhatFailsForItsOwnReasonIsSetAside(t *testing.T) {
 			}, map[uint64]string{37: "quarantined: internal error: poison"},
 		},
 		"an error": {
-			func(it Item) (*event.Mark, error) {
+			func(it Item) (*event.Status, error) {
 				if it.Seq%40 == 1 {
 					return nil, errors.New("no \xff text")
 				}
@@ -97,9 +97,9 @@ func TestWhatFailsForItsOwnReasonIsSetAside(t *testing.T) {
 			}, map[uint64]string{1: "quarantined: no \uFFFD text", 41: "quarantined: no \uFFFD text"},
 		},
 		"what the processor marks": {
-			func(it Item) (*event.Mark, error) {
+			func(it Item) (*event.Status, error) {
 				if it.Seq == 2 {
-					return &event.Mark{ID: it.ID, Seq: it.Seq, State: event.Unrouted, Reason: "nobody"}, nil
+					return &event.Status{ID: it.ID, Seq: it.Seq, State: event.Unrouted, Reason: "nobody"}, nil
 				}
 				return nil, nil
 			}, map[uint64]string{2: "unrouted: nobody"},
@@ -131,7 +131,7 @@ func TestWhatFailsForItsOwnReasonIsSetAside(t *testing.T) {
 
 func TestALoneFailureLeavesNothingWaiting(t *testing.T) {
 	r := newRig(t, Options{MaxAttempts: 1})
-	r.p.set(nil, func(Item) (*event.Mark, error) { return nil, errors.New("no") })
+	r.p.set(nil, func(Item) (*event.Status, error) { return nil, errors.New("no") })
 	r.accept(1)
 	r.run()
 	r.settled()
@@ -140,7 +140,7 @@ func TestALoneFailureLeavesNothingWaiting(t *testing.T) {
 	}
 }
 
-func TestWhileABackEndIsDownNothingIsSetAside(t *testing.T) {
+func TestWhileABackEndIsDownNothingIsQuarantined(t *testing.T) {
 	r := newRig(t, Options{MaxAttempts: 1, Batch: 10})
 	var fails atomic.Int32
 	r.p.set(func(context.Context, []Item) error {
@@ -160,8 +160,8 @@ func TestWhileABackEndIsDownNothingIsSetAside(t *testing.T) {
 
 func TestWhileMarksCannotBeKeptTheCheckpointStays(t *testing.T) {
 	r := newRig(t, Options{MaxAttempts: 1})
-	r.p.set(nil, func(it Item) (*event.Mark, error) {
-		return &event.Mark{ID: it.ID, Seq: it.Seq, State: event.Quarantined, Reason: "x"}, nil
+	r.p.set(nil, func(it Item) (*event.Status, error) {
+		return &event.Status{ID: it.ID, Seq: it.Seq, State: event.Quarantined, Reason: "x"}, nil
 	})
 	r.marks.setDown(down())
 	r.accept(3)
@@ -213,7 +213,7 @@ func TestWhatWasNotCommittedComesAgain(t *testing.T) {
 	}
 }
 
-func TestARecordThatCannotBeReadIsSetAside(t *testing.T) {
+func TestARecordThatCannotBeReadIsQuarantined(t *testing.T) {
 	r := newRig(t, Options{})
 	r.accept(1)
 	if _, err := r.log.Append(t.Context(), []byte{99, 1, 2}); err != nil {
@@ -254,8 +254,8 @@ func TestWhatTheJournalDoesNotTakeIsNotAccepted(t *testing.T) {
 func TestAMarkOfAnEntryThatSucceedsAfterACrashIsCleared(t *testing.T) {
 	r := newRig(t, Options{Batch: 2, Workers: 1})
 	r.accept(3)
-	stale := event.Mark{ID: "n1-1", Seq: 1, State: event.Quarantined, Reason: "there is no decoder"}
-	if err := r.marks.Set(t.Context(), event.Uplink, []event.Mark{stale}); err != nil {
+	stale := event.Status{ID: "n1-1", Seq: 1, State: event.Quarantined, Reason: "there is no decoder"}
+	if err := r.marks.Set(t.Context(), event.Uplink, []event.Status{stale}); err != nil {
 		t.Fatal(err)
 	}
 	r.run()

@@ -33,8 +33,8 @@ func (i *Intake) settle(ctx context.Context, t predecessors, items []Item) error
 		case len(items) > 1:
 			return i.bisect(ctx, t, items)
 		case attempt >= i.options.MaxAttempts:
-			i.logger.Error("entry set aside", "event", items[0].ID, "error", err)
-			return i.end(ctx, items, []event.Mark{quarantine(items[0], err)})
+			i.logger.Error("entry quarantined", "event", items[0].ID, "error", err)
+			return i.end(ctx, items, []event.Status{quarantine(items[0], err)})
 		}
 		if err := sleep(ctx, max(backoff, retryAfter(err))); err != nil {
 			return err
@@ -53,7 +53,7 @@ func (i *Intake) bisect(ctx context.Context, t predecessors, items []Item) error
 }
 
 // process calls the processor and turns a panic into an error.
-func (i *Intake) process(ctx context.Context, items []Item) (marks []event.Mark, err error) {
+func (i *Intake) process(ctx context.Context, items []Item) (marks []event.Status, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			i.logger.Error("processor panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
@@ -66,7 +66,7 @@ func (i *Intake) process(ctx context.Context, items []Item) (marks []event.Mark,
 // end records the marks of items and clears the outage. Items that were in the journal
 // at the start may have been processed before, without the checkpoint having moved:
 // marks of that time that do not hold any longer are cleared.
-func (i *Intake) end(ctx context.Context, items []Item, marks []event.Mark) error {
+func (i *Intake) end(ctx context.Context, items []Item, marks []event.Status) error {
 	if n := countUpTo(items, i.reread.Load()); n > 0 {
 		marks = withDone(items[:n], marks)
 	}
@@ -85,7 +85,7 @@ func countUpTo(items []Item, last uint64) int {
 }
 
 // mark stores marks and retries until it succeeds or ctx is done.
-func (i *Intake) mark(ctx context.Context, marks []event.Mark) error {
+func (i *Intake) mark(ctx context.Context, marks []event.Status) error {
 	if len(marks) == 0 {
 		return nil
 	}
@@ -103,7 +103,7 @@ func (i *Intake) mark(ctx context.Context, marks []event.Mark) error {
 }
 
 // count counts marks by state and signals that there are deferred entries.
-func (i *Intake) count(marks []event.Mark) {
+func (i *Intake) count(marks []event.Status) {
 	deferred, quarantined := 0, 0
 	for _, m := range marks {
 		switch m.State {
@@ -133,8 +133,8 @@ func (i *Intake) recordOutage(err error) {
 }
 
 // quarantine returns the mark of an item that failed.
-func quarantine(it Item, err error) event.Mark {
-	return event.Mark{
+func quarantine(it Item, err error) event.Status {
+	return event.Status{
 		ID: it.ID, Seq: it.Seq, State: event.Quarantined, Reason: Reason(err.Error()),
 		Account: it.Entry.Account, Source: it.Entry.Source,
 	}

@@ -30,7 +30,7 @@ func TestDamageInTheMiddleIsSkippedAndTheRestIsKept(t *testing.T) {
 			b := bytes.Clone(data)
 			b[c.at] ^= c.mask
 			dir := copied(t, dir, b)
-			for start := range 2 { // it stays reported, and is not set aside again
+			for start := range 2 { // it stays reported, and is not quarantined again
 				l := mustOpen(t, dir, Options{})
 				sameContent(t, content(t, l), without(stored, 3))
 				gaps := l.Gaps()

@@ -72,7 +72,7 @@ func TestPostsAreAnswered(t *testing.T) {
 		`n1-u6 xml: netserver: bodies of sender "xml" have no parser`,
 	}
 	if len(reasons) < 2 || reasons[0] != want[0] || !strings.HasPrefix(reasons[1], want[1]) {
-		t.Errorf("set aside:\n%s\nwant\n%s", strings.Join(reasons, "\n"), strings.Join(want, "\n"))
+		t.Errorf("quarantined:\n%s\nwant\n%s", strings.Join(reasons, "\n"), strings.Join(want, "\n"))
 	}
 }
 
@@ -147,7 +147,7 @@ func TestWhileTheRecordsAreDownPostsAreTaken(t *testing.T) {
 		t.Errorf("stored %q", got)
 	}
 	if got := f.events(event.Quarantined); len(got) != 0 {
-		t.Errorf("set aside: %+v", got)
+		t.Errorf("quarantined: %+v", got)
 	}
 }
 

@@ -115,7 +115,7 @@ func newFlowOn(t *testing.T, db *records.Records) *flow {
 	quiet := slog.New(slog.DiscardHandler)
 	f.log, err = journal.Open(t.TempDir(), journal.Options{Logger: quiet})
 	must(t, err)
-	f.in, err = intake.New(event.Uplink, "n1", f.log, f.db.Marks("n1"), p, intake.Options{Logger: quiet, Linger: -1})
+	f.in, err = intake.New(event.Uplink, "n1", f.log, f.db.Statuses("n1"), p, intake.Options{Logger: quiet, Linger: -1})
 	must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup

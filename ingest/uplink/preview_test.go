@@ -19,7 +19,7 @@ func (f *flow) bench() (*Bench, *iot.Service) {
 	return NewBench(f.in, s), s
 }
 
-func TestPostsAreRehearsed(t *testing.T) {
+func TestPostsArePreviewed(t *testing.T) {
 	f := newFlow(t)
 	f.run()
 	for _, body := range []string{`{"id":"a","temperature":1}`, `{"id":"a","wind":1}`, `[{"id":"a","temperature":2},{"id":"b","wind":3}]`, `{"temperature":4}`} {
@@ -126,6 +126,6 @@ func TestFramesThatTheJournalHasNoMoreComeFromTheDevicesLog(t *testing.T) {
 		}
 	}
 	if f.events(event.Quarantined) != nil {
-		t.Error("something was set aside")
+		t.Error("something was quarantined")
 	}
 }

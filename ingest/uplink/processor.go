@@ -76,7 +76,7 @@ func (p *Processor) Keys(it *intake.Item, keys []uint64) []uint64 {
 }
 
 // Process ingests the frames of the posts in one batch.
-func (p *Processor) Process(ctx context.Context, items []intake.Item) ([]event.Mark, error) {
+func (p *Processor) Process(ctx context.Context, items []intake.Item) ([]event.Status, error) {
 	arrivals, origins, results := parsePosts(items)
 	outcomes, err := p.iot.Ingest(ctx, arrivals)
 	if err != nil {
@@ -207,12 +207,12 @@ const deferredReason = "waits for its turn: the account's codecs need more time 
 
 // marks defers items with a deferred frame, quarantines items with errors, and
 // notes which events the others repeat.
-func (p *Processor) marks(items []intake.Item, results []postResult) []event.Mark {
-	var out []event.Mark
+func (p *Processor) marks(items []intake.Item, results []postResult) []event.Status {
+	var out []event.Status
 	for i, t := range results {
 		it := &items[i]
 		if t.deferred {
-			out = append(out, event.Mark{
+			out = append(out, event.Status{
 				ID: it.ID, Seq: it.Seq, State: event.Pending, Reason: deferredReason, Account: it.Entry.Account, Source: it.Entry.Source,
 			})
 			continue
@@ -220,7 +220,7 @@ func (p *Processor) marks(items []intake.Item, results []postResult) []event.Mar
 		if len(t.reasons)+len(t.repeated) == 0 {
 			continue
 		}
-		m := event.Mark{
+		m := event.Status{
 			ID: it.ID, Seq: it.Seq, State: event.Quarantined, Reason: intake.Reason(strings.Join(t.reasons, "; ")),
 			Account: it.Entry.Account, Source: it.Entry.Source, Device: intake.Reason(t.device), Early: t.early,
 		}

@@ -14,7 +14,7 @@ func needsOwnReply(r *request) bool {
 	case netserver.Helium, netserver.Everynet, netserver.UbiBot:
 		return true
 	case netserver.Sigfox:
-		return netserver.AsksDownlink(r.post)
+		return netserver.AwaitsDownlink(r.post)
 	}
 	return false
 }
@@ -26,7 +26,7 @@ func reply(c *fiber.Ctx, r *request) error {
 	case netserver.UbiBot:
 		return c.Status(fiber.StatusOK).SendString("SUCCESS")
 	case netserver.Sigfox:
-		if netserver.AsksDownlink(r.post) {
+		if netserver.AwaitsDownlink(r.post) {
 			return c.SendStatus(fiber.StatusNoContent)
 		}
 	}

@@ -50,7 +50,7 @@ func TestSubmissionsGoTheWayOfFrames(t *testing.T) {
 		reasons = append(reasons, e.Source+": "+e.Reason)
 	}
 	if len(reasons) != 2 || reasons[0] != "readings: no sensor is mapped to any key of the frame: x" || !strings.HasPrefix(reasons[1], "readings: json: ") {
-		t.Errorf("set aside: %q", reasons)
+		t.Errorf("quarantined: %q", reasons)
 	}
 	must(t, f.log.Close())
 	if _, err := f.surface.Submit(t.Context(), 1, "/", "shed", []byte(`{"reading":[1]}`)); relay.KindOf(err) != relay.KindUnavailable {

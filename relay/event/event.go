@@ -39,13 +39,13 @@ type Event struct {
 	Source     string // chirpstack-v4, kannel, …
 	Account    account.ID
 	State      State
-	Reason     string // why it was set aside
+	Reason     string // why it is quarantined or unrouted
 	Outcome    string // what it led to
 	Raw        []byte
 }
 
-// Mark is the stored state of an event that did not simply succeed.
-type Mark struct {
+// Status is the stored state of an event that did not simply succeed.
+type Status struct {
 	ID      string     `json:"id"`
 	Seq     uint64     `json:"seq"`
 	State   State      `json:"state"`

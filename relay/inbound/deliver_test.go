@@ -169,7 +169,7 @@ func TestEachParameterOfARelayIsAnEndpointWithItsPace(t *testing.T) {
 	if first[0].Endpoint == first[1].Endpoint || first[0].Endpoint != second[0].Endpoint || first[1].Endpoint != second[1].Endpoint {
 		t.Errorf("endpoints %q %q, then %q %q", first[0].Endpoint, first[1].Endpoint, second[0].Endpoint, second[1].Endpoint)
 	}
-	if first[0].Pace != r.Pace || first[0].Lane() != first[0].Endpoint {
+	if first[0].Pace != r.Pace || first[0].EndpointName() != first[0].Endpoint {
 		t.Errorf("got %+v", first[0])
 	}
 }

@@ -61,7 +61,7 @@ func TestAMessageThatMeetsNoFilterIsUnrouted(t *testing.T) {
 	}
 }
 
-// What cannot be decided is set aside with the relay's name, never dropped and
+// What cannot be decided is quarantined with the relay's name, never dropped and
 // never sent somewhere else.
 func TestAFilterThatFailsQuarantinesTheMessage(t *testing.T) {
 	for name, filter := range map[string]string{

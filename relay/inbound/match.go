@@ -19,7 +19,7 @@ type Route struct {
 }
 
 // Compile readies a relay. One that cannot be performed is no error here: its
-// messages are set aside with that reason, never dropped.
+// messages are quarantined with that reason, never dropped.
 func Compile(r Relay) *Route {
 	out := &Route{Relay: r}
 	if r.Filter != "" {

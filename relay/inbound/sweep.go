@@ -75,7 +75,7 @@ func (s *Service) note(ctx context.Context, due []ReassembledMessage, results []
 			continue
 		}
 		if err := s.deps.Quarantine.Put(ctx, &due[i].Parts[0], r); err != nil {
-			return fmt.Errorf("inbound: set aside: %w", err)
+			return fmt.Errorf("inbound: quarantine: %w", err)
 		}
 	}
 	return nil

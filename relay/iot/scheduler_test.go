@@ -217,7 +217,7 @@ func TestDecodingTimeIsSharedByAccountAndDevice(t *testing.T) {
 		g, _ := clocked(t)
 		took, deferred, refused := run(g, batch(g, "1 a 60ms 500", "2 b 1ms 50"))
 		if took > 1200*time.Millisecond || deferred["a of 1"] < 450 || deferred["b of 2"] != 0 || len(refused) != 0 {
-			t.Errorf("%v, put off %v, refused %v", took, deferred, refused)
+			t.Errorf("%v, deferred %v, refused %v", took, deferred, refused)
 		}
 	})
 	t.Run("of one account, devices with quick codecs do not wait for slow ones", func(t *testing.T) {
@@ -225,7 +225,7 @@ func TestDecodingTimeIsSharedByAccountAndDevice(t *testing.T) {
 		run(g, batch(g, "1 a 60ms 1"))
 		took, deferred, _ := run(g, batch(g, "1 a 60ms 500", "1 b 1ms 50"))
 		if took > 1200*time.Millisecond || deferred["b of 1"] != 0 {
-			t.Errorf("%v, put off %v", took, deferred)
+			t.Errorf("%v, deferred %v", took, deferred)
 		}
 	})
 	t.Run("devices whose codecs are slow take turns", func(t *testing.T) {
@@ -258,13 +258,13 @@ func TestDecodingTimeIsSharedByAccountAndDevice(t *testing.T) {
 			all[i].NoDefer = true
 		}
 		if _, deferred, refused := run(g, all); len(deferred)+len(refused) != 0 {
-			t.Errorf("put off %v, refused %v", deferred, refused)
+			t.Errorf("deferred %v, refused %v", deferred, refused)
 		}
 		if n := len(g.stored(all...)); n != 100 {
 			t.Error(n)
 		}
 	})
-	t.Run("what is put off is not stored, and no duplicate of itself", func(t *testing.T) {
+	t.Run("what is deferred is not stored, and no duplicate of itself", func(t *testing.T) {
 		g, _ := clocked(t)
 		all := batch(g, "1 a 60ms 100")
 		out := g.ingest(all...)
@@ -279,7 +279,7 @@ func TestDecodingTimeIsSharedByAccountAndDevice(t *testing.T) {
 		g, calls := clocked(t)
 		took, deferred, refused := run(g, batch(g, "1 a 100ms 1000", "2 b 1ms 10"))
 		if took > 1200*time.Millisecond || deferred["b of 2"] != 0 || refused["b of 2"] != 0 || deferred["a of 1"]+refused["a of 1"] != 1000 {
-			t.Errorf("%v, put off %v, refused %v, %d calls", took, deferred, refused, len(*calls))
+			t.Errorf("%v, deferred %v, refused %v, %d calls", took, deferred, refused, len(*calls))
 		}
 	})
 }

@@ -169,7 +169,7 @@ func (g *gateway) preview(arrivals ...iot.Arrival) []iot.PreviewedFrame {
 	return out
 }
 
-func TestARehearsalShowsTheDifferenceAndChangesNothing(t *testing.T) {
+func TestADryRunShowsTheDifferenceAndChangesNothing(t *testing.T) {
 	g := newGateway(t)
 	g.mended("temperature = bytes[0] * 1.0\nhumidity = bytes[9] * 1.0")
 	first, second := g.payload("r1", 1, 41), g.payload("r2", 2, 42)
@@ -235,7 +235,7 @@ func TestARehearsalShowsTheDifferenceAndChangesNothing(t *testing.T) {
 	})
 }
 
-func TestARehearsalOfFramesThatNobodyClaimsAnyMoreTakesTheFirst(t *testing.T) {
+func TestADryRunOfFramesThatNobodyClaimsAnyMoreTakesTheFirst(t *testing.T) {
 	g := newGateway(t)
 	a, b := g.payload("r1", 1), g.payload("r2", 2)
 	a.Frame.DedupID, b.Frame.DedupID = "same", "same"
@@ -249,7 +249,7 @@ func TestARehearsalOfFramesThatNobodyClaimsAnyMoreTakesTheFirst(t *testing.T) {
 	}
 }
 
-func TestARehearsalReadsLongHistories(t *testing.T) {
+func TestADryRunReadsLongHistories(t *testing.T) {
 	g := newGateway(t)
 	g.mended("temperature = bytes[0] * 1.0")
 	var all []iot.Arrival
@@ -266,7 +266,7 @@ func TestARehearsalReadsLongHistories(t *testing.T) {
 	}
 }
 
-func TestARehearsalReadsFramesThatLieFarApart(t *testing.T) {
+func TestADryRunReadsFramesThatLieFarApart(t *testing.T) {
 	g := newGateway(t)
 	g.mended("temperature = bytes[0] * 1.0")
 	var all []iot.Arrival
@@ -288,7 +288,7 @@ func TestARehearsalReadsFramesThatLieFarApart(t *testing.T) {
 	}
 }
 
-func TestARehearsalKeepsTheLimits(t *testing.T) {
+func TestADryRunKeepsTheLimits(t *testing.T) {
 	g := newGateway(t)
 	g.o.MaxSeries = 1
 	g.start()

@@ -193,7 +193,7 @@ func (n *noted) Applied(_ context.Context, events []string) error {
 	return nil
 }
 
-// The event of a receipt that came early may be set aside before the receipt is
+// The event of a receipt that came early may be quarantined before the receipt is
 // applied, or after it.
 func TestAReceiptThatCameBeforeItsIDDoesNotStayUnrouted(t *testing.T) {
 	n, x := newExchange(t, 1, dlr)

@@ -58,7 +58,7 @@ type Delivery struct {
 	// Originator and Destination are those of an inbound message, or of SMS.
 	Originator  string `json:"originator,omitempty"`
 	Destination string `json:"destination,omitempty"`
-	// Endpoint names the relay's endpoint that this is for; see Lane. What goes
+	// Endpoint names the relay's endpoint that this is for; see EndpointName. What goes
 	// to one endpoint shares its pace and its breaker.
 	Endpoint string `json:"endpoint,omitempty"`
 	Pace     Pace   `json:"pace,omitzero"`
@@ -69,9 +69,9 @@ type Delivery struct {
 	NextAttemptAt time.Time `json:"next_attempt_at,omitzero"`
 	// Waits is the condition it waits for while it has no due time.
 	Waits Wait `json:"waits_for,omitempty"`
-	// HeldUntil is when breakers hold it no longer, open or not; zero if none has
+	// ParkedUntil is when breakers hold it no longer, open or not; zero if none has
 	// held it since its creation or the last replay.
-	HeldUntil time.Time `json:"held_until,omitzero"`
+	ParkedUntil time.Time `json:"held_until,omitzero"`
 	// Tries counts attempts since creation or the last replay; Attempts keeps
 	// them all, oldest first.
 	Tries    int       `json:"tries"`
@@ -154,9 +154,9 @@ type Outcome struct {
 	// Uncounted is set for faults of the gateway and the probes of a breaker, which do
 	// not count as attempts.
 	Uncounted bool
-	// Endpoint is the delivery's Lane.
+	// Endpoint is the delivery's EndpointName.
 	Endpoint string
-	// HeldUntil is set if the delivery now waits for its endpoint's breaker, at
+	// ParkedUntil is set if the delivery now waits for its endpoint's breaker, at
 	// most until then. Without an attempt having been made, Attempt is zero.
-	HeldUntil time.Time
+	ParkedUntil time.Time
 }

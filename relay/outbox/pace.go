@@ -36,9 +36,9 @@ const (
 // Waits lists them.
 func Waits() []Wait { return []Wait{WaitsForBreaker, WaitsForTurn} }
 
-// Lane names the endpoint that a delivery is for: Endpoint where it is set, else
+// EndpointName names the endpoint that a delivery is for: Endpoint where it is set, else
 // its account, kind and host.
-func (d *Delivery) Lane() string {
+func (d *Delivery) EndpointName() string {
 	if d.Endpoint != "" {
 		return d.Endpoint
 	}
@@ -63,8 +63,8 @@ func EndpointID(acct account.ID, parts ...string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// Line is what waits for the breaker of one endpoint.
-type Line struct {
+// ParkedEndpoint counts the deliveries that wait for the breaker of one endpoint.
+type ParkedEndpoint struct {
 	Account  account.ID
 	Endpoint string
 	Count    int

@@ -27,12 +27,12 @@ type Store interface {
 	// the deliveries whose turn has come; they are due now.
 	Finish(ctx context.Context, os []Outcome) ([]Ref, error)
 
-	// Held returns the lines of what waits for breakers, in any order.
-	Held(ctx context.Context) ([]Line, error)
+	// Parked returns the endpoints with deliveries that wait for breakers, in any order.
+	Parked(ctx context.Context) ([]ParkedEndpoint, error)
 
 	// Take leases up to n parked deliveries of a line, in the order in which they may
 	// be held no longer: those held until before at most, or any if before is zero.
-	Take(ctx context.Context, line Line, n int, before, until time.Time) ([]Delivery, error)
+	Take(ctx context.Context, parked ParkedEndpoint, n int, before, until time.Time) ([]Delivery, error)
 
 	// Lease takes the right to make the next attempt until the given time. It
 	// answers false if the delivery has ended, is not due, or is leased.

@@ -18,8 +18,8 @@ func refused(field, reason string) error {
 	return &decoders.Error{Format: format, Field: field, Offset: -1, Reason: reason}
 }
 
-// at names a place in the source, line and column from 1.
-func at(line, column int, reason string) error {
+// errorAt names a place in the source, line and column from 1.
+func errorAt(line, column int, reason string) error {
 	return refused("", fmt.Sprintf("line %d, column %d: %s", line, column, reason))
 }
 
@@ -27,9 +27,9 @@ func at(line, column int, reason string) error {
 func parseError(err error) error {
 	var list parser.ErrorList
 	if errors.As(err, &list) && len(list) > 0 {
-		return at(list[0].Position.Line, list[0].Position.Column, list[0].Message)
+		return errorAt(list[0].Position.Line, list[0].Position.Column, list[0].Message)
 	}
-	return refused("", clip(err.Error()))
+	return refused("", clipText(err.Error()))
 }
 
 // compileError reads the place that the compiler puts behind its message.
@@ -37,9 +37,9 @@ func compileError(err error) error {
 	text := strings.TrimPrefix(err.Error(), "SyntaxError: ")
 	place := regexp.MustCompile(`^(?s)(.*) at ` + origin + `:(\d+):(\d+)$`).FindStringSubmatch(text)
 	if place == nil {
-		return refused("", clip(text))
+		return refused("", clipText(text))
 	}
-	return refused("", fmt.Sprintf("line %s, column %s: %s", place[2], place[3], clip(place[1])))
+	return refused("", fmt.Sprintf("line %s, column %s: %s", place[2], place[3], clipText(place[1])))
 }
 
 // failure is what ended a call: an exception, the time limit, a limit of the
@@ -50,13 +50,13 @@ func (r *realm) failure(function string, err error) error {
 	var thrown *goja.Exception
 	switch {
 	case errors.As(err, &stopped):
-		return refused(function, place(stopped.Stack())+clip(fmt.Sprint(stopped.Value())))
+		return refused(function, place(stopped.Stack())+clipText(fmt.Sprint(stopped.Value())))
 	case errors.As(err, &deep):
 		return refused(function, place(deep.Stack())+"functions call one another too deep")
 	case errors.As(err, &thrown):
-		return refused(function, place(thrown.Stack())+clip(r.message(thrown.Value())))
+		return refused(function, place(thrown.Stack())+clipText(r.message(thrown.Value())))
 	}
-	return refused(function, clip(err.Error()))
+	return refused(function, clipText(err.Error()))
 }
 
 // place is the innermost position within the codec's own source.
@@ -93,7 +93,7 @@ func (r *realm) message(thrown goja.Value) (text string) {
 	return text
 }
 
-func clip(s string) string {
+func clipText(s string) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	if len(s) <= maxReason {
 		return s
@@ -108,5 +108,5 @@ func (r *realm) broken(x any) error {
 	if err, ok := x.(error); ok && errors.As(err, &own) {
 		return r.failure("", err)
 	}
-	return refused("", clip(fmt.Sprintf("the interpreter broke: %v", x)))
+	return refused("", clipText(fmt.Sprintf("the interpreter broke: %v", x)))
 }

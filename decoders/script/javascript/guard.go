@@ -34,10 +34,10 @@ func (r *realm) guard() {
 	r.guardBuffers()
 }
 
-// wants tells whether a call needs the guard of a name: to install all costs
+// mentions tells whether a call needs the guard of a name: to install all costs
 // more than most codecs do. A codec reaches a function by a name that its
 // source writes out, or by one it computes, which goes through key.
-func (r *realm) wants(names ...string) bool {
+func (r *realm) mentions(names ...string) bool {
 	for _, name := range names {
 		if r.need.known != nil {
 			r.need.known[name] = true
@@ -73,7 +73,7 @@ type native func(this goja.Value, args ...goja.Value) goja.Value
 
 // replace puts a guard in the place of a method; what is not there stays away.
 func (r *realm) replace(holder *goja.Object, name string, guard func(native) func(goja.FunctionCall) goja.Value) {
-	if !r.wants(name) {
+	if !r.mentions(name) {
 		return
 	}
 	r.install(holder, name, guard)

@@ -13,7 +13,7 @@ func (r *realm) guardBuffers() {
 		"ArrayBuffer", "Int8Array", "Uint8Array", "Uint8ClampedArray", "Int16Array", "Uint16Array",
 		"Int32Array", "Uint32Array", "Float32Array", "Float64Array",
 	}
-	if !r.wants(append(names, "Buffer", "buffer", "constructor")...) {
+	if !r.mentions(append(names, "Buffer", "buffer", "constructor")...) {
 		return
 	}
 	left := float64(maxBuffers)

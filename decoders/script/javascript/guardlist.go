@@ -21,7 +21,7 @@ func (r *realm) guardLists() {
 	r.replace(proto, "flat", r.flattens)
 	r.replace(proto, "flatMap", r.flatMaps)
 	r.install(proto, "join", r.joins)
-	if r.wants("toLocaleString") {
+	if r.mentions("toLocaleString") {
 		_ = proto.Delete("toLocaleString")
 	}
 	r.replace(array, "from", r.from)

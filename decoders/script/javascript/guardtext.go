@@ -16,7 +16,7 @@ const maxReplaced = 1 << 22
 // guardText guards what makes strings and what reads and writes JSON.
 func (r *realm) guardText() {
 	text := r.object("String")
-	if r.wants("raw") {
+	if r.mentions("raw") {
 		_ = text.Delete("raw")
 	}
 	proto := text.Get("prototype").(*goja.Object)
@@ -29,7 +29,7 @@ func (r *realm) guardText() {
 	for _, name := range []string{"match", "matchAll", "search"} {
 		r.replace(proto, name, r.matches)
 	}
-	if r.wants("RegExp", "constructor", "compile", "replace", "replaceAll") {
+	if r.mentions("RegExp", "constructor", "compile", "replace", "replaceAll") {
 		r.guardPatterns()
 	}
 	r.install(r.object("Error", "prototype"), "toString", r.measured)

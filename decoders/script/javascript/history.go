@@ -16,7 +16,7 @@ import (
 //
 // A list whose elements are all objects with a time of their own (a member
 // time, timestamp or date) is a history: each element's values become readings
-// at its time, under the keys they would have beside the list, or below the
+// errorAt its time, under the keys they would have beside the list, or below the
 // list's name when that says no more than that it is a list of samples. One that
 // names what it measures, {variable, value}, gives the value under that name; a
 // list of such elements needs no times, if each has another name.
@@ -31,7 +31,7 @@ func put(res *decoders.Result, key string, v any, at time.Time) {
 	}
 	m, ok := v.(map[string]any)
 	if !ok {
-		stamp(res, key, v, at)
+		addAt(res, key, v, at)
 		return
 	}
 	rest := make(map[string]any, len(m))
@@ -43,14 +43,14 @@ func put(res *decoders.Result, key string, v any, at time.Time) {
 		}
 		rest[name] = m[name]
 	}
-	stamp(res, key, rest, at)
+	addAt(res, key, rest, at)
 	for _, name := range nested {
 		put(res, below(key, name, m[name]), m[name], at)
 	}
 }
 
-// stamp adds readings and gives them a time.
-func stamp(res *decoders.Result, key string, v any, at time.Time) {
+// addAt adds readings and gives them a time.
+func addAt(res *decoders.Result, key string, v any, at time.Time) {
 	before := len(res.Readings)
 	values.Append(res, key, v)
 	if !at.IsZero() {
@@ -113,7 +113,7 @@ func history(v any) ([]sample, bool) {
 // sampled takes the time out of an object.
 func sampled(m map[string]any) (sample, bool) {
 	for _, name := range []string{"time", "timestamp", "date"} {
-		if t, ok := moment(m[name]); ok {
+		if t, ok := parseTime(m[name]); ok {
 			rest := maps.Clone(m)
 			delete(rest, name)
 			return sample{t, byVariable(rest)}, true
@@ -151,9 +151,9 @@ func byVariable(m map[string]any) map[string]any {
 	return out
 }
 
-// moment reads a time from 2000 to 2099: ISO 8601, without a zone UTC, or seconds or
+// parseTime reads a time from 2000 to 2099: ISO 8601, without a zone UTC, or seconds or
 // milliseconds since 1970.
-func moment(v any) (time.Time, bool) {
+func parseTime(v any) (time.Time, bool) {
 	var t time.Time
 	switch v := v.(type) {
 	case string:

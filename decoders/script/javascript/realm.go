@@ -152,7 +152,7 @@ func newRealm(f *decoders.Frame, u uses, n need) *realm {
 func (r *realm) prepare(all []prelude) error {
 	installed := false
 	for _, p := range all {
-		if p.name == refusing && !r.wants(refusedNames()...) {
+		if p.name == refusing && !r.mentions(refusedNames()...) {
 			continue
 		}
 		if p.name == late {
@@ -235,7 +235,7 @@ func (r *realm) module() {
 	_ = r.vm.Set("require", func(call goja.FunctionCall) goja.Value {
 		name := call.Argument(0).String()
 		if name != "buffer" && name != "node:buffer" {
-			panic(r.vm.NewTypeError("require: there is no module %s; only buffer can be required", clip(name)))
+			panic(r.vm.NewTypeError("require: there is no module %s; only buffer can be required", clipText(name)))
 		}
 		buffer := r.vm.NewObject()
 		_ = buffer.Set("Buffer", r.shim)

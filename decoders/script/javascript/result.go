@@ -16,8 +16,8 @@ const (
 	maxValues = 20_000
 	maxDeep   = 32
 	maxChars  = 256 << 10
-	// maxRemarks is how many errors and warnings of a codec are kept.
-	maxRemarks = 20
+	// maxNotes is how many errors and warnings of a codec are kept.
+	maxNotes = 20
 )
 
 // exporter copies values out of a realm. To read them may run the codec's own
@@ -45,8 +45,8 @@ func (x *exporter) envelope(name string, v goja.Value, res *decoders.Result) (go
 	if name == "Decode" || name == "Decoder" || len(parts) == 0 {
 		return obj, nil
 	}
-	res.Errors = append(res.Errors, x.remarks(parts["errors"])...)
-	res.Warnings = append(res.Warnings, x.remarks(parts["warnings"])...)
+	res.Errors = append(res.Errors, x.notes(parts["errors"])...)
+	res.Warnings = append(res.Warnings, x.notes(parts["warnings"])...)
 	data := parts["data"]
 	switch _, isObject := data.(*goja.Object); {
 	case isObject:
@@ -54,25 +54,25 @@ func (x *exporter) envelope(name string, v goja.Value, res *decoders.Result) (go
 	case data != nil && !goja.IsNull(data):
 		return nil, refused(name, "gave data that is no object")
 	case len(res.Errors) > 0:
-		return nil, refused(name, clip(res.Errors[0]))
+		return nil, refused(name, clipText(res.Errors[0]))
 	}
 	return nil, nil
 }
 
-// remarks are a codec's errors or warnings: a list of texts, or one text.
-func (x *exporter) remarks(v goja.Value) []string {
+// notes are a codec's errors or warnings: a list of texts, or one text.
+func (x *exporter) notes(v goja.Value) []string {
 	var out []string
 	switch v := v.(type) {
 	case nil:
 	case *goja.Object:
-		for i := range min(length(v), maxRemarks) {
+		for i := range min(length(v), maxNotes) {
 			if each := v.Get(strconv.FormatInt(i, 10)); each != nil {
-				out = append(out, clip(each.String()))
+				out = append(out, clipText(each.String()))
 			}
 		}
 	default:
 		if goja.IsString(v) && v.String() != "" {
-			out = []string{clip(v.String())}
+			out = []string{clipText(v.String())}
 		}
 	}
 	return out

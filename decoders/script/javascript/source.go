@@ -34,7 +34,7 @@ type module struct {
 // that they are never looked for within strings and comments, and places stay.
 func parse(source string) (module, error) {
 	if len(source) > maxSource {
-		return module{}, at(1, 1, fmt.Sprintf("the source is longer than %d bytes", maxSource))
+		return module{}, errorAt(1, 1, fmt.Sprintf("the source is longer than %d bytes", maxSource))
 	}
 	if err := bracketing(source); err != nil {
 		return module{}, err
@@ -57,7 +57,7 @@ func parse(source string) (module, error) {
 			return module{}, parseError(err)
 		}
 	}
-	return module{}, at(1, 1, "there are more imports and exports than a source of this length may have")
+	return module{}, errorAt(1, 1, "there are more imports and exports than a source of this length may have")
 }
 
 // keyword blanks the import or export at the place of a parser's error.
@@ -77,7 +77,7 @@ func (m *module) keyword(text []byte, err error) (bool, error) {
 		return e.export(), nil
 	case e.word("import"):
 		if !e.imports() {
-			return false, at(p.Line, p.Column, "there is nothing to import but buffer")
+			return false, errorAt(p.Line, p.Column, "there is nothing to import but buffer")
 		}
 		return true, nil
 	}
@@ -130,7 +130,7 @@ func bracketing(source string) error {
 			}
 		}
 		if len(levels) > maxNesting || last > maxArrows || functions > maxFunctions {
-			return at(line, 1, "brackets or arrow functions are nested too deep")
+			return errorAt(line, 1, "brackets or arrow functions are nested too deep")
 		}
 	}
 	return nil

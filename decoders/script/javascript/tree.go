@@ -48,7 +48,7 @@ type treeGuard struct {
 func (g *treeGuard) refuse(idx file.Idx, reason string) {
 	if g.err == nil {
 		p := g.file.Position(int(idx) - g.file.Base())
-		g.err = at(p.Line, p.Column, reason)
+		g.err = errorAt(p.Line, p.Column, reason)
 	}
 }
 

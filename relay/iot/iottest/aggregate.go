@@ -27,8 +27,8 @@ func aggregate(t *testing.T, s iot.ReadingStore, q iot.AggregateQuery) []iot.Buc
 	return buckets
 }
 
-// told writes buckets as "sensor start value", of min_ave_max with both ends.
-func told(q iot.AggregateQuery, buckets []iot.Bucket) string {
+// describe writes buckets as "sensor start value", of min_ave_max with both ends.
+func describe(q iot.AggregateQuery, buckets []iot.Bucket) string {
 	var b strings.Builder
 	for _, one := range buckets {
 		fmt.Fprintf(&b, "%s %s %.12g", one.SensorID, one.Start.Format(time.RFC3339Nano), one.Value)
@@ -42,7 +42,7 @@ func told(q iot.AggregateQuery, buckets []iot.Bucket) string {
 
 func wantBuckets(t *testing.T, s iot.ReadingStore, q iot.AggregateQuery, want ...string) {
 	t.Helper()
-	if got, want := told(q, aggregate(t, s, q)), lines(want); got != want {
+	if got, want := describe(q, aggregate(t, s, q)), lines(want); got != want {
 		t.Errorf("%s by %s:\n%swant\n%s", q.Statistic, q.Granularity, got, want)
 	}
 }
@@ -55,8 +55,8 @@ func lines(want []string) string {
 	return out
 }
 
-// at is a time written as in the API.
-func at(text string) time.Time {
+// timeOf is a time written as in the API.
+func timeOf(text string) time.Time {
 	t, err := time.Parse(time.DateTime, text)
 	if err != nil {
 		panic(err)
@@ -67,7 +67,7 @@ func at(text string) time.Time {
 // pointAt is a reading of a device's first sensor.
 func pointAt(device, text string, value float64) iot.Point {
 	p := point(device, "1", 0, value)
-	p.Time = at(text)
+	p.Time = timeOf(text)
 	return p
 }
 
@@ -92,11 +92,11 @@ func boundaries(t *testing.T, s iot.ReadingStore) {
 		return iot.AggregateQuery{Query: iot.Query{DeviceID: "edge", From: from, To: to}, Statistic: iot.MinAveMax, Granularity: iot.Hour}
 	}
 	wantBuckets(t, s, between(time.Time{}, time.Time{}), "edge.1 2026-03-01T11:00:00Z 1 (1 to 1)", "edge.1 2026-03-01T12:00:00Z 2.5 (2 to 3)", "edge.1 2026-03-01T13:00:00Z 4 (4 to 4)")
-	wantBuckets(t, s, between(at("2026-03-01 12:00:00"), at("2026-03-01 13:00:00")), "edge.1 2026-03-01T12:00:00Z 2.5 (2 to 3)", "edge.1 2026-03-01T13:00:00Z 4 (4 to 4)")
-	wantBuckets(t, s, between(at("2026-03-01 12:00:00").Add(1), at("2026-03-01 13:00:00").Add(-1)), "edge.1 2026-03-01T12:00:00Z 3 (3 to 3)")
-	wantBuckets(t, s, between(at("2026-03-01 12:59:59"), at("2026-03-01 12:59:59")), "edge.1 2026-03-01T12:00:00Z 3 (3 to 3)")
-	wantBuckets(t, s, between(at("2026-03-01 13:00:00"), at("2026-03-01 12:00:00")))
-	wantBuckets(t, s, between(at("2026-03-01 12:10:00"), at("2026-03-01 12:20:00")))
+	wantBuckets(t, s, between(timeOf("2026-03-01 12:00:00"), timeOf("2026-03-01 13:00:00")), "edge.1 2026-03-01T12:00:00Z 2.5 (2 to 3)", "edge.1 2026-03-01T13:00:00Z 4 (4 to 4)")
+	wantBuckets(t, s, between(timeOf("2026-03-01 12:00:00").Add(1), timeOf("2026-03-01 13:00:00").Add(-1)), "edge.1 2026-03-01T12:00:00Z 3 (3 to 3)")
+	wantBuckets(t, s, between(timeOf("2026-03-01 12:59:59"), timeOf("2026-03-01 12:59:59")), "edge.1 2026-03-01T12:00:00Z 3 (3 to 3)")
+	wantBuckets(t, s, between(timeOf("2026-03-01 13:00:00"), timeOf("2026-03-01 12:00:00")))
+	wantBuckets(t, s, between(timeOf("2026-03-01 12:10:00"), timeOf("2026-03-01 12:20:00")))
 }
 
 func calendar(t *testing.T, s iot.ReadingStore) {
@@ -118,7 +118,7 @@ func calendar(t *testing.T, s iot.ReadingStore) {
 			t.Errorf("by %s: %s, want %s", granularity, got, starts)
 		}
 	}
-	cut := iot.AggregateQuery{Statistic: iot.Least, Granularity: iot.Month, Query: iot.Query{DeviceID: "year", From: at("2024-02-29 23:59:59"), To: at("2025-02-28 23:59:59")}}
+	cut := iot.AggregateQuery{Statistic: iot.Least, Granularity: iot.Month, Query: iot.Query{DeviceID: "year", From: timeOf("2024-02-29 23:59:59"), To: timeOf("2025-02-28 23:59:59")}}
 	wantBuckets(t, s, cut, "year.1 2024-02-01T00:00:00Z 3", "year.1 2024-03-01T00:00:00Z 4", "year.1 2025-02-01T00:00:00Z 5")
 }
 
@@ -126,7 +126,7 @@ func onlyNumbers(t *testing.T, s iot.ReadingStore) {
 	word := pointAt("mixed", "2026-03-01 12:00:00", 0)
 	word.Text, word.IsText = "99", true
 	alone := word
-	alone.Time = at("2026-03-01 15:00:00")
+	alone.Time = timeOf("2026-03-01 15:00:00")
 	write(t, s, word, alone, pointAt("mixed", "2026-03-01 12:30:00", 4))
 	for _, statistic := range iot.Statistics() {
 		if got := aggregate(t, s, iot.AggregateQuery{Query: iot.Query{DeviceID: "mixed"}, Statistic: statistic, Granularity: iot.Hour}); len(got) != 1 || got[0].Value != 4 {

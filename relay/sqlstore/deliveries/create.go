@@ -97,7 +97,7 @@ func without(ds []outbox.Delivery, added []outbox.Ref) (places []int) {
 func ordered(ds []outbox.Delivery, but []int) (all []member) {
 	for i := range ds {
 		if d := &ds[i]; d.Pace.Ordered && !slices.Contains(but, i) {
-			all = append(all, member{refOf(d), d.Lane()})
+			all = append(all, member{refOf(d), d.EndpointName()})
 		}
 	}
 	return all

@@ -83,7 +83,7 @@ func (e *ending) ref() outbox.Ref { return outbox.Ref{Account: e.Account, ID: e.
 
 // usual reports whether deliver can record it.
 func (e *ending) usual() bool {
-	return (e.State == outbox.Delivered || e.State == outbox.Simulated) && e.Reason == "" && e.at != "" && !e.Uncounted && e.HeldUntil.IsZero()
+	return (e.State == outbox.Delivered || e.State == outbox.Simulated) && e.Reason == "" && e.at != "" && !e.Uncounted && e.ParkedUntil.IsZero()
 }
 
 // rounds puts outcomes into batches that have each delivery once, in the order
@@ -183,10 +183,10 @@ func (s *Store) endings(round []ending, some func(*ending) bool) *sqlstore.Batch
 		if e.State.Ended() {
 			due = time.Time{}
 		}
-		if !e.HeldUntil.IsZero() {
+		if !e.ParkedUntil.IsZero() {
 			waits, endpoint = outbox.WaitsForBreaker, e.Endpoint
 		}
-		rows.Add(e.ID, e.Account, e.State, e.Reason, due, waits, endpoint, e.HeldUntil,
+		rows.Add(e.ID, e.Account, e.State, e.Reason, due, waits, endpoint, e.ParkedUntil,
 			!e.Uncounted, s.expires(e.State, now), e.at, e.attempt)
 	}
 	return rows

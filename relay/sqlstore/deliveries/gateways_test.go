@@ -107,7 +107,7 @@ func eachTakesOthers(g *gateways) {
 	var mu sync.Mutex
 	taken := make(map[string]int)
 	g.both(5, func(s *Store, _, _ int) error {
-		ds, err := s.Take(g.Context(), outbox.Line{Account: 1, Endpoint: "e"}, 10, time.Time{}, at(500))
+		ds, err := s.Take(g.Context(), outbox.ParkedEndpoint{Account: 1, Endpoint: "e"}, 10, time.Time{}, at(500))
 		mu.Lock()
 		defer mu.Unlock()
 		for _, d := range ds {
@@ -120,7 +120,7 @@ func eachTakesOthers(g *gateways) {
 			g.Errorf("%s is taken %d times", id, times)
 		}
 	}
-	lines, err := g.Held(g.Context())
+	lines, err := g.Parked(g.Context())
 	left := 0
 	for _, l := range lines {
 		left += l.Count

@@ -99,21 +99,23 @@ func (s *Store) moveLeases(ctx context.Context, noun string, ls []outbox.Lease, 
 	return moved, nil
 }
 
-// Held returns the lines of what waits for breakers.
-func (s *Store) Held(ctx context.Context) ([]outbox.Line, error) {
-	line := sqlstore.Into(func(l *outbox.Line) []any { return []any{&l.Account, &l.Endpoint, &l.Count, sqlstore.Time(&l.First)} })
-	return sqlstore.List(ctx, s.db, "deliveries that wait for breakers", parked, line)
+// Parked returns the endpoints with deliveries that wait for breakers.
+func (s *Store) Parked(ctx context.Context) ([]outbox.ParkedEndpoint, error) {
+	columns := sqlstore.Into(func(l *outbox.ParkedEndpoint) []any {
+		return []any{&l.Account, &l.Endpoint, &l.Count, sqlstore.Time(&l.First)}
+	})
+	return sqlstore.List(ctx, s.db, "deliveries that wait for breakers", parked, columns)
 }
 
-// Take leases deliveries of a line.
-func (s *Store) Take(ctx context.Context, line outbox.Line, n int, before, until time.Time) ([]outbox.Delivery, error) {
+// Take leases parked deliveries of an endpoint.
+func (s *Store) Take(ctx context.Context, endpoint outbox.ParkedEndpoint, n int, before, until time.Time) ([]outbox.Delivery, error) {
 	const noun = "deliveries: take"
 	most := int64(math.MaxInt64)
 	if !before.IsZero() {
 		most = sqlstore.Millis(before)
 	}
 	return sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) ([]outbox.Delivery, error) {
-		ds, err := sqlstore.List(ctx, tx, noun, lockParked, sqlstore.Into(fields), line.Account, line.Endpoint, most, min(n, chunkSize))
+		ds, err := sqlstore.List(ctx, tx, noun, lockParked, sqlstore.Into(fields), endpoint.Account, endpoint.Endpoint, most, min(n, chunkSize))
 		if err != nil {
 			return nil, err
 		}

@@ -18,7 +18,7 @@ func TestDeliveriesThatWaitForABreaker(t *testing.T) {
 			r.finished(parkedOutcome(d, 100))
 			r.finished(parkedOutcome(d, 200))
 			got := r.get(d.ID)
-			if got.Waits != outbox.WaitsForBreaker || !got.HeldUntil.Equal(at(100)) || !got.NextAttemptAt.IsZero() || got.Tries != 0 || len(got.Attempts) != 0 || got.Reason != "it fails" {
+			if got.Waits != outbox.WaitsForBreaker || !got.ParkedUntil.Equal(at(100)) || !got.NextAttemptAt.IsZero() || got.Tries != 0 || len(got.Attempts) != 0 || got.Reason != "it fails" {
 				r.Errorf("got %+v", got)
 			}
 			if ids := r.due(1e6, 9); len(ids) != 0 {
@@ -32,9 +32,9 @@ func TestDeliveriesThatWaitForABreaker(t *testing.T) {
 			a, b, c := to("e", "a", false), to("e", "b", false), to("f", "c", false)
 			r.create(30, a, b, c)
 			r.finished(parkedOutcome(a, 100), parkedOutcome(b, 50), parkedOutcome(c, 70))
-			lines, err := r.Held(r.Context())
-			slices.SortFunc(lines, func(x, y outbox.Line) int { return x.First.Compare(y.First) })
-			want := []outbox.Line{{Account: 1, Endpoint: "e", Count: 2, First: at(50)}, {Account: 1, Endpoint: "f", Count: 1, First: at(70)}}
+			lines, err := r.Parked(r.Context())
+			slices.SortFunc(lines, func(x, y outbox.ParkedEndpoint) int { return x.First.Compare(y.First) })
+			want := []outbox.ParkedEndpoint{{Account: 1, Endpoint: "e", Count: 2, First: at(50)}, {Account: 1, Endpoint: "f", Count: 1, First: at(70)}}
 			if err != nil || !reflect.DeepEqual(lines, want) {
 				r.Fatalf("got %+v, error %v", lines, err)
 			}
@@ -47,7 +47,7 @@ func TestDeliveriesThatWaitForABreaker(t *testing.T) {
 			if got := r.taken("e", 9, at(100)); !slices.Equal(got, []string{"a"}) {
 				r.Errorf("the rest: %v", got)
 			}
-			if lines, err = r.Held(r.Context()); err != nil || len(lines) != 1 {
+			if lines, err = r.Parked(r.Context()); err != nil || len(lines) != 1 {
 				r.Errorf("left %+v, error %v", lines, err)
 			}
 			if ids := r.due(500, 9); !slices.Equal(slices.Sorted(slices.Values(ids)), []string{"a", "b"}) {
@@ -61,7 +61,7 @@ func TestDeliveriesThatWaitForABreaker(t *testing.T) {
 			o := outcome(d, 1, outbox.Retrying)
 			o.Endpoint = "e"
 			r.finished(o)
-			if got := r.get(d.ID); got.Waits != "" || !got.HeldUntil.Equal(at(100)) || got.Tries != 1 {
+			if got := r.get(d.ID); got.Waits != "" || !got.ParkedUntil.Equal(at(100)) || got.Tries != 1 {
 				r.Errorf("got %+v", got)
 			}
 			if got := r.taken("e", 9, time.Time{}); len(got) != 0 {
@@ -74,9 +74,9 @@ func TestDeliveriesThatWaitForABreaker(t *testing.T) {
 			r.finished(parkedOutcome(d, 100))
 			r.taken("e", 1, time.Time{})
 			o := outcome(d, 1, outbox.Retrying)
-			o.Uncounted, o.NextAttemptAt, o.HeldUntil, o.Endpoint = true, time.Time{}, at(300), "e"
+			o.Uncounted, o.NextAttemptAt, o.ParkedUntil, o.Endpoint = true, time.Time{}, at(300), "e"
 			r.finished(o)
-			if got := r.get(d.ID); got.Waits != outbox.WaitsForBreaker || !got.HeldUntil.Equal(at(100)) || got.Tries != 0 || len(got.Attempts) != 1 || got.State != outbox.Retrying {
+			if got := r.get(d.ID); got.Waits != outbox.WaitsForBreaker || !got.ParkedUntil.Equal(at(100)) || got.Tries != 0 || len(got.Attempts) != 1 || got.State != outbox.Retrying {
 				r.Errorf("got %+v", got)
 			}
 		}},

@@ -99,7 +99,7 @@ func outcome(d outbox.Delivery, s float64, state outbox.State) outbox.Outcome {
 func parkedOutcome(d outbox.Delivery, until float64) outbox.Outcome {
 	return outbox.Outcome{
 		ID: d.ID, Account: d.Account, State: outbox.Queued, Reason: "it fails", Uncounted: true,
-		Endpoint: d.Lane(), HeldUntil: at(until),
+		Endpoint: d.EndpointName(), ParkedUntil: at(until),
 	}
 }
 
@@ -149,7 +149,7 @@ func (r *rig) due(sec float64, limit int) []string {
 // taken takes from the line of an endpoint.
 func (r *rig) taken(endpoint string, n int, before time.Time) []string {
 	r.Helper()
-	ds, err := r.Take(r.Context(), outbox.Line{Account: 1, Endpoint: endpoint}, n, before, at(500))
+	ds, err := r.Take(r.Context(), outbox.ParkedEndpoint{Account: 1, Endpoint: endpoint}, n, before, at(500))
 	r.must(err)
 	ids := []string{}
 	for _, d := range ds {

@@ -66,7 +66,7 @@ func (s *Store) OfMessage(ctx context.Context, messageID string) ([]outbox.Deliv
 func kept(d outbox.Delivery) outbox.Delivery {
 	d.ID, d.Account, d.Kind, d.Relay, d.MessageID = "", 0, "", "", ""
 	d.Originator, d.Destination = "", ""
-	d.State, d.Reason, d.NextAttemptAt, d.Waits, d.HeldUntil = "", "", time.Time{}, "", time.Time{}
+	d.State, d.Reason, d.NextAttemptAt, d.Waits, d.ParkedUntil = "", "", time.Time{}, "", time.Time{}
 	d.Tries, d.Attempts = 0, nil
 	return d
 }
@@ -75,7 +75,7 @@ func kept(d outbox.Delivery) outbox.Delivery {
 func fields(d *outbox.Delivery) []any {
 	return []any{
 		sqlstore.JSON(d), &d.ID, &d.Account, &d.Kind, &d.Relay, &d.MessageID, &d.Originator, &d.Destination, &d.State,
-		&d.Reason, sqlstore.Time(&d.NextAttemptAt), &d.Waits, sqlstore.Time(&d.HeldUntil), &d.Tries, sqlstore.JSONList(&d.Attempts),
+		&d.Reason, sqlstore.Time(&d.NextAttemptAt), &d.Waits, sqlstore.Time(&d.ParkedUntil), &d.Tries, sqlstore.JSONList(&d.Attempts),
 	}
 }
 

@@ -70,8 +70,8 @@ func New(db *sqlstore.DB) *Records {
 	}
 }
 
-// Marks returns the marks of a node's events.
-func (r *Records) Marks(node string) event.Marks { return events.New(r.DB, node) }
+// Statuses returns the states of a node's events.
+func (r *Records) Statuses(node string) event.Statuses { return events.New(r.DB, node) }
 
 // Sweep deletes what has expired, of every domain; one that fails keeps no other
 // from it.

@@ -15,14 +15,14 @@ import (
 func TestMarks(t *testing.T) {
 	sqltest.OnEvery(t, func(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
 		db := open(t)
-		for name, test := range map[string]func(t *testing.T, s, other *Marks){
-			"come back by range and by state":      marksComeBack,
-			"are replaced by later ones":           marksAreReplaced,
-			"are listed newest first, page wise":   marksPage,
-			"of events put off come by account":    marksComeByAccount,
-			"of nodes and kinds do not mix":        marksAreApart,
-			"are trimmed below a sequence":         marksAreTrimmed,
-			"of one event are set by many at once": marksCompete,
+		for name, test := range map[string]func(t *testing.T, s, other *Statuses){
+			"come back by range and by state":      statusesComeBack,
+			"are replaced by later ones":           statusesAreReplaced,
+			"are listed newest first, page wise":   statusesPage,
+			"of events deferred come by account":   statusesComeByAccount,
+			"of nodes and kinds do not mix":        statusesAreApart,
+			"are trimmed below a sequence":         statusesAreTrimmed,
+			"of one event are set by many at once": statusesCompete,
 		} {
 			t.Run(name, func(t *testing.T) { test(t, New(db, name), New(db, name+", other node")) })
 		}
@@ -38,8 +38,8 @@ func must(t *testing.T, errs ...error) {
 	}
 }
 
-func markOf(seq uint64, state event.State) event.Mark {
-	m := event.Mark{
+func statusOf(seq uint64, state event.State) event.Status {
+	m := event.Status{
 		ID: fmt.Sprint("n1-u", seq), Seq: seq, State: state, Reason: "é\n", Outcome: "o", Account: 7, Source: "tts-v3", Device: "0004a30b001c0530",
 	}
 	if state == event.Done {
@@ -48,8 +48,8 @@ func markOf(seq uint64, state event.State) event.Mark {
 	return m
 }
 
-func marksComeBack(t *testing.T, s, _ *Marks) {
-	want := []event.Mark{markOf(3, event.Quarantined), markOf(5, event.Unrouted), markOf(9, event.Quarantined)}
+func statusesComeBack(t *testing.T, s, _ *Statuses) {
+	want := []event.Status{statusOf(3, event.Quarantined), statusOf(5, event.Unrouted), statusOf(9, event.Quarantined)}
 	for range 2 {
 		must(t, s.Set(t.Context(), event.Uplink, want))
 	}
@@ -63,10 +63,10 @@ func marksComeBack(t *testing.T, s, _ *Marks) {
 	}
 }
 
-func marksAreReplaced(t *testing.T, s, _ *Marks) {
+func statusesAreReplaced(t *testing.T, s, _ *Statuses) {
 	must(t, s.Set(t.Context(), event.SMS, nil),
-		s.Set(t.Context(), event.SMS, []event.Mark{markOf(3, event.Unrouted), markOf(4, event.Unrouted), markOf(6, event.Done), markOf(6, event.Unrouted)}),
-		s.Set(t.Context(), event.SMS, []event.Mark{markOf(6, event.Unrouted), markOf(3, event.Quarantined), markOf(4, event.Done), markOf(5, event.Done), markOf(6, event.Done)}))
+		s.Set(t.Context(), event.SMS, []event.Status{statusOf(3, event.Unrouted), statusOf(4, event.Unrouted), statusOf(6, event.Done), statusOf(6, event.Unrouted)}),
+		s.Set(t.Context(), event.SMS, []event.Status{statusOf(6, event.Unrouted), statusOf(3, event.Quarantined), statusOf(4, event.Done), statusOf(5, event.Done), statusOf(6, event.Done)}))
 	counts, err := s.Counts(t.Context(), event.SMS)
 	if err != nil || counts[event.Quarantined] != 1 || counts[event.Unrouted] != 0 {
 		t.Errorf("%v, %v", counts, err)
@@ -74,22 +74,22 @@ func marksAreReplaced(t *testing.T, s, _ *Marks) {
 	if got, err := s.Get(t.Context(), event.SMS, 0, math.MaxUint64); err != nil || len(got) != 1 || got[3].State != event.Quarantined {
 		t.Errorf("%+v, %v", got, err)
 	}
-	repeated := markOf(3, event.Done)
+	repeated := statusOf(3, event.Done)
 	repeated.Outcome = "repeats n1-u1"
-	must(t, s.Set(t.Context(), event.SMS, []event.Mark{repeated}))
+	must(t, s.Set(t.Context(), event.SMS, []event.Status{repeated}))
 	if got, err := s.Get(t.Context(), event.SMS, 3, 3); err != nil || got[3] != repeated {
 		t.Errorf("one that is done and says more: %+v, %v", got, err)
 	}
-	must(t, s.Set(t.Context(), event.SMS, []event.Mark{markOf(3, event.Done)}))
+	must(t, s.Set(t.Context(), event.SMS, []event.Status{statusOf(3, event.Done)}))
 	if got, err := s.Get(t.Context(), event.SMS, 3, 3); err != nil || len(got) != 0 {
 		t.Errorf("done: %+v, %v", got, err)
 	}
 }
 
-func marksPage(t *testing.T, s, _ *Marks) {
-	var all []event.Mark
+func statusesPage(t *testing.T, s, _ *Statuses) {
+	var all []event.Status
 	for seq := uint64(1); seq <= 25; seq++ {
-		all = append(all, markOf(seq, event.Quarantined), markOf(seq+100, event.Unrouted))
+		all = append(all, statusOf(seq, event.Quarantined), statusOf(seq+100, event.Unrouted))
 	}
 	must(t, s.Set(t.Context(), event.Uplink, all))
 	want := uint64(25)
@@ -112,10 +112,10 @@ func marksPage(t *testing.T, s, _ *Marks) {
 	}
 }
 
-func marksComeByAccount(t *testing.T, s, other *Marks) {
-	of := func(acct account.ID, state event.State, seqs ...uint64) (out []event.Mark) {
+func statusesComeByAccount(t *testing.T, s, other *Statuses) {
+	of := func(acct account.ID, state event.State, seqs ...uint64) (out []event.Status) {
 		for _, seq := range seqs {
-			m := markOf(seq, state)
+			m := statusOf(seq, state)
 			m.Account = acct
 			out = append(out, m)
 		}
@@ -134,7 +134,7 @@ func marksComeByAccount(t *testing.T, s, other *Marks) {
 		{3, 2, "4 8 "},
 		{7, 10, ""},
 	} {
-		got, err := s.PutOff(t.Context(), event.Uplink, tc.after, tc.limit)
+		got, err := s.Deferred(t.Context(), event.Uplink, tc.after, tc.limit)
 		must(t, err)
 		seqs := ""
 		for _, m := range got {
@@ -146,27 +146,27 @@ func marksComeByAccount(t *testing.T, s, other *Marks) {
 	}
 }
 
-func marksAreApart(t *testing.T, s, other *Marks) {
-	must(t, s.Set(t.Context(), event.Uplink, []event.Mark{markOf(1, event.Quarantined)}))
+func statusesAreApart(t *testing.T, s, other *Statuses) {
+	must(t, s.Set(t.Context(), event.Uplink, []event.Status{statusOf(1, event.Quarantined)}))
 	for _, apart := range []struct {
-		*Marks
+		*Statuses
 		kind event.Kind
 	}{{other, event.Uplink}, {s, event.SMS}} {
-		must(t, apart.Set(t.Context(), apart.kind, []event.Mark{markOf(1, event.Done)}), apart.Trim(t.Context(), apart.kind, 10))
+		must(t, apart.Set(t.Context(), apart.kind, []event.Status{statusOf(1, event.Done)}), apart.Trim(t.Context(), apart.kind, 10))
 		if got, err := apart.Get(t.Context(), apart.kind, 0, 10); len(got) != 0 || err != nil {
 			t.Errorf("%s %s: %+v, %v", apart.node, apart.kind, got, err)
 		}
 	}
 	if got, err := s.Get(t.Context(), event.Uplink, 1, 1); len(got) != 1 || err != nil {
-		t.Errorf("the mark itself: %+v, %v", got, err)
+		t.Errorf("the status itself: %+v, %v", got, err)
 	}
 }
 
-func marksAreTrimmed(t *testing.T, s, _ *Marks) {
+func statusesAreTrimmed(t *testing.T, s, _ *Statuses) {
 	const n = 2*trimLimit + 500
-	var all []event.Mark
+	var all []event.Status
 	for seq := uint64(1); seq <= n; seq++ {
-		all = append(all, markOf(seq, []event.State{event.Quarantined, event.Unrouted}[seq%20/19]))
+		all = append(all, statusOf(seq, []event.State{event.Quarantined, event.Unrouted}[seq%20/19]))
 	}
 	must(t, s.Set(t.Context(), event.Uplink, all), s.Trim(t.Context(), event.Uplink, n-1), s.Trim(t.Context(), event.Uplink, 0))
 	left, err := s.Get(t.Context(), event.Uplink, 0, math.MaxInt64)
@@ -176,27 +176,27 @@ func marksAreTrimmed(t *testing.T, s, _ *Marks) {
 	}
 }
 
-// marksCompete has transactions set and forget marks of the same events in other
+// statusesCompete has transactions set and forget statuses of the same events in other
 // orders: none fails, and the last word of each is kept whole.
-func marksCompete(t *testing.T, s, _ *Marks) {
+func statusesCompete(t *testing.T, s, _ *Statuses) {
 	var all sync.WaitGroup
 	for i := range 8 {
 		all.Go(func() {
-			var marks []event.Mark
+			var statuses []event.Status
 			for n := range 40 {
-				m := markOf(uint64((n*7+i*11)%40), event.Quarantined)
+				m := statusOf(uint64((n*7+i*11)%40), event.Quarantined)
 				if (n+i)%4 == 0 {
-					m = markOf(m.Seq, event.Done)
+					m = statusOf(m.Seq, event.Done)
 				}
-				marks = append(marks, m)
+				statuses = append(statuses, m)
 			}
-			if err := s.Set(t.Context(), event.Uplink, marks); err != nil {
+			if err := s.Set(t.Context(), event.Uplink, statuses); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	all.Wait()
 	if got, err := s.Get(t.Context(), event.Uplink, 0, 40); len(got) != 30 || err != nil {
-		t.Errorf("%d marks, %v", len(got), err)
+		t.Errorf("%d statuses, %v", len(got), err)
 	}
 }

@@ -1,0 +1,122 @@
+// Package events stores in SQL the states of a node's events that did not simply
+// succeed. Statuses implements event.Statuses; the statuses of any node can be read and
+// changed from every gateway, by a Statuses of that node.
+package events
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"math"
+
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/event"
+	"github.com/penstock/penstock/relay/sqlstore"
+)
+
+var _ event.Statuses = (*Statuses)(nil)
+
+// Statuses stores the states of one node's events.
+type Statuses struct {
+	db   *sqlstore.DB
+	node string
+}
+
+// New returns the statuses of a node's journals.
+func New(db *sqlstore.DB, node string) *Statuses { return &Statuses{db: db, node: node} }
+
+// trimLimit is how many statuses one transaction of Trim deletes.
+const trimLimit = 5000
+
+const (
+	deleteStatuses = `
+DELETE FROM event_mark WHERE (node, kind, seq) IN (SELECT node, kind, seq FROM batch)`
+
+	putStatuses = `
+INSERT INTO event_mark (node, kind, seq, state, id, reason, outcome, account, source, device)
+SELECT node, kind, seq, state, id, reason, outcome, account, source, device FROM batch WHERE true
+ON CONFLICT (node, kind, seq) DO UPDATE SET state = excluded.state, id = excluded.id, reason = excluded.reason,
+  outcome = excluded.outcome, account = excluded.account, source = excluded.source, device = excluded.device`
+
+	statusColumns = `
+SELECT seq, state, id, reason, outcome, account, source, device FROM event_mark WHERE node = $1 AND kind = $2 AND `
+
+	statusesBetween = statusColumns + `seq BETWEEN $3 AND $4`
+
+	statusesInState = statusColumns + `state = $3 AND seq < $4 ORDER BY seq DESC LIMIT $5`
+
+	deferredStatuses = statusColumns + `state = $3 AND account > $4 ORDER BY account, seq LIMIT $5`
+
+	countStatuses = `
+SELECT state, count(*) FROM event_mark WHERE node = $1 AND kind = $2 GROUP BY state`
+
+	// A range, not a list, of sequences: it has one plan, whatever PostgreSQL
+	// believes about the table.
+	trimStatuses = `
+DELETE FROM event_mark WHERE node = $1 AND kind = $2 AND seq < COALESCE(
+  (SELECT seq FROM event_mark WHERE node = $1 AND kind = $2 AND seq < $3 ORDER BY seq LIMIT 1 OFFSET $4), $3)`
+)
+
+const noun = "statuses"
+
+// Set records statuses, in one transaction; one with state Done and no outcome
+// forgets. Of several for one sequence the last counts.
+func (s *Statuses) Set(ctx context.Context, kind event.Kind, statuses []event.Status) error {
+	done := sqlstore.NewBatch("node text, kind text, seq bigint")
+	rest := sqlstore.NewBatch("node text, kind text, seq bigint, state text, id text, reason text, outcome text, account bigint, source text, device text")
+	for _, m := range sqlstore.LastOfEach(statuses, func(a, b event.Status) int { return cmp.Compare(a.Seq, b.Seq) }) {
+		if m.State == event.Done && m.Outcome == "" {
+			done.Add(s.node, kind, number(m.Seq))
+			continue
+		}
+		rest.Add(s.node, kind, number(m.Seq), m.State, m.ID, m.Reason, m.Outcome, m.Account, m.Source, m.Device)
+	}
+	return s.db.Write(ctx, noun, func(ctx context.Context, tx *sqlstore.Tx) error {
+		if _, err := tx.Exec(ctx, noun, deleteStatuses, done); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, noun, putStatuses, rest)
+		return err
+	})
+}
+
+// fields are the columns of a status.
+func fields(m *event.Status) []any {
+	return []any{&m.Seq, &m.State, &m.ID, &m.Reason, &m.Outcome, &m.Account, &m.Source, &m.Device}
+}
+
+// Get returns the statuses of a range of sequences.
+func (s *Statuses) Get(ctx context.Context, kind event.Kind, from, to uint64) (map[uint64]event.Status, error) {
+	all, err := sqlstore.List(ctx, s.db, noun, statusesBetween, sqlstore.Into(fields), s.node, kind, number(from), number(to))
+	return sqlstore.By(all, func(m event.Status) uint64 { return m.Seq }), err
+}
+
+// List returns statuses in a state below a sequence, newest first.
+func (s *Statuses) List(ctx context.Context, kind event.Kind, state event.State, before uint64, limit int) ([]event.Status, error) {
+	return sqlstore.List(ctx, s.db, noun, statusesInState, sqlstore.Into(fields), s.node, kind, state, number(before), limit)
+}
+
+// Deferred returns the statuses of pending events, of the accounts after one.
+func (s *Statuses) Deferred(ctx context.Context, kind event.Kind, after account.ID, limit int) ([]event.Status, error) {
+	return sqlstore.List(ctx, s.db, noun, deferredStatuses, sqlstore.Into(fields), s.node, kind, event.Pending, after, limit)
+}
+
+// Counts returns how many statuses there are by state.
+func (s *Statuses) Counts(ctx context.Context, kind event.Kind) (map[event.State]int, error) {
+	counts, err := sqlstore.Map[event.State, int](ctx, s.db, noun, countStatuses, s.node, kind)
+	if err != nil {
+		return nil, err
+	}
+	out := map[event.State]int{event.Quarantined: 0, event.Unrouted: 0}
+	maps.Copy(out, counts)
+	return out, nil
+}
+
+// Trim forgets the statuses below a sequence, a part of them at a time.
+func (s *Statuses) Trim(ctx context.Context, kind event.Kind, below uint64) error {
+	return s.db.Sweep(ctx, noun, trimLimit, trimStatuses, s.node, kind, number(below))
+}
+
+// number is a sequence as it is kept; one beyond what the column holds is the
+// last.
+func number(seq uint64) int64 { return int64(min(seq, math.MaxInt64)) }
