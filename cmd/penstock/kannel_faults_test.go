@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"sync"
 	"testing"
+
+	"github.com/penstock/penstock/relay/porttest"
 )
 
 // kannelFault is what happens to Kannel's first post of a message.
@@ -101,7 +103,7 @@ func (f *kannelFront) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func TestKannelRetries(t *testing.T) {
 	const each = 10
 	kannelPrograms(t)
-	sink, at := newKannelSink(t), kannelAddress(t)
+	sink, at := newKannelSink(t), porttest.Address(t)
 	k := startKannel(t, at, kannelToken, "http-queue-delay = 10", "http-queue-delay = 1")
 	var lines, want []string
 	for i, fault := range kannelFaults() {

@@ -5,16 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/penstock/penstock/config"
+	"github.com/penstock/penstock/relay/porttest"
 )
 
 // kannelPage is the operator's page. Kannel runs with its blocks as they stand,
@@ -64,26 +65,9 @@ func kannelPrograms(t *testing.T) map[string]string {
 	return found
 }
 
-// kannelAddress returns an unused address. The port is below those
-// that connections take by themselves, so it stays free until it is used.
-func kannelAddress(t *testing.T) string {
-	t.Helper()
-	for range 100 {
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 15000+rand.IntN(15000)))
-		if err == nil {
-			addr := l.Addr().String()
-			_ = l.Close()
-			return addr
-		}
-	}
-	t.Fatal("no free port")
-	return ""
-}
-
 func kannelPort(t *testing.T) string {
 	t.Helper()
-	_, port, _ := net.SplitHostPort(kannelAddress(t))
-	return port
+	return strconv.Itoa(porttest.Free(t))
 }
 
 // kannel is a running bearerbox and smsbox.

@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/penstock/penstock/relay/porttest"
 )
 
 // kannelSender is a bearerbox and a smsbox that send over SMPP to an SMSC. It
@@ -54,7 +56,7 @@ max-messages = 1
 // TestSendingOverKannel sends through Kannel and its SMPP driver to an SMSC, whose
 // receipts come back through Kannel.
 func TestSendingOverKannel(t *testing.T) {
-	peer, k, addr := startSMSC(t), newSink(t, nil), kannelAddress(t)
+	peer, k, addr := startSMSC(t), newSink(t, nil), porttest.Address(t)
 	g := newGateway(t, &site{name: "embedded"}, senderInventory(100), "PENSTOCK_LISTEN="+addr)
 	g.configure("carriers:\n" + kannelSender(t, peer))
 	g.run()

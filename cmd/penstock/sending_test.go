@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/penstock/penstock/relay/porttest"
 )
 
 // senderInventory has an account that may send.
@@ -242,7 +244,7 @@ func TestSimulatedNetwork(t *testing.T) {
 func TestHTTPCarrier(t *testing.T) {
 	k := newSink(t, nil)
 	partner := newSink(t, nil)
-	addr := kannelAddress(t)
+	addr := porttest.Address(t)
 	g := newGateway(t, &site{name: "embedded"}, senderInventory(100), "PENSTOCK_LISTEN="+addr)
 	g.configure("carriers:\n  - {type: http, name: partner, url: '" + partner.url + "/sms', token: secret}\n")
 	g.run()

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/penstock/penstock/relay/porttest"
 )
 
 // soapClients are SOAP clients of other people's making, each with a script that
@@ -71,7 +73,7 @@ func runSOAPClient(t *testing.T, client []string, args ...string) []soapStep {
 // TestSOAPClients has other people's clients read the WSDL and send, and looks at
 // what they were charged.
 func TestSOAPClients(t *testing.T) {
-	addr := kannelAddress(t)
+	addr := porttest.Address(t)
 	g := start(t, &site{name: "embedded"}, fixture(t, "contract.yaml"), "PENSTOCK_LISTEN="+addr, "PENSTOCK_PUBLIC_URL=http://"+addr)
 	acme := g.as("").with("X-Auth-Token", "acme-all-0123456")
 	left := 1000

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"strconv"
+	"sync"
 	"testing"
 )
 
@@ -13,7 +14,10 @@ import (
 // server nobody else takes one by chance.
 const first, count = 10_000, 20_000
 
-// Free returns a port of the loopback interface that nobody listens on.
+var given sync.Map // ports that were returned: their servers may not listen yet
+
+// Free returns a port of the loopback interface that nobody listens on, and that it has
+// not returned before.
 func Free(t testing.TB) int {
 	t.Helper()
 	for range 100 {
@@ -23,7 +27,9 @@ func Free(t testing.TB) int {
 			continue
 		}
 		_ = l.Close()
-		return port
+		if _, again := given.LoadOrStore(port, true); !again {
+			return port
+		}
 	}
 	t.Fatal("no free port")
 	return 0

@@ -289,7 +289,7 @@ func twoGateways(t *testing.T, s *site) {
 		var all sync.WaitGroup
 		for _, g := range []*gateway{a, b} {
 			all.Go(func() {
-				if _, err := g.iot.Ingest(t.Context(), frames); err != nil {
+				if _, err := g.iot.Ingest(t.Context(), slices.Clone(frames)); err != nil {
 					t.Error(err)
 				}
 			})
