@@ -82,7 +82,15 @@ func (s *Server) Restart() {
 	}(s.cmd, s.gone)
 	c := s.Client()
 	defer c.Close()
-	Await(s.t, startTime, "redis-server answers", func(ctx context.Context) bool { return c.Ping(ctx).Err() == nil })
+	Await(s.t, startTime, "redis-server answers", func(ctx context.Context) bool {
+		select {
+		case <-s.gone:
+			text, _ := os.ReadFile(filepath.Join(s.dir, "log"))
+			s.t.Fatalf("redis-server ended: %s", text)
+		default:
+		}
+		return c.Ping(ctx).Err() == nil
+	})
 }
 
 // Pause stops the server from answering, without closing connections, until

@@ -21,14 +21,17 @@ type Cluster struct {
 	// URL is redis+cluster://… with all three.
 	URL   string
 	Nodes []*Server
+	bus   []int // the nodes' ports for one another
 }
 
 // StartCluster starts a cluster and waits until all its nodes agree.
 func StartCluster(t testing.TB) *Cluster {
 	t.Helper()
 	c := &Cluster{}
-	for range 3 {
-		c.Nodes = append(c.Nodes, Start(t, "--cluster-enabled", "yes"))
+	for i := range 3 {
+		// By default the bus has the node's port plus 10,000, which may be in use.
+		c.bus = append(c.bus, porttest.Free(t))
+		c.Nodes = append(c.Nodes, Start(t, "--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(c.bus[i])))
 	}
 	var addrs []string
 	for i, n := range c.Nodes {
@@ -57,7 +60,7 @@ func (c *Cluster) join(t testing.TB, i int) {
 	if err := rdb.ClusterAddSlotsRange(ctx, i*slots/3, (i+1)*slots/3-1).Err(); err != nil {
 		t.Fatalf("cluster: slots: %v", err)
 	}
-	if err := rdb.ClusterMeet(ctx, host, port).Err(); err != nil {
+	if err := rdb.Do(ctx, "cluster", "meet", host, port, c.bus[0]).Err(); err != nil {
 		t.Fatalf("cluster: meet: %v", err)
 	}
 }
