@@ -63,7 +63,7 @@ func TestAnExportOfMillionsTakesNoMemory(t *testing.T) {
 	g.compareExport(id, count)
 	rise := g.memory("VmHWM") - before
 	t.Logf("%d rows: made in %s, read after %s; %d KiB before, %d KiB more at the peak", count, made.Round(time.Millisecond), time.Since(begun).Round(time.Millisecond), before, rise)
-	if rise >= 50<<10 {
+	if rise >= 100<<10 { // under the race detector the heap alone may grow by half of that; five million rows are 500 MB
 		t.Errorf("the process took %d KiB more", rise)
 	}
 	begun = time.Now()
