@@ -59,7 +59,7 @@ func testRules(t *testing.T, s *site) {
 	raised := k.await(t, "/hot", 1).notice(t)
 	if raised.State != "raised" || raised.Rule.ID != hot || raised.AlarmID == "" || raised.Device.Identifier != "probe" ||
 		raised.Readings["temperature"].Value != 31.5 || raised.Readings["temperature"].Units != "°C" {
-		t.Errorf("%+v", raised)
+		t.Errorf("raised: got %+v", raised)
 	}
 	for n := range 20 {
 		send(2+n, 29+float64(n%3))
@@ -67,7 +67,7 @@ func testRules(t *testing.T, s *site) {
 	send(30, 27)
 	cleared := k.await(t, "/hot", 2).notice(t)
 	if cleared.State != "cleared" || cleared.AlarmID != raised.AlarmID {
-		t.Errorf("%+v", cleared)
+		t.Errorf("cleared: got %+v", cleared)
 	}
 	acme.g.settled()
 	k.await(t, "/all", 23)

@@ -215,7 +215,7 @@ func TestALimitThatBlocksHolds(t *testing.T) {
 		acme.meters(used("c1", simC, 50)) // which is all that simB notices
 		acme.standsAt(simB, "suspended")
 		acme.standsAt(simC, "suspended")
-		eventually(t, "each limit is told once", func() (any, bool) {
+		eventually(t, "each limit is notified once", func() (any, bool) {
 			var reached []string
 			for _, one := range told.said() {
 				if strings.HasPrefix(one, "usage.") {

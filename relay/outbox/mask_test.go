@@ -33,7 +33,7 @@ func FuzzMaskTarget(f *testing.F) {
 	f.Add("https://user:pass@h/p", "k", "secret-value")
 	f.Fuzz(func(t *testing.T, before, name, value string) {
 		if strings.ContainsAny(name+value, "&=?#") || strings.Contains(before, value) || strings.Contains(name, value) || len(value) < 4 || strings.Contains("https://h/?***=", value) {
-			t.Skip()
+			t.Skip("the value would stand elsewhere in the URL")
 		}
 		got := MaskTarget("https://h/?" + name + "=" + value)
 		if strings.Contains(got, value) || !strings.Contains(got, name) {
