@@ -238,7 +238,7 @@ func (g *gateway) aftermath() {
 	g.settled()
 	g.reachAny("g1", "retrying")
 	g.reachAny("g2", "simulated")
-	for _, file := range []string{"/console", "/console/app.js", "/console/style.css"} {
+	for _, file := range []string{"/console", "/console/style.css", "/console/core/dom.js"} {
 		g.as("").with("If-None-Match", "*").get(file).is(g.t, 304, "")
 	}
 	for _, list := range []string{"/admin/events?limit=20", "/admin/deliveries?limit=2"} {

@@ -3,9 +3,12 @@ package console
 import (
 	"bytes"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,9 +20,26 @@ import (
 
 // assets are the files and what they are served as.
 func assets() map[string]string {
-	return map[string]string{
-		"/console": "text/html; charset=utf-8", "/console/app.js": "text/javascript; charset=utf-8", "/console/style.css": "text/css; charset=utf-8",
+	out := map[string]string{"/console": "text/html; charset=utf-8"}
+	for name, f := range load() {
+		if name != "console.html" {
+			out["/console/"+name] = f.kind
+		}
 	}
+	return out
+}
+
+// ours are the files that we wrote, as one text for each ending.
+func ours(ending string) []byte {
+	var out bytes.Buffer
+	files := load()
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if !strings.HasPrefix(name, "uplot-") && strings.HasSuffix(name, ending) {
+			out.WriteString("\n// " + name + "\n")
+			out.Write(files[name].content)
+		}
+	}
+	return out.Bytes()
 }
 
 // ask sends a request without a token; headers are name, value, …
@@ -106,14 +126,60 @@ func TestAFileThatTheBrowserHasIsNotSentAgain(t *testing.T) {
 	}
 }
 
-func TestNothingComesFromElsewhere(t *testing.T) {
-	for path := range assets() {
-		_, body := ask(t, "GET", path)
-		for _, found := range regexp.MustCompile(`(?:https?:)?//[a-z][^\s'"]*`).FindAll(body, -1) {
-			if !bytes.Equal(found, []byte("http://www.w3.org/2000/svg")) { // a name, not an address
-				t.Errorf("%s names %s", path, found)
+// Every module is served under the name by which another imports it, or the page
+// stays empty.
+func TestEveryImportIsServed(t *testing.T) {
+	imports := regexp.MustCompile(`(?m)(?:^import .* from |import\()"([^"]+)"`)
+	n := 0
+	for name, f := range load() {
+		if !strings.HasSuffix(name, ".js") || strings.HasPrefix(name, "uplot-") {
+			continue
+		}
+		for _, found := range imports.FindAllSubmatch(f.content, -1) {
+			n++
+			to := "/console/" + path.Join(path.Dir(name), string(found[1]))
+			if kind := assets()[to]; !strings.HasPrefix(kind, "text/javascript") {
+				t.Errorf("%s imports %s, which is served as %q", name, to, kind)
 			}
 		}
+	}
+	if n < 20 {
+		t.Errorf("only %d imports were found", n)
+	}
+}
+
+func TestAnUnknownFileIsLeftToWhatAnswersUnknownPaths(t *testing.T) {
+	for _, path := range []string{"/console/nothing.js", "/console/core/nothing.js", "/console/console_test.go", "/console/..%2froutes.go", "/console/core/..%2fapp.js"} {
+		if resp, _ := ask(t, "GET", path); resp.StatusCode != 404 || resp.Header.Get("ETag") != "" {
+			t.Errorf("%s: %d", path, resp.StatusCode)
+		}
+	}
+}
+
+// The library is the published one, with its licence.
+func TestTheChartLibraryIsAsPublished(t *testing.T) {
+	for name, want := range map[string]string{"uPlot.esm.js": "(v1.6.32)", "LICENSE": "The MIT License", "uPlot.min.css": ".uplot"} {
+		f := load()["uplot-1.6.32/"+name]
+		if f == nil || !bytes.Contains(f.content, []byte(want)) {
+			t.Errorf("%s does not hold %q", name, want)
+		}
+	}
+	if bytes.Contains(load()["uplot-1.6.32/uPlot.esm.js"].content, []byte("innerHTML")) {
+		t.Error("the library makes markup")
+	}
+}
+
+func TestNothingComesFromElsewhere(t *testing.T) {
+	page := load()["console.html"].content
+	for _, body := range [][]byte{page, ours(".js"), ours(".css")} {
+		for _, found := range regexp.MustCompile(`(?:https?:)?//[a-z][^\s'"]*`).FindAll(body, -1) {
+			if !bytes.Equal(found, []byte("http://www.w3.org/2000/svg")) { // a name, not an address
+				t.Errorf("a file names %s", found)
+			}
+		}
+	}
+	for path := range assets() {
+		_, body := ask(t, "GET", path)
 		for _, found := range regexp.MustCompile(`@import|url\(`).FindAll(body, -1) {
 			t.Errorf("%s has %s", path, found)
 		}
@@ -128,6 +194,7 @@ func TestNothingComesFromElsewhere(t *testing.T) {
 
 // The policy would stop these; what is not there cannot be let in by a mistake.
 func TestTheScriptMakesNoMarkupAndKeepsNothing(t *testing.T) {
+	script := ours(".js")
 	for _, wrong := range []string{
 		"innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "DOMParser", "createContextualFragment", "srcdoc",
 		"eval(", "new Function", "localStorage", "indexedDB", "document.cookie", "window.open", ".style.", `"style"`,
@@ -137,7 +204,7 @@ func TestTheScriptMakesNoMarkupAndKeepsNothing(t *testing.T) {
 		}
 	}
 	for _, wrong := range []string{"<style", " style=", " onclick=", " onload=", "javascript:"} {
-		if bytes.Contains(page, []byte(wrong)) {
+		if bytes.Contains(ours(".html"), []byte(wrong)) {
 			t.Errorf("the page has %s", wrong)
 		}
 	}

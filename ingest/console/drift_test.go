@@ -19,7 +19,7 @@ import (
 // constant reads a constant of the script whose value is JSON.
 func constant(t *testing.T, name string, into any) {
 	t.Helper()
-	found := regexp.MustCompile(`(?s)\nconst ` + name + ` = (\{.*?\n\});\n`).FindSubmatch(script)
+	found := regexp.MustCompile(`(?s)\nexport const ` + name + ` = (\{.*?\n\});\n`).FindSubmatch(ours(".js"))
 	if found == nil {
 		t.Fatalf("the script has no %s", name)
 	}
@@ -52,11 +52,11 @@ func TestEveryOperationThatThePageAsksForIsTheContracts(t *testing.T) {
 		if at[id] != want {
 			t.Errorf("the page asks %s at %q, the contract has %q", id, want, at[id])
 		}
-		if n := strings.Count(string(script), `"`+id+`"`); n < 2 {
+		if n := strings.Count(string(ours(".js")), `"`+id+`"`); n < 2 {
 			t.Errorf("the page never asks for %s", id)
 		}
 	}
-	for _, path := range regexp.MustCompile(`["'\x60]([A-Z]+ )?/(?:admin|readyz|metrics|healthz)[^"'\x60]*["'\x60]`).FindAllString(string(script), -1) {
+	for _, path := range regexp.MustCompile(`["'\x60]([A-Z]+ )?/(?:admin|readyz|metrics|healthz)[^"'\x60]*["'\x60]`).FindAllString(string(ours(".js")), -1) {
 		path = strings.Trim(path, "\"'`")
 		if path == "/admin" || path == "/readyz" { // what takes the token
 			continue
@@ -65,7 +65,7 @@ func TestEveryOperationThatThePageAsksForIsTheContracts(t *testing.T) {
 			t.Errorf("the script names %s outside its table", path)
 		}
 	}
-	for _, asked := range regexp.MustCompile(`\b(?:call\(|op: )"(\w+)"`).FindAllStringSubmatch(string(script), -1) {
+	for _, asked := range regexp.MustCompile(`\b(?:call\(|op: )"(\w+)"`).FindAllStringSubmatch(string(ours(".js")), -1) {
 		if _, known := api[asked[1]]; !known {
 			t.Errorf("the script calls %s, which its table lacks", asked[1])
 		}
@@ -115,7 +115,7 @@ func TestEveryMetricThatThePageShowsIsCounted(t *testing.T) {
 	for d := range descriptions {
 		counted[regexp.MustCompile(`fqName: "([^"]+)"`).FindStringSubmatch(d.String())[1]] = true
 	}
-	shown := regexp.MustCompile(`"(penstock_\w+)"`).FindAllStringSubmatch(string(script), -1)
+	shown := regexp.MustCompile(`"(penstock_\w+)"`).FindAllStringSubmatch(string(ours(".js")), -1)
 	if len(shown) < 10 {
 		t.Fatalf("the page shows %d metrics", len(shown))
 	}

@@ -2,51 +2,78 @@ package console
 
 import (
 	"crypto/sha256"
-	_ "embed" // the page, its script and its style sheet
+	"embed"
 	"encoding/base64"
+	"io/fs"
+	"path"
 	"strings"
 
 	"github.com/gofiber/fiber/v2"
 )
 
-//go:embed console.html
-var page []byte
+//go:embed web
+var web embed.FS
 
-//go:embed app.js
-var script []byte
-
-//go:embed style.css
-var sheet []byte
-
-// policy lets the page load its own script and style sheet and ask its own
+// policy lets the page load its own modules and style sheets and ask its own
 // gateway, and nothing else.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
 	"frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 
-// Mount adds the page and what it loads to the app. None takes a token.
-func Mount(app fiber.Router) {
-	app.Get("/console", asset(fiber.MIMETextHTMLCharsetUTF8, page))
-	app.Get("/console/app.js", asset(fiber.MIMETextJavaScriptCharsetUTF8, script))
-	app.Get("/console/style.css", asset("text/css; charset=utf-8", sheet))
+// file is one of the program, ready to be served.
+type file struct {
+	kind, tag string
+	content   []byte
 }
 
-// asset serves a file of the program. A browser asks each time whether it has
-// changed, so that a new version shows at once, and is answered 304 if not.
-func asset(kind string, content []byte) fiber.Handler {
-	sum := sha256.Sum256(content)
-	tag := `"` + base64.RawURLEncoding.EncodeToString(sum[:16]) + `"`
-	return func(c *fiber.Ctx) error {
-		c.Set(fiber.HeaderContentSecurityPolicy, policy)
-		c.Set(fiber.HeaderXContentTypeOptions, "nosniff")
-		c.Set(fiber.HeaderReferrerPolicy, "no-referrer")
-		c.Set(fiber.HeaderCacheControl, "no-cache")
-		c.Set(fiber.HeaderETag, tag)
-		if known(c.Get(fiber.HeaderIfNoneMatch), tag) {
-			return c.SendStatus(fiber.StatusNotModified)
-		}
-		c.Set(fiber.HeaderContentType, kind)
-		return c.Send(content)
+// Mount adds the page and what it loads to the app. None takes a token.
+func Mount(app fiber.Router) {
+	files := load()
+	app.Get("/console", func(c *fiber.Ctx) error { return serve(c, files["console.html"]) })
+	app.Get("/console/:file", func(c *fiber.Ctx) error { return serve(c, files[c.Params("file")]) })
+	app.Get("/console/:folder/:file", func(c *fiber.Ctx) error { return serve(c, files[c.Params("folder")+"/"+c.Params("file")]) })
+}
+
+// load returns the files by their path below web. They are part of the program,
+// so reading them cannot fail.
+func load() map[string]*file {
+	kinds := map[string]string{
+		".html": fiber.MIMETextHTMLCharsetUTF8, ".js": fiber.MIMETextJavaScriptCharsetUTF8, ".css": "text/css; charset=utf-8",
 	}
+	files := make(map[string]*file)
+	_ = fs.WalkDir(web, "web", func(name string, entry fs.DirEntry, _ error) error {
+		if entry.IsDir() {
+			return nil
+		}
+		kind, known := kinds[path.Ext(name)]
+		if !known {
+			kind = fiber.MIMETextPlainCharsetUTF8
+		}
+		content, _ := web.ReadFile(name)
+		sum := sha256.Sum256(content)
+		tag := `"` + base64.RawURLEncoding.EncodeToString(sum[:16]) + `"`
+		files[strings.TrimPrefix(name, "web/")] = &file{kind: kind, tag: tag, content: content}
+		return nil
+	})
+	return files
+}
+
+// serve sends a file; without one the request goes on to what answers unknown
+// paths. A browser asks each time whether a file has changed, so that a new
+// version shows at once, and is answered 304 if not.
+func serve(c *fiber.Ctx, f *file) error {
+	if f == nil {
+		return c.Next()
+	}
+	c.Set(fiber.HeaderContentSecurityPolicy, policy)
+	c.Set(fiber.HeaderXContentTypeOptions, "nosniff")
+	c.Set(fiber.HeaderReferrerPolicy, "no-referrer")
+	c.Set(fiber.HeaderCacheControl, "no-cache")
+	c.Set(fiber.HeaderETag, f.tag)
+	if known(c.Get(fiber.HeaderIfNoneMatch), f.tag) {
+		return c.SendStatus(fiber.StatusNotModified)
+	}
+	c.Set(fiber.HeaderContentType, f.kind)
+	return c.Send(f.content)
 }
 
 // known reports whether If-None-Match names a tag (RFC 9110, 13.1.2). Proxies

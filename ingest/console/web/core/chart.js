@@ -1,0 +1,52 @@
+// Charts over time, drawn by uPlot.
+
+import uPlot from "../uplot-1.6.32/uPlot.esm.js";
+import { h } from "./dom.js";
+
+const seriesColours = ["--line-1", "--line-2", "--line-3", "--line-4", "--line-5", "--line-6"];
+const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+const utc = (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC");
+
+// chart draws series over time in UTC and returns the element to put on the page.
+//   label   what the chart shows, for those who cannot see it
+//   times   seconds since 1970, ascending
+//   series  [{ label, values, band }], a value null where there is none; band: true
+//           fills the area down to zero
+//   options { signal, height = 220 pixels, unit = "", format = (value) => text,
+//           from, to: the range in seconds, else that of the times,
+//           ranged: (from, to) => {}, after the reader selected a range }
+// It follows the width of its place and the light or dark of the reader. When the
+// signal ends, it is taken apart.
+export function chart(label, times, series, { signal, height = 220, unit = "", format, from, to, ranged } = {}) {
+  const canvas = h("div", { class: "canvas" });
+  const place = h("figure", { class: "chart", role: "img", "aria-label": label }, canvas);
+  const text = format || ((v) => (Math.abs(v) >= 1000 ? Math.round(v).toLocaleString("en") : String(Math.round(v * 100) / 100)));
+  let plot = null;
+  const draw = () => {
+    plot?.destroy();
+    const lines = series.map((s, i) => ({
+      label: s.label, stroke: colour(seriesColours[i % seriesColours.length]), width: 1.5, points: { show: undefined },
+      fill: s.band ? colour(seriesColours[i % seriesColours.length]) + "2b" : undefined, value: (_, v) => (v === null || v === undefined ? "–" : text(v) + unit),
+    }));
+    const axis = { stroke: colour("--soft"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line"), width: 1 } };
+    plot = new uPlot({
+      width: Math.max(canvas.clientWidth, 200), height, tzDate: utc, cursor: { y: false },
+      scales: { x: { time: true, range: from === undefined ? undefined : () => [from, to] } },
+      axes: [axis, { ...axis, size: 64, values: (_, ticks) => ticks.map((v) => text(v) + unit) }],
+      series: [{ label: "UTC", value: (_, t) => (t ? new Date(t * 1000).toISOString().slice(0, 16).replace("T", " ") : "–") }, ...lines],
+      hooks: { setSelect: [(u) => ranged && u.select.width > 4 && ranged(u.posToVal(u.select.left, "x"), u.posToVal(u.select.left + u.select.width, "x"))] },
+    }, [times, ...series.map((s) => s.values)], canvas);
+  };
+  const watch = new ResizeObserver(() => {
+    if (!canvas.clientWidth) return;
+    plot ? plot.setSize({ width: canvas.clientWidth, height }) : draw();
+  });
+  const scheme = matchMedia("(prefers-color-scheme: dark)");
+  const repaint = () => plot && draw();
+  const end = () => { watch.disconnect(); scheme.removeEventListener("change", repaint); plot?.destroy(); plot = null; };
+  watch.observe(canvas);
+  scheme.addEventListener("change", repaint);
+  signal?.addEventListener("abort", end);
+  place.end = end; // for who replaces it by a newer one
+  return place;
+}

@@ -1,0 +1,29 @@
+// What the lists are filtered by: the words there are, or a kind of input. A test
+// compares this table with the parameters of the contract, both ways.
+
+export const filters = {
+  "listEvents": {
+    "state": ["done", "quarantined", "unrouted", "pending"], "kind": ["uplink", "sms", "receipt", "cdr"],
+    "account": "text", "source": "text", "device": "text", "from": "time", "to": "time", "q": "text"
+  },
+  "listDeliveries": {
+    "state": ["queued", "retrying", "delivered", "simulated", "dead"], "kind": ["relay", "receipt", "callback", "notice", "rule"],
+    "waits_for": ["breaker", "turn"], "account": "text", "relay": "text", "number": "text", "target": "text", "reason": "text",
+    "from": "time", "to": "time", "q": "text"
+  },
+  "listMessages": {
+    "account": "text",
+    "state": ["pending", "sending", "accepted", "buffered", "delivered", "undelivered", "rejected", "unknown", "removed"],
+    "number": "text"
+  },
+  "listRulesOfAccount": { "account": "text" },
+  "listAlarmsOfAccount": {
+    "account": "text", "state": ["raised", "cleared"], "rule_id": "text", "device_id": "text", "from": "time", "to": "time"
+  }
+};
+
+export const labels = {
+  state: "State", kind: "Kind", account: "Account (name or id)", source: "Source", device: "Device", from: "From (UTC)", to: "To (UTC)", q: "Holds the text",
+  waits_for: "Waits for", relay: "Relay", number: "Originator or destination", target: "Target", reason: "Reason",
+  rule_id: "Rule", device_id: "Device (its id)"
+};

@@ -1,0 +1,53 @@
+// The way around: an address is "#view?what=it+shows", so that a reload, the back
+// button and a link to a colleague show the same.
+
+import { byId, h, wrong } from "./dom.js";
+import { leave, signedIn, start as startSession } from "./session.js";
+
+let views = [];
+let leaving = new AbortController();
+
+// address is where a view is, with what it shows.
+export function address(view, params) {
+  const query = new URLSearchParams(Object.entries(params).filter(([, value]) => value !== "" && value !== undefined && value !== null)).toString();
+  return "#" + view + (query && "?" + query);
+}
+
+export const link = (view, params, ...text) => h("a", { href: address(view, params) }, text);
+
+export function go(view, params) {
+  if (location.hash === address(view, params)) route();
+  else location.hash = address(view, params);
+}
+
+// start fills the navigation with the views, and shows what the address names.
+export function start(all) {
+  views = all;
+  byId("views").append(...views.map((v) => h("a", { href: "#" + v.name }, v.title)));
+  byId("skip").addEventListener("click", (e) => { e.preventDefault(); byId("main").focus(); }); // the address is the view's
+  startSession(route, () => { leaving.abort(); byId("views").hidden = true; });
+  window.addEventListener("hashchange", route);
+  route();
+}
+
+// route shows what the address names; the signal tells the view before to stop.
+async function route() {
+  leaving.abort();
+  leaving = new AbortController();
+  const { signal } = leaving, main = byId("main");
+  document.querySelectorAll("dialog").forEach((dialog) => dialog.close());
+  if (!signedIn()) return leave("");
+  const [name, query] = location.hash.slice(1).split(/\?(.*)/s);
+  const here = views.find((v) => v.name === name) || views[0];
+  byId("views").hidden = byId("leave").hidden = false;
+  for (const a of byId("views").children) a.hash === "#" + here.name ? a.setAttribute("aria-current", "page") : a.removeAttribute("aria-current");
+  document.title = here.title + " · Penstock console";
+  main.replaceChildren();
+  if (document.activeElement === document.body) main.focus({ preventScroll: true }); // what had the focus is gone
+  try {
+    const { show } = await here.load();
+    if (!signal.aborted) await show(main, Object.fromEntries(new URLSearchParams(query || "")), signal);
+  } catch (error) {
+    if (error.name !== "AbortError" && !signal.aborted) main.append(wrong(error));
+  }
+}

@@ -1,0 +1,51 @@
+// Messages: what an account sends, its credit, and the parts whose answer was lost.
+
+import { call } from "../core/api.js";
+import { button, code, h, long, pairs, pre, stamp, state, table, wrong } from "../core/dom.js";
+import { ask, during } from "../core/form.js";
+import { cut, plural } from "../core/format.js";
+import { listing, onSelected, pageSize } from "../core/list.js";
+
+const lost = (m) => m.parts.filter((p) => p.state === "unknown").length;
+
+async function resend(clicked, ctx, chosen) {
+  const parts = chosen.reduce((n, m) => n + lost(m), 0);
+  await during(clicked, ctx.said, async () => {
+    const sure = await ask("Send " + plural(parts, "part") + " of " + plural(chosen.length, "message") + " again?",
+      "The carrier's answer was lost, so the phone may have them already and get them twice. Nothing is charged.", "Send " + parts);
+    if (!sure) return "";
+    const { count } = await call("resendMessages", { body: { account: ctx.filter.account, ids: chosen.map((m) => String(m.id)) } });
+    ctx.again();
+    return plural(count, "part is", "parts are") + " sent again.";
+  });
+}
+
+function messageDetail(m, ctx) {
+  const rows = m.parts.map((p) => [p.id, [state(p.state), " ", p.simulated && p.state !== "simulated" && state("simulated")], p.carrier, code(p.carrier_id), p.reason, p.report, stamp(p.changed_at), pre(p.data)]);
+  return [pairs([["Message", m.id], ["From", m.originator || "the carrier's own"], ["To", m.destination], ["Coding", m.coding], ["Taken over", m.origin + ", from " + m.ip],
+    ["Received", stamp(m.received_at)], ["To be sent", stamp(m.scheduled_for)], ["Reports to", code(m.report_to)], ["Reported as", m.code || "nothing yet"]]),
+  h("h3", null, "Parts"), table("Parts of " + m.id, ["Part", "State", "Carrier", "Carrier's id", "Reason", "Report", "Changed (UTC)", "Text"], rows, "No parts."),
+  lost(m) > 0 && h("p", { class: "bar" }, button("Send the lost parts again", (x) => resend(x.target, ctx, [m])))];
+}
+
+// credit shows an account's balance, and on demand what changed it.
+function credit(filter, signal) {
+  const place = h("div", { class: "sheet" });
+  const show = async () => {
+    const found = await call("listCredit", { query: { account: filter.account, limit: pageSize }, signal });
+    const rows = found.data.map((c) => [stamp(c.at), c.credits, c.balance, c.reason, c.reference]);
+    place.replaceChildren(h("details", null, h("summary", null, "Account " + filter.account + " has " + plural(found.meta.balance, "credit")),
+      table("Credit", ["At (UTC)", "Change#", "Balance#", "Reason", "Reference"], rows, "No change yet."), found.meta.next && h("p", { class: "hint" }, "The newest " + rows.length + " changes are shown.")));
+  };
+  show().catch((error) => error.name !== "AbortError" && place.replaceChildren(wrong(error)));
+  return place;
+}
+
+export const show = listing({
+  view: "messages", op: "listMessages", title: "Messages", intro: "What an account sends, newest first, and what became of each part. Lost answers (unknown) need a person; what a carrier rejected is not sent again.",
+  lacks: (filter) => !filter.account && "Give an account's name or id: messages are listed by account. The inventory shows them.", head: credit,
+  empty: "No message matches. What this account sends over REST or SOAP would be here, with the state of each part.",
+  heads: ["Message", "Received (UTC)", "From", "To", "Parts", "States", "Text"], name: (m) => String(m.id), selectable: (m) => lost(m) > 0, detail: messageDetail,
+  cells: (m) => [stamp(m.received_at), m.originator, m.destination, m.parts.length, [...new Set(m.parts.map((p) => p.state))].map((s) => [state(s), " "]), long(cut(m.parts.map((p) => p.data).join(""), 80))],
+  actions: (ctx) => [onSelected(ctx, "Send lost parts again", (b) => resend(b, ctx, [...ctx.chosen.values()]))],
+});
