@@ -9,11 +9,18 @@ import (
 )
 
 // recoverCommand makes a gateway process its journal again after its database was
-// restored.
-type recoverCommand struct{ adminFlags }
+// restored, or processes what the journal of a lost gateway has left.
+type recoverCommand struct {
+	Journal string `help:"Process what the gateway with this data directory accepted and did not process; it must not run." placeholder:"DIR"`
+	Config  string `help:"With --journal: the configuration file of the gateways." placeholder:"FILE"`
+	adminFlags
+}
 
-// Run recovers and prints how many events were processed again.
+// Run recovers and prints how many events were processed.
 func (r recoverCommand) Run(w world) error {
+	if r.Journal != "" {
+		return recoverJournal(w, r.Journal, r.Config)
+	}
 	body, err := r.ask(w, "recover", http.MethodPost, "/admin/recover", nil)
 	if err != nil {
 		return err

@@ -109,16 +109,26 @@ type daemon struct {
 	closers []func(context.Context) error
 }
 
+// openStep makes one part of a gateway.
+type openStep = func(context.Context) error
+
 // open puts the gateway together. Nothing is accepted and nothing processed
 // before start.
 func open(ctx context.Context, cfg config.Config, log *slog.Logger) (*daemon, error) {
+	return assemble(ctx, cfg, log, func(d *daemon) []openStep {
+		return []openStep{
+			d.openDataDir, d.openBackends, d.openInventory, d.openDelivery, d.openArchive, d.openJobs, d.openSIP, d.openSIM, d.openUsage, d.openReceiptHandler, d.openIntakes, d.openRules, d.openMembership,
+			d.openCarriers, d.openSubmit, d.openLookup, d.openMessage, d.openSurfaces, d.declare,
+		}
+	})
+}
+
+// assemble makes the parts of a gateway in their order.
+func assemble(ctx context.Context, cfg config.Config, log *slog.Logger, steps func(*daemon) []openStep) (*daemon, error) {
 	d := &daemon{cfg: cfg, log: log, intakes: make(map[event.Kind]*intake.Intake)}
 	d.life, d.stop = context.WithCancel(context.Background())
-	for _, step := range []func(context.Context) error{
-		d.openDataDir, d.openBackends, d.openInventory, d.openDelivery, d.openArchive, d.openJobs, d.openSIP, d.openSIM, d.openUsage, d.openReceiptHandler, d.openIntakes, d.openRules, d.openMembership,
-		d.openCarriers, d.openSubmit, d.openLookup, d.openMessage, d.openSurfaces, d.declare,
-	} {
-		if err := step(ctx); err != nil {
+	for _, open := range steps(d) {
+		if err := open(ctx); err != nil {
 			return nil, fmt.Errorf("%w%s", err, d.abandon())
 		}
 	}

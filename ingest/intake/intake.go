@@ -200,6 +200,25 @@ func (i *Intake) Status() Status {
 // Committed returns the sequence up to which all entries are processed.
 func (i *Intake) Committed() uint64 { return i.consumer.Committed() }
 
+// Gaps returns the damaged ranges of the journal, which are passed over.
+func (i *Intake) Gaps() []journal.Gap { return i.log.Gaps() }
+
+// Drained reports whether every entry that can be read is processed and none is
+// deferred. There may be a lag even so: of damaged entries at the end of the journal.
+func (i *Intake) Drained(ctx context.Context) (bool, error) {
+	last, done := i.log.Stats().Last, i.consumer.Committed()
+	left := errors.New("an entry is left")
+	err := i.log.Range(ctx, done+1, last, func(journal.Record) error { return left })
+	if errors.Is(err, left) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("intake %s: %w", i.kind, err)
+	}
+	deferred, err := i.marks.Deferred(ctx, i.kind, noAccount, 1)
+	return err == nil && len(deferred) == 0, err
+}
+
 // Blocked reports whether processing is blocked by a back end that is down.
 func (i *Intake) Blocked() bool { return i.outage.Load() != nil }
 

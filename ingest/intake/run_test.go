@@ -271,3 +271,24 @@ func TestAJournalWithoutEntriesIsReprocessed(t *testing.T) {
 		t.Errorf("%d entries, error %v", n, err)
 	}
 }
+
+func TestDrainedSaysWhetherAnEntryIsLeft(t *testing.T) {
+	r := newRig(t, Options{})
+	drained := func(want bool, when string) {
+		t.Helper()
+		if got, err := r.Drained(t.Context()); err != nil || got != want {
+			t.Errorf("%s: drained %v, %v; want %v", when, got, err, want)
+		}
+	}
+	drained(true, "an empty journal")
+	r.accept(3)
+	drained(false, "entries that were accepted")
+	stop := r.run()
+	r.settled()
+	stop()
+	drained(true, "entries that were processed")
+	if err := r.marks.Set(t.Context(), r.kind, []event.Status{{ID: r.id(2), Seq: 2, Account: 7, State: event.Pending}}); err != nil {
+		t.Fatal(err)
+	}
+	drained(false, "an entry that was deferred")
+}
