@@ -95,6 +95,7 @@ func doors() map[string][]string {
 		"golang.org/x/crypto":                      {"relay/account"},
 		"golang.org/x/mod/sumdb":                   {"relay/ledger/merkle"},
 		"github.com/chromedp":                      {}, // a browser, for tests alone
+		"pgregory.net/rapid":                       {}, // models, for tests alone
 	}
 }
 
