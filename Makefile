@@ -4,6 +4,8 @@ SHELL       := /bin/bash
 export PATH := $(CURDIR)/.tools/bin:$(PATH)
 
 GOLANGCI_VERSION := v2.15.0
+NFPM_VERSION     := v2.45.0
+GOVULNCHECK      := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 VERSION          := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS          := -s -w -X main.version=$(VERSION)
 # How long each fuzz target runs, and which packages test and golden cover.
@@ -13,7 +15,7 @@ PKG      ?= ./...
 CHAOS    ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help build run deps test race check arch golden fuzz bench chaos cover image
+.PHONY: help build run deps test race check arch golden fuzz bench chaos cover vuln release image
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,6 +65,12 @@ cover: ## what the tests cover, per function, and coverage.html
 	go tool cover -func=bin/cover.out | tail -1
 	go tool cover -html=bin/cover.out -o bin/coverage.html
 
+vuln: ## known vulnerabilities that the program or its tests can reach (asks vuln.go.dev)
+	go run $(GOVULNCHECK) -test ./...
+
+release: .tools/bin/nfpm-$(NFPM_VERSION) ## build bin/release: binaries for amd64 and arm64, Debian packages, SBOMs, SHA256SUMS
+	NFPM=$< deploy/release/release.sh
+
 image: ## build the container image penstock
 	docker build -f deploy/Dockerfile --build-arg VERSION=$(VERSION) -t penstock .
 
@@ -70,3 +78,9 @@ image: ## build the container image penstock
 	@mkdir -p .tools/bin
 	GOBIN=$(CURDIR)/.tools/bin go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
 	mv .tools/bin/golangci-lint $@
+
+.tools/bin/nfpm-$(NFPM_VERSION):
+	@mkdir -p .tools/bin
+	GOBIN=$(CURDIR)/.tools/bin CGO_ENABLED=0 go install github.com/goreleaser/nfpm/v2/cmd/nfpm@$(NFPM_VERSION)
+	mv .tools/bin/nfpm $@
+	ln -sf $(notdir $@) .tools/bin/nfpm

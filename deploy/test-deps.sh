@@ -2,7 +2,7 @@
 # Installs the real servers that the tests run against, as far as they are
 # missing: PostgreSQL, Redis, Sentinel, Kannel, Postfix, wrk, Node, Chromium and readers of
 # what we write (DKIM, short messages, WBXML, vCard) from Debian, InfluxDB 1.8.10 from
-# its source into .tools/bin, and packages of npm into .tools/node. Does nothing
+# its source and nfpm into .tools/bin, and packages of npm into .tools/node. Does nothing
 # when all is there.
 #
 # Without root, a Debian machine or the network it says what is missing and
@@ -12,6 +12,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 influx_version=v1.8.10
+nfpm_version=v2.45.0 # the newest without the writers of packages for Windows
 # What npm installs, with the versions.
 modules=(standardwebhooks@1.1.1 smpp@0.5.1 sms-segments-calculator@1.3.0 split-sms@0.1.7 soap@1.13.0)
 export PATH="$PWD/.tools/bin:$PATH:/usr/sbin:/usr/local/sbin"
@@ -71,6 +72,12 @@ from_source() {
     echo "test-deps: go install of influxd did not work"
 }
 
+from_source_nfpm() {
+  [ -e .tools/bin/nfpm ] && return 0
+  echo "test-deps: building nfpm $nfpm_version into .tools/bin"
+  make -s ".tools/bin/nfpm-$nfpm_version" || echo "test-deps: go install of nfpm did not work"
+}
+
 missing_modules() {
   local module
   for module in "${modules[@]}"; do
@@ -90,10 +97,12 @@ from_npm() {
 if [ "${PENSTOCK_TEST_SKIP_REAL:-}" != 1 ]; then
   from_debian
   from_source
+  from_source_nfpm
   from_npm
 fi
 mapfile -t left < <(missing_packages; missing_modules)
 command -v influxd >/dev/null || left+=(influxd)
+[ -e .tools/bin/nfpm ] || left+=(nfpm)
 [ "${#left[@]}" -gt 0 ] || exit 0
 
 if [ "${PENSTOCK_TEST_SKIP_REAL:-}" = 1 ]; then

@@ -94,6 +94,7 @@ func doors() map[string][]string {
 		"github.com/tink-crypto/tink-go":           {"relay/ledger/vault"},
 		"golang.org/x/crypto":                      {"relay/account"},
 		"golang.org/x/mod/sumdb":                   {"relay/ledger/merkle"},
+		"github.com/CycloneDX/cyclonedx-go":        {"deploy/release"},
 		"github.com/chromedp":                      {}, // a browser, for tests alone
 		"pgregory.net/rapid":                       {}, // models, for tests alone
 	}

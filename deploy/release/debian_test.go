@@ -1,0 +1,173 @@
+package release_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// system is a copy of this machine's file system that is thrown away: an overlay in
+// namespaces of its own for mounts, processes and network. Packages are installed in it
+// as on the machine, with its shell, adduser and systemd's helpers; the machine itself
+// and its services see nothing of that. systemd does not run in it.
+type system struct {
+	t   *testing.T
+	pid string
+}
+
+// newSystem starts the copy. Where the kernel does not let this process make one, the
+// test is skipped with the reason.
+func newSystem(t *testing.T) *system {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("SKIPPED: the Debian package is installed by root only, in a copy of the file system")
+	}
+	for _, tool := range []string{"dpkg", "unshare", "nsenter", "setpriv", "adduser", "deb-systemd-helper"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("SKIPPED: the Debian package is installed on Debian with %s: %v", tool, err)
+		}
+	}
+	const start = `set -e
+mount -t tmpfs -o mode=755 tmpfs "$1"
+mkdir "$1/upper" "$1/work" "$1/root"
+mount -t overlay overlay -o "lowerdir=/,upperdir=$1/upper,workdir=$1/work" "$1/root"
+mount -t proc proc "$1/root/proc"
+mount --rbind /dev "$1/root/dev"
+mount -t tmpfs tmpfs "$1/root/tmp"
+mount -t tmpfs tmpfs "$1/root/run"
+ip link set lo up || ifconfig lo up
+cp -r "$2" "$1/root/tmp/release"
+echo ready
+exec chroot "$1/root" sleep infinity`
+	cmd := exec.Command("unshare", "--mount", "--pid", "--net", "--fork", "--kill-child", "--propagation", "private",
+		"sh", "-c", start, "sh", t.TempDir(), packages(t))
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	ready := make([]byte, len("ready\n"))
+	if n, _ := stdout.Read(ready); n == 0 {
+		_ = cmd.Wait()
+		t.Skipf("SKIPPED: this machine does not let root make a copy of the file system: %s", stderr.String())
+	}
+	children := fmt.Sprintf("/proc/%d/task/%d/children", cmd.Process.Pid, cmd.Process.Pid)
+	child, err := os.ReadFile(children)
+	if err != nil || len(child) == 0 {
+		t.Fatalf("%s: %v", children, err)
+	}
+	return &system{t: t, pid: strings.TrimSpace(string(child))}
+}
+
+// packages makes two packages of the release's binary: version 1.0.0 and version 1.1.0.
+func packages(t *testing.T) string {
+	t.Helper()
+	out, binary := t.TempDir(), filepath.Join(released(t), "penstock-linux-"+runtime.GOARCH)
+	for _, version := range []string{"v1.0.0", "v1.1.0"} {
+		if text, err := run("../..", "deploy/release/package.sh", nfpm(t), runtime.GOARCH, version, binary, out); err != nil {
+			t.Fatalf("package.sh: %v\n%s", err, text)
+		}
+	}
+	return out
+}
+
+// try runs a shell command in the copy.
+func (s *system) try(command string) (string, error) {
+	cmd := exec.Command("nsenter", "--target", s.pid, "--mount", "--pid", "--net", "--root", "--wd", "sh", "-c", command)
+	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "DEBIAN_FRONTEND=noninteractive", "LC_ALL=C.UTF-8"}
+	out, err := cmd.CombinedOutput()
+	return strings.TrimSpace(string(out)), err
+}
+
+func (s *system) run(command string) string {
+	s.t.Helper()
+	out, err := s.try(command)
+	if err != nil {
+		s.t.Fatalf("%s: %v\n%s", command, err, out)
+	}
+	return out
+}
+
+// expect runs a command and compares what it prints.
+func (s *system) expect(command, want string) {
+	s.t.Helper()
+	if got := s.run(command); got != want {
+		s.t.Errorf("%s prints\n%s\nwant\n%s", command, got, want)
+	}
+}
+
+func (s *system) dpkg(version string) {
+	s.t.Helper()
+	s.run("dpkg --install /tmp/release/penstock_" + version + "_*.deb")
+	s.expect("dpkg-query -W -f='${Status} ${Version}' penstock", "install ok installed "+version)
+}
+
+// serve runs the command of the systemd unit as the unit's user until stop is called.
+func (s *system) serve() (stop func()) {
+	s.t.Helper()
+	setting := func(key string) string {
+		return s.run(`sed -n 's/^` + key + `=//p' /usr/lib/systemd/system/penstock.service`)
+	}
+	user := setting("User")
+	s.run(fmt.Sprintf("cd %s; setpriv --reuid=%s --regid=%s --init-groups env %s %s </dev/null >/tmp/log 2>&1 & echo $! >/tmp/pid",
+		setting("WorkingDirectory"), user, setting("Group"), setting("Environment"), setting("ExecStart")))
+	for late := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		if _, err := s.try("penstock healthcheck"); err == nil {
+			break
+		}
+		if _, err := s.try("test -e /proc/$(cat /tmp/pid)/exe"); err != nil || time.Now().After(late) {
+			s.t.Fatalf("the installed gateway does not serve:\n%s", s.run("cat /tmp/log"))
+		}
+	}
+	return func() {
+		s.t.Helper()
+		s.run("kill $(cat /tmp/pid); while [ -e /proc/$(cat /tmp/pid)/exe ]; do sleep 0.05; done")
+	}
+}
+
+// The life of the package: installed, started, upgraded, removed, installed again, and
+// purged. Settings and data stay until the purge.
+func TestTheDebianPackagesLife(t *testing.T) {
+	s := newSystem(t)
+	_, _ = s.try("dpkg --purge penstock; deluser --quiet penstock")
+
+	s.dpkg("1.0.0")
+	s.expect("stat -c '%U:%G %a' /var/lib/penstock", "penstock:penstock 700")
+	s.expect("stat -c '%U:%G %a' /etc/penstock", "root:penstock 750")
+	s.expect("penstock check-config /etc/penstock/penstock.yaml >/dev/null && echo valid", "valid")
+	s.expect("readlink /etc/systemd/system/multi-user.target.wants/penstock.service", "/lib/systemd/system/penstock.service")
+	stop := s.serve()
+	s.expect("stat -c '%U %a' /var/lib/penstock/admin-token", "penstock 600")
+	s.expect("ls /var/lib/penstock | grep demo-token || echo none", "none")
+	stop()
+	token := s.run("cat /var/lib/penstock/admin-token")
+
+	s.run("echo '# changed by the operator' >>/etc/penstock/penstock.yaml; systemctl --quiet disable penstock.service")
+	s.dpkg("1.1.0")
+	s.expect("tail -1 /etc/penstock/penstock.yaml", "# changed by the operator")
+	s.expect("ls /etc/systemd/system/multi-user.target.wants/penstock.service 2>/dev/null || echo disabled", "disabled")
+	stop = s.serve()
+	s.expect("cat /var/lib/penstock/admin-token", token)
+	stop()
+
+	s.run("dpkg --remove penstock")
+	s.expect("ls /usr/bin/penstock 2>/dev/null || echo gone", "gone")
+	s.expect("cat /var/lib/penstock/admin-token", token)
+	s.expect("tail -1 /etc/penstock/penstock.yaml", "# changed by the operator")
+
+	s.dpkg("1.1.0")
+	s.expect("cat /var/lib/penstock/admin-token", token)
+	s.run("dpkg --purge penstock")
+	s.expect("ls -d /var/lib/penstock /etc/penstock 2>/dev/null || echo gone", "gone")
+	s.expect("id -un penstock", "penstock")
+}
