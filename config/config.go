@@ -1,6 +1,7 @@
 package config
 
 import (
+	"log/slog"
 	"net/netip"
 	"strings"
 	"time"
@@ -34,6 +35,7 @@ type Config struct {
 	Delivery    Delivery `json:"delivery"`
 	Ledger      Ledger   `json:"ledger"`
 	Overload    Overload `json:"overload"`
+	Log         Log      `json:"log"`
 	// TimeZone is that of %time and %smsTime.
 	TimeZone *time.Location `json:"time_zone"`
 	// ReceiptSecret signs the addresses that carriers report to; empty: generated
@@ -130,6 +132,20 @@ type Overload struct {
 	Connections int `json:"connections"`
 }
 
+// Log says what the program writes to its standard error.
+type Log struct {
+	Level  slog.Level `json:"level"`
+	Format string     `json:"format"` // text or json
+	// Access has a line written for every request.
+	Access bool `json:"access"`
+}
+
+// The values of Log.Format.
+const (
+	LogText = "text"
+	LogJSON = "json"
+)
+
 // Bound is what the requests of a kind may use at a time.
 type Bound struct {
 	Requests int   `json:"requests"`
@@ -180,6 +196,7 @@ func Default() Config {
 			Webhooks: Bound{Requests: 512, Bytes: 192 << 20}, API: Bound{Requests: 256, Bytes: 64 << 20},
 			AccountShare: 50, Wait: 250 * time.Millisecond, Connections: 10_000,
 		},
+		Log:      Log{Format: LogText},
 		TimeZone: mustZone("Europe/London"),
 		Carriers: []Carrier{{Type: Simulator, Name: Simulator, Window: 1000}},
 		Operator: Operator{Type: Simulator, Timeout: 5 * time.Second, AtOnce: 16, ReportWithin: 24 * time.Hour},

@@ -43,7 +43,7 @@ func TestExampleFileNamesEveryVariable(t *testing.T) {
 		INFLUX_BUCKET SMTP_ADDR SMTP_USERNAME SMTP_PASSWORD SMTP_FROM SMTP_TLS EGRESS_ALLOW EGRESS_ALLOW_HTTP_CALLBACK
 		JOURNAL_RETENTION JOURNAL_MAX_BYTES INBOUND_JOIN_WAIT INBOUND_SWEEP_EVERY
 		DELIVERY_SCHEDULE DELIVERY_RETENTION DELIVERY_DEAD_RETENTION OVERLOAD_WEBHOOKS_REQUESTS OVERLOAD_WEBHOOKS_BYTES
-		OVERLOAD_API_REQUESTS OVERLOAD_API_BYTES OVERLOAD_ACCOUNT_SHARE OVERLOAD_WAIT OVERLOAD_CONNECTIONS LEDGER_MASTER_KEY LEDGER_MASTER_KEY_FILE LEDGER_CHECKPOINT_DIR
+		OVERLOAD_API_REQUESTS OVERLOAD_API_BYTES OVERLOAD_ACCOUNT_SHARE OVERLOAD_WAIT OVERLOAD_CONNECTIONS LOG_LEVEL LOG_FORMAT LOG_ACCESS LEDGER_MASTER_KEY LEDGER_MASTER_KEY_FILE LEDGER_CHECKPOINT_DIR
 		LEDGER_CHECKPOINT_CALLBACK TIME_ZONE`) {
 		if !regexp.MustCompile(`\bPENSTOCK_` + name + `\b`).Match(text) {
 			t.Errorf("PENSTOCK_%s is not in the example", name)
@@ -64,6 +64,7 @@ func TestEnvironmentSetsEverySettingAndWins(t *testing.T) {
 		"PENSTOCK_LEDGER_MASTER_KEY=" + masterKey + "," + masterKey, "PENSTOCK_LEDGER_CHECKPOINT_DIR=/srv/heads", "PENSTOCK_LEDGER_CHECKPOINT_CALLBACK=true",
 		"PENSTOCK_OVERLOAD_WEBHOOKS_REQUESTS=100", "PENSTOCK_OVERLOAD_WEBHOOKS_BYTES=64MiB", "PENSTOCK_OVERLOAD_API_REQUESTS=50",
 		"PENSTOCK_OVERLOAD_API_BYTES=32MiB", "PENSTOCK_OVERLOAD_ACCOUNT_SHARE=80", "PENSTOCK_OVERLOAD_WAIT=100ms", "PENSTOCK_OVERLOAD_CONNECTIONS=500",
+		"PENSTOCK_LOG_LEVEL=warn", "PENSTOCK_LOG_FORMAT=json", "PENSTOCK_LOG_ACCESS=true",
 		"PENSTOCK_DATABASE_URL=postgres://u:p@a:1,b:2/d?sslmode=verify-full", "PENSTOCK_INTERNAL_URL=http://10.0.0.1:9000/",
 		"PENSTOCK_RECEIPT_SECRET=hush-hush-123456", "PENSTOCK_TIME_ZONE=Europe/Berlin", "PENSTOCK_PORT=tcp://10.0.0.1:80", "PENSTOCK_SERVICE_HOST=10.0.0.1", "HOME=/root",
 	})
@@ -88,6 +89,7 @@ func TestEnvironmentSetsEverySettingAndWins(t *testing.T) {
 			Webhooks: config.Bound{Requests: 100, Bytes: 64 << 20}, API: config.Bound{Requests: 50, Bytes: 32 << 20},
 			AccountShare: 80, Wait: 100 * time.Millisecond, Connections: 500,
 		},
+		Log:      config.Log{Level: slog.LevelWarn, Format: config.LogJSON, Access: true},
 		TimeZone: zone, ReceiptSecret: "hush-hush-123456",
 		Carriers: []config.Carrier{{Type: "simulator", Name: "simulator", Window: 1000}},
 		Operator: config.Operator{Type: "simulator", Timeout: 5 * time.Second, AtOnce: 16, ReportWithin: 24 * time.Hour},
@@ -123,6 +125,12 @@ func TestDerivedSettings(t *testing.T) {
 func TestParseNamesEveryMistake(t *testing.T) {
 	for name, tc := range map[string]struct{ file, env, want string }{
 		"an unknown key": {"lisen: a", "", `lisen: unknown field, did you mean "listen"?`},
+		"a log that nothing writes": {
+			"log: {level: loud, format: xml, access: maybe}", "",
+			"log.level (PENSTOCK_LOG_LEVEL): expected debug, info, warn or error, got \"loud\"\n" +
+				"log.access (PENSTOCK_LOG_ACCESS): expected true or false, got \"maybe\"\n" +
+				"log.format (PENSTOCK_LOG_FORMAT): expected text or json, got \"xml\"",
+		},
 		"bounds that fit no request": {
 			"overload: {webhooks: {requests: 1}, account_share: 0, wait: 0s, connections: 9}", "",
 			"overload.webhooks.requests (PENSTOCK_OVERLOAD_WEBHOOKS_REQUESTS): expected at least 2, got 1\n" +

@@ -2,8 +2,10 @@ package config
 
 import (
 	"errors"
+	"log/slog"
 	"net/netip"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -69,7 +71,15 @@ func types() strict.Options {
 	return strict.Options{MaxBytes: 1 << 20, Types: map[reflect.Type]func(string) (any, error){
 		reflect.TypeFor[*time.Location](): func(s string) (any, error) { return zone(s) },
 		reflect.TypeFor[netip.Prefix]():   func(s string) (any, error) { return prefix(s) },
+		reflect.TypeFor[slog.Level]():     func(s string) (any, error) { return level(s) },
 	}}
+}
+
+func level(name string) (l slog.Level, err error) {
+	if !slices.Contains([]string{"debug", "info", "warn", "error"}, name) {
+		return l, errors.New("expected debug, info, warn or error")
+	}
+	return l, l.UnmarshalText([]byte(name))
 }
 
 func zone(name string) (*time.Location, error) {

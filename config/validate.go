@@ -100,6 +100,9 @@ func (c *Config) validate(m *strict.Mistakes) {
 	c.validateLedger(m)
 	c.validateOverload(m)
 	c.validateBackends(m)
+	if c.Log.Format != LogText && c.Log.Format != LogJSON {
+		m.Add("log.format", "expected text or json, got %q", c.Log.Format)
+	}
 }
 
 func (c *Config) validateLedger(m *strict.Mistakes) {

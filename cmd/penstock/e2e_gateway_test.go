@@ -98,7 +98,8 @@ func (g *gateway) run() {
 		g.t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	d, err := open(ctx, cfg, slog.New(slog.NewTextHandler(g.logs, nil)))
+	handler, _ := newLog(g.logs, cfg.Log)
+	d, err := open(ctx, cfg, slog.New(handler))
 	if err != nil {
 		cancel()
 		g.t.Fatal(err)
@@ -253,7 +254,7 @@ func (w *watcher) Write(p []byte) (int, error) {
 		return n, err
 	}
 	w.seen = append(w.seen, p...)
-	if m := regexp.MustCompile(`penstock is ready" listen=(\S+) `).FindSubmatch(w.seen); m != nil {
+	if m := regexp.MustCompile(`penstock is listening"(?: listen=|,"listen":")([^" ]+)[" ]`).FindSubmatch(w.seen); m != nil {
 		w.told, w.seen = true, nil
 		w.found <- string(m[1])
 	}

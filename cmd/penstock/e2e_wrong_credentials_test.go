@@ -63,7 +63,15 @@ func TestWrongCredentialsAreLimited(t *testing.T) {
 		})
 	}
 	m := metrics(t, g.as("").get("/metrics").body)
-	if m["penstock_credentials_wrong_total"] < 100 || m["penstock_credentials_limited_total"] != 10 || !strings.Contains(g.logs.String(), "address=198.51.100.1") {
-		t.Errorf("%v wrong, %v limited; %s", m["penstock_credentials_wrong_total"], m["penstock_credentials_limited_total"], g.logs.tail(20))
+	for surface, limited := range map[string]float64{"v2": 1, "v3": 1, "iot": 1, "ledgers": 1, "webhooks": 2, "inbound": 2, "admin": 1, "soap": 1} {
+		wrong, got := m[`penstock_credentials_wrong_total{surface="`+surface+`"}`], m[`penstock_credentials_limited_total{surface="`+surface+`"}`]
+		if wrong < 1 || got != limited {
+			t.Errorf("%s: %v wrong, %v limited, want %v", surface, wrong, got, limited)
+		}
+	}
+	for _, line := range []string{`msg="sign-in refused: wrong credential" request_id=`, `surface=soap address=198.51.100.9 account="SOAP username soapy"`, "address=198.51.100.1"} {
+		if !strings.Contains(g.logs.String(), line) {
+			t.Errorf("the log has no %s: %s", line, g.logs.tail(20))
+		}
 	}
 }

@@ -3,13 +3,18 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/penstock/penstock/cmd/penstock/logs"
 	"github.com/penstock/penstock/config"
+	"github.com/penstock/penstock/ingest/admin"
 	"github.com/penstock/penstock/ingest/httpd"
 )
 
@@ -30,8 +35,9 @@ func (s serveCommand) Run(w world) error {
 	if err != nil {
 		return err
 	}
-	log := slog.New(slog.NewTextHandler(w.stderr, nil))
-	d, err := open(w.ctx, cfg, log)
+	handler, _ := newLog(w.stderr, cfg.Log)
+	defer handler.Close()
+	d, err := open(w.ctx, cfg, slog.New(handler))
 	if err != nil {
 		return err
 	}
@@ -40,6 +46,18 @@ func (s serveCommand) Run(w world) error {
 		return fmt.Errorf("%w%s", err, d.abandon())
 	}
 	return d.serve(w.ctx, listener)
+}
+
+// newLog returns the log of the program, and its level.
+func newLog(w io.Writer, c config.Log) (*logs.Handler, *slog.LevelVar) {
+	level := new(slog.LevelVar)
+	level.Set(c.Level)
+	return logs.New(w, logs.Options{Level: level, JSON: c.Format == config.LogJSON, Context: func(ctx context.Context) []slog.Attr {
+		if id := httpd.RequestID(ctx); id != "" {
+			return []slog.Attr{slog.String("request_id", id)}
+		}
+		return nil
+	}}), level
 }
 
 // setGCPercent sets GOGC to 200 unless the environment sets it. The live heap is small,
@@ -74,12 +92,32 @@ func (d *daemon) abandon() string {
 	return ""
 }
 
+// logReady logs once when every back end works, as /readyz says it, and before that
+// why the gateway is not ready.
+func (d *daemon) logReady(ctx context.Context) {
+	needed := slices.DeleteFunc(slices.Clone(d.checks), func(b admin.Backend) bool { return b.Optional })
+	for ctx.Err() == nil {
+		down := admin.Down(ctx, needed)
+		if len(down) == 0 {
+			d.log.Info("penstock is ready")
+			return
+		}
+		for _, name := range slices.Sorted(maps.Keys(down)) {
+			if ctx.Err() == nil {
+				d.log.Warn("penstock is not ready: a back end is down", "name", name, "error", down[name])
+			}
+		}
+		pause(ctx, time.Second)
+	}
+}
+
 // serve answers requests until ctx is done, then drains and closes.
 func (d *daemon) serve(ctx context.Context, listener net.Listener) error {
 	if err := d.start(); err != nil {
 		return fmt.Errorf("%w%s", err, d.abandon())
 	}
-	d.log.Info("penstock is ready", "listen", "http://"+listener.Addr().String(), "data_dir", d.cfg.DataDir)
+	d.log.Info("penstock is listening", "listen", "http://"+listener.Addr().String(), "data_dir", d.cfg.DataDir)
+	d.running.Go(func() { d.logReady(d.life) })
 	failed := make(chan error, 1)
 	conns := httpd.Listen(listener, d.limits)
 	go func() { failed <- d.app.Listener(conns) }()

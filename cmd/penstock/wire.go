@@ -99,6 +99,7 @@ type daemon struct {
 	limits         *httpd.Limits
 	auth           *httpd.Auth
 	app            *httpd.App
+	checks         []admin.Backend // every back end
 	membership     *membership
 	stored         sizes
 
@@ -300,11 +301,13 @@ func (d *daemon) openSurfaces(context.Context) error {
 	d.limits = httpd.NewLimits(limitOptions(d.cfg.Overload, d.log))
 	d.app = httpd.New(httpd.Options{
 		Logger: d.log, Seed: d.node + strconv.FormatInt(time.Now().Unix(), 36) + "-", TrustedProxies: d.cfg.TrustedProxies, Limits: d.limits,
+		AccessLog: d.cfg.Log.Access,
 	})
 	d.auth = httpd.NewAuth(d.accounts, d.cfg.AdminToken, time.Now)
 	d.auth.TrustAdmin(d.sharedToken)
 	d.auth.Guesses().Logger = d.log
 	intakes := []*intake.Intake{d.intakes[event.Uplink], d.intakes[event.SMS], d.intakes[event.Receipt], d.intakes[event.CDR]}
+	d.checks = append(d.backends.list, journals(intakes)...)
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
@@ -340,7 +343,7 @@ func (d *daemon) openSurfaces(context.Context) error {
 		Messages: d.backends.records.Messages, Waits: d.submit.Waits,
 		ReadMessage: carrier.ReadJSON, Explain: d.inbound.Explain, Trace: d.tracer.Trace,
 		IoT: d.iot, Rules: d.rules, Preview: d.preview, Bench: uplink.NewBench(d.intakes[event.Uplink], d.iot), Types: d.backends.records.Devices,
-		Backends: append(d.backends.list, journals(intakes)...), Metrics: metrics, Now: time.Now,
+		Backends: d.checks, Metrics: metrics, Now: time.Now, Logger: d.log,
 	}).Mount(d.app, d.auth)
 	console.Mount(d.app)
 	openapi.Mount(d.app, restv2.OpenAPI(), soap.OpenAPI(), restv3.OpenAPI(), iotapi.OpenAPI(), ledgerapi.OpenAPI(), uplink.OpenAPI(), carrier.OpenAPI(), cdr.OpenAPI(), admin.OpenAPI(), console.OpenAPI())

@@ -25,21 +25,24 @@ func (q *Queue) attemptLeased(item *item) {
 // to the outcome writer. It uses the queue's own context, because a sent request
 // cannot be recalled.
 func (q *Queue) attempt(item *item) {
-	p, why := permitAttempt, ""
-	if !q.parkExpired(&item.delivery) {
-		p, why = q.breakers.acquire(&item.delivery)
+	p, why, d := permitAttempt, "", &item.delivery
+	if !q.parkExpired(d) {
+		p, why = q.breakers.acquire(d)
 	}
 	if p == permitNone {
-		q.outcomes.Add(q.parkedOutcome(&item.delivery, why))
+		q.outcomes.Add(q.parkedOutcome(d, why))
 		return
 	}
 	ctx, cancel := context.WithTimeout(q.attemptCtx, q.opts.AttemptTimeout)
 	defer cancel()
-	r := q.send(ctx, item.delivery)
-	q.breakers.release(&item.delivery, p, r)
-	o := q.classify(&item.delivery, p, r)
+	r := q.send(ctx, *d)
+	q.breakers.release(d, p, r)
+	o := q.classify(d, p, r)
 	q.count(o)
-	q.deps.Observe(item.delivery, o)
+	if o.State == outbox.Dead {
+		q.deps.Logger.WarnContext(ctx, "delivery dead: it is not attempted again", "account", d.Account, "delivery_id", d.ID, "kind", string(d.Kind), "target", redactedTarget(d), "reason", o.Reason)
+	}
+	q.deps.Observe(*d, o)
 	q.outcomes.Add(o)
 }
 

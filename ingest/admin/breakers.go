@@ -1,8 +1,11 @@
 package admin
 
 import (
+	"strings"
+
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/outbox"
 )
@@ -46,9 +49,11 @@ func (s *Surface) listBreakers(c *fiber.Ctx) error {
 
 // closeBreaker closes a breaker; its parked deliveries are attempted at once.
 func (s *Surface) closeBreaker(c *fiber.Ctx) error {
-	if err := s.Breakers.Close(c.UserContext(), c.Params("endpoint")); err != nil {
+	endpoint := strings.Clone(c.Params("endpoint"))
+	if err := s.Breakers.Close(c.UserContext(), endpoint); err != nil {
 		return err
 	}
+	s.Logger.InfoContext(c.UserContext(), "breaker closed by the operator", "endpoint", endpoint, "address", httpd.ClientIP(c))
 	return c.SendStatus(fiber.StatusNoContent)
 }
 

@@ -122,16 +122,16 @@ func flag(b bool) float64 {
 
 // authFailureCollector reads how many credentials were wrong.
 type authFailureCollector struct {
-	counts         func() (wrong, refused uint64)
+	counts         func() (wrong, refused map[string]uint64)
 	wrong, refused *prometheus.Desc
 }
 
 // NewAttemptCollector returns the metrics of wrong credentials.
-func NewAttemptCollector(counts func() (wrong, refused uint64)) prometheus.Collector {
+func NewAttemptCollector(counts func() (wrong, refused map[string]uint64)) prometheus.Collector {
 	return &authFailureCollector{
 		counts:  counts,
-		wrong:   prometheus.NewDesc("penstock_credentials_wrong_total", "Tokens, passwords and signatures that were wrong, since the start.", nil, nil),
-		refused: prometheus.NewDesc("penstock_credentials_limited_total", "Attempts refused with 429 without a look at the credential, since the start.", nil, nil),
+		wrong:   prometheus.NewDesc("penstock_credentials_wrong_total", "Tokens, passwords and signatures that were wrong, since the start, by surface: the first part of the path.", []string{"surface"}, nil),
+		refused: prometheus.NewDesc("penstock_credentials_limited_total", "Attempts refused with 429 without a look at the credential, since the start, by surface.", []string{"surface"}, nil),
 	}
 }
 
@@ -144,8 +144,12 @@ func (c *authFailureCollector) Describe(ch chan<- *prometheus.Desc) {
 // Collect reads them.
 func (c *authFailureCollector) Collect(ch chan<- prometheus.Metric) {
 	wrong, refused := c.counts()
-	ch <- prometheus.MustNewConstMetric(c.wrong, prometheus.CounterValue, float64(wrong))
-	ch <- prometheus.MustNewConstMetric(c.refused, prometheus.CounterValue, float64(refused))
+	for surface, n := range wrong {
+		ch <- prometheus.MustNewConstMetric(c.wrong, prometheus.CounterValue, float64(n), surface)
+	}
+	for surface, n := range refused {
+		ch <- prometheus.MustNewConstMetric(c.refused, prometheus.CounterValue, float64(n), surface)
+	}
 }
 
 // ruleCollector reads what rules count.

@@ -3,6 +3,7 @@ package admin
 import (
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/outbox"
 )
@@ -107,5 +108,6 @@ func (s *Surface) replayDeliveries(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
+	s.Logger.InfoContext(c.UserContext(), "deliveries replayed", "count", n, "selection", sel.String(), "address", httpd.ClientIP(c))
 	return c.JSON(fiber.Map{"count": n})
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/event"
@@ -299,6 +300,7 @@ func (s *Surface) replayEvents(c *fiber.Ctx) error {
 	for _, a := range answers {
 		count += a.Count
 	}
+	s.Logger.InfoContext(c.UserContext(), "events replayed", "count", count, "selection", sel.String(), "address", httpd.ClientIP(c))
 	return c.JSON(replayedJSON{Count: count, Away: away})
 }
 

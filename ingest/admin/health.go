@@ -47,29 +47,41 @@ func (s *Surface) ready(c *fiber.Ctx) error {
 	return c.Status(status).JSON(fiber.Map{"status": word, "backends": states})
 }
 
-func (s *Surface) check(ctx context.Context, inFull bool) map[string]backendJSON {
+// Down asks every back end whether it works and returns the errors of those that do
+// not, by name.
+func Down(ctx context.Context, all []Backend) map[string]error {
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
-	states := make([]backendJSON, len(s.Backends))
+	errs := make([]error, len(all))
 	var wg sync.WaitGroup
-	for i, b := range s.Backends {
-		wg.Go(func() {
-			states[i] = backendJSON{Status: "ok", Note: b.Note}
-			if err := b.Check(ctx); err != nil {
-				states[i].Status, states[i].Error = "down", hiddenReason
-				if reason, public := errors.AsType[Reason](err); public {
-					states[i].Error = string(reason)
-				}
-				if inFull {
-					states[i].Error = err.Error()
-				}
-			}
-		})
+	for i, b := range all {
+		wg.Go(func() { errs[i] = b.Check(ctx) })
 	}
 	wg.Wait()
-	out := make(map[string]backendJSON, len(states))
-	for i, b := range s.Backends {
-		out[b.Name] = states[i]
+	out := make(map[string]error)
+	for i, b := range all {
+		if errs[i] != nil {
+			out[b.Name] = errs[i]
+		}
+	}
+	return out
+}
+
+func (s *Surface) check(ctx context.Context, inFull bool) map[string]backendJSON {
+	down := Down(ctx, s.Backends)
+	out := make(map[string]backendJSON, len(s.Backends))
+	for _, b := range s.Backends {
+		state := backendJSON{Status: "ok", Note: b.Note}
+		if err := down[b.Name]; err != nil {
+			state.Status, state.Error = "down", hiddenReason
+			if reason, public := errors.AsType[Reason](err); public {
+				state.Error = string(reason)
+			}
+			if inFull {
+				state.Error = err.Error()
+			}
+		}
+		out[b.Name] = state
 	}
 	return out
 }

@@ -78,13 +78,40 @@ func (s *Surface) putInventory(c *fiber.Ctx) error {
 		return err
 	}
 	done, err := s.Inventory.Apply(c.UserContext(), data, m)
+	if err != nil {
+		s.Logger.WarnContext(c.UserContext(), "inventory refused", "address", httpd.ClientIP(c), "error", err)
+	}
 	if mistakes, ok := errors.AsType[inventory.Mistakes](err); ok {
 		return refused(c, mistakes)
 	}
 	if err != nil {
 		return err
 	}
+	s.logApplied(c, m, done)
 	return c.JSON(fiber.Map{"data": appliedOf(done)})
+}
+
+// logApplied logs what an apply did, and what its prune removed.
+func (s *Surface) logApplied(c *fiber.Ctx, m inventory.Mode, a inventory.Applied) {
+	if a.DryRun {
+		return
+	}
+	log := s.Logger.With("document", a.Document, "address", httpd.ClientIP(c))
+	log.InfoContext(c.UserContext(), "inventory applied", "added", len(a.Added), "changed", len(a.Changed), "removed", len(a.Removed), "kept", len(a.Kept))
+	if m.Prune {
+		log.InfoContext(c.UserContext(), "inventory pruned", "count", len(a.Removed), "removed", firstOf(a.Removed))
+	}
+}
+
+// maxLoggedNames bounds the names in a line of the log.
+const maxLoggedNames = 20
+
+// firstOf lists the first names, and says how many there are besides.
+func firstOf(names []string) string {
+	if more := len(names) - maxLoggedNames; more > 0 {
+		return strings.Join(names[:maxLoggedNames], ", ") + " and " + strconv.Itoa(more) + " more"
+	}
+	return strings.Join(names, ", ")
 }
 
 // modeOf reads how far an apply goes.

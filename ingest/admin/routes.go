@@ -1,7 +1,9 @@
 package admin
 
 import (
+	"cmp"
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
@@ -58,6 +60,7 @@ type Deps struct {
 	Backends []Backend
 	Metrics  prometheus.Gatherer
 	Now      func() time.Time
+	Logger   *slog.Logger // nil means slog.Default
 }
 
 // Accounts finds accounts.
@@ -123,7 +126,10 @@ type Surface struct {
 }
 
 // New returns the surface.
-func New(d Deps) *Surface { return &Surface{Deps: d} }
+func New(d Deps) *Surface {
+	d.Logger = cmp.Or(d.Logger, slog.Default())
+	return &Surface{Deps: d}
+}
 
 // Mount adds the operations to the app.
 func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {

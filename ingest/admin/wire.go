@@ -61,6 +61,21 @@ func (s *selection) Err() error {
 	return s.failed
 }
 
+// maxLoggedSelection bounds a selection in the log, in bytes.
+const maxLoggedSelection = 500
+
+// String is the selection as the request has it, for the log.
+func (s *selection) String() string {
+	out := string(s.c.Request().URI().QueryString())
+	if body, err := json.Marshal(s.body); err == nil && len(s.body) > 0 {
+		out += string(body)
+	}
+	if len(out) > maxLoggedSelection {
+		out = out[:maxLoggedSelection] + "…"
+	}
+	return strings.ToValidUTF8(out, "\uFFFD")
+}
+
 // text returns a field as text; a number in a body counts as text.
 func (s *selection) text(name string) string {
 	out := strings.Clone(s.c.Query(name))

@@ -28,6 +28,6 @@ func (s *Surface) notAccepted(c *fiber.Ctx, err error) error {
 	if errors.Is(err, intake.ErrTooLarge) {
 		return httpd.ErrBodyTooLarge
 	}
-	s.logger.Error("message not accepted", "account", httpd.AccountOf(c), "error", err)
+	s.logger.ErrorContext(c.UserContext(), "message not accepted", "account", httpd.AccountOf(c), "error", err)
 	return httpd.Unavailable(c)
 }

@@ -79,7 +79,7 @@ func (s *Surface) take(c *fiber.Ctx, f form) error {
 	case errors.Is(err, intake.ErrTooLarge):
 		return httpd.ErrBodyTooLarge
 	case err != nil:
-		s.logger.Error("call records not accepted", "account", entry.Account, "error", err)
+		s.logger.ErrorContext(c.UserContext(), "call records not accepted", "account", entry.Account, "error", err)
 		return httpd.Unavailable(c)
 	}
 	return c.JSON(fiber.Map{"data": fiber.Map{"id": id, "records": records, "refused": len(problems)}})

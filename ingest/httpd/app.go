@@ -3,13 +3,13 @@ package httpd
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
 	"net/netip"
 	"runtime/debug"
-	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -31,14 +31,14 @@ type Options struct {
 	// TrustedProxies are the proxies whose X-Forwarded-For is trusted.
 	TrustedProxies []netip.Prefix
 	Logger         *slog.Logger
-	// Seed begins every request id; it should differ between starts.
+	// AccessLog has a line written for every request.
+	AccessLog bool
+	// Seed begins every request id that this gateway makes; it should differ between
+	// starts.
 	Seed string
 
 	count *atomic.Uint64
 }
-
-// nextID returns a new request id.
-func (o *Options) nextID() string { return o.Seed + strconv.FormatUint(o.count.Add(1), 36) }
 
 // App is the application that surfaces add routes to and the program serves.
 type App = fiber.App
@@ -73,7 +73,7 @@ func New(o Options) *App {
 	})
 	server := app.Server()
 	server.ErrorHandler = headErrorHandler(o)
-	server.Handler = finish(server.Handler)
+	server.Handler = finish(o.accessLog(server.Handler))
 	server.HeaderReceived = func(*fasthttp.RequestHeader) fasthttp.RequestConfig {
 		return fasthttp.RequestConfig{ReadTimeout: bodyGrace}
 	}
@@ -100,15 +100,17 @@ func encode(v any) ([]byte, error) {
 // the limits, and converts a panic to a 500.
 func guard(o Options) fiber.Handler {
 	return func(c *fiber.Ctx) (err error) {
-		id := o.nextID()
-		c.Set("X-Request-Id", id)
-		state := &requestState{limits: o.Limits, began: time.Now(), proxies: o.TrustedProxies}
+		id := o.requestID(c)
+		c.Set(fiber.HeaderXRequestID, id)
+		state := &requestState{limits: o.Limits, began: time.Now(), proxies: o.TrustedProxies, ctx: requestContext{context.Background(), id}}
 		c.Locals(stateKey{}, state)
+		c.SetUserContext(&state.ctx)
 		defer func() {
 			if p := recover(); p != nil {
-				o.Logger.Error("request panicked", "request_id", id, "panic", p, "path", c.Route().Path, "stack", string(debug.Stack()))
+				o.Logger.ErrorContext(c.UserContext(), "request panicked", "panic", p, "path", c.Route().Path, "stack", string(debug.Stack()))
 				err = internal(c)
 			}
+			state.route = c.Route().Path
 			state.release()
 		}()
 		if problem := ambiguity(&c.Request().Header); problem != "" {
@@ -167,15 +169,14 @@ func errorHandler(log *slog.Logger) fiber.ErrorHandler {
 		if relay.KindOf(err) == relay.KindUnavailable {
 			return Unavailable(c)
 		}
-		id := string(c.Response().Header.Peek("X-Request-Id"))
-		log.Error("request failed", "request_id", id, "path", c.Route().Path, "error", err)
+		log.ErrorContext(c.UserContext(), "request failed", "path", c.Route().Path, "error", err)
 		return internal(c)
 	}
 }
 
 // internal answers an internal error with the request id, which is in the log.
 func internal(c *fiber.Ctx) error {
-	id := string(c.Response().Header.Peek("X-Request-Id"))
+	id := RequestID(c.UserContext())
 	return Message(c, fiber.StatusInternalServerError, "Internal error. Request "+id+".")
 }
 

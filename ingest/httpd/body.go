@@ -62,6 +62,8 @@ type requestState struct {
 	limits  *Limits
 	began   time.Time
 	proxies []netip.Prefix // that are trusted
+	ctx     requestContext
+	route   string // valid once the request is answered
 	// The kind and account are known once the request is authenticated.
 	kind     Kind
 	account  account.ID

@@ -24,18 +24,25 @@ func ClientAddr(c *fiber.Ctx) netip.Addr {
 // ClientIP returns the address that a request comes from, as text.
 func ClientIP(c *fiber.Ctx) string { return clientIP(c).String() }
 
-// clientIP is the address that a request comes from. What X-Forwarded-For says is
-// believed as far as trusted proxies have written it: from its end to the first
-// address that is not one of theirs.
+// clientIP is the address that a request comes from.
 func clientIP(c *fiber.Ctx) netip.Addr {
 	addr, _ := netip.AddrFromSlice(c.Context().RemoteIP())
 	addr = addr.Unmap()
-	state := stateOf(c)
-	if state == nil || !trusted(state.proxies, addr) {
+	if state := stateOf(c); state != nil && trusted(state.proxies, addr) {
+		return behindProxies(addr, state.proxies, c.Request().Header.PeekAll(fiber.HeaderXForwardedFor))
+	}
+	return addr
+}
+
+// behindProxies is the client of a request that came from an address. What
+// X-Forwarded-For says is believed as far as trusted proxies have written it: from its
+// end to the first address that is not one of theirs.
+func behindProxies(addr netip.Addr, proxies []netip.Prefix, forwarded [][]byte) netip.Addr {
+	if !trusted(proxies, addr) {
 		return addr
 	}
 	var hops []string
-	for _, line := range c.Request().Header.PeekAll(fiber.HeaderXForwardedFor) {
+	for _, line := range forwarded {
 		hops = append(hops, strings.Split(string(line), ",")...)
 	}
 	for _, hop := range slices.Backward(hops) {
@@ -43,7 +50,7 @@ func clientIP(c *fiber.Ctx) netip.Addr {
 		if err != nil {
 			break
 		}
-		if addr = next.Unmap().WithZone(""); !trusted(state.proxies, addr) {
+		if addr = next.Unmap().WithZone(""); !trusted(proxies, addr) {
 			break
 		}
 	}

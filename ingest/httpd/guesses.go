@@ -5,8 +5,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"log/slog"
+	"maps"
 	"net/netip"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -31,6 +33,9 @@ type Attempt struct {
 	Address netip.Addr
 	Account string            // the account to log in to; empty if unknown
 	Sum     [sha256.Size]byte // of the credential
+	// Surface is where it was presented: the first part of the route's path. RequestID
+	// is the id of the request. Attempts are counted without them.
+	Surface, RequestID string
 }
 
 // AttemptOf returns the attempt of a request; secret is the text of its credential.
@@ -43,12 +48,22 @@ func attemptOf(c *fiber.Ctx, account string, sum [sha256.Size]byte) Attempt {
 		sum := sha256.Sum256([]byte(account))
 		account = hex.EncodeToString(sum[:])
 	}
-	return Attempt{Address: ClientAddr(c), Account: account, Sum: sum}
+	return Attempt{Address: ClientAddr(c), Account: account, Sum: sum, Surface: surfaceOf(c.Route().Path), RequestID: RequestID(c.UserContext())}
+}
+
+// surfaceOf is the first part of a route's path: webhooks, v2, soap, admin.
+func surfaceOf(route string) string {
+	first, _, _ := strings.Cut(strings.TrimPrefix(route, "/"), "/")
+	return cmp.Or(first, "other")
 }
 
 // guessKey is a key by which wrong credentials are counted: an address, an account,
 // both, or an address and a credential.
-type guessKey Attempt
+type guessKey struct {
+	Address netip.Addr
+	Account string
+	Sum     [sha256.Size]byte
+}
 
 // Guesses limits wrong credentials by address and by account, in memory. It is safe
 // for concurrent use.
@@ -66,20 +81,23 @@ type Guesses struct {
 	mu             sync.Mutex
 	spent          map[guessKey]time.Time // when the limit is fully restored
 	right          map[guessKey]time.Time // address and credential → when it was right
-	wrong, refused uint64
+	wrong, refused map[string]uint64      // by surface
 }
 
 // NewGuesses returns a Guesses.
 func NewGuesses(now func() time.Time) *Guesses {
-	return &Guesses{now: now, spent: make(map[guessKey]time.Time), right: make(map[guessKey]time.Time)}
+	return &Guesses{
+		now: now, spent: make(map[guessKey]time.Time), right: make(map[guessKey]time.Time),
+		wrong: make(map[string]uint64), refused: make(map[string]uint64),
+	}
 }
 
 // Counts returns how many credentials were wrong, and how many were refused without
-// a check, since the start.
-func (g *Guesses) Counts() (wrong, refused uint64) {
+// a check, since the start, by surface.
+func (g *Guesses) Counts() (wrong, refused map[string]uint64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.wrong, g.refused
+	return maps.Clone(g.wrong), maps.Clone(g.refused)
 }
 
 // Wait returns how long an attempt must wait before its credential is checked; 0 means
@@ -96,7 +114,7 @@ func (g *Guesses) Wait(a Attempt) time.Duration {
 		wait = max(wait, g.over(a.byPair(), guessesPerPair, now))
 	}
 	if wait > 0 {
-		g.refused++
+		g.refused[a.Surface]++
 	}
 	return wait
 }
@@ -117,24 +135,31 @@ func (g *Guesses) Right(a Attempt) {
 
 // Wrong counts an attempt whose credential was wrong.
 func (g *Guesses) Wrong(a Attempt) {
+	log := cmp.Or(g.Logger, slog.Default()).With("request_id", a.RequestID)
+	log.Warn("sign-in refused: wrong credential", "surface", a.Surface, "address", a.Address.String(), "account", a.Account)
+	if g.count(a) {
+		log.Warn("too many wrong credentials, further ones are refused", "address", a.Address.String(), "account", a.Account)
+	}
+}
+
+// count counts a wrong attempt and reports whether it reached a limit.
+func (g *Guesses) count(a Attempt) (limited bool) {
 	now := g.now()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.wrong++
+	g.wrong[a.Surface]++
 	delete(g.right, a.pair())
 	repeated := g.spent[a.pair()].After(now)
 	g.spend(a.pair(), guessesOfAddress, now)
 	if repeated {
-		return
+		return false
 	}
-	limited := g.spend(a.byAddress(), guessesOfAddress, now)
+	limited = g.spend(a.byAddress(), guessesOfAddress, now)
 	if a.Account != "" {
 		g.spend(a.byPair(), guessesPerPair, now)
 		limited = g.spend(a.byAccount(), guessesOfAccount, now) || limited
 	}
-	if limited {
-		cmp.Or(g.Logger, slog.Default()).Warn("too many wrong credentials, further ones are refused", "address", a.Address.String(), "account", a.Account)
-	}
+	return limited
 }
 
 func (a Attempt) pair() guessKey      { return guessKey{Address: a.Address, Sum: a.Sum} }

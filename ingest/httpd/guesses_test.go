@@ -52,7 +52,7 @@ func TestGuessesAreLimitedByAddress(t *testing.T) {
 	if n := g.fails("192.0.2.1", "", 1000); n != guessesOfAddress {
 		t.Errorf("%d guesses", n)
 	}
-	if strings.Count(g.log.String(), "192.0.2.1") != 1 {
+	if strings.Count(g.log.String(), `msg="too many wrong credentials, further ones are refused" request_id="" address=192.0.2.1`) != 1 {
 		t.Errorf("the log says %s", &g.log)
 	}
 	for _, tc := range []struct {
@@ -76,8 +76,8 @@ func TestGuessesAreLimitedByAddress(t *testing.T) {
 	if n := g.fails("192.0.2.1", "", 1000); n != guessesOfAddress {
 		t.Errorf("%d guesses after an hour", n)
 	}
-	if wrong, refused := g.Counts(); wrong != 2*guessesOfAddress+1 || refused != 4 {
-		t.Errorf("%d wrong, %d refused", wrong, refused)
+	if wrong, refused := g.Counts(); wrong[""] != 2*guessesOfAddress+1 || refused[""] != 4 {
+		t.Errorf("%v wrong, %v refused", wrong, refused)
 	}
 	g.at = g.at.Add(rightFor)
 	g.fails("192.0.2.1", "", 1000)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"net"
+	"net/netip"
 	"strings"
 
 	"github.com/gofiber/fiber/v2"
@@ -73,7 +74,12 @@ func headErrorHandler(o Options) func(*fasthttp.RequestCtx, error) {
 		closeAfterReply(c)
 		c.SetStatusCode(status)
 		c.SetContentType(fiber.MIMEApplicationJSON)
-		c.Response.Header.Set("X-Request-Id", o.nextID())
+		id := o.nextID()
+		c.Response.Header.Set(fiber.HeaderXRequestID, id)
+		if o.AccessLog {
+			remote, _ := netip.AddrFromSlice(c.RemoteIP())
+			o.Logger.Info("request", "request_id", id, "client", remote.Unmap().String(), "status", status, "error", text)
+		}
 		c.SetBodyString(`{"message":"` + text + `"}`)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"log/slog"
-	"sync/atomic"
 
 	"github.com/gofiber/fiber/v2"
 
@@ -32,7 +31,6 @@ type Signature struct {
 // token's secret. A source alone is not sufficient, because it is not secret. If the
 // text is given and the token has a secret, a wrong signature is still refused.
 func (a *Auth) RequireSigned(scope account.Scope, s Style, sig Signature) fiber.Handler {
-	var lastLogged atomic.Int64 // unix second of the last logged refusal; limits the log
 	return func(c *fiber.Ctx) error {
 		t, bySource := byTokenText(s.Credential(c)), false
 		if t.text == "" {
@@ -55,9 +53,7 @@ func (a *Auth) RequireSigned(scope account.Scope, s Style, sig Signature) fiber.
 				return wrong // the signed body did not arrive
 			}
 			if wrong != nil {
-				if now := a.now().Unix(); lastLogged.Swap(now) != now {
-					sig.Logger.Warn("signature refused", "account", token.Account, "path", c.Route().Path, "error", wrong)
-				}
+				sig.Logger.WarnContext(c.UserContext(), "signature refused", "account", token.Account, "path", c.Route().Path, "error", wrong)
 				a.guesses.Wrong(shown)
 				return s.Unauthenticated(c)
 			}

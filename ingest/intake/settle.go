@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime/debug"
 	"sort"
 	"strings"
@@ -33,7 +34,6 @@ func (i *Intake) settle(ctx context.Context, t predecessors, items []Item) error
 		case len(items) > 1:
 			return i.bisect(ctx, t, items)
 		case attempt >= i.options.MaxAttempts:
-			i.logger.Error("entry quarantined", "event", items[0].ID, "error", err)
 			return i.end(ctx, items, []event.Status{quarantine(items[0], err)})
 		}
 		if err := sleep(ctx, max(backoff, retryAfter(err))); err != nil {
@@ -112,6 +112,7 @@ func (i *Intake) count(marks []event.Status) {
 		case event.Done: // with an outcome
 		default:
 			quarantined++
+			i.logQuarantined(m)
 		}
 	}
 	i.quarantined.Add(uint64(quarantined))
@@ -123,6 +124,15 @@ func (i *Intake) count(marks []event.Status) {
 	case i.deferredReady <- struct{}{}:
 	default: // already signalled
 	}
+}
+
+// logQuarantined logs that an event was quarantined, or that nothing takes it.
+func (i *Intake) logQuarantined(m event.Status) {
+	message, level := "event quarantined", slog.LevelWarn
+	if m.State == event.Unrouted {
+		message, level = "event unrouted", slog.LevelInfo
+	}
+	i.logger.Log(context.Background(), level, message, "event", m.ID, "account", m.Account, "source", m.Source, "reason", m.Reason)
 }
 
 // recordOutage records why processing is blocked, and logs it once.

@@ -120,9 +120,8 @@ func (s *Surface) faultOf(c *fiber.Ctx, e envelope, err error) *fault {
 	if relay.KindOf(err) == relay.KindUnavailable {
 		return &fault{version: e.version, code: receiverFault, reason: later}
 	}
-	id := string(c.Response().Header.Peek("X-Request-Id"))
-	s.log.Error("request failed", "request_id", id, "path", Path, "error", err)
-	return &fault{version: e.version, code: receiverFault, reason: "Internal error. Request " + id + "."}
+	s.log.ErrorContext(c.UserContext(), "request failed", "path", Path, "error", err)
+	return &fault{version: e.version, code: receiverFault, reason: "Internal error. Request " + httpd.RequestID(c.UserContext()) + "."}
 }
 
 // serve parses a request, authenticates it and performs its operation.

@@ -157,7 +157,7 @@ func (s *Surface) post(c *fiber.Ctx, query string) (netserver.Post, error) {
 func (s *Surface) protobuf(c *fiber.Ctx, e *intake.Entry) error {
 	e.Source = "protobuf"
 	if _, err := s.intake.Accept(c.UserContext(), e); err != nil {
-		s.logger.Warn("protobuf refused", "account", e.Account, "path", c.Route().Path, "error", err)
+		s.logger.WarnContext(c.UserContext(), "protobuf refused", "account", e.Account, "path", c.Route().Path, "error", err)
 	}
 	return fiber.NewError(fiber.StatusUnsupportedMediaType, "Protobuf is not supported: set the integration's encoding to JSON.")
 }
@@ -167,7 +167,7 @@ func (s *Surface) refuse(c *fiber.Ctx, err error) error {
 	if errors.Is(err, intake.ErrTooLarge) {
 		return httpd.ErrBodyTooLarge
 	}
-	s.logger.Error("frame not accepted", "account", httpd.AccountOf(c), "error", err)
+	s.logger.ErrorContext(c.UserContext(), "frame not accepted", "account", httpd.AccountOf(c), "error", err)
 	return httpd.Unavailable(c)
 }
 

@@ -36,7 +36,7 @@ func (s *Surface) Submit(ctx context.Context, acct account.ID, path, identifier 
 	case errors.Is(err, intake.ErrTooLarge):
 		return nil, httpd.ErrBodyTooLarge
 	case err != nil:
-		s.logger.Error("readings not accepted", "account", acct, "error", err)
+		s.logger.ErrorContext(ctx, "readings not accepted", "account", acct, "error", err)
 		return nil, relay.Errorf(relay.KindUnavailable, "readings of %s: %w", identifier, err)
 	}
 	return s.updated(ctx, result), nil

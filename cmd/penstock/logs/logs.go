@@ -1,0 +1,126 @@
+// Package logs makes the program's log: text or JSON, with a level that may change
+// while it runs, and with attributes of the context. A warning or an error that repeats
+// is written at most once in Window, with the number of lines that were suppressed.
+package logs
+
+import (
+	"context"
+	"hash/maphash"
+	"io"
+	"log/slog"
+	"strconv"
+	"strings"
+)
+
+// Options configures a log; the zero value writes text from level Info.
+type Options struct {
+	Level slog.Leveler // nil means Info
+	JSON  bool
+	// Context returns the attributes that a line gets from the context it was written
+	// under; nil means none.
+	Context func(ctx context.Context) []slog.Attr
+}
+
+// Handler is a slog.Handler. It is safe for concurrent use.
+type Handler struct {
+	next    slog.Handler
+	context func(ctx context.Context) []slog.Attr
+	repeats *repeats
+	bound   string // the identity of what With and WithGroup added
+}
+
+// New returns a handler that writes to w. Close writes what is still suppressed.
+func New(w io.Writer, o Options) *Handler {
+	options := &slog.HandlerOptions{Level: o.Level}
+	var next slog.Handler = slog.NewTextHandler(w, options)
+	if o.JSON {
+		next = slog.NewJSONHandler(w, options)
+	}
+	return &Handler{next: next, context: o.Context, repeats: newRepeats()}
+}
+
+// Enabled implements slog.Handler.
+func (h *Handler) Enabled(ctx context.Context, l slog.Level) bool { return h.next.Enabled(ctx, l) }
+
+// WithAttrs implements slog.Handler.
+func (h *Handler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	derived := *h
+	derived.next = h.next.WithAttrs(attrs)
+	var b strings.Builder
+	b.WriteString(h.bound)
+	for _, a := range attrs {
+		writeIdentity(&b, a)
+	}
+	derived.bound = b.String()
+	return &derived
+}
+
+// WithGroup implements slog.Handler.
+func (h *Handler) WithGroup(name string) slog.Handler {
+	derived := *h
+	derived.next = h.next.WithGroup(name)
+	derived.bound += name + "\x01"
+	return &derived
+}
+
+// Handle implements slog.Handler. Lines below Warn are never suppressed.
+func (h *Handler) Handle(ctx context.Context, r slog.Record) error {
+	if h.context != nil {
+		if attrs := h.context(ctx); len(attrs) > 0 {
+			r = r.Clone()
+			r.AddAttrs(attrs...)
+		}
+	}
+	if r.Level >= slog.LevelWarn && h.repeats.suppress(h.identity(&r), h.next, r) {
+		return nil
+	}
+	return h.next.Handle(ctx, r)
+}
+
+// Close writes the lines that are suppressed at the moment, each with its number. The
+// handler may still be used.
+func (h *Handler) Close() { h.repeats.flush() }
+
+// identity returns what two lines about the same fault have in common: all but the
+// time, and what differs each time.
+func (h *Handler) identity(r *slog.Record) uint64 {
+	var b strings.Builder
+	b.WriteString(r.Level.String() + "\x00" + r.Message + "\x00" + h.bound)
+	r.Attrs(func(a slog.Attr) bool {
+		writeIdentity(&b, a)
+		return true
+	})
+	return maphash.String(h.repeats.seed, b.String())
+}
+
+// writeIdentity writes an attribute. The text of an error may hold a port or a counter:
+// its numbers do not make it another error.
+func writeIdentity(b *strings.Builder, a slog.Attr) {
+	switch a.Key {
+	case "request_id", "count", "refused", "again_in", "stack", "waited":
+		return
+	}
+	text := a.Value.Resolve().String()
+	if a.Key == "error" {
+		text = withoutNumbers(text)
+	}
+	b.WriteString(a.Key + "\x00" + strconv.Quote(text))
+}
+
+// withoutNumbers replaces each number by #.
+func withoutNumbers(s string) string {
+	var b strings.Builder
+	digits := false
+	for _, r := range s {
+		if r >= '0' && r <= '9' {
+			if !digits {
+				b.WriteByte('#')
+			}
+			digits = true
+			continue
+		}
+		digits = false
+		b.WriteRune(r)
+	}
+	return b.String()
+}

@@ -1,0 +1,114 @@
+package logs
+
+import (
+	"context"
+	"hash/maphash"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// Window is how long a fault that was written is not written again.
+const Window = 10 * time.Second
+
+// maxFaults bounds the faults that are remembered; beyond, lines are written.
+const maxFaults = 10_000
+
+// repeats remembers the faults of the last Window. When the window of a fault that was
+// repeated ends, its last line is written, and another window begins.
+type repeats struct {
+	seed maphash.Seed
+
+	mu     sync.Mutex
+	faults map[uint64]*fault
+	due    []*fault // in the order in which their windows end
+	timer  *time.Timer
+}
+
+// fault is what was written within the last Window.
+type fault struct {
+	identity   uint64
+	until      time.Time
+	suppressed int
+	to         slog.Handler
+	last       slog.Record
+}
+
+func newRepeats() *repeats {
+	return &repeats{seed: maphash.MakeSeed(), faults: make(map[uint64]*fault)}
+}
+
+// suppress reports whether a line must not be written now, and remembers it.
+func (r *repeats) suppress(identity uint64, to slog.Handler, record slog.Record) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if f := r.faults[identity]; f != nil {
+		f.suppressed++
+		f.to, f.last = to, record.Clone()
+		return true
+	}
+	if len(r.faults) < maxFaults {
+		r.open(&fault{identity: identity})
+	}
+	return false
+}
+
+// open begins the window of a fault.
+func (r *repeats) open(f *fault) {
+	f.until, f.suppressed = time.Now().Add(Window), 0
+	r.faults[f.identity] = f
+	r.due = append(r.due, f)
+	if r.timer == nil {
+		r.timer = time.AfterFunc(Window, r.expire)
+	}
+}
+
+// expire ends the windows that are over, and waits for the next.
+func (r *repeats) expire() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := time.Now()
+	n := 0
+	for n < len(r.due) && !r.due[n].until.After(now) {
+		n++
+	}
+	over := r.due[:n]
+	r.due = append([]*fault(nil), r.due[n:]...)
+	for _, f := range over {
+		delete(r.faults, f.identity)
+		if f.suppressed > 0 {
+			f.write()
+			r.open(f)
+		}
+	}
+	r.timer = nil
+	if len(r.due) > 0 {
+		r.timer = time.AfterFunc(time.Until(r.due[0].until), r.expire)
+	}
+}
+
+// flush writes what is suppressed, and forgets all faults.
+func (r *repeats) flush() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.timer != nil {
+		r.timer.Stop()
+	}
+	for _, f := range r.due {
+		if f.suppressed > 0 {
+			f.write()
+		}
+	}
+	r.timer, r.due = nil, nil
+	clear(r.faults)
+}
+
+// write writes the last line of a fault with the number of those before it that were
+// never written.
+func (f *fault) write() {
+	line := f.last
+	if f.suppressed > 1 {
+		line.AddAttrs(slog.Int("suppressed", f.suppressed-1))
+	}
+	_ = f.to.Handle(context.Background(), line)
+}

@@ -1,0 +1,111 @@
+package httpd
+
+import (
+	"context"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/valyala/fasthttp"
+)
+
+// requestContext is the context of a request; it holds the request's id.
+type requestContext struct {
+	context.Context
+	id string
+}
+
+// requestIDKey is the key of a request's id in its context.
+type requestIDKey struct{}
+
+// Value implements context.Context.
+func (r *requestContext) Value(key any) any {
+	if key == (requestIDKey{}) {
+		return r.id
+	}
+	return r.Context.Value(key)
+}
+
+// RequestID returns the id of the request that a context belongs to; "" if it belongs
+// to none.
+func RequestID(ctx context.Context) string {
+	id, _ := ctx.Value(requestIDKey{}).(string)
+	return id
+}
+
+// requestID returns the id that the client, or a proxy before it, gave the request, or
+// else a new one.
+func (o *Options) requestID(c *fiber.Ctx) string {
+	if id := c.Get(fiber.HeaderXRequestID); wellFormedID(id) {
+		return strings.Clone(id) // the request's buffer is reused
+	}
+	return o.nextID()
+}
+
+// nextID returns a new request id.
+func (o *Options) nextID() string { return o.Seed + strconv.FormatUint(o.count.Add(1), 36) }
+
+// maxRequestID is the length of the longest id that is taken from a request.
+const maxRequestID = 128
+
+// wellFormedID reports whether an id may be copied to answers and logs.
+func wellFormedID(id string) bool {
+	if id == "" || len(id) > maxRequestID {
+		return false
+	}
+	for i := range len(id) {
+		if b := id[i]; !(b|0x20 >= 'a' && b|0x20 <= 'z' || b >= '0' && b <= '9' || strings.IndexByte("-._~:/+=@", b) >= 0) {
+			return false
+		}
+	}
+	return true
+}
+
+// accessLog writes a line for every request that handler answers, if that is enabled.
+func (o *Options) accessLog(handler fasthttp.RequestHandler) fasthttp.RequestHandler {
+	if !o.AccessLog {
+		return handler
+	}
+	return func(c *fasthttp.RequestCtx) {
+		handler(c)
+		state, ok := c.UserValue(stateKey{}).(*requestState)
+		if !ok {
+			return
+		}
+		client, _ := netip.AddrFromSlice(c.RemoteIP())
+		client = behindProxies(client.Unmap(), state.proxies, c.Request.Header.PeekAll(fiber.HeaderXForwardedFor))
+		o.Logger.InfoContext(&state.ctx, "request",
+			"client", client.String(), "method", string(c.Method()), "path", loggedPath(c, state.route), "route", state.route,
+			"status", c.Response.StatusCode(), "bytes", bytesOf(&c.Response), "ms", float64(time.Since(state.began).Microseconds())/1000,
+			"account", state.account)
+	}
+}
+
+// maxLoggedPath bounds a path in the log, in bytes.
+const maxLoggedPath = 256
+
+// loggedPath returns the path of a request without its query, which may hold
+// credentials. A token in the path is left out too.
+func loggedPath(c *fasthttp.RequestCtx, route string) string {
+	if strings.Contains(route, ":token") {
+		return route
+	}
+	path := string(c.Path())
+	if len(path) > maxLoggedPath {
+		path = path[:maxLoggedPath] + "…"
+	}
+	return strings.ToValidUTF8(path, "\uFFFD")
+}
+
+// bytesOf is the length of a response's body; -1 if it is not known before it is sent.
+func bytesOf(r *fasthttp.Response) int {
+	switch {
+	case r.SkipBody || r.StatusCode() == fiber.StatusNoContent || r.StatusCode() == fiber.StatusNotModified:
+		return 0
+	case r.IsBodyStream():
+		return r.Header.ContentLength()
+	}
+	return len(r.Body())
+}

@@ -1,0 +1,131 @@
+package httpd
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestARequestKeepsTheIDItCameWith(t *testing.T) {
+	app := New(Options{Logger: quiet(), Seed: "s-"})
+	app.Get("/", func(c *fiber.Ctx) error { return c.SendString(RequestID(c.UserContext())) })
+	long := strings.Repeat("a", maxRequestID)
+	for name, tc := range map[string]struct {
+		given string
+		taken bool
+	}{
+		"a UUID":                   {"4b1c9c2e-7a55-4e0f-9d3c-0d6f3b1a2c3d", true},
+		"a trace of a proxy":       {"Root=1-67891233-abcdef012345678912345678", true},
+		"the longest":              {long, true},
+		"none":                     {"", false},
+		"too long":                 {long + "a", false},
+		"with a blank":             {"a b", false},
+		"with a quote":             {`a"b`, false},
+		"with a control character": {"a\tb", false},
+		"not ASCII":                {"é", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := request("GET", "/", "")
+			if tc.given != "" {
+				r.Header.Set("X-Request-Id", tc.given)
+			}
+			_, body, header := ask(t, app, r)
+			id := header.Get("X-Request-Id")
+			if body != id || (id == tc.given) != tc.taken || !tc.taken && !strings.HasPrefix(id, "s-") {
+				t.Errorf("answer %q, context %q", id, body)
+			}
+		})
+	}
+}
+
+// jsonLog is a log whose lines can be read while it is written.
+type jsonLog struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *jsonLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+// requests returns the lines about requests, without what differs each time.
+func (l *jsonLog) requests(t *testing.T) (out []map[string]any) {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for line := range strings.Lines(l.text.String()) {
+		var m map[string]any
+		if err := json.Unmarshal([]byte(line), &m); err != nil {
+			t.Fatal(err)
+		}
+		if m["msg"] != "request" {
+			continue
+		}
+		for _, name := range []string{"time", "level", "msg", "ms"} {
+			delete(m, name)
+		}
+		out = append(out, m)
+	}
+	l.text.Reset()
+	return out
+}
+
+func TestTheAccessLogHasALineForEveryRequest(t *testing.T) {
+	var log jsonLog
+	app := New(Options{Logger: slog.New(slog.NewJSONHandler(&log, nil)), AccessLog: true, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/32")}})
+	app.Get("/devices/:id", func(c *fiber.Ctx) error { return c.SendString("hello") })
+	app.Get("/t/:token", func(c *fiber.Ctx) error { return c.SendStatus(http.StatusNoContent) })
+	app.Post("/broken", func(*fiber.Ctx) error { return errors.New("secret detail") })
+	app.Get("/panic", func(*fiber.Ctx) error { panic("secret panic") })
+	app.Use(NotFound)
+	line := func(path, route string, status, bytes float64) map[string]any {
+		return map[string]any{"client": "0.0.0.0", "method": "GET", "path": path, "route": route, "status": status, "bytes": bytes, "account": 0.0}
+	}
+	for _, tc := range []struct {
+		name string
+		r    *http.Request
+		want map[string]any
+	}{
+		{"a path of a route, no query", request("GET", "/devices/7?token=secret", ""), line("/devices/7", "/devices/:id", 200, 5)},
+		{"a token in the path stays out", request("GET", "/t/secret", ""), line("/t/:token", "/t/:token", 204, 0)},
+		{"no route", request("GET", "/nowhere", ""), line("/nowhere", "/", 404, 24)},
+		{"a panic", request("GET", "/panic", ""), line("/panic", "/panic", 500, 40)},
+		{"behind a proxy", request("GET", "/devices/7", "", "X-Forwarded-For", "10.9.9.9, 198.51.100.7"), func() map[string]any {
+			want := line("/devices/7", "/devices/:id", 200, 5)
+			want["client"] = "198.51.100.7"
+			return want
+		}()},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			ask(t, app, tc.r)
+			got := log.requests(t)
+			if tc.want["status"] == 500.0 && len(got) == 1 {
+				delete(got[0], "bytes")
+				delete(tc.want, "bytes")
+			}
+			if d := cmp.Diff([]map[string]any{tc.want}, got); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+	t.Run("a head that cannot be read", func(t *testing.T) {
+		conn := dial(t, serve(t, app))
+		write(t, conn, "GET / HTTP/1.1\nHost: x\n\n")
+		all(t, conn)
+		got := log.requests(t)
+		if len(got) != 1 || got[0]["status"] != 400.0 || got[0]["client"] != "127.0.0.1" || got[0]["request_id"] == "" {
+			t.Errorf("got %v", got)
+		}
+	})
+}
