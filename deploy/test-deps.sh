@@ -78,6 +78,17 @@ from_source_nfpm() {
   make -s ".tools/bin/nfpm-$nfpm_version" || echo "test-deps: go install of nfpm did not work"
 }
 
+# What reads the Helm chart in the tests, which skip that without it: nothing fails.
+from_source_optional() {
+  local module program
+  for module in helm.sh/helm/v3/cmd/helm@v3.22.0 github.com/yannh/kubeconform/cmd/kubeconform@v0.8.0; do
+    program=${module%@*} program=${program##*/}
+    [ -e ".tools/bin/$program" ] && continue
+    echo "test-deps: building $module into .tools/bin"
+    GOBIN="$PWD/.tools/bin" CGO_ENABLED=0 go install "$module" || echo "test-deps: go install of $program did not work; its tests will be skipped"
+  done
+}
+
 missing_modules() {
   local module
   for module in "${modules[@]}"; do
@@ -98,6 +109,7 @@ if [ "${PENSTOCK_TEST_SKIP_REAL:-}" != 1 ]; then
   from_debian
   from_source
   from_source_nfpm
+  from_source_optional
   from_npm
 fi
 mapfile -t left < <(missing_packages; missing_modules)
