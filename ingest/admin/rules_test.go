@@ -16,8 +16,8 @@ func TestRulesAndAlarmsOfAnAccount(t *testing.T) {
 		{"id":"wet","name":"Wet","enabled":false,"on":"silent","silent_for":"2h","actions":[{"action":"email","parameters":["ops@example.com"]}]}]},{"name":"globex"}]}`, "")
 	alarm := rule.Alarm{ID: "a1", RuleID: "warm", DeviceID: "d1", State: rule.Raised, RaisedAt: o.now.Add(-time.Hour), Readings: map[string]rule.Value{"t": {Value: 31, Units: "°C"}}}
 	pair := rule.Pair{RuleID: "warm", DeviceID: "d1"}
-	_, err := o.db.Rules.Decide(t.Context(), 1, []rule.Pair{pair}, o.now, func([]rule.Standing) (rule.Decision, error) {
-		return rule.Decision{Standings: []rule.Standing{{Pair: pair, AlarmID: "a1", RaisedAt: alarm.RaisedAt}}, Raised: []rule.Alarm{alarm}}, nil
+	_, err := o.db.Rules.Decide(t.Context(), 1, []rule.Pair{pair}, o.now, func([]rule.PairState) (rule.Decision, error) {
+		return rule.Decision{States: []rule.PairState{{Pair: pair, AlarmID: "a1", RaisedAt: alarm.RaisedAt}}, Raised: []rule.Alarm{alarm}}, nil
 	})
 	must(t, err)
 	shown := func(id, fields string) string {

@@ -10,7 +10,7 @@ import (
 )
 
 // collect adds frames to the batches of rules and sends the batches that are full.
-func (s *Service) collect(ctx context.Context, acct account.ID, is *ruleSet, items []Item) error {
+func (s *Service) collect(ctx context.Context, acct account.ID, set *ruleSet, items []Item) error {
 	if len(items) == 0 {
 		return nil
 	}
@@ -19,7 +19,7 @@ func (s *Service) collect(ctx context.Context, acct account.ID, is *ruleSet, ite
 		return fmt.Errorf("collect: %w", err)
 	}
 	for _, ref := range full {
-		if err := s.sendBatch(ctx, ref, is.programs[ref.RuleID]); err != nil {
+		if err := s.sendBatch(ctx, ref, set.programs[ref.RuleID]); err != nil {
 			return err
 		}
 	}
@@ -33,9 +33,9 @@ func (s *Service) sendBatch(ctx context.Context, ref BatchRef, p *Program) error
 		return nil // it is disabled or deleted: another look is taken when it is due
 	}
 	for {
-		d := &docket{}
+		d := &pendingDecision{}
 		created, more, err := s.deps.Store.TakeBatch(ctx, ref, p.Rule.Batch, s.o.Now(), s.until(), func(all []Occurrence) ([]outbox.Delivery, error) {
-			d = &docket{fired: make([]firing, len(all))}
+			d = &pendingDecision{fired: make([]firing, len(all))}
 			for i := range all {
 				all[i].Rule = &p.Rule
 				d.fired[i] = firing{p, all[i]}

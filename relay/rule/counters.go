@@ -21,7 +21,7 @@ type counters struct {
 }
 
 // add counts what was decided and saved.
-func (c *counters) add(d *docket) {
+func (c *counters) add(d *pendingDecision) {
 	raised, ended, repeated := int64(len(d.decision.Raised)), int64(len(d.decision.Cleared)), int64(d.repeated)
 	c.raised.Add(raised)
 	c.cleared.Add(ended)

@@ -25,18 +25,18 @@ type Explanation struct {
 // Explain returns which rules look at a stored frame, as they are now, and what
 // became of it. NoRules frames and others that no rule looked at have no State.
 func (s *Service) Explain(ctx context.Context, acct account.ID, f iot.Stored) ([]Explanation, error) {
-	is, err := s.current(ctx, acct)
+	set, err := s.current(ctx, acct)
 	if err != nil {
 		return nil, err
 	}
-	programs := is.match(f.Device)
-	g := newSight(&f, s.zone())
+	programs := set.match(f.Device)
+	g := newRuleFrame(&f, s.zone())
 	if slices.ContainsFunc(programs, func(p *Program) bool { return p.previous }) {
 		before, err := s.before(ctx, acct, f.Device.ID, g.at)
 		if err != nil {
 			return nil, err
 		}
-		follow([]*sight{g}, before, s.zone())
+		follow([]*ruleFrame{g}, before, s.zone())
 	}
 	alarms, err := s.deps.Store.OfRecord(ctx, acct, f.Device.ID, f.Record)
 	if err != nil {
@@ -46,7 +46,7 @@ func (s *Service) Explain(ctx context.Context, acct account.ID, f iot.Stored) ([
 	for _, p := range programs {
 		if p.looksAt(g.trigger, g.sent) {
 			e := p.explain(acct, g)
-			e.settle(alarms, f.Record)
+			e.addOutcome(alarms, f.Record)
 			out = append(out, e)
 		}
 	}
@@ -54,7 +54,7 @@ func (s *Service) Explain(ctx context.Context, acct account.ID, f iot.Stored) ([
 }
 
 // explain says what a rule says of a frame without regard to earlier ones.
-func (p *Program) explain(acct account.ID, g *sight) Explanation {
+func (p *Program) explain(acct account.ID, g *ruleFrame) Explanation {
 	e := Explanation{RuleID: p.Rule.ID, Name: p.Rule.Name}
 	switch {
 	case p.forwards():
@@ -62,15 +62,15 @@ func (p *Program) explain(acct account.ID, g *sight) Explanation {
 	case p.Rule.On == OnSilent:
 		e.Why = "a frame ends the silence of its device"
 	default:
-		st := Standing{Pair: Pair{p.Rule.ID, g.device.ID}}
+		st := PairState{Pair: Pair{p.Rule.ID, g.device.ID}}
 		v := p.step(acct, &st, g)
 		e.Matched, e.Why = v.matched, v.Why
 	}
 	return e
 }
 
-// settle adds what became of the frame.
-func (e *Explanation) settle(alarms []Alarm, record string) {
+// addOutcome adds the alarms and deliveries that the frame led to.
+func (e *Explanation) addOutcome(alarms []Alarm, record string) {
 	for _, a := range alarms {
 		if a.RuleID != e.RuleID {
 			continue

@@ -2,213 +2,300 @@ package rule
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/base32"
+	"context"
 	"fmt"
-	"strings"
+	"slices"
 	"time"
 
+	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/iot"
 )
 
-// grace is how much later than frames the clock decides that a condition has held for
-// some time: a frame that breaks it may be under way.
-const grace = 2 * time.Second
-
-// verdict is what a rule says of one frame, or of a time that passed.
-type verdict struct {
-	State  State // what happens; empty: nothing
-	Repeat bool  // the actions of a raised alarm run again
-	Why    string
-	// matched says that the condition holds, whether anything happens or not.
-	matched bool
-	// changed says that the standing is another one now.
-	changed bool
-	// ended is the alarm that was cleared.
-	ended Standing
-	err   error // a fault of an expression
+// Judge decides what follows from frames that were stored; see iot.Judge. What it
+// decides is on disk when it returns.
+func (s *Service) Judge(ctx context.Context, acct account.ID, v iot.Version, frames []iot.Stored) error {
+	set, err := s.set(ctx, acct, v)
+	if err != nil || len(set.programs) == 0 {
+		return err
+	}
+	h := s.newEvaluation(acct, set, frames)
+	if len(h.devices) == 0 {
+		return nil
+	}
+	if err := h.loadPrevious(ctx); err != nil {
+		return err
+	}
+	if err := h.loadStates(ctx); err != nil {
+		return err
+	}
+	return h.decide(ctx)
 }
 
-// step judges one frame by a rule with a condition, and changes what stands between
-// the rule and the device accordingly. It is the only place where that is decided:
-// for live frames, replays and trials.
-func (p *Program) step(acct account.ID, st *Standing, g *sight) verdict {
-	switch {
-	case !st.precedes(g):
-		return verdict{Why: "a frame that is not earlier was judged before"}
-	case p.Rule.On == OnSilent:
-		return p.heardAgain(st, g)
-	case st.AlarmID != "":
-		return p.stepRaised(st, g)
-	}
-	held, why, err := p.askWhen(&g.subject)
-	v := verdict{Why: why, err: err, matched: held == yes}
-	switch {
-	case held == unknown || held == no && st.Since.IsZero():
-		return v
-	case held == no:
-		st.mark(g)
-		st.Since, st.Began, st.Due = time.Time{}, nil, time.Time{}
-		v.changed, v.Why = true, why+" any longer"
-		return v
-	case p.Rule.For > 0 && st.Since.IsZero():
-		st.mark(g)
-		began := g.occurrence(p, Raised)
-		began.Rule = nil // it is kept with the standing
-		st.Since, st.Began, st.Due = g.heard, &began, g.heard.Add(p.Rule.For+grace)
-		v.changed, v.Why = true, fmt.Sprintf("when holds from now on, and must for %s", p.Rule.For)
-		return v
-	case g.heard.Sub(st.Since) < p.Rule.For && p.Rule.For > 0:
-		v.Why = fmt.Sprintf("when holds since %s, and must for %s", st.Since.UTC().Format(time.RFC3339), p.Rule.For)
-		return v
-	}
-	st.mark(g)
-	st.raise(acct, g.at, g.heard, g.record)
-	v.State, v.changed = Raised, true
-	return v
+// evaluation is the evaluation of a batch of frames by the rules that look at them.
+type evaluation struct {
+	s       *Service
+	acct    account.ID
+	set     *ruleSet
+	devices []*seenDevice
+	states  map[Pair]PairState
 }
 
-// stepRaised judges a frame of a device whose alarm is raised.
-func (p *Program) stepRaised(st *Standing, g *sight) verdict {
-	held, why, err := p.askWhen(&g.subject)
-	v := verdict{Why: why, err: err, matched: held == yes}
-	cleared := held == no
-	if p.clear != nil {
-		held, clearWhy, clearErr := p.askClear(&g.subject)
-		cleared, v.err, v.Why = held == yes, clearErr, clearWhy
-	}
-	switch {
-	case cleared:
-		v.State, v.changed, v.ended = Cleared, true, *st
-		st.mark(g)
-		st.clear()
-	case v.matched && p.repeats(st, g.heard):
-		v.State, v.Repeat, v.changed = Raised, true, true
-		st.mark(g)
-		st.RanAt, st.Repeats = g.heard, st.Repeats+1
-		v.Why += "; the actions run again"
-	default:
-		v.Why += "; the alarm is raised already"
-	}
-	return v
+// seenDevice is the frames of one device, in the order in which it was heard.
+type seenDevice struct {
+	device   *iot.Device
+	programs []*Program
+	frames   []*ruleFrame
 }
 
-// heardAgain clears the alarm of a device that was silent.
-func (p *Program) heardAgain(st *Standing, g *sight) verdict {
-	if st.AlarmID == "" {
-		return verdict{Why: "the device is not silent"}
-	}
-	v := verdict{State: Cleared, changed: true, Why: "the device was heard again", ended: *st}
-	st.mark(g)
-	st.clear()
-	return v
-}
-
-func (p *Program) repeats(st *Standing, at time.Time) bool {
-	r := p.Rule.Repeat
-	return r.Always || r.Every > 0 && at.Sub(st.RanAt) >= r.Every
-}
-
-// pass judges that time has passed without a frame: a condition that has held for
-// long enough, or an alarm of silence whose actions run again.
-func (p *Program) pass(acct account.ID, st *Standing, now time.Time) verdict {
-	switch {
-	case !st.Since.IsZero() && st.AlarmID == "":
-		if now.Sub(st.Since) < p.Rule.For {
-			st.Due = st.Since.Add(p.Rule.For + grace)
-			return verdict{changed: true}
+func (s *Service) newEvaluation(acct account.ID, set *ruleSet, frames []iot.Stored) *evaluation {
+	h := &evaluation{s: s, acct: acct, set: set}
+	byID := make(map[string]*seenDevice, len(frames))
+	zone := s.zone()
+	for i := range frames {
+		f := &frames[i]
+		programs := set.of(f.Device)
+		if !looks(programs, f.Frame) {
+			continue
 		}
-		at := st.Since.Add(p.Rule.For)
-		st.raise(acct, at, at, st.Record)
-		return verdict{State: Raised, changed: true, matched: true, Why: fmt.Sprintf("when has held for %s", p.Rule.For)}
-	case p.Rule.On == OnSilent && st.AlarmID != "" && p.Rule.Repeat.Every > 0:
-		if next := st.RanAt.Add(p.Rule.Repeat.Every); now.Before(next) {
-			st.Due = next
-			return verdict{changed: true}
+		d := byID[f.Device.ID]
+		if d == nil {
+			d = &seenDevice{device: f.Device, programs: programs}
+			byID[f.Device.ID] = d
+			h.devices = append(h.devices, d)
 		}
-		st.RanAt, st.Repeats, st.Due = now, st.Repeats+1, now.Add(p.Rule.Repeat.Every)
-		return verdict{State: Raised, Repeat: true, changed: true, matched: true, Why: "the device is still silent; the actions run again"}
+		d.frames = append(d.frames, newRuleFrame(f, zone))
 	}
-	st.Due = time.Time{}
-	return verdict{changed: true}
+	for _, d := range h.devices {
+		slices.SortStableFunc(d.frames, func(a, b *ruleFrame) int { return cmp.Or(a.heard.Compare(b.heard), a.at.Compare(b.at)) })
+	}
+	s.counted.frames.Add(int64(len(frames)))
+	return h
 }
 
-// silence judges a device that was heard last at a time, zero for never; from is when
-// its silence began to count.
-func (p *Program) silence(acct account.ID, st *Standing, heard, from, now time.Time) verdict {
-	if st.AlarmID != "" {
-		if !heard.After(st.At) {
-			return verdict{matched: true, Why: "the alarm is raised already"}
+// looks reports whether one of the rules looks at a frame.
+func looks(programs []*Program, f *decoders.Frame) bool {
+	on, sent := triggerOf(f), iot.FromDevice(f.Kind)
+	return slices.ContainsFunc(programs, func(p *Program) bool { return p.looksAt(on, sent) })
+}
+
+// looksAt reports whether the rule looks at frames of a trigger; all that the device
+// has sent end its silence.
+func (p *Program) looksAt(on Trigger, sent bool) bool {
+	return p.Rule.On == on || p.Rule.On == OnSilent && sent
+}
+
+// loadPrevious sets the readings before each frame, for devices with rules that look
+// at them.
+func (h *evaluation) loadPrevious(ctx context.Context) error {
+	for _, d := range h.devices {
+		if !slices.ContainsFunc(d.programs, func(p *Program) bool { return p.previous }) {
+			continue
 		}
-		v := verdict{State: Cleared, changed: true, Why: "the device was heard again", ended: *st}
-		st.At, st.FrameAt, st.Record = heard, heard, ""
-		st.clear()
-		return v
+		before, err := h.s.before(ctx, h.acct, d.device.ID, d.frames[0].at)
+		if err != nil {
+			return err
+		}
+		follow(d.frames, before, h.s.zone())
 	}
-	from = st.silentFrom(from)
-	until := from.Add(p.Rule.SilentFor)
-	if now.Before(until) {
-		return verdict{Why: "the device was heard less than " + p.Rule.SilentFor.String() + " ago"}
+	return nil
+}
+
+// maxPrevious is how many readings before a frame are looked at.
+const maxPrevious = 200
+
+// before returns the newest reading of each key before a time.
+func (s *Service) before(ctx context.Context, acct account.ID, deviceID string, at time.Time) ([]iot.Point, error) {
+	points, err := s.deps.Fleet.Points(ctx, acct, deviceID, time.Time{}, at.Add(-1), maxPrevious)
+	if err != nil {
+		return nil, fmt.Errorf("readings before a frame of device %s: %w", deviceID, err)
 	}
-	st.At, st.FrameAt, st.Record = from, from, ""
-	st.raise(acct, until, now, "")
-	if p.Rule.Repeat.Every > 0 {
-		st.Due = now.Add(p.Rule.Repeat.Every)
-	}
-	return verdict{State: Raised, changed: true, matched: true, Why: "the device was not heard for " + p.Rule.SilentFor.String()}
+	return latestOf(points), nil
 }
 
-// silentFrom returns when the silence of a device began that was heard last at a time:
-// caches keep that less exactly than the standing, or have lost it.
-func (st *Standing) silentFrom(heard time.Time) time.Time {
-	if heard.Before(st.At) {
-		return st.At
-	}
-	return heard
-}
-
-// precedes reports whether a frame is later than the one that changed the standing. Of
-// frames of the same times, which networks with whole seconds tell, the records decide.
-func (st *Standing) precedes(g *sight) bool {
-	c := cmp.Or(st.At.Compare(g.heard), st.FrameAt.Compare(g.at))
-	if c == 0 && st.Record != "" {
-		c = cmp.Or(cmp.Compare(len(st.Record), len(g.record)), cmp.Compare(st.Record, g.record))
-	}
-	return c < 0
-}
-
-// mark notes that a frame changes the standing.
-func (st *Standing) mark(g *sight) { st.At, st.FrameAt, st.Record = g.heard, g.at, g.record }
-
-// raise gives the standing an alarm. Its id derives from what raised it, so that the
-// same again is the same alarm.
-func (st *Standing) raise(acct account.ID, at, now time.Time, record string) {
-	st.AlarmID = alarmID(acct, st.Pair, at, record)
-	st.RaisedAt, st.RanAt, st.Repeats = at, now, 0
-	st.Since, st.Due = time.Time{}, time.Time{}
-}
-
-func (st *Standing) clear() {
-	*st = Standing{Pair: st.Pair, At: st.At, FrameAt: st.FrameAt, Record: st.Record}
-}
-
-func alarmID(acct account.ID, p Pair, at time.Time, record string) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%d %q %q %q %d", acct, p.RuleID, p.DeviceID, record, at.UnixNano()))
-	return strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:15]))
-}
-
-// alarm is the record of an alarm that an occurrence raised.
-func (o *Occurrence) alarm(st *Standing) Alarm {
-	return Alarm{
-		ID: st.AlarmID, RuleID: st.RuleID, DeviceID: st.DeviceID, State: Raised, RaisedAt: st.RaisedAt,
-		Readings: o.Readings, RaisedBy: o.Record,
+// follow gives each frame the readings of those before it.
+func follow(frames []*ruleFrame, before []iot.Point, zone *time.Location) {
+	for _, g := range frames {
+		g.before = before
+		g.prepare(zone)
+		before = latestOf(slices.Concat(before, g.points))
 	}
 }
 
-// cleared is the alarm that ended at a time, by a frame or by none.
-func cleared(ended *Standing, at time.Time, record string) Alarm {
-	if at.Before(ended.RaisedAt) {
-		at = ended.RaisedAt
+// latestOf leaves the newest reading of each key.
+func latestOf(points []iot.Point) []iot.Point {
+	out := make([]iot.Point, 0, len(points))
+	for _, p := range newest(points) {
+		out = append(out, *p)
 	}
-	return Alarm{ID: ended.AlarmID, RuleID: ended.RuleID, DeviceID: ended.DeviceID, State: Cleared, ClearedAt: at, ClearedBy: record}
+	return out
+}
+
+// loadStates reads the states of the rules for the devices in one round trip. Most
+// pairs have none.
+func (h *evaluation) loadStates(ctx context.Context) error {
+	var ids []string
+	for _, d := range h.devices {
+		if slices.ContainsFunc(d.programs, func(p *Program) bool { return !p.forwards() }) {
+			ids = append(ids, d.device.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	all, err := h.s.deps.Store.PairStates(ctx, h.acct, ids)
+	if err != nil {
+		return err
+	}
+	h.states = make(map[Pair]PairState, len(all))
+	for _, st := range all {
+		h.states[st.Pair] = st
+	}
+	return nil
+}
+
+// ruleDevice is a rule and a device whose frames it evaluates.
+type ruleDevice struct {
+	program *Program
+	device  *seenDevice
+}
+
+// maxDecided is how many deliveries one transaction makes at most, as far as rules
+// say that beforehand.
+const maxDecided = 500
+
+// decidedTogether is how many of the rules fire in one transaction.
+func (h *evaluation) decidedTogether() int {
+	most := 1
+	for _, p := range h.set.programs {
+		most = max(most, p.Rule.fanOut())
+	}
+	return max(1, maxDecided/most)
+}
+
+// decide judges all frames, and saves what changes.
+func (h *evaluation) decide(ctx context.Context) error {
+	var changes, forwards []ruleDevice
+	for _, d := range h.devices {
+		for _, p := range d.programs {
+			if p.forwards() {
+				forwards = append(forwards, ruleDevice{p, d})
+			} else if h.changes(p, d) {
+				changes = append(changes, ruleDevice{p, d})
+			}
+		}
+	}
+	if len(changes)+len(forwards) == 0 {
+		return nil
+	}
+	for chunk := range slices.Chunk(changes, h.decidedTogether()) {
+		if err := h.change(ctx, chunk); err != nil {
+			return err
+		}
+	}
+	return h.forward(ctx, forwards)
+}
+
+// changes reports whether frames change the state of a rule for their device, as it was
+// read without a lock.
+func (h *evaluation) changes(p *Program, d *seenDevice) bool {
+	pair := Pair{p.Rule.ID, d.device.ID}
+	st, known := h.states[pair]
+	if !known {
+		st.Pair = pair
+	}
+	if p.Rule.On == OnSilent && st.AlarmID == "" {
+		return false
+	}
+	changed := false
+	for _, g := range d.frames {
+		if !p.looksAt(g.trigger, g.sent) {
+			continue
+		}
+		v := p.step(h.acct, &st, g)
+		if v.err != nil {
+			h.s.failed.add(h.acct, p.Rule.ID, v.err, h.s.o.Now())
+		}
+		changed = changed || v.changed
+	}
+	return changed
+}
+
+// setTypes gives the frames of devices the units of their readings.
+func (h *evaluation) setTypes(ctx context.Context) error {
+	types, err := h.s.sensorTypes(ctx, h.set)
+	if err != nil {
+		return err
+	}
+	for _, d := range h.devices {
+		for _, g := range d.frames {
+			g.types = types
+		}
+	}
+	return nil
+}
+
+// change judges frames again on states that are locked, and saves what changes.
+func (h *evaluation) change(ctx context.Context, all []ruleDevice) error {
+	if err := h.setTypes(ctx); err != nil {
+		return err
+	}
+	of := make(map[Pair]ruleDevice, len(all))
+	pairs := make([]Pair, len(all))
+	for i, c := range all {
+		pairs[i] = Pair{c.program.Rule.ID, c.device.device.ID}
+		of[pairs[i]] = c
+	}
+	return h.s.decideLocked(ctx, h.acct, pairs, nil, func(d *pendingDecision, st *PairState) {
+		c := of[st.Pair]
+		for _, g := range c.device.frames {
+			if c.program.looksAt(g.trigger, g.sent) {
+				d.record(c.program, st, c.program.step(h.acct, st, g), func() Occurrence { return g.occurrence(c.program, "") })
+			}
+		}
+	})
+}
+
+// firing is an occurrence and the rule that caused it.
+type firing struct {
+	program *Program
+	Occurrence
+}
+
+// forwarded returns the frames of a device that a rule forwards.
+func forwarded(p *Program, d *seenDevice) (out []firing) {
+	for _, g := range d.frames {
+		if p.Rule.On == g.trigger {
+			out = append(out, firing{p, g.occurrence(p, Forwarded)})
+		}
+	}
+	return out
+}
+
+// forward creates the deliveries of frames, or collects them for batches.
+func (h *evaluation) forward(ctx context.Context, programs []ruleDevice) error {
+	if len(programs) == 0 {
+		return nil
+	}
+	if err := h.setTypes(ctx); err != nil {
+		return err
+	}
+	var now []firing
+	var later []Item
+	for _, c := range programs {
+		for _, f := range forwarded(c.program, c.device) {
+			if c.program.Rule.Batch == (Batch{}) {
+				now = append(now, f)
+			} else {
+				f.Rule = nil
+				later = append(later, Item{RuleID: c.program.Rule.ID, Occurrence: f.Occurrence, Batch: c.program.Rule.Batch, At: h.s.o.Now()})
+			}
+		}
+	}
+	for chunk := range slices.Chunk(now, h.decidedTogether()) {
+		if err := h.s.decideLocked(ctx, h.acct, nil, func(d *pendingDecision) { d.fired = chunk }, nil); err != nil {
+			return err
+		}
+	}
+	return h.s.collect(ctx, h.acct, h.set, later)
 }

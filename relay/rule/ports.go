@@ -9,7 +9,7 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// Store keeps rules, what stands between them and devices, and alarms. Everything
+// Store keeps rules, their states for devices, and alarms. Everything
 // is looked up through its account; another account's record is not found.
 type Store interface {
 	// Create saves a rule; relay.KindConflict if its id exists.
@@ -17,9 +17,9 @@ type Store interface {
 	// Change saves what change makes of a rule. After a concurrent update, change is
 	// called again. It returns relay.KindNotFound if there is no such rule, and the
 	// error of change. If forget says that the rule is another one now, its
-	// standings are dropped and its alarms cleared.
+	// states are dropped and its alarms cleared.
 	Change(ctx context.Context, acct account.ID, id string, change func(*Rule) error, forget func(was, is Rule) bool, now time.Time) (Rule, error)
-	// Delete deletes a rule with its standings, clears its alarms and drops what it
+	// Delete deletes a rule with its states, clears its alarms and drops what it
 	// has collected for a batch.
 	Delete(ctx context.Context, acct account.ID, id string, now time.Time) error
 	Rule(ctx context.Context, acct account.ID, id string) (Rule, error)
@@ -29,13 +29,13 @@ type Store interface {
 	// Fail adds failures of expressions to those of rules.
 	Fail(ctx context.Context, all []Failed) error
 
-	// Standings returns what stands between rules and devices of an account, without
-	// pairs that nothing was kept of.
-	Standings(ctx context.Context, acct account.ID, deviceIDs []string) ([]Standing, error)
-	// Decide locks what stands between pairs of a rule and a device, asks decide what
-	// becomes of it, and saves that in one transaction. It returns the deliveries that
+	// PairStates returns the states of an account's rules for devices; most pairs have
+	// none.
+	PairStates(ctx context.Context, acct account.ID, deviceIDs []string) ([]PairState, error)
+	// Decide locks the states of pairs of a rule and a device, asks decide for the new
+	// ones, and saves the decision in one transaction. It returns the deliveries that
 	// are new, leased until the given time. decide may be called more than once.
-	Decide(ctx context.Context, acct account.ID, pairs []Pair, until time.Time, decide func([]Standing) (Decision, error)) ([]outbox.Delivery, error)
+	Decide(ctx context.Context, acct account.ID, pairs []Pair, until time.Time, decide func([]PairState) (Decision, error)) ([]outbox.Delivery, error)
 
 	// Alarms lists alarms, newest first, and the cursor of the next page, empty at
 	// the end.
@@ -45,9 +45,9 @@ type Store interface {
 	// OfRecord returns the alarms that a frame raised or cleared.
 	OfRecord(ctx context.Context, acct account.ID, deviceID, record string) ([]Alarm, error)
 
-	// LeaseDue takes standings whose Due has come, the oldest first, and moves it to
+	// LeaseDue takes states whose Due has come, the oldest first, and moves it to
 	// the given time: until then no other gateway takes them.
-	LeaseDue(ctx context.Context, now, until time.Time, most int) ([]Owned[Standing], error)
+	LeaseDue(ctx context.Context, now, until time.Time, most int) ([]Owned[PairState], error)
 
 	// LeaseWatches does the same with devices that may be silent.
 	LeaseWatches(ctx context.Context, now, until time.Time, most int) ([]Watch, error)
@@ -99,8 +99,8 @@ type Owned[T any] struct {
 	Of      T
 }
 
-// Standing is what stands between a rule and a device.
-type Standing struct {
+// PairState is the state of a rule for a device.
+type PairState struct {
 	Pair
 	// AlarmID is the alarm that is raised, empty for none, since RaisedAt.
 	AlarmID  string
@@ -121,9 +121,9 @@ type Standing struct {
 	Due time.Time
 }
 
-// Decision is what becomes of standings.
+// Decision is what becomes of states.
 type Decision struct {
-	Standings  []Standing // those that change
+	States     []PairState // those that change
 	Raised     []Alarm
 	Cleared    []Alarm // by id; ClearedAt is set
 	Deliveries []outbox.Delivery

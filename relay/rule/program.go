@@ -171,12 +171,12 @@ func (p *Program) keys() []string {
 	return slices.Compact(out)
 }
 
-// startsAnew reports whether what stands between a rule and its devices is about
-// another rule now.
-func startsAnew(was, is Rule) bool {
-	return was.Enabled && !is.Enabled || was.On != is.On || was.When != is.When || was.Clear != is.Clear ||
-		was.For != is.For || was.SilentFor != is.SilentFor || !slices.Equal(was.Devices.IDs, is.Devices.IDs) ||
-		was.Devices.DecoderID != is.Devices.DecoderID || was.Devices.LocationID != is.Devices.LocationID || was.Devices.Name != is.Devices.Name
+// startsAnew reports whether a change of a rule makes its states for devices
+// meaningless, so that they are dropped.
+func startsAnew(before, after Rule) bool {
+	return before.Enabled && !after.Enabled || before.On != after.On || before.When != after.When || before.Clear != after.Clear ||
+		before.For != after.For || before.SilentFor != after.SilentFor || !slices.Equal(before.Devices.IDs, after.Devices.IDs) ||
+		before.Devices.DecoderID != after.Devices.DecoderID || before.Devices.LocationID != after.Devices.LocationID || before.Devices.Name != after.Devices.Name
 }
 
 // selection is a compiled Devices.

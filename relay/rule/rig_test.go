@@ -235,7 +235,7 @@ func (f *faulty) change(do func() error) error {
 	return nil
 }
 
-func (f *faulty) Decide(ctx context.Context, acct account.ID, pairs []rule.Pair, until time.Time, decide func([]rule.Standing) (rule.Decision, error)) (out []outbox.Delivery, err error) {
+func (f *faulty) Decide(ctx context.Context, acct account.ID, pairs []rule.Pair, until time.Time, decide func([]rule.PairState) (rule.Decision, error)) (out []outbox.Delivery, err error) {
 	err = f.change(func() (err error) {
 		out, err = f.Store.Decide(ctx, acct, pairs, until, decide)
 		return err

@@ -12,7 +12,7 @@ type Trigger string
 // The triggers.
 const (
 	OnReading Trigger = "reading" // the readings of an uplink
-	OnSilent  Trigger = "silent"  // no uplink for Rule.SilentFor
+	OnSilent  Trigger = "silent"  // the device has sent nothing for Rule.SilentFor
 	OnEvent   Trigger = "event"   // a join, a status or another event of a device
 )
 
@@ -111,7 +111,7 @@ type Alarm struct {
 	RuleID   string `json:"rule_id"`
 	DeviceID string `json:"device_id"`
 	State    State  `json:"state"`
-	// RaisedAt is the time of the uplink that raised it, ClearedAt that of the one
+	// RaisedAt is the time of the frame, or of the end of the wait, that raised it, ClearedAt that of the one
 	// that cleared it, zero while it is raised.
 	RaisedAt  time.Time `json:"raised_at"`
 	ClearedAt time.Time `json:"cleared_at,omitzero"`

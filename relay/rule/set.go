@@ -24,7 +24,7 @@ type ruleSet struct {
 	types    map[string]iot.SensorType
 }
 
-// look is the rules that look at a device, as long as it is what it was.
+// look is the rules that look at a device, until its decoder, location or name changes.
 type look struct {
 	decoder, location, name string
 	programs                []*Program
@@ -36,28 +36,28 @@ const maxLooks = 200_000
 // set returns the rules of an account as they are at a version or later.
 func (s *Service) set(ctx context.Context, acct account.ID, v iot.Version) (*ruleSet, error) {
 	s.mu.Lock()
-	was := s.sets[acct]
+	old := s.sets[acct]
 	s.mu.Unlock()
-	if was != nil && was.version >= v.Rules {
-		was.renew(v.Records)
-		return was, nil
+	if old != nil && old.version >= v.Rules {
+		old.renew(v.Records)
+		return old, nil
 	}
 	rules, err := s.deps.Store.Rules(ctx, acct)
 	if err != nil {
 		return nil, fmt.Errorf("rules: %w", err)
 	}
-	is := s.newSet(acct, was, rules, v)
+	set := s.newSet(acct, old, rules, v)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if now := s.sets[acct]; now == nil || now.version <= is.version {
-		s.sets[acct] = is
+	if now := s.sets[acct]; now == nil || now.version <= set.version {
+		s.sets[acct] = set
 	}
-	return is, nil
+	return set, nil
 }
 
-// newSet compiles rules; those that have not changed are taken from the set before.
-func (s *Service) newSet(acct account.ID, was *ruleSet, rules []Rule, v iot.Version) *ruleSet {
-	is := &ruleSet{
+// newSet compiles rules; unchanged ones are taken from the old set.
+func (s *Service) newSet(acct account.ID, old *ruleSet, rules []Rule, v iot.Version) *ruleSet {
+	set := &ruleSet{
 		version: v.Rules, records: v.Records, programs: make(map[string]*Program), named: make(map[string][]*Program),
 		looks: make(map[string]look),
 	}
@@ -66,7 +66,7 @@ func (s *Service) newSet(acct account.ID, was *ruleSet, rules []Rule, v iot.Vers
 		if !r.Enabled {
 			continue
 		}
-		p := was.unchanged(r)
+		p := old.unchanged(r)
 		if p == nil {
 			var err error
 			if p, err = Compile(r); err != nil { // it was checked by another version when it was saved
@@ -74,16 +74,16 @@ func (s *Service) newSet(acct account.ID, was *ruleSet, rules []Rule, v iot.Vers
 				continue
 			}
 		}
-		is.add(p)
+		set.add(p)
 	}
-	return is
+	return set
 }
 
-func (is *ruleSet) unchanged(r *Rule) *Program {
-	if is == nil {
+func (set *ruleSet) unchanged(r *Rule) *Program {
+	if set == nil {
 		return nil
 	}
-	p := is.programs[r.ID]
+	p := set.programs[r.ID]
 	if p == nil {
 		return nil
 	}
@@ -95,44 +95,44 @@ func (is *ruleSet) unchanged(r *Rule) *Program {
 	return p
 }
 
-func (is *ruleSet) add(p *Program) {
-	is.programs[p.Rule.ID] = p
+func (set *ruleSet) add(p *Program) {
+	set.programs[p.Rule.ID] = p
 	if len(p.Rule.Devices.IDs) == 0 {
-		is.others = append(is.others, p)
+		set.others = append(set.others, p)
 		return
 	}
 	for id := range p.selected.ids {
-		is.named[id] = append(is.named[id], p)
+		set.named[id] = append(set.named[id], p)
 	}
 }
 
 // renew forgets what another version of the records may have.
-func (is *ruleSet) renew(records int64) {
-	is.mu.Lock()
-	defer is.mu.Unlock()
-	if is.records < records {
-		is.records, is.types = records, nil
+func (set *ruleSet) renew(records int64) {
+	set.mu.Lock()
+	defer set.mu.Unlock()
+	if set.records < records {
+		set.records, set.types = records, nil
 	}
 }
 
 // of returns the rules that look at a device.
-func (is *ruleSet) of(d *iot.Device) []*Program {
-	is.mu.Lock()
-	defer is.mu.Unlock()
-	l, known := is.looks[d.ID]
+func (set *ruleSet) of(d *iot.Device) []*Program {
+	set.mu.Lock()
+	defer set.mu.Unlock()
+	l, known := set.looks[d.ID]
 	if known && l.decoder == d.DecoderID && l.location == d.LocationID && l.name == d.Name {
 		return l.programs
 	}
-	if len(is.looks) >= maxLooks {
-		clear(is.looks)
+	if len(set.looks) >= maxLooks {
+		clear(set.looks)
 	}
-	l = look{d.DecoderID, d.LocationID, d.Name, is.match(d)}
-	is.looks[d.ID] = l
+	l = look{d.DecoderID, d.LocationID, d.Name, set.match(d)}
+	set.looks[d.ID] = l
 	return l.programs
 }
 
-func (is *ruleSet) match(d *iot.Device) (all []*Program) {
-	for _, list := range [...][]*Program{is.named[d.ID], is.others} {
+func (set *ruleSet) match(d *iot.Device) (all []*Program) {
+	for _, list := range [...][]*Program{set.named[d.ID], set.others} {
 		for _, p := range list {
 			if p.selected.has(d) {
 				all = append(all, p)
@@ -143,10 +143,10 @@ func (is *ruleSet) match(d *iot.Device) (all []*Program) {
 }
 
 // sensorTypes returns the sensor types, for the units of readings.
-func (s *Service) sensorTypes(ctx context.Context, is *ruleSet) (map[string]iot.SensorType, error) {
-	is.mu.Lock()
-	types := is.types
-	is.mu.Unlock()
+func (s *Service) sensorTypes(ctx context.Context, set *ruleSet) (map[string]iot.SensorType, error) {
+	set.mu.Lock()
+	types := set.types
+	set.mu.Unlock()
 	if types != nil {
 		return types, nil
 	}
@@ -154,9 +154,9 @@ func (s *Service) sensorTypes(ctx context.Context, is *ruleSet) (map[string]iot.
 	if err != nil {
 		return nil, fmt.Errorf("sensor types: %w", err)
 	}
-	is.mu.Lock()
-	defer is.mu.Unlock()
-	is.types = types
+	set.mu.Lock()
+	defer set.mu.Unlock()
+	set.types = types
 	return types, nil
 }
 

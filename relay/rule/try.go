@@ -46,22 +46,22 @@ func (s *Service) Try(ctx context.Context, acct account.ID, t Trial) ([]TrialRes
 	if err != nil {
 		return nil, err
 	}
-	sights, err := s.history(ctx, acct, &device, p.Rule.On, cmp.Or(t.Last, 10))
+	frames, err := s.history(ctx, acct, &device, p.Rule.On, cmp.Or(t.Last, 10))
 	if err != nil {
 		return nil, err
 	}
-	trial := &trial{s: s, acct: acct, program: p, device: &device, st: Standing{Pair: Pair{p.Rule.ID, device.ID}}}
+	trial := &trial{s: s, acct: acct, program: p, device: &device, st: PairState{Pair: Pair{p.Rule.ID, device.ID}}}
 	if p.Rule.On == OnSilent {
-		trial.silences(sights)
+		trial.silences(frames)
 	} else {
-		trial.frames(sights)
+		trial.frames(frames)
 	}
 	return trial.results, nil
 }
 
 // history returns the last frames of a device that rules of a trigger look at, oldest
 // first, with the readings before each.
-func (s *Service) history(ctx context.Context, acct account.ID, d *iot.Device, on Trigger, last int) ([]*sight, error) {
+func (s *Service) history(ctx context.Context, acct account.ID, d *iot.Device, on Trigger, last int) ([]*ruleFrame, error) {
 	raw, err := s.deps.Fleet.Frames(ctx, acct, d.ID)
 	if err != nil {
 		return nil, fmt.Errorf("frames of device %s: %w", d.ID, err)
@@ -78,19 +78,19 @@ func (s *Service) history(ctx context.Context, acct account.ID, d *iot.Device, o
 	for _, g := range all {
 		g.types = types
 	}
-	slices.SortStableFunc(all, func(a, b *sight) int { return a.at.Compare(b.at) })
+	slices.SortStableFunc(all, func(a, b *ruleFrame) int { return a.at.Compare(b.at) })
 	follow(all, nil, s.zone())
 	return all[max(0, len(all)-last):], nil
 }
 
 // sightsOf puts the frames of a device together again, from its readings and its raw
 // frames.
-func sightsOf(d *iot.Device, on Trigger, raw []iot.RawFrame, points []iot.Point) (all []*sight) {
-	byTime := make(map[int64]*sight)
-	at := func(t time.Time) *sight {
+func sightsOf(d *iot.Device, on Trigger, raw []iot.RawFrame, points []iot.Point) (all []*ruleFrame) {
+	byTime := make(map[int64]*ruleFrame)
+	at := func(t time.Time) *ruleFrame {
 		g := byTime[t.UnixNano()]
 		if g == nil {
-			g = &sight{device: d, at: t, heard: t, trigger: OnReading, sent: true}
+			g = &ruleFrame{device: d, at: t, heard: t, trigger: OnReading, sent: true}
 			byTime[t.UnixNano()] = g
 			all = append(all, g)
 		}
@@ -136,18 +136,18 @@ type trial struct {
 	acct    account.ID
 	program *Program
 	device  *iot.Device
-	st      Standing
+	st      PairState
 	results []TrialResult
 }
 
 // frames judges frames in their order, and what would have happened between them.
-func (t *trial) frames(sights []*sight) {
+func (t *trial) frames(frames []*ruleFrame) {
 	batch := []firing{}
-	for i, g := range sights {
+	for i, g := range frames {
 		switch {
 		case t.program.forwards():
 			batch = append(batch, firing{t.program, g.occurrence(t.program, Forwarded)})
-			if t.batchEnds(sights, i, len(batch)) {
+			if t.batchEnds(frames, i, len(batch)) {
 				t.forwarded(batch)
 				batch = batch[:0]
 			}
@@ -164,12 +164,12 @@ func (t *trial) frames(sights []*sight) {
 }
 
 // batchEnds reports whether a batch is sent with a frame.
-func (t *trial) batchEnds(sights []*sight, i, n int) bool {
+func (t *trial) batchEnds(frames []*ruleFrame, i, n int) bool {
 	b := t.program.Rule.Batch
-	if b == (Batch{}) || i+1 == len(sights) || b.Count > 0 && n >= b.Count {
+	if b == (Batch{}) || i+1 == len(frames) || b.Count > 0 && n >= b.Count {
 		return true
 	}
-	return b.Every > 0 && sights[i+1].heard.Sub(sights[i+1-n].heard) >= b.Every
+	return b.Every > 0 && frames[i+1].heard.Sub(frames[i+1-n].heard) >= b.Every
 }
 
 // forwarded adds the frames of one request; the last of them has the request.
@@ -186,7 +186,7 @@ func (t *trial) forwarded(batch []firing) {
 // passed judges that time passed without a frame.
 func (t *trial) passed(at time.Time) {
 	began := t.st.Began
-	v := t.program.pass(t.acct, &t.st, at)
+	v := t.program.evaluateDue(t.acct, &t.st, at)
 	if v.State != "" {
 		t.add(at, v, func() Occurrence {
 			o := Occurrence{Device: *t.device, Time: at}
@@ -200,13 +200,13 @@ func (t *trial) passed(at time.Time) {
 }
 
 // silences judges the gaps between frames.
-func (t *trial) silences(sights []*sight) {
-	for i, g := range sights {
+func (t *trial) silences(frames []*ruleFrame) {
+	for i, g := range frames {
 		v := t.program.step(t.acct, &t.st, g)
 		t.add(g.at, v, func() Occurrence { return g.occurrence(t.program, "") })
 		until := t.s.o.Now()
-		if i+1 < len(sights) {
-			until = sights[i+1].heard
+		if i+1 < len(frames) {
+			until = frames[i+1].heard
 		}
 		if v := t.program.silence(t.acct, &t.st, g.heard, g.heard, until); v.changed {
 			t.add(t.st.RaisedAt, v, func() Occurrence { return Occurrence{Device: *t.device, Time: t.st.RaisedAt} })
@@ -218,7 +218,7 @@ func (t *trial) silences(sights []*sight) {
 func (t *trial) add(at time.Time, v verdict, of func() Occurrence) {
 	r := TrialResult{Time: at, Matched: v.matched, State: v.State, Why: v.Why}
 	if v.State != "" {
-		d := &docket{}
+		d := &pendingDecision{}
 		d.record(t.program, &t.st, v, of)
 		r.Requests, r.Why = t.requests([]Occurrence{d.fired[0].Occurrence}, v.Why)
 	}

@@ -89,7 +89,7 @@ func (s *Service) enrol(ctx context.Context) error {
 	return nil
 }
 
-// passDue looks at standings whose time has come.
+// passDue looks at states whose time has come.
 func (s *Service) passDue(ctx context.Context) (int, error) {
 	now := s.o.Now()
 	due, err := s.deps.Store.LeaseDue(ctx, now, now.Add(dueLease), maxDue)
@@ -101,15 +101,15 @@ func (s *Service) passDue(ctx context.Context) (int, error) {
 		byAccount[one.Account] = append(byAccount[one.Account], one.Of.Pair)
 	}
 	for acct, pairs := range byAccount {
-		if err := s.pass(ctx, acct, pairs, now); err != nil {
+		if err := s.evaluateDue(ctx, acct, pairs, now); err != nil {
 			return 0, err
 		}
 	}
 	return len(due), nil
 }
 
-func (s *Service) pass(ctx context.Context, acct account.ID, pairs []Pair, now time.Time) error {
-	is, err := s.current(ctx, acct)
+func (s *Service) evaluateDue(ctx context.Context, acct account.ID, pairs []Pair, now time.Time) error {
+	set, err := s.current(ctx, acct)
 	if err != nil {
 		return err
 	}
@@ -121,14 +121,14 @@ func (s *Service) pass(ctx context.Context, acct account.ID, pairs []Pair, now t
 	if err != nil {
 		return err
 	}
-	return s.settle(ctx, acct, pairs, nil, func(d *docket, st *Standing) {
-		p := is.programs[st.RuleID]
+	return s.decideLocked(ctx, acct, pairs, nil, func(d *pendingDecision, st *PairState) {
+		p := set.programs[st.RuleID]
 		if p == nil {
 			st.Due, st.Since, st.Began = time.Time{}, time.Time{}, nil
 			return
 		}
 		began := st.Began
-		v := p.pass(acct, st, now)
+		v := p.evaluateDue(acct, st, now)
 		d.record(p, st, v, func() Occurrence {
 			if began != nil {
 				o := *began
@@ -162,7 +162,7 @@ func (s *Service) watchDue(ctx context.Context) (int, error) {
 		byAccount[w.Account] = append(byAccount[w.Account], w)
 	}
 	for acct, all := range byAccount {
-		w := &watchman{s: s, acct: acct, now: now}
+		w := &silenceCheck{s: s, acct: acct, now: now}
 		moved, err := w.look(ctx, all)
 		if err != nil {
 			return 0, err
@@ -174,20 +174,20 @@ func (s *Service) watchDue(ctx context.Context) (int, error) {
 	return len(watches), nil
 }
 
-// watchman looks for silent devices of one account.
-type watchman struct {
-	s         *Service
-	acct      account.ID
-	now       time.Time
-	set       *ruleSet
-	devices   map[string]iot.Device
-	heard     map[string]time.Time
-	standings map[Pair]Standing
+// silenceCheck looks for silent devices of one account.
+type silenceCheck struct {
+	s       *Service
+	acct    account.ID
+	now     time.Time
+	set     *ruleSet
+	devices map[string]iot.Device
+	heard   map[string]time.Time
+	states  map[Pair]PairState
 }
 
 // look raises the alarms of silent devices, and returns when each has to be looked
 // for again.
-func (w *watchman) look(ctx context.Context, watches []Watch) ([]Watch, error) {
+func (w *silenceCheck) look(ctx context.Context, watches []Watch) ([]Watch, error) {
 	if err := w.load(ctx, watches); err != nil {
 		return nil, err
 	}
@@ -212,7 +212,7 @@ func (w *watchman) look(ctx context.Context, watches []Watch) ([]Watch, error) {
 		}
 		maps.Copy(sure, heard)
 	}
-	return watches, w.s.settle(ctx, w.acct, pairs, nil, func(d *docket, st *Standing) {
+	return watches, w.s.decideLocked(ctx, w.acct, pairs, nil, func(d *pendingDecision, st *PairState) {
 		p, device := w.set.programs[st.RuleID], w.devices[st.DeviceID]
 		heard := sure[st.DeviceID]
 		v := p.silence(w.acct, st, heard, p.counts(&device, heard), w.now)
@@ -227,7 +227,7 @@ func (w *watchman) look(ctx context.Context, watches []Watch) ([]Watch, error) {
 	})
 }
 
-func (w *watchman) load(ctx context.Context, watches []Watch) (err error) {
+func (w *silenceCheck) load(ctx context.Context, watches []Watch) (err error) {
 	ids := make([]string, len(watches))
 	for i := range watches {
 		ids[i] = watches[i].DeviceID
@@ -241,10 +241,10 @@ func (w *watchman) load(ctx context.Context, watches []Watch) (err error) {
 	if w.heard, err = w.s.deps.Fleet.HeardLast(ctx, w.acct, ids, false); err != nil {
 		return err
 	}
-	all, err := w.s.deps.Store.Standings(ctx, w.acct, ids)
-	w.standings = make(map[Pair]Standing, len(all))
+	all, err := w.s.deps.Store.PairStates(ctx, w.acct, ids)
+	w.states = make(map[Pair]PairState, len(all))
 	for _, st := range all {
-		w.standings[st.Pair] = st
+		w.states[st.Pair] = st
 	}
 	return err
 }
@@ -263,7 +263,7 @@ func (p *Program) counts(d *iot.Device, heard time.Time) time.Time {
 
 // due returns when a device has to be looked for next, and its rules that have
 // something to say now.
-func (w *watchman) due(deviceID string) (next time.Time, changing []Pair) {
+func (w *silenceCheck) due(deviceID string) (next time.Time, changing []Pair) {
 	device, there := w.devices[deviceID]
 	if !there {
 		return time.Time{}, nil
@@ -273,7 +273,7 @@ func (w *watchman) due(deviceID string) (next time.Time, changing []Pair) {
 			continue
 		}
 		pair := Pair{p.Rule.ID, deviceID}
-		st := w.standings[pair]
+		st := w.states[pair]
 		heard := w.heard[deviceID]
 		v := p.silence(w.acct, &st, heard, p.counts(&device, heard), w.now)
 		at := st.silentFrom(p.counts(&device, heard)).Add(p.Rule.SilentFor)

@@ -15,7 +15,7 @@ import (
 const (
 	stateColumns = `s.device, s.rule, s.alarm, s.raised_at, s.since, s.began, s.heard, s.frame_at, s.record, s.repeats, s.ran_at, s.due`
 
-	standings = `SELECT ` + stateColumns + ` FROM batch AS b JOIN rule_state AS s ON s.account = b.account AND s.device = b.device`
+	states = `SELECT ` + stateColumns + ` FROM batch AS b JOIN rule_state AS s ON s.account = b.account AND s.device = b.device`
 
 	// Rules stay as they are until the end of the transaction.
 	shareRules = `SELECT r.doc FROM batch AS b JOIN rule AS r ON r.account = b.account AND r.id = b.rule ORDER BY r.id {for share}`
@@ -46,37 +46,37 @@ FROM batch AS b WHERE alarm.account = b.account AND alarm.id = b.id AND alarm.st
 )
 
 // stateFields are stateColumns.
-func stateFields(st *rule.Standing) []any {
+func stateFields(st *rule.PairState) []any {
 	return []any{
 		&st.DeviceID, &st.RuleID, &st.AlarmID, nanoTime{&st.RaisedAt}, nanoTime{&st.Since}, sqlstore.JSON(&st.Began),
 		nanoTime{&st.At}, nanoTime{&st.FrameAt}, &st.Record, &st.Repeats, nanoTime{&st.RanAt}, sqlstore.Time(&st.Due),
 	}
 }
 
-// Standings returns what stands between rules and devices.
-func (s *Store) Standings(ctx context.Context, acct account.ID, deviceIDs []string) ([]rule.Standing, error) {
-	return sqlstore.List(ctx, s.db, "standings", standings, sqlstore.Into(stateFields),
+// PairStates returns the states of rules for devices.
+func (s *Store) PairStates(ctx context.Context, acct account.ID, deviceIDs []string) ([]rule.PairState, error) {
+	return sqlstore.List(ctx, s.db, "rule states", states, sqlstore.Into(stateFields),
 		sqlstore.BatchOf("account bigint, device text", deviceIDs, func(id *string) []any { return []any{acct, id} }))
 }
 
-// Decide locks standings, and saves what decide makes of them.
-func (s *Store) Decide(ctx context.Context, acct account.ID, pairs []rule.Pair, until time.Time, decide func([]rule.Standing) (rule.Decision, error)) ([]outbox.Delivery, error) {
+// Decide locks states, and saves what decide makes of them.
+func (s *Store) Decide(ctx context.Context, acct account.ID, pairs []rule.Pair, until time.Time, decide func([]rule.PairState) (rule.Decision, error)) ([]outbox.Delivery, error) {
 	pairs = sqlstore.FirstOfEach(pairs, func(a, b rule.Pair) int {
 		if c := strings.Compare(a.DeviceID, b.DeviceID); c != 0 {
 			return c
 		}
 		return strings.Compare(a.RuleID, b.RuleID)
 	})
-	return sqlstore.Transact(ctx, s.db, "standings: decide", func(ctx context.Context, tx *sqlstore.Tx) ([]outbox.Delivery, error) {
+	return sqlstore.Transact(ctx, s.db, "rule states: decide", func(ctx context.Context, tx *sqlstore.Tx) ([]outbox.Delivery, error) {
 		pairs, err := enabled(ctx, tx, acct, pairs)
 		if err != nil {
 			return nil, err
 		}
 		keys := sqlstore.BatchOf("account bigint, device text, rule text", pairs, func(p *rule.Pair) []any { return []any{acct, p.DeviceID, p.RuleID} })
-		if _, err := tx.Exec(ctx, "standings: add", addStates, keys); err != nil {
+		if _, err := tx.Exec(ctx, "rule states: add", addStates, keys); err != nil {
 			return nil, err
 		}
-		locked, err := sqlstore.List(ctx, tx, "standings: lock", lockStates, sqlstore.Into(stateFields), keys)
+		locked, err := sqlstore.List(ctx, tx, "rule states: lock", lockStates, sqlstore.Into(stateFields), keys)
 		if err != nil {
 			return nil, err
 		}
@@ -87,7 +87,7 @@ func (s *Store) Decide(ctx context.Context, acct account.ID, pairs []rule.Pair, 
 		if err := save(ctx, tx, acct, &d); err != nil {
 			return nil, err
 		}
-		if _, err := tx.Exec(ctx, "standings: drop", dropEmptyStates, acct, keys); err != nil {
+		if _, err := tx.Exec(ctx, "rule states: drop", dropEmptyStates, acct, keys); err != nil {
 			return nil, err
 		}
 		return deliveries.Create(ctx, tx, d.Deliveries, until)
@@ -101,7 +101,7 @@ func enabled(ctx context.Context, tx *sqlstore.Tx, acct account.ID, pairs []rule
 		ids[i] = pairs[i].RuleID
 	}
 	rows := sqlstore.BatchOf("account bigint, rule text", sqlstore.FirstOfEach(ids, strings.Compare), func(id *string) []any { return []any{acct, id} })
-	rules, err := sqlstore.List(ctx, tx, "standings: rules", shareRules, sqlstore.Into(func(r *rule.Rule) []any { return []any{sqlstore.JSON(r)} }), rows)
+	rules, err := sqlstore.List(ctx, tx, "rule states: rules", shareRules, sqlstore.Into(func(r *rule.Rule) []any { return []any{sqlstore.JSON(r)} }), rows)
 	if err != nil {
 		return nil, err
 	}
@@ -119,8 +119,8 @@ func save(ctx context.Context, tx *sqlstore.Tx, acct account.ID, d *rule.Decisio
 	for _, one := range []struct {
 		query string
 		rows  *sqlstore.Batch
-	}{{updateStates, stateRows(acct, d.Standings)}, {insertAlarms, alarmRows(acct, d.Raised)}, {clearAlarms, clearedRows(acct, d.Cleared)}} {
-		if _, err := tx.Exec(ctx, "standings: save", one.query, one.rows); err != nil {
+	}{{updateStates, stateRows(acct, d.States)}, {insertAlarms, alarmRows(acct, d.Raised)}, {clearAlarms, clearedRows(acct, d.Cleared)}} {
+		if _, err := tx.Exec(ctx, "rule states: save", one.query, one.rows); err != nil {
 			return err
 		}
 	}
@@ -128,9 +128,9 @@ func save(ctx context.Context, tx *sqlstore.Tx, acct account.ID, d *rule.Decisio
 	return err
 }
 
-func stateRows(acct account.ID, all []rule.Standing) *sqlstore.Batch {
+func stateRows(acct account.ID, all []rule.PairState) *sqlstore.Batch {
 	return sqlstore.BatchOf(`account bigint, device text, rule text, alarm text, raised_at bigint, since bigint, began text,
-heard bigint, frame_at bigint, record text, repeats bigint, ran_at bigint, due bigint`, all, func(st *rule.Standing) []any {
+heard bigint, frame_at bigint, record text, repeats bigint, ran_at bigint, due bigint`, all, func(st *rule.PairState) []any {
 		var began any = ""
 		if st.Began != nil {
 			began = sqlstore.JSON(st.Began)
@@ -158,14 +158,14 @@ const leaseDue = `UPDATE rule_state SET due = $1 WHERE (account, device, rule) I
   SELECT account, device, rule FROM rule_state WHERE due > 0 AND due <= $2 ORDER BY due LIMIT $3 {skip locked}
 ) RETURNING account, device, rule`
 
-// LeaseDue takes standings that are due.
-func (s *Store) LeaseDue(ctx context.Context, now, until time.Time, most int) ([]rule.Owned[rule.Standing], error) {
-	due, err := sqlstore.Values[int64](ctx, s.db, "standings: due", `SELECT due FROM rule_state WHERE due > 0 AND due <= $1 LIMIT 1`, now)
+// LeaseDue takes states that are due.
+func (s *Store) LeaseDue(ctx context.Context, now, until time.Time, most int) ([]rule.Owned[rule.PairState], error) {
+	due, err := sqlstore.Values[int64](ctx, s.db, "rule states: due", `SELECT due FROM rule_state WHERE due > 0 AND due <= $1 LIMIT 1`, now)
 	if err != nil || len(due) == 0 {
 		return nil, err
 	}
-	return sqlstore.Transact(ctx, s.db, "standings: due", func(ctx context.Context, tx *sqlstore.Tx) ([]rule.Owned[rule.Standing], error) {
-		return sqlstore.List(ctx, tx, "standings: due", leaseDue, sqlstore.Into(func(o *rule.Owned[rule.Standing]) []any {
+	return sqlstore.Transact(ctx, s.db, "rule states: due", func(ctx context.Context, tx *sqlstore.Tx) ([]rule.Owned[rule.PairState], error) {
+		return sqlstore.List(ctx, tx, "rule states: due", leaseDue, sqlstore.Into(func(o *rule.Owned[rule.PairState]) []any {
 			return []any{&o.Account, &o.Of.DeviceID, &o.Of.RuleID}
 		}), until, now, most)
 	})

@@ -1,4 +1,4 @@
-// Package rules keeps rules, what stands between them and devices, alarms, and the
+// Package rules keeps rules, their states for devices, alarms, and the
 // frames that are collected for batches. It implements rule.Store.
 //
 // A decision locks what stands between its rules and devices, in the order of device

@@ -134,7 +134,7 @@ const (
 	endAlarms    = `UPDATE alarm SET state = 'cleared', cleared = {greatest}(raised, $1) WHERE account = $2 AND rule = $3 AND state = 'raised'`
 )
 
-// forgetRule drops what stands between a rule and its devices, and clears its alarms.
+// forgetRule deletes a rule's states for devices, and clears its alarms.
 func forgetRule(ctx context.Context, tx *sqlstore.Tx, acct account.ID, id string, now time.Time) error {
 	if _, err := tx.Exec(ctx, "rule "+id, forgetStates, acct, id); err != nil {
 		return err

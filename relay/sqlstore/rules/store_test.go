@@ -65,9 +65,9 @@ func TestStore(t *testing.T) {
 			"a decision is one step": decisionIsOneStep, "a decision that fails changes nothing": failedDecision,
 			"rules and devices that are gone": goneAreNotDecided, "deliveries of a decision are created once": deliveriesOnce,
 			"alarms are listed": alarmsAreListed, "an alarm is acknowledged": alarmIsAcknowledged,
-			"due standings are leased": dueIsLeased, "devices are watched": devicesAreWatched, "watches are leased": watchesAreLeased,
-			"what is deleted takes its standings along": deletions,
-			"a batch by count":                          batchByCount, "a batch by time": batchByTime, "a frame is in a batch once": batchOnce,
+			"due states are leased": dueIsLeased, "devices are watched": devicesAreWatched, "watches are leased": watchesAreLeased,
+			"what is deleted takes its states along": deletions,
+			"a batch by count":                       batchByCount, "a batch by time": batchByTime, "a frame is in a batch once": batchOnce,
 		} {
 			t.Run(name, func(t *testing.T) {
 				test(t, rigOf(sqltest.Open(t, sqlstore.Options{URL: url(t), Now: func() time.Time { return at(50) }})))
@@ -171,12 +171,12 @@ func failuresAdd(t *testing.T, s rig) {
 	}
 }
 
-// raising is a decision that raises the alarm of every standing.
-func raising(n string) func([]rule.Standing) (rule.Decision, error) {
-	return func(all []rule.Standing) (d rule.Decision, err error) {
+// raising is a decision that raises the alarm of every state.
+func raising(n string) func([]rule.PairState) (rule.Decision, error) {
+	return func(all []rule.PairState) (d rule.Decision, err error) {
 		for _, st := range all {
 			st.AlarmID, st.RaisedAt, st.At, st.FrameAt, st.Record = n+st.DeviceID+st.RuleID, at(10.5), at(11), at(10.5), "rec"
-			d.Standings = append(d.Standings, st)
+			d.States = append(d.States, st)
 			d.Raised = append(d.Raised, rule.Alarm{
 				ID: st.AlarmID, RuleID: st.RuleID, DeviceID: st.DeviceID, State: rule.Raised, RaisedAt: st.RaisedAt, RaisedBy: "rec",
 				Readings: map[string]rule.Value{"t": {Value: 31, Units: "°C"}},
@@ -196,10 +196,10 @@ func decisionIsOneStep(t *testing.T, s rig) {
 	must(t, s.Create(t.Context(), 1, ruleOf("r1")), s.Create(t.Context(), 1, ruleOf("r2")))
 	pairs := []rule.Pair{{RuleID: "r2", DeviceID: "d1"}, {RuleID: "r1", DeviceID: "d2"}, {RuleID: "r1", DeviceID: "d1"}, {RuleID: "r1", DeviceID: "d1"}}
 	var locked []rule.Pair
-	created, err := s.Decide(t.Context(), 1, pairs, at(80), func(all []rule.Standing) (rule.Decision, error) {
+	created, err := s.Decide(t.Context(), 1, pairs, at(80), func(all []rule.PairState) (rule.Decision, error) {
 		for _, st := range all {
 			locked = append(locked, st.Pair)
-			if !reflect.DeepEqual(st, rule.Standing{Pair: st.Pair}) {
+			if !reflect.DeepEqual(st, rule.PairState{Pair: st.Pair}) {
 				t.Errorf("new: %+v", st)
 			}
 		}
@@ -211,22 +211,22 @@ func decisionIsOneStep(t *testing.T, s rig) {
 	if want := []rule.Pair{{RuleID: "r1", DeviceID: "d1"}, {RuleID: "r2", DeviceID: "d1"}, {RuleID: "r1", DeviceID: "d2"}}; !slices.Equal(locked, want) {
 		t.Errorf("locked %v", locked)
 	}
-	all, err := s.Standings(t.Context(), 1, []string{"d2", "d3"})
-	want := rule.Standing{Pair: rule.Pair{RuleID: "r1", DeviceID: "d2"}, AlarmID: "ad2r1", RaisedAt: at(10.5), At: at(11), FrameAt: at(10.5), Record: "rec"}
+	all, err := s.PairStates(t.Context(), 1, []string{"d2", "d3"})
+	want := rule.PairState{Pair: rule.Pair{RuleID: "r1", DeviceID: "d2"}, AlarmID: "ad2r1", RaisedAt: at(10.5), At: at(11), FrameAt: at(10.5), Record: "rec"}
 	if err != nil || len(all) != 1 || !reflect.DeepEqual(all[0], want) {
 		t.Errorf("%+v, %v", all, err)
 	}
-	_, err = s.Decide(t.Context(), 1, pairs[1:2], at(80), func(all []rule.Standing) (d rule.Decision, err error) {
-		if !reflect.DeepEqual(all, []rule.Standing{want}) {
+	_, err = s.Decide(t.Context(), 1, pairs[1:2], at(80), func(all []rule.PairState) (d rule.Decision, err error) {
+		if !reflect.DeepEqual(all, []rule.PairState{want}) {
 			t.Errorf("%+v", all)
 		}
 		began := rule.Occurrence{Record: "rec2", Device: iot.Device{ID: "d2"}, Readings: map[string]rule.Value{"t": {Text: "é", IsText: true}}}
-		d.Standings = []rule.Standing{{Pair: all[0].Pair, At: at(12), Since: at(12), Began: &began, Due: at(72), Repeats: 3, RanAt: at(12)}}
+		d.States = []rule.PairState{{Pair: all[0].Pair, At: at(12), Since: at(12), Began: &began, Due: at(72), Repeats: 3, RanAt: at(12)}}
 		d.Cleared = []rule.Alarm{{ID: "ad2r1", ClearedAt: at(12), ClearedBy: "rec2"}}
 		return d, nil
 	})
 	must(t, err)
-	if all, err := s.Standings(t.Context(), 1, []string{"d2"}); err != nil || len(all) != 1 || all[0].Began == nil || all[0].Began.Record != "rec2" ||
+	if all, err := s.PairStates(t.Context(), 1, []string{"d2"}); err != nil || len(all) != 1 || all[0].Began == nil || all[0].Began.Record != "rec2" ||
 		all[0].Began.Readings["t"].Text != "é" || !all[0].Due.Equal(at(72)) || all[0].AlarmID != "" || all[0].Repeats != 3 {
 		t.Errorf("%+v, %v", all, err)
 	}
@@ -244,14 +244,14 @@ func failedDecision(t *testing.T, s rig) {
 	must(t, s.Create(t.Context(), 1, ruleOf("r1")))
 	refused := errors.New("no")
 	pairs := []rule.Pair{{RuleID: "r1", DeviceID: "d1"}}
-	if _, err := s.Decide(t.Context(), 1, pairs, at(80), func([]rule.Standing) (rule.Decision, error) { return rule.Decision{}, refused }); !errors.Is(err, refused) {
+	if _, err := s.Decide(t.Context(), 1, pairs, at(80), func([]rule.PairState) (rule.Decision, error) { return rule.Decision{}, refused }); !errors.Is(err, refused) {
 		t.Errorf("got %v", err)
 	}
-	nothing := func([]rule.Standing) (rule.Decision, error) { return rule.Decision{}, nil }
+	nothing := func([]rule.PairState) (rule.Decision, error) { return rule.Decision{}, nil }
 	if _, err := s.Decide(t.Context(), 1, pairs, at(80), nothing); err != nil {
 		t.Error(err)
 	}
-	if all, err := s.Standings(t.Context(), 1, []string{"d1"}); len(all) != 0 || err != nil {
+	if all, err := s.PairStates(t.Context(), 1, []string{"d1"}); len(all) != 0 || err != nil {
 		t.Errorf("%+v, %v", all, err)
 	}
 }
@@ -272,7 +272,7 @@ func goneAreNotDecided(t *testing.T, s rig) {
 }
 
 func deliveriesOnce(t *testing.T, s rig) {
-	forward := func([]rule.Standing) (rule.Decision, error) {
+	forward := func([]rule.PairState) (rule.Decision, error) {
 		return rule.Decision{Deliveries: []outbox.Delivery{deliveryOf("x"), deliveryOf("y"), deliveryOf("x")}}, nil
 	}
 	if created, err := s.Decide(t.Context(), 1, nil, at(80), forward); err != nil || len(created) != 2 {
@@ -290,7 +290,7 @@ func alarmsAreListed(t *testing.T, s rig) {
 	s.addDevices(t, 1, "d1", "d2", "d3", "d4", "d5")
 	must(t, s.Create(t.Context(), 1, ruleOf("r1")), s.Create(t.Context(), 1, ruleOf("r2")))
 	for i, p := range []rule.Pair{{RuleID: "r1", DeviceID: "d1"}, {RuleID: "r1", DeviceID: "d2"}, {RuleID: "r2", DeviceID: "d1"}, {RuleID: "r1", DeviceID: "d3"}, {RuleID: "r1", DeviceID: "d4"}} {
-		_, err := s.Decide(t.Context(), 1, []rule.Pair{p}, at(80), func(all []rule.Standing) (rule.Decision, error) {
+		_, err := s.Decide(t.Context(), 1, []rule.Pair{p}, at(80), func(all []rule.PairState) (rule.Decision, error) {
 			d, err := raising("a")(all)
 			d.Raised[0].RaisedAt = at(float64(i / 2)) // some at the same time
 			return d, err
@@ -357,13 +357,13 @@ func dueIsLeased(t *testing.T, s rig) {
 	s.addDevices(t, 1, "d1", "d2")
 	must(t, s.Create(t.Context(), 1, ruleOf("r1")))
 	for i, id := range []string{"d1", "d2"} {
-		_, err := s.Decide(t.Context(), 1, []rule.Pair{{RuleID: "r1", DeviceID: id}}, at(80), func(all []rule.Standing) (rule.Decision, error) {
+		_, err := s.Decide(t.Context(), 1, []rule.Pair{{RuleID: "r1", DeviceID: id}}, at(80), func(all []rule.PairState) (rule.Decision, error) {
 			all[0].At, all[0].Since, all[0].Due = at(1), at(1), at(float64(60+10*i))
-			return rule.Decision{Standings: all}, nil
+			return rule.Decision{States: all}, nil
 		})
 		must(t, err)
 	}
-	due := func(now float64) []rule.Owned[rule.Standing] {
+	due := func(now float64) []rule.Owned[rule.PairState] {
 		all, err := s.LeaseDue(t.Context(), at(now), at(now+8), 10)
 		must(t, err)
 		return all
@@ -446,7 +446,7 @@ func watchesAreLeased(t *testing.T, s rig) {
 	if ids := due(1e6); !slices.Equal(ids, []string{"d1"}) {
 		t.Errorf("%v", ids)
 	}
-	_, err = s.Decide(t.Context(), 1, nil, at(80), func([]rule.Standing) (rule.Decision, error) { return rule.Decision{Watch: []string{"d2"}}, nil })
+	_, err = s.Decide(t.Context(), 1, nil, at(80), func([]rule.PairState) (rule.Decision, error) { return rule.Decision{Watch: []string{"d2"}}, nil })
 	must(t, err)
 	if ids := due(51); !slices.Equal(ids, []string{"d2"}) {
 		t.Errorf("%v", ids)
@@ -462,7 +462,7 @@ func deletions(t *testing.T, s rig) {
 	must(t, err, s.devices.DeleteDevice(t.Context(), 1, "d1"), s.Delete(t.Context(), 1, "r2", at(90)))
 	_, err = s.Change(t.Context(), 1, "r3", func(r *rule.Rule) error { r.When = "false"; return nil }, always, at(91))
 	must(t, err)
-	if all, err := s.Standings(t.Context(), 1, []string{"d1", "d2"}); err != nil || len(all) != 0 {
+	if all, err := s.PairStates(t.Context(), 1, []string{"d1", "d2"}); err != nil || len(all) != 0 {
 		t.Errorf("%+v, %v", all, err)
 	}
 	all, _, err := s.Alarms(t.Context(), 1, rule.AlarmFilter{Limit: 10, State: rule.Cleared})

@@ -10,9 +10,9 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// sight is a frame with what the expressions of rules see of it; it is made once for
+// ruleFrame is a frame with what the expressions of rules see of it; it is made once for
 // all rules.
-type sight struct {
+type ruleFrame struct {
 	record  string
 	device  *iot.Device
 	at      time.Time // the frame's time
@@ -36,8 +36,8 @@ func triggerOf(f *decoders.Frame) Trigger {
 	return OnEvent
 }
 
-func newSight(f *iot.Stored, zone *time.Location) *sight {
-	g := &sight{
+func newRuleFrame(f *iot.Stored, zone *time.Location) *ruleFrame {
+	g := &ruleFrame{
 		record: f.Record, device: f.Device, at: f.Time, heard: f.Heard, trigger: triggerOf(f.Frame), sent: iot.FromDevice(f.Frame.Kind), points: f.Points, uplink: f.Uplink,
 	}
 	if g.trigger == OnEvent {
@@ -48,7 +48,7 @@ func newSight(f *iot.Stored, zone *time.Location) *sight {
 }
 
 // prepare makes the subject of expressions.
-func (g *sight) prepare(zone *time.Location) {
+func (g *ruleFrame) prepare(zone *time.Location) {
 	d := g.device
 	g.subject = script.RuleSubject{
 		Values: subjectValues(g.points), Previous: subjectValues(g.before), Event: g.event, At: g.at.In(zone),
@@ -136,7 +136,7 @@ func eventOf(f *decoders.Frame) map[string]any {
 }
 
 // occurrence says that a rule fired at the frame.
-func (g *sight) occurrence(p *Program, state State) Occurrence {
+func (g *ruleFrame) occurrence(p *Program, state State) Occurrence {
 	o := Occurrence{
 		Rule: &p.Rule, State: state, Device: *g.device, Record: g.record, Time: g.at,
 		Readings: valuesOf(g.points, g.types), Uplink: g.uplink, Event: maps.Clone(g.event),

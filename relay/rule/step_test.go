@@ -17,8 +17,8 @@ func second(s float64) time.Time {
 }
 
 // frameAt is a frame with the reading t; NaN stands for none.
-func frameAt(s float64, readings ...any) *sight {
-	g := &sight{
+func frameAt(s float64, readings ...any) *ruleFrame {
+	g := &ruleFrame{
 		record: fmt.Sprint("rec", s), device: &iot.Device{ID: "d1", Name: "Cold room 1"}, at: second(s), heard: second(s), trigger: OnReading, sent: true,
 	}
 	for i := 0; i < len(readings); i += 2 {
@@ -55,7 +55,7 @@ func TestStep(t *testing.T) {
 	hysteresis := Rule{When: "values.t > 30", Clear: "values.t < 28"}
 	lasting := Rule{When: "values.t > 30", For: time.Minute}
 	type frame struct {
-		g    *sight
+		g    *ruleFrame
 		want string
 	}
 	for name, tc := range map[string]struct {
@@ -97,7 +97,7 @@ func TestStep(t *testing.T) {
 		"silence ends with a frame": {Rule{On: OnSilent, SilentFor: time.Minute}, []frame{{frameAt(1, "t", 31), ""}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p, st := compiled(t, tc.rule), Standing{Pair: Pair{"r1", "d1"}}
+			p, st := compiled(t, tc.rule), PairState{Pair: Pair{"r1", "d1"}}
 			for i, f := range tc.frames {
 				was := st
 				v := p.step(1, &st, f.g)
@@ -116,7 +116,7 @@ func TestStep(t *testing.T) {
 }
 
 // short writes a verdict in one word.
-func short(v verdict, was, is *Standing) string {
+func short(v verdict, was, is *PairState) string {
 	switch {
 	case v.err != nil:
 		return "fault"
@@ -132,10 +132,10 @@ func short(v verdict, was, is *Standing) string {
 	return ""
 }
 
-// The same frames again, from a standing that has seen them, as after a crash.
+// The same frames again, from a state that has seen them, as after a crash.
 func TestFramesThatComeAgainChangeNothing(t *testing.T) {
-	p, st := compiled(t, Rule{When: "values.t > 30"}), Standing{Pair: Pair{"r1", "d1"}}
-	frames := []*sight{frameAt(1, "t", 31), frameAt(2, "t", 1), frameAt(3, "t", 31), frameAt(4, "t", 32), frameAt(5, "t", 33)}
+	p, st := compiled(t, Rule{When: "values.t > 30"}), PairState{Pair: Pair{"r1", "d1"}}
+	frames := []*ruleFrame{frameAt(1, "t", 31), frameAt(2, "t", 1), frameAt(3, "t", 31), frameAt(4, "t", 32), frameAt(5, "t", 33)}
 	for _, g := range frames {
 		p.step(1, &st, g)
 	}
@@ -152,8 +152,8 @@ func TestFramesThatComeAgainChangeNothing(t *testing.T) {
 
 func TestAnAlarmIsNamedAfterWhatRaisedIt(t *testing.T) {
 	p := compiled(t, Rule{When: "values.t > 30"})
-	raise := func(device string, g *sight) string {
-		st := Standing{Pair: Pair{"r1", device}}
+	raise := func(device string, g *ruleFrame) string {
+		st := PairState{Pair: Pair{"r1", device}}
 		p.step(1, &st, g)
 		return st.AlarmID
 	}
@@ -167,29 +167,29 @@ func TestAnAlarmIsNamedAfterWhatRaisedIt(t *testing.T) {
 }
 
 func TestPass(t *testing.T) {
-	lasting, began := compiled(t, Rule{When: "values.t > 30", For: time.Minute}), Standing{Pair: Pair{"r1", "d1"}}
+	lasting, began := compiled(t, Rule{When: "values.t > 30", For: time.Minute}), PairState{Pair: Pair{"r1", "d1"}}
 	lasting.step(1, &began, frameAt(0, "t", 31))
 	if began.Began == nil || began.Began.Rule != nil || began.Began.Readings["t"].Value != 31 || !began.Due.Equal(second(62)) {
 		t.Fatalf("%+v", began)
 	}
 	early, late := began, began
-	if v := lasting.pass(1, &early, second(59)); v.State != "" || !early.Due.Equal(second(62)) {
+	if v := lasting.evaluateDue(1, &early, second(59)); v.State != "" || !early.Due.Equal(second(62)) {
 		t.Errorf("early: %+v, %+v", v, early)
 	}
-	if v := lasting.pass(1, &late, second(62)); v.State != Raised || !late.RaisedAt.Equal(second(60)) || late.AlarmID == "" || !late.Due.IsZero() {
+	if v := lasting.evaluateDue(1, &late, second(62)); v.State != Raised || !late.RaisedAt.Equal(second(60)) || late.AlarmID == "" || !late.Due.IsZero() {
 		t.Errorf("%+v, %+v", v, late)
 	}
 	if v := lasting.step(1, &late, frameAt(45, "t", 1)); v.State != Cleared { // it came late: the condition had not held for a minute
 		t.Errorf("%+v", v)
 	}
-	over := Standing{Pair: Pair{"r1", "d1"}, Due: second(1)}
-	if v := lasting.pass(1, &over, second(62)); v.State != "" || !over.Due.IsZero() {
+	over := PairState{Pair: Pair{"r1", "d1"}, Due: second(1)}
+	if v := lasting.evaluateDue(1, &over, second(62)); v.State != "" || !over.Due.IsZero() {
 		t.Errorf("nothing is due: %+v, %+v", v, over)
 	}
 }
 
 func TestSilence(t *testing.T) {
-	p, st := compiled(t, Rule{On: OnSilent, SilentFor: time.Minute, Repeat: Repeat{Every: time.Hour}}), Standing{Pair: Pair{"r1", "d1"}}
+	p, st := compiled(t, Rule{On: OnSilent, SilentFor: time.Minute, Repeat: Repeat{Every: time.Hour}}), PairState{Pair: Pair{"r1", "d1"}}
 	silence := func(heard, now float64) verdict { return p.silence(1, &st, second(heard), second(heard), second(now)) }
 	if v := silence(0, 59); v.changed {
 		t.Errorf("early: %+v", v)
@@ -201,7 +201,7 @@ func TestSilence(t *testing.T) {
 	if v := silence(0, 70); v.changed {
 		t.Errorf("raised twice: %+v", v)
 	}
-	if v := p.pass(1, &st, second(3665)); !v.Repeat || st.Repeats != 1 || !st.Due.Equal(second(7265)) {
+	if v := p.evaluateDue(1, &st, second(3665)); !v.Repeat || st.Repeats != 1 || !st.Due.Equal(second(7265)) {
 		t.Errorf("repeat: %+v, %+v", v, st)
 	}
 	if v := p.step(1, &st, frameAt(4000, "t", 1)); v.State != Cleared || v.ended.AlarmID != first || st.AlarmID != "" || !st.Due.IsZero() {
@@ -309,7 +309,7 @@ func FuzzMatches(f *testing.F) {
 }
 
 func TestReadingsBeforeFollowTheFrames(t *testing.T) {
-	frames := []*sight{frameAt(1, "t", 1), frameAt(2, "h", 5), frameAt(3, "t", 3)}
+	frames := []*ruleFrame{frameAt(1, "t", 1), frameAt(2, "h", 5), frameAt(3, "t", 3)}
 	follow(frames, []iot.Point{{Key: "t", Value: 9, Time: second(0)}}, time.UTC)
 	for i, want := range []map[string]any{{"t": 9.0}, {"t": 1.0}, {"t": 1.0, "h": 5.0}} {
 		if got := frames[i].subject.Previous; !reflect.DeepEqual(got, want) {
@@ -320,8 +320,8 @@ func TestReadingsBeforeFollowTheFrames(t *testing.T) {
 
 // Networks that tell whole seconds give two frames one time.
 func TestTwoFramesOfOneTimeAreBothJudged(t *testing.T) {
-	p, st := compiled(t, Rule{On: OnReading, When: "values.t > 30"}), Standing{Pair: Pair{"r1", "d1"}}
-	frame := func(record string, value int) *sight {
+	p, st := compiled(t, Rule{On: OnReading, When: "values.t > 30"}), PairState{Pair: Pair{"r1", "d1"}}
+	frame := func(record string, value int) *ruleFrame {
 		g := frameAt(10, "t", value)
 		g.record = record
 		return g

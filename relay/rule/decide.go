@@ -10,8 +10,8 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// docket collects what one transaction decides.
-type docket struct {
+// pendingDecision collects what one transaction decides.
+type pendingDecision struct {
 	decision Decision
 	fired    []firing
 	repeated int
@@ -25,7 +25,7 @@ type fault struct {
 }
 
 // record notes what a rule says; of makes the occurrence if there is one.
-func (d *docket) record(p *Program, st *Standing, v verdict, of func() Occurrence) {
+func (d *pendingDecision) record(p *Program, st *PairState, v verdict, of func() Occurrence) {
 	if v.State == "" {
 		return
 	}
@@ -48,7 +48,7 @@ func (d *docket) record(p *Program, st *Standing, v verdict, of func() Occurrenc
 
 // deliver makes the deliveries of all that fired. An action whose body cannot be made
 // is a fault of its rule and stops nothing else.
-func (d *docket) deliver(acct account.ID, settings Settings) {
+func (d *pendingDecision) deliver(acct account.ID, settings Settings) {
 	for _, f := range d.fired {
 		ds, err := f.program.actions.deliveries([]Occurrence{f.Occurrence}, acct, settings)
 		if err != nil {
@@ -58,20 +58,20 @@ func (d *docket) deliver(acct account.ID, settings Settings) {
 	}
 }
 
-// settle has pairs of a rule and a device judged while they are locked, and saves what
+// decideLocked has pairs of a rule and a device judged while they are locked, and saves what
 // is decided in one transaction; then deliveries are dispatched. begin and judge may
-// be called more than once, each time with an empty docket; either may be nil.
-func (s *Service) settle(ctx context.Context, acct account.ID, pairs []Pair, begin func(*docket), judge func(*docket, *Standing)) error {
-	var d *docket
-	created, err := s.deps.Store.Decide(ctx, acct, pairs, s.until(), func(locked []Standing) (Decision, error) {
-		d = &docket{}
+// be called more than once, each time with an empty pendingDecision; either may be nil.
+func (s *Service) decideLocked(ctx context.Context, acct account.ID, pairs []Pair, begin func(*pendingDecision), judge func(*pendingDecision, *PairState)) error {
+	var d *pendingDecision
+	created, err := s.deps.Store.Decide(ctx, acct, pairs, s.until(), func(locked []PairState) (Decision, error) {
+		d = &pendingDecision{}
 		if begin != nil {
 			begin(d)
 		}
 		for i := range locked {
 			was := locked[i]
 			if judge(d, &locked[i]); locked[i] != was {
-				d.decision.Standings = append(d.decision.Standings, locked[i])
+				d.decision.States = append(d.decision.States, locked[i])
 			}
 		}
 		d.deliver(acct, s.o.Settings)
@@ -85,7 +85,7 @@ func (s *Service) settle(ctx context.Context, acct account.ID, pairs []Pair, beg
 }
 
 // conclude counts what was decided and dispatches the deliveries.
-func (s *Service) conclude(acct account.ID, d *docket, created []outbox.Delivery) {
+func (s *Service) conclude(acct account.ID, d *pendingDecision, created []outbox.Delivery) {
 	if d != nil {
 		for _, f := range d.faults {
 			s.failed.add(acct, f.ruleID, f.err, s.o.Now())

@@ -1,0 +1,215 @@
+package rule
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/base32"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/penstock/penstock/relay/account"
+)
+
+// grace is how much later than frames the clock decides that a condition has held for
+// some time: a frame that breaks it may be under way.
+const grace = 2 * time.Second
+
+// verdict is what a rule says of one frame, or of a time that passed.
+type verdict struct {
+	State  State // what happens; empty: nothing
+	Repeat bool  // the actions of a raised alarm run again
+	Why    string
+	// matched says that the condition holds, whether anything happens or not.
+	matched bool
+	// changed says that the state is another one now.
+	changed bool
+	// ended is the alarm that was cleared.
+	ended PairState
+	err   error // a fault of an expression
+}
+
+// step judges one frame by a rule with a condition, and changes the state of the
+// rule for the device accordingly. It is the only place where that is decided: for live
+// frames, replays and trials.
+func (p *Program) step(acct account.ID, st *PairState, g *ruleFrame) verdict {
+	switch {
+	case !st.precedes(g):
+		return verdict{Why: "a frame received at the same time or later has already been judged"}
+	case p.Rule.On == OnSilent:
+		return p.heardAgain(st, g)
+	case st.AlarmID != "":
+		return p.stepRaised(st, g)
+	}
+	held, why, err := p.askWhen(&g.subject)
+	v := verdict{Why: why, err: err, matched: held == yes}
+	switch {
+	case held == unknown || held == no && st.Since.IsZero():
+		return v
+	case held == no:
+		st.mark(g)
+		st.Since, st.Began, st.Due = time.Time{}, nil, time.Time{}
+		v.changed, v.Why = true, why+" any longer"
+		return v
+	case p.Rule.For > 0 && st.Since.IsZero():
+		st.mark(g)
+		began := g.occurrence(p, Raised)
+		began.Rule = nil // it is kept with the state
+		st.Since, st.Began, st.Due = g.heard, &began, g.heard.Add(p.Rule.For+grace)
+		v.changed, v.Why = true, fmt.Sprintf("when holds from now on, and must for %s", p.Rule.For)
+		return v
+	case g.heard.Sub(st.Since) < p.Rule.For && p.Rule.For > 0:
+		v.Why = fmt.Sprintf("when holds since %s, and must for %s", st.Since.UTC().Format(time.RFC3339), p.Rule.For)
+		return v
+	}
+	st.mark(g)
+	st.raise(acct, g.at, g.heard, g.record)
+	v.State, v.changed = Raised, true
+	return v
+}
+
+// stepRaised judges a frame of a device whose alarm is raised.
+func (p *Program) stepRaised(st *PairState, g *ruleFrame) verdict {
+	held, why, err := p.askWhen(&g.subject)
+	v := verdict{Why: why, err: err, matched: held == yes}
+	cleared := held == no
+	if p.clear != nil {
+		held, clearWhy, clearErr := p.askClear(&g.subject)
+		cleared, v.err, v.Why = held == yes, clearErr, clearWhy
+	}
+	switch {
+	case cleared:
+		v.State, v.changed, v.ended = Cleared, true, *st
+		st.mark(g)
+		st.clear()
+	case v.matched && p.repeats(st, g.heard):
+		v.State, v.Repeat, v.changed = Raised, true, true
+		st.mark(g)
+		st.RanAt, st.Repeats = g.heard, st.Repeats+1
+		v.Why += "; the actions run again"
+	default:
+		v.Why += "; the alarm is raised already"
+	}
+	return v
+}
+
+// heardAgain clears the alarm of a device that was silent.
+func (p *Program) heardAgain(st *PairState, g *ruleFrame) verdict {
+	if st.AlarmID == "" {
+		return verdict{Why: "the device is not silent"}
+	}
+	v := verdict{State: Cleared, changed: true, Why: "the device was heard again", ended: *st}
+	st.mark(g)
+	st.clear()
+	return v
+}
+
+func (p *Program) repeats(st *PairState, at time.Time) bool {
+	r := p.Rule.Repeat
+	return r.Always || r.Every > 0 && at.Sub(st.RanAt) >= r.Every
+}
+
+// evaluateDue judges that time has passed without a frame: a condition that has held for
+// long enough, or an alarm of silence whose actions run again.
+func (p *Program) evaluateDue(acct account.ID, st *PairState, now time.Time) verdict {
+	switch {
+	case !st.Since.IsZero() && st.AlarmID == "":
+		if now.Sub(st.Since) < p.Rule.For {
+			st.Due = st.Since.Add(p.Rule.For + grace)
+			return verdict{changed: true}
+		}
+		at := st.Since.Add(p.Rule.For)
+		st.raise(acct, at, at, st.Record)
+		return verdict{State: Raised, changed: true, matched: true, Why: fmt.Sprintf("when has held for %s", p.Rule.For)}
+	case p.Rule.On == OnSilent && st.AlarmID != "" && p.Rule.Repeat.Every > 0:
+		if next := st.RanAt.Add(p.Rule.Repeat.Every); now.Before(next) {
+			st.Due = next
+			return verdict{changed: true}
+		}
+		st.RanAt, st.Repeats, st.Due = now, st.Repeats+1, now.Add(p.Rule.Repeat.Every)
+		return verdict{State: Raised, Repeat: true, changed: true, matched: true, Why: "the device is still silent; the actions run again"}
+	}
+	st.Due = time.Time{}
+	return verdict{changed: true}
+}
+
+// silence judges a device that was heard last at a time, zero for never; from is when
+// its silence began to count.
+func (p *Program) silence(acct account.ID, st *PairState, heard, from, now time.Time) verdict {
+	if st.AlarmID != "" {
+		if !heard.After(st.At) {
+			return verdict{matched: true, Why: "the alarm is raised already"}
+		}
+		v := verdict{State: Cleared, changed: true, Why: "the device was heard again", ended: *st}
+		st.At, st.FrameAt, st.Record = heard, heard, ""
+		st.clear()
+		return v
+	}
+	from = st.silentFrom(from)
+	until := from.Add(p.Rule.SilentFor)
+	if now.Before(until) {
+		return verdict{Why: "the device was heard less than " + p.Rule.SilentFor.String() + " ago"}
+	}
+	st.At, st.FrameAt, st.Record = from, from, ""
+	st.raise(acct, until, now, "")
+	if p.Rule.Repeat.Every > 0 {
+		st.Due = now.Add(p.Rule.Repeat.Every)
+	}
+	return verdict{State: Raised, changed: true, matched: true, Why: "the device was not heard for " + p.Rule.SilentFor.String()}
+}
+
+// silentFrom returns when the silence of a device began that was heard last at a time:
+// caches keep that less exactly than the state, or have lost it.
+func (st *PairState) silentFrom(heard time.Time) time.Time {
+	if heard.Before(st.At) {
+		return st.At
+	}
+	return heard
+}
+
+// precedes reports whether the frame that last changed the state precedes this one.
+// Frames of the same times, from networks that report whole seconds, are ordered by
+// their journal records.
+func (st *PairState) precedes(g *ruleFrame) bool {
+	c := cmp.Or(st.At.Compare(g.heard), st.FrameAt.Compare(g.at))
+	if c == 0 && st.Record != "" {
+		c = cmp.Or(cmp.Compare(len(st.Record), len(g.record)), cmp.Compare(st.Record, g.record))
+	}
+	return c < 0
+}
+
+// mark notes that a frame changes the state.
+func (st *PairState) mark(g *ruleFrame) { st.At, st.FrameAt, st.Record = g.heard, g.at, g.record }
+
+// raise gives the state an alarm. Its id derives from what raised it, so that the
+// same again is the same alarm.
+func (st *PairState) raise(acct account.ID, at, ranAt time.Time, record string) {
+	st.AlarmID = alarmID(acct, st.Pair, at, record)
+	st.RaisedAt, st.RanAt, st.Repeats = at, ranAt, 0
+	st.Since, st.Due = time.Time{}, time.Time{}
+}
+
+func (st *PairState) clear() {
+	*st = PairState{Pair: st.Pair, At: st.At, FrameAt: st.FrameAt, Record: st.Record}
+}
+
+func alarmID(acct account.ID, p Pair, at time.Time, record string) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d %q %q %q %d", acct, p.RuleID, p.DeviceID, record, at.UnixNano()))
+	return strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:15]))
+}
+
+// alarm is the record of an alarm that an occurrence raised.
+func (o *Occurrence) alarm(st *PairState) Alarm {
+	return Alarm{
+		ID: st.AlarmID, RuleID: st.RuleID, DeviceID: st.DeviceID, State: Raised, RaisedAt: st.RaisedAt,
+		Readings: o.Readings, RaisedBy: o.Record,
+	}
+}
+
+// cleared is the alarm that ended at a time, by a frame or by none.
+func cleared(ended *PairState, at time.Time, record string) Alarm {
+	if at.Before(ended.RaisedAt) {
+		at = ended.RaisedAt
+	}
+	return Alarm{ID: ended.AlarmID, RuleID: ended.RuleID, DeviceID: ended.DeviceID, State: Cleared, ClearedAt: at, ClearedBy: record}
+}
