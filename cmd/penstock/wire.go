@@ -201,8 +201,8 @@ func (d *daemon) openDelivery(context.Context) error {
 	return err
 }
 
-// serves reports whether the relay that a message came by still has it brought to
-// the SIM.
+// serves reports whether the relay that routed a delivery still exists and still
+// delivers to the same SIM.
 func (d *daemon) serves(ctx context.Context, one outbox.Delivery) (bool, error) {
 	r, err := d.backends.records.Inbound.Get(ctx, one.Account, inbound.Geographic, one.Relay)
 	if relay.KindOf(err) == relay.KindNotFound {
@@ -245,7 +245,7 @@ func (d *daemon) secrets(ctx context.Context, acct account.ID) ([]string, error)
 	return a.WebhookSecrets, err
 }
 
-// marks returns what is kept of the events of a node.
+// marks returns the stored statuses of a node's events.
 func (d *daemon) marks(node string) event.Statuses { return d.backends.records.Statuses(node) }
 
 // openIntakes makes the journal of each kind of traffic and what is behind it.

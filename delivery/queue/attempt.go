@@ -11,8 +11,8 @@ import (
 )
 
 // attemptLeased attempts an item in flight. An item whose lease has expired,
-// because Redis was unavailable, is skipped: it is due for the next process that
-// leases it.
+// because the database was unavailable, is skipped: the next process that leases
+// due deliveries attempts it.
 func (q *Queue) attemptLeased(item *item) {
 	if q.leases.Expired(&item.Hold) {
 		q.leases.Drop(item.Ref)

@@ -223,12 +223,12 @@ const idleAfter = time.Hour
 
 // closeIdle closes breakers that have had no parked deliveries for idleAfter
 // since their probe was due, for example those of endpoints that were removed.
-func (b *breakers) closeIdle(lines []outbox.ParkedEndpoint) {
+func (b *breakers) closeIdle(endpoints []outbox.ParkedEndpoint) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	parked := make(map[string]bool, len(lines))
-	for _, l := range lines {
-		parked[l.Endpoint] = true
+	parked := make(map[string]bool, len(endpoints))
+	for _, e := range endpoints {
+		parked[e.Endpoint] = true
 	}
 	for endpoint, br := range b.open {
 		if !parked[endpoint] && !br.probing && b.now().Sub(br.ProbeAt) > idleAfter {

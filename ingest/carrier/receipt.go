@@ -113,8 +113,9 @@ func numbersOf(d *smpp.Delivery) (numbers []string) {
 	return numbers
 }
 
-// stateNamed is what a state of SMPP's receipts (appendix B) means, in the words
-// that SMSCs use for it.
+// stateNamed returns the state that a receipt's stat means (SMPP 3.4, appendix B, and
+// the spellings of SMSCs). ACCEPTD is Buffered: message.Accepted is the submit
+// response, which has come before any receipt.
 func stateNamed(stat string) (message.State, error) {
 	stat = strings.ToUpper(stat)
 	for state, words := range map[message.State][]string{

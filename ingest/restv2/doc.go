@@ -1,6 +1,8 @@
 // Package restv2 is the REST surface of messaging, /v2/…, after document 1 of
-// the specification: the account's credit (endpoint 1), network lookup (7), the
-// relays of inbound messages (8 to 15), SIP records (16 to 18) and the inbox of desktopsms, which is ours. The token is in X-Auth-Token.
+// the specification: the account's credit (endpoint 1), sending, previewing, listing
+// and deleting messages (2 to 6), network lookup (7), the relays of inbound messages
+// (8 to 15), SIP records (16 to 18), and the inbox of desktopsms, which the
+// specification does not name. The token is in X-Auth-Token.
 //
 // Records stand in data, lists with meta.pagination. What a request lacks is
 // 422 with a message that says what and errors, the names of the parameters, in

@@ -56,7 +56,8 @@ func New(in *intake.Intake, p *Processor, types Types, o Options) *Surface {
 	return s
 }
 
-// frame handles a post of the four webhooks that answer with an empty body.
+// frame handles a post of the webhooks that are answered once the post is in the
+// journal.
 func (s *Surface) frame(c *fiber.Ctx) error {
 	r, err := s.readRequest(c)
 	if err != nil {

@@ -21,8 +21,8 @@ type Parts interface {
 	// End removes groups that have been routed.
 	End(ctx context.Context, all []ReassembledMessage) error
 	// Park stores a group that no relay takes under g.Event, so that adding that
-	// event's part again returns the whole group. For a day any part of a group
-	// that has ended does so.
+	// event's part again returns the whole group. For a day after a group has ended,
+	// adding any of its parts again returns it with the state Again.
 	Park(ctx context.Context, g ReassembledMessage, keep time.Duration) error
 	// MessageOf returns the id of the reassembled message that a part belongs to,
 	// "" while parts are missing or if the part is not stored any more.

@@ -73,8 +73,8 @@ func (u *Uplink) orNil() *Uplink {
 	return u
 }
 
-// heard returns the network's time of receipt if it is plausible, else the
-// gateway's; never later than that.
+// heard returns the network server's time of receipt if it is plausible, else the
+// time at which this program received the post; never later than that.
 func (w *work) heard() time.Time {
 	at := w.Frame.NetworkTime
 	if !Plausible(at, w.ReceivedAt) || at.After(w.ReceivedAt) {

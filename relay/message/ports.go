@@ -112,7 +112,7 @@ type Work interface {
 	Release(ctx context.Context, ls []Lease, due time.Time) error
 }
 
-// Lease is the right to submit what waits of a message.
+// Lease is the right to submit a message's pending parts.
 type Lease = relay.Lease[Ref]
 
 // Start is parts of one message that are about to be submitted to a carrier.

@@ -30,8 +30,8 @@ type Store interface {
 	// Parked returns the endpoints with deliveries that wait for breakers, in any order.
 	Parked(ctx context.Context) ([]ParkedEndpoint, error)
 
-	// Take leases up to n parked deliveries of a line, in the order in which they may
-	// be held no longer: those held until before at most, or any if before is zero.
+	// Take leases up to n parked deliveries of an endpoint in the order of ParkedUntil:
+	// those parked until before at most, or any if before is zero.
 	Take(ctx context.Context, parked ParkedEndpoint, n int, before, until time.Time) ([]Delivery, error)
 
 	// Lease takes the right to make the next attempt until the given time. It
@@ -65,8 +65,7 @@ type Store interface {
 	// Counts returns how many deliveries there are by state.
 	Counts(ctx context.Context) (map[State]int, error)
 
-	// Sweep removes expired entries from the lists. It only frees memory: the lists do
-	// not show expired entries.
+	// Sweep deletes the deliveries whose retention has ended.
 	Sweep(ctx context.Context) error
 }
 

@@ -31,8 +31,8 @@ FROM batch AS b WHERE delivery.id = b.id AND delivery.account = b.account
   AND delivery.state NOT IN ('delivered', 'simulated', 'dead') AND delivery.attempts NOT LIKE '%' || b.at || '%'
 RETURNING delivery.id, delivery.account, delivery.queue`
 
-	// finish moves deliveries that have not ended. The wait for breakers ends when
-	// the first one would have.
+	// finish moves deliveries that have not ended. A delivery that a second
+	// breaker parks keeps the deadline of the first.
 	finish = `UPDATE delivery SET state = b.state, reason = b.reason, due = b.due, leased = 0, waits = b.waits, endpoint = b.endpoint,
   held_until = CASE WHEN delivery.held_until = 0 THEN b.held_until ELSE delivery.held_until END,
   tries = delivery.tries + b.counted, expires = b.expires,
