@@ -24,9 +24,9 @@ const (
 	numeric      = "numeric"
 )
 
-// Shows reports whether the carrier passes on an originator, as far as its
+// AcceptsOriginator reports whether the carrier passes on an originator, as far as its
 // settings say.
-func (c *Carrier) Shows(originator string) bool {
+func (c *Carrier) AcceptsOriginator(originator string) bool {
 	other := func(r rune) bool { return !unicode.IsLetter(r) && (r < '0' || r > '9') }
 	switch c.Originators {
 	case numeric:

@@ -291,7 +291,7 @@ func TestOriginatorsThatACarrierTakes(t *testing.T) {
 	for originators, want := range map[string]string{"": "A&B Shop24 44", "text": "A&B Shop24 44", "alphanumeric": "Shop24 44", "numeric": "44"} {
 		c, got := config.Carrier{Originators: originators}, []string{}
 		for _, one := range []string{"A&B", "Shop24", "44"} {
-			if c.Shows(one) {
+			if c.AcceptsOriginator(one) {
 				got = append(got, one)
 			}
 		}

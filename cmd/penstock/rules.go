@@ -83,7 +83,7 @@ func (r declaredRules) Delete(ctx context.Context, acct account.ID, id string) e
 
 // traceFrames explains what the rules of an account say of the frames of a post.
 func (d *daemon) traceFrames(ctx context.Context, acct account.ID, it *intake.Item) ([]inbound.FrameTrace, error) {
-	frames, err := uplink.NewBench(d.intakes[event.Uplink], d.iot).Frames(ctx, it)
+	frames, err := uplink.NewInspector(d.intakes[event.Uplink], d.iot).Frames(ctx, it)
 	if err != nil {
 		return nil, err
 	}

@@ -43,14 +43,14 @@ func (d *daemon) openSubmit(context.Context) (err error) {
 		if !c.Sends() {
 			continue
 		}
-		r := submit.Route{Name: c.Name, Prefixes: c.Prefixes, Window: c.Window, PerSecond: float64(c.PerSecond), Shows: c.Shows}
+		r := submit.Route{Name: c.Name, Prefixes: c.Prefixes, Window: c.Window, PerSecond: float64(c.PerSecond), AcceptsOriginator: c.AcceptsOriginator}
 		if err := d.route(&r, c); err != nil {
 			return fmt.Errorf("carrier %s: %w", c.Name, err)
 		}
 		routes = append(routes, r)
 	}
 	d.submit, err = submit.New(submit.Deps{
-		Work: d.backends.records.Messages, Network: d.receiptHandler, Routes: routes, Logger: d.log,
+		Work: d.backends.records.Messages, Receipts: d.receiptHandler, Routes: routes, Logger: d.log,
 	}, submit.Options{})
 	return err
 }
@@ -61,8 +61,10 @@ func (d *daemon) route(r *submit.Route, c config.Carrier) error {
 	case config.SMPP:
 		client := d.carriers.named(c.Name)
 		client.OnBound(func() { d.submit.Resume(c.Name) })
-		r.Carrier, r.Reports, r.Writes = client, true, client.Writes
-		r.Shows = func(originator string) bool { return c.Shows(originator) && client.Shows(originator) }
+		r.Carrier, r.Reports, r.FitsSevenBit = client, true, client.FitsSevenBit
+		r.AcceptsOriginator = func(originator string) bool {
+			return c.AcceptsOriginator(originator) && client.AcceptsOriginator(originator)
+		}
 		return nil
 	case config.Simulator:
 		r.Carrier, r.Idempotent = simulator.New(d.reportSimulated), true

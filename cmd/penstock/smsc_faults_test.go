@@ -78,7 +78,7 @@ func TestSMSCFaults(t *testing.T) {
 		eventually(t, "the receipt", func() (any, bool) {
 			set := g.events("kind=receipt")
 			return set, len(set) == 1 && set[0].State == "unrouted" && set[0].Source == "smpp" &&
-				set[0].Reason == `delivered for the message "77 or 4d or 119" of one, which is not known`
+				set[0].Reason == `receipt delivered: unknown message "77 or 4d or 119" of carrier one`
 		})
 	})
 	t.Run("a message to no relay is unrouted", func(t *testing.T) {

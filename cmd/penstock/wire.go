@@ -342,7 +342,7 @@ func (d *daemon) openSurfaces(context.Context) error {
 		Accounts: d.accounts, Inventory: d.inventory, Intakes: intakes, Deliveries: d.backends.records.Deliveries, Breakers: d.backends.cache.Breakers(), Credit: d.backends.records.Credit,
 		Messages: d.backends.records.Messages, Waits: d.submit.Waits,
 		ReadMessage: carrier.ReadJSON, Explain: d.inbound.Explain, Trace: d.tracer.Trace,
-		IoT: d.iot, Rules: d.rules, Preview: d.preview, Bench: uplink.NewBench(d.intakes[event.Uplink], d.iot), Types: d.backends.records.Devices,
+		IoT: d.iot, Rules: d.rules, Preview: d.preview, Inspector: uplink.NewInspector(d.intakes[event.Uplink], d.iot), Types: d.backends.records.Devices,
 		Backends: d.checks, Metrics: metrics, Now: time.Now, Logger: d.log,
 	}).Mount(d.app, d.auth)
 	console.Mount(d.app)

@@ -53,7 +53,7 @@ func (e *encodedBatch) point(p *iot.Point, i int) {
 	e.add(start, from)
 }
 
-func (e *encodedBatch) uplink(u *iot.Uplink, i int) {
+func (e *encodedBatch) uplink(u *iot.RadioData, i int) {
 	from := iot.Refused{Point: -1, Uplink: i}
 	if from.Reason = invalidUplinkReason(u); from.Reason != "" {
 		e.refused = append(e.refused, from)
@@ -106,7 +106,7 @@ func invalidReason(p *iot.Point) string {
 	return ""
 }
 
-func invalidUplinkReason(u *iot.Uplink) string {
+func invalidUplinkReason(u *iot.RadioData) string {
 	switch {
 	case !finite(u.RSSI) || !finite(u.SNR) || !finite(u.Battery) || !finite(u.Margin) || !finite(u.Latitude) || !finite(u.Longitude):
 		return "a value is not a finite number"

@@ -29,7 +29,7 @@ func appendPoint(b []byte, p *iot.Point) []byte {
 
 // appendUplink appends the radio side of a frame as one line. It appends
 // nothing if nothing is known of it.
-func appendUplink(b []byte, u *iot.Uplink) []byte {
+func appendUplink(b []byte, u *iot.RadioData) []byte {
 	start := len(b)
 	b = append(b, "uplink,account="...)
 	b = strconv.AppendInt(b, int64(u.Account), 10)

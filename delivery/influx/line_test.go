@@ -58,17 +58,17 @@ func TestUplinksAsLines(t *testing.T) {
 	count, rssi := int64(17), -97.5
 	cases := []struct {
 		name   string
-		uplink iot.Uplink
+		uplink iot.RadioData
 		want   string
 	}{
-		{"all that there is, counts as floats", iot.Uplink{Account: 7, DeviceID: "d", Identifier: "i", Time: time.Unix(1, 0), FCnt: &count, FPort: &count, RSSI: &rssi, SNR: &rssi, Gateways: &count, Battery: &rssi, Margin: &rssi, Latitude: &rssi, Longitude: &rssi},
+		{"all that there is, counts as floats", iot.RadioData{Account: 7, DeviceID: "d", Identifier: "i", Time: time.Unix(1, 0), FCnt: &count, FPort: &count, RSSI: &rssi, SNR: &rssi, Gateways: &count, Battery: &rssi, Margin: &rssi, Latitude: &rssi, Longitude: &rssi},
 			"uplink,account=7,device_id=d,identifier=i battery=-97.5,f_cnt=17,f_port=17,gateways=17,latitude=-97.5,longitude=-97.5,margin=-97.5,rssi=-97.5,snr=-97.5 1000000000\n"},
-		{"only what there is", iot.Uplink{Account: 7, DeviceID: "d", Time: time.Unix(1, 0), RSSI: &rssi},
+		{"only what there is", iot.RadioData{Account: 7, DeviceID: "d", Time: time.Unix(1, 0), RSSI: &rssi},
 			"uplink,account=7,device_id=d rssi=-97.5 1000000000\n"},
-		{"a frame of a device, with its name", iot.Uplink{Account: 7, DeviceID: "d", Time: time.Unix(1, 0), Frame: true, Name: `Dad's "shed"`, RSSI: &rssi},
+		{"a frame of a device, with its name", iot.RadioData{Account: 7, DeviceID: "d", Time: time.Unix(1, 0), Frame: true, Name: `Dad's "shed"`, RSSI: &rssi},
 			`uplink,account=7,device_id=d frames=1,name="Dad's \"shed\"",rssi=-97.5 1000000000` + "\n"},
-		{"a frame of which nothing is known", iot.Uplink{Account: 7, DeviceID: "d", Time: time.Unix(1, 0), Frame: true}, "uplink,account=7,device_id=d frames=1 1000000000\n"},
-		{"nothing is no line", iot.Uplink{Account: 7, DeviceID: "d", Time: time.Unix(1, 0)}, ""},
+		{"a frame of which nothing is known", iot.RadioData{Account: 7, DeviceID: "d", Time: time.Unix(1, 0), Frame: true}, "uplink,account=7,device_id=d frames=1 1000000000\n"},
+		{"nothing is no line", iot.RadioData{Account: 7, DeviceID: "d", Time: time.Unix(1, 0)}, ""},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {

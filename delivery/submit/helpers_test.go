@@ -327,7 +327,7 @@ func bubble(t *testing.T, routes []Route, o Options, f func(t *testing.T, w *Wor
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore()
-		w, err := New(Deps{Work: s, Network: s, Routes: routes, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}, o)
+		w, err := New(Deps{Work: s, Receipts: s, Routes: routes, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}, o)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -27,11 +27,11 @@ type Route struct {
 	// Reports means that receipts name a part by the id that the carrier
 	// returned.
 	Reports bool
-	// Writes reports whether the carrier encodes a text of the GSM alphabet in 7
+	// FitsSevenBit reports whether the carrier encodes a text of the GSM alphabet in 7
 	// bits; other texts are sent as UCS-2. nil means all texts.
-	Writes func(text string) bool
-	// Shows reports whether the carrier passes on an originator; nil means all.
-	Shows func(originator string) bool
+	FitsSevenBit func(text string) bool
+	// AcceptsOriginator reports whether the carrier passes on an originator; nil means all.
+	AcceptsOriginator func(originator string) bool
 }
 
 // router selects the carrier queue of a number by its longest prefix.

@@ -29,7 +29,7 @@ func (w *Worker) saveOutcomes(ctx context.Context, batch []pendingOutcome) (none
 		bindings = append(bindings, w.bindingsOf(batch[i].item, &batch[i].outcome)...)
 	}
 	if len(bindings) > 0 {
-		if err := w.deps.Network.Bind(ctx, bindings); err != nil {
+		if err := w.deps.Receipts.Bind(ctx, bindings); err != nil {
 			return none, err
 		}
 	}
@@ -37,7 +37,7 @@ func (w *Worker) saveOutcomes(ctx context.Context, batch []pendingOutcome) (none
 	if err != nil {
 		return none, err
 	}
-	if err := w.deps.Network.SendReports(ctx, toReport); err != nil {
+	if err := w.deps.Receipts.SendReports(ctx, toReport); err != nil {
 		w.log.Warn("delivery reports failed; they will be sent again", "count", len(toReport), "error", err)
 	}
 	return none, nil

@@ -83,36 +83,36 @@ func TestWhatNoCarrierHasHadIsRefunded(t *testing.T) {
 
 func TestTheNumbersCarrierSaysWhatItWrites(t *testing.T) {
 	ascii := func(text string) bool { return text == "a" }
-	w, err := New(Deps{Work: newStore(), Network: newStore(), Routes: []Route{
-		{Name: "latin", Prefixes: []string{"44"}, Carrier: &network{}, Writes: ascii}, {Name: "all", Prefixes: []string{"49"}, Carrier: &network{}},
+	w, err := New(Deps{Work: newStore(), Receipts: newStore(), Routes: []Route{
+		{Name: "latin", Prefixes: []string{"44"}, Carrier: &network{}, FitsSevenBit: ascii}, {Name: "all", Prefixes: []string{"49"}, Carrier: &network{}},
 	}}, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for number, want := range map[string]bool{"447700900123": false, "49170": true, "1212": true} {
-		if got := w.Writes(number, "€"); got != want {
+		if got := w.FitsSevenBit(number, "€"); got != want {
 			t.Errorf("%s: %t", number, got)
 		}
 	}
-	if !w.Writes("447700900123", "a") {
+	if !w.FitsSevenBit("447700900123", "a") {
 		t.Error("the first does not write a")
 	}
 }
 
 func TestTheNumbersCarrierSaysWhatItShows(t *testing.T) {
-	w, err := New(Deps{Work: newStore(), Network: newStore(), Routes: []Route{
-		{Name: "numbers", Prefixes: []string{"44"}, Carrier: &network{}, Shows: func(o string) bool { return o == "1" }}, {Name: "all", Carrier: &network{}},
+	w, err := New(Deps{Work: newStore(), Receipts: newStore(), Routes: []Route{
+		{Name: "numbers", Prefixes: []string{"44"}, Carrier: &network{}, AcceptsOriginator: func(o string) bool { return o == "1" }}, {Name: "all", Carrier: &network{}},
 	}}, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if w.Shows("447700900123", "A&B") || !w.Shows("447700900123", "1") || !w.Shows("49170", "A&B") {
+	if w.AcceptsOriginator("447700900123", "A&B") || !w.AcceptsOriginator("447700900123", "1") || !w.AcceptsOriginator("49170", "A&B") {
 		t.Error("another carrier was asked")
 	}
 }
 
 func TestMessagesOfTheSimulatorAreKnown(t *testing.T) {
-	w, err := New(Deps{Work: newStore(), Network: newStore(), Routes: []Route{
+	w, err := New(Deps{Work: newStore(), Receipts: newStore(), Routes: []Route{
 		{Name: "one", Prefixes: []string{"44"}, Carrier: &network{}}, {Name: message.Simulator, Prefixes: []string{"49"}, Carrier: &network{}},
 	}}, Options{})
 	if err != nil {

@@ -13,9 +13,9 @@ import (
 	"github.com/penstock/penstock/relay/message"
 )
 
-// Network binds carriers' ids to parts and reports the states of messages to
+// ReceiptHandler binds carriers' ids to parts and reports the states of messages to
 // accounts; *message.ReceiptHandler implements it.
-type Network interface {
+type ReceiptHandler interface {
 	// Bind saves which parts the ids name, and applies receipts that arrived
 	// before.
 	Bind(ctx context.Context, bindings []message.Binding) error
@@ -24,13 +24,13 @@ type Network interface {
 	SendReports(ctx context.Context, ms []message.Message) error
 }
 
-// Deps are the dependencies of a worker. Work and Network are required.
+// Deps are the dependencies of a worker. Work and Receipts are required.
 type Deps struct {
-	Work    message.Work
-	Network Network
-	Routes  []Route
-	Logger  *slog.Logger     // nil means slog.Default
-	Now     func() time.Time // nil means time.Now
+	Work     message.Work
+	Receipts ReceiptHandler
+	Routes   []Route
+	Logger   *slog.Logger     // nil means slog.Default
+	Now      func() time.Time // nil means time.Now
 }
 
 // Options tune a worker; the zero value works.
@@ -83,7 +83,7 @@ type Worker struct {
 
 // New returns a worker; it does nothing before Start.
 func New(deps Deps, o Options) (*Worker, error) {
-	if deps.Work == nil || deps.Network == nil {
+	if deps.Work == nil || deps.Receipts == nil {
 		return nil, errors.New("submit: store and network are needed")
 	}
 	o.setDefaults()
@@ -120,18 +120,18 @@ func (w *Worker) Start() {
 	w.outcomes.Start()
 }
 
-// Writes reports whether the carrier of a number encodes a text of the GSM
+// FitsSevenBit reports whether the carrier of a number encodes a text of the GSM
 // alphabet in 7 bits. See message.Carriers.
-func (w *Worker) Writes(number, text string) bool {
+func (w *Worker) FitsSevenBit(number, text string) bool {
 	q := w.router.queueFor(number)
-	return q == nil || q.route.Writes == nil || q.route.Writes(text)
+	return q == nil || q.route.FitsSevenBit == nil || q.route.FitsSevenBit(text)
 }
 
-// Shows reports whether the carrier of a number passes on an originator. See
+// AcceptsOriginator reports whether the carrier of a number passes on an originator. See
 // message.Carriers.
-func (w *Worker) Shows(number, originator string) bool {
+func (w *Worker) AcceptsOriginator(number, originator string) bool {
 	q := w.router.queueFor(number)
-	return q == nil || q.route.Shows == nil || q.route.Shows(originator)
+	return q == nil || q.route.AcceptsOriginator == nil || q.route.AcceptsOriginator(originator)
 }
 
 // Simulated reports whether a simulator takes the messages to a number.

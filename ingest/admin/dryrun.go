@@ -80,8 +80,8 @@ type ReadingDelta struct {
 func (s *Surface) dryRun(c *fiber.Ctx, intakes []*intake.Intake, f event.Filter, limit int, others []gateway.Gateway) error {
 	out := DryRun{Data: []EventPreview{}}
 	for _, in := range intakes {
-		if in.Kind() == event.Uplink && s.Bench != nil {
-			run, err := iot.PreviewReplay(c.UserContext(), s.Bench, f, limit, s.Now)
+		if in.Kind() == event.Uplink && s.Inspector != nil {
+			run, err := iot.PreviewReplay(c.UserContext(), s.Inspector, f, limit, s.Now)
 			if err != nil {
 				return err
 			}

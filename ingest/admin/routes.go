@@ -44,11 +44,11 @@ type Deps struct {
 	Explain func(ctx context.Context, m inbound.Message) (inbound.Explanation, error)
 	// Trace says what became of an event of this gateway.
 	Trace func(ctx context.Context, id string) (inbound.Trace, error)
-	// IoT tries decoders, Bench looks at journalled frames, Types names what
+	// IoT tries decoders, Inspector looks at journalled frames, Types names what
 	// sensors measure.
-	IoT   *iot.Service
-	Bench Bench
-	Types Types
+	IoT       *iot.Service
+	Inspector Inspector
+	Types     Types
 	// Rules are the rules and alarms of accounts; Preview returns the request of a
 	// delivery as it would go out now, and why it would not be made, "" if it would.
 	Rules   Rules
@@ -88,8 +88,8 @@ type Credit interface {
 	Entries(ctx context.Context, acct account.ID, before uint64, limit int) ([]credit.Entry, error)
 }
 
-// Bench looks at journalled frames and stores nothing.
-type Bench interface {
+// Inspector looks at journalled frames and stores nothing.
+type Inspector interface {
 	iot.Posts
 	// Recent returns the last frames of a device, newest first.
 	Recent(ctx context.Context, acct account.ID, d iot.Device, most int) ([]iot.Arrival, error)

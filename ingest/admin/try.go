@@ -129,7 +129,7 @@ func (s *Surface) arrivals(ctx context.Context, r *TryRequest) ([]iot.Arrival, e
 		if err != nil {
 			return nil, err
 		}
-		return s.Bench.Recent(ctx, r.owner, d, r.Last)
+		return s.Inspector.Recent(ctx, r.owner, d, r.Last)
 	}
 	arrivals, err := r.arrivals(s.Now())
 	if err != nil || r.DeviceID != "" || r.owner == 0 {

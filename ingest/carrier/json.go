@@ -53,7 +53,7 @@ func ReadJSON(body []byte) (m inbound.Message, err error) {
 	}
 	f := newForm(o.get)
 	m = f.json(gsm.NewAlphabet())
-	inbound.TrimMark(&m)
+	inbound.TrimBOM(&m)
 	if at := f.optional("received_at", maxName); at != "" {
 		m.ReceivedAt = f.moment("received_at", at)
 	}

@@ -86,7 +86,7 @@ func (p *Processor) messages(it *intake.Item) ([]inbound.Message, error) {
 		m := &found[n]
 		m.ID, m.Account, m.ReceivedAt = it.ID, it.Entry.Account, it.Entry.ReceivedAt
 		m.Carrier = carrierOf(&it.Entry)
-		inbound.TrimMark(m)
+		inbound.TrimBOM(m)
 		if len(found) > 1 {
 			m.ID += "." + strconv.Itoa(n)
 		}

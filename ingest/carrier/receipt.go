@@ -45,7 +45,10 @@ func (r *Receipts) Process(ctx context.Context, items []intake.Item) ([]event.St
 	}
 	for n := range found {
 		if one := &found[n]; !one.Found {
-			reason := fmt.Sprintf("%s for the message %q of %s, which is not known", one.State, strings.Join(one.IDs, " or "), one.Carrier)
+			reason := fmt.Sprintf("receipt %s: unknown message %q", one.State, strings.Join(one.IDs, " or "))
+			if one.Carrier != "" {
+				reason += " of carrier " + one.Carrier
+			}
 			marks[origins[n]] = mark(&items[origins[n]], event.Unrouted, intake.Reason(reason))
 		}
 	}

@@ -127,7 +127,7 @@ func TestReceiptsAreRead(t *testing.T) {
 	}
 }
 
-func TestReceiptsThatMatchNothingAreQuarantined(t *testing.T) {
+func TestReceiptsThatCannotBeApplied(t *testing.T) {
 	other := intake.Entry{Source: "json", Account: 8, Path: receiptPath + "json", Query: "ref=7-1001-0&code=1"}
 	for name, tc := range map[string]struct {
 		entry  intake.Entry
@@ -136,9 +136,9 @@ func TestReceiptsThatMatchNothingAreQuarantined(t *testing.T) {
 	}{
 		"an id that nobody knows": {
 			SMPPReceiptEntry("one", "s-1", deliver{from: "1", class: 4, text: "id:77 stat:DELIVRD"}.pdu(t)),
-			event.Unrouted, `delivered for the message "77 or 4d or 119" of one, which is not known`,
+			event.Unrouted, `receipt delivered: unknown message "77 or 4d or 119" of carrier one`,
 		},
-		"another account's message":  {other, event.Unrouted, `delivered for the message "7-1001-0" of , which is not known`},
+		"another account's message":  {other, event.Unrouted, `receipt delivered: unknown message "7-1001-0"`},
 		"a state that there is not":  {SMPPReceiptEntry("one", "s-1", deliver{from: "1", class: 4, text: "id:1 stat:PERHAPS"}.pdu(t)), event.Quarantined, `a receipt whose state is "PERHAPS"`},
 		"a receipt that says naught": {SMPPReceiptEntry("one", "s-1", deliver{from: "1", class: 4, text: "hello"}.pdu(t)), event.Quarantined, "smpp: a receipt without the id of a message"},
 		"no receipt":                 {SMPPReceiptEntry("one", "s-1", []byte("x")), event.Quarantined, "smpp: command_length: offset 1: ends within the header"},

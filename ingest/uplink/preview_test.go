@@ -14,9 +14,9 @@ import (
 )
 
 // bench is over the flow's records, with a service of its own.
-func (f *flow) bench() (*Bench, *iot.Service) {
+func (f *flow) bench() (*Inspector, *iot.Service) {
 	s := iot.New(f.db.Devices, f.cache, f.out, catalog.Compile, iot.Options{})
-	return NewBench(f.in, s), s
+	return NewInspector(f.in, s), s
 }
 
 func TestPostsArePreviewed(t *testing.T) {

@@ -43,7 +43,7 @@ func (a assembler) assemble(parts []Message) (m Message, missing []int) {
 		return m, missing
 	}
 	m.Text = a.text(parts, first.Total)
-	TrimMark(&m)
+	TrimBOM(&m)
 	return m, missing
 }
 

@@ -63,9 +63,9 @@ func (m *Message) Body() string {
 	return m.Text
 }
 
-// TrimMark removes a byte order mark that a message's text begins with: it says how
+// TrimBOM removes a byte order mark that a message's text begins with: it says how
 // the text was coded, and is none of it. A part that is not the first keeps its own.
-func TrimMark(m *Message) {
+func TrimBOM(m *Message) {
 	if p, ok := PartOf(m); !ok || p.Number == 1 {
 		m.Text = strings.TrimPrefix(m.Text, "\ufeff")
 	}

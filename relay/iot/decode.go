@@ -28,7 +28,7 @@ func (s *Service) decode(ctx context.Context, b *batch) error {
 			w.note("simulated by the network server's console: not stored")
 			continue
 		}
-		w.uplink = uplinkOf(w) // also of a frame that is refused
+		w.uplink = radioDataOf(w) // also of a frame that is refused
 		if !w.open() || w.Frame.Kind != decoders.Uplink || hasNoData(&w.Frame) || !w.decodable(s.options.Now()) || !w.NoDefer && t.enqueue(w) {
 			continue
 		}

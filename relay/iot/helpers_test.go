@@ -44,7 +44,7 @@ type switched struct {
 	asked   int // for latest points and times
 	// meanwhile runs after the latest points were read.
 	meanwhile func()
-	radio     []iot.Uplink // as they were written
+	radio     []iot.RadioData // as they were written
 }
 
 func (s *switched) Write(ctx context.Context, b iot.Batch) ([]iot.Refused, error) {

@@ -32,7 +32,7 @@ type Stored struct {
 	Time   time.Time // of its readings
 	Heard  time.Time // when the network heard the device, never later than the receipt
 	Points []Point
-	Uplink *Uplink // its radio data; nil if it has none
+	Uplink *RadioData // its radio data; nil if it has none
 }
 
 // JudgeWith has stored frames judged; it must be called before the first Ingest.

@@ -8,9 +8,9 @@ import (
 	"github.com/penstock/penstock/relay/account"
 )
 
-// uplinkOf returns the radio data of a frame: all of it for an uplink, battery and
+// radioDataOf returns the radio data of a frame: all of it for an uplink, battery and
 // margin for a status, the position for a location.
-func uplinkOf(w *work) *Uplink {
+func radioDataOf(w *work) *RadioData {
 	f := &w.Frame
 	switch {
 	case f.Supplement && f.Kind != decoders.Uplink:
@@ -43,13 +43,13 @@ func uplinkOf(w *work) *Uplink {
 }
 
 // bare returns an empty Uplink of the frame's device.
-func (w *work) bare(at time.Time) *Uplink {
-	return &Uplink{Account: w.Account, DeviceID: w.device.Device.ID, Identifier: w.device.Device.Identifier, Time: at}
+func (w *work) bare(at time.Time) *RadioData {
+	return &RadioData{Account: w.Account, DeviceID: w.device.Device.ID, Identifier: w.device.Device.Identifier, Time: at}
 }
 
 // receptions sets the number of gateways that received the frame, and the signal
 // of the best one.
-func (u *Uplink) receptions(gateways []decoders.Gateway) {
+func (u *RadioData) receptions(gateways []decoders.Gateway) {
 	if n := len(gateways); n > 0 {
 		u.Gateways = new(int64(n))
 	}
@@ -59,14 +59,14 @@ func (u *Uplink) receptions(gateways []decoders.Gateway) {
 	}
 }
 
-func (u *Uplink) place(p *decoders.Position) {
+func (u *RadioData) place(p *decoders.Position) {
 	if p != nil {
 		u.Latitude, u.Longitude = new(p.Latitude), new(p.Longitude)
 	}
 }
 
 // orNil returns nil for an Uplink that is no frame and has no data but a port.
-func (u *Uplink) orNil() *Uplink {
+func (u *RadioData) orNil() *RadioData {
 	if !u.Frame && u.FCnt == nil && u.Battery == nil && u.Margin == nil && u.Gateways == nil && u.Latitude == nil {
 		return nil
 	}

@@ -25,11 +25,11 @@ type Point struct {
 	IsText     bool
 }
 
-// Uplink is what is kept of the radio side of a frame; absent values are nil.
+// RadioData is what is stored of the radio side of a frame; absent values are nil.
 //
 // In InfluxDB it is a point of the measurement uplink with the tags account,
 // device_id and identifier.
-type Uplink struct {
+type RadioData struct {
 	Account    account.ID
 	DeviceID   string
 	Identifier string
@@ -52,7 +52,7 @@ type Uplink struct {
 // Batch is what one write brings to a reading store.
 type Batch struct {
 	Points  []Point
-	Uplinks []Uplink
+	Uplinks []RadioData
 }
 
 // Refused is a point that a store will never take, and its reason.

@@ -12,7 +12,7 @@ import (
 // save writes to the reading store, and then updates the latest values. After an
 // error of the store the whole batch is written again later.
 func (s *Service) save(ctx context.Context, b *batch) error {
-	write := Batch{Points: make([]Point, 0, b.points()), Uplinks: make([]Uplink, 0, len(b.all))}
+	write := Batch{Points: make([]Point, 0, b.points()), Uplinks: make([]RadioData, 0, len(b.all))}
 	// The frames of write.Points[i] and write.Uplinks[i].
 	points, uplinks := make([]*work, 0, cap(write.Points)), make([]*work, 0, len(b.all))
 	for _, w := range b.all {

@@ -84,7 +84,7 @@ func (w *work) framePart() FramePart {
 // arrived or the cache has lost it, a post without the payload is stored under its
 // own time, which is the same in the networks; a post with the payload is stored as
 // the frame itself.
-func (w *work) supplement() *Uplink {
+func (w *work) supplement() *RadioData {
 	frame := MergedFrame{Gateways: w.Frame.Gateways, Position: w.Frame.Position}
 	if w.merged != nil {
 		frame = *w.merged

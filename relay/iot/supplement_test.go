@@ -51,7 +51,7 @@ func gatewayOf(t *testing.T, bodies []string) *gateway {
 // written again stays.
 func (g *gateway) radio() string {
 	fields := make(map[string]string)
-	put := func(u iot.Uplink, name string, v any, there bool) {
+	put := func(u iot.RadioData, name string, v any, there bool) {
 		if there {
 			fields[u.Time.Format("15:04:05")+" "+name] = fmt.Sprint(v)
 		}

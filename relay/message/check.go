@@ -72,7 +72,7 @@ func (s *Service) sevenBit(numbers []string) func(text string) bool {
 		return nil
 	}
 	return func(text string) bool {
-		return !slices.ContainsFunc(numbers, func(number string) bool { return !s.deps.Carriers.Writes(number, text) })
+		return !slices.ContainsFunc(numbers, func(number string) bool { return !s.deps.Carriers.FitsSevenBit(number, text) })
 	}
 }
 
@@ -101,7 +101,7 @@ func (s *Service) checkOriginator(p relay.Problems, o Order) {
 		return
 	}
 	for _, number := range o.Destinations {
-		if !s.deps.Carriers.Shows(number, gsm.NormalizeOriginator(o.Originator)) {
+		if !s.deps.Carriers.AcceptsOriginator(number, gsm.NormalizeOriginator(o.Originator)) {
 			p.Add("originator", fmt.Sprintf("The originator is none that the carrier of %.40q takes.", number))
 			return
 		}

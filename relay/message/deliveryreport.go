@@ -18,7 +18,7 @@ func (h *ReceiptHandler) reports(m *Message) ([]outbox.Delivery, error) {
 		return nil, nil
 	}
 	codes := []Code{code}
-	if code == CodeDelivered || code == CodeBuffered || code == CodeRejected {
+	if code == CodeDelivered || code == CodeBuffered || code == CodeUndelivered {
 		codes = []Code{CodeAccepted, code}
 	}
 	var ds []outbox.Delivery
@@ -35,7 +35,7 @@ func (h *ReceiptHandler) reports(m *Message) ([]outbox.Delivery, error) {
 func (h *ReceiptHandler) report(m *Message, c Code, part int) (outbox.Delivery, error) {
 	p := &m.Parts[part]
 	report := DeliveryReport{Code: c, At: p.ChangedAt, Line: p.Report}
-	if report.Line == "" || c == CodeAccepted || c == CodeRefused {
+	if report.Line == "" || c == CodeAccepted || c == CodeRejected {
 		report.Line = m.receiptLine(c, p)
 	}
 	url, err := m.Expand(report)
@@ -43,7 +43,7 @@ func (h *ReceiptHandler) report(m *Message, c Code, part int) (outbox.Delivery, 
 		return outbox.Delivery{}, err
 	}
 	return outbox.Delivery{
-		ID: "dlr-" + m.ID.String() + "-" + strconv.Itoa(int(c)), Account: m.Account, Kind: outbox.KindReceipt, MessageID: m.ID.String(),
+		ID: "dlr-" + m.ID.String() + "-" + strconv.Itoa(int(c)), Account: m.Account, Kind: outbox.KindReport, MessageID: m.ID.String(),
 		Originator: m.Originator, Destination: m.Destination, CreatedAt: h.deps.Now(),
 		Request: &outbox.Request{Method: http.MethodGet, URL: url},
 	}, nil
@@ -58,7 +58,7 @@ func (m *Message) receiptLine(c Code, p *Part) string {
 		delivered = "001"
 	}
 	fault := "000"
-	if c == CodeRejected || c == CodeRefused {
+	if c == CodeUndelivered || c == CodeRejected {
 		fault = "001"
 	}
 	text := []rune(p.Text)
@@ -74,7 +74,7 @@ func (c Code) receiptStatus() string {
 	switch c {
 	case CodeDelivered:
 		return "DELIVRD"
-	case CodeRejected:
+	case CodeUndelivered:
 		return "UNDELIV"
 	case CodeBuffered:
 		return "ENROUTE"

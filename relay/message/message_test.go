@@ -58,8 +58,8 @@ func TestTheCodeOfAMessageWithParts(t *testing.T) {
 		{"one is delivered, one accepted", "delivered accepted", CodeAccepted, 1},
 		{"all are delivered", "delivered delivered delivered", CodeDelivered, 2},
 		{"one waits in the network", "delivered buffered accepted", CodeBuffered, 1},
-		{"one was refused by the phone", "delivered undelivered pending", CodeRejected, 1},
-		{"one was refused by the carrier", "pending rejected", CodeRefused, 1},
+		{"one was refused by the phone", "delivered undelivered pending", CodeUndelivered, 1},
+		{"one was refused by the carrier", "pending rejected", CodeRejected, 1},
 		{"one was deleted", "removed delivered", CodeDelivered, 1},
 		{"all were deleted", "removed removed", 0, 0},
 	} {

@@ -75,11 +75,11 @@ type Saved struct {
 // Carriers returns the capabilities of the carrier that a number's messages are
 // sent over.
 type Carriers interface {
-	// Writes reports whether the carrier encodes a text of the GSM alphabet in 7
+	// FitsSevenBit reports whether the carrier encodes a text of the GSM alphabet in 7
 	// bits; otherwise the text is sent as UCS-2.
-	Writes(number, text string) bool
-	// Shows reports whether the carrier passes on a valid originator.
-	Shows(number, originator string) bool
+	FitsSevenBit(number, text string) bool
+	// AcceptsOriginator reports whether the carrier passes on a valid originator.
+	AcceptsOriginator(number, originator string) bool
 }
 
 // Dispatcher submits messages that were saved under a lease. It does not block:

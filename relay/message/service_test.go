@@ -233,11 +233,11 @@ func TestOriginators(t *testing.T) {
 // alphabet, and show numbers only.
 type network struct{}
 
-func (network) Writes(number, text string) bool {
+func (network) FitsSevenBit(number, text string) bool {
 	return !strings.HasPrefix(number, "44") || !strings.ContainsAny(text, "€Ω")
 }
 
-func (network) Shows(number, originator string) bool {
+func (network) AcceptsOriginator(number, originator string) bool {
 	return !strings.HasPrefix(number, "44") || strings.Trim(originator, "0123456789") == ""
 }
 

@@ -49,11 +49,11 @@ type Code int
 
 // The codes (specification 1, states and transitions).
 const (
-	CodeDelivered Code = 1
-	CodeRejected  Code = 2 // from the handset
-	CodeBuffered  Code = 4
-	CodeAccepted  Code = 8  // by the SMSC
-	CodeRefused   Code = 16 // by the SMSC
+	CodeDelivered   Code = 1
+	CodeUndelivered Code = 2 // from the handset
+	CodeBuffered    Code = 4
+	CodeAccepted    Code = 8  // by the SMSC
+	CodeRejected    Code = 16 // by the SMSC
 )
 
 // Code returns the code that a state is reported as; 0 if it is not reported.
@@ -66,9 +66,9 @@ func (s State) Code() Code {
 	case Delivered:
 		return CodeDelivered
 	case Undelivered:
-		return CodeRejected
+		return CodeUndelivered
 	case Rejected:
-		return CodeRefused
+		return CodeRejected
 	}
 	return 0
 }

@@ -34,14 +34,14 @@ type Kind string
 // The kinds of delivery.
 const (
 	KindRelay    Kind = "relay"    // an inbound SMS to a relay's endpoint
-	KindReceipt  Kind = "receipt"  // a delivery report to a dlr_url
+	KindReport   Kind = "receipt"  // a delivery report to a dlr_url; the value is the API's
 	KindCallback Kind = "callback" // an event to the account's callback URL
 	KindNotice   Kind = "notice"   // a mail that what was asked for is ready
 	KindRule     Kind = "rule"     // what a rule says of a device
 )
 
 // Kinds lists them all.
-func Kinds() []Kind { return []Kind{KindRelay, KindReceipt, KindCallback, KindNotice, KindRule} }
+func Kinds() []Kind { return []Kind{KindRelay, KindReport, KindCallback, KindNotice, KindRule} }
 
 // Delivery is one thing to bring to one target.
 type Delivery struct {

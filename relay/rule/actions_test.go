@@ -46,7 +46,7 @@ func occurrences(r *Rule) map[string][]Occurrence {
 		Readings: map[string]Value{
 			"temperature": {Value: 31.5, Units: "°C"}, "air.humidity": {Value: 40, Units: "%"}, "door": {Text: "öffen <1>", IsText: true}, "count": {Value: 1234567},
 		},
-		Uplink: &iot.Uplink{FPort: &port, RSSI: &rssi},
+		Uplink: &iot.RadioData{FPort: &port, RSSI: &rssi},
 	}
 	cleared, forwarded, silent, event := raised, raised, raised, raised
 	cleared.State, cleared.Record = Cleared, "n1-8"
@@ -255,7 +255,7 @@ func TestDeliveriesAreNamed(t *testing.T) {
 	}
 }
 
-func counted(fCnt int64) *iot.Uplink { return &iot.Uplink{FCnt: &fCnt} }
+func counted(fCnt int64) *iot.RadioData { return &iot.RadioData{FCnt: &fCnt} }
 
 // FuzzPlaceholders holds that what a device sends never leads a request elsewhere.
 func FuzzPlaceholders(f *testing.F) {

@@ -21,7 +21,7 @@ type ruleFrame struct {
 	sent    bool // by the device, not by a network about it
 	points  []iot.Point
 	before  []iot.Point // the readings before, the newest of each key; only if a rule asks
-	uplink  *iot.Uplink
+	uplink  *iot.RadioData
 	event   map[string]any
 	subject script.RuleSubject
 	types   map[string]iot.SensorType // for units; nil while nothing has happened

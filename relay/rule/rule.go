@@ -146,7 +146,7 @@ type Occurrence struct {
 	Time     time.Time // of the uplink, or the time that passed
 	Readings map[string]Value
 	Previous map[string]Value // the readings before, if the rule asks for them
-	Uplink   *iot.Uplink      // nil if there is none
+	Uplink   *iot.RadioData   // nil if there is none
 	Event    map[string]any
 	// Repeats counts the occurrences of the alarm before this one.
 	Repeats int

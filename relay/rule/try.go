@@ -122,8 +122,8 @@ func sightsOf(d *iot.Device, on Trigger, raw []iot.RawFrame, points []iot.Point)
 	return all
 }
 
-func radioOf(f *iot.RawFrame) *iot.Uplink {
-	u := &iot.Uplink{DeviceID: f.DeviceID, Time: f.Time, FCnt: f.FCnt, FPort: f.FPort, RSSI: f.RSSI, SNR: f.SNR, Frame: true}
+func radioOf(f *iot.RawFrame) *iot.RadioData {
+	u := &iot.RadioData{DeviceID: f.DeviceID, Time: f.Time, FCnt: f.FCnt, FPort: f.FPort, RSSI: f.RSSI, SNR: f.SNR, Frame: true}
 	if f.Gateways > 0 {
 		u.Gateways = new(int64(f.Gateways))
 	}

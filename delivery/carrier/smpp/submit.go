@@ -108,8 +108,8 @@ func (c *Client) encodeSender(from string) (string, error) {
 	return string(octets), nil
 }
 
-// Shows reports whether source_addr can represent an originator.
-func (c *Client) Shows(originator string) bool {
+// AcceptsOriginator reports whether source_addr can represent an originator.
+func (c *Client) AcceptsOriginator(originator string) bool {
 	octets, err := c.encodeSender(originator)
 	return err == nil && len(octets) <= maxAddress
 }
@@ -178,9 +178,9 @@ func (c *Client) encodeDefault(m *carrier.Submission) (coding byte, text []byte,
 	return 0, m.Data, nil
 }
 
-// Writes reports whether the SMSC's default alphabet can represent a text of the
+// FitsSevenBit reports whether the SMSC's default alphabet can represent a text of the
 // GSM alphabet; other texts are sent as UCS-2.
-func (c *Client) Writes(text string) bool {
+func (c *Client) FitsSevenBit(text string) bool {
 	if c.o.Alphabet != smpp.AlphabetLatin1 {
 		return true
 	}

@@ -213,7 +213,7 @@ func TestWhatASourceAddressCanHave(t *testing.T) {
 			t.Fatal(err)
 		}
 		for originator, want := range takes {
-			if c.Shows(originator) != want {
+			if c.AcceptsOriginator(originator) != want {
 				t.Errorf("%s: %q: %t", alphabet, originator, !want)
 			}
 		}

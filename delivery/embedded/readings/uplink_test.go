@@ -16,13 +16,13 @@ func TestALaterUplinkAddsToAnEarlierOne(t *testing.T) {
 	}
 	defer func() { _ = s.Close() }()
 	at := time.Unix(1_770_000_000, 0)
-	of := func(u iot.Uplink) iot.Uplink { u.Account, u.DeviceID, u.Time = 7, "d", at; return u }
-	for _, u := range []iot.Uplink{
-		of(iot.Uplink{FCnt: new(int64(12)), FPort: new(int64(2)), RSSI: new(-110.0), Gateways: new(int64(1)), Battery: new(50.0)}),
-		of(iot.Uplink{RSSI: new(-90.0), SNR: new(7.5), Gateways: new(int64(3)), Latitude: new(51.5), Longitude: new(-0.1), Margin: new(9.0)}),
-		of(iot.Uplink{}),
+	of := func(u iot.RadioData) iot.RadioData { u.Account, u.DeviceID, u.Time = 7, "d", at; return u }
+	for _, u := range []iot.RadioData{
+		of(iot.RadioData{FCnt: new(int64(12)), FPort: new(int64(2)), RSSI: new(-110.0), Gateways: new(int64(1)), Battery: new(50.0)}),
+		of(iot.RadioData{RSSI: new(-90.0), SNR: new(7.5), Gateways: new(int64(3)), Latitude: new(51.5), Longitude: new(-0.1), Margin: new(9.0)}),
+		of(iot.RadioData{}),
 	} {
-		if refused, err := s.Write(t.Context(), iot.Batch{Uplinks: []iot.Uplink{u}}); err != nil || len(refused) > 0 {
+		if refused, err := s.Write(t.Context(), iot.Batch{Uplinks: []iot.RadioData{u}}); err != nil || len(refused) > 0 {
 			t.Fatal(refused, err)
 		}
 	}

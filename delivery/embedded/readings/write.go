@@ -116,7 +116,7 @@ func (w *writing) device(ctx context.Context, acct account.ID, name string) (int
 	return lookup(ctx, w.devices, deviceName{acct, name}, w.findDevice, w.insertDevice, int64(acct), name)
 }
 
-func (w *writing) uplink(ctx context.Context, u *iot.Uplink, i int) error {
+func (w *writing) uplink(ctx context.Context, u *iot.RadioData, i int) error {
 	if reason := uplinkRefusal(u); reason != "" {
 		w.refused = append(w.refused, iot.Refused{Point: -1, Uplink: i, Reason: reason})
 		return nil
@@ -161,7 +161,7 @@ func refusal(p *iot.Point) string {
 	return ""
 }
 
-func uplinkRefusal(u *iot.Uplink) string {
+func uplinkRefusal(u *iot.RadioData) string {
 	switch {
 	case !finite(u.RSSI) || !finite(u.SNR) || !finite(u.Battery) || !finite(u.Margin) || !finite(u.Latitude) || !finite(u.Longitude):
 		return "a value is not a finite number"

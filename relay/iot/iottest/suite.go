@@ -181,7 +181,7 @@ func refusals(t *testing.T, s iot.ReadingStore) {
 	nan := math.NaN()
 	refused, err := s.Write(t.Context(), iot.Batch{
 		Points:  []iot.Point{good[0], bad[0], bad[1], good[1], bad[2], bad[3], good[2]},
-		Uplinks: []iot.Uplink{{Account: acme, DeviceID: "picky", Time: start(), SNR: &nan}},
+		Uplinks: []iot.RadioData{{Account: acme, DeviceID: "picky", Time: start(), SNR: &nan}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -218,7 +218,7 @@ func bigBatch(t *testing.T, s iot.ReadingStore) {
 
 func uplinks(t *testing.T, s iot.ReadingStore) {
 	count, port, rssi, snr, battery := int64(17), int64(85), -97.0, 8.5, 93.0
-	refused, err := s.Write(t.Context(), iot.Batch{Uplinks: []iot.Uplink{
+	refused, err := s.Write(t.Context(), iot.Batch{Uplinks: []iot.RadioData{
 		{Account: acme, DeviceID: "radio", Identifier: "a b", Time: start(), FCnt: &count, FPort: &port, RSSI: &rssi, SNR: &snr, Gateways: &count, Battery: &battery},
 		{Account: acme, DeviceID: "radio", Identifier: "a b", Time: start(), RSSI: &snr, Margin: &snr, Latitude: &battery, Longitude: &rssi},
 		{Account: acme, DeviceID: "radio", Time: start().Add(1), RSSI: &rssi},

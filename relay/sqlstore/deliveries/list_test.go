@@ -18,7 +18,7 @@ func TestListSelects(t *testing.T) {
 		Mail: &outbox.Mail{To: "Ops@Example.org", Subject: "SMS", Text: "Zähler 17 <leer> & \"alt\""},
 	}
 	receipt := created(post("receipt"), 3)
-	receipt.Kind, receipt.Relay, receipt.Destination = outbox.KindReceipt, "", "4179"
+	receipt.Kind, receipt.Relay, receipt.Destination = outbox.KindReport, "", "4179"
 	cases := []struct {
 		name   string
 		filter outbox.Filter
@@ -28,7 +28,7 @@ func TestListSelects(t *testing.T) {
 		{"a state", outbox.Filter{State: outbox.Dead}, []string{"mail", "second"}},
 		{"an account", outbox.Filter{Account: 1}, []string{"receipt", "second", "first"}},
 		{"an account that has none", outbox.Filter{Account: 9}, []string{}},
-		{"a kind", outbox.Filter{Kind: outbox.KindReceipt}, []string{"receipt"}},
+		{"a kind", outbox.Filter{Kind: outbox.KindReport}, []string{"receipt"}},
 		{"a relay", outbox.Filter{Relay: "v1"}, []string{"mail"}},
 		{"a part of the target in any case", outbox.Filter{Target: "ops@example"}, []string{"mail"}},
 		{"from and to, both included", outbox.Filter{From: at(2), To: at(3)}, []string{"receipt", "second"}},

@@ -12,21 +12,23 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// Bench examines journalled posts without storing anything: it previews replays and
+// Inspector examines journalled posts without storing anything: it previews replays and
 // lists the recent frames of a device.
-type Bench struct {
+type Inspector struct {
 	intake *intake.Intake
 	iot    *iot.Service
 }
 
-// NewBench returns a bench over the intake of uplinks.
-func NewBench(in *intake.Intake, s *iot.Service) *Bench { return &Bench{intake: in, iot: s} }
+// NewInspector returns an inspector over the intake of uplinks.
+func NewInspector(in *intake.Intake, s *iot.Service) *Inspector {
+	return &Inspector{intake: in, iot: s}
+}
 
 // Preview previews posts in order of arrival. Not safe for concurrent use.
 type Preview struct{ frames *iot.Preview }
 
 // NewPreview returns an empty preview.
-func (b *Bench) NewPreview() *Preview { return &Preview{b.iot.NewPreview()} }
+func (b *Inspector) NewPreview() *Preview { return &Preview{b.iot.NewPreview()} }
 
 // Posts returns the expected results of processing posts.
 func (r *Preview) Posts(ctx context.Context, items []intake.Item) ([]iot.PreviewedPost, error) {
@@ -52,7 +54,7 @@ func (r *Preview) Posts(ctx context.Context, items []intake.Item) ([]iot.Preview
 
 // Preview computes the changes that replaying the posts selected by a filter would
 // make. It implements iot.Posts.
-func (b *Bench) Preview(ctx context.Context, f event.Filter, most int, stop func() bool, fn func(*event.Event, *iot.PreviewedPost)) (int, error) {
+func (b *Inspector) Preview(ctx context.Context, f event.Filter, most int, stop func() bool, fn func(*event.Event, *iot.PreviewedPost)) (int, error) {
 	preview := b.NewPreview()
 	return b.intake.Batches(ctx, f, most, func(sel intake.Selection) error {
 		if stop() {
@@ -71,7 +73,7 @@ func (b *Bench) Preview(ctx context.Context, f event.Filter, most int, stop func
 
 // Frames returns the frames of a journalled post as processing it now would have
 // them.
-func (b *Bench) Frames(ctx context.Context, it *intake.Item) ([]iot.PreviewedFrame, error) {
+func (b *Inspector) Frames(ctx context.Context, it *intake.Item) ([]iot.PreviewedFrame, error) {
 	previews, err := b.NewPreview().Posts(ctx, []intake.Item{*it})
 	if err != nil {
 		return nil, err
@@ -85,7 +87,7 @@ const maxScanned = 20_000
 // Recent returns the last frames of a device that carry data, newest first:
 // from the journal of this gateway, and if that has fewer, from the logged
 // raw frames of the device.
-func (b *Bench) Recent(ctx context.Context, acct account.ID, d iot.Device, most int) ([]iot.Arrival, error) {
+func (b *Inspector) Recent(ctx context.Context, acct account.ID, d iot.Device, most int) ([]iot.Arrival, error) {
 	var out []iot.Arrival
 	left := maxScanned
 	err := b.intake.Items(ctx, event.Filter{Account: acct}, 0, func(_ event.Event, it *intake.Item) bool {
@@ -122,7 +124,7 @@ func arrivalsOf(it *intake.Item, identifier string) []iot.Arrival {
 }
 
 // addLogged adds logged raw frames of a device that are not among the given ones.
-func (b *Bench) addLogged(ctx context.Context, acct account.ID, d iot.Device, have []iot.Arrival) ([]iot.Arrival, error) {
+func (b *Inspector) addLogged(ctx context.Context, acct account.ID, d iot.Device, have []iot.Arrival) ([]iot.Arrival, error) {
 	frames, err := b.iot.Frames(ctx, acct, d.ID)
 	if err != nil {
 		return nil, err
