@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
@@ -106,17 +107,18 @@ func start(f outbox.Filter) (position, error) {
 }
 
 // page finds the positions of a page and the next one's cursor. Texts that no
-// index has are read and matched here, and a page ends once it has read scanMost.
+// index has are read and matched here, columns that no index has are compared by the
+// database, and a page ends once that has read scanMost or compared compareMost.
 func (s *Store) page(ctx context.Context, f outbox.Filter, from position) (page []position, next string, err error) {
-	find, exact := s.finder(f)
-	for read, size := 0, f.Limit+1; read < s.scanMost; size = chunkSize {
-		found, err := find(ctx, from, size)
+	find := s.finder(f)
+	for read, size := 0.0, f.Limit+1; read < 1; size = chunkSize {
+		found, end, err := find.find(ctx, from, size)
 		if err != nil {
 			return nil, "", err
 		}
-		read += len(found)
+		read += float64(len(found))/float64(s.scanMost) + find.share
 		match := found
-		if !exact {
+		if !find.exact {
 			if match, err = s.match(ctx, f, found); err != nil {
 				return nil, "", err
 			}
@@ -125,10 +127,10 @@ func (s *Store) page(ctx context.Context, f outbox.Filter, from position) (page 
 			page = page[:f.Limit]
 			return page, page[f.Limit-1].String(), nil
 		}
-		if len(found) < size {
+		if end == nil {
 			return page, "", nil
 		}
-		from = found[len(found)-1]
+		from = *end
 	}
 	return page, from.String(), nil
 }
@@ -162,24 +164,44 @@ func (s *Store) load(ctx context.Context, query string, ps []position) ([]outbox
 	return ds, err
 }
 
-// finder finds up to n positions after one, in the order of lists.
-type finder func(ctx context.Context, after position, n int) ([]position, error)
+// find finds up to n positions after one, in the order of lists, and where it ended:
+// nil if there are no more.
+type find func(ctx context.Context, after position, n int) (found []position, end *position, err error)
 
-// finder chooses how to find what a filter may select. exact says that it finds
-// nothing else.
-func (s *Store) finder(f outbox.Filter) (find finder, exact bool) {
+// query is a find that looks at everything in one statement.
+type query func(ctx context.Context, after position, n int) ([]position, error)
+
+func (q query) find(ctx context.Context, after position, n int) (found []position, end *position, err error) {
+	found, err = q(ctx, after, n)
+	if len(found) == n && n > 0 {
+		end = &found[n-1]
+	}
+	return found, end, err
+}
+
+// finder is how to find what a filter may select.
+type finder struct {
+	find  find
+	exact bool    // it finds nothing else
+	share float64 // of what a page may take, that one call takes whatever it finds
+}
+
+// finder chooses how to find what a filter may select.
+func (s *Store) finder(f outbox.Filter) finder {
 	texts := f.Query != "" || f.Reason != "" || f.Target != ""
 	switch {
 	case len(f.IDs) > 0:
-		return s.named(f), false
+		return finder{find: s.named(f).find}
 	case texts && f.State == outbox.Dead:
-		return s.search(f), false
+		return finder{find: s.search(f).find}
+	case f.Kind != "" || f.Relay != "" || f.Number != "" || f.Waits != "":
+		return finder{find: s.stepwise(f), exact: !texts, share: float64(s.step) / compareMost}
 	}
-	return s.scan(f), !texts
+	return finder{find: s.scan(f).find, exact: !texts}
 }
 
 // named finds deliveries by their ids, in whichever account they are.
-func (s *Store) named(f outbox.Filter) finder {
+func (s *Store) named(f outbox.Filter) query {
 	ids := sqlstore.Column("id text", slices.Compact(slices.Sorted(slices.Values(f.IDs))))
 	return func(ctx context.Context, after position, n int) ([]position, error) {
 		return sqlstore.List(ctx, s.db, "deliveries: list", named, sqlstore.Into((*position).fields), after.ms, after.ID, after.Account, n, ids)
@@ -187,7 +209,7 @@ func (s *Store) named(f outbox.Filter) finder {
 }
 
 // scan finds deliveries by the index of each state, or that of accounts.
-func (s *Store) scan(f outbox.Filter) finder {
+func (s *Store) scan(f outbox.Filter) query {
 	query := scanOf(f)
 	if query == "" {
 		return func(context.Context, position, int) ([]position, error) { return nil, nil }
@@ -201,6 +223,61 @@ func (s *Store) scan(f outbox.Filter) finder {
 	}
 }
 
+// stepwise scans so many deliveries at a time: a filter may find none of a million.
+func (s *Store) stepwise(f outbox.Filter) find {
+	border := borderOf(f)
+	return func(ctx context.Context, after position, n int) (found []position, end *position, err error) {
+		if border == "" {
+			return nil, nil, nil
+		}
+		newest := after.ms
+		if after.ID == "" {
+			newest-- // what was created then is behind
+		}
+		args := []any{newest, s.step}
+		if f.Account != 0 {
+			args = append(args, f.Account)
+		}
+		step := f
+		at, err := sqlstore.Value[int64](ctx, s.db, "deliveries: list", border, args...)
+		if err != nil {
+			return nil, nil, err
+		}
+		last := at == noBorder || at <= oldest(f)
+		if !last {
+			step.From = time.UnixMilli(at)
+		}
+		found, end, err = s.scan(step).find(ctx, after, n)
+		if end == nil && !last {
+			end = &position{ms: at} // past all that were created then
+		}
+		return found, end, err
+	}
+}
+
+// noBorder is the border when there are not so many deliveries. Its literal is a bigint
+// on both engines, which that of the least number is not.
+const noBorder = math.MinInt64 + 1
+
+// borderOf asks when the last one of the next so many deliveries was created that a
+// filter's index has; "" if it selects none. Of several states it is the latest.
+func borderOf(f outbox.Filter) string {
+	least := strconv.Itoa(noBorder)
+	parts := partsOf(f, func(condition string) string {
+		return "(SELECT created FROM delivery WHERE created <= $1 AND " + condition + " ORDER BY created DESC LIMIT 1 OFFSET $2)"
+	}, "$3")
+	if len(parts) == 0 {
+		return ""
+	}
+	for i := range parts {
+		parts[i] = "COALESCE(" + parts[i] + ", " + least + ")"
+	}
+	if len(parts) == 1 {
+		return "SELECT " + parts[0]
+	}
+	return "SELECT {greatest}(" + strings.Join(parts, ", ") + ")"
+}
+
 // oldest is the time of creation of the oldest delivery that a filter selects.
 func oldest(f outbox.Filter) int64 {
 	if f.From.IsZero() {
@@ -212,35 +289,47 @@ func oldest(f outbox.Filter) int64 {
 // scanOf is selected over the states that a filter may select, one by one, so
 // that each part is read in the order of an index; "" if there are none.
 func scanOf(f outbox.Filter) string {
-	if f.Account != 0 && f.State == "" && f.Waits == "" {
-		return selected + " AND account = $11" + newestFirst
+	parts := partsOf(f, func(condition string) string { return selected + " AND " + condition + newestFirst }, "$11")
+	if len(parts) < 2 {
+		return strings.Join(parts, "")
 	}
-	var parts []string
-	for _, state := range outbox.States() {
-		if f.State != "" && f.State != state || f.Waits != "" && state.Ended() {
-			continue
-		}
-		part := selected + " AND " + inState(state, f.Account != 0) + newestFirst
-		parts = append(parts, "SELECT * FROM ("+part+") AS "+string(state))
-	}
-	if len(parts) == 0 {
-		return ""
+	for i, part := range parts {
+		parts[i] = fmt.Sprintf("SELECT * FROM (%s) AS part%d", part, i)
 	}
 	return strings.Join(parts, "\nUNION ALL ") + newestFirst
 }
 
-// inState selects a state, of one account or all. Of an account's deliveries most
+// partsOf is a statement for each condition that an index has, of those that together
+// select what a filter may select. account is the parameter's name.
+func partsOf(f outbox.Filter, statement func(condition string) string, account string) (parts []string) {
+	if f.Account != 0 && f.State == "" && f.Waits == "" {
+		return []string{statement("account = " + account)}
+	}
+	for _, state := range outbox.States() {
+		if f.State != "" && f.State != state || f.Waits != "" && state.Ended() {
+			continue
+		}
+		condition := inState(state, "")
+		if f.Account != 0 {
+			condition = inState(state, account)
+		}
+		parts = append(parts, statement(condition))
+	}
+	return parts
+}
+
+// inState selects a state, of one account, whose parameter is named, or all. Of an account's deliveries most
 // are delivered, and few are under way: an expression keeps the engine from the
 // index that does not help.
-func inState(state outbox.State, ofAccount bool) string {
+func inState(state outbox.State, account string) string {
 	equal := " = '" + string(state) + "'"
 	switch {
-	case !ofAccount:
+	case account == "":
 		return "state" + equal
 	case !state.Ended():
-		return "state" + equal + " AND account + 0 = $11"
+		return "state" + equal + " AND account + 0 = " + account
 	case state == outbox.Delivered:
-		return "state || ''" + equal + " AND account = $11"
+		return "state || ''" + equal + " AND account = " + account
 	}
-	return "state" + equal + " AND account = $11"
+	return "state" + equal + " AND account = " + account
 }

@@ -2,7 +2,9 @@ package deliveries
 
 import (
 	"fmt"
+	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/penstock/penstock/relay"
@@ -78,6 +80,8 @@ func TestPages(t *testing.T) {
 		{"hold every delivery once", pagesHoldEachOnce},
 		{"are left alone by deliveries that come and go", pagesAreLeftAlone},
 		{"end after so many that were read, and go on from there", pagesGoOn},
+		{"are found step by step", stepsGoOn},
+		{"end after so many that were compared", aPageComparesSoMany},
 	})
 }
 
@@ -144,6 +148,53 @@ func pagesGoOn(r *rig) {
 	page, next, err = r.List(r.Context(), f)
 	if err != nil || len(page) != 1 || page[0].ID != "first" || next != "" {
 		r.Errorf("%d deliveries, next %q, error %v", len(page), next, err)
+	}
+}
+
+// stepsGoOn looks for a number that no index has, by steps that end between deliveries
+// of one time and among them.
+func stepsGoOn(r *rig) {
+	for i := range 60 {
+		d := created(post(fmt.Sprintf("%02d", i)), float64(i/4)) // four of each second
+		d.Originator, d.Relay = fmt.Sprint(i%10), fmt.Sprint(i%2)
+		r.create(100, d)
+		if i%3 == 0 {
+			r.finished(outcome(d, 1, outbox.Delivered))
+		}
+	}
+	for _, step := range []int{1, 3, 4, 7, 1000} {
+		r.step = step
+		for _, tc := range []struct {
+			f    outbox.Filter
+			want int
+		}{
+			{outbox.Filter{Number: "7"}, 6}, {outbox.Filter{Number: "7", Limit: 2}, 6}, {outbox.Filter{Relay: "1", Limit: 3}, 30},
+			{outbox.Filter{Relay: "1", State: outbox.Delivered}, 10}, {outbox.Filter{Number: "none"}, 0},
+			{outbox.Filter{Relay: "1", From: at(5), To: at(6)}, 4}, {outbox.Filter{Number: "7", Account: 1, State: outbox.Queued}, 4},
+		} {
+			if got := r.listed(tc.f); len(got) != tc.want || !slices.IsSortedFunc(got, func(a, b string) int { return strings.Compare(b, a) }) {
+				r.Errorf("step %d, %+v: %v, want %d", step, tc.f, got, tc.want)
+			}
+		}
+	}
+}
+
+// A filter that finds nothing ends a page after so many comparisons.
+func aPageComparesSoMany(r *rig) {
+	ds := make([]outbox.Delivery, 100)
+	for i := range ds {
+		ds[i] = created(post(fmt.Sprintf("%03d", i)), float64(i))
+	}
+	r.create(100, ds...)
+	r.step = compareMost / 2
+	if page, next, err := r.List(r.Context(), outbox.Filter{Number: "none"}); err != nil || len(page) != 0 || next != "" {
+		r.Errorf("short list: %d deliveries, next %q, error %v", len(page), next, err)
+	}
+	find := r.stepwise(outbox.Filter{Number: "none"})
+	r.step = 30
+	found, end, err := find(r.Context(), position{ms: math.MaxInt64}, 10)
+	if err != nil || len(found) != 0 || end == nil || *end != (position{ms: at(69).UnixMilli()}) {
+		r.Errorf("found %v, ended at %+v, error %v, want the end before the 31st", found, end, err)
 	}
 }
 

@@ -47,7 +47,7 @@ ORDER BY created DESC, id DESC, account DESC LIMIT $9`
 
 // search finds dead deliveries by their texts. It may find one that has a text
 // elsewhere than the filter says.
-func (s *Store) search(f outbox.Filter) finder {
+func (s *Store) search(f outbox.Filter) query {
 	return func(ctx context.Context, after position, n int) ([]position, error) {
 		return sqlstore.List(ctx, s.db, "deliveries: search", searchDead, sqlstore.Into((*position).fields), after.ms, after.ID, after.Account,
 			oldest(f), f.Account, strings.ToLower(f.Query), strings.ToLower(f.Reason), strings.ToLower(f.Target), n)
