@@ -14,15 +14,37 @@ import (
 // BenchmarkDecode decodes a payload of ten values with a codec of 3 KB in the
 // style of the vendors, and with the expressions that say the same. It reports
 // the median and the 99th percentile beside the mean.
-func BenchmarkDecode(b *testing.B) {
+// ambience is a frame for testdata/bench.js.
+func ambience() *decoders.Frame {
+	return &decoders.Frame{FPort: 85, Payload: []byte{
+		0x01, 0x75, 92, 0x03, 0x67, 0x0a, 0x01, 0x04, 0x68, 101, 0x07, 0x7d, 0xe7, 0x04, 0x09, 0x73, 0x6c, 0x27,
+		0x06, 0xcb, 2, 0x0a, 0x00, 1, 0x08, 0x7d, 0x32, 0x00, 0x0b, 0x7d, 0x0c, 0x00, 0x05, 0x6a, 7,
+	}}
+}
+
+func typicalCodec(t testing.TB) *Codec {
+	t.Helper()
 	source, err := os.ReadFile("testdata/bench.js")
 	if err != nil {
-		b.Fatal(err)
+		t.Fatal(err)
 	}
-	js, err := Compile(string(source), Options{})
+	js, err := Compile(string(source), Options{TimeLimit: time.Minute})
 	if err != nil {
-		b.Fatal(err)
+		t.Fatal(err)
 	}
+	return js
+}
+
+// Each call has a fresh realm, and what that takes is most of what a call takes.
+func TestATypicalCodecAllocatesLittle(t *testing.T) {
+	js, f := typicalCodec(t), ambience()
+	if n := testing.AllocsPerRun(100, func() { _, _ = js.Decode(f) }); n > 470 {
+		t.Errorf("%v allocations a call, want at most 470", n)
+	}
+}
+
+func BenchmarkDecode(b *testing.B) {
+	js := typicalCodec(b)
 	ex, err := script.Compile(strings.Join([]string{
 		"battery = bytes[2]", "temperature = int16le(bytes, 5) / 10", "humidity = bytes[9] / 2", "co2 = uint16le(bytes, 12)", "pressure = uint16le(bytes, 16) / 10",
 		"light = bytes[20]", "door = bytes[23] == 0 ? 'close' : 'open'", "tvoc = uint16le(bytes, 26)", "pm2_5 = uint16le(bytes, 30)", "activity = bytes[34]",
@@ -30,10 +52,7 @@ func BenchmarkDecode(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	f := &decoders.Frame{FPort: 85, Payload: []byte{
-		0x01, 0x75, 92, 0x03, 0x67, 0x0a, 0x01, 0x04, 0x68, 101, 0x07, 0x7d, 0xe7, 0x04, 0x09, 0x73, 0x6c, 0x27,
-		0x06, 0xcb, 2, 0x0a, 0x00, 1, 0x08, 0x7d, 0x32, 0x00, 0x0b, 0x7d, 0x0c, 0x00, 0x05, 0x6a, 7,
-	}}
+	f := ambience()
 	for _, c := range []struct {
 		name  string
 		codec decoders.Decoder

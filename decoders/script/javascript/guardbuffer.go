@@ -9,10 +9,7 @@ import (
 // guardBuffers bounds what buffers hold together. A codec that names none of
 // them has none.
 func (r *realm) guardBuffers() {
-	names := []string{
-		"ArrayBuffer", "Int8Array", "Uint8Array", "Uint8ClampedArray", "Int16Array", "Uint16Array",
-		"Int32Array", "Uint32Array", "Float32Array", "Float64Array",
-	}
+	names := bufferNames()
 	if !r.mentions(append(names, "Buffer", "buffer", "constructor")...) {
 		return
 	}

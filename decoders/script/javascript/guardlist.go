@@ -25,8 +25,21 @@ func (r *realm) guardLists() {
 		_ = proto.Delete("toLocaleString")
 	}
 	r.replace(array, "from", r.from)
-	r.replace(r.object("Function", "prototype"), "apply", r.applies)
-	r.install(r.iteratorPrototype(proto), "next", r.nexts)
+	if r.mentions("apply") {
+		r.replace(r.object("Function", "prototype"), "apply", r.applies)
+	}
+	if r.mentions(walking) {
+		r.install(r.iteratorPrototype(proto), "next", r.nexts)
+	}
+}
+
+// walkers are the names of what walks over a list, or leads to such a walk, beside
+// the syntax that does.
+func walkers() []string {
+	return append([]string{
+		"next", "iterator", "values", "keys", "entries", "from", "fromAsync", "fromEntries", "groupBy",
+		"Map", "Set", "WeakMap", "WeakSet", "Promise", "AggregateError", "Buffer", "buffer",
+	}, bufferNames()...)
 }
 
 // iteratorPrototype is what all walks over lists have in common.

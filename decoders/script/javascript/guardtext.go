@@ -15,6 +15,33 @@ const maxReplaced = 1 << 22
 
 // guardText guards what makes strings and what reads and writes JSON.
 func (r *realm) guardText() {
+	if r.mentions("raw", "repeat", "padStart", "padEnd", "concat", "replace", "replaceAll", "match", "matchAll", "search") {
+		r.guardStrings()
+	}
+	if r.mentions("RegExp", "constructor", "compile", "replace", "replaceAll") {
+		r.guardPatterns()
+	}
+	if r.mentions(catching) {
+		r.install(r.object("Error", "prototype"), "toString", r.measured)
+	}
+	if r.mentions("parse", "stringify") {
+		json := r.object("JSON")
+		r.replace(json, "parse", r.parses)
+		r.replace(json, "stringify", r.stringifies)
+	}
+}
+
+// throwers are the names of what makes errors or hands them over, beside the syntax
+// that does.
+func throwers() []string {
+	return []string{
+		"Error", "AggregateError", "EvalError", "RangeError", "ReferenceError", "SyntaxError", "TypeError", "URIError",
+		"Promise", "then", "catch",
+	}
+}
+
+// guardStrings guards what makes strings.
+func (r *realm) guardStrings() {
 	text := r.object("String")
 	if r.mentions("raw") {
 		_ = text.Delete("raw")
@@ -29,13 +56,6 @@ func (r *realm) guardText() {
 	for _, name := range []string{"match", "matchAll", "search"} {
 		r.replace(proto, name, r.matches)
 	}
-	if r.mentions("RegExp", "constructor", "compile", "replace", "replaceAll") {
-		r.guardPatterns()
-	}
-	r.install(r.object("Error", "prototype"), "toString", r.measured)
-	json := r.object("JSON")
-	r.replace(json, "parse", r.parses)
-	r.replace(json, "stringify", r.stringifies)
 }
 
 func (r *realm) element(list *goja.Object, i int) goja.Value { return list.Get(strconv.Itoa(i)) }

@@ -71,14 +71,21 @@ func guardedNames() map[string]bool {
 		}
 	}
 	r := newRealm(&decoders.Frame{}, uses{}, n)
-	for _, name := range []string{
-		"ArrayBuffer", "Int8Array", "Uint8Array", "Uint8ClampedArray", "Int16Array", "Uint16Array",
-		"Int32Array", "Uint32Array", "Float32Array", "Float64Array",
-	} {
-		n.known[name] = true
+	for _, names := range [][]string{bufferNames(), walkers(), throwers()} {
+		for _, name := range names {
+			n.known[name] = true
+		}
 	}
 	r.guard()
 	return n.known
+}
+
+// bufferNames are the constructors of buffers.
+func bufferNames() []string {
+	return []string{
+		"ArrayBuffer", "Int8Array", "Uint8Array", "Uint8ClampedArray", "Int16Array", "Uint16Array",
+		"Int32Array", "Uint32Array", "Float32Array", "Float64Array",
+	}
 }
 
 // refusedNames are those that lead to what refuse.js takes away, and those

@@ -22,6 +22,10 @@ const (
 	boundName = "bound string"
 	// keyName is the guard that computed names of members go through.
 	keyName = "member name"
+	// walking and catching stand among the names for what walks over lists and what
+	// gets hold of errors, by syntax or by a name.
+	walking  = "walk over a list"
+	catching = "caught error"
 )
 
 // guardTree refuses what the guards cannot hold and puts the guard of strings
@@ -33,6 +37,12 @@ const (
 func guardTree(tree *ast.Program) (map[string]bool, error) {
 	g := treeGuard{file: tree.File, seen: map[any]bool{}, names: map[string]bool{}}
 	g.walk(reflect.ValueOf(tree.Body), 0)
+	for _, name := range walkers() {
+		g.names[walking] = g.names[walking] || g.names[name]
+	}
+	for _, name := range throwers() {
+		g.names[catching] = g.names[catching] || g.names[name]
+	}
 	return g.names, g.err
 }
 
@@ -111,6 +121,16 @@ func (g *treeGuard) node(v reflect.Value, depth int) {
 		if _, isBig := n.Value.(*big.Int); isBig {
 			g.refuse(n.Idx, "BigInt is not supported")
 		}
+	case *ast.ForOfStatement, *ast.SpreadElement, *ast.ArrayPattern:
+		g.names[walking] = true
+	case *ast.YieldExpression:
+		g.names[walking] = g.names[walking] || n.Delegate
+	case *ast.CatchStatement:
+		g.names[catching] = true
+	case *ast.FunctionLiteral:
+		g.names[catching] = g.names[catching] || n.Async
+	case *ast.ArrowFunctionLiteral:
+		g.names[catching] = g.names[catching] || n.Async
 	case *ast.RegExpLiteral:
 		if len(n.Pattern) > maxPattern {
 			g.refuse(n.Idx, fmt.Sprintf("a regular expression is longer than %d bytes", maxPattern))
