@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
 
@@ -87,13 +88,32 @@ const maxCounted = 500
 
 // positions returns the known positions in a range, in order: its two ends and the
 // starts of blocks. The index of the last one is the size of the range.
-func (l listing) positions(ctx context.Context, c sqlstore.Conn, r keyRange) ([]position, error) {
-	if r != fullRange(r.column) {
-		n, err := l.inRange(r).countTo(ctx, c, maxCounted+1)
+func (s *search) positions(ctx context.Context, r keyRange) ([]position, error) {
+	query := s.nameOf(r, nil)
+	e, err := s.remembered(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	if e == nil && r != fullRange(r.column) {
+		n, err := s.inRange(r).countTo(ctx, s.db, maxCounted+1)
 		if err != nil || n <= maxCounted {
 			return []position{{r.from, 0}, {r.to, n}}, err
 		}
 	}
+	if e == nil {
+		e, err = s.remember(ctx, query, func() (*entry, error) {
+			positions, err := s.starts(ctx, s.db, r)
+			return &entry{positions: positions}, err
+		})
+	}
+	if err != nil {
+		return nil, err
+	}
+	return e.positions, nil
+}
+
+// starts reads the positions of a range from blocks.
+func (l listing) starts(ctx context.Context, c sqlstore.Conn, r keyRange) ([]position, error) {
 	blocks, err := l.blocks(ctx, c, r)
 	if err != nil {
 		return nil, err
@@ -198,27 +218,35 @@ func recount(ctx context.Context, tx *sqlstore.Tx, acct account.ID, size int, ch
 	return nil
 }
 
+// The rows are locked in the order of their names before any is changed.
 const lockLists = `
-SELECT list FROM sim_block
-WHERE account = $1 AND col = 0 AND start = '' AND list IN (SELECT name FROM batch)
-ORDER BY list {for update}`
+WITH locked AS MATERIALIZED (
+  SELECT account, list FROM sim_block
+  WHERE account = $1 AND col = 0 AND start = '' AND list IN (SELECT name FROM batch)
+  ORDER BY list {for update}
+)
+UPDATE sim_block SET version = $2 FROM locked
+WHERE sim_block.account = locked.account AND sim_block.list = locked.list AND sim_block.col = 0 AND sim_block.start = ''
+RETURNING sim_block.list`
 
 const insertLists = `
 INSERT INTO sim_block (account, list, col, start, n)
 SELECT $1, name, 0, '', 0 FROM batch WHERE true ORDER BY name
 ON CONFLICT (account, list, col, start) DO NOTHING`
 
-// lock locks lists by their first blocks and creates missing ones.
+// lock locks lists by their first blocks, gives them a new version and creates
+// missing ones.
 func lock(ctx context.Context, tx *sqlstore.Tx, acct account.ID, lists map[string]listing) error {
 	names := sqlstore.Column("name text", slices.Collect(maps.Keys(lists)))
-	locked, err := sqlstore.Values[string](ctx, tx, "lists", lockLists, acct, names)
+	version := rand.Int64() //nolint:gosec // no secret
+	locked, err := sqlstore.Values[string](ctx, tx, "lists", lockLists, acct, version, names)
 	if err != nil || len(locked) == len(lists) {
 		return err
 	}
 	if _, err := tx.Exec(ctx, "lists", insertLists, acct, names); err != nil {
 		return err
 	}
-	_, err = sqlstore.Values[string](ctx, tx, "lists", lockLists, acct, names)
+	_, err = sqlstore.Values[string](ctx, tx, "lists", lockLists, acct, version, names)
 	return err
 }
 

@@ -229,3 +229,52 @@ func TestALongListWaitsOnlySoLong(t *testing.T) {
 		}
 	})
 }
+
+// What a gateway remembers of a list must not outlive a change, its own or another
+// gateway's.
+func TestRememberedPlacesFollowChanges(t *testing.T) {
+	m := newModel(4 * maxCounted)
+	db := sqltest.Open(t, sqlstore.Options{})
+	here, elsewhere := NewSIMs(db), NewSIMs(db)
+	mustDo(t, here.Declare(t.Context(), 1, m.sims, false))
+	half := sim.Filter{Column: "imsi", Match: sim.Begins, Value: "234"}
+	agree := func(when string) {
+		t.Helper()
+		for _, filters := range [][]sim.Filter{nil, {half}, {half, {Column: "iccid", Match: sim.Begins, Value: "8944"}}} {
+			for _, number := range []int{1, 5, 9} {
+				q := sim.Query{Page: relay.Page{Number: number, PerPage: 100}, OrderBy: "msisdn", Filters: filters}
+				want, wantTotal := m.list(sim.Scope{}, q)
+				got, total, err := here.List(t.Context(), 1, sim.Scope{}, q)
+				if err != nil || total != wantTotal || !slices.Equal(named(got), named(want)) {
+					t.Errorf("%s, %d filters, page %d: %d of %d, want %d of %d, %v", when, len(filters), number, len(got), total, len(want), wantTotal, err)
+				}
+			}
+		}
+	}
+	agree("at first")
+	agree("once more")
+	if n := len(here.known.entries); n < 3 {
+		t.Errorf("%d queries are remembered, want the list, one filter and two", n)
+	}
+	for i, s := range []*SIMs{here, elsewhere} {
+		mustDo(t, s.Delete(t.Context(), 1, m.sims[0].ICCID))
+		m.sims = m.sims[1:]
+		agree(fmt.Sprintf("after deletion %d", i))
+		one := &m.sims[10+i]
+		one.MSISDN, one.IMSI = "440", "2340"
+		_, err := s.Change(t.Context(), 1, one.ICCID, func(x *sim.SIM) error { x.MSISDN, x.IMSI = one.MSISDN, one.IMSI; return nil })
+		mustDo(t, err)
+		agree(fmt.Sprintf("after change %d", i))
+	}
+}
+
+func TestTheOldestPlacesAreForgotten(t *testing.T) {
+	k := newKnown()
+	for i := range 4 {
+		k.put(fmt.Sprint(i), &entry{positions: make([]position, maxKnown/3)})
+		k.get("0")
+	}
+	if k.get("0") == nil || k.get("1") != nil || k.get("2") != nil || k.get("3") == nil || k.size > maxKnown {
+		t.Errorf("%d positions of %d queries", k.size, len(k.entries))
+	}
+}

@@ -10,17 +10,16 @@ import (
 
 // Limits of a plan.
 const (
-	maxGaps      = 1_000   // gaps: records that a Differs excludes
-	maxSorted    = 100_000 // records sorted for a page
-	sortCost     = 8       // cost of sorting a record, in scanned records
-	maxUnlimited = 10_000  // records read without a permit of the readLimit
+	maxGaps      = 1_000  // gaps: records that a Differs excludes
+	maxUnlimited = 10_000 // records read without a permit of the readLimit
+	maxScanned   = 2_000  // records scanned for a page before positions are remembered
 )
 
 // search is a query over a list.
 type search struct {
 	listing
-	db           *sqlstore.DB
-	limit        readLimit
+	lists
+	version      *int64 // of the list, once it is known
 	order        int
 	bounds       keyRange // of the order's column
 	boundsFilter []filter // the filter that bounds stands for, if any
@@ -34,9 +33,10 @@ type search struct {
 // A page of all records, or of those that match a filter on the order's own
 // column, is read from the nearest known position, skipping the gaps of a Differs.
 // With any other filter the matching records are sorted, or the order is scanned
-// from its nearer end, whichever costs less.
-func (l listing) page(ctx context.Context, db *sqlstore.DB, limit readLimit, q sim.Query) (*selection, int, error) {
-	s := search{listing: l, db: db, limit: limit, order: q.Order(l.columns), from: q.Offset(), descending: q.Descending}
+// from its nearer end, if either is a matter of few records. Otherwise their
+// positions are read, remembered, and the page is read from the nearest.
+func (l listing) page(ctx context.Context, in lists, q sim.Query) (*selection, int, error) {
+	s := search{listing: l, lists: in, order: q.Order(l.columns), from: q.Offset(), descending: q.Descending}
 	s.bounds, s.to = fullRange(s.order), max(s.from, s.from+q.PerPage)
 	leads, err := s.splitFilters(ctx, q.Filters)
 	if err != nil {
@@ -113,10 +113,11 @@ func (s *search) gaps(ctx context.Context) ([]key, bool, error) {
 
 // pageFromPositions selects the page by the known positions, corrected for gaps.
 func (s *search) pageFromPositions(ctx context.Context, gaps []key) (*selection, int, error) {
-	positions, err := s.positions(ctx, s.db, s.bounds)
+	positions, err := s.positions(ctx, s.bounds)
 	if err != nil {
 		return nil, 0, err
 	}
+	positions = slices.Clone(positions)
 	for i := range positions {
 		before, _ := slices.BinarySearchFunc(gaps, positions[i].key, key.compare)
 		positions[i].index -= before
@@ -167,9 +168,9 @@ func (s *search) ascending(total int) (from, to int) {
 // size returns the number of records in a range.
 func (s *search) size(ctx context.Context, r keyRange) (int, error) {
 	if r == fullRange(r.column) {
-		return s.length(ctx, s.db)
+		r.column = 0 // a short list has blocks of no other
 	}
-	positions, err := s.positions(ctx, s.db, r)
+	positions, err := s.positions(ctx, r)
 	if err != nil {
 		return 0, err
 	}
@@ -189,19 +190,15 @@ func (s *search) lead(size int) (lead keyRange, found int, others []filter) {
 	return lead, found, others
 }
 
-// find sorts the records of the most selective filter, or scans the order.
+// find reads the records of the most selective filter, or scans the order.
 func (s *search) find(ctx context.Context) (*selection, int, error) {
 	size, err := s.size(ctx, s.bounds)
 	if err != nil {
 		return nil, 0, err
 	}
 	lead, found, others := s.lead(size)
-	if found > maxUnlimited {
-		release, err := s.limit.acquire(ctx)
-		if err != nil {
-			return nil, 0, err
-		}
-		defer release()
+	if found > maxCounted && (len(others) > 0 || lead.column == s.order || s.scanCost(size, found) > maxScanned) {
+		return s.findPlaces(ctx, lead, found, others)
 	}
 	total := found
 	if len(others) > 0 {
@@ -213,11 +210,38 @@ func (s *search) find(ctx context.Context) (*selection, int, error) {
 	if from == to {
 		return nil, total, nil
 	}
-	scanCost := float64(min(to, total-from)) * float64(size) / float64(total)
-	if lead.column == s.order || found > maxSorted || float64(found)*sortCost > scanCost {
+	if found > maxCounted || lead.column == s.order {
 		page, total := s.nearestPage([]position{{s.bounds.from, 0}, {s.bounds.to, total}})
 		return page, total, nil
 	}
 	q := s.inRange(lead).filterBy(others)
 	return s.selection(q, q.sorted(s.orderBy(s.order, s.descending), to-from, from)), total, nil
+}
+
+// scanCost is how many of so many records in order a page takes from the nearer end
+// of them if it has total of them.
+func (s *search) scanCost(size, total int) float64 {
+	to := min(s.to, total)
+	return float64(min(to, total-min(s.from, total))) * float64(size) / float64(max(total, 1))
+}
+
+// findPlaces reads a page by the positions of what is found.
+func (s *search) findPlaces(ctx context.Context, lead keyRange, found int, others []filter) (*selection, int, error) {
+	e, err := s.places(ctx, lead, found, others)
+	if err != nil {
+		return nil, 0, err
+	}
+	if !e.all {
+		page, total := s.nearestPage(e.positions)
+		return page, total, nil
+	}
+	total := len(e.positions) - 1
+	from, to := s.ascending(total)
+	if from >= to {
+		return nil, total, nil
+	}
+	q := &query{listing: s.listing, args: []any{int64(s.account)}}
+	ids := sqlstore.BatchOf("id text", e.positions[from:to], func(p *position) []any { return []any{p.key.id} })
+	q.args = append(q.args, ids)
+	return s.selection(q, "SELECT id AS chosen FROM batch"), total, nil
 }

@@ -14,11 +14,12 @@ import (
 type lists struct {
 	db    *sqlstore.DB
 	limit readLimit
+	known *known
 	size  int // of a block
 }
 
 func newLists(db *sqlstore.DB) lists {
-	return lists{db: db, limit: make(readLimit, maxConcurrentReads), size: blockSize}
+	return lists{db: db, limit: make(readLimit, maxConcurrentReads), known: newKnown(), size: blockSize}
 }
 
 // SIMs keeps SIMs.
@@ -91,7 +92,7 @@ func (s *SIMs) Delete(ctx context.Context, acct account.ID, iccid sim.ICCID) err
 
 // List returns a page of a list.
 func (s *SIMs) List(ctx context.Context, acct account.ID, in sim.Scope, q sim.Query) ([]sim.SIM, int, error) {
-	page, total, err := simsOf(acct, in).page(ctx, s.db, s.limit, q)
+	page, total, err := simsOf(acct, in).page(ctx, s.lists, q)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -71,7 +71,7 @@ func (s *Subscribers) List(ctx context.Context, acct account.ID, q sim.Query) ([
 	for i := range q.Filters {
 		q.Filters[i].Value = folded(q.Filters[i].Value)
 	}
-	page, total, err := subscribersOf(acct).page(ctx, s.db, s.limit, q)
+	page, total, err := subscribersOf(acct).page(ctx, s.lists, q)
 	if err != nil {
 		return nil, 0, err
 	}
