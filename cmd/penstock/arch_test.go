@@ -55,10 +55,12 @@ func directions() map[string][]string {
 		// Rules are about devices and their readings.
 		"relay/rule":    append(domain(), "relay/iot"),
 		"relay/gateway": {},
+		"relay/user":    {"relay", "relay/account"},
+		"relay/audit":   {"relay", "relay/account", "relay/outbox"},
 		// The inventory makes records of all domains out of one document.
 		"relay/inventory": append(domain(), "config/inventory", "config/strict", "relay/inbound", "relay/iot", "relay/ledger", "relay/lookup", "relay/rule", "relay/sim", "relay/sip"),
 		"relay/cache":     append(domain(), "relay/iot", "relay/porttest"),
-		"relay/sqlstore":  append(domain(), "relay/porttest", "relay/gateway", "relay/message", "relay/inbound", "relay/lookup", "relay/sip", "relay/sim", "relay/usage", "relay/iot", "relay/ledger", "relay/rule"),
+		"relay/sqlstore":  append(domain(), "relay/porttest", "relay/gateway", "relay/message", "relay/inbound", "relay/lookup", "relay/sip", "relay/sim", "relay/usage", "relay/iot", "relay/ledger", "relay/rule", "relay/user", "relay/audit"),
 	}
 }
 
@@ -93,6 +95,9 @@ func doors() map[string][]string {
 		"github.com/alecthomas/kong":               {"cmd"},
 		"github.com/tink-crypto/tink-go":           {"relay/ledger/vault"},
 		"golang.org/x/crypto":                      {"relay/account"},
+		"golang.org/x/term":                        {"cmd"},
+		"golang.org/x/oauth2":                      {"delivery/oidc"},
+		"github.com/coreos/go-oidc":                {"delivery/oidc"},
 		"golang.org/x/mod/sumdb":                   {"relay/ledger/merkle"},
 		"github.com/CycloneDX/cyclonedx-go":        {"deploy/release"},
 		"github.com/chromedp":                      {}, // a browser, for tests alone

@@ -9,6 +9,7 @@ import (
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/sqlstore"
 	"github.com/penstock/penstock/relay/sqlstore/accounts"
+	"github.com/penstock/penstock/relay/sqlstore/audits"
 	"github.com/penstock/penstock/relay/sqlstore/calls"
 	"github.com/penstock/penstock/relay/sqlstore/credit"
 	"github.com/penstock/penstock/relay/sqlstore/deliveries"
@@ -24,6 +25,7 @@ import (
 	"github.com/penstock/penstock/relay/sqlstore/rules"
 	"github.com/penstock/penstock/relay/sqlstore/sims"
 	"github.com/penstock/penstock/relay/sqlstore/usages"
+	"github.com/penstock/penstock/relay/sqlstore/users"
 )
 
 // Records are the stores of every domain.
@@ -49,6 +51,8 @@ type Records struct {
 	Files       *files.Store
 	Gateways    *gateways.Store
 	Rules       *rules.Store
+	Users       *users.Store
+	Audit       *audits.Store
 }
 
 // Open opens the database, see sqlstore.Open.
@@ -67,6 +71,7 @@ func New(db *sqlstore.DB) *Records {
 		Devices: devices.New(db), Inbound: inbound.New(db), Deliveries: deliveries.New(db), Messages: messages.New(db), Jobs: jobs.New(db),
 		SIMs: sims.NewSIMs(db), Pools: sims.NewPools(db), Subscribers: sims.NewSubscribers(db), Orders: sims.NewOrders(db),
 		Ledgers: ledgers.New(db), Usage: usages.New(db), Calls: calls.New(db), Files: files.New(db), Gateways: gateways.New(db), Rules: rules.New(db),
+		Users: users.New(db), Audit: audits.New(db),
 	}
 }
 
@@ -78,7 +83,7 @@ func (r *Records) Statuses(node string) event.Statuses { return events.New(r.DB,
 func (r *Records) Sweep(ctx context.Context, now time.Time) error {
 	var errs []error
 	for _, sweep := range []func(context.Context, time.Time) error{
-		r.Inbound.Sweep, r.Messages.Sweep, r.Jobs.Sweep, r.Devices.Sweep, r.Lookups.Sweep, r.Ledgers.Sweep, r.Usage.Sweep, r.Files.Sweep, r.Rules.Sweep,
+		r.Inbound.Sweep, r.Messages.Sweep, r.Jobs.Sweep, r.Devices.Sweep, r.Lookups.Sweep, r.Ledgers.Sweep, r.Usage.Sweep, r.Files.Sweep, r.Rules.Sweep, r.Users.Sweep,
 	} {
 		errs = append(errs, sweep(ctx, now))
 	}

@@ -1,0 +1,185 @@
+// Package oidc signs users in through an OpenID Connect provider: the authorization code
+// flow with PKCE (RFC 7636), state and nonce (OpenID Connect Core 1.0). It is the only
+// door to go-oidc and oauth2.
+//
+// A claim of the ID token decides the role. An ID token that is not signed by a key of
+// the provider, is for another client, has expired or lacks the nonce is refused.
+package oidc
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/user"
+)
+
+// Options says which provider, and what its claims mean.
+type Options struct {
+	Issuer, ClientID, ClientSecret string
+	// RedirectURL is where the provider sends the browser back to.
+	RedirectURL string
+	// Scopes are asked for beside openid.
+	Scopes []string
+	// NameClaim is the claim that names the user.
+	NameClaim string
+	// RoleClaim is the claim, a text or a list of texts, whose values give roles.
+	RoleClaim string
+	// Roles are the values of RoleClaim that give a role; of several roles a user gets
+	// the first of admin, operator and viewer.
+	Roles map[user.Role][]string
+	// AccountClaim is the claim that names the account of a user without any of these
+	// roles; empty disables it.
+	AccountClaim string
+	Now          func() time.Time // nil means time.Now
+}
+
+// askTime bounds each request to the provider.
+const askTime = 10 * time.Second
+
+// Provider is an OpenID Connect provider. Its configuration is read at the first
+// sign-in, so that a gateway starts while it is down. It is safe for concurrent use.
+type Provider struct {
+	o      Options
+	client *http.Client
+
+	mu   sync.Mutex
+	read *oidc.Provider // nil until its configuration was read
+}
+
+// New returns a provider.
+func New(o Options) *Provider {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	o.NameClaim, o.RoleClaim = cmp.Or(o.NameClaim, "preferred_username"), cmp.Or(o.RoleClaim, "groups")
+	return &Provider{o: o, client: &http.Client{Timeout: askTime}}
+}
+
+// provider returns the provider's configuration, and reads it if need be.
+func (p *Provider) provider(ctx context.Context) (*oidc.Provider, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.read != nil {
+		return p.read, nil
+	}
+	ctx, cancel := context.WithTimeout(oidc.ClientContext(ctx, p.client), askTime)
+	defer cancel()
+	read, err := oidc.NewProvider(ctx, p.o.Issuer)
+	if err != nil {
+		return nil, relay.Errorf(relay.KindUnavailable, "OpenID Connect provider %s: %w", p.o.Issuer, err)
+	}
+	p.read = read
+	return read, nil
+}
+
+func (p *Provider) config(of *oidc.Provider) *oauth2.Config {
+	return &oauth2.Config{
+		ClientID: p.o.ClientID, ClientSecret: p.o.ClientSecret, Endpoint: of.Endpoint(), RedirectURL: p.o.RedirectURL,
+		Scopes: append([]string{oidc.ScopeOpenID}, p.o.Scopes...),
+	}
+}
+
+// Begin returns a new attempt, and where to send the browser.
+func (p *Provider) Begin(ctx context.Context) (user.Attempt, string, error) {
+	of, err := p.provider(ctx)
+	if err != nil {
+		return user.Attempt{}, "", err
+	}
+	a := user.Attempt{State: rand.Text(), Nonce: rand.Text(), Verifier: oauth2.GenerateVerifier()}
+	return a, p.config(of).AuthCodeURL(a.State, oidc.Nonce(a.Nonce), oauth2.S256ChallengeOption(a.Verifier)), nil
+}
+
+// Finish exchanges the code that the browser brought for an ID token and returns who
+// it is. The error is relay.KindForbidden if the provider or its token does not let the
+// user in, relay.KindUnavailable if the provider does not answer.
+func (p *Provider) Finish(ctx context.Context, a user.Attempt, code string) (user.Identity, error) {
+	of, err := p.provider(ctx)
+	if err != nil {
+		return user.Identity{}, err
+	}
+	ctx, cancel := context.WithTimeout(oidc.ClientContext(ctx, p.client), askTime)
+	defer cancel()
+	tokens, err := p.config(of).Exchange(ctx, code, oauth2.VerifierOption(a.Verifier))
+	if err != nil {
+		return user.Identity{}, exchangeError(err)
+	}
+	raw, ok := tokens.Extra("id_token").(string)
+	if !ok {
+		return user.Identity{}, relay.Errorf(relay.KindForbidden, "the provider returned no ID token")
+	}
+	token, err := of.VerifierContext(ctx, &oidc.Config{ClientID: p.o.ClientID, Now: p.o.Now}).Verify(ctx, raw)
+	if err != nil {
+		return user.Identity{}, relay.Errorf(relay.KindForbidden, "the ID token is refused: %w", err)
+	}
+	if a.Nonce == "" || token.Nonce != a.Nonce {
+		return user.Identity{}, relay.Errorf(relay.KindForbidden, "the ID token is refused: it has another nonce")
+	}
+	claims := map[string]any{}
+	if err := token.Claims(&claims); err != nil {
+		return user.Identity{}, relay.Errorf(relay.KindForbidden, "the ID token is refused: %w", err)
+	}
+	return p.identity(token.Issuer+" "+token.Subject, claims)
+}
+
+// exchangeError tells a provider that refuses a code from one that does not answer.
+func exchangeError(err error) error {
+	refused, answered := errors.AsType[*oauth2.RetrieveError](err)
+	_, unreachable := errors.AsType[*url.Error](err)
+	switch {
+	case unreachable, answered && refused.Response.StatusCode >= 500:
+		return relay.Errorf(relay.KindUnavailable, "OpenID Connect provider: %w", err)
+	case answered:
+		return relay.Errorf(relay.KindForbidden, "the provider refused the code: %s", cmp.Or(refused.ErrorCode, refused.Response.Status))
+	}
+	return relay.Errorf(relay.KindForbidden, "the provider's answer is refused: %w", err)
+}
+
+// identity reads who it is from the claims.
+func (p *Provider) identity(subject string, claims map[string]any) (user.Identity, error) {
+	who := user.Identity{Subject: subject}
+	who.Name, _ = claims[p.o.NameClaim].(string)
+	if verified, told := claims["email_verified"].(bool); p.o.NameClaim == "email" && told && !verified {
+		return who, relay.Errorf(relay.KindForbidden, "the e-mail address %s is not verified", who.Name)
+	}
+	given := texts(claims[p.o.RoleClaim])
+	for _, role := range []user.Role{user.Admin, user.Operator, user.Viewer} {
+		if slices.ContainsFunc(p.o.Roles[role], func(value string) bool { return slices.Contains(given, value) }) {
+			who.Role = role
+			return who, nil
+		}
+	}
+	if acct := texts(claims[p.o.AccountClaim]); p.o.AccountClaim != "" && len(acct) == 1 {
+		who.Role, who.Account = user.Account, acct[0]
+		return who, nil
+	}
+	return who, relay.Errorf(relay.KindForbidden, "the claim %s gives %s no role", p.o.RoleClaim, who.Name)
+}
+
+// texts reads a claim that is a text, a number or a list of these.
+func texts(claim any) []string {
+	switch v := claim.(type) {
+	case string:
+		return []string{v}
+	case float64:
+		return []string{fmt.Sprintf("%.0f", v)}
+	case []any:
+		var out []string
+		for _, one := range v {
+			out = append(out, texts(one)...)
+		}
+		return out
+	}
+	return nil
+}

@@ -1,0 +1,144 @@
+// Package users keeps the users of the admin API and their sessions in SQL; see
+// relay/user.
+//
+// A session names the version of its user. A change of the user counts the version up
+// in the same transaction that deletes the sessions, so that a session which begins
+// at the same time does not outlive the change.
+package users
+
+import (
+	"context"
+	"time"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/sqlstore"
+	"github.com/penstock/penstock/relay/user"
+)
+
+// Store is a user.Store.
+type Store struct{ db *sqlstore.DB }
+
+// New returns the store of users.
+func New(db *sqlstore.DB) *Store { return &Store{db: db} }
+
+// fields are the columns of a user.
+func fields(u *user.User) []any {
+	return []any{sqlstore.JSON(u), &u.Version, sqlstore.Time(&u.SignedInAt)}
+}
+
+const selectUser = "SELECT doc, version, signed_in FROM admin_user "
+
+// User loads a user by its name.
+func (s *Store) User(ctx context.Context, name string) (user.User, error) {
+	return sqlstore.One(ctx, s.db, "user "+name, selectUser+"WHERE name = $1", sqlstore.Into(fields), name)
+}
+
+// UserBySubject loads a user of a provider.
+func (s *Store) UserBySubject(ctx context.Context, subject string) (user.User, error) {
+	return sqlstore.One(ctx, s.db, "user", selectUser+"WHERE subject = $1 AND subject <> ''", sqlstore.Into(fields), subject)
+}
+
+// Users lists all users by name.
+func (s *Store) Users(ctx context.Context) ([]user.User, error) {
+	return sqlstore.List(ctx, s.db, "users", selectUser+"ORDER BY name", sqlstore.Into(fields))
+}
+
+// CreateUser saves a new user.
+func (s *Store) CreateUser(ctx context.Context, u user.User) error {
+	n, err := s.db.Exec(ctx, "user "+u.Name, `
+INSERT INTO admin_user (id, name, subject, version, doc) VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT DO NOTHING`, u.ID, u.Name, u.Subject, u.Version, sqlstore.JSON(u))
+	if err == nil && n == 0 {
+		err = taken(u.Name)
+	}
+	return err
+}
+
+func taken(name string) error {
+	return relay.Errorf(relay.KindConflict, "There is a user named %s already.", name)
+}
+
+// ChangeUser saves what change makes of a user and ends its sessions.
+func (s *Store) ChangeUser(ctx context.Context, name string, change func(*user.User) error) (was, is user.User, err error) {
+	err = s.db.Write(ctx, "user "+name, func(ctx context.Context, tx *sqlstore.Tx) (err error) {
+		was, err = sqlstore.One(ctx, tx, "user "+name, selectUser+"WHERE name = $1 {for update}", sqlstore.Into(fields), name)
+		if err != nil {
+			return err
+		}
+		is = was
+		if err := change(&is); err != nil || is == was {
+			return err
+		}
+		is.Version++
+		n, err := tx.Exec(ctx, "user "+name, `
+UPDATE admin_user SET name = $1, version = $2, doc = $3
+WHERE id = $4 AND NOT EXISTS (SELECT 1 FROM admin_user o WHERE o.name = $5 AND o.id <> $6)`,
+			is.Name, is.Version, sqlstore.JSON(is), is.ID, is.Name, is.ID)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return taken(is.Name)
+		}
+		_, err = tx.Exec(ctx, "sessions", "DELETE FROM admin_session WHERE user_id = $1", is.ID)
+		return err
+	})
+	return was, is, err
+}
+
+// RemoveUser deletes a user with its sessions.
+func (s *Store) RemoveUser(ctx context.Context, name string) (u user.User, err error) {
+	err = s.db.Write(ctx, "user "+name, func(ctx context.Context, tx *sqlstore.Tx) (err error) {
+		u, err = sqlstore.One(ctx, tx, "user "+name, selectUser+"WHERE name = $1 {for update}", sqlstore.Into(fields), name)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, "sessions", "DELETE FROM admin_session WHERE user_id = $1", u.ID); err != nil {
+			return err
+		}
+		return sqlstore.MustChange(ctx, tx, "user "+name, "DELETE FROM admin_user WHERE id = $1", u.ID)
+	})
+	return u, err
+}
+
+// CreateSession saves a session of a user that has not changed since.
+func (s *Store) CreateSession(ctx context.Context, n user.Session) error {
+	return s.db.Write(ctx, "session", func(ctx context.Context, tx *sqlstore.Tx) error {
+		err := sqlstore.MustChange(ctx, tx, "user of the session", "UPDATE admin_user SET signed_in = $1 WHERE id = $2 AND version = $3",
+			n.CreatedAt, n.UserID, n.Version)
+		if err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, "session", `
+INSERT INTO admin_session (hash, user_id, version, created, expires) VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT (hash) DO NOTHING`, n.Hash, n.UserID, n.Version, n.CreatedAt, n.ExpiresAt)
+		return err
+	})
+}
+
+// Session loads a session that is valid at a time, with its user.
+func (s *Store) Session(ctx context.Context, hash string, now time.Time) (user.Session, user.User, error) {
+	type row struct {
+		of  user.Session
+		who user.User
+	}
+	r, err := sqlstore.One(ctx, s.db, "session", `
+SELECT s.hash, s.user_id, s.version, s.created, s.expires, u.doc, u.version, u.signed_in
+FROM admin_session s JOIN admin_user u ON u.id = s.user_id AND u.version = s.version
+WHERE s.hash = $1 AND s.expires > $2`, sqlstore.Into(func(r *row) []any {
+		return append([]any{&r.of.Hash, &r.of.UserID, &r.of.Version, sqlstore.Time(&r.of.CreatedAt), sqlstore.Time(&r.of.ExpiresAt)}, fields(&r.who)...)
+	}), hash, now)
+	return r.of, r.who, err
+}
+
+// DeleteSession ends a session, if there is one.
+func (s *Store) DeleteSession(ctx context.Context, hash string) error {
+	_, err := s.db.Exec(ctx, "session", "DELETE FROM admin_session WHERE hash = $1", hash)
+	return err
+}
+
+// Sweep deletes the sessions that have expired.
+func (s *Store) Sweep(ctx context.Context, now time.Time) error {
+	_, err := s.db.Exec(ctx, "sessions", "DELETE FROM admin_session WHERE expires <= $1", now)
+	return err
+}

@@ -1,0 +1,170 @@
+package users_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/sqlstore"
+	"github.com/penstock/penstock/relay/sqlstore/sqltest"
+	store "github.com/penstock/penstock/relay/sqlstore/users"
+	"github.com/penstock/penstock/relay/user"
+)
+
+var _ user.Store = (*store.Store)(nil)
+
+func TestStore(t *testing.T) {
+	sqltest.OnEvery(t, func(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
+		for name, test := range map[string]func(*testing.T, *store.Store){
+			"a user comes back as it was saved":                   comesBack,
+			"a name and a subject are taken once":                 takenOnce,
+			"a change ends the sessions, no change does not":      changeEndsSessions,
+			"a session does not begin for a user who was changed": staleSession,
+			"a session ends at its time, or when it is deleted":   sessionsEnd,
+			"a removed user has no sessions":                      removedUser,
+		} {
+			t.Run(name, func(t *testing.T) { test(t, store.New(open(t))) })
+		}
+	})
+}
+
+func mustDo(t *testing.T, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func wantKind(t *testing.T, err error, kind relay.Kind) {
+	t.Helper()
+	if err == nil || relay.KindOf(err) != kind {
+		t.Errorf("want %s, got %v", kind, err)
+	}
+}
+
+func anna() user.User {
+	return user.User{
+		ID: "u1", Name: "anna", Role: user.Account, Account: 7, Provider: user.OIDC, Subject: "https://idp.example 42",
+		CreatedAt: sqltest.At(0), ChangedAt: sqltest.At(1), Version: 1,
+	}
+}
+
+func session(u user.User, hash string) user.Session {
+	return user.Session{Hash: hash, UserID: u.ID, Version: u.Version, CreatedAt: sqltest.At(2), ExpiresAt: sqltest.At(100)}
+}
+
+func valid(t *testing.T, s *store.Store, hash string) bool {
+	t.Helper()
+	_, _, err := s.Session(t.Context(), hash, sqltest.At(50))
+	if err != nil && relay.KindOf(err) != relay.KindNotFound {
+		t.Fatal(err)
+	}
+	return err == nil
+}
+
+func comesBack(t *testing.T, s *store.Store) {
+	want := anna()
+	mustDo(t, s.CreateUser(t.Context(), want))
+	got, err := s.User(t.Context(), "anna")
+	mustDo(t, err)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	mustDo(t, s.CreateSession(t.Context(), session(want, "h")))
+	want.SignedInAt = sqltest.At(2)
+	kept, who, err := s.Session(t.Context(), "h", sqltest.At(3))
+	mustDo(t, err)
+	if diff := cmp.Diff(session(want, "h"), kept) + cmp.Diff(want, who); diff != "" {
+		t.Error(diff)
+	}
+	got, err = s.UserBySubject(t.Context(), want.Subject)
+	if err != nil || got != want {
+		t.Errorf("%+v, %v", got, err)
+	}
+	_, err = s.UserBySubject(t.Context(), "")
+	wantKind(t, err, relay.KindNotFound)
+	all, err := s.Users(t.Context())
+	if err != nil || len(all) != 1 || all[0] != want {
+		t.Errorf("%+v, %v", all, err)
+	}
+}
+
+func takenOnce(t *testing.T, s *store.Store) {
+	a := anna()
+	mustDo(t, s.CreateUser(t.Context(), a))
+	same := user.User{ID: "u2", Name: "anna", Version: 1}
+	wantKind(t, s.CreateUser(t.Context(), same), relay.KindConflict)
+	same.Name, same.Subject = "other", a.Subject
+	wantKind(t, s.CreateUser(t.Context(), same), relay.KindConflict)
+	same.Subject = ""
+	mustDo(t, s.CreateUser(t.Context(), same), s.CreateUser(t.Context(), user.User{ID: "u3", Name: "third", Version: 1}))
+	_, _, err := s.ChangeUser(t.Context(), "other", func(u *user.User) error { u.Name = "anna"; return nil })
+	wantKind(t, err, relay.KindConflict)
+}
+
+func changeEndsSessions(t *testing.T, s *store.Store) {
+	u := anna()
+	mustDo(t, s.CreateUser(t.Context(), u), s.CreateSession(t.Context(), session(u, "h")))
+	_, _, err := s.ChangeUser(t.Context(), "anna", func(*user.User) error { return nil })
+	mustDo(t, err)
+	if !valid(t, s, "h") {
+		t.Error("the session ended although nothing changed")
+	}
+	refused := errors.New("refused")
+	if _, _, err := s.ChangeUser(t.Context(), "anna", func(u *user.User) error { u.Role = user.Admin; return refused }); !errors.Is(err, refused) || !valid(t, s, "h") {
+		t.Errorf("a change that failed: %v", err)
+	}
+	was, is, err := s.ChangeUser(t.Context(), "anna", func(u *user.User) error { u.Disabled = true; return nil })
+	if err != nil || was.Disabled || !is.Disabled || is.Version != 2 {
+		t.Errorf("%+v, %+v, %v", was, is, err)
+	}
+	if valid(t, s, "h") {
+		t.Error("the session outlives the change")
+	}
+	_, _, err = s.ChangeUser(t.Context(), "nobody", func(*user.User) error { return nil })
+	wantKind(t, err, relay.KindNotFound)
+}
+
+func staleSession(t *testing.T, s *store.Store) {
+	u := anna()
+	mustDo(t, s.CreateUser(t.Context(), u))
+	_, _, err := s.ChangeUser(t.Context(), "anna", func(u *user.User) error { u.Disabled = true; return nil })
+	mustDo(t, err)
+	wantKind(t, s.CreateSession(t.Context(), session(u, "h")), relay.KindNotFound)
+	if valid(t, s, "h") {
+		t.Error("it began")
+	}
+}
+
+func sessionsEnd(t *testing.T, s *store.Store) {
+	u := anna()
+	mustDo(t, s.CreateUser(t.Context(), u), s.CreateSession(t.Context(), session(u, "a")), s.CreateSession(t.Context(), session(u, "b")))
+	_, _, err := s.Session(t.Context(), "a", sqltest.At(100))
+	wantKind(t, err, relay.KindNotFound)
+	mustDo(t, s.DeleteSession(t.Context(), "a"), s.DeleteSession(t.Context(), "none"))
+	if valid(t, s, "a") || !valid(t, s, "b") {
+		t.Error("the wrong session was deleted")
+	}
+	mustDo(t, s.Sweep(t.Context(), sqltest.At(99)))
+	if !valid(t, s, "b") {
+		t.Error("it was swept too early")
+	}
+	mustDo(t, s.Sweep(t.Context(), sqltest.At(100)))
+	if _, _, err := s.Session(t.Context(), "b", time.Time{}); relay.KindOf(err) != relay.KindNotFound {
+		t.Errorf("it was not swept: %v", err)
+	}
+}
+
+func removedUser(t *testing.T, s *store.Store) {
+	u := anna()
+	mustDo(t, s.CreateUser(t.Context(), u), s.CreateSession(t.Context(), session(u, "h")))
+	got, err := s.RemoveUser(t.Context(), "anna")
+	if err != nil || got.ID != "u1" || valid(t, s, "h") {
+		t.Errorf("%+v, %v", got, err)
+	}
+	_, err = s.RemoveUser(t.Context(), "anna")
+	wantKind(t, err, relay.KindNotFound)
+}

@@ -1,0 +1,156 @@
+package user
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+)
+
+// Options configures a Service; the zero value works.
+type Options struct {
+	// SessionTime is how long a session lasts; 0 means 12 hours.
+	SessionTime time.Duration
+	// SignInWait is how long a sign-in waits for others whose passwords are being
+	// hashed; 0 means 5 seconds.
+	SignInWait time.Duration
+	Now        func() time.Time // nil means time.Now
+}
+
+// Service manages users and their sessions. It is safe for concurrent use.
+type Service struct {
+	store     Store
+	o         Options
+	slots     chan struct{} // of passwords that are hashed at the same time
+	dummyHash string
+}
+
+// hashesAtOnce bounds what sign-ins take: 19 MiB and a processor each.
+const hashesAtOnce = 2
+
+// New returns the service of users.
+func New(store Store, o Options) *Service {
+	o.SessionTime, o.SignInWait = cmp.Or(o.SessionTime, 12*time.Hour), cmp.Or(o.SignInWait, 5*time.Second)
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &Service{store: store, o: o, slots: make(chan struct{}, hashesAtOnce), dummyHash: account.DummyHash()}
+}
+
+// Users lists all users by name.
+func (s *Service) Users(ctx context.Context) ([]User, error) { return s.store.Users(ctx) }
+
+// User returns the user of a name; relay.KindNotFound if there is none.
+func (s *Service) User(ctx context.Context, name string) (User, error) {
+	known, ok := ParseName(name)
+	if !ok {
+		return User{}, relay.Errorf(relay.KindNotFound, "user %q: not found", name)
+	}
+	return s.store.User(ctx, known)
+}
+
+// Addition is a user to add, with a password.
+type Addition struct {
+	Name     string
+	Role     Role
+	Account  account.ID // of the role Account
+	Password string
+}
+
+// Add saves a new user. It returns relay.KindInvalid for a wrong field and
+// relay.KindConflict for a name that is taken.
+func (s *Service) Add(ctx context.Context, a Addition) (User, error) {
+	p := relay.Problems{}
+	now := s.o.Now().UTC()
+	u := User{ID: relay.NewID(now), Role: a.Role, Account: a.Account, Provider: Password, CreatedAt: now, ChangedAt: now, Version: 1}
+	var ok bool
+	if u.Name, ok = ParseName(a.Name); !ok {
+		p.Add("name", "want letters, digits and . _ @ + - without blanks, at most 100")
+	}
+	u.check(p)
+	checkPassword(p, "password", a.Password)
+	if err := p.Err(); err != nil {
+		return User{}, err
+	}
+	var err error
+	if u.Password, err = s.hash(ctx, a.Password); err != nil {
+		return User{}, err
+	}
+	return u, s.store.CreateUser(ctx, u)
+}
+
+// Change is what to change of a user; nil leaves a field as it is.
+type Change struct {
+	Role     *Role
+	Account  *account.ID // 0 takes it away
+	Password *string
+	Disabled *bool
+}
+
+// Change changes a user and ends its sessions. It returns the user before and after.
+// Role, account and password of a provider's user are the provider's:
+// relay.KindInvalid.
+func (s *Service) Change(ctx context.Context, name string, c Change) (was, is User, err error) {
+	before, err := s.User(ctx, name)
+	if err != nil {
+		return was, is, err
+	}
+	hash := ""
+	p := relay.Problems{}
+	if c.Password != nil {
+		checkPassword(p, "password", *c.Password)
+	}
+	if err := p.Err(); err != nil {
+		return was, is, err
+	}
+	if c.Password != nil {
+		if hash, err = s.hash(ctx, *c.Password); err != nil {
+			return was, is, err
+		}
+	}
+	return s.store.ChangeUser(ctx, before.Name, func(u *User) error { return u.apply(c, hash, s.o.Now().UTC()) })
+}
+
+// apply makes a change; hash is that of the new password.
+func (u *User) apply(c Change, hash string, now time.Time) error {
+	p := relay.Problems{}
+	if u.Provider != Password {
+		for field, given := range map[string]bool{"role": c.Role != nil, "account": c.Account != nil, "password": c.Password != nil} {
+			if given {
+				p.Add(field, fmt.Sprintf("The %s of this user is set by the OpenID Connect provider.", field))
+			}
+		}
+	}
+	was := *u
+	if c.Role != nil {
+		if u.Role = *c.Role; u.Role != Account && c.Account == nil {
+			u.Account = 0
+		}
+	}
+	if c.Account != nil {
+		u.Account = *c.Account
+	}
+	if c.Disabled != nil {
+		u.Disabled = *c.Disabled
+	}
+	if hash != "" {
+		u.Password = hash
+	}
+	u.check(p)
+	if *u != was {
+		u.ChangedAt = now
+	}
+	return p.Err()
+}
+
+// Remove deletes a user with its sessions and returns it.
+func (s *Service) Remove(ctx context.Context, name string) (User, error) {
+	u, err := s.User(ctx, name)
+	if err != nil {
+		return User{}, err
+	}
+	return s.store.RemoveUser(ctx, u.Name)
+}

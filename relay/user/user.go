@@ -1,0 +1,124 @@
+package user
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+)
+
+// Role is what a user may do.
+type Role string
+
+// The roles. A viewer sees everything but the texts of messages and secrets; an
+// operator also sees these, replays and acknowledges; an admin also applies
+// inventories and manages users; an account user sees the records of one account.
+const (
+	Viewer   Role = "viewer"
+	Operator Role = "operator"
+	Admin    Role = "admin"
+	Account  Role = "account"
+)
+
+// Roles lists every role.
+func Roles() []Role { return []Role{Viewer, Operator, Admin, Account} }
+
+// SeesTexts reports whether a role may read the texts of messages.
+func (r Role) SeesTexts() bool { return r != Viewer }
+
+// Provider is what verifies a user when it signs in.
+type Provider string
+
+// The providers.
+const (
+	Password Provider = "password"
+	OIDC     Provider = "oidc"
+)
+
+// User is a person who may sign in.
+type User struct {
+	ID string `json:"id"`
+	// Name is unique, in lower case.
+	Name string `json:"name"`
+	Role Role   `json:"role"`
+	// Account is the account that a user of the role Account sees; otherwise 0.
+	Account  account.ID `json:"account,omitempty"`
+	Provider Provider   `json:"provider"`
+	// Subject identifies a user of a provider: the issuer, a blank and the subject.
+	Subject string `json:"subject,omitempty"`
+	// Password is what account.HashPassword made of it; empty for users of a provider.
+	Password string `json:"password,omitempty"`
+	// Disabled users cannot sign in.
+	Disabled  bool      `json:"disabled,omitempty"`
+	CreatedAt time.Time `json:"created_at"`
+	ChangedAt time.Time `json:"changed_at"`
+	// SignedInAt is the last time; zero for never.
+	SignedInAt time.Time `json:"-"`
+	// Version counts changes; a session is valid for the version it began with.
+	Version int64 `json:"-"`
+}
+
+const (
+	maxName     = 100
+	minPassword = 12 // characters
+	maxPassword = 1024
+)
+
+// namePattern has no blanks, so that no user is named like what else changes records:
+// "admin token".
+var namePattern = regexp.MustCompile(`^[a-z0-9][a-z0-9._@+-]*$`)
+
+// ParseName returns a user's name in lower case; false for what is no name.
+func ParseName(text string) (string, bool) {
+	name := strings.ToLower(strings.TrimSpace(text))
+	return name, len(name) <= maxName && namePattern.MatchString(name)
+}
+
+// check adds what is wrong with a user's role and account.
+func (u *User) check(p relay.Problems) {
+	switch {
+	case !slices.Contains(Roles(), u.Role):
+		p.Add("role", fmt.Sprintf("want viewer, operator, admin or account, got %q", string(u.Role)))
+	case u.Role == Account && u.Account == 0:
+		p.Add("account", "The role account needs the account that the user may see.")
+	case u.Role != Account && u.Account != 0:
+		p.Add("account", "Only a user of the role account has an account.")
+	}
+}
+
+func checkPassword(p relay.Problems, field, password string) {
+	if n := len([]rune(password)); n < minPassword || len(password) > maxPassword {
+		p.Add(field, fmt.Sprintf("The password must have at least %d characters and at most %d bytes.", minPassword, maxPassword))
+	}
+}
+
+// Session is a user who has signed in, as it is stored.
+type Session struct {
+	// Hash is account.HashToken of the session's token.
+	Hash      string
+	UserID    string
+	Version   int64 // of the user
+	CreatedAt time.Time
+	ExpiresAt time.Time
+}
+
+// Identity is a person as a provider vouches for it.
+type Identity struct {
+	Subject string // issuer and subject
+	Name    string
+	Role    Role
+	// Account names the account of the role Account, by its name or id.
+	Account string
+}
+
+// Attempt is what a sign-in through a provider is recognised by when the browser comes
+// back from there: the browser keeps it meanwhile.
+type Attempt struct {
+	State    string `json:"state"`
+	Nonce    string `json:"nonce"`
+	Verifier string `json:"verifier"` // of PKCE
+}
