@@ -36,6 +36,8 @@ type Config struct {
 	Ledger      Ledger   `json:"ledger"`
 	Overload    Overload `json:"overload"`
 	Log         Log      `json:"log"`
+	Users       Users    `json:"users"`
+	OIDC        OIDC     `json:"oidc"`
 	// TimeZone is that of %time and %smsTime.
 	TimeZone *time.Location `json:"time_zone"`
 	// ReceiptSecret signs the addresses that carriers report to; empty: generated
@@ -152,6 +154,34 @@ type Bound struct {
 	Bytes    Bytes `json:"bytes"` // memory of their bodies
 }
 
+// Users says how users of the admin API and the console sign in.
+type Users struct {
+	// Session is how long a sign-in lasts.
+	Session time.Duration `json:"session"`
+}
+
+// OIDC is the OpenID Connect provider through which users may sign in.
+type OIDC struct {
+	// Issuer is the URL below which the provider's configuration is; empty: there is
+	// no provider.
+	Issuer       string `json:"issuer"`
+	ClientID     string `json:"client_id"`
+	ClientSecret string `json:"client_secret" secret:"yes"`
+	// Scopes are asked for beside openid.
+	Scopes []string `json:"scopes"`
+	// NameClaim is the claim of the ID token that names the user.
+	NameClaim string `json:"name_claim"`
+	// RoleClaim is the claim, a text or a list, one of whose values gives a role: those
+	// of Admin, Operator and Viewer, in this order.
+	RoleClaim string   `json:"role_claim"`
+	Admin     []string `json:"admin"`
+	Operator  []string `json:"operator"`
+	Viewer    []string `json:"viewer"`
+	// AccountClaim is the claim that names the account of a user without any of these
+	// roles; empty: such a user is refused.
+	AccountClaim string `json:"account_claim"`
+}
+
 // Ledger holds the master keys that encrypt the secrets of ledgers and tokens.
 type Ledger struct {
 	// MasterKey wraps every account's keys: the base64 of 32 bytes, or several of
@@ -197,6 +227,8 @@ func Default() Config {
 			AccountShare: 50, Wait: 250 * time.Millisecond, Connections: 10_000,
 		},
 		Log:      Log{Format: LogText},
+		Users:    Users{Session: 12 * time.Hour},
+		OIDC:     OIDC{Scopes: []string{"profile", "email"}, NameClaim: "preferred_username", RoleClaim: "groups"},
 		TimeZone: mustZone("Europe/London"),
 		Carriers: []Carrier{{Type: Simulator, Name: Simulator, Window: 1000}},
 		Operator: Operator{Type: Simulator, Timeout: 5 * time.Second, AtOnce: 16, ReportWithin: 24 * time.Hour},

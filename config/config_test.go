@@ -66,7 +66,10 @@ func TestEnvironmentSetsEverySettingAndWins(t *testing.T) {
 		"PENSTOCK_OVERLOAD_API_BYTES=32MiB", "PENSTOCK_OVERLOAD_ACCOUNT_SHARE=80", "PENSTOCK_OVERLOAD_WAIT=100ms", "PENSTOCK_OVERLOAD_CONNECTIONS=500",
 		"PENSTOCK_LOG_LEVEL=warn", "PENSTOCK_LOG_FORMAT=json", "PENSTOCK_LOG_ACCESS=true",
 		"PENSTOCK_DATABASE_URL=postgres://u:p@a:1,b:2/d?sslmode=verify-full", "PENSTOCK_INTERNAL_URL=http://10.0.0.1:9000/",
-		"PENSTOCK_RECEIPT_SECRET=hush-hush-123456", "PENSTOCK_TIME_ZONE=Europe/Berlin", "PENSTOCK_PORT=tcp://10.0.0.1:80", "PENSTOCK_SERVICE_HOST=10.0.0.1", "HOME=/root",
+		"PENSTOCK_RECEIPT_SECRET=hush-hush-123456", "PENSTOCK_TIME_ZONE=Europe/Berlin",
+		"PENSTOCK_USERS_SESSION=1h", "PENSTOCK_OIDC_ISSUER=https://idp.example.com", "PENSTOCK_OIDC_CLIENT_ID=penstock", "PENSTOCK_OIDC_CLIENT_SECRET=hush", "PENSTOCK_OIDC_SCOPES=groups",
+		"PENSTOCK_OIDC_NAME_CLAIM=email", "PENSTOCK_OIDC_ROLE_CLAIM=roles", "PENSTOCK_OIDC_ADMIN=a", "PENSTOCK_OIDC_OPERATOR=b,c", "PENSTOCK_OIDC_VIEWER=d", "PENSTOCK_OIDC_ACCOUNT_CLAIM=account",
+		"PENSTOCK_PORT=tcp://10.0.0.1:80", "PENSTOCK_SERVICE_HOST=10.0.0.1", "HOME=/root",
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +92,12 @@ func TestEnvironmentSetsEverySettingAndWins(t *testing.T) {
 			Webhooks: config.Bound{Requests: 100, Bytes: 64 << 20}, API: config.Bound{Requests: 50, Bytes: 32 << 20},
 			AccountShare: 80, Wait: 100 * time.Millisecond, Connections: 500,
 		},
-		Log:      config.Log{Level: slog.LevelWarn, Format: config.LogJSON, Access: true},
+		Log:   config.Log{Level: slog.LevelWarn, Format: config.LogJSON, Access: true},
+		Users: config.Users{Session: time.Hour},
+		OIDC: config.OIDC{
+			Issuer: "https://idp.example.com", ClientID: "penstock", ClientSecret: "hush", Scopes: []string{"groups"}, NameClaim: "email", RoleClaim: "roles",
+			Admin: []string{"a"}, Operator: []string{"b", "c"}, Viewer: []string{"d"}, AccountClaim: "account",
+		},
 		TimeZone: zone, ReceiptSecret: "hush-hush-123456",
 		Carriers: []config.Carrier{{Type: "simulator", Name: "simulator", Window: 1000}},
 		Operator: config.Operator{Type: "simulator", Timeout: 5 * time.Second, AtOnce: 16, ReportWithin: 24 * time.Hour},
@@ -165,6 +173,11 @@ func TestParseNamesEveryMistake(t *testing.T) {
 		"no bucket":                    {"influx: {url: 'http://a', bucket: ''}", "", "influx.bucket (PENSTOCK_INFLUX_BUCKET): expected a bucket, on InfluxDB 1.8 database/retention-policy"},
 		"a mail server without port":   {"smtp: {addr: mx}", "", `smtp.addr (PENSTOCK_SMTP_ADDR): expected host:port, got "mx"`},
 		"a password without server":    {"smtp: {password: p}", "", "smtp.addr (PENSTOCK_SMTP_ADDR): expected host:port, because a user or password is set"},
+		"a session without end":        {"users: {session: 9000h}", "", `users.session (PENSTOCK_USERS_SESSION): expected 5m to 720h, got "9000h0m0s"`},
+		"a client without an issuer":   {"oidc: {client_id: penstock}", "", "oidc.issuer (PENSTOCK_OIDC_ISSUER): expected the provider's URL, because the client is set"},
+		"an issuer without TLS":        {"oidc: {issuer: 'http://idp.example.com', client_id: penstock, viewer: [all]}", "", `oidc.issuer (PENSTOCK_OIDC_ISSUER): expected an https URL without a query, got "http://idp.example.com"`},
+		"an issuer without a client":   {"oidc: {issuer: 'https://idp.example.com', viewer: [all]}", "", "oidc.client_id (PENSTOCK_OIDC_CLIENT_ID): expected the id under which the provider knows the gateway"},
+		"a provider without roles":     {"oidc: {issuer: 'https://idp.example.com', client_id: penstock}", "", "oidc.role_claim (PENSTOCK_OIDC_ROLE_CLAIM): expected a claim, and values of it for oidc.admin, oidc.operator or oidc.viewer; or oidc.account_claim"},
 		"a DKIM selector alone":        {"smtp: {addr: 'mx:25', dkim: {selector: gw1}}", "", "smtp.dkim.key_file (PENSTOCK_SMTP_DKIM_KEY_FILE): expected a file, because the domain or selector is set"},
 		"a DKIM key alone":             {"smtp: {addr: 'mx:25', dkim: {key_file: k.pem}}", "", `smtp.dkim.selector (PENSTOCK_SMTP_DKIM_SELECTOR): expected the name under which the key is published, got ""`},
 		"a DKIM domain that is none":   {"smtp: {addr: 'mx:25', dkim: {key_file: k.pem, selector: gw1, domain: 'a b'}}", "", `smtp.dkim.domain (PENSTOCK_SMTP_DKIM_DOMAIN): expected a domain, got "a b"`},

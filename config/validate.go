@@ -103,6 +103,7 @@ func (c *Config) validate(m *strict.Mistakes) {
 	if c.Log.Format != LogText && c.Log.Format != LogJSON {
 		m.Add("log.format", "expected text or json, got %q", c.Log.Format)
 	}
+	c.validateSignIn(m)
 }
 
 func (c *Config) validateLedger(m *strict.Mistakes) {
@@ -113,6 +114,32 @@ func (c *Config) validateLedger(m *strict.Mistakes) {
 	}
 	if c.Ledger.MasterKey != "" && c.Ledger.MasterKeyFile != "" {
 		m.Add("ledger.master_key_file", "expected either this or ledger.master_key")
+	}
+}
+
+func (c *Config) validateSignIn(m *strict.Mistakes) {
+	if s := c.Users.Session; s < 5*time.Minute || s > 30*24*time.Hour {
+		m.Add("users.session", "expected 5m to 720h, got %q", s)
+	}
+	o := c.OIDC
+	if o.Issuer == "" {
+		if o.ClientID != "" || o.ClientSecret != "" {
+			m.Add("oidc.issuer", "expected the provider's URL, because the client is set")
+		}
+		return
+	}
+	u, err := url.Parse(o.Issuer)
+	if err != nil || !web(u) || u.RawQuery != "" || u.User != nil || u.Scheme != "https" && !loopback(u.Hostname()) {
+		m.Add("oidc.issuer", "expected an https URL without a query, got %q", o.Issuer)
+	}
+	if o.ClientID == "" {
+		m.Add("oidc.client_id", "expected the id under which the provider knows the gateway")
+	}
+	if o.NameClaim == "" {
+		m.Add("oidc.name_claim", "expected a claim that names the user")
+	}
+	if o.RoleClaim == "" || len(o.Admin)+len(o.Operator)+len(o.Viewer) == 0 && o.AccountClaim == "" {
+		m.Add("oidc.role_claim", "expected a claim, and values of it for oidc.admin, oidc.operator or oidc.viewer; or oidc.account_claim")
 	}
 }
 

@@ -94,7 +94,7 @@ func (s sample) send(c caller, headers ...string) answer {
 // owner returns a caller that may send a sample, and another known one that may not.
 func (s sample) owner(g *gateway) (owner, other caller) {
 	if strings.HasPrefix(s.target, "/admin") {
-		return g.admin(), g.as("acme-all-0123456")
+		return g.admin(), g.signedIn("viewer-of-acme")
 	}
 	if strings.HasPrefix(s.target, "/v2") || strings.HasPrefix(s.target, "/v3") {
 		return g.as("").with("X-Auth-Token", "acme-all-0123456"), g.as("").with("X-Auth-Token", "acme-hook-0123456")
@@ -125,9 +125,11 @@ func TestTrafficKeepsTheContract(t *testing.T) {
 			g.refusals(doc, s, tooLarge, fmt.Sprintf("198.51.%d.%d", n/250, n%250))
 		}
 		g.mistakes()
+		g.sessions()
 		g.aftermath()
 	})
 	t.Run("while the database is down and the journal is full", func(t *testing.T) { testContractOutage(t, doc, checker) })
+	t.Run("with a provider", func(t *testing.T) { testContractProvider(t, checker) })
 	t.Run("after the database was lost", func(t *testing.T) { testContractRecover(t, checker) })
 	missing := slices.DeleteFunc(checker.Unseen(), func(name string) bool {
 		return name == "putInventory 409" || // ten gateways would have to race; the table of errors of ingest/admin holds it
@@ -147,6 +149,7 @@ type residents struct {
 	pending                                       string // the id of a pending message
 	usage                                         usageResidents
 	rules                                         ruleResidents
+	leaver                                        string // a user
 }
 
 // inhabit makes a device with readings, a message in an inbox and a token.
@@ -167,7 +170,7 @@ func (g *gateway) inhabit() residents {
 	}
 	acme.do("PATCH", "/iot/devices/"+device, `{"frame_logging":"enabled"}`).mentions(g.t, 200, "enabled")
 	acme.post("/webhooks/generic", `{"id":"shed","temperature":6}`).mentions(g.t, 200, "temperature")
-	return residents{device, acme.device("spare"), list[0].SensorID, inbox.Data[0].ID, g.archived(), g.registered(), g.mint(), g.enlistSIMs(), g.pending(), g.meter(), g.legislate()}
+	return residents{device, acme.device("spare"), list[0].SensorID, inbox.Data[0].ID, g.archived(), g.registered(), g.mint(), g.enlistSIMs(), g.pending(), g.meter(), g.legislate(), g.employ()}
 }
 
 // registered is the gateway's node, once it has registered.
@@ -214,7 +217,7 @@ func (g *gateway) refusals(doc *openapi3.T, s sample, tooLarge, from string) {
 			want(401, s.send(g.as(token).with("X-Forwarded-For", from)))
 		}
 	}
-	if documents("403") {
+	if documents("403") && !openToAccounts(s.operation) {
 		want(403, s.send(other))
 	}
 	if !documents("413") {

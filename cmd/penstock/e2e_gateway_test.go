@@ -39,6 +39,8 @@ type gateway struct {
 	logs *transcript
 	web  *http.Client
 
+	signed sync.Map // callers with a session, by the user's name
+
 	base  atomic.Pointer[string] // its URL, new after a restart
 	stop  func() error           // of the one in this process
 	child *exec.Cmd

@@ -39,6 +39,7 @@ type commands struct {
 	Migrate     migrateCommand     `cmd:"" help:"Migrate the database schema to this version; --status lists the migrations."`
 	CheckConfig checkConfigCommand `cmd:"" name:"check-config" help:"Check a configuration file, and the inventory it names."`
 	Healthcheck healthcheckCommand `cmd:"" help:"Ask a running gateway whether it is alive."`
+	User        userCommand        `cmd:"" help:"Manage who may sign in to the console and the admin API."`
 	Ledger      ledgerCommand      `cmd:"" help:"Verify ledgers and exports of them."`
 	Completion  completionCommand  `cmd:"" help:"Print a script that completes commands and options in bash."`
 	Version     versionCommand     `cmd:"" help:"Print the version."`

@@ -54,6 +54,7 @@ import (
 	"github.com/penstock/penstock/relay/sip"
 	"github.com/penstock/penstock/relay/sqlstore/accounts"
 	"github.com/penstock/penstock/relay/usage"
+	"github.com/penstock/penstock/relay/user"
 )
 
 // daemon is the gateway, put together. What is opened first is closed last.
@@ -304,7 +305,7 @@ func (d *daemon) openSurfaces(context.Context) error {
 		AccessLog: d.cfg.Log.Access,
 	})
 	d.auth = httpd.NewAuth(d.accounts, d.cfg.AdminToken, time.Now)
-	d.auth.TrustAdmin(d.sharedToken)
+	d.auth.TrustPeers(d.sharedToken)
 	d.auth.Guesses().Logger = d.log
 	intakes := []*intake.Intake{d.intakes[event.Uplink], d.intakes[event.SMS], d.intakes[event.Receipt], d.intakes[event.CDR]}
 	d.checks = append(d.backends.list, journals(intakes)...)
@@ -344,6 +345,8 @@ func (d *daemon) openSurfaces(context.Context) error {
 		ReadMessage: carrier.ReadJSON, Explain: d.inbound.Explain, Trace: d.tracer.Trace,
 		IoT: d.iot, Rules: d.rules, Preview: d.preview, Inspector: uplink.NewInspector(d.intakes[event.Uplink], d.iot), Types: d.backends.records.Devices,
 		Backends: d.checks, Metrics: metrics, Now: time.Now, Logger: d.log,
+		Users: user.New(d.backends.records.Users, user.Options{SessionTime: d.cfg.Users.Session}), Provider: providerOf(d.cfg), Audit: d.backends.records.Audit,
+		PublicURL: d.cfg.PublicURL,
 	}).Mount(d.app, d.auth)
 	console.Mount(d.app)
 	openapi.Mount(d.app, restv2.OpenAPI(), soap.OpenAPI(), restv3.OpenAPI(), iotapi.OpenAPI(), ledgerapi.OpenAPI(), uplink.OpenAPI(), carrier.OpenAPI(), cdr.OpenAPI(), admin.OpenAPI(), console.OpenAPI())

@@ -7,8 +7,11 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/gofiber/fiber/v2"
+
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/user"
 )
 
 // AccountRef names an account: its id, or its name. In JSON it is a number or a text.
@@ -29,9 +32,23 @@ func (r *AccountRef) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// accountID finds the account that is named; 0 if none is. An id is taken as it is.
-// An unknown name is relay.KindInvalid.
-func (s *Surface) accountID(ctx context.Context, r AccountRef) (account.ID, error) {
+// accountID finds the account that a request names; 0 if none is. An id is taken as it
+// is. An unknown name is relay.KindInvalid. A user of the role account means its own
+// account; to name another one is relay.KindForbidden.
+func (s *Surface) accountID(c *fiber.Ctx, r AccountRef) (account.ID, error) {
+	id, err := s.findAccount(c.UserContext(), r)
+	who := principalOf(c)
+	switch {
+	case who.role != user.Account:
+		return id, err
+	case r == "" || err == nil && id == who.account:
+		return who.account, nil
+	}
+	return who.account, relay.Errorf(relay.KindForbidden, "The role account sees its own account only.")
+}
+
+// findAccount finds the account that is named; 0 if none is.
+func (s *Surface) findAccount(ctx context.Context, r AccountRef) (account.ID, error) {
 	if r == "" {
 		return 0, nil
 	}

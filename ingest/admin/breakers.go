@@ -37,12 +37,19 @@ func (s *Surface) listBreakers(c *fiber.Ctx) error {
 	for _, l := range lines {
 		waiting[l.Endpoint] += l.Count
 	}
-	out := make([]breakerJSON, len(open))
-	for i, b := range open {
-		out[i] = breakerJSON{
+	out := []breakerJSON{}
+	for _, b := range open {
+		if !sees(c, b.Account) {
+			continue
+		}
+		one := breakerJSON{
 			Endpoint: b.Endpoint, Account: b.Account, Relay: b.Relay, Target: outbox.MaskTarget(b.Target), Reason: b.Reason,
 			OpenedAt: formatTime(b.OpenedAt), ProbeAt: formatTime(b.ProbeAt), Probes: b.Probes, Waiting: waiting[b.Endpoint],
 		}
+		if hidesTexts(c) {
+			one.Target = hostOf(one.Target)
+		}
+		out = append(out, one)
 	}
 	return c.JSON(fiber.Map{"data": out})
 }
@@ -50,11 +57,26 @@ func (s *Surface) listBreakers(c *fiber.Ctx) error {
 // closeBreaker closes a breaker; its parked deliveries are attempted at once.
 func (s *Surface) closeBreaker(c *fiber.Ctx) error {
 	endpoint := strings.Clone(c.Params("endpoint"))
+	if err := s.noteBreaker(c, endpoint); err != nil {
+		return err
+	}
 	if err := s.Breakers.Close(c.UserContext(), endpoint); err != nil {
 		return err
 	}
 	s.Logger.InfoContext(c.UserContext(), "breaker closed by the operator", "endpoint", endpoint, "address", httpd.ClientIP(c))
 	return c.SendStatus(fiber.StatusNoContent)
+}
+
+// noteBreaker notes the breaker that is closed, if it is open.
+func (s *Surface) noteBreaker(c *fiber.Ctx, endpoint string) error {
+	open, err := s.Breakers.List(c.UserContext())
+	for _, b := range open {
+		if n := noteOf(c); b.Endpoint == endpoint {
+			n.account = b.Account
+			n.before = fiber.Map{"endpoint": b.Endpoint, "relay": b.Relay, "target": outbox.MaskTarget(b.Target), "reason": b.Reason, "opened_at": formatTime(b.OpenedAt)}
+		}
+	}
+	return err
 }
 
 // waiting returns the condition that a delivery waits for, and its endpoint.

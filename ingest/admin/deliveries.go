@@ -26,6 +26,9 @@ type deliveryJSON struct {
 	// What it waits for instead of a time, and the endpoint it is for.
 	WaitsFor outbox.Wait `json:"waits_for,omitempty"`
 	Endpoint string      `json:"endpoint,omitempty"`
+	// Hidden says that the path of the target and the answers are left out: the caller
+	// may not read texts of messages.
+	Hidden bool `json:"hidden,omitempty"`
 }
 
 type attemptJSON struct {
@@ -79,6 +82,7 @@ func (s *Surface) listDeliveries(c *fiber.Ctx) error {
 	}
 	f := sel.deliveries()
 	f.Limit, f.Cursor = sel.limit(), sel.cursor()
+	sel.refuseTextSearch("q", "target")
 	if err := sel.Err(); err != nil {
 		return err
 	}
@@ -89,6 +93,7 @@ func (s *Surface) listDeliveries(c *fiber.Ctx) error {
 	out := make([]deliveryJSON, len(found))
 	for i, d := range found {
 		out[i] = deliveryOf(d)
+		out[i].hideText(c)
 	}
 	return c.JSON(fiber.Map{"data": out, "meta": fiber.Map{"next": next}})
 }

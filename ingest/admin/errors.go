@@ -11,8 +11,9 @@ import (
 // runs the gateway.
 func answers() httpd.Errors {
 	return httpd.ErrorsOf(httpd.Errors{
-		relay.KindConflict: httpd.Verbatim(fiber.StatusConflict),
-		relay.KindNoCredit: httpd.Verbatim(fiber.StatusPaymentRequired),
+		relay.KindForbidden: httpd.Verbatim(fiber.StatusForbidden),
+		relay.KindConflict:  httpd.Verbatim(fiber.StatusConflict),
+		relay.KindNoCredit:  httpd.Verbatim(fiber.StatusPaymentRequired),
 		relay.KindUnavailable: func(c *fiber.Ctx, err error) error {
 			c.Set(fiber.HeaderRetryAfter, "5")
 			return httpd.Message(c, fiber.StatusServiceUnavailable, err.Error())

@@ -30,6 +30,8 @@ type eventJSON struct {
 	Reason     string      `json:"reason"`
 	Raw        string      `json:"raw"` // text, or hex when it is none
 	Outcome    string      `json:"outcome"`
+	// Hidden says that raw is left out: the caller may not read texts of messages.
+	Hidden bool `json:"hidden,omitempty"`
 }
 
 func eventOf(e event.Event) eventJSON {
@@ -54,6 +56,9 @@ func (s *Surface) events(sel *selection) ([]*intake.Intake, event.Filter) {
 	f.State = event.State(sel.oneOf("state", string(event.Done), string(event.Quarantined), string(event.Unrouted), string(event.Pending)))
 	f.Account, f.Source, f.Device = sel.account(), sel.text("source"), sel.text("device")
 	f.From, f.To, f.Query = sel.moment("from"), sel.moment("to"), sel.text("q")
+	if kind == "" || hasTexts(kind) {
+		sel.refuseTextSearch("q", "device")
+	}
 	var of []*intake.Intake
 	for _, in := range s.Intakes {
 		if kind == "" || in.Kind() == kind {
@@ -187,6 +192,9 @@ func (s *Surface) listEvents(c *fiber.Ctx) error {
 		return err
 	}
 	query := passedOn(c)
+	if f.Account != 0 { // which a user of one account need not name
+		query.Set("account", f.Account.String())
+	}
 	pages, away := each[eventsJSON](c.UserContext(), s.Peers, others, func(g gateway.Gateway) peerRequest {
 		query := maps.Clone(query)
 		query.Set("limit", strconv.Itoa(min(limit+1, maxLimit)))
@@ -209,6 +217,9 @@ func (s *Surface) listEvents(c *fiber.Ctx) error {
 		out.Meta.Next = at.cursor(s.Node, len(others) > 0)
 	}
 	out.Meta.Away = away
+	for i := range out.Data {
+		out.Data[i].hideText(c)
+	}
 	return c.JSON(out)
 }
 

@@ -37,7 +37,7 @@ type backendJSON struct {
 // is wrong. The gateway goes on accepting meanwhile. What a back end says of an
 // error names addresses, resolvers and paths, so that takes the admin token.
 func (s *Surface) ready(c *fiber.Ctx) error {
-	states := s.check(c.UserContext(), s.isAdmin != nil && s.isAdmin(c))
+	states := s.check(c.UserContext(), s.seesBackends(c))
 	status, word := fiber.StatusOK, "ready"
 	for _, b := range s.Backends {
 		if states[b.Name].Error != "" && !b.Optional {

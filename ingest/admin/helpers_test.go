@@ -30,6 +30,7 @@ import (
 	"github.com/penstock/penstock/relay/rule"
 	"github.com/penstock/penstock/relay/sqlstore/records"
 	"github.com/penstock/penstock/relay/sqlstore/recordstest"
+	"github.com/penstock/penstock/relay/user"
 )
 
 // picky sets aside what it is told to, and counts what it processed.
@@ -70,6 +71,7 @@ type office struct {
 	p       *picky
 	now     time.Time // of the journals
 	backend error
+	users   *user.Service
 }
 
 func newOffice(t *testing.T) *office {
@@ -88,7 +90,9 @@ func newOffice(t *testing.T) *office {
 	devices := iot.New(o.db.Devices, cachetest.Open(t).IoT(), nil, catalog.Compile, iot.Options{Logger: quiet})
 	rules, err := rule.New(rule.Deps{Store: o.db.Rules, Fleet: devices, Dispatcher: nowhere{}}, rule.Options{Now: func() time.Time { return o.now }, Logger: quiet})
 	must(t, err)
+	o.users = user.New(o.db.Users, user.Options{})
 	New(Deps{
+		Users: o.users, Audit: o.db.Audit, PublicURL: "http://gw.example.com", Logger: quiet,
 		Rules: rules,
 		Node:  "n1", Accounts: o.db.Accounts, Inventory: newInventory(o.db, rules), Intakes: intakes, Deliveries: o.db.Deliveries, Breakers: o.cache.Breakers(), Credit: o.db.Credit, Messages: o.db.Messages,
 		Backends: []Backend{{Name: "records", Note: "redis", Check: o.db.DB.Check}, {Name: "readings", Check: func(context.Context) error { return o.backend }}},

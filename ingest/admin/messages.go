@@ -30,6 +30,8 @@ type messageJSON struct {
 	// Code is what the message as a whole is reported as; 0: nothing yet.
 	Code  message.Code `json:"code"`
 	Parts []partJSON   `json:"parts"`
+	// Hidden says that the texts are left out: the caller may not read them.
+	Hidden bool `json:"hidden,omitempty"`
 }
 
 type partJSON struct {
@@ -113,6 +115,7 @@ func (s *Surface) listMessages(c *fiber.Ctx) error {
 	out, cursor := make([]messageJSON, len(found)), ""
 	for i := range found {
 		out[i] = s.waiting(c.UserContext(), &found[i])
+		out[i].hideText(c)
 	}
 	if next > 0 {
 		cursor = next.String()
@@ -133,6 +136,7 @@ func (s *Surface) resendMessages(c *fiber.Ctx) error {
 	if err := sel.Err(); err != nil {
 		return err
 	}
+	noteOf(c).account = f.Account
 	n, err := message.Resend(c.UserContext(), s.Messages, f, s.Now())
 	if err != nil {
 		return err

@@ -135,24 +135,28 @@ func (p *Peers) ask(ctx context.Context, g *gateway.Gateway, r peerRequest) (sta
 	return resp.StatusCode, body, nil
 }
 
-// forward has another gateway answer the request: the one that a node names.
-func (p *Peers) forward(c *fiber.Ctx, node string) (found bool, err error) {
+// tracedAt asks the gateway that a node names for an event; found is false if there is
+// no such gateway, or it has no such event.
+func (p *Peers) tracedAt(c *fiber.Ctx, node string) (t tracedJSON, found bool, err error) {
 	all, err := p.others(c)
 	if err != nil {
-		return false, err
+		return t, false, err
 	}
 	for _, g := range all {
 		if g.Node != node {
 			continue
 		}
-		status, body, err := p.ask(c.UserContext(), &g, peerRequest{method: c.Method(), path: c.Path()})
-		if err != nil {
-			return true, err
+		status, body, err := p.ask(c.UserContext(), &g, peerRequest{method: fiber.MethodGet, path: strings.Clone(c.Path())})
+		if err != nil || status == http.StatusNotFound {
+			return t, false, err
 		}
-		c.Set(fiber.HeaderContentType, fiber.MIMEApplicationJSON)
-		return true, c.Status(status).Send(body)
+		var answer struct{ Data *tracedJSON }
+		if json.Unmarshal(body, &answer) != nil || answer.Data == nil {
+			return t, false, relay.Errorf(relay.KindUnavailable, "gateway %s answered %d", node, status)
+		}
+		return *answer.Data, true, nil
 	}
-	return false, nil
+	return t, false, nil
 }
 
 // passedOn is the query of a request, without the parameters that the gateway adds.
@@ -207,6 +211,15 @@ func (s *Surface) forgetGateway(c *fiber.Ctx) error {
 	node := strings.Clone(c.Params("node"))
 	if s.Peers == nil {
 		return relay.Errorf(relay.KindNotFound, "gateway %s", node)
+	}
+	all, err := s.Peers.registry.Gateways(c.UserContext())
+	if err != nil {
+		return err
+	}
+	for _, g := range all {
+		if g.Node == node {
+			noteOf(c).before = fiber.Map{"node": g.Node, "url": g.URL, "version": g.Version, "seen_at": formatTime(g.SeenAt)}
+		}
 	}
 	if err := s.Peers.registry.Forget(c.UserContext(), node); err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/audit"
 	"github.com/penstock/penstock/relay/credit"
 	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/inventory"
@@ -19,6 +20,7 @@ import (
 	"github.com/penstock/penstock/relay/message"
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/rule"
+	"github.com/penstock/penstock/relay/user"
 )
 
 // Deps are the surface's dependencies.
@@ -60,7 +62,15 @@ type Deps struct {
 	Backends []Backend
 	Metrics  prometheus.Gatherer
 	Now      func() time.Time
-	Logger   *slog.Logger // nil means slog.Default
+
+	// Users sign in, Provider is another way to; nil: with passwords only. Audit has
+	// what was changed.
+	Users    *user.Service
+	Provider Provider
+	Audit    audit.Store
+	// PublicURL is how browsers reach the gateway.
+	PublicURL string
+	Logger    *slog.Logger // nil means slog.Default
 }
 
 // Accounts finds accounts.
@@ -105,6 +115,7 @@ type Rules interface {
 	Rules(ctx context.Context, acct account.ID) ([]rule.Rule, error)
 	Try(ctx context.Context, acct account.ID, t rule.Trial) ([]rule.TrialResult, error)
 	Alarms(ctx context.Context, acct account.ID, f rule.AlarmFilter) ([]rule.Alarm, string, error)
+	Alarm(ctx context.Context, acct account.ID, id string) (rule.Alarm, error)
 	Acknowledge(ctx context.Context, acct account.ID, id, by, note string) (rule.Alarm, error)
 }
 
@@ -122,23 +133,37 @@ type Backend struct {
 // Surface is the operator's operations.
 type Surface struct {
 	Deps
-	isAdmin func(c *fiber.Ctx) bool
+	auth        *httpd.Auth
+	permissions map[string][]permission // by method
 }
 
 // New returns the surface.
 func New(d Deps) *Surface {
 	d.Logger = cmp.Or(d.Logger, slog.Default())
-	return &Surface{Deps: d}
+	return &Surface{Deps: d, permissions: byMethod(permissions())}
 }
 
 // Mount adds the operations to the app.
 func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
-	s.isAdmin = auth.IsAdmin
+	s.auth = auth
 	app.Get("/healthz", s.alive)
 	app.Get("/readyz", s.ready)
 	app.Get("/metrics", httpd.NoBody, s.metrics())
 
-	r := app.Group("/admin", auth.RequireAdmin, answers().Handler)
+	r := app.Group("/admin", s.authorize, answers().Handler)
+	r.Post("/session", s.signIn)
+	r.Get("/session", s.showSession)
+	r.Delete("/session", s.signOut)
+	r.Put("/session/password", s.setOwnPassword)
+	r.Get("/oidc", s.showProvider)
+	r.Get("/oidc/start", s.startProvider)
+	r.Get("/oidc/callback", s.finishProvider)
+	r.Get("/users", s.listUsers)
+	r.Post("/users", s.addUser)
+	r.Get("/users/:name", s.showUser)
+	r.Patch("/users/:name", s.changeUser)
+	r.Delete("/users/:name", s.removeUser)
+	r.Get("/audit", s.listAudit)
 	r.Put("/inventory", s.putInventory)
 	r.Get("/inventory", s.getInventory)
 	r.Post("/recover", s.recover)

@@ -124,8 +124,16 @@ func (s *Surface) listAlarms(c *fiber.Ctx) error {
 	return c.JSON(fiber.Map{"data": out, "meta": fiber.Map{"next": next}})
 }
 
-// operator is the name under which alarms are acknowledged here.
+// operator is the name under which the admin token acknowledges alarms.
 const operator = "operator"
+
+// acknowledger is the name under which a request acknowledges alarms.
+func acknowledger(c *fiber.Ctx) string {
+	if who := principalOf(c); who.session != nil {
+		return who.name
+	}
+	return operator
+}
 
 // patchAlarm acknowledges an alarm.
 func (s *Surface) patchAlarm(c *fiber.Ctx) error {
@@ -140,10 +148,17 @@ func (s *Surface) patchAlarm(c *fiber.Ctx) error {
 	if err := sel.Err(); err != nil {
 		return err
 	}
-	a, err := s.Rules.Acknowledge(c.UserContext(), acct, strings.Clone(c.Params("alarm_id")), operator, note)
+	id := strings.Clone(c.Params("alarm_id"))
+	was, err := s.Rules.Alarm(c.UserContext(), acct, id)
 	if err != nil {
 		return err
 	}
+	a, err := s.Rules.Acknowledge(c.UserContext(), acct, id, acknowledger(c), note)
+	if err != nil {
+		return err
+	}
+	n := noteOf(c)
+	n.account, n.before, n.after = acct, alarmOf(acct, was), alarmOf(acct, a)
 	return c.JSON(fiber.Map{"data": alarmOf(acct, a)})
 }
 
@@ -175,7 +190,7 @@ func (s *Surface) tryRule(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	acct, err := s.accountID(c.UserContext(), in.Account)
+	acct, err := s.accountID(c, in.Account)
 	if err != nil {
 		return err
 	}

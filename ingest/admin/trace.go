@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/gofiber/fiber/v2"
@@ -41,15 +42,30 @@ func tracedOf(t *inbound.Trace) tracedJSON {
 // that one.
 func (s *Surface) getEvent(c *fiber.Ctx) error {
 	id := strings.Clone(c.Params("event"))
-	t, err := s.Trace(c.UserContext(), id)
+	t, err := s.traced(c, id)
+	if err != nil {
+		return err
+	}
+	if !sees(c, t.Account) {
+		return relay.Errorf(relay.KindNotFound, "event %s", id)
+	}
+	t.Deliveries = slices.DeleteFunc(t.Deliveries, func(d deliveryJSON) bool { return !sees(c, d.Account) })
+	t.hideText(c)
+	return c.JSON(fiber.Map{"data": t})
+}
+
+// traced returns an event of this gateway, or of the one that its id names.
+func (s *Surface) traced(c *fiber.Ctx, id string) (tracedJSON, error) {
+	own, err := s.Trace(c.UserContext(), id)
 	if err == nil {
-		return c.JSON(fiber.Map{"data": tracedOf(&t)})
+		return tracedOf(&own), nil
 	}
 	if relay.KindOf(err) != relay.KindNotFound {
-		return err
+		return tracedJSON{}, err
 	}
-	if found, err := s.Peers.forward(c, nodeOf(id)); found || err != nil {
-		return err
+	t, found, err := s.Peers.tracedAt(c, nodeOf(id))
+	if err == nil && !found {
+		err = relay.Errorf(relay.KindNotFound, "event %s", id)
 	}
-	return relay.Errorf(relay.KindNotFound, "event %s", id)
+	return t, err
 }

@@ -102,6 +102,9 @@ func (s *Surface) tryDecoder(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
+	if r.owner, err = s.accountID(c, r.Account); err != nil {
+		return err
+	}
 	answer, err := s.try(c.UserContext(), r)
 	if err != nil {
 		return err
@@ -157,14 +160,9 @@ func sender(arrivals []iot.Arrival) string {
 	return name
 }
 
-// ownerOf finds the account that is named, or that of the named decoder or device if
-// the request omits it.
-func (s *Surface) ownerOf(ctx context.Context, r *TryRequest) (err error) {
-	if r.owner == 0 {
-		if r.owner, err = s.accountID(ctx, r.Account); err != nil {
-			return err
-		}
-	}
+// ownerOf finds the account of the named decoder or device if the request names no
+// account.
+func (s *Surface) ownerOf(ctx context.Context, r *TryRequest) error {
 	if r.owner != 0 || r.DecoderID == "" && r.DeviceID == "" {
 		return nil
 	}

@@ -35,7 +35,7 @@ type selection struct {
 func (s *Surface) selectionOf(c *fiber.Ctx) (*selection, error) {
 	sel, err := selectionOf(c)
 	if err == nil {
-		sel.find = func(r AccountRef) (account.ID, error) { return s.accountID(c.UserContext(), r) }
+		sel.find = func(r AccountRef) (account.ID, error) { return s.accountID(c, r) }
 	}
 	return sel, err
 }

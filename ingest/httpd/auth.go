@@ -36,6 +36,7 @@ type Tokens interface {
 type Auth struct {
 	tokens Tokens
 	admins [][sha256.Size]byte // none disables admin access
+	peer   [sha256.Size]byte   // of the token that gateways share; zero for none
 	now    func() time.Time
 	cache  atomic.Pointer[sync.Map] // [32]byte → *cachedToken
 	size   atomic.Int64
@@ -54,15 +55,17 @@ type cachedToken struct {
 func NewAuth(tokens Tokens, adminToken string, now func() time.Time) *Auth {
 	a := &Auth{tokens: tokens, now: now, guesses: NewGuesses(now)}
 	a.cache.Store(new(sync.Map))
-	a.TrustAdmin(adminToken)
+	if adminToken != "" {
+		a.admins = append(a.admins, sha256.Sum256([]byte(adminToken)))
+	}
 	return a
 }
 
-// TrustAdmin adds another admin token: the one that gateways share. It must be called
-// before the first request.
-func (a *Auth) TrustAdmin(token string) {
+// TrustPeers adds the token that gateways share. It must be called before the first
+// request.
+func (a *Auth) TrustPeers(token string) {
 	if token != "" {
-		a.admins = append(a.admins, sha256.Sum256([]byte(token)))
+		a.peer = sha256.Sum256([]byte(token))
 	}
 }
 
@@ -218,47 +221,64 @@ func (a *Auth) cacheToken(cache *sync.Map, sum [sha256.Size]byte, m *cachedToken
 
 // RequireAdmin passes requests with an admin token.
 func (a *Auth) RequireAdmin(c *fiber.Ctx) error {
-	is, wait := a.admin(c)
+	if _, err := a.AdmitAdmin(c); err != nil {
+		return err
+	}
+	return c.Next()
+}
+
+// AdmitAdmin admits a request with an admin token, for surfaces that know others beside
+// it. peer says that the token is the one that gateways share. The error is the answer
+// to any other request: 401, or 429.
+func (a *Auth) AdmitAdmin(c *fiber.Ctx) (peer bool, err error) {
+	is, peer, wait := a.admin(c)
 	switch {
 	case wait > 0:
-		return tooMany(c, wait)
+		return false, tooMany(c, wait)
 	case !is:
-		return Message(c, fiber.StatusUnauthorized, "Unauthenticated.")
+		return false, fiber.NewError(fiber.StatusUnauthorized, "Unauthenticated.")
 	}
+	AdmitOperator(c)
+	return peer, nil
+}
+
+// AdmitOperator counts a request as one of the admin API, for surfaces that
+// authenticate by themselves.
+func AdmitOperator(c *fiber.Ctx) {
 	if state := stateOf(c); state != nil {
 		state.kind = Operator
 	}
 	c.Locals(adminKey{}, true)
-	return c.Next()
 }
 
 // IsAdmin reports whether a request has an admin token.
 func (a *Auth) IsAdmin(c *fiber.Ctx) bool {
-	is, _ := a.admin(c)
+	is, _, _ := a.admin(c)
 	return is
 }
 
 // admin compares a request's token with the admin tokens, unless the attempt is
 // rate limited.
-func (a *Auth) admin(c *fiber.Ctx) (is bool, wait time.Duration) {
+func (a *Auth) admin(c *fiber.Ctx) (is, peer bool, wait time.Duration) {
 	text := Bearer(c)
 	if text == "" {
-		return false, 0
+		return false, false, 0
 	}
 	shown := AttemptOf(c, "the administrator", text)
 	if wait := a.guesses.Wait(shown); wait > 0 {
-		return false, wait
+		return false, false, wait
 	}
 	known := 0
 	for i := range a.admins {
 		known |= subtle.ConstantTimeCompare(shown.Sum[:], a.admins[i][:])
 	}
-	if known != 1 {
+	shared := subtle.ConstantTimeCompare(shown.Sum[:], a.peer[:])
+	if known|shared != 1 {
 		a.guesses.Wrong(shown)
-		return false, 0
+		return false, false, 0
 	}
 	a.guesses.Right(shown)
-	return true, 0
+	return true, known == 0, 0
 }
 
 // Bearer returns the token of Authorization: Bearer.

@@ -1,0 +1,164 @@
+// Package oidctest runs an OpenID Connect provider for tests: a discovery document, keys,
+// an authorization endpoint that lets everybody in at once, and a token endpoint that
+// checks client, code and PKCE and signs ID tokens with RS256.
+package oidctest
+
+import (
+	"crypto"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"maps"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"sync"
+	"testing"
+	"time"
+)
+
+// The client that the provider knows.
+const (
+	ClientID     = "penstock"
+	ClientSecret = "client-secret-0123"
+)
+
+// Provider is a provider whose answers a test decides.
+type Provider struct {
+	URL string // the issuer
+	t   testing.TB
+	key *rsa.PrivateKey
+
+	mu sync.Mutex
+	// claims are those of the next ID tokens; tamper changes them at the last moment.
+	claims map[string]any
+	tamper func(claims map[string]any)
+	signer *rsa.PrivateKey
+	asked  map[string]url.Values // what was asked of the authorization endpoint, by code
+}
+
+// Start runs a provider until the test ends.
+func Start(t testing.TB) *Provider {
+	t.Helper()
+	p := &Provider{t: t, key: newKey(t), asked: map[string]url.Values{}}
+	p.signer = p.key
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /.well-known/openid-configuration", p.discovery)
+	mux.HandleFunc("GET /keys", p.keys)
+	mux.HandleFunc("GET /authorize", p.authorize)
+	mux.HandleFunc("POST /token", p.token)
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	p.URL = server.URL
+	return p
+}
+
+func newKey(t testing.TB) *rsa.PrivateKey {
+	t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+// Vouch sets the claims of the next ID tokens, beside those that every one has.
+func (p *Provider) Vouch(claims map[string]any) { p.Tamper(claims, nil) }
+
+// Tamper is Vouch with a last change of all claims.
+func (p *Provider) Tamper(claims map[string]any, change func(map[string]any)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.claims, p.tamper = claims, change
+}
+
+// SignWithAnotherKey has ID tokens signed with a key that the provider does not
+// publish.
+func (p *Provider) SignWithAnotherKey() {
+	key := newKey(p.t)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.signer = key
+}
+
+func (p *Provider) discovery(w http.ResponseWriter, _ *http.Request) {
+	answer(w, http.StatusOK, map[string]any{
+		"issuer": p.URL, "authorization_endpoint": p.URL + "/authorize", "token_endpoint": p.URL + "/token", "jwks_uri": p.URL + "/keys",
+		"id_token_signing_alg_values_supported": []string{"RS256"}, "response_types_supported": []string{"code"}, "subject_types_supported": []string{"public"},
+	})
+}
+
+func (p *Provider) keys(w http.ResponseWriter, _ *http.Request) {
+	answer(w, http.StatusOK, map[string]any{"keys": []any{map[string]any{
+		"kty": "RSA", "alg": "RS256", "use": "sig", "kid": "k1", "n": encode(p.key.N.Bytes()), "e": encode(big.NewInt(int64(p.key.E)).Bytes()),
+	}}})
+}
+
+// authorize lets the user in and sends the browser back with a code.
+func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	back, err := url.Parse(q.Get("redirect_uri"))
+	if err != nil || q.Get("client_id") != ClientID || q.Get("response_type") != "code" || q.Get("code_challenge_method") != "S256" || q.Get("nonce") == "" || q.Get("state") == "" {
+		http.Error(w, "bad request: "+r.URL.RawQuery, http.StatusBadRequest)
+		return
+	}
+	code := rand.Text()
+	p.mu.Lock()
+	p.asked[code] = q
+	p.mu.Unlock()
+	back.RawQuery = url.Values{"code": {code}, "state": {q.Get("state")}}.Encode()
+	http.Redirect(w, r, back.String(), http.StatusFound)
+}
+
+// token exchanges a code once.
+func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
+	id, secret, ok := r.BasicAuth()
+	if !ok {
+		id, secret = r.FormValue("client_id"), r.FormValue("client_secret")
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	asked, known := p.asked[r.FormValue("code")]
+	delete(p.asked, r.FormValue("code"))
+	sum := sha256.Sum256([]byte(r.FormValue("code_verifier")))
+	switch {
+	case id != ClientID || secret != ClientSecret:
+		answer(w, http.StatusUnauthorized, map[string]any{"error": "invalid_client"})
+		return
+	case !known || encode(sum[:]) != asked.Get("code_challenge") || r.FormValue("redirect_uri") != asked.Get("redirect_uri"):
+		answer(w, http.StatusBadRequest, map[string]any{"error": "invalid_grant"})
+		return
+	}
+	claims := map[string]any{
+		"iss": p.URL, "aud": ClientID, "sub": "42", "nonce": asked.Get("nonce"), "iat": time.Now().Unix(), "exp": time.Now().Add(time.Hour).Unix(),
+	}
+	maps.Copy(claims, p.claims)
+	if p.tamper != nil {
+		p.tamper(claims)
+	}
+	answer(w, http.StatusOK, map[string]any{"access_token": rand.Text(), "token_type": "Bearer", "id_token": p.sign(claims)})
+}
+
+// sign returns a JSON Web Token (RFC 7519) of the claims.
+func (p *Provider) sign(claims map[string]any) string {
+	header, _ := json.Marshal(map[string]any{"alg": "RS256", "kid": "k1", "typ": "JWT"})
+	payload, _ := json.Marshal(claims)
+	text := encode(header) + "." + encode(payload)
+	sum := sha256.Sum256([]byte(text))
+	signature, err := rsa.SignPKCS1v15(rand.Reader, p.signer, crypto.SHA256, sum[:])
+	if err != nil {
+		p.t.Error(err)
+	}
+	return text + "." + encode(signature)
+}
+
+func encode(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
+
+func answer(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(v)
+}

@@ -1,0 +1,132 @@
+package oidc_test
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/delivery/oidc"
+	"github.com/penstock/penstock/delivery/oidc/oidctest"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/user"
+)
+
+func client(p *oidctest.Provider) oidc.Options {
+	return oidc.Options{
+		Issuer: p.URL, ClientID: oidctest.ClientID, ClientSecret: oidctest.ClientSecret, RedirectURL: "http://gw.example.com/admin/oidc/callback",
+		Scopes: []string{"profile"}, AccountClaim: "account",
+		Roles: map[user.Role][]string{user.Admin: {"ops-admins"}, user.Operator: {"ops"}, user.Viewer: {"staff", "guests"}},
+	}
+}
+
+// signIn goes to the provider as a browser does and finishes with what it brings back.
+func signIn(t *testing.T, o oidc.Options, change func(a *user.Attempt, back url.Values)) (user.Identity, error) {
+	t.Helper()
+	p := oidc.New(o)
+	attempt, to, err := p.Begin(t.Context())
+	if err != nil {
+		return user.Identity{}, err
+	}
+	browser := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	resp, err := browser.Get(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	back, err := resp.Location()
+	if err != nil {
+		t.Fatalf("%d: %v", resp.StatusCode, err)
+	}
+	query := back.Query()
+	if query.Get("state") != attempt.State || !strings.HasPrefix(back.String(), o.RedirectURL) {
+		t.Fatalf("the browser comes back to %s", back)
+	}
+	if change != nil {
+		change(&attempt, query)
+	}
+	return p.Finish(t.Context(), attempt, query.Get("code"))
+}
+
+func TestClaimsGiveARole(t *testing.T) {
+	p := oidctest.Start(t)
+	for _, tc := range []struct {
+		name   string
+		claims map[string]any
+		want   user.Identity
+	}{
+		{"a group", map[string]any{"preferred_username": "anna", "groups": []string{"x", "ops"}}, user.Identity{Name: "anna", Role: user.Operator}},
+		{"the highest of several", map[string]any{"preferred_username": "anna", "groups": []string{"staff", "ops-admins", "ops"}}, user.Identity{Name: "anna", Role: user.Admin}},
+		{"a text", map[string]any{"preferred_username": "anna", "groups": "guests"}, user.Identity{Name: "anna", Role: user.Viewer}},
+		{"an account", map[string]any{"preferred_username": "anna", "groups": []string{"customers"}, "account": "acme"}, user.Identity{Name: "anna", Role: user.Account, Account: "acme"}},
+		{"an account by its id", map[string]any{"preferred_username": "anna", "account": 17}, user.Identity{Name: "anna", Role: user.Account, Account: "17"}},
+	} {
+		p.Vouch(tc.claims)
+		tc.want.Subject = p.URL + " 42"
+		if got, err := signIn(t, client(p), nil); err != nil || got != tc.want {
+			t.Errorf("%s: %+v, %v", tc.name, got, err)
+		}
+	}
+	p.Vouch(map[string]any{"email": "eve@example.com", "email_verified": true, "groups": "staff"})
+	o := client(p)
+	o.NameClaim = "email"
+	if got, err := signIn(t, o, nil); err != nil || got.Name != "eve@example.com" {
+		t.Errorf("an address: %+v, %v", got, err)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	staff := map[string]any{"preferred_username": "anna", "groups": "staff"}
+	for name, tc := range map[string]struct {
+		claims map[string]any
+		token  func(claims map[string]any)
+		client func(o *oidc.Options)
+		change func(a *user.Attempt, back url.Values)
+		key    bool
+		want   string
+	}{
+		"no role":                 {claims: map[string]any{"preferred_username": "anna", "groups": []string{"x"}}, want: "gives anna no role"},
+		"several accounts":        {claims: map[string]any{"preferred_username": "anna", "account": []string{"a", "b"}}, want: "no role"},
+		"another nonce":           {token: func(c map[string]any) { c["nonce"] = "other" }, want: "another nonce"},
+		"no nonce":                {token: func(c map[string]any) { delete(c, "nonce") }, want: "another nonce"},
+		"the browser's other one": {change: func(a *user.Attempt, _ url.Values) { a.Nonce = "other" }, want: "another nonce"},
+		"an expired token":        {token: func(c map[string]any) { c["exp"] = time.Now().Add(-time.Hour).Unix() }, want: "expired"},
+		"another audience":        {token: func(c map[string]any) { c["aud"] = "grafana" }, want: "audience"},
+		"another issuer":          {token: func(c map[string]any) { c["iss"] = "https://idp.example.com" }, want: "different provider"},
+		"another key":             {key: true, want: "verify signature"},
+		"another PKCE verifier":   {change: func(a *user.Attempt, _ url.Values) { a.Verifier = strings.Repeat("v", 43) }, want: "refused the code: invalid_grant"},
+		"another code":            {change: func(_ *user.Attempt, back url.Values) { back.Set("code", "x") }, want: "refused the code: invalid_grant"},
+		"another client secret":   {client: func(o *oidc.Options) { o.ClientSecret = "wrong" }, want: "refused the code: invalid_client"},
+		"an address that is not verified": {
+			claims: map[string]any{"email": "eve@example.com", "email_verified": false, "groups": "staff"}, client: func(o *oidc.Options) { o.NameClaim = "email" }, want: "not verified",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := oidctest.Start(t)
+			if tc.claims == nil {
+				tc.claims = staff
+			}
+			p.Tamper(tc.claims, tc.token)
+			if tc.key {
+				p.SignWithAnotherKey()
+			}
+			o := client(p)
+			if tc.client != nil {
+				tc.client(&o)
+			}
+			if _, err := signIn(t, o, tc.change); relay.KindOf(err) != relay.KindForbidden || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("got %v, want %s", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestAProviderThatIsDown(t *testing.T) {
+	p := oidctest.Start(t)
+	o := client(p)
+	o.Issuer = "http://127.0.0.1:1"
+	if _, err := signIn(t, o, nil); relay.KindOf(err) != relay.KindUnavailable {
+		t.Errorf("got %v", err)
+	}
+}

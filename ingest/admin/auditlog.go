@@ -1,0 +1,60 @@
+package admin
+
+import (
+	"encoding/json"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/audit"
+)
+
+// auditJSON is a change as an admin sees it.
+type auditJSON struct {
+	ID        string          `json:"id"`
+	At        string          `json:"at"`
+	Actor     string          `json:"actor"`
+	Role      string          `json:"role"`
+	Address   string          `json:"address"`
+	Operation string          `json:"operation"`
+	Target    string          `json:"target"`
+	Account   account.ID      `json:"account"` // 0 for none or several
+	Outcome   audit.Outcome   `json:"outcome"`
+	Status    int             `json:"status"`
+	Request   json.RawMessage `json:"request"` // null for nothing
+	Before    json.RawMessage `json:"before"`
+	After     json.RawMessage `json:"after"`
+}
+
+func auditOf(e audit.Entry) auditJSON {
+	return auditJSON{
+		ID: e.ID, At: formatTime(e.At), Actor: e.Actor, Role: e.Role, Address: e.Address, Operation: e.Operation, Target: e.Target,
+		Account: e.Account, Outcome: e.Outcome, Status: e.Status, Request: e.Request, Before: e.Before, After: e.After,
+	}
+}
+
+// listAudit lists changes, newest first.
+func (s *Surface) listAudit(c *fiber.Ctx) error {
+	sel, err := s.selectionOf(c)
+	if err != nil {
+		return err
+	}
+	var outcomes []string
+	for _, o := range audit.Outcomes() {
+		outcomes = append(outcomes, string(o))
+	}
+	f := audit.Filter{
+		Actor: sel.text("actor"), Operation: sel.text("operation"), Target: sel.text("target"), Account: sel.account(),
+		Outcome: audit.Outcome(sel.oneOf("outcome", outcomes...)), From: sel.moment("from"), To: sel.moment("to"),
+		Limit: sel.limit(), Cursor: sel.cursor(),
+	}
+	if err := sel.Err(); err != nil {
+		return err
+	}
+	found, next, err := s.Audit.List(c.UserContext(), f)
+	if err != nil {
+		return err
+	}
+	return c.JSON(fiber.Map{"data": httpd.Each(found, auditOf), "meta": fiber.Map{"next": next}})
+}

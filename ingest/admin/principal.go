@@ -1,0 +1,131 @@
+package admin
+
+import (
+	"crypto/subtle"
+	"net/url"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/audit"
+	"github.com/penstock/penstock/relay/user"
+)
+
+// principal is who makes a request.
+type principal struct {
+	name    string
+	role    user.Role
+	account account.ID // of the role account
+	// session is that of a user; nil for the admin token.
+	session *user.SignedIn
+	// peer is another gateway, which passes on what it has authorised and recorded.
+	peer bool
+}
+
+// principalKey is the key of a request's principal in its locals.
+type principalKey struct{}
+
+// principalOf returns who makes a request.
+func principalOf(c *fiber.Ctx) principal {
+	p, _ := c.Locals(principalKey{}).(principal)
+	return p
+}
+
+// headerCSRF is the header that a write with a session's cookie needs.
+const headerCSRF = "X-CSRF-Token"
+
+// authorize passes requests of who may use the operation, by the admin token or the
+// cookie of a session.
+func (s *Surface) authorize(c *fiber.Ctx) error {
+	p := s.permissionOf(c)
+	if p.open {
+		return c.Next()
+	}
+	who, err := s.authenticate(c)
+	if err != nil {
+		return err
+	}
+	if !p.allows(who.role) {
+		return httpd.Message(c, fiber.StatusForbidden, "The role "+string(who.role)+" may not do this; it takes "+p.needs()+".")
+	}
+	c.Locals(principalKey{}, who)
+	if !p.change || who.peer {
+		return c.Next()
+	}
+	return s.record(c, p, who)
+}
+
+// authenticate returns who makes a request. A token wins over a cookie.
+func (s *Surface) authenticate(c *fiber.Ctx) (principal, error) {
+	if c.Get(fiber.HeaderAuthorization) != "" {
+		peer, err := s.auth.AdmitAdmin(c)
+		return principal{name: audit.AdminToken, role: user.Admin, peer: peer}, err
+	}
+	in, err := s.sessionOf(c)
+	if err != nil {
+		return principal{}, err
+	}
+	if c.Method() != fiber.MethodGet && c.Method() != fiber.MethodHead {
+		if err := sameSite(c, s.PublicURL); err != nil {
+			return principal{}, err
+		}
+		if subtle.ConstantTimeCompare([]byte(c.Get(headerCSRF)), []byte(in.CSRF())) != 1 {
+			return principal{}, fiber.NewError(fiber.StatusForbidden, "The request lacks the "+headerCSRF+" of its session.")
+		}
+	}
+	httpd.AdmitOperator(c)
+	return principal{name: in.User.Name, role: in.User.Role, account: in.User.Account, session: &in}, nil
+}
+
+// sessionOf returns the session of a request's cookie.
+func (s *Surface) sessionOf(c *fiber.Ctx) (user.SignedIn, error) {
+	token := c.Cookies(s.cookieName(c))
+	if token == "" || s.Users == nil {
+		return user.SignedIn{}, fiber.NewError(fiber.StatusUnauthorized, "Unauthenticated.")
+	}
+	in, err := s.Users.Session(c.UserContext(), string([]byte(token)))
+	if relay.KindOf(err) == relay.KindUnauthenticated {
+		return in, fiber.NewError(fiber.StatusUnauthorized, "Unauthenticated.")
+	}
+	return in, err
+}
+
+// sameSite refuses a request that the page of another site makes.
+func sameSite(c *fiber.Ctx, publicURL string) error {
+	switch c.Get("Sec-Fetch-Site") {
+	case "", "same-origin", "none":
+	default:
+		return fiber.NewError(fiber.StatusForbidden, "Requests from other sites are refused.")
+	}
+	origin := c.Get(fiber.HeaderOrigin)
+	if origin == "" {
+		return nil
+	}
+	from, err := url.Parse(origin)
+	own, _ := url.Parse(publicURL)
+	if err == nil && from.Host != "" && (from.Host == string(c.Request().Host()) || own != nil && from.Host == own.Host) {
+		return nil
+	}
+	return fiber.NewError(fiber.StatusForbidden, "Requests from other sites are refused.")
+}
+
+// sees reports whether a request may see the records of an account.
+func sees(c *fiber.Ctx, acct account.ID) bool {
+	who := principalOf(c)
+	return who.role != user.Account || who.account == acct
+}
+
+// seesBackends reports whether a request may read the errors of back ends: with the
+// admin token, or in a session that is not one of an account.
+func (s *Surface) seesBackends(c *fiber.Ctx) bool {
+	if s.auth == nil {
+		return false
+	}
+	if c.Get(fiber.HeaderAuthorization) != "" {
+		return s.auth.IsAdmin(c)
+	}
+	in, err := s.sessionOf(c)
+	return err == nil && in.User.Role != user.Account
+}

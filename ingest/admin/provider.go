@@ -1,0 +1,107 @@
+package admin
+
+import (
+	"context"
+	"crypto/subtle"
+	"net/url"
+	"strings"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/user"
+)
+
+// Provider signs users in: an OpenID Connect provider.
+type Provider interface {
+	// Begin returns a new attempt, and where to send the browser.
+	Begin(ctx context.Context) (user.Attempt, string, error)
+	// Finish returns who the code of an attempt is about; relay.KindForbidden if the
+	// user is not let in.
+	Finish(ctx context.Context, a user.Attempt, code string) (user.Identity, error)
+}
+
+// consolePage is where a browser goes after a sign-in.
+const consolePage = "/console"
+
+// showProvider says whether users may sign in through a provider.
+func (s *Surface) showProvider(c *fiber.Ctx) error {
+	return c.JSON(fiber.Map{"data": fiber.Map{"enabled": s.Provider != nil}})
+}
+
+// startProvider sends the browser to the provider.
+func (s *Surface) startProvider(c *fiber.Ctx) error {
+	if s.Provider == nil {
+		return relay.Errorf(relay.KindNotFound, "no provider")
+	}
+	attempt, to, err := s.Provider.Begin(c.UserContext())
+	if err != nil {
+		return s.backToConsole(c, err)
+	}
+	if err := s.setAttempt(c, attempt); err != nil {
+		return err
+	}
+	c.Set(fiber.HeaderCacheControl, "no-store")
+	return c.Redirect(to, fiber.StatusFound)
+}
+
+// finishProvider takes the browser that comes back from the provider, and begins the
+// session.
+func (s *Surface) finishProvider(c *fiber.Ctx) error {
+	if s.Provider == nil {
+		return relay.Errorf(relay.KindNotFound, "no provider")
+	}
+	attempt, kept := s.attemptOf(c)
+	s.expire(c, attemptCookie, fiber.CookieSameSiteLaxMode)
+	c.Set(fiber.HeaderCacheControl, "no-store")
+	if state := c.Query("state"); !kept || subtle.ConstantTimeCompare([]byte(state), []byte(attempt.State)) != 1 {
+		return s.backToConsole(c, relay.Errorf(relay.KindForbidden, "the sign-in was not begun in this browser, or took longer than 10 minutes"))
+	}
+	if problem := c.Query("error"); problem != "" {
+		return s.backToConsole(c, relay.Errorf(relay.KindForbidden, "the provider answered %q", problem))
+	}
+	who, err := s.Provider.Finish(c.UserContext(), attempt, strings.Clone(c.Query("code")))
+	if err != nil {
+		return s.backToConsole(c, err)
+	}
+	acct, err := s.accountOfIdentity(c.UserContext(), who)
+	if err != nil {
+		return s.backToConsole(c, err)
+	}
+	in, err := s.Users.SignInAs(c.UserContext(), who, acct)
+	if err != nil {
+		return s.backToConsole(c, err)
+	}
+	if err := s.signedIn(c, in); err != nil {
+		return s.backToConsole(c, err)
+	}
+	return c.Redirect(consolePage, fiber.StatusFound)
+}
+
+// accountOfIdentity finds the account that a provider names for the role account.
+func (s *Surface) accountOfIdentity(ctx context.Context, who user.Identity) (account.ID, error) {
+	if who.Role != user.Account {
+		return 0, nil
+	}
+	id, err := s.findAccount(ctx, AccountRef(who.Account))
+	if err == nil && id != 0 {
+		_, err = s.Accounts.Account(ctx, id)
+	}
+	if kind := relay.KindOf(err); err == nil && id == 0 || kind == relay.KindInvalid || kind == relay.KindNotFound {
+		return 0, relay.Errorf(relay.KindForbidden, "the provider names the account %q, which does not exist", who.Account)
+	}
+	return id, err
+}
+
+// backToConsole leads a browser whose sign-in failed to the console, which shows one
+// of two words; the reason is in the log.
+func (s *Surface) backToConsole(c *fiber.Ctx, err error) error {
+	word := "refused"
+	if relay.KindOf(err) != relay.KindForbidden && relay.KindOf(err) != relay.KindUnauthenticated {
+		word = "unavailable"
+	}
+	s.Logger.WarnContext(c.UserContext(), "sign-in through the OpenID Connect provider failed", "outcome", word, "address", httpd.ClientIP(c), "error", err)
+	return c.Redirect(consolePage+"#/?"+url.Values{"sign_in": {word}}.Encode(), fiber.StatusFound)
+}

@@ -1,0 +1,169 @@
+package admin
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"mime"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/audit"
+	"github.com/penstock/penstock/relay/user"
+)
+
+// sessionJSON is who has signed in.
+type sessionJSON struct {
+	Name        string      `json:"name"`
+	Role        user.Role   `json:"role"`
+	Account     *account.ID `json:"account"`  // null unless the role is account
+	Provider    string      `json:"provider"` // password, oidc, or token
+	CSRF        string      `json:"csrf_token"`
+	ExpiresAt   *string     `json:"expires_at"`
+	AccountName string      `json:"account_name,omitempty"`
+}
+
+func sessionJSONOf(in user.SignedIn) sessionJSON {
+	out := sessionJSON{
+		Name: in.User.Name, Role: in.User.Role, Provider: string(in.User.Provider), CSRF: in.CSRF(), ExpiresAt: formatTimeOrNil(in.ExpiresAt),
+	}
+	if in.User.Role == user.Account {
+		out.Account = &in.User.Account
+	}
+	return out
+}
+
+// readJSON reads a small JSON body into v; a field that it does not know is refused.
+func readJSON(c *fiber.Ctx, v any) error {
+	raw, err := httpd.Body(c, 1<<20)
+	if err != nil {
+		return err
+	}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		return misread(err)
+	}
+	return nil
+}
+
+// signIn begins a session of a user with a password. A form of another site cannot
+// send JSON, and cannot sign its visitor in as somebody else.
+func (s *Surface) signIn(c *fiber.Ctx) error {
+	if kind, _, _ := mime.ParseMediaType(c.Get(fiber.HeaderContentType)); kind != fiber.MIMEApplicationJSON {
+		return fiber.NewError(fiber.StatusUnsupportedMediaType, "Content-Type must be application/json.")
+	}
+	if err := sameSite(c, s.PublicURL); err != nil {
+		return err
+	}
+	var in struct {
+		Name     string `json:"name"`
+		Password string `json:"password"`
+	}
+	if err := readJSON(c, &in); err != nil {
+		return err
+	}
+	p := relay.Problems{}
+	p.Require("name", in.Name)
+	p.Require("password", in.Password)
+	if err := p.Err(); err != nil {
+		return err
+	}
+	name, _ := user.ParseName(in.Name)
+	attempt := httpd.AttemptOf(c, "user "+name, name+"\x00"+in.Password)
+	if wait := s.auth.Guesses().Wait(attempt); wait > 0 {
+		c.Set(fiber.HeaderRetryAfter, httpd.RetryAfter(wait))
+		return fiber.NewError(fiber.StatusTooManyRequests, httpd.TooManyAttempts)
+	}
+	session, err := s.Users.SignIn(c.UserContext(), in.Name, in.Password)
+	if relay.KindOf(err) == relay.KindUnauthenticated {
+		s.auth.Guesses().Wrong(attempt)
+		return httpd.Message(c, fiber.StatusUnauthorized, err.Error())
+	}
+	if err != nil {
+		return err
+	}
+	s.auth.Guesses().Right(attempt)
+	if err := s.signedIn(c, session); err != nil {
+		return err
+	}
+	return c.JSON(fiber.Map{"data": sessionJSONOf(session)})
+}
+
+// signedIn records a session that has begun and gives it to the browser.
+func (s *Surface) signedIn(c *fiber.Ctx, in user.SignedIn) error {
+	now := s.Now().UTC()
+	err := s.Audit.Begin(c.UserContext(), audit.Entry{
+		ID: relay.NewID(now), At: now, Actor: in.User.Name, Role: string(in.User.Role), Address: httpd.ClientIP(c), Operation: "signIn",
+		Account: in.User.Account, Target: in.User.Name, Outcome: audit.Done, Status: fiber.StatusOK,
+		Request: audit.Document(map[string]any{"provider": in.User.Provider}),
+	})
+	if err != nil {
+		return errors.Join(err, s.Users.SignOut(c.UserContext(), in.Token))
+	}
+	s.setSession(c, in)
+	return nil
+}
+
+// showSession says who makes the request.
+func (s *Surface) showSession(c *fiber.Ctx) error {
+	who := principalOf(c)
+	c.Set(fiber.HeaderCacheControl, "no-store")
+	if who.session == nil {
+		return c.JSON(fiber.Map{"data": sessionJSON{Name: who.name, Role: who.role, Provider: "token"}})
+	}
+	out := sessionJSONOf(*who.session)
+	if who.role == user.Account {
+		a, err := s.Accounts.Account(c.UserContext(), who.account)
+		if err != nil && relay.KindOf(err) != relay.KindNotFound {
+			return err
+		}
+		out.AccountName = a.Name
+	}
+	return c.JSON(fiber.Map{"data": out})
+}
+
+// signOut ends the session of the request.
+func (s *Surface) signOut(c *fiber.Ctx) error {
+	if who := principalOf(c); who.session != nil {
+		if err := s.Users.SignOut(c.UserContext(), who.session.Token); err != nil {
+			return err
+		}
+	}
+	s.clearSession(c)
+	return c.SendStatus(fiber.StatusNoContent)
+}
+
+// setOwnPassword changes the password of the user who makes the request, which ends
+// all of the user's sessions.
+func (s *Surface) setOwnPassword(c *fiber.Ctx) error {
+	who := principalOf(c)
+	if who.session == nil {
+		return relay.Errorf(relay.KindForbidden, "The admin token has no password.")
+	}
+	var in struct {
+		Password    string `json:"password"`
+		NewPassword string `json:"new_password"`
+	}
+	if err := readJSON(c, &in); err != nil {
+		return err
+	}
+	noteOf(c).target = who.name
+	attempt := httpd.AttemptOf(c, "user "+who.name, who.name+"\x00"+in.Password)
+	if wait := s.auth.Guesses().Wait(attempt); wait > 0 {
+		c.Set(fiber.HeaderRetryAfter, httpd.RetryAfter(wait))
+		return fiber.NewError(fiber.StatusTooManyRequests, httpd.TooManyAttempts)
+	}
+	err := s.Users.SetOwnPassword(c.UserContext(), who.name, in.Password, in.NewPassword)
+	if relay.FieldsOf(err)["password"] != nil {
+		s.auth.Guesses().Wrong(attempt)
+	}
+	if err != nil {
+		return err
+	}
+	s.clearSession(c)
+	return c.SendStatus(fiber.StatusNoContent)
+}

@@ -1,0 +1,123 @@
+package admin
+
+import (
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/ingest/httpd/params"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/user"
+)
+
+// userJSON is a user as an admin sees it.
+type userJSON struct {
+	Name       string        `json:"name"`
+	Role       user.Role     `json:"role"`
+	Account    *account.ID   `json:"account"` // null unless the role is account
+	Provider   user.Provider `json:"provider"`
+	Disabled   bool          `json:"disabled"`
+	CreatedAt  string        `json:"created_at"`
+	ChangedAt  string        `json:"changed_at"`
+	SignedInAt *string       `json:"signed_in_at"`
+}
+
+func userOf(u user.User) userJSON {
+	out := userJSON{
+		Name: u.Name, Role: u.Role, Provider: u.Provider, Disabled: u.Disabled,
+		CreatedAt: formatTime(u.CreatedAt), ChangedAt: formatTime(u.ChangedAt), SignedInAt: formatTimeOrNil(u.SignedInAt),
+	}
+	if u.Role == user.Account {
+		out.Account = &u.Account
+	}
+	return out
+}
+
+func (s *Surface) listUsers(c *fiber.Ctx) error {
+	all, err := s.Users.Users(c.UserContext())
+	if err != nil {
+		return err
+	}
+	return c.JSON(fiber.Map{"data": httpd.Each(all, userOf)})
+}
+
+func (s *Surface) showUser(c *fiber.Ctx) error {
+	u, err := s.Users.User(c.UserContext(), params.Path(c, "name"))
+	if err != nil {
+		return err
+	}
+	return c.JSON(fiber.Map{"data": userOf(u)})
+}
+
+func (s *Surface) addUser(c *fiber.Ctx) error {
+	var in struct {
+		Name     string     `json:"name"`
+		Role     user.Role  `json:"role"`
+		Account  AccountRef `json:"account"`
+		Password string     `json:"password"`
+	}
+	if err := readJSON(c, &in); err != nil {
+		return err
+	}
+	acct, err := s.existingAccount(c, in.Account)
+	if err != nil {
+		return err
+	}
+	u, err := s.Users.Add(c.UserContext(), user.Addition{Name: in.Name, Role: in.Role, Account: acct, Password: in.Password})
+	if err != nil {
+		return err
+	}
+	n := noteOf(c)
+	n.target, n.account, n.after = u.Name, u.Account, userOf(u)
+	return c.Status(fiber.StatusCreated).JSON(fiber.Map{"data": userOf(u)})
+}
+
+// existingAccount finds the account that is named; 0 if none is.
+func (s *Surface) existingAccount(c *fiber.Ctx, r AccountRef) (account.ID, error) {
+	id, err := s.accountID(c, r)
+	if err != nil || id == 0 {
+		return id, err
+	}
+	_, err = s.Accounts.Account(c.UserContext(), id)
+	if relay.KindOf(err) == relay.KindNotFound {
+		return 0, relay.Invalid("account", "There is no account "+string(r)+".")
+	}
+	return id, err
+}
+
+func (s *Surface) changeUser(c *fiber.Ctx) error {
+	var in struct {
+		Role     *user.Role  `json:"role"`
+		Account  *AccountRef `json:"account"`
+		Password *string     `json:"password"`
+		Disabled *bool       `json:"disabled"`
+	}
+	if err := readJSON(c, &in); err != nil {
+		return err
+	}
+	change := user.Change{Role: in.Role, Password: in.Password, Disabled: in.Disabled}
+	if in.Account != nil {
+		acct, err := s.existingAccount(c, *in.Account)
+		if err != nil {
+			return err
+		}
+		change.Account = &acct
+	}
+	was, is, err := s.Users.Change(c.UserContext(), params.Path(c, "name"), change)
+	if err != nil {
+		return err
+	}
+	n := noteOf(c)
+	n.target, n.account, n.before, n.after = is.Name, is.Account, userOf(was), userOf(is)
+	return c.JSON(fiber.Map{"data": userOf(is)})
+}
+
+func (s *Surface) removeUser(c *fiber.Ctx) error {
+	u, err := s.Users.Remove(c.UserContext(), params.Path(c, "name"))
+	if err != nil {
+		return err
+	}
+	n := noteOf(c)
+	n.target, n.account, n.before = u.Name, u.Account, userOf(u)
+	return c.SendStatus(fiber.StatusNoContent)
+}
