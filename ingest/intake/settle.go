@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"runtime/debug"
 	"sort"
 	"strings"
@@ -128,11 +127,12 @@ func (i *Intake) count(marks []event.Status) {
 
 // logQuarantined logs that an event was quarantined, or that nothing takes it.
 func (i *Intake) logQuarantined(m event.Status) {
-	message, level := "event quarantined", slog.LevelWarn
+	about := []any{"event", m.ID, "account", m.Account, "source", m.Source, "reason", m.Reason}
 	if m.State == event.Unrouted {
-		message, level = "event unrouted", slog.LevelInfo
+		i.logger.Info("event unrouted", about...)
+		return
 	}
-	i.logger.Log(context.Background(), level, message, "event", m.ID, "account", m.Account, "source", m.Source, "reason", m.Reason)
+	i.logger.Warn("event quarantined", about...)
 }
 
 // recordOutage records why processing is blocked, and logs it once.
