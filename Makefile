@@ -5,6 +5,7 @@ export PATH := $(CURDIR)/.tools/bin:$(PATH)
 
 GOLANGCI_VERSION := v2.15.0
 NFPM_VERSION     := v2.45.0
+API_LINTERS      := @redocly/cli@2.77.0 @stoplight/spectral-cli@6.16.3
 GOVULNCHECK      := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 VERSION          := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS          := -s -w -X main.version=$(VERSION)
@@ -15,7 +16,7 @@ PKG      ?= ./...
 CHAOS    ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help build run deps test race check arch golden fuzz bench chaos cover vuln release image
+.PHONY: help build run deps test race check arch docs golden fuzz bench chaos cover vuln release image
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,7 +36,7 @@ test: deps ## every test under the race detector, real back ends included
 race: ## the tests under the race detector, without installing anything
 	go test -race -timeout 60m $(PKG)
 
-check: .tools/bin/golangci-lint-$(GOLANGCI_VERSION) arch ## format, vet, lint, architecture
+check: .tools/bin/golangci-lint-$(GOLANGCI_VERSION) arch docs ## format, vet, lint, architecture, links, API documentation
 	@unformatted=$$(git ls-files '*.go' | xargs -r gofmt -l); \
 	  if [ -n "$$unformatted" ]; then echo "gofmt would change:"; echo "$$unformatted"; exit 1; fi
 	go vet ./...
@@ -44,8 +45,13 @@ check: .tools/bin/golangci-lint-$(GOLANGCI_VERSION) arch ## format, vet, lint, a
 arch: ## the import picture of docs/architecture.md
 	go test ./cmd/penstock -run Picture
 
+docs: .tools/node/node_modules/.bin/spectral ## links of all Markdown files; the API documentation under two linters
+	go test ./deploy -run Links
+	go test ./ingest/openapi -run Linters
+
 golden: ## write the golden files anew; read the difference before committing it
 	grep -rl --include='*_test.go' 'flag.Bool("update"' . | xargs -r -n1 dirname | sort -u | xargs -r -I{} go test {} -update
+	go test ./cmd/penstock -run TestTrafficKeepsTheContract -examples
 
 fuzz: ## run every fuzz target for FUZZTIME (10s) each
 	@set -e; grep -rEo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' . | sort | while IFS=: read -r file target; do \
@@ -84,3 +90,7 @@ image: ## build the container image penstock
 	GOBIN=$(CURDIR)/.tools/bin CGO_ENABLED=0 go install github.com/goreleaser/nfpm/v2/cmd/nfpm@$(NFPM_VERSION)
 	mv .tools/bin/nfpm $@
 	ln -sf $(notdir $@) .tools/bin/nfpm
+
+.tools/node/node_modules/.bin/spectral:
+	@if command -v npm >/dev/null; then mkdir -p .tools/node && npm install --prefix .tools/node --no-audit --no-fund --silent $(API_LINTERS); \
+	  else echo "npm is missing: the API documentation is not linted"; fi

@@ -14,7 +14,8 @@ cd "$(dirname "$0")/.."
 influx_version=v1.8.10
 nfpm_version=v2.45.0 # the newest without the writers of packages for Windows
 # What npm installs, with the versions.
-modules=(standardwebhooks@1.1.1 smpp@0.5.1 sms-segments-calculator@1.3.0 split-sms@0.1.7 soap@1.13.0)
+modules=(standardwebhooks@1.1.1 smpp@0.5.1 sms-segments-calculator@1.3.0 split-sms@0.1.7 soap@1.13.0
+  @redocly/cli@2.77.0 @stoplight/spectral-cli@6.16.3)
 export PATH="$PWD/.tools/bin:$PATH:/usr/sbin:/usr/local/sbin"
 
 # program:package. fakesmsc comes with kannel-extras, outside the PATH.

@@ -4,10 +4,14 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -138,6 +142,41 @@ func TestTrafficKeepsTheContract(t *testing.T) {
 	})
 	for _, name := range missing {
 		t.Errorf("no request was answered as documented: %s", name)
+	}
+	keepExamples(t, doc, checker.Examples())
+}
+
+var recordExamples = flag.Bool("examples", false, "write the examples of the API documentation from the traffic of TestTrafficKeepsTheContract")
+
+// keepExamples wants the document to have an example of each body that went over the wire.
+// With -examples it writes them instead.
+func keepExamples(t *testing.T, doc *openapi3.T, seen contracttest.Examples) {
+	t.Helper()
+	if *recordExamples {
+		encoded, err := json.MarshalIndent(seen, "", " ")
+		must(t, err)
+		must(t, os.WriteFile(filepath.Join("..", "..", "ingest", "openapi", "examples.json"), append(encoded, '\n'), 0o644))
+		return
+	}
+	for _, item := range doc.Paths.Map() {
+		for _, op := range item.Operations() {
+			e := seen[op.OperationID]
+			if e == nil {
+				continue
+			}
+			for kind := range e.Requests {
+				if op.RequestBody.Value.Content[kind].Example == nil {
+					t.Errorf("%s has no example of its body in %s: run make golden", op.OperationID, kind)
+				}
+			}
+			for status, answers := range e.Answers {
+				for kind := range answers {
+					if op.Responses.Value(status).Value.Content[kind].Example == nil {
+						t.Errorf("%s has no example of its answer %s in %s: run make golden", op.OperationID, status, kind)
+					}
+				}
+			}
+		}
 	}
 }
 

@@ -11,7 +11,8 @@ import (
 )
 
 // Merge makes one document of this package's own and those of the surfaces. The
-// security that a document names for all its operations is written into each.
+// security that a document names for all its operations is written into each, and
+// bodies and answers get examples.
 func Merge(surfaces ...[]byte) (*openapi3.T, error) {
 	whole, err := Load(head)
 	if err != nil {
@@ -30,7 +31,11 @@ func Merge(surfaces ...[]byte) (*openapi3.T, error) {
 	if err != nil {
 		return nil, fmt.Errorf("openapi: encode: %w", err)
 	}
-	return Load(encoded) // its references lead into itself now
+	merged, err := Load(encoded) // its references lead into itself now
+	if err != nil {
+		return nil, err
+	}
+	return merged, exemplify(merged)
 }
 
 // Load reads and checks one document, YAML or JSON. Examples are checked too.

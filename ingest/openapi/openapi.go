@@ -41,7 +41,7 @@ func Mount(app fiber.Router, surfaces ...[]byte) {
 			return err
 		}
 		c.Set(fiber.HeaderContentType, fiber.MIMETextHTMLCharsetUTF8)
-		c.Set(fiber.HeaderContentSecurityPolicy, "default-src 'none'; style-src 'unsafe-inline'")
+		c.Set(fiber.HeaderContentSecurityPolicy, policy())
 		return c.Send(made.page)
 	})
 }

@@ -1,6 +1,8 @@
 package openapi
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"io"
 	"net/http/httptest"
@@ -101,9 +103,30 @@ func TestMountServesDocumentAndPage(t *testing.T) {
 			t.Errorf("the page does not show %q", want)
 		}
 	}
-	for _, wrong := range []string{"<script", "http://", "https://", "src="} {
+	for _, wrong := range []string{"http://", "https://", "src=", "<script "} {
 		if strings.Contains(body, wrong) {
 			t.Errorf("the page holds %q", wrong)
 		}
+	}
+}
+
+// The page's policy allows the script that the page holds, and no other.
+func TestThePolicyAllowsThePagesScript(t *testing.T) {
+	app := fiber.New()
+	Mount(app, part("/a", "A", "x"))
+	resp, err := app.Test(httptest.NewRequestWithContext(t.Context(), "GET", "/docs", nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(b), "<script>")
+	script, _, _ := strings.Cut(rest, "</script>")
+	sum := sha256.Sum256([]byte(script))
+	want := "script-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+	if got := resp.Header.Get("Content-Security-Policy"); script == "" || !strings.Contains(got, want) {
+		t.Errorf("the policy is %q, want %q", got, want)
 	}
 }

@@ -2,7 +2,10 @@ package openapi
 
 import (
 	"cmp"
+	"crypto/sha256"
 	_ "embed" // the page
+	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"html/template"
 	"io"
@@ -16,10 +19,23 @@ import (
 //go:embed page.html
 var pageSource string
 
+// findScript searches in the page. It stands in the page itself, and the page's policy
+// allows this script alone, by its hash.
+//
+//go:embed find.js
+var findScript string
+
+// policy is the Content-Security-Policy of the page.
+func policy() string {
+	sum := sha256.Sum256([]byte(findScript))
+	return "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+}
+
 // page is what the template shows.
 type page struct {
 	Title, Description string
 	Sections           []section
+	Script             template.JS
 }
 
 // section is a tag and its operations.
@@ -41,7 +57,7 @@ type parameter struct {
 	Required                     bool
 }
 
-type body struct{ Type, Shape string }
+type body struct{ Type, Shape, Example string }
 
 type answer struct {
 	Status, Description string
@@ -61,7 +77,7 @@ func render(w io.Writer, doc *openapi3.T) error {
 }
 
 func pageOf(doc *openapi3.T) page {
-	p := page{Title: doc.Info.Title, Description: doc.Info.Description}
+	p := page{Title: doc.Info.Title, Description: doc.Info.Description, Script: template.JS(findScript)}
 	for _, tag := range doc.Tags {
 		s := section{Name: tag.Name, Description: tag.Description}
 		for path, item := range doc.Paths.Map() {
@@ -117,9 +133,25 @@ func securityOf(doc *openapi3.T, op *openapi3.Operation) []string {
 func bodiesOf(content openapi3.Content) []body {
 	var out []body
 	for _, kind := range slices.Sorted(maps.Keys(content)) {
-		out = append(out, body{kind, shape(content[kind].Schema, 0)})
+		out = append(out, body{kind, shape(content[kind].Schema, 0), exampleOf(content[kind])})
 	}
 	return out
+}
+
+// exampleOf writes the example of a media type; empty if there is none.
+func exampleOf(m *openapi3.MediaType) string {
+	switch v := m.Example.(type) {
+	case nil:
+		return ""
+	case string:
+		return v
+	default:
+		encoded, err := json.MarshalIndent(v, "", "  ")
+		if err != nil {
+			return ""
+		}
+		return string(encoded)
+	}
 }
 
 // maxDepth bounds how far a shape is written out.

@@ -3,6 +3,8 @@ package openapi_test
 import (
 	"testing"
 
+	"github.com/getkin/kin-openapi/openapi3"
+
 	"github.com/penstock/penstock/ingest/admin"
 	"github.com/penstock/penstock/ingest/carrier"
 	"github.com/penstock/penstock/ingest/cdr"
@@ -18,12 +20,30 @@ import (
 )
 
 func TestTheSurfacesAgree(t *testing.T) {
+	for _, loose := range contracttest.Strict(merged(t)) {
+		t.Error(loose)
+	}
+}
+
+// merged is the document that a gateway serves.
+func merged(t *testing.T) *openapi3.T {
+	t.Helper()
 	doc, err := openapi.Merge(restv2.OpenAPI(), restv3.OpenAPI(), iotapi.OpenAPI(), ledgerapi.OpenAPI(), uplink.OpenAPI(), carrier.OpenAPI(),
 		soap.OpenAPI(), cdr.OpenAPI(), admin.OpenAPI(), console.OpenAPI())
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, loose := range contracttest.Strict(doc) {
-		t.Error(loose)
+	return doc
+}
+
+// Every example keeps to the schema beside it, and the whole is a valid document.
+func TestTheExamplesKeepToTheirSchemas(t *testing.T) {
+	doc := merged(t)
+	encoded, err := doc.MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openapi.Load(encoded); err != nil {
+		t.Errorf("an example that rotted; run make golden: %v", err)
 	}
 }

@@ -30,10 +30,14 @@ type Exchange struct {
 type Checker struct {
 	doc  *openapi3.T
 	seen map[string]bool // "operationId status"
+
+	examples Examples
 }
 
 // New returns a Checker over a document.
-func New(doc *openapi3.T) *Checker { return &Checker{doc: doc, seen: make(map[string]bool)} }
+func New(doc *openapi3.T) *Checker {
+	return &Checker{doc: doc, seen: make(map[string]bool), examples: Examples{}}
+}
 
 // Check returns how an exchange differs from the document. The request is
 // compared too when it succeeded: what a handler takes has to be written down.
@@ -61,6 +65,9 @@ func (c *Checker) Check(x Exchange) []string {
 		} else if len(x.RequestBody) > 0 {
 			out = append(out, "the request has a body that is not documented")
 		}
+	}
+	if len(out) == 0 {
+		c.remember(op.OperationID, strconv.Itoa(x.Status), x)
 	}
 	for i := range out {
 		out[i] = at + ": " + out[i]

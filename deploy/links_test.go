@@ -1,0 +1,137 @@
+package deploy_test
+
+import (
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+)
+
+// Every relative link of every Markdown file leads to a file, and to a heading of it.
+func TestLinksLeadSomewhere(t *testing.T) {
+	files := markdown(t, "..")
+	if len(files) < 30 {
+		t.Fatalf("only %d Markdown files were found", len(files))
+	}
+	for _, file := range files {
+		for _, wrong := range broken(t, file) {
+			t.Error(wrong)
+		}
+	}
+}
+
+// markdown lists the Markdown files below a folder, without what is installed or built.
+func markdown(t *testing.T, root string) (files []string) {
+	t.Helper()
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && slices.Contains([]string{".git", ".tools", "node_modules", "bin", "data"}, d.Name()) {
+			return filepath.SkipDir
+		}
+		if !d.IsDir() && strings.HasSuffix(path, ".md") {
+			files = append(files, path)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// broken lists the links of a file that lead nowhere.
+func broken(t *testing.T, file string) (wrong []string) {
+	t.Helper()
+	for _, m := range regexp.MustCompile(`\]\(([^()\s]+)\)`).FindAllStringSubmatch(prose(t, file), -1) {
+		u, err := url.Parse(m[1])
+		if err != nil {
+			wrong = append(wrong, fmt.Sprintf("%s: %s: %v", file, m[1], err))
+			continue
+		}
+		if u.Scheme != "" || u.Host != "" {
+			continue
+		}
+		target := file
+		if u.Path != "" {
+			target = filepath.Join(filepath.Dir(file), u.Path)
+		}
+		if _, err := os.Stat(target); err != nil {
+			wrong = append(wrong, fmt.Sprintf("%s: %s leads to no file", file, m[1]))
+		} else if u.Fragment != "" && !slices.Contains(anchors(t, target), u.Fragment) {
+			wrong = append(wrong, fmt.Sprintf("%s: %s leads to no heading", file, m[1]))
+		}
+	}
+	return wrong
+}
+
+// prose is a Markdown file without its blocks and spans of code.
+func prose(t *testing.T, file string) string {
+	t.Helper()
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := regexp.MustCompile("(?ms)^ *```.*?^ *```").ReplaceAllString(string(raw), "")
+	return regexp.MustCompile("`[^`\n]*`\\]").ReplaceAllString(text, "code]")
+}
+
+// anchors are the names that GitHub gives to the headings of a file.
+func anchors(t *testing.T, file string) (names []string) {
+	t.Helper()
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := regexp.MustCompile("(?ms)^ *```.*?^ *```").ReplaceAllString(string(raw), "")
+	times := map[string]int{}
+	for _, m := range regexp.MustCompile(`(?m)^#{1,6} +(.*?) *$`).FindAllStringSubmatch(text, -1) {
+		name := anchor(m[1])
+		if n := times[name]; n > 0 {
+			names = append(names, fmt.Sprintf("%s-%d", name, n))
+		} else {
+			names = append(names, name)
+		}
+		times[name]++
+	}
+	return names
+}
+
+func anchor(heading string) string {
+	heading = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`).ReplaceAllString(heading, "$1")
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == ' ':
+			return '-'
+		case r == '-' || r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r):
+			return unicode.ToLower(r)
+		}
+		return -1
+	}, heading)
+}
+
+func TestBrokenLinksAreFound(t *testing.T) {
+	dir := t.TempDir()
+	page := filepath.Join(dir, "page.md")
+	const text = "# The page\n## A `b` & c\n## A `b` & c\n[1](page.md#a-b--c-1) [2](#the-page) [3](https://x.example/y)\n" +
+		"[4](other.md) [5](#nothing) [`code`](page.md#gone)\n```\n[6](in-code.md)\n```\n"
+	if err := os.WriteFile(page, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got := strings.Join(broken(t, page), "\n")
+	for _, want := range []string{"other.md leads to no file", "#nothing leads to no heading", "page.md#gone leads to no heading"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("not found: %s", want)
+		}
+	}
+	if n := strings.Count(got, "leads"); n != 3 {
+		t.Errorf("%d links are found broken:\n%s", n, got)
+	}
+}

@@ -1,0 +1,78 @@
+package contracttest
+
+import (
+	"encoding/json"
+	"mime"
+	"net/http"
+)
+
+// Examples are bodies that went over the wire and keep to the document.
+type Examples map[string]*Example
+
+// Example is what was seen of one operation.
+type Example struct {
+	// Requests holds a body for each media type.
+	Requests map[string]any `json:"requests,omitempty"`
+	// Answers holds, for each status, a body for each media type.
+	Answers map[string]map[string]any `json:"answers,omitempty"`
+}
+
+const (
+	mostBytes    = 16 << 10 // of a body; a longer one is no example
+	mostElements = 3        // of a list in an example
+)
+
+// Examples returns the first bodies of each kind that Check found nothing wrong with.
+func (c *Checker) Examples() Examples { return c.examples }
+
+func (c *Checker) remember(operation, status string, x Exchange) {
+	e := c.examples[operation]
+	if e == nil {
+		e = &Example{Requests: map[string]any{}, Answers: map[string]map[string]any{}}
+		c.examples[operation] = e
+	}
+	if x.Status < 300 {
+		keep(e.Requests, x.Request, x.RequestBody)
+	}
+	if e.Answers[status] == nil {
+		e.Answers[status] = map[string]any{}
+	}
+	keep(e.Answers[status], x.Answer, x.AnswerBody)
+	if len(e.Answers[status]) == 0 {
+		delete(e.Answers, status)
+	}
+}
+
+// keep adds a body unless there is one of its media type, or it is no example to read.
+func keep(to map[string]any, h http.Header, body []byte) {
+	kind, _, err := mime.ParseMediaType(h.Get("Content-Type"))
+	if err != nil || len(body) == 0 || len(body) > mostBytes || to[kind] != nil {
+		return
+	}
+	var v any
+	switch kind {
+	case "application/json":
+		if json.Unmarshal(body, &v) == nil {
+			to[kind] = shorten(v)
+		}
+	case "text/plain", "text/xml", "application/soap+xml":
+		to[kind] = string(body)
+	}
+}
+
+// shorten cuts the lists in a value.
+func shorten(v any) any {
+	switch v := v.(type) {
+	case []any:
+		v = v[:min(len(v), mostElements)]
+		for i := range v {
+			v[i] = shorten(v[i])
+		}
+		return v
+	case map[string]any:
+		for key := range v {
+			v[key] = shorten(v[key])
+		}
+	}
+	return v
+}

@@ -1,0 +1,45 @@
+package openapi_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"testing"
+)
+
+// Two linters that do not know of one another find neither an error nor a warning in the
+// document that a gateway serves.
+func TestLintersFindNothing(t *testing.T) {
+	encoded, err := merged(t).MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	document := filepath.Join(t.TempDir(), "openapi.json")
+	if err := os.WriteFile(document, encoded, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, args := range map[string][]string{
+		"redocly":  {"lint", "--config", "lint/redocly.yaml", "--max-problems", "1000", document},
+		"spectral": {"lint", "--ruleset", "lint/spectral.yaml", "--fail-severity", "hint", document},
+	} {
+		t.Run(name, func(t *testing.T) {
+			program := filepath.Join("..", "..", ".tools", "node", "node_modules", ".bin", name)
+			if _, err := os.Stat(program); err != nil {
+				if _, npm := exec.LookPath("npm"); npm != nil || os.Getenv("PENSTOCK_TEST_SKIP_REAL") == "1" {
+					t.Skipf("SKIPPED: %s is not installed; with npm, make docs installs it", name)
+				}
+				t.Fatalf("%s is not installed: run make docs, or set PENSTOCK_TEST_SKIP_REAL=1 to skip this", name)
+			}
+			cmd := exec.Command(program, args...)
+			cmd.Env = append(os.Environ(), "REDOCLY_TELEMETRY=off", "REDOCLY_SUPPRESS_UPDATE_NOTICE=true")
+			out, err := cmd.CombinedOutput()
+			if err != nil {
+				t.Errorf("%s: %v\n%s", name, err, out)
+			}
+			if warned := regexp.MustCompile(`\d+ warning`).Find(out); warned != nil && string(warned) != "0 warning" {
+				t.Errorf("%s warns:\n%s", name, out)
+			}
+		})
+	}
+}
