@@ -51,13 +51,20 @@ func (s *Service) CheckDecoder(d Decoder) error {
 // does not compile, the line and the column.
 func (s *Service) checkSource(p relay.Problems, d Decoder) {
 	if _, err := s.compile(d.Codec, d.Source, d.UseRawPayload); err != nil {
-		field := "source"
-		if e, ok := errors.AsType[*decoders.Error](err); ok && e.Field == "codec" {
-			field = "codec"
-		}
-		p.Add(field, err.Error())
+		p.Add(sourceField(err), err.Error())
 	}
 }
+
+// sourceField is the field that an error of a compiler is about.
+func sourceField(err error) string {
+	if e, ok := errors.AsType[*decoders.Error](err); ok && e.Field == "codec" {
+		return "codec"
+	}
+	return "source"
+}
+
+// sourceProblem is an error of a compiler as one of the request.
+func sourceProblem(err error) error { return relay.Invalid(sourceField(err), err.Error()) }
 
 // Decoder returns a decoder of the account.
 func (s *Service) Decoder(ctx context.Context, acct account.ID, id string) (Decoder, error) {

@@ -127,14 +127,13 @@ func (s *Service) trialDecoder(ctx context.Context, t Trial, d Device) (*compile
 		decoder.Sensors = t.Sensors
 	}
 	assign(&decoder.UseRawPayload, t.UseRawPayload)
-	p := relay.Problems{}
-	s.checkSource(p, decoder)
-	if err := p.Err(); err != nil {
-		return nil, err
+	// Compiled once: on a busy machine a source that compiles may take too long the
+	// next time.
+	program, err := s.newProgram(decoder)
+	if err != nil {
+		return nil, sourceProblem(err)
 	}
-	c := &compiled{Decoder: decoder}
-	c.program, c.broken = s.newProgram(decoder)
-	return c, nil
+	return &compiled{Decoder: decoder, program: program}, nil
 }
 
 // try decodes one frame and maps its values to sensors.

@@ -1,12 +1,14 @@
 package iot_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/decoders/catalog"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/iot"
 )
@@ -128,6 +130,27 @@ func TestCodecsAreToldTheFramesTime(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A compiler has a limit of time, which a busy machine may exceed for a source that
+// compiled before.
+func TestATrialCompilesOnce(t *testing.T) {
+	g := newGateway(t)
+	compiled := 0
+	compile := func(codec, source string, raw bool) (decoders.Decoder, error) {
+		if compiled++; compiled > 1 {
+			return nil, errors.New("it takes too long")
+		}
+		return catalog.Compile(codec, source, raw)
+	}
+	trial := iot.Trial{Codec: "javascript", Source: "function decodeUplink(i) { return {data: {t: i.bytes[0]}}; }"}
+	out, err := iot.TrySource(t.Context(), compile, trial, []iot.Arrival{g.payload("f1", 7)})
+	if err != nil || len(out) != 1 || len(out[0].Values) != 1 {
+		t.Errorf("%+v, %v", out, err)
+	}
+	if _, err := iot.TrySource(t.Context(), compile, trial, nil); relay.KindOf(err) != relay.KindInvalid {
+		t.Errorf("a source that takes too long: %v", err)
 	}
 }
 
