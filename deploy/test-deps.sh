@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the real servers that the tests run against, as far as they are
-# missing: PostgreSQL, Redis, Sentinel, Kannel, Postfix, wrk, Node, Chromium and readers of
+# missing: PostgreSQL, Redis, Sentinel, Kannel, Postfix, wrk, Node, Chromium, promtool and readers of
 # what we write (DKIM, short messages, WBXML, vCard) from Debian, InfluxDB 1.8.10 from
 # its source and nfpm into .tools/bin, and packages of npm into .tools/node. Does nothing
 # when all is there.
@@ -24,7 +24,7 @@ wanted=(
   bearerbox:kannel postfix:postfix wrk:wrk gcc:gcc
   curl:curl openssl:openssl unzip:unzip
   node:nodejs npm:npm dkimverify:python3-dkim
-  tshark:tshark wbxml2xml:libwbxml2-utils php:php-cli chromium:chromium
+  promtool:prometheus tshark:tshark wbxml2xml:libwbxml2-utils php:php-cli chromium:chromium
 )
 fakesmsc=/usr/lib/kannel/test/fakesmsc
 

@@ -42,14 +42,17 @@ type backends struct {
 	mail     mailer
 	list     []admin.Backend
 	closers  []func() error
+	timings  *admin.Timings // nil measures nothing
 }
 
-func openBackends(ctx context.Context, cfg config.Config, log *slog.Logger) (b backends, err error) {
+func openBackends(ctx context.Context, cfg config.Config, log *slog.Logger, timings *admin.Timings) (b backends, err error) {
+	b.timings = timings
 	for _, open := range []func(context.Context, config.Config, *slog.Logger) error{b.openRecords, b.openCache, b.openReadings, b.openMail} {
 		if err := open(ctx, cfg, log); err != nil {
 			return b, err
 		}
 	}
+	b.mail = timedMail{b.mail, b.timings.Backend("mail")}
 	for _, one := range b.list {
 		log.Info("back end", "name", one.Name, "kind", one.Note)
 	}
@@ -64,6 +67,7 @@ const startTime = time.Minute
 func (b *backends) openRecords(ctx context.Context, cfg config.Config, log *slog.Logger) (err error) {
 	o := sqlstore.Options{
 		URL: cfg.Database.URL, Dir: cfg.DataDir, Logger: log, Retention: cfg.Delivery.Retention, DeadRetention: cfg.Delivery.DeadRetention,
+		Observe: b.timings.Backend("records"),
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
@@ -102,7 +106,7 @@ func ofDatabaseURL(err error) error {
 
 // openCache opens Redis, which holds the queue's timers and data that can be rebuilt.
 func (b *backends) openCache(ctx context.Context, cfg config.Config, log *slog.Logger) (err error) {
-	o, note := cache.Options{URL: cfg.Redis.URL, Logger: log}, "redis"
+	o, note := cache.Options{URL: cfg.Redis.URL, Logger: log, Observe: b.timings.Backend("queue")}, "redis"
 	if cfg.Redis.URL == "" {
 		server, err := redis.Start(redis.Options{})
 		if err != nil {
@@ -141,6 +145,7 @@ func (b *backends) openReadings(_ context.Context, cfg config.Config, log *slog.
 		b.readings, note = store, "influxdb"
 		b.closers = append(b.closers, store.Close)
 	}
+	b.readings = timedReadings{b.readings, b.timings.Backend("readings")}
 	b.list = append(b.list, admin.Backend{Name: "readings", Note: note, Check: b.readings.Ping})
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -69,6 +70,7 @@ type daemon struct {
 	// sharedToken is what gateways ask one another with.
 	sharedToken string
 
+	timings        *admin.Timings
 	backends       backends
 	accounts       *accounts.Store
 	inventory      *inventory.Service
@@ -127,7 +129,7 @@ func open(ctx context.Context, cfg config.Config, log *slog.Logger) (*daemon, er
 
 // assemble makes the parts of a gateway in their order.
 func assemble(ctx context.Context, cfg config.Config, log *slog.Logger, steps func(*daemon) []openStep) (*daemon, error) {
-	d := &daemon{cfg: cfg, log: log, intakes: make(map[event.Kind]*intake.Intake)}
+	d := &daemon{cfg: cfg, log: log, timings: admin.NewTimings(), intakes: make(map[event.Kind]*intake.Intake)}
 	d.life, d.stop = context.WithCancel(context.Background())
 	for _, open := range steps(d) {
 		if err := open(ctx); err != nil {
@@ -155,7 +157,7 @@ func (d *daemon) openDataDir(context.Context) (err error) {
 }
 
 func (d *daemon) openBackends(ctx context.Context) error {
-	back, err := openBackends(ctx, d.cfg, d.log)
+	back, err := openBackends(ctx, d.cfg, d.log, d.timings)
 	d.backends = back
 	d.closers = append(d.closers, func(context.Context) error { return back.close() })
 	return err
@@ -197,9 +199,16 @@ func (d *daemon) openDelivery(context.Context) error {
 	d.preview = previewer(send, http, guard.New(d.cfg.Egress.Allow))
 	d.queue, err = queue.New(queue.Deps{
 		Store: d.backends.records.Deliveries, Breakers: d.backends.cache.Breakers(), Redis: d.backends.cache, Send: send,
-		Schedule: delivery.Schedule(d.cfg.Delivery.Schedule), Logger: d.log,
+		Schedule: delivery.Schedule(d.cfg.Delivery.Schedule), Logger: d.log, Observe: d.observeDelivery,
 	}, queue.Options{})
 	return err
+}
+
+// observeDelivery measures a delivery that arrived.
+func (d *daemon) observeDelivery(one outbox.Delivery, o outbox.Outcome) {
+	if o.State == outbox.Delivered || o.State == outbox.Simulated {
+		d.timings.Delivered(string(one.Kind), time.Since(one.CreatedAt))
+	}
 }
 
 // serves reports whether the relay that routed a delivery still exists and still
@@ -284,6 +293,7 @@ func (d *daemon) openIntakes(context.Context) error {
 func (d *daemon) openIntake(kind event.Kind, p intake.Processor, quota *journal.Quota) error {
 	log, err := journal.Open(filepath.Join(d.cfg.DataDir, "journal", string(kind)), journal.Options{
 		Retention: d.cfg.Journal.Retention, Quota: quota, Logger: d.log.With("kind", string(kind)),
+		Synced: d.timings.Fsync(string(kind)),
 	})
 	if err != nil {
 		return err
@@ -302,7 +312,7 @@ func (d *daemon) openSurfaces(context.Context) error {
 	d.limits = httpd.NewLimits(limitOptions(d.cfg.Overload, d.log))
 	d.app = httpd.New(httpd.Options{
 		Logger: d.log, Seed: d.node + strconv.FormatInt(time.Now().Unix(), 36) + "-", TrustedProxies: d.cfg.TrustedProxies, Limits: d.limits,
-		AccessLog: d.cfg.Log.Access,
+		AccessLog: d.cfg.Log.Access, Observe: d.timings.Request,
 	})
 	d.auth = httpd.NewAuth(d.accounts, d.cfg.AdminToken, time.Now)
 	d.auth.TrustPeers(d.sharedToken)
@@ -315,9 +325,10 @@ func (d *daemon) openSurfaces(context.Context) error {
 		admin.NewCollector(intakes, func() admin.Deliveries { return admin.Deliveries(d.queue.Stats()) }, d.stored.Load),
 		admin.NewCarrierCollector(d.carriers.status), admin.NewSendingCollector(d.sendingStats),
 		admin.NewAttemptCollector(d.auth.Guesses().Counts), admin.NewRuleCollector(d.rules.Stats),
-		admin.NewLimitCollector(d.limits.Stats),
+		admin.NewLimitCollector(d.limits.Stats), admin.NewUpCollector(d.checks, time.Now), admin.NewBuildInfo(version, runtime.Version()),
 	)
 	metrics.MustRegister(admin.NewCodecMetrics(d.iot.Codecs)...)
+	metrics.MustRegister(d.timings.Collectors()...)
 	frames := uplink.New(d.intakes[event.Uplink], d.uplink, d.backends.records.Devices, uplink.Options{Logger: d.log})
 	frames.Mount(d.app, d.auth)
 	inbox := carrier.New(d.intakes[event.SMS], carrier.Options{PublicURL: d.cfg.PublicURL, Logger: d.log})

@@ -97,10 +97,13 @@ type GridPos struct {
 type Target struct {
 	RefID        string     `json:"refId"`
 	Datasource   Datasource `json:"datasource"`
-	Query        string     `json:"query"`
-	RawQuery     bool       `json:"rawQuery"`
-	ResultFormat string     `json:"resultFormat"` // time_series or table
+	Query        string     `json:"query,omitempty"`
+	RawQuery     bool       `json:"rawQuery,omitempty"`
+	ResultFormat string     `json:"resultFormat,omitempty"` // time_series or table
 	Alias        string     `json:"alias,omitempty"`
+	// Of a Prometheus instead:
+	Expr         string `json:"expr,omitempty"`
+	LegendFormat string `json:"legendFormat,omitempty"`
 }
 
 // Transform is what Grafana does with the answers before it shows them.
@@ -152,7 +155,7 @@ func newDashboard(uid, title, description string, variables []Variable, panels [
 	return Dashboard{
 		UID: uid, Title: title, Description: description, Tags: []string{"penstock"}, Timezone: "browser",
 		SchemaVersion: schemaVersion, Version: 1, Editable: true, Refresh: "1m", GraphTooltip: 1,
-		Time: TimeRange{From: "now-24h", To: "now"}, Templating: Templating{List: variables},
+		Time: TimeRange{From: "now-24h", To: "now"}, Templating: Templating{List: append([]Variable{}, variables...)},
 		Annotations: List{List: []struct{}{}}, Panels: panels,
 	}
 }

@@ -29,7 +29,7 @@ func provisioned(t *testing.T) (sources map[string]string, path string) {
 	sources = make(map[string]string)
 	for _, d := range file.Datasources {
 		sources[d.UID] = d.Type
-		if d.Access != "proxy" || d.URL == "" || d.JSONData["dbName"] == "" {
+		if d.Access != "proxy" || d.URL == "" || d.Type == "influxdb" && d.JSONData["dbName"] == "" {
 			t.Errorf("data source %s is not complete: %+v", d.UID, d)
 		}
 	}
@@ -139,10 +139,15 @@ func shape(d Dashboard) (wrong []string) {
 		}
 		refs := map[string]bool{}
 		for _, q := range p.Targets {
-			if q.RefID == "" || refs[q.RefID] || !q.RawQuery || q.Query == "" || q.ResultFormat != "time_series" && q.ResultFormat != "table" {
+			influx := q.RawQuery && q.Query != "" && q.Expr == "" && (q.ResultFormat == "time_series" || q.ResultFormat == "table")
+			metrics := q.Datasource.Type == "prometheus" && q.Expr != "" && q.Query == "" && q.ResultFormat == ""
+			if q.RefID == "" || refs[q.RefID] || influx == metrics {
 				wrong = append(wrong, fmt.Sprintf("panel %q: %+v", p.Title, q))
 			}
 			refs[q.RefID] = true
+			if metrics {
+				continue // asked for the range that is shown
+			}
 			if !strings.Contains(q.Query, "$timeFilter") {
 				wrong = append(wrong, fmt.Sprintf("panel %q does not keep to the time: %s", p.Title, q.Query))
 			}

@@ -23,5 +23,5 @@ func Traffic() Dashboard {
 
 // All are the dashboards that are shipped, by the name of their files.
 func All() map[string]Dashboard {
-	return map[string]Dashboard{"fleet": Fleet(), "device": Device(), "traffic": Traffic()}
+	return map[string]Dashboard{"fleet": Fleet(), "device": Device(), "traffic": Traffic(), "gateway": Gateway()}
 }

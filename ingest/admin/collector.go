@@ -29,16 +29,16 @@ type collector struct {
 func NewCollector(intakes []*intake.Intake, deliveries func() Deliveries, stored func() map[string]int64) prometheus.Collector {
 	c := &collector{intakes: intakes, deliveries: deliveries, stored: stored, desc: make(map[string]*prometheus.Desc)}
 	for name, help := range map[string]string{
-		"accepted_total":    "Entries written to the journal since the start.",
-		"processed_total":   "Entries processed since the start.",
-		"quarantined_total": "Entries quarantined or unrouted since the start.",
-		"deferred_total":    "Entries deferred since the start: their account's codecs had used up their time.",
-		"lag":               "Entries accepted and not processed yet.",
-		"waiting":           "1 while processing waits for a back end.",
-		"journal_bytes":     "Bytes of the journal's segments.",
-		"journal_gaps":      "Ranges of the journal that could not be read at the start.",
-		"journal_fsyncs":    "Commits of the journal since the start.",
-		"stored_bytes":      "Bytes that records take on disk with their indexes, as of the last hour.",
+		"accepted_total":       "Entries written to the journal since the start.",
+		"processed_total":      "Entries processed since the start.",
+		"quarantined_total":    "Entries quarantined or unrouted since the start.",
+		"deferred_total":       "Entries deferred since the start: their account's codecs had used up their time.",
+		"lag":                  "Entries accepted and not processed yet.",
+		"waiting":              "1 while processing waits for a back end.",
+		"journal_bytes":        "Bytes of the journal's segments.",
+		"journal_gaps":         "Ranges of the journal that could not be read at the start.",
+		"journal_fsyncs_total": "Commits of the journal since the start.",
+		"stored_bytes":         "Bytes that records take on disk with their indexes, as of the last hour.",
 	} {
 		c.desc[name] = prometheus.NewDesc("penstock_"+name, help, []string{"kind"}, nil)
 	}
@@ -82,7 +82,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		emit("waiting", prometheus.GaugeValue, flag(s.Waiting != ""), kind)
 		emit("journal_bytes", prometheus.GaugeValue, float64(s.Journal.Bytes), kind)
 		emit("journal_gaps", prometheus.GaugeValue, float64(s.Journal.Gaps), kind)
-		emit("journal_fsyncs", prometheus.CounterValue, float64(s.Journal.Fsyncs), kind)
+		emit("journal_fsyncs_total", prometheus.CounterValue, float64(s.Journal.Fsyncs), kind)
 	}
 	for kind, n := range c.stored() {
 		emit("stored_bytes", prometheus.GaugeValue, float64(n), kind)

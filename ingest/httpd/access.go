@@ -63,6 +63,29 @@ func wellFormedID(id string) bool {
 	return true
 }
 
+// knownMethod returns a method, or "other": anybody may invent some.
+func knownMethod(method string) string {
+	for _, known := range fiber.DefaultMethods {
+		if method == known {
+			return known
+		}
+	}
+	return "other"
+}
+
+// observed passes what handler answers to Observe.
+func (o *Options) observed(handler fasthttp.RequestHandler) fasthttp.RequestHandler {
+	if o.Observe == nil {
+		return handler
+	}
+	return func(c *fasthttp.RequestCtx) {
+		handler(c)
+		if state, ok := c.UserValue(stateKey{}).(*requestState); ok {
+			o.Observe(state.method, state.route, c.Response.StatusCode(), time.Since(state.began))
+		}
+	}
+}
+
 // accessLog writes a line for every request that handler answers, if that is enabled.
 func (o *Options) accessLog(handler fasthttp.RequestHandler) fasthttp.RequestHandler {
 	if !o.AccessLog {

@@ -31,6 +31,9 @@ type Options struct {
 	// TrustedProxies are the proxies whose X-Forwarded-For is trusted.
 	TrustedProxies []netip.Prefix
 	Logger         *slog.Logger
+	// Observe is called for every request that is answered: with the method, the route
+	// as it was registered, the status, and the time it took. Nil is not called.
+	Observe func(method, route string, status int, took time.Duration)
 	// AccessLog has a line written for every request.
 	AccessLog bool
 	// Seed begins every request id that this gateway makes; it should differ between
@@ -73,7 +76,7 @@ func New(o Options) *App {
 	})
 	server := app.Server()
 	server.ErrorHandler = headErrorHandler(o)
-	server.Handler = finish(o.accessLog(server.Handler))
+	server.Handler = finish(o.observed(o.accessLog(server.Handler)))
 	server.HeaderReceived = func(*fasthttp.RequestHeader) fasthttp.RequestConfig {
 		return fasthttp.RequestConfig{ReadTimeout: bodyGrace}
 	}
@@ -110,7 +113,7 @@ func guard(o Options) fiber.Handler {
 				o.Logger.ErrorContext(c.UserContext(), "request panicked", "panic", p, "path", c.Route().Path, "stack", string(debug.Stack()))
 				err = internal(c)
 			}
-			state.route = c.Route().Path
+			state.method, state.route = knownMethod(c.Method()), c.Route().Path
 			state.release()
 		}()
 		if problem := ambiguity(&c.Request().Header); problem != "" {

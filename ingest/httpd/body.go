@@ -63,7 +63,8 @@ type requestState struct {
 	began   time.Time
 	proxies []netip.Prefix // that are trusted
 	ctx     requestContext
-	route   string // valid once the request is answered
+	// Valid once the request is answered:
+	method, route string
 	// The kind and account are known once the request is authenticated.
 	kind     Kind
 	account  account.ID

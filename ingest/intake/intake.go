@@ -60,8 +60,11 @@ type Options struct {
 	// MaxAttempts is how often an entry that fails by itself is tried before it is
 	// quarantined; 0 means 3.
 	MaxAttempts int
-	Logger      *slog.Logger
-	Now         func() time.Time
+	// Stored is called for every entry whose effects are durable, with the time since
+	// it was accepted; nil is not called.
+	Stored func(took time.Duration)
+	Logger *slog.Logger
+	Now    func() time.Time
 }
 
 // Intake accepts and processes one kind of traffic.

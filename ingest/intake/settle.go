@@ -74,6 +74,12 @@ func (i *Intake) end(ctx context.Context, items []Item, marks []event.Status) er
 	}
 	i.processed.Add(uint64(len(items)))
 	i.outage.Store(nil)
+	if i.options.Stored != nil {
+		now := i.options.Now()
+		for n := range items {
+			i.options.Stored(now.Sub(items[n].Entry.ReceivedAt))
+		}
+	}
 	return nil
 }
 

@@ -110,7 +110,12 @@ func (l *Log) tryStore(b *batch) error {
 		return fmt.Errorf("write segment: %w", errors.Join(err, undo))
 	}
 	l.fsyncs.Add(1)
-	if err := l.out.Datasync(); err != nil {
+	began := time.Now()
+	err = l.out.Datasync()
+	if l.o.Synced != nil {
+		l.o.Synced(time.Since(began))
+	}
+	if err != nil {
 		l.abandonSegment(b)
 		return fmt.Errorf("sync segment: %w", err)
 	}

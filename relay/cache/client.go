@@ -31,6 +31,9 @@ type Options struct {
 	Logger *slog.Logger
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
+	// Observe is called with the time of each command ("command") and of each pipeline
+	// ("pipeline"); nil is not called.
+	Observe func(operation string, took time.Duration)
 }
 
 // DB is a connection to Redis. Its methods are safe for concurrent use.
@@ -66,6 +69,9 @@ func Open(o Options) (*DB, error) {
 	db := &DB{rdb: redis.NewUniversalClient(link), link: *link, log: cmp.Or(o.Logger, slog.Default()), now: o.Now}
 	if db.now == nil {
 		db.now = time.Now
+	}
+	if o.Observe != nil {
+		db.rdb.AddHook(timed{o.Observe})
 	}
 	return db, nil
 }

@@ -47,6 +47,9 @@ type Options struct {
 	Now func() time.Time
 	// Logger reports retries; nil means slog.Default.
 	Logger *slog.Logger
+	// Observe is called with the time of each transaction ("write") and of each
+	// statement outside of one ("read"); nil is not called.
+	Observe func(operation string, took time.Duration)
 }
 
 // DB is an open database of records. It is safe for concurrent use.

@@ -131,6 +131,7 @@ func MustChange(ctx context.Context, x Executor, noun, query string, args ...any
 }
 
 func (d *DB) query(ctx context.Context, query string, args []any) (*sql.Rows, error) {
+	defer d.observe("read", time.Now())
 	query, args, err := d.bind(query, args)
 	if err != nil {
 		return nil, err

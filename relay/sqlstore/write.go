@@ -16,6 +16,7 @@ import (
 // back otherwise. do may run more than once, and must not keep results of a failed
 // run.
 func (d *DB) Write(ctx context.Context, noun string, do func(ctx context.Context, tx *Tx) error) error {
+	defer d.observe("write", time.Now())
 	if d.writer != nil {
 		return Wrap(noun, d.writer.do(ctx, do))
 	}
@@ -26,6 +27,13 @@ func (d *DB) Write(ctx context.Context, noun string, do func(ctx context.Context
 			return Wrap(noun, err)
 		}
 		d.o.Logger.DebugContext(ctx, "retrying transaction", "of", noun, "error", err)
+	}
+}
+
+// observe reports an operation that began at a time and has ended.
+func (d *DB) observe(operation string, began time.Time) {
+	if d.o.Observe != nil {
+		d.o.Observe(operation, time.Since(began))
 	}
 }
 

@@ -1,0 +1,138 @@
+package admin
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Timings are the histograms of the gateway, in seconds. A nil *Timings measures
+// nothing.
+type Timings struct {
+	requests, fsyncs, stored, deliveries, backends *prometheus.HistogramVec
+
+	mu    sync.RWMutex
+	known map[series]prometheus.Observer // found once
+}
+
+// series identifies one histogram of requests, without a search by its labels' texts.
+type series struct {
+	method, route string
+	class         int
+}
+
+// NewTimings returns the histograms.
+func NewTimings() *Timings {
+	histogram := func(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
+	}
+	// From half a millisecond to half a minute, and to half a day for what retries.
+	short := []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}
+	long := []float64{.01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 10800, 43200}
+	return &Timings{
+		requests:   histogram("penstock_http_request_duration_seconds", "Requests by method, route, and class of the status, from the head of the request to its answer.", short, "method", "route", "code"),
+		fsyncs:     histogram("penstock_journal_fsync_duration_seconds", "Syncs of the journal to disk, each for all entries that waited for it.", short, "kind"),
+		stored:     histogram("penstock_entry_duration_seconds", "From accepting an entry, which is then on disk, until its effects are stored.", long, "kind"),
+		deliveries: histogram("penstock_delivery_duration_seconds", "From the creation of a delivery, when its message was read from the journal, to the end of the attempt that delivered it.", long, "kind"),
+		backends:   histogram("penstock_backend_call_duration_seconds", "Calls of back ends by operation.", short, "backend", "operation"),
+		known:      make(map[series]prometheus.Observer),
+	}
+}
+
+// Collectors returns what is registered.
+func (t *Timings) Collectors() []prometheus.Collector {
+	return []prometheus.Collector{t.requests, t.fsyncs, t.stored, t.deliveries, t.backends}
+}
+
+// Request measures a request by its method, the route as it was registered, and its
+// status.
+func (t *Timings) Request(method, route string, status int, took time.Duration) {
+	t.request(series{method, route, status / 100}).Observe(took.Seconds())
+}
+
+func (t *Timings) request(s series) prometheus.Observer {
+	t.mu.RLock()
+	one := t.known[s]
+	t.mu.RUnlock()
+	if one == nil {
+		one = t.requests.WithLabelValues(s.method, s.route, strconv.Itoa(s.class)+"xx")
+		t.mu.Lock()
+		t.known[s] = one
+		t.mu.Unlock()
+	}
+	return one
+}
+
+// Fsync returns what measures the syncs of a kind's journal.
+func (t *Timings) Fsync(kind string) func(took time.Duration) {
+	one := t.fsyncs.WithLabelValues(kind)
+	return func(took time.Duration) { one.Observe(took.Seconds()) }
+}
+
+// Stored returns what measures the entries of a kind.
+func (t *Timings) Stored(kind string) func(took time.Duration) {
+	one := t.stored.WithLabelValues(kind)
+	return func(took time.Duration) { one.Observe(took.Seconds()) }
+}
+
+// Delivered measures a delivery of a kind that arrived.
+func (t *Timings) Delivered(kind string, took time.Duration) {
+	t.deliveries.WithLabelValues(kind).Observe(took.Seconds())
+}
+
+// Backend returns what measures the calls of a back end.
+func (t *Timings) Backend(name string) func(operation string, took time.Duration) {
+	if t == nil {
+		return func(string, time.Duration) {}
+	}
+	calls := t.backends.MustCurryWith(prometheus.Labels{"backend": name})
+	return func(operation string, took time.Duration) { calls.WithLabelValues(operation).Observe(took.Seconds()) }
+}
+
+// NewBuildInfo returns the metric that names the version.
+func NewBuildInfo(version, goVersion string) prometheus.Collector {
+	info := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "penstock_build_info", Help: "The version of the gateway and of Go; always 1.",
+		ConstLabels: prometheus.Labels{"version": version, "goversion": goVersion},
+	})
+	info.Set(1)
+	return info
+}
+
+// upFor is how long the result of a check counts for the metric, so that asking for the
+// metrics often does not burden the back ends.
+const upFor = 5 * time.Second
+
+// upCollector reports which back ends work.
+type upCollector struct {
+	all  []Backend
+	now  func() time.Time
+	desc *prometheus.Desc
+
+	mu      sync.Mutex
+	checked time.Time
+	down    map[string]error
+}
+
+// NewUpCollector returns the metric of which back ends work, as /readyz reports them.
+func NewUpCollector(all []Backend, now func() time.Time) prometheus.Collector {
+	return &upCollector{all: all, now: now, desc: prometheus.NewDesc("penstock_backend_up", "1 if a back end works, 0 if it is down, as in /readyz.", []string{"backend"}, nil)}
+}
+
+// Describe lists the metric.
+func (c *upCollector) Describe(ch chan<- *prometheus.Desc) { ch <- c.desc }
+
+// Collect asks the back ends, unless that was done a moment ago.
+func (c *upCollector) Collect(ch chan<- prometheus.Metric) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.down == nil || c.now().Sub(c.checked) >= upFor {
+		c.down, c.checked = Down(context.Background(), c.all), c.now()
+	}
+	for _, b := range c.all {
+		ch <- prometheus.MustNewConstMetric(c.desc, prometheus.GaugeValue, flag(c.down[b.Name] == nil), b.Name)
+	}
+}
