@@ -38,6 +38,8 @@ type Config struct {
 	Log         Log      `json:"log"`
 	Users       Users    `json:"users"`
 	OIDC        OIDC     `json:"oidc"`
+	TLS         TLS      `json:"tls"`
+	Debug       Debug    `json:"debug"`
 	// TimeZone is that of %time and %smsTime.
 	TimeZone *time.Location `json:"time_zone"`
 	// ReceiptSecret signs the addresses that carriers report to; empty: generated
@@ -140,6 +142,18 @@ type Log struct {
 	Format string     `json:"format"` // text or json
 	// Access has a line written for every request.
 	Access bool `json:"access"`
+}
+
+// TLS is the certificate of the listener; without one it serves HTTP.
+type TLS struct {
+	CertFile string `json:"cert_file"` // PEM, with the chain
+	KeyFile  string `json:"key_file"`  // PEM
+}
+
+// Debug serves Go's profiles.
+type Debug struct {
+	// Listen is a loopback address, host:port; empty: they are not served.
+	Listen string `json:"listen"`
 }
 
 // The values of Log.Format.

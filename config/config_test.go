@@ -43,7 +43,7 @@ func TestExampleFileNamesEveryVariable(t *testing.T) {
 		INFLUX_BUCKET SMTP_ADDR SMTP_USERNAME SMTP_PASSWORD SMTP_FROM SMTP_TLS EGRESS_ALLOW EGRESS_ALLOW_HTTP_CALLBACK
 		JOURNAL_RETENTION JOURNAL_MAX_BYTES INBOUND_JOIN_WAIT INBOUND_SWEEP_EVERY
 		DELIVERY_SCHEDULE DELIVERY_RETENTION DELIVERY_DEAD_RETENTION OVERLOAD_WEBHOOKS_REQUESTS OVERLOAD_WEBHOOKS_BYTES
-		OVERLOAD_API_REQUESTS OVERLOAD_API_BYTES OVERLOAD_ACCOUNT_SHARE OVERLOAD_WAIT OVERLOAD_CONNECTIONS LOG_LEVEL LOG_FORMAT LOG_ACCESS LEDGER_MASTER_KEY LEDGER_MASTER_KEY_FILE LEDGER_CHECKPOINT_DIR
+		OVERLOAD_API_REQUESTS OVERLOAD_API_BYTES OVERLOAD_ACCOUNT_SHARE OVERLOAD_WAIT OVERLOAD_CONNECTIONS LOG_LEVEL LOG_FORMAT LOG_ACCESS TLS_CERT_FILE TLS_KEY_FILE DEBUG_LISTEN LEDGER_MASTER_KEY LEDGER_MASTER_KEY_FILE LEDGER_CHECKPOINT_DIR
 		LEDGER_CHECKPOINT_CALLBACK TIME_ZONE`) {
 		if !regexp.MustCompile(`\bPENSTOCK_` + name + `\b`).Match(text) {
 			t.Errorf("PENSTOCK_%s is not in the example", name)
@@ -64,7 +64,7 @@ func TestEnvironmentSetsEverySettingAndWins(t *testing.T) {
 		"PENSTOCK_LEDGER_MASTER_KEY=" + masterKey + "," + masterKey, "PENSTOCK_LEDGER_CHECKPOINT_DIR=/srv/heads", "PENSTOCK_LEDGER_CHECKPOINT_CALLBACK=true",
 		"PENSTOCK_OVERLOAD_WEBHOOKS_REQUESTS=100", "PENSTOCK_OVERLOAD_WEBHOOKS_BYTES=64MiB", "PENSTOCK_OVERLOAD_API_REQUESTS=50",
 		"PENSTOCK_OVERLOAD_API_BYTES=32MiB", "PENSTOCK_OVERLOAD_ACCOUNT_SHARE=80", "PENSTOCK_OVERLOAD_WAIT=100ms", "PENSTOCK_OVERLOAD_CONNECTIONS=500",
-		"PENSTOCK_LOG_LEVEL=warn", "PENSTOCK_LOG_FORMAT=json", "PENSTOCK_LOG_ACCESS=true",
+		"PENSTOCK_LOG_LEVEL=warn", "PENSTOCK_LOG_FORMAT=json", "PENSTOCK_LOG_ACCESS=true", "PENSTOCK_TLS_CERT_FILE=c.pem", "PENSTOCK_TLS_KEY_FILE=k.pem", "PENSTOCK_DEBUG_LISTEN=localhost:6060",
 		"PENSTOCK_DATABASE_URL=postgres://u:p@a:1,b:2/d?sslmode=verify-full", "PENSTOCK_INTERNAL_URL=http://10.0.0.1:9000/",
 		"PENSTOCK_RECEIPT_SECRET=hush-hush-123456", "PENSTOCK_TIME_ZONE=Europe/Berlin",
 		"PENSTOCK_USERS_SESSION=1h", "PENSTOCK_OIDC_ISSUER=https://idp.example.com", "PENSTOCK_OIDC_CLIENT_ID=penstock", "PENSTOCK_OIDC_CLIENT_SECRET=hush", "PENSTOCK_OIDC_SCOPES=groups",
@@ -98,6 +98,7 @@ func TestEnvironmentSetsEverySettingAndWins(t *testing.T) {
 			Issuer: "https://idp.example.com", ClientID: "penstock", ClientSecret: "hush", Scopes: []string{"groups"}, NameClaim: "email", RoleClaim: "roles",
 			Admin: []string{"a"}, Operator: []string{"b", "c"}, Viewer: []string{"d"}, AccountClaim: "account",
 		},
+		TLS: config.TLS{CertFile: "c.pem", KeyFile: "k.pem"}, Debug: config.Debug{Listen: "localhost:6060"},
 		TimeZone: zone, ReceiptSecret: "hush-hush-123456",
 		Carriers: []config.Carrier{{Type: "simulator", Name: "simulator", Window: 1000}},
 		Operator: config.Operator{Type: "simulator", Timeout: 5 * time.Second, AtOnce: 16, ReportWithin: 24 * time.Hour},
@@ -114,6 +115,7 @@ func TestDerivedSettings(t *testing.T) {
 		"no host":                {"listen: ':80'", "http://127.0.0.1:80", "penstock@localhost", "starttls"},
 		"an IPv6 address":        {"listen: '[::1]:80'", "http://[::1]:80", "penstock@localhost", "starttls"},
 		"a public name":          {"public_url: https://gw.example.com", "https://gw.example.com", "penstock@gw.example.com", "starttls"},
+		"TLS":                    {"listen: ':443'\ntls: {cert_file: c, key_file: k}", "https://127.0.0.1:443", "penstock@localhost", "starttls"},
 		"mail on this machine":   {"smtp: {addr: 'localhost:25'}", "http://127.0.0.1:8080", "penstock@localhost", "none"},
 		"mail on another":        {"smtp: {addr: 'mx.example.com:25'}", "http://127.0.0.1:8080", "penstock@localhost", "starttls"},
 		"no pause is no mistake": {"delivery: {schedule: []}\noperator: simulator\ncarriers: simulator", "http://127.0.0.1:8080", "penstock@localhost", "starttls"},
@@ -133,6 +135,11 @@ func TestDerivedSettings(t *testing.T) {
 func TestParseNamesEveryMistake(t *testing.T) {
 	for name, tc := range map[string]struct{ file, env, want string }{
 		"an unknown key": {"lisen: a", "", `lisen: unknown field, did you mean "listen"?`},
+		"a certificate without a key, and profiles for everybody": {
+			"tls: {cert_file: c.pem}\ndebug: {listen: '0.0.0.0:6060'}", "",
+			"tls.key_file (PENSTOCK_TLS_KEY_FILE): expected a file, because tls.cert_file is set\n" +
+				"debug.listen (PENSTOCK_DEBUG_LISTEN): expected host:port of a loopback address such as 127.0.0.1:6060, got \"0.0.0.0:6060\": profiles hold secrets",
+		},
 		"a log that nothing writes": {
 			"log: {level: loud, format: xml, access: maybe}", "",
 			"log.level (PENSTOCK_LOG_LEVEL): expected debug, info, warn or error, got \"loud\"\n" +

@@ -23,6 +23,9 @@ func (c *Config) derive() {
 	c.PublicURL = strings.TrimRight(c.PublicURL, "/")
 	if c.InternalURL == "" {
 		c.InternalURL = c.listenURL()
+		if c.TLS.CertFile != "" {
+			c.InternalURL = c.PublicURL // the name that the certificate is for
+		}
 	}
 	c.InternalURL = strings.TrimRight(c.InternalURL, "/")
 	for i := range c.Carriers {
@@ -50,7 +53,20 @@ func (c *Config) listenURL() string {
 	if addr, err := netip.ParseAddr(host); host == "" || err == nil && addr.IsUnspecified() {
 		host = "127.0.0.1"
 	}
-	return "http://" + net.JoinHostPort(host, port)
+	scheme := "http://"
+	if c.TLS.CertFile != "" {
+		scheme = "https://"
+	}
+	return scheme + net.JoinHostPort(host, port)
+}
+
+// LocalURL is where commands on this machine reach the daemon: with TLS by the name
+// that its certificate is for.
+func (c *Config) LocalURL() string {
+	if c.TLS.CertFile != "" {
+		return c.PublicURL
+	}
+	return "http://" + c.Listen
 }
 
 func mailDomain(publicURL string) string {
@@ -100,10 +116,24 @@ func (c *Config) validate(m *strict.Mistakes) {
 	c.validateLedger(m)
 	c.validateOverload(m)
 	c.validateBackends(m)
+	c.validateListeners(m)
 	if c.Log.Format != LogText && c.Log.Format != LogJSON {
 		m.Add("log.format", "expected text or json, got %q", c.Log.Format)
 	}
 	c.validateSignIn(m)
+}
+
+func (c *Config) validateListeners(m *strict.Mistakes) {
+	if c.TLS.CertFile != "" && c.TLS.KeyFile == "" {
+		m.Add("tls.key_file", "expected a file, because tls.cert_file is set")
+	}
+	if c.TLS.KeyFile != "" && c.TLS.CertFile == "" {
+		m.Add("tls.cert_file", "expected a file, because tls.key_file is set")
+	}
+	host, _, _ := net.SplitHostPort(c.Debug.Listen)
+	if c.Debug.Listen != "" && (!hostPort(c.Debug.Listen, true) || !loopback(host)) {
+		m.Add("debug.listen", "expected host:port of a loopback address such as 127.0.0.1:6060, got %q: profiles hold secrets", c.Debug.Listen)
+	}
 }
 
 func (c *Config) validateLedger(m *strict.Mistakes) {

@@ -35,12 +35,18 @@ func (s serveCommand) Run(w world) error {
 	if err != nil {
 		return err
 	}
-	handler, _ := newLog(w.stderr, cfg.Log)
+	signals, release := hangups()
+	defer release()
+	handler, level := newLog(w.stderr, cfg.Log)
 	defer handler.Close()
 	d, err := open(w.ctx, cfg, slog.New(handler))
 	if err != nil {
 		return err
 	}
+	reload := reloader{
+		load: func() (config.Config, error) { return config.Load(s.Config, w.environ) }, level: level, certificate: d.certificate, log: d.log,
+	}
+	d.running.Go(func() { reload.run(d.life, signals) })
 	listener, err := new(net.ListenConfig).Listen(w.ctx, "tcp", cfg.Listen)
 	if err != nil {
 		return fmt.Errorf("%w%s", err, d.abandon())
@@ -116,10 +122,14 @@ func (d *daemon) serve(ctx context.Context, listener net.Listener) error {
 	if err := d.start(); err != nil {
 		return fmt.Errorf("%w%s", err, d.abandon())
 	}
-	d.log.Info("penstock is listening", "listen", "http://"+listener.Addr().String(), "data_dir", d.cfg.DataDir)
+	if err := d.serveProfiles(d.life); err != nil {
+		return fmt.Errorf("%w%s", err, d.abandon())
+	}
+	secured, url := d.secured(listener)
+	d.log.Info("penstock is listening", "listen", url, "data_dir", d.cfg.DataDir)
 	d.running.Go(func() { d.logReady(d.life) })
 	failed := make(chan error, 1)
-	conns := httpd.Listen(listener, d.limits)
+	conns := httpd.Listen(secured, d.limits)
 	go func() { failed <- d.app.Listener(conns) }()
 	var err error
 	select {

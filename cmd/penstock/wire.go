@@ -71,6 +71,7 @@ type daemon struct {
 	sharedToken string
 
 	timings        *admin.Timings
+	certificate    *httpd.Certificate // nil without TLS
 	backends       backends
 	accounts       *accounts.Store
 	inventory      *inventory.Service
@@ -121,7 +122,7 @@ type openStep = func(context.Context) error
 func open(ctx context.Context, cfg config.Config, log *slog.Logger) (*daemon, error) {
 	return assemble(ctx, cfg, log, func(d *daemon) []openStep {
 		return []openStep{
-			d.openDataDir, d.openBackends, d.openInventory, d.openDelivery, d.openArchive, d.openJobs, d.openSIP, d.openSIM, d.openUsage, d.openReceiptHandler, d.openIntakes, d.openRules, d.openMembership,
+			d.openCertificate, d.openDataDir, d.openBackends, d.openInventory, d.openDelivery, d.openArchive, d.openJobs, d.openSIP, d.openSIM, d.openUsage, d.openReceiptHandler, d.openIntakes, d.openRules, d.openMembership,
 			d.openCarriers, d.openSubmit, d.openLookup, d.openMessage, d.openSurfaces, d.declare,
 		}
 	})
@@ -329,6 +330,9 @@ func (d *daemon) openSurfaces(context.Context) error {
 	)
 	metrics.MustRegister(admin.NewCodecMetrics(d.iot.Codecs)...)
 	metrics.MustRegister(d.timings.Collectors()...)
+	if d.certificate != nil {
+		metrics.MustRegister(admin.NewCertificateMetric(d.certificate.Expires))
+	}
 	frames := uplink.New(d.intakes[event.Uplink], d.uplink, d.backends.records.Devices, uplink.Options{Logger: d.log})
 	frames.Mount(d.app, d.auth)
 	inbox := carrier.New(d.intakes[event.SMS], carrier.Options{PublicURL: d.cfg.PublicURL, Logger: d.log})

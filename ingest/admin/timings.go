@@ -102,6 +102,13 @@ func NewBuildInfo(version, goVersion string) prometheus.Collector {
 	return info
 }
 
+// NewCertificateMetric returns the metric of when the certificate expires.
+func NewCertificateMetric(expires func() time.Time) prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "penstock_tls_certificate_expiry_timestamp_seconds", Help: "When the certificate of the listener expires, in seconds since 1970.",
+	}, func() float64 { return float64(expires().Unix()) })
+}
+
 // upFor is how long the result of a check counts for the metric, so that asking for the
 // metrics often does not burden the back ends.
 const upFor = 5 * time.Second
