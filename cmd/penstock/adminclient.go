@@ -19,7 +19,7 @@ import (
 
 // adminFlags select the running gateway and the credentials of a command.
 type adminFlags struct {
-	Server     string `help:"The gateway's URL; default: the listen address of the configuration." placeholder:"URL"`
+	Server     string `aliases:"url" help:"The gateway's URL; default: the listen address of the configuration." placeholder:"URL"`
 	AdminToken string `help:"The admin token; default: the configuration's, or the one in the data directory." placeholder:"T"`
 }
 
@@ -36,12 +36,15 @@ func (a adminFlags) ask(w world, what, method, target string, data []byte, also 
 	if err != nil {
 		return nil, err
 	}
+	shown := newProgress(w, what, kilobytes)
+	defer shown.end()
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = resp.Body.Close() }()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, 64<<20))
+	shown.expect(max(0, resp.ContentLength))
+	body, err := io.ReadAll(shown.reader(io.LimitReader(resp.Body, 64<<20)))
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +60,7 @@ func (a adminFlags) request(ctx context.Context, w world, method, target string,
 		return nil, err
 	}
 	if a.Server == "" {
-		a.Server = "http://" + c.Listen
+		a.Server = c.LocalURL()
 	}
 	if a.AdminToken == "" {
 		a.AdminToken = c.AdminToken

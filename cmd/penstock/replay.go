@@ -25,6 +25,7 @@ type selectFlags struct {
 	To      string        `help:"End of the time range, inclusive." placeholder:"TIME"`
 	Last    time.Duration `help:"Instead of --from: start of the time range before now, for example 24h." placeholder:"SPAN"`
 	Query   string        `short:"q" name:"q" help:"A text that it contains." placeholder:"TEXT"`
+	JSON    bool          `name:"json" help:"Print the gateway's answer as JSON."`
 	adminFlags
 }
 
@@ -101,6 +102,10 @@ func (f selectFlags) replay(w world, what string, s selection) error {
 	}
 	answer, err := f.ask(w, "the replay", http.MethodPost, "/admin/"+what+"/replay", body)
 	if err != nil {
+		return err
+	}
+	if f.JSON {
+		_, err = fmt.Fprintf(w.stdout, "%s\n", answer)
 		return err
 	}
 	if s["dry_run"] == true {

@@ -21,7 +21,8 @@ type sendCommand struct {
 	From    string   `help:"The originator: digits, or up to 11 characters." placeholder:"NAME"`
 	Preview bool     `help:"Print parts and cost, and send nothing."`
 	Token   string   `help:"A token of the account with the scope messaging; default: the demo account's, in the data directory." placeholder:"T"`
-	Server  string   `help:"The gateway's URL; default: the listen address of the configuration." placeholder:"URL"`
+	JSON    bool     `name:"json" help:"Print the gateway's answer as JSON."`
+	Server  string   `aliases:"url" help:"The gateway's URL; default: the listen address of the configuration." placeholder:"URL"`
 }
 
 // Run sends the message and prints the id of each part's entry, or with --preview what
@@ -50,7 +51,11 @@ func (s sendCommand) Run(w world) error {
 	if err != nil {
 		return err
 	}
-	if s.Preview {
+	switch {
+	case s.JSON:
+		_, err = fmt.Fprintf(w.stdout, "%s\n", answer)
+		return err
+	case s.Preview:
 		return printPreview(w.stdout, answer)
 	}
 	return printSent(w.stdout, answer)
@@ -62,7 +67,7 @@ func (s sendCommand) post(w world, target string, body []byte) ([]byte, error) {
 		return nil, err
 	}
 	if s.Server == "" {
-		s.Server = "http://" + c.Listen
+		s.Server = c.LocalURL()
 	}
 	if s.Token == "" {
 		demo, err := os.ReadFile(filepath.Join(c.DataDir, demoTokenFile))

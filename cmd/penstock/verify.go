@@ -111,8 +111,12 @@ func (v verifyCommand) store(w world, heads []string) (good bool, err error) {
 		fmt.Fprintln(w.stdout, problem)
 	}
 	good, found := len(lost) == 0, 0
+	shown := newProgress(w, "verify", func(n int64) string { return fmt.Sprintf("%d accounts", n) })
+	defer shown.end()
+	shown.expect(int64(len(accounts)))
 	for _, a := range accounts {
-		n, whole, err := v.account(w.ctx, w.stdout, s, a, heads)
+		n, whole, err := v.account(w.ctx, shown.over(w.stdout), s, a, heads)
+		shown.add(1)
 		if err != nil {
 			return false, err
 		}
@@ -159,13 +163,13 @@ func report(out io.Writer, name string, r ledger.Report) bool {
 	if r.Count > 0 {
 		return false
 	}
-	fmt.Fprintf(out, "%s: %d entries are as they were signed, %s", name, r.Entries, r.Scope)
+	line := fmt.Sprintf("%s: %d entries are as they were signed, %s", name, r.Entries, r.Scope)
 	if r.Unsealed > 0 {
-		fmt.Fprintf(out, "; %d came since", r.Unsealed)
+		line += fmt.Sprintf("; %d came since", r.Unsealed)
 	}
 	if !r.Pinned {
-		fmt.Fprintf(out, "; verified by the key it names itself, %s", r.Key)
+		line += "; verified by the key it names itself, " + r.Key
 	}
-	fmt.Fprintln(out)
+	fmt.Fprintln(out, line)
 	return true
 }
