@@ -38,6 +38,7 @@ type Writer[O, R any] struct {
 
 	mu      sync.Mutex
 	pending []O
+	lately  int // outcomes in the last batch: how many will be pending again
 	unsaved int // pending, being saved, or refused for now
 
 	added     chan struct{}
@@ -67,6 +68,9 @@ func (w *Writer[O, R]) Add(o O) { w.enqueue(o, 1) }
 func (w *Writer[O, R]) enqueue(o O, added int) {
 	w.mu.Lock()
 	w.unsaved += added
+	if w.pending == nil {
+		w.pending = make([]O, 0, w.lately)
+	}
 	w.pending = append(w.pending, o)
 	n := len(w.pending)
 	w.mu.Unlock()
@@ -137,6 +141,9 @@ func (w *Writer[O, R]) nextBatch() []O {
 	}
 	n := min(w.to.Batch, len(w.pending))
 	batch := w.pending[:n:n]
+	if n > 0 {
+		w.lately = n
+	}
 	if w.pending = w.pending[n:]; len(w.pending) == 0 {
 		w.pending = nil
 	}

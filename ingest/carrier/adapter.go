@@ -44,7 +44,13 @@ func Adapters() map[string]Adapter {
 
 // answerID says by which id the message is found.
 func answerID(c *fiber.Ctx, id string) error {
-	return c.JSON(fiber.Map{"data": fiber.Map{"id": id}})
+	var answer struct {
+		Data struct {
+			ID string `json:"id"`
+		} `json:"data"`
+	}
+	answer.Data.ID = id
+	return c.JSON(&answer)
 }
 
 // empty answers 200 with nothing; SendStatus would write "OK", which Kannel

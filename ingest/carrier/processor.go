@@ -38,8 +38,8 @@ func (p *Processor) Add(source string, a Adapter) { p.adapters[source] = a }
 
 // Process reads each post again and receives all messages in one batch.
 func (p *Processor) Process(ctx context.Context, items []intake.Item) ([]event.Status, error) {
-	var msgs []inbound.Message
-	var origins []int // the item of each message
+	msgs := make([]inbound.Message, 0, len(items)) // most posts are one
+	origins := make([]int, 0, len(items))          // the item of each message
 	marks := make(map[int]event.Status)
 	for i := range items {
 		found, err := p.prepared(&items[i])

@@ -14,11 +14,10 @@ import (
 // deliveries returns one delivery per parameter, and none for an action that
 // discards messages or puts them into an inbox.
 func (r *Route) deliveries(m *Message, s Settings) []outbox.Delivery {
-	info, _ := actionOf(r.Kind, r.Action.Name)
 	if r.Action.Name == MVNO {
 		return []outbox.Delivery{r.toSIM(m)}
 	}
-	if info.takes == noParameters || info.takes == labels {
+	if r.takes == noParameters || r.takes == labels {
 		return nil
 	}
 	v := view{Message: m, zone: s.Zone}
@@ -29,7 +28,7 @@ func (r *Route) deliveries(m *Message, s Settings) []outbox.Delivery {
 			Relay: r.ID, MessageID: m.ID, State: outbox.Queued, Originator: m.From, Destination: m.To,
 			Endpoint: outbox.EndpointID(r.Account, string(r.Kind), r.ID, parameter), Pace: r.Pace,
 		}
-		if info.takes == urls {
+		if r.takes == urls {
 			d.Request = request(r.Kind, r.Action.Name, r.endpoints[i], v)
 		} else {
 			d.Mail = mailOf(r.Action.Name, parameter, d.ID+"@"+s.MailDomain, v)

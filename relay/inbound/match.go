@@ -13,6 +13,7 @@ import (
 // Route is a relay that is ready to take messages: its endpoints are compiled.
 type Route struct {
 	Relay
+	takes     parameterKind // of the action
 	endpoints []*Template
 	filter    *script.Condition // nil: none
 	broken    error             // why it cannot take any
@@ -33,7 +34,8 @@ func Compile(r Relay) *Route {
 		out.broken = fmt.Errorf("%s cannot be performed: %s", r, errorText(err))
 		return out
 	}
-	if info, _ := actionOf(r.Kind, r.Action.Name); info.takes == urls {
+	info, _ := actionOf(r.Kind, r.Action.Name)
+	if out.takes = info.takes; out.takes == urls {
 		for _, p := range r.Action.Parameters {
 			t, _ := CompileURL(r.Kind, p) // just validated
 			out.endpoints = append(out.endpoints, t)

@@ -57,7 +57,7 @@ func (s *Service) send(ctx context.Context, p *plan) error {
 	if err != nil {
 		return fmt.Errorf("inbound: deliveries: %w", err)
 	}
-	fresh := make([]outbox.Delivery, 0, len(ds))
+	fresh := ds[:0]
 	for i := range ds {
 		r := &p.results[p.owners[i]]
 		if slices.Contains(existing, i) {
@@ -65,7 +65,10 @@ func (s *Service) send(ctx context.Context, p *plan) error {
 			continue
 		}
 		r.Deliveries++
-		fresh = append(fresh, ds[i])
+		if len(fresh) < i { // others exist; a delivery is large
+			ds[len(fresh)] = ds[i]
+		}
+		fresh = ds[:len(fresh)+1]
 	}
 	if len(fresh) > 0 {
 		s.deps.Dispatcher.Dispatch(fresh)

@@ -106,7 +106,9 @@ func (s *Service) Receive(ctx context.Context, msgs []Message) ([]Result, error)
 	if err != nil {
 		return nil, err
 	}
-	p := plan{results: make([]Result, len(msgs))}
+	p := plan{
+		results: make([]Result, len(msgs)), deliveries: make([]outbox.Delivery, 0, len(msgs)), owners: make([]int, 0, len(msgs)), // most have one
+	}
 	for i := range msgs {
 		m := &msgs[i]
 		if holders[i] != m.ID {

@@ -32,8 +32,12 @@ func (s *Store) Claim(ctx context.Context, claims []inbound.Claim, ttl time.Dura
 	b := sqlstore.BatchOf("id text, holder text", first, func(c *inbound.Claim) []any { return []any{c.Key, c.Holder} })
 	held, err := sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) (map[string]string, error) {
 		now := tx.Now()
-		if _, err := tx.Exec(ctx, noun, claimCarrierIDs, now.Add(ttl), now, b); err != nil {
+		n, err := tx.Exec(ctx, noun, claimCarrierIDs, now.Add(ttl), now, b)
+		if err != nil {
 			return nil, err
+		}
+		if int(n) == len(first) { // as usual, nobody had any of them
+			return ours(first), nil
 		}
 		return sqlstore.Map[string, string](ctx, tx, noun, holdersOfBatch, b)
 	})
@@ -45,6 +49,15 @@ func (s *Store) Claim(ctx context.Context, claims []inbound.Claim, ttl time.Dura
 		out[i] = held[c.Key]
 	}
 	return out, nil
+}
+
+// ours is claims as they are held once all were taken.
+func ours(claims []inbound.Claim) map[string]string {
+	held := make(map[string]string, len(claims))
+	for _, c := range claims {
+		held[c.Key] = c.Holder
+	}
+	return held
 }
 
 // Holder returns the holder of a key, "" if there is none.
