@@ -27,6 +27,7 @@ import (
 	"github.com/penstock/penstock/delivery/submit"
 	"github.com/penstock/penstock/delivery/worker"
 	"github.com/penstock/penstock/ingest/admin"
+	"github.com/penstock/penstock/ingest/admin/traffic"
 	"github.com/penstock/penstock/ingest/carrier"
 	"github.com/penstock/penstock/ingest/cdr"
 	"github.com/penstock/penstock/ingest/console"
@@ -106,6 +107,8 @@ type daemon struct {
 	checks         []admin.Backend // every back end
 	membership     *membership
 	stored         sizes
+	traffic        *traffic.Ring
+	admin          *admin.Surface
 
 	life    context.Context // of what runs in the background
 	stop    context.CancelFunc
@@ -353,7 +356,8 @@ func (d *daemon) openSurfaces(context.Context) error {
 	restv3.New(restv3.Deps{SIMs: d.sim, Actions: d.actions, Usage: d.usage}).Mount(d.app, d.auth)
 	soap.New(soap.Deps{Messages: d.message, Logins: d.accounts, Guesses: d.auth.Guesses()}, soap.Options{PublicURL: d.cfg.PublicURL, Logger: d.log}).Mount(d.app)
 	ledgerapi.New(d.ledger, ledgerapi.Options{PublicURL: d.cfg.PublicURL, Logger: d.log}).Mount(d.app, d.auth)
-	admin.New(admin.Deps{
+	d.openTraffic()
+	d.admin = admin.New(admin.Deps{
 		Node: d.node, Peers: admin.NewPeers(d.node, d.sharedToken, d.backends.records.Gateways, time.Now), Recover: d.membership.Recover,
 		Accounts: d.accounts, Inventory: d.inventory, Intakes: intakes, Deliveries: d.backends.records.Deliveries, Breakers: d.backends.cache.Breakers(), Credit: d.backends.records.Credit,
 		Messages: d.backends.records.Messages, Waits: d.submit.Waits,
@@ -362,7 +366,13 @@ func (d *daemon) openSurfaces(context.Context) error {
 		Backends: d.checks, Metrics: metrics, Now: time.Now, Logger: d.log,
 		Users: user.New(d.backends.records.Users, user.Options{SessionTime: d.cfg.Users.Session}), Provider: providerOf(d.cfg), Audit: d.backends.records.Audit,
 		PublicURL: d.cfg.PublicURL,
-	}).Mount(d.app, d.auth)
+		Program: admin.Program{
+			Version: version, Queue: func() admin.Deliveries { return admin.Deliveries(d.queue.Stats()) }, Stored: d.stored.Load,
+			Carriers: d.carriers.status, Sending: d.sendingStats,
+		},
+		Traffic: d.traffic,
+	})
+	d.admin.Mount(d.app, d.auth)
 	console.Mount(d.app)
 	openapi.Mount(d.app, restv2.OpenAPI(), soap.OpenAPI(), restv3.OpenAPI(), iotapi.OpenAPI(), ledgerapi.OpenAPI(), uplink.OpenAPI(), carrier.OpenAPI(), cdr.OpenAPI(), admin.OpenAPI(), console.OpenAPI())
 	d.app.Use(httpd.NotFound)
@@ -385,6 +395,8 @@ func (d *daemon) start() error {
 	}
 	d.running.Go(func() { d.inbound.Run(ctx) })
 	d.running.Go(func() { d.rules.Run(ctx) })
+	d.running.Go(func() { d.admin.Watch(ctx) })
+	d.running.Go(func() { traffic.NewSampler(d.traffic, d.countTraffic).Run(ctx) })
 	d.running.Go(func() {
 		d.membership.run(ctx, func(err error) { d.log.Warn("heartbeat not sent", "error", err) })
 	})

@@ -14,6 +14,7 @@ import (
 
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/intake"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/gateway"
@@ -164,6 +165,9 @@ type eventsJSON struct {
 		Next string `json:"next"`
 		// Away names the gateways whose events are missing.
 		Away []awayJSON `json:"away,omitempty"`
+		// Stale says what is missing because the database does not answer; the events are
+		// those of this gateway's journals then.
+		Stale string `json:"stale,omitempty"`
 	} `json:"meta"`
 }
 
@@ -183,11 +187,12 @@ func (s *Surface) listEvents(c *fiber.Ctx) error {
 	if err := sel.Err(); err != nil {
 		return err
 	}
-	own, err := s.ownEvents(c.UserContext(), intakes, f, at[s.Node], limit+1)
-	if err != nil {
-		return err
+	var out eventsJSON
+	own, others, err := s.eventsNow(c, intakes, f, at[s.Node], limit+1)
+	if relay.KindOf(err) == relay.KindUnavailable && (f.State == "" || f.State == event.Pending) {
+		out.Meta.Stale = "The database does not answer (" + err.Error() + "): these are the events of this gateway's journal alone, and the state of those that were processed is not known."
+		own, err = listOwn(c.UserContext(), intakes, f, at[s.Node], limit+1, (*intake.Intake).FromJournal)
 	}
-	others, err := s.Peers.others(c)
 	if err != nil {
 		return err
 	}
@@ -207,7 +212,6 @@ func (s *Surface) listEvents(c *fiber.Ctx) error {
 		lists = append(lists, page.Data)
 		further = further || page.Meta.Next != ""
 	}
-	var out eventsJSON
 	var more bool
 	out.Data, more = merge(lists, limit)
 	if more || further {
@@ -231,11 +235,24 @@ func (p positions) cursor(node string, several bool) string {
 	return p[node].String()
 }
 
-// ownEvents are those of this gateway's journals, newest first, a list each.
-func (s *Surface) ownEvents(ctx context.Context, intakes []*intake.Intake, f event.Filter, at position, limit int) ([][]eventJSON, error) {
+// eventsNow lists this gateway's events, and the gateways that have others.
+func (s *Surface) eventsNow(c *fiber.Ctx, intakes []*intake.Intake, f event.Filter, at position, limit int) ([][]eventJSON, []gateway.Gateway, error) {
+	own, err := listOwn(c.UserContext(), intakes, f, at, limit, (*intake.Intake).Events)
+	if err != nil {
+		return nil, nil, err
+	}
+	others, err := s.Peers.others(c)
+	return own, others, err
+}
+
+// lister is a way to list the events of an intake.
+type lister func(in *intake.Intake, ctx context.Context, f event.Filter, below uint64, fn func(event.Event, uint64) bool) error
+
+// listOwn lists the events of this gateway's journals, newest first, a list each.
+func listOwn(ctx context.Context, intakes []*intake.Intake, f event.Filter, at position, limit int, from lister) ([][]eventJSON, error) {
 	lists := make([][]eventJSON, len(intakes))
 	for i, in := range intakes {
-		err := in.Events(ctx, f, at[in.Kind()], func(e event.Event, _ uint64) bool {
+		err := from(in, ctx, f, at[in.Kind()], func(e event.Event, _ uint64) bool {
 			lists[i] = append(lists[i], eventOf(e))
 			return len(lists[i]) < limit
 		})

@@ -8,9 +8,9 @@ import (
 	"github.com/penstock/penstock/relay/event"
 )
 
-// traffic is u1 u2 s1 u3 s2(nobody) u4(bad) in the order of their receipt, all
+// arrive brings u1 u2 s1 u3 s2(nobody) u4(bad) in the order of their receipt, all
 // processed, and s3, which waits.
-func traffic(t *testing.T) *office {
+func arrive(t *testing.T) *office {
 	o := newOffice(t)
 	for _, one := range []struct {
 		kind event.Kind
@@ -24,7 +24,7 @@ func traffic(t *testing.T) *office {
 }
 
 func TestEventsAreListed(t *testing.T) {
-	o := traffic(t)
+	o := arrive(t)
 	for _, tc := range []struct{ name, query, want string }{
 		{"of all kinds, newest first", "", "s3 u4 s2 u3 s1 u2 u1"},
 		{"of one kind", "?kind=sms", "s3 s2 s1"},
@@ -56,7 +56,7 @@ func TestEventsAreListed(t *testing.T) {
 }
 
 func TestPagesOfEventsLoseAndRepeatNothing(t *testing.T) {
-	o := traffic(t)
+	o := arrive(t)
 	for _, query := range []string{"?limit=1", "?limit=2", "?limit=3", "?limit=6", "?limit=7", "?limit=2&state=done", "?kind=uplink&limit=3"} {
 		whole := o.list("GET /admin/events" + strings.NewReplacer("limit=1", "", "limit=2", "", "limit=3", "", "limit=6", "", "limit=7", "").Replace(query)).ids()
 		var paged []string
@@ -77,7 +77,7 @@ func TestPagesOfEventsLoseAndRepeatNothing(t *testing.T) {
 }
 
 func TestEventsAreReplayed(t *testing.T) {
-	o := traffic(t)
+	o := arrive(t)
 	o.p.mend()
 	for _, tc := range []struct{ name, body, want string }{
 		{"nothing selected", `{}`, `422 {"errors":{"ids":["name ids or at least one filter"]},"message":"The given data was invalid."}`},

@@ -37,14 +37,17 @@ type backendJSON struct {
 // is wrong. The gateway goes on accepting meanwhile. What a back end says of an
 // error names addresses, resolvers and paths, so that takes the admin token.
 func (s *Surface) ready(c *fiber.Ctx) error {
-	states := s.check(c.UserContext(), s.seesBackends(c))
-	status, word := fiber.StatusOK, "ready"
-	for _, b := range s.Backends {
-		if states[b.Name].Error != "" && !b.Optional {
-			status, word = fiber.StatusServiceUnavailable, "not ready"
-		}
+	states := s.watch.check(c.UserContext())
+	inFull := s.seesBackends(c)
+	backends := make(map[string]backendJSON, len(states))
+	for i := range states {
+		backends[states[i].Name] = backendOf(&states[i], inFull)
 	}
-	return c.Status(status).JSON(fiber.Map{"status": word, "backends": states})
+	status, word := fiber.StatusOK, "ready"
+	if !ready(states) {
+		status, word = fiber.StatusServiceUnavailable, "not ready"
+	}
+	return c.Status(status).JSON(fiber.Map{"status": word, "backends": backends})
 }
 
 // Down asks every back end whether it works and returns the errors of those that do
@@ -67,21 +70,17 @@ func Down(ctx context.Context, all []Backend) map[string]error {
 	return out
 }
 
-func (s *Surface) check(ctx context.Context, inFull bool) map[string]backendJSON {
-	down := Down(ctx, s.Backends)
-	out := make(map[string]backendJSON, len(s.Backends))
-	for _, b := range s.Backends {
-		state := backendJSON{Status: "ok", Note: b.Note}
-		if err := down[b.Name]; err != nil {
-			state.Status, state.Error = "down", hiddenReason
-			if reason, public := errors.AsType[Reason](err); public {
-				state.Error = string(reason)
-			}
-			if inFull {
-				state.Error = err.Error()
-			}
-		}
-		out[b.Name] = state
+func backendOf(s *BackendState, inFull bool) backendJSON {
+	out := backendJSON{Status: "ok", Note: s.Note}
+	if s.Err == nil {
+		return out
+	}
+	out.Status, out.Error = "down", hiddenReason
+	if reason, public := errors.AsType[Reason](s.Err); public {
+		out.Error = string(reason)
+	}
+	if inFull {
+		out.Error = s.Err.Error()
 	}
 	return out
 }

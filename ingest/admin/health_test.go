@@ -70,7 +70,7 @@ func TestACarrierThatIsAwayLeavesTheGatewayReady(t *testing.T) {
 }
 
 func TestMetricsCountWhatArrives(t *testing.T) {
-	o := traffic(t)
+	o := arrive(t)
 	got := o.ask("GET /metrics", "")
 	for _, line := range []string{
 		`penstock_accepted_total{kind="sms"} 3`, `penstock_processed_total{kind="uplink"} 4`, `penstock_quarantined_total{kind="uplink"} 1`,

@@ -65,6 +65,7 @@ func (p *picky) mend() {
 type office struct {
 	t       *testing.T
 	app     *fiber.App
+	surface *Surface
 	db      *records.Records
 	cache   *cache.DB
 	intakes map[event.Kind]*intake.Intake
@@ -91,13 +92,14 @@ func newOffice(t *testing.T) *office {
 	rules, err := rule.New(rule.Deps{Store: o.db.Rules, Fleet: devices, Dispatcher: nowhere{}}, rule.Options{Now: func() time.Time { return o.now }, Logger: quiet})
 	must(t, err)
 	o.users = user.New(o.db.Users, user.Options{})
-	New(Deps{
+	o.surface = New(Deps{
 		Users: o.users, Audit: o.db.Audit, PublicURL: "http://gw.example.com", Logger: quiet,
 		Rules: rules,
 		Node:  "n1", Accounts: o.db.Accounts, Inventory: newInventory(o.db, rules), Intakes: intakes, Deliveries: o.db.Deliveries, Breakers: o.cache.Breakers(), Credit: o.db.Credit, Messages: o.db.Messages,
 		Backends: []Backend{{Name: "records", Note: "redis", Check: o.db.DB.Check}, {Name: "readings", Check: func(context.Context) error { return o.backend }}},
 		Metrics:  metrics, Now: func() time.Time { return o.now },
-	}).Mount(o.app, httpd.NewAuth(o.db.Accounts, "root", time.Now))
+	})
+	o.surface.Mount(o.app, httpd.NewAuth(o.db.Accounts, "root", time.Now))
 	o.app.Use(httpd.NotFound)
 	return o
 }

@@ -190,19 +190,26 @@ type gatewayJSON struct {
 }
 
 func (s *Surface) listGateways(c *fiber.Ctx) error {
-	out := []gatewayJSON{}
-	if s.Peers != nil {
-		all, err := s.Peers.registry.Gateways(c.UserContext())
-		if err != nil {
-			return err
-		}
-		for _, g := range all {
-			out = append(out, gatewayJSON{
-				Node: g.Node, URL: g.URL, Version: g.Version, StartedAt: formatTime(g.StartedAt), SeenAt: formatTime(g.SeenAt), Away: g.Away(s.Now()),
-			})
-		}
+	out, err := s.gateways(c.UserContext())
+	if err != nil {
+		return err
 	}
 	return c.JSON(fiber.Map{"data": out})
+}
+
+// gateways lists those of the database, by node.
+func (s *Surface) gateways(ctx context.Context) ([]gatewayJSON, error) {
+	out := []gatewayJSON{}
+	if s.Peers == nil {
+		return out, nil
+	}
+	all, err := s.Peers.registry.Gateways(ctx)
+	for _, g := range all {
+		out = append(out, gatewayJSON{
+			Node: g.Node, URL: g.URL, Version: g.Version, StartedAt: formatTime(g.StartedAt), SeenAt: formatTime(g.SeenAt), Away: g.Away(s.Now()),
+		})
+	}
+	return out, err
 }
 
 // forgetGateway removes one that does not come back; one that sends heartbeats

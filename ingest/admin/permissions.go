@@ -46,6 +46,9 @@ func permissions() []permission {
 		{method: "DELETE", path: "/users/:name", id: "removeUser", roles: admins, change: true},
 		{method: "GET", path: "/audit", id: "listAudit", roles: admins},
 
+		{method: "GET", path: "/status", id: "getStatus", roles: staff},
+		{method: "GET", path: "/traffic", id: "getTraffic", roles: staff},
+		{method: "GET", path: "/accounts", id: "listAccounts", roles: staff},
 		{method: "PUT", path: "/inventory", id: "putInventory", roles: admins, change: true},
 		{method: "GET", path: "/inventory", id: "getInventory", roles: operators},
 		{method: "POST", path: "/recover", id: "recover", roles: admins, change: true},

@@ -9,6 +9,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/penstock/penstock/ingest/admin/traffic"
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/relay/account"
@@ -61,7 +62,11 @@ type Deps struct {
 	// Backends answers for each back end by name.
 	Backends []Backend
 	Metrics  prometheus.Gatherer
-	Now      func() time.Time
+	// Program is what the status says besides the back ends.
+	Program Program
+	// Traffic is what was counted in the last day; nil keeps nothing.
+	Traffic *traffic.Ring
+	Now     func() time.Time
 
 	// Users sign in, Provider is another way to; nil: with passwords only. Audit has
 	// what was changed.
@@ -135,12 +140,16 @@ type Surface struct {
 	Deps
 	auth        *httpd.Auth
 	permissions map[string][]permission // by method
+	watch       *watch
+	startedAt   time.Time
 }
 
 // New returns the surface.
 func New(d Deps) *Surface {
 	d.Logger = cmp.Or(d.Logger, slog.Default())
-	return &Surface{Deps: d, permissions: byMethod(permissions())}
+	s := &Surface{Deps: d, permissions: byMethod(permissions()), watch: newWatch(d.Backends, d.Now)}
+	s.startedAt = s.watch.now()
+	return s
 }
 
 // Mount adds the operations to the app.
@@ -164,6 +173,9 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	r.Patch("/users/:name", s.changeUser)
 	r.Delete("/users/:name", s.removeUser)
 	r.Get("/audit", s.listAudit)
+	r.Get("/status", s.status)
+	r.Get("/traffic", s.getTraffic)
+	r.Get("/accounts", s.listAccounts)
 	r.Put("/inventory", s.putInventory)
 	r.Get("/inventory", s.getInventory)
 	r.Post("/recover", s.recover)

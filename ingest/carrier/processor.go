@@ -74,6 +74,20 @@ func (p *Processor) Messages(it *intake.Item) (found []inbound.Message, is strin
 	return found, "", err
 }
 
+// Describe names the numbers of the messages of a post. It leaves the texts out:
+// lists show it to whoever may see that a message came.
+func (p *Processor) Describe(e *intake.Entry) string {
+	found, err := p.messages(&intake.Item{Entry: *e})
+	if n, ok := errors.AsType[notMessage](err); ok {
+		return string(n)
+	}
+	var parts []string
+	for i := range found {
+		parts = append(parts, "from "+found[i].From+" to "+found[i].To)
+	}
+	return strings.Join(parts, "; ")
+}
+
 // messages reads the messages of a journalled post. Those of one post are told
 // apart by their place in it.
 func (p *Processor) messages(it *intake.Item) ([]inbound.Message, error) {

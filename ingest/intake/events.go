@@ -34,7 +34,23 @@ func (i *Intake) Items(ctx context.Context, f event.Filter, below uint64, fn fun
 	if f.State == event.Quarantined || f.State == event.Unrouted {
 		return i.listByState(ctx, f, below, fn)
 	}
-	return i.scan(ctx, f, below, fn)
+	return i.scan(ctx, f, below, i.marks.Get, fn)
+}
+
+// FromJournal is Events without the stored states, for when they cannot be read:
+// the state of what is processed is event.Unknown. It tells nothing by state.
+func (i *Intake) FromJournal(ctx context.Context, f event.Filter, below uint64, fn func(event.Event, uint64) bool) error {
+	if below == 0 {
+		below = math.MaxInt64
+	}
+	unread := func(_ context.Context, _ event.Kind, from, to uint64) (map[uint64]event.Status, error) {
+		marks := make(map[uint64]event.Status, to-from+1)
+		for seq := from; seq <= min(to, i.consumer.Committed()); seq++ {
+			marks[seq] = event.Status{Seq: seq, State: event.Unknown}
+		}
+		return marks, nil
+	}
+	return i.scan(ctx, f, below, unread, func(e event.Event, it *Item) bool { return fn(e, it.Seq) })
 }
 
 // Event returns one event with its item; relay.KindNotFound if this intake did
@@ -120,15 +136,15 @@ func (i *Intake) listByState(ctx context.Context, f event.Filter, below uint64, 
 	}
 }
 
-// scan reads the journal backwards.
-func (i *Intake) scan(ctx context.Context, f event.Filter, below uint64, fn func(event.Event, *Item) bool) error {
+// scan reads the journal backwards; statuses returns those of a range of sequences.
+func (i *Intake) scan(ctx context.Context, f event.Filter, below uint64, statuses func(context.Context, event.Kind, uint64, uint64) (map[uint64]event.Status, error), fn func(event.Event, *Item) bool) error {
 	for {
 		chunk, err := i.log.Before(ctx, below, scanChunk, nil)
 		if err != nil || len(chunk) == 0 {
 			return err
 		}
 		below = chunk[len(chunk)-1].Seq
-		marks, err := i.marks.Get(ctx, i.kind, below, chunk[0].Seq)
+		marks, err := statuses(ctx, i.kind, below, chunk[0].Seq)
 		if err != nil {
 			return err
 		}

@@ -23,8 +23,10 @@ func Kinds() []Kind { return []Kind{Uplink, SMS, Receipt, CDR} }
 // State is the state of an event.
 type State string
 
-// The states. A pending event has not been processed yet.
+// The states. A pending event has not been processed yet. Unknown is that of an
+// event that was processed while the states cannot be read; it is never stored.
 const (
+	Unknown     State = "unknown"
 	Pending     State = "pending"
 	Done        State = "done"
 	Quarantined State = "quarantined"

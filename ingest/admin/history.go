@@ -1,0 +1,47 @@
+package admin
+
+import (
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/ingest/admin/traffic"
+)
+
+// trafficJSON is the traffic of this gateway over a range, in steps.
+type trafficJSON struct {
+	Node   string       `json:"node"`
+	From   string       `json:"from"` // the begin of the first step
+	Step   int          `json:"step"` // in seconds
+	Series []seriesJSON `json:"series"`
+}
+
+// seriesJSON is one thing that was counted: a value for each step, null where the
+// gateway did not run.
+type seriesJSON struct {
+	Name   string    `json:"name"`
+	Values []*uint64 `json:"values"`
+}
+
+// getTraffic answers with what this gateway counted in the last hour, by minute,
+// or the last day, by five minutes.
+func (s *Surface) getTraffic(c *fiber.Ctx) error {
+	sel, err := s.selectionOf(c)
+	if err != nil {
+		return err
+	}
+	last, step := 60, 1
+	if sel.oneOf("range", "hour", "day") == "day" {
+		last, step = traffic.Minutes, 5
+	}
+	if err := sel.Err(); err != nil {
+		return err
+	}
+	out := trafficJSON{Node: s.Node, From: formatTime(s.Now()), Step: step * 60, Series: []seriesJSON{}}
+	if s.Traffic != nil {
+		chart := s.Traffic.Read(s.Now(), last, step)
+		out.From = formatTime(chart.From)
+		for i, one := range s.Traffic.Series() {
+			out.Series = append(out.Series, seriesJSON{Name: one.Name, Values: chart.Values[i]})
+		}
+	}
+	return c.JSON(fiber.Map{"data": out})
+}

@@ -1,0 +1,173 @@
+package admin
+
+import (
+	"github.com/gofiber/fiber/v2"
+)
+
+// statusJSON is how this gateway does, from what it knows itself: it is answered
+// while back ends are down.
+type statusJSON struct {
+	At        string              `json:"at"`
+	Node      string              `json:"node"`
+	Version   string              `json:"version"`
+	StartedAt string              `json:"started_at"`
+	Ready     bool                `json:"ready"`
+	Backends  []backendStatusJSON `json:"backends"`
+	Journals  []journalJSON       `json:"journals"`
+	Queue     queueJSON           `json:"queue"`
+	Carriers  []carrierJSON       `json:"carriers"`
+	// StoredBytes are the bytes of each kind of records; empty until they were measured.
+	StoredBytes map[string]int64 `json:"stored_bytes"`
+	Gateways    []gatewayJSON    `json:"gateways"`
+	// GatewaysError is why the other gateways are not listed.
+	GatewaysError string `json:"gateways_error"`
+}
+
+// backendStatusJSON is how a back end does, and since when.
+type backendStatusJSON struct {
+	Name     string `json:"name"`
+	Note     string `json:"note"`
+	Status   string `json:"status"` // ok, or down
+	Since    string `json:"since"`
+	Optional bool   `json:"optional"`
+	Error    string `json:"error"`
+	// The last error since the start, also of one that works again.
+	LastError   string  `json:"last_error"`
+	LastErrorAt *string `json:"last_error_at"`
+}
+
+// journalJSON is the journal of a kind of traffic. The counters are since the start.
+type journalJSON struct {
+	Kind        string `json:"kind"`
+	Accepted    uint64 `json:"accepted"`
+	Processed   uint64 `json:"processed"`
+	Quarantined uint64 `json:"quarantined"`
+	Deferred    uint64 `json:"deferred"`
+	Lag         uint64 `json:"lag"`
+	Waiting     string `json:"waiting"` // the back end's error that processing waits for
+	Bytes       int64  `json:"bytes"`
+	Gaps        int    `json:"gaps"`
+}
+
+// queueJSON is this gateway's delivery queue. The counters are since the start.
+type queueJSON struct {
+	Running      int   `json:"running"`
+	Waiting      int   `json:"waiting"`
+	Parked       int   `json:"parked"`
+	Unsaved      int   `json:"unsaved"`
+	OpenBreakers int   `json:"open_breakers"`
+	Delivered    int64 `json:"delivered"`
+	Retried      int64 `json:"retried"`
+	Dead         int64 `json:"dead"`
+}
+
+// carrierJSON is a carrier. Bound is null for one without a bind.
+type carrierJSON struct {
+	Name     string `json:"name"`
+	Bound    *bool  `json:"bound"`
+	Messages int64  `json:"messages"`
+	Receipts int64  `json:"receipts"`
+	Waiting  int    `json:"waiting"`
+	Accepted int    `json:"accepted"`
+	Rejected int    `json:"rejected"`
+	Unknown  int    `json:"unknown"`
+}
+
+// Program is what the gateway says of itself.
+type Program struct {
+	Version string
+	// Queue, Stored, Carriers and Sending read what the metrics count.
+	Queue    func() Deliveries
+	Stored   func() map[string]int64
+	Carriers func() []Carrier
+	Sending  func() []Sending
+}
+
+// status answers 200 whatever is down: it is for those who look for the fault.
+func (s *Surface) status(c *fiber.Ctx) error {
+	states := s.watch.check(c.UserContext())
+	out := statusJSON{
+		At: formatTime(s.Now()), Node: s.Node, Version: s.Program.Version, StartedAt: formatTime(s.startedAt), Ready: ready(states),
+		Backends: make([]backendStatusJSON, len(states)), Journals: s.journals(), Carriers: s.carriers(), StoredBytes: map[string]int64{},
+		Gateways: []gatewayJSON{},
+	}
+	for i := range states {
+		out.Backends[i] = backendStatusOf(&states[i])
+	}
+	if s.Program.Stored != nil {
+		if sizes := s.Program.Stored(); sizes != nil {
+			out.StoredBytes = sizes
+		}
+	}
+	if s.Program.Queue != nil {
+		q := s.Program.Queue()
+		out.Queue = queueJSON{
+			Running: q.Running, Waiting: q.Waiting, Parked: q.Parked, Unsaved: q.Unsaved, OpenBreakers: q.Open,
+			Delivered: q.Delivered, Retried: q.Retried, Dead: q.Dead,
+		}
+	}
+	// The registry of gateways is in the database, which may be what is down.
+	if all, err := s.gateways(c.UserContext()); err != nil {
+		out.GatewaysError = err.Error()
+	} else {
+		out.Gateways = all
+	}
+	return c.JSON(fiber.Map{"data": out})
+}
+
+func backendStatusOf(b *BackendState) backendStatusJSON {
+	out := backendStatusJSON{Name: b.Name, Note: b.Note, Status: "ok", Since: formatTime(b.Since), Optional: b.Optional, LastErrorAt: formatTimeOrNil(b.LastErrAt)}
+	if b.Err != nil {
+		out.Status, out.Error = "down", b.Err.Error()
+	}
+	if b.LastErr != nil {
+		out.LastError = b.LastErr.Error()
+	}
+	return out
+}
+
+// ready reports whether every back end that the gateway needs works.
+func ready(states []BackendState) bool {
+	for i := range states {
+		if states[i].Err != nil && !states[i].Optional {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *Surface) journals() []journalJSON {
+	out := make([]journalJSON, len(s.Intakes))
+	for i, in := range s.Intakes {
+		st := in.Status()
+		out[i] = journalJSON{
+			Kind: string(in.Kind()), Accepted: st.Accepted, Processed: st.Processed, Quarantined: st.Quarantined, Deferred: st.Deferred,
+			Lag: st.Lag, Waiting: st.Waiting, Bytes: st.Journal.Bytes, Gaps: st.Journal.Gaps,
+		}
+	}
+	return out
+}
+
+// carriers joins what is known of a carrier's bind and of what is sent to it.
+func (s *Surface) carriers() []carrierJSON {
+	out := []carrierJSON{}
+	at := map[string]int{}
+	if s.Program.Carriers != nil {
+		for _, c := range s.Program.Carriers() {
+			at[c.Name] = len(out)
+			out = append(out, carrierJSON{Name: c.Name, Bound: &c.Bound, Messages: c.Messages, Receipts: c.Receipts})
+		}
+	}
+	if s.Program.Sending == nil {
+		return out
+	}
+	for _, one := range s.Program.Sending() {
+		i, known := at[one.Carrier]
+		if !known {
+			i, out = len(out), append(out, carrierJSON{Name: one.Carrier})
+		}
+		c := &out[i]
+		c.Waiting, c.Accepted, c.Rejected, c.Unknown = one.Waiting, one.Accepted, one.Rejected, one.Unknown
+	}
+	return out
+}

@@ -1,0 +1,78 @@
+package admin
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// watchEvery is how often the back ends are asked when nobody asks for them.
+const watchEvery = 5 * time.Second
+
+// BackendState is how a back end does, and since when.
+type BackendState struct {
+	Backend
+	// Err is why it is down; nil if it works.
+	Err error
+	// Since is when it was first found as it is now: at the start, or at a change.
+	Since time.Time
+	// LastErr is the last error it had, at LastErrAt; nil if it had none since the
+	// start.
+	LastErr   error
+	LastErrAt time.Time
+}
+
+// watch asks the back ends whether they work and remembers since when.
+type watch struct {
+	backends []Backend
+	now      func() time.Time
+
+	mu     sync.Mutex
+	states []BackendState
+}
+
+func newWatch(backends []Backend, now func() time.Time) *watch {
+	if now == nil {
+		now = time.Now
+	}
+	w := &watch{backends: backends, now: now, states: make([]BackendState, len(backends))}
+	for i, b := range backends {
+		w.states[i].Backend = b
+	}
+	return w
+}
+
+// check asks all of them at the same time, each for at most checkTime, and
+// returns how they do, in their order.
+func (w *watch) check(ctx context.Context) []BackendState {
+	down := Down(ctx, w.backends)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	at := w.now()
+	for i := range w.states {
+		s := &w.states[i]
+		err := down[s.Name]
+		if s.Since.IsZero() || (s.Err == nil) != (err == nil) {
+			s.Since = at
+		}
+		if s.Err = err; err != nil {
+			s.LastErr, s.LastErrAt = err, at
+		}
+	}
+	return append([]BackendState(nil), w.states...)
+}
+
+// Watch asks the back ends every five seconds until the context ends, so that the
+// status says since when one is down even if nobody was looking.
+func (s *Surface) Watch(ctx context.Context) {
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	for {
+		s.watch.check(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
