@@ -114,7 +114,8 @@ func TestTheTraceOfAFrame(t *testing.T) {
 		found := g.deliveries("kind=rule&state=delivered")
 		return found, len(found) == 3
 	})
-	says(t, "the frame that raised an alarm", g.trace(hot), "received", "read : uplink of device shed, 1 readings",
+	says(t, "the frame that raised an alarm", g.trace(hot), "received", "recognised : as a post of generic with 1 frame", "read : uplink of device shed, 1 readings",
+		"device : shed is the device ", `decoder : sent, "Decoded by the sender", codec json`, "reading : temperature = 31 °C", "stored : 1 of 1 readings are in the store",
 		"rule : rule "+warm+`: "Warm" raised the alarm `, "when holds", "routed : rule "+warm+": delivery ", "/warm", "attempt 1: answered 200", "is delivered",
 		"rule : rule "+wet+`: "Wet" did not fire: when: values.humidity is missing`,
 		"rule : rule "+forward+`: "Forward" forwards it: the rule has no when`, "/forward", "is delivered", "2 deliveries")

@@ -16,7 +16,7 @@ import (
 type posts struct {
 	intakes  map[event.Kind]*intake.Intake
 	messages *carrier.Processor
-	frames   func(ctx context.Context, by account.ID, it *intake.Item) ([]inbound.FrameTrace, error)
+	frames   func(ctx context.Context, by account.ID, it *intake.Item) ([]inbound.Step, []inbound.FrameTrace, error)
 }
 
 // Post returns an event and the body of its post.
@@ -29,7 +29,9 @@ func (p posts) Post(ctx context.Context, id string) (inbound.Post, error) {
 		return inbound.Post{
 			Event: e, By: it.Entry.Account,
 			Messages: func() ([]inbound.Message, string, error) { return p.messages.Messages(&it) },
-			Frames:   func(ctx context.Context) ([]inbound.FrameTrace, error) { return p.frames(ctx, it.Entry.Account, &it) },
+			Frames: func(ctx context.Context) ([]inbound.Step, []inbound.FrameTrace, error) {
+				return p.frames(ctx, it.Entry.Account, &it)
+			},
 		}, err
 	}
 	return inbound.Post{}, relay.Errorf(relay.KindNotFound, "event %s", id)

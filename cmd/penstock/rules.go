@@ -81,26 +81,34 @@ func (r declaredRules) Delete(ctx context.Context, acct account.ID, id string) e
 	return r.d.rules.Delete(ctx, acct, id)
 }
 
-// traceFrames explains what the rules of an account say of the frames of a post.
-func (d *daemon) traceFrames(ctx context.Context, acct account.ID, it *intake.Item) ([]inbound.FrameTrace, error) {
+// traceFrames explains how the frames of a post are read and stored, and what the
+// rules of their account say of them.
+func (d *daemon) traceFrames(ctx context.Context, acct account.ID, it *intake.Item) ([]inbound.Step, []inbound.FrameTrace, error) {
 	frames, err := uplink.NewInspector(d.intakes[event.Uplink], d.iot).Frames(ctx, it)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	types, err := d.backends.records.Devices.SensorTypes(ctx)
+	if err != nil {
+		return nil, nil, err
 	}
 	var out []inbound.FrameTrace
-	for _, f := range frames {
-		if f.Stored == nil {
-			continue
+	for i := range frames {
+		f := &frames[i]
+		traced := inbound.FrameTrace{
+			ID: uplink.RecordOf(it, i, len(frames)), Text: fmt.Sprintf("%s of device %s, %d readings", f.Kind, f.Identifier, len(f.Points)),
+			Steps: uplink.Steps(f, types),
 		}
-		said, err := d.rules.Explain(ctx, acct, *f.Stored)
-		if err != nil {
-			return nil, err
-		}
-		traced := inbound.FrameTrace{ID: f.Stored.Record, Text: fmt.Sprintf("%s of device %s, %d readings", f.Stored.Frame.Kind, f.Identifier, len(f.Stored.Points))}
-		for _, e := range said {
-			traced.Rules = append(traced.Rules, inbound.RuleTrace{RuleID: e.RuleID, Text: e.String(), About: e.About(f.Stored.Record)})
+		if f.Stored != nil {
+			said, err := d.rules.Explain(ctx, acct, *f.Stored)
+			if err != nil {
+				return nil, nil, err
+			}
+			for _, e := range said {
+				traced.Rules = append(traced.Rules, inbound.RuleTrace{RuleID: e.RuleID, Text: e.String(), About: e.About(f.Stored.Record)})
+			}
 		}
 		out = append(out, traced)
 	}
-	return out, nil
+	return []inbound.Step{uplink.Sender(it.Entry.Source, len(frames))}, out, nil
 }

@@ -147,12 +147,21 @@ func (p *Processor) notify(items []intake.Item, points [][]iot.Point) {
 // distinct record ids and are received a nanosecond apart, so that frames without a
 // time do not overwrite each other, and a replay assigns the same times.
 func arrival(it *intake.Item, f decoders.Frame, n, of int) iot.Arrival {
-	a := iot.Arrival{Record: it.ID, Account: it.Entry.Account, ReceivedAt: it.Entry.ReceivedAt, Frame: f}
-	if of > 1 {
-		a.Post, a.Record = it.ID, it.ID+"."+strconv.Itoa(n)
+	a := iot.Arrival{Account: it.Entry.Account, ReceivedAt: it.Entry.ReceivedAt, Frame: f}
+	if a.Record = RecordOf(it, n, of); of > 1 {
+		a.Post = it.ID
 		a.ReceivedAt = a.ReceivedAt.Add(time.Duration(n))
 	}
 	return a
+}
+
+// RecordOf is the record id of the n-th frame of a post: its event's, if it is the
+// only one.
+func RecordOf(it *intake.Item, n, of int) string {
+	if of > 1 {
+		return it.ID + "." + strconv.Itoa(n)
+	}
+	return it.ID
 }
 
 // postResult collects why a post, or a part of it, was quarantined or dropped.

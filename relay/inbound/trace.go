@@ -28,14 +28,16 @@ type Post struct {
 	// Messages parses the messages of the request. For a request without messages
 	// it returns a description of the content.
 	Messages func() (found []Message, is string, err error)
-	// Frames explains the frames of a request with frames.
-	Frames func(ctx context.Context) ([]FrameTrace, error)
+	// Frames explains a request with frames, and each of its frames.
+	Frames func(ctx context.Context) (post []Step, frames []FrameTrace, err error)
 }
 
 // FrameTrace is what rules made of a frame.
 type FrameTrace struct {
-	ID    string // of its journal record
-	Text  string // what it is
+	ID   string // of its journal record
+	Text string // what it is
+	// Steps are how it was read and stored, in their order.
+	Steps []Step
 	Rules []RuleTrace
 }
 
@@ -142,12 +144,20 @@ func (t *traceBuilder) frames(ctx context.Context, p *Post) error {
 	if p.Frames == nil {
 		return nil
 	}
-	found, err := p.Frames(ctx)
+	post, found, err := p.Frames(ctx)
+	if relay.KindOf(err) == relay.KindUnavailable {
+		t.add(time.Time{}, "waits", "", "what became of its frames cannot be read now: "+err.Error())
+		return nil
+	}
 	if err != nil {
 		return err
 	}
+	t.out.Steps = append(t.out.Steps, post...)
 	for _, f := range found {
 		t.add(time.Time{}, "read", f.ID, f.Text)
+		for _, s := range f.Steps {
+			t.add(s.At, s.Name, f.ID, s.Text)
+		}
 		for _, r := range f.Rules {
 			t.add(time.Time{}, "rule", f.ID, "rule "+r.RuleID+": "+r.Text)
 			if err := t.fired(ctx, f.ID, r); err != nil {

@@ -3,7 +3,9 @@ package iot
 import (
 	"context"
 	"fmt"
+	"time"
 
+	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/relay/account"
 )
 
@@ -23,7 +25,13 @@ type PreviewedFrame struct {
 	// device if the device would have to be created first.
 	Outcome
 	Identifier string
-	Readings   []Difference
+	Kind       decoders.EventKind
+	Time       time.Time // of the readings; zero for a frame that is not read
+	// Device is the one that sent it; without an ID it would have to be created, and
+	// without an identifier none was found. Decoder is the one that reads it.
+	Device   Device
+	Decoder  Decoder
+	Readings []Difference
 	// Stored is the frame as rules would see it; nil if they would not look at it.
 	Stored *Stored
 }
@@ -51,7 +59,13 @@ func (p *Preview) Frames(ctx context.Context, arrivals []Arrival) ([]PreviewedFr
 		if w.open() {
 			w.out.Points = w.points
 		}
-		out[i] = PreviewedFrame{Outcome: w.out, Identifier: w.Frame.Identifier}
+		out[i] = PreviewedFrame{Outcome: w.out, Identifier: w.Frame.Identifier, Kind: w.Frame.Kind, Time: w.at}
+		if w.device != nil {
+			out[i].Device = w.device.Device
+			if c := w.device.decoder; c != nil {
+				out[i].Decoder = c.Decoder
+			}
+		}
 		if w.judged() && w.device.Device.ID != "" {
 			stored := w.stored()
 			out[i].Stored = &stored
