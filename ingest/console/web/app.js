@@ -4,15 +4,16 @@
 import { start } from "./core/router.js";
 
 start([
-  { name: "now", title: "Now", load: () => import("./views/now.js") },
-  { name: "events", title: "Events", load: () => import("./views/events.js") },
-  { name: "deliveries", title: "Deliveries", load: () => import("./views/deliveries.js") },
-  { name: "messages", title: "Messages", load: () => import("./views/messages.js") },
-  { name: "rules", title: "Rules", load: () => import("./views/rules.js") },
-  { name: "alarms", title: "Alarms", load: () => import("./views/alarms.js") },
-  { name: "trace", title: "Trace", load: () => import("./views/trace.js") },
-  { name: "explain", title: "Explain", load: () => import("./views/explain.js") },
-  { name: "try", title: "Try", load: () => import("./views/try.js") },
-  { name: "tryrule", title: "Try a rule", load: () => import("./views/tryrule.js") },
-  { name: "inventory", title: "Inventory", load: () => import("./views/inventory.js") },
+  { name: "now", title: "Overview", group: "Operate", load: () => import("./views/now.js") },
+  { name: "events", title: "Events", group: "Operate", load: () => import("./views/events.js") },
+  { name: "deliveries", title: "Deliveries", group: "Operate", load: () => import("./views/deliveries.js") },
+  { name: "trace", title: "Trace", group: "Operate", load: () => import("./views/trace.js") },
+  { name: "messages", title: "Messages", group: "SMS", load: () => import("./views/messages.js") },
+  { name: "relays", title: "Relays", group: "SMS", load: () => import("./views/relays.js") },
+  { name: "explain", title: "Explain", group: "SMS", load: () => import("./views/explain.js") },
+  { name: "rules", title: "Rules", group: "Devices", load: () => import("./views/rules.js") },
+  { name: "alarms", title: "Alarms", group: "Devices", load: () => import("./views/alarms.js") },
+  { name: "try", title: "Try", group: "Devices", load: () => import("./views/try.js") },
+  { name: "tryrule", title: "Try a rule", group: "Devices", load: () => import("./views/tryrule.js") },
+  { name: "inventory", title: "Inventory", group: "Set-up", load: () => import("./views/inventory.js") },
 ]);

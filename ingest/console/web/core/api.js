@@ -4,8 +4,9 @@
 // operationId. A test compares it with the contract, and nothing else names a path.
 
 export const api = {
-  "ready": "GET /readyz",
-  "metrics": "GET /metrics",
+  "getStatus": "GET /admin/status",
+  "getTraffic": "GET /admin/traffic",
+  "listAccounts": "GET /admin/accounts",
   "listBreakers": "GET /admin/breakers",
   "closeBreaker": "DELETE /admin/breakers/{endpoint}",
   "listEvents": "GET /admin/events",
@@ -35,7 +36,7 @@ export const signWith = (given) => { credentials = given; };
 function words(status, data) {
   const lines = [data && data.message ? data.message : "The gateway answered " + status + "."];
   for (const [name, problems] of Object.entries((data && data.errors) || {})) lines.push(name + ": " + problems.join("; "));
-  if (status === 503) lines.push("Nothing was changed; try again in some seconds.");
+  if (status === 503) lines.push("What this needs does not answer at the moment; the overview shows what is down. Nothing was changed.");
   return lines.join("\n");
 }
 
@@ -48,7 +49,7 @@ export async function call(name, { path = {}, query = {}, body, accept = [], sig
   if (body !== undefined) headers["Content-Type"] = "application/json";
   let answer, text;
   try {
-    if (template.startsWith("/admin") || template === "/readyz") Object.assign(headers, credentials.headers());
+    Object.assign(headers, credentials.headers());
     answer = await fetch(url, { method, headers, signal, cache: "no-store", credentials: "omit", body: body === undefined ? undefined : JSON.stringify(body) });
     text = await answer.text();
   } catch (error) {

@@ -7,6 +7,14 @@ const seriesColours = ["--line-1", "--line-2", "--line-3", "--line-4", "--line-5
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const utc = (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC");
 
+// rangeOf shows values that are never negative from zero, and gives a flat line room.
+function rangeOf(plot, least, most) {
+  if (least === null || least === undefined) return [0, 1];
+  if (least >= 0 && least <= most / 2) return [0, Math.max(most * 1.1, 1)];
+  const room = Math.max((most - least) * 0.1, Math.abs(most) * 0.01, 0.01);
+  return [least - room, most + room];
+}
+
 // chart draws series over time in UTC and returns the element to put on the page.
 //   label   what the chart shows, for those who cannot see it
 //   times   seconds since 1970, ascending
@@ -28,11 +36,16 @@ export function chart(label, times, series, { signal, height = 220, unit = "", f
       label: s.label, stroke: colour(seriesColours[i % seriesColours.length]), width: 1.5, points: { show: undefined },
       fill: s.band ? colour(seriesColours[i % seriesColours.length]) + "2b" : undefined, value: (_, v) => (v === null || v === undefined ? "–" : text(v) + unit),
     }));
+    const clock = (u, ticks) => ticks.map((t, i) => {
+      const at = new Date(t * 1000).toISOString(), day = at.slice(0, 10);
+      const begins = i === 0 || new Date(ticks[i - 1] * 1000).toISOString().slice(0, 10) !== day;
+      return at.slice(11, 16) + (begins ? "\n" + day : "");
+    });
     const axis = { stroke: colour("--soft"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line"), width: 1 } };
     plot = new uPlot({
       width: Math.max(canvas.clientWidth, 200), height, tzDate: utc, cursor: { y: false },
-      scales: { x: { time: true, range: from === undefined ? undefined : () => [from, to] } },
-      axes: [axis, { ...axis, size: 64, values: (_, ticks) => ticks.map((v) => text(v) + unit) }],
+      scales: { x: { time: true, range: from === undefined ? undefined : () => [from, to] }, y: { range: rangeOf } },
+      axes: [{ ...axis, values: clock }, { ...axis, size: 64, values: (_, ticks) => ticks.map((v) => text(v) + unit) }],
       series: [{ label: "UTC", value: (_, t) => (t ? new Date(t * 1000).toISOString().slice(0, 16).replace("T", " ") : "–") }, ...lines],
       hooks: { setSelect: [(u) => ranged && u.select.width > 4 && ranged(u.posToVal(u.select.left, "x"), u.posToVal(u.select.left + u.select.width, "x"))] },
     }, [times, ...series.map((s) => s.values)], canvas);

@@ -2,6 +2,18 @@
 
 export const cut = (text, most) => (text.length > most ? text.slice(0, most) + "…" : text);
 export const plural = (n, one, many) => n + " " + (n === 1 ? one : many || one + "s");
+// clock is the time of day of a date, in UTC.
+export const clock = (date) => date.toISOString().slice(11, 19);
+
+// ago says how long ago a time was: "3 min ago".
+export function ago(text) {
+  const s = Math.max(0, Math.round((Date.now() - Date.parse(text)) / 1000));
+  if (s < 60) return s + " s ago";
+  if (s < 3600) return Math.floor(s / 60) + " min ago";
+  if (s < 86400) return Math.floor(s / 3600) + " h " + Math.floor(s % 3600 / 60) + " min ago";
+  return plural(Math.floor(s / 86400), "day") + " ago";
+}
+
 export const json = (value) => JSON.stringify(value, null, 2);
 
 export function bytes(n) {

@@ -1,13 +1,19 @@
 // A list of records: filters, a page of rows that open, and what can be done with
 // those that are selected or with all that match.
 
+import { accounts } from "./accounts.js";
 import { call } from "./api.js";
-import { button, cell, h, redraw, table, told, wrong } from "./dom.js";
+import { button, cell, h, reading, redraw, table, told, wrong } from "./dom.js";
 import { filters, labels } from "./filters.js";
 import { field, valuesOf } from "./form.js";
+import { clock } from "./format.js";
+import { poll } from "./live.js";
 import { address, go, link } from "./router.js";
+import { stale } from "./refreshing.js";
 
 export const pageSize = 50;
+const liveEvery = 5000;  // milliseconds between two reads of the first page
+const newFor = 30_000;   // how long a row that came meanwhile is marked
 
 // Lists of one account.
 const ofAccount = ["listMessages", "listRulesOfAccount", "listAlarmsOfAccount"];
@@ -18,8 +24,24 @@ function filterForm(view, op, params) {
   const submit = (e) => { e.preventDefault(); go(view, valuesOf(e.target)); };
   const form = h("form", { class: "fields", submit, "aria-label": "Filters" }, inputs,
     h("p", { class: "bar" }, h("button", { type: "submit", class: "main" }, "Show"), " ", link(view, {}, "Clear")));
+  if (form.elements.account) suggestAccounts(form);
   const set = Object.entries(filterOf(op, params)).map(([name, value]) => labels[name].replace(/ \(.*/, "") + " " + value).join(", ");
   return h("details", { class: "sheet", open: matchMedia("(min-width: 48rem)").matches || !params.account && ofAccount.includes(op) }, h("summary", null, "Filters", set && ": " + set), form);
+}
+
+// suggestAccounts offers the names of accounts where one is asked for.
+function suggestAccounts(form) {
+  const list = h("datalist", { id: "accounts" });
+  form.append(list);
+  form.elements.account.setAttribute("list", "accounts");
+  accounts().then((all) => list.append(...all.map((a) => h("option", { value: a.name }))));
+}
+
+// ofWhich asks for an account, where a list is of one, and offers those there are.
+function ofWhich(o, text) {
+  const offered = h("p", { class: "bar" });
+  accounts().then((all) => offered.append(...all.map((a) => link(o.view, { account: a.name }, a.name))));
+  return h("div", { class: "empty" }, text, offered);
 }
 
 // filterOf is the part of an address that selects records.
@@ -34,23 +56,54 @@ export function listing(o) {
     const filter = filterOf(o.op, params);
     const ctx = { chosen, filter, said, signal, again: () => {} };
     main.append(h("h1", null, o.title), h("p", { class: "intro" }, o.intro), filterForm(o.view, o.op, params));
-    if (o.lacks && o.lacks(filter)) return void main.append(h("p", { class: "empty" }, o.lacks(filter)));
+    if (o.lacks && o.lacks(filter)) return void main.append(ofWhich(o, o.lacks(filter)));
     if (o.head) main.append(o.head(filter, signal));
-    main.append(acts, said, body);
-    const recount = () => redraw(acts, [o.actions(ctx), button("Refresh", load)]);
-    const page = (found) => drawPage(o, ctx, params, found, opened, recount);
+    const note = h("div", { role: "status" }), live = h("span", { class: "hint live" }), marks = newRows();
+    main.append(acts, said, note, body);
+    const recount = () => redraw(acts, [o.actions(ctx), button("Refresh", load), live]);
+    let since = null;
     const load = async () => {
       try {
         const found = await call(o.op, { query: { ...filter, cursor: params.cursor, limit: pageSize }, signal });
-        redraw(body, page(found));
+        since = new Date();
+        ctx.fresh = params.cursor ? new Set() : marks(found.data.map((x) => String(x.id)));
+        redraw(body, drawPage(o, ctx, params, found, opened, recount));
+        body.classList.remove("stale");
+        note.replaceChildren(...found.meta.stale ? [h("p", { class: "note stale-note" }, found.meta.stale)] : [], ...away(found.meta.away || []));
+        live.textContent = (params.cursor ? "An older page, as of " : "Live: asked every " + liveEvery / 1000 + " seconds; as of ") + clock(since) + " UTC";
       } catch (error) {
-        if (error.name !== "AbortError") body.replaceChildren(wrong(error));
+        if (error.name === "AbortError" || signal.aborted) return;
+        if (!since) return body.replaceChildren(wrong(error));
+        note.replaceChildren(stale(since, error));
+        body.classList.add("stale");
       }
+    };
+    // What a person reads, writes or has opened stays as it is.
+    const inUse = () => reading(body) || opened.size > (opened.has(undefined) ? 1 : 0) || (body.contains(document.activeElement) && document.activeElement.matches("input:not([type=checkbox]), textarea"));
+    const follow = () => {
+      if (!since || !inUse()) return load();
+      live.textContent = "Live updates wait while a row is open; as of " + clock(since) + " UTC";
     };
     // What was put back to work shows its end some seconds later.
     ctx.again = () => { chosen.clear(); [0, 1000, 4000].forEach((wait) => setTimeout(() => signal.aborted || load(), wait)); };
     recount();
-    return load();
+    return params.cursor ? load() : poll(follow, { every: liveEvery, signal });
+  };
+}
+
+// away names the gateways whose records a list lacks.
+const away = (gateways) => gateways.map((g) => h("p", { class: "note" }, "Gateway " + g.node + " does not answer, so what it has is missing: " + g.error));
+
+// newRows remembers which rows a list has had, and returns those that came since the
+// first time; each stays new for a while.
+function newRows() {
+  const seen = new Map();
+  let first = true;
+  return (ids) => {
+    const now = Date.now();
+    for (const id of ids) if (!seen.has(id)) seen.set(id, first ? 0 : now);
+    first = false;
+    return new Set(ids.filter((id) => now - seen.get(id) < newFor));
   };
 }
 
@@ -88,8 +141,9 @@ function drawRow(o, ctx, params, x, opened, boxes, recount) {
     recount();
   } });
   if (box) { box.checked = ctx.chosen.has(id); boxes.push(box); }
-  const cells = [box || "", open, ...o.cells(x)];
-  return [h("tr", { role: "row" }, cells.map((c, i) => cell(c, ["Select", ...o.heads][i]))), below];
+  const fresh = ctx.fresh.has(id);
+  const cells = [box || "", [open, fresh && h("span", { class: "state good" }, "new")], ...o.cells(x)];
+  return [h("tr", { role: "row", class: fresh && "fresh" }, cells.map((c, i) => cell(c, ["Select", ...o.heads][i]))), below];
 }
 
 // onSelected and onAll are the buttons above a list.

@@ -23,11 +23,20 @@ export function go(view, params) {
 // start fills the navigation with the views, and shows what the address names.
 export function start(all) {
   views = all;
-  byId("views").append(...views.map((v) => h("a", { href: "#" + v.name }, v.title)));
+  const groups = [...new Set(views.map((v) => v.group || ""))];
+  byId("views").append(...groups.map((group) => h("div", { class: "group" }, group && h("span", { class: "hint" }, group),
+    views.filter((v) => (v.group || "") === group).map((v) => h("a", { href: "#" + v.name }, v.title)))));
+  byId("menu").addEventListener("click", () => unfold(byId("menu").getAttribute("aria-expanded") !== "true"));
   byId("skip").addEventListener("click", (e) => { e.preventDefault(); byId("main").focus(); }); // the address is the view's
-  startSession(route, () => { leaving.abort(); byId("views").hidden = true; });
+  startSession(route, () => { leaving.abort(); byId("views").hidden = byId("menu").hidden = true; });
   window.addEventListener("hashchange", route);
   route();
+}
+
+// unfold opens or closes the navigation on a phone, where it is a menu.
+function unfold(open) {
+  byId("menu").setAttribute("aria-expanded", String(open));
+  byId("views").classList.toggle("open", open);
 }
 
 // route shows what the address names; the signal tells the view before to stop.
@@ -39,8 +48,10 @@ async function route() {
   if (!signedIn()) return leave("");
   const [name, query] = location.hash.slice(1).split(/\?(.*)/s);
   const here = views.find((v) => v.name === name) || views[0];
-  byId("views").hidden = byId("leave").hidden = false;
-  for (const a of byId("views").children) a.hash === "#" + here.name ? a.setAttribute("aria-current", "page") : a.removeAttribute("aria-current");
+  byId("views").hidden = byId("menu").hidden = byId("leave").hidden = false;
+  unfold(false);
+  byId("menu").textContent = "Menu: " + here.title;
+  for (const a of byId("views").querySelectorAll("a")) a.hash === "#" + here.name ? a.setAttribute("aria-current", "page") : a.removeAttribute("aria-current");
   document.title = here.title + " · Penstock console";
   main.replaceChildren();
   if (document.activeElement === document.body) main.focus({ preventScroll: true }); // what had the focus is gone

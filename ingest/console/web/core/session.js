@@ -48,7 +48,7 @@ async function enter(given) {
   if (!/^[\x21-\x7e]+$/.test(given)) throw new Error("A token has no blanks and no letters beyond ASCII.");
   sessionStorage.setItem(tokenKey, given);
   try {
-    await call("listBreakers");
+    await call("getStatus"); // answered whatever is down
   } catch (error) {
     if (error.status !== 401) sessionStorage.removeItem(tokenKey);
     throw error;

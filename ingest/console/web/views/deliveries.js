@@ -1,5 +1,6 @@
 // Deliveries: what goes out, with every attempt, and its replay.
 
+import { account } from "../core/accounts.js";
 import { call } from "../core/api.js";
 import { button, code, h, long, pairs, pre, stamp, state, table } from "../core/dom.js";
 import { ask, during } from "../core/form.js";
@@ -45,7 +46,7 @@ function attempts(d) {
 const waitsFor = (d) => (d.waits_for ? (d.waits_for === "breaker" ? "the breaker of its endpoint" : "its turn at an ordered endpoint") : stamp(d.next_attempt_at));
 
 export function deliveryDetail(d, ctx) {
-  return [pairs([["Delivery", code(d.id)], ["Kind", d.kind], ["Account", d.account], [d.kind === "rule" ? "Rule" : "Relay", d.relay], [d.kind === "rule" ? "Alarm or frame" : "Message", code(d.message_id)], ["From", d.originator], ["To", d.destination],
+  return [pairs([["Delivery", code(d.id)], ["Kind", d.kind], ["Account", account(d.account)], [d.kind === "rule" ? "Rule" : "Relay", d.relay], [d.kind === "rule" ? "Alarm or frame" : "Message", code(d.message_id)], ["From", d.originator], ["To", d.destination],
     ["Target", code(d.target)], ["State", state(d.state)], ["Reason", d.reason], ["Created", stamp(d.created_at)], ["Waits for", waitsFor(d)]]),
   attempts(d),
   h("p", { class: "bar" }, ctx && d.state === "dead" && button("Replay this delivery", (x) => replayDeliveries(x.target, ctx, [d])),
@@ -58,7 +59,7 @@ export const show = listing({
   empty: "No delivery matches. What relays, rules, delivery reports and callbacks send would be here, with every attempt.",
   heads: ["Delivery", "Created (UTC)", "Kind", "Account", "Relay or rule", "Target", "State", "Attempts", "Reason"], name: (d) => cut(d.id, 12),
   selectable: (d) => d.state === "dead" || arrived(d), detail: deliveryDetail,
-  cells: (d) => [stamp(d.created_at), d.kind, d.account, d.relay, long(cut(d.target, 80)), state(d.state), d.attempts.length, long(cut(d.reason, 160))],
+  cells: (d) => [stamp(d.created_at), d.kind, account(d.account), d.relay, long(cut(d.target, 80)), state(d.state), d.attempts.length, long(cut(d.reason, 160))],
   actions: (ctx) => [onSelected(ctx, "Replay selected", (b) => replayDeliveries(b, ctx, [...ctx.chosen.values()])),
     (!ctx.filter.state || ctx.filter.state === "dead") && onAll(ctx, "Replay all dead that match", (b) => replayDeliveries(b, ctx, null, { ...ctx.filter, state: "dead" }))].filter(Boolean),
 });

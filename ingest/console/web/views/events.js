@@ -1,5 +1,6 @@
 // Events: what arrived, what became of it, and its replay.
 
+import { account } from "../core/accounts.js";
 import { call } from "../core/api.js";
 import { button, code, h, long, pairs, pre, stamp, state, table } from "../core/dom.js";
 import { ask, during } from "../core/form.js";
@@ -38,7 +39,7 @@ const differences = (e) => h("span", null, e.devices.map((d) => [d.identifier + 
 
 export function eventDetail(e, ctx) {
   const id = { ids: [e.id] };
-  return [pairs([["Event", code(e.id)], ["Received", stamp(e.received_at)], ["Kind", e.kind], ["Source", e.source], ["Account", e.account || "not known"],
+  return [pairs([["Event", code(e.id)], ["Received", stamp(e.received_at)], ["Kind", e.kind], ["Source", e.source], ["Account", e.account ? account(e.account) : "not known"],
     ["State", state(e.state)], ["Reason", e.reason], ["Outcome", e.outcome]]),
   h("h3", null, "As it arrived"), pre(e.raw || "(no body)"),
   h("p", { class: "bar" }, ctx && button("Replay this event", (x) => replayEvents(x.target, ctx, id, 1)), ctx && button("What a replay would change", (x) => foretell(x.target, ctx, id)),
@@ -49,7 +50,7 @@ export const show = listing({
   view: "events", op: "listEvents", title: "Events", intro: "What arrived at this gateway, newest first, and what became of it. Open one for its body and the reason.",
   empty: "No event matches. Frames, messages, receipts and call records would be here from the moment they are safe on disk.",
   heads: ["Event", "Received (UTC)", "Kind", "Source", "Account", "State", "Reason or outcome"], name: (e) => cut(e.id, 12), selectable: () => true, detail: eventDetail,
-  cells: (e) => [stamp(e.received_at), e.kind, e.source, e.account || "", state(e.state), long(cut(e.reason || e.outcome, 160))],
+  cells: (e) => [stamp(e.received_at), e.kind, e.source, account(e.account), state(e.state), [long(cut(e.reason || e.outcome, 160)), e.reason && e.outcome && h("div", { class: "hint" }, cut(e.outcome, 160))]],
   actions: (ctx) => [onSelected(ctx, "Replay selected", (b) => replayEvents(b, ctx, { ids: [...ctx.chosen.keys()] }, ctx.chosen.size)),
     onAll(ctx, "Replay all that match", (b) => replayEvents(b, ctx, ctx.filter)), onAll(ctx, "What that would change", (b) => foretell(b, ctx, ctx.filter))],
 });

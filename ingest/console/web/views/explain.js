@@ -1,5 +1,6 @@
 // Explain: which relay takes an inbound message, and the exact request.
 
+import { account } from "../core/accounts.js";
 import { call } from "../core/api.js";
 import { code, h, pairs, pre, state, table } from "../core/dom.js";
 import { asking, field } from "../core/form.js";
@@ -15,8 +16,8 @@ export function request(r) {
 
 function explained(e) {
   const m = e.matched;
-  const verdict = m ? [state("done"), " Taken by the " + m.kind + " relay " + m.id + " of account " + m.account + ": it " + m.why + ". Action " + m.action + "."] : [state(e.state), " Nobody takes it: " + (e.reason || e.outcome)];
-  const rows = e.considered.map((c) => [c.kind, c.id, c.account, c.why, c.filter ? [code(c.filter), c.holds ? " holds" : " does not hold"] : ""]);
+  const verdict = m ? [state("done"), " Taken by the " + m.kind + " relay " + m.id + " of account ", account(m.account), ": it " + m.why + ". Action " + m.action + "."] : [state(e.state), " Nobody takes it: " + (e.reason || e.outcome)];
+  const rows = e.considered.map((c) => [c.kind, c.id, account(c.account), c.why, c.filter ? [code(c.filter), c.holds ? " holds" : " does not hold"] : ""]);
   return [h("h2", null, "Verdict"), h("p", { class: "sheet", id: "verdict" }, verdict, e.joined && h("span", { class: "hint" }, " It is part " + e.joined.part + " of " + e.joined.total + "; missing: " + e.joined.missing.join(", ") + ".")),
     m && m.parameters.length > 0 && pairs([["Parameters", m.parameters.map((p) => pre(p))], ["Condition", code(m.filter)]]),
     h("h2", null, "Relays whose number or prefix fits"), table("Relays considered", ["Kind", "Relay", "Account", "Why", "Condition"], rows, "None. Relays of this number or a prefix of it would be here, the first that is taken first."),

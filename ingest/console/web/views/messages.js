@@ -1,5 +1,6 @@
 // Messages: what an account sends, its credit, and the parts whose answer was lost.
 
+import { account } from "../core/accounts.js";
 import { call } from "../core/api.js";
 import { button, code, h, long, pairs, pre, stamp, state, table, wrong } from "../core/dom.js";
 import { ask, during } from "../core/form.js";
@@ -20,12 +21,27 @@ async function resend(clicked, ctx, chosen) {
   });
 }
 
+// What a message is reported as, in words (specification 1, states and transitions).
+const codes = { 1: "delivered", 2: "not delivered: the phone rejected it", 4: "buffered by the carrier", 8: "accepted by the carrier", 16: "refused by the carrier" };
+const codeWords = (code) => (code ? (codes[code] || "state") + " (code " + code + ")" : "nothing yet");
+
+const codings = { 7: "GSM alphabet (7 bits)", 8: "binary (8 bits)", 16: "UCS-2 (16 bits)" };
+
+const partOf = (m, i) => (m.parts.length === 1 ? "the only one" : i + 1 + " of " + m.parts.length);
+
 function messageDetail(m, ctx) {
-  const rows = m.parts.map((p) => [p.id, [state(p.state), " ", p.simulated && p.state !== "simulated" && state("simulated")], p.carrier, code(p.carrier_id), p.reason, p.report, stamp(p.changed_at), pre(p.data)]);
-  return [pairs([["Message", m.id], ["From", m.originator || "the carrier's own"], ["To", m.destination], ["Coding", m.coding], ["Taken over", m.origin + ", from " + m.ip],
-    ["Received", stamp(m.received_at)], ["To be sent", stamp(m.scheduled_for)], ["Reports to", code(m.report_to)], ["Reported as", m.code || "nothing yet"]]),
+  const rows = m.parts.map((p, i) => [[h("b", null, partOf(m, i)), h("span", { class: "hint" }, " " + p.id)], [state(p.state), " ", p.simulated && p.state !== "simulated" && state("simulated")], p.carrier, code(p.carrier_id), p.reason, p.report, stamp(p.changed_at), pre(p.data)]);
+  return [pairs([["Message", m.id], ["From", m.originator || "the carrier's own"], ["To", m.destination], ["Coding", codings[m.coding] || m.coding], ["Taken over", m.origin + ", from " + m.ip],
+    ["Received", stamp(m.received_at)], ["To be sent", stamp(m.scheduled_for)], ["Reports to", code(m.report_to)], ["Reported as", codeWords(m.code)], ["Account", account(m.account)]]),
   h("h3", null, "Parts"), table("Parts of " + m.id, ["Part", "State", "Carrier", "Carrier's id", "Reason", "Report", "Changed (UTC)", "Text"], rows, "No parts."),
   lost(m) > 0 && h("p", { class: "bar" }, button("Send the lost parts again", (x) => resend(x.target, ctx, [m])))];
+}
+
+// states are those of the parts, with how many have each where they differ.
+function states(m) {
+  const counted = new Map();
+  for (const p of m.parts) counted.set(p.state, (counted.get(p.state) || 0) + 1);
+  return [...counted].map(([s, n]) => [state(s), counted.size > 1 ? " " + n + " of " + m.parts.length + " " : " "]);
 }
 
 // credit shows an account's balance, and on demand what changed it.
@@ -46,6 +62,6 @@ export const show = listing({
   lacks: (filter) => !filter.account && "Give an account's name or id: messages are listed by account. The inventory shows them.", head: credit,
   empty: "No message matches. What this account sends over REST or SOAP would be here, with the state of each part.",
   heads: ["Message", "Received (UTC)", "From", "To", "Parts", "States", "Text"], name: (m) => String(m.id), selectable: (m) => lost(m) > 0, detail: messageDetail,
-  cells: (m) => [stamp(m.received_at), m.originator, m.destination, m.parts.length, [...new Set(m.parts.map((p) => p.state))].map((s) => [state(s), " "]), long(cut(m.parts.map((p) => p.data).join(""), 80))],
+  cells: (m) => [stamp(m.received_at), m.originator, m.destination, m.parts.length, states(m), long(cut(m.parts.map((p) => p.data).join(""), 80))],
   actions: (ctx) => [onSelected(ctx, "Send lost parts again", (b) => resend(b, ctx, [...ctx.chosen.values()]))],
 });

@@ -1,82 +1,85 @@
-// Now: the back ends, the breakers, the carriers, and what the gateway counts.
+// Overview: what is down, what waits for a person, and the traffic of this gateway.
 
+import { account } from "../core/accounts.js";
 import { call } from "../core/api.js";
-import { button, h, long, reading, redraw, stamp, state, table, told, wrong } from "../core/dom.js";
+import { chart } from "../core/chart.js";
+import { button, h, long, stamp, state, table, told } from "../core/dom.js";
 import { ask, during } from "../core/form.js";
-import { bytes, plural } from "../core/format.js";
-import { poll } from "../core/live.js";
-import { address, link } from "../core/router.js";
+import { ago, bytes, clock, plural } from "../core/format.js";
+import { address, go, link } from "../core/router.js";
+import { refreshing } from "../core/refreshing.js";
 
-const countUpTo = 50;    // of the tiles: "50+" beyond
-const refreshEvery = 5000;
+const countUpTo = 50; // of the tiles: "50+" beyond
 
-// readMetrics reads our own lines: name → label → value.
-function readMetrics(text) {
-  const out = {};
-  for (const line of text.split("\n")) {
-    const m = /^(penstock_\w+)(?:\{\w+="((?:[^"\\]|\\.)*)"\})? (\S+)$/.exec(line);
-    if (m) (out[m[1]] ||= {})[(m[2] || "").replace(/\\(.)/g, "$1")] = Number(m[3]);
-  }
-  return out;
+const simulates = (note) => /simulat/.test(note);
+
+// What back ends are to an operator; the names are the gateway's.
+const meaning = {
+  records: "Database: accounts, devices, messages, deliveries", queue: "Redis: timers and what can be rebuilt", readings: "Readings of devices",
+  mail: "Outgoing mail", lookup: "Number lookups", operator: "SIM operator", gateways: "The gateways of this database", ledgers: "Ledgers and their keys",
+};
+
+// outage says what is down, since when and what follows from it.
+function outage(status) {
+  const down = status.backends.filter((b) => b.status === "down");
+  if (down.length === 0) return null;
+  return h("div", { class: "wrong outage", role: "alert" }, down.map((b) => h("p", null, h("b", null, b.name), b.note && " (" + b.note + ")", " is down since ", stamp(b.since), " UTC, ", ago(b.since), ": ", b.error)),
+    !status.ready && h("p", null, "The gateway goes on accepting: what arrives is safe in its journal and is processed when this is over. Lists that need what is down say so; ", link("events", {}, "Events"), " shows the journal."));
 }
 
-const simulates = (note) => /simulat/.test(note || "");
-
-function backends(ready) {
-  const rows = Object.entries(ready.backends).map(([name, b]) => [
-    name, state(b.status), [(b.note || "").replace(/(, )?simulated$/, ""), " ", simulates(b.note) && state("simulated")], long(b.error)]);
-  const simulated = Object.entries(ready.backends).filter(([, b]) => simulates(b.note)).map(([name]) => name);
+function backends(status) {
+  const rows = status.backends.map((b) => [b.name, [state(b.status), b.optional && b.status === "down" && " not needed"], h("span", { class: "since" }, stamp(b.since), h("span", { class: "hint" }, ago(b.since))),
+    [b.note.replace(/(, )?simulated$/, ""), " ", simulates(b.note) && state("simulated")], meaning[b.name] || "", b.last_error && [long(b.last_error), " ", stamp(b.last_error_at)]]);
+  const simulated = status.backends.filter((b) => simulates(b.note)).map((b) => b.name);
   return [
-    h("h2", null, "Back ends ", state(ready.status)),
-    simulated.length > 0 && h("p", { class: "note" }, "Simulated: " + simulated.join(", ") + ". What they are given reaches nobody outside this gateway."),
-    table("Back ends", ["Back end", "State", "What it is", "Why not"], rows, "No back ends."),
+    h("h2", null, "Back ends ", state(status.ready ? "ready" : "not ready")),
+    simulated.length > 0 && h("p", { class: "note" }, "Simulated: " + simulated.sort().join(", ") + ". What they are given reaches nobody outside this gateway."),
+    table("Back ends", ["Back end", "State", "Since (UTC)", "Kind", "What it is for", "Last error since the start"], rows, "No back ends."),
   ];
 }
 
-function traffic(m) {
-  const of = (name, kind) => (m[name] || {})[kind] || 0;
-  const rows = Object.keys(m["penstock_lag"] || {}).map((kind) => [
-    link("events", { kind }, kind), of("penstock_accepted_total", kind), of("penstock_processed_total", kind), of("penstock_quarantined_total", kind),
-    of("penstock_lag", kind), of("penstock_waiting", kind) ? state("down") : "no", bytes(of("penstock_journal_bytes", kind)),
-    of("penstock_journal_gaps", kind) ? h("span", { class: "state bad" }, of("penstock_journal_gaps", kind)) : 0]);
-  return [h("h2", null, "Journal"), h("p", { class: "hint" }, "Accepted, processed and quarantined are counted since the start. Gaps are parts of the journal that could not be read at the start."),
-    table("Journal", ["Traffic", "Accepted#", "Processed#", "Set aside#", "Not processed yet#", "Waits for a back end", "On disk#", "Gaps#"], rows, "No journal.")];
+function gateways(status) {
+  if (status.gateways_error) return [h("h2", null, "Gateways"), h("p", { class: "note" }, "The other gateways are registered in the database, which does not answer: " + status.gateways_error)];
+  const rows = status.gateways.map((g) => [[g.node, g.node === status.node && " (this one)"], state(g.away ? "away" : "ok"), g.url, g.version, stamp(g.started_at), stamp(g.seen_at)]);
+  return rows.length > 1 && [h("h2", null, "Gateways"), table("Gateways", ["Node", "State", "Address", "Version", "Started (UTC)", "Last heartbeat (UTC)"], rows, "")];
 }
 
-function stored(m) {
-  const kinds = Object.entries(m["penstock_stored_bytes"] || {}).sort((a, b) => b[1] - a[1]);
-  const total = kinds.reduce((sum, [, n]) => sum + n, 0);
-  return [h("h2", null, "Records on disk"), h("p", { class: "hint" }, `${bytes(total)} with indexes, measured each hour. The journal is not counted here.`),
-    table("Records on disk", ["Kind", "Size#"], kinds.map(([kind, n]) => [kind, bytes(n)]), "Not measured yet: the first time is ten seconds after the start.")];
+function journals(status) {
+  const rows = status.journals.map((j) => [link("events", { kind: j.kind }, j.kind), j.accepted, j.processed, j.quarantined, j.lag, long(j.waiting || "nothing"), bytes(j.bytes),
+    j.gaps ? h("span", { class: "state bad" }, j.gaps) : 0]);
+  return [h("h2", null, "Journal"), h("p", { class: "hint" }, "Everything that arrives is written here before it is acknowledged. Accepted, processed and set aside are counted since the start. Gaps are parts that could not be read at the start."),
+    table("Journal", ["Traffic", "Accepted#", "Processed#", "Set aside#", "Not processed yet#", "Waits for", "On disk#", "Gaps#"], rows, "No journal.")];
 }
 
-function queue(m) {
-  const n = (name) => (m[name] || {})[""] || 0;
-  const row = [n("penstock_deliveries_running"), n("penstock_deliveries_waiting"), n("penstock_deliveries_parked"), n("penstock_deliveries_delivered_total"),
-    n("penstock_deliveries_retried_total"), n("penstock_deliveries_dead_total"), n("penstock_deliveries_unsaved")];
+function queue({ queue: q }) {
+  const row = [q.running, q.waiting, q.parked, q.delivered, q.retried, q.dead, q.unsaved];
   return [h("h2", null, "Delivery queue"), h("p", { class: "hint" }, "Of this gateway; delivered, to repeat and given up are counted since its start."),
     table("Delivery queue", ["Under way#", "Wait for a first attempt#", "Wait for a breaker#", "Delivered#", "Attempts to repeat#", "Given up#", "Outcomes not saved#"], [row], "")];
 }
 
-function carriers(m, ready) {
-  const of = (name, carrier) => ((m[name] || {})[carrier] ?? "");
-  const names = new Set(["penstock_carrier_bound", "penstock_carrier_sending_waiting"].flatMap((name) => Object.keys(m[name] || {})));
-  const rows = [...names].sort().map((c) => [[c, " ", simulates((ready.backends["carrier " + c] || {}).note) && state("simulated")], of("penstock_carrier_bound", c) === "" ? "no bind" : state(of("penstock_carrier_bound", c) ? "ok" : "down"),
-    of("penstock_carrier_messages_total", c), of("penstock_carrier_receipts_total", c), of("penstock_carrier_sending_waiting", c),
-    of("penstock_carrier_sending_accepted_total", c), of("penstock_carrier_sending_rejected_total", c), of("penstock_carrier_sending_unknown_total", c)]);
+function carriers(status) {
+  const note = (name) => (status.backends.find((b) => b.name === "carrier " + name) || { note: "" }).note;
+  const rows = status.carriers.map((c) => [[c.name, " ", simulates(note(c.name)) && state("simulated")], c.bound === null ? "no bind" : state(c.bound ? "ok" : "down"), c.messages, c.receipts, c.waiting, c.accepted, c.rejected, c.unknown]);
   return [h("h2", null, "Carriers"), table("Carriers", ["Carrier", "Bind", "Messages in#", "Receipts in#", "Parts that wait#", "Parts taken#", "Rejected#", "Answer lost#"], rows,
     "No carrier is configured. Carriers that post over HTTP are seen under Events.")];
 }
 
-function breakers(list, place, again) {
+function stored({ stored_bytes: sizes }) {
+  const kinds = Object.entries(sizes).sort((a, b) => b[1] - a[1]);
+  const total = kinds.reduce((sum, [, n]) => sum + n, 0);
+  return [h("h2", null, "Records on disk"), kinds.length > 0 && h("p", { class: "hint" }, `${bytes(total)} with indexes, measured each hour. The journal is not counted here.`),
+    table("Records on disk", ["Kind", "Size#"], kinds.map(([kind, n]) => [kind, bytes(n)]), "Not measured yet: the first time is ten seconds after the start.")];
+}
+
+function breakers(list, said, again) {
   const close = (b) => button("Close", async (e) => {
     const sure = await ask("Close this breaker?", [plural(b.waiting, "delivery waits", "deliveries wait") + " for " + b.target + ".", "They are attempted within seconds."], "Close it");
-    if (sure) during(e.target, place, async () => { await call("closeBreaker", { path: { endpoint: b.endpoint } }); again(); return "The breaker of " + b.target + " is closed."; });
+    if (sure) during(e.target, said, async () => { await call("closeBreaker", { path: { endpoint: b.endpoint } }); again(); return "The breaker of " + b.target + " is closed."; });
   });
-  const rows = list.map((b) => [long(b.target), b.account, b.relay, long(b.reason), stamp(b.opened_at), stamp(b.probe_at),
+  const rows = list.map((b) => [long(b.target), account(b.account), b.relay, long(b.reason), stamp(b.opened_at), stamp(b.probe_at),
     link("deliveries", { waits_for: "breaker", relay: b.relay }, String(b.waiting)), close(b)]);
-  return [h("h2", null, "Open breakers"), table("Open breakers", ["Endpoint", "Account", "Relay", "Reason", "Since (UTC)", "Next probe (UTC)", "Waiting#", "Action"], rows,
-    "None. An endpoint that fails ten times in a row would be here, with what waits for it.")];
+  return table("Open breakers", ["Endpoint", "Account", "Relay", "Reason", "Since (UTC)", "Next probe (UTC)", "Waiting#", "Action"], rows,
+    "None. An endpoint that fails ten times in a row would be here, with what waits for it.");
 }
 
 // needs are the lists in which something waits for a person, or for its time.
@@ -86,29 +89,50 @@ const needs = [
   ["Unrouted events", "events", "listEvents", { state: "unrouted" }, true],
 ];
 
-async function tiles(signal) {
-  const counted = await Promise.all(needs.map(([, , op, query]) => call(op, { query: { ...query, limit: countUpTo }, signal })));
-  return h("div", { class: "tiles" }, needs.map(([text, view, , query, serious], i) => {
-    const n = counted[i].data.length;
-    return h("a", { class: "tile" + (serious && n ? " bad" : ""), href: address(view, query) }, h("b", null, counted[i].meta.next ? n + "+" : n), text);
-  }));
+const count = (signal) => Promise.all(needs.map(([, , op, query]) => call(op, { query: { ...query, limit: countUpTo }, signal })));
+
+const tiles = (counted) => h("div", { class: "tiles" }, needs.map(([text, view, , query, serious], i) => {
+  const n = counted[i].data.length;
+  return h("a", { class: "tile" + (serious && n ? " bad" : ""), href: address(view, query) }, h("b", null, counted[i].meta.next ? n + "+" : n), text);
+}));
+
+// charts are what came in, what went out, and what waits; a series that was zero
+// all the time is left out.
+const charts = [
+  ["Came in, per minute", [["uplink", "Frames"], ["sms", "SMS"], ["receipt", "Receipts"], ["cdr", "Call records"], ["quarantined", "Set aside"]]],
+  ["Went out, per minute", [["delivered", "Deliveries"], ["parts_accepted", "SMS parts"], ["retried", "Attempts to repeat"], ["dead", "Given up"], ["parts_rejected", "SMS parts rejected"]]],
+  ["Waits in the journal, at most", [["lag", "Not processed yet"]]],
+];
+
+function drawTraffic(range, found, drawn) {
+  drawn.forEach((c) => c.end());
+  drawn.length = 0;
+  const from = Date.parse(found.from) / 1000, values = new Map(found.series.map((s) => [s.name, s.values]));
+  const times = (found.series[0] || { values: [] }).values.map((_, i) => from + i * found.step);
+  const figures = charts.map(([title, series], n) => {
+    const scale = n === 2 ? 1 : found.step / 60;
+    const shown = series.map(([name, label]) => ({ label, band: true, values: (values.get(name) || []).map((v) => v === null ? null : v / scale) }))
+      .filter((s, i) => i === 0 || s.values.some((v) => v > 0));
+    const one = chart(title + ", over the last " + range, times, shown, { height: 180, from, to: from + times.length * found.step });
+    drawn.push(one);
+    return h("div", { class: "sheet" }, h("h3", null, title), one);
+  });
+  const pick = (word) => button("Last " + word, () => go("now", word === "hour" ? {} : { range: word }), { "aria-pressed": String(word === range) });
+  return [h("p", { class: "bar" }, pick("hour"), pick("day"), h("span", { class: "hint" }, "Counted by this gateway (" + found.node + "), in UTC" + (found.step > 60 ? ", as the mean of five minutes" : "") + ". Gaps are times when it did not run.")),
+    h("div", { class: "charts" }, figures)];
 }
 
 export function show(main, params, signal) {
-  const counts = h("div"), rest = h("div"), said = told(), when = h("p", { class: "intro" });
-  main.append(h("h1", null, "Now"), when, said, counts, rest);
-  let round = 0;
-  const refresh = async (always) => {
-    try {
-      const [ready, text, open] = await Promise.all([call("ready", { accept: [503], signal }), call("metrics", { signal }), call("listBreakers", { signal })]);
-      const m = readMetrics(text);
-      if (!reading(rest)) redraw(rest, [backends(ready), breakers(open.data, said, () => refresh(true)), carriers(m, ready), traffic(m), queue(m), stored(m)]);
-      if (round % 6 === 0 || always === true) redraw(counts, [await tiles(signal)]); // they cost more than the rest
-      when.textContent = "As of " + new Date().toISOString().slice(11, 19) + " UTC; asked again every " + refreshEvery / 1000 + " seconds while this page is in view.";
-      round++;
-    } catch (error) {
-      if (error.name !== "AbortError") when.replaceChildren(wrong(error));
-    }
-  };
-  return poll(refresh, { every: refreshEvery, signal });
+  const range = params.range === "day" ? "day" : "hour", said = told(), drawn = [];
+  signal.addEventListener("abort", () => drawn.forEach((c) => c.end()));
+  main.append(h("h1", null, "Overview"), said);
+  refreshing(main, "", {
+    signal, load: () => call("getStatus", { signal }),
+    draw: ({ data: s }) => [h("p", { class: "intro" }, "Gateway " + s.node + ", version " + s.version + ", started ", stamp(s.started_at), " UTC. As of " + clock(new Date(s.at)) + " UTC; asked again every 5 seconds while this page is in view."),
+      outage(s)],
+  });
+  refreshing(main, "Needs attention", { signal, every: 30_000, load: () => count(signal), draw: tiles });
+  refreshing(main, "Traffic", { signal, every: 15_000, load: () => call("getTraffic", { query: { range }, signal }), draw: ({ data }) => drawTraffic(range, data, drawn) });
+  const again = refreshing(main, "Open breakers", { signal, load: () => call("listBreakers", { signal }), draw: ({ data }) => breakers(data, said, () => again()) });
+  refreshing(main, "", { signal, load: () => call("getStatus", { signal }), draw: ({ data: s }) => [backends(s), gateways(s), carriers(s), journals(s), queue(s), stored(s)] });
 }

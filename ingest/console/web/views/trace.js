@@ -18,7 +18,7 @@ async function follow(id, signal) {
   return other ? { event: other.data } : { deliveries: data.filter((d) => d.id === id || d.message_id === id) };
 }
 
-const step = (s) => h("li", null, h("p", null, s.at ? stamp(s.at) : h("span", { class: "hint" }, "no time is kept")), h("p", null, h("b", null, s.step)), h("p", null, s.text));
+const step = (s) => h("li", null, h("p", null, s.at && stamp(s.at)), h("p", null, h("b", null, s.step)), h("p", null, s.text));
 
 function way({ event, deliveries: found }) {
   const list = event ? event.deliveries : found;
