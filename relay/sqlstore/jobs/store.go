@@ -87,16 +87,28 @@ RETURNING ` + columns
 func (s *Store) Lease(ctx context.Context, r job.Ref, now, until time.Time) (j job.Job, taken bool, err error) {
 	noun := "job " + r.ID + ": lease"
 	j, err = sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) (job.Job, error) {
-		leased, err := sqlstore.List(ctx, tx, noun, leaseJob, sqlstore.Into(fields), until, now, r.Account, r.ID, now)
-		if taken = len(leased) > 0; taken {
-			return leased[0], nil
+		one, leased, err := lease(ctx, tx, noun, r, now, until)
+		// Between the two statements it may have been created, or become due.
+		if err == nil && !leased && !one.Due.IsZero() && !one.Due.After(now) {
+			one, leased, err = lease(ctx, tx, noun, r, now, until)
 		}
-		if err != nil {
-			return job.Job{}, err
-		}
-		return get(ctx, tx, r, tx.Now())
+		taken = leased
+		return one, err
 	})
 	return j, taken && err == nil, err
+}
+
+// lease takes a job, or returns it as it stands.
+func lease(ctx context.Context, tx *sqlstore.Tx, noun string, r job.Ref, now, until time.Time) (j job.Job, taken bool, err error) {
+	leased, err := sqlstore.List(ctx, tx, noun, leaseJob, sqlstore.Into(fields), until, now, r.Account, r.ID, now)
+	if err != nil {
+		return job.Job{}, false, err
+	}
+	if len(leased) > 0 {
+		return leased[0], true, nil
+	}
+	j, err = get(ctx, tx, r, tx.Now())
+	return j, false, err
 }
 
 // A run that waited takes its try back, once: the count is that of the run still.

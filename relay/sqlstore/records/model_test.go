@@ -21,14 +21,16 @@ import (
 	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
-// TestMain checks each model on five random histories, unless -rapid.checks says
-// otherwise.
+// TestMain checks each model on five random histories, and leaves no files of failures
+// behind, unless -rapid.checks and -rapid.nofailfile say otherwise.
 func TestMain(m *testing.M) {
 	flag.Parse()
-	given := false
-	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "rapid.checks" })
-	if !given {
-		_ = flag.Set("rapid.checks", "5")
+	given := make(map[string]bool)
+	flag.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	for name, value := range map[string]string{"rapid.checks": "5", "rapid.nofailfile": "true"} {
+		if !given[name] {
+			_ = flag.Set(name, value)
+		}
 	}
 	os.Exit(m.Run())
 }
