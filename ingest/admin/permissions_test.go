@@ -84,7 +84,7 @@ func rolesOf() map[string]string {
 		"signIn": "*", "showProvider": "*", "startProviderSignIn": "*", "finishProviderSignIn": "*",
 		"showSession": "aovc", "signOut": "aovc", "setOwnPassword": "aovc",
 		"listUsers": "a", "addUser": "a", "showUser": "a", "changeUser": "a", "removeUser": "a", "listAudit": "a",
-		"putInventory": "a", "getInventory": "ao", "recover": "a", "listGateways": "aov", "forgetGateway": "ao",
+		"putInventory": "a", "getInventory": "ao", "recover": "a", "getStatus": "aov", "getTraffic": "aov", "listAccounts": "aov", "listGateways": "aov", "forgetGateway": "ao",
 		"listEvents": "aovc", "getEvent": "aovc", "replayEvents": "ao",
 		"listDeliveries": "aovc", "replayDeliveries": "ao", "tryDecoder": "aovc", "showDecoder": "aovc", "explainRelay": "ao",
 		"listRulesOfAccount": "aoc", "tryRuleOfAccount": "aoc", "listAlarmsOfAccount": "aovc", "acknowledgeAlarm": "ao",
