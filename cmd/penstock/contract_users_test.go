@@ -106,7 +106,6 @@ func openToAccounts(operation string) bool {
 // sessions are what users are answered.
 func (g *gateway) sessions() {
 	g.t.Helper()
-	const js = "application/json"
 	right := `{"name":"viewer-of-acme","password":"` + userPassword + `"}`
 	who := g.signedIn("viewer-of-acme")
 	g.addUser("brief", "operator", "")

@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/url"
 	"strings"
 
@@ -82,7 +83,7 @@ func target(c *fiber.Ctx, p permission) string {
 
 // statusOf is the status that a request is answered with.
 func statusOf(c *fiber.Ctx, err error) int {
-	e, own := err.(*fiber.Error)
+	e, own := errors.AsType[*fiber.Error](err)
 	switch {
 	case err == nil:
 		return c.Response().StatusCode()

@@ -37,7 +37,7 @@ type Series struct {
 // of its series. A program with other series starts a new file.
 const headSize = 40
 
-var magic = []byte("PENSTKT1")
+const magic = "PENSTKT1"
 
 // Ring holds the counts.
 type Ring struct {
@@ -96,7 +96,7 @@ func (r *Ring) head() []byte {
 		names[i] = s.Name
 	}
 	sum := sha256.Sum256([]byte(strings.Join(names, "\n")))
-	return append(append([]byte(nil), magic...), sum[:]...)
+	return append([]byte(magic), sum[:]...)
 }
 
 // format makes the file an empty ring.
