@@ -147,7 +147,7 @@ func (g *gateway) signInsAreLimited() {
 	g.t.Helper()
 	session := g.signIn("brief").with("X-Forwarded-For", "203.0.113.9")
 	guesser := g.as("").with("X-Forwarded-For", "203.0.113.9")
-	for n := range 70 {
+	for n := range 1000 { // an attempt is forgotten every six seconds
 		if a := guesser.post("/admin/session", fmt.Sprintf(`{"name":"guessed","password":"guess %d"}`, n)); a.status == 429 {
 			break
 		} else if a.status != 401 {

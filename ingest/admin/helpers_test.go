@@ -99,7 +99,7 @@ func newOffice(t *testing.T) *office {
 		Backends: []Backend{{Name: "records", Note: "redis", Check: o.db.DB.Check}, {Name: "readings", Check: func(context.Context) error { return o.backend }}},
 		Metrics:  metrics, Now: func() time.Time { return o.now },
 	})
-	o.surface.Mount(o.app, httpd.NewAuth(o.db.Accounts, "root", time.Now))
+	o.surface.Mount(o.app, httpd.NewAuth(o.db.Accounts, "root", func() time.Time { return o.now }))
 	o.app.Use(httpd.NotFound)
 	return o
 }
