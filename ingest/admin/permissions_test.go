@@ -87,6 +87,8 @@ func rolesOf() map[string]string {
 		"putInventory": "a", "getInventory": "ao", "recover": "a", "getStatus": "aov", "getTraffic": "aov", "listAccounts": "aov", "listGateways": "aov", "forgetGateway": "ao",
 		"listEvents": "aovc", "getEvent": "aovc", "replayEvents": "ao",
 		"listDeliveries": "aovc", "replayDeliveries": "ao", "tryDecoder": "aovc", "showDecoder": "aovc", "explainRelay": "ao",
+		"listDevicesOfAccounts": "aov", "showDevice": "aov", "aggregateDeviceOfAccount": "aov", "listFramesOfDevice": "aov", "listMarkersOfDevice": "aov",
+		"listDecodersOfAccounts": "aov", "changeDecoder": "ao",
 		"listRulesOfAccount": "aoc", "tryRuleOfAccount": "aoc", "listAlarmsOfAccount": "aovc", "acknowledgeAlarm": "ao",
 		"listBreakers": "aovc", "closeBreaker": "ao", "listCredit": "aovc", "listMessages": "aovc", "resendMessages": "ao",
 	}

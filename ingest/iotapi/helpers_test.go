@@ -56,6 +56,10 @@ func (r *readings) Aggregate(_ context.Context, q iot.AggregateQuery) ([]iot.Buc
 
 func (r *readings) Forget(context.Context, account.ID, []iot.Expired) error { return nil }
 
+func (r *readings) Radio(context.Context, account.ID, []string, time.Time) (map[string]iot.RadioData, error) {
+	return nil, nil
+}
+
 func (r *readings) Latest(_ context.Context, acct account.ID, deviceID string, _ []string) ([]iot.Point, error) {
 	newest := make(map[string]iot.Point)
 	for _, p := range r.points {

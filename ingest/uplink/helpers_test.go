@@ -51,6 +51,10 @@ func (r *readings) Aggregate(context.Context, iot.AggregateQuery) ([]iot.Bucket,
 
 func (r *readings) Forget(context.Context, account.ID, []iot.Expired) error { return nil }
 
+func (r *readings) Radio(context.Context, account.ID, []string, time.Time) (map[string]iot.RadioData, error) {
+	return nil, nil
+}
+
 func (r *readings) Latest(_ context.Context, acct account.ID, deviceID string, _ []string) ([]iot.Point, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -11,6 +11,8 @@ start([
   { name: "messages", title: "Messages", group: "SMS", load: () => import("./views/messages.js") },
   { name: "relays", title: "Relays", group: "SMS", load: () => import("./views/relays.js") },
   { name: "explain", title: "Explain", group: "SMS", load: () => import("./views/explain.js") },
+  { name: "devices", title: "Devices", group: "Devices", load: () => import("./views/devices.js") },
+  { name: "decoders", title: "Decoders", group: "Devices", load: () => import("./views/decoders.js") },
   { name: "rules", title: "Rules", group: "Devices", load: () => import("./views/rules.js") },
   { name: "alarms", title: "Alarms", group: "Devices", load: () => import("./views/alarms.js") },
   { name: "try", title: "Try", group: "Devices", load: () => import("./views/try.js") },

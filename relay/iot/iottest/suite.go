@@ -68,6 +68,7 @@ func Run(t *testing.T, open func(t *testing.T) iot.ReadingStore) {
 		{"the latest cannot be broken out of", latestHostile},
 		{"a device was stored last when its newest point or uplink was", lastStored},
 		{"600 devices are asked for at once", lastStoredMany},
+		{"radio data is of the newest uplinks that have it", radioOfLast},
 		{"a cancelled context is an error", cancelled},
 		{"a ping finds the store writable", ping},
 	}

@@ -22,6 +22,13 @@ export const api = {
   "tryRuleOfAccount": "POST /admin/rules/try",
   "listAlarmsOfAccount": "GET /admin/alarms",
   "acknowledgeAlarm": "PATCH /admin/alarms/{alarm_id}",
+  "listDevicesOfAccounts": "GET /admin/devices",
+  "showDevice": "GET /admin/devices/{device_id}",
+  "aggregateDeviceOfAccount": "GET /admin/devices/{device_id}/readings/aggregate",
+  "listFramesOfDevice": "GET /admin/devices/{device_id}/frames",
+  "listMarkersOfDevice": "GET /admin/devices/{device_id}/markers",
+  "listDecodersOfAccounts": "GET /admin/decoders",
+  "changeDecoder": "PATCH /admin/decoders/{decoder_id}",
   "tryDecoder": "POST /admin/decoders/try",
   "showDecoder": "GET /admin/decoders/{decoder_id}",
   "getInventory": "GET /admin/inventory"

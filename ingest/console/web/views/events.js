@@ -8,7 +8,7 @@ import { cut, plural } from "../core/format.js";
 import { listing, onAll, onSelected } from "../core/list.js";
 import { link } from "../core/router.js";
 
-async function replayEvents(clicked, ctx, selection, n) {
+export async function replayEvents(clicked, ctx, selection, n) {
   await during(clicked, ctx.said, async () => {
     if (n === undefined) n = (await call("replayEvents", { body: { ...selection, dry_run: true, limit: 1 }, signal: ctx.signal })).count;
     if (n === 0) return "No event matches.";
@@ -21,7 +21,7 @@ async function replayEvents(clicked, ctx, selection, n) {
 }
 
 // foretell shows what a replay would change, without changing it.
-async function foretell(clicked, ctx, selection) {
+export async function foretell(clicked, ctx, selection) {
   await during(clicked, ctx.said, async () => {
     const r = await call("replayEvents", { body: { ...selection, dry_run: true }, signal: ctx.signal });
     if (!r.events) return plural(r.count, "event") + " would be processed again.";

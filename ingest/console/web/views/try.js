@@ -7,7 +7,7 @@ import { link } from "../core/router.js";
 
 export const valueOf = (v) => (v.text === undefined ? String(v.value) : v.text);
 
-function tried(f) {
+export function tried(f) {
   const problems = f.errors.map((e) => e.message + (e.line ? " (line " + e.line + (e.column ? ", column " + e.column : "") + ")" : ""));
   const was = (r) => f.stored.find((s) => s.sensor_id === r.sensor_id && s.key === r.key && s.time === r.time);
   const readings = f.readings.map((r) => [r.key, valueOf(r), r.sensor_type_id, stamp(r.time), [state(r.effect), was(r) && " stored today: " + valueOf(was(r))]]);

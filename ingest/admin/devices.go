@@ -1,0 +1,246 @@
+package admin
+
+import (
+	"context"
+	"strings"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/ingest/httpd/params"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/iot"
+)
+
+// deviceJSON is a device as the operator sees it.
+type deviceJSON struct {
+	ID           string         `json:"id"`
+	Account      account.ID     `json:"account"`
+	AccountName  string         `json:"account_name"`
+	Identifier   string         `json:"identifier"`
+	Name         string         `json:"name"`
+	Comment      string         `json:"comment"`
+	Type         iot.DeviceType `json:"type"`
+	DecoderID    string         `json:"decoder_id"`
+	LocationID   string         `json:"location_id"`
+	FrameLogging bool           `json:"frame_logging"`
+	CreatedAt    string         `json:"created_at"`
+	LastSeenAt   *string        `json:"last_seen_at"` // null: never
+	Position     *positionJSON  `json:"position"`
+	Radio        *radioJSON     `json:"radio"`
+	Alarms       int            `json:"alarms"` // raised and not cleared
+}
+
+// positionJSON is where a device is, in degrees of WGS 84.
+type positionJSON struct {
+	Latitude  float64 `json:"latitude"`
+	Longitude float64 `json:"longitude"`
+	// Source is device for what was entered, network for what an uplink reported.
+	Source string `json:"source"`
+}
+
+// radioJSON is what the last uplinks of a device say.
+type radioJSON struct {
+	At       string   `json:"at"`
+	Battery  *float64 `json:"battery"` // percent
+	RSSI     *float64 `json:"rssi"`    // dBm
+	SNR      *float64 `json:"snr"`     // dB
+	Gateways *int64   `json:"gateways"`
+}
+
+func deviceOf(d iot.FoundDevice, names map[account.ID]string, radio map[string]iot.RadioData) deviceJSON {
+	out := deviceJSON{
+		ID: d.ID, Account: d.Account, AccountName: names[d.Account], Identifier: d.Identifier, Name: d.Name, Comment: d.Comment, Type: d.Type,
+		DecoderID: d.DecoderID, LocationID: d.LocationID, FrameLogging: d.FrameLogging, CreatedAt: formatTime(d.CreatedAt),
+		LastSeenAt: formatTimeOrNil(d.LastSeen), Alarms: d.Alarms,
+	}
+	u, heard := radio[d.ID]
+	if heard {
+		out.Radio = &radioJSON{At: formatTime(u.Time), Battery: u.Battery, RSSI: u.RSSI, SNR: u.SNR, Gateways: u.Gateways}
+	}
+	switch {
+	case d.Latitude != nil && d.Longitude != nil:
+		out.Position = &positionJSON{*d.Latitude, *d.Longitude, "device"}
+	case heard && u.Latitude != nil && u.Longitude != nil:
+		out.Position = &positionJSON{*u.Latitude, *u.Longitude, "network"}
+	}
+	return out
+}
+
+// maxDevices is the most devices of a page.
+const maxDevices = 500
+
+// deviceFilter reads the filters of a list of devices.
+func (s *Surface) deviceFilter(sel *selection) iot.DeviceFilter {
+	return iot.DeviceFilter{
+		Account: sel.account(), Text: sel.text("q"), Decoder: sel.text("decoder"), Alarmed: sel.flag("alarmed"),
+		Order: iot.DeviceOrder(sel.oneOf("order", string(iot.ByAccount), string(iot.SilentFirst))),
+		Limit: min(sel.limit(), maxDevices), Cursor: sel.cursor(),
+	}
+}
+
+// listDevices lists devices of one or all accounts. Without the reading store the list
+// has no radio data, and meta.missing says why.
+func (s *Surface) listDevices(c *fiber.Ctx) error {
+	ctx := c.UserContext()
+	sel, err := s.selectionOf(c)
+	if err != nil {
+		return err
+	}
+	f := s.deviceFilter(sel)
+	if err := sel.Err(); err != nil {
+		return err
+	}
+	names, err := s.accountNames(ctx)
+	if err != nil {
+		return err
+	}
+	f.Named = namedLike(names, f.Text)
+	found, next, err := s.IoT.FindDevices(ctx, f)
+	if err != nil {
+		return err
+	}
+	radio, missing := s.radioOf(ctx, found)
+	out := make([]deviceJSON, len(found))
+	for i, d := range found {
+		out[i] = deviceOf(d, names, radio[d.Account])
+	}
+	return c.JSON(fiber.Map{"data": out, "meta": fiber.Map{"next": next, "missing": missing}})
+}
+
+// radioOf returns the radio data of devices by account and device, and why it is
+// missing, "" if it is not.
+func (s *Surface) radioOf(ctx context.Context, found []iot.FoundDevice) (out map[account.ID]map[string]iot.RadioData, missing string) {
+	ids := make(map[account.ID][]string)
+	for _, d := range found {
+		ids[d.Account] = append(ids[d.Account], d.ID)
+	}
+	out = make(map[account.ID]map[string]iot.RadioData)
+	for acct, some := range ids {
+		radio, err := s.IoT.Radio(ctx, acct, some)
+		if err != nil {
+			return out, err.Error()
+		}
+		out[acct] = radio
+	}
+	return out, ""
+}
+
+// deviceDetailJSON is a device with its sensors.
+type deviceDetailJSON struct {
+	deviceJSON
+	DecoderName string             `json:"decoder_name"` // "" for no decoder
+	Sensors     []deviceSensorJSON `json:"sensors"`
+	// Missing says what could not be read, and why; empty: nothing.
+	Missing []string `json:"missing"`
+}
+
+// deviceSensorJSON is a sensor of a device with its newest reading.
+type deviceSensorJSON struct {
+	ID            string   `json:"id"`
+	Key           string   `json:"key"`
+	Name          string   `json:"name"`
+	SensorTypeID  string   `json:"sensor_type_id"`
+	TypeName      string   `json:"type_name"`
+	MetricUnits   string   `json:"metric_units"`
+	Slope         float64  `json:"slope"`
+	Offset        float64  `json:"offset"`
+	RetentionDays int      `json:"retention_days"` // 0: kept for good
+	Value         *float64 `json:"value"`
+	Text          string   `json:"text"`
+	At            *string  `json:"at"` // of the newest reading; null: there is none
+}
+
+// ofDevice reads the account and the device of a request. A device's id is found
+// without its account if only one account has it.
+func (s *Surface) ofDevice(c *fiber.Ctx, sel *selection) (account.ID, iot.Device, error) {
+	acct, id := sel.account(), params.Path(c, "device_id")
+	if err := sel.Err(); err != nil {
+		return 0, iot.Device{}, err
+	}
+	if acct == 0 {
+		var err error
+		if acct, err = s.owners(c.UserContext(), func(acct account.ID) error {
+			_, err := s.IoT.Device(c.UserContext(), acct, id)
+			return err
+		}); err != nil {
+			return 0, iot.Device{}, err
+		}
+	}
+	d, err := s.IoT.Device(c.UserContext(), acct, id)
+	return acct, d, err
+}
+
+func (s *Surface) getDevice(c *fiber.Ctx) error {
+	ctx := c.UserContext()
+	sel, err := s.selectionOf(c)
+	if err != nil {
+		return err
+	}
+	acct, d, err := s.ofDevice(c, sel)
+	if err != nil {
+		return err
+	}
+	names, err := s.accountNames(ctx)
+	if err != nil {
+		return err
+	}
+	alarms, err := s.IoT.RaisedAlarms(ctx, acct, d.ID)
+	if err != nil {
+		return err
+	}
+	found := iot.FoundDevice{Account: acct, Device: d, Alarms: alarms}
+	radio, missing := s.radioOf(ctx, []iot.FoundDevice{found})
+	out := deviceDetailJSON{deviceJSON: deviceOf(found, names, radio[acct]), Missing: []string{}}
+	if missing != "" {
+		out.Missing = append(out.Missing, "signal and battery: "+missing)
+	}
+	if decoder, err := s.IoT.Decoder(ctx, acct, d.DecoderID); err == nil {
+		out.DecoderName = decoder.Name
+	} else if relay.KindOf(err) != relay.KindNotFound {
+		return err
+	}
+	if out.Sensors, missing, err = s.sensorsOf(ctx, acct, d.ID); err != nil {
+		return err
+	}
+	if missing != "" {
+		out.Missing = append(out.Missing, "latest values: "+missing)
+	}
+	return c.JSON(fiber.Map{"data": out})
+}
+
+// sensorsOf returns a device's sensors with their newest readings, and why these are
+// missing, "" if they are not.
+func (s *Surface) sensorsOf(ctx context.Context, acct account.ID, id string) (out []deviceSensorJSON, missing string, err error) {
+	sensors, err := s.IoT.Sensors(ctx, acct, id, "")
+	if err != nil {
+		return nil, "", err
+	}
+	types, err := s.Types.SensorTypes(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	newest := make(map[string]iot.Record)
+	latest, err := s.IoT.Latest(ctx, acct, id, iot.Metric)
+	if err != nil {
+		missing = err.Error()
+	}
+	for _, r := range latest {
+		newest[r.SensorID] = r
+	}
+	out = make([]deviceSensorJSON, len(sensors))
+	for i, one := range sensors {
+		t := types[one.SensorTypeID]
+		out[i] = deviceSensorJSON{
+			ID: one.ID, Key: one.Key, Name: one.Name, SensorTypeID: one.SensorTypeID, TypeName: t.Name, MetricUnits: t.MetricUnits,
+			Slope: one.Slope, Offset: one.Offset, RetentionDays: one.RetentionDays,
+		}
+		if r, there := newest[one.ID]; there {
+			out[i].Value, out[i].Text, out[i].At = r.Value, r.Text, rfc3339(r.ReadingDate)
+		}
+	}
+	return out, missing, nil
+}
+
+// rfc3339 rewrites a time of iot.TimeFormat.
+func rfc3339(date string) *string { return new(strings.Replace(date, " ", "T", 1) + "Z") }

@@ -1,0 +1,161 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/decoders/catalog"
+	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/cache/cachetest"
+	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/rule"
+)
+
+// fixedReadings is a reading store that holds what a test says.
+type fixedReadings struct {
+	iot.ReadingStore
+	stored  map[string]time.Time
+	uplinks map[string]iot.RadioData
+	buckets []iot.Bucket
+	asked   iot.AggregateQuery
+	down    error
+}
+
+func (s *fixedReadings) LastStored(_ context.Context, _ account.ID, ids []string) (map[string]time.Time, error) {
+	out := map[string]time.Time{}
+	for _, id := range ids {
+		if at, there := s.stored[id]; there {
+			out[id] = at
+		}
+	}
+	return out, s.down
+}
+
+func (s *fixedReadings) Radio(context.Context, account.ID, []string, time.Time) (map[string]iot.RadioData, error) {
+	return s.uplinks, s.down
+}
+
+func (s *fixedReadings) Latest(context.Context, account.ID, string, []string) ([]iot.Point, error) {
+	return nil, s.down
+}
+
+func (s *fixedReadings) Aggregate(_ context.Context, q iot.AggregateQuery) ([]iot.Bucket, error) {
+	s.asked = q
+	return s.buckets, s.down
+}
+
+// fleet is an office with devices: a1, a2 … of account 1, b1 of account 2.
+func fleet(t *testing.T) (*office, *fixedReadings) {
+	t.Helper()
+	o, s := newOffice(t), &fixedReadings{stored: map[string]time.Time{}, uplinks: map[string]iot.RadioData{}}
+	o.applied(`{"sensor_types":[{"id":"temperature","name":"Temperature","metric_units":"°C"}],"accounts":[{"name":"acme"},{"name":"globex"}]}`, "")
+	devices := iot.New(o.db.Devices, cachetest.Open(t).IoT(), s, catalog.Compile, iot.Options{Logger: slog.New(slog.DiscardHandler), Now: func() time.Time { return o.now }})
+	for i, id := range []string{"a1", "a2", "a3", "b1"} {
+		acct := account.ID(1)
+		if id == "b1" {
+			acct = 2
+		}
+		d := iot.Device{ID: id, Identifier: fmt.Sprintf("70b3d57ed00000%02d", i), Name: "Probe " + id, Type: iot.LoRaWAN, DecoderID: "lpp", CreatedAt: o.now}
+		must(t, o.db.Devices.CreateDevice(t.Context(), acct, d, []iot.Sensor{{ID: iot.SensorID(id, "t"), DeviceID: id, Key: "t", Name: "t", Slope: 1, SensorTypeID: "temperature"}}))
+	}
+	s.stored["a2"], s.stored["a1"], s.stored["b1"] = o.now.Add(-time.Hour), o.now.Add(-time.Minute), o.now.Add(-2*time.Hour)
+	pair := rule.Pair{RuleID: "warm", DeviceID: "a2"}
+	_, err := o.db.Rules.Decide(t.Context(), 1, []rule.Pair{pair}, o.now, func([]rule.PairState) (rule.Decision, error) {
+		return rule.Decision{States: []rule.PairState{{Pair: pair, AlarmID: "x1", RaisedAt: o.now}}, Raised: []rule.Alarm{{ID: "x1", RuleID: "warm", DeviceID: "a2", State: rule.Raised, RaisedAt: o.now}}}, nil
+	})
+	must(t, err)
+	o.app = httpd.New(httpd.Options{Logger: slog.New(slog.DiscardHandler)})
+	New(Deps{Accounts: o.db.Accounts, IoT: devices, Types: o.db.Devices, Now: func() time.Time { return o.now }}).Mount(o.app, httpd.NewAuth(o.db.Accounts, "root", time.Now))
+	return o, s
+}
+
+func TestDevicesAreListed(t *testing.T) {
+	o, _ := fleet(t)
+	for _, tc := range []struct{ name, query, want string }{
+		{"all of them by account", "", "a1 a2 a3 b1"},
+		{"those never heard and the longest silent first", "order=silent", "a3 b1 a2 a1"},
+		{"of an account by its name", "account=globex", "b1"},
+		{"by a part of the name", "q=PROBE%20a", "a1 a2 a3"},
+		{"by a part of the account's name", "q=Glob", "b1"},
+		{"by the identifier as people write it", "q=70-B3-D5-7E-D0-00-00-01", "a2"},
+		{"with a raised alarm", "alarmed=true", "a2"},
+		{"with a raised alarm, of another account", "alarmed=true&account=2", ""},
+		{"by the decoder", "decoder=lpp&account=1", "a1 a2 a3"},
+		{"by a decoder that none has", "decoder=none", ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got := strings.Join(o.list("GET /admin/devices?"+tc.query).ids(), " "); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+			var paged []string
+			for cursor, more := "", true; more; more = cursor != "" {
+				page := o.list("GET /admin/devices?limit=1&" + tc.query + "&cursor=" + cursor)
+				paged, cursor = slices.Concat(paged, page.ids()), page.Meta.Next
+			}
+			if got := strings.Join(paged, " "); got != tc.want {
+				t.Errorf("in pages of one: %q, want %q", got, tc.want)
+			}
+		})
+	}
+	for query, want := range map[string]string{"cursor=none": "This is not a cursor of this list.", "order=loud": "want one of account, silent", "account=nobody": "want an account's name or id"} {
+		if got := o.ask("GET /admin/devices?"+query, ""); !strings.HasPrefix(got, "422 ") || !strings.Contains(got, want) {
+			t.Errorf("%s: %s", query, got)
+		}
+	}
+}
+
+func TestADeviceIsShownWithWhatIsKnownOfIt(t *testing.T) {
+	o, s := fleet(t)
+	rssi, battery := -97.5, 81.0
+	s.uplinks["a2"] = iot.RadioData{DeviceID: "a2", Time: o.now, RSSI: &rssi, Battery: &battery, Latitude: new(51.5), Longitude: new(-0.1)}
+	list := o.ask("GET /admin/devices?q=a2", "")
+	one := o.ask("GET /admin/devices/a2", "")
+	for _, want := range []string{`"account_name":"acme"`, `"alarms":1`, `"battery":81`, `"rssi":-97.5`, `"snr":null`, `"position":{"latitude":51.5,"longitude":-0.1,"source":"network"}`} {
+		if !strings.Contains(list, want) || !strings.Contains(one, want) {
+			t.Errorf("%s is missing in %s or %s", want, list, one)
+		}
+	}
+	if !strings.Contains(one, `"missing":[]`) || !strings.Contains(one, `"type_name":"Temperature","metric_units":"°C"`) {
+		t.Error(one)
+	}
+	s.down = errors.New("no answer")
+	if got := o.ask("GET /admin/devices?q=a2", ""); !strings.HasPrefix(got, "200 ") || !strings.Contains(got, `"missing":"`) || !strings.Contains(got, "no answer") {
+		t.Errorf("without the reading store: %s", got)
+	}
+	if got := o.ask("GET /admin/devices/a2?account=acme", ""); !strings.HasPrefix(got, "200 ") || !strings.Contains(got, "signal and battery: ") {
+		t.Errorf("without the reading store: %s", got)
+	}
+	for _, path := range []string{"none", "a2?account=globex", "none/frames", "none/markers", "none/readings/aggregate"} {
+		if got := o.ask("GET /admin/devices/"+path, ""); !strings.HasPrefix(got, "404 ") {
+			t.Errorf("%s: %s", path, got)
+		}
+	}
+}
+
+func TestReadingsOfADeviceOverTime(t *testing.T) {
+	o, s := fleet(t)
+	at := o.now.Truncate(time.Hour).UTC()
+	s.buckets = []iot.Bucket{{Type: "temperature", SensorID: iot.SensorID("a1", "t"), Start: at, Value: 2, Min: 1, Max: 3}}
+	want := fmt.Sprintf(`{"sensor_id":"%s","key":"t","name":"Temperature","metric_units":"°C","buckets":[{"at":"%s","min":1,"mean":2,"max":3}]}`, iot.SensorID("a1", "t"), at.Format(time.RFC3339))
+	if got := o.ask("GET /admin/devices/a1/readings/aggregate", ""); !strings.Contains(got, want) {
+		t.Errorf("got %s\nwant %s", got, want)
+	}
+	if s.asked.Granularity != iot.TenMinutes || s.asked.To.Sub(s.asked.From) != 24*time.Hour {
+		t.Errorf("a day was asked for as %v from %v to %v", s.asked.Granularity, s.asked.From, s.asked.To)
+	}
+	for span, want := range map[time.Duration]iot.Granularity{time.Hour: iot.HalfMinute, time.Minute: iot.HalfMinute, 7 * 24 * time.Hour: iot.Hour, 30 * 24 * time.Hour: iot.SixHours, 3 * 365 * 24 * time.Hour: iot.Week} {
+		if got := granularityOf(span); got != want {
+			t.Errorf("%v is divided into %s, want %s", span, got, want)
+		}
+	}
+	if got := o.ask("GET /admin/devices/a1/readings/aggregate?from=2026-03-02T00:00:00Z&to=2026-03-01T00:00:00Z&granularity=blink", ""); !strings.Contains(got, "want a time before to") || !strings.Contains(got, "granularity") {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,45 @@
+package iottest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/penstock/penstock/relay/iot"
+)
+
+// radioOfLast holds that signal, battery and position come from the newest uplinks
+// that have them, of each device by itself.
+func radioOfLast(t *testing.T, s iot.ReadingStore) {
+	f := func(v float64) *float64 { return &v }
+	at := func(seconds int) time.Time { return start().Add(time.Duration(seconds) * time.Second) }
+	uplinks := []iot.RadioData{
+		{Account: acme, DeviceID: "radio", Time: at(0), RSSI: f(-90), SNR: f(7), Battery: f(80), Latitude: f(51.5), Longitude: f(-0.1), Frame: true},
+		{Account: acme, DeviceID: "radio", Time: at(60), RSSI: f(-101), SNR: f(-3), Gateways: new(int64(2)), Frame: true},
+		{Account: acme, DeviceID: "radio", Time: at(30), Battery: f(79)},
+		{Account: acme, DeviceID: "quiet radio", Time: at(-3600), RSSI: f(-70)},
+		{Account: acme, DeviceID: "port only", Time: at(0), FPort: new(int64(2)), FCnt: new(int64(1)), Frame: true},
+		{Account: globex, DeviceID: "theirs", Time: at(0), RSSI: f(-50)},
+	}
+	for i := range iot.RadioUplinks + 5 {
+		uplinks = append(uplinks, iot.RadioData{Account: acme, DeviceID: "chatty", Time: at(i), RSSI: f(float64(-i))})
+	}
+	if refused, err := s.Write(t.Context(), iot.Batch{Uplinks: uplinks}); err != nil || len(refused) > 0 {
+		t.Fatal(refused, err)
+	}
+	got, err := s.Radio(t.Context(), acme, []string{"radio", "quiet radio", "theirs", "chatty", "silent"}, at(-60))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]iot.RadioData{
+		"radio":  {Account: acme, DeviceID: "radio", Time: at(60), RSSI: f(-101), SNR: f(-3), Gateways: new(int64(2)), Battery: f(79), Latitude: f(51.5), Longitude: f(-0.1)},
+		"chatty": {Account: acme, DeviceID: "chatty", Time: at(iot.RadioUplinks + 4), RSSI: f(-iot.RadioUplinks - 4)},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if got, err := s.Radio(t.Context(), acme, nil, at(0)); err != nil || len(got) > 0 {
+		t.Errorf("nothing asked: %v, %v", got, err)
+	}
+}
