@@ -18,4 +18,6 @@ start([
   { name: "try", title: "Try", group: "Devices", load: () => import("./views/try.js") },
   { name: "tryrule", title: "Try a rule", group: "Devices", load: () => import("./views/tryrule.js") },
   { name: "inventory", title: "Inventory", group: "Set-up", load: () => import("./views/inventory.js") },
+  { name: "users", title: "Users", group: "Set-up", load: () => import("./views/users.js") },
+  { name: "audit", title: "Audit log", group: "Set-up", load: () => import("./views/audit.js") },
 ]);

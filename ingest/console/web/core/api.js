@@ -7,6 +7,16 @@ export const api = {
   "getStatus": "GET /admin/status",
   "getTraffic": "GET /admin/traffic",
   "listAccounts": "GET /admin/accounts",
+  "signIn": "POST /admin/session",
+  "showSession": "GET /admin/session",
+  "signOut": "DELETE /admin/session",
+  "startProviderSignIn": "GET /admin/oidc/start",
+  "showProvider": "GET /admin/oidc",
+  "listUsers": "GET /admin/users",
+  "addUser": "POST /admin/users",
+  "changeUser": "PATCH /admin/users/{name}",
+  "removeUser": "DELETE /admin/users/{name}",
+  "listAudit": "GET /admin/audit",
   "listBreakers": "GET /admin/breakers",
   "closeBreaker": "DELETE /admin/breakers/{endpoint}",
   "listEvents": "GET /admin/events",
@@ -57,14 +67,14 @@ export async function call(name, { path = {}, query = {}, body, accept = [], sig
   let answer, text;
   try {
     Object.assign(headers, credentials.headers());
-    answer = await fetch(url, { method, headers, signal, cache: "no-store", credentials: "omit", body: body === undefined ? undefined : JSON.stringify(body) });
+    answer = await fetch(url, { method, headers, signal, cache: "no-store", credentials: "same-origin", body: body === undefined ? undefined : JSON.stringify(body) });
     text = await answer.text();
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new Error("The gateway does not answer. Is it running, and can this machine reach it?");
   }
   const data = (answer.headers.get("Content-Type") || "").startsWith("application/json") && text ? JSON.parse(text) : text;
-  if (answer.status === 401) credentials.refused();
+  if (answer.status === 401 && !accept.includes(401)) credentials.refused();
   if (!answer.ok && !accept.includes(answer.status)) {
     throw Object.assign(new Error(words(answer.status, data)), { status: answer.status });
   }

@@ -19,11 +19,15 @@ export const filters = {
   "listRulesOfAccount": { "account": "text" },
   "listAlarmsOfAccount": {
     "account": "text", "state": ["raised", "cleared"], "rule_id": "text", "device_id": "text", "from": "time", "to": "time"
+  },
+  "listAudit": {
+    "actor": "text", "operation": "text", "target": "text", "account": "text", "outcome": ["started", "done", "refused", "failed"], "from": "time", "to": "time"
   }
 };
 
 export const labels = {
   state: "State", kind: "Kind", account: "Account (name or id)", source: "Source", device: "Device", from: "From (UTC)", to: "To (UTC)", q: "Holds the text",
   waits_for: "Waits for", relay: "Relay", number: "Originator or destination", target: "Target", reason: "Reason",
-  rule_id: "Rule", device_id: "Device (its id)"
+  rule_id: "Rule", device_id: "Device (its id)",
+  actor: "Who (a user, or admin token)", operation: "Operation", outcome: "Outcome"
 };
