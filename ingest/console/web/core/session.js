@@ -9,6 +9,10 @@ import { during, field } from "./form.js";
 const tokenKey = "penstock-admin-token";
 const token = () => sessionStorage.getItem(tokenKey) || "";
 
+// Scripts cannot see the cookie of a session: the mark says that there may be one, so that
+// the page asks only then.
+const mayHaveSession = "penstock-session";
+
 let onLeave = () => {}, onSignedIn = () => {};
 let session = null; // who has signed in, as the gateway says
 
@@ -36,7 +40,8 @@ export async function leave(why) {
   sessionStorage.removeItem(tokenKey);
   session = null;
   byId("leave").hidden = true;
-  if (!left) session = await call("showSession", { accept: [401] }).then((found) => found.data || null, () => null);
+  if (!left && localStorage.getItem(mayHaveSession)) session = await call("showSession", { accept: [401] }).then((found) => found.data || null, () => null);
+  if (!session) localStorage.removeItem(mayHaveSession);
   session ? arrived() : signIn(why);
 }
 
@@ -58,7 +63,7 @@ function signIn(why) {
     history.replaceState(null, "", location.pathname);
   }
   const said = told();
-  const provider = h("a", { href: api["startProviderSignIn"].split(" ")[1], hidden: true }, "Sign in through the provider");
+  const provider = h("a", { href: api["startProviderSignIn"].split(" ")[1], hidden: true, click: () => localStorage.setItem(mayHaveSession, "1") }, "Sign in through the provider");
   if (why) said.append(wrong(new Error(why)));
   const submit = (e) => {
     e.preventDefault();
@@ -70,6 +75,7 @@ function signIn(why) {
     during(user.querySelector("button"), said, async () => {
       session = (await call("signIn", { body: { name: name.value.trim(), password: password.value }, accept: [401] })).data || null;
       if (!session) throw new Error("The name or the password is wrong.");
+      localStorage.setItem(mayHaveSession, "1");
       arrived();
     });
   };
