@@ -15,7 +15,9 @@ import (
 
 // radioFields are the fields of the measurement uplink that Radio reads, in the order
 // of the columns.
-var radioFields = [...]string{"rssi", "snr", "gateways", "battery", "latitude", "longitude"}
+func radioFields() []string {
+	return []string{"rssi", "snr", "gateways", "battery", "latitude", "longitude"}
+}
 
 // Radio returns the newest radio data of each device.
 func (s *Store) Radio(ctx context.Context, acct account.ID, deviceIDs []string, since time.Time) (map[string]iot.RadioData, error) {
@@ -58,7 +60,7 @@ func (s *Store) radioInfluxQL(ctx context.Context, acct account.ID, ids []string
 	}
 	all, err := s.influxQL(ctx, statement{
 		db: db, rp: rp, params: params,
-		q: "SELECT " + strings.Join(radioFields[:], ", ") + " FROM uplink WHERE account = $account" +
+		q: "SELECT " + strings.Join(radioFields(), ", ") + " FROM uplink WHERE account = $account" +
 			timeCondition(withBounds(iot.Query{From: since})) + " AND (" + strings.Join(tests, " OR ") + ")" +
 			" GROUP BY device_id ORDER BY time DESC LIMIT " + strconv.Itoa(iot.RadioUplinks),
 	})
@@ -84,7 +86,7 @@ func radioOf(acct account.ID, device string, r row) (iot.RadioData, error) {
 	if u.Time, err = r.time(); err != nil {
 		return u, err
 	}
-	for i, name := range radioFields {
+	for i, name := range radioFields() {
 		if i+1 >= len(r) {
 			break
 		}
@@ -118,11 +120,11 @@ func setRadio(u *iot.RadioData, field string, v float64) {
 
 // radioFlux reads the last values of each field; those of one time are one uplink.
 func (s *Store) radioFlux(ctx context.Context, acct account.ID, ids []string, since time.Time) ([]iot.RadioData, error) {
-	tests, fields := make([]string, len(ids)), make([]string, len(radioFields))
+	tests, fields := make([]string, len(ids)), make([]string, len(radioFields()))
 	for i, id := range ids {
 		tests[i] = "r.device_id == " + quoteFlux(clean(id))
 	}
-	for i, name := range radioFields {
+	for i, name := range radioFields() {
 		fields[i] = "r._field == " + quoteFlux(name)
 	}
 	q := withBounds(iot.Query{From: since})
