@@ -15,6 +15,14 @@ function rangeOf(plot, least, most) {
   return [least - room, most + room];
 }
 
+// alone shows values without a neighbour as points, since a line needs two.
+const alone = (plot, i, show) => {
+  if (show) return null;
+  const values = plot.data[i], there = (at) => values[at] !== null && values[at] !== undefined;
+  const found = [...values.keys()].filter((at) => there(at) && !there(at - 1) && !there(at + 1));
+  return found.length ? found : null;
+};
+
 // chart draws series over time in UTC and returns the element to put on the page.
 //   label   what the chart shows, for those who cannot see it
 //   times   seconds since 1970, ascending
@@ -33,7 +41,7 @@ export function chart(label, times, series, { signal, height = 220, unit = "", f
   const draw = () => {
     plot?.destroy();
     const lines = series.map((s, i) => ({
-      label: s.label, stroke: colour(seriesColours[i % seriesColours.length]), width: 1.5, points: { show: undefined },
+      label: s.label, stroke: colour(seriesColours[i % seriesColours.length]), width: 1.5, points: { filter: alone },
       fill: s.band ? colour(seriesColours[i % seriesColours.length]) + "2b" : undefined, value: (_, v) => (v === null || v === undefined ? "–" : text(v) + unit),
     }));
     const clock = (u, ticks) => ticks.map((t, i) => {

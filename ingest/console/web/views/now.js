@@ -47,8 +47,8 @@ function gateways(status) {
 function journals(status) {
   const rows = status.journals.map((j) => [link("events", { kind: j.kind }, j.kind), j.accepted, j.processed, j.quarantined, j.lag, long(j.waiting || "nothing"), bytes(j.bytes),
     j.gaps ? h("span", { class: "state bad" }, j.gaps) : 0]);
-  return [h("h2", null, "Journal"), h("p", { class: "hint" }, "Everything that arrives is written here before it is acknowledged. Accepted, processed and set aside are counted since the start. Gaps are parts that could not be read at the start."),
-    table("Journal", ["Traffic", "Accepted#", "Processed#", "Set aside#", "Not processed yet#", "Waits for", "On disk#", "Gaps#"], rows, "No journal.")];
+  return [h("h2", null, "Journal"), h("p", { class: "hint" }, "Everything that arrives is written here before it is acknowledged. Accepted, processed and quarantined are counted since the start. Gaps are parts that could not be read at the start."),
+    table("Journal", ["Traffic", "Accepted#", "Processed#", "Quarantined#", "Not processed yet#", "Waits for", "On disk#", "Gaps#"], rows, "No journal.")];
 }
 
 function queue({ queue: q }) {
@@ -99,7 +99,7 @@ const tiles = (counted) => h("div", { class: "tiles" }, needs.map(([text, view, 
 // charts are what came in, what went out, and what waits; a series that was zero
 // all the time is left out.
 const charts = [
-  ["Came in, per minute", [["uplink", "Frames"], ["sms", "SMS"], ["receipt", "Receipts"], ["cdr", "Call records"], ["quarantined", "Set aside"]]],
+  ["Came in, per minute", [["uplink", "Frames"], ["sms", "SMS"], ["receipt", "Receipts"], ["cdr", "Call records"], ["quarantined", "Quarantined"]]],
   ["Went out, per minute", [["delivered", "Deliveries"], ["parts_accepted", "SMS parts"], ["retried", "Attempts to repeat"], ["dead", "Given up"], ["parts_rejected", "SMS parts rejected"]]],
   ["Waits in the journal, at most", [["lag", "Not processed yet"]]],
 ];
