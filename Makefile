@@ -31,10 +31,10 @@ deps: ## install what the tests need: PostgreSQL, Redis, InfluxDB, Kannel, Postf
 	deploy/test-deps.sh
 
 test: deps ## every test under the race detector, real back ends included
-	go test -race -timeout 60m $(PKG)
+	go test -race -timeout 75m $(PKG)
 
 race: ## the tests under the race detector, without installing anything
-	go test -race -timeout 60m $(PKG)
+	go test -race -timeout 75m $(PKG)
 
 check: .tools/bin/golangci-lint-$(GOLANGCI_VERSION) arch docs ## format, vet, lint, architecture, links, API documentation
 	@unformatted=$$(git ls-files '*.go' | xargs -r gofmt -l); \

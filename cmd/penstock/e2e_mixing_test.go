@@ -23,13 +23,13 @@ import (
 // mixingWorkers is how many connections post at the same time.
 const mixingWorkers = 16
 
-// mixingRequests is how many requests the test makes: 20,000, or
+// mixingRequests is how many requests the test makes: 5,000, or
 // PENSTOCK_TEST_MIXING.
 func mixingRequests(t *testing.T) int {
 	t.Helper()
 	text := os.Getenv("PENSTOCK_TEST_MIXING")
 	if text == "" {
-		return 20_000
+		return 5_000
 	}
 	n, err := strconv.Atoi(text)
 	must(t, err)
