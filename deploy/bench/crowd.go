@@ -159,7 +159,7 @@ const (
 
 func (c *crowd) newFrame() *frame {
 	const count = 1_000_000 // its width is that of every count
-	body := fmt.Sprintf(frameBody, 0, timeForm, 0, 0, count, "AWcA8g==")
+	body := fmt.Sprintf(frameBody, 0, timeForm, 0, 0, count, "AWcA8gJoUA==", 24.2, 40.0)
 	head := fmt.Sprintf("POST /webhooks/lorawan?event=up&decoder_id=bench HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n"+
 		"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n", c.addr, c.token, len(body))
 	request := []byte(head + body)

@@ -70,6 +70,7 @@ func readings(ctx context.Context, p *peers, s settings, r *report) error {
 // enlist lets every device send a frame, which makes it, and asks for its ids.
 func (f *fleet) enlist(ctx context.Context, s settings) error {
 	s.devices = s.fleet
+	s.decoder = "single"
 	if err := newLoad(f.daemon.addr, f.daemon.token, s).send(ctx, int64(s.fleet)); err != nil {
 		return err
 	}

@@ -15,8 +15,9 @@ import (
 	"github.com/penstock/penstock/deploy/servers"
 )
 
-// frames measures accepting and storing beside the bare handler, in turns, so
-// that whatever else the machine does falls on both.
+// frames measures accepting and storing beside the bare handler, a Telegraf that
+// stores the same in the same InfluxDB, and a gateway with embedded back ends: in
+// turns, so that whatever else the machine does falls on all of them.
 func frames(ctx context.Context, p *peers, s settings, r *report) error {
 	floor, err := p.bare(ctx)
 	if err != nil {
@@ -32,6 +33,11 @@ func frames(ctx context.Context, p *peers, s settings, r *report) error {
 	if err != nil {
 		return err
 	}
+	besides, err := p.framePeers(ctx, d, floor, s, r)
+	if err != nil {
+		return err
+	}
+	defer besides.stop()
 	for range s.rounds {
 		bare, err := floor.round(ctx, d.token, s)
 		if err != nil {
@@ -43,6 +49,9 @@ func frames(ctx context.Context, p *peers, s settings, r *report) error {
 		}
 		sent += f.count
 		r.bare, r.frames = append(r.bare, bare), append(r.frames, f)
+		if err := besides.round(ctx, s, r); err != nil {
+			return err
+		}
 	}
 	r.memory = memory(d.pid())
 	refused := d.metric("penstock_quarantined_total{kind=\"uplink\"}")
@@ -51,7 +60,7 @@ func frames(ctx context.Context, p *peers, s settings, r *report) error {
 		return err
 	}
 	r.reconcile("frames", sent, stored, refused)
-	return nil
+	return besides.reconcile(ctx, r)
 }
 
 // frameRound is a load on the gateway, and what became of it.
@@ -63,6 +72,14 @@ type frameRound struct {
 }
 
 func (f frameRound) load() outcome { return f.outcome }
+
+// storedRate is the frames a second until the last one was stored.
+func (f frameRound) storedRate() float64 { return float64(f.count) / f.storedIn.Seconds() }
+
+// allMicros is the CPU of a program and of its stores per frame, in microseconds.
+func (f frameRound) allMicros() float64 {
+	return outcome{count: f.count, cpu: f.cpu + f.beside.postgres + f.beside.redis + f.beside.influx}.micros()
+}
 
 // round loads the gateway for a fixed time and waits for the last frame to be
 // stored; first is the number of its first frame.
@@ -88,9 +105,13 @@ func (d *daemon) round(ctx context.Context, s settings, first int64) (f frameRou
 // millisecond of CPU, which counts among that of the frames.
 const metricsEvery = 100 * time.Millisecond
 
+// storedPatience is how long frames may wait to be stored; those of many new devices
+// take longest.
+const storedPatience = 5 * time.Minute
+
 // stored waits until so many frames were processed.
 func (d *daemon) stored(ctx context.Context, n int64) error {
-	return servers.UntilEvery(ctx, metricsEvery, 2*time.Minute, "every frame processed", func() bool {
+	return servers.UntilEvery(ctx, metricsEvery, storedPatience, "every frame processed", func() bool {
 		return d.metric("penstock_processed_total{kind=\"uplink\"}") == n
 	})
 }
@@ -119,7 +140,11 @@ func (d *daemon) countPoints(ctx context.Context) (int64, error) {
 	if d.beside.influx == nil {
 		return d.countEmbedded(ctx)
 	}
-	q := url.Values{"db": {"bench"}, "q": {`SELECT count(value) FROM temperature`}}
+	return d.count(ctx, url.Values{"db": {"bench"}, "q": {`SELECT count(value) FROM temperature`}})
+}
+
+// count is the number that a query of the InfluxDB is answered with.
+func (d *daemon) count(ctx context.Context, q url.Values) (int64, error) {
 	var answer struct {
 		Results []struct {
 			Series []struct{ Values [][]any }

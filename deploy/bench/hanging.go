@@ -103,11 +103,12 @@ func (c *clinic) letGo() {
 	close(c.release)
 }
 
-func (c *clinic) p99() time.Duration {
+// p is a quantile of the times that messages took.
+func (c *clinic) p(q float64) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	slices.Sort(c.took)
-	return quantile(c.took, 0.99)
+	return quantile(c.took, q)
 }
 
 // hanging measures the time from the carrier's post to the arrival at endpoints
@@ -169,7 +170,7 @@ func (c *clinic) run(ctx context.Context, d *daemon, s settings, run int, sick b
 		return 0, err
 	}
 	c.letGo()
-	return c.p99(), servers.Until(ctx, 2*time.Minute, "nothing under way", func() bool {
+	return c.p(0.99), servers.Until(ctx, 2*time.Minute, "nothing under way", func() bool {
 		return d.metric("penstock_deliveries_running") == 0 && d.metric("penstock_deliveries_waiting") == 0
 	})
 }

@@ -199,8 +199,11 @@ func (d *daemon) restart(ctx context.Context, s settings) (err error) {
 }
 
 // resident is the memory that the gateway has now, in bytes.
-func (d *daemon) resident() int64 {
-	fields := servers.Stat(d.pid())
+func (d *daemon) resident() int64 { return resident(d.pid()) }
+
+// resident is the memory that a process holds, in bytes.
+func resident(pid int) int64 {
+	fields := servers.Stat(pid)
 	if len(fields) < 22 {
 		return 0
 	}

@@ -20,8 +20,11 @@ import (
 // deduplicationId.
 type load struct {
 	addr, token string
+	decoder     string // of the frames
 	conns       int
 	devices     int64
+	firstDevice int64
+	accounts    int64 // more than one: each has devices, and a token of its own
 	first       int64 // number of the first frame
 	next        atomic.Int64
 	base        time.Time
@@ -45,7 +48,7 @@ func (o outcome) rate() float64 { return float64(o.count) / o.took.Seconds() }
 func (o outcome) micros() float64 { return float64(o.cpu.Microseconds()) / float64(max(o.count, 1)) }
 
 func newLoad(addr, token string, s settings) *load {
-	return &load{addr: addr, token: token, conns: s.conns, devices: int64(s.devices), base: time.Now().Add(-6 * time.Hour)}
+	return &load{addr: addr, token: token, decoder: s.decoder, firstDevice: s.firstDevice, accounts: int64(s.accounts), conns: s.conns, devices: int64(s.devices), base: time.Now().Add(-6 * time.Hour)}
 }
 
 // run sends for a length of time.
@@ -143,22 +146,28 @@ func readStatus(r *bufio.Reader) (status int, err error) {
 
 // request appends the request of the n-th frame.
 func (l *load) request(dst []byte, n int64) []byte {
-	device, at := n%l.devices, l.base.Add(time.Duration(n)*time.Microsecond)
-	temperature := uint16(200 + n%100)
-	payload := base64.StdEncoding.EncodeToString([]byte{1, 0x67, byte(temperature >> 8), byte(temperature)})
-	body := fmt.Sprintf(frameBody, n, at.UTC().Format(time.RFC3339Nano), device, device, n/l.devices, payload)
-	dst = fmt.Appendf(dst, "POST /webhooks/lorawan?event=up&decoder_id=bench HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n"+
-		"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n", l.addr, l.token, len(body))
+	device, at := l.firstDevice+n%l.devices, l.base.Add(time.Duration(n)*time.Microsecond)
+	temperature, humidity := uint16(200+n%100), byte(60+n%80)
+	payload := base64.StdEncoding.EncodeToString([]byte{1, 0x67, byte(temperature >> 8), byte(temperature), 2, 0x68, humidity})
+	body := fmt.Sprintf(frameBody, n, at.UTC().Format(time.RFC3339Nano), device, device, n/l.devices, payload,
+		float64(temperature)/10, float64(humidity)/2)
+	token := l.token
+	if l.accounts > 1 {
+		token = growthToken(device % l.accounts)
+	}
+	dst = fmt.Appendf(dst, "POST /webhooks/lorawan?event=up&decoder_id=%s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n"+
+		"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n", l.decoder, l.addr, token, len(body))
 	return append(dst, body...)
 }
 
-// frameBody is an uplink of ChirpStack v4 as its documentation shows it, of
-// about 900 bytes.
+// frameBody is an uplink of ChirpStack v4 as its documentation shows it, with what
+// its own codec made of the two readings, of about 1,000 bytes. A gateway decodes
+// the payload again; Telegraf takes the values.
 const frameBody = `{"deduplicationId":"3ac7e3c4-4401-4b8d-9386-%012d","time":"%s","deviceInfo":{` +
 	`"tenantId":"52f14cd4-c6f1-4fbd-8f87-4025e1d49242","tenantName":"ChirpStack","applicationId":"17c82e96-be03-4f38-aef3-f83d48582d97",` +
 	`"applicationName":"Test application","deviceProfileId":"14855bf7-d10d-4aee-b618-ebfcb64dc7ad","deviceProfileName":"Test device-profile",` +
 	`"deviceName":"Test device %d","devEui":"a840416b2c%06x","tags":{"key":"value"}},"devAddr":"00189440","adr":true,"dr":1,"fCnt":%d,"fPort":1,` +
-	`"confirmed":false,"data":"%s","rxInfo":[{"gatewayId":"0016c001f153a14c","uplinkId":4217106255,"rssi":-36,"snr":10.5,"context":"E3OWOQ==",` +
+	`"confirmed":false,"data":"%s","object":{"temperature_1":%.1f,"relative_humidity_2":%.1f},"rxInfo":[{"gatewayId":"0016c001f153a14c","uplinkId":4217106255,"rssi":-36,"snr":10.5,"context":"E3OWOQ==",` +
 	`"metadata":{"region_name":"eu868","region_common_name":"EU868"}}],"txInfo":{"frequency":867100000,"modulation":{"lora":{"bandwidth":125000,` +
 	`"spreadingFactor":11,"codeRate":"CR_4_5"}}}}`
 

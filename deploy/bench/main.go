@@ -36,12 +36,20 @@ type settings struct {
 	kept     int
 	embedded bool
 	only     string
+
+	soak    time.Duration
+	applied int
+
+	// decoder, firstDevice and accounts are those of a load, set by the part that sends it.
+	decoder     string
+	firstDevice int64
+	accounts    int
 }
 
 func main() {
-	var s settings
+	s := settings{decoder: "bench"}
 	flag.StringVar(&s.binary, "binary", "bin/penstock", "the program to measure")
-	flag.DurationVar(&s.seconds, "time", 5*time.Second, "length of each load")
+	flag.DurationVar(&s.seconds, "time", 4*time.Second, "length of each load")
 	flag.IntVar(&s.rounds, "rounds", 5, "how often floor and gateway are measured, in turns")
 	flag.IntVar(&s.conns, "connections", 64, "connections of the client")
 	flag.IntVar(&s.devices, "devices", 1000, "devices that send")
@@ -49,10 +57,12 @@ func main() {
 	flag.IntVar(&s.fleet, "fleet", 10_000, "devices of the account that is read")
 	flag.IntVar(&s.readings, "readings", 10_000_000, "readings of that account; 0 leaves it out")
 	flag.IntVar(&s.sims, "sims", 1_000_000, "SIMs of the account whose lists are read, a power of ten from 10,000; 0 leaves it out")
-	flag.IntVar(&s.sends, "sends", 50_000, "messages sent twice, over all rounds")
+	flag.IntVar(&s.sends, "sends", 150_000, "messages sent twice, over all rounds")
 	flag.IntVar(&s.kept, "kept", 0, "messages that a gateway with embedded back ends keeps, a multiple of 10,000, such as 1000000; 0 leaves it out")
+	flag.DurationVar(&s.soak, "soak", 10*time.Minute, "how long -only soak loads a gateway")
+	flag.IntVar(&s.applied, "applied", 1_000_000, "SIMs of the inventory that -only applied gives to a gateway")
 	flag.BoolVar(&s.embedded, "embedded", false, "measure the embedded back ends instead of PostgreSQL, Redis and InfluxDB")
-	flag.StringVar(&s.only, "only", "", "measure only frames, overload, rules, relayed, hanging, readings, sims, sends or kept")
+	flag.StringVar(&s.only, "only", "", "measure only frames, overload, rules, scripts, relayed, hanging, latency, idle, readings, sims, sends or kept, or what takes long: growth, soak, applied")
 	bare := flag.String("bare", "", "serve the bare handler on this address and do nothing else")
 	redis := flag.String("redis", "", "with -bare: the handler makes an HGETALL of this Redis")
 	flag.Parse()
@@ -75,6 +85,22 @@ func exit(err error) {
 	os.Exit(0)
 }
 
+// part is something that is measured. A long one runs only where it is named.
+type part struct {
+	name string
+	run  func(context.Context, *peers, settings, *report) error
+	long bool
+}
+
+func parts() []part {
+	return []part{
+		{name: "frames", run: frames}, {name: "overload", run: overload}, {name: "rules", run: ruled}, {name: "scripts", run: scripted},
+		{name: "relayed", run: relayed}, {name: "hanging", run: hanging}, {name: "latency", run: latency}, {name: "idle", run: idles},
+		{name: "readings", run: readings}, {name: "sims", run: sims}, {name: "sends", run: sends}, {name: "kept", run: keeps},
+		{name: "growth", run: grows, long: true}, {name: "soak", run: soaks, long: true}, {name: "applied", run: applies, long: true},
+	}
+}
+
 // measure runs everything once and prints the table.
 func measure(ctx context.Context, s settings) error {
 	dir, err := os.MkdirTemp("", "penstock-bench-")
@@ -85,15 +111,13 @@ func measure(ctx context.Context, s settings) error {
 	p := &peers{Run: servers.Run{Dir: dir}, sink: "127.0.0.1:9"}
 	defer p.Stop()
 	r := report{settings: s}
-	for _, part := range []struct {
-		name string
-		run  func(context.Context, *peers, settings, *report) error
-	}{{"frames", frames}, {"overload", overload}, {"rules", ruled}, {"relayed", relayed}, {"hanging", hanging}, {"readings", readings}, {"sims", sims}, {"sends", sends}, {"kept", keeps}} {
-		if s.only != "" && s.only != part.name {
+	for _, part := range parts() {
+		if s.only != part.name && (s.only != "" || part.long) {
 			continue
 		}
 		if err := part.run(ctx, p, s, &r); err != nil {
-			return err
+			r.print(os.Stdout) // of the parts before
+			return fmt.Errorf("%s: %w", part.name, err)
 		}
 	}
 	r.print(os.Stdout)

@@ -24,8 +24,11 @@ type peers struct {
 	sink string // where the relay sends
 	// config is a configuration file of the next gateway; empty: none.
 	config string
-	// relays are further ones, each with a comma in front.
-	relays string
+	// relays are further ones, each with a comma in front, and decoders further lines.
+	relays, decoders string
+	// accounts are further lines of the inventory, env further settings.
+	accounts string
+	env      []string
 }
 
 // daemon is a gateway under load.
@@ -47,13 +50,14 @@ func (p *peers) daemon(ctx context.Context, s settings) (*daemon, error) {
 		return nil, err
 	}
 	inventory := filepath.Join(dir, "inventory.yaml")
-	if err := os.WriteFile(inventory, []byte(fmt.Sprintf(inventoryText, p.sink, p.relays)), 0o600); err != nil {
+	if err := os.WriteFile(inventory, []byte(fmt.Sprintf(inventoryText, p.decoders, p.sink, p.relays)+p.accounts), 0o600); err != nil {
 		return nil, err
 	}
 	env := []string{
 		"PENSTOCK_LISTEN=" + d.addr, "PENSTOCK_DATA_DIR=" + dir, "PENSTOCK_INVENTORY=" + inventory,
 		"PENSTOCK_EGRESS_ALLOW=127.0.0.1/32",
 	}
+	env = append(env, p.env...)
 	if !s.embedded {
 		more, err := d.startServers(ctx, dir)
 		if err != nil {
@@ -81,19 +85,22 @@ func (d *daemon) run(ctx context.Context, s settings) (err error) {
 }
 
 const inventoryText = `
-sensor_types: [{id: temperature, name: Temperature, metric_units: "°C"}]
+sensor_types: [{id: temperature, name: Temperature, metric_units: "°C"}, {id: humidity, name: Humidity, metric_units: "%%"}]
 accounts:
   - name: bench
     credit: 1000000000
     tokens: [{token: bench-token-0123456, scopes: [webhook, carrier, iot, cellular, messaging]}]
     locations: [{id: imported, name: Imported, imported: true}]
-    decoders: [{id: bench, name: Bench, type: lorawan, codec: cayenne_lpp, sensors: [{sensor_type_id: temperature, key: temperature_1}]}]
-    relays: {geo: [{id: g1, prefix: "4478000", action: http_get, parameters: ["http://%s/sms?m=%%m&o=%%o&d=%%d"]}%s]}
+    decoders:
+      - {id: bench, name: Bench, type: lorawan, codec: cayenne_lpp, useRawPayload: true, sensors: [{sensor_type_id: temperature, key: temperature_1}, {sensor_type_id: humidity, key: relative_humidity_2}]}
+      - {id: single, name: Single, type: lorawan, codec: cayenne_lpp, useRawPayload: true, sensors: [{sensor_type_id: temperature, key: temperature_1}]}
+%s    relays: {geo: [{id: g1, prefix: "4478000", action: http_get, parameters: ["http://%s/sms?m=%%m&o=%%o&d=%%d"]}%s]}
+  - {name: small, tokens: [{token: small-token-0123456, scopes: [cellular]}]}
   - name: quiet
     tokens: [{token: quiet-token-0123456, scopes: [webhook]}]
     locations: [{id: imported, name: Imported, imported: true}]
-    decoders: [{id: bench, name: Bench, type: lorawan, codec: cayenne_lpp, sensors: [{sensor_type_id: temperature, key: temperature_1}]}]
-  - {name: small, tokens: [{token: small-token-0123456, scopes: [cellular]}]}
+    decoders:
+      - {id: bench, name: Bench, type: lorawan, codec: cayenne_lpp, useRawPayload: true, sensors: [{sensor_type_id: temperature, key: temperature_1}, {sensor_type_id: humidity, key: relative_humidity_2}]}
 `
 
 func (d *daemon) pid() int { return d.cmd.Process.Pid }

@@ -52,8 +52,9 @@ func (s *sink) counts() (messages, again int64) {
 	return int64(len(s.seen)), s.hits.Load() - int64(len(s.seen))
 }
 
-// relayed measures inbound messages from the carrier's post to the sink, in
-// turns with the rate at which a bare client makes the same GETs.
+// relayed measures inbound messages from the carrier's post to the sink, in turns
+// with the rate at which a bare client makes the same GETs, with Kannel, and with a
+// gateway that has embedded back ends.
 func relayed(ctx context.Context, p *peers, s settings, r *report) error {
 	floor, err := newSink()
 	if err != nil {
@@ -71,6 +72,11 @@ func relayed(ctx context.Context, p *peers, s settings, r *report) error {
 		return err
 	}
 	defer d.stop()
+	besides, err := p.relayPeers(ctx, s, r)
+	if err != nil {
+		return err
+	}
+	defer besides.stop()
 	part := s.messages / s.rounds
 	for round := range s.rounds {
 		numbers := span{first: int64(round * part), end: int64((round + 1) * part)}
@@ -83,10 +89,14 @@ func relayed(ctx context.Context, p *peers, s settings, r *report) error {
 			return err
 		}
 		r.bareGets, r.relayed = append(r.bareGets, gets), append(r.relayed, relay)
+		if err := besides.round(ctx, numbers, s, r); err != nil {
+			return err
+		}
 	}
 	messages, again := target.counts()
 	r.again = again
 	r.reconcile("messages", int64(s.rounds*part), messages, d.metric("penstock_quarantined_total{kind=\"sms\"}"))
+	besides.reconcile(r, int64(s.rounds*part))
 	return nil
 }
 

@@ -14,10 +14,23 @@ type report struct {
 	bare     []outcome
 	frames   []frameRound
 	ruled    []ruledRound
+	scripted []scriptedRound
+
+	telegraf, embedded []frameRound
+	noTelegraf         string // why there is none
+	telegrafLost       int64
+	readingsOnly       readingsOnlyRounds
+	readingBytes       float64 // of the embedded store, on disk
+
 	memory   int64
 	bareGets []outcome
 	relayed  []relayRound
-	again    int64
+
+	kannel          []outcome
+	noKannel        string // why there is none
+	embeddedRelayed []relayRound
+
+	again int64
 	// p99 of the endpoints that work, one per run, without and with one that hangs
 	withoutHanging, withHanging []time.Duration
 	reconciliations             []reconciliation
@@ -25,7 +38,12 @@ type report struct {
 	lists                       *lists
 	kept                        *kept
 	overloaded                  *overloaded
-	sends, idleSends            []sendRound
+	latencies                   *latencies
+	idle                        *idleness
+	soaked                      *soaked
+	grown                       [][]grown
+	applied                     *applied
+	sends                       []sendRound
 }
 
 // reconciliation is a reconciliation: sent = stored + refused.
@@ -42,11 +60,14 @@ func (r *report) reconcile(what string, sent, stored, refused int64) {
 
 // What a run is meant to show, as ratios to the floors.
 const (
-	aimAccepted = 0.35
-	aimStored   = 0.25
-	aimRelayed  = 0.25
-	// aimSubmitted is of submit_sm a second beside gosmpp's own client.
-	aimSubmitted = 0.5
+	aimAccepted     = 0.5
+	aimStored       = 0.35
+	aimRelayed      = 0.35
+	aimLoadedMemory = 200 // MiB
+	// aimSubmitted is of submit_sm a second of what is queued, beside gosmpp's own
+	// client, and aimSubmittedLive while orders come in.
+	aimSubmitted     = 0.75
+	aimSubmittedLive = 0.6
 	// aimHanging is the most that an endpoint that hangs may lengthen the others'
 	// p99.
 	aimHanging = 2.0
@@ -64,7 +85,7 @@ func (r *report) figures() []figure {
 	return []figure{
 		r.figure("frames accepted", aimAccepted, func(f frameRound) float64 { return f.rate() }),
 		r.figure("frames stored during the load", 0, func(f frameRound) float64 { return float64(f.storedInLoad) / f.took.Seconds() }),
-		r.figure("frames accepted and stored", aimStored, func(f frameRound) float64 { return float64(f.count) / f.storedIn.Seconds() }),
+		r.figure("frames accepted and stored", aimStored, func(f frameRound) float64 { return f.storedRate() }),
 	}
 }
 
@@ -124,6 +145,8 @@ func (r *report) print(out io.Writer) {
 		r.printLoads(table(out))
 	}
 	r.printOverload(table(out))
+	r.printLatency(table(out))
+	r.printGrown(table(out))
 	r.printCPU(say)
 	r.printRest(say)
 	if len(r.answers) > 0 {
@@ -168,6 +191,7 @@ func (r *report) printLoads(row func(cells ...any)) {
 	row("messages accepted", rate(median(r.relayed, relayRound.acceptedRate)), "", "", "", "", "")
 	relay := r.relayFigure()
 	row(relay.name, rate(relay.rate), ratio(relay.ratio), aim(relay.aim), number(median(r.relayed, func(m relayRound) float64 { return m.micros() })), "", "")
+	r.printRelayPeers(row)
 }
 
 func (r *report) printFrames(row func(cells ...any)) {
@@ -180,6 +204,7 @@ func (r *report) printFrames(row func(cells ...any)) {
 		}
 		row(f.name, rate(f.rate), ratio(f.ratio), aim(f.aim), "", "", "")
 	}
+	r.printFramePeers(row)
 }
 
 // printAnswers prints what was read, each beside its floor. The ratio is that of
@@ -200,33 +225,6 @@ func (r *report) printAnswers(row func(cells ...any)) {
 	}
 }
 
-// printCPU says what a frame and a message cost each of the processes.
-func (r *report) printCPU(say func(format string, args ...any)) {
-	if len(r.frames) > 0 {
-		say("\nµs of CPU per frame: %s; cores in use during the load %.0f %%\n",
-			cpuEach(each(r.frames, frameRound.load), "the load's client"), 100*median(r.frames, func(f frameRound) float64 { return f.busy }))
-		say("the gateway's peak memory under frames: %d MiB\n", r.memory>>20)
-	}
-	if len(r.relayed) > 0 {
-		say("\nµs of CPU per message relayed: %s\n", cpuEach(each(r.relayed, relayRound.load), "client and sink"))
-	}
-	if len(r.idleSends) > 0 {
-		say("\nµs of CPU per message sent, to the SMSC that only answers: %s\n",
-			cpuEach(each(r.idleSends, func(s sendRound) outcome { return s.load }), "client and SMSC"))
-	}
-}
-
-// cpuEach is what each cost the servers and the client.
-func cpuEach(all []outcome, client string) string {
-	per := func(cpu func(outcome) time.Duration) string {
-		return number(median(all, func(o outcome) float64 { return outcome{count: o.count, cpu: cpu(o)}.micros() }))
-	}
-	return fmt.Sprintf("gateway %s, PostgreSQL %s, Redis %s, InfluxDB %s, %s %s",
-		per(func(o outcome) time.Duration { return o.cpu }), per(func(o outcome) time.Duration { return o.beside.postgres }),
-		per(func(o outcome) time.Duration { return o.beside.redis }), per(func(o outcome) time.Duration { return o.beside.influx }),
-		client, per(func(o outcome) time.Duration { return o.beside.client }))
-}
-
 // printRest says what stands below the table.
 func (r *report) printRest(say func(format string, args ...any)) {
 	for _, b := range r.reconciliations {
@@ -236,8 +234,12 @@ func (r *report) printRest(say func(format string, args ...any)) {
 		say("messages that reached the sink more than once: %d\n", r.again)
 	}
 	r.printRuled(say)
+	r.printScripted(say)
 	r.printHanging(say)
 	r.printSends(say)
+	r.printIdle(say)
+	r.printSoaked(say)
+	r.printApplied(say)
 }
 
 // printHanging compares the medians of the runs.

@@ -23,7 +23,7 @@ type ruledRound struct{ without, with frameRound }
 
 // ratio is the frames stored per second with rules beside those without.
 func (r ruledRound) ratio() float64 {
-	return float64(r.with.count) / r.with.storedIn.Seconds() / (float64(r.without.count) / r.without.storedIn.Seconds())
+	return r.with.storedRate() / r.without.storedRate()
 }
 
 // ruled measures what rules cost frames: two gateways, one of which has rules, are
@@ -112,7 +112,7 @@ func (r *report) printRuled(say func(format string, args ...any)) {
 		return
 	}
 	rateOf := func(of func(ruledRound) frameRound) float64 {
-		return median(r.ruled, func(one ruledRound) float64 { f := of(one); return float64(f.count) / f.storedIn.Seconds() })
+		return median(r.ruled, func(one ruledRound) float64 { return of(one).storedRate() })
 	}
 	cpuOf := func(of func(ruledRound) frameRound) float64 {
 		return median(r.ruled, func(one ruledRound) float64 { return of(one).micros() })

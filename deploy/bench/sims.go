@@ -77,11 +77,13 @@ func (d *daemon) page(client *http.Client, body *bytes.Buffer, h herd, query str
 		return err
 	}
 	defer func() { _ = resp.Body.Close() }()
-	_, err = body.ReadFrom(resp.Body)
+	if _, err = body.ReadFrom(resp.Body); err != nil {
+		return fmt.Errorf("%s: %w", query, err)
+	}
 	want := fmt.Appendf(nil, `"total":%d,"count":%d}}`, total, count)
-	if err != nil || resp.StatusCode != http.StatusOK || !bytes.HasSuffix(bytes.TrimSpace(body.Bytes()), want) {
+	if resp.StatusCode != http.StatusOK || !bytes.HasSuffix(bytes.TrimSpace(body.Bytes()), want) {
 		got := body.Bytes()
-		return fmt.Errorf("%s: %s: %.200s … %s, want %s: %w", query, resp.Status, got, got[max(0, len(got)-100):], want, err)
+		return fmt.Errorf("%s: %s: %.200s … %s, want %s", query, resp.Status, got, got[max(0, len(got)-100):], want)
 	}
 	return nil
 }
