@@ -39,11 +39,23 @@ func (s *site) gateway() *gateway {
 // call makes a request of the account; headers are names and values in turns. The
 // status is 0 if there was no answer.
 func (s *site) call(ctx context.Context, method, path, body string, headers ...string) answer {
-	a := answer{of: method + " " + path}
-	req, err := http.NewRequestWithContext(ctx, method, "http://"+s.gateway().addr+path, strings.NewReader(body))
+	s.pausing.RLock()
+	defer s.pausing.RUnlock()
+	a, _ := ask(ctx, s.client, s.gateway(), method, path, body, headers...)
+	return a
+}
+
+// ask makes a request of a gateway. The error is why there was no answer.
+func ask(ctx context.Context, client *http.Client, g *gateway, method, path, body string, headers ...string) (a answer, err error) {
+	a.of = method + " " + path
+	defer func() {
+		if err != nil {
+			a.body = err.Error()
+		}
+	}()
+	req, err := http.NewRequestWithContext(ctx, method, "http://"+g.addr+path, strings.NewReader(body))
 	if err != nil {
-		a.body = err.Error()
-		return a
+		return a, err
 	}
 	req.Header.Set("Authorization", "Bearer "+token)
 	req.Header.Set("X-Auth-Token", token) // what /v2 and /v3 ask for
@@ -51,19 +63,17 @@ func (s *site) call(ctx context.Context, method, path, body string, headers ...s
 	for i := 0; i+1 < len(headers); i += 2 {
 		req.Header.Set(headers[i], headers[i+1])
 	}
-	resp, err := s.client.Do(req)
+	resp, err := client.Do(req)
 	if err != nil {
-		a.body = err.Error()
-		return a
+		return a, err
 	}
 	defer func() { _ = resp.Body.Close() }()
 	text, err := io.ReadAll(resp.Body)
 	if err != nil {
-		a.body = err.Error()
-		return a
+		return a, err
 	}
 	a.status, a.body = resp.StatusCode, string(text)
-	return a
+	return a, nil
 }
 
 // once makes a request that a second one would do twice, and notes an answer that

@@ -2,13 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net"
+	"slices"
 	"syscall"
 	"time"
-
-	"github.com/penstock/penstock/deploy/servers"
 )
 
 // fault is something that goes wrong, and is mended after a while.
@@ -17,35 +16,31 @@ type fault struct {
 	strike func(ctx context.Context, lasts time.Duration) error
 }
 
-// faults are all that can go wrong at a site; random chooses a gateway.
-func (s *site) faults(random *rand.Rand) []fault {
-	all := append(s.gatewayFaults(random), s.outsideFaults()...)
-	for _, b := range s.backends {
-		all = append(all, fault{b.name + " is killed", func(ctx context.Context, lasts time.Duration) error {
-			if err := b.server.Kill(ctx); err != nil {
-				return err
-			}
-			wait(ctx, lasts)
-			return b.server.Start(ctx)
-		}}, fault{b.name + " is frozen", func(ctx context.Context, lasts time.Duration) error {
-			servers.SignalAll(b.server.Cmd, syscall.SIGSTOP)
-			defer servers.SignalAll(b.server.Cmd, syscall.SIGCONT)
-			wait(ctx, lasts)
-			return nil
-		}})
-		all = append(all, networkFaults(b.name, b.proxy)...)
-		if b.emptied {
-			all = append(all, fault{b.name + " is emptied", func(ctx context.Context, _ time.Duration) error { return flush(ctx, b.server.Addr) }})
-		}
+// weighted is a fault and how often it strikes beside others.
+type weighted struct {
+	fault
+	weight float64
+}
+
+// on gives faults that so many kinds of back ends have their part of the strikes, so
+// that over all kinds every fault strikes as often as any other.
+func on(kinds int, faults []fault) (all []weighted) {
+	for _, f := range faults {
+		all = append(all, weighted{f, 1 / float64(kinds)})
 	}
 	return all
+}
+
+// faults are all that can go wrong at a site; random chooses a gateway.
+func (s *site) faults(random *rand.Rand) []weighted {
+	return slices.Concat(on(len(backendKinds()), slices.Concat(s.gatewayFaults(random), s.outsideFaults())), on(len(backendKinds())-1, s.rollingFaults()), s.special)
 }
 
 // gatewayFaults are those of a gateway. What is frozen is a child of ours, without
 // children.
 func (s *site) gatewayFaults(random *rand.Rand) []fault {
 	pick := func() *gateway { return s.gateways[random.IntN(len(s.gateways))] }
-	return []fault{
+	all := []fault{
 		{"a gateway is killed", func(ctx context.Context, _ time.Duration) error {
 			g := pick()
 			g.end(syscall.SIGKILL)
@@ -94,9 +89,10 @@ func (s *site) gatewayFaults(random *rand.Rand) []fault {
 			return s.startGateway(ctx, g)
 		}},
 	}
+	return slices.Concat(all, s.diskFaults(pick), s.damageFaults(random, pick))
 }
 
-// outsideFaults are those of the SMSC and of the sink.
+// outsideFaults are those of the SMSC, the sink and the mailbox.
 func (s *site) outsideFaults() []fault {
 	all := []fault{
 		{"the SMSC is killed", func(ctx context.Context, lasts time.Duration) error {
@@ -121,7 +117,23 @@ func (s *site) outsideFaults() []fault {
 			return nil
 		}})
 	}
-	return append(all, networkFaults("the SMSC", s.far)...)
+	all = append(all, fault{"the mail server is killed", func(ctx context.Context, lasts time.Duration) error {
+		s.mailbox.kill()
+		wait(ctx, lasts)
+		return s.mailbox.start()
+	}})
+	for _, one := range []struct {
+		name string
+		manner
+	}{{"the mail server answers 451", failing}, {"the mail server hangs", hanging}, {"the mail server resets", resetting}} {
+		all = append(all, fault{one.name, func(ctx context.Context, lasts time.Duration) error {
+			s.mailbox.begin(one.manner)
+			wait(ctx, lasts)
+			s.mailbox.end()
+			return nil
+		}})
+	}
+	return append(append(all, networkFaults("the SMSC", s.far)...), networkFaults("the mail server", s.mails)...)
 }
 
 // networkFaults are those between the gateways and a server.
@@ -156,40 +168,78 @@ func wait(ctx context.Context, lasts time.Duration) {
 	}
 }
 
-// flush empties a Redis, past the proxy.
-func flush(ctx context.Context, addr string) error {
-	c, err := (&net.Dialer{Timeout: 5 * time.Second}).DialContext(ctx, "tcp", addr)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = c.Close() }()
-	_ = c.SetDeadline(time.Now().Add(time.Minute))
-	if _, err := c.Write([]byte("FLUSHALL\r\n")); err != nil {
-		return err
-	}
-	said := make([]byte, 64)
-	n, err := c.Read(said)
-	if err != nil || string(said[:n]) != "+OK\r\n" {
-		return fmt.Errorf("FLUSHALL: %q: %w", said[:n], err)
-	}
-	return nil
+// strike is a fault that struck.
+type strike struct {
+	name         string
+	began, ended time.Time
 }
 
-// struck is how often each fault struck.
-type struck map[string]int
+// struck are the faults that struck, in their order.
+type struck []strike
 
-// breakThings lets faults strike one after the other, in rounds of all that there
-// are in an order by chance, spread over a length of time.
-func (s *site) breakThings(ctx context.Context, random *rand.Rand, count int, length time.Duration, say func(format string, args ...any)) (struck, error) {
-	began, done := time.Now(), struck{}
-	all := s.faults(random)
-	var order []int
-	for n := range count {
-		if len(order) == 0 {
-			order = random.Perm(len(all))
+// count returns how often each fault struck.
+func (all struck) count() map[string]int {
+	counts := map[string]int{}
+	for _, one := range all {
+		counts[one.name]++
+	}
+	return counts
+}
+
+// causeWithin is how long before a fault something may have come whose outcome the
+// fault undid: the time that an attempt and the record of it take.
+const causeWithin = 10 * time.Second
+
+// noFault is the cause of what no fault explains.
+const noFault = "no fault"
+
+// causes counts, for things that came at those times and then once more, the fault
+// that was under way then or struck next: it lost the answer, or the record of it.
+func (all struck) causes(times []time.Time) map[string]int {
+	counts := map[string]int{}
+	for _, at := range times {
+		name := noFault
+		for _, one := range all {
+			if !one.ended.Before(at) {
+				if one.began.Sub(at) <= causeWithin {
+					name = one.name
+				}
+				break
+			}
 		}
-		f := all[order[0]]
-		order = order[1:]
+		counts[name]++
+	}
+	return counts
+}
+
+// choose returns the next fault: by chance, and in the long run each as often as its
+// weight says. Credit is what each is due, and is changed.
+func choose(all []weighted, credit []float64, random *rand.Rand) fault {
+	next, sum := 0, 0.0
+	for i, f := range all {
+		credit[i] += f.weight * (0.5 + random.Float64())
+		sum += f.weight
+		if credit[i] > credit[next] {
+			next = i
+		}
+	}
+	credit[next] -= sum
+	return all[next].fault
+}
+
+// breakThings lets faults strike one after the other, spread over a length of time.
+func (s *site) breakThings(ctx context.Context, random *rand.Rand, count int, length time.Duration, say func(format string, args ...any)) (done struck, err error) {
+	began := time.Now()
+	all := s.faults(random)
+	if only := s.settings.only; only != nil {
+		all = slices.DeleteFunc(all, func(f weighted) bool { return !only.MatchString(f.name) })
+	}
+	if len(all) == 0 {
+		return nil, errors.New("no fault has such a name")
+	}
+	credit := make([]float64, len(all))
+	for n := range count {
+		f := choose(all, credit, random)
 		pause := random.Float64() * 2
 		lasts := 300*time.Millisecond + time.Duration(random.Int64N(int64(s.settings.hold)))
 		wait(ctx, time.Duration(pause*float64(length-time.Since(began))/float64(count-n))-lasts)
@@ -202,7 +252,7 @@ func (s *site) breakThings(ctx context.Context, random *rand.Rand, count int, le
 			return done, fmt.Errorf("%s: %w", f.name, err)
 		}
 		say(", mended after %.1fs\n", time.Since(struckAt).Seconds())
-		done[f.name]++
+		done = append(done, strike{f.name, struckAt, time.Now()})
 	}
 	wait(ctx, length-time.Since(began))
 	return done, ctx.Err()

@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -23,10 +25,17 @@ type gateway struct {
 	config          string
 	note            func(text string)
 
+	disk *disk // nil if it has none of its own
+	// balanced is held for reading by requests of the balancer, which passes the gateway
+	// over while it is held for writing.
+	balanced sync.RWMutex
+
 	mu    sync.Mutex
 	cmd   *exec.Cmd
 	gone  chan struct{}
 	meant atomic.Bool // it is to end
+	// fullDisk is whether it may end by itself because the disk is full.
+	fullDisk atomic.Bool
 }
 
 // launch starts the process.
@@ -41,12 +50,28 @@ func (g *gateway) launch(ctx context.Context) error {
 	g.cmd, g.gone = cmd, make(chan struct{})
 	go func(gone chan struct{}) {
 		err := cmd.Wait()
-		if !g.meant.Load() && ctx.Err() == nil {
+		if !g.meant.Load() && ctx.Err() == nil && !(g.fullDisk.Load() && saysFull(cmd)) {
 			g.note(fmt.Sprintf("%s ended by itself (%v): %s", g.name, err, servers.Said(cmd)))
 		}
 		close(gone)
 	}(g.gone)
 	return nil
+}
+
+// saysFull reports whether a process has said that the disk is full.
+func saysFull(cmd *exec.Cmd) bool {
+	said := servers.Said(cmd)
+	return strings.Contains(said, "no space left on device") || strings.Contains(said, "disk is full")
+}
+
+// output is the file of what the process writes.
+func (g *gateway) output() string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if f, ok := g.cmd.Stdout.(*os.File); ok {
+		return f.Name()
+	}
+	return ""
 }
 
 // answers waits until the gateway answers.

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 )
 
 // item is one thing that was sent.
@@ -14,21 +15,23 @@ type item struct {
 }
 
 // ledger is the truth of a run: everything that was sent, by kind and by an id of
-// the run's own, and what was acknowledged of it.
+// the run's own, and what was acknowledged of it. Readings are known by a number.
 type ledger struct {
-	mu    sync.Mutex
-	items map[string]map[string]item
+	readings map[string]*readings
+	mu       sync.Mutex
+	items    map[string]map[string]item
 	// unanswered counts, by kind, requests whose answer was lost and whose result
 	// has an id that the gateway gives, such as a job.
 	unanswered map[string]int
-	// away counts answers that something is away for now, and none; refused lists
-	// any other answer that is no 2xx.
-	away    int
-	refused []string
+	// away counts answers that something is away for now, and none; refused counts
+	// all others that are no 2xx, of which reasons are the first.
+	away, refused int
+	reasons       []string
 }
 
-func newLedger() *ledger {
-	return &ledger{items: map[string]map[string]item{}, unanswered: map[string]int{}}
+// newLedger is an empty ledger whose first readings are of a moment.
+func newLedger(base time.Time) *ledger {
+	return &ledger{readings: newReadings(base), items: map[string]map[string]item{}, unanswered: map[string]int{}}
 }
 
 // offer notes what is about to be sent.
@@ -65,7 +68,9 @@ func (l *ledger) noAnswer(kind string) {
 func (l *ledger) refuse(kind string, a answer) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.refused = append(l.refused, fmt.Sprintf("%s: %s: %d %.300s", kind, a.of, a.status, a.body))
+	if l.refused++; l.refused <= most {
+		l.reasons = append(l.reasons, fmt.Sprintf("%s: %s: %d %.300s", kind, a.of, a.status, a.body))
+	}
 }
 
 // of is what was sent of a kind.
@@ -106,6 +111,9 @@ type verdict struct {
 
 // reconcile compares what was sent of a kind with what was found.
 func (l *ledger) reconcile(kind string, f findings) verdict {
+	if r := l.readings[kind]; r != nil {
+		return r.reconcile(kind)
+	}
 	sent, found := l.of(kind), f[kind]
 	v := verdict{kind: kind, sent: len(sent)}
 	for _, id := range slices.Sorted(maps.Keys(sent)) {

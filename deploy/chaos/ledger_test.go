@@ -3,6 +3,7 @@ package main
 import (
 	"reflect"
 	"testing"
+	"time"
 )
 
 func TestReconcileTellsWhatIsWrong(t *testing.T) {
@@ -47,7 +48,7 @@ func TestReconcileTellsWhatIsWrong(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := newLedger()
+			l := newLedger(time.Now())
 			for id, one := range tc.sent {
 				l.offer("kind", id)
 				if one.acked {
@@ -66,7 +67,7 @@ func TestReconcileTellsWhatIsWrong(t *testing.T) {
 }
 
 func TestAnOfferAfterTheAcknowledgementKeepsIt(t *testing.T) {
-	l := newLedger()
+	l := newLedger(time.Now())
 	l.ack("kind", "a", "7")
 	l.offer("kind", "a")
 	if got := l.of("kind")["a"]; !got.acked || got.answer != "7" {

@@ -14,9 +14,11 @@ const (
 	ofLORIOT      = "frames of LORIOT"
 	ofGeneric     = "generic readings"
 	ofReadings    = "readings over REST"
+	ofProbes      = "readings during restarts"
 	ofTexts       = "SMS over HTTP"
 	ofJoined      = "SMS of three parts over HTTP"
 	ofSMPP        = "SMS over SMPP"
+	ofMails       = "SMS to a mailbox"
 	ofSends       = "REST sends with reports"
 	ofSOAP        = "SOAP sends"
 	ofScheduled   = "scheduled sends"
@@ -35,35 +37,48 @@ type kind struct {
 	send   func(ctx context.Context, n int)
 }
 
+// frame reports whether the kind has the rate of frames, of which there may be many
+// more than of anything else.
+func (k kind) frame() bool {
+	return k.name == ofChirpStack || k.name == ofThings || k.name == ofLORIOT
+}
+
 // kinds are all ways in.
 func (s *site) kinds() []kind {
 	return []kind{
 		{ofChirpStack, 20, s.sendChirpStack}, {ofThings, 10, s.sendThings}, {ofLORIOT, 10, s.sendLORIOT}, {ofGeneric, 10, s.sendGeneric}, {ofReadings, 8, s.sendReading},
-		{ofTexts, 10, s.sendText}, {ofJoined, 3, s.sendJoined}, {ofSMPP, 8, s.sendSMPP},
+		{ofTexts, 10, s.sendText}, {ofJoined, 3, s.sendJoined}, {ofSMPP, 8, s.sendSMPP}, {ofMails, 4, s.sendMail},
 		{ofSends, 8, s.sendREST}, {ofSOAP, 3, s.sendSOAP}, {ofScheduled, 2, s.sendScheduled}, {ofDeleted, 1, s.sendDeleted},
 		{ofUses, 5, s.sendUse}, {ofCalls, 5, s.sendCall}, {ofJobs, 1, s.sendJob}, {ofClaims, 1, s.sendClaim}, {ofSubscribers, 1, s.sendSubscriber},
 	}
 }
 
-// workersEach is how many items of a kind may be under way.
-const workersEach = 4
+// How many items of a kind may be under way.
+const (
+	workersEach  = 4
+	workersFrame = 16
+)
 
-// runLoad sends items of every kind at the rate of the settings until s.done is
+// runLoad sends items of every kind at the rates of the settings until s.done is
 // closed, and returns once everything under way is answered.
 func (s *site) runLoad(ctx context.Context) {
-	total := 0
+	total := map[bool]int{}
 	for _, k := range s.kinds() {
-		total += k.weight
+		total[k.frame()] += k.weight
 	}
-	var workers sync.WaitGroup
+	var all sync.WaitGroup
 	for _, k := range s.kinds() {
-		pause := time.Duration(float64(time.Second) * float64(workersEach*total) / (float64(k.weight) * s.settings.rate))
+		workers, rate := workersEach, s.settings.rate
+		if k.frame() {
+			workers, rate = workersFrame, s.settings.frames
+		}
+		pause := time.Duration(float64(time.Second) * float64(workers*total[k.frame()]) / (float64(k.weight) * rate))
 		next := new(atomic.Int64)
-		for range workersEach {
-			workers.Go(func() { s.work(ctx, k, pause, next) })
+		for range workers {
+			all.Go(func() { s.work(ctx, k, pause, next) })
 		}
 	}
-	workers.Wait()
+	all.Wait()
 }
 
 // work sends one item after the other.

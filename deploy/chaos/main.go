@@ -2,8 +2,8 @@
 // ends, carriers and endpoints failing at random, nothing that it acknowledged is
 // lost, undone or invented.
 //
-// It runs the built program beside a PostgreSQL, a Redis and an InfluxDB of its own,
-// an SMSC and an endpoint, sends traffic over every way in, remembers every
+// It runs the built program beside back ends of its own, an SMSC, a mail server and an
+// endpoint, sends traffic over every way in, remembers every
 // acknowledgement, and has faults strike. Then it waits until the gateways are
 // quiet, compares what it sent with what there is, and prints the table of
 // docs/reliability.md. The faults follow from a seed, which it prints.
@@ -18,23 +18,22 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"time"
-)
-
-// The back ends that a run may be on.
-const (
-	onSQLite   = "sqlite"
-	onPostgres = "postgres"
 )
 
 // settings is what a run is like.
 type settings struct {
 	binary   string
+	previous string
 	seed     uint64
 	duration time.Duration
 	faults   int
 	backends string
+	only     *regexp.Regexp
 	rate     float64
+	frames   float64
 	hold     time.Duration
 	settle   time.Duration
 	wait     bool
@@ -43,13 +42,19 @@ type settings struct {
 func main() {
 	var s settings
 	flag.StringVar(&s.binary, "binary", "bin/penstock", "the program to run")
+	flag.StringVar(&s.previous, "previous", "", "the program of the version before, for upgrades; empty: none")
 	flag.Uint64Var(&s.seed, "seed", uint64(time.Now().UnixNano()%1_000_000), "what the faults follow from")
-	flag.DurationVar(&s.duration, "duration", 12*time.Minute, "length of the load over all back ends")
-	flag.IntVar(&s.faults, "faults", 300, "how many faults strike, over all back ends")
-	flag.StringVar(&s.backends, "backends", "all", "sqlite, postgres or all")
-	flag.Float64Var(&s.rate, "rate", 200, "items a second that are offered")
-	flag.DurationVar(&s.hold, "hold", 4*time.Second, "the most that a fault lasts")
-	flag.DurationVar(&s.settle, "settle", 5*time.Minute, "how long to wait for what is acknowledged, after the load")
+	flag.DurationVar(&s.duration, "duration", 24*time.Minute, "length of the load over all back ends")
+	flag.IntVar(&s.faults, "faults", 740, "how many faults strike, over all back ends")
+	flag.StringVar(&s.backends, "backends", "all", "sqlite, postgres, sentinel, cluster or all")
+	flag.Func("only", "a regular expression: only faults whose name matches strike", func(text string) (err error) {
+		s.only, err = regexp.Compile(text)
+		return err
+	})
+	flag.Float64Var(&s.frames, "frames", 900, "frames a second that are offered")
+	flag.Float64Var(&s.rate, "rate", 100, "other items a second that are offered")
+	flag.DurationVar(&s.hold, "hold", 3*time.Second, "the most that a fault lasts")
+	flag.DurationVar(&s.settle, "settle", 10*time.Minute, "how long to wait for what is acknowledged, after the load")
 	flag.BoolVar(&s.wait, "wait", false, "after a failure, leave everything running until interrupted")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -65,16 +70,20 @@ func main() {
 
 // run runs on every back end that is asked for and reports whether all is well.
 func run(ctx context.Context, o settings) (ok bool, err error) {
-	names := []string{onSQLite, onPostgres}
-	switch o.backends {
-	case "all":
-	case onSQLite, onPostgres:
-		names = []string{o.backends}
-	default:
-		return false, fmt.Errorf("unknown back ends %q: expected sqlite, postgres or all", o.backends)
+	kinds := backendKinds()
+	if o.backends != "all" {
+		kinds = slices.DeleteFunc(kinds, func(k backendKind) bool { return k.name != o.backends })
+	}
+	if len(kinds) == 0 {
+		return false, fmt.Errorf("unknown back ends %q: expected sqlite, postgres, sentinel, cluster or all", o.backends)
 	}
 	if o.binary, err = filepath.Abs(o.binary); err != nil {
 		return false, err
+	}
+	if o.previous != "" {
+		if o.previous, err = filepath.Abs(o.previous); err != nil {
+			return false, err
+		}
 	}
 	dir, err := os.MkdirTemp("", "penstock-chaos-")
 	if err != nil {
@@ -83,20 +92,17 @@ func run(ctx context.Context, o settings) (ok bool, err error) {
 	if err := os.Chmod(dir, 0o711); err != nil { // PostgreSQL runs as another user
 		return false, err
 	}
-	fmt.Printf("chaos: -seed %d -duration %v -faults %d -backends %s -rate %v -hold %v, data in %s\n", o.seed, o.duration, o.faults, o.backends, o.rate, o.hold, dir)
-	ok = true
-	for i, name := range names {
-		// SQLite has fewer parts that can fail.
-		share := []int{1, 3}[i%2]
-		whole := 4
-		if len(names) == 1 {
-			share, whole = 1, 1
-		}
+	fmt.Printf("chaos: -seed %d -duration %v -faults %d -backends %s -frames %v -rate %v -hold %v, data in %s\n", o.seed, o.duration, o.faults, o.backends, o.frames, o.rate, o.hold, dir)
+	ok, whole := true, 0
+	for _, k := range kinds {
+		whole += k.share
+	}
+	for i, k := range kinds {
 		one := o
-		one.duration, one.faults = o.duration*time.Duration(share)/time.Duration(whole), o.faults*share/whole
-		good, err := runOn(ctx, name, filepath.Join(dir, name), one, rand.New(rand.NewPCG(o.seed, uint64(i))))
+		one.duration, one.faults = o.duration*time.Duration(k.share)/time.Duration(whole), o.faults*k.share/whole
+		good, err := runOn(ctx, k, filepath.Join(dir, k.name), one, rand.New(rand.NewPCG(o.seed, uint64(i))))
 		if err != nil {
-			return false, fmt.Errorf("on %s: %w (data and logs are kept in %s)", name, err, dir)
+			return false, fmt.Errorf("on %s: %w (data and logs are kept in %s)", k.name, err, dir)
 		}
 		ok = ok && good
 	}
@@ -108,16 +114,16 @@ func run(ctx context.Context, o settings) (ok bool, err error) {
 }
 
 // runOn runs on one kind of back ends.
-func runOn(ctx context.Context, name, dir string, o settings, random *rand.Rand) (ok bool, err error) {
+func runOn(ctx context.Context, kind backendKind, dir string, o settings, random *rand.Rand) (ok bool, err error) {
 	if err := os.Mkdir(dir, 0o711); err != nil {
 		return false, err
 	}
-	s, err := newSite(ctx, name, dir, o)
+	s, err := newSite(ctx, kind, dir, o)
 	defer s.stop()
 	if err != nil {
 		return false, err
 	}
-	fmt.Printf("\non %s, gateways: %d\n", name, len(s.gateways))
+	fmt.Printf("\non %s, gateways: %d\n", kind.name, len(s.gateways))
 	ended := make(chan struct{})
 	go func() { defer close(ended); s.runLoad(ctx) }()
 	done, err := s.breakThings(ctx, random, o.faults, o.duration, func(format string, args ...any) { fmt.Printf(format, args...) })
@@ -131,7 +137,7 @@ func runOn(ctx context.Context, name, dir string, o settings, random *rand.Rand)
 		return false, err
 	}
 	s.verifyLedger(ctx)
-	r := report{site: s, faults: done, verdicts: all, settled: took}
+	r := report{site: s, faults: done, again: s.sink.repeated(), verdicts: all, settled: took}
 	r.print(os.Stdout)
 	if r.ok() || !o.wait {
 		return r.ok(), nil

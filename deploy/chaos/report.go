@@ -13,13 +13,14 @@ import (
 type report struct {
 	site     *site
 	faults   struck
+	again    []time.Time // when things were taken that came again
 	verdicts []verdict
 	settled  time.Duration
 }
 
 // ok reports whether everything that was promised was kept.
 func (r *report) ok() bool {
-	return clean(r.verdicts) && len(r.site.notes) == 0 && len(r.site.ledger.refused) == 0
+	return clean(r.verdicts) && len(r.site.notes) == 0 && r.site.ledger.refused == 0
 }
 
 func (r *report) print(out io.Writer) {
@@ -35,13 +36,15 @@ func (r *report) print(out io.Writer) {
 		_, _ = fmt.Fprintln(table)
 	}
 	say("\n")
-	total := 0
-	row("fault", "times")
-	for _, name := range slices.Sorted(maps.Keys(r.faults)) {
-		row(name, r.faults[name])
-		total += r.faults[name]
+	counts, causes, again := r.faults.count(), r.faults.causes(r.again), len(r.again)
+	row("fault", "times", "came again, same id")
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		row(name, counts[name], causes[name])
 	}
-	row("all", total)
+	if causes[noFault] > 0 {
+		row(noFault, "", causes[noFault])
+	}
+	row("all", len(r.faults), again)
 	_ = table.Flush()
 	say("\n")
 	row("sent", "offered", "acknowledged", "done without an answer", "lost", "undone", "duplicated, same id", "unaccounted")
@@ -57,10 +60,14 @@ func (r *report) print(out io.Writer) {
 	if !clean(r.verdicts) {
 		there = "not everything"
 	}
-	say("\n%d requests were answered 503 or not at all, %d otherwise refused; %s was there %v after the load; %d messages were sent again by the operator\n",
-		r.site.ledger.away, len(r.site.ledger.refused), there, r.settled.Round(100*time.Millisecond), r.site.resent)
+	say("\n%d requests were answered 503 or not at all, %d otherwise refused; %s was there %v after the load; %d messages were sent again by the operator, %d events processed again\n",
+		r.site.ledger.away, r.site.ledger.refused, there, r.settled.Round(100*time.Millisecond), r.site.resent, r.site.replayed)
+	say("%.3f %% of what was acknowledged came again with the same id (aim: at most %v %%)\n", 100*float64(again)/float64(max(sum.acked, 1)), mostAgain)
 	r.explain(say)
 }
+
+// mostAgain is the aim for what comes again, in percent of what is acknowledged.
+const mostAgain = 0.1
 
 // most is how many ids are listed of each kind.
 const most = 20
@@ -81,7 +88,7 @@ func (r *report) explain(say func(format string, args ...any)) {
 		list("undone: "+v.kind, v.undone)
 		list("unaccounted: "+v.kind, v.unaccounted)
 	}
-	list("refused", r.site.ledger.refused)
+	list("refused", r.site.ledger.reasons)
 	list("noticed", r.site.notes)
 	if r.ok() {
 		return

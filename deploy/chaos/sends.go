@@ -121,14 +121,14 @@ func (m *message) states() string {
 	return strings.Join(slices.Sorted(maps.Keys(states)), " ")
 }
 
-// messages lists all that the account has sent.
-func (s *site) messages(ctx context.Context) (all []message, err error) {
+// messages lists what the account has sent, as far as a filter has it.
+func (s *site) messages(ctx context.Context, filter string) (all []message, err error) {
 	for cursor := ""; ; {
 		var page struct {
 			Data []message
 			Meta struct{ Next string }
 		}
-		if err := s.admin(ctx, http.MethodGet, "/admin/messages?account=1&limit=1000"+cursor, "", &page); err != nil {
+		if err := s.admin(ctx, http.MethodGet, "/admin/messages?account=1&limit=1000"+filter+cursor, "", &page); err != nil {
 			return nil, err
 		}
 		all = append(all, page.Data...)
@@ -142,7 +142,7 @@ func (s *site) messages(ctx context.Context) (all []message, err error) {
 // findMessages looks at what was ordered, at the SMSC and at the reports, and
 // compares the credit.
 func (s *site) findMessages(ctx context.Context, f findings) error {
-	all, err := s.messages(ctx)
+	all, err := s.messages(ctx, "")
 	if err != nil {
 		return err
 	}
@@ -220,7 +220,7 @@ func (s *site) findCredit(ctx context.Context, f findings, paid int) error {
 // resend does what an operator does about parts whose outcome is unknown: those that
 // the SMSC never got are sent again.
 func (s *site) resend(ctx context.Context) error {
-	all, err := s.messages(ctx)
+	all, err := s.messages(ctx, "&state=unknown")
 	if err != nil {
 		return err
 	}

@@ -33,7 +33,7 @@ func (s *site) reconcile(ctx context.Context) ([]verdict, error) {
 	for _, k := range s.kinds() {
 		all = append(all, s.ledger.reconcile(k.name, f))
 	}
-	return append(all, s.ledger.reconcile(ofTold, f), s.ledger.reconcile(ofCredit, f)), nil
+	return append(all, s.ledger.reconcile(ofProbes, f), s.ledger.reconcile(ofTold, f), s.ledger.reconcile(ofCredit, f)), nil
 }
 
 func clean(all []verdict) bool {
@@ -131,6 +131,9 @@ func lag(ctx context.Context, g *gateway) int {
 
 // operate does what an operator does after faults.
 func (s *site) operate(ctx context.Context) error {
+	if _, err := s.replay(ctx); err != nil {
+		return err
+	}
 	var breakers struct{ Data []struct{ Endpoint string } }
 	if err := s.admin(ctx, http.MethodGet, "/admin/breakers", "", &breakers); err != nil {
 		return err
@@ -141,4 +144,17 @@ func (s *site) operate(ctx context.Context) error {
 		}
 	}
 	return s.resend(ctx)
+}
+
+// replay has events processed again that a refusal has quarantined, and returns how
+// many there are.
+func (s *site) replay(ctx context.Context) (count int, err error) {
+	var list struct{ Data []struct{ ID string } }
+	if err := s.admin(ctx, http.MethodGet, "/admin/events?state=quarantined&limit=1", "", &list); err != nil || len(list.Data) == 0 {
+		return 0, err
+	}
+	var told struct{ Count int }
+	err = s.admin(ctx, http.MethodPost, "/admin/events/replay", `{"state":"quarantined"}`, &told)
+	s.replayed += told.Count
+	return told.Count, err
 }

@@ -38,6 +38,10 @@ type sink struct {
 type arrivals struct {
 	times int
 	ids   map[string]bool
+	last  time.Time
+	// again is when each arrival but the last was: its answer, or the gateway's record
+	// of it, was lost.
+	again []time.Time
 }
 
 func newSink() (*sink, error) {
@@ -136,13 +140,32 @@ func (s *sink) take(r *http.Request, body []byte) {
 		_ = json.Unmarshal(body, &event)
 		what, id = event.Type+" "+event.Data.ID+event.Data.JobID, event.ID
 	}
+	s.remember(what, id+" "+r.Header.Get("Webhook-Id"))
+}
+
+// remember remembers that something came, and under which id.
+func (s *sink) remember(what, id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.seen[what] == nil {
 		s.seen[what] = &arrivals{ids: map[string]bool{}}
 	}
-	s.seen[what].times++
-	s.seen[what].ids[id+" "+r.Header.Get("Webhook-Id")] = true
+	a := s.seen[what]
+	if a.times > 0 {
+		a.again = append(a.again, a.last)
+	}
+	a.times++
+	a.ids[id], a.last = true, time.Now()
+}
+
+// repeated returns when things were taken that came again.
+func (s *sink) repeated() (all []time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, a := range s.seen {
+		all = append(all, a.again...)
+	}
+	return all
 }
 
 // times is how often something came.

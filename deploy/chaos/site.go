@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -22,59 +23,53 @@ const (
 	simCount   = 400
 )
 
-// backend is a server that the gateways reach through a proxy.
-type backend struct {
-	name    string
-	server  *servers.Server
-	proxy   *proxy
-	emptied bool // it forgets its data when it is killed
-}
-
 // site is gateways, their back ends and the parties outside.
 type site struct {
 	run      servers.Run
-	name     string
+	kind     backendKind
 	settings settings
 	ledger   *ledger
 	sink     *sink
+	mailbox  *mailbox
 	smsc     *smsc
-	far      *proxy // before the SMSC
-	backends []*backend
+	far      *proxy     // before the SMSC
+	mails    *proxy     // before the mailbox
+	proxies  []*proxy   // before back ends
+	answers  *answers   // before InfluxDB
+	special  []weighted // faults of the kind of back ends
 	gateways []*gateway
 	client   *http.Client
 	next     int // of the gateways, for the next request
+	probes   atomic.Int64
 	devices  []string
 	claims   string // the ledger token that is claimed
 	base     time.Time
-	resent   int
+	resent   int      // messages, by the operator
+	replayed int      // events, by the operator
 	busy     sync.Map // ICCIDs that have a job, or may have one
+
+	// pausing is held by each request, so that a fault can let the load stand still.
+	pausing sync.RWMutex
 
 	mu    sync.Mutex
 	notes []string // what should not have happened
 	done  chan struct{}
 }
 
-// newSite starts everything: on SQLite one gateway with embedded back ends, on
-// PostgreSQL two with PostgreSQL, Redis and InfluxDB.
-func newSite(ctx context.Context, name, dir string, o settings) (*site, error) {
+// newSite starts everything.
+func newSite(ctx context.Context, kind backendKind, dir string, o settings) (*site, error) {
 	s := &site{
-		run: servers.Run{Dir: dir}, name: name, settings: o, ledger: newLedger(), done: make(chan struct{}),
+		run: servers.Run{Dir: dir}, kind: kind, settings: o, done: make(chan struct{}),
 		client: &http.Client{Timeout: 15 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 256}},
 		base:   time.Now().UTC().Add(-12 * time.Hour).Truncate(time.Second),
 	}
+	s.ledger = newLedger(s.base)
 	if err := s.outside(); err != nil {
 		return s, err
 	}
-	count, env := 1, []string(nil)
-	if name == onPostgres {
-		count = 2
-		if err := s.startBackends(ctx); err != nil {
-			return s, err
-		}
-		env = []string{
-			"PENSTOCK_DATABASE_URL=" + servers.PostgresURL(s.backends[0].proxy.addr), "PENSTOCK_REDIS_URL=redis://" + s.backends[1].proxy.addr,
-			"PENSTOCK_INFLUX_URL=http://" + s.backends[2].proxy.addr, "PENSTOCK_INFLUX_BUCKET=chaos",
-		}
+	env, err := s.startBackends(ctx)
+	if err != nil {
+		return s, err
 	}
 	config, inventory := filepath.Join(dir, "penstock.yaml"), filepath.Join(dir, "inventory.yaml")
 	if err := os.WriteFile(config, fmt.Appendf(nil, configText, s.far.addr), 0o600); err != nil {
@@ -83,13 +78,15 @@ func newSite(ctx context.Context, name, dir string, o settings) (*site, error) {
 	if err := os.WriteFile(inventory, s.inventory(), 0o600); err != nil {
 		return s, err
 	}
-	for n := range count {
+	for n := range kind.gateways {
 		g := &gateway{name: fmt.Sprintf("gateway%d-", n+1), addr: servers.FreeAddr(), run: &s.run, binary: o.binary, config: config, note: s.note}
-		g.dir = filepath.Join(dir, strings.TrimSuffix(g.name, "-"))
+		s.place(ctx, g)
 		s.gateways = append(s.gateways, g)
 		g.env = append([]string{
-			"PENSTOCK_LISTEN=" + g.addr, "PENSTOCK_DATA_DIR=" + g.dir, "PENSTOCK_INVENTORY=" + inventory, "PENSTOCK_ADMIN_TOKEN=" + adminToken,
-			"PENSTOCK_PUBLIC_URL=http://" + s.gateways[0].addr, "PENSTOCK_EGRESS_ALLOW=127.0.0.1/32", "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true",
+			"PENSTOCK_LISTEN=" + g.addr, "PENSTOCK_INTERNAL_URL=http://" + g.addr, "PENSTOCK_DATA_DIR=" + g.dir, "PENSTOCK_INVENTORY=" + inventory,
+			"PENSTOCK_ADMIN_TOKEN=" + adminToken, "PENSTOCK_PUBLIC_URL=http://" + s.gateways[0].addr,
+			"PENSTOCK_SMTP_ADDR=" + s.mails.addr, "PENSTOCK_SMTP_FROM=penstock@chaos.test",
+			"PENSTOCK_EGRESS_ALLOW=127.0.0.1/32", "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true",
 			"PENSTOCK_LEDGER_MASTER_KEY=Y2hhb3MtY2hhb3MtY2hhb3MtY2hhb3MtY2hhb3MtMTI=",
 		}, env...)
 		if err := s.startGateway(ctx, g); err != nil {
@@ -99,6 +96,17 @@ func newSite(ctx context.Context, name, dir string, o settings) (*site, error) {
 	return s, s.prepare(ctx)
 }
 
+// place gives a gateway its data directory, on a disk of its own if that can be.
+func (s *site) place(ctx context.Context, g *gateway) {
+	g.dir = filepath.Join(s.run.Dir, strings.TrimSuffix(g.name, "-"))
+	d, err := newDisk(ctx, g.dir+"-disk")
+	if err != nil {
+		fmt.Printf("disks cannot be full in this run: %v\n", err)
+		return
+	}
+	g.disk, g.dir = d, filepath.Join(d.dir, "data")
+}
+
 func (s *site) startGateway(ctx context.Context, g *gateway) error {
 	if err := g.launch(ctx); err != nil {
 		return err
@@ -106,9 +114,15 @@ func (s *site) startGateway(ctx context.Context, g *gateway) error {
 	return g.ready(ctx)
 }
 
-// outside starts the sink and the SMSC.
+// outside starts the sink, the mailbox and the SMSC.
 func (s *site) outside() (err error) {
 	if s.sink, err = newSink(); err != nil {
+		return err
+	}
+	if s.mailbox, err = newMailbox(s.sink); err != nil {
+		return err
+	}
+	if s.mails, err = newProxy(s.mailbox.addr); err != nil {
 		return err
 	}
 	if s.smsc, err = newSMSC(); err != nil {
@@ -116,34 +130,6 @@ func (s *site) outside() (err error) {
 	}
 	s.far, err = newProxy(s.smsc.addr)
 	return err
-}
-
-// startBackends starts the servers and a proxy before each.
-func (s *site) startBackends(ctx context.Context) error {
-	for _, one := range []struct {
-		name    string
-		start   func(dir string) (*servers.Server, error)
-		emptied bool
-	}{
-		{"PostgreSQL", func(string) (*servers.Server, error) { return s.run.Postgres(ctx) }, false},
-		{"Redis", func(dir string) (*servers.Server, error) { return s.run.Redis(ctx, dir, "--appendonly", "no") }, true},
-		{"InfluxDB", func(dir string) (*servers.Server, error) { return s.run.Influx(ctx, dir) }, false},
-	} {
-		dir := filepath.Join(s.run.Dir, strings.ToLower(one.name)+"-data")
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			return err
-		}
-		server, err := one.start(dir)
-		if err != nil {
-			return err
-		}
-		p, err := newProxy(server.Addr)
-		if err != nil {
-			return err
-		}
-		s.backends = append(s.backends, &backend{name: one.name, server: server, proxy: p, emptied: one.emptied})
-	}
-	return nil
 }
 
 // configText is the configuration: failed deliveries are attempted again soon and
@@ -176,7 +162,7 @@ accounts:
     callback_url: http://%s/events
     locations: [{id: yard, name: Yard, imported: true}]
     relays:
-      geo: [{id: all, prefix: "44", action: http_get, parameters: ["http://%s/sms?m=%%m&i=%%i"]}]
+      geo: [{id: all, prefix: "44", action: http_get, parameters: ["http://%s/sms?m=%%m&i=%%i"]}, {id: mail, prefix: "45", action: email, parameters: [desk@chaos.test]}]
     decoders:
       - {id: counter, name: Counter, type: lorawan, codec: cayenne_lpp, sensors: [{sensor_type_id: count, key: generic_1}]}
       - {id: sent, name: Decoded by the sender, type: other, codec: json, sensors: [{sensor_type_id: count, key: count}]}
@@ -199,11 +185,18 @@ func (s *site) stop() {
 		g.end(syscall.SIGTERM)
 	}
 	s.run.Stop()
-	for _, b := range s.backends {
-		_ = b.proxy.listener.Close()
+	for _, g := range s.gateways {
+		if g.disk != nil {
+			g.disk.remove()
+		}
 	}
-	if s.far != nil {
-		_ = s.far.listener.Close()
+	for _, p := range append(s.proxies, s.far, s.mails) {
+		if p != nil {
+			_ = p.listener.Close()
+		}
+	}
+	if s.mailbox != nil {
+		s.mailbox.kill()
 	}
 	if s.sink != nil {
 		s.sink.kill()

@@ -23,14 +23,27 @@ func (r *Run) Postgres(ctx context.Context, args ...string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	data := filepath.Join(dir, "data")
-	initdb := postgresCommand(ctx, dir, "initdb", "-D", data, "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync")
-	if out, err := initdb.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("initdb: %w\n%s", err, out)
+	if err := initPostgres(ctx, dir); err != nil {
+		return nil, err
 	}
+	s := r.postgresIn(dir, args...)
+	return s, s.Start(ctx)
+}
+
+// initPostgres makes an empty database below a directory.
+func initPostgres(ctx context.Context, dir string) error {
+	initdb := postgresCommand(ctx, dir, "initdb", "-D", filepath.Join(dir, "data"), "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync")
+	if out, err := initdb.CombinedOutput(); err != nil {
+		return fmt.Errorf("initdb: %w\n%s", err, out)
+	}
+	return nil
+}
+
+// postgresIn is a PostgreSQL with its data below a directory, not started yet.
+func (r *Run) postgresIn(dir string, args ...string) *Server {
 	s := &Server{Addr: FreeAddr()}
 	_, port, _ := net.SplitHostPort(s.Addr)
-	args = append([]string{"-D", data, "-p", port, "-h", "127.0.0.1", "-k", ""}, args...)
+	args = append([]string{"-D", filepath.Join(dir, "data"), "-p", port, "-h", "127.0.0.1", "-k", ""}, args...)
 	s.launch = func(ctx context.Context) (*exec.Cmd, error) {
 		cmd := postgresCommand(ctx, dir, "postgres", args...)
 		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGQUIT) } // it ends its children
@@ -45,7 +58,7 @@ func (r *Run) Postgres(ctx context.Context, args ...string) (*Server, error) {
 			return err == nil
 		})
 	}
-	return s, s.Start(ctx)
+	return s
 }
 
 // DialPostgres connects to the database of a server that Postgres started.

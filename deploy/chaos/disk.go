@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+)
+
+// disk is a file system of a gateway's own, in a file, so that it can be full.
+type disk struct{ dir string }
+
+// newDisk makes a file system and mounts it at a directory, which needs root.
+func newDisk(ctx context.Context, dir string) (*disk, error) {
+	const size = 16 << 30 // of which the file takes what is written
+	image := dir + ".ext4"
+	if err := errors.Join(os.WriteFile(image, nil, 0o600), os.Truncate(image, size), os.Mkdir(dir, 0o700)); err != nil {
+		return nil, err
+	}
+	for _, args := range [][]string{{"mkfs.ext4", "-q", "-m", "0", image}, {"mount", "-o", "loop", image, dir}} {
+		if out, err := exec.CommandContext(ctx, args[0], args[1:]...).CombinedOutput(); err != nil {
+			return nil, fmt.Errorf("%s: %w: %s", args[0], err, out)
+		}
+	}
+	return &disk{dir}, nil
+}
+
+// remove unmounts the file system.
+func (d *disk) remove() { _ = syscall.Unmount(d.dir, syscall.MNT_DETACH) }
+
+func (d *disk) filler() string { return filepath.Join(d.dir, "filler") }
+
+// fill takes all the room there is.
+func (d *disk) fill() error {
+	f, err := os.Create(d.filler())
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	const block = 4 << 10
+	for at, size := int64(0), int64(1<<30); size >= block; {
+		switch err := syscall.Fallocate(int(f.Fd()), 0, at, size); {
+		case err == nil:
+			at += size
+		case errors.Is(err, syscall.ENOSPC):
+			size /= 2
+		default:
+			return err
+		}
+	}
+	return nil
+}
+
+// makeRoom undoes fill.
+func (d *disk) makeRoom() error { return os.Remove(d.filler()) }
+
+// diskFaults are those of the gateways' disks, none if they cannot be filled.
+func (s *site) diskFaults(pick func() *gateway) []fault {
+	if slices.ContainsFunc(s.gateways, func(g *gateway) bool { return g.disk == nil }) {
+		return nil
+	}
+	return []fault{
+		{"a gateway's disk is full", func(ctx context.Context, lasts time.Duration) error {
+			g := pick()
+			if err := g.disk.fill(); err != nil {
+				return err
+			}
+			wait(ctx, lasts)
+			if err := g.disk.makeRoom(); err != nil {
+				return err
+			}
+			return g.ready(ctx)
+		}},
+		{"a gateway starts while its disk is full", func(ctx context.Context, lasts time.Duration) error {
+			g := pick()
+			g.end(syscall.SIGKILL)
+			if err := g.disk.fill(); err != nil {
+				return err
+			}
+			g.fullDisk.Store(true)
+			if err := g.launch(ctx); err != nil {
+				return err
+			}
+			wait(ctx, lasts)
+			if err := g.disk.makeRoom(); err != nil {
+				return err
+			}
+			g.end(syscall.SIGKILL)
+			g.fullDisk.Store(false)
+			return s.startGateway(ctx, g)
+		}},
+	}
+}

@@ -1,0 +1,92 @@
+package servers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+)
+
+// PostgresPair is a PostgreSQL whose every commit waits for its standby.
+type PostgresPair struct {
+	Primary, Standby *Server
+	dirs             map[*Server]string
+}
+
+// PostgresPair starts a primary and its synchronous standby.
+func (r *Run) PostgresPair(ctx context.Context) (*PostgresPair, error) {
+	first, err := r.postgresDir()
+	if err != nil {
+		return nil, err
+	}
+	second, err := r.postgresDir()
+	if err != nil {
+		return nil, err
+	}
+	if err := initPostgres(ctx, first); err != nil {
+		return nil, err
+	}
+	p := &PostgresPair{Primary: r.postgresIn(first), Standby: r.postgresIn(second)}
+	p.dirs = map[*Server]string{p.Primary: first, p.Standby: second}
+	if err := p.Primary.Start(ctx); err != nil {
+		return nil, err
+	}
+	return p, p.follow(ctx)
+}
+
+// URL names both servers.
+func (p *PostgresPair) URL() string { return PostgresURL(p.Primary.Addr + "," + p.Standby.Addr) }
+
+// Promote has the standby take over from a primary that is gone, which is made anew
+// as the standby of the other.
+func (p *PostgresPair) Promote(ctx context.Context) error {
+	if err := tell(ctx, p.Standby, "SELECT pg_promote(true, 60)"); err != nil {
+		return err
+	}
+	p.Primary, p.Standby = p.Standby, p.Primary
+	return p.follow(ctx)
+}
+
+// follow makes the standby a copy of the primary, and waits until each commit of
+// that one waits for it.
+func (p *PostgresPair) follow(ctx context.Context) error {
+	dir := p.dirs[p.Standby]
+	data := filepath.Join(dir, "data")
+	if err := os.RemoveAll(data); err != nil {
+		return err
+	}
+	host, port, _ := net.SplitHostPort(p.Primary.Addr)
+	copied := postgresCommand(ctx, dir, "pg_basebackup", "-D", data, "-h", host, "-p", port, "-U", "postgres",
+		"--write-recovery-conf", "--wal-method=stream", "--checkpoint=fast", "--no-sync")
+	if out, err := copied.CombinedOutput(); err != nil {
+		return fmt.Errorf("pg_basebackup: %w\n%s", err, out)
+	}
+	return errors.Join(p.Standby.Start(ctx),
+		says(ctx, p.Primary, "the standby to stream", "SELECT count(*) = 1 FROM pg_stat_replication WHERE application_name = 'walreceiver' AND state = 'streaming'"),
+		tell(ctx, p.Primary, "ALTER SYSTEM SET synchronous_standby_names = '*'"), tell(ctx, p.Primary, "SELECT pg_reload_conf()"),
+		says(ctx, p.Primary, "the standby to be synchronous", "SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'"))
+}
+
+// tell runs a statement.
+func tell(ctx context.Context, s *Server, statement string) error {
+	c, err := DialPostgres(ctx, s.Addr)
+	if err != nil {
+		return err
+	}
+	_, err = c.Exec(ctx, statement)
+	return errors.Join(err, c.Close(ctx))
+}
+
+// says waits until a query says true.
+func says(ctx context.Context, s *Server, what, query string) error {
+	return Until(ctx, StartTime, what, func() (holds bool) {
+		c, err := DialPostgres(ctx, s.Addr)
+		if err != nil {
+			return false
+		}
+		err = c.QueryRow(ctx, query).Scan(&holds)
+		return errors.Join(err, c.Close(ctx)) == nil && holds
+	})
+}

@@ -1,0 +1,206 @@
+package servers
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// AskRedis has redis-cli send a command to a server, and returns the answer.
+func AskRedis(ctx context.Context, addr string, command ...string) (string, error) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return "", err
+	}
+	out, err := exec.CommandContext(ctx, "redis-cli", append([]string{"-e", "-h", host, "-p", port}, command...)...).CombinedOutput()
+	said := strings.TrimSpace(string(out))
+	if err != nil {
+		return "", fmt.Errorf("redis-cli %s: %w: %s", strings.Join(command, " "), err, said)
+	}
+	return said, nil
+}
+
+// Sentinels is two Redis servers, of which one follows the other, and a Sentinel
+// that watches them.
+type Sentinels struct {
+	Sentinel *Server
+	Servers  []*Server
+}
+
+// sentinelMaster is the name that the Sentinel has for the servers.
+const sentinelMaster = "mymaster"
+
+// Sentinels starts a master, a replica and a Sentinel, with their data below a
+// directory, and waits until the Sentinel knows both.
+func (r *Run) Sentinels(ctx context.Context, dir string) (*Sentinels, error) {
+	s := &Sentinels{}
+	for _, args := range [][]string{nil, {"--replicaof", "127.0.0.1"}} {
+		if args != nil {
+			_, port, _ := net.SplitHostPort(s.Servers[0].Addr)
+			args[1] += " " + port
+		}
+		one, err := r.redisBelow(ctx, dir, args...)
+		if err != nil {
+			return nil, err
+		}
+		s.Servers = append(s.Servers, one)
+	}
+	host, port, _ := net.SplitHostPort(s.Servers[0].Addr)
+	s.Sentinel = &Server{Addr: FreeAddr()}
+	_, own, _ := net.SplitHostPort(s.Sentinel.Addr)
+	file := filepath.Join(dir, "sentinel.conf")
+	text := fmt.Sprintf("port %s\nbind 127.0.0.1\nsentinel monitor %s %s %s 1\n"+
+		"sentinel down-after-milliseconds %[2]s 500\nsentinel failover-timeout %[2]s 2000\n", own, sentinelMaster, host, port)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		return nil, err
+	}
+	s.Sentinel.launch = func(ctx context.Context) (*exec.Cmd, error) {
+		return r.Start(ctx, "sentinel", nil, "redis-sentinel", file)
+	}
+	s.Sentinel.ready = func(ctx context.Context) error { return Reachable(ctx, s.Sentinel.Addr) }
+	if err := s.Sentinel.Start(ctx); err != nil {
+		return nil, err
+	}
+	_, err := s.Master(ctx)
+	return s, err
+}
+
+// redisBelow starts a Redis that keeps nothing, with a directory of its own.
+func (r *Run) redisBelow(ctx context.Context, dir string, args ...string) (*Server, error) {
+	own, err := os.MkdirTemp(dir, "redis")
+	if err != nil {
+		return nil, err
+	}
+	return r.Redis(ctx, own, append([]string{"--appendonly", "no"}, args...)...)
+}
+
+// URL is what a gateway is given.
+func (s *Sentinels) URL() string { return "redis+sentinel://" + s.Sentinel.Addr + "/" + sentinelMaster }
+
+// named is the server that the Sentinel calls the master, nil if it does not know.
+func (s *Sentinels) named(ctx context.Context) *Server {
+	said, err := AskRedis(ctx, s.Sentinel.Addr, "sentinel", "get-master-addr-by-name", sentinelMaster)
+	for _, one := range s.Servers {
+		if err == nil && strings.ReplaceAll(said, "\n", ":") == one.Addr {
+			return one
+		}
+	}
+	return nil
+}
+
+// Master waits until the master is followed by the other server, as far as the
+// Sentinel knows, and returns it.
+func (s *Sentinels) Master(ctx context.Context) (master *Server, err error) {
+	return master, Until(ctx, StartTime, "the Sentinel's master to be followed", func() bool {
+		master = s.named(ctx)
+		said, err := AskRedis(ctx, s.Sentinel.Addr, "sentinel", "replicas", sentinelMaster)
+		return master != nil && err == nil && strings.Contains(said, "\nflags\nslave\n") && strings.Contains(said, "\nmaster-link-status\nok\n")
+	})
+}
+
+// Promoted waits until another server is the master.
+func (s *Sentinels) Promoted(ctx context.Context, before *Server) error {
+	return Until(ctx, StartTime, "the Sentinel to promote the other server", func() bool {
+		now := s.named(ctx)
+		return now != nil && now != before
+	})
+}
+
+// Switch has the servers change their roles, as an operator does.
+func (s *Sentinels) Switch(ctx context.Context) error {
+	before, err := s.Master(ctx)
+	if err != nil {
+		return err
+	}
+	if err := Until(ctx, StartTime, "the Sentinel to begin the failover", func() bool {
+		_, err := AskRedis(ctx, s.Sentinel.Addr, "sentinel", "failover", sentinelMaster)
+		return err == nil
+	}); err != nil {
+		return err
+	}
+	return s.Promoted(ctx, before)
+}
+
+// RedisCluster is three masters that share the slots, with a replica each.
+type RedisCluster struct{ Nodes []*Server }
+
+// RedisCluster starts a cluster with its data below a directory.
+func (r *Run) RedisCluster(ctx context.Context, dir string) (*RedisCluster, error) {
+	c := &RedisCluster{}
+	create := []string{"--cluster-yes", "--cluster-replicas", "1", "--cluster", "create"}
+	for range 6 {
+		// By default the bus has the node's port plus 10,000, which may be in use.
+		_, bus, _ := net.SplitHostPort(FreeAddr())
+		one, err := r.redisBelow(ctx, dir, "--cluster-enabled", "yes", "--cluster-node-timeout", "1000", "--cluster-port", bus)
+		if err != nil {
+			return nil, err
+		}
+		c.Nodes = append(c.Nodes, one)
+		create = append(create, one.Addr+"@"+bus)
+	}
+	if out, err := exec.CommandContext(ctx, "redis-cli", create...).CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("redis-cli --cluster create: %w: %s", err, out)
+	}
+	_, err := c.Roles(ctx)
+	return c, err
+}
+
+// URL is what a gateway is given.
+func (c *RedisCluster) URL() string {
+	var all []string
+	for _, one := range c.Nodes {
+		all = append(all, one.Addr)
+	}
+	return "redis+cluster://" + strings.Join(all, ",")
+}
+
+// Roles waits until every master has a replica that is up to date and every node
+// says so, and returns the replicas of the masters.
+func (c *RedisCluster) Roles(ctx context.Context) (replicas map[*Server]*Server, err error) {
+	return replicas, Until(ctx, StartTime, "the Cluster to be whole", func() bool {
+		replicas = map[*Server]*Server{}
+		for _, one := range c.Nodes {
+			info, err := AskRedis(ctx, one.Addr, "cluster", "info")
+			if err != nil || !strings.Contains(info, "cluster_state:ok") {
+				return false
+			}
+			role, err := AskRedis(ctx, one.Addr, "info", "replication")
+			if err != nil {
+				return false
+			}
+			if strings.Contains(role, "role:slave") && strings.Contains(role, "master_link_status:up") {
+				replicas[c.at(line(role, "master_port"))] = one
+			}
+		}
+		return len(replicas) == len(c.Nodes)/2
+	})
+}
+
+// at is the node at a port.
+func (c *RedisCluster) at(port string) *Server {
+	for _, one := range c.Nodes {
+		if strings.HasSuffix(one.Addr, ":"+port) {
+			return one
+		}
+	}
+	return nil
+}
+
+// line is the value of a name in Redis's INFO.
+func line(info, name string) string {
+	_, rest, _ := strings.Cut(info, name+":")
+	value, _, _ := strings.Cut(rest, "\n")
+	return strings.TrimSpace(value)
+}
+
+// Promoted waits until a replica is a master: as planned, or because its own died.
+func (c *RedisCluster) Promoted(ctx context.Context, replica *Server) error {
+	return Until(ctx, StartTime, "the replica of the Cluster to be a master", func() bool {
+		role, err := AskRedis(ctx, replica.Addr, "info", "replication")
+		return err == nil && strings.Contains(role, "role:master")
+	})
+}
