@@ -75,7 +75,7 @@ func at(v any, path ...any) any {
 
 func everything() []string {
 	return []string{"replicas=3", "secrets.PENSTOCK_DATABASE_URL=postgres://db/penstock", "ingress.enabled=true", "ingress.className=nginx",
-		"ingress.tlsSecret=cert", "journal.storageClass=fast", "podAnnotations.team=iot", "nodeSelector.disk=ssd", "imagePullSecrets[0].name=registry"}
+		"ingress.tlsSecret=cert", "serviceMonitor.enabled=true", "serviceMonitor.labels.release=prometheus", "journal.storageClass=fast", "podAnnotations.team=iot", "nodeSelector.disk=ssd", "imagePullSecrets[0].name=registry"}
 }
 
 func TestHelmFindsNothingWrong(t *testing.T) {
@@ -84,13 +84,13 @@ func TestHelmFindsNothingWrong(t *testing.T) {
 	}
 }
 
-// Every object is held against the schemas of Kubernetes, which kubeconform fetches.
+// Every object of Kubernetes' own kinds is held against its schemas, which kubeconform fetches.
 func TestTheChartKeepsToTheSchemasOfKubernetes(t *testing.T) {
 	_, out, err := render(t, everything()...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(tool(t, "kubeconform"), "-strict", "-summary", "-kubernetes-version", "1.33.0")
+	cmd := exec.Command(tool(t, "kubeconform"), "-strict", "-summary", "-skip", "ServiceMonitor", "-kubernetes-version", "1.33.0")
 	cmd.Stdin = bytes.NewReader(out)
 	text, err := cmd.CombinedOutput()
 	if strings.Contains(string(text), "failed downloading schema") {
@@ -124,6 +124,10 @@ func TestTheChart(t *testing.T) {
 		"reads its secret":                   {at(container, "envFrom", 0, "secretRef", "name"), at(objects["Secret site-penstock"], "metadata", "name")},
 		"reads its settings":                 {at(pod, "volumes", 0, "configMap", "name"), at(objects["ConfigMap site-penstock"], "metadata", "name")},
 		"sends the ingress to its service":   {at(objects["Ingress site-penstock"], "spec", "rules", 0, "http", "paths", 0, "backend", "service", "name"), at(objects["Service site-penstock"], "metadata", "name")},
+		"has a monitor that is selected":     {at(objects["ServiceMonitor site-penstock"], "metadata", "labels", "release"), "prometheus"},
+		"scrapes each gateway":               {at(objects["ServiceMonitor site-penstock"], "spec", "selector", "matchLabels", "app.kubernetes.io/component"), at(objects["Service site-penstock-gateways"], "metadata", "labels", "app.kubernetes.io/component")},
+		"scrapes a port that there is":       {at(objects["ServiceMonitor site-penstock"], "spec", "endpoints", 0, "port"), at(objects["Service site-penstock-gateways"], "spec", "ports", 0, "name")},
+		"scrapes no gateway twice":           {at(objects["Service site-penstock"], "metadata", "labels", "app.kubernetes.io/component") == nil, true},
 		"gives a drain more time than 20 s":  {at(pod, "terminationGracePeriodSeconds").(int) >= 30, true},
 		"starts as many as it is told to":    {at(set, "spec", "replicas"), 3},
 		"does not start gateways one by one": {at(set, "spec", "podManagementPolicy"), "Parallel"},

@@ -44,7 +44,7 @@ func TestComposeWaitsForHealthAndKeepsItsPortsToItself(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, wanted := range []string{"penstock", "postgres", "redis", "influxdb", "mail", "grafana"} {
+	for _, wanted := range []string{"penstock", "postgres", "redis", "influxdb", "mail", "prometheus", "grafana"} {
 		if _, ok := c.Services[wanted]; !ok {
 			t.Errorf("there is no service %s", wanted)
 		}
