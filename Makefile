@@ -12,6 +12,8 @@ LDFLAGS          := -s -w -X main.version=$(VERSION)
 # How long each fuzz target runs, and which packages test and golden cover.
 FUZZTIME ?= 10s
 PKG      ?= ./...
+# The tests of cmd/penstock that make race runs: all suites, in one process and in several.
+RACE     ?= TestGateway$$|TestGatewaysAreOne|TestSMSC$$
 # Flags of make chaos, such as -seed 7.
 CHAOS    ?=
 
@@ -27,14 +29,15 @@ build: ## build bin/penstock
 run: build ## build, and start with what the environment configures (nothing: embedded)
 	bin/penstock serve
 
-deps: ## install what the tests need: PostgreSQL, Redis, InfluxDB, Kannel, Postfix, wrk, Node, Chromium, verifiers
+deps: ## install what the tests need: PostgreSQL, Redis, InfluxDB, Kannel, Postfix, wrk, Node, Java, Chromium, verifiers
 	deploy/test-deps.sh
 
-test: deps ## every test under the race detector, real back ends included
-	go test -race -timeout 75m $(PKG)
+test: deps ## every test, real back ends included
+	go test -timeout 45m $(PKG)
 
-race: ## the tests under the race detector, without installing anything
-	go test -race -timeout 75m $(PKG)
+race: ## the tests under the race detector; of cmd/penstock those that RACE names (RACE=. for all: an hour)
+	go test -race -timeout 60m $(filter-out %/cmd/penstock,$(shell go list $(PKG)))
+	go test -race -timeout 120m ./cmd/penstock -run '$(RACE)'
 
 check: .tools/bin/golangci-lint-$(GOLANGCI_VERSION) arch docs ## format, vet, lint, architecture, links, API documentation
 	@unformatted=$$(git ls-files '*.go' | xargs -r gofmt -l); \

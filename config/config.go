@@ -28,6 +28,7 @@ type Config struct {
 	Database    Database `json:"database"`
 	Redis       Redis    `json:"redis"`
 	Influx      Influx   `json:"influx"`
+	Readings    Readings `json:"readings"`
 	SMTP        SMTP     `json:"smtp"`
 	Egress      Egress   `json:"egress"`
 	Journal     Journal  `json:"journal"`
@@ -40,6 +41,7 @@ type Config struct {
 	OIDC        OIDC     `json:"oidc"`
 	TLS         TLS      `json:"tls"`
 	Debug       Debug    `json:"debug"`
+	Tracing     Tracing  `json:"tracing"`
 	// TimeZone is that of %time and %smsTime.
 	TimeZone *time.Location `json:"time_zone"`
 	// ReceiptSecret signs the addresses that carriers report to; empty: generated
@@ -71,6 +73,18 @@ type Influx struct {
 	Org    string `json:"org"`
 	Bucket string `json:"bucket"` // on InfluxDB 1.8 database/retention-policy
 }
+
+// Readings says what is stored in InfluxDB or the embedded store.
+type Readings struct {
+	RadioData string `json:"radio_data"` // full, basic or off
+}
+
+// The values of Readings.RadioData.
+const (
+	RadioFull  = "full"
+	RadioBasic = "basic"
+	RadioOff   = "off"
+)
 
 // SMTP is how mail leaves.
 type SMTP struct {
@@ -148,6 +162,28 @@ type Log struct {
 type TLS struct {
 	CertFile string `json:"cert_file"` // PEM, with the chain
 	KeyFile  string `json:"key_file"`  // PEM
+}
+
+// Tracing sends the spans of traffic to an OpenTelemetry collector.
+type Tracing struct {
+	// URL is that of the collector's OTLP/HTTP receiver, without /v1/traces; empty:
+	// nothing is traced.
+	URL string `json:"url" secret:"url"`
+	// Sample is the share of traces that are kept, 0 to 1.
+	Sample float64 `json:"sample"`
+	// Headers are sent with the spans: name=value,name=value.
+	Headers string `json:"headers" secret:"yes"`
+}
+
+// HeaderFields returns Headers by their names.
+func (t Tracing) HeaderFields() map[string]string {
+	out := make(map[string]string)
+	for field := range strings.SplitSeq(t.Headers, ",") {
+		if name, value, ok := strings.Cut(field, "="); ok {
+			out[strings.TrimSpace(name)] = strings.TrimSpace(value)
+		}
+	}
+	return out
 }
 
 // Debug serves Go's profiles.
@@ -233,6 +269,7 @@ func Default() Config {
 		Listen:   "127.0.0.1:8080",
 		DataDir:  "./data",
 		Influx:   Influx{Bucket: "penstock"},
+		Readings: Readings{RadioData: RadioFull},
 		Journal:  Journal{Retention: 168 * time.Hour, MaxBytes: 2 << 30},
 		Inbound:  Inbound{JoinWait: 5 * time.Minute, SweepEvery: time.Second},
 		Delivery: Delivery{Schedule: defaultSchedule(), Retention: 720 * time.Hour},
@@ -241,6 +278,7 @@ func Default() Config {
 			AccountShare: 50, Wait: 250 * time.Millisecond, Connections: 10_000,
 		},
 		Log:      Log{Format: LogText},
+		Tracing:  Tracing{Sample: 1},
 		Users:    Users{Session: 12 * time.Hour},
 		OIDC:     OIDC{Scopes: []string{"profile", "email"}, NameClaim: "preferred_username", RoleClaim: "groups"},
 		TimeZone: mustZone("Europe/London"),

@@ -40,10 +40,10 @@ func TestExampleFileNamesEveryVariable(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range strings.Fields(`LISTEN PUBLIC_URL DATA_DIR ADMIN_TOKEN INVENTORY REDIS_URL INFLUX_URL INFLUX_TOKEN INFLUX_ORG
-		INFLUX_BUCKET SMTP_ADDR SMTP_USERNAME SMTP_PASSWORD SMTP_FROM SMTP_TLS EGRESS_ALLOW EGRESS_ALLOW_HTTP_CALLBACK
+		INFLUX_BUCKET READINGS_RADIO_DATA SMTP_ADDR SMTP_USERNAME SMTP_PASSWORD SMTP_FROM SMTP_TLS EGRESS_ALLOW EGRESS_ALLOW_HTTP_CALLBACK
 		JOURNAL_RETENTION JOURNAL_MAX_BYTES INBOUND_JOIN_WAIT INBOUND_SWEEP_EVERY
 		DELIVERY_SCHEDULE DELIVERY_RETENTION DELIVERY_DEAD_RETENTION OVERLOAD_WEBHOOKS_REQUESTS OVERLOAD_WEBHOOKS_BYTES
-		OVERLOAD_API_REQUESTS OVERLOAD_API_BYTES OVERLOAD_ACCOUNT_SHARE OVERLOAD_WAIT OVERLOAD_CONNECTIONS LOG_LEVEL LOG_FORMAT LOG_ACCESS TLS_CERT_FILE TLS_KEY_FILE DEBUG_LISTEN LEDGER_MASTER_KEY LEDGER_MASTER_KEY_FILE LEDGER_CHECKPOINT_DIR
+		OVERLOAD_API_REQUESTS OVERLOAD_API_BYTES OVERLOAD_ACCOUNT_SHARE OVERLOAD_WAIT OVERLOAD_CONNECTIONS LOG_LEVEL LOG_FORMAT LOG_ACCESS TLS_CERT_FILE TLS_KEY_FILE DEBUG_LISTEN TRACING_URL TRACING_SAMPLE TRACING_HEADERS LEDGER_MASTER_KEY LEDGER_MASTER_KEY_FILE LEDGER_CHECKPOINT_DIR
 		LEDGER_CHECKPOINT_CALLBACK TIME_ZONE`) {
 		if !regexp.MustCompile(`\bPENSTOCK_` + name + `\b`).Match(text) {
 			t.Errorf("PENSTOCK_%s is not in the example", name)
@@ -56,7 +56,7 @@ func TestEnvironmentSetsEverySettingAndWins(t *testing.T) {
 	c, err := config.Parse([]byte(file), []string{
 		"PENSTOCK_LISTEN=:9000", "PENSTOCK_PUBLIC_URL=https://gw.example.com/", "PENSTOCK_DATA_DIR=/var/lib/x",
 		"PENSTOCK_ADMIN_TOKEN=adm-token-0123456", "PENSTOCK_INVENTORY=inv.yaml", "PENSTOCK_REDIS_URL=redis+sentinel://u:p@a:1,b:2/m",
-		"PENSTOCK_INFLUX_URL=http://i:8086", "PENSTOCK_INFLUX_TOKEN=a:b", "PENSTOCK_INFLUX_ORG=o", "PENSTOCK_INFLUX_BUCKET=d/autogen",
+		"PENSTOCK_INFLUX_URL=http://i:8086", "PENSTOCK_INFLUX_TOKEN=a:b", "PENSTOCK_INFLUX_ORG=o", "PENSTOCK_INFLUX_BUCKET=d/autogen", "PENSTOCK_READINGS_RADIO_DATA=basic",
 		"PENSTOCK_SMTP_ADDR=mx.example.com:25", "PENSTOCK_SMTP_USERNAME=u", "PENSTOCK_SMTP_PASSWORD=p", "PENSTOCK_SMTP_FROM=Gate <g@example.com>", "PENSTOCK_SMTP_TLS=tls",
 		"PENSTOCK_EGRESS_ALLOW=10.1.2.3/8, ::1", "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true",
 		"PENSTOCK_JOURNAL_RETENTION=48h", "PENSTOCK_JOURNAL_MAX_BYTES=500MB", "PENSTOCK_DELIVERY_SCHEDULE=100ms,1s",
@@ -65,6 +65,7 @@ func TestEnvironmentSetsEverySettingAndWins(t *testing.T) {
 		"PENSTOCK_OVERLOAD_WEBHOOKS_REQUESTS=100", "PENSTOCK_OVERLOAD_WEBHOOKS_BYTES=64MiB", "PENSTOCK_OVERLOAD_API_REQUESTS=50",
 		"PENSTOCK_OVERLOAD_API_BYTES=32MiB", "PENSTOCK_OVERLOAD_ACCOUNT_SHARE=80", "PENSTOCK_OVERLOAD_WAIT=100ms", "PENSTOCK_OVERLOAD_CONNECTIONS=500",
 		"PENSTOCK_LOG_LEVEL=warn", "PENSTOCK_LOG_FORMAT=json", "PENSTOCK_LOG_ACCESS=true", "PENSTOCK_TLS_CERT_FILE=c.pem", "PENSTOCK_TLS_KEY_FILE=k.pem", "PENSTOCK_DEBUG_LISTEN=localhost:6060",
+		"PENSTOCK_TRACING_URL=http://127.0.0.1:4318", "PENSTOCK_TRACING_SAMPLE=0.25", "PENSTOCK_TRACING_HEADERS=api-key=hush,x=y",
 		"PENSTOCK_DATABASE_URL=postgres://u:p@a:1,b:2/d?sslmode=verify-full", "PENSTOCK_INTERNAL_URL=http://10.0.0.1:9000/",
 		"PENSTOCK_RECEIPT_SECRET=hush-hush-123456", "PENSTOCK_TIME_ZONE=Europe/Berlin",
 		"PENSTOCK_USERS_SESSION=1h", "PENSTOCK_OIDC_ISSUER=https://idp.example.com", "PENSTOCK_OIDC_CLIENT_ID=penstock", "PENSTOCK_OIDC_CLIENT_SECRET=hush", "PENSTOCK_OIDC_SCOPES=groups",
@@ -78,12 +79,13 @@ func TestEnvironmentSetsEverySettingAndWins(t *testing.T) {
 	want := config.Config{
 		Listen: ":9000", PublicURL: "https://gw.example.com", DataDir: "/var/lib/x", AdminToken: "adm-token-0123456", Inventory: "inv.yaml",
 		InternalURL: "http://10.0.0.1:9000", Database: config.Database{URL: "postgres://u:p@a:1,b:2/d?sslmode=verify-full"},
-		Redis:   config.Redis{URL: "redis+sentinel://u:p@a:1,b:2/m"},
-		Influx:  config.Influx{URL: "http://i:8086", Token: "a:b", Org: "o", Bucket: "d/autogen"},
-		SMTP:    config.SMTP{Addr: "mx.example.com:25", Username: "u", Password: "p", From: "Gate <g@example.com>", TLS: "tls"},
-		Egress:  config.Egress{Allow: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("::1/128")}, AllowHTTPCallback: true},
-		Journal: config.Journal{Retention: 48 * time.Hour, MaxBytes: 500e6},
-		Inbound: config.Inbound{JoinWait: 90 * time.Second, SweepEvery: 250 * time.Millisecond},
+		Redis:    config.Redis{URL: "redis+sentinel://u:p@a:1,b:2/m"},
+		Influx:   config.Influx{URL: "http://i:8086", Token: "a:b", Org: "o", Bucket: "d/autogen"},
+		Readings: config.Readings{RadioData: config.RadioBasic},
+		SMTP:     config.SMTP{Addr: "mx.example.com:25", Username: "u", Password: "p", From: "Gate <g@example.com>", TLS: "tls"},
+		Egress:   config.Egress{Allow: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("::1/128")}, AllowHTTPCallback: true},
+		Journal:  config.Journal{Retention: 48 * time.Hour, MaxBytes: 500e6},
+		Inbound:  config.Inbound{JoinWait: 90 * time.Second, SweepEvery: 250 * time.Millisecond},
 		Delivery: config.Delivery{
 			Schedule: []time.Duration{100 * time.Millisecond, time.Second}, Retention: 24 * time.Hour, DeadRetention: 48 * time.Hour,
 		},
@@ -99,6 +101,7 @@ func TestEnvironmentSetsEverySettingAndWins(t *testing.T) {
 			Admin: []string{"a"}, Operator: []string{"b", "c"}, Viewer: []string{"d"}, AccountClaim: "account",
 		},
 		TLS: config.TLS{CertFile: "c.pem", KeyFile: "k.pem"}, Debug: config.Debug{Listen: "localhost:6060"},
+		Tracing:  config.Tracing{URL: "http://127.0.0.1:4318", Sample: 0.25, Headers: "api-key=hush,x=y"},
 		TimeZone: zone, ReceiptSecret: "hush-hush-123456",
 		Carriers: []config.Carrier{{Type: "simulator", Name: "simulator", Window: 1000}},
 		Operator: config.Operator{Type: "simulator", Timeout: 5 * time.Second, AtOnce: 16, ReportWithin: 24 * time.Hour},
@@ -178,6 +181,7 @@ func TestParseNamesEveryMistake(t *testing.T) {
 		"no scheme for InfluxDB":       {"influx: {url: 'localhost:8086'}", "", "influx.url (PENSTOCK_INFLUX_URL): expected an http or https URL"},
 		"a token without a URL":        {"influx: {token: t}", "", "influx.url (PENSTOCK_INFLUX_URL): expected a URL, because a token or organisation is set"},
 		"no bucket":                    {"influx: {url: 'http://a', bucket: ''}", "", "influx.bucket (PENSTOCK_INFLUX_BUCKET): expected a bucket, on InfluxDB 1.8 database/retention-policy"},
+		"radio data by half":           {"readings: {radio_data: some}", "", `readings.radio_data (PENSTOCK_READINGS_RADIO_DATA): expected full, basic or off, got "some"`},
 		"a mail server without port":   {"smtp: {addr: mx}", "", `smtp.addr (PENSTOCK_SMTP_ADDR): expected host:port, got "mx"`},
 		"a password without server":    {"smtp: {password: p}", "", "smtp.addr (PENSTOCK_SMTP_ADDR): expected host:port, because a user or password is set"},
 		"a session without end":        {"users: {session: 9000h}", "", `users.session (PENSTOCK_USERS_SESSION): expected 5m to 720h, got "9000h0m0s"`},

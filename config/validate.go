@@ -120,7 +120,23 @@ func (c *Config) validate(m *strict.Mistakes) {
 	if c.Log.Format != LogText && c.Log.Format != LogJSON {
 		m.Add("log.format", "expected text or json, got %q", c.Log.Format)
 	}
+	c.validateTracing(m)
 	c.validateSignIn(m)
+}
+
+func (c *Config) validateTracing(m *strict.Mistakes) {
+	t := c.Tracing
+	if u, err := url.Parse(t.URL); t.URL != "" && (err != nil || !web(u) || u.RawQuery != "") {
+		m.Add("tracing.url", "expected the http or https URL of a collector, such as http://127.0.0.1:4318")
+	}
+	if !(t.Sample >= 0 && t.Sample <= 1) {
+		m.Add("tracing.sample", "expected 0 to 1, got %g", t.Sample)
+	}
+	for field := range strings.SplitSeq(t.Headers, ",") {
+		if name, _, ok := strings.Cut(field, "="); t.Headers != "" && (!ok || strings.TrimSpace(name) == "" || strings.ContainsAny(field, "\r\n")) {
+			m.Add("tracing.headers", "expected name=value, and more after a comma")
+		}
+	}
 }
 
 func (c *Config) validateListeners(m *strict.Mistakes) {
@@ -217,6 +233,9 @@ func (c *Config) validateStores(m *strict.Mistakes) {
 	}
 	if c.Influx.URL == "" && (c.Influx.Token != "" || c.Influx.Org != "") {
 		m.Add("influx.url", "expected a URL, because a token or organisation is set")
+	}
+	if !slices.Contains([]string{RadioFull, RadioBasic, RadioOff}, c.Readings.RadioData) {
+		m.Add("readings.radio_data", "expected full, basic or off, got %q", c.Readings.RadioData)
 	}
 	if c.Journal.Retention <= 0 {
 		m.Add("journal.retention", "expected more than 0s, got %q", c.Journal.Retention)

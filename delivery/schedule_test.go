@@ -1,37 +1,9 @@
 package delivery
 
 import (
-	"slices"
-	"strings"
 	"testing"
 	"time"
 )
-
-func TestTheDefaultScheduleIsTheDocumentedOne(t *testing.T) {
-	s, err := ParseSchedule("5s,30s,2m,10m,30m,1h,3h,6h,12h,24h")
-	if err != nil || !slices.Equal(s, DefaultSchedule()) || s.Attempts() != 11 {
-		t.Errorf("got %v (%d attempts), %v", s, s.Attempts(), err)
-	}
-}
-
-func TestAScheduleIsRefusedWithTheEntryNamed(t *testing.T) {
-	for text, want := range map[string]string{
-		"":                            "has no entry",
-		" ":                           "has no entry",
-		"5s,,2m":                      `entry 2 "" is not a duration`,
-		"5s,5":                        `entry 2 "5" is not a duration`,
-		"soon":                        `entry 1 "soon" is not a duration`,
-		"5s,-1s":                      `entry 2 "-1s" is not between`,
-		"0s":                          `entry 1 "0s" is not between`,
-		"5s,721h":                     `entry 2 "721h" is not between`,
-		strings.Repeat("1s,", 100):    "has 101 entries",
-		"99999999999999999999999999h": "entry 1",
-	} {
-		if _, err := ParseSchedule(text); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: got %v, want %q", text, err, want)
-		}
-	}
-}
 
 func TestTheWaitsFollowTheScheduleWithJitter(t *testing.T) {
 	s := Schedule{10 * time.Second, time.Minute}
@@ -61,22 +33,6 @@ func TestTheWaitsFollowTheScheduleWithJitter(t *testing.T) {
 	if _, more := (Schedule)(nil).Next(1, 0, 0); more {
 		t.Error("an empty schedule allows a second attempt")
 	}
-}
-
-func FuzzParseSchedule(f *testing.F) {
-	f.Add("5s,30s,2m,10m,30m,1h,3h,6h,12h,24h")
-	f.Add(" 1h2m , 3ms")
-	f.Add("1e9h,-0s")
-	f.Fuzz(func(t *testing.T, text string) {
-		s, err := ParseSchedule(text)
-		if err != nil {
-			return
-		}
-		again, err := ParseSchedule(s.String())
-		if err != nil || !slices.Equal(again, s) {
-			t.Errorf("%q: %v became %v, %v", text, s, again, err)
-		}
-	})
 }
 
 func TestTheDefaultScheduleTakesTwoDays(t *testing.T) {

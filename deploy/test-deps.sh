@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the real servers that the tests run against, as far as they are
-# missing: PostgreSQL, Redis, Sentinel, Kannel, Postfix, wrk, Node, Chromium, promtool and readers of
+# missing: PostgreSQL, Redis, Sentinel, Kannel, Postfix, wrk, Node, Java, Chromium, promtool and readers of
 # what we write (DKIM, short messages, WBXML, vCard) from Debian, InfluxDB 1.8.10 from
 # its source and nfpm into .tools/bin, and packages of npm into .tools/node. Does nothing
 # when all is there.
@@ -15,16 +15,18 @@ influx_version=v1.8.10
 nfpm_version=v2.45.0 # the newest without the writers of packages for Windows
 # What npm installs, with the versions.
 modules=(standardwebhooks@1.1.1 smpp@0.5.1 sms-segments-calculator@1.3.0 split-sms@0.1.7 soap@1.13.0
-  @redocly/cli@2.77.0 @stoplight/spectral-cli@6.16.3)
+  @redocly/cli@2.77.0 @stoplight/spectral-cli@6.16.3 axe-core@4.11.0
+  openapi-typescript@7.13.0 openapi-fetch@0.17.0 typescript@5.9.3 @types/node@20.9.5
+  @openapitools/openapi-generator-cli@1.0.18-4.3.1)
 export PATH="$PWD/.tools/bin:$PATH:/usr/sbin:/usr/local/sbin"
 
 # program:package. fakesmsc comes with kannel-extras, outside the PATH.
 wanted=(
   redis-server:redis-server redis-sentinel:redis-sentinel redis-cli:redis-tools
   bearerbox:kannel postfix:postfix wrk:wrk gcc:gcc
-  curl:curl openssl:openssl unzip:unzip
+  curl:curl openssl:openssl unzip:unzip jq:jq java:default-jre-headless
   node:nodejs npm:npm dkimverify:python3-dkim
-  promtool:prometheus tshark:tshark wbxml2xml:libwbxml2-utils php:php-cli chromium:chromium
+  promtool:prometheus tshark:tshark wbxml2xml:libwbxml2-utils php:php-cli chromium:chromium zsh:zsh fish:fish
 )
 fakesmsc=/usr/lib/kannel/test/fakesmsc
 
@@ -37,6 +39,9 @@ missing_packages() {
   compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null || echo postgresql
   [ -e /usr/lib/python3/dist-packages/vobject ] || echo python3-vobject
   [ -e /usr/lib/python3/dist-packages/zeep ] || echo python3-zeep
+  for pair in six dateutil certifi urllib3; do # what a generated client in Python imports
+    [ -e "/usr/lib/python3/dist-packages/$pair" ] || [ -e "/usr/lib/python3/dist-packages/$pair.py" ] || echo "python3-$pair"
+  done
   [[ "$(php -m 2>/dev/null)" == *$'\nsoap\n'* ]] || echo php-soap
   [ -e /usr/include/stdlib.h ] || echo libc6-dev # the race detector needs cgo
 }
@@ -79,10 +84,11 @@ from_source_nfpm() {
   make -s ".tools/bin/nfpm-$nfpm_version" || echo "test-deps: go install of nfpm did not work"
 }
 
-# What reads the Helm chart in the tests, which skip that without it: nothing fails.
+# What reads the Helm chart and generates a client in Go in the tests, which skip that without it: nothing fails.
 from_source_optional() {
   local module program
-  for module in helm.sh/helm/v3/cmd/helm@v3.22.0 github.com/yannh/kubeconform/cmd/kubeconform@v0.8.0; do
+  for module in helm.sh/helm/v3/cmd/helm@v3.22.0 github.com/yannh/kubeconform/cmd/kubeconform@v0.8.0 \
+    github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen@v2.8.2; do
     program=${module%@*} program=${program##*/}
     [ -e ".tools/bin/$program" ] && continue
     echo "test-deps: building $module into .tools/bin"

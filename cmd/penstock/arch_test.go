@@ -41,19 +41,24 @@ func directions() map[string][]string {
 		"relay/event":    {"decoders", "relay", "relay/account", "relay/job", "relay/outbox"},
 		"relay/credit":   {"relay", "relay/account"},
 		"relay/job":      {"decoders", "relay", "relay/account", "relay/event", "relay/outbox"},
-		"relay/outbox":   {"decoders", "relay", "relay/account", "relay/event", "relay/job"},
+		"relay/outbox":   {"decoders", "relay", "relay/account", "relay/event", "relay/job", "relay/tracing"},
 		"relay/template": {},
-		"relay/message":  domain(),
-		"relay/inbound":  domain(),
-		"relay/lookup":   domain(),
-		"relay/sip":      domain(),
-		"relay/sim":      domain(),
+		// Expressions of relays and rules.
+		"relay/condition": {"decoders"},
+		"relay/tracing":   {},
+		"relay/message":   domain(),
+		"relay/inbound":   domain(),
+		"relay/lookup":    domain(),
+		"relay/sip":       domain(),
+		"relay/sim":       domain(),
 		// Usage is counted for SIMs and pools, and held to their limits.
 		"relay/usage":  append(domain(), "relay/sim"),
 		"relay/iot":    domain(),
 		"relay/ledger": domain(),
 		// Rules are about devices and their readings.
-		"relay/rule":    append(domain(), "relay/iot"),
+		"relay/rule": append(domain(), "relay/iot"),
+		// A dry run compares the events of frames with what they would become.
+		"relay/replay":  append(domain(), "relay/iot"),
 		"relay/gateway": {},
 		"relay/user":    {"relay", "relay/account"},
 		"relay/audit":   {"relay", "relay/account", "relay/outbox"},
@@ -66,7 +71,7 @@ func directions() map[string][]string {
 
 // domain is what the siblings may import: never one another.
 func domain() []string {
-	return []string{"decoders", "relay", "relay/account", "relay/credit", "relay/event", "relay/job", "relay/outbox", "relay/template"}
+	return []string{"decoders", "relay", "relay/account", "relay/condition", "relay/credit", "relay/event", "relay/job", "relay/outbox", "relay/template", "relay/tracing"}
 }
 
 // doors says where each third-party library may be imported.
@@ -78,9 +83,9 @@ func doors() map[string][]string {
 		"github.com/jackc/pgx":                     {"relay/sqlstore", "deploy/bench", "deploy/servers"},
 		"github.com/pressly/goose":                 {"relay/sqlstore"},
 		"github.com/hibiken/asynq":                 {"delivery/queue/timer"},
-		"github.com/expr-lang/expr":                {"decoders/script"},
+		"github.com/expr-lang/expr":                {"decoders/script", "relay/condition"},
 		"github.com/dop251/goja":                   {"decoders/script"},
-		"github.com/emersion/go-smtp":              {"delivery/email"},
+		"github.com/emersion/go-smtp":              {"delivery/email", "deploy/chaos"},
 		"github.com/emersion/go-sasl":              {"delivery/email"},
 		"github.com/emersion/go-message":           {"delivery/email"},
 		"github.com/emersion/go-msgauth":           {"delivery/email"},
@@ -98,6 +103,8 @@ func doors() map[string][]string {
 		"golang.org/x/term":                        {"cmd"},
 		"golang.org/x/oauth2":                      {"delivery/oidc"},
 		"github.com/coreos/go-oidc":                {"delivery/oidc"},
+		"go.opentelemetry.io/proto":                {"delivery/telemetry"},
+		"google.golang.org/protobuf":               {"delivery/telemetry"},
 		"golang.org/x/mod/sumdb":                   {"relay/ledger/merkle"},
 		"github.com/CycloneDX/cyclonedx-go":        {"deploy/release"},
 		"github.com/chromedp":                      {}, // a browser, for tests alone
@@ -283,8 +290,8 @@ func TestThePictureRefusesWhatItMust(t *testing.T) {
 		"the middle imports a domain":           {"relay/outbox/a.go", module + "relay/inbound", true},
 		"the store imports a domain":            {"relay/sqlstore/messages/a.go", module + "relay/message", false},
 		"a domain that the picture lacks":       {"relay/billing/a.go", module + "relay/iot", true},
-		"decoders import the domain":            {"decoders/gsm/a.go", module + "relay", true},
-		"a test of decoders imports the domain": {"decoders/gsm/a_test.go", module + "relay", true},
+		"decoders import the domain":            {"decoders/sms/a.go", module + "relay", true},
+		"a test of decoders imports the domain": {"decoders/sms/a_test.go", module + "relay", true},
 		"decoders import decoders":              {"decoders/catalog/a.go", module + "decoders/cayenne", false},
 		"config imports the domain":             {"config/inventory/a.go", module + "relay", true},
 		"config imports config":                 {"config/inventory/a.go", module + "config/strict", false},

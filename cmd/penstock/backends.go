@@ -76,6 +76,9 @@ func (b *backends) openRecords(ctx context.Context, cfg config.Config, log *slog
 			break
 		}
 		if relay.KindOf(err) != relay.KindUnavailable || sqlstore.Refused(err) || cfg.Database.URL == "" {
+			if cfg.Database.URL == "" {
+				return err
+			}
 			return ofDatabaseURL(err)
 		}
 		log.Warn("waiting for the database", "error", err)
@@ -130,7 +133,7 @@ func (b *backends) openCache(ctx context.Context, cfg config.Config, log *slog.L
 func (b *backends) openReadings(_ context.Context, cfg config.Config, log *slog.Logger) error {
 	note := "embedded"
 	if cfg.Influx.URL == "" {
-		store, err := readings.Open(filepath.Join(cfg.DataDir, "readings"), readings.Options{})
+		store, err := readings.Open(filepath.Join(cfg.DataDir, readingsDir), readings.Options{})
 		if err != nil {
 			return err
 		}

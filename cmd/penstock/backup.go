@@ -27,7 +27,7 @@ type backupCommand struct {
 
 // databases are the SQLite files of a data directory, by their place in it.
 func databases() []string {
-	return []string{sqlstore.File, filepath.Join("readings", readings.File)}
+	return []string{sqlstore.File, filepath.Join(readingsDir, readings.File)}
 }
 
 // secrets are the small files of a data directory.
@@ -44,9 +44,12 @@ func (b backupCommand) Run(w world) error {
 	if err := emptyDir(b.Dir); err != nil {
 		return err
 	}
+	if err := checkDatabases(cfg); err != nil {
+		return fmt.Errorf("backup: %w", err)
+	}
 	for _, name := range databases() {
 		if err := copyDatabase(w.ctx, filepath.Join(cfg.DataDir, name), filepath.Join(b.Dir, name)); err != nil {
-			return fmt.Errorf("backup: %s: %w", name, err)
+			return fmt.Errorf("backup: %s: %w", name, sqlstore.AdviseDamage(err))
 		}
 	}
 	for _, name := range secrets() {

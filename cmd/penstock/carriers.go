@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/penstock/penstock/config"
 	pdu "github.com/penstock/penstock/decoders/smpp"
@@ -14,6 +15,7 @@ import (
 	"github.com/penstock/penstock/ingest/admin"
 	"github.com/penstock/penstock/ingest/carrier"
 	"github.com/penstock/penstock/relay/event"
+	"github.com/penstock/penstock/relay/tracing"
 )
 
 // carriers are the binds to SMSCs.
@@ -80,8 +82,25 @@ func (d *daemon) takeSMPP(ctx context.Context, a smpp.Arrival) (smpp.Wait, error
 	if a.Receipt {
 		kind, entry = event.Receipt, carrier.SMPPReceiptEntry(a.Carrier, a.ID, a.PDU)
 	}
-	staged, err := d.intakes[kind].Stage(ctx, &entry)
-	return func(ctx context.Context) error { _, err := staged.Wait(ctx); return err }, err
+	span := d.tracing.Receive("", "receive smpp", time.Now())
+	span.Set("penstock.carrier", a.Carrier)
+	staged, err := d.intakes[kind].Stage(tracing.NewContext(ctx, span.Parent()), &entry)
+	if err != nil {
+		span.End(time.Now(), err.Error())
+	}
+	return func(ctx context.Context) error {
+		_, err := staged.Wait(ctx)
+		span.End(time.Now(), textOf(err))
+		return err
+	}, err
+}
+
+// textOf is the text of an error, empty for none.
+func textOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
 }
 
 // alphabets returns the default alphabet of each SMSC.

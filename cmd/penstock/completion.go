@@ -7,21 +7,30 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// completionCommand prints a script that completes commands and options in bash.
-type completionCommand struct{}
+// completionCommand prints a script that completes commands and options.
+type completionCommand struct {
+	Shell string `arg:"" optional:"" default:"bash" enum:"bash,zsh,fish" help:"bash, zsh or fish; default: bash."`
+}
 
 // Run prints the script, which has the words that may follow each command.
-func (completionCommand) Run(k *kong.Kong, w world) error {
+func (c completionCommand) Run(k *kong.Kong, w world) error {
+	script, form := bashCompletion, "    %q*) words=%q ;;\n"
+	switch c.Shell {
+	case "zsh":
+		script = zshCompletion + script
+	case "fish":
+		script, form = fishCompletion, "    case '%s*'\n      string split ' ' -- %q\n"
+	}
 	var cases strings.Builder
-	completions(&cases, k.Model.Node, " ")
-	_, err := fmt.Fprintf(w.stdout, completionScript, cases.String())
+	completions(&cases, form, k.Model.Node, " ")
+	_, err := fmt.Fprintf(w.stdout, script, cases.String())
 	return err
 }
 
-const completionScript = `# Completion of penstock for bash.
+const bashCompletion = `# Completion of penstock.
 _penstock() {
   local word words line=" "
-  for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
+  for word in "${COMP_WORDS[@]:1:$((COMP_CWORD - 1))}"; do
     [[ $word == -* ]] || line+="$word "
   done
   case $line in
@@ -31,13 +40,29 @@ _penstock() {
 complete -o default -F _penstock penstock
 `
 
+const zshCompletion = `autoload -U +X compinit && compinit
+autoload -U +X bashcompinit && bashcompinit
+`
+
+const fishCompletion = `# Completion of penstock.
+function _penstock
+  set -l line " "
+  for word in (commandline -opc)[2..]
+    string match -q -- '-*' $word; or set line "$line$word "
+  end
+  switch $line
+%s  end
+end
+complete -c penstock -a '(_penstock)'
+`
+
 // completions writes a case for each command, the longest before those that it begins
 // with.
-func completions(out *strings.Builder, n *kong.Node, line string) {
+func completions(out *strings.Builder, form string, n *kong.Node, line string) {
 	var words []string
 	for _, child := range n.Children {
 		if !child.Hidden {
-			completions(out, child, line+child.Name+" ")
+			completions(out, form, child, line+child.Name+" ")
 			words = append(words, child.Name)
 		}
 	}
@@ -46,5 +71,5 @@ func completions(out *strings.Builder, n *kong.Node, line string) {
 			words = append(words, "--"+f.Name)
 		}
 	}
-	_, _ = fmt.Fprintf(out, "    %q*) words=%q ;;\n", line, strings.Join(words, " "))
+	_, _ = fmt.Fprintf(out, form, line, strings.Join(words, " "))
 }

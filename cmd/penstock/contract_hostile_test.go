@@ -33,6 +33,7 @@ func hostileNumbers() []string {
 // what another request reads. Each value is replaced by two or three of them, in turns;
 // by all, with PENSTOCK_TEST_HOSTILE=all.
 func TestHostileValuesReachNothing(t *testing.T) {
+	t.Parallel()
 	doc := contract(t)
 	g := start(t, &site{name: "embedded"}, fixture(t, "contract.yaml"), "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
 	all := samples(g.inhabit())
@@ -63,6 +64,7 @@ func TestHostileValuesReachNothing(t *testing.T) {
 // TestOnlyPublicOperationsTakeNoToken lists the operations without 401: those for which
 // TestTrafficKeepsTheContract tries no missing and no unknown token.
 func TestOnlyPublicOperationsTakeNoToken(t *testing.T) {
+	t.Parallel()
 	var open []string
 	for path, item := range contract(t).Paths.Map() {
 		for method, op := range item.Operations() {

@@ -19,6 +19,7 @@ func openPaths() []string {
 // answer tells of one, and nothing has changed afterwards. The requests are those
 // that the contract is tested with; an operation without one fails the test.
 func TestAccountsAreIsolated(t *testing.T) {
+	t.Parallel()
 	onOneAndOnThree(t, testAccountIsolation)
 }
 

@@ -119,6 +119,7 @@ func testContractRecover(t *testing.T, checker *contracttest.Checker) {
 			t.Fatal(err)
 		}
 	}
+	g.tool("migrate").mentions(t, "applied") // an empty database
 	g.run()
 	g.as("").get("/readyz").mentions(t, 503, "penstock recover")
 	g.as("").post("/admin/recover", "").mentions(t, 401, "Unauthenticated")

@@ -77,6 +77,10 @@ func samples(of residents) []sample {
 		{"listAccounts", "GET", "/admin/accounts", "", ""},
 		{"listGateways", "GET", "/admin/gateways", "", ""},
 		{"forgetGateway", "DELETE", "/admin/gateways/" + of.node, "", ""},
+		{"listRelaysOfAccounts", "GET", "/admin/relays", "", ""},
+		{"listRelaysOfAccounts", "GET", "/admin/relays?account=1&kind=geo&q=447&limit=1&cursor=MSBnZW8gYQ", "", ""},
+		{"showRelay", "GET", "/admin/relays/geo/g1?account=1", "", ""},
+		{"changeRelay", "PATCH", "/admin/relays/vmn/v1", js, `{"account":1,"action":"inactive","parameters":[],"filter":"","number":"447860000001"}`},
 		{"explainRelay", "POST", "/admin/relays/explain", js, `{"account":1,"from":"447700900123","to":"447800012345","text":"hi","received_at":"2026-01-31T12:00:00Z"}`},
 		{"explainRelay", "POST", "/admin/relays/explain", js, `{"from":"447700900123","to":"447800112345","data":"00ff","udh":"050003cc0201","coding":8}`},
 		{"alive", "GET", "/healthz", "", ""},
@@ -98,7 +102,7 @@ func samples(of residents) []sample {
 		{"jsonGet", "GET", "/inbound/sms/json?id=NEW&from=447700900123&to=447800112345&text=hi&coding=7&sent_at=2026-01-31T12:00:00Z&network=n", "", ""},
 		{"jsonGetOfSource", "GET", "/inbound/sms/json/hq?id=NEW&from=447700900123&to=447800112345&data=ff&udh=&coding=8", "", ""},
 	}
-	return slices.Concat(list, userSamples(of.leaver), hookSamples(), soapSamples(), ruleSamples(of.device, of.rules), deviceSamples(of), ledgerSamples(of.asset), simSamples(of.sims), usageSamples(of.usage), studioSamples(of), sendSamples(of.pending), receiptSamples(), carrierSamples())
+	return slices.Concat(list, userSamples(of.leaver), tokenSamples(of.revoked), hookSamples(), soapSamples(), ruleSamples(of.device, of.rules), deviceSamples(of), ledgerSamples(of.asset), simSamples(of.sims), usageSamples(of.usage), studioSamples(of), sendSamples(of.pending), receiptSamples(), carrierSamples())
 }
 
 // carrierSamples are messages as each carrier hands them over.
@@ -124,7 +128,7 @@ func carrierSamples() (list []sample) {
 // mistakes are what single operations refuse.
 func (g *gateway) mistakes() {
 	const js = "application/json"
-	for _, tc := range append(slices.Concat(userMistakes(), ruleMistakes(), deviceMistakes(), soapMistakes(), studioMistakes(), ledgerMistakes(), simMistakes(), usageMistakes(), sendMistakes(), receiptMistakes()), []refused{
+	for _, tc := range append(slices.Concat(userMistakes(), tokenMistakes(), ruleMistakes(), deviceMistakes(), soapMistakes(), studioMistakes(), ledgerMistakes(), simMistakes(), usageMistakes(), sendMistakes(), receiptMistakes()), []refused{
 		{sample{"", "POST", "/iot/decoders", "text/plain", `{}`}, 415},
 		{sample{"", "POST", "/iot/decoders", js, `{"type":"cellular"}`}, 422},
 		{sample{"", "POST", "/iot/decoders", js, `{"name":7}`}, 422},

@@ -103,9 +103,12 @@ func simSamples(of simResidents) []sample {
 		"&filters%5Bimsi%5D%5Boperator%5D=%21%3D&filters%5Bimsi%5D%5Bvalue%5D=1&filters%5Bmsisdn%5D%5Boperator%5D=starts_with&filters%5Bmsisdn%5D%5Bvalue%5D=44"
 	return append(simJobSamples(of), []sample{
 		{"listSIMs", "GET", "/v3/mno" + page, "", ""},
+		{"listSIMs", "GET", "/v3/mno", "", ""},
 		{"getSIM", "GET", "/v3/mno/" + pendingSIM, "", ""},
 		{"setUsageLimit", "PUT", "/v3/mno/" + activeSIM + "/usage-limit", js, `{"monthly_usage_limit":1000000,"monthly_usage_limit_warning":800000,"cap_limit":"notify"}`},
 		{"addSIMRecipient", "POST", "/v3/mno/" + activeSIM + "/recipient", js, `{"email":"ops@example.com","number":"447700900123"}`},
+		{"setUsageLimit", "PUT", "/v3/mno/8944000000000000011/usage-limit", js, `{"monthly_usage_limit":1000000}`}, // it has no IMSI
+		{"addSIMRecipient", "POST", "/v3/mno/8944000000000000011/recipient", js, `{"email":"ops@example.com"}`},
 		{"removeSIMRecipient", "DELETE", "/v3/mno/recipient/" + of.recipient, "", ""},
 		{"createPool", "POST", "/v3/mno/pool", js, `{"name":"Spare","monthly_usage_limit":1,"monthly_usage_limit_warning":1,"cap_limit":"block","recipients":[{"email":"a@example.com","number":null}]}`},
 		{"changePool", "PUT", pool, js, `{"name":"Water meters","cap_limit":"notify","monthly_usage_limit":5000}`},

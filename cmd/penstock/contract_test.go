@@ -73,6 +73,7 @@ func (g *gateway) examine(c *contracttest.Checker) {
 
 // TestRoutesAreTheContractsOperations looks at the app as it is put together.
 func TestRoutesAreTheContractsOperations(t *testing.T) {
+	t.Parallel()
 	g := newGateway(t, &site{name: "embedded"}, fixture(t, "contract.yaml"))
 	cfg, err := config.Load("", g.env)
 	must(t, err)
@@ -112,6 +113,7 @@ func (s sample) owner(g *gateway) (owner, other caller) {
 // TestTrafficKeepsTheContract drives every operation to every answer that the
 // contract names, and compares what goes over the wire.
 func TestTrafficKeepsTheContract(t *testing.T) {
+	t.Parallel()
 	doc := contract(t)
 	checker := contracttest.New(doc)
 	onOneAndOnThree(t, func(t *testing.T, s *site) {
@@ -124,6 +126,7 @@ func TestTrafficKeepsTheContract(t *testing.T) {
 				t.Errorf("%s: %d %s", a.of, a.status, a.body)
 			}
 		}
+		g.omissions(doc, all)
 		tooLarge := zipped(t, io.LimitReader(blanks{}, 9<<20))
 		for n, s := range all {
 			g.refusals(doc, s, tooLarge, fmt.Sprintf("198.51.%d.%d", n/250, n%250))
@@ -143,6 +146,7 @@ func TestTrafficKeepsTheContract(t *testing.T) {
 	for _, name := range missing {
 		t.Errorf("no request was answered as documented: %s", name)
 	}
+	requiresWhatIsThere(t, checker)
 	keepExamples(t, doc, checker.Examples())
 }
 
@@ -189,6 +193,7 @@ type residents struct {
 	usage                                         usageResidents
 	rules                                         ruleResidents
 	leaver                                        string // a user
+	revoked                                       string // a token's id
 }
 
 // inhabit makes a device with readings, a message in an inbox and a token.
@@ -209,7 +214,7 @@ func (g *gateway) inhabit() residents {
 	}
 	acme.do("PATCH", "/iot/devices/"+device, `{"frame_logging":"enabled"}`).mentions(g.t, 200, "enabled")
 	acme.post("/webhooks/generic", `{"id":"shed","temperature":6}`).mentions(g.t, 200, "temperature")
-	return residents{device, acme.device("spare"), list[0].SensorID, inbox.Data[0].ID, g.archived(), g.registered(), g.mint(), g.enlistSIMs(), g.pending(), g.meter(), g.legislate(), g.employ()}
+	return residents{device, acme.device("spare"), list[0].SensorID, inbox.Data[0].ID, g.archived(), g.registered(), g.mint(), g.enlistSIMs(), g.pending(), g.meter(), g.legislate(), g.employ(), g.addToken("iot").Data.ID}
 }
 
 // registered is the gateway's node, once it has registered.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/penstock/penstock/delivery/oidc/oidctest"
 	"github.com/penstock/penstock/ingest/openapi/contracttest"
+	"github.com/penstock/penstock/relay/account"
 )
 
 // userPassword is that of every user here.
@@ -79,6 +80,40 @@ func userSamples(leaver string) []sample {
 	}
 }
 
+// madeToken is the answer of addToken.
+type madeToken struct{ Data struct{ ID, Token string } }
+
+// addToken makes a token for acme.
+func (g *gateway) addToken(scope string) (made madeToken) {
+	g.t.Helper()
+	a := g.admin().post("/admin/tokens", fmt.Sprintf(`{"account":"acme","scopes":[%q]}`, scope))
+	a.mentions(g.t, 201, `"scopes":["`+scope+`"]`)
+	a.into(g.t, &made)
+	return made
+}
+
+// tokenSamples are requests about the tokens of accounts.
+func tokenSamples(revoked string) []sample {
+	return []sample{
+		{"listTokensOfAccounts", "GET", "/admin/tokens", "", ""},
+		{"listTokensOfAccounts", "GET", "/admin/tokens?account=acme", "", ""},
+		{"addToken", "POST", "/admin/tokens", "application/json", `{"account":"acme","scopes":["carrier"],"source":"NEW","secret":"shared"}`},
+		{"revokeToken", "DELETE", "/admin/tokens/" + revoked, "", ""},
+	}
+}
+
+// tokenMistakes are what the operations on tokens refuse.
+func tokenMistakes() []refused {
+	const js = "application/json"
+	return []refused{
+		{sample{"", "GET", "/admin/tokens?account=nobody", "", ""}, 422},
+		{sample{"", "POST", "/admin/tokens", js, `{}`}, 422},
+		{sample{"", "POST", "/admin/tokens", js, `{"account":"acme","scopes":["root"],"source":"a b"}`}, 422},
+		{sample{"", "POST", "/admin/tokens", js, `{"account":"acme","source":"hq"}`}, 409},
+		{sample{"", "DELETE", "/admin/tokens/000000000000", "", ""}, 404},
+	}
+}
+
 // userMistakes are what the operations on users refuse.
 func userMistakes() []refused {
 	const js = "application/json"
@@ -100,6 +135,9 @@ func userMistakes() []refused {
 func openToAccounts(operation string) bool {
 	return slices.Contains([]string{
 		"showSession", "listEvents", "listDeliveries", "tryDecoder", "showDecoder", "listRulesOfAccount", "tryRuleOfAccount", "listAlarmsOfAccount", "listCredit", "listMessages",
+		"listDevicesOfAccounts", "showDevice", "aggregateDeviceOfAccount", "listFramesOfDevice", "listMarkersOfDevice", "listDecodersOfAccounts",
+		"listSIMsOfAccounts", "showSIM", "usageOfSIM", "listJobsOfAccounts", "listLedgersOfAccounts", "listEntriesOfLedger", "showLedgerToken", "listBalances",
+		"listRelaysOfAccounts", "showRelay",
 	}, operation)
 }
 
@@ -121,6 +159,12 @@ func (g *gateway) sessions() {
 		{who, "GET", "/admin/rules?account=999", "", 403}, {who, "GET", "/admin/alarms?account=999", "", 403}, {who, "GET", "/admin/credit?account=999", "", 403},
 		{who, "GET", "/admin/decoders/lpp?account=999", "", 403}, {who, "POST", "/admin/rules/try", `{"account":999,"rule_id":"r","device_id":"d"}`, 403},
 		{who, "POST", "/admin/decoders/try", `{"account":999,"codec":"json","frames":[{"hex":"01"}]}`, 403},
+		{who, "GET", "/admin/devices?account=999", "", 403}, {who, "GET", "/admin/devices/none?account=999", "", 403}, {who, "GET", "/admin/devices/none/readings/aggregate?account=999", "", 403},
+		{who, "GET", "/admin/devices/none/frames?account=999", "", 403}, {who, "GET", "/admin/devices/none/markers?account=999", "", 403}, {who, "GET", "/admin/decoders?account=999", "", 403},
+		{who, "GET", "/admin/sims?account=999", "", 403}, {who, "GET", "/admin/sims/" + activeSIM + "?account=999", "", 403}, {who, "GET", "/admin/sims/" + activeSIM + "/usage?account=999", "", 403},
+		{who, "GET", "/admin/relays?account=999", "", 403}, {who, "GET", "/admin/relays/geo/g1?account=999", "", 403},
+		{who, "GET", "/admin/jobs?account=999", "", 403}, {who, "GET", "/admin/ledgers?account=999", "", 403}, {who, "GET", "/admin/ledgers/l1/entries?account=999", "", 403},
+		{who, "GET", "/admin/ledger-tokens/none?account=999", "", 403}, {who, "GET", "/admin/balances?account=999", "", 403},
 		{who, "POST", "/admin/recover", "", 403}, {who, "GET", "/admin/session", "", 200}, {who, "GET", "/admin/decoders/lpp", "", 200},
 		{g.as("").with("Content-Encoding", "gzip"), "POST", "/admin/session", "no gzip", 400},
 		{g.as(""), "POST", "/admin/session", `{"name":"viewer-of-acme","password":"another one 12"}`, 401},
@@ -242,6 +286,7 @@ func (g *gateway) visitProvider() (back, kept string) {
 
 // TestUsersFromTheShell manages users with the program.
 func TestUsersFromTheShell(t *testing.T) {
+	t.Parallel()
 	g := start(t, &site{name: "embedded"}, fixture(t, "contract.yaml"))
 	shell := func(stdin string, args ...string) (string, int) {
 		var out strings.Builder
@@ -253,7 +298,7 @@ func TestUsersFromTheShell(t *testing.T) {
 		code              int
 	}{
 		{"", "list", "there are no users", 0},
-		{"", "add anna --role admin", "no password: write it to standard input", 1},
+		{"", "add anna --role admin", "nothing on standard input: write the password or secret to it", 1},
 		{"short\n", "add anna --role admin", "password: The password must have at least 12 characters", 1},
 		{userPassword + "\n", "add anna --role admin", "user anna added as admin", 0},
 		{userPassword, "add carl --role account --account acme", "user carl added as account", 0},
@@ -274,4 +319,52 @@ func TestUsersFromTheShell(t *testing.T) {
 	}
 	body, _ := json.Marshal(map[string]string{"name": "anna", "password": "another password"})
 	g.as("").post("/admin/session", string(body)).mentions(t, 200, `"role":"admin"`)
+}
+
+// TestTokensFromTheShell makes a token, uses it and revokes it with the program.
+func TestTokensFromTheShell(t *testing.T) {
+	g := start(t, &site{name: "embedded"}, fixture(t, "contract.yaml"))
+	shell := func(stdin string, args ...string) (stdout, all string, code int) {
+		var out, errs strings.Builder
+		code = run(append([]string{"token"}, append(args, "--server", g.url(), "--admin-token", adminToken)...), world{t.Context(), g.env, strings.NewReader(stdin), &out, &errs})
+		return out.String(), out.String() + errs.String(), code
+	}
+	made, all, code := shell("", "add", "--account", "acme", "--scopes", "webhook,iot")
+	token := strings.TrimSpace(made)
+	id := account.HashToken(token)[:12]
+	if code != 0 || strings.Contains(token, " ") || !strings.Contains(all, "token "+id+" of account acme may use webhook, iot; it is not shown again") {
+		t.Fatalf("%d %s", code, all)
+	}
+	g.as(token).get("/iot/devices").mentions(t, 200, "data")
+	g.as("").with("X-Auth-Token", token).get("/v2/sms/credit").mentions(t, 403, "unauthorised")
+	declared := account.HashToken("acme-all-0123456")[:12]
+	for _, tc := range []struct {
+		stdin, args, want string
+		code              int
+	}{
+		{"", "add", "missing flags: --account", 2},
+		{"", "add --account nobody", "account: want an account's name or id", 1},
+		{"", "add --account acme --scopes root --source a/b", "scopes[0]: expected messaging, cellular, iot, ledger, webhook or carrier", 1},
+		{"", "add --account acme --source s1 --secret", "nothing on standard input: write the password or secret to it", 1},
+		{"shared\n", "add --account acme --source s1 --scopes carrier --secret", "may use carrier", 0},
+		{"", "add --account acme --source s1", "There is a token with the source s1 already.", 1},
+		{"", "list --account acme", id + "  acme     webhook,iot", 0},
+		{"", "list", "  default", 0},
+		{"", "revoke " + id, "token " + id + " revoked", 0},
+		{"", "revoke " + id, "Not found.", 1},
+		{"", "revoke " + declared, "the document default declared it: remove it there too", 0},
+	} {
+		if _, out, code := shell(tc.stdin, strings.Fields(tc.args)...); code != tc.code || !strings.Contains(out, tc.want) {
+			t.Errorf("token %s: %d %s, want %d %s", tc.args, code, out, tc.code, tc.want)
+		}
+	}
+	for _, gone := range []string{token, "acme-all-0123456"} {
+		g.as(gone).get("/iot/devices").is(t, 401, `{"message":"Unauthenticated."}`)
+	}
+	if body := g.admin().get("/admin/inventory").body; strings.Contains(body, declared) {
+		t.Errorf("the inventory still declares it: %s", body)
+	}
+	if body := g.admin().get("/admin/audit?operation=addToken").body; strings.Contains(body, token) || strings.Contains(body, "shared") || !strings.Contains(body, id) {
+		t.Errorf("the audit log: %s", body)
+	}
 }

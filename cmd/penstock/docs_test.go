@@ -52,6 +52,7 @@ func apiPage(t *testing.T, name string) string {
 }
 
 func TestAPIPagesShowEveryOperation(t *testing.T) {
+	t.Parallel()
 	for name, contracts := range apiPages() {
 		t.Run(name, func(t *testing.T) {
 			var want, got []string
@@ -84,6 +85,7 @@ func TestAPIPagesShowEveryOperation(t *testing.T) {
 // TestAPIPagesKeepTheirPromises runs each page's commands on a gateway with
 // nothing configured, as the README's are run.
 func TestAPIPagesKeepTheirPromises(t *testing.T) {
+	t.Parallel()
 	for name := range apiPages() {
 		t.Run(name, func(t *testing.T) {
 			blocks := readConsole(t, apiPage(t, name))

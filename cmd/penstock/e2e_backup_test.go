@@ -12,6 +12,7 @@ import (
 // puts them back: the journal has what came since, and what was there is not
 // doubled.
 func TestBackupRestoreRecover(t *testing.T) {
+	t.Parallel()
 	arrived, url := newTally(t)
 	inventory := fixture(t, "load.yaml", "SINK", url, "    decoders:\n", fmt.Sprintf("    sims: [{iccid: %q, current_state: active}]\n    decoders:\n", simA))
 	g := newGateway(t, &site{name: "embedded"}, inventory, "PENSTOCK_LISTEN="+fixedAddress(t))

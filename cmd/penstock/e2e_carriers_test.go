@@ -10,6 +10,7 @@ import (
 // A carrier that only signs reaches the account of the token that its path
 // names; the address it signs is the public one.
 func TestACarrierThatOnlySigns(t *testing.T) {
+	t.Parallel()
 	const inventory = `
 accounts:
   - name: acme

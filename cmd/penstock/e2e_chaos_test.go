@@ -34,7 +34,7 @@ func TestChaos(t *testing.T) {
 				}
 			}
 			cmd := exec.Command(program, "-binary", os.Args[0], "-backends", tc.backends, "-seed", fmt.Sprint(seed),
-				"-duration", "1m", "-faults", "10", "-rate", "40", "-hold", "3s")
+				"-duration", "1m", "-faults", "10", "-rate", "25", "-frames", "25", "-hold", "3s")
 			cmd.Env = bareEnvironment()
 			out, err := cmd.CombinedOutput()
 			if err != nil {

@@ -12,6 +12,7 @@ import (
 // TestConsoleInAnOutage stops each back end while the operator looks: the page says
 // which is down and since when, the token still signs in, and what can be read is.
 func TestConsoleInAnOutage(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct {
 		name, backend string
 		stop          func(s *site)
@@ -62,6 +63,7 @@ func TestConsoleInAnOutage(t *testing.T) {
 // TestConsoleIsLive sees a row appear in a list and traffic in a chart, also after a
 // restart, from an empty data directory.
 func TestConsoleIsLive(t *testing.T) {
+	t.Parallel()
 	g := newGateway(t, &site{name: "embedded"}, fixture(t, "inventory.yaml"))
 	g.spawn()
 	b := newBrowser(t)

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/runtime"
@@ -29,7 +30,10 @@ type browser struct {
 
 // newBrowser starts Chromium. A machine without it fails the test, or skips it
 // when PENSTOCK_TEST_SKIP_REAL=1 says so.
-func newBrowser(t *testing.T) *browser {
+func newBrowser(t *testing.T) *browser { t.Helper(); return browserFor(t, 2*patience) }
+
+// browserFor starts one that ends after some time.
+func browserFor(t *testing.T, life time.Duration) *browser {
 	t.Helper()
 	path, err := exec.LookPath("chromium")
 	if err != nil && os.Getenv("PENSTOCK_TEST_SKIP_REAL") == "1" {
@@ -43,7 +47,7 @@ func newBrowser(t *testing.T) *browser {
 	if os.Geteuid() == 0 {
 		options = append(options, chromedp.NoSandbox) // which root has none of
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
+	ctx, cancel := context.WithTimeout(context.Background(), life)
 	t.Cleanup(cancel)
 	ctx, end := chromedp.NewExecAllocator(ctx, options...)
 	t.Cleanup(end)
@@ -148,6 +152,7 @@ const markup = `<img src=x onerror=document.title='harm'><b>Gate</b>`
 
 // TestConsoleShowsExplainsAndReplays drives the console as an operator does.
 func TestConsoleShowsExplainsAndReplays(t *testing.T) {
+	t.Parallel()
 	b := newBrowser(t)
 	var mended atomic.Bool
 	k := newSink(t, func(w http.ResponseWriter, h hit, _ int) {
@@ -273,9 +278,9 @@ func (b *browser) explainAndTry() {
 	b.shows("temperature_1", "27.2")
 }
 
-// warmed has a device raise an alarm of a rule, and returns the device's id. Names of
-// rules are the account's, so they may hold markup as well.
-func (g *gateway) warmed() string {
+// warmed has a device raise an alarm of a rule. Names of rules are the account's, so
+// they may hold markup as well.
+func (g *gateway) warmed() {
 	g.t.Helper()
 	g.admin().put("/admin/inventory", `{"sensor_types":[{"id":"temperature","name":"Temperature","metric_units":"°C"}],"accounts":[{"name":"acme",
 		"locations":[{"id":"arrivals","name":"Arrivals","imported":true}],
@@ -285,21 +290,18 @@ func (g *gateway) warmed() string {
 	acme := g.as("acme-all-0123456")
 	acme.post("/webhooks/generic/shed?decoder_id=sent", `{"temperature":31}`).mentions(g.t, 200, "31")
 	g.settled()
-	return acme.device("shed")
 }
 
 // rulesAndAlarms finds the alarm that a rule raised, acknowledges it with a note, and
 // tries the rule.
 func (b *browser) rulesAndAlarms(g *gateway) {
-	device := g.warmed()
+	g.warmed()
 	b.press("Rules")
-	b.shows("Give an account's name or id")
-	b.write("input[name=account]", "1"+kb.Enter)
-	b.shows("values.temperature > 30", "enabled", "<b>Gate</b>")
-	b.click("#open-warm")
+	b.shows("values.temperature > 30", "enabled", "<b>Gate</b>", "acme (1)")
+	b.click("#open-1-warm")
 	b.shows("ops@example.com", "Its alarms", "never")
 	b.press("Its alarms")
-	b.shows("raised", device)
+	b.shows("raised", "shed", "temperature 31 °C")
 	b.click("button.open")
 	b.shows("Readings of the uplink that raised it", "31 °C")
 	b.write("input[name=note]", "The window is open")
@@ -328,13 +330,17 @@ func (b *browser) accounts(g *gateway) {
 	b.press("Messages")
 	b.shows("Give an account's name or id")
 	b.write("input[name=account]", "1"+kb.Enter)
-	b.shows("447700909001", "Hello", "credits")
+	b.shows("447700909001", "Hello", "9 credits")
 	b.click("button.open")
 	b.shows("the only one", "GSM alphabet (7 bits)", "acme (1)")
+	b.press("Credit")
+	b.shows("Credit", "What changed it")
+	b.press("What changed it")
+	b.shows("message sent", "first credit, from the inventory", "No. 2")
 	b.press("Relays")
-	b.shows("4478000", "g-get", "Explain")
+	b.shows("4478000", "g-get", "/get/%o/in?m=%m")
 	b.press("Inventory")
-	b.shows("1 acme", "2 globex")
+	b.shows("acme (1)", "globex (2)")
 	b.click("details:first-of-type summary")
 	b.shows("g-get", "masked:")
 	b.press("Sign out")

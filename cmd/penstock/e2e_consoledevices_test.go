@@ -35,6 +35,7 @@ const drawn = `[...document.querySelectorAll("figure.chart canvas")].some((c) =>
 // TestConsoleShowsDevices drives the console as somebody does who looks for a device
 // and for what it measured.
 func TestConsoleShowsDevices(t *testing.T) {
+	t.Parallel()
 	b := newBrowser(t)
 	g := start(t, &site{name: "embedded"}, fixture(t, "inventory.yaml"))
 	b.opened(g)
@@ -76,6 +77,7 @@ func TestConsoleShowsDevices(t *testing.T) {
 // TestConsoleMendsADecoder drives the console as somebody does whose decoder is broken:
 // it is found by its failures, mended, tried, saved, and history is replayed with it.
 func TestConsoleMendsADecoder(t *testing.T) {
+	t.Parallel()
 	b := newBrowser(t)
 	g := start(t, &site{name: "embedded"}, fixture(t, "inventory.yaml"))
 	acme := g.as("acme-all-0123456")

@@ -154,6 +154,7 @@ func must2[T any](v T, err error) T {
 
 // TestDecodeWithoutAGateway runs the command on files alone.
 func TestDecodeWithoutAGateway(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	file := func(name, text string) string {
 		must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))

@@ -19,6 +19,7 @@ import (
 // gateway, every query of every dashboard as Grafana would. None may come back
 // with nothing.
 func TestDashboardsShowWhatTheGatewayWrites(t *testing.T) {
+	t.Parallel()
 	s := &site{name: "influxd", influx: influxtest.Start(t, influxtest.Options{})}
 	g := start(t, &site{name: "embedded"}, fixture(t, "inventory.yaml"), "PENSTOCK_INFLUX_URL="+s.influx.URL, "PENSTOCK_INFLUX_BUCKET=board")
 	g.fill()

@@ -19,6 +19,7 @@ const endpointsEach = 100
 // embedded store), finds every one of them, and sends them all again with one
 // call. It prints the times; their bounds are loose.
 func TestTwentyThousandDeadAreListedFilteredAndReplayed(t *testing.T) {
+	t.Parallel()
 	all := numberFrom(t, "PENSTOCK_TEST_DEAD", 20_000)
 	onEverySite(t, func(t *testing.T, s *site) {
 		t.Parallel()

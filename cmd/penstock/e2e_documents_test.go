@@ -135,6 +135,7 @@ func testDocuments(t *testing.T, s *site) {
 
 // TestExampleInventory applies the commented example to an empty gateway.
 func TestExampleInventory(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile(filepath.Join("..", "..", "deploy", "inventory.example.yaml"))
 	must(t, err)
 	g := start(t, &site{name: "embedded"}, "accounts: []", "PENSTOCK_EGRESS_ALLOW=")

@@ -15,6 +15,7 @@ import (
 // key wraps: /readyz says so and how to mend it, and what needs the keys is
 // answered as a back end that is down.
 func TestAnotherMasterKey(t *testing.T) {
+	t.Parallel()
 	g := start(t, &site{name: "embedded"}, fixture(t, "ledgers.yaml", "CALLBACK", "https://127.0.0.1:9"), "PENSTOCK_LEDGER_MASTER_KEY=AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=")
 	issue := func() answer { return g.as("acme-all-0123456").post("/ledgers/assets/tokens", `{}`) }
 	issue().mentions(t, 200)
@@ -36,6 +37,7 @@ func TestAnotherMasterKey(t *testing.T) {
 
 // TestCallbackErrorsTellNothingInternal names callbacks that cannot be reached.
 func TestCallbackErrorsTellNothingInternal(t *testing.T) {
+	t.Parallel()
 	g := start(t, &site{name: "embedded"}, fixture(t, "inventory.yaml"))
 	for url, want := range map[string]string{
 		"https://127.0.0.1:1/hook":     "it refuses connections",
@@ -55,6 +57,7 @@ func TestCallbackErrorsTellNothingInternal(t *testing.T) {
 // TestADemoDoesNotGoPublic opens a demo's data directory on a public address: its token
 // and password are worth nothing there, and not afterwards either.
 func TestADemoDoesNotGoPublic(t *testing.T) {
+	t.Parallel()
 	g := newGateway(t, &site{name: "embedded"}, "", "PENSTOCK_INVENTORY=")
 	g.run()
 	file := filepath.Join(g.data(), demoTokenFile)
@@ -79,6 +82,7 @@ func TestADemoDoesNotGoPublic(t *testing.T) {
 
 // TestSecretsAreSealed looks for secrets of an inventory in the bytes of its database.
 func TestSecretsAreSealed(t *testing.T) {
+	t.Parallel()
 	g := start(t, &site{name: "embedded"}, `accounts:
   - name: acme
     webhook_secret: whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw

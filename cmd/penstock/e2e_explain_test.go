@@ -32,6 +32,7 @@ func (g *gateway) explain(body string) (e explained) {
 
 // What explain shows is what goes out: the same message is explained, then sent.
 func TestExplainShowsWhatGoesOut(t *testing.T) {
+	t.Parallel()
 	g, k, box := relaying(t, &site{name: "embedded"}, nil)
 	e := g.explain(`{"account":1,"from":"447700900123","to":"447800020001","text":"Rock & roll %orig"}`)
 	if e.Matched == nil || e.Matched.Kind != "vmn" || e.Matched.ID != "v-post" || e.Matched.Why != "is the virtual number 447800020001" || len(e.Requests) != 1 {

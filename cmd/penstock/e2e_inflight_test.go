@@ -57,6 +57,7 @@ func (h *held) nextRound() {
 // PENSTOCK_TEST_KILLS, each time with 50 acknowledged messages whose requests
 // are under way and have no answer.
 func TestKillWithRequestsInFlightLosesNothing(t *testing.T) {
+	t.Parallel()
 	const inFlight = 50
 	rounds := numberFrom(t, "PENSTOCK_TEST_KILLS", 20)
 	onEverySite(t, func(t *testing.T, s *site) {

@@ -26,6 +26,7 @@ func numberFrom(t *testing.T, name string, otherwise int) int {
 // or PENSTOCK_TEST_KILLS, and every fourth time once more while it starts.
 // PENSTOCK_TEST_SEED repeats the moments of a run.
 func TestKillLosesNothing(t *testing.T) {
+	t.Parallel()
 	kills := numberFrom(t, "PENSTOCK_TEST_KILLS", 20)
 	seed := numberFrom(t, "PENSTOCK_TEST_SEED", int(time.Now().UnixNano()%1_000_000))
 	onEverySite(t, func(t *testing.T, s *site) {

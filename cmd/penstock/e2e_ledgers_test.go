@@ -70,6 +70,7 @@ func (c *callbacks) told() (jobs, claims, unsigned int) {
 // gateway is killed again and again: three succeed, every job that was accepted
 // ends and is told of, and the ledger is whole.
 func TestClaimsSurviveKills(t *testing.T) {
+	t.Parallel()
 	kills := numberFrom(t, "PENSTOCK_TEST_LEDGER_KILLS", 4)
 	onEverySite(t, func(t *testing.T, s *site) {
 		t.Parallel()

@@ -27,6 +27,7 @@ func logLine(log, message string, attributes map[string]any) map[string]any {
 
 // TestLogHasALineForWhatAnOperatorMustKnow runs the program as a process.
 func TestLogHasALineForWhatAnOperatorMustKnow(t *testing.T) {
+	t.Parallel()
 	k := newSink(t, func(w http.ResponseWriter, _ hit, _ int) { w.WriteHeader(http.StatusGone) })
 	inventory := fixture(t, "relays.yaml", "SINK", k.url, "MAILBOX", (&site{}).mailbox())
 	g := newGateway(t, &site{name: "embedded"}, inventory, "PENSTOCK_LOG_FORMAT=json", "PENSTOCK_LOG_ACCESS=true")

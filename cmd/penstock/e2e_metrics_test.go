@@ -10,6 +10,7 @@ import (
 // TestMetricsAreWellNamedAndMeasureTheWay sends a frame and a message, and reads what the
 // gateway measured of them. The linter is the one of `promtool check metrics`.
 func TestMetricsAreWellNamedAndMeasureTheWay(t *testing.T) {
+	t.Parallel()
 	k := newSink(t, nil)
 	g := start(t, &site{name: "embedded"}, fixture(t, "relays.yaml", "SINK", k.url, "MAILBOX", "box@example.com"))
 	acme := g.as("acme-all-0123456")

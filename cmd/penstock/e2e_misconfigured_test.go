@@ -15,6 +15,7 @@ import (
 // TestGatewaysThatCannotBeOne starts two gateways whose settings split them: both
 // say so, and which setting mends it.
 func TestGatewaysThatCannotBeOne(t *testing.T) {
+	t.Parallel()
 	s := realSite(t)
 	for _, tc := range []struct {
 		name    string
@@ -86,6 +87,7 @@ func (g *gateway) beats() {
 // TestServeRefusesItsDatabase starts the program on a database that it cannot use:
 // it exits with the reason and the setting's name, and never shows the password.
 func TestServeRefusesItsDatabase(t *testing.T) {
+	t.Parallel()
 	server := sqltest.StartPostgres(t)
 	place := guarded(t, server)
 	newer := server.NewDatabase(t)

@@ -61,6 +61,7 @@ func mixedFaults() []mixedFault {
 // that was done is undone, nothing that exists is refused meanwhile, and what the
 // endpoint gets twice has the same ids.
 func TestFaultsLoseNothing(t *testing.T) {
+	t.Parallel()
 	rounds := numberFrom(t, "PENSTOCK_TEST_FAULTS", 1)
 	s := &site{t: t, name: "real", postgres: sqltest.StartPostgres(t), influx: influxtest.Start(t, influxtest.Options{}), smtp: smtptest.Start(t)}
 	for _, fault := range mixedFaults() {

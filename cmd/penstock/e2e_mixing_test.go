@@ -42,6 +42,7 @@ func mixingRequests(t *testing.T) int {
 // was kept without a copy would show another request's bytes. No answer, record or
 // delivery names two requests, and each is there.
 func TestNoValueIsInAnotherRecord(t *testing.T) {
+	t.Parallel()
 	m := newMixing(t)
 	var next atomic.Int64
 	var workers sync.WaitGroup
@@ -279,6 +280,7 @@ func (m *mixing) counts() map[string]int {
 // check reads all records.
 func (m *mixing) check(t *testing.T) {
 	t.Helper()
+	m.g.web.Timeout = 5 * patience // the lists of a million requests are long
 	(&load{g: m.g, frames: m.frames}).checkFrames(t)
 	eventually(t, "every message is delivered", func() (any, bool) {
 		m.mu.Lock()

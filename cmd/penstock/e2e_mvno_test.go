@@ -7,6 +7,7 @@ import (
 // While a relay's action is mvno its messages go to the SIM through the operator;
 // leaving mvno stops that, also for what still waits.
 func TestMessagesForASIM(t *testing.T) {
+	t.Parallel()
 	const inventory = `
 accounts:
   - name: acme

@@ -33,7 +33,7 @@ func testOperations(t *testing.T, s *site) {
 	t.Run("it is alive", func(t *testing.T) { g.as("").get("/healthz").is(t, 200, `{"status": "alive"}`) })
 	t.Run("readiness names each back end and its kind", func(t *testing.T) {
 		status, r := g.ready()
-		want := map[string]string{"records": "embedded", "readings": "embedded", "mail": "simulated", "operator": "simulated", "lookup": "simulated", "carrier simulator": "simulated", "queue": "embedded", "gateways": "node", "journal cdr": "embedded", "journal uplink": "embedded", "journal sms": "embedded", "journal receipt": "embedded", "ledgers": "master key"}
+		want := map[string]string{"records": "embedded", "readings": "embedded", "mail": "simulated", "operator": "simulated", "lookup": "simulated", "carrier simulator": "simulated", "queue": "embedded", "gateways": "node", "journal cdr": "embedded", "journal uplink": "embedded", "journal sms": "embedded", "journal receipt": "embedded", "ledgers": "master key", "clock": ""}
 		if s.redis != nil {
 			want["records"], want["queue"], want["readings"], want["mail"] = "postgresql", "redis", "influxdb", "smtp"
 		}

@@ -24,6 +24,7 @@ func outage(t *testing.T) time.Duration {
 // TestOutageLosesNothing stops a back end under load: known senders go on
 // getting their 2xx, and everything is there once it is back.
 func TestOutageLosesNothing(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct {
 		name, backend string
 		stop          func(s *site)

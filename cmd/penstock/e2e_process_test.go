@@ -14,6 +14,7 @@ import (
 
 // TestProcess runs the program in a process of its own.
 func TestProcess(t *testing.T) {
+	t.Parallel()
 	onEverySite(t, func(t *testing.T, s *site) {
 		t.Run("SIGTERM lets what is under way finish, and exits 0", func(t *testing.T) { testDrain(t, s) })
 		t.Run("a restart finds everything", func(t *testing.T) { testRestart(t, s) })
@@ -105,6 +106,7 @@ func readSecret(t *testing.T, path string) string {
 
 // TestNothingConfigured starts the program as its first user does.
 func TestNothingConfigured(t *testing.T) {
+	t.Parallel()
 	g := newGateway(t, &site{name: "embedded"}, "", "PENSTOCK_ADMIN_TOKEN=", "PENSTOCK_INVENTORY=", "PENSTOCK_EGRESS_ALLOW=")
 	g.spawn()
 	path := filepath.Join(g.data(), demoTokenFile)

@@ -28,6 +28,7 @@ func prometheusTool(t *testing.T, name string) string {
 
 // TestAlertsFireWhenTheyShould runs the unit tests of the alert rules.
 func TestAlertsFireWhenTheyShould(t *testing.T) {
+	t.Parallel()
 	tool, dir := prometheusTool(t, "promtool"), filepath.Join("..", "..", "deploy", "prometheus")
 	for _, args := range [][]string{{"check", "rules", "alerts.yaml"}, {"check", "config", "prometheus.yaml"}, {"test", "rules", "alerts_test.yaml"}} {
 		c := exec.CommandContext(t.Context(), tool, args...)
@@ -58,6 +59,7 @@ func TestAlertsFireWhenTheyShould(t *testing.T) {
 // TestPrometheusReadsWhatTheGatewayTells has a real Prometheus scrape a gateway, and asks
 // it every query of the dashboard. None may come back with nothing.
 func TestPrometheusReadsWhatTheGatewayTells(t *testing.T) {
+	t.Parallel()
 	program := prometheusTool(t, "prometheus")
 	k := newSink(t, nil)
 	g := start(t, &site{name: "embedded"}, fixture(t, "relays.yaml", "SINK", k.url, "MAILBOX", "box@example.com"))

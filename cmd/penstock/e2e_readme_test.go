@@ -103,6 +103,7 @@ func lineAgrees(promised, got string) bool {
 }
 
 func TestReadmeKeepsItsPromises(t *testing.T) {
+	t.Parallel()
 	document, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
 	if err != nil {
 		t.Fatal(err)

@@ -20,6 +20,7 @@ import (
 // accepted entries of every kind and could not process them. It does not come back:
 // its journal is recovered from its disk, beside the other gateway.
 func TestALostGatewaysJournalIsRecoveredByAnother(t *testing.T) {
+	t.Parallel()
 	r := newRecovered(t)
 	r.refused(t, "while the gateway runs", r.lost.data(), "the gateway runs", "directory is in use by process")
 	r.refused(t, "while it sends heartbeats from another disk", r.copied(t), "sent a heartbeat", "stop it, or wait")

@@ -11,6 +11,7 @@ import (
 // An endpoint that was gone for a while: its messages are dead, are found by
 // number and reason, and are replayed by the command.
 func TestTheReplayCommand(t *testing.T) {
+	t.Parallel()
 	var back atomic.Bool
 	g, k, _ := relaying(t, &site{name: "embedded"}, func(w http.ResponseWriter, _ hit, _ int) {
 		if !back.Load() {

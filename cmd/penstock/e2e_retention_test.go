@@ -15,15 +15,15 @@ func testRetentionAtStart(t *testing.T, s *site) {
 	acme.post("/webhooks/generic/cellar?decoder_id=sent", `{"time":"`+at.Format(time.RFC3339)+`","temperature":11,"door":"shut"}`).mentions(t, 200, "shut")
 	g.settled()
 	id := acme.device("cellar")
+	if got := short(acme.readings(id, "")); !strings.Contains(got, "temperature=11") {
+		t.Fatalf("readings before: %s", got)
+	}
 	var list struct{ Data []struct{ ID, Key string } }
 	acme.get("/iot/devices/"+id+"/sensors").into(t, &list)
 	for _, sensor := range list.Data {
 		if sensor.Key == "temperature" {
 			acme.do("PATCH", "/iot/sensors/"+sensor.ID, `{"retention_days":1}`).mentions(t, 200, `"retention_days":1`)
 		}
-	}
-	if got := short(acme.readings(id, "")); !strings.Contains(got, "temperature=11") {
-		t.Fatalf("readings before: %s", got)
 	}
 	must(t, g.stop())
 	g.run()

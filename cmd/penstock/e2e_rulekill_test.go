@@ -17,9 +17,10 @@ import (
 
 // TestRulesSurviveKills kills the gateway at random moments under load, 6 times or
 // PENSTOCK_TEST_KILLS, on real servers with Redis away for a while meanwhile. Every
-// frame that was stored is judged once: no alarm is lost, none is raised twice, and
+// stored frame is evaluated once: no alarm is lost, none is raised twice, and
 // no frame is forwarded twice.
 func TestRulesSurviveKills(t *testing.T) {
+	t.Parallel()
 	kills := numberFrom(t, "PENSTOCK_TEST_KILLS", 6)
 	seed := numberFrom(t, "PENSTOCK_TEST_SEED", int(time.Now().UnixNano()%1_000_000))
 	onEverySite(t, func(t *testing.T, s *site) {

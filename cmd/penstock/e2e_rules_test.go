@@ -102,6 +102,7 @@ func (r *ruled) ended(count int) []parcel {
 // TestRulesSendEverywhere takes frames of a probe that becomes warm and cold again, to
 // an SMSC, a customer's endpoint and a mail server.
 func TestRulesSendEverywhere(t *testing.T) {
+	t.Parallel()
 	onEverySite(t, func(t *testing.T, s *site) {
 		r := newRuled(t, s, 100)
 		r.frame(0, 31.5)
@@ -181,6 +182,7 @@ func (r *ruled) hasAlarm(state string) {
 
 // TestRulesWithoutCredit has an SMS wait for credit, and everything else go out.
 func TestRulesWithoutCredit(t *testing.T) {
+	t.Parallel()
 	r := newRuled(t, &site{name: "embedded"}, 0)
 	r.frame(0, 31.5)
 	r.sink.await(t, "/posted/raised", 1)
@@ -208,6 +210,7 @@ func TestRulesWithoutCredit(t *testing.T) {
 
 // TestRulesThatAreRefused posts rules whose actions cannot be taken.
 func TestRulesThatAreRefused(t *testing.T) {
+	t.Parallel()
 	g := start(t, &site{name: "embedded"}, rulesInventory(t, 5), "PENSTOCK_EGRESS_ALLOW=")
 	acme := g.as("acme-all-0123456")
 	for action, want := range map[string][2]string{
@@ -215,7 +218,7 @@ func TestRulesThatAreRefused(t *testing.T) {
 		`{"action":"http_get","parameters":["http://localhost/?t=%key:t"]}`:                                   {"actions[0].parameters[0]", "this machine"},
 		`{"action":"http_get","parameters":["https://example.com/?t=%temperature"]}`:                          {"actions[0].parameters[0]", "is no placeholder here"},
 		`{"action":"email","parameters":["nobody"]}`:                                                          {"actions[0].parameters[0]", "is not an e-mail address"},
-		`{"action":"sms","parameters":["+447700900123"]}`:                                                     {"actions[0].parameters[0]", "is no number"},
+		`{"action":"sms","parameters":["+447700900123"]}`:                                                     {"actions[0].parameters[0]", "is not a number"},
 		`{"action":"sms","parameters":["447700900123"],"originator":"longer than phones show"}`:               {"actions[0].originator", "1 to 11 characters"},
 		`{"action":"http_post","parameters":["https://example.com/"],"body":"{\"t\":\n valeus.temperature}"}`: {"actions[0].body", "line 2, column 2: unknown name valeus"},
 	} {
@@ -229,6 +232,7 @@ func TestRulesThatAreRefused(t *testing.T) {
 
 // TestRulesWithSimulators has a gateway without back ends say what it only pretends.
 func TestRulesWithSimulators(t *testing.T) {
+	t.Parallel()
 	g := start(t, &site{name: "embedded"}, rulesInventory(t, 5))
 	acme := g.as("acme-all-0123456")
 	acme.post("/iot/rules", `{"name":"Forward","on":"reading","actions":[{"action":"sms","parameters":["447700900123"]},{"action":"email","parameters":["ops@example.com"]}]}`).mentions(t, 201)

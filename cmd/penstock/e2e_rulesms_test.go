@@ -11,6 +11,7 @@ import (
 // TestRulesSendOnceWhenKilled forwards frames as SMS and kills the gateway at random
 // moments: the account has one message for each frame, and paid for it once.
 func TestRulesSendOnceWhenKilled(t *testing.T) {
+	t.Parallel()
 	kills := numberFrom(t, "PENSTOCK_TEST_KILLS", 10)
 	seed := numberFrom(t, "PENSTOCK_TEST_SEED", int(time.Now().UnixNano()%1_000_000))
 	t.Logf("PENSTOCK_TEST_SEED=%d", seed)

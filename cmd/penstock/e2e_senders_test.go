@@ -159,6 +159,7 @@ func senderPosts() []posted {
 // TestEverySendersBody posts every body over HTTP to the whole program and
 // looks at all that came of it.
 func TestEverySendersBody(t *testing.T) {
+	t.Parallel()
 	g := start(t, &site{name: "embedded"}, fixture(t, "senders.yaml"))
 	known := make(map[string]bool)
 	for _, p := range senderPosts() {
@@ -284,6 +285,7 @@ func (g *gateway) radio(t *testing.T, device string, at, received time.Time) str
 // TestASenderThatSignsNeedsNoToken holds that the inventory's source and secret
 // let in what they should, and nothing else.
 func TestASenderThatSignsNeedsNoToken(t *testing.T) {
+	t.Parallel()
 	g := start(t, &site{name: "embedded"}, fixture(t, "senders.yaml"))
 	const secret = "f3203a20a2e8dfaf6686b621f56d05e3"
 	sum := func(body string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(body+secret))) }

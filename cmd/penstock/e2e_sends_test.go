@@ -16,6 +16,7 @@ import (
 // delivered. PENSTOCK_TEST_SENDS is how many messages (200; the figure
 // is 1000).
 func TestSendsUnderKill(t *testing.T) {
+	t.Parallel()
 	count := numberFrom(t, "PENSTOCK_TEST_SENDS", 200)
 	onEverySite(t, func(t *testing.T, s *site) {
 		t.Parallel()

@@ -92,6 +92,7 @@ func testTail(t *testing.T, g *gateway, ask []string) {
 
 // TestStatusOfAGatewayThatIsNotReady reads what /readyz says with the admin token.
 func TestStatusOfAGatewayThatIsNotReady(t *testing.T) {
+	t.Parallel()
 	g := start(t, &site{name: "embedded"}, shellInventory, "PENSTOCK_SMTP_ADDR=127.0.0.1:1", "PENSTOCK_SMTP_FROM=gateway@example.com")
 	got := command(nil, "", "status", "--server", g.url(), "--admin-token", adminToken)
 	if got.code != 1 || !strings.HasPrefix(got.out, "not ready\n") || !strings.Contains(got.out, "mail ") || !strings.Contains(got.err, "not ready") {

@@ -173,6 +173,7 @@ func simFleet(n int, callback string) (inventory string, states map[string]strin
 // done something, and requests continue. PENSTOCK_TEST_SIM_JOBS is how many jobs;
 // unless it is given, a few are enough, and three kills.
 func TestSIMJobsSurviveKills(t *testing.T) {
+	t.Parallel()
 	jobs := numberFrom(t, "PENSTOCK_TEST_SIM_JOBS", 240)
 	most := 3
 	if os.Getenv("PENSTOCK_TEST_SIM_JOBS") != "" {

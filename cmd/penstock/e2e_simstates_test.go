@@ -12,6 +12,7 @@ import (
 // TestSIMsThatAreSpecial asks for what the simulator does not simply do: what the
 // customer is answered, where the SIM is then, and what the callback is told.
 func TestSIMsThatAreSpecial(t *testing.T) {
+	t.Parallel()
 	k := newSink(t, nil)
 	const secret = "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz"
 	g := start(t, &site{name: "embedded"}, fmt.Sprintf(`

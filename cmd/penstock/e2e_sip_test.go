@@ -64,6 +64,7 @@ func (c caller) archive(handle string) map[string][]string {
 const november = `{"from_date":"2026-11-01 00:00:00","to_date":"2026-11-30 23:59:59","single_file":true}`
 
 func TestCallRecordsFromSwitchToArchive(t *testing.T) {
+	t.Parallel()
 	onEverySite(t, func(t *testing.T, s *site) {
 		t.Parallel()
 		g := start(t, s, fixture(t, "contract.yaml"))
@@ -119,6 +120,7 @@ func TestCallRecordsFromSwitchToArchive(t *testing.T) {
 // TestKillLosesNoCallRecords kills the gateway while records are posted and
 // archives made: what was acknowledged is in the archive, once.
 func TestKillLosesNoCallRecords(t *testing.T) {
+	t.Parallel()
 	seed := numberFrom(t, "PENSTOCK_TEST_SEED", int(time.Now().UnixNano()%1_000_000))
 	t.Logf("PENSTOCK_TEST_SEED=%d", seed)
 	random := rand.New(rand.NewPCG(uint64(seed), 0))

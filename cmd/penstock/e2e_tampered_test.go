@@ -127,6 +127,7 @@ WHERE account = 1 AND ledger = 'assets' AND sequence = 1`
 // TestARewrittenPastIsNotSigned changes a ledger's entries in the database, without
 // the master key, and then sends requests to the gateway.
 func TestARewrittenPastIsNotSigned(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct {
 		name   string
 		change func(x *tampered)
@@ -159,6 +160,7 @@ func TestARewrittenPastIsNotSigned(t *testing.T) {
 // TestAHeadThatGoesBackIsAnAlarm puts a ledger, with its signed head, back to where
 // it was, while the gateway runs and while it does not.
 func TestAHeadThatGoesBackIsAnAlarm(t *testing.T) {
+	t.Parallel()
 	for _, stopped := range []bool{false, true} {
 		t.Run(fmt.Sprint("stopped: ", stopped), func(t *testing.T) {
 			x := newTampered(t)
@@ -182,6 +184,7 @@ func TestAHeadThatGoesBackIsAnAlarm(t *testing.T) {
 // TestATokenDoesWhatTheLogSays has what is stored of tokens changed, and not what
 // the log says of them.
 func TestATokenDoesWhatTheLogSays(t *testing.T) {
+	t.Parallel()
 	x := newTampered(t)
 	x.save()
 	for _, tc := range []struct {
@@ -228,6 +231,7 @@ func TestATokenDoesWhatTheLogSays(t *testing.T) {
 
 // TestACutHistoryIsNotWhole takes entries out of a history and its proofs.
 func TestACutHistoryIsNotWhole(t *testing.T) {
+	t.Parallel()
 	x := newTampered(t)
 	var whole struct {
 		Data []json.RawMessage          `json:"data"`
@@ -269,6 +273,7 @@ func TestACutHistoryIsNotWhole(t *testing.T) {
 // TestPublishedHeadsShowARewrittenPast has the operator publish heads, and an
 // auditor verify by one of them.
 func TestPublishedHeadsShowARewrittenPast(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	x := newTampered(t, "PENSTOCK_LEDGER_CHECKPOINT_DIR="+dir)
 	files, err := filepath.Glob(filepath.Join(dir, "*", "checkpoint"))

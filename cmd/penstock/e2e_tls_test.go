@@ -52,6 +52,7 @@ func serialOf(t *testing.T, g *gateway) int64 {
 // TestTLSAndHangup runs the program with a certificate, exchanges it, and changes the
 // log level, while a connection stays open.
 func TestTLSAndHangup(t *testing.T) {
+	t.Parallel()
 	g := newGateway(t, &site{name: "embedded"}, fixture(t, "inventory.yaml"))
 	cert, key, file := filepath.Join(g.dir, "cert.pem"), filepath.Join(g.dir, "key.pem"), filepath.Join(g.dir, "penstock.yaml")
 	configure := func(level string) {

@@ -43,6 +43,7 @@ func says(t *testing.T, what, text string, parts ...string) {
 
 // Every message tells its way: received, joined, routed, attempted.
 func TestTheTraceOfAMessage(t *testing.T) {
+	t.Parallel()
 	g, k, _ := relaying(t, &site{name: "embedded"}, func(w http.ResponseWriter, _ hit, before int) {
 		if before == 0 {
 			w.WriteHeader(http.StatusBadGateway)
@@ -54,7 +55,7 @@ func TestTheTraceOfAMessage(t *testing.T) {
 	}
 	second := part(2)
 	g.settled()
-	says(t, "a part that waits", g.trace(second), "received : from json, by account 1; safe on disk", "read : from 447700900123 to 447800020001, coding 7",
+	says(t, "a part that waits", g.trace(second), "received : from json, by account acme (1); safe on disk", "read : from 447700900123 to 447800020001, coding 7",
 		"joined : part 2 of 2; waits for the others", "0 deliveries")
 	first := part(1)
 	k.await(t, "/vmn-post", 2)
@@ -79,6 +80,7 @@ func TestTheTraceOfAMessage(t *testing.T) {
 
 // How long a message waits for its parts is a setting.
 func TestAPartThatNeverComesIsWaitedForAsLongAsConfigured(t *testing.T) {
+	t.Parallel()
 	g, k, _ := relaying(t, &site{name: "embedded"}, nil, "PENSTOCK_INBOUND_JOIN_WAIT=400ms", "PENSTOCK_INBOUND_SWEEP_EVERY=50ms")
 	g.as("acme-all-0123456").sms(map[string]any{"id": "p1", "from": "447700900123", "to": "447800019999", "text": "half", "udh": "050003770201"})
 	h := k.await(t, "/vmn", 1)
@@ -87,6 +89,7 @@ func TestAPartThatNeverComesIsWaitedForAsLongAsConfigured(t *testing.T) {
 
 // A frame tells which rules looked at it, why they fired or not, and what they sent.
 func TestTheTraceOfAFrame(t *testing.T) {
+	t.Parallel()
 	k := newSink(t, nil)
 	g := start(t, &site{name: "embedded"}, fixture(t, "inventory.yaml"))
 	acme := g.as("acme-all-0123456")
@@ -114,13 +117,16 @@ func TestTheTraceOfAFrame(t *testing.T) {
 		found := g.deliveries("kind=rule&state=delivered")
 		return found, len(found) == 3
 	})
-	says(t, "the frame that raised an alarm", g.trace(hot), "received", "recognised : as a post of generic with 1 frame", "read : uplink of device shed, 1 readings",
-		"device : shed is the device ", `decoder : sent, "Decoded by the sender", codec json`, "reading : temperature = 31 °C", "stored : 1 of 1 readings are in the store",
-		"rule : rule "+warm+`: "Warm" raised the alarm `, "when holds", "routed : rule "+warm+": delivery ", "/warm", "attempt 1: answered 200", "is delivered",
-		"rule : rule "+wet+`: "Wet" did not fire: when: values.humidity is missing`,
-		"rule : rule "+forward+`: "Forward" forwards it: the rule has no when`, "/forward", "is delivered", "2 deliveries")
+	// Rules are listed by id: those made within one millisecond in any order.
+	first := g.trace(hot)
+	says(t, "the frame that raised an alarm", first, "received", "recognised : as a post of generic with 1 frame", "read : uplink of device shed; readings: 1",
+		"device : shed is the device ", `decoder : sent, "Decoded by the sender", codec json`, "reading : temperature = 31 °C", "stored : readings in the store under this time of the frame: 1 of 1",
+		"rule : rule "+warm+`: "Warm" raised the alarm `, "when holds", "routed : rule "+warm+": delivery ", "/warm", "attempt 1: answered 200", "is delivered", "2 deliveries")
+	says(t, "the rule that lacks a value", first, "stored", "rule : rule "+wet+`: "Wet" did not fire: when: values.humidity is missing`)
+	says(t, "the rule without a condition", first, "stored", "rule : rule "+forward+`: "Forward" forwards it: the rule has no when`, "/forward", "is delivered", "2 deliveries")
 	second := g.trace(hotter)
-	says(t, "the frame after it", second, "rule : rule "+warm+`: "Warm" did not fire: `, "one was raised already", "rule : rule "+forward, "1 deliveries")
+	says(t, "the frame after it", second, "rule : rule "+warm+`: "Warm" did not fire: `, "one was raised already", "1 deliveries")
+	says(t, "the frame after it, forwarded", second, "stored", "rule : rule "+forward, "1 deliveries")
 	if strings.Contains(second, "Elsewhere") || strings.Contains(second, "Joins") {
 		t.Errorf("rules that do not look at it:\n%s", second)
 	}

@@ -109,6 +109,7 @@ func (c caller) mno() caller {
 // TestLimitsFromRecordToSuspension counts records up to the limits of SIMs and a
 // pool, kills the gateway in between and replays what was counted.
 func TestLimitsFromRecordToSuspension(t *testing.T) {
+	t.Parallel()
 	onEverySite(t, func(t *testing.T, s *site) {
 		t.Parallel()
 		told, box := newEars(t), s.mailbox()
@@ -165,6 +166,7 @@ func (c caller) standsAt(iccid, state string) {
 // TestALimitThatBlocksHolds brings SIMs under limits that are reached in every way
 // there is: each is suspended, again and again within the month, and told of once.
 func TestALimitThatBlocksHolds(t *testing.T) {
+	t.Parallel()
 	onEverySite(t, func(t *testing.T, s *site) {
 		t.Parallel()
 		told := newEars(t)

@@ -9,6 +9,7 @@ import (
 // TestWrongCredentialsAreLimited guesses at every surface, each from an address of its own, until
 // the gateway says 429, and then comes with the right credential from elsewhere.
 func TestWrongCredentialsAreLimited(t *testing.T) {
+	t.Parallel()
 	g := start(t, &site{name: "embedded"}, fixture(t, "inventory.yaml")+`
   - name: soapy
     soap: {username: soapy, password: secret}

@@ -10,6 +10,7 @@ import (
 // TestGuidesKeepTheirPromises runs the commands of docs/guides, each page from an empty
 // data directory.
 func TestGuidesKeepTheirPromises(t *testing.T) {
+	t.Parallel()
 	pages, err := filepath.Glob(filepath.Join("..", "..", "docs", "guides", "*.md"))
 	must(t, err)
 	ran := 0

@@ -12,6 +12,7 @@ import (
 
 // TestInventoryPage checks the example of docs/inventory.md.
 func TestInventoryPage(t *testing.T) {
+	t.Parallel()
 	page, err := os.ReadFile("../../docs/inventory.md")
 	must(t, err)
 	block := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindSubmatch(page)

@@ -101,6 +101,7 @@ func (f *kannelFront) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // TestKannelRetries has Kannel keep what the gateway cannot take, with the
 // page's settings but for the pause between its attempts.
 func TestKannelRetries(t *testing.T) {
+	t.Parallel()
 	const each = 10
 	kannelPrograms(t)
 	sink, at := newKannelSink(t), porttest.Address(t)

@@ -154,6 +154,7 @@ func kannelForms() (lines, want []string) {
 // TestKannel has Kannel hand over what its simulated carrier sends, until the
 // customer's endpoint has it.
 func TestKannel(t *testing.T) {
+	t.Parallel()
 	kannelPrograms(t)
 	sink, began := newKannelSink(t), time.Now().Truncate(time.Second)
 	addr, drain := kannelGateway(t, kannelToken, sink.URL)

@@ -55,7 +55,11 @@ func masterKeys(cfg config.Config) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("master key of ledgers: %w", err)
 	}
-	return strings.Fields(string(b)), nil
+	keys := strings.Fields(string(b))
+	if len(keys) == 0 {
+		return nil, fmt.Errorf("master key of ledgers: %s is empty: restore it from a backup", path)
+	}
+	return keys, nil
 }
 
 // openLedgers creates the ledger service over a store. The keys that encrypt its

@@ -14,6 +14,7 @@ import (
 )
 
 func TestMasterKeysComeFromOnePlace(t *testing.T) {
+	t.Parallel()
 	a, b := vault.NewMasterKey(), vault.NewMasterKey()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "keys")

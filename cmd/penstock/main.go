@@ -40,8 +40,9 @@ type commands struct {
 	CheckConfig checkConfigCommand `cmd:"" name:"check-config" help:"Check a configuration file, and the inventory it names."`
 	Healthcheck healthcheckCommand `cmd:"" help:"Ask a running gateway whether it is alive."`
 	User        userCommand        `cmd:"" help:"Manage who may sign in to the console and the admin API."`
+	Token       tokenCommand       `cmd:"" help:"Manage the tokens of accounts."`
 	Ledger      ledgerCommand      `cmd:"" help:"Verify ledgers and exports of them."`
-	Completion  completionCommand  `cmd:"" help:"Print a script that completes commands and options in bash."`
+	Completion  completionCommand  `cmd:"" help:"Print a script that completes commands and options in bash, zsh or fish."`
 	Version     versionCommand     `cmd:"" help:"Print the version."`
 
 	PrintVersion kong.VersionFlag `name:"version" help:"Print the version."`

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -32,6 +33,7 @@ const databaseFile = "database"
 // that knows less is another one, or was restored to an earlier state: processing
 // must stop, or the entries that were processed into the later state would be lost.
 type witness struct {
+	Node     string `json:"node,omitempty"` // the gateway's
 	Database string `json:"database"`
 	Beats    uint64 `json:"beats"`
 }
@@ -105,7 +107,11 @@ func (m *membership) load() error {
 		err = json.Unmarshal(b, &m.seen)
 	}
 	if err != nil {
-		return fmt.Errorf("data directory: %s: %w", databaseFile, err)
+		return fmt.Errorf("%s is damaged: if the database is the one that this gateway used last, remove the file: %w", filepath.Join(m.dir, databaseFile), err)
+	}
+	if node := m.self.Node; node != "" && m.seen.Node != "" && node != m.seen.Node {
+		return fmt.Errorf("%s says that this is the gateway %s, but %s was written by the gateway %s: if the file was lost or damaged, write %s to it",
+			filepath.Join(m.dir, nodeFile), node, databaseFile, m.seen.Node, m.seen.Node)
 	}
 	return nil
 }
@@ -143,7 +149,7 @@ func (m *membership) verify(ctx context.Context) error {
 	}
 	switch {
 	case m.seen.Database == "":
-		m.seen = witness{Database: id, Beats: beats}
+		m.seen = witness{Node: m.self.Node, Database: id, Beats: beats}
 	case m.seen.Database != id:
 		m.halt("this is another database than the one that the journal was processed into")
 	case beats < m.seen.Beats:
@@ -198,15 +204,16 @@ func (m *membership) process(ctx context.Context, run func(context.Context) erro
 	return nil
 }
 
-// run sends heartbeats until ctx is done.
-func (m *membership) run(ctx context.Context, warn func(error)) {
-	for {
-		if err := m.beat(ctx); err != nil && ctx.Err() == nil {
-			warn(err)
-		}
-		if !pause(ctx, registry.HeartbeatEvery) {
-			return
-		}
+// run sends heartbeats until ctx is done, the first one after HeartbeatEvery.
+func (m *membership) run(ctx context.Context, log *slog.Logger) {
+	for pause(ctx, registry.HeartbeatEvery) {
+		m.beatOrWarn(ctx, log)
+	}
+}
+
+func (m *membership) beatOrWarn(ctx context.Context, log *slog.Logger) {
+	if err := m.beat(ctx); err != nil && ctx.Err() == nil {
+		log.WarnContext(ctx, "heartbeat not sent", "error", err)
 	}
 }
 
@@ -259,6 +266,7 @@ func (m *membership) acknowledge(ctx context.Context) error {
 	}
 	next := m.seen
 	next.Beats++
+	next.Node = m.self.Node
 	if err := m.store.SetCheckpoint(ctx, m.self.Node, "", next.Beats); err != nil {
 		return err
 	}
@@ -318,7 +326,7 @@ func (m *membership) Recover(ctx context.Context) (done admin.Recovered, err err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.seen = witness{Database: id, Beats: beats}
+	m.seen = witness{Node: m.self.Node, Database: id, Beats: beats}
 	m.halted, m.stop = "", func() {}
 	close(m.resume)
 	m.resume = make(chan struct{})

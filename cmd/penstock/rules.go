@@ -15,7 +15,7 @@ import (
 	"github.com/penstock/penstock/relay/rule"
 )
 
-// openRules opens the service for rules, and has it judge the frames that are stored.
+// openRules opens the service for rules, which evaluates stored frames.
 func (d *daemon) openRules(context.Context) (err error) {
 	late := &backlog{of: d.intakes[event.Uplink].Status, now: time.Now, behind: true}
 	d.rules, err = rule.New(rule.Deps{
@@ -24,7 +24,7 @@ func (d *daemon) openRules(context.Context) (err error) {
 		Settings: rule.Settings{Zone: d.cfg.TimeZone, MailDomain: mailDomain(d.cfg.SMTP.From), PublicURL: d.cfg.PublicURL}, Lease: d.queue.Lease(), Logger: d.log,
 	})
 	if err == nil {
-		d.iot.JudgeWith(d.rules)
+		d.iot.EvaluateWith(d.rules)
 	}
 	return err
 }
@@ -96,7 +96,7 @@ func (d *daemon) traceFrames(ctx context.Context, acct account.ID, it *intake.It
 	for i := range frames {
 		f := &frames[i]
 		traced := inbound.FrameTrace{
-			ID: uplink.RecordOf(it, i, len(frames)), Text: fmt.Sprintf("%s of device %s, %d readings", f.Kind, f.Identifier, len(f.Points)),
+			ID: uplink.RecordOf(it, i, len(frames)), Text: fmt.Sprintf("%s of device %s; readings: %d", f.Kind, f.Identifier, len(f.Points)),
 			Steps: uplink.Steps(f, types),
 		}
 		if f.Stored != nil {

@@ -11,6 +11,7 @@ import (
 // TestRulesPageKeepsItsPromises runs the ten recipes of docs/rules.md as they stand
 // there, on a running gateway.
 func TestRulesPageKeepsItsPromises(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "rules.md"))
 	must(t, err)
 	_, recipes, found := strings.Cut(string(text), "\n## Recipes\n")

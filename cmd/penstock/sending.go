@@ -50,7 +50,7 @@ func (d *daemon) openSubmit(context.Context) (err error) {
 		routes = append(routes, r)
 	}
 	d.submit, err = submit.New(submit.Deps{
-		Work: d.backends.records.Messages, Receipts: d.receiptHandler, Routes: routes, Logger: d.log,
+		Work: d.backends.records.Messages, Receipts: d.receiptHandler, Routes: routes, Logger: d.log, Tracer: d.tracing,
 	}, submit.Options{})
 	return err
 }

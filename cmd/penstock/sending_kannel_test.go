@@ -56,6 +56,7 @@ max-messages = 1
 // TestSendingOverKannel sends through Kannel and its SMPP driver to an SMSC, whose
 // receipts come back through Kannel.
 func TestSendingOverKannel(t *testing.T) {
+	t.Parallel()
 	peer, k, addr := startSMSC(t), newSink(t, nil), porttest.Address(t)
 	g := newGateway(t, &site{name: "embedded"}, senderInventory(100), "PENSTOCK_LISTEN="+addr)
 	g.configure("carriers:\n" + kannelSender(t, peer))

@@ -67,6 +67,7 @@ func reported(k *sink) (got []string) {
 
 // TestSendingToAnSMSC sends over a bind, to an SMSC that reports in every form.
 func TestSendingToAnSMSC(t *testing.T) {
+	t.Parallel()
 	peer, k := startSMSC(t), newSink(t, nil)
 	g := newGateway(t, &site{name: "embedded"}, senderInventory(100))
 	g.configure("carriers:\n" + peer.carrier("one", "answer_timeout: 1s", "window: 5"))
@@ -117,6 +118,7 @@ func TestSendingToAnSMSC(t *testing.T) {
 
 // TestSendingFormsToAnSMSC checks what the SMSC sees of each kind of message.
 func TestSendingFormsToAnSMSC(t *testing.T) {
+	t.Parallel()
 	peer, k := startSMSC(t), newSink(t, nil)
 	g := newGateway(t, &site{name: "embedded"}, senderInventory(100))
 	g.configure("carriers:\n" + peer.carrier("one"))
@@ -162,6 +164,7 @@ func TestSendingFormsToAnSMSC(t *testing.T) {
 // TestSendingWithoutABind sends over a carrier that is not there: the message says
 // what it waits for.
 func TestSendingWithoutABind(t *testing.T) {
+	t.Parallel()
 	g := newGateway(t, &site{name: "embedded"}, senderInventory(100))
 	g.configure("carriers:\n  - {type: smpp, name: one, addr: '127.0.0.1:1'}\n")
 	g.run()
@@ -175,6 +178,7 @@ func TestSendingWithoutABind(t *testing.T) {
 // TestSendingKill kills the gateway while it sends over a bind. What the SMSC has
 // got it has got once; each message is reported, or unknown.
 func TestSendingKill(t *testing.T) {
+	t.Parallel()
 	peer, k := startSMSC(t), newSink(t, nil)
 	const orders = 30
 	g := newGateway(t, &site{name: "embedded"}, senderInventory(10*orders))
@@ -227,6 +231,7 @@ func TestSendingKill(t *testing.T) {
 // TestSimulatedNetwork sends with nothing configured: the simulator reports like
 // a network, by the last digits of the number, also when the gateway is killed.
 func TestSimulatedNetwork(t *testing.T) {
+	t.Parallel()
 	k := newSink(t, nil)
 	g := newGateway(t, &site{name: "embedded"}, senderInventory(100))
 	g.spawn()
@@ -242,6 +247,7 @@ func TestSimulatedNetwork(t *testing.T) {
 // TestHTTPCarrier sends over a carrier that takes JSON, which reports at the address
 // it was given.
 func TestHTTPCarrier(t *testing.T) {
+	t.Parallel()
 	k := newSink(t, nil)
 	partner := newSink(t, nil)
 	addr := porttest.Address(t)

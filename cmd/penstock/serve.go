@@ -24,6 +24,10 @@ const drainTime = 20 * time.Second
 // silence is how long an idle connection may delay the end of the program.
 const silence = time.Second
 
+// lastRequests is how long clients that keep connections have to send one more
+// request, whose response tells them to close.
+const lastRequests = 500 * time.Millisecond
+
 type serveCommand struct {
 	Config string `help:"The configuration file; PENSTOCK_* variables override it." placeholder:"FILE"`
 }
@@ -136,6 +140,9 @@ func (d *daemon) serve(ctx context.Context, listener net.Listener) error {
 	case err = <-failed:
 	case <-ctx.Done():
 		d.log.Info("draining")
+		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastRequests)
+		conns.Drain(grace)
+		cancel()
 	}
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
 	defer cancel()

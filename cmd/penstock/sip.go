@@ -29,7 +29,7 @@ func (d *daemon) openSIP(context.Context) (err error) {
 // intakeOptions limits how much of a journal is in memory: a post of call records may
 // have 4 MiB, a frame about a kilobyte.
 func (d *daemon) intakeOptions(kind event.Kind) intake.Options {
-	o := intake.Options{Logger: d.log, Stored: d.timings.Stored(string(kind))}
+	o := intake.Options{Logger: d.log, Stored: d.timings.Stored(string(kind)), Tracer: d.tracing}
 	if kind == event.CDR {
 		o.Batch, o.Workers = 32, 1
 	}

@@ -32,6 +32,7 @@ func deliverBody(to string, class, coding byte, text string) string {
 
 // TestSMSCFaults has an SMSC send what is not as it should be.
 func TestSMSCFaults(t *testing.T) {
+	t.Parallel()
 	peer, k := startSMSC(t), newKannelSink(t)
 	g := newGateway(t, &site{name: "embedded"}, smscInventory(k.URL))
 	g.configure("carriers:\n" + peer.carrier("one"))
@@ -53,7 +54,7 @@ func TestSMSCFaults(t *testing.T) {
 			{rawPDU(5, 0x7000, "00 0101 31"), "deliver_sm_resp", 0x0A, "smpp: source_addr: offset 19: does not end within 65 octets"},
 			{rawPDU(5, 0x7001, strings.Replace(deliverBody("447800000001", 0, 0, "hi"), "026869", "ff6869", 1)), "deliver_sm_resp", 0x01, "smpp: short_message: offset 57: reaches beyond the PDU"},
 			{rawPDU(5, 0x7002, deliverBody("447800000001", 0, 0, "hi")+"0424 0009 61"), "deliver_sm_resp", 0xC0, "smpp: tlv: offset 63: reaches beyond the PDU"},
-			{rawPDU(0x99, 0x7003, "01"), "generic_nack", 0x03, "smpp: command_id: offset 4: 0x00000099 is none that brings messages"},
+			{rawPDU(0x99, 0x7003, "01"), "generic_nack", 0x03, "smpp: command_id: offset 4: 0x00000099 does not carry a message"},
 		} {
 			peer.say(tc.raw)
 			answers(uint32(0x7000+i), tc.answer, tc.status)
@@ -118,6 +119,7 @@ func rawText(t *testing.T, raw string) string {
 // TestSMSCJournalFull fills the journal: the SMSC is told to keep what is left,
 // and once there is room again everything arrives, once.
 func TestSMSCJournalFull(t *testing.T) {
+	t.Parallel()
 	server := sqltest.StartPostgres(t)
 	peer, k := startSMSC(t), newKannelSink(t)
 	g := newGateway(t, &site{name: "embedded"}, smscInventory(k.URL), "PENSTOCK_DATABASE_URL="+server.NewDatabase(t), "PENSTOCK_JOURNAL_MAX_BYTES=1MiB")
@@ -148,6 +150,7 @@ func TestSMSCJournalFull(t *testing.T) {
 
 // TestSMSCRefusesTheBind has the carrier not know us.
 func TestSMSCRefusesTheBind(t *testing.T) {
+	t.Parallel()
 	peer := startSMSC(t, "password=other")
 	g := newGateway(t, &site{name: "embedded"}, smscInventory("http://127.0.0.1:9"))
 	g.configure("carriers:\n" + peer.carrier("one"))
@@ -164,6 +167,7 @@ func TestSMSCRefusesTheBind(t *testing.T) {
 
 // TestSMSCOverTLS has the SMSC behind TLS, with an authority of its own.
 func TestSMSCOverTLS(t *testing.T) {
+	t.Parallel()
 	peer, k := startSMSC(t), newKannelSink(t)
 	front := httptest.NewUnstartedServer(nil) // for its certificate
 	front.StartTLS()
@@ -215,6 +219,7 @@ func passOn(l net.Listener, addr string) {
 
 // TestSMPPPage checks the example of docs/smpp.md.
 func TestSMPPPage(t *testing.T) {
+	t.Parallel()
 	page, err := os.ReadFile("../../docs/smpp.md")
 	must(t, err)
 	block := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindSubmatch(page)

@@ -80,6 +80,7 @@ func onceEach(t *testing.T, got map[string]int, want []string) {
 // TestSMSC has an SMSC deliver ten thousand messages, until the customer's
 // endpoint has each of them once.
 func TestSMSC(t *testing.T) {
+	t.Parallel()
 	onEverySite(t, func(t *testing.T, s *site) {
 		peer, k := startSMSC(t, "window=200", "seed=7", "enquire=100"), newKannelSink(t)
 		g := newGateway(t, s, smscInventory(k.URL))
@@ -113,6 +114,7 @@ func TestSMSC(t *testing.T) {
 // TestSMSCKill kills the gateway at random moments while the SMSC delivers: what
 // it has an answer to arrives, and what it has none to it delivers again.
 func TestSMSCKill(t *testing.T) {
+	t.Parallel()
 	kills := numberFrom(t, "PENSTOCK_TEST_KILLS", 20)
 	seed := numberFrom(t, "PENSTOCK_TEST_SEED", int(time.Now().UnixNano()%1_000_000))
 	t.Logf("PENSTOCK_TEST_SEED=%d", seed)

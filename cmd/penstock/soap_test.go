@@ -73,6 +73,7 @@ func runSOAPClient(t *testing.T, client []string, args ...string) []soapStep {
 // TestSOAPClients has other people's clients read the WSDL and send, and looks at
 // what they were charged.
 func TestSOAPClients(t *testing.T) {
+	t.Parallel()
 	addr := porttest.Address(t)
 	g := start(t, &site{name: "embedded"}, fixture(t, "contract.yaml"), "PENSTOCK_LISTEN="+addr, "PENSTOCK_PUBLIC_URL=http://"+addr)
 	acme := g.as("").with("X-Auth-Token", "acme-all-0123456")
@@ -132,6 +133,7 @@ func soapMistakes() []refused {
 
 // TestSOAPCharges looks at what is charged where a request is refused.
 func TestSOAPCharges(t *testing.T) {
+	t.Parallel()
 	g := start(t, &site{name: "embedded"}, "accounts: [{name: acme, credit: 1, tokens: [{token: acme-token-0123456}], soap: {username: acme, password: secret}}]")
 	customer := g.as("").with("X-Auth-Token", "acme-token-0123456")
 	for _, tc := range []struct{ name, body, want string }{

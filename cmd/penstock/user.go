@@ -181,7 +181,7 @@ func readPassword(w world, prompt string) (string, error) {
 		return first, err
 	}
 	if w.stdin == nil {
-		return "", errors.New("no password: write it to standard input")
+		return "", errors.New("nothing on standard input: write the password or secret to it")
 	}
 	line, err := bufio.NewReader(w.stdin).ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -189,7 +189,7 @@ func readPassword(w world, prompt string) (string, error) {
 	}
 	line = strings.TrimRight(line, "\r\n")
 	if line == "" {
-		return "", errors.New("no password: write it to standard input")
+		return "", errors.New("nothing on standard input: write the password or secret to it")
 	}
 	return line, nil
 }

@@ -14,6 +14,7 @@ import (
 // TestVerifyNamesWhatWasChanged changes one byte of what the store and an export
 // hold of a ledger.
 func TestVerifyNamesWhatWasChanged(t *testing.T) {
+	t.Parallel()
 	database := sqltest.StartPostgres(t).NewDatabase(t)
 	told := newCallbacks(t)
 	g := start(t, &site{name: "embedded"}, fixture(t, "ledgers.yaml", "CALLBACK", told.url), "PENSTOCK_DATABASE_URL="+database, "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")

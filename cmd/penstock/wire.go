@@ -25,6 +25,7 @@ import (
 	"github.com/penstock/penstock/delivery/queue"
 	"github.com/penstock/penstock/delivery/queue/jobs"
 	"github.com/penstock/penstock/delivery/submit"
+	"github.com/penstock/penstock/delivery/telemetry"
 	"github.com/penstock/penstock/delivery/worker"
 	"github.com/penstock/penstock/ingest/admin"
 	"github.com/penstock/penstock/ingest/admin/traffic"
@@ -55,6 +56,7 @@ import (
 	"github.com/penstock/penstock/relay/sim"
 	"github.com/penstock/penstock/relay/sip"
 	"github.com/penstock/penstock/relay/sqlstore/accounts"
+	"github.com/penstock/penstock/relay/tracing"
 	"github.com/penstock/penstock/relay/usage"
 	"github.com/penstock/penstock/relay/user"
 )
@@ -68,11 +70,13 @@ type daemon struct {
 	masterKey string
 	// wrongKey says that accounts' keys are wrapped by another master key.
 	wrongKey atomic.Bool
-	// sharedToken is what gateways ask one another with.
+	// sharedToken authenticates requests between gateways.
 	sharedToken string
 
 	timings        *admin.Timings
-	certificate    *httpd.Certificate // nil without TLS
+	tracing        *tracing.Tracer     // nil unless spans are sent
+	spans          *telemetry.Exporter // the same
+	certificate    *httpd.Certificate  // nil without TLS
 	backends       backends
 	accounts       *accounts.Store
 	inventory      *inventory.Service
@@ -115,6 +119,7 @@ type daemon struct {
 	running sync.WaitGroup
 	started bool
 	closers []func(context.Context) error
+	clock   *clock
 }
 
 // openStep makes one part of a gateway.
@@ -125,7 +130,7 @@ type openStep = func(context.Context) error
 func open(ctx context.Context, cfg config.Config, log *slog.Logger) (*daemon, error) {
 	return assemble(ctx, cfg, log, func(d *daemon) []openStep {
 		return []openStep{
-			d.openCertificate, d.openDataDir, d.openBackends, d.openInventory, d.openDelivery, d.openArchive, d.openJobs, d.openSIP, d.openSIM, d.openUsage, d.openReceiptHandler, d.openIntakes, d.openRules, d.openMembership,
+			d.openCertificate, d.openDataDir, d.openTracing, d.openBackends, d.openInventory, d.openDelivery, d.openArchive, d.openJobs, d.openSIP, d.openSIM, d.openUsage, d.openReceiptHandler, d.openIntakes, d.openRules, d.openMembership,
 			d.openCarriers, d.openSubmit, d.openLookup, d.openMessage, d.openSurfaces, d.declare,
 		}
 	})
@@ -133,7 +138,7 @@ func open(ctx context.Context, cfg config.Config, log *slog.Logger) (*daemon, er
 
 // assemble makes the parts of a gateway in their order.
 func assemble(ctx context.Context, cfg config.Config, log *slog.Logger, steps func(*daemon) []openStep) (*daemon, error) {
-	d := &daemon{cfg: cfg, log: log, timings: admin.NewTimings(), intakes: make(map[event.Kind]*intake.Intake)}
+	d := &daemon{cfg: cfg, log: log, clock: systemClock(log), timings: admin.NewTimings(), intakes: make(map[event.Kind]*intake.Intake)}
 	d.life, d.stop = context.WithCancel(context.Background())
 	for _, open := range steps(d) {
 		if err := open(ctx); err != nil {
@@ -151,6 +156,9 @@ func (d *daemon) openDataDir(context.Context) (err error) {
 	if d.node, _, err = kept(d.cfg.DataDir, nodeFile, 6); err != nil {
 		return err
 	}
+	if err := checkDatabases(d.cfg); err != nil {
+		return err
+	}
 	if d.cfg.AdminToken == "" {
 		if d.cfg.AdminToken, _, err = kept(d.cfg.DataDir, adminTokenFile, 26); err != nil {
 			return err
@@ -164,6 +172,7 @@ func (d *daemon) openBackends(ctx context.Context) error {
 	back, err := openBackends(ctx, d.cfg, d.log, d.timings)
 	d.backends = back
 	d.closers = append(d.closers, func(context.Context) error { return back.close() })
+	d.backends.list = append(d.backends.list, admin.Backend{Name: "clock", Check: d.clock.check, Optional: true})
 	return err
 }
 
@@ -203,7 +212,7 @@ func (d *daemon) openDelivery(context.Context) error {
 	d.preview = previewer(send, http, guard.New(d.cfg.Egress.Allow))
 	d.queue, err = queue.New(queue.Deps{
 		Store: d.backends.records.Deliveries, Breakers: d.backends.cache.Breakers(), Redis: d.backends.cache, Send: send,
-		Schedule: delivery.Schedule(d.cfg.Delivery.Schedule), Logger: d.log, Observe: d.observeDelivery,
+		Schedule: delivery.Schedule(d.cfg.Delivery.Schedule), Logger: d.log, Observe: d.observeDelivery, Tracer: d.tracing,
 	}, queue.Options{})
 	return err
 }
@@ -277,12 +286,14 @@ func (d *daemon) openIntakes(context.Context) error {
 		return err
 	}
 	d.inbound = sms
-	d.iot = iot.New(d.backends.records.Devices, d.backends.cache.IoT(), d.backends.readings, catalog.Compile, iot.Options{Logger: d.log})
+	d.iot = iot.New(d.backends.records.Devices, d.backends.cache.IoT(), d.backends.readings, catalog.Compile, iot.Options{
+		Logger: d.log, Radio: iot.RadioDetail(d.cfg.Readings.RadioData), Now: func() time.Time { return d.clock.now() },
+	})
 	d.uplink = uplink.NewProcessor(d.iot)
 	quota := journal.NewQuota(int64(d.cfg.Journal.MaxBytes))
 	messages := carrier.NewProcessor(sms)
 	messages.Add(carrier.SMPP, carrier.NewSMPP(alphabets(d.cfg.Carriers)))
-	d.tracer = &inbound.Tracer{Posts: posts{d.intakes, messages, d.traceFrames}, Service: sms, Sent: d.backends.records.Deliveries}
+	d.tracer = &inbound.Tracer{Posts: posts{d.intakes, messages, d.traceFrames}, Service: sms, Sent: d.backends.records.Deliveries, Accounts: d.accounts}
 	for kind, p := range map[event.Kind]intake.Processor{
 		event.Uplink: d.uplink, event.SMS: messages, event.Receipt: carrier.NewReceipts(d.receiptHandler),
 		event.CDR: cdr.NewProcessor(d.backends.records.Calls, d.meter),
@@ -297,7 +308,7 @@ func (d *daemon) openIntakes(context.Context) error {
 func (d *daemon) openIntake(kind event.Kind, p intake.Processor, quota *journal.Quota) error {
 	log, err := journal.Open(filepath.Join(d.cfg.DataDir, "journal", string(kind)), journal.Options{
 		Retention: d.cfg.Journal.Retention, Quota: quota, Logger: d.log.With("kind", string(kind)),
-		Synced: d.timings.Fsync(string(kind)),
+		Synced: d.timings.Fsync(string(kind)), KeepAll: d.clock.jumps,
 	})
 	if err != nil {
 		return err
@@ -316,7 +327,7 @@ func (d *daemon) openSurfaces(context.Context) error {
 	d.limits = httpd.NewLimits(limitOptions(d.cfg.Overload, d.log))
 	d.app = httpd.New(httpd.Options{
 		Logger: d.log, Seed: d.node + strconv.FormatInt(time.Now().Unix(), 36) + "-", TrustedProxies: d.cfg.TrustedProxies, Limits: d.limits,
-		AccessLog: d.cfg.Log.Access, Observe: d.timings.Request,
+		AccessLog: d.cfg.Log.Access, Observe: d.timings.Request, Tracer: d.tracing,
 	})
 	d.auth = httpd.NewAuth(d.accounts, d.cfg.AdminToken, time.Now)
 	d.auth.TrustPeers(d.sharedToken)
@@ -333,6 +344,9 @@ func (d *daemon) openSurfaces(context.Context) error {
 	)
 	metrics.MustRegister(admin.NewCodecMetrics(d.iot.Codecs)...)
 	metrics.MustRegister(d.timings.Collectors()...)
+	if d.spans != nil {
+		metrics.MustRegister(admin.NewSpanCollector(d.spans.Stats))
+	}
 	if d.certificate != nil {
 		metrics.MustRegister(admin.NewCertificateMetric(d.certificate.Expires))
 	}
@@ -360,9 +374,10 @@ func (d *daemon) openSurfaces(context.Context) error {
 	d.admin = admin.New(admin.Deps{
 		Node: d.node, Peers: admin.NewPeers(d.node, d.sharedToken, d.backends.records.Gateways, time.Now), Recover: d.membership.Recover,
 		Accounts: d.accounts, Inventory: d.inventory, Intakes: intakes, Deliveries: d.backends.records.Deliveries, Breakers: d.backends.cache.Breakers(), Credit: d.backends.records.Credit,
-		Messages: d.backends.records.Messages, Waits: d.submit.Waits,
+		Messages: d.backends.records.Messages, Waits: d.submit.Waits, Relays: relays,
 		ReadMessage: carrier.ReadJSON, Explain: d.inbound.Explain, Trace: d.tracer.Trace,
 		IoT: d.iot, Rules: d.rules, Preview: d.preview, Inspector: uplink.NewInspector(d.intakes[event.Uplink], d.iot), Types: d.backends.records.Devices,
+		SIMs: d.backends.records.SIMs, Pools: d.backends.records.Pools, Usage: d.backends.records.Usage, Jobs: d.backends.records.Jobs, Ledgers: d.ledger,
 		Backends: d.checks, Metrics: metrics, Now: time.Now, Logger: d.log,
 		Users: user.New(d.backends.records.Users, user.Options{SessionTime: d.cfg.Users.Session}), Provider: providerOf(d.cfg), Audit: d.backends.records.Audit,
 		PublicURL: d.cfg.PublicURL,
@@ -397,10 +412,11 @@ func (d *daemon) start() error {
 	d.running.Go(func() { d.rules.Run(ctx) })
 	d.running.Go(func() { d.admin.Watch(ctx) })
 	d.running.Go(func() { traffic.NewSampler(d.traffic, d.countTraffic).Run(ctx) })
-	d.running.Go(func() {
-		d.membership.run(ctx, func(err error) { d.log.Warn("heartbeat not sent", "error", err) })
-	})
+	// The other gateways must know this one before it acknowledges an event.
+	d.membership.beatOrWarn(ctx, d.log)
+	d.running.Go(func() { d.membership.run(ctx, d.log) })
 	d.running.Go(func() { d.housekeeping(ctx) })
+	d.running.Go(func() { d.clock.watch(ctx) })
 	d.running.Go(func() { d.sweep(ctx) })
 	d.running.Go(func() { d.stored.measure(ctx, d) })
 	d.running.Go(func() { d.expire(ctx) })

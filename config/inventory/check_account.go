@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"net/url"
+	"reflect"
+
+	"github.com/penstock/penstock/config/strict"
 )
 
 func (c *checker) token(t *Token, at string) {
@@ -11,6 +14,14 @@ func (c *checker) token(t *Token, at string) {
 		c.claim("token", t.Hash(), at+"token")
 	}
 	c.claim("source", t.Source, at+"source")
+}
+
+// Check returns what is wrong with a token by itself.
+func (t Token) Check() strict.Mistakes {
+	var mistakes strict.Mistakes
+	c := checker{mistakes: &mistakes, kinds: kinds(), plans: map[reflect.Type][]plan{}}
+	c.fields(reflect.ValueOf(t), "")
+	return mistakes
 }
 
 func (c *checker) login(s *SOAP, at string) {

@@ -116,6 +116,8 @@ func textNode(text string, t reflect.Type) *yaml.Node {
 		return scalar("!!bool", text)
 	case t.Kind() == reflect.Int || t.Kind() == reflect.Int64:
 		return scalar("!!int", text)
+	case t.Kind() == reflect.Float64:
+		return scalar("!!float", text)
 	}
 	return scalar("!!str", text)
 }

@@ -32,8 +32,8 @@ import (
 // Post is one request of a sender, as far as it matters here. Body is neither
 // changed nor kept.
 type Post struct {
-	// Path is the last part of the address, as "lpwan": a hint for bodies
-	// whose shape says nothing.
+	// Path is the name of the webhook, such as "lpwan": a hint for bodies whose shape
+	// is ambiguous.
 	Path        string
 	Query       url.Values
 	ContentType string
@@ -41,8 +41,7 @@ type Post struct {
 	// identifier in a generic body.
 	DeviceID string
 	Body     []byte
-	// Sender is what Inspect told of this body; empty where nobody asked it, or where a
-	// later version may tell better.
+	// Sender is Inspect's result; empty to detect the sender again.
 	Sender Sender
 	// ReceivedAt is what relative times in the body count from.
 	ReceivedAt time.Time
@@ -103,8 +102,7 @@ func Parse(p Post) ([]decoders.Frame, error) {
 	return frames, err
 }
 
-// emptied takes from a frame without a payload what its sender's codec made of
-// nothing: an object in which there is no value.
+// emptied drops a decoded object without values from a frame without a payload.
 func emptied(f *decoders.Frame) {
 	if len(f.Payload) == 0 && hollow(f.Object) {
 		f.Object = nil

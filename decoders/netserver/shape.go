@@ -68,8 +68,7 @@ const (
 	keyEventTargetName
 )
 
-// shape is what a body shows of itself at the top: of an object its keys, of a
-// list the keys of its first item.
+// shape is the top-level keys of a body; of a list, those of its first item.
 type shape struct {
 	kind  jsonbody.Kind
 	keys  keys

@@ -14,7 +14,7 @@ import (
 var (
 	ErrUnsigned  = errors.New("netserver: the signature is missing")
 	ErrSignature = errors.New("netserver: the signature does not match")
-	ErrStale     = errors.New("netserver: the signature is not of this time")
+	ErrStale     = errors.New("netserver: the signature has expired")
 )
 
 // maxSkew is how far the clocks of a sender and of this machine may differ.

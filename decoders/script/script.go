@@ -154,9 +154,9 @@ func environment(f *decoders.Frame) (*env, error) {
 		return nil, refused("payload", "is encrypted")
 	case len(f.Payload) > maxBytes:
 		return nil, refused("payload", "is longer than an expression may read")
-	case elements(f.Object, maxElements) < 0:
+	case decoders.Elements(f.Object, maxElements) < 0:
 		return nil, refused("object", "holds more than an expression may read")
-	case elements(f.Params, maxElements) < 0:
+	case decoders.Elements(f.Params, maxElements) < 0:
 		return nil, refused("params", "hold more than an expression may read")
 	}
 	e := &env{Bytes: make([]int, len(f.Payload)), FPort: f.FPort, FCnt: int(f.FCnt), Object: f.Object, Params: f.Params}
@@ -168,26 +168,4 @@ func environment(f *decoders.Frame) (*env, error) {
 
 func refused(field, reason string) error {
 	return &decoders.Error{Format: format, Field: field, Offset: -1, Reason: reason}
-}
-
-// elements returns what is left of a budget once v is counted; strings count
-// one for each 64 bytes.
-func elements(v any, left int) int {
-	left--
-	switch v := v.(type) {
-	case string:
-		left -= len(v) >> 6
-	case []any:
-		for i := 0; i < len(v) && left >= 0; i++ {
-			left = elements(v[i], left)
-		}
-	case map[string]any:
-		for _, x := range v {
-			if left < 0 {
-				break
-			}
-			left = elements(x, left)
-		}
-	}
-	return left
 }

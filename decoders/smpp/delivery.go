@@ -62,7 +62,7 @@ func ParseDelivery(pdu []byte) (*Delivery, error) {
 	case DataSM:
 		r.dataSM(d)
 	default:
-		return nil, fault("command_id", 4, h.Command.String()+" is none that brings messages")
+		return nil, fault("command_id", 4, h.Command.String()+" does not carry a message")
 	}
 	d.Parameters = r.parameters()
 	if r.err != nil {

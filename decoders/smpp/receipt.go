@@ -3,7 +3,7 @@ package smpp
 import (
 	"strings"
 
-	"github.com/penstock/penstock/decoders/gsm"
+	"github.com/penstock/penstock/decoders/sms"
 )
 
 // Receipt is what an SMSC tells about a message of ours.
@@ -31,7 +31,7 @@ func (d *Delivery) Receipt() Receipt {
 func (d *Delivery) ReceiptText() string {
 	_, text, _ := d.Split()
 	if CodingOf(d.DataCoding) == UCS2 {
-		if wide, err := gsm.DecodeUCS2(text); err == nil {
+		if wide, err := sms.DecodeUCS2(text); err == nil {
 			return strings.TrimPrefix(wide, "\ufeff")
 		}
 	}

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/penstock/penstock/decoders/gsm"
+	"github.com/penstock/penstock/decoders/sms"
 )
 
 func TestIsReceipt(t *testing.T) {
@@ -70,7 +70,7 @@ func TestParseReceipt(t *testing.T) {
 func TestAReceiptInUCS2(t *testing.T) {
 	text := "id:77 stat:DELIVRD err:000 text:é"
 	for name, octets := range map[string][]byte{
-		"as it is": gsm.EncodeUCS2(text), "with a byte order mark": gsm.EncodeUCS2("\ufeff" + text),
+		"as it is": sms.EncodeUCS2(text), "with a byte order mark": sms.EncodeUCS2("\ufeff" + text),
 	} {
 		d := &Delivery{ESMClass: 4, DataCoding: 8, ShortMessage: octets}
 		if got := d.Receipt(); got != (Receipt{"77", "DELIVRD", "000"}) || d.ReceiptText() != text {

@@ -1,19 +1,16 @@
-// Package sms makes short messages of what is to be sent: a text becomes GSM
-// 7-bit or UCS-2 parts, octets with a user data header become binary parts
-// (3GPP TS 23.040, 9.2.3.24; TS 23.038). Each part is what one submission to a
-// carrier holds, and at most 140 octets on the air.
+// Package sms encodes, splits and decodes short messages: the GSM 7-bit default
+// alphabet with its extension and national language tables (3GPP TS 23.038, 6.2.1),
+// UCS-2 (6.2.3), the user data header and concatenation (3GPP TS 23.040, 9.2.3.24).
 //
-// A text is GSM 7-bit when the default alphabet and its extension have all of
-// it, UCS-2 otherwise; national language tables are not used, because few
-// phones have them. What does not fit one message is concatenated with 8-bit
-// references; an escape stays with its character, a surrogate with its pair.
-// So does a text that was truncated.
+// A text is GSM 7-bit if the default alphabet and its extension have all its
+// characters, else UCS-2; texts are not written in national language tables, because
+// few phones have them. A message that does not fit one part is concatenated with
+// 8-bit references; an escape stays with its character, a surrogate with its pair,
+// also where a text is truncated. No character is replaced or transliterated: an
+// error names the field and the offset.
 //
-// It refuses text that is not UTF-8, more than 255 parts, hex that is none,
-// data that its coding cannot be and a header that leaves no room, always with
-// the field and the offset. It never replaces or transliterates a character.
-//
-// The boundaries are drawn by the library (warthog618/sms); the alphabets are
-// those of decoders/gsm, because the library builds its tables at first use
-// without a lock, and numbers of parts beyond 255 overflow there.
+// Septets are held unpacked, one in an octet, as SMPP and HTTP carriers send them;
+// Unpack and Pack convert. The library (warthog618/sms) draws the boundaries of parts;
+// the alphabets are this package's own, because the library builds its tables at first
+// use without a lock. The tests compare both.
 package sms

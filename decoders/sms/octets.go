@@ -8,15 +8,14 @@ import (
 	"strings"
 
 	"github.com/penstock/penstock/decoders"
-	"github.com/penstock/penstock/decoders/gsm"
 )
 
 // Octets is a message that is not given as text: a binary message of a
 // customer's, a WAP push, a contact card.
 type Octets struct {
 	Coding Coding
-	Header gsm.UDH // without concatenation unless all fits one part
-	Data   []byte  // for GSM unpacked, one septet in each octet
+	Header UDH    // without concatenation unless all fits one part
+	Data   []byte // for GSM unpacked, one septet in each octet
 }
 
 // ParseHex reads a binary message: data and user data header in hexadecimal,
@@ -36,7 +35,7 @@ func ParseHex(data, udh string, encoding int) (Octets, error) {
 	if err != nil {
 		return Octets{}, err
 	}
-	if o.Header, err = gsm.ParseUDH(raw); err != nil {
+	if o.Header, err = ParseUDH(raw); err != nil {
 		return Octets{}, within("udh", err)
 	}
 	if o.Data, err = unhex("data", data); err != nil {
@@ -106,7 +105,7 @@ func (o Octets) checkRoom() error {
 	if len(o.Data) <= room(o.Coding, header) {
 		return nil
 	}
-	own := slices.ContainsFunc(o.Header, func(e gsm.Element) bool { return e.ID == gsm.Concat8 || e.ID == gsm.Concat16 })
+	own := slices.ContainsFunc(o.Header, func(e Element) bool { return e.ID == Concat8 || e.ID == Concat16 })
 	if own && header <= MaxOctets {
 		return refuse("udh", 0, "has a concatenation, yet the data does not fit one part")
 	}

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/penstock/penstock/decoders"
-	"github.com/penstock/penstock/decoders/gsm"
 	"github.com/penstock/penstock/decoders/sms"
 )
 
@@ -116,8 +115,8 @@ func TestSplitRefusesMoreThan255Parts(t *testing.T) {
 }
 
 func TestSplitLeavesTheHeaderAlone(t *testing.T) {
-	header := make(gsm.UDH, 1, 4)
-	header[0] = gsm.Element{ID: 5, Data: []byte{0x0B, 0x84, 0x23, 0xF0}}
+	header := make(sms.UDH, 1, 4)
+	header[0] = sms.Element{ID: 5, Data: []byte{0x0B, 0x84, 0x23, 0xF0}}
 	o := sms.Octets{Coding: sms.Binary, Header: header, Data: make([]byte, 300)}
 	if _, err := o.Split(1); err != nil {
 		t.Fatal(err)
@@ -153,7 +152,7 @@ func FuzzParseHex(f *testing.F) {
 			if p.Octets() > sms.MaxOctets || !last && splits(p) {
 				t.Fatalf("part %d: %d octets, % x", i, p.Octets(), p.Data)
 			}
-			if header, err := gsm.ParseUDH(p.UDH); err != nil || len(m.Parts) > 1 && !concatenates(header, len(m.Parts), i+1) {
+			if header, err := sms.ParseUDH(p.UDH); err != nil || len(m.Parts) > 1 && !concatenates(header, len(m.Parts), i+1) {
 				t.Fatalf("part %d: header %x, %v", i, p.UDH, err)
 			}
 		}
@@ -163,7 +162,7 @@ func FuzzParseHex(f *testing.F) {
 	})
 }
 
-func concatenates(header gsm.UDH, total, number int) bool {
+func concatenates(header sms.UDH, total, number int) bool {
 	c, ok := header.Concat()
 	return ok && c.Total == total && c.Part == number
 }

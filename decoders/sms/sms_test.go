@@ -7,7 +7,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/penstock/penstock/decoders"
-	"github.com/penstock/penstock/decoders/gsm"
 	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/decoders/sms/smstest"
 )
@@ -55,12 +54,12 @@ func holds(m sms.Message, reference byte) string {
 }
 
 func partHolds(m sms.Message, p sms.Part, number int, reference byte) string {
-	header, err := gsm.ParseUDH(p.UDH)
+	header, err := sms.ParseUDH(p.UDH)
 	if err != nil {
 		return err.Error()
 	}
 	c, concatenated := header.Concat()
-	want := gsm.Concat{Reference: uint16(reference), Total: len(m.Parts), Part: number}
+	want := sms.Concat{Reference: uint16(reference), Total: len(m.Parts), Part: number}
 	switch {
 	case p.Octets() > sms.MaxOctets:
 		return "more than 140 octets"

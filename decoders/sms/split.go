@@ -1,23 +1,17 @@
 package sms
 
-import (
-	"github.com/warthog618/sms/encoding/tpdu"
+import "github.com/warthog618/sms/encoding/tpdu"
 
-	"github.com/penstock/penstock/decoders/gsm"
-)
-
-// Octets that are never the last of a part.
-const (
-	escape        = 0x1B // of a pair that is one character (TS 23.038, 6.2.1.1)
-	highSurrogate = 0xD8 // 0xD8 to 0xDB begin a pair (RFC 2781)
-)
+// highSurrogate begins a pair of UTF-16 (0xD8 to 0xDB, RFC 2781). It is never the last
+// of a part, and neither is escape.
+const highSurrogate = 0xD8
 
 // concatenation is what an 8-bit reference adds to a header, in octets.
 const concatenation = 5
 
 // fit returns the beginning of code that so many parts hold: all of it, or up
 // to the last whole character.
-func fit(code []byte, c Coding, header gsm.UDH, limit int) []byte {
+func fit(code []byte, c Coding, header UDH, limit int) []byte {
 	alone := room(c, len(header.Append(nil)))
 	switch {
 	case len(code) <= alone:
@@ -47,7 +41,7 @@ func characterBoundary(code []byte, c Coding, at int) int {
 }
 
 // parts makes the short messages of what fit found to fit 255 of them.
-func parts(code []byte, c Coding, header gsm.UDH, reference byte) []Part {
+func parts(code []byte, c Coding, header UDH, reference byte) []Part {
 	udh := header.Append(nil)
 	if len(code) <= room(c, len(udh)) {
 		return []Part{{Coding: c, UDH: udh, Data: code}}
@@ -62,7 +56,7 @@ func parts(code []byte, c Coding, header gsm.UDH, reference byte) []Part {
 
 // chunksOf has the library draw the boundaries. The code must need several
 // parts and the header leave room for a character in each.
-func chunksOf(code []byte, c Coding, header gsm.UDH, reference byte) []tpdu.TPDU {
+func chunksOf(code []byte, c Coding, header UDH, reference byte) []tpdu.TPDU {
 	var t tpdu.TPDU
 	t.SetDCS(map[Coding]byte{GSM: 0x00, Binary: 0x04, UCS2: 0x08}[c])
 	var udh tpdu.UserDataHeader
@@ -73,10 +67,10 @@ func chunksOf(code []byte, c Coding, header gsm.UDH, reference byte) []tpdu.TPDU
 	return t.Segment(code, tpdu.WithConcatRef(fixed(reference)))
 }
 
-func headerOf(udh tpdu.UserDataHeader) gsm.UDH {
-	header := make(gsm.UDH, len(udh))
+func headerOf(udh tpdu.UserDataHeader) UDH {
+	header := make(UDH, len(udh))
 	for i, e := range udh {
-		header[i] = gsm.Element{ID: e.ID, Data: e.Data}
+		header[i] = Element{ID: e.ID, Data: e.Data}
 	}
 	return header
 }

@@ -5,16 +5,15 @@ import (
 	"unicode/utf8"
 
 	"github.com/penstock/penstock/decoders"
-	"github.com/penstock/penstock/decoders/gsm"
 )
 
 // Segmenter cuts texts into parts. It is read-only and safe for concurrent use.
 type Segmenter struct {
-	alphabet *gsm.Alphabet
+	alphabet *Alphabet
 }
 
 // New returns a segmenter.
-func New() *Segmenter { return &Segmenter{alphabet: gsm.NewAlphabet()} }
+func New() *Segmenter { return &Segmenter{alphabet: NewAlphabet()} }
 
 // Options says how a text is cut; the zero value sends it whole.
 type Options struct {
@@ -73,7 +72,7 @@ func (s *Segmenter) encode(text string, plain func(string) bool) ([]byte, Coding
 	if i := broken(text); i >= 0 {
 		return nil, 0, refuse("message", i, "is not UTF-8")
 	}
-	return gsm.EncodeUCS2(text), UCS2, nil
+	return EncodeUCS2(text), UCS2, nil
 }
 
 // broken is where a text ends to be UTF-8, -1 for nowhere.
@@ -98,7 +97,7 @@ func (s *Segmenter) read(parts []Part) {
 func (s *Segmenter) decode(code []byte, c Coding) string {
 	decode := s.alphabet.Decode
 	if c == UCS2 {
-		decode = gsm.DecodeUCS2
+		decode = DecodeUCS2
 	}
 	text, _ := decode(code)
 	return text

@@ -6,7 +6,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/penstock/penstock/decoders"
-	"github.com/penstock/penstock/decoders/gsm"
 	"github.com/penstock/penstock/decoders/sms"
 )
 
@@ -55,7 +54,7 @@ func (c Card) Message(v Version) (sms.Octets, error) {
 	if err != nil {
 		return sms.Octets{}, err
 	}
-	return sms.Octets{Coding: sms.Binary, Header: gsm.UDH{gsm.Ports(Port, 0)}, Data: card}, nil
+	return sms.Octets{Coding: sms.Binary, Header: sms.UDH{sms.Ports(Port, 0)}, Data: card}, nil
 }
 
 // Encode is the card in a version; errors as Message has them.

@@ -2,7 +2,6 @@ package wap
 
 import (
 	"github.com/penstock/penstock/decoders"
-	"github.com/penstock/penstock/decoders/gsm"
 	"github.com/penstock/penstock/decoders/sms"
 )
 
@@ -21,7 +20,7 @@ func push(transaction byte, headers, body []byte) sms.Octets {
 	data := []byte{transaction, pushPDU}
 	data = appendUintvar(data, uint64(len(headers)))
 	data = append(append(data, headers...), body...)
-	return sms.Octets{Coding: sms.Binary, Header: gsm.UDH{gsm.Ports(PushPort, SourcePort)}, Data: data}
+	return sms.Octets{Coding: sms.Binary, Header: sms.UDH{sms.Ports(PushPort, SourcePort)}, Data: data}
 }
 
 // appendUintvar writes seven bits an octet, the highest first (WAP-230, 8.1.2).

@@ -112,6 +112,3 @@ func (c *Client) CheckURL(raw string) error { return c.guard.CheckURL(raw) }
 
 // Close closes idle connections; running exchanges finish.
 func (c *Client) Close() { c.transport.CloseIdleConnections() }
-
-// Redact returns a URL without secrets; see guard.Redact.
-func Redact(raw string) string { return guard.Redact(raw) }

@@ -34,17 +34,42 @@ func BenchmarkEncode5000Points(b *testing.B) {
 	b.ReportMetric(5000*float64(b.N)/b.Elapsed().Seconds(), "points/s")
 }
 
+// uplinks are the radio data of 5,000 frames as ChirpStack reports it.
+func uplinks(at time.Time) iot.Batch {
+	var b iot.Batch
+	rssi, snr := -97.0, 7.25
+	for i := range 5000 {
+		b.Uplinks = append(b.Uplinks, iot.RadioData{
+			Account: 1, DeviceID: fmt.Sprintf("01jd8q9x7v3k5m2n4p6r8%05d", i), Identifier: fmt.Sprintf("24e124136b5%05x", i), Time: at,
+			FCnt: new(int64(i)), FPort: new(int64(2)), Gateways: new(int64(1)), RSSI: &rssi, SNR: &snr, Frame: true, Name: "Cold store, north",
+		})
+	}
+	return b
+}
+
+func BenchmarkEncode5000Uplinks(b *testing.B) {
+	batch := uplinks(time.Unix(1740830400, 123456789))
+	b.ReportAllocs()
+	for b.Loop() {
+		if e := encode(batch, nil); len(e.lines) != 5000 {
+			b.Fatal(len(e.lines))
+		}
+	}
+}
+
 // TestEncodingAllocatesABatch holds that lines are written into one buffer and one body.
 func TestEncodingAllocatesABatch(t *testing.T) {
-	batch := load(time.Unix(1740830400, 123456789))
-	allocs := testing.AllocsPerRun(10, func() {
-		e := encode(batch, nil)
-		if e.body(e.lines) == "" {
-			t.Fatal("no lines")
+	at := time.Unix(1740830400, 123456789)
+	for name, batch := range map[string]iot.Batch{"points": load(at), "uplinks": uplinks(at)} {
+		allocs := testing.AllocsPerRun(10, func() {
+			e := encode(batch, nil)
+			if e.body(e.lines) == "" {
+				t.Fatal("no lines")
+			}
+		})
+		if allocs > 10 {
+			t.Errorf("%.0f allocations for 5,000 %s, want at most 10", allocs, name)
 		}
-	})
-	if allocs > 10 {
-		t.Errorf("%.0f allocations for 5,000 points, want at most 10", allocs)
 	}
 }
 

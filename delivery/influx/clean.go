@@ -40,6 +40,17 @@ func isUnescaped(s string) bool {
 	return true
 }
 
+// isPrintable reports whether all of a text is printable ASCII, as most names of devices
+// are.
+func isPrintable(s string) bool {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return true
+}
+
 // clean returns a name or tag value as the server stores it, unescaped.
 func clean(s string) string {
 	if isUnescaped(s) {
@@ -83,7 +94,7 @@ func writePicture(b *strings.Builder, r rune) {
 // cleanText returns a text as the server stores it, unescaped; unclean reverses
 // it too.
 func cleanText(s string) string {
-	if isUnescaped(s) {
+	if isPrintable(s) {
 		return s
 	}
 	var b strings.Builder

@@ -68,7 +68,7 @@ func (s *Store) deleteOverwritten(ctx context.Context, sv server, texts map[poin
 			stale, err := s.numbersAt(ctx, sv, acct, some, places)
 			if forbidden(err) {
 				if !s.writeOnly.Swap(true) {
-					s.opts.Logger.WarnContext(ctx, "the token may not read: a text does not take the place of a number", "error", err)
+					s.opts.Logger.WarnContext(ctx, "the token lacks read permission: numbers replaced by texts are not deleted", "error", err)
 				}
 				return nil
 			}

@@ -41,7 +41,7 @@ type HTTP struct {
 func NewHTTP(c Doer, o HTTPOptions) (*HTTP, error) {
 	u, err := url.Parse(strings.ReplaceAll(o.URL, placeholder, "0"))
 	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, errors.New("lookup: the back end's URL is none")
+		return nil, errors.New("lookup: the URL must be http or https with a host")
 	}
 	return &HTTP{client: c, opts: o}, nil
 }

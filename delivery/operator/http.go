@@ -54,7 +54,7 @@ type HTTP struct {
 func NewHTTP(c Doer, o HTTPOptions) (*HTTP, error) {
 	u, err := url.Parse(o.URL)
 	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" || u.RawQuery != "" {
-		return nil, errors.New("operator: the back end's URL is none")
+		return nil, errors.New("operator: the URL must be http or https with a host")
 	}
 	o.URL = strings.TrimRight(o.URL, "/")
 	o.MaxConcurrent, o.SlotTimeout, o.ReadyTTL = cmp.Or(o.MaxConcurrent, 16), cmp.Or(o.SlotTimeout, 250*time.Millisecond), cmp.Or(o.ReadyTTL, 2*time.Second)

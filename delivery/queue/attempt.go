@@ -6,8 +6,9 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/delivery"
-	"github.com/penstock/penstock/delivery/worker"
+	"github.com/penstock/penstock/delivery/attempt"
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/tracing"
 )
 
 // attemptLeased attempts an item in flight. An item whose lease has expired,
@@ -35,9 +36,11 @@ func (q *Queue) attempt(item *item) {
 	}
 	ctx, cancel := context.WithTimeout(q.attemptCtx, q.opts.AttemptTimeout)
 	defer cancel()
-	r := q.send(ctx, *d)
+	span := q.span(d)
+	r := q.send(tracing.NewContext(ctx, span.Parent()), *d)
 	q.breakers.release(d, p, r)
 	o := q.classify(d, p, r)
+	endSpan(span, &o)
 	q.count(o)
 	if o.State == outbox.Dead {
 		q.deps.Logger.WarnContext(ctx, "delivery dead: it is not attempted again", "account", d.Account, "delivery_id", d.ID, "kind", string(d.Kind), "target", redactedTarget(d), "reason", o.Reason)
@@ -69,12 +72,12 @@ func (q *Queue) park(d *outbox.Delivery, o *outbox.Outcome) {
 
 // send makes the attempt, and converts a panic of the sender into an internal
 // fault.
-func (q *Queue) send(ctx context.Context, d outbox.Delivery) (r worker.Result) {
+func (q *Queue) send(ctx context.Context, d outbox.Delivery) (r attempt.Result) {
 	began := q.deps.Now()
 	defer func() {
 		if p := recover(); p != nil {
 			q.deps.Logger.ErrorContext(ctx, "sender panicked", "account", d.Account, "delivery_id", d.ID, "error", p)
-			r = worker.Result{
+			r = attempt.Result{
 				Attempt: outbox.Attempt{At: began, Error: "internal error"},
 				Verdict: delivery.Verdict{Class: delivery.Fault, Reason: "internal error"},
 			}
@@ -84,7 +87,7 @@ func (q *Queue) send(ctx context.Context, d outbox.Delivery) (r worker.Result) {
 }
 
 // classify converts the result of an attempt into an outcome.
-func (q *Queue) classify(d *outbox.Delivery, p permit, r worker.Result) outbox.Outcome {
+func (q *Queue) classify(d *outbox.Delivery, p permit, r attempt.Result) outbox.Outcome {
 	o := outbox.Outcome{ID: d.ID, Account: d.Account, Endpoint: d.EndpointName(), Attempt: r.Attempt, Reason: r.Verdict.Reason}
 	switch r.Verdict.Class {
 	case delivery.Delivered:
@@ -103,7 +106,7 @@ func (q *Queue) classify(d *outbox.Delivery, p permit, r worker.Result) outbox.O
 	return o
 }
 
-func (q *Queue) classifyRetry(d *outbox.Delivery, p permit, r worker.Result, o *outbox.Outcome) {
+func (q *Queue) classifyRetry(d *outbox.Delivery, p permit, r attempt.Result, o *outbox.Outcome) {
 	wait, ok := q.deps.Schedule.Next(d.Tries+1, r.Verdict.RetryAfter, q.deps.Rand())
 	switch {
 	case p == permitProbe:

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/delivery"
-	"github.com/penstock/penstock/delivery/worker"
+	"github.com/penstock/penstock/delivery/attempt"
 	"github.com/penstock/penstock/relay/outbox"
 )
 
@@ -40,7 +40,7 @@ func TestJudgement(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			c.verdict.Reason = "why"
-			o := q.classify(&outbox.Delivery{ID: "a", Tries: c.tries}, permitAttempt, worker.Result{Verdict: c.verdict, Simulated: c.simulated})
+			o := q.classify(&outbox.Delivery{ID: "a", Tries: c.tries}, permitAttempt, attempt.Result{Verdict: c.verdict, Simulated: c.simulated})
 			var want time.Time
 			if c.wait > 0 {
 				want = now.Add(c.wait)

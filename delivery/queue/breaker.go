@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/delivery"
+	"github.com/penstock/penstock/delivery/attempt"
 	"github.com/penstock/penstock/delivery/guard"
-	"github.com/penstock/penstock/delivery/worker"
 	"github.com/penstock/penstock/relay/outbox"
 )
 
@@ -72,7 +72,7 @@ func (b *breakers) acquire(d *outbox.Delivery) (permit, string) {
 // release records the result of an attempt. A final response, for or against the
 // delivery, shows that the endpoint works; a failure before the request was sent
 // shows nothing.
-func (b *breakers) release(d *outbox.Delivery, p permit, r worker.Result) {
+func (b *breakers) release(d *outbox.Delivery, p permit, r attempt.Result) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	endpoint, v := d.EndpointName(), r.Verdict

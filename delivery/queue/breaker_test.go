@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/delivery"
-	"github.com/penstock/penstock/delivery/worker"
+	"github.com/penstock/penstock/delivery/attempt"
 	"github.com/penstock/penstock/relay/outbox"
 )
 
@@ -70,7 +70,7 @@ func (p *panel) try(class delivery.Class, status int) permit {
 	d := toEndpoint()
 	through, _ := p.acquire(d)
 	if through != permitNone {
-		p.release(d, through, worker.Result{
+		p.release(d, through, attempt.Result{
 			Attempt: outbox.Attempt{Status: status}, Verdict: delivery.Verdict{Class: class, Reason: "why"},
 		})
 	}
@@ -134,7 +134,7 @@ func TestProbes(t *testing.T) {
 		if got, _ := p.acquire(d); got != permitNone {
 			t.Fatalf("beside the probe: %v", got)
 		}
-		p.release(d, permitProbe, worker.Result{Verdict: delivery.Verdict{Class: delivery.Retry, Reason: "why"}})
+		p.release(d, permitProbe, attempt.Result{Verdict: delivery.Verdict{Class: delivery.Retry, Reason: "why"}})
 	}
 	p.clock = p.clock.Add(time.Minute)
 	if got := p.try(delivery.Fault, 0); got != permitProbe || !p.isOpen() {
@@ -142,7 +142,7 @@ func TestProbes(t *testing.T) {
 	}
 	p.clock = p.clock.Add(time.Minute)
 	through, _ := p.acquire(d)
-	p.release(d, through, worker.Result{Verdict: delivery.Verdict{Class: delivery.Retry, RetryAfter: time.Hour}})
+	p.release(d, through, attempt.Result{Verdict: delivery.Verdict{Class: delivery.Retry, RetryAfter: time.Hour}})
 	p.clock = p.clock.Add(59 * time.Minute)
 	if got, _ := p.acquire(d); got != permitNone {
 		t.Errorf("before the time that the endpoint asked for: %v", got)
@@ -164,7 +164,7 @@ func TestAnAttemptBegunBeforeClosesTheBreaker(t *testing.T) {
 	d := toEndpoint()
 	through, _ := p.acquire(d)
 	p.fail(10)
-	p.release(d, through, worker.Result{Verdict: delivery.Verdict{Class: delivery.Delivered}})
+	p.release(d, through, attempt.Result{Verdict: delivery.Verdict{Class: delivery.Delivered}})
 	if p.isOpen() {
 		t.Error("it is open although the endpoint works")
 	}

@@ -14,7 +14,7 @@ import (
 const enqueueWorkers = 8
 
 // Start begins to process tasks and to schedule due deliveries. Redis need not
-// be available yet. ctx bounds only the start.
+// be available yet.
 func (q *Queue) Start(context.Context) error {
 	upkeep, cancel := context.WithCancel(context.Background())
 	q.stopLoops = cancel
@@ -28,7 +28,6 @@ func (q *Queue) Start(context.Context) error {
 	q.loops.Go(func() { q.reconcileLoop(upkeep) })
 	q.loops.Go(func() { q.releaseParked(upkeep); lease.Every(upkeep, q.opts.Reconcile, q.releaseParked) })
 	q.loops.Go(func() { q.leases.RenewEvery(upkeep) })
-	q.loops.Go(func() { lease.Every(upkeep, time.Hour, q.sweep) })
 	return nil
 }
 

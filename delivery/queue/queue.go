@@ -10,15 +10,16 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/delivery"
+	"github.com/penstock/penstock/delivery/attempt"
 	"github.com/penstock/penstock/delivery/lease"
 	"github.com/penstock/penstock/delivery/queue/timer"
-	"github.com/penstock/penstock/delivery/worker"
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/tracing"
 )
 
 // Sender makes one attempt. It honours ctx.
 type Sender interface {
-	Send(ctx context.Context, d outbox.Delivery) worker.Result
+	Send(ctx context.Context, d outbox.Delivery) attempt.Result
 }
 
 // Deps are the dependencies of a queue. Store, Redis and Send are required.
@@ -31,7 +32,8 @@ type Deps struct {
 	// Schedule is the retry schedule; nil means delivery.DefaultSchedule.
 	Schedule delivery.Schedule
 	Now      func() time.Time
-	Rand     func() float64 // in [0, 1)
+	Rand     func() float64  // in [0, 1)
+	Tracer   *tracing.Tracer // of attempts; nil begins no spans
 	Logger   *slog.Logger
 	// Observe is called with every outcome before it is saved; it must return
 	// quickly.
@@ -61,7 +63,7 @@ type Options struct {
 	Servers, Tasks int
 	// Name is the name of asynq's queue; empty means deliveries.
 	Name string
-	// Poll is the interval at which asynq looks for tasks; 0 means 200 ms.
+	// Poll is the interval at which asynq looks for tasks; 0 means 500 ms.
 	// Reconcile is the interval at which due deliveries are listed; 0 means 1 s.
 	Poll, Reconcile time.Duration
 }
@@ -160,7 +162,7 @@ func withDefaults(o Options) Options {
 		preset time.Duration
 	}{
 		{&o.AttemptTimeout, 2 * time.Minute}, {&o.Lease, 30 * time.Second}, {&o.FaultDelay, 10 * time.Second},
-		{&o.Poll, 200 * time.Millisecond}, {&o.Reconcile, time.Second},
+		{&o.Poll, 500 * time.Millisecond}, {&o.Reconcile, time.Second},
 		{&o.Probe, 5 * time.Second}, {&o.ProbeMax, time.Minute},
 	} {
 		if *t.value <= 0 {

@@ -37,9 +37,3 @@ func (q *Queue) scheduleDue(_ context.Context, ref outbox.Ref, last time.Time) t
 	q.schedule(retry{ref: ref})
 	return now
 }
-
-func (q *Queue) sweep(ctx context.Context) {
-	if err := q.deps.Store.Sweep(ctx); err != nil {
-		q.deps.Logger.WarnContext(ctx, "expired deliveries were not deleted", "error", err)
-	}
-}

@@ -185,7 +185,7 @@ func (q *carrierQueue) submitBatch(batch []partBatch) {
 	begun, err := q.worker.deps.Work.Begin(ctx, starts)
 	cancel()
 	if err != nil {
-		q.worker.log.Warn("messages wait for the store", "carrier", q.route.Name, "error", err)
+		q.worker.log.Warn("cannot mark messages as sending", "carrier", q.route.Name, "error", err)
 		q.requeue(batch)
 		return
 	}

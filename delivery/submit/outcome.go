@@ -11,12 +11,14 @@ import (
 // submitPart submits a part to the carrier and queues its outcome for saving.
 func (q *carrierQueue) submitPart(item *item, part int) {
 	var answers atomic.Int32
+	span := q.span(item, part)
 	q.route.Carrier.Submit(q.worker.submitCtx, item.submission(part), func(o carrier.Outcome) {
 		if answers.Add(1) > 1 { // a late answer after Unknown
 			q.worker.outcomes.Add(pendingOutcome{item, q.outcome(item, part, o), true})
 			return
 		}
 		now := q.worker.deps.Now()
+		endSpan(span, &o)
 		q.complete(item, 1, func() { q.recordAnswer(&o, now) })
 		q.worker.outcomes.Add(pendingOutcome{item, q.outcome(item, part, o), false})
 	})

@@ -38,7 +38,7 @@ func (w *Worker) saveOutcomes(ctx context.Context, batch []pendingOutcome) (none
 		return none, err
 	}
 	if err := w.deps.Receipts.SendReports(ctx, toReport); err != nil {
-		w.log.Warn("delivery reports failed; they will be sent again", "count", len(toReport), "error", err)
+		w.log.Warn("cannot create delivery reports; trying again", "count", len(toReport), "error", err)
 	}
 	return none, nil
 }

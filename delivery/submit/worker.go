@@ -11,6 +11,7 @@ import (
 
 	"github.com/penstock/penstock/delivery/lease"
 	"github.com/penstock/penstock/relay/message"
+	"github.com/penstock/penstock/relay/tracing"
 )
 
 // ReceiptHandler binds carriers' ids to parts and reports the states of messages to
@@ -29,6 +30,7 @@ type Deps struct {
 	Work     message.Work
 	Receipts ReceiptHandler
 	Routes   []Route
+	Tracer   *tracing.Tracer  // of submissions; nil begins no spans
 	Logger   *slog.Logger     // nil means slog.Default
 	Now      func() time.Time // nil means time.Now
 }
@@ -84,7 +86,7 @@ type Worker struct {
 // New returns a worker; it does nothing before Start.
 func New(deps Deps, o Options) (*Worker, error) {
 	if deps.Work == nil || deps.Receipts == nil {
-		return nil, errors.New("submit: store and network are needed")
+		return nil, errors.New("submit: Work and Receipts are required")
 	}
 	o.setDefaults()
 	deps.Logger = cmp.Or(deps.Logger, slog.Default())

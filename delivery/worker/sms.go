@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/delivery"
+	"github.com/penstock/penstock/delivery/attempt"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/message"
 	"github.com/penstock/penstock/relay/outbox"
@@ -30,7 +31,7 @@ const (
 // is shown with the account's messages.
 //
 // A message without credit waits until there is some, and no attempt is used up.
-func (w *Worker) sms(ctx context.Context, d outbox.Delivery, now time.Time) (r Result) {
+func (w *Worker) sms(ctx context.Context, d outbox.Delivery, now time.Time) (r attempt.Result) {
 	sent, err := w.deps.Messages.Send(ctx, message.Order{
 		Account: d.Account, Destinations: []string{d.SMS.To}, Originator: d.SMS.Originator,
 		Body: w.deps.Messages.Text(d.SMS.Text, maxSMSParts), Origin: smsOrigin, Key: smsKey(&d), KeepKey: keepKey,

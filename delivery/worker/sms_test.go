@@ -157,7 +157,7 @@ func TestAnSMSThatCannotBeSentIsDead(t *testing.T) {
 		says string
 	}{
 		"an originator":  {outbox.SMS{To: "447700900123", Originator: "longer than phones show", Text: "x"}, "The originator must be"},
-		"a number":       {outbox.SMS{To: "12", Text: "x"}, "is no number of 7 to 15 digits"},
+		"a number":       {outbox.SMS{To: "12", Text: "x"}, "is not a number of 7 to 15 digits"},
 		"nothing to say": {outbox.SMS{To: "447700900123"}, "The message"},
 	} {
 		t.Run(name, func(t *testing.T) {

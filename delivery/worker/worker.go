@@ -7,12 +7,14 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/delivery"
+	"github.com/penstock/penstock/delivery/attempt"
 	"github.com/penstock/penstock/delivery/email"
 	"github.com/penstock/penstock/delivery/httpout"
 	"github.com/penstock/penstock/delivery/operator"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/message"
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/tracing"
 )
 
 // Deps are the ways out and what signing needs. HTTP and Mail are needed.
@@ -71,11 +73,11 @@ func New(deps Deps, o Options) (*Worker, error) {
 	return &Worker{deps: deps, keys: newKeyring(deps.Secrets, o.Remember, deps.Now)}, nil
 }
 
-// Send makes one attempt of a delivery and judges it. It never returns early:
-// the result tells everything, also that ctx ended.
-func (w *Worker) Send(ctx context.Context, d outbox.Delivery) Result {
+// Send makes one attempt of a delivery and classifies it. It always returns a
+// result, also if ctx ends.
+func (w *Worker) Send(ctx context.Context, d outbox.Delivery) attempt.Result {
 	began := w.deps.Now()
-	var r Result
+	var r attempt.Result
 	switch {
 	case d.Request != nil:
 		r = w.request(ctx, d, began)
@@ -93,11 +95,11 @@ func (w *Worker) Send(ctx context.Context, d outbox.Delivery) Result {
 	return r
 }
 
-func (w *Worker) request(ctx context.Context, d outbox.Delivery, now time.Time) (r Result) {
+func (w *Worker) request(ctx context.Context, d outbox.Delivery, now time.Time) (r attempt.Result) {
 	req, err := w.signed(ctx, d, now)
 	var resp httpout.Response
 	if err == nil {
-		resp, err = w.deps.HTTP.Do(ctx, req)
+		resp, err = w.deps.HTTP.Do(ctx, traced(ctx, req))
 	}
 	r.Verdict = delivery.Classify(resp.Status, resp.Header, err, w.deps.Now())
 	r.Attempt.Status, r.Attempt.Response = resp.Status, resp.Excerpt()
@@ -105,6 +107,19 @@ func (w *Worker) request(ctx context.Context, d outbox.Delivery, now time.Time) 
 		r.Attempt.Error = r.Verdict.Reason
 	}
 	return r
+}
+
+// traced returns the request with the traceparent of the attempt, if it has one.
+func traced(ctx context.Context, req outbox.Request) outbox.Request {
+	parent := tracing.FromContext(ctx)
+	if parent == "" {
+		return req
+	}
+	headers := make(map[string]string, len(req.Headers)+1)
+	maps.Copy(headers, req.Headers)
+	headers[tracing.Header] = string(parent)
+	req.Headers = headers
+	return req
 }
 
 // signed returns the request with the headers of Standard Webhooks, if the
@@ -131,7 +146,7 @@ func (w *Worker) Preview(ctx context.Context, d outbox.Delivery) (outbox.Request
 	return w.signed(ctx, d, w.deps.Now())
 }
 
-func (w *Worker) sim(ctx context.Context, d outbox.Delivery) (r Result) {
+func (w *Worker) sim(ctx context.Context, d outbox.Delivery) (r attempt.Result) {
 	answer, err := w.deps.Operator.Deliver(ctx, d)
 	r.Verdict = delivery.Verdict{Class: delivery.Delivered}
 	if err != nil {
@@ -142,7 +157,7 @@ func (w *Worker) sim(ctx context.Context, d outbox.Delivery) (r Result) {
 	return r
 }
 
-func (w *Worker) mail(ctx context.Context, m outbox.Mail) (r Result) {
+func (w *Worker) mail(ctx context.Context, m outbox.Mail) (r attempt.Result) {
 	answer, err := w.deps.Mail.Send(ctx, m)
 	r.Verdict = delivery.ClassifyMail(answer.Status, answer.Response, err)
 	r.Simulated = answer.Simulated

@@ -12,15 +12,17 @@ type accountJSON struct {
 	Name string     `json:"name"`
 }
 
-// listAccounts names all accounts, by id.
+// listAccounts names the accounts that the request may see, by id.
 func (s *Surface) listAccounts(c *fiber.Ctx) error {
 	all, err := s.Accounts.Accounts(c.UserContext())
 	if err != nil {
 		return err
 	}
-	out := make([]accountJSON, len(all))
-	for i, a := range all {
-		out[i] = accountJSON{ID: a.ID, Name: a.Name}
+	out := []accountJSON{}
+	for _, a := range all {
+		if sees(c, a.ID) {
+			out = append(out, accountJSON{ID: a.ID, Name: a.Name})
+		}
 	}
 	return c.JSON(fiber.Map{"data": out})
 }

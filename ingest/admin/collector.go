@@ -162,7 +162,7 @@ type ruleCollector struct {
 func NewRuleCollector(stats func() rule.Stats) prometheus.Collector {
 	return &ruleCollector{
 		stats:    stats,
-		frames:   prometheus.NewDesc("penstock_rules_frames_total", "Frames of accounts with rules that were judged, since the start.", nil, nil),
+		frames:   prometheus.NewDesc("penstock_rules_frames_total", "Frames of accounts with rules that were evaluated, since the start.", nil, nil),
 		outcomes: prometheus.NewDesc("penstock_rules_outcomes_total", "What rules did, since the start: raised, cleared, repeated and forwarded; failed: an expression failed at a frame.", []string{"outcome"}, nil),
 	}
 }

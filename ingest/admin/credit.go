@@ -5,6 +5,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/credit"
 )
 
@@ -48,6 +49,48 @@ func (s *Surface) listCredit(c *fiber.Ctx) error {
 		next = strconv.FormatUint(list[n-1].Sequence, 10)
 	}
 	return c.JSON(fiber.Map{"data": out, "meta": fiber.Map{"balance": balance, "next": next}})
+}
+
+// balanceJSON is the credit of an account.
+type balanceJSON struct {
+	Account     account.ID `json:"account"`
+	AccountName string     `json:"account_name"`
+	Balance     int64      `json:"balance"`
+}
+
+// listBalances lists the credit of accounts, by id. The cursor is the account before.
+func (s *Surface) listBalances(c *fiber.Ctx) error {
+	sel, err := s.selectionOf(c)
+	if err != nil {
+		return err
+	}
+	acct, limit, after := sel.account(), sel.limit(), sel.before()
+	if err := sel.Err(); err != nil {
+		return err
+	}
+	all, err := s.Accounts.Accounts(c.UserContext())
+	if err != nil {
+		return err
+	}
+	out, ids, next := []balanceJSON{}, []account.ID{}, ""
+	for _, a := range all {
+		if acct != 0 && a.ID != acct || uint64(a.ID) <= after { //nolint:gosec // ids are positive
+			continue
+		}
+		if len(out) == limit {
+			next = out[limit-1].Account.String()
+			break
+		}
+		out, ids = append(out, balanceJSON{Account: a.ID, AccountName: a.Name}), append(ids, a.ID)
+	}
+	balances, err := s.Credit.Balances(c.UserContext(), ids)
+	if err != nil {
+		return err
+	}
+	for i := range out {
+		out[i].Balance = balances[out[i].Account]
+	}
+	return c.JSON(fiber.Map{"data": out, "meta": fiber.Map{"next": next}})
 }
 
 // before reads a cursor that is a sequence.

@@ -63,18 +63,27 @@ type changedDecoder struct {
 	UseRawPayload *bool      `json:"use_raw_payload"`
 }
 
-// patchDecoder changes a decoder, which the next frame follows.
-func (s *Surface) patchDecoder(c *fiber.Ctx) error {
-	ctx, id := c.UserContext(), params.Path(c, "decoder_id")
+// readStrictly reads a body into a struct that has all its fields.
+func readStrictly(c *fiber.Ctx, into any) error {
 	raw, err := httpd.Body(c, 4<<20)
 	if err != nil {
 		return err
 	}
-	var in changedDecoder
 	d := json.NewDecoder(strings.NewReader(string(raw)))
 	d.DisallowUnknownFields()
-	if err := d.Decode(&in); err != nil {
+	if err := d.Decode(into); err != nil {
 		return misread(err)
+	}
+	return nil
+}
+
+// patchDecoder changes a decoder, which the next frame follows.
+func (s *Surface) patchDecoder(c *fiber.Ctx) error {
+	ctx, id := c.UserContext(), params.Path(c, "decoder_id")
+	var in changedDecoder
+	err := readStrictly(c, &in)
+	if err != nil {
+		return err
 	}
 	r := TryRequest{DecoderID: id}
 	if r.owner, err = s.accountID(c, in.Account); err != nil {

@@ -111,6 +111,9 @@ func (s *Surface) listDevices(c *fiber.Ctx) error {
 // radioOf returns the radio data of devices by account and device, and why it is
 // missing, "" if it is not.
 func (s *Surface) radioOf(ctx context.Context, found []iot.FoundDevice) (out map[account.ID]map[string]iot.RadioData, missing string) {
+	if s.IoT.RadioDetail() == iot.RadioOff {
+		return nil, "radio data is not stored (readings.radio_data is off)"
+	}
 	ids := make(map[account.ID][]string)
 	for _, d := range found {
 		ids[d.Account] = append(ids[d.Account], d.ID)

@@ -11,6 +11,7 @@ import (
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/gateway"
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/replay"
 )
 
 // DryRun is the answer of a dry run.
@@ -81,7 +82,7 @@ func (s *Surface) dryRun(c *fiber.Ctx, intakes []*intake.Intake, f event.Filter,
 	out := DryRun{Data: []EventPreview{}}
 	for _, in := range intakes {
 		if in.Kind() == event.Uplink && s.Inspector != nil {
-			run, err := iot.PreviewReplay(c.UserContext(), s.Inspector, f, limit, s.Now)
+			run, err := replay.Preview(c.UserContext(), s.Inspector, f, limit, s.Now)
 			if err != nil {
 				return err
 			}
@@ -102,7 +103,7 @@ func (s *Surface) dryRun(c *fiber.Ctx, intakes []*intake.Intake, f event.Filter,
 	return c.JSON(out)
 }
 
-func dryRunOf(run iot.DryRun) DryRun {
+func dryRunOf(run replay.DryRun) DryRun {
 	out := DryRun{
 		Count: run.Count, Examined: run.Examined, Events: EventTally(run.Events), Readings: ReadingTally(run.Readings),
 		Data: make([]EventPreview, len(run.Differ)), More: run.More,
@@ -129,7 +130,7 @@ func (r *DryRun) join(other DryRun, limit int) {
 	r.More = r.More || other.More || room < len(other.Data)
 }
 
-func eventPreviewOf(e *event.Event, f *iot.PreviewedPost) EventPreview {
+func eventPreviewOf(e *event.Event, f *replay.PreviewedPost) EventPreview {
 	out := EventPreview{
 		ID: e.ID, ReceivedAt: formatTime(e.ReceivedAt), Account: e.Account, State: e.State, Reason: e.Reason,
 		NewState: f.State, NewReason: f.Reason, Devices: make([]DeviceDelta, len(f.Frames)),

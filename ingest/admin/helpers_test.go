@@ -24,6 +24,7 @@ import (
 	"github.com/penstock/penstock/relay/cache/cachetest"
 	"github.com/penstock/penstock/relay/cache/redistest"
 	"github.com/penstock/penstock/relay/event"
+	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/inventory"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/outbox"
@@ -43,16 +44,16 @@ type picky struct {
 func (p *picky) Process(_ context.Context, items []intake.Item) ([]event.Status, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var marks []event.Status
+	var statuses []event.Status
 	for _, it := range items {
 		p.seen++
 		for part, state := range p.state {
 			if strings.Contains(string(it.Entry.Body), part) {
-				marks = append(marks, event.Status{ID: it.ID, Seq: it.Seq, State: state, Reason: "because of " + part})
+				statuses = append(statuses, event.Status{ID: it.ID, Seq: it.Seq, State: state, Reason: "because of " + part})
 			}
 		}
 	}
-	return marks, nil
+	return statuses, nil
 }
 
 func (p *picky) mend() {
@@ -91,11 +92,14 @@ func newOffice(t *testing.T) *office {
 	devices := iot.New(o.db.Devices, cachetest.Open(t).IoT(), nil, catalog.Compile, iot.Options{Logger: quiet})
 	rules, err := rule.New(rule.Deps{Store: o.db.Rules, Fleet: devices, Dispatcher: nowhere{}}, rule.Options{Now: func() time.Time { return o.now }, Logger: quiet})
 	must(t, err)
+	relays, err := inbound.NewRelayService(inbound.RelayServiceDeps{Records: o.db.Inbound, Accounts: o.db.Accounts, Inbox: o.db.Inbound, Now: func() time.Time { return o.now }, CheckURL: checkURL})
+	must(t, err)
 	o.users = user.New(o.db.Users, user.Options{})
 	o.surface = New(Deps{
 		Users: o.users, Audit: o.db.Audit, PublicURL: "http://gw.example.com", Logger: quiet,
-		Rules: rules,
-		Node:  "n1", Accounts: o.db.Accounts, Inventory: newInventory(o.db, rules), Intakes: intakes, Deliveries: o.db.Deliveries, Breakers: o.cache.Breakers(), Credit: o.db.Credit, Messages: o.db.Messages,
+		Rules: rules, Relays: relays, IoT: devices,
+		Node: "n1", Accounts: o.db.Accounts, Inventory: newInventory(o.db, rules), Intakes: intakes, Deliveries: o.db.Deliveries, Breakers: o.cache.Breakers(), Credit: o.db.Credit, Messages: o.db.Messages,
+		SIMs: o.db.SIMs, Pools: o.db.Pools, Usage: o.db.Usage, Jobs: o.db.Jobs,
 		Backends: []Backend{{Name: "records", Note: "redis", Check: o.db.DB.Check}, {Name: "readings", Check: func(context.Context) error { return o.backend }}},
 		Metrics:  metrics, Now: func() time.Time { return o.now },
 	})
@@ -113,15 +117,18 @@ func (nowhere) Dispatch([]outbox.Delivery) {}
 func newInventory(db *records.Records, rules *rule.Service) *inventory.Service {
 	return inventory.New(inventory.Deps{
 		Rules: rules, Accounts: db.Accounts, Devices: db.Devices, Relays: db.Inbound, Ledgers: db.Ledgers, Networks: db.Lookups, Credit: db.Credit, Trunks: db.Trunks, SIMs: db.SIMs,
-		CheckURL: func(url string) error {
-			if strings.Contains(url, "10.0.0.1") {
-				return errors.New("a private address")
-			}
-			return nil
-		},
+		CheckURL:    checkURL,
 		CheckSource: func(string, string) error { return nil },
 		Now:         func() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) },
 	})
+}
+
+// checkURL refuses one address.
+func checkURL(url string) error {
+	if strings.Contains(url, "10.0.0.1") {
+		return errors.New("a private address")
+	}
+	return nil
 }
 
 func (o *office) open(kind event.Kind) *intake.Intake {

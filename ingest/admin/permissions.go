@@ -48,7 +48,10 @@ func permissions() []permission {
 
 		{method: "GET", path: "/status", id: "getStatus", roles: staff},
 		{method: "GET", path: "/traffic", id: "getTraffic", roles: staff},
-		{method: "GET", path: "/accounts", id: "listAccounts", roles: staff},
+		{method: "GET", path: "/accounts", id: "listAccounts", roles: everyone},
+		{method: "GET", path: "/tokens", id: "listTokensOfAccounts", roles: admins},
+		{method: "POST", path: "/tokens", id: "addToken", roles: admins, change: true},
+		{method: "DELETE", path: "/tokens/:token_id", id: "revokeToken", roles: admins, change: true},
 		{method: "PUT", path: "/inventory", id: "putInventory", roles: admins, change: true},
 		{method: "GET", path: "/inventory", id: "getInventory", roles: operators},
 		{method: "POST", path: "/recover", id: "recover", roles: admins, change: true},
@@ -59,26 +62,47 @@ func permissions() []permission {
 		{method: "POST", path: "/events/replay", id: "replayEvents", roles: operators, change: true},
 		{method: "GET", path: "/deliveries", id: "listDeliveries", roles: everyone},
 		{method: "POST", path: "/deliveries/replay", id: "replayDeliveries", roles: operators, change: true},
-		{method: "GET", path: "/devices", id: "listDevicesOfAccounts", roles: staff},
-		{method: "GET", path: "/devices/:device_id", id: "showDevice", roles: staff},
-		{method: "GET", path: "/devices/:device_id/readings/aggregate", id: "aggregateDeviceOfAccount", roles: staff},
-		{method: "GET", path: "/devices/:device_id/frames", id: "listFramesOfDevice", roles: staff},
-		{method: "GET", path: "/devices/:device_id/markers", id: "listMarkersOfDevice", roles: staff},
-		{method: "GET", path: "/decoders", id: "listDecodersOfAccounts", roles: staff},
+		{method: "GET", path: "/devices", id: "listDevicesOfAccounts", roles: everyone},
+		{method: "GET", path: "/devices/:device_id", id: "showDevice", roles: everyone},
+		{method: "GET", path: "/devices/:device_id/readings/aggregate", id: "aggregateDeviceOfAccount", roles: everyone},
+		{method: "GET", path: "/devices/:device_id/frames", id: "listFramesOfDevice", roles: everyone},
+		{method: "GET", path: "/devices/:device_id/markers", id: "listMarkersOfDevice", roles: everyone},
+		{method: "GET", path: "/decoders", id: "listDecodersOfAccounts", roles: everyone},
 		{method: "PATCH", path: "/decoders/:decoder_id", id: "changeDecoder", roles: operators, change: true},
 		{method: "POST", path: "/decoders/try", id: "tryDecoder", roles: everyone},
 		{method: "GET", path: "/decoders/:decoder_id", id: "showDecoder", roles: everyone},
+		{method: "GET", path: "/relays", id: "listRelaysOfAccounts", roles: everyone},
+		{method: "GET", path: "/relays/:kind/:relay_id", id: "showRelay", roles: everyone},
+		{method: "PATCH", path: "/relays/:kind/:relay_id", id: "changeRelay", roles: operators, change: true},
 		{method: "POST", path: "/relays/explain", id: "explainRelay", roles: operators},
 		{method: "GET", path: "/rules", id: "listRulesOfAccount", roles: trusted},
 		{method: "POST", path: "/rules/try", id: "tryRuleOfAccount", roles: trusted},
 		{method: "GET", path: "/alarms", id: "listAlarmsOfAccount", roles: everyone},
 		{method: "PATCH", path: "/alarms/:alarm_id", id: "acknowledgeAlarm", roles: operators, change: true},
+		{method: "GET", path: "/sims", id: "listSIMsOfAccounts", roles: everyone},
+		{method: "GET", path: "/sims/:iccid", id: "showSIM", roles: everyone},
+		{method: "GET", path: "/sims/:iccid/usage", id: "usageOfSIM", roles: everyone},
+		{method: "GET", path: "/jobs", id: "listJobsOfAccounts", roles: everyone},
+		{method: "GET", path: "/ledgers", id: "listLedgersOfAccounts", roles: everyone},
+		{method: "GET", path: "/ledgers/:ledger_id/entries", id: "listEntriesOfLedger", roles: everyone},
+		{method: "GET", path: "/ledger-tokens/:token_id", id: "showLedgerToken", roles: everyone},
 		{method: "GET", path: "/breakers", id: "listBreakers", roles: everyone},
 		{method: "DELETE", path: "/breakers/:endpoint", id: "closeBreaker", roles: operators, change: true},
 		{method: "GET", path: "/credit", id: "listCredit", roles: everyone},
+		{method: "GET", path: "/balances", id: "listBalances", roles: everyone},
 		{method: "GET", path: "/messages", id: "listMessages", roles: everyone},
 		{method: "POST", path: "/messages/resend", id: "resendMessages", roles: operators, change: true},
 	}
+}
+
+// operationsOf lists what a role may use, by operationId.
+func operationsOf(r user.Role) (ids []string) {
+	for _, p := range permissions() {
+		if p.allows(r) {
+			ids = append(ids, p.id)
+		}
+	}
+	return ids
 }
 
 // byMethod orders the table for look-ups.

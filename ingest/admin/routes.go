@@ -20,6 +20,7 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/message"
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/replay"
 	"github.com/penstock/penstock/relay/rule"
 	"github.com/penstock/penstock/relay/user"
 )
@@ -35,6 +36,7 @@ type Deps struct {
 	Intakes    []*intake.Intake
 	Deliveries Outbox
 	Breakers   Breakers
+	Relays     *inbound.RelayService
 	Credit     Credit
 	Messages   message.Archive
 	// Waits says why nothing leaves for a number at the moment, "" where nothing is
@@ -56,6 +58,12 @@ type Deps struct {
 	// delivery as it would go out now, and why it would not be made, "" if it would.
 	Rules   Rules
 	Preview outbox.Previewer
+	// SIMs, their pools and what they used; jobs, and ledgers with their tokens.
+	SIMs    SIMs
+	Pools   Pools
+	Usage   Usage
+	Jobs    Jobs
+	Ledgers Ledgers
 	// Recover processes the journal again for a database that was restored, and
 	// returns how many events that were.
 	Recover func(ctx context.Context) (Recovered, error)
@@ -100,12 +108,14 @@ type Breakers interface {
 // Credit returns an account's balance and its changes.
 type Credit interface {
 	Balance(ctx context.Context, acct account.ID) (int64, error)
+	// Balances leaves out the accounts that never had any.
+	Balances(ctx context.Context, accts []account.ID) (map[account.ID]int64, error)
 	Entries(ctx context.Context, acct account.ID, before uint64, limit int) ([]credit.Entry, error)
 }
 
 // Inspector looks at journalled frames and stores nothing.
 type Inspector interface {
-	iot.Posts
+	replay.Posts
 	// Recent returns the last frames of a device, newest first.
 	Recent(ctx context.Context, acct account.ID, d iot.Device, most int) ([]iot.Arrival, error)
 }
@@ -117,9 +127,9 @@ type Types interface {
 
 // Rules lists, tries and acknowledges; *rule.Service is one.
 type Rules interface {
-	Rules(ctx context.Context, acct account.ID) ([]rule.Rule, error)
+	FindRules(ctx context.Context, acct account.ID, after rule.Ref, limit int) ([]rule.Owned[rule.Rule], error)
 	Try(ctx context.Context, acct account.ID, t rule.Trial) ([]rule.TrialResult, error)
-	Alarms(ctx context.Context, acct account.ID, f rule.AlarmFilter) ([]rule.Alarm, string, error)
+	FindAlarms(ctx context.Context, acct account.ID, f rule.AlarmFilter) ([]rule.Owned[rule.Alarm], string, error)
 	Alarm(ctx context.Context, acct account.ID, id string) (rule.Alarm, error)
 	Acknowledge(ctx context.Context, acct account.ID, id, by, note string) (rule.Alarm, error)
 }
@@ -176,6 +186,9 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	r.Get("/status", s.status)
 	r.Get("/traffic", s.getTraffic)
 	r.Get("/accounts", s.listAccounts)
+	r.Get("/tokens", s.listTokens)
+	r.Post("/tokens", s.addToken)
+	r.Delete("/tokens/:token_id", s.revokeToken)
 	r.Put("/inventory", s.putInventory)
 	r.Get("/inventory", s.getInventory)
 	r.Post("/recover", s.recover)
@@ -195,14 +208,25 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	r.Post("/decoders/try", s.tryDecoder)
 	r.Get("/decoders/:decoder_id", s.getDecoder)
 	r.Patch("/decoders/:decoder_id", s.patchDecoder)
+	r.Get("/relays", s.listRelays)
 	r.Post("/relays/explain", s.explainRelay)
+	r.Get("/relays/:kind/:relay_id", s.getRelay)
+	r.Patch("/relays/:kind/:relay_id", s.patchRelay)
 	r.Get("/rules", s.listRules)
 	r.Post("/rules/try", s.tryRule)
 	r.Get("/alarms", s.listAlarms)
 	r.Patch("/alarms/:alarm_id", s.patchAlarm)
+	r.Get("/sims", s.listSIMs)
+	r.Get("/sims/:iccid", s.getSIM)
+	r.Get("/sims/:iccid/usage", s.simUsage)
+	r.Get("/jobs", s.listJobs)
+	r.Get("/ledgers", s.listLedgers)
+	r.Get("/ledgers/:ledger_id/entries", s.listLedgerEntries)
+	r.Get("/ledger-tokens/:token_id", s.getLedgerToken)
 	r.Get("/breakers", s.listBreakers)
 	r.Delete("/breakers/:endpoint", s.closeBreaker)
 	r.Get("/credit", s.listCredit)
+	r.Get("/balances", s.listBalances)
 	r.Get("/messages", s.listMessages)
 	r.Post("/messages/resend", s.resendMessages)
 }

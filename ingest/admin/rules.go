@@ -1,15 +1,20 @@
 package admin
 
 import (
+	"cmp"
 	"context"
+	"encoding/base64"
 	"encoding/json"
-	"strconv"
+	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/rule"
 )
@@ -36,6 +41,7 @@ type alarmJSON struct {
 	Account        account.ID                `json:"account"`
 	RuleID         string                    `json:"rule_id"`
 	DeviceID       string                    `json:"device_id"`
+	DeviceName     string                    `json:"device_name"` // its identifier if it has none; empty: it is gone
 	State          rule.State                `json:"state"`
 	RaisedAt       string                    `json:"raised_at"`
 	ClearedAt      *string                   `json:"cleared_at"`
@@ -52,6 +58,29 @@ func alarmOf(acct account.ID, a rule.Alarm) alarmJSON {
 	}
 }
 
+// alarmsOf are alarms with the names of their devices.
+func (s *Surface) alarmsOf(ctx context.Context, found []rule.Owned[rule.Alarm]) ([]alarmJSON, error) {
+	ids := make(map[account.ID][]string)
+	for _, a := range found {
+		ids[a.Account] = append(ids[a.Account], a.Of.DeviceID)
+	}
+	devices := make(map[account.ID]map[string]iot.Device, len(ids))
+	for acct, some := range ids {
+		slices.Sort(some)
+		var err error
+		if devices[acct], err = s.IoT.DevicesByID(ctx, acct, slices.Compact(some)); err != nil {
+			return nil, err
+		}
+	}
+	out := make([]alarmJSON, len(found))
+	for i, a := range found {
+		out[i] = alarmOf(a.Account, a.Of)
+		d := devices[a.Account][a.Of.DeviceID]
+		out[i].DeviceName = cmp.Or(d.Name, d.Identifier)
+	}
+	return out, nil
+}
+
 // requiredAccount is the account of an operation on one account's records.
 func (s *selection) requiredAccount() account.ID {
 	acct := s.account()
@@ -61,48 +90,79 @@ func (s *selection) requiredAccount() account.ID {
 	return acct
 }
 
-// listRules lists the rules of an account in the order of their creation. The cursor is
-// how many come before the page.
+// listRules lists the rules of one or all accounts, by account and creation.
 func (s *Surface) listRules(c *fiber.Ctx) error {
 	sel, err := s.selectionOf(c)
 	if err != nil {
 		return err
 	}
-	acct, limit, before := sel.requiredAccount(), sel.limit(), sel.before()
+	acct, limit, after := sel.account(), sel.limit(), sel.ruleRef()
 	if err := sel.Err(); err != nil {
 		return err
 	}
-	if _, err := s.Accounts.Account(c.UserContext(), acct); err != nil {
+	if err := s.mustExist(c.UserContext(), acct); err != nil {
 		return err
 	}
-	all, err := s.Rules.Rules(c.UserContext(), acct)
+	found, err := s.Rules.FindRules(c.UserContext(), acct, after, limit+1)
 	if err != nil {
 		return err
 	}
-	out, next := []ruleJSON{}, ""
-	for i := int(min(before, uint64(len(all)))); i < len(all); i++ {
-		if len(out) == limit {
-			next = strconv.Itoa(i)
-			break
+	next := ""
+	if len(found) > limit {
+		found = found[:limit]
+		last := found[limit-1]
+		next = base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d %d %s", last.Account, last.Of.CreatedAt.UnixMilli(), last.Of.ID))
+	}
+	out := make([]ruleJSON, len(found))
+	for i, one := range found {
+		r := one.Of
+		out[i] = ruleJSON{
+			rule.DocumentOf(r), one.Account, failuresJSON{r.Failures.Count, formatTimeOrNil(r.Failures.LastAt), r.Failures.Last}, formatTime(r.CreatedAt), formatTime(r.UpdatedAt),
 		}
-		r := all[i]
-		out = append(out, ruleJSON{
-			rule.DocumentOf(r), acct, failuresJSON{r.Failures.Count, formatTimeOrNil(r.Failures.LastAt), r.Failures.Last}, formatTime(r.CreatedAt), formatTime(r.UpdatedAt),
-		})
 	}
 	return c.JSON(fiber.Map{"data": out, "meta": fiber.Map{"next": next}})
+}
+
+// mustExist returns relay.KindNotFound for an account that does not exist; 0 stands for
+// all.
+func (s *Surface) mustExist(ctx context.Context, acct account.ID) error {
+	if acct == 0 {
+		return nil
+	}
+	_, err := s.Accounts.Account(ctx, acct)
+	return err
+}
+
+// ruleRef reads the cursor of a list of rules.
+func (s *selection) ruleRef() (r rule.Ref) {
+	cursor := s.cursor()
+	if cursor == "" {
+		return r
+	}
+	var created int64
+	b, err := base64.RawURLEncoding.DecodeString(cursor)
+	parts := strings.SplitN(string(b), " ", 3)
+	if err != nil || len(parts) != 3 {
+		s.Add("cursor", "This is not a cursor of this list.")
+		return r
+	}
+	if _, err := fmt.Sscanf(parts[0]+" "+parts[1], "%d %d", &r.Account, &created); err != nil {
+		s.Add("cursor", "This is not a cursor of this list.")
+	}
+	r.CreatedAt, r.ID = time.UnixMilli(created), parts[2]
+	return r
 }
 
 // maxAlarms is the most alarms of a page.
 const maxAlarms = 500
 
-// listAlarms lists the alarms of an account, newest first.
+// listAlarms lists the alarms of one or all accounts, newest first.
 func (s *Surface) listAlarms(c *fiber.Ctx) error {
 	sel, err := s.selectionOf(c)
 	if err != nil {
 		return err
 	}
-	acct := sel.requiredAccount()
+	acct := sel.account()
 	f := rule.AlarmFilter{
 		State: rule.State(sel.oneOf("state", string(rule.Raised), string(rule.Cleared))), RuleID: sel.text("rule_id"), DeviceID: sel.text("device_id"),
 		From: sel.moment("from"), To: sel.moment("to"), Limit: min(sel.limit(), maxAlarms), Cursor: sel.cursor(),
@@ -110,16 +170,16 @@ func (s *Surface) listAlarms(c *fiber.Ctx) error {
 	if err := sel.Err(); err != nil {
 		return err
 	}
-	if _, err := s.Accounts.Account(c.UserContext(), acct); err != nil {
+	if err := s.mustExist(c.UserContext(), acct); err != nil {
 		return err
 	}
-	found, next, err := s.Rules.Alarms(c.UserContext(), acct, f)
+	found, next, err := s.Rules.FindAlarms(c.UserContext(), acct, f)
 	if err != nil {
 		return err
 	}
-	out := make([]alarmJSON, len(found))
-	for i, a := range found {
-		out[i] = alarmOf(acct, a)
+	out, err := s.alarmsOf(c.UserContext(), found)
+	if err != nil {
+		return err
 	}
 	return c.JSON(fiber.Map{"data": out, "meta": fiber.Map{"next": next}})
 }
@@ -159,7 +219,11 @@ func (s *Surface) patchAlarm(c *fiber.Ctx) error {
 	}
 	n := noteOf(c)
 	n.account, n.before, n.after = acct, alarmOf(acct, was), alarmOf(acct, a)
-	return c.JSON(fiber.Map{"data": alarmOf(acct, a)})
+	out, err := s.alarmsOf(c.UserContext(), []rule.Owned[rule.Alarm]{{Account: acct, Of: a}})
+	if err != nil {
+		return err
+	}
+	return c.JSON(fiber.Map{"data": out[0]})
 }
 
 // triedRuleJSON is what a rule would have done with one frame.

@@ -26,18 +26,20 @@ func TestRulesAndAlarmsOfAnAccount(t *testing.T) {
 	}
 	warm := fmt.Sprintf(shown("warm", `"name":"Warm","enabled":true,"on":"reading"`), `"when":"values.t > 30","repeat":"1h",`)
 	wet := fmt.Sprintf(shown("wet", `"name":"Wet","enabled":false,"on":"silent"`), `"silent_for":"2h","repeat":"never",`)
-	raised := `{"id":"a1","account":1,"rule_id":"warm","device_id":"d1","state":"raised","raised_at":"2026-03-01T11:00:00Z","cleared_at":null,"readings":{"t":{"value":31,"units":"°C"}},"acknowledged_at":`
+	raised := `{"id":"a1","account":1,"rule_id":"warm","device_id":"d1","device_name":"","state":"raised","raised_at":"2026-03-01T11:00:00Z","cleared_at":null,"readings":{"t":{"value":31,"units":"°C"}},"acknowledged_at":`
 	seen := raised + `"2026-03-01T12:00:00Z","acknowledged_by":"operator","note":"Seen"}`
 	invalid := func(fields string) string {
 		return `422 {"errors":{` + fields + `},"message":"The given data was invalid."}`
 	}
 	for _, tc := range []struct{ name, line, body, want string }{
 		{"rules", "GET /admin/rules?account=1", "", `200 {"data":[` + warm + `,` + wet + `],"meta":{"next":""}}`},
-		{"a page of rules", "GET /admin/rules?account=1&limit=1", "", `200 {"data":[` + warm + `],"meta":{"next":"1"}}`},
-		{"the next page", "GET /admin/rules?account=1&limit=1&cursor=1", "", `200 {"data":[` + wet + `],"meta":{"next":""}}`},
-		{"a page after the last", "GET /admin/rules?account=1&cursor=99", "", `200 {"data":[],"meta":{"next":""}}`},
+		{"a page of rules", "GET /admin/rules?account=1&limit=1", "", `200 {"data":[` + warm + `],"meta":{"next":"MSAxNzcyMzY2NDAwMDAwIHdhcm0"}}`},
+		{"the next page", "GET /admin/rules?account=1&limit=1&cursor=MSAxNzcyMzY2NDAwMDAwIHdhcm0", "", `200 {"data":[` + wet + `],"meta":{"next":""}}`},
+		{"a page after the last", "GET /admin/rules?account=1&cursor=MSAxNzcyMzY2NDAwMDAwIHdldA", "", `200 {"data":[],"meta":{"next":""}}`},
 		{"rules of another account", "GET /admin/rules?account=2", "", `200 {"data":[],"meta":{"next":""}}`},
-		{"rules of nobody", "GET /admin/rules", "", invalid(`"account":["The account field is required."]`)},
+		{"rules of all accounts", "GET /admin/rules", "", `200 {"data":[` + warm + `,` + wet + `],"meta":{"next":""}}`},
+		{"a cursor of another list", "GET /admin/rules?cursor=1", "", invalid(`"cursor":["This is not a cursor of this list."]`)},
+		{"alarms of all accounts", "GET /admin/alarms", "", `200 {"data":[` + raised + `null,"acknowledged_by":"","note":""}],"meta":{"next":""}}`},
 		{"rules of an unknown account", "GET /admin/rules?account=9", "", `404 {"message":"Not found."}`},
 		{"alarms", "GET /admin/alarms?account=1&state=raised", "", `200 {"data":[` + raised + `null,"acknowledged_by":"","note":""}],"meta":{"next":""}}`},
 		{"alarms of another account", "GET /admin/alarms?account=2", "", `200 {"data":[],"meta":{"next":""}}`},

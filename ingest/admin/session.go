@@ -24,11 +24,13 @@ type sessionJSON struct {
 	CSRF        string      `json:"csrf_token"`
 	ExpiresAt   *string     `json:"expires_at"`
 	AccountName string      `json:"account_name,omitempty"`
+	Operations  []string    `json:"operations"` // that the role may use, by operationId
 }
 
 func sessionJSONOf(in user.SignedIn) sessionJSON {
 	out := sessionJSON{
 		Name: in.User.Name, Role: in.User.Role, Provider: string(in.User.Provider), CSRF: in.CSRF(), ExpiresAt: formatTimeOrNil(in.ExpiresAt),
+		Operations: operationsOf(in.User.Role),
 	}
 	if in.User.Role == user.Account {
 		out.Account = &in.User.Account
@@ -113,7 +115,7 @@ func (s *Surface) showSession(c *fiber.Ctx) error {
 	who := principalOf(c)
 	c.Set(fiber.HeaderCacheControl, "no-store")
 	if who.session == nil {
-		return c.JSON(fiber.Map{"data": sessionJSON{Name: who.name, Role: who.role, Provider: "token"}})
+		return c.JSON(fiber.Map{"data": sessionJSON{Name: who.name, Role: who.role, Provider: "token", Operations: operationsOf(who.role)}})
 	}
 	out := sessionJSONOf(*who.session)
 	if who.role == user.Account {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
-	"github.com/penstock/penstock/decoders/gsm"
+	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/relay/inbound"
 )
@@ -20,14 +20,14 @@ type Adapter struct {
 	// Verify checks what the carrier signed with the token's secret; nil for a
 	// carrier that signs nothing.
 	Verify func(r *Signed, secret string) error
-	// Answer tells the carrier that its post is safe under an event's id.
+	// Answer writes the success response; id is the event's.
 	Answer func(c *fiber.Ctx, id string) error
 }
 
 // Adapters returns the adapters by the name their path has.
 func Adapters() map[string]Adapter {
-	alphabet := gsm.NewAlphabet()
-	read := func(parse func(*gsm.Alphabet, *intake.Entry) ([]inbound.Message, error)) func(*intake.Entry) ([]inbound.Message, error) {
+	alphabet := sms.NewAlphabet()
+	read := func(parse func(*sms.Alphabet, *intake.Entry) ([]inbound.Message, error)) func(*intake.Entry) ([]inbound.Message, error) {
 		return func(e *intake.Entry) ([]inbound.Message, error) { return parse(alphabet, e) }
 	}
 	return map[string]Adapter{

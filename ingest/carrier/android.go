@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/penstock/penstock/decoders/gsm"
 	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/intake"
@@ -18,7 +17,7 @@ import (
 // is {from, text, sentStamp, receivedStamp, sim}. The phone has joined the
 // parts. Not every phone says its own number: where the post has no recipient
 // it is taken from the query, to1 and to2 for its SIMs, else to.
-func parseAndroid(alphabet *gsm.Alphabet, e *intake.Entry) ([]inbound.Message, error) {
+func parseAndroid(alphabet *sms.Alphabet, e *intake.Entry) ([]inbound.Message, error) {
 	o, err := fieldsOf(e)
 	if err != nil {
 		return nil, err
@@ -65,7 +64,7 @@ func ownNumber(recipient, sim string, own object) string {
 
 // parseForwarder reads the template. It has no id: a repeated post is known by
 // all that it says.
-func parseForwarder(alphabet *gsm.Alphabet, e *intake.Entry, o, own object) ([]inbound.Message, error) {
+func parseForwarder(alphabet *sms.Alphabet, e *intake.Entry, o, own object) ([]inbound.Message, error) {
 	sim := o.text("sim")
 	if n := len(sim); n > 0 { // "sim1", or the number alone
 		sim = sim[n-1:]

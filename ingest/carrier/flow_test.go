@@ -27,15 +27,15 @@ import (
 // flow is the way of a message from the carrier's request to the first attempt,
 // with nothing replaced but the attempt.
 type flow struct {
-	app     *fiber.App
-	in      *intake.Intake
-	service *inbound.Service
-	ahead   atomic.Int64 // ns that the service's clock is fast
-	db      *records.Records
-	marks   event.Statuses
-	mu      sync.Mutex
-	sent    map[string]int // target → attempts
-	change  chan struct{}
+	app      *fiber.App
+	in       *intake.Intake
+	service  *inbound.Service
+	ahead    atomic.Int64 // ns that the service's clock is fast
+	db       *records.Records
+	statuses event.Statuses
+	mu       sync.Mutex
+	sent     map[string]int // target → attempts
+	change   chan struct{}
 }
 
 func (f *flow) Dispatch(ds []outbox.Delivery) {
@@ -73,7 +73,7 @@ func newReplica(t *testing.T, db *records.Records, node string, relays ...inboun
 	t.Helper()
 	f := &flow{db: db, sent: make(map[string]int), change: make(chan struct{}, 1)}
 	var err error
-	f.marks = f.db.Statuses(node)
+	f.statuses = f.db.Statuses(node)
 	for _, r := range relays {
 		must(t, f.db.Inbound.Put(t.Context(), r))
 	}
@@ -84,7 +84,7 @@ func newReplica(t *testing.T, db *records.Records, node string, relays ...inboun
 	must(t, err)
 	log, err := journal.Open(t.TempDir(), journal.Options{})
 	must(t, err)
-	f.in, err = intake.New(event.SMS, node, log, f.marks, NewProcessor(f.service), intake.Options{Logger: slog.New(slog.DiscardHandler)})
+	f.in, err = intake.New(event.SMS, node, log, f.statuses, NewProcessor(f.service), intake.Options{Logger: slog.New(slog.DiscardHandler)})
 	must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -155,9 +155,9 @@ func TestAMessageReachesItsRelay(t *testing.T) {
 	if err != nil || len(saved) != len(want) {
 		t.Errorf("%d deliveries saved, %v", len(saved), err)
 	}
-	marks, err := f.marks.Get(t.Context(), event.SMS, 1, 100)
-	if err != nil || len(marks) != 1 || marks[5].State != event.Unrouted || marks[5].Reason != "no relay of account 1 for 449000000001" {
-		t.Errorf("quarantined: %+v, %v", marks, err)
+	statuses, err := f.statuses.Get(t.Context(), event.SMS, 1, 100)
+	if err != nil || len(statuses) != 2 || statuses[2].Outcome != "duplicate of n1-s1" || statuses[5].State != event.Unrouted || statuses[5].Reason != "no relay of account 1 for 449000000001" {
+		t.Errorf("quarantined: %+v, %v", statuses, err)
 	}
 }
 
@@ -165,7 +165,7 @@ func TestAReplayAfterARelayWasAddedSendsOnce(t *testing.T) {
 	f := newFlow(t)
 	f.post(t, "carrier-1", "a", "447860000001", "x")
 	f.settled(t)
-	if before, err := f.marks.Get(t.Context(), event.SMS, 1, 100); len(before) != 1 || err != nil {
+	if before, err := f.statuses.Get(t.Context(), event.SMS, 1, 100); len(before) != 1 || err != nil {
 		t.Fatalf("before: %+v, %v", before, err)
 	}
 	must(t, f.db.Inbound.Put(t.Context(), relayTo(1, inbound.VirtualNumber, "v1", "447860000001", inbound.HTTPGet, "http://vmn/%id")))
@@ -177,7 +177,7 @@ func TestAReplayAfterARelayWasAddedSendsOnce(t *testing.T) {
 	if got, twice := f.targets(); !slices.Equal(got, []string{"http://vmn/n1-s1"}) || twice != 0 {
 		t.Errorf("sent %q, %d twice", got, twice)
 	}
-	if left, err := f.marks.Get(t.Context(), event.SMS, 1, 100); len(left) != 0 || err != nil {
+	if left, err := f.statuses.Get(t.Context(), event.SMS, 1, 100); len(left) != 0 || err != nil {
 		t.Errorf("still unrouted: %+v, %v", left, err)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/penstock/penstock/decoders/gsm"
+	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/inbound"
@@ -123,7 +123,7 @@ func (f *form) plain(name string) string {
 
 // whole reads the text of a message that the carrier has joined, with the
 // addresses of its media after it.
-func (f *form) whole(alphabet *gsm.Alphabet, m *inbound.Message, name string, media []string) {
+func (f *form) whole(alphabet *sms.Alphabet, m *inbound.Message, name string, media []string) {
 	text := []string{f.plain(name)}
 	if text[0] == "" && len(media) > 0 {
 		text = nil

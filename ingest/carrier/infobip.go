@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/penstock/penstock/decoders/gsm"
+	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/inbound"
@@ -17,7 +17,7 @@ const maxResults = 1000
 // a list, results. One message's fields in the query or alone in the body count
 // as such a list of one. Infobip has joined the parts and signs nothing. What is
 // wrong with one message takes no other with it.
-func parseInfobip(alphabet *gsm.Alphabet, e *intake.Entry) ([]inbound.Message, error) {
+func parseInfobip(alphabet *sms.Alphabet, e *intake.Entry) ([]inbound.Message, error) {
 	o, err := fieldsOf(e)
 	if err != nil {
 		return nil, err
@@ -62,7 +62,7 @@ func (f *form) take(at string, nested bool, err error) {
 	}
 }
 
-func infobipMessage(alphabet *gsm.Alphabet, o object) (inbound.Message, error) {
+func infobipMessage(alphabet *sms.Alphabet, o object) (inbound.Message, error) {
 	if o.has("status") && !o.has("text") {
 		s := o.object("status")
 		return inbound.Message{}, receiptOf(o.text("messageId"), s.first("groupName", "name"))

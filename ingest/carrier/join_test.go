@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/penstock/penstock/decoders/gsm"
+	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/sqlstore/recordstest"
@@ -30,7 +30,7 @@ func (f *flow) hand(t *testing.T, fields map[string]any) {
 // cut is a text in parts as they go over the air: octets that are cut without
 // regard to characters, each with its UDH.
 func cut(id, from, text string, reference uint16, wide bool, size int) (parts []map[string]any) {
-	octets := gsm.EncodeUCS2(text)
+	octets := sms.EncodeUCS2(text)
 	total := (len(octets) + size - 1) / size
 	for n := range total {
 		udh := []byte{5, 0, 3, byte(reference), byte(total), byte(n + 1)}
@@ -124,6 +124,9 @@ func TestAPartThatNeverComesHoldsTheOthersForAWhile(t *testing.T) {
 	if got, _ := f.targets(); !slices.Equal(got, []string{"http://vmn/?m=ab%5B%E2%80%A6%5Def&s=1"}) {
 		t.Errorf("sent %q", got)
 	}
+	if shown, err := f.statuses.Get(t.Context(), event.SMS, 1, 100); err != nil || shown[1].State != event.Done || shown[1].Outcome != "joined of 2 parts, without 2" {
+		t.Errorf("statuses %+v, %v", shown, err)
+	}
 	f.hand(t, parts[1])
 	f.settled(t)
 	f.ahead.Store(int64(12 * time.Minute))
@@ -176,9 +179,9 @@ func TestIncompleteMessagesThatNobodyTakesAreUnroutedAtTheirFirstPart(t *testing
 	if n := f.sweep(t); n != 1 {
 		t.Fatalf("swept %d", n)
 	}
-	marks, err := f.marks.Get(t.Context(), event.SMS, 1, 100)
-	if err != nil || len(marks) != 1 || marks[1].State != event.Unrouted || marks[1].ID != "n1-s1" || marks[1].Source != "json" || marks[1].Account != 1 {
-		t.Fatalf("marks %+v, %v", marks, err)
+	statuses, err := f.statuses.Get(t.Context(), event.SMS, 1, 100)
+	if err != nil || len(statuses) != 1 || statuses[1].State != event.Unrouted || statuses[1].ID != "n1-s1" || statuses[1].Source != "json" || statuses[1].Account != 1 {
+		t.Fatalf("statuses %+v, %v", statuses, err)
 	}
 	must(t, f.db.Inbound.Put(t.Context(), toMessages("http://vmn/%id?m=%msg")))
 	for range 2 {
@@ -189,7 +192,7 @@ func TestIncompleteMessagesThatNobodyTakesAreUnroutedAtTheirFirstPart(t *testing
 	if got, twice := f.targets(); !slices.Equal(got, []string{"http://vmn/n1-s1?m=abcd%5B%E2%80%A6%5D"}) || twice != 0 {
 		t.Errorf("sent %q, %d twice", got, twice)
 	}
-	if left, err := f.marks.Get(t.Context(), event.SMS, 1, 100); len(left) != 0 || err != nil {
+	if left, err := f.statuses.Get(t.Context(), event.SMS, 1, 100); err != nil || len(left) != 1 || left[1].State != event.Done || left[1].Outcome != "joined of 1 parts, without 2" {
 		t.Errorf("left %+v, %v", left, err)
 	}
 }

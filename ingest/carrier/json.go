@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/penstock/penstock/decoders/gsm"
 	"github.com/penstock/penstock/decoders/iso8601"
 	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/ingest/httpd/params"
@@ -17,7 +16,7 @@ import (
 
 // parseJSON reads one message as JSON, or as query parameters of the same names
 // when there is no body.
-func parseJSON(alphabet *gsm.Alphabet, e *intake.Entry) ([]inbound.Message, error) {
+func parseJSON(alphabet *sms.Alphabet, e *intake.Entry) ([]inbound.Message, error) {
 	get, err := jsonFields(e)
 	if err != nil {
 		return nil, err
@@ -26,7 +25,7 @@ func parseJSON(alphabet *gsm.Alphabet, e *intake.Entry) ([]inbound.Message, erro
 	return f.one(f.json(alphabet))
 }
 
-func (f *form) json(alphabet *gsm.Alphabet) inbound.Message {
+func (f *form) json(alphabet *sms.Alphabet) inbound.Message {
 	m := inbound.Message{CarrierID: f.required("id", maxName), Network: f.optional("network", maxName)}
 	f.addresses(&m, "from", "to")
 	m.UDH = f.hex("udh", maxUDH)
@@ -52,7 +51,7 @@ func ReadJSON(body []byte) (m inbound.Message, err error) {
 		o["id"] = "example"
 	}
 	f := newForm(o.get)
-	m = f.json(gsm.NewAlphabet())
+	m = f.json(sms.NewAlphabet())
 	inbound.TrimBOM(&m)
 	if at := f.optional("received_at", maxName); at != "" {
 		m.ReceivedAt = f.moment("received_at", at)
@@ -89,7 +88,7 @@ func (f *form) moment(name, text string) time.Time {
 }
 
 // content reads text, or data in its coding.
-func (f *form) content(alphabet *gsm.Alphabet, m *inbound.Message) {
+func (f *form) content(alphabet *sms.Alphabet, m *inbound.Message) {
 	coding := f.coding()
 	switch {
 	case f.has("text") && f.has("data"):
@@ -123,7 +122,7 @@ func (f *form) coding() sms.Coding {
 	return c
 }
 
-func (f *form) data(alphabet *gsm.Alphabet, m *inbound.Message, coding sms.Coding) {
+func (f *form) data(alphabet *sms.Alphabet, m *inbound.Message, coding sms.Coding) {
 	data := f.hex("data", maxText)
 	var err error
 	switch coding {
@@ -142,7 +141,7 @@ func (f *form) data(alphabet *gsm.Alphabet, m *inbound.Message, coding sms.Codin
 }
 
 // codingOf is how a text must have been coded on the air.
-func codingOf(alphabet *gsm.Alphabet, text string) sms.Coding {
+func codingOf(alphabet *sms.Alphabet, text string) sms.Coding {
 	if alphabet.Fits(text) {
 		return sms.GSM
 	}

@@ -7,7 +7,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/penstock/penstock/decoders/gsm"
 	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/relay/inbound"
@@ -16,7 +15,7 @@ import (
 // parseKannel reads the parameters of Kannel's get-url, see the package's
 // comment; a form in the body counts as well. Kannel has joined the parts of a
 // message, and writes text, data and UDH as URL-encoded octets.
-func parseKannel(alphabet *gsm.Alphabet, e *intake.Entry) ([]inbound.Message, error) {
+func parseKannel(alphabet *sms.Alphabet, e *intake.Entry) ([]inbound.Message, error) {
 	q, err := kannelParameters(e)
 	if err != nil {
 		return nil, err
@@ -60,7 +59,7 @@ func kannelTime(s string) time.Time {
 // kannelContent reads the text in the coding that %c names: 0, or -1 when
 // Kannel does not know, 7-bit; 1 binary; 2 Unicode. With mo-recode it calls
 // Unicode that it has made UTF-8 7-bit too.
-func (f *form) kannelContent(alphabet *gsm.Alphabet, m *inbound.Message) {
+func (f *form) kannelContent(alphabet *sms.Alphabet, m *inbound.Message) {
 	if !f.has("text") {
 		f.Add("text", "The text field is required.")
 		return

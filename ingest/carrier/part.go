@@ -3,7 +3,7 @@ package carrier
 import (
 	"strconv"
 
-	"github.com/penstock/penstock/decoders/gsm"
+	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/relay/inbound"
 )
 
@@ -50,7 +50,7 @@ func keepOctets(m *inbound.Message, octets []byte) {
 
 // septetText decodes 7-bit text in the tables that its header names. One that is
 // not known leaves it to the default alphabet, and %stat says so.
-func septetText(alphabet *gsm.Alphabet, m *inbound.Message, octets []byte) (string, error) {
+func septetText(alphabet *sms.Alphabet, m *inbound.Message, octets []byte) (string, error) {
 	l := inbound.LanguagesOf(m)
 	if l != l.Known() {
 		m.Status = inbound.Indecipherable
@@ -64,5 +64,5 @@ func wideText(m *inbound.Message, octets []byte) (string, error) {
 	if m.Octets != nil {
 		octets = octets[:len(octets)&^1]
 	}
-	return gsm.DecodeUCS2(octets)
+	return sms.DecodeUCS2(octets)
 }

@@ -1,7 +1,7 @@
 package carrier
 
 import (
-	"github.com/penstock/penstock/decoders/gsm"
+	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/relay/inbound"
 )
@@ -9,7 +9,7 @@ import (
 // parsePlivo reads the parameters of Plivo's message_url ("Handling incoming
 // SMS/MMS"), a form, a query or JSON. Plivo has joined the parts; the addresses
 // of media follow the text.
-func parsePlivo(alphabet *gsm.Alphabet, e *intake.Entry) ([]inbound.Message, error) {
+func parsePlivo(alphabet *sms.Alphabet, e *intake.Entry) ([]inbound.Message, error) {
 	o, err := fieldsOf(e)
 	if err != nil {
 		return nil, err

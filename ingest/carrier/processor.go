@@ -40,11 +40,11 @@ func (p *Processor) Add(source string, a Adapter) { p.adapters[source] = a }
 func (p *Processor) Process(ctx context.Context, items []intake.Item) ([]event.Status, error) {
 	msgs := make([]inbound.Message, 0, len(items)) // most posts are one
 	origins := make([]int, 0, len(items))          // the item of each message
-	marks := make(map[int]event.Status)
+	statuses := make(map[int]event.Status)
 	for i := range items {
 		found, err := p.prepared(&items[i])
 		if err != nil && !isNoMessage(err) {
-			marks[i] = mark(&items[i], event.Quarantined, why(err))
+			statuses[i] = newStatus(&items[i], event.Quarantined, why(err))
 		}
 		for range found {
 			origins = append(origins, i)
@@ -56,12 +56,14 @@ func (p *Processor) Process(ctx context.Context, items []intake.Item) ([]event.S
 		return nil, err
 	}
 	for n, r := range results {
-		if r.State != event.Done {
+		if r.State != event.Done || r.Note != "" {
 			at := origins[n]
-			marks[at] = worse(marks[at], mark(&items[at], r.State, r.Reason))
+			m := newStatus(&items[at], r.State, r.Reason)
+			m.Outcome = r.Note
+			statuses[at] = merge(statuses[at], m)
 		}
 	}
-	return inOrder(marks, len(items)), nil
+	return inOrder(statuses, len(items)), nil
 }
 
 // Messages reads the messages of a journalled post as Process does. For a post
@@ -98,7 +100,7 @@ func (p *Processor) messages(it *intake.Item) ([]inbound.Message, error) {
 	found, err := a.Parse(&it.Entry)
 	for n := range found {
 		m := &found[n]
-		m.ID, m.Account, m.ReceivedAt = it.ID, it.Entry.Account, it.Entry.ReceivedAt
+		m.ID, m.Account, m.ReceivedAt, m.Trace = it.ID, it.Entry.Account, it.Entry.ReceivedAt, it.Trace
 		m.Carrier = carrierOf(&it.Entry)
 		inbound.TrimBOM(m)
 		if len(found) > 1 {
@@ -114,29 +116,36 @@ func carrierOf(e *intake.Entry) string {
 	return strings.TrimSuffix(e.Source+"/"+source, "/")
 }
 
-func mark(it *intake.Item, s event.State, reason string) event.Status {
+func newStatus(it *intake.Item, s event.State, reason string) event.Status {
 	return event.Status{
 		ID: it.ID, Seq: it.Seq, State: s, Reason: reason, Account: it.Entry.Account, Source: it.Entry.Source,
 	}
 }
 
-// worse joins what befell several messages of one post: a person has to look
-// if any was quarantined.
-func worse(a, b event.Status) event.Status {
-	if a.Reason == "" {
+// merge merges the statuses of several messages of one post: the state is the one
+// that asks most of an operator.
+func merge(a, b event.Status) event.Status {
+	if a.ID == "" {
 		return b
 	}
-	a.Reason += "; " + b.Reason
-	if b.State == event.Quarantined {
+	if b.State == event.Quarantined || a.State == event.Done {
 		a.State = b.State
 	}
+	a.Reason, a.Outcome = join(a.Reason, b.Reason), join(a.Outcome, b.Outcome)
 	return a
 }
 
-func inOrder(marks map[int]event.Status, n int) []event.Status {
+func join(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+	return a + "; " + b
+}
+
+func inOrder(statuses map[int]event.Status, n int) []event.Status {
 	var out []event.Status
 	for i := range n {
-		if m, ok := marks[i]; ok {
+		if m, ok := statuses[i]; ok {
 			out = append(out, m)
 		}
 	}

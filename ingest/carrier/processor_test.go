@@ -48,7 +48,7 @@ func TestProcessReportsQuarantinedPosts(t *testing.T) {
 		"lost": {State: event.Unrouted, Reason: "no relay for 2"},
 		"bad":  {State: event.Quarantined, Reason: "geo relay g1 cannot be performed"},
 	}}
-	marks, err := NewProcessor(r).Process(t.Context(), []intake.Item{
+	statuses, err := NewProcessor(r).Process(t.Context(), []intake.Item{
 		item("n-1", 1, posted("good")), item("n-2", 2, posted("lost")), item("n-3", 3, intake.Entry{Body: []byte("{")}),
 		item("n-4", 4, posted("bad")), item("n-5", 5, intake.Entry{Source: "pigeon"}),
 		item("n-6", 6, intake.Entry{Source: "kannel", Path: "/inbound/sms/kannel/k1", Query: "id=k&from=1&to=2&text=a&coding=9"}),
@@ -63,11 +63,37 @@ func TestProcessReportsQuarantinedPosts(t *testing.T) {
 	want[2].ID, want[2].Seq, want[2].State, want[2].Reason = "n-4", 4, event.Quarantined, "geo relay g1 cannot be performed"
 	want[3].ID, want[3].Seq, want[3].State, want[3].Reason, want[3].Source = "n-5", 5, event.Quarantined, `no adapter for the carrier "pigeon"`, "pigeon"
 	want[4].ID, want[4].Seq, want[4].State, want[4].Reason, want[4].Source = "n-6", 6, event.Quarantined, "The given data was invalid. The coding must be 0, 1 or 2.", "kannel"
-	if !reflect.DeepEqual(marks, want) {
-		t.Errorf("got  %+v\nwant %+v", marks, want)
+	if !reflect.DeepEqual(statuses, want) {
+		t.Errorf("got  %+v\nwant %+v", statuses, want)
 	}
 	if len(r.got) != 3 || r.got[0].ID != "n-1" || r.got[0].Account != 1 || r.got[0].Carrier != "json" || r.got[0].ReceivedAt.Unix() != 1782903600 {
 		t.Errorf("received %+v", r.got)
+	}
+}
+
+func TestProcessShowsWhatAMessageRepeats(t *testing.T) {
+	r := &receiver{results: map[string]inbound.Result{"again": {State: event.Done, Note: "duplicate of n-1"}}}
+	got, err := NewProcessor(r).Process(t.Context(), []intake.Item{item("n-1", 1, posted("first")), item("n-2", 2, posted("again"))})
+	want := []event.Status{{ID: "n-2", Seq: 2, State: event.Done, Outcome: "duplicate of n-1", Account: 1, Source: "json"}}
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+func TestTheStatusesOfAPostAreMerged(t *testing.T) {
+	done, unrouted := event.Status{ID: "n-1", State: event.Done, Outcome: "duplicate of n-0"}, event.Status{ID: "n-1", State: event.Unrouted, Reason: "no relay for 2"}
+	quarantined := event.Status{ID: "n-1", State: event.Quarantined, Reason: "bad"}
+	for _, tc := range []struct{ a, b, want event.Status }{
+		{event.Status{}, unrouted, unrouted},
+		{done, done, event.Status{ID: "n-1", State: event.Done, Outcome: "duplicate of n-0; duplicate of n-0"}},
+		{done, unrouted, event.Status{ID: "n-1", State: event.Unrouted, Reason: "no relay for 2", Outcome: "duplicate of n-0"}},
+		{unrouted, done, event.Status{ID: "n-1", State: event.Unrouted, Reason: "no relay for 2", Outcome: "duplicate of n-0"}},
+		{unrouted, quarantined, event.Status{ID: "n-1", State: event.Quarantined, Reason: "no relay for 2; bad"}},
+		{quarantined, unrouted, event.Status{ID: "n-1", State: event.Quarantined, Reason: "bad; no relay for 2"}},
+	} {
+		if got := merge(tc.a, tc.b); got != tc.want {
+			t.Errorf("%+v and %+v: %+v", tc.a, tc.b, got)
+		}
 	}
 }
 

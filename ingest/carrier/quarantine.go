@@ -10,34 +10,34 @@ import (
 	"github.com/penstock/penstock/relay/inbound"
 )
 
-// Quarantine changes the marks of events, also of another gateway's, after they
+// Quarantine changes the statuses of events, also of another gateway's, after they
 // were processed: it quarantines the first part of a message that no relay takes
 // and releases a receipt that matched its message later. It implements
 // inbound.Quarantine and message.Events.
 type Quarantine struct {
-	marks func(node string) event.Statuses
+	statuses func(node string) event.Statuses
 }
 
-// NewQuarantine returns a Quarantine over the marks of each node.
-func NewQuarantine(marks func(node string) event.Statuses) *Quarantine {
-	return &Quarantine{marks: marks}
+// NewQuarantine returns a Quarantine over the statuses of each node.
+func NewQuarantine(statuses func(node string) event.Statuses) *Quarantine {
+	return &Quarantine{statuses: statuses}
 }
 
-// Put marks the event of a message's first part.
+// Put sets the status of the event of a message's first part.
 func (q *Quarantine) Put(ctx context.Context, m *inbound.Message, r inbound.Result) error {
 	id, _, _ := strings.Cut(m.ID, ".") // a post of several messages is one event
 	node, sequence, ok := cutLast(id, "-"+string(event.SMS[:1]))
 	seq, err := strconv.ParseUint(sequence, 10, 64)
 	if !ok || err != nil {
-		return fmt.Errorf("carrier: %q is no event", m.ID)
+		return fmt.Errorf("carrier: %q is not an event id", m.ID)
 	}
 	source, _, _ := strings.Cut(m.Carrier, "/")
-	return q.marks(node).Set(ctx, event.SMS, []event.Status{{
-		ID: id, Seq: seq, State: r.State, Reason: r.Reason, Account: m.Account, Source: source,
+	return q.statuses(node).Set(ctx, event.SMS, []event.Status{{
+		ID: id, Seq: seq, State: r.State, Reason: r.Reason, Outcome: r.Note, Account: m.Account, Source: source,
 	}})
 }
 
-// Applied removes the marks of receipts that were unrouted. It is a
+// Applied clears the unrouted state of receipts that have matched. It is a
 // message.Events.
 func (q *Quarantine) Applied(ctx context.Context, events []string) error {
 	byNode := make(map[string][]event.Status)
@@ -45,12 +45,12 @@ func (q *Quarantine) Applied(ctx context.Context, events []string) error {
 		node, sequence, ok := cutLast(id, "-"+string(event.Receipt[:1]))
 		seq, err := strconv.ParseUint(sequence, 10, 64)
 		if !ok || err != nil {
-			return fmt.Errorf("carrier: %q is no event", id)
+			return fmt.Errorf("carrier: %q is not an event id", id)
 		}
 		byNode[node] = append(byNode[node], event.Status{ID: id, Seq: seq, State: event.Done})
 	}
-	for node, marks := range byNode {
-		if err := q.marks(node).Set(ctx, event.Receipt, marks); err != nil {
+	for node, statuses := range byNode {
+		if err := q.statuses(node).Set(ctx, event.Receipt, statuses); err != nil {
 			return err
 		}
 	}

@@ -27,13 +27,13 @@ func NewReceipts(h ReceiptHandler) *Receipts { return &Receipts{handler: h} }
 
 // Process reads each receipt and has all recorded in one batch.
 func (r *Receipts) Process(ctx context.Context, items []intake.Item) ([]event.Status, error) {
-	marks := make(map[int]event.Status)
+	statuses := make(map[int]event.Status)
 	var receipts []message.Receipt
 	var origins []int // the item of each receipt
 	for i := range items {
 		one, err := readReceipt(&items[i].Entry)
 		if err != nil {
-			marks[i] = mark(&items[i], event.Quarantined, why(err))
+			statuses[i] = newStatus(&items[i], event.Quarantined, why(err))
 			continue
 		}
 		one.Event = items[i].ID
@@ -49,10 +49,10 @@ func (r *Receipts) Process(ctx context.Context, items []intake.Item) ([]event.St
 			if one.Carrier != "" {
 				reason += " of carrier " + one.Carrier
 			}
-			marks[origins[n]] = mark(&items[origins[n]], event.Unrouted, intake.Reason(reason))
+			statuses[origins[n]] = newStatus(&items[origins[n]], event.Unrouted, intake.Reason(reason))
 		}
 	}
-	return inOrder(marks, len(items)), nil
+	return inOrder(statuses, len(items)), nil
 }
 
 // readReceipt reads a journalled receipt.
@@ -101,8 +101,8 @@ func smppReceipt(r *message.Receipt, e *intake.Entry) error {
 	return err
 }
 
-// leastSubscriber is how many digits a number has at least that a phone may have:
-// fewer are a service's, and name no message's destination.
+// leastSubscriber is the fewest digits of a subscriber's number: shorter ones are
+// short codes, and no message's destination.
 const leastSubscriber = 7
 
 // numbersOf are the numbers of a receipt. It comes from the message's destination,
@@ -188,7 +188,7 @@ func (f *form) part(r *message.Receipt, e *intake.Entry) {
 	switch {
 	case ref == "":
 	case !ok:
-		f.Add("ref", "The ref is none of ours.")
+		f.Add("ref", "The ref is unknown.")
 	case e.Account != 0 && e.Account != p.Account:
 		r.IDs = []string{ref} // an id that no message has
 	default:

@@ -12,7 +12,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
-	"github.com/penstock/penstock/decoders/gsm"
+	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/relay/event"
@@ -68,7 +68,7 @@ func TestReceiptsAreRead(t *testing.T) {
 			message.Receipt{Carrier: "one", Numbers: []string{"447700900123", "447800000001"}, Names: "447700900123", IDs: []string{"x1"}, State: message.Buffered},
 		},
 		"in UCS-2, a field a line": {
-			SMPPReceiptEntry("one", "s-1", deliver{from: "447700900123", class: 4, coding: 8, text: string(gsm.EncodeUCS2("\ufeffid:x\r\nstat:DELIVRD\r\ntext:Привет\r\n"))}.pdu(t)),
+			SMPPReceiptEntry("one", "s-1", deliver{from: "447700900123", class: 4, coding: 8, text: string(sms.EncodeUCS2("\ufeffid:x\r\nstat:DELIVRD\r\ntext:Привет\r\n"))}.pdu(t)),
 			message.Receipt{Carrier: "one", Numbers: []string{"447700900123", "447800000001"}, Names: "447700900123", IDs: []string{"x"}, State: message.Delivered, Line: "id:x stat:DELIVRD text:Привет"},
 		},
 		"from a service's number, which is no phone's": {
@@ -115,9 +115,9 @@ func TestReceiptsAreRead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			n := &receipted{known: map[string]bool{"1a": true, "7a": true, "x1": true, "x": true}}
 			tc.entry.ReceivedAt = now
-			marks, err := NewReceipts(n).Process(t.Context(), []intake.Item{{ID: "n-r1", Seq: 1, Entry: tc.entry}})
-			if err != nil || len(marks) != 0 || len(n.got) != 1 {
-				t.Fatalf("%v %+v %+v", err, marks, n.got)
+			statuses, err := NewReceipts(n).Process(t.Context(), []intake.Item{{ID: "n-r1", Seq: 1, Entry: tc.entry}})
+			if err != nil || len(statuses) != 0 || len(n.got) != 1 {
+				t.Fatalf("%v %+v %+v", err, statuses, n.got)
 			}
 			tc.want.At, tc.want.Found, tc.want.Event = now, true, "n-r1"
 			if !reflect.DeepEqual(n.got[0], tc.want) {
@@ -145,9 +145,9 @@ func TestReceiptsThatCannotBeApplied(t *testing.T) {
 		"one of an unknown carrier":  {intake.Entry{Source: "pigeon"}, event.Quarantined, `no adapter for the receipts of "pigeon"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			marks, err := NewReceipts(&receipted{}).Process(t.Context(), []intake.Item{{ID: "n-r1", Seq: 1, Entry: tc.entry}})
-			if err != nil || len(marks) != 1 || marks[0].State != tc.state || marks[0].Reason != tc.reason {
-				t.Errorf("%v: %+v\nwant %s %s", err, marks, tc.state, tc.reason)
+			statuses, err := NewReceipts(&receipted{}).Process(t.Context(), []intake.Item{{ID: "n-r1", Seq: 1, Entry: tc.entry}})
+			if err != nil || len(statuses) != 1 || statuses[0].State != tc.state || statuses[0].Reason != tc.reason {
+				t.Errorf("%v: %+v\nwant %s %s", err, statuses, tc.state, tc.reason)
 			}
 		})
 	}

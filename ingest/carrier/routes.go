@@ -66,11 +66,11 @@ func (s *Surface) Mount(app fiber.Router, auth *httpd.Auth) {
 			inbound.Add(fiber.MethodPost, path, admit, handler)
 		}
 	}
-	inbound.Use(auth.Require(account.Carrier, style())) // who may not come in does not learn what there is
+	inbound.Use(auth.Require(account.Carrier, style())) // unauthenticated clients get 401, not 404
 }
 
-// style is that of webhooks; who can be asked for Basic is: Twilio sends user
-// and password only then.
+// style is WebhookStyle with a Basic challenge, without which Twilio sends no
+// credentials.
 func style() httpd.Style {
 	s := httpd.WebhookStyle()
 	refuse := s.Unauthenticated
@@ -110,8 +110,8 @@ func (s *Surface) signature(a Adapter) httpd.Signature {
 	}
 }
 
-// head refuses what fiber would serve as a GET: a GET hands a message over, and
-// who asks for the head of it means to change nothing.
+// head refuses HEAD, which fiber would serve as a GET: HEAD must not submit a
+// message.
 func head(c *fiber.Ctx) error {
 	c.Set(fiber.HeaderAllow, "GET, POST")
 	c.Status(fiber.StatusMethodNotAllowed)

@@ -22,7 +22,7 @@ import (
 // what was expected.
 var (
 	errSignature = errors.New("carrier: the signature does not match")
-	errStale     = errors.New("carrier: the signature is not of this time")
+	errStale     = errors.New("carrier: the signature has expired")
 	errUnread    = errors.New("carrier: what is signed cannot be read")
 )
 

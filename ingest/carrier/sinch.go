@@ -4,7 +4,6 @@ import (
 	"encoding/base64"
 	"strings"
 
-	"github.com/penstock/penstock/decoders/gsm"
 	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/relay/inbound"
@@ -13,7 +12,7 @@ import (
 // parseSinch reads an incoming message of Sinch's SMS API (Webhooks, mo_text,
 // mo_binary and mo_media), or one that came by SMS of its Conversation API
 // (MESSAGE_INBOUND). Only the second is signed.
-func parseSinch(alphabet *gsm.Alphabet, e *intake.Entry) ([]inbound.Message, error) {
+func parseSinch(alphabet *sms.Alphabet, e *intake.Entry) ([]inbound.Message, error) {
 	o, err := fieldsOf(e)
 	if err != nil {
 		return nil, err
@@ -36,7 +35,7 @@ func parseSinch(alphabet *gsm.Alphabet, e *intake.Entry) ([]inbound.Message, err
 	return nil, f.Err()
 }
 
-func parseSinchSMS(alphabet *gsm.Alphabet, o object, kind string) ([]inbound.Message, error) {
+func parseSinchSMS(alphabet *sms.Alphabet, o object, kind string) ([]inbound.Message, error) {
 	f := newForm(o.get)
 	m := inbound.Message{
 		CarrierID: f.required("id", maxName), Network: f.optional("operator_id", maxName), SentAt: when(o.first("sent_at", "received_at")),
@@ -70,7 +69,7 @@ func urlsOf(all []object) (urls []string) {
 
 // parseSinchConversation reads the message of a MESSAGE_INBOUND. Its sender_id
 // is the number that it was sent to.
-func parseSinchConversation(alphabet *gsm.Alphabet, o object) ([]inbound.Message, error) {
+func parseSinchConversation(alphabet *sms.Alphabet, o object) ([]inbound.Message, error) {
 	from := o.object("channel_identity")
 	if channel := from.text("channel"); channel != "SMS" && channel != "MMS" {
 		return nil, notMessage("a message by the channel " + clipValue(strings.ToValidUTF8(channel, "\uFFFD")) + ", not by SMS")

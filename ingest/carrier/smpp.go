@@ -9,7 +9,6 @@ import (
 
 	"golang.org/x/text/encoding/charmap"
 
-	"github.com/penstock/penstock/decoders/gsm"
 	"github.com/penstock/penstock/decoders/smpp"
 	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/ingest/intake"
@@ -48,12 +47,12 @@ func smppEntry(folder, carrier, id string, pdu []byte) intake.Entry {
 // NewSMPP returns the adapter that reads deliver_sm and data_sm. It has no path
 // of its own; defaults has what each carrier's default alphabet is.
 func NewSMPP(defaults map[string]smpp.Alphabet) Adapter {
-	r := smppReader{alphabet: gsm.NewAlphabet(), defaults: defaults}
+	r := smppReader{alphabet: sms.NewAlphabet(), defaults: defaults}
 	return Adapter{Parse: r.parse}
 }
 
 type smppReader struct {
-	alphabet *gsm.Alphabet
+	alphabet *sms.Alphabet
 	defaults map[string]smpp.Alphabet
 }
 
@@ -164,7 +163,7 @@ func (r smppReader) defaultText(m *inbound.Message, c smpp.Alphabet, octets []by
 		m.Coding = codingOf(r.alphabet, m.Text)
 		return nil
 	case smpp.AlphabetPacked:
-		octets = gsm.Unpack(octets, len(m.UDH))
+		octets = sms.Unpack(octets, len(m.UDH))
 	}
 	m.Coding = sms.GSM
 	if m.Text, err = septetText(r.alphabet, m, octets); err != nil {

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/penstock/penstock/decoders/gsm"
 	"github.com/penstock/penstock/decoders/smpp"
 	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/ingest/intake"
@@ -81,7 +80,7 @@ func TestSMPPMessages(t *testing.T) {
 		"in Turkish": {deliver{from: sender, class: 0x40, text: "\x03\x24\x01\x01a\x1bi\x1be"}, "", with(plain("aı€", sms.GSM), func(m *inbound.Message) {
 			m.UDH = []byte("\x03\x24\x01\x01")
 		})},
-		"a packed part in Portuguese": {deliver{from: sender, class: 0x40, text: "\x08\x00\x03\x2a\x02\x01\x25\x01\x03" + string(gsm.Pack([]byte("S\x7bo"), 9))}, smpp.AlphabetPacked, with(plain("São", sms.GSM), func(m *inbound.Message) {
+		"a packed part in Portuguese": {deliver{from: sender, class: 0x40, text: "\x08\x00\x03\x2a\x02\x01\x25\x01\x03" + string(sms.Pack([]byte("S\x7bo"), 9))}, smpp.AlphabetPacked, with(plain("São", sms.GSM), func(m *inbound.Message) {
 			m.UDH, m.Status, m.Octets = []byte("\x08\x00\x03\x2a\x02\x01\x25\x01\x03"), inbound.Concatenated, []byte("S\x7bo")
 		})},
 		"a language table that is not known": {deliver{from: sender, class: 0x40, text: "\x03\x25\x01\x0e\x40"}, "", with(plain("¡", sms.GSM), func(m *inbound.Message) {
@@ -132,17 +131,17 @@ func TestSMPPMessagesThatAreQuarantined(t *testing.T) {
 		"no number to send it to":       {deliver{from: "1", to: "Bank", text: "a"}.pdu(t), `smpp: destination_addr "Bank" is not a number of 1 to 15 digits`},
 		"a number that is too long":     {deliver{from: "1", to: "1234567890123456", text: "a"}.pdu(t), `smpp: destination_addr "1234567890123456" is not a number of 1 to 15 digits`},
 		"a parameter that is cut":       {deliver{from: "1", text: "a", tlvs: "0424 0003 61"}.pdu(t), "smpp: tlv: offset 51: reaches beyond the PDU"},
-		"a command that brings none":    {[]byte("\x00\x00\x00\x10\x00\x00\x00\x04\x00\x00\x00\x00\x00\x00\x00\x01"), "smpp: command_id: offset 4: 0x00000004 is none that brings messages"},
+		"a command that brings none":    {[]byte("\x00\x00\x00\x10\x00\x00\x00\x04\x00\x00\x00\x00\x00\x00\x00\x01"), "smpp: command_id: offset 4: 0x00000004 does not carry a message"},
 		"octets that are no PDU at all": {[]byte("GET / HT"), "smpp: command_length: offset 8: ends within the header"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := NewProcessor(&receiver{})
 			p.Add(SMPP, NewSMPP(nil))
 			it := intake.Item{ID: "n-s1", Seq: 1, Entry: SMPPEntry("one", "s-1", tc.pdu)}
-			marks, err := p.Process(t.Context(), []intake.Item{it})
+			statuses, err := p.Process(t.Context(), []intake.Item{it})
 			want := []event.Status{{ID: "n-s1", Seq: 1, State: event.Quarantined, Reason: tc.want, Source: "smpp"}}
-			if err != nil || !reflect.DeepEqual(marks, want) {
-				t.Errorf("%v: got %+v\nwant %+v", err, marks, want)
+			if err != nil || !reflect.DeepEqual(statuses, want) {
+				t.Errorf("%v: got %+v\nwant %+v", err, statuses, want)
 			}
 		})
 	}
@@ -163,7 +162,7 @@ func FuzzSMPP(f *testing.F) {
 		if m.CarrierID == "" || m.To == "" || m.Coding == 0 || m.Reference != "one" {
 			t.Fatalf("incomplete: %+v", m)
 		}
-		if _, err := gsm.ParseUDH(m.UDH); (err != nil) != (m.Status == inbound.Indecipherable) && m.Data == nil && m.Part == nil {
+		if _, err := sms.ParseUDH(m.UDH); (err != nil) != (m.Status == inbound.Indecipherable) && m.Data == nil && m.Part == nil {
 			t.Fatalf("status %d of the header %x", m.Status, m.UDH)
 		}
 		if p, ok := inbound.PartOf(&m); ok && (p.Number < 1 || p.Number > p.Total) {

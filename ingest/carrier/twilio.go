@@ -6,7 +6,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
-	"github.com/penstock/penstock/decoders/gsm"
+	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/relay/inbound"
 )
@@ -14,7 +14,7 @@ import (
 // parseTwilio reads the parameters of Twilio's webhook for incoming messages
 // (Messaging webhooks, "Parameters in Twilio's request"), a form or a query.
 // Twilio has joined the parts; the addresses of media follow the text.
-func parseTwilio(alphabet *gsm.Alphabet, e *intake.Entry) ([]inbound.Message, error) {
+func parseTwilio(alphabet *sms.Alphabet, e *intake.Entry) ([]inbound.Message, error) {
 	o, err := fieldsOf(e)
 	if err != nil {
 		return nil, err

@@ -1,7 +1,6 @@
 package carrier
 
 import (
-	"github.com/penstock/penstock/decoders/gsm"
 	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/relay/inbound"
@@ -10,7 +9,7 @@ import (
 // parseVonage reads an inbound message of Vonage's SMS API (formerly Nexmo), as
 // a query, a form or JSON, or of its Messages API. The SMS API hands over the
 // parts of a message as they come, in any order.
-func parseVonage(alphabet *gsm.Alphabet, e *intake.Entry) ([]inbound.Message, error) {
+func parseVonage(alphabet *sms.Alphabet, e *intake.Entry) ([]inbound.Message, error) {
 	o, err := fieldsOf(e)
 	if err != nil {
 		return nil, err

@@ -125,10 +125,10 @@ func TestTheProcessorKeepsRecords(t *testing.T) {
 		{ID: "n1-c2", Seq: 2, Entry: intake.Entry{Account: 4, Source: "json", Body: []byte(many)}},
 		{ID: "n1-c3", Seq: 3, Entry: intake.Entry{Account: 5, Source: "asterisk", Body: []byte(fixture(t, "asterisk.csv"))}},
 	}
-	marks, err := NewProcessor(k, nil).Process(t.Context(), items)
+	statuses, err := NewProcessor(k, nil).Process(t.Context(), items)
 	want := event.Status{ID: "n1-c1", Seq: 1, State: event.Quarantined, Reason: "json: id: offset 42: is missing", Account: 3, Source: "json"}
-	if err != nil || len(marks) != 1 || marks[0] != want {
-		t.Errorf("%+v, %v", marks, err)
+	if err != nil || len(statuses) != 1 || statuses[0] != want {
+		t.Errorf("%+v, %v", statuses, err)
 	}
 	if len(k.kept) != 3+most || k.puts != 2 || k.kept[0].Account != 3 || k.kept[len(k.kept)-1].Account != 5 {
 		t.Errorf("%d records in %d puts", len(k.kept), k.puts)
@@ -204,19 +204,19 @@ func TestTheProcessorCountsWhatSIMsUsed(t *testing.T) {
 		{ID: "n1-c3", Seq: 3, Entry: intake.Entry{Account: 5, Source: "json", Path: simPath, Body: []byte(strings.Repeat(line, most))}},
 		{ID: "n1-c4", Seq: 4, Entry: intake.Entry{Account: 6, Source: "csv", Path: simPath, Body: []byte(fixture(t, "uses.csv"))}},
 	}
-	marks, err := NewProcessor(k, m).Process(t.Context(), items)
-	if err != nil || len(marks) != 3 || len(m.taken) != 6+most || m.takes != 2 || len(k.kept) != 1 {
-		t.Fatalf("%d marks, %d uses in %d takes, %d calls: %v", len(marks), len(m.taken), m.takes, len(k.kept), err)
+	statuses, err := NewProcessor(k, m).Process(t.Context(), items)
+	if err != nil || len(statuses) != 3 || len(m.taken) != 6+most || m.takes != 2 || len(k.kept) != 1 {
+		t.Fatalf("%d statuses, %d uses in %d takes, %d calls: %v", len(statuses), len(m.taken), m.takes, len(k.kept), err)
 	}
 	const unknownSIM = `record "2": the account has no SIM 8944500000000000025`
-	if r := marks[0].Reason; marks[0].Seq != 1 || !strings.HasPrefix(r, "json: id: offset") || !strings.HasSuffix(r, "\n"+unknownSIM) {
+	if r := statuses[0].Reason; statuses[0].Seq != 1 || !strings.HasPrefix(r, "json: id: offset") || !strings.HasSuffix(r, "\n"+unknownSIM) {
 		t.Error(r)
 	}
-	if r := marks[1].Reason; marks[1].Seq != 3 || strings.Count(r, "\n") != maxReported-1 {
+	if r := statuses[1].Reason; statuses[1].Seq != 3 || strings.Count(r, "\n") != maxReported-1 {
 		t.Error(r)
 	}
-	if marks[2].Reason != unknownSIM || marks[2].State != event.Quarantined || marks[2].Account != 6 {
-		t.Errorf("%+v", marks[2])
+	if statuses[2].Reason != unknownSIM || statuses[2].State != event.Quarantined || statuses[2].Account != 6 {
+		t.Errorf("%+v", statuses[2])
 	}
 	m.err = relay.Errorf(relay.KindUnavailable, "redis: down")
 	if _, err := NewProcessor(k, m).Process(t.Context(), items); !errors.Is(err, m.err) {

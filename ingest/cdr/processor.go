@@ -54,7 +54,7 @@ func (p *Processor) Process(ctx context.Context, items []intake.Item) ([]event.S
 	if err := b.keep(ctx); err != nil {
 		return nil, err
 	}
-	return b.marks(items), nil
+	return b.statuses(items), nil
 }
 
 // batch is what is read of some posts.
@@ -105,17 +105,17 @@ func (b *batch) keep(ctx context.Context) error {
 	return nil
 }
 
-// marks sets aside the posts of which something was not kept.
-func (b *batch) marks(items []intake.Item) []event.Status {
-	var marks []event.Status
+// statuses quarantines the posts of which something was not kept.
+func (b *batch) statuses(items []intake.Item) []event.Status {
+	var statuses []event.Status
 	for i, problems := range b.problems {
 		if len(problems) > 0 {
 			it := &items[i]
-			marks = append(marks, event.Status{
+			statuses = append(statuses, event.Status{
 				ID: it.ID, Seq: it.Seq, State: event.Quarantined, Reason: errors.Join(problems...).Error(),
 				Account: it.Entry.Account, Source: it.Entry.Source,
 			})
 		}
 	}
-	return marks
+	return statuses
 }

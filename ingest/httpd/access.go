@@ -9,12 +9,16 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
+
+	"github.com/penstock/penstock/relay/tracing"
 )
 
-// requestContext is the context of a request; it holds the request's id.
+// requestContext is the context of a request; it holds the request's id and its span,
+// nil for none.
 type requestContext struct {
 	context.Context
-	id string
+	id   string
+	span *tracing.Active
 }
 
 // requestIDKey is the key of a request's id in its context.
@@ -84,6 +88,46 @@ func (o *Options) observed(handler fasthttp.RequestHandler) fasthttp.RequestHand
 			o.Observe(state.method, state.route, c.Response.StatusCode(), time.Since(state.began))
 		}
 	}
+}
+
+// traced ends the spans of requests that handler answers.
+func (o *Options) traced(handler fasthttp.RequestHandler) fasthttp.RequestHandler {
+	if o.Tracer == nil {
+		return handler
+	}
+	return func(c *fasthttp.RequestCtx) {
+		handler(c)
+		state, ok := c.UserValue(stateKey{}).(*requestState)
+		if !ok || state.ctx.span == nil {
+			return
+		}
+		span, status := state.ctx.span, c.Response.StatusCode()
+		span.Name(state.method + " " + state.route)
+		span.Set("http.request.method", state.method)
+		span.Set("http.route", state.route)
+		span.Set("http.response.status_code", strconv.Itoa(status))
+		span.Set("penstock.request_id", state.ctx.id)
+		if state.account != 0 {
+			span.Set("penstock.account", state.account.String())
+		}
+		failed := ""
+		if status >= fiber.StatusInternalServerError {
+			failed = strconv.Itoa(status)
+		}
+		span.End(time.Now(), failed)
+	}
+}
+
+// span begins the span of a request, unless it only asks how the gateway does.
+func (o *Options) span(c *fiber.Ctx, began time.Time) *tracing.Active {
+	if o.Tracer == nil {
+		return nil
+	}
+	switch c.Path() {
+	case "/healthz", "/readyz", "/metrics":
+		return nil
+	}
+	return o.Tracer.Receive(c.Get(tracing.Header), "request", began)
 }
 
 // accessLog writes a line for every request that handler answers, if that is enabled.

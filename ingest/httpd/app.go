@@ -17,6 +17,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/tracing"
 )
 
 // Options configures the server; the zero value works.
@@ -36,6 +37,8 @@ type Options struct {
 	Observe func(method, route string, status int, took time.Duration)
 	// AccessLog has a line written for every request.
 	AccessLog bool
+	// Tracer begins the spans of requests; nil begins none.
+	Tracer *tracing.Tracer
 	// Seed begins every request id that this gateway makes; it should differ between
 	// starts.
 	Seed string
@@ -76,7 +79,7 @@ func New(o Options) *App {
 	})
 	server := app.Server()
 	server.ErrorHandler = headErrorHandler(o)
-	server.Handler = finish(o.observed(o.accessLog(server.Handler)))
+	server.Handler = finish(o.traced(o.observed(o.accessLog(server.Handler))))
 	server.HeaderReceived = func(*fasthttp.RequestHeader) fasthttp.RequestConfig {
 		return fasthttp.RequestConfig{ReadTimeout: bodyGrace}
 	}
@@ -105,8 +108,12 @@ func guard(o Options) fiber.Handler {
 	return func(c *fiber.Ctx) (err error) {
 		id := o.requestID(c)
 		c.Set(fiber.HeaderXRequestID, id)
-		state := &requestState{limits: o.Limits, began: time.Now(), proxies: o.TrustedProxies, ctx: requestContext{context.Background(), id}}
+		began := time.Now()
+		state := &requestState{limits: o.Limits, began: began, proxies: o.TrustedProxies, ctx: requestContext{context.Background(), id, o.span(c, began)}}
 		c.Locals(stateKey{}, state)
+		if state.ctx.span != nil {
+			state.ctx.Context = tracing.NewContext(state.ctx.Context, state.ctx.span.Parent())
+		}
 		c.SetUserContext(&state.ctx)
 		defer func() {
 			if p := recover(); p != nil {
@@ -142,6 +149,9 @@ func finish(handler fasthttp.RequestHandler) fasthttp.RequestHandler {
 			closeAfterReply(c)
 		}
 		if own != nil {
+			if own.of.draining.Load() {
+				c.SetConnectionClose()
+			}
 			own.head.next(max(size, 0))
 			own.wait()
 		}

@@ -2,6 +2,7 @@ package httpd
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"net"
@@ -23,6 +24,8 @@ var errBareLF = errors.New("httpd: a line of the head ends without a carriage re
 type Listener struct {
 	net.Listener
 	limits *Limits
+	// draining has every response close its connection.
+	draining atomic.Bool
 
 	mu   sync.Mutex
 	open map[*conn]struct{}
@@ -108,6 +111,38 @@ func (l *Listener) CloseIdle() {
 		_ = c.Conn.Close()
 	}
 	clear(l.idle)
+}
+
+// Drain refuses new connections, and has each open one end with its next response,
+// until none is left or ctx is done. A client that keeps connections learns of the
+// shutdown from a response then, and not from a connection that ends while its next
+// request is on the way.
+func (l *Listener) Drain(ctx context.Context) {
+	l.draining.Store(true)
+	_ = l.Close()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for l.count() > 0 {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// Close refuses new connections. Closing again is no error.
+func (l *Listener) Close() error {
+	if err := l.Listener.Close(); !errors.Is(err, net.ErrClosed) {
+		return err
+	}
+	return nil
+}
+
+func (l *Listener) count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.open)
 }
 
 // began notes that a connection has sent its first byte.

@@ -93,7 +93,8 @@ func (i *Intake) dispatch(ctx context.Context, started chan<- *batch) error {
 func (i *Intake) work(ctx context.Context, b *batch, records []journal.Record) {
 	start := time.Now()
 	items := i.items(ctx, records)
-	setEarlier(items, b.earlier)
+	setWaitForEarlier(items, b.earlier)
+	i.beginSpans(items)
 	i.waitForKeys(ctx, b, items)
 	err := i.settle(ctx, b.predecessors, items)
 	b.took = time.Since(start)
@@ -132,7 +133,7 @@ func (i *Intake) commit(started <-chan *batch, stop func()) error {
 			err = i.consumer.Commit(b.last)
 		}
 		if failed == nil && err != nil && !errors.Is(err, context.Canceled) {
-			i.logger.Error("the checkpoint stays where it is", "error", err)
+			i.logger.Error("the checkpoint is not advanced", "error", err)
 		}
 		if failed == nil && err != nil {
 			failed = err

@@ -44,13 +44,13 @@ func (i *Intake) processDeferred(ctx context.Context) {
 // deferredTurn processes deferred entries of the accounts after the given one. It
 // returns the last account of the turn, or noAccount if there are no such entries.
 func (i *Intake) deferredTurn(ctx context.Context, after account.ID) (account.ID, error) {
-	marks, err := i.marks.Deferred(ctx, i.kind, after, deferredBatch)
-	if err != nil || len(marks) == 0 {
+	statuses, err := i.statuses.Deferred(ctx, i.kind, after, deferredBatch)
+	if err != nil || len(statuses) == 0 {
 		return noAccount, err
 	}
 	var items []Item
 	var ended []event.Status // entries that can no longer be processed
-	for _, m := range marks {
+	for _, m := range statuses {
 		r, err := i.log.Read(m.Seq)
 		if errors.Is(err, journal.ErrNotFound) {
 			m.State = event.Done
@@ -68,8 +68,9 @@ func (i *Intake) deferredTurn(ctx context.Context, after account.ID) (account.ID
 		it.NoDefer = true
 		items = append(items, it)
 	}
-	if err := i.marks.Set(ctx, i.kind, ended); err != nil {
+	if err := i.statuses.Set(ctx, i.kind, ended); err != nil {
 		return noAccount, err
 	}
-	return marks[len(marks)-1].Account, i.reprocess(ctx, items)
+	i.beginSpans(items)
+	return statuses[len(statuses)-1].Account, i.reprocess(ctx, items)
 }

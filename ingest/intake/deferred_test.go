@@ -37,7 +37,7 @@ func TestEntriesThatArePutOffComeAgain(t *testing.T) {
 	r.acceptOf(3, 40)
 	stop := r.run()
 	r.settled()
-	await(t, "what was deferred is processed", func() bool { return len(r.marks.reasons()) == 0 })
+	await(t, "what was deferred is processed", func() bool { return len(r.statuses.reasons()) == 0 })
 	stop()
 	for seq, want := range map[uint64]int{1: 2, 40: 2, 41: 1, 80: 1} {
 		if n := r.p.ended(seq); n != want {
@@ -76,7 +76,7 @@ func TestEntriesThatArePutOffHoldUpNobody(t *testing.T) {
 		t.Errorf("%+v, %v", e, err)
 	}
 	close(release)
-	await(t, "what was deferred is processed", func() bool { return len(r.marks.reasons()) == 0 })
+	await(t, "what was deferred is processed", func() bool { return len(r.statuses.reasons()) == 0 })
 	stop()
 }
 
@@ -85,15 +85,15 @@ func TestAccountsTakeTurnsWithWhatWasPutOff(t *testing.T) {
 	r := newRig(t, Options{})
 	r.acceptOf(7, 3*deferredBatch)
 	r.acceptOf(9, 2)
-	var marks []event.Status
+	var statuses []event.Status
 	for seq := uint64(1); seq <= 3*deferredBatch+2; seq++ {
 		acct := account.ID(7)
 		if seq > 3*deferredBatch {
 			acct = 9
 		}
-		marks = append(marks, event.Status{ID: r.id(seq), Seq: seq, State: event.Pending, Account: acct})
+		statuses = append(statuses, event.Status{ID: r.id(seq), Seq: seq, State: event.Pending, Account: acct})
 	}
-	if err := r.marks.Set(t.Context(), event.Uplink, marks); err != nil {
+	if err := r.statuses.Set(t.Context(), event.Uplink, statuses); err != nil {
 		t.Fatal(err)
 	}
 	var turns []string
@@ -122,7 +122,7 @@ func TestWhatWasPutOffSurvivesARestart(t *testing.T) {
 	stop := r.run()
 	r.settled()
 	stop()
-	if err := r.marks.Set(t.Context(), event.Uplink, []event.Status{
+	if err := r.statuses.Set(t.Context(), event.Uplink, []event.Status{
 		{ID: r.id(2), Seq: 2, State: event.Pending, Account: 7}, {ID: r.id(99), Seq: 99, State: event.Pending, Account: 7},
 	}); err != nil {
 		t.Fatal(err)
@@ -132,7 +132,7 @@ func TestWhatWasPutOffSurvivesARestart(t *testing.T) {
 	}
 	r.open(Options{Linger: -1, Logger: slog.New(slog.DiscardHandler)})
 	r.run()
-	await(t, "what was deferred is processed", func() bool { return len(r.marks.reasons()) == 0 })
+	await(t, "what was deferred is processed", func() bool { return len(r.statuses.reasons()) == 0 })
 	if one, two := r.p.ended(1), r.p.ended(2); one != 1 || two != 2 {
 		t.Errorf("processed %d and %d times", one, two)
 	}
@@ -141,10 +141,10 @@ func TestWhatWasPutOffSurvivesARestart(t *testing.T) {
 func TestWhatWasPutOffWaitsForABackEnd(t *testing.T) {
 	r := newRig(t, Options{})
 	r.busyWith(7)
-	r.marks.setDown(down())
+	r.statuses.setDown(down())
 	r.acceptOf(7, 1)
 	r.run()
 	await(t, "it waits", r.Blocked)
-	r.marks.setDown(nil)
-	await(t, "it is processed", func() bool { return r.p.ended(1) == 2 && len(r.marks.reasons()) == 0 && !r.Blocked() })
+	r.statuses.setDown(nil)
+	await(t, "it is processed", func() bool { return r.p.ended(1) == 2 && len(r.statuses.reasons()) == 0 && !r.Blocked() })
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/tracing"
 )
 
 // entryVersion is the first byte of every record; another one is refused.
@@ -26,6 +27,9 @@ type Entry struct {
 	Waiter  string
 	Headers map[string]string
 	Body    []byte
+	// Trace is the span that journalled it; empty for none. It is encoded as a header,
+	// which gateways without tracing pass over.
+	Trace tracing.Parent
 	// ReceivedAt is when the journal accepted it. It is not part of the encoding.
 	ReceivedAt time.Time
 }
@@ -37,7 +41,14 @@ func (e *Entry) Append(dst []byte) []byte {
 	for _, s := range [...]string{e.Source, e.Path, e.Query, e.ContentType, e.Waiter} {
 		dst = appendString(dst, s)
 	}
-	dst = binary.AppendUvarint(dst, uint64(len(e.Headers)))
+	headers := len(e.Headers)
+	if e.Trace != "" {
+		headers++
+	}
+	dst = binary.AppendUvarint(dst, uint64(headers))
+	if e.Trace != "" {
+		dst = appendString(appendString(dst, tracing.Header), string(e.Trace))
+	}
 	for k, v := range e.Headers {
 		dst = appendString(appendString(dst, k), v)
 	}
@@ -48,11 +59,9 @@ func appendString(dst []byte, s string) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
 }
 
-// ParseEntry decodes an entry encoded by Append. The body shares memory with b.
-func ParseEntry(b []byte) (Entry, error) { return parseEntry(b, &Entry{}) }
-
-// parseEntry decodes an entry. Texts that are the same in the one before it share its
-// memory: the entries of a batch are mostly of few senders.
+// parseEntry decodes an entry encoded by Append. The body shares memory with b. Texts
+// that are the same in the entry before it share that one's memory: the entries of a
+// batch are mostly of few senders.
 func parseEntry(b []byte, before *Entry) (Entry, error) {
 	r := reader{all: b, rest: b}
 	if v := r.byte("version"); v != entryVersion && r.err == nil {
@@ -63,11 +72,15 @@ func parseEntry(b []byte, before *Entry) (Entry, error) {
 	e.Query, e.ContentType = r.string("query", before.Query), r.string("content_type", before.ContentType)
 	e.Waiter = r.string("waiter", "")
 	for n := r.uvarint("headers"); n > 0 && r.err == nil; n-- {
+		key, value := r.string("header", tracing.Header), r.string("header value", "")
+		if key == tracing.Header {
+			e.Trace = tracing.Parent(value)
+			continue
+		}
 		if e.Headers == nil {
 			e.Headers = make(map[string]string)
 		}
-		key := r.string("header", "")
-		e.Headers[key] = r.string("header value", "")
+		e.Headers[key] = value
 	}
 	e.Body = r.rest
 	if r.err != nil {

@@ -3,6 +3,8 @@ package intake
 import (
 	"reflect"
 	"testing"
+
+	"github.com/penstock/penstock/relay/event"
 )
 
 func sampleEntry() Entry {
@@ -16,12 +18,14 @@ func sampleEntry() Entry {
 func TestEntryComesBackAsItWasWritten(t *testing.T) {
 	for name, e := range map[string]Entry{
 		"a full one":            sampleEntry(),
+		"one with a trace":      {Body: []byte("x"), Trace: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"},
+		"a trace and headers":   {Body: []byte("x"), Headers: map[string]string{"a": "b"}, Trace: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"},
 		"an empty one":          {Body: []byte{}},
 		"no account and binary": {Account: 0, Body: []byte{0, 255, 10}},
 		"a negative account":    {Account: -3, Body: []byte("x")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := ParseEntry(e.Append(nil))
+			got, err := parseEntry(e.Append(nil), &Entry{})
 			if err != nil || !reflect.DeepEqual(got, e) {
 				t.Errorf("got %+v, %v; want %+v", got, err, e)
 			}
@@ -33,7 +37,7 @@ func TestEntryCutShortIsRefusedOrShorter(t *testing.T) {
 	whole := sampleEntry()
 	b := whole.Append(nil)
 	for n := range len(b) - len(whole.Body) {
-		if _, err := ParseEntry(b[:n]); err == nil {
+		if _, err := parseEntry(b[:n], &Entry{}); err == nil {
 			t.Fatalf("cut at %d of %d: no error", n, len(b))
 		}
 	}
@@ -45,11 +49,11 @@ func FuzzParseEntry(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte{2, 0})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		e, err := ParseEntry(b)
+		e, err := parseEntry(b, &Entry{})
 		if err != nil {
 			return
 		}
-		again, err := ParseEntry(e.Append(nil))
+		again, err := parseEntry(e.Append(nil), &Entry{})
 		if err != nil || len(again.Body) != len(e.Body) || again.Path != e.Path {
 			t.Fatalf("%x: parsed as %+v, again as %+v, %v", b, e, again, err)
 		}
@@ -71,5 +75,16 @@ func TestEntriesOfOneSenderShareTheirTexts(t *testing.T) {
 	other.Path, other.Query = "/webhooks/lpwan", ""
 	if got, err := parseEntry(other.Append(nil), &one); err != nil || got.Path != other.Path || got.Query != "" {
 		t.Errorf("got %+v, %v, want %+v", got, err, other)
+	}
+}
+
+func TestAnIDIsOneAllocation(t *testing.T) {
+	i := &Intake{node: "06h0hs6hkcne7b588srcc8g29c", kind: event.Uplink}
+	var id string
+	if allocs := testing.AllocsPerRun(100, func() { id = i.id(1 << 40) }); allocs > 1 {
+		t.Errorf("%.0f allocations for %q, want 1", allocs, id)
+	}
+	if seq, ok := i.Sequence(id); !ok || seq != 1<<40 {
+		t.Errorf("the sequence of %q is %d, %v", id, seq, ok)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/penstock/penstock/relay/event"
 )
 
-// scanChunk is how many records are read before their marks are fetched.
+// scanChunk is how many records are read before their statuses are fetched.
 const scanChunk = 500
 
 // Events calls fn with the events that a filter selects, newest first, below a
@@ -34,7 +34,7 @@ func (i *Intake) Items(ctx context.Context, f event.Filter, below uint64, fn fun
 	if f.State == event.Quarantined || f.State == event.Unrouted {
 		return i.listByState(ctx, f, below, fn)
 	}
-	return i.scan(ctx, f, below, i.marks.Get, fn)
+	return i.scan(ctx, f, below, i.statuses.Get, fn)
 }
 
 // FromJournal is Events without the stored states, for when they cannot be read:
@@ -44,11 +44,11 @@ func (i *Intake) FromJournal(ctx context.Context, f event.Filter, below uint64, 
 		below = math.MaxInt64
 	}
 	unread := func(_ context.Context, _ event.Kind, from, to uint64) (map[uint64]event.Status, error) {
-		marks := make(map[uint64]event.Status, to-from+1)
+		statuses := make(map[uint64]event.Status, to-from+1)
 		for seq := from; seq <= min(to, i.consumer.Committed()); seq++ {
-			marks[seq] = event.Status{Seq: seq, State: event.Unknown}
+			statuses[seq] = event.Status{Seq: seq, State: event.Unknown}
 		}
-		return marks, nil
+		return statuses, nil
 	}
 	return i.scan(ctx, f, below, unread, func(e event.Event, it *Item) bool { return fn(e, it.Seq) })
 }
@@ -60,7 +60,7 @@ func (i *Intake) Event(ctx context.Context, id string) (event.Event, Item, error
 	if !ok {
 		return event.Event{}, Item{}, relay.Errorf(relay.KindNotFound, "event %s: not of this journal", id)
 	}
-	marks, err := i.marks.Get(ctx, i.kind, seq, seq)
+	statuses, err := i.statuses.Get(ctx, i.kind, seq, seq)
 	if err != nil {
 		return event.Event{}, Item{}, err
 	}
@@ -71,7 +71,7 @@ func (i *Intake) Event(ctx context.Context, id string) (event.Event, Item, error
 	if err != nil {
 		return event.Event{}, Item{}, fmt.Errorf("event %s: %w", id, err)
 	}
-	e, it := i.event(r, marks[seq])
+	e, it := i.event(r, statuses[seq])
 	return e, it, nil
 }
 
@@ -80,11 +80,11 @@ func (i *Intake) eventsByID(ctx context.Context, f event.Filter, below uint64, f
 		if seq >= below {
 			continue
 		}
-		marks, err := i.marks.Get(ctx, i.kind, seq, seq)
+		statuses, err := i.statuses.Get(ctx, i.kind, seq, seq)
 		if err != nil {
 			return err
 		}
-		if more, err := i.visit(f, seq, marks[seq], fn); err != nil || !more {
+		if more, err := i.visit(f, seq, statuses[seq], fn); err != nil || !more {
 			return err
 		}
 	}
@@ -123,11 +123,11 @@ func (i *Intake) visit(f event.Filter, seq uint64, m event.Status, fn func(event
 // listByState lists events by state, which has an index.
 func (i *Intake) listByState(ctx context.Context, f event.Filter, below uint64, fn func(event.Event, *Item) bool) error {
 	for {
-		marks, err := i.marks.List(ctx, i.kind, f.State, below, scanChunk)
-		if err != nil || len(marks) == 0 {
+		statuses, err := i.statuses.List(ctx, i.kind, f.State, below, scanChunk)
+		if err != nil || len(statuses) == 0 {
 			return err
 		}
-		for _, m := range marks {
+		for _, m := range statuses {
 			below = m.Seq
 			if more, err := i.visit(f, m.Seq, m, fn); err != nil || !more {
 				return err
@@ -136,15 +136,15 @@ func (i *Intake) listByState(ctx context.Context, f event.Filter, below uint64, 
 	}
 }
 
-// scan reads the journal backwards; statuses returns those of a range of sequences.
-func (i *Intake) scan(ctx context.Context, f event.Filter, below uint64, statuses func(context.Context, event.Kind, uint64, uint64) (map[uint64]event.Status, error), fn func(event.Event, *Item) bool) error {
+// scan reads the journal backwards; read returns the statuses of a range of sequences.
+func (i *Intake) scan(ctx context.Context, f event.Filter, below uint64, read func(context.Context, event.Kind, uint64, uint64) (map[uint64]event.Status, error), fn func(event.Event, *Item) bool) error {
 	for {
 		chunk, err := i.log.Before(ctx, below, scanChunk, nil)
 		if err != nil || len(chunk) == 0 {
 			return err
 		}
 		below = chunk[len(chunk)-1].Seq
-		marks, err := statuses(ctx, i.kind, below, chunk[0].Seq)
+		statuses, err := read(ctx, i.kind, below, chunk[0].Seq)
 		if err != nil {
 			return err
 		}
@@ -152,7 +152,7 @@ func (i *Intake) scan(ctx context.Context, f event.Filter, below uint64, statuse
 			if !f.From.IsZero() && r.Time.Before(f.From) {
 				return nil
 			}
-			if e, it := i.event(r, marks[r.Seq]); i.selects(&f, &e, &it) && !fn(e, &it) {
+			if e, it := i.event(r, statuses[r.Seq]); i.selects(&f, &e, &it) && !fn(e, &it) {
 				return nil
 			}
 		}

@@ -69,7 +69,7 @@ func TestEventsAreFound(t *testing.T) {
 		{"by id below a place", event.Filter{IDs: []string{"n1-u2", "n1-u9"}}, 9, "2"},
 		{"ids of another kind, another node and nobody", event.Filter{IDs: []string{"n1-s2", "n2-u2", "n1-u99", "n1-u0", "n1-u-1", "n1-u", "", "n1-u2x", "n1-u2.0"}}, 0, ""},
 		{"an id whose state is another", event.Filter{IDs: []string{"n1-u2"}, State: event.Quarantined}, 0, ""},
-		{"by what the mark says of the source", event.Filter{Source: "tts-v3"}, 0, "5 3"},
+		{"by the source in the status", event.Filter{Source: "tts-v3"}, 0, "5 3"},
 		{"another account's", event.Filter{Account: 8}, 0, ""},
 		{"by the device in the path", event.Filter{Device: "TANK 9"}, 0, "10"},
 		{"by a part of the body", event.Filter{Query: `"N":0}`}, 0, "11 1"},
@@ -111,8 +111,8 @@ func TestAnEventSaysWhatBecameOfIt(t *testing.T) {
 
 func TestAReplayClearsWhatWorksNow(t *testing.T) {
 	r := processed(t)
-	if n, err := r.Batches(t.Context(), event.Filter{State: event.Quarantined}, 0, nil); n != 1 || err != nil || len(r.marks.reasons()) != 2 {
-		t.Errorf("a dry run: %d, %v, %v", n, err, r.marks.reasons())
+	if n, err := r.Batches(t.Context(), event.Filter{State: event.Quarantined}, 0, nil); n != 1 || err != nil || len(r.statuses.reasons()) != 2 {
+		t.Errorf("a dry run: %d, %v, %v", n, err, r.statuses.reasons())
 	}
 	r.p.set(nil, func(it Item) (*event.Status, error) {
 		switch it.Seq {
@@ -125,7 +125,7 @@ func TestAReplayClearsWhatWorksNow(t *testing.T) {
 	})
 	n, err := r.Replay(t.Context(), event.Filter{}, false)
 	want := map[uint64]string{5: "quarantined: still not", 7: "quarantined: internal error: now"}
-	if got := r.marks.reasons(); n != 12 || err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
+	if got := r.statuses.reasons(); n != 12 || err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("%d, %v, %v", n, err, got)
 	}
 	if r.p.ended(1) != 2 || r.p.ended(3) != 2 {
@@ -147,18 +147,18 @@ func TestAReplayEndsWhenABackEndIsDown(t *testing.T) {
 	r := processed(t)
 	r.p.set(func(context.Context, []Item) error { return down() }, nil)
 	n, err := r.Replay(t.Context(), event.Filter{}, false)
-	if n != 0 || relay.KindOf(err) != relay.KindUnavailable || len(r.marks.reasons()) != 2 {
+	if n != 0 || relay.KindOf(err) != relay.KindUnavailable || len(r.statuses.reasons()) != 2 {
 		t.Errorf("%d, %v", n, err)
 	}
 }
 
 func TestMarksAreTrimmedWithTheirRecords(t *testing.T) {
 	r := processed(t)
-	r.marks.marks[0] = event.Status{Seq: 0, State: event.Quarantined}
+	r.statuses.statuses[0] = event.Status{Seq: 0, State: event.Quarantined}
 	if err := r.Trim(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if got := r.marks.reasons(); len(got) != 2 {
+	if got := r.statuses.reasons(); len(got) != 2 {
 		t.Errorf("%v", got)
 	}
 }

@@ -16,36 +16,36 @@ import (
 	"github.com/penstock/penstock/relay/event"
 )
 
-// memoryMarks is an event.Statuses that can be down.
-type memoryMarks struct {
-	mu    sync.Mutex
-	marks map[uint64]event.Status
-	down  error
-	sets  int
+// memoryStatuses is an event.Statuses that can be down.
+type memoryStatuses struct {
+	mu       sync.Mutex
+	statuses map[uint64]event.Status
+	down     error
+	sets     int
 }
 
-func (m *memoryMarks) Set(_ context.Context, _ event.Kind, marks []event.Status) error {
+func (m *memoryStatuses) Set(_ context.Context, _ event.Kind, statuses []event.Status) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.sets++
 	if m.down != nil {
 		return m.down
 	}
-	for _, one := range marks {
+	for _, one := range statuses {
 		if one.State == event.Done {
-			delete(m.marks, one.Seq)
+			delete(m.statuses, one.Seq)
 		} else {
-			m.marks[one.Seq] = one
+			m.statuses[one.Seq] = one
 		}
 	}
 	return nil
 }
 
-func (m *memoryMarks) Get(_ context.Context, _ event.Kind, from, to uint64) (map[uint64]event.Status, error) {
+func (m *memoryStatuses) Get(_ context.Context, _ event.Kind, from, to uint64) (map[uint64]event.Status, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	out := make(map[uint64]event.Status)
-	for seq, one := range m.marks {
+	for seq, one := range m.statuses {
 		if seq >= from && seq <= to {
 			out[seq] = one
 		}
@@ -53,11 +53,11 @@ func (m *memoryMarks) Get(_ context.Context, _ event.Kind, from, to uint64) (map
 	return out, m.down
 }
 
-func (m *memoryMarks) List(_ context.Context, _ event.Kind, s event.State, before uint64, limit int) ([]event.Status, error) {
+func (m *memoryStatuses) List(_ context.Context, _ event.Kind, s event.State, before uint64, limit int) ([]event.Status, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var out []event.Status
-	for seq, one := range m.marks {
+	for seq, one := range m.statuses {
 		if seq < before && one.State == s {
 			out = append(out, one)
 		}
@@ -66,11 +66,11 @@ func (m *memoryMarks) List(_ context.Context, _ event.Kind, s event.State, befor
 	return out[:min(limit, len(out))], m.down
 }
 
-func (m *memoryMarks) Deferred(_ context.Context, _ event.Kind, after account.ID, limit int) ([]event.Status, error) {
+func (m *memoryStatuses) Deferred(_ context.Context, _ event.Kind, after account.ID, limit int) ([]event.Status, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var out []event.Status
-	for _, one := range m.marks {
+	for _, one := range m.statuses {
 		if one.Account > after && one.State == event.Pending {
 			out = append(out, one)
 		}
@@ -81,33 +81,33 @@ func (m *memoryMarks) Deferred(_ context.Context, _ event.Kind, after account.ID
 	return out[:min(limit, len(out))], m.down
 }
 
-func (m *memoryMarks) Counts(context.Context, event.Kind) (map[event.State]int, error) {
+func (m *memoryStatuses) Counts(context.Context, event.Kind) (map[event.State]int, error) {
 	return nil, nil
 }
 
-func (m *memoryMarks) Trim(_ context.Context, _ event.Kind, below uint64) error {
+func (m *memoryStatuses) Trim(_ context.Context, _ event.Kind, below uint64) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for seq := range m.marks {
+	for seq := range m.statuses {
 		if seq < below {
-			delete(m.marks, seq)
+			delete(m.statuses, seq)
 		}
 	}
 	return nil
 }
 
-func (m *memoryMarks) setDown(err error) {
+func (m *memoryStatuses) setDown(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.down = err
 }
 
-// reasons are the marks by sequence, as "state: reason".
-func (m *memoryMarks) reasons() map[uint64]string {
+// reasons are the statuses by sequence, as "state: reason".
+func (m *memoryStatuses) reasons() map[uint64]string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	out := make(map[uint64]string, len(m.marks))
-	for seq, one := range m.marks {
+	out := make(map[uint64]string, len(m.statuses))
+	for seq, one := range m.statuses {
 		out[seq] = string(one.State) + ": " + one.Reason
 	}
 	return out
@@ -144,7 +144,7 @@ func (p *script) Process(ctx context.Context, items []Item) ([]event.Status, err
 			return nil, err
 		}
 	}
-	var marks []event.Status
+	var statuses []event.Status
 	for _, it := range items {
 		if each == nil {
 			break
@@ -154,7 +154,7 @@ func (p *script) Process(ctx context.Context, items []Item) ([]event.Status, err
 			return nil, err
 		}
 		if m != nil {
-			marks = append(marks, *m)
+			statuses = append(statuses, *m)
 		}
 	}
 	p.mu.Lock()
@@ -163,7 +163,7 @@ func (p *script) Process(ctx context.Context, items []Item) ([]event.Status, err
 		p.seen[it.Seq]++
 		p.order = append(p.order, it.Seq)
 	}
-	return marks, nil
+	return statuses, nil
 }
 
 func (p *script) set(before func(context.Context, []Item) error, each func(Item) (*event.Status, error)) {
@@ -181,17 +181,17 @@ func (p *script) ended(seq uint64) int {
 // rig is an intake over a journal in the test's directory.
 type rig struct {
 	*Intake
-	t     *testing.T
-	dir   string
-	log   *journal.Log
-	marks *memoryMarks
-	p     *script
-	keys  func(*Item) uint64 // makes the processor an orderly one
+	t        *testing.T
+	dir      string
+	log      *journal.Log
+	statuses *memoryStatuses
+	p        *script
+	keys     func(*Item) uint64 // makes the processor an orderly one
 }
 
 func newRig(t *testing.T, o Options) *rig {
 	t.Helper()
-	r := &rig{t: t, dir: t.TempDir(), marks: &memoryMarks{marks: map[uint64]event.Status{}}, p: &script{seen: map[uint64]int{}}}
+	r := &rig{t: t, dir: t.TempDir(), statuses: &memoryStatuses{statuses: map[uint64]event.Status{}}, p: &script{seen: map[uint64]int{}}}
 	if o.Linger == 0 {
 		o.Linger = -1
 	}
@@ -211,7 +211,7 @@ func (r *rig) open(o Options) {
 	if r.keys != nil {
 		p = orderly{r.p, r.keys}
 	}
-	if r.Intake, err = New(event.Uplink, "n1", r.log, r.marks, p, o); err != nil {
+	if r.Intake, err = New(event.Uplink, "n1", r.log, r.statuses, p, o); err != nil {
 		r.t.Fatal(err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/penstock/penstock/ingest/journal"
 	"github.com/penstock/penstock/relay/event"
+	"github.com/penstock/penstock/relay/tracing"
 )
 
 // Item is an entry passed to the processor.
@@ -25,19 +26,23 @@ type Item struct {
 	NoDefer bool
 	// NoRules means that rules do not look at the entry: it is replayed.
 	NoRules bool
-	// Earlier waits until the batches that were read before this one are done, for
+	// WaitForEarlier waits until the batches that were read before this one are done, for
 	// effects that depend on the order; nil if there are none.
-	Earlier func(ctx context.Context) error
+	WaitForEarlier func(ctx context.Context) error
+	// Trace is the span of its processing; empty for none.
+	Trace tracing.Parent
 	// Prepared holds results of Orderly.Keys for Process.
 	Prepared any
+
+	span *tracing.Active
 }
 
 // Processor processes entries.
 //
-// Process is called with entries in the order of the journal, concurrently, and
-// again after a crash or in a replay. It returns marks for the entries that it
-// quarantined. An Early mark may be caused by an earlier entry that is still being
-// processed; its entry is then processed again. An event.Pending mark defers its
+// The entries of one call are in journal order. Calls may overlap, and repeat
+// after a crash or in a replay. Process returns statuses for the entries that it
+// quarantined. A Provisional status may be caused by an earlier entry that is still being
+// processed; its entry is then processed again. An event.Pending status defers its
 // entry: the entry is processed again with NoDefer, alternating with entries of
 // other accounts. An error of relay.KindUnavailable means that a back end is down:
 // the batch is retried until it succeeds. After any other error the batch is
@@ -63,6 +68,8 @@ type Options struct {
 	// Stored is called for every entry whose effects are durable, with the time since
 	// it was accepted; nil is not called.
 	Stored func(took time.Duration)
+	// Tracer begins the spans of entries; nil begins none.
+	Tracer *tracing.Tracer
 	Logger *slog.Logger
 	Now    func() time.Time
 }
@@ -73,7 +80,7 @@ type Intake struct {
 	node        string
 	log         *journal.Log
 	consumer    *journal.Consumer
-	marks       event.Statuses
+	statuses    event.Statuses
 	processor   Processor
 	options     Options
 	logger      *slog.Logger
@@ -89,7 +96,7 @@ type Intake struct {
 }
 
 // New returns the intake of a kind over its journal. Run starts processing.
-func New(kind event.Kind, node string, log *journal.Log, marks event.Statuses, p Processor, o Options) (*Intake, error) {
+func New(kind event.Kind, node string, log *journal.Log, statuses event.Statuses, p Processor, o Options) (*Intake, error) {
 	consumer, err := log.Consumer("processor")
 	if err != nil {
 		return nil, fmt.Errorf("intake %s: consumer: %w", kind, err)
@@ -104,7 +111,7 @@ func New(kind event.Kind, node string, log *journal.Log, marks event.Statuses, p
 		o.Logger = slog.Default()
 	}
 	return &Intake{
-		kind: kind, node: node, log: log, consumer: consumer, marks: marks, processor: p, options: o,
+		kind: kind, node: node, log: log, consumer: consumer, statuses: statuses, processor: p, options: o,
 		logger:        o.Logger.With("kind", string(kind)),
 		buffers:       sync.Pool{New: func() any { return new([]byte) }},
 		deferredReady: make(chan struct{}, 1),
@@ -131,34 +138,44 @@ func (i *Intake) Accept(ctx context.Context, e *Entry) (string, error) {
 type Staged struct {
 	intake  *Intake
 	pending journal.Pending
+	span    *tracing.Active
 }
 
 // Stage is the first half of Accept, for callers that accept many entries
 // concurrently in a fixed order: entries are ordered by call. Stage does not
 // retain e.
 func (i *Intake) Stage(ctx context.Context, e *Entry) (Staged, error) {
+	span := i.beginJournal(ctx)
+	e.Trace = span.Parent()
 	buf := i.buffers.Get().(*[]byte)
 	defer i.buffers.Put(buf)
 	*buf = e.Append((*buf)[:0])
 	p, err := i.log.Stage(ctx, *buf)
 	if err != nil {
+		span.End(i.options.Now(), err.Error())
 		return Staged{}, fmt.Errorf("intake %s: %w", i.kind, err)
 	}
-	return Staged{i, p}, nil
+	return Staged{i, p, span}, nil
 }
 
 // Wait is the second half of Accept: when it returns an id, the entry is on disk.
 func (s Staged) Wait(ctx context.Context) (string, error) {
 	seq, err := s.pending.Wait(ctx)
 	if err != nil {
+		s.span.End(s.intake.options.Now(), err.Error())
 		return "", fmt.Errorf("intake %s: %w", s.intake.kind, err)
 	}
 	s.intake.accepted.Add(1)
-	return s.intake.id(seq), nil
+	id := s.intake.id(seq)
+	s.span.Set("penstock.event", id)
+	s.span.End(s.intake.options.Now(), "")
+	return id, nil
 }
 
 func (i *Intake) id(seq uint64) string {
-	return i.node + "-" + string(i.kind[:1]) + strconv.FormatUint(seq, 10)
+	var space [48]byte // of most ids, so that the text is all that is allocated
+	b := append(append(space[:0], i.node...), '-', i.kind[0])
+	return string(strconv.AppendUint(b, seq, 10))
 }
 
 // Sequence returns the sequence of an id of this intake.
@@ -218,16 +235,16 @@ func (i *Intake) Drained(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("intake %s: %w", i.kind, err)
 	}
-	deferred, err := i.marks.Deferred(ctx, i.kind, noAccount, 1)
+	deferred, err := i.statuses.Deferred(ctx, i.kind, noAccount, 1)
 	return err == nil && len(deferred) == 0, err
 }
 
 // Blocked reports whether processing is blocked by a back end that is down.
 func (i *Intake) Blocked() bool { return i.outage.Load() != nil }
 
-// Trim deletes the marks of entries whose records are deleted.
+// Trim deletes the statuses of entries whose records are deleted.
 func (i *Intake) Trim(ctx context.Context) error {
-	return i.marks.Trim(ctx, i.kind, i.log.Stats().First)
+	return i.statuses.Trim(ctx, i.kind, i.log.Stats().First)
 }
 
 // item decodes a record. A record that cannot be decoded was written by another

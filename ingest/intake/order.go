@@ -69,9 +69,9 @@ func (b *batch) shares(keys []uint64) bool {
 	return slices.ContainsFunc(keys, func(k uint64) bool { _, ok := b.keys[k]; return ok })
 }
 
-// setEarlier has items wait for earlier batches. A batch waits for earlier ones only,
+// setWaitForEarlier has items wait for earlier batches. A batch waits for earlier ones only,
 // so there is no deadlock.
-func setEarlier(items []Item, earlier []*batch) {
+func setWaitForEarlier(items []Item, earlier []*batch) {
 	if len(earlier) == 0 {
 		return
 	}
@@ -84,7 +84,7 @@ func setEarlier(items []Item, earlier []*batch) {
 		return nil
 	}
 	for n := range items {
-		items[n].Earlier = waitAll
+		items[n].WaitForEarlier = waitAll
 	}
 }
 
@@ -98,38 +98,38 @@ func wait(ctx context.Context, ch <-chan struct{}) bool {
 	}
 }
 
-// splitEarly returns the items with an Early mark, which are processed again, and the
-// others with their marks.
-func splitEarly(items []Item, marks []event.Status) (early, final []Item, finalMarks []event.Status) {
-	if !slices.ContainsFunc(marks, func(m event.Status) bool { return m.Early }) {
-		return nil, items, marks // nearly always: nothing is copied
+// splitProvisional returns the items with a Provisional status, which are processed again, and the
+// others with their statuses.
+func splitProvisional(items []Item, statuses []event.Status) (provisional, final []Item, finalStatuses []event.Status) {
+	if !slices.ContainsFunc(statuses, func(m event.Status) bool { return m.Provisional }) {
+		return nil, items, statuses // nearly always: nothing is copied
 	}
-	isEarly := make(map[uint64]bool)
-	for _, m := range marks {
-		if m.Early {
-			isEarly[m.Seq] = true
+	isProvisional := make(map[uint64]bool)
+	for _, m := range statuses {
+		if m.Provisional {
+			isProvisional[m.Seq] = true
 		} else {
-			finalMarks = append(finalMarks, m)
+			finalStatuses = append(finalStatuses, m)
 		}
 	}
 	for _, it := range items {
-		if isEarly[it.Seq] {
-			early = append(early, it)
+		if isProvisional[it.Seq] {
+			provisional = append(provisional, it)
 		} else {
 			final = append(final, it)
 		}
 	}
-	return early, final, finalMarks
+	return provisional, final, finalStatuses
 }
 
-// finish records the final marks of items. Items with an Early mark are processed once
+// finish records the final statuses of items. Items with a Provisional status are processed once
 // more after the earlier batches have ended, if any were unfinished.
-func (i *Intake) finish(ctx context.Context, p predecessors, items []Item, marks []event.Status) error {
-	early, final, finalMarks := splitEarly(items, marks)
-	if len(p.earlier) == 0 || len(early) == 0 {
-		return i.end(ctx, items, marks)
+func (i *Intake) finish(ctx context.Context, p predecessors, items []Item, statuses []event.Status) error {
+	provisional, final, finalStatuses := splitProvisional(items, statuses)
+	if len(p.earlier) == 0 || len(provisional) == 0 {
+		return i.end(ctx, items, statuses)
 	}
-	if err := i.end(ctx, final, finalMarks); err != nil {
+	if err := i.end(ctx, final, finalStatuses); err != nil {
 		return err
 	}
 	for _, b := range p.earlier {
@@ -137,5 +137,5 @@ func (i *Intake) finish(ctx context.Context, p predecessors, items []Item, marks
 			return ctx.Err()
 		}
 	}
-	return i.settle(ctx, predecessors{}, early)
+	return i.settle(ctx, predecessors{}, provisional)
 }

@@ -103,7 +103,7 @@ func TestAnEarlyVerdictIsGivenAgainAfterTheEntriesBefore(t *testing.T) {
 	r := newRig(t, Options{Batch: 1, Workers: 2})
 	release := make(chan struct{})
 	var known atomic.Bool
-	var judged atomic.Int32
+	var processed atomic.Int32
 	r.p.set(func(_ context.Context, items []Item) error {
 		if items[0].Seq == 1 {
 			<-release
@@ -114,19 +114,19 @@ func TestAnEarlyVerdictIsGivenAgainAfterTheEntriesBefore(t *testing.T) {
 		if it.Seq == 1 || known.Load() && it.Seq != 4 {
 			return nil, nil
 		}
-		if judged.Add(1) == 1 {
-			close(release) // the second was judged before the first ended
+		if processed.Add(1) == 1 {
+			close(release) // the second was processed before the first ended
 		}
-		return &event.Status{ID: it.ID, Seq: it.Seq, State: event.Quarantined, Reason: "nobody", Early: true}, nil
+		return &event.Status{ID: it.ID, Seq: it.Seq, State: event.Quarantined, Reason: "nobody", Provisional: true}, nil
 	})
 	r.accept(4)
 	r.run()
 	r.settled()
-	if got := r.marks.reasons(); len(got) != 1 || got[4] != "quarantined: nobody" {
-		t.Errorf("marks %v", got)
+	if got := r.statuses.reasons(); len(got) != 1 || got[4] != "quarantined: nobody" {
+		t.Errorf("statuses %v", got)
 	}
-	if s := r.Status(); judged.Load() < 2 || s.Processed != 4 || s.Quarantined != 1 {
-		t.Errorf("judged %d times, %+v", judged.Load(), s)
+	if s := r.Status(); processed.Load() < 2 || s.Processed != 4 || s.Quarantined != 1 {
+		t.Errorf("processed %d times, %+v", processed.Load(), s)
 	}
 }
 
@@ -163,7 +163,7 @@ func TestAnEntryCanWaitForTheEarlierOnes(t *testing.T) {
 	release, both := make(chan struct{}), make(chan struct{})
 	var first atomic.Bool
 	r.p.set(func(ctx context.Context, items []Item) error {
-		switch wait := items[0].Earlier; {
+		switch wait := items[0].WaitForEarlier; {
 		case items[0].Seq == 1:
 			if wait != nil {
 				t.Error("the first waits")

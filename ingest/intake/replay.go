@@ -15,7 +15,7 @@ import (
 const replayBatch = 500
 
 // Replay processes the events that a filter selects again, in order of arrival, and
-// returns their number. The marks of events that succeed are cleared. Rules look at
+// returns their number. The statuses of events that succeed are cleared. Rules look at
 // the frames only if rules says so.
 func (i *Intake) Replay(ctx context.Context, f event.Filter, rules bool) (int, error) {
 	seqs, err := i.selected(ctx, f)
@@ -98,7 +98,7 @@ func (i *Intake) Batches(ctx context.Context, f event.Filter, most int, fn func(
 }
 
 func (i *Intake) selection(ctx context.Context, seqs []uint64) (s Selection, err error) {
-	marks, err := i.marks.Get(ctx, i.kind, seqs[0], seqs[len(seqs)-1])
+	statuses, err := i.statuses.Get(ctx, i.kind, seqs[0], seqs[len(seqs)-1])
 	if err != nil {
 		return s, err
 	}
@@ -110,7 +110,7 @@ func (i *Intake) selection(ctx context.Context, seqs []uint64) (s Selection, err
 		if err != nil {
 			return s, fmt.Errorf("event %s: %w", i.id(seq), err)
 		}
-		e, it := i.event(r, marks[seq])
+		e, it := i.event(r, statuses[seq])
 		s.Events, s.Items = append(s.Events, e), append(s.Items, it)
 	}
 	return s, nil
@@ -120,7 +120,7 @@ func (i *Intake) reprocessSeqs(ctx context.Context, seqs []uint64, rules bool) e
 	if len(seqs) == 0 {
 		return nil
 	}
-	marks, err := i.marks.Get(ctx, i.kind, seqs[0], seqs[len(seqs)-1])
+	statuses, err := i.statuses.Get(ctx, i.kind, seqs[0], seqs[len(seqs)-1])
 	if err != nil {
 		return fmt.Errorf("replay: %w", err)
 	}
@@ -137,10 +137,11 @@ func (i *Intake) reprocessSeqs(ctx context.Context, seqs []uint64, rules bool) e
 		if err != nil {
 			continue // it stays quarantined
 		}
-		// An entry that was deferred has not been judged by rules yet.
-		it.NoDefer, it.NoRules = true, !rules && marks[seq].State != event.Pending
+		// An entry that was deferred has not been seen by rules yet.
+		it.NoDefer, it.NoRules = true, !rules && statuses[seq].State != event.Pending
 		items = append(items, it)
 	}
+	i.beginSpans(items)
 	return i.reprocess(ctx, items)
 }
 
@@ -150,32 +151,33 @@ func (i *Intake) reprocess(ctx context.Context, items []Item) error {
 	if len(items) == 0 {
 		return nil
 	}
-	marks, err := i.process(ctx, items)
+	statuses, err := i.process(ctx, items)
 	switch half := len(items) / 2; {
 	case err == nil:
 	case ctx.Err() != nil || relay.KindOf(err) == relay.KindUnavailable:
 		return fmt.Errorf("replay: %w", err)
 	case len(items) == 1:
-		marks = []event.Status{quarantine(items[0], err)}
+		statuses = []event.Status{quarantine(items[0], err)}
 	default:
 		if err := i.reprocess(ctx, items[:half]); err != nil {
 			return err
 		}
 		return i.reprocess(ctx, items[half:])
 	}
-	return i.marks.Set(ctx, i.kind, withDone(items, marks))
+	i.endSpans(items, statuses)
+	return i.statuses.Set(ctx, i.kind, withDone(items, statuses))
 }
 
-// withDone adds a clearing mark for every item that has no mark.
-func withDone(items []Item, marks []event.Status) []event.Status {
-	marked := make(map[uint64]bool, len(marks))
-	for _, m := range marks {
-		marked[m.Seq] = true
+// withDone adds a clearing status for every item that has none.
+func withDone(items []Item, statuses []event.Status) []event.Status {
+	known := make(map[uint64]bool, len(statuses))
+	for _, m := range statuses {
+		known[m.Seq] = true
 	}
 	for _, it := range items {
-		if !marked[it.Seq] {
-			marks = append(marks, event.Status{ID: it.ID, Seq: it.Seq, State: event.Done})
+		if !known[it.Seq] {
+			statuses = append(statuses, event.Status{ID: it.ID, Seq: it.Seq, State: event.Done})
 		}
 	}
-	return marks
+	return statuses
 }

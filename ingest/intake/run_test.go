@@ -96,7 +96,7 @@ func TestWhatFailsForItsOwnReasonIsQuarantined(t *testing.T) {
 				return nil, nil
 			}, map[uint64]string{1: "quarantined: no \uFFFD text", 41: "quarantined: no \uFFFD text"},
 		},
-		"what the processor marks": {
+		"what the processor quarantines": {
 			func(it Item) (*event.Status, error) {
 				if it.Seq == 2 {
 					return &event.Status{ID: it.ID, Seq: it.Seq, State: event.Unrouted, Reason: "nobody"}, nil
@@ -112,12 +112,12 @@ func TestWhatFailsForItsOwnReasonIsQuarantined(t *testing.T) {
 			r.accept(60)
 			r.run()
 			r.settled()
-			if got := r.marks.reasons(); !maps.Equal(got, tc.want) {
-				t.Errorf("marks %v, want %v", got, tc.want)
+			if got := r.statuses.reasons(); !maps.Equal(got, tc.want) {
+				t.Errorf("statuses %v, want %v", got, tc.want)
 			}
 			ended := 0
 			for seq := uint64(1); seq <= 60; seq++ {
-				if r.p.ended(seq) > 0 || r.marks.reasons()[seq] != "" {
+				if r.p.ended(seq) > 0 || r.statuses.reasons()[seq] != "" {
 					ended++
 				}
 			}
@@ -153,8 +153,8 @@ func TestWhileABackEndIsDownNothingIsQuarantined(t *testing.T) {
 	r.run()
 	await(t, "it says why it waits", func() bool { return strings.Contains(r.Status().Waiting, "redis is down") })
 	r.settled()
-	if got := r.marks.reasons(); len(got) != 0 || r.Status().Waiting != "" || r.p.ended(1) != 1 {
-		t.Errorf("marks %v, %+v", got, r.Status())
+	if got := r.statuses.reasons(); len(got) != 0 || r.Status().Waiting != "" || r.p.ended(1) != 1 {
+		t.Errorf("statuses %v, %+v", got, r.Status())
 	}
 }
 
@@ -163,17 +163,17 @@ func TestWhileMarksCannotBeKeptTheCheckpointStays(t *testing.T) {
 	r.p.set(nil, func(it Item) (*event.Status, error) {
 		return &event.Status{ID: it.ID, Seq: it.Seq, State: event.Quarantined, Reason: "x"}, nil
 	})
-	r.marks.setDown(down())
+	r.statuses.setDown(down())
 	r.accept(3)
 	r.run()
 	await(t, "it waits", func() bool { return r.Blocked() })
 	if got := r.consumer.Committed(); got != 0 {
 		t.Errorf("the checkpoint is at %d", got)
 	}
-	r.marks.setDown(nil)
+	r.statuses.setDown(nil)
 	r.settled()
-	if got := r.marks.reasons(); len(got) != 3 || r.Blocked() {
-		t.Errorf("marks %v", got)
+	if got := r.statuses.reasons(); len(got) != 3 || r.Blocked() {
+		t.Errorf("statuses %v", got)
 	}
 }
 
@@ -222,9 +222,9 @@ func TestARecordThatCannotBeReadIsQuarantined(t *testing.T) {
 	r.accept(1)
 	r.run()
 	r.settled()
-	got := r.marks.reasons()
+	got := r.statuses.reasons()
 	if len(got) != 1 || !strings.Contains(got[2], "entry: version") || r.p.ended(1) != 1 || r.p.ended(3) != 1 {
-		t.Errorf("marks %v", got)
+		t.Errorf("statuses %v", got)
 	}
 	found := list(t, r, event.Filter{State: event.Quarantined}, 0)
 	if len(found) != 1 || found[0].ID != "n1-u2" || string(found[0].Raw) != "\x63\x01\x02" {
@@ -255,13 +255,13 @@ func TestAMarkOfAnEntryThatSucceedsAfterACrashIsCleared(t *testing.T) {
 	r := newRig(t, Options{Batch: 2, Workers: 1})
 	r.accept(3)
 	stale := event.Status{ID: "n1-1", Seq: 1, State: event.Quarantined, Reason: "there is no decoder"}
-	if err := r.marks.Set(t.Context(), event.Uplink, []event.Status{stale}); err != nil {
+	if err := r.statuses.Set(t.Context(), event.Uplink, []event.Status{stale}); err != nil {
 		t.Fatal(err)
 	}
 	r.run()
 	r.settled()
-	if got := r.marks.reasons(); len(got) != 0 {
-		t.Errorf("marks %v", got)
+	if got := r.statuses.reasons(); len(got) != 0 {
+		t.Errorf("statuses %v", got)
 	}
 }
 
@@ -287,7 +287,7 @@ func TestDrainedSaysWhetherAnEntryIsLeft(t *testing.T) {
 	r.settled()
 	stop()
 	drained(true, "entries that were processed")
-	if err := r.marks.Set(t.Context(), r.kind, []event.Status{{ID: r.id(2), Seq: 2, Account: 7, State: event.Pending}}); err != nil {
+	if err := r.statuses.Set(t.Context(), r.kind, []event.Status{{ID: r.id(2), Seq: 2, Account: 7, State: event.Pending}}); err != nil {
 		t.Fatal(err)
 	}
 	drained(false, "an entry that was deferred")

@@ -22,10 +22,10 @@ func (i *Intake) settle(ctx context.Context, t predecessors, items []Item) error
 	backoff := minBackoff
 	for attempt := 1; ; attempt++ {
 		now := predecessors{unfinished(t.earlier)}
-		marks, err := i.process(ctx, items)
+		statuses, err := i.process(ctx, items)
 		switch {
 		case err == nil:
-			return i.finish(ctx, now, items, marks)
+			return i.finish(ctx, now, items, statuses)
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case relay.KindOf(err) == relay.KindUnavailable:
@@ -52,7 +52,7 @@ func (i *Intake) bisect(ctx context.Context, t predecessors, items []Item) error
 }
 
 // process calls the processor and turns a panic into an error.
-func (i *Intake) process(ctx context.Context, items []Item) (marks []event.Status, err error) {
+func (i *Intake) process(ctx context.Context, items []Item) (statuses []event.Status, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			i.logger.Error("processor panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
@@ -62,18 +62,19 @@ func (i *Intake) process(ctx context.Context, items []Item) (marks []event.Statu
 	return i.processor.Process(ctx, items)
 }
 
-// end records the marks of items and clears the outage. Items that were in the journal
+// end records the statuses of items and clears the outage. Items that were in the journal
 // at the start may have been processed before, without the checkpoint having moved:
-// marks of that time that do not hold any longer are cleared.
-func (i *Intake) end(ctx context.Context, items []Item, marks []event.Status) error {
+// statuses of that time that do not hold any longer are cleared.
+func (i *Intake) end(ctx context.Context, items []Item, statuses []event.Status) error {
 	if n := countUpTo(items, i.reread.Load()); n > 0 {
-		marks = withDone(items[:n], marks)
+		statuses = withDone(items[:n], statuses)
 	}
-	if err := i.mark(ctx, marks); err != nil {
+	if err := i.saveStatuses(ctx, statuses); err != nil {
 		return err
 	}
 	i.processed.Add(uint64(len(items)))
 	i.outage.Store(nil)
+	i.endSpans(items, statuses)
 	if i.options.Stored != nil {
 		now := i.options.Now()
 		for n := range items {
@@ -89,15 +90,15 @@ func countUpTo(items []Item, last uint64) int {
 	return sort.Search(len(items), func(n int) bool { return items[n].Seq > last })
 }
 
-// mark stores marks and retries until it succeeds or ctx is done.
-func (i *Intake) mark(ctx context.Context, marks []event.Status) error {
-	if len(marks) == 0 {
+// saveStatuses stores statuses and retries until it succeeds or ctx is done.
+func (i *Intake) saveStatuses(ctx context.Context, statuses []event.Status) error {
+	if len(statuses) == 0 {
 		return nil
 	}
 	for backoff := minBackoff; ; backoff = min(2*backoff, maxBackoff) {
-		err := i.marks.Set(ctx, i.kind, marks)
+		err := i.statuses.Set(ctx, i.kind, statuses)
 		if err == nil {
-			i.count(marks)
+			i.count(statuses)
 			return nil
 		}
 		i.recordOutage(err)
@@ -107,10 +108,10 @@ func (i *Intake) mark(ctx context.Context, marks []event.Status) error {
 	}
 }
 
-// count counts marks by state and signals that there are deferred entries.
-func (i *Intake) count(marks []event.Status) {
+// count counts statuses by state and signals that there are deferred entries.
+func (i *Intake) count(statuses []event.Status) {
 	deferred, quarantined := 0, 0
-	for _, m := range marks {
+	for _, m := range statuses {
 		switch m.State {
 		case event.Pending:
 			deferred++
@@ -148,7 +149,7 @@ func (i *Intake) recordOutage(err error) {
 	}
 }
 
-// quarantine returns the mark of an item that failed.
+// quarantine returns the status of an item that failed.
 func quarantine(it Item, err error) event.Status {
 	return event.Status{
 		ID: it.ID, Seq: it.Seq, State: event.Quarantined, Reason: Reason(err.Error()),
@@ -156,10 +157,10 @@ func quarantine(it Item, err error) event.Status {
 	}
 }
 
-// maxReason is the maximum length of a reason in bytes: it is stored in the mark.
+// maxReason is the maximum length of a reason in bytes: it is stored in the status.
 const maxReason = 2000
 
-// Reason truncates a reason to the length that a mark may hold, and replaces
+// Reason truncates a reason to the length that a status may hold, and replaces
 // invalid UTF-8.
 func Reason(s string) string {
 	if len(s) > maxReason {

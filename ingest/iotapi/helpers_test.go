@@ -118,7 +118,7 @@ func newAPI(t *testing.T) *api {
 	return a
 }
 
-// newRules judges the frames of an API by the rules of its accounts.
+// newRules evaluates the frames of an API by the rules of its accounts.
 func newRules(t *testing.T, a *api) *rule.Service {
 	t.Helper()
 	next := 0
@@ -132,7 +132,7 @@ func newRules(t *testing.T, a *api) *rule.Service {
 		},
 	}, rule.Options{Now: func() time.Time { return a.now }, NewID: func() string { next++; return fmt.Sprint("rule", next) }, Logger: slog.New(slog.DiscardHandler)})
 	must(t, err)
-	a.service.JudgeWith(s)
+	a.service.EvaluateWith(s)
 	return s
 }
 

@@ -3,6 +3,7 @@ package journal
 import (
 	"bytes"
 	"context"
+	"flag"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -113,9 +114,11 @@ func BenchmarkNext(b *testing.B) {
 	}
 }
 
+var records = flag.Int("records", 128_000, "records of the journal that BenchmarkOpen opens")
+
 // BenchmarkOpen measures recovery; the rate is that of verified bytes.
 func BenchmarkOpen(b *testing.B) {
-	dir := filled(b, 128_000)
+	dir := filled(b, *records)
 	for b.Loop() {
 		l := mustOpen(b, dir, Options{})
 		b.SetBytes(l.Stats().Bytes)

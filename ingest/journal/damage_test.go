@@ -112,6 +112,44 @@ func TestAMissingSegmentIsAGap(t *testing.T) {
 	}
 }
 
+func TestSegmentsMissingAtACheckpointAreAGap(t *testing.T) {
+	for name, tc := range map[string]struct {
+		done        uint64 // the checkpoint
+		remove      func(files []string) []string
+		first, last func(all []segmentName) uint64
+	}{
+		"the newest, which was processed": {40, func(files []string) []string { return files[len(files)-1:] },
+			func(all []segmentName) uint64 { return all[len(all)-1].first }, func([]segmentName) uint64 { return 40 }},
+		"all": {40, func(files []string) []string { return files },
+			func([]segmentName) uint64 { return 1 }, func([]segmentName) uint64 { return 40 }},
+		"the oldest, which was not processed whole": {1, func(files []string) []string { return files[:1] },
+			func([]segmentName) uint64 { return 2 }, func(all []segmentName) uint64 { return all[1].first - 1 }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, _ := several(t, 40)
+			l := mustOpen(t, dir, Options{})
+			if err := mustConsumer(t, l, "c").Commit(tc.done); err != nil {
+				t.Fatal(err)
+			}
+			mustClose(t, l)
+			var all []segmentName
+			for _, file := range segmentFiles(t, dir) {
+				one, _ := parseSegmentName(filepath.Base(file))
+				all = append(all, one)
+			}
+			for _, file := range tc.remove(segmentFiles(t, dir)) {
+				if err := os.Remove(file); err != nil {
+					t.Fatal(err)
+				}
+			}
+			gaps := mustOpen(t, dir, Options{}).Gaps()
+			if len(gaps) != 1 || gaps[0].First != tc.first(all) || gaps[0].Last != tc.last(all) || gaps[0].Length != 0 {
+				t.Errorf("gaps %+v, want one from %d to %d", gaps, tc.first(all), tc.last(all))
+			}
+		})
+	}
+}
+
 func TestDamageWhileOpenIsPassedAndReported(t *testing.T) {
 	dir := t.TempDir()
 	l := mustOpen(t, dir, Options{})

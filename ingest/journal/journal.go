@@ -62,6 +62,8 @@ type Options struct {
 	CommitWindow time.Duration    // how long a commit waits for appenders seen to be concurrent; 0 is 0.7 ms, negative is none
 	Now          func() time.Time // stamps records and ages segments; nil is time.Now
 	Logger       *slog.Logger     // nil is slog.Default
+	// KeepAll reports that no segment may be deleted for its age now; nil never does.
+	KeepAll func() bool
 	// Synced is called with the time that each sync of a commit took; nil is not called.
 	Synced func(took time.Duration)
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"runtime"
 	"slices"
 )
 
@@ -20,14 +21,68 @@ func (l *Log) recover() error {
 	if l.segments, err = l.dropEmptyDuplicates(list); err != nil {
 		return err
 	}
-	tail := int64(0)
+	tail, ahead := int64(0), make([]chan scanned, len(l.segments))
 	for i, s := range l.segments {
-		if tail, err = l.survey(s, i); err != nil {
+		l.scanAhead(ahead, i)
+		if tail, err = l.survey(s, i, <-ahead[i]); err != nil {
 			return err
 		}
 		l.durable = max(l.durable, s.follows, s.last)
 	}
-	return l.beginWriting(tail)
+	if err := l.beginWriting(tail); err != nil {
+		return err
+	}
+	l.reportMissing()
+	return nil
+}
+
+// reportMissing reports records that no segment has, although a checkpoint says that
+// they were processed, or that they were to be processed next.
+func (l *Log) reportMissing() {
+	newest := l.segments[len(l.segments)-1]
+	for _, c := range l.consumers {
+		const reason = "segment cut or missing"
+		switch done := c.Committed(); {
+		case done > l.durable:
+			l.reportGap(newest, badRange{newest.size, newest.size, l.durable + 1, done, reason}, nil)
+		case done > 0 && done+1 < l.segments[0].first:
+			l.reportGap(l.segments[0], badRange{0, 0, done + 1, l.segments[0].first - 1, reason}, nil)
+		}
+	}
+}
+
+// scanned is a segment's file and what a scan has found in it.
+type scanned struct {
+	data  []byte
+	found survey
+	err   error
+}
+
+// scanAhead has the segments from the i-th on scanned, one on each processor: nothing
+// in one depends on another.
+func (l *Log) scanAhead(ahead []chan scanned, i int) {
+	for k := i; k < min(i+runtime.GOMAXPROCS(0), len(ahead)); k++ {
+		if ahead[k] == nil {
+			ahead[k] = make(chan scanned, 1)
+			go func(s *segment, limit uint64) { ahead[k] <- l.scanSegment(s, limit) }(l.segments[k], l.limit(k))
+		}
+	}
+}
+
+// limit is the last sequence that the i-th segment may hold.
+func (l *Log) limit(i int) uint64 {
+	if i == len(l.segments)-1 {
+		return math.MaxUint64
+	}
+	return l.segments[i+1].follows
+}
+
+func (l *Log) scanSegment(s *segment, limit uint64) scanned {
+	data, err := os.ReadFile(l.path(s))
+	if err != nil {
+		return scanned{err: fmt.Errorf("read segment: %w", err)}
+	}
+	return scanned{data: data, found: scan(data, s.salt, s.first, limit)}
 }
 
 // dropEmptyDuplicates removes a segment left without a byte by a failure while it was
@@ -55,19 +110,14 @@ func (l *Log) dropEmptyDuplicates(list []*segment) ([]*segment, error) {
 	return list, nil
 }
 
-// survey reads the i-th segment, reports its gaps and returns the number of bytes
-// behind its last valid record if nothing valid follows them.
+// survey adopts the scan of the i-th segment, reports its gaps and returns the number
+// of bytes behind its last valid record if nothing valid follows them.
 // Only the newest segment has such a tail left: the others are cut here.
-func (l *Log) survey(s *segment, i int) (tail int64, err error) {
-	data, err := os.ReadFile(l.path(s))
-	if err != nil {
-		return 0, fmt.Errorf("read segment: %w", err)
+func (l *Log) survey(s *segment, i int, from scanned) (tail int64, err error) {
+	if from.err != nil {
+		return 0, from.err
 	}
-	limit, newest := uint64(math.MaxUint64), i == len(l.segments)-1
-	if !newest {
-		limit = l.segments[i+1].follows
-	}
-	v := scan(data, s.salt, s.first, limit)
+	data, v, limit, newest := from.data, from.found, l.limit(i), i == len(l.segments)-1
 	s.adopt(v, v.end)
 	if s.empty() && len(data) > 0 {
 		s.newest = l.o.Now().UnixNano() // age unknown: keep it for a full retention

@@ -3,6 +3,7 @@ package journal
 import (
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -46,6 +47,24 @@ func TestRetentionByTime(t *testing.T) {
 				t.Errorf("the last record: %v", err)
 			}
 		})
+	}
+}
+
+func TestNothingIsDeletedWhileAllIsToBeKept(t *testing.T) {
+	clk := newClock()
+	var keep atomic.Bool // housekeeping asks, too
+	keep.Store(true)
+	l := small(t, t.TempDir(), Options{Now: clk.now, Retention: 2 * time.Hour, KeepAll: keep.Load})
+	fill(t, l, 20)
+	if err := mustConsumer(t, l, "c").Commit(20); err != nil {
+		t.Fatal(err)
+	}
+	clk.advance(40 * 24 * time.Hour)
+	for _, want := range []uint64{1, 0} {
+		if l.Sweep(); l.Stats().First != want {
+			t.Errorf("first %d, want %d", l.Stats().First, want)
+		}
+		keep.Store(false)
 	}
 }
 

@@ -31,9 +31,10 @@ func (l *Log) housekeeping() {
 
 // Sweep deletes the segments whose newest record is older than the retention
 // and processed by every consumer, and copies of damaged ranges of that age.
-// The log calls it after a rotation and about once a minute.
+// The log calls it after a rotation and about once a minute. It does nothing while
+// KeepAll says so.
 func (l *Log) Sweep() {
-	if !l.acquire() {
+	if l.o.KeepAll != nil && l.o.KeepAll() || !l.acquire() {
 		return
 	}
 	defer l.wg.Done()

@@ -24,6 +24,7 @@ components:
   schemas:
     ` + schema + `:
       type: object
+      required: [id]
       description: ` + description + `
       additionalProperties: false
       properties: {id: {type: string, nullable: true, description: Its <id>.}}
@@ -98,7 +99,7 @@ func TestMountServesDocumentAndPage(t *testing.T) {
 	if kind != "text/html; charset=utf-8" {
 		t.Errorf("the page is %s", kind)
 	}
-	for _, want := range []string{"/a", "Get valves", "Open &amp; &lt;shut&gt;.", "X-Key", "id: string | null   — Its &lt;id&gt;."} {
+	for _, want := range []string{"/a", "Get valves", "Open &amp; &lt;shut&gt;.", "X-Key", "id *: string | null   — Its &lt;id&gt;."} {
 		if !strings.Contains(body, want) {
 			t.Errorf("the page does not show %q", want)
 		}

@@ -19,16 +19,26 @@ import (
 //go:embed page.html
 var pageSource string
 
-// findScript searches in the page. It stands in the page itself, and the page's policy
-// allows this script alone, by its hash.
+// findScript searches in the page.
 //
 //go:embed find.js
 var findScript string
 
-// policy is the Content-Security-Policy of the page.
+// tryScript sends requests from the page.
+//
+//go:embed try.js
+var tryScript string
+
+// script stands in the page itself.
+func script() string { return findScript + tryScript }
+
+// policy is the Content-Security-Policy of the page. It allows the page's script alone, by
+// its hash, and requests to the gateway alone; since the page takes a token, no other page
+// may frame it.
 func policy() string {
-	sum := sha256.Sum256([]byte(findScript))
-	return "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+	sum := sha256.Sum256([]byte(script()))
+	return "default-src 'none'; connect-src 'self'; style-src 'unsafe-inline'; script-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
+		"'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 }
 
 // page is what the template shows.
@@ -77,7 +87,7 @@ func render(w io.Writer, doc *openapi3.T) error {
 }
 
 func pageOf(doc *openapi3.T) page {
-	p := page{Title: doc.Info.Title, Description: doc.Info.Description, Script: template.JS(findScript)}
+	p := page{Title: doc.Info.Title, Description: doc.Info.Description, Script: template.JS(script())}
 	for _, tag := range doc.Tags {
 		s := section{Name: tag.Name, Description: tag.Description}
 		for path, item := range doc.Paths.Map() {
@@ -170,6 +180,8 @@ func shape(ref *openapi3.SchemaRef, depth int) string {
 		return shape(&openapi3.SchemaRef{Value: &plain}, depth) + " | null"
 	}
 	switch {
+	case len(s.AllOf) > 0:
+		return shape(&openapi3.SchemaRef{Value: united(s)}, depth)
 	case len(s.OneOf) > 0:
 		return alternatives(s.OneOf, depth)
 	case len(s.Enum) > 0:
@@ -207,12 +219,37 @@ func words(values []any) string {
 	return strings.Join(parts, " | ")
 }
 
+// united is a schema that says itself what those of its allOf say.
+func united(s *openapi3.Schema) *openapi3.Schema {
+	out := *s
+	out.AllOf = nil
+	out.Properties = maps.Clone(s.Properties)
+	if out.Properties == nil {
+		out.Properties = make(openapi3.Schemas)
+	}
+	for _, ref := range s.AllOf {
+		one := ref.Value
+		if len(one.AllOf) > 0 {
+			one = united(one)
+		}
+		maps.Copy(out.Properties, one.Properties)
+		out.Required = append(slices.Clone(out.Required), one.Required...)
+		out.Enum = append(slices.Clone(out.Enum), one.Enum...)
+		out.Type, out.Items = cmp.Or(out.Type, one.Type), cmp.Or(out.Items, one.Items)
+	}
+	return &out
+}
+
 func object(s *openapi3.Schema, depth int) string {
 	indent := strings.Repeat("  ", depth+1)
 	var b strings.Builder
 	b.WriteString("{\n")
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
-		fmt.Fprintf(&b, "%s%s: %s", indent, name, shape(s.Properties[name], depth+1))
+		star := ""
+		if slices.Contains(s.Required, name) {
+			star = " *"
+		}
+		fmt.Fprintf(&b, "%s%s%s: %s", indent, name, star, shape(s.Properties[name], depth+1))
 		if text := s.Properties[name].Value.Description; text != "" {
 			b.WriteString("   — " + text)
 		}

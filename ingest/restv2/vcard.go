@@ -52,13 +52,13 @@ func (in input) card() message.Body {
 // note that has no bound to speak of.
 type cardBody struct{ message.Body }
 
-// Cut names the note where the card cannot be sent.
-func (b cardBody) Cut(reference byte, plain func(string) bool) (message.Cut, error) {
-	cut, err := b.Body.Cut(reference, plain)
+// Encode names the note where the card cannot be sent.
+func (b cardBody) Encode(reference byte, plain func(string) bool) (message.Encoded, error) {
+	encoded, err := b.Body.Encode(reference, plain)
 	if len(relay.FieldsOf(err)["data"]) > 0 {
-		return cut, relay.Invalid("note", "The card needs more than 255 parts: the note must be shorter.")
+		return encoded, relay.Invalid("note", "The card needs more than 255 parts: the note must be shorter.")
 	}
-	return cut, err
+	return encoded, err
 }
 
 // phones reads the numbers of the phone object, named as errors and queries name

@@ -35,8 +35,8 @@ type plain struct {
 	most int
 }
 
-func (p plain) Cut(byte, func(string) bool) (message.Cut, error) {
-	return message.Cut{Coding: message.GSM, Parts: []message.Part{{Text: fmt.Sprintf("%q max %d", p.text, p.most)}}}, nil
+func (p plain) Encode(byte, func(string) bool) (message.Encoded, error) {
+	return message.Encoded{Coding: message.GSM, Parts: []message.Part{{Text: fmt.Sprintf("%q max %d", p.text, p.most)}}}, nil
 }
 
 func (d *messageService) Text(text string, most int) message.Body { return plain{text, most} }

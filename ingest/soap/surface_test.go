@@ -144,14 +144,14 @@ func TestEnvelopes(t *testing.T) {
 // describeOrder is an order as a test reads it.
 func describeOrder(t *testing.T, o message.Order) string {
 	t.Helper()
-	cut, err := o.Body.Cut(0, nil)
+	encoded, err := o.Body.Encode(0, nil)
 	must(t, err)
 	out := fmt.Sprintf("%d %s %v %q", o.Account, o.Origin, o.Destinations, o.Originator)
-	for _, p := range cut.Parts {
+	for _, p := range encoded.Parts {
 		if p.Text != "" {
 			out += " " + p.Text
 		} else {
-			out += fmt.Sprintf(" %d %s %s", cut.Coding, hex.EncodeToString(p.UDH), hex.EncodeToString(p.Data))
+			out += fmt.Sprintf(" %d %s %s", encoded.Coding, hex.EncodeToString(p.UDH), hex.EncodeToString(p.Data))
 		}
 	}
 	if !o.SendAt.IsZero() {

@@ -10,6 +10,7 @@ import (
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/replay"
 )
 
 // Inspector examines journalled posts without storing anything: it previews replays and
@@ -31,13 +32,13 @@ type Preview struct{ frames *iot.Preview }
 func (b *Inspector) NewPreview() *Preview { return &Preview{b.iot.NewPreview()} }
 
 // Posts returns the expected results of processing posts.
-func (r *Preview) Posts(ctx context.Context, items []intake.Item) ([]iot.PreviewedPost, error) {
+func (r *Preview) Posts(ctx context.Context, items []intake.Item) ([]replay.PreviewedPost, error) {
 	arrivals, origins, results := parsePosts(items)
 	previews, err := r.frames.Frames(ctx, arrivals)
 	if err != nil {
 		return nil, err
 	}
-	out := make([]iot.PreviewedPost, len(items))
+	out := make([]replay.PreviewedPost, len(items))
 	for n, f := range previews {
 		at := origins[n]
 		out[at].Frames = append(out[at].Frames, f)
@@ -53,8 +54,8 @@ func (r *Preview) Posts(ctx context.Context, items []intake.Item) ([]iot.Preview
 }
 
 // Preview computes the changes that replaying the posts selected by a filter would
-// make. It implements iot.Posts.
-func (b *Inspector) Preview(ctx context.Context, f event.Filter, most int, stop func() bool, fn func(*event.Event, *iot.PreviewedPost)) (int, error) {
+// make. It implements replay.Posts.
+func (b *Inspector) Preview(ctx context.Context, f event.Filter, most int, stop func() bool, fn func(*event.Event, *replay.PreviewedPost)) (int, error) {
 	preview := b.NewPreview()
 	return b.intake.Batches(ctx, f, most, func(sel intake.Selection) error {
 		if stop() {

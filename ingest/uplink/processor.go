@@ -91,7 +91,7 @@ func (p *Processor) Process(ctx context.Context, items []intake.Item) ([]event.S
 	}
 	p.notify(items, points)
 	p.logNotes(arrivals, outcomes)
-	return p.marks(items, results), nil
+	return p.statuses(items, results), nil
 }
 
 // parsePosts parses posts. It returns their frames, the index of each frame's item,
@@ -102,7 +102,7 @@ func parsePosts(items []intake.Item) (arrivals []iot.Arrival, origins []int, res
 	for i := range items {
 		in, ok := items[i].Prepared.(*parsed)
 		if !ok {
-			in = parsePost(&items[i].Entry, parseQuery(items[i].Entry.Query), "") // a replay may know better
+			in = parsePost(&items[i].Entry, parseQuery(items[i].Entry.Query), "") // this version may detect another sender
 		}
 		if in.err != nil {
 			results[i].add("", in.err.Error())
@@ -110,7 +110,7 @@ func parsePosts(items []intake.Item) (arrivals []iot.Arrival, origins []int, res
 		for n := range in.frames {
 			a := arrival(&items[i], in.frames[n], n, len(in.frames))
 			a.DecoderID, a.NoDefer, a.NoRules = in.decoderID, items[i].NoDefer, items[i].NoRules
-			a.Earlier = items[i].Earlier
+			a.WaitForEarlier = items[i].WaitForEarlier
 			arrivals, origins = append(arrivals, a), append(origins, i)
 		}
 	}
@@ -129,8 +129,8 @@ func (p *Processor) logNotes(arrivals []iot.Arrival, outcomes []iot.Outcome) {
 		}
 	}
 	if count > 0 {
-		p.logger.Info("frames stored with remarks", "frames", count, "event", arrivals[first].Record,
-			"dev_eui", arrivals[first].Frame.Identifier, "remark", intake.Reason(outcomes[first].Note))
+		p.logger.Info("frames stored with notes", "frames", count, "event", arrivals[first].Record,
+			"dev_eui", arrivals[first].Frame.Identifier, "note", intake.Reason(outcomes[first].Note))
 	}
 }
 
@@ -147,7 +147,7 @@ func (p *Processor) notify(items []intake.Item, points [][]iot.Point) {
 // distinct record ids and are received a nanosecond apart, so that frames without a
 // time do not overwrite each other, and a replay assigns the same times.
 func arrival(it *intake.Item, f decoders.Frame, n, of int) iot.Arrival {
-	a := iot.Arrival{Account: it.Entry.Account, ReceivedAt: it.Entry.ReceivedAt, Frame: f}
+	a := iot.Arrival{Account: it.Entry.Account, ReceivedAt: it.Entry.ReceivedAt, Frame: f, Trace: it.Trace}
 	if a.Record = RecordOf(it, n, of); of > 1 {
 		a.Post = it.ID
 		a.ReceivedAt = a.ReceivedAt.Add(time.Duration(n))
@@ -166,11 +166,11 @@ func RecordOf(it *intake.Item, n, of int) string {
 
 // postResult collects why a post, or a part of it, was quarantined or dropped.
 type postResult struct {
-	device   string
-	reasons  []string
-	early    bool
-	repeated []string // the events that its frames repeat
-	deferred bool
+	device      string
+	reasons     []string
+	provisional bool
+	repeated    []string // the events that its frames repeat
+	deferred    bool
 }
 
 func (t *postResult) add(device, reason string) {
@@ -181,7 +181,7 @@ func (t *postResult) add(device, reason string) {
 }
 
 func (t *postResult) outcome(device string, out iot.Outcome) {
-	t.early = t.early || out.Early
+	t.provisional = t.provisional || out.Provisional
 	t.deferred = t.deferred || out.Deferred
 	if out.Refused != "" {
 		t.add(device, out.Refused)
@@ -214,9 +214,9 @@ func eventOf(record string) string {
 // deferredReason is the reason of a pending event whose frames were deferred.
 const deferredReason = "waits for its turn: the account's codecs need more time than is their share"
 
-// marks defers items with a deferred frame, quarantines items with errors, and
+// statuses defers items with a deferred frame, quarantines items with errors, and
 // notes which events the others repeat.
-func (p *Processor) marks(items []intake.Item, results []postResult) []event.Status {
+func (p *Processor) statuses(items []intake.Item, results []postResult) []event.Status {
 	var out []event.Status
 	for i, t := range results {
 		it := &items[i]
@@ -231,7 +231,7 @@ func (p *Processor) marks(items []intake.Item, results []postResult) []event.Sta
 		}
 		m := event.Status{
 			ID: it.ID, Seq: it.Seq, State: event.Quarantined, Reason: intake.Reason(strings.Join(t.reasons, "; ")),
-			Account: it.Entry.Account, Source: it.Entry.Source, Device: intake.Reason(t.device), Early: t.early,
+			Account: it.Entry.Account, Source: it.Entry.Source, Device: intake.Reason(t.device), Provisional: t.provisional,
 		}
 		if len(t.reasons) == 0 {
 			m.State = event.Done

@@ -116,7 +116,7 @@ func (t *frameSteps) readings() {
 		if at.IsZero() {
 			at = t.f.Time
 		}
-		t.out = append(t.out, inbound.Step{At: at, Name: "stored", Text: fmt.Sprintf("%d of %d readings are in the store, under this time of the frame", stored, n)})
+		t.out = append(t.out, inbound.Step{At: at, Name: "stored", Text: fmt.Sprintf("readings in the store under this time of the frame: %d of %d", stored, n)})
 	}
 }
 

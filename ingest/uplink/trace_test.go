@@ -25,7 +25,7 @@ func TestStepsSayHowAFrameIsReadAndStored(t *testing.T) {
 			{Effect: iot.Unchanged, Key: "t", SensorTypeID: "temperature", Time: at, New: point(21.5), Old: point(21.5)},
 		}}, []string{
 			`device: shed is the device d1, "The shed"`, `decoder: lpp, "LPP", codec cayenne_lpp`, "reading: t = 21.5 °C (temperature)",
-			"stored at 12:00:00: 1 of 1 readings are in the store, under this time of the frame",
+			"stored at 12:00:00: readings in the store under this time of the frame: 1 of 1",
 		}},
 		{"one that a changed decoder reads otherwise", iot.PreviewedFrame{Identifier: "shed", Kind: decoders.Uplink, Device: known, Decoder: sent, Readings: []iot.Difference{
 			{Effect: iot.Changed, Key: "t", Time: at, New: point(2), Old: point(20)},
@@ -35,7 +35,7 @@ func TestStepsSayHowAFrameIsReadAndStored(t *testing.T) {
 			`device: shed is the device d1, "The shed"`, `decoder: lpp, "LPP", codec cayenne_lpp`,
 			"reading: t = 2 °C; the store has 20 °C: a replay would change it", `reading: u = "open"; not in the store: a replay would add it`,
 			"reading: v = 7 °C; in the store, and no longer in the frame as it is decoded now",
-			"stored at 12:00:00: 2 of 3 readings are in the store, under this time of the frame",
+			"stored at 12:00:00: readings in the store under this time of the frame: 2 of 3",
 		}},
 		{"a duplicate", iot.PreviewedFrame{Outcome: iot.Outcome{Duplicate: true, Repeats: "n1-u3.1"}, Identifier: "shed", Kind: decoders.Uplink, Device: known}, []string{
 			`device: shed is the device d1, "The shed"`, "duplicate: the same frame as event n1-u3, which was stored; this one is dropped",

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"slices"
 	"strconv"
+	"time"
 )
 
 // ID is an account's number, as message_meta.account_id shows it.
@@ -29,11 +30,6 @@ const (
 
 // DefaultScopes is what a token without scopes may use.
 func DefaultScopes() []Scope { return []Scope{Messaging, Cellular, IoT, Ledger} }
-
-// AllScopes lists every scope.
-func AllScopes() []Scope {
-	return append(DefaultScopes(), Webhook, Carrier)
-}
 
 // Account is a customer.
 type Account struct {
@@ -60,7 +56,15 @@ type Token struct {
 	Secret string `json:"secret,omitempty"`
 	// Source names this token in the path of such senders.
 	Source string `json:"source,omitempty"`
+	// CreatedAt is when it was made over the admin API; zero if an inventory declared it.
+	CreatedAt time.Time `json:"created_at,omitzero"`
 }
+
+// idDigits is how many digits of its hash name a token.
+const idDigits = 12
+
+// ID names the token where its text must not be shown: the first digits of its hash.
+func (t Token) ID() string { return t.Hash[:min(idDigits, len(t.Hash))] }
 
 // Has reports whether the token has a scope.
 func (t Token) Has(s Scope) bool { return slices.Contains(t.Scopes, s) }

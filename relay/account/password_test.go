@@ -7,18 +7,22 @@ import (
 
 func TestPasswords(t *testing.T) {
 	sum := HashToken("secret")
-	hash := HashPassword(sum)
-	if !IsPasswordHash(hash) || strings.Contains(hash, sum) {
-		t.Fatal(hash)
-	}
-	if ok, err := VerifyPassword(hash, sum); err != nil || !ok {
-		t.Errorf("the password: %v, %v", ok, err)
-	}
-	if ok, err := VerifyPassword(hash, HashToken("Secret")); err != nil || ok {
-		t.Errorf("another password: %v, %v", ok, err)
-	}
-	if HashPassword(sum) == hash {
-		t.Error("hashed again it is the same")
+	for name, of := range map[string]func(string) string{"chosen": HashPassword, "generated": HashGenerated} {
+		t.Run(name, func(t *testing.T) {
+			hash := of(sum)
+			if !IsPasswordHash(hash) || strings.Contains(hash, sum) {
+				t.Fatal(hash)
+			}
+			if ok, err := VerifyPassword(hash, sum); err != nil || !ok {
+				t.Errorf("the password: %v, %v", ok, err)
+			}
+			if ok, err := VerifyPassword(hash, HashToken("Secret")); err != nil || ok {
+				t.Errorf("another password: %v, %v", ok, err)
+			}
+			if of(sum) == hash {
+				t.Error("hashed again it is the same")
+			}
+		})
 	}
 	if ok, err := VerifyPassword(DummyHash(), sum); err != nil || ok {
 		t.Errorf("nobody's: %v, %v", ok, err)

@@ -8,6 +8,10 @@ type Store interface {
 	// is none.
 	Token(ctx context.Context, hash string) (Token, error)
 	TokenBySource(ctx context.Context, source string) (Token, error)
+	// Tokens lists every token by its hash.
+	Tokens(ctx context.Context) ([]Token, error)
+	// AddToken saves a token; relay.KindConflict if another one has its source.
+	AddToken(ctx context.Context, t Token) error
 	PutTokens(ctx context.Context, tokens []Token) error
 	DeleteToken(ctx context.Context, t Token) error
 	// Changes calls back whenever a token may have changed, until ctx is done.

@@ -167,9 +167,12 @@ func markOf(f iot.Seen) string {
 // holder is the record of a mark; empty if it is that of another frame.
 func holder(f iot.Seen, mark string) string {
 	at, record, timed := strings.Cut(mark, "|")
+	if f.Span == 0 || !timed {
+		return mark
+	}
 	ns, err := strconv.ParseInt(at, 10, 64)
 	switch {
-	case f.Span == 0 || !timed || err != nil:
+	case err != nil:
 		return mark
 	case f.Near(time.Unix(0, ns)):
 		return record

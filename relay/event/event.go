@@ -56,7 +56,7 @@ type Status struct {
 	Account account.ID `json:"account,omitempty"`
 	Source  string     `json:"source,omitempty"`
 	Device  string     `json:"device,omitempty"`
-	// Early says that the verdict may change once the entries before have ended.
-	// It is not kept.
-	Early bool `json:"-"`
+	// Provisional means that the status may change once the entries before have ended.
+	// It is not stored.
+	Provisional bool `json:"-"`
 }

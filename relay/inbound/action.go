@@ -52,11 +52,21 @@ type ActionInfo struct {
 	unlisted  bool // may be set, but only by who has the permission of its name
 }
 
+// Takes says what the action's parameters are: urls, addresses or labels, empty if it
+// takes none.
+func (a ActionInfo) Takes() string {
+	return map[parameterKind]string{urls: "urls", addresses: "addresses", labels: "labels"}[a.takes]
+}
+
 // Actions lists the actions of a kind of relay in the specification's order.
-func Actions(k Kind) []ActionInfo {
+func Actions(k Kind) []ActionInfo { return ActionsOf(k, func(string) bool { return false }) }
+
+// ActionsOf lists the actions that an account may set: may says which permissions it
+// has.
+func ActionsOf(k Kind, may func(permission string) bool) []ActionInfo {
 	var out []ActionInfo
 	for _, a := range actions(k) {
-		if !a.unlisted {
+		if !a.unlisted || may(a.Name) {
 			out = append(out, a)
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/penstock/penstock/decoders/gsm"
 	"github.com/penstock/penstock/decoders/sms"
 )
 
@@ -12,7 +11,7 @@ import (
 const gap = "[…]"
 
 // assembler makes one message of parts.
-type assembler struct{ alphabet *gsm.Alphabet }
+type assembler struct{ alphabet *sms.Alphabet }
 
 // assemble joins the parts of a message, in any order, and returns the numbers
 // of those that are missing. The parts are those of one group, each once.
@@ -63,11 +62,11 @@ func missingOf(parts []Message, total int) (out []int) {
 
 // otherElements is a UDH without its concatenation.
 func otherElements(udh []byte) []byte {
-	header, err := gsm.ParseUDH(udh)
+	header, err := sms.ParseUDH(udh)
 	if err != nil {
 		return udh
 	}
-	return slices.DeleteFunc(header, func(e gsm.Element) bool { return e.ID == gsm.Concat8 || e.ID == gsm.Concat16 }).Append(nil)
+	return slices.DeleteFunc(header, func(e sms.Element) bool { return e.ID == sms.Concat8 || e.ID == sms.Concat16 }).Append(nil)
 }
 
 // codingOfAll is the widest of the parts' codings.
@@ -135,7 +134,7 @@ func (a assembler) run(parts []Message) string {
 	var err error
 	var joined string
 	if parts[0].Coding == sms.UCS2 {
-		joined, err = gsm.DecodeUCS2(octets[:len(octets)&^1])
+		joined, err = sms.DecodeUCS2(octets[:len(octets)&^1])
 		if len(octets)%2 != 0 {
 			joined += "\uFFFD"
 		}

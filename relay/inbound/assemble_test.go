@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/penstock/penstock/decoders/gsm"
 	"github.com/penstock/penstock/decoders/sms"
 )
 
@@ -29,7 +28,7 @@ func text(n, total byte, s string) Message {
 }
 
 func TestAssemble(t *testing.T) {
-	wide := func(s string) string { return string(gsm.EncodeUCS2(s)) }
+	wide := func(s string) string { return string(sms.EncodeUCS2(s)) }
 	smile := wide("😀")
 	for name, tc := range map[string]struct {
 		parts   []Message
@@ -58,7 +57,7 @@ func TestAssemble(t *testing.T) {
 		"a national character left alone": {[]Message{text(1, 2, "日"), text(2, 2, "本")}, "日本", "", sms.GSM, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m, missing := assembler{gsm.NewAlphabet()}.assemble(tc.parts)
+			m, missing := assembler{sms.NewAlphabet()}.assemble(tc.parts)
 			if m.Text != tc.text || string(m.Data) != tc.data || m.Coding != tc.coding || !slices.Equal(missing, tc.missing) {
 				t.Errorf("got %q %x, coding %d, missing %v", m.Text, m.Data, m.Coding, missing)
 			}
@@ -73,20 +72,20 @@ func TestAssemble(t *testing.T) {
 // is not known shows in the status of the whole.
 func TestAssembleInLanguages(t *testing.T) {
 	speaking := func(m Message, table, language byte) Message {
-		header, _ := gsm.ParseUDH(m.UDH)
-		m.UDH = append(header, gsm.Element{ID: table, Data: []byte{language}}).Append(nil)
+		header, _ := sms.ParseUDH(m.UDH)
+		m.UDH = append(header, sms.Element{ID: table, Data: []byte{language}}).Append(nil)
 		return m
 	}
-	m, _ := assembler{gsm.NewAlphabet()}.assemble([]Message{
-		speaking(in(sms.GSM, 1, 4, "a\x1b"), gsm.SingleShift, 1), speaking(in(sms.GSM, 2, 4, "ib"), gsm.SingleShift, 1),
-		speaking(in(sms.GSM, 3, 4, "\x40"), gsm.LockingShift, 3), in(sms.GSM, 4, 4, "\x40"),
+	m, _ := assembler{sms.NewAlphabet()}.assemble([]Message{
+		speaking(in(sms.GSM, 1, 4, "a\x1b"), sms.SingleShift, 1), speaking(in(sms.GSM, 2, 4, "ib"), sms.SingleShift, 1),
+		speaking(in(sms.GSM, 3, 4, "\x40"), sms.LockingShift, 3), in(sms.GSM, 4, 4, "\x40"),
 	})
 	if m.Text != "aıbÍ¡" || m.Status != Concatenated || NotUnderstood(&m) != "" {
 		t.Errorf("%+v", m)
 	}
-	odd := speaking(in(sms.GSM, 2, 2, "\x40"), gsm.LockingShift, 14)
+	odd := speaking(in(sms.GSM, 2, 2, "\x40"), sms.LockingShift, 14)
 	odd.Status = Indecipherable // as it was read
-	if m, _ := (assembler{gsm.NewAlphabet()}).assemble([]Message{in(sms.GSM, 1, 2, "a"), odd}); m.Text != "a¡" || m.Status != Indecipherable {
+	if m, _ := (assembler{sms.NewAlphabet()}).assemble([]Message{in(sms.GSM, 1, 2, "a"), odd}); m.Text != "a¡" || m.Status != Indecipherable {
 		t.Errorf("%+v", m)
 	}
 	if said := NotUnderstood(&odd); !strings.Contains(said, "language tables 14 (locking) and 0") {
@@ -100,7 +99,7 @@ func TestAssembleRemovesALeadingByteOrderMark(t *testing.T) {
 		"a\ufeffb":     {in(sms.UCS2, 1, 2, "\x00a"), in(sms.UCS2, 2, 2, "\xfe\xff\x00b")},
 		"[…]\ufeffabc": {in(sms.UCS2, 2, 2, "\xfe\xff\x00a\x00b\x00c")},
 	} {
-		if m, _ := (assembler{gsm.NewAlphabet()}).assemble(parts); m.Text != want {
+		if m, _ := (assembler{sms.NewAlphabet()}).assemble(parts); m.Text != want {
 			t.Errorf("%q, want %q", m.Text, want)
 		}
 	}
@@ -110,7 +109,7 @@ func TestAssembleKeepsWhatElseThePartsSay(t *testing.T) {
 	first, second := in(sms.Binary, 1, 2, "a"), in(sms.Binary, 2, 2, "b")
 	first.UDH = []byte("\x0b\x05\x04\x0b\x84\x23\xf0\x00\x03\x01\x02\x01")
 	first.ReceivedAt, second.ReceivedAt = time.Unix(20, 0), time.Unix(10, 0)
-	m, _ := assembler{gsm.NewAlphabet()}.assemble([]Message{second, first})
+	m, _ := assembler{sms.NewAlphabet()}.assemble([]Message{second, first})
 	if string(m.UDH) != "\x06\x05\x04\x0b\x84\x23\xf0" || !m.ReceivedAt.Equal(time.Unix(20, 0)) || m.CarrierID != "" {
 		t.Errorf("got %+v", m)
 	}
@@ -124,9 +123,9 @@ func FuzzAssemble(f *testing.F) {
 	f.Add("5 € for [you]", uint8(3), false)
 	f.Add("😀😀é", uint8(5), true)
 	f.Add("", uint8(0), true)
-	alphabet := gsm.NewAlphabet()
+	alphabet := sms.NewAlphabet()
 	f.Fuzz(func(t *testing.T, s string, cut uint8, wide bool) {
-		coding, octets := sms.UCS2, gsm.EncodeUCS2(s)
+		coding, octets := sms.UCS2, sms.EncodeUCS2(s)
 		if !wide {
 			septets, err := alphabet.Encode(s)
 			if err != nil {

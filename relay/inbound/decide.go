@@ -80,9 +80,9 @@ func (m *Message) invalid() string {
 	case m.ID == "":
 		return "the message has no id"
 	case !digits(m.To) || len(m.To) > maxDigits:
-		return fmt.Sprintf("the number %.40q is none", m.To)
+		return fmt.Sprintf("invalid number %.40q", m.To)
 	case m.Coding != sms.GSM && m.Coding != sms.Binary && m.Coding != sms.UCS2:
-		return fmt.Sprintf("the coding %d is none", m.Coding)
+		return fmt.Sprintf("unknown coding %d", m.Coding)
 	}
 	return ""
 }

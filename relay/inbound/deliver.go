@@ -25,7 +25,7 @@ func (r *Route) deliveries(m *Message, s Settings) []outbox.Delivery {
 	for i, parameter := range r.Action.Parameters {
 		d := outbox.Delivery{
 			ID: deliveryID(m, &r.Relay, i), Account: r.Account, Kind: outbox.KindRelay,
-			Relay: r.ID, MessageID: m.ID, State: outbox.Queued, Originator: m.From, Destination: m.To,
+			Relay: r.ID, MessageID: m.ID, State: outbox.Queued, Originator: m.From, Destination: m.To, Trace: m.Trace,
 			Endpoint: outbox.EndpointID(r.Account, string(r.Kind), r.ID, parameter), Pace: r.Pace,
 		}
 		if r.takes == urls {
@@ -43,7 +43,7 @@ func (r *Route) toSIM(m *Message) outbox.Delivery {
 	to := "sim:" + r.ICCID
 	return outbox.Delivery{
 		ID: nameDelivery(m, &r.Relay, to, 0), Account: r.Account, Kind: outbox.KindRelay,
-		Relay: r.ID, MessageID: m.ID, State: outbox.Queued, Originator: m.From, Destination: m.To,
+		Relay: r.ID, MessageID: m.ID, State: outbox.Queued, Originator: m.From, Destination: m.To, Trace: m.Trace,
 		Endpoint: outbox.EndpointID(r.Account, string(r.Kind), r.ID, to), Pace: r.Pace,
 		SIM: &outbox.SIM{
 			ICCID: r.ICCID, From: m.From, To: m.To, Text: m.Text, Data: m.Data, UDH: m.UDH, Coding: int(m.Coding),

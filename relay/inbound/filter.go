@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/penstock/penstock/decoders/script"
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/condition"
 )
 
 // A relay's filter is a condition on the messages that it takes: originator,
-// text, time of day (script.CompileCondition). It is an extension. A message
+// text, time of day (condition.CompileFilter). It is an extension. A message
 // that does not meet it goes to the next relay that its number has.
 
 // CheckFilter refuses a filter that does not compile or costs too much; the
@@ -18,7 +18,7 @@ func CheckFilter(source string) error {
 	if source == "" {
 		return nil
 	}
-	_, err := script.CompileCondition(source)
+	_, err := condition.CompileFilter(source)
 	return err
 }
 
@@ -36,7 +36,7 @@ func (r *Route) holds(m *Message, zone *time.Location) (bool, error) {
 	if r.filter == nil {
 		return true, nil
 	}
-	return r.filter.Holds(script.Subject{
+	return r.filter.Holds(condition.Message{
 		Originator: m.From, Destination: m.To, Text: m.Body(), Coding: int(m.Coding), Network: network(view{m, zone}), At: m.ReceivedAt.In(zone),
 	})
 }

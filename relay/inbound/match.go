@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/penstock/penstock/decoders/script"
 	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/condition"
 )
 
 // Route is a relay that is ready to take messages: its endpoints are compiled.
@@ -15,7 +15,7 @@ type Route struct {
 	Relay
 	takes     parameterKind // of the action
 	endpoints []*Template
-	filter    *script.Condition // nil: none
+	filter    *condition.Filter // nil: none
 	broken    error             // why it cannot take any
 }
 
@@ -25,7 +25,7 @@ func Compile(r Relay) *Route {
 	out := &Route{Relay: r}
 	if r.Filter != "" {
 		var err error
-		if out.filter, err = script.CompileCondition(r.Filter); err != nil {
+		if out.filter, err = condition.CompileFilter(r.Filter); err != nil {
 			out.broken = fmt.Errorf("%s cannot be performed: its filter is not valid: %w", r, err)
 			return out
 		}
@@ -44,7 +44,7 @@ func Compile(r Relay) *Route {
 	return out
 }
 
-// Considered is a relay that a message came near to.
+// Considered is a relay that was considered for a message.
 type Considered struct {
 	Kind    Kind       `json:"kind"`
 	ID      string     `json:"id"`

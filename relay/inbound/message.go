@@ -6,20 +6,19 @@ import (
 	"strings"
 	"time"
 
-	"github.com/penstock/penstock/decoders/gsm"
 	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/tracing"
 )
 
 // Status is the value of the placeholder %stat.
 type Status int
 
-// The statuses. A concatenated message is a part that came alone, or one whose
-// parts did not all come.
+// The statuses. Concatenated is a message joined from parts, or a single part.
 const (
 	Normal         Status = 0
 	Concatenated   Status = 1
-	Indecipherable Status = 2 // the UDH cannot be read
+	Indecipherable Status = 2 // the UDH cannot be read, or names an unknown language table
 )
 
 // Message is a short message as a carrier handed it over.
@@ -53,6 +52,8 @@ type Message struct {
 	// calls the connection it came from.
 	Network   string
 	Reference string
+	// Trace is the span of its processing; empty for none.
+	Trace tracing.Parent `json:",omitempty"`
 }
 
 // Body is the message as text: a binary one in lower-case hex.
@@ -72,14 +73,14 @@ func TrimBOM(m *Message) {
 }
 
 // LanguagesOf are the national language tables of a 7-bit text, off its UDH.
-func LanguagesOf(m *Message) gsm.Languages {
-	header, _ := gsm.ParseUDH(m.UDH) // one that cannot be read names none
+func LanguagesOf(m *Message) sms.Languages {
+	header, _ := sms.ParseUDH(m.UDH) // one that cannot be read names none
 	return header.Languages()
 }
 
 // NotUnderstood describes the ignored elements of a message's UDH; empty if there are none.
 func NotUnderstood(m *Message) string {
-	if _, err := gsm.ParseUDH(m.UDH); err != nil {
+	if _, err := sms.ParseUDH(m.UDH); err != nil {
 		return "its user data header cannot be read: " + err.Error()
 	}
 	l := LanguagesOf(m)
@@ -91,7 +92,7 @@ func NotUnderstood(m *Message) string {
 
 // StatusOf reads the status of a message that was not joined off its UDH.
 func StatusOf(udh []byte) Status {
-	header, err := gsm.ParseUDH(udh)
+	header, err := sms.ParseUDH(udh)
 	if err != nil {
 		return Indecipherable
 	}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/penstock/penstock/decoders/gsm"
+	"github.com/penstock/penstock/decoders/sms"
 )
 
 // PartKind is how a part says what it belongs to. References of different kinds
@@ -38,7 +38,7 @@ func PartOf(m *Message) (Part, bool) {
 	if m.Part != nil {
 		return *m.Part, m.Part.Total > 1
 	}
-	header, err := gsm.ParseUDH(m.UDH)
+	header, err := sms.ParseUDH(m.UDH)
 	if err != nil {
 		return Part{}, false
 	}

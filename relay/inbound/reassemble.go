@@ -80,9 +80,10 @@ type ReassembledMessage struct {
 	Parts []Message
 }
 
-// Quarantine marks events after their journal records were processed.
+// Quarantine sets the status of events after their journal records were processed.
 type Quarantine interface {
-	// Put marks the event of a message as unrouted or quarantined.
+	// Put sets the status of a message's event: unrouted, quarantined, or done with
+	// a note.
 	Put(ctx context.Context, m *Message, r Result) error
 }
 
@@ -133,12 +134,10 @@ func (s *Service) planPart(p *plan, i int, m *Message, a Added, routes []*Route)
 		p.endedGroups[len(p.endedGroups)-1].again = a.State == Again
 		return
 	}
-	outcome := "duplicate of " + a.Holder
-	if a.State == Waiting {
-		part, _ := PartOf(m)
-		outcome = fmt.Sprintf("part %d of %d, waits for the others", part.Number, part.Total)
+	p.results[i] = Result{MessageID: m.ID, Account: m.Account, State: event.Done}
+	if a.State == Repeated {
+		p.results[i].Note = "duplicate of " + a.Holder
 	}
-	p.results[i] = Result{MessageID: m.ID, Account: m.Account, State: event.Done, Outcome: outcome}
 }
 
 // planReassembled plans for a reassembled message.
@@ -146,17 +145,10 @@ func (s *Service) planReassembled(p *plan, i int, g ReassembledMessage, routes [
 	m, missing := s.assembler.assemble(g.Parts)
 	m.ID = g.ID
 	p.add(i, &m, Decide(&m, routes, s.o.Settings))
-	r := &p.results[i]
-	r.Outcome = strings.TrimSuffix(fmt.Sprintf("joined of %d parts%s; %s", len(g.Parts), missingText(missing), r.Outcome), "; ")
-	p.endedGroups = append(p.endedGroups, endedGroup{group: g, result: i})
-}
-
-// missingText returns the outcome's text about missing parts.
-func missingText(missing []int) string {
-	if len(missing) == 0 {
-		return ""
+	if len(missing) > 0 {
+		p.results[i].Note = fmt.Sprintf("joined of %d parts, without %s", len(g.Parts), strings.Trim(fmt.Sprint(missing), "[]"))
 	}
-	return ", without " + strings.Trim(fmt.Sprint(missing), "[]")
+	p.endedGroups = append(p.endedGroups, endedGroup{group: g, result: i})
 }
 
 // end removes the groups that have been routed and parks those that no relay

@@ -98,10 +98,10 @@ func TestPartsAreJoinedAndSentOn(t *testing.T) {
 	w := newWorld(vmn("v1", "447860000001", HTTPGet, "http://a/%id?m=%msg&s=%stat&u=%udh"))
 	s := w.service(t)
 	got := receive(t, s, piece("e1", "447860000001", 2, 2, "world"), numbered("e2", "447860000001"), piece("e3", "447860000001", 1, 2, "hello "))
-	if got[0].Outcome != "part 2 of 2, waits for the others" || got[0].State != event.Done || got[1].Deliveries != 1 {
+	if got[0].Note != "" || got[0].State != event.Done || got[0].Deliveries != 0 || got[1].Deliveries != 1 {
 		t.Errorf("first: %+v", got)
 	}
-	if got[2].MessageID != "J" || got[2].Outcome != "joined of 2 parts; vmn relay v1: http_get, 1 deliveries" || got[2].Deliveries != 1 {
+	if got[2].MessageID != "J" || got[2].Note != "" || got[2].Deliveries != 1 {
 		t.Errorf("last: %+v", got[2])
 	}
 	if d := w.saved[w.sent[1]]; d.Target() != "http://a/J?m=hello%20world&s=1&u=" || d.MessageID != "J" {

@@ -19,6 +19,9 @@ type Records interface {
 	Get(ctx context.Context, acct account.ID, k Kind, id string) (Relay, error)
 	// List returns an account's relays of a kind by number or prefix.
 	List(ctx context.Context, acct account.ID, k Kind) ([]Relay, error)
+	// Scan returns at most limit relays of an account, 0 for all accounts, after one,
+	// by account, kind and id.
+	Scan(ctx context.Context, acct account.ID, after Ref, limit int) ([]Relay, error)
 	// Change applies change to a relay and saves the result. It calls change
 	// again after a concurrent update and returns its errors unwrapped.
 	Change(ctx context.Context, acct account.ID, k Kind, id string, change func(*Relay) error) (Relay, error)

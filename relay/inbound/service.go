@@ -10,7 +10,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/penstock/penstock/decoders/gsm"
+	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/outbox"
@@ -73,7 +73,7 @@ func New(d Deps, o Options) (*Service, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Service{deps: d, o: o, routeCache: routeCache{relays: d.Relays}, assembler: assembler{gsm.NewAlphabet()}}, nil
+	return &Service{deps: d, o: o, routeCache: routeCache{relays: d.Relays}, assembler: assembler{sms.NewAlphabet()}}, nil
 }
 
 // Result is the result of routing one message.
@@ -83,7 +83,9 @@ type Result struct {
 	Account account.ID
 	State   event.State
 	Reason  string
-	Outcome string
+	// Note is what the event of a message that is done has to show: the message
+	// that it repeats, or the parts that it went on without.
+	Note string
 	// Deliveries counts the deliveries created now, Existing those that existed.
 	Deliveries int
 	Existing   int
@@ -112,7 +114,7 @@ func (s *Service) Receive(ctx context.Context, msgs []Message) ([]Result, error)
 	for i := range msgs {
 		m := &msgs[i]
 		if holders[i] != m.ID {
-			p.results[i] = Result{MessageID: m.ID, Account: m.Account, State: event.Done, Outcome: "duplicate of " + holders[i]}
+			p.results[i] = Result{MessageID: m.ID, Account: m.Account, State: event.Done, Note: "duplicate of " + holders[i]}
 			continue
 		}
 		if a, ok := parts[i]; ok {

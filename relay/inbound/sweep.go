@@ -68,10 +68,10 @@ func (s *Service) Sweep(ctx context.Context) (int, error) {
 	return len(due), s.end(ctx, &p)
 }
 
-// note marks the events of messages that no relay takes.
+// note sets the status of events whose messages no relay takes, or lack parts.
 func (s *Service) note(ctx context.Context, due []ReassembledMessage, results []Result) error {
 	for i, r := range results {
-		if r.State == event.Done || s.deps.Quarantine == nil {
+		if r.State == event.Done && r.Note == "" || s.deps.Quarantine == nil {
 			continue
 		}
 		if err := s.deps.Quarantine.Put(ctx, &due[i].Parts[0], r); err != nil {

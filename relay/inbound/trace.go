@@ -58,9 +58,10 @@ type Sent interface {
 // Tracer traces events through the gateway. Traces are not stored; each one is
 // assembled on request.
 type Tracer struct {
-	Posts   Posts
-	Service *Service
-	Sent    Sent
+	Posts    Posts
+	Service  *Service
+	Sent     Sent
+	Accounts Accounts
 }
 
 // Trace is an event with the steps of its processing.
@@ -98,6 +99,16 @@ type traceBuilder struct {
 	seen []string // messages whose deliveries were added
 }
 
+// accountName returns an account's name with its id, the id alone if the name is not
+// known now.
+func (t *traceBuilder) accountName(ctx context.Context, id account.ID) string {
+	a, err := t.Accounts.Account(ctx, id)
+	if err != nil {
+		return id.String()
+	}
+	return fmt.Sprintf("%s (%d)", a.Name, id)
+}
+
 func (t *traceBuilder) add(at time.Time, name, message, text string) {
 	t.out.Steps = append(t.out.Steps, Step{At: at, Name: name, Message: message, Text: text})
 }
@@ -106,7 +117,7 @@ func (t *traceBuilder) add(at time.Time, name, message, text string) {
 func (t *traceBuilder) event(ctx context.Context, p *Post) error {
 	from := "from " + p.Source
 	if p.By != 0 {
-		from += fmt.Sprintf(", by account %d", p.By)
+		from += ", by account " + t.accountName(ctx, p.By)
 	}
 	t.add(p.ReceivedAt, "received", "", from+"; safe on disk")
 	switch p.State {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/outbox"
 )
@@ -38,9 +39,19 @@ func (p *posted) add(e event.Event, is string, err error, found ...Message) {
 	p.posts[e.ID] = Post{Event: e, By: 1, Messages: func() ([]Message, string, error) { return found, is, err }}
 }
 
+// accountNames are the names of the accounts that can be found.
+type accountNames map[account.ID]string
+
+func (n accountNames) Account(_ context.Context, id account.ID) (account.Account, error) {
+	if n[id] == "" {
+		return account.Account{}, errDown
+	}
+	return account.Account{ID: id, Name: n[id]}, nil
+}
+
 func tracer(t *testing.T, w *world) (*Tracer, *posted) {
 	p := &posted{posts: map[string]Post{}, sent: map[string][]outbox.Delivery{}}
-	return &Tracer{Posts: p, Service: w.service(t), Sent: p}, p
+	return &Tracer{Posts: p, Service: w.service(t), Sent: p, Accounts: accountNames{1: "acme"}}, p
 }
 
 // told is a trace in lines: when, what, of which message, and the text.
@@ -79,7 +90,7 @@ func TestATraceTellsTheWayOfAMessage(t *testing.T) {
 	mail := outbox.Delivery{ID: "d1", Relay: "g1", CreatedAt: at.Add(time.Second), State: outbox.Delivered, Mail: &outbox.Mail{To: "a@example.com"}}
 	p.add(event.Event{ID: "s1", Kind: event.SMS, State: event.Done}, "", nil, m)
 	p.sent["s1"] = []outbox.Delivery{request, mail}
-	want := `03|received||from json, by account 1; safe on disk
+	want := `03|received||from json, by account acme (1); safe on disk
 -|read|s1|from 447700900123 to 447860000001, coding 7
 05|routed|s1|relay g1: delivery d2 to https://h/?token=***
 06|attempt|s1|delivery d2, attempt 1: answered 502 after 2ms
@@ -114,7 +125,7 @@ func TestATraceTellsWhyAMessageHasNoDeliveries(t *testing.T) {
 		"s4": "waits||has not been processed yet",
 		"s5": "quarantined||no number",
 		"s6": "read||a delivery receipt",
-		"u1": "received||from json, by account 1; safe on disk",
+		"u1": "received||from json, by account acme (1); safe on disk",
 	} {
 		if got := told(t, tr, id); !strings.HasSuffix(got, want) {
 			t.Errorf("%s: %s, want %s", id, got, want)

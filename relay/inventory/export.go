@@ -46,6 +46,21 @@ func (s *Service) Document(ctx context.Context, name string, present bool) (docu
 	return document.Mask(part), nil
 }
 
+// Owner returns the name of the document that declares a record, which is named as
+// document.Thing does; empty if none does.
+func (s *Service) Owner(ctx context.Context, thing string) (string, error) {
+	_, set, err := s.load(ctx)
+	if err != nil {
+		return "", err
+	}
+	for _, part := range set.Parts() {
+		if slices.ContainsFunc(document.Things(part), func(t document.Thing) bool { return t.String() == thing }) {
+			return part.Owner(), nil
+		}
+	}
+	return "", nil
+}
+
 // present puts what is stored in the place of what was declared.
 func (s *Service) present(ctx context.Context, set document.Set, part *document.Document) error {
 	declared := make(map[string]bool)

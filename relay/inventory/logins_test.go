@@ -97,3 +97,27 @@ func TestAPasswordIsKeptStretched(t *testing.T) {
 		t.Errorf("kept in turn as %q", kept)
 	}
 }
+
+// A token that is revoked is of no use as a password either.
+func TestARevokedTokenEndsTheLoginThatHasIt(t *testing.T) {
+	f := newFixture(t)
+	f.applied(`accounts:
+  - {name: acme, soap: {username: u, password: acme-token-0123456}, tokens: [{token: acme-token-0123456}, {token: other-token-012345}]}
+  - {name: globex, soap: {username: v, password: other-token-012345}}`, Mode{})
+	for _, tc := range []struct {
+		token string
+		want  account.ID // who signs in as u afterwards
+	}{{"other-token-012345", 1}, {"acme-token-0123456", 0}} {
+		all, err := f.Tokens(t.Context(), 0)
+		must(t, err)
+		at := slices.IndexFunc(all, func(t Token) bool { return t.Hash == account.HashToken(tc.token) })
+		_, err = f.RevokeToken(t.Context(), all[at].ID())
+		must(t, err)
+		if u, v := f.signsIn("u", "acme-token-0123456"), f.signsIn("v", "other-token-012345"); u != tc.want || v != 2 {
+			t.Errorf("without %s the accounts %d and %d sign in", tc.token, u, v)
+		}
+	}
+	if shown := f.shown(); strings.Contains(shown, `"username":"u"`) || !strings.Contains(shown, `"username":"v"`) {
+		t.Errorf("declared: %s", shown)
+	}
+}

@@ -20,6 +20,8 @@ type Accounts interface {
 	Accounts(ctx context.Context) ([]account.Account, error)
 	AccountByName(ctx context.Context, name string) (account.Account, error)
 	PutAccount(ctx context.Context, a account.Account) (account.ID, error)
+	Tokens(ctx context.Context) ([]account.Token, error)
+	AddToken(ctx context.Context, t account.Token) error
 	PutTokens(ctx context.Context, tokens []account.Token) error
 	DeleteToken(ctx context.Context, t account.Token) error
 	PutLogin(ctx context.Context, l account.Login) error

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -175,50 +174,6 @@ func (s *Service) load(ctx context.Context) (b []byte, set document.Set, err err
 		return nil, set, fmt.Errorf("inventory: stored document: %w", err)
 	}
 	return b, set, nil
-}
-
-// Revoke deletes a token by its hash, and the SOAP logins whose password it is, and
-// takes both out of what earlier inventories declared, so that no later one brings
-// them back.
-func (s *Service) Revoke(ctx context.Context, hash string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.Accounts.DeleteToken(ctx, account.Token{Hash: hash}); err != nil {
-		return err
-	}
-	was, set, err := s.load(ctx)
-	if err != nil || was == nil {
-		return err
-	}
-	for _, part := range set.Parts() {
-		if err := s.revoke(ctx, part, hash); err != nil {
-			return err
-		}
-		set = set.With(part)
-	}
-	fresh, err := json.Marshal(set)
-	if err != nil {
-		return fmt.Errorf("inventory: encode: %w", err)
-	}
-	return s.Accounts.PutInventory(ctx, was, fresh)
-}
-
-// revoke takes a token, and the logins whose password it is, out of a document.
-func (s *Service) revoke(ctx context.Context, d document.Document, hash string) error {
-	for i := range d.Accounts {
-		a := &d.Accounts[i]
-		a.Tokens = slices.DeleteFunc(a.Tokens, func(t document.Token) bool { return t.Hash() == hash })
-		if a.SOAP == nil {
-			continue
-		}
-		if same, err := account.VerifyPassword(a.SOAP.Password, hash); err == nil && same {
-			if err := ignoreMissing(s.Accounts.DeleteLogin(ctx, a.SOAP.Username)); err != nil {
-				return err
-			}
-			a.SOAP = nil
-		}
-	}
-	return nil
 }
 
 // Empty reports whether no inventory was ever applied.

@@ -108,7 +108,17 @@ func TestFramesMayCreateOnlySoManyDevices(t *testing.T) {
 // counted counts what importing asks for.
 type counted struct {
 	*devices.Store
-	counts, locations, decoders atomic.Int32
+	counts, locations, decoders, creations atomic.Int32
+}
+
+func (c *counted) CreateDevice(ctx context.Context, acct account.ID, d iot.Device, sensors []iot.Sensor) error {
+	c.creations.Add(1)
+	return c.Store.CreateDevice(ctx, acct, d, sensors)
+}
+
+func (c *counted) CreateDevices(ctx context.Context, acct account.ID, all []iot.Known) error {
+	c.creations.Add(1)
+	return c.Store.CreateDevices(ctx, acct, all)
 }
 
 func (c *counted) CountDevices(ctx context.Context, acct account.ID) (int, error) {
@@ -142,6 +152,39 @@ func TestImportingManyAsksOnce(t *testing.T) {
 	g.ingest(batch...)
 	if c, l, d := store.counts.Load(), store.locations.Load(), store.decoders.Load(); c != 1 || l != 1 || d != 2 {
 		t.Errorf("%d counts, %d locations, %d decoders", c, l, d)
+	}
+}
+
+// A transaction syncs the disk: a fleet is not created one by one, and a device that
+// cannot be created does not hold up the others.
+func TestAFleetIsCreatedInFewTransactions(t *testing.T) {
+	g := newGateway(t)
+	store := &counted{Store: g.records}
+	g.Service = iot.New(store, g.cache, g.readings, catalog.Compile, g.o)
+	taken := probe()
+	taken.Identifier = "a840416b2c0000fa"
+	if _, err := g.CreateDevice(t.Context(), 2, taken); err != nil {
+		t.Fatal(err)
+	}
+	store.creations.Store(0)
+	var batch []iot.Arrival
+	for i := range 300 {
+		a := g.frame(fmt.Sprint("n1-u", i), values("temperature", 1.0))
+		a.Frame.Identifier, a.Frame.IsDevEUI = fmt.Sprintf("a840416b2c%06x", i), true
+		batch = append(batch, a)
+	}
+	for i, out := range g.ingest(batch...) {
+		if refused := strings.Contains(out.Refused, "claimed by another account"); refused != (i == 0xfa) || !refused && len(out.Points) != 1 {
+			t.Errorf("device %d: %+v", i, out)
+		}
+	}
+	// Two hundreds at once, the third one refused and done one by one, of which the one
+	// that is taken is tried three times.
+	if n := store.creations.Load(); n != 2+1+100+2 {
+		t.Errorf("%d transactions", n)
+	}
+	if devices, err := g.Devices(t.Context(), 1); err != nil || len(devices) != 299 {
+		t.Errorf("%d devices, %v", len(devices), err)
 	}
 }
 

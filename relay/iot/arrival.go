@@ -6,6 +6,7 @@ import (
 
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/tracing"
 )
 
 // Arrival is a received frame.
@@ -21,23 +22,25 @@ type Arrival struct {
 	// that have none of their own.
 	ReceivedAt time.Time
 	Frame      decoders.Frame
+	// Trace is the span of its processing; empty for none.
+	Trace tracing.Parent
 	// NoDefer means that the frame is never deferred, however long its decoder
 	// takes, since no other account's frames wait behind it.
 	NoDefer bool
 	// NoRules means that rules do not look at the frame: it is replayed.
 	NoRules bool
-	// Earlier waits until the batches before this one are done; nil if none are under
+	// WaitForEarlier waits until the batches before this one are done; nil if none are under
 	// way. Rules look at the frames of a device in their order.
-	Earlier func(ctx context.Context) error
+	WaitForEarlier func(ctx context.Context) error
 }
 
 // Outcome is the result of processing an Arrival.
 type Outcome struct {
 	// Refused is the reason why nothing was stored; empty on success.
 	Refused string
-	// Early reports that a concurrent frame may change the outcome: an
+	// Provisional reports that a concurrent frame may change the outcome: an
 	// acknowledgement can arrive before its device's first uplink.
-	Early bool
+	Provisional bool
 	// Deferred reports that the frame was not decoded, because the decoding time of
 	// the batch was used up: it must be processed again with NoDefer.
 	Deferred bool

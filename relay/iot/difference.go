@@ -22,9 +22,6 @@ const (
 	Stays     Effect = "stays"
 )
 
-// Effects lists them.
-func Effects() []Effect { return []Effect{Added, Changed, Unchanged, Stays} }
-
 // Difference compares one reading of a preview with the stored one.
 type Difference struct {
 	Effect Effect

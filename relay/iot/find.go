@@ -267,6 +267,9 @@ func (s *Service) RaisedAlarms(ctx context.Context, acct account.ID, id string) 
 	return counts[ref], err
 }
 
+// RadioDetail returns how much radio data of frames is stored.
+func (s *Service) RadioDetail() RadioDetail { return s.options.Radio }
+
 // Radio returns what the last uplinks of devices say of battery, signal and position,
 // by device id, without devices that have no radio data of the last year. It returns
 // relay.KindUnavailable if the reading store does not answer.

@@ -16,7 +16,7 @@ type RawFrame struct {
 	ID         string    `json:"id"` // the journal record that brought it
 	DeviceID   string    `json:"device_id"`
 	ReceivedAt time.Time `json:"received_at"`
-	Time       time.Time `json:"time,omitzero"` // as SampleTime; zero when nobody asked
+	Time       time.Time `json:"time,omitzero"` // as SampleTime; zero in frames logged by earlier versions
 	Sender     string    `json:"sender"`
 	Kind       string    `json:"kind"` // a decoders.EventKind
 	FCnt       *int64    `json:"f_cnt,omitempty"`

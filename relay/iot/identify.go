@@ -27,7 +27,11 @@ type accountBatch struct {
 func (s *Service) identify(ctx context.Context, b *batch) error {
 	for acct, group := range b.groups {
 		ab := &accountBatch{acct: acct, cache: s.records.of(acct)}
-		if err := s.load(ctx, ab, group); err != nil {
+		uncached, err := s.load(ctx, ab, group)
+		if err == nil && uncached {
+			err = s.importFleet(ctx, ab, group)
+		}
+		if err != nil {
 			return err
 		}
 		for _, w := range group {
@@ -43,8 +47,9 @@ func (s *Service) identify(ctx context.Context, b *batch) error {
 	return nil
 }
 
-// load fetches the devices of a group that are not in the cache, in one query.
-func (s *Service) load(ctx context.Context, ab *accountBatch, group []*work) error {
+// load fetches the devices of a group that are not in the cache, in one query, and
+// reports whether there were any.
+func (s *Service) load(ctx context.Context, ab *accountBatch, group []*work) (uncached bool, err error) {
 	missing := make(map[string]bool)
 	var names []string
 	for _, w := range group {
@@ -55,18 +60,18 @@ func (s *Service) load(ctx context.Context, ab *accountBatch, group []*work) err
 		}
 	}
 	if len(names) == 0 {
-		return nil
+		return false, nil
 	}
 	found, err := s.store.Load(ctx, ab.acct, names)
 	if err != nil {
-		return fmt.Errorf("iot: load devices: %w", err)
+		return true, fmt.Errorf("iot: load devices: %w", err)
 	}
 	for identifier, k := range found {
 		if err := s.cacheDevice(ctx, ab, identifier, k); err != nil {
-			return err
+			return true, err
 		}
 	}
-	return nil
+	return true, nil
 }
 
 func (s *Service) cacheDevice(ctx context.Context, ab *accountBatch, identifier string, k Known) error {
@@ -88,7 +93,7 @@ func (s *Service) attach(ctx context.Context, ab *accountBatch, w *work) error {
 		}
 		if !createsDevice(w.Frame.Kind) {
 			w.refuse("device %s is not known", id)
-			w.out.Early = true
+			w.out.Provisional = true
 			return nil
 		}
 		if err := s.importDevice(ctx, ab, w); err != nil || !w.open() {
@@ -177,7 +182,7 @@ func (s *Service) importDevice(ctx context.Context, ab *accountBatch, w *work) e
 		if relay.KindOf(err) != relay.KindConflict {
 			return fmt.Errorf("iot: import device %s: %w", d.Identifier, err)
 		}
-		if err := s.load(ctx, ab, []*work{w}); err != nil {
+		if _, err := s.load(ctx, ab, []*work{w}); err != nil {
 			return err
 		}
 		if w.device = ab.cache.device(d.Identifier); w.device != nil {

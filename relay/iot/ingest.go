@@ -24,7 +24,7 @@ import (
 func (s *Service) Ingest(ctx context.Context, arrivals []Arrival) ([]Outcome, error) {
 	b := newBatch(arrivals)
 	for _, step := range [...]func(context.Context, *batch) error{
-		s.refresh, s.check, s.claim, s.identify, s.mergeParts, s.decode, s.save, s.keepFrames, s.judgeStored,
+		s.refresh, s.check, s.claim, s.identify, s.mergeParts, s.decode, s.save, s.keepFrames, s.evaluateRules,
 	} {
 		if err := step(ctx, b); err != nil {
 			return nil, err
@@ -128,7 +128,7 @@ func (s *Service) check(_ context.Context, b *batch) error {
 		case len(f.Identifier) > maxIdentifier:
 			w.refuse("the device's identifier has %d bytes, more than %d", len(f.Identifier), maxIdentifier)
 		case !utf8.ValidString(f.Identifier) || strings.ContainsFunc(f.Identifier, unicode.IsControl):
-			w.refuse("the device's identifier %q is no text", f.Identifier)
+			w.refuse("the device's identifier %q has invalid or control characters", f.Identifier)
 		}
 	}
 	return nil

@@ -62,6 +62,8 @@ type Store interface {
 	// CreateDevice saves a device and its sensors. It returns relay.KindConflict
 	// if the identifier is taken in this account or claimed by another.
 	CreateDevice(ctx context.Context, acct account.ID, d Device, sensors []Sensor) error
+	// CreateDevices saves all of them, or none and returns the same error.
+	CreateDevices(ctx context.Context, acct account.ID, all []Known) error
 	ChangeDevice(ctx context.Context, acct account.ID, id string, change func(*Device) error) (Device, error)
 	// DeleteDevice deletes a device with all its records and releases its
 	// identifier. Batches in flight do not restore it.

@@ -66,7 +66,7 @@ func (p *Preview) Frames(ctx context.Context, arrivals []Arrival) ([]PreviewedFr
 				out[i].Decoder = c.Decoder
 			}
 		}
-		if w.judged() && w.device.Device.ID != "" {
+		if w.seenByRules() && w.device.Device.ID != "" {
 			stored := w.stored()
 			out[i].Stored = &stored
 		}

@@ -23,7 +23,7 @@ func (s *Service) newProvisionalDevices() *provisionalDevices {
 // resolve sets the devices of one account's frames.
 func (pd *provisionalDevices) resolve(ctx context.Context, acct account.ID, group []*work) error {
 	ab := &accountBatch{acct: acct, cache: pd.s.records.of(acct)}
-	if err := pd.s.load(ctx, ab, group); err != nil {
+	if _, err := pd.s.load(ctx, ab, group); err != nil {
 		return err
 	}
 	for _, w := range group {

@@ -42,7 +42,7 @@ func radioDataOf(w *work) *RadioData {
 	return u.orNil()
 }
 
-// bare returns an empty Uplink of the frame's device.
+// bare returns RadioData of the frame's device without values.
 func (w *work) bare(at time.Time) *RadioData {
 	return &RadioData{Account: w.Account, DeviceID: w.device.Device.ID, Identifier: w.device.Device.Identifier, Time: at}
 }
@@ -65,7 +65,7 @@ func (u *RadioData) place(p *decoders.Position) {
 	}
 }
 
-// orNil returns nil for an Uplink that is no frame and has no data but a port.
+// orNil returns nil if there is nothing to store: no frame, and no data but a port.
 func (u *RadioData) orNil() *RadioData {
 	if !u.Frame && u.FCnt == nil && u.Battery == nil && u.Margin == nil && u.Gateways == nil && u.Latitude == nil {
 		return nil

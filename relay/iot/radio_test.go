@@ -3,7 +3,10 @@ package iot_test
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/relay/iot"
 )
 
 // Whoever counts what was heard counts frames, not counters or gateways, which
@@ -27,5 +30,33 @@ func TestEveryUplinkIsAFrameOfItsDevice(t *testing.T) {
 	}
 	if got != "frame of probe, no frame, frame of probe, " {
 		t.Errorf("got %s", got)
+	}
+}
+
+func TestWhichRadioDataIsStored(t *testing.T) {
+	var rssi, snr, battery, margin = -97.5, 7.25, 81.0, 12.0
+	all := iot.RadioData{
+		Account: 1, Identifier: eui, FCnt: new(int64(7)), FPort: new(int64(2)), RSSI: &rssi, SNR: &snr, Gateways: new(int64(1)),
+		Battery: &battery, Margin: &margin, Latitude: new(51.5), Longitude: new(-0.1), Frame: true, Name: "probe",
+	}
+	basic := all
+	basic.FPort, basic.Gateways, basic.Margin, basic.Name = nil, nil, nil, ""
+	for detail, want := range map[iot.RadioDetail][]iot.RadioData{"": {all}, iot.RadioFull: {all}, iot.RadioBasic: {basic}, iot.RadioOff: nil} {
+		t.Run(string(detail), func(t *testing.T) {
+			g := newGateway(t)
+			g.o.Radio = detail
+			g.start()
+			a := g.frame("r1", values("temperature", 20.0))
+			a.Frame.FCnt, a.Frame.HasFCnt, a.Frame.FPort, a.Frame.HasFPort = 7, true, 2, true
+			a.Frame.Battery, a.Frame.Margin, a.Frame.Position = &battery, &margin, &decoders.Position{Latitude: 51.5, Longitude: -0.1}
+			a.Frame.Gateways = []decoders.Gateway{{ID: "g", RSSI: &rssi, SNR: &snr}}
+			g.stored(a)
+			for i := range want {
+				want[i].DeviceID, want[i].Time = g.device(1).ID, g.now
+			}
+			if diff := cmp.Diff(want, g.readings.radio); diff != "" || g.readings.written != 1 {
+				t.Errorf("%d readings, %s", g.readings.written, diff)
+			}
+		})
 	}
 }

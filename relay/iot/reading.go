@@ -49,6 +49,33 @@ type RadioData struct {
 	Name  string // the device's, beside a Frame
 }
 
+// RadioDetail says how much of the radio data of frames is stored. Rules and raw
+// frames have all of it in any case.
+type RadioDetail string
+
+// The details; "" is RadioFull.
+const (
+	RadioFull RadioDetail = "full"
+	// RadioBasic leaves out what neither loss nor reception nor the state of a device
+	// needs: port, number of gateways, margin, and the name beside each frame.
+	RadioBasic RadioDetail = "basic"
+	RadioOff   RadioDetail = "off"
+)
+
+// stored returns the part of the radio data of a frame that is stored; nil for nothing.
+func (d RadioDetail) stored(u *RadioData) *RadioData {
+	switch {
+	case u == nil || d == RadioOff:
+		return nil
+	case d != RadioBasic:
+		return u
+	}
+	return &RadioData{
+		Account: u.Account, DeviceID: u.DeviceID, Identifier: u.Identifier, Time: u.Time, Frame: u.Frame,
+		FCnt: u.FCnt, RSSI: u.RSSI, SNR: u.SNR, Battery: u.Battery, Latitude: u.Latitude, Longitude: u.Longitude,
+	}
+}
+
 // Batch is what one write brings to a reading store.
 type Batch struct {
 	Points  []Point

@@ -16,8 +16,8 @@ func (s *Service) save(ctx context.Context, b *batch) error {
 	// The frames of write.Points[i] and write.Uplinks[i].
 	points, uplinks := make([]*work, 0, cap(write.Points)), make([]*work, 0, len(b.all))
 	for _, w := range b.all {
-		if w.uplink != nil { // also of a frame that could not be decoded
-			write.Uplinks = append(write.Uplinks, *w.uplink)
+		if u := s.options.Radio.stored(w.uplink); u != nil { // also of a frame that could not be decoded
+			write.Uplinks = append(write.Uplinks, *u)
 			uplinks = append(uplinks, w)
 		}
 		if !w.open() {

@@ -25,9 +25,11 @@ type Options struct {
 	// MaxSeries is how many sensors an account's devices may have together; 0
 	// means 1,000,000.
 	MaxSeries int
-	Now       func() time.Time
-	NewID     func() string
-	Logger    *slog.Logger // nil means slog.Default
+	// Radio says how much radio data is stored; "" means all.
+	Radio  RadioDetail
+	Now    func() time.Time
+	NewID  func() string
+	Logger *slog.Logger // nil means slog.Default
 }
 
 // Service implements the use cases of devices, decoders and readings.
@@ -44,7 +46,7 @@ type Service struct {
 	sensorTypesOf typeCache
 	// suspensions counts suspended programs since the start.
 	suspensions atomic.Int64
-	judge       Judge // nil: nothing follows from frames
+	rules       RuleEvaluator // nil: no rules are evaluated
 }
 
 // New returns a Service.

@@ -51,3 +51,18 @@ type Lister interface {
 	// most limit, and how many the filter selects.
 	List(ctx context.Context, acct account.ID, f Filter, offset, limit int) (found []Job, total int, err error)
 }
+
+// Search selects jobs of one or all accounts, in lists or not; empty fields select all.
+type Search struct {
+	Account account.ID
+	State   State
+	Kind    Kind
+	Before  int64 // place of the last of the page before; 0: none
+	Limit   int
+}
+
+// Found is a job of a search; Place is its number in the order of creation.
+type Found struct {
+	Place int64
+	Job
+}

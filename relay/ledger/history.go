@@ -33,6 +33,25 @@ func (s *Service) History(ctx context.Context, acct account.ID, c Credential) (H
 	if err != nil {
 		return History{}, err
 	}
+	return s.historyOf(ctx, acct, t)
+}
+
+// Inspect returns a token by its id, with its history, for the operator, who has
+// neither its text nor its private token. It returns NotFound if the account has none
+// of the id.
+func (s *Service) Inspect(ctx context.Context, acct account.ID, tokenID string) (Token, History, error) {
+	st, err := s.deps.Store.Standing(ctx, acct, tokenID)
+	if err != nil {
+		return Token{}, History{}, err
+	}
+	if err := s.checkStanding(ctx, acct, st); err != nil {
+		return Token{}, History{}, err
+	}
+	h, err := s.historyOf(ctx, acct, st.Token)
+	return st.Token, h, err
+}
+
+func (s *Service) historyOf(ctx context.Context, acct account.ID, t Token) (History, error) {
 	l, err := s.Ledger(ctx, acct, t.Ledger)
 	if err != nil {
 		return History{}, err
@@ -138,5 +157,5 @@ func readEntry(n int64, b []byte) (Entry, error) {
 	if err := json.Unmarshal(b, &f); err != nil {
 		return Entry{}, fmt.Errorf("entry %d: %w", n, err)
 	}
-	return Entry{Sequence: n, Type: f.Type, At: f.At, Data: f.Data, Hash: merkle.LeafHash(b).String()}, nil
+	return Entry{Sequence: n, Type: f.Type, At: f.At, Data: f.Data, Hash: merkle.LeafHash(b).String(), Leaf: b}, nil
 }

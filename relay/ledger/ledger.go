@@ -110,6 +110,7 @@ type Entry struct {
 	At       string // in TimeFormat
 	Data     json.RawMessage
 	Hash     string // of its leaf, base64
+	Leaf     []byte // the bytes that are hashed
 }
 
 // leaf is the form of an entry whose bytes are hashed: canonical JSON. Its place

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/penstock/penstock/decoders"
-	"github.com/penstock/penstock/decoders/gsm"
 	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/relay"
 )
@@ -25,30 +24,30 @@ type textBody struct {
 	maxParts  int
 }
 
-func (b textBody) Cut(reference byte, sevenBit func(string) bool) (Cut, error) {
-	return cutOf(b.segmenter.Text(b.text, sms.Options{MaxParts: b.maxParts, Reference: reference, Plain: sevenBit}))
+func (b textBody) Encode(reference byte, sevenBit func(string) bool) (Encoded, error) {
+	return encodedOf(b.segmenter.Text(b.text, sms.Options{MaxParts: b.maxParts, Reference: reference, Plain: sevenBit}))
 }
 
 type octetsBody struct{ octets sms.Octets }
 
-func (b octetsBody) Cut(reference byte, sevenBit func(string) bool) (Cut, error) {
+func (b octetsBody) Encode(reference byte, sevenBit func(string) bool) (Encoded, error) {
 	m, err := b.octets.Split(reference)
 	if err == nil && m.Coding == sms.GSM && sevenBit != nil && !sevenBit(m.Text()) {
-		m, err = sms.Octets{Coding: sms.UCS2, Header: b.octets.Header, Data: gsm.EncodeUCS2(m.Text())}.Split(reference)
+		m, err = sms.Octets{Coding: sms.UCS2, Header: b.octets.Header, Data: sms.EncodeUCS2(m.Text())}.Split(reference)
 	}
-	return cutOf(m, err)
+	return encodedOf(m, err)
 }
 
-// cutOf converts an encoder's message.
-func cutOf(m sms.Message, err error) (Cut, error) {
+// encodedOf converts an encoder's message.
+func encodedOf(m sms.Message, err error) (Encoded, error) {
 	if err != nil {
-		return Cut{}, Unencodable(err)
+		return Encoded{}, Unencodable(err)
 	}
-	cut := Cut{Coding: m.Coding, Parts: make([]Part, len(m.Parts))}
+	out := Encoded{Coding: m.Coding, Parts: make([]Part, len(m.Parts))}
 	for i, p := range m.Parts {
-		cut.Parts[i] = Part{UDH: p.UDH, Data: p.Data, Text: p.Text}
+		out.Parts[i] = Part{UDH: p.UDH, Data: p.Data, Text: p.Text}
 	}
-	return cut, nil
+	return out, nil
 }
 
 // Unencodable converts an encoder's error into relay.KindInvalid for the

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/penstock/penstock/decoders/gsm"
+	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/relay"
 )
 
@@ -27,7 +27,7 @@ func (s *Service) Check(o Order) map[string][]string {
 }
 
 // check is Check and also splits the body into parts.
-func (s *Service) check(o Order) (cut Cut, p relay.Problems) {
+func (s *Service) check(o Order) (encoded Encoded, p relay.Problems) {
 	p = relay.Problems{}
 	checkDestinations(p, o.Destinations)
 	s.checkOriginator(p, o)
@@ -41,15 +41,15 @@ func (s *Service) check(o Order) (cut Cut, p relay.Problems) {
 		p.Add("Idempotency-Key", fmt.Sprintf("The Idempotency-Key must be 1 to %d printable characters of ASCII.", maxKey))
 	}
 	if o.Body != nil {
-		cut = cutBody(p, o.Body, s.sevenBit(o.Destinations))
+		encoded = encodeBody(p, o.Body, s.sevenBit(o.Destinations))
 	}
-	if n := len(cut.Parts); o.Replace && n > 1 {
+	if n := len(encoded.Parts); o.Replace && n > 1 {
 		p.Add("replace", fmt.Sprintf("The replace is for messages of one part, because each part would replace the one before; this message has %d.", n))
 	}
-	if n := len(cut.Parts) * len(o.Destinations); n > maxOrderParts {
+	if n := len(encoded.Parts) * len(o.Destinations); n > maxOrderParts {
 		p.Add("destinations", fmt.Sprintf("The order has %d parts; at most %d may be sent at once.", n, maxOrderParts))
 	}
-	return cut, p
+	return encoded, p
 }
 
 func checkDestinations(p relay.Problems, all []string) {
@@ -61,7 +61,7 @@ func checkDestinations(p relay.Problems, all []string) {
 	}
 	wrong := slices.IndexFunc(all, func(number string) bool { _, err := relay.ParseMSISDN(number); return err != nil })
 	if wrong >= 0 {
-		p.Add("destinations", fmt.Sprintf("destinations.%d: %.40q is no number of 7 to 15 digits, country code first, without a plus sign or leading zeros.", wrong, all[wrong]))
+		p.Add("destinations", fmt.Sprintf("destinations.%d: %.40q is not a number of 7 to 15 digits, country code first, without a plus sign or leading zeros.", wrong, all[wrong]))
 	}
 }
 
@@ -76,17 +76,17 @@ func (s *Service) sevenBit(numbers []string) func(text string) bool {
 	}
 }
 
-// cutBody splits a body into parts and adds its errors.
-func cutBody(p relay.Problems, b Body, sevenBit func(string) bool) Cut {
-	cut, err := b.Cut(0, sevenBit)
+// encodeBody encodes a body in parts and adds its errors.
+func encodeBody(p relay.Problems, b Body, sevenBit func(string) bool) Encoded {
+	encoded, err := b.Encode(0, sevenBit)
 	if err == nil {
-		return cut
+		return encoded
 	}
 	p.AddAll("", relay.FieldsOf(err))
 	if len(relay.FieldsOf(err)) == 0 {
 		p.Add("message", fmt.Sprintf("The message cannot be sent: %v.", err))
 	}
-	return Cut{}
+	return Encoded{}
 }
 
 func (s *Service) checkOriginator(p relay.Problems, o Order) {
@@ -101,8 +101,8 @@ func (s *Service) checkOriginator(p relay.Problems, o Order) {
 		return
 	}
 	for _, number := range o.Destinations {
-		if !s.deps.Carriers.AcceptsOriginator(number, gsm.NormalizeOriginator(o.Originator)) {
-			p.Add("originator", fmt.Sprintf("The originator is none that the carrier of %.40q takes.", number))
+		if !s.deps.Carriers.AcceptsOriginator(number, sms.NormalizeOriginator(o.Originator)) {
+			p.Add("originator", fmt.Sprintf("The carrier of %.40q does not accept this originator.", number))
 			return
 		}
 	}

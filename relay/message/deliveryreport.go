@@ -44,7 +44,7 @@ func (h *ReceiptHandler) report(m *Message, c Code, part int) (outbox.Delivery, 
 	}
 	return outbox.Delivery{
 		ID: "dlr-" + m.ID.String() + "-" + strconv.Itoa(int(c)), Account: m.Account, Kind: outbox.KindReport, MessageID: m.ID.String(),
-		Originator: m.Originator, Destination: m.Destination, CreatedAt: h.deps.Now(),
+		Originator: m.Originator, Destination: m.Destination, CreatedAt: h.deps.Now(), Trace: m.Trace,
 		Request: &outbox.Request{Method: http.MethodGet, URL: url},
 	}, nil
 }

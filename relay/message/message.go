@@ -8,6 +8,7 @@ import (
 
 	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/tracing"
 )
 
 // ID numbers an entry: a part of a message. It is positive, below 2^53, unique
@@ -55,6 +56,8 @@ type Message struct {
 	// Origin is the interface that received the order, IP the client's address.
 	Origin string `json:"origin,omitempty"`
 	IP     string `json:"ip,omitempty"`
+	// Trace is the span of the order; empty for none.
+	Trace tracing.Parent `json:"trace,omitempty"`
 
 	ReceivedAt time.Time `json:"received_at"`
 	// ScheduledFor is the time of sending that the order asked for.

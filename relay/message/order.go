@@ -28,15 +28,15 @@ type Order struct {
 
 // Body is the content of an order.
 type Body interface {
-	// Cut splits the body into parts; those of a concatenated message share the
+	// Encode encodes the body and splits it into parts; those of a concatenated message share the
 	// reference. A text of the GSM alphabet for which sevenBit returns false is
-	// encoded as UCS-2; a nil sevenBit accepts all texts. Cut returns
+	// encoded as UCS-2; a nil sevenBit accepts all texts. Encode returns
 	// relay.KindInvalid with the parameter for a body that cannot be sent.
-	Cut(reference byte, sevenBit func(text string) bool) (Cut, error)
+	Encode(reference byte, sevenBit func(text string) bool) (Encoded, error)
 }
 
-// Cut is a body in parts.
-type Cut struct {
+// Encoded is a body in parts.
+type Encoded struct {
 	Coding Coding
 	Parts  []Part
 }

@@ -83,8 +83,7 @@ type Carriers interface {
 }
 
 // Dispatcher submits messages that were saved under a lease. It does not block:
-// messages beyond its capacity stay in the store and are claimed when the lease
-// expires.
+// messages beyond its capacity are released and claimed again by the next poll.
 type Dispatcher interface{ Dispatch(ms []Message) }
 
 // Work is the store for submitters.

@@ -12,9 +12,9 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// Events marks the events of receipts after they were journalled.
+// Events changes the status of receipts' events after they were journalled.
 type Events interface {
-	// Applied marks unrouted receipts that have matched their messages.
+	// Applied clears the unrouted state of receipts that have matched since.
 	Applied(ctx context.Context, events []string) error
 }
 
@@ -48,8 +48,9 @@ type ReceiptHandler struct {
 
 	mu sync.Mutex
 	// applied are the events of early receipts that were applied since the last
-	// sweep, and in the interval before it: they may be marked as unrouted after
-	// their receipts were applied.
+	// sweep, and in the interval before it. An event may be marked as unrouted
+	// shortly after its receipt was applied, so the mark is cleared once more at the
+	// next sweep.
 	applied [2][]string
 }
 
@@ -125,8 +126,8 @@ func (h *ReceiptHandler) markApplied(ctx context.Context, events []string) {
 	}
 }
 
-// markAppliedAgain marks the events that were applied before the last sweep: an
-// event may have been marked as unrouted after its receipt was applied.
+// markAppliedAgain clears the unrouted state of the events that were applied before
+// the last sweep once more (see applied).
 func (h *ReceiptHandler) markAppliedAgain(ctx context.Context) {
 	h.mu.Lock()
 	events := h.applied[1]
@@ -159,7 +160,7 @@ func (h *ReceiptHandler) apply(ctx context.Context, receipts []Receipt) error {
 			return err
 		}
 		if err := h.SendReports(ctx, unreported); err != nil {
-			h.deps.Logger.Warn("delivery reports failed; they will be sent again", "count", len(unreported), "error", err)
+			h.deps.Logger.Warn("cannot create delivery reports; trying again", "count", len(unreported), "error", err)
 		}
 		receipts = next
 	}
@@ -214,10 +215,10 @@ func (h *ReceiptHandler) Run(ctx context.Context) {
 	for {
 		h.markAppliedAgain(ctx)
 		if err := h.sweep(ctx); err != nil && ctx.Err() == nil {
-			h.deps.Logger.Warn("delivery reports failed; they will be sent again", "error", err)
+			h.deps.Logger.Warn("cannot create delivery reports; trying again", "error", err)
 		}
 		if err := h.deps.Reports.Forget(ctx, h.deps.Now()); err != nil && ctx.Err() == nil {
-			h.deps.Logger.Warn("messages are kept for longer", "error", err)
+			h.deps.Logger.Warn("expired messages were not deleted", "error", err)
 		}
 		select {
 		case <-tick.C:

@@ -12,10 +12,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/penstock/penstock/decoders/gsm"
 	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/tracing"
 )
 
 // Balance returns an account's credit; credit.Store implements it.
@@ -50,8 +50,8 @@ type Options struct {
 type Service struct {
 	deps     Deps
 	o        Options
-	alphabet *gsm.Alphabet
-	// segmenter cuts texts.
+	alphabet *sms.Alphabet
+	// segmenter splits texts into parts.
 	segmenter *sms.Segmenter
 	// reference counts orders, so that the parts of two messages to a number
 	// differ in it.
@@ -68,7 +68,7 @@ func New(d Deps, o Options) (*Service, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s := &Service{deps: d, o: o, alphabet: gsm.NewAlphabet(), segmenter: sms.New()}
+	s := &Service{deps: d, o: o, alphabet: sms.NewAlphabet(), segmenter: sms.New()}
 	s.reference.Store(rand.Uint32()) // two gateways do not begin alike
 	return s, nil
 }
@@ -76,12 +76,12 @@ func New(d Deps, o Options) (*Service, error) {
 // Preview returns the parts and the cost of an order. It returns
 // relay.KindInvalid with the parameters for an order that Send would refuse.
 func (s *Service) Preview(ctx context.Context, o Order) (Preview, error) {
-	cut, p := s.check(o)
+	encoded, p := s.check(o)
 	if err := p.Err(); err != nil {
 		return Preview{}, err
 	}
 	balance, err := s.deps.Credit.Balance(ctx, o.Account)
-	return Preview{Parts: len(cut.Parts), Cost: int64(len(cut.Parts) * len(o.Destinations)), Credit: balance}, err
+	return Preview{Parts: len(encoded.Parts), Cost: int64(len(encoded.Parts) * len(o.Destinations)), Credit: balance}, err
 }
 
 // Send charges for an order and queues it durably.
@@ -91,12 +91,12 @@ func (s *Service) Preview(ctx context.Context, o Order) (Preview, error) {
 // not pay for, and relay.KindUnavailable if it is not known whether it was saved:
 // an order with a Key can be repeated.
 func (s *Service) Send(ctx context.Context, o Order) (Sent, error) {
-	cut, p := s.check(o)
+	encoded, p := s.check(o)
 	if err := p.Err(); err != nil {
 		return Sent{}, err
 	}
-	o.Originator = gsm.NormalizeOriginator(o.Originator)
-	messages, err := s.messages(ctx, o, cut)
+	o.Originator = sms.NormalizeOriginator(o.Originator)
+	messages, err := s.messages(ctx, o, encoded)
 	if err != nil {
 		return Sent{}, err
 	}
@@ -108,7 +108,7 @@ func (s *Service) Send(ctx context.Context, o Order) (Sent, error) {
 	for i := range messages {
 		sent.Messages[i] = messages[i].sentEntry()
 	}
-	if b.Once, err = s.once(o, cut, sent); err != nil {
+	if b.Once, err = s.once(o, encoded, sent); err != nil {
 		return Sent{}, err
 	}
 	saved, err := s.save(ctx, b)
@@ -143,8 +143,8 @@ func (s *Service) dispatch(ms []Message, now time.Time) {
 }
 
 // messages makes one for each destination, with ids.
-func (s *Service) messages(ctx context.Context, o Order, cut Cut) ([]Message, error) {
-	first, err := s.deps.Store.Reserve(ctx, len(cut.Parts)*len(o.Destinations))
+func (s *Service) messages(ctx context.Context, o Order, encoded Encoded) ([]Message, error) {
+	first, err := s.deps.Store.Reserve(ctx, len(encoded.Parts)*len(o.Destinations))
 	if err != nil {
 		return nil, err
 	}
@@ -153,52 +153,52 @@ func (s *Service) messages(ctx context.Context, o Order, cut Cut) ([]Message, er
 	if o.SendAt.After(now) {
 		scheduled = o.SendAt.UTC()
 	}
-	cuts, err := s.cuts(o, cut)
+	encodings, err := s.encodings(o, encoded)
 	if err != nil {
 		return nil, err
 	}
 	out, seen := make([]Message, len(o.Destinations)), make(map[string]int)
 	for i, number := range o.Destinations {
-		cut := cuts[seen[number]]
+		encoded := encodings[seen[number]]
 		seen[number]++
 		out[i] = Message{
-			ID: first, Account: o.Account, Originator: o.Originator, Destination: number, Coding: cut.Coding,
-			Flash: o.Flash, Replace: o.Replace, Report: o.Report, Origin: o.Origin, IP: o.IP,
-			ReceivedAt: now, ScheduledFor: scheduled, Parts: make([]Part, len(cut.Parts)),
+			ID: first, Account: o.Account, Originator: o.Originator, Destination: number, Coding: encoded.Coding,
+			Flash: o.Flash, Replace: o.Replace, Report: o.Report, Origin: o.Origin, IP: o.IP, Trace: tracing.FromContext(ctx),
+			ReceivedAt: now, ScheduledFor: scheduled, Parts: make([]Part, len(encoded.Parts)),
 		}
-		for n, part := range cut.Parts {
+		for n, part := range encoded.Parts {
 			part.State, part.ScheduledAt, part.ChangedAt = Pending, scheduled, now
 			out[i].Parts[n] = part
 		}
-		first += ID(len(cut.Parts))
+		first += ID(len(encoded.Parts))
 	}
 	return out, nil
 }
 
-// cuts cuts the body as often as a number is in the order, each time with another
+// encodings encodes the body as often as a number is in the order, each time with another
 // reference: a phone must not join parts of two messages.
-func (s *Service) cuts(o Order, cut Cut) ([]Cut, error) {
+func (s *Service) encodings(o Order, encoded Encoded) ([]Encoded, error) {
 	most, seen := 1, make(map[string]int)
 	for _, number := range o.Destinations {
 		seen[number]++
 		most = max(most, seen[number])
 	}
 	last := s.reference.Add(uint32(most))
-	out := make([]Cut, most)
+	out := make([]Encoded, most)
 	for i := range out {
-		if out[i] = cut; len(cut.Parts) == 1 {
+		if out[i] = encoded; len(encoded.Parts) == 1 {
 			continue
 		}
 		var err error
-		if out[i], err = o.Body.Cut(byte(last-uint32(i)), s.sevenBit(o.Destinations)); err != nil {
-			return nil, fmt.Errorf("message: cut: %w", err)
+		if out[i], err = o.Body.Encode(byte(last-uint32(i)), s.sevenBit(o.Destinations)); err != nil {
+			return nil, fmt.Errorf("message: encode: %w", err)
 		}
 	}
 	return out, nil
 }
 
 // once binds an order to its key.
-func (s *Service) once(o Order, cut Cut, sent Sent) (Once, error) {
+func (s *Service) once(o Order, encoded Encoded, sent Sent) (Once, error) {
 	if o.Key == "" {
 		return Once{}, nil
 	}
@@ -207,7 +207,7 @@ func (s *Service) once(o Order, cut Cut, sent Sent) (Once, error) {
 		return Once{}, fmt.Errorf("message: encode: %w", err)
 	}
 	order, err := json.Marshal([]any{
-		o.Destinations, o.Originator, cut.Coding, cut.Parts, o.SendAt.UnixMilli(), o.Report, o.Replace, o.Flash, o.Origin,
+		o.Destinations, o.Originator, encoded.Coding, encoded.Parts, o.SendAt.UnixMilli(), o.Report, o.Replace, o.Flash, o.Origin,
 	})
 	if err != nil {
 		return Once{}, fmt.Errorf("message: encode: %w", err)

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/penstock/penstock/decoders/gsm"
 	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/decoders/sms/smstest"
 	"github.com/penstock/penstock/relay"
@@ -336,7 +335,7 @@ func TestOctetsAreShownInHex(t *testing.T) {
 	d := &drawer{}
 	s := newService(t, d)
 	o := order(s, "", "447700900123")
-	o.Body = Octets(sms.Octets{Coding: sms.Binary, Header: gsm.UDH{{ID: 5, Data: []byte{0x23, 0xF4, 0, 0}}}, Data: []byte{0, 0xFF}})
+	o.Body = Octets(sms.Octets{Coding: sms.Binary, Header: sms.UDH{{ID: 5, Data: []byte{0x23, 0xF4, 0, 0}}}, Data: []byte{0, 0xFF}})
 	sent, err := s.Send(t.Context(), o)
 	part := d.batches[0].Messages[0].Parts[0]
 	if err != nil || sent.Messages[0].Data != "00ff" || len(part.UDH) != 7 || part.Text != "" {

@@ -101,10 +101,9 @@ func (s State) Before() []State {
 	return []State{Pending, Sending, Unknown, Accepted, Buffered} // the ends
 }
 
-// Code is what a message with several parts is reported as, and the part that
-// decided it: what failed counts at once, what succeeded when it holds for every
-// part. Parts that were removed do not count. 0 while there is nothing to
-// report.
+// Code is the code that a message is reported with, and the part that decided it:
+// a message fails with its first failed part and succeeds when all parts have.
+// Removed parts do not count. 0 while there is nothing to report.
 func (m *Message) Code() (code Code, part int) {
 	least := -1 // the part that is least far
 	for n := range m.Parts {

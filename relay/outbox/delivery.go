@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/tracing"
 )
 
 // State is the state of a delivery.
@@ -62,6 +63,8 @@ type Delivery struct {
 	// to one endpoint shares its pace and its breaker.
 	Endpoint string `json:"endpoint,omitempty"`
 	Pace     Pace   `json:"pace,omitzero"`
+	// Trace is the span that led to it; empty for none.
+	Trace tracing.Parent `json:"trace,omitempty"`
 
 	// What changes with every attempt.
 	State         State     `json:"state"`

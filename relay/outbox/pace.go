@@ -33,9 +33,6 @@ const (
 	WaitsForTurn Wait = "turn"
 )
 
-// Waits lists them.
-func Waits() []Wait { return []Wait{WaitsForBreaker, WaitsForTurn} }
-
 // EndpointName names the endpoint that a delivery is for: Endpoint where it is set, else
 // its account, kind and host.
 func (d *Delivery) EndpointName() string {

@@ -64,9 +64,6 @@ type Store interface {
 
 	// Counts returns how many deliveries there are by state.
 	Counts(ctx context.Context) (map[State]int, error)
-
-	// Sweep deletes the deliveries whose retention has ended.
-	Sweep(ctx context.Context) error
 }
 
 // Ref names a delivery.

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/penstock/penstock/decoders/gsm"
-	"github.com/penstock/penstock/decoders/script"
+	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/condition"
 	"github.com/penstock/penstock/relay/template"
 )
 
@@ -56,7 +56,7 @@ type actions struct {
 // action is a compiled Action.
 type action struct {
 	given Action
-	body  *script.RuleBody     // nil: the usual one
+	body  *condition.Body      // nil: the usual one
 	urls  []*template.Template // of http_post and http_get, by parameter
 }
 
@@ -70,7 +70,7 @@ func compileActions(r *Rule) (*actions, error) {
 		out.all[i] = compileAction(problemsOf{p, fmt.Sprintf("actions[%d].", i)}, a, r.Batch)
 	}
 	for _, source := range []string{r.When, r.Clear} {
-		if c, err := script.CompileRuleCondition(source); source != "" && err == nil { // Compile tells errors
+		if c, err := condition.CompileRule(source); source != "" && err == nil { // Compile tells errors
 			out.named = append(out.named, c.Keys()...)
 		}
 	}
@@ -112,7 +112,7 @@ func compileAction(p problemsOf, a Action, batch Batch) action {
 	out.compileBody(p)
 	if a.Originator != "" && a.Action != SMS {
 		p.add("originator", "The originator is for the action %s.", SMS)
-	} else if a.Originator != "" && !gsm.NewAlphabet().IsOriginator(a.Originator) {
+	} else if a.Originator != "" && !sms.NewAlphabet().IsOriginator(a.Originator) {
 		p.add("originator", "The originator must be 1 to 15 digits, with or without a plus sign, or 1 to 11 characters of the GSM alphabet.")
 	}
 	return out
@@ -125,7 +125,7 @@ func (a *action) take(parameter string) error {
 		return relay.CheckAddress(parameter)
 	case SMS:
 		if _, err := relay.ParseMSISDN(parameter); err != nil {
-			return fmt.Errorf("%.40q is no number of 7 to 15 digits, country code first, without a plus sign or leading zeros", parameter)
+			return fmt.Errorf("%.40q is not a number of 7 to 15 digits, country code first, without a plus sign or leading zeros", parameter)
 		}
 		return nil
 	}
@@ -149,7 +149,7 @@ func (a *action) compileBody(p problemsOf) {
 		return
 	}
 	var err error
-	if a.body, err = script.CompileRuleBody(a.given.Body); err != nil {
+	if a.body, err = condition.CompileBody(a.given.Body); err != nil {
 		p.add("body", "%v", err)
 	}
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/penstock/penstock/relay/sqlstore/recordstest"
 )
 
-// BenchmarkJudge judges batches of 5,000 frames of 10,000 devices by 1,000 rules, of
+// BenchmarkEvaluate evaluates batches of 5,000 frames of 10,000 devices by 1,000 rules, of
 // which ten look at each frame and none fires.
-func BenchmarkJudge(b *testing.B) {
+func BenchmarkEvaluate(b *testing.B) {
 	const devices, rules, batch = 10_000, 1000, 5000
 	store := recordstest.Open(b)
 	service, err := rule.New(rule.Deps{Store: store.Rules, Fleet: &iot.Service{}, Dispatcher: &dispatched{}}, rule.Options{})
@@ -43,13 +43,13 @@ func BenchmarkJudge(b *testing.B) {
 		}
 	}
 	v := iot.Version{Records: 1, Rules: 1}
-	if err := service.Judge(b.Context(), 1, v, frames); err != nil { // which rules look at a device is found out once
+	if err := service.Evaluate(b.Context(), 1, v, frames); err != nil { // which rules look at a device is found out once
 		b.Fatal(err)
 	}
 	b.ReportAllocs()
 	for n := 0; b.Loop(); n++ {
 		from := n % 2 * batch
-		if err := service.Judge(b.Context(), 1, v, frames[from:from+batch]); err != nil {
+		if err := service.Evaluate(b.Context(), 1, v, frames[from:from+batch]); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -58,10 +58,10 @@ func (d *pendingDecision) deliver(acct account.ID, settings Settings) {
 	}
 }
 
-// decideLocked has pairs of a rule and a device judged while they are locked, and saves what
-// is decided in one transaction; then deliveries are dispatched. begin and judge may
+// decideLocked evaluates pairs of a rule and a device while they are locked, and saves what
+// is decided in one transaction; then deliveries are dispatched. begin and evaluate may
 // be called more than once, each time with an empty pendingDecision; either may be nil.
-func (s *Service) decideLocked(ctx context.Context, acct account.ID, pairs []Pair, begin func(*pendingDecision), judge func(*pendingDecision, *PairState)) error {
+func (s *Service) decideLocked(ctx context.Context, acct account.ID, pairs []Pair, begin func(*pendingDecision), evaluate func(*pendingDecision, *PairState)) error {
 	var d *pendingDecision
 	created, err := s.deps.Store.Decide(ctx, acct, pairs, s.until(), func(locked []PairState) (Decision, error) {
 		d = &pendingDecision{}
@@ -70,7 +70,7 @@ func (s *Service) decideLocked(ctx context.Context, acct account.ID, pairs []Pai
 		}
 		for i := range locked {
 			was := locked[i]
-			if judge(d, &locked[i]); locked[i] != was {
+			if evaluate(d, &locked[i]); locked[i] != was {
 				d.decision.States = append(d.decision.States, locked[i])
 			}
 		}

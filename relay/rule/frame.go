@@ -6,8 +6,9 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/decoders"
-	"github.com/penstock/penstock/decoders/script"
+	"github.com/penstock/penstock/relay/condition"
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/tracing"
 )
 
 // ruleFrame is a frame with what the expressions of rules see of it; it is made once for
@@ -23,7 +24,8 @@ type ruleFrame struct {
 	before  []iot.Point // the readings before, the newest of each key; only if a rule asks
 	uplink  *iot.RadioData
 	event   map[string]any
-	subject script.RuleSubject
+	subject condition.Subject
+	trace   tracing.Parent
 	types   map[string]iot.SensorType // for units; nil while nothing has happened
 }
 
@@ -38,7 +40,7 @@ func triggerOf(f *decoders.Frame) Trigger {
 
 func newRuleFrame(f *iot.Stored, zone *time.Location) *ruleFrame {
 	g := &ruleFrame{
-		record: f.Record, device: f.Device, at: f.Time, heard: f.Heard, trigger: triggerOf(f.Frame), sent: iot.FromDevice(f.Frame.Kind), points: f.Points, uplink: f.Uplink,
+		record: f.Record, device: f.Device, at: f.Time, heard: f.Heard, trigger: triggerOf(f.Frame), sent: iot.FromDevice(f.Frame.Kind), points: f.Points, uplink: f.Uplink, trace: f.Trace,
 	}
 	if g.trigger == OnEvent {
 		g.event = eventOf(f.Frame)
@@ -50,16 +52,16 @@ func newRuleFrame(f *iot.Stored, zone *time.Location) *ruleFrame {
 // prepare makes the subject of expressions.
 func (g *ruleFrame) prepare(zone *time.Location) {
 	d := g.device
-	g.subject = script.RuleSubject{
+	g.subject = condition.Subject{
 		Values: subjectValues(g.points), Previous: subjectValues(g.before), Event: g.event, At: g.at.In(zone),
-		Device: script.RuleDevice{
+		Device: condition.Device{
 			ID: d.ID, Identifier: d.Identifier, Name: d.Name, DecoderID: d.DecoderID, LocationID: d.LocationID,
 			LastSeenAt: g.heard, Longitude: d.Longitude, Latitude: d.Latitude,
 		},
-		Uplink: script.RuleUplink{Time: g.at},
+		Uplink: condition.Uplink{Time: g.at},
 	}
 	if u := g.uplink; u != nil {
-		g.subject.Uplink = script.RuleUplink{FCnt: u.FCnt, FPort: u.FPort, Gateways: u.Gateways, RSSI: u.RSSI, SNR: u.SNR, Time: g.at}
+		g.subject.Uplink = condition.Uplink{FCnt: u.FCnt, FPort: u.FPort, Gateways: u.Gateways, RSSI: u.RSSI, SNR: u.SNR, Time: g.at}
 	}
 }
 
@@ -139,7 +141,7 @@ func eventOf(f *decoders.Frame) map[string]any {
 func (g *ruleFrame) occurrence(p *Program, state State) Occurrence {
 	o := Occurrence{
 		Rule: &p.Rule, State: state, Device: *g.device, Record: g.record, Time: g.at,
-		Readings: valuesOf(g.points, g.types), Uplink: g.uplink, Event: maps.Clone(g.event),
+		Readings: valuesOf(g.points, g.types), Uplink: g.uplink, Event: maps.Clone(g.event), Trace: g.trace,
 	}
 	if g.sent {
 		o.Device.LastSeen = g.heard

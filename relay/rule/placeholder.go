@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/penstock/penstock/decoders/script"
+	"github.com/penstock/penstock/relay/condition"
 	"github.com/penstock/penstock/relay/template"
 )
 
@@ -62,18 +62,18 @@ func (v Value) String() string {
 }
 
 // subject is what a body sees of an occurrence.
-func (o *Occurrence) subject(zone *time.Location) script.RuleSubject {
+func (o *Occurrence) subject(zone *time.Location) condition.Subject {
 	d := &o.Device
-	s := script.RuleSubject{
+	s := condition.Subject{
 		Values: subjectOf(o.Readings), Previous: subjectOf(o.Previous), Event: o.Event, At: o.Time.In(zone),
-		Device: script.RuleDevice{
+		Device: condition.Device{
 			ID: d.ID, Identifier: d.Identifier, Name: d.Name, DecoderID: d.DecoderID, LocationID: d.LocationID,
 			LastSeenAt: d.LastSeen, Longitude: d.Longitude, Latitude: d.Latitude,
 		},
-		Uplink: script.RuleUplink{Time: o.Time},
+		Uplink: condition.Uplink{Time: o.Time},
 	}
 	if u := o.Uplink; u != nil {
-		s.Uplink = script.RuleUplink{FCnt: u.FCnt, FPort: u.FPort, Gateways: u.Gateways, RSSI: u.RSSI, SNR: u.SNR, Time: o.Time}
+		s.Uplink = condition.Uplink{FCnt: u.FCnt, FPort: u.FPort, Gateways: u.Gateways, RSSI: u.RSSI, SNR: u.SNR, Time: o.Time}
 	}
 	return s
 }

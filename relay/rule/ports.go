@@ -25,6 +25,9 @@ type Store interface {
 	Rule(ctx context.Context, acct account.ID, id string) (Rule, error)
 	// Rules lists an account's rules in order of creation.
 	Rules(ctx context.Context, acct account.ID) ([]Rule, error)
+	// FindRules returns rules of an account, 0 for all, after one, by account and
+	// creation.
+	FindRules(ctx context.Context, acct account.ID, after Ref, limit int) ([]Owned[Rule], error)
 	CountRules(ctx context.Context, acct account.ID) (int, error)
 	// Fail adds failures of expressions to those of rules.
 	Fail(ctx context.Context, all []Failed) error
@@ -37,9 +40,9 @@ type Store interface {
 	// are new, leased until the given time. decide may be called more than once.
 	Decide(ctx context.Context, acct account.ID, pairs []Pair, until time.Time, decide func([]PairState) (Decision, error)) ([]outbox.Delivery, error)
 
-	// Alarms lists alarms, newest first, and the cursor of the next page, empty at
-	// the end.
-	Alarms(ctx context.Context, acct account.ID, f AlarmFilter) ([]Alarm, string, error)
+	// Alarms lists alarms of an account, 0 for all, newest first, and the cursor of
+	// the next page, empty at the end.
+	Alarms(ctx context.Context, acct account.ID, f AlarmFilter) ([]Owned[Alarm], string, error)
 	Alarm(ctx context.Context, acct account.ID, id string) (Alarm, error)
 	ChangeAlarm(ctx context.Context, acct account.ID, id string, change func(*Alarm) error) (Alarm, error)
 	// OfRecord returns the alarms that a frame raised or cleared.
@@ -110,7 +113,7 @@ type PairState struct {
 	Since time.Time
 	Began *Occurrence
 	// At is when the frame that changed this last was heard, FrameAt its own time and
-	// Record its journal record. A frame that is not later was judged before.
+	// Record its journal record. A frame that is not later was evaluated before.
 	At, FrameAt time.Time
 	Record      string
 	// Repeats counts the runs of the raised alarm's actions after the first; RanAt is

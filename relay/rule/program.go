@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/penstock/penstock/decoders/script"
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/condition"
 	"github.com/penstock/penstock/relay/iot"
 )
 
@@ -27,7 +27,7 @@ const (
 // Program is a compiled rule. It is safe for concurrent use.
 type Program struct {
 	Rule        Rule
-	when, clear *script.RuleCondition // nil without a condition
+	when, clear *condition.Rule // nil without a condition
 	actions     *actions
 	previous    bool // a condition or a body looks at the readings before
 	selected    selection
@@ -54,11 +54,11 @@ func Compile(r *Rule) (*Program, error) {
 	return out, nil
 }
 
-func compileCondition(p relay.Problems, field, source string) *script.RuleCondition {
+func compileCondition(p relay.Problems, field, source string) *condition.Rule {
 	if source == "" {
 		return nil
 	}
-	c, err := script.CompileRuleCondition(source)
+	c, err := condition.CompileRule(source)
 	if err != nil {
 		p.Add(field, err.Error())
 	}
@@ -161,7 +161,7 @@ func (p *Program) forwards() bool { return p.when == nil && p.Rule.On != OnSilen
 // keys are the keys of readings that the rule names.
 func (p *Program) keys() []string {
 	var out []string
-	for _, c := range []*script.RuleCondition{p.when, p.clear} {
+	for _, c := range []*condition.Rule{p.when, p.clear} {
 		if c != nil {
 			out = append(out, c.Keys()...)
 		}
@@ -251,20 +251,20 @@ type question struct {
 	name, holds, not string
 }
 
-func (p *Program) askWhen(s *script.RuleSubject) (holding, string, error) {
+func (p *Program) askWhen(s *condition.Subject) (holding, string, error) {
 	return question{"when", "when holds", "when does not hold"}.ask(p.when, s)
 }
 
-func (p *Program) askClear(s *script.RuleSubject) (holding, string, error) {
+func (p *Program) askClear(s *condition.Subject) (holding, string, error) {
 	return question{"clear", "clear holds", "clear does not hold"}.ask(p.clear, s)
 }
 
 // ask evaluates a condition. An error is a fault of the expression.
-func (q question) ask(c *script.RuleCondition, s *script.RuleSubject) (holding, string, error) {
+func (q question) ask(c *condition.Rule, s *condition.Subject) (holding, string, error) {
 	holds, err := c.HoldsOf(s)
 	if err != nil {
 		why := q.name + ": " + err.Error()
-		if _, missing := errors.AsType[*script.MissingKey](err); missing {
+		if _, missing := errors.AsType[*condition.MissingKey](err); missing {
 			return unknown, why, nil
 		}
 		return unknown, why, fmt.Errorf("%s: %w", q.name, err)

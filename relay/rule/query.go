@@ -3,8 +3,16 @@ package rule
 import (
 	"time"
 
+	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/outbox"
 )
+
+// Ref is the place of a rule in a list over accounts; the zero Ref is before the first.
+type Ref struct {
+	Account   account.ID
+	CreatedAt time.Time
+	ID        string
+}
 
 // AlarmFilter selects alarms of an account; the zero value selects all.
 type AlarmFilter struct {

@@ -116,7 +116,7 @@ func (s *site) gateway() *gateway {
 	var err error
 	g.rules, err = rule.New(rule.Deps{Store: g.store, Fleet: g.iot, Dispatcher: s.sent}, rule.Options{Now: s.clock.Now})
 	must(s.t, err)
-	g.iot.JudgeWith(g.rules)
+	g.iot.EvaluateWith(g.rules)
 	return g
 }
 
@@ -173,10 +173,11 @@ func (s *site) alarms() (out []string) {
 	s.t.Helper()
 	all, _, err := s.records.Rules.Alarms(s.t.Context(), 1, rule.AlarmFilter{Limit: 500})
 	must(s.t, err)
-	slices.SortFunc(all, func(a, b rule.Alarm) int {
-		return cmp.Or(a.RaisedAt.Compare(b.RaisedAt), a.ClearedAt.Compare(b.ClearedAt))
+	slices.SortFunc(all, func(a, b rule.Owned[rule.Alarm]) int {
+		return cmp.Or(a.Of.RaisedAt.Compare(b.Of.RaisedAt), a.Of.ClearedAt.Compare(b.Of.ClearedAt))
 	})
-	for _, a := range all {
+	for _, one := range all {
+		a := one.Of
 		text := fmt.Sprintf("%g–", a.RaisedAt.Sub(base()).Seconds())
 		if a.State == rule.Cleared {
 			text += fmt.Sprintf("%g", a.ClearedAt.Sub(base()).Seconds())

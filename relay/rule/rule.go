@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/tracing"
 )
 
 // Trigger is what a rule looks at.
@@ -148,6 +149,8 @@ type Occurrence struct {
 	Previous map[string]Value // the readings before, if the rule asks for them
 	Uplink   *iot.RadioData   // nil if there is none
 	Event    map[string]any
+	// Trace is the span of the frame's processing; empty for none.
+	Trace tracing.Parent `json:",omitempty"`
 	// Repeats counts the occurrences of the alarm before this one.
 	Repeats int
 }

@@ -142,9 +142,27 @@ func (s *Service) Rules(ctx context.Context, acct account.ID) ([]Rule, error) {
 	return s.deps.Store.Rules(ctx, acct)
 }
 
-// Alarms lists alarms, newest first, and the cursor of the next page, empty at the
-// end.
+// FindRules returns rules of an account, 0 for all, after one, by account and creation.
+func (s *Service) FindRules(ctx context.Context, acct account.ID, after Ref, limit int) ([]Owned[Rule], error) {
+	return s.deps.Store.FindRules(ctx, acct, after, limit)
+}
+
+// Alarms lists an account's alarms, newest first, and the cursor of the next page, empty
+// at the end.
 func (s *Service) Alarms(ctx context.Context, acct account.ID, f AlarmFilter) ([]Alarm, string, error) {
+	if acct == 0 {
+		return nil, "", relay.Errorf(relay.KindNotFound, "rule: no account")
+	}
+	found, next, err := s.FindAlarms(ctx, acct, f)
+	out := make([]Alarm, len(found))
+	for i := range found {
+		out[i] = found[i].Of
+	}
+	return out, next, err
+}
+
+// FindAlarms is Alarms for the operator: of an account, 0 for all.
+func (s *Service) FindAlarms(ctx context.Context, acct account.ID, f AlarmFilter) ([]Owned[Alarm], string, error) {
 	switch {
 	case f.State != "" && f.State != Raised && f.State != Cleared:
 		return nil, "", relay.Invalid("state", "must be raised or cleared")

@@ -47,7 +47,7 @@ func TestARuleOfAnotherAccountLooksAtNothing(t *testing.T) {
 	g.wants("another account's frame", nil, 0)
 }
 
-func TestAReplayIsJudgedOnlyWhenAsked(t *testing.T) {
+func TestAReplayIsEvaluatedOnlyWhenAsked(t *testing.T) {
 	g := newGateway(t)
 	g.ingest(warm("a", 1, 31))
 	g.create(rule.Rule{When: "values.t > 30"})
@@ -108,7 +108,7 @@ func TestForwardingAndPrevious(t *testing.T) {
 	g.wants("after a crash", []string{"3–4"}, 4+2)
 }
 
-func TestEventsAreJudgedByTheirRules(t *testing.T) {
+func TestEventsAreEvaluatedByTheirRules(t *testing.T) {
 	g := newGateway(t)
 	g.create(rule.Rule{On: rule.OnEvent, When: `event.type == "status" and event.battery < 20`})
 	low, high, joined := 10.0, 90.0, warm("a", 1, 50)
@@ -262,9 +262,9 @@ func TestACrashBetweenAnyTwoSteps(t *testing.T) {
 	}
 }
 
-// TestTwoGatewaysJudgeTheSameFrames has both take every frame at the same time, on
+// TestTwoGatewaysEvaluateTheSameFrames has both take every frame at the same time, on
 // each engine.
-func TestTwoGatewaysJudgeTheSameFrames(t *testing.T) {
+func TestTwoGatewaysEvaluateTheSameFrames(t *testing.T) {
 	t.Run("on SQLite", func(t *testing.T) {
 		twoGateways(t, newSite(t, func(now func() time.Time) *records.Records { return recordstest.OpenAt(t, now) }))
 	})

@@ -29,13 +29,13 @@ type verdict struct {
 	err   error // a fault of an expression
 }
 
-// step judges one frame by a rule with a condition, and changes the state of the
+// step evaluates one frame by a rule with a condition, and changes the state of the
 // rule for the device accordingly. It is the only place where that is decided: for live
 // frames, replays and trials.
 func (p *Program) step(acct account.ID, st *PairState, g *ruleFrame) verdict {
 	switch {
 	case !st.precedes(g):
-		return verdict{Why: "a frame received at the same time or later has already been judged"}
+		return verdict{Why: "a frame received at the same time or later has already been evaluated"}
 	case p.Rule.On == OnSilent:
 		return p.heardAgain(st, g)
 	case st.AlarmID != "":
@@ -68,7 +68,7 @@ func (p *Program) step(acct account.ID, st *PairState, g *ruleFrame) verdict {
 	return v
 }
 
-// stepRaised judges a frame of a device whose alarm is raised.
+// stepRaised evaluates a frame of a device whose alarm is raised.
 func (p *Program) stepRaised(st *PairState, g *ruleFrame) verdict {
 	held, why, err := p.askWhen(&g.subject)
 	v := verdict{Why: why, err: err, matched: held == yes}
@@ -109,7 +109,7 @@ func (p *Program) repeats(st *PairState, at time.Time) bool {
 	return r.Always || r.Every > 0 && at.Sub(st.RanAt) >= r.Every
 }
 
-// evaluateDue judges that time has passed without a frame: a condition that has held for
+// evaluateDue evaluates that time has passed without a frame: a condition that has held for
 // long enough, or an alarm of silence whose actions run again.
 func (p *Program) evaluateDue(acct account.ID, st *PairState, now time.Time) verdict {
 	switch {
@@ -133,7 +133,7 @@ func (p *Program) evaluateDue(acct account.ID, st *PairState, now time.Time) ver
 	return verdict{changed: true}
 }
 
-// silence judges a device that was heard last at a time, zero for never; from is when
+// silence evaluates a device that was heard last at a time, zero for never; from is when
 // its silence began to count.
 func (p *Program) silence(acct account.ID, st *PairState, heard, from, now time.Time) verdict {
 	if st.AlarmID != "" {

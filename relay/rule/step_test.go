@@ -48,7 +48,7 @@ func compiled(t *testing.T, r Rule) *Program {
 	return p
 }
 
-// TestStep judges frames one after another: what is written behind each is what
+// TestStep evaluates frames one after another: what is written behind each is what
 // happens at it.
 func TestStep(t *testing.T) {
 	hot := Rule{When: "values.t > 30"}
@@ -72,7 +72,7 @@ func TestStep(t *testing.T) {
 		"a frame without the value changes nothing": {hot, []frame{
 			{frameAt(1, "h", 1), ""}, {frameAt(2, "t", 31), "raised"}, {frameAt(3, "h", 1), ""}, {frameAt(4), ""}, {frameAt(5, "t", 3), "cleared"},
 		}},
-		"a frame that is not later is not judged": {hot, []frame{
+		"a frame that is not later is not evaluated": {hot, []frame{
 			{frameAt(5, "t", 31), "raised"}, {frameAt(4, "t", 20), ""}, {frameAt(5, "t", 20), ""}, {frameAt(6, "t", 20), "cleared"}, {frameAt(6, "t", 31), ""},
 		}},
 		"the condition must hold for a minute": {lasting, []frame{
@@ -319,7 +319,7 @@ func TestReadingsBeforeFollowTheFrames(t *testing.T) {
 }
 
 // Networks that tell whole seconds give two frames one time.
-func TestTwoFramesOfOneTimeAreBothJudged(t *testing.T) {
+func TestTwoFramesOfOneTimeAreBothEvaluated(t *testing.T) {
 	p, st := compiled(t, Rule{On: OnReading, When: "values.t > 30"}), PairState{Pair: Pair{"r1", "d1"}}
 	frame := func(record string, value int) *ruleFrame {
 		g := frameAt(10, "t", value)

@@ -140,7 +140,7 @@ type trial struct {
 	results []TrialResult
 }
 
-// frames judges frames in their order, and what would have happened between them.
+// frames evaluates frames in their order, and what would have happened between them.
 func (t *trial) frames(frames []*ruleFrame) {
 	batch := []firing{}
 	for i, g := range frames {
@@ -183,7 +183,7 @@ func (t *trial) forwarded(batch []firing) {
 	last.Requests, last.Why = t.requests(occurrences, last.Why)
 }
 
-// passed judges that time passed without a frame.
+// passed evaluates that time passed without a frame.
 func (t *trial) passed(at time.Time) {
 	began := t.st.Began
 	v := t.program.evaluateDue(t.acct, &t.st, at)
@@ -199,7 +199,7 @@ func (t *trial) passed(at time.Time) {
 	}
 }
 
-// silences judges the gaps between frames.
+// silences evaluates the gaps between frames.
 func (t *trial) silences(frames []*ruleFrame) {
 	for i, g := range frames {
 		v := t.program.step(t.acct, &t.st, g)

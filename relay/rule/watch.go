@@ -44,7 +44,7 @@ func (s *Service) Run(ctx context.Context) {
 		case <-ticker.C:
 		}
 		if err := s.Tick(ctx); err != nil && ctx.Err() == nil {
-			s.o.Logger.WarnContext(ctx, "rules that are due were not looked at", "error", err)
+			s.o.Logger.WarnContext(ctx, "cannot evaluate due rules", "error", err)
 		}
 		if now := s.o.Now(); now.Sub(saved) >= failuresEvery {
 			s.SaveFailures(ctx)

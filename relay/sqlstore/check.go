@@ -7,11 +7,15 @@ import (
 	"strings"
 )
 
-// Check reports whether the database can be relied on: that it takes writes and,
+// Check reports whether the database can be relied on: that it takes writes, that no
+// statement has found damage and,
 // on PostgreSQL, that its version is 13 or later and no setting loses what was
 // committed.
 func (d *DB) Check(ctx context.Context) error {
 	if d.writer != nil {
+		if damage := d.damage.Load(); damage != nil {
+			return *damage
+		}
 		_, err := d.Exec(ctx, "database", "UPDATE version SET n = n WHERE name = ''")
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -94,9 +95,43 @@ func postgresDown(err *pgconn.PgError) (advice string, down bool) {
 	return "", false
 }
 
+// damagedAdvice is what to do about a SQLite database that is damaged. It counts as
+// down: what needs it is refused or waits, and is not quarantined one by one.
+const damagedAdvice = "the database file is damaged: stop the gateway, keep a copy of the data directory, " +
+	"then run `penstock restore` with a backup, start the gateway and run `penstock recover`: "
+
+// Damaged reports whether an error says that a SQLite database is damaged.
+func Damaged(err error) bool {
+	lite, ok := errors.AsType[*sqlitedriver.Error](err)
+	return ok && (lite.Code()&0xff == sqlite3.SQLITE_CORRUPT || lite.Code()&0xff == sqlite3.SQLITE_NOTADB)
+}
+
+// AdviseDamage puts what to do in front of an error that says that a SQLite database is
+// damaged, and returns any other error as it is.
+func AdviseDamage(err error) error {
+	if !Damaged(err) {
+		return err
+	}
+	return fmt.Errorf("%s%w", damagedAdvice, err)
+}
+
+// wrap is Wrap for errors of this database. It remembers damage, which Check reports
+// from then on: a check of its own would have to read the whole file.
+func (d *DB) wrap(noun string, err error) error {
+	err = Wrap(noun, err)
+	if err != nil && Damaged(err) && d.damage.CompareAndSwap(nil, &err) {
+		d.o.Logger.Error("the database is damaged", "error", err)
+	}
+	return err
+}
+
+func (t *Tx) wrap(noun string, err error) error { return t.db.wrap(noun, err) }
+
 // sqliteDown reads a result code of SQLite.
 func sqliteDown(code int) (advice string, down bool) {
 	switch code & 0xff {
+	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
+		return damagedAdvice, true
 	case sqlite3.SQLITE_FULL:
 		return "the disk is full: ", true
 	case sqlite3.SQLITE_READONLY:

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -62,6 +63,7 @@ type DB struct {
 
 	queries sync.Map // text as written → text as the engine takes it
 	stmts   sync.Map // prepared → *sql.Stmt; only on SQLite
+	damage  atomic.Pointer[error]
 }
 
 // Open opens the database and brings its schema to the newest version. It fails
@@ -163,7 +165,7 @@ func (d *DB) openSQLite(ctx context.Context) (err error) {
 	d.dialect = sqlite{}
 	d.read, d.write, err = OpenSQLite(ctx, filepath.Join(d.o.Dir, File), cmp.Or(max(d.o.MaxConns, 0), 4))
 	if err != nil {
-		return Wrap("database "+File, err)
+		return Wrap(File, err)
 	}
 	d.writer = newWriter(d)
 	return nil

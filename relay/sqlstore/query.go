@@ -17,6 +17,7 @@ import (
 type Conn interface {
 	query(ctx context.Context, query string, args []any) (*sql.Rows, error)
 	bound(ctx context.Context) (context.Context, context.CancelFunc)
+	wrap(noun string, err error) error
 }
 
 // Executor runs statements that change rows: a *Tx, or a *DB, which runs each in a
@@ -43,18 +44,18 @@ func List[T any](ctx context.Context, c Conn, noun, query string, scan Scan[T], 
 	defer cancel()
 	rows, err := c.query(ctx, query, args)
 	if err != nil {
-		return nil, Wrap(noun, err)
+		return nil, c.wrap(noun, err)
 	}
 	defer func() { _ = rows.Close() }()
 	var out []T
 	for rows.Next() {
 		var v T
 		if err := scan(rows, &v); err != nil {
-			return nil, Wrap(noun, err)
+			return nil, c.wrap(noun, err)
 		}
 		out = append(out, v)
 	}
-	return out, Wrap(noun, rows.Err())
+	return out, c.wrap(noun, rows.Err())
 }
 
 // One runs a statement and reads its first row; relay.KindNotFound if it has
@@ -201,12 +202,12 @@ func (t *Tx) Exec(ctx context.Context, noun, query string, args ...any) (int64, 
 	}
 	query, args, err := t.db.bind(query, args)
 	if err != nil {
-		return 0, Wrap(noun, err)
+		return 0, t.wrap(noun, err)
 	}
 	result, err := t.run.ExecContext(ctx, query, args...)
 	if err != nil {
-		return 0, Wrap(noun, err)
+		return 0, t.wrap(noun, err)
 	}
 	n, err := result.RowsAffected()
-	return n, Wrap(noun, err)
+	return n, t.wrap(noun, err)
 }

@@ -16,19 +16,28 @@ import (
 // back otherwise. do may run more than once, and must not keep results of a failed
 // run.
 func (d *DB) Write(ctx context.Context, noun string, do func(ctx context.Context, tx *Tx) error) error {
+	return d.perform(ctx, noun, d.transact, do)
+}
+
+// perform runs do in the writer of SQLite; on PostgreSQL by run, again where it
+// conflicts with others.
+func (d *DB) perform(ctx context.Context, noun string, run func(context.Context, work) error, do work) error {
 	defer d.observe("write", time.Now())
 	if d.writer != nil {
-		return Wrap(noun, d.writer.do(ctx, do))
+		return d.wrap(noun, d.writer.do(ctx, do))
 	}
 	const tries = 8
 	for try := 1; ; try++ {
-		err := d.transact(ctx, do)
+		err := run(ctx, do)
 		if err == nil || !conflicted(err) || try == tries {
-			return Wrap(noun, err)
+			return d.wrap(noun, err)
 		}
 		d.o.Logger.DebugContext(ctx, "retrying transaction", "of", noun, "error", err)
 	}
 }
+
+// work is what a transaction does.
+type work func(ctx context.Context, tx *Tx) error
 
 // observe reports an operation that began at a time and has ended.
 func (d *DB) observe(operation string, began time.Time) {
@@ -52,12 +61,19 @@ func Transact[T any](ctx context.Context, d *DB, noun string, do func(ctx contex
 }
 
 // Exec runs one statement in a transaction of its own and returns how many rows
-// it changed.
-func (d *DB) Exec(ctx context.Context, noun, query string, args ...any) (int64, error) {
+// it changed. PostgreSQL begins and commits that by itself, in one round trip.
+func (d *DB) Exec(ctx context.Context, noun, query string, args ...any) (n int64, err error) {
 	if empty(args) {
 		return 0, nil
 	}
-	return Transact(ctx, d, noun, func(ctx context.Context, tx *Tx) (int64, error) { return tx.Exec(ctx, noun, query, args...) })
+	err = d.perform(ctx, noun, d.alone, func(ctx context.Context, tx *Tx) (err error) {
+		n, err = tx.Exec(ctx, noun, query, args...)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	return n, nil
 }
 
 // SweepMost is the default maximum of rows that one transaction deletes, so that
@@ -84,8 +100,15 @@ func (d *DB) Sweep(ctx context.Context, noun string, most int, query string, arg
 	})
 }
 
+// alone runs a single statement on PostgreSQL.
+func (d *DB) alone(ctx context.Context, do work) error {
+	ctx, cancel := context.WithTimeout(ctx, d.o.Timeout)
+	defer cancel()
+	return do(ctx, &Tx{db: d, run: d.write})
+}
+
 // transact runs a transaction on PostgreSQL.
-func (d *DB) transact(ctx context.Context, do func(context.Context, *Tx) error) error {
+func (d *DB) transact(ctx context.Context, do work) error {
 	ctx, cancel := context.WithTimeout(ctx, d.o.Timeout)
 	defer cancel()
 	tx, err := d.write.BeginTx(ctx, nil)
@@ -122,7 +145,7 @@ type writer struct {
 // writing is one transaction that waits for its turn and its commit.
 type writing struct {
 	ctx    context.Context
-	do     func(context.Context, *Tx) error
+	do     work
 	answer chan error
 	err    error // of do; returned after the commit
 	// begun is set by the writer when it begins, or before that by a caller whose
@@ -139,7 +162,7 @@ func newWriter(d *DB) *writer {
 // do queues a transaction and waits for it. If ctx ends before it begins, it does not
 // run; once it has begun, do waits for its end, since it writes its caller's
 // variables.
-func (w *writer) do(ctx context.Context, do func(context.Context, *Tx) error) (err error) {
+func (w *writer) do(ctx context.Context, do work) (err error) {
 	one := &writing{ctx: ctx, do: do, answer: make(chan error, 1)}
 	defer func() {
 		if recover() != nil { // of a send to a queue that is closed

@@ -38,6 +38,15 @@ type Sum struct {
 	Bytes int64
 }
 
+// StepSum is what a SIM used of one type in a step of time.
+type StepSum struct {
+	At       time.Time // when the step begins
+	Type     string    // one of cdr.Types
+	Bytes    int64
+	Duration int64 // seconds
+	Records  int64
+}
+
 // Month is a calendar month in UTC: year × 100 + month.
 type Month int
 

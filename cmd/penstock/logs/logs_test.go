@@ -107,13 +107,13 @@ func TestCloseWritesWhatIsSuppressed(t *testing.T) {
 		var out lines
 		h := logs.New(&out, logs.Options{})
 		log := slog.New(h)
-		for range 3 {
-			log.Error("broken", "request_id", "r")
+		for _, id := range []string{"r-1", "r-2", "r-3"} {
+			log.Error("broken", "request_id", id)
 		}
 		log.Error("other")
 		out.since()
 		h.Close()
-		expect(t, &out, `level=ERROR msg=broken request_id=r suppressed=1`)
+		expect(t, &out, `level=ERROR msg=broken request_id=r-3 suppressed=1 request_ids="r-2 r-3"`)
 		log.Error("other")
 		expect(t, &out, "level=ERROR msg=other")
 		h.Close()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"hash/maphash"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 )
@@ -32,7 +33,11 @@ type fault struct {
 	suppressed int
 	to         slog.Handler
 	last       slog.Record
+	requests   []string // the ids of the first requests among the suppressed lines
 }
+
+// maxRequests bounds the request ids that a line has beside its own: users quote them.
+const maxRequests = 20
 
 func newRepeats() *repeats {
 	return &repeats{seed: maphash.MakeSeed(), faults: make(map[uint64]*fault)}
@@ -45,6 +50,9 @@ func (r *repeats) suppress(identity uint64, to slog.Handler, record slog.Record)
 	if f := r.faults[identity]; f != nil {
 		f.suppressed++
 		f.to, f.last = to, record.Clone()
+		if id := requestOf(record); id != "" && len(f.requests) < maxRequests {
+			f.requests = append(f.requests, id)
+		}
 		return true
 	}
 	if len(r.faults) < maxFaults {
@@ -56,6 +64,7 @@ func (r *repeats) suppress(identity uint64, to slog.Handler, record slog.Record)
 // open begins the window of a fault.
 func (r *repeats) open(f *fault) {
 	f.until, f.suppressed = time.Now().Add(Window), 0
+	f.requests = nil
 	r.faults[f.identity] = f
 	r.due = append(r.due, f)
 	if r.timer == nil {
@@ -109,6 +118,20 @@ func (f *fault) write() {
 	line := f.last
 	if f.suppressed > 1 {
 		line.AddAttrs(slog.Int("suppressed", f.suppressed-1))
+		if len(f.requests) > 0 {
+			line.AddAttrs(slog.String("request_ids", strings.Join(f.requests, " ")))
+		}
 	}
 	_ = f.to.Handle(context.Background(), line)
+}
+
+// requestOf returns the id of the request that a line is about, empty for none.
+func requestOf(line slog.Record) (id string) {
+	line.Attrs(func(a slog.Attr) bool {
+		if a.Key == "request_id" {
+			id = a.Value.String()
+		}
+		return id == ""
+	})
+	return id
 }

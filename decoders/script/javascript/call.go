@@ -26,7 +26,7 @@ func (r *realm) entry(aliases map[string]string) (entry, error) {
 			return entry{"decodeUplink", f}, nil
 		}
 	}
-	return entry{}, refused("", "there is none of the functions decodeUplink, Decode and Decoder")
+	return entry{}, refused("", "none of the functions decodeUplink, Decode and Decoder is defined")
 }
 
 // function looks for a name where each kind of module has it.

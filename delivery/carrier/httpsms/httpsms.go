@@ -49,7 +49,7 @@ type Client struct {
 func New(d Doer, o Options) (*Client, error) {
 	u, err := url.Parse(o.URL)
 	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, errors.New("carrier: the URL is none")
+		return nil, errors.New("carrier: the URL must be http or https with a host")
 	}
 	if o.Report == nil {
 		return nil, errors.New("carrier: there is nowhere to report to")

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/penstock/penstock/decoders/gsm"
+	"github.com/penstock/penstock/decoders/sms"
 )
 
 // Client maintains one bind to one carrier.
@@ -16,7 +16,7 @@ type Client struct {
 	current atomic.Pointer[session] // the bound session that may send; nil if there is none
 	onBound func()
 	// alphabet encodes alphanumeric originators.
-	alphabet *gsm.Alphabet
+	alphabet *sms.Alphabet
 }
 
 // New returns a client that is not bound; Run binds.
@@ -24,7 +24,7 @@ func New(o Options) (*Client, error) {
 	if err := o.setDefaults(); err != nil {
 		return nil, err
 	}
-	c := &Client{o: o, alphabet: gsm.NewAlphabet()}
+	c := &Client{o: o, alphabet: sms.NewAlphabet()}
 	c.status.set(Waiting, o.Now(), nil)
 	return c, nil
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/linxGnu/gosmpp/pdu"
 	"golang.org/x/text/encoding/charmap"
 
-	"github.com/penstock/penstock/decoders/gsm"
 	"github.com/penstock/penstock/decoders/smpp"
 	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/delivery/carrier"
@@ -165,12 +164,12 @@ func (c *Client) encodeText(m *carrier.Submission) (coding byte, text []byte, er
 func (c *Client) encodeDefault(m *carrier.Submission) (coding byte, text []byte, err error) {
 	switch c.o.Alphabet {
 	case smpp.AlphabetPacked:
-		return 0, gsm.Pack(m.Data, len(m.UDH)), nil
+		return 0, sms.Pack(m.Data, len(m.UDH)), nil
 	case smpp.AlphabetLatin1:
 		if text, err := charmap.ISO8859_1.NewEncoder().String(m.Text); err == nil {
 			return 0, []byte(text), nil
 		}
-		if text = gsm.EncodeUCS2(m.Text); len(m.UDH)+len(text) > sms.MaxOctets {
+		if text = sms.EncodeUCS2(m.Text); len(m.UDH)+len(text) > sms.MaxOctets {
 			return 0, nil, fmt.Errorf("smpp: the alphabet of %s, latin1, cannot write the text, and in UCS-2 it does not fit a message", c.o.Name)
 		}
 		return 0x08, text, nil

@@ -19,7 +19,7 @@ func (s *Store) Aggregate(ctx context.Context, q iot.AggregateQuery) ([]iot.Buck
 		buckets, _, err = s.aggregate(ctx, q, true)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("readings: aggregate: %w", err)
+		return nil, s.failed("aggregate", err)
 	}
 	return buckets, nil
 }

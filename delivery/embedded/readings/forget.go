@@ -3,7 +3,6 @@ package readings
 import (
 	"context"
 	"database/sql"
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -26,7 +25,7 @@ func (s *Store) Forget(ctx context.Context, acct account.ID, old []iot.Expired) 
 			n++
 		}
 		if err := s.forgetDevice(ctx, acct, old[:n]); err != nil {
-			return fmt.Errorf("readings: forget: %w", err)
+			return s.failed("forget", err)
 		}
 		old = old[n:]
 	}

@@ -2,7 +2,6 @@ package readings
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -32,7 +31,7 @@ ORDER BY sensor.name`
 func (s *Store) Latest(ctx context.Context, acct account.ID, deviceID string, _ []string) ([]iot.Point, error) {
 	points, err := s.points(ctx, iot.Query{Account: acct, DeviceID: deviceID}, selectLatest, int64(newestSpan), int64(acct), deviceID)
 	if err != nil {
-		return nil, fmt.Errorf("readings: latest: %w", err)
+		return nil, s.failed("latest", err)
 	}
 	return points, nil
 }
@@ -54,7 +53,7 @@ func (s *Store) LastStored(ctx context.Context, acct account.ID, deviceIDs []str
 	out := make(map[string]time.Time, len(deviceIDs))
 	for some := range slices.Chunk(deviceIDs, devicesAtOnce) {
 		if err := s.lastStored(ctx, acct, some, out); err != nil {
-			return nil, fmt.Errorf("readings: last stored: %w", err)
+			return nil, s.failed("last stored", err)
 		}
 	}
 	return out, nil

@@ -25,7 +25,7 @@ func (s *Store) Radio(ctx context.Context, acct account.ID, deviceIDs []string, 
 	out := make(map[string]iot.RadioData, len(deviceIDs))
 	for some := range slices.Chunk(deviceIDs, devicesAtOnce) {
 		if err := s.radio(ctx, acct, some, since, out); err != nil {
-			return nil, fmt.Errorf("readings: radio data: %w", err)
+			return nil, s.failed("radio data", err)
 		}
 	}
 	return out, nil

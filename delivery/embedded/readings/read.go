@@ -3,7 +3,6 @@ package readings
 import (
 	"context"
 	"database/sql"
-	"fmt"
 	"math"
 	"strings"
 	"time"
@@ -30,7 +29,7 @@ func (s *Store) Readings(ctx context.Context, q iot.Query) ([]iot.Point, error) 
 	text, args := query(q)
 	points, err := s.points(ctx, q, text, args...)
 	if err != nil {
-		return nil, fmt.Errorf("readings: query: %w", err)
+		return nil, s.failed("query", err)
 	}
 	return points, nil
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 
 	"github.com/penstock/penstock/relay/sqlstore"
 )
@@ -24,6 +25,7 @@ type Options struct {
 // at once.
 type Store struct {
 	write, read *sql.DB
+	damage      atomic.Pointer[error]
 
 	mu    sync.Mutex // one batch at a time; guards what follows
 	stmts *statements
@@ -39,7 +41,7 @@ func Open(dir string, o Options) (*Store, error) {
 	}
 	s := &Store{ids: newIDs()}
 	if err := s.open(filepath.Join(dir, File), o); err != nil {
-		return nil, errors.Join(fmt.Errorf("readings: open %s: %w", File, err), s.Close())
+		return nil, errors.Join(fmt.Errorf("readings: open %s: %w", File, sqlstore.AdviseDamage(err)), s.Close())
 	}
 	return s, nil
 }
@@ -55,20 +57,32 @@ func (s *Store) open(path string, o Options) (err error) {
 	return err
 }
 
-// Ping reports whether the database can be written to. A full disk shows at
+// Ping reports whether the database can be written to and nothing has found damage. A full disk shows at
 // the next Write.
 func (s *Store) Ping(ctx context.Context) error {
+	if damage := s.damage.Load(); damage != nil {
+		return *damage
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	tx, err := s.write.BeginTx(ctx, nil)
 	if err != nil {
-		return fmt.Errorf("readings: ping: %w", err)
+		return s.failed("ping", err)
 	}
 	_, err = tx.ExecContext(ctx, "DELETE FROM label WHERE id = -1")
 	if err = errors.Join(err, tx.Rollback()); err != nil {
-		return fmt.Errorf("readings: ping: %w", err)
+		return s.failed("ping", err)
 	}
 	return nil
+}
+
+// failed names what failed, and remembers damage, which Ping reports from then on.
+func (s *Store) failed(what string, err error) error {
+	named := fmt.Errorf("readings: %s: %w", what, sqlstore.AdviseDamage(err))
+	if sqlstore.Damaged(err) {
+		s.damage.CompareAndSwap(nil, &named)
+	}
+	return named
 }
 
 // Close ends what is running and closes the file.

@@ -2,7 +2,6 @@ package readings
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -19,7 +18,7 @@ func (s *Store) Write(ctx context.Context, b iot.Batch) ([]iot.Refused, error) {
 	refused, err := s.batch(ctx, b)
 	if err != nil {
 		s.ids.forget() // some of them went with the transaction
-		return nil, fmt.Errorf("readings: write: %w", err)
+		return nil, s.failed("write", err)
 	}
 	s.ids.shrink()
 	return refused, nil

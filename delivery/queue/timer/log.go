@@ -39,7 +39,7 @@ func (l *asynqLog) forward(level slog.Level, args []any) {
 	left := l.suppressed[level]
 	l.suppressed[level] = 0
 	l.mu.Unlock()
-	l.log.Log(context.Background(), level, "asynq", "detail", fmt.Sprint(args...), "left_out", left)
+	l.log.Log(context.Background(), level, "asynq", "detail", fmt.Sprint(args...), "suppressed", left)
 }
 
 // Debug drops messages for asynq's developers.

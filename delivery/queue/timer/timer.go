@@ -77,7 +77,7 @@ func (t *Timer) newServer() *asynq.Server {
 		RetryDelayFunc:           retryDelay,
 		IsFailure:                func(error) bool { return false },
 		TaskCheckInterval:        t.o.Poll,
-		DelayedTaskCheckInterval: max(t.o.Poll, 200*time.Millisecond),
+		DelayedTaskCheckInterval: max(t.o.Poll, 500*time.Millisecond),
 		// Handlers end by themselves; this is only a safety net.
 		ShutdownTimeout: t.o.Longest + 10*time.Second,
 		Logger:          newAsynqLog(t.o.Log, t.o.Level, t.o.Now),

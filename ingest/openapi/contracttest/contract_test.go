@@ -162,6 +162,29 @@ func TestCheckFindsEachDifference(t *testing.T) {
 	}
 }
 
+func TestFieldsThatAreAlwaysThereAreNamed(t *testing.T) {
+	for name, tc := range map[string]struct{ answers, want []string }{
+		"a field of every answer":             {[]string{`{"id":"a","open":true}`, `{"id":"b","open":false}`}, []string{"getValve 200.open"}},
+		"one that an answer lacks":            {[]string{`{"id":"a","open":true}`, `{"id":"b"}`}, nil},
+		"one that is required":                {[]string{`{"id":"a"}`}, nil},
+		"a field of every entry of all lists": {[]string{`{"id":"a","parts":[{"name":"x"}]}`, `{"id":"b"}`, `{"id":"c","parts":[{"name":"y"},{"name":"z"}]}`}, []string{"getValve 200.parts[].name"}},
+		"one that an entry lacks":             {[]string{`{"id":"a"}`, `{"id":"c","parts":[{"name":"y"},{}]}`}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := contracttest.New(document(t, contract))
+			for _, body := range tc.answers {
+				found := c.Check(contracttest.Exchange{Method: "GET", Target: "/valves/v1", Status: 200, Answer: http.Header{"Content-Type": {"application/json"}}, AnswerBody: []byte(body)})
+				if len(found) > 0 {
+					t.Fatal(found)
+				}
+			}
+			if got := c.Unrequired(); !slices.Equal(got, tc.want) {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestUnseenAnswersAreNamed(t *testing.T) {
 	c := contracttest.New(document(t, contract))
 	c.Check(contracttest.Exchange{Method: "GET", Target: "/valves/v1", Status: 404})

@@ -32,11 +32,12 @@ type Checker struct {
 	seen map[string]bool // "operationId status"
 
 	examples Examples
+	present  map[*openapi3.Schema]*presence
 }
 
 // New returns a Checker over a document.
 func New(doc *openapi3.T) *Checker {
-	return &Checker{doc: doc, seen: make(map[string]bool), examples: Examples{}}
+	return &Checker{doc: doc, seen: make(map[string]bool), examples: Examples{}, present: make(map[*openapi3.Schema]*presence)}
 }
 
 // Check returns how an exchange differs from the document. The request is
@@ -68,6 +69,7 @@ func (c *Checker) Check(x Exchange) []string {
 	}
 	if len(out) == 0 {
 		c.remember(op.OperationID, strconv.Itoa(x.Status), x)
+		c.noteAnswer(op.OperationID+" "+strconv.Itoa(x.Status), ref.Value.Content["application/json"], x.AnswerBody)
 	}
 	for i := range out {
 		out[i] = at + ": " + out[i]

@@ -77,7 +77,7 @@ func New(store Store, keys []string) (*Vault, error) {
 	for i, text := range keys {
 		m, err := parseMaster(text)
 		if err != nil {
-			return nil, fmt.Errorf("vault: master key %d: %w", i+1, err)
+			return nil, fmt.Errorf("vault: master key %d of ledger.master_key, ledger.master_key_file or the file ledger-key is damaged: restore it from a backup: %w", i+1, err)
 		}
 		v.masters = append(v.masters, m)
 	}
@@ -93,9 +93,6 @@ func parseMaster(text string) (master, error) {
 	sum := sha256.Sum256(append([]byte("penstock master key\n"), b...))
 	return master{hex.EncodeToString(sum[:8]), key}, err
 }
-
-// CheckKey returns an error if the text of a master key is invalid.
-func CheckKey(text string) error { _, err := parseMaster(text); return err }
 
 // Seal seals for an account. What it is about has to be said again to open it.
 func (v *Vault) Seal(ctx context.Context, acct account.ID, plain []byte, about string) ([]byte, error) {

@@ -150,7 +150,7 @@ func TestMasterKeysThatAreNone(t *testing.T) {
 			t.Errorf("%q", keys)
 		}
 	}
-	if err := CheckKey(NewMasterKey()); err != nil {
+	if _, err := New(&memoryKeysets{}, []string{NewMasterKey()}); err != nil {
 		t.Error(err)
 	}
 }

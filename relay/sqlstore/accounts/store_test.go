@@ -30,6 +30,7 @@ func TestStore(t *testing.T) {
 			"an account comes back as it was saved":            accountComesBack,
 			"a callback is saved and counted":                  callbackIsSaved,
 			"a token is found by its hash until it is revoked": tokenIsFound,
+			"tokens are listed, and one is added":              tokensAreListed,
 			"a source names the token that has it now":         sourceNames,
 			"of tokens in one batch the last one counts":       lastTokenCounts,
 			"every change of a token is heard":                 changesAreHeard,

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/sqlstore"
 )
@@ -26,6 +27,15 @@ func (s *Store) TokenBySource(ctx context.Context, source string) (account.Token
 	return s.openedToken(ctx, t, err)
 }
 
+// Tokens lists every token by its hash.
+func (s *Store) Tokens(ctx context.Context) ([]account.Token, error) {
+	all, err := sqlstore.List(ctx, s.db, "tokens", "SELECT doc FROM token ORDER BY hash", sqlstore.ScanDoc[account.Token])
+	for i := 0; i < len(all) && err == nil; i++ {
+		all[i], err = s.openedToken(ctx, all[i], nil)
+	}
+	return all, err
+}
+
 const (
 	releaseSources = `
 UPDATE token SET source = ''
@@ -42,15 +52,7 @@ func (s *Store) PutTokens(ctx context.Context, tokens []account.Token) error {
 	if len(tokens) == 0 {
 		return nil
 	}
-	sealed := slices.Clone(tokens)
-	for i := range sealed {
-		t := &sealed[i]
-		var err error
-		if t.Secret, err = s.seal(ctx, t.Secret, "secret of the token "+t.Hash); err != nil {
-			return err
-		}
-	}
-	rows, err := tokenRows(sealed)
+	rows, err := s.sealedRows(ctx, tokens)
 	if err != nil {
 		return err
 	}
@@ -61,6 +63,38 @@ func (s *Store) PutTokens(ctx context.Context, tokens []account.Token) error {
 		_, err := tx.Exec(ctx, "tokens", upsertTokens, rows)
 		return err
 	})
+}
+
+// AddToken saves a new token. It returns relay.KindConflict if another one has its
+// source.
+func (s *Store) AddToken(ctx context.Context, t account.Token) error {
+	rows, err := s.sealedRows(ctx, []account.Token{t})
+	if err != nil {
+		return err
+	}
+	return s.changeTokens(ctx, "token", func(ctx context.Context, tx *sqlstore.Tx) error {
+		taken, err := sqlstore.Value[int64](ctx, tx, "token", "SELECT COUNT(*) FROM token WHERE source = $1 AND source <> ''", t.Source)
+		if err == nil && taken > 0 {
+			err = relay.Errorf(relay.KindConflict, "There is a token with the source %s already.", t.Source)
+		}
+		if err == nil {
+			_, err = tx.Exec(ctx, "token", upsertTokens, rows)
+		}
+		return err
+	})
+}
+
+// sealedRows returns tokens as they are saved.
+func (s *Store) sealedRows(ctx context.Context, tokens []account.Token) (*sqlstore.Batch, error) {
+	sealed := slices.Clone(tokens)
+	for i := range sealed {
+		t := &sealed[i]
+		var err error
+		if t.Secret, err = s.seal(ctx, t.Secret, "secret of the token "+t.Hash); err != nil {
+			return nil, err
+		}
+	}
+	return tokenRows(sealed)
 }
 
 // tokenRows returns each token once, and each source with one token: of several

@@ -3,6 +3,9 @@ package accounts
 import (
 	"context"
 	"fmt"
+	"reflect"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -47,6 +50,23 @@ func tokenIsFound(t *testing.T, s *Store) {
 	}
 	if _, err := s.Token(t.Context(), account.HashToken("one")); err != nil {
 		t.Error(err)
+	}
+}
+
+func tokensAreListed(t *testing.T, s *Store) {
+	made := tokenOf("three", "src")
+	made.CreatedAt = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	put(t, s, tokenOf("one", ""), tokenOf("two", "other"))
+	mustDo(t, s.AddToken(t.Context(), made))
+	taken := tokenOf("four", "src")
+	wantKind(t, s.AddToken(t.Context(), taken), relay.KindConflict)
+	named(t, s, "src", "three")
+	all, err := s.Tokens(t.Context())
+	mustDo(t, err)
+	want := []account.Token{tokenOf("one", ""), tokenOf("two", "other"), made}
+	slices.SortFunc(want, func(a, b account.Token) int { return strings.Compare(a.Hash, b.Hash) })
+	if !reflect.DeepEqual(all, want) {
+		t.Errorf("%+v, want %+v", all, want)
 	}
 }
 

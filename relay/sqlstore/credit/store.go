@@ -22,6 +22,12 @@ func (s *Store) Balance(ctx context.Context, acct account.ID) (int64, error) {
 	return sqlstore.OrZero(sqlstore.Value[int64](ctx, s.db, noun(acct), "SELECT balance FROM credit WHERE account = $1", acct))
 }
 
+// Balances returns the credits of accounts, without those that never had any.
+func (s *Store) Balances(ctx context.Context, accts []account.ID) (map[account.ID]int64, error) {
+	return sqlstore.Map[account.ID, int64](ctx, s.db, "credit", "SELECT account, balance FROM credit WHERE account IN (SELECT account FROM batch)",
+		sqlstore.Column("account bigint", accts))
+}
+
 // Apply makes a change in a transaction of its own.
 func (s *Store) Apply(ctx context.Context, c credit.Change) (credit.Entry, error) {
 	return sqlstore.Transact(ctx, s.db, noun(c.Account), func(ctx context.Context, tx *sqlstore.Tx) (credit.Entry, error) {

@@ -54,6 +54,9 @@ func wantBalance(t *testing.T, s *store.Store, acct account.ID, want int64) {
 	if got, err := s.Balance(t.Context(), acct); err != nil || got != want {
 		t.Errorf("account %d has %d, want %d, %v", acct, got, want, err)
 	}
+	if got, err := s.Balances(t.Context(), []account.ID{acct, 404}); err != nil || got[acct] != want || len(got) > 1 {
+		t.Errorf("of several: %v, want %d for %d, %v", got, want, acct, err)
+	}
 }
 
 func changesAreMade(t *testing.T, db *sqlstore.DB) {

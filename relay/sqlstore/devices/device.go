@@ -42,23 +42,37 @@ const firstWatch = time.Minute
 // CreateDevice saves a device and its sensors. It counts no version up: no
 // gateway caches that a device is missing.
 func (s *Store) CreateDevice(ctx context.Context, acct account.ID, d iot.Device, sensors []iot.Sensor) error {
-	noun, rows := "device "+d.ID, sensorRows(sensors)
-	return s.db.Write(ctx, noun, func(ctx context.Context, tx *sqlstore.Tx) error {
-		if _, unique := iot.NormalizeIdentifier(d.Identifier); unique {
-			if n, err := tx.Exec(ctx, noun, claimIdentifier, d.Identifier, acct); err != nil || n == 0 {
-				return conflict(d.Identifier, err)
+	return s.CreateDevices(ctx, acct, []iot.Known{{Device: d, Sensors: sensors}})
+}
+
+// CreateDevices saves devices and their sensors in one transaction.
+func (s *Store) CreateDevices(ctx context.Context, acct account.ID, all []iot.Known) error {
+	return s.db.Write(ctx, "devices", func(ctx context.Context, tx *sqlstore.Tx) error {
+		for _, k := range all {
+			if err := create(ctx, tx, acct, k.Device, k.Sensors); err != nil {
+				return err
 			}
 		}
-		n, err := tx.Exec(ctx, noun, createDevice, acct, d.ID, d.Identifier, nanos(d.CreatedAt), sqlstore.JSON(d))
-		if err != nil || n == 0 {
+		return nil
+	})
+}
+
+func create(ctx context.Context, tx *sqlstore.Tx, acct account.ID, d iot.Device, sensors []iot.Sensor) error {
+	noun := "device " + d.ID
+	if _, unique := iot.NormalizeIdentifier(d.Identifier); unique {
+		if n, err := tx.Exec(ctx, noun, claimIdentifier, d.Identifier, acct); err != nil || n == 0 {
 			return conflict(d.Identifier, err)
 		}
-		if _, err := tx.Exec(ctx, noun, addSensors, acct, d.ID, rows); err != nil {
-			return err
-		}
-		_, err = tx.Exec(ctx, noun, watchNew, acct, d.ID, tx.Now().Add(firstWatch), acct)
+	}
+	n, err := tx.Exec(ctx, noun, createDevice, acct, d.ID, d.Identifier, nanos(d.CreatedAt), sqlstore.JSON(d))
+	if err != nil || n == 0 {
+		return conflict(d.Identifier, err)
+	}
+	if _, err := tx.Exec(ctx, noun, addSensors, acct, d.ID, sensorRows(sensors)); err != nil {
 		return err
-	})
+	}
+	_, err = tx.Exec(ctx, noun, watchNew, acct, d.ID, tx.Now().Add(firstWatch), acct)
+	return err
 }
 
 // conflict is the error of a creation that failed or changed nothing.

@@ -30,19 +30,19 @@ func (s *Store) Claim(ctx context.Context, claims []inbound.Claim, ttl time.Dura
 	const noun = "carrier ids"
 	first := sqlstore.FirstOfEach(claims, func(a, b inbound.Claim) int { return cmp.Compare(a.Key, b.Key) })
 	b := sqlstore.BatchOf("id text, holder text", first, func(c *inbound.Claim) []any { return []any{c.Key, c.Holder} })
-	held, err := sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) (map[string]string, error) {
-		now := tx.Now()
-		n, err := tx.Exec(ctx, noun, claimCarrierIDs, now.Add(ttl), now, b)
-		if err != nil {
-			return nil, err
-		}
-		if int(n) == len(first) { // as usual, nobody had any of them
-			return ours(first), nil
-		}
-		return sqlstore.Map[string, string](ctx, tx, noun, holdersOfBatch, b)
-	})
+	now := s.db.Now()
+	n, err := s.db.Exec(ctx, noun, claimCarrierIDs, now.Add(ttl), now, b)
 	if err != nil {
 		return nil, err
+	}
+	held := ours(first)
+	if int(n) < len(first) { // rarely: others have some
+		if held, err = sqlstore.Map[string, string](ctx, s.db, noun, holdersOfBatch, b); err != nil {
+			return nil, err
+		}
+		if len(held) < len(first) { // one has expired since
+			return s.Claim(ctx, claims, ttl)
+		}
 	}
 	out := make([]string, len(claims))
 	for i, c := range claims {

@@ -35,6 +35,12 @@ SELECT doc FROM relay WHERE account = $1 AND kind = $2 AND id = $3`
 	listRelays = `
 SELECT doc FROM relay WHERE account = $1 AND kind = $2 ORDER BY number, id`
 
+	scanRelays = `
+SELECT doc FROM relay WHERE (account, kind, id) > ($1, $2, $3) ORDER BY account, kind, id LIMIT $4`
+
+	scanRelaysOfOne = `
+SELECT doc FROM relay WHERE account = $5 AND (account, kind, id) > ($1, $2, $3) ORDER BY account, kind, id LIMIT $4`
+
 	changeRelay = `
 UPDATE relay SET doc = $1 WHERE account = $2 AND kind = $3 AND id = $4`
 
@@ -83,6 +89,15 @@ func (s *Store) Get(ctx context.Context, acct account.ID, k inbound.Kind, id str
 // List returns an account's relays of a kind by number or prefix.
 func (s *Store) List(ctx context.Context, acct account.ID, k inbound.Kind) ([]inbound.Relay, error) {
 	return sqlstore.List(ctx, s.db, "relays", listRelays, sqlstore.ScanDoc[inbound.Relay], acct, k)
+}
+
+// Scan returns relays of one or all accounts after one, by account, kind and id.
+func (s *Store) Scan(ctx context.Context, acct account.ID, after inbound.Ref, limit int) ([]inbound.Relay, error) {
+	query, args := scanRelays, []any{after.Account, after.Kind, after.ID, limit}
+	if acct != 0 {
+		query, args = scanRelaysOfOne, append(args, acct)
+	}
+	return sqlstore.List(ctx, s.db, "relays", query, sqlstore.ScanDoc[inbound.Relay], args...)
 }
 
 // Change saves what change makes of a relay; its number stays. An error of change

@@ -36,6 +36,7 @@ func relayCases() cases {
 		"release a number that changes":                     relaysReleaseNumbers,
 		"are deleted":                                       relaysAreDeleted,
 		"count every change":                                relaysCount,
+		"are scanned by account, kind and id":               relaysAreScanned,
 		"are changed by many and no change is lost":         relaysAreChanged,
 		"keep who they are and their number in a change":    relaysStayThemselves,
 		"of two gateways compete for a number and one wins": relaysCompete,
@@ -115,6 +116,36 @@ func relaysReleaseNumbers(t *testing.T, s *rig) {
 	putAll(t, s, relayOf(1, inbound.VirtualNumber, "v1", "441"), relayOf(1, inbound.VirtualNumber, "v1", "442"), relayOf(2, inbound.VirtualNumber, "v1", "441"))
 	if got := found(t, s, "441", "442"); !slices.Equal(got, []string{"2/v1 ", "1/v1 "}) {
 		t.Errorf("got %q", got)
+	}
+}
+
+func relaysAreScanned(t *testing.T, s *rig) {
+	putAll(t, s,
+		relayOf(2, inbound.Geographic, "a", "1"), relayOf(1, inbound.VirtualNumber, "a", "2"), relayOf(1, inbound.Geographic, "b", "3"),
+		relayOf(1, inbound.Geographic, "a", "4"), relayOf(10, inbound.Geographic, "a", "5"),
+	)
+	for _, tc := range []struct {
+		name  string
+		acct  account.ID
+		after inbound.Ref
+		limit int
+		want  string
+	}{
+		{"all", 0, inbound.Ref{}, 9, "[1/geo/a 1/geo/b 1/vmn/a 2/geo/a 10/geo/a]"},
+		{"a page", 0, inbound.Ref{}, 2, "[1/geo/a 1/geo/b]"},
+		{"the rest", 0, inbound.Ref{Account: 1, Kind: inbound.Geographic, ID: "b"}, 9, "[1/vmn/a 2/geo/a 10/geo/a]"},
+		{"after one that is gone", 0, inbound.Ref{Account: 1, Kind: inbound.VirtualNumber, ID: "b"}, 1, "[2/geo/a]"},
+		{"of an account", 1, inbound.Ref{Account: 1, Kind: inbound.Geographic, ID: "a"}, 9, "[1/geo/b 1/vmn/a]"},
+		{"of an account without any", 3, inbound.Ref{}, 9, "[]"},
+	} {
+		list, err := s.Scan(t.Context(), tc.acct, tc.after, tc.limit)
+		got := []string{}
+		for _, r := range list {
+			got = append(got, fmt.Sprintf("%d/%s/%s", r.Account, r.Kind, r.ID))
+		}
+		if err != nil || fmt.Sprint(got) != tc.want {
+			t.Errorf("%s: %v, %v, want %s", tc.name, got, err, tc.want)
+		}
 	}
 }
 

@@ -37,6 +37,32 @@ func (s *Store) List(ctx context.Context, acct account.ID, f job.Filter, offset,
 	return found, total, err
 }
 
+// Find returns jobs of one or all accounts, newest first.
+func (s *Store) Find(ctx context.Context, f job.Search) ([]job.Found, error) {
+	where, args := "(expires = 0 OR expires > $1)", []any{s.db.Now()}
+	add := func(condition string, value any) {
+		args = append(args, value)
+		where += fmt.Sprintf(" AND "+condition, len(args))
+	}
+	if f.Before != 0 {
+		add("place < $%d", f.Before)
+	}
+	if f.Account != 0 {
+		add("account = $%d", f.Account)
+	}
+	if f.State != "" {
+		add("state = $%d", f.State)
+	}
+	if f.Kind != "" {
+		add("kind = $%d", f.Kind)
+	}
+	args = append(args, f.Limit)
+	query := fmt.Sprintf("SELECT place, %s FROM job WHERE %s ORDER BY place DESC LIMIT $%d", columns, where, len(args))
+	return sqlstore.List(ctx, s.db, "jobs: find", query, sqlstore.Into(func(j *job.Found) []any {
+		return append([]any{&j.Place}, fields(&j.Job)...)
+	}), args...)
+}
+
 // selected is the condition of a filter, with its parameters. A name is what few
 // jobs have: its index leads to them, and no other one is looked at.
 func selected(acct account.ID, f job.Filter, now time.Time) (string, []any) {

@@ -55,6 +55,31 @@ func lists(t *testing.T, s *Store) {
 		t.Errorf("a run that waited: %+v, %v", got, err)
 	}
 	testFilters(t, s)
+	testSearch(t, s)
+}
+
+// testSearch finds the jobs of lists over accounts and lists, newest first.
+func testSearch(t *testing.T, s *Store) {
+	for name, tc := range map[string]struct {
+		f    job.Search
+		want string
+	}{
+		"all":                 {job.Search{Limit: 10}, "[foreign nowhere elsewhere a b c]"},
+		"of an account":       {job.Search{Account: 2, Limit: 10}, "[foreign]"},
+		"a state":             {job.Search{State: job.Failed, Limit: 10}, "[b]"},
+		"a kind":              {job.Search{Account: 1, Kind: "sim.on", Limit: 2}, "[nowhere elsewhere]"},
+		"behind another page": {job.Search{Before: 3, Limit: 10}, "[b c]"},
+	} {
+		found, err := s.Find(t.Context(), tc.f)
+		must(t, err)
+		ids := []string{}
+		for _, j := range found {
+			ids = append(ids, j.ID)
+		}
+		if fmt.Sprint(ids) != tc.want {
+			t.Errorf("%s: %v, want %s", name, ids, tc.want)
+		}
+	}
 }
 
 func testFilters(t *testing.T, s *Store) {

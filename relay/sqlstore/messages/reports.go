@@ -15,7 +15,7 @@ ORDER BY s.untold, s.account, s.id LIMIT $2`
 
 // Unreported returns messages with unreported changes.
 func (s *Store) Unreported(ctx context.Context, before time.Time, limit int) ([]message.Message, error) {
-	return sqlstore.List(ctx, s.db, "messages: untold", selectUnreported, scanFullMessage, before, limit)
+	return sqlstore.List(ctx, s.db, "messages: list unreported", selectUnreported, scanFullMessage, before, limit)
 }
 
 const markReported = `
@@ -31,7 +31,7 @@ func (s *Store) MarkReported(ctx context.Context, ms []message.Message) error {
 	b := sqlstore.BatchOf("account bigint, id bigint, version bigint", ms, func(m *message.Message) []any {
 		return []any{m.Account, m.ID, m.Version}
 	})
-	_, err := s.db.Exec(ctx, "messages: told", markReported, b)
+	_, err := s.db.Exec(ctx, "messages: mark reported", markReported, b)
 	return err
 }
 

@@ -20,9 +20,9 @@ func (s *Store) Begin(ctx context.Context, starts []message.Start) ([][]int, err
 	return s.begin(ctx, strconv.FormatUint(rand.Uint64(), 36), starts)
 }
 
-// begin is Begin under a name that no other call has. A call that comes again,
-// because its answer was lost, is answered as before; one that comes too late
-// takes no part that came back since.
+// begin is Begin with a call id, which makes a retried call idempotent: a call that
+// is repeated because its answer was lost is answered as before; one that comes too
+// late takes no part that was released since.
 func (s *Store) begin(ctx context.Context, call string, starts []message.Start) ([][]int, error) {
 	if len(starts) == 0 {
 		return nil, nil

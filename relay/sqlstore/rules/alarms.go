@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/penstock/penstock/relay"
@@ -20,8 +21,8 @@ const (
 	lockAlarm  = getAlarm + ` {for update}`
 	setAlarm   = `UPDATE alarm SET doc = $1 WHERE account = $2 AND id = $3`
 	ofRecord   = `SELECT ` + alarmColumns + ` FROM alarm WHERE account = $1 AND device = $2 AND (raised_by = $3 OR cleared_by = $4) ORDER BY raised, id`
-	listAlarms = `SELECT ` + alarmColumns + ` FROM alarm WHERE account = $1 AND raised BETWEEN $2 AND $3
-AND (raised < $4 OR raised = $5 AND id < $6)`
+	listAlarms = `SELECT account, ` + alarmColumns + ` FROM alarm WHERE raised BETWEEN $1 AND $2
+AND (raised < $3 OR raised = $4 AND id < $5)`
 )
 
 // documentOf is what has no column of an alarm.
@@ -62,12 +63,16 @@ func (s *Store) OfRecord(ctx context.Context, acct account.ID, deviceID, record 
 }
 
 // Alarms lists alarms, newest first.
-func (s *Store) Alarms(ctx context.Context, acct account.ID, f rule.AlarmFilter) ([]rule.Alarm, string, error) {
+func (s *Store) Alarms(ctx context.Context, acct account.ID, f rule.AlarmFilter) ([]rule.Owned[rule.Alarm], string, error) {
 	raised, id, err := parseCursor(f.Cursor)
 	if err != nil {
 		return nil, "", err
 	}
-	query, args := listAlarms, []any{acct, lowest(f.From), highest(f.To), raised, raised, id}
+	query, args := listAlarms, []any{lowest(f.From), highest(f.To), raised, raised, id}
+	if acct != 0 {
+		args = append(args, acct)
+		query += fmt.Sprintf(" AND account = $%d", len(args))
+	}
 	for _, one := range []struct{ column, value string }{{"state", string(f.State)}, {"rule", f.RuleID}, {"device", f.DeviceID}} {
 		if one.value != "" {
 			args = append(args, one.value)
@@ -76,13 +81,15 @@ func (s *Store) Alarms(ctx context.Context, acct account.ID, f rule.AlarmFilter)
 	}
 	args = append(args, f.Limit+1)
 	query += fmt.Sprintf(" ORDER BY raised DESC, id DESC LIMIT $%d", len(args))
-	all, err := sqlstore.List(ctx, s.db, "alarms", query, sqlstore.Into(alarmFields), args...)
+	all, err := sqlstore.List(ctx, s.db, "alarms", query, sqlstore.Into(func(a *rule.Owned[rule.Alarm]) []any {
+		return append([]any{&a.Account}, alarmFields(&a.Of)...)
+	}), args...)
 	if err != nil || len(all) <= f.Limit {
 		return all, "", err
 	}
 	all = all[:f.Limit]
-	last := &all[f.Limit-1]
-	return all, base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d %s", nanos(last.RaisedAt), last.ID)), nil
+	last := &all[f.Limit-1].Of
+	return all, formatCursor(nanos(last.RaisedAt), last.ID), nil
 }
 
 func lowest(t time.Time) int64 {
@@ -99,6 +106,10 @@ func highest(t time.Time) int64 {
 	return t.UnixNano()
 }
 
+func formatCursor(raised int64, id string) string {
+	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d %s", raised, id))
+}
+
 // parseCursor reads a cursor; the empty one is the beginning of the list.
 func parseCursor(cursor string) (raised int64, id string, err error) {
 	if cursor == "" {
@@ -108,7 +119,8 @@ func parseCursor(cursor string) (raised int64, id string, err error) {
 	if err == nil {
 		_, err = fmt.Sscanf(string(text), "%d %s", &raised, &id)
 	}
-	if err != nil {
+	// PostgreSQL takes no NUL in a text, and nothing that is no UTF-8.
+	if err != nil || formatCursor(raised, id) != cursor || strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return 0, "", relay.Invalid("cursor", "This is not a cursor of this list.")
 	}
 	return raised, id, nil

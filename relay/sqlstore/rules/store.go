@@ -28,6 +28,9 @@ const (
 	getRule     = `SELECT ` + ruleColumns + ` FROM rule WHERE account = $1 AND id = $2`
 	listRules   = `SELECT ` + ruleColumns + ` FROM rule WHERE account = $1 ORDER BY created, id`
 
+	findRules   = `SELECT account, ` + ruleColumns + ` FROM rule WHERE (account, created, id) > ($1, $2, $3) ORDER BY account, created, id LIMIT $4`
+	findRulesOf = `SELECT account, ` + ruleColumns + ` FROM rule WHERE account = $5 AND (account, created, id) > ($1, $2, $3) ORDER BY account, created, id LIMIT $4`
+
 	countRules = `SELECT COUNT(*) FROM rule WHERE account = $1`
 
 	// enrolment comes a little later than the rule, when devices that were created
@@ -151,6 +154,17 @@ func (s *Store) Rule(ctx context.Context, acct account.ID, id string) (rule.Rule
 // Rules lists an account's rules.
 func (s *Store) Rules(ctx context.Context, acct account.ID) ([]rule.Rule, error) {
 	return sqlstore.List(ctx, s.db, "rules", listRules, sqlstore.Into(ruleFields), acct)
+}
+
+// FindRules returns rules of one or all accounts after one, by account and creation.
+func (s *Store) FindRules(ctx context.Context, acct account.ID, after rule.Ref, limit int) ([]rule.Owned[rule.Rule], error) {
+	query, args := findRules, []any{after.Account, after.CreatedAt, after.ID, limit}
+	if acct != 0 {
+		query, args = findRulesOf, append(args, acct)
+	}
+	return sqlstore.List(ctx, s.db, "rules", query, sqlstore.Into(func(r *rule.Owned[rule.Rule]) []any {
+		return append([]any{&r.Account}, ruleFields(&r.Of)...)
+	}), args...)
 }
 
 // CountRules counts an account's rules.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -64,7 +65,7 @@ func TestStore(t *testing.T) {
 			"rules are kept": rulesAreKept, "another account's rules": othersRules, "versions": versions, "failures": failuresAdd,
 			"a decision is one step": decisionIsOneStep, "a decision that fails changes nothing": failedDecision,
 			"rules and devices that are gone": goneAreNotDecided, "deliveries of a decision are created once": deliveriesOnce,
-			"alarms are listed": alarmsAreListed, "an alarm is acknowledged": alarmIsAcknowledged,
+			"alarms are listed": alarmsAreListed, "an alarm is acknowledged": alarmIsAcknowledged, "rules and alarms of all accounts": rulesAndAlarmsOfAll,
 			"due states are leased": dueIsLeased, "devices are watched": devicesAreWatched, "watches are leased": watchesAreLeased,
 			"what is deleted takes its states along": deletions,
 			"a batch by count":                       batchByCount, "a batch by time": batchByTime, "a frame is in a batch once": batchOnce,
@@ -302,7 +303,7 @@ func alarmsAreListed(t *testing.T, s rig) {
 		all, next, err := s.Alarms(t.Context(), 1, f)
 		must(t, err)
 		for _, a := range all {
-			out = append(out, a.ID)
+			out = append(out, a.Of.ID)
 		}
 		return out, next
 	}
@@ -334,6 +335,43 @@ func alarmsAreListed(t *testing.T, s rig) {
 	}
 	if _, _, err := s.Alarms(t.Context(), 1, rule.AlarmFilter{Cursor: "no cursor", Limit: 2}); relay.KindOf(err) != relay.KindInvalid {
 		t.Errorf("got %v", err)
+	}
+}
+
+// rulesAndAlarmsOfAll lists what two accounts have, in pages of two.
+func rulesAndAlarmsOfAll(t *testing.T, s rig) {
+	for _, acct := range []account.ID{1, 2} {
+		s.addDevices(t, acct, "d1")
+		for i, id := range []string{"r2", "r1"} {
+			r := ruleOf(id)
+			r.CreatedAt = at(float64(i))
+			must(t, s.Create(t.Context(), acct, r))
+		}
+		_, err := s.Decide(t.Context(), acct, []rule.Pair{{RuleID: "r1", DeviceID: "d1"}}, at(80), raising("a"+acct.String()))
+		must(t, err)
+	}
+	for acct, want := range map[account.ID]string{0: "1 r2 1 r1 2 r2 2 r1", 2: "2 r2 2 r1"} {
+		got, after := []string{}, rule.Ref{}
+		for {
+			page, err := s.FindRules(t.Context(), acct, after, 2)
+			must(t, err)
+			for _, r := range page {
+				got = append(got, r.Account.String(), r.Of.ID)
+				after = rule.Ref{Account: r.Account, CreatedAt: r.Of.CreatedAt, ID: r.Of.ID}
+			}
+			if len(page) < 2 {
+				break
+			}
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("rules of %d: %v, want %s", acct, got, want)
+		}
+	}
+	for acct, want := range map[account.ID]int{0: 2, 1: 1, 3: 0} {
+		all, _, err := s.Alarms(t.Context(), acct, rule.AlarmFilter{Limit: 10})
+		if err != nil || len(all) != want {
+			t.Errorf("alarms of %d: %+v, %v", acct, all, err)
+		}
 	}
 }
 

@@ -27,8 +27,11 @@ func fields(s *sim.SIM) []any {
 	}
 }
 
-func scan(row *sql.Rows, s *sim.SIM) error {
-	err := row.Scan(fields(s)...)
+func scan(row *sql.Rows, s *sim.SIM) error { return scanInto(row, s, fields(s)) }
+
+// scanInto reads the columns of a SIM, and others that stand with them.
+func scanInto(row *sql.Rows, s *sim.SIM, columns []any) error {
+	err := row.Scan(columns...)
 	s.Requested, s.Limit.Cap = cmp.Or(s.Requested, s.State), cmp.Or(s.Limit.Cap, sim.NoCap)
 	return err
 }

@@ -1,6 +1,7 @@
 package sims
 
 import (
+	"cmp"
 	"errors"
 	"reflect"
 	"slices"
@@ -39,7 +40,7 @@ func TestStores(t *testing.T) {
 	sqltest.OnEvery(t, func(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
 		for name, test := range map[string]func(*testing.T, func(*testing.T) *sqlstore.DB){
 			"records": recordsOfSIMs, "changes of one are not lost": changesOfOneSIM, "pools take all or none": poolsTakeAllOrNone,
-			"a walk finds all of a scope": scanFindsAll, "subscribers": subscribersAreFound, "lists agree with a model": listsAgreeWithAModel,
+			"a walk finds all of a scope": scanFindsAll, "a search over accounts": searchFinds, "subscribers": subscribersAreFound, "lists agree with a model": listsAgreeWithAModel,
 			"lists of subscribers count what is put again": subscribersArePutAgain,
 			"one of many orders gets the SIM":              oneOfManyOrdersGetsTheSIM, "a job settles once": aJobSettlesOnce,
 			"a job that has run since it began has begun": aJobThatHasRunHasBegun, "an order for a SIM that is not there": anOrderForNoSIM,
@@ -238,6 +239,44 @@ func scanFindsAll(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%v", got)
+	}
+}
+
+func searchFinds(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
+	db := open(t)
+	s, pools, ctx := smallSIMs(db), NewPools(db), t.Context()
+	mustDo(t, s.Declare(ctx, 1, []sim.SIM{declared(firstSIM), declared(secondSIM)}, false))
+	mustDo(t, s.Declare(ctx, 2, []sim.SIM{declared(firstSIM), declared(thirdSIM)}, false))
+	mustDo(t, pools.Put(ctx, 1, sim.Pool{ID: "p1", Name: "Meters"}))
+	mustDo(t, s.Attach(ctx, 1, "p1", []sim.ICCID{secondSIM}))
+	_, err := s.Change(ctx, 2, thirdSIM, func(one *sim.SIM) error { one.State, one.Requested = sim.Active, sim.Active; return nil })
+	mustDo(t, err)
+	for name, tc := range map[string]struct {
+		f    sim.Search
+		want string
+	}{
+		"all":                   {sim.Search{}, "1/1 1/2 2/1 2/3"},
+		"of an account":         {sim.Search{Account: 2}, "2/1 2/3"},
+		"a part of the ICCID":   {sim.Search{Text: "0000001"}, "1/1 2/1"},
+		"a part of the MSISDN":  {sim.Search{Text: "447700900003"}, "2/3"},
+		"a part of the IMSI":    {sim.Search{Text: "150000000002"}, "1/2"},
+		"the pool as a text":    {sim.Search{Text: "p1"}, "1/2"},
+		"a pool":                {sim.Search{Pool: "p1"}, "1/2"},
+		"a state":               {sim.Search{State: sim.Active}, "2/3"},
+		"nothing like it":       {sim.Search{Text: "%"}, ""},
+		"after one":             {sim.Search{After: sim.Ref{Account: 1, ICCID: firstSIM}, Limit: 2}, "1/2 2/1"},
+		"after, of one account": {sim.Search{Account: 2, After: sim.Ref{Account: 2, ICCID: firstSIM}}, "2/3"},
+	} {
+		tc.f.Limit = cmp.Or(tc.f.Limit, 10)
+		found, err := s.Find(ctx, tc.f)
+		mustDo(t, err)
+		var got []string
+		for _, one := range found {
+			got = append(got, one.Account.String()+"/"+string(one.ICCID[18:]))
+		}
+		if strings.Join(got, " ") != tc.want {
+			t.Errorf("%s: %v, want %s", name, got, tc.want)
+		}
 	}
 }
 

@@ -30,6 +30,11 @@ SELECT n, iccid, started, type, bytes, duration, id FROM usage_record
 WHERE account = $1 AND iccid = $6 AND started < $2 AND (started, n) > ($3, $4)
 ORDER BY started, n LIMIT $5`
 
+	sumSteps = `
+SELECT started / $5 AS step, type, CAST(SUM(bytes) AS BIGINT), CAST(SUM(duration) AS BIGINT), COUNT(*) FROM usage_record
+WHERE account = $1 AND iccid = $2 AND started >= $3 AND started < $4
+GROUP BY step, type ORDER BY step, type`
+
 	// sumSIMs adds up the records of the next SIMs that have any in some months: null
 	// for one that has none within the time.
 	sumSIMs = `
@@ -73,6 +78,16 @@ func scanRecord(row *sql.Rows, k *usage.StoredRecord) error {
 	k.Start = time.UnixMicro(start).UTC()
 	k.Use.Start = k.Start
 	return err
+}
+
+// Steps adds up what one SIM used in each step of a time.
+func (s *Store) Steps(ctx context.Context, acct account.ID, iccid string, in usage.Span, step time.Duration) ([]usage.StepSum, error) {
+	return sqlstore.List(ctx, s.db, "usage of SIM "+iccid, sumSteps, func(row *sql.Rows, sum *usage.StepSum) error {
+		var n int64
+		err := row.Scan(&n, &sum.Type, &sum.Bytes, &sum.Duration, &sum.Records)
+		sum.At = time.UnixMicro(n * step.Microseconds()).UTC()
+		return err
+	}, acct, iccid, in.From.UnixMicro(), in.To.UnixMicro(), step.Microseconds())
 }
 
 // piece is how many SIMs are added up at one time.

@@ -33,6 +33,7 @@ func TestUsage(t *testing.T) {
 			"a record adds once to its SIM and pool":  testARecordAddsOnce,
 			"Any says whether there are records":      testAny,
 			"sums are those of the records":           testSums,
+			"steps are those of a SIM's records":      testSteps,
 			"a total stays a number":                  testATotalStaysANumber,
 			"reports are kept for a time":             testReportsAreKeptForATime,
 			"what cannot be kept comes again":         testWhatCannotBeKept,
@@ -94,6 +95,27 @@ func testRecordsAreKeptOnce(t *testing.T, s *Store) {
 	} {
 		if got := all(t, s, 1, tc.iccid, 5, 10); !reflect.DeepEqual(got, tc.want) {
 			t.Errorf("%s: got  %+v\nwant %+v", tc.name, got, tc.want)
+		}
+	}
+}
+
+func testSteps(t *testing.T, s *Store) {
+	sms := usage.Record{Account: 1, Use: cdr.Use{ID: "s", ICCID: "A", Start: at(0), Type: "sms"}}
+	put(t, s, record(1, "a", "A", 0, 1), record(1, "b", "A", 3599, 2), sms, record(1, "c", "A", 3600, 4), record(1, "d", "A", 86400, 8), record(1, "e", "B", 0, 16), record(2, "a", "A", 0, 32))
+	hour := func(n int) time.Time { return time.Date(2026, 11, 20, 12+n, 0, 0, 0, time.UTC) }
+	for _, tc := range []struct {
+		name     string
+		from, to time.Time
+		step     time.Duration
+		want     []usage.StepSum
+	}{
+		{"by hour", hour(0), hour(24), time.Hour, []usage.StepSum{{At: hour(0), Type: "data", Bytes: 3, Duration: 14, Records: 2}, {At: hour(0), Type: "sms", Records: 1}, {At: hour(1), Type: "data", Bytes: 4, Duration: 7, Records: 1}}},
+		{"by day", hour(0), hour(48), 24 * time.Hour, []usage.StepSum{{At: hour(-12), Type: "data", Bytes: 7, Duration: 21, Records: 3}, {At: hour(-12), Type: "sms", Records: 1}, {At: hour(12), Type: "data", Bytes: 8, Duration: 7, Records: 1}}},
+		{"nothing", hour(48), hour(72), time.Hour, nil},
+	} {
+		got, err := s.Steps(t.Context(), 1, "A", usage.Span{From: tc.from, To: tc.to}, tc.step)
+		if err != nil || !reflect.DeepEqual(got, tc.want) {
+			t.Errorf("%s: %+v, %v", tc.name, got, err)
 		}
 	}
 }

@@ -12,6 +12,7 @@ export const api = {
   "signOut": "DELETE /admin/session",
   "startProviderSignIn": "GET /admin/oidc/start",
   "showProvider": "GET /admin/oidc",
+  "setOwnPassword": "PUT /admin/session/password",
   "listUsers": "GET /admin/users",
   "addUser": "POST /admin/users",
   "changeUser": "PATCH /admin/users/{name}",
@@ -27,6 +28,9 @@ export const api = {
   "listMessages": "GET /admin/messages",
   "resendMessages": "POST /admin/messages/resend",
   "listCredit": "GET /admin/credit",
+  "listRelaysOfAccounts": "GET /admin/relays",
+  "showRelay": "GET /admin/relays/{kind}/{relay_id}",
+  "changeRelay": "PATCH /admin/relays/{kind}/{relay_id}",
   "explainRelay": "POST /admin/relays/explain",
   "listRulesOfAccount": "GET /admin/rules",
   "tryRuleOfAccount": "POST /admin/rules/try",
@@ -41,6 +45,14 @@ export const api = {
   "changeDecoder": "PATCH /admin/decoders/{decoder_id}",
   "tryDecoder": "POST /admin/decoders/try",
   "showDecoder": "GET /admin/decoders/{decoder_id}",
+  "listSIMsOfAccounts": "GET /admin/sims",
+  "showSIM": "GET /admin/sims/{iccid}",
+  "usageOfSIM": "GET /admin/sims/{iccid}/usage",
+  "listJobsOfAccounts": "GET /admin/jobs",
+  "listLedgersOfAccounts": "GET /admin/ledgers",
+  "listEntriesOfLedger": "GET /admin/ledgers/{ledger_id}/entries",
+  "showLedgerToken": "GET /admin/ledger-tokens/{token_id}",
+  "listBalances": "GET /admin/balances",
   "getInventory": "GET /admin/inventory"
 };
 

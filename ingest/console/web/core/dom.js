@@ -2,9 +2,10 @@
 // answers) becomes text nodes and never markup.
 
 const colours = {
-  ok: "good", ready: "good", done: "good", delivered: "good", accepted: "good", added: "good",
+  ok: "good", taken: "good", ready: "good", done: "good", delivered: "good", accepted: "good", added: "good",
   raised: "bad", cleared: "good", forwarded: "good", enabled: "good", disabled: "plain",
   down: "bad", "not ready": "bad", dead: "bad", quarantined: "bad", rejected: "bad", undelivered: "bad",
+  completed: "good", active: "good", "all signed": "good", failed: "bad", "limit reached": "bad", suspended: "warn", warning: "warn",
   unrouted: "warn", retrying: "warn", pending: "warn", unknown: "warn", simulated: "warn", embedded: "plain", changed: "warn"
 };
 

@@ -17,6 +17,16 @@ export const filters = {
     "number": "text"
   },
   "listRulesOfAccount": { "account": "text" },
+  "listRelaysOfAccounts": { "account": "text", "kind": ["geo", "vmn"], "q": "text" },
+  "listSIMsOfAccounts": { "q": "text", "account": "text", "state": ["pending", "active", "suspended", "terminated"], "pool": "text" },
+  "listJobsOfAccounts": {
+    "account": "text", "state": ["queued", "processing", "completed", "failed"],
+    "kind": [
+      "sim.activate_sim", "sim.suspend_sim", "sim.unsuspend_sim", "sim.terminate_sim", "sim.add_service", "sim.remove_service", "sim.bulk_reassign", "sim.cdr_report",
+      "sim.usage_report", "usage.block", "sip.cdr", "token.generate", "token.claim", "token.metadata"
+    ]
+  },
+  "listCredit": { "account": "text" },
   "listAlarmsOfAccount": {
     "account": "text", "state": ["raised", "cleared"], "rule_id": "text", "device_id": "text", "from": "time", "to": "time"
   },
@@ -28,6 +38,6 @@ export const filters = {
 export const labels = {
   state: "State", kind: "Kind", account: "Account (name or id)", source: "Source", device: "Device", from: "From (UTC)", to: "To (UTC)", q: "Holds the text",
   waits_for: "Waits for", relay: "Relay", number: "Originator or destination", target: "Target", reason: "Reason",
-  rule_id: "Rule", device_id: "Device (its id)",
+  pool: "Pool (its id)", rule_id: "Rule", device_id: "Device (its id)",
   actor: "Who (a user, or admin token)", operation: "Operation", outcome: "Outcome"
 };

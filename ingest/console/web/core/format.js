@@ -14,6 +14,13 @@ export function ago(text) {
   return plural(Math.floor(s / 86400), "day") + " ago";
 }
 
+// duration writes one of Go's without the parts that are zero, whole days as days:
+// "8760h0m0s" is "365 days".
+export function duration(text) {
+  const hours = /^(\d+)h0m0s$/.exec(text);
+  return hours && hours[1] % 24 === 0 ? plural(hours[1] / 24, "day") : text.replace(/(\D)0s$/, "$1").replace(/(\D)0m$/, "$1");
+}
+
 export const json = (value) => JSON.stringify(value, null, 2);
 
 export function bytes(n) {

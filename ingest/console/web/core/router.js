@@ -2,7 +2,7 @@
 // button and a link to a colleague show the same.
 
 import { byId, h, wrong } from "./dom.js";
-import { leave, signedIn, start as startSession } from "./session.js";
+import { leave, may, signedIn, start as startSession } from "./session.js";
 
 let views = [];
 let leaving = new AbortController();
@@ -20,17 +20,21 @@ export function go(view, params) {
   else location.hash = address(view, params);
 }
 
-// start fills the navigation with the views, and shows what the address names.
+// start shows what the address names, now and whenever it changes.
 export function start(all) {
   views = all;
-  const groups = [...new Set(views.map((v) => v.group || ""))];
-  byId("views").append(...groups.map((group) => h("div", { class: "group" }, group && h("span", { class: "hint" }, group),
-    views.filter((v) => (v.group || "") === group).map((v) => h("a", { href: "#" + v.name }, v.title)))));
   byId("menu").addEventListener("click", () => unfold(byId("menu").getAttribute("aria-expanded") !== "true"));
   byId("skip").addEventListener("click", (e) => { e.preventDefault(); byId("main").focus(); }); // the address is the view's
   startSession(route, () => { leaving.abort(); byId("views").hidden = byId("menu").hidden = true; });
   window.addEventListener("hashchange", route);
   route();
+}
+
+// offer fills the navigation with the views that the reader may see.
+function offer(allowed) {
+  const groups = [...new Set(allowed.map((v) => v.group))];
+  byId("views").replaceChildren(...groups.map((group) => h("div", { class: "group" }, h("span", { class: "hint" }, group),
+    allowed.filter((v) => v.group === group).map((v) => h("a", { href: "#" + v.name }, v.title)))));
 }
 
 // unfold opens or closes the navigation on a phone, where it is a menu.
@@ -47,7 +51,9 @@ async function route() {
   document.querySelectorAll("dialog").forEach((dialog) => dialog.close());
   if (!signedIn()) return leave("");
   const [name, query] = location.hash.slice(1).split(/\?(.*)/s);
-  const here = views.find((v) => v.name === name) || views[0];
+  const allowed = views.filter((v) => may(v.needs));
+  const here = views.find((v) => v.name === name) || allowed[0];
+  offer(allowed);
   byId("views").hidden = byId("menu").hidden = byId("leave").hidden = false;
   unfold(false);
   byId("menu").textContent = "Menu: " + here.title;

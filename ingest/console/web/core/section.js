@@ -1,25 +1,37 @@
-// Parts of a view that load by themselves, so that one whose back end is down
-// leaves the others as they are.
+// Parts of a view that load by themselves, so that one whose back end is down says
+// so, marks what it showed before as old, and leaves the others as they are.
 
 import { button, h, redraw, reading, wrong } from "./dom.js";
+import { clock } from "./format.js";
 import { poll } from "./live.js";
 
-// section is a part of a view under its own heading. load(signal) returns the nodes
-// to show; its error is shown in their place with a button to try again. every: load
-// again after so many milliseconds while somebody looks, unless the reader is
-// selecting text or has opened something. The element's again() loads at once.
+// section makes a part of a view under its own heading, "" for none. load(signal)
+// returns the nodes to show. every: load again after so many milliseconds while
+// somebody looks, unless the reader is selecting text. The element's again() loads at
+// once.
 export function section(title, load, { signal, every, hint } = {}) {
-  const body = h("div", null, h("p", { class: "hint" }, "Loading…"));
-  const place = h("section", { "aria-label": title }, h("h2", null, title), hint && h("p", { class: "hint" }, hint), body);
+  const body = h("div", null, h("p", { class: "hint" }, "Loading…")), note = h("div", { role: "status" });
+  const place = h("section", { "aria-label": title || false }, title && h("h2", null, title), hint && h("p", { class: "hint" }, hint), note, body);
+  let since = null;
   place.again = async () => {
     try {
       const nodes = await load(signal);
-      if (!signal.aborted) redraw(body, [nodes]);
+      if (signal.aborted) return;
+      since = new Date();
+      redraw(body, [nodes]);
+      note.replaceChildren();
+      body.classList.remove("stale");
     } catch (error) {
-      if (error.name !== "AbortError") body.replaceChildren(wrong(error), h("p", { class: "bar" }, button("Try again", place.again)));
+      if (error.name === "AbortError" || signal.aborted) return;
+      if (!since) return void body.replaceChildren(wrong(error), h("p", { class: "bar" }, button("Try again", place.again)));
+      note.replaceChildren(stale(since, error));
+      body.classList.add("stale");
     }
   };
   if (every) poll(() => (reading(body) ? undefined : place.again()), { every, signal });
   else place.again();
   return place;
 }
+
+// stale says that what is shown is old, since when, and why.
+export const stale = (since, error) => h("p", { class: "note stale-note" }, "Stale: not refreshed since " + clock(since) + " UTC. " + error.message);

@@ -16,6 +16,13 @@ const mayHaveSession = "penstock-session";
 let onLeave = () => {}, onSignedIn = () => {};
 let session = null; // who has signed in, as the gateway says
 
+// may reports whether the reader may use an operation; the admin token may use all but
+// those of a user.
+export const may = (operation) => (session ? session.operations.includes(operation) && (operation !== "setOwnPassword" || session.provider === "password") : operation !== "setOwnPassword");
+
+// ownAccount is the account of a reader who sees one alone, "" for others.
+export const ownAccount = () => (session && session.account !== null ? String(session.account) : "");
+
 export const signedIn = () => token() !== "" || session !== null;
 
 // headers sign a request in: with the token, or as one of this page beside the cookie.

@@ -1,12 +1,14 @@
 // Decoders: what turns payloads into values. One opens to be read, changed, tried on
 // the frames of its devices, saved, and to have history read again.
 
+import { account } from "../core/accounts.js";
 import { call } from "../core/api.js";
 import { button, code, h, pairs, state, table, told, wrong } from "../core/dom.js";
 import { during, field, valuesOf } from "../core/form.js";
 import { plural } from "../core/format.js";
 import { go, link } from "../core/router.js";
 import { section } from "../core/section.js";
+import { may, ownAccount } from "../core/session.js";
 import { accountOf } from "./devices.js";
 import { foretell, replayEvents } from "./events.js";
 import { tried } from "./try.js";
@@ -31,7 +33,7 @@ async function verdict(d, signal) {
 async function list(main, params, signal) {
   const form = h("form", { class: "fields sheet", "aria-label": "Filters", submit: (e) => { e.preventDefault(); go("decoders", valuesOf(e.target)); } },
     field("account", "Account (name or id)", "text", params.account), h("p", { class: "bar" }, h("button", { type: "submit", class: "main" }, "Show"), " ", link("decoders", {}, "Clear")));
-  main.append(h("h1", null, "Decoders"), h("p", { class: "intro" }, "What turns the payloads of devices into values. The last column tries each on the last frames of one of its devices; nothing is stored by that."), form,
+  main.append(h("h1", null, "Decoders"), h("p", { class: "intro" }, "What turns the payloads of devices into values. The last column tries each on the last frames of one of its devices; nothing is stored by that."), ownAccount() ? "" : form,
     section("All decoders", async () => {
       const found = await call("listDecodersOfAccounts", { query: { account: params.account, cursor: params.cursor, limit: 50 }, signal }), places = [];
       const rows = found.data.map((d) => {
@@ -89,7 +91,7 @@ function editor(d, devices, params, signal) {
   });
   const tryButton = devices.length ? h("button", { type: "submit", class: "main" }, "Try on the last frames") : h("button", { type: "submit", class: "main", disabled: true, title: "No device uses this decoder" }, "Try on the last frames");
   form.append(h("label", null, "Frames of the device", devices.length ? chosen : h("span", { class: "hint" }, "no device uses this decoder; use Try with a payload")),
-    h("p", { class: "bar wide" }, tryButton, button("Save", (e) => save(e.target))));
+    h("p", { class: "bar wide" }, tryButton, may("changeDecoder") && button("Save", (e) => save(e.target))));
   if (devices.length) attempt(tryButton);
   return [form, said, answer];
 }
@@ -123,10 +125,10 @@ async function one(main, params, signal) {
     main.append(wrong(error));
   }
   const keys = d.sensors.map((s) => [code(s.key), s.name || s.sensor_type_id, s.metric_units]);
-  main.append(...[h("div", { class: "sheet" }, pairs([["Id", code(d.id)], ["Account", d.account], ["Description", d.description], ["For", d.type + " devices"], ["Reads", d.use_raw_payload ? "the raw payload, even if the network has decoded it" : "what the network has decoded if it has, else the payload"],
+  main.append(...[h("div", { class: "sheet" }, pairs([["Id", code(d.id)], ["Account", account(d.account)], ["Description", d.description], ["Type of devices", d.type], ["Reads", d.use_raw_payload ? "the raw payload, even if the network has decoded it" : "what the network has decoded if it has, else the payload"],
     ["Used by", devices.length ? link("devices", { decoder: d.id, account: String(d.account) }, plural(devices.length, "device") + (devices.length === 50 ? " or more" : "")) : "no device"]])),
   h("h2", null, "Keys"), table("Keys", ["Key", "Measures", "Unit"], keys, "It maps no key, so nothing is stored. An inventory, or POST /iot/decoders/{decoder_id}/sensors, maps keys to sensor types."),
-  h("h2", null, "Codec, and what it makes of the last frames"), editor(d, devices, params, signal), h("h2", null, "Replay history"), history(d, devices, params, signal)].flat());
+  h("h2", null, "Codec, and what it makes of the last frames"), editor(d, devices, params, signal), may("replayEvents") && [h("h2", null, "Replay history"), history(d, devices, params, signal)]].flat(3).filter(Boolean));
 }
 
 export function show(main, params, signal) {

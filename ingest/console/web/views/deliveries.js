@@ -7,6 +7,7 @@ import { ask, during } from "../core/form.js";
 import { cut, plural } from "../core/format.js";
 import { listing, onAll, onSelected } from "../core/list.js";
 import { link } from "../core/router.js";
+import { may } from "../core/session.js";
 
 const countAtMost = 20;  // pages of 1000 that a confirmation counts
 
@@ -49,17 +50,17 @@ export function deliveryDetail(d, ctx) {
   return [pairs([["Delivery", code(d.id)], ["Kind", d.kind], ["Account", account(d.account)], [d.kind === "rule" ? "Rule" : "Relay", d.relay], [d.kind === "rule" ? "Alarm or frame" : "Message", code(d.message_id)], ["From", d.originator], ["To", d.destination],
     ["Target", code(d.target)], ["State", state(d.state)], ["Reason", d.reason], ["Created", stamp(d.created_at)], ["Waits for", waitsFor(d)]]),
   attempts(d),
-  h("p", { class: "bar" }, ctx && d.state === "dead" && button("Replay this delivery", (x) => replayDeliveries(x.target, ctx, [d])),
-    ctx && arrived(d) && button("Send it once more", (x) => replayDeliveries(x.target, ctx, [d])),
+  h("p", { class: "bar" }, ctx && may("replayDeliveries") && d.state === "dead" && button("Replay this delivery", (x) => replayDeliveries(x.target, ctx, [d])),
+    ctx && may("replayDeliveries") && arrived(d) && button("Send it once more", (x) => replayDeliveries(x.target, ctx, [d])),
     ctx && d.kind === "relay" && link("trace", { id: d.message_id }, "The whole way of its message"))];
 }
 
 export const show = listing({
   view: "deliveries", op: "listDeliveries", title: "Deliveries", intro: "What goes out to endpoints and mailboxes, newest first. Open one for its attempts. The dead wait here until a person decides.",
   empty: "No delivery matches. What relays, rules, delivery reports and callbacks send would be here, with every attempt.",
-  heads: ["Delivery", "Created (UTC)", "Kind", "Account", "Relay or rule", "Target", "State", "Attempts", "Reason"], name: (d) => cut(d.id, 12),
-  selectable: (d) => d.state === "dead" || arrived(d), detail: deliveryDetail,
-  cells: (d) => [stamp(d.created_at), d.kind, account(d.account), d.relay, long(cut(d.target, 80)), state(d.state), d.attempts.length, long(cut(d.reason, 160))],
-  actions: (ctx) => [onSelected(ctx, "Replay selected", (b) => replayDeliveries(b, ctx, [...ctx.chosen.values()])),
-    (!ctx.filter.state || ctx.filter.state === "dead") && onAll(ctx, "Replay all dead that match", (b) => replayDeliveries(b, ctx, null, { ...ctx.filter, state: "dead" }))].filter(Boolean),
+  heads: ["Delivery", "Created (UTC)", "Sent by", "Account", "Target", "State", "Attempts"], name: (d) => cut(d.id, 12),
+  act: "replayDeliveries", selectable: (d) => d.state === "dead" || arrived(d), detail: deliveryDetail,
+  cells: (d) => [stamp(d.created_at), [d.kind, " ", d.relay], account(d.account), long(cut(d.target, 80)), [state(d.state), long(cut(d.reason, 160))], d.attempts.length],
+  actions: (ctx) => [onSelected(ctx, "replayDeliveries", "Replay selected", (b) => replayDeliveries(b, ctx, [...ctx.chosen.values()])),
+    (!ctx.filter.state || ctx.filter.state === "dead") && onAll(ctx, "replayDeliveries", "Replay all dead that match", (b) => replayDeliveries(b, ctx, null, { ...ctx.filter, state: "dead" }))].filter(Boolean),
 });

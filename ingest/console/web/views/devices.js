@@ -8,6 +8,7 @@ import { plural } from "../core/format.js";
 import { poll } from "../core/live.js";
 import { places } from "../core/plot.js";
 import { go, link } from "../core/router.js";
+import { ownAccount } from "../core/session.js";
 import { showDevice } from "./device.js";
 
 const pageSize = 100;
@@ -38,7 +39,7 @@ function filterForm(params) {
     return made;
   };
   return h("form", { class: "fields sheet", submit, "aria-label": "Filters" },
-    field("q", "Search (identifier, name, account)", "text", params.q), field("account", "Account (name or id)", "text", params.account),
+    field("q", ownAccount() ? "Search (identifier, name)" : "Search (identifier, name, account)", "text", params.q), !ownAccount() && field("account", "Account (name or id)", "text", params.account),
     select("alarmed", "Alarms", [["", "with and without"], ["true", "raised only"]], params.alarmed),
     select("order", "Order", [["silent", "silent longest first"], ["account", "account, then creation"]], params.order || "silent"),
     field("decoder", "Decoder (its id)", "text", params.decoder),
@@ -82,7 +83,7 @@ export async function show(main, params, signal) {
       if (error.name !== "AbortError") body.replaceChildren(wrong(error));
     }
   };
-  main.append(h("h1", null, "Devices"), h("p", { class: "intro" }, "Every device of every account. Those that have been silent longest come first; a device that was not heard for a day is marked silent."),
+  main.append(h("h1", null, "Devices"), h("p", { class: "intro" }, (ownAccount() ? "Every device of your account." : "Every device of every account.") + " Those that have been silent longest come first; a device that was not heard for a day is marked silent."),
     filterForm(params), h("p", { class: "bar" }, button("Refresh", load)), said, body);
   await poll(() => (reading(body) ? undefined : load()), { every: 15000, signal });
 }

@@ -7,6 +7,7 @@ import { ask, during } from "../core/form.js";
 import { cut, plural } from "../core/format.js";
 import { listing, onAll, onSelected } from "../core/list.js";
 import { link } from "../core/router.js";
+import { may } from "../core/session.js";
 
 export async function replayEvents(clicked, ctx, selection, n) {
   await during(clicked, ctx.said, async () => {
@@ -42,15 +43,15 @@ export function eventDetail(e, ctx) {
   return [pairs([["Event", code(e.id)], ["Received", stamp(e.received_at)], ["Kind", e.kind], ["Source", e.source], ["Account", e.account ? account(e.account) : "not known"],
     ["State", state(e.state)], ["Reason", e.reason], ["Outcome", e.outcome]]),
   h("h3", null, "As it arrived"), pre(e.raw || "(no body)"),
-  h("p", { class: "bar" }, ctx && button("Replay this event", (x) => replayEvents(x.target, ctx, id, 1)), ctx && button("What a replay would change", (x) => foretell(x.target, ctx, id)),
+  h("p", { class: "bar" }, ctx && may("replayEvents") && button("Replay this event", (x) => replayEvents(x.target, ctx, id, 1)), ctx && may("replayEvents") && button("What a replay would change", (x) => foretell(x.target, ctx, id)),
     ctx && link("trace", { id: e.id }, "The whole way of it"))];
 }
 
 export const show = listing({
   view: "events", op: "listEvents", title: "Events", intro: "What arrived at this gateway, newest first, and what became of it. Open one for its body and the reason.",
   empty: "No event matches. Frames, messages, receipts and call records would be here from the moment they are safe on disk.",
-  heads: ["Event", "Received (UTC)", "Kind", "Source", "Account", "State", "Reason or outcome"], name: (e) => cut(e.id, 12), selectable: () => true, detail: eventDetail,
+  heads: ["Event", "Received (UTC)", "Kind", "Source", "Account", "State", "Reason or outcome"], name: (e) => cut(e.id, 12), act: "replayEvents", selectable: () => true, detail: eventDetail,
   cells: (e) => [stamp(e.received_at), e.kind, e.source, account(e.account), state(e.state), [long(cut(e.reason || e.outcome, 160)), e.reason && e.outcome && h("div", { class: "hint" }, cut(e.outcome, 160))]],
-  actions: (ctx) => [onSelected(ctx, "Replay selected", (b) => replayEvents(b, ctx, { ids: [...ctx.chosen.keys()] }, ctx.chosen.size)),
-    onAll(ctx, "Replay all that match", (b) => replayEvents(b, ctx, ctx.filter)), onAll(ctx, "What that would change", (b) => foretell(b, ctx, ctx.filter))],
+  actions: (ctx) => [onSelected(ctx, "replayEvents", "Replay selected", (b) => replayEvents(b, ctx, { ids: [...ctx.chosen.keys()] }, ctx.chosen.size)),
+    onAll(ctx, "replayEvents", "Replay all that match", (b) => replayEvents(b, ctx, ctx.filter)), onAll(ctx, "replayEvents", "What that would change", (b) => foretell(b, ctx, ctx.filter))],
 });

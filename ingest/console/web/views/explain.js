@@ -5,6 +5,7 @@ import { call } from "../core/api.js";
 import { code, h, pairs, pre, state, table } from "../core/dom.js";
 import { asking, field } from "../core/form.js";
 import { json } from "../core/format.js";
+import { link } from "../core/router.js";
 
 export function request(r) {
   const mail = r.mail && [h("h3", null, "Mail to " + r.mail.to), pairs([["Subject", r.mail.subject], ...Object.entries(r.mail.headers)]), pre(r.mail.text)];
@@ -14,10 +15,13 @@ export function request(r) {
   return h("div", { class: "sheet" }, r.refused && h("p", { class: "wrong" }, "It would not be made: " + r.refused), http, mail, sim, sms);
 }
 
-function explained(e) {
+const relayLink = (r, text) => link("relays", { id: r.id, kind: r.kind, account: String(r.account) }, text);
+
+// explained shows which relay takes a message, and why.
+export function explained(e) {
   const m = e.matched;
-  const verdict = m ? [state("done"), " Taken by the " + m.kind + " relay " + m.id + " of account ", account(m.account), ": it " + m.why + ". Action " + m.action + "."] : [state(e.state), " Nobody takes it: " + (e.reason || e.outcome)];
-  const rows = e.considered.map((c) => [c.kind, c.id, account(c.account), c.why, c.filter ? [code(c.filter), c.holds ? " holds" : " does not hold"] : ""]);
+  const verdict = m ? [state("taken"), " Taken by the ", relayLink(m, m.kind + " relay " + m.id), " of account ", account(m.account), ": it " + m.why + ". Action " + m.action + "."] : [state(e.state), " Nobody takes it: " + (e.reason || e.outcome)];
+  const rows = e.considered.map((c) => [c.kind, relayLink(c, c.id), account(c.account), c.why, c.filter ? [code(c.filter), c.holds ? " holds" : " does not hold"] : ""]);
   return [h("h2", null, "Verdict"), h("p", { class: "sheet", id: "verdict" }, verdict, e.joined && h("span", { class: "hint" }, " It is part " + e.joined.part + " of " + e.joined.total + "; missing: " + e.joined.missing.join(", ") + ".")),
     m && m.parameters.length > 0 && pairs([["Parameters", m.parameters.map((p) => pre(p))], ["Condition", code(m.filter)]]),
     h("h2", null, "Relays whose number or prefix fits"), table("Relays considered", ["Kind", "Relay", "Account", "Why", "Condition"], rows, "None. Relays of this number or a prefix of it would be here, the first that is taken first."),

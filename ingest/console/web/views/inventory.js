@@ -32,7 +32,7 @@ function accountSheet(a) {
   const told = [plural(n(a.tokens), "token"), plural(n(of.geo) + n(of.vmn), "relay"), plural(n(a.decoders), "decoder"), plural(n(a.rules), "rule"), plural(n(a.locations), "location"), plural(n(a.sims), "SIM"), plural(n(a.ledgers), "ledger")].join(", ");
   const inside = h("div");
   return h("details", { class: "sheet", toggle: (e) => { if (e.target.open && !inside.firstChild) inside.append(...[relays(a), decoders(a), asDeclared(a)].flat()); } },
-    h("summary", null, h("b", null, a.id + " " + a.name), " — " + told), inside);
+    h("summary", null, h("b", null, a.name + " (" + a.id + ")"), " — " + told), inside);
 }
 
 export async function show(main, params, signal) {

@@ -1,11 +1,13 @@
-// Messages: what an account sends, its credit, and the parts whose answer was lost.
+// Messages: what an account sends, and the parts whose answer was lost.
 
 import { account } from "../core/accounts.js";
 import { call } from "../core/api.js";
 import { button, code, h, long, pairs, pre, stamp, state, table, wrong } from "../core/dom.js";
 import { ask, during } from "../core/form.js";
 import { cut, plural } from "../core/format.js";
-import { listing, onSelected, pageSize } from "../core/list.js";
+import { listing, onSelected } from "../core/list.js";
+import { link } from "../core/router.js";
+import { may } from "../core/session.js";
 
 const lost = (m) => m.parts.filter((p) => p.state === "unknown").length;
 
@@ -34,7 +36,7 @@ function messageDetail(m, ctx) {
   return [pairs([["Message", m.id], ["From", m.originator || "the carrier's own"], ["To", m.destination], ["Coding", codings[m.coding] || m.coding], ["Taken over", m.origin + ", from " + m.ip],
     ["Received", stamp(m.received_at)], ["To be sent", stamp(m.scheduled_for)], ["Reports to", code(m.report_to)], ["Reported as", codeWords(m.code)], ["Account", account(m.account)]]),
   h("h3", null, "Parts"), table("Parts of " + m.id, ["Part", "State", "Carrier", "Carrier's id", "Reason", "Report", "Changed (UTC)", "Text"], rows, "No parts."),
-  lost(m) > 0 && h("p", { class: "bar" }, button("Send the lost parts again", (x) => resend(x.target, ctx, [m])))];
+  lost(m) > 0 && may("resendMessages") && h("p", { class: "bar" }, button("Send the lost parts again", (x) => resend(x.target, ctx, [m])))];
 }
 
 // states are those of the parts, with how many have each where they differ.
@@ -44,24 +46,20 @@ function states(m) {
   return [...counted].map(([s, n]) => [state(s), counted.size > 1 ? " " + n + " of " + m.parts.length + " " : " "]);
 }
 
-// credit shows an account's balance, and on demand what changed it.
-function credit(filter, signal) {
-  const place = h("div", { class: "sheet" });
-  const show = async () => {
-    const found = await call("listCredit", { query: { account: filter.account, limit: pageSize }, signal });
-    const rows = found.data.map((c) => [stamp(c.at), c.credits, c.balance, c.reason, c.reference]);
-    place.replaceChildren(h("details", null, h("summary", null, "Account " + filter.account + " has " + plural(found.meta.balance, "credit")),
-      table("Credit", ["At (UTC)", "Change#", "Balance#", "Reason", "Reference"], rows, "No change yet."), found.meta.next && h("p", { class: "hint" }, "The newest " + rows.length + " changes are shown.")));
-  };
-  show().catch((error) => error.name !== "AbortError" && place.replaceChildren(wrong(error)));
+// balance shows what an account has left.
+function balance(filter, signal) {
+  const place = h("p", { class: "sheet" });
+  call("listCredit", { query: { account: filter.account, limit: 1 }, signal }).then(
+    (found) => place.replaceChildren(/^[0-9]+$/.test(filter.account) ? account(Number(filter.account)) : filter.account, " has ", link("credit", { account: filter.account }, plural(found.meta.balance, "credit")), "."),
+    (error) => error.name !== "AbortError" && place.replaceChildren(wrong(error)));
   return place;
 }
 
 export const show = listing({
   view: "messages", op: "listMessages", title: "Messages", intro: "What an account sends, newest first, and what became of each part. Lost answers (unknown) need a person; what a carrier rejected is not sent again.",
-  lacks: (filter) => !filter.account && "Give an account's name or id: messages are listed by account. The inventory shows them.", head: credit,
+  lacks: (filter) => !filter.account && "Give an account's name or id: messages are listed by account.", head: balance,
   empty: "No message matches. What this account sends over REST or SOAP would be here, with the state of each part.",
-  heads: ["Message", "Received (UTC)", "From", "To", "Parts", "States", "Text"], name: (m) => String(m.id), selectable: (m) => lost(m) > 0, detail: messageDetail,
+  heads: ["Message", "Received (UTC)", "From", "To", "Parts", "States", "Text"], name: (m) => String(m.id), act: "resendMessages", selectable: (m) => lost(m) > 0, detail: messageDetail,
   cells: (m) => [stamp(m.received_at), m.originator, m.destination, m.parts.length, states(m), long(cut(m.parts.map((p) => p.data).join(""), 80))],
-  actions: (ctx) => [onSelected(ctx, "Send lost parts again", (b) => resend(b, ctx, [...ctx.chosen.values()]))],
+  actions: (ctx) => [onSelected(ctx, "resendMessages", "Send lost parts again", (b) => resend(b, ctx, [...ctx.chosen.values()]))],
 });

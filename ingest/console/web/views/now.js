@@ -7,7 +7,8 @@ import { button, h, long, stamp, state, table, told } from "../core/dom.js";
 import { ask, during } from "../core/form.js";
 import { ago, bytes, clock, plural } from "../core/format.js";
 import { address, go, link } from "../core/router.js";
-import { refreshing } from "../core/refreshing.js";
+import { section } from "../core/section.js";
+import { may } from "../core/session.js";
 
 const countUpTo = 50; // of the tiles: "50+" beyond
 
@@ -17,6 +18,8 @@ const simulates = (note) => /simulat/.test(note);
 const meaning = {
   records: "Database: accounts, devices, messages, deliveries", queue: "Redis: timers and what can be rebuilt", readings: "Readings of devices",
   mail: "Outgoing mail", lookup: "Number lookups", operator: "SIM operator", gateways: "The gateways of this database", ledgers: "Ledgers and their keys",
+  "carrier simulator": "Answers sent SMS in the place of a carrier", "journal uplink": "Frames as they arrived", "journal sms": "Inbound SMS as they arrived", "journal receipt": "Delivery receipts as they arrived",
+  "journal cdr": "Call and usage records as they arrived",
 };
 
 // outage says what is down, since when and what follows from it.
@@ -67,8 +70,8 @@ function carriers(status) {
 function stored({ stored_bytes: sizes }) {
   const kinds = Object.entries(sizes).sort((a, b) => b[1] - a[1]);
   const total = kinds.reduce((sum, [, n]) => sum + n, 0);
-  return [h("h2", null, "Records on disk"), kinds.length > 0 && h("p", { class: "hint" }, `${bytes(total)} with indexes, measured each hour. The journal is not counted here.`),
-    table("Records on disk", ["Kind", "Size#"], kinds.map(([kind, n]) => [kind, bytes(n)]), "Not measured yet: the first time is ten seconds after the start.")];
+  return [h("h2", null, "Records on disk"), h("p", { class: "hint" }, (kinds.length ? bytes(total) + " with indexes, measured each hour. " : "") + "The journal is not counted here."),
+    h("details", null, h("summary", null, "By kind"), table("Records on disk", ["Kind", "Size#"], kinds.map(([kind, n]) => [kind, bytes(n)]), "Not measured yet: the first time is ten seconds after the start."))];
 }
 
 function breakers(list, said, again) {
@@ -77,7 +80,7 @@ function breakers(list, said, again) {
     if (sure) during(e.target, said, async () => { await call("closeBreaker", { path: { endpoint: b.endpoint } }); again(); return "The breaker of " + b.target + " is closed."; });
   });
   const rows = list.map((b) => [long(b.target), account(b.account), b.relay, long(b.reason), stamp(b.opened_at), stamp(b.probe_at),
-    link("deliveries", { waits_for: "breaker", relay: b.relay }, String(b.waiting)), close(b)]);
+    link("deliveries", { waits_for: "breaker", relay: b.relay }, String(b.waiting)), may("closeBreaker") && close(b)]);
   return table("Open breakers", ["Endpoint", "Account", "Relay", "Reason", "Since (UTC)", "Next probe (UTC)", "Waiting#", "Action"], rows,
     "None. An endpoint that fails ten times in a row would be here, with what waits for it.");
 }
@@ -86,7 +89,7 @@ function breakers(list, said, again) {
 const needs = [
   ["Dead deliveries", "deliveries", "listDeliveries", { state: "dead" }, true], ["To be tried again", "deliveries", "listDeliveries", { state: "retrying" }],
   ["Queued", "deliveries", "listDeliveries", { state: "queued" }], ["Quarantined events", "events", "listEvents", { state: "quarantined" }, true],
-  ["Unrouted events", "events", "listEvents", { state: "unrouted" }, true],
+  ["Unrouted events", "events", "listEvents", { state: "unrouted" }, true], ["Raised alarms", "alarms", "listAlarmsOfAccount", { state: "raised" }, true],
 ];
 
 const count = (signal) => Promise.all(needs.map(([, , op, query]) => call(op, { query: { ...query, limit: countUpTo }, signal })));
@@ -113,7 +116,7 @@ function drawTraffic(range, found, drawn) {
     const scale = n === 2 ? 1 : found.step / 60;
     const shown = series.map(([name, label]) => ({ label, band: true, values: (values.get(name) || []).map((v) => v === null ? null : v / scale) }))
       .filter((s, i) => i === 0 || s.values.some((v) => v > 0));
-    const one = chart(title + ", over the last " + range, times, shown, { height: 180, from, to: from + times.length * found.step });
+    const one = chart(title + ", over the last " + range, times, shown, { height: 180, counts: true, from, to: from + times.length * found.step });
     drawn.push(one);
     return h("div", { class: "sheet" }, h("h3", null, title), one);
   });
@@ -125,14 +128,12 @@ function drawTraffic(range, found, drawn) {
 export function show(main, params, signal) {
   const range = params.range === "day" ? "day" : "hour", said = told(), drawn = [];
   signal.addEventListener("abort", () => drawn.forEach((c) => c.end()));
-  main.append(h("h1", null, "Overview"), said);
-  refreshing(main, "", {
-    signal, load: () => call("getStatus", { signal }),
-    draw: ({ data: s }) => [h("p", { class: "intro" }, "Gateway " + s.node + ", version " + s.version + ", started ", stamp(s.started_at), " UTC. As of " + clock(new Date(s.at)) + " UTC; asked again every 5 seconds while this page is in view."),
-      outage(s)],
-  });
-  refreshing(main, "Needs attention", { signal, every: 30_000, load: () => count(signal), draw: tiles });
-  refreshing(main, "Traffic", { signal, every: 15_000, load: () => call("getTraffic", { query: { range }, signal }), draw: ({ data }) => drawTraffic(range, data, drawn) });
-  const again = refreshing(main, "Open breakers", { signal, load: () => call("listBreakers", { signal }), draw: ({ data }) => breakers(data, said, () => again()) });
-  refreshing(main, "", { signal, load: () => call("getStatus", { signal }), draw: ({ data: s }) => [backends(s), gateways(s), carriers(s), journals(s), queue(s), stored(s)] });
+  const part = (title, every, load) => section(title, load, { signal, every });
+  const status = (draw) => part("", 5000, async () => draw((await call("getStatus", { signal })).data));
+  const open = part("Open breakers", 5000, async () => breakers((await call("listBreakers", { signal })).data, said, () => open.again()));
+  main.append(h("h1", null, "Overview"), said,
+    status((s) => [h("p", { class: "intro" }, "Gateway " + s.node + ", version " + s.version + ", started ", stamp(s.started_at), " UTC. As of " + clock(new Date(s.at)) + " UTC; asked again every 5 seconds while this page is in view."), outage(s)]),
+    part("Needs attention", 30_000, async () => tiles(await count(signal))),
+    part("Traffic", 15_000, async () => drawTraffic(range, (await call("getTraffic", { query: { range }, signal })).data, drawn)), open,
+    status((s) => [backends(s), gateways(s), carriers(s), journals(s), queue(s), stored(s)]));
 }

@@ -1,0 +1,61 @@
+package main_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// parserName is what a function that reads bytes from outside is called.
+var parserName = regexp.MustCompile(`^([Pp]arse|[Dd]ecode|[Uu]nmarshal)`)
+
+// TestEveryPackageWithAParserHasAFuzzTarget: a parser is a function that is named so
+// and takes a text or bytes first. Programs
+// of deploy read only what they have asked for.
+func TestEveryPackageWithAParserHasAFuzzTarget(t *testing.T) {
+	root := filepath.Join("..", "..")
+	parsers, fuzzed := map[string]string{}, map[string]bool{}
+	for _, f := range goFiles(t, root) {
+		tree, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, f.path), nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range tree.Decls {
+			function, ok := d.(*ast.FuncDecl)
+			switch {
+			case !ok || function.Recv != nil:
+			case f.isTest():
+				fuzzed[f.dir()] = fuzzed[f.dir()] || len(function.Name.Name) > 4 && function.Name.Name[:4] == "Fuzz"
+			case parserName.MatchString(function.Name.Name) && takesText(function):
+				parsers[f.dir()] = function.Name.Name
+			}
+		}
+	}
+	if len(parsers) < 20 {
+		t.Fatalf("only %d packages with parsers were found", len(parsers))
+	}
+	for dir, name := range parsers {
+		if !fuzzed[dir] && !strings.HasPrefix(dir, "deploy/") {
+			t.Errorf("%s parses (%s) and has no fuzz target", dir, name)
+		}
+	}
+}
+
+// takesText reports whether the first parameter is a string or a []byte.
+func takesText(function *ast.FuncDecl) bool {
+	if len(function.Type.Params.List) == 0 {
+		return false
+	}
+	switch first := function.Type.Params.List[0].Type.(type) {
+	case *ast.Ident:
+		return first.Name == "string"
+	case *ast.ArrayType:
+		element, ok := first.Elt.(*ast.Ident)
+		return ok && first.Len == nil && element.Name == "byte"
+	}
+	return false
+}

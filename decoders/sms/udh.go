@@ -1,0 +1,108 @@
+package sms
+
+import (
+	"encoding/binary"
+
+	"github.com/penstock/penstock/decoders"
+)
+
+// Identifiers of the information elements that are understood (TS 23.040,
+// 9.2.3.24).
+const (
+	Concat8  = 0x00 // concatenated message, 8-bit reference
+	Ports16  = 0x05 // application ports, 16 bits each
+	Concat16 = 0x08 // concatenated message, 16-bit reference
+	// The national language tables, see Languages.
+	SingleShift  = 0x24
+	LockingShift = 0x25
+)
+
+// Element is one information element of a user data header.
+type Element struct {
+	ID   byte
+	Data []byte
+}
+
+// UDH is a user data header: its elements in order.
+type UDH []Element
+
+// Ports returns the element that addresses a message to an application
+// (TS 23.040, 9.2.3.24.4).
+func Ports(destination, source uint16) Element {
+	data := binary.BigEndian.AppendUint16(nil, destination)
+	return Element{ID: Ports16, Data: binary.BigEndian.AppendUint16(data, source)}
+}
+
+// ParseUDH walks a user data header that begins with its length octet. The
+// elements share memory with data. A length that is not the rest's, or an
+// element that reaches beyond it, is an error; an empty header has no elements.
+func ParseUDH(data []byte) (UDH, error) {
+	if len(data) == 0 {
+		return nil, nil
+	}
+	if int(data[0]) != len(data)-1 {
+		return nil, udhError("length", 0, "is not the length of what follows")
+	}
+	var h UDH
+	for at := 1; at < len(data); {
+		if at+2 > len(data) {
+			return nil, udhError("element", at, "ends too early")
+		}
+		end := at + 2 + int(data[at+1])
+		if end > len(data) {
+			return nil, udhError("element", at, "reaches beyond the header")
+		}
+		h = append(h, Element{ID: data[at], Data: data[at+2 : end]})
+		at = end
+	}
+	return h, nil
+}
+
+func udhError(field string, offset int, reason string) error {
+	return &decoders.Error{Format: "udh", Field: field, Offset: offset, Reason: reason}
+}
+
+// Append appends the header with its length octet to dst; nothing for a header
+// without elements. The header must have been parsed, or fit 255 octets.
+func (h UDH) Append(dst []byte) []byte {
+	if len(h) == 0 {
+		return dst
+	}
+	at := len(dst)
+	dst = append(dst, 0)
+	for _, e := range h {
+		dst = append(append(dst, e.ID, byte(len(e.Data))), e.Data...)
+	}
+	dst[at] = byte(len(dst) - at - 1)
+	return dst
+}
+
+// Concat says which part of which message a short message is.
+type Concat struct {
+	Reference uint16
+	Wide      bool // the reference has 16 bits
+	Total     int  // 1 to 255
+	Part      int  // 1 to Total
+}
+
+// Concat returns the header's concatenation. Of several the last counts; one
+// with a part 0 or beyond the total is ignored (TS 23.040, 9.2.3.24.1).
+func (h UDH) Concat() (Concat, bool) {
+	var found Concat
+	for _, e := range h {
+		if c, ok := e.concat(); ok {
+			found = c
+		}
+	}
+	return found, found.Total > 0
+}
+
+func (e Element) concat() (c Concat, ok bool) {
+	switch {
+	case e.ID == Concat8 && len(e.Data) == 3:
+		c = Concat{Reference: uint16(e.Data[0]), Total: int(e.Data[1]), Part: int(e.Data[2])}
+	case e.ID == Concat16 && len(e.Data) == 4:
+		c = Concat{Reference: binary.BigEndian.Uint16(e.Data), Wide: true, Total: int(e.Data[2]), Part: int(e.Data[3])}
+	}
+	return c, c.Part >= 1 && c.Part <= c.Total
+}

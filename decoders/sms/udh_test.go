@@ -1,0 +1,126 @@
+package sms
+
+import (
+	"bytes"
+	"encoding/hex"
+	"reflect"
+	"testing"
+)
+
+func mustHex(t testing.TB, s string) []byte {
+	t.Helper()
+	b, err := hex.DecodeString(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestParseUDH(t *testing.T) {
+	for name, tc := range map[string]struct {
+		in     string
+		ids    []byte
+		concat Concat
+	}{
+		"nothing":                            {in: ""},
+		"a length of zero":                   {in: "00"},
+		"an 8-bit reference":                 {"050003CC0201", []byte{0}, Concat{Reference: 0xCC, Total: 2, Part: 1}},
+		"a 16-bit reference":                 {"060804ABCD0302", []byte{8}, Concat{Reference: 0xABCD, Wide: true, Total: 3, Part: 2}},
+		"ports before the concatenation":     {"0B05040B8423F000037F0202", []byte{5, 0}, Concat{Reference: 0x7F, Total: 2, Part: 2}},
+		"the last of two concatenations":     {"0A00030102010003020302", []byte{0, 0}, Concat{Reference: 2, Total: 3, Part: 2}},
+		"ports only":                         {in: "0605040B8423F0", ids: []byte{5}},
+		"part 0 is no concatenation":         {in: "050003CC0200", ids: []byte{0}},
+		"a part beyond the total":            {in: "050003CC0203", ids: []byte{0}},
+		"a concatenation of the wrong width": {in: "040002CC02", ids: []byte{0}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, err := ParseUDH(mustHex(t, tc.in))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var ids []byte
+			for _, e := range h {
+				ids = append(ids, e.ID)
+			}
+			if !bytes.Equal(ids, tc.ids) {
+				t.Errorf("elements %x, want %x", ids, tc.ids)
+			}
+			c, ok := h.Concat()
+			if c != tc.concat || ok != (tc.concat.Total > 0) {
+				t.Errorf("got %+v, %v; want %+v", c, ok, tc.concat)
+			}
+		})
+	}
+}
+
+func TestParseUDHRefuses(t *testing.T) {
+	for name, in := range map[string]string{
+		"a length beyond the end":          "050003CC02",
+		"a length before the end":          "040003CC0201",
+		"no length octet":                  "0003CC0201",
+		"an element beyond the header":     "050004CC0201",
+		"an element without a length":      "0100",
+		"a second element that is cut off": "060003CC020108",
+	} {
+		t.Run(name, func(t *testing.T) {
+			if h, err := ParseUDH(mustHex(t, in)); err == nil {
+				t.Errorf("parsed as %v", h)
+			}
+		})
+	}
+}
+
+func FuzzParseUDH(f *testing.F) {
+	for _, s := range []string{"", "00", "050003CC0201", "060804ABCD0302", "0B05040B8423F000037F0202", "050004CC0201", "ff"} {
+		f.Add(mustHex(f, s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		h, err := ParseUDH(data)
+		if err != nil {
+			return
+		}
+		if c, ok := h.Concat(); ok && (c.Part < 1 || c.Part > c.Total || c.Total > 255) {
+			t.Fatalf("%x: %+v", data, c)
+		}
+		again, err := ParseUDH(h.Append(nil))
+		if err != nil || !reflect.DeepEqual(again, h) {
+			t.Fatalf("%x: %v came back as %v, %v", data, h, again, err)
+		}
+	})
+}
+
+func TestDecodeUCS2(t *testing.T) {
+	for name, tc := range map[string]struct{ in, want string }{
+		"nothing":                           {"", ""},
+		"Chinese":                           {"4f60597d", "你好"},
+		"a surrogate pair":                  {"d83cdf89", "🎉"},
+		"a lone high surrogate, then an A":  {"d83c0041", "\uFFFDA"},
+		"a lone low surrogate":              {"df89", "\uFFFD"},
+		"a high surrogate at the end":       {"0041d83c", "A\uFFFD"},
+		"the byte order mark stays as sent": {"feff0041", "\uFEFFA"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got, err := DecodeUCS2(mustHex(t, tc.in)); err != nil || got != tc.want {
+				t.Errorf("got %q, %v; want %q", got, err, tc.want)
+			}
+		})
+	}
+	if _, err := DecodeUCS2([]byte{0, 65, 0}); err == nil {
+		t.Error("an odd number of octets was decoded")
+	}
+}
+
+func FuzzDecodeUCS2(f *testing.F) {
+	for _, s := range []string{"", "4f60597d", "d83cdf89", "d83c0041", "00"} {
+		f.Add(mustHex(f, s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		text, err := DecodeUCS2(data)
+		if err != nil {
+			return
+		}
+		if again, err := DecodeUCS2(EncodeUCS2(text)); err != nil || again != text {
+			t.Fatalf("%q came back as %q, %v", text, again, err)
+		}
+	})
+}

@@ -1,0 +1,17 @@
+// Package attempt holds the result of one attempt of a delivery, which the senders of
+// delivery/worker return to delivery/queue.
+package attempt
+
+import (
+	"github.com/penstock/penstock/delivery"
+	"github.com/penstock/penstock/relay/outbox"
+)
+
+// Result is the result of an attempt.
+type Result struct {
+	// Attempt is stored with the delivery; its time is that of the start.
+	Attempt outbox.Attempt
+	Verdict delivery.Verdict
+	// Simulated is set if a simulator or the mail sink took it.
+	Simulated bool
+}

@@ -1,0 +1,138 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/job"
+	"github.com/penstock/penstock/relay/ledger"
+)
+
+// Jobs finds jobs.
+type Jobs interface {
+	Find(ctx context.Context, f job.Search) ([]job.Found, error)
+}
+
+// jobJSON is a job as the operator sees it.
+type jobJSON struct {
+	ID          string        `json:"id"`
+	Account     account.ID    `json:"account"`
+	AccountName string        `json:"account_name"`
+	Kind        job.Kind      `json:"kind"`
+	Name        string        `json:"name"`
+	State       job.State     `json:"state"`
+	CreatedAt   string        `json:"created_at"`
+	UpdatedAt   string        `json:"updated_at"`
+	DueAt       *string       `json:"due_at"` // null: it has ended
+	Tries       int           `json:"tries"`
+	Error       string        `json:"error"` // why it failed, or why it is tried again
+	ICCID       string        `json:"iccid"` // the SIM that it is about; "": none
+	Items       *jobItemsJSON `json:"items"` // null: it is about one thing, or it is not known
+}
+
+// jobItemsJSON is how many things a job is about, and those that failed.
+type jobItemsJSON struct {
+	Total  int              `json:"total"`
+	Done   int              `json:"done"`
+	Failed []failedItemJSON `json:"failed"`
+}
+
+type failedItemJSON struct {
+	Item   string `json:"item"`
+	Reason string `json:"reason"`
+}
+
+func jobOf(j job.Found, names map[account.ID]string) jobJSON {
+	out := jobJSON{
+		ID: j.ID, Account: j.Account, AccountName: names[j.Account], Kind: j.Kind, Name: j.Name, State: j.State,
+		CreatedAt: formatTime(j.CreatedAt), UpdatedAt: formatTime(j.UpdatedAt), DueAt: formatTimeOrNil(j.Due), Tries: j.Tries, Error: j.Error,
+	}
+	var about struct {
+		ICCID  string   `json:"iccid"`
+		ICCIDs []string `json:"iccids"`
+	}
+	if json.Unmarshal(j.Input, &about) == nil { // the input of tokens is sealed and says nothing
+		out.ICCID = about.ICCID
+	}
+	switch {
+	case j.Kind == ledger.KindClaim && len(j.Result) > 0:
+		out.Items = claimed(j.Result)
+	case j.State == job.Completed && len(about.ICCIDs) > 0:
+		out.Items = &jobItemsJSON{len(about.ICCIDs), len(about.ICCIDs), []failedItemJSON{}}
+	case len(about.ICCIDs) > 0:
+		out.Items = &jobItemsJSON{len(about.ICCIDs), 0, []failedItemJSON{}}
+	case j.State == job.Completed:
+		out.Items = counted(j.Result)
+	}
+	return out
+}
+
+// claimed is what became of the tokens of a claim; they are named by their number,
+// since their texts are secret.
+func claimed(result json.RawMessage) *jobItemsJSON {
+	var results []ledger.ClaimResult
+	if json.Unmarshal(result, &results) != nil {
+		return nil
+	}
+	out := &jobItemsJSON{Total: len(results), Failed: []failedItemJSON{}}
+	for i, r := range results {
+		if r == ledger.ClaimCounted {
+			out.Done++
+			continue
+		}
+		out.Failed = append(out.Failed, failedItemJSON{fmt.Sprintf("token %d of %d", i+1, len(results)), string(r)})
+	}
+	return out
+}
+
+// counted is how many records an export has.
+func counted(result json.RawMessage) *jobItemsJSON {
+	var of struct {
+		Count *int `json:"count"`
+	}
+	if json.Unmarshal(result, &of) != nil || of.Count == nil {
+		return nil
+	}
+	return &jobItemsJSON{*of.Count, *of.Count, []failedItemJSON{}}
+}
+
+// listJobs lists jobs of one or all accounts, newest first.
+func (s *Surface) listJobs(c *fiber.Ctx) error {
+	ctx := c.UserContext()
+	sel, err := s.selectionOf(c)
+	if err != nil {
+		return err
+	}
+	var states []string
+	for _, state := range job.States() {
+		states = append(states, string(state))
+	}
+	limit := sel.limit()
+	f := job.Search{Account: sel.account(), State: job.State(sel.oneOf("state", states...)), Kind: job.Kind(sel.text("kind")), Before: int64(sel.before()), Limit: limit + 1} //nolint:gosec // a place
+	if err := sel.Err(); err != nil {
+		return err
+	}
+	names, err := s.accountNames(ctx)
+	if err != nil {
+		return err
+	}
+	found, err := s.Jobs.Find(ctx, f)
+	if err != nil {
+		return err
+	}
+	next := ""
+	if len(found) > limit {
+		found = found[:limit]
+		next = strconv.FormatInt(found[limit-1].Place, 10)
+	}
+	out := make([]jobJSON, len(found))
+	for i, j := range found {
+		out[i] = jobOf(j, names)
+	}
+	return c.JSON(fiber.Map{"data": out, "meta": fiber.Map{"next": next}})
+}

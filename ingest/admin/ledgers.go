@@ -1,0 +1,182 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/ingest/httpd/params"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/ledger"
+)
+
+// Ledgers shows ledgers and tokens; *ledger.Service is one.
+type Ledgers interface {
+	Overviews(ctx context.Context, acct account.ID) ([]ledger.Overview, error)
+	Recent(ctx context.Context, acct account.ID, ledgerID string, before int64, limit int) ([]ledger.Logged, error)
+	Inspect(ctx context.Context, acct account.ID, tokenID string) (ledger.Token, ledger.History, error)
+}
+
+// ledgerJSON is a ledger as the operator sees it.
+type ledgerJSON struct {
+	ID          string     `json:"id"`
+	Account     account.ID `json:"account"`
+	AccountName string     `json:"account_name"`
+	Name        string     `json:"name"`
+	Declared    bool       `json:"declared"` // false: only its log is left
+	Hash        string     `json:"hash"`
+	Claims      int64      `json:"claims"` // of each token; 0: without limit
+	Expiry      string     `json:"expiry"` // of tokens; "": never
+	Entries     int64      `json:"entries"`
+	Signed      int64      `json:"signed"`     // entries that the head covers
+	Checkpoint  string     `json:"checkpoint"` // the signed head; "": none yet
+}
+
+func ledgerOf(o ledger.Overview, names map[account.ID]string) ledgerJSON {
+	out := ledgerJSON{
+		ID: o.Place.Ledger, Account: o.Account, AccountName: names[o.Account], Name: o.Ledger.Name, Declared: o.Declared, Hash: o.Hash,
+		Claims: o.Ledger.Claims, Entries: o.Log.Entries, Signed: o.Log.Signed, Checkpoint: o.Log.Head,
+	}
+	if o.Ledger.Expiry > 0 {
+		out.Expiry = o.Ledger.Expiry.String()
+	}
+	return out
+}
+
+// listLedgers lists the ledgers of one or all accounts. The cursor is how many come
+// before the page.
+func (s *Surface) listLedgers(c *fiber.Ctx) error {
+	ctx := c.UserContext()
+	sel, err := s.selectionOf(c)
+	if err != nil {
+		return err
+	}
+	acct, limit, before := sel.account(), sel.limit(), sel.before()
+	if err := sel.Err(); err != nil {
+		return err
+	}
+	names, err := s.accountNames(ctx)
+	if err != nil {
+		return err
+	}
+	all, err := s.Ledgers.Overviews(ctx, acct)
+	if err != nil {
+		return err
+	}
+	from := int(min(before, uint64(len(all)))) //nolint:gosec // at most the length
+	page := all[from:min(from+limit, len(all))]
+	out, next := make([]ledgerJSON, len(page)), ""
+	for i, one := range page {
+		out[i] = ledgerOf(one, names)
+	}
+	if from+limit < len(all) {
+		next = strconv.Itoa(from + limit)
+	}
+	return c.JSON(fiber.Map{"data": out, "meta": fiber.Map{"next": next}})
+}
+
+// ledgerEntryJSON is an entry of a ledger.
+type ledgerEntryJSON struct {
+	Sequence int64            `json:"sequence"`
+	Type     ledger.EntryType `json:"type"`
+	At       string           `json:"at"`
+	Token    string           `json:"token"` // its id: the SHA-256 of its text
+	Hash     string           `json:"hash"`  // of its leaf, base64
+	Data     json.RawMessage  `json:"data"`
+}
+
+// listLedgerEntries lists the entries of a ledger, newest first.
+func (s *Surface) listLedgerEntries(c *fiber.Ctx) error {
+	sel, err := s.selectionOf(c)
+	if err != nil {
+		return err
+	}
+	acct, limit, before := sel.requiredAccount(), sel.limit(), sel.before()
+	if err := sel.Err(); err != nil {
+		return err
+	}
+	found, err := s.Ledgers.Recent(c.UserContext(), acct, params.Path(c, "ledger_id"), int64(before), limit) //nolint:gosec // a sequence
+	if err != nil {
+		return err
+	}
+	out, next := make([]ledgerEntryJSON, len(found)), ""
+	for i, e := range found {
+		out[i] = ledgerEntryJSON{e.Sequence, e.Type, utcOf(e.At), e.Token, e.Hash, e.Data}
+	}
+	if n := len(found); n == limit && found[n-1].Sequence > 0 {
+		next = strconv.FormatInt(found[n-1].Sequence, 10)
+	}
+	return c.JSON(fiber.Map{"data": out, "meta": fiber.Map{"next": next}})
+}
+
+// utcOf rewrites a time of ledger.TimeFormat.
+func utcOf(at string) string { return *rfc3339(at) }
+
+// ledgerTokenJSON is a token as the operator sees it, with the proof of its history.
+type ledgerTokenJSON struct {
+	ID           string          `json:"id"`
+	Account      account.ID      `json:"account"`
+	AccountName  string          `json:"account_name"`
+	Ledger       string          `json:"ledger"`
+	CreatedAt    string          `json:"created_at"`
+	ExpiresAt    *string         `json:"expires_at"` // null: never
+	Claimed      int64           `json:"claimed"`
+	Remaining    *int64          `json:"remaining"`     // null: any number
+	NeedsPrivate bool            `json:"needs_private"` // a private token
+	Metadata     json.RawMessage `json:"metadata"`      // null: none
+	Head         headJSON        `json:"head"`
+	All          string          `json:"all"` // signed: the entries are all that it has
+	Entries      []provenJSON    `json:"entries"`
+}
+
+// headJSON is the signed head of a ledger.
+type headJSON struct {
+	Origin     string `json:"origin"`
+	Size       int64  `json:"size"`
+	Root       string `json:"root"` // base64
+	Checkpoint string `json:"checkpoint"`
+	Key        string `json:"key"` // that verifies it
+}
+
+// provenJSON is an entry with its inclusion proof.
+type provenJSON struct {
+	ledgerEntryJSON
+	Leaf  string   `json:"leaf"`  // the text that is hashed
+	Proof []string `json:"proof"` // hashes in base64, from the leaf to the root
+}
+
+// getLedgerToken shows a token by its id, and proves its history.
+func (s *Surface) getLedgerToken(c *fiber.Ctx) error {
+	ctx := c.UserContext()
+	sel, err := s.selectionOf(c)
+	if err != nil {
+		return err
+	}
+	acct := sel.requiredAccount()
+	if err := sel.Err(); err != nil {
+		return err
+	}
+	t, h, err := s.Ledgers.Inspect(ctx, acct, params.Path(c, "token_id"))
+	if err != nil {
+		return err
+	}
+	names, err := s.accountNames(ctx)
+	if err != nil {
+		return err
+	}
+	out := ledgerTokenJSON{
+		ID: t.ID, Account: acct, AccountName: names[acct], Ledger: t.Ledger, CreatedAt: formatTime(t.CreatedAt), ExpiresAt: formatTimeOrNil(t.ExpiresAt),
+		Claimed: t.Claimed, Remaining: t.Remaining(), NeedsPrivate: t.PrivateID != "", Metadata: t.Metadata,
+		Head: headJSON{h.Head.Origin, h.Head.Size, h.Head.Root.String(), h.Signed, h.Key}, All: h.All, Entries: make([]provenJSON, len(h.Entries)),
+	}
+	for i, e := range h.Entries {
+		one := provenJSON{ledgerEntryJSON{e.Sequence, e.Type, utcOf(e.At), t.ID, e.Hash, e.Data}, string(e.Leaf), make([]string, len(h.Proofs[i]))}
+		for n, hash := range h.Proofs[i] {
+			one.Proof[n] = hash.String()
+		}
+		out.Entries[i] = one
+	}
+	return c.JSON(fiber.Map{"data": out})
+}

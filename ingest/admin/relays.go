@@ -1,0 +1,224 @@
+package admin
+
+import (
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/ingest/httpd/params"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/inbound"
+	"github.com/penstock/penstock/relay/outbox"
+)
+
+// relayJSON is a relay of a list.
+type relayJSON struct {
+	Account     account.ID   `json:"account"`
+	AccountName string       `json:"account_name"`
+	Kind        inbound.Kind `json:"kind"`
+	ID          string       `json:"id"`
+	Number      string       `json:"number"` // the prefix of a geographic relay
+	Action      string       `json:"action"`
+	Parameters  []string     `json:"parameters"`
+	Filter      string       `json:"filter"`
+	ICCID       string       `json:"iccid"`
+	Pace        outbox.Pace  `json:"pace"`
+	UpdatedAt   *string      `json:"updated_at"`
+	// Hidden says that the paths of URLs are left out: the caller may not read them.
+	Hidden bool `json:"hidden,omitempty"`
+}
+
+// relayView is a relay by itself.
+type relayView struct {
+	relayJSON
+	// Document is the inventory document that declared it, empty if none has.
+	Document string `json:"document"`
+	// Actions are those that the account may set.
+	Actions []actionJSON `json:"actions"`
+}
+
+type actionJSON struct {
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	Takes       string `json:"takes"` // urls, addresses or labels; empty: no parameters
+}
+
+// relayOf is a relay as the caller may see it.
+func relayOf(c *fiber.Ctx, r inbound.Relay, accountName string) relayJSON {
+	out := relayJSON{
+		Account: r.Account, AccountName: accountName, Kind: r.Kind, ID: r.ID, Number: r.Number, Action: r.Action.Name,
+		Parameters: append([]string{}, r.Action.Parameters...), Filter: r.Filter, ICCID: r.ICCID, Pace: r.Pace, UpdatedAt: formatTimeOrNil(r.UpdatedAt),
+	}
+	if hidesTexts(c) {
+		out.Hidden = true
+		for i, p := range out.Parameters {
+			out.Parameters[i] = hostOf(outbox.MaskTarget(p))
+		}
+	}
+	return out
+}
+
+// holds reports whether the relay, as the caller sees it, has a text, in any case.
+func (r *relayJSON) holds(text string) bool {
+	seen := append([]string{r.AccountName, r.ID, r.Number, r.Action, r.Filter, r.ICCID}, r.Parameters...)
+	return slices.ContainsFunc(seen, func(s string) bool { return strings.Contains(strings.ToLower(s), strings.ToLower(text)) })
+}
+
+// listRelays lists the relays of one or all accounts, by account, kind and id.
+func (s *Surface) listRelays(c *fiber.Ctx) error {
+	sel, err := s.selectionOf(c)
+	if err != nil {
+		return err
+	}
+	acct, kind, text := sel.account(), sel.relayKind("kind"), sel.text("q")
+	limit, after := sel.limit(), sel.relayRef()
+	if err := sel.Err(); err != nil {
+		return err
+	}
+	names, err := s.accountNames(c.UserContext())
+	if err != nil {
+		return err
+	}
+	out := []relayJSON{}
+	_, err = s.Relays.Find(c.UserContext(), acct, after, limit+1, func(r inbound.Relay) bool {
+		shown := relayOf(c, r, names[r.Account])
+		keep := (kind == "" || r.Kind == kind) && shown.holds(text)
+		if keep {
+			out = append(out, shown)
+		}
+		return keep
+	})
+	if err != nil {
+		return err
+	}
+	next := ""
+	if len(out) > limit {
+		out = out[:limit]
+		last := out[limit-1]
+		next = base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d %s %s", last.Account, last.Kind, last.ID))
+	}
+	return c.JSON(fiber.Map{"data": out, "meta": fiber.Map{"next": next}})
+}
+
+func (s *selection) relayKind(name string) inbound.Kind {
+	return inbound.Kind(s.oneOf(name, string(inbound.Geographic), string(inbound.VirtualNumber)))
+}
+
+// relayRef reads the cursor of a list of relays.
+func (s *selection) relayRef() (r inbound.Ref) {
+	cursor := s.cursor()
+	if cursor == "" {
+		return r
+	}
+	b, err := base64.RawURLEncoding.DecodeString(cursor)
+	if err == nil {
+		_, err = fmt.Sscanf(string(b), "%d %s %s", &r.Account, &r.Kind, &r.ID)
+	}
+	if err != nil {
+		s.Add("cursor", "This is not a cursor of this list.")
+	}
+	return r
+}
+
+// namedRelay finds the relay of a path; the account is named in the query or the body.
+func (s *Surface) namedRelay(c *fiber.Ctx, sel *selection) (inbound.Relay, error) {
+	acct := sel.requiredAccount()
+	if err := sel.Err(); err != nil {
+		return inbound.Relay{}, err
+	}
+	return s.Relays.Get(c.UserContext(), acct, inbound.Kind(params.Path(c, "kind")), params.Path(c, "relay_id"))
+}
+
+// getRelay returns a relay with its document and the actions that it may have.
+func (s *Surface) getRelay(c *fiber.Ctx) error {
+	sel, err := s.selectionOf(c)
+	if err != nil {
+		return err
+	}
+	r, err := s.namedRelay(c, sel)
+	if err != nil {
+		return err
+	}
+	return s.answerRelay(c, r)
+}
+
+func (s *Surface) answerRelay(c *fiber.Ctx, r inbound.Relay) error {
+	owner, err := s.Accounts.Account(c.UserContext(), r.Account)
+	if err != nil {
+		return err
+	}
+	document, err := s.documentOf(c, owner.Name, r)
+	if err != nil {
+		return err
+	}
+	out := relayView{relayJSON: relayOf(c, r, owner.Name), Document: document, Actions: []actionJSON{}}
+	for _, a := range inbound.ActionsOf(r.Kind, owner.May) {
+		out.Actions = append(out.Actions, actionJSON{a.Name, a.Description, a.Takes()})
+	}
+	return c.JSON(fiber.Map{"data": out})
+}
+
+// documentOf returns the name of the inventory document that declared a relay.
+func (s *Surface) documentOf(c *fiber.Ctx, accountName string, r inbound.Relay) (string, error) {
+	return s.Inventory.Owner(c.UserContext(), "account "+accountName+": "+r.String())
+}
+
+// changedRelay is what an operator may change in a relay; nil fields stay.
+type changedRelay struct {
+	Account    AccountRef `json:"account"`
+	Action     *string    `json:"action"`
+	Parameters *[]string  `json:"parameters"`
+	Filter     *string    `json:"filter"`
+	Number     *string    `json:"number"`
+}
+
+// patchRelay changes a relay as its account may over REST; the next message follows it.
+func (s *Surface) patchRelay(c *fiber.Ctx) error {
+	var in changedRelay
+	if err := readStrictly(c, &in); err != nil {
+		return err
+	}
+	sel, err := s.selectionOf(c)
+	if err != nil {
+		return err
+	}
+	was, err := s.namedRelay(c, sel)
+	if err != nil {
+		return err
+	}
+	if in.Number != nil && *in.Number != was.Number {
+		return s.refuseNumber(c, was)
+	}
+	change := inbound.Change{Action: was.Action, Filter: in.Filter}
+	if in.Action != nil {
+		change.Action.Name = *in.Action
+	}
+	if in.Parameters != nil {
+		change.Action.Parameters = *in.Parameters
+	}
+	is, err := s.Relays.Change(c.UserContext(), was.Account, was.Kind, was.ID, change)
+	if err != nil {
+		return err
+	}
+	n := noteOf(c)
+	n.target, n.account = is.String(), is.Account
+	n.before, n.after = relayOf(c, was, ""), relayOf(c, is, "")
+	return s.answerRelay(c, is)
+}
+
+// refuseNumber says which document gives a relay its number.
+func (s *Surface) refuseNumber(c *fiber.Ctx, r inbound.Relay) error {
+	owner, err := s.Accounts.Account(c.UserContext(), r.Account)
+	if err != nil {
+		return err
+	}
+	document, err := s.documentOf(c, owner.Name, r)
+	if err != nil {
+		return err
+	}
+	return relay.Invalid("number", fmt.Sprintf("%s belongs to the document %q; its number or prefix is changed there.", r, document))
+}

@@ -1,0 +1,122 @@
+package admin
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/relay/user"
+)
+
+const (
+	geoRelay = `"account":1,"account_name":"acme","kind":"geo","id":"g1","number":"4478","action":"http_get","parameters":["https://u:p@a.example/in/key?m=%m&k=1"],` +
+		`"filter":"","iccid":"","pace":{"per_second":2},"updated_at":"2026-03-01T12:00:00Z"`
+	mailRelay = `{"account":1,"account_name":"acme","kind":"vmn","id":"v1","number":"447860000001","action":"email","parameters":["ops@example.com"],` +
+		`"filter":"text matches \"^A\"","iccid":"","pace":{},"updated_at":"2026-03-01T12:00:00Z"}`
+	otherRelay = `{"account":2,"account_name":"globex","kind":"geo","id":"g1","number":"33","action":"black_hole","parameters":[],"filter":"","iccid":"","pace":{},"updated_at":"2026-03-01T12:00:00Z"}`
+	geoActions = `{"name":"black_hole","description":"Discard messages","takes":""},{"name":"http_post","description":"Forward messages to URLs with HTTP POST","takes":"urls"},` +
+		`{"name":"http_get","description":"Forward messages to URLs with HTTP GET","takes":"urls"},{"name":"email","description":"Forward messages to e-mail addresses","takes":"addresses"}`
+)
+
+func officeWithRelays(t *testing.T) *office {
+	t.Helper()
+	o := newOffice(t)
+	o.applied(`{"document":"site-a","accounts":[{"name":"acme","relays":{
+		"geo":[{"id":"g1","prefix":"4478","action":"http_get","parameters":["https://u:p@a.example/in/key?m=%m&k=1"],"pace":{"per_second":2}}],
+		"vmn":[{"id":"v1","number":"447860000001","action":"email","parameters":["ops@example.com"],"filter":"text matches \"^A\""}]}},
+		{"name":"globex","permissions":["mvno"],"relays":{"geo":[{"id":"g1","prefix":"33","action":"black_hole"}]}}]}`, "")
+	return o
+}
+
+func TestRelaysAreListedAndChanged(t *testing.T) {
+	o := officeWithRelays(t)
+	page := func(next string, relays ...string) string {
+		return `200 {"data":[` + strings.Join(relays, ",") + `],"meta":{"next":"` + next + `"}}`
+	}
+	invalid := func(fields string) string {
+		return `422 {"errors":{` + fields + `},"message":"The given data was invalid."}`
+	}
+	const geo, one = `{` + geoRelay + `}`, "/admin/relays/geo/g1"
+	const changedAt = "TIME"
+	mailed := strings.NewReplacer("2026-03-01T12:00:00Z", changedAt, "http_get", "email", `https://u:p@a.example/in/key?m=%m&k=1`, "a@example.com").Replace(geoRelay)
+	shown := func(relay string) string {
+		return `200 {"data":{` + relay + `,"document":"site-a","actions":[` + geoActions + `]}}`
+	}
+	for _, tc := range []struct{ name, line, body, want string }{
+		{"all", "GET /admin/relays", "", page("", geo, mailRelay, otherRelay)},
+		{"of an account", "GET /admin/relays?account=globex", "", page("", otherRelay)},
+		{"of a kind", "GET /admin/relays?kind=vmn", "", page("", mailRelay)},
+		{"a page", "GET /admin/relays?limit=1&kind=geo", "", page("MSBnZW8gZzE", geo)},
+		{"the next page", "GET /admin/relays?limit=1&kind=geo&cursor=MSBnZW8gZzE", "", page("", otherRelay)},
+		{"with a text in a parameter", "GET /admin/relays?q=IN%2FKEY", "", page("", geo)},
+		{"with a text in none", "GET /admin/relays?q=elsewhere", "", page("")},
+		{"a cursor of another list", "GET /admin/relays?cursor=1", "", invalid(`"cursor":["This is not a cursor of this list."]`)},
+		{"one", "GET " + one + "?account=acme", "", shown(geoRelay)},
+		{"one of no account", "GET " + one, "", invalid(`"account":["The account field is required."]`)},
+		{"one that is none", "GET /admin/relays/vmn/g1?account=1", "", `404 {"message":"Not found."}`},
+		{"one of another account", "GET /admin/relays/vmn/v1?account=2", "", `404 {"message":"Not found."}`},
+		{"an action that is none", "PATCH " + one, `{"account":1,"action":"fax"}`, invalid(`"action":["The action must be one of black_hole, http_post, http_get, email, mvno."]`)},
+		{"an action whose parameters do not fit", "PATCH " + one, `{"account":1,"action":"email"}`, invalid(`"parameters":["parameters.0: \"https://u:p@a.example/in/key?m=%m&k=1\" is not an e-mail address"]`)},
+		{"a URL that is refused", "PATCH " + one, `{"account":1,"parameters":["http://10.0.0.1/"]}`, invalid(`"parameters":["parameters.0: a private address"]`)},
+		{"an action that needs a permission", "PATCH " + one, `{"account":1,"action":"mvno"}`, `403 {"message":"account 1 has no permission for mvno"}`},
+		{"another prefix", "PATCH " + one, `{"account":1,"number":"4479","filter":"x"}`, invalid(`"number":["geo relay g1 belongs to the document \"site-a\"; its number or prefix is changed there."]`)},
+		{"a field that is none", "PATCH " + one, `{"account":1,"prefix":"4479"}`, invalid(`"prefix":["is not known"]`)},
+		{"of no account", "PATCH " + one, `{"action":"black_hole"}`, invalid(`"account":["The account field is required."]`)},
+		{"the action and its parameters", "PATCH " + one, `{"account":"acme","action":"email","parameters":["a@example.com"],"number":"4478"}`, shown(mailed)},
+		{"the condition alone", "PATCH " + one, `{"account":1,"filter":"text == 'a'"}`, shown(strings.Replace(mailed, `"filter":""`, `"filter":"text == 'a'"`, 1))},
+		{"a condition that cannot be read", "PATCH " + one, `{"account":1,"filter":"text =="}`, invalid(`"filter":["The filter is not valid: line 1, column 7: unexpected token EOF."]`)},
+	} {
+		o.now = o.now.Add(time.Second) // so that entries of the audit log have an order
+		if got := o.ask(tc.line, tc.body); got != strings.ReplaceAll(tc.want, changedAt, o.now.Format(time.RFC3339)) {
+			t.Errorf("%s:\n got %s\nwant %s", tc.name, got, tc.want)
+		}
+	}
+	log := o.audit("operation=changeRelay&outcome=done")
+	if len(log) != 2 || !strings.Contains(log[1].String(), `changeRelay "geo relay g1" of 1: done 200`) || !strings.Contains(log[1].String(), `"action":"http_get"`) ||
+		!strings.Contains(log[1].String(), `"parameters":["a@example.com"]`) || strings.Contains(log[1].String(), "4478\",\"action") {
+		t.Errorf("the audit log: %v", log)
+	}
+}
+
+// An apply keeps what was changed, as it keeps what accounts change over REST.
+func TestAnInventoryKeepsAChangedRelay(t *testing.T) {
+	o := officeWithRelays(t)
+	const document = `{"document":"site-a","accounts":[{"name":"acme","relays":{"geo":[{"id":"g1","prefix":"4479","action":"http_get","parameters":["https://b.example/"]}]}}]}`
+	if got := o.ask("PATCH /admin/relays/geo/g1", `{"account":1,"action":"email","parameters":["a@example.com"]}`); !strings.HasPrefix(got, "200 ") {
+		t.Fatal(got)
+	}
+	for _, tc := range []struct{ name, query, number, action string }{
+		{"an apply", "", "4479", "email"},
+		{"an apply that resets relays", "?reset=relays", "4479", "http_get"},
+	} {
+		o.applied(document, tc.query)
+		if got := o.ask("GET /admin/relays/geo/g1?account=1", ""); !strings.Contains(got, `"number":"`+tc.number+`","action":"`+tc.action+`"`) {
+			t.Errorf("after %s: %s", tc.name, got)
+		}
+	}
+}
+
+// URLs of relays hold the secrets of their endpoints.
+func TestRelaysByRole(t *testing.T) {
+	o := officeWithRelays(t)
+	viewer, customer := o.as(user.Viewer, 0), o.as(user.Account, 2)
+	for _, tc := range []struct {
+		who            visitor
+		line, body     string
+		has, hasNot    string
+		status, relays int
+	}{
+		{viewer, "GET /admin/relays", "", `"parameters":["https://u:***@a.example/…"]`, "key", 200, 3},
+		{viewer, "GET /admin/relays?q=in%2Fkey", "", `"data":[]`, "a.example", 200, 0},
+		{viewer, "GET /admin/relays/geo/g1?account=1", "", `"hidden":true`, "key", 200, 1},
+		{viewer, "PATCH /admin/relays/geo/g1", `{"account":1,"filter":""}`, "The role viewer may not do this", "a.example", 403, 0},
+		{customer, "GET /admin/relays", "", `"account":2`, "acme", 200, 1},
+		{customer, "GET /admin/relays/geo/g1", "", `"name":"mvno"`, "a.example", 200, 1},
+		{customer, "GET /admin/relays/geo/g1?account=1", "", "The role account sees its own account only.", "a.example", 403, 0},
+	} {
+		status, body := tc.who.send(tc.line, tc.body)
+		if status != tc.status || !strings.Contains(body, tc.has) || strings.Contains(body, tc.hasNot) || strings.Count(body, `"kind":`) != tc.relays {
+			t.Errorf("%s as %s: %d %s", tc.line, tc.who.name, status, body)
+		}
+	}
+}

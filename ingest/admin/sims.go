@@ -1,0 +1,312 @@
+package admin
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/ingest/httpd/params"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/sim"
+	"github.com/penstock/penstock/relay/usage"
+)
+
+// SIMs finds SIMs and their pools.
+type SIMs interface {
+	// Find returns SIMs of one or all accounts, by account and ICCID.
+	Find(ctx context.Context, f sim.Search) ([]sim.Found, error)
+	Get(ctx context.Context, acct account.ID, iccid sim.ICCID) (sim.SIM, error)
+}
+
+// Pools loads pools of SIMs.
+type Pools interface {
+	Get(ctx context.Context, acct account.ID, id string) (sim.Pool, error)
+}
+
+// Usage returns what SIMs used.
+type Usage interface {
+	Totals(ctx context.Context, acct account.ID, subjects []usage.Subject) ([]usage.Total, error)
+	// Steps adds up what one SIM used in each step of a time, by type, in the order of
+	// time; steps begin at multiples of their length since 1970.
+	Steps(ctx context.Context, acct account.ID, iccid string, in usage.Span, step time.Duration) ([]usage.StepSum, error)
+}
+
+// simJSON is a SIM as the operator sees it, without the codes that unlock it.
+type simJSON struct {
+	ICCID          sim.ICCID  `json:"iccid"`
+	Account        account.ID `json:"account"`
+	AccountName    string     `json:"account_name"`
+	IMSI           string     `json:"imsi"`
+	MSISDN         string     `json:"msisdn"`
+	State          sim.State  `json:"state"`
+	RequestedState sim.State  `json:"requested_state"`
+	JobID          string     `json:"job_id"` // in flight; "": none
+	Services       []string   `json:"services"`
+	PoolID         string     `json:"pool_id"`
+	SubscriberID   string     `json:"subscriber_id"`
+	Limit          limitJSON  `json:"limit"`
+	MonthBytes     int64      `json:"month_bytes"` // of the calendar month in UTC
+}
+
+// limitJSON is a monthly limit, in bytes; 0: none.
+type limitJSON struct {
+	Monthly int64   `json:"monthly"`
+	Warning int64   `json:"warning"`
+	Cap     sim.Cap `json:"cap"`
+}
+
+func limitOf(l sim.Limit) limitJSON {
+	if l.Cap == "" {
+		l.Cap = sim.NoCap
+	}
+	return limitJSON{l.Monthly, l.Warning, l.Cap}
+}
+
+func simOf(f sim.Found, names map[account.ID]string, bytes int64) simJSON {
+	out := simJSON{
+		ICCID: f.ICCID, Account: f.Account, AccountName: names[f.Account], IMSI: f.IMSI, MSISDN: f.MSISDN, State: f.State, RequestedState: f.Requested,
+		JobID: f.Job, Services: []string{}, PoolID: f.Pool, SubscriberID: f.Subscriber, Limit: limitOf(f.Limit), MonthBytes: bytes,
+	}
+	if f.Service4G {
+		out.Services = append(out.Services, "4g")
+	}
+	if f.Service5G {
+		out.Services = append(out.Services, "5g")
+	}
+	return out
+}
+
+// maxSIMs is the most SIMs of a page.
+const maxSIMs = 500
+
+// listSIMs lists SIMs of one or all accounts, by account and ICCID.
+func (s *Surface) listSIMs(c *fiber.Ctx) error {
+	ctx := c.UserContext()
+	sel, err := s.selectionOf(c)
+	if err != nil {
+		return err
+	}
+	var states []string
+	for _, state := range sim.States() {
+		states = append(states, string(state))
+	}
+	limit := min(sel.limit(), maxSIMs)
+	f := sim.Search{
+		Account: sel.account(), Text: strings.TrimPrefix(strings.TrimSpace(sel.text("q")), "+"), State: sim.State(sel.oneOf("state", states...)), Pool: sel.text("pool"),
+		After: sel.simRef(), Limit: limit + 1,
+	}
+	if err := sel.Err(); err != nil {
+		return err
+	}
+	names, err := s.accountNames(ctx)
+	if err != nil {
+		return err
+	}
+	found, err := s.SIMs.Find(ctx, f)
+	if err != nil {
+		return err
+	}
+	next := ""
+	if len(found) > limit {
+		found = found[:limit]
+		last := found[limit-1]
+		next = base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d %s", last.Account, last.ICCID))
+	}
+	bytes, err := s.monthBytes(ctx, found)
+	if err != nil {
+		return err
+	}
+	out := make([]simJSON, len(found))
+	for i, one := range found {
+		out[i] = simOf(one, names, bytes[i])
+	}
+	return c.JSON(fiber.Map{"data": out, "meta": fiber.Map{"next": next}})
+}
+
+// simRef reads the cursor of a list of SIMs.
+func (s *selection) simRef() (r sim.Ref) {
+	cursor := s.cursor()
+	if cursor == "" {
+		return r
+	}
+	b, err := base64.RawURLEncoding.DecodeString(cursor)
+	acct, iccid, two := strings.Cut(string(b), " ")
+	n, wrong := strconv.ParseInt(acct, 10, 64)
+	if err != nil || !two || wrong != nil {
+		s.Add("cursor", "This is not a cursor of this list.")
+	}
+	return sim.Ref{Account: account.ID(n), ICCID: sim.ICCID(iccid)}
+}
+
+// monthBytes returns what SIMs have used this month, in their order.
+func (s *Surface) monthBytes(ctx context.Context, found []sim.Found) ([]int64, error) {
+	subjects, at := make(map[account.ID][]usage.Subject), make(map[account.ID][]int)
+	for i, one := range found {
+		subjects[one.Account] = append(subjects[one.Account], usage.Subject{Scope: usage.OfSIM, ID: string(one.ICCID), Month: usage.MonthOf(s.Now())})
+		at[one.Account] = append(at[one.Account], i)
+	}
+	out := make([]int64, len(found))
+	for acct, some := range subjects {
+		totals, err := s.Usage.Totals(ctx, acct, some)
+		if err != nil {
+			return nil, err
+		}
+		for n, t := range totals {
+			out[at[acct][n]] = t.Bytes
+		}
+	}
+	return out, nil
+}
+
+// simDetailJSON is a SIM with what it used in the last months.
+type simDetailJSON struct {
+	simJSON
+	Recipients []string    `json:"recipients"` // of notices about its limit
+	Pool       *poolJSON   `json:"pool"`       // null: in none
+	Months     []monthJSON `json:"months"`     // oldest first
+}
+
+type poolJSON struct {
+	ID         string    `json:"id"`
+	Name       string    `json:"name"`
+	Limit      limitJSON `json:"limit"`
+	MonthBytes int64     `json:"month_bytes"`
+}
+
+type monthJSON struct {
+	Month string `json:"month"` // as 2026-11
+	Bytes int64  `json:"bytes"`
+}
+
+// monthsShown is how many months of usage are shown, with the present one.
+const monthsShown = 12
+
+func (s *Surface) getSIM(c *fiber.Ctx) error {
+	ctx := c.UserContext()
+	sel, err := s.selectionOf(c)
+	if err != nil {
+		return err
+	}
+	acct, one, err := s.ofSIM(c, sel)
+	if err != nil {
+		return err
+	}
+	names, err := s.accountNames(ctx)
+	if err != nil {
+		return err
+	}
+	subjects := s.lastMonths(string(one.ICCID))
+	if one.Pool != "" {
+		subjects = append(subjects, usage.Subject{Scope: usage.OfPool, ID: one.Pool, Month: usage.MonthOf(s.Now())})
+	}
+	totals, err := s.Usage.Totals(ctx, acct, subjects)
+	if err != nil {
+		return err
+	}
+	out := simDetailJSON{simJSON: simOf(sim.Found{Account: acct, SIM: one}, names, totals[monthsShown-1].Bytes), Recipients: []string{}, Months: make([]monthJSON, monthsShown)}
+	for i := range out.Months {
+		out.Months[i] = monthJSON{subjects[i].Month.String(), totals[i].Bytes}
+	}
+	for _, r := range one.Recipients {
+		out.Recipients = append(out.Recipients, r.Email)
+	}
+	if one.Pool != "" {
+		pool, err := s.Pools.Get(ctx, acct, one.Pool)
+		if err != nil && relay.KindOf(err) != relay.KindNotFound {
+			return err
+		}
+		out.Pool = &poolJSON{one.Pool, pool.Name, limitOf(pool.Limit), totals[monthsShown].Bytes}
+	}
+	return c.JSON(fiber.Map{"data": out})
+}
+
+// lastMonths are the usage of a SIM in the last months, oldest first.
+func (s *Surface) lastMonths(iccid string) []usage.Subject {
+	now := s.Now().UTC()
+	first := time.Date(now.Year(), now.Month(), 1, 0, 0, 0, 0, time.UTC)
+	out := make([]usage.Subject, monthsShown)
+	for i := range out {
+		out[i] = usage.Subject{Scope: usage.OfSIM, ID: iccid, Month: usage.MonthOf(first.AddDate(0, i-monthsShown+1, 0))}
+	}
+	return out
+}
+
+// ofSIM reads the account and the SIM of a request. An ICCID is found without its
+// account if only one account has it.
+func (s *Surface) ofSIM(c *fiber.Ctx, sel *selection) (account.ID, sim.SIM, error) {
+	acct := sel.account()
+	if err := sel.Err(); err != nil {
+		return 0, sim.SIM{}, err
+	}
+	iccid, err := sim.ParseICCID(params.Path(c, "iccid"))
+	if err != nil {
+		return 0, sim.SIM{}, relay.Errorf(relay.KindNotFound, "%w", err)
+	}
+	if acct == 0 {
+		if acct, err = s.owners(c.UserContext(), func(acct account.ID) error {
+			_, err := s.SIMs.Get(c.UserContext(), acct, iccid)
+			return err
+		}); err != nil {
+			return 0, sim.SIM{}, err
+		}
+	}
+	one, err := s.SIMs.Get(c.UserContext(), acct, iccid)
+	return acct, one, err
+}
+
+// usageStepJSON is what a SIM used of one type in a step of time.
+type usageStepJSON struct {
+	At       string `json:"at"`
+	Type     string `json:"type"`
+	Bytes    int64  `json:"bytes"`
+	Duration int64  `json:"duration"` // seconds
+	Records  int64  `json:"records"`
+}
+
+const (
+	defaultUsage = 30 * 24 * time.Hour  // without from
+	maxUsage     = 366 * 24 * time.Hour // the longest time
+	hourlyUsage  = 4 * 24 * time.Hour   // up to this, a step is an hour, beyond a day
+)
+
+// simUsage adds up what a SIM used, by hour or by day.
+func (s *Surface) simUsage(c *fiber.Ctx) error {
+	sel, err := s.selectionOf(c)
+	if err != nil {
+		return err
+	}
+	in := usage.Span{From: sel.moment("from"), To: sel.moment("to")}
+	if in.To.IsZero() {
+		in.To = s.Now().UTC()
+	}
+	if in.From.IsZero() {
+		in.From = in.To.Add(-defaultUsage)
+	}
+	if long := in.To.Sub(in.From); sel.Problems["from"] == nil && sel.Problems["to"] == nil && (long <= 0 || long > maxUsage) {
+		sel.Add("to", "want a time after from, by at most 366 days")
+	}
+	acct, one, err := s.ofSIM(c, sel)
+	if err != nil {
+		return err
+	}
+	step := 24 * time.Hour
+	if in.To.Sub(in.From) <= hourlyUsage {
+		step = time.Hour
+	}
+	in.From = in.From.Truncate(step)
+	sums, err := s.Usage.Steps(c.UserContext(), acct, string(one.ICCID), in, step)
+	if err != nil {
+		return err
+	}
+	out := make([]usageStepJSON, len(sums))
+	for i, sum := range sums {
+		out[i] = usageStepJSON{formatTime(sum.At), sum.Type, sum.Bytes, sum.Duration, sum.Records}
+	}
+	return c.JSON(fiber.Map{"data": out, "meta": fiber.Map{"from": formatTime(in.From), "to": formatTime(in.To), "step": int(step.Seconds())}})
+}

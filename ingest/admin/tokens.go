@@ -1,0 +1,89 @@
+package admin
+
+import (
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/ingest/httpd/params"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/inventory"
+)
+
+// tokenJSON is a token as an admin sees it: without its text, which is not kept.
+type tokenJSON struct {
+	ID        string          `json:"id"`
+	Account   account.ID      `json:"account"`
+	Scopes    []account.Scope `json:"scopes"`
+	Source    string          `json:"source"` // "" for none
+	Signed    bool            `json:"signed"`
+	CreatedAt *string         `json:"created_at"` // null if an inventory declared it
+	Document  *string         `json:"document"`   // null for none
+}
+
+func tokenOf(t inventory.Token) tokenJSON {
+	out := tokenJSON{
+		ID: t.ID(), Account: t.Account, Scopes: t.Scopes, Source: t.Source, Signed: t.Secret != "", CreatedAt: formatTimeOrNil(t.CreatedAt),
+	}
+	if t.Document != "" {
+		out.Document = &t.Document
+	}
+	return out
+}
+
+func (s *Surface) listTokens(c *fiber.Ctx) error {
+	sel, err := s.selectionOf(c)
+	if err != nil {
+		return err
+	}
+	acct := sel.account()
+	if err := sel.Err(); err != nil {
+		return err
+	}
+	all, err := s.Inventory.Tokens(c.UserContext(), acct)
+	if err != nil {
+		return err
+	}
+	return c.JSON(fiber.Map{"data": httpd.Each(all, tokenOf)})
+}
+
+// addToken answers with the text of the token, which is not shown again.
+func (s *Surface) addToken(c *fiber.Ctx) error {
+	var in struct {
+		Account AccountRef `json:"account"`
+		Scopes  []string   `json:"scopes"`
+		Source  string     `json:"source"`
+		Secret  string     `json:"secret"`
+	}
+	if err := readJSON(c, &in); err != nil {
+		return err
+	}
+	acct, err := s.existingAccount(c, in.Account)
+	if err == nil && acct == 0 {
+		err = relay.Invalid("account", "want an account's name or id")
+	}
+	if err != nil {
+		return err
+	}
+	text, made, err := s.Inventory.AddToken(c.UserContext(), acct, in.Scopes, in.Source, in.Secret)
+	if err != nil {
+		return err
+	}
+	shown := tokenOf(inventory.Token{Token: made})
+	n := noteOf(c)
+	n.target, n.account, n.after = shown.ID, acct, shown
+	return c.Status(fiber.StatusCreated).JSON(fiber.Map{"data": struct {
+		tokenJSON
+		Token string `json:"token"`
+	}{shown, text}})
+}
+
+func (s *Surface) revokeToken(c *fiber.Ctx) error {
+	was, err := s.Inventory.RevokeToken(c.UserContext(), params.Path(c, "token_id"))
+	if err != nil {
+		return err
+	}
+	n := noteOf(c)
+	n.target, n.account, n.before = was.ID(), was.Account, tokenOf(was)
+	return c.JSON(fiber.Map{"data": tokenOf(was)})
+}

@@ -1,0 +1,233 @@
+package condition
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/expr-lang/expr"
+	"github.com/expr-lang/expr/file"
+	"github.com/expr-lang/expr/vm"
+	"github.com/expr-lang/expr/vm/runtime"
+)
+
+// Rule is a compiled condition of a rule. It is safe for concurrent use.
+type Rule struct {
+	program  ruleProgram
+	keys     []string
+	previous bool
+}
+
+// CompileRule checks and compiles a condition of a rule: one expression
+// that is true or false of a frame.
+//
+//	values.temperature > 30 and hour >= 8
+//	values["air.humidity"] - previous["air.humidity"] > 5
+//	event.type == "join" or uplink.rssi < -115
+//
+// It sees values and previous (readings by key), device {id, identifier, name,
+// decoder_id, location_id, last_seen_at, longitude, latitude}, uplink {f_cnt,
+// f_port, rssi, snr, gateways, time}, event, hour, weekday (1 Monday to 7 Sunday)
+// and now. It may call what the conditions of relays may, and abs, ceil, floor,
+// round, int, float, string, min, max and duration. A + between texts joins them. It is
+// bounded as they are. The error tells the line and the column.
+func CompileRule(source string) (*Rule, error) {
+	rules := newRuleVisitor("condition", false)
+	code, err := compileProgram(source, maxCondition, conditionNodes, rules, expr.AsBool())
+	if err != nil {
+		return nil, err
+	}
+	return &Rule{program: code, keys: rules.keys(), previous: rules.previous || rules.bare[rootPrevious] > 0}, nil
+}
+
+// Keys returns the keys of values and previous that the condition names, sorted.
+func (c *Rule) Keys() []string { return slices.Clone(c.keys) }
+
+// UsesPrevious reports whether the condition looks at the readings before.
+func (c *Rule) UsesPrevious() bool { return c.previous }
+
+// Holds reports whether the condition is true of a frame. If it looks at a value
+// that is missing, it does not hold and the error is a *MissingKey; any other
+// error is a fault of the expression.
+func (c *Rule) Holds(s Subject) (bool, error) { return c.HoldsOf(&s) }
+
+// HoldsOf is Holds for many conditions of one frame, which is not copied.
+func (c *Rule) HoldsOf(s *Subject) (bool, error) {
+	v, err := c.program.run(s, nil)
+	if err != nil {
+		return false, err
+	}
+	holds, _ := v.(bool) // AsBool has seen to it
+	return holds, nil
+}
+
+// ruleProgram runs the code of an expression of a rule.
+type ruleProgram struct {
+	code     *vm.Program
+	roots    []string
+	slots    []filledSlot
+	machines *sync.Pool
+}
+
+// filledSlot is a slot with the names under which the code knows it, and the
+// error when it is required and missing.
+type filledSlot struct {
+	ruleSlot
+	required, optional string
+	missing            error
+}
+
+// ruleMachine is what one run uses.
+type ruleMachine struct {
+	vm  vm.VM
+	env map[string]any
+}
+
+func compileProgram(source string, size int, nodes uint, rules *ruleVisitor, options ...expr.Option) (ruleProgram, error) {
+	tree := used{}
+	options = append(options,
+		expr.Env(rules.known), expr.MaxNodes(nodes), expr.Patch(rules), expr.Patch(tree),
+		expr.Function(joinName, join, new(func(any, any) any)),
+		expr.Function(presentName, present, new(func(any, string) any)),
+		expr.Function(textName, asText, new(func(any) any)),
+		expr.Function(stringName, scalarText, new(func(any) string)),
+	)
+	code, err := compileBounded(source, size, &rules.visitor, options...)
+	if err != nil {
+		return ruleProgram{}, err
+	}
+	for n := range rules.uncalled {
+		rules.refuse(n, n.Value+" is a function")
+		return ruleProgram{}, rules.refusal(source)
+	}
+	p := ruleProgram{code: code, machines: &sync.Pool{New: func() any {
+		return &ruleMachine{vm: vm.VM{MemoryBudget: maxMemory}, env: map[string]any{}}
+	}}}
+	for _, name := range slices.Sorted(maps.Keys(rules.bare)) {
+		if rules.bare[name] > 0 {
+			p.roots = append(p.roots, name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(rules.slots)) {
+		f := filledSlot{ruleSlot: rules.slots[name], missing: &MissingKey{Name: name}}
+		if tree[name] {
+			f.required = name
+		}
+		if tree[optionalMark+name] {
+			f.optional = optionalMark + name
+		}
+		p.slots = append(p.slots, f)
+	}
+	return p, nil
+}
+
+// run keeps no machine that an expression broke.
+func (p *ruleProgram) run(s *Subject, extra map[string]any) (any, error) {
+	m := p.machines.Get().(*ruleMachine)
+	if err := p.fill(m.env, s); err != nil {
+		p.machines.Put(m)
+		return nil, err
+	}
+	maps.Copy(m.env, extra)
+	v, err := m.vm.Run(p.code, m.env)
+	if err == nil {
+		p.machines.Put(m)
+		return v, nil
+	}
+	if missing, ok := errors.AsType[*MissingKey](err); ok {
+		return nil, missing
+	}
+	if _, ok := errors.AsType[*file.Error](err); ok {
+		return nil, located(err)
+	}
+	return nil, err
+}
+
+func (p *ruleProgram) fill(env map[string]any, s *Subject) error {
+	for i := range p.slots {
+		f := &p.slots[i]
+		v := s.slot(f.root, f.key)
+		if f.required != "" {
+			if v == nil {
+				return f.missing
+			}
+			env[f.required] = v
+		}
+		if f.optional != "" {
+			env[f.optional] = v
+		}
+	}
+	for _, name := range p.roots {
+		env[name] = s.root(name)
+	}
+	return nil
+}
+
+// keys lists the keys of readings that an expression names.
+func (r *ruleVisitor) keys() []string {
+	var out []string
+	for _, s := range r.slots {
+		if (s.root == rootValues || s.root == rootPrevious) && !slices.Contains(out, s.key) {
+			out = append(out, s.key)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// present refuses a missing value.
+func present(args ...any) (any, error) {
+	if args[0] != nil {
+		return args[0], nil
+	}
+	name, _ := args[1].(string)
+	return nil, &MissingKey{Name: name}
+}
+
+// asText bounds what a pattern looks at.
+func asText(args ...any) (any, error) { return clipped(args[0]), nil }
+
+// scalarText is string(value).
+func scalarText(args ...any) (any, error) {
+	switch args[0].(type) {
+	case map[string]any, []any:
+		return nil, errors.New("string wants a text, a number, a time, true or false")
+	}
+	return textOf(args[0]), nil
+}
+
+// join is + of a rule: as soon as one side is a text, the other becomes one; a
+// missing value is the empty text.
+func join(args ...any) (any, error) {
+	_, left := args[0].(string)
+	_, right := args[1].(string)
+	if !left && !right {
+		return runtime.Add(args[0], args[1]), nil
+	}
+	out := textOf(args[0]) + textOf(args[1])
+	if len(out) > maxString {
+		return nil, fmt.Errorf("a text would be longer than %d bytes", maxString)
+	}
+	return out, nil
+}
+
+func textOf(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case string:
+		return v
+	case float64:
+		if !math.IsInf(v, 0) && math.Abs(v) < 1e15 {
+			return strconv.FormatFloat(v, 'f', -1, 64)
+		}
+	case interface{ Format(string) string }: // a time
+		return v.Format("2006-01-02T15:04:05Z07:00")
+	}
+	return strings.TrimSpace(fmt.Sprint(v))
+}

@@ -1,0 +1,70 @@
+package condition
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+)
+
+func FuzzRuleCondition(f *testing.F) {
+	f.Add(`values.a > previous["b"] or event.c.d matches "^x"`, "a", "x", 3.5)
+	f.Add(`(values?.a ?? 1) == 1 and now - uplink.time > duration("1h")`, "b", "", -1.0)
+	f.Add(`[values, device][0].a == 1 ? device.name + values.a == "" : "k" in values`, "a", "k", 0.0)
+	f.Fuzz(func(t *testing.T, source, key, word string, n float64) {
+		c, err := CompileRule(source)
+		if err != nil {
+			return
+		}
+		s := someFrame()
+		s.Values[key], s.Previous[word], s.Event[key] = n, word, map[string]any{word: strings.Repeat(word, 100)}
+		began := time.Now()
+		first, err1 := c.Holds(s)
+		again, err2 := c.Holds(s)
+		if first != again || (err1 == nil) != (err2 == nil) || err1 != nil && first {
+			t.Fatalf("%s: %t %v, then %t %v", source, first, err1, again, err2)
+		}
+		if took := time.Since(began); took > 30*time.Second {
+			t.Fatalf("%s took %v", source, took)
+		}
+	})
+}
+
+func FuzzRuleBody(f *testing.F) {
+	f.Add(`{"a": values.a, "b": [previous, device.name + values.a]}`, "a", "x", 3.5)
+	f.Add(`state == "raised" ? rule : uplink`, "", "é", 1e300)
+	f.Fuzz(func(t *testing.T, source, key, word string, n float64) {
+		b, err := CompileBody(source)
+		if err != nil {
+			return
+		}
+		s := someFrame()
+		s.Values[key], s.Previous[word] = n, word
+		out, err := b.JSON(s, map[string]any{"rule": map[string]any{"id": "r", "name": word}, "state": "raised", "alarm_id": "a"})
+		if err == nil && (len(out) == 0 || len(out) > maxBodyOutput || !json.Valid(out)) {
+			t.Fatalf("%s: %d bytes: %.100s", source, len(out), out)
+		}
+	})
+}
+
+func BenchmarkRuleHolds(b *testing.B) {
+	for name, source := range map[string]string{
+		"threshold":       `values.temperature > 30`,
+		"two and a clock": `values.temperature > 40 and hour >= 8`,
+		"a change":        `values.temperature - previous.temperature > 10`,
+		"a missing key":   `values.window > 30`,
+		"missing at last": `values.temperature > 40 or values.window > 30`,
+	} {
+		b.Run(name, func(b *testing.B) {
+			c, err := CompileRule(source)
+			if err != nil {
+				b.Fatal(err)
+			}
+			s := someFrame()
+			b.ReportAllocs()
+			for b.Loop() {
+				_, _ = c.Holds(s)
+			}
+		})
+	}
+}

@@ -1,0 +1,132 @@
+package inventory
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	document "github.com/penstock/penstock/config/inventory"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+)
+
+// Token is a token of an account, and the document that declares it: empty for none.
+type Token struct {
+	account.Token
+	Document string
+}
+
+// Tokens lists the tokens of an account, of all accounts if it is 0.
+func (s *Service) Tokens(ctx context.Context, acct account.ID) ([]Token, error) {
+	all, err := s.Accounts.Tokens(ctx)
+	if err != nil {
+		return nil, err
+	}
+	_, set, err := s.load(ctx)
+	if err != nil {
+		return nil, err
+	}
+	declared := make(map[string]string)
+	for _, part := range set.Parts() {
+		for _, a := range part.Accounts {
+			for _, t := range a.Tokens {
+				declared[t.Hash()] = part.Owner()
+			}
+		}
+	}
+	out := make([]Token, 0, len(all))
+	for _, t := range all {
+		if acct == 0 || t.Account == acct {
+			out = append(out, Token{t, declared[t.Hash]})
+		}
+	}
+	return out, nil
+}
+
+// AddToken makes a token for an account and returns its text, which is not kept. It
+// returns relay.KindInvalid, by field, and relay.KindConflict if another token has the
+// source.
+func (s *Service) AddToken(ctx context.Context, acct account.ID, scopes []string, source, secret string) (text string, made account.Token, err error) {
+	text = rand.Text()
+	declared := document.Token{Token: text, Scopes: scopes, Source: source, Secret: secret}
+	problems := relay.Problems{}
+	for _, m := range declared.Check() {
+		problems.Add(m.Path, m.Text)
+	}
+	if err := problems.Err(); err != nil {
+		return "", account.Token{}, err
+	}
+	made = tokensOf(acct, document.Account{Tokens: []document.Token{declared}})[0]
+	made.CreatedAt = s.Now().UTC()
+	return text, made, s.Accounts.AddToken(ctx, made)
+}
+
+// RevokeToken revokes the token with an id, see Revoke. It returns the token as it was;
+// relay.KindNotFound if there is none.
+func (s *Service) RevokeToken(ctx context.Context, id string) (Token, error) {
+	all, err := s.Tokens(ctx, 0)
+	if err != nil {
+		return Token{}, err
+	}
+	at := slices.IndexFunc(all, func(t Token) bool { return t.ID() == id })
+	if at < 0 {
+		return Token{}, relay.Errorf(relay.KindNotFound, "There is no token %s.", id)
+	}
+	return all[at], s.revoke(ctx, all[at].Token)
+}
+
+// Revoke deletes a token by its hash and takes it out of what earlier inventories
+// declared, so that no later one brings it back; so it does with the SOAP login of an
+// account that declares the token and has it as its password.
+func (s *Service) Revoke(ctx context.Context, hash string) error {
+	return s.revoke(ctx, account.Token{Hash: hash})
+}
+
+func (s *Service) revoke(ctx context.Context, t account.Token) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.Accounts.DeleteToken(ctx, t); err != nil {
+		return err
+	}
+	return s.redeclare(ctx, func(a *document.Account) error {
+		if !withoutToken(a, t.Hash) || a.SOAP == nil {
+			return nil
+		}
+		same, err := account.VerifyPassword(a.SOAP.Password, t.Hash)
+		if err == nil && same {
+			err = ignoreMissing(s.Accounts.DeleteLogin(ctx, a.SOAP.Username))
+			a.SOAP = nil
+		}
+		return err
+	})
+}
+
+// withoutToken removes a token from an account and reports whether it declared it.
+func withoutToken(a *document.Account, hash string) bool {
+	declared := len(a.Tokens)
+	a.Tokens = slices.DeleteFunc(a.Tokens, func(t document.Token) bool { return t.Hash() == hash })
+	return len(a.Tokens) < declared
+}
+
+// redeclare changes each account of every document as it is kept.
+func (s *Service) redeclare(ctx context.Context, change func(*document.Account) error) error {
+	was, set, err := s.load(ctx)
+	if err != nil || was == nil {
+		return err
+	}
+	for _, part := range set.Parts() {
+		for i := range part.Accounts {
+			if err := change(&part.Accounts[i]); err != nil {
+				return err
+			}
+		}
+		set = set.With(part)
+	}
+	fresh, err := json.Marshal(set)
+	if err != nil {
+		return fmt.Errorf("inventory: encode: %w", err)
+	}
+	return s.Accounts.PutInventory(ctx, was, fresh)
+}

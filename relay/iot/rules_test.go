@@ -1,0 +1,106 @@
+package iot_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/rule"
+	"github.com/penstock/penstock/relay/sqlstore"
+	"github.com/penstock/penstock/relay/sqlstore/devices"
+	"github.com/penstock/penstock/relay/sqlstore/rules"
+	"github.com/penstock/penstock/relay/sqlstore/sqltest"
+)
+
+// recorder is an evaluator that remembers what it was given.
+type recorder struct {
+	frames []string
+	err    error
+}
+
+func (r *recorder) Evaluate(_ context.Context, acct account.ID, v iot.Version, frames []iot.Stored) error {
+	if v.Rules == 0 || acct != 1 {
+		return errors.New("an account without rules")
+	}
+	for _, f := range frames {
+		r.frames = append(r.frames, f.Record)
+	}
+	return r.err
+}
+
+// newEvaluated is a gateway whose account 1 has a rule.
+func newEvaluated(t *testing.T) (*gateway, *recorder) {
+	t.Helper()
+	g, r := newGateway(t), &recorder{}
+	db := sqltest.Open(t, sqlstore.Options{})
+	g.records = devices.New(db)
+	must(t, rules.New(db).Create(t.Context(), 1, rule.Rule{ID: "r1"}), g.records.CreateDecoder(t.Context(), 1, decoder("d1", "temperature", "humidity")),
+		g.records.CreateDecoder(t.Context(), 2, decoder("d1", "temperature")))
+	g.start()
+	g.EvaluateWith(r)
+	return g, r
+}
+
+func TestWhichFramesRulesSee(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*iot.Arrival)
+		want   bool
+	}{
+		"an uplink":                      {func(*iot.Arrival) {}, true},
+		"a join":                         {func(a *iot.Arrival) { a.Frame.Kind, a.Frame.Object = decoders.Join, nil }, true},
+		"an uplink without values":       {func(a *iot.Arrival) { a.Frame.Object = nil }, true},
+		"a replay":                       {func(a *iot.Arrival) { a.NoRules = true }, false},
+		"one that is refused":            {func(a *iot.Arrival) { a.Frame.Encrypted = true }, false},
+		"one without a key that counts":  {func(a *iot.Arrival) { a.Frame.Object = values("other", 1.0) }, false},
+		"a simulated one":                {func(a *iot.Arrival) { a.Frame.Simulated = true }, false},
+		"a copy of another one":          {func(a *iot.Arrival) { a.Frame.DedupID = "first" }, false},
+		"what is told of another one":    {func(a *iot.Arrival) { a.Frame.Kind, a.Frame.Supplement = decoders.Location, true }, false},
+		"one of an account without rule": {func(a *iot.Arrival) { a.Account, a.Frame.Identifier = 2, "another" }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, r := newEvaluated(t)
+			g.stored(g.frame("first", values("temperature", 20.0)))
+			a := g.frame("second", values("temperature", 21.0))
+			tc.change(&a)
+			g.ingest(a)
+			if got := slices.Contains(r.frames, "second"); got != tc.want || !slices.Contains(r.frames, "first") {
+				t.Errorf("evaluated %q", r.frames)
+			}
+		})
+	}
+}
+
+func TestAFrameIsStoredBeforeItsRulesAreEvaluated(t *testing.T) {
+	g, r := newEvaluated(t)
+	r.err = errors.New("the database is down")
+	if _, err := g.Ingest(t.Context(), []iot.Arrival{g.frame("first", values("temperature", 20.0))}); !errors.Is(err, r.err) {
+		t.Fatalf("got %v", err)
+	}
+	if got := g.history(1); !slices.Equal(got, []string{"temperature=20"}) {
+		t.Errorf("stored %q", got)
+	}
+	r.err = nil
+	g.stored(g.frame("first", values("temperature", 20.0)))
+	if !slices.Equal(r.frames, []string{"first", "first"}) {
+		t.Errorf("evaluated %q", r.frames)
+	}
+}
+
+func TestRulesSeeFramesInTheirOrder(t *testing.T) {
+	g, r := newEvaluated(t)
+	a := g.frame("first", values("temperature", 20.0))
+	waited := errors.New("the earlier ones never end")
+	a.WaitForEarlier = func(context.Context) error {
+		if len(g.history(1)) != 1 || len(r.frames) != 0 {
+			t.Errorf("waits before it is stored, or after it was evaluated")
+		}
+		return waited
+	}
+	if _, err := g.Ingest(t.Context(), []iot.Arrival{a}); !errors.Is(err, waited) || len(r.frames) != 0 {
+		t.Errorf("%v, evaluated %q", err, r.frames)
+	}
+}

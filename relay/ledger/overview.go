@@ -1,0 +1,79 @@
+package ledger
+
+import (
+	"context"
+	"slices"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+)
+
+// Overview is a ledger of an account and how its log stands.
+type Overview struct {
+	LogOf
+	Ledger Ledger // the zero Ledger if it is declared no more
+}
+
+// Overviews lists the ledgers of an account, 0 for all, by account and id.
+func (s *Service) Overviews(ctx context.Context, acct account.ID) ([]Overview, error) {
+	logs, err := s.deps.Store.Logs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	declared := make(map[account.ID]map[string]Ledger)
+	var out []Overview
+	for _, one := range logs {
+		if acct != 0 && one.Account != acct {
+			continue
+		}
+		if declared[one.Account] == nil {
+			all, err := s.deps.Store.Ledgers(ctx, one.Account)
+			if err != nil {
+				return nil, err
+			}
+			declared[one.Account] = make(map[string]Ledger, len(all))
+			for _, l := range all {
+				declared[one.Account][l.ID] = l
+			}
+		}
+		out = append(out, Overview{one, declared[one.Account][one.Place.Ledger]})
+	}
+	slices.SortFunc(out, func(a, b Overview) int { return comparePlaces(a.Place, b.Place) })
+	return out, nil
+}
+
+// Logged is an entry of a ledger and the id of the token that it is about.
+type Logged struct {
+	Entry
+	Token string
+}
+
+// Recent returns the entries of a ledger before one, newest first, at most limit; 0
+// stands for the newest. It returns NotFound if the account has no such ledger.
+func (s *Service) Recent(ctx context.Context, acct account.ID, ledgerID string, before int64, limit int) ([]Logged, error) {
+	log, err := s.deps.Store.Log(ctx, acct, ledgerID)
+	if err != nil {
+		return nil, err
+	}
+	if log == (Log{}) {
+		if _, err := s.Ledger(ctx, acct, ledgerID); err != nil {
+			return nil, err
+		}
+	}
+	if before == 0 || before > log.Entries {
+		before = log.Entries
+	}
+	rows, err := s.deps.Store.Rows(ctx, acct, ledgerID, max(0, before-int64(limit)), before)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Logged, 0, len(rows))
+	for _, row := range slices.Backward(rows) {
+		e, err := readEntry(row.Sequence, row.Bytes)
+		if err != nil {
+			return nil, relay.Errorf(relay.KindUnexpected, "ledger %s: %w", ledgerID, err)
+		}
+		out = append(out, Logged{e, row.Token})
+	}
+	return out, nil
+}

@@ -1,0 +1,110 @@
+// Package replay previews the effect of processing stored events again.
+package replay
+
+import (
+	"context"
+	"time"
+
+	"github.com/penstock/penstock/relay/event"
+	"github.com/penstock/penstock/relay/iot"
+)
+
+const (
+	// maxExamined is how many events a dry run examines: the newest of the selected
+	// ones.
+	maxExamined = 10_000
+	// maxDryRun limits the duration of a dry run: a request times out after a minute.
+	maxDryRun = 40 * time.Second
+)
+
+// PreviewedPost is the expected result of processing a post again.
+type PreviewedPost struct {
+	State  event.State // done or quarantined
+	Reason string      // why it would be quarantined
+	Frames []iot.PreviewedFrame
+}
+
+// Posts previews the effect of processing posts again.
+type Posts interface {
+	// Preview calls fn with the posts that a filter selects, in the order of
+	// arrival, and returns how many are selected. If there are more than most, fn
+	// gets the newest only. Preview stops once stop reports true.
+	Preview(ctx context.Context, f event.Filter, most int, stop func() bool, fn func(*event.Event, *PreviewedPost)) (int, error)
+}
+
+// DryRun summarizes the changes that a replay would make.
+type DryRun struct {
+	Count int // of the events selected
+	// Examined is how many of them were examined: at most 10,000, and for at most
+	// 40 seconds.
+	Examined int
+	Events   EventTally
+	Readings ReadingTally
+	Differ   []PreviewedEvent // the first that differ, in the order of arrival
+	More     bool             // there are more than Differ has
+}
+
+// EventTally counts the examined events by their expected state.
+type EventTally struct {
+	Done, Quarantined int
+	Differ            int // in state, reason or a reading
+}
+
+// ReadingTally counts readings by iot.Effect.
+type ReadingTally struct{ Added, Changed, Unchanged, Stays int }
+
+// PreviewedEvent is an event and its expected result.
+type PreviewedEvent struct {
+	Event   event.Event
+	Preview PreviewedPost
+}
+
+// Preview returns the changes that replaying the posts selected by a filter
+// would make. It lists at most limit of the events that differ.
+func Preview(ctx context.Context, posts Posts, f event.Filter, limit int, now func() time.Time) (r DryRun, err error) {
+	deadline := now().Add(maxDryRun)
+	stop := func() bool { return now().After(deadline) } // Examined shows that it stopped early
+	r.Count, err = posts.Preview(ctx, f, maxExamined, stop, func(e *event.Event, post *PreviewedPost) {
+		r.add(e, post, limit)
+	})
+	return r, err
+}
+
+// add counts an event and, up to the limit, lists it if it differs.
+func (r *DryRun) add(e *event.Event, post *PreviewedPost, limit int) {
+	r.Examined++
+	if post.State == event.Done {
+		r.Events.Done++
+	} else {
+		r.Events.Quarantined++
+	}
+	differs := e.State != post.State || e.Reason != post.Reason
+	for i := range post.Frames {
+		for _, d := range post.Frames[i].Readings {
+			r.Readings.count(d.Effect)
+		}
+		differs = differs || iot.Changes(post.Frames[i].Readings)
+	}
+	if !differs {
+		return
+	}
+	r.Events.Differ++
+	if len(r.Differ) == limit {
+		r.More = true
+		return
+	}
+	r.Differ = append(r.Differ, PreviewedEvent{*e, *post})
+}
+
+func (t *ReadingTally) count(e iot.Effect) {
+	switch e {
+	case iot.Added:
+		t.Added++
+	case iot.Changed:
+		t.Changed++
+	case iot.Unchanged:
+		t.Unchanged++
+	case iot.Stays:
+		t.Stays++
+	}
+}

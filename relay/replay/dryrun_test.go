@@ -1,0 +1,86 @@
+package replay
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/relay/event"
+	"github.com/penstock/penstock/relay/iot"
+)
+
+// fakePosts gives posts in batches of one, each of which takes some time.
+type fakePosts struct {
+	posts []PreviewedEvent
+	takes time.Duration
+	now   time.Time
+}
+
+func (p *fakePosts) Preview(_ context.Context, _ event.Filter, most int, stop func() bool, fn func(*event.Event, *PreviewedPost)) (int, error) {
+	for i := range p.posts[max(0, len(p.posts)-most):] {
+		if !stop() {
+			fn(&p.posts[i].Event, &p.posts[i].Preview)
+			p.now = p.now.Add(p.takes)
+		}
+	}
+	return len(p.posts), nil
+}
+
+func (p *fakePosts) run(t *testing.T, limit int) DryRun {
+	t.Helper()
+	r, err := Preview(t.Context(), p, event.Filter{}, limit, func() time.Time { return p.now })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// post is an event that is done and would be in a state, with readings.
+func post(id string, state event.State, effects ...iot.Effect) PreviewedEvent {
+	one := PreviewedEvent{Event: event.Event{ID: id, State: event.Done}, Preview: PreviewedPost{State: state}}
+	for _, e := range effects {
+		one.Preview.Frames = append(one.Preview.Frames, iot.PreviewedFrame{Readings: []iot.Difference{{Effect: e}}})
+	}
+	return one
+}
+
+func TestADryRunCountsAndListsWhatDiffers(t *testing.T) {
+	p := &fakePosts{posts: []PreviewedEvent{
+		post("same", event.Done, iot.Unchanged, iot.Unchanged), post("more", event.Done, iot.Unchanged, iot.Added), post("less", event.Done, iot.Stays),
+		post("lost", event.Quarantined), post("new", event.Done, iot.Changed),
+	}}
+	r := p.run(t, 3)
+	if r.Count != 5 || r.Examined != 5 || r.Events != (EventTally{Done: 4, Quarantined: 1, Differ: 4}) || r.Readings != (ReadingTally{Added: 1, Changed: 1, Unchanged: 3, Stays: 1}) {
+		t.Errorf("%+v", r)
+	}
+	var ids []string
+	for _, e := range r.Differ {
+		ids = append(ids, e.Event.ID)
+	}
+	if !slices.Equal(ids, []string{"more", "less", "lost"}) || !r.More {
+		t.Errorf("%q, more: %t", ids, r.More)
+	}
+	if r = p.run(t, 4); len(r.Differ) != 4 || r.More {
+		t.Errorf("%d of 4, more: %t", len(r.Differ), r.More)
+	}
+}
+
+func TestAReasonThatDiffersIsADifference(t *testing.T) {
+	was := post("u1", event.Quarantined)
+	was.Event.State, was.Event.Reason, was.Preview.Reason = event.Quarantined, "no decoder", "no codec"
+	if r := (&fakePosts{posts: []PreviewedEvent{was}}).run(t, 1); r.Events.Differ != 1 {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestADryRunEndsInTime(t *testing.T) {
+	p := &fakePosts{takes: 15 * time.Second}
+	for i := range 10 {
+		p.posts = append(p.posts, post(fmt.Sprint("u", i), event.Done))
+	}
+	if r := p.run(t, 1); r.Count != 10 || r.Examined != 3 {
+		t.Errorf("%+v", r)
+	}
+}

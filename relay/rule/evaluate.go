@@ -1,0 +1,301 @@
+package rule
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/iot"
+)
+
+// Evaluate evaluates the rules of an account for stored frames; see iot.RuleEvaluator.
+// Its decisions are on disk when it returns.
+func (s *Service) Evaluate(ctx context.Context, acct account.ID, v iot.Version, frames []iot.Stored) error {
+	set, err := s.set(ctx, acct, v)
+	if err != nil || len(set.programs) == 0 {
+		return err
+	}
+	h := s.newEvaluation(acct, set, frames)
+	if len(h.devices) == 0 {
+		return nil
+	}
+	if err := h.loadPrevious(ctx); err != nil {
+		return err
+	}
+	if err := h.loadStates(ctx); err != nil {
+		return err
+	}
+	return h.decide(ctx)
+}
+
+// evaluation is the evaluation of a batch of frames by the rules that look at them.
+type evaluation struct {
+	s       *Service
+	acct    account.ID
+	set     *ruleSet
+	devices []*seenDevice
+	states  map[Pair]PairState
+}
+
+// seenDevice is the frames of one device, in the order in which it was heard.
+type seenDevice struct {
+	device   *iot.Device
+	programs []*Program
+	frames   []*ruleFrame
+}
+
+func (s *Service) newEvaluation(acct account.ID, set *ruleSet, frames []iot.Stored) *evaluation {
+	h := &evaluation{s: s, acct: acct, set: set}
+	byID := make(map[string]*seenDevice, len(frames))
+	zone := s.zone()
+	for i := range frames {
+		f := &frames[i]
+		programs := set.of(f.Device)
+		if !looks(programs, f.Frame) {
+			continue
+		}
+		d := byID[f.Device.ID]
+		if d == nil {
+			d = &seenDevice{device: f.Device, programs: programs}
+			byID[f.Device.ID] = d
+			h.devices = append(h.devices, d)
+		}
+		d.frames = append(d.frames, newRuleFrame(f, zone))
+	}
+	for _, d := range h.devices {
+		slices.SortStableFunc(d.frames, func(a, b *ruleFrame) int { return cmp.Or(a.heard.Compare(b.heard), a.at.Compare(b.at)) })
+	}
+	s.counted.frames.Add(int64(len(frames)))
+	return h
+}
+
+// looks reports whether one of the rules looks at a frame.
+func looks(programs []*Program, f *decoders.Frame) bool {
+	on, sent := triggerOf(f), iot.FromDevice(f.Kind)
+	return slices.ContainsFunc(programs, func(p *Program) bool { return p.looksAt(on, sent) })
+}
+
+// looksAt reports whether the rule looks at frames of a trigger; all that the device
+// has sent end its silence.
+func (p *Program) looksAt(on Trigger, sent bool) bool {
+	return p.Rule.On == on || p.Rule.On == OnSilent && sent
+}
+
+// loadPrevious sets the readings before each frame, for devices with rules that look
+// at them.
+func (h *evaluation) loadPrevious(ctx context.Context) error {
+	for _, d := range h.devices {
+		if !slices.ContainsFunc(d.programs, func(p *Program) bool { return p.previous }) {
+			continue
+		}
+		before, err := h.s.before(ctx, h.acct, d.device.ID, d.frames[0].at)
+		if err != nil {
+			return err
+		}
+		follow(d.frames, before, h.s.zone())
+	}
+	return nil
+}
+
+// maxPrevious is how many readings before a frame are looked at.
+const maxPrevious = 200
+
+// before returns the newest reading of each key before a time.
+func (s *Service) before(ctx context.Context, acct account.ID, deviceID string, at time.Time) ([]iot.Point, error) {
+	points, err := s.deps.Fleet.Points(ctx, acct, deviceID, time.Time{}, at.Add(-1), maxPrevious)
+	if err != nil {
+		return nil, fmt.Errorf("readings before a frame of device %s: %w", deviceID, err)
+	}
+	return latestOf(points), nil
+}
+
+// follow gives each frame the readings of those before it.
+func follow(frames []*ruleFrame, before []iot.Point, zone *time.Location) {
+	for _, g := range frames {
+		g.before = before
+		g.prepare(zone)
+		before = latestOf(slices.Concat(before, g.points))
+	}
+}
+
+// latestOf leaves the newest reading of each key.
+func latestOf(points []iot.Point) []iot.Point {
+	out := make([]iot.Point, 0, len(points))
+	for _, p := range newest(points) {
+		out = append(out, *p)
+	}
+	return out
+}
+
+// loadStates reads the states of the rules for the devices in one round trip. Most
+// pairs have none.
+func (h *evaluation) loadStates(ctx context.Context) error {
+	var ids []string
+	for _, d := range h.devices {
+		if slices.ContainsFunc(d.programs, func(p *Program) bool { return !p.forwards() }) {
+			ids = append(ids, d.device.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	all, err := h.s.deps.Store.PairStates(ctx, h.acct, ids)
+	if err != nil {
+		return err
+	}
+	h.states = make(map[Pair]PairState, len(all))
+	for _, st := range all {
+		h.states[st.Pair] = st
+	}
+	return nil
+}
+
+// ruleDevice is a rule and a device whose frames it evaluates.
+type ruleDevice struct {
+	program *Program
+	device  *seenDevice
+}
+
+// maxDecided is how many deliveries one transaction makes at most, as far as rules
+// say that beforehand.
+const maxDecided = 500
+
+// decidedTogether is how many of the rules fire in one transaction.
+func (h *evaluation) decidedTogether() int {
+	most := 1
+	for _, p := range h.set.programs {
+		most = max(most, p.Rule.fanOut())
+	}
+	return max(1, maxDecided/most)
+}
+
+// decide evaluates all frames, and saves what changes.
+func (h *evaluation) decide(ctx context.Context) error {
+	var changes, forwards []ruleDevice
+	for _, d := range h.devices {
+		for _, p := range d.programs {
+			if p.forwards() {
+				forwards = append(forwards, ruleDevice{p, d})
+			} else if h.changes(p, d) {
+				changes = append(changes, ruleDevice{p, d})
+			}
+		}
+	}
+	if len(changes)+len(forwards) == 0 {
+		return nil
+	}
+	for chunk := range slices.Chunk(changes, h.decidedTogether()) {
+		if err := h.change(ctx, chunk); err != nil {
+			return err
+		}
+	}
+	return h.forward(ctx, forwards)
+}
+
+// changes reports whether frames change the state of a rule for their device, as it was
+// read without a lock.
+func (h *evaluation) changes(p *Program, d *seenDevice) bool {
+	pair := Pair{p.Rule.ID, d.device.ID}
+	st, known := h.states[pair]
+	if !known {
+		st.Pair = pair
+	}
+	if p.Rule.On == OnSilent && st.AlarmID == "" {
+		return false
+	}
+	changed := false
+	for _, g := range d.frames {
+		if !p.looksAt(g.trigger, g.sent) {
+			continue
+		}
+		v := p.step(h.acct, &st, g)
+		if v.err != nil {
+			h.s.failed.add(h.acct, p.Rule.ID, v.err, h.s.o.Now())
+		}
+		changed = changed || v.changed
+	}
+	return changed
+}
+
+// setTypes gives the frames of devices the units of their readings.
+func (h *evaluation) setTypes(ctx context.Context) error {
+	types, err := h.s.sensorTypes(ctx, h.set)
+	if err != nil {
+		return err
+	}
+	for _, d := range h.devices {
+		for _, g := range d.frames {
+			g.types = types
+		}
+	}
+	return nil
+}
+
+// change evaluates frames again on states that are locked, and saves what changes.
+func (h *evaluation) change(ctx context.Context, all []ruleDevice) error {
+	if err := h.setTypes(ctx); err != nil {
+		return err
+	}
+	of := make(map[Pair]ruleDevice, len(all))
+	pairs := make([]Pair, len(all))
+	for i, c := range all {
+		pairs[i] = Pair{c.program.Rule.ID, c.device.device.ID}
+		of[pairs[i]] = c
+	}
+	return h.s.decideLocked(ctx, h.acct, pairs, nil, func(d *pendingDecision, st *PairState) {
+		c := of[st.Pair]
+		for _, g := range c.device.frames {
+			if c.program.looksAt(g.trigger, g.sent) {
+				d.record(c.program, st, c.program.step(h.acct, st, g), func() Occurrence { return g.occurrence(c.program, "") })
+			}
+		}
+	})
+}
+
+// firing is an occurrence and the rule that caused it.
+type firing struct {
+	program *Program
+	Occurrence
+}
+
+// forwarded returns the frames of a device that a rule forwards.
+func forwarded(p *Program, d *seenDevice) (out []firing) {
+	for _, g := range d.frames {
+		if p.Rule.On == g.trigger {
+			out = append(out, firing{p, g.occurrence(p, Forwarded)})
+		}
+	}
+	return out
+}
+
+// forward creates the deliveries of frames, or collects them for batches.
+func (h *evaluation) forward(ctx context.Context, programs []ruleDevice) error {
+	if len(programs) == 0 {
+		return nil
+	}
+	if err := h.setTypes(ctx); err != nil {
+		return err
+	}
+	var now []firing
+	var later []Item
+	for _, c := range programs {
+		for _, f := range forwarded(c.program, c.device) {
+			if c.program.Rule.Batch == (Batch{}) {
+				now = append(now, f)
+			} else {
+				f.Rule = nil
+				later = append(later, Item{RuleID: c.program.Rule.ID, Occurrence: f.Occurrence, Batch: c.program.Rule.Batch, At: h.s.o.Now()})
+			}
+		}
+	}
+	for chunk := range slices.Chunk(now, h.decidedTogether()) {
+		if err := h.s.decideLocked(ctx, h.acct, nil, func(d *pendingDecision) { d.fired = chunk }, nil); err != nil {
+			return err
+		}
+	}
+	return h.s.collect(ctx, h.acct, h.set, later)
+}

@@ -1,0 +1,24 @@
+package rules
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// FuzzParseCursor: a cursor that is taken is one that a list has given, and holds
+// nothing that a database refuses.
+func FuzzParseCursor(f *testing.F) {
+	for _, seed := range []string{"", "!", formatCursor(1, "01J0000000000000000000000A"), formatCursor(-5, "a\x00b"), formatCursor(7, "a b"), formatCursor(7, "\xff")} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, cursor string) {
+		raised, id, err := parseCursor(cursor)
+		if err != nil || cursor == "" {
+			return
+		}
+		if formatCursor(raised, id) != cursor || !utf8.ValidString(id) || strings.ContainsAny(id, "\x00 ") {
+			t.Errorf("%q is taken as %d %q", cursor, raised, id)
+		}
+	})
+}

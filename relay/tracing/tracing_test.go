@@ -1,0 +1,117 @@
+package tracing
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+const (
+	traceID = "4bf92f3577b34da6a3ce929d0e0e4736"
+	spanID  = "00f067aa0ba902b7"
+)
+
+func TestOnlyValidParentsAreContinued(t *testing.T) {
+	for name, tc := range map[string]struct {
+		header          string
+		kept, continues bool
+	}{
+		"a parent that is kept":     {"00-" + traceID + "-" + spanID + "-01", true, true},
+		"a parent that is left out": {"00-" + traceID + "-" + spanID + "-00", false, false},
+		"other flags":               {"00-" + traceID + "-" + spanID + "-03", true, true},
+		"a later version with more": {"01-" + traceID + "-" + spanID + "-01-more", true, true},
+		"version 00 with more":      {"00-" + traceID + "-" + spanID + "-01-more", true, false},
+		"the forbidden version":     {"ff-" + traceID + "-" + spanID + "-01", true, false},
+		"upper case":                {"00-" + strings.ToUpper(traceID) + "-" + spanID + "-01", true, false},
+		"a trace of zeros":          {"00-" + strings.Repeat("0", 32) + "-" + spanID + "-01", true, false},
+		"a span of zeros":           {"00-" + traceID + "-" + strings.Repeat("0", 16) + "-01", true, false},
+		"another separator":         {"00_" + traceID + "-" + spanID + "-01", true, false},
+		"nothing":                   {"", true, false},
+		"a text that is too short":  {"00-" + traceID, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []Span
+			tracer := New(1, func(s Span) { got = append(got, s) })
+			tracer.Receive(tc.header, "request", time.Now()).End(time.Now(), "")
+			if len(got) > 0 != tc.kept {
+				t.Fatalf("%d spans", len(got))
+			}
+			if tc.kept && (got[0].TraceID == traceID && got[0].ParentID == spanID) != tc.continues {
+				t.Errorf("%+v", got[0])
+			}
+		})
+	}
+}
+
+func TestAShareOfTheTracesIsKept(t *testing.T) {
+	for share, want := range map[float64][2]int{0: {0, 0}, 0.25: {350, 650}, 1: {2000, 2000}} {
+		kept := 0
+		tracer := New(share, func(Span) { kept++ })
+		for range 2000 {
+			tracer.Receive("", "request", time.Now()).End(time.Now(), "")
+		}
+		if kept < want[0] || kept > want[1] {
+			t.Errorf("of 2000 traces with the share %g, %d are kept", share, kept)
+		}
+	}
+	low, high := "00-"+strings.Repeat("a", 16)+"0000000000000001-"+spanID+"-01", "00-"+strings.Repeat("a", 16)+"f000000000000001-"+spanID+"-01"
+	tracer := New(0.5, func(Span) {})
+	if tracer.Receive(low, "", time.Now()) == nil || tracer.Receive(high, "", time.Now()) != nil {
+		t.Error("the id of the trace does not decide")
+	}
+}
+
+func TestASpanContinuesAnother(t *testing.T) {
+	var got []Span
+	tracer := New(1, func(s Span) { got = append(got, s) })
+	first := tracer.Receive("", "one", time.Unix(1, 0))
+	ctx := NewContext(context.Background(), first.Parent())
+	second := tracer.Continue(FromContext(ctx), "two", Client, time.Unix(2, 0))
+	second.Set("key", "value")
+	second.Set("none", "")
+	second.End(time.Unix(3, 0), "why")
+	first.End(time.Unix(4, 0), "")
+	want := fmt.Sprint(Span{got[1].TraceID, got[0].SpanID, got[1].SpanID, "two", Client, time.Unix(2, 0), time.Unix(3, 0), []Attribute{{"key", "value"}}, "why"})
+	if fmt.Sprint(got[0]) != want || got[1].ParentID != "" {
+		t.Errorf("%+v, want %s", got[0], want)
+	}
+	for _, p := range []Parent{"", "nonsense"} {
+		if tracer.Continue(p, "none", Client, time.Now()) != nil {
+			t.Errorf("%q is continued", p)
+		}
+	}
+}
+
+func TestWithoutATracerNothingIsAllocated(t *testing.T) {
+	var tracer *Tracer
+	ctx := context.Background()
+	if n := testing.AllocsPerRun(100, func() {
+		a := tracer.Receive("00-"+traceID+"-"+spanID+"-01", "request", time.Time{})
+		a.Name("x")
+		a.Set("k", "v")
+		b := tracer.Continue(FromContext(NewContext(ctx, a.Parent())), "two", Client, time.Time{})
+		b.End(time.Time{}, "")
+		a.End(time.Time{}, "")
+	}); n != 0 {
+		t.Errorf("%g allocations", n)
+	}
+}
+
+func FuzzReceive(f *testing.F) {
+	f.Add("00-" + traceID + "-" + spanID + "-01")
+	f.Add("01-" + traceID + "-" + spanID + "-01-x")
+	f.Fuzz(func(t *testing.T, header string) {
+		var got []Span
+		tracer := New(1, func(s Span) { got = append(got, s) })
+		a := tracer.Receive(header, "request", time.Now())
+		a.End(time.Now(), "")
+		if a == nil {
+			return
+		}
+		if b := tracer.Continue(a.Parent(), "next", Internal, time.Now()); b == nil || b.span.TraceID != got[0].TraceID || len(got[0].TraceID) != 32 {
+			t.Errorf("%q cannot be continued", a.Parent())
+		}
+	})
+}
