@@ -21,13 +21,18 @@ func (p *Processor) Keys(it *intake.Item, keys []uint64) []uint64 {
 	it.Prepared = parsed{found, err}
 	for i := range found {
 		if m := &found[i]; m.CarrierID != "" {
-			var h maphash.Hash
-			h.SetSeed(p.seed)
-			_, _ = fmt.Fprintf(&h, "%d %q %q", m.Account, m.Carrier, m.CarrierID)
-			keys = append(keys, h.Sum64())
+			keys = append(keys, hashKey(p.seed, "%d %q %q", m.Account, m.Carrier, m.CarrierID))
 		}
 	}
 	return keys
+}
+
+// hashKey returns the hash of a formatted key.
+func hashKey(seed maphash.Seed, format string, values ...any) uint64 {
+	var h maphash.Hash
+	h.SetSeed(seed)
+	_, _ = fmt.Fprintf(&h, format, values...)
+	return h.Sum64()
 }
 
 // prepared returns the messages of a post, which Keys may have read already.

@@ -1,13 +1,23 @@
 package carrier
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/penstock/penstock/ingest/intake"
+	"github.com/penstock/penstock/ingest/journal"
+	"github.com/penstock/penstock/relay/cache/redistest"
+	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/inbound"
+	"github.com/penstock/penstock/relay/message"
+	"github.com/penstock/penstock/relay/sqlstore/recordstest"
 )
 
 // Several batches are in the works at once; of two posts with one id the first
@@ -48,5 +58,60 @@ func TestKeysTellCarriersMessages(t *testing.T) {
 	}
 	if got := key(intake.Entry{Body: []byte("{")}); got != "[]" {
 		t.Errorf("a post that cannot be read has keys: %s", got)
+	}
+}
+
+// overtaking delays the first receipt of each message, so that the second overtakes
+// it unless it waits.
+type overtaking struct {
+	mu  sync.Mutex
+	got map[message.PartRef][]message.State
+}
+
+func (o *overtaking) Receive(_ context.Context, receipts []message.Receipt) ([]message.Receipt, error) {
+	if receipts[0].State == message.Buffered {
+		for range 1000 {
+			runtime.Gosched()
+		}
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for i := range receipts {
+		receipts[i].Found = true
+		o.got[receipts[i].Part] = append(o.got[receipts[i].Part], receipts[i].State)
+	}
+	return receipts, nil
+}
+
+// A message that is buffered and then delivered is reported with both codes only if
+// its receipts are applied in order.
+func TestReceiptsOfOneMessageAreAppliedInOrder(t *testing.T) {
+	o := &overtaking{got: make(map[message.PartRef][]message.State)}
+	log, err := journal.Open(t.TempDir(), journal.Options{})
+	must(t, err)
+	in, err := intake.New(event.Receipt, "n1", log, recordstest.Open(t).Statuses("n1"), NewReceipts(o), intake.Options{Batch: 1, Logger: slog.New(slog.DiscardHandler)})
+	must(t, err)
+	const messages = 200
+	for i := range messages {
+		for _, state := range []string{"ENROUTE", "DELIVRD"} {
+			e := SimulatedReceipt(fmt.Sprintf("7-%d-0", 1001+i), state)
+			_, err := in.Accept(t.Context(), &e)
+			must(t, err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- in.Run(ctx) }()
+	redistest.Await(t, time.Minute, "all is processed", func(context.Context) bool { return in.Status().Lag == 0 })
+	cancel()
+	must(t, <-ended)
+	must(t, log.Close())
+	for part, states := range o.got {
+		if !slices.Equal(states, []message.State{message.Buffered, message.Delivered}) {
+			t.Errorf("%s: %q", part, states)
+		}
+	}
+	if len(o.got) != messages {
+		t.Errorf("receipts of %d messages, want %d", len(o.got), messages)
 	}
 }

@@ -3,6 +3,7 @@ package carrier
 import (
 	"context"
 	"fmt"
+	"hash/maphash"
 	"strings"
 
 	"github.com/penstock/penstock/decoders/smpp"
@@ -20,10 +21,41 @@ type ReceiptHandler interface {
 // Receipts applies journalled delivery receipts to their messages. A receipt that
 // matches no message is unrouted; if it arrived before the carrier's answer, it is
 // applied when the answer arrives. Receipts is an intake.Processor.
-type Receipts struct{ handler ReceiptHandler }
+type Receipts struct {
+	handler ReceiptHandler
+	seed    maphash.Seed
+}
 
 // NewReceipts returns a Receipts.
-func NewReceipts(h ReceiptHandler) *Receipts { return &Receipts{handler: h} }
+func NewReceipts(h ReceiptHandler) *Receipts {
+	return &Receipts{handler: h, seed: maphash.MakeSeed()}
+}
+
+// parsedReceipt is the receipt of an entry.
+type parsedReceipt struct {
+	receipt message.Receipt
+	err     error
+}
+
+// Keys returns a key per id of the receipt, so that the receipts of a part are
+// applied in order: one that is overtaken by the final one is not reported. It
+// keeps the parsed receipt for Process.
+func (r *Receipts) Keys(it *intake.Item, keys []uint64) []uint64 {
+	one, err := readReceipt(&it.Entry)
+	it.Prepared = parsedReceipt{one, err}
+	for _, id := range one.IDs {
+		keys = append(keys, hashKey(r.seed, "%q %q", one.Carrier, id))
+	}
+	return keys
+}
+
+// prepared returns the receipt of an entry, which Keys may have read already.
+func (r *Receipts) prepared(it *intake.Item) (message.Receipt, error) {
+	if in, ok := it.Prepared.(parsedReceipt); ok {
+		return in.receipt, in.err
+	}
+	return readReceipt(&it.Entry)
+}
 
 // Process reads each receipt and has all recorded in one batch.
 func (r *Receipts) Process(ctx context.Context, items []intake.Item) ([]event.Status, error) {
@@ -31,7 +63,7 @@ func (r *Receipts) Process(ctx context.Context, items []intake.Item) ([]event.St
 	var receipts []message.Receipt
 	var origins []int // the item of each receipt
 	for i := range items {
-		one, err := readReceipt(&items[i].Entry)
+		one, err := r.prepared(&items[i])
 		if err != nil {
 			statuses[i] = newStatus(&items[i], event.Quarantined, why(err))
 			continue
