@@ -240,6 +240,9 @@ func (s *site) breakThings(ctx context.Context, random *rand.Rand, count int, le
 	credit := make([]float64, len(all))
 	for n := range count {
 		f := choose(all, credit, random)
+		if first, ok := s.upgrade(); ok && n == 0 {
+			f = first
+		}
 		pause := random.Float64() * 2
 		lasts := 300*time.Millisecond + time.Duration(random.Int64N(int64(s.settings.hold)))
 		wait(ctx, time.Duration(pause*float64(length-time.Since(began))/float64(count-n))-lasts)

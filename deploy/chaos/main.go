@@ -42,7 +42,7 @@ type settings struct {
 func main() {
 	var s settings
 	flag.StringVar(&s.binary, "binary", "bin/penstock", "the program to run")
-	flag.StringVar(&s.previous, "previous", "", "the program of the version before, for upgrades; empty: none")
+	flag.StringVar(&s.previous, "previous", "", "the program of the version before, which several gateways are started with and upgraded from; empty: none")
 	flag.Uint64Var(&s.seed, "seed", uint64(time.Now().UnixNano()%1_000_000), "what the faults follow from")
 	flag.DurationVar(&s.duration, "duration", 24*time.Minute, "length of the load over all back ends")
 	flag.IntVar(&s.faults, "faults", 740, "how many faults strike, over all back ends")

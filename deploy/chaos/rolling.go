@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -9,26 +10,32 @@ import (
 	"time"
 )
 
-// rollingFaults are restarts of all gateways, one after the other, and upgrades from
-// the previous version, while a balancer in front of them must not fail a request.
+// rollingFaults are restarts of all gateways, one after the other, while a balancer
+// in front of them must not fail a request.
 func (s *site) rollingFaults() []fault {
 	if len(s.gateways) == 1 {
 		return nil // nobody takes over
 	}
-	all := []fault{{"all gateways are restarted one by one", func(ctx context.Context, _ time.Duration) error {
-		return s.unnoticed(ctx, func() error { return s.roll(ctx, s.settings.binary) })
-	}}}
-	if s.settings.previous != "" {
-		all = append(all, fault{"all gateways are upgraded one by one", func(ctx context.Context, _ time.Duration) error {
-			return s.unnoticed(ctx, func() error {
-				if err := s.roll(ctx, s.settings.previous); err != nil {
-					return err
-				}
-				return s.roll(ctx, s.settings.binary)
-			})
-		}})
+	return []fault{{"all gateways are restarted one by one", s.renewAll}}
+}
+
+// upgrade is the first fault of a run whose gateways were started as the previous
+// version. It strikes once: migrations of the database go forward only.
+func (s *site) upgrade() (f fault, ok bool) {
+	return fault{"all gateways are upgraded one by one", s.renewAll}, s.settings.firstBinary(s.kind) != s.settings.binary
+}
+
+// firstBinary is the program that gateways are started with.
+func (o *settings) firstBinary(k backendKind) string {
+	if k.gateways == 1 {
+		return o.binary
 	}
-	return all
+	return cmp.Or(o.previous, o.binary)
+}
+
+// renewAll restarts all gateways with the program that is tested.
+func (s *site) renewAll(ctx context.Context, _ time.Duration) error {
+	return s.unnoticed(ctx, func() error { return s.roll(ctx, s.settings.binary) })
 }
 
 // roll restarts each gateway with a program.

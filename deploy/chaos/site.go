@@ -79,7 +79,7 @@ func newSite(ctx context.Context, kind backendKind, dir string, o settings) (*si
 		return s, err
 	}
 	for n := range kind.gateways {
-		g := &gateway{name: fmt.Sprintf("gateway%d-", n+1), addr: servers.FreeAddr(), run: &s.run, binary: o.binary, config: config, note: s.note}
+		g := &gateway{name: fmt.Sprintf("gateway%d-", n+1), addr: servers.FreeAddr(), run: &s.run, binary: o.firstBinary(kind), config: config, note: s.note}
 		s.place(ctx, g)
 		s.gateways = append(s.gateways, g)
 		g.env = append([]string{
