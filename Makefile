@@ -57,9 +57,9 @@ golden: ## write the golden files anew; read the difference before committing it
 	go test ./cmd/penstock -run TestTrafficKeepsTheContract -examples
 
 fuzz: ## run every fuzz target for FUZZTIME (10s) each
-	@set -e; grep -rEo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' . | sort | while IFS=: read -r file target; do \
+	@grep -rEo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' . | sort | { failed=0; while IFS=: read -r file target; do \
 	  echo "$$(dirname "$$file") $${target#func }"; \
-	  go test "$$(dirname "$$file")" -run '^$$' -fuzz "^$${target#func }$$" -fuzztime $(FUZZTIME) </dev/null; done
+	  go test "$$(dirname "$$file")" -run '^$$' -fuzz "^$${target#func }$$" -fuzztime $(FUZZTIME) </dev/null || failed=1; done; exit $$failed; }
 
 bench: build ## load the daemon with frames and SMS and print the table of docs/benchmarks.md
 	go run ./deploy/bench
