@@ -213,7 +213,7 @@ func (t *traceBuilder) message(ctx context.Context, m Message) error {
 		t.add(time.Time{}, "duplicate", m.ID, "the carrier handed over the same as "+traced.DuplicateOf)
 		return nil
 	case p != nil && traced.MessageID == "":
-		t.add(time.Time{}, "joined", m.ID, fmt.Sprintf("part %d of %d; waits for the others, or nothing is remembered of them", p.Number, p.Total))
+		t.add(time.Time{}, "joined", m.ID, fmt.Sprintf("part %d of %d; waits for the others, or they have expired", p.Number, p.Total))
 	case p != nil:
 		t.add(time.Time{}, "joined", m.ID, fmt.Sprintf("part %d of %d of the message %s", p.Number, p.Total, traced.MessageID))
 	}

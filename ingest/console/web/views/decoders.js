@@ -107,7 +107,7 @@ function history(d, devices, params, signal) {
     field("state", "Events", ["", "quarantined", "done"], "", { blank: "all of the account" }), field("q", "Whose body holds the text", "text", device ? device.identifier : ""),
     h("p", { class: "bar wide" }, h("button", { type: "submit" }, "What a replay would change"), button("Replay history", (e) => replayEvents(e.target, ctx, selection()), { class: "main" })));
   const selection = () => ({ kind: "uplink", account: String(d.account), ...valuesOf(form) });
-  return [h("p", { class: "hint" }, "The frames of the account in the journal are processed again with the decoders as they are saved. Readings of the same time are overwritten; nothing is sent and no rule judges them."), form, said];
+  return [h("p", { class: "hint" }, "The frames of the account in the journal are processed again with the decoders as they are saved. Readings of the same time are overwritten; nothing is sent and no rule is evaluated."), form, said];
 }
 
 async function one(main, params, signal) {
