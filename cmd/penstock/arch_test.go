@@ -51,6 +51,8 @@ func directions() map[string][]string {
 		"relay/lookup":    domain(),
 		"relay/sip":       domain(),
 		"relay/sim":       domain(),
+		// Jobs that change SIMs at their operator.
+		"relay/provisioning": append(domain(), "relay/sim"),
 		// Usage is counted for SIMs and pools, and held to their limits.
 		"relay/usage":  append(domain(), "relay/sim"),
 		"relay/iot":    domain(),
@@ -65,7 +67,7 @@ func directions() map[string][]string {
 		// The inventory makes records of all domains out of one document.
 		"relay/inventory": append(domain(), "config/inventory", "config/strict", "relay/inbound", "relay/iot", "relay/ledger", "relay/lookup", "relay/rule", "relay/sim", "relay/sip"),
 		"relay/cache":     append(domain(), "relay/iot", "relay/porttest"),
-		"relay/sqlstore":  append(domain(), "relay/porttest", "relay/gateway", "relay/message", "relay/inbound", "relay/lookup", "relay/sip", "relay/sim", "relay/usage", "relay/iot", "relay/ledger", "relay/rule", "relay/user", "relay/audit"),
+		"relay/sqlstore":  append(domain(), "relay/porttest", "relay/gateway", "relay/message", "relay/inbound", "relay/lookup", "relay/sip", "relay/sim", "relay/provisioning", "relay/usage", "relay/iot", "relay/ledger", "relay/rule", "relay/user", "relay/audit"),
 	}
 }
 
@@ -130,6 +132,37 @@ func TestImportsKeepToThePicture(t *testing.T) {
 		for _, wrong := range violations(f) {
 			t.Error(wrong)
 		}
+	}
+}
+
+// TestImportsAreAtMostSixDeep: a reader passes at most six packages of ours from the
+// program down to one that imports none.
+func TestImportsAreAtMostSixDeep(t *testing.T) {
+	imports := make(map[string][]string)
+	for _, f := range goFiles(t, filepath.Join("..", "..")) {
+		for _, imported := range f.imports {
+			if ours, ok := strings.CutPrefix(imported, module); ok && !f.isTest() {
+				imports[f.dir()] = append(imports[f.dir()], ours)
+			}
+		}
+	}
+	longest := make(map[string][]string)
+	var chain func(dir string) []string
+	chain = func(dir string) []string {
+		if known, ok := longest[dir]; ok {
+			return known
+		}
+		var below []string
+		for _, d := range imports[dir] {
+			if c := chain(d); len(c) > len(below) {
+				below = c
+			}
+		}
+		longest[dir] = append([]string{dir}, below...)
+		return longest[dir]
+	}
+	if got := chain("cmd/penstock"); len(got) < 4 || len(got) > 6 {
+		t.Errorf("%d packages deep: %s", len(got), strings.Join(got, " > "))
 	}
 }
 

@@ -9,12 +9,12 @@ import (
 	"github.com/penstock/penstock/delivery/operator"
 	"github.com/penstock/penstock/ingest/admin"
 	"github.com/penstock/penstock/relay/outbox"
-	"github.com/penstock/penstock/relay/sim"
+	"github.com/penstock/penstock/relay/provisioning"
 )
 
 // simOperator changes the state of SIMs and sends messages to them.
 type simOperator interface {
-	sim.Operator
+	provisioning.Operator
 	operator.SIMs
 }
 
@@ -42,8 +42,8 @@ func (d *daemon) openOperator() error {
 // openActions opens the service for SIM operations that run as jobs.
 func (d *daemon) openActions(events outbox.Caller) (err error) {
 	r := d.backends.records
-	d.actions, err = sim.NewActions(sim.ActionDeps{
+	d.actions, err = provisioning.New(provisioning.Deps{
 		SIMs: r.SIMs, Subscribers: r.Subscribers, Orders: r.Orders, Jobs: r.Jobs, Operator: d.operator, Events: events, Limits: holder{d},
-	}, sim.ActionOptions{ReportWithin: d.cfg.Operator.ReportWithin, Now: time.Now})
+	}, provisioning.Options{ReportWithin: d.cfg.Operator.ReportWithin, Now: time.Now})
 	return err
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/penstock/penstock/delivery/archive"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/job"
+	"github.com/penstock/penstock/relay/provisioning"
 	"github.com/penstock/penstock/relay/sim"
 	"github.com/penstock/penstock/relay/sqlstore/sims"
 	"github.com/penstock/penstock/relay/usage"
@@ -27,7 +28,7 @@ func (d *daemon) openUsage(context.Context) (err error) {
 	}
 	d.usage, err = usage.New(usage.Deps{
 		Records: store, Reports: store, SIMs: known, Jobs: submitted{d.jobs, d.backends.records.Jobs}, Files: d.fileStore, Exports: running,
-	}, usage.Options{List: sim.List})
+	}, usage.Options{List: provisioning.List})
 	return err
 }
 

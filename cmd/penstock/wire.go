@@ -52,6 +52,7 @@ import (
 	"github.com/penstock/penstock/relay/lookup"
 	"github.com/penstock/penstock/relay/message"
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/provisioning"
 	"github.com/penstock/penstock/relay/rule"
 	"github.com/penstock/penstock/relay/sim"
 	"github.com/penstock/penstock/relay/sip"
@@ -98,7 +99,7 @@ type daemon struct {
 	usage          *usage.Service
 	jobs           *jobs.Jobs
 	operator       simOperator
-	actions        *sim.Actions
+	actions        *provisioning.Actions
 	uplink         *uplink.Processor
 	intakes        map[event.Kind]*intake.Intake
 	carriers       carriers

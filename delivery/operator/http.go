@@ -16,7 +16,7 @@ import (
 	"github.com/penstock/penstock/delivery/httpout"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/outbox"
-	"github.com/penstock/penstock/relay/sim"
+	"github.com/penstock/penstock/relay/provisioning"
 )
 
 // Doer makes one request within a timeout; *httpout.Client implements it.
@@ -99,19 +99,19 @@ func (h *HTTP) request(method, path, key string, body []byte) outbox.Request {
 
 // Command sends a command. A response that does not follow the protocol is
 // relay.KindUnavailable.
-func (h *HTTP) Command(ctx context.Context, c sim.Command) (sim.Report, error) {
+func (h *HTTP) Command(ctx context.Context, c provisioning.Command) (provisioning.Report, error) {
 	body, err := json.Marshal(commandOf(c))
 	if err != nil {
-		return sim.Report{}, fmt.Errorf("operator: command %s: encode: %w", c.ID, err)
+		return provisioning.Report{}, fmt.Errorf("operator: command %s: encode: %w", c.ID, err)
 	}
 	release, err := h.acquireSlot(ctx)
 	if err != nil {
-		return sim.Report{}, err
+		return provisioning.Report{}, err
 	}
 	defer release()
 	resp, err := h.client.Do(ctx, h.request(http.MethodPost, "/commands", c.ID, body))
 	if err != nil {
-		return sim.Report{}, relay.Errorf(relay.KindUnavailable, "operator: command %s: %w", c.ID, err)
+		return provisioning.Report{}, relay.Errorf(relay.KindUnavailable, "operator: command %s: %w", c.ID, err)
 	}
 	return h.reportOf(c, resp)
 }
@@ -126,16 +126,16 @@ func (h *HTTP) acquireSlot(ctx context.Context) (release func(), err error) {
 	case <-timer.C:
 	case <-ctx.Done():
 	}
-	return nil, &sim.Unavailable{After: time.Second, Cause: errors.New("operator: too many commands are under way")}
+	return nil, &provisioning.Unavailable{After: time.Second, Cause: errors.New("operator: too many commands are under way")}
 }
 
 // reportOf converts a response to a command.
-func (h *HTTP) reportOf(c sim.Command, resp httpout.Response) (sim.Report, error) {
+func (h *HTTP) reportOf(c provisioning.Command, resp httpout.Response) (provisioning.Report, error) {
 	after, _ := delivery.ParseRetryAfter(resp.Header.Get("Retry-After"), h.opts.Now())
 	a, err := responseOf(resp)
 	if err != nil {
 		cause := fmt.Errorf("operator: command %s: %w", c.ID, err)
-		return sim.Report{}, &sim.Unavailable{After: after, Cause: cause}
+		return provisioning.Report{}, &provisioning.Unavailable{After: after, Cause: cause}
 	}
 	h.lastResponse.Store(h.opts.Now().UnixNano())
 	return a.report(after), nil

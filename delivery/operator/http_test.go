@@ -12,17 +12,18 @@ import (
 	"github.com/penstock/penstock/delivery/httpout"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/provisioning"
 	"github.com/penstock/penstock/relay/sim"
 )
 
 var (
-	_ sim.Operator = (*HTTP)(nil)
-	_ SIMs         = (*HTTP)(nil)
+	_ provisioning.Operator = (*HTTP)(nil)
+	_ SIMs                  = (*HTTP)(nil)
 )
 
-func command() sim.Command {
-	return sim.Command{
-		ID: "job-1", Account: 7, Action: sim.Activate, ICCID: "8944000000000000001", IMSI: "234150000000001", MSISDN: "447700900123",
+func command() provisioning.Command {
+	return provisioning.Command{
+		ID: "job-1", Account: 7, Action: provisioning.Activate, ICCID: "8944000000000000001", IMSI: "234150000000001", MSISDN: "447700900123",
 		Services: []string{sim.Service4G}, Subscriber: "s1", At: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
 	}
 }
@@ -31,29 +32,29 @@ func TestWhatTheBackEndSaysOfACommand(t *testing.T) {
 	for name, tc := range map[string]struct {
 		status       int
 		header, body string
-		want         sim.Report
+		want         provisioning.Report
 		again        time.Duration // unavailable, and when to ask again; -1: it does not say
 	}{
-		"done":                                 {200, "", `{"status":"completed"}`, sim.Report{}, 0},
-		"done, with the SIM's state":           {201, "", `{"status":"completed","state":"suspended"}`, sim.Report{State: sim.Suspended}, 0},
-		"not at the end":                       {202, "", `{"status":"pending"}`, sim.Report{Pending: true}, 0},
-		"not at the end, with a time":          {202, "7", `{"status":"pending"}`, sim.Report{Pending: true, After: 7 * time.Second}, 0},
-		"the body's time goes before":          {202, "7", `{"status":"pending","retry_after":2.5}`, sim.Report{Pending: true, After: 2500 * time.Millisecond}, 0},
-		"a time that is far off":               {200, "", `{"status":"pending","retry_after":1e300}`, sim.Report{Pending: true, After: time.Hour}, 0},
-		"refused":                              {200, "", `{"status":"refused","reason":"barred"}`, sim.Report{Refused: "The operator refused: barred."}, 0},
-		"refused with a 422":                   {422, "", `{"status":"refused","reason":"no\nsuch SIM"}`, sim.Report{Refused: "The operator refused: nosuch SIM."}, 0},
-		"refused without a reason":             {409, "", `{"status":"refused"}`, sim.Report{Refused: "The operator refused: no reason was given."}, 0},
-		"busy":                                 {503, "30", `{"status":"refused"}`, sim.Report{}, 30 * time.Second},
-		"a fault":                              {500, "", `oops`, sim.Report{}, -1},
-		"a path that is not there":             {404, "", `<html>`, sim.Report{}, -1},
-		"a token that is not known":            {401, "", `{"message":"who are you"}`, sim.Report{}, -1},
-		"completed, but with a 404":            {404, "", `{"status":"completed"}`, sim.Report{}, -1},
-		"a page in the back end's place":       {200, "", `<html>welcome</html>`, sim.Report{}, -1},
-		"a word that is none":                  {200, "", `{"status":"done"}`, sim.Report{}, -1},
-		"a state that is none":                 {200, "", `{"status":"completed","state":"asleep"}`, sim.Report{}, -1},
-		"a redirect":                           {302, "", `{"status":"completed"}`, sim.Report{}, -1},
-		"more than an answer may have":         {200, "", `{"status":"completed"}` + strings.Repeat(" ", 70<<10), sim.Report{}, -1},
-		"the connection breaks after the work": {0, "", ``, sim.Report{}, -1},
+		"done":                                 {200, "", `{"status":"completed"}`, provisioning.Report{}, 0},
+		"done, with the SIM's state":           {201, "", `{"status":"completed","state":"suspended"}`, provisioning.Report{State: sim.Suspended}, 0},
+		"not at the end":                       {202, "", `{"status":"pending"}`, provisioning.Report{Pending: true}, 0},
+		"not at the end, with a time":          {202, "7", `{"status":"pending"}`, provisioning.Report{Pending: true, After: 7 * time.Second}, 0},
+		"the body's time goes before":          {202, "7", `{"status":"pending","retry_after":2.5}`, provisioning.Report{Pending: true, After: 2500 * time.Millisecond}, 0},
+		"a time that is far off":               {200, "", `{"status":"pending","retry_after":1e300}`, provisioning.Report{Pending: true, After: time.Hour}, 0},
+		"refused":                              {200, "", `{"status":"refused","reason":"barred"}`, provisioning.Report{Refused: "The operator refused: barred."}, 0},
+		"refused with a 422":                   {422, "", `{"status":"refused","reason":"no\nsuch SIM"}`, provisioning.Report{Refused: "The operator refused: nosuch SIM."}, 0},
+		"refused without a reason":             {409, "", `{"status":"refused"}`, provisioning.Report{Refused: "The operator refused: no reason was given."}, 0},
+		"busy":                                 {503, "30", `{"status":"refused"}`, provisioning.Report{}, 30 * time.Second},
+		"a fault":                              {500, "", `oops`, provisioning.Report{}, -1},
+		"a path that is not there":             {404, "", `<html>`, provisioning.Report{}, -1},
+		"a token that is not known":            {401, "", `{"message":"who are you"}`, provisioning.Report{}, -1},
+		"completed, but with a 404":            {404, "", `{"status":"completed"}`, provisioning.Report{}, -1},
+		"a page in the back end's place":       {200, "", `<html>welcome</html>`, provisioning.Report{}, -1},
+		"a word that is none":                  {200, "", `{"status":"done"}`, provisioning.Report{}, -1},
+		"a state that is none":                 {200, "", `{"status":"completed","state":"asleep"}`, provisioning.Report{}, -1},
+		"a redirect":                           {302, "", `{"status":"completed"}`, provisioning.Report{}, -1},
+		"more than an answer may have":         {200, "", `{"status":"completed"}` + strings.Repeat(" ", 70<<10), provisioning.Report{}, -1},
+		"the connection breaks after the work": {0, "", ``, provisioning.Report{}, -1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPeer(t)
@@ -65,11 +66,11 @@ func TestWhatTheBackEndSaysOfACommand(t *testing.T) {
 				}
 				return
 			}
-			if relay.KindOf(err) != relay.KindUnavailable || got != (sim.Report{}) {
+			if relay.KindOf(err) != relay.KindUnavailable || got != (provisioning.Report{}) {
 				t.Fatalf("%+v, %v", got, err)
 			}
 			after := time.Duration(-1)
-			if u, ok := errors.AsType[*sim.Unavailable](err); ok && u.After > 0 {
+			if u, ok := errors.AsType[*provisioning.Unavailable](err); ok && u.After > 0 {
 				after = u.After
 			}
 			if after != tc.again {
@@ -169,7 +170,7 @@ func TestTooManyCommandsWait(t *testing.T) {
 	}()
 	<-began
 	_, err := h.Command(t.Context(), command())
-	if u, ok := errors.AsType[*sim.Unavailable](err); !ok || u.After <= 0 || relay.KindOf(err) != relay.KindUnavailable {
+	if u, ok := errors.AsType[*provisioning.Unavailable](err); !ok || u.After <= 0 || relay.KindOf(err) != relay.KindUnavailable {
 		t.Errorf("%v", err)
 	}
 	close(release)

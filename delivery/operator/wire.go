@@ -12,6 +12,7 @@ import (
 
 	"github.com/penstock/penstock/delivery/httpout"
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/provisioning"
 	"github.com/penstock/penstock/relay/sim"
 )
 
@@ -27,7 +28,7 @@ type commandJSON struct {
 	RequestedAt string   `json:"requested_at"`
 }
 
-func commandOf(c sim.Command) commandJSON {
+func commandOf(c provisioning.Command) commandJSON {
 	return commandJSON{
 		ID: c.ID, Action: string(c.Action), ICCID: c.ICCID, IMSI: c.IMSI, MSISDN: c.MSISDN,
 		Services: c.Services, Subscriber: c.Subscriber, RequestedAt: c.At.UTC().Format(time.RFC3339),
@@ -121,11 +122,11 @@ func (a response) reason() string {
 // maxRetryAfter caps the delay that the back end may ask for.
 const maxRetryAfter = time.Hour
 
-func (a response) report(after time.Duration) sim.Report {
+func (a response) report(after time.Duration) provisioning.Report {
 	if s := a.RetryAfter; s > 0 {
 		after = time.Duration(min(s, maxRetryAfter.Seconds()) * float64(time.Second))
 	}
-	r := sim.Report{State: sim.State(a.State)}
+	r := provisioning.Report{State: sim.State(a.State)}
 	switch a.Status {
 	case pending:
 		r.Pending, r.After = true, min(after, maxRetryAfter)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/httpd/params"
+	"github.com/penstock/penstock/relay/provisioning"
 	"github.com/penstock/penstock/relay/sim"
 )
 
@@ -22,7 +23,7 @@ func (s *Surface) activate(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	a := sim.Activation{}
+	a := provisioning.Activation{}
 	for _, service := range []string{sim.Service4G, sim.Service5G} {
 		if on := in.Flag(service); on != nil && *on {
 			a.Services = append(a.Services, service)
@@ -47,7 +48,7 @@ func (s *Surface) activate(c *fiber.Ctx) error {
 }
 
 // setService is operation 4, and its opposite.
-func (s *Surface) setService(do sim.Action, message string) fiber.Handler {
+func (s *Surface) setService(do provisioning.Action, message string) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		in, err := inputOf(c)
 		if err != nil {
@@ -63,7 +64,7 @@ func (s *Surface) setService(do sim.Action, message string) fiber.Handler {
 }
 
 // change is operation 5, and what the states call for beside it.
-func (s *Surface) change(do sim.Action, message string) fiber.Handler {
+func (s *Surface) change(do provisioning.Action, message string) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		id, err := s.actions.Change(c.UserContext(), httpd.AccountOf(c), params.Path(c, "iccid"), do)
 		return begun(c, message, id, err)
@@ -76,7 +77,7 @@ func (s *Surface) reassign(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	r := sim.Reassignment{
+	r := provisioning.Reassignment{
 		Target: in.Text("target_subscriber"), Source: in.Text("source_subscriber"), Named: in.Texts("iccids"),
 	}
 	if err := in.Err(); err != nil {

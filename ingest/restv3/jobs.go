@@ -9,20 +9,20 @@ import (
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay/job"
-	"github.com/penstock/penstock/relay/sim"
+	"github.com/penstock/penstock/relay/provisioning"
 )
 
 // jobJSON is a job of a list.
 type jobJSON struct {
-	ID        string     `json:"id"`
-	Action    sim.Action `json:"action"`
-	Status    job.State  `json:"status"`
-	CreatedAt string     `json:"created_at"`
-	Name      string     `json:"name,omitempty"`
+	ID        string              `json:"id"`
+	Action    provisioning.Action `json:"action"`
+	Status    job.State           `json:"status"`
+	CreatedAt string              `json:"created_at"`
+	Name      string              `json:"name,omitempty"`
 }
 
 func jobOf(j job.Job) jobJSON {
-	return jobJSON{j.ID, sim.ActionOf(j.Kind), j.State, j.CreatedAt.UTC().Format(time.RFC3339), j.Name}
+	return jobJSON{j.ID, provisioning.ActionOf(j.Kind), j.State, j.CreatedAt.UTC().Format(time.RFC3339), j.Name}
 }
 
 // listJobs is operation 11.
@@ -32,8 +32,8 @@ func (s *Surface) listJobs(c *fiber.Ctx) error {
 		return err
 	}
 	page := in.page()
-	f := sim.JobFilter{
-		State: job.State(in.Text("status")), Action: sim.Action(in.Text("action")), Name: in.Text("name"), Newest: in.descending(),
+	f := provisioning.JobFilter{
+		State: job.State(in.Text("status")), Action: provisioning.Action(in.Text("action")), Name: in.Text("name"), Newest: in.descending(),
 	}
 	if f.State != "" && !slices.Contains(job.States(), f.State) {
 		in.AddNamed("status", "The %s must be queued, processing, completed or failed.")

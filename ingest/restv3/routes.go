@@ -5,6 +5,7 @@ import (
 
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/provisioning"
 	"github.com/penstock/penstock/relay/sim"
 	"github.com/penstock/penstock/relay/usage"
 )
@@ -13,14 +14,14 @@ import (
 type Deps struct {
 	SIMs *sim.Service
 	// Actions is what takes a job.
-	Actions *sim.Actions
+	Actions *provisioning.Actions
 	Usage   *usage.Service
 }
 
 // Surface is the REST operations of SIM management.
 type Surface struct {
 	sims    *sim.Service
-	actions *sim.Actions
+	actions *provisioning.Actions
 	usage   *usage.Service
 }
 
@@ -34,13 +35,13 @@ func (s *Surface) Mount(app fiber.Router, auth *httpd.Auth) {
 
 	r.Get("/", s.listSIMs)
 	r.Post("/:iccid/activate", s.activate)
-	r.Post("/:iccid/service/add", s.setService(sim.AddService, "Service addition requested."))
-	r.Post("/:iccid/unsuspend", s.change(sim.Unsuspend, "SIM unsuspension requested."))
+	r.Post("/:iccid/service/add", s.setService(provisioning.AddService, "Service addition requested."))
+	r.Post("/:iccid/unsuspend", s.change(provisioning.Unsuspend, "SIM unsuspension requested."))
 	r.Put("/:iccid/usage-limit", s.setLimit)
 	r.Post("/sim/bulk-reassign", s.reassign)
-	r.Post("/:iccid/suspend", s.change(sim.Suspend, "SIM suspension requested."))
-	r.Post("/:iccid/terminate", s.change(sim.Terminate, "SIM termination requested."))
-	r.Post("/:iccid/service/remove", s.setService(sim.RemoveService, "Service removal requested."))
+	r.Post("/:iccid/suspend", s.change(provisioning.Suspend, "SIM suspension requested."))
+	r.Post("/:iccid/terminate", s.change(provisioning.Terminate, "SIM termination requested."))
+	r.Post("/:iccid/service/remove", s.setService(provisioning.RemoveService, "Service removal requested."))
 
 	r.Post("/:iccid/recipient", s.addRecipient)
 	r.Delete("/recipient/:simRecipientId", s.removeRecipient)

@@ -3,11 +3,12 @@
 // specification.
 //
 // A SIM is known by its ICCID and belongs to one account, at most one pool and
-// at most one subscriber. Where it stands changes through jobs only:
+// at most one subscriber. Its state changes through jobs only (package
+// provisioning):
 //
 //	pending → active → suspended → active, each of them → terminated
 //
 // What another account has does not exist here. A request about several SIMs is
-// done whole or refused whole. It refuses more than one job in flight for a SIM.
+// done whole or refused whole.
 // PIN and PUK are shown to the account's holder only, and never logged.
 package sim

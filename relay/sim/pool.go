@@ -101,7 +101,7 @@ func (s *Service) ChangePool(ctx context.Context, acct account.ID, id string, c 
 
 func (s *Service) changePool(ctx context.Context, acct account.ID, id string, change func(*Pool) error) (Pool, error) {
 	p, err := s.Pools.Change(ctx, acct, id, change)
-	return p, missing(err, NoPool())
+	return p, Missing(err, NoPool())
 }
 
 // MaxICCIDs is how many SIMs a request may name.
@@ -154,13 +154,13 @@ func (s *Service) Detach(ctx context.Context, acct account.ID, pool string, list
 		return Pool{}, err
 	}
 	p, err := s.Pools.Get(ctx, acct, pool)
-	return p, missing(err, NoPool())
+	return p, Missing(err, NoPool())
 }
 
 // PoolSIMs returns a page of a pool's SIMs and how many there are.
 func (s *Service) PoolSIMs(ctx context.Context, acct account.ID, pool string, q Query) ([]SIM, int, error) {
 	if _, err := s.Pools.Get(ctx, acct, pool); err != nil {
-		return nil, 0, missing(err, NoPool())
+		return nil, 0, Missing(err, NoPool())
 	}
 	return s.SIMs.List(ctx, acct, Scope{Pool: pool}, q)
 }

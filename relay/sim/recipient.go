@@ -36,7 +36,7 @@ func (s *Service) RemoveRecipient(ctx context.Context, acct account.ID, id strin
 		one.Recipients, err = without(one.Recipients, id, &there)
 		return err
 	})
-	return missing(err, NoRecipient())
+	return Missing(err, NoRecipient())
 }
 
 // AddPoolRecipient adds a recipient of notifications about a pool, with a number.

@@ -37,8 +37,8 @@ func BadICCID(iccid string) error {
 	return Refuse(relay.KindInvalid, "Invalid ICCID: "+iccid+".")
 }
 
-// missing turns a record that is not there into a refusal.
-func missing(err, refusal error) error {
+// Missing turns a record that is not there into a refusal.
+func Missing(err, refusal error) error {
 	if relay.KindOf(err) == relay.KindNotFound {
 		return refusal
 	}

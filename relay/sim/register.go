@@ -19,7 +19,7 @@ func (s *Service) Register(ctx context.Context, acct account.ID, who Subscriber,
 // none with the id.
 func (s *Service) Subscriber(ctx context.Context, acct account.ID, id string) (Subscriber, error) {
 	who, err := s.Subscribers.Get(ctx, acct, id)
-	return who, missing(err, NoSubscriber())
+	return who, Missing(err, NoSubscriber())
 }
 
 // ListSubscribers returns a page of the account's subscribers and how many there

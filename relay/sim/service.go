@@ -27,8 +27,8 @@ type Options struct {
 	Now       func() time.Time
 }
 
-// Service is the use cases of SIMs that take effect at once; Actions are those that
-// take a job.
+// Service is the use cases of SIMs that take effect at once; package provisioning has
+// those that take a job.
 type Service struct {
 	Deps
 	opts Options
@@ -57,7 +57,7 @@ func (s *Service) Get(ctx context.Context, acct account.ID, iccid string) (SIM, 
 		return SIM{}, NoSIM()
 	}
 	one, err := s.SIMs.Get(ctx, acct, id)
-	return one, missing(err, NoSIM())
+	return one, Missing(err, NoSIM())
 }
 
 // change is Change of a SIM by what a path names.
@@ -67,7 +67,7 @@ func (s *Service) change(ctx context.Context, acct account.ID, iccid string, cha
 		return SIM{}, NoSIM()
 	}
 	one, err := s.SIMs.Change(ctx, acct, id, change)
-	return one, missing(err, NoSIM())
+	return one, Missing(err, NoSIM())
 }
 
 // LimitChange is a change to a limit; what is nil stays as it is.

@@ -30,6 +30,12 @@ const (
 // States lists them all, in order.
 func States() []State { return []State{Pending, Active, Suspended, Terminated} }
 
+// The services that a SIM may have.
+const (
+	Service4G = "service_4g"
+	Service5G = "service_5g"
+)
+
 // Codes unlock a SIM. They are shown to the account's holder only.
 type Codes struct{ PIN, PIN2, PUK, PUK2 string }
 
@@ -149,4 +155,19 @@ func digits(s string) bool {
 		}
 	}
 	return s != ""
+}
+
+// HasService reports whether the SIM has a service.
+func (one *SIM) HasService(service string) bool {
+	return service == Service4G && one.Service4G || service == Service5G && one.Service5G
+}
+
+// SetService adds a service to the SIM or removes it.
+func (one *SIM) SetService(service string, on bool) {
+	switch service {
+	case Service4G:
+		one.Service4G = on
+	case Service5G:
+		one.Service5G = on
+	}
 }

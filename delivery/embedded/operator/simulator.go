@@ -16,13 +16,14 @@ import (
 	"github.com/penstock/penstock/delivery/operator"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/provisioning"
 	"github.com/penstock/penstock/relay/sim"
 )
 
 // Slow is how long a SIM that takes its time does.
 const Slow = 5 * time.Second
 
-// Simulator is an operator.SIMs and a sim.Operator; the zero value works.
+// Simulator is an operator.SIMs and a provisioning.Operator; the zero value works.
 type Simulator struct {
 	Now func() time.Time // nil: time.Now
 }
@@ -51,8 +52,8 @@ func down() error {
 }
 
 // Command says how a command stands.
-func (s Simulator) Command(_ context.Context, c sim.Command) (sim.Report, error) {
-	r := sim.Report{Simulated: true}
+func (s Simulator) Command(_ context.Context, c provisioning.Command) (provisioning.Report, error) {
+	r := provisioning.Report{Simulated: true}
 	left := s.left(c.At)
 	switch last := c.ICCID[max(0, len(c.ICCID)-4):]; {
 	case last == "9001":
@@ -63,11 +64,11 @@ func (s Simulator) Command(_ context.Context, c sim.Command) (sim.Report, error)
 		r.Pending = true
 	case last == "9004", last == "9005" && left > 0:
 		return r, down()
-	case last == "9006" && c.Action == sim.Activate:
+	case last == "9006" && c.Action == provisioning.Activate:
 		r.State = sim.Suspended
-	case last == "9007" && c.Action == sim.Activate:
+	case last == "9007" && c.Action == provisioning.Activate:
 		r.State = sim.Terminated
-	case last == "9008" && (c.Action == sim.AddService || c.Action == sim.RemoveService):
+	case last == "9008" && (c.Action == provisioning.AddService || c.Action == provisioning.RemoveService):
 		r.Refused = "The simulated operator does not have this service."
 	}
 	return r, nil

@@ -10,12 +10,13 @@ import (
 	"github.com/penstock/penstock/delivery/operator"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/provisioning"
 	"github.com/penstock/penstock/relay/sim"
 )
 
 var (
-	_ operator.SIMs = Simulator{}
-	_ sim.Operator  = Simulator{}
+	_ operator.SIMs         = Simulator{}
+	_ provisioning.Operator = Simulator{}
 )
 
 func TestDeliver(t *testing.T) {
@@ -57,28 +58,28 @@ func TestCommands(t *testing.T) {
 	const service = "The simulated operator does not have this service."
 	for name, tc := range map[string]struct {
 		last   string
-		action sim.Action
+		action provisioning.Action
 		age    time.Duration
-		want   sim.Report
+		want   provisioning.Report
 		down   bool
 	}{
-		"any SIM":                             {"0001", sim.Activate, 0, sim.Report{}, false},
-		"9001 is refused":                     {"9001", sim.Suspend, 0, sim.Report{Refused: "The simulated operator refuses."}, false},
-		"9002 takes its time":                 {"9002", sim.Activate, 2 * time.Second, sim.Report{Pending: true, After: 3 * time.Second}, false},
-		"9002 comes to an end":                {"9002", sim.Activate, Slow, sim.Report{}, false},
-		"9003 is never reported":              {"9003", sim.Activate, time.Hour, sim.Report{Pending: true}, false},
-		"9004 is down":                        {"9004", sim.Activate, time.Hour, sim.Report{}, true},
-		"9005 is down for a while":            {"9005", sim.Activate, 0, sim.Report{}, true},
-		"9005 comes back":                     {"9005", sim.Activate, Slow, sim.Report{}, false},
-		"9006 is suspended once active":       {"9006", sim.Activate, 0, sim.Report{State: sim.Suspended}, false},
-		"9006 can be unsuspended":             {"9006", sim.Unsuspend, 0, sim.Report{}, false},
-		"9007 is terminated instead":          {"9007", sim.Activate, 0, sim.Report{State: sim.Terminated}, false},
-		"9008 has no more services":           {"9008", sim.AddService, 0, sim.Report{Refused: service}, false},
-		"9008 is activated with its services": {"9008", sim.Activate, 0, sim.Report{}, false},
+		"any SIM":                             {"0001", provisioning.Activate, 0, provisioning.Report{}, false},
+		"9001 is refused":                     {"9001", provisioning.Suspend, 0, provisioning.Report{Refused: "The simulated operator refuses."}, false},
+		"9002 takes its time":                 {"9002", provisioning.Activate, 2 * time.Second, provisioning.Report{Pending: true, After: 3 * time.Second}, false},
+		"9002 comes to an end":                {"9002", provisioning.Activate, Slow, provisioning.Report{}, false},
+		"9003 is never reported":              {"9003", provisioning.Activate, time.Hour, provisioning.Report{Pending: true}, false},
+		"9004 is down":                        {"9004", provisioning.Activate, time.Hour, provisioning.Report{}, true},
+		"9005 is down for a while":            {"9005", provisioning.Activate, 0, provisioning.Report{}, true},
+		"9005 comes back":                     {"9005", provisioning.Activate, Slow, provisioning.Report{}, false},
+		"9006 is suspended once active":       {"9006", provisioning.Activate, 0, provisioning.Report{State: sim.Suspended}, false},
+		"9006 can be unsuspended":             {"9006", provisioning.Unsuspend, 0, provisioning.Report{}, false},
+		"9007 is terminated instead":          {"9007", provisioning.Activate, 0, provisioning.Report{State: sim.Terminated}, false},
+		"9008 has no more services":           {"9008", provisioning.AddService, 0, provisioning.Report{Refused: service}, false},
+		"9008 is activated with its services": {"9008", provisioning.Activate, 0, provisioning.Report{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := Simulator{Now: func() time.Time { return given.Add(tc.age) }}
-			r, err := s.Command(t.Context(), sim.Command{ICCID: "894400000000000" + tc.last, Action: tc.action, At: given})
+			r, err := s.Command(t.Context(), provisioning.Command{ICCID: "894400000000000" + tc.last, Action: tc.action, At: given})
 			tc.want.Simulated = true
 			if r != tc.want || (relay.KindOf(err) == relay.KindUnavailable) != tc.down || (err != nil) != tc.down {
 				t.Errorf("%+v, %v", r, err)

@@ -11,16 +11,17 @@ import (
 	"testing"
 
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/provisioning"
 	"github.com/penstock/penstock/relay/sim"
 	"github.com/penstock/penstock/relay/sqlstore"
 	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 var (
-	_ sim.SIMs        = (*SIMs)(nil)
-	_ sim.Pools       = (*Pools)(nil)
-	_ sim.Subscribers = (*Subscribers)(nil)
-	_ sim.Orders      = (*Orders)(nil)
+	_ sim.SIMs            = (*SIMs)(nil)
+	_ sim.Pools           = (*Pools)(nil)
+	_ sim.Subscribers     = (*Subscribers)(nil)
+	_ provisioning.Orders = (*Orders)(nil)
 )
 
 const (

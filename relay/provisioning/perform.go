@@ -1,4 +1,4 @@
-package sim
+package provisioning
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/job"
+	"github.com/penstock/penstock/relay/sim"
 )
 
 // Runners returns the runners of the jobs, by kind.
@@ -71,7 +72,7 @@ func (a *Actions) superseded(ctx context.Context, j job.Job, o Order) (any, erro
 	return nil, job.Fail(simReset)
 }
 
-func commandOf(j job.Job, o Order, one SIM) Command {
+func commandOf(j job.Job, o Order, one sim.SIM) Command {
 	c := Command{
 		ID: j.ID, Account: j.Account, Action: ActionOf(j.Kind), At: j.CreatedAt,
 		ICCID: string(one.ICCID), IMSI: one.IMSI, MSISDN: one.MSISDN, Services: o.Services,
@@ -107,7 +108,7 @@ func (a *Actions) settle(ctx context.Context, j job.Job, o Order, r Report) (any
 			return nil, err
 		}
 	}
-	settled, err := a.deps.Orders.Settle(ctx, j, o.ICCID, func(one *SIM) (json.RawMessage, error) {
+	settled, err := a.deps.Orders.Settle(ctx, j, o.ICCID, func(one *sim.SIM) (json.RawMessage, error) {
 		if one.Job != j.ID {
 			return nil, job.Fail(simReset)
 		}
@@ -125,8 +126,8 @@ func (a *Actions) settle(ctx context.Context, j job.Job, o Order, r Report) (any
 
 // Result is the result of a completed job.
 type Result struct {
-	ICCID ICCID `json:"iccid"`
-	State State `json:"current_state"`
+	ICCID sim.ICCID `json:"iccid"`
+	State sim.State `json:"current_state"`
 	// Simulated is set if the simulator performed it.
 	Simulated bool `json:"simulated,omitempty"`
 }
@@ -136,13 +137,13 @@ type Result struct {
 func (a *Actions) finish(ctx context.Context, j job.Job, o Order, b json.RawMessage) (any, error) {
 	var s Settled
 	if err := json.Unmarshal(b, &s); err != nil {
-		return nil, fmt.Errorf("sim: job %s: settled: %w", j.ID, err)
+		return nil, fmt.Errorf("provisioning: job %s: settled: %w", j.ID, err)
 	}
 	if err := a.notifyState(ctx, j, o, s); err != nil {
 		return nil, err
 	}
-	if s.From != s.To && s.To == Active {
-		if err := a.deps.Limits.EnforceSIMs(ctx, j.Account, []ICCID{o.ICCID}); err != nil {
+	if s.From != s.To && s.To == sim.Active {
+		if err := a.deps.Limits.EnforceSIMs(ctx, j.Account, []sim.ICCID{o.ICCID}); err != nil {
 			return nil, err
 		}
 	}

@@ -1,4 +1,4 @@
-package sim_test
+package provisioning_test
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/provisioning"
 	"github.com/penstock/penstock/relay/sim"
 	"github.com/penstock/penstock/relay/sqlstore/records"
 	"github.com/penstock/penstock/relay/sqlstore/recordstest"
@@ -24,7 +25,7 @@ import (
 type yard struct {
 	t  *testing.T
 	db *records.Records
-	a  *sim.Actions
+	a  *provisioning.Actions
 
 	mu     sync.Mutex
 	now    time.Time
@@ -34,19 +35,19 @@ type yard struct {
 	held   []sim.ICCID // to their limits
 	ready  error
 	busy   error // of Submit, when set
-	answer func(c sim.Command) (sim.Report, error)
+	answer func(c provisioning.Command) (provisioning.Report, error)
 }
 
-func newYard(t *testing.T) *yard { return newYardWith(t, sim.ActionOptions{}) }
+func newYard(t *testing.T) *yard { return newYardWith(t, provisioning.Options{}) }
 
-func newYardWith(t *testing.T, o sim.ActionOptions) *yard {
+func newYardWith(t *testing.T, o provisioning.Options) *yard {
 	t.Helper()
 	y := &yard{t: t, now: time.Now().UTC().Truncate(time.Second), events: map[string]outbox.Event{}}
-	y.answer = func(sim.Command) (sim.Report, error) { return sim.Report{}, nil }
+	y.answer = func(provisioning.Command) (provisioning.Report, error) { return provisioning.Report{}, nil }
 	y.db = recordstest.Open(t)
 	o.Now = y.clock
 	var err error
-	y.a, err = sim.NewActions(sim.ActionDeps{
+	y.a, err = provisioning.New(provisioning.Deps{
 		SIMs: y.db.SIMs, Subscribers: y.db.Subscribers, Orders: y.db.Orders, Jobs: y.db.Jobs, Operator: y, Events: y, Limits: y,
 	}, o)
 	must(t, err)
@@ -95,7 +96,7 @@ func (y *yard) Submit(ctx context.Context, j job.Job) error {
 
 func (y *yard) Ready(context.Context, string) error { return y.ready }
 
-func (y *yard) Command(_ context.Context, c sim.Command) (sim.Report, error) {
+func (y *yard) Command(_ context.Context, c provisioning.Command) (provisioning.Report, error) {
 	y.notice = append(y.notice, strings.TrimSpace(fmt.Sprintf("%s %s %s", c.Action, c.ICCID, strings.Join(c.Services, " "))))
 	return y.answer(c)
 }
@@ -180,14 +181,14 @@ func (y *yard) types() string {
 }
 
 // ask calls a use case by its name.
-func (y *yard) ask(do sim.Action, iccid string) (string, error) {
+func (y *yard) ask(do provisioning.Action, iccid string) (string, error) {
 	ctx := y.t.Context()
 	switch do {
-	case sim.Activate:
-		return y.a.Activate(ctx, 1, iccid, sim.Activation{Subscriber: "anna", Services: []string{sim.Service5G}})
-	case sim.AddService:
+	case provisioning.Activate:
+		return y.a.Activate(ctx, 1, iccid, provisioning.Activation{Subscriber: "anna", Services: []string{sim.Service5G}})
+	case provisioning.AddService:
 		return y.a.SetService(ctx, 1, iccid, do, sim.Service5G)
-	case sim.RemoveService:
+	case provisioning.RemoveService:
 		return y.a.SetService(ctx, 1, iccid, do, sim.Service4G)
 	}
 	return y.a.Change(ctx, 1, iccid, do)
@@ -196,19 +197,19 @@ func (y *yard) ask(do sim.Action, iccid string) (string, error) {
 func TestActionsChangeASIM(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
-		do    sim.Action
+		do    provisioning.Action
 		iccid sim.ICCID
 		asked sim.State // while the job runs
 		want  string    // state, subscriber, services then
 		told  string
 	}{
-		{"activate", sim.Activate, "8944000000000000001", sim.Active, "active anna false true", "sim.state_changed job.completed"},
-		{"suspend", sim.Suspend, "8944000000000000002", sim.Suspended, "suspended  true false", "sim.state_changed job.completed"},
-		{"unsuspend", sim.Unsuspend, "8944000000000000003", sim.Active, "active  false false", "sim.state_changed job.completed"},
-		{"terminate an active one", sim.Terminate, "8944000000000000002", sim.Terminated, "terminated  true false", "sim.state_changed job.completed"},
-		{"terminate a suspended one", sim.Terminate, "8944000000000000003", sim.Terminated, "terminated  false false", "sim.state_changed job.completed"},
-		{"add a service", sim.AddService, "8944000000000000002", sim.Active, "active  true true", "job.completed"},
-		{"remove a service", sim.RemoveService, "8944000000000000002", sim.Active, "active  false false", "job.completed"},
+		{"activate", provisioning.Activate, "8944000000000000001", sim.Active, "active anna false true", "sim.state_changed job.completed"},
+		{"suspend", provisioning.Suspend, "8944000000000000002", sim.Suspended, "suspended  true false", "sim.state_changed job.completed"},
+		{"unsuspend", provisioning.Unsuspend, "8944000000000000003", sim.Active, "active  false false", "sim.state_changed job.completed"},
+		{"terminate an active one", provisioning.Terminate, "8944000000000000002", sim.Terminated, "terminated  true false", "sim.state_changed job.completed"},
+		{"terminate a suspended one", provisioning.Terminate, "8944000000000000003", sim.Terminated, "terminated  false false", "sim.state_changed job.completed"},
+		{"add a service", provisioning.AddService, "8944000000000000002", sim.Active, "active  true true", "job.completed"},
+		{"remove a service", provisioning.RemoveService, "8944000000000000002", sim.Active, "active  false false", "job.completed"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			y := newYard(t)
@@ -238,18 +239,18 @@ func TestActionsRefuse(t *testing.T) {
 	y := newYard(t)
 	for _, tc := range []struct {
 		name, iccid string
-		do          sim.Action
+		do          provisioning.Action
 		kind        relay.Kind
 		text        string
 	}{
-		{"a SIM that is not there", "8944000000000000077", sim.Suspend, relay.KindNotFound, "SIM not found."},
-		{"another account's SIM", "8944000000000000099", sim.Activate, relay.KindNotFound, "SIM not found."},
-		{"what is no ICCID", "x", sim.Terminate, relay.KindNotFound, "SIM not found."},
-		{"an active SIM's activation", "8944000000000000002", sim.Activate, relay.KindInvalid, "SIM is not eligible for activation: it is active."},
-		{"a pending SIM's suspension", "8944000000000000001", sim.Suspend, relay.KindInvalid, "SIM is not eligible for suspension: it is pending."},
-		{"an active SIM's unsuspension", "8944000000000000002", sim.Unsuspend, relay.KindInvalid, "SIM is not eligible for unsuspension: it is active."},
-		{"the end of one that has ended", "8944000000000000004", sim.Terminate, relay.KindInvalid, "SIM is not eligible for termination: it is terminated."},
-		{"a service for a pending SIM", "8944000000000000001", sim.AddService, relay.KindInvalid, "SIM is not eligible for a change of its services: it is pending."},
+		{"a SIM that is not there", "8944000000000000077", provisioning.Suspend, relay.KindNotFound, "SIM not found."},
+		{"another account's SIM", "8944000000000000099", provisioning.Activate, relay.KindNotFound, "SIM not found."},
+		{"what is no ICCID", "x", provisioning.Terminate, relay.KindNotFound, "SIM not found."},
+		{"an active SIM's activation", "8944000000000000002", provisioning.Activate, relay.KindInvalid, "SIM is not eligible for activation: it is active."},
+		{"a pending SIM's suspension", "8944000000000000001", provisioning.Suspend, relay.KindInvalid, "SIM is not eligible for suspension: it is pending."},
+		{"an active SIM's unsuspension", "8944000000000000002", provisioning.Unsuspend, relay.KindInvalid, "SIM is not eligible for unsuspension: it is active."},
+		{"the end of one that has ended", "8944000000000000004", provisioning.Terminate, relay.KindInvalid, "SIM is not eligible for termination: it is terminated."},
+		{"a service for a pending SIM", "8944000000000000001", provisioning.AddService, relay.KindInvalid, "SIM is not eligible for a change of its services: it is pending."},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if _, err := y.ask(tc.do, tc.iccid); relay.KindOf(err) != tc.kind || err.Error() != tc.text {
@@ -258,10 +259,10 @@ func TestActionsRefuse(t *testing.T) {
 		})
 	}
 	y.ready = relay.Errorf(relay.KindUnavailable, "down")
-	if _, err := y.ask(sim.Activate, "8944000000000000001"); relay.KindOf(err) != relay.KindUnavailable {
+	if _, err := y.ask(provisioning.Activate, "8944000000000000001"); relay.KindOf(err) != relay.KindUnavailable {
 		t.Errorf("while the operator is down: %v", err)
 	}
-	if _, total, err := y.a.ListJobs(t.Context(), 1, sim.JobFilter{}, relay.Page{Number: 1, PerPage: 10}); err != nil || total != 0 {
+	if _, total, err := y.a.ListJobs(t.Context(), 1, provisioning.JobFilter{}, relay.Page{Number: 1, PerPage: 10}); err != nil || total != 0 {
 		t.Errorf("%d jobs, %v", total, err)
 	}
 	if one := y.sim("8944000000000000001"); one.Job != "" || one.Requested != sim.Pending {
@@ -272,15 +273,15 @@ func TestActionsRefuse(t *testing.T) {
 func TestParametersOfActions(t *testing.T) {
 	y := newYard(t)
 	ctx := t.Context()
-	activate := func(a sim.Activation) error {
+	activate := func(a provisioning.Activation) error {
 		_, err := y.a.Activate(ctx, 1, "8944000000000000001", a)
 		return err
 	}
-	service := func(do sim.Action, name string) error {
+	service := func(do provisioning.Action, name string) error {
 		_, err := y.a.SetService(ctx, 1, "8944000000000000002", do, name)
 		return err
 	}
-	reassign := func(r sim.Reassignment) error {
+	reassign := func(r provisioning.Reassignment) error {
 		_, err := y.a.Reassign(ctx, 1, r)
 		return err
 	}
@@ -288,18 +289,18 @@ func TestParametersOfActions(t *testing.T) {
 		err         error
 		field, text string
 	}{
-		"no subscriber":                 {activate(sim.Activation{}), "subscriber", "The subscriber field is required."},
-		"a subscriber that is not here": {activate(sim.Activation{Subscriber: "zoe"}), "subscriber", "The selected subscriber is invalid."},
-		"a new one without a forename":  {activate(sim.Activation{New: &sim.Subscriber{Surname: "x"}}), "subscriber.forename", "The forename field is required."},
-		"no service":                    {service(sim.AddService, ""), "service", "The service field is required."},
-		"a service that there is not":   {service(sim.AddService, "6g"), "service", "The selected service is invalid."},
-		"a service that it has":         {service(sim.AddService, sim.Service4G), "service", "The selected service is invalid."},
-		"a service that it has not":     {service(sim.RemoveService, sim.Service5G), "service", "The selected service is invalid."},
-		"no target":                     {reassign(sim.Reassignment{Source: "anna"}), "target_subscriber", "The target subscriber field is required."},
-		"neither SIMs nor source":       {reassign(sim.Reassignment{Target: "anna"}), "iccids", "The iccids field is required when source subscriber is not present."},
-		"both":                          {reassign(sim.Reassignment{Target: "anna", Source: "ben", Named: []string{"8944000000000000001"}}), "source_subscriber", "The source subscriber field must not be present when iccids is."},
-		"from one to the same":          {reassign(sim.Reassignment{Target: "anna", Source: "anna"}), "source_subscriber", "The source subscriber and target subscriber must be different."},
-		"a source that is not here":     {reassign(sim.Reassignment{Target: "anna", Source: "zoe"}), "source_subscriber", "The selected source subscriber is invalid."},
+		"no subscriber":                 {activate(provisioning.Activation{}), "subscriber", "The subscriber field is required."},
+		"a subscriber that is not here": {activate(provisioning.Activation{Subscriber: "zoe"}), "subscriber", "The selected subscriber is invalid."},
+		"a new one without a forename":  {activate(provisioning.Activation{New: &sim.Subscriber{Surname: "x"}}), "subscriber.forename", "The forename field is required."},
+		"no service":                    {service(provisioning.AddService, ""), "service", "The service field is required."},
+		"a service that there is not":   {service(provisioning.AddService, "6g"), "service", "The selected service is invalid."},
+		"a service that it has":         {service(provisioning.AddService, sim.Service4G), "service", "The selected service is invalid."},
+		"a service that it has not":     {service(provisioning.RemoveService, sim.Service5G), "service", "The selected service is invalid."},
+		"no target":                     {reassign(provisioning.Reassignment{Source: "anna"}), "target_subscriber", "The target subscriber field is required."},
+		"neither SIMs nor source":       {reassign(provisioning.Reassignment{Target: "anna"}), "iccids", "The iccids field is required when source subscriber is not present."},
+		"both":                          {reassign(provisioning.Reassignment{Target: "anna", Source: "ben", Named: []string{"8944000000000000001"}}), "source_subscriber", "The source subscriber field must not be present when iccids is."},
+		"from one to the same":          {reassign(provisioning.Reassignment{Target: "anna", Source: "anna"}), "source_subscriber", "The source subscriber and target subscriber must be different."},
+		"a source that is not here":     {reassign(provisioning.Reassignment{Target: "anna", Source: "zoe"}), "source_subscriber", "The selected source subscriber is invalid."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := relay.FieldsOf(tc.err)[tc.field]; len(got) != 1 || got[0] != tc.text {
@@ -307,7 +308,7 @@ func TestParametersOfActions(t *testing.T) {
 			}
 		})
 	}
-	err := reassign(sim.Reassignment{Target: "anna", Named: []string{"8944000000000000001", "8944000000000000099"}})
+	err := reassign(provisioning.Reassignment{Target: "anna", Named: []string{"8944000000000000001", "8944000000000000099"}})
 	if relay.KindOf(err) != relay.KindInvalid || err.Error() != "Invalid ICCID: 8944000000000000099." {
 		t.Errorf("another account's SIM: %v", err)
 	}
@@ -317,7 +318,7 @@ func TestAJobThatWasBegunIsNotDenied(t *testing.T) {
 	y := newYard(t)
 	const active = "8944000000000000002"
 	y.busy = relay.Errorf(relay.KindUnavailable, "redis went away")
-	id, err := y.ask(sim.Suspend, active)
+	id, err := y.ask(provisioning.Suspend, active)
 	must(t, err)
 	if j := y.run(id); j.State != job.Completed || y.sim(active).State != sim.Suspended {
 		t.Errorf("%+v", j)
@@ -335,7 +336,7 @@ func TestALimitAsksForSuspension(t *testing.T) {
 		return relay.KindOf(err)
 	}
 	jobs := func() int {
-		_, total, err := y.a.ListJobs(t.Context(), 1, sim.JobFilter{}, relay.Page{Number: 1, PerPage: 10})
+		_, total, err := y.a.ListJobs(t.Context(), 1, provisioning.JobFilter{}, relay.Page{Number: 1, PerPage: 10})
 		must(t, err)
 		return total
 	}
@@ -344,7 +345,7 @@ func TestALimitAsksForSuspension(t *testing.T) {
 			t.Errorf("%s: %v, %d jobs", iccid, kind, jobs())
 		}
 	}
-	id, err := y.ask(sim.AddService, active)
+	id, err := y.ask(provisioning.AddService, active)
 	must(t, err)
 	if kind := suspend(active); kind != relay.KindUnavailable {
 		t.Errorf("while its services are changed: %v", kind)

@@ -1,4 +1,4 @@
-package sim
+package provisioning
 
 import (
 	"encoding/json"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/job"
+	"github.com/penstock/penstock/relay/sim"
 )
 
 // BulkReassign gives SIMs another subscriber; no operator is asked.
@@ -33,29 +34,29 @@ func commands() []Action {
 }
 
 // from lists the states in which an action may be asked for.
-func (a Action) from() []State {
+func (a Action) from() []sim.State {
 	switch a {
 	case Activate:
-		return []State{Pending}
+		return []sim.State{sim.Pending}
 	case Suspend, AddService, RemoveService:
-		return []State{Active}
+		return []sim.State{sim.Active}
 	case Unsuspend:
-		return []State{Suspended}
+		return []sim.State{sim.Suspended}
 	case Terminate:
-		return []State{Active, Suspended}
+		return []sim.State{sim.Active, sim.Suspended}
 	}
 	return nil
 }
 
 // to is the state that an action leads to.
-func (a Action) to(now State) State {
+func (a Action) to(now sim.State) sim.State {
 	switch a {
 	case Activate, Unsuspend:
-		return Active
+		return sim.Active
 	case Suspend:
-		return Suspended
+		return sim.Suspended
 	case Terminate:
-		return Terminated
+		return sim.Terminated
 	}
 	return now
 }
@@ -77,33 +78,33 @@ func (a Action) noun() string {
 
 // Order is what a job is to do with a SIM: the input of the job.
 type Order struct {
-	ICCID    ICCID    `json:"iccid"`
-	Services []string `json:"services,omitempty"`
+	ICCID    sim.ICCID `json:"iccid"`
+	Services []string  `json:"services,omitempty"`
 	// Subscriber is who gets the SIM; New is set if it has to be made, with its id.
-	Subscriber string      `json:"subscriber,omitempty"`
-	New        *Subscriber `json:"new,omitempty"`
+	Subscriber string          `json:"subscriber,omitempty"`
+	New        *sim.Subscriber `json:"new,omitempty"`
 }
 
 // orderOf reads the input of a job.
 func orderOf(j job.Job) (o Order, err error) {
 	if err = json.Unmarshal(j.Input, &o); err != nil {
-		err = fmt.Errorf("sim: job %s: input: %w", j.ID, err)
+		err = fmt.Errorf("provisioning: job %s: input: %w", j.ID, err)
 	}
 	return o, err
 }
 
 // begin reserves a SIM for a job, or refuses.
-func (o Order) begin(one *SIM, a Action, id string) error {
+func (o Order) begin(one *sim.SIM, a Action, id string) error {
 	switch {
 	case one.Job == id:
 		return nil // it is already
 	case one.Job != "":
-		return Refuse(relay.KindInvalid, "SIM is not eligible for "+a.noun()+": another job of it is in progress.")
+		return sim.Refuse(relay.KindInvalid, "SIM is not eligible for "+a.noun()+": another job of it is in progress.")
 	case !slices.Contains(a.from(), one.State):
-		return Refuse(relay.KindInvalid, "SIM is not eligible for "+a.noun()+": it is "+string(one.State)+".")
+		return sim.Refuse(relay.KindInvalid, "SIM is not eligible for "+a.noun()+": it is "+string(one.State)+".")
 	}
 	for _, s := range o.Services {
-		if has := one.has(s); a == AddService && has || a == RemoveService && !has {
+		if has := one.HasService(s); a == AddService && has || a == RemoveService && !has {
 			return badService()
 		}
 	}
@@ -115,23 +116,10 @@ func (o Order) begin(one *SIM, a Action, id string) error {
 // already, or has not.
 func badService() error { return relay.Invalid("service", "The selected service is invalid.") }
 
-func (one *SIM) has(service string) bool {
-	return service == Service4G && one.Service4G || service == Service5G && one.Service5G
-}
-
-func (one *SIM) setService(service string, on bool) {
-	switch service {
-	case Service4G:
-		one.Service4G = on
-	case Service5G:
-		one.Service5G = on
-	}
-}
-
 // Settled is what a job came to, saved in one step with what it changed.
 type Settled struct {
-	From  State     `json:"from"`
-	To    State     `json:"to"`
+	From  sim.State `json:"from"`
+	To    sim.State `json:"to"`
 	Error string    `json:"error,omitempty"` // why it failed
 	At    time.Time `json:"at"`
 	// Simulated is set if nothing happened outside.
@@ -139,7 +127,7 @@ type Settled struct {
 }
 
 // settle gives a SIM free and makes it what the operator reports.
-func (o Order) settle(one *SIM, a Action, r Report, now time.Time) Settled {
+func (o Order) settle(one *sim.SIM, a Action, r Report, now time.Time) Settled {
 	s := Settled{From: one.State, At: now, Error: r.Refused, Simulated: r.Simulated}
 	want := a.to(one.State)
 	if r.Refused == "" {
@@ -157,14 +145,14 @@ func (o Order) settle(one *SIM, a Action, r Report, now time.Time) Settled {
 }
 
 // apply makes the changes beside the state.
-func (o Order) apply(one *SIM, a Action) {
+func (o Order) apply(one *sim.SIM, a Action) {
 	switch a {
 	case Activate:
-		one.Service4G, one.Service5G = slices.Contains(o.Services, Service4G), slices.Contains(o.Services, Service5G)
+		one.Service4G, one.Service5G = slices.Contains(o.Services, sim.Service4G), slices.Contains(o.Services, sim.Service5G)
 		one.Subscriber = o.Subscriber
 	case AddService, RemoveService:
 		for _, s := range o.Services {
-			one.setService(s, a == AddService)
+			one.SetService(s, a == AddService)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package sim_test
+package provisioning_test
 
 import (
 	"errors"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/job"
+	"github.com/penstock/penstock/relay/provisioning"
 	"github.com/penstock/penstock/relay/sim"
 )
 
@@ -15,30 +16,30 @@ const pending = "8944000000000000001"
 
 func TestWhatTheOperatorSays(t *testing.T) {
 	for name, tc := range map[string]struct {
-		report      sim.Report
+		report      provisioning.Report
 		state       job.State
 		reason, now string // why the job failed, where the SIM is then
 		told        string
 	}{
 		"refused": {
-			sim.Report{Refused: "barred"}, job.Failed, "barred", "pending pending", "job.failed"},
+			provisioning.Report{Refused: "barred"}, job.Failed, "barred", "pending pending", "job.failed"},
 		"another state than asked for": {
-			sim.Report{State: sim.Suspended}, job.Failed, "The operator reports the SIM as suspended.", "suspended suspended", "sim.state_changed job.failed"},
+			provisioning.Report{State: sim.Suspended}, job.Failed, "The operator reports the SIM as suspended.", "suspended suspended", "sim.state_changed job.failed"},
 		"the state asked for": {
-			sim.Report{State: sim.Active}, job.Completed, "", "active active", "sim.state_changed job.completed"},
+			provisioning.Report{State: sim.Active}, job.Completed, "", "active active", "sim.state_changed job.completed"},
 		"refused, and gone": {
-			sim.Report{Refused: "gone", State: sim.Terminated}, job.Failed, "gone", "terminated terminated", "sim.state_changed job.failed"},
+			provisioning.Report{Refused: "gone", State: sim.Terminated}, job.Failed, "gone", "terminated terminated", "sim.state_changed job.failed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			y := newYard(t)
-			y.answer = func(sim.Command) (sim.Report, error) { return tc.report, nil }
-			id, err := y.ask(sim.Activate, pending)
+			y.answer = func(provisioning.Command) (provisioning.Report, error) { return tc.report, nil }
+			id, err := y.ask(provisioning.Activate, pending)
 			must(t, err)
 			j, one := y.run(id), y.sim(pending)
 			if j.State != tc.state || j.Error != tc.reason || fmt.Sprint(one.State, " ", one.Requested) != tc.now || one.Job != "" || y.types() != tc.told {
 				t.Errorf("%s %q; %+v; told %q", j.State, j.Error, one, y.types())
 			}
-			if data := y.events["job-"+id].Data.(map[string]any); data["iccid"] != pending || data["action"] != sim.Activate || data["status"] != tc.state {
+			if data := y.events["job-"+id].Data.(map[string]any); data["iccid"] != pending || data["action"] != provisioning.Activate || data["status"] != tc.state {
 				t.Errorf("%v", data)
 			}
 		})
@@ -46,9 +47,9 @@ func TestWhatTheOperatorSays(t *testing.T) {
 }
 
 func TestAnActivatedSIMIsHeldToItsLimits(t *testing.T) {
-	for do, want := range map[sim.Action]string{sim.Activate: "[" + pending + "]", sim.Unsuspend: "[8944000000000000003]", sim.Suspend: "[]"} {
+	for do, want := range map[provisioning.Action]string{provisioning.Activate: "[" + pending + "]", provisioning.Unsuspend: "[8944000000000000003]", provisioning.Suspend: "[]"} {
 		y := newYard(t)
-		id, err := y.ask(do, map[sim.Action]string{sim.Activate: pending, sim.Unsuspend: "8944000000000000003", sim.Suspend: "8944000000000000002"}[do])
+		id, err := y.ask(do, map[provisioning.Action]string{provisioning.Activate: pending, provisioning.Unsuspend: "8944000000000000003", provisioning.Suspend: "8944000000000000002"}[do])
 		must(t, err)
 		if j := y.run(id); j.State != job.Completed || fmt.Sprint(y.held) != want {
 			t.Errorf("%s: %s, held %v", do, j.State, y.held)
@@ -59,21 +60,21 @@ func TestAnActivatedSIMIsHeldToItsLimits(t *testing.T) {
 func TestAnOperatorThatIsDownIsAskedAgainWithTheSameCommand(t *testing.T) {
 	y := newYard(t)
 	var ids []string
-	y.answer = func(c sim.Command) (sim.Report, error) {
+	y.answer = func(c provisioning.Command) (provisioning.Report, error) {
 		ids = append(ids, c.ID)
 		switch len(ids) {
 		case 1:
-			return sim.Report{}, relay.Errorf(relay.KindUnavailable, "down")
+			return provisioning.Report{}, relay.Errorf(relay.KindUnavailable, "down")
 		case 2:
-			return sim.Report{}, &sim.Unavailable{After: time.Minute, Cause: errors.New("busy")}
+			return provisioning.Report{}, &provisioning.Unavailable{After: time.Minute, Cause: errors.New("busy")}
 		case 3:
-			return sim.Report{Pending: true}, nil
+			return provisioning.Report{Pending: true}, nil
 		case 4:
-			return sim.Report{Pending: true, After: 7 * time.Second}, nil
+			return provisioning.Report{Pending: true, After: 7 * time.Second}, nil
 		}
-		return sim.Report{}, nil
+		return provisioning.Report{}, nil
 	}
-	id, err := y.ask(sim.Activate, pending)
+	id, err := y.ask(provisioning.Activate, pending)
 	must(t, err)
 	for i, pause := range []time.Duration{time.Second, time.Minute, 30500 * time.Millisecond, 7 * time.Second} {
 		j := y.run(id)
@@ -94,8 +95,10 @@ func TestAnOperatorThatIsDownIsAskedAgainWithTheSameCommand(t *testing.T) {
 
 func TestAnOperatorThatNeverReportsFailsTheJob(t *testing.T) {
 	y := newYard(t)
-	y.answer = func(sim.Command) (sim.Report, error) { return sim.Report{Pending: true}, nil }
-	id, err := y.ask(sim.Activate, pending)
+	y.answer = func(provisioning.Command) (provisioning.Report, error) {
+		return provisioning.Report{Pending: true}, nil
+	}
+	id, err := y.ask(provisioning.Activate, pending)
 	must(t, err)
 	y.later(23 * time.Hour)
 	if j := y.run(id); j.State != job.Processing {
@@ -110,17 +113,21 @@ func TestAnOperatorThatNeverReportsFailsTheJob(t *testing.T) {
 func TestARunThatIsRepeatedChangesNothingMore(t *testing.T) {
 	for _, refused := range []string{"", "barred"} {
 		y := newYard(t)
-		y.answer = func(sim.Command) (sim.Report, error) { return sim.Report{Refused: refused}, nil }
-		id, err := y.ask(sim.Activate, pending)
+		y.answer = func(provisioning.Command) (provisioning.Report, error) {
+			return provisioning.Report{Refused: refused}, nil
+		}
+		id, err := y.ask(provisioning.Activate, pending)
 		must(t, err)
 		early, err := y.db.Jobs.Get(t.Context(), 1, id) // as another process has it that lost its lease
 		must(t, err)
 		first := y.outcome(early) // killed before the end was recorded
-		_, err = y.ask(sim.Activate, pending)
+		_, err = y.ask(provisioning.Activate, pending)
 		if (err == nil) != (refused != "") {
 			t.Fatalf("once more: %v", err)
 		}
-		y.answer = func(sim.Command) (sim.Report, error) { return sim.Report{Refused: "not the first word"}, nil }
+		y.answer = func(provisioning.Command) (provisioning.Report, error) {
+			return provisioning.Report{Refused: "not the first word"}, nil
+		}
 		j, second := y.run(id), y.outcome(early)
 		if j.State != first.State() || j.Error != refused || second.State() != first.State() || second.Error != refused || len(y.notice) != 1 {
 			t.Errorf("%+v, then %s %s, then %+v; commands %q", first, j.State, j.Error, second, y.notice)
@@ -130,7 +137,7 @@ func TestARunThatIsRepeatedChangesNothingMore(t *testing.T) {
 
 func TestAJobThatFailsWithoutAnEndGivesTheSIMFree(t *testing.T) {
 	y := newYard(t)
-	id, err := y.ask(sim.Activate, pending)
+	id, err := y.ask(provisioning.Activate, pending)
 	must(t, err)
 	j, err := y.a.Job(t.Context(), 1, id)
 	must(t, err)
@@ -154,7 +161,7 @@ func TestASIMThatWasTakenAwayFromItsJob(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			y := newYard(t)
-			id, err := y.ask(sim.Activate, pending)
+			id, err := y.ask(provisioning.Activate, pending)
 			must(t, err)
 			must(t, tc.what(y))
 			if j := y.run(id); j.State != job.Failed || j.Error != tc.want || len(y.notice) != 0 {
@@ -166,7 +173,7 @@ func TestASIMThatWasTakenAwayFromItsJob(t *testing.T) {
 
 func TestASubscriberIsRegisteredWithTheActivation(t *testing.T) {
 	y := newYard(t)
-	id, err := y.a.Activate(t.Context(), 1, pending, sim.Activation{New: &sim.Subscriber{Forename: " Zoe ", Surname: "Z"}})
+	id, err := y.a.Activate(t.Context(), 1, pending, provisioning.Activation{New: &sim.Subscriber{Forename: " Zoe ", Surname: "Z"}})
 	must(t, err)
 	all := sim.Query{Page: relay.Page{Number: 1, PerPage: 10}}
 	if _, total, err := y.db.Subscribers.List(t.Context(), 1, all); err != nil || total != 2 {
@@ -181,12 +188,12 @@ func TestASubscriberIsRegisteredWithTheActivation(t *testing.T) {
 
 func TestReassign(t *testing.T) {
 	for name, tc := range map[string]struct {
-		r    sim.Reassignment
+		r    provisioning.Reassignment
 		want string // subscribers of the first three SIMs
 	}{
-		"those named":           {sim.Reassignment{Target: "ben", Named: []string{pending, "8944000000000000002", pending}}, "ben ben anna"},
-		"all of a subscriber's": {sim.Reassignment{Target: "ben", Source: "anna"}, "ben ben ben"},
-		"of nobody":             {sim.Reassignment{Target: "anna", Source: "ben"}, "anna anna anna"},
+		"those named":           {provisioning.Reassignment{Target: "ben", Named: []string{pending, "8944000000000000002", pending}}, "ben ben anna"},
+		"all of a subscriber's": {provisioning.Reassignment{Target: "ben", Source: "anna"}, "ben ben ben"},
+		"of nobody":             {provisioning.Reassignment{Target: "anna", Source: "ben"}, "anna anna anna"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			y := newYard(t)
@@ -210,17 +217,17 @@ func TestReassign(t *testing.T) {
 
 func TestJobsOfAnAccount(t *testing.T) {
 	y := newYard(t)
-	first, err := y.ask(sim.Activate, pending)
+	first, err := y.ask(provisioning.Activate, pending)
 	must(t, err)
-	second, err := y.ask(sim.Suspend, "8944000000000000002")
+	second, err := y.ask(provisioning.Suspend, "8944000000000000002")
 	must(t, err)
 	y.run(first)
-	found, total, err := y.a.ListJobs(t.Context(), 1, sim.JobFilter{}, relay.Page{Number: 1, PerPage: 10})
+	found, total, err := y.a.ListJobs(t.Context(), 1, provisioning.JobFilter{}, relay.Page{Number: 1, PerPage: 10})
 	if err != nil || total != 2 || found[0].ID != first || found[1].ID != second {
 		t.Errorf("%+v of %d, %v", found, total, err)
 	}
-	found, total, err = y.a.ListJobs(t.Context(), 1, sim.JobFilter{State: job.Queued, Action: sim.Suspend}, relay.Page{Number: 1, PerPage: 10})
-	if err != nil || total != 1 || found[0].ID != second || sim.ActionOf(found[0].Kind) != sim.Suspend {
+	found, total, err = y.a.ListJobs(t.Context(), 1, provisioning.JobFilter{State: job.Queued, Action: provisioning.Suspend}, relay.Page{Number: 1, PerPage: 10})
+	if err != nil || total != 1 || found[0].ID != second || provisioning.ActionOf(found[0].Kind) != provisioning.Suspend {
 		t.Errorf("%+v of %d, %v", found, total, err)
 	}
 	must(t, y.db.Jobs.Create(t.Context(), job.Job{ID: "token", Account: 1, Kind: "token.claim", CreatedAt: y.clock()}))
@@ -232,20 +239,20 @@ func TestJobsOfAnAccount(t *testing.T) {
 	if _, err := y.a.Job(t.Context(), 2, first); relay.KindOf(err) != relay.KindNotFound {
 		t.Errorf("another account's: %v", err)
 	}
-	if _, err := sim.NewActions(sim.ActionDeps{}, sim.ActionOptions{}); err == nil {
+	if _, err := provisioning.New(provisioning.Deps{}, provisioning.Options{}); err == nil {
 		t.Error("actions of nothing")
 	}
 }
 
 func TestALongReassignmentGoesOnWhereItWas(t *testing.T) {
-	y := newYardWith(t, sim.ActionOptions{Slice: -time.Nanosecond}) // over with the first look at the clock
+	y := newYardWith(t, provisioning.Options{Slice: -time.Nanosecond}) // over with the first look at the clock
 	const many = 1100
 	all := make([]sim.SIM, many)
 	for i := range all {
 		all[i] = sim.SIM{ICCID: sim.ICCID(fmt.Sprintf("8945%015d", i)), State: sim.Active, Subscriber: "anna"}
 	}
 	must(t, y.db.SIMs.Declare(t.Context(), 1, all, false))
-	id, err := y.a.Reassign(t.Context(), 1, sim.Reassignment{Target: "ben", Source: "anna"})
+	id, err := y.a.Reassign(t.Context(), 1, provisioning.Reassignment{Target: "ben", Source: "anna"})
 	must(t, err)
 	runs := 0
 	for j := y.run(id); !j.State.Ended(); j = y.run(id) {
@@ -267,15 +274,15 @@ func TestALongReassignmentGoesOnWhereItWas(t *testing.T) {
 
 // Two that pass the same SIMs to and fro would never end.
 func TestOldReassignmentsTakeTurns(t *testing.T) {
-	y := newYardWith(t, sim.ActionOptions{Slice: -time.Nanosecond}) // over with the first look at the clock
+	y := newYardWith(t, provisioning.Options{Slice: -time.Nanosecond}) // over with the first look at the clock
 	all := make([]sim.SIM, 1100)
 	for i := range all {
 		all[i] = sim.SIM{ICCID: sim.ICCID(fmt.Sprintf("8945%015d", i)), State: sim.Active, Subscriber: "anna"}
 	}
 	must(t, y.db.SIMs.Declare(t.Context(), 1, all, false))
-	one, err := y.a.Reassign(t.Context(), 1, sim.Reassignment{Target: "ben", Source: "anna"})
+	one, err := y.a.Reassign(t.Context(), 1, provisioning.Reassignment{Target: "ben", Source: "anna"})
 	must(t, err)
-	two, err := y.a.Reassign(t.Context(), 1, sim.Reassignment{Target: "anna", Source: "ben"})
+	two, err := y.a.Reassign(t.Context(), 1, provisioning.Reassignment{Target: "anna", Source: "ben"})
 	must(t, err)
 	for range 10 {
 		if y.run(one).State != job.Processing || y.run(two).State != job.Processing {

@@ -1,4 +1,4 @@
-package sim
+package provisioning
 
 import (
 	"cmp"
@@ -11,22 +11,23 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/job"
+	"github.com/penstock/penstock/relay/sim"
 )
 
-// ActionDeps are the dependencies of Actions; all are required. SubmitTo sets Submit.
-type ActionDeps struct {
-	SIMs        SIMs
-	Subscribers Subscribers
+// Deps are the dependencies of Actions; all are required. SubmitTo sets Submit.
+type Deps struct {
+	SIMs        sim.SIMs
+	Subscribers sim.Subscribers
 	Orders      Orders
 	Jobs        Jobs
 	Operator    Operator
 	Events      Events
-	Limits      LimitEnforcer
+	Limits      sim.LimitEnforcer
 	Submit      job.Submitter
 }
 
-// ActionOptions are optional settings; the zero value works.
-type ActionOptions struct {
+// Options are optional settings; the zero value works.
+type Options struct {
 	// ReportWithin is how long an operator may take to finish; 0 means 24 h. Then the
 	// job fails.
 	ReportWithin time.Duration
@@ -37,16 +38,16 @@ type ActionOptions struct {
 	Now   func() time.Time
 }
 
-// Actions is the use cases that take a job.
+// Actions starts the jobs and runs them.
 type Actions struct {
-	deps ActionDeps
-	opts ActionOptions
+	deps Deps
+	opts Options
 }
 
-// NewActions returns the use cases.
-func NewActions(d ActionDeps, o ActionOptions) (*Actions, error) {
+// New returns the use cases.
+func New(d Deps, o Options) (*Actions, error) {
 	if d.SIMs == nil || d.Subscribers == nil || d.Orders == nil || d.Jobs == nil || d.Operator == nil || d.Events == nil || d.Limits == nil {
-		return nil, errors.New("sim: a dependency of actions is missing")
+		return nil, errors.New("provisioning: a dependency is missing")
 	}
 	o.ReportWithin, o.KeepJobs = cmp.Or(o.ReportWithin, 24*time.Hour), cmp.Or(o.KeepJobs, 90*24*time.Hour)
 	o.Slice = cmp.Or(o.Slice, 5*time.Second)
@@ -64,7 +65,7 @@ func (a *Actions) SubmitTo(j job.Submitter) { a.deps.Submit = j }
 type Activation struct {
 	// Subscriber is the id of the SIM's subscriber, unless New is set.
 	Subscriber string
-	New        *Subscriber
+	New        *sim.Subscriber
 	Services   []string
 }
 
@@ -146,24 +147,24 @@ func (a *Actions) SetService(ctx context.Context, acct account.ID, iccid string,
 		p.AddNamed("service", "The %s field is required.")
 		return "", p.Err()
 	}
-	if service != Service4G && service != Service5G {
+	if service != sim.Service4G && service != sim.Service5G {
 		return "", badService()
 	}
 	return a.order(ctx, acct, one, do, Order{ICCID: one.ICCID, Services: []string{service}})
 }
 
 // sim loads the SIM that a path names.
-func (a *Actions) sim(ctx context.Context, acct account.ID, iccid string) (SIM, error) {
-	id, err := ParseICCID(iccid)
+func (a *Actions) sim(ctx context.Context, acct account.ID, iccid string) (sim.SIM, error) {
+	id, err := sim.ParseICCID(iccid)
 	if err != nil {
-		return SIM{}, NoSIM()
+		return sim.SIM{}, sim.NoSIM()
 	}
 	one, err := a.deps.SIMs.Get(ctx, acct, id)
-	return one, missing(err, NoSIM())
+	return one, sim.Missing(err, sim.NoSIM())
 }
 
 // order reserves a SIM and saves the job in one transaction, and submits the job.
-func (a *Actions) order(ctx context.Context, acct account.ID, one SIM, do Action, o Order) (string, error) {
+func (a *Actions) order(ctx context.Context, acct account.ID, one sim.SIM, do Action, o Order) (string, error) {
 	if err := o.begin(&one, do, "asked"); err != nil { // before the operator is called
 		return "", err
 	}
@@ -174,9 +175,9 @@ func (a *Actions) order(ctx context.Context, acct account.ID, one SIM, do Action
 	if err != nil {
 		return "", err
 	}
-	err = a.deps.Orders.Begin(ctx, j, o.ICCID, func(one *SIM) error { return o.begin(one, do, j.ID) })
+	err = a.deps.Orders.Begin(ctx, j, o.ICCID, func(one *sim.SIM) error { return o.begin(one, do, j.ID) })
 	if err != nil {
-		return "", missing(err, NoSIM())
+		return "", sim.Missing(err, sim.NoSIM())
 	}
 	// The job is saved and due: if it cannot be submitted now, it is found later, and a
 	// 424 would say that nothing was begun.
@@ -189,7 +190,7 @@ func (a *Actions) job(acct account.ID, do Action, input any) (job.Job, error) {
 	now := a.opts.Now().UTC()
 	b, err := json.Marshal(input)
 	if err != nil {
-		return job.Job{}, fmt.Errorf("sim: %s: encode: %w", do, err)
+		return job.Job{}, fmt.Errorf("provisioning: %s: encode: %w", do, err)
 	}
 	return job.Job{
 		ID: relay.NewUUID(now), Account: acct, Kind: do.Kind(), Input: b, CreatedAt: now, Keep: a.opts.KeepJobs, List: List,

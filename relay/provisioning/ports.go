@@ -1,4 +1,4 @@
-package sim
+package provisioning
 
 import (
 	"context"
@@ -7,18 +7,19 @@ import (
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/sim"
 )
 
 // Orders changes SIMs and their jobs in one transaction.
 type Orders interface {
 	// Begin saves what change makes of a SIM together with a new job, in one step.
 	// Without an error the job is saved and due. change is used as by SIMs.Change.
-	Begin(ctx context.Context, j job.Job, iccid ICCID, change func(*SIM) error) error
+	Begin(ctx context.Context, j job.Job, iccid sim.ICCID, change func(*sim.SIM) error) error
 
 	// Settle saves a changed SIM together with the job's result, in one transaction,
 	// and returns the result. If the job was settled before, it changes nothing and
 	// returns that result. relay.KindNotFound if there is no such SIM.
-	Settle(ctx context.Context, j job.Job, iccid ICCID, change func(*SIM) (json.RawMessage, error)) (json.RawMessage, error)
+	Settle(ctx context.Context, j job.Job, iccid sim.ICCID, change func(*sim.SIM) (json.RawMessage, error)) (json.RawMessage, error)
 }
 
 // Jobs loads jobs.

@@ -1,4 +1,4 @@
-package sim
+package provisioning
 
 import (
 	"context"
@@ -6,10 +6,11 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/job"
+	"github.com/penstock/penstock/relay/sim"
 )
 
 // NoJob is the refusal of a job that the account does not have.
-func NoJob() error { return Refuse(relay.KindNotFound, "Invalid job.") }
+func NoJob() error { return sim.Refuse(relay.KindNotFound, "Invalid job.") }
 
 // Job loads a job of the account's list; the refusal NoJob if there is none with the
 // id.
@@ -18,7 +19,7 @@ func (a *Actions) Job(ctx context.Context, acct account.ID, id string) (job.Job,
 	if err == nil && j.List != List {
 		return job.Job{}, NoJob()
 	}
-	return j, missing(err, NoJob())
+	return j, sim.Missing(err, NoJob())
 }
 
 // JobFilter selects jobs; empty fields select all.

@@ -1,4 +1,4 @@
-package sim
+package provisioning
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/sim"
 )
 
 // The types of the events of an account's jobs and SIMs.
@@ -70,7 +71,7 @@ func (a *Actions) release(ctx context.Context, j job.Job, reason string) error {
 	if o.ICCID == "" {
 		return nil // the job reserves no SIM
 	}
-	_, err := a.deps.Orders.Settle(ctx, j, o.ICCID, func(one *SIM) (json.RawMessage, error) {
+	_, err := a.deps.Orders.Settle(ctx, j, o.ICCID, func(one *sim.SIM) (json.RawMessage, error) {
 		if one.Job != j.ID {
 			return nil, job.Fail(simReset)
 		}

@@ -1,4 +1,4 @@
-package sim
+package provisioning
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/sim"
 )
 
 // Action is what can be done with a SIM; its text is what the jobs of an account
@@ -20,12 +21,6 @@ const (
 	Terminate     Action = "terminate_sim"
 	AddService    Action = "add_service"
 	RemoveService Action = "remove_service"
-)
-
-// The services that a SIM may have.
-const (
-	Service4G = "service_4g"
-	Service5G = "service_5g"
 )
 
 // Command is an operation on one SIM for the operator.
@@ -56,7 +51,7 @@ type Report struct {
 	Refused string
 	// State is where the operator has the SIM now; empty: where it was asked to
 	// bring it, or where it was if it refused.
-	State State
+	State sim.State
 	// Simulated is set if nothing happened outside.
 	Simulated bool
 }

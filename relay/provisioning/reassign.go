@@ -1,4 +1,4 @@
-package sim
+package provisioning
 
 import (
 	"context"
@@ -10,15 +10,16 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/job"
+	"github.com/penstock/penstock/relay/sim"
 )
 
 // Reassignment says which SIMs get another subscriber: those named, or all of a
 // subscriber's.
 type Reassignment struct {
-	Target string   `json:"target"`
-	ICCIDs []ICCID  `json:"iccids,omitempty"`
-	Source string   `json:"source,omitempty"`
-	Named  []string `json:"-"` // the ICCIDs as they were given
+	Target string      `json:"target"`
+	ICCIDs []sim.ICCID `json:"iccids,omitempty"`
+	Source string      `json:"source,omitempty"`
+	Named  []string    `json:"-"` // the ICCIDs as they were given
 }
 
 // Reassign submits a job that assigns SIMs to another subscriber and returns its id.
@@ -55,7 +56,7 @@ func (a *Actions) checkSource(ctx context.Context, acct account.ID, r *Reassignm
 		return a.subscriber(ctx, acct, "source_subscriber", r.Source)
 	}
 	var err error
-	if r.ICCIDs, err = ParseICCIDs(r.Named); err != nil {
+	if r.ICCIDs, err = sim.ParseICCIDs(r.Named); err != nil {
 		return err
 	}
 	found, err := a.deps.SIMs.GetMany(ctx, acct, r.ICCIDs)
@@ -64,7 +65,7 @@ func (a *Actions) checkSource(ctx context.Context, acct account.ID, r *Reassignm
 	}
 	for _, iccid := range r.ICCIDs {
 		if _, ok := found[iccid]; !ok {
-			return BadICCID(string(iccid))
+			return sim.BadICCID(string(iccid))
 		}
 	}
 	return nil
@@ -75,7 +76,7 @@ func (a *Actions) checkSource(ctx context.Context, acct account.ID, r *Reassignm
 func (a *Actions) runReassign(ctx context.Context, j job.Job) (any, error) {
 	var r Reassignment
 	if err := json.Unmarshal(j.Input, &r); err != nil {
-		return nil, fmt.Errorf("sim: job %s: input: %w", j.ID, err)
+		return nil, fmt.Errorf("provisioning: job %s: input: %w", j.ID, err)
 	}
 	switch first, err := a.mayRun(ctx, j); {
 	case err != nil:
@@ -117,15 +118,15 @@ func (a *Actions) mayRun(ctx context.Context, j job.Job) (bool, error) {
 const batchSize = 500
 
 // remaining returns the next batch of SIMs to assign.
-func (a *Actions) remaining(ctx context.Context, acct account.ID, r Reassignment) ([]ICCID, error) {
+func (a *Actions) remaining(ctx context.Context, acct account.ID, r Reassignment) ([]sim.ICCID, error) {
 	if r.Source != "" {
-		return a.deps.SIMs.Scan(ctx, acct, Scope{Subscriber: r.Source}, "", batchSize)
+		return a.deps.SIMs.Scan(ctx, acct, sim.Scope{Subscriber: r.Source}, "", batchSize)
 	}
 	found, err := a.deps.SIMs.GetMany(ctx, acct, r.ICCIDs)
 	if err != nil {
 		return nil, err
 	}
-	var out []ICCID
+	var out []sim.ICCID
 	for _, iccid := range r.ICCIDs {
 		if one, ok := found[iccid]; ok && one.Subscriber != r.Target && len(out) < batchSize {
 			out = append(out, iccid)
@@ -139,7 +140,7 @@ const concurrency = 16
 
 // assign assigns SIMs to a subscriber. It skips SIMs that were reassigned or deleted
 // meanwhile.
-func (a *Actions) assign(ctx context.Context, acct account.ID, some []ICCID, r Reassignment) error {
+func (a *Actions) assign(ctx context.Context, acct account.ID, some []sim.ICCID, r Reassignment) error {
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	var first error
@@ -148,7 +149,7 @@ func (a *Actions) assign(ctx context.Context, acct account.ID, some []ICCID, r R
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			_, err := a.deps.SIMs.Change(ctx, acct, iccid, func(one *SIM) error {
+			_, err := a.deps.SIMs.Change(ctx, acct, iccid, func(one *sim.SIM) error {
 				if r.Source == "" || one.Subscriber == r.Source {
 					one.Subscriber = r.Target
 				}

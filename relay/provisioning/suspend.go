@@ -1,10 +1,11 @@
-package sim
+package provisioning
 
 import (
 	"context"
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/sim"
 )
 
 // Suspend orders the suspension of a SIM that has reached a limit; it is idempotent.
@@ -18,7 +19,7 @@ func (a *Actions) Suspend(ctx context.Context, acct account.ID, iccid string) er
 		return nil
 	case err != nil:
 		return err
-	case one.Requested != Active: // which is State without a job
+	case one.Requested != sim.Active: // which is State without a job
 		return nil
 	case one.Job != "":
 		return relay.Errorf(relay.KindUnavailable, "SIM %s: another job is in progress", iccid)
