@@ -137,11 +137,20 @@ func FreeAddr() string {
 }
 
 // SignalAll sends a signal to a process and its children, which may be in process
-// groups of their own; the parent gets it first, so that it starts no other child.
-func SignalAll(cmd *exec.Cmd, signal syscall.Signal) {
-	for _, pid := range append([]int{cmd.Process.Pid}, Children(cmd.Process.Pid)...) {
+// groups of their own, and returns the children. The parent is stopped before they
+// are listed, so that it starts no other child.
+func SignalAll(cmd *exec.Cmd, signal syscall.Signal) (children []int) {
+	parent := cmd.Process.Pid
+	if signal != syscall.SIGCONT && syscall.Kill(parent, syscall.SIGSTOP) == nil {
+		for f := Stat(parent); f != nil && f[0] != "T" && f[0] != "Z"; f = Stat(parent) {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	children = Children(parent)
+	for _, pid := range append([]int{parent}, children...) {
 		_ = syscall.Kill(pid, signal)
 	}
+	return children
 }
 
 // Children are the processes that a process has started and that have not ended.

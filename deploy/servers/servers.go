@@ -30,8 +30,7 @@ func (s *Server) Start(ctx context.Context) (err error) {
 // Kill ends the server and its children at once, as a crash would, and waits until
 // none of them is left.
 func (s *Server) Kill(ctx context.Context) error {
-	all := Children(s.Cmd.Process.Pid)
-	SignalAll(s.Cmd, syscall.SIGKILL)
+	all := SignalAll(s.Cmd, syscall.SIGKILL)
 	_ = s.Cmd.Wait()
 	return Until(ctx, StartTime, "its children to end", func() bool {
 		for _, pid := range all {
