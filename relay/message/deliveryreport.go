@@ -1,42 +1,50 @@
 package message
 
 import (
+	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// reports returns the deliveries that report a message's state. A message that
-// the network reports was accepted before; that is reported too, because the
-// receipt may arrive before the carrier's answer. Each code is reported once: it
-// is part of the delivery's id.
+// reports returns the deliveries that report a message's state and those before
+// it: the receipt may arrive before the carrier's answer, and a crash may have
+// prevented an earlier report. Each code is reported once: it is part of the
+// delivery's id.
 func (h *ReceiptHandler) reports(m *Message) ([]outbox.Delivery, error) {
 	code, part := m.Code()
 	if code == 0 || m.Report.URL == "" {
 		return nil, nil
 	}
-	codes := []Code{code}
-	if code == CodeDelivered || code == CodeBuffered || code == CodeUndelivered {
-		codes = []Code{CodeAccepted, code}
-	}
+	p := &m.Parts[part]
 	var ds []outbox.Delivery
-	for _, c := range codes {
-		d, err := h.report(m, c, part)
-		if err != nil {
-			return nil, err
-		}
+	add := func(c Code, p *Part) error {
+		d, err := h.report(m, c, p)
 		ds = append(ds, d)
+		return err
 	}
-	return ds, nil
+	var err error
+	if code == CodeDelivered || code == CodeBuffered || code == CodeUndelivered {
+		err = add(CodeAccepted, p)
+	}
+	buffered := slices.IndexFunc(m.Parts, func(p Part) bool { return !p.BufferedAt.IsZero() })
+	if buffered >= 0 && (code == CodeDelivered || code == CodeUndelivered) {
+		err = errors.Join(err, add(CodeBuffered, &m.Parts[buffered]))
+	}
+	return ds, errors.Join(err, add(code, p))
 }
 
-func (h *ReceiptHandler) report(m *Message, c Code, part int) (outbox.Delivery, error) {
-	p := &m.Parts[part]
+func (h *ReceiptHandler) report(m *Message, c Code, p *Part) (outbox.Delivery, error) {
 	report := DeliveryReport{Code: c, At: p.ChangedAt, Line: p.Report}
+	if c == CodeBuffered && p.State != Buffered {
+		report.At, report.Line = p.BufferedAt, ""
+	}
 	if report.Line == "" || c == CodeAccepted || c == CodeRejected {
-		report.Line = m.receiptLine(c, p)
+		report.Line = m.receiptLine(c, p.Text, report.At)
 	}
 	url, err := m.Expand(report)
 	if err != nil {
@@ -51,7 +59,7 @@ func (h *ReceiptHandler) report(m *Message, c Code, part int) (outbox.Delivery, 
 
 // receiptLine is the value of %dlr if the network sent none, in the format of
 // SMPP 3.4, appendix B, with our id and the first 20 characters of the text.
-func (m *Message) receiptLine(c Code, p *Part) string {
+func (m *Message) receiptLine(c Code, part string, done time.Time) string {
 	const stamp = "0601021504"
 	delivered := "000"
 	if c == CodeDelivered {
@@ -61,10 +69,10 @@ func (m *Message) receiptLine(c Code, p *Part) string {
 	if c == CodeUndelivered || c == CodeRejected {
 		fault = "001"
 	}
-	text := []rune(p.Text)
+	text := []rune(part)
 	return strings.Join([]string{
 		"id:" + m.ID.String(), "sub:001", "dlvrd:" + delivered,
-		"submit date:" + m.ReceivedAt.UTC().Format(stamp), "done date:" + p.ChangedAt.UTC().Format(stamp),
+		"submit date:" + m.ReceivedAt.UTC().Format(stamp), "done date:" + done.UTC().Format(stamp),
 		"stat:" + c.receiptStatus(), "err:" + fault, "text:" + string(text[:min(20, len(text))]),
 	}, " ")
 }

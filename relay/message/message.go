@@ -97,6 +97,8 @@ type Part struct {
 	Report string `json:"-"`
 	// ChangedAt is when its state changed last; of a receipt, that is when it arrived.
 	ChangedAt time.Time `json:"-"`
+	// BufferedAt is when the network buffered it last; zero if it never did.
+	BufferedAt time.Time `json:"-"`
 }
 
 // EntryID is the id of the message's n-th part, from 0.

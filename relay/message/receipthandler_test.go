@@ -42,6 +42,9 @@ func (x *exchange) Receive(_ context.Context, receipts []Receipt, now time.Time)
 		p := &x.m.Parts[r.Part.Part]
 		if slices.Contains(r.State.Before(), p.State) {
 			p.State, p.Report, p.ChangedAt = r.State, r.Line, now
+			if r.State == Buffered {
+				p.BufferedAt = now
+			}
 			changed = append(changed, x.copy())
 		}
 	}
@@ -222,6 +225,19 @@ func TestUnreportedChangesAreReportedAfterACrash(t *testing.T) {
 	n.Run(ctx) // sweeps once
 	if codes(x) != "8" || x.reported != 1 {
 		t.Errorf("reported %q, told %d times", codes(x), x.reported)
+	}
+}
+
+func TestACodeThatACrashLeftUnreportedIsReportedBeforeTheNext(t *testing.T) {
+	n, x := newExchange(t, 1, "https://c.example/?c=%code&t=%timestamp&l=%dlr")
+	x.m.Parts[0].State, x.m.Parts[0].BufferedAt = Buffered, time.Unix(1_700_000_030, 0)
+	r := receipt(0, Delivered)
+	r.Line = "stat:DELIVRD"
+	if _, err := n.Receive(t.Context(), []Receipt{r}); err != nil || codes(x) != "8 4 1" {
+		t.Fatalf("%v: reported %q, want 8 4 1", err, codes(x))
+	}
+	if got := x.sent[1]; !strings.Contains(got, "&t=1700000030&") || !strings.Contains(got, "ENROUTE") {
+		t.Errorf("code 4 is reported as %s", got)
 	}
 }
 

@@ -252,8 +252,11 @@ func reportsStay(p fixture) {
 	p.same("of one that wants none", len(p.settlePart(quiet, 0, accepted)), 0)
 	first := p.settlePart(m, 0, accepted)
 	p.same("untold", []int{len(first), unreported(4), unreported(5)}, []int{1, 0, 1})
+	_, err := p.Receive(p.Context(), []message.Receipt{{State: message.Buffered, At: at(5.5), Part: message.PartRef{Ref: m.Ref()}, Found: true}}, at(5.5))
+	p.must(err)
 	second, err := p.Receive(p.Context(), []message.Receipt{{State: message.Delivered, At: at(6), Part: message.PartRef{Ref: m.Ref()}, Found: true}}, at(6))
 	p.must(err)
+	p.same("buffered before", second[0].Parts[0].BufferedAt, at(5.5))
 	p.must(p.MarkReported(p.Context(), first))
 	p.same("more has come since", unreported(5), 1)
 	for range 2 {

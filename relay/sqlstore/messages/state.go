@@ -23,6 +23,8 @@ type part struct {
 	Ref     string `json:"ref,omitempty"`
 	Reason  string `json:"reason,omitempty"`
 	Report  string `json:"report,omitempty"`
+	// Buffered is when the network buffered it last, in milliseconds.
+	Buffered int64 `json:"buffered,omitempty"`
 }
 
 // state is what changes of a message, a row of message_state.
@@ -132,6 +134,9 @@ func (s *state) move(n int, to message.State, at time.Time) bool {
 		return false
 	}
 	p.State, p.Changed = to, sqlstore.Millis(at)
+	if to == message.Buffered {
+		p.Buffered = p.Changed
+	}
 	s.version++
 	s.changed = true
 	return true
@@ -181,6 +186,9 @@ func fill(m *message.Message, parts []part) {
 		}
 		if is.Changed > 0 {
 			p.ChangedAt = sqlstore.Moment(is.Changed)
+		}
+		if is.Buffered > 0 {
+			p.BufferedAt = sqlstore.Moment(is.Buffered)
 		}
 	}
 }
