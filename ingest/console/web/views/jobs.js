@@ -17,7 +17,9 @@ const simLink = (j) => j.iccid && link("sims", { id: j.iccid, account: String(j.
 
 // progress says how far a job is.
 function progress(j) {
-  if (!j.items) return { queued: "waits for its turn", processing: "under way", completed: "done", failed: "failed" }[j.state];
+  const stage = { queued: "waits for its turn", processing: "under way", completed: "done", failed: "failed" }[j.state];
+  if (!j.items) return stage;
+  if (j.items.done === 0 && (j.state === "queued" || j.state === "processing")) return plural(j.items.total, "item") + ", " + stage;
   const failed = j.items.failed.length;
   return j.items.done + " of " + j.items.total + " done" + (failed ? ", " + failed + " failed" : "");
 }
