@@ -307,15 +307,16 @@ func (d *daemon) openIntakes(context.Context) error {
 }
 
 func (d *daemon) openIntake(kind event.Kind, p intake.Processor, quota *journal.Quota) error {
+	statuses := d.backends.records.Statuses(d.node)
 	log, err := journal.Open(filepath.Join(d.cfg.DataDir, "journal", string(kind)), journal.Options{
 		Retention: d.cfg.Journal.Retention, Quota: quota, Logger: d.log.With("kind", string(kind)),
-		Synced: d.timings.Fsync(string(kind)), KeepAll: d.clock.jumps,
+		Synced: d.timings.Fsync(string(kind)), KeepAll: d.clock.jumps, Need: intake.Need(kind, statuses),
 	})
 	if err != nil {
 		return err
 	}
 	d.closers = append(d.closers, func(context.Context) error { return log.Close() })
-	in, err := intake.New(kind, d.node, log, d.backends.records.Statuses(d.node), p, d.intakeOptions(kind))
+	in, err := intake.New(kind, d.node, log, statuses, p, d.intakeOptions(kind))
 	if err != nil {
 		return err
 	}

@@ -53,6 +53,7 @@ func (i *Intake) deferredTurn(ctx context.Context, after account.ID) (account.ID
 	for _, m := range statuses {
 		r, err := i.log.Read(m.Seq)
 		if errors.Is(err, journal.ErrNotFound) {
+			i.logger.Error("deferred event lost: its record is damaged or was removed", "event", m.ID)
 			m.State = event.Done
 			ended = append(ended, m)
 			continue

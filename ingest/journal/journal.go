@@ -16,8 +16,9 @@
 //   - a sequence returned by Append is on disk, and no sequence is given twice,
 //     not even after every segment was deleted or the tail was lost;
 //   - a reader never sees a record that is not durable or not intact;
-//   - a segment with a record that some consumer has not committed is never
-//     deleted, and a log without consumers deletes nothing;
+//   - a segment with a record that some consumer has not committed, or that is
+//     needed to be processed, is never deleted, and a log without consumers deletes
+//     nothing;
 //   - bytes that cannot be read are cut only where no valid record follows
 //     them, are copied aside first, and otherwise leave a Gap that is reported.
 //
@@ -42,7 +43,7 @@ var (
 	// ErrLocked means that another Log, here or in another process, has the directory.
 	ErrLocked = errors.New("directory is in use")
 	// ErrFull means that nothing can be accepted until records are processed
-	// or space is freed: the quota is used up by unprocessed records, or the
+	// or space is freed: the quota is used up by records that are needed, or the
 	// disk is full.
 	ErrFull = errors.New("journal is full")
 	// ErrTooLarge means that the payload is over MaxPayload.
@@ -54,6 +55,19 @@ var (
 	ErrNotFound = errors.New("no such record")
 )
 
+// Need is what processed records are still needed for.
+type Need int
+
+const (
+	// NotNeeded records are deleted when they are old, and earlier to make room.
+	NotNeeded Need = iota
+	// ForReplay records are deleted when they are old; to make room only if such
+	// segments take more than half of the quota.
+	ForReplay
+	// ToProcess records are not deleted.
+	ToProcess
+)
+
 // Options tune a Log. The zero value works.
 type Options struct {
 	SegmentBytes int64            // size at which a new segment is begun; 0 is 16 MiB, at most 256 MiB
@@ -62,6 +76,8 @@ type Options struct {
 	CommitWindow time.Duration    // how long a commit waits for appenders seen to be concurrent; 0 is 0.7 ms, negative is none
 	Now          func() time.Time // stamps records and ages segments; nil is time.Now
 	Logger       *slog.Logger     // nil is slog.Default
+	// Need says what processed records of a range are still needed for; nil: nothing.
+	Need func(first, last uint64) Need
 	// KeepAll reports that no segment may be deleted for its age now; nil never does.
 	KeepAll func() bool
 	// Synced is called with the time that each sync of a commit took; nil is not called.
@@ -129,9 +145,10 @@ type Log struct {
 
 	deleting sync.Mutex // one deletion at a time, oldest first
 
-	state     sync.RWMutex // guards the fields that readers use
-	segments  []*segment   // oldest first, never empty; the last one is written to
-	durable   uint64       // the last acknowledged sequence
+	state     sync.RWMutex  // guards the fields that readers use
+	segments  []*segment    // oldest first, never empty; the last one is written to
+	deleted   []segmentName // deleted between others, until recovery ends
+	durable   uint64        // the last acknowledged sequence
 	grown     chan struct{}
 	consumers map[string]*Consumer
 	gaps      []Gap

@@ -21,6 +21,9 @@ func (l *Log) recover() error {
 	if l.segments, err = l.dropEmptyDuplicates(list); err != nil {
 		return err
 	}
+	if l.deleted, err = listDropped(l.dir); err != nil {
+		return err
+	}
 	tail, ahead := int64(0), make([]chan scanned, len(l.segments))
 	for i, s := range l.segments {
 		l.scanAhead(ahead, i)
@@ -33,7 +36,7 @@ func (l *Log) recover() error {
 		return err
 	}
 	l.reportMissing()
-	return nil
+	return l.sweepDropped()
 }
 
 // reportMissing reports records that no segment has, although a checkpoint says that
@@ -74,7 +77,13 @@ func (l *Log) limit(i int) uint64 {
 	if i == len(l.segments)-1 {
 		return math.MaxUint64
 	}
-	return l.segments[i+1].follows
+	limit := l.segments[i+1].follows
+	for _, d := range l.deleted {
+		if d.first > l.segments[i].first && d.first < l.segments[i+1].first {
+			limit = min(limit, d.follows)
+		}
+	}
+	return limit
 }
 
 func (l *Log) scanSegment(s *segment, limit uint64) scanned {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/rand"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,6 +13,9 @@ import (
 )
 
 const segmentSuffix = ".v1.segment"
+
+// droppedSuffix follows the name of a segment that was deleted between others.
+const droppedSuffix = ".dropped"
 
 // segment is one file of the log. Its fields, but the name, are guarded by
 // Log.state.
@@ -72,6 +76,40 @@ func listSegments(dir string) ([]*segment, error) {
 	}
 	slices.SortFunc(list, func(a, b *segment) int { return cmp.Compare(a.first, b.first) })
 	return list, nil
+}
+
+// listDropped returns the names of the segments that were deleted between others.
+func listDropped(dir string) (names []segmentName, err error) {
+	found, err := filepath.Glob(filepath.Join(dir, "*"+segmentSuffix+droppedSuffix))
+	if err != nil {
+		return nil, fmt.Errorf("list deleted segments: %w", err)
+	}
+	for _, path := range found {
+		name, err := parseSegmentName(strings.TrimSuffix(filepath.Base(path), droppedSuffix))
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, name)
+	}
+	return names, nil
+}
+
+// sweepDropped frees what an interrupted deletion left, and removes the names of
+// deleted segments that no older one is left before.
+func (l *Log) sweepDropped() error {
+	names, err := listDropped(l.dir)
+	l.state.RLock()
+	oldest := l.segments[0].first
+	l.state.RUnlock()
+	for _, name := range names {
+		path := filepath.Join(l.dir, name.String()+droppedSuffix)
+		if name.first < oldest {
+			err = errors.Join(err, os.Remove(path))
+		} else {
+			err = errors.Join(err, os.Truncate(path, 0))
+		}
+	}
+	return err
 }
 
 func (l *Log) path(s *segment) string { return filepath.Join(l.dir, s.String()) }

@@ -45,6 +45,9 @@ func (l *Log) Sweep() {
 	for l.drop(horizon.UnixNano()) {
 	}
 	l.sweepDamaged(horizon)
+	if err := l.sweepDropped(); err != nil {
+		l.o.Logger.Warn("journal: names of deleted segments not removed", "dir", l.dir, "error", err)
+	}
 }
 
 // retire ends the newest segment when its records could all be deleted, since
@@ -58,14 +61,14 @@ func (l *Log) retire(horizon int64) {
 	}
 }
 
-// dropOldest deletes the oldest segment if it is processed, however young. The
-// caller holds writing.
-func (l *Log) dropOldest() bool {
+// dropYoung deletes a processed segment, however young, to make room. The caller
+// holds writing.
+func (l *Log) dropYoung() bool {
 	l.retire(math.MaxInt64)
-	return l.drop(math.MaxInt64)
+	return l.dropForRoom()
 }
 
-// dropForQuota is dropOldest on behalf of another log that shares the quota. It
+// dropForQuota is dropYoung on behalf of another log that shares the quota. It
 // does not wait for a commit in progress here, which may be waiting for that log.
 func (l *Log) dropForQuota() bool {
 	if !l.acquire() {
@@ -76,7 +79,7 @@ func (l *Log) dropForQuota() bool {
 		defer l.writing.Unlock()
 		l.retire(math.MaxInt64)
 	}
-	return l.drop(math.MaxInt64)
+	return l.dropForRoom()
 }
 
 // drop deletes the oldest segment if it is processed and no record in it is
@@ -85,19 +88,78 @@ func (l *Log) dropForQuota() bool {
 func (l *Log) drop(horizon int64) bool {
 	l.deleting.Lock()
 	defer l.deleting.Unlock()
-	l.state.Lock()
-	s := l.segments[0]
-	if len(l.segments) == 1 || s.newest > horizon || !l.processed(s) {
-		l.state.Unlock()
+	all := l.deletable(horizon)
+	if len(all) == 0 || all[0].at > 0 || l.need(all[0]) == ToProcess {
 		return false
 	}
-	size := s.size
-	l.segments = slices.Clone(l.segments[1:])
-	l.gaps = slices.DeleteFunc(l.gaps, func(g Gap) bool { return g.Segment == s.String() })
-	l.state.Unlock()
-	l.remove(s)
-	l.o.Quota.add(-size)
+	l.delete(all[0])
 	return true
+}
+
+// dropForRoom deletes the oldest processed segment of which nothing is needed. If
+// there is none, it deletes the oldest that is needed for replay only, once such
+// segments take more than half of the quota.
+func (l *Log) dropForRoom() bool {
+	l.deleting.Lock()
+	defer l.deleting.Unlock()
+	var kept []candidate
+	var size int64
+	for _, c := range l.deletable(math.MaxInt64) {
+		switch l.need(c) {
+		case NotNeeded:
+			l.delete(c)
+			return true
+		case ForReplay:
+			kept, size = append(kept, c), size+c.size
+		}
+	}
+	if size <= l.o.Quota.max/2 {
+		return false
+	}
+	l.o.Logger.Error("journal: records needed for replay are deleted, since they take more than half of the quota",
+		"dir", l.dir, "first", kept[0].first, "last", kept[0].last, "bytes", size)
+	l.delete(kept[0])
+	return true
+}
+
+// candidate is a segment that may be deleted, as it is now.
+type candidate struct {
+	*segment
+	at          int // its index
+	first, last uint64
+	size        int64
+}
+
+// deletable returns the segments, but the newest, that are processed and have no
+// record younger than the horizon, oldest first.
+func (l *Log) deletable(horizon int64) (all []candidate) {
+	l.state.RLock()
+	defer l.state.RUnlock()
+	for i, s := range l.segments[:len(l.segments)-1] {
+		if s.newest <= horizon && l.processed(s) {
+			all = append(all, candidate{s, i, s.first, s.last, s.size})
+		}
+	}
+	return all
+}
+
+// need asks what the records of a segment are needed for.
+func (l *Log) need(c candidate) Need {
+	if l.o.Need == nil || c.last < c.first {
+		return NotNeeded
+	}
+	return l.o.Need(c.first, c.last)
+}
+
+// delete takes a segment out of the log and deletes its file. The caller holds
+// deleting.
+func (l *Log) delete(c candidate) {
+	l.state.Lock()
+	l.segments = slices.DeleteFunc(slices.Clone(l.segments), func(s *segment) bool { return s == c.segment })
+	l.gaps = slices.DeleteFunc(l.gaps, func(g Gap) bool { return g.Segment == c.String() })
+	l.state.Unlock()
+	l.remove(c.segment, c.at == 0)
+	l.o.Quota.add(-c.size)
 }
 
 func (l *Log) retirable(horizon int64) bool {

@@ -1,0 +1,38 @@
+package intake
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/penstock/penstock/ingest/journal"
+	"github.com/penstock/penstock/relay/event"
+)
+
+func TestWhatAJournalNeeds(t *testing.T) {
+	all := &memoryStatuses{statuses: map[uint64]event.Status{
+		5:  {Seq: 5, State: event.Unrouted},
+		15: {Seq: 15, State: event.Quarantined},
+		25: {Seq: 25, State: event.Pending},
+		26: {Seq: 26, State: event.Quarantined},
+	}}
+	need := Need(event.Uplink, all)
+	for name, tc := range map[string]struct {
+		first, last uint64
+		want        journal.Need
+	}{
+		"what is done":                {1, 4, journal.NotNeeded},
+		"what has no relay":           {1, 14, journal.NotNeeded},
+		"what is quarantined":         {15, 15, journal.ForReplay},
+		"what is between":             {16, 24, journal.NotNeeded},
+		"what is deferred":            {11, 30, journal.ToProcess},
+		"what is quarantined, by end": {26, 30, journal.ForReplay},
+	} {
+		if got := need(tc.first, tc.last); got != tc.want {
+			t.Errorf("%s: %d, want %d", name, got, tc.want)
+		}
+	}
+	all.setDown(errors.New("down"))
+	if got := need(1, 4); got != journal.ToProcess {
+		t.Errorf("while the statuses cannot be read: %d", got)
+	}
+}

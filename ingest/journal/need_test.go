@@ -1,0 +1,135 @@
+package journal
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// needing says what records are needed for.
+type needing map[uint64]Need
+
+func (n needing) of(first, last uint64) (most Need) {
+	for seq, need := range n {
+		if seq >= first && seq <= last {
+			most = max(most, need)
+		}
+	}
+	return most
+}
+
+// appendAll appends records, each committed, until the log is full or holds so many
+// sequences, and returns them by sequence.
+func appendAll(t *testing.T, l *Log, c *Consumer, most int) map[uint64]string {
+	t.Helper()
+	stored := make(map[uint64]string)
+	for range most {
+		payload := strings.Repeat("x", 100)
+		seq, err := l.Append(t.Context(), []byte(payload))
+		if err != nil {
+			wantErr(t, err, ErrFull)
+			break
+		}
+		stored[seq] = payload
+		if err := c.Commit(seq); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return stored
+}
+
+// A segment has five records; the quota has room for four segments and a part of one.
+func TestWhatIsNeededDoesNotMakeRoom(t *testing.T) {
+	all := func(n Need) func(uint64, uint64) Need { return func(uint64, uint64) Need { return n } }
+	for name, tc := range map[string]struct {
+		need     func(first, last uint64) Need
+		kept     []uint64 // records
+		gone     []uint64
+		appended int // of 100
+	}{
+		"nothing":             {nil, nil, []uint64{1, 50}, 100},
+		"one to be replayed":  {needing{3: ForReplay}.of, []uint64{1, 5}, []uint64{6, 50}, 100},
+		"one to be processed": {needing{3: ToProcess}.of, []uint64{1, 5}, []uint64{6, 50}, 100},
+		"one between others":  {needing{8: ForReplay}.of, []uint64{6, 10}, []uint64{5, 11, 50}, 100},
+		"some to be replayed": {needing{3: ForReplay, 8: ForReplay, 13: ForReplay, 18: ForReplay}.of, []uint64{1, 20}, []uint64{21, 50}, 100},
+		"all to be replayed":  {all(ForReplay), []uint64{100}, []uint64{1, 50}, 100},
+		"all to be processed": {all(ToProcess), []uint64{1, 23}, nil, 23},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			l := small(t, dir, Options{Quota: NewQuota(2900), Need: tc.need})
+			stored := appendAll(t, l, mustConsumer(t, l, "c"), 100)
+			if len(stored) != tc.appended {
+				t.Fatalf("%d appended, want %d", len(stored), tc.appended)
+			}
+			for range 2 { // and once more after a start
+				got := content(t, l)
+				for _, seq := range tc.kept {
+					if got[seq] != stored[seq] {
+						t.Errorf("record %d is %q", seq, got[seq])
+					}
+				}
+				for _, seq := range tc.gone {
+					if _, there := got[seq]; there {
+						t.Errorf("record %d is there", seq)
+					}
+				}
+				if gaps := l.Gaps(); len(gaps) > 0 {
+					t.Errorf("gaps %+v", gaps)
+				}
+				mustClose(t, l)
+				l = small(t, dir, Options{Quota: NewQuota(2900), Need: tc.need})
+			}
+		})
+	}
+}
+
+func TestRecordsToBeProcessedAreNotTooOld(t *testing.T) {
+	clk, needed := newClock(), needing{8: ToProcess}
+	l := small(t, t.TempDir(), Options{Now: clk.now, Retention: time.Hour, Need: needed.of})
+	fill(t, l, 20)
+	if err := mustConsumer(t, l, "c").Commit(20); err != nil {
+		t.Fatal(err)
+	}
+	clk.advance(2 * time.Hour)
+	for _, want := range []uint64{6, 0} {
+		if l.Sweep(); l.Stats().First != want {
+			t.Errorf("first %d, want %d", l.Stats().First, want)
+		}
+		needed[8] = ForReplay
+	}
+}
+
+func TestADeletionBetweenOthersThatWasInterrupted(t *testing.T) {
+	dir, clk := t.TempDir(), newClock()
+	l := small(t, dir, Options{Now: clk.now})
+	stored := fill(t, l, 20)
+	mustClose(t, l)
+	second := segmentFiles(t, dir)[1]
+	if err := os.Rename(second, second+droppedSuffix); err != nil { // not emptied yet
+		t.Fatal(err)
+	}
+	var log strings.Builder
+	l = small(t, dir, Options{Now: clk.now, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	for seq := uint64(6); seq <= 10; seq++ {
+		delete(stored, seq)
+	}
+	sameContent(t, content(t, l), stored)
+	if info, err := os.Stat(second + droppedSuffix); err != nil || info.Size() != 0 {
+		t.Errorf("the deleted segment is not emptied: %v %v", info, err)
+	}
+	if len(l.Gaps()) > 0 || log.Len() > 0 {
+		t.Errorf("gaps %+v, said %s", l.Gaps(), log.String())
+	}
+	if err := mustConsumer(t, l, "c").Commit(20); err != nil {
+		t.Fatal(err)
+	}
+	clk.advance(200 * time.Hour)
+	l.Sweep()
+	if left, _ := filepath.Glob(filepath.Join(dir, "*"+droppedSuffix)); len(left) > 0 {
+		t.Errorf("%q are left", left)
+	}
+}
