@@ -31,8 +31,9 @@ func (h *ReceiptHandler) reports(m *Message) ([]outbox.Delivery, error) {
 	if code == CodeDelivered || code == CodeBuffered || code == CodeUndelivered {
 		err = add(CodeAccepted, p)
 	}
-	buffered := slices.IndexFunc(m.Parts, func(p Part) bool { return !p.BufferedAt.IsZero() })
-	if buffered >= 0 && (code == CodeDelivered || code == CodeUndelivered) {
+	buffered := slices.IndexFunc(m.Parts, func(b Part) bool { return !b.BufferedAt.IsZero() })
+	before := buffered >= 0 && (code == CodeDelivered || !m.Parts[buffered].BufferedAt.After(p.ChangedAt))
+	if before && (code == CodeDelivered || code == CodeUndelivered) {
 		err = errors.Join(err, add(CodeBuffered, &m.Parts[buffered]))
 	}
 	return ds, errors.Join(err, add(code, p))
