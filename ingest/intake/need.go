@@ -13,25 +13,20 @@ const needWithin = 2 * time.Second
 
 // Need tells a journal which of its records are needed although the checkpoint has
 // passed them: deferred events are still to be processed, and quarantined events wait
-// for a replay. If the statuses cannot be read, all are needed.
-func Need(kind event.Kind, statuses event.Statuses) func(first, last uint64) journal.Need {
-	return func(first, last uint64) journal.Need {
+// for a replay.
+func Need(kind event.Kind, statuses event.Statuses) func(first, last uint64) (journal.Need, error) {
+	return func(first, last uint64) (journal.Need, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), needWithin)
 		defer cancel()
-		holds := func(s event.State) (bool, error) {
-			newest, err := statuses.List(ctx, kind, s, last+1, 1)
-			return len(newest) > 0 && newest[0].Seq >= first, err
+		for _, one := range []struct {
+			state event.State
+			need  journal.Need
+		}{{event.Pending, journal.ToProcess}, {event.Quarantined, journal.ForReplay}} {
+			newest, err := statuses.List(ctx, kind, one.state, last+1, 1)
+			if err != nil || len(newest) > 0 && newest[0].Seq >= first {
+				return one.need, err
+			}
 		}
-		switch pending, err := holds(event.Pending); {
-		case pending || err != nil:
-			return journal.ToProcess
-		}
-		switch quarantined, err := holds(event.Quarantined); {
-		case err != nil:
-			return journal.ToProcess
-		case quarantined:
-			return journal.ForReplay
-		}
-		return journal.NotNeeded
+		return journal.NotNeeded, nil
 	}
 }

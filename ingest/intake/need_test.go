@@ -27,12 +27,12 @@ func TestWhatAJournalNeeds(t *testing.T) {
 		"what is deferred":            {11, 30, journal.ToProcess},
 		"what is quarantined, by end": {26, 30, journal.ForReplay},
 	} {
-		if got := need(tc.first, tc.last); got != tc.want {
-			t.Errorf("%s: %d, want %d", name, got, tc.want)
+		if got, err := need(tc.first, tc.last); err != nil || got != tc.want {
+			t.Errorf("%s: %d, %v, want %d", name, got, err, tc.want)
 		}
 	}
 	all.setDown(errors.New("down"))
-	if got := need(1, 4); got != journal.ToProcess {
-		t.Errorf("while the statuses cannot be read: %d", got)
+	if _, err := need(1, 4); err == nil {
+		t.Error("no error while the statuses cannot be read")
 	}
 }

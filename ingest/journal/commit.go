@@ -73,7 +73,7 @@ func (l *Log) report(err error) {
 // segments.
 func (l *Log) makeRoom(n int64) error {
 	for !l.o.Quota.reserve(n) {
-		if !l.dropYoung() && !l.o.Quota.reclaim(l) {
+		if !l.dropYoung() {
 			return fmt.Errorf("%w: quota of %d bytes is used up by unprocessed and quarantined records", ErrFull, l.o.Quota.max)
 		}
 	}
@@ -85,7 +85,7 @@ func (l *Log) makeRoom(n int64) error {
 func (l *Log) store(b *batch) error {
 	for first := l.next; ; {
 		err := l.tryStore(b)
-		if !diskFull(err) || l.next != first || !l.dropYoung() && !l.o.Quota.reclaim(l) {
+		if !diskFull(err) || l.next != first || !l.dropYoung() {
 			return err
 		}
 	}

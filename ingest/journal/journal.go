@@ -61,7 +61,7 @@ type Need int
 const (
 	// NotNeeded records are deleted when they are old, and earlier to make room.
 	NotNeeded Need = iota
-	// ForReplay records are deleted when they are old; to make room only if such
+	// ForReplay records are deleted when they are old; to make room only if all such
 	// segments take more than half of the quota.
 	ForReplay
 	// ToProcess records are not deleted.
@@ -76,8 +76,9 @@ type Options struct {
 	CommitWindow time.Duration    // how long a commit waits for appenders seen to be concurrent; 0 is 0.7 ms, negative is none
 	Now          func() time.Time // stamps records and ages segments; nil is time.Now
 	Logger       *slog.Logger     // nil is slog.Default
-	// Need says what processed records of a range are still needed for; nil: nothing.
-	Need func(first, last uint64) Need
+	// Need says what processed records of a range are still needed for, or an error if
+	// that is not known now; nil: nothing. It is asked by Sweep, not while room is made.
+	Need func(first, last uint64) (Need, error)
 	// KeepAll reports that no segment may be deleted for its age now; nil never does.
 	KeepAll func() bool
 	// Synced is called with the time that each sync of a commit took; nil is not called.
@@ -153,6 +154,8 @@ type Log struct {
 	consumers map[string]*Consumer
 	gaps      []Gap
 	lastErr   error // of the last batch
+
+	judgedAt atomic.Int64 // when judge began last, Unix ns
 
 	appends, fsyncs, failed, cut atomic.Int64
 }

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"math"
 	"slices"
 	"sync"
 )
@@ -58,6 +59,32 @@ func (q *Quota) removeLog(l *Log) {
 	defer q.mu.Unlock()
 	q.used -= bytes
 	q.logs = slices.DeleteFunc(q.logs, func(other *Log) bool { return other == l })
+}
+
+// dropReplayable deletes the oldest segment that is kept for replay only, of the log
+// that has the most of them, once they take more than half of the budget.
+func (q *Quota) dropReplayable() bool {
+	q.mu.Lock()
+	logs := slices.Clone(q.logs)
+	q.mu.Unlock()
+	var sum, most int64
+	var from *Log
+	for _, l := range logs {
+		bytes := l.replayable()
+		if sum += bytes; bytes > most {
+			most, from = bytes, l
+		}
+	}
+	if sum <= q.max/2 || !from.acquire() {
+		return false
+	}
+	defer from.wg.Done()
+	if !from.drop(math.MaxInt64, ForReplay) {
+		return false
+	}
+	from.o.Logger.Error("journal: records needed for replay were deleted, since they take more than half of the quota",
+		"dir", from.dir, "bytes", sum, "quota", q.max)
+	return true
 }
 
 // reclaim deletes a processed segment of another log than the asking one:

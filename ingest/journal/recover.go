@@ -36,7 +36,7 @@ func (l *Log) recover() error {
 		return err
 	}
 	l.reportMissing()
-	return l.sweepDropped()
+	return nil
 }
 
 // reportMissing reports records that no segment has, although a checkpoint says that

@@ -83,15 +83,10 @@ func (l *Log) lastDurable() uint64 {
 	return l.durable
 }
 
-// remove deletes a segment's file and makes that durable. Of one between others the
-// name stays, so that its records are not taken for lost ones.
-func (l *Log) remove(s *segment, oldest bool) {
-	var err error
-	if oldest {
-		err = os.Remove(l.path(s))
-	} else if err = os.Rename(l.path(s), l.path(s)+droppedSuffix); err == nil {
-		err = os.Truncate(l.path(s)+droppedSuffix, 0)
-	}
+// remove deletes a segment's file and makes that durable, so that segments never
+// vanish out of order.
+func (l *Log) remove(s *segment) {
+	err := os.Remove(l.path(s))
 	if err == nil {
 		err = l.o.disk.SyncDir(l.dir)
 	}

@@ -26,6 +26,8 @@ type segment struct {
 	newest    int64        // the latest time of a record, Unix ns
 	index     []indexEntry // where to start reading for a sequence; empty when there are no records
 	badRanges []badRange
+	need      Need // what it is needed for, if judged
+	judged    bool // after it was processed
 }
 
 // segmentName is a parsed file name. The newest segment is never deleted, so first
@@ -78,7 +80,18 @@ func listSegments(dir string) ([]*segment, error) {
 	return list, nil
 }
 
-// listDropped returns the names of the segments that were deleted between others.
+// keepName makes the name of a segment durable that is about to be deleted between
+// others.
+func (l *Log) keepName(s *segment) error {
+	f, err := l.o.disk.Open(l.path(s)+droppedSuffix, os.O_RDWR|os.O_CREATE)
+	if err != nil {
+		return fmt.Errorf("keep its name: %w", err)
+	}
+	return errors.Join(f.Close(), l.o.disk.SyncDir(l.dir))
+}
+
+// listDropped returns the names of the segments that were deleted between others, in
+// order. One whose segment is there was not deleted.
 func listDropped(dir string) (names []segmentName, err error) {
 	found, err := filepath.Glob(filepath.Join(dir, "*"+segmentSuffix+droppedSuffix))
 	if err != nil {
@@ -89,25 +102,31 @@ func listDropped(dir string) (names []segmentName, err error) {
 		if err != nil {
 			return nil, err
 		}
-		names = append(names, name)
+		if _, err := os.Stat(strings.TrimSuffix(path, droppedSuffix)); err != nil {
+			names = append(names, name)
+		}
 	}
+	slices.SortFunc(names, func(a, b segmentName) int { return cmp.Compare(a.first, b.first) })
 	return names, nil
 }
 
-// sweepDropped frees what an interrupted deletion left, and removes the names of
-// deleted segments that no older one is left before.
+// sweepDropped removes the names of deleted segments that say nothing any more: those
+// before the oldest segment, and all but the first between two segments.
 func (l *Log) sweepDropped() error {
+	l.deleting.Lock()
+	defer l.deleting.Unlock()
 	names, err := listDropped(l.dir)
 	l.state.RLock()
-	oldest := l.segments[0].first
+	segments := l.segments
 	l.state.RUnlock()
+	last := 0 // how many segments are before the name that was kept last
 	for _, name := range names {
-		path := filepath.Join(l.dir, name.String()+droppedSuffix)
-		if name.first < oldest {
-			err = errors.Join(err, os.Remove(path))
-		} else {
-			err = errors.Join(err, os.Truncate(path, 0))
+		before := slices.IndexFunc(segments, func(s *segment) bool { return s.first > name.first })
+		if before > last {
+			last = before
+			continue
 		}
+		err = errors.Join(err, os.Remove(filepath.Join(l.dir, name.String()+droppedSuffix)))
 	}
 	return err
 }

@@ -14,6 +14,7 @@ import (
 func (l *Log) housekeeping() {
 	tick := time.NewTicker(time.Minute)
 	defer tick.Stop()
+	l.judge()
 	for {
 		select {
 		case <-tick.C:
@@ -29,24 +30,57 @@ func (l *Log) housekeeping() {
 	}
 }
 
-// Sweep deletes the segments whose newest record is older than the retention
-// and processed by every consumer, and copies of damaged ranges of that age.
-// The log calls it after a rotation and about once a minute. It does nothing while
-// KeepAll says so.
+// Sweep deletes the segments whose newest record is older than the retention,
+// processed by every consumer and not to be processed once more, and copies of
+// damaged ranges of that age. It asks what processed segments are needed for. The log
+// calls it after a rotation, when there was no room, and about once a minute. It
+// deletes nothing while KeepAll says so.
 func (l *Log) Sweep() {
-	if l.o.KeepAll != nil && l.o.KeepAll() || !l.acquire() {
+	if !l.acquire() {
 		return
 	}
 	defer l.wg.Done()
 	horizon := l.o.Now().Add(-l.o.Retention)
-	l.writing.Lock()
-	l.retire(horizon.UnixNano())
-	l.writing.Unlock()
-	for l.drop(horizon.UnixNano()) {
+	keep := l.o.KeepAll != nil && l.o.KeepAll()
+	if !keep {
+		l.writing.Lock()
+		l.retire(horizon.UnixNano())
+		l.writing.Unlock()
+	}
+	l.judge()
+	if keep {
+		return
+	}
+	for l.drop(horizon.UnixNano(), NotNeeded, ForReplay) {
 	}
 	l.sweepDamaged(horizon)
 	if err := l.sweepDropped(); err != nil {
 		l.o.Logger.Warn("journal: names of deleted segments not removed", "dir", l.dir, "error", err)
+	}
+}
+
+// judge asks what the processed segments are needed for. Room is made by these
+// answers, so that a commit waits for no database. Without an answer the last one
+// counts.
+func (l *Log) judge() {
+	if l.o.Need == nil {
+		return
+	}
+	l.judgedAt.Store(time.Now().UnixNano())
+	for _, s := range l.deletable(math.MaxInt64) {
+		l.state.RLock()
+		first, last := s.first, s.last
+		l.state.RUnlock()
+		need, err := NotNeeded, error(nil)
+		if first <= last {
+			need, err = l.o.Need(first, last)
+		}
+		if err != nil {
+			return
+		}
+		l.state.Lock()
+		s.need, s.judged = need, true
+		l.state.Unlock()
 	}
 }
 
@@ -61,105 +95,120 @@ func (l *Log) retire(horizon int64) {
 	}
 }
 
-// dropYoung deletes a processed segment, however young, to make room. The caller
-// holds writing.
+// dropYoung deletes a processed segment that is not needed, however young, to make
+// room: of this log, else of another one that shares the quota, else one that is
+// needed for replay. The caller holds writing.
 func (l *Log) dropYoung() bool {
-	l.retire(math.MaxInt64)
-	return l.dropForRoom()
+	if l.drop(math.MaxInt64, NotNeeded) {
+		return true
+	}
+	if l.worthRetiring() {
+		l.retire(math.MaxInt64)
+	}
+	if l.drop(math.MaxInt64, NotNeeded) || l.o.Quota.reclaim(l) || l.o.Quota.dropReplayable() {
+		return true
+	}
+	if l.o.Need != nil && time.Since(time.Unix(0, l.judgedAt.Load())) > judgeAgain {
+		select {
+		case l.rotated <- struct{}{}: // a segment may be needed no longer
+		default:
+		}
+	}
+	return false
 }
 
-// dropForQuota is dropYoung on behalf of another log that shares the quota. It
-// does not wait for a commit in progress here, which may be waiting for that log.
+// judgeAgain is how often a log without room asks what is needed.
+const judgeAgain = time.Second
+
+// dropForQuota deletes a processed segment that is not needed on behalf of another
+// log that shares the quota. It does not wait for a commit in progress here, which
+// may be waiting for that log.
 func (l *Log) dropForQuota() bool {
 	if !l.acquire() {
 		return false
 	}
 	defer l.wg.Done()
+	if l.drop(math.MaxInt64, NotNeeded) {
+		return true
+	}
 	if l.writing.TryLock() {
-		defer l.writing.Unlock()
-		l.retire(math.MaxInt64)
+		if l.worthRetiring() {
+			l.retire(math.MaxInt64)
+		}
+		l.writing.Unlock()
 	}
-	return l.dropForRoom()
+	return l.drop(math.MaxInt64, NotNeeded)
 }
 
-// drop deletes the oldest segment if it is processed and no record in it is
-// younger than the horizon. The newest segment stays: its name keeps the next
-// sequence.
-func (l *Log) drop(horizon int64) bool {
-	l.deleting.Lock()
-	defer l.deleting.Unlock()
-	all := l.deletable(horizon)
-	if len(all) == 0 || all[0].at > 0 || l.need(all[0]) == ToProcess {
-		return false
-	}
-	l.delete(all[0])
-	return true
+// worthRetiring reports whether ending the newest segment could free more than
+// another small file. The caller holds writing.
+func (l *Log) worthRetiring() bool {
+	return l.o.Need == nil || l.end >= min(l.o.SegmentBytes, l.o.Quota.max)/8
 }
 
-// dropForRoom deletes the oldest processed segment of which nothing is needed. If
-// there is none, it deletes the oldest that is needed for replay only, once such
-// segments take more than half of the quota.
-func (l *Log) dropForRoom() bool {
+// drop deletes the oldest segment that is processed, has no record younger than the
+// horizon, and is needed for nothing else than the given. The newest segment stays:
+// its name keeps the next sequence.
+func (l *Log) drop(horizon int64, needs ...Need) bool {
 	l.deleting.Lock()
 	defer l.deleting.Unlock()
-	var kept []candidate
-	var size int64
-	for _, c := range l.deletable(math.MaxInt64) {
-		switch l.need(c) {
-		case NotNeeded:
-			l.delete(c)
+	for _, s := range l.deletable(horizon) {
+		l.state.RLock()
+		known, need := s.judged || l.o.Need == nil, s.need
+		l.state.RUnlock()
+		if known && slices.Contains(needs, need) && l.delete(s) {
 			return true
-		case ForReplay:
-			kept, size = append(kept, c), size+c.size
 		}
 	}
-	if size <= l.o.Quota.max/2 {
-		return false
-	}
-	l.o.Logger.Error("journal: records needed for replay are deleted, since they take more than half of the quota",
-		"dir", l.dir, "first", kept[0].first, "last", kept[0].last, "bytes", size)
-	l.delete(kept[0])
-	return true
-}
-
-// candidate is a segment that may be deleted, as it is now.
-type candidate struct {
-	*segment
-	at          int // its index
-	first, last uint64
-	size        int64
+	return false
 }
 
 // deletable returns the segments, but the newest, that are processed and have no
 // record younger than the horizon, oldest first.
-func (l *Log) deletable(horizon int64) (all []candidate) {
+func (l *Log) deletable(horizon int64) (all []*segment) {
 	l.state.RLock()
 	defer l.state.RUnlock()
-	for i, s := range l.segments[:len(l.segments)-1] {
+	for _, s := range l.segments[:len(l.segments)-1] {
 		if s.newest <= horizon && l.processed(s) {
-			all = append(all, candidate{s, i, s.first, s.last, s.size})
+			all = append(all, s)
 		}
 	}
 	return all
 }
 
-// need asks what the records of a segment are needed for.
-func (l *Log) need(c candidate) Need {
-	if l.o.Need == nil || c.last < c.first {
-		return NotNeeded
+// replayable is how many bytes are kept for replay only.
+func (l *Log) replayable() (bytes int64) {
+	l.state.RLock()
+	defer l.state.RUnlock()
+	for _, s := range l.segments[:len(l.segments)-1] {
+		if s.judged && s.need == ForReplay {
+			bytes += s.size
+		}
 	}
-	return l.o.Need(c.first, c.last)
+	return bytes
 }
 
-// delete takes a segment out of the log and deletes its file. The caller holds
-// deleting.
-func (l *Log) delete(c candidate) {
+// delete takes a segment out of the log and deletes its file. The name of one between
+// others is kept first, so that its records are not taken for lost ones; if that
+// fails, the segment stays. The caller holds deleting.
+func (l *Log) delete(s *segment) bool {
+	l.state.RLock()
+	oldest := l.segments[0] == s
+	l.state.RUnlock()
+	if !oldest {
+		if err := l.keepName(s); err != nil {
+			l.o.Logger.Warn("journal: segment not deleted", "dir", l.dir, "segment", s.String(), "error", err)
+			return false
+		}
+	}
 	l.state.Lock()
-	l.segments = slices.DeleteFunc(slices.Clone(l.segments), func(s *segment) bool { return s == c.segment })
-	l.gaps = slices.DeleteFunc(l.gaps, func(g Gap) bool { return g.Segment == c.String() })
+	size := s.size
+	l.segments = slices.DeleteFunc(slices.Clone(l.segments), func(other *segment) bool { return other == s })
+	l.gaps = slices.DeleteFunc(l.gaps, func(g Gap) bool { return g.Segment == s.String() })
 	l.state.Unlock()
-	l.remove(c.segment, c.at == 0)
-	l.o.Quota.add(-c.size)
+	l.remove(s)
+	l.o.Quota.add(-size)
+	return true
 }
 
 func (l *Log) retirable(horizon int64) bool {
