@@ -92,11 +92,11 @@ func (i *Intake) dispatch(ctx context.Context, started chan<- *batch) error {
 // work processes a batch.
 func (i *Intake) work(ctx context.Context, b *batch, records []journal.Record) {
 	start := time.Now()
-	items := i.items(ctx, records)
+	items, unsaved := i.items(ctx, records)
 	setWaitForEarlier(items, b.earlier)
 	i.beginSpans(items)
 	i.waitForKeys(ctx, b, items)
-	err := i.settle(ctx, b.predecessors, items)
+	err := errors.Join(unsaved, i.settle(ctx, b.predecessors, items))
 	b.took = time.Since(start)
 	b.predecessors = predecessors{} // otherwise each batch would keep all earlier ones in memory
 	close(b.ended)
@@ -146,18 +146,19 @@ func (i *Intake) commit(started <-chan *batch, stop func()) error {
 	return failed
 }
 
-// items decodes records and quarantines those that cannot be decoded.
-func (i *Intake) items(ctx context.Context, records []journal.Record) []Item {
-	items := make([]Item, 0, len(records))
+// items decodes records and quarantines those that cannot be decoded. It fails only
+// if ctx is done.
+func (i *Intake) items(ctx context.Context, records []journal.Record) (items []Item, err error) {
+	items = make([]Item, 0, len(records))
 	before := &Entry{}
 	for _, r := range records {
-		it, err := i.itemAfter(r, before)
-		if err != nil {
-			_ = i.end(ctx, []Item{it}, []event.Status{quarantine(it, err)}) // fails only if ctx is done
+		it, bad := i.itemAfter(r, before)
+		if bad != nil {
+			err = errors.Join(err, i.end(ctx, []Item{it}, []event.Status{quarantine(it, bad)}))
 			continue
 		}
 		items = append(items, it)
 		before = &items[len(items)-1].Entry
 	}
-	return items
+	return items, err
 }
