@@ -121,9 +121,11 @@ func (d *DB) openPostgres(ctx context.Context) error {
 }
 
 // prepareSession tells the planner of a connection that rows in memory are as near
-// as their neighbours, and not to compile what takes milliseconds.
+// as their neighbours, not to compile what takes milliseconds, and to plan each batch
+// by its size: a plan that was kept since the table was small took 20 s for 5,000
+// outcomes, one of their own 0.2 s.
 func prepareSession(ctx context.Context, conn *pgx.Conn) error {
-	_, err := conn.Exec(ctx, "SET random_page_cost = 1.1; SET jit = off")
+	_, err := conn.Exec(ctx, "SET random_page_cost = 1.1; SET jit = off; SET plan_cache_mode = force_custom_plan")
 	return err
 }
 

@@ -86,3 +86,21 @@ func TestMigrationUnderPreparedStatements(t *testing.T) {
 		t.Errorf("after the migrations: %s, %v, want 7", n, err)
 	}
 }
+
+// A plan that PostgreSQL keeps from when a table was empty reads all of the table for
+// each row of a batch.
+func TestNoPlanIsKept(t *testing.T) {
+	db := sqltest.Open(t, sqlstore.Options{URL: sqltest.StartPostgres(t).NewDatabase(t), MaxConns: 1})
+	for range 20 {
+		batch := sqlstore.NewBatch("name text")
+		batch.Add("x")
+		if _, err := sqlstore.List(t.Context(), db, "version", "SELECT v.name FROM batch JOIN version v ON v.name = batch.name", scanText, batch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	plans, err := sqlstore.One(t.Context(), db, "plans", `SELECT sum(generic_plans)::text || ' of ' || (sum(custom_plans) >= 20)::text
+FROM pg_prepared_statements WHERE statement LIKE '%unnest(%JOIN version%' AND statement NOT LIKE '%generic_plans%'`, scanText)
+	if err != nil || plans != "0 of true" {
+		t.Errorf("kept plans: %s, %v", plans, err)
+	}
+}
