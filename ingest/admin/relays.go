@@ -147,11 +147,7 @@ func (s *Surface) getRelay(c *fiber.Ctx) error {
 }
 
 func (s *Surface) answerRelay(c *fiber.Ctx, r inbound.Relay) error {
-	owner, err := s.Accounts.Account(c.UserContext(), r.Account)
-	if err != nil {
-		return err
-	}
-	document, err := s.documentOf(c, owner.Name, r)
+	owner, document, err := s.relayOwner(c, r)
 	if err != nil {
 		return err
 	}
@@ -162,9 +158,14 @@ func (s *Surface) answerRelay(c *fiber.Ctx, r inbound.Relay) error {
 	return c.JSON(fiber.Map{"data": out})
 }
 
-// documentOf returns the name of the inventory document that declared a relay.
-func (s *Surface) documentOf(c *fiber.Ctx, accountName string, r inbound.Relay) (string, error) {
-	return s.Inventory.Owner(c.UserContext(), "account "+accountName+": "+r.String())
+// relayOwner returns the account of a relay and the name of the inventory document that
+// declared it.
+func (s *Surface) relayOwner(c *fiber.Ctx, r inbound.Relay) (owner account.Account, document string, err error) {
+	if owner, err = s.Accounts.Account(c.UserContext(), r.Account); err != nil {
+		return owner, "", err
+	}
+	document, err = s.Inventory.Owner(c.UserContext(), "account "+owner.Name+": "+r.String())
+	return owner, document, err
 }
 
 // changedRelay is what an operator may change in a relay; nil fields stay.
@@ -212,11 +213,7 @@ func (s *Surface) patchRelay(c *fiber.Ctx) error {
 
 // refuseNumber says which document gives a relay its number.
 func (s *Surface) refuseNumber(c *fiber.Ctx, r inbound.Relay) error {
-	owner, err := s.Accounts.Account(c.UserContext(), r.Account)
-	if err != nil {
-		return err
-	}
-	document, err := s.documentOf(c, owner.Name, r)
+	_, document, err := s.relayOwner(c, r)
 	if err != nil {
 		return err
 	}
