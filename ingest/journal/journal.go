@@ -144,11 +144,11 @@ type Log struct {
 	next    uint64       // the next sequence
 	index   []indexEntry // of the batch being written
 
-	deleting sync.Mutex // one deletion at a time, oldest first
+	deleting sync.Mutex // one deletion at a time
 
 	state     sync.RWMutex  // guards the fields that readers use
 	segments  []*segment    // oldest first, never empty; the last one is written to
-	deleted   []segmentName // deleted between others, until recovery ends
+	deleted   []segmentName // deleted between others, as recovery found them
 	durable   uint64        // the last acknowledged sequence
 	grown     chan struct{}
 	consumers map[string]*Consumer

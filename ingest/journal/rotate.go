@@ -83,8 +83,7 @@ func (l *Log) lastDurable() uint64 {
 	return l.durable
 }
 
-// remove deletes a segment's file and makes that durable, so that segments never
-// vanish out of order.
+// remove deletes a segment's file and makes that durable before another one goes.
 func (l *Log) remove(s *segment) {
 	err := os.Remove(l.path(s))
 	if err == nil {
