@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/cache/redistest"
 	"github.com/penstock/penstock/relay/iot"
 )
@@ -37,13 +38,13 @@ func batches(b *testing.B, c *IoT) {
 				points = append(points, iot.Point{DeviceID: device, SensorID: device + "." + key, Type: key, Time: at(float64(n)), Value: 21.5})
 			}
 		}
-		if _, err := c.Claim(b.Context(), 1, seen, 2*time.Hour); err != nil {
+		if _, err := c.Claim(b.Context(), of(1, seen), 2*time.Hour); err != nil {
 			b.Fatal(err)
 		}
-		if err := c.SetLatest(b.Context(), 1, points); err != nil {
+		if err := c.SetLatest(b.Context(), pointsOf(1, points)); err != nil {
 			b.Fatal(err)
 		}
-		if err := c.SetHeard(b.Context(), 1, heard); err != nil {
+		if err := c.SetHeard(b.Context(), map[account.ID]map[string]time.Time{1: heard}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -68,7 +69,7 @@ func TestABatchAllocatesLittle(t *testing.T) {
 		do   func()
 	}{
 		"latest": {8 * devices, func() { byDevice(points) }},
-		"marks":  {2 * frames, func() { byShard(seen) }},
+		"marks":  {2 * frames, func() { byShard(seen, spanAt(time.Unix(0, 0), time.Hour)) }},
 	} {
 		if allocs := testing.AllocsPerRun(10, tc.do); allocs > tc.most {
 			t.Errorf("%s: %.0f allocations, want at most %.0f", name, allocs, tc.most)

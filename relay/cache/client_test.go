@@ -236,5 +236,5 @@ func TestTheCacheFollowsAFailover(t *testing.T) {
 // claim writes to a Redis.
 func claim(t *testing.T, db *DB) ([]string, error) {
 	t.Helper()
-	return db.IoT().Claim(t.Context(), 1, []iot.Seen{{Device: "d", Dedup: "a", Record: "r"}}, time.Hour)
+	return db.IoT().Claim(t.Context(), of(1, []iot.Seen{{Device: "d", Dedup: "a", Record: "r"}}), time.Hour)
 }

@@ -20,10 +20,10 @@ type IoT struct{ db *DB }
 func (d *DB) IoT() *IoT { return &IoT{db: d} }
 
 // Claim marks frames as seen, for ttl at least and twice that at most.
-func (c *IoT) Claim(ctx context.Context, acct account.ID, frames []iot.Seen, ttl time.Duration) ([]string, error) {
+func (c *IoT) Claim(ctx context.Context, frames []iot.Seen, ttl time.Duration) ([]string, error) {
 	first := make([]string, 0, len(frames))
 	for some := range slices.Chunk(frames, atOnce) {
-		records, err := c.seen(ctx, acct, some, ttl, true)
+		records, err := c.seen(ctx, some, ttl, true)
 		if err != nil {
 			return nil, err
 		}
@@ -38,10 +38,10 @@ func (c *IoT) Claim(ctx context.Context, acct account.ID, frames []iot.Seen, ttl
 }
 
 // Claimed returns which record claimed each frame.
-func (c *IoT) Claimed(ctx context.Context, acct account.ID, frames []iot.Seen, ttl time.Duration) ([]string, error) {
+func (c *IoT) Claimed(ctx context.Context, frames []iot.Seen, ttl time.Duration) ([]string, error) {
 	claimed := make([]string, 0, len(frames))
 	for some := range slices.Chunk(frames, atOnce) {
-		records, err := c.seen(ctx, acct, some, ttl, false)
+		records, err := c.seen(ctx, some, ttl, false)
 		if err != nil {
 			return nil, err
 		}
@@ -51,24 +51,23 @@ func (c *IoT) Claimed(ctx context.Context, acct account.ID, frames []iot.Seen, t
 }
 
 // seen looks up marks; claim sets those that are missing before.
-func (c *IoT) seen(ctx context.Context, acct account.ID, frames []iot.Seen, ttl time.Duration, claim bool) ([]string, error) {
+func (c *IoT) seen(ctx context.Context, frames []iot.Seen, ttl time.Duration, claim bool) ([]string, error) {
 	now := c.db.now()
 	current := spanAt(now, ttl)
-	shards := byShard(frames)
+	shards := byShard(frames, current)
 	err := c.db.pipeline(ctx, "frames seen", func(p redis.Pipeliner) {
 		for _, s := range shards {
-			key := keySeen(acct, s.number, current)
 			if claim {
 				for i, field := range s.fields {
-					s.claimed[i] = p.HSetNX(ctx, key, field, markOf(frames[s.frames[i]]))
+					s.claimed[i] = p.HSetNX(ctx, s.key, field, markOf(frames[s.frames[i]]))
 				}
-				p.PExpire(ctx, key, current.ends().Sub(now))
+				p.PExpire(ctx, s.key, current.ends().Sub(now))
 			}
-			s.before = p.HMGet(ctx, keySeen(acct, s.number, current.before()), s.fields...)
+			s.before = p.HMGet(ctx, s.keyBefore, s.fields...)
 		}
 	})
 	if err == nil {
-		err = c.others(ctx, acct, frames, shards, current)
+		err = c.others(ctx, frames, shards)
 	}
 	if err != nil {
 		return nil, err
@@ -77,12 +76,12 @@ func (c *IoT) seen(ctx context.Context, acct account.ID, frames []iot.Seen, ttl 
 	for _, s := range shards {
 		s.holders(frames, records, claim)
 	}
-	return records, c.renew(ctx, acct, shards, current)
+	return records, c.renew(ctx, shards)
 }
 
 // others reads the marks that were there before a claim, and sets those that it made:
 // nearly all, so that they are not read back.
-func (c *IoT) others(ctx context.Context, acct account.ID, frames []iot.Seen, shards []*shard, current span) error {
+func (c *IoT) others(ctx context.Context, frames []iot.Seen, shards []*shard) error {
 	var some []*shard
 	for _, s := range shards {
 		for i, set := range s.claimed {
@@ -102,7 +101,7 @@ func (c *IoT) others(ctx context.Context, acct account.ID, frames []iot.Seen, sh
 	found := make([]*redis.SliceCmd, len(some))
 	err := c.db.pipeline(ctx, "frames seen", func(p redis.Pipeliner) {
 		for n, s := range some {
-			found[n] = p.HMGet(ctx, keySeen(acct, s.number, current), s.missing...)
+			found[n] = p.HMGet(ctx, s.key, s.missing...)
 		}
 	})
 	if err != nil {
@@ -138,7 +137,7 @@ func (s *shard) holders(frames []iot.Seen, records []string, claim bool) {
 
 // renew writes the marks that took another one's place. Of two gateways that do
 // so at once the later counts: the other's frame may be stored over itself.
-func (c *IoT) renew(ctx context.Context, acct account.ID, shards []*shard, current span) error {
+func (c *IoT) renew(ctx context.Context, shards []*shard) error {
 	var changed bool
 	for _, s := range shards {
 		changed = changed || len(s.renewed) > 0
@@ -149,7 +148,7 @@ func (c *IoT) renew(ctx context.Context, acct account.ID, shards []*shard, curre
 	return c.db.pipeline(ctx, "frames seen", func(p redis.Pipeliner) {
 		for _, s := range shards {
 			if len(s.renewed) > 0 {
-				p.HSet(ctx, keySeen(acct, s.number, current), s.renewed)
+				p.HSet(ctx, s.key, s.renewed)
 			}
 		}
 	})
@@ -182,37 +181,39 @@ func holder(f iot.Seen, mark string) string {
 
 // shard is the frames of a batch whose marks are in one hash.
 type shard struct {
-	number  int
-	frames  []int // indexes into the batch
-	fields  []string
-	claimed []*redis.BoolCmd // whether the claim set the mark; nil if nothing is claimed
-	before  *redis.SliceCmd
-	now     []string // marks in the current span; empty: none
+	key, keyBefore string // in the current span and in the one before
+	frames         []int  // indexes into the batch
+	fields         []string
+	claimed        []*redis.BoolCmd // whether the claim set the mark; nil if nothing is claimed
+	before         *redis.SliceCmd
+	now            []string // marks in the current span; empty: none
 	// missing are the fields whose marks are not known, and their indexes.
 	missing   []string
 	missingAt []int
 	renewed   map[string]string // field → mark that takes another's place
 }
 
-func byShard(frames []iot.Seen) []*shard {
-	numbers := make([]int, len(frames))
-	var sizes [seenShards]int
-	for i, f := range frames {
-		numbers[i] = shardOf(f.Device, f.Dedup)
-		sizes[numbers[i]]++
+func byShard(frames []iot.Seen, current span) []*shard {
+	type place struct {
+		acct   account.ID
+		number int
 	}
-	var by [seenShards]*shard
-	var out []*shard
+	places, sizes := make([]place, len(frames)), make(map[place]int, seenShards)
 	for i, f := range frames {
-		n := numbers[i]
-		s := by[n]
+		places[i] = place{f.Account, shardOf(f.Device, f.Dedup)}
+		sizes[places[i]]++
+	}
+	by, out := make(map[place]*shard, len(sizes)), make([]*shard, 0, len(sizes))
+	for i, f := range frames {
+		at := places[i]
+		s := by[at]
 		if s == nil {
-			size := sizes[n]
+			size := sizes[at]
 			s = &shard{
-				number: n, frames: make([]int, 0, size), fields: make([]string, 0, size),
-				claimed: make([]*redis.BoolCmd, size), now: make([]string, size),
+				key: keySeen(at.acct, at.number, current), keyBefore: keySeen(at.acct, at.number, current.before()),
+				frames: make([]int, 0, size), fields: make([]string, 0, size), claimed: make([]*redis.BoolCmd, size), now: make([]string, size),
 			}
-			by[n], out = s, append(out, s)
+			by[at], out = s, append(out, s)
 		}
 		s.frames, s.fields = append(s.frames, i), append(s.fields, f.Device+"|"+f.Dedup)
 	}

@@ -15,29 +15,51 @@ import (
 const heardKept = 7 * 24 * time.Hour
 
 // SetHeard keeps when devices were heard last; scores only grow.
-func (c *IoT) SetHeard(ctx context.Context, acct account.ID, at map[string]time.Time) error {
-	return c.raise(ctx, keyHeard(acct), scores(at))
+func (c *IoT) SetHeard(ctx context.Context, at map[account.ID]map[string]time.Time) error {
+	var sets []raised
+	for acct, devices := range at {
+		sets = append(sets, raised{keyHeard(acct), scores(devices)})
+	}
+	return c.raise(ctx, sets)
 }
 
 // FillHeard caches the reading store's result and the time of the query.
 func (c *IoT) FillHeard(ctx context.Context, acct account.ID, at map[string]time.Time, asOf time.Time) error {
-	if err := c.raise(ctx, keyHeard(acct), scores(at)); err != nil {
+	if err := c.raise(ctx, []raised{{keyHeard(acct), scores(at)}}); err != nil {
 		return err
 	}
 	asked := make(map[string]time.Time, len(at))
 	for id := range at {
 		asked[id] = asOf
 	}
-	return c.raise(ctx, keyHeardFilled(acct), scores(asked))
+	return c.raise(ctx, []raised{{keyHeardFilled(acct), scores(asked)}})
 }
 
-// raise raises scores of a sorted set.
-func (c *IoT) raise(ctx context.Context, key string, members []redis.Z) error {
-	for some := range slices.Chunk(members, atOnce) {
+// raised are scores of a sorted set that are to be raised.
+type raised struct {
+	key     string
+	members []redis.Z
+}
+
+func (c *IoT) raise(ctx context.Context, sets []raised) error {
+	var few []raised // members of a set in one round trip
+	for _, set := range sets {
+		for members := range slices.Chunk(set.members, atOnce) {
+			few = append(few, raised{set.key, members})
+		}
+	}
+	for len(few) > 0 {
+		n, members := 0, 0
+		for n < len(few) && members < atOnce {
+			members, n = members+len(few[n].members), n+1
+		}
 		err := c.db.pipeline(ctx, "when devices were heard", func(p redis.Pipeliner) {
-			p.ZAddGT(ctx, key, some...)
-			p.Expire(ctx, key, heardKept)
+			for _, r := range few[:n] {
+				p.ZAddGT(ctx, r.key, r.members...)
+				p.Expire(ctx, r.key, heardKept)
+			}
 		})
+		few = few[n:]
 		if err != nil {
 			return err
 		}

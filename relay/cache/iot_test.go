@@ -70,6 +70,24 @@ func (c *IoT) moved(by time.Duration) *IoT {
 	return &IoT{db: &db}
 }
 
+// of are the frames of an account.
+func of(acct account.ID, frames []iot.Seen) []iot.Seen {
+	frames = slices.Clone(frames)
+	for i := range frames {
+		frames[i].Account = acct
+	}
+	return frames
+}
+
+// pointsOf are the points of an account.
+func pointsOf(acct account.ID, points []iot.Point) []iot.Point {
+	points = slices.Clone(points)
+	for i := range points {
+		points[i].Account = acct
+	}
+	return points
+}
+
 func claimsHold(t *testing.T, c *IoT) {
 	for _, step := range []struct {
 		what, record string
@@ -87,16 +105,16 @@ func claimsHold(t *testing.T, c *IoT) {
 		for _, d := range step.dedup {
 			frames = append(frames, iot.Seen{Device: eui, Dedup: d, Record: step.record})
 		}
-		got, err := c.Claim(t.Context(), step.acct, frames, time.Hour)
+		got, err := c.Claim(t.Context(), of(step.acct, frames), time.Hour)
 		if err != nil || !slices.Equal(got, step.want) {
 			t.Errorf("%s: %q, want %q, %v", step.what, got, step.want, err)
 		}
 	}
-	got, err := c.Claimed(t.Context(), 1, []iot.Seen{{Device: eui, Dedup: "new"}, {Device: eui, Dedup: "a", Record: "other"}}, time.Hour)
+	got, err := c.Claimed(t.Context(), of(1, []iot.Seen{{Device: eui, Dedup: "new"}, {Device: eui, Dedup: "a", Record: "other"}}), time.Hour)
 	if err != nil || !slices.Equal(got, []string{"", "n1-u1"}) {
 		t.Errorf("claimed by %q, %v", got, err)
 	}
-	if got, err = c.Claimed(t.Context(), 1, []iot.Seen{{Device: eui, Dedup: "new"}}, time.Hour); err != nil || got[0] != "" {
+	if got, err = c.Claimed(t.Context(), of(1, []iot.Seen{{Device: eui, Dedup: "new"}}), time.Hour); err != nil || got[0] != "" {
 		t.Errorf("looking claims nothing: %q, %v", got, err)
 	}
 }
@@ -104,7 +122,7 @@ func claimsHold(t *testing.T, c *IoT) {
 func claimsEnd(t *testing.T, c *IoT) {
 	const window = 2 * time.Hour
 	claim := func(after time.Duration, record string) string {
-		first, err := c.moved(after).Claim(t.Context(), 1, []iot.Seen{{Device: eui, Dedup: "a", Record: record}}, window)
+		first, err := c.moved(after).Claim(t.Context(), of(1, []iot.Seen{{Device: eui, Dedup: "a", Record: record}}), window)
 		mustDo(t, err)
 		return first[0]
 	}
@@ -133,21 +151,21 @@ func claimsOfATime(t *testing.T, c *IoT) {
 		{[]iot.Seen{seen("r6", 2*time.Minute), seen("r1", 0)}, []string{"r5", "r1"}},
 		{[]iot.Seen{seen("r7", time.Hour), seen("r8", 2*time.Hour), seen("r9", time.Hour), seen("r10", 2*time.Hour)}, []string{"r7", "r8", "r9", "r10"}}, // the last is known, others are stored over themselves
 	} {
-		got, err := c.Claim(t.Context(), 1, step.frames, 2*time.Hour)
+		got, err := c.Claim(t.Context(), of(1, step.frames), 2*time.Hour)
 		if err != nil || !slices.Equal(got, step.want) {
 			t.Errorf("step %d: %q, want %q, %v", i, got, step.want, err)
 		}
 	}
-	got, err := c.Claimed(t.Context(), 1, []iot.Seen{seen("r11", 0), seen("r12", 2*time.Hour), seen("r13", 0)}, 2*time.Hour)
+	got, err := c.Claimed(t.Context(), of(1, []iot.Seen{seen("r11", 0), seen("r12", 2*time.Hour), seen("r13", 0)}), 2*time.Hour)
 	if err != nil || !slices.Equal(got, []string{"", "r10", ""}) {
 		t.Errorf("claimed by %q, %v", got, err)
 	}
-	if got, err = c.Claim(t.Context(), 1, []iot.Seen{{Device: eui, Dedup: "1", Record: "old"}}, time.Hour); err != nil {
+	if got, err = c.Claim(t.Context(), of(1, []iot.Seen{{Device: eui, Dedup: "1", Record: "old"}}), time.Hour); err != nil {
 		t.Error(got, err)
 	}
 	old := seen("new", 0) // of a mark that holds no time
 	old.Dedup = "1"
-	if got, err = c.Claim(t.Context(), 1, []iot.Seen{old}, time.Hour); err != nil || got[0] != "old" {
+	if got, err = c.Claim(t.Context(), of(1, []iot.Seen{old}), time.Hour); err != nil || got[0] != "old" {
 		t.Errorf("%q, %v", got, err)
 	}
 }
@@ -157,7 +175,7 @@ func manyClaims(t *testing.T, c *IoT) {
 	for i := range frames {
 		frames[i] = iot.Seen{Device: eui, Dedup: fmt.Sprint(i % 2500), Record: fmt.Sprint(i)}
 	}
-	first, err := c.Claim(t.Context(), 1, frames, time.Hour)
+	first, err := c.Claim(t.Context(), of(1, frames), time.Hour)
 	mustDo(t, err)
 	for i, record := range first {
 		if record != fmt.Sprint(i%2500) {
@@ -175,7 +193,7 @@ func claimRace(t *testing.T, c *IoT) {
 			for i := range frames {
 				frames[i] = iot.Seen{Device: eui, Dedup: fmt.Sprint((i*7 + n*31) % 200), Record: fmt.Sprint("r", n)}
 			}
-			records, err := c.Claim(t.Context(), 1, frames, time.Hour)
+			records, err := c.Claim(t.Context(), of(1, frames), time.Hour)
 			if err != nil {
 				t.Error(err)
 				return
@@ -220,7 +238,7 @@ func latestGoesForward(t *testing.T, c *IoT) {
 		{"of equal times the last of a batch counts", []iot.Point{pointOf("d", "a", 50, 8), pointOf("d", "a", 50, 9)}, 9},
 		{"nothing changes nothing", nil, 9},
 	} {
-		mustDo(t, c.SetLatest(t.Context(), 1, step.give))
+		mustDo(t, c.SetLatest(t.Context(), pointsOf(1, step.give)))
 		if got := latest(t, c, "d"); len(got) != 1 || got[0].Value != step.want {
 			t.Fatalf("%s: %+v", step.what, got)
 		}
@@ -235,7 +253,7 @@ func latestOfMany(t *testing.T, c *IoT) {
 		text.IsText, text.Text = true, fmt.Sprint("é|", i)
 		points = append(points, pointOf(id, "a", float64(i), float64(i)/3), text)
 	}
-	mustDo(t, c.SetLatest(t.Context(), 1, points))
+	mustDo(t, c.SetLatest(t.Context(), pointsOf(1, points)))
 	for i := range 1500 {
 		id := fmt.Sprintf("d%04d", i)
 		want := points[2*i : 2*i+2]
@@ -249,7 +267,7 @@ func latestOfMany(t *testing.T, c *IoT) {
 func latestKeepsItsType(t *testing.T, c *IoT) {
 	warm := pointOf("d", "a", 10, 1)
 	warm.Type = "temperature"
-	mustDo(t, c.SetLatest(t.Context(), 1, []iot.Point{warm}))
+	mustDo(t, c.SetLatest(t.Context(), pointsOf(1, []iot.Point{warm})))
 	if got := latest(t, c, "d"); len(got) != 1 || got[0] != warm {
 		t.Errorf("latest %+v, want %+v alone", got, warm)
 	}
@@ -260,7 +278,7 @@ func latestRace(t *testing.T, c *IoT) {
 	for n := range 4 {
 		wg.Go(func() {
 			for i := range 50 {
-				if err := c.SetLatest(t.Context(), 1, []iot.Point{pointOf("d", "a", float64(i*4+n), float64(i*4+n)), pointOf("d", "b", float64(200-i), float64(n))}); err != nil {
+				if err := c.SetLatest(t.Context(), pointsOf(1, []iot.Point{pointOf("d", "a", float64(i*4+n), float64(i*4+n)), pointOf("d", "b", float64(200-i), float64(n))})); err != nil {
 					t.Error(err)
 				}
 			}
@@ -277,7 +295,7 @@ func latestRace(t *testing.T, c *IoT) {
 func latestIsShortened(t *testing.T, c *IoT) {
 	mustDo(t, c.FillLatest(t.Context(), 1, "d", nil, at(0)))
 	for i := range 200 {
-		mustDo(t, c.SetLatest(t.Context(), 1, []iot.Point{pointOf("d", "a", float64(i), 1), pointOf("d", "b", float64(i), 2)}))
+		mustDo(t, c.SetLatest(t.Context(), pointsOf(1, []iot.Point{pointOf("d", "a", float64(i), 1), pointOf("d", "b", float64(i), 2)})))
 	}
 	n, err := c.db.rdb.HLen(t.Context(), keyLatest(1, "d")).Result()
 	if err != nil || n > 2*2+spareFields {
@@ -289,7 +307,7 @@ func latestIsShortened(t *testing.T, c *IoT) {
 }
 
 func latestIsFilled(t *testing.T, c *IoT) {
-	mustDo(t, c.SetLatest(t.Context(), 1, []iot.Point{pointOf("d", "a", 20, 2)}))
+	mustDo(t, c.SetLatest(t.Context(), pointsOf(1, []iot.Point{pointOf("d", "a", 20, 2)})))
 	if got, filled, err := c.Latest(t.Context(), 1, "d"); err != nil || !filled.IsZero() || len(got) != 1 {
 		t.Errorf("not filled: %+v, filled %s, %v", got, filled, err)
 	}
@@ -310,7 +328,7 @@ func latestIsFilled(t *testing.T, c *IoT) {
 
 func fillOverwritesNothing(t *testing.T, c *IoT) {
 	a, b := pointOf("d", "a", 20, 2), pointOf("d", "b", 20, 2)
-	mustDo(t, c.SetLatest(t.Context(), 1, []iot.Point{a, b}),
+	mustDo(t, c.SetLatest(t.Context(), pointsOf(1, []iot.Point{a, b})),
 		c.FillLatest(t.Context(), 1, "d", []iot.Point{pointOf("d", "a", 10, 1), pointOf("d", "b", 20, 1)}, at(30)))
 	for _, p := range latest(t, c, "d") {
 		if p != a && p != b {
@@ -380,9 +398,9 @@ func postsEnd(t *testing.T, c *IoT) {
 
 func heardGoesForward(t *testing.T, c *IoT) {
 	for _, seconds := range []float64{20, 10, 20} {
-		mustDo(t, c.SetHeard(t.Context(), 1, map[string]time.Time{"d": at(seconds)}))
+		mustDo(t, c.SetHeard(t.Context(), map[account.ID]map[string]time.Time{1: map[string]time.Time{"d": at(seconds)}}))
 	}
-	mustDo(t, c.FillHeard(t.Context(), 1, map[string]time.Time{"d": at(15), "e": at(7)}, at(40)), c.SetHeard(t.Context(), 1, nil))
+	mustDo(t, c.FillHeard(t.Context(), 1, map[string]time.Time{"d": at(15), "e": at(7)}, at(40)), c.SetHeard(t.Context(), map[account.ID]map[string]time.Time{1: nil}))
 	got, err := c.Heard(t.Context(), 1, []string{"d", "e", "f"})
 	want := map[string]iot.Heard{"d": {At: at(20), Filled: at(40)}, "e": {At: at(7), Filled: at(40)}}
 	if err != nil || !reflect.DeepEqual(got, want) {
@@ -398,7 +416,7 @@ func neverHeard(t *testing.T, c *IoT) {
 	if got, err := c.Heard(t.Context(), 1, []string{"d"}); err != nil || got["d"] != (iot.Heard{Filled: at(40)}) {
 		t.Errorf("%v, %v", got, err)
 	}
-	mustDo(t, c.SetHeard(t.Context(), 1, map[string]time.Time{"d": at(50)}))
+	mustDo(t, c.SetHeard(t.Context(), map[account.ID]map[string]time.Time{1: map[string]time.Time{"d": at(50)}}))
 	if got, err := c.Heard(t.Context(), 1, []string{"d"}); err != nil || got["d"] != (iot.Heard{At: at(50), Filled: at(40)}) {
 		t.Errorf("%v, %v", got, err)
 	}
@@ -406,7 +424,7 @@ func neverHeard(t *testing.T, c *IoT) {
 
 func deviceIsForgotten(t *testing.T, c *IoT) {
 	for _, id := range []string{"d", "e"} {
-		mustDo(t, c.SetLatest(t.Context(), 1, []iot.Point{pointOf(id, "a", 20, 2)}), c.FillHeard(t.Context(), 1, map[string]time.Time{id: at(1)}, at(2)))
+		mustDo(t, c.SetLatest(t.Context(), pointsOf(1, []iot.Point{pointOf(id, "a", 20, 2)})), c.FillHeard(t.Context(), 1, map[string]time.Time{id: at(1)}, at(2)))
 	}
 	mustDo(t, c.ForgetDevice(t.Context(), 1, "d"))
 	heard, err := c.Heard(t.Context(), 1, []string{"d", "e"})
@@ -416,7 +434,7 @@ func deviceIsForgotten(t *testing.T, c *IoT) {
 }
 
 func accountsAreApart(t *testing.T, c *IoT) {
-	mustDo(t, c.SetLatest(t.Context(), 1, []iot.Point{pointOf("d", "a", 20, 2)}), c.FillHeard(t.Context(), 1, map[string]time.Time{"d": at(1)}, at(2)))
+	mustDo(t, c.SetLatest(t.Context(), pointsOf(1, []iot.Point{pointOf("d", "a", 20, 2)})), c.FillHeard(t.Context(), 1, map[string]time.Time{"d": at(1)}, at(2)))
 	points, filled, err := c.Latest(t.Context(), 2, "d")
 	heard, err2 := c.Heard(t.Context(), 2, []string{"d"})
 	if errors.Join(err, err2) != nil || len(points)+len(heard) > 0 || !filled.IsZero() {
@@ -426,10 +444,10 @@ func accountsAreApart(t *testing.T, c *IoT) {
 
 // everythingEnds holds that no key stays for ever.
 func everythingEnds(t *testing.T, c *IoT) {
-	_, err1 := c.Claim(t.Context(), 1, []iot.Seen{{Device: "d", Dedup: "f", Record: "r"}}, time.Minute)
+	_, err1 := c.Claim(t.Context(), of(1, []iot.Seen{{Device: "d", Dedup: "f", Record: "r"}}), time.Minute)
 	_, err2 := c.MergeParts(t.Context(), 1, []iot.FramePart{{Device: "d", Dedup: "f", At: at(1)}}, time.Minute)
-	mustDo(t, err1, err2, c.SetLatest(t.Context(), 1, []iot.Point{pointOf("d", "a", 1, 1)}), c.FillLatest(t.Context(), 1, "e", nil, at(1)),
-		c.SetHeard(t.Context(), 1, map[string]time.Time{"d": at(1)}), c.FillHeard(t.Context(), 1, map[string]time.Time{"d": at(1)}, at(1)))
+	mustDo(t, err1, err2, c.SetLatest(t.Context(), pointsOf(1, []iot.Point{pointOf("d", "a", 1, 1)})), c.FillLatest(t.Context(), 1, "e", nil, at(1)),
+		c.SetHeard(t.Context(), map[account.ID]map[string]time.Time{1: map[string]time.Time{"d": at(1)}}), c.FillHeard(t.Context(), 1, map[string]time.Time{"d": at(1)}, at(1)))
 	now := spanAt(c.db.now(), time.Minute)
 	most := map[string]time.Duration{
 		keySeen(1, shardOf("d", "f"), now): 2 * time.Minute, keyPosts(1, "d", now): 2 * time.Minute,

@@ -27,23 +27,22 @@ const latestKept = 24 * time.Hour
 const spareFields = 24
 
 // SetLatest keeps the points; of each sensor the newest counts.
-func (c *IoT) SetLatest(ctx context.Context, acct account.ID, points []iot.Point) error {
+func (c *IoT) SetLatest(ctx context.Context, points []iot.Point) error {
 	for some := range slices.Chunk(byDevice(points), atOnce) {
-		if err := c.setLatest(ctx, acct, some); err != nil {
+		if err := c.setLatest(ctx, some); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (c *IoT) setLatest(ctx context.Context, acct account.ID, devices []device) error {
+func (c *IoT) setLatest(ctx context.Context, devices []device) error {
 	lengths := make([]*redis.IntCmd, len(devices))
 	err := c.db.pipeline(ctx, "latest values", func(p redis.Pipeliner) {
 		for i, d := range devices {
-			key := keyLatest(acct, d.id)
-			p.HSet(ctx, key, d.fields)
-			p.Expire(ctx, key, latestKept)
-			lengths[i] = p.HLen(ctx, key)
+			p.HSet(ctx, d.key, d.fields)
+			p.Expire(ctx, d.key, latestKept)
+			lengths[i] = p.HLen(ctx, d.key)
 		}
 	})
 	if err != nil {
@@ -52,7 +51,7 @@ func (c *IoT) setLatest(ctx context.Context, acct account.ID, devices []device) 
 	var long []string
 	for i, d := range devices {
 		if int(lengths[i].Val()) > len(d.fields)/2+spareFields {
-			long = append(long, keyLatest(acct, d.id))
+			long = append(long, d.key)
 		}
 	}
 	return c.shorten(ctx, long)
@@ -141,32 +140,37 @@ func (c *IoT) ForgetDevice(ctx context.Context, acct account.ID, deviceID string
 
 // device is what a batch brings of one.
 type device struct {
-	id     string
+	key    string
 	fields []string // names and values in turns
 }
 
 // byDevice writes the newest point of each sensor as a field. Of the same sensor and
 // time the last counts.
 func byDevice(points []iot.Point) []device {
-	newest := make(map[string]*iot.Point, len(points))
+	type owned struct {
+		acct account.ID
+		id   string
+	}
+	newest := make(map[owned]*iot.Point, len(points))
 	for i := range points {
 		p := &points[i]
-		if kept := newest[p.SensorID]; kept == nil || !kept.Time.After(p.Time) {
-			newest[p.SensorID] = p
+		sensor := owned{p.Account, p.SensorID}
+		if kept := newest[sensor]; kept == nil || !kept.Time.After(p.Time) {
+			newest[sensor] = p
 		}
 	}
-	at := make(map[string]int, len(newest))
+	at := make(map[owned]int, len(newest))
 	var out []device
 	for i := range points {
 		p := &points[i]
-		if newest[p.SensorID] != p {
+		if newest[owned{p.Account, p.SensorID}] != p {
 			continue
 		}
-		n, ok := at[p.DeviceID]
+		n, ok := at[owned{p.Account, p.DeviceID}]
 		if !ok {
 			n = len(out)
-			at[p.DeviceID] = n
-			out = append(out, device{id: p.DeviceID})
+			at[owned{p.Account, p.DeviceID}] = n
+			out = append(out, device{key: keyLatest(p.Account, p.DeviceID)})
 		}
 		out[n].fields = append(out[n].fields, latestField(p), latestValue(p))
 	}

@@ -94,9 +94,9 @@ func (c *cached) fresh(filled time.Time, most time.Duration) bool {
 }
 
 // claim is Cache.Claim; without a cache all frames are new.
-func (c *cached) claim(ctx context.Context, acct account.ID, frames []Seen, ttl time.Duration) (first []string, err error) {
+func (c *cached) claim(ctx context.Context, frames []Seen, ttl time.Duration) (first []string, err error) {
 	ok, err := c.call(ctx, func() (err error) {
-		first, err = c.cache.Claim(ctx, acct, frames, ttl)
+		first, err = c.cache.Claim(ctx, frames, ttl)
 		return err
 	})
 	if ok || err != nil {

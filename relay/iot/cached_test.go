@@ -42,11 +42,11 @@ func (c *faulty) call(change bool) (bool, error) {
 	return c.down == nil && (!change || !c.lossy), c.down
 }
 
-func (c *faulty) Claim(ctx context.Context, acct account.ID, frames []iot.Seen, ttl time.Duration) ([]string, error) {
+func (c *faulty) Claim(ctx context.Context, frames []iot.Seen, ttl time.Duration) ([]string, error) {
 	if ok, err := c.call(false); !ok {
 		return nil, err
 	}
-	return c.Cache.Claim(ctx, acct, frames, ttl)
+	return c.Cache.Claim(ctx, frames, ttl)
 }
 
 func (c *faulty) MergeParts(ctx context.Context, acct account.ID, parts []iot.FramePart, ttl time.Duration) ([]iot.MergedFrame, error) {
@@ -56,11 +56,11 @@ func (c *faulty) MergeParts(ctx context.Context, acct account.ID, parts []iot.Fr
 	return c.Cache.MergeParts(ctx, acct, parts, ttl)
 }
 
-func (c *faulty) SetHeard(ctx context.Context, acct account.ID, at map[string]time.Time) error {
+func (c *faulty) SetHeard(ctx context.Context, at map[account.ID]map[string]time.Time) error {
 	if ok, err := c.call(true); !ok {
 		return err
 	}
-	return c.Cache.SetHeard(ctx, acct, at)
+	return c.Cache.SetHeard(ctx, at)
 }
 
 func (c *faulty) Heard(ctx context.Context, acct account.ID, ids []string) (map[string]iot.Heard, error) {
@@ -70,11 +70,11 @@ func (c *faulty) Heard(ctx context.Context, acct account.ID, ids []string) (map[
 	return c.Cache.Heard(ctx, acct, ids)
 }
 
-func (c *faulty) SetLatest(ctx context.Context, acct account.ID, points []iot.Point) error {
+func (c *faulty) SetLatest(ctx context.Context, points []iot.Point) error {
 	if ok, err := c.call(true); !ok {
 		return err
 	}
-	return c.Cache.SetLatest(ctx, acct, points)
+	return c.Cache.SetLatest(ctx, points)
 }
 
 func (c *faulty) FillLatest(ctx context.Context, acct account.ID, device string, points []iot.Point, asOf time.Time) error {

@@ -148,26 +148,29 @@ func boundedDedup(f *decoders.Frame) string {
 
 // claim drops the frames that an earlier record brought.
 func (s *Service) claim(ctx context.Context, b *batch) error {
-	for acct, group := range b.groups {
-		frames, of := make([]Seen, 0, len(group)), make([]*work, 0, len(group))
-		for _, w := range group {
-			if w.Frame.DedupID == "" || !w.open() {
-				continue
-			}
-			frames, of = append(frames, w.seen()), append(of, w)
-		}
-		if len(frames) == 0 {
-			continue
-		}
-		first, err := s.cached.claim(ctx, acct, frames, s.options.DedupWindow)
-		if err != nil {
-			return fmt.Errorf("iot: check for duplicates: %w", err)
-		}
-		for i, w := range of {
-			w.setFirstRecord(first[i])
-		}
+	frames, of := b.seen()
+	if len(frames) == 0 {
+		return nil
+	}
+	first, err := s.cached.claim(ctx, frames, s.options.DedupWindow)
+	if err != nil {
+		return fmt.Errorf("iot: check for duplicates: %w", err)
+	}
+	for i, w := range of {
+		w.setFirstRecord(first[i])
 	}
 	return nil
+}
+
+// seen returns the keys of the frames that may be duplicates, and those frames.
+func (b *batch) seen() ([]Seen, []*work) {
+	frames, of := make([]Seen, 0, len(b.all)), make([]*work, 0, len(b.all))
+	for _, w := range b.all {
+		if w.Frame.DedupID != "" && w.open() {
+			frames, of = append(frames, w.seen()), append(of, w)
+		}
+	}
+	return frames, of
 }
 
 // setFirstRecord sets the record that brought the frame first, and marks the frame
@@ -180,7 +183,7 @@ func (w *work) setFirstRecord(record string) {
 
 // seen returns the key of the frame for the duplicate check.
 func (a *Arrival) seen() Seen {
-	s := Seen{Device: a.Frame.Identifier, Dedup: dedupKey(&a.Frame), Record: a.Record}
+	s := Seen{Account: a.Account, Device: a.Frame.Identifier, Dedup: dedupKey(&a.Frame), Record: a.Record}
 	if s.Span = a.Frame.DedupSpan; s.Span > 0 {
 		s.At, _ = SampleTime(&a.Frame, a.ReceivedAt)
 	}

@@ -140,10 +140,10 @@ type Cache interface {
 	// Claim claims frames for the given time. It returns for each the
 	// record that claimed it first: the frame's own record if it is new. A claim
 	// whose time is not Near is replaced.
-	Claim(ctx context.Context, acct account.ID, frames []Seen, ttl time.Duration) ([]string, error)
+	Claim(ctx context.Context, frames []Seen, ttl time.Duration) ([]string, error)
 	// Claimed returns for each frame the record that claimed it, empty for none,
 	// and claims nothing.
-	Claimed(ctx context.Context, acct account.ID, frames []Seen, ttl time.Duration) ([]string, error)
+	Claimed(ctx context.Context, frames []Seen, ttl time.Duration) ([]string, error)
 
 	// MergeParts merges parts of frames with those of earlier posts, each
 	// atomically, and returns the merged frames: of two receptions by one gateway
@@ -151,18 +151,18 @@ type Cache interface {
 	// The same part again changes nothing.
 	MergeParts(ctx context.Context, acct account.ID, parts []FramePart, ttl time.Duration) ([]MergedFrame, error)
 
-	// SetHeard keeps when devices were heard last, by device id; an earlier time
-	// changes nothing.
-	SetHeard(ctx context.Context, acct account.ID, at map[string]time.Time) error
-	// FillHeard does the same with times read from the reading store at asOf. The
-	// zero time is that of a device that has never been heard.
+	// SetHeard keeps when devices of accounts were heard last, by device id; an
+	// earlier time changes nothing.
+	SetHeard(ctx context.Context, at map[account.ID]map[string]time.Time) error
+	// FillHeard does the same for an account with times read from the reading store at
+	// asOf. The zero time is that of a device that has never been heard.
 	FillHeard(ctx context.Context, acct account.ID, at map[string]time.Time, asOf time.Time) error
 	// Heard returns when devices were heard last, by device id, without those
 	// that the cache does not know.
 	Heard(ctx context.Context, acct account.ID, deviceIDs []string) (map[string]Heard, error)
 
 	// SetLatest keeps those points that are not older than the cached ones.
-	SetLatest(ctx context.Context, acct account.ID, points []Point) error
+	SetLatest(ctx context.Context, points []Point) error
 	// FillLatest adds the newest points of a device, as read from the reading
 	// store at asOf; a cached point that is newer stays.
 	FillLatest(ctx context.Context, acct account.ID, deviceID string, points []Point, asOf time.Time) error
@@ -197,9 +197,10 @@ type Overview struct {
 // Seen identifies a frame for the duplicate check: its device, its deduplication
 // key, and the journal record that brought it.
 type Seen struct {
-	Device string
-	Dedup  string
-	Record string
+	Account account.ID
+	Device  string
+	Dedup   string
+	Record  string
 	// Span is decoders.Frame's DedupSpan; if there is one, At is the frame's time.
 	Span time.Duration
 	At   time.Time

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/decoders"
-	"github.com/penstock/penstock/relay/account"
 )
 
 // Preview computes the changes that ingesting frames again would make, without
@@ -76,35 +75,27 @@ func (p *Preview) Frames(ctx context.Context, arrivals []Arrival) ([]PreviewedFr
 
 // claimed marks duplicates as claim does, but claims nothing.
 func (p *Preview) claimed(ctx context.Context, b *batch) error {
-	for acct, group := range b.groups {
-		var frames []Seen
-		var of []*work
-		for _, w := range group {
-			if w.Frame.DedupID != "" && w.open() {
-				frames, of = append(frames, w.seen()), append(of, w)
-			}
-		}
-		if len(frames) == 0 {
-			continue
-		}
-		claims, err := p.s.cache.Claimed(ctx, acct, frames, p.s.options.DedupWindow)
-		if err != nil {
-			return fmt.Errorf("iot: check for duplicates: %w", err)
-		}
-		for i, w := range of {
-			w.setFirstRecord(p.firstRecord(acct, frames[i], claims[i]))
-		}
+	frames, of := b.seen()
+	if len(frames) == 0 {
+		return nil
+	}
+	claims, err := p.s.cache.Claimed(ctx, frames, p.s.options.DedupWindow)
+	if err != nil {
+		return fmt.Errorf("iot: check for duplicates: %w", err)
+	}
+	for i, w := range of {
+		w.setFirstRecord(p.firstRecord(frames[i], claims[i]))
 	}
 	return nil
 }
 
 // firstRecord returns the record that a frame belongs to: the one that claimed
 // it, else the first one of this preview.
-func (p *Preview) firstRecord(acct account.ID, f Seen, claimed string) string {
+func (p *Preview) firstRecord(f Seen, claimed string) string {
 	if claimed != "" {
 		return claimed
 	}
-	key := acct.String() + "\x00" + f.Device + "\x00" + f.Dedup
+	key := f.Account.String() + "\x00" + f.Device + "\x00" + f.Dedup
 	for _, first := range p.first[key] {
 		if f.Near(first.At) {
 			return first.Record

@@ -84,14 +84,20 @@ func (w *work) heard() time.Time {
 }
 
 // lastHeard returns when each device of a group was last heard, by device id.
-func lastHeard(group []*work) map[string]time.Time {
-	out := make(map[string]time.Time)
-	for _, w := range group {
-		if w.device == nil || w.out.Duplicate || w.Frame.Simulated || !FromDevice(w.Frame.Kind) {
-			continue
+func lastHeard(b *batch) map[account.ID]map[string]time.Time {
+	out := make(map[account.ID]map[string]time.Time)
+	for acct, group := range b.groups {
+		heard := make(map[string]time.Time)
+		for _, w := range group {
+			if w.device == nil || w.out.Duplicate || w.Frame.Simulated || !FromDevice(w.Frame.Kind) {
+				continue
+			}
+			if id, at := w.device.Device.ID, w.heard(); at.After(heard[id]) {
+				heard[id] = at
+			}
 		}
-		if id, at := w.device.Device.ID, w.heard(); at.After(out[id]) {
-			out[id] = at
+		if len(heard) > 0 {
+			out[acct] = heard
 		}
 	}
 	return out

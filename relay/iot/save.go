@@ -46,13 +46,13 @@ func (s *Service) save(ctx context.Context, b *batch) error {
 	return s.keepLatest(ctx, b)
 }
 
-func storedPoints(group []*work) []Point {
+func storedPoints(works []*work) []Point {
 	n := 0
-	for _, w := range group {
+	for _, w := range works {
 		n += len(w.out.Points)
 	}
 	all := make([]Point, 0, n)
-	for _, w := range group {
+	for _, w := range works {
 		all = append(all, w.out.Points...)
 	}
 	return all
@@ -70,19 +70,15 @@ func (b *batch) points() (n int) {
 // device was last heard.
 func (s *Service) keepLatest(ctx context.Context, b *batch) error {
 	var g errgroup.Group
-	g.SetLimit(8)
-	for acct, group := range b.groups {
-		latest := storedPoints(group)
-		if len(latest) > 0 {
-			g.Go(func() error {
-				return s.cached.change(ctx, func() error { return s.cache.SetLatest(ctx, acct, latest) })
-			})
-		}
-		if heard := lastHeard(group); len(heard) > 0 {
-			g.Go(func() error {
-				return s.cached.change(ctx, func() error { return s.cache.SetHeard(ctx, acct, heard) })
-			})
-		}
+	if latest := storedPoints(b.all); len(latest) > 0 {
+		g.Go(func() error {
+			return s.cached.change(ctx, func() error { return s.cache.SetLatest(ctx, latest) })
+		})
+	}
+	if heard := lastHeard(b); len(heard) > 0 {
+		g.Go(func() error {
+			return s.cached.change(ctx, func() error { return s.cache.SetHeard(ctx, heard) })
+		})
 	}
 	if err := g.Wait(); err != nil {
 		return fmt.Errorf("iot: latest values: %w", err)
