@@ -115,8 +115,10 @@ func (c *IoT) others(ctx context.Context, frames []iot.Seen, shards []*shard) er
 	return nil
 }
 
-// holders finds the record that holds each frame of a shard. Where the mark is
-// that of another frame of the same name, a claim takes its place.
+// holders finds the record that holds each frame of a shard. A claim takes the place of
+// a mark of another frame of the same name; and the mark of the span before, if there
+// is one, takes that of the claim, so that a frame has the same holder as long as it is
+// remembered: the holder itself may come again, and must not find another one.
 func (s *shard) holders(frames []iot.Seen, records []string, claim bool) {
 	for i, at := range s.frames {
 		f := frames[at]
@@ -126,13 +128,22 @@ func (s *shard) holders(frames []iot.Seen, records []string, claim bool) {
 				records[at] = holder(f, mark)
 			}
 		}
-		if records[at] == "" && claim && f.Span > 0 {
-			if s.renewed == nil {
-				s.renewed = make(map[string]string)
-			}
-			s.renewed[s.fields[i]] = markOf(f)
+		switch {
+		case !claim:
+		case records[at] == "" && f.Span > 0:
+			s.renew(s.fields[i], markOf(f))
+		case before != "" && before != s.now[i] && s.renewed[s.fields[i]] == "" && holder(f, before) != "":
+			s.renew(s.fields[i], before)
 		}
 	}
+}
+
+// renew notes a mark that takes another one's place.
+func (s *shard) renew(field, mark string) {
+	if s.renewed == nil {
+		s.renewed = make(map[string]string)
+	}
+	s.renewed[field] = mark
 }
 
 // renew writes the marks that took another one's place. Of two gateways that do

@@ -32,6 +32,7 @@ func testIoT(t *testing.T, open func(t *testing.T) *DB) {
 	for name, test := range map[string]func(*testing.T, *IoT){
 		"a frame belongs to the record that brought it first":         claimsHold,
 		"a claim ends after its window":                               claimsEnd,
+		"a frame that is brought again keeps its first record":        claimsStay,
 		"a name that comes again is another frame at another time":    claimsOfATime,
 		"3,000 frames are claimed in their order":                     manyClaims,
 		"of two that claim at once one wins":                          claimRace,
@@ -134,6 +135,19 @@ func claimsEnd(t *testing.T, c *IoT) {
 	}
 	if got := claim(7*window, "new"); got != "new" {
 		t.Errorf("after seven windows it is %q's", got)
+	}
+}
+
+// claimsStay brings a frame again in each span, also by its first record, which is
+// processed again later: it must not be taken for a duplicate of its own duplicates.
+func claimsStay(t *testing.T, c *IoT) {
+	const window = 2 * time.Hour
+	for span, record := range []string{"first", "second", "third", "first", "fourth", "second"} {
+		got, err := c.moved(time.Duration(span)*window).Claim(t.Context(), of(1, []iot.Seen{{Device: eui, Dedup: "a", Record: record}}), window)
+		mustDo(t, err)
+		if got[0] != "first" {
+			t.Errorf("in span %d it is %q's", span, got[0])
+		}
 	}
 }
 
