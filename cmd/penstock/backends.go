@@ -107,6 +107,10 @@ func ofDatabaseURL(err error) error {
 	return fmt.Errorf("database.url (PENSTOCK_DATABASE_URL): %w", err)
 }
 
+// embeddedMarks is how many frames the embedded Redis remembers at most for the duplicate
+// check: about 150 bytes each, and as much again twice before the collector runs.
+const embeddedMarks = 200_000
+
 // openCache opens Redis, which holds the queue's timers and data that can be rebuilt.
 func (b *backends) openCache(ctx context.Context, cfg config.Config, log *slog.Logger) (err error) {
 	o, note := cache.Options{URL: cfg.Redis.URL, Logger: log, Observe: b.timings.Backend("queue")}, "redis"
@@ -116,7 +120,7 @@ func (b *backends) openCache(ctx context.Context, cfg config.Config, log *slog.L
 			return err
 		}
 		b.closers = append(b.closers, server.Close)
-		o.Dialer, note = server.Dial, "embedded"
+		o.Dialer, o.MaxMarks, note = server.Dial, embeddedMarks, "embedded"
 	}
 	if b.cache, err = cache.Open(o); err != nil {
 		return err

@@ -27,6 +27,10 @@ type Options struct {
 	PoolSize int
 	// Timeout bounds connecting and each answer; 0 means 3 s.
 	Timeout time.Duration
+	// MaxMarks is how many frames are remembered at most for the duplicate check, the
+	// last half of them in any case; 0 means all of its time. No other gateway may use
+	// the Redis then.
+	MaxMarks int
 	// Logger takes what Check could not find out; nil means slog.Default.
 	Logger *slog.Logger
 	// Now is the clock; nil means time.Now.
@@ -42,6 +46,7 @@ type DB struct {
 	link redis.UniversalOptions
 	log  *slog.Logger
 	now  func() time.Time
+	seen *turns
 }
 
 // Open prepares the connection to a Redis. It fails only for a URL that makes
@@ -66,7 +71,7 @@ func Open(o Options) (*DB, error) {
 	setMinimalProtocol(link)
 	// It prints every connection that fails; callers get each as an error.
 	logging.Disable()
-	db := &DB{rdb: redis.NewUniversalClient(link), link: *link, log: cmp.Or(o.Logger, slog.Default()), now: o.Now}
+	db := &DB{rdb: redis.NewUniversalClient(link), link: *link, log: cmp.Or(o.Logger, slog.Default()), now: o.Now, seen: &turns{most: o.MaxMarks / 2}}
 	if db.now == nil {
 		db.now = time.Now
 	}

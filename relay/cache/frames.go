@@ -53,7 +53,7 @@ func (c *IoT) Claimed(ctx context.Context, frames []iot.Seen, ttl time.Duration)
 // seen looks up marks; claim sets those that are missing before.
 func (c *IoT) seen(ctx context.Context, frames []iot.Seen, ttl time.Duration, claim bool) ([]string, error) {
 	now := c.db.now()
-	current := spanAt(now, ttl)
+	current := c.db.seen.at(now, ttl)
 	shards := byShard(frames, current)
 	err := c.db.pipeline(ctx, "frames seen", func(p redis.Pipeliner) {
 		for _, s := range shards {
@@ -72,11 +72,33 @@ func (c *IoT) seen(ctx context.Context, frames []iot.Seen, ttl time.Duration, cl
 	if err != nil {
 		return nil, err
 	}
+	if claim {
+		c.forget(ctx, shards)
+	}
 	records := make([]string, len(frames))
 	for _, s := range shards {
 		s.holders(frames, records, claim)
 	}
 	return records, c.renew(ctx, shards)
+}
+
+// forget deletes marks where more are set than may be kept; those that it cannot, the
+// next claim deletes.
+func (c *IoT) forget(ctx context.Context, shards []*shard) {
+	keys, marks := make([]string, len(shards)), 0
+	for i, s := range shards {
+		keys[i], marks = s.key, marks+len(s.fields)-len(s.missing)
+	}
+	for some := range slices.Chunk(c.db.seen.count(keys, marks), atOnce) {
+		err := c.db.pipeline(ctx, "frames seen", func(p redis.Pipeliner) {
+			for _, key := range some {
+				p.Del(ctx, key)
+			}
+		})
+		if err != nil {
+			c.db.seen.again(some)
+		}
+	}
 }
 
 // others reads the marks that were there before a claim, and sets those that it made:

@@ -35,6 +35,7 @@ func testIoT(t *testing.T, open func(t *testing.T) *DB) {
 		"a frame that is brought again keeps its first record":        claimsStay,
 		"a name that comes again is another frame at another time":    claimsOfATime,
 		"3,000 frames are claimed in their order":                     manyClaims,
+		"of very many frames only the last are remembered":            claimsAreBounded,
 		"of two that claim at once one wins":                          claimRace,
 		"the latest value never goes backwards":                       latestGoesForward,
 		"latest values of many devices are kept apart, texts as well": latestOfMany,
@@ -195,6 +196,54 @@ func manyClaims(t *testing.T, c *IoT) {
 		if record != fmt.Sprint(i%2500) {
 			t.Fatalf("frame %d is %s's", i, record)
 		}
+	}
+}
+
+// claimsAreBounded claims frames of two accounts, at several times, where few marks may
+// be kept: what is kept never exceeds that, and the last frames are always known.
+func claimsAreBounded(t *testing.T, c *IoT) {
+	const most, window = 100, time.Hour
+	c.db.seen = &turns{most: most / 2}
+	all := make([]iot.Seen, 3000)
+	for i := range all {
+		all[i] = iot.Seen{Device: eui, Dedup: fmt.Sprint(i), Record: fmt.Sprint(i)}
+	}
+	claimed := func(c *IoT, acct account.ID, some []iot.Seen) (known int) {
+		t.Helper()
+		records, err := c.Claimed(t.Context(), of(acct, some), window)
+		mustDo(t, err)
+		for i, record := range records {
+			if record == some[i].Record {
+				known++
+			}
+		}
+		return known
+	}
+	for i := 0; i < len(all); i += 10 {
+		acct, c := account.ID(1+i/10%2), c.moved(time.Duration(i)*window/700)
+		first, err := c.Claim(t.Context(), of(acct, all[i:i+10]), window)
+		mustDo(t, err)
+		if first[0] != all[i].Record || first[9] != all[i+9].Record {
+			t.Fatalf("frame %d is known: %q", i, first)
+		}
+		last := all[max(0, i-20) : i+10] // ten of one account between ten of the other
+		if known := claimed(c, 1, last) + claimed(c, 2, last); known != len(last) {
+			t.Fatalf("%d of the last %d frames are known after %d", known, len(last), i)
+		}
+		if kept := claimed(c, 1, all) + claimed(c, 2, all); kept > most {
+			t.Fatalf("%d frames are known", kept)
+		}
+	}
+	keys, err := c.db.rdb.Keys(t.Context(), "*seen:*").Result()
+	mustDo(t, err)
+	var marks int64
+	for _, key := range keys {
+		n, err := c.db.rdb.HLen(t.Context(), key).Result()
+		mustDo(t, err)
+		marks += n
+	}
+	if marks > most+most/2 { // and those of a span that time ended
+		t.Errorf("%d marks are kept", marks)
 	}
 }
 

@@ -72,19 +72,21 @@ func shardOf(device, dedup string) int {
 // the one before finds all of the last span's length.
 type span struct {
 	number int64
+	start  time.Time
 	length time.Duration
 }
 
 // spanAt returns the span of a time.
 func spanAt(t time.Time, length time.Duration) span {
 	length = max(length, time.Second)
-	return span{number: t.UnixNano() / int64(length), length: length}
+	number := t.UnixNano() / int64(length)
+	return span{number, time.Unix(0, number*int64(length)), length}
 }
 
-func (s span) before() span { return span{s.number - 1, s.length} }
+func (s span) before() span { return span{s.number - 1, s.start.Add(-s.length), s.length} }
 
 // ends is the expiry of the keys of the span.
-func (s span) ends() time.Time { return time.Unix(0, (s.number+2)*int64(s.length)) }
+func (s span) ends() time.Time { return s.start.Add(2 * s.length) }
 
 // name comes again after four spans, when what had it is long gone.
 func (s span) name() string { return strconv.FormatInt(s.number%4, 10) }

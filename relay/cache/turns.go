@@ -1,0 +1,67 @@
+package cache
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"time"
+)
+
+// turns bounds how many marks of frames are kept: a span ends early once it holds half
+// as many. So it is with the embedded server, whose memory is the gateway's own. The
+// zero value bounds nothing, and its spans are those of the clock.
+type turns struct {
+	most int // marks in a span
+
+	mu    sync.Mutex
+	last  span
+	marks int // in it
+	// keys hold the marks of the last span, before those of the one before it, ended
+	// those that nobody looks into any more.
+	keys, before, ended map[string]bool
+}
+
+// at returns the span in which marks are set at a time.
+func (t *turns) at(now time.Time, length time.Duration) span {
+	if t.most == 0 {
+		return spanAt(now, length)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.marks >= t.most || t.last.length != length || now.Sub(t.last.start) >= length {
+		if t.ended == nil {
+			t.ended = make(map[string]bool)
+		}
+		maps.Copy(t.ended, t.before)
+		t.before, t.keys, t.marks = t.keys, make(map[string]bool), 0
+		t.last = span{number: t.last.number + 1, start: now, length: length}
+	}
+	return t.last
+}
+
+// count notes marks that were set under keys, and returns the keys to be deleted.
+func (t *turns) count(keys []string, marks int) (ended []string) {
+	if t.most == 0 {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, key := range keys {
+		t.keys[key] = true
+		delete(t.ended, key) // its name came again
+	}
+	t.marks += marks
+	ended = slices.Collect(maps.Keys(t.ended))
+	clear(t.ended)
+	return ended
+}
+
+// again returns keys that could not be deleted.
+func (t *turns) again(keys []string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, key := range keys {
+		t.ended[key] = !t.keys[key] && !t.before[key]
+	}
+	maps.DeleteFunc(t.ended, func(_ string, ended bool) bool { return !ended })
+}
