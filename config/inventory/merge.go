@@ -9,13 +9,25 @@ import "cmp"
 // ICCID, networks by prefix, trunks by their addresses, all else by id.
 // A decoder's sensors are joined by key, and secrets that a record omits stay.
 func Merge(old, fresh Document) Document {
-	old, fresh = clone(old), clone(fresh)
-	return Document{
-		Name:        cmp.Or(fresh.Name, old.Name),
-		SensorTypes: merge(old.SensorTypes, fresh.SensorTypes, SensorType.key, replace),
-		Networks:    merge(old.Networks, fresh.Networks, Network.key, replace),
-		Accounts:    mergeAccounts(old.Accounts, fresh.Accounts),
+	return mergeAll(old, fresh)
+}
+
+// mergeAll merges each document over those before it.
+func mergeAll(parts ...Document) (whole Document) {
+	for i, part := range parts {
+		part = clone(part)
+		if i == 0 {
+			whole = part
+			continue
+		}
+		whole = Document{
+			Name:        cmp.Or(part.Name, whole.Name),
+			SensorTypes: merge(whole.SensorTypes, part.SensorTypes, SensorType.key, replace),
+			Networks:    merge(whole.Networks, part.Networks, Network.key, replace),
+			Accounts:    mergeAccounts(whole.Accounts, part.Accounts),
+		}
 	}
+	return whole
 }
 
 // Omitted returns the records of the old document that the new one does not
@@ -27,8 +39,9 @@ func Omitted(old, fresh Document) Document {
 		SensorTypes: omitted(old.SensorTypes, fresh.SensorTypes, SensorType.key),
 		Networks:    omitted(old.Networks, fresh.Networks, Network.key),
 	}
+	named := IndexOf(fresh.Accounts)
 	for _, a := range old.Accounts {
-		i := same(fresh.Accounts, a)
+		i := named.Find(a)
 		if i < 0 {
 			gone.Accounts = append(gone.Accounts, a)
 		} else if lost, any := omittedOf(a, fresh.Accounts[i]); any {
@@ -44,8 +57,9 @@ func Without(old, gone Document) Document {
 	old = clone(old)
 	old.SensorTypes = omitted(old.SensorTypes, gone.SensorTypes, SensorType.key)
 	old.Networks = omitted(old.Networks, gone.Networks, Network.key)
+	named := IndexOf(gone.Accounts)
 	for i, a := range old.Accounts {
-		at := same(gone.Accounts, a)
+		at := named.Find(a)
 		if at < 0 {
 			continue
 		}
@@ -86,29 +100,17 @@ func (t Trunk) key() string {
 }
 
 func mergeAccounts(old, fresh []Account) []Account {
+	index := IndexOf(old)
 	for _, a := range fresh {
-		if i := same(old, a); i >= 0 {
+		if i := index.Find(a); i >= 0 {
 			old[i] = mergeAccount(old[i], a)
+			index.add(i, old[i])
 		} else {
 			old = append(old, a)
+			index.add(len(old)-1, a)
 		}
 	}
 	return old
-}
-
-// same finds an account by its id, else by its name.
-func same(list []Account, a Account) int {
-	for i, other := range list {
-		if a.ID != 0 && a.ID == other.ID {
-			return i
-		}
-	}
-	for i, other := range list {
-		if a.Name == other.Name && (a.ID == 0 || other.ID == 0) {
-			return i
-		}
-	}
-	return -1
 }
 
 func mergeAccount(old, fresh Account) Account {

@@ -17,6 +17,9 @@ type Options struct {
 	// Standing is what stays beside the document, by the document that declared it:
 	// references to it are good, and its claims stand. nil: Known.
 	Standing []Document
+	// Load returns Known and Standing as one for a document, where they are not at
+	// hand: what concerns it of them. nil: they are given.
+	Load func(d Document) (Set, error)
 	// Prune says that the records go which an earlier document of the same name
 	// declared and this one omits.
 	Prune bool
@@ -37,18 +40,25 @@ type Options struct {
 }
 
 // Parse reads a document from YAML or JSON, at most 8 MiB, and fills in the
-// defaults. Its error is strict.Mistakes, with every mistake.
+// defaults. Its error is strict.Mistakes, with every mistake, or that of Load.
 func Parse(data []byte, o Options) (*Document, error) {
 	var d Document
 	mistakes := strict.Decode(data, &d, strict.Options{MaxBytes: 8 << 20, MaxNodes: 2_000_000})
 	if len(bytes.TrimSpace(data)) == 0 {
 		mistakes.Add("", "expected an inventory, got nothing")
 	}
-	if o.Standing == nil {
-		o.Standing = []Document{o.Known}
-	}
 	if d.Name == Default {
 		d.Name = ""
+	}
+	if o.Load != nil {
+		set, err := o.Load(d)
+		if err != nil {
+			return nil, err
+		}
+		o.Known, o.Standing = set.Whole(), set.Parts()
+	}
+	if o.Standing == nil {
+		o.Standing = []Document{o.Known}
 	}
 	if o.Prune {
 		o.Standing = slices.DeleteFunc(slices.Clone(o.Standing), func(part Document) bool { return part.Owner() == d.Owner() })
@@ -80,14 +90,7 @@ type known struct {
 }
 
 func newKnown(parts ...Document) known {
-	var d Document
-	for i, part := range parts {
-		if i == 0 {
-			d = part // a copy of very many SIMs takes long
-		} else {
-			d = Merge(d, part)
-		}
-	}
+	d := mergeAll(parts...)
 	k := known{types: map[string]bool{}, accounts: map[string]Account{}, byID: map[int64]Account{}}
 	for _, s := range d.SensorTypes {
 		k.types[s.ID] = true

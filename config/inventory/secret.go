@@ -134,8 +134,12 @@ func (k known) unmask(d *Document, m *strict.Mistakes) {
 		for j := range a.WebhookSecrets {
 			unmaskOne(&a.WebhookSecrets[j], old.WebhookSecrets, fmt.Sprintf("%swebhook_secret[%d]", at, j), m)
 		}
+		was := make(map[string]SIM, len(old.SIMs))
+		for _, one := range old.SIMs {
+			was[one.ICCID] = one
+		}
 		for j := range a.SIMs {
-			unmaskSIM(&a.SIMs[j], old, fmt.Sprintf("%ssims[%d].", at, j), m)
+			unmaskSIM(&a.SIMs[j], was[a.SIMs[j].ICCID], fmt.Sprintf("%ssims[%d].", at, j), m)
 		}
 	}
 }
@@ -155,13 +159,9 @@ func unmaskToken(t *Token, old Account, at string, m *strict.Mistakes) {
 	unmaskOne(&t.Secret, was, at+"secret", m)
 }
 
-func unmaskSIM(s *SIM, old Account, at string, m *strict.Mistakes) {
+func unmaskSIM(s *SIM, was SIM, at string, m *strict.Mistakes) {
 	if !slices.ContainsFunc(s.codes(), func(c code) bool { return *c.value == masked }) {
 		return
-	}
-	var was SIM
-	if i := slices.IndexFunc(old.SIMs, func(o SIM) bool { return o.ICCID == s.ICCID }); i >= 0 {
-		was = old.SIMs[i]
 	}
 	before := was.codes()
 	for i, code := range s.codes() {

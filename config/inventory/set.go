@@ -21,6 +21,8 @@ func (d Document) Owner() string { return cmp.Or(d.Name, Default) }
 type Set struct {
 	Document
 	Named []Document `json:"documents,omitempty"`
+	// Revision is given anew each time that the set is kept.
+	Revision string `json:"revision,omitempty"`
 	// Foreign lists, by document, the accounts of other documents in which it has
 	// records.
 	Foreign map[string][]string `json:"foreign_accounts,omitempty"`
@@ -42,12 +44,11 @@ func (s Set) Names() []string {
 
 // Whole returns what all documents declare, as one.
 func (s Set) Whole() Document {
-	whole := s.Document
-	for _, part := range s.Named {
-		part.Name = ""
-		whole = Merge(whole, part)
+	parts := s.Parts()
+	for i := range parts {
+		parts[i].Name = ""
 	}
-	return whole
+	return mergeAll(parts...)
 }
 
 // Part returns what a document declares, nothing if it is not known.
@@ -95,11 +96,30 @@ func (s Set) Seal() Set {
 	return s
 }
 
-// OwnerOf returns the document to which an account belongs, "" if to none.
-func (s Set) OwnerOf(acct Account) string {
+// Owners finds the document to which an account belongs.
+type Owners struct {
+	names   []string
+	index   []Index
+	foreign []map[string]bool
+}
+
+// Owners returns the owners of the accounts as the set is now.
+func (s Set) Owners() (o Owners) {
 	for _, part := range s.Parts() {
-		if same(part.Accounts, acct) >= 0 && !slices.Contains(s.Foreign[part.Owner()], acct.Name) {
-			return part.Owner()
+		foreign := make(map[string]bool)
+		for _, name := range s.Foreign[part.Owner()] {
+			foreign[name] = true
+		}
+		o.names, o.index, o.foreign = append(o.names, part.Owner()), append(o.index, IndexOf(part.Accounts)), append(o.foreign, foreign)
+	}
+	return o
+}
+
+// Of returns the document to which an account belongs, "" if to none.
+func (o Owners) Of(acct Account) string {
+	for i, name := range o.names {
+		if o.index[i].Find(acct) >= 0 && !o.foreign[i][acct.Name] {
+			return name
 		}
 	}
 	return ""
@@ -111,9 +131,9 @@ func (s Set) Join(fresh Document) Set {
 	owner := fresh.Owner()
 	var foreign []string
 	part := Merge(s.Part(owner), fresh)
-	others := s.Less(owner)
+	others := s.Less(owner).Owners()
 	for _, a := range part.Accounts {
-		if others.OwnerOf(a) != "" {
+		if others.Of(a) != "" {
 			foreign = append(foreign, a.Name)
 		}
 	}
@@ -147,8 +167,9 @@ func (s Set) Conflicts(fresh Document) strict.Mistakes {
 			mistakes.Add(t.Path, "%s belongs to the document %q", t, owner)
 		}
 	}
+	owners := others.Owners()
 	for i, a := range fresh.Accounts {
-		if owner := others.OwnerOf(a); owner != "" {
+		if owner := owners.Of(a); owner != "" {
 			for _, field := range a.given() {
 				mistakes.Add(fmt.Sprintf("accounts[%d].%s", i, field), "account %s belongs to the document %q", a.Name, owner)
 			}
@@ -182,6 +203,7 @@ func (s Set) Adopt(fresh Document) (Set, []string) {
 		mine[t.identity()] = true
 	}
 	var taken []string
+	owners, named, settings := s.Owners(), IndexOf(fresh.Accounts), Document{Name: fresh.Name}
 	for _, part := range s.Less(fresh.Owner()).Parts() {
 		from := " (from " + part.Owner() + ")"
 		for _, t := range Things(part) {
@@ -193,18 +215,21 @@ func (s Set) Adopt(fresh Document) (Set, []string) {
 		accounts := left.Accounts
 		left.Accounts = nil
 		for _, a := range accounts {
-			named := same(fresh.Accounts, a) >= 0
-			if named && s.OwnerOf(a) == part.Owner() {
+			isNamed := named.Find(a) >= 0
+			if isNamed && owners.Of(a) == part.Owner() {
 				taken = append(taken, "account "+a.Name+from)
-				s = s.With(Merge(s.Part(fresh.Owner()), Document{Name: fresh.Name, Accounts: []Account{a.settings()}}))
+				settings.Accounts = append(settings.Accounts, a.settings())
 				foreign = append(slices.Clone(foreign), a.Name)
 				a = a.bare()
 			}
-			if !named || a.holdsRecords() {
+			if !isNamed || a.holdsRecords() {
 				left.Accounts = append(left.Accounts, a)
 			}
 		}
 		s = s.With(left).withForeign(part.Owner(), foreign)
+	}
+	if len(settings.Accounts) > 0 {
+		s = s.With(Merge(s.Part(fresh.Owner()), settings))
 	}
 	return s, taken
 }
@@ -216,8 +241,9 @@ func Prune(old, gone, fresh Document) Document {
 	kept := Without(old, gone)
 	left := kept.Accounts
 	kept.Accounts = nil
+	named := IndexOf(fresh.Accounts)
 	for _, a := range left {
-		if same(fresh.Accounts, a) < 0 {
+		if named.Find(a) < 0 {
 			if a = a.bare(); !a.holdsRecords() {
 				continue
 			}

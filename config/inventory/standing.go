@@ -9,6 +9,7 @@ func (c *checker) claimsOf(part, d Document) {
 	if part.Owner() != d.Owner() {
 		source = fmt.Sprintf("the document %q", part.Owner())
 	}
+	named := IndexOf(d.Accounts)
 	for _, old := range Omitted(part, d).Accounts {
 		owner := fmt.Sprintf("account %q of %s", old.Name, source)
 		for _, t := range old.Tokens {
@@ -29,7 +30,7 @@ func (c *checker) claimsOf(part, d Document) {
 		if old.SOAP != nil {
 			c.taken("SOAP username", old.SOAP.Username, owner)
 		}
-		if i := same(d.Accounts, old); i >= 0 {
+		if i := named.Find(old); i >= 0 {
 			c.secondImport(d.Accounts[i], old, fmt.Sprintf("accounts[%d].", i))
 		}
 	}

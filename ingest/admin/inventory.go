@@ -77,10 +77,7 @@ func (s *Surface) putInventory(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	before, err := s.declared(c, m)
-	if err != nil {
-		return err
-	}
+	m.Compare = !m.DryRun && !principalOf(c).peer
 	done, err := s.Inventory.Apply(c.UserContext(), data, m)
 	if err != nil {
 		s.Logger.WarnContext(c.UserContext(), "inventory refused", "address", httpd.ClientIP(c), "error", err)
@@ -92,7 +89,11 @@ func (s *Surface) putInventory(c *fiber.Ctx) error {
 		return err
 	}
 	s.logApplied(c, m, done)
-	s.noteInventory(c, m, done.Document, before)
+	if n := noteOf(c); m.Compare {
+		n.target, n.before, n.after = done.Document, done.Before, done.After
+	} else {
+		n.target = done.Document
+	}
 	return c.JSON(fiber.Map{"data": appliedOf(done)})
 }
 
@@ -117,27 +118,6 @@ func firstOf(names []string) string {
 		return strings.Join(names[:maxLoggedNames], ", ") + " and " + strconv.Itoa(more) + " more"
 	}
 	return strings.Join(names, ", ")
-}
-
-// noteInventory notes what an apply changed of what is declared.
-func (s *Surface) noteInventory(c *fiber.Ctx, m inventory.Mode, document string, before any) {
-	after, err := s.declared(c, m)
-	if err != nil {
-		s.Logger.ErrorContext(c.UserContext(), "the audit log lacks what an inventory changed", "document", document, "error", err)
-		return
-	}
-	n := noteOf(c)
-	n.target, n.before, n.after = document, before, after
-}
-
-// declared is the inventory as the audit log compares it: secrets masked; nil where
-// nothing is recorded.
-func (s *Surface) declared(c *fiber.Ctx, m inventory.Mode) (any, error) {
-	if m.DryRun || principalOf(c).peer {
-		return nil, nil
-	}
-	d, err := s.Inventory.Declared(c.UserContext())
-	return d, err
 }
 
 // modeOf reads how far an apply goes.

@@ -25,13 +25,37 @@ type Store interface {
 	Account(ctx context.Context, id ID) (Account, error)
 	AccountByName(ctx context.Context, name string) (Account, error)
 	Accounts(ctx context.Context) ([]Account, error)
-	// PutAccount saves an account and returns its id, which is assigned when it
-	// is 0 and the name is new.
-	PutAccount(ctx context.Context, a Account) (ID, error)
+	// PutAccounts saves accounts and returns their ids, in their order; one is
+	// assigned when it is 0 and the name is new.
+	PutAccounts(ctx context.Context, all []Account) ([]ID, error)
 
-	// Inventory returns the merged inventory, nil if there is none.
+	// Inventory returns the merged inventory without its SIMs, nil if there is none.
 	Inventory(ctx context.Context) ([]byte, error)
-	// PutInventory saves it; relay.KindConflict if what is saved is no longer
-	// what it was merged into.
-	PutInventory(ctx context.Context, was, document []byte) error
+	// DeclaredSIMs returns the SIMs of the inventory that meet one of the conditions,
+	// by ICCID and account.
+	DeclaredSIMs(ctx context.Context, which WhichSIMs) ([]DeclaredSIM, error)
+	// PutInventory saves it together with changes of its SIMs; relay.KindConflict if
+	// what is saved is no longer what it was merged into.
+	PutInventory(ctx context.Context, was, document []byte, sims SIMChanges) error
+}
+
+// DeclaredSIM is a SIM as the inventory keeps it, once for an account.
+type DeclaredSIM struct {
+	ICCID, IMSI, MSISDN string
+	Document, Account   string // that declare it, by name
+	Declared            string // how, as JSON
+}
+
+// WhichSIMs selects SIMs of the inventory: those with one of the values, all of some
+// documents or accounts, or all.
+type WhichSIMs struct {
+	ICCIDs, IMSIs, MSISDNs []string
+	Documents, Accounts    []string
+	All                    bool
+}
+
+// SIMChanges are changes of the SIMs of the inventory.
+type SIMChanges struct {
+	Put    []DeclaredSIM
+	Delete []DeclaredSIM // by ICCID and account
 }

@@ -3,8 +3,12 @@ package inventory
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"reflect"
 	"slices"
+
+	"golang.org/x/sync/errgroup"
 
 	document "github.com/penstock/penstock/config/inventory"
 	"github.com/penstock/penstock/relay"
@@ -15,115 +19,202 @@ import (
 	"github.com/penstock/penstock/relay/sip"
 )
 
-// account applies one account and notes the id it has. In a dry run a new account
-// has none: no record is found with it.
-func (a *apply) account(ctx context.Context, want *document.Account) error {
-	before := a.before(*want)
-	id, err := a.settings(ctx, want, before)
+const (
+	// atOnce is how many accounts are applied at one time: each needs several commits.
+	atOnce = 8
+	// accountsAtOnce is how many accounts are saved at one time: few, so that little
+	// time passes after they were read.
+	accountsAtOnce = 100
+)
+
+// accounts applies the accounts, each with its records, and then their tokens, so that
+// nobody uses what is only half there. What one account may give up for another, numbers
+// and SIMs, is applied in the order of the document. In a dry run a new account has no
+// id: no record is found with it.
+func (a *apply) accounts(ctx context.Context) error {
+	all, err := a.settings(ctx)
 	if err != nil {
 		return err
 	}
-	at := "account " + want.Name + ": "
-	for _, l := range want.Locations {
-		if err := a.location(ctx, id, at, l, before); err != nil {
-			return err
-		}
+	g, within := errgroup.WithContext(ctx)
+	g.SetLimit(atOnce)
+	for i := range all {
+		g.Go(func() error {
+			return all[i].named(all[i].ownRecords(within))
+		})
 	}
-	for _, d := range want.Decoders {
-		if err := a.decoder(ctx, id, at, d, before); err != nil {
-			return err
-		}
-	}
-	for _, r := range want.Rules {
-		if err := a.rule(ctx, id, at, r, before); err != nil {
-			return err
-		}
-	}
-	for _, r := range relaysOf(*want) {
-		r.Account = id
-		if err := a.relay(ctx, at, r); err != nil {
-			return err
-		}
-	}
-	for _, l := range want.Ledgers {
-		if err := a.ledger(ctx, id, at, l, before); err != nil {
-			return err
-		}
-	}
-	if err := a.sims(ctx, id, at, simsOf(*want)); err != nil {
+	if err := g.Wait(); err != nil {
 		return err
 	}
-	return a.tokens(ctx, id, at, *want, before)
+	var tokens []account.Token
+	for _, one := range all {
+		if err := one.named(one.sharedRecords(ctx)); err != nil {
+			return errors.Join(err, a.putTokens(ctx, tokens))
+		}
+		a.done.Added, a.done.Changed = append(a.done.Added, one.done.Added...), append(a.done.Changed, one.done.Changed...)
+		a.done.Accounts = append(a.done.Accounts, one.done.Accounts...)
+		tokens = append(tokens, one.tokens...)
+	}
+	return a.putTokens(ctx, tokens)
 }
 
-// settings saves the account itself and its credit.
-func (a *apply) settings(ctx context.Context, want *document.Account, before document.Account) (id account.ID, err error) {
-	stored, err := a.Accounts.AccountByName(ctx, want.Name)
-	exists := err == nil
-	if err != nil && relay.KindOf(err) != relay.KindNotFound {
-		return 0, err
+func (a *apply) putTokens(ctx context.Context, tokens []account.Token) error {
+	return a.write(func() error { return a.Accounts.PutTokens(ctx, tokens) })
+}
+
+// accountApply is an account on its way into the records.
+type accountApply struct {
+	*Service
+	notes
+	want, before document.Account // as the document and an earlier one declare it
+	id           account.ID
+	exists       bool            // before
+	at           string          // how its records are named: "account acme: "
+	tokens       []account.Token // to be saved
+}
+
+// settings saves the accounts themselves.
+func (a *apply) settings(ctx context.Context) ([]*accountApply, error) {
+	all := make([]*accountApply, 0, len(a.fresh.Accounts))
+	for some := range slices.Chunk(a.fresh.Accounts, accountsAtOnce) {
+		saved, err := a.saveSome(ctx, some)
+		if err != nil {
+			return nil, fmt.Errorf("inventory: %w", err)
+		}
+		all = append(all, saved...)
 	}
-	rec := a.record(stored, *want, before)
-	id = stored.ID
-	err = a.put("account "+want.Name, exists, reflect.DeepEqual(rec, stored), func() (err error) {
-		id, err = a.Accounts.PutAccount(ctx, rec)
-		return err
-	})
+	return all, nil
+}
+
+// saveSome saves some accounts, and gives them their ids.
+func (a *apply) saveSome(ctx context.Context, some []document.Account) ([]*accountApply, error) {
+	all, recs := make([]*accountApply, len(some)), make([]account.Account, len(some))
+	for i, want := range some {
+		was, err := a.Accounts.AccountByName(ctx, want.Name)
+		exists := err == nil
+		if err = ignoreMissing(err); err != nil {
+			return nil, err
+		}
+		one := &accountApply{
+			Service: a.Service, notes: notes{mode: a.mode}, want: want, before: a.before(want), id: was.ID, exists: exists, at: "account " + want.Name + ": ",
+		}
+		recs[i], all[i] = record(was, want, one.before), one
+		one.note("account "+want.Name, exists, reflect.DeepEqual(recs[i], was))
+	}
+	if !a.mode.DryRun {
+		ids, err := a.Accounts.PutAccounts(ctx, recs)
+		if err != nil {
+			return nil, err
+		}
+		for i, id := range ids {
+			all[i].id = id
+		}
+	}
+	for i, one := range all {
+		some[i].ID = int64(one.id)
+		if one.id != 0 {
+			one.done.Accounts = []AppliedAccount{{ID: one.id, Name: one.want.Name}}
+		}
+	}
+	return all, nil
+}
+
+// named says whose an error is.
+func (a *accountApply) named(err error) error {
 	if err != nil {
-		return 0, err
+		err = fmt.Errorf("inventory: account %s: %w", a.want.Name, err)
 	}
-	want.ID = int64(id)
-	if id != 0 {
-		a.done.Accounts = append(a.done.Accounts, AppliedAccount{ID: id, Name: want.Name})
+	return err
+}
+
+// ownRecords saves what no other account can have.
+func (a *accountApply) ownRecords(ctx context.Context) error {
+	if err := a.credit(ctx); err != nil {
+		return err
 	}
-	return id, a.credit(ctx, id, exists, *want)
+	for _, l := range a.want.Locations {
+		if err := a.location(ctx, l); err != nil {
+			return err
+		}
+	}
+	for _, d := range a.want.Decoders {
+		if err := a.decoder(ctx, d); err != nil {
+			return err
+		}
+	}
+	for _, r := range a.want.Rules {
+		if err := a.rule(ctx, r); err != nil {
+			return err
+		}
+	}
+	for _, l := range a.want.Ledgers {
+		if err := a.ledger(ctx, l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sharedRecords saves what another account may have had, and notes the tokens.
+func (a *accountApply) sharedRecords(ctx context.Context) error {
+	for _, r := range relaysOf(a.want) {
+		r.Account = a.id
+		if err := a.relay(ctx, r); err != nil {
+			return err
+		}
+	}
+	if err := a.sims(ctx, simsOf(a.want)); err != nil {
+		return err
+	}
+	a.noteTokens()
+	return nil
 }
 
 // credit gives a new account what it begins with. An existing one keeps what it
 // has, unless credit is reset.
-func (a *apply) credit(ctx context.Context, id account.ID, exists bool, want document.Account) error {
+func (a *accountApply) credit(ctx context.Context) error {
 	var credits int64
-	if want.Credit != nil {
-		credits = *want.Credit
+	if a.want.Credit != nil {
+		credits = *a.want.Credit
 	}
 	if !a.mode.DryRun {
-		if err := a.Credit.Open(ctx, id, credits, a.Now()); err != nil {
+		if err := a.Credit.Open(ctx, a.id, credits, a.Now()); err != nil {
 			return err
 		}
 	}
-	if want.Credit == nil || !exists || !slices.Contains(a.mode.Reset, "credit") {
+	if a.want.Credit == nil || !a.exists || !slices.Contains(a.mode.Reset, "credit") {
 		return nil
 	}
-	balance, err := a.Credit.Balance(ctx, id)
+	balance, err := a.Credit.Balance(ctx, a.id)
 	if err != nil {
 		return err
 	}
-	return a.put("account "+want.Name+": credit", true, balance == credits, func() error { return a.Credit.Set(ctx, id, credits, a.Now()) })
+	return a.put(a.at+"credit", true, balance == credits, func() error { return a.Credit.Set(ctx, a.id, credits, a.Now()) })
 }
 
-func (a *apply) location(ctx context.Context, id account.ID, at string, want document.Location, before document.Account) error {
-	have := slices.IndexFunc(before.Locations, func(l document.Location) bool { return l.ID == want.ID })
-	same := have >= 0 && before.Locations[have] == want
-	return a.put(at+"location "+want.ID, have >= 0, same, func() error { return a.Devices.PutLocation(ctx, id, iot.Location(want)) })
+func (a *accountApply) location(ctx context.Context, want document.Location) error {
+	have := slices.IndexFunc(a.before.Locations, func(l document.Location) bool { return l.ID == want.ID })
+	same := have >= 0 && a.before.Locations[have] == want
+	return a.put(a.at+"location "+want.ID, have >= 0, same, func() error { return a.Devices.PutLocation(ctx, a.id, iot.Location(want)) })
 }
 
-func (a *apply) ledger(ctx context.Context, id account.ID, at string, want document.Ledger, before document.Account) error {
-	have := slices.IndexFunc(before.Ledgers, func(l document.Ledger) bool { return l.ID == want.ID })
-	same := have >= 0 && before.Ledgers[have] == want
-	return a.put(at+"ledger "+want.ID, have >= 0, same, func() error { return a.Ledgers.Put(ctx, id, ledgerOf(want)) })
+func (a *accountApply) ledger(ctx context.Context, want document.Ledger) error {
+	have := slices.IndexFunc(a.before.Ledgers, func(l document.Ledger) bool { return l.ID == want.ID })
+	same := have >= 0 && a.before.Ledgers[have] == want
+	return a.put(a.at+"ledger "+want.ID, have >= 0, same, func() error { return a.Ledgers.Put(ctx, a.id, ledgerOf(want)) })
 }
 
 // simBatch is how many SIMs are compared at one time.
 const simBatch = 2000
 
-func (a *apply) sims(ctx context.Context, id account.ID, at string, all []sim.SIM) error {
+func (a *accountApply) sims(ctx context.Context, all []sim.SIM) error {
 	reset := slices.Contains(a.mode.Reset, "sims")
 	for some := range slices.Chunk(all, simBatch) {
 		iccids := make([]sim.ICCID, len(some))
 		for i, s := range some {
 			iccids[i] = s.ICCID
 		}
-		have, err := a.SIMs.GetMany(ctx, id, iccids)
+		have, err := a.SIMs.GetMany(ctx, a.id, iccids)
 		if err != nil {
 			return err
 		}
@@ -132,74 +223,53 @@ func (a *apply) sims(ctx context.Context, id account.ID, at string, all []sim.SI
 			if exists && reflect.DeepEqual(was, sim.Declared(was, want, reset)) {
 				continue
 			}
-			if err := a.put(at+"SIM "+string(want.ICCID), exists, false, func() error { return nil }); err != nil {
-				return err
-			}
+			a.note(a.at+"SIM "+string(want.ICCID), exists, false)
 		}
 	}
-	if a.mode.DryRun {
-		return nil
-	}
-	return a.SIMs.Declare(ctx, id, all, reset)
+	return a.write(func() error { return a.SIMs.Declare(ctx, a.id, all, reset) })
 }
 
-func (a *apply) tokens(ctx context.Context, id account.ID, at string, want, before document.Account) error {
-	declared := tokensOf(id, before)
-	tokens := withSecrets(tokensOf(id, want), declared)
-	for i, t := range tokens {
+// noteTokens keeps the tokens for the end of the apply.
+func (a *accountApply) noteTokens() {
+	declared := tokensOf(a.id, a.before)
+	a.tokens = withSecrets(tokensOf(a.id, a.want), declared)
+	for i, t := range a.tokens {
 		have := slices.IndexFunc(declared, func(d account.Token) bool { return d.Hash == t.Hash })
-		same := have >= 0 && reflect.DeepEqual(declared[have], t)
-		if err := a.put(at+"token "+want.Tokens[i].Label(), have >= 0, same, func() error { return nil }); err != nil {
-			return err
-		}
+		a.note(a.at+"token "+a.want.Tokens[i].Label(), have >= 0, have >= 0 && reflect.DeepEqual(declared[have], t))
 	}
-	if a.mode.DryRun {
-		return nil
-	}
-	return a.Accounts.PutTokens(ctx, tokens)
 }
 
 // trunks saves the trunks of the accounts that the document names: those that
 // other documents or earlier inventories declared stay.
 func (a *apply) trunks(ctx context.Context, whole document.Document) error {
+	index := document.IndexOf(whole.Accounts)
 	for _, want := range a.fresh.Accounts {
 		before := a.before(want).SIP.Trunks
 		for _, t := range want.SIP.Trunks {
 			exists := slices.ContainsFunc(before, func(b document.Trunk) bool { return b.Label() == t.Label() })
-			if err := a.put("account "+want.Name+": trunk "+t.Label(), exists, true, func() error { return nil }); err != nil {
-				return err
-			}
+			a.note("account "+want.Name+": trunk "+t.Label(), exists, true)
 		}
-		if a.mode.DryRun {
-			continue
-		}
-		if err := a.Trunks.PutTrunks(ctx, account.ID(want.ID), trunksOf(whole, want.Name)); err != nil {
+		trunks := trunksOf(whole.Accounts[index.Find(want)])
+		if err := a.write(func() error { return a.Trunks.PutTrunks(ctx, account.ID(want.ID), trunks) }); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// trunksOf is the trunks that a document declares for an account.
-func trunksOf(d document.Document, name string) []sip.Trunk {
+// trunksOf is the trunks that an account declares.
+func trunksOf(acct document.Account) []sip.Trunk {
 	var list []sip.Trunk
-	for _, acct := range d.Accounts {
-		if acct.Name != name {
-			continue
-		}
-		for _, t := range acct.SIP.Trunks {
-			list = append(list, sip.Trunk(t))
-		}
+	for _, t := range acct.SIP.Trunks {
+		list = append(list, sip.Trunk(t))
 	}
 	return list
 }
 
 // before returns what an earlier inventory declared of an account.
 func (a *apply) before(want document.Account) document.Account {
-	for _, old := range a.old.Accounts {
-		if want.ID != 0 && old.ID == want.ID || want.ID == 0 && old.Name == want.Name {
-			return old
-		}
+	if i := a.known.Find(want); i >= 0 {
+		return a.old.Accounts[i]
 	}
 	return document.Account{}
 }
@@ -207,7 +277,7 @@ func (a *apply) before(want document.Account) document.Account {
 // record is the account as it shall be saved: what only an inventory sets is
 // replaced where it is given; the callback, which REST can change, only while
 // it is still what the last inventory said.
-func (a *apply) record(rec account.Account, want, before document.Account) account.Account {
+func record(rec account.Account, want, before document.Account) account.Account {
 	if rec.CallbackURL == before.CallbackURL {
 		rec.CallbackURL = cmp.Or(want.CallbackURL, rec.CallbackURL)
 	}
@@ -224,21 +294,21 @@ func (a *apply) record(rec account.Account, want, before document.Account) accou
 // decoder saves a decoder that is new or that nobody changed over REST since
 // the last inventory. Keys that the document maps anew are added in any case;
 // one that REST has deleted or given another type since stays as REST left it.
-func (a *apply) decoder(ctx context.Context, id account.ID, at string, want document.Decoder, before document.Account) error {
+func (a *accountApply) decoder(ctx context.Context, want document.Decoder) error {
 	target := decoderOf(want)
-	what := at + "decoder " + want.ID
-	stored, err := a.Devices.Decoder(ctx, id, want.ID)
+	what := a.at + "decoder " + want.ID
+	stored, err := a.Devices.Decoder(ctx, a.id, want.ID)
 	switch {
 	case relay.KindOf(err) == relay.KindNotFound:
-		return a.put(what, false, false, func() error { return a.Devices.CreateDecoder(ctx, id, target) })
+		return a.put(what, false, false, func() error { return a.Devices.CreateDecoder(ctx, a.id, target) })
 	case err != nil:
 		return err
 	}
-	declared := slices.IndexFunc(before.Decoders, func(d document.Decoder) bool { return d.ID == want.ID })
+	declared := slices.IndexFunc(a.before.Decoders, func(d document.Decoder) bool { return d.ID == want.ID })
 	change := func(stored *iot.Decoder) error {
 		var was iot.Decoder
 		if declared >= 0 {
-			was = decoderOf(before.Decoders[declared])
+			was = decoderOf(a.before.Decoders[declared])
 		}
 		sensors := joined(stored.Sensors, target.Sensors, was.Sensors)
 		if declared >= 0 && sameButSensors(*stored, was) {
@@ -252,7 +322,7 @@ func (a *apply) decoder(ctx context.Context, id account.ID, at string, want docu
 		return err
 	}
 	return a.put(what, true, reflect.DeepEqual(next, stored), func() error {
-		_, err := a.Devices.ChangeDecoder(ctx, id, want.ID, change)
+		_, err := a.Devices.ChangeDecoder(ctx, a.id, want.ID, change)
 		return err
 	})
 }
@@ -260,12 +330,12 @@ func (a *apply) decoder(ctx context.Context, id account.ID, at string, want docu
 // rule saves a rule that is new or that nobody changed over REST since the last
 // inventory, unless rules are reset. One that REST deleted stays deleted while the
 // document says of it what it said.
-func (a *apply) rule(ctx context.Context, id account.ID, at string, want document.Rule, before document.Account) error {
+func (a *accountApply) rule(ctx context.Context, want document.Rule) error {
 	target, err := ruleOf(want)
 	if err != nil {
 		return err
 	}
-	stored, err := a.Rules.Rule(ctx, id, want.ID)
+	stored, err := a.Rules.Rule(ctx, a.id, want.ID)
 	if err != nil && relay.KindOf(err) != relay.KindNotFound {
 		return err
 	}
@@ -273,9 +343,9 @@ func (a *apply) rule(ctx context.Context, id account.ID, at string, want documen
 	if !missing && sameRule(stored, target) {
 		return nil
 	}
-	was := slices.IndexFunc(before.Rules, func(d document.Rule) bool { return d.ID == want.ID })
+	was := slices.IndexFunc(a.before.Rules, func(d document.Rule) bool { return d.ID == want.ID })
 	if was >= 0 && !slices.Contains(a.mode.Reset, "rules") {
-		declared, err := ruleOf(before.Rules[was])
+		declared, err := ruleOf(a.before.Rules[was])
 		if err != nil {
 			return err
 		}
@@ -283,12 +353,12 @@ func (a *apply) rule(ctx context.Context, id account.ID, at string, want documen
 			return nil
 		}
 	}
-	return a.put(at+"rule "+want.ID, !missing, false, func() error { return a.Rules.Declare(ctx, id, target) })
+	return a.put(a.at+"rule "+want.ID, !missing, false, func() error { return a.Rules.Declare(ctx, a.id, target) })
 }
 
 // relay saves a relay. Its action and its filter live on through REST: an
 // existing one keeps them, unless relays are reset.
-func (a *apply) relay(ctx context.Context, at string, want inbound.Relay) error {
+func (a *accountApply) relay(ctx context.Context, want inbound.Relay) error {
 	stored, err := a.Relays.Get(ctx, want.Account, want.Kind, want.ID)
 	if err != nil && relay.KindOf(err) != relay.KindNotFound {
 		return err
@@ -302,7 +372,7 @@ func (a *apply) relay(ctx context.Context, at string, want inbound.Relay) error 
 		return nil
 	}
 	want.UpdatedAt = a.Now().UTC()
-	return a.put(at+want.String(), exists, false, func() error { return a.Relays.Put(ctx, want) })
+	return a.put(a.at+want.String(), exists, false, func() error { return a.Relays.Put(ctx, want) })
 }
 
 func sameButSensors(a, b iot.Decoder) bool {

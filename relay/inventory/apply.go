@@ -2,7 +2,6 @@ package inventory
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -19,17 +18,28 @@ import (
 // and leaves out the writes.
 type apply struct {
 	*Service
-	mode       Mode
-	was        []byte       // what stood, as it is kept
-	set        document.Set // what stands, by document; without what a prune removes once that is done
-	old, fresh document.Document
-	done       Applied
+	notes
+	was   standing
+	set   document.Set      // what stands, by document; without what a prune removes once that is done
+	old   document.Document // the set as one
+	known document.Index    // of its accounts
+	fresh document.Document
+}
+
+// notes are what an apply does.
+type notes struct {
+	mode Mode
+	done Applied
 }
 
 func (a *apply) run(ctx context.Context) error {
 	a.done = Applied{
 		Document: a.fresh.Owner(), DryRun: a.mode.DryRun,
 		Accounts: []AppliedAccount{}, Added: []string{}, Changed: []string{}, Removed: []string{}, Kept: []string{},
+	}
+	a.stand(a.set)
+	if a.mode.Compare {
+		a.done.Before = document.Mask(a.old)
 	}
 	if err := a.identities(ctx); err != nil {
 		return err
@@ -47,19 +57,27 @@ func (a *apply) run(ctx context.Context) error {
 	if err := a.prune(ctx, gone); err != nil {
 		return err
 	}
-	for i := range a.fresh.Accounts {
-		if err := a.account(ctx, &a.fresh.Accounts[i]); err != nil {
-			return fmt.Errorf("inventory: account %s: %w", a.fresh.Accounts[i].Name, err)
-		}
+	if err := a.accounts(ctx); err != nil {
+		return err
 	}
 	if err := a.logins(ctx); err != nil {
 		return fmt.Errorf("inventory: SOAP usernames: %w", err)
 	}
 	set := a.set.Join(a.fresh)
-	if err := a.trunks(ctx, set.Whole()); err != nil {
+	whole := set.Whole()
+	if a.mode.Compare {
+		a.done.After = document.Mask(whole)
+	}
+	if err := a.trunks(ctx, whole); err != nil {
 		return err
 	}
 	return a.save(ctx, set)
+}
+
+// stand takes a set as what stands.
+func (a *apply) stand(set document.Set) {
+	a.set, a.old = set, set.Whole()
+	a.known = document.IndexOf(a.old.Accounts)
 }
 
 // save keeps what is declared now.
@@ -67,11 +85,7 @@ func (a *apply) save(ctx context.Context, set document.Set) error {
 	if a.mode.DryRun {
 		return nil
 	}
-	kept, err := json.Marshal(set.Seal())
-	if err != nil {
-		return fmt.Errorf("inventory: encode: %w", err)
-	}
-	err = a.Accounts.PutInventory(ctx, a.was, kept)
+	err := a.keep(ctx, a.was, set.Seal())
 	if relay.KindOf(err) == relay.KindConflict {
 		return fmt.Errorf("%w: %w", errRaced, err)
 	}
@@ -88,20 +102,25 @@ func (a *apply) ownership() error {
 	return nil
 }
 
-// put notes what is added or changed, and saves it.
-func (a *apply) put(what string, exists, same bool, save func() error) error {
+// note notes what is added or changed.
+func (n *notes) note(what string, exists, same bool) {
 	switch {
 	case !exists:
-		a.done.Added = append(a.done.Added, what)
+		n.done.Added = append(n.done.Added, what)
 	case !same:
-		a.done.Changed = append(a.done.Changed, what)
+		n.done.Changed = append(n.done.Changed, what)
 	}
-	return a.write(save)
+}
+
+// put notes what is added or changed, and saves it.
+func (n *notes) put(what string, exists, same bool, save func() error) error {
+	n.note(what, exists, same)
+	return n.write(save)
 }
 
 // write is what a dry run leaves out.
-func (a *apply) write(do func() error) error {
-	if a.mode.DryRun {
+func (n *notes) write(do func() error) error {
+	if n.mode.DryRun {
 		return nil
 	}
 	return do()
@@ -136,11 +155,15 @@ func (a *apply) identities(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	byID, byName := make(map[int64]account.Account), make(map[string]account.Account)
+	for _, have := range stored {
+		byID[int64(have.ID)], byName[have.Name] = have, have
+	}
 	var mistakes Mistakes
 	for i, want := range a.fresh.Accounts {
-		for _, have := range stored {
+		for _, have := range []account.Account{byID[want.ID], byName[want.Name]} {
 			sameID, sameName := account.ID(want.ID) == have.ID, want.Name == have.Name
-			if want.ID != 0 && sameID != sameName {
+			if want.ID != 0 && have.ID != 0 && sameID != sameName {
 				mistakes.Add(fmt.Sprintf("accounts[%d].id", i), "account %q has the id %d; an account keeps its id and its name", have.Name, have.ID)
 			}
 		}

@@ -24,11 +24,11 @@ import (
 // now, and decoders and rules that REST created in the document's accounts are there
 // too. Applied, such a document changes no record.
 func (s *Service) Document(ctx context.Context, name string, present bool) (document.Document, error) {
-	_, set, err := s.load(ctx)
+	st, err := s.standing(ctx)
 	if err != nil {
 		return document.Document{}, err
 	}
-	names := set.Names()
+	names := st.set.Names()
 	switch {
 	case name == "" && len(names) > 1:
 		return document.Document{}, relay.Invalid("document", "want one of "+strings.Join(names, ", "))
@@ -37,23 +37,26 @@ func (s *Service) Document(ctx context.Context, name string, present bool) (docu
 	case name != "" && !slices.Contains(names, name):
 		return document.Document{}, relay.Errorf(relay.KindNotFound, "inventory: no document %s", name)
 	}
-	part := set.Part(name)
+	if err := s.load(ctx, &st, account.WhichSIMs{Documents: []string{name}}); err != nil {
+		return document.Document{}, err
+	}
+	part := st.set.Part(name)
 	if present {
-		if err := s.present(ctx, set, &part); err != nil {
+		if err := s.present(ctx, st.set, &part); err != nil {
 			return document.Document{}, fmt.Errorf("inventory: export: %w", err)
 		}
 	}
 	return document.Mask(part), nil
 }
 
-// Owner returns the name of the document that declares a record, which is named as
-// document.Thing does; empty if none does.
+// Owner returns the name of the document that declares a record other than a SIM, which
+// is named as document.Thing does; empty if none does.
 func (s *Service) Owner(ctx context.Context, thing string) (string, error) {
-	_, set, err := s.load(ctx)
+	st, err := s.standing(ctx)
 	if err != nil {
 		return "", err
 	}
-	for _, part := range set.Parts() {
+	for _, part := range st.set.Parts() {
 		if slices.ContainsFunc(document.Things(part), func(t document.Thing) bool { return t.String() == thing }) {
 			return part.Owner(), nil
 		}
@@ -67,13 +70,14 @@ func (s *Service) present(ctx context.Context, set document.Set, part *document.
 	for _, t := range document.Things(set.Whole()) {
 		declared[t.String()] = true
 	}
+	owners := set.Owners()
 	for i := range part.Accounts {
 		a := &part.Accounts[i]
 		rec, err := s.Accounts.AccountByName(ctx, a.Name)
 		if err != nil {
 			return err
 		}
-		own := set.OwnerOf(*a) == part.Owner()
+		own := owners.Of(*a) == part.Owner()
 		if own {
 			if err := s.presentSettings(ctx, rec, a); err != nil {
 				return err

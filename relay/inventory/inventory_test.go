@@ -171,13 +171,13 @@ func TestTwoGatewaysThatApplyAtOnceLoseNothing(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	_, d, err := f.load(t.Context())
+	st, err := f.standing(t.Context())
 	all, err2 := f.db.Accounts.Accounts(t.Context())
 	must(t, err, err2)
-	if len(d.Accounts) != 12 || len(all) != 12 {
-		t.Errorf("%d declared, %d there", len(d.Accounts), len(all))
+	if len(st.set.Accounts) != 12 || len(all) != 12 {
+		t.Errorf("%d declared, %d there", len(st.set.Accounts), len(all))
 	}
-	for _, a := range d.Accounts {
+	for _, a := range st.set.Accounts {
 		if a.ID == 0 {
 			t.Errorf("%s has no id", a.Name)
 		}

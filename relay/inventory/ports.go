@@ -19,7 +19,7 @@ import (
 type Accounts interface {
 	Accounts(ctx context.Context) ([]account.Account, error)
 	AccountByName(ctx context.Context, name string) (account.Account, error)
-	PutAccount(ctx context.Context, a account.Account) (account.ID, error)
+	PutAccounts(ctx context.Context, all []account.Account) ([]account.ID, error)
 	Tokens(ctx context.Context) ([]account.Token, error)
 	AddToken(ctx context.Context, t account.Token) error
 	PutTokens(ctx context.Context, tokens []account.Token) error
@@ -27,7 +27,8 @@ type Accounts interface {
 	PutLogin(ctx context.Context, l account.Login) error
 	DeleteLogin(ctx context.Context, username string) error
 	Inventory(ctx context.Context) ([]byte, error)
-	PutInventory(ctx context.Context, was, document []byte) error
+	DeclaredSIMs(ctx context.Context, which account.WhichSIMs) ([]account.DeclaredSIM, error)
+	PutInventory(ctx context.Context, was, document []byte, sims account.SIMChanges) error
 }
 
 // Relays keeps relays.

@@ -73,6 +73,10 @@ func counted(owned, gone []document.Thing) string {
 
 // withoutNeeded keeps what records of other documents refer to.
 func (a *apply) withoutNeeded(gone document.Document) document.Document {
+	lost := make(map[string]int, len(gone.Accounts))
+	for i, one := range gone.Accounts {
+		lost[one.Name] = i
+	}
 	for _, part := range a.set.Less(a.fresh.Owner()).Parts() {
 		for _, acct := range part.Accounts {
 			gone.SensorTypes = slices.DeleteFunc(gone.SensorTypes, func(t document.SensorType) bool {
@@ -80,11 +84,8 @@ func (a *apply) withoutNeeded(gone document.Document) document.Document {
 					return slices.ContainsFunc(d.Sensors, func(m document.Mapping) bool { return m.SensorTypeID == t.ID })
 				}))
 			})
-			for i, lost := range gone.Accounts {
-				if lost.Name != acct.Name {
-					continue
-				}
-				gone.Accounts[i].SIMs = slices.DeleteFunc(lost.SIMs, func(s document.SIM) bool {
+			if i, ok := lost[acct.Name]; ok {
+				gone.Accounts[i].SIMs = slices.DeleteFunc(gone.Accounts[i].SIMs, func(s document.SIM) bool {
 					return a.needed("account "+acct.Name+": SIM "+s.ICCID, part, acct, "geo relay", slices.IndexFunc(acct.Relays.Geo, func(r document.GeoRelay) bool { return r.ICCID == s.ICCID }))
 				})
 			}
@@ -110,10 +111,11 @@ func (a *apply) prune(ctx context.Context, gone document.Document) error {
 		return nil
 	}
 	own := a.set.Part(a.fresh.Owner())
-	a.set = a.set.With(document.Prune(own, gone, a.fresh))
-	a.old = a.set.Whole()
+	a.stand(a.set.With(document.Prune(own, gone, a.fresh)))
+	owners, named := a.set.Owners(), document.IndexOf(a.fresh.Accounts)
 	for _, lost := range gone.Accounts {
-		if err := a.pruneAccount(ctx, lost); err != nil {
+		undeclared := named.Find(lost) < 0 && owners.Of(lost) == ""
+		if err := a.pruneAccount(ctx, lost, undeclared); err != nil {
 			return fmt.Errorf("inventory: prune account %s: %w", lost.Name, err)
 		}
 	}
@@ -130,7 +132,9 @@ func (a *apply) prune(ctx context.Context, gone document.Document) error {
 	return nil
 }
 
-func (a *apply) pruneAccount(ctx context.Context, lost document.Account) error {
+// pruneAccount removes the records of an account that are lost; undeclared says that no
+// document names the account any more.
+func (a *apply) pruneAccount(ctx context.Context, lost document.Account, undeclared bool) error {
 	rec, err := a.Accounts.AccountByName(ctx, lost.Name)
 	if err != nil {
 		return ignoreMissing(err)
@@ -163,7 +167,7 @@ func (a *apply) pruneAccount(ctx context.Context, lost document.Account) error {
 		all = append(all, removal{"location " + l.ID, func() error { return a.Devices.DeleteLocation(ctx, rec.ID, l.ID) }})
 	}
 	for _, t := range lost.SIP.Trunks {
-		all = append(all, removal{"trunk " + t.Label(), func() error { return a.Trunks.PutTrunks(ctx, rec.ID, trunksOf(a.old, lost.Name)) }})
+		all = append(all, removal{"trunk " + t.Label(), func() error { return a.Trunks.PutTrunks(ctx, rec.ID, trunksOf(a.before(lost))) }})
 	}
 	for _, r := range all {
 		if err := a.remove(at+r.what, r.do); err != nil {
@@ -175,7 +179,7 @@ func (a *apply) pruneAccount(ctx context.Context, lost document.Account) error {
 			return err
 		}
 	}
-	if !a.names(lost) && a.set.OwnerOf(lost) == "" {
+	if undeclared {
 		a.done.Kept = append(a.done.Kept, "account "+lost.Name+": it may hold messages, history or credit")
 	}
 	return nil
@@ -202,16 +206,6 @@ func (a *apply) unwritten(ctx context.Context, acct account.ID, id string) error
 		err = relay.Errorf(relay.KindConflict, "ledger %s: it has a history", id)
 	}
 	return err
-}
-
-// names reports whether the new document names an account.
-func (a *apply) names(lost document.Account) bool {
-	for _, f := range a.fresh.Accounts {
-		if f.Name == lost.Name || f.ID != 0 && f.ID == lost.ID {
-			return true
-		}
-	}
-	return false
 }
 
 // remove removes a record and notes it.

@@ -2,7 +2,6 @@ package inventory
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -57,6 +56,8 @@ type Mode struct {
 	Adopt bool
 	// DryRun changes nothing, and says what would change.
 	DryRun bool
+	// Compare gives what is declared before and after.
+	Compare bool
 	// Trusted leaves out the check of URLs; for the demo, which is our own.
 	Trusted bool
 }
@@ -74,6 +75,9 @@ type Applied struct {
 	Kept    []string
 	// AllowRemovals is how many removals the prune needs to be allowed; 0: none.
 	AllowRemovals int
+	// Before and After are what is declared, with every secret masked and of the SIMs
+	// only those that the document concerns; empty unless Mode.Compare asks for them.
+	Before, After document.Document
 }
 
 // AppliedAccount is an account that a document names.
@@ -106,26 +110,31 @@ func (s *Service) Apply(ctx context.Context, data []byte, m Mode) (done Applied,
 const maxApplies = 10
 
 func (s *Service) apply(ctx context.Context, data []byte, m Mode) (Applied, error) {
-	was, set, err := s.load(ctx)
+	st, err := s.standing(ctx)
 	if err != nil {
 		return Applied{}, err
 	}
-	fresh, err := s.parse(data, set, m)
+	fresh, err := s.parse(ctx, data, &st, m)
 	if err != nil {
 		return Applied{}, err
 	}
-	a := apply{Service: s, mode: m, was: was, set: set, old: set.Whole(), fresh: *fresh}
+	a := apply{Service: s, notes: notes{mode: m}, was: st, set: st.set, fresh: *fresh}
 	if err := a.run(ctx); err != nil {
 		return Applied{}, err
 	}
 	return a.done, nil
 }
 
-// parse checks a document against what stands. With a prune, what the document
-// declared before and omits goes, so that it may also claim what that had.
-func (s *Service) parse(data []byte, set document.Set, m Mode) (*document.Document, error) {
+// parse checks a document against what stands, to which it adds the SIMs that the
+// document concerns. With a prune, what the document declared before and omits goes, so
+// that it may also claim what that had.
+func (s *Service) parse(ctx context.Context, data []byte, st *standing, m Mode) (*document.Document, error) {
 	o := document.Options{
-		Known: set.Whole(), Standing: set.Parts(), CheckURL: s.CheckURL, CheckSource: s.CheckSource, CheckFilter: inbound.CheckFilter,
+		Load: func(d document.Document) (document.Set, error) {
+			err := s.load(ctx, st, concerning(d, m))
+			return st.set, err
+		},
+		CheckURL: s.CheckURL, CheckSource: s.CheckSource, CheckFilter: inbound.CheckFilter,
 		CheckEndpoint: inbound.CheckEndpoint, CheckRule: CheckRule, AllowHTTPCallback: s.AllowHTTPCallback, Prune: m.Prune,
 	}
 	if m.Trusted {
@@ -158,22 +167,14 @@ func (s *Service) unavailable(d *document.Document) error {
 // Declared returns what the inventories applied so far declare, with every secret
 // masked.
 func (s *Service) Declared(ctx context.Context) (document.Document, error) {
-	_, set, err := s.load(ctx)
+	st, err := s.standing(ctx)
+	if err == nil {
+		err = s.load(ctx, &st, account.WhichSIMs{All: true})
+	}
 	if err != nil {
 		return document.Document{}, err
 	}
-	return document.Mask(set.Whole()), nil
-}
-
-// load returns what earlier inventories declared, as it is kept and read.
-func (s *Service) load(ctx context.Context) (b []byte, set document.Set, err error) {
-	if b, err = s.Accounts.Inventory(ctx); err != nil || b == nil {
-		return nil, set, err
-	}
-	if err := json.Unmarshal(b, &set); err != nil {
-		return nil, set, fmt.Errorf("inventory: stored document: %w", err)
-	}
-	return b, set, nil
+	return document.Mask(st.set.Whole()), nil
 }
 
 // Empty reports whether no inventory was ever applied.

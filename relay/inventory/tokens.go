@@ -3,8 +3,6 @@ package inventory
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
-	"fmt"
 	"slices"
 
 	document "github.com/penstock/penstock/config/inventory"
@@ -24,12 +22,12 @@ func (s *Service) Tokens(ctx context.Context, acct account.ID) ([]Token, error) 
 	if err != nil {
 		return nil, err
 	}
-	_, set, err := s.load(ctx)
+	st, err := s.standing(ctx)
 	if err != nil {
 		return nil, err
 	}
 	declared := make(map[string]string)
-	for _, part := range set.Parts() {
+	for _, part := range st.set.Parts() {
 		for _, a := range part.Accounts {
 			for _, t := range a.Tokens {
 				declared[t.Hash()] = part.Owner()
@@ -112,10 +110,11 @@ func withoutToken(a *document.Account, hash string) bool {
 
 // redeclare changes each account of every document as it is kept.
 func (s *Service) redeclare(ctx context.Context, change func(*document.Account) error) error {
-	was, set, err := s.load(ctx)
-	if err != nil || was == nil {
+	st, err := s.standing(ctx)
+	if err != nil || st.kept == nil {
 		return err
 	}
+	set := st.set
 	for _, part := range set.Parts() {
 		for i := range part.Accounts {
 			if err := change(&part.Accounts[i]); err != nil {
@@ -124,9 +123,5 @@ func (s *Service) redeclare(ctx context.Context, change func(*document.Account) 
 		}
 		set = set.With(part)
 	}
-	fresh, err := json.Marshal(set)
-	if err != nil {
-		return fmt.Errorf("inventory: encode: %w", err)
-	}
-	return s.Accounts.PutInventory(ctx, was, fresh)
+	return s.keep(ctx, st, set)
 }

@@ -3,15 +3,18 @@ package accounts
 import (
 	"bytes"
 	"context"
+	"slices"
 
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/sqlstore"
 )
 
 // aboutInventory is the encryption context of the inventory.
 const aboutInventory = "inventory"
 
-// Inventory returns the merged inventory as it was last saved, nil if none was.
+// Inventory returns the merged inventory as it was last saved, without its SIMs; nil if
+// none was.
 func (s *Store) Inventory(ctx context.Context) ([]byte, error) {
 	_, document, err := s.inventory(ctx)
 	return document, err
@@ -39,11 +42,11 @@ ON CONFLICT (id) DO NOTHING`
 UPDATE inventory SET doc = $1 WHERE id = 1 AND doc = $2`
 )
 
-// PutInventory saves the merged inventory; was is the one it was merged into,
-// empty for none. It returns relay.KindConflict if another one is saved. A
-// document that is saved already is accepted, so a change whose answer was lost
-// can be repeated.
-func (s *Store) PutInventory(ctx context.Context, was, document []byte) error {
+// PutInventory saves the merged inventory and changes of its SIMs; was is the one it
+// was merged into, empty for none. It returns relay.KindConflict if another one is
+// saved. A document that is saved already is accepted, so a change whose answer was
+// lost can be repeated.
+func (s *Store) PutInventory(ctx context.Context, was, document []byte, sims account.SIMChanges) error {
 	kept, now, err := s.inventory(ctx)
 	if err != nil {
 		return err
@@ -58,16 +61,32 @@ func (s *Store) PutInventory(ctx context.Context, was, document []byte) error {
 	if err != nil {
 		return err
 	}
-	var n int64
-	if kept == nil {
-		n, err = s.db.Exec(ctx, "inventory", insertInventory, []byte(sealed))
-	} else {
-		n, err = s.db.Exec(ctx, "inventory", updateInventory, []byte(sealed), kept)
+	put := slices.Clone(sims.Put)
+	for i := range put {
+		if put[i].Declared, err = s.seal(ctx, put[i].Declared, aboutSIM(put[i].ICCID)); err != nil {
+			return err
+		}
 	}
-	if err == nil && n == 0 {
-		err = errOtherInventory()
-	}
-	return err
+	return s.db.Write(ctx, "inventory", func(ctx context.Context, tx *sqlstore.Tx) error {
+		var n int64
+		var err error
+		if kept == nil {
+			n, err = tx.Exec(ctx, "inventory", insertInventory, []byte(sealed))
+		} else {
+			n, err = tx.Exec(ctx, "inventory", updateInventory, []byte(sealed), kept)
+		}
+		if err == nil && n == 0 {
+			err = errOtherInventory()
+		}
+		if err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, declaredSIMs, deleteSIMs, sqlstore.BatchOf("iccid text, account text", sims.Delete, func(d *account.DeclaredSIM) []any { return []any{d.ICCID, d.Account} })); err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, declaredSIMs, upsertSIMs, sqlstore.BatchOf(simBatch, put, simFields))
+		return err
+	})
 }
 
 func errOtherInventory() error {

@@ -38,7 +38,7 @@ func secretsAreSealed(t *testing.T, s *Store) {
 		_, err := s.PutAccount(ctx, account.Account{ID: 7, Name: "acme", WebhookSecrets: []string{"whsec_new", "whsec_old"}})
 		mustDo(t, err,
 			s.PutTokens(ctx, []account.Token{{Hash: "h", Account: 7, Source: "hq", Secret: "signs"}}),
-			s.PutInventory(ctx, was, []byte(`{"secret":"whsec_new"}`)),
+			s.PutInventory(ctx, was, []byte(`{"secret":"whsec_new"}`), account.SIMChanges{Put: []account.DeclaredSIM{{ICCID: "1", Declared: `{"puk":"signs"}`}}}),
 			s.SetCallback(ctx, 7, "https://example.com/"))
 	}
 	comesBack := func() {
@@ -60,13 +60,18 @@ func secretsAreSealed(t *testing.T, s *Store) {
 		mustDo(t, err)
 		document, err := s.Inventory(ctx)
 		mustDo(t, err)
+		sims, err := s.DeclaredSIMs(ctx, account.WhichSIMs{All: true})
+		mustDo(t, err)
+		if len(sims) != 1 || sims[0].Declared != `{"puk":"signs"}` {
+			t.Errorf("%+v", sims)
+		}
 		if byHash.Secret != "signs" || bySource.Secret != "signs" || string(document) != `{"secret":"whsec_new"}` {
 			t.Errorf("%+v, %+v, %s", byHash, bySource, document)
 		}
 	}
 	shows := func() (secrets int) {
 		t.Helper()
-		for _, table := range []string{"account", "token", "inventory"} {
+		for _, table := range []string{"account", "token", "inventory", "declared_sim"} {
 			doc, err := sqlstore.Value[[]byte](ctx, s.db, table, "SELECT doc FROM "+table)
 			mustDo(t, err)
 			for _, secret := range []string{"whsec_new", "whsec_old", "signs"} {
@@ -77,7 +82,7 @@ func secretsAreSealed(t *testing.T, s *Store) {
 	}
 	save(nil)
 	comesBack()
-	if n := shows(); n != 4 {
+	if n := shows(); n != 5 {
 		t.Fatalf("the database shows %d secrets without a sealer", n)
 	}
 	s.Sealer = mirror{}

@@ -52,21 +52,39 @@ func (s *Store) Accounts(ctx context.Context) ([]account.Account, error) {
 	return all, err
 }
 
-// PutAccount saves an account and returns its id; id 0 asks for the one that the
-// name has, or the next free one. It returns relay.KindConflict if the id belongs
-// to another name or the name to another id.
-func (s *Store) PutAccount(ctx context.Context, a account.Account) (id account.ID, err error) {
-	if a, err = ofAccount(ctx, a, s.seal); err != nil {
-		return 0, err
-	}
-	err = s.db.Write(ctx, "account "+a.Name, func(ctx context.Context, tx *sqlstore.Tx) error {
-		id, err = putAccount(ctx, tx, a)
-		return err
-	})
+// PutAccount saves an account, see PutAccounts.
+func (s *Store) PutAccount(ctx context.Context, a account.Account) (account.ID, error) {
+	ids, err := s.PutAccounts(ctx, []account.Account{a})
 	if err != nil {
 		return 0, err
 	}
-	return id, nil
+	return ids[0], nil
+}
+
+// PutAccounts saves accounts, at most some hundreds, and returns their ids, in their
+// order; id 0 asks for the one that the name has, or the next free one. It returns
+// relay.KindConflict if an id belongs to another name or a name to another id.
+func (s *Store) PutAccounts(ctx context.Context, all []account.Account) (ids []account.ID, err error) {
+	sealed := make([]account.Account, len(all))
+	for i, a := range all {
+		if sealed[i], err = ofAccount(ctx, a, s.seal); err != nil {
+			return nil, err
+		}
+	}
+	err = s.db.Write(ctx, "accounts", func(ctx context.Context, tx *sqlstore.Tx) error {
+		ids = make([]account.ID, len(sealed)) // it may run again
+		for i, a := range sealed {
+			var err error
+			if ids[i], err = putAccount(ctx, tx, a); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return ids, nil
 }
 
 const upsertAccount = `

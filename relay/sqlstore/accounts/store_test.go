@@ -36,6 +36,7 @@ func TestStore(t *testing.T) {
 			"every change of a token is heard":                 changesAreHeard,
 			"a username is found until it is deleted":          loginIsFound,
 			"the inventory is saved over what it was read as":  inventoryIsSaved,
+			"SIMs of the inventory are found by their values":  simsAreDeclared,
 			"secrets are sealed":                               secretsAreSealed,
 			"trunks are replaced":                              trunksAreReplaced,
 			"one of many saves an account or inventory":        func(t *testing.T, s *Store) { raceOf(t, s, s) },
@@ -163,17 +164,53 @@ func inventoryIsSaved(t *testing.T, s *Store) {
 	if none != nil || err != nil {
 		t.Fatalf("%q, %v", none, err)
 	}
-	wantKind(t, s.PutInventory(t.Context(), []byte("zero"), []byte("one")), relay.KindConflict)
+	wantKind(t, s.PutInventory(t.Context(), []byte("zero"), []byte("one"), account.SIMChanges{}), relay.KindConflict)
 	for range 2 { // the second changes nothing
-		mustDo(t, s.PutInventory(t.Context(), nil, []byte("one")))
+		mustDo(t, s.PutInventory(t.Context(), nil, []byte("one"), account.SIMChanges{}))
 	}
-	wantKind(t, s.PutInventory(t.Context(), nil, []byte("raced")), relay.KindConflict)
+	wantKind(t, s.PutInventory(t.Context(), nil, []byte("raced"), account.SIMChanges{}), relay.KindConflict)
 	for range 2 {
-		mustDo(t, s.PutInventory(t.Context(), []byte("one"), []byte("two\x00\xff")))
+		mustDo(t, s.PutInventory(t.Context(), []byte("one"), []byte("two\x00\xff"), account.SIMChanges{}))
 	}
-	wantKind(t, s.PutInventory(t.Context(), []byte("one"), []byte("raced")), relay.KindConflict)
+	wantKind(t, s.PutInventory(t.Context(), []byte("one"), []byte("raced"), account.SIMChanges{}), relay.KindConflict)
 	if got, err := s.Inventory(t.Context()); string(got) != "two\x00\xff" || err != nil {
 		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// simsAreDeclared saves SIMs of the inventory, with it or not at all, and finds them by
+// each of their values.
+func simsAreDeclared(t *testing.T, s *Store) {
+	ctx := t.Context()
+	one := account.DeclaredSIM{ICCID: "1", IMSI: "i1", MSISDN: "m1", Document: "a", Account: "acme", Declared: `{"pin":"1234"}`}
+	two := account.DeclaredSIM{ICCID: "2", Document: "a", Account: "globex", Declared: `{}`}
+	three := account.DeclaredSIM{ICCID: "3", IMSI: "i3", MSISDN: "m3", Document: "b", Account: "acme", Declared: `{}`}
+	mustDo(t, s.PutInventory(ctx, nil, []byte("1"), account.SIMChanges{Put: []account.DeclaredSIM{three, one, two}}))
+	wantKind(t, s.PutInventory(ctx, nil, []byte("2"), account.SIMChanges{Delete: []account.DeclaredSIM{one, two, three}}), relay.KindConflict)
+	for range 2 { // the second changes nothing
+		for name, tc := range map[string]struct {
+			which account.WhichSIMs
+			want  []account.DeclaredSIM
+		}{
+			"none":                  {account.WhichSIMs{}, nil},
+			"all":                   {account.WhichSIMs{All: true}, []account.DeclaredSIM{one, two, three}},
+			"by ICCID":              {account.WhichSIMs{ICCIDs: []string{"2", "4", "2"}}, []account.DeclaredSIM{two}},
+			"by IMSI":               {account.WhichSIMs{IMSIs: []string{"i3", ""}}, []account.DeclaredSIM{three}},
+			"by MSISDN":             {account.WhichSIMs{MSISDNs: []string{"m1", ""}}, []account.DeclaredSIM{one}},
+			"of a document":         {account.WhichSIMs{Documents: []string{"a"}}, []account.DeclaredSIM{one, two}},
+			"of an account":         {account.WhichSIMs{Accounts: []string{"acme"}}, []account.DeclaredSIM{one, three}},
+			"by several, each once": {account.WhichSIMs{ICCIDs: []string{"3"}, MSISDNs: []string{"m3"}, Documents: []string{"b"}}, []account.DeclaredSIM{three}},
+		} {
+			if got, err := s.DeclaredSIMs(ctx, tc.which); err != nil || !slices.Equal(got, tc.want) {
+				t.Errorf("%s: %+v, %v", name, got, err)
+			}
+		}
+		mustDo(t, s.PutInventory(ctx, nil, []byte("1"), account.SIMChanges{Put: []account.DeclaredSIM{three, one, two}}))
+	}
+	two.MSISDN, two.Document, two.Declared = "m2", "b", `{"msisdn":"m2"}`
+	mustDo(t, s.PutInventory(ctx, []byte("1"), []byte("2"), account.SIMChanges{Put: []account.DeclaredSIM{two}, Delete: []account.DeclaredSIM{one, {ICCID: "3", Account: "globex"}}}))
+	if got, err := s.DeclaredSIMs(ctx, account.WhichSIMs{All: true}); err != nil || !slices.Equal(got, []account.DeclaredSIM{two, three}) {
+		t.Errorf("%+v, %v", got, err)
 	}
 }
 
@@ -206,7 +243,7 @@ func raceOf(t *testing.T, one, two *Store) {
 			if err != nil || err2 != nil {
 				t.Error(err, err2)
 			}
-			err = s.PutInventory(t.Context(), nil, fmt.Append(nil, i))
+			err = s.PutInventory(t.Context(), nil, fmt.Append(nil, i), account.SIMChanges{})
 			switch {
 			case err == nil:
 				saved.Add(1)

@@ -1,0 +1,136 @@
+package inventory
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	document "github.com/penstock/penstock/config/inventory"
+	"github.com/penstock/penstock/relay/account"
+)
+
+// standing is what earlier inventories declare, as it is kept. Its SIMs are kept one by
+// one, for there may be a million of them: it holds those that an apply concerns.
+type standing struct {
+	kept []byte // without SIMs, as JSON; nil: nothing was ever applied
+	set  document.Set
+	sims map[simKey]account.DeclaredSIM // of the set, as they are kept
+}
+
+// simKey is a SIM of an account: one that moves to another may be declared in both.
+type simKey struct{ iccid, account string }
+
+func keyOf(one document.DeclaredSIM) simKey { return simKey{one.ICCID, one.Account} }
+
+// standing returns what is declared, without SIMs.
+func (s *Service) standing(ctx context.Context) (st standing, err error) {
+	if st.kept, err = s.Accounts.Inventory(ctx); err != nil || st.kept == nil {
+		return standing{}, err
+	}
+	if err := json.Unmarshal(st.kept, &st.set); err != nil {
+		return standing{}, fmt.Errorf("inventory: stored document: %w", err)
+	}
+	return st, nil
+}
+
+// load adds SIMs to what is declared. Those that stand in the kept document itself are
+// there in any case: an earlier version kept them so.
+func (s *Service) load(ctx context.Context, st *standing, which account.WhichSIMs) error {
+	bare, inline := st.set.SplitSIMs()
+	for _, one := range inline {
+		which.ICCIDs = append(which.ICCIDs, one.ICCID)
+	}
+	kept, err := s.Accounts.DeclaredSIMs(ctx, which)
+	if err != nil {
+		return err
+	}
+	st.sims = make(map[simKey]account.DeclaredSIM, len(kept))
+	all := make([]document.DeclaredSIM, len(kept), len(kept)+len(inline))
+	for i, one := range kept {
+		st.sims[simKey{one.ICCID, one.Account}] = one
+		all[i].Document, all[i].Account = one.Document, one.Account
+		if err := json.Unmarshal([]byte(one.Declared), &all[i].SIM); err != nil {
+			return fmt.Errorf("inventory: stored SIM %s: %w", one.ICCID, err)
+		}
+	}
+	st.set = bare.JoinSIMs(append(withoutSIMs(all, inline), inline...))
+	return nil
+}
+
+// withoutSIMs leaves out those of a list that another list names.
+func withoutSIMs(all, others []document.DeclaredSIM) []document.DeclaredSIM {
+	named := make(map[simKey]bool, len(others))
+	for _, one := range others {
+		named[keyOf(one)] = true
+	}
+	left := all[:0]
+	for _, one := range all {
+		if !named[keyOf(one)] {
+			left = append(left, one)
+		}
+	}
+	return left
+}
+
+// concerning selects the SIMs that an apply of a document may compare or change: those
+// that it names or whose numbers it claims; with a prune all that it declared before,
+// and all of its accounts where it takes them over.
+func concerning(fresh document.Document, m Mode) account.WhichSIMs {
+	keys := fresh.SIMKeys()
+	which := account.WhichSIMs{ICCIDs: keys.ICCIDs, IMSIs: keys.IMSIs, MSISDNs: keys.MSISDNs}
+	if m.Prune {
+		which.Documents = []string{fresh.Owner()}
+	}
+	if m.Adopt {
+		for _, a := range fresh.Accounts {
+			which.Accounts = append(which.Accounts, a.Name)
+		}
+	}
+	return which
+}
+
+// keep saves a set in the place of what stands.
+func (s *Service) keep(ctx context.Context, st standing, set document.Set) error {
+	bare, sims := set.SplitSIMs()
+	changes, err := st.changes(sims)
+	if err != nil {
+		return err
+	}
+	same, err := json.Marshal(bare)
+	if err == nil && bytes.Equal(same, st.kept) && len(changes.Put)+len(changes.Delete) == 0 {
+		return s.Accounts.PutInventory(ctx, st.kept, same, changes) // no change that others have to see
+	}
+	bare.Revision = rand.Text()
+	fresh, err2 := json.Marshal(bare)
+	if err := errors.Join(err, err2); err != nil {
+		return fmt.Errorf("inventory: encode: %w", err)
+	}
+	return s.Accounts.PutInventory(ctx, st.kept, fresh, changes)
+}
+
+// changes compares SIMs with those that are kept.
+func (st standing) changes(sims []document.DeclaredSIM) (c account.SIMChanges, err error) {
+	stays := make(map[simKey]bool, len(sims))
+	for _, one := range sims {
+		declared, err := json.Marshal(one.SIM)
+		if err != nil {
+			return c, fmt.Errorf("inventory: encode: %w", err)
+		}
+		row := account.DeclaredSIM{
+			ICCID: one.ICCID, IMSI: one.IMSI, MSISDN: one.MSISDN, Document: one.Document, Account: one.Account, Declared: string(declared),
+		}
+		if st.sims[keyOf(one)] != row && !stays[keyOf(one)] {
+			c.Put = append(c.Put, row)
+		}
+		stays[keyOf(one)] = true
+	}
+	for key, one := range st.sims {
+		if !stays[key] {
+			c.Delete = append(c.Delete, one)
+		}
+	}
+	return c, nil
+}
