@@ -81,6 +81,12 @@ func (f frameRound) allMicros() float64 {
 	return outcome{count: f.count, cpu: f.cpu + f.beside.postgres + f.beside.redis + f.beside.influx}.micros()
 }
 
+// ownMicros and influxMicros are the parts of the gateway and of InfluxDB.
+func (f frameRound) ownMicros() float64 { return outcome{count: f.count, cpu: f.cpu}.micros() }
+func (f frameRound) influxMicros() float64 {
+	return outcome{count: f.count, cpu: f.beside.influx}.micros()
+}
+
 // round loads the gateway for a fixed time and waits for the last frame to be
 // stored; first is the number of its first frame.
 func (d *daemon) round(ctx context.Context, s settings, first int64) (f frameRound, err error) {

@@ -52,7 +52,10 @@ func (p *peers) grow(ctx context.Context, row []extent, s settings, r *report) (
 	for round := range s.rounds + 1 {
 		for i, one := range row {
 			at := s
-			at.devices, at.accounts, at.firstDevice = one.devices, one.accounts, int64(i)<<20
+			at.devices, at.accounts = one.devices, one.accounts
+			if one.accounts > 1 { // a device belongs to one account; and frames create 100,000 in one at most
+				at.firstDevice = int64(i) << 20
+			}
 			if round == 0 { // devices are imported
 				l := newLoad(d.addr, d.token, at)
 				l.first = sent
@@ -108,7 +111,7 @@ func (r *report) printGrown(row func(cells ...any)) {
 		return
 	}
 	defer row()
-	row("devices", "accounts", "accepted", "of the first", "stored", "of the first", "µs of CPU, stores included", "of the first", "aim")
+	row("devices", "accounts", "accepted", "of the first", "stored", "of the first", "µs of CPU, stores included", "of the first", "of the gateway", "of InfluxDB", "aim")
 	for _, all := range r.grown {
 		for i, one := range all {
 			limit := ""
@@ -118,7 +121,8 @@ func (r *report) printGrown(row func(cells ...any)) {
 			row(one.devices, one.accounts,
 				rate(median(one.rounds, frameRound.rate)), ratio(ratios(one.rounds, all[0].rounds, frameRound.rate)),
 				rate(median(one.rounds, frameRound.storedRate)), ratio(ratios(one.rounds, all[0].rounds, frameRound.storedRate)),
-				number(median(one.rounds, frameRound.allMicros)), ratio(ratios(one.rounds, all[0].rounds, frameRound.allMicros)), limit)
+				number(median(one.rounds, frameRound.allMicros)), ratio(ratios(one.rounds, all[0].rounds, frameRound.allMicros)),
+				number(median(one.rounds, frameRound.ownMicros)), number(median(one.rounds, frameRound.influxMicros)), limit)
 		}
 	}
 }

@@ -80,7 +80,7 @@ func benchFloor(b *testing.B, perCommit int) {
 // filled is a closed log of n frames.
 func filled(b *testing.B, n int) string {
 	dir := b.TempDir()
-	l := mustOpen(b, dir, Options{})
+	l := mustOpen(b, dir, unbounded())
 	payload := bytes.Repeat([]byte("f"), frame)
 	var wg sync.WaitGroup
 	for range 64 {
@@ -88,6 +88,7 @@ func filled(b *testing.B, n int) string {
 			for range n / 64 {
 				if _, err := l.Append(context.Background(), payload); err != nil {
 					b.Error(err)
+					return
 				}
 			}
 		})
@@ -96,6 +97,9 @@ func filled(b *testing.B, n int) string {
 	mustClose(b, l)
 	return dir
 }
+
+// unbounded are options of a journal that keeps as much as the disk has room for.
+func unbounded() Options { return Options{Quota: NewQuota(1 << 50)} }
 
 // BenchmarkNext measures reading of what is there, in batches of 500.
 func BenchmarkNext(b *testing.B) {
@@ -120,7 +124,7 @@ var records = flag.Int("records", 128_000, "records of the journal that Benchmar
 func BenchmarkOpen(b *testing.B) {
 	dir := filled(b, *records)
 	for b.Loop() {
-		l := mustOpen(b, dir, Options{})
+		l := mustOpen(b, dir, unbounded())
 		b.SetBytes(l.Stats().Bytes)
 		mustClose(b, l)
 	}
