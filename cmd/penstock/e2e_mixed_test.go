@@ -185,19 +185,10 @@ func (m *mixed) expected() (all []string) {
 // for ever.
 func (m *mixed) quiet(e *endpoint) {
 	m.g.settled()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
 	all, states := m.expected(), []string{"queued", "retrying"}
-	for late := time.After(patience); ; {
-		if len(e.missing(all)) == 0 && !slices.ContainsFunc(states, func(s string) bool { return len(m.g.deliveries("limit=1&state="+s)) > 0 }) {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-late:
-			return
-		}
-	}
+	untilLate(func() bool {
+		return len(e.missing(all)) == 0 && !slices.ContainsFunc(states, func(s string) bool { return len(m.g.deliveries("limit=1&state="+s)) > 0 })
+	})
 }
 
 // arrived looks at what the endpoint got.
@@ -304,20 +295,45 @@ func (f *findings) devices(t *testing.T, m *mixed) {
 	}
 }
 
+// untilLate waits for a condition, but not for ever, and reports whether it holds. A
+// job whose end could not be recorded runs again when its lease ends, after its end was
+// told.
+func untilLate(holds func() bool) bool {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for late := time.After(patience); ; {
+		if holds() {
+			return true
+		}
+		select {
+		case <-tick.C:
+		case <-late:
+			return false
+		}
+	}
+}
+
 // jobs looks for jobs, claims and subscribers.
 func (f *findings) jobs(t *testing.T, m *mixed) {
 	t.Helper()
 	r := &simRound{g: m.g, acme: m.g.cellular("acme-all-0123456")}
 	ended := map[string]string{}
-	for _, j := range r.jobs(t) {
-		ended[j.ID] = j.Action + " " + j.Status
-	}
+	untilLate(func() bool {
+		for _, j := range r.jobs(t) {
+			ended[j.ID] = j.Action + " " + j.Status
+		}
+		return !slices.ContainsFunc(slices.Collect(maps.Keys(m.acked[ofJobs])), func(id string) bool { return !strings.HasSuffix(ended[id], " completed") })
+	})
 	for id, action := range m.acked[ofJobs] {
 		f.kept(ofJobs, id+": "+ended[id], ended[id] == action+" completed")
 	}
 	for id := range m.acked[ofClaims] {
-		a := m.g.as("acme-all-0123456").get("/ledgers/jobs/" + id)
-		f.kept(ofClaims, a.body, a.status == 200 && strings.Contains(a.body, `"completed"`))
+		var a answer
+		completed := untilLate(func() bool {
+			a = m.g.as("acme-all-0123456").get("/ledgers/jobs/" + id)
+			return a.status == 200 && strings.Contains(a.body, `"completed"`)
+		})
+		f.kept(ofClaims, a.body, completed)
 	}
 	known := map[string]int{}
 	for page := 1; ; page++ {
