@@ -2,10 +2,12 @@ package journal
 
 import (
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"runtime"
 	"slices"
+	"sync"
 )
 
 // recover rebuilds the log's state from the directory. It may be interrupted
@@ -24,12 +26,14 @@ func (l *Log) recover() error {
 	if l.deleted, err = listDropped(l.dir); err != nil {
 		return err
 	}
-	tail, ahead := int64(0), make([]chan scanned, len(l.segments))
+	tail, ahead, buffers := int64(0), make([]chan scanned, len(l.segments)), new(sync.Pool)
 	for i, s := range l.segments {
-		l.scanAhead(ahead, i)
-		if tail, err = l.survey(s, i, <-ahead[i]); err != nil {
+		l.scanAhead(ahead, i, buffers)
+		found := <-ahead[i]
+		if tail, err = l.survey(s, i, found); err != nil {
 			return err
 		}
+		buffers.Put(&found.data)
 		l.durable = max(l.durable, s.follows, s.last)
 	}
 	if err := l.beginWriting(tail); err != nil {
@@ -62,12 +66,13 @@ type scanned struct {
 }
 
 // scanAhead has the segments from the i-th on scanned, one on each processor: nothing
-// in one depends on another.
-func (l *Log) scanAhead(ahead []chan scanned, i int) {
+// in one depends on another. Buffers are used again: memory that is new costs as much
+// as reading the file.
+func (l *Log) scanAhead(ahead []chan scanned, i int, buffers *sync.Pool) {
 	for k := i; k < min(i+runtime.GOMAXPROCS(0), len(ahead)); k++ {
 		if ahead[k] == nil {
 			ahead[k] = make(chan scanned, 1)
-			go func(s *segment, limit uint64) { ahead[k] <- l.scanSegment(s, limit) }(l.segments[k], l.limit(k))
+			go func(s *segment, limit uint64) { ahead[k] <- l.scanSegment(s, limit, buffers) }(l.segments[k], l.limit(k))
 		}
 	}
 }
@@ -86,12 +91,32 @@ func (l *Log) limit(i int) uint64 {
 	return limit
 }
 
-func (l *Log) scanSegment(s *segment, limit uint64) scanned {
-	data, err := os.ReadFile(l.path(s))
+func (l *Log) scanSegment(s *segment, limit uint64, buffers *sync.Pool) scanned {
+	var buffer []byte
+	if used, ok := buffers.Get().(*[]byte); ok {
+		buffer = *used
+	}
+	data, err := readWhole(l.path(s), buffer)
 	if err != nil {
 		return scanned{err: fmt.Errorf("read segment: %w", err)}
 	}
 	return scanned{data: data, found: scan(data, s.salt, s.first, limit)}
+}
+
+// readWhole reads a file into the buffer, or into a larger one if it is too small.
+func readWhole(path string, buffer []byte) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	buffer = slices.Grow(buffer[:0], int(info.Size()))[:info.Size()]
+	_, err = io.ReadFull(f, buffer)
+	return buffer, err
 }
 
 // dropEmptyDuplicates removes a segment left without a byte by a failure while it was
