@@ -122,11 +122,12 @@ func (m *mixing) mistake(format string, args ...any) {
 	m.mistakes = append(m.mistakes, fmt.Sprintf(format, args...))
 }
 
-// kinds are the requests of the load, in turns.
+// kinds are the requests of the load, in turns. Those of a million make fewer than the
+// 100,000 devices that an account may have by its frames.
 func (m *mixing) kinds() []func(n int) {
 	return []func(n int){
 		m.frame, m.json, m.kannel, m.frame, m.call, m.vonage, m.generic, m.frame, m.json, m.send, m.call,
-		m.frame, m.kannel, m.generic, m.soapSend, m.device, m.frame, m.subscriber, m.reading, m.call, m.token, m.lookup,
+		m.frame, m.kannel, m.json, m.soapSend, m.device, m.frame, m.subscriber, m.reading, m.call, m.token, m.lookup,
 	}
 }
 
