@@ -6,6 +6,7 @@ import (
 	"math/big"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // CanonicalID is an SMSC's id of a message as it is compared: SMSCs write one id
@@ -13,7 +14,7 @@ import (
 // id of zeros only but one.
 func CanonicalID(id string) string {
 	id = strings.ToLower(strings.TrimSpace(id))
-	if bare := strings.TrimLeft(id, "0"); bare != "" {
+	if bare := strings.TrimLeftFunc(id, func(r rune) bool { return r == '0' || unicode.IsSpace(r) }); bare != "" {
 		return bare
 	}
 	return id[:min(1, len(id))]
