@@ -67,6 +67,7 @@ bench: build ## load the daemon with frames and SMS and print the table of docs/
 
 chaos: build ## break gateways, back ends and endpoints under load and print what was lost: 0 (docs/reliability.md)
 	go run ./deploy/chaos $(CHAOS)
+	$(if $(CHAOS),,go run ./deploy/bench -only overload)
 
 cover: ## what the tests cover, per function, and coverage.html
 	@mkdir -p bin
