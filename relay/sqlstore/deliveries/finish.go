@@ -42,6 +42,10 @@ FROM batch AS b WHERE delivery.id = b.id AND delivery.account = b.account
   AND delivery.state NOT IN ('delivered', 'simulated', 'dead') AND ` + isNew + `
 RETURNING delivery.id, delivery.account, delivery.queue`
 
+	// lockAll keeps deliveries as they are.
+	lockAll = `SELECT d.id, d.account, d.queue FROM batch AS b JOIN delivery AS d ON d.id = b.id AND d.account = b.account
+ORDER BY d.id, d.account {for update}`
+
 	// finishEnded adds to deliveries that have ended their attempts.
 	finishEnded = `UPDATE delivery SET ` + addAttempt + `
 FROM batch AS b WHERE delivery.id = b.id AND delivery.account = b.account
@@ -124,15 +128,14 @@ func (s *Store) finish(ctx context.Context, tx *sqlstore.Tx, round []ending) ([]
 	if err := s.move(ctx, tx, round); err != nil {
 		return nil, err
 	}
+	if err := s.finishRest(ctx, tx, round); err != nil {
+		return nil, err
+	}
 	added := make(map[outbox.State]int64)
 	for _, e := range round {
 		if e.moved && e.State.Ended() {
 			added[e.State]++
 		}
-	}
-	left := s.endings(round, func(e *ending) bool { return !e.moved })
-	if _, err := tx.Exec(ctx, finishNoun, finishEnded, left); err != nil {
-		return nil, err
 	}
 	if err := bury(ctx, tx, round); err != nil {
 		return nil, err
@@ -144,11 +147,28 @@ func (s *Store) finish(ctx context.Context, tx *sqlstore.Tx, round []ending) ([]
 	return turns, addEnded(ctx, tx, added)
 }
 
-// move moves the deliveries that have not ended.
+// finishRest records the outcomes that moved nothing. Such a delivery had ended, and may
+// have been replayed since: it is locked, and moved if so.
+func (s *Store) finishRest(ctx context.Context, tx *sqlstore.Tx, round []ending) error {
+	rest := func(e *ending) bool { return !e.moved }
+	if !slices.ContainsFunc(round, func(e ending) bool { return !e.moved }) {
+		return nil
+	}
+	if _, err := sqlstore.List(ctx, tx, finishNoun, lockAll, sqlstore.Into((*member).fields), s.endings(round, rest)); err != nil {
+		return err
+	}
+	if err := s.move(ctx, tx, round); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, finishNoun, finishEnded, s.endings(round, rest))
+	return err
+}
+
+// move moves the deliveries that have not ended, once each.
 func (s *Store) move(ctx context.Context, tx *sqlstore.Tx, round []ending) error {
 	usual := sqlstore.NewBatch("id text, account bigint, state text, at text, attempt text")
 	for i := range round {
-		if e := &round[i]; e.usual() {
+		if e := &round[i]; !e.moved && e.usual() {
 			usual.Add(e.ID, e.Account, e.State, e.at, e.attempt)
 		}
 	}
@@ -156,15 +176,16 @@ func (s *Store) move(ctx context.Context, tx *sqlstore.Tx, round []ending) error
 	if err != nil {
 		return err
 	}
-	others := s.endings(round, func(e *ending) bool { return !e.usual() })
+	others := s.endings(round, func(e *ending) bool { return !e.moved && !e.usual() })
 	more, err := sqlstore.List(ctx, tx, finishNoun, finish, sqlstore.Into((*member).fields), others)
 	if err != nil {
 		return err
 	}
 	of := sqlstore.By(append(moved, more...), func(m member) outbox.Ref { return m.ref })
 	for i := range round {
-		m, moved := of[round[i].ref()]
-		round[i].moved, round[i].queue = moved, m.queue
+		if m, moved := of[round[i].ref()]; moved {
+			round[i].moved, round[i].queue = true, m.queue
+		}
 	}
 	return nil
 }
