@@ -42,8 +42,8 @@ FROM batch AS b WHERE delivery.id = b.id AND delivery.account = b.account
   AND delivery.state NOT IN ('delivered', 'simulated', 'dead') AND ` + isNew + `
 RETURNING delivery.id, delivery.account, delivery.queue`
 
-	// lockAll keeps deliveries as they are.
-	lockAll = `SELECT d.id, d.account, d.queue FROM batch AS b JOIN delivery AS d ON d.id = b.id AND d.account = b.account
+	// lockUnmoved locks the deliveries whose outcomes moved nothing.
+	lockUnmoved = `SELECT d.id, d.account, d.queue FROM batch AS b JOIN delivery AS d ON d.id = b.id AND d.account = b.account
 ORDER BY d.id, d.account {for update}`
 
 	// finishEnded adds to deliveries that have ended their attempts.
@@ -63,7 +63,7 @@ func (s *Store) Finish(ctx context.Context, os []outbox.Outcome) ([]outbox.Ref, 
 	}
 	return sqlstore.Transact(ctx, s.db, finishNoun, func(ctx context.Context, tx *sqlstore.Tx) (turns []outbox.Ref, err error) {
 		for _, round := range rounds {
-			next, err := s.finish(ctx, tx, round)
+			next, err := s.finish(ctx, tx, slices.Clone(round)) // what is found of them is not true when the transaction runs again
 			if err != nil {
 				return nil, err
 			}
@@ -128,7 +128,7 @@ func (s *Store) finish(ctx context.Context, tx *sqlstore.Tx, round []ending) ([]
 	if err := s.move(ctx, tx, round); err != nil {
 		return nil, err
 	}
-	if err := s.finishRest(ctx, tx, round); err != nil {
+	if err := s.finishUnmoved(ctx, tx, round); err != nil {
 		return nil, err
 	}
 	added := make(map[outbox.State]int64)
@@ -147,20 +147,22 @@ func (s *Store) finish(ctx context.Context, tx *sqlstore.Tx, round []ending) ([]
 	return turns, addEnded(ctx, tx, added)
 }
 
-// finishRest records the outcomes that moved nothing. Such a delivery had ended, and may
-// have been replayed since: it is locked, and moved if so.
-func (s *Store) finishRest(ctx context.Context, tx *sqlstore.Tx, round []ending) error {
-	rest := func(e *ending) bool { return !e.moved }
-	if !slices.ContainsFunc(round, func(e ending) bool { return !e.moved }) {
-		return nil
+// finishUnmoved records the outcomes that moved nothing. Their deliveries had ended, and
+// may have been replayed since: they are locked, and moved if so.
+func (s *Store) finishUnmoved(ctx context.Context, tx *sqlstore.Tx, round []ending) error {
+	var unmoved []outbox.Ref
+	for i := range round {
+		if !round[i].moved {
+			unmoved = append(unmoved, round[i].ref())
+		}
 	}
-	if _, err := sqlstore.List(ctx, tx, finishNoun, lockAll, sqlstore.Into((*member).fields), s.endings(round, rest)); err != nil {
+	if _, err := sqlstore.List(ctx, tx, finishNoun, lockUnmoved, sqlstore.Into((*member).fields), keys(unmoved)); err != nil {
 		return err
 	}
 	if err := s.move(ctx, tx, round); err != nil {
 		return err
 	}
-	_, err := tx.Exec(ctx, finishNoun, finishEnded, s.endings(round, rest))
+	_, err := tx.Exec(ctx, finishNoun, finishEnded, s.endings(round, func(e *ending) bool { return !e.moved }))
 	return err
 }
 

@@ -1,6 +1,7 @@
 package deliveries
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"reflect"
@@ -61,6 +62,8 @@ func TestTwoGateways(t *testing.T) {
 	onTwo(t, server, "the same deliveries are created once", createdOnce)
 	onTwo(t, server, "the same outcomes count once", countedOnce)
 	onTwo(t, server, "replays and sweeps keep the counts", countsStay)
+	onTwo(t, server, "an attempt that ends while its delivery is replayed is recorded", finishedDuringReplay)
+	onTwo(t, server, "outcomes are recorded after a deadlock", finishedAfterDeadlock)
 }
 
 func oneLeases(g *gateways) {
@@ -257,4 +260,70 @@ func countsStay(g *gateways) {
 	}
 	g.both(3, func(s *Store, _, _ int) error { return s.Sweep(g.Context()) })
 	g.counts(0, 19, 0)
+}
+
+// finishedDuring records outcomes at one gateway while a transaction of the other one,
+// which do begins, keeps them waiting; end is its end.
+func (g *gateways) finishedDuring(do, end func(s *Store, tx *sqlstore.Tx) error, os ...outbox.Outcome) {
+	g.Helper()
+	var finished sync.WaitGroup
+	defer finished.Wait()
+	var once sync.Once
+	s := g.stores[1]
+	g.must(s.db.Write(g.Context(), "test", func(_ context.Context, tx *sqlstore.Tx) error {
+		if err := do(s, tx); err != nil {
+			return err
+		}
+		once.Do(func() {
+			finished.Go(func() { g.finished(os...) })
+			g.untilOneWaits()
+		})
+		return end(s, tx)
+	}))
+}
+
+// untilOneWaits waits until a statement waits for a lock.
+func (g *gateways) untilOneWaits() {
+	g.Helper()
+	const waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+	for {
+		n, err := sqlstore.Value[int](g.Context(), g.stores[0].db, "test", waiting)
+		g.must(err)
+		if n > 0 {
+			return
+		}
+	}
+}
+
+func finishedDuringReplay(g *gateways) {
+	d := post("a")
+	g.create(30, d)
+	g.finished(outcome(d, 1, outbox.Delivered))
+	g.finishedDuring(func(s *Store, tx *sqlstore.Tx) error {
+		_, err := s.replay(g.Context(), tx, refs("a"), at(2), true)
+		return err
+	}, func(*Store, *sqlstore.Tx) error { return nil }, outcome(d, 3, outbox.Delivered))
+	if got := g.get("a"); got.State != outbox.Delivered || len(got.Attempts) != 2 {
+		g.Errorf("%s, %d attempts, want %s after 2", got.State, len(got.Attempts), outbox.Delivered)
+	}
+}
+
+// finishedAfterDeadlock has outcomes lock a and wait for b, which a transaction has that
+// then waits for a: PostgreSQL ends the one that waits longest, that of the outcomes.
+func finishedAfterDeadlock(g *gateways) {
+	a, b := post("a"), post("b")
+	g.create(30, a, b)
+	g.finished(outcome(b, 1, outbox.Delivered))
+	lock := func(id string) func(s *Store, tx *sqlstore.Tx) error {
+		return func(_ *Store, tx *sqlstore.Tx) error {
+			_, err := sqlstore.List(g.Context(), tx, "test", lockUnmoved, sqlstore.Into((*member).fields), keys(refs(id)))
+			return err
+		}
+	}
+	g.finishedDuring(lock("b"), lock("a"), outcome(a, 2, outbox.Delivered), outcome(b, 2, outbox.Delivered))
+	for id, attempts := range map[string]int{"a": 1, "b": 2} {
+		if got := g.get(id); got.State != outbox.Delivered || len(got.Attempts) != attempts {
+			g.Errorf("%s: %s, %d attempts, want %s after %d", id, got.State, len(got.Attempts), outbox.Delivered, attempts)
+		}
+	}
 }
