@@ -283,17 +283,18 @@ func TestTwoGateways(t *testing.T) {
 	url := sqltest.StartPostgres(t).NewDatabase(t)
 	gateways := []*Store{New(sqltest.Open(t, sqlstore.Options{URL: url})), New(sqltest.Open(t, sqlstore.Options{URL: url}))}
 	var running sync.WaitGroup
+	// Every version of a file has three chunks; its bytes tell its length.
 	for i := range 8 {
 		running.Go(func() {
 			s, name := gateways[i%2], fmt.Sprint("f", i/4)
-			write(t, s, name, time.Hour, bytes.Repeat([]byte{byte(i)}, 2*chunkSize+i))
+			write(t, s, name, time.Hour, bytes.Repeat([]byte{byte(i)}, 2*chunkSize+1+i))
 			f, size, err := gateways[(i+1)%2].Open(t.Context(), name)
 			if err != nil {
 				t.Error(err)
 				return
 			}
 			got, err := io.ReadAll(f)
-			if err != nil || int64(len(got)) != size || !bytes.Equal(got, bytes.Repeat(got[:1], int(size))) || int(got[0]) != len(got)-2*chunkSize {
+			if err != nil || int64(len(got)) != size || !bytes.Equal(got, bytes.Repeat(got[:1], int(size))) || int(got[0]) != len(got)-2*chunkSize-1 {
 				t.Errorf("%d bytes of %d, %v", len(got), size, err)
 			}
 			if err := s.Sweep(t.Context(), time.Now()); err != nil {
