@@ -12,7 +12,7 @@ LDFLAGS          := -s -w -X main.version=$(VERSION)
 # How long each fuzz target runs, and which packages test and golden cover.
 FUZZTIME ?= 10s
 PKG      ?= ./...
-# The tests of cmd/penstock that make race runs: all suites, in one process and in several.
+# The end-to-end tests that make race runs: all suites, in one process and in several.
 RACE     ?= TestGateway$$|TestGatewaysAreOne|TestSMSC$$
 # Flags of make chaos, such as -seed 7.
 CHAOS    ?=
@@ -35,9 +35,9 @@ deps: ## install what the tests need: PostgreSQL, Redis, InfluxDB, Kannel, Postf
 test: deps ## every test, real back ends included
 	go test -timeout 45m $(PKG)
 
-race: ## the tests under the race detector; of cmd/penstock those that RACE names (RACE=. for all: an hour)
-	go test -race -timeout 60m $(filter-out %/cmd/penstock,$(shell go list $(PKG)))
-	go test -race -timeout 120m ./cmd/penstock -run '$(RACE)'
+race: ## the tests under the race detector; of the end-to-end tests those that RACE names (RACE=. for all: an hour)
+	go test -race -timeout 60m $(shell go list $(PKG) | grep -v /cmd/penstock/app)
+	go test -race -timeout 120m ./cmd/penstock/... -run '$(RACE)'
 
 check: .tools/bin/golangci-lint-$(GOLANGCI_VERSION) arch docs ## format, vet, lint, architecture, links, API documentation
 	@unformatted=$$(git ls-files '*.go' | xargs -r gofmt -l); \
@@ -54,7 +54,7 @@ docs: .tools/node/node_modules/.bin/spectral ## links of all Markdown files; the
 
 golden: ## write the golden files anew; read the difference before committing it
 	grep -rl --include='*_test.go' 'flag.Bool("update"' . | xargs -r -n1 dirname | sort -u | xargs -r -I{} go test {} -update
-	go test ./cmd/penstock -run TestTrafficKeepsTheContract -examples
+	go test ./cmd/penstock/... -run TestTrafficKeepsTheContract -examples
 
 fuzz: ## run every fuzz target for FUZZTIME (10s) each
 	@grep -rEo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' . | sort | { failed=0; while IFS=: read -r file target; do \

@@ -1,0 +1,101 @@
+package app
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+)
+
+type applyCommand struct {
+	File          string   `short:"f" required:"" help:"The inventory, YAML or JSON; - is the standard input." placeholder:"FILE"`
+	DryRun        bool     `help:"Show what would change, and change nothing."`
+	Reset         []string `help:"Set what lives on through REST to what the document says: credit, sims, relays, rules."`
+	Prune         bool     `help:"Remove what an earlier document of this name declared and this one omits."`
+	AllowRemovals int      `help:"With --prune: remove up to this many records, also if they are many." placeholder:"N"`
+	Adopt         bool     `help:"Take over what the document declares from the documents that own it."`
+	JSON          bool     `name:"json" help:"Print the gateway's answer as JSON."`
+	adminFlags
+}
+
+// Run puts the inventory to a running gateway and prints what it did, or every
+// mistake.
+func (a applyCommand) Run(w Environment) error {
+	data, err := a.read(w)
+	if err != nil {
+		return err
+	}
+	q := url.Values{}
+	if len(a.Reset) > 0 {
+		q.Set("reset", strings.Join(a.Reset, ","))
+	}
+	for name, given := range map[string]bool{"prune": a.Prune, "dry_run": a.DryRun, "adopt": a.Adopt} {
+		if given {
+			q.Set(name, "true")
+		}
+	}
+	if a.AllowRemovals != 0 {
+		q.Set("allow_removals", strconv.Itoa(a.AllowRemovals))
+	}
+	body, err := a.ask(w, "the inventory", http.MethodPut, "/admin/inventory?"+q.Encode(), data)
+	if err != nil {
+		return err
+	}
+	if a.JSON {
+		_, err = fmt.Fprintf(w.Stdout, "%s\n", body)
+		return err
+	}
+	return printApplied(w.Stdout, body)
+}
+
+func (a applyCommand) read(w Environment) ([]byte, error) {
+	if a.File == "-" {
+		return io.ReadAll(io.LimitReader(w.Stdin, 8<<20+1))
+	}
+	return os.ReadFile(a.File)
+}
+
+// printApplied prints what an apply did, one line for each record.
+func printApplied(out io.Writer, answer []byte) error {
+	var a struct {
+		Data struct {
+			Document string
+			DryRun   bool `json:"dry_run"`
+			Accounts []struct {
+				ID   int64
+				Name string
+			}
+			Added, Changed, Removed, Kept []string
+			AllowRemovals                 int `json:"allow_removals"`
+		}
+	}
+	if err := json.Unmarshal(answer, &a); err != nil {
+		return fmt.Errorf("the inventory: %w: %s", err, strings.TrimSpace(string(answer)))
+	}
+	d := a.Data
+	for _, acct := range d.Accounts {
+		_, _ = fmt.Fprintf(out, "account %q has the id %d\n", acct.Name, acct.ID)
+	}
+	for _, list := range []struct {
+		word  string
+		names []string
+	}{{"added", d.Added}, {"changed", d.Changed}, {"removed", d.Removed}, {"kept", d.Kept}} {
+		for _, name := range list.names {
+			_, _ = fmt.Fprintf(out, "%-8s %s\n", list.word, name)
+		}
+	}
+	if d.DryRun && d.AllowRemovals > 0 {
+		_, _ = fmt.Fprintf(out, "the prune needs --allow-removals %d\n", d.AllowRemovals)
+	}
+	what := "applied"
+	if d.DryRun {
+		what = "dry run, nothing changed"
+	}
+	_, err := fmt.Fprintf(out, "document %s: %d added, %d changed, %d removed, %d kept (%s)\n",
+		d.Document, len(d.Added), len(d.Changed), len(d.Removed), len(d.Kept), what)
+	return err
+}

@@ -1,0 +1,247 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	netmail "net/mail"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/penstock/penstock/config"
+	"github.com/penstock/penstock/delivery/email"
+	"github.com/penstock/penstock/delivery/embedded/mail"
+	"github.com/penstock/penstock/delivery/embedded/readings"
+	"github.com/penstock/penstock/delivery/embedded/redis"
+	"github.com/penstock/penstock/delivery/influx"
+	"github.com/penstock/penstock/ingest/admin"
+	"github.com/penstock/penstock/ingest/intake"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/cache"
+	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/sqlstore"
+	"github.com/penstock/penstock/relay/sqlstore/records"
+)
+
+// mailer sends one mail.
+type mailer interface {
+	Send(ctx context.Context, m outbox.Mail) (email.Result, error)
+}
+
+// backends are the gateway's back ends: each is embedded unless the configuration
+// names a server.
+type backends struct {
+	records  *records.Records
+	cache    *cache.DB
+	readings iot.ReadingStore
+	mail     mailer
+	list     []admin.Backend
+	closers  []func() error
+	timings  *admin.Timings // nil measures nothing
+}
+
+func openBackends(ctx context.Context, cfg config.Config, log *slog.Logger, timings *admin.Timings) (b backends, err error) {
+	b.timings = timings
+	for _, open := range []func(context.Context, config.Config, *slog.Logger) error{b.openRecords, b.openCache, b.openReadings, b.openMail} {
+		if err := open(ctx, cfg, log); err != nil {
+			return b, err
+		}
+	}
+	b.mail = timedMail{b.mail, b.timings.Backend("mail")}
+	for _, one := range b.list {
+		log.Info("back end", "name", one.Name, "kind", one.Note)
+	}
+	return b, nil
+}
+
+// startTime is how long a start waits for an unreachable database.
+const startTime = time.Minute
+
+// openRecords opens the database. It waits for an unreachable one; a database that
+// refuses the connection, or whose schema is newer, ends the start.
+func (b *backends) openRecords(ctx context.Context, cfg config.Config, log *slog.Logger) (err error) {
+	o := sqlstore.Options{
+		URL: cfg.Database.URL, Dir: cfg.DataDir, Logger: log, Retention: cfg.Delivery.Retention, DeadRetention: cfg.Delivery.DeadRetention,
+		Observe: b.timings.Backend("records"),
+	}
+	ctx, cancel := context.WithTimeout(ctx, startTime)
+	defer cancel()
+	for {
+		if b.records, err = records.Open(ctx, o); err == nil {
+			break
+		}
+		if relay.KindOf(err) != relay.KindUnavailable || sqlstore.Refused(err) || cfg.Database.URL == "" {
+			if cfg.Database.URL == "" {
+				return err
+			}
+			return ofDatabaseURL(err)
+		}
+		log.Warn("waiting for the database", "error", err)
+		if !pause(ctx, time.Second) {
+			return ofDatabaseURL(err)
+		}
+	}
+	b.closers = append(b.closers, b.records.Close)
+	if err := b.records.DB.Check(ctx); err != nil {
+		log.Error("database check failed", "error", err)
+	}
+	note := b.records.DB.Engine()
+	if note == "sqlite" {
+		note = "sqlite, embedded"
+	}
+	b.list = append(b.list, admin.Backend{Name: "records", Note: note, Check: b.records.DB.Check})
+	return nil
+}
+
+// ofDatabaseURL names the setting that an error is about, and the reason if the
+// error is a field's.
+func ofDatabaseURL(err error) error {
+	for _, reasons := range relay.FieldsOf(err) {
+		err = errors.New(strings.Join(reasons, "; "))
+	}
+	return fmt.Errorf("database.url (PENSTOCK_DATABASE_URL): %w", err)
+}
+
+// embeddedMarks is how many frames the embedded Redis remembers at most for the duplicate
+// check: about 150 bytes each, and as much again twice before the collector runs.
+const embeddedMarks = 200_000
+
+// openCache opens Redis, which holds the queue's timers and data that can be rebuilt.
+func (b *backends) openCache(ctx context.Context, cfg config.Config, log *slog.Logger) (err error) {
+	o, note := cache.Options{URL: cfg.Redis.URL, Logger: log, Observe: b.timings.Backend("queue")}, "redis"
+	if cfg.Redis.URL == "" {
+		server, err := redis.Start(redis.Options{})
+		if err != nil {
+			return err
+		}
+		b.closers = append(b.closers, server.Close)
+		o.Dialer, o.MaxMarks, note = server.Dial, embeddedMarks, "embedded"
+	}
+	if b.cache, err = cache.Open(o); err != nil {
+		return err
+	}
+	b.closers = append(b.closers, b.cache.Close)
+	if err := b.cache.Check(ctx); err != nil {
+		log.Error("Redis check failed", "error", err)
+	}
+	b.list = append(b.list, admin.Backend{Name: "queue", Note: note, Check: b.cache.Check})
+	return nil
+}
+
+// openReadings opens the store of readings.
+func (b *backends) openReadings(_ context.Context, cfg config.Config, log *slog.Logger) error {
+	note := "embedded"
+	if cfg.Influx.URL == "" {
+		store, err := readings.Open(filepath.Join(cfg.DataDir, readingsDir), readings.Options{})
+		if err != nil {
+			return err
+		}
+		b.readings, b.closers = store, append(b.closers, store.Close)
+	} else {
+		store, err := influx.New(influx.Options{
+			URL: cfg.Influx.URL, Token: cfg.Influx.Token, Org: cfg.Influx.Org, Bucket: cfg.Influx.Bucket, Logger: log,
+		})
+		if err != nil {
+			return err
+		}
+		b.readings, note = store, "influxdb"
+		b.closers = append(b.closers, store.Close)
+	}
+	b.readings = timedReadings{b.readings, b.timings.Backend("readings")}
+	b.list = append(b.list, admin.Backend{Name: "readings", Note: note, Check: b.readings.Ping})
+	return nil
+}
+
+// openMail opens the SMTP client, or the directory that replaces it.
+func (b *backends) openMail(_ context.Context, cfg config.Config, log *slog.Logger) error {
+	if cfg.SMTP.Addr == "" {
+		sink, err := mail.New(cfg.DataDir, mail.Options{From: cfg.SMTP.From})
+		if err != nil {
+			return err
+		}
+		b.mail = sink
+		b.list = append(b.list, admin.Backend{Name: "mail", Note: "sink, simulated", Check: always})
+		log.Info("mails are written to a directory", "path", sink.Dir())
+		return nil
+	}
+	key, err := dkimOf(cfg.SMTP.DKIM)
+	if err != nil {
+		return err
+	}
+	client, err := email.New(email.Options{
+		Addr: cfg.SMTP.Addr, Username: cfg.SMTP.Username, Password: cfg.SMTP.Password, From: cfg.SMTP.From, TLS: cfg.SMTP.TLS, DKIM: key,
+	})
+	if err != nil {
+		return err
+	}
+	b.mail, b.closers = client, append(b.closers, func() error { client.Close(); return nil })
+	b.list = append(b.list, admin.Backend{Name: "mail", Note: "smtp", Check: reach(cfg.SMTP.Addr)})
+	return nil
+}
+
+// dkimOf reads the DKIM key; nil if none is configured.
+func dkimOf(c config.DKIM) (*email.DKIM, error) {
+	if c.KeyFile == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(c.KeyFile)
+	if err != nil {
+		return nil, fmt.Errorf("smtp.dkim.key_file: %w", err)
+	}
+	key, err := email.ParseKey(text)
+	if err != nil {
+		return nil, fmt.Errorf("smtp.dkim.key_file %s: %w", c.KeyFile, err)
+	}
+	return &email.DKIM{Domain: c.Domain, Selector: c.Selector, Key: key}, nil
+}
+
+// mailDomain is the domain of our Message-IDs: the sender's.
+func mailDomain(from string) string {
+	address, err := netmail.ParseAddress(from)
+	if err != nil {
+		return ""
+	}
+	return address.Address[strings.LastIndexByte(address.Address, '@')+1:]
+}
+
+func always(context.Context) error { return nil }
+
+// reach reports whether a server takes connections.
+func reach(addr string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+		if err != nil {
+			return err
+		}
+		return conn.Close()
+	}
+}
+
+// journals reports the journals as back ends: a journal that is full, or whose
+// processing is suspended, is not ready.
+func journals(intakes []*intake.Intake) []admin.Backend {
+	var out []admin.Backend
+	for _, in := range intakes {
+		out = append(out, admin.Backend{Name: "journal " + string(in.Kind()), Note: "embedded", Check: func(context.Context) error {
+			s := in.Status()
+			if s.Waiting != "" {
+				return fmt.Errorf("processing waits: %s", s.Waiting)
+			}
+			return s.Journal.Err
+		}})
+	}
+	return out
+}
+
+func (b *backends) close() error {
+	var errs []error
+	for i := len(b.closers) - 1; i >= 0; i-- {
+		errs = append(errs, b.closers[i]())
+	}
+	return errors.Join(errs...)
+}

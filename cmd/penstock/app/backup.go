@@ -1,0 +1,217 @@
+package app
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/penstock/penstock/config"
+	"github.com/penstock/penstock/delivery/embedded/readings"
+	"github.com/penstock/penstock/ingest/journal"
+	"github.com/penstock/penstock/relay/event"
+	"github.com/penstock/penstock/relay/sqlstore"
+)
+
+// backupCommand copies the data directory except the journal, also while the gateway
+// runs.
+type backupCommand struct {
+	Dir    string `arg:"" help:"The directory to create; it must be missing or empty." placeholder:"DIR"`
+	Config string `help:"The configuration file." placeholder:"FILE"`
+}
+
+// databases are the SQLite files of a data directory, by their place in it.
+func databases() []string {
+	return []string{sqlstore.File, filepath.Join(readingsDir, readings.File)}
+}
+
+// secrets are the small files of a data directory.
+func secrets() []string {
+	return []string{adminTokenFile, demoTokenFile, nodeFile, ledgerKeyFile}
+}
+
+// Run copies, and prints which back ends need a backup of their own.
+func (b backupCommand) Run(w Environment) error {
+	cfg, err := config.Load(b.Config, w.Variables)
+	if err != nil {
+		return err
+	}
+	if err := emptyDir(b.Dir); err != nil {
+		return err
+	}
+	if err := checkDatabases(cfg); err != nil {
+		return fmt.Errorf("backup: %w", err)
+	}
+	for _, name := range databases() {
+		if err := copyDatabase(w.Context, filepath.Join(cfg.DataDir, name), filepath.Join(b.Dir, name)); err != nil {
+			return fmt.Errorf("backup: %s: %w", name, sqlstore.AdviseDamage(err))
+		}
+	}
+	for _, name := range secrets() {
+		if err := copyFile(filepath.Join(cfg.DataDir, name), filepath.Join(b.Dir, name)); err != nil {
+			return fmt.Errorf("backup: %w", err)
+		}
+	}
+	_, err = fmt.Fprintf(w.Stdout, "%s holds what %s keeps beside the journal\n%s", b.Dir, cfg.DataDir, elsewhere(cfg))
+	return err
+}
+
+// elsewhere names the back ends that a backup of the data directory does not include.
+func elsewhere(cfg config.Config) string {
+	var out strings.Builder
+	if cfg.Database.URL != "" {
+		out.WriteString("the records are in PostgreSQL: back them up with pg_dump -Fc, or with pg_basebackup and its write-ahead log\n")
+	}
+	if cfg.Influx.URL != "" {
+		out.WriteString("the readings are in InfluxDB: back them up with influxd backup -portable, or influx backup\n")
+	}
+	return out.String()
+}
+
+func emptyDir(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(dir)
+	if err == nil && len(entries) > 0 {
+		return fmt.Errorf("%s is not empty", dir)
+	}
+	return err
+}
+
+// copyDatabase makes a consistent copy of a SQLite database, also while others
+// write to it; none if there is no such file.
+func copyDatabase(ctx context.Context, from, to string) error {
+	if _, err := os.Stat(from); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+		return err
+	}
+	read, write, err := sqlstore.OpenSQLite(ctx, from, 1)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = errors.Join(read.Close(), write.Close()) }()
+	// A connection that may only query refuses VACUUM INTO as well.
+	if err := vacuumInto(ctx, write, to); err != nil {
+		return err
+	}
+	return syncFile(to)
+}
+
+func vacuumInto(ctx context.Context, db *sql.DB, to string) error {
+	_, err := db.ExecContext(ctx, "VACUUM INTO ?", to)
+	return err
+}
+
+// copyFile copies a file durably; none if there is no such file.
+func copyFile(from, to string) error {
+	in, err := os.Open(from)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Sync(), out.Close())
+}
+
+func syncFile(path string) error {
+	if err := os.Chmod(path, 0o600); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// restoreCommand puts a backup into the data directory of a gateway that is
+// stopped. The journal there stays.
+type restoreCommand struct {
+	Dir    string `arg:"" help:"The directory that the backup command created." placeholder:"DIR"`
+	Config string `help:"The configuration file." placeholder:"FILE"`
+}
+
+// Run copies, and prints the next steps.
+func (r restoreCommand) Run(w Environment) error {
+	cfg, err := config.Load(r.Config, w.Variables)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(filepath.Join(r.Dir, nodeFile)); err != nil {
+		return fmt.Errorf("restore: %s is no backup of a gateway: %w", r.Dir, err)
+	}
+	unlock, err := lockJournals(cfg.DataDir)
+	if err != nil {
+		return fmt.Errorf("restore: stop the gateway first: %w", err)
+	}
+	defer unlock()
+	for _, name := range append(databases(), secrets()...) {
+		if err := restoreFile(r.Dir, cfg.DataDir, name); err != nil {
+			return fmt.Errorf("restore: %s: %w", name, err)
+		}
+	}
+	if err := outdate(cfg.DataDir); err != nil {
+		return fmt.Errorf("restore: %w", err)
+	}
+	_, err = fmt.Fprintf(w.Stdout, "%s holds what the backup did. Start the gateway, then say `penstock recover`: "+
+		"it processes what the journal has since\n%s", cfg.DataDir, elsewhere(cfg))
+	return err
+}
+
+// lockJournals takes every journal of a data directory, so that no gateway runs
+// on it.
+func lockJournals(dataDir string) (unlock func(), err error) {
+	var locks []*os.File
+	unlock = func() {
+		for _, l := range locks {
+			_ = l.Close()
+		}
+	}
+	for _, kind := range event.Kinds() {
+		dir := filepath.Join(dataDir, "journal", string(kind))
+		if err := os.MkdirAll(dir, 0o750); err != nil {
+			unlock()
+			return nil, err
+		}
+		l, err := journal.LockDir(dir)
+		if err != nil {
+			unlock()
+			return nil, err
+		}
+		locks = append(locks, l)
+	}
+	return unlock, nil
+}
+
+// restoreFile copies a file of a backup to its place, and removes SQLite's files
+// beside the one that it replaces.
+func restoreFile(from, to, name string) error {
+	if _, err := os.Stat(filepath.Join(from, name)); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	target := filepath.Join(to, name)
+	if err := os.MkdirAll(filepath.Dir(target), 0o700); err != nil {
+		return err
+	}
+	for _, beside := range []string{"-wal", "-shm"} {
+		if err := os.Remove(target + beside); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return copyFile(filepath.Join(from, name), target)
+}

@@ -1,0 +1,47 @@
+package app
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/penstock/penstock/config"
+	document "github.com/penstock/penstock/config/inventory"
+	"github.com/penstock/penstock/decoders/catalog"
+	"github.com/penstock/penstock/delivery/guard"
+	"github.com/penstock/penstock/relay/inbound"
+	"github.com/penstock/penstock/relay/inventory"
+)
+
+type checkConfigCommand struct {
+	File string `arg:"" help:"The configuration file."`
+}
+
+// Run checks a configuration file together with the environment, and the
+// inventory it names.
+func (c checkConfigCommand) Run(w Environment) error {
+	cfg, err := config.Load(c.File, w.Variables)
+	if err != nil {
+		return err
+	}
+	if cfg.Inventory != "" {
+		data, err := os.ReadFile(cfg.Inventory)
+		if err != nil {
+			return fmt.Errorf("inventory: %w", err)
+		}
+		_, err = document.Parse(data, document.Options{
+			CheckURL: guard.New(cfg.Egress.Allow).CheckURL, CheckSource: checkSource, CheckFilter: inbound.CheckFilter,
+			CheckEndpoint: inbound.CheckEndpoint, CheckRule: inventory.CheckRule, AllowHTTPCallback: cfg.Egress.AllowHTTPCallback,
+		})
+		if err != nil {
+			return fmt.Errorf("inventory %s:\n%w", cfg.Inventory, err)
+		}
+	}
+	_, err = fmt.Fprintln(w.Stdout, "ok")
+	return err
+}
+
+// checkSource refuses a decoder's source that does not compile.
+func checkSource(codec, source string) error {
+	_, err := catalog.Compile(codec, source, false)
+	return err
+}

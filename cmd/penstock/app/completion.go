@@ -1,0 +1,75 @@
+package app
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// completionCommand prints a script that completes commands and options.
+type completionCommand struct {
+	Shell string `arg:"" optional:"" default:"bash" enum:"bash,zsh,fish" help:"bash, zsh or fish; default: bash."`
+}
+
+// Run prints the script, which has the words that may follow each command.
+func (c completionCommand) Run(k *kong.Kong, w Environment) error {
+	script, form := bashCompletion, "    %q*) words=%q ;;\n"
+	switch c.Shell {
+	case "zsh":
+		script = zshCompletion + script
+	case "fish":
+		script, form = fishCompletion, "    case '%s*'\n      string split ' ' -- %q\n"
+	}
+	var cases strings.Builder
+	completions(&cases, form, k.Model.Node, " ")
+	_, err := fmt.Fprintf(w.Stdout, script, cases.String())
+	return err
+}
+
+const bashCompletion = `# Completion of penstock.
+_penstock() {
+  local word words line=" "
+  for word in "${COMP_WORDS[@]:1:$((COMP_CWORD - 1))}"; do
+    [[ $word == -* ]] || line+="$word "
+  done
+  case $line in
+%s  esac
+  COMPREPLY=($(compgen -W "$words" -- "${COMP_WORDS[COMP_CWORD]}"))
+}
+complete -o default -F _penstock penstock
+`
+
+const zshCompletion = `autoload -U +X compinit && compinit
+autoload -U +X bashcompinit && bashcompinit
+`
+
+const fishCompletion = `# Completion of penstock.
+function _penstock
+  set -l line " "
+  for word in (commandline -opc)[2..]
+    string match -q -- '-*' $word; or set line "$line$word "
+  end
+  switch $line
+%s  end
+end
+complete -c penstock -a '(_penstock)'
+`
+
+// completions writes a case for each command, the longest before those that it begins
+// with.
+func completions(out *strings.Builder, form string, n *kong.Node, line string) {
+	var words []string
+	for _, child := range n.Children {
+		if !child.Hidden {
+			completions(out, form, child, line+child.Name+" ")
+			words = append(words, child.Name)
+		}
+	}
+	for _, flags := range n.AllFlags(true) {
+		for _, f := range flags {
+			words = append(words, "--"+f.Name)
+		}
+	}
+	_, _ = fmt.Fprintf(out, form, line, strings.Join(words, " "))
+}

@@ -1,0 +1,110 @@
+package app
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// completedLines are lines, and words that complete them.
+func completedLines() map[string]string {
+	return map[string]string{
+		"penstock ap":                         "apply",
+		"penstock re":                         "restore recover replay",
+		"penstock replay ":                    "events deliveries --help --version",
+		"penstock replay events --dry":        "--dry-run",
+		"penstock apply --dry":                "--dry-run",
+		"penstock apply -f file.yaml --allow": "--allow-removals",
+		"penstock status --ad":                "--admin-token",
+		"penstock nothing-known":              "",
+	}
+}
+
+// TestCompletion has each shell complete lines with the script that penstock prints for
+// it.
+func TestCompletion(t *testing.T) {
+	for shell, complete := range map[string]func(t *testing.T, script, line string) []string{"bash": inBash, "fish": inFish} {
+		t.Run(shell, func(t *testing.T) {
+			script := printedFor(t, shell)
+			for line, want := range completedLines() {
+				got := complete(t, script, line)
+				for _, word := range strings.Fields(want) {
+					if !slices.Contains(got, word) {
+						t.Errorf("%q: no %s in %q", line, word, got)
+					}
+				}
+				if want == "" && len(got) > 0 {
+					t.Errorf("%q: %q", line, got)
+				}
+			}
+		})
+	}
+}
+
+// printedFor is the script for a shell.
+func printedFor(t *testing.T, shell string) string {
+	t.Helper()
+	script := command(nil, "", "completion", shell)
+	if script.code != 0 {
+		t.Fatalf("exit %d: %s", script.code, script.err)
+	}
+	return script.out
+}
+
+// installed fails a test where a shell is missing, or skips it when
+// PENSTOCK_TEST_SKIP_REAL=1 says so.
+func installed(t *testing.T, shell string) {
+	t.Helper()
+	if _, err := exec.LookPath(shell); err == nil {
+		return
+	}
+	if os.Getenv("PENSTOCK_TEST_SKIP_REAL") == "1" {
+		t.Skipf("skipped: %s is not installed, and PENSTOCK_TEST_SKIP_REAL=1", shell)
+	}
+	t.Fatalf("%s is not installed: run make deps", shell)
+}
+
+func inBash(t *testing.T, script, line string) []string {
+	t.Helper()
+	bash := exec.Command("bash", "-c", script+`COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _penstock; printf '%s\n' "${COMPREPLY[@]}"`, "bash")
+	bash.Args = append(bash.Args, strings.Split(line, " ")...)
+	return wordsOf(t, bash)
+}
+
+func inFish(t *testing.T, script, line string) []string {
+	t.Helper()
+	installed(t, "fish")
+	return wordsOf(t, exec.Command("fish", "--no-config", "-c", script+"complete -C '"+line+"'"))
+}
+
+func wordsOf(t *testing.T, c *exec.Cmd) []string {
+	t.Helper()
+	out, err := c.CombinedOutput()
+	if err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+	return strings.Fields(string(out))
+}
+
+// TestCompletionInZsh types a line and a tab into an interactive zsh.
+func TestCompletionInZsh(t *testing.T) {
+	installed(t, "zsh")
+	file := filepath.Join(t.TempDir(), "completion.zsh")
+	must(t, os.WriteFile(file, []byte(printedFor(t, "zsh")), 0o600))
+	const session = `
+zmodload zsh/zpty
+zpty shell zsh -f -i
+zpty -w shell "PS1='ready> '; penstock() { print got: }; source $1; print loaded"
+zpty -r shell seen '*loaded*ready> '
+zpty -w shell $'penstock replay events --dry\t'
+zpty -r shell seen '*got:*' && print -r -- "$seen"
+zpty -d shell`
+	zsh := exec.Command("timeout", "60", "zsh", "-f", "-c", session, "zsh", file)
+	zsh.Env = append(os.Environ(), "HOME="+t.TempDir(), "ZDOTDIR="+t.TempDir(), "TERM=dumb")
+	if out := strings.Join(wordsOf(t, zsh), " "); !strings.Contains(out, "penstock replay events --dry-run") {
+		t.Errorf("%q", out)
+	}
+}

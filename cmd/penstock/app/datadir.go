@@ -1,0 +1,86 @@
+package app
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/penstock/penstock/config"
+	"github.com/penstock/penstock/delivery/embedded/readings"
+	"github.com/penstock/penstock/relay/sqlstore"
+)
+
+// The files of the data directory that the program itself keeps.
+const (
+	adminTokenFile = "admin-token"
+	demoTokenFile  = "demo-token"
+	nodeFile       = "node"
+	readingsDir    = "readings"
+)
+
+// kept returns a secret of the data directory, created at the first start, and
+// whether it is new.
+func kept(dir, name string, length int) (text string, fresh bool, err error) {
+	path := filepath.Join(dir, name)
+	b, err := os.ReadFile(path)
+	if err == nil && len(strings.TrimSpace(string(b))) > 0 {
+		return strings.TrimSpace(string(b)), false, nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", false, fmt.Errorf("data directory: %w", err)
+	}
+	text = strings.ToLower(rand.Text())[:length]
+	if err := writeDurably(dir, name, text+"\n"); err != nil {
+		return "", false, fmt.Errorf("data directory: %w", err)
+	}
+	return text, true, nil
+}
+
+// checkDatabases returns an error if a SQLite database that this data directory was used
+// with is missing or empty. SQLite would begin a new one in its place.
+func checkDatabases(cfg config.Config) error {
+	if _, err := os.Stat(filepath.Join(cfg.DataDir, databaseFile)); errors.Is(err, fs.ErrNotExist) {
+		return nil // a new data directory
+	}
+	if path := filepath.Join(cfg.DataDir, sqlstore.File); cfg.Database.URL == "" && missing(path) {
+		return fmt.Errorf("%s is missing or empty, although the gateway was used with a database: "+
+			"run `penstock restore` with a backup; to begin with an empty database, run `penstock migrate`; then start the gateway and run `penstock recover`", path)
+	}
+	dir := filepath.Join(cfg.DataDir, readingsDir)
+	if _, err := os.Stat(dir); err == nil && cfg.Influx.URL == "" && missing(filepath.Join(dir, readings.File)) {
+		return fmt.Errorf("%s is missing or empty: run `penstock restore` with a backup; to begin without readings, remove %s",
+			filepath.Join(dir, readings.File), dir)
+	}
+	return nil
+}
+
+// missing reports whether a file does not exist or is empty.
+func missing(path string) bool {
+	info, err := os.Stat(path)
+	return errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0
+}
+
+// writeDurably writes a file atomically and syncs it.
+func writeDurably(dir, name, text string) error {
+	f, err := os.CreateTemp(dir, name+".*") // 0600
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), filepath.Join(dir, name))
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

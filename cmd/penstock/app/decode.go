@@ -1,0 +1,155 @@
+package app
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/penstock/penstock/decoders/catalog"
+	"github.com/penstock/penstock/ingest/admin"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/iot"
+)
+
+// decodeCommand runs a decoder on frames and stores nothing: on its own with a
+// codec and a source, or through a running gateway with a decoder or a device.
+type decodeCommand struct {
+	Codec   string            `help:"json, cayenne_lpp, senml, expr or javascript; default: javascript for a source file ending in .js, else expr." placeholder:"NAME"`
+	Source  string            `help:"The codec's source; - is the standard input." placeholder:"FILE"`
+	Decoder string            `help:"A decoder of a running gateway; --source replaces its source." placeholder:"ID"`
+	Device  string            `help:"A device of a running gateway; its sensors take the values." placeholder:"ID"`
+	Account string            `help:"The account's name or id, if several accounts have a decoder or device with this id." placeholder:"ACCOUNT"`
+	Sensor  map[string]string `help:"Map a key to a sensor type, instead of the decoder's mapping: KEY=SENSOR_TYPE." placeholder:"K=T"`
+	Raw     *bool             `negatable:"" help:"Run the codec on the payload even if the network server has decoded it."`
+
+	Hex         []string `sep:"none" help:"A payload; may be repeated." placeholder:"BYTES"`
+	Base64      []string `name:"base64" sep:"none" help:"A payload; may be repeated." placeholder:"TEXT"`
+	Body        []string `sep:"none" help:"A file with the complete body of a webhook request; may be repeated." placeholder:"FILE"`
+	Last        int      `help:"Use the last N frames of the device." placeholder:"N"`
+	FPort       *int     `name:"f-port" help:"The fPort of the payloads." placeholder:"N"`
+	Time        string   `help:"The time of the samples, RFC 3339; default: now." placeholder:"TIME"`
+	ContentType string   `help:"The content type of the bodies." placeholder:"TYPE"`
+	Path        string   `help:"The last element of the webhook's path, which selects the format of the bodies; default: lorawan." placeholder:"WORD"`
+	PostQuery   string   `help:"The query of the webhook's URL, for example event=up." placeholder:"QUERY"`
+
+	JSON bool `name:"json" help:"Print the result as JSON."`
+	adminFlags
+}
+
+// Run decodes the frames and prints the results. It fails if one of them could not be
+// decoded.
+func (d decodeCommand) Run(w Environment) error {
+	request, err := d.build(w)
+	if err != nil {
+		return err
+	}
+	body, err := json.Marshal(request)
+	if err != nil {
+		return fmt.Errorf("decode: %w", err)
+	}
+	answer, err := d.try(w, body)
+	if err != nil {
+		return err
+	}
+	if d.JSON {
+		text, _ := json.MarshalIndent(answer, "", "  ")
+		_, err = fmt.Fprintf(w.Stdout, "%s\n", text)
+	} else {
+		err = printTried(w.Stdout, answer)
+	}
+	for _, f := range answer.Data {
+		if err == nil && (len(f.Errors) > 0 || f.Refused != "") {
+			return errReported
+		}
+	}
+	return err
+}
+
+// try asks the gateway if a flag names an object of it, and decodes locally otherwise.
+func (d decodeCommand) try(w Environment, body []byte) (answer admin.TryAnswer, err error) {
+	if d.Decoder != "" || d.Device != "" || d.Server != "" {
+		got, err := d.ask(w, "decode", http.MethodPost, "/admin/decoders/try", body)
+		if err != nil {
+			return answer, err
+		}
+		return answer, json.Unmarshal(got, &answer)
+	}
+	request, err := admin.ParseTry(body)
+	if err == nil {
+		answer, err = admin.TryOffline(w.Context, catalog.Compile, request, time.Now())
+	}
+	return answer, fields(err)
+}
+
+// fields adds the invalid fields to an error.
+func fields(err error) error {
+	if relay.KindOf(err) != relay.KindInvalid {
+		return err
+	}
+	var lines []error
+	for field, texts := range relay.FieldsOf(err) {
+		lines = append(lines, fmt.Errorf("decode: %s: %s", field, strings.Join(texts, "; ")))
+	}
+	return errors.Join(lines...)
+}
+
+// build converts the flags to a request.
+func (d decodeCommand) build(w Environment) (admin.TryRequest, error) {
+	r := admin.TryRequest{
+		Account: admin.AccountRef(d.Account), DecoderID: d.Decoder, DeviceID: d.Device,
+		Codec: d.Codec, UseRawPayload: d.Raw, Last: d.Last,
+	}
+	if d.Source != "" {
+		source, err := readFile(w, d.Source)
+		if err != nil {
+			return r, err
+		}
+		r.Source = string(source)
+		if r.Codec == "" {
+			r.Codec = catalog.Expr
+			if ending := filepath.Ext(d.Source); ending == ".js" || ending == ".mjs" || ending == ".cjs" {
+				r.Codec = catalog.JavaScript
+			}
+		}
+	}
+	for key, measures := range d.Sensor {
+		r.Sensors = append(r.Sensors, iot.Mapping{Key: key, SensorTypeID: measures})
+	}
+	return r, d.frames(w, &r)
+}
+
+func (d decodeCommand) frames(w Environment, r *admin.TryRequest) error {
+	for _, text := range d.Hex {
+		r.Frames = append(r.Frames, admin.TryFrame{Hex: text, FPort: d.FPort, Time: d.Time})
+	}
+	for _, text := range d.Base64 {
+		r.Frames = append(r.Frames, admin.TryFrame{Base64: text, FPort: d.FPort, Time: d.Time})
+	}
+	for _, name := range d.Body {
+		body, err := readFile(w, name)
+		if err != nil {
+			return err
+		}
+		if !json.Valid(body) {
+			body, _ = json.Marshal(string(body))
+		}
+		r.Frames = append(r.Frames, admin.TryFrame{
+			Body: body, ContentType: d.ContentType, Path: d.Path, Query: d.PostQuery, Time: d.Time,
+		})
+	}
+	return nil
+}
+
+// readFile reads a file, or the standard input for "-".
+func readFile(w Environment, name string) ([]byte, error) {
+	if name == "-" {
+		return io.ReadAll(io.LimitReader(w.Stdin, 8<<20))
+	}
+	return os.ReadFile(name)
+}

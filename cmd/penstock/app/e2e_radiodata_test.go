@@ -1,0 +1,61 @@
+package app
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/penstock/penstock/delivery/influx/influxtest"
+)
+
+// TestRadioDataIsStoredAsConfigured holds what each value of readings.radio_data has
+// stored of a frame, in InfluxDB and in the embedded store, and what the page of the
+// device says of it. Readings are stored in any case, and rules see all.
+func TestRadioDataIsStoredAsConfigured(t *testing.T) {
+	t.Parallel()
+	db := influxtest.Start(t, influxtest.Options{})
+	for _, tc := range []struct{ detail, fields, page string }{
+		{"full", "f_cnt f_port frames gateways name rssi snr", `"gateways":2`},
+		{"basic", "f_cnt frames rssi snr", `"rssi":-97,"snr":7.25,"gateways":null`},
+		{"off", "", `"missing":["signal and battery: radio data is not stored (readings.radio_data is off)"]`},
+	} {
+		for _, s := range []*site{{name: "influxd", influx: db}, {name: "embedded"}} {
+			t.Run(tc.detail+", "+s.name, func(t *testing.T) {
+				bucket := "radio_" + tc.detail
+				g := start(t, s, fixture(t, "inventory.yaml"), "PENSTOCK_READINGS_RADIO_DATA="+tc.detail, "PENSTOCK_INFLUX_BUCKET="+bucket, "PENSTOCK_INFLUX_URL="+urlOf(s))
+				acme := g.as("acme-all-0123456")
+				acme.post("/iot/rules", `{"name":"Heard","on":"reading","when":"uplink.gateways == 2 && uplink.f_port == 2","actions":[{"action":"email","parameters":["a@example.com"]}]}`).mentions(t, 201, `"Heard"`)
+				acme.post("/webhooks/lorawan?decoder_id=lpp&event=up", fixture(t, "chirpstack/up.json")).is(t, 200, "")
+				g.settled()
+				device := acme.device("70b3d57ed0001234")
+				if got := acme.readings(device, ""); len(got) != 2 {
+					t.Errorf("readings: %+v", got)
+				}
+				if s.influx != nil {
+					same(t, "fields of the measurement uplink", fieldKeys(t, db, bucket), tc.fields)
+				}
+				g.admin().get("/admin/devices/"+device).mentions(t, 200, tc.page)
+				acme.get("/iot/alarms").mentions(t, 200, `"state":"raised"`)
+			})
+		}
+	}
+}
+
+func urlOf(s *site) string {
+	if s.influx == nil {
+		return ""
+	}
+	return s.influx.URL
+}
+
+// fieldKeys are the names of the fields of the measurement uplink.
+func fieldKeys(t *testing.T, db *influxtest.Server, bucket string) string {
+	t.Helper()
+	answer := db.Query(t, bucket, "SHOW FIELD KEYS FROM uplink")
+	var names []string
+	for _, name := range strings.Fields("battery f_cnt f_port frames gateways latitude longitude margin name rssi snr") {
+		if strings.Contains(answer, `["`+name+`",`) {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, " ")
+}

@@ -1,0 +1,45 @@
+package app
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// TestReadmeLeadsToAChart follows the README from its start, with an empty data
+// directory and nothing configured, to the chart of a reading in the browser.
+func TestReadmeLeadsToAChart(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "README.md"))
+	must(t, err)
+	began := time.Now()
+	document, _, found := strings.Cut(string(text), "\n### Relay an SMS\n")
+	if !found || !strings.Contains(document, "<http://127.0.0.1:8080/console>") || !strings.Contains(document, "choose Devices, then\nboiler-1.") {
+		t.Fatal("README.md does not lead from the first frame to the console")
+	}
+	b, r := newBrowser(t), newReader(t)
+	for _, bl := range readConsole(t, document) {
+		for _, st := range bl.steps {
+			r.follow(st)
+		}
+	}
+	token, err := os.ReadFile(filepath.Join(r.dir, "data", "admin-token"))
+	must(t, err)
+	b.do(chromedp.Navigate(r.moved("http://127.0.0.1:8080/console")))
+	b.write("#token", strings.TrimSpace(string(token))+kb.Enter)
+	b.shows("Back ends ready")
+	b.press("Devices")
+	b.shows("boiler-1", "Cold store 1", "demo (1)")
+	b.press("boiler-1")
+	b.shows("64.5 °C", "Minimum, mean and maximum")
+	eventually(t, "the chart is drawn", func() (any, bool) { return b.text(), b.holds(drawn) })
+	if took := time.Since(began); took > 5*time.Minute {
+		t.Errorf("it took %v", took)
+	}
+	b.quiet()
+}

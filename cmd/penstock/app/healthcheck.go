@@ -1,0 +1,50 @@
+package app
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/penstock/penstock/config"
+)
+
+type healthcheckCommand struct {
+	Server string `aliases:"url" help:"The gateway's URL; default: the listen address of the configuration." placeholder:"URL"`
+}
+
+// Run asks /healthz; it fails unless the gateway is alive.
+func (h healthcheckCommand) Run(w Environment) error {
+	client := http.DefaultClient
+	if h.Server == "" {
+		c, err := config.Load("", w.Variables)
+		if err != nil {
+			return err
+		}
+		h.Server = "http://" + c.Listen
+		if c.TLS.CertFile != "" {
+			// The certificate is for the public name; this asks the address itself.
+			h.Server = "https://" + c.Listen
+			client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // of this machine, and the answer is no secret
+		}
+	}
+	ctx, cancel := context.WithTimeout(w.Context, 3*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, h.Server+"/healthz", nil)
+	if err != nil {
+		return err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<10))
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("healthz: %s: %s", resp.Status, body)
+	}
+	_, err = fmt.Fprintf(w.Stdout, "%s\n", body)
+	return err
+}

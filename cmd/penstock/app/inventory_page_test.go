@@ -1,0 +1,28 @@
+package app
+
+import (
+	"os"
+	"regexp"
+	"testing"
+
+	document "github.com/penstock/penstock/config/inventory"
+	"github.com/penstock/penstock/relay/inbound"
+	"github.com/penstock/penstock/relay/inventory"
+)
+
+// TestInventoryPage checks the example of docs/inventory.md.
+func TestInventoryPage(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../../docs/inventory.md")
+	must(t, err)
+	block := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindSubmatch(page)
+	if block == nil {
+		t.Fatal("docs/inventory.md has no example")
+	}
+	d, err := document.Parse(block[1], document.Options{
+		CheckSource: checkSource, CheckFilter: inbound.CheckFilter, CheckEndpoint: inbound.CheckEndpoint, CheckRule: inventory.CheckRule,
+	})
+	if err != nil || len(d.Accounts) != 1 || len(d.Accounts[0].Tokens) != 3 || len(d.Accounts[0].Rules) != 1 {
+		t.Errorf("%v: %+v", err, d)
+	}
+}

@@ -1,0 +1,55 @@
+package app
+
+import (
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/penstock/penstock/config"
+	"github.com/penstock/penstock/relay/ledger/vault"
+)
+
+func TestMasterKeysComeFromOnePlace(t *testing.T) {
+	t.Parallel()
+	a, b := vault.NewMasterKey(), vault.NewMasterKey()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "keys")
+	must(t, os.WriteFile(file, []byte(a+"\n"+b+"\n"), 0o600))
+	quiet := slog.New(slog.DiscardHandler)
+	for _, tc := range []struct {
+		name   string
+		ledger config.Ledger
+		want   []string
+	}{
+		{"the setting, newest first", config.Ledger{MasterKey: a + ", " + b}, []string{a, b}},
+		{"a file, a line each", config.Ledger{MasterKeyFile: file}, []string{a, b}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			cfg := config.Config{DataDir: t.TempDir(), Ledger: tc.ledger}
+			must(t, makeMasterKey(cfg, quiet))
+			if got, err := masterKeys(cfg); err != nil || !slices.Equal(got, tc.want) {
+				t.Errorf("%q, %v", got, err)
+			}
+			if made, _ := os.ReadDir(cfg.DataDir); len(made) > 0 {
+				t.Errorf("a key was made: %v", made)
+			}
+		})
+	}
+	cfg := config.Config{DataDir: dir}
+	if _, err := masterKeys(cfg); err == nil {
+		t.Error("a key that nobody made")
+	}
+	must(t, makeMasterKey(cfg, quiet))
+	first, err := masterKeys(cfg)
+	must(t, err)
+	must(t, makeMasterKey(cfg, quiet))
+	info, err := os.Stat(filepath.Join(dir, ledgerKeyFile))
+	must(t, err)
+	if again, err := masterKeys(cfg); err != nil || strings.Join(again, "") != first[0] || info.Mode().Perm() != fs.FileMode(0o600) {
+		t.Errorf("%q, then %q, mode %s, %v", first, again, info.Mode(), err)
+	}
+}

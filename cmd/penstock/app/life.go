@@ -1,0 +1,130 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"github.com/penstock/penstock/delivery/embedded/readings"
+	"github.com/penstock/penstock/ingest/intake"
+)
+
+// run processes one kind of traffic until ctx ends. An earlier end is a fault of the
+// journal, which is logged before processing starts again.
+func (d *Gateway) run(ctx context.Context, in *intake.Intake) {
+	for ctx.Err() == nil {
+		if err := d.membership.process(ctx, in.Run); err != nil {
+			d.log.Error("processing stopped, starting again", "kind", string(in.Kind()), "error", err)
+			pause(ctx, time.Second)
+		}
+	}
+}
+
+// housekeeping deletes the states of events whose journal records are gone.
+func (d *Gateway) housekeeping(ctx context.Context) {
+	for pause(ctx, time.Hour) {
+		for _, in := range d.intakes {
+			if err := in.Trim(ctx); err != nil {
+				d.log.Warn("event states of deleted journal entries were not deleted", "kind", string(in.Kind()), "error", err)
+			}
+		}
+	}
+}
+
+// sweepEvery is how often records that have expired are deleted.
+const sweepEvery = 5 * time.Minute
+
+// sweep deletes records that have expired, at one of the gateways.
+func (d *Gateway) sweep(ctx context.Context) {
+	for pause(ctx, sweepEvery/5) {
+		mine, err := d.backends.records.Gateways.Turn(ctx, "sweep", sweepEvery)
+		if err == nil && mine {
+			err = d.sweepRecords(ctx)
+		}
+		if err != nil && ctx.Err() == nil {
+			d.log.Warn("expired records were not deleted", "error", err)
+		}
+	}
+}
+
+// sweepRecords deletes records that have expired, unless the clock has jumped.
+func (d *Gateway) sweepRecords(ctx context.Context) error {
+	if d.clock.jumps() {
+		return nil
+	}
+	return d.backends.records.Sweep(ctx, d.clock.now())
+}
+
+// sizes holds the disk usage of the records, in bytes by kind.
+type sizes struct {
+	last atomic.Pointer[map[string]int64]
+}
+
+// Load returns what was measured last.
+func (s *sizes) Load() map[string]int64 {
+	if last := s.last.Load(); last != nil {
+		return *last
+	}
+	return nil
+}
+
+// measure measures each hour, and soon after the start.
+func (s *sizes) measure(ctx context.Context, d *Gateway) {
+	for wait := 10 * time.Second; pause(ctx, wait); wait = time.Hour {
+		now, err := d.backends.records.DB.Sizes(ctx)
+		if err == nil && d.cfg.Influx.URL == "" {
+			now["readings"], err = fileSize(filepath.Join(d.cfg.DataDir, "readings", readings.File))
+		}
+		if err != nil {
+			d.log.Warn("cannot read the size of the records", "error", err)
+			continue
+		}
+		s.last.Store(&now)
+	}
+}
+
+func fileSize(path string) (int64, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}
+
+// pause waits and reports false if ctx ended meanwhile.
+func pause(ctx context.Context, t time.Duration) bool {
+	timer := time.NewTimer(t)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// close drains: it stops accepting, ends processing, lets attempts in flight finish,
+// and closes the back ends.
+func (d *Gateway) close(ctx context.Context) error {
+	var errs []error
+	d.carriers.unbind()
+	if d.app != nil {
+		errs = append(errs, d.app.ShutdownWithContext(ctx))
+	}
+	errs = append(errs, d.carriers.close(ctx))
+	if d.started {
+		errs = append(errs, d.submit.Stop(ctx))
+	}
+	d.stop()
+	d.running.Wait()
+	if d.started {
+		errs = append(errs, d.jobs.Stop(ctx), d.queue.Stop(ctx))
+	}
+	for i := len(d.closers) - 1; i >= 0; i-- {
+		errs = append(errs, d.closers[i](ctx))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,47 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/penstock/penstock/config"
+	"github.com/penstock/penstock/relay/sqlstore"
+)
+
+// migrateCommand brings the database's schema to the version of this program,
+// as serve does at its start.
+type migrateCommand struct {
+	Config string `help:"The configuration file." placeholder:"FILE"`
+	Status bool   `help:"List the migrations without applying them."`
+}
+
+// Run migrates, and lists the steps.
+func (m migrateCommand) Run(w Environment) (err error) {
+	cfg, err := config.Load(m.Config, w.Variables)
+	if err != nil {
+		return err
+	}
+	open := sqlstore.Open
+	if m.Status {
+		open = sqlstore.Connect
+	}
+	db, err := open(w.Context, sqlstore.Options{URL: cfg.Database.URL, Dir: cfg.DataDir})
+	if err != nil {
+		return ofDatabaseURL(err)
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	all, err := db.Migrations(w.Context)
+	if err != nil {
+		return err
+	}
+	for _, one := range all {
+		state := "pending"
+		if one.Applied {
+			state = "applied"
+		}
+		if _, err := fmt.Fprintf(w.Stdout, "%04d %-10s %s\n", one.Version, one.Name, state); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,150 @@
+package app
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/term"
+)
+
+// progressAfter is how long work may take before its progress is shown, and
+// redrawEvery how often that is drawn.
+const (
+	progressAfter = 500 * time.Millisecond
+	redrawEvery   = 200 * time.Millisecond
+	progressWidth = 20 // of the bar, in characters
+)
+
+// clearLine is the sequence of ANSI that removes a line of a terminal.
+const clearLine = "\r\x1b[K"
+
+// progress shows how far work is, on one line of a terminal. A nil *progress shows
+// nothing.
+type progress struct {
+	out         io.Writer
+	what        string
+	began       time.Time
+	done, total atomic.Int64 // total 0: not known
+	unit        func(n int64) string
+	quit        chan struct{}
+	ended       sync.WaitGroup
+	drawing     sync.Mutex
+}
+
+// newProgress shows progress on standard error if that is a terminal. done and total
+// are written by unit.
+func newProgress(w Environment, what string, unit func(n int64) string) *progress {
+	f, ok := w.Stderr.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return nil
+	}
+	p := &progress{out: f, what: what, began: time.Now(), unit: unit, quit: make(chan struct{})}
+	p.ended.Go(p.run)
+	return p
+}
+
+func (p *progress) run() {
+	wait := progressAfter
+	for {
+		timer := time.NewTimer(wait)
+		select {
+		case <-p.quit:
+			timer.Stop()
+			return
+		case <-timer.C:
+			p.drawing.Lock()
+			_, _ = fmt.Fprint(p.out, clearLine+p.line())
+			p.drawing.Unlock()
+		}
+		wait = redrawEvery
+	}
+}
+
+// line is what is shown now.
+func (p *progress) line() string {
+	done, total := p.done.Load(), p.total.Load()
+	line := p.what
+	if total > 0 {
+		full := int(progressWidth * min(done, total) / total)
+		line += " [" + strings.Repeat("#", full) + strings.Repeat(".", progressWidth-full) + "] " + p.unit(done) + " of " + p.unit(total)
+	} else if done > 0 {
+		line += ", " + p.unit(done)
+	}
+	return line + ", " + time.Since(p.began).Truncate(time.Second).String()
+}
+
+// expect says how much there is to do.
+func (p *progress) expect(total int64) {
+	if p != nil {
+		p.total.Store(total)
+	}
+}
+
+// add says that n more are done.
+func (p *progress) add(n int64) {
+	if p != nil {
+		p.done.Add(n)
+	}
+}
+
+// end removes the line.
+func (p *progress) end() {
+	if p == nil {
+		return
+	}
+	close(p.quit)
+	p.ended.Wait()
+	if time.Since(p.began) >= progressAfter {
+		_, _ = fmt.Fprint(p.out, clearLine)
+	}
+}
+
+// over returns a writer for results, which may be on the same terminal: each removes
+// the line first.
+func (p *progress) over(out io.Writer) io.Writer {
+	if p == nil {
+		return out
+	}
+	return resultWriter{out, p}
+}
+
+type resultWriter struct {
+	io.Writer
+	over *progress
+}
+
+// Write implements io.Writer.
+func (r resultWriter) Write(b []byte) (int, error) {
+	r.over.drawing.Lock()
+	defer r.over.drawing.Unlock()
+	_, _ = fmt.Fprint(r.over.out, clearLine)
+	return r.Writer.Write(b)
+}
+
+// reader counts what is read from r.
+func (p *progress) reader(r io.Reader) io.Reader {
+	if p == nil {
+		return r
+	}
+	return countingReader{r, p}
+}
+
+type countingReader struct {
+	io.Reader
+	to *progress
+}
+
+// Read implements io.Reader.
+func (c countingReader) Read(b []byte) (int, error) {
+	n, err := c.Reader.Read(b)
+	c.to.add(int64(n))
+	return n, err
+}
+
+// kilobytes writes a number of bytes.
+func kilobytes(n int64) string { return fmt.Sprintf("%d kB", (n+999)/1000) }

@@ -1,0 +1,120 @@
+package app
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// replayCommand makes a running gateway process events again or attempt deliveries
+// again.
+type replayCommand struct {
+	Events     replayEventsCommand     `cmd:"" help:"Process events again: decode, route and store them with the current configuration."`
+	Deliveries replayDeliveriesCommand `cmd:"" help:"Attempt dead deliveries again."`
+}
+
+// selectFlags are the filters that events and deliveries have in common.
+type selectFlags struct {
+	IDs     []string      `arg:"" optional:"" name:"id" help:"Ids; with filters, only those that match both."`
+	State   string        `help:"The state." placeholder:"STATE"`
+	Account string        `help:"The account's name or id." placeholder:"ACCOUNT"`
+	Kind    string        `help:"The kind: uplink, sms, receipt or cdr for events; relay, receipt or callback for deliveries." placeholder:"KIND"`
+	From    string        `help:"Start of the time range, RFC 3339 or YYYY-MM-DD HH:MM:SS in UTC." placeholder:"TIME"`
+	To      string        `help:"End of the time range, inclusive." placeholder:"TIME"`
+	Last    time.Duration `help:"Instead of --from: start of the time range before now, for example 24h." placeholder:"SPAN"`
+	Query   string        `short:"q" name:"q" help:"A text that it contains." placeholder:"TEXT"`
+	JSON    bool          `name:"json" help:"Print the gateway's answer as JSON."`
+	adminFlags
+}
+
+type replayEventsCommand struct {
+	selectFlags
+	Source string `help:"The sender or carrier, for example kannel." placeholder:"NAME"`
+	Device string `help:"The device, or another part of what was posted." placeholder:"TEXT"`
+	DryRun bool   `help:"Show what would change, and change nothing."`
+	Rules  bool   `help:"Have rules look at the frames again; without it a replay raises no alarm and forwards nothing."`
+}
+
+type replayDeliveriesCommand struct {
+	selectFlags
+	Relay            string `help:"The relay's id." placeholder:"ID"`
+	Number           string `help:"The complete originator or destination." placeholder:"N"`
+	Target           string `help:"A part of the URL or address." placeholder:"TEXT"`
+	Reason           string `help:"A part of the reason." placeholder:"TEXT"`
+	IncludeDelivered bool   `help:"Also deliveries that were delivered."`
+}
+
+// Run replays events and prints how many there were.
+func (r replayEventsCommand) Run(w Environment) error {
+	s := r.selection()
+	s.put("source", r.Source)
+	s.put("device", r.Device)
+	s.put("dry_run", r.DryRun)
+	s.put("rules", r.Rules)
+	return r.replay(w, "events", s)
+}
+
+// Run replays deliveries and prints how many there were.
+func (r replayDeliveriesCommand) Run(w Environment) error {
+	s := r.selection()
+	s.put("relay", r.Relay)
+	s.put("number", r.Number)
+	s.put("target", r.Target)
+	s.put("reason", r.Reason)
+	s.put("include_delivered", r.IncludeDelivered)
+	return r.replay(w, "deliveries", s)
+}
+
+// selection is the body of a replay.
+type selection map[string]any
+
+// put adds a field that is given.
+func (s selection) put(name string, v any) {
+	if v != "" && v != false {
+		s[name] = v
+	}
+}
+
+func (f selectFlags) selection() selection {
+	s := selection{}
+	if len(f.IDs) > 0 {
+		s["ids"] = f.IDs
+	}
+	s.put("state", f.State)
+	s.put("account", f.Account)
+	s.put("kind", f.Kind)
+	s.put("from", f.From)
+	s.put("to", f.To)
+	s.put("q", f.Query)
+	if f.Last > 0 && f.From == "" {
+		s["from"] = time.Now().UTC().Add(-f.Last).Format(time.RFC3339)
+	}
+	return s
+}
+
+// replay asks the gateway and prints its count.
+func (f selectFlags) replay(w Environment, what string, s selection) error {
+	body, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	answer, err := f.ask(w, "the replay", http.MethodPost, "/admin/"+what+"/replay", body)
+	if err != nil {
+		return err
+	}
+	if f.JSON {
+		_, err = fmt.Fprintf(w.Stdout, "%s\n", answer)
+		return err
+	}
+	if s["dry_run"] == true {
+		return printDryRun(w.Stdout, answer)
+	}
+	var done struct{ Count int }
+	if err := json.Unmarshal(answer, &done); err != nil {
+		return fmt.Errorf("the replay: %w: %s", err, strings.TrimSpace(string(answer)))
+	}
+	_, err = fmt.Fprintf(w.Stdout, "%d %s\n", done.Count, what)
+	return err
+}

@@ -1,0 +1,16 @@
+package app
+
+import (
+	document "github.com/penstock/penstock/config/inventory"
+)
+
+type schemaCommand struct{}
+
+// Run prints the JSON Schema of inventories, for editors.
+func (schemaCommand) Run(w Environment) error {
+	text, err := document.Schema()
+	if err == nil {
+		_, err = w.Stdout.Write(text)
+	}
+	return err
+}

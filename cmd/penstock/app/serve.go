@@ -1,0 +1,157 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/penstock/penstock/cmd/penstock/app/logs"
+	"github.com/penstock/penstock/config"
+	"github.com/penstock/penstock/ingest/admin"
+	"github.com/penstock/penstock/ingest/httpd"
+)
+
+// drainTime is how long work in flight may take to finish after SIGTERM.
+const drainTime = 20 * time.Second
+
+// silence is how long an idle connection may delay the end of the program.
+const silence = time.Second
+
+// lastRequests is how long clients that keep connections have to send one more
+// request, whose response tells them to close.
+const lastRequests = 500 * time.Millisecond
+
+type serveCommand struct {
+	Config string `help:"The configuration file; PENSTOCK_* variables override it." placeholder:"FILE"`
+}
+
+// Run serves until SIGTERM or SIGINT, then drains.
+func (s serveCommand) Run(w Environment) error {
+	setGCPercent(w.Variables)
+	cfg, err := config.Load(s.Config, w.Variables)
+	if err != nil {
+		return err
+	}
+	signals, release := hangups()
+	defer release()
+	handler, level := NewLog(w.Stderr, cfg.Log)
+	defer handler.Close()
+	d, err := Open(w.Context, cfg, slog.New(handler), w.Version)
+	if err != nil {
+		return err
+	}
+	reload := reloader{
+		load: func() (config.Config, error) { return config.Load(s.Config, w.Variables) }, level: level, certificate: d.certificate, log: d.log,
+	}
+	d.running.Go(func() { reload.run(d.life, signals) })
+	listener, err := new(net.ListenConfig).Listen(w.Context, "tcp", cfg.Listen)
+	if err != nil {
+		return fmt.Errorf("%w%s", err, d.Abandon())
+	}
+	return d.Serve(w.Context, listener)
+}
+
+// NewLog returns the log of the program, and its level.
+func NewLog(w io.Writer, c config.Log) (*logs.Handler, *slog.LevelVar) {
+	level := new(slog.LevelVar)
+	level.Set(c.Level)
+	return logs.New(w, logs.Options{Level: level, JSON: c.Format == config.LogJSON, Context: func(ctx context.Context) []slog.Attr {
+		if id := httpd.RequestID(ctx); id != "" {
+			return []slog.Attr{slog.String("request_id", id)}
+		}
+		return nil
+	}}), level
+}
+
+// setGCPercent sets GOGC to 200 unless the environment sets it. The live heap is small,
+// a few megabytes and the current batches, while every frame leaves garbage: with
+// 400 a frame costs an eighth less CPU than with Go's default of 100, but thousands of
+// connections then take five times the memory that they hold.
+func setGCPercent(environ []string) {
+	for _, v := range environ {
+		if strings.HasPrefix(v, "GOGC=") {
+			return
+		}
+	}
+	debug.SetGCPercent(200)
+}
+
+// limitOptions are the bounds that are configured.
+func limitOptions(o config.Overload, log *slog.Logger) httpd.LimitOptions {
+	return httpd.LimitOptions{
+		Webhooks:     httpd.Bound{Requests: o.Webhooks.Requests, Bytes: int64(o.Webhooks.Bytes)},
+		API:          httpd.Bound{Requests: o.API.Requests, Bytes: int64(o.API.Bytes)},
+		AccountShare: o.AccountShare, Wait: o.Wait, Connections: o.Connections, Logger: log,
+	}
+}
+
+// Abandon closes the back ends after a failed start and adds errors of closing.
+func (d *Gateway) Abandon() string {
+	ctx, cancel := context.WithTimeout(context.Background(), drainTime)
+	defer cancel()
+	if err := d.close(ctx); err != nil {
+		return "; " + err.Error()
+	}
+	return ""
+}
+
+// logReady logs once when every back end works, as /readyz says it, and before that
+// why the gateway is not ready.
+func (d *Gateway) logReady(ctx context.Context) {
+	needed := slices.DeleteFunc(slices.Clone(d.checks), func(b admin.Backend) bool { return b.Optional })
+	for ctx.Err() == nil {
+		down := admin.Down(ctx, needed)
+		if len(down) == 0 {
+			d.log.Info("penstock is ready")
+			return
+		}
+		for _, name := range slices.Sorted(maps.Keys(down)) {
+			if ctx.Err() == nil {
+				d.log.Warn("penstock is not ready: a back end is down", "name", name, "error", down[name])
+			}
+		}
+		pause(ctx, time.Second)
+	}
+}
+
+// Serve answers requests until ctx is done, then drains and closes.
+func (d *Gateway) Serve(ctx context.Context, listener net.Listener) error {
+	if err := d.start(); err != nil {
+		return fmt.Errorf("%w%s", err, d.Abandon())
+	}
+	if err := d.serveProfiles(d.life); err != nil {
+		return fmt.Errorf("%w%s", err, d.Abandon())
+	}
+	secured, url := d.secured(listener)
+	d.log.Info("penstock is listening", "listen", url, "data_dir", d.cfg.DataDir)
+	d.running.Go(func() { d.logReady(d.life) })
+	failed := make(chan error, 1)
+	conns := httpd.Listen(secured, d.limits)
+	go func() { failed <- d.app.Listener(conns) }()
+	var err error
+	select {
+	case err = <-failed:
+	case <-ctx.Done():
+		d.log.Info("draining")
+		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastRequests)
+		conns.Drain(grace)
+		cancel()
+	}
+	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
+	defer cancel()
+	defer time.AfterFunc(silence, conns.CloseIdle).Stop()
+	if stopped := d.close(drain); err == nil {
+		err = stopped
+	}
+	if err == nil {
+		d.log.Info("stopped")
+	}
+	return err
+}

@@ -1,0 +1,157 @@
+package app
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/penstock/penstock/relay/porttest"
+)
+
+// soapClients are SOAP clients of other people's making, each with a script that
+// takes the same steps.
+func soapClients() map[string][]string {
+	return map[string][]string{
+		"zeep": {"/usr/bin/python3", "client.py"}, "PHP": {"php", "client.php"}, "node": {"node", "client.js"},
+	}
+}
+
+// soapStep is what a client has to tell of a step: the code and the credits of an
+// answer and a part of its description, or a part of a Fault.
+type soapStep struct {
+	Step, ResponseCode, CreditsUsed, Description, Fault string
+}
+
+// soapSteps is what the scripts must print. Each sends to two numbers.
+func soapSteps() []soapStep {
+	const ids = "Accepted. Message ids: "
+	return []soapStep{
+		{"text", "0", "2", ids, ""},
+		{"later", "0", "4", ids, ""}, // 71 characters of UCS-2 are two parts
+		{"binary", "0", "2", ids, ""},
+		{"push", "0", "2", ids, ""},
+		{"notification", "0", "2", ids, ""},
+		{"soap12", "0", "2", ids, ""},
+		{"stranger", "", "", "", "Unauthenticated: unknown username or password."},
+		{"stranger12", "", "", "", "Unauthenticated: unknown username or password."},
+		{"anonymous", "", "", "", "Unauthenticated: the header auth of the namespace urn:penstock:messaging is missing."},
+		{"invalid", "3", "0", `destinationarray.number[0]: expected 7 to 15 digits, country code first, without a plus sign or leading zeros, got "0770" (byte `, ""},
+	}
+}
+
+// runSOAPClient runs a client's script. It fails the test where the client is
+// missing, or skips it when PENSTOCK_TEST_SKIP_REAL=1 says so.
+func runSOAPClient(t *testing.T, client []string, args ...string) []soapStep {
+	t.Helper()
+	modules, err := filepath.Abs(filepath.Join("..", "..", "..", ".tools", "node", "node_modules"))
+	must(t, err)
+	script := filepath.Join("..", "..", "..", "ingest", "soap", "testdata", client[1])
+	cmd := exec.Command(client[0], append([]string{script}, args...)...)
+	var said bytes.Buffer
+	cmd.Env, cmd.Stderr = append(os.Environ(), "NODE_PATH="+modules), &said
+	out, err := cmd.Output()
+	if err != nil {
+		if os.Getenv("PENSTOCK_TEST_SKIP_REAL") == "1" {
+			t.Skipf("skipped: %v, and PENSTOCK_TEST_SKIP_REAL=1: %s", err, said.String())
+		}
+		t.Fatalf("%v: %s\n%s\ndeploy/test-deps.sh installs the clients (PENSTOCK_TEST_SKIP_REAL=1 skips)", err, said.String(), out)
+	}
+	var steps []soapStep
+	for line := range strings.Lines(string(out)) {
+		var s soapStep
+		must(t, json.Unmarshal([]byte(line), &s))
+		steps = append(steps, s)
+	}
+	return steps
+}
+
+// TestSOAPClients has other people's clients read the WSDL and send, and looks at
+// what they were charged.
+func TestSOAPClients(t *testing.T) {
+	t.Parallel()
+	addr := porttest.Address(t)
+	g := start(t, &site{name: "embedded"}, fixture(t, "contract.yaml"), "PENSTOCK_LISTEN="+addr, "PENSTOCK_PUBLIC_URL=http://"+addr)
+	acme := g.as("").with("X-Auth-Token", "acme-all-0123456")
+	left := 1000
+	for name, client := range soapClients() {
+		t.Run(name, func(t *testing.T) {
+			got := runSOAPClient(t, client, g.url()+"/soap?wsdl", "acme", "secret")
+			want := soapSteps()
+			if len(got) != len(want) {
+				t.Fatalf("%d steps, want %d: %+v", len(got), len(want), got)
+			}
+			for i, w := range want {
+				s := got[i]
+				if s.Step != w.Step || s.ResponseCode != w.ResponseCode || s.CreditsUsed != w.CreditsUsed ||
+					!strings.Contains(s.Description, w.Description) || s.Fault != w.Fault {
+					t.Errorf("got  %+v\nwant %+v", s, w)
+				}
+			}
+			left -= 14
+			acme.get("/v2/sms/credit").is(t, 200, fmt.Sprintf(`{"data":{"credit":%d}}`, left))
+		})
+	}
+}
+
+// enveloped is a request to send a text to a number, in SOAP 1.1.
+func enveloped(username, number string) string {
+	return `<e:Envelope xmlns:e="http://schemas.xmlsoap.org/soap/envelope/"><e:Header><auth xmlns="urn:penstock:messaging"><username>` + username +
+		`</username><password>secret</password></auth></e:Header><e:Body><SoapSendSms xmlns="urn:penstock:messaging"><destinationarray><number>` + number +
+		`</number></destinationarray><message>hi</message><messagetype>text</messagetype></SoapSendSms></e:Body></e:Envelope>`
+}
+
+const soapType11, soapType12 = "text/xml; charset=utf-8", "application/soap+xml; charset=utf-8"
+
+func inSOAP12(envelope string) string {
+	return strings.Replace(envelope, "http://schemas.xmlsoap.org/soap/envelope/", "http://www.w3.org/2003/05/soap-envelope", 1)
+}
+
+// soapSamples are answers of SOAP that are no Faults.
+func soapSamples() []sample {
+	return []sample{
+		{"soapDescription", "GET", "/soap?wsdl", "", ""},
+		{"soapRequest", "POST", "/soap", soapType11, enveloped("acme", "447700900123")},
+		{"soapRequest", "POST", "/soap", soapType11, enveloped("acme", "0770")},
+		{"soapRequest", "POST", "/soap", soapType12, inSOAP12(enveloped("acme", "447700900123"))},
+	}
+}
+
+// soapMistakes are what SOAP answers with a Fault.
+func soapMistakes() []refused {
+	return []refused{
+		{sample{"", "GET", "/soap", "", ""}, 404},
+		{sample{"", "POST", "/soap", soapType11, enveloped("nobody", "447700900123")}, 500},
+		{sample{"", "POST", "/soap", soapType11, `<!DOCTYPE a>` + enveloped("acme", "447700900123")}, 500},
+		{sample{"", "POST", "/soap", soapType12, inSOAP12(enveloped("nobody", "447700900123"))}, 400},
+	}
+}
+
+// TestSOAPCharges looks at what is charged where a request is refused.
+func TestSOAPCharges(t *testing.T) {
+	t.Parallel()
+	g := start(t, &site{name: "embedded"}, "accounts: [{name: acme, credit: 1, tokens: [{token: acme-token-0123456}], soap: {username: acme, password: secret}}]")
+	customer := g.as("").with("X-Auth-Token", "acme-token-0123456")
+	for _, tc := range []struct{ name, body, want string }{
+		{"a text of 256 parts", strings.Replace(enveloped("acme", "447700900123"), ">hi<", ">"+strings.Repeat("a", 255*153+1)+"<", 1), "<responsecode>3</responsecode><creditsused>0</creditsused><description>Invalid request: message: "},
+		{"an originator that no phone shows", strings.Replace(enveloped("acme", "447700900123"), "<message>", "<originator>far too long a name</originator><message>", 1), "<responsecode>3</responsecode><creditsused>0</creditsused><description>Invalid request: originator: "},
+		{"a report to an address of our own", strings.Replace(enveloped("acme", "447700900123"), "</messagetype>", "</messagetype><dlrep><callbackurl>http://169.254.169.254/</callbackurl><callbacktype>HTTPGET</callbacktype></dlrep>", 1), "<responsecode>3</responsecode><creditsused>0</creditsused><description>Invalid request: dlrep.callbackurl: The dlrep.callbackurl is refused"},
+		{"more than the credit", strings.Replace(enveloped("acme", "447700900123"), "</number>", "</number><number>447700900124</number>", 1), "<responsecode>2</responsecode><creditsused>0</creditsused><description>Insufficient credit.</description>"},
+	} {
+		g.as("").with("Content-Type", soapType11).post("/soap", tc.body).mentions(t, 200, tc.want)
+		if a := customer.get("/v2/sms/credit"); a.body != `{"data":{"credit":1}}` {
+			t.Errorf("%s: %s", tc.name, a.body)
+		}
+	}
+	g.as("").with("Content-Type", soapType11).post("/soap", enveloped("acme", "447700900123")).mentions(t, 200, "<responsecode>0</responsecode><creditsused>1</creditsused>")
+	customer.get("/v2/sms/credit").is(t, 200, `{"data":{"credit":0}}`)
+	g.admin().put("/admin/inventory", `{"accounts":[{"name":"acme","soap":{"username":"acme","password":"another"}}]}`).mentions(t, 200, "acme")
+	g.as("").with("Content-Type", soapType11).post("/soap", enveloped("acme", "447700900123")).mentions(t, 500, "Unauthenticated: unknown username or password.")
+	if logs := g.logs.String(); strings.Contains(logs, "secret") || strings.Contains(logs, "447700900123") {
+		t.Errorf("the log tells too much: %s", logs)
+	}
+}

@@ -1,0 +1,92 @@
+package app
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"text/tabwriter"
+)
+
+// statusCommand shows how a running gateway does.
+type statusCommand struct {
+	JSON bool `name:"json" help:"Print the gateway's answers as JSON."`
+	adminFlags
+}
+
+// readyAnswer is the answer of /readyz.
+type readyAnswer struct {
+	Status   string `json:"status"`
+	Backends map[string]struct {
+		Status string `json:"status"`
+		Note   string `json:"note,omitempty"`
+		Error  string `json:"error,omitempty"`
+	} `json:"backends"`
+}
+
+// gatewaysAnswer is the answer of /admin/gateways.
+type gatewaysAnswer struct {
+	Data []struct {
+		Node      string `json:"node"`
+		URL       string `json:"url"`
+		Version   string `json:"version"`
+		StartedAt string `json:"started_at"`
+		SeenAt    string `json:"seen_at"`
+		Away      bool   `json:"away"`
+	} `json:"data"`
+}
+
+// Run prints the back ends and the gateways. It fails unless the gateway is ready.
+func (s statusCommand) Run(w Environment) error {
+	body, err := s.ask(w, "the status", http.MethodGet, "/readyz", nil, http.StatusServiceUnavailable)
+	if err != nil {
+		return err
+	}
+	var ready readyAnswer
+	if err := json.Unmarshal(body, &ready); err != nil {
+		return fmt.Errorf("the status: %w", err)
+	}
+	// The registry is in the database, which may be what is down.
+	registry, unlisted := s.ask(w, "the gateways", http.MethodGet, "/admin/gateways", nil)
+	var all gatewaysAnswer
+	if unlisted == nil {
+		unlisted = json.Unmarshal(registry, &all)
+	}
+	if s.JSON {
+		err = json.NewEncoder(w.Stdout).Encode(map[string]any{"status": ready.Status, "backends": ready.Backends, "gateways": all.Data})
+	} else {
+		err = printStatus(w.Stdout, ready, all)
+	}
+	if err = errors.Join(err, unlisted); err == nil && ready.Status != "ready" {
+		err = errors.New("the gateway is not ready")
+	}
+	return err
+}
+
+func printStatus(out io.Writer, ready readyAnswer, all gatewaysAnswer) error {
+	_, _ = fmt.Fprintf(out, "%s\n\n", ready.Status)
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(table, "BACK END\tSTATUS\tNOTE")
+	for _, name := range slices.Sorted(maps.Keys(ready.Backends)) {
+		b := ready.Backends[name]
+		note := b.Note
+		if b.Error != "" {
+			note += ": " + b.Error
+		}
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\n", name, b.Status, note)
+	}
+	if len(all.Data) > 0 {
+		_, _ = fmt.Fprintln(table, "\nGATEWAY\tSTATUS\tURL\tVERSION\tSTARTED\tLAST SEEN")
+	}
+	for _, g := range all.Data {
+		state := "ok"
+		if g.Away {
+			state = "away"
+		}
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", g.Node, state, g.URL, g.Version, g.StartedAt, g.SeenAt)
+	}
+	return table.Flush()
+}

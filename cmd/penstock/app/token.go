@@ -1,0 +1,152 @@
+package app
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"text/tabwriter"
+)
+
+// tokenCommand manages the tokens of accounts.
+type tokenCommand struct {
+	Add    tokenAddCommand    `cmd:"" help:"Make a token for an account and print it. It is shown once."`
+	List   tokenListCommand   `cmd:"" help:"List the tokens of an account, or of all."`
+	Revoke tokenRevokeCommand `cmd:"" help:"Revoke a token, at every gateway."`
+}
+
+// shownToken is a token as the admin API lists it.
+type shownToken struct {
+	ID        string   `json:"id"`
+	Account   int64    `json:"account"`
+	Scopes    []string `json:"scopes"`
+	Source    string   `json:"source"`
+	CreatedAt *string  `json:"created_at"`
+	Document  *string  `json:"document"`
+	Token     string   `json:"token"`
+}
+
+type tokenAddCommand struct {
+	Account string   `required:"" help:"The account's name or id." placeholder:"ACCOUNT"`
+	Scopes  []string `help:"Of messaging, cellular, iot, ledger, webhook and carrier; default: the first four." placeholder:"SCOPE"`
+	Source  string   `help:"Names the token in the path, for senders that only sign." placeholder:"NAME"`
+	Secret  bool     `help:"Verify signatures with a secret, read from standard input or asked for on a terminal."`
+	adminFlags
+}
+
+// Run makes the token. Standard output has nothing but its text, for scripts.
+func (a tokenAddCommand) Run(w Environment) error {
+	body := map[string]any{"account": a.Account, "scopes": a.Scopes, "source": a.Source}
+	if a.Secret {
+		secret, err := readPassword(w, "Secret of the signatures")
+		if err != nil {
+			return err
+		}
+		body["secret"] = secret
+	}
+	data, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	answer, err := a.ask(w, "the token", http.MethodPost, "/admin/tokens", data, http.StatusCreated)
+	if err != nil {
+		return err
+	}
+	made, err := tokenIn(answer)
+	if err != nil {
+		return err
+	}
+	_, _ = fmt.Fprintf(w.Stderr, "token %s of account %s may use %s; it is not shown again:\n", made.ID, a.Account, strings.Join(made.Scopes, ", "))
+	return printLine(w, "%s", made.Token)
+}
+
+func tokenIn(answer []byte) (shownToken, error) {
+	var one struct {
+		Data shownToken `json:"data"`
+	}
+	err := json.Unmarshal(answer, &one)
+	return one.Data, err
+}
+
+type tokenListCommand struct {
+	Account string `help:"The account's name or id; default: all accounts." placeholder:"ACCOUNT"`
+	adminFlags
+}
+
+// Run prints a table.
+func (l tokenListCommand) Run(w Environment) error {
+	names, err := l.accountNames(w)
+	if err != nil {
+		return err
+	}
+	answer, err := l.ask(w, "list tokens", http.MethodGet, "/admin/tokens?"+url.Values{"account": {l.Account}}.Encode(), nil)
+	if err != nil {
+		return err
+	}
+	var list struct {
+		Data []shownToken `json:"data"`
+	}
+	if err := json.Unmarshal(answer, &list); err != nil {
+		return fmt.Errorf("list tokens: the answer is not that of a gateway: %w", err)
+	}
+	if len(list.Data) == 0 {
+		return printLine(w, "there are no tokens; add one with: penstock token add --account ACCOUNT")
+	}
+	table := tabwriter.NewWriter(w.Stdout, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(table, "ID\tACCOUNT\tSCOPES\tSOURCE\tCREATED\tDOCUMENT")
+	for _, t := range list.Data {
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", t.ID, names[t.Account], strings.Join(t.Scopes, ","), orDash(&t.Source), orDash(t.CreatedAt), orDash(t.Document))
+	}
+	return table.Flush()
+}
+
+func orDash(text *string) string {
+	if text == nil || *text == "" {
+		return "-"
+	}
+	return *text
+}
+
+// accountNames returns the names of all accounts by id.
+func (a adminFlags) accountNames(w Environment) (map[int64]string, error) {
+	answer, err := a.ask(w, "list accounts", http.MethodGet, "/admin/accounts", nil)
+	if err != nil {
+		return nil, err
+	}
+	var list struct {
+		Data []struct {
+			ID   int64  `json:"id"`
+			Name string `json:"name"`
+		} `json:"data"`
+	}
+	if err := json.Unmarshal(answer, &list); err != nil {
+		return nil, fmt.Errorf("list accounts: the answer is not that of a gateway: %w", err)
+	}
+	names := make(map[int64]string, len(list.Data))
+	for _, one := range list.Data {
+		names[one.ID] = one.Name
+	}
+	return names, nil
+}
+
+type tokenRevokeCommand struct {
+	ID string `arg:"" help:"The token's id, as token list shows it."`
+	adminFlags
+}
+
+// Run revokes the token.
+func (r tokenRevokeCommand) Run(w Environment) error {
+	answer, err := r.ask(w, "token "+r.ID, http.MethodDelete, "/admin/tokens/"+url.PathEscape(r.ID), nil)
+	if err != nil {
+		return err
+	}
+	was, err := tokenIn(answer)
+	if err != nil {
+		return err
+	}
+	if was.Document != nil {
+		_, _ = fmt.Fprintf(w.Stderr, "the document %s declared it: remove it there too, or the next apply brings it back\n", *was.Document)
+	}
+	return printLine(w, "token %s revoked", was.ID)
+}

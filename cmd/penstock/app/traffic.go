@@ -1,0 +1,47 @@
+package app
+
+import (
+	"context"
+	"path/filepath"
+
+	"github.com/penstock/penstock/ingest/admin/traffic"
+	"github.com/penstock/penstock/relay/event"
+)
+
+// trafficFile is where the traffic of the last day is kept, in the data directory.
+const trafficFile = "traffic.ring"
+
+// trafficSeries are what the charts of the console show.
+func trafficSeries() []traffic.Series {
+	return []traffic.Series{
+		{Name: "uplink"}, {Name: "sms"}, {Name: "receipt"}, {Name: "cdr"}, {Name: "quarantined"},
+		{Name: "delivered"}, {Name: "retried"}, {Name: "dead"}, {Name: "parts_accepted"}, {Name: "parts_rejected"},
+		{Name: "lag", Max: true},
+	}
+}
+
+// openTraffic opens the file of the last day's traffic.
+func (d *Gateway) openTraffic() {
+	d.traffic = traffic.Open(filepath.Join(d.cfg.DataDir, trafficFile), trafficSeries(), d.log)
+	d.closers = append(d.closers, func(context.Context) error { return d.traffic.Close() })
+}
+
+// countTraffic reads the counters of trafficSeries, in its order.
+func (d *Gateway) countTraffic() []uint64 {
+	out := make([]uint64, 0, len(trafficSeries()))
+	var quarantined, lag uint64
+	for _, kind := range []event.Kind{event.Uplink, event.SMS, event.Receipt, event.CDR} {
+		s := d.intakes[kind].Status()
+		out = append(out, s.Accepted)
+		quarantined += s.Quarantined
+		lag += s.Lag
+	}
+	q := d.queue.Stats()
+	out = append(out, quarantined, uint64(q.Delivered), uint64(q.Retried), uint64(q.Dead)) //nolint:gosec // counters
+	var accepted, rejected int
+	for _, s := range d.sendingStats() {
+		accepted += s.Accepted
+		rejected += s.Rejected
+	}
+	return append(out, uint64(accepted), uint64(rejected), lag) //nolint:gosec // counters
+}

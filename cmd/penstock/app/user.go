@@ -1,0 +1,202 @@
+package app
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"text/tabwriter"
+
+	"golang.org/x/term"
+)
+
+// userCommand manages who may sign in to the console and the admin API.
+type userCommand struct {
+	Add    userAddCommand    `cmd:"" help:"Add a user. The password is read from standard input, or asked for on a terminal."`
+	List   userListCommand   `cmd:"" help:"List the users."`
+	Set    userSetCommand    `cmd:"" help:"Change a user, which ends its sessions."`
+	Remove userRemoveCommand `cmd:"" help:"Remove a user, which ends its sessions."`
+}
+
+type userAddCommand struct {
+	Name    string `arg:"" help:"The name to sign in with."`
+	Role    string `required:"" help:"viewer, operator, admin or account." placeholder:"ROLE"`
+	Account string `help:"The account's name or id, for the role account." placeholder:"ACCOUNT"`
+	adminFlags
+}
+
+// Run adds the user.
+func (u userAddCommand) Run(w Environment) error {
+	password, err := readPassword(w, "Password of "+u.Name)
+	if err != nil {
+		return err
+	}
+	body := map[string]any{"name": u.Name, "role": u.Role, "password": password}
+	if u.Account != "" {
+		body["account"] = u.Account
+	}
+	made, err := u.change(w, http.MethodPost, "/admin/users", body, http.StatusCreated)
+	if err != nil {
+		return err
+	}
+	return printLine(w, "user %s added as %s", made.Name, made.Role)
+}
+
+type userListCommand struct{ adminFlags }
+
+// shownUser is a user as the admin API lists it.
+type shownUser struct {
+	Name       string  `json:"name"`
+	Role       string  `json:"role"`
+	Account    *int64  `json:"account"`
+	Provider   string  `json:"provider"`
+	Disabled   bool    `json:"disabled"`
+	SignedInAt *string `json:"signed_in_at"`
+}
+
+// Run prints a table.
+func (u userListCommand) Run(w Environment) error {
+	answer, err := u.ask(w, "list users", http.MethodGet, "/admin/users", nil)
+	if err != nil {
+		return err
+	}
+	var list struct {
+		Data []shownUser `json:"data"`
+	}
+	if err := json.Unmarshal(answer, &list); err != nil {
+		return fmt.Errorf("list users: the answer is not that of a gateway: %w", err)
+	}
+	if len(list.Data) == 0 {
+		return printLine(w, "there are no users; add one with: penstock user add NAME --role admin")
+	}
+	table := tabwriter.NewWriter(w.Stdout, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(table, "NAME\tROLE\tACCOUNT\tPROVIDER\tSTATE\tLAST SIGN-IN")
+	for _, one := range list.Data {
+		acct, state, signedIn := "-", "enabled", "never"
+		if one.Account != nil {
+			acct = fmt.Sprint(*one.Account)
+		}
+		if one.Disabled {
+			state = "disabled"
+		}
+		if one.SignedInAt != nil {
+			signedIn = *one.SignedInAt
+		}
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", one.Name, one.Role, acct, one.Provider, state, signedIn)
+	}
+	return table.Flush()
+}
+
+type userSetCommand struct {
+	Name     string `arg:"" help:"The user's name."`
+	Role     string `help:"viewer, operator, admin or account." placeholder:"ROLE"`
+	Account  string `help:"The account's name or id, for the role account." placeholder:"ACCOUNT"`
+	Password bool   `help:"Set a new password, read from standard input or asked for on a terminal."`
+	Disable  bool   `help:"Let the user sign in no more." xor:"state"`
+	Enable   bool   `help:"Let a disabled user sign in again." xor:"state"`
+	adminFlags
+}
+
+// Run changes the user.
+func (u userSetCommand) Run(w Environment) error {
+	body := map[string]any{}
+	if u.Role != "" {
+		body["role"] = u.Role
+	}
+	if u.Account != "" {
+		body["account"] = u.Account
+	}
+	if u.Disable || u.Enable {
+		body["disabled"] = u.Disable
+	}
+	if u.Password {
+		password, err := readPassword(w, "New password of "+u.Name)
+		if err != nil {
+			return err
+		}
+		body["password"] = password
+	}
+	if len(body) == 0 {
+		return errors.New("nothing to change: give --role, --account, --password, --disable or --enable")
+	}
+	is, err := u.change(w, http.MethodPatch, "/admin/users/"+url.PathEscape(u.Name), body, http.StatusOK)
+	if err != nil {
+		return err
+	}
+	return printLine(w, "user %s changed; its sessions have ended", is.Name)
+}
+
+type userRemoveCommand struct {
+	Name string `arg:"" help:"The user's name."`
+	adminFlags
+}
+
+// Run removes the user.
+func (u userRemoveCommand) Run(w Environment) error {
+	if _, err := u.ask(w, "user "+u.Name, http.MethodDelete, "/admin/users/"+url.PathEscape(u.Name), nil, http.StatusNoContent); err != nil {
+		return err
+	}
+	return printLine(w, "user %s removed", u.Name)
+}
+
+// change sends a user to the admin API and returns it as it is then.
+func (a adminFlags) change(w Environment, method, target string, body map[string]any, status int) (shownUser, error) {
+	data, err := json.Marshal(body)
+	if err != nil {
+		return shownUser{}, err
+	}
+	answer, err := a.ask(w, "the user", method, target, data, status)
+	if err != nil {
+		return shownUser{}, err
+	}
+	var one struct {
+		Data shownUser `json:"data"`
+	}
+	err = json.Unmarshal(answer, &one)
+	return one.Data, err
+}
+
+func printLine(w Environment, format string, args ...any) error {
+	_, err := fmt.Fprintf(w.Stdout, format+"\n", args...)
+	return err
+}
+
+// readPassword reads a password: twice from a terminal, without showing it, else the
+// first line of standard input. It is no argument, because those are visible to others.
+func readPassword(w Environment, prompt string) (string, error) {
+	if file, ok := w.Stdin.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
+		first, err := askHidden(w, file, prompt+": ")
+		if err != nil {
+			return "", err
+		}
+		again, err := askHidden(w, file, "Again: ")
+		if err == nil && first != again {
+			err = errors.New("the two passwords differ")
+		}
+		return first, err
+	}
+	if w.Stdin == nil {
+		return "", errors.New("nothing on standard input: write the password or secret to it")
+	}
+	line, err := bufio.NewReader(w.Stdin).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return "", fmt.Errorf("password: %w", err)
+	}
+	line = strings.TrimRight(line, "\r\n")
+	if line == "" {
+		return "", errors.New("nothing on standard input: write the password or secret to it")
+	}
+	return line, nil
+}
+
+func askHidden(w Environment, file *os.File, prompt string) (string, error) {
+	_, _ = fmt.Fprint(w.Stderr, prompt)
+	text, err := term.ReadPassword(int(file.Fd()))
+	_, _ = fmt.Fprintln(w.Stderr)
+	return string(text), err
+}

@@ -1,0 +1,175 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/penstock/penstock/config"
+	"github.com/penstock/penstock/delivery/checkpoints"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/ledger"
+)
+
+// ledgerCommand groups the commands for ledgers.
+type ledgerCommand struct {
+	Verify verifyCommand `cmd:"" help:"Verify stored ledgers, an exported ledger or an exported history."`
+}
+
+type verifyCommand struct {
+	Files  []string `arg:"" optional:"" help:"Files from /ledgers/…/export and /ledgers/tokens/…/history; none: the ledgers in the store." placeholder:"FILE"`
+	Config string   `help:"The configuration file that names the store." placeholder:"FILE"`
+	Ledger string   `help:"Only the ledger of this id or hash, of those in the store." placeholder:"ID"`
+	Key    string   `help:"The ledger's public key, from a trusted source; without it, the key in the file is used." placeholder:"KEY"`
+	Head   []string `help:"A file with a signed head that was kept earlier (meta.signature of a history): the ledger must still begin with it." placeholder:"FILE"`
+}
+
+// Run verifies, prints a line for each ledger or file and one for each fault, and
+// fails if there is a fault.
+func (v verifyCommand) Run(w Environment) error {
+	heads, err := readAll(v.Head)
+	if err != nil {
+		return err
+	}
+	good := true
+	if len(v.Files) == 0 {
+		good, err = v.store(w, heads)
+	}
+	for _, name := range v.Files {
+		text, bad := os.ReadFile(name)
+		if bad != nil {
+			return bad
+		}
+		r, bad := v.file(text, heads)
+		if bad != nil {
+			return fmt.Errorf("%s: %w", name, bad)
+		}
+		good = report(w.Stdout, name, r) && good
+	}
+	if err == nil && !good {
+		err = errReported
+	}
+	return err
+}
+
+func readAll(names []string) (texts []string, err error) {
+	for _, name := range names {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		texts = append(texts, string(b))
+	}
+	return texts, nil
+}
+
+// file verifies an export or a history, which begins with its data.
+func (v verifyCommand) file(text []byte, heads []string) (ledger.Report, error) {
+	first, _, _ := bytes.Cut(text, []byte("\n"))
+	if bytes.Contains(first, []byte(`"head"`)) && bytes.Contains(first, []byte(`"ledger"`)) && !bytes.Contains(first, []byte(`"meta"`)) {
+		return ledger.VerifyExport(bytes.NewReader(text), v.Key, heads...)
+	}
+	return ledger.VerifyHistory(text, v.Key, heads...)
+}
+
+// store verifies the ledgers in the store.
+func (v verifyCommand) store(w Environment, heads []string) (good bool, err error) {
+	cfg, err := config.Load(v.Config, w.Variables)
+	if err != nil {
+		return false, err
+	}
+	keys, err := masterKeys(cfg)
+	if err != nil {
+		return false, err
+	}
+	var back backends
+	defer func() { _ = back.close() }()
+	if err := back.openRecords(w.Context, cfg, slog.New(slog.DiscardHandler)); err != nil {
+		return false, err
+	}
+	kept, err := checkpoints.Read(filepath.Join(cfg.DataDir, headsFile))
+	if err != nil {
+		return false, err
+	}
+	s, err := openLedgers(back.records, keys, ledger.HeadsOf(kept), nil, ledger.Options{})
+	if err != nil {
+		return false, err
+	}
+	accounts, err := back.records.Accounts.Accounts(w.Context)
+	if err != nil {
+		return false, err
+	}
+	lost, err := s.Lost(w.Context)
+	if err != nil {
+		return false, err
+	}
+	for _, problem := range lost {
+		fmt.Fprintln(w.Stdout, problem)
+	}
+	good, found := len(lost) == 0, 0
+	shown := newProgress(w, "verify", func(n int64) string { return fmt.Sprintf("%d accounts", n) })
+	defer shown.end()
+	shown.expect(int64(len(accounts)))
+	for _, a := range accounts {
+		n, whole, err := v.account(w.Context, shown.over(w.Stdout), s, a, heads)
+		shown.add(1)
+		if err != nil {
+			return false, err
+		}
+		found, good = found+n, good && whole
+	}
+	if v.Ledger != "" && found == 0 {
+		return false, fmt.Errorf("no account has a ledger %q", v.Ledger)
+	}
+	return good, nil
+}
+
+func (v verifyCommand) account(ctx context.Context, out io.Writer, s *ledger.Service, a account.Account, heads []string) (found int, good bool, err error) {
+	all, err := s.Ledgers(ctx, a.ID)
+	if err != nil {
+		return 0, false, err
+	}
+	good = true
+	for _, l := range all {
+		if v.Ledger != "" && v.Ledger != l.ID && v.Ledger != l.Hash {
+			continue
+		}
+		found++
+		r, err := s.Verify(ctx, a.ID, l.ID, heads...)
+		if err != nil {
+			return found, false, err
+		}
+		if v.Key != "" && v.Key != r.Key {
+			fmt.Fprintln(out, "the key in the store is not the one given")
+			good = false
+		}
+		good = report(out, a.Name+"/"+l.ID, r) && good
+	}
+	return found, good, nil
+}
+
+// report prints the faults and returns whether there are none.
+func report(out io.Writer, name string, r ledger.Report) bool {
+	for _, f := range r.Faults {
+		fmt.Fprintf(out, "%s: %s\n", name, f)
+	}
+	if more := r.Count - len(r.Faults); more > 0 {
+		fmt.Fprintf(out, "%s: %d more faults\n", name, more)
+	}
+	if r.Count > 0 {
+		return false
+	}
+	line := fmt.Sprintf("%s: %d entries are as they were signed, %s", name, r.Entries, r.Scope)
+	if r.Unsealed > 0 {
+		line += fmt.Sprintf("; %d came since", r.Unsealed)
+	}
+	if !r.Pinned {
+		line += "; verified by the key it names itself, " + r.Key
+	}
+	fmt.Fprintln(out, line)
+	return true
+}

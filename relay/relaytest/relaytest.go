@@ -1,0 +1,100 @@
+// Package relaytest has what the tests of all folders share: comparing values with
+// their difference, waiting for a condition, a clock that tests set.
+//
+// It imports nothing of the program, so that the tests of any package may use it.
+package relaytest
+
+import (
+	"reflect"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// patience is how long Eventually waits: long enough for a busy machine.
+const patience = 2 * time.Minute
+
+// Diff returns the difference between two values, "" if there is none: lines of want
+// begin with -, lines of got with +. Unexported fields are compared, too, and values
+// with an Equal method, such as time.Time, by that method.
+func Diff(got, want any, options ...cmp.Option) string {
+	options = append(options, cmp.Exporter(func(reflect.Type) bool { return true }))
+	return cmp.Diff(want, got, options...)
+}
+
+// Equal fails the test, and lets it go on, unless got is want; what names the value.
+func Equal[T any](t testing.TB, what string, got, want T, options ...cmp.Option) {
+	t.Helper()
+	if diff := Diff(got, want, options...); diff != "" {
+		t.Errorf("%s differs (-want +got):\n%s", what, diff)
+	}
+}
+
+// NoError ends the test at the first error that is not nil.
+func NoError(t testing.TB, errs ...error) {
+	t.Helper()
+	for _, err := range errs {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Must returns a function that returns the value, and ends the test if there was an
+// error instead: relaytest.Must(os.ReadFile(name))(t).
+func Must[T any](value T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return value
+	}
+}
+
+// Eventually waits until a condition holds, and ends the test with what was seen last
+// if it does not within two minutes; what names the condition.
+func Eventually(t testing.TB, what string, holds func() (seen any, ok bool)) {
+	t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(patience)
+	for {
+		seen, ok := holds()
+		if ok {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("timeout: %s; seen last: %v", what, seen)
+		}
+	}
+}
+
+// Clock is a clock that stands still until a test moves it. It is safe for concurrent
+// use.
+type Clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+// NewClock returns a clock that shows a time.
+func NewClock(now time.Time) *Clock { return &Clock{now: now} }
+
+// Now returns the time that the clock shows.
+func (c *Clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+// Advance moves the clock and returns the new time.
+func (c *Clock) Advance(by time.Duration) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(by)
+	return c.now
+}
