@@ -8,13 +8,14 @@
 // refuses what nests deeper than MaxDepth. It uses no reflection, so a hostile
 // body can make it neither recurse without bound nor allocate more than the
 // values it is asked for.
+//
+// It imports no other package of the program: a decoder that reports a SyntaxError
+// returns it as a decoders.Error.
 package jsonbody
 
 import (
 	"bytes"
-	"errors"
-
-	"github.com/penstock/penstock/decoders"
+	"strconv"
 )
 
 // MaxDepth is how deep arrays and objects may nest.
@@ -72,7 +73,7 @@ func Check(body []byte) error {
 	return r.Close()
 }
 
-// Err returns the first syntax error, a *decoders.Error with its offset.
+// Err returns the first syntax error, a *SyntaxError.
 func (r *Reader) Err() error { return r.err }
 
 // Close returns Err, or an error when more than white space follows the value.
@@ -211,13 +212,19 @@ func (r *Reader) peek() byte {
 // fail keeps the first error and moves to the end, so that every loop ends.
 func (r *Reader) fail(reason string) {
 	if r.err == nil {
-		r.err = &decoders.Error{Format: "json", Offset: r.i, Reason: reason}
+		r.err = &SyntaxError{Offset: r.i, Reason: reason}
 	}
 	r.i = len(r.b)
 }
 
-// IsSyntax tells whether err came of a body that is not JSON.
-func IsSyntax(err error) bool {
-	var e *decoders.Error
-	return errors.As(err, &e) && e.Format == "json"
+// SyntaxError is returned for a text that is not JSON.
+type SyntaxError struct {
+	Offset int // bytes from the start of the text
+	Reason string
+}
+
+// Error returns the place and the reason: "json: offset 6: a comma or the end was
+// expected".
+func (e *SyntaxError) Error() string {
+	return "json: offset " + strconv.Itoa(e.Offset) + ": " + e.Reason
 }

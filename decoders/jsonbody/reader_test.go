@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
-
-	"github.com/penstock/penstock/decoders"
 )
 
 func TestCheck(t *testing.T) {
@@ -53,8 +51,8 @@ func TestCheck(t *testing.T) {
 				}
 				return
 			}
-			var e *decoders.Error
-			if !errors.As(err, &e) || !IsSyntax(err) {
+			e, ok := errors.AsType[*SyntaxError](err)
+			if !ok {
 				t.Fatalf("Check: got %v, want a syntax error", err)
 			}
 			if e.Offset != c.offset {

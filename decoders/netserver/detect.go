@@ -10,8 +10,8 @@ import (
 
 // Inspect checks that the body is whole and tells its sender, without reading
 // its values: what a handler needs to choose its answer. The error is
-// ErrProtobuf, ErrTooMany, or a syntax error (jsonbody.IsSyntax) when the body is
-// neither JSON nor a form nor an XML document.
+// ErrProtobuf, ErrTooMany, or a *decoders.Error of format "json" when the
+// body is neither JSON nor a form nor an XML document.
 func Inspect(p Post) (Sender, error) {
 	if isProtobuf(p) {
 		return "", ErrProtobuf
@@ -21,7 +21,7 @@ func Inspect(p Post) (Sender, error) {
 	}
 	s, err := scan(p.Body, false)
 	if err != nil {
-		return "", err
+		return "", syntaxError(err)
 	}
 	if sender := detect(&s, p); s.items <= maxFrames {
 		return sender, nil

@@ -5,8 +5,6 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-
-	"github.com/penstock/penstock/decoders/jsonbody"
 )
 
 func TestSendersAreToldByTheShapeOfTheBody(t *testing.T) {
@@ -104,10 +102,10 @@ func TestInspectRefusesWhatIsBroken(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := Post{Body: []byte(body), ContentType: "application/json"}
-			if s, err := Inspect(p); !jsonbody.IsSyntax(err) {
+			if s, err := Inspect(p); !isSyntax(err) {
 				t.Errorf("Inspect: got %q, %v, want a syntax error", s, err)
 			}
-			if frames, err := Parse(p); !jsonbody.IsSyntax(err) || len(frames) > 0 {
+			if frames, err := Parse(p); !isSyntax(err) || len(frames) > 0 {
 				t.Errorf("Parse: got %d frames, %v, want a syntax error", len(frames), err)
 			}
 		})

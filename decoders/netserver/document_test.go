@@ -228,7 +228,7 @@ func TestItemsThatAreRefusedLeaveTheOthers(t *testing.T) {
 	if frames, err := eachFrame("s", []byte(`{"a":"1"}`), item); len(frames) != 1 || err != nil {
 		t.Errorf("one in the list's place: %d frames, %v", len(frames), err)
 	}
-	if frames, err := eachFrame("s", []byte(`[{"a":"1"},{]`), item); len(frames) > 0 || !jsonbody.IsSyntax(err) {
+	if frames, err := eachFrame("s", []byte(`[{"a":"1"},{]`), item); len(frames) > 0 || !isSyntax(err) {
 		t.Errorf("a list cut off: %d frames, %v", len(frames), err)
 	}
 }
@@ -257,7 +257,7 @@ func FuzzDocument(f *testing.F) {
 			}
 		})
 		var want map[string]any
-		if checked := jsonbody.Check(body); (checked != nil) != jsonbody.IsSyntax(err) {
+		if checked := jsonbody.Check(body); (checked != nil) != isSyntax(err) {
 			t.Fatalf("read with %v what is checked with %v", err, checked)
 		} else if checked != nil || json.Unmarshal(body, &want) != nil || strings.Contains(path, "|") {
 			return

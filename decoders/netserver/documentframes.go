@@ -36,7 +36,7 @@ func newFrames(s Sender, body []byte) (*frames, document, error) {
 	r := jsonbody.New(body)
 	b := &frames{sender: s, members: members{body: body, list: make([]member, 0, min(len(body)/bytesPerMember, most))}}
 	b.members.read(&r, 0)
-	return b, document{members: &b.members, to: len(b.members.list)}, r.Close()
+	return b, document{members: &b.members, to: len(b.members.list)}, syntaxError(r.Close())
 }
 
 // eachFrame reads every item of a list as a frame of its own, or the one object
@@ -54,7 +54,7 @@ func eachFrame(s Sender, body []byte, read readFrame) ([]decoders.Frame, error) 
 		}
 	}
 	if err := r.Close(); err != nil {
-		return nil, err
+		return nil, syntaxError(err)
 	}
 	return b.list, b.first
 }

@@ -26,7 +26,7 @@ func newEnvelope(s Sender, body []byte) envelope {
 // not be read.
 func (e *envelope) finish() ([]decoders.Frame, error) {
 	if err := e.r.Close(); err != nil {
-		return nil, err
+		return nil, syntaxError(err)
 	}
 	if e.err != nil {
 		return nil, e.err

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/decoders"
-	"github.com/penstock/penstock/decoders/jsonbody"
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
@@ -31,7 +30,7 @@ func fuzzParser(f *testing.F, s Sender) {
 		p := Post{Body: append([]byte(nil), body...), Query: q, ReceivedAt: time.Unix(1772366400, 0)}
 		frames, err := parse(p)
 		documented(t, err)
-		if jsonbody.IsSyntax(err) && s != SenML && s != KPN && len(frames) > 0 {
+		if isSyntax(err) && s != SenML && s != KPN && len(frames) > 0 {
 			t.Fatal("frames of a body that is not JSON")
 		}
 		if len(frames) > maxFrames {

@@ -22,7 +22,7 @@ func parseGeneric(p Post) ([]decoders.Frame, error) {
 	if r.Kind() != jsonbody.Array {
 		f, err := genericFrame(&r, p.DeviceID)
 		if syntax := r.Close(); syntax != nil {
-			return nil, syntax
+			return nil, syntaxError(syntax)
 		}
 		if err != nil {
 			return nil, err
@@ -50,7 +50,7 @@ func genericList(r *jsonbody.Reader, device string) (frames []decoders.Frame, fi
 		}
 	}
 	if err := r.Close(); err != nil {
-		return nil, err
+		return nil, syntaxError(err)
 	}
 	return frames, first
 }

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-
-	"github.com/penstock/penstock/decoders/jsonbody"
 )
 
 // repeated joins n items that are numbered.
@@ -80,7 +78,7 @@ func TestXMLThatIsNoDocumentIsRefused(t *testing.T) {
 				t.Fatalf("taken for %q", s)
 			}
 			frames, err := Parse(p)
-			if len(frames) > 0 || err == nil || jsonbody.IsSyntax(err) {
+			if len(frames) > 0 || err == nil || isSyntax(err) {
 				t.Errorf("got %d frames, %v, want an error about the document", len(frames), err)
 			}
 		})

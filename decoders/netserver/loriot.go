@@ -4,7 +4,6 @@ import (
 	"strconv"
 
 	"github.com/penstock/penstock/decoders"
-	"github.com/penstock/penstock/decoders/jsonbody"
 )
 
 func parseLORIOT(p Post) ([]decoders.Frame, error) { return oneFrame(LORIOT, p.Body, loriotFrame) }
@@ -18,7 +17,7 @@ func parseCRA(p Post) ([]decoders.Frame, error) {
 		return nil, err
 	}
 	frames, err := oneFrame(CRA, []byte(inner), loriotFrame)
-	if jsonbody.IsSyntax(err) {
+	if isSyntax(err) {
 		err = &decoders.Error{Format: string(CRA), Field: "data", Offset: -1, Reason: "holds no JSON: " + err.Error()}
 	}
 	return frames, err

@@ -104,7 +104,7 @@ func readThingParkElements(body []byte) (thingParkElements, error) {
 			e.field(&r, key)
 		}
 	}
-	return e, r.Close()
+	return e, syntaxError(r.Close())
 }
 
 // holdsElements tells the objects in which the parser looks for elements: one

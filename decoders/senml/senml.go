@@ -9,6 +9,7 @@
 package senml
 
 import (
+	"errors"
 	"strconv"
 	"strings"
 	"time"
@@ -78,7 +79,7 @@ func Parse(pack []byte, reference time.Time) ([]Record, error) {
 	p := parser{r: jsonbody.New(pack), reference: reference}
 	if p.r.Kind() != jsonbody.Array {
 		p.r.Skip()
-		if err := p.r.Close(); err != nil {
+		if err := p.close(); err != nil {
 			return nil, err
 		}
 		return nil, &decoders.Error{Format: format, Offset: 0, Reason: "is not a list of records"}
@@ -86,7 +87,7 @@ func Parse(pack []byte, reference time.Time) ([]Record, error) {
 	for ok := p.r.Array(); ok && p.r.More(); p.index++ {
 		p.record()
 	}
-	if err := p.r.Close(); err != nil {
+	if err := p.close(); err != nil {
 		return nil, err
 	}
 	return p.records, p.err
@@ -99,6 +100,14 @@ type parser struct {
 	records   []Record
 	index     int
 	err       error
+}
+
+// close returns an error if the pack is not JSON.
+func (p *parser) close() error {
+	if e, ok := errors.AsType[*jsonbody.SyntaxError](p.r.Close()); ok {
+		return &decoders.Error{Format: "json", Offset: e.Offset, Reason: e.Reason}
+	}
+	return nil
 }
 
 // fail keeps the first error; no record is taken after it.
