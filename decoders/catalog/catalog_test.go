@@ -1,11 +1,11 @@
 package catalog
 
 import (
-	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func TestWhatIsDecoded(t *testing.T) {
@@ -42,9 +42,7 @@ func TestWhatIsDecoded(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d, err := Compile(c.codec, c.source, c.raw)
-			if err != nil {
-				t.Fatal(err)
-			}
+			relaytest.NoError(t, err)
 			res, err := d.Decode(&c.frame)
 			if (err != nil) != c.err {
 				t.Fatalf("error %v", err)
@@ -53,9 +51,10 @@ func TestWhatIsDecoded(t *testing.T) {
 			for _, r := range res.Readings {
 				got[r.Key] = r.Value
 			}
-			if !c.err && !reflect.DeepEqual(got, c.want) || c.err && len(got) > 0 {
-				t.Errorf("got %v, want %v", got, c.want)
+			if c.err {
+				c.want = map[string]float64{}
 			}
+			relaytest.Equal(t, "the readings", got, c.want)
 		})
 	}
 }

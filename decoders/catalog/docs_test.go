@@ -12,15 +12,14 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // The examples of the documentation are a source, a payload and the readings
 // that the one gives of the other.
 func TestDocumentedExamples(t *testing.T) {
 	page, err := os.ReadFile("../../docs/decoders.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	examples := regexp.MustCompile("(?s)```(expr|javascript)\n(.*?)```\n```payload\n(.*?)```\n```readings\n(.*?)```").FindAllStringSubmatch(string(page), -1)
 	if fences := strings.Count(string(page), "```"); len(examples) < 3 || fences != 6*len(examples) {
 		t.Fatalf("%d examples, %d fences", len(examples), fences)
@@ -28,13 +27,9 @@ func TestDocumentedExamples(t *testing.T) {
 	for i, e := range examples {
 		t.Run(fmt.Sprintf("example %d, %s", i+1, e[1]), func(t *testing.T) {
 			payload, err := hex.DecodeString(strings.Join(strings.Fields(e[3]), ""))
-			if err != nil {
-				t.Fatal(err)
-			}
+			relaytest.NoError(t, err)
 			d, err := Compile(e[1], e[2], true)
-			if err != nil {
-				t.Fatal(err)
-			}
+			relaytest.NoError(t, err)
 			res, err := d.Decode(&decoders.Frame{Payload: payload, FPort: 1, HasFPort: true})
 			if got := lines(res); err != nil || sorted(got) != sorted(e[4]) {
 				t.Errorf("got\n%swant\n%serror %v", got, e[4], err)
@@ -45,9 +40,7 @@ func TestDocumentedExamples(t *testing.T) {
 
 func TestEveryCodecIsDocumented(t *testing.T) {
 	page, err := os.ReadFile("../../docs/decoders.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	for _, name := range Names() {
 		if !strings.Contains(string(page), "| `"+name+"` |") {
 			t.Errorf("%s is missing", name)

@@ -3,10 +3,12 @@ package cayenne
 import (
 	"encoding/hex"
 	"math"
-	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/decoders/decoderstest"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func TestParse(t *testing.T) {
@@ -36,43 +38,21 @@ func TestParse(t *testing.T) {
 			for _, r := range readings {
 				got[r.Key] = r.Value
 			}
-			if !reflect.DeepEqual(got, c.want) {
-				t.Errorf("got %v, want %v", got, c.want)
-			}
-			if text := errText(err); text != c.err {
-				t.Errorf("error %q, want %q", text, c.err)
-			}
+			relaytest.Equal(t, "the readings", got, c.want)
+			relaytest.Equal(t, "the error", decoderstest.ErrorText(err), c.err)
 		})
 	}
 }
 
 func TestCiphertextIsNotRead(t *testing.T) {
 	res, err := New().Decode(&decoders.Frame{Payload: []byte{3, 103, 1, 16}, Encrypted: true})
-	if err == nil || len(res.Readings) != 0 {
-		t.Errorf("got %v, %v", res, err)
-	}
+	decoderstest.Refused(t, err, "cayenne_lpp", "payload", -1)
+	relaytest.Equal(t, "the readings", res.Readings, nil)
 }
 
 func unhex(t *testing.T, s string) []byte {
 	t.Helper()
-	var clean []byte
-	for _, c := range []byte(s) {
-		if c != ' ' {
-			clean = append(clean, c)
-		}
-	}
-	b, err := hex.DecodeString(string(clean))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
-}
-
-func errText(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
+	return relaytest.Must(hex.DecodeString(strings.ReplaceAll(s, " ", "")))(t)
 }
 
 // FuzzParse holds that what was decoded, written again, is the payload that was

@@ -8,14 +8,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func fixture(t testing.TB, name string) string {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("testdata", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	return string(b)
 }
 
@@ -89,32 +89,38 @@ func TestParse(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			calls, errs := Parse([]byte(tc.body))
-			if len(calls) != len(tc.want) || len(errs) != len(tc.errs) {
-				t.Fatalf("%d calls, errors %v", len(calls), errs)
-			}
-			for i, c := range calls {
-				got := show(c)
+			var got []string
+			for _, c := range calls {
+				line := show(c)
 				if c.ID == c.Key && len(c.ID) == 32 { // a digest
-					got = "7c41d2" + got[32:]
+					line = "7c41d2" + line[32:]
 				}
-				if got != tc.want[i] {
-					t.Errorf("got  %s\nwant %s", got, tc.want[i])
-				}
+				got = append(got, line)
 			}
-			for i, err := range errs {
-				if err.Error() != tc.errs[i] {
-					t.Errorf("got  %s\nwant %s", err, tc.errs[i])
-				}
-			}
+			relaytest.Equal(t, "the calls", got, tc.want)
+			relaytest.Equal(t, "the errors", texts(errs), tc.errs)
 		})
 	}
+}
+
+// texts returns the texts of errors.
+func texts(errs []error) (all []string) {
+	for _, err := range errs {
+		all = append(all, err.Error())
+	}
+	return all
 }
 
 func TestRecordsOfOneCallAreToldApart(t *testing.T) {
 	line := strings.SplitAfter(fixture(t, "asterisk.csv"), "\n")[0]
 	calls, _ := Parse([]byte(line + line + strings.Replace(line, "carrier-a-", "carrier-b-", 1)))
-	if len(calls) != 3 || calls[0].Key != calls[1].Key || calls[0].Key == calls[2].Key || calls[0].ID != calls[2].ID {
-		t.Errorf("%+v", calls)
+	if len(calls) != 3 {
+		t.Fatalf("%d calls, want 3", len(calls))
+	}
+	relaytest.Equal(t, "the key of a repeated line", calls[1].Key, calls[0].Key)
+	relaytest.Equal(t, "the call of another channel", calls[2].ID, calls[0].ID)
+	if calls[2].Key == calls[0].Key {
+		t.Errorf("the record of another channel has the same key %q", calls[2].Key)
 	}
 }
 
@@ -156,7 +162,7 @@ func FuzzParse(f *testing.F) {
 		}
 		for _, c := range calls {
 			if c.ID == "" || c.Key == "" || c.Start.Year() < 1970 || c.Duration < 0 || len(c.From) > maxText {
-				t.Errorf("%+v", c)
+				t.Errorf("the record %q with key %q is out of bounds: start %s, %d seconds", c.ID, c.Key, c.Start, c.Duration)
 			}
 		}
 	})

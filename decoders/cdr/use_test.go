@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // showUse is a record in one line.
@@ -70,19 +72,12 @@ func TestParseUses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			uses, errs := ParseUses([]byte(tc.body))
-			if len(uses) != len(tc.want) || len(errs) != len(tc.errs) {
-				t.Fatalf("%d records, errors %v", len(uses), errs)
+			var got []string
+			for _, u := range uses {
+				got = append(got, showUse(u))
 			}
-			for i, u := range uses {
-				if got := showUse(u); got != tc.want[i] {
-					t.Errorf("got  %s\nwant %s", got, tc.want[i])
-				}
-			}
-			for i, err := range errs {
-				if err.Error() != tc.errs[i] {
-					t.Errorf("got  %s\nwant %s", err, tc.errs[i])
-				}
-			}
+			relaytest.Equal(t, "the records", got, tc.want)
+			relaytest.Equal(t, "the errors", texts(errs), tc.errs)
 		})
 	}
 }
@@ -145,7 +140,7 @@ func FuzzParseUses(f *testing.F) {
 		})
 		for _, u := range uses {
 			if u.Bytes < 0 || u.Bytes > maxBytes || u.Duration < 0 || u.Duration > maxSeconds || len(u.ID) > maxText {
-				t.Errorf("%+v", u)
+				t.Errorf("the record %q is out of bounds: %d bytes, %d seconds", u.ID, u.Bytes, u.Duration)
 			}
 			_ = w.Write(u.Row())
 		}
@@ -155,9 +150,7 @@ func FuzzParseUses(f *testing.F) {
 			t.Fatalf("%d of %d are read again: %v", len(again), len(uses), errs)
 		}
 		for i, u := range uses {
-			if again[i] != u {
-				t.Errorf("got  %+v\nwant %+v", again[i], u)
-			}
+			relaytest.Equal(t, "the record read again", again[i], u)
 		}
 	})
 }

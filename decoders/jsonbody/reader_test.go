@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func TestCheck(t *testing.T) {
@@ -55,9 +57,7 @@ func TestCheck(t *testing.T) {
 			if !ok {
 				t.Fatalf("Check: got %v, want a syntax error", err)
 			}
-			if e.Offset != c.offset {
-				t.Errorf("offset %d, want %d (%v)", e.Offset, c.offset, err)
-			}
+			relaytest.Equal(t, "the offset of "+e.Reason, e.Offset, c.offset)
 		})
 	}
 }
@@ -98,11 +98,10 @@ func TestValueConversions(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r := New([]byte(c.body))
 			got, ok := c.got(r.Value())
-			if err := r.Close(); err != nil {
-				t.Fatal(err)
-			}
-			if ok != c.ok || ok && !reflect.DeepEqual(got, c.want) {
-				t.Errorf("got %#v, %v, want %#v, %v", got, ok, c.want, c.ok)
+			relaytest.NoError(t, r.Close())
+			relaytest.Equal(t, "whether the value converts", ok, c.ok)
+			if ok {
+				relaytest.Equal(t, "the value", got, c.want)
 			}
 		})
 	}
@@ -115,11 +114,8 @@ func b64(v Value) (any, bool)     { b, ok := v.Base64(); return b, ok }
 
 func TestAnyKeepsTheLastOfDuplicateKeysAndMarksHugeNumbers(t *testing.T) {
 	r := New([]byte(`{"a":1,"a":2,"A":3,"big":1e400,"small":-1e400}`))
-	got := r.Any()
 	want := map[string]any{"a": 2.0, "A": 3.0, "big": math.Inf(1), "small": math.Inf(-1)}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
+	relaytest.Equal(t, "the object", r.Any(), any(want))
 }
 
 func TestAWrongKindIsSkippedAndReadingGoesOn(t *testing.T) {
@@ -140,9 +136,8 @@ func TestAWrongKindIsSkippedAndReadingGoesOn(t *testing.T) {
 			name = r.Value().String()
 		}
 	}
-	if err := r.Close(); err != nil || name != "kept" {
-		t.Errorf("got name %q, error %v", name, err)
-	}
+	relaytest.NoError(t, r.Close())
+	relaytest.Equal(t, "the name", name, "kept")
 }
 
 // FuzzAny holds the reader against encoding/json: both accept the same texts

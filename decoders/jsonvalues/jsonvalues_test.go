@@ -2,11 +2,12 @@ package jsonvalues
 
 import (
 	"math"
-	"reflect"
 	"testing"
 	"time"
 
 	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/decoders/decoderstest"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func num(key string, v float64) decoders.Reading { return decoders.Reading{Key: key, Value: v} }
@@ -49,19 +50,9 @@ func TestDecode(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			res, err := New().Decode(&c.frame)
-			if !reflect.DeepEqual(res.Readings, c.want) || !reflect.DeepEqual(res.Warnings, c.warnings) {
-				t.Errorf("got %+v, want %+v, warnings %q", res, c.want, c.warnings)
-			}
-			if got := errText(err); got != c.err {
-				t.Errorf("error %q, want %q", got, c.err)
-			}
+			relaytest.Equal(t, "the readings", res.Readings, c.want)
+			relaytest.Equal(t, "the warnings", res.Warnings, c.warnings)
+			relaytest.Equal(t, "the error", decoderstest.ErrorText(err), c.err)
 		})
 	}
-}
-
-func errText(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
 }

@@ -3,7 +3,6 @@ package netserver
 import (
 	"encoding/json"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/decoders/jsonbody"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // reads gives body to a reader of one value and returns what it read, the
@@ -145,9 +145,8 @@ func TestFieldsAreReadByTheirPaths(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, notes := reads(t, c.body, c.read)
-			if !reflect.DeepEqual(got, c.want) || notes != c.notes {
-				t.Errorf("got %v, %q, want %v, %q", got, notes, c.want, c.notes)
-			}
+			relaytest.Equal(t, "the value", got, c.want)
+			relaytest.Equal(t, "the notes", notes, c.notes)
 		})
 	}
 }
@@ -164,9 +163,7 @@ func TestNotesAreInTheOrderOfTheBody(t *testing.T) {
 		return nil
 	})
 	const want = `better.x: is not a string; l.x: is not a stringt: is not a time: "noon"refused: s: a.p: is not base64`
-	if notes != want {
-		t.Errorf("got %q\nwant %q", notes, want)
-	}
+	relaytest.Equal(t, "the notes", notes, want)
 }
 
 func TestListsAndObjectsAreVisitedInTheirOrder(t *testing.T) {
@@ -182,9 +179,8 @@ func TestListsAndObjectsAreVisitedInTheirOrder(t *testing.T) {
 		return seen
 	})
 	want := []string{"b", "a", "c", "b 3 false", "a 6 true", "c 1 false", "1-", "1", "-", "1", "-2", "1"}
-	if !reflect.DeepEqual(got, want) || notes != "a.d.x: is not a string" {
-		t.Errorf("got %q, %q", got, notes)
-	}
+	relaytest.Equal(t, "the visits", got, any(want))
+	relaytest.Equal(t, "the notes", notes, "a.d.x: is not a string")
 }
 
 func TestAReceptionMayStandInTheListsPlace(t *testing.T) {

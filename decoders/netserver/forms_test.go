@@ -4,18 +4,18 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rogpeppe/go-internal/txtar"
+
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/decoders/jsonbody"
-	"github.com/rogpeppe/go-internal/txtar"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // frame parses the one frame of a case.
 func frame(t *testing.T, name string) decoders.Frame {
 	t.Helper()
 	a, err := txtar.ParseFile("testdata/" + name + ".txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	frames, err := Parse(post(t, a))
 	if err != nil || len(frames) != 1 {
 		t.Fatalf("%s: %d frames, %v", name, len(frames), err)
@@ -36,12 +36,13 @@ func TestASupplementHasTheDedupIDOfItsFrame(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f, s := frame(t, c.frame), frame(t, c.supplement)
-			if f.DedupID == "" || f.DedupID != s.DedupID || f.Identifier != s.Identifier {
-				t.Errorf("%s of %s is no supplement to %s of %s", s.DedupID, s.Identifier, f.DedupID, f.Identifier)
+			if f.DedupID == "" {
+				t.Error("the frame has no dedup id")
 			}
-			if f.Supplement || !s.Supplement || s.Kind != c.kind {
-				t.Errorf("supplement: %v and %v, kind %s", f.Supplement, s.Supplement, s.Kind)
-			}
+			relaytest.Equal(t, "the dedup id of the supplement", s.DedupID, f.DedupID)
+			relaytest.Equal(t, "the device of the supplement", s.Identifier, f.Identifier)
+			relaytest.Equal(t, "the kind of the supplement", s.Kind, c.kind)
+			relaytest.Equal(t, "whether the frame and the supplement are supplements", [2]bool{f.Supplement, s.Supplement}, [2]bool{false, true})
 		})
 	}
 }
@@ -98,9 +99,7 @@ func TestEveryParserIsShownByACase(t *testing.T) {
 	shown := map[Sender]bool{}
 	for _, path := range cases(t) {
 		a, err := txtar.ParseFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		relaytest.NoError(t, err)
 		p := post(t, a)
 		frames, _ := Parse(p)
 		for _, f := range frames {
@@ -201,8 +200,7 @@ func TestDataRatesAndFrequencies(t *testing.T) {
 		if err != nil || len(frames) != 1 {
 			t.Fatalf("%s: %d frames, %v", name, len(frames), err)
 		}
-		if f := frames[0]; f.DataRate != c.rate || f.FrequencyHz != c.hz {
-			t.Errorf("%s: got %q and %d Hz, want %q and %d", name, f.DataRate, f.FrequencyHz, c.rate, c.hz)
-		}
+		relaytest.Equal(t, name+": the data rate", frames[0].DataRate, c.rate)
+		relaytest.Equal(t, name+": the frequency in Hz", frames[0].FrequencyHz, c.hz)
 	}
 }

@@ -11,8 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/penstock/penstock/decoders"
 	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 var update = flag.Bool("update", false, "write what Parse returns into testdata")
@@ -23,9 +25,7 @@ var update = flag.Bool("update", false, "write what Parse returns into testdata"
 func TestPostsBecomeFrames(t *testing.T) {
 	for _, path := range cases(t) {
 		a, err := txtar.ParseFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		relaytest.NoError(t, err)
 		sentence, _, _ := strings.Cut(string(a.Comment), "\n")
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar")+": "+sentence, func(t *testing.T) {
 			p := post(t, a)
@@ -111,9 +111,7 @@ func write(t *testing.T, path string, a *txtar.Archive, got map[string]string) {
 			out.Files = append(out.Files, txtar.File{Name: name, Data: []byte(got[name])})
 		}
 	}
-	if err := os.WriteFile(path, txtar.Format(out), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, os.WriteFile(path, txtar.Format(out), 0o644))
 }
 
 // render gives frames as JSON without what is empty.
@@ -122,20 +120,14 @@ func render(t *testing.T, frames []decoders.Frame) string {
 		return ""
 	}
 	raw, err := json.Marshal(frames)
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	var v any
-	if err := json.Unmarshal(raw, &v); err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, json.Unmarshal(raw, &v))
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
 	enc.SetIndent("", "  ")
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(prune(v)); err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, enc.Encode(prune(v)))
 	return out.String()
 }
 

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/penstock/penstock/decoders"
 	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // FuzzParse holds for every body in every format: no panic, a
@@ -44,9 +46,7 @@ func FuzzParse(f *testing.F) {
 
 func mustInspect(t *testing.T, p Post) Sender {
 	s, err := Inspect(p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	return s
 }
 
@@ -61,7 +61,7 @@ func documented(t *testing.T, err error) {
 func sound(t *testing.T, f decoders.Frame) {
 	switch {
 	case f.Sender == "" || f.Kind == "" || f.Identifier == "":
-		t.Fatalf("an anonymous frame: %+v", f)
+		t.Fatalf("a frame without a sender, a kind or a device: %q, %q, %q", f.Sender, f.Kind, f.Identifier)
 	case f.IsDevEUI && len(f.Identifier) != 16:
 		t.Fatalf("a devEUI that is none: %q", f.Identifier)
 	case f.FPort < 0 || f.FPort > 255 || f.FCnt < 0:

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // The elements, query, key and token of the example that Actility publishes
@@ -72,9 +74,7 @@ func TestThingParkTokensOfOtherDocuments(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a, err := txtar.ParseFile("testdata/" + c.file + ".txtar")
-			if err != nil {
-				t.Fatal(err)
-			}
+			relaytest.NoError(t, err)
 			body := []byte(section(a, "body"))
 			if err := VerifyThingPark(query+"&Token="+c.token, body, "0a1b2c3d4e5f60718293a4b5c6d7e8f9", now); err != nil {
 				t.Error(err)

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // outline writes frames as "payload or values, port, time".
@@ -13,9 +15,7 @@ func outline(t *testing.T, body string) (frames, faults []string) {
 	t.Helper()
 	all, wrong := ParseSubmission("shed", []byte(body))
 	for _, f := range all {
-		if f.Identifier != "shed" || f.Sender != "readings" || f.DedupID != "" {
-			t.Errorf("%s: %+v", body, f)
-		}
+		relaytest.Equal(t, "the device, sender and dedup id", [3]string{f.Identifier, f.Sender, f.DedupID}, [3]string{"shed", "readings", ""})
 		text := fmt.Sprintf("%x", f.Payload)
 		if f.Object != nil {
 			text = fmt.Sprint(f.Object)
@@ -78,9 +78,8 @@ func TestParseSubmission(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			frames, faults := outline(t, c.body)
-			if !slices.Equal(frames, c.frames) || !slices.Equal(faults, c.faults) {
-				t.Errorf("got %q, %q\nwant %q, %q", frames, faults, c.frames, c.faults)
-			}
+			relaytest.Equal(t, "the frames", frames, c.frames)
+			relaytest.Equal(t, "the faults", faults, c.faults)
 		})
 	}
 }
@@ -110,7 +109,7 @@ func FuzzParseSubmission(f *testing.F) {
 		}
 		for _, one := range frames {
 			if one.Identifier != "shed" || one.Object == nil && one.Payload == nil && !strings.Contains(string(body), `""`) {
-				t.Fatalf("%+v", one)
+				t.Fatalf("a frame of nothing, for the device %q", one.Identifier)
 			}
 		}
 	})

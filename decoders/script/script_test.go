@@ -2,13 +2,13 @@ package script
 
 import (
 	"math"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/decoders/values"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func decode(t *testing.T, source string, f decoders.Frame) (map[string]any, decoders.Result, error) {
@@ -56,9 +56,8 @@ func TestExpressions(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			got, _, err := decode(t, c.source, decoders.Frame{Payload: payload, FPort: 2, FCnt: 7,
 				Object: map[string]any{"t": 20.5, "name": "n"}, Params: map[string]any{"scale": 0.5}})
-			if err != nil || !reflect.DeepEqual(got, c.want) {
-				t.Errorf("got %v, error %v, want %v", got, err, c.want)
-			}
+			relaytest.NoError(t, err)
+			relaytest.Equal(t, "the readings", got, c.want)
 		})
 	}
 }
@@ -100,18 +99,22 @@ func TestAKeyThatFailsDoesNotTakeTheOthers(t *testing.T) {
 	if want := "expr: a: offset 1: 2 of the bytes are wanted, there are 1"; err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}
-	if !reflect.DeepEqual(got, map[string]any{"b": 171.0}) {
-		t.Errorf("readings %v", got)
+	relaytest.Equal(t, "the readings", got, map[string]any{"b": 171.0})
+	if len(res.Errors) != 3 {
+		t.Fatalf("%d errors, want 3: %q", len(res.Errors), res.Errors)
 	}
-	if len(res.Errors) != 3 || !strings.Contains(res.Errors[0], "expr: c: index out of range") || res.Errors[1] != "expr: d: offset 0: 0xab is not two decimal digits" {
-		t.Errorf("errors %q", res.Errors)
+	if want := "expr: c: index out of range"; !strings.Contains(res.Errors[0], want) {
+		t.Errorf("the first error is %q, want %q", res.Errors[0], want)
 	}
+	relaytest.Equal(t, "the second error", res.Errors[1], "expr: d: offset 0: 0xab is not two decimal digits")
 }
 
 func TestValuesThatAreNotFiniteAreRefused(t *testing.T) {
 	got, res, err := decode(t, "a = 1/0\nb = 0/0.0", decoders.Frame{Payload: []byte{1}})
-	if err != nil || len(got) != 0 || len(res.Warnings) != 2 {
-		t.Errorf("got %v, warnings %q, error %v", got, res.Warnings, err)
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the readings", got, map[string]any{})
+	if len(res.Warnings) != 2 {
+		t.Errorf("%d warnings, want 2: %q", len(res.Warnings), res.Warnings)
 	}
 }
 
@@ -186,7 +189,7 @@ func FuzzScript(f *testing.F) {
 		}
 		for _, r := range res.Readings {
 			if math.IsNaN(r.Value) || math.IsInf(r.Value, 0) {
-				t.Fatalf("not finite: %+v", r)
+				t.Fatalf("the reading %q is not finite: %v", r.Key, r.Value)
 			}
 		}
 	})

@@ -3,11 +3,12 @@ package senml
 import (
 	"errors"
 	"math"
-	"reflect"
 	"testing"
 	"time"
 
 	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/decoders/decoderstest"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func now() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
@@ -54,26 +55,10 @@ func TestParse(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := Parse([]byte(c.pack), now())
-			for i := range got { // the error's record is not kept
-				if len(got[i].Name) == 0 {
-					t.Errorf("a record without a name: %+v", got[i])
-				}
-			}
-			if text := errText(err); text != c.err {
-				t.Errorf("error %q, want %q", text, c.err)
-			}
-			if !reflect.DeepEqual(got, c.want) {
-				t.Errorf("got  %+v\nwant %+v", got, c.want)
-			}
+			relaytest.Equal(t, "the error", decoderstest.ErrorText(err), c.err)
+			relaytest.Equal(t, "the records", got, c.want)
 		})
 	}
-}
-
-func errText(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
 }
 
 func TestSplitName(t *testing.T) {
@@ -98,13 +83,12 @@ func TestDecode(t *testing.T) {
 	res, err := New().Decode(f)
 	past := now().Add(-time.Second)
 	want := []decoders.Reading{{Key: "a", Value: 2, Time: past}, {Key: "a.sum", Value: 7, Time: past}, {Key: "b", Text: "ab", IsText: true}}
-	if err != nil || !reflect.DeepEqual(res.Readings, want) {
-		t.Errorf("got %+v, %v, want %+v", res.Readings, err, want)
-	}
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the readings", res.Readings, want)
 	f.Encrypted = true
-	if res, err := New().Decode(f); err == nil || len(res.Readings) > 0 {
-		t.Errorf("ciphertext: got %+v, %v", res, err)
-	}
+	res, err = New().Decode(f)
+	decoderstest.Refused(t, err, "senml", "payload", -1)
+	relaytest.Equal(t, "the readings of ciphertext", res.Readings, nil)
 }
 
 // FuzzParse holds that records are named, finite and bounded, and errors of the
@@ -127,7 +111,7 @@ func FuzzParse(f *testing.F) {
 		}
 		for _, r := range records {
 			if r.Name == "" || math.IsInf(r.Value, 0) || math.IsNaN(r.Value) || r.Kind == None && r.Sum == nil {
-				t.Fatalf("bad record %+v", r)
+				t.Fatalf("the record %q of kind %d is out of bounds: value %v", r.Name, r.Kind, r.Value)
 			}
 			if y := r.Time.Year(); !r.Time.IsZero() && (y < 1970 || y > 9999) {
 				t.Fatalf("bad time %v", r.Time)

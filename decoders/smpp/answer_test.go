@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func TestParseMessageID(t *testing.T) {
@@ -32,10 +33,15 @@ func TestParseMessageID(t *testing.T) {
 				raw = raw[:HeaderLen]
 			}
 			id, err := ParseMessageID(raw)
-			e, _ := errors.AsType[*decoders.Error](err)
-			if e == nil != (tc.field == "") || e != nil && e.Field != tc.field || err == nil && id != tc.id {
-				t.Errorf("got %q, %v", id, err)
+			if tc.field != "" {
+				e, _ := errors.AsType[*decoders.Error](err)
+				if e == nil || e.Field != tc.field {
+					t.Errorf("the error is %v, want one in %s", err, tc.field)
+				}
+				return
 			}
+			relaytest.NoError(t, err)
+			relaytest.Equal(t, "the message id", id, tc.id)
 		})
 	}
 	if _, err := ParseMessageID([]byte{1}); err == nil {

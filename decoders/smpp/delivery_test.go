@@ -3,13 +3,14 @@ package smpp
 import (
 	"bytes"
 	"errors"
-	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/linxGnu/gosmpp/pdu"
 
 	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/decoders/decoderstest"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func TestParseDelivery(t *testing.T) {
@@ -17,9 +18,7 @@ func TestParseDelivery(t *testing.T) {
 		service: "CMT", source: "447700900123", dest: "447800000001", class: 0x43, coding: 8, text: "\x05\x00\x03\x2a\x02\x01\x00A",
 		tlvs: "001E 0005 3130303100 020C 0002 BEEF",
 	}.pdu(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	want := &Delivery{
 		Header:      Header{Length: d.Length, Command: DeliverSM, Sequence: 7},
 		ServiceType: "CMT",
@@ -28,16 +27,16 @@ func TestParseDelivery(t *testing.T) {
 		ShortMessage: []byte("\x05\x00\x03\x2a\x02\x01\x00A"),
 		Parameters:   []Parameter{{0x001E, []byte("1001\x00")}, {0x020C, []byte{0xBE, 0xEF}}},
 	}
-	if !reflect.DeepEqual(d, want) {
-		t.Errorf("got  %+v\nwant %+v", d, want)
-	}
+	relaytest.Equal(t, "the delivery", d, want)
 	d, err = ParseDelivery(fields{command: DataSM, source: "1", dest: "2", class: 4, coding: 3, tlvs: "0424 0002 6869"}.pdu(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d.ESMClass != 4 || d.DataCoding != 3 || string(d.UserData()) != "hi" || d.Destination.Digits != "2" {
-		t.Errorf("data_sm: %+v", d)
-	}
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the data_sm", d, &Delivery{
+		Header: Header{Length: d.Length, Command: DataSM, Sequence: 7},
+		Source: Address{1, 1, "1"}, Destination: Address{2, 8, "2"},
+		ESMClass: 4, RegisteredDelivery: 1, DataCoding: 3,
+		Parameters: []Parameter{{0x0424, []byte("hi")}},
+	})
+	relaytest.Equal(t, "the user data of the data_sm", string(d.UserData()), "hi")
 }
 
 func TestParseDeliveryRefuses(t *testing.T) {
@@ -62,11 +61,8 @@ func TestParseDeliveryRefuses(t *testing.T) {
 		"a data_sm that ends in its classes": {fields{command: DataSM, raw: "00 0000 00 0000 00 04"}, "registered_delivery", 24},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d, err := ParseDelivery(tc.pdu(t))
-			e, ok := errors.AsType[*decoders.Error](err)
-			if !ok || e.Field != tc.field || e.Offset != tc.offset {
-				t.Errorf("got %+v, %v; want an error at %s, offset %d", d, err, tc.field, tc.offset)
-			}
+			_, err := ParseDelivery(tc.pdu(t))
+			decoderstest.Refused(t, err, "smpp", tc.field, tc.offset)
 		})
 	}
 	if _, err := ParseDelivery([]byte{0, 0, 0, 16}); err == nil {
@@ -94,13 +90,11 @@ func TestText(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, err := ParseDelivery(tc.pdu(t))
-			if err != nil {
-				t.Fatal(err)
-			}
+			relaytest.NoError(t, err)
 			udh, text, ok := d.Split()
-			if string(udh) != tc.udh || string(text) != tc.text || ok == tc.broken {
-				t.Errorf("got %q, %q, %v", udh, text, ok)
-			}
+			relaytest.Equal(t, "the header", string(udh), tc.udh)
+			relaytest.Equal(t, "the text", string(text), tc.text)
+			relaytest.Equal(t, "whether the text is broken", !ok, tc.broken)
 		})
 	}
 }
@@ -124,12 +118,10 @@ func TestSegment(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, err := ParseDelivery(fields{tlvs: tc.tlvs}.pdu(t))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got, ok := d.Segment(); got != tc.want || ok != (tc.want.Total > 0) {
-				t.Errorf("got %+v, %v", got, ok)
-			}
+			relaytest.NoError(t, err)
+			got, ok := d.Segment()
+			relaytest.Equal(t, "the segment", got, tc.want)
+			relaytest.Equal(t, "whether there is a segment", ok, tc.want.Total > 0)
 		})
 	}
 }
@@ -175,14 +167,14 @@ func FuzzParseDelivery(f *testing.F) {
 			t.Fatalf("%x was split to %x and %x", d.UserData(), udh, text)
 		}
 		if s, ok := d.Segment(); ok && (s.Number < 1 || s.Number > s.Total) {
-			t.Fatalf("segment %+v", s)
+			t.Fatalf("the number %d of segment %d lies outside 1 to %d", s.Number, s.Reference, s.Total)
 		}
 		d.Receipt()
 		other, err := pdu.Parse(bytes.NewReader(raw))
 		if them, same := other.(*pdu.DeliverSM); err == nil && same {
-			if them.SourceAddr.Address() != d.Source.Digits || them.DestAddr.Address() != d.Destination.Digits || them.EsmClass != d.ESMClass {
-				t.Fatalf("gosmpp reads %+v, we %+v", them, d)
-			}
+			relaytest.Equal(t, "the source, as gosmpp reads it,", them.SourceAddr.Address(), d.Source.Digits)
+			relaytest.Equal(t, "the destination, as gosmpp reads it,", them.DestAddr.Address(), d.Destination.Digits)
+			relaytest.Equal(t, "the ESM class, as gosmpp reads it,", them.EsmClass, d.ESMClass)
 		}
 	})
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"strings"
 	"testing"
+
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // fields are a deliver_sm's, with what most have.
@@ -61,8 +63,6 @@ func (f fields) body() []byte {
 func unhex(t testing.TB, s string) []byte {
 	t.Helper()
 	b, err := hex.DecodeString(strings.ReplaceAll(s, " ", ""))
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	return b
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/penstock/penstock/decoders/sms"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func TestIsReceipt(t *testing.T) {
@@ -25,9 +26,8 @@ func TestIsReceipt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, err := ParseDelivery(tc.pdu(t))
-			if err != nil || d.IsReceipt() != tc.want {
-				t.Errorf("%+v, %v", d, err)
-			}
+			relaytest.NoError(t, err)
+			relaytest.Equal(t, "whether it is a receipt", d.IsReceipt(), tc.want)
 		})
 	}
 }
@@ -60,9 +60,7 @@ func TestParseReceipt(t *testing.T) {
 		"a letter that grows in lower case": {"Ⱥ id:5 STAT:DELIVRD", Receipt{"5", "DELIVRD", ""}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := ParseReceipt([]byte(tc.text)); got != tc.want {
-				t.Errorf("got %+v, want %+v", got, tc.want)
-			}
+			relaytest.Equal(t, "the receipt", ParseReceipt([]byte(tc.text)), tc.want)
 		})
 	}
 }
@@ -73,14 +71,11 @@ func TestAReceiptInUCS2(t *testing.T) {
 		"as it is": sms.EncodeUCS2(text), "with a byte order mark": sms.EncodeUCS2("\ufeff" + text),
 	} {
 		d := &Delivery{ESMClass: 4, DataCoding: 8, ShortMessage: octets}
-		if got := d.Receipt(); got != (Receipt{"77", "DELIVRD", "000"}) || d.ReceiptText() != text {
-			t.Errorf("%s: %+v %q", name, got, d.ReceiptText())
-		}
+		relaytest.Equal(t, name+": the receipt", d.Receipt(), Receipt{"77", "DELIVRD", "000"})
+		relaytest.Equal(t, name+": its text", d.ReceiptText(), text)
 	}
 	odd := &Delivery{ESMClass: 4, DataCoding: 8, ShortMessage: []byte("id:77 stat:DELIVRD.")} // the coding is the message's
-	if got := odd.Receipt(); got.ID != "77" {
-		t.Errorf("%+v", got)
-	}
+	relaytest.Equal(t, "the id of a receipt in ASCII", odd.Receipt().ID, "77")
 }
 
 func TestParametersOfAReceiptGoBeforeItsText(t *testing.T) {
@@ -94,9 +89,8 @@ func TestParametersOfAReceiptGoBeforeItsText(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, err := ParseDelivery(fields{class: 4, text: "id:1001 stat:DELIVRD err:001", tlvs: tc.tlvs}.pdu(t))
-			if err != nil || d.Receipt() != tc.want {
-				t.Errorf("%v: got %+v, want %+v", err, d.Receipt(), tc.want)
-			}
+			relaytest.NoError(t, err)
+			relaytest.Equal(t, "the receipt", d.Receipt(), tc.want)
 		})
 	}
 }
@@ -108,7 +102,7 @@ func FuzzParseReceipt(f *testing.F) {
 		r := ParseReceipt(text)
 		for _, v := range []string{r.ID, r.State, r.Error} {
 			if len(v) > 3*len(text) || strings.Contains(v, " ") {
-				t.Fatalf("%q became %+v", text, r)
+				t.Fatalf("%q became the field %q", text, v)
 			}
 		}
 	})

@@ -1,12 +1,12 @@
 package sms
 
 import (
-	"errors"
 	"testing"
 
 	"github.com/warthog618/sms/encoding/gsm7"
 
-	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/decoders/decoderstest"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func TestDecode(t *testing.T) {
@@ -27,19 +27,15 @@ func TestDecode(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := NewAlphabet().Decode([]byte(tc.in))
-			if err != nil || got != tc.want {
-				t.Errorf("got %q, %v; want %q", got, err, tc.want)
-			}
+			relaytest.NoError(t, err)
+			relaytest.Equal(t, "the text", got, tc.want)
 		})
 	}
 }
 
 func TestDecodeNamesTheOctetThatIsNoSeptet(t *testing.T) {
 	_, err := NewAlphabet().Decode([]byte("ab\x80"))
-	e, ok := errors.AsType[*decoders.Error](err)
-	if !ok || e.Offset != 2 || e.Format != "gsm7" {
-		t.Errorf("got %v, want offset 2", err)
-	}
+	decoderstest.Refused(t, err, "gsm7", "", 2)
 }
 
 func TestEncodeRefusesWhatTheAlphabetLacks(t *testing.T) {
@@ -66,9 +62,7 @@ func TestEverySeptetComesBack(t *testing.T) {
 			continue
 		}
 		text, err := a.Decode([]byte{c})
-		if err != nil {
-			t.Fatal(err)
-		}
+		relaytest.NoError(t, err)
 		back, err := a.Encode(text)
 		if err != nil || string(back) != string([]byte{c}) {
 			t.Errorf("%#02x: %q came back as %x, %v", c, text, back, err)
@@ -98,9 +92,7 @@ func FuzzDecode(f *testing.F) {
 			t.Fatalf("%q does not fit", text)
 		}
 		code, err := a.Encode(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		relaytest.NoError(t, err)
 		if again, err := a.Decode(code); err != nil || again != text {
 			t.Fatalf("%q came back as %q, %v", text, again, err)
 		}

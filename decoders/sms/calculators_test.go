@@ -14,6 +14,7 @@ import (
 
 	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/decoders/sms/smstest"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 //go:embed testdata/calculators.cjs
@@ -38,9 +39,7 @@ func TestCalculatorsAgree(t *testing.T) {
 	}
 	for calculator, answers := range ask(t, texts) {
 		for i, tc := range table {
-			if ours := count(t, tc.Text); ours != answers[i] {
-				t.Errorf("%s: ours %+v, %s %+v", tc.Name, ours, calculator, answers[i])
-			}
+			relaytest.Equal(t, tc.Name+": our count, beside "+calculator+"'s,", count(t, tc.Text), answers[i])
 		}
 	}
 }
@@ -52,21 +51,16 @@ func TestCalculatorsAgree(t *testing.T) {
 func TestOneCalculatorKeepsClustersWhole(t *testing.T) {
 	text := strings.Repeat("你", 66) + "e\u0301" + strings.Repeat("你", 66)
 	answers := ask(t, []string{text})
-	ours := count(t, text)
-	if want := (answer{16, 2}); ours != want || answers["split-sms"][0] != want {
-		t.Errorf("ours %+v, split-sms %+v", ours, answers["split-sms"][0])
-	}
-	if want := (answer{16, 3}); answers["sms-segments-calculator"][0] != want {
-		t.Errorf("sms-segments-calculator %+v: take such texts into the table", answers["sms-segments-calculator"][0])
-	}
+	relaytest.Equal(t, "our count", count(t, text), answer{16, 2})
+	relaytest.Equal(t, "the count of split-sms", answers["split-sms"][0], answer{16, 2})
+	// If this differs one day, the table can have such texts.
+	relaytest.Equal(t, "the count of sms-segments-calculator", answers["sms-segments-calculator"][0], answer{16, 3})
 }
 
 func count(t *testing.T, text string) answer {
 	t.Helper()
 	m, err := sms.New().Text(text, sms.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	return answer{int(m.Coding), len(m.Parts)}
 }
 
@@ -74,9 +68,7 @@ func count(t *testing.T, text string) answer {
 func ask(t *testing.T, texts []string) (answers map[string][]answer) {
 	t.Helper()
 	input, err := json.Marshal(texts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	cmd := exec.Command("node", "-e", calculators)
 	cmd.Env = append(os.Environ(), "NODE_PATH="+modules(t))
 	cmd.Stdin = bytes.NewReader(input)
@@ -99,9 +91,7 @@ func ask(t *testing.T, texts []string) (answers map[string][]answer) {
 func modules(t *testing.T) string {
 	t.Helper()
 	dir, err := filepath.Abs(filepath.Join("..", "..", ".tools", "node", "node_modules"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	_, missing := os.Stat(filepath.Join(dir, "sms-segments-calculator"))
 	_, missing2 := os.Stat(filepath.Join(dir, "split-sms"))
 	_, noNode := exec.LookPath("node")

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/warthog618/sms/encoding/gsm7/charset"
+
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // The tables are those of the library but where it errs: Hindi's first three signs
@@ -59,9 +61,9 @@ func TestDecodeInALanguage(t *testing.T) {
 		"Spanish has no locking table":              {Languages{Locking: 2}, "\x40", "¡"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got, err := NewAlphabet().DecodeIn(tc.l, []byte(tc.in)); err != nil || got != tc.want {
-				t.Errorf("%q, %v; want %q", got, err, tc.want)
-			}
+			got, err := NewAlphabet().DecodeIn(tc.l, []byte(tc.in))
+			relaytest.NoError(t, err)
+			relaytest.Equal(t, "the text", got, tc.want)
 		})
 	}
 }
@@ -80,9 +82,8 @@ func TestLanguagesOfAHeader(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := tc.header.Languages()
-			if got != tc.want || (got == got.Known()) != tc.known {
-				t.Errorf("%+v", got)
-			}
+			relaytest.Equal(t, "the languages", got, tc.want)
+			relaytest.Equal(t, "whether they are known", got == got.Known(), tc.known)
 		})
 	}
 }

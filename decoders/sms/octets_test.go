@@ -3,12 +3,12 @@ package sms_test
 import (
 	"bytes"
 	"encoding/hex"
-	"errors"
 	"strings"
 	"testing"
 
-	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/decoders/decoderstest"
 	"github.com/penstock/penstock/decoders/sms"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // octets is n octets in hexadecimal.
@@ -44,25 +44,23 @@ func TestParseHexAndSplit(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o, err := sms.ParseHex(tc.data, tc.udh, tc.encoding)
-			if err != nil {
-				t.Fatal(err)
-			}
+			relaytest.NoError(t, err)
 			m, err := o.Split(0xCC)
-			if err != nil || m.Coding != tc.coding {
-				t.Fatalf("coding %d, %v", m.Coding, err)
-			}
+			relaytest.NoError(t, err)
+			relaytest.Equal(t, "the coding", m.Coding, tc.coding)
 			var data []byte
+			var lengths []int
 			for i, p := range m.Parts {
 				data = append(data, p.Data...)
-				if tc.lengths != nil && (i >= len(tc.lengths) || len(p.Data) != tc.lengths[i]) || p.Octets() > sms.MaxOctets {
-					t.Errorf("part %d has %d of data, %d octets", i+1, len(p.Data), p.Octets())
+				lengths = append(lengths, len(p.Data))
+				if p.Octets() > sms.MaxOctets {
+					t.Errorf("part %d has %d octets, more than %d", i+1, p.Octets(), sms.MaxOctets)
 				}
 			}
-			if tc.lengths != nil && (len(m.Parts) != len(tc.lengths) || hex.EncodeToString(m.Parts[0].UDH) != tc.first) {
-				t.Errorf("%d parts, the first with %x", len(m.Parts), m.Parts[0].UDH)
-			}
-			if !bytes.Equal(data, o.Data) {
-				t.Errorf("the parts join to %x", data)
+			relaytest.Equal(t, "the data of the parts", hex.EncodeToString(data), hex.EncodeToString(o.Data))
+			if tc.lengths != nil {
+				relaytest.Equal(t, "the lengths of the parts", lengths, tc.lengths)
+				relaytest.Equal(t, "the header of the first part", hex.EncodeToString(m.Parts[0].UDH), tc.first)
 			}
 		})
 	}
@@ -94,24 +92,19 @@ func TestParseHexRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := sms.ParseHex(tc.data, tc.udh, tc.encoding)
-			e, ok := errors.AsType[*decoders.Error](err)
-			if !ok || e.Format != "sms" || e.Field != tc.field || e.Offset != tc.offset {
-				t.Errorf("got %v", err)
-			}
+			decoderstest.Refused(t, err, "sms", tc.field, tc.offset)
 		})
 	}
 }
 
 func TestSplitRefusesMoreThan255Parts(t *testing.T) {
 	o := sms.Octets{Coding: sms.Binary, Data: make([]byte, 255*134)}
-	if m, err := o.Split(1); err != nil || len(m.Parts) != 255 {
-		t.Errorf("255 parts: %d, %v", len(m.Parts), err)
-	}
+	m, err := o.Split(1)
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the number of parts", len(m.Parts), 255)
 	o.Data = append(o.Data, 0)
-	_, err := o.Split(1)
-	if e, ok := errors.AsType[*decoders.Error](err); !ok || e.Field != "data" || e.Offset != 255*134 {
-		t.Errorf("256 parts: %v", err)
-	}
+	_, err = o.Split(1)
+	decoderstest.Refused(t, err, "sms", "data", 255*134)
 }
 
 func TestSplitLeavesTheHeaderAlone(t *testing.T) {

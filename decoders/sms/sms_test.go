@@ -1,14 +1,14 @@
 package sms_test
 
 import (
-	"errors"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
-	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/decoders/decoderstest"
 	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/decoders/sms/smstest"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func TestText(t *testing.T) {
@@ -16,18 +16,14 @@ func TestText(t *testing.T) {
 	for _, tc := range smstest.Texts() {
 		t.Run(tc.Name, func(t *testing.T) {
 			m, err := segmenter.Text(tc.Text, sms.Options{Reference: 0xA7})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if int(m.Coding) != tc.Coding || len(m.Parts) != tc.Parts || m.Truncated {
-				t.Errorf("coding %d, %d parts, truncated %v; want %d, %d", m.Coding, len(m.Parts), m.Truncated, tc.Coding, tc.Parts)
-			}
+			relaytest.NoError(t, err)
+			relaytest.Equal(t, "the coding", int(m.Coding), tc.Coding)
+			relaytest.Equal(t, "the number of parts", len(m.Parts), tc.Parts)
+			relaytest.Equal(t, "whether the text is truncated", m.Truncated, false)
 			if wrong := holds(m, 0xA7); wrong != "" {
 				t.Error(wrong)
 			}
-			if got := joined(m); got != tc.Text {
-				t.Errorf("the parts join to %.80q", got)
-			}
+			relaytest.Equal(t, "the text of the parts", joined(m), tc.Text)
 		})
 	}
 }
@@ -110,12 +106,10 @@ func TestTextTruncates(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m, err := sms.New().Text(tc.text, sms.Options{MaxParts: tc.max})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if len(m.Parts) != tc.parts || m.Truncated != tc.truncated || joined(m) != tc.want {
-				t.Errorf("%d parts, truncated %v: %q", len(m.Parts), m.Truncated, joined(m))
-			}
+			relaytest.NoError(t, err)
+			relaytest.Equal(t, "the number of parts", len(m.Parts), tc.parts)
+			relaytest.Equal(t, "whether the text is truncated", m.Truncated, tc.truncated)
+			relaytest.Equal(t, "the text of the parts", joined(m), tc.want)
 			if wrong := holds(m, 0); wrong != "" {
 				t.Error(wrong)
 			}
@@ -140,16 +134,13 @@ func TestTextRefuses(t *testing.T) {
 		"more than 255 parts of something": {strings.Repeat("€", 1_000_000), 0, "message", 3 * 255 * 76},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m, err := sms.New().Text(tc.text, sms.Options{MaxParts: tc.max})
-			e, ok := errors.AsType[*decoders.Error](err)
-			if !ok || e.Format != "sms" || e.Field != tc.field || e.Offset != tc.offset {
-				t.Errorf("%d parts, %v", len(m.Parts), err)
-			}
+			_, err := sms.New().Text(tc.text, sms.Options{MaxParts: tc.max})
+			decoderstest.Refused(t, err, "sms", tc.field, tc.offset)
 		})
 	}
-	if m, err := sms.New().Text("\uFFFD", sms.Options{}); err != nil || joined(m) != "\uFFFD" {
-		t.Errorf("a replacement character that was sent: %v", err)
-	}
+	m, err := sms.New().Text("\uFFFD", sms.Options{})
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "a replacement character that was sent", joined(m), "\uFFFD")
 }
 
 func FuzzText(f *testing.F) {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/decoders/sms/smstest"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // tshark joins the parts of the table's texts, in one run for all, and reads the
@@ -19,9 +20,7 @@ func TestTsharkReadsTheTexts(t *testing.T) {
 			continue
 		}
 		m, err := segmenter.Text(tc.Text, sms.Options{Reference: byte(i)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		relaytest.NoError(t, err)
 		messages, names = append(messages, m), append(names, tc.Name)
 	}
 	for i, d := range smstest.Dissect(t, messages...) {

@@ -3,16 +3,15 @@ package sms
 import (
 	"bytes"
 	"encoding/hex"
-	"reflect"
 	"testing"
+
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func mustHex(t testing.TB, s string) []byte {
 	t.Helper()
 	b, err := hex.DecodeString(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	return b
 }
 
@@ -35,9 +34,7 @@ func TestParseUDH(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h, err := ParseUDH(mustHex(t, tc.in))
-			if err != nil {
-				t.Fatal(err)
-			}
+			relaytest.NoError(t, err)
 			var ids []byte
 			for _, e := range h {
 				ids = append(ids, e.ID)
@@ -46,9 +43,8 @@ func TestParseUDH(t *testing.T) {
 				t.Errorf("elements %x, want %x", ids, tc.ids)
 			}
 			c, ok := h.Concat()
-			if c != tc.concat || ok != (tc.concat.Total > 0) {
-				t.Errorf("got %+v, %v; want %+v", c, ok, tc.concat)
-			}
+			relaytest.Equal(t, "the concatenation", c, tc.concat)
+			relaytest.Equal(t, "whether there is a concatenation", ok, tc.concat.Total > 0)
 		})
 	}
 }
@@ -80,12 +76,11 @@ func FuzzParseUDH(f *testing.F) {
 			return
 		}
 		if c, ok := h.Concat(); ok && (c.Part < 1 || c.Part > c.Total || c.Total > 255) {
-			t.Fatalf("%x: %+v", data, c)
+			t.Fatalf("%x: part %d of %d", data, c.Part, c.Total)
 		}
 		again, err := ParseUDH(h.Append(nil))
-		if err != nil || !reflect.DeepEqual(again, h) {
-			t.Fatalf("%x: %v came back as %v, %v", data, h, again, err)
-		}
+		relaytest.NoError(t, err)
+		relaytest.Equal(t, "the header parsed again", again, h)
 	})
 }
 
@@ -100,9 +95,9 @@ func TestDecodeUCS2(t *testing.T) {
 		"the byte order mark stays as sent": {"feff0041", "\uFEFFA"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got, err := DecodeUCS2(mustHex(t, tc.in)); err != nil || got != tc.want {
-				t.Errorf("got %q, %v; want %q", got, err, tc.want)
-			}
+			got, err := DecodeUCS2(mustHex(t, tc.in))
+			relaytest.NoError(t, err)
+			relaytest.Equal(t, "the text", got, tc.want)
 		})
 	}
 	if _, err := DecodeUCS2([]byte{0, 65, 0}); err == nil {

@@ -70,7 +70,7 @@ func FuzzAppend(f *testing.F) {
 		}
 		for _, x := range one.Readings {
 			if x.Key == "" || math.IsNaN(x.Value) || math.IsInf(x.Value, 0) || len(x.Text) > MaxText {
-				t.Fatalf("bad reading %+v", x)
+				t.Fatalf("the reading %q is out of bounds: value %v, a text of %d bytes", x.Key, x.Value, len(x.Text))
 			}
 		}
 	})

@@ -2,16 +2,16 @@ package vcard_test
 
 import (
 	"encoding/hex"
-	"errors"
 	"io"
 	"mime/quotedprintable"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
-	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/decoders/decoderstest"
 	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/decoders/vcard"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func full() vcard.Card {
@@ -34,9 +34,7 @@ func TestSoftBreaksStandBetweenCharacters(t *testing.T) {
 	for shift := range 12 {
 		note := strings.Repeat("x", shift) + strings.Repeat("ö日🎉\n", 20)
 		card, err := vcard.Card{FirstName: "A", LastName: "B", Note: note}.Encode(vcard.V21)
-		if err != nil {
-			t.Fatal(err)
-		}
+		relaytest.NoError(t, err)
 		_, value, _ := strings.Cut(string(card), "NOTE;CHARSET=UTF-8;ENCODING=QUOTED-PRINTABLE:")
 		value, _, _ = strings.Cut(value, "\r\nEND:VCARD")
 		joined := ""
@@ -104,9 +102,7 @@ func TestEncode(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := tc.card.Encode(tc.version)
-			if err != nil {
-				t.Fatal(err)
-			}
+			relaytest.NoError(t, err)
 			if want := strings.Join(tc.want, "\r\n"); !strings.HasPrefix(string(got), want) {
 				t.Errorf("got\n%s\nwant\n%s", got, want)
 			}
@@ -148,9 +144,7 @@ func TestEncodeRefuses(t *testing.T) {
 			c := full()
 			tc.change(&c)
 			_, err := c.Message(vcard.V30)
-			if e, ok := errors.AsType[*decoders.Error](err); !ok || e.Format != "vcard" || e.Field != tc.field || e.Offset != tc.offset {
-				t.Errorf("got %v", err)
-			}
+			decoderstest.Refused(t, err, "vcard", tc.field, tc.offset)
 		})
 	}
 	for _, v := range []vcard.Version{"", "2", "5.0"} {
@@ -170,16 +164,14 @@ func TestParseVersion(t *testing.T) {
 
 func TestMessageGoesToTheVCardPort(t *testing.T) {
 	o, err := full().Message(vcard.V30)
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	m, err := o.Split(0x11)
-	if err != nil || len(m.Parts) != 3 || m.Coding != sms.Binary {
-		t.Fatalf("%d parts, coding %d, %v", len(m.Parts), m.Coding, err)
+	relaytest.NoError(t, err)
+	if len(m.Parts) != 3 {
+		t.Fatalf("%d parts, want 3", len(m.Parts))
 	}
-	if got := hex.EncodeToString(m.Parts[0].UDH); got != "0b050423f400000003110301" {
-		t.Errorf("header %s", got)
-	}
+	relaytest.Equal(t, "the coding", m.Coding, sms.Binary)
+	relaytest.Equal(t, "the header", hex.EncodeToString(m.Parts[0].UDH), "0b050423f400000003110301")
 }
 
 // FuzzEncode holds that a reader gets back what was written, in each version.
@@ -198,12 +190,8 @@ func FuzzEncode(f *testing.F) {
 			checkLines(t, string(got))
 			read := properties(t, string(got))
 			note := strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(note)
-			if read["FN"] != first+" "+last || read["EMAIL"] != email || read["NOTE"] != note {
-				t.Fatalf("%s: %+v came back as %q", v, card, read)
-			}
-			if names := components(read["N"]); names[0] != last || names[1] != first || len(names) != 5 {
-				t.Fatalf("%s: %+v came back as %q", v, card, names)
-			}
+			relaytest.Equal(t, string(v)+": FN, EMAIL and NOTE", [3]string{read["FN"], read["EMAIL"], read["NOTE"]}, [3]string{first + " " + last, email, note})
+			relaytest.Equal(t, string(v)+": last and first name", components(read["N"]), []string{last, first, "", "", ""})
 			if tel := read["TEL"]; tel != mobile && tel != "tel:"+strings.ReplaceAll(mobile, " ", "-") {
 				t.Fatalf("%s: %q came back as %q", v, mobile, tel)
 			}

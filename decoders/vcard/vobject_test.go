@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"os"
 	"os/exec"
-	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/penstock/penstock/decoders/vcard"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // property is what vobject reads of a line.
@@ -38,12 +38,8 @@ func TestVobjectReadsTheCards(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			card, err := tc.card.Encode(tc.version)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got, want := vobject(t, card), expected(tc.card, tc.version); !reflect.DeepEqual(got, want) {
-				t.Errorf("vobject reads %q\nwant %q", got, want)
-			}
+			relaytest.NoError(t, err)
+			relaytest.Equal(t, "the card read by vobject", vobject(t, card), expected(tc.card, tc.version))
 		})
 	}
 }

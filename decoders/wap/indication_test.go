@@ -3,13 +3,13 @@ package wap_test
 import (
 	"bytes"
 	"encoding/hex"
-	"errors"
 	"strings"
 	"testing"
 
-	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/decoders/decoderstest"
 	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/decoders/wap"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // indications are service indications with their WBXML in hexadecimal; what is
@@ -39,18 +39,18 @@ func TestIndication(t *testing.T) {
 	for name, tc := range indications() {
 		t.Run(name, func(t *testing.T) {
 			got, err := tc.in.Message(0xDC)
-			if err != nil {
-				t.Fatal(err)
-			}
-			want := octets(t, "dc 06 01 ae 02 05 6a 00 45 c6 "+tc.want+" 01 01")
-			if !bytes.Equal(got.Data, want) {
-				t.Errorf("got  %x\nwant %x", got.Data, want)
-			}
-			if header := got.Header.Append(nil); got.Coding != sms.Binary || hex.EncodeToString(header) != "0605040b8423f0" {
-				t.Errorf("coding %d, header %x", got.Coding, header)
-			}
+			relaytest.NoError(t, err)
+			equalPush(t, got, octets(t, "dc 06 01 ae 02 05 6a 00 45 c6 "+tc.want+" 01 01"))
 		})
 	}
+}
+
+// equalPush checks the data of a push, and that it goes to the port of WAP Push.
+func equalPush(t *testing.T, got sms.Octets, data []byte) {
+	t.Helper()
+	relaytest.Equal(t, "the data", hex.EncodeToString(got.Data), hex.EncodeToString(data))
+	relaytest.Equal(t, "the coding", got.Coding, sms.Binary)
+	relaytest.Equal(t, "the header", hex.EncodeToString(got.Header.Append(nil)), "0605040b8423f0")
 }
 
 // octets reads hexadecimal with text between apostrophes.
@@ -63,9 +63,7 @@ func octets(t testing.TB, s string) []byte {
 			continue
 		}
 		raw, err := hex.DecodeString(strings.ReplaceAll(part, " ", ""))
-		if err != nil {
-			t.Fatal(err)
-		}
+		relaytest.NoError(t, err)
 		out = append(out, raw...)
 	}
 	return out
@@ -88,10 +86,7 @@ func TestIndicationRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := tc.in.Message(1)
-			e, ok := errors.AsType[*decoders.Error](err)
-			if !ok || e.Format != "si" || e.Field != tc.field || e.Offset != tc.offset {
-				t.Errorf("got %v", err)
-			}
+			decoderstest.Refused(t, err, "si", tc.field, tc.offset)
 		})
 	}
 }

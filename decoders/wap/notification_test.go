@@ -3,15 +3,13 @@ package wap_test
 import (
 	"bytes"
 	"encoding/binary"
-	"encoding/hex"
-	"errors"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/penstock/penstock/decoders"
-	"github.com/penstock/penstock/decoders/sms"
+	"github.com/penstock/penstock/decoders/decoderstest"
 	"github.com/penstock/penstock/decoders/wap"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func example() wap.Notification {
@@ -59,15 +57,8 @@ func TestNotification(t *testing.T) {
 	for name, tc := range notifications() {
 		t.Run(name, func(t *testing.T) {
 			got, err := tc.in.Message(0x2A)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if want := octets(t, "2a 06 03 beaf84 "+tc.want); !bytes.Equal(got.Data, want) {
-				t.Errorf("got  %x\nwant %x", got.Data, want)
-			}
-			if header := got.Header.Append(nil); got.Coding != sms.Binary || hex.EncodeToString(header) != "0605040b8423f0" {
-				t.Errorf("coding %d, header %x", got.Coding, header)
-			}
+			relaytest.NoError(t, err)
+			equalPush(t, got, octets(t, "2a 06 03 beaf84 "+tc.want))
 		})
 	}
 }
@@ -93,10 +84,7 @@ func TestNotificationRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := changed(tc.change).Message(1)
-			e, ok := errors.AsType[*decoders.Error](err)
-			if !ok || e.Format != "mms" || e.Field != tc.field || e.Offset != tc.offset {
-				t.Errorf("got %v", err)
-			}
+			decoderstest.Refused(t, err, "mms", tc.field, tc.offset)
 		})
 	}
 }
@@ -132,9 +120,7 @@ func FuzzNotification(f *testing.F) {
 		if n.Class == 0 {
 			n.Class = wap.Personal
 		}
-		if got := (&mms{t: t, rest: body}).read(); got != n {
-			t.Fatalf("%+v came back as %+v", n, got)
-		}
+		relaytest.Equal(t, "the notification read by a phone", (&mms{t: t, rest: body}).read(), n)
 	})
 }
 

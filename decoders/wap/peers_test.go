@@ -13,6 +13,7 @@ import (
 	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/decoders/sms/smstest"
 	"github.com/penstock/penstock/decoders/wap"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // libwbxml reads the document of each indication as it was meant.
@@ -23,9 +24,7 @@ func TestWBXML2XMLReadsTheIndications(t *testing.T) {
 	for name, tc := range indications() {
 		t.Run(name, func(t *testing.T) {
 			message, err := tc.in.Message(1)
-			if err != nil {
-				t.Fatal(err)
-			}
+			relaytest.NoError(t, err)
 			const pushHeader = 4 // id, type, length of the headers, content type
 			cmd := exec.Command("wbxml2xml", "-k", "-m", "0", "-o", "-", "-")
 			cmd.Stdin = bytes.NewReader(message.Data[pushHeader:])
@@ -43,9 +42,8 @@ func TestWBXML2XMLReadsTheIndications(t *testing.T) {
 			if err := xml.Unmarshal(out, &si); err != nil || !bytes.Contains(out, []byte("//WAPFORUM//DTD SI 1.0//EN")) {
 				t.Fatalf("%v: %s", err, out)
 			}
-			if si.Indication.Href != tc.in.URL || si.Indication.Text != tc.in.Title {
-				t.Errorf("wbxml2xml reads %+v", si.Indication)
-			}
+			relaytest.Equal(t, "the URL read by wbxml2xml", si.Indication.Href, tc.in.URL)
+			relaytest.Equal(t, "the title read by wbxml2xml", si.Indication.Text, tc.in.Title)
 		})
 	}
 }
@@ -62,13 +60,9 @@ func TestTsharkReadsThePushes(t *testing.T) {
 	var messages []sms.Message
 	var want []expectation
 	add := func(name string, message sms.Octets, err error, fields map[string]string) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		relaytest.NoError(t, err)
 		m, err := message.Split(byte(len(messages)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		relaytest.NoError(t, err)
 		fields["gsm_sms.destination_port"], fields["gsm_sms.originator_port"], fields["wsp.pdu_type"] = "2948", "9200", "0x06"
 		if len(m.Parts) > 1 {
 			fields["gsm_sms.fragment.count"] = strconv.Itoa(len(m.Parts))
@@ -113,12 +107,10 @@ func tsharkIndications() map[string]wap.Indication {
 func TestIndicationFillsAPart(t *testing.T) {
 	for name, want := range map[string]int{"an indication that just fits": 1, "an indication that just does not": 2} {
 		message, err := tsharkIndications()[name].Message(3)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if m, err := message.Split(1); err != nil || len(m.Parts) != want {
-			t.Errorf("%s: %d parts, %v", name, len(m.Parts), err)
-		}
+		relaytest.NoError(t, err)
+		m, err := message.Split(1)
+		relaytest.NoError(t, err)
+		relaytest.Equal(t, name+": the number of parts", len(m.Parts), want)
 	}
 }
 

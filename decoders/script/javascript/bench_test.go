@@ -9,6 +9,7 @@ import (
 
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/decoders/script"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // BenchmarkDecode decodes a payload of ten values with a codec of 3 KB in the
@@ -25,13 +26,9 @@ func ambience() *decoders.Frame {
 func typicalCodec(t testing.TB) *Codec {
 	t.Helper()
 	source, err := os.ReadFile("testdata/bench.js")
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	js, err := Compile(string(source), Options{TimeLimit: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	return js
 }
 

@@ -10,8 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/penstock/penstock/decoders"
 	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // fixture is a codec, a frame and what the one makes of the other.
@@ -29,9 +31,7 @@ func fixtures(t testing.TB) []fixture {
 	var out []fixture
 	for _, path := range paths {
 		a, err := txtar.ParseFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		relaytest.NoError(t, err)
 		f := fixture{name: strings.TrimSuffix(filepath.Base(path), ".txtar") + ": " + strings.TrimSpace(string(a.Comment))}
 		for _, part := range a.Files {
 			switch part.Name {
@@ -62,9 +62,7 @@ func readFrame(t testing.TB, text string) decoders.Frame {
 		case "params":
 			err = json.Unmarshal([]byte(value), &f.Params)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		relaytest.NoError(t, err)
 	}
 	return f
 }
@@ -99,9 +97,7 @@ func TestPublishedStylesRunUnchanged(t *testing.T) {
 	for _, f := range fixtures(t) {
 		t.Run(f.name, func(t *testing.T) {
 			c, err := Compile(f.source, Options{TimeLimit: time.Minute})
-			if err != nil {
-				t.Fatal(err)
-			}
+			relaytest.NoError(t, err)
 			for range 2 {
 				res, err := c.Decode(&f.frame)
 				if got := show(res, err); got != f.want {

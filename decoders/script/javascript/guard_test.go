@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"testing"
+
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // A codec gets the guards of what it can reach, by syntax as well as by name.
@@ -34,9 +36,7 @@ func TestSyntaxBringsItsGuards(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m, err := parse(tc.source)
-			if err != nil {
-				t.Fatal(err)
-			}
+			relaytest.NoError(t, err)
 			var got []string
 			for _, guard := range slices.Sorted(maps.Keys(m.names)) {
 				if m.names[guard] && (guard == walking || guard == catching) {

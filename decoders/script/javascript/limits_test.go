@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // body makes a codec of what stands within decodeUplink.
@@ -166,9 +167,7 @@ func TestCallsShareNothing(t *testing.T) {
 			input.variables.list.push(9); input.bytes.push(9);
 			return { data: { before: before } };
 		}`, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	params := map[string]any{"list": []any{1.0}}
 	for range 5 {
 		res, err := c.Decode(&decoders.Frame{Payload: []byte{1, 2}, Params: params})
@@ -218,9 +217,7 @@ func TestGuardsCannotBeTakenOut(t *testing.T) {
 func TestSameFrameSameValues(t *testing.T) {
 	source := body("return {data: {r: Math.random(), now: Date.now(), text: new Date().toString()}}")
 	first, err := decode(t, source)
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	again, _ := decode(t, source)
 	if show(first, nil) != show(again, nil) {
 		t.Errorf("got %s and %s", show(first, nil), show(again, nil))

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // A result tells that its codec ran out of time from a codec that merely fails,
@@ -30,9 +31,7 @@ func TestResultsSayThatTheTimeWasOver(t *testing.T) {
 				limit = unhurried
 			}
 			c, err := Compile(tc.source, Options{TimeLimit: limit})
-			if err != nil {
-				t.Fatal(err)
-			}
+			relaytest.NoError(t, err)
 			res, err := c.Decode(&decoders.Frame{Payload: []byte{1}, NetworkTime: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)})
 			if res.OutOfTime != tc.want {
 				t.Errorf("out of time %t, want %t (%v)", res.OutOfTime, tc.want, err)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func TestSourcesThatDoNotCompile(t *testing.T) {
@@ -55,16 +56,16 @@ func TestLongSourcesRun(t *testing.T) {
 	}
 	b.WriteString("  return { data: d };\n}\n")
 	res, err := decode(t, b.String())
-	if err != nil || len(res.Readings) != 3 || res.Readings[2].Key != "field_3" || res.Readings[2].Value != 77.1 {
-		t.Errorf("got %v, error %v", res, err)
+	relaytest.NoError(t, err)
+	if len(res.Readings) != 3 {
+		t.Fatalf("%d readings, want 3: %v", len(res.Readings), res.Readings)
 	}
+	relaytest.Equal(t, "the third reading", res.Readings[2], decoders.Reading{Key: "field_3", Value: 77.1})
 }
 
 func TestFramesThatAreRefused(t *testing.T) {
 	c, err := Compile(body("return {data: {n: input.bytes.length}}"), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	for want, f := range map[string]decoders.Frame{
 		"javascript: payload: is encrypted":              {Payload: []byte{1}, Encrypted: true},
 		"javascript: payload: is longer than 4096 bytes": {Payload: make([]byte, maxBytes+1)},
@@ -80,13 +81,9 @@ func TestFramesThatAreRefused(t *testing.T) {
 
 func TestManyAtOnce(t *testing.T) {
 	c, err := Compile(`var seen = 0; function decodeUplink(input) { seen += input.bytes[0]; return { data: { seen: seen, s: String(seen) } }; }`, Options{TimeLimit: 10 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	loops, err := Compile(body("if (input.bytes.length) for (;;); return {data: {}}"), Options{TimeLimit: 20 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	failed := make(chan error, 64)
 	for i := range 64 {
 		go func() {
@@ -138,7 +135,7 @@ func FuzzCodec(f *testing.F) {
 		}
 		for _, r := range res.Readings {
 			if math.IsNaN(r.Value) || math.IsInf(r.Value, 0) {
-				t.Fatalf("not finite: %+v", r)
+				t.Fatalf("the reading %q is not finite: %v", r.Key, r.Value)
 			}
 		}
 	})

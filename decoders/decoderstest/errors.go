@@ -1,0 +1,30 @@
+// Package decoderstest has the checks that the tests of several decoders share.
+package decoderstest
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/relay/relaytest"
+)
+
+// Refused fails the test, and lets it go on, unless err is a *decoders.Error with
+// this format, field and offset; its reason may be any.
+func Refused(t testing.TB, err error, format, field string, offset int) {
+	t.Helper()
+	got, ok := errors.AsType[*decoders.Error](err)
+	if !ok {
+		t.Errorf("the error is %v, want one of %s in %s at offset %d", err, format, field, offset)
+		return
+	}
+	relaytest.Equal(t, "the error", *got, decoders.Error{Format: format, Field: field, Offset: offset, Reason: got.Reason})
+}
+
+// ErrorText returns the text of an error, "" if it is nil.
+func ErrorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
