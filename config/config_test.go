@@ -7,13 +7,13 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"reflect"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/penstock/penstock/config"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 const masterKey = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
@@ -22,23 +22,15 @@ const example = "../deploy/penstock.example.yaml"
 
 func TestExampleFileIsTheDefaults(t *testing.T) {
 	want, err := config.Load("", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	got, err := config.Load(example, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("example %+v\ndefaults %+v", got, want)
-	}
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the example", got, want)
 }
 
 func TestExampleFileNamesEveryVariable(t *testing.T) {
 	text, err := os.ReadFile(example)
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	for _, name := range strings.Fields(`LISTEN PUBLIC_URL DATA_DIR ADMIN_TOKEN INVENTORY REDIS_URL INFLUX_URL INFLUX_TOKEN INFLUX_ORG
 		INFLUX_BUCKET READINGS_RADIO_DATA SMTP_ADDR SMTP_USERNAME SMTP_PASSWORD SMTP_FROM SMTP_TLS EGRESS_ALLOW EGRESS_ALLOW_HTTP_CALLBACK
 		JOURNAL_RETENTION JOURNAL_MAX_BYTES INBOUND_JOIN_WAIT INBOUND_SWEEP_EVERY
@@ -72,9 +64,7 @@ func TestEnvironmentSetsEverySettingAndWins(t *testing.T) {
 		"PENSTOCK_OIDC_NAME_CLAIM=email", "PENSTOCK_OIDC_ROLE_CLAIM=roles", "PENSTOCK_OIDC_ADMIN=a", "PENSTOCK_OIDC_OPERATOR=b,c", "PENSTOCK_OIDC_VIEWER=d", "PENSTOCK_OIDC_ACCOUNT_CLAIM=account",
 		"PENSTOCK_PORT=tcp://10.0.0.1:80", "PENSTOCK_SERVICE_HOST=10.0.0.1", "HOME=/root",
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	zone, _ := time.LoadLocation("Europe/Berlin")
 	want := config.Config{
 		Listen: ":9000", PublicURL: "https://gw.example.com", DataDir: "/var/lib/x", AdminToken: "adm-token-0123456", Inventory: "inv.yaml",
@@ -107,9 +97,7 @@ func TestEnvironmentSetsEverySettingAndWins(t *testing.T) {
 		Operator: config.Operator{Type: "simulator", Timeout: 5 * time.Second, AtOnce: 16, ReportWithin: 24 * time.Hour},
 		Lookup:   config.Lookup{Type: "simulator", Cache: 10 * time.Minute, Timeout: 10 * time.Second},
 	}
-	if !reflect.DeepEqual(c, want) {
-		t.Errorf("got  %+v\nwant %+v", c, want)
-	}
+	relaytest.Equal(t, "the configuration", c, want)
 }
 
 func TestDerivedSettings(t *testing.T) {
@@ -125,12 +113,10 @@ func TestDerivedSettings(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, err := config.Parse([]byte(tc.file), []string{"PENSTOCK_REDIS_URL="})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := [3]string{c.PublicURL, c.SMTP.From, c.SMTP.TLS}; got != [3]string{tc.public, tc.from, tc.tls} {
-				t.Errorf("got %q", got)
-			}
+			relaytest.NoError(t, err)
+			relaytest.Equal(t, "the public URL", c.PublicURL, tc.public)
+			relaytest.Equal(t, "smtp.from", c.SMTP.From, tc.from)
+			relaytest.Equal(t, "smtp.tls", c.SMTP.TLS, tc.tls)
 		})
 	}
 }
@@ -250,9 +236,7 @@ func TestLoadNamesTheFile(t *testing.T) {
 		t.Errorf("absent file: %v", err)
 	}
 	path := filepath.Join(t.TempDir(), "p.yaml")
-	if err := os.WriteFile(path, []byte("listen: x"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, os.WriteFile(path, []byte("listen: x"), 0o600))
 	if _, err := config.Load(path, nil); err == nil || !strings.HasPrefix(err.Error(), "config "+path+":\nlisten (PENSTOCK_LISTEN): ") {
 		t.Errorf("bad file: %v", err)
 	}
@@ -267,9 +251,7 @@ smtp: {addr: "m:25", username: me, password: hush6}
 carriers: [simulator, {type: smpp, name: one, addr: "h:2775", system_id: me, password: hush7}]
 lookup: {type: http, url: "https://me:hush8@hlr/%number?key=hush9", token: hush10}
 operator: {type: http, url: "https://me:hush11@operator/v1", token: hush12}`), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	var log bytes.Buffer
 	slog.New(slog.NewJSONHandler(&log, nil)).Info("settings", "config", c)
 	for _, shown := range []string{fmt.Sprintf("%+v", c.Redacted()), log.String()} {
@@ -277,9 +259,8 @@ operator: {type: http, url: "https://me:hush11@operator/v1", token: hush12}`), n
 			t.Errorf("shown: %s", shown)
 		}
 	}
-	if c.AdminToken != "hush1-0123456789" || c.Carriers[1].Password != "hush7" || c.Lookup.Token != "hush10" || c.Lookup.Cache != 10*time.Minute {
-		t.Errorf("Redacted changed its receiver: %+v", c)
-	}
+	relaytest.Equal(t, "the receiver of Redacted", []string{c.AdminToken, c.Carriers[1].Password, c.Lookup.Token}, []string{"hush1-0123456789", "hush7", "hush10"})
+	relaytest.Equal(t, "its lookup.cache", c.Lookup.Cache, 10*time.Minute)
 }
 
 func TestBytes(t *testing.T) {
@@ -306,7 +287,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, file []byte, allow string) {
 		c, err := config.Parse(file, []string{"PENSTOCK_EGRESS_ALLOW=" + allow})
 		if err == nil && (c.TimeZone == nil || c.Listen == "" || c.PublicURL == "") {
-			t.Errorf("valid but incomplete: %+v", c)
+			t.Errorf("valid, but listen is %q, public_url %q, time_zone %v", c.Listen, c.PublicURL, c.TimeZone)
 		}
 	})
 }

@@ -1,12 +1,12 @@
 package strict_test
 
 import (
-	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/penstock/penstock/config/strict"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 type leaf struct {
@@ -51,9 +51,7 @@ func TestDecodeReadsWhatPeopleWrite(t *testing.T) {
 			if m := strict.Decode([]byte(tc.doc), &got, strict.Options{}); m != nil {
 				t.Fatalf("mistakes: %v", m)
 			}
-			if !reflect.DeepEqual(got, tc.want) {
-				t.Errorf("got %+v, want %+v", got, tc.want)
-			}
+			relaytest.Equal(t, "the document", got, tc.want)
 		})
 	}
 }
