@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // tool returns a program that make deps installs into .tools/bin, or skips the test
@@ -18,9 +20,7 @@ import (
 func tool(t *testing.T, name string) string {
 	t.Helper()
 	path, err := filepath.Abs("../.tools/bin/" + name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	if _, err := os.Stat(path); err != nil {
 		t.Skipf("SKIPPED: %s is not installed; make deps installs it", name)
 	}
@@ -87,9 +87,7 @@ func TestHelmFindsNothingWrong(t *testing.T) {
 // Every object of Kubernetes' own kinds is held against its schemas, which kubeconform fetches.
 func TestTheChartKeepsToTheSchemasOfKubernetes(t *testing.T) {
 	_, out, err := render(t, everything()...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	cmd := exec.Command(tool(t, "kubeconform"), "-strict", "-summary", "-skip", "ServiceMonitor", "-kubernetes-version", "1.33.0")
 	cmd.Stdin = bytes.NewReader(out)
 	text, err := cmd.CombinedOutput()
@@ -103,9 +101,7 @@ func TestTheChartKeepsToTheSchemasOfKubernetes(t *testing.T) {
 
 func TestTheChart(t *testing.T) {
 	objects, _, err := render(t, everything()...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	set := objects["StatefulSet site-penstock"]
 	pod, container := at(set, "spec", "template", "spec"), at(set, "spec", "template", "spec", "containers", 0)
 	for name, tc := range map[string]struct {

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 type compose struct {
@@ -28,22 +30,16 @@ type compose struct {
 func readCompose(t *testing.T) (compose, string) {
 	t.Helper()
 	raw, err := os.ReadFile("compose.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	var c compose
-	if err := yaml.Unmarshal(raw, &c); err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, yaml.Unmarshal(raw, &c))
 	return c, string(raw)
 }
 
 func TestComposeWaitsForHealthAndKeepsItsPortsToItself(t *testing.T) {
 	c, _ := readCompose(t)
 	image, err := os.ReadFile("Dockerfile")
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	for _, wanted := range []string{"penstock", "postgres", "redis", "influxdb", "mail", "prometheus", "grafana"} {
 		if _, ok := c.Services[wanted]; !ok {
 			t.Errorf("there is no service %s", wanted)
@@ -75,9 +71,7 @@ func TestComposeWaitsForHealthAndKeepsItsPortsToItself(t *testing.T) {
 
 func TestTheImageRunsWithoutRoot(t *testing.T) {
 	image, err := os.ReadFile("Dockerfile")
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	users := regexp.MustCompile(`(?m)^USER (.*)$`).FindAllStringSubmatch(string(image), -1)
 	if len(users) == 0 || users[len(users)-1][1] != "10001:10001" {
 		t.Errorf("the image runs as %q", users)
@@ -92,9 +86,7 @@ func TestSecretsAreGeneratedOnce(t *testing.T) {
 			t.Fatalf("secrets.sh: %v\n%s", err, out)
 		}
 		raw, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		relaytest.NoError(t, err)
 		return string(raw)
 	}
 	first := generate()

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // Every relative link of every Markdown file leads to a file, and to a heading of it.
@@ -41,9 +43,7 @@ func markdown(t *testing.T, root string) (files []string) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	return files
 }
 
@@ -76,9 +76,7 @@ func broken(t *testing.T, file string) (wrong []string) {
 func prose(t *testing.T, file string) string {
 	t.Helper()
 	raw, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	text := regexp.MustCompile("(?ms)^ *```.*?^ *```").ReplaceAllString(string(raw), "")
 	return regexp.MustCompile("`[^`\n]*`\\]").ReplaceAllString(text, "code]")
 }
@@ -87,9 +85,7 @@ func prose(t *testing.T, file string) string {
 func anchors(t *testing.T, file string) (names []string) {
 	t.Helper()
 	raw, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	text := regexp.MustCompile("(?ms)^ *```.*?^ *```").ReplaceAllString(string(raw), "")
 	times := map[string]int{}
 	for _, m := range regexp.MustCompile(`(?m)^#{1,6} +(.*?) *$`).FindAllStringSubmatch(text, -1) {
@@ -122,9 +118,7 @@ func TestBrokenLinksAreFound(t *testing.T) {
 	page := filepath.Join(dir, "page.md")
 	const text = "# The page\n## A `b` & c\n## A `b` & c\n[1](page.md#a-b--c-1) [2](#the-page) [3](https://x.example/y)\n" +
 		"[4](other.md) [5](#nothing) [`code`](page.md#gone)\n```\n[6](in-code.md)\n```\n"
-	if err := os.WriteFile(page, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, os.WriteFile(page, []byte(text), 0o600))
 	got := strings.Join(broken(t, page), "\n")
 	for _, want := range []string{"other.md leads to no file", "#nothing leads to no heading", "page.md#gone leads to no heading"} {
 		if !strings.Contains(got, want) {

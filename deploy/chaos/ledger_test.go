@@ -1,9 +1,10 @@
 package main
 
 import (
-	"reflect"
 	"testing"
 	"time"
+
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func TestReconcileTellsWhatIsWrong(t *testing.T) {
@@ -59,9 +60,7 @@ func TestReconcileTellsWhatIsWrong(t *testing.T) {
 				l.noAnswer("kind")
 			}
 			tc.want.kind = "kind"
-			if got := l.reconcile("kind", findings{"kind": tc.found}); !reflect.DeepEqual(got, tc.want) {
-				t.Errorf("got %+v\nwant %+v", got, tc.want)
-			}
+			relaytest.Equal(t, "the verdict", l.reconcile("kind", findings{"kind": tc.found}), tc.want)
 		})
 	}
 }
@@ -70,7 +69,7 @@ func TestAnOfferAfterTheAcknowledgementKeepsIt(t *testing.T) {
 	l := newLedger(time.Now())
 	l.ack("kind", "a", "7")
 	l.offer("kind", "a")
-	if got := l.of("kind")["a"]; !got.acked || got.answer != "7" {
-		t.Errorf("got %+v", got)
-	}
+	got := l.of("kind")["a"]
+	relaytest.Equal(t, "whether the item is acknowledged", got.acked, true)
+	relaytest.Equal(t, "the answer", got.answer, "7")
 }

@@ -5,14 +5,14 @@ import (
 	"net"
 	"testing"
 	"time"
+
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // TestProxyConditions sends a byte through a proxy to a server that returns it.
 func TestProxyConditions(t *testing.T) {
 	server, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	defer server.Close()
 	go func() {
 		for {
@@ -24,14 +24,10 @@ func TestProxyConditions(t *testing.T) {
 		}
 	}()
 	p, err := newProxy(server.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	dial := func() net.Conn {
 		conn, err := net.Dial("tcp", p.addr)
-		if err != nil {
-			t.Fatal(err)
-		}
+		relaytest.NoError(t, err)
 		t.Cleanup(func() { _ = conn.Close() })
 		_ = conn.SetDeadline(time.Now().Add(time.Minute))
 		return conn

@@ -1,9 +1,10 @@
 package main
 
 import (
-	"reflect"
 	"testing"
 	"time"
+
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func TestReadingsAreReconciledByNumber(t *testing.T) {
@@ -33,9 +34,7 @@ func TestReadingsAreReconciledByNumber(t *testing.T) {
 	look()
 	look() // what was found is not counted twice
 	want := verdict{kind: ofGeneric, sent: 4 * devicesEach, acked: 4*devicesEach - 1, unansweredFound: 1, lost: []string{r.id(lost)}}
-	if got := r.reconcile(ofGeneric); !reflect.DeepEqual(got, want) {
-		t.Errorf("got %+v\nwant %+v", got, want)
-	}
+	relaytest.Equal(t, "the verdict", r.reconcile(ofGeneric), want)
 	for what, one := range map[string]struct {
 		device, at string
 		value      float64

@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 var update = flag.Bool("update", false, "write the dashboards' files")
@@ -12,14 +14,10 @@ var update = flag.Bool("update", false, "write the dashboards' files")
 func TestTheFilesAreTheDashboards(t *testing.T) {
 	for name, d := range All() {
 		want, err := Encode(d)
-		if err != nil {
-			t.Fatal(err)
-		}
+		relaytest.NoError(t, err)
 		file := filepath.Join("dashboards", name+".json")
 		if *update {
-			if err := os.WriteFile(file, want, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			relaytest.NoError(t, os.WriteFile(file, want, 0o600))
 		}
 		if got, err := os.ReadFile(file); err != nil || string(got) != string(want) {
 			t.Errorf("%s is not what is generated; go test ./deploy/grafana -update writes it (%v)", file, err)

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // provisioned reads what Grafana is told of data sources and dashboards.
@@ -30,7 +32,7 @@ func provisioned(t *testing.T) (sources map[string]string, path string) {
 	for _, d := range file.Datasources {
 		sources[d.UID] = d.Type
 		if d.Access != "proxy" || d.URL == "" || d.Type == "influxdb" && d.JSONData["dbName"] == "" {
-			t.Errorf("data source %s is not complete: %+v", d.UID, d)
+			t.Errorf("data source %s is not complete: access %q, url %q, database %q", d.UID, d.Access, d.URL, d.JSONData["dbName"])
 		}
 	}
 	var providers struct {
@@ -41,9 +43,12 @@ func provisioned(t *testing.T) (sources map[string]string, path string) {
 		}
 	}
 	readYAML(t, "dashboards.yaml", &providers)
-	if file.APIVersion != 1 || providers.APIVersion != 1 || len(providers.Providers) != 1 || providers.Providers[0].Type != "file" {
-		t.Fatalf("%+v %+v", file, providers)
+	relaytest.Equal(t, "the apiVersion of datasource.yaml", file.APIVersion, 1)
+	relaytest.Equal(t, "the apiVersion of dashboards.yaml", providers.APIVersion, 1)
+	if len(providers.Providers) != 1 {
+		t.Fatalf("dashboards.yaml has %d providers, want 1", len(providers.Providers))
 	}
+	relaytest.Equal(t, "the type of the provider", providers.Providers[0].Type, "file")
 	return sources, providers.Providers[0].Options.Path
 }
 
@@ -53,9 +58,7 @@ func readYAML(t *testing.T, name string, to any) {
 	if err == nil {
 		err = yaml.Unmarshal(raw, to)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 }
 
 func TestComposeMountsWhatIsProvisioned(t *testing.T) {
@@ -91,9 +94,7 @@ func TestComposeMountsWhatIsProvisioned(t *testing.T) {
 func TestDashboardsHaveTheShapeThatGrafanaWants(t *testing.T) {
 	sources, _ := provisioned(t)
 	files, err := filepath.Glob("dashboards/*.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	raw := map[string][]byte{}
 	for _, name := range files {
 		if raw[name], err = os.ReadFile(name); err != nil {
@@ -142,7 +143,7 @@ func shape(d Dashboard) (wrong []string) {
 			influx := q.RawQuery && q.Query != "" && q.Expr == "" && (q.ResultFormat == "time_series" || q.ResultFormat == "table")
 			metrics := q.Datasource.Type == "prometheus" && q.Expr != "" && q.Query == "" && q.ResultFormat == ""
 			if q.RefID == "" || refs[q.RefID] || influx == metrics {
-				wrong = append(wrong, fmt.Sprintf("panel %q: %+v", p.Title, q))
+				wrong = append(wrong, fmt.Sprintf("panel %q: the target %q repeats a refId, or is of both kinds or neither: %q, %q", p.Title, q.RefID, q.Query, q.Expr))
 			}
 			refs[q.RefID] = true
 			if metrics {
@@ -162,7 +163,7 @@ func places(d Dashboard) (wrong []string) {
 	for _, p := range d.Panels {
 		g := p.GridPos
 		if g.W <= 0 || g.H <= 0 || g.X < 0 || g.Y < 0 || g.X+g.W > 24 {
-			wrong = append(wrong, fmt.Sprintf("panel %d leaves the grid: %+v", p.ID, g))
+			wrong = append(wrong, fmt.Sprintf("panel %d leaves the grid: %d by %d at %d, %d", p.ID, g.W, g.H, g.X, g.Y))
 		}
 		for x := g.X; x < g.X+g.W; x++ {
 			for y := g.Y; y < g.Y+g.H; y++ {
@@ -192,7 +193,7 @@ func variables(d Dashboard) (wrong []string) {
 	}
 	for _, v := range d.Templating.List {
 		if v.Name == "" || defined[v.Name] || v.Type != "query" || v.Refresh != 2 || v.Query != v.Definition {
-			wrong = append(wrong, fmt.Sprintf("variable %+v", v))
+			wrong = append(wrong, fmt.Sprintf("variable %q is incomplete, or has another's name: type %q, refresh %d, query %q, definition %q", v.Name, v.Type, v.Refresh, v.Query, v.Definition))
 		}
 		look(v.Query)
 		defined[v.Name] = true
@@ -221,7 +222,7 @@ func variables(d Dashboard) (wrong []string) {
 func origins(d Dashboard, sources map[string]string) (wrong []string) {
 	check := func(of string, s Datasource) {
 		if kind, ok := sources[s.UID]; !ok || kind != s.Type {
-			wrong = append(wrong, fmt.Sprintf("%s: no data source %+v is provisioned", of, s))
+			wrong = append(wrong, fmt.Sprintf("%s: no data source %q of type %q is provisioned", of, s.UID, s.Type))
 		}
 	}
 	for _, v := range d.Templating.List {

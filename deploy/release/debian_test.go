@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // system is a copy of this machine's file system that is thrown away: an overlay in
@@ -47,14 +49,10 @@ exec chroot "$1/root" sleep infinity`
 	cmd := exec.Command("unshare", "--mount", "--pid", "--net", "--fork", "--kill-child", "--propagation", "private",
 		"sh", "-c", start, "sh", t.TempDir(), packages(t))
 	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	ready := make([]byte, len("ready\n"))
 	if n, _ := stdout.Read(ready); n == 0 {

@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // nfpm returns the program that make deps installs. Without it the test fails, or is
@@ -22,9 +24,7 @@ import (
 func nfpm(t *testing.T) string {
 	t.Helper()
 	path, err := filepath.Abs("../../.tools/bin/nfpm")
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	if _, err := os.Stat(path); err == nil {
 		return path
 	}
@@ -69,13 +69,9 @@ func released(t *testing.T) string {
 	}
 	once.Do(func() {
 		dir, err := os.MkdirTemp("", "penstock-release")
-		if err != nil {
-			t.Fatal(err)
-		}
+		relaytest.NoError(t, err)
 		built = filepath.Join(dir, "out")
-		if err := os.Rename(build(t, clone(t)), built); err != nil {
-			t.Fatal(err)
-		}
+		relaytest.NoError(t, os.Rename(build(t, clone(t)), built))
 	})
 	if built == "" {
 		t.Fatal("the release was not built")
@@ -118,9 +114,7 @@ func TestTheSameCommitGivesTheSameBytes(t *testing.T) {
 func sums(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	f, err := os.Open(filepath.Join(dir, "SHA256SUMS"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	defer f.Close()
 	list := map[string]string{}
 	for s := bufio.NewScanner(f); s.Scan(); {
@@ -146,9 +140,7 @@ func TestTheBinaryIsStaticAndNamesItsCommit(t *testing.T) {
 		t.Errorf("the binary needs libraries of the system:\n%s", out)
 	}
 	commit, err := run("../..", "git", "rev-parse", "HEAD")
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	if out, err := run(".", binary, "version"); err != nil || !strings.Contains(out, strings.TrimSpace(commit)) {
 		t.Errorf("penstock version: %v: %q, want the commit %s", err, out, commit)
 	}
@@ -157,16 +149,12 @@ func TestTheBinaryIsStaticAndNamesItsCommit(t *testing.T) {
 // Every requirement of go.mod that the program links stands in the SBOM.
 func TestTheSBOMListsEveryModule(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join(released(t), "penstock-linux-"+runtime.GOARCH+".cdx.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	var bom struct {
 		BOMFormat, SpecVersion string
 		Components             []struct{ Name, Version, Purl string }
 	}
-	if err := json.Unmarshal(data, &bom); err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, json.Unmarshal(data, &bom))
 	if bom.BOMFormat != "CycloneDX" || bom.SpecVersion != "1.6" {
 		t.Errorf("the SBOM is %s %s", bom.BOMFormat, bom.SpecVersion)
 	}
