@@ -95,3 +95,18 @@ func numberNode(text string) *yaml.Node {
 func scalar(tag, value string) *yaml.Node {
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: tag, Value: value}
 }
+
+// YAML writes a JSON document as YAML, its fields in the same order.
+func YAML(json []byte) ([]byte, error) {
+	root, err := parseJSON(json)
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	e := yaml.NewEncoder(&out)
+	e.SetIndent(2)
+	if err := e.Encode(root); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), e.Close()
+}

@@ -2,8 +2,10 @@ package netserver
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/penstock/penstock/decoders"
 )
@@ -68,4 +70,20 @@ func (d document) Warn(path, reason string) {
 // cannot be read.
 func (d document) RefuseField(path, reason string) {
 	d.notes.refuse(d.at(path), d.field(path), reason)
+}
+
+// joinValues joins the values of those names that are there, as "batt 3.5, temp 21".
+func joinValues(values map[string]any, names ...string) string {
+	var parts []string
+	for _, name := range names {
+		if v, ok := values[name]; ok && v != nil && v != "" {
+			parts = append(parts, fmt.Sprintf("%s %v", name, v))
+		}
+	}
+	s := strings.Join(parts, ", ")
+	const most = 500
+	if len(s) > most {
+		return strings.ToValidUTF8(s[:most], "")
+	}
+	return s
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"net/url"
 	"strconv"
+	"strings"
 
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/decoders/jsonbody"
@@ -114,4 +115,64 @@ func isSigfoxName(key string) bool {
 		return true
 	}
 	return false
+}
+
+// sigfoxHeard reads which stations heard the frame and where the device is. It
+// tells whether the callback speaks of a position, known or not, and whether it
+// lists stations.
+func sigfoxHeard(d document, f *decoders.Frame) (located, lists bool) {
+	station := decoders.Gateway{ID: d.Text("station"), RSSI: d.Number("rssi"), SNR: d.Number("snr")}
+	// Beside a radius lat and lng are the device's, else the station's, rounded.
+	at, computed, radius := d.Place("lat", "lng", ""), d.Has("computedLocation"), d.Given("radius")
+	if radius && !computed {
+		f.Position = at
+	} else {
+		station.Position = at
+	}
+	if computed {
+		f.Position = sigfoxComputed(d.Unquote("computedLocation").In("computedLocation"))
+	}
+	const list = "duplicates|reception" // as the callback and the backend's interface name it
+	if lists = d.Has(list); lists {
+		f.Gateways = d.Unquote(list).As("duplicates").Gateways(list, sigfoxDuplicate)
+	}
+	if len(f.Gateways) == 0 && (station.ID != "" || station.RSSI != nil) {
+		f.Gateways = []decoders.Gateway{station}
+	}
+	return computed || radius, lists
+}
+
+func sigfoxDuplicate(d document) decoders.Gateway {
+	return decoders.Gateway{
+		ID:   d.Text("bsId|id"),
+		RSSI: d.As("duplicates.rssi").Number("rssi|RSSI"),
+		SNR:  d.As("duplicates.snr").Number("snr|SNR"),
+	}
+}
+
+// sigfoxComputed is the position that the network worked out. Status 0 says
+// that there is none.
+func sigfoxComputed(d document) *decoders.Position {
+	if d.Has("status") && !d.Flag("status") {
+		return nil
+	}
+	return d.Place("lat", "lng", "")
+}
+
+// AwaitsDownlink tells whether a post of Sigfox's waits for a downlink: its
+// template has the variable ack, and that is true. An answer with nothing to
+// send is 204.
+func AwaitsDownlink(p Post) bool {
+	r := jsonbody.New(sigfoxBody(p))
+	var key []byte
+	waits := false
+	for ok := r.Object(); ok && r.Next(&key); {
+		if string(key) != "ack" {
+			r.Skip()
+			continue
+		}
+		text, _ := r.Value().Text()
+		waits = strings.EqualFold(text, "true") || text == "1"
+	}
+	return waits
 }

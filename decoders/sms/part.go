@@ -1,8 +1,6 @@
 package sms
 
-import (
-	"strings"
-)
+import "strings"
 
 // Limits of a message (TS 23.040, 9.2.3.24).
 const (
@@ -66,3 +64,14 @@ func room(c Coding, header int) int {
 		return MaxOctets - header
 	}
 }
+
+// Coding is how a message is coded on the air. The values are those of the
+// binary operation's encoding and of the placeholder %code.
+type Coding int
+
+// The codings.
+const (
+	GSM    Coding = 7  // 7-bit default alphabet with its extension
+	Binary Coding = 8  // octets that only the receiver understands
+	UCS2   Coding = 16 // big-endian UTF-16
+)

@@ -1,6 +1,9 @@
 package wap
 
 import (
+	"strings"
+	"unicode/utf8"
+
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/decoders/sms"
 )
@@ -34,4 +37,34 @@ func appendUintvar(dst []byte, v uint64) []byte {
 
 func refuse(format, field string, offset int, reason string) error {
 	return &decoders.Error{Format: format, Field: field, Offset: offset, Reason: reason}
+}
+
+// checkAddress refuses an address (RFC 3986) that is empty or holds anything
+// but printable ASCII.
+func checkAddress(format, field, url string) error {
+	if url == "" {
+		return refuse(format, field, 0, "is empty")
+	}
+	for i := range len(url) {
+		if url[i] <= ' ' || url[i] > '~' {
+			return refuse(format, field, i, "is not printable ASCII")
+		}
+	}
+	return nil
+}
+
+// checkText refuses a text that is not UTF-8 or has characters that are none in
+// XML (XML 1.0, 2.2) or end a string; breaks says whether lines and tabs may be.
+func checkText(format, field, text string, breaks bool) error {
+	for i, r := range text {
+		switch {
+		case r == utf8.RuneError && !strings.HasPrefix(text[i:], "\uFFFD"):
+			return refuse(format, field, i, "is not UTF-8")
+		case breaks && (r == '\t' || r == '\n' || r == '\r'):
+			continue
+		case r < ' ' || r == 0x7F || r == 0xFFFE || r == 0xFFFF:
+			return refuse(format, field, i, "control character")
+		}
+	}
+	return nil
 }
