@@ -14,7 +14,7 @@ import (
 // Carrier is one party that messages come from and go to.
 type Carrier struct {
 	Type string `json:"type" strict:"scalar"` // simulator, smpp, kannel or http
-	// Name is what events, metrics and %netw call it.
+	// Name is the name in events, metrics and %netw.
 	Name string `json:"name"`
 	// Prefixes are of the numbers that the carrier is for; none: all. The longest
 	// prefix of a number counts, and of equal ones the first carrier's.

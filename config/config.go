@@ -74,7 +74,7 @@ type Influx struct {
 	Bucket string `json:"bucket"` // on InfluxDB 1.8 database/retention-policy
 }
 
-// Readings says what is stored in InfluxDB or the embedded store.
+// Readings configures what is stored in InfluxDB or the embedded store.
 type Readings struct {
 	RadioData string `json:"radio_data"` // full, basic or off
 }
@@ -117,7 +117,7 @@ type Journal struct {
 	MaxBytes  Bytes         `json:"max_bytes"`
 }
 
-// Inbound says how the parts of a message are joined.
+// Inbound configures how the parts of a message are joined.
 type Inbound struct {
 	// JoinWait is how long a message waits for its missing parts, counted from
 	// the first that came.
@@ -126,17 +126,17 @@ type Inbound struct {
 	SweepEvery time.Duration `json:"sweep_every"`
 }
 
-// Delivery says when a failed delivery is tried again.
+// Delivery configures when a failed delivery is tried again.
 type Delivery struct {
 	// Schedule holds the pauses between attempts: n entries, n+1 attempts.
 	Schedule []time.Duration `json:"schedule"`
 	// Retention is how long what was delivered stays listed.
 	Retention time.Duration `json:"retention"`
-	// DeadRetention is how long what is dead does; 0: until it is replayed.
+	// DeadRetention is the same for dead deliveries; 0: until they are replayed.
 	DeadRetention time.Duration `json:"dead_retention"`
 }
 
-// Overload bounds what waits in the gateway; what is beyond is refused with 503.
+// Overload bounds the requests waiting in the gateway; further ones are refused with 503.
 type Overload struct {
 	// Webhooks bounds what is journalled: webhooks, inbound messages, receipts, call
 	// records. API bounds REST and SOAP.
@@ -150,7 +150,7 @@ type Overload struct {
 	Connections int `json:"connections"`
 }
 
-// Log says what the program writes to its standard error.
+// Log configures the log on standard error.
 type Log struct {
 	Level  slog.Level `json:"level"`
 	Format string     `json:"format"` // text or json
@@ -198,13 +198,13 @@ const (
 	LogJSON = "json"
 )
 
-// Bound is what the requests of a kind may use at a time.
+// Bound limits the requests of a kind that are in progress at a time.
 type Bound struct {
 	Requests int   `json:"requests"`
 	Bytes    Bytes `json:"bytes"` // memory of their bodies
 }
 
-// Users says how users of the admin API and the console sign in.
+// Users configures the sign-in to the admin API and the console.
 type Users struct {
 	// Session is how long a sign-in lasts.
 	Session time.Duration `json:"session"`
@@ -243,7 +243,7 @@ type Ledger struct {
 	// CheckpointDir is where each ledger's newest signed head is published as a
 	// file; empty: nowhere.
 	CheckpointDir string `json:"checkpoint_dir"`
-	// CheckpointCallback has accounts' callbacks told each new signed head.
+	// CheckpointCallback sends each new signed head to the accounts' callbacks.
 	CheckpointCallback bool `json:"checkpoint_callback"`
 }
 

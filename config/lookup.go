@@ -11,7 +11,7 @@ import (
 // HTTP is the type of back end that is asked over HTTP.
 const HTTP = "http"
 
-// Lookup is who knows which network a number is of, and how long the answer is
+// Lookup is the service that returns the network of a number, and how long the answer is
 // remembered.
 type Lookup struct {
 	Type string `json:"type" strict:"scalar"` // simulator or http

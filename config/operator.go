@@ -10,7 +10,7 @@ import (
 // Operator configures the SIM operator (docs/operator.md).
 type Operator struct {
 	Type string `json:"type" strict:"scalar"` // simulator or http
-	// URL is what /ready, /commands and /messages are appended to.
+	// URL is the base to which /ready, /commands and /messages are appended.
 	URL   string `json:"url"`
 	Token string `json:"token"` // sent as Authorization: Bearer
 	// Timeout bounds a request to the back end.

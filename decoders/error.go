@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Error says where bytes could not be read and why.
+// Error is the place where bytes could not be read, and the reason.
 type Error struct {
 	Format string // "chirpstack-v4", "cayenne_lpp", "json"
 	Field  string // path of the field, dots between names; empty for the whole

@@ -2,7 +2,7 @@ package decoders
 
 import "time"
 
-// EventKind says what a sender reported about a device.
+// EventKind is the kind of event that a sender reported about a device.
 type EventKind string
 
 // The kinds of event. Only an Uplink is decoded into readings; the others are
@@ -105,7 +105,7 @@ type Frame struct {
 	Text string
 }
 
-// Profile is what the sender knows of the kind of device, by which a decoder
+// Profile is the sender's description of the kind of device, by which a decoder
 // can be chosen. Every part may be empty.
 type Profile struct {
 	ID, Name                         string // the network server's device profile

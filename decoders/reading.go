@@ -13,16 +13,16 @@ type Reading struct {
 	Time time.Time
 }
 
-// Result is what a codec made of a frame. Warnings and Errors are the codec's
+// Result holds the readings that a codec made of a frame. Warnings and Errors are the codec's
 // own remarks, kept beside the readings it gave nevertheless.
 type Result struct {
 	Readings []Reading
 	Warnings []string
 	Errors   []string
-	// Excess says that there were more readings than one frame may give, and
+	// Excess is set if there were more readings than one frame may give, and says
 	// which are left out; empty when all are there.
 	Excess string
-	// OutOfTime says that the codec was ended because its time was over.
+	// OutOfTime is set if the codec was ended at its time limit.
 	OutOfTime bool
 }
 

@@ -49,7 +49,7 @@ func Compile(codec, source string, useRawPayload bool) (decoders.Decoder, error)
 	return chosen{codec: d, raw: useRawPayload, seesObject: codec == JSON || codec == Expr}, nil
 }
 
-// TakesSource tells whether a codec runs a source.
+// TakesSource reports whether a codec runs a source.
 func TakesSource(codec string) bool { return codec == Expr || codec == JavaScript }
 
 // construct is the map from name to codec.

@@ -76,7 +76,7 @@ func asterisk(row []string, at int) (Call, error) {
 	return finish(c, "asterisk", at)
 }
 
-// digest tells lines apart: one call may have several with the same uniqueid.
+// digest identifies a line: one call may have several with the same uniqueid.
 func digest(row []string) string {
 	h := fnv.New128a()
 	for _, cell := range row {

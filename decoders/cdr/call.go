@@ -11,11 +11,11 @@ import (
 type Call struct {
 	// ID is the switch's own name of the call.
 	ID string
-	// Key tells records apart: two records with one key are one record. It is the
+	// Key identifies a record: two records with one key are one record. It is the
 	// id, and more for Asterisk, which writes several records of one id.
 	Key string
 	// Start, Answer and End are UTC, to the millisecond; Answer and End are zero
-	// where the switch tells none.
+	// where the switch gives none.
 	Start, Answer, End time.Time
 	// Duration is from start to end, Billsec from answer to end, in seconds.
 	Duration, Billsec int64

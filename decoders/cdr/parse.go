@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// maxErrors is how many mistakes of a post are told.
+// maxErrors is the number of mistakes of a post that are reported.
 const maxErrors = 20
 
 // Source names the kind of switch by the shape of a post: freeswitch, asterisk

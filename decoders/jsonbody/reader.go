@@ -153,7 +153,7 @@ func (r *Reader) Next(key *[]byte) bool {
 	return r.err == nil
 }
 
-// More tells whether the array entered last has another element, or leaves it
+// More reports whether the array entered last has another element, or leaves it
 // and returns false.
 func (r *Reader) More() bool { return r.follow(']') }
 

@@ -113,7 +113,7 @@ func chirpStackV3Time(d document) time.Time {
 }
 
 // chirpStackV3Dedup takes the reception's own identifier, where there is one,
-// else the server's time or that of the gateways; without any it cannot be told.
+// else the server's time or that of the gateways; without any it is unknown.
 func chirpStackV3Dedup(d document, f *decoders.Frame, uplinkID string) {
 	count, server := strconv.FormatInt(f.FCnt, 10)+":", string(d.Value("time|publishedAt").Raw())
 	switch {
@@ -126,7 +126,7 @@ func chirpStackV3Dedup(d document, f *decoders.Frame, uplinkID string) {
 	}
 }
 
-// counted tells a frame by its counter and the time the network gave it.
+// counted identifies a frame by its counter and the time of the network.
 func counted(n int64, at time.Time) string {
 	return strconv.FormatInt(n, 10) + ":" + strconv.FormatInt(at.UnixNano(), 10)
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/penstock/penstock/decoders"
 )
 
-// chirpStackV3Event goes by the query and, without one, by the keys of the body.
+// chirpStackV3Event takes the event from the query or else from the keys of the body.
 func chirpStackV3Event(d document, f *decoders.Frame, name string) {
 	failure, reason := d.Text("type"), d.Text("error")
 	integration, kind := d.Text("integrationName"), d.Text("eventType")

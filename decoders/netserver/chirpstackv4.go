@@ -131,7 +131,7 @@ func (c *chirpStackV4) count(field string, limit int64) (int64, bool) {
 	return n, true
 }
 
-// filled tells whether the next value is an object that is not empty.
+// filled reports whether the next value is an object that is not empty.
 func (c *chirpStackV4) filled() bool {
 	var key []byte
 	n := 0
@@ -213,7 +213,7 @@ func (c *chirpStackV4) dedup() {
 	}
 }
 
-// event goes by the query and, without one, by the keys seen.
+// event takes the event from the query or else from the keys seen.
 func (c *chirpStackV4) event(name string) decoders.EventKind {
 	switch name {
 	case "up":

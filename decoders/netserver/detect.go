@@ -8,7 +8,7 @@ import (
 	"github.com/penstock/penstock/decoders/jsonbody"
 )
 
-// Inspect checks that the body is whole and tells its sender, without reading
+// Inspect checks that the body is complete and detects its sender, without reading
 // its values: what a handler needs to choose its answer. The error is
 // ErrProtobuf, ErrTooMany, or a *decoders.Error of format "json" when the
 // body is neither JSON nor a form nor an XML document.
@@ -29,7 +29,7 @@ func Inspect(p Post) (Sender, error) {
 	return "", ErrTooMany
 }
 
-// Detect tells the sender of a body that Inspect has accepted. Whatever it
+// Detect returns the sender of a body that Inspect has accepted. A body that it
 // cannot place is Generic.
 func Detect(p Post) Sender {
 	if s, ok := detectOther(p); ok {
@@ -39,7 +39,7 @@ func Detect(p Post) Sender {
 	return detect(&s, p)
 }
 
-// detect goes by the shape. One that says nothing is Sigfox's if it names a
+// detect recognises the shape. An unknown one is Sigfox's if it names a
 // device and came where its callbacks are sent: they have no seqNumber where
 // they report an error.
 func detect(s *shape, p Post) Sender {
@@ -86,7 +86,7 @@ func isSigfox(q url.Values) bool {
 	return q.Has("seqNumber") && (q.Has("device") || q.Has("deviceId") || q.Has("id"))
 }
 
-// isProtobuf tells a protobuf body by its declared type and by not being
+// isProtobuf recognises a protobuf body by its declared type and by not being
 // JSON after all.
 func isProtobuf(p Post) bool {
 	mime, _, _ := strings.Cut(p.ContentType, ";")

@@ -44,7 +44,7 @@ type member struct {
 	hash        byte // of the key, so that few others have to be compared
 }
 
-// keyHash tells most keys of a body apart.
+// keyHash differs between most keys of a body.
 func keyHash[T string | []byte](key T) byte {
 	if len(key) == 0 {
 		return 0
@@ -248,7 +248,7 @@ func (d document) Keys() iter.Seq[string] {
 	}
 }
 
-// Has tells whether there is a field at a path, be it null.
+// Has reports whether there is a field at a path, be it null.
 func (d document) Has(path string) bool { return d.find(path) >= 0 }
 
 // Kind returns the kind of the value at a path, Missing where there is none.
@@ -259,7 +259,7 @@ func (d document) Kind(path string) jsonbody.Kind {
 	return jsonbody.Missing
 }
 
-// Given tells whether the value at a path says something.
+// Given reports whether the value at a path is neither missing nor null.
 func (d document) Given(path string) bool { return d.Kind(path) > jsonbody.Null }
 
 // Value returns the value at a path, a Missing one where there is none.

@@ -59,7 +59,7 @@ func eachFrame(s Sender, body []byte, read readFrame) ([]decoders.Frame, error) 
 	return b.list, b.first
 }
 
-// frames are what was made of one body so far.
+// frames are the frames that were made of one body so far.
 type frames struct {
 	sender  Sender
 	members members

@@ -8,7 +8,7 @@ import (
 	"github.com/penstock/penstock/decoders/jsonbody"
 )
 
-// envelope is what the parsers of JSON senders share: the reader, the frame
+// envelope is shared by the parsers of JSON senders: the reader, the frame
 // being filled, and the first reason for which it cannot be used.
 type envelope struct {
 	r   jsonbody.Reader
@@ -53,7 +53,7 @@ func (e *envelope) warn(field, reason string) {
 	}
 }
 
-// given tells a value that was meant to say something from null.
+// given reports whether a value is neither missing nor null.
 func given(v jsonbody.Value) bool { return v.Kind > jsonbody.Null }
 
 // text reads an optional string; a number is taken by its digits.

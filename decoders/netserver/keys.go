@@ -2,7 +2,7 @@ package netserver
 
 import "bytes"
 
-// keyNamed returns the mark of a key, 0 for one that tells nothing.
+// keyNamed returns the flag of a key, 0 for other keys.
 func keyNamed(key []byte) keys {
 	switch string(key) {
 	case "applicationID":

@@ -86,7 +86,8 @@ func (k *kpn) payload(digits string) {
 	}
 }
 
-// complete tells a position that the network found from a frame.
+// complete distinguishes a frame from a position that the network computed, and sets
+// the DedupID.
 func (k *kpn) complete() {
 	f := &k.f
 	f.Position = place(k.lat, k.lon, nil)

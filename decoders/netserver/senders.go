@@ -35,8 +35,8 @@ const (
 	unknownDocument Sender = "xml"
 )
 
-// row says that a body is a sender's when it has all of some keys and any of
-// others, and by what it is read.
+// row assigns a body to a sender if it has all of some keys and any of
+// others, and names the parser.
 type row struct {
 	sender Sender
 	parse  func(Post) ([]decoders.Frame, error) // nil: the sender is recognised only

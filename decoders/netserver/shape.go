@@ -6,7 +6,7 @@ import (
 	"github.com/penstock/penstock/decoders/jsonbody"
 )
 
-// keys is a set of the keys by which senders are told apart.
+// keys is a set of the keys by which senders are recognised.
 type keys uint64
 
 const (
@@ -114,7 +114,7 @@ func scan(body []byte, early bool) (shape, error) {
 	return s, r.Close()
 }
 
-// object notes the keys of the next object and tells whether it stopped early.
+// object notes the keys of the next object and reports whether it stopped early.
 func (s *shape) object(r *jsonbody.Reader, early bool) bool {
 	var key []byte
 	for ok := r.Object(); ok && r.Next(&key); {
@@ -126,7 +126,7 @@ func (s *shape) object(r *jsonbody.Reader, early bool) bool {
 	return false
 }
 
-// member notes one key and, where it tells, what stands under it.
+// member notes one key and, for some keys, the value.
 func (s *shape) member(r *jsonbody.Reader, key []byte) {
 	s.keys |= keyNamed(key)
 	switch string(key) {

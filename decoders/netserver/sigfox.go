@@ -56,7 +56,7 @@ func sigfoxDevice(d document, f *decoders.Frame) {
 	}
 }
 
-// sigfoxEvent goes by what the callback carries: none of them names itself. A
+// sigfoxEvent recognises the callback by its content: none has a name. A
 // position without data is kept apart from the frame's own kind, so that it
 // cannot be taken for the frame when it comes first.
 func sigfoxEvent(d document, f *decoders.Frame, located, advanced bool) {
@@ -105,7 +105,7 @@ func sigfoxCustom(d document) (custom map[string]any) {
 	return custom
 }
 
-// isSigfoxName tells the names of Sigfox's own, and those that the address has.
+// isSigfoxName reports whether a key is one of Sigfox's names or of the address.
 func isSigfoxName(key string) bool {
 	switch key {
 	case "device", "deviceId", "id", "time", "data", "seqNumber", "deviceTypeId", "rssi", "snr", "station",
@@ -118,7 +118,7 @@ func isSigfoxName(key string) bool {
 }
 
 // sigfoxHeard reads which stations heard the frame and where the device is. It
-// tells whether the callback speaks of a position, known or not, and whether it
+// reports whether the callback is about a position, known or not, and whether it
 // lists stations.
 func sigfoxHeard(d document, f *decoders.Frame) (located, lists bool) {
 	station := decoders.Gateway{ID: d.Text("station"), RSSI: d.Number("rssi"), SNR: d.Number("snr")}
@@ -150,7 +150,7 @@ func sigfoxDuplicate(d document) decoders.Gateway {
 	}
 }
 
-// sigfoxComputed is the position that the network worked out. Status 0 says
+// sigfoxComputed is the position that the network computed. Status 0 means
 // that there is none.
 func sigfoxComputed(d document) *decoders.Position {
 	if d.Has("status") && !d.Flag("status") {
@@ -159,7 +159,7 @@ func sigfoxComputed(d document) *decoders.Position {
 	return d.Place("lat", "lng", "")
 }
 
-// AwaitsDownlink tells whether a post of Sigfox's waits for a downlink: its
+// AwaitsDownlink reports whether a post of Sigfox's waits for a downlink: its
 // template has the variable ack, and that is true. An answer with nothing to
 // send is 204.
 func AwaitsDownlink(p Post) bool {

@@ -43,7 +43,7 @@ func VerifyKPN(token string, body []byte, secret string) error {
 	return nil
 }
 
-// fresh tells whether a moment lies near enough to now.
+// fresh reports whether a moment lies near enough to now.
 func fresh(at, now time.Time) error {
 	if d := now.Sub(at); d > maxSkew || d < -maxSkew {
 		return fmt.Errorf("%w: it was made at %s", ErrStale, at.UTC().Format(time.RFC3339))

@@ -16,7 +16,7 @@ const Submission Sender = "readings"
 // MaxSubmitted is how many frames the list of a submission may hold.
 const MaxSubmitted = 100
 
-// Fault is what is wrong with a field of a submission, in the words of the
+// Fault is a mistake in a field of a submission, in the words of the
 // answer.
 type Fault struct{ Field, Problem string }
 
@@ -55,7 +55,7 @@ func ParseSubmission(identifier string, body []byte) (frames []decoders.Frame, f
 	return s.frames, s.faults
 }
 
-// submission is what was read so far.
+// submission holds the frames and faults so far.
 type submission struct {
 	identifier string
 	frames     []decoders.Frame

@@ -146,7 +146,7 @@ func (t *thingPark) complete() {
 	t.dedup()
 }
 
-// uplink tells a join request, which has the same wrapper, from a frame.
+// uplink distinguishes a join request, which has the same wrapper, from a frame.
 func (t *thingPark) uplink() {
 	const joinRequest, confirmedUp = 0, 4
 	f := t.f
@@ -180,7 +180,7 @@ func (t *thingPark) downlink() {
 	f.FCnt, f.HasFCnt = 0, false // of the uplink before
 }
 
-// dedup goes by the counter and the time, which a post that is repeated or
+// dedup sets the DedupID from the counter and the time, which a post that is repeated or
 // that comes late has unchanged.
 func (t *thingPark) dedup() {
 	f := t.f

@@ -62,7 +62,7 @@ func thingParkQuery(rawQuery string) (text, token, at string) {
 	return strings.Join(signed, "&"), token, at
 }
 
-// thingParkElements is what a token covers of a body.
+// thingParkElements are the elements of a body that a token covers.
 type thingParkElements struct {
 	document, customer, devEUI, port, countUp, countDown, payload string
 }
@@ -107,7 +107,7 @@ func readThingParkElements(body []byte) (thingParkElements, error) {
 	return e, syntaxError(r.Close())
 }
 
-// holdsElements tells the objects in which the parser looks for elements: one
+// holdsElements reports whether the parser looks for elements in an object: one
 // that is not signed must not stand where it is read.
 func holdsElements(key string) bool {
 	return strings.HasPrefix(key, "DevEUI_") || key == "BS_alarm" || key == "data" || key == "uplinkMetrics"

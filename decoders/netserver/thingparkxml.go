@@ -119,7 +119,7 @@ func (x *xmlBody) string(s []byte) {
 	x.out.Write(quoted)
 }
 
-// plainASCII tells a text that JSON writes as it is.
+// plainASCII reports whether JSON writes a text without escapes.
 func plainASCII(s []byte) bool {
 	for _, c := range s {
 		if c < ' ' || c > '~' || c == '"' || c == '\\' {

@@ -40,7 +40,7 @@ func ubibotFeed(d document, f *decoders.Frame) {
 	}
 }
 
-// ubibotDedup goes by the sum of the feeds' text, which holds their times: a
+// ubibotDedup is the sum of the feeds' text, which holds their times: a
 // post has no identifier of its own.
 func ubibotDedup(f *decoders.Frame, feeds []byte) {
 	sum := fnv.New64a()
@@ -51,7 +51,7 @@ func ubibotDedup(f *decoders.Frame, feeds []byte) {
 	}
 }
 
-// isField tells field1 and its like.
+// isField reports whether a key is "field" and a number.
 func isField(key string) bool {
 	number, is := strings.CutPrefix(key, "field")
 	_, err := strconv.ParseUint(number, 10, 16)

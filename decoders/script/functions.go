@@ -10,13 +10,13 @@ import (
 	"github.com/penstock/penstock/decoders"
 )
 
-// joinName is what + becomes between values that are not known to be numbers.
+// joinName replaces + between values that are not known to be numbers.
 const joinName = "join_"
 
 // maxString bounds what + makes.
 const maxString = 1 << 10
 
-// functions are what an expression may call: a choice of expr's own, none of
+// functions are those that an expression may call: a choice of expr's own, none of
 // which builds more than it is given, and those that read bytes:
 //
 //	uint8 int8 uint16be uint16le int16be int16le uint24be uint24le int24be

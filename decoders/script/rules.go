@@ -70,7 +70,7 @@ func numeric(n ast.Node) bool {
 	return t != nil && (t.Kind() == reflect.Int || t.Kind() == reflect.Float64)
 }
 
-// nests tells whether a predicate stands anywhere within a node.
+// nests reports whether a predicate stands anywhere within a node.
 func nests(n ast.Node) bool {
 	f := &finder{}
 	ast.Walk(&n, f)

@@ -49,7 +49,7 @@ type program struct {
 	code *vm.Program
 }
 
-// env is what an expression sees: plain data, since expr would let it call
+// env holds the names of an expression: plain data, since expr would let it call
 // any exported method.
 type env struct {
 	Bytes  []int          `expr:"bytes"`

@@ -52,7 +52,7 @@ const (
 	version = 10
 	// relative is the first time that is absolute (section 4.5.3).
 	relative = 1 << 28
-	// maxRecords bounds what one pack becomes; tooMany is said beyond.
+	// maxRecords is the most records of one pack; tooMany is the reason beyond.
 	maxRecords = 1000
 	tooMany    = "is one record too many"
 )
@@ -73,7 +73,7 @@ type fields struct {
 }
 
 // Parse resolves a pack. Relative times count from reference; while that is
-// zero they cannot be told and stay zero. Records may come with an error: they
+// zero they are unknown and stay zero. Records may come with an error: they
 // are those before the place it names.
 func Parse(pack []byte, reference time.Time) ([]Record, error) {
 	p := parser{r: jsonbody.New(pack), reference: reference}
@@ -163,7 +163,7 @@ func (p *parser) field(key string, f *fields) {
 	}
 }
 
-// unknown passes over a field, unless it asks to be understood.
+// unknown skips a field; one whose name ends in "_" must be understood.
 func (p *parser) unknown(key string) {
 	p.r.Skip()
 	if key != "" && key[len(key)-1] == '_' {

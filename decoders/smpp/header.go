@@ -27,7 +27,7 @@ const (
 	DataSM            Command = 0x00000103
 )
 
-// Response says whether the command answers another.
+// Response reports whether the command answers another.
 func (c Command) Response() bool { return c&0x80000000 != 0 }
 
 // Answer is the command that answers this one.
@@ -35,7 +35,7 @@ func (c Command) Answer() Command { return c | 0x80000000 }
 
 func (c Command) String() string { return fmt.Sprintf("0x%08X", uint32(c)) }
 
-// Header is what every PDU begins with.
+// Header is the beginning of every PDU.
 type Header struct {
 	Length   uint32 // of the whole PDU, in octets
 	Command  Command

@@ -94,7 +94,7 @@ func (d *Delivery) Split() (udh, text []byte, ok bool) {
 	return data[:end:end], data[end:], true
 }
 
-// Segment says which part of which message a delivery is (5.3.2.22 to 24).
+// Segment identifies a delivery as one part of a message (5.3.2.22 to 24).
 type Segment struct {
 	Reference uint16
 	Total     int // 1 to 255
@@ -102,7 +102,7 @@ type Segment struct {
 }
 
 // Segment returns what the sar parameters say. They must all be there and make
-// sense, else they are ignored, as SMPP asks for.
+// sense, else they are ignored, as SMPP requires.
 func (d *Delivery) Segment() (Segment, bool) {
 	reference, there := d.Parameter(tagSARReference)
 	total, counted := d.number(tagSARTotal)

@@ -6,10 +6,10 @@ import (
 	"github.com/penstock/penstock/decoders/sms"
 )
 
-// Receipt is what an SMSC tells about a message of ours.
+// Receipt is an SMSC's report about a message that the gateway submitted.
 type Receipt struct {
 	ID    string // the SMSC's id of the message, as it writes it
-	State string // DELIVRD, UNDELIV, …; empty if it cannot be told
+	State string // DELIVRD, UNDELIV, …; empty if unknown
 	Error string // the network's code, as it came; 000 is none
 }
 
@@ -66,7 +66,7 @@ func fieldNames() []string {
 	return []string{"id:", "sub:", "dlvrd:", "submit date:", "done date:", "stat:", "err:", "text:"}
 }
 
-// blanks are what may stand between fields.
+// blanks may stand between fields.
 const blanks = " \t\r\n"
 
 // field returns where a field's name stands as a word of its own, or -1.

@@ -79,7 +79,7 @@ func (o Octets) check() error {
 	return o.checkRoom()
 }
 
-// checkData finds what its coding does not know. An escape before an escape is
+// checkData refuses octets that the coding does not define. An escape before an escape is
 // reserved for a further table (TS 23.038, 6.2.1.1) that is not defined yet.
 func (o Octets) checkData() error {
 	if o.Coding == UCS2 && len(o.Data)%2 != 0 {
@@ -115,7 +115,7 @@ func (o Octets) checkRoom() error {
 	return nil
 }
 
-// unhex reads hexadecimal and says where it ends to be one.
+// unhex reads hexadecimal; the error has the offset of the first other character.
 func unhex(field, s string) ([]byte, error) {
 	digits := strings.Trim(s, " \t\r\n")
 	start := strings.Index(s, digits)

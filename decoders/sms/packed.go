@@ -4,7 +4,7 @@ package sms
 // before is how many octets of user data header stand before data: the text
 // begins at the next septet's border behind them.
 //
-// How many septets there are is told by the octets only. Where seven bits are
+// The number of septets follows from the octets only. Where seven bits are
 // left over, they are taken for padding if they are zero, which could also be
 // the character @, or a carriage return, as 6.1.2.3.1 pads.
 func Unpack(data []byte, before int) []byte {

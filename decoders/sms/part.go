@@ -8,7 +8,7 @@ const (
 	MaxOctets = 140 // of user data in a part, its header included
 )
 
-// Message is what goes to one recipient: one part, or several that the phone
+// Message goes to one recipient: one part, or several that the phone
 // joins. Its cost in credits is the number of its parts.
 type Message struct {
 	Coding    Coding

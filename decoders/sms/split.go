@@ -6,7 +6,7 @@ import "github.com/warthog618/sms/encoding/tpdu"
 // of a part, and neither is escape.
 const highSurrogate = 0xD8
 
-// concatenation is what an 8-bit reference adds to a header, in octets.
+// concatenation is the length in octets that an 8-bit reference adds to a header.
 const concatenation = 5
 
 // fit returns the beginning of code that so many parts hold: all of it, or up

@@ -15,7 +15,7 @@ type Segmenter struct {
 // New returns a segmenter.
 func New() *Segmenter { return &Segmenter{alphabet: NewAlphabet()} }
 
-// Options says how a text is cut; the zero value sends it whole.
+// Options are how a text is truncated and numbered; the zero value sends it whole.
 type Options struct {
 	// MaxParts truncates a text that needs more parts: 1 to 255. 0 truncates
 	// nothing; a text that needs more than 255 parts is an error then.

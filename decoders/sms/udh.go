@@ -77,7 +77,7 @@ func (h UDH) Append(dst []byte) []byte {
 	return dst
 }
 
-// Concat says which part of which message a short message is.
+// Concat identifies a short message as one part of a message.
 type Concat struct {
 	Reference uint16
 	Wide      bool // the reference has 16 bits

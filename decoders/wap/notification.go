@@ -28,7 +28,7 @@ func ParseClass(number int) (Class, error) {
 	return Personal + Class(number-80), nil
 }
 
-// Notification tells a phone that a multimedia message waits to be fetched.
+// Notification announces a multimedia message that a phone may fetch.
 type Notification struct {
 	Transaction string        // id of this notification, printable ASCII, at most 40 octets
 	From        string        // number in digits; empty leaves the sender out

@@ -28,7 +28,7 @@ type crowd struct {
 	base        time.Time
 }
 
-// tally is what became of a crowd's frames.
+// tally is how many frames of a crowd were accepted, refused and lost.
 type tally struct {
 	accepted, refused, broken int64 // broken: the connection ended without an answer
 	took                      time.Duration

@@ -67,7 +67,7 @@ func readings(ctx context.Context, p *peers, s settings, r *report) error {
 	return f.measure(ctx, p, s, r)
 }
 
-// enlist lets every device send a frame, which makes it, and asks for its ids.
+// enlist sends a frame of every device, which creates it, and reads the ids.
 func (f *fleet) enlist(ctx context.Context, s settings) error {
 	s.devices = s.fleet
 	s.decoder = "single"

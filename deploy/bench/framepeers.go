@@ -13,7 +13,7 @@ const (
 	aimEmbedded    = 0.6 // of frames stored a second with Redis and InfluxDB
 )
 
-// framePeers are what frames are sent to beside the gateway that is measured.
+// framePeers receive frames beside the gateway that is measured.
 type framePeers struct {
 	telegraf *telegraf     // nil: there is none
 	embedded *daemon       // nil: the gateway that is measured is embedded itself

@@ -141,7 +141,7 @@ func warm(ctx context.Context, d *daemon, floor *bare, s settings) (int64, error
 	return f.count + int64(s.devices), err
 }
 
-// countPoints asks the store itself.
+// countPoints queries the store itself.
 func (d *daemon) countPoints(ctx context.Context) (int64, error) {
 	if d.beside.influx == nil {
 		return d.countEmbedded(ctx)

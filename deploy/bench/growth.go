@@ -12,7 +12,7 @@ const aimGrowth = 0.20
 // extent is a number of devices that send, and of accounts that they belong to.
 type extent struct{ devices, accounts int }
 
-// sizes are what is compared: each with the first one of its row.
+// sizes are compared, each with the first one of its row.
 func sizes() [][]extent {
 	return [][]extent{
 		{{10, 1}, {1000, 1}, {100_000, 1}},

@@ -127,7 +127,7 @@ func (k *kannel) cpu() time.Duration {
 	return cpuWithChildren(k.bearerbox.Process.Pid) + cpuWithChildren(k.smsbox.Process.Pid)
 }
 
-// relayPeers are what messages are handed to beside the gateway that is measured.
+// relayPeers receive messages beside the gateway that is measured.
 type relayPeers struct {
 	kannel   *kannel
 	embedded *daemon

@@ -116,7 +116,7 @@ func (d *daemon) fillKept(ctx context.Context, k *kept, s settings) error {
 	})
 }
 
-// measure asks for pages of every list, the first and those behind it.
+// measure requests pages of every list, the first and those behind it.
 func (k *kept) measure(ctx context.Context, d *daemon) error {
 	admin, err := os.ReadFile(filepath.Join(d.dir, "admin-token"))
 	if err != nil {

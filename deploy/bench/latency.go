@@ -34,7 +34,7 @@ const (
 	aimCalledP99 = 50 * time.Millisecond
 )
 
-// latencies are what was found, one of each a round.
+// latencies are the results, one of each a round.
 type latencies struct {
 	rate                 float64 // frames a second
 	fsync, accepted      []time.Duration

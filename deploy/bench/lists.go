@@ -24,7 +24,7 @@ const (
 // pageSize is how many SIMs a page has, and how many rows the bare read.
 const pageSize = 100
 
-// lists is what was measured of lists.
+// lists are the measurements of lists.
 type lists struct {
 	sims  int
 	bytes float64 // on disk for a SIM
@@ -46,7 +46,7 @@ type page struct {
 	query func(h herd, n int) (query string, total, count int)
 }
 
-// pages are what is asked for.
+// pages are the pages that are requested.
 func pages() []page {
 	var out []page
 	for _, column := range []string{"iccid", "imsi", "msisdn"} {
@@ -107,7 +107,7 @@ func filtered(column, operator, value string) string {
 // pagesARound is how often a page is asked for in a round.
 const pagesARound = 400
 
-// measure asks for every page in turns with the bare read.
+// measure requests every page in turns with the bare read.
 func (l *lists) measure(ctx context.Context, d *daemon, c *pgx.Conn, large, small herd, s settings) error {
 	client := &http.Client{Transport: &http.Transport{DisableCompression: true}}
 	defer client.CloseIdleConnections()
@@ -134,7 +134,7 @@ func (l *lists) measure(ctx context.Context, d *daemon, c *pgx.Conn, large, smal
 	return nil
 }
 
-// run asks for a page of one account a round long.
+// run requests a page of one account for the time of a round.
 func (p page) run(d *daemon, client *http.Client, h herd) (outcome, error) {
 	times := pagesARound
 	if p.walks && h.n > smallHerd {

@@ -33,7 +33,7 @@ type load struct {
 	latencies   []time.Duration
 }
 
-// outcome is what a load measured.
+// outcome is the result of a load.
 type outcome struct {
 	count    int64
 	took     time.Duration
@@ -63,7 +63,7 @@ func (l *load) send(ctx context.Context, n int64) error {
 	return l.each(func(i int64) bool { return i < n && ctx.Err() == nil })
 }
 
-// each sends frames over every connection while more says so.
+// each sends frames over every connection while more returns true.
 func (l *load) each(more func(n int64) bool) error {
 	start := time.Now()
 	errs := make([]error, l.conns)

@@ -6,7 +6,7 @@
 // primary key, and InfluxDB itself. Floor and gateway are measured in turns, and the medians of the rounds
 // are what is printed.
 //
-// It checks before it boasts: what was sent is what was stored and refused, or
+// It checks before it prints: the number sent is the number stored and refused, or
 // the run fails.
 package main
 

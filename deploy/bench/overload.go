@@ -36,7 +36,7 @@ const (
 	aimFloodedFactor = 2.0
 )
 
-// overloaded is what was found of overload.
+// overloaded are the results under overload.
 type overloaded struct {
 	peak, flood               tally
 	before                    time.Duration // the quiet account's p99 when nothing else happens

@@ -17,7 +17,7 @@ import (
 	"github.com/penstock/penstock/deploy/servers"
 )
 
-// peers are the processes of a run and what the next gateway is given.
+// peers are the processes of a run and the settings of the next gateway.
 type peers struct {
 	servers.Run
 	runs int

@@ -50,7 +50,7 @@ const (
 	mostQuery  = 1.5
 )
 
-// queries are what is measured.
+// queries are those that are measured.
 func (f *fleet) queries(hgetall string) []query {
 	moment := func(t time.Time) string { return url.QueryEscape(t.Format(time.DateTime)) }
 	get := func(m member, path string) *http.Request {

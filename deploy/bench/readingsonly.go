@@ -13,7 +13,7 @@ type readingsOnly struct {
 	sent, sentTelegraf int64
 }
 
-// readingsOnlyRounds is what was measured of them.
+// readingsOnlyRounds are their measurements.
 type readingsOnlyRounds struct {
 	gateway, telegraf []frameRound
 	lost              int64 // of Telegraf's frames

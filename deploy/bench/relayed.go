@@ -130,7 +130,7 @@ func (d *daemon) relay(ctx context.Context, target *sink, numbers span, s settin
 // span is the numbers of some messages.
 type span struct{ first, end int64 }
 
-// messageText is what tells the n-th message from the others at the sink.
+// messageText identifies the n-th message at the sink.
 func messageText(n int64) string { return fmt.Sprintf("message %d & more", n) }
 
 func bareGets(ctx context.Context, addr string, numbers span, s settings) (outcome, error) {

@@ -110,7 +110,7 @@ func (r *report) relayFigure() figure {
 
 func same(v float64) float64 { return v }
 
-// each is what a function makes of each.
+// each applies a function to each element.
 func each[T any](rounds []T, of func(T) outcome) []outcome {
 	out := make([]outcome, len(rounds))
 	for i, r := range rounds {
@@ -225,7 +225,7 @@ func (r *report) printAnswers(row func(cells ...any)) {
 	}
 }
 
-// printRest says what stands below the table.
+// printRest prints the lines below the table.
 func (r *report) printRest(say func(format string, args ...any)) {
 	for _, b := range r.reconciliations {
 		say("reconciliation of %s: sent %d = stored %d + refused %d: %v\n", b.what, b.sent, b.stored, b.refused, b.balanced())
@@ -285,7 +285,7 @@ func (r *report) verdict() error {
 	return nil
 }
 
-// printCPU says what a frame and a message cost each of the processes.
+// printCPU prints the CPU time of each process per frame and per message.
 func (r *report) printCPU(say func(format string, args ...any)) {
 	if len(r.frames) > 0 {
 		say("\nµs of CPU per frame: %s; cores in use during the load %.0f %%\n",
@@ -302,7 +302,7 @@ func (r *report) printCPU(say func(format string, args ...any)) {
 	}
 }
 
-// cpuEach is what each cost the servers and the client.
+// cpuEach is the CPU time of the servers and the client for each.
 func cpuEach(all []outcome, client string) string {
 	per := func(cpu func(outcome) time.Duration) string {
 		return number(median(all, func(o outcome) float64 { return outcome{count: o.count, cpu: cpu(o)}.micros() }))

@@ -264,7 +264,7 @@ func rawMessage(i int64) pdu.PDU {
 	return p
 }
 
-// sentText is what is sent.
+// sentText is the text of the messages.
 const sentText = "a message of some forty characters, about"
 
 // printSends compares the medians of the rounds.

@@ -36,7 +36,7 @@ func (h herd) iccid(i int) string  { return fmt.Sprintf("8944%015d", i) }
 func (h herd) imsi(i int) string   { return fmt.Sprintf("23415%010d", i*7919%h.n) }
 func (h herd) msisdn(i int) string { return fmt.Sprintf("447%09d", i*104729%h.n) }
 
-// smallHerd is what a large one is compared with.
+// smallHerd is compared with a large one.
 const smallHerd = 1000
 
 // sims measures pages of an account's SIMs beside a bare read of as many rows, and
@@ -63,7 +63,7 @@ func sims(ctx context.Context, p *peers, s settings, r *report) error {
 	return r.lists.measure(ctx, d, c, large, small, s)
 }
 
-// page asks the gateway for a page and checks the total and the count. The body is
+// page requests a page of the gateway and checks the total and the count. The body is
 // read into memory that is used again: what this program collects is not measured.
 func (d *daemon) page(client *http.Client, body *bytes.Buffer, h herd, query string, total, count int) error {
 	body.Reset()

@@ -19,7 +19,7 @@ const (
 	soakSampling = time.Second
 )
 
-// soaked is what was found of a long load on a gateway with embedded back ends.
+// soaked are the results of a long load on a gateway with embedded back ends.
 type soaked struct {
 	took              time.Duration
 	frames            int64

@@ -170,7 +170,7 @@ func (d *daemon) pointsWritten(ctx context.Context) (int64, error) {
 	return 0, errors.New("influxd does not count what it is written")
 }
 
-// count asks the InfluxDB how many frames it holds.
+// count returns the number of frames in the InfluxDB.
 func (t *telegraf) count(ctx context.Context) (int64, error) {
 	return t.beside.count(ctx, url.Values{"db": {"telegraf"}, "q": {`SELECT count(temperature_1) FROM uplink`}})
 }

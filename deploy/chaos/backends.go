@@ -14,7 +14,7 @@ import (
 	"github.com/penstock/penstock/deploy/servers"
 )
 
-// backendKind is what the gateways of a site run on.
+// backendKind is a set of back ends for the gateways of a site.
 type backendKind struct {
 	name     string
 	gateways int

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// answer is what a gateway answered.
+// answer is the answer of a gateway.
 type answer struct {
 	of     string // the request
 	status int

@@ -80,7 +80,7 @@ func (l *ledger) of(kind string) map[string]item {
 	return maps.Clone(l.items[kind])
 }
 
-// sighting is what a run finds of an item.
+// sighting is how often a run found an item, and why it is not done.
 type sighting struct {
 	times  int
 	undone string // why it is not done, empty if it is

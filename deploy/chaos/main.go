@@ -23,7 +23,7 @@ import (
 	"time"
 )
 
-// settings is what a run is like.
+// settings are those of a run.
 type settings struct {
 	binary   string
 	previous string

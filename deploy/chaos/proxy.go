@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// condition is what a proxy does to connections.
+// condition is the treatment of connections by a proxy.
 type condition int
 
 const (

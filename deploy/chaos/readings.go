@@ -40,7 +40,7 @@ type readings struct {
 	strange []string // seen, and never sent, or seen twice
 }
 
-// readingState is what is known of a reading.
+// readingState is the state of a reading.
 type readingState byte
 
 const (

@@ -20,7 +20,7 @@ import (
 	"github.com/penstock/penstock/deploy/servers"
 )
 
-// sendUse tells what a SIM used: a byte each.
+// sendUse reports the usage of a SIM: a byte each.
 func (s *site) sendUse(ctx context.Context, n int) {
 	id := fmt.Sprintf("use-%d", n)
 	s.ledger.offer(ofUses, id)
@@ -28,7 +28,7 @@ func (s *site) sendUse(ctx context.Context, n int) {
 	s.post(ctx, ofUses, id, "/inbound/cdr/sim", body)
 }
 
-// sendCall tells of a call.
+// sendCall reports a call.
 func (s *site) sendCall(ctx context.Context, n int) {
 	id := fmt.Sprintf("call-%d", n)
 	s.ledger.offer(ofCalls, id)
@@ -86,7 +86,7 @@ func (s *site) sendSubscriber(ctx context.Context, n int) {
 	}
 }
 
-// findJobs looks for SIM jobs, and whether the callback was told.
+// findJobs looks for SIM jobs and for their callbacks.
 func (s *site) findJobs(ctx context.Context, f findings) error {
 	for page := 1; ; page++ {
 		var list struct {
@@ -113,7 +113,7 @@ func (s *site) findJobs(ctx context.Context, f findings) error {
 	}
 }
 
-// findClaims asks for the job of every claim that was acknowledged.
+// findClaims looks for the job of every claim that was acknowledged.
 func (s *site) findClaims(ctx context.Context, f findings) error {
 	for id := range s.ledger.of(ofClaims) {
 		var job struct{ Data struct{ Status string } }

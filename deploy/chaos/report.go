@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// report is what a run found.
+// report holds the findings of a run.
 type report struct {
 	site     *site
 	faults   struck

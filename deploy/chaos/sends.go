@@ -172,7 +172,7 @@ func (s *site) findMessages(ctx context.Context, f findings) error {
 	return s.findCredit(ctx, f, paid)
 }
 
-// undone says what is missing of a message.
+// undone returns what is missing of a message.
 func (s *site) undone(kind string, m *message) string {
 	want, n := "delivered", 0
 	_, _ = fmt.Sscanf(strings.TrimPrefix(m.Destination, sendBlocks()[kind]), "%d", &n)

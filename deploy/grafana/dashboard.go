@@ -31,7 +31,7 @@ type Dashboard struct {
 	Panels        []Panel    `json:"panels"`
 }
 
-// TimeRange is what a dashboard shows when it is opened: "now-24h" to "now".
+// TimeRange is the time that a dashboard shows first: "now-24h" to "now".
 type TimeRange struct {
 	From string `json:"from"`
 	To   string `json:"to"`
@@ -106,13 +106,13 @@ type Target struct {
 	LegendFormat string `json:"legendFormat,omitempty"`
 }
 
-// Transform is what Grafana does with the answers before it shows them.
+// Transform is a step between the answers and the panel.
 type Transform struct {
 	ID      string         `json:"id"`
 	Options map[string]any `json:"options"`
 }
 
-// FieldConfig says how values are shown.
+// FieldConfig is how values are shown.
 type FieldConfig struct {
 	Defaults  FieldDefaults `json:"defaults"`
 	Overrides []struct{}    `json:"overrides"`

@@ -40,7 +40,7 @@ func quantile(q, histogram, by string) string {
 	return `histogram_quantile(` + q + `, sum by (` + by + `, le) (rate(` + histogram + `_bucket[$__rate_interval])))`
 }
 
-// metric asks PromQL; legend names the lines.
+// metric is a query in PromQL; legend names the lines.
 func metric(expr, legend string) Target {
 	return Target{Datasource: metricSource(), Expr: expr, LegendFormat: legend}
 }

@@ -83,7 +83,7 @@ func (p Panel) fields(pattern string) Panel {
 	return p
 }
 
-// about says what a panel shows.
+// about sets the description of a panel.
 func (p Panel) about(description string) Panel {
 	p.Description = description
 	return p
@@ -95,12 +95,12 @@ func (p Panel) percent() Panel {
 	return p
 }
 
-// query asks InfluxQL; alias names the lines.
+// query is a query in InfluxQL; alias names the lines.
 func query(q, alias string) Target {
 	return Target{Datasource: datasource(), Query: q, RawQuery: true, ResultFormat: "time_series", Alias: alias}
 }
 
-// numbersAndTexts asks for a sensor's values over time; of texts, which no line
+// numbersAndTexts queries a sensor's values over time; of texts, which no line
 // can show, how many there were.
 func numbersAndTexts(from, where, number, texts string) []Target {
 	return []Target{

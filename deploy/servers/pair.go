@@ -79,7 +79,7 @@ func tell(ctx context.Context, s *Server, statement string) error {
 	return errors.Join(err, c.Close(ctx))
 }
 
-// says waits until a query says true.
+// says waits until a query returns true.
 func says(ctx context.Context, s *Server, what, query string) error {
 	return Until(ctx, StartTime, what, func() (holds bool) {
 		c, err := DialPostgres(ctx, s.Addr)

@@ -104,7 +104,7 @@ func postgresBinary(program string) string {
 	return program
 }
 
-// postgresUser is whom the server runs as, nil for ourselves: PostgreSQL refuses
+// postgresUser is the user that the server runs as, nil for the current one: PostgreSQL refuses
 // root.
 func postgresUser() *syscall.Credential {
 	if os.Getuid() != 0 {

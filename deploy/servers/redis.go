@@ -78,7 +78,7 @@ func (r *Run) redisBelow(ctx context.Context, dir string, args ...string) (*Serv
 	return r.Redis(ctx, own, append([]string{"--appendonly", "no"}, args...)...)
 }
 
-// URL is what a gateway is given.
+// URL is the setting for a gateway.
 func (s *Sentinels) URL() string { return "redis+sentinel://" + s.Sentinel.Addr + "/" + sentinelMaster }
 
 // named is the server that the Sentinel calls the master, nil if it does not know.
@@ -149,7 +149,7 @@ func (r *Run) RedisCluster(ctx context.Context, dir string) (*RedisCluster, erro
 	return c, err
 }
 
-// URL is what a gateway is given.
+// URL is the setting for a gateway.
 func (c *RedisCluster) URL() string {
 	var all []string
 	for _, one := range c.Nodes {

@@ -95,7 +95,7 @@ func Until(ctx context.Context, atMost time.Duration, what string, cond func() b
 	return UntilEvery(ctx, 20*time.Millisecond, atMost, what, cond)
 }
 
-// UntilEvery waits for a condition that is looked at as often as every says.
+// UntilEvery waits for a condition, which is checked at an interval.
 func UntilEvery(ctx context.Context, every, atMost time.Duration, what string, cond func() bool) error {
 	ctx, cancel := context.WithTimeout(ctx, atMost)
 	defer cancel()
@@ -123,7 +123,7 @@ func Reachable(ctx context.Context, addr string) error {
 	})
 }
 
-// FreeAddr is a loopback address that nobody listens on. Its port is below those
+// FreeAddr is a loopback address on which no process listens. Its port is below those
 // that the system gives to outgoing connections and to listeners that ask for any.
 func FreeAddr() string {
 	const first, count = 10_000, 20_000

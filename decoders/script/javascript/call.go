@@ -49,7 +49,7 @@ func (r *realm) function(name string, aliases map[string]string) (goja.Callable,
 	return nil, false
 }
 
-// modules are what a CommonJS or ES module may have exported.
+// modules are the names that a CommonJS or ES module may export.
 func (r *realm) modules(aliases map[string]string) []goja.Value {
 	var out []goja.Value
 	if module, ok := r.vm.Get("module").(*goja.Object); ok {
@@ -91,7 +91,7 @@ func (r *realm) decode(aliases map[string]string) (decoders.Result, error) {
 	return res, nil
 }
 
-// arguments are what each form of codec is called with.
+// arguments are those of each form of codec.
 func (r *realm) arguments(name string) []goja.Value {
 	f := r.frame
 	bytes, port := r.bytes(), r.vm.ToValue(f.FPort)

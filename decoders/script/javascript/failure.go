@@ -42,7 +42,7 @@ func compileError(err error) error {
 	return refused("", fmt.Sprintf("line %s, column %s: %s", place[2], place[3], clipText(place[1])))
 }
 
-// failure is what ended a call: an exception, the time limit, a limit of the
+// failure is the reason that ended a call: an exception, the time limit, a limit of the
 // guards or too deep a recursion, with the place in the codec where it was.
 func (r *realm) failure(function string, err error) error {
 	var stopped *goja.InterruptedError
@@ -70,7 +70,7 @@ func place(stack []goja.StackFrame) string {
 	return ""
 }
 
-// message is what was thrown: the name and message of an error, else its text.
+// message is the text of an exception: the name and message of an error, else its text.
 // To read them may run the codec's own code, within the call's time.
 func (r *realm) message(thrown goja.Value) (text string) {
 	text = "an object was thrown that has no text"

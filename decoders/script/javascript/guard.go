@@ -34,7 +34,7 @@ func (r *realm) guard() {
 	r.guardBuffers()
 }
 
-// mentions tells whether a call needs the guard of a name: to install all costs
+// mentions reports whether a call needs the guard of a name: to install all costs
 // more than most codecs do. A codec reaches a function by a name that its
 // source writes out, or by one it computes, which goes through key.
 func (r *realm) mentions(names ...string) bool {

@@ -56,7 +56,7 @@ func (r *realm) buffer(args []goja.Value, wide float64, left *float64) []goja.Va
 	return args
 }
 
-// isBuffer tells an ArrayBuffer, which a typed array is a view of.
+// isBuffer reports whether an object is an ArrayBuffer, of which a typed array is a view.
 func isBuffer(obj *goja.Object) bool {
 	return obj.ExportType() == reflect.TypeFor[goja.ArrayBuffer]()
 }

@@ -42,7 +42,7 @@ func walkers() []string {
 	}, bufferNames()...)
 }
 
-// iteratorPrototype is what all walks over lists have in common.
+// iteratorPrototype is the prototype of all iterators of lists.
 func (r *realm) iteratorPrototype(proto *goja.Object) *goja.Object {
 	values, _ := goja.AssertFunction(proto.Get("values"))
 	return rethrow(values)(r.vm.NewArray()).(*goja.Object).Prototype()

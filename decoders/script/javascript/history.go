@@ -60,7 +60,7 @@ func addAt(res *decoders.Result, key string, v any, at time.Time) {
 	}
 }
 
-// holds tells whether there is a history within a value that can be reached
+// holds reports whether there is a history within a value that can be reached
 // without going through a list.
 func holds(v any) bool {
 	if _, ok := history(v); ok {
@@ -122,7 +122,7 @@ func sampled(m map[string]any) (sample, bool) {
 	return sample{}, false
 }
 
-// variable is what an object {variable, value} says it measures.
+// variable is the name in an object {variable, value}.
 func variable(m map[string]any) string {
 	name, _ := m["variable"].(string)
 	if _, given := m["value"]; !given {
@@ -208,7 +208,7 @@ func measurements(res *decoders.Result, v any) {
 	}
 }
 
-// slot is what tells a reading from others of its frame.
+// slot identifies a reading of a frame.
 type slot struct {
 	key string
 	at  int64

@@ -97,7 +97,7 @@ func reaching(names map[string]bool) map[string]bool {
 	return names
 }
 
-// outcome is what a call gave.
+// outcome is the result of a call.
 type outcome struct {
 	res decoders.Result
 	err error
@@ -129,7 +129,7 @@ func (c *Codec) run(f *decoders.Frame, work func(*realm) (decoders.Result, error
 }
 
 // call runs one realm from beginning to end. A panic of the interpreter is an
-// error of this codec and of nobody else.
+// error of this codec only.
 func (c *Codec) call(f *decoders.Frame, work func(*realm) (decoders.Result, error)) (out outcome) {
 	r := newRealm(f, c.uses, need{all: c.all.Load() || c.names == nil, names: c.names, guarded: c.guarded})
 	defer func() {

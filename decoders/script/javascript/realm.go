@@ -52,7 +52,7 @@ const (
 	late = "buffer.js"
 )
 
-// need says which guards a realm gets.
+// need is the set of guards that a realm gets.
 type need struct {
 	all   bool
 	names map[string]bool // those that the source writes out
@@ -62,7 +62,7 @@ type need struct {
 	known map[string]bool
 }
 
-// guardedNames asks a realm with all guards for their names.
+// guardedNames returns the names of all guards.
 func guardedNames() map[string]bool {
 	n := need{all: true, known: map[string]bool{}}
 	for _, names := range [][]string{refusedNames(), {"RegExp", "compile", "replaceAll"}} {
@@ -129,9 +129,9 @@ type realm struct {
 	uses    uses
 	expired atomic.Bool
 	need    need
-	// again says that the call needs all guards.
+	// again is set if the call needs all guards.
 	again atomic.Bool
-	// lines are what the codec wrote to its console.
+	// lines are the codec's writes to its console.
 	lines []string
 	// depth is how deep lists are within one another that join is writing.
 	depth int

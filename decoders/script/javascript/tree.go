@@ -141,7 +141,7 @@ func (g *treeGuard) node(v reflect.Value, depth int) {
 	}
 }
 
-// grows tells whether an expression can make a string that is longer than
+// grows reports whether an expression can make a string that is longer than
 // each of its parts by more than the source is long.
 func grows(e ast.Expression) bool {
 	switch n := e.(type) {
@@ -155,7 +155,7 @@ func grows(e ast.Expression) bool {
 	return false
 }
 
-// small tells whether an expression is a literal or surely a number.
+// small reports whether an expression is a literal or surely a number.
 func small(e ast.Expression) bool {
 	switch n := e.(type) {
 	case *ast.NumberLiteral, *ast.StringLiteral, *ast.BooleanLiteral:

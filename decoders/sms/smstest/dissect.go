@@ -16,7 +16,7 @@ import (
 )
 
 // Missing ends a test that needs what is not installed: it fails, unless
-// PENSTOCK_TEST_SKIP_REAL=1 says that such tests are skipped.
+// PENSTOCK_TEST_SKIP_REAL=1 skips such tests.
 func Missing(t *testing.T, what string) {
 	t.Helper()
 	text := what + " are not installed (deploy/test-deps.sh does)"
@@ -26,7 +26,7 @@ func Missing(t *testing.T, what string) {
 	t.Fatal(text)
 }
 
-// Dissection is what tshark reads of a short message.
+// Dissection holds the fields that tshark reads of a short message.
 type Dissection map[string]any
 
 // All returns the values of a field ("gsm_sms.sms_text"), in order.
