@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strconv"
 	"sync"
@@ -80,14 +79,14 @@ func (f *fleet) enlist(ctx context.Context, s settings) error {
 	var list struct {
 		Data []struct{ ID, Identifier string }
 	}
-	if err := getJSON(ctx, "http://"+f.daemon.addr+"/iot/devices", f.daemon.token, &list); err != nil {
+	if err := getJSON(ctx, http.DefaultClient, "http://"+f.daemon.addr+"/iot/devices", f.daemon.token, &list); err != nil {
 		return err
 	}
 	f.members = make([]member, len(list.Data))
 	return spread(s, span{end: int64(len(f.members))}, func(n int64) error {
 		var sensors struct{ Data []struct{ ID string } }
 		d := list.Data[n]
-		err := getJSON(ctx, "http://"+f.daemon.addr+"/iot/devices/"+d.ID+"/sensors", f.daemon.token, &sensors)
+		err := getJSON(ctx, http.DefaultClient, "http://"+f.daemon.addr+"/iot/devices/"+d.ID+"/sensors", f.daemon.token, &sensors)
 		if err == nil && len(sensors.Data) != 1 {
 			err = fmt.Errorf("device %s has %d sensors", d.ID, len(sensors.Data))
 		}
@@ -147,16 +146,7 @@ func (f *fleet) write(ctx context.Context, lines []byte) error {
 	if err != nil {
 		return err
 	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = resp.Body.Close() }()
-	if resp.StatusCode != http.StatusNoContent {
-		text, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<10))
-		return fmt.Errorf("influxd: %s: %s", resp.Status, text)
-	}
-	return nil
+	return answered(http.DefaultClient, req, http.StatusNoContent, nil)
 }
 
 // settle checks that everything is there and waits until InfluxDB has put its

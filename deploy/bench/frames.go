@@ -2,14 +2,11 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"runtime"
-	"strings"
 	"time"
 
 	"github.com/penstock/penstock/deploy/servers"
@@ -156,7 +153,7 @@ func (d *daemon) count(ctx context.Context, q url.Values) (int64, error) {
 			Series []struct{ Values [][]any }
 		}
 	}
-	if err := getJSON(ctx, d.influx()+"/query?"+q.Encode(), "", &answer); err != nil {
+	if err := getJSON(ctx, http.DefaultClient, d.influx()+"/query?"+q.Encode(), "", &answer); err != nil {
 		return 0, err
 	}
 	if len(answer.Results) == 0 || len(answer.Results[0].Series) == 0 {
@@ -173,24 +170,4 @@ func (d *daemon) count(ctx context.Context, q url.Values) (int64, error) {
 // while it runs.
 func (d *daemon) countEmbedded(context.Context) (int64, error) {
 	return d.metric("penstock_processed_total{kind=\"uplink\"}") - d.metric("penstock_quarantined_total{kind=\"uplink\"}"), nil
-}
-
-func getJSON(ctx context.Context, url, token string, to any) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return err
-	}
-	if token != "" {
-		req.Header.Set("Authorization", "Bearer "+token)
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = resp.Body.Close() }()
-	if resp.StatusCode != http.StatusOK {
-		b, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<10))
-		return fmt.Errorf("%s: %s: %s", strings.SplitN(url, "?", 2)[0], resp.Status, b)
-	}
-	return json.NewDecoder(resp.Body).Decode(to)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"slices"
 	"strconv"
@@ -48,14 +47,10 @@ type clinic struct {
 }
 
 func newClinic() (*clinic, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	c := &clinic{addr: listener.Addr().String(), sent: make(map[string]time.Time), release: make(chan struct{})}
-	c.server = &http.Server{Handler: c, ReadHeaderTimeout: 10 * time.Second}
-	go func() { _ = c.server.Serve(listener) }()
-	return c, nil
+	c := &clinic{sent: make(map[string]time.Time), release: make(chan struct{})}
+	var err error
+	c.server, c.addr, err = serveHTTP(c)
+	return c, err
 }
 
 func (c *clinic) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -88,21 +86,7 @@ func (d *daemon) fillKept(ctx context.Context, k *kept, s settings) error {
 	defer client.CloseIdleConnections()
 	s.conns = min(s.conns, 8)
 	if err := spread(s, span{0, k.messages / perKeptOrder}, func(i int64) error {
-		numbers := make([]string, perKeptOrder)
-		for n := range numbers {
-			numbers[n] = fmt.Sprintf("4477%06d00", i*perKeptOrder+int64(n))
-		}
-		body, err := json.Marshal(map[string]any{"destinations": numbers, "message": sentText, "originator": "Bench"})
-		if err != nil {
-			return err
-		}
-		req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+d.addr+"/v2/sms/send", bytes.NewReader(body))
-		if err != nil {
-			return err
-		}
-		req.Header.Set("X-Auth-Token", d.token)
-		req.Header.Set("Content-Type", "application/json")
-		return answered(client, req, nil)
+		return d.sendOrder(ctx, client, i*perKeptOrder, perKeptOrder, "")
 	}); err != nil {
 		return err
 	}
@@ -145,13 +129,8 @@ func (k *kept) measure(ctx context.Context, d *daemon) error {
 			if strings.Contains(path, "%06d") {
 				path = fmt.Sprintf(path, n%100)
 			}
-			req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+d.addr+path+next, http.NoBody)
-			if err != nil {
-				return err
-			}
-			req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(admin)))
 			var page struct{ Meta struct{ Next string } }
-			if err := answered(client, req, &page); err != nil {
+			if err := getJSON(ctx, client, "http://"+d.addr+path+next, strings.TrimSpace(string(admin)), &page); err != nil {
 				return err
 			}
 			if next = page.Meta.Next; next != "" {
@@ -165,26 +144,6 @@ func (k *kept) measure(ctx context.Context, d *daemon) error {
 		k.lists = append(k.lists, keptList{list.name, took, list.aim})
 	}
 	return nil
-}
-
-// answered makes a request whose answer must be 200, and reads the answer.
-func answered(client *http.Client, req *http.Request, into any) error {
-	resp, err := client.Do(req)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = resp.Body.Close() }()
-	var body bytes.Buffer
-	if _, err := body.ReadFrom(resp.Body); err != nil {
-		return err
-	}
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s answered %d %.200s", req.URL.Path, resp.StatusCode, body.String())
-	}
-	if into == nil {
-		return nil
-	}
-	return json.Unmarshal(body.Bytes(), into)
 }
 
 // restart ends the gateway and starts it on the same data.

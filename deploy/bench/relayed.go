@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -26,14 +25,10 @@ type sink struct {
 }
 
 func newSink() (*sink, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	s := &sink{addr: listener.Addr().String(), seen: make(map[string]int)}
-	s.server = &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second}
-	go func() { _ = s.server.Serve(listener) }()
-	return s, nil
+	s := &sink{seen: make(map[string]int)}
+	var err error
+	s.server, s.addr, err = serveHTTP(s)
+	return s, err
 }
 
 func (s *sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {

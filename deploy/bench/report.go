@@ -111,8 +111,8 @@ func (r *report) relayFigure() figure {
 func same(v float64) float64 { return v }
 
 // each applies a function to each element.
-func each[T any](rounds []T, of func(T) outcome) []outcome {
-	out := make([]outcome, len(rounds))
+func each[T, U any](rounds []T, of func(T) U) []U {
+	out := make([]U, len(rounds))
 	for i, r := range rounds {
 		out[i] = of(r)
 	}

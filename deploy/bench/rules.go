@@ -1,11 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 
 	"github.com/penstock/penstock/deploy/servers"
@@ -77,7 +74,7 @@ func ruled(ctx context.Context, p *peers, s settings, r *report) error {
 // createRules creates rules each of which looks at the devices whose numbers end alike.
 func (d *daemon) createRules(ctx context.Context) error {
 	for n := range rulesCount {
-		body, err := json.Marshal(map[string]any{
+		req, err := jsonPost(ctx, "http://"+d.addr+"/iot/rules", map[string]any{
 			"name": fmt.Sprintf("Rule %d", n), "on": "reading", "devices": map[string]string{"name": fmt.Sprintf("Test device *%02d", n%100)},
 			"when": fmt.Sprintf("values.temperature_1 > %d and uplink.rssi > -120", 35+n/100), "clear": "values.temperature_1 < 30",
 			"actions": []any{map[string]any{"action": "http_post", "parameters": []string{"http://" + d.peers.sink + "/alarm"}}},
@@ -85,20 +82,9 @@ func (d *daemon) createRules(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+d.addr+"/iot/rules", bytes.NewReader(body))
-		if err != nil {
-			return err
-		}
 		req.Header.Set("Authorization", "Bearer "+d.token)
-		req.Header.Set("Content-Type", "application/json")
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
+		if err := answered(http.DefaultClient, req, http.StatusCreated, nil); err != nil {
 			return err
-		}
-		text, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<10))
-		_ = resp.Body.Close()
-		if resp.StatusCode != http.StatusCreated {
-			return fmt.Errorf("a rule: %s: %s", resp.Status, text)
 		}
 	}
 	return nil
@@ -111,13 +97,9 @@ func (r *report) printRuled(say func(format string, args ...any)) {
 	if len(r.ruled) == 0 {
 		return
 	}
-	rateOf := func(of func(ruledRound) frameRound) float64 {
-		return median(r.ruled, func(one ruledRound) float64 { return of(one).storedRate() })
-	}
-	cpuOf := func(of func(ruledRound) frameRound) float64 {
-		return median(r.ruled, func(one ruledRound) float64 { return of(one).micros() })
-	}
-	without, with := func(one ruledRound) frameRound { return one.without }, func(one ruledRound) frameRound { return one.with }
+	without := each(r.ruled, func(one ruledRound) frameRound { return one.without })
+	with := each(r.ruled, func(one ruledRound) frameRound { return one.with })
 	say("frames of %d devices accepted and stored, medians of %d rounds: %.0f/s without rules, %.0f/s with %d, of which ten look at each frame; ratio %.2f, aim ≥ %.2f; µs of CPU per frame %.1f and %.1f\n",
-		rulesDevices, len(r.ruled), rateOf(without), rateOf(with), rulesCount, median(r.ruled, ruledRound.ratio), aimRuled, cpuOf(without), cpuOf(with))
+		rulesDevices, len(r.ruled), median(without, frameRound.storedRate), median(with, frameRound.storedRate), rulesCount,
+		median(r.ruled, ruledRound.ratio), aimRuled, median(without, frameRound.micros), median(with, frameRound.micros))
 }

@@ -66,13 +66,9 @@ func (r *report) printScripted(say func(format string, args ...any)) {
 	if len(r.scripted) == 0 {
 		return
 	}
-	expr, javascript := func(s scriptedRound) frameRound { return s.expr }, func(s scriptedRound) frameRound { return s.javascript }
-	rateOf := func(of func(scriptedRound) frameRound) float64 {
-		return median(r.scripted, func(one scriptedRound) float64 { return of(one).storedRate() })
-	}
-	cpuOf := func(of func(scriptedRound) frameRound) float64 {
-		return median(r.scripted, func(one scriptedRound) float64 { return of(one).micros() })
-	}
+	expr := each(r.scripted, func(one scriptedRound) frameRound { return one.expr })
+	javascript := each(r.scripted, func(one scriptedRound) frameRound { return one.javascript })
 	say("frames accepted and stored, medians of %d rounds: %.0f/s by an expr decoder, %.0f/s by a JavaScript codec of 40 lines; ratio %.2f, aim ≥ %.2f; µs of CPU per frame %.1f and %.1f\n",
-		len(r.scripted), rateOf(expr), rateOf(javascript), median(r.scripted, scriptedRound.ratio), aimScripted, cpuOf(expr), cpuOf(javascript))
+		len(r.scripted), median(expr, frameRound.storedRate), median(javascript, frameRound.storedRate),
+		median(r.scripted, scriptedRound.ratio), aimScripted, median(expr, frameRound.micros), median(javascript, frameRound.micros))
 }

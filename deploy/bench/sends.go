@@ -2,10 +2,8 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -185,31 +183,24 @@ func (d *daemon) order(ctx context.Context, n int64, at string, s settings) erro
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: s.conns}}
 	defer client.CloseIdleConnections()
 	return spread(s, span{0, n / perOrder}, func(i int64) error {
-		numbers := make([]string, perOrder)
-		for k := range numbers {
-			numbers[k] = fmt.Sprintf("4477%06d00", i*perOrder+int64(k))
-		}
-		body, err := json.Marshal(map[string]any{"destinations": numbers, "message": sentText, "originator": "Bench", "send_time": at})
-		if err != nil {
-			return err
-		}
-		req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+d.addr+"/v2/sms/send", bytes.NewReader(body))
-		if err != nil {
-			return err
-		}
-		req.Header.Set("X-Auth-Token", d.token)
-		req.Header.Set("Content-Type", "application/json")
-		resp, err := client.Do(req)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = resp.Body.Close() }()
-		text, err := io.ReadAll(resp.Body)
-		if err == nil && resp.StatusCode != http.StatusOK {
-			err = fmt.Errorf("send answered %d %s", resp.StatusCode, text)
-		}
-		return err
+		return d.sendOrder(ctx, client, i*perOrder, perOrder, at)
 	})
+}
+
+// sendOrder sends a message to count numbers from the first on, at a time or, if that
+// is empty, at once.
+func (d *daemon) sendOrder(ctx context.Context, client *http.Client, first int64, count int, at string) error {
+	numbers := make([]string, count)
+	for n := range numbers {
+		numbers[n] = fmt.Sprintf("4477%06d00", first+int64(n))
+	}
+	req, err := jsonPost(ctx, "http://"+d.addr+"/v2/sms/send",
+		map[string]any{"destinations": numbers, "message": sentText, "originator": "Bench", "send_time": at})
+	if err != nil {
+		return err
+	}
+	req.Header.Set("X-Auth-Token", d.token)
+	return answered(client, req, http.StatusOK, nil)
 }
 
 // rawSubmits is the rate of gosmpp's client, with a window as large as the

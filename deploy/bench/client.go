@@ -1,0 +1,69 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+)
+
+// jsonPost is a request with a body in JSON.
+func jsonPost(ctx context.Context, url string, value any) (*http.Request, error) {
+	body, err := json.Marshal(value)
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	return req, nil
+}
+
+// getJSON reads the answer to a GET, with a token unless that is empty.
+func getJSON(ctx context.Context, client *http.Client, url, token string, into any) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return err
+	}
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	return answered(client, req, http.StatusOK, into)
+}
+
+// answered makes a request, whose answer must have a status, and reads the answer as
+// JSON unless into is nil.
+func answered(client *http.Client, req *http.Request, status int, into any) error {
+	resp, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	var body bytes.Buffer
+	if _, err := body.ReadFrom(resp.Body); err != nil {
+		return err
+	}
+	if resp.StatusCode != status {
+		return fmt.Errorf("%s answered %d %.1000s", req.URL.Path, resp.StatusCode, body.String())
+	}
+	if into == nil {
+		return nil
+	}
+	return json.Unmarshal(body.Bytes(), into)
+}
+
+// serveHTTP serves a handler on a free address.
+func serveHTTP(h http.Handler) (*http.Server, string, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, "", err
+	}
+	server := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}
+	go func() { _ = server.Serve(listener) }()
+	return server, listener.Addr().String(), nil
+}
