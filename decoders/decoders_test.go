@@ -1,6 +1,10 @@
 package decoders
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/penstock/penstock/relay/relaytest"
+)
 
 func TestNormalizeDevEUI(t *testing.T) {
 	for _, c := range []struct {
@@ -18,9 +22,9 @@ func TestNormalizeDevEUI(t *testing.T) {
 		{"nothing", "", "", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got, ok := NormalizeDevEUI(c.in); got != c.want || ok != c.ok {
-				t.Errorf("got %q, %v, want %q, %v", got, ok, c.want, c.ok)
-			}
+			got, ok := NormalizeDevEUI(c.in)
+			relaytest.Equal(t, "the devEUI", got, c.want)
+			relaytest.Equal(t, "whether it is one", ok, c.ok)
 		})
 	}
 }
@@ -52,9 +56,9 @@ func TestBestGateway(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := Frame{Gateways: c.all}
-			if got, ok := f.BestGateway(); got.ID != c.want || ok != c.ok {
-				t.Errorf("got %q, %v, want %q", got.ID, ok, c.want)
-			}
+			got, ok := f.BestGateway()
+			relaytest.Equal(t, "the gateway", got.ID, c.want)
+			relaytest.Equal(t, "whether there is one", ok, c.ok)
 		})
 	}
 }
@@ -64,8 +68,6 @@ func TestErrorNamesWhatIsKnown(t *testing.T) {
 		"cayenne_lpp: channel_3: offset 4: unknown type 153": {"cayenne_lpp", "channel_3", 4, "unknown type 153"},
 		"tts-v3: holds nothing":                              {"tts-v3", "", -1, "holds nothing"},
 	} {
-		if got := e.Error(); got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
+		relaytest.Equal(t, "the text", e.Error(), want)
 	}
 }

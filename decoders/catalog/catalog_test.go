@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/decoders/decoderstest"
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
@@ -69,8 +70,11 @@ func TestWhatDoesNotCompile(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d, err := Compile(c.codec, c.source, false)
-			if err == nil || !strings.HasPrefix(err.Error(), c.want) || d != nil {
-				t.Errorf("got %v, %v, want %s", d, err, c.want)
+			if !strings.HasPrefix(decoderstest.ErrorText(err), c.want) {
+				t.Errorf("the error is %v, want %s", err, c.want)
+			}
+			if d != nil {
+				t.Errorf("a decoder %T beside the error", d)
 			}
 		})
 	}

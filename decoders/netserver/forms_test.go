@@ -17,8 +17,9 @@ func frame(t *testing.T, name string) decoders.Frame {
 	a, err := txtar.ParseFile("testdata/" + name + ".txtar")
 	relaytest.NoError(t, err)
 	frames, err := Parse(post(t, a))
-	if err != nil || len(frames) != 1 {
-		t.Fatalf("%s: %d frames, %v", name, len(frames), err)
+	relaytest.NoError(t, err)
+	if len(frames) != 1 {
+		t.Fatalf("%s: %d frames, want 1", name, len(frames))
 	}
 	return frames[0]
 }
@@ -83,8 +84,9 @@ func TestDifferentFramesHaveDifferentDedupIDs(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			a, errA := Parse(Post{Body: []byte(c.a)})
 			b, errB := Parse(Post{Body: []byte(c.b)})
-			if errA != nil || errB != nil {
-				t.Fatal(errA, errB)
+			relaytest.NoError(t, errA, errB)
+			if len(a) != 1 || len(b) != 1 {
+				t.Fatalf("%d and %d frames, want one each", len(a), len(b))
 			}
 			if a[0].DedupID == "" || a[0].DedupID == b[0].DedupID {
 				t.Errorf("%q and %q", a[0].DedupID, b[0].DedupID)

@@ -62,7 +62,5 @@ func (f fields) body() []byte {
 
 func unhex(t testing.TB, s string) []byte {
 	t.Helper()
-	b, err := hex.DecodeString(strings.ReplaceAll(s, " ", ""))
-	relaytest.NoError(t, err)
-	return b
+	return relaytest.Must(hex.DecodeString(strings.ReplaceAll(s, " ", "")))(t)
 }

@@ -23,7 +23,7 @@ func TestUnpack(t *testing.T) {
 		"eight characters in seven octets":          {"31d98c56b3dd70", 0, "12345678"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := Unpack(mustHex(t, tc.in), tc.before); string(got) != tc.want {
+			if got := Unpack(fromHex(t, tc.in), tc.before); string(got) != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})

@@ -8,11 +8,9 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-func mustHex(t testing.TB, s string) []byte {
+func fromHex(t testing.TB, s string) []byte {
 	t.Helper()
-	b, err := hex.DecodeString(s)
-	relaytest.NoError(t, err)
-	return b
+	return relaytest.Must(hex.DecodeString(s))(t)
 }
 
 func TestParseUDH(t *testing.T) {
@@ -33,7 +31,7 @@ func TestParseUDH(t *testing.T) {
 		"a concatenation of the wrong width": {in: "040002CC02", ids: []byte{0}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h, err := ParseUDH(mustHex(t, tc.in))
+			h, err := ParseUDH(fromHex(t, tc.in))
 			relaytest.NoError(t, err)
 			var ids []byte
 			for _, e := range h {
@@ -59,7 +57,7 @@ func TestParseUDHRefuses(t *testing.T) {
 		"a second element that is cut off": "060003CC020108",
 	} {
 		t.Run(name, func(t *testing.T) {
-			if h, err := ParseUDH(mustHex(t, in)); err == nil {
+			if h, err := ParseUDH(fromHex(t, in)); err == nil {
 				t.Errorf("parsed as %v", h)
 			}
 		})
@@ -68,7 +66,7 @@ func TestParseUDHRefuses(t *testing.T) {
 
 func FuzzParseUDH(f *testing.F) {
 	for _, s := range []string{"", "00", "050003CC0201", "060804ABCD0302", "0B05040B8423F000037F0202", "050004CC0201", "ff"} {
-		f.Add(mustHex(f, s))
+		f.Add(fromHex(f, s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		h, err := ParseUDH(data)
@@ -95,7 +93,7 @@ func TestDecodeUCS2(t *testing.T) {
 		"the byte order mark stays as sent": {"feff0041", "\uFEFFA"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := DecodeUCS2(mustHex(t, tc.in))
+			got, err := DecodeUCS2(fromHex(t, tc.in))
 			relaytest.NoError(t, err)
 			relaytest.Equal(t, "the text", got, tc.want)
 		})
@@ -107,7 +105,7 @@ func TestDecodeUCS2(t *testing.T) {
 
 func FuzzDecodeUCS2(f *testing.F) {
 	for _, s := range []string{"", "4f60597d", "d83cdf89", "d83c0041", "00"} {
-		f.Add(mustHex(f, s))
+		f.Add(fromHex(f, s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		text, err := DecodeUCS2(data)
