@@ -10,24 +10,25 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func TestAppendStoresWhatItAcknowledges(t *testing.T) {
 	dir, clk := t.TempDir(), newClock()
-	l := mustOpen(t, dir, Options{Now: clk.now})
+	l := mustOpen(t, dir, Options{Now: clk.Now})
 	payload := []byte("first")
-	if seq, err := l.Append(t.Context(), payload); err != nil || seq != 1 {
-		t.Fatalf("sequence %d, error %v", seq, err)
-	}
+	seq, err := l.Append(t.Context(), payload)
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the first sequence", seq, 1)
 	copy(payload, "XXXXX") // the log holds a copy
 	if seq := mustAppend(t, l, ""); seq != 2 {
 		t.Fatalf("sequence %d", seq)
 	}
 	for range 2 { // as written, and as recovered
 		rec, err := l.Read(1)
-		if err != nil || string(rec.Payload) != "first" || !rec.Time.Equal(clk.now()) {
-			t.Fatalf("record %+v, error %v", rec, err)
-		}
+		relaytest.NoError(t, err)
+		relaytest.Equal(t, "the first record", rec, Record{Seq: 1, Time: clk.Now(), Payload: []byte("first")})
 		sameContent(t, content(t, l), map[uint64]string{1: "first", 2: ""})
 		mustClose(t, l)
 		l = mustOpen(t, dir, Options{})
@@ -44,15 +45,13 @@ func TestWhoStagesInOrderIsStoredInOrder(t *testing.T) {
 	for i := range uint64(3000) {
 		want[i+1] = fmt.Sprint("record ", i)
 		p, err := l.Stage(t.Context(), []byte(want[i+1]))
-		if err != nil {
-			t.Fatal(err)
-		}
+		relaytest.NoError(t, err)
 		staged = append(staged, p)
 	}
 	for i, p := range staged {
-		if seq, err := p.Wait(t.Context()); err != nil || seq != uint64(i)+1 {
-			t.Fatalf("record %d: sequence %d, error %v", i, seq, err)
-		}
+		seq, err := p.Wait(t.Context())
+		relaytest.NoError(t, err)
+		relaytest.Equal(t, "the sequence of a staged record", seq, uint64(i)+1)
 	}
 	sameContent(t, content(t, l), want)
 	ended, cancel := context.WithCancel(t.Context())
@@ -121,8 +120,10 @@ func TestConcurrentAppendersShareCommits(t *testing.T) {
 	wg.Wait()
 	sameContent(t, content(t, l), want)
 	st := l.Stats()
-	if st.Appends != writers*each || st.Last != writers*each || st.Fsyncs >= st.Appends/2 {
-		t.Errorf("%d appends, last %d, in %d commits", st.Appends, st.Last, st.Fsyncs)
+	relaytest.Equal(t, "the number of appends", st.Appends, writers*each)
+	relaytest.Equal(t, "the last sequence", st.Last, writers*each)
+	if st.Fsyncs >= st.Appends/2 {
+		t.Errorf("%d commits for %d appends, want fewer than half", st.Fsyncs, st.Appends)
 	}
 	if st.Segments < 2 {
 		t.Errorf("%d segments", st.Segments)
@@ -141,8 +142,10 @@ func TestABatchIsBoundedAndNothingIsLostAtTheBound(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if st := l.Stats(); st.Last != 12 || st.Fsyncs < 3 {
-		t.Errorf("last %d in %d commits", st.Last, st.Fsyncs)
+	st := l.Stats()
+	relaytest.Equal(t, "the last sequence", st.Last, 12)
+	if st.Fsyncs < 3 {
+		t.Errorf("%d commits, want at least 3", st.Fsyncs)
 	}
 }
 
@@ -247,9 +250,7 @@ func TestCloseWaitsForAppendsInFlight(t *testing.T) {
 	c := mustConsumer(t, l, "c")
 	for read := 0; read < 200; {
 		recs, err := c.Next(t.Context(), 100)
-		if err != nil {
-			t.Fatal(err)
-		}
+		relaytest.NoError(t, err)
 		read += len(recs)
 	}
 	mustClose(t, l)
@@ -263,7 +264,6 @@ func TestCloseFreesWhatWasReserved(t *testing.T) {
 	mustAppend(t, l, "small")
 	mustClose(t, l)
 	info, err := os.Stat(segmentFiles(t, dir)[0])
-	if err != nil || info.Size() != headerSize+5 {
-		t.Errorf("size %d, error %v", info.Size(), err)
-	}
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the size of the segment", info.Size(), headerSize+5)
 }

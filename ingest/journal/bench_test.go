@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // frame is the size of a usual network server's post, in bytes.
@@ -67,9 +69,7 @@ func benchFloor(b *testing.B, perCommit int) {
 		if _, err := f.WriteAt(batch, off); err != nil {
 			b.Fatal(err)
 		}
-		if err := f.Datasync(); err != nil {
-			b.Fatal(err)
-		}
+		relaytest.NoError(b, f.Datasync())
 		off += int64(len(batch))
 	}
 	b.StopTimer()
@@ -109,9 +109,7 @@ func BenchmarkNext(b *testing.B) {
 	b.SetBytes(frame)
 	for n := 0; n < b.N; {
 		recs, err := c.Next(b.Context(), 500)
-		if err != nil {
-			b.Fatal(err)
-		}
+		relaytest.NoError(b, err)
 		if n += len(recs); recs[len(recs)-1].Seq == l.Stats().Last {
 			c.Rewind()
 		}
@@ -136,8 +134,6 @@ func BenchmarkCommit(b *testing.B) {
 	l.durable = 1 << 60 // so that each one moves the checkpoint
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := c.Commit(c.Committed() + 1); err != nil {
-			b.Fatal(err)
-		}
+		relaytest.NoError(b, c.Commit(c.Committed()+1))
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func sequences(recs []Record) (seqs []uint64) {
@@ -21,9 +23,8 @@ func sequences(recs []Record) (seqs []uint64) {
 func wantNext(t *testing.T, c *Consumer, limit int, want ...uint64) {
 	t.Helper()
 	recs, err := c.Next(t.Context(), limit)
-	if err != nil || fmt.Sprint(sequences(recs)) != fmt.Sprint(want) {
-		t.Fatalf("got %v, error %v, want %v", sequences(recs), err, want)
-	}
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the sequences of the batch", sequences(recs), want)
 }
 
 func TestAConsumerReadsOnFromItsCheckpoint(t *testing.T) {
@@ -33,14 +34,11 @@ func TestAConsumerReadsOnFromItsCheckpoint(t *testing.T) {
 	c := mustConsumer(t, l, "c")
 	wantNext(t, c, 2, 1, 2)
 	wantNext(t, c, 0, 3) // a limit under one is one
-	if err := c.Commit(2); err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, c.Commit(2))
 	c.Rewind()
 	wantNext(t, c, 10, 3, 4, 5, 6)
-	if err := c.Commit(1); err != nil || c.Committed() != 2 {
-		t.Errorf("a commit moved back: %d, %v", c.Committed(), err)
-	}
+	relaytest.NoError(t, c.Commit(1))
+	relaytest.Equal(t, "the checkpoint after a commit of less", c.Committed(), 2)
 	if err := c.Commit(7); err == nil {
 		t.Error("committed what does not exist")
 	}
@@ -52,9 +50,7 @@ func TestAConsumerReadsOnFromItsCheckpoint(t *testing.T) {
 		t.Errorf("committed %d", c.Committed())
 	}
 	wantNext(t, c, 1, 3)
-	if err := c.Commit(5); err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, c.Commit(5))
 	wantNext(t, c, 10, 6) // what is committed is not returned
 }
 
@@ -63,9 +59,7 @@ func TestConsumersAreIndependentAndOpenedOnce(t *testing.T) {
 	fill(t, l, 3)
 	a, b := mustConsumer(t, l, "a"), mustConsumer(t, l, "b")
 	wantNext(t, a, 10, 1, 2, 3)
-	if err := a.Commit(3); err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, a.Commit(3))
 	wantNext(t, b, 10, 1, 2, 3)
 	if _, err := l.Consumer("a"); err == nil {
 		t.Error("opened twice")
@@ -76,9 +70,7 @@ func TestConsumersAreIndependentAndOpenedOnce(t *testing.T) {
 		}
 	}
 	st := l.Stats().Consumers
-	if len(st) != 2 || st[0] != (ConsumerStats{"a", 3, 0, true}) || st[1] != (ConsumerStats{"b", 0, 3, true}) {
-		t.Errorf("stats %+v", st)
-	}
+	relaytest.Equal(t, "the consumers", st, []ConsumerStats{{"a", 3, 0, true}, {"b", 0, 3, true}})
 	mustClose(t, l)
 	_, err := l.Consumer("c")
 	wantErr(t, err, ErrClosed)
@@ -110,9 +102,7 @@ func TestNextWaits(t *testing.T) {
 				if returned {
 					t.Fatalf("returned at once: %v", err)
 				}
-				if err := c.end(l, cancel); err != nil {
-					t.Fatal(err)
-				}
+				relaytest.NoError(t, c.end(l, cancel))
 				synctest.Wait()
 				if !returned {
 					t.Fatal("still waits")
@@ -218,8 +208,11 @@ func TestReadersBesideTheWriter(t *testing.T) {
 	}
 	appending.Wait()
 	reading.Wait()
-	if st := l.Stats(); st.Gaps != 0 || st.Last != writers*each || st.First == 1 {
-		t.Errorf("stats %+v", st)
+	st := l.Stats()
+	relaytest.Equal(t, "the number of gaps", st.Gaps, 0)
+	relaytest.Equal(t, "the last sequence", st.Last, writers*each)
+	if st.First == 1 {
+		t.Error("no segment was deleted")
 	}
 }
 
@@ -243,9 +236,7 @@ func TestCheckpointSlots(t *testing.T) {
 			fill(t, l, 6)
 			cons := mustConsumer(t, l, "c")
 			for seq := range uint64(5) { // generation 5, the odd slot, holds sequence 5
-				if err := cons.Commit(seq + 1); err != nil {
-					t.Fatal(err)
-				}
+				relaytest.NoError(t, cons.Commit(seq+1))
 			}
 			mustClose(t, l)
 			edit(t, filepath.Join(dir, "c"+checkpointSuffix), c.change)
@@ -254,9 +245,8 @@ func TestCheckpointSlots(t *testing.T) {
 				t.Errorf("committed %d, want %d", cons.Committed(), c.want)
 			}
 			recs, err := cons.Next(t.Context(), 1)
-			if err != nil || recs[0].Seq != c.want+1 {
-				t.Errorf("got %v, error %v", sequences(recs), err)
-			}
+			relaytest.NoError(t, err)
+			relaytest.Equal(t, "the sequences behind the checkpoint", sequences(recs), []uint64{c.want + 1})
 			if err := cons.Commit(6); err != nil {
 				t.Error(err)
 			}
@@ -266,9 +256,7 @@ func TestCheckpointSlots(t *testing.T) {
 
 func TestACheckpointLeftHalfCreatedIsNone(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "c.checkpoint.new"), []byte("half"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, os.WriteFile(filepath.Join(dir, "c.checkpoint.new"), []byte("half"), 0o600))
 	l := mustOpen(t, dir, Options{})
 	fill(t, l, 1)
 	wantNext(t, mustConsumer(t, l, "c"), 1, 1)

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 const sector = 512
@@ -63,9 +65,7 @@ func (d *crashDisk) cut(t *testing.T, dir string, r *rand.Rand) string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	to := t.TempDir()
-	if err := os.CopyFS(to, os.DirFS(dir)); err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, os.CopyFS(to, os.DirFS(dir)))
 	for name, undos := range d.unsynced {
 		edit(t, filepath.Join(to, name), func(b []byte) []byte {
 			for i := len(undos) - 1; i >= 0; i-- {
@@ -169,7 +169,7 @@ func verifyCut(t *testing.T, l *Log, acked map[uint64]string) {
 	}
 	for _, g := range l.Gaps() { // torn writes may leave holes, but not where something was acknowledged
 		if g.First <= newest {
-			t.Errorf("gap %+v, acknowledged up to %d", g, newest)
+			t.Errorf("a gap from %d to %d, acknowledged up to %d", g.First, g.Last, newest)
 		}
 	}
 	if done := mustConsumer(t, l, "c").Committed(); done > l.Stats().Last {

@@ -3,12 +3,13 @@ package journal
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func TestDamageInTheMiddleIsSkippedAndTheRestIsKept(t *testing.T) {
@@ -30,21 +31,19 @@ func TestDamageInTheMiddleIsSkippedAndTheRestIsKept(t *testing.T) {
 			b := bytes.Clone(data)
 			b[c.at] ^= c.mask
 			dir := copied(t, dir, b)
-			for start := range 2 { // it stays reported, and is not quarantined again
+			for range 2 { // it stays reported, and is not quarantined again
 				l := mustOpen(t, dir, Options{})
 				sameContent(t, content(t, l), without(stored, 3))
-				gaps := l.Gaps()
-				if len(gaps) != 1 {
-					t.Fatalf("gaps %+v", gaps)
-				}
-				g := gaps[0]
-				if g.First != 3 || g.Last != 3 || g.Offset != int64(offs[2]) || g.Length != int64(offs[3]-offs[2]) || g.Reason == "" {
-					t.Errorf("gap %+v", g)
+				wantGaps(t, l, [2]uint64{3, 3})
+				g := l.Gaps()[0]
+				relaytest.Equal(t, "the offset of the gap", g.Offset, int64(offs[2]))
+				relaytest.Equal(t, "the length of the gap", g.Length, int64(offs[3]-offs[2]))
+				if g.Reason == "" {
+					t.Error("the gap has no reason")
 				}
 				bad, err := os.ReadFile(filepath.Join(dir, fmt.Sprintf("%s.%d.bad", g.Segment, g.Offset)))
-				if err != nil || !bytes.Equal(bad, b[offs[2]:offs[3]]) {
-					t.Errorf("start %d: copy beside: %v", start, err)
-				}
+				relaytest.NoError(t, err)
+				relaytest.Equal(t, "the copy of the damaged bytes", bad, b[offs[2]:offs[3]])
 				_, err = l.Read(3)
 				wantErr(t, err, ErrNotFound)
 				mustClose(t, l)
@@ -82,8 +81,13 @@ func TestDamageAtTheEndOfAnOlderSegmentIsAGap(t *testing.T) {
 			edit(t, second, change)
 			l := mustOpen(t, dir, Options{})
 			gaps := l.Gaps()
-			if len(gaps) != 1 || gaps[0].Last != to.first-1 || gaps[0].First < from.first {
-				t.Fatalf("gaps %+v, segment %v before %v", gaps, from, to)
+			relaytest.Equal(t, "the number of gaps", len(gaps), 1)
+			if len(gaps) != 1 {
+				return
+			}
+			relaytest.Equal(t, "the last missing sequence", gaps[0].Last, to.first-1)
+			if gaps[0].First < from.first {
+				t.Fatalf("a gap from %d, the damaged segment begins with %d", gaps[0].First, from.first)
 			}
 			var lost []uint64
 			for seq := gaps[0].First; seq <= gaps[0].Last; seq++ {
@@ -102,14 +106,11 @@ func TestAMissingSegmentIsAGap(t *testing.T) {
 	files := segmentFiles(t, dir)
 	gone, _ := parseSegmentName(filepath.Base(files[1]))
 	next, _ := parseSegmentName(filepath.Base(files[2]))
-	if err := os.Remove(files[1]); err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, os.Remove(files[1]))
 	l := mustOpen(t, dir, Options{})
 	gaps := l.Gaps()
-	if len(gaps) != 1 || gaps[0].First != gone.first || gaps[0].Last != next.first-1 || gaps[0].Length != 0 {
-		t.Errorf("gaps %+v", gaps)
-	}
+	wantGaps(t, l, [2]uint64{gone.first, next.first - 1})
+	relaytest.Equal(t, "the length of the gap", gaps[0].Length, 0)
 }
 
 func TestSegmentsMissingAtACheckpointAreAGap(t *testing.T) {
@@ -128,9 +129,7 @@ func TestSegmentsMissingAtACheckpointAreAGap(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir, _ := several(t, 40)
 			l := mustOpen(t, dir, Options{})
-			if err := mustConsumer(t, l, "c").Commit(tc.done); err != nil {
-				t.Fatal(err)
-			}
+			relaytest.NoError(t, mustConsumer(t, l, "c").Commit(tc.done))
 			mustClose(t, l)
 			var all []segmentName
 			for _, file := range segmentFiles(t, dir) {
@@ -138,14 +137,11 @@ func TestSegmentsMissingAtACheckpointAreAGap(t *testing.T) {
 				all = append(all, one)
 			}
 			for _, file := range tc.remove(segmentFiles(t, dir)) {
-				if err := os.Remove(file); err != nil {
-					t.Fatal(err)
-				}
+				relaytest.NoError(t, os.Remove(file))
 			}
-			gaps := mustOpen(t, dir, Options{}).Gaps()
-			if len(gaps) != 1 || gaps[0].First != tc.first(all) || gaps[0].Last != tc.last(all) || gaps[0].Length != 0 {
-				t.Errorf("gaps %+v, want one from %d to %d", gaps, tc.first(all), tc.last(all))
-			}
+			l = mustOpen(t, dir, Options{})
+			wantGaps(t, l, [2]uint64{tc.first(all), tc.last(all)})
+			relaytest.Equal(t, "the length of the gap", l.Gaps()[0].Length, 0)
 		})
 	}
 }
@@ -158,9 +154,7 @@ func TestDamageWhileOpenIsPassedAndReported(t *testing.T) {
 	rec, _ := l.Read(1)
 	size := headerSize + len(rec.Payload)
 	f, err := os.OpenFile(segmentFiles(t, dir)[0], os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	defer f.Close()
 	if _, err := f.WriteAt([]byte("!!"), int64(2*size+50)); err != nil {
 		t.Fatal(err)
@@ -168,35 +162,31 @@ func TestDamageWhileOpenIsPassedAndReported(t *testing.T) {
 	got := map[uint64]string{}
 	for len(got) < 4 {
 		recs, err := c.Next(t.Context(), 2)
-		if err != nil {
-			t.Fatal(err)
-		}
+		relaytest.NoError(t, err)
 		for _, r := range recs {
 			got[r.Seq] = string(r.Payload)
 		}
 	}
 	sameContent(t, got, without(stored, 3))
-	if gaps := l.Gaps(); len(gaps) != 1 || gaps[0].First != 3 || gaps[0].Last != 3 {
-		t.Errorf("gaps %+v", gaps)
-	}
+	wantGaps(t, l, [2]uint64{3, 3})
 	// The same for the last record there is: the reader must not spin on it.
 	if _, err := f.WriteAt([]byte("!!"), int64(4*size+50)); err != nil {
 		t.Fatal(err)
 	}
 	c.Rewind()
-	if recs, err := c.Next(t.Context(), 10); err != nil || len(recs) != 3 {
-		t.Errorf("%d records, %v", len(recs), err)
-	}
+	recs, err := c.Next(t.Context(), 10)
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the number of records read again", len(recs), 3)
 	ended, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	if _, err := c.Next(ended, 10); !errors.Is(err, context.DeadlineExceeded) || c.position() != 6 {
-		t.Errorf("waits for %d, %v", c.position(), err)
-	}
+	_, err = c.Next(ended, 10)
+	wantErr(t, err, context.DeadlineExceeded)
+	relaytest.Equal(t, "the position of the waiting consumer", c.position(), 6)
 	seq := mustAppend(t, l, "after")
-	recs, err := c.Next(t.Context(), 10)
-	if err != nil || len(recs) != 1 || recs[0].Seq != seq || seq != 6 {
-		t.Errorf("records %v, error %v", recs, err)
-	}
+	recs, err = c.Next(t.Context(), 10)
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the next sequence", seq, 6)
+	relaytest.Equal(t, "the sequences behind the gap", sequences(recs), []uint64{6})
 	mustClose(t, l)
 	sameContent(t, content(t, mustOpen(t, dir, Options{})), map[uint64]string{1: stored[1], 2: stored[2], 4: stored[4], 6: "after"})
 }
@@ -205,7 +195,7 @@ func TestARecordHiddenInAPayloadIsNotTakenForOne(t *testing.T) {
 	dir := t.TempDir()
 	l := mustOpen(t, dir, Options{})
 	var forged []byte
-	forged = appendRecord(forged, []byte("forged"), newClock().now())
+	forged = appendRecord(forged, []byte("forged"), newClock().Now())
 	numberRecords(forged, 2, 0, func(uint64, int) {})
 	mustAppend(t, l, "first")
 	mustAppend(t, l, string(append(bytes.Repeat([]byte("z"), 100), forged...)))

@@ -5,6 +5,8 @@ import (
 	"io/fs"
 	"syscall"
 	"testing"
+
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 var errDisk = errors.New("input/output error")
@@ -40,8 +42,12 @@ func TestFaults(t *testing.T) {
 				_, err := l.Append(t.Context(), []byte("refused too"))
 				wantErr(t, err, errDisk)
 			}
-			if st := l.Stats(); st.Err == nil || st.Failed == 0 {
-				t.Errorf("stats %+v", st)
+			st := l.Stats()
+			if st.Err == nil {
+				t.Error("the stats have no error")
+			}
+			if st.Failed == 0 {
+				t.Error("the stats count no refused record")
 			}
 			sameContent(t, content(t, l), stored)
 			d.set(func(d *faultyDisk) { d.write, d.sync, d.trunc, d.create, d.dir = nil, nil, nil, nil, nil })
@@ -50,22 +56,18 @@ func TestFaults(t *testing.T) {
 			if seq != c.next {
 				t.Errorf("sequence %d, want %d", seq, c.next)
 			}
-			if st := l.Stats(); st.Err != nil {
-				t.Errorf("stats %+v", st)
-			}
+			relaytest.NoError(t, l.Stats().Err)
 			if used, _ := l.o.Quota.Used(); used != l.Stats().Bytes {
 				t.Errorf("the quota counts %d bytes of %d", used, l.Stats().Bytes)
 			}
 			sameContent(t, content(t, l), stored)
-			if recs, err := reader.Next(t.Context(), 100); err != nil || len(recs) != 4 {
-				t.Errorf("consumer got %d records, %v", len(recs), err)
-			}
+			recs, err := reader.Next(t.Context(), 100)
+			relaytest.NoError(t, err)
+			relaytest.Equal(t, "the number of records read", len(recs), 4)
 			mustClose(t, l)
 			l = mustOpen(t, dir, Options{})
 			sameContent(t, content(t, l), stored)
-			if gaps := l.Gaps(); len(gaps) != 0 {
-				t.Errorf("gaps %+v", gaps)
-			}
+			wantGaps(t, l)
 		})
 	}
 }
@@ -96,9 +98,7 @@ func TestASyncFaultThatLostOlderRecordsIsReported(t *testing.T) {
 	edit(t, segmentFiles(t, dir)[0], func(b []byte) []byte { b[40] ^= 1; return b })
 	d.set(func(d *faultyDisk) { d.sync = nil })
 	mustAppend(t, l, "accepted")
-	if gaps := l.Gaps(); len(gaps) != 1 || gaps[0].First != 1 || gaps[0].Last != 1 {
-		t.Errorf("gaps %+v before anything was read", gaps)
-	}
+	wantGaps(t, l, [2]uint64{1, 1}) // before anything was read
 	sameContent(t, content(t, l), map[uint64]string{2: stored[2], 3: stored[3], 5: "accepted"})
 }
 
@@ -133,9 +133,8 @@ func TestACheckpointThatCannotBeWrittenIsAnErrorAndDoesNotMove(t *testing.T) {
 		t.Errorf("committed %d", c.Committed())
 	}
 	d.set(func(d *faultyDisk) { d.write = nil })
-	if err := c.Commit(1); err != nil || c.Committed() != 1 {
-		t.Errorf("committed %d, error %v", c.Committed(), err)
-	}
+	relaytest.NoError(t, c.Commit(1))
+	relaytest.Equal(t, "the checkpoint", c.Committed(), 1)
 	d.set(func(d *faultyDisk) { d.create = errDisk })
 	_, err := l.Consumer("d")
 	wantErr(t, err, errDisk)

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // tinyDisk mounts a tmpfs, which needs root.
@@ -58,27 +60,23 @@ func appendUntilFull(t *testing.T, l *Log, round string) map[uint64]string {
 func TestAFullDiskRefusesAndLosesNothing(t *testing.T) {
 	dir := tinyDisk(t, "3m")
 	ballast := filepath.Join(dir, "ballast")
-	if err := os.WriteFile(ballast, make([]byte, 1<<20), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, os.WriteFile(ballast, make([]byte, 1<<20), 0o600))
 	l := mustOpen(t, filepath.Join(dir, "log"), Options{SegmentBytes: 256 << 10})
 	acked := appendUntilFull(t, l, "filled")
 	sameContent(t, content(t, l), acked)
-	if err := os.Remove(ballast); err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, os.Remove(ballast))
 	again := appendUntilFull(t, l, "filled again")
-	if len(acked) < 500 || len(again) < 500 {
-		t.Errorf("%d and %d records fitted", len(acked), len(again))
+	for what, n := range map[string]int{"at first": len(acked), "after space was freed": len(again)} {
+		if n < 500 {
+			t.Errorf("%d records were stored %s, want at least 500", n, what)
+		}
 	}
 	maps.Copy(acked, again)
 	sameContent(t, content(t, l), acked)
 	mustClose(t, l)
 	l = mustOpen(t, filepath.Join(dir, "log"), Options{SegmentBytes: 256 << 10})
 	sameContent(t, content(t, l), acked)
-	if gaps := l.Gaps(); len(gaps) != 0 {
-		t.Errorf("gaps %+v", gaps)
-	}
+	wantGaps(t, l)
 }
 
 func TestOnAFullDiskProcessedRecordsGiveWay(t *testing.T) {
@@ -86,17 +84,11 @@ func TestOnAFullDiskProcessedRecordsGiveWay(t *testing.T) {
 	l := mustOpen(t, dir, Options{SegmentBytes: 256 << 10})
 	c := mustConsumer(t, l, "c")
 	acked := appendUntilFull(t, l, "filled")
-	if err := c.Commit(l.Stats().Last); err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, c.Commit(l.Stats().Last))
 	payload := make([]byte, 700)
 	for range 2 * len(acked) {
 		seq, err := l.Append(t.Context(), payload)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := c.Commit(seq); err != nil {
-			t.Fatal(err)
-		}
+		relaytest.NoError(t, err)
+		relaytest.NoError(t, c.Commit(seq))
 	}
 }

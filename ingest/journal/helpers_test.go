@@ -14,6 +14,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
@@ -24,26 +26,20 @@ func mustOpen(t testing.TB, dir string, o Options) *Log {
 		o.Logger = quiet()
 	}
 	l, err := Open(dir, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	return l
 }
 
 func mustClose(t testing.TB, l *Log) {
 	t.Helper()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, l.Close())
 }
 
 func mustAppend(t testing.TB, l *Log, payload string) uint64 {
 	t.Helper()
 	seq, err := l.Append(context.Background(), []byte(payload))
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	return seq
 }
 
@@ -70,21 +66,26 @@ func content(t testing.TB, l *Log) map[uint64]string {
 		last, got[r.Seq] = r.Seq, string(r.Payload)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	return got
 }
 
+// sameContent compares records by sequence.
 func sameContent(t testing.TB, got, want map[uint64]string) {
 	t.Helper()
-	for seq, p := range want {
-		if got[seq] != p {
-			t.Errorf("record %d: got %q, want %q", seq, got[seq], p)
-		}
+	relaytest.Equal(t, "the records", got, want)
+}
+
+// wantGaps compares the first and the last missing sequence of each gap, and ends
+// the test if they differ.
+func wantGaps(t testing.TB, l *Log, want ...[2]uint64) {
+	t.Helper()
+	var got [][2]uint64
+	for _, g := range l.Gaps() {
+		got = append(got, [2]uint64{g.First, g.Last})
 	}
-	if len(got) != len(want) {
-		t.Errorf("got %d records, want %d", len(got), len(want))
+	if diff := relaytest.Diff(got, want); diff != "" {
+		t.Fatalf("the missing sequences differ (-want +got):\n%s", diff)
 	}
 }
 
@@ -102,9 +103,7 @@ func without(m map[uint64]string, seqs ...uint64) map[uint64]string {
 func segmentFiles(t testing.TB, dir string) []string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(dir, "*"+segmentSuffix))
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	return paths
 }
 
@@ -112,20 +111,14 @@ func segmentFiles(t testing.TB, dir string) []string {
 func edit(t testing.TB, path string, change func([]byte) []byte) {
 	t.Helper()
 	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, change(b), 0o640); err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
+	relaytest.NoError(t, os.WriteFile(path, change(b), 0o640))
 }
 
 func mustConsumer(t testing.TB, l *Log, name string) *Consumer {
 	t.Helper()
 	c, err := l.Consumer(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	return c
 }
 
@@ -136,24 +129,9 @@ func wantErr(t testing.TB, err, want error) {
 	}
 }
 
-// clock is a time that tests move.
-type clock struct {
-	mu sync.Mutex
-	at time.Time
-}
-
-func newClock() *clock { return &clock{at: time.Date(2026, 3, 1, 12, 0, 0, 5, time.UTC)} }
-
-func (c *clock) now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.at
-}
-
-func (c *clock) advance(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.at = c.at.Add(d)
+// newClock returns a clock that tests move.
+func newClock() *relaytest.Clock {
+	return relaytest.NewClock(time.Date(2026, 3, 1, 12, 0, 0, 5, time.UTC))
 }
 
 // faultyDisk fails on request.

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // The environment variable under which the test binary is run again as another
@@ -65,12 +67,8 @@ func startChild(t *testing.T, dir string) (*exec.Cmd, io.Reader) {
 	cmd.Env = append(os.Environ(), childEnv+"=1", dirEnv+"="+dir)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
+	relaytest.NoError(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
 	return cmd, out
 }
@@ -86,8 +84,9 @@ func TestKilledWhileAppendingLosesNothingAcknowledged(t *testing.T) {
 			}
 			seq, payload, ok := strings.Cut(lines.Text(), " ")
 			number, err := strconv.ParseUint(seq, 10, 64)
-			if !ok || err != nil {
-				t.Fatalf("child says %q", lines.Text())
+			relaytest.NoError(t, err)
+			if !ok {
+				t.Fatalf("the child printed %q, want a sequence and a payload", lines.Text())
 			}
 			if was, twice := acked[number]; twice {
 				t.Fatalf("sequence %d was given to %q and %q", number, was, payload)
@@ -103,9 +102,7 @@ func TestKilledWhileAppendingLosesNothingAcknowledged(t *testing.T) {
 			t.Errorf("record %d: got %q, acknowledged %q", seq, got[seq], p)
 		}
 	}
-	if gaps := l.Gaps(); len(gaps) != 0 {
-		t.Errorf("gaps %+v", gaps)
-	}
+	wantGaps(t, l)
 	t.Logf("%d acknowledged, %d stored", len(acked), len(got))
 }
 
@@ -115,8 +112,10 @@ func TestASecondOpenerIsRefused(t *testing.T) {
 		l := mustOpen(t, dir, Options{})
 		_, err := Open(dir, Options{})
 		wantErr(t, err, ErrLocked)
-		if !strings.Contains(err.Error(), strconv.Itoa(os.Getpid())) || !strings.Contains(err.Error(), dir) {
-			t.Errorf("%q does not name the holder and the directory", err)
+		for _, named := range []string{strconv.Itoa(os.Getpid()), dir} {
+			if !strings.Contains(err.Error(), named) {
+				t.Errorf("the error %q does not name %s", err, named)
+			}
 		}
 		mustClose(t, l)
 		mustOpen(t, dir, Options{})
@@ -141,8 +140,9 @@ func TestASecondOpenerIsRefused(t *testing.T) {
 		mustOpen(t, dir, Options{})
 		_, out := startChild(t, dir)
 		said, err := io.ReadAll(out)
-		if err != nil || !strings.Contains(string(said), ErrLocked.Error()+" by process "+strconv.Itoa(os.Getpid())) {
-			t.Errorf("it says %q, %v", said, err)
+		relaytest.NoError(t, err)
+		if want := ErrLocked.Error() + " by process " + strconv.Itoa(os.Getpid()); !strings.Contains(string(said), want) {
+			t.Errorf("the child printed %q, want %q", said, want)
 		}
 	})
 }

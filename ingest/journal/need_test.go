@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // needing says what records are needed for.
@@ -41,9 +43,7 @@ func appendAll(t *testing.T, l *Log, c *Consumer, most int) map[uint64]string {
 			break
 		}
 		stored[seq] = payload
-		if err := c.Commit(seq); err != nil {
-			t.Fatal(err)
-		}
+		relaytest.NoError(t, c.Commit(seq))
 	}
 	return stored
 }
@@ -88,9 +88,7 @@ func TestWhatIsNeededDoesNotMakeRoom(t *testing.T) {
 						t.Errorf("record %d is there", seq)
 					}
 				}
-				if gaps := l.Gaps(); len(gaps) > 0 {
-					t.Errorf("gaps %+v", gaps)
-				}
+				wantGaps(t, l)
 				mustClose(t, l)
 				l = small(t, dir, Options{Quota: NewQuota(2900), Need: tc.need})
 			}
@@ -100,12 +98,10 @@ func TestWhatIsNeededDoesNotMakeRoom(t *testing.T) {
 
 func TestRecordsToBeProcessedAreNotTooOld(t *testing.T) {
 	clk, needed := newClock(), needing{8: ToProcess}
-	l := small(t, t.TempDir(), Options{Now: clk.now, Retention: time.Hour, Need: needed.of})
+	l := small(t, t.TempDir(), Options{Now: clk.Now, Retention: time.Hour, Need: needed.of})
 	fill(t, l, 20)
-	if err := mustConsumer(t, l, "c").Commit(20); err != nil {
-		t.Fatal(err)
-	}
-	clk.advance(2 * time.Hour)
+	relaytest.NoError(t, mustConsumer(t, l, "c").Commit(20))
+	clk.Advance(2 * time.Hour)
 	for _, want := range []uint64{6, 0} {
 		if l.Sweep(); l.Stats().First != want {
 			t.Errorf("first %d, want %d", l.Stats().First, want)
@@ -116,31 +112,24 @@ func TestRecordsToBeProcessedAreNotTooOld(t *testing.T) {
 
 func TestADeletionBetweenOthersThatWasInterrupted(t *testing.T) {
 	dir, clk := t.TempDir(), newClock()
-	l := small(t, dir, Options{Now: clk.now})
+	l := small(t, dir, Options{Now: clk.Now})
 	stored := fill(t, l, 20)
 	mustClose(t, l)
 	second := segmentFiles(t, dir)[1]
 	for _, name := range []string{second + droppedSuffix, segmentFiles(t, dir)[2] + droppedSuffix} { // the third is still there
-		if err := os.WriteFile(name, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		relaytest.NoError(t, os.WriteFile(name, nil, 0o600))
 	}
-	if err := os.Remove(second); err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, os.Remove(second))
 	var log strings.Builder
-	l = small(t, dir, Options{Now: clk.now, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	l = small(t, dir, Options{Now: clk.Now, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	for seq := uint64(6); seq <= 10; seq++ {
 		delete(stored, seq)
 	}
 	sameContent(t, content(t, l), stored)
-	if len(l.Gaps()) > 0 || log.Len() > 0 {
-		t.Errorf("gaps %+v, said %s", l.Gaps(), log.String())
-	}
-	if err := mustConsumer(t, l, "c").Commit(20); err != nil {
-		t.Fatal(err)
-	}
-	clk.advance(200 * time.Hour)
+	wantGaps(t, l)
+	relaytest.Equal(t, "the log", log.String(), "")
+	relaytest.NoError(t, mustConsumer(t, l, "c").Commit(20))
+	clk.Advance(200 * time.Hour)
 	l.Sweep()
 	if left, _ := filepath.Glob(filepath.Join(dir, "*"+droppedSuffix)); len(left) > 0 {
 		t.Errorf("%q are left", left)
@@ -193,9 +182,7 @@ func TestLogsThatKeepTooMuchForReplay(t *testing.T) {
 func TestReadingWhileASegmentIsDeleted(t *testing.T) {
 	l := small(t, t.TempDir(), Options{Need: needing{3: ForReplay}.of})
 	stored := fill(t, l, 20)
-	if err := mustConsumer(t, l, "c").Commit(20); err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, mustConsumer(t, l, "c").Commit(20))
 	l.judge()
 	var got int
 	err := l.Range(t.Context(), 1, 20, func(r Record) error {
@@ -205,7 +192,8 @@ func TestReadingWhileASegmentIsDeleted(t *testing.T) {
 		got++
 		return nil
 	})
-	if err != nil || got < len(stored)-4 {
-		t.Errorf("%d read: %v", got, err)
+	relaytest.NoError(t, err)
+	if got < len(stored)-4 {
+		t.Errorf("%d records were read, want at least %d", got, len(stored)-4)
 	}
 }

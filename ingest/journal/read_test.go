@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func TestReadFindsEveryRecord(t *testing.T) {
@@ -18,9 +20,10 @@ func TestReadFindsEveryRecord(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := mustOpen(t, t.TempDir(), o)
 			for seq, p := range fill(t, l, 100) {
-				if rec, err := l.Read(seq); err != nil || rec.Seq != seq || string(rec.Payload) != p {
-					t.Errorf("record %d: %q, %v", seq, rec.Payload, err)
-				}
+				rec, err := l.Read(seq)
+				relaytest.NoError(t, err)
+				relaytest.Equal(t, "the sequence", rec.Seq, seq)
+				relaytest.Equal(t, "the payload", string(rec.Payload), p)
 			}
 			for _, seq := range []uint64{0, 101, 1 << 60} {
 				_, err := l.Read(seq)
@@ -45,12 +48,10 @@ func (d *lateDisk) Open(path string, flag int) (file, error) {
 
 func TestARecordDeletedWhileItIsLookedUpIsNotFound(t *testing.T) {
 	clk, d := newClock(), &lateDisk{}
-	l := mustOpen(t, t.TempDir(), Options{SegmentBytes: 1000, Now: clk.now, disk: d})
+	l := mustOpen(t, t.TempDir(), Options{SegmentBytes: 1000, Now: clk.Now, disk: d})
 	fill(t, l, 20)
-	if err := mustConsumer(t, l, "c").Commit(20); err != nil {
-		t.Fatal(err)
-	}
-	clk.advance(1000 * time.Hour)
+	relaytest.NoError(t, mustConsumer(t, l, "c").Commit(20))
+	clk.Advance(1000 * time.Hour)
 	d.before = l.Sweep
 	_, err := l.Read(3)
 	wantErr(t, err, ErrNotFound)
@@ -86,18 +87,18 @@ func TestRange(t *testing.T) {
 				}
 				return nil
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			relaytest.NoError(t, err)
 			if c.first == 0 {
 				if len(got) > 0 {
 					t.Errorf("got %v", got)
 				}
 				return
 			}
-			if uint64(len(got)) != c.last-c.first+1 || got[0] != c.first || got[len(got)-1] != c.last {
-				t.Errorf("got %d records, %d to %d", len(got), got[0], got[len(got)-1])
+			if uint64(len(got)) != c.last-c.first+1 {
+				t.Fatalf("%d records, want %d", len(got), c.last-c.first+1)
 			}
+			relaytest.Equal(t, "the first record", got[0], c.first)
+			relaytest.Equal(t, "the last record", got[len(got)-1], c.last)
 		})
 	}
 }
@@ -140,9 +141,7 @@ func TestBeforePagesThroughEverythingNewestFirst(t *testing.T) {
 			want := uint64(300)
 			for before := uint64(0); ; {
 				page, err := l.Before(t.Context(), before, 7, c.keep)
-				if err != nil {
-					t.Fatal(err)
-				}
+				relaytest.NoError(t, err)
 				if len(page) == 0 {
 					break
 				}
@@ -160,7 +159,7 @@ func TestBeforePagesThroughEverythingNewestFirst(t *testing.T) {
 		})
 	}
 	empty := mustOpen(t, t.TempDir(), Options{})
-	if page, err := empty.Before(t.Context(), 0, 7, nil); err != nil || len(page) != 0 {
-		t.Errorf("an empty log: %v, %v", page, err)
-	}
+	page, err := empty.Before(t.Context(), 0, 7, nil)
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the number of records of an empty log", len(page), 0)
 }

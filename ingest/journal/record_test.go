@@ -5,15 +5,17 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func TestEveryBitOfARecordIsCovered(t *testing.T) {
 	rec := appendRecord(nil, []byte("payload"), time.Unix(1, 2))
 	numberRecords(rec, 3, 4, func(uint64, int) {})
 	got, n, err := parseRecord(rec, 4)
-	if err != nil || n != len(rec) || got.Seq != 3 || !got.Time.Equal(time.Unix(1, 2)) || string(got.Payload) != "payload" {
-		t.Fatalf("record %+v of %d bytes, %v", got, n, err)
-	}
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the length", n, len(rec))
+	relaytest.Equal(t, "the record", got, Record{Seq: 3, Time: time.Unix(1, 2), Payload: []byte("payload")})
 	for bit := range len(rec) * 8 {
 		bad := bytes.Clone(rec)
 		bad[bit/8] ^= 1 << (bit % 8)

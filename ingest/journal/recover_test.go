@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // written returns a closed log of n records, with its only segment's bytes and
@@ -20,15 +22,11 @@ func written(t *testing.T, n int) (dir string, stored map[uint64]string, data []
 	stored = fill(t, l, n)
 	mustClose(t, l)
 	data, err := os.ReadFile(segmentFiles(t, dir)[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	for off := 0; off < len(data); {
 		offs = append(offs, off)
 		size, err := recordSize(data[off:])
-		if err != nil {
-			t.Fatal(err)
-		}
+		relaytest.NoError(t, err)
 		off += size
 	}
 	return dir, stored, data, offs
@@ -39,9 +37,7 @@ func copied(t *testing.T, from string, data []byte) string {
 	t.Helper()
 	dir := t.TempDir()
 	path := filepath.Join(dir, filepath.Base(segmentFiles(t, from)[0]))
-	if err := os.WriteFile(path, data, 0o640); err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, os.WriteFile(path, data, 0o640))
 	return dir
 }
 
@@ -60,9 +56,7 @@ func reopened(t *testing.T, dir string, want map[uint64]string, spent uint64) {
 	want = maps.Clone(want)
 	want[seq] = "after"
 	sameContent(t, content(t, l), want)
-	if gaps := l.Gaps(); len(gaps) != 0 {
-		t.Errorf("gaps %+v for a tail", gaps)
-	}
+	wantGaps(t, l)
 	mustClose(t, l)
 }
 
@@ -121,9 +115,8 @@ func TestACutTailIsKeptBesideUnlessItIsZero(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := copied(t, dir, append(bytes.Clone(data), c.tail...))
 			l := mustOpen(t, dir, Options{})
-			if st := l.Stats(); st.Cut != 3 || st.Gaps != 0 {
-				t.Errorf("cut %d, gaps %d", st.Cut, st.Gaps)
-			}
+			relaytest.Equal(t, "the number of bytes cut", l.Stats().Cut, 3)
+			wantGaps(t, l)
 			bad, _ := filepath.Glob(filepath.Join(dir, "*"+damagedSuffix))
 			if len(bad) != c.kept {
 				t.Errorf("kept %v", bad)
@@ -136,9 +129,7 @@ func TestSequencesAreNotGivenAgainBehindACheckpoint(t *testing.T) {
 	dir, _, _, offs := written(t, 4)
 	l := mustOpen(t, dir, Options{})
 	c := mustConsumer(t, l, "c")
-	if err := c.Commit(4); err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, c.Commit(4))
 	mustClose(t, l)
 	edit(t, segmentFiles(t, dir)[0], func(b []byte) []byte { return b[:offs[2]] })
 	l = mustOpen(t, dir, Options{})
@@ -146,8 +137,10 @@ func TestSequencesAreNotGivenAgainBehindACheckpoint(t *testing.T) {
 		t.Fatalf("sequence %d, want 5", seq)
 	}
 	recs, err := mustConsumer(t, l, "c").Next(t.Context(), 10)
-	if err != nil || len(recs) != 1 || string(recs[0].Payload) != "new" {
-		t.Errorf("records %v, error %v", recs, err)
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the sequences read", sequences(recs), []uint64{5})
+	for _, rec := range recs {
+		relaytest.Equal(t, "the payload", string(rec.Payload), "new")
 	}
 }
 
@@ -156,9 +149,7 @@ func TestARecoveryThatWasInterruptedIsFinished(t *testing.T) {
 	old := segmentFiles(t, dir)[0]
 	edit(t, old, func(b []byte) []byte { return append(b, "torn"...) })
 	// As if stopped after the new segment was made and before the tail was cut.
-	if err := os.WriteFile(filepath.Join(dir, newSegmentName(5, 3).String()), nil, 0o640); err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, os.WriteFile(filepath.Join(dir, newSegmentName(5, 3).String()), nil, 0o640))
 	reopened(t, dir, stored, 4)
 }
 
@@ -171,15 +162,17 @@ func TestSegmentsThatCannotBeUnderstoodAreRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			if err := os.WriteFile(filepath.Join(dir, file), nil, 0o640); err != nil {
-				t.Fatal(err)
-			}
+			relaytest.NoError(t, os.WriteFile(filepath.Join(dir, file), nil, 0o640))
 			if l, err := Open(dir, Options{Logger: quiet()}); err == nil {
 				mustClose(t, l)
 				t.Error("opened")
 			}
-			if l, err := Open(dir, Options{Logger: quiet()}); err == nil || errors.Is(err, ErrLocked) {
-				t.Errorf("opened %v, error %v: the lock was kept", l, err)
+			_, err := Open(dir, Options{Logger: quiet()})
+			if err == nil {
+				t.Error("opened by the second attempt")
+			}
+			if errors.Is(err, ErrLocked) {
+				t.Errorf("the failed attempt kept the lock: %v", err)
 			}
 		})
 	}
@@ -187,19 +180,18 @@ func TestSegmentsThatCannotBeUnderstoodAreRefused(t *testing.T) {
 
 func TestATwinLeftByAFailedCreationIsRemoved(t *testing.T) {
 	dir, stored, _, _ := written(t, 3)
-	if err := os.WriteFile(filepath.Join(dir, newSegmentName(1, 0).String()), nil, 0o640); err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, os.WriteFile(filepath.Join(dir, newSegmentName(1, 0).String()), nil, 0o640))
 	reopened(t, dir, stored, 3)
 }
 
 func TestScanBoundsTheSequenceBehindABadRange(t *testing.T) {
-	buf := appendRecord(nil, []byte("a"), newClock().now())
+	buf := appendRecord(nil, []byte("a"), newClock().Now())
 	numberRecords(buf, 1, 9, func(uint64, int) {})
-	far := appendRecord(nil, []byte("b"), newClock().now())
+	far := appendRecord(nil, []byte("b"), newClock().Now())
 	numberRecords(far, 1<<40, 9, func(uint64, int) {})
 	v := scan(slices.Concat(buf, []byte("hole"), far), 9, 1, 1<<60)
-	if v.last != 1 || len(v.badRanges) != 0 || v.end != int64(len(buf)) {
-		t.Errorf("survey %+v: four bytes cannot hold 2^40 records", v)
-	}
+	// Four bytes cannot hold 2^40 records.
+	relaytest.Equal(t, "the last sequence", v.last, 1)
+	relaytest.Equal(t, "the bad ranges", v.badRanges, nil)
+	relaytest.Equal(t, "the end of the valid records", v.end, int64(len(buf)))
 }

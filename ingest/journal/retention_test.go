@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // small is a log whose segments hold five records of fill each.
@@ -31,14 +33,12 @@ func TestRetentionByTime(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			clk := newClock()
-			l := small(t, t.TempDir(), Options{Now: clk.now, Retention: 2 * time.Hour})
+			l := small(t, t.TempDir(), Options{Now: clk.Now, Retention: 2 * time.Hour})
 			fill(t, l, 20)
 			for i, seq := range c.consumers {
-				if err := mustConsumer(t, l, string(rune('a'+i))).Commit(seq); err != nil {
-					t.Fatal(err)
-				}
+				relaytest.NoError(t, mustConsumer(t, l, string(rune('a'+i))).Commit(seq))
 			}
-			clk.advance(c.after)
+			clk.Advance(c.after)
 			l.Sweep()
 			if first := l.Stats().First; first != c.first {
 				t.Errorf("first %d, want %d", first, c.first)
@@ -54,12 +54,10 @@ func TestNothingIsDeletedWhileAllIsToBeKept(t *testing.T) {
 	clk := newClock()
 	var keep atomic.Bool // housekeeping asks, too
 	keep.Store(true)
-	l := small(t, t.TempDir(), Options{Now: clk.now, Retention: 2 * time.Hour, KeepAll: keep.Load})
+	l := small(t, t.TempDir(), Options{Now: clk.Now, Retention: 2 * time.Hour, KeepAll: keep.Load})
 	fill(t, l, 20)
-	if err := mustConsumer(t, l, "c").Commit(20); err != nil {
-		t.Fatal(err)
-	}
-	clk.advance(40 * 24 * time.Hour)
+	relaytest.NoError(t, mustConsumer(t, l, "c").Commit(20))
+	clk.Advance(40 * 24 * time.Hour)
 	for _, want := range []uint64{1, 0} {
 		if l.Sweep(); l.Stats().First != want {
 			t.Errorf("first %d, want %d", l.Stats().First, want)
@@ -70,28 +68,24 @@ func TestNothingIsDeletedWhileAllIsToBeKept(t *testing.T) {
 
 func TestSequencesGoOnWhenEverythingWasDeleted(t *testing.T) {
 	dir, clk := t.TempDir(), newClock()
-	l := small(t, dir, Options{Now: clk.now})
+	l := small(t, dir, Options{Now: clk.Now})
 	fill(t, l, 20)
-	if err := mustConsumer(t, l, "c").Commit(20); err != nil {
-		t.Fatal(err)
-	}
-	clk.advance(169 * time.Hour)
+	relaytest.NoError(t, mustConsumer(t, l, "c").Commit(20))
+	clk.Advance(169 * time.Hour)
 	l.Sweep()
-	if st := l.Stats(); st.First != 0 || st.Last != 20 || st.Bytes != 0 || len(segmentFiles(t, dir)) != 1 {
-		t.Errorf("stats %+v", st)
-	}
+	st := l.Stats()
+	relaytest.Equal(t, "the first sequence", st.First, 0)
+	relaytest.Equal(t, "the last sequence", st.Last, 20)
+	relaytest.Equal(t, "the bytes stored", st.Bytes, 0)
+	relaytest.Equal(t, "the number of segments", len(segmentFiles(t, dir)), 1)
 	mustClose(t, l)
 	// Not even the checkpoint is needed for it.
-	if err := os.Remove(filepath.Join(dir, "c"+checkpointSuffix)); err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, os.Remove(filepath.Join(dir, "c"+checkpointSuffix)))
 	l = small(t, dir, Options{})
 	if seq := mustAppend(t, l, "next"); seq != 21 {
 		t.Errorf("sequence %d", seq)
 	}
-	if gaps := l.Gaps(); len(gaps) != 0 {
-		t.Errorf("gaps %+v", gaps)
-	}
+	wantGaps(t, l)
 	wantNext(t, mustConsumer(t, l, "c"), 5, 21)
 }
 
@@ -101,15 +95,13 @@ func TestAConsumerNotOpenedThisTimeStillHoldsItsRecords(t *testing.T) {
 	fill(t, l, 20)
 	mustConsumer(t, l, "slow")
 	mustClose(t, l)
-	l = small(t, dir, Options{Now: clk.now})
-	if err := mustConsumer(t, l, "fast").Commit(20); err != nil {
-		t.Fatal(err)
-	}
-	clk.advance(10 * 365 * 24 * time.Hour)
+	l = small(t, dir, Options{Now: clk.Now})
+	relaytest.NoError(t, mustConsumer(t, l, "fast").Commit(20))
+	clk.Advance(10 * 365 * 24 * time.Hour)
 	l.Sweep()
-	if st := l.Stats(); st.First != 1 || len(st.Consumers) != 2 || st.Consumers[1].Open {
-		t.Errorf("stats %+v", st)
-	}
+	st := l.Stats()
+	relaytest.Equal(t, "the first sequence", st.First, 1)
+	relaytest.Equal(t, "the consumers", st.Consumers, []ConsumerStats{{"fast", 20, 0, true}, {"slow", 0, 20, false}})
 }
 
 func TestRetentionByBytes(t *testing.T) {
@@ -124,8 +116,10 @@ func TestRetentionByBytes(t *testing.T) {
 		}
 		last = seq
 	}
-	if st := l.Stats(); st.First != 1 || st.Bytes > 3000 || st.Bytes < 2800 {
-		t.Errorf("full with %+v", st)
+	st := l.Stats()
+	relaytest.Equal(t, "the first sequence", st.First, 1)
+	if st.Bytes > 3000 || st.Bytes < 2800 {
+		t.Errorf("full with %d bytes, want 2800 to 3000", st.Bytes)
 	}
 	if err := c.Commit(7); err != nil { // one whole segment and two records
 		t.Fatal(err)
@@ -147,9 +141,7 @@ func TestAQuotaSmallerThanASegmentStillMovesOn(t *testing.T) {
 	l := mustOpen(t, t.TempDir(), Options{Quota: NewQuota(1000)})
 	c := mustConsumer(t, l, "c")
 	for range 50 {
-		if err := c.Commit(mustAppend(t, l, string(make([]byte, 300)))); err != nil {
-			t.Fatal(err)
-		}
+		relaytest.NoError(t, c.Commit(mustAppend(t, l, string(make([]byte, 300)))))
 	}
 }
 
@@ -169,17 +161,15 @@ func TestTwoLogsShareAQuota(t *testing.T) {
 	}
 	_, err := sms.Append(t.Context(), make([]byte, 100))
 	wantErr(t, err, ErrFull)
-	if err := c.Commit(uint64(n)); err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, c.Commit(uint64(n)))
 	mustAppend(t, sms, string(make([]byte, 100))) // replay of uplinks gives way to a new SMS
 	if st := uplinks.Stats(); st.First != 6 {
 		t.Errorf("first uplink %d, want one segment gone", st.First)
 	}
 	bytes := func() int64 { return uplinks.Stats().Bytes + sms.Stats().Bytes }
-	if used, most := q.Used(); used != bytes() || most != 3000 {
-		t.Errorf("used %d of %d, stored %d", used, most, bytes())
-	}
+	used, most := q.Used()
+	relaytest.Equal(t, "the bytes that the quota counts", used, bytes())
+	relaytest.Equal(t, "the quota", most, 3000)
 	mustClose(t, uplinks)
 	if used, _ := q.Used(); used != sms.Stats().Bytes {
 		t.Errorf("used %d after one was closed", used)
@@ -194,7 +184,7 @@ func TestSweepDeletesOldCopiesOfDamagedRanges(t *testing.T) {
 	dir, clk := t.TempDir(), newClock()
 	mustClose(t, mustOpen(t, dir, Options{}))
 	edit(t, segmentFiles(t, dir)[0], func([]byte) []byte { return []byte("torn") })
-	l := mustOpen(t, dir, Options{Now: clk.now})
+	l := mustOpen(t, dir, Options{Now: clk.Now})
 	count := func() int {
 		bad, _ := filepath.Glob(filepath.Join(dir, "*"+damagedSuffix))
 		return len(bad)
@@ -203,7 +193,7 @@ func TestSweepDeletesOldCopiesOfDamagedRanges(t *testing.T) {
 	if count() != 1 {
 		t.Errorf("%d copies", count())
 	}
-	clk.advance(169 * time.Hour)
+	clk.Advance(169 * time.Hour)
 	l.Sweep()
 	if count() != 0 {
 		t.Errorf("%d copies after the retention", count())
@@ -217,9 +207,7 @@ func TestTheLogSweepsByItself(t *testing.T) {
 		defer l.Close()
 		fill(t, l, 20)
 		c := mustConsumer(t, l, "c")
-		if err := c.Commit(20); err != nil {
-			t.Fatal(err)
-		}
+		relaytest.NoError(t, c.Commit(20))
 		time.Sleep(2 * time.Hour) // the bubble's time
 		synctest.Wait()
 		if st := l.Stats(); st.First != 0 {

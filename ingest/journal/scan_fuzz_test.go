@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // prefix is n valid records and what a scan of them finds.
@@ -49,14 +51,18 @@ func FuzzScan(f *testing.F) {
 				continue
 			}
 			rec, n, err := parseRecord(data[off:], 0)
-			if err != nil || rec.Seq != last+1 {
-				t.Fatalf("at %d: record %d behind %d, %v", off, rec.Seq, last, err)
+			relaytest.NoError(t, err)
+			if rec.Seq != last+1 {
+				t.Fatalf("at %d: record %d behind record %d", off, rec.Seq, last)
 			}
 			off, last = off+int64(n), rec.Seq
 		}
-		if off != v.end || last != v.last || len(bad) > 0 || (v.end < int64(len(data))) != (v.tail != "") {
-			t.Fatalf("survey %+v of %d bytes, walked to %d, record %d", v, len(data), off, last)
+		if len(bad) > 0 {
+			t.Fatalf("the bad range at %d was not reached", bad[0].off)
 		}
+		relaytest.Equal(t, "the end of the valid records", off, v.end)
+		relaytest.Equal(t, "the last sequence", last, v.last)
+		relaytest.Equal(t, "whether the tail has a description", v.tail != "", v.end < int64(len(data)))
 	})
 }
 
@@ -68,18 +74,21 @@ func FuzzRecovery(f *testing.F) {
 		const salt, records = 0x5eed, 4
 		dir, whole := t.TempDir(), prefix(records, salt)
 		name := segmentName{first: 1, salt: salt}.String()
-		if err := os.WriteFile(filepath.Join(dir, name), append(bytes.Clone(whole), garbage...), 0o640); err != nil {
-			t.Fatal(err)
-		}
+		relaytest.NoError(t, os.WriteFile(filepath.Join(dir, name), append(bytes.Clone(whole), garbage...), 0o640))
 		l := mustOpen(t, dir, Options{})
 		defer l.Close()
-		if st := l.Stats(); st.Last != records || st.Bytes != int64(len(whole)) || st.Cut != int64(len(garbage)) || st.Gaps != 0 {
-			t.Fatalf("stats %+v", st)
-		}
+		st := l.Stats()
+		relaytest.Equal(t, "the last sequence", st.Last, records)
+		relaytest.Equal(t, "the bytes stored", st.Bytes, int64(len(whole)))
+		relaytest.Equal(t, "the bytes cut", st.Cut, int64(len(garbage)))
+		wantGaps(t, l)
 		seq := mustAppend(t, l, "next")
-		if got := content(t, l); len(got) != records+1 || got[seq] != "next" || seq <= records {
-			t.Fatalf("content %v, next %d", got, seq)
+		if seq <= records {
+			t.Fatalf("sequence %d was given again", seq)
 		}
+		got := content(t, l)
+		relaytest.Equal(t, "the number of records", len(got), records+1)
+		relaytest.Equal(t, "the record appended", got[seq], "next")
 	})
 }
 
