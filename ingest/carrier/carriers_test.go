@@ -58,8 +58,5 @@ func TestPartsOfVonageAreJoined(t *testing.T) {
 		}
 	}
 	f.settled(t)
-	want := []string{"http://vmn/?m=A-1%20A-2%20A-3%20&s=1", "http://vmn/?m=B-1%20B-2%20&s=1"}
-	if got, twice := f.targets(); !slices.Equal(got, want) || twice != 0 {
-		t.Errorf("got %q, %d twice", got, twice)
-	}
+	f.wantSent(t, "http://vmn/?m=A-1%20A-2%20A-3%20&s=1", "http://vmn/?m=B-1%20B-2%20&s=1")
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sqlstore/records"
 	"github.com/penstock/penstock/relay/sqlstore/recordstest"
 	"github.com/penstock/penstock/relay/sqlstore/sqltest"
@@ -63,6 +64,29 @@ func (f *flow) targets() (out []string, twice int) {
 	return out, twice
 }
 
+// wantSent compares the targets, in order, each of which must have been sent to once.
+func (f *flow) wantSent(t *testing.T, want ...string) {
+	t.Helper()
+	got, twice := f.targets()
+	relaytest.Equal(t, "the targets", got, want)
+	relaytest.Equal(t, "the number of targets sent to twice", twice, 0)
+}
+
+// wantStatuses compares the state and the reason or outcome of events by sequence.
+func (f *flow) wantStatuses(t *testing.T, want map[uint64]string) {
+	t.Helper()
+	statuses, err := f.statuses.Get(t.Context(), event.SMS, 1, 100)
+	relaytest.NoError(t, err)
+	var got map[uint64]string
+	for seq, s := range statuses {
+		if got == nil {
+			got = make(map[uint64]string)
+		}
+		got[seq] = fmt.Sprintf("%s: %s%s", s.State, s.Reason, s.Outcome)
+	}
+	relaytest.Equal(t, "the statuses", got, want)
+}
+
 func newFlow(t *testing.T, relays ...inbound.Relay) *flow {
 	t.Helper()
 	return newReplica(t, recordstest.Open(t), "n1", relays...)
@@ -75,17 +99,17 @@ func newReplica(t *testing.T, db *records.Records, node string, relays ...inboun
 	var err error
 	f.statuses = f.db.Statuses(node)
 	for _, r := range relays {
-		must(t, f.db.Inbound.Put(t.Context(), r))
+		relaytest.NoError(t, f.db.Inbound.Put(t.Context(), r))
 	}
 	f.service, err = inbound.New(inbound.Deps{
 		Relays: f.db.Inbound, Claims: f.db.Inbound, Deliveries: f.db.Deliveries, Inbox: f.db.Inbound, Parts: f.db.Inbound, Dispatcher: f,
 		Quarantine: NewQuarantine(func(node string) event.Statuses { return f.db.Statuses(node) }),
 	}, inbound.Options{Now: func() time.Time { return time.Now().Add(time.Duration(f.ahead.Load())) }})
-	must(t, err)
+	relaytest.NoError(t, err)
 	log, err := journal.Open(t.TempDir(), journal.Options{})
-	must(t, err)
+	relaytest.NoError(t, err)
 	f.in, err = intake.New(event.SMS, node, log, f.statuses, NewProcessor(f.service), intake.Options{Logger: slog.New(slog.DiscardHandler)})
-	must(t, err)
+	relaytest.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- f.in.Run(ctx) }()
@@ -98,13 +122,6 @@ func newReplica(t *testing.T, db *records.Records, node string, relays ...inboun
 	})
 	f.app = surface(f.in)
 	return f
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // settled waits until all that was accepted has been processed.
@@ -138,48 +155,35 @@ func TestAMessageReachesItsRelay(t *testing.T) {
 	f.post(t, "carrier-1", "c", "447911111111", "mail")
 	f.post(t, "carrier-1", "d", "449000000001", "another account's number")
 	f.post(t, "carrier-2", "a", "449000000001", "its own")
-	if status, body, _ := ask(t, f.app, "GET", "/inbound/sms/kannel?id=k1&from=Bank&to=447860000001&text=%00%FF&coding=1&udh=%06%05%04%0B%84%23%F0", "carrier-1", ""); status != 200 || body != "" {
-		t.Fatalf("kannel: %d %q", status, body)
-	}
+	status, body, _ := ask(t, f.app, "GET", "/inbound/sms/kannel?id=k1&from=Bank&to=447860000001&text=%00%FF&coding=1&udh=%06%05%04%0B%84%23%F0", "carrier-1", "")
+	relaytest.Equal(t, "the status for Kannel", status, 200)
+	relaytest.Equal(t, "the answer for Kannel", body, "")
 	f.settled(t)
 
-	got, twice := f.targets()
 	want := []string{
 		"a@example.com", "b@example.com", "http://geo/447700900123?m=x", "http://other/?m=its%20own",
 		"http://vmn/?m=00ff&o=Bank&s=0", "http://vmn/?m=h%C3%A9%20%26%20%25orig&o=447700900123&s=0",
 	}
-	if !slices.Equal(got, want) || twice != 0 {
-		t.Errorf("sent %q, %d of them twice", got, twice)
-	}
+	f.wantSent(t, want...)
 	saved, _, err := f.db.Deliveries.List(t.Context(), outbox.Filter{Limit: 100})
-	if err != nil || len(saved) != len(want) {
-		t.Errorf("%d deliveries saved, %v", len(saved), err)
-	}
-	statuses, err := f.statuses.Get(t.Context(), event.SMS, 1, 100)
-	if err != nil || len(statuses) != 2 || statuses[2].Outcome != "duplicate of n1-s1" || statuses[5].State != event.Unrouted || statuses[5].Reason != "no relay of account 1 for 449000000001" {
-		t.Errorf("quarantined: %+v, %v", statuses, err)
-	}
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the number of deliveries saved", len(saved), len(want))
+	f.wantStatuses(t, map[uint64]string{2: "done: duplicate of n1-s1", 5: "unrouted: no relay of account 1 for 449000000001"})
 }
 
 func TestAReplayAfterARelayWasAddedSendsOnce(t *testing.T) {
 	f := newFlow(t)
 	f.post(t, "carrier-1", "a", "447860000001", "x")
 	f.settled(t)
-	if before, err := f.statuses.Get(t.Context(), event.SMS, 1, 100); len(before) != 1 || err != nil {
-		t.Fatalf("before: %+v, %v", before, err)
-	}
-	must(t, f.db.Inbound.Put(t.Context(), relayTo(1, inbound.VirtualNumber, "v1", "447860000001", inbound.HTTPGet, "http://vmn/%id")))
+	f.wantStatuses(t, map[uint64]string{1: "unrouted: no relay of account 1 for 447860000001"})
+	relaytest.NoError(t, f.db.Inbound.Put(t.Context(), relayTo(1, inbound.VirtualNumber, "v1", "447860000001", inbound.HTTPGet, "http://vmn/%id")))
 	for range 2 {
-		if n, err := f.in.Replay(t.Context(), event.Filter{}, false); n != 1 || err != nil {
-			t.Fatalf("replayed %d, %v", n, err)
-		}
+		n, err := f.in.Replay(t.Context(), event.Filter{}, false)
+		relaytest.NoError(t, err)
+		relaytest.Equal(t, "the number of events replayed", n, 1)
 	}
-	if got, twice := f.targets(); !slices.Equal(got, []string{"http://vmn/n1-s1"}) || twice != 0 {
-		t.Errorf("sent %q, %d twice", got, twice)
-	}
-	if left, err := f.statuses.Get(t.Context(), event.SMS, 1, 100); len(left) != 0 || err != nil {
-		t.Errorf("still unrouted: %+v, %v", left, err)
-	}
+	f.wantSent(t, "http://vmn/n1-s1")
+	f.wantStatuses(t, nil)
 }
 
 func TestMessagesAreAcceptedWhileTheDatabaseIsDown(t *testing.T) {
@@ -193,7 +197,7 @@ func TestMessagesAreAcceptedWhileTheDatabaseIsDown(t *testing.T) {
 	}
 	server.Start()
 	f.settled(t)
-	if got, twice := f.targets(); len(got) != 21 || twice != 0 {
-		t.Errorf("%d sent, %d twice", len(got), twice)
-	}
+	got, twice := f.targets()
+	relaytest.Equal(t, "the number of messages sent", len(got), 21)
+	relaytest.Equal(t, "the number of messages sent twice", twice, 0)
 }

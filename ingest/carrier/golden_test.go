@@ -20,6 +20,7 @@ import (
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/inbound"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 var update = flag.Bool("update", false, "write what the adapters read into testdata")
@@ -30,14 +31,12 @@ func TestPostsBecomeMessages(t *testing.T) {
 	for _, name := range carriers(t) {
 		path := filepath.Join("testdata", name+".txtar")
 		a, err := txtar.ParseFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		relaytest.NoError(t, err)
 		parse := Adapters()[name].Parse
 		for i := 0; i+1 < len(a.Files); i += 2 {
 			c, ok := strings.CutSuffix(a.Files[i].Name, ".post")
-			if !ok || a.Files[i+1].Name != c+".want" {
-				t.Fatalf("%s: %s is no case", path, a.Files[i].Name)
+			if want := c + ".want"; !ok || a.Files[i+1].Name != want {
+				t.Fatalf("%s: %s is followed by %s, want NAME.post and NAME.want", path, a.Files[i].Name, a.Files[i+1].Name)
 			}
 			t.Run(name+": "+c, func(t *testing.T) {
 				got := read(parse(entryOf(a.Files[i].Data)))
@@ -49,9 +48,7 @@ func TestPostsBecomeMessages(t *testing.T) {
 			})
 		}
 		if *update {
-			if err := os.WriteFile(path, txtar.Format(a), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			relaytest.NoError(t, os.WriteFile(path, txtar.Format(a), 0o600))
 		}
 	}
 }
@@ -65,8 +62,9 @@ func carriers(tb testing.TB) (names []string) {
 		}
 	}
 	files, err := filepath.Glob("testdata/*.txtar")
-	if err != nil || len(files) != len(names) {
-		tb.Fatalf("%d files for %q: %v", len(files), names, err)
+	relaytest.NoError(tb, err)
+	if len(files) != len(names) {
+		tb.Fatalf("the files %q are not those of %q", files, names)
 	}
 	return names
 }
@@ -134,9 +132,7 @@ func shown(m *inbound.Message) string {
 func FuzzParse(f *testing.F) {
 	for _, name := range carriers(f) {
 		a, err := txtar.ParseFile(filepath.Join("testdata", name+".txtar"))
-		if err != nil {
-			f.Fatal(err)
-		}
+		relaytest.NoError(f, err)
 		for _, file := range a.Files {
 			if strings.HasSuffix(file.Name, ".post") {
 				e := entryOf(file.Data)

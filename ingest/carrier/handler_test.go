@@ -18,6 +18,7 @@ import (
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // tokens are the tokens of the tests: their text names what they may do.
@@ -83,14 +84,10 @@ func ask(t *testing.T, app *fiber.App, method, target, token, body string) (int,
 		r.Header.Set("Authorization", "Bearer "+token)
 	}
 	resp, err := app.Test(r, 5000)
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	defer resp.Body.Close()
 	got, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	return resp.StatusCode, string(got), resp.Header
 }
 
@@ -122,9 +119,9 @@ func TestAnswers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			in := &recorder{}
 			status, body, _ := ask(t, surface(in), tc.method, tc.target, tc.token, tc.body)
-			if status != tc.status || body != tc.want || len(in.entries) != tc.accepted {
-				t.Errorf("got %d %s, %d accepted", status, body, len(in.entries))
-			}
+			relaytest.Equal(t, "the status", status, tc.status)
+			relaytest.Equal(t, "the answer", body, tc.want)
+			relaytest.Equal(t, "the number of entries accepted", len(in.entries), tc.accepted)
 		})
 	}
 }
@@ -132,8 +129,12 @@ func TestAnswers(t *testing.T) {
 func TestAJournalThatIsFullAsksTheCarrierToComeAgain(t *testing.T) {
 	for _, err := range []error{fmt.Errorf("intake sms: %w", intake.ErrFull), errors.New("disk gone")} {
 		status, body, header := ask(t, surface(&recorder{err: err}), "POST", "/inbound/sms/json", "carrier-1", goodJSON)
-		if status != 503 || header.Get("Retry-After") == "" || strings.Contains(body, "disk") {
-			t.Errorf("%v: %d %s %v", err, status, body, header)
+		relaytest.Equal(t, "the status for "+err.Error(), status, 503)
+		if header.Get("Retry-After") == "" {
+			t.Errorf("%v: the answer has no Retry-After", err)
+		}
+		if strings.Contains(body, "disk") {
+			t.Errorf("%v: the answer %q shows the cause", err, body)
 		}
 	}
 	if status, _, _ := ask(t, surface(&recorder{err: intake.ErrTooLarge}), "POST", "/inbound/sms/json", "carrier-1", goodJSON); status != 413 {
@@ -153,9 +154,11 @@ func TestEntriesOutliveTheirRequest(t *testing.T) {
 		}
 	}
 	for i, e := range in.entries {
-		if !strings.Contains(string(e.Body), fmt.Sprintf("text %02d", i)) || e.Path != fmt.Sprintf("/inbound/sms/json/src%02d", i) ||
-			e.Query != fmt.Sprintf("q=%02d", i) || e.Source != "json" || e.Account != 2 || carrierOf(&e) != fmt.Sprintf("json/src%02d", i) {
-			t.Errorf("entry %d: %+v %s", i, e, e.Body)
-		}
+		relaytest.Equal(t, "the body", string(e.Body), fmt.Sprintf(`{"id":"c-%02d","from":"1","to":"2","text":"text %02d"}`, i, i))
+		relaytest.Equal(t, "the path", e.Path, fmt.Sprintf("/inbound/sms/json/src%02d", i))
+		relaytest.Equal(t, "the query", e.Query, fmt.Sprintf("q=%02d", i))
+		relaytest.Equal(t, "the source", e.Source, "json")
+		relaytest.Equal(t, "the account", e.Account, 2)
+		relaytest.Equal(t, "the carrier", carrierOf(&e), fmt.Sprintf("json/src%02d", i))
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/inbound"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sqlstore/recordstest"
 	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
@@ -21,7 +22,7 @@ import (
 func (f *flow) hand(t *testing.T, fields map[string]any) {
 	t.Helper()
 	body, err := json.Marshal(fields)
-	must(t, err)
+	relaytest.NoError(t, err)
 	if status, got, _ := ask(t, f.app, "POST", "/inbound/sms/json", "carrier-1", string(body)); status != 200 {
 		t.Fatalf("%s: %d %s", body, status, got)
 	}
@@ -52,7 +53,7 @@ func toMessages(parameter string) inbound.Relay {
 func (f *flow) sweep(t *testing.T) int {
 	t.Helper()
 	n, err := f.service.Sweep(t.Context())
-	must(t, err)
+	relaytest.NoError(t, err)
 	return n
 }
 
@@ -124,18 +125,17 @@ func TestAPartThatNeverComesHoldsTheOthersForAWhile(t *testing.T) {
 	if got, _ := f.targets(); !slices.Equal(got, []string{"http://vmn/?m=ab%5B%E2%80%A6%5Def&s=1"}) {
 		t.Errorf("sent %q", got)
 	}
-	if shown, err := f.statuses.Get(t.Context(), event.SMS, 1, 100); err != nil || shown[1].State != event.Done || shown[1].Outcome != "joined of 2 parts, without 2" {
-		t.Errorf("statuses %+v, %v", shown, err)
-	}
+	shown, err := f.statuses.Get(t.Context(), event.SMS, 1, 100)
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the state of the first part", shown[1].State, event.Done)
+	relaytest.Equal(t, "the outcome of the first part", shown[1].Outcome, "joined of 2 parts, without 2")
 	f.hand(t, parts[1])
 	f.settled(t)
 	f.ahead.Store(int64(12 * time.Minute))
 	if n := f.sweep(t); n != 1 {
 		t.Errorf("the late part: swept %d", n)
 	}
-	if got, twice := f.targets(); len(got) != 2 || got[1] != "http://vmn/?m=ab%5B%E2%80%A6%5Def&s=1" || got[0] != "http://vmn/?m=%5B%E2%80%A6%5Dcd%5B%E2%80%A6%5D&s=1" || twice != 0 {
-		t.Errorf("sent %q, %d twice", got, twice)
-	}
+	f.wantSent(t, "http://vmn/?m=%5B%E2%80%A6%5Dcd%5B%E2%80%A6%5D&s=1", "http://vmn/?m=ab%5B%E2%80%A6%5Def&s=1")
 }
 
 func TestAReplayRoutesAJoinedMessageByTheNewRule(t *testing.T) {
@@ -144,15 +144,13 @@ func TestAReplayRoutesAJoinedMessageByTheNewRule(t *testing.T) {
 		f.hand(t, part)
 	}
 	f.settled(t)
-	must(t, f.db.Inbound.Put(t.Context(), toMessages("http://new/%id?m=%msg")))
+	relaytest.NoError(t, f.db.Inbound.Put(t.Context(), toMessages("http://new/%id?m=%msg")))
 	for range 2 {
-		if n, err := f.in.Replay(t.Context(), event.Filter{IDs: []string{"n1-s1", "n1-s2"}}, false); n != 2 || err != nil {
-			t.Fatalf("replayed %d, %v", n, err)
-		}
+		n, err := f.in.Replay(t.Context(), event.Filter{IDs: []string{"n1-s1", "n1-s2"}}, false)
+		relaytest.NoError(t, err)
+		relaytest.Equal(t, "the number of events replayed", n, 2)
 	}
-	if got, twice := f.targets(); !slices.Equal(got, []string{"http://new/n1-s1?m=abcdef", "http://old/n1-s1?m=abcdef"}) || twice != 0 {
-		t.Errorf("sent %q, %d twice", got, twice)
-	}
+	f.wantSent(t, "http://new/n1-s1?m=abcdef", "http://old/n1-s1?m=abcdef")
 }
 
 func TestAGatewayThatDiesBetweenPartsIsSucceeded(t *testing.T) {
@@ -180,21 +178,23 @@ func TestIncompleteMessagesThatNobodyTakesAreUnroutedAtTheirFirstPart(t *testing
 		t.Fatalf("swept %d", n)
 	}
 	statuses, err := f.statuses.Get(t.Context(), event.SMS, 1, 100)
-	if err != nil || len(statuses) != 1 || statuses[1].State != event.Unrouted || statuses[1].ID != "n1-s1" || statuses[1].Source != "json" || statuses[1].Account != 1 {
-		t.Fatalf("statuses %+v, %v", statuses, err)
+	relaytest.NoError(t, err)
+	if len(statuses) != 1 {
+		t.Fatalf("%d statuses, want 1", len(statuses))
 	}
-	must(t, f.db.Inbound.Put(t.Context(), toMessages("http://vmn/%id?m=%msg")))
+	status := statuses[1]
+	relaytest.Equal(t, "the state", status.State, event.Unrouted)
+	relaytest.Equal(t, "the event", status.ID, "n1-s1")
+	relaytest.Equal(t, "the source", status.Source, "json")
+	relaytest.Equal(t, "the account", status.Account, 1)
+	relaytest.NoError(t, f.db.Inbound.Put(t.Context(), toMessages("http://vmn/%id?m=%msg")))
 	for range 2 {
 		if _, err := f.in.Replay(t.Context(), event.Filter{}, false); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if got, twice := f.targets(); !slices.Equal(got, []string{"http://vmn/n1-s1?m=abcd%5B%E2%80%A6%5D"}) || twice != 0 {
-		t.Errorf("sent %q, %d twice", got, twice)
-	}
-	if left, err := f.statuses.Get(t.Context(), event.SMS, 1, 100); err != nil || len(left) != 1 || left[1].State != event.Done || left[1].Outcome != "joined of 1 parts, without 2" {
-		t.Errorf("left %+v, %v", left, err)
-	}
+	f.wantSent(t, "http://vmn/n1-s1?m=abcd%5B%E2%80%A6%5D")
+	f.wantStatuses(t, map[uint64]string{1: "done: joined of 1 parts, without 2"})
 }
 
 func TestSegmentsBySARAreJoined(t *testing.T) {

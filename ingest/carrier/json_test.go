@@ -2,7 +2,6 @@ package carrier
 
 import (
 	"errors"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/inbound"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func TestParseJSON(t *testing.T) {
@@ -49,24 +49,20 @@ func TestParseJSON(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := Adapters()["json"].Parse(&intake.Entry{Body: []byte(tc.body)})
-			if err != nil || len(got) != 1 {
-				t.Fatalf("got %v, %v %v", got, err, relay.FieldsOf(err))
-			}
-			if len(got[0].UDH) == 0 {
-				got[0].UDH = nil
-			}
-			if !reflect.DeepEqual(got[0], tc.want) {
-				t.Errorf("got  %+v\nwant %+v", got[0], tc.want)
-			}
+			relaytest.NoError(t, err)
+			relaytest.Equal(t, "the messages", got, []inbound.Message{tc.want}, emptyHeaderIsNone)
 		})
 	}
 }
 
 func TestParseJSONFromTheQuery(t *testing.T) {
 	got, err := Adapters()["json"].Parse(&intake.Entry{Query: "id=1&from=%2B441&to=442&text=a%26b"})
-	if err != nil || got[0].From != "441" || got[0].Text != "a&b" {
-		t.Errorf("got %+v, %v", got, err)
+	relaytest.NoError(t, err)
+	if len(got) != 1 {
+		t.Fatalf("%d messages, want 1", len(got))
 	}
+	relaytest.Equal(t, "the originator", got[0].From, "441")
+	relaytest.Equal(t, "the text", got[0].Text, "a&b")
 }
 
 func TestParseJSONRefuses(t *testing.T) {
@@ -128,13 +124,19 @@ func sound(t *testing.T, m inbound.Message) {
 	t.Helper()
 	d := inbound.Decide(&inbound.Message{ID: "x", To: m.To, Coding: m.Coding}, nil, inbound.Settings{})
 	if d.State != "unrouted" {
-		t.Fatalf("%+v: %s", m, d.Reason)
+		t.Fatalf("the message cannot be routed: %s", d.Reason)
 	}
-	if !utf8.ValidString(m.Text) || !utf8.ValidString(m.From) || m.From == "" {
-		t.Fatalf("not text: %+v", m)
+	if !utf8.ValidString(m.Text) {
+		t.Fatalf("the text %q is not UTF-8", m.Text)
 	}
-	if m.Coding == sms.Binary && m.Text != "" || m.Coding != sms.Binary && m.Data != nil {
-		t.Fatalf("text and data mixed: %+v", m)
+	if !utf8.ValidString(m.From) || m.From == "" {
+		t.Fatalf("the originator %q is empty or not UTF-8", m.From)
+	}
+	if m.Coding == sms.Binary && m.Text != "" {
+		t.Fatalf("a binary message has the text %q", m.Text)
+	}
+	if m.Coding != sms.Binary && m.Data != nil {
+		t.Fatalf("a message of the coding %d has the data %x", m.Coding, m.Data)
 	}
 }
 

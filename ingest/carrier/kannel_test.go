@@ -1,14 +1,13 @@
 package carrier
 
 import (
-	"reflect"
 	"testing"
 	"time"
 
 	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/ingest/intake"
-	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/inbound"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func TestParseKannel(t *testing.T) {
@@ -49,15 +48,8 @@ func TestParseKannel(t *testing.T) {
 				e.ContentType = "application/x-www-form-urlencoded; charset=utf-8"
 			}
 			got, err := Adapters()["kannel"].Parse(&e)
-			if err != nil || len(got) != 1 {
-				t.Fatalf("got %v, %v %v", got, err, relay.FieldsOf(err))
-			}
-			if len(got[0].UDH) == 0 {
-				got[0].UDH = nil
-			}
-			if !reflect.DeepEqual(got[0], tc.want) {
-				t.Errorf("got  %+v\nwant %+v", got[0], tc.want)
-			}
+			relaytest.NoError(t, err)
+			relaytest.Equal(t, "the messages", got, []inbound.Message{tc.want}, emptyHeaderIsNone)
 		})
 	}
 }

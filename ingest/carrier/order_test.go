@@ -17,6 +17,7 @@ import (
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/message"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sqlstore/recordstest"
 )
 
@@ -30,13 +31,17 @@ func TestOfTwoPostsWithOneIDTheFirstCounts(t *testing.T) {
 			e := intake.Entry{Account: 1, Source: "json", Path: "/inbound/sms/json",
 				Body: fmt.Appendf(nil, `{"id":"m%d","from":"447700900123","to":"447811111111","text":"%s-%d"}`, i, text, i)}
 			_, err := f.in.Accept(t.Context(), &e)
-			must(t, err)
+			relaytest.NoError(t, err)
 		}
 	}
 	f.settled(t)
 	got, twice := f.targets()
-	if len(got) != pairs || twice != 0 || slices.ContainsFunc(got, func(s string) bool { return strings.Contains(s, "second") }) {
-		t.Errorf("%d sent, %d twice: %q", len(got), twice, got)
+	relaytest.Equal(t, "the number of messages sent", len(got), pairs)
+	relaytest.Equal(t, "the number of messages sent twice", twice, 0)
+	for _, target := range got {
+		if strings.Contains(target, "second") {
+			t.Errorf("the second message of a pair was sent to %s", target)
+		}
 	}
 }
 
@@ -45,16 +50,21 @@ func TestKeysTellCarriersMessages(t *testing.T) {
 	key := func(e intake.Entry) string {
 		it := item("n-1", 1, e)
 		keys := p.Keys(&it, nil)
-		if found, err := p.prepared(&it); len(found) == 1 && (found[0].ID != "n-1" || err != nil) {
-			t.Errorf("prepared %+v, %v", found, err)
+		if found, err := p.prepared(&it); len(found) == 1 {
+			relaytest.NoError(t, err)
+			relaytest.Equal(t, "the id of the prepared message", found[0].ID, "n-1")
 		}
 		return fmt.Sprint(keys)
 	}
 	same, other := posted("a"), posted("b")
 	elsewhere := posted("a")
 	elsewhere.Source, elsewhere.Path = "json", "/inbound/sms/json/hq"
-	if key(posted("a")) != key(same) || key(same) == key(other) || key(same) == key(elsewhere) {
-		t.Error("keys do not tell messages apart")
+	relaytest.Equal(t, "the key of the same message", key(same), key(posted("a")))
+	if key(same) == key(other) {
+		t.Error("messages with different ids have the same key")
+	}
+	if key(same) == key(elsewhere) {
+		t.Error("messages from different sources have the same key")
 	}
 	if got := key(intake.Entry{Body: []byte("{")}); got != "[]" {
 		t.Errorf("a post that cannot be read has keys: %s", got)
@@ -88,15 +98,15 @@ func (o *overtaking) Receive(_ context.Context, receipts []message.Receipt) ([]m
 func TestReceiptsOfOneMessageAreAppliedInOrder(t *testing.T) {
 	o := &overtaking{got: make(map[message.PartRef][]message.State)}
 	log, err := journal.Open(t.TempDir(), journal.Options{})
-	must(t, err)
+	relaytest.NoError(t, err)
 	in, err := intake.New(event.Receipt, "n1", log, recordstest.Open(t).Statuses("n1"), NewReceipts(o), intake.Options{Batch: 1, Logger: slog.New(slog.DiscardHandler)})
-	must(t, err)
+	relaytest.NoError(t, err)
 	const messages = 200
 	for i := range messages {
 		for _, state := range []string{"ENROUTE", "DELIVRD"} {
 			e := SimulatedReceipt(fmt.Sprintf("7-%d-0", 1001+i), state)
 			_, err := in.Accept(t.Context(), &e)
-			must(t, err)
+			relaytest.NoError(t, err)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -104,8 +114,8 @@ func TestReceiptsOfOneMessageAreAppliedInOrder(t *testing.T) {
 	go func() { ended <- in.Run(ctx) }()
 	redistest.Await(t, time.Minute, "all is processed", func(context.Context) bool { return in.Status().Lag == 0 })
 	cancel()
-	must(t, <-ended)
-	must(t, log.Close())
+	relaytest.NoError(t, <-ended)
+	relaytest.NoError(t, log.Close())
 	for part, states := range o.got {
 		if !slices.Equal(states, []message.State{message.Buffered, message.Delivered}) {
 			t.Errorf("%s: %q", part, states)

@@ -3,13 +3,14 @@ package carrier
 import (
 	"context"
 	"errors"
-	"reflect"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/inbound"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // receiver answers with a fixed result per message and keeps the messages.
@@ -53,9 +54,7 @@ func TestProcessReportsQuarantinedPosts(t *testing.T) {
 		item("n-4", 4, posted("bad")), item("n-5", 5, intake.Entry{Source: "pigeon"}),
 		item("n-6", 6, intake.Entry{Source: "kannel", Path: "/inbound/sms/kannel/k1", Query: "id=k&from=1&to=2&text=a&coding=9"}),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	base := event.Status{Account: 1, Source: "json"}
 	want := []event.Status{base, base, base, base, base}
 	want[0].ID, want[0].Seq, want[0].State, want[0].Reason = "n-2", 2, event.Unrouted, "no relay for 2"
@@ -63,21 +62,22 @@ func TestProcessReportsQuarantinedPosts(t *testing.T) {
 	want[2].ID, want[2].Seq, want[2].State, want[2].Reason = "n-4", 4, event.Quarantined, "geo relay g1 cannot be performed"
 	want[3].ID, want[3].Seq, want[3].State, want[3].Reason, want[3].Source = "n-5", 5, event.Quarantined, `no adapter for the carrier "pigeon"`, "pigeon"
 	want[4].ID, want[4].Seq, want[4].State, want[4].Reason, want[4].Source = "n-6", 6, event.Quarantined, "The given data was invalid. The coding must be 0, 1 or 2.", "kannel"
-	if !reflect.DeepEqual(statuses, want) {
-		t.Errorf("got  %+v\nwant %+v", statuses, want)
+	relaytest.Equal(t, "the statuses", statuses, want)
+	if len(r.got) != 3 {
+		t.Fatalf("%d messages received, want 3", len(r.got))
 	}
-	if len(r.got) != 3 || r.got[0].ID != "n-1" || r.got[0].Account != 1 || r.got[0].Carrier != "json" || r.got[0].ReceivedAt.Unix() != 1782903600 {
-		t.Errorf("received %+v", r.got)
-	}
+	relaytest.Equal(t, "the id", r.got[0].ID, "n-1")
+	relaytest.Equal(t, "the account", r.got[0].Account, 1)
+	relaytest.Equal(t, "the carrier", r.got[0].Carrier, "json")
+	relaytest.Equal(t, "the time of receipt", r.got[0].ReceivedAt.Unix(), 1782903600)
 }
 
 func TestProcessShowsWhatAMessageRepeats(t *testing.T) {
 	r := &receiver{results: map[string]inbound.Result{"again": {State: event.Done, Note: "duplicate of n-1"}}}
 	got, err := NewProcessor(r).Process(t.Context(), []intake.Item{item("n-1", 1, posted("first")), item("n-2", 2, posted("again"))})
 	want := []event.Status{{ID: "n-2", Seq: 2, State: event.Done, Outcome: "duplicate of n-1", Account: 1, Source: "json"}}
-	if err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("got %+v, %v", got, err)
-	}
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the statuses", got, want)
 }
 
 func TestTheStatusesOfAPostAreMerged(t *testing.T) {
@@ -91,9 +91,9 @@ func TestTheStatusesOfAPostAreMerged(t *testing.T) {
 		{unrouted, quarantined, event.Status{ID: "n-1", State: event.Quarantined, Reason: "no relay for 2; bad"}},
 		{quarantined, unrouted, event.Status{ID: "n-1", State: event.Quarantined, Reason: "bad; no relay for 2"}},
 	} {
-		if got := merge(tc.a, tc.b); got != tc.want {
-			t.Errorf("%+v and %+v: %+v", tc.a, tc.b, got)
-		}
+		t.Run(fmt.Sprintf("%q and %q", tc.a.State, tc.b.State), func(t *testing.T) {
+			relaytest.Equal(t, "the merged status", merge(tc.a, tc.b), tc.want)
+		})
 	}
 }
 

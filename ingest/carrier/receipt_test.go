@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"net/url"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/message"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // receipted knows the messages whose ids are in it.
@@ -116,13 +116,13 @@ func TestReceiptsAreRead(t *testing.T) {
 			n := &receipted{known: map[string]bool{"1a": true, "7a": true, "x1": true, "x": true}}
 			tc.entry.ReceivedAt = now
 			statuses, err := NewReceipts(n).Process(t.Context(), []intake.Item{{ID: "n-r1", Seq: 1, Entry: tc.entry}})
-			if err != nil || len(statuses) != 0 || len(n.got) != 1 {
-				t.Fatalf("%v %+v %+v", err, statuses, n.got)
+			relaytest.NoError(t, err)
+			relaytest.Equal(t, "the statuses", statuses, nil)
+			if len(n.got) != 1 {
+				t.Fatalf("%d receipts, want 1", len(n.got))
 			}
 			tc.want.At, tc.want.Found, tc.want.Event = now, true, "n-r1"
-			if !reflect.DeepEqual(n.got[0], tc.want) {
-				t.Errorf("got  %+v\nwant %+v", n.got[0], tc.want)
-			}
+			relaytest.Equal(t, "the receipt", n.got[0], tc.want)
 		})
 	}
 }
@@ -146,9 +146,12 @@ func TestReceiptsThatCannotBeApplied(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			statuses, err := NewReceipts(&receipted{}).Process(t.Context(), []intake.Item{{ID: "n-r1", Seq: 1, Entry: tc.entry}})
-			if err != nil || len(statuses) != 1 || statuses[0].State != tc.state || statuses[0].Reason != tc.reason {
-				t.Errorf("%v: %+v\nwant %s %s", err, statuses, tc.state, tc.reason)
+			relaytest.NoError(t, err)
+			if len(statuses) != 1 {
+				t.Fatalf("%d statuses, want 1", len(statuses))
 			}
+			relaytest.Equal(t, "the state", statuses[0].State, tc.state)
+			relaytest.Equal(t, "the reason", statuses[0].Reason, tc.reason)
 		})
 	}
 	down := errors.New("down")
@@ -169,9 +172,7 @@ func receiptSurface(in Intake, signer Signer) *fiber.App {
 func TestReceiptsOverHTTP(t *testing.T) {
 	signer := NewSigner("key")
 	given, err := url.Parse(signer.ReceiptURL("https://gw.example.com/x", "kannel", "k", "7-1001-0"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	if given.Scheme+"://"+given.Host+given.Path != "https://gw.example.com/x/inbound/dlr/kannel/k" {
 		t.Errorf("the address is %s", given)
 	}
@@ -201,11 +202,17 @@ func TestReceiptsOverHTTP(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := &recorder{}
 			status, body, _ := ask(t, receiptSurface(r, signer), tc.method, tc.target, tc.token, tc.body)
-			if status != tc.status || !strings.Contains(body, tc.answer) {
-				t.Errorf("%d %s, want %d %s", status, body, tc.status, tc.answer)
+			relaytest.Equal(t, "the status", status, tc.status)
+			if !strings.Contains(body, tc.answer) {
+				t.Errorf("the answer %s lacks %s", body, tc.answer)
 			}
-			if accepted := len(r.entries) == 1; accepted != (tc.status == 200) || accepted && int(r.entries[0].Account) != tc.account {
-				t.Errorf("accepted %+v", r.entries)
+			accepted := 0
+			if tc.status == 200 {
+				accepted = 1
+			}
+			relaytest.Equal(t, "the number of receipts accepted", len(r.entries), accepted)
+			for _, e := range r.entries {
+				relaytest.Equal(t, "the account", int(e.Account), tc.account)
 			}
 		})
 	}
@@ -225,8 +232,15 @@ func FuzzReceipt(f *testing.F) {
 	f.Fuzz(func(t *testing.T, source, query string, body []byte) {
 		e := intake.Entry{Source: source, Path: receiptPath + source + "/k", Query: query, Body: body}
 		r, err := readReceipt(&e)
-		if err == nil && (r.State.Code() == 0 || len(r.IDs) == 0 || r.Carrier != "k") {
-			t.Fatalf("incomplete: %+v", r)
+		if err != nil {
+			return
 		}
+		if r.State.Code() == 0 {
+			t.Fatalf("the state %q has no code", r.State)
+		}
+		if len(r.IDs) == 0 {
+			t.Fatal("the receipt has no id")
+		}
+		relaytest.Equal(t, "the carrier", r.Carrier, "k")
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // at is when the signatures below were made; all but those named otherwise were
@@ -182,9 +183,7 @@ func TestANonceIsGoodForOneBody(t *testing.T) {
 		headers: []string{"X-Plivo-Signature-V2", "mMpSDCOGxj+fw/HrbFaIyzNcwTadQ/3hoORxKqZDoVU=", "X-Plivo-Signature-V2-Nonce", nonce},
 	}
 	for range 2 {
-		if err := s.check(); err != nil {
-			t.Fatal(err)
-		}
+		relaytest.NoError(t, s.check())
 	}
 	s.body = "Text=b"
 	if err := s.check(); !errors.Is(err, errStale) {
@@ -198,9 +197,9 @@ func TestNoncesAreForgottenInOrder(t *testing.T) {
 		n.first(fmt.Sprint(i), &Signed{Body: []byte("a")})
 	}
 	other := &Signed{Body: []byte("b")}
-	if len(n.used) != maxNonces || !n.first("0", other) || n.first("5", other) {
-		t.Errorf("%d are remembered", len(n.used))
-	}
+	relaytest.Equal(t, "the number of nonces kept", len(n.used), maxNonces)
+	relaytest.Equal(t, "the oldest nonce is accepted again", n.first("0", other), true)
+	relaytest.Equal(t, "a nonce that is kept is accepted again", n.first("5", other), false)
 }
 
 func TestSendersThatOnlySign(t *testing.T) {
@@ -240,9 +239,8 @@ func TestSendersThatOnlySign(t *testing.T) {
 				r.Header.Set(tc.headers[i], tc.headers[i+1])
 			}
 			resp, err := app.Test(r, 5000)
-			if err != nil || resp.StatusCode != tc.status {
-				t.Fatalf("%d %v, want %d", resp.StatusCode, err, tc.status)
-			}
+			relaytest.NoError(t, err)
+			relaytest.Equal(t, "the status", resp.StatusCode, tc.status)
 			if asks := resp.Header.Get("WWW-Authenticate") != ""; asks != (tc.status == 401) {
 				t.Errorf("asks for Basic: %t", asks)
 			}
@@ -262,9 +260,10 @@ func TestSignaturesAreOverThePublicURL(t *testing.T) {
 	r.Header.Set("X-Twilio-Signature", sum)
 	r.Host = "10.0.0.7:8080"
 	resp, err := app.Test(r, 5000)
-	if err != nil || resp.StatusCode != 200 || len(in.entries) != 1 || resp.Header.Get("Content-Type") != "text/xml; charset=utf-8" {
-		t.Errorf("%d %v %v", resp.StatusCode, resp.Header, err)
-	}
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the status", resp.StatusCode, 200)
+	relaytest.Equal(t, "the number of entries accepted", len(in.entries), 1)
+	relaytest.Equal(t, "the type of the answer", resp.Header.Get("Content-Type"), "text/xml; charset=utf-8")
 }
 
 // twilioSum signs the simple way, a form whose fields are in order already.

@@ -3,15 +3,18 @@ package carrier
 import (
 	"encoding/binary"
 	"encoding/hex"
-	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/penstock/penstock/decoders/smpp"
 	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/inbound"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // deliver is a deliver_sm as an SMSC sends it.
@@ -26,9 +29,7 @@ type deliver struct {
 func (d deliver) pdu(t testing.TB) []byte {
 	t.Helper()
 	tlvs, err := hex.DecodeString(strings.ReplaceAll(d.tlvs, " ", ""))
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	if d.to == "" {
 		d.to = "447800000001"
 	}
@@ -106,20 +107,14 @@ func TestSMPPMessages(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := SMPPEntry("one", "s-1", tc.pdu(t))
 			got, err := NewSMPP(map[string]smpp.Alphabet{"one": tc.charset}).Parse(&e)
-			if err != nil || len(got) != 1 || !same(got[0], tc.want) {
-				t.Errorf("%v: got %+v\nwant %+v", err, got, tc.want)
-			}
+			relaytest.NoError(t, err)
+			relaytest.Equal(t, "the messages", got, []inbound.Message{tc.want}, emptyHeaderIsNone)
 		})
 	}
 }
 
-// same compares two messages; an empty header is none.
-func same(a, b inbound.Message) bool {
-	if len(a.UDH) == 0 && len(b.UDH) == 0 {
-		a.UDH, b.UDH = nil, nil
-	}
-	return reflect.DeepEqual(a, b)
-}
+// emptyHeaderIsNone compares an empty user data header as equal to none.
+var emptyHeaderIsNone = cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".UDH" }, cmpopts.EquateEmpty())
 
 func TestSMPPMessagesThatAreQuarantined(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -140,9 +135,8 @@ func TestSMPPMessagesThatAreQuarantined(t *testing.T) {
 			it := intake.Item{ID: "n-s1", Seq: 1, Entry: SMPPEntry("one", "s-1", tc.pdu)}
 			statuses, err := p.Process(t.Context(), []intake.Item{it})
 			want := []event.Status{{ID: "n-s1", Seq: 1, State: event.Quarantined, Reason: tc.want, Source: "smpp"}}
-			if err != nil || !reflect.DeepEqual(statuses, want) {
-				t.Errorf("%v: got %+v\nwant %+v", err, statuses, want)
-			}
+			relaytest.NoError(t, err)
+			relaytest.Equal(t, "the statuses", statuses, want)
 		})
 	}
 }
@@ -159,14 +153,15 @@ func FuzzSMPP(f *testing.F) {
 			return
 		}
 		m := got[0]
-		if m.CarrierID == "" || m.To == "" || m.Coding == 0 || m.Reference != "one" {
-			t.Fatalf("incomplete: %+v", m)
+		relaytest.Equal(t, "the reference", m.Reference, "one")
+		if m.CarrierID == "" || m.To == "" || m.Coding == 0 {
+			t.Fatalf("incomplete: carrier's id %q, to %q, coding %d", m.CarrierID, m.To, m.Coding)
 		}
 		if _, err := sms.ParseUDH(m.UDH); (err != nil) != (m.Status == inbound.Indecipherable) && m.Data == nil && m.Part == nil {
 			t.Fatalf("status %d of the header %x", m.Status, m.UDH)
 		}
 		if p, ok := inbound.PartOf(&m); ok && (p.Number < 1 || p.Number > p.Total) {
-			t.Fatalf("part %+v", p)
+			t.Fatalf("part %d of %d", p.Number, p.Total)
 		}
 	})
 }
