@@ -8,6 +8,7 @@ import (
 
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/event"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // acceptOf writes n entries of an account.
@@ -37,16 +38,16 @@ func TestEntriesThatArePutOffComeAgain(t *testing.T) {
 	r.acceptOf(3, 40)
 	stop := r.run()
 	r.settled()
-	await(t, "what was deferred is processed", func() bool { return len(r.statuses.reasons()) == 0 })
+	r.await("what was deferred is processed", func() bool { return len(r.statuses.reasons()) == 0 })
 	stop()
 	for seq, want := range map[uint64]int{1: 2, 40: 2, 41: 1, 80: 1} {
 		if n := r.p.ended(seq); n != want {
 			t.Errorf("entry %d was processed %d times, want %d", seq, n, want)
 		}
 	}
-	if s := r.Status(); s.Deferred != 40 || s.Quarantined != 0 {
-		t.Errorf("%d deferred, %d quarantined", s.Deferred, s.Quarantined)
-	}
+	s := r.Status()
+	relaytest.Equal(t, "the number of entries deferred", s.Deferred, 40)
+	relaytest.Equal(t, "the number of entries quarantined", s.Quarantined, 0)
 }
 
 // Others do not wait: the checkpoint passes entries that were deferred, and the
@@ -72,11 +73,11 @@ func TestEntriesThatArePutOffHoldUpNobody(t *testing.T) {
 		t.Error("the other account's entries were not processed")
 	}
 	e, _, err := r.Event(t.Context(), r.id(30))
-	if err != nil || e.State != event.Pending || e.Reason != "waits" {
-		t.Errorf("%+v, %v", e, err)
-	}
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the state of a deferred entry", e.State, event.Pending)
+	relaytest.Equal(t, "its reason", e.Reason, "waits")
 	close(release)
-	await(t, "what was deferred is processed", func() bool { return len(r.statuses.reasons()) == 0 })
+	r.await("what was deferred is processed", func() bool { return len(r.statuses.reasons()) == 0 })
 	stop()
 }
 
@@ -93,16 +94,12 @@ func TestAccountsTakeTurnsWithWhatWasPutOff(t *testing.T) {
 		}
 		statuses = append(statuses, event.Status{ID: r.id(seq), Seq: seq, State: event.Pending, Account: acct})
 	}
-	if err := r.statuses.Set(t.Context(), event.Uplink, statuses); err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, r.statuses.Set(t.Context(), event.Uplink, statuses))
 	var turns []string
 	for last := noAccount; len(turns) < 5; {
 		before := len(r.p.order)
 		next, err := r.deferredTurn(t.Context(), last)
-		if err != nil {
-			t.Fatal(err)
-		}
+		relaytest.NoError(t, err)
 		who := ""
 		for _, seq := range r.p.order[before:] {
 			who += map[bool]string{true: "9", false: "7"}[seq > 3*deferredBatch]
@@ -127,15 +124,12 @@ func TestWhatWasPutOffSurvivesARestart(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.log.Close(); err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, r.log.Close())
 	r.open(Options{Linger: -1, Logger: slog.New(slog.DiscardHandler)})
 	r.run()
-	await(t, "what was deferred is processed", func() bool { return len(r.statuses.reasons()) == 0 })
-	if one, two := r.p.ended(1), r.p.ended(2); one != 1 || two != 2 {
-		t.Errorf("processed %d and %d times", one, two)
-	}
+	r.await("what was deferred is processed", func() bool { return len(r.statuses.reasons()) == 0 })
+	relaytest.Equal(t, "how often the first was processed", r.p.ended(1), 1)
+	relaytest.Equal(t, "how often the second was processed", r.p.ended(2), 2)
 }
 
 func TestWhatWasPutOffWaitsForABackEnd(t *testing.T) {
@@ -144,7 +138,7 @@ func TestWhatWasPutOffWaitsForABackEnd(t *testing.T) {
 	r.statuses.setDown(down())
 	r.acceptOf(7, 1)
 	r.run()
-	await(t, "it waits", r.Blocked)
+	r.await("it waits", r.Blocked)
 	r.statuses.setDown(nil)
-	await(t, "it is processed", func() bool { return r.p.ended(1) == 2 && len(r.statuses.reasons()) == 0 && !r.Blocked() })
+	r.await("it is processed", func() bool { return r.p.ended(1) == 2 && len(r.statuses.reasons()) == 0 && !r.Blocked() })
 }

@@ -1,10 +1,10 @@
 package intake
 
 import (
-	"reflect"
 	"testing"
 
 	"github.com/penstock/penstock/relay/event"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func sampleEntry() Entry {
@@ -26,9 +26,8 @@ func TestEntryComesBackAsItWasWritten(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := parseEntry(e.Append(nil), &Entry{})
-			if err != nil || !reflect.DeepEqual(got, e) {
-				t.Errorf("got %+v, %v; want %+v", got, err, e)
-			}
+			relaytest.NoError(t, err)
+			relaytest.Equal(t, "the entry", got, e)
 		})
 	}
 }
@@ -54,9 +53,9 @@ func FuzzParseEntry(f *testing.F) {
 			return
 		}
 		again, err := parseEntry(e.Append(nil), &Entry{})
-		if err != nil || len(again.Body) != len(e.Body) || again.Path != e.Path {
-			t.Fatalf("%x: parsed as %+v, again as %+v, %v", b, e, again, err)
-		}
+		relaytest.NoError(t, err)
+		relaytest.Equal(t, "the path after a round trip", again.Path, e.Path)
+		relaytest.Equal(t, "the length of the body after a round trip", len(again.Body), len(e.Body))
 	})
 }
 
@@ -64,8 +63,12 @@ func TestEntriesOfOneSenderShareTheirTexts(t *testing.T) {
 	one := Entry{Account: 1, Source: "chirpstack-v4", Path: "/webhooks/lorawan", Query: "event=up", ContentType: "application/json", Body: []byte("{}")}
 	encoded := one.Append(nil)
 	allocs := testing.AllocsPerRun(100, func() {
-		if e, err := parseEntry(encoded, &one); err != nil || e.Query != one.Query {
-			t.Fatal(e, err)
+		e, err := parseEntry(encoded, &one)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Query != one.Query {
+			t.Fatalf("the query %q, want %q", e.Query, one.Query)
 		}
 	})
 	if allocs > 0 {
@@ -73,9 +76,10 @@ func TestEntriesOfOneSenderShareTheirTexts(t *testing.T) {
 	}
 	other := one
 	other.Path, other.Query = "/webhooks/lpwan", ""
-	if got, err := parseEntry(other.Append(nil), &one); err != nil || got.Path != other.Path || got.Query != "" {
-		t.Errorf("got %+v, %v, want %+v", got, err, other)
-	}
+	got, err := parseEntry(other.Append(nil), &one)
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the path", got.Path, other.Path)
+	relaytest.Equal(t, "the query", got.Query, "")
 }
 
 func TestAnIDIsOneAllocation(t *testing.T) {
@@ -84,7 +88,7 @@ func TestAnIDIsOneAllocation(t *testing.T) {
 	if allocs := testing.AllocsPerRun(100, func() { id = i.id(1 << 40) }); allocs > 1 {
 		t.Errorf("%.0f allocations for %q, want 1", allocs, id)
 	}
-	if seq, ok := i.Sequence(id); !ok || seq != 1<<40 {
-		t.Errorf("the sequence of %q is %d, %v", id, seq, ok)
-	}
+	seq, ok := i.Sequence(id)
+	relaytest.Equal(t, "the id is known", ok, true)
+	relaytest.Equal(t, "its sequence", seq, 1<<40)
 }

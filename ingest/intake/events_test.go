@@ -2,7 +2,6 @@ package intake
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/event"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func list(t *testing.T, r *rig, f event.Filter, below uint64) (out []event.Event) {
@@ -18,9 +18,7 @@ func list(t *testing.T, r *rig, f event.Filter, below uint64) (out []event.Event
 		out = append(out, e)
 		return true
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	return out
 }
 
@@ -96,10 +94,14 @@ func TestEventsAreFound(t *testing.T) {
 func TestAnEventSaysWhatBecameOfIt(t *testing.T) {
 	r := processed(t)
 	e := list(t, r, event.Filter{IDs: []string{"n1-u3"}}, 0)[0]
-	if e.Kind != event.Uplink || e.Account != 7 || e.Source != "tts-v3" || e.State != event.Quarantined ||
-		e.Reason != "no Decoder" || string(e.Raw) != `{"n":2}` || e.ReceivedAt.IsZero() {
-		t.Errorf("%+v", e)
+	if e.ReceivedAt.IsZero() {
+		t.Error("the event has no time of receipt")
 	}
+	e.ReceivedAt = time.Time{}
+	relaytest.Equal(t, "the event", e, event.Event{
+		ID: "n1-u3", Kind: event.Uplink, Account: 7, Source: "tts-v3",
+		State: event.Quarantined, Reason: "no Decoder", Raw: []byte(`{"n":2}`),
+	})
 	get := Entry{Account: 1, Source: "kannel", Query: "from=1&to=2"}
 	if _, err := r.Accept(t.Context(), &get); err != nil {
 		t.Fatal(err)
@@ -111,9 +113,10 @@ func TestAnEventSaysWhatBecameOfIt(t *testing.T) {
 
 func TestAReplayClearsWhatWorksNow(t *testing.T) {
 	r := processed(t)
-	if n, err := r.Batches(t.Context(), event.Filter{State: event.Quarantined}, 0, nil); n != 1 || err != nil || len(r.statuses.reasons()) != 2 {
-		t.Errorf("a dry run: %d, %v, %v", n, err, r.statuses.reasons())
-	}
+	n, err := r.Batches(t.Context(), event.Filter{State: event.Quarantined}, 0, nil)
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the number of events that a dry run counts", n, 1)
+	relaytest.Equal(t, "the number of statuses after a dry run", len(r.statuses.reasons()), 2)
 	r.p.set(nil, func(it Item) (*event.Status, error) {
 		switch it.Seq {
 		case 5:
@@ -123,14 +126,13 @@ func TestAReplayClearsWhatWorksNow(t *testing.T) {
 		}
 		return nil, nil
 	})
-	n, err := r.Replay(t.Context(), event.Filter{}, false)
+	n, err = r.Replay(t.Context(), event.Filter{}, false)
 	want := map[uint64]string{5: "quarantined: still not", 7: "quarantined: internal error: now"}
-	if got := r.statuses.reasons(); n != 12 || err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Errorf("%d, %v, %v", n, err, got)
-	}
-	if r.p.ended(1) != 2 || r.p.ended(3) != 2 {
-		t.Errorf("the first ended %d times, the third %d times", r.p.ended(1), r.p.ended(3))
-	}
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the number of events replayed", n, 12)
+	relaytest.Equal(t, "the reasons", r.statuses.reasons(), want)
+	relaytest.Equal(t, "how often the first was processed", r.p.ended(1), 2)
+	relaytest.Equal(t, "how often the third was processed", r.p.ended(3), 2)
 }
 
 func TestAReplayKeepsTheOrderOfArrival(t *testing.T) {
@@ -138,8 +140,11 @@ func TestAReplayKeepsTheOrderOfArrival(t *testing.T) {
 	r.p.mu.Lock()
 	r.p.order = nil
 	r.p.mu.Unlock()
-	if n, err := r.Replay(t.Context(), event.Filter{}, false); n != 12 || err != nil || !slices.IsSorted(r.p.order) {
-		t.Errorf("%d, %v, %v", n, err, r.p.order)
+	n, err := r.Replay(t.Context(), event.Filter{}, false)
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the number of events replayed", n, 12)
+	if !slices.IsSorted(r.p.order) {
+		t.Errorf("replayed in the order %v", r.p.order)
 	}
 }
 
@@ -147,17 +152,15 @@ func TestAReplayEndsWhenABackEndIsDown(t *testing.T) {
 	r := processed(t)
 	r.p.set(func(context.Context, []Item) error { return down() }, nil)
 	n, err := r.Replay(t.Context(), event.Filter{}, false)
-	if n != 0 || relay.KindOf(err) != relay.KindUnavailable || len(r.statuses.reasons()) != 2 {
-		t.Errorf("%d, %v", n, err)
-	}
+	relaytest.Equal(t, "the kind of error", relay.KindOf(err), relay.KindUnavailable)
+	relaytest.Equal(t, "the number of events replayed", n, 0)
+	relaytest.Equal(t, "the number of statuses", len(r.statuses.reasons()), 2)
 }
 
 func TestMarksAreTrimmedWithTheirRecords(t *testing.T) {
 	r := processed(t)
 	r.statuses.statuses[0] = event.Status{Seq: 0, State: event.Quarantined}
-	if err := r.Trim(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, r.Trim(t.Context()))
 	if got := r.statuses.reasons(); len(got) != 2 {
 		t.Errorf("%v", got)
 	}
@@ -165,8 +168,11 @@ func TestMarksAreTrimmedWithTheirRecords(t *testing.T) {
 
 func TestReasonsAreBounded(t *testing.T) {
 	long := Reason(strings.Repeat("é", 5000))
-	if len(long) > maxReason+10 || !strings.HasSuffix(long, "…") {
-		t.Errorf("%d bytes", len(long))
+	if len(long) > maxReason+10 {
+		t.Errorf("%d bytes, want %d at most", len(long), maxReason+10)
+	}
+	if !strings.HasSuffix(long, "…") {
+		t.Error("the shortened reason does not end in an ellipsis")
 	}
 	if got := Reason("short"); got != "short" {
 		t.Error(got)

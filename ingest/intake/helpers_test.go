@@ -8,12 +8,12 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/penstock/penstock/ingest/journal"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/event"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // memoryStatuses is an event.Statuses that can be down.
@@ -244,21 +244,13 @@ func (r *rig) run() (stop func()) {
 
 func (r *rig) settled() {
 	r.t.Helper()
-	await(r.t, "all is processed", func() bool { return r.Status().Lag == 0 })
+	r.await("all is processed", func() bool { return r.Status().Lag == 0 })
 }
 
-func await(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	limit := time.After(time.Minute)
-	for !holds() {
-		select {
-		case <-tick.C:
-		case <-limit:
-			t.Fatalf("not within 20 s: %s", what)
-		}
-	}
+// await waits until a condition holds; a test that fails shows the intake's status.
+func (r *rig) await(what string, holds func() bool) {
+	r.t.Helper()
+	relaytest.Eventually(r.t, what, func() (any, bool) { return r.Status(), holds() })
 }
 
 func down() error { return relay.Errorf(relay.KindUnavailable, "redis is down") }

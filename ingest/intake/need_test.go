@@ -6,6 +6,7 @@ import (
 
 	"github.com/penstock/penstock/ingest/journal"
 	"github.com/penstock/penstock/relay/event"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func TestWhatAJournalNeeds(t *testing.T) {
@@ -27,9 +28,9 @@ func TestWhatAJournalNeeds(t *testing.T) {
 		"what is deferred":            {11, 30, journal.ToProcess},
 		"what is quarantined, by end": {26, 30, journal.ForReplay},
 	} {
-		if got, err := need(tc.first, tc.last); err != nil || got != tc.want {
-			t.Errorf("%s: %d, %v, want %d", name, got, err, tc.want)
-		}
+		got, err := need(tc.first, tc.last)
+		relaytest.NoError(t, err)
+		relaytest.Equal(t, name, got, tc.want)
 	}
 	all.setDown(errors.New("down"))
 	if _, err := need(1, 4); err == nil {

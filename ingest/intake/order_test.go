@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/penstock/penstock/relay/event"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // orderly is a script that names keys.
@@ -25,9 +26,7 @@ func (o orderly) Keys(it *Item, keys []uint64) []uint64 {
 func newOrderly(t *testing.T, workers int, key func(*Item) uint64) *rig {
 	t.Helper()
 	r := newRig(t, Options{Batch: 1, Workers: workers})
-	if err := r.log.Close(); err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, r.log.Close())
 	r.keys = key
 	r.open(r.options)
 	return r
@@ -60,7 +59,7 @@ func TestEntriesOfOneKeyEndInTheirOrder(t *testing.T) {
 			r.accept(2)
 			r.run()
 			if tc.waits {
-				await(t, "the second is taken", func() bool { return r.Status().Journal.Last == 2 })
+				r.await("the second is taken", func() bool { return r.Status().Journal.Last == 2 })
 				close(release)
 				r.settled()
 				if !slices.Equal(r.p.order, []uint64{1, 2}) {
@@ -68,7 +67,7 @@ func TestEntriesOfOneKeyEndInTheirOrder(t *testing.T) {
 				}
 				return
 			}
-			await(t, "the second does not wait", second.Load)
+			r.await("the second does not wait", second.Load)
 			close(release)
 			r.settled()
 		})
@@ -94,9 +93,9 @@ func TestTheOrderOfAKeyHoldsUnderLoad(t *testing.T) {
 	r.accept(n)
 	r.run()
 	r.settled()
-	if s := r.Status(); s.Processed != n || s.Quarantined != 0 {
-		t.Errorf("%+v", s)
-	}
+	s := r.Status()
+	relaytest.Equal(t, "the number of entries processed", s.Processed, n)
+	relaytest.Equal(t, "the number of entries quarantined", s.Quarantined, 0)
 }
 
 func TestAnEarlyVerdictIsGivenAgainAfterTheEntriesBefore(t *testing.T) {
@@ -122,12 +121,13 @@ func TestAnEarlyVerdictIsGivenAgainAfterTheEntriesBefore(t *testing.T) {
 	r.accept(4)
 	r.run()
 	r.settled()
-	if got := r.statuses.reasons(); len(got) != 1 || got[4] != "quarantined: nobody" {
-		t.Errorf("statuses %v", got)
+	relaytest.Equal(t, "the reasons", r.statuses.reasons(), map[uint64]string{4: "quarantined: nobody"})
+	if n := processed.Load(); n < 2 {
+		t.Errorf("processed %d times, want at least 2", n)
 	}
-	if s := r.Status(); processed.Load() < 2 || s.Processed != 4 || s.Quarantined != 1 {
-		t.Errorf("processed %d times, %+v", processed.Load(), s)
-	}
+	s := r.Status()
+	relaytest.Equal(t, "the number of entries processed", s.Processed, 4)
+	relaytest.Equal(t, "the number of entries quarantined", s.Quarantined, 1)
 }
 
 func TestAProcessorThatPanicsOverKeysIsLookedInto(t *testing.T) {
@@ -140,9 +140,7 @@ func TestAProcessorThatPanicsOverKeysIsLookedInto(t *testing.T) {
 	r.accept(5)
 	r.run()
 	r.settled()
-	if s := r.Status(); s.Processed != 5 {
-		t.Errorf("%+v", s)
-	}
+	relaytest.Equal(t, "the number of entries processed", r.Status().Processed, 5)
 }
 
 func TestAStopEndsWhatWaitsForItsTurn(t *testing.T) {
@@ -150,7 +148,7 @@ func TestAStopEndsWhatWaitsForItsTurn(t *testing.T) {
 	r.p.set(func(ctx context.Context, _ []Item) error { <-ctx.Done(); return ctx.Err() }, nil)
 	r.accept(3)
 	stop := r.run()
-	await(t, "the first is at work", func() bool { r.p.mu.Lock(); defer r.p.mu.Unlock(); return r.p.busy > 0 })
+	r.await("the first is at work", func() bool { r.p.mu.Lock(); defer r.p.mu.Unlock(); return r.p.busy > 0 })
 	stop()
 	if got := r.consumer.Committed(); got != 0 {
 		t.Errorf("the checkpoint is at %d", got)
@@ -174,9 +172,8 @@ func TestAnEntryCanWaitForTheEarlierOnes(t *testing.T) {
 			t.Error("the second does not know the first")
 		default:
 			close(both)
-			if err := wait(ctx); err != nil || !first.Load() {
-				t.Errorf("%v, the first is done: %v", err, first.Load())
-			}
+			relaytest.NoError(t, wait(ctx))
+			relaytest.Equal(t, "the first is done", first.Load(), true)
 		}
 		return nil
 	}, nil)

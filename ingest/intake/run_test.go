@@ -11,6 +11,7 @@ import (
 
 	"github.com/penstock/penstock/ingest/journal"
 	"github.com/penstock/penstock/relay/event"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func TestEverythingIsProcessedOnce(t *testing.T) {
@@ -25,9 +26,11 @@ func TestEverythingIsProcessedOnce(t *testing.T) {
 		}
 	}
 	s := r.Status()
-	if len(r.p.order) != 100 || s.Accepted != 100 || s.Processed != 100 || s.Quarantined != 0 || s.Waiting != "" {
-		t.Errorf("%d processed, %+v", len(r.p.order), s)
-	}
+	relaytest.Equal(t, "the number of entries given to the processor", len(r.p.order), 100)
+	relaytest.Equal(t, "the number of entries accepted", s.Accepted, 100)
+	relaytest.Equal(t, "the number of entries processed", s.Processed, 100)
+	relaytest.Equal(t, "the number of entries quarantined", s.Quarantined, 0)
+	relaytest.Equal(t, "the reason to wait", s.Waiting, "")
 }
 
 func TestNoMoreThanTheWorkersWorkAtATime(t *testing.T) {
@@ -67,7 +70,7 @@ func TestTheCheckpointFollowsInOrder(t *testing.T) {
 	}, nil)
 	r.accept(2)
 	r.run()
-	await(t, "the second is done", func() bool { return r.p.ended(2) == 1 })
+	r.await("the second is done", func() bool { return r.p.ended(2) == 1 })
 	if got := r.consumer.Committed(); got != 0 {
 		t.Errorf("the checkpoint is at %d while the first is in the works", got)
 	}
@@ -122,9 +125,10 @@ func TestWhatFailsForItsOwnReasonIsQuarantined(t *testing.T) {
 				}
 			}
 			s := r.Status()
-			if ended != 60 || s.Processed != 60 || s.Quarantined != uint64(len(tc.want)) || s.Waiting != "" {
-				t.Errorf("%d ended, %+v", ended, s)
-			}
+			relaytest.Equal(t, "the number of entries that ended", ended, 60)
+			relaytest.Equal(t, "the number of entries processed", s.Processed, 60)
+			relaytest.Equal(t, "the number of entries quarantined", s.Quarantined, uint64(len(tc.want)))
+			relaytest.Equal(t, "the reason to wait", s.Waiting, "")
 		})
 	}
 }
@@ -135,9 +139,8 @@ func TestALoneFailureLeavesNothingWaiting(t *testing.T) {
 	r.accept(1)
 	r.run()
 	r.settled()
-	if s := r.Status(); s.Waiting != "" || r.Blocked() {
-		t.Errorf("waits: %q", s.Waiting)
-	}
+	relaytest.Equal(t, "the reason to wait", r.Status().Waiting, "")
+	relaytest.Equal(t, "the intake is blocked", r.Blocked(), false)
 }
 
 func TestWhileABackEndIsDownNothingIsQuarantined(t *testing.T) {
@@ -151,11 +154,11 @@ func TestWhileABackEndIsDownNothingIsQuarantined(t *testing.T) {
 	}, nil)
 	r.accept(20)
 	r.run()
-	await(t, "it says why it waits", func() bool { return strings.Contains(r.Status().Waiting, "redis is down") })
+	r.await("it says why it waits", func() bool { return strings.Contains(r.Status().Waiting, "redis is down") })
 	r.settled()
-	if got := r.statuses.reasons(); len(got) != 0 || r.Status().Waiting != "" || r.p.ended(1) != 1 {
-		t.Errorf("statuses %v, %+v", got, r.Status())
-	}
+	relaytest.Equal(t, "the number of statuses", len(r.statuses.reasons()), 0)
+	relaytest.Equal(t, "the reason to wait", r.Status().Waiting, "")
+	relaytest.Equal(t, "how often the entry was processed", r.p.ended(1), 1)
 }
 
 func TestWhileMarksCannotBeKeptTheCheckpointStays(t *testing.T) {
@@ -166,15 +169,14 @@ func TestWhileMarksCannotBeKeptTheCheckpointStays(t *testing.T) {
 	r.statuses.setDown(down())
 	r.accept(3)
 	r.run()
-	await(t, "it waits", func() bool { return r.Blocked() })
+	r.await("it waits", func() bool { return r.Blocked() })
 	if got := r.consumer.Committed(); got != 0 {
 		t.Errorf("the checkpoint is at %d", got)
 	}
 	r.statuses.setDown(nil)
 	r.settled()
-	if got := r.statuses.reasons(); len(got) != 3 || r.Blocked() {
-		t.Errorf("statuses %v", got)
-	}
+	relaytest.Equal(t, "the number of statuses", len(r.statuses.reasons()), 3)
+	relaytest.Equal(t, "the intake is blocked", r.Blocked(), false)
 }
 
 func TestWhatWasNotCommittedComesAgain(t *testing.T) {
@@ -198,7 +200,7 @@ func TestWhatWasNotCommittedComesAgain(t *testing.T) {
 				return nil
 			}, nil)
 			stop := r.run()
-			await(t, "the first five are committed", func() bool { return r.consumer.Committed() == 5 })
+			r.await("the first five are committed", func() bool { return r.consumer.Committed() == 5 })
 			stop()
 			restart(r)
 			r.p.set(nil, nil)
@@ -223,13 +225,18 @@ func TestARecordThatCannotBeReadIsQuarantined(t *testing.T) {
 	r.run()
 	r.settled()
 	got := r.statuses.reasons()
-	if len(got) != 1 || !strings.Contains(got[2], "entry: version") || r.p.ended(1) != 1 || r.p.ended(3) != 1 {
-		t.Errorf("statuses %v", got)
+	relaytest.Equal(t, "the number of statuses", len(got), 1)
+	if !strings.Contains(got[2], "entry: version") {
+		t.Errorf("the reason %q lacks the version", got[2])
 	}
+	relaytest.Equal(t, "how often the first was processed", r.p.ended(1), 1)
+	relaytest.Equal(t, "how often the third was processed", r.p.ended(3), 1)
 	found := list(t, r, event.Filter{State: event.Quarantined}, 0)
-	if len(found) != 1 || found[0].ID != "n1-u2" || string(found[0].Raw) != "\x63\x01\x02" {
-		t.Errorf("%+v", found)
+	if len(found) != 1 {
+		t.Fatalf("%d events, want 1", len(found))
 	}
+	relaytest.Equal(t, "the event", found[0].ID, "n1-u2")
+	relaytest.Equal(t, "its bytes", string(found[0].Raw), "\x63\x01\x02")
 }
 
 func TestWhatTheJournalDoesNotTakeIsNotAccepted(t *testing.T) {
@@ -238,12 +245,12 @@ func TestWhatTheJournalDoesNotTakeIsNotAccepted(t *testing.T) {
 	if _, err := r.Accept(t.Context(), &e); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("too large: %v", err)
 	}
-	if err := r.log.Close(); err != nil {
-		t.Fatal(err)
+	relaytest.NoError(t, r.log.Close())
+	id, err := r.Accept(t.Context(), &Entry{})
+	if err == nil {
+		t.Error("accepted after the journal was closed")
 	}
-	if id, err := r.Accept(t.Context(), &Entry{}); err == nil || id != "" {
-		t.Errorf("closed: %q, %v", id, err)
-	}
+	relaytest.Equal(t, "the id", id, "")
 	if r.Status().Accepted != 0 {
 		t.Error("counted")
 	}
@@ -255,9 +262,7 @@ func TestAMarkOfAnEntryThatSucceedsAfterACrashIsCleared(t *testing.T) {
 	r := newRig(t, Options{Batch: 2, Workers: 1})
 	r.accept(3)
 	stale := event.Status{ID: "n1-1", Seq: 1, State: event.Quarantined, Reason: "there is no decoder"}
-	if err := r.statuses.Set(t.Context(), event.Uplink, []event.Status{stale}); err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, r.statuses.Set(t.Context(), event.Uplink, []event.Status{stale}))
 	r.run()
 	r.settled()
 	if got := r.statuses.reasons(); len(got) != 0 {
@@ -267,18 +272,18 @@ func TestAMarkOfAnEntryThatSucceedsAfterACrashIsCleared(t *testing.T) {
 
 func TestAJournalWithoutEntriesIsReprocessed(t *testing.T) {
 	r := newRig(t, Options{})
-	if n, err := r.Reprocess(t.Context(), 0); n != 0 || err != nil {
-		t.Errorf("%d entries, error %v", n, err)
-	}
+	n, err := r.Reprocess(t.Context(), 0)
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the number of entries reprocessed", n, 0)
 }
 
 func TestDrainedSaysWhetherAnEntryIsLeft(t *testing.T) {
 	r := newRig(t, Options{})
 	drained := func(want bool, when string) {
 		t.Helper()
-		if got, err := r.Drained(t.Context()); err != nil || got != want {
-			t.Errorf("%s: drained %v, %v; want %v", when, got, err, want)
-		}
+		got, err := r.Drained(t.Context())
+		relaytest.NoError(t, err)
+		relaytest.Equal(t, "drained "+when, got, want)
 	}
 	drained(true, "an empty journal")
 	r.accept(3)
@@ -287,8 +292,6 @@ func TestDrainedSaysWhetherAnEntryIsLeft(t *testing.T) {
 	r.settled()
 	stop()
 	drained(true, "entries that were processed")
-	if err := r.statuses.Set(t.Context(), r.kind, []event.Status{{ID: r.id(2), Seq: 2, Account: 7, State: event.Pending}}); err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, r.statuses.Set(t.Context(), r.kind, []event.Status{{ID: r.id(2), Seq: 2, Account: 7, State: event.Pending}}))
 	drained(false, "an entry that was deferred")
 }
