@@ -11,11 +11,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/penstock/penstock/ingest/answertest"
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/event"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sip"
 	"github.com/penstock/penstock/relay/usage"
 )
@@ -51,9 +53,7 @@ func (l *log) Accept(_ context.Context, e *intake.Entry) (string, error) {
 func fixture(t *testing.T, name string) string {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("..", "..", "decoders", "cdr", "testdata", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	return string(b)
 }
 
@@ -84,22 +84,20 @@ func TestRecordsAreJournalledAsTheyCame(t *testing.T) {
 			req := httptest.NewRequest("POST", "/inbound/cdr/sip", strings.NewReader(tc.body))
 			req.SetBasicAuth("pbx", tc.token)
 			resp, err := app.Test(req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			relaytest.NoError(t, err)
 			got, _ := io.ReadAll(resp.Body)
-			if resp.StatusCode != tc.status || string(got) != tc.want {
-				t.Errorf("%d %s", resp.StatusCode, got)
-			}
+			relaytest.Equal(t, "the status", resp.StatusCode, tc.status)
+			relaytest.Equal(t, "the answer", string(got), tc.want)
 			if tc.source == "" {
 				if len(l.entries) != 0 {
 					t.Error("it was journalled")
 				}
 				return
 			}
-			if e := l.entries[0]; e.Account != 3 || e.Source != tc.source || string(e.Body) != tc.body {
-				t.Errorf("%+v", e)
-			}
+			e := l.entries[0]
+			relaytest.Equal(t, "the account", e.Account, 3)
+			relaytest.Equal(t, "the source", e.Source, tc.source)
+			relaytest.Equal(t, "the body", string(e.Body), tc.body)
 		})
 	}
 }
@@ -127,12 +125,14 @@ func TestTheProcessorKeepsRecords(t *testing.T) {
 	}
 	statuses, err := NewProcessor(k, nil).Process(t.Context(), items)
 	want := event.Status{ID: "n1-c1", Seq: 1, State: event.Quarantined, Reason: "json: id: offset 42: is missing", Account: 3, Source: "json"}
-	if err != nil || len(statuses) != 1 || statuses[0] != want {
-		t.Errorf("%+v, %v", statuses, err)
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the statuses", statuses, []event.Status{want})
+	if len(k.kept) != 3+most {
+		t.Fatalf("%d records, want %d", len(k.kept), 3+most)
 	}
-	if len(k.kept) != 3+most || k.puts != 2 || k.kept[0].Account != 3 || k.kept[len(k.kept)-1].Account != 5 {
-		t.Errorf("%d records in %d puts", len(k.kept), k.puts)
-	}
+	relaytest.Equal(t, "the number of puts", k.puts, 2)
+	relaytest.Equal(t, "the account of the first record", k.kept[0].Account, 3)
+	relaytest.Equal(t, "the account of the last record", k.kept[len(k.kept)-1].Account, 5)
 	k.err = relay.Errorf(relay.KindUnavailable, "full")
 	if _, err := NewProcessor(k, nil).Process(t.Context(), items); !errors.Is(err, k.err) {
 		t.Error(err)
@@ -157,22 +157,21 @@ func TestRecordsOfSIMsAreJournalledUnderTheirPath(t *testing.T) {
 			req := httptest.NewRequest("POST", "/Inbound/cdr/sim?x=1", strings.NewReader(tc.body))
 			req.Header.Set("X-Auth-Token", "switch")
 			resp, err := app.Test(req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			relaytest.NoError(t, err)
 			got, _ := io.ReadAll(resp.Body)
-			if resp.StatusCode != tc.status || string(got) != tc.want {
-				t.Errorf("%d %s", resp.StatusCode, got)
-			}
+			relaytest.Equal(t, "the status", resp.StatusCode, tc.status)
+			relaytest.Equal(t, "the answer", string(got), tc.want)
 			if tc.source == "" {
 				if len(l.entries) != 0 {
 					t.Error("it was journalled")
 				}
 				return
 			}
-			if e := l.entries[0]; e.Account != 3 || e.Source != tc.source || e.Path != simPath || string(e.Body) != tc.body {
-				t.Errorf("%+v", e)
-			}
+			e := l.entries[0]
+			relaytest.Equal(t, "the account", e.Account, 3)
+			relaytest.Equal(t, "the source", e.Source, tc.source)
+			relaytest.Equal(t, "the path", e.Path, simPath)
+			relaytest.Equal(t, "the body", string(e.Body), tc.body)
 		})
 	}
 }
@@ -205,19 +204,24 @@ func TestTheProcessorCountsWhatSIMsUsed(t *testing.T) {
 		{ID: "n1-c4", Seq: 4, Entry: intake.Entry{Account: 6, Source: "csv", Path: simPath, Body: []byte(fixture(t, "uses.csv"))}},
 	}
 	statuses, err := NewProcessor(k, m).Process(t.Context(), items)
-	if err != nil || len(statuses) != 3 || len(m.taken) != 6+most || m.takes != 2 || len(k.kept) != 1 {
-		t.Fatalf("%d statuses, %d uses in %d takes, %d calls: %v", len(statuses), len(m.taken), m.takes, len(k.kept), err)
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the number of usage records", len(m.taken), 6+most)
+	relaytest.Equal(t, "the number of batches of usage records", m.takes, 2)
+	relaytest.Equal(t, "the number of call records", len(k.kept), 1)
+	if len(statuses) != 3 {
+		t.Fatalf("%d statuses, want 3", len(statuses))
 	}
 	const unknownSIM = `record "2": the account has no SIM 8944500000000000025`
-	if r := statuses[0].Reason; statuses[0].Seq != 1 || !strings.HasPrefix(r, "json: id: offset") || !strings.HasSuffix(r, "\n"+unknownSIM) {
-		t.Error(r)
+	relaytest.Equal(t, "the first sequence", statuses[0].Seq, 1)
+	answertest.Begins(t, "the first reason", statuses[0].Reason, "json: id: offset")
+	if !strings.HasSuffix(statuses[0].Reason, "\n"+unknownSIM) {
+		t.Errorf("the first reason does not end with %q: %s", unknownSIM, statuses[0].Reason)
 	}
-	if r := statuses[1].Reason; statuses[1].Seq != 3 || strings.Count(r, "\n") != maxReported-1 {
-		t.Error(r)
-	}
-	if statuses[2].Reason != unknownSIM || statuses[2].State != event.Quarantined || statuses[2].Account != 6 {
-		t.Errorf("%+v", statuses[2])
-	}
+	relaytest.Equal(t, "the second sequence", statuses[1].Seq, 3)
+	relaytest.Equal(t, "the number of errors reported", strings.Count(statuses[1].Reason, "\n")+1, maxReported)
+	relaytest.Equal(t, "the third reason", statuses[2].Reason, unknownSIM)
+	relaytest.Equal(t, "the third state", statuses[2].State, event.Quarantined)
+	relaytest.Equal(t, "the third account", statuses[2].Account, 6)
 	m.err = relay.Errorf(relay.KindUnavailable, "redis: down")
 	if _, err := NewProcessor(k, m).Process(t.Context(), items); !errors.Is(err, m.err) {
 		t.Error(err)
