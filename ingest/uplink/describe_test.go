@@ -8,6 +8,7 @@ import (
 
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/relay/event"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // The operator reads every event as what it is: only uplinks become readings.
@@ -51,7 +52,7 @@ func TestTheOperatorFindsEventsByWhatTheyAre(t *testing.T) {
 	f.settled()
 	for query, want := range map[string]string{"battery 55 %": "status of a84041d2c5182f01: battery 55 %, margin 9 dB", "JOIN OF": "join of a84041d2c5182f01", "alert of": ""} {
 		var got []string
-		must(t, f.in.Events(t.Context(), event.Filter{Query: query}, 0, func(e event.Event, _ uint64) bool {
+		relaytest.NoError(t, f.in.Events(t.Context(), event.Filter{Query: query}, 0, func(e event.Event, _ uint64) bool {
 			got = append(got, e.Outcome)
 			return true
 		}))
@@ -75,12 +76,14 @@ func FuzzEntry(f *testing.F) {
 		keys := p.Keys(&it, nil)
 		again := p.Keys(&it, nil)
 		in := it.Prepared.(*parsed)
-		if len(keys) != len(again) || len(keys) > len(in.frames) {
-			t.Fatalf("%d and %d keys of %d frames", len(keys), len(again), len(in.frames))
+		relaytest.Equal(t, "the number of keys when asked again", len(again), len(keys))
+		if len(keys) > len(in.frames) {
+			t.Fatalf("%d keys for %d frames", len(keys), len(in.frames))
 		}
 		text := p.Describe(&it.Entry)
-		if text != p.Describe(&it.Entry) || len(in.frames) > 0 && text == "" {
-			t.Fatalf("%d frames are described as %q", len(in.frames), text)
+		relaytest.Equal(t, "the description when asked again", p.Describe(&it.Entry), text)
+		if len(in.frames) > 0 && text == "" {
+			t.Fatalf("%d frames have no description", len(in.frames))
 		}
 		if cut := intake.Reason(text); !utf8.ValidString(cut) {
 			t.Fatalf("%q is no text", cut)

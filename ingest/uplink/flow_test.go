@@ -10,9 +10,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/penstock/penstock/ingest/answertest"
 	"github.com/penstock/penstock/relay/cache/redistest"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sqlstore/recordstest"
 	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
@@ -20,7 +22,7 @@ import (
 func chirpstack(t *testing.T) string {
 	t.Helper()
 	b, err := os.ReadFile("testdata/chirpstack-v4-up.json")
-	must(t, err)
+	relaytest.NoError(t, err)
 	return string(b)
 }
 
@@ -54,9 +56,9 @@ func TestPostsAreAnswered(t *testing.T) {
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
-			if status, body := f.post(tc.target, tc.token, tc.body, tc.headers...); status != tc.status || body != tc.want {
-				t.Errorf("%d %s, want %d %s", status, body, tc.status, tc.want)
-			}
+			status, body := f.post(tc.target, tc.token, tc.body, tc.headers...)
+			relaytest.Equal(t, "the status", status, tc.status)
+			relaytest.Equal(t, "the answer", body, tc.want)
 		})
 	}
 	f.settled()
@@ -71,9 +73,11 @@ func TestPostsAreAnswered(t *testing.T) {
 		`n1-u5 generic: generic: deviceId: is missing, and so are device_id, deviceEUI, devEUI, id and a device in the address`,
 		`n1-u6 xml: netserver: bodies of sender "xml" have no parser`,
 	}
-	if len(reasons) < 2 || reasons[0] != want[0] || !strings.HasPrefix(reasons[1], want[1]) {
-		t.Errorf("quarantined:\n%s\nwant\n%s", strings.Join(reasons, "\n"), strings.Join(want, "\n"))
+	if len(reasons) < 2 {
+		t.Fatalf("%d entries were quarantined, want at least 2: %q", len(reasons), reasons)
 	}
+	relaytest.Equal(t, "the first reason", reasons[0], want[0])
+	answertest.Begins(t, "the second reason", reasons[1], want[1])
 }
 
 func TestTheGenericWebhookAnswersWithTheSensorsUpdated(t *testing.T) {
@@ -81,12 +85,11 @@ func TestTheGenericWebhookAnswersWithTheSensorsUpdated(t *testing.T) {
 	f.run()
 	status, body := f.post("/webhooks/generic/tank%207?decoder_id=d1", "hook-1", `{"temperature":21.5,"time":"2026-03-01T12:00:00Z","id":"ignored"}`)
 	d, err := f.db.Devices.DeviceByIdentifier(t.Context(), 1, "tank 7")
-	must(t, err)
+	relaytest.NoError(t, err)
 	want := fmt.Sprintf(`{"data":[{"sensor_id":"%s","device_id":"%s","key":"temperature","name":"Temperature","value":21.5,`+
 		`"reading_date":"%s","metric_units":"°C","imperial_units":"°F"}]}`, iot.SensorID(d.ID, "temperature"), d.ID, "2026-03-01 12:00:00")
-	if status != 200 || body != want {
-		t.Errorf("%d %s\nwant %s", status, body, want)
-	}
+	relaytest.Equal(t, "the status", status, 200)
+	relaytest.Equal(t, "the answer", body, want)
 	for name, tc := range map[string]struct{ target, body, identifier, want string }{
 		"an id with a plus and a slash": {"/webhooks/generic/a+b%2Fc?decoder_id=d1", `{"temperature":1}`, "a+b/c", `"value":1`},
 		"a slash as it is":              {"/webhooks/generic/site/3?decoder_id=d1", `{"temperature":1}`, "site/3", `"value":1`},
@@ -99,9 +102,8 @@ func TestTheGenericWebhookAnswersWithTheSensorsUpdated(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			status, body := f.post(tc.target, "hook-1", tc.body)
-			if status != 200 || !strings.Contains(body, tc.want) {
-				t.Errorf("%d %s", status, body)
-			}
+			relaytest.Equal(t, "the status", status, 200)
+			answertest.Contains(t, "the answer", body, tc.want)
 			if _, err := f.db.Devices.DeviceByIdentifier(t.Context(), 1, tc.identifier); err != nil {
 				t.Error(err)
 			}
@@ -114,9 +116,9 @@ func TestTheGenericWebhookAnswersWithTheSensorsUpdated(t *testing.T) {
 		if name == "no key that is mapped" {
 			target = "/webhooks/generic/new?decoder_id=d1"
 		}
-		if status, got := f.post(target, "hook-1", body); status != 200 || got != `{"data":[]}` {
-			t.Errorf("%s: %d %s", name, status, got)
-		}
+		status, got := f.post(target, "hook-1", body)
+		relaytest.Equal(t, name+": the status", status, 200)
+		relaytest.Equal(t, name+": the answer", got, `{"data":[]}`)
 	}
 }
 
@@ -127,13 +129,13 @@ func TestWhileTheRecordsAreDownPostsAreTaken(t *testing.T) {
 	f.post("/webhooks/generic/a?decoder_id=d1", "hook-1", `{"temperature":1}`)
 	server.Kill()
 	for i := range 5 {
-		if status, body := f.post("/webhooks/lorawan?decoder_id=d1", "hook-1", fmt.Sprintf(`{"id":"down%d","temperature":1}`, i)); status != 200 || body != "" {
-			t.Fatalf("%d %s", status, body)
-		}
+		status, body := f.post("/webhooks/lorawan?decoder_id=d1", "hook-1", fmt.Sprintf(`{"id":"down%d","temperature":1}`, i))
+		relaytest.Equal(t, "the status", status, 200)
+		relaytest.Equal(t, "the answer", body, "")
 	}
-	if status, body := f.post("/webhooks/generic/b?decoder_id=d1", "hook-1", `{"temperature":1}`); status != 200 || body != `{"data":[]}` {
-		t.Errorf("the generic one: %d %s", status, body)
-	}
+	status, body := f.post("/webhooks/generic/b?decoder_id=d1", "hook-1", `{"temperature":1}`)
+	relaytest.Equal(t, "the status of the generic webhook", status, 200)
+	relaytest.Equal(t, "the answer of the generic webhook", body, `{"data":[]}`)
 	if status, _ := f.post("/webhooks/lorawan", "hook-2", `{}`); status != 503 {
 		t.Errorf("a token that is not known: %d", status)
 	}
@@ -146,18 +148,16 @@ func TestWhileTheRecordsAreDownPostsAreTaken(t *testing.T) {
 	if got := f.out.stored(); len(got) != 7 {
 		t.Errorf("stored %q", got)
 	}
-	if got := f.events(event.Quarantined); len(got) != 0 {
-		t.Errorf("quarantined: %+v", got)
-	}
+	relaytest.Equal(t, "the events that are quarantined", len(f.events(event.Quarantined)), 0)
 }
 
 func TestWhenTheJournalTakesNothingTheSenderIsToldSo(t *testing.T) {
 	f := newFlow(t)
-	must(t, f.log.Close())
+	relaytest.NoError(t, f.log.Close())
 	for _, target := range []string{"/webhooks/lorawan", "/webhooks/generic"} {
-		if status, body := f.post(target, "hook-1", `{"id":"x"}`); status != 503 || !strings.Contains(body, "try again later") {
-			t.Errorf("%s: %d %s", target, status, body)
-		}
+		status, body := f.post(target, "hook-1", `{"id":"x"}`)
+		relaytest.Equal(t, target+": the status", status, 503)
+		answertest.Contains(t, target, body, "try again later")
 	}
 }
 
@@ -169,9 +169,11 @@ func TestAListIsStoredAsFarAsItCanBeRead(t *testing.T) {
 	if got := f.out.stored(); !slices.Equal(got, []string{"one temperature", "three temperature"}) {
 		t.Errorf("stored %q", got)
 	}
-	if got := f.events(event.Quarantined); len(got) != 1 || !strings.Contains(got[0].Reason, "1: is not an object of values") {
-		t.Errorf("%+v", got)
+	got := f.events(event.Quarantined)
+	if len(got) != 1 {
+		t.Fatalf("%d events are quarantined, want 1", len(got))
 	}
+	answertest.Contains(t, "the reason", got[0].Reason, "1: is not an object of values")
 }
 
 // Fiber uses a request's memory again: what was accepted must not change when
@@ -198,9 +200,10 @@ func TestRequestsDoNotMix(t *testing.T) {
 	for _, e := range all {
 		var n, i int
 		at := strings.Index(string(e.Raw), `"dev-`)
-		if _, err := fmt.Sscanf(string(e.Raw)[at:], `"dev-%d-%d"`, &n, &i); err != nil || int(e.Account) != 1+n%2 || e.State != event.Done {
-			t.Errorf("%+v, %v", e, err)
-		}
+		_, err := fmt.Sscanf(string(e.Raw)[at:], `"dev-%d-%d"`, &n, &i)
+		relaytest.NoError(t, err)
+		relaytest.Equal(t, "the account of "+e.ID, int(e.Account), 1+n%2)
+		relaytest.Equal(t, "the state of "+e.ID, e.State, event.Done)
 	}
 	if got := f.out.stored(); len(slices.Compact(got)) != 4*each {
 		t.Errorf("%d readings", len(got))
@@ -211,7 +214,7 @@ func TestHEADPostsNothing(t *testing.T) {
 	f := newFlow(t)
 	f.run()
 	status, _, header := f.ask("HEAD", "/webhooks/lpwan?device=4D2C1A&data=00ff&time=1700000000&seqNumber=1", "hook-1", "")
-	if n := f.log.Stats().Last; status != 405 || header.Get("Allow") != "GET, POST, PUT" || n != 0 {
-		t.Errorf("answer %d, Allow %q, %d entries in the journal", status, header.Get("Allow"), n)
-	}
+	relaytest.Equal(t, "the status", status, 405)
+	relaytest.Equal(t, "the methods", header.Get("Allow"), "GET, POST, PUT")
+	relaytest.Equal(t, "the number of entries in the journal", f.log.Stats().Last, 0)
 }

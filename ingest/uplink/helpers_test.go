@@ -25,6 +25,7 @@ import (
 	"github.com/penstock/penstock/relay/cache/redistest"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sqlstore/records"
 	"github.com/penstock/penstock/relay/sqlstore/recordstest"
 )
@@ -118,9 +119,9 @@ func newFlowOn(t *testing.T, db *records.Records) *flow {
 	p := NewProcessor(service)
 	quiet := slog.New(slog.DiscardHandler)
 	f.log, err = journal.Open(t.TempDir(), journal.Options{Logger: quiet})
-	must(t, err)
+	relaytest.NoError(t, err)
 	f.in, err = intake.New(event.Uplink, "n1", f.log, f.db.Statuses("n1"), p, intake.Options{Logger: quiet, Linger: -1})
-	must(t, err)
+	relaytest.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	f.run = sync.OnceFunc(func() {
@@ -146,28 +147,19 @@ func newFlowOn(t *testing.T, db *records.Records) *flow {
 func (f *flow) records() {
 	f.t.Helper()
 	ctx, s := f.t.Context(), f.db.Devices
-	must(f.t, s.PutSensorType(ctx, iot.SensorType{ID: "temperature", Name: "Temperature", MetricUnits: "°C", ImperialUnits: "°F"}))
+	relaytest.NoError(f.t, s.PutSensorType(ctx, iot.SensorType{ID: "temperature", Name: "Temperature", MetricUnits: "°C", ImperialUnits: "°F"}))
 	for _, acct := range []account.ID{1, 2} {
-		must(f.t, s.PutLocation(ctx, acct, iot.Location{ID: "loc", Imported: true}),
+		relaytest.NoError(f.t, s.PutLocation(ctx, acct, iot.Location{ID: "loc", Imported: true}),
 			s.CreateDecoder(ctx, acct, iot.Decoder{ID: "d1", Codec: "json", Sensors: []iot.Mapping{{SensorTypeID: "temperature", Key: "temperature"}, {SensorTypeID: "temperature", Key: "T&<>"}}}))
 	}
 	hook := []account.Scope{account.Webhook}
-	must(f.t, f.db.Accounts.PutTokens(ctx, []account.Token{
+	relaytest.NoError(f.t, f.db.Accounts.PutTokens(ctx, []account.Token{
 		{Hash: account.HashToken("hook-1"), Account: 1, Scopes: hook},
 		{Hash: account.HashToken("hook-2"), Account: 2, Scopes: hook},
 		{Hash: account.HashToken("signing"), Account: 1, Scopes: hook, Secret: actilityKey, Source: "hq"},
 		{Hash: account.HashToken("unsigned"), Account: 1, Scopes: hook, Source: "bare"},
 		{Hash: account.HashToken("customer"), Account: 1, Scopes: account.DefaultScopes()},
 	}))
-}
-
-func must(t *testing.T, errs ...error) {
-	t.Helper()
-	for _, err := range errs {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
 }
 
 // post returns the status and the body of the answer.
@@ -189,10 +181,10 @@ func (f *flow) ask(method, target, token, body string, headers ...string) (int, 
 		r.Header.Set(headers[i], headers[i+1])
 	}
 	resp, err := f.app.Test(r, 20_000)
-	must(f.t, err)
+	relaytest.NoError(f.t, err)
 	defer resp.Body.Close()
 	b, err := io.ReadAll(resp.Body)
-	must(f.t, err)
+	relaytest.NoError(f.t, err)
 	return resp.StatusCode, string(b), resp.Header
 }
 
@@ -204,7 +196,7 @@ func (f *flow) settled() {
 // events are those in a state, oldest first.
 func (f *flow) events(s event.State) (out []event.Event) {
 	f.t.Helper()
-	must(f.t, f.in.Events(f.t.Context(), event.Filter{State: s}, 0, func(e event.Event, _ uint64) bool {
+	relaytest.NoError(f.t, f.in.Events(f.t.Context(), event.Filter{State: s}, 0, func(e event.Event, _ uint64) bool {
 		out = append(out, e)
 		return true
 	}))

@@ -6,6 +6,7 @@ import (
 
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/relay/event"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // Several batches are in the works at once. An acknowledgement right behind its
@@ -28,7 +29,7 @@ func TestWhatFollowsAFrameAtOnceFindsIt(t *testing.T) {
 		} {
 			e.Account, e.Source, e.Path = 1, "chirpstack-v4", "/webhooks/lorawan"
 			_, err := f.in.Accept(t.Context(), &e)
-			must(t, err)
+			relaytest.NoError(t, err)
 		}
 		if i == 0 {
 			f.run()
@@ -40,8 +41,9 @@ func TestWhatFollowsAFrameAtOnceFindsIt(t *testing.T) {
 	}
 	seen := make(map[string]bool)
 	for _, p := range f.out.points {
-		if p.Value != 1 || seen[p.Identifier] {
-			t.Errorf("%s: %v at %s", p.Identifier, p.Value, p.Time)
+		relaytest.Equal(t, "the value of "+p.Identifier, p.Value, 1)
+		if seen[p.Identifier] {
+			t.Errorf("%s was stored twice", p.Identifier)
 		}
 		seen[p.Identifier] = true
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // bench is over the flow's records, with a service of its own.
@@ -31,7 +32,7 @@ func TestPostsArePreviewed(t *testing.T) {
 	var got []string
 	n, err := f.in.Batches(t.Context(), event.Filter{}, 3, func(sel intake.Selection) error {
 		told, err := b.NewPreview().Posts(t.Context(), sel.Items)
-		must(t, err)
+		relaytest.NoError(t, err)
 		for i, p := range told {
 			var frames []string
 			for _, frame := range p.Frames {
@@ -43,9 +44,9 @@ func TestPostsArePreviewed(t *testing.T) {
 		return nil
 	})
 	want := []string{"quarantined [a0] true", "quarantined [a1 b0] true", "quarantined [] true"}
-	if n != 4 || err != nil || !slices.Equal(got, want) {
-		t.Errorf("%d %v\n%q\nwant the newest three\n%q", n, err, got, want)
-	}
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the number of events read", n, 4)
+	relaytest.Equal(t, "the newest three", got, want)
 	if after := f.out.stored(); !slices.Equal(after, before) {
 		t.Errorf("a rehearsal has stored %q", after)
 	}
@@ -62,15 +63,16 @@ func TestTheLastFramesOfADeviceAreFound(t *testing.T) {
 	f.settled()
 	b, s := f.bench()
 	d, err := s.DeviceByIdentifier(t.Context(), 1, "a84041d2c5182f01")
-	must(t, err)
+	relaytest.NoError(t, err)
 	for most, want := range map[int]int{1: 1, 3: 3, 100: 5} {
 		got, err := b.Recent(t.Context(), 1, d, most)
-		must(t, err)
+		relaytest.NoError(t, err)
 		if len(got) != want {
 			t.Fatalf("%d frames of at most %d, want %d", len(got), most, want)
 		}
-		if got[0].Frame.Sender != "chirpstack-v4" || want > 1 && got[1].Frame.Object["temperature"] != 3.0 {
-			t.Errorf("not the newest first: %+v", got[:min(2, len(got))])
+		relaytest.Equal(t, "the sender of the newest frame", got[0].Frame.Sender, "chirpstack-v4")
+		if want > 1 {
+			relaytest.Equal(t, "the temperature of the frame before", got[1].Frame.Object["temperature"], 3.0)
 		}
 	}
 	if got, err := b.Recent(t.Context(), 2, d, 5); err == nil && len(got) > 0 {
@@ -85,7 +87,7 @@ func TestFramesThatTheJournalHasNoMoreComeFromTheDevicesLog(t *testing.T) {
 	f.post("/webhooks/generic?decoder_id=d1", "hook-1", `{"id":"a","temperature":1}`)
 	f.settled()
 	d, err := s.DeviceByIdentifier(t.Context(), 1, "a")
-	must(t, err)
+	relaytest.NoError(t, err)
 	kept := iot.RawFrame{ID: "n0-u1", DeviceID: d.ID, Kind: "uplink", Payload: "0102", Object: []byte(`{"temperature":7}`), FPort: new(int64(3)), FCnt: new(int64(4))}
 	var frames []iot.RawFrame
 	for _, change := range []func(*iot.RawFrame){
@@ -102,9 +104,9 @@ func TestFramesThatTheJournalHasNoMoreComeFromTheDevicesLog(t *testing.T) {
 		change(&one)
 		frames = append(frames, one)
 	}
-	must(t, f.db.Devices.KeepFrames(t.Context(), 1, frames))
+	relaytest.NoError(t, f.db.Devices.KeepFrames(t.Context(), 1, frames))
 	got, err := b.Recent(t.Context(), 1, d, 10)
-	must(t, err)
+	relaytest.NoError(t, err)
 	var ids []string
 	for _, a := range got {
 		ids = append(ids, a.Record)
@@ -116,13 +118,17 @@ func TestFramesThatTheJournalHasNoMoreComeFromTheDevicesLog(t *testing.T) {
 	for _, a := range got {
 		switch f := a.Frame; a.Record {
 		case "n0-u1":
-			if f.FPort != 3 || !f.HasFPort || f.FCnt != 4 || len(f.Payload) != 2 || f.Object["temperature"] != 7.0 {
-				t.Errorf("%+v", f)
-			}
+			relaytest.Equal(t, "the port", f.FPort, 3)
+			relaytest.Equal(t, "there is a port", f.HasFPort, true)
+			relaytest.Equal(t, "the counter", f.FCnt, 4)
+			relaytest.Equal(t, "the length of the payload", len(f.Payload), 2)
+			relaytest.Equal(t, "the temperature", f.Object["temperature"], 7.0)
 		case "n0-u4":
-			if len(f.Samples) != 2 || f.Samples[0].Value != 2 || f.Samples[1].Text != "x" {
-				t.Errorf("%+v", f)
+			if len(f.Samples) != 2 {
+				t.Fatalf("%d samples, want 2", len(f.Samples))
 			}
+			relaytest.Equal(t, "the first value", f.Samples[0].Value, 2)
+			relaytest.Equal(t, "the second text", f.Samples[1].Text, "x")
 		}
 	}
 	if f.events(event.Quarantined) != nil {

@@ -12,7 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/penstock/penstock/ingest/answertest"
 	"github.com/penstock/penstock/relay/event"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // The example that Actility publishes with its Python application server.
@@ -146,9 +148,10 @@ func TestEverynetAsksWithOptions(t *testing.T) {
 		"/webhooks/lorawan": "GET, POST, PUT, OPTIONS", "/webhooks/lorawan/uplink/a1": "GET, POST, PUT, OPTIONS",
 		"/webhooks/sensor-vendor": "GET, POST, PUT, OPTIONS", "/webhooks/generic/x": "POST, OPTIONS",
 	} {
-		if status, body, header := f.ask("OPTIONS", target, "", ""); status != 204 || body != "" || header.Get("Allow") != want {
-			t.Errorf("%s: %d %q %q", target, status, body, header.Get("Allow"))
-		}
+		status, body, header := f.ask("OPTIONS", target, "", "")
+		relaytest.Equal(t, target+": the status", status, 204)
+		relaytest.Equal(t, target+": the answer", body, "")
+		relaytest.Equal(t, target+": the methods", header.Get("Allow"), want)
 	}
 	if status, _, _ := f.ask("OPTIONS", "/webhooks/other", "", ""); status != 401 {
 		t.Errorf("a path that is no webhook: %d", status)
@@ -163,9 +166,13 @@ func TestRefusedProtobufIsSeenByTheOperator(t *testing.T) {
 	}
 	f.settled()
 	got := f.events(event.Quarantined)
-	if len(got) != 1 || got[0].Source != "protobuf" || got[0].Account != 1 || !strings.Contains(got[0].Reason, "set the sender's encoding to JSON") || string(got[0].Raw) != "\x0a\x02hi" {
-		t.Errorf("%+v", got)
+	if len(got) != 1 {
+		t.Fatalf("%d events are quarantined, want 1", len(got))
 	}
+	relaytest.Equal(t, "the sender", got[0].Source, "protobuf")
+	relaytest.Equal(t, "the account", got[0].Account, 1)
+	answertest.Contains(t, "the reason", got[0].Reason, "set the sender's encoding to JSON")
+	relaytest.Equal(t, "the bytes", string(got[0].Raw), "\x0a\x02hi")
 }
 
 // FuzzSource holds that only what stands below a sender's webhook is a source,
@@ -176,8 +183,9 @@ func FuzzSource(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, path string) {
 		got := sourceIn(path)
-		if strings.Contains(got, "/") || got != "" && !strings.Contains(path, "/"+got) {
-			t.Fatalf("%q in %q", got, path)
+		answertest.Lacks(t, "the source", got, "/")
+		if got != "" && !strings.Contains(path, "/"+got) {
+			t.Fatalf("the source %q is no segment of %q", got, path)
 		}
 		if _, err := url.PathUnescape(deviceIn(path)); err == nil && got != "" && deviceIn(path) != "" {
 			t.Fatalf("%q names a source and a device", path)
