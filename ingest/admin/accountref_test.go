@@ -3,6 +3,9 @@ package admin
 import (
 	"strings"
 	"testing"
+
+	"github.com/penstock/penstock/ingest/answertest"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func TestAccountsAreNamedOrNumbered(t *testing.T) {
@@ -23,18 +26,17 @@ func TestAccountsAreNamedOrNumbered(t *testing.T) {
 				return o.ask(strings.ReplaceAll(request.route, "ACCOUNT", account), strings.ReplaceAll(request.body, "ACCOUNT", account))
 			}
 			named, numbered := ask("acme"), ask("1")
-			if !strings.HasPrefix(named, "200 ") || named != numbered {
-				t.Errorf("by name %s\nby id %s", named, numbered)
-			}
+			answertest.Begins(t, "the answer by name", named, "200 ")
+			relaytest.Equal(t, "the answer by id", numbered, named)
 			if request.body != "" {
 				asNumber := o.ask(request.route, strings.ReplaceAll(request.body, `"ACCOUNT"`, "1"))
 				if asNumber != named {
 					t.Errorf("as a number %s\nby name %s", asNumber, named)
 				}
 			}
-			if got := ask("nobody"); !strings.HasPrefix(got, "422 ") || !strings.Contains(got, `"account":["want an account's name or id, got \"nobody\""]`) {
-				t.Errorf("an unknown name: %s", got)
-			}
+			unknown := ask("nobody")
+			answertest.Begins(t, "the answer for an unknown name", unknown, "422 ")
+			answertest.Contains(t, "the answer for an unknown name", unknown, `"account":["want an account's name or id, got \"nobody\""]`)
 		})
 	}
 }

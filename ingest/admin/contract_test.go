@@ -13,15 +13,14 @@ import (
 	"github.com/penstock/penstock/ingest/openapi/contracttest"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // What goes over the wire is held to the contract in cmd/penstock, where the
 // whole gateway stands behind it.
 func TestRoutesAreTheContractsOperations(t *testing.T) {
 	doc, err := openapi.Load(OpenAPI())
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	app, auth := fiber.New(), httpd.NewAuth(nil, "", time.Now)
 	New(Deps{Metrics: prometheus.NewRegistry()}).Mount(app, auth)
 	for _, difference := range contracttest.Routes(app, doc) {
@@ -34,9 +33,7 @@ func TestRoutesAreTheContractsOperations(t *testing.T) {
 
 func TestTheContractHasTheWordsThatAreTaken(t *testing.T) {
 	doc, err := openapi.Load(OpenAPI())
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	for name, taken := range map[string]string{
 		"kind":           fmt.Sprint(event.Kinds()),
 		"state":          fmt.Sprint([]event.State{event.Done, event.Quarantined, event.Unrouted, event.Pending}),

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func (o *office) deliver(id, target string, state outbox.State) {
@@ -13,7 +14,7 @@ func (o *office) deliver(id, target string, state outbox.State) {
 	at := o.now.Add(time.Duration(len(id)) * time.Second)
 	d := outbox.Delivery{ID: id, Account: 7, Kind: outbox.KindRelay, Relay: "g1", MessageID: "m-" + id, CreatedAt: at, Request: &outbox.Request{Method: "GET", URL: target}}
 	_, err := o.db.Deliveries.Create(o.t.Context(), []outbox.Delivery{d}, at.Add(time.Minute))
-	must(o.t, err)
+	relaytest.NoError(o.t, err)
 	if state == outbox.Queued {
 		return
 	}
@@ -21,7 +22,7 @@ func (o *office) deliver(id, target string, state outbox.State) {
 		ID: id, Account: 7, State: state, Reason: "gone",
 		Attempt: outbox.Attempt{At: at, Duration: 1500 * time.Microsecond, Status: 410, Error: "410 Gone", Response: "<no>"},
 	}})
-	must(o.t, err)
+	relaytest.NoError(o.t, err)
 }
 
 func TestDeliveriesAreListedAndReplayed(t *testing.T) {
@@ -72,8 +73,8 @@ func TestWhatWaitsForABreakerSaysSo(t *testing.T) {
 	_, err := o.db.Deliveries.Finish(t.Context(), []outbox.Outcome{{
 		ID: "a", Account: 7, State: outbox.Queued, Reason: "its endpoint fails: answered 503", Endpoint: "e1", ParkedUntil: at.Add(time.Hour), Uncounted: true,
 	}})
-	must(t, err)
-	must(t, o.cache.Breakers().Open(t.Context(), outbox.Breaker{
+	relaytest.NoError(t, err)
+	relaytest.NoError(t, o.cache.Breakers().Open(t.Context(), outbox.Breaker{
 		Endpoint: "e1", Account: 7, Relay: "g1", Target: "https://h/?token=***", Reason: "answered 503", OpenedAt: at, ProbeAt: at.Add(5 * time.Second), Probes: 2,
 	}))
 	const open = `200 {"data":[{"endpoint":"e1","account":7,"relay":"g1","target":"https://h/?token=***","reason":"answered 503",` +
@@ -81,9 +82,7 @@ func TestWhatWaitsForABreakerSaysSo(t *testing.T) {
 	if got := o.ask("GET /admin/breakers", ""); got != open {
 		t.Errorf("\n got %s\nwant %s", got, open)
 	}
-	if got := o.list("GET /admin/deliveries?waits_for=breaker").ids(); len(got) != 1 || got[0] != "a" {
-		t.Errorf("listed %q", got)
-	}
+	relaytest.Equal(t, "the deliveries that wait for a breaker", o.list("GET /admin/deliveries?waits_for=breaker").ids(), []string{"a"})
 	got := o.ask("GET /admin/deliveries?waits_for=breaker", "")
 	for _, want := range []string{`"waits_for":"breaker"`, `"endpoint":"`, `"state":"queued"`, `"next_attempt_at":null`} {
 		if !strings.Contains(got, want) {

@@ -11,10 +11,12 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/decoders/catalog"
+	"github.com/penstock/penstock/ingest/answertest"
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/cache/cachetest"
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/rule"
 )
 
@@ -63,14 +65,14 @@ func fleet(t *testing.T) (*office, *fixedReadings) {
 			acct = 2
 		}
 		d := iot.Device{ID: id, Identifier: fmt.Sprintf("70b3d57ed00000%02d", i), Name: "Probe " + id, Type: iot.LoRaWAN, DecoderID: "lpp", CreatedAt: o.now}
-		must(t, o.db.Devices.CreateDevice(t.Context(), acct, d, []iot.Sensor{{ID: iot.SensorID(id, "t"), DeviceID: id, Key: "t", Name: "t", Slope: 1, SensorTypeID: "temperature"}}))
+		relaytest.NoError(t, o.db.Devices.CreateDevice(t.Context(), acct, d, []iot.Sensor{{ID: iot.SensorID(id, "t"), DeviceID: id, Key: "t", Name: "t", Slope: 1, SensorTypeID: "temperature"}}))
 	}
 	s.stored["a2"], s.stored["a1"], s.stored["b1"] = o.now.Add(-time.Hour), o.now.Add(-time.Minute), o.now.Add(-2*time.Hour)
 	pair := rule.Pair{RuleID: "warm", DeviceID: "a2"}
 	_, err := o.db.Rules.Decide(t.Context(), 1, []rule.Pair{pair}, o.now, func([]rule.PairState) (rule.Decision, error) {
 		return rule.Decision{States: []rule.PairState{{Pair: pair, AlarmID: "x1", RaisedAt: o.now}}, Raised: []rule.Alarm{{ID: "x1", RuleID: "warm", DeviceID: "a2", State: rule.Raised, RaisedAt: o.now}}}, nil
 	})
-	must(t, err)
+	relaytest.NoError(t, err)
 	o.app = httpd.New(httpd.Options{Logger: slog.New(slog.DiscardHandler)})
 	New(Deps{Accounts: o.db.Accounts, IoT: devices, Types: o.db.Devices, Now: func() time.Time { return o.now }}).Mount(o.app, httpd.NewAuth(o.db.Accounts, "root", time.Now))
 	return o, s
@@ -105,9 +107,9 @@ func TestDevicesAreListed(t *testing.T) {
 		})
 	}
 	for query, want := range map[string]string{"cursor=none": "This is not a cursor of this list.", "order=loud": "want one of account, silent", "account=nobody": "want an account's name or id"} {
-		if got := o.ask("GET /admin/devices?"+query, ""); !strings.HasPrefix(got, "422 ") || !strings.Contains(got, want) {
-			t.Errorf("%s: %s", query, got)
-		}
+		got := o.ask("GET /admin/devices?"+query, "")
+		answertest.Begins(t, "the answer to "+query, got, "422 ")
+		answertest.Contains(t, "the answer to "+query, got, want)
 	}
 }
 
@@ -118,20 +120,17 @@ func TestADeviceIsShownWithWhatIsKnownOfIt(t *testing.T) {
 	list := o.ask("GET /admin/devices?q=a2", "")
 	one := o.ask("GET /admin/devices/a2", "")
 	for _, want := range []string{`"account_name":"acme"`, `"alarms":1`, `"battery":81`, `"rssi":-97.5`, `"snr":null`, `"position":{"latitude":51.5,"longitude":-0.1,"source":"network"}`} {
-		if !strings.Contains(list, want) || !strings.Contains(one, want) {
-			t.Errorf("%s is missing in %s or %s", want, list, one)
-		}
+		answertest.Contains(t, "the list", list, want)
+		answertest.Contains(t, "the device", one, want)
 	}
-	if !strings.Contains(one, `"missing":[]`) || !strings.Contains(one, `"type_name":"Temperature","metric_units":"°C"`) {
-		t.Error(one)
-	}
+	answertest.Contains(t, "the device", one, `"missing":[]`, `"type_name":"Temperature","metric_units":"°C"`)
 	s.down = errors.New("no answer")
-	if got := o.ask("GET /admin/devices?q=a2", ""); !strings.HasPrefix(got, "200 ") || !strings.Contains(got, `"missing":"`) || !strings.Contains(got, "no answer") {
-		t.Errorf("without the reading store: %s", got)
-	}
-	if got := o.ask("GET /admin/devices/a2?account=acme", ""); !strings.HasPrefix(got, "200 ") || !strings.Contains(got, "signal and battery: ") {
-		t.Errorf("without the reading store: %s", got)
-	}
+	list = o.ask("GET /admin/devices?q=a2", "")
+	answertest.Begins(t, "the list without the reading store", list, "200 ")
+	answertest.Contains(t, "the list without the reading store", list, `"missing":"`, "no answer")
+	one = o.ask("GET /admin/devices/a2?account=acme", "")
+	answertest.Begins(t, "the device without the reading store", one, "200 ")
+	answertest.Contains(t, "the device without the reading store", one, "signal and battery: ")
 	for _, path := range []string{"none", "a2?account=globex", "none/frames", "none/markers", "none/readings/aggregate"} {
 		if got := o.ask("GET /admin/devices/"+path, ""); !strings.HasPrefix(got, "404 ") {
 			t.Errorf("%s: %s", path, got)
@@ -147,15 +146,13 @@ func TestReadingsOfADeviceOverTime(t *testing.T) {
 	if got := o.ask("GET /admin/devices/a1/readings/aggregate", ""); !strings.Contains(got, want) {
 		t.Errorf("got %s\nwant %s", got, want)
 	}
-	if s.asked.Granularity != iot.TenMinutes || s.asked.To.Sub(s.asked.From) != 24*time.Hour {
-		t.Errorf("a day was asked for as %v from %v to %v", s.asked.Granularity, s.asked.From, s.asked.To)
-	}
+	relaytest.Equal(t, "the granularity of a day", s.asked.Granularity, iot.TenMinutes)
+	relaytest.Equal(t, "the range without parameters", s.asked.To.Sub(s.asked.From), 24*time.Hour)
 	for span, want := range map[time.Duration]iot.Granularity{time.Hour: iot.HalfMinute, time.Minute: iot.HalfMinute, 7 * 24 * time.Hour: iot.Hour, 30 * 24 * time.Hour: iot.SixHours, 3 * 365 * 24 * time.Hour: iot.Week} {
 		if got := granularityOf(span); got != want {
 			t.Errorf("%v is divided into %s, want %s", span, got, want)
 		}
 	}
-	if got := o.ask("GET /admin/devices/a1/readings/aggregate?from=2026-03-02T00:00:00Z&to=2026-03-01T00:00:00Z&granularity=blink", ""); !strings.Contains(got, "want a time before to") || !strings.Contains(got, "granularity") {
-		t.Error(got)
-	}
+	got := o.ask("GET /admin/devices/a1/readings/aggregate?from=2026-03-02T00:00:00Z&to=2026-03-01T00:00:00Z&granularity=blink", "")
+	answertest.Contains(t, "the answer to an invalid range", got, "want a time before to", "granularity")
 }

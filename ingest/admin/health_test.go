@@ -14,6 +14,7 @@ import (
 
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func TestHealth(t *testing.T) {
@@ -43,9 +44,9 @@ func TestHealth(t *testing.T) {
 			r.Header.Set("Authorization", "Bearer "+tc.token)
 		}
 		resp, err := o.app.Test(r)
-		must(t, err)
+		relaytest.NoError(t, err)
 		body, err := io.ReadAll(resp.Body)
-		must(t, err)
+		relaytest.NoError(t, err)
 		if got := fmt.Sprintf("%d %s", resp.StatusCode, body); got != fmt.Sprintf(want, tc.said) {
 			t.Errorf("%s: %s, want %s", tc.name, got, tc.said)
 		}
@@ -60,13 +61,12 @@ func TestACarrierThatIsAwayLeavesTheGatewayReady(t *testing.T) {
 	}})
 	app.Get("/readyz", s.ready)
 	resp, err := app.Test(httptest.NewRequest("GET", "/readyz", nil))
-	must(t, err)
+	relaytest.NoError(t, err)
 	body, err := io.ReadAll(resp.Body)
-	must(t, err)
+	relaytest.NoError(t, err)
 	const want = `{"backends":{"carrier one":{"status":"down","note":"smpp","error":"unavailable; the reason is in /readyz with the admin token"},"records":{"status":"ok"}},"status":"ready"}`
-	if resp.StatusCode != 200 || string(body) != want {
-		t.Errorf("%d %s", resp.StatusCode, body)
-	}
+	relaytest.Equal(t, "the status", resp.StatusCode, 200)
+	relaytest.Equal(t, "the answer", string(body), want)
 }
 
 func TestMetricsCountWhatArrives(t *testing.T) {
@@ -86,7 +86,7 @@ func TestTheAdministratorAlone(t *testing.T) {
 	o := newOffice(t)
 	for _, path := range []string{"/admin/inventory", "/admin/events", "/admin/deliveries", "/admin/nowhere"} {
 		resp, err := o.app.Test(httptest.NewRequest("GET", path, nil))
-		must(t, err)
+		relaytest.NoError(t, err)
 		if resp.StatusCode != 401 {
 			t.Errorf("%s: %d", path, resp.StatusCode)
 		}
@@ -108,7 +108,7 @@ func TestProblemsAreAnsweredByKind(t *testing.T) {
 	} {
 		give = relay.Errorf(kind, "x")
 		resp, err := app.Test(httptest.NewRequest("GET", "/", nil))
-		must(t, err)
+		relaytest.NoError(t, err)
 		if resp.StatusCode != want {
 			t.Errorf("%s: %d, want %d", kind, resp.StatusCode, want)
 		}

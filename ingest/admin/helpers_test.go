@@ -28,6 +28,7 @@ import (
 	"github.com/penstock/penstock/relay/inventory"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/rule"
 	"github.com/penstock/penstock/relay/sqlstore/records"
 	"github.com/penstock/penstock/relay/sqlstore/recordstest"
@@ -91,9 +92,9 @@ func newOffice(t *testing.T) *office {
 	o.app = httpd.New(httpd.Options{Logger: quiet})
 	devices := iot.New(o.db.Devices, cachetest.Open(t).IoT(), nil, catalog.Compile, iot.Options{Logger: quiet})
 	rules, err := rule.New(rule.Deps{Store: o.db.Rules, Fleet: devices, Dispatcher: nowhere{}}, rule.Options{Now: func() time.Time { return o.now }, Logger: quiet})
-	must(t, err)
+	relaytest.NoError(t, err)
 	relays, err := inbound.NewRelayService(inbound.RelayServiceDeps{Records: o.db.Inbound, Accounts: o.db.Accounts, Inbox: o.db.Inbound, Now: func() time.Time { return o.now }, CheckURL: checkURL})
-	must(t, err)
+	relaytest.NoError(t, err)
 	o.users = user.New(o.db.Users, user.Options{})
 	o.surface = New(Deps{
 		Users: o.users, Audit: o.db.Audit, PublicURL: "http://gw.example.com", Logger: quiet,
@@ -135,9 +136,9 @@ func (o *office) open(kind event.Kind) *intake.Intake {
 	o.t.Helper()
 	quiet := slog.New(slog.DiscardHandler)
 	log, err := journal.Open(o.t.TempDir(), journal.Options{Logger: quiet, CommitWindow: -1, Now: func() time.Time { return o.now }})
-	must(o.t, err)
+	relaytest.NoError(o.t, err)
 	in, err := intake.New(kind, "n1", log, o.db.Statuses("n1"), o.p, intake.Options{Logger: quiet, Linger: -1})
-	must(o.t, err)
+	relaytest.NoError(o.t, err)
 	o.t.Cleanup(func() { _ = log.Close() })
 	o.intakes[kind] = in
 	return in
@@ -148,7 +149,7 @@ func (o *office) accept(kind event.Kind, body string) {
 	o.t.Helper()
 	o.now = o.now.Add(time.Second)
 	_, err := o.intakes[kind].Accept(o.t.Context(), &intake.Entry{Account: 7, Source: "generic", Path: "/x", Body: []byte(body)})
-	must(o.t, err)
+	relaytest.NoError(o.t, err)
 }
 
 // process brings everything accepted to its end.
@@ -166,13 +167,6 @@ func (o *office) process() {
 	wg.Wait()
 }
 
-func must(t *testing.T, errs ...error) {
-	t.Helper()
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // ask makes a request as "METHOD path" and returns "status body".
 func (o *office) ask(line, body string) string {
 	o.t.Helper()
@@ -180,10 +174,10 @@ func (o *office) ask(line, body string) string {
 	r := httptest.NewRequest(method, target, strings.NewReader(body))
 	r.Header.Set("Authorization", "Bearer root")
 	resp, err := o.app.Test(r, 20_000)
-	must(o.t, err)
+	relaytest.NoError(o.t, err)
 	defer resp.Body.Close()
 	b, err := io.ReadAll(resp.Body)
-	must(o.t, err)
+	relaytest.NoError(o.t, err)
 	return strings.TrimSpace(fmt.Sprint(resp.StatusCode, " ", string(b)))
 }
 
@@ -200,7 +194,7 @@ func (o *office) list(line string) (l list) {
 	if !ok {
 		o.t.Fatal(got)
 	}
-	must(o.t, json.Unmarshal([]byte(body), &l))
+	relaytest.NoError(o.t, json.Unmarshal([]byte(body), &l))
 	return l
 }
 

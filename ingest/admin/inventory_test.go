@@ -1,11 +1,12 @@
 package admin
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
+	"github.com/penstock/penstock/ingest/answertest"
 	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -79,10 +80,9 @@ func TestASecretIsMaskedAndAMaskIsUnderstood(t *testing.T) {
 	}
 	hook, err := o.db.Accounts.Token(t.Context(), account.HashToken("hook-token-0123456"))
 	a, err2 := o.db.Accounts.Account(t.Context(), 1)
-	must(t, err, err2)
-	if hook.Secret != "shh" || !slices.Equal(a.WebhookSecrets, []string{secret}) {
-		t.Errorf("%+v %+v", hook, a)
-	}
+	relaytest.NoError(t, err, err2)
+	relaytest.Equal(t, "the secret of the token", hook.Secret, "shh")
+	relaytest.Equal(t, "the webhook secrets", a.WebhookSecrets, []string{secret})
 }
 
 func TestAMistakeIsRefusedWhole(t *testing.T) {
@@ -102,15 +102,14 @@ func TestAMistakeIsRefusedWhole(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got := o.apply(tc.document, tc.query)
-			if !strings.HasPrefix(got, "422 ") || !strings.Contains(got, `"`+tc.path) {
-				t.Errorf("%s, want a mistake at %s", got, tc.path)
-			}
+			answertest.Begins(t, "the answer", got, "422 ")
+			answertest.Contains(t, "the answer", got, `"`+tc.path)
 			if after := o.ask("GET /admin/inventory", ""); after != before {
 				t.Errorf("changed: %s", after)
 			}
-			if types, err := o.db.Devices.SensorTypes(t.Context()); err != nil || len(types) != 2 {
-				t.Errorf("sensor types %+v, %v", types, err)
-			}
+			types, err := o.db.Devices.SensorTypes(t.Context())
+			relaytest.NoError(t, err)
+			relaytest.Equal(t, "the number of sensor types", len(types), 2)
 		})
 	}
 }

@@ -8,15 +8,16 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay/message"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // sent saves messages of account 1, one for each number, with two parts each.
 func (o *office) sent(numbers ...string) (all []message.Message) {
 	o.t.Helper()
-	must(o.t, o.db.Credit.Open(o.t.Context(), 1, 100, o.now))
+	relaytest.NoError(o.t, o.db.Credit.Open(o.t.Context(), 1, 100, o.now))
 	for _, number := range numbers {
 		id, err := o.db.Messages.Reserve(o.t.Context(), 2)
-		must(o.t, err)
+		relaytest.NoError(o.t, err)
 		all = append(all, message.Message{
 			ID: id, Account: 1, Originator: "Shop", Destination: number, Coding: message.GSM, Origin: "rest", IP: "192.0.2.1",
 			Report: message.Report{URL: "https://u:secret@example.com/?key=secret&c=%code"}, ReceivedAt: o.now, ScheduledFor: o.now,
@@ -24,7 +25,7 @@ func (o *office) sent(numbers ...string) (all []message.Message) {
 		})
 	}
 	_, err := o.db.Messages.Save(o.t.Context(), message.Batch{Account: 1, Messages: all, Now: o.now})
-	must(o.t, err)
+	relaytest.NoError(o.t, err)
 	return all
 }
 
@@ -32,13 +33,13 @@ func (o *office) sent(numbers ...string) (all []message.Message) {
 func (o *office) settle(m message.Message, carrier string, states ...message.State) {
 	o.t.Helper()
 	_, err := o.db.Messages.Begin(o.t.Context(), []message.Start{{Ref: m.Ref(), Parts: []int{0, 1}, Carrier: carrier, Now: o.now, Until: o.now}})
-	must(o.t, err)
+	relaytest.NoError(o.t, err)
 	var outcomes []message.Outcome
 	for n, s := range states {
 		outcomes = append(outcomes, message.Outcome{PartRef: message.PartRef{Ref: m.Ref(), Part: n}, State: s, Carrier: carrier, Ref: fmt.Sprintf("r%d", n), Reason: "because", At: o.now})
 	}
 	_, err = o.db.Messages.Settle(o.t.Context(), outcomes)
-	must(o.t, err)
+	relaytest.NoError(o.t, err)
 }
 
 // What holds a part up now is its reason, as long as it is due.
@@ -126,16 +127,18 @@ func TestOnlyWhatIsNotKnownIsSentAgain(t *testing.T) {
 		t.Error(got)
 	}
 	m, err := o.db.Messages.Get(t.Context(), 1, 1)
-	if err != nil || m.Parts[0].State != message.Accepted || m.Parts[1].State != message.Pending {
-		t.Errorf("%+v, %v", m, err)
-	}
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the state of the first part", m.Parts[0].State, message.Accepted)
+	relaytest.Equal(t, "the state of the second part", m.Parts[1].State, message.Pending)
 	due, err := o.db.Messages.Claim(t.Context(), o.now.Add(time.Minute), o.now.Add(2*time.Minute), 10)
-	if err != nil || len(due) != 1 || due[0].ID != 1 {
-		t.Errorf("due: %+v, %v", due, err)
+	relaytest.NoError(t, err)
+	if len(due) != 1 {
+		t.Fatalf("%d messages are due, want 1", len(due))
 	}
-	if n, err := o.db.Credit.Balance(t.Context(), 1); err != nil || n != 96 {
-		t.Errorf("%d credits, %v", n, err)
-	}
+	relaytest.Equal(t, "the message that is due", due[0].ID, 1)
+	balance, err := o.db.Credit.Balance(t.Context(), 1)
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the balance", balance, 96)
 	for _, bad := range []string{`{}`, `{"account":1}`, `{"account":1,"ids":["x"]}`, `{"account":1,"ids":[]}`, `{"ids":["1"]}`} {
 		if got := o.ask(resend, bad); !strings.HasPrefix(got, "422") {
 			t.Errorf("%s: %s", bad, got)

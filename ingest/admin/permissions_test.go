@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -13,9 +14,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/penstock/penstock/ingest/answertest"
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/openapi"
 	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/user"
 )
 
@@ -33,9 +36,9 @@ func (o *office) as(role user.Role, acct account.ID) visitor {
 	o.t.Helper()
 	name := string(role) + "-1"
 	_, err := o.users.Add(o.t.Context(), user.Addition{Name: name, Role: role, Account: acct, Password: password})
-	must(o.t, err)
+	relaytest.NoError(o.t, err)
 	in, err := o.users.SignIn(o.t.Context(), name, password)
-	must(o.t, err)
+	relaytest.NoError(o.t, err)
 	return visitor{o, in, name}
 }
 
@@ -69,10 +72,10 @@ func (o *office) do(r *http.Request, headers ...string) (int, string) {
 	}
 	o.now = o.now.Add(time.Second) // so that entries of the audit log have an order
 	resp, err := o.app.Test(r, 120_000)
-	must(o.t, err)
+	relaytest.NoError(o.t, err)
 	defer resp.Body.Close()
 	b, err := io.ReadAll(resp.Body)
-	must(o.t, err)
+	relaytest.NoError(o.t, err)
 	return resp.StatusCode, strings.TrimSpace(string(b))
 }
 
@@ -104,7 +107,7 @@ func letters() map[user.Role]string {
 
 func TestEveryRouteHasAPermission(t *testing.T) {
 	doc, err := openapi.Load(OpenAPI())
-	must(t, err)
+	relaytest.NoError(t, err)
 	want := map[string]string{} // operation → roles
 	for path, item := range doc.Paths.Map() {
 		for method, op := range item.Operations() {
@@ -143,7 +146,7 @@ func TestEveryRouteHasAPermission(t *testing.T) {
 func TestEachRoleMayDoWhatTheTableSays(t *testing.T) {
 	o := newOffice(t)
 	acct, err := o.db.Accounts.PutAccount(t.Context(), account.Account{Name: "acme"})
-	must(t, err)
+	relaytest.NoError(t, err)
 	for _, role := range user.Roles() {
 		of := account.ID(0)
 		if role == user.Account {
@@ -157,8 +160,9 @@ func TestEachRoleMayDoWhatTheTableSays(t *testing.T) {
 			path := strings.NewReplacer(":name", "nobody", ":node", "none", ":event", "none", ":decoder_id", "none", ":alarm_id", "none", ":endpoint", "none", ":iccid", "none", ":ledger_id", "none", ":token_id", "none", ":kind", "geo", ":relay_id", "none", ":device_id", "none").Replace(p.path)
 			status, body := v.send(p.method+" /admin"+path, map[bool]string{true: `{}`}[p.method != "GET"])
 			refused := status == 403 && strings.Contains(body, "The role "+string(role)+" may not do this; it takes ")
-			if may := strings.Contains(rolesOf()[p.id], letters()[role]); may == refused || status == 401 {
-				t.Errorf("%s as %s: %d %s, may: %v", p.id, role, status, body, may)
+			relaytest.Equal(t, fmt.Sprintf("%s is refused to the role %s", p.id, role), refused, !strings.Contains(rolesOf()[p.id], letters()[role]))
+			if status == 401 {
+				t.Errorf("%s as %s: 401 %s", p.id, role, body)
 			}
 		}
 		if status, _ := v.send("POST /admin/new/operation", "{}"); (status == 403) != (role != user.Admin) {
@@ -168,9 +172,9 @@ func TestEachRoleMayDoWhatTheTableSays(t *testing.T) {
 			t.Errorf("HEAD as %s: %d", role, status)
 		}
 		status, _ := v.send("DELETE /admin/session", "")
-		if after, _ := v.send("GET /admin/session", ""); status != 204 || after != 401 {
-			t.Errorf("signing %s out: %d, then %d", role, status, after)
-		}
+		relaytest.Equal(t, "the status of signing out", status, 204)
+		status, _ = v.send("GET /admin/session", "")
+		relaytest.Equal(t, "the status after signing out", status, 401)
 	}
 }
 
@@ -194,9 +198,9 @@ func TestWritesWithACookieComeFromThePage(t *testing.T) {
 			t.Errorf("signing in %s: %d %s", name, status, body)
 		}
 	}
-	if status, body := v.send("GET /admin/users", "", headerCSRF, ""); status != 200 || strings.Contains(body, `"new"`) {
-		t.Errorf("reading without the CSRF token: %d %s", status, body)
-	}
+	status, body := v.send("GET /admin/users", "", headerCSRF, "")
+	relaytest.Equal(t, "the status of reading without the CSRF token", status, 200)
+	answertest.Lacks(t, "the list of users", body, `"new"`)
 	if status, body := v.send("POST /admin/users", add, "Origin", "http://gw.example.com", "Sec-Fetch-Site", "same-origin"); status != 201 {
 		t.Errorf("from the page: %d %s", status, body)
 	}
@@ -217,14 +221,16 @@ func TestTheCookieOfASession(t *testing.T) {
 		r := request("POST /admin/session", `{"name":"Viewer-1","password":"`+password+`"}`)
 		r.Header.Set("X-Forwarded-Proto", tc.proto)
 		resp, err := o.app.Test(r, 120_000)
-		must(t, err)
+		relaytest.NoError(t, err)
 		_ = resp.Body.Close()
 		set := resp.Header.Get("Set-Cookie")
 		value, rest, _ := strings.Cut(set, ";")
 		name, token, _ := strings.Cut(value, "=")
 		_, rest, _ = strings.Cut(rest, "GMT")
-		if got := name + "=TOKEN; expires=DATE" + rest; resp.StatusCode != 200 || got != tc.cookie || len(token) < 40 {
-			t.Errorf("%s: %d %s", tc.name, resp.StatusCode, set)
+		relaytest.Equal(t, tc.name+": the status", resp.StatusCode, 200)
+		relaytest.Equal(t, tc.name+": the cookie", name+"=TOKEN; expires=DATE"+rest, tc.cookie)
+		if len(token) < 40 {
+			t.Errorf("%s: the token has %d characters, want at least 40", tc.name, len(token))
 		}
 		if _, err := o.users.Session(t.Context(), token); err != nil {
 			t.Error(err)
@@ -253,9 +259,11 @@ func TestWrongSignInsAreLimited(t *testing.T) {
 			bodies[body] = true
 		}
 	}
-	if len(statuses) != 2 || statuses[401] < 60 || statuses[429] == 0 || len(bodies) != 1 {
-		t.Errorf("%v, %v", statuses, bodies)
+	relaytest.Equal(t, "the statuses apart from 401 and 429", len(statuses)-2, 0)
+	if statuses[401] < 60 || statuses[429] == 0 {
+		t.Errorf("%d attempts were answered 401 and %d 429, want at least 60 and 1", statuses[401], statuses[429])
 	}
+	relaytest.Equal(t, "the number of different refusals", len(bodies), 1)
 	if status, _ := v.send("GET /admin/session", ""); status != 200 {
 		t.Errorf("the session does not go on: %d", status)
 	}

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/penstock/penstock/ingest/answertest"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/user"
 )
 
@@ -72,10 +74,12 @@ func TestRelaysAreListedAndChanged(t *testing.T) {
 		}
 	}
 	log := o.audit("operation=changeRelay&outcome=done")
-	if len(log) != 2 || !strings.Contains(log[1].String(), `changeRelay "geo relay g1" of 1: done 200`) || !strings.Contains(log[1].String(), `"action":"http_get"`) ||
-		!strings.Contains(log[1].String(), `"parameters":["a@example.com"]`) || strings.Contains(log[1].String(), "4478\",\"action") {
-		t.Errorf("the audit log: %v", log)
+	if len(log) != 2 {
+		t.Fatalf("%d entries in the audit log, want 2", len(log))
 	}
+	changed := log[1].String()
+	answertest.Contains(t, "the audit log", changed, `changeRelay "geo relay g1" of 1: done 200`, `"action":"http_get"`, `"parameters":["a@example.com"]`)
+	answertest.Lacks(t, "the audit log", changed, "4478\",\"action")
 }
 
 // An apply keeps what was changed, as it keeps what accounts change over REST.
@@ -115,8 +119,10 @@ func TestRelaysByRole(t *testing.T) {
 		{customer, "GET /admin/relays/geo/g1?account=1", "", "The role account sees its own account only.", "a.example", 403, 0},
 	} {
 		status, body := tc.who.send(tc.line, tc.body)
-		if status != tc.status || !strings.Contains(body, tc.has) || strings.Contains(body, tc.hasNot) || strings.Count(body, `"kind":`) != tc.relays {
-			t.Errorf("%s as %s: %d %s", tc.line, tc.who.name, status, body)
-		}
+		what := tc.line + " as " + tc.who.name
+		relaytest.Equal(t, what+": the status", status, tc.status)
+		answertest.Contains(t, what, body, tc.has)
+		answertest.Lacks(t, what, body, tc.hasNot)
+		relaytest.Equal(t, what+": the number of relays", strings.Count(body, `"kind":`), tc.relays)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/rule"
 )
 
@@ -19,7 +20,7 @@ func TestRulesAndAlarmsOfAnAccount(t *testing.T) {
 	_, err := o.db.Rules.Decide(t.Context(), 1, []rule.Pair{pair}, o.now, func([]rule.PairState) (rule.Decision, error) {
 		return rule.Decision{States: []rule.PairState{{Pair: pair, AlarmID: "a1", RaisedAt: alarm.RaisedAt}}, Raised: []rule.Alarm{alarm}}, nil
 	})
-	must(t, err)
+	relaytest.NoError(t, err)
 	shown := func(id, fields string) string {
 		return `{"id":"` + id + `",` + fields + `,"devices":{},%s"ordered":false,"actions":[{"action":"email","parameters":["ops@example.com"]}],"account":1,` +
 			`"failures":{"count":0,"last_at":null,"last":""},"created_at":"2026-03-01T12:00:00Z","updated_at":"2026-03-01T12:00:00Z"}`

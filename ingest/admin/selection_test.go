@@ -9,6 +9,7 @@ import (
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // FuzzSelection holds that whatever is asked for is either refused by field or
@@ -35,11 +36,18 @@ func FuzzSelection(f *testing.F) {
 			!d.From.IsZero() || !d.To.IsZero() || d.Query != ""
 		s.require()
 		err = s.Err()
-		if err != nil && (relay.KindOf(err) != relay.KindInvalid || len(relay.FieldsOf(err)) == 0) {
-			t.Fatal(err)
+		if err != nil {
+			relaytest.Equal(t, "the kind of error", relay.KindOf(err), relay.KindInvalid)
+			if len(relay.FieldsOf(err)) == 0 {
+				t.Fatalf("the error names no field: %v", err)
+			}
+			return
 		}
-		if err == nil && (limit < 1 || limit > maxLimit || !selects && s.text("account") == "") {
-			t.Fatalf("limit %d, %+v", limit, d)
+		if limit < 1 || limit > maxLimit {
+			t.Fatalf("the limit %d, want 1 to %d", limit, maxLimit)
+		}
+		if !selects && s.text("account") == "" {
+			t.Fatal("a selection of everything was accepted")
 		}
 	})
 }

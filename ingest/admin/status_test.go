@@ -13,7 +13,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/penstock/penstock/ingest/admin/traffic"
+	"github.com/penstock/penstock/ingest/answertest"
 	"github.com/penstock/penstock/relay/event"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func TestTheWatchSaysSinceWhenABackEndIsAsItIs(t *testing.T) {
@@ -37,11 +39,13 @@ func TestTheWatchSaysSinceWhenABackEndIsAsItIs(t *testing.T) {
 		down = step.err
 		s := w.check(t.Context())[0]
 		begin := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-		if !errors.Is(s.Err, step.err) || s.Since != begin.Add(time.Duration(step.since)*time.Minute) {
-			t.Errorf("%s: %v since %s", step.name, s.Err, s.Since)
+		if !errors.Is(s.Err, step.err) {
+			t.Errorf("%s: the error %v, want %v", step.name, s.Err, step.err)
 		}
-		if (step.last < 0) != (s.LastErr == nil) || step.last >= 0 && s.LastErrAt != begin.Add(time.Duration(step.last)*time.Minute) {
-			t.Errorf("%s: the last error is %v of %s", step.name, s.LastErr, s.LastErrAt)
+		relaytest.Equal(t, step.name+": since", s.Since, begin.Add(time.Duration(step.since)*time.Minute))
+		relaytest.Equal(t, step.name+": there is a last error", s.LastErr != nil, step.last >= 0)
+		if step.last >= 0 {
+			relaytest.Equal(t, step.name+": the time of the last error", s.LastErrAt, begin.Add(time.Duration(step.last)*time.Minute))
 		}
 		now = now.Add(time.Minute)
 	}
@@ -52,10 +56,13 @@ func TestTheStatusSaysWhatIsDown(t *testing.T) {
 	o.backend = errors.New("no route to 10.0.0.1")
 	answer := o.ask("GET /admin/status", "")
 	var got struct{ Data statusJSON }
-	must(t, json.Unmarshal([]byte(strings.TrimPrefix(answer, "200 ")), &got))
+	relaytest.NoError(t, json.Unmarshal([]byte(strings.TrimPrefix(answer, "200 ")), &got))
 	at := "2026-03-01T12:00:00.000Z"
-	if s := got.Data; s.Node != "n1" || s.Ready || len(s.Backends) != 2 || len(s.Journals) != 2 {
-		t.Fatalf("the status is %s", answer)
+	s := got.Data
+	relaytest.Equal(t, "the node", s.Node, "n1")
+	relaytest.Equal(t, "it is ready", s.Ready, false)
+	if len(s.Backends) != 2 || len(s.Journals) != 2 {
+		t.Fatalf("%d back ends and %d journals, want 2 and 2", len(s.Backends), len(s.Journals))
 	}
 	o.backend = nil
 	now := got.Data.Backends
@@ -64,21 +71,23 @@ func TestTheStatusSaysWhatIsDown(t *testing.T) {
 	if diff := cmp.Diff(want, now[1]); diff != "" {
 		t.Error(diff)
 	}
-	if j := got.Data.Journals[0]; j.Kind != "uplink" || j.Accepted != 4 || j.Bytes == 0 {
-		t.Errorf("the journal is %+v", j)
+	j := got.Data.Journals[0]
+	relaytest.Equal(t, "the kind of the journal", j.Kind, "uplink")
+	relaytest.Equal(t, "the number of entries accepted", j.Accepted, 4)
+	if j.Bytes == 0 {
+		t.Error("the journal has 0 bytes")
 	}
-	if again := o.ask("GET /admin/status", ""); !strings.Contains(again, `"ready":true`) || !strings.Contains(again, `"last_error":"no route to 10.0.0.1"`) {
-		t.Errorf("after it: %s, at %s", again, at)
-	}
+	answertest.Contains(t, "the status afterwards, at "+at, o.ask("GET /admin/status", ""), `"ready":true`, `"last_error":"no route to 10.0.0.1"`)
 }
 
 func TestEventsAreListedFromTheJournalWhileTheDatabaseIsDown(t *testing.T) {
 	o := arrive(t)
 	before := o.ask("GET /admin/events?limit=2", "")
-	must(t, o.db.Close())
+	relaytest.NoError(t, o.db.Close())
 	var page eventsJSON
 	answer := o.ask("GET /admin/events?limit=4", "")
-	if err := json.Unmarshal([]byte(strings.TrimPrefix(answer, "200 ")), &page); err != nil || len(page.Data) != 4 {
+	relaytest.NoError(t, json.Unmarshal([]byte(strings.TrimPrefix(answer, "200 ")), &page))
+	if len(page.Data) != 4 {
 		t.Fatalf("%s (before: %s)", answer, before)
 	}
 	for _, e := range page.Data {
@@ -86,17 +95,18 @@ func TestEventsAreListedFromTheJournalWhileTheDatabaseIsDown(t *testing.T) {
 		if e.Raw == "waits" { // is not processed yet, which the journal knows
 			want = event.Pending
 		}
-		if e.State != want || e.Raw == "" {
-			t.Errorf("%+v", e)
+		relaytest.Equal(t, "the state of "+e.ID, e.State, want)
+		if e.Raw == "" {
+			t.Errorf("the event %s has no bytes", e.ID)
 		}
 	}
-	if !strings.Contains(page.Meta.Stale, "The database does not answer") || page.Meta.Next == "" {
-		t.Errorf("the page says %+v", page.Meta)
+	answertest.Contains(t, "the page", page.Meta.Stale, "The database does not answer")
+	if page.Meta.Next == "" {
+		t.Error("the page has no next page")
 	}
 	next := o.ask("GET /admin/events?limit=4&cursor="+page.Meta.Next, "")
-	if !strings.HasPrefix(next, "200 ") || strings.Contains(next, page.Data[0].ID+`"`) {
-		t.Errorf("the next page: %s", next)
-	}
+	answertest.Begins(t, "the next page", next, "200 ")
+	answertest.Lacks(t, "the next page", next, page.Data[0].ID+`"`)
 	if got := o.ask("GET /admin/events?state=quarantined", ""); !strings.HasPrefix(got, "503 ") {
 		t.Errorf("those of a state: %s", got)
 	}
@@ -110,10 +120,11 @@ func TestTrafficIsShownByMinuteAndByFiveMinutes(t *testing.T) {
 	ring.Add(o.now, []uint64{4})
 	for query, want := range map[string]struct{ step, n, sum int }{"": {60, 60, 7}, "?range=hour": {60, 60, 7}, "?range=day": {300, 288, 7}} {
 		var got struct{ Data trafficJSON }
-		must(t, json.Unmarshal([]byte(strings.TrimPrefix(o.ask("GET /admin/traffic"+query, ""), "200 ")), &got))
+		relaytest.NoError(t, json.Unmarshal([]byte(strings.TrimPrefix(o.ask("GET /admin/traffic"+query, ""), "200 ")), &got))
 		d := got.Data
-		if d.Step != want.step || len(d.Series) != 1 || len(d.Series[0].Values) != want.n {
-			t.Fatalf("%q: %+v", query, d)
+		relaytest.Equal(t, query+": the step", d.Step, want.step)
+		if len(d.Series) != 1 || len(d.Series[0].Values) != want.n {
+			t.Fatalf("%q: the series %+v, want one of %d values", query, d.Series, want.n)
 		}
 		sum := 0
 		for _, v := range d.Series[0].Values {
@@ -121,8 +132,9 @@ func TestTrafficIsShownByMinuteAndByFiveMinutes(t *testing.T) {
 				sum += int(*v) //nolint:gosec // small figures of a test
 			}
 		}
-		if sum != want.sum || d.Series[0].Values[0] != nil {
-			t.Errorf("%q: the sum is %d", query, sum)
+		relaytest.Equal(t, query+": the sum", sum, want.sum)
+		if first := d.Series[0].Values[0]; first != nil {
+			t.Errorf("%q: the first value is %d, want none", query, *first)
 		}
 	}
 	if got := o.ask("GET /admin/traffic?range=year", ""); !strings.HasPrefix(got, "422 ") {

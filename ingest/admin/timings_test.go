@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/penstock/penstock/ingest/admin"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func TestRequestsAreMeasuredByRouteAndClass(t *testing.T) {
@@ -23,9 +24,7 @@ func TestRequestsAreMeasuredByRouteAndClass(t *testing.T) {
 		timings.Request("GET", "/iot/devices/:device_id", 503, time.Minute)
 	}
 	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	got := map[string]uint64{}
 	for _, f := range families {
 		for _, m := range f.GetMetric() {

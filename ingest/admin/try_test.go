@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/decoders/catalog"
+	"github.com/penstock/penstock/ingest/answertest"
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func TestMistakesInATrialAreNamed(t *testing.T) {
@@ -31,9 +33,10 @@ func TestMistakesInATrialAreNamed(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			_, err := ParseTry([]byte(tc.body))
-			if said := fmt.Sprint(err, relay.FieldsOf(err)); err == nil || !strings.Contains(said, tc.said) {
-				t.Errorf("%s, want %s", said, tc.said)
+			if err == nil {
+				t.Fatal("no error")
 			}
+			answertest.Contains(t, "the error", fmt.Sprint(err, relay.FieldsOf(err)), tc.said)
 		})
 	}
 }
@@ -47,17 +50,15 @@ func TestBodiesAreTried(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, err := ParseTry([]byte(`{"codec":"json","frames":[` + tc.frame + `]}`))
-			must(t, err)
+			relaytest.NoError(t, err)
 			answer, err := TryOffline(t.Context(), catalog.Compile, r, time.Now())
-			must(t, err)
+			relaytest.NoError(t, err)
 			f := answer.Data[0]
 			got := f.Identifier + " " + f.Sender + " "
 			for _, v := range f.Values {
 				got += fmt.Sprint(v.Key, "=", *v.Value)
 			}
-			if got != tc.want {
-				t.Errorf("%q, want %q (%+v)", got, tc.want, f)
-			}
+			relaytest.Equal(t, "the values", got, tc.want)
 		})
 	}
 }

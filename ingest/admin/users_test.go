@@ -11,9 +11,11 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/penstock/penstock/ingest/answertest"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/user"
 )
 
@@ -34,16 +36,17 @@ func (o *office) audit(query string) (all []entry) {
 	o.t.Helper()
 	body, ok := strings.CutPrefix(o.ask("GET /admin/audit?"+query, ""), "200 ")
 	var page struct{ Data []entry }
-	if !ok || json.Unmarshal([]byte(body), &page) != nil {
+	if !ok {
 		o.t.Fatal(body)
 	}
+	relaytest.NoError(o.t, json.Unmarshal([]byte(body), &page))
 	return page.Data
 }
 
 func TestUsersAreManagedAndRecorded(t *testing.T) {
 	o := newOffice(t)
 	_, err := o.db.Accounts.PutAccount(t.Context(), account.Account{Name: "acme"})
-	must(t, err)
+	relaytest.NoError(t, err)
 	root := o.as(user.Admin, 0)
 	for _, step := range []struct{ line, body, want string }{
 		{"POST /admin/users", `{"name":"Anna","role":"viewer","password":"correct horse battery"}`, `201 {"data":{"name":"anna","role":"viewer","account":null,"provider":"password","disabled":false,`},
@@ -58,9 +61,9 @@ func TestUsersAreManagedAndRecorded(t *testing.T) {
 		{"DELETE /admin/users/carl", "", `204`},
 	} {
 		status, body := root.send(step.line, step.body)
-		if got := strings.TrimSpace(fmt.Sprint(status, " ", body)); !strings.HasPrefix(got, step.want) || strings.Contains(got, "argon2") {
-			t.Errorf("%s %s: %s, want %s", step.line, step.body, got, step.want)
-		}
+		got := strings.TrimSpace(fmt.Sprint(status, " ", body))
+		answertest.Begins(t, step.line+" "+step.body, got, step.want)
+		answertest.Lacks(t, step.line+" "+step.body, got, "argon2")
 	}
 	var got []string
 	for _, e := range o.audit("actor=admin-1") {
@@ -74,13 +77,10 @@ func TestUsersAreManagedAndRecorded(t *testing.T) {
 		t.Fatalf("%d entries:\n%s", len(got), strings.Join(got, "\n"))
 	}
 	for i, e := range got {
-		if !strings.Contains(e, "admin-1 (admin) "+want[i]) || strings.Contains(e, "horse") || strings.Contains(e, "another password") || strings.Contains(e, "argon2") {
-			t.Errorf("entry %d: %s, want %s", i, e, want[i])
-		}
+		answertest.Contains(t, fmt.Sprint("entry ", i), e, "admin-1 (admin) "+want[i])
+		answertest.Lacks(t, fmt.Sprint("entry ", i), e, "horse", "another password", "argon2")
 	}
-	if e := got[3]; !strings.Contains(e, `{"password":"***","role":"operator"}`) || !strings.Contains(e, `"role":"viewer"}`) {
-		t.Errorf("the change: %s", e)
-	}
+	answertest.Contains(t, "the change", got[3], `{"password":"***","role":"operator"}`, `"role":"viewer"}`)
 }
 
 func TestTheLogSaysWhatChanged(t *testing.T) {
@@ -100,13 +100,11 @@ func TestTheLogSaysWhatChanged(t *testing.T) {
 		t.Fatalf("%d entries", len(all))
 	}
 	changed, first := all[0].String(), all[2].String()
-	if !strings.Contains(changed, `admin token (admin) putInventory "default" of 0: done 200`) || !strings.Contains(changed, `"callback_url":"https://a.example/x?key=***"`) ||
-		!strings.Contains(changed, `"callback_url":"https://b.example/x?key=***"`) || strings.Contains(changed, "tokens") {
-		t.Errorf("the change: %s", changed)
-	}
-	if strings.Contains(first, "acme-token-0123456") || !strings.Contains(first, `"name":"acme"`) {
-		t.Errorf("the first: %s", first)
-	}
+	answertest.Contains(t, "the change", changed, `admin token (admin) putInventory "default" of 0: done 200`,
+		`"callback_url":"https://a.example/x?key=***"`, `"callback_url":"https://b.example/x?key=***"`)
+	answertest.Lacks(t, "the change", changed, "tokens")
+	answertest.Lacks(t, "the first document", first, "acme-token-0123456")
+	answertest.Contains(t, "the first document", first, `"name":"acme"`)
 	if dry := all[1]; dry.Before != nil {
 		t.Errorf("a dry run changed: %s", dry)
 	}
@@ -114,14 +112,15 @@ func TestTheLogSaysWhatChanged(t *testing.T) {
 	for _, line := range []string{"POST /admin/deliveries/replay", "DELETE /admin/breakers/none", "POST /admin/relays/explain", "GET /admin/events"} {
 		root.send(line, map[bool]string{true: `{"state":"dead"}`}[strings.HasSuffix(line, "replay")])
 	}
-	if got := o.audit("limit=2"); got[0].Operation != "closeBreaker" || got[0].Target != "none" || got[1].String() != `admin-1 (admin) replayDeliveries "" of 0: done 200 [{"state":"dead"},null,{"count":0}]` {
-		t.Errorf("%v", got)
-	}
+	got := o.audit("limit=2")
+	relaytest.Equal(t, "the operation", got[0].Operation, "closeBreaker")
+	relaytest.Equal(t, "the target", got[0].Target, "none")
+	relaytest.Equal(t, "the entry before", got[1].String(), `admin-1 (admin) replayDeliveries "" of 0: done 200 [{"state":"dead"},null,{"count":0}]`)
 }
 
 func TestNothingChangesUnrecorded(t *testing.T) {
 	o := newOffice(t)
-	must(t, o.db.Close())
+	relaytest.NoError(t, o.db.Close())
 	if got := o.ask("DELETE /admin/breakers/none", ""); !strings.HasPrefix(got, "50") {
 		t.Errorf("without the audit log: %s", got)
 	}
@@ -141,22 +140,23 @@ func TestAViewerSeesNoTextOfMessages(t *testing.T) {
 		Request: &outbox.Request{Method: "GET", URL: "https://example.com/in/" + strings.ReplaceAll(secret, " ", "%20")},
 	}
 	_, err := o.db.Deliveries.Create(t.Context(), []outbox.Delivery{d}, o.now)
-	must(t, err)
+	relaytest.NoError(t, err)
 	viewer, operator := o.as(user.Viewer, 0), o.as(user.Operator, 0)
 	for _, line := range []string{"GET /admin/events", "GET /admin/events?kind=sms", "GET /admin/deliveries"} {
 		_, all := operator.send(line, "")
 		status, some := viewer.send(line, "")
-		if plain := strings.ReplaceAll(all, "%20", " "); !strings.Contains(plain, secret) || status != 200 || strings.Contains(strings.ReplaceAll(some, "%20", " "), secret) || !strings.Contains(some, `"hidden":true`) {
-			t.Errorf("%s: %d\nthe operator sees %s\nthe viewer sees %s", line, status, all, some)
-		}
+		relaytest.Equal(t, line+": the status for a viewer", status, 200)
+		answertest.Contains(t, line+" as an operator", strings.ReplaceAll(all, "%20", " "), secret)
+		answertest.Lacks(t, line+" as a viewer", strings.ReplaceAll(some, "%20", " "), secret)
+		answertest.Contains(t, line+" as a viewer", some, `"hidden":true`)
 	}
-	if status, some := viewer.send("GET /admin/events?kind=uplink&q=temperature", ""); status != 200 || !strings.Contains(some, "temperature") {
-		t.Errorf("frames: %d %s", status, some)
-	}
+	status, some := viewer.send("GET /admin/events?kind=uplink&q=temperature", "")
+	relaytest.Equal(t, "the status of frames", status, 200)
+	answertest.Contains(t, "the frames", some, "temperature")
 	for _, line := range []string{"GET /admin/events?q=noon", "GET /admin/events?kind=sms&q=noon", "GET /admin/events?kind=receipt&device=noon", "GET /admin/deliveries?q=noon", "GET /admin/deliveries?target=noon"} {
-		if status, body := viewer.send(line, ""); status != 403 || !strings.Contains(body, "may not search the texts of messages") {
-			t.Errorf("%s: %d %s", line, status, body)
-		}
+		status, body := viewer.send(line, "")
+		relaytest.Equal(t, line+": the status", status, 403)
+		answertest.Contains(t, line, body, "may not search the texts of messages")
 	}
 }
 
@@ -177,12 +177,12 @@ func TestEveryPlaceOfATextIsHidden(t *testing.T) {
 	})
 	for role, shown := range map[user.Role]int{user.Viewer: 0, user.Operator: 5, user.Admin: 5, user.Account: 5} {
 		resp, err := app.Test(httptest.NewRequest("GET", "/"+string(role), nil))
-		must(t, err)
+		relaytest.NoError(t, err)
 		body, err := io.ReadAll(resp.Body)
-		must(t, err, resp.Body.Close())
-		if n := strings.Count(strings.ReplaceAll(string(body), `"text":`, ""), "text"); n != shown || !strings.Contains(string(body), "refused") || !strings.Contains(string(body), "rejected") {
-			t.Errorf("%s sees %d texts: %s", role, n, body)
-		}
+		relaytest.NoError(t, err, resp.Body.Close())
+		n := strings.Count(strings.ReplaceAll(string(body), `"text":`, ""), "text")
+		relaytest.Equal(t, fmt.Sprintf("the number of texts that %s sees", role), n, shown)
+		answertest.Contains(t, "the answer", string(body), "refused", "rejected")
 	}
 	for target, want := range map[string]string{"https://example.com/a?b": "https://example.com/…", "https://example.com?b": "https://example.com/…", "ops@example.com": "ops@example.com", "sms:4477": "sms:4477"} {
 		if got := hostOf(target); got != want {
@@ -196,10 +196,10 @@ func TestTheRoleAccountSeesOneAccount(t *testing.T) {
 	var ids []account.ID
 	for _, name := range []string{"acme", "globex"} {
 		id, err := o.db.Accounts.PutAccount(t.Context(), account.Account{Name: name})
-		must(t, err, o.db.Credit.Set(t.Context(), id, int64(100*id), o.now))
+		relaytest.NoError(t, err, o.db.Credit.Set(t.Context(), id, int64(100*id), o.now))
 		ids = append(ids, id)
 		_, err = o.db.Deliveries.Create(t.Context(), []outbox.Delivery{{ID: name, Account: id, Kind: outbox.KindRelay, State: outbox.Queued, CreatedAt: o.now, Request: &outbox.Request{URL: "https://" + name}}}, o.now)
-		must(t, err)
+		relaytest.NoError(t, err)
 	}
 	v := o.as(user.Account, ids[1])
 	for _, tc := range []struct{ line, has string }{
@@ -207,15 +207,17 @@ func TestTheRoleAccountSeesOneAccount(t *testing.T) {
 		{"GET /admin/credit", `"balance":200`}, {"GET /admin/messages", `"data":[]`}, {"GET /admin/events", `"data":[]`}, {"GET /admin/rules", `"data":[]`},
 		{"GET /admin/alarms", `"data":[]`}, {"GET /admin/breakers", `"data":[]`}, {"GET /admin/session", `"account_name":"globex"`},
 	} {
-		if status, body := v.send(tc.line, ""); status != 200 || !strings.Contains(body, tc.has) || strings.Contains(body, "acme") {
-			t.Errorf("%s: %d %s", tc.line, status, body)
-		}
+		status, body := v.send(tc.line, "")
+		relaytest.Equal(t, tc.line+": the status", status, 200)
+		answertest.Contains(t, tc.line, body, tc.has)
+		answertest.Lacks(t, tc.line, body, "acme")
 	}
 	for _, line := range []string{"GET /admin/deliveries", "GET /admin/credit", "GET /admin/messages", "GET /admin/events", "GET /admin/rules", "GET /admin/alarms", "GET /admin/decoders/d1"} {
 		for _, other := range []string{"acme", "1", "999", "nobody"} {
-			if status, body := v.send(line+"?account="+other, ""); status != 403 || !strings.Contains(body, "sees its own account only") {
-				t.Errorf("%s of %s: %d %s", line, other, status, body)
-			}
+			what := line + " of " + other
+			status, body := v.send(line+"?account="+other, "")
+			relaytest.Equal(t, what+": the status", status, 403)
+			answertest.Contains(t, what, body, "sees its own account only")
 		}
 	}
 	for line, body := range map[string]string{"POST /admin/rules/try": `{"account":"acme","rule_id":"r","device_id":"d"}`, "POST /admin/decoders/try": `{"account":1,"codec":"json","frames":[{"hex":"01"}]}`} {

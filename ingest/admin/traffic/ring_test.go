@@ -5,11 +5,13 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/penstock/penstock/ingest/answertest"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -61,9 +63,9 @@ func TestCountsAreJoinedByMinuteAndStep(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", tc.name, diff)
 		}
 	}
-	if !byMinute.From.Equal(start) || byThree.From != start.Add(-3*time.Minute) || byThree.Step != 3*time.Minute {
-		t.Errorf("the ranges begin at %s and %s", byMinute.From, byThree.From)
-	}
+	relaytest.Equal(t, "the start by minutes", byMinute.From, start)
+	relaytest.Equal(t, "the start by three minutes", byThree.From, start.Add(-3*time.Minute))
+	relaytest.Equal(t, "the step of three minutes", byThree.Step, 3*time.Minute)
 }
 
 func TestAMinuteOfYesterdayIsNotShownToday(t *testing.T) {
@@ -74,9 +76,11 @@ func TestAMinuteOfYesterdayIsNotShownToday(t *testing.T) {
 		t.Error(diff)
 	}
 	day := figures(r.Read(start.Add(24*time.Hour), Minutes, 1), 0)
-	if len(day) != Minutes || day[0] != -1 || day[Minutes-1] != 8 {
-		t.Errorf("the day begins with %d and ends with %d", day[0], day[Minutes-1])
+	if len(day) != Minutes {
+		t.Fatalf("%d values, want %d", len(day), Minutes)
 	}
+	relaytest.Equal(t, "the first minute of the day", day[0], -1)
+	relaytest.Equal(t, "the last minute of the day", day[Minutes-1], 8)
 }
 
 func TestARestartKeepsTheDayAndTheFileItsSize(t *testing.T) {
@@ -95,9 +99,9 @@ func TestARestartKeepsTheDayAndTheFileItsSize(t *testing.T) {
 	if got := figures(again.Read(now, 1, 1), 0); got[0] != 3*Minutes-1+10 {
 		t.Errorf("the minute of the restart has %d", got[0])
 	}
-	if info, err := os.Stat(path); err != nil || info.Size() != int64(headSize+Minutes*r.recordSize()) {
-		t.Errorf("the file: %v, %v", info.Size(), err)
-	}
+	info, err := os.Stat(path)
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the size of the file", info.Size(), int64(headSize+Minutes*r.recordSize()))
 	if said.Len()+saidAgain.Len() > 0 {
 		t.Errorf("logged: %s%s", said, saidAgain)
 	}
@@ -125,16 +129,11 @@ func TestADamagedFileBeginsANewOne(t *testing.T) {
 			r.Add(start, []uint64{5, 1})
 			r.Add(start.Add(time.Minute), []uint64{7, 1})
 			content, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(path, tc.damage(content), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			relaytest.NoError(t, err)
+			relaytest.NoError(t, os.WriteFile(path, tc.damage(content), 0o600))
 			again, said := open(t, path, tc.series)
-			if !strings.Contains(said.String(), tc.says) || (tc.says == "") != (said.Len() == 0) {
-				t.Errorf("logged: %q", said)
-			}
+			answertest.Contains(t, "the log", said.String(), tc.says)
+			relaytest.Equal(t, "the log is empty", said.Len() == 0, tc.says == "")
 			if got := figures(again.Read(start, 1, 1), 0)[0]; (got == 5) != tc.keeps {
 				t.Errorf("the minute has %d", got)
 			}
@@ -150,9 +149,8 @@ func TestADamagedFileBeginsANewOne(t *testing.T) {
 func TestAFileThatCannotBeOpenedLeavesTheRingInMemory(t *testing.T) {
 	r, said := open(t, filepath.Join(t.TempDir(), "none", "ring"), twoSeries())
 	r.Add(start, []uint64{5, 1})
-	if got := figures(r.Read(start, 1, 1), 0)[0]; got != 5 || !strings.Contains(said.String(), "in memory only") {
-		t.Errorf("%d; logged: %q", got, said)
-	}
+	relaytest.Equal(t, "the value", figures(r.Read(start, 1, 1), 0)[0], 5)
+	answertest.Contains(t, "the log", said.String(), "in memory only")
 }
 
 func TestTheSamplerAddsWhatCountersGrewBy(t *testing.T) {
@@ -182,9 +180,7 @@ func FuzzOpen(f *testing.F) {
 	f.Add([]byte("PENSTKT1"))
 	f.Fuzz(func(t *testing.T, content []byte) {
 		path := filepath.Join(t.TempDir(), "ring")
-		if err := os.WriteFile(path, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		relaytest.NoError(t, os.WriteFile(path, content, 0o600))
 		r := Open(path, twoSeries(), slog.New(slog.DiscardHandler))
 		defer func() { _ = r.Close() }()
 		before := figures(r.Read(start, 1, 1), 0)[0]
