@@ -17,6 +17,7 @@ import (
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/message"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sqlstore/records"
 	"github.com/penstock/penstock/relay/sqlstore/recordstest"
 )
@@ -32,31 +33,24 @@ type api struct {
 	sip      *office
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func clock() time.Time { return time.Date(2026, 11, 20, 9, 34, 15, 0, time.UTC) }
 
 func newAPI(t *testing.T, relays ...inbound.Relay) *api {
 	t.Helper()
 	a := &api{t: t, networks: &networks{}, sip: &office{}, db: recordstest.Open(t)}
 	doc, err := openapi.Load(OpenAPI())
-	must(t, err)
+	relaytest.NoError(t, err)
 	a.check = contracttest.New(doc)
 	for _, r := range relays {
-		must(t, a.db.Inbound.Put(t.Context(), r))
+		relaytest.NoError(t, a.db.Inbound.Put(t.Context(), r))
 	}
 	relayService, err := inbound.NewRelayService(inbound.RelayServiceDeps{
 		Records: a.db.Inbound, Accounts: a.db.Accounts, Inbox: a.db.Inbound, CheckURL: noPrivate, Now: clock,
 	})
-	must(t, err)
+	relaytest.NoError(t, err)
 	a.app = httpd.New(httpd.Options{Logger: slog.New(slog.DiscardHandler)})
 	sends, err := message.New(message.Deps{Store: a.db.Messages, Credit: a.db.Credit, CheckURL: noPrivate}, message.Options{Now: clock})
-	must(t, err)
+	relaytest.NoError(t, err)
 	New(Deps{
 		Messages: sends, Relays: relayService, Lookup: a.networks.Lookup, Balance: a.db.Credit.Balance,
 		RequestCDR: a.sip.Request, CDRReady: a.sip.Archive, OpenCDR: a.sip.Open, Trunks: a.db.Trunks.Trunks,
@@ -71,9 +65,9 @@ func (a *api) accounts() {
 	a.t.Helper()
 	for _, one := range []account.Account{{ID: 1, Name: "acme", Permissions: []string{"mvno"}}, {ID: 2, Name: "globex"}} {
 		_, err := a.db.Accounts.PutAccount(a.t.Context(), one)
-		must(a.t, err)
+		relaytest.NoError(a.t, err)
 	}
-	must(a.t, a.db.Accounts.PutTokens(a.t.Context(), []account.Token{
+	relaytest.NoError(a.t, a.db.Accounts.PutTokens(a.t.Context(), []account.Token{
 		{Hash: account.HashToken("acme"), Account: 1, Scopes: account.DefaultScopes()},
 		{Hash: account.HashToken("globex"), Account: 2, Scopes: account.DefaultScopes()},
 		{Hash: account.HashToken("iot"), Account: 1, Scopes: []account.Scope{account.IoT}},
@@ -97,9 +91,9 @@ func (a *api) ask(token, method, target, body string, headers ...string) (int, s
 		req.Header.Set(headers[i], headers[i+1])
 	}
 	resp, err := a.app.Test(req, 20_000)
-	must(a.t, err)
+	relaytest.NoError(a.t, err)
 	got, err := io.ReadAll(resp.Body)
-	must(a.t, err)
+	relaytest.NoError(a.t, err)
 	for _, difference := range a.check.Check(contracttest.Exchange{
 		Method: method, Target: target, Request: req.Header, RequestBody: []byte(body),
 		Status: resp.StatusCode, Answer: resp.Header, AnswerBody: got,
@@ -112,9 +106,9 @@ func (a *api) ask(token, method, target, body string, headers ...string) (int, s
 // is checks status and body of an answer, byte for byte.
 func (a *api) is(token, method, target, body string, status int, want string) {
 	a.t.Helper()
-	if code, got := a.ask(token, method, target, body); code != status || got != want {
-		a.t.Errorf("%s %s: %d\n got %s\nwant %d\n     %s", method, target, code, got, status, want)
-	}
+	code, got := a.ask(token, method, target, body)
+	relaytest.Equal(a.t, method+" "+target+": the status", code, status)
+	relaytest.Equal(a.t, method+" "+target+": the answer", got, want)
 }
 
 func relayTo(acct account.ID, k inbound.Kind, id, number, action string, parameters ...string) inbound.Relay {

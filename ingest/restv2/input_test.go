@@ -26,8 +26,12 @@ func FuzzInput(f *testing.F) {
 		}
 		in := inputFrom(params.OfObject(members))
 		name, list := in.Text("action"), in.Texts("parameters")
-		if p := in.Problems; name != "" && p["action"] != nil || list != nil && p["parameters"] != nil {
-			t.Fatalf("%q: both read and refused: %q %q %v", body, name, list, p)
+		p := in.Problems
+		if name != "" && p["action"] != nil {
+			t.Fatalf("%q: the action %q was read and refused: %v", body, name, p)
+		}
+		if list != nil && p["parameters"] != nil {
+			t.Fatalf("%q: the parameters %q were read and refused: %v", body, list, p)
 		}
 		for _, field := range []string{"destinations", "max_parts", "flash", "send_time"} {
 			again := inputFrom(params.OfObject(members))
@@ -36,8 +40,11 @@ func FuzzInput(f *testing.F) {
 			if len(q[field]) > 1 {
 				t.Fatalf("%q: %s is refused more than once: %v", body, field, q)
 			}
-			if q["max_parts"] == nil && (parts < 0 || parts > 255) || q["send_time"] != nil && !at.IsZero() {
-				t.Fatalf("%q: %d parts at %s", body, parts, at)
+			if q["max_parts"] == nil && (parts < 0 || parts > 255) {
+				t.Fatalf("%q: %d parts, want 0 to 255", body, parts)
+			}
+			if q["send_time"] != nil && !at.IsZero() {
+				t.Fatalf("%q: the time %s was read and refused", body, at)
 			}
 			list = append(list, numbers...)
 		}

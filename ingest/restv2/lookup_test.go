@@ -9,6 +9,7 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/lookup"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // networks answers lookups as it is told.
@@ -53,11 +54,11 @@ func TestLookup(t *testing.T) {
 
 func TestCredit(t *testing.T) {
 	a := newAPI(t)
-	must(t, a.db.Credit.Open(t.Context(), 1, 250, time.Now()))
+	relaytest.NoError(t, a.db.Credit.Open(t.Context(), 1, 250, time.Now()))
 	a.is("acme", "GET", "/v2/sms/credit", "", 200, `{"data":{"credit":250}}`)
 	a.is("globex", "GET", "/v2/sms/credit", "", 200, `{"data":{"credit":0}}`)
 	a.is("iot", "GET", "/v2/sms/credit", "", 403, `{"message":"This action is unauthorised."}`)
-	must(t, a.db.Close())
+	relaytest.NoError(t, a.db.Close())
 	if code, body := a.ask("acme", "GET", "/v2/sms/credit", ""); code != 503 {
 		t.Errorf("%d %s", code, body)
 	}

@@ -11,7 +11,9 @@ import (
 	"testing"
 
 	"github.com/penstock/penstock/decoders/sms/smstest"
+	"github.com/penstock/penstock/ingest/answertest"
 	"github.com/penstock/penstock/relay/message"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // page is the block of a list on one page.
@@ -23,7 +25,7 @@ func page(n, per int) string {
 func rich(t *testing.T, credits int64) *api {
 	t.Helper()
 	a := newAPI(t)
-	must(t, a.db.Credit.Open(t.Context(), 1, credits, clock()))
+	relaytest.NoError(t, a.db.Credit.Open(t.Context(), 1, credits, clock()))
 	return a
 }
 
@@ -58,8 +60,13 @@ func TestSendAndPending(t *testing.T) {
 		`{"data":[{"id":5,"source":"12345","destination":"447700900123","received":"2026-11-20 09:34:15","scheduled_delivery":"2026-11-20 09:34:15","original_scheduled_delivery":"2026-11-20 09:34:15","data":"hi"},`+
 			`{"id":6,"source":"12345","destination":"447700900124","received":"2026-11-20 09:34:15","scheduled_delivery":"2026-11-20 09:34:15","original_scheduled_delivery":"2026-11-20 09:34:15","data":"hi"}],`+page(2, 2)+`}`)
 	m, err := a.db.Messages.Get(t.Context(), 1, 5)
-	if err != nil || !m.Flash || !m.Replace || m.Report.URL != "https://example.com/?c=%code" || m.Origin != "rest" || m.IP == "" {
-		t.Errorf("%+v, %v", m, err)
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "flash", m.Flash, true)
+	relaytest.Equal(t, "replace", m.Replace, true)
+	relaytest.Equal(t, "the report's URL", m.Report.URL, "https://example.com/?c=%code")
+	relaytest.Equal(t, "the interface", m.Origin, "rest")
+	if m.IP == "" {
+		t.Error("the client's address is empty")
 	}
 }
 
@@ -91,7 +98,7 @@ func TestPreviewAndSendCountAlike(t *testing.T) {
 	left := int64(1 << 20)
 	for _, tc := range smstest.Texts() {
 		body, err := json.Marshal(map[string]any{"destinations": []string{"447700900123", "447700900124"}, "message": tc.Text})
-		must(t, err)
+		relaytest.NoError(t, err)
 		_, answer := a.ask("acme", "POST", "/v2/sms/preview", string(body))
 		want := fmt.Sprintf(`{"data":{"message_parts":%d,"credit_cost":%d,"available_credit":%d,`, tc.Parts, 2*tc.Parts, left)
 		if !strings.HasPrefix(answer, want) {
@@ -101,9 +108,9 @@ func TestPreviewAndSendCountAlike(t *testing.T) {
 			t.Errorf("%s: %d %s", tc.Name, status, answer)
 		}
 		left -= int64(2 * tc.Parts)
-		if got, err := a.db.Credit.Balance(t.Context(), 1); err != nil || got != left {
-			t.Errorf("%s: %d credits are left, want %d, %v", tc.Name, got, left, err)
-		}
+		balance, err := a.db.Credit.Balance(t.Context(), 1)
+		relaytest.NoError(t, err)
+		relaytest.Equal(t, tc.Name+": the balance", balance, left)
 	}
 }
 
@@ -141,8 +148,11 @@ func TestMessagesThatAreRefused(t *testing.T) {
 		for _, path := range []string{"/v2/sms/send", "/v2/sms/preview"} {
 			status, answer := a.ask("acme", "POST", path, tc.body)
 			var got invalidJSON
-			if err := json.Unmarshal([]byte(answer), &got); err != nil || status != 422 || got.Errors != tc.errors || got.Message == "" {
-				t.Errorf("%s: %s: %d %s, want errors %q", tc.name, path, status, answer, tc.errors)
+			relaytest.NoError(t, json.Unmarshal([]byte(answer), &got))
+			relaytest.Equal(t, tc.name+": "+path+": the status", status, 422)
+			relaytest.Equal(t, tc.name+": "+path+": the errors", got.Errors, tc.errors)
+			if got.Message == "" {
+				t.Errorf("%s: %s: the message is empty", tc.name, path)
 			}
 		}
 	}
@@ -163,7 +173,7 @@ func TestContactCards(t *testing.T) {
 		t.Fatalf("%d %s", status, answer)
 	}
 	m, err := a.db.Messages.Get(t.Context(), 1, 1)
-	must(t, err)
+	relaytest.NoError(t, err)
 	var card []byte
 	for _, p := range m.Parts {
 		card = append(card, p.Data...)
@@ -171,9 +181,9 @@ func TestContactCards(t *testing.T) {
 			t.Errorf("header % x", p.UDH)
 		}
 	}
-	if m.Coding != message.Binary || !strings.HasPrefix(string(card), "BEGIN:VCARD\r\nVERSION:4.0\r\n") || !strings.Contains(string(card), "Zoë") {
-		t.Errorf("%d: %s", m.Coding, card)
-	}
+	relaytest.Equal(t, "the coding", m.Coding, message.Binary)
+	answertest.Begins(t, "the card", string(card), "BEGIN:VCARD\r\nVERSION:4.0\r\n")
+	answertest.Contains(t, "the card", string(card), "Zoë")
 	a.balance(20 - int64(len(m.Parts)))
 	if status, answer := a.ask("acme", "POST", "/v2/sms/send-vcard?destinations=447700900123&first_name=A&last_name=B&phone.work=123", ""); status != 200 {
 		t.Errorf("as a query: %d %s", status, answer)
@@ -189,9 +199,8 @@ func TestContactCards(t *testing.T) {
 		{"a destination as well", `{"destinations":["x"],"first_name":"A","last_name":7}`, "destinations, last_name"},
 	} {
 		status, answer := a.ask("acme", "POST", "/v2/sms/send-vcard", tc.body)
-		if status != 422 || !strings.HasSuffix(answer, `"errors":"`+tc.errors+`"}`) {
-			t.Errorf("%s: %d %s, want errors %q", tc.name, status, answer, tc.errors)
-		}
+		relaytest.Equal(t, tc.name+": the status", status, 422)
+		answertest.Contains(t, tc.name, answer+"\n", `"errors":"`+tc.errors+"\"}\n")
 	}
 }
 
@@ -203,21 +212,21 @@ func TestIdempotencyKeys(t *testing.T) {
 	}
 	const body = `{"destinations":["447700900123"],"message":"hi","flash":true}`
 	_, first := send("acme", body, "k1")
-	if status, again := send("acme", `{"flash":true,"message":"hi","destinations":["447700900123"]}`, "k1"); status != 200 || again != first {
-		t.Errorf("%d %s\nwant %s", status, again, first)
-	}
+	status, again := send("acme", `{"flash":true,"message":"hi","destinations":["447700900123"]}`, "k1")
+	relaytest.Equal(t, "the status of the repetition", status, 200)
+	relaytest.Equal(t, "the answer to the repetition", again, first)
 	a.balance(9)
 	const refused = `{"message":"The Idempotency-Key was used for another request.","errors":"Idempotency-Key"}`
-	if status, answer := send("acme", `{"destinations":["447700900123"],"message":"ho"}`, "k1"); status != 422 || answer != refused {
-		t.Errorf("%d %s", status, answer)
-	}
-	if status, answer := a.ask("acme", "POST", "/v2/sms/send-vcard", `{"destinations":["447700900123"],"first_name":"A","last_name":"B"}`, "Idempotency-Key", "k1"); status != 422 || answer != refused {
-		t.Errorf("%d %s", status, answer)
-	}
+	status, answer := send("acme", `{"destinations":["447700900123"],"message":"ho"}`, "k1")
+	relaytest.Equal(t, "the status of another message", status, 422)
+	relaytest.Equal(t, "the answer to another message", answer, refused)
+	status, answer = a.ask("acme", "POST", "/v2/sms/send-vcard", `{"destinations":["447700900123"],"first_name":"A","last_name":"B"}`, "Idempotency-Key", "k1")
+	relaytest.Equal(t, "the status of another operation", status, 422)
+	relaytest.Equal(t, "the answer to another operation", answer, refused)
 	if status, _ := send("globex", body, "k1"); status != 402 { // another account's key is another
 		t.Error(status)
 	}
-	must(t, a.db.Credit.Open(t.Context(), 2, 5, clock()))
+	relaytest.NoError(t, a.db.Credit.Open(t.Context(), 2, 5, clock()))
 	if status, _ := send("globex", body, "k1"); status != 200 { // what was refused is not remembered
 		t.Error(status)
 	}
@@ -233,7 +242,7 @@ func TestIdempotencyKeys(t *testing.T) {
 func TestSendingWhileTheStoreIsDown(t *testing.T) {
 	a := rich(t, 10)
 	a.ask("acme", "GET", "/v2/sms/credit", "") // the token is remembered
-	must(t, a.db.Close())
+	relaytest.NoError(t, a.db.Close())
 	for _, op := range []struct{ method, path, body string }{
 		{"POST", "/v2/sms/send", `{"destinations":["447700900123"],"message":"hi"}`},
 		{"POST", "/v2/sms/preview", `{"destinations":["447700900123"],"message":"hi"}`},
@@ -267,8 +276,10 @@ func TestRepeatsAtTheSameTime(t *testing.T) {
 		})
 	}
 	running.Wait()
-	if answers = slices.Compact(answers); len(answers) != 1 || !strings.Contains(answers[0], `"data":"hi"`) {
-		t.Errorf("%q", answers)
+	answers = slices.Compact(answers)
+	if len(answers) != 1 {
+		t.Fatalf("different answers: %q", answers)
 	}
+	answertest.Contains(t, "the answer", answers[0], `"data":"hi"`)
 	a.balance(9)
 }

@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/decoders/sms"
+	"github.com/penstock/penstock/ingest/answertest"
 	"github.com/penstock/penstock/relay/inbound"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func site(t *testing.T) *api {
@@ -115,8 +117,10 @@ func TestPatch(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			status, body := a.ask("acme", "PATCH", tc.target, tc.body)
-			if status != tc.status || !strings.Contains(body, tc.phrase) || tc.errors != "" && !strings.Contains(body, `"errors":"`+tc.errors) {
-				t.Errorf("%d %s", status, body)
+			relaytest.Equal(t, "the status", status, tc.status)
+			answertest.Contains(t, "the answer", body, tc.phrase)
+			if tc.errors != "" {
+				answertest.Contains(t, "the answer", body, `"errors":"`+tc.errors)
 			}
 		})
 	}
@@ -139,13 +143,11 @@ func TestPatchChangesTheAction(t *testing.T) {
 	a.is("acme", "PATCH", target+"?action=email&parameters[]=a@example.com&parameters[]=b@example.com", `{"action":"black_hole"}`, 200,
 		one("black_hole", "Discard messages", `[]`))
 	status, body := a.ask("acme", "PATCH", "/v2/sms-relay/vmn/v1", `{"action":"desktopsms","parameters":["front desk"]}`)
-	if status != 200 || !strings.Contains(body, `"parameters":["front desk"]`) {
-		t.Errorf("%d %s", status, body)
-	}
+	relaytest.Equal(t, "the status", status, 200)
+	answertest.Contains(t, "the answer", body, `"parameters":["front desk"]`)
 	found, err := a.db.Inbound.Candidates(t.Context(), []string{"447860000001"})
-	if err != nil || found[0][0].Action.Name != inbound.DesktopSMS {
-		t.Errorf("the next message finds %+v, %v", found, err)
-	}
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the action that the next message finds", found[0][0].Action.Name, inbound.DesktopSMS)
 }
 
 func TestTheFilterOfARelay(t *testing.T) {
@@ -184,9 +186,8 @@ func TestRefusals(t *testing.T) {
 	for _, path := range []string{"/v2/sms-relay/geo/g2", "/v2/sms-relay/vmn/v1"} {
 		for _, kind := range []string{"text/plain", "", "application/jsonx", "application/x-www-form-urlencoded"} {
 			status, body := a.ask("acme", "PATCH", path, `{"action":"black_hole"}`, "Content-Type", kind)
-			if status != 415 || body != `{"message":"Content-Type must be application/json."}` {
-				t.Errorf("%q: %d %s", kind, status, body)
-			}
+			relaytest.Equal(t, kind+": the status", status, 415)
+			relaytest.Equal(t, kind+": the answer", body, `{"message":"Content-Type must be application/json."}`)
 		}
 		if status, _ := a.ask("acme", "PATCH", path, `{"action":"`, "Content-Type", "application/json; charset=utf-8"); status != 422 {
 			t.Errorf("with a charset: %d", status)
@@ -198,7 +199,7 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%d %s", status, body)
 		}
 	}
-	must(t, a.db.Inbound.Put(t.Context(), relayTo(2, inbound.Geographic, "g1", "33", inbound.BlackHole)))
+	relaytest.NoError(t, a.db.Inbound.Put(t.Context(), relayTo(2, inbound.Geographic, "g1", "33", inbound.BlackHole)))
 	a.is("globex", "PATCH", "/v2/sms-relay/geo/g1", `{"action":"mvno"}`, 403, `{"message":"This action is unauthorised."}`)
 }
 
@@ -210,7 +211,7 @@ func TestTheInboxIsReadAndAcknowledged(t *testing.T) {
 		at = at.Add(time.Second)
 		return inbound.InboxMessage{Account: 1, Relay: "v1", Labels: []string{"front"}, Message: m}
 	}
-	must(t, a.db.Inbound.Keep(t.Context(), []inbound.InboxMessage{
+	relaytest.NoError(t, a.db.Inbound.Keep(t.Context(), []inbound.InboxMessage{
 		message("n1-s1", inbound.Message{Text: "hé & <you>", Coding: sms.GSM, Network: "Example", SentAt: clock().Add(-time.Minute)}),
 		message("n1-s2", inbound.Message{Data: []byte{0, 255}, Coding: sms.Binary, UDH: []byte{6, 5, 4, 11, 132, 35, 240}, Status: inbound.Concatenated}),
 	}))
@@ -232,7 +233,7 @@ func TestTheInboxIsReadAndAcknowledged(t *testing.T) {
 func TestWithoutTheDatabaseClientsAreAskedToComeAgain(t *testing.T) {
 	a := site(t)
 	a.is("acme", "GET", "/v2/sms-relay/geo/g1", "", 200, `{"data":`+g1+`}`) // the token is known now
-	must(t, a.db.Close())
+	relaytest.NoError(t, a.db.Close())
 	for _, operation := range []string{"GET geo", "GET geo/g1", "PATCH geo/g1", "GET vmn", "GET vmn/v1", "PATCH vmn/v1", "GET vmn/v1/inbox", "DELETE vmn/v1/inbox/m"} {
 		method, path, _ := strings.Cut(operation, " ")
 		body := ""

@@ -9,8 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/penstock/penstock/ingest/answertest"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sip"
 )
 
@@ -67,9 +69,9 @@ func TestArchivesAreAskedFor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a.sip.asked = ""
 			code, got := a.ask("acme", "POST", path, tc.body)
-			if code != 422 || !strings.HasSuffix(got, `"errors":"`+tc.errs+`"}`) || a.sip.asked != "" {
-				t.Errorf("%d %s", code, got)
-			}
+			relaytest.Equal(t, "the status", code, 422)
+			answertest.Contains(t, "the answer", got+"\n", `"errors":"`+tc.errs+"\"}\n")
+			relaytest.Equal(t, "the number asked for", a.sip.asked, "")
 		})
 	}
 	a.sip.err = relay.Invalid("to_date", "The to_date must not be before the from_date.")
@@ -100,11 +102,11 @@ func TestArchivesAreFetched(t *testing.T) {
 func TestSourceIPs(t *testing.T) {
 	a := newAPI(t)
 	const path = "/v2/sip/trunk/source-ips"
-	must(t, a.db.Trunks.PutTrunks(t.Context(), 1, []sip.Trunk{{SourceIPs: []string{"192.0.2.1"}}, {SourceIPs: []string{"192.0.2.2", "2001:db8::1"}}}))
+	relaytest.NoError(t, a.db.Trunks.PutTrunks(t.Context(), 1, []sip.Trunk{{SourceIPs: []string{"192.0.2.1"}}, {SourceIPs: []string{"192.0.2.2", "2001:db8::1"}}}))
 	a.is("acme", "GET", path, "", 200, `{"data":[{"source_ips":["192.0.2.1"]},{"source_ips":["192.0.2.2","2001:db8::1"]}]}`)
 	a.is("globex", "GET", path, "", 200, `{"data":[]}`)
 	a.is("iot", "GET", path, "", 403, `{"message":"This action is unauthorised."}`)
-	must(t, a.db.Close())
+	relaytest.NoError(t, a.db.Close())
 	if code, body := a.ask("acme", "GET", path, ""); code != 503 {
 		t.Errorf("%d %s", code, body)
 	}
