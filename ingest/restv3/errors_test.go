@@ -14,6 +14,7 @@ import (
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sim"
 )
 
@@ -45,12 +46,11 @@ func TestEveryErrorHasItsAnswer(t *testing.T) {
 			r.Get("/", fail)
 			r.Get("/bare", bare, fail)
 			resp, err := app.Test(httptest.NewRequest("GET", tc.path, nil))
-			must(t, err)
+			relaytest.NoError(t, err)
 			got, err := io.ReadAll(resp.Body)
-			must(t, err)
-			if resp.StatusCode != tc.status || string(got) != tc.body {
-				t.Errorf("%d %s\nwant %d %s", resp.StatusCode, got, tc.status, tc.body)
-			}
+			relaytest.NoError(t, err)
+			relaytest.Equal(t, "the status", resp.StatusCode, tc.status)
+			relaytest.Equal(t, "the answer", string(got), tc.body)
 		})
 	}
 }
@@ -66,7 +66,6 @@ func TestTruthsOfBodyAndQuery(t *testing.T) {
 			t.Errorf("%s is %s", name, got)
 		}
 	}
-	if p := in.Problems; len(p) != 1 || len(p["number"]) != 1 {
-		t.Errorf("%v", p)
-	}
+	relaytest.Equal(t, "the number of fields with problems", len(in.Problems), 1)
+	relaytest.Equal(t, "the number of problems of the number", len(in.Problems["number"]), 1)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/penstock/penstock/ingest/openapi"
 	"github.com/penstock/penstock/ingest/openapi/contracttest"
 	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sim"
 	"github.com/penstock/penstock/relay/sqlstore/records"
 	"github.com/penstock/penstock/relay/sqlstore/recordstest"
@@ -28,13 +29,6 @@ type api struct {
 	app   *fiber.App
 	db    *records.Records
 	check *contracttest.Checker
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func clock() time.Time { return time.Date(2026, 11, 20, 9, 34, 15, 0, time.UTC) }
@@ -59,12 +53,12 @@ func newAPI(t *testing.T) *api {
 	t.Helper()
 	a := &api{t: t, db: recordstest.Open(t)}
 	doc, err := openapi.Load(OpenAPI())
-	must(t, err)
+	relaytest.NoError(t, err)
 	a.check = contracttest.New(doc)
 	sims, err := sim.New(sim.Deps{
 		SIMs: a.db.SIMs, Pools: a.db.Pools, Subscribers: a.db.Subscribers, Callbacks: a.db.Accounts, Prober: hermit{}, Limits: lenient{},
 	}, sim.Options{Now: clock})
-	must(t, err)
+	relaytest.NoError(t, err)
 	a.app = httpd.New(httpd.Options{Logger: slog.New(slog.DiscardHandler)})
 	New(Deps{SIMs: sims}).Mount(a.app, httpd.NewAuth(a.db.Accounts, "", time.Now))
 	a.app.Use(httpd.NotFound)
@@ -79,9 +73,9 @@ func (a *api) accounts() {
 	a.t.Helper()
 	for _, one := range []account.Account{{ID: 1, Name: "acme"}, {ID: 2, Name: "globex"}} {
 		_, err := a.db.Accounts.PutAccount(a.t.Context(), one)
-		must(a.t, err)
+		relaytest.NoError(a.t, err)
 	}
-	must(a.t, a.db.Accounts.PutTokens(a.t.Context(), []account.Token{
+	relaytest.NoError(a.t, a.db.Accounts.PutTokens(a.t.Context(), []account.Token{
 		{Hash: account.HashToken("acme"), Account: 1, Scopes: account.DefaultScopes()},
 		{Hash: account.HashToken("globex"), Account: 2, Scopes: account.DefaultScopes()},
 		{Hash: account.HashToken("iot"), Account: 1, Scopes: []account.Scope{account.IoT}},
@@ -91,7 +85,7 @@ func (a *api) accounts() {
 		if n == "6" {
 			owner = 2
 		}
-		must(a.t, a.db.SIMs.Declare(a.t.Context(), owner, []sim.SIM{{
+		relaytest.NoError(a.t, a.db.SIMs.Declare(a.t.Context(), owner, []sim.SIM{{
 			ICCID: sim.ICCID(iccid(n)), IMSI: "23415000000000" + n, MSISDN: "44770090000" + n, State: sim.Active,
 			Codes: sim.Codes{PIN: "1234", PUK: "12345678"},
 		}}, false))
@@ -110,9 +104,9 @@ func (a *api) ask(token, method, target, body string, headers ...string) (int, s
 		req.Header.Set(headers[i], headers[i+1])
 	}
 	resp, err := a.app.Test(req, 20_000)
-	must(a.t, err)
+	relaytest.NoError(a.t, err)
 	got, err := io.ReadAll(resp.Body)
-	must(a.t, err)
+	relaytest.NoError(a.t, err)
 	for _, difference := range a.check.Check(contracttest.Exchange{
 		Method: method, Target: target, Request: req.Header, RequestBody: []byte(body),
 		Status: resp.StatusCode, Answer: resp.Header, AnswerBody: got,
@@ -125,9 +119,9 @@ func (a *api) ask(token, method, target, body string, headers ...string) (int, s
 // is checks status and body of an answer, byte for byte.
 func (a *api) is(token, method, target, body string, status int, want string) {
 	a.t.Helper()
-	if code, got := a.ask(token, method, target, body); code != status || got != want {
-		a.t.Errorf("%s %s: %d\n got %s\nwant %d\n     %s", method, target, code, got, status, want)
-	}
+	code, got := a.ask(token, method, target, body)
+	relaytest.Equal(a.t, method+" "+target+": the status", code, status)
+	relaytest.Equal(a.t, method+" "+target+": the answer", got, want)
 }
 
 // has checks the status and that the body holds some words; it returns data.

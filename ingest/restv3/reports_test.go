@@ -10,12 +10,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/penstock/penstock/ingest/answertest"
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/openapi"
 	"github.com/penstock/penstock/ingest/openapi/contracttest"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/job"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/usage"
 )
 
@@ -94,9 +96,9 @@ func newReports(t *testing.T) (*api, *stock) {
 	t.Helper()
 	s := &stock{jobs: map[string]job.Job{}, files: map[string]string{}}
 	service, err := usage.New(usage.Deps{Records: s, Reports: s, SIMs: s, Jobs: s, Files: s, Exports: s, Now: clock}, usage.Options{})
-	must(t, err)
+	relaytest.NoError(t, err)
 	doc, err := openapi.Load(OpenAPI())
-	must(t, err)
+	relaytest.NoError(t, err)
 	a := &api{t: t, check: contracttest.New(doc), app: httpd.New(httpd.Options{Logger: slog.New(slog.DiscardHandler)})}
 	New(Deps{Usage: service}).Mount(a.app, httpd.NewAuth(known{}, "", time.Now))
 	a.app.Use(httpd.NotFound)
@@ -145,9 +147,8 @@ func TestReportsAreAskedFor(t *testing.T) {
 	}
 	a.has("acme", "POST", "/v3/mno/job/usage?start_time=2026-11-01T00:00:00%2B0100&end_time=2026-11-30T12:00:00&name=Mine", "", 200, `"Usage report requested."`)
 	for _, j := range s.jobs {
-		if j.Name != "Mine" || !strings.Contains(string(j.Input), `"from":"2026-10-31T23:00:00Z","to":"2026-11-30T12:00:00Z"`) {
-			t.Errorf("%s %s", j.Name, j.Input)
-		}
+		relaytest.Equal(t, "the name", j.Name, "Mine")
+		answertest.Contains(t, "the input", string(j.Input), `"from":"2026-10-31T23:00:00Z","to":"2026-11-30T12:00:00Z"`)
 	}
 	for from, to := range map[string]string{"20261101T0000+0100": "2026-11-30T12:00", "2026-10-31T23Z": "20261130T120000Z", "2026-W44-6T23:00:00": "2026-334T12,0", "2026-10-31 23:00": "2026-11-30T13:00:00.000+01"} {
 		clear(s.jobs)

@@ -6,6 +6,9 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"github.com/penstock/penstock/ingest/answertest"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 const (
@@ -45,9 +48,9 @@ func TestListsOfSIMs(t *testing.T) {
 			for _, part := range strings.Split(got, `{"iccid":"`)[1:] {
 				iccids += part[18:19]
 			}
-			if status != 200 || iccids != tc.iccids || !strings.Contains(got, tc.total) {
-				t.Errorf("%d %s", status, got)
-			}
+			relaytest.Equal(t, "the status", status, 200)
+			relaytest.Equal(t, "the last digits of the SIMs", iccids, tc.iccids)
+			answertest.Contains(t, "the answer", got, tc.total)
 		})
 	}
 }
@@ -239,18 +242,18 @@ func TestCallback(t *testing.T) {
 	}
 	a.is("acme", "PUT", "/v3/mno/callback", set("https://example.com/hook"), 204, "")
 	acme, err := a.db.Accounts.Account(t.Context(), 1)
-	must(t, err)
+	relaytest.NoError(t, err)
 	globex, err := a.db.Accounts.Account(t.Context(), 2)
-	must(t, err)
-	if acme.CallbackURL != "https://example.com/hook" || acme.Name != "acme" || globex.CallbackURL != "" {
-		t.Errorf("%+v, %+v", acme, globex)
-	}
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the callback of the account", acme.CallbackURL, "https://example.com/hook")
+	relaytest.Equal(t, "the name of the account", acme.Name, "acme")
+	relaytest.Equal(t, "the callback of the other account", globex.CallbackURL, "")
 }
 
 func TestWithoutTheStoreEveryAnswerIs424(t *testing.T) {
 	a := newAPI(t)
 	a.has("acme", "GET", "/v3/mno", "", 200) // the token is known from now on
-	must(t, a.db.Close())
+	relaytest.NoError(t, a.db.Close())
 	const want = `{"success":false,"message":"Service temporarily unavailable. Please try again later."}`
 	a.is("acme", "GET", "/v3/mno", "", 424, want)
 	a.is("unknown", "GET", "/v3/mno", "", 424, want)
@@ -274,11 +277,10 @@ func TestUnknownRoutesAndMethods(t *testing.T) {
 		req := httptest.NewRequest(tc.method, tc.path, nil)
 		req.Header.Set("X-Auth-Token", tc.token)
 		resp, err := a.app.Test(req, -1)
-		must(t, err)
+		relaytest.NoError(t, err)
 		body, err := io.ReadAll(resp.Body)
-		must(t, err)
-		if resp.StatusCode != 404 || string(body) != tc.want {
-			t.Errorf("%s %s: %d %s", tc.method, tc.path, resp.StatusCode, body)
-		}
+		relaytest.NoError(t, err)
+		relaytest.Equal(t, tc.method+" "+tc.path+": the status", resp.StatusCode, 404)
+		relaytest.Equal(t, tc.method+" "+tc.path+": the answer", string(body), tc.want)
 	}
 }
