@@ -16,6 +16,7 @@ import (
 
 	"github.com/penstock/penstock/ingest/openapi"
 	"github.com/penstock/penstock/ingest/openapi/contracttest"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // assets are the files and what they are served as.
@@ -52,21 +53,15 @@ func ask(t *testing.T, method, path string, headers ...string) (*http.Response, 
 		req.Header.Set(headers[i], headers[i+1])
 	}
 	resp, err := app.Test(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	return resp, body
 }
 
 func TestRoutesAreTheContractsOperations(t *testing.T) {
 	doc, err := openapi.Load(OpenAPI())
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	app := fiber.New()
 	Mount(app)
 	for _, difference := range append(contracttest.Routes(app, doc), contracttest.Strict(doc)...) {
@@ -78,8 +73,9 @@ func TestEveryFileIsServedOpenlyAndStrictly(t *testing.T) {
 	for path, kind := range assets() {
 		t.Run(path, func(t *testing.T) {
 			resp, body := ask(t, "GET", path)
-			if resp.StatusCode != 200 || len(body) == 0 {
-				t.Fatalf("%d with %d bytes", resp.StatusCode, len(body))
+			relaytest.Equal(t, "the status", resp.StatusCode, 200)
+			if len(body) == 0 {
+				t.Fatal("the file is empty")
 			}
 			for name, want := range map[string]string{
 				"Content-Type": kind, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-cache",
@@ -91,9 +87,10 @@ func TestEveryFileIsServedOpenlyAndStrictly(t *testing.T) {
 				}
 			}
 			head, none := ask(t, "HEAD", path)
-			if head.StatusCode != 200 || len(none) > 0 || head.ContentLength != int64(len(body)) || head.Header.Get("ETag") != resp.Header.Get("ETag") {
-				t.Errorf("HEAD: %d, %d bytes of %d, tag %s", head.StatusCode, len(none), head.ContentLength, head.Header.Get("ETag"))
-			}
+			relaytest.Equal(t, "the status of HEAD", head.StatusCode, 200)
+			relaytest.Equal(t, "the bytes that HEAD returns", len(none), 0)
+			relaytest.Equal(t, "the length that HEAD names", head.ContentLength, int64(len(body)))
+			relaytest.Equal(t, "the tag that HEAD names", head.Header.Get("ETag"), resp.Header.Get("ETag"))
 		})
 	}
 }
@@ -103,8 +100,11 @@ func TestAFileThatTheBrowserHasIsNotSentAgain(t *testing.T) {
 	for path := range assets() {
 		resp, _ := ask(t, "GET", path)
 		tag := resp.Header.Get("ETag")
-		if !regexp.MustCompile(`^"[^"]+"$`).MatchString(tag) || tags[tag] {
-			t.Errorf("%s: the tag is %q", path, tag)
+		if !regexp.MustCompile(`^"[^"]+"$`).MatchString(tag) {
+			t.Errorf("%s: the tag %q is no strong tag", path, tag)
+		}
+		if tags[tag] {
+			t.Errorf("%s: the tag %q is that of another file", path, tag)
 		}
 		tags[tag] = true
 		for _, tc := range []struct {
@@ -119,8 +119,12 @@ func TestAFileThatTheBrowserHasIsNotSentAgain(t *testing.T) {
 			{"a part of it", strings.Trim(tag, `"`), 200},
 		} {
 			resp, body := ask(t, "GET", path, "If-None-Match", tc.header)
-			if resp.StatusCode != tc.status || (len(body) == 0) != (tc.status == 304) || resp.Header.Get("ETag") != tag || resp.Header.Get("Content-Security-Policy") == "" {
-				t.Errorf("%s, %s: %d with %d bytes", path, tc.name, resp.StatusCode, len(body))
+			what := path + ", " + tc.name
+			relaytest.Equal(t, what+": the status", resp.StatusCode, tc.status)
+			relaytest.Equal(t, what+": there is no body", len(body) == 0, tc.status == 304)
+			relaytest.Equal(t, what+": the tag", resp.Header.Get("ETag"), tag)
+			if resp.Header.Get("Content-Security-Policy") == "" {
+				t.Errorf("%s: no Content-Security-Policy", what)
 			}
 		}
 	}
@@ -150,9 +154,9 @@ func TestEveryImportIsServed(t *testing.T) {
 
 func TestAnUnknownFileIsLeftToWhatAnswersUnknownPaths(t *testing.T) {
 	for _, path := range []string{"/console/nothing.js", "/console/core/nothing.js", "/console/console_test.go", "/console/..%2froutes.go", "/console/core/..%2fapp.js"} {
-		if resp, _ := ask(t, "GET", path); resp.StatusCode != 404 || resp.Header.Get("ETag") != "" {
-			t.Errorf("%s: %d", path, resp.StatusCode)
-		}
+		resp, _ := ask(t, "GET", path)
+		relaytest.Equal(t, path+": the status", resp.StatusCode, 404)
+		relaytest.Equal(t, path+": the tag", resp.Header.Get("ETag"), "")
 	}
 }
 

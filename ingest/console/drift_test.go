@@ -13,6 +13,7 @@ import (
 
 	"github.com/penstock/penstock/ingest/admin"
 	"github.com/penstock/penstock/ingest/openapi"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // constant reads a constant of the script whose value is JSON.
@@ -31,9 +32,7 @@ func constant(t *testing.T, name string, into any) {
 func operations(t *testing.T) (list map[string]*openapi3.Operation, at map[string]string) {
 	t.Helper()
 	doc, err := openapi.Merge(admin.OpenAPI(), OpenAPI())
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	list, at = map[string]*openapi3.Operation{}, map[string]string{}
 	for path, item := range doc.Paths.Map() {
 		for method, op := range item.Operations() {
