@@ -6,19 +6,17 @@ import (
 	"path/filepath"
 	"regexp"
 	"testing"
+
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // Two linters that do not know of one another find neither an error nor a warning in the
 // document that a gateway serves.
 func TestLintersFindNothing(t *testing.T) {
 	encoded, err := merged(t).MarshalJSON()
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	document := filepath.Join(t.TempDir(), "openapi.json")
-	if err := os.WriteFile(document, encoded, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, os.WriteFile(document, encoded, 0o600))
 	for name, args := range map[string][]string{
 		"redocly":  {"lint", "--config", "lint/redocly.yaml", "--max-problems", "1000", document},
 		"spectral": {"lint", "--ruleset", "lint/spectral.yaml", "--fail-severity", "hint", document},

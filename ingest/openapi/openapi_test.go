@@ -10,6 +10,9 @@ import (
 	"testing"
 
 	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/ingest/answertest"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // part is a surface's document with a path and a schema of a name.
@@ -81,20 +84,17 @@ func TestMountServesDocumentAndPage(t *testing.T) {
 	Mount(app, part("/a", "A", "x"))
 	get := func(path string) (kind, body string) {
 		resp, err := app.Test(httptest.NewRequestWithContext(t.Context(), "GET", path, nil))
-		if err != nil {
-			t.Fatal(err)
-		}
+		relaytest.NoError(t, err)
 		b, err := io.ReadAll(resp.Body)
-		if err != nil || resp.StatusCode != fiber.StatusOK {
-			t.Fatalf("%s: %d %v", path, resp.StatusCode, err)
-		}
+		relaytest.NoError(t, err)
+		relaytest.Equal(t, path+": the status", resp.StatusCode, fiber.StatusOK)
 		return resp.Header.Get("Content-Type"), string(b)
 	}
 	kind, body := get("/openapi.json")
 	var doc struct{ Paths map[string]any }
-	if err := json.Unmarshal([]byte(body), &doc); err != nil || kind != "application/json" || len(doc.Paths) != 3 {
-		t.Errorf("the document is %s with %d paths: %v", kind, len(doc.Paths), err)
-	}
+	relaytest.NoError(t, json.Unmarshal([]byte(body), &doc))
+	relaytest.Equal(t, "the type of the document", kind, "application/json")
+	relaytest.Equal(t, "the number of paths", len(doc.Paths), 3)
 	kind, body = get("/docs")
 	if kind != "text/html; charset=utf-8" {
 		t.Errorf("the page is %s", kind)
@@ -116,18 +116,15 @@ func TestThePolicyAllowsThePagesScript(t *testing.T) {
 	app := fiber.New()
 	Mount(app, part("/a", "A", "x"))
 	resp, err := app.Test(httptest.NewRequestWithContext(t.Context(), "GET", "/docs", nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	b, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	_, rest, _ := strings.Cut(string(b), "<script>")
 	script, _, _ := strings.Cut(rest, "</script>")
 	sum := sha256.Sum256([]byte(script))
 	want := "script-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
-	if got := resp.Header.Get("Content-Security-Policy"); script == "" || !strings.Contains(got, want) {
-		t.Errorf("the policy is %q, want %q", got, want)
+	if script == "" {
+		t.Error("the page has no script")
 	}
+	answertest.Contains(t, "the policy", resp.Header.Get("Content-Security-Policy"), want)
 }

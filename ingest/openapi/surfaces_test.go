@@ -17,6 +17,7 @@ import (
 	"github.com/penstock/penstock/ingest/restv3"
 	"github.com/penstock/penstock/ingest/soap"
 	"github.com/penstock/penstock/ingest/uplink"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func TestTheSurfacesAgree(t *testing.T) {
@@ -30,9 +31,7 @@ func merged(t *testing.T) *openapi3.T {
 	t.Helper()
 	doc, err := openapi.Merge(restv2.OpenAPI(), restv3.OpenAPI(), iotapi.OpenAPI(), ledgerapi.OpenAPI(), uplink.OpenAPI(), carrier.OpenAPI(),
 		soap.OpenAPI(), cdr.OpenAPI(), admin.OpenAPI(), console.OpenAPI())
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	return doc
 }
 
@@ -40,9 +39,7 @@ func merged(t *testing.T) *openapi3.T {
 func TestTheExamplesKeepToTheirSchemas(t *testing.T) {
 	doc := merged(t)
 	encoded, err := doc.MarshalJSON()
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	if _, err := openapi.Load(encoded); err != nil {
 		t.Errorf("an example that rotted; run make golden: %v", err)
 	}

@@ -9,8 +9,10 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/penstock/penstock/ingest/answertest"
 	"github.com/penstock/penstock/ingest/openapi"
 	"github.com/penstock/penstock/ingest/openapi/contracttest"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 const contract = `
@@ -69,9 +71,7 @@ paths:
 func document(t *testing.T, source string) *openapi3.T {
 	t.Helper()
 	doc, err := openapi.Load([]byte(source))
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	return doc
 }
 
@@ -155,9 +155,14 @@ func TestCheckFindsEachDifference(t *testing.T) {
 				Method: parts[0], Target: parts[1], Request: http.Header{"Content-Type": {parts[2]}}, RequestBody: []byte(parts[3]),
 				Status: tc.status, Answer: tc.header, AnswerBody: []byte(tc.body),
 			})
-			if tc.want == "" && len(got) > 0 || tc.want != "" && (len(got) != 1 || !strings.Contains(got[0], tc.want)) {
-				t.Errorf("got %q, want %q", got, tc.want)
+			if tc.want == "" {
+				relaytest.Equal(t, "the differences", got, nil)
+				return
 			}
+			if len(got) != 1 {
+				t.Fatalf("%d differences, want 1: %q", len(got), got)
+			}
+			answertest.Contains(t, "the difference", got[0], tc.want)
 		})
 	}
 }
