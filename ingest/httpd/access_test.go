@@ -13,6 +13,9 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/penstock/penstock/ingest/answertest"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func TestARequestKeepsTheIDItCameWith(t *testing.T) {
@@ -40,8 +43,10 @@ func TestARequestKeepsTheIDItCameWith(t *testing.T) {
 			}
 			_, body, header := ask(t, app, r)
 			id := header.Get("X-Request-Id")
-			if body != id || (id == tc.given) != tc.taken || !tc.taken && !strings.HasPrefix(id, "s-") {
-				t.Errorf("answer %q, context %q", id, body)
+			relaytest.Equal(t, "the request id in the context", body, id)
+			relaytest.Equal(t, "the given id is taken", id == tc.given, tc.taken)
+			if !tc.taken {
+				answertest.Begins(t, "the generated id", id, "s-")
 			}
 		})
 	}
@@ -66,9 +71,7 @@ func (l *jsonLog) requests(t *testing.T) (out []map[string]any) {
 	defer l.mu.Unlock()
 	for line := range strings.Lines(l.text.String()) {
 		var m map[string]any
-		if err := json.Unmarshal([]byte(line), &m); err != nil {
-			t.Fatal(err)
-		}
+		relaytest.NoError(t, json.Unmarshal([]byte(line), &m))
 		if m["msg"] != "request" {
 			continue
 		}
@@ -124,8 +127,13 @@ func TestTheAccessLogHasALineForEveryRequest(t *testing.T) {
 		write(t, conn, "GET / HTTP/1.1\nHost: x\n\n")
 		all(t, conn)
 		got := log.requests(t)
-		if len(got) != 1 || got[0]["status"] != 400.0 || got[0]["client"] != "127.0.0.1" || got[0]["request_id"] == "" {
-			t.Errorf("got %v", got)
+		if len(got) != 1 {
+			t.Fatalf("%d requests in the log, want 1: %v", len(got), got)
+		}
+		relaytest.Equal(t, "the status", got[0]["status"], any(400.0))
+		relaytest.Equal(t, "the client", got[0]["client"], any("127.0.0.1"))
+		if got[0]["request_id"] == "" {
+			t.Error("the request has no id")
 		}
 	})
 }

@@ -14,7 +14,9 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/penstock/penstock/ingest/answertest"
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func TestWhatGoesWrongIsAnswered(t *testing.T) {
@@ -50,9 +52,9 @@ func TestWhatGoesWrongIsAnswered(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			status, body, header := ask(t, app, request("GET", tc.path, ""))
 			id := header.Get("X-Request-Id")
-			if want := strings.ReplaceAll(tc.want, "%s", id); status != tc.status || body != want || strings.Contains(body, "secret") {
-				t.Errorf("%d %s, want %d %s", status, body, tc.status, want)
-			}
+			relaytest.Equal(t, "the status", status, tc.status)
+			relaytest.Equal(t, "the answer", body, strings.ReplaceAll(tc.want, "%s", id))
+			answertest.Lacks(t, "the answer", body, "secret")
 			if tc.status == 503 && header.Get("Retry-After") == "" {
 				t.Error("no Retry-After")
 			}
@@ -61,9 +63,7 @@ func TestWhatGoesWrongIsAnswered(t *testing.T) {
 			}
 		})
 	}
-	if !strings.Contains(log.String(), "secret panic") || !strings.Contains(log.String(), "secret detail") || !strings.Contains(log.String(), "stack=") {
-		t.Errorf("the log does not say what went wrong: %s", log.String())
-	}
+	answertest.Contains(t, "the log", log.String(), "secret panic", "secret detail", "stack=")
 }
 
 // serve serves an app until the test ends, and returns its address.
@@ -76,9 +76,7 @@ func serve(t *testing.T, app *App) string {
 func serveOn(t *testing.T, app *App, limits *Limits) (string, *Listener) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	conns, ended := Listen(listener, limits), make(chan error, 1)
 	go func() { ended <- app.Listener(conns) }()
 	t.Cleanup(func() {
@@ -94,9 +92,7 @@ func serveOn(t *testing.T, app *App, limits *Limits) (string, *Listener) {
 func dial(t *testing.T, addr string) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	return conn
 }
@@ -112,9 +108,7 @@ func write(t *testing.T, conn net.Conn, text string) {
 func all(t *testing.T, conn net.Conn) string {
 	t.Helper()
 	b, err := io.ReadAll(conn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	return string(b)
 }
 
@@ -195,12 +189,10 @@ func TestRequestsThatTwoParsersReadInTwoWaysAreRefused(t *testing.T) {
 			got := all(t, conn)
 			head, body, _ := strings.Cut(got, "\r\n\r\n")
 			status, _, _ := strings.Cut(strings.TrimPrefix(head, "HTTP/1.1 "), " ")
-			if !strings.HasPrefix(status+" "+body, tc.want) || strings.Count(got, "Date: ") != 1 {
-				t.Errorf("%s, want %s once", got, tc.want)
-			}
-			if strings.Contains(got, "s3cret") || !strings.Contains(head, "Connection: close") || !strings.Contains(head, "X-Request-Id: ") {
-				t.Errorf("it tells the head, or stays open: %s", got)
-			}
+			answertest.Begins(t, "the answer", status+" "+body, tc.want)
+			relaytest.Equal(t, "the number of answers", strings.Count(got, "Date: "), 1)
+			answertest.Lacks(t, "the answer", got, "s3cret")
+			answertest.Contains(t, "the head of the answer", head, "Connection: close", "X-Request-Id: ")
 		})
 	}
 }
@@ -216,14 +208,15 @@ func TestABareLFInALaterRequest(t *testing.T) {
 		"GET / HTTP/1.1\r\nHost: h\r\n\r\n",
 	} {
 		write(t, conn, give)
-		if resp, err := http.ReadResponse(in, nil); err != nil || resp.StatusCode != 200 {
-			t.Fatalf("%v, %v", resp, err)
-		}
+		resp, err := http.ReadResponse(in, nil)
+		relaytest.NoError(t, err)
+		relaytest.Equal(t, "the status", resp.StatusCode, 200)
 	}
 	write(t, conn, "GET / HTTP/1.1\nHost: h\r\n\r\n")
-	if resp, err := http.ReadResponse(in, nil); err != nil || resp.StatusCode != 400 || !resp.Close {
-		t.Fatalf("%v, %v", resp, err)
-	}
+	resp, err := http.ReadResponse(in, nil)
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the status", resp.StatusCode, 400)
+	relaytest.Equal(t, "the connection is closed", resp.Close, true)
 }
 
 // A head is followed the same way whatever pieces it comes in.

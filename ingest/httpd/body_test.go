@@ -19,22 +19,20 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/penstock/penstock/ingest/answertest"
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func packed(t *testing.T, text string, pack func(io.Writer) (io.WriteCloser, error)) string {
 	t.Helper()
 	var b bytes.Buffer
 	w, err := pack(&b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	if _, err := io.WriteString(w, text); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, w.Close())
 	return b.String()
 }
 
@@ -82,9 +80,8 @@ func TestBody(t *testing.T) {
 				r.Header.Set("Content-Encoding", tc.encoding)
 			}
 			status, body, _ := ask(t, app, r)
-			if status != tc.status || !strings.Contains(body, tc.want) {
-				t.Errorf("%d %s, want %d %s", status, body, tc.status, tc.want)
-			}
+			relaytest.Equal(t, "the status", status, tc.status)
+			answertest.Contains(t, "the answer", body, tc.want)
 		})
 	}
 }
@@ -145,9 +142,9 @@ func TestARefusalDoesNotWaitForTheBody(t *testing.T) {
 			conn := dial(t, addr)
 			write(t, conn, tc.request)
 			answers := all(t, conn)
-			if !strings.HasPrefix(answers, "HTTP/1.1 "+tc.want) || strings.Count(answers, "HTTP/1.1") != 1 || !strings.Contains(answers, "Connection: close") {
-				t.Errorf("%s", answers)
-			}
+			answertest.Begins(t, "the answer", answers, "HTTP/1.1 "+tc.want)
+			relaytest.Equal(t, "the number of answers", strings.Count(answers, "HTTP/1.1"), 1)
+			answertest.Contains(t, "the answer", answers, "Connection: close")
 		})
 	}
 }
@@ -161,12 +158,11 @@ func TestAShortBodyThatNobodyReadsIsThrownAway(t *testing.T) {
 	for range 3 {
 		write(t, conn, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 32\r\n\r\nGET /admin HTTP/1.1\r\nHost: h\r\n\r\n")
 		resp, err := http.ReadResponse(in, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if b, err := io.ReadAll(resp.Body); resp.StatusCode != 401 || resp.Close || err != nil {
-			t.Errorf("%d %s, %v", resp.StatusCode, b, err)
-		}
+		relaytest.NoError(t, err)
+		_, err = io.ReadAll(resp.Body)
+		relaytest.NoError(t, err)
+		relaytest.Equal(t, "the status", resp.StatusCode, 401)
+		relaytest.Equal(t, "the connection is closed", resp.Close, false)
 	}
 }
 
@@ -175,21 +171,19 @@ func TestBodiesShareABudget(t *testing.T) {
 	post := "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 40000\r\n\r\n" + strings.Repeat("x", 40_000)
 	first := dial(t, addr)
 	write(t, first, post)
-	if err := <-read; err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, <-read)
 	second := dial(t, addr)
 	write(t, second, post)
 	if err := <-read; relay.KindOf(err) != relay.KindUnavailable {
 		t.Errorf("the second: %v", err)
 	}
 	close(end)
-	if answers := all(t, second); !strings.HasPrefix(answers, "HTTP/1.1 503") || !strings.Contains(answers, "Retry-After: ") {
-		t.Error(answers)
-	}
-	if resp, err := http.ReadResponse(bufio.NewReader(first), nil); err != nil || resp.StatusCode != 200 {
-		t.Fatalf("%v, %v", resp, err)
-	}
+	answers := all(t, second)
+	answertest.Begins(t, "the answer to the second", answers, "HTTP/1.1 503")
+	answertest.Contains(t, "the answer to the second", answers, "Retry-After: ")
+	resp, err := http.ReadResponse(bufio.NewReader(first), nil)
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the status of the first", resp.StatusCode, 200)
 	write(t, first, post)
 	if err := <-read; err != nil {
 		t.Errorf("after the first was answered: %v", err)
@@ -224,12 +218,9 @@ func TestASlowBodyEndsEarly(t *testing.T) {
 	app.Post("/", func(c *fiber.Ctx) error { _, err := Body(c, 1<<20); return err })
 	app.Handler() // builds the routes
 	conn := &script{says: []string{"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 200000\r\n\r\nx", strings.Repeat("x", 16_000)}}
-	if err := app.Server().ServeConn(conn); err != nil {
-		t.Fatal(err)
-	}
-	if got := conn.got.String(); !strings.HasPrefix(got, "HTTP/1.1 408") || !strings.Contains(got, "Connection: close") {
-		t.Error(got)
-	}
+	relaytest.NoError(t, app.Server().ServeConn(conn))
+	answertest.Begins(t, "the answer", conn.got.String(), "HTTP/1.1 408")
+	answertest.Contains(t, "the answer", conn.got.String(), "Connection: close")
 	if last := time.Until(conn.due[len(conn.due)-1]); last > bodyGrace+time.Second {
 		t.Errorf("the rest may take %s", last)
 	}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func TestDrainClosesConnectionsWithTheirNextResponse(t *testing.T) {
@@ -21,9 +23,7 @@ func TestDrainClosesConnectionsWithTheirNextResponse(t *testing.T) {
 		t.Helper()
 		write(t, kept, "GET / HTTP/1.1\r\nHost: h\r\n\r\n")
 		resp, err := http.ReadResponse(answers, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		relaytest.NoError(t, err)
 		if resp.StatusCode != http.StatusOK {
 			t.Errorf("answered %s", resp.Status)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func TestEveryKindOfErrorHasItsAnswer(t *testing.T) {
@@ -40,13 +41,11 @@ func TestEveryKindOfErrorHasItsAnswer(t *testing.T) {
 			app := httpd.New(httpd.Options{Logger: slog.New(slog.DiscardHandler)})
 			app.Get("/", answers.Handler, func(*fiber.Ctx) error { return tc.err })
 			resp, err := app.Test(httptest.NewRequest("GET", "/", nil))
-			if err != nil {
-				t.Fatal(err)
-			}
+			relaytest.NoError(t, err)
 			got, err := io.ReadAll(resp.Body)
-			if err != nil || resp.StatusCode != tc.status || string(got) != tc.body {
-				t.Errorf("got %d %s (%v)\nwant %d %s", resp.StatusCode, got, err, tc.status, tc.body)
-			}
+			relaytest.NoError(t, err)
+			relaytest.Equal(t, "the status", resp.StatusCode, tc.status)
+			relaytest.Equal(t, "the answer", string(got), tc.body)
 		})
 	}
 }

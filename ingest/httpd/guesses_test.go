@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // guesser shows credentials to a Guesses on a clock.
@@ -76,9 +78,9 @@ func TestGuessesAreLimitedByAddress(t *testing.T) {
 	if n := g.fails("192.0.2.1", "", 1000); n != guessesOfAddress {
 		t.Errorf("%d guesses after an hour", n)
 	}
-	if wrong, refused := g.Counts(); wrong[""] != 2*guessesOfAddress+1 || refused[""] != 4 {
-		t.Errorf("%v wrong, %v refused", wrong, refused)
-	}
+	wrong, refused := g.Counts()
+	relaytest.Equal(t, "the number of wrong credentials", wrong[""], 2*guessesOfAddress+1)
+	relaytest.Equal(t, "the number of refused requests", refused[""], 4)
 	g.at = g.at.Add(rightFor)
 	g.fails("192.0.2.1", "", 1000)
 	if g.Wait(shown("192.0.2.1", "", "known here")) == 0 {
@@ -96,8 +98,12 @@ func TestGuessesAreLimitedByAccount(t *testing.T) {
 	if want := guessesOfAccount + (150-guessesOfAccount/10)*guessesPerPair; total != want {
 		t.Errorf("%d guesses from 150 addresses, want %d", total, want)
 	}
-	if g.Wait(shown("203.0.113.1", "acme", "right")) > 0 || g.Wait(shown("192.0.2.200", "acme", "right")) > 0 || g.Wait(shown("198.51.100.1", "globex", "x")) > 0 {
-		t.Error("the right one is kept out from elsewhere")
+	for _, from := range []struct{ address, account, password string }{
+		{"203.0.113.1", "acme", "right"}, {"192.0.2.200", "acme", "right"}, {"198.51.100.1", "globex", "x"},
+	} {
+		if wait := g.Wait(shown(from.address, from.account, from.password)); wait > 0 {
+			t.Errorf("%s of %s must wait %v", from.account, from.address, wait)
+		}
 	}
 }
 
@@ -125,8 +131,10 @@ func TestGuessesAreBounded(t *testing.T) {
 		g.Right(a)
 		g.Wrong(a)
 	}
-	if len(g.spent) > maxGuessKeys || len(g.right) > maxGuessKeys {
-		t.Errorf("%d and %d are remembered", len(g.spent), len(g.right))
+	for what, n := range map[string]int{"keys": len(g.spent), "right credentials": len(g.right)} {
+		if n > maxGuessKeys {
+			t.Errorf("%d %s are kept, want %d at most", n, what, maxGuessKeys)
+		}
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
@@ -81,14 +82,10 @@ func newStore() *store {
 func ask(t *testing.T, app *fiber.App, r *http.Request) (int, string, http.Header) {
 	t.Helper()
 	resp, err := app.Test(r, 10_000)
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	defer resp.Body.Close()
 	b, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	return resp.StatusCode, string(b), resp.Header
 }
 

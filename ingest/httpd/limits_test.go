@@ -17,6 +17,7 @@ import (
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // long is a wait that no test sees the end of.
@@ -54,9 +55,10 @@ func TestSlotsAreBounded(t *testing.T) {
 		t.Errorf("after all were released: %q", why)
 	}
 	s.release(3)
-	if s.used != 0 || s.waiting != 0 || len(s.accounts) != 0 || s.turns.Len() != 0 {
-		t.Errorf("%d used, %d waiting, %d accounts, %d turns are left", s.used, s.waiting, len(s.accounts), s.turns.Len())
-	}
+	relaytest.Equal(t, "the slots in use", s.used, 0)
+	relaytest.Equal(t, "the requests that wait", s.waiting, 0)
+	relaytest.Equal(t, "the number of accounts", len(s.accounts), 0)
+	relaytest.Equal(t, "the number of turns", s.turns.Len(), 0)
 }
 
 func TestMemoryOfBodiesIsBounded(t *testing.T) {
@@ -78,9 +80,8 @@ func TestMemoryOfBodiesIsBounded(t *testing.T) {
 	}
 	s.unreserve(1, 60)
 	s.unreserve(2, 40)
-	if s.bytes != 0 || len(s.accounts) != 0 {
-		t.Errorf("%d bytes, %d accounts are left", s.bytes, len(s.accounts))
-	}
+	relaytest.Equal(t, "the bytes in use", s.bytes, 0)
+	relaytest.Equal(t, "the number of accounts", len(s.accounts), 0)
 }
 
 // A flood of one account and single requests of two others wait: the slots that
@@ -132,9 +133,9 @@ func TestSlotsUnderConcurrency(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if s.used != 0 || s.waiting != 0 || len(s.accounts) != 0 {
-		t.Errorf("%d used, %d waiting, %d accounts are left", s.used, s.waiting, len(s.accounts))
-	}
+	relaytest.Equal(t, "the slots in use", s.used, 0)
+	relaytest.Equal(t, "the requests that wait", s.waiting, 0)
+	relaytest.Equal(t, "the number of accounts", len(s.accounts), 0)
 }
 
 // busy is an app of a path for each kind, whose requests end when they are let go.
@@ -224,23 +225,19 @@ func (b *busy) post(t *testing.T, path, token string) net.Conn {
 func answer(t *testing.T, conn net.Conn) (*http.Response, string) {
 	t.Helper()
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	defer func() { _ = resp.Body.Close() }()
 	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	return resp, string(body)
 }
 
 func (b *busy) isRefused(t *testing.T, what string, conn net.Conn) {
 	t.Helper()
 	resp, body := answer(t, conn)
-	if resp.StatusCode != 503 || resp.Header.Get("Retry-After") != "5" || body != `{"message":"Service temporarily unavailable. Please try again later."}` {
-		t.Errorf("%s: %d %s, Retry-After %q", what, resp.StatusCode, body, resp.Header.Get("Retry-After"))
-	}
+	relaytest.Equal(t, what+": the status", resp.StatusCode, 503)
+	relaytest.Equal(t, what+": Retry-After", resp.Header.Get("Retry-After"), "5")
+	relaytest.Equal(t, what+": the answer", body, `{"message":"Service temporarily unavailable. Please try again later."}`)
 }
 
 func (b *busy) isAnswered(t *testing.T, what string, conn net.Conn) {
@@ -353,9 +350,11 @@ func TestBodiesOfAnAccountShareItsMemory(t *testing.T) {
 
 func TestErrOverloadedIsAnErrorOfBothKinds(t *testing.T) {
 	e, ok := errors.AsType[*fiber.Error](ErrOverloaded)
-	if !ok || e.Code != 503 || relay.KindOf(ErrOverloaded) != relay.KindUnavailable {
-		t.Error(ErrOverloaded)
+	if !ok {
+		t.Fatalf("%v is no error of Fiber", ErrOverloaded)
 	}
+	relaytest.Equal(t, "the status", e.Code, 503)
+	relaytest.Equal(t, "the kind", relay.KindOf(ErrOverloaded), relay.KindUnavailable)
 }
 
 // At the limit the connections that wait longest for their client make room: those
@@ -396,8 +395,10 @@ func TestNoRoomBesideConnectionsInUse(t *testing.T) {
 	<-b.came
 	<-b.came
 	resp, _ := answer(t, dial(t, b.addr))
-	if resp.StatusCode != 503 || resp.Header.Get("Retry-After") == "" || !resp.Close {
-		t.Errorf("%d %v", resp.StatusCode, resp.Header)
+	relaytest.Equal(t, "the status", resp.StatusCode, 503)
+	relaytest.Equal(t, "the connection is closed", resp.Close, true)
+	if resp.Header.Get("Retry-After") == "" {
+		t.Error("the answer has no Retry-After")
 	}
 	b.letGo()
 	for _, conn := range held {
