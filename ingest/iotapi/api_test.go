@@ -5,7 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/penstock/penstock/ingest/answertest"
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 const (
@@ -125,8 +127,9 @@ func TestDecodersAndSensorsAreMade(t *testing.T) {
 		"application/json; charset=utf-8": "422 ", "Application/JSON ;x=y": "422 ",
 	} {
 		got := a.ask("POST /iot/decoders", "acme", `{"name":"n"}`, "Content-Type", kind)
-		if !strings.HasPrefix(got, want) || want == "415 " && got != `415 {"message":"Content-Type must be application/json."}` {
-			t.Errorf("%s: %s", kind, got)
+		answertest.Begins(t, "the answer to "+kind, got, want)
+		if want == "415 " {
+			relaytest.Equal(t, "the answer to "+kind, got, `415 {"message":"Content-Type must be application/json."}`)
 		}
 	}
 }
@@ -136,10 +139,10 @@ func TestReadingsAreSelected(t *testing.T) {
 	a.fill()
 	a.ask("GET /iot/devices/id1/readings?startDate=2026-03-01%2011:00:00&endDate=2026-03-01+13:00:00&limit=5", "acme", "")
 	q := a.out.asked
-	if q.Account != 1 || q.DeviceID != "id1" || q.Limit != 5 || strings.Join(q.Types, " ") != "state temperature" ||
-		!q.From.Equal(time.Date(2026, 3, 1, 11, 0, 0, 0, time.UTC)) || !q.To.Equal(time.Date(2026, 3, 1, 13, 0, 1, -1, time.UTC)) {
-		t.Errorf("%+v", q)
-	}
+	relaytest.Equal(t, "the query", q, iot.Query{
+		Account: 1, DeviceID: "id1", Types: []string{"state", "temperature"}, Limit: 5,
+		From: time.Date(2026, 3, 1, 11, 0, 0, 0, time.UTC), To: time.Date(2026, 3, 1, 13, 0, 1, -1, time.UTC),
+	})
 }
 
 func TestAnAccountSeesNothingOfAnother(t *testing.T) {
@@ -180,7 +183,7 @@ func TestWhoMayNotIsTold(t *testing.T) {
 			t.Errorf("%q: %s, want %s", token, got, want)
 		}
 	}
-	must(t, a.db.Close())
+	relaytest.NoError(t, a.db.Close())
 	if got := a.ask("GET /iot/devices", "acme", ""); !strings.HasPrefix(got, "503 ") {
 		t.Errorf("without records: %s", got)
 	}

@@ -13,15 +13,14 @@ import (
 	"github.com/penstock/penstock/ingest/openapi"
 	"github.com/penstock/penstock/ingest/openapi/contracttest"
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // What goes over the wire is held to the contract in cmd/penstock, where the
 // whole gateway stands behind it.
 func TestRoutesAreTheContractsOperations(t *testing.T) {
 	doc, err := openapi.Load(OpenAPI())
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	app, auth := fiber.New(), httpd.NewAuth(nil, "", time.Now)
 	New(Deps{}).Mount(app, auth)
 	for _, difference := range contracttest.Routes(app, doc) {
@@ -34,9 +33,7 @@ func TestRoutesAreTheContractsOperations(t *testing.T) {
 
 func TestTheContractHasTheWordsThatAreTaken(t *testing.T) {
 	doc, err := openapi.Load(OpenAPI())
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	for schema, taken := range map[string]string{
 		"Codec":      fmt.Sprint(slices.Sorted(slices.Values(catalog.Names()))),
 		"DeviceType": fmt.Sprint(slices.Sorted(slices.Values(iot.DeviceTypes()))),

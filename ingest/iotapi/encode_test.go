@@ -7,6 +7,7 @@ import (
 
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // FuzzEncode holds that readings are written as encoding/json writes them.
@@ -43,8 +44,6 @@ func FuzzEncode(f *testing.F) {
 func written[T any](t *testing.T, encode func(any) ([]byte, error), r *T, write func([]byte, *T) []byte) (got, want string) {
 	t.Helper()
 	b, err := encode(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	return string(write(nil, r)), strings.TrimSuffix(string(b), "\n")
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/penstock/penstock/relay/cache/cachetest"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/rule"
 	stores "github.com/penstock/penstock/relay/sqlstore/records"
 	"github.com/penstock/penstock/relay/sqlstore/recordstest"
@@ -110,7 +111,7 @@ func newAPI(t *testing.T) *api {
 	a.app = httpd.New(httpd.Options{Logger: slog.New(slog.DiscardHandler)})
 	New(Deps{IoT: a.service, Submit: a, Rules: a.rules, Preview: preview}).Mount(a.app, httpd.NewAuth(a.db.Accounts, "", time.Now))
 	a.app.Use(httpd.NotFound)
-	must(t, a.db.Accounts.PutTokens(t.Context(), []account.Token{
+	relaytest.NoError(t, a.db.Accounts.PutTokens(t.Context(), []account.Token{
 		{Hash: account.HashToken("acme"), Account: 1, Scopes: account.DefaultScopes()},
 		{Hash: account.HashToken("globex"), Account: 2, Scopes: account.DefaultScopes()},
 		{Hash: account.HashToken("hook"), Account: 1, Scopes: []account.Scope{account.Webhook}},
@@ -131,7 +132,7 @@ func newRules(t *testing.T, a *api) *rule.Service {
 			return nil
 		},
 	}, rule.Options{Now: func() time.Time { return a.now }, NewID: func() string { next++; return fmt.Sprint("rule", next) }, Logger: slog.New(slog.DiscardHandler)})
-	must(t, err)
+	relaytest.NoError(t, err)
 	a.service.EvaluateWith(s)
 	return s
 }
@@ -158,7 +159,7 @@ func (a *api) Submit(_ context.Context, acct account.ID, path, identifier string
 func (a *api) fill() {
 	a.t.Helper()
 	ctx, s := a.t.Context(), a.db.Devices
-	must(a.t,
+	relaytest.NoError(a.t,
 		s.PutSensorType(ctx, iot.SensorType{ID: "temperature", Name: "Temperature", MetricUnits: "°C", ImperialUnits: "°F", ImperialSlope: 1.8, ImperialOffset: 32}),
 		s.PutSensorType(ctx, iot.SensorType{ID: "state", Name: "State"}),
 		s.PutLocation(ctx, 1, iot.Location{ID: "loc1", Imported: true}),
@@ -169,7 +170,7 @@ func (a *api) fill() {
 		Record: "n1-u1", Account: 1, DecoderID: "d1", ReceivedAt: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
 		Frame: decoders.Frame{Kind: decoders.Uplink, Identifier: "AA:BB:CC:00:11:22", Name: "probe", Object: map[string]any{"t": 21.5, "door": "open & shut"}},
 	}})
-	must(a.t, err)
+	relaytest.NoError(a.t, err)
 	if out[0].Refused != "" {
 		a.t.Fatal(out[0].Refused)
 	}
@@ -177,16 +178,7 @@ func (a *api) fill() {
 		d.Longitude, d.Latitude, d.Parameters, d.Comment = new(-2.0943), new(57.0), `{"k":1}`, "<on the quay>"
 		return nil
 	})
-	must(a.t, err)
-}
-
-func must(t *testing.T, errs ...error) {
-	t.Helper()
-	for _, err := range errs {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	relaytest.NoError(a.t, err)
 }
 
 // ask makes a request as "METHOD path" and returns "status body".
@@ -204,9 +196,9 @@ func (a *api) ask(line, token, body string, headers ...string) string {
 		r.Header.Set(headers[i], headers[i+1])
 	}
 	resp, err := a.app.Test(r, 20_000)
-	must(a.t, err)
+	relaytest.NoError(a.t, err)
 	defer resp.Body.Close()
 	b, err := io.ReadAll(resp.Body)
-	must(a.t, err)
+	relaytest.NoError(a.t, err)
 	return strings.TrimSpace(fmt.Sprint(resp.StatusCode, " ", string(b)))
 }

@@ -1,12 +1,15 @@
 package iotapi
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/penstock/penstock/ingest/answertest"
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // row is a row of an aggregate as the API shows it.
@@ -71,14 +74,16 @@ func TestAggregatesAreAskedFor(t *testing.T) {
 		"startDate=20260131T2400&endDate=2026-02-28",
 	} {
 		a.ask("GET /iot/devices/id1/readings/aggregate?type=ave&"+dates, "acme", "")
-		if q := a.out.summed; !q.From.Equal(time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC)) || !q.To.Equal(time.Date(2026, 3, 1, 0, 0, 0, -1, time.UTC)) {
-			t.Errorf("%s: %s to %s", dates, q.From, q.To)
-		}
+		q := a.out.summed
+		relaytest.Equal(t, dates+": from", q.From, time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC))
+		relaytest.Equal(t, dates+": to", q.To, time.Date(2026, 3, 1, 0, 0, 0, -1, time.UTC))
 	}
 	q := a.out.summed
-	if q.Account != 1 || q.DeviceID != "id1" || q.Statistic != iot.Average || q.Granularity != iot.Hour || strings.Join(q.Types, " ") != "state temperature" {
-		t.Errorf("%+v", q)
-	}
+	relaytest.Equal(t, "the account", q.Account, 1)
+	relaytest.Equal(t, "the device", q.DeviceID, "id1")
+	relaytest.Equal(t, "the statistic", q.Statistic, iot.Average)
+	relaytest.Equal(t, "the granularity", q.Granularity, iot.Hour)
+	relaytest.Equal(t, "the types", q.Types, []string{"state", "temperature"})
 	a.out.buckets = make([]iot.Bucket, iot.MaxBuckets+1)
 	if got := a.ask("GET /iot/devices/id1/readings/aggregate?type=ave", "acme", ""); !strings.HasPrefix(got, `422 {"errors":{"granularity":["The readings make more than 100000 rows: `) {
 		t.Errorf("too many rows: %.200s", got)
@@ -91,9 +96,7 @@ func TestReadingsInImperialUnits(t *testing.T) {
 	warm := `"name":"Temperature","value":70.7,"reading_date":"2026-03-01 12:00:00","metric_units":"°C","imperial_units":"°F"`
 	for _, path := range []string{"readings", "readings/latest"} {
 		got := a.ask("GET /iot/devices/id1/"+path+"?units=imperial", "acme", "")
-		if !strings.Contains(got, reading("t", warm)) || !strings.Contains(got, `"text":"open & shut"`) {
-			t.Errorf("%s: %s", path, got)
-		}
+		answertest.Contains(t, path, got, reading("t", warm), `"text":"open & shut"`)
 		if got, want := a.ask("GET /iot/devices/id1/"+path+"?units=feet", "acme", ""), `422 {"errors":{"units":["The selected units is invalid."]},`+invalid+"}"; got != want {
 			t.Errorf("%s: %s", path, got)
 		}
@@ -106,8 +109,8 @@ func TestLatestReadingsThatAreTooOldAreNotShown(t *testing.T) {
 	a.ask("PATCH /iot/sensors/"+iot.SensorID("id1", "t"), "acme", `{"retention_days":2}`)
 	for days, shown := range map[int]bool{2: true, 3: false} {
 		a.now = time.Date(2026, 3, 1+days, 12, 0, 0, 0, time.UTC)
-		if got := a.ask("GET /iot/devices/id1/readings/latest", "acme", ""); strings.Contains(got, `"key":"t"`) != shown || !strings.Contains(got, `"key":"door"`) {
-			t.Errorf("after %d days: %s", days, got)
-		}
+		got := a.ask("GET /iot/devices/id1/readings/latest", "acme", "")
+		relaytest.Equal(t, fmt.Sprintf("the reading is shown after %d days", days), strings.Contains(got, `"key":"t"`), shown)
+		answertest.Contains(t, fmt.Sprintf("the answer after %d days", days), got, `"key":"door"`)
 	}
 }

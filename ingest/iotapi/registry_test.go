@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/penstock/penstock/ingest/answertest"
 	"github.com/penstock/penstock/relay/iot"
 )
 
@@ -62,9 +63,9 @@ func TestDevicesAreCreated(t *testing.T) {
 	if got := a.ask("GET /iot/devices/identifier/24%3Ae1%3A24%3A13-6B-50-22%2017", "acme", ""); !strings.HasPrefix(got, `200 {"id":"id3"`) {
 		t.Error(got)
 	}
-	if got := a.ask("POST /iot/devices/lorawan", "globex", `{"identifier":"24e124136b502217",`+whose+`}`); !strings.HasPrefix(got, "422 ") || strings.Contains(got, "claimed") {
-		t.Errorf("another account's location and decoder: %s", got)
-	}
+	got := a.ask("POST /iot/devices/lorawan", "globex", `{"identifier":"24e124136b502217",`+whose+`}`)
+	answertest.Begins(t, "the answer for another account's location and decoder", got, "422 ")
+	answertest.Lacks(t, "the answer for another account's location and decoder", got, "claimed")
 }
 
 func TestDevicesAndDecodersAreChanged(t *testing.T) {

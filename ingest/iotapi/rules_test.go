@@ -8,6 +8,7 @@ import (
 
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // ruled is a rule as the API shows it, from the fields that it was given.
@@ -87,7 +88,7 @@ func (a *api) hot(record string, degrees float64, after time.Duration) {
 	out, err := a.service.Ingest(a.t.Context(), []iot.Arrival{{
 		Record: record, Account: 1, ReceivedAt: at, Frame: decoders.Frame{Kind: decoders.Uplink, Identifier: "aabbcc001122", NetworkTime: at, Object: map[string]any{"t": degrees, "door": "shut"}},
 	}})
-	must(a.t, err)
+	relaytest.NoError(a.t, err)
 	if out[0].Refused != "" {
 		a.t.Fatal(out[0].Refused)
 	}
@@ -109,7 +110,7 @@ func TestAlarmsAreListedAndAcknowledged(t *testing.T) {
 		t.Fatal(list)
 	}
 	var ids struct{ Data []struct{ ID string } }
-	must(t, json.Unmarshal([]byte(strings.TrimPrefix(list, "200 ")), &ids))
+	relaytest.NoError(t, json.Unmarshal([]byte(strings.TrimPrefix(list, "200 ")), &ids))
 	newest := "/iot/alarms/" + ids.Data[0].ID
 	none := `200 {"data":[],"meta":{"next":""}}`
 	seen := strings.Replace(second, `"acknowledged_at":null,"acknowledged_by":"","note":""`, `"acknowledged_at":"2026-03-01 12:00:00","acknowledged_by":"token …","note":"Seen"`, 1)
@@ -139,9 +140,12 @@ func TestAlarmsAreListedAndAcknowledged(t *testing.T) {
 	var page struct {
 		Meta struct{ Next string }
 	}
-	must(t, json.Unmarshal([]byte(strings.TrimPrefix(a.ask("GET /iot/alarms?limit=1", "acme", ""), "200 ")), &page))
-	if got := a.ask("GET /iot/alarms?limit=1&cursor="+page.Meta.Next, "acme", ""); page.Meta.Next == "" || !agree(`200 {"data":[`+first+`],"meta":{"next":""}}`, got) {
-		t.Errorf("after %q: %s", page.Meta.Next, got)
+	relaytest.NoError(t, json.Unmarshal([]byte(strings.TrimPrefix(a.ask("GET /iot/alarms?limit=1", "acme", ""), "200 ")), &page))
+	if page.Meta.Next == "" {
+		t.Fatal("the first page has no next page")
+	}
+	if got, want := a.ask("GET /iot/alarms?limit=1&cursor="+page.Meta.Next, "acme", ""), `200 {"data":[`+first+`],"meta":{"next":""}}`; !agree(want, got) {
+		t.Errorf("the page after %q:\n got %s\nwant %s", page.Meta.Next, got, want)
 	}
 }
 
@@ -179,9 +183,8 @@ func TestRulesAreTried(t *testing.T) {
 			}
 		})
 	}
-	if after := a.ask("GET /iot/alarms", "acme", ""); after != before || len(a.dispatched) != sent {
-		t.Errorf("a trial left %s, and %d deliveries", after, len(a.dispatched)-sent)
-	}
+	relaytest.Equal(t, "the alarms after a trial", a.ask("GET /iot/alarms", "acme", ""), before)
+	relaytest.Equal(t, "the number of deliveries after a trial", len(a.dispatched), sent)
 }
 
 // What another account has is not there, whatever is asked of it.

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func TestReadingsAreAdded(t *testing.T) {
@@ -43,8 +44,12 @@ func TestReadingsAreAdded(t *testing.T) {
 			if tc.want == "200" && strings.HasPrefix(got, `200 {"data":[{"sensor_id":`) {
 				got = "200"
 			}
-			if got != tc.want || tc.took != "" && a.submitted != tc.took || tc.want != "200" && a.submitted != "" {
-				t.Errorf("\n got %s, %s\nwant %s, %s", got, a.submitted, tc.want, tc.took)
+			relaytest.Equal(t, "the answer", got, tc.want)
+			switch {
+			case tc.took != "":
+				relaytest.Equal(t, "the frame", a.submitted, tc.took)
+			case tc.want != "200":
+				relaytest.Equal(t, "the frame", a.submitted, "")
 			}
 		})
 	}
