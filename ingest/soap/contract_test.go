@@ -10,19 +10,22 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/penstock/penstock/ingest/answertest"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
 func TestTheWSDLIsAsItWasReadLast(t *testing.T) {
 	got := wsdl(operations(), "https://gw.example/soap")
-	must(t, wellFormed(got))
+	relaytest.NoError(t, wellFormed(got))
 	path := filepath.Join("testdata", "messaging.wsdl")
 	if *update {
-		must(t, os.WriteFile(path, got, 0o600))
+		relaytest.NoError(t, os.WriteFile(path, got, 0o600))
 	}
 	want, err := os.ReadFile(path)
-	must(t, err)
+	relaytest.NoError(t, err)
 	if !bytes.Equal(got, want) {
 		t.Errorf("the WSDL changed; go test -update writes %s, read the difference", path)
 	}
@@ -50,7 +53,7 @@ func filled(e element) string {
 func read(t *testing.T, o operation, children string) (values, mistakes) {
 	t.Helper()
 	root, err := parse([]byte("<" + o.name + ` xmlns="` + Namespace + `">` + children + "</" + o.name + ">"))
-	must(t, err)
+	relaytest.NoError(t, err)
 	var m mistakes
 	v := decode(o.children, root, "", &m)
 	return v, m
@@ -65,22 +68,25 @@ func TestRequestsAreReadAsTheyAreDescribed(t *testing.T) {
 			all = append(all, filled(e))
 		}
 		v, m := read(t, o, strings.Join(all, ""))
-		if len(m) > 0 || len(v) != len(o.children) {
-			t.Errorf("%s: %s; read %v", o.name, m, v)
-		}
+		relaytest.Equal(t, o.name+": the mistakes", m, nil)
+		relaytest.Equal(t, o.name+": the number of values", len(v), len(o.children))
 		slices.Reverse(all)
-		if back, m := read(t, o, strings.Join(all, "")); len(m) > 0 || fmt.Sprint(back) != fmt.Sprint(v) {
-			t.Errorf("%s, backwards: %s; read %v", o.name, m, back)
-		}
+		back, m := read(t, o, strings.Join(all, ""))
+		relaytest.Equal(t, o.name+", backwards: the mistakes", m, nil)
+		relaytest.Equal(t, o.name+", backwards: the values", fmt.Sprint(back), fmt.Sprint(v))
 		for i, e := range slices.Backward(o.children) {
 			i = len(all) - 1 - i
 			less := slices.Delete(slices.Clone(all), i, i+1)
-			if _, m := read(t, o, strings.Join(less, "")); (len(m) == 0) != e.optional || !e.optional && !strings.HasPrefix(m[0], e.name+": is required") {
-				t.Errorf("%s without %s: %s", o.name, e.name, m)
+			_, m := read(t, o, strings.Join(less, ""))
+			relaytest.Equal(t, o.name+" without "+e.name+" is accepted", len(m) == 0, e.optional)
+			if !e.optional && len(m) > 0 {
+				answertest.Begins(t, o.name+" without "+e.name, m[0], e.name+": is required")
 			}
-			if _, m := read(t, o, strings.Join(all, "")+all[i]); len(m) != 1 || !strings.HasPrefix(m[0], e.name+": is given twice") {
-				t.Errorf("%s with two %s: %s", o.name, e.name, m)
+			_, m = read(t, o, strings.Join(all, "")+all[i])
+			if len(m) != 1 {
+				t.Fatalf("%s with two %s: %d mistakes, want 1: %s", o.name, e.name, len(m), m)
 			}
+			answertest.Begins(t, o.name+" with two "+e.name, m[0], e.name+": is given twice")
 		}
 	}
 }
@@ -102,9 +108,8 @@ func TestTheDescriptionIsTheSpecifications(t *testing.T) {
 			}
 			names = append(names, e.name)
 		}
-		if got := strings.Join(names, ", "); got != want[o.name] || o.soapAction() != "urn:penstock:messaging#"+actions[i] {
-			t.Errorf("%s (%s): %s, want %s", o.name, o.soapAction(), got, want[o.name])
-		}
+		relaytest.Equal(t, o.name+": the elements", strings.Join(names, ", "), want[o.name])
+		relaytest.Equal(t, o.name+": the SOAPAction", o.soapAction(), "urn:penstock:messaging#"+actions[i])
 	}
 }
 
@@ -168,8 +173,9 @@ func TestKinds(t *testing.T) {
 		{dateTimeKind(), "soon", ""},
 	} {
 		got, err := tc.kind.read(tc.text)
-		if (err == nil) != (tc.want != "") || err == nil && fmt.Sprint(got) != tc.want {
-			t.Errorf("%s %q: %v, %v, want %s", tc.kind, tc.text, got, err, tc.want)
+		relaytest.Equal(t, fmt.Sprintf("%s %q is accepted", tc.kind, tc.text), err == nil, tc.want != "")
+		if err == nil {
+			relaytest.Equal(t, fmt.Sprintf("%s %q", tc.kind, tc.text), fmt.Sprint(got), tc.want)
 		}
 	}
 }
@@ -199,7 +205,7 @@ func FuzzEnvelope(f *testing.F) {
 			if !ok {
 				t.Fatalf("%T %v", err, err)
 			}
-			must(t, wellFormed(refused.encode()))
+			relaytest.NoError(t, wellFormed(refused.encode()))
 			return
 		}
 		if bytes.Contains(bytes.ToUpper(raw), []byte("<!DOCTYPE")) && !bytes.Contains(raw, []byte("<!--")) && !bytes.Contains(raw, []byte("<![CDATA[")) {
@@ -208,7 +214,7 @@ func FuzzEnvelope(f *testing.F) {
 		for _, o := range all {
 			var m mistakes
 			v := decode(o.children, e.request, "", &m)
-			must(t, wellFormed(answer{code: invalid, description: m.String()}.encode(e.version, o)))
+			relaytest.NoError(t, wellFormed(answer{code: invalid, description: m.String()}.encode(e.version, o)))
 			if len(m) > 0 {
 				continue
 			}

@@ -21,6 +21,7 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/message"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // messageService records orders and returns the configured result.
@@ -90,20 +91,13 @@ type wire struct {
 	check    *contracttest.Checker
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func clock() time.Time { return time.Date(2026, 11, 20, 9, 34, 15, 0, time.UTC) }
 
 func newWire(t *testing.T) *wire {
 	t.Helper()
 	w := &wire{t: t, messages: &messageService{}, logins: newLoginStore()}
 	doc, err := openapi.Load(OpenAPI())
-	must(t, err)
+	relaytest.NoError(t, err)
 	w.check = contracttest.New(doc)
 	s := New(Deps{Messages: w.messages, Logins: w.logins}, Options{
 		PublicURL: "https://gw.example/", Logger: slog.New(slog.NewTextHandler(&w.log, nil)), Now: clock,
@@ -129,10 +123,10 @@ func (w *wire) ask(method, target, body string, headers ...string) answerOf {
 		req.Header.Set(headers[i], headers[i+1])
 	}
 	resp, err := w.app.Test(req, 20_000)
-	must(w.t, err)
+	relaytest.NoError(w.t, err)
 	defer resp.Body.Close()
 	got, err := io.ReadAll(resp.Body)
-	must(w.t, err)
+	relaytest.NoError(w.t, err)
 	if method == "GET" {
 		target = strings.NewReplacer("WSDL", "wsdl", "a=b&Wsdl", "wsdl", "x=wsdl", "wsdl").Replace(target) // the contract has one spelling
 	}
@@ -142,7 +136,7 @@ func (w *wire) ask(method, target, body string, headers ...string) answerOf {
 		w.t.Error(difference)
 	}
 	if strings.Contains(resp.Header.Get("Content-Type"), "xml") {
-		must(w.t, wellFormed(got))
+		relaytest.NoError(w.t, wellFormed(got))
 	}
 	return answerOf{resp.StatusCode, resp.Header.Get("Content-Type"), string(got)}
 }

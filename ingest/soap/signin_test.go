@@ -11,6 +11,7 @@ import (
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // lobby is an authenticator whose hashing is counted.
@@ -68,9 +69,8 @@ func TestSigningIn(t *testing.T) {
 		if step.change != nil {
 			step.change()
 		}
-		if got := l.tries(step.username, step.password); got != step.want || l.hashed.Load() != step.hashed {
-			t.Errorf("%s: %s, hashed %d times, want %s and %d", step.name, got, l.hashed.Load(), step.want, step.hashed)
-		}
+		relaytest.Equal(t, step.name+": the answer", l.tries(step.username, step.password), step.want)
+		relaytest.Equal(t, step.name+": the number of hashes", l.hashed.Load(), step.hashed)
 	}
 }
 
@@ -96,16 +96,19 @@ func TestAFloodOfWrongPasswords(t *testing.T) {
 		}
 		synctest.Wait()
 		began := time.Now()
-		if got := l.tries("acme", "secret"); got != "1" || time.Since(began) > 0 {
-			t.Errorf("who was verified: %s after %s", got, time.Since(began))
-		}
+		relaytest.Equal(t, "the answer for a verified login", l.tries("acme", "secret"), "1")
+		relaytest.Equal(t, "the time that a verified login waits", time.Since(began), 0)
 		wg.Wait()
 		count := make(map[string]int)
 		for _, r := range results {
 			count[r]++
 		}
-		if took := time.Since(began); most.Load() != 1 || took > 7*time.Second || count["unauthenticated"] < 4 || count["unavailable"] < 90 {
-			t.Errorf("%d at a time, %s, %v", most.Load(), took, count)
+		relaytest.Equal(t, "the hashes at a time", most.Load(), 1)
+		if took := time.Since(began); took > 7*time.Second {
+			t.Errorf("it took %s, want 7s at most", took)
+		}
+		if count["unauthenticated"] < 4 || count["unavailable"] < 90 {
+			t.Errorf("the answers are %v, want at least 4 unauthenticated and 90 unavailable", count)
 		}
 		if got := l.tries("globex", "öther"); got != "2" {
 			t.Errorf("afterwards: %s", got)
@@ -137,9 +140,10 @@ func TestWhatIsRememberedIsBounded(t *testing.T) {
 	for i := range maxRejected + 5 {
 		l.tries("acme", fmt.Sprint(i))
 	}
-	if len(l.rejected) > maxRejected || len(l.verified) != 1 {
-		t.Errorf("%d refused, %d right", len(l.rejected), len(l.verified))
+	if len(l.rejected) > maxRejected {
+		t.Errorf("%d rejected logins are kept, want %d at most", len(l.rejected), maxRejected)
 	}
+	relaytest.Equal(t, "the number of verified logins", len(l.verified), 1)
 	for i := range maxVerified + 5 {
 		l.cache(l.digest(fmt.Sprint(i), "h", "s"), true)
 	}

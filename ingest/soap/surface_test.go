@@ -9,16 +9,18 @@ import (
 	"time"
 	"unicode/utf16"
 
+	"github.com/penstock/penstock/ingest/answertest"
 	"github.com/penstock/penstock/ingest/openapi"
 	"github.com/penstock/penstock/ingest/openapi/contracttest"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/message"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func TestRoutesAreTheContractsOperations(t *testing.T) {
 	w := newWire(t)
 	doc, err := openapi.Load(OpenAPI())
-	must(t, err)
+	relaytest.NoError(t, err)
 	for _, difference := range append(contracttest.Routes(w.app, doc), contracttest.Strict(doc)...) {
 		t.Error(difference)
 	}
@@ -131,9 +133,9 @@ func TestEnvelopes(t *testing.T) {
 			w := newWire(t)
 			got := w.ask("POST", "/soap", tc.body, "Content-Type", tc.contentType, "SOAPAction", tc.action)
 			want := strings.NewReplacer(`\(`, "(", `\)`, ")").Replace(tc.want)
-			if got.status != tc.status || got.contentType != tc.answer || !strings.Contains(got.body, want) {
-				t.Errorf("%d %s\n%s\nwant %d %s\n%s", got.status, got.contentType, got.body, tc.status, tc.answer, want)
-			}
+			relaytest.Equal(t, "the status", got.status, tc.status)
+			relaytest.Equal(t, "the type", got.contentType, tc.answer)
+			answertest.Contains(t, "the answer", got.body, want)
 			if sent := len(w.messages.orders); (sent == 1) != (tc.status == 200) {
 				t.Errorf("%d orders", sent)
 			}
@@ -145,7 +147,7 @@ func TestEnvelopes(t *testing.T) {
 func describeOrder(t *testing.T, o message.Order) string {
 	t.Helper()
 	encoded, err := o.Body.Encode(0, nil)
-	must(t, err)
+	relaytest.NoError(t, err)
 	out := fmt.Sprintf("%d %s %v %q", o.Account, o.Origin, o.Destinations, o.Originator)
 	for _, p := range encoded.Parts {
 		if p.Text != "" {
@@ -194,9 +196,8 @@ func TestRequestsBecomeOrders(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			w := newWire(t)
 			got := w.ask("POST", "/soap", request(tc.operation, tc.children), "Content-Type", "text/xml")
-			if got.status != 200 || !strings.Contains(got.body, "<"+tc.operation+`Response xmlns="urn:penstock:messaging"><responsecode>0</responsecode><creditsused>`) {
-				t.Fatalf("%d %s", got.status, got.body)
-			}
+			relaytest.Equal(t, "the status", got.status, 200)
+			answertest.Contains(t, "the answer", got.body, "<"+tc.operation+`Response xmlns="urn:penstock:messaging"><responsecode>0</responsecode><creditsused>`)
 			order := describeOrder(t, w.messages.orders[0])
 			if strings.HasSuffix(tc.want, " ") { // a push's octets are the decoder's own tests
 				order = order[:min(len(order), len(tc.want))]
@@ -251,10 +252,9 @@ func TestMistakesAreNamed(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			w := newWire(t)
 			got := w.ask("POST", "/soap", request(tc.operation, tc.children), "Content-Type", "text/xml")
-			if got.status != 200 || len(w.messages.orders) > 0 ||
-				!strings.Contains(got.body, "<responsecode>3</responsecode><creditsused>0</creditsused><description>Invalid request: ") || !strings.Contains(got.body, tc.want) {
-				t.Errorf("%d %s\nwant %s", got.status, got.body, tc.want)
-			}
+			relaytest.Equal(t, "the status", got.status, 200)
+			relaytest.Equal(t, "the number of orders", len(w.messages.orders), 0)
+			answertest.Contains(t, "the answer", got.body, "<responsecode>3</responsecode><creditsused>0</creditsused><description>Invalid request: ", tc.want)
 		})
 	}
 }
@@ -281,9 +281,8 @@ func TestWhatTheUseCaseSaysIsAnswered(t *testing.T) {
 			w := newWire(t)
 			w.messages.err = tc.err
 			got := w.ask("POST", "/soap", enveloped(ns11, login, text1), "Content-Type", "text/xml")
-			if got.status != tc.status || !strings.Contains(got.body, tc.want) {
-				t.Errorf("%d %s\nwant %s", got.status, got.body, tc.want)
-			}
+			relaytest.Equal(t, "the status", got.status, tc.status)
+			answertest.Contains(t, "the answer", got.body, tc.want)
 			if tc.status == 500 != strings.Contains(w.log.String(), "private detail") {
 				t.Errorf("the log: %s", w.log.String())
 			}
@@ -292,18 +291,19 @@ func TestWhatTheUseCaseSaysIsAnswered(t *testing.T) {
 	t.Run("logins that cannot be asked for", func(t *testing.T) {
 		w := newWire(t)
 		w.logins.err = relay.Errorf(relay.KindUnavailable, "down")
-		if got := w.ask("POST", "/soap", enveloped(ns11, login, text1)); got.status != 200 || !strings.Contains(got.body, code(4, "Service temporarily unavailable. Please try again later.")) {
-			t.Errorf("%d %s", got.status, got.body)
-		}
+		got := w.ask("POST", "/soap", enveloped(ns11, login, text1))
+		relaytest.Equal(t, "the status", got.status, 200)
+		answertest.Contains(t, "the answer", got.body, code(4, "Service temporarily unavailable. Please try again later."))
 	})
 }
 
 func TestTheWSDLIsAskedFor(t *testing.T) {
 	w := newWire(t)
 	for _, target := range []string{"/soap?wsdl", "/soap?WSDL", "/soap?wsdl=1", "/soap?a=b&Wsdl"} {
-		if got := w.ask("GET", target, ""); got.status != 200 || got.contentType != type11 || !strings.Contains(got.body, `soap:address location="https://gw.example/soap"`) {
-			t.Errorf("%s: %d %s", target, got.status, got.contentType)
-		}
+		got := w.ask("GET", target, "")
+		relaytest.Equal(t, target+": the status", got.status, 200)
+		relaytest.Equal(t, target+": the type", got.contentType, type11)
+		answertest.Contains(t, target, got.body, `soap:address location="https://gw.example/soap"`)
 	}
 	for _, target := range []string{"/soap", "/soap?x=wsdl"} {
 		if got := w.ask("GET", target, ""); got.status != 404 {
