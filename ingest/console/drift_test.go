@@ -42,7 +42,7 @@ func operations(t *testing.T) (list map[string]*openapi3.Operation, at map[strin
 	return list, at
 }
 
-func TestEveryOperationThatThePageAsksForIsTheContracts(t *testing.T) {
+func TestEveryOperationOfThePageIsInTheContract(t *testing.T) {
 	var api map[string]string
 	constant(t, "api", &api)
 	_, at := operations(t)
@@ -72,7 +72,7 @@ func TestEveryOperationThatThePageAsksForIsTheContracts(t *testing.T) {
 
 // A filter that the API knows and the page does not would be missed by nobody but
 // the operator; so both ways are compared.
-func TestFiltersAreTheContractsParameters(t *testing.T) {
+func TestFiltersAreParametersOfTheContract(t *testing.T) {
 	var filters map[string]map[string]any
 	constant(t, "filters", &filters)
 	list, _ := operations(t)

@@ -17,7 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-func TestTheWSDLIsAsItWasReadLast(t *testing.T) {
+func TestTheWSDLMatchesTheGoldenFile(t *testing.T) {
 	got := wsdl(operations(), "https://gw.example/soap")
 	relaytest.NoError(t, wellFormed(got))
 	path := filepath.Join("testdata", "messaging.wsdl")
@@ -92,7 +92,7 @@ func TestRequestsAreReadAsTheyAreDescribed(t *testing.T) {
 }
 
 // The specification's table of SOAP messages, word by word.
-func TestTheDescriptionIsTheSpecifications(t *testing.T) {
+func TestTheWSDLHasTheElementsOfTheSpecification(t *testing.T) {
 	want := map[string]string{
 		"SoapSendSms":       "destinationarray, originator?, message, messagetype, maxconcat?, sendtime?, dlrep?",
 		"SoapSendBinarySms": "destinationarray, originator?, data, udh, sendtime?, dlrep?, encoding?",

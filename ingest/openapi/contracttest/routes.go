@@ -4,10 +4,35 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"testing"
+	"time"
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/ingest/openapi"
 )
+
+// Surface fails the test for every difference between the routes that mount adds and
+// the operations of a contract, and for every part of the contract that is loose. What
+// goes over the wire is compared with the contract in cmd/penstock, where the whole
+// gateway runs.
+func Surface(t testing.TB, contract []byte, mount func(*fiber.App, *httpd.Auth)) {
+	t.Helper()
+	doc, err := openapi.Load(contract)
+	if err != nil {
+		t.Fatal(err)
+	}
+	app := fiber.New()
+	mount(app, httpd.NewAuth(nil, "", time.Now))
+	for _, difference := range Routes(app, doc) {
+		t.Error(difference)
+	}
+	for _, loose := range Strict(doc) {
+		t.Error(loose)
+	}
+}
 
 // Routes returns how the routes of an app differ from the operations of a
 // document. Middleware is no route; HEAD, which fiber adds to every GET, does
