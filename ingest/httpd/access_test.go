@@ -18,7 +18,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-func TestARequestKeepsTheIDItCameWith(t *testing.T) {
+func TestTheRequestIDOfAClientIsKept(t *testing.T) {
 	app := New(Options{Logger: quiet(), Seed: "s-"})
 	app.Get("/", func(c *fiber.Ctx) error { return c.SendString(RequestID(c.UserContext())) })
 	long := strings.Repeat("a", maxRequestID)

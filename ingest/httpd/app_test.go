@@ -19,7 +19,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-func TestWhatGoesWrongIsAnswered(t *testing.T) {
+func TestErrorsAreAnswered(t *testing.T) {
 	var log strings.Builder
 	app := New(Options{Logger: slog.New(slog.NewTextHandler(&log, nil)), Seed: "s-", BodyLimit: 1000})
 	for path, err := range map[string]error{

@@ -10,6 +10,7 @@ import (
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // guarded is an app with a path for each style, over a store and a clock.
@@ -80,7 +81,7 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-func TestWithoutAnAdminTokenNobodyIsTheAdministrator(t *testing.T) {
+func TestWithoutAnAdminTokenAdminAccessIsDisabled(t *testing.T) {
 	g := newGuarded("")
 	for _, value := range []string{"", "Bearer ", "Bearer x"} {
 		if got := g.status(t, "/admin", "Authorization", value); got != `401 {"message":"Unauthenticated."}` {
@@ -116,7 +117,7 @@ func TestAKnownTokenWorksWithoutTheStore(t *testing.T) {
 	}
 }
 
-func TestAFreshTokenIsNotAskedForAgain(t *testing.T) {
+func TestAFreshTokenIsNotLookedUpAgain(t *testing.T) {
 	g := newGuarded("root")
 	for range 5 {
 		g.status(t, "/hook", "X-Auth-Token", "hook")
@@ -143,7 +144,10 @@ func TestARevokedTokenIsRefused(t *testing.T) {
 		g.status(t, "/hook", "X-Auth-Token", "hook")
 		revoke(g)
 		g.pass(refreshAfter)
-		await(t, "it is refused", func() bool { return g.status(t, "/hook", "X-Auth-Token", "hook")[:3] == "401" })
+		relaytest.Eventually(t, "the token is refused", func() (any, bool) {
+			status := g.status(t, "/hook", "X-Auth-Token", "hook")
+			return status, status[:3] == "401"
+		})
 	})
 	t.Run("although it was being asked for meanwhile", func(t *testing.T) {
 		g := newGuarded("root")
@@ -151,7 +155,7 @@ func TestARevokedTokenIsRefused(t *testing.T) {
 		g.change(func(s *store) { s.hang = hang })
 		first := make(chan string)
 		go func() { first <- g.status(t, "/hook", "X-Auth-Token", "hook") }()
-		await(t, "it is asked for", func() bool { g.mu.Lock(); defer g.mu.Unlock(); return g.asked == 1 })
+		relaytest.Eventually(t, "the store is asked once", func() (any, bool) { g.mu.Lock(); defer g.mu.Unlock(); return g.asked, g.asked == 1 })
 		g.auth.Forget()
 		close(hang)
 		<-first
@@ -173,7 +177,7 @@ func TestAStoreThatHangsDelaysNoKnownSender(t *testing.T) {
 			t.Error(got)
 		}
 	}
-	await(t, "it is asked for again", func() bool { g.mu.Lock(); defer g.mu.Unlock(); return g.asked == 2 })
+	relaytest.Eventually(t, "the store is asked again", func() (any, bool) { g.mu.Lock(); defer g.mu.Unlock(); return g.asked, g.asked == 2 })
 	close(hang)
 }
 

@@ -101,7 +101,7 @@ func held(t *testing.T, o Options) (addr string, read chan error, end chan struc
 	return serve(t, app), read, end
 }
 
-func TestWhatWasAnnouncedTakesNoMemory(t *testing.T) {
+func TestAnAnnouncedLengthTakesNoMemory(t *testing.T) {
 	const connections, announced = 50, 8_000_000
 	app := New(Options{Logger: quiet()})
 	came := make(chan struct{}, connections)
@@ -150,7 +150,7 @@ func TestARefusalDoesNotWaitForTheBody(t *testing.T) {
 }
 
 // A connection goes on after a refusal if the body is there already.
-func TestAShortBodyThatNobodyReadsIsThrownAway(t *testing.T) {
+func TestAShortUnreadBodyIsDiscarded(t *testing.T) {
 	app := New(Options{Logger: quiet()})
 	app.Post("/", func(c *fiber.Ctx) error { return Message(c, 401, "Unauthenticated.") })
 	conn := dial(t, serve(t, app))

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/gofiber/fiber/v2"
 
@@ -95,18 +94,4 @@ func request(method, target, body string, headers ...string) *http.Request {
 		r.Header.Set(headers[i], headers[i+1])
 	}
 	return r
-}
-
-func await(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	limit := time.After(time.Minute)
-	for !holds() {
-		select {
-		case <-tick.C:
-		case <-limit:
-			t.Fatalf("not within 20 s: %s", what)
-		}
-	}
 }

@@ -99,7 +99,7 @@ func TestSlotsGoToAccountsInTurns(t *testing.T) {
 				granted <- acct
 			}
 		})
-		await(t, "the request waits", func() bool { return s.waits() == i+1 })
+		relaytest.Eventually(t, "the request waits", func() (any, bool) { n := s.waits(); return n, n == i+1 })
 	}
 	last := account.ID(1)
 	for _, want := range []account.ID{1, 2, 3, 1, 1, 1} {
@@ -278,7 +278,10 @@ func TestRequestsBeyondTheBoundAreRefused(t *testing.T) {
 	for _, conn := range held {
 		b.isAnswered(t, "a request that had a slot", conn)
 	}
-	await(t, "nothing in flight", func() bool { return b.inFlight(Webhooks) == 0 && b.inFlight(API) == 0 })
+	relaytest.Eventually(t, "nothing in flight", func() (any, bool) {
+		n := b.inFlight(Webhooks) + b.inFlight(API)
+		return n, n == 0
+	})
 	b.isAnswered(t, "a request afterwards", b.post(t, "/hook", "hook"))
 	want := map[[2]string]uint64{{"webhooks", "account"}: 1, {"webhooks", "requests"}: 0, {"api", "account"}: 1}
 	for labels, n := range want {
@@ -296,7 +299,7 @@ func TestARequestWaitsForASlot(t *testing.T) {
 	first := b.post(t, "/hook", "hook")
 	<-b.came
 	second := b.post(t, "/hook", "hook")
-	await(t, "the second waits", func() bool { return b.limits.Stats().Waiting["webhooks"] == 1 })
+	relaytest.Eventually(t, "the second waits", func() (any, bool) { n := b.limits.Stats().Waiting["webhooks"]; return n, n == 1 })
 	b.letGo()
 	b.isAnswered(t, "the first", first)
 	b.isAnswered(t, "the second", second)
@@ -316,8 +319,8 @@ func TestWaitingRequestsUseNoSlot(t *testing.T) {
 		write(t, conn, "POST /hook HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer hook\r\nContent-Length: 1000\r\n\r\n{")
 		held = append(held, conn)
 	}
-	await(t, "five bodies have begun", func() bool { return b.limits.Stats().Bytes["webhooks"] >= 5*1000 })
-	await(t, "no slot is used", func() bool { return b.inFlight(Webhooks) == 0 })
+	relaytest.Eventually(t, "five bodies have begun", func() (any, bool) { n := b.limits.Stats().Bytes["webhooks"]; return n, n >= 5*1000 })
+	relaytest.Eventually(t, "no slot is used", func() (any, bool) { n := b.inFlight(Webhooks); return n, n == 0 })
 	conn := b.post(t, "/hook", "hook")
 	<-b.came
 	b.letGo()
@@ -370,7 +373,7 @@ func TestAConnectionThatWaitsMakesRoom(t *testing.T) {
 		conn := dial(t, b.addr)
 		write(t, conn, begin)
 		slow = append(slow, conn)
-		await(t, "the connection is open", func() bool { return b.open() == i+2 })
+		relaytest.Eventually(t, "the connection is open", func() (any, bool) { n := b.open(); return n, n == i+2 })
 	}
 	for i := range 4 {
 		conn := dial(t, b.addr)
