@@ -65,7 +65,7 @@ func TestDeliveriesAreListedAndReplayed(t *testing.T) {
 	}
 }
 
-func TestWhatWaitsForABreakerSaysSo(t *testing.T) {
+func TestDeliveriesThatWaitForABreakerNameIt(t *testing.T) {
 	o := newOffice(t)
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	o.deliver("a", "https://h/?token=secret", outbox.Queued)

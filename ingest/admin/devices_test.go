@@ -113,7 +113,7 @@ func TestDevicesAreListed(t *testing.T) {
 	}
 }
 
-func TestADeviceIsShownWithWhatIsKnownOfIt(t *testing.T) {
+func TestADeviceIsShownWithItsState(t *testing.T) {
 	o, s := fleet(t)
 	rssi, battery := -97.5, 81.0
 	s.uplinks["a2"] = iot.RadioData{DeviceID: "a2", Time: o.now, RSSI: &rssi, Battery: &battery, Latitude: new(51.5), Longitude: new(-0.1)}

@@ -105,7 +105,7 @@ func TestEventsAreReplayed(t *testing.T) {
 	}
 }
 
-func TestCursorsThatNobodyGaveAreRefused(t *testing.T) {
+func TestUnknownCursorsAreRefused(t *testing.T) {
 	o := newOffice(t)
 	for _, cursor := range []string{"x", "u", "u0", "u-1", "u1.u2", "u1.", "u01", "s1.u1", "u99999999999999999999", "%00"} {
 		if got := o.ask("GET /admin/events?cursor="+cursor, ""); !strings.HasPrefix(got, `422 {"errors":{"cursor":`) {

@@ -53,7 +53,7 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-func TestACarrierThatIsAwayLeavesTheGatewayReady(t *testing.T) {
+func TestADisconnectedCarrierLeavesTheGatewayReady(t *testing.T) {
 	app := httpd.New(httpd.Options{Logger: slog.New(slog.DiscardHandler)})
 	s := New(Deps{Backends: []Backend{
 		{Name: "records", Check: func(context.Context) error { return nil }},

@@ -65,7 +65,7 @@ func TestAnInventoryIsApplied(t *testing.T) {
 	}
 }
 
-func TestASecretIsMaskedAndAMaskIsUnderstood(t *testing.T) {
+func TestSecretsAreMaskedAndMasksKeepThem(t *testing.T) {
 	o := newOffice(t)
 	o.applied(acme, "")
 	shown := strings.TrimPrefix(o.ask("GET /admin/inventory", ""), "200 ")
@@ -85,7 +85,7 @@ func TestASecretIsMaskedAndAMaskIsUnderstood(t *testing.T) {
 	relaytest.Equal(t, "the webhook secrets", a.WebhookSecrets, []string{secret})
 }
 
-func TestAMistakeIsRefusedWhole(t *testing.T) {
+func TestAnInvalidDocumentChangesNothing(t *testing.T) {
 	o := newOffice(t)
 	o.applied(acme, "")
 	before := o.ask("GET /admin/inventory", "")

@@ -109,7 +109,7 @@ func TestMessagesAreListed(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatIsNotKnownIsSentAgain(t *testing.T) {
+func TestOnlyPartsInStateUnknownAreSentAgain(t *testing.T) {
 	o := newOffice(t)
 	all := o.sent("447700900123", "447700900124")
 	o.settle(all[0], "smsc-1", message.Accepted, message.Unknown)

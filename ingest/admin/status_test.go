@@ -18,7 +18,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-func TestTheWatchSaysSinceWhenABackEndIsAsItIs(t *testing.T) {
+func TestTheWatchReportsSinceWhenABackEndIsUpOrDown(t *testing.T) {
 	var down error
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	w := newWatch([]Backend{{Name: "records", Check: func(context.Context) error { return down }}}, func() time.Time { return now })

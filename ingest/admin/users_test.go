@@ -118,7 +118,7 @@ func TestTheLogSaysWhatChanged(t *testing.T) {
 	relaytest.Equal(t, "the entry before", got[1].String(), `admin-1 (admin) replayDeliveries "" of 0: done 200 [{"state":"dead"},null,{"count":0}]`)
 }
 
-func TestNothingChangesUnrecorded(t *testing.T) {
+func TestAChangeThatCannotBeRecordedIsNotMade(t *testing.T) {
 	o := newOffice(t)
 	relaytest.NoError(t, o.db.Close())
 	if got := o.ask("DELETE /admin/breakers/none", ""); !strings.HasPrefix(got, "50") {

@@ -126,7 +126,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-func TestAJournalThatIsFullAsksTheCarrierToComeAgain(t *testing.T) {
+func TestAFullJournalIsAnswered503WithRetryAfter(t *testing.T) {
 	for _, err := range []error{fmt.Errorf("intake sms: %w", intake.ErrFull), errors.New("disk gone")} {
 		status, body, header := ask(t, surface(&recorder{err: err}), "POST", "/inbound/sms/json", "carrier-1", goodJSON)
 		relaytest.Equal(t, "the status for "+err.Error(), status, 503)

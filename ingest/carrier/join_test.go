@@ -109,7 +109,7 @@ func escaped(s string) string {
 	return b.String()
 }
 
-func TestAPartThatNeverComesHoldsTheOthersForAWhile(t *testing.T) {
+func TestAMissingPartDelaysTheOthersForALimitedTime(t *testing.T) {
 	f := newFlow(t, toMessages("http://vmn/?m=%msg&s=%stat"))
 	parts := cut("m", "4477", "abcdef", 9, false, 4)
 	f.hand(t, parts[0])
@@ -153,7 +153,7 @@ func TestAReplayRoutesAJoinedMessageByTheNewRule(t *testing.T) {
 	f.wantSent(t, "http://new/n1-s1?m=abcdef", "http://old/n1-s1?m=abcdef")
 }
 
-func TestAGatewayThatDiesBetweenPartsIsSucceeded(t *testing.T) {
+func TestAnotherGatewayJoinsThePartsOfOneThatDied(t *testing.T) {
 	db := recordstest.Open(t)
 	parts := cut("m", "4477", "abcdef", 9, true, 8)
 	t.Run("the one that dies", func(t *testing.T) {
@@ -169,7 +169,7 @@ func TestAGatewayThatDiesBetweenPartsIsSucceeded(t *testing.T) {
 	}
 }
 
-func TestIncompleteMessagesThatNobodyTakesAreUnroutedAtTheirFirstPart(t *testing.T) {
+func TestIncompleteMessagesWithoutARelayAreUnroutedAtTheirFirstPart(t *testing.T) {
 	f := newFlow(t)
 	f.hand(t, cut("m", "4477", "abcdef", 9, true, 8)[0])
 	f.settled(t)
@@ -211,7 +211,7 @@ func TestSegmentsBySARAreJoined(t *testing.T) {
 	}
 }
 
-func TestUDHThatCannotBeReadIsSentOnAtOnce(t *testing.T) {
+func TestAnUnreadableUDHIsForwardedAtOnce(t *testing.T) {
 	f := newFlow(t, toMessages("http://vmn/?m=%msg&s=%stat&u=%udh"))
 	f.hand(t, map[string]any{"id": "1", "from": "4477", "to": "447860000001", "text": "a", "udh": "050003cc02"})
 	f.settled(t)

@@ -45,7 +45,7 @@ func TestOfTwoPostsWithOneIDTheFirstCounts(t *testing.T) {
 	}
 }
 
-func TestKeysTellCarriersMessages(t *testing.T) {
+func TestMessagesOfDifferentCarriersHaveDifferentKeys(t *testing.T) {
 	p := NewProcessor(&receiver{})
 	key := func(e intake.Entry) string {
 		it := item("n-1", 1, e)

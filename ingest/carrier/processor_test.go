@@ -97,7 +97,7 @@ func TestTheStatusesOfAPostAreMerged(t *testing.T) {
 	}
 }
 
-func TestProcessPassesOnThatABackEndIsDown(t *testing.T) {
+func TestProcessReturnsThatABackEndIsDown(t *testing.T) {
 	down := errors.New("down")
 	if _, err := NewProcessor(&receiver{err: down}).Process(t.Context(), []intake.Item{item("n-1", 1, posted("a"))}); !errors.Is(err, down) {
 		t.Errorf("got %v", err)

@@ -177,7 +177,7 @@ func TestSignatures(t *testing.T) {
 
 // V2 does not cover what is posted: who has seen one post must not be able to
 // post another under its signature.
-func TestANonceIsGoodForOneBody(t *testing.T) {
+func TestANonceIsAcceptedForOneBody(t *testing.T) {
 	s := signature{
 		verify: newNonces().verifyPlivo, secret: "tok", url: "https://h.example/answer/", kind: formType, body: "Text=a",
 		headers: []string{"X-Plivo-Signature-V2", "mMpSDCOGxj+fw/HrbFaIyzNcwTadQ/3hoORxKqZDoVU=", "X-Plivo-Signature-V2-Nonce", nonce},

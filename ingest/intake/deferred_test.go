@@ -31,7 +31,7 @@ func (r *rig) busyWith(acct account.ID) {
 	})
 }
 
-func TestEntriesThatArePutOffComeAgain(t *testing.T) {
+func TestDeferredEntriesAreProcessedAgain(t *testing.T) {
 	r := newRig(t, Options{})
 	r.busyWith(7)
 	r.acceptOf(7, 40)
@@ -52,7 +52,7 @@ func TestEntriesThatArePutOffComeAgain(t *testing.T) {
 
 // Others do not wait: the checkpoint passes entries that were deferred, and the
 // event says why it is pending.
-func TestEntriesThatArePutOffHoldUpNobody(t *testing.T) {
+func TestDeferredEntriesDelayNoOthers(t *testing.T) {
 	r := newRig(t, Options{Batch: 10})
 	release := make(chan struct{})
 	r.p.set(nil, func(it Item) (*event.Status, error) {
@@ -82,7 +82,7 @@ func TestEntriesThatArePutOffHoldUpNobody(t *testing.T) {
 }
 
 // A turn is not for one account alone, however much of it waits.
-func TestAccountsTakeTurnsWithWhatWasPutOff(t *testing.T) {
+func TestAccountsTakeTurnsWithDeferredEntries(t *testing.T) {
 	r := newRig(t, Options{})
 	r.acceptOf(7, 3*deferredBatch)
 	r.acceptOf(9, 2)
@@ -113,7 +113,7 @@ func TestAccountsTakeTurnsWithWhatWasPutOff(t *testing.T) {
 
 // What was deferred before a crash is taken up again, and what the journal has no
 // longer is forgotten.
-func TestWhatWasPutOffSurvivesARestart(t *testing.T) {
+func TestDeferredEntriesSurviveARestart(t *testing.T) {
 	r := newRig(t, Options{})
 	r.acceptOf(7, 2)
 	stop := r.run()
@@ -132,7 +132,7 @@ func TestWhatWasPutOffSurvivesARestart(t *testing.T) {
 	relaytest.Equal(t, "how often the second was processed", r.p.ended(2), 2)
 }
 
-func TestWhatWasPutOffWaitsForABackEnd(t *testing.T) {
+func TestDeferredEntriesWaitForABackEnd(t *testing.T) {
 	r := newRig(t, Options{})
 	r.busyWith(7)
 	r.statuses.setDown(down())

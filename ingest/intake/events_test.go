@@ -91,7 +91,7 @@ func TestEventsAreFound(t *testing.T) {
 	}
 }
 
-func TestAnEventSaysWhatBecameOfIt(t *testing.T) {
+func TestAnEventShowsItsOutcome(t *testing.T) {
 	r := processed(t)
 	e := list(t, r, event.Filter{IDs: []string{"n1-u3"}}, 0)[0]
 	if e.ReceivedAt.IsZero() {
@@ -111,7 +111,7 @@ func TestAnEventSaysWhatBecameOfIt(t *testing.T) {
 	}
 }
 
-func TestAReplayClearsWhatWorksNow(t *testing.T) {
+func TestAReplayClearsTheStatusesOfEntriesThatSucceed(t *testing.T) {
 	r := processed(t)
 	n, err := r.Batches(t.Context(), event.Filter{State: event.Quarantined}, 0, nil)
 	relaytest.NoError(t, err)
@@ -157,7 +157,7 @@ func TestAReplayEndsWhenABackEndIsDown(t *testing.T) {
 	relaytest.Equal(t, "the number of statuses", len(r.statuses.reasons()), 2)
 }
 
-func TestMarksAreTrimmedWithTheirRecords(t *testing.T) {
+func TestStatusesAreDeletedWithTheirRecords(t *testing.T) {
 	r := processed(t)
 	r.statuses.statuses[0] = event.Status{Seq: 0, State: event.Quarantined}
 	relaytest.NoError(t, r.Trim(t.Context()))

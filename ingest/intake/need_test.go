@@ -9,7 +9,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-func TestWhatAJournalNeeds(t *testing.T) {
+func TestTheNeedOfEachRange(t *testing.T) {
 	all := &memoryStatuses{statuses: map[uint64]event.Status{
 		5:  {Seq: 5, State: event.Unrouted},
 		15: {Seq: 15, State: event.Quarantined},

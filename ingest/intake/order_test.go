@@ -130,7 +130,7 @@ func TestAnEarlyVerdictIsGivenAgainAfterTheEntriesBefore(t *testing.T) {
 	relaytest.Equal(t, "the number of entries quarantined", s.Quarantined, 1)
 }
 
-func TestAProcessorThatPanicsOverKeysIsLookedInto(t *testing.T) {
+func TestAPanicInKeysLosesNoEntry(t *testing.T) {
 	r := newOrderly(t, 2, func(it *Item) uint64 {
 		if it.Seq == 2 {
 			panic("poison")
@@ -143,7 +143,7 @@ func TestAProcessorThatPanicsOverKeysIsLookedInto(t *testing.T) {
 	relaytest.Equal(t, "the number of entries processed", r.Status().Processed, 5)
 }
 
-func TestAStopEndsWhatWaitsForItsTurn(t *testing.T) {
+func TestAStopEndsEntriesThatWaitForTheirTurn(t *testing.T) {
 	r := newOrderly(t, 2, func(*Item) uint64 { return 1 })
 	r.p.set(func(ctx context.Context, _ []Item) error { <-ctx.Done(); return ctx.Err() }, nil)
 	r.accept(3)

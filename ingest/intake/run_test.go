@@ -33,7 +33,7 @@ func TestEverythingIsProcessedOnce(t *testing.T) {
 	relaytest.Equal(t, "the reason to wait", s.Waiting, "")
 }
 
-func TestNoMoreThanTheWorkersWorkAtATime(t *testing.T) {
+func TestConcurrencyIsLimitedToTheWorkers(t *testing.T) {
 	for workers := 1; workers <= 3; workers++ {
 		t.Run(fmt.Sprint(workers), func(t *testing.T) {
 			r := newRig(t, Options{Batch: 1, Workers: workers})
@@ -78,7 +78,7 @@ func TestTheCheckpointFollowsInOrder(t *testing.T) {
 	r.settled()
 }
 
-func TestWhatFailsForItsOwnReasonIsQuarantined(t *testing.T) {
+func TestFailingEntriesAreQuarantined(t *testing.T) {
 	cases := map[string]struct {
 		each func(Item) (*event.Status, error)
 		want map[uint64]string
@@ -133,7 +133,7 @@ func TestWhatFailsForItsOwnReasonIsQuarantined(t *testing.T) {
 	}
 }
 
-func TestALoneFailureLeavesNothingWaiting(t *testing.T) {
+func TestASingleFailureBlocksNothing(t *testing.T) {
 	r := newRig(t, Options{MaxAttempts: 1})
 	r.p.set(nil, func(Item) (*event.Status, error) { return nil, errors.New("no") })
 	r.accept(1)
@@ -161,7 +161,7 @@ func TestWhileABackEndIsDownNothingIsQuarantined(t *testing.T) {
 	relaytest.Equal(t, "how often the entry was processed", r.p.ended(1), 1)
 }
 
-func TestWhileMarksCannotBeKeptTheCheckpointStays(t *testing.T) {
+func TestTheCheckpointStaysWhileStatusesCannotBeSaved(t *testing.T) {
 	r := newRig(t, Options{MaxAttempts: 1})
 	r.p.set(nil, func(it Item) (*event.Status, error) {
 		return &event.Status{ID: it.ID, Seq: it.Seq, State: event.Quarantined, Reason: "x"}, nil
@@ -179,7 +179,7 @@ func TestWhileMarksCannotBeKeptTheCheckpointStays(t *testing.T) {
 	relaytest.Equal(t, "the intake is blocked", r.Blocked(), false)
 }
 
-func TestWhatWasNotCommittedComesAgain(t *testing.T) {
+func TestUncommittedEntriesAreProcessedAgain(t *testing.T) {
 	for name, restart := range map[string]func(*rig){
 		"when processing starts again": func(*rig) {},
 		"when the program starts again": func(r *rig) {
@@ -239,7 +239,7 @@ func TestARecordThatCannotBeReadIsQuarantined(t *testing.T) {
 	relaytest.Equal(t, "its bytes", string(found[0].Raw), "\x63\x01\x02")
 }
 
-func TestWhatTheJournalDoesNotTakeIsNotAccepted(t *testing.T) {
+func TestEntriesThatTheJournalRefusesAreNotAccepted(t *testing.T) {
 	r := newRig(t, Options{})
 	e := Entry{Body: make([]byte, journal.MaxPayload+1)}
 	if _, err := r.Accept(t.Context(), &e); !errors.Is(err, ErrTooLarge) {
@@ -258,7 +258,7 @@ func TestWhatTheJournalDoesNotTakeIsNotAccepted(t *testing.T) {
 
 // The process is killed after it has quarantined an entry and before the checkpoint
 // moves; meanwhile the cause is mended.
-func TestAMarkOfAnEntryThatSucceedsAfterACrashIsCleared(t *testing.T) {
+func TestTheStatusOfAnEntryThatSucceedsAfterACrashIsCleared(t *testing.T) {
 	r := newRig(t, Options{Batch: 2, Workers: 1})
 	r.accept(3)
 	stale := event.Status{ID: "n1-1", Seq: 1, State: event.Quarantined, Reason: "there is no decoder"}

@@ -82,7 +82,7 @@ func sorted(s string) string {
 	return head + list
 }
 
-func TestDecodersAndSensorsAreMade(t *testing.T) {
+func TestDecodersAndSensorsAreCreated(t *testing.T) {
 	a := newAPI(t)
 	a.fill()
 	for _, tc := range []struct{ name, line, body, want string }{
@@ -173,7 +173,7 @@ func TestAnAccountSeesNothingOfAnother(t *testing.T) {
 	}
 }
 
-func TestWhoMayNotIsTold(t *testing.T) {
+func TestRequestsWithoutPermissionAreRefused(t *testing.T) {
 	a := newAPI(t)
 	for token, want := range map[string]string{
 		"": `401 {"message":"Unauthenticated."}`, "nobody": `401 {"message":"Unauthenticated."}`,

@@ -52,7 +52,7 @@ func TestAggregatesAreThoseOfTheSpecification(t *testing.T) {
 	}
 }
 
-func TestAggregatesAreAskedFor(t *testing.T) {
+func TestAggregatesAreQueried(t *testing.T) {
 	a := newAPI(t)
 	a.fill()
 	for _, tc := range []struct{ name, query, want string }{

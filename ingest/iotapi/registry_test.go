@@ -185,7 +185,7 @@ func TestAnAccountChangesNothingOfAnother(t *testing.T) {
 }
 
 // A device may be called like a part of a path.
-func TestDevicesAreFoundWhateverTheyAreCalled(t *testing.T) {
+func TestDevicesAreFoundByEveryNotationOfTheirIdentifier(t *testing.T) {
 	a := newAPI(t)
 	a.fill()
 	for i, name := range []string{"readings", "sensors", "frames", "event-markers", "identifier", "a/b", "50%", "ä ö", "other", "?x=1"} {

@@ -21,7 +21,7 @@ const (
 	warm = `"name":"Warm","enabled":true,"on":"reading","devices":{"decoder_id":"d1"},"when":"values.t > 30","clear":"values.t < 25","repeat":"never","ordered":false,` + mail
 )
 
-func TestRulesAreMadeAndChanged(t *testing.T) {
+func TestRulesAreCreatedAndChanged(t *testing.T) {
 	a := newAPI(t)
 	a.fill()
 	refused := func(fields string) string { return `422 {"errors":{` + fields + `},` + invalid + `}` }

@@ -14,7 +14,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-func TestAppendStoresWhatItAcknowledges(t *testing.T) {
+func TestAcknowledgedRecordsAreStored(t *testing.T) {
 	dir, clk := t.TempDir(), newClock()
 	l := mustOpen(t, dir, Options{Now: clk.Now})
 	payload := []byte("first")
@@ -38,7 +38,7 @@ func TestAppendStoresWhatItAcknowledges(t *testing.T) {
 	}
 }
 
-func TestWhoStagesInOrderIsStoredInOrder(t *testing.T) {
+func TestRecordsStagedInOrderAreStoredInOrder(t *testing.T) {
 	l := mustOpen(t, t.TempDir(), Options{})
 	want := make(map[uint64]string)
 	var staged []Pending
@@ -79,7 +79,7 @@ func TestAppendRefuses(t *testing.T) {
 	wantErr(t, l.Close(), ErrClosed)
 }
 
-func TestOptionsRefuseWhatCannotWork(t *testing.T) {
+func TestInvalidOptionsAreRefused(t *testing.T) {
 	for name, o := range map[string]Options{
 		"a negative segment size": {SegmentBytes: -1},
 		"a segment over 256 MiB":  {SegmentBytes: 256<<20 + 1},
@@ -130,7 +130,7 @@ func TestConcurrentAppendersShareCommits(t *testing.T) {
 	}
 }
 
-func TestABatchIsBoundedAndNothingIsLostAtTheBound(t *testing.T) {
+func TestRecordsBeyondABatchAreCommittedByTheNext(t *testing.T) {
 	l := mustOpen(t, t.TempDir(), Options{})
 	payload := make([]byte, 1<<20)
 	var wg sync.WaitGroup
@@ -164,7 +164,7 @@ func TestALoneAppenderDoesNotWaitForTheCommitWindow(t *testing.T) {
 	})
 }
 
-func TestExpectedAppendersAreWaitedForAsLongAsTheWindow(t *testing.T) {
+func TestACommitWaitsForExpectedAppendersForTheWindow(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		l := mustOpen(t, dir, Options{CommitWindow: time.Minute})
@@ -258,7 +258,7 @@ func TestCloseWaitsForAppendsInFlight(t *testing.T) {
 	sameContent(t, content(t, mustOpen(t, dir, Options{})), want)
 }
 
-func TestCloseFreesWhatWasReserved(t *testing.T) {
+func TestCloseFreesReservedSpace(t *testing.T) {
 	dir := t.TempDir()
 	l := mustOpen(t, dir, Options{})
 	mustAppend(t, l, "small")

@@ -254,7 +254,7 @@ func TestCheckpointSlots(t *testing.T) {
 	}
 }
 
-func TestACheckpointLeftHalfCreatedIsNone(t *testing.T) {
+func TestAHalfCreatedCheckpointIsIgnored(t *testing.T) {
 	dir := t.TempDir()
 	relaytest.NoError(t, os.WriteFile(filepath.Join(dir, "c.checkpoint.new"), []byte("half"), 0o600))
 	l := mustOpen(t, dir, Options{})

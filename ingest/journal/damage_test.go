@@ -191,7 +191,7 @@ func TestDamageWhileOpenIsPassedAndReported(t *testing.T) {
 	sameContent(t, content(t, mustOpen(t, dir, Options{})), map[uint64]string{1: stored[1], 2: stored[2], 4: stored[4], 6: "after"})
 }
 
-func TestARecordHiddenInAPayloadIsNotTakenForOne(t *testing.T) {
+func TestARecordInsideAPayloadIsNotRead(t *testing.T) {
 	dir := t.TempDir()
 	l := mustOpen(t, dir, Options{})
 	var forged []byte

@@ -79,7 +79,7 @@ func TestAFullDiskRefusesAndLosesNothing(t *testing.T) {
 	wantGaps(t, l)
 }
 
-func TestOnAFullDiskProcessedRecordsGiveWay(t *testing.T) {
+func TestOnAFullDiskProcessedRecordsAreDeleted(t *testing.T) {
 	dir := tinyDisk(t, "2m")
 	l := mustOpen(t, dir, Options{SegmentBytes: 256 << 10})
 	c := mustConsumer(t, l, "c")

@@ -49,7 +49,7 @@ func appendAll(t *testing.T, l *Log, c *Consumer, most int) map[uint64]string {
 }
 
 // A segment has five records; the quota has room for four segments and a part of one.
-func TestWhatIsNeededDoesNotMakeRoom(t *testing.T) {
+func TestNeededSegmentsAreNotDeletedToMakeRoom(t *testing.T) {
 	all := func(n Need) func(uint64, uint64) (Need, error) {
 		return func(uint64, uint64) (Need, error) { return n, nil }
 	}
@@ -110,7 +110,7 @@ func TestRecordsToBeProcessedAreNotTooOld(t *testing.T) {
 	}
 }
 
-func TestADeletionBetweenOthersThatWasInterrupted(t *testing.T) {
+func TestAnInterruptedDeletionLeavesNoGap(t *testing.T) {
 	dir, clk := t.TempDir(), newClock()
 	l := small(t, dir, Options{Now: clk.Now})
 	stored := fill(t, l, 20)
@@ -138,7 +138,7 @@ func TestADeletionBetweenOthersThatWasInterrupted(t *testing.T) {
 
 // A database that is down does not make a full journal refuse what it would take
 // otherwise.
-func TestTheLastAnswerCountsWhileNoneIsGiven(t *testing.T) {
+func TestTheLastKnownNeedAppliesWhileItIsUnavailable(t *testing.T) {
 	var down atomic.Bool
 	need := func(first, _ uint64) (Need, error) {
 		if down.Load() {

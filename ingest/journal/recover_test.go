@@ -153,7 +153,7 @@ func TestARecoveryThatWasInterruptedIsFinished(t *testing.T) {
 	reopened(t, dir, stored, 4)
 }
 
-func TestSegmentsThatCannotBeUnderstoodAreRefused(t *testing.T) {
+func TestSegmentsWithInvalidNamesAreRefused(t *testing.T) {
 	for name, file := range map[string]string{
 		"a version to come":       "00000000000000000001-00000000000000000000-00000000.v2.segment",
 		"a name without a salt":   "00000000000000000001-00000000000000000000.v1.segment",
@@ -178,7 +178,7 @@ func TestSegmentsThatCannotBeUnderstoodAreRefused(t *testing.T) {
 	}
 }
 
-func TestATwinLeftByAFailedCreationIsRemoved(t *testing.T) {
+func TestADuplicateSegmentOfAFailedCreationIsRemoved(t *testing.T) {
 	dir, stored, _, _ := written(t, 3)
 	relaytest.NoError(t, os.WriteFile(filepath.Join(dir, newSegmentName(1, 0).String()), nil, 0o640))
 	reopened(t, dir, stored, 3)

@@ -50,7 +50,7 @@ func TestRetentionByTime(t *testing.T) {
 	}
 }
 
-func TestNothingIsDeletedWhileAllIsToBeKept(t *testing.T) {
+func TestNothingIsDeletedWhileKeepAllHolds(t *testing.T) {
 	clk := newClock()
 	var keep atomic.Bool // housekeeping asks, too
 	keep.Store(true)

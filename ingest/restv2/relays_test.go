@@ -230,7 +230,7 @@ func TestTheInboxIsReadAndAcknowledged(t *testing.T) {
 	a.is("acme", "GET", inbox, "", 200, `{"data":[`+second+`],`+meta(1, 1, 50, 1, 1, "")+`}`)
 }
 
-func TestWithoutTheDatabaseClientsAreAskedToComeAgain(t *testing.T) {
+func TestWithoutTheDatabaseRequestsAreAnswered503(t *testing.T) {
 	a := site(t)
 	a.is("acme", "GET", "/v2/sms-relay/geo/g1", "", 200, `{"data":`+g1+`}`) // the token is known now
 	relaytest.NoError(t, a.db.Close())

@@ -41,7 +41,7 @@ func (o *office) Open(context.Context, string) (io.ReadCloser, int64, error) {
 	return io.NopCloser(bytes.NewReader(o.file)), int64(len(o.file)), nil
 }
 
-func TestArchivesAreAskedFor(t *testing.T) {
+func TestArchivesAreRequested(t *testing.T) {
 	a := newAPI(t)
 	const path = "/v2/sip/cdr/request"
 	for name, tc := range map[string]struct{ target, body, want string }{

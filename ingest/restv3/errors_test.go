@@ -55,7 +55,7 @@ func TestEveryErrorHasItsAnswer(t *testing.T) {
 	}
 }
 
-func TestTruthsOfBodyAndQuery(t *testing.T) {
+func TestBooleansOfBodyAndQuery(t *testing.T) {
 	in := inputFrom(params.OfObject(map[string]any{"yes": true, "no": false, "word": "1", "null": nil, "number": json.Number("1")}))
 	for name, want := range map[string]string{"yes": "true", "no": "false", "word": "true", "null": "-", "number": "-", "missing": "-"} {
 		got := "-"

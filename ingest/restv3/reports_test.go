@@ -116,7 +116,7 @@ func (s *stock) ordered(a *api, path string, state job.State, n int) string {
 	return id
 }
 
-func TestReportsAreAskedFor(t *testing.T) {
+func TestReportsAreRequested(t *testing.T) {
 	a, s := newReports(t)
 	invalid := func(field, text string) string {
 		return `{"message":"The given data was invalid.","errors":{"` + field + `":["` + text + `"]}}`

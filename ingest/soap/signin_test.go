@@ -132,7 +132,7 @@ func TestTheSamePairAtOnceIsHashedOnce(t *testing.T) {
 	}
 }
 
-func TestWhatIsRememberedIsBounded(t *testing.T) {
+func TestTheCachesOfLoginsAreBounded(t *testing.T) {
 	l := newLobby()
 	if got := l.tries("acme", "secret"); got != "1" {
 		t.Fatal(got)

@@ -17,7 +17,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-func TestRoutesAreTheContractsOperations(t *testing.T) {
+func TestRoutesAreOperationsOfTheContract(t *testing.T) {
 	w := newWire(t)
 	doc, err := openapi.Load(OpenAPI())
 	relaytest.NoError(t, err)
@@ -259,7 +259,7 @@ func TestMistakesAreNamed(t *testing.T) {
 	}
 }
 
-func TestWhatTheUseCaseSaysIsAnswered(t *testing.T) {
+func TestErrorsOfTheUseCaseAreAnswered(t *testing.T) {
 	invalid := &relay.Error{Kind: relay.KindInvalid, Message: "m", Fields: map[string][]string{
 		"send_time": {"The send_time may not be more than a year ahead."}, "dlr_url": {"The dlr_url is refused: private."}, "odd": {"Odd."},
 	}}
@@ -297,7 +297,7 @@ func TestWhatTheUseCaseSaysIsAnswered(t *testing.T) {
 	})
 }
 
-func TestTheWSDLIsAskedFor(t *testing.T) {
+func TestTheWSDLIsServed(t *testing.T) {
 	w := newWire(t)
 	for _, target := range []string{"/soap?wsdl", "/soap?WSDL", "/soap?wsdl=1", "/soap?a=b&Wsdl"} {
 		got := w.ask("GET", target, "")

@@ -122,7 +122,7 @@ func TestTheGenericWebhookAnswersWithTheSensorsUpdated(t *testing.T) {
 	}
 }
 
-func TestWhileTheRecordsAreDownPostsAreTaken(t *testing.T) {
+func TestPostsAreAcceptedWhileTheDatabaseIsDown(t *testing.T) {
 	server := sqltest.StartPostgres(t)
 	f := newFlowOn(t, recordstest.OpenURL(t, server.NewDatabase(t)))
 	f.run()
@@ -151,7 +151,7 @@ func TestWhileTheRecordsAreDownPostsAreTaken(t *testing.T) {
 	relaytest.Equal(t, "the events that are quarantined", len(f.events(event.Quarantined)), 0)
 }
 
-func TestWhenTheJournalTakesNothingTheSenderIsToldSo(t *testing.T) {
+func TestPostsAreAnswered503WhileTheJournalIsClosed(t *testing.T) {
 	f := newFlow(t)
 	relaytest.NoError(t, f.log.Close())
 	for _, target := range []string{"/webhooks/lorawan", "/webhooks/generic"} {
@@ -161,7 +161,7 @@ func TestWhenTheJournalTakesNothingTheSenderIsToldSo(t *testing.T) {
 	}
 }
 
-func TestAListIsStoredAsFarAsItCanBeRead(t *testing.T) {
+func TestTheReadableElementsOfAListAreStored(t *testing.T) {
 	f := newFlow(t)
 	f.run()
 	f.post("/webhooks/generic?decoder_id=d1", "hook-1", `[{"temperature":1,"id":"one"},7,{"temperature":2}, {"temperature":3,"id":"three"}]`)

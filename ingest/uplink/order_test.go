@@ -12,7 +12,7 @@ import (
 // Several batches are in the works at once. An acknowledgement right behind its
 // device's first frame is known all the same, and of two posts of one frame the
 // first counts.
-func TestWhatFollowsAFrameAtOnceFindsIt(t *testing.T) {
+func TestAnAcknowledgementFindsTheDeviceOfTheFrameBefore(t *testing.T) {
 	const devices = 150
 	f := newFlow(t)
 	up := func(i int, value float64) string {

@@ -80,7 +80,7 @@ func TestTheLastFramesOfADeviceAreFound(t *testing.T) {
 	}
 }
 
-func TestFramesThatTheJournalHasNoMoreComeFromTheDevicesLog(t *testing.T) {
+func TestFramesDeletedFromTheJournalAreReadFromTheFrameLog(t *testing.T) {
 	f := newFlow(t)
 	f.run()
 	b, s := f.bench()

@@ -92,7 +92,7 @@ func TestSignedPostsNeedNoToken(t *testing.T) {
 	}
 }
 
-func TestEachSenderGetsWhatItCanBear(t *testing.T) {
+func TestEachSenderGetsAnAnswerItAccepts(t *testing.T) {
 	const (
 		frame     = "device=1A2345&data=0102&time=1476980426&seqNumber=1492"
 		helium    = `{"dev_eui":"A84041D2C5182F01","app_eui":"A840410000000100","reported_at":1771050612482,"payload":"AQ==","port":2,"fcnt":1}`

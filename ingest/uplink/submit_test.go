@@ -26,7 +26,7 @@ func (f *flow) submit(identifier, body string) (out []string) {
 	return out
 }
 
-func TestSubmissionsGoTheWayOfFrames(t *testing.T) {
+func TestSubmittedReadingsAreProcessedLikeFrames(t *testing.T) {
 	f := newFlow(t)
 	f.run()
 	f.post("/webhooks/generic/shed?decoder_id=d1", "hook-1", `{"temperature":1}`)

@@ -107,7 +107,7 @@ func TestARestartKeepsTheDayAndTheFileItsSize(t *testing.T) {
 	}
 }
 
-func TestADamagedFileBeginsANewOne(t *testing.T) {
+func TestADamagedFileIsReplaced(t *testing.T) {
 	for name, tc := range map[string]struct {
 		damage func([]byte) []byte
 		series []Series
@@ -153,7 +153,7 @@ func TestAFileThatCannotBeOpenedLeavesTheRingInMemory(t *testing.T) {
 	answertest.Contains(t, "the log", said.String(), "in memory only")
 }
 
-func TestTheSamplerAddsWhatCountersGrewBy(t *testing.T) {
+func TestTheSamplerAddsTheGrowthOfCounters(t *testing.T) {
 	r, _ := open(t, filepath.Join(t.TempDir(), "ring"), twoSeries())
 	counts := []uint64{10, 4}
 	s := NewSampler(r, func() []uint64 { return counts })
