@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func someMessage() Message {
@@ -79,9 +81,7 @@ func TestConditionsAreQuick(t *testing.T) {
 	s := someMessage()
 	s.Text = strings.Repeat("a", 40_000)
 	c, err := CompileFilter(`text matches "(a|aa|aaa)*(a|aa|aaa)*(a|aa|aaa)*(a|aa|aaa)*(a|aa|aaa)*(a|aa|aaa)*(a|aa|aaa)*(a|aa|aaa)*x" or text matches "(.*)(.*)(.*)(.*)(.*)(.*)(.*)y$"`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	best := time.Hour
 	for range 5 {
 		began := time.Now()

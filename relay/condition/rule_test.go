@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func someFrame() Subject {
@@ -226,9 +228,7 @@ func TestBodiesThatCannotBeMade(t *testing.T) {
 
 func TestRuleConditionsAreSafeForConcurrentUse(t *testing.T) {
 	c, err := CompileRule(`values.temperature > previous.temperature + 6 and (values.window ?? 1) == 1`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	var all sync.WaitGroup
 	for i := range 8 {
 		all.Go(func() {

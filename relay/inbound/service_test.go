@@ -12,6 +12,7 @@ import (
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // world is everything around a Service, in memory.
@@ -126,9 +127,7 @@ func (w *world) service(t *testing.T) *Service {
 	t.Helper()
 	s, err := New(Deps{Relays: w, Claims: w, Deliveries: w, Inbox: w, Parts: w.heap, Dispatcher: w, Quarantine: w.heap},
 		Options{Settings: Settings{Zone: london(t), MailDomain: "gw.example"}, Now: now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	return s
 }
 
@@ -143,9 +142,7 @@ func geo(id, prefix, action string, parameters ...string) Relay {
 func receive(t *testing.T, s *Service, m ...Message) []Result {
 	t.Helper()
 	out, err := s.Receive(t.Context(), m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	return out
 }
 
@@ -301,9 +298,7 @@ func TestAChangeDuringTheLookupIsSeenByTheNextMessage(t *testing.T) {
 func TestExplainSendsNothing(t *testing.T) {
 	w := newWorld(vmn("v1", "447860000001", Email, "a@example.com"), geo("g1", "4478", BlackHole), geo("g2", "447860", BlackHole))
 	d, err := w.service(t).Explain(t.Context(), numbered("e1", "447860000001"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	if d.Matched.ID != "v1" || d.Why != "is the virtual number 447860000001" || len(d.Considered) != 3 || len(d.Deliveries) != 1 {
 		t.Errorf("got %+v", d)
 	}

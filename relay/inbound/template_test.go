@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/decoders/sms"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func sample() *Message {
@@ -24,9 +25,7 @@ func sample() *Message {
 func london(t testing.TB) *time.Location {
 	t.Helper()
 	zone, err := time.LoadLocation("Europe/London")
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	return zone
 }
 

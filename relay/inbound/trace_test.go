@@ -12,6 +12,7 @@ import (
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // posted is posts and deliveries to trace, by their ids.
@@ -58,9 +59,7 @@ func tracer(t *testing.T, w *world) (*Tracer, *posted) {
 func told(t *testing.T, tr *Tracer, id string) string {
 	t.Helper()
 	got, err := tr.Trace(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	var lines []string
 	for _, s := range got.Steps {
 		at := "-"

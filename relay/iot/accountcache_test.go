@@ -14,6 +14,7 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sqlstore/devices"
 )
 
@@ -37,21 +38,21 @@ func TestTheNextFrameFollowsWhatChanged(t *testing.T) {
 	}
 
 	sensors, err := g.Sensors(t.Context(), 1, g.device(1).ID, "temperature")
-	must(t, err)
+	relaytest.NoError(t, err)
 	_, err = g.ChangeSensor(t.Context(), 1, sensors[0].ID, iot.SensorChange{Offset: new(100.0)})
-	must(t, err)
+	relaytest.NoError(t, err)
 	g.stored(g.later(3, both))
 	if got := g.latest(); !slices.Contains(got, "temperature=102") {
 		t.Errorf("after a sensor was calibrated: %q", got)
 	}
 
-	must(t, g.records.DeleteDecoder(t.Context(), 1, "d1"))
+	relaytest.NoError(t, g.records.DeleteDecoder(t.Context(), 1, "d1"))
 	out := g.ingest(g.later(4, both))[0]
 	if out.Refused != "decoder d1 of device "+eui+" is not known" {
 		t.Errorf("after its decoder was deleted: %+v", out)
 	}
 
-	must(t, g.records.CreateDecoder(t.Context(), 1, decoder("d1", "temperature")), g.records.DeleteDevice(t.Context(), 1, g.device(1).ID))
+	relaytest.NoError(t, g.records.CreateDecoder(t.Context(), 1, decoder("d1", "temperature")), g.records.DeleteDevice(t.Context(), 1, g.device(1).ID))
 	g.stored(g.later(5, both))
 	if got := g.latest(); !slices.Equal(got, []string{"temperature=2"}) {
 		t.Errorf("after it was deleted and came back: %q", got)
@@ -77,7 +78,7 @@ func TestADeviceWithoutADecoderTakesTheOneNamedLater(t *testing.T) {
 	if d := g.device(1); d.DecoderID != "d1" {
 		t.Errorf("%+v", d)
 	}
-	must(t, g.records.CreateDecoder(t.Context(), 1, decoder("d2", "humidity")))
+	relaytest.NoError(t, g.records.CreateDecoder(t.Context(), 1, decoder("d2", "humidity")))
 	other := g.later(4, values("temperature", 4.0))
 	other.DecoderID = "d2"
 	g.stored(other)

@@ -8,6 +8,7 @@ import (
 	"github.com/penstock/penstock/delivery/influx/influxtest"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/iot/iottest"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // TestSQLiteAndInfluxDBAgree holds the aggregates of 10,000 random readings
@@ -16,10 +17,10 @@ import (
 func TestSQLiteAndInfluxDBAgree(t *testing.T) {
 	server := influxtest.Start(t, influxtest.Options{})
 	remote, err := influx.New(influx.Options{URL: server.URL, Bucket: "agree"})
-	must(t, err)
+	relaytest.NoError(t, err)
 	embedded, err := readings.Open(t.TempDir(), readings.Options{})
-	must(t, err)
-	t.Cleanup(func() { must(t, remote.Close(), embedded.Close()) })
+	relaytest.NoError(t, err)
+	t.Cleanup(func() { relaytest.NoError(t, remote.Close(), embedded.Close()) })
 
 	n := 10_000
 	if underRace {
@@ -39,7 +40,7 @@ func TestSQLiteAndInfluxDBAgree(t *testing.T) {
 			found := make(map[string][]iot.Bucket)
 			for name, s := range stores {
 				found[name], err = s.Aggregate(t.Context(), q)
-				must(t, err)
+				relaytest.NoError(t, err)
 				iottest.Agree(t, name+": "+string(of)+" by "+string(g), found[name], iottest.Aggregated(points, g, of))
 			}
 			iottest.Agree(t, "the stores: "+string(of)+" by "+string(g), found["SQLite"], found["InfluxDB"])

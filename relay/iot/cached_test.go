@@ -16,6 +16,7 @@ import (
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/cache"
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // faulty is a cache that can be down, or lose changes that it acknowledges, as a
@@ -95,9 +96,9 @@ func (c *faulty) Latest(ctx context.Context, acct account.ID, device string) ([]
 func (g *gateway) emptied() {
 	g.t.Helper()
 	server, err := redis.Start(redis.Options{})
-	must(g.t, err)
+	relaytest.NoError(g.t, err)
 	db, err := cache.Open(cache.Options{Dialer: server.Dial})
-	must(g.t, err)
+	relaytest.NoError(g.t, err)
 	g.t.Cleanup(func() { _ = errors.Join(db.Close(), server.Close()) })
 	g.cache.mu.Lock()
 	defer g.cache.mu.Unlock()
@@ -250,7 +251,7 @@ func TestAPositionIsStoredWithoutTheCache(t *testing.T) {
 			g := gatewayOf(t, []string{sigfoxData})
 			lose(g)
 			frames, err := netserver.Parse(netserver.Post{Body: []byte(sigfoxPlace), ReceivedAt: g.now})
-			must(t, err)
+			relaytest.NoError(t, err)
 			g.stored(iot.Arrival{Record: "n1-u9", Account: 1, DecoderID: "raw", ReceivedAt: g.now, Frame: frames[0]})
 			if got, want := g.radio(), "12:00:00 f_cnt=9, 12:00:00 gateways=1, 12:00:00 latitude=51.5, 12:00:00 rssi=-120, 12:00:00 snr=8"; got != want {
 				t.Errorf("%s\nwant %s", got, want)
@@ -264,7 +265,7 @@ func TestADeviceThatIsDeletedIsForgotten(t *testing.T) {
 	g.stored(g.later(1, values("temperature", 1.0)))
 	d := g.device(1)
 	g.latest()
-	must(t, g.DeleteDevice(t.Context(), 1, d.ID))
+	relaytest.NoError(t, g.DeleteDevice(t.Context(), 1, d.ID))
 	points, filled, err := g.cache.Latest(t.Context(), 1, d.ID)
 	heard, err2 := g.cache.Heard(t.Context(), 1, []string{d.ID})
 	if errors.Join(err, err2) != nil || len(points)+len(heard) > 0 || !filled.IsZero() {
@@ -272,7 +273,7 @@ func TestADeviceThatIsDeletedIsForgotten(t *testing.T) {
 	}
 	g.stored(g.later(2, values("temperature", 2.0)))
 	g.cache.set(errDown(), false)
-	must(t, g.DeleteDevice(t.Context(), 1, g.device(1).ID))
+	relaytest.NoError(t, g.DeleteDevice(t.Context(), 1, g.device(1).ID))
 }
 
 func TestACancelledCallIsNoFaultOfTheCache(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func TestADecoderIsCheckedWhenItIsCreated(t *testing.T) {
@@ -69,7 +70,7 @@ func TestASensorChangesOnlyWhereItIsAskedTo(t *testing.T) {
 	g := newGateway(t)
 	g.stored(g.frame("n1-u1", values("temperature", 1.0)))
 	all, err := g.Sensors(t.Context(), 1, g.device(1).ID, "temperature")
-	must(t, err)
+	relaytest.NoError(t, err)
 	id := all[0].ID
 	got, err := g.ChangeSensor(t.Context(), 1, id, iot.SensorChange{Slope: new(2.0), RetentionDays: new(30)})
 	if err != nil || got.Slope != 2 || got.RetentionDays != 30 || got.Name != "temperature" || got.Offset != 0 {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/penstock/penstock/decoders/netserver"
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // An ABP device that restarts counts from 0 again in the same session: a frame is
@@ -39,7 +40,7 @@ func TestFramesAreNotDroppedWhenTheirCounterBeginsAnew(t *testing.T) {
 			g := newGateway(t)
 			d := decoder("raw", "temperature", "field1")
 			d.Codec, d.Source = "expr", "temperature = bytes[0]"
-			must(t, g.records.CreateDecoder(t.Context(), 1, d))
+			relaytest.NoError(t, g.records.CreateDecoder(t.Context(), 1, d))
 			preview := g.NewPreview()
 			stored := 0
 			for i, step := range []struct {
@@ -52,10 +53,10 @@ func TestFramesAreNotDroppedWhenTheirCounterBeginsAnew(t *testing.T) {
 			} {
 				g.now = noon.Add(step.after)
 				frames, err := netserver.Parse(netserver.Post{Body: []byte(body(g.now, step.count)), Query: url.Values{}, ReceivedAt: g.now})
-				must(t, err)
+				relaytest.NoError(t, err)
 				a := iot.Arrival{Record: fmt.Sprint("n1-u", i), Account: 1, DecoderID: "raw", ReceivedAt: g.now, Frame: frames[0]}
 				previewed, err := preview.Frames(t.Context(), []iot.Arrival{a})
-				must(t, err)
+				relaytest.NoError(t, err)
 				out := g.stored(a)[0]
 				if out.Repeats != step.repeats || out.Duplicate != (step.repeats != "") {
 					t.Errorf("post %d repeats %q, want %q", i, out.Repeats, step.repeats)
@@ -81,7 +82,7 @@ func TestAnotherPayloadIsAnotherFrame(t *testing.T) {
 		body := fmt.Sprintf(`{"end_device_ids":{"dev_eui":"24E124136B502217"},"uplink_message":{"session_key_id":"AYfg","f_port":2,"frm_payload":%q,"received_at":"2026-03-01T11:59:0%dZ"}}`,
 			map[string]string{"01": "AQ==", "02": "Ag=="}[hex.EncodeToString(payload)], i)
 		frames, err := netserver.Parse(netserver.Post{Body: []byte(body), ReceivedAt: g.now})
-		must(t, err)
+		relaytest.NoError(t, err)
 		frames[0].Object = values("temperature", float64(payload[0]))
 		out := g.stored(iot.Arrival{Record: fmt.Sprint("n1-u", i), Account: 1, DecoderID: "d1", ReceivedAt: g.now, Frame: frames[0]})
 		if want := i == 2; out[0].Duplicate != want {
@@ -101,7 +102,7 @@ func TestPostsAreNotJoinedWhenTheCounterBeginsAnew(t *testing.T) {
 		body := fmt.Sprintf(`{"type":"uplink","meta":{"device":"24e124136b502217","packet_hash":"ab","gateway":%q},"params":{"rx_time":%s,`+
 			`"port":0,"counter_up":21,"duplicate":%v,"radio":{"hardware":{"rssi":-90,"snr":4}}}}`, post.gateway, post.at, post.copied)
 		frames, err := netserver.Parse(netserver.Post{Body: []byte(body), ReceivedAt: g.now})
-		must(t, err)
+		relaytest.NoError(t, err)
 		g.stored(iot.Arrival{Record: fmt.Sprint("n1-u", i), Account: 1, DecoderID: "d1", ReceivedAt: g.now, Frame: frames[0]})
 	}
 	const want = "11:55:00 f_cnt=21, 11:55:00 f_port=0, 11:55:00 gateways=1, 11:55:00 rssi=-90, 11:55:00 snr=4, " +

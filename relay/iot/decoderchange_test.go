@@ -9,12 +9,13 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func TestADecoderChangesOnlyWhereItIsAskedTo(t *testing.T) {
 	g := newGateway(t)
 	made, err := g.CreateDecoder(t.Context(), 1, iot.Decoder{Name: "n", Description: "d", Type: iot.LoRaWAN, Codec: "expr", Source: "a = 1.0", MACVersion: "1.0.3", ClassB: true})
-	must(t, err)
+	relaytest.NoError(t, err)
 	for _, step := range []struct {
 		what   string
 		change iot.DecoderChange
@@ -58,7 +59,7 @@ func TestADecoderChangesOnlyWhereItIsAskedTo(t *testing.T) {
 // A decoder of an inventory may have no description and keep it so.
 func TestWhatDoesNotChangeIsNotChecked(t *testing.T) {
 	g := newGateway(t)
-	must(t, g.records.CreateDecoder(t.Context(), 1, iot.Decoder{ID: "torn", Name: "torn", Type: iot.Other, Codec: "expr", Source: "a = ("}))
+	relaytest.NoError(t, g.records.CreateDecoder(t.Context(), 1, iot.Decoder{ID: "torn", Name: "torn", Type: iot.Other, Codec: "expr", Source: "a = ("}))
 	if d, err := g.ChangeDecoder(t.Context(), 1, "torn", iot.DecoderChange{Name: new("mended by half")}); err != nil || d.Name != "mended by half" {
 		t.Errorf("%+v, %v", d, err)
 	}
@@ -68,7 +69,7 @@ func TestTheNextFrameFollowsAChangedDecoder(t *testing.T) {
 	g := newGateway(t)
 	g.stored(g.later(1, values("temperature", 1.0)))
 	_, err := g.ChangeDecoder(t.Context(), 1, "d1", iot.DecoderChange{Codec: new("expr"), Source: new("temperature = object.temperature * 10"), UseRawPayload: new(true)})
-	must(t, err)
+	relaytest.NoError(t, err)
 	g.stored(g.later(2, values("temperature", 2.0)))
 	if got := g.latest(); !slices.Equal(got, []string{"temperature=20"}) {
 		t.Errorf("%q", got)
@@ -80,9 +81,9 @@ func TestARemovedSensorIsFedNoMoreAndLosesNothing(t *testing.T) {
 	both := values("temperature", 1.0, "humidity", 40.0)
 	g.stored(g.later(1, both))
 	all, err := g.Sensors(t.Context(), 1, g.device(1).ID, "humidity")
-	must(t, err)
+	relaytest.NoError(t, err)
 	_, err = g.ChangeSensor(t.Context(), 1, all[0].ID, iot.SensorChange{Offset: new(5.0)})
-	must(t, err)
+	relaytest.NoError(t, err)
 
 	d, err := g.RemoveSensor(t.Context(), 1, "d1", "humidity")
 	if err != nil || len(d.Sensors) != 1 || d.Sensors[0].Key != "temperature" {
@@ -100,7 +101,7 @@ func TestARemovedSensorIsFedNoMoreAndLosesNothing(t *testing.T) {
 	}
 
 	_, err = g.AddSensor(t.Context(), 1, "d1", iot.Mapping{SensorTypeID: "humidity", Key: "humidity"})
-	must(t, err)
+	relaytest.NoError(t, err)
 	g.stored(g.later(4, values("humidity", 43.0)))
 	if got := g.latest(); !slices.Contains(got, "humidity=48") {
 		t.Errorf("mapped again it is calibrated as before: %q", got)
@@ -118,7 +119,7 @@ func TestADecoderMapsOnlySoManyKeys(t *testing.T) {
 	for i := range 1000 {
 		full.Sensors = append(full.Sensors, iot.Mapping{SensorTypeID: "state", Key: fmt.Sprint("k", i)})
 	}
-	must(t, g.records.CreateDecoder(t.Context(), 1, full))
+	relaytest.NoError(t, g.records.CreateDecoder(t.Context(), 1, full))
 	for key, want := range map[string]string{"k1000": "key", "k7": "", strings.Repeat("x", 201): "key", "a\nb": "key", "a\xff": "key"} {
 		if _, err := g.AddSensor(t.Context(), 1, "full", iot.Mapping{SensorTypeID: "state", Key: key}); fieldsOf(err) != want {
 			t.Errorf("%.20q: %v", key, err)

@@ -8,13 +8,14 @@ import (
 
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func TestASensorFollowsTheTypeOfItsKey(t *testing.T) {
 	g := newGateway(t)
 	named := func() (out []string) {
 		records, err := g.Readings(t.Context(), iot.Query{Account: 1, DeviceID: g.device(1).ID}, iot.Metric)
-		must(t, err)
+		relaytest.NoError(t, err)
 		for _, r := range records {
 			out = append(out, fmt.Sprint(r.Name, "=", *r.Value))
 		}
@@ -22,17 +23,17 @@ func TestASensorFollowsTheTypeOfItsKey(t *testing.T) {
 	}
 	latest := func() string {
 		records, err := g.Latest(t.Context(), 1, g.device(1).ID, iot.Metric)
-		must(t, err)
+		relaytest.NoError(t, err)
 		return fmt.Sprint(records[0].Name, "=", *records[0].Value)
 	}
 	g.stored(g.later(1, values("temperature", 1.0)))
 	all, err := g.Sensors(t.Context(), 1, g.device(1).ID, "temperature")
-	must(t, err)
+	relaytest.NoError(t, err)
 	_, err = g.ChangeSensor(t.Context(), 1, all[0].ID, iot.SensorChange{Slope: new(2.0)})
-	must(t, err)
+	relaytest.NoError(t, err)
 
 	_, err = g.AddSensor(t.Context(), 1, "d1", iot.Mapping{SensorTypeID: "humidity", Key: "temperature"})
-	must(t, err)
+	relaytest.NoError(t, err)
 	if got := latest(); got != "The temperature=1" {
 		t.Errorf("before the next frame the latest value is what was measured: %s", got)
 	}
@@ -50,7 +51,7 @@ func TestASensorFollowsTheTypeOfItsKey(t *testing.T) {
 
 	g.start() // another gateway
 	_, err = g.AddSensor(t.Context(), 1, "d1", iot.Mapping{SensorTypeID: "temperature", Key: "temperature"})
-	must(t, err)
+	relaytest.NoError(t, err)
 	g.stored(g.later(3, values("temperature", 3.0)))
 	if got := named(); !slices.Equal(got, []string{"The temperature=6", "The humidity=4", "The temperature=1"}) {
 		t.Errorf("history %q", got)
@@ -62,10 +63,10 @@ func TestAReplayUnderANewTypeListsEachReadingOnce(t *testing.T) {
 	first, second := g.later(1, values("temperature", 1.0, "humidity", 40.0)), g.later(2, values("temperature", 2.0))
 	g.stored(first, second)
 	_, err := g.AddSensor(t.Context(), 1, "d1", iot.Mapping{SensorTypeID: "state", Key: "temperature"})
-	must(t, err)
+	relaytest.NoError(t, err)
 	g.stored(first)
 	records, err := g.Readings(t.Context(), iot.Query{Account: 1, DeviceID: g.device(1).ID}, iot.Metric)
-	must(t, err)
+	relaytest.NoError(t, err)
 	var got []string
 	for _, r := range records {
 		got = append(got, fmt.Sprint(r.Name, " ", *r.Value, " ", r.ReadingDate[14:16]))
@@ -85,7 +86,7 @@ func TestTwoGatewaysAgreeOnTheTypeOfASensor(t *testing.T) {
 	g.start()
 	g.stored(g.later(2, values("temperature", 2.0)))
 	_, err := g.AddSensor(t.Context(), 1, "d1", iot.Mapping{SensorTypeID: "state", Key: "temperature"})
-	must(t, err)
+	relaytest.NoError(t, err)
 	g.stored(g.later(3, values("temperature", 3.0)))
 	g.Service = one
 	for i, out := range g.stored(g.later(4, values("temperature", 4.0)), g.later(5, values("temperature", 5.0))) {
@@ -107,7 +108,7 @@ func TestValuesOfAnyKindLeaveTheSeriesWhole(t *testing.T) {
 		{21.5, "state=21.5"}, {"open", "state=open"}, {true, "state=1"}, {7.0, "state=7"}, {"7", "state=7"}, {"", "state="},
 		{false, "state=0"}, {"NaN", "state=NaN"}, {1e300, "state=1e+300"}, {"1e400", "state=1e400"},
 	}
-	must(t, g.records.CreateDecoder(t.Context(), 1, decoder("any", "state", "state.x", "state.0")))
+	relaytest.NoError(t, g.records.CreateDecoder(t.Context(), 1, decoder("any", "state", "state.x", "state.0")))
 	var want []string
 	for i, step := range steps {
 		a := g.later(i, values("state", step.value))
@@ -156,14 +157,14 @@ func TestAnAccountHasOnlySoManySeries(t *testing.T) {
 	}
 
 	_, err := g.AddSensor(t.Context(), 1, "d1", iot.Mapping{SensorTypeID: "state", Key: "door"})
-	must(t, err)
+	relaytest.NoError(t, err)
 	out = g.ingest(frame(4, "tank1", "temperature", 2.0, "door", "open"), frame(5, "tank1", "door", "open"))
 	if out[0].Refused != "" || out[0].Note != full || len(out[0].Points) != 1 || out[1].Refused != full {
 		t.Errorf("what there are sensors for is stored: %+v", out)
 	}
 
 	tank2, err := g.DeviceByIdentifier(t.Context(), 1, "tank2")
-	must(t, err, g.DeleteDevice(t.Context(), 1, tank2.ID))
+	relaytest.NoError(t, err, g.DeleteDevice(t.Context(), 1, tank2.ID))
 	out = g.ingest(frame(6, "tank1", "door", "shut"))
 	if out[0].Refused != "" || len(out[0].Points) != 1 {
 		t.Errorf("after a device was deleted: %+v", out)
@@ -179,7 +180,7 @@ func TestDeletedDevicesLeaveNothingToTheirSuccessors(t *testing.T) {
 	g := newGateway(t)
 	g.stored(g.later(1, values("temperature", 1.0, "humidity", 40.0)))
 	old := g.device(1).ID
-	must(t, g.DeleteDevice(t.Context(), 1, old))
+	relaytest.NoError(t, g.DeleteDevice(t.Context(), 1, old))
 	if out := g.ingest(iot.Arrival{Record: "ack", Account: 1, ReceivedAt: g.now, Frame: decoders.Frame{Kind: decoders.Ack, Identifier: eui}})[0]; out.Refused == "" {
 		t.Errorf("%+v", out)
 	}

@@ -10,20 +10,21 @@ import (
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // logged is the raw frames of the device, newest first.
 func (g *gateway) logged() []iot.RawFrame {
 	g.t.Helper()
 	frames, err := g.Frames(g.t.Context(), 1, g.device(1).ID)
-	must(g.t, err)
+	relaytest.NoError(g.t, err)
 	return frames
 }
 
 func (g *gateway) logging(setting string) {
 	g.t.Helper()
 	_, err := g.ChangeDevice(g.t.Context(), 1, g.device(1).ID, iot.DeviceChange{FrameLogging: &setting})
-	must(g.t, err)
+	relaytest.NoError(g.t, err)
 }
 
 func TestRawFramesAreKeptWhileLoggingIsOn(t *testing.T) {

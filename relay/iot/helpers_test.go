@@ -15,6 +15,7 @@ import (
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/cache"
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sqlstore"
 	"github.com/penstock/penstock/relay/sqlstore/devices"
 	"github.com/penstock/penstock/relay/sqlstore/sqltest"
@@ -103,11 +104,11 @@ func (s *switched) Forget(ctx context.Context, acct account.ID, old []iot.Expire
 func newGateway(t *testing.T) *gateway {
 	t.Helper()
 	server, err := redis.Start(redis.Options{})
-	must(t, err)
+	relaytest.NoError(t, err)
 	db, err := cache.Open(cache.Options{Dialer: server.Dial})
-	must(t, err)
+	relaytest.NoError(t, err)
 	store, err := readings.Open(t.TempDir(), readings.Options{})
-	must(t, err)
+	relaytest.NoError(t, err)
 	t.Cleanup(func() { _ = errors.Join(db.Close(), server.Close(), store.Close()) })
 	g := &gateway{
 		t: t, records: devices.New(sqltest.Open(t, sqlstore.Options{})), cache: &faulty{Cache: db.IoT()}, readings: &switched{ReadingStore: store},
@@ -116,10 +117,10 @@ func newGateway(t *testing.T) *gateway {
 	g.o.Now = func() time.Time { return g.now }
 	g.start()
 	for _, id := range []string{"temperature", "humidity", "state"} {
-		must(t, g.records.PutSensorType(t.Context(), iot.SensorType{ID: id, Name: "The " + id, MetricUnits: "u"}))
+		relaytest.NoError(t, g.records.PutSensorType(t.Context(), iot.SensorType{ID: id, Name: "The " + id, MetricUnits: "u"}))
 	}
 	for _, acct := range []account.ID{1, 2} {
-		must(t, g.records.PutLocation(t.Context(), acct, iot.Location{ID: "elsewhere"}),
+		relaytest.NoError(t, g.records.PutLocation(t.Context(), acct, iot.Location{ID: "elsewhere"}),
 			g.records.PutLocation(t.Context(), acct, iot.Location{ID: "here", Imported: true}),
 			g.records.CreateDecoder(t.Context(), acct, decoder("d1", "temperature", "humidity")))
 	}
@@ -142,13 +143,6 @@ func decoder(id string, keys ...string) iot.Decoder {
 	return d
 }
 
-func must(t *testing.T, errs ...error) {
-	t.Helper()
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // frame is an uplink of the device with values, that account 1 posted with
 // decoder_id d1.
 func (g *gateway) frame(record string, values map[string]any) iot.Arrival {
@@ -161,7 +155,7 @@ func (g *gateway) frame(record string, values map[string]any) iot.Arrival {
 func (g *gateway) ingest(arrivals ...iot.Arrival) []iot.Outcome {
 	g.t.Helper()
 	out, err := g.Ingest(g.t.Context(), arrivals)
-	must(g.t, err)
+	relaytest.NoError(g.t, err)
 	if len(out) != len(arrivals) {
 		g.t.Fatalf("%d outcomes of %d", len(out), len(arrivals))
 	}
@@ -183,7 +177,7 @@ func (g *gateway) stored(arrivals ...iot.Arrival) []iot.Outcome {
 func (g *gateway) device(acct account.ID) iot.Device {
 	g.t.Helper()
 	d, err := g.DeviceByIdentifier(g.t.Context(), acct, eui)
-	must(g.t, err)
+	relaytest.NoError(g.t, err)
 	return d
 }
 
@@ -191,14 +185,14 @@ func (g *gateway) device(acct account.ID) iot.Device {
 func (g *gateway) history(acct account.ID) (out []string) {
 	g.t.Helper()
 	records, err := g.Readings(g.t.Context(), iot.Query{Account: acct, DeviceID: g.device(acct).ID}, iot.Metric)
-	must(g.t, err)
+	relaytest.NoError(g.t, err)
 	return brief(records)
 }
 
 func (g *gateway) latest() []string {
 	g.t.Helper()
 	records, err := g.Latest(g.t.Context(), 1, g.device(1).ID, iot.Metric)
-	must(g.t, err)
+	relaytest.NoError(g.t, err)
 	return brief(records)
 }
 

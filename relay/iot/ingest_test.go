@@ -12,6 +12,7 @@ import (
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func TestAFrameOfANewDeviceImportsIt(t *testing.T) {
@@ -29,7 +30,7 @@ func TestAFrameOfANewDeviceImportsIt(t *testing.T) {
 		t.Errorf("%+v, %v", sensors, err)
 	}
 	records, err := g.Latest(t.Context(), 1, d.ID, iot.Metric)
-	must(t, err)
+	relaytest.NoError(t, err)
 	want := iot.Record{
 		SensorID: sensors[0].ID, DeviceID: d.ID, Key: "temperature", Name: "The temperature", Value: records[1].Value,
 		ReadingDate: "2026-03-01 12:00:00", MetricUnits: "u",
@@ -61,9 +62,9 @@ func TestStoredIsValueTimesSlopePlusOffset(t *testing.T) {
 			g := newGateway(t)
 			g.stored(g.frame("n1-u1", values("humidity", 1.0)))
 			sensors, err := g.Sensors(t.Context(), 1, g.device(1).ID, "temperature")
-			must(t, err)
+			relaytest.NoError(t, err)
 			_, err = g.ChangeSensor(t.Context(), 1, sensors[0].ID, iot.SensorChange{Slope: &tc.slope, Offset: &tc.offset})
-			must(t, err)
+			relaytest.NoError(t, err)
 			out := g.ingest(g.frame("n1-u2", values("temperature", tc.value)))[0]
 			if out.Refused != "" || (len(out.Lost) > 0) != tc.lost {
 				t.Fatalf("%+v", out)

@@ -12,6 +12,7 @@ import (
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/decoders/netserver"
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // What networks tell of one frame in several posts, at noon of 1 March 2026.
@@ -36,10 +37,10 @@ func gatewayOf(t *testing.T, bodies []string) *gateway {
 	t.Helper()
 	g := newGateway(t)
 	d := iot.Decoder{ID: "raw", Name: "raw", Type: iot.Other, Codec: "expr", Source: "temperature = bytes[0]", Sensors: []iot.Mapping{{SensorTypeID: "temperature", Key: "temperature"}}}
-	must(t, g.records.CreateDecoder(t.Context(), 1, d))
+	relaytest.NoError(t, g.records.CreateDecoder(t.Context(), 1, d))
 	for i, body := range bodies {
 		frames, err := netserver.Parse(netserver.Post{Body: []byte(body), Query: url.Values{}, ReceivedAt: g.now})
-		must(t, err)
+		relaytest.NoError(t, err)
 		for _, f := range frames {
 			g.stored(iot.Arrival{Record: fmt.Sprint("n1-u", i), Account: 1, DecoderID: "raw", ReceivedAt: g.now, Frame: f})
 		}
@@ -102,9 +103,9 @@ func TestWhatSeveralPostsTellOfAFrameIsOneFrame(t *testing.T) {
 			for _, order := range orders(tc.posts) {
 				g := gatewayOf(t, order)
 				d, err := g.DeviceByIdentifier(t.Context(), 1, tc.device)
-				must(t, err)
+				relaytest.NoError(t, err)
 				records, err := g.Readings(t.Context(), iot.Query{Account: 1, DeviceID: d.ID}, "")
-				must(t, err)
+				relaytest.NoError(t, err)
 				if got := brief(records); !slices.Equal(got, []string{"temperature=21"}) {
 					t.Errorf("readings %q after\n%s", got, strings.Join(order, "\n"))
 				}
@@ -219,7 +220,7 @@ func TestACodecIsToldWhenTheFrameWasReceived(t *testing.T) {
 	d := iot.Decoder{ID: "js", Name: "js", Type: iot.Other, Codec: "javascript", UseRawPayload: true,
 		Source:  "function decodeUplink(input) { return { data: { state: input.recvTime.toISOString() + ' ' + new Date().toISOString() } } }",
 		Sensors: []iot.Mapping{{SensorTypeID: "state", Key: "state"}}}
-	must(t, g.records.CreateDecoder(t.Context(), 1, d))
+	relaytest.NoError(t, g.records.CreateDecoder(t.Context(), 1, d))
 	for i, tc := range []struct {
 		name string
 		ago  float64

@@ -10,6 +10,7 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // fieldsOf are the fields with problems, in order.
@@ -57,7 +58,7 @@ func TestADeviceIsCheckedWhenItIsCreated(t *testing.T) {
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
 			g := newGateway(t)
-			must(t, g.records.CreateDecoder(t.Context(), 2, decoder("theirs", "temperature")))
+			relaytest.NoError(t, g.records.CreateDecoder(t.Context(), 2, decoder("theirs", "temperature")))
 			d, err := g.CreateDevice(t.Context(), 1, tc.give)
 			if got := fieldsOf(err); got != tc.want || (err == nil) != (tc.want == "") {
 				t.Fatalf("%q, want %q (%v)", got, tc.want, err)
@@ -74,7 +75,7 @@ func TestACreatedDeviceIsTheOneOfItsFrames(t *testing.T) {
 	n := probe()
 	n.Identifier, n.Longitude, n.Altitude, n.ParserParams = "24-E1-24 13:6b:50:22:17", new(" -2.0943 "), new(""), new(` {"k": [1, 2]} `)
 	made, err := g.CreateDevice(t.Context(), 1, n)
-	must(t, err)
+	relaytest.NoError(t, err)
 	if made.Identifier != eui || *made.Longitude != -2.0943 || made.Altitude != nil || made.Parameters != `{"k":[1,2]}` || made.LocationID != "here" {
 		t.Errorf("%+v", made)
 	}
@@ -90,7 +91,7 @@ func TestACreatedDeviceIsTheOneOfItsFrames(t *testing.T) {
 func TestADeviceIsClaimedOnce(t *testing.T) {
 	g := newGateway(t)
 	_, err := g.CreateDevice(t.Context(), 1, probe())
-	must(t, err)
+	relaytest.NoError(t, err)
 	for acct, identifier := range map[account.ID]string{1: strings.ToUpper(eui), 2: eui} {
 		again := probe()
 		again.Identifier = identifier
@@ -98,7 +99,7 @@ func TestADeviceIsClaimedOnce(t *testing.T) {
 			t.Errorf("account %d: %v", acct, err)
 		}
 	}
-	must(t, g.DeleteDevice(t.Context(), 1, g.device(1).ID))
+	relaytest.NoError(t, g.DeleteDevice(t.Context(), 1, g.device(1).ID))
 	if _, err := g.CreateDevice(t.Context(), 2, probe()); err != nil {
 		t.Errorf("after it was deleted: %v", err)
 	}
@@ -109,7 +110,7 @@ func TestADeviceChangesOnlyWhereItIsAskedTo(t *testing.T) {
 	n := probe()
 	n.Longitude, n.Latitude, n.Comment, n.ParserParams = new("1"), new("2"), new("c"), new(`{"k":1}`)
 	made, err := g.CreateDevice(t.Context(), 1, n)
-	must(t, err)
+	relaytest.NoError(t, err)
 	show := func(d iot.Device) string {
 		return fmt.Sprintf("%s %s %s %s %s %s %v", d.Name, d.Comment, text(d.Longitude), text(d.Latitude), d.DecoderID, d.Parameters, d.FrameLogging)
 	}
@@ -156,14 +157,14 @@ func text(v *float64) string {
 
 func TestTheNextFrameFollowsAChangedDevice(t *testing.T) {
 	g := newGateway(t)
-	must(t, g.records.CreateDecoder(t.Context(), 1, iot.Decoder{
+	relaytest.NoError(t, g.records.CreateDecoder(t.Context(), 1, iot.Decoder{
 		ID: "scaled", Name: "scaled", Type: iot.Other, Codec: "expr", Source: "temperature = object.t * params.k",
 		UseRawPayload: true, Sensors: []iot.Mapping{{Key: "temperature", SensorTypeID: "temperature"}},
 	}))
 	g.stored(g.later(1, values("temperature", 1.0)))
 	id := g.device(1).ID
 	_, err := g.ChangeDevice(t.Context(), 1, id, iot.DeviceChange{DecoderID: new("scaled"), ParserParams: new(`{"k":10}`)})
-	must(t, err)
+	relaytest.NoError(t, err)
 	g.stored(g.later(2, values("t", 7.0)))
 	if got := g.latest(); !slices.Equal(got, []string{"temperature=70"}) {
 		t.Errorf("%q", got)

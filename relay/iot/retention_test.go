@@ -9,6 +9,7 @@ import (
 	"github.com/penstock/penstock/delivery/influx"
 	"github.com/penstock/penstock/delivery/influx/influxtest"
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func TestReadingsAreKeptAsLongAsTheirSensorSays(t *testing.T) {
@@ -20,8 +21,8 @@ func TestReadingsAreKeptAsLongAsTheirSensorSays(t *testing.T) {
 		{"in SQLite", nil},
 		{"in InfluxDB", func() iot.ReadingStore {
 			s, err := influx.New(influx.Options{URL: server.URL, Bucket: "retention"})
-			must(t, err)
-			t.Cleanup(func() { must(t, s.Close()) })
+			relaytest.NoError(t, err)
+			t.Cleanup(func() { relaytest.NoError(t, s.Close()) })
 			return s
 		}},
 	} {
@@ -42,7 +43,7 @@ func testRetention(t *testing.T, g *gateway) {
 	keep := func(days int) {
 		t.Helper()
 		_, err := g.ChangeSensor(t.Context(), 1, iot.SensorID(g.device(1).ID, "temperature"), iot.SensorChange{RetentionDays: new(days)})
-		must(t, err)
+		relaytest.NoError(t, err)
 	}
 	keep(30)
 	count := func() string {
@@ -59,7 +60,7 @@ func testRetention(t *testing.T, g *gateway) {
 	}
 	is := func(when, want string) {
 		t.Helper()
-		must(t, g.Expire(t.Context(), 1), g.Expire(t.Context(), 2))
+		relaytest.NoError(t, g.Expire(t.Context(), 1), g.Expire(t.Context(), 2))
 		if got := count(); got != want {
 			t.Errorf("%s: %s, want %s", when, got, want)
 		}
@@ -100,16 +101,16 @@ func TestRetentionGoesThroughAllDevices(t *testing.T) {
 		g.stored(arrivals...)
 	}
 	all, err := g.Devices(t.Context(), 1)
-	must(t, err)
+	relaytest.NoError(t, err)
 	for _, d := range all {
 		_, err := g.ChangeSensor(t.Context(), 1, iot.SensorID(d.ID, "temperature"), iot.SensorChange{RetentionDays: new(1)})
-		must(t, err)
+		relaytest.NoError(t, err)
 	}
 	g.now = g.now.AddDate(0, 0, 2)
-	must(t, g.Expire(t.Context(), 1))
+	relaytest.NoError(t, g.Expire(t.Context(), 1))
 	for _, d := range all {
 		left, err := g.Readings(t.Context(), iot.Query{Account: 1, DeviceID: d.ID}, iot.Metric)
-		must(t, err)
+		relaytest.NoError(t, err)
 		if len(left) > 0 {
 			t.Fatalf("%s has %d readings", d.Identifier, len(left))
 		}
@@ -128,14 +129,14 @@ func TestRetentionStopsWhereAStoreIsDown(t *testing.T) {
 	g := newGateway(t)
 	g.stored(g.frame("r1", values("temperature", 1)))
 	_, err := g.ChangeSensor(t.Context(), 1, iot.SensorID(g.device(1).ID, "temperature"), iot.SensorChange{RetentionDays: new(1)})
-	must(t, err)
+	relaytest.NoError(t, err)
 	g.now = g.now.AddDate(0, 0, 2)
 	g.readings.down = fmt.Errorf("the disk is away")
 	if err := g.Expire(t.Context(), 1); err == nil {
 		t.Error("no error")
 	}
 	g.readings.down = nil
-	must(t, g.Expire(t.Context(), 1))
+	relaytest.NoError(t, g.Expire(t.Context(), 1))
 	if left := g.history(1); len(left) > 0 {
 		t.Errorf("left: %q", left)
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func TestReadingsOfADeletedDeviceStillHaveTheirEnd(t *testing.T) {
@@ -12,11 +13,11 @@ func TestReadingsOfADeletedDeviceStillHaveTheirEnd(t *testing.T) {
 	g.stored(g.frame("r1", values("temperature", 1.0, "humidity", 40.0)))
 	old := g.device(1).ID
 	_, err := g.ChangeSensor(t.Context(), 1, iot.SensorID(old, "temperature"), iot.SensorChange{RetentionDays: new(30)})
-	must(t, err, g.DeleteDevice(t.Context(), 1, old))
+	relaytest.NoError(t, err, g.DeleteDevice(t.Context(), 1, old))
 	g.stored(g.later(2, values("temperature", 2.0))) // it comes back, and keeps for good
 	is := func(when string, left, retired int) {
 		t.Helper()
-		must(t, g.Expire(t.Context(), 1))
+		relaytest.NoError(t, g.Expire(t.Context(), 1))
 		points, err := g.readings.Readings(t.Context(), iot.Query{Account: 1, DeviceID: old})
 		list, err2 := g.records.Retired(t.Context(), 1)
 		if errors.Join(err, err2) != nil || len(points) != left || len(list) != retired {
@@ -39,9 +40,9 @@ func TestReadingsOfADeletedDeviceStillHaveTheirEnd(t *testing.T) {
 func TestADeviceThatIsThereAfterAllSpeaksForItself(t *testing.T) {
 	g := newGateway(t)
 	g.stored(g.frame("r1", values("temperature", 1.0)))
-	must(t, g.records.Retire(t.Context(), 1, []iot.Retired{{SensorID: iot.SensorID(g.device(1).ID, "temperature"), RetentionDays: 1, DeletedAt: g.now}}))
+	relaytest.NoError(t, g.records.Retire(t.Context(), 1, []iot.Retired{{SensorID: iot.SensorID(g.device(1).ID, "temperature"), RetentionDays: 1, DeletedAt: g.now}}))
 	g.now = g.now.AddDate(0, 0, 10)
-	must(t, g.Expire(t.Context(), 1))
+	relaytest.NoError(t, g.Expire(t.Context(), 1))
 	if got := g.history(1); len(got) != 1 {
 		t.Errorf("%q", got)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/rule"
 	"github.com/penstock/penstock/relay/sqlstore"
 	"github.com/penstock/penstock/relay/sqlstore/devices"
@@ -38,7 +39,7 @@ func newEvaluated(t *testing.T) (*gateway, *recorder) {
 	g, r := newGateway(t), &recorder{}
 	db := sqltest.Open(t, sqlstore.Options{})
 	g.records = devices.New(db)
-	must(t, rules.New(db).Create(t.Context(), 1, rule.Rule{ID: "r1"}), g.records.CreateDecoder(t.Context(), 1, decoder("d1", "temperature", "humidity")),
+	relaytest.NoError(t, rules.New(db).Create(t.Context(), 1, rule.Rule{ID: "r1"}), g.records.CreateDecoder(t.Context(), 1, decoder("d1", "temperature", "humidity")),
 		g.records.CreateDecoder(t.Context(), 2, decoder("d1", "temperature")))
 	g.start()
 	g.EvaluateWith(r)

@@ -11,6 +11,7 @@ import (
 	"github.com/penstock/penstock/decoders/catalog"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sqlstore/devices"
 )
 
@@ -55,7 +56,7 @@ func clocked(t *testing.T) (g *gateway, calls *[]string) {
 		for _, took := range []string{"100ms", "60ms", "30ms", "1ms"} {
 			d := decoder(took, "temperature")
 			d.Codec, d.Source = catalog.Expr, took
-			must(t, g.records.CreateDecoder(t.Context(), acct, d))
+			relaytest.NoError(t, g.records.CreateDecoder(t.Context(), acct, d))
 		}
 	}
 	return g, calls
@@ -93,9 +94,9 @@ func TestACodecThatKeepsRunningOutOfTimeIsSuspended(t *testing.T) {
 		}
 	})
 	t.Run("changes of other records do not lift it", func(t *testing.T) {
-		must(t, g.records.PutLocation(t.Context(), 1, iot.Location{ID: "new"}))
+		relaytest.NoError(t, g.records.PutLocation(t.Context(), 1, iot.Location{ID: "new"}))
 		next("1ms")
-		must(t, g.records.PutLocation(t.Context(), 1, iot.Location{ID: "newer"}))
+		relaytest.NoError(t, g.records.PutLocation(t.Context(), 1, iot.Location{ID: "newer"}))
 		if out := next("100ms"); !strings.Contains(out.Refused, "is suspended") {
 			t.Error(out.Refused)
 		}
@@ -124,7 +125,7 @@ func TestACodecThatKeepsRunningOutOfTimeIsSuspended(t *testing.T) {
 	})
 	t.Run("a source that is changed runs at once", func(t *testing.T) {
 		_, err := g.ChangeDecoder(t.Context(), 1, "100ms", iot.DecoderChange{Codec: new(catalog.Expr), Source: new("2ms")})
-		must(t, err)
+		relaytest.NoError(t, err)
 		if out := next("100ms"); out.Refused != "" || g.Codecs().Suspended != 0 {
 			t.Errorf("%q, %+v", out.Refused, g.Codecs())
 		}
@@ -150,7 +151,7 @@ func TestOverrunsOfBatchesInFlightCountTogether(t *testing.T) {
 	store := &meanwhile{Store: g.records}
 	g.Service = iot.New(store, g.cache, g.readings, g.compile, g.o)
 	store.happens = func() {
-		must(t, g.records.PutLocation(t.Context(), 1, iot.Location{ID: "new"}))
+		relaytest.NoError(t, g.records.PutLocation(t.Context(), 1, iot.Location{ID: "new"}))
 		a := g.of(1, "another", "100ms", "another")
 		a.Frame.Payload = quick
 		g.ingest(a)
@@ -192,7 +193,7 @@ func TestDecodingTimeIsSharedByAccountAndDevice(t *testing.T) {
 			var acct, count int
 			var device, decoderID string
 			_, err := fmt.Sscan(one, &acct, &device, &decoderID, &count)
-			must(t, err)
+			relaytest.NoError(t, err)
 			for range count {
 				all = append(all, g.of(account.ID(acct), device, decoderID, fmt.Sprintf("%d%s%d", acct, device, len(all))))
 			}

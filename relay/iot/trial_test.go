@@ -11,6 +11,7 @@ import (
 	"github.com/penstock/penstock/decoders/catalog"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // payload is an uplink of bytes on port 2.
@@ -23,7 +24,7 @@ func (g *gateway) payload(record string, b ...byte) iot.Arrival {
 func (g *gateway) try(t iot.Trial, arrivals ...iot.Arrival) []iot.TrialResult {
 	g.t.Helper()
 	out, err := g.Try(g.t.Context(), t, arrivals)
-	must(g.t, err)
+	relaytest.NoError(g.t, err)
 	return out
 }
 
@@ -54,9 +55,9 @@ func TestDecodersAreTried(t *testing.T) {
 	g.stored(g.frame("r1", values("temperature", 20.0)))
 	device := g.device(1).ID
 	sensors, err := g.Sensors(t.Context(), 1, device, "temperature")
-	must(t, err)
+	relaytest.NoError(t, err)
 	_, err = g.ChangeSensor(t.Context(), 1, sensors[0].ID, iot.SensorChange{Slope: new(2.0), Offset: new(1.0)})
-	must(t, err)
+	relaytest.NoError(t, err)
 	for _, tc := range []struct {
 		name    string
 		trial   iot.Trial
@@ -105,7 +106,7 @@ func TestCodecsAreToldTheFramesTime(t *testing.T) {
 	const source = "function decodeUplink(input) { return {data: {temperature: input.recvTime.getTime() / 1000, humidity: Date.now() / 1000}} }"
 	g := newGateway(t)
 	_, err := g.ChangeDecoder(t.Context(), 1, "d1", iot.DecoderChange{Codec: new("javascript"), Source: new(source)})
-	must(t, err)
+	relaytest.NoError(t, err)
 	sampled, heard := g.now.Add(-3*time.Hour), g.now.Add(-2*time.Second)
 	for i, tc := range []struct {
 		name            string
@@ -182,13 +183,13 @@ func TestWhatCannotBeTriedIsRefused(t *testing.T) {
 func (g *gateway) mended(source string) {
 	g.t.Helper()
 	_, err := g.ChangeDecoder(g.t.Context(), 1, "d1", iot.DecoderChange{Codec: new("expr"), Source: &source})
-	must(g.t, err)
+	relaytest.NoError(g.t, err)
 }
 
 func (g *gateway) preview(arrivals ...iot.Arrival) []iot.PreviewedFrame {
 	g.t.Helper()
 	out, err := g.NewPreview().Frames(g.t.Context(), arrivals)
-	must(g.t, err)
+	relaytest.NoError(g.t, err)
 	return out
 }
 
@@ -264,9 +265,9 @@ func TestADryRunOfFramesThatNobodyClaimsAnyMoreTakesTheFirst(t *testing.T) {
 	a.Frame.DedupID, b.Frame.DedupID = "same", "same"
 	r := g.NewPreview()
 	one, err := r.Frames(t.Context(), []iot.Arrival{a})
-	must(t, err)
+	relaytest.NoError(t, err)
 	two, err := r.Frames(t.Context(), []iot.Arrival{b, a})
-	must(t, err)
+	relaytest.NoError(t, err)
 	if one[0].Duplicate || !two[0].Duplicate || two[1].Duplicate {
 		t.Errorf("%v %v %v", one[0].Duplicate, two[0].Duplicate, two[1].Duplicate)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // What is asked of the readings before the records have answered must not show
@@ -20,7 +21,7 @@ func TestReadingsFollowTheRecordsWhateverWasGuessed(t *testing.T) {
 				t.Errorf("%s: %q, want %q", when, got, want)
 			}
 			rows, err := g.Aggregate(t.Context(), iot.AggregateQuery{Query: iot.Query{Account: 1, DeviceID: g.device(1).ID}, Statistic: iot.Most, Granularity: iot.Month}, iot.Metric)
-			must(t, err)
+			relaytest.NoError(t, err)
 			if len(rows) != len(want) {
 				t.Errorf("%s: %d rows, want %d", when, len(rows), len(want))
 			}
@@ -28,7 +29,7 @@ func TestReadingsFollowTheRecordsWhateverWasGuessed(t *testing.T) {
 	}
 	sees("one type", "temperature=20")
 	_, err := g.AddSensor(t.Context(), 1, "d1", iot.Mapping{SensorTypeID: "state", Key: "door"})
-	must(t, err)
+	relaytest.NoError(t, err)
 	g.stored(g.frame("r2", values("door", true)))
 	if got := g.history(1); len(got) != 2 {
 		t.Errorf("with another type: %q", got)
@@ -38,7 +39,7 @@ func TestReadingsFollowTheRecordsWhateverWasGuessed(t *testing.T) {
 	if _, err := g.Readings(t.Context(), iot.Query{Account: 2, DeviceID: id}, iot.Metric); relay.KindOf(err) != relay.KindNotFound {
 		t.Errorf("another account: %v", err)
 	}
-	must(t, g.DeleteDevice(t.Context(), 1, id))
+	relaytest.NoError(t, g.DeleteDevice(t.Context(), 1, id))
 	for range 2 {
 		if _, err := g.Readings(t.Context(), iot.Query{Account: 1, DeviceID: id}, iot.Metric); relay.KindOf(err) != relay.KindNotFound {
 			t.Errorf("a deleted device: %v", err)

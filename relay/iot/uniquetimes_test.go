@@ -7,6 +7,7 @@ import (
 
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func TestNoReadingOfAPostIsStoredOverAnother(t *testing.T) {
@@ -51,7 +52,7 @@ func TestNoReadingOfAPostIsStoredOverAnother(t *testing.T) {
 				}
 			}
 			previewed, err := g.NewPreview().Frames(t.Context(), tc.post(g))
-			must(t, err)
+			relaytest.NoError(t, err)
 			for _, f := range previewed {
 				for _, d := range f.Readings {
 					if d.Effect == iot.Added {

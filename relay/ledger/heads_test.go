@@ -12,6 +12,7 @@ import (
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/ledger"
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // write runs statements as an attacker with the database but not the master key.
@@ -39,7 +40,7 @@ func TestWhatIsWrongWithAHeadIsAnAlarm(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			st, c := filled(t)
 			st.generate("locked", ledger.NewToken{})
-			must(t, st.s.Check(t.Context()))
+			relaytest.NoError(t, st.s.Check(t.Context()))
 			st.heads = ledger.HeadsOf(st.heads.All()) // as after a restart
 			st.s = st.open()
 			statement := tc.statement
@@ -67,7 +68,7 @@ func TestAGatewayKeepsTheHeadsThatOthersSigned(t *testing.T) {
 	st, _ := filled(t)
 	st.heads = ledger.HeadsOf(nil)
 	other := st.open()
-	must(t, other.Check(t.Context()))
+	relaytest.NoError(t, other.Check(t.Context()))
 	st.write("DELETE FROM ledger_log", "DELETE FROM ledger_entry", "DELETE FROM ledger_tree", "DELETE FROM ledger_token")
 	if err := other.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "its log is gone") {
 		t.Errorf("%v", err)
@@ -86,7 +87,7 @@ func TestAppendedMetadataIsThatOfSignedEntries(t *testing.T) {
 			st := newSite(t)
 			d := st.generate("plain", ledger.NewToken{})
 			job, err := st.s.Annotate(t.Context(), 1, d.Text, json.RawMessage(`{"place":"yard"}`))
-			must(t, err)
+			relaytest.NoError(t, err)
 			if got := fmt.Sprint(st.finished(job).Token.AllMetadata()); got != "map[place:yard]" {
 				t.Fatal(got)
 			}
@@ -149,7 +150,7 @@ func TestARestoredLedgerGoesOnWhenItIsAccepted(t *testing.T) {
 	if err != nil || fmt.Sprint(accepted) != "[ledger plain of account 1: its head goes back from 11 entries to 10]" {
 		t.Errorf("%q, %v", accepted, err)
 	}
-	must(t, st.s.Check(t.Context()))
+	relaytest.NoError(t, st.s.Check(t.Context()))
 	st.generate("plain", ledger.NewToken{})
 	if again, err := st.s.Accept(t.Context()); err != nil || len(again) != 0 {
 		t.Errorf("%q, %v", again, err)

@@ -15,6 +15,7 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/ledger"
 	"github.com/penstock/penstock/relay/ledger/vault"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sqlstore"
 )
 
@@ -28,7 +29,7 @@ func TestALifeOfAToken(t *testing.T) {
 		t.Fatalf("%+v", d)
 	}
 	id, err := st.s.Annotate(t.Context(), 1, d.Text, json.RawMessage(`{"serial":"B","place":"yard"}`))
-	must(t, err)
+	relaytest.NoError(t, err)
 	if all := fmt.Sprint(st.finished(id).Token.AllMetadata()); all != "map[n:1.0 place:yard serial:B]" {
 		t.Error(all)
 	}
@@ -90,7 +91,7 @@ func TestAClaimOfSeveralIsWholeOrNone(t *testing.T) {
 		"all are free": {[]string{first.Text, last.Text}, "claimed claimed"},
 	} {
 		id, err := st.s.Claim(t.Context(), 1, tc.tokens[0], tc.tokens[1:], "")
-		must(t, err)
+		relaytest.NoError(t, err)
 		var said []string
 		for _, o := range st.finished(id).Claims {
 			why := "claimed"
@@ -112,7 +113,7 @@ func TestAClaimOfSeveralIsWholeOrNone(t *testing.T) {
 func handedOut(t *testing.T, h ledger.History) string {
 	t.Helper()
 	b, err := json.Marshal(h.Document())
-	must(t, err)
+	relaytest.NoError(t, err)
 	return string(b)
 }
 
@@ -141,7 +142,7 @@ func TestWhatMayNotBeKnownIsRefusedAlike(t *testing.T) {
 			return nil
 		},
 	} {
-		must(t, try(1, ledger.Credential{Token: d.Text, Private: d.Private}))
+		relaytest.NoError(t, try(1, ledger.Credential{Token: d.Text, Private: d.Private}))
 		if name == "another account's" {
 			continue
 		}
@@ -226,7 +227,7 @@ func TestAThousandClaim(t *testing.T) {
 func TestThePrivateTokenIsShownForADay(t *testing.T) {
 	st := newSite(t)
 	id, err := st.s.Generate(t.Context(), 1, "locked", ledger.NewToken{})
-	must(t, err)
+	relaytest.NoError(t, err)
 	if st.finished(id).Token.Private == "" {
 		t.Error("it is not shown")
 	}
@@ -235,7 +236,7 @@ func TestThePrivateTokenIsShownForADay(t *testing.T) {
 		t.Errorf("it is kept for %s, %v", left, err)
 	}
 	_, err = st.db.DB.Exec(t.Context(), "test", "UPDATE ledger_sealed SET expires = 1 WHERE account = 1 AND name = $1", id)
-	must(t, err)
+	relaytest.NoError(t, err)
 	if d := st.finished(id).Token; d.Private != "" || d.Text == "" {
 		t.Errorf("%+v", d)
 	}
@@ -250,12 +251,12 @@ func TestCertificatesAreTheLedgers(t *testing.T) {
 		t.Fatalf("%s: %v", out, err)
 	}
 	csr, err := os.ReadFile(in("r"))
-	must(t, err)
+	relaytest.NoError(t, err)
 	d := st.generate("plain", ledger.NewToken{CSR: string(csr)})
 	ca, err := st.s.Authority(t.Context(), 1, "plain")
-	must(t, err)
-	must(t, os.WriteFile(in("ca"), []byte(ca), 0o600))
-	must(t, os.WriteFile(in("cert"), []byte(d.Certificate), 0o600))
+	relaytest.NoError(t, err)
+	relaytest.NoError(t, os.WriteFile(in("ca"), []byte(ca), 0o600))
+	relaytest.NoError(t, os.WriteFile(in("cert"), []byte(d.Certificate), 0o600))
 	if out, err := exec.Command("openssl", "verify", "-x509_strict", "-attime", fmt.Sprint(st.now.Unix()), "-CAfile", in("ca"), in("cert")).CombinedOutput(); err != nil {
 		t.Errorf("%s: %v", out, err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/penstock/penstock/relay/ledger"
 	"github.com/penstock/penstock/relay/ledger/vault"
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sqlstore/records"
 	"github.com/penstock/penstock/relay/sqlstore/recordstest"
 )
@@ -42,27 +43,20 @@ func newSite(t *testing.T) *site {
 		{ID: "locked", Name: "Locked", PrivateKeyRequired: true},
 	} {
 		l.Hash = ledger.NewHash()
-		must(t, st.db.Ledgers.Put(t.Context(), 1, l))
+		relaytest.NoError(t, st.db.Ledgers.Put(t.Context(), 1, l))
 	}
 	return st
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // open makes a service with the site's master keys.
 func (st *site) open() *ledger.Service {
 	st.t.Helper()
 	v, err := vault.New(st.db.Ledgers, st.masters)
-	must(st.t, err)
+	relaytest.NoError(st.t, err)
 	s, err := ledger.New(ledger.Deps{
 		Store: st.db.Ledgers, Vault: v, Jobs: st.db.Jobs, Submit: st, Events: st.events, Heads: st.heads, Now: st.clock,
 	}, st.options)
-	must(st.t, err)
+	relaytest.NoError(st.t, err)
 	return s
 }
 
@@ -113,14 +107,14 @@ func (st *site) Submit(ctx context.Context, j job.Job) error {
 func (st *site) generate(ledgerID string, n ledger.NewToken) *ledger.Details {
 	st.t.Helper()
 	id, err := st.s.Generate(st.t.Context(), 1, ledgerID, n)
-	must(st.t, err)
+	relaytest.NoError(st.t, err)
 	return st.finished(id).Token
 }
 
 func (st *site) finished(id string) ledger.Status {
 	st.t.Helper()
 	status, err := st.s.Job(st.t.Context(), 1, id)
-	must(st.t, err)
+	relaytest.NoError(st.t, err)
 	if status.State != job.Completed {
 		st.t.Fatalf("%+v", status)
 	}
@@ -130,13 +124,13 @@ func (st *site) finished(id string) ledger.Status {
 func (st *site) claim(text, private string) ledger.ClaimOutcome {
 	st.t.Helper()
 	id, err := st.s.Claim(st.t.Context(), 1, text, nil, private)
-	must(st.t, err)
+	relaytest.NoError(st.t, err)
 	return st.finished(id).Claims[0]
 }
 
 func (st *site) history(c ledger.Credential) ledger.History {
 	st.t.Helper()
 	h, err := st.s.History(st.t.Context(), 1, c)
-	must(st.t, err)
+	relaytest.NoError(st.t, err)
 	return h
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/ledger"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // filled is a site whose ledger has a history of ten entries, the token's at 4,
@@ -27,7 +28,7 @@ func filled(t *testing.T) (*site, ledger.Credential) {
 			text = other.Text
 		}
 		_, err := st.s.Annotate(t.Context(), 1, text, json.RawMessage(fmt.Sprintf(`{"i":%d}`, i)))
-		must(t, err)
+		relaytest.NoError(t, err)
 	}
 	return st, ledger.Credential{Token: d.Text}
 }
@@ -91,12 +92,12 @@ func TestAHistoryIsVerifiedOffline(t *testing.T) {
 	st, c := filled(t)
 	h := st.history(c)
 	whole, err := json.Marshal(h.Document())
-	must(t, err)
+	relaytest.NoError(t, err)
 	var pretty bytes.Buffer
-	must(t, json.Indent(&pretty, whole, "", "  "))
+	relaytest.NoError(t, json.Indent(&pretty, whole, "", "  "))
 	other := newSite(t)
 	otherKey, err := other.s.Key(t.Context(), 1, "plain")
-	must(t, err)
+	relaytest.NoError(t, err)
 	for _, tc := range []struct {
 		name, text, key, want string
 	}{
@@ -125,11 +126,11 @@ func TestAnExportIsVerifiedOffline(t *testing.T) {
 	early := st.history(c).Signed
 	st.generate("plain", ledger.NewToken{})
 	write, err := st.s.Export(t.Context(), 1, "plain")
-	must(t, err)
+	relaytest.NoError(t, err)
 	var b bytes.Buffer
-	must(t, write(&b))
+	relaytest.NoError(t, write(&b))
 	key, err := st.s.Key(t.Context(), 1, "plain")
-	must(t, err)
+	relaytest.NoError(t, err)
 	lines := strings.SplitAfter(b.String(), "\n") // the head, eleven entries, nothing
 	without := strings.Join(append(append([]string{}, lines[:4]...), lines[5:]...), "")
 	swapped := strings.Join(append(append([]string{}, lines[:3]...), append([]string{lines[4], lines[3]}, lines[5:]...)...), "")

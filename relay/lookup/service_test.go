@@ -13,6 +13,7 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/credit"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // purse is the credit of one account.
@@ -92,9 +93,7 @@ func (n *network) Put(_ context.Context, r Result, _ time.Duration) error {
 func service(t *testing.T, n *network, p *purse, o Options) *Service {
 	t.Helper()
 	s, err := New(Deps{Backend: n, Cache: n, Credit: p, Logger: slog.New(slog.DiscardHandler)}, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	return s
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // exchange is the stores of a ReceiptHandler, with one message in them.
@@ -101,9 +102,7 @@ func newExchange(t *testing.T, parts int, url string) (*ReceiptHandler, *exchang
 	n, err := NewReceiptHandler(ReceiptHandlerDeps{
 		Receipts: x, Reports: x, Deliveries: x, Dispatcher: x, Logger: slog.New(slog.DiscardHandler), Now: func() time.Time { return now },
 	}, ReceiptHandlerOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	return n, x
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/penstock/penstock/decoders/sms/smstest"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // drawer is a Store that keeps batches, a Balance and a Dispatcher.
@@ -55,9 +56,7 @@ func newService(t *testing.T, d *drawer) *Service {
 		}
 		return nil
 	}}, Options{Now: now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	return s
 }
 
@@ -102,9 +101,7 @@ func TestWhatIsSaved(t *testing.T) {
 	o.Originator, o.Flash, o.Origin, o.IP = "Shop", true, "rest", "192.0.2.1"
 	o.Report.URL = "https://example.com/?c=%code"
 	sent, err := s.Send(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	b := d.batches[0]
 	if !b.Lease.Equal(now().Add(time.Minute)) || len(d.dispatched) != 3 || b.Once.Key != "" {
 		t.Errorf("%+v", b)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // creations is a Store that only creates, and a Dispatcher.
@@ -44,9 +45,7 @@ func TestAnEventIsSentOnce(t *testing.T) {
 	}
 	e := Event{ID: "claim-j1", Type: "token.claimed", CreatedAt: at, About: "j1", Data: map[string]any{"n": 1}}
 	for _, acct := range []account.ID{1, 1, 2} { // told, told before, has no callback
-		if err := caller.Notify(t.Context(), acct, e); err != nil {
-			t.Fatal(err)
-		}
+		relaytest.NoError(t, caller.Notify(t.Context(), acct, e))
 	}
 	if len(s.made) != 1 || s.dispatched != 1 || !s.until.Equal(at.Add(time.Minute)) {
 		t.Fatalf("%+v, dispatched %d", s.made, s.dispatched)

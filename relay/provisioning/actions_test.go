@@ -15,6 +15,7 @@ import (
 	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/provisioning"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sim"
 	"github.com/penstock/penstock/relay/sqlstore/records"
 	"github.com/penstock/penstock/relay/sqlstore/recordstest"
@@ -50,7 +51,7 @@ func newYardWith(t *testing.T, o provisioning.Options) *yard {
 	y.a, err = provisioning.New(provisioning.Deps{
 		SIMs: y.db.SIMs, Subscribers: y.db.Subscribers, Orders: y.db.Orders, Jobs: y.db.Jobs, Operator: y, Events: y, Limits: y,
 	}, o)
-	must(t, err)
+	relaytest.NoError(t, err)
 	y.a.SubmitTo(y)
 	y.declare(1, "8944000000000000001", sim.Pending)
 	y.declare(1, "8944000000000000002", sim.Active)
@@ -58,21 +59,14 @@ func newYardWith(t *testing.T, o provisioning.Options) *yard {
 	y.declare(1, "8944000000000000004", sim.Terminated)
 	y.declare(2, "8944000000000000099", sim.Pending)
 	for _, id := range []string{"anna", "ben"} {
-		must(t, y.db.Subscribers.Put(t.Context(), 1, sim.Subscriber{ID: id, Forename: id}))
+		relaytest.NoError(t, y.db.Subscribers.Put(t.Context(), 1, sim.Subscriber{ID: id, Forename: id}))
 	}
 	return y
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func (y *yard) declare(acct account.ID, iccid sim.ICCID, s sim.State) {
 	y.t.Helper()
-	must(y.t, y.db.SIMs.Declare(y.t.Context(), acct, []sim.SIM{{ICCID: iccid, IMSI: "2" + string(iccid)[5:], State: s, Service4G: s == sim.Active}}, false))
+	relaytest.NoError(y.t, y.db.SIMs.Declare(y.t.Context(), acct, []sim.SIM{{ICCID: iccid, IMSI: "2" + string(iccid)[5:], State: s, Service4G: s == sim.Active}}, false))
 }
 
 func (y *yard) clock() time.Time {
@@ -124,13 +118,13 @@ func (y *yard) run(id string) job.Job {
 	y.t.Helper()
 	ctx, store := y.t.Context(), y.db.Jobs
 	j, taken, err := store.Lease(ctx, job.Ref{Account: 1, ID: id}, y.clock(), y.clock())
-	must(y.t, err)
+	relaytest.NoError(y.t, err)
 	if !taken {
 		return j
 	}
-	must(y.t, y.finish(j, y.outcome(j)))
+	relaytest.NoError(y.t, y.finish(j, y.outcome(j)))
 	j, err = store.Get(ctx, 1, id)
-	must(y.t, err)
+	relaytest.NoError(y.t, err)
 	return j
 }
 
@@ -146,7 +140,7 @@ func (y *yard) outcome(j job.Job) job.Outcome {
 		return job.Outcome{Error: err.Error(), Again: y.clock().Add(time.Second)}
 	}
 	b, err := json.Marshal(result)
-	must(y.t, err)
+	relaytest.NoError(y.t, err)
 	return job.Outcome{Result: b}
 }
 
@@ -164,7 +158,7 @@ func (y *yard) finish(j job.Job, o job.Outcome) error {
 func (y *yard) sim(iccid sim.ICCID) sim.SIM {
 	y.t.Helper()
 	one, err := y.db.SIMs.Get(y.t.Context(), 1, iccid)
-	must(y.t, err)
+	relaytest.NoError(y.t, err)
 	return one
 }
 
@@ -215,7 +209,7 @@ func TestActionsChangeASIM(t *testing.T) {
 			y := newYard(t)
 			before := y.sim(tc.iccid)
 			id, err := y.ask(tc.do, string(tc.iccid))
-			must(t, err)
+			relaytest.NoError(t, err)
 			if one := y.sim(tc.iccid); one.State != before.State || one.Requested != tc.asked || one.Job != id {
 				t.Errorf("while it is queued: %+v", one)
 			}
@@ -319,7 +313,7 @@ func TestAJobThatWasBegunIsNotDenied(t *testing.T) {
 	const active = "8944000000000000002"
 	y.busy = relay.Errorf(relay.KindUnavailable, "redis went away")
 	id, err := y.ask(provisioning.Suspend, active)
-	must(t, err)
+	relaytest.NoError(t, err)
 	if j := y.run(id); j.State != job.Completed || y.sim(active).State != sim.Suspended {
 		t.Errorf("%+v", j)
 	}
@@ -337,7 +331,7 @@ func TestALimitAsksForSuspension(t *testing.T) {
 	}
 	jobs := func() int {
 		_, total, err := y.a.ListJobs(t.Context(), 1, provisioning.JobFilter{}, relay.Page{Number: 1, PerPage: 10})
-		must(t, err)
+		relaytest.NoError(t, err)
 		return total
 	}
 	for _, iccid := range []string{"8944000000000000001", "8944000000000000003", "8944000000000000004", "8944000000000000099", "x"} {
@@ -346,7 +340,7 @@ func TestALimitAsksForSuspension(t *testing.T) {
 		}
 	}
 	id, err := y.ask(provisioning.AddService, active)
-	must(t, err)
+	relaytest.NoError(t, err)
 	if kind := suspend(active); kind != relay.KindUnavailable {
 		t.Errorf("while its services are changed: %v", kind)
 	}

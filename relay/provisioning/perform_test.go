@@ -9,6 +9,7 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/provisioning"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sim"
 )
 
@@ -34,7 +35,7 @@ func TestWhatTheOperatorSays(t *testing.T) {
 			y := newYard(t)
 			y.answer = func(provisioning.Command) (provisioning.Report, error) { return tc.report, nil }
 			id, err := y.ask(provisioning.Activate, pending)
-			must(t, err)
+			relaytest.NoError(t, err)
 			j, one := y.run(id), y.sim(pending)
 			if j.State != tc.state || j.Error != tc.reason || fmt.Sprint(one.State, " ", one.Requested) != tc.now || one.Job != "" || y.types() != tc.told {
 				t.Errorf("%s %q; %+v; told %q", j.State, j.Error, one, y.types())
@@ -50,7 +51,7 @@ func TestAnActivatedSIMIsHeldToItsLimits(t *testing.T) {
 	for do, want := range map[provisioning.Action]string{provisioning.Activate: "[" + pending + "]", provisioning.Unsuspend: "[8944000000000000003]", provisioning.Suspend: "[]"} {
 		y := newYard(t)
 		id, err := y.ask(do, map[provisioning.Action]string{provisioning.Activate: pending, provisioning.Unsuspend: "8944000000000000003", provisioning.Suspend: "8944000000000000002"}[do])
-		must(t, err)
+		relaytest.NoError(t, err)
 		if j := y.run(id); j.State != job.Completed || fmt.Sprint(y.held) != want {
 			t.Errorf("%s: %s, held %v", do, j.State, y.held)
 		}
@@ -75,7 +76,7 @@ func TestAnOperatorThatIsDownIsAskedAgainWithTheSameCommand(t *testing.T) {
 		return provisioning.Report{}, nil
 	}
 	id, err := y.ask(provisioning.Activate, pending)
-	must(t, err)
+	relaytest.NoError(t, err)
 	for i, pause := range []time.Duration{time.Second, time.Minute, 30500 * time.Millisecond, 7 * time.Second} {
 		j := y.run(id)
 		if j.State != job.Processing || !j.Due.Equal(y.clock().Add(pause)) || y.sim(pending).Job != id {
@@ -99,7 +100,7 @@ func TestAnOperatorThatNeverReportsFailsTheJob(t *testing.T) {
 		return provisioning.Report{Pending: true}, nil
 	}
 	id, err := y.ask(provisioning.Activate, pending)
-	must(t, err)
+	relaytest.NoError(t, err)
 	y.later(23 * time.Hour)
 	if j := y.run(id); j.State != job.Processing {
 		t.Fatalf("%+v", j)
@@ -117,9 +118,9 @@ func TestARunThatIsRepeatedChangesNothingMore(t *testing.T) {
 			return provisioning.Report{Refused: refused}, nil
 		}
 		id, err := y.ask(provisioning.Activate, pending)
-		must(t, err)
+		relaytest.NoError(t, err)
 		early, err := y.db.Jobs.Get(t.Context(), 1, id) // as another process has it that lost its lease
-		must(t, err)
+		relaytest.NoError(t, err)
 		first := y.outcome(early) // killed before the end was recorded
 		_, err = y.ask(provisioning.Activate, pending)
 		if (err == nil) != (refused != "") {
@@ -138,11 +139,11 @@ func TestARunThatIsRepeatedChangesNothingMore(t *testing.T) {
 func TestAJobThatFailsWithoutAnEndGivesTheSIMFree(t *testing.T) {
 	y := newYard(t)
 	id, err := y.ask(provisioning.Activate, pending)
-	must(t, err)
+	relaytest.NoError(t, err)
 	j, err := y.a.Job(t.Context(), 1, id)
-	must(t, err)
+	relaytest.NoError(t, err)
 	for range 2 {
-		must(t, y.finish(j, job.Outcome{Error: "internal error"}))
+		relaytest.NoError(t, y.finish(j, job.Outcome{Error: "internal error"}))
 	}
 	if one := y.sim(pending); one.Job != "" || one.Requested != sim.Pending || y.types() != "job.failed" {
 		t.Errorf("%+v, told %q", one, y.types())
@@ -162,8 +163,8 @@ func TestASIMThatWasTakenAwayFromItsJob(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			y := newYard(t)
 			id, err := y.ask(provisioning.Activate, pending)
-			must(t, err)
-			must(t, tc.what(y))
+			relaytest.NoError(t, err)
+			relaytest.NoError(t, tc.what(y))
 			if j := y.run(id); j.State != job.Failed || j.Error != tc.want || len(y.notice) != 0 {
 				t.Errorf("%s %q, commands %q", j.State, j.Error, y.notice)
 			}
@@ -174,7 +175,7 @@ func TestASIMThatWasTakenAwayFromItsJob(t *testing.T) {
 func TestASubscriberIsRegisteredWithTheActivation(t *testing.T) {
 	y := newYard(t)
 	id, err := y.a.Activate(t.Context(), 1, pending, provisioning.Activation{New: &sim.Subscriber{Forename: " Zoe ", Surname: "Z"}})
-	must(t, err)
+	relaytest.NoError(t, err)
 	all := sim.Query{Page: relay.Page{Number: 1, PerPage: 10}}
 	if _, total, err := y.db.Subscribers.List(t.Context(), 1, all); err != nil || total != 2 {
 		t.Fatalf("%d before the job ran, %v", total, err)
@@ -202,10 +203,10 @@ func TestReassign(t *testing.T) {
 					one.Subscriber = "anna"
 					return nil
 				})
-				must(t, err)
+				relaytest.NoError(t, err)
 			}
 			id, err := y.a.Reassign(t.Context(), 1, tc.r)
-			must(t, err)
+			relaytest.NoError(t, err)
 			j := y.run(id)
 			got := y.sim(pending).Subscriber + " " + y.sim("8944000000000000002").Subscriber + " " + y.sim("8944000000000000003").Subscriber
 			if j.State != job.Completed || got != tc.want || y.types() != "job.completed" {
@@ -218,9 +219,9 @@ func TestReassign(t *testing.T) {
 func TestJobsOfAnAccount(t *testing.T) {
 	y := newYard(t)
 	first, err := y.ask(provisioning.Activate, pending)
-	must(t, err)
+	relaytest.NoError(t, err)
 	second, err := y.ask(provisioning.Suspend, "8944000000000000002")
-	must(t, err)
+	relaytest.NoError(t, err)
 	y.run(first)
 	found, total, err := y.a.ListJobs(t.Context(), 1, provisioning.JobFilter{}, relay.Page{Number: 1, PerPage: 10})
 	if err != nil || total != 2 || found[0].ID != first || found[1].ID != second {
@@ -230,7 +231,7 @@ func TestJobsOfAnAccount(t *testing.T) {
 	if err != nil || total != 1 || found[0].ID != second || provisioning.ActionOf(found[0].Kind) != provisioning.Suspend {
 		t.Errorf("%+v of %d, %v", found, total, err)
 	}
-	must(t, y.db.Jobs.Create(t.Context(), job.Job{ID: "token", Account: 1, Kind: "token.claim", CreatedAt: y.clock()}))
+	relaytest.NoError(t, y.db.Jobs.Create(t.Context(), job.Job{ID: "token", Account: 1, Kind: "token.claim", CreatedAt: y.clock()}))
 	for acct, id := range map[int]string{1: "token", 2: first} {
 		if _, err := y.a.Job(t.Context(), 1, "token"); relay.KindOf(err) != relay.KindNotFound || err.Error() != "Invalid job." {
 			t.Errorf("%d %s: %v", acct, id, err)
@@ -251,9 +252,9 @@ func TestALongReassignmentGoesOnWhereItWas(t *testing.T) {
 	for i := range all {
 		all[i] = sim.SIM{ICCID: sim.ICCID(fmt.Sprintf("8945%015d", i)), State: sim.Active, Subscriber: "anna"}
 	}
-	must(t, y.db.SIMs.Declare(t.Context(), 1, all, false))
+	relaytest.NoError(t, y.db.SIMs.Declare(t.Context(), 1, all, false))
 	id, err := y.a.Reassign(t.Context(), 1, provisioning.Reassignment{Target: "ben", Source: "anna"})
-	must(t, err)
+	relaytest.NoError(t, err)
 	runs := 0
 	for j := y.run(id); !j.State.Ended(); j = y.run(id) {
 		y.later(time.Second)
@@ -279,11 +280,11 @@ func TestOldReassignmentsTakeTurns(t *testing.T) {
 	for i := range all {
 		all[i] = sim.SIM{ICCID: sim.ICCID(fmt.Sprintf("8945%015d", i)), State: sim.Active, Subscriber: "anna"}
 	}
-	must(t, y.db.SIMs.Declare(t.Context(), 1, all, false))
+	relaytest.NoError(t, y.db.SIMs.Declare(t.Context(), 1, all, false))
 	one, err := y.a.Reassign(t.Context(), 1, provisioning.Reassignment{Target: "ben", Source: "anna"})
-	must(t, err)
+	relaytest.NoError(t, err)
 	two, err := y.a.Reassign(t.Context(), 1, provisioning.Reassignment{Target: "anna", Source: "ben"})
-	must(t, err)
+	relaytest.NoError(t, err)
 	for range 10 {
 		if y.run(one).State != job.Processing || y.run(two).State != job.Processing {
 			t.Fatal("one came to an end: the test shows nothing")

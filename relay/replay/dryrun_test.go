@@ -9,6 +9,7 @@ import (
 
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // fakePosts gives posts in batches of one, each of which takes some time.
@@ -31,9 +32,7 @@ func (p *fakePosts) Preview(_ context.Context, _ event.Filter, most int, stop fu
 func (p *fakePosts) run(t *testing.T, limit int) DryRun {
 	t.Helper()
 	r, err := Preview(t.Context(), p, event.Filter{}, limit, func() time.Time { return p.now })
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	return r
 }
 

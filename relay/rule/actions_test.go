@@ -20,6 +20,7 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 var update = flag.Bool("update", false, "write the deliveries into testdata")
@@ -27,9 +28,7 @@ var update = flag.Bool("update", false, "write the deliveries into testdata")
 func testSettings(t *testing.T) Settings {
 	t.Helper()
 	zone, err := time.LoadLocation("Europe/London")
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	return Settings{Zone: zone, MailDomain: "gw.example", PublicURL: "https://gw.example", Now: func() time.Time { return time.Date(2026, 7, 3, 9, 6, 0, 0, time.UTC) }}
 }
 
@@ -71,9 +70,7 @@ func ruleOf(t *testing.T, document string) Rule {
 		t.Fatalf("%v in %s", err, document)
 	}
 	r, err := c.New()
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	r.ID = "r1"
 	return r
 }
@@ -87,9 +84,7 @@ func TestDeliveriesOfActions(t *testing.T) {
 	for _, path := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) {
 			a, err := txtar.ParseFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			relaytest.NoError(t, err)
 			r := ruleOf(t, string(a.Files[0].Data))
 			p, err := Compile(&r)
 			if err != nil {
@@ -110,9 +105,7 @@ func TestDeliveriesOfActions(t *testing.T) {
 				}
 			}
 			if *update {
-				if err := os.WriteFile(path, txtar.Format(a), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				relaytest.NoError(t, os.WriteFile(path, txtar.Format(a), 0o600))
 			}
 		})
 	}
@@ -183,9 +176,7 @@ func TestURLsAreGuardedAtSave(t *testing.T) {
 	r := ruleOf(t, `{"name": "n", "on": "reading", "actions": [{"action": "email", "parameters": ["a@b.example"]},
 		{"action": "http_post", "parameters": ["https://ok.example/%state", "http://10.0.0.1/%key:t?d=%device"]}]}`)
 	p, err := Compile(&r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	var asked []string
 	err = p.actions.checkURLs(func(u string) error {
 		asked = append(asked, u)
@@ -212,13 +203,9 @@ func TestDeliveriesAreNamed(t *testing.T) {
 		change(&o, &r)
 		o.Rule = &r
 		p, err := Compile(&r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		relaytest.NoError(t, err)
 		ds, err := p.actions.deliveries([]Occurrence{o}, 3, testSettings(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		relaytest.NoError(t, err)
 		var ids []string
 		for _, d := range ds {
 			ids = append(ids, d.ID)
@@ -287,9 +274,7 @@ func FuzzPlaceholders(f *testing.F) {
 func TestBodiesAreAlwaysValid(t *testing.T) {
 	r := ruleOf(t, `{"name": "n", "on": "reading", "actions": [{"action": "http_post", "parameters": ["https://h/"]}]}`)
 	p, err := Compile(&r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	for _, name := range slices.Sorted(maps.Keys(occurrences(&r))) {
 		ds, err := p.actions.deliveries(occurrences(&r)[name], 3, Settings{})
 		if err != nil || !json.Valid(ds[0].Request.Body) || bytes.Contains(ds[0].Request.Body, []byte("links")) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func TestRulesAreShownAsTheyAreGiven(t *testing.T) {
@@ -21,13 +22,9 @@ func TestRulesAreShownAsTheyAreGiven(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var c Change
-			if err := json.Unmarshal([]byte(body), &c); err != nil {
-				t.Fatal(err)
-			}
+			relaytest.NoError(t, json.Unmarshal([]byte(body), &c))
 			r, err := c.New()
-			if err != nil {
-				t.Fatal(err)
-			}
+			relaytest.NoError(t, err)
 			got, err := json.Marshal(DocumentOf(r))
 			if err != nil || string(got) != body {
 				t.Errorf("%v\n got %s\nwant %s", err, got, body)
@@ -60,9 +57,7 @@ func TestAChangeKeepsWhatItDoesNotName(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var c Change
-			if err := json.Unmarshal([]byte(tc.body), &c); err != nil {
-				t.Fatal(err)
-			}
+			relaytest.NoError(t, json.Unmarshal([]byte(tc.body), &c))
 			got, want := whole, whole
 			tc.want(&want)
 			if err := c.Apply(&got); err != nil || !reflect.DeepEqual(got, want) {
@@ -83,9 +78,7 @@ func TestDurationsThatAreNoneAreRefusedByField(t *testing.T) {
 		`{"for":"x","repeat":"y","silent_for":"z"}`: "for: The for must be a duration such as 90s, 10m or 2h30m. repeat: The repeat must be never, always or a duration such as 10m. silent_for: The silent for must be a duration such as 90s, 10m or 2h30m.",
 	} {
 		var c Change
-		if err := json.Unmarshal([]byte(body), &c); err != nil {
-			t.Fatal(err)
-		}
+		relaytest.NoError(t, json.Unmarshal([]byte(body), &c))
 		_, err := c.New()
 		if got := fields(err); got != want || relay.KindOf(err) != relay.KindInvalid {
 			t.Errorf("%s: %v\n got %s\nwant %s", body, err, got, want)

@@ -18,6 +18,7 @@ import (
 	"github.com/penstock/penstock/relay/cache"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/rule"
 	"github.com/penstock/penstock/relay/sqlstore/records"
 	"github.com/penstock/penstock/relay/sqlstore/recordstest"
@@ -25,15 +26,6 @@ import (
 
 // base is the time at which the tests begin.
 func base() time.Time { return time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC) }
-
-func must(t *testing.T, errs ...error) {
-	t.Helper()
-	for _, err := range errs {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-}
 
 // clock is the time of a test.
 type clock struct {
@@ -86,20 +78,20 @@ type gateway struct {
 func newSite(t *testing.T, open func(now func() time.Time) *records.Records) *site {
 	t.Helper()
 	server, err := redis.Start(redis.Options{})
-	must(t, err)
+	relaytest.NoError(t, err)
 	db, err := cache.Open(cache.Options{Dialer: server.Dial})
-	must(t, err)
+	relaytest.NoError(t, err)
 	store, err := readings.Open(t.TempDir(), readings.Options{})
-	must(t, err)
+	relaytest.NoError(t, err)
 	t.Cleanup(func() { _ = errors.Join(db.Close(), server.Close(), store.Close()) })
 	s := &site{t: t, clock: &clock{now: base()}, cache: db.IoT(), readings: store, sent: &dispatched{}}
 	s.records = open(s.clock.Now)
-	must(t, s.records.Devices.PutSensorType(t.Context(), iot.SensorType{ID: "temperature", MetricUnits: "°C"}))
+	relaytest.NoError(t, s.records.Devices.PutSensorType(t.Context(), iot.SensorType{ID: "temperature", MetricUnits: "°C"}))
 	d := iot.Decoder{ID: "dec", Name: "dec", Type: iot.Other, Codec: "json"}
 	for _, key := range []string{"t", "h", "door"} {
 		d.Sensors = append(d.Sensors, iot.Mapping{Key: key, SensorTypeID: "temperature"})
 	}
-	must(t, s.records.Devices.CreateDecoder(t.Context(), 1, d), s.records.Devices.CreateDecoder(t.Context(), 2, d))
+	relaytest.NoError(t, s.records.Devices.CreateDecoder(t.Context(), 1, d), s.records.Devices.CreateDecoder(t.Context(), 2, d))
 	return s
 }
 
@@ -115,7 +107,7 @@ func (s *site) gateway() *gateway {
 	g.iot = iot.New(s.records.Devices, s.cache, s.readings, catalog.Compile, iot.Options{Now: s.clock.Now})
 	var err error
 	g.rules, err = rule.New(rule.Deps{Store: g.store, Fleet: g.iot, Dispatcher: s.sent}, rule.Options{Now: s.clock.Now})
-	must(s.t, err)
+	relaytest.NoError(s.t, err)
 	g.iot.EvaluateWith(g.rules)
 	return g
 }
@@ -131,7 +123,7 @@ func (g *gateway) create(r rule.Rule) string {
 		r.Actions = []rule.Action{{Action: rule.HTTPPost, Parameters: []string{"https://example.com/"}}}
 	}
 	made, _, err := g.rules.Create(g.t.Context(), 1, r)
-	must(g.t, err)
+	relaytest.NoError(g.t, err)
 	return made.ID
 }
 
@@ -152,7 +144,7 @@ func warm(device string, at, celsius float64) iot.Arrival {
 func (g *gateway) ingest(all ...iot.Arrival) {
 	g.t.Helper()
 	out, err := g.iot.Ingest(g.t.Context(), all)
-	must(g.t, err)
+	relaytest.NoError(g.t, err)
 	for i := range out {
 		if out[i].Refused != "" {
 			g.t.Fatalf("%s: %s", all[i].Record, out[i].Refused)
@@ -164,7 +156,7 @@ func (g *gateway) ingest(all ...iot.Arrival) {
 func (s *site) device(identifier string) string {
 	s.t.Helper()
 	d, err := s.records.Devices.DeviceByIdentifier(s.t.Context(), 1, identifier)
-	must(s.t, err)
+	relaytest.NoError(s.t, err)
 	return d.ID
 }
 
@@ -172,7 +164,7 @@ func (s *site) device(identifier string) string {
 func (s *site) alarms() (out []string) {
 	s.t.Helper()
 	all, _, err := s.records.Rules.Alarms(s.t.Context(), 1, rule.AlarmFilter{Limit: 500})
-	must(s.t, err)
+	relaytest.NoError(s.t, err)
 	slices.SortFunc(all, func(a, b rule.Owned[rule.Alarm]) int {
 		return cmp.Or(a.Of.RaisedAt.Compare(b.Of.RaisedAt), a.Of.ClearedAt.Compare(b.Of.ClearedAt))
 	})
@@ -191,7 +183,7 @@ func (s *site) alarms() (out []string) {
 func (s *site) deliveries() []outbox.Delivery {
 	s.t.Helper()
 	all, _, err := s.records.Deliveries.List(s.t.Context(), outbox.Filter{Kind: outbox.KindRule, Limit: 500})
-	must(s.t, err)
+	relaytest.NoError(s.t, err)
 	slices.Reverse(all)
 	return all
 }

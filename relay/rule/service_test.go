@@ -11,6 +11,7 @@ import (
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/rule"
 	"github.com/penstock/penstock/relay/sqlstore/records"
 	"github.com/penstock/penstock/relay/sqlstore/recordstest"
@@ -42,7 +43,7 @@ func TestARuleOfAnotherAccountLooksAtNothing(t *testing.T) {
 	g := newGateway(t)
 	r := rule.Rule{Name: "Rule", Enabled: true, On: rule.OnReading, When: "values.t > 30", Actions: []rule.Action{{Action: rule.Email, Parameters: []string{"a@example.com"}}}}
 	_, _, err := g.rules.Create(t.Context(), 2, r)
-	must(t, err)
+	relaytest.NoError(t, err)
 	g.ingest(warm("a", 1, 31))
 	g.wants("another account's frame", nil, 0)
 }
@@ -66,7 +67,7 @@ func TestAChangeOfARuleTakesEffectAtOnce(t *testing.T) {
 	g.ingest(warm("a", 1, 31))
 	change := func(do func(*rule.Rule)) {
 		_, _, err := g.rules.Change(t.Context(), 1, id, func(r *rule.Rule) error { do(r); return nil })
-		must(t, err)
+		relaytest.NoError(t, err)
 	}
 	g.clock.set(2)
 	change(func(r *rule.Rule) { r.Name = "Another" })
@@ -81,7 +82,7 @@ func TestAChangeOfARuleTakesEffectAtOnce(t *testing.T) {
 	change(func(r *rule.Rule) { r.Enabled = false })
 	g.ingest(warm("a", 5, 1), warm("a", 6, 35))
 	g.wants("disabled", []string{"1–2", "4–4"}, 2)
-	must(t, g.rules.Delete(t.Context(), 1, id))
+	relaytest.NoError(t, g.rules.Delete(t.Context(), 1, id))
 	g.ingest(warm("a", 7, 35))
 	g.wants("deleted", []string{"1–2", "4–4"}, 2)
 }
@@ -91,7 +92,7 @@ func TestADeviceThatBecomesAnotherIsSelectedAnew(t *testing.T) {
 	g.create(rule.Rule{When: "values.t > 30", Devices: rule.Devices{Name: "Cold*"}})
 	g.ingest(warm("a", 1, 31))
 	_, err := g.records.Devices.ChangeDevice(t.Context(), 1, g.device("a"), func(d *iot.Device) error { d.Name = "Cold room"; return nil })
-	must(t, err)
+	relaytest.NoError(t, err)
 	g.ingest(warm("a", 2, 31))
 	g.wants("renamed", []string{"2–"}, 1)
 }
@@ -143,10 +144,10 @@ func TestTheClockRaisesWhatHasHeldLongEnough(t *testing.T) {
 	g.ingest(warm("a", 1, 31), warm("b", 1, 31))
 	g.ingest(warm("b", 30, 20))
 	g.clock.set(61)
-	must(t, g.rules.Tick(t.Context()))
+	relaytest.NoError(t, g.rules.Tick(t.Context()))
 	g.wants("within the grace", nil, 0)
 	g.clock.set(64)
-	must(t, g.rules.Tick(t.Context()), g.site.gateway().rules.Tick(t.Context()))
+	relaytest.NoError(t, g.rules.Tick(t.Context()), g.site.gateway().rules.Tick(t.Context()))
 	g.wants("a minute later", []string{"61–"}, 1)
 	if d := g.deliveries()[0]; !strings.Contains(string(d.Request.Body), `"t":{"value":31`) {
 		t.Errorf("%s", d.Request.Body)
@@ -158,11 +159,11 @@ func TestTheClockRaisesWhatHasHeldLongEnough(t *testing.T) {
 func TestSilence(t *testing.T) {
 	g := newGateway(t)
 	g.ingest(warm("a", 0, 1), warm("b", 0, 1))
-	must(t, g.records.Devices.CreateDevice(t.Context(), 1, iot.Device{ID: "never", Identifier: "never", CreatedAt: base()}, nil))
+	relaytest.NoError(t, g.records.Devices.CreateDevice(t.Context(), 1, iot.Device{ID: "never", Identifier: "never", CreatedAt: base()}, nil))
 	g.create(rule.Rule{On: rule.OnSilent, SilentFor: time.Minute, Devices: rule.Devices{Name: "*"}})
 	tick := func(at float64) {
 		g.clock.set(at)
-		must(t, g.rules.Tick(t.Context()))
+		relaytest.NoError(t, g.rules.Tick(t.Context()))
 	}
 	tick(5)
 	tick(59)
@@ -193,16 +194,16 @@ func TestNothingIsDecidedByTheClockWhileBehind(t *testing.T) {
 	behind := true
 	var err error
 	g.rules, err = rule.New(rule.Deps{Store: g.store, Fleet: g.iot, Dispatcher: g.sent, Behind: func() bool { return behind }}, rule.Options{Now: g.clock.Now})
-	must(t, err)
+	relaytest.NoError(t, err)
 	g.ingest(warm("a", 0, 1))
 	g.create(rule.Rule{On: rule.OnSilent, SilentFor: time.Minute})
 	for _, now := range []float64{5, 70} {
 		g.clock.set(now)
-		must(t, g.rules.Tick(t.Context()))
+		relaytest.NoError(t, g.rules.Tick(t.Context()))
 	}
 	g.wants("behind", nil, 0)
 	behind = false
-	must(t, g.rules.Tick(t.Context()))
+	relaytest.NoError(t, g.rules.Tick(t.Context()))
 	g.wants("no longer", []string{"60–"}, 1)
 }
 
@@ -215,10 +216,10 @@ func TestBatches(t *testing.T) {
 	}
 	g.wants("two are full", nil, 2)
 	g.clock.set(30)
-	must(t, g.rules.Tick(t.Context()))
+	relaytest.NoError(t, g.rules.Tick(t.Context()))
 	g.wants("the third waits", nil, 2)
 	g.clock.set(61)
-	must(t, g.rules.Tick(t.Context()))
+	relaytest.NoError(t, g.rules.Tick(t.Context()))
 	g.wants("a minute later", nil, 3)
 	for i, want := range []int{3, 3, 1} {
 		if body := string(g.deliveries()[i].Request.Body); strings.Count(body, `"state":"forwarded"`) != want {
@@ -247,7 +248,7 @@ func TestACrashBetweenAnyTwoSteps(t *testing.T) {
 				i = max(-1, i-2) // the checkpoint is behind
 			}
 		}
-		must(t, g.rules.Tick(t.Context()))
+		relaytest.NoError(t, g.rules.Tick(t.Context()))
 		// 2 alarms of a, one of b; 7 frames forwarded; 3 batches of 2.
 		g.wants("in the end", []string{"1–3", "3–4", "4–"}, 3+2+1+7+3)
 		return max(changes, g.store.calls), died
@@ -322,7 +323,7 @@ func TestTry(t *testing.T) {
 	}
 	id := g.create(rule.Rule{When: "values.t > 30"})
 	results, err := g.rules.Try(t.Context(), 1, rule.Trial{RuleID: id, DeviceID: g.device("a"), Last: 4})
-	must(t, err)
+	relaytest.NoError(t, err)
 	var got []string
 	for _, r := range results {
 		got = append(got, fmt.Sprintf("%g %s %v %d", r.Time.Sub(base()).Seconds(), r.State, r.Matched, len(r.Requests)))
@@ -351,7 +352,7 @@ func TestWarningsAndLimits(t *testing.T) {
 		t.Errorf("%+v, %q, %v", made, warnings, err)
 	}
 	small, err := rule.New(rule.Deps{Store: g.store, Fleet: g.iot, Dispatcher: g.sent, CheckURL: func(string) error { return fmt.Errorf("a private address") }}, rule.Options{MaxRules: 1})
-	must(t, err)
+	relaytest.NoError(t, err)
 	if _, _, err := small.Create(t.Context(), 1, r); relay.KindOf(err) != relay.KindInvalid {
 		t.Errorf("too many: %v", err)
 	}
@@ -369,7 +370,7 @@ func TestAnAlarmIsAcknowledged(t *testing.T) {
 	g.create(rule.Rule{When: "values.t > 30"})
 	g.ingest(warm("a", 1, 31))
 	all, _, err := g.rules.Alarms(t.Context(), 1, rule.AlarmFilter{})
-	must(t, err)
+	relaytest.NoError(t, err)
 	g.clock.set(5)
 	a, err := g.rules.Acknowledge(t.Context(), 1, all[0].ID, "Ann", "seen")
 	if err != nil || a.AcknowledgedBy != "Ann" || a.Note != "seen" || !a.AcknowledgedAt.Equal(base().Add(5*time.Second)) {

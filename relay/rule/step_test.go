@@ -9,6 +9,7 @@ import (
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // second is a time of the tests.
@@ -42,9 +43,7 @@ func compiled(t *testing.T, r Rule) *Program {
 	}
 	r.Actions = []Action{{Action: HTTPPost, Parameters: []string{"https://example.com/"}}}
 	p, err := Compile(&r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	return p
 }
 

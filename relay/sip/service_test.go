@@ -12,6 +12,7 @@ import (
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func noon() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) }
@@ -58,9 +59,7 @@ func newService(t *testing.T) (*Service, *world) {
 	h := &world{jobs: map[string]job.Job{}, now: noon()}
 	s, err := New(Deps{Jobs: h, Archives: h, Deliveries: h, Dispatcher: h, Now: func() time.Time { return h.now }},
 		Options{PublicURL: "https://gw", MailDomain: "gw"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	return s, h
 }
 
@@ -115,9 +114,7 @@ func TestAnArchiveIsThereWhileItsHandleWorks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, h := newService(t)
 			o, err := s.Request(t.Context(), 3, Request{From: noon(), To: noon()})
-			if err != nil {
-				t.Fatal(err)
-			}
+			relaytest.NoError(t, err)
 			j := h.jobs[o.Handle]
 			if tc.change != nil {
 				tc.change(h, &j)
@@ -134,9 +131,7 @@ func TestAnArchiveIsThereWhileItsHandleWorks(t *testing.T) {
 func TestRunMakesTheArchiveAndNotifiesOnce(t *testing.T) {
 	s, h := newService(t)
 	o, err := s.Request(t.Context(), 3, Request{From: noon(), To: noon().Add(time.Hour), Email: "a@example.com"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	for range 2 { // the second after a crash between the mail and the end of the job
 		if got, err := s.Run(t.Context(), h.jobs[o.Handle]); err != nil || got.(map[string]int64)["calls"] != 7 {
 			t.Fatal(got, err)
@@ -156,9 +151,7 @@ func TestRunMakesTheArchiveAndNotifiesOnce(t *testing.T) {
 func TestRunLeavesWhatItMust(t *testing.T) {
 	s, h := newService(t)
 	o, err := s.Request(t.Context(), 3, Request{From: noon(), To: noon(), Email: "a@example.com"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	mine := h.jobs[o.Handle]
 	h.err = relay.Errorf(relay.KindUnavailable, "still being made")
 	if _, err := s.Run(t.Context(), mine); relay.KindOf(err) != relay.KindUnavailable || len(h.mails) != 0 {

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func TestExpand(t *testing.T) {
@@ -18,9 +20,7 @@ func TestExpand(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, err := Compile(tc.raw, []string{"d", "dest", "dots"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			relaytest.NoError(t, err)
 			if got := c.Expand(func(name string) string { return values[name] }); got != tc.want {
 				t.Errorf("%s, want %s", got, tc.want)
 			}
@@ -78,9 +78,7 @@ func TestKeysInPlaceholders(t *testing.T) {
 		"https://h/?x=%key:größe":                                  "https://h/?x=%3Ckey%3Agr%C3%B6%C3%9Fe%3E",
 	} {
 		c, err := Compile(raw, names)
-		if err != nil {
-			t.Fatal(err)
-		}
+		relaytest.NoError(t, err)
 		if got := c.Expand(value); got != want || c.Check() != nil {
 			t.Errorf("%s: %s, want %s, %v", raw, got, want, c.Check())
 		}

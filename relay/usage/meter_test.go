@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sim"
 )
 
@@ -159,9 +160,7 @@ func TestABlockingLimitIsEnforcedWithinTheMonth(t *testing.T) {
 	const reachedP = "usage.limit_reached p"
 	enforce := func(t *testing.T, w *world, err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		relaytest.NoError(t, err)
 		w.block()
 	}
 	back := func(l *sim.SIM) { l.State = sim.Active } // unsuspended by a client

@@ -12,6 +12,7 @@ import (
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/job"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sim"
 )
 
@@ -138,9 +139,7 @@ func TestAReportAddsUpBySubscriber(t *testing.T) {
 	ask := november(at(30, 0))
 	ask.Name = "November"
 	id, err := s.RequestUsage(t.Context(), 1, ask)
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	if _, err := s.Usage(t.Context(), 1, id, 0, 10); !errors.Is(err, ErrNotCompleted) {
 		t.Error(err)
 	}
@@ -164,9 +163,7 @@ func TestWhatCannotBeHandedOut(t *testing.T) {
 	s := w.service()
 	file, err1 := s.RequestCDR(t.Context(), 1, november(at(30, 0)))
 	report, err2 := s.RequestUsage(t.Context(), 1, november(at(30, 0)))
-	if err := errors.Join(err1, err2); err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, errors.Join(err1, err2))
 	w.run(s, file)
 	w.run(s, report)
 	usage := func(id string) error { _, err := s.Usage(t.Context(), 1, id, 0, 1); return err }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sqlstore"
 	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 	"github.com/penstock/penstock/relay/sqlstore/users"
@@ -138,9 +139,7 @@ func TestSessionsEnd(t *testing.T) {
 			if got, err := r.Session(t.Context(), in.Token); err != nil || got.User.Name != "anna" || got.CSRF() != in.CSRF() || !got.ExpiresAt.Equal(r.now.Add(time.Hour)) {
 				t.Fatalf("%+v, %v", got, err)
 			}
-			if err := end(r, in); err != nil {
-				t.Fatal(err)
-			}
+			relaytest.NoError(t, end(r, in))
 			_, err := r.Session(t.Context(), in.Token)
 			wantKind(t, "after it", err, relay.KindUnauthenticated)
 		})

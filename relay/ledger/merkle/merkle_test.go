@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // tree is a ledger in memory, as it is stored.
@@ -49,9 +51,7 @@ func (tr *tree) read() tlog.HashReaderFunc {
 func (tr *tree) head(t testing.TB, n int) Head {
 	t.Helper()
 	root, err := tlog.TreeHash(int64(n), tr.read())
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	return Head{Origin: Origin("abc"), Size: int64(n), Root: root}
 }
 
@@ -68,9 +68,7 @@ func TestTheFoldIsTheTree(t *testing.T) {
 			t.Fatalf("the root of %d entries", i)
 		}
 		want, err := tlog.StoredHashes(int64(i), e, tr.read())
-		if err != nil {
-			t.Fatal(err)
-		}
+		relaytest.NoError(t, err)
 		if got := f.Add(tlog.RecordHash(e)); !slices.Equal(got, want) {
 			t.Fatalf("entry %d stores %v, want %v", i, got, want)
 		}
@@ -85,9 +83,7 @@ func TestAHeadIsReadByItsKeyOnly(t *testing.T) {
 	tr := newTree(t, 5)
 	h := tr.head(t, 5)
 	signed, err := Sign(h, tr.private)
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	if got, err := Open(signed, tr.public); err != nil || got != h {
 		t.Fatalf("%+v, %v", got, err)
 	}
@@ -168,9 +164,7 @@ func TestAProofHoldsForItsEntryOnly(t *testing.T) {
 	h := tr.head(t, 21)
 	for i, e := range tr.entries {
 		proof, err := Prove(21, int64(i), Read(tr.read()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		relaytest.NoError(t, err)
 		if err := CheckProof(proof, h, int64(i), e); err != nil {
 			t.Errorf("entry %d: %v", i, err)
 		}
@@ -287,16 +281,12 @@ func TestASubsetIsNoHead(t *testing.T) {
 	tr := newTree(t, 3)
 	want := Subset{Subject: "token/ab", Tree: 9, Head: tr.head(t, 3)}
 	signed, err := SignSubset(want, tr.private)
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	if got, err := OpenSubset(signed, tr.public); err != nil || got != want {
 		t.Errorf("%+v, %v", got, err)
 	}
 	head, err := Sign(tr.head(t, 3), tr.private)
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	if got, err := OpenSubset(head, tr.public); err == nil {
 		t.Errorf("a head passes for %+v", got)
 	}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // openssl runs it in a directory of the test.
@@ -33,9 +35,7 @@ func csr(t testing.TB, args ...string) []byte {
 	dir := t.TempDir()
 	openssl(t, dir, append([]string{"req", "-new", "-nodes", "-keyout", "key.pem", "-out", "r.csr", "-subj", "/CN=anybody/O=whoever"}, args...)...)
 	b, err := os.ReadFile(filepath.Join(dir, "r.csr"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	return b
 }
 
@@ -45,33 +45,23 @@ func subject() Subject {
 
 func TestOpensslVerifiesWhatIsIssued(t *testing.T) {
 	ca, key, err := NewAuthority("Assets "+strings.Repeat("é", 80), strings.Repeat("cd", 32), time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	authority, err := LoadAuthority(ca, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	for name, args := range map[string][]string{
 		"RSA 3072": {"-newkey", "rsa:3072"}, "P-256": {"-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"}, "Ed25519": {"-newkey", "ed25519"},
 		"P-521": {"-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-521"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, err := ParseRequest(csr(t, args...))
-			if err != nil {
-				t.Fatal(err)
-			}
+			relaytest.NoError(t, err)
 			for _, until := range []time.Time{subject().Until, {}} {
 				s := subject()
 				s.Until = until
 				cert, err := authority.Issue(r, s)
-				if err != nil {
-					t.Fatal(err)
-				}
+				relaytest.NoError(t, err)
 				fingerprint, err := Fingerprint(cert)
-				if err != nil {
-					t.Fatal(err)
-				}
+				relaytest.NoError(t, err)
 				verified(t, ca, cert, fingerprint, s)
 			}
 		})
@@ -83,9 +73,7 @@ func verified(t *testing.T, ca, cert, fingerprint string, s Subject) {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range map[string]string{"ca.pem": ca, "cert.pem": cert} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		relaytest.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	openssl(t, dir, "verify", "-x509_strict", "-purpose", "sslclient", "-CAfile", "ca.pem", "cert.pem")
 	text := openssl(t, dir, "x509", "-in", "cert.pem", "-noout", "-text")
@@ -137,9 +125,7 @@ func TestWeakRequestsAreRefused(t *testing.T) {
 
 func TestAnAuthorityThatIsNoneIsRefused(t *testing.T) {
 	ca, key, err := NewAuthority("a", "b", time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	for name, tc := range map[string]struct {
 		cert string
 		key  []byte

@@ -9,6 +9,7 @@ import (
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // memoryKeysets keeps keysets in memory.
@@ -39,18 +40,14 @@ func (s *memoryKeysets) PutKeyset(_ context.Context, acct account.ID, was, is []
 func open(t testing.TB, s Store, keys ...string) *Vault {
 	t.Helper()
 	v, err := New(s, keys)
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	return v
 }
 
 func sealed(t testing.TB, v *Vault, acct account.ID, plain, about string) []byte {
 	t.Helper()
 	b, err := v.Seal(t.Context(), acct, []byte(plain), about)
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	return b
 }
 
