@@ -18,6 +18,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/relaytest"
@@ -116,8 +117,10 @@ func shown(t *testing.T, ds []outbox.Delivery, failed error) string {
 	t.Helper()
 	var b strings.Builder
 	for _, d := range ds {
-		if d.Account != 3 || d.Kind != outbox.KindRule || d.Relay != "r1" || d.State != outbox.Queued || d.CreatedAt.IsZero() || d.Endpoint == "" {
-			t.Errorf("%+v", d)
+		relaytest.Equal(t, "the account, kind, relay and state of delivery "+d.ID,
+			[]any{d.Account, d.Kind, d.Relay, d.State}, []any{account.ID(3), outbox.KindRule, "r1", outbox.Queued})
+		if d.CreatedAt.IsZero() || d.Endpoint == "" {
+			t.Errorf("delivery %s was created at %v for the endpoint %q", d.ID, d.CreatedAt, d.Endpoint)
 		}
 		fmt.Fprintf(&b, "delivery %s about %s to %s\n", d.ID, d.MessageID, d.Target())
 		switch {
@@ -188,9 +191,7 @@ func TestURLsAreGuardedAtSave(t *testing.T) {
 	if fields := relay.FieldsOf(err); len(fields) != 1 || !strings.Contains(strings.Join(fields["actions[1].parameters[1]"], " "), "address 10.0.0.1 is private") {
 		t.Errorf("%v %q", err, fields)
 	}
-	if want := []string{"https://ok.example/0", "http://10.0.0.1/0?d=0"}; !slices.Equal(asked, want) {
-		t.Errorf("asked %q, want %q", asked, want)
-	}
+	relaytest.Equal(t, "the URLs that were checked", asked, []string{"https://ok.example/0", "http://10.0.0.1/0?d=0"})
 }
 
 // The same occurrence makes the same deliveries; any other makes others.
@@ -264,9 +265,12 @@ func FuzzPlaceholders(f *testing.F) {
 			t.Fatalf("%q: %v", ds[0].Request.URL, err)
 		}
 		want, err := url.Parse(compiled.all[0].urls[0].Sample())
-		if err != nil || got.Scheme != want.Scheme || got.Host != want.Host || got.User.String() != want.User.String() || got.Fragment != "" ||
-			strings.ContainsAny(ds[0].Request.URL, "\r\n \x00") {
-			t.Fatalf("%q leads elsewhere than %q", ds[0].Request.URL, raw)
+		relaytest.NoError(t, err)
+		origin := func(u *url.URL) []string { return []string{u.Scheme, u.Host, u.User.String()} }
+		relaytest.Equal(t, "scheme, host and user of "+ds[0].Request.URL, origin(got), origin(want))
+		relaytest.Equal(t, "the fragment of "+ds[0].Request.URL, got.Fragment, "")
+		if strings.ContainsAny(ds[0].Request.URL, "\r\n \x00") {
+			t.Errorf("%q has characters that are not escaped", ds[0].Request.URL)
 		}
 	})
 }
@@ -277,8 +281,9 @@ func TestBodiesAreAlwaysValid(t *testing.T) {
 	relaytest.NoError(t, err)
 	for _, name := range slices.Sorted(maps.Keys(occurrences(&r))) {
 		ds, err := p.actions.deliveries(occurrences(&r)[name], 3, Settings{})
-		if err != nil || !json.Valid(ds[0].Request.Body) || bytes.Contains(ds[0].Request.Body, []byte("links")) {
-			t.Errorf("%s: %v %s", name, err, ds[0].Request.Body)
+		relaytest.NoError(t, err)
+		if body := ds[0].Request.Body; !json.Valid(body) || bytes.Contains(body, []byte("links")) {
+			t.Errorf("%s: the body is not JSON, or has links: %s", name, body)
 		}
 	}
 }

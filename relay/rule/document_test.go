@@ -2,8 +2,8 @@ package rule
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -26,9 +26,8 @@ func TestRulesAreShownAsTheyAreGiven(t *testing.T) {
 			r, err := c.New()
 			relaytest.NoError(t, err)
 			got, err := json.Marshal(DocumentOf(r))
-			if err != nil || string(got) != body {
-				t.Errorf("%v\n got %s\nwant %s", err, got, body)
-			}
+			relaytest.NoError(t, err)
+			relaytest.Equal(t, "the document", string(got), body)
 		})
 	}
 }
@@ -60,9 +59,8 @@ func TestAChangeKeepsWhatItDoesNotName(t *testing.T) {
 			relaytest.NoError(t, json.Unmarshal([]byte(tc.body), &c))
 			got, want := whole, whole
 			tc.want(&want)
-			if err := c.Apply(&got); err != nil || !reflect.DeepEqual(got, want) {
-				t.Errorf("%v\n got %+v\nwant %+v", err, got, want)
-			}
+			relaytest.NoError(t, c.Apply(&got))
+			relaytest.Equal(t, "the changed rule", got, want)
 		})
 	}
 }
@@ -80,9 +78,8 @@ func TestDurationsThatAreNoneAreRefusedByField(t *testing.T) {
 		var c Change
 		relaytest.NoError(t, json.Unmarshal([]byte(body), &c))
 		_, err := c.New()
-		if got := fields(err); got != want || relay.KindOf(err) != relay.KindInvalid {
-			t.Errorf("%s: %v\n got %s\nwant %s", body, err, got, want)
-		}
+		relaytest.Equal(t, "the problems of "+body, fields(err), want)
+		relaytest.Equal(t, "the kind of error of "+body, relay.KindOf(err), relay.KindInvalid)
 	}
 }
 
@@ -98,9 +95,8 @@ func fields(err error) string {
 
 func TestReadingsAreNumbersOrTexts(t *testing.T) {
 	got, err := json.Marshal(ValuesOf(map[string]Value{"t": {Value: 0, Units: "°C"}, "door": {IsText: true}, "n": {Value: 1.5, Text: "ignored"}}))
-	if want := `{"door":{"text":"","units":""},"n":{"value":1.5,"units":""},"t":{"value":0,"units":"°C"}}`; err != nil || string(got) != want {
-		t.Errorf("%v: %s, want %s", err, got, want)
-	}
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the readings", string(got), `{"door":{"text":"","units":""},"n":{"value":1.5,"units":""},"t":{"value":0,"units":"°C"}}`)
 }
 
 // FuzzDuration reads durations and repeats of any kind. What is accepted is shown so
@@ -119,8 +115,8 @@ func FuzzDuration(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if again, err := ParseRepeat(DocumentOf(Rule{Repeat: r}).Repeat); err != nil || again != r {
-			t.Errorf("%q is %+v, read again as %+v: %v", text, r, again, err)
-		}
+		again, err := ParseRepeat(DocumentOf(Rule{Repeat: r}).Repeat)
+		relaytest.NoError(t, err)
+		relaytest.Equal(t, fmt.Sprintf("the repeat %q, read again", text), again, r)
 	})
 }

@@ -28,21 +28,11 @@ import (
 func base() time.Time { return time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC) }
 
 // clock is the time of a test.
-type clock struct {
-	mu  sync.Mutex
-	now time.Time
-}
+type clock struct{ *relaytest.Clock }
 
-func (c *clock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-func (c *clock) set(seconds float64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = base().Add(time.Duration(seconds * float64(time.Second)))
+// set moves the clock to a number of seconds after base.
+func (c clock) set(seconds float64) {
+	c.Advance(base().Add(time.Duration(seconds * float64(time.Second))).Sub(c.Now()))
 }
 
 // dispatched are the deliveries that were handed to the queue.
@@ -60,7 +50,7 @@ func (d *dispatched) Dispatch(ds []outbox.Delivery) {
 // site is the stores that gateways share.
 type site struct {
 	t        *testing.T
-	clock    *clock
+	clock    clock
 	records  *records.Records
 	cache    iot.Cache
 	readings iot.ReadingStore
@@ -84,7 +74,7 @@ func newSite(t *testing.T, open func(now func() time.Time) *records.Records) *si
 	store, err := readings.Open(t.TempDir(), readings.Options{})
 	relaytest.NoError(t, err)
 	t.Cleanup(func() { _ = errors.Join(db.Close(), server.Close(), store.Close()) })
-	s := &site{t: t, clock: &clock{now: base()}, cache: db.IoT(), readings: store, sent: &dispatched{}}
+	s := &site{t: t, clock: clock{relaytest.NewClock(base())}, cache: db.IoT(), readings: store, sent: &dispatched{}}
 	s.records = open(s.clock.Now)
 	relaytest.NoError(t, s.records.Devices.PutSensorType(t.Context(), iot.SensorType{ID: "temperature", MetricUnits: "°C"}))
 	d := iot.Decoder{ID: "dec", Name: "dec", Type: iot.Other, Codec: "json"}
@@ -190,15 +180,11 @@ func (s *site) deliveries() []outbox.Delivery {
 
 func (g *gateway) wants(what string, alarms []string, deliveries int) {
 	g.t.Helper()
-	if got := g.alarms(); !slices.Equal(got, alarms) {
-		g.t.Errorf("%s: alarms %q, want %q", what, got, alarms)
-	}
-	if got := len(g.deliveries()); got != deliveries {
-		g.t.Errorf("%s: %d deliveries, want %d", what, got, deliveries)
-	}
+	relaytest.Equal(g.t, what+": the alarms", g.alarms(), alarms)
+	relaytest.Equal(g.t, what+": the number of deliveries", len(g.deliveries()), deliveries)
 }
 
-// faulty is a store whose changes fail, before or after they were made: as if the
+// faulty is a store whose changes fail, before or after they were made, as if the
 // process had died there.
 type faulty struct {
 	rule.Store

@@ -32,10 +32,12 @@ func TestAFrameRaisesAnAlarmOnce(t *testing.T) {
 	g.site.gateway().ingest(frames...)
 	g.wants("all once more", []string{"2–4", "5–"}, 3)
 	if n := len(g.sent.all); n != 3 {
-		t.Errorf("%d deliveries were dispatched", n)
+		t.Fatalf("%d deliveries were dispatched, want 3", n)
 	}
-	if body := string(g.sent.all[0].Request.Body); !strings.Contains(body, `"state":"raised"`) || !strings.Contains(body, `"t":{"value":31,"units":"°C"}`) {
-		t.Errorf("%s", body)
+	for _, part := range []string{`"state":"raised"`, `"t":{"value":31,"units":"°C"}`} {
+		if body := string(g.sent.all[0].Request.Body); !strings.Contains(body, part) {
+			t.Errorf("the body lacks %s: %s", part, body)
+		}
 	}
 }
 
@@ -123,22 +125,22 @@ func TestEventsAreEvaluatedByTheirRules(t *testing.T) {
 	g.wants("a low battery", []string{"3–5"}, 2)
 }
 
-func TestAnExpressionThatFailsIsToldOf(t *testing.T) {
+func TestFailuresOfAnExpressionAreCounted(t *testing.T) {
 	g := newGateway(t)
 	id := g.create(rule.Rule{When: `values.t > 30`})
 	g.ingest(uplink("a", 1, map[string]any{"t": "warm"}), warm("a", 2, 31))
 	g.wants("the frame after it", []string{"2–"}, 1)
-	if n := g.rules.Stats().Failed; n != 1 {
-		t.Errorf("%d failures", n)
-	}
+	relaytest.Equal(t, "the failures in the statistics", g.rules.Stats().Failed, 1)
 	g.rules.SaveFailures(t.Context())
 	r, err := g.rules.Rule(t.Context(), 1, id)
-	if err != nil || r.Failures.Count != 1 || !strings.Contains(r.Failures.Last, "when: line 1, column") {
-		t.Errorf("%+v, %v", r.Failures, err)
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the failures of the rule", r.Failures.Count, 1)
+	if !strings.Contains(r.Failures.Last, "when: line 1, column") {
+		t.Errorf("the reason of the last failure is %q", r.Failures.Last)
 	}
 }
 
-func TestTheClockRaisesWhatHasHeldLongEnough(t *testing.T) {
+func TestAConditionThatHeldLongEnoughRaisesAnAlarm(t *testing.T) {
 	g := newGateway(t)
 	g.create(rule.Rule{When: "values.t > 30", For: time.Minute})
 	g.ingest(warm("a", 1, 31), warm("b", 1, 31))
@@ -149,8 +151,10 @@ func TestTheClockRaisesWhatHasHeldLongEnough(t *testing.T) {
 	g.clock.set(64)
 	relaytest.NoError(t, g.rules.Tick(t.Context()), g.site.gateway().rules.Tick(t.Context()))
 	g.wants("a minute later", []string{"61–"}, 1)
-	if d := g.deliveries()[0]; !strings.Contains(string(d.Request.Body), `"t":{"value":31`) {
-		t.Errorf("%s", d.Request.Body)
+	for _, d := range g.deliveries() {
+		if !strings.Contains(string(d.Request.Body), `"t":{"value":31`) {
+			t.Errorf("the body lacks the reading: %s", d.Request.Body)
+		}
 	}
 	g.ingest(warm("a", 70, 1))
 	g.wants("cleared", []string{"61–70"}, 2)
@@ -328,9 +332,7 @@ func TestTry(t *testing.T) {
 	for _, r := range results {
 		got = append(got, fmt.Sprintf("%g %s %v %d", r.Time.Sub(base()).Seconds(), r.State, r.Matched, len(r.Requests)))
 	}
-	if want := []string{"1 raised true 1", "2  true 0", "3 cleared false 1", "4 raised true 1"}; !slices.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
-	}
+	relaytest.Equal(t, "the trial", got, []string{"1 raised true 1", "2  true 0", "3 cleared false 1", "4 raised true 1"})
 	g.wants("nothing is saved", nil, 0)
 	if _, err := g.rules.Try(t.Context(), 1, rule.Trial{RuleID: "none", DeviceID: g.device("a")}); relay.KindOf(err) != relay.KindNotFound {
 		t.Errorf("no such rule: %v", err)
@@ -338,9 +340,12 @@ func TestTry(t *testing.T) {
 	silent := rule.Rule{Name: "x", On: rule.OnSilent, SilentFor: time.Minute, Actions: []rule.Action{{Action: rule.Email, Parameters: []string{"a@example.com"}}}}
 	g.clock.set(100)
 	results, err = g.rules.Try(t.Context(), 1, rule.Trial{Rule: silent, DeviceID: g.device("a")})
-	if err != nil || len(results) != 6 || results[5].State != rule.Raised || !results[5].Time.Equal(base().Add(64*time.Second)) {
-		t.Errorf("%+v, %v", results, err)
+	relaytest.NoError(t, err)
+	if len(results) != 6 {
+		t.Fatalf("%d results of the trial of silence, want 6", len(results))
 	}
+	relaytest.Equal(t, "the state at the end", results[5].State, rule.Raised)
+	relaytest.Equal(t, "the time at the end", results[5].Time, base().Add(64*time.Second))
 	g.wants("nothing is saved", nil, 0)
 }
 
@@ -348,8 +353,12 @@ func TestWarningsAndLimits(t *testing.T) {
 	g := newGateway(t)
 	r := rule.Rule{Name: "x", On: rule.OnReading, When: "values.t > 30 and values.temprature > 3", Actions: []rule.Action{{Action: rule.Email, Parameters: []string{"a@example.com"}}}}
 	made, warnings, err := g.rules.Create(t.Context(), 1, r)
-	if err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], `"temprature"`) || made.ID == "" {
-		t.Errorf("%+v, %q, %v", made, warnings, err)
+	relaytest.NoError(t, err)
+	if len(warnings) != 1 || !strings.Contains(warnings[0], `"temprature"`) {
+		t.Errorf("the warnings are %q, want one about temprature", warnings)
+	}
+	if made.ID == "" {
+		t.Error("the rule has no id")
 	}
 	small, err := rule.New(rule.Deps{Store: g.store, Fleet: g.iot, Dispatcher: g.sent, CheckURL: func(string) error { return fmt.Errorf("a private address") }}, rule.Options{MaxRules: 1})
 	relaytest.NoError(t, err)
@@ -361,8 +370,18 @@ func TestWarningsAndLimits(t *testing.T) {
 		t.Errorf("an address that is refused: %v", err)
 	}
 	if _, _, err := g.rules.Alarms(t.Context(), 1, rule.AlarmFilter{State: "open"}); relay.KindOf(err) != relay.KindInvalid {
-		t.Errorf("got %v", err)
+		t.Errorf("a filter by an unknown state: %v", err)
 	}
+}
+
+// acknowledgement is the part of an alarm that Acknowledge sets.
+type acknowledgement struct {
+	By, Note string
+	At       time.Time
+}
+
+func acknowledgementOf(a rule.Alarm) acknowledgement {
+	return acknowledgement{a.AcknowledgedBy, a.Note, a.AcknowledgedAt}
 }
 
 func TestAnAlarmIsAcknowledged(t *testing.T) {
@@ -373,13 +392,13 @@ func TestAnAlarmIsAcknowledged(t *testing.T) {
 	relaytest.NoError(t, err)
 	g.clock.set(5)
 	a, err := g.rules.Acknowledge(t.Context(), 1, all[0].ID, "Ann", "seen")
-	if err != nil || a.AcknowledgedBy != "Ann" || a.Note != "seen" || !a.AcknowledgedAt.Equal(base().Add(5*time.Second)) {
-		t.Errorf("%+v, %v", a, err)
-	}
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the acknowledgement", acknowledgementOf(a), acknowledgement{"Ann", "seen", base().Add(5 * time.Second)})
 	g.clock.set(9)
-	if a, err = g.rules.Acknowledge(t.Context(), 1, all[0].ID, "Bob", "mended"); err != nil || a.Note != "mended" || !a.AcknowledgedAt.Equal(base().Add(5*time.Second)) {
-		t.Errorf("%+v, %v", a, err)
-	}
+	a, err = g.rules.Acknowledge(t.Context(), 1, all[0].ID, "Bob", "repaired")
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the note, changed later", a.Note, "repaired")
+	relaytest.Equal(t, "the time of the first acknowledgement", a.AcknowledgedAt, base().Add(5*time.Second))
 	if _, err := g.rules.Acknowledge(t.Context(), 2, all[0].ID, "Eve", ""); relay.KindOf(err) != relay.KindNotFound {
 		t.Errorf("another account: %v", err)
 	}

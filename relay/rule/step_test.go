@@ -2,7 +2,6 @@ package rule
 
 import (
 	"fmt"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -104,10 +103,10 @@ func TestStep(t *testing.T) {
 					t.Fatalf("frame %d at %s: %q, want %q; %s", i, f.g.at.Format(time.TimeOnly), got, f.want, v.Why)
 				}
 				if v.changed == (was == st) {
-					t.Errorf("frame %d: changed %v: %+v after %+v", i, v.changed, st, was)
+					t.Errorf("frame %d: the verdict says changed %v; the state differs by:\n%s", i, v.changed, relaytest.Diff(st, was))
 				}
 				if v.Why == "" {
-					t.Errorf("frame %d: it does not say why", i)
+					t.Errorf("frame %d: the verdict has no reason", i)
 				}
 			}
 		})
@@ -140,16 +139,33 @@ func TestFramesThatComeAgainChangeNothing(t *testing.T) {
 	}
 	was := st
 	for _, g := range frames {
-		if v := p.step(1, &st, g); v.State != "" || v.changed {
-			t.Errorf("%s: %+v", g.record, v)
-		}
+		relaytest.Equal(t, "what "+g.record+" does", effectOf(p.step(1, &st, g)), effect{})
 	}
-	if st != was {
-		t.Errorf("%+v, was %+v", st, was)
-	}
+	relaytest.Equal(t, "the state", st, was)
 }
 
-func TestAnAlarmIsNamedAfterWhatRaisedIt(t *testing.T) {
+// effect is what a verdict does.
+type effect struct {
+	State   State
+	Repeat  bool
+	Changed bool
+}
+
+func effectOf(v verdict) effect { return effect{v.State, v.Repeat, v.changed} }
+
+// pairBrief is the part of a state that the tests below determine.
+type pairBrief struct {
+	Alarm    bool
+	RaisedAt time.Time
+	Due      time.Time
+	Repeats  int
+}
+
+func briefOf(st *PairState) pairBrief {
+	return pairBrief{st.AlarmID != "", st.RaisedAt, st.Due, st.Repeats}
+}
+
+func TestTheIDOfAnAlarmDerivesFromRuleDeviceAndFrame(t *testing.T) {
 	p := compiled(t, Rule{When: "values.t > 30"})
 	raise := func(device string, g *ruleFrame) string {
 		st := PairState{Pair: Pair{"r1", device}}
@@ -157,65 +173,66 @@ func TestAnAlarmIsNamedAfterWhatRaisedIt(t *testing.T) {
 		return st.AlarmID
 	}
 	a := raise("d1", frameAt(1, "t", 31))
-	if again := raise("d1", frameAt(1, "t", 31)); a == "" || a != again {
-		t.Errorf("%q and %q", a, again)
+	if a == "" {
+		t.Error("the alarm has no id")
 	}
-	if other, later := raise("d2", frameAt(1, "t", 31)), raise("d1", frameAt(2, "t", 31)); other == a || later == a {
-		t.Errorf("%q, %q, %q", a, other, later)
+	relaytest.Equal(t, "the id, raised again by the same frame", raise("d1", frameAt(1, "t", 31)), a)
+	if raise("d2", frameAt(1, "t", 31)) == a {
+		t.Errorf("the alarm of another device has the id %q, too", a)
+	}
+	if raise("d1", frameAt(2, "t", 31)) == a {
+		t.Errorf("the alarm of a later frame has the id %q, too", a)
 	}
 }
 
-func TestPass(t *testing.T) {
+func TestAConditionThatHoldsLongEnoughRaisesWithoutAFrame(t *testing.T) {
 	lasting, began := compiled(t, Rule{When: "values.t > 30", For: time.Minute}), PairState{Pair: Pair{"r1", "d1"}}
 	lasting.step(1, &began, frameAt(0, "t", 31))
-	if began.Began == nil || began.Began.Rule != nil || began.Began.Readings["t"].Value != 31 || !began.Due.Equal(second(62)) {
-		t.Fatalf("%+v", began)
+	if began.Began == nil {
+		t.Fatal("the frame at which the condition began to hold is not kept")
 	}
+	relaytest.Equal(t, "the rule of the kept frame", began.Began.Rule, nil)
+	relaytest.Equal(t, "the reading of the kept frame", began.Began.Readings["t"].Value, 31)
+	relaytest.Equal(t, "the state after the first frame", briefOf(&began), pairBrief{Due: second(62)})
+
 	early, late := began, began
-	if v := lasting.evaluateDue(1, &early, second(59)); v.State != "" || !early.Due.Equal(second(62)) {
-		t.Errorf("early: %+v, %+v", v, early)
-	}
-	if v := lasting.evaluateDue(1, &late, second(62)); v.State != Raised || !late.RaisedAt.Equal(second(60)) || late.AlarmID == "" || !late.Due.IsZero() {
-		t.Errorf("%+v, %+v", v, late)
-	}
-	if v := lasting.step(1, &late, frameAt(45, "t", 1)); v.State != Cleared { // it came late: the condition had not held for a minute
-		t.Errorf("%+v", v)
-	}
+	relaytest.Equal(t, "the effect after 59 s", lasting.evaluateDue(1, &early, second(59)).State, "")
+	relaytest.Equal(t, "the state after 59 s", briefOf(&early), pairBrief{Due: second(62)})
+	relaytest.Equal(t, "the effect after 62 s", lasting.evaluateDue(1, &late, second(62)).State, Raised)
+	relaytest.Equal(t, "the state after 62 s", briefOf(&late), pairBrief{Alarm: true, RaisedAt: second(60)})
+	relaytest.Equal(t, "the effect of a late frame at which the condition did not hold", lasting.step(1, &late, frameAt(45, "t", 1)).State, Cleared)
+
 	over := PairState{Pair: Pair{"r1", "d1"}, Due: second(1)}
-	if v := lasting.evaluateDue(1, &over, second(62)); v.State != "" || !over.Due.IsZero() {
-		t.Errorf("nothing is due: %+v, %+v", v, over)
-	}
+	relaytest.Equal(t, "the effect if nothing is due", lasting.evaluateDue(1, &over, second(62)).State, "")
+	relaytest.Equal(t, "the due time if nothing is due", over.Due, time.Time{})
 }
 
 func TestSilence(t *testing.T) {
 	p, st := compiled(t, Rule{On: OnSilent, SilentFor: time.Minute, Repeat: Repeat{Every: time.Hour}}), PairState{Pair: Pair{"r1", "d1"}}
-	silence := func(heard, now float64) verdict { return p.silence(1, &st, second(heard), second(heard), second(now)) }
-	if v := silence(0, 59); v.changed {
-		t.Errorf("early: %+v", v)
+	silence := func(heard, now float64) effect {
+		return effectOf(p.silence(1, &st, second(heard), second(heard), second(now)))
 	}
-	if v := silence(0, 65); v.State != Raised || !st.RaisedAt.Equal(second(60)) || !st.Due.Equal(second(3665)) {
-		t.Errorf("%+v, %+v", v, st)
-	}
+	raised, cleared := effect{State: Raised, Changed: true}, effect{State: Cleared, Changed: true}
+	relaytest.Equal(t, "59 s of silence", silence(0, 59), effect{})
+	relaytest.Equal(t, "65 s of silence", silence(0, 65), raised)
+	relaytest.Equal(t, "the state after 65 s", briefOf(&st), pairBrief{Alarm: true, RaisedAt: second(60), Due: second(3665)})
 	first := st.AlarmID
-	if v := silence(0, 70); v.changed {
-		t.Errorf("raised twice: %+v", v)
-	}
-	if v := p.evaluateDue(1, &st, second(3665)); !v.Repeat || st.Repeats != 1 || !st.Due.Equal(second(7265)) {
-		t.Errorf("repeat: %+v, %+v", v, st)
-	}
-	if v := p.step(1, &st, frameAt(4000, "t", 1)); v.State != Cleared || v.ended.AlarmID != first || st.AlarmID != "" || !st.Due.IsZero() {
-		t.Errorf("heard: %+v, %+v", v, st)
-	}
-	if v := silence(0, 4050); v.changed { // a cache that has missed the frame
-		t.Errorf("raised again by an old time: %+v", v)
-	}
+	relaytest.Equal(t, "70 s of silence", silence(0, 70), effect{})
+	relaytest.Equal(t, "an hour later", effectOf(p.evaluateDue(1, &st, second(3665))), effect{State: Raised, Repeat: true, Changed: true})
+	relaytest.Equal(t, "the state an hour later", briefOf(&st), pairBrief{Alarm: true, RaisedAt: second(60), Due: second(7265), Repeats: 1})
+
+	v := p.step(1, &st, frameAt(4000, "t", 1))
+	relaytest.Equal(t, "a frame", effectOf(v), cleared)
+	relaytest.Equal(t, "the alarm that the frame ended", v.ended.AlarmID, first)
+	relaytest.Equal(t, "the state after the frame", briefOf(&st), pairBrief{})
+	relaytest.Equal(t, "silence by a cache that has missed the frame", silence(0, 4050), effect{})
 	// A cache may keep the time of the frame less exactly.
-	if v := silence(3999.9, 4061); v.State != Raised || st.AlarmID == first || !st.RaisedAt.Equal(second(4060)) {
-		t.Errorf("%+v", v)
+	relaytest.Equal(t, "61 s of silence after the frame", silence(3999.9, 4061), raised)
+	relaytest.Equal(t, "the time of the second alarm", st.RaisedAt, second(4060))
+	if st.AlarmID == first {
+		t.Errorf("the second alarm has the id of the first, %q", first)
 	}
-	if v := silence(4050, 4062); v.State != Cleared { // a frame came at the same time
-		t.Errorf("%+v", v)
-	}
+	relaytest.Equal(t, "a frame that came at the same time", silence(4050, 4062), cleared)
 }
 
 func TestCompile(t *testing.T) {
@@ -286,9 +303,8 @@ func TestSelections(t *testing.T) {
 		"overlapping ends":       {Devices{Name: "Cold room 12*2"}, false},
 		"any":                    {Devices{Name: "**"}, true},
 	} {
-		if s := newSelection(tc.devices); s.has(d) != tc.want {
-			t.Errorf("%s: want %v", name, tc.want)
-		}
+		s := newSelection(tc.devices)
+		relaytest.Equal(t, "the selection by "+name, s.has(d), tc.want)
 	}
 }
 
@@ -299,10 +315,13 @@ func FuzzMatches(f *testing.F) {
 		matches := func(pattern, text string) bool { p := newPattern(pattern); return p.matches(text) }
 		got := matches(pattern, text)
 		if !strings.Contains(pattern, "*") && got != (pattern == text) {
-			t.Errorf("%q and %q: %v", pattern, text, got)
+			t.Errorf("the pattern %q without a star matches %q: %v", pattern, text, got)
 		}
-		if !matches(pattern+"*", pattern+text) && !strings.Contains(pattern, "*") || !matches("*"+text+"*", "x"+strings.ReplaceAll(text, "*", "yy")+"z") {
-			t.Errorf("%q and %q", pattern, text)
+		if !strings.Contains(pattern, "*") && !matches(pattern+"*", pattern+text) {
+			t.Errorf("the prefix %q does not match %q", pattern, pattern+text)
+		}
+		if inner := "x" + strings.ReplaceAll(text, "*", "yy") + "z"; !matches("*"+text+"*", inner) {
+			t.Errorf("the pattern %q does not match %q", "*"+text+"*", inner)
 		}
 	})
 }
@@ -311,13 +330,11 @@ func TestReadingsBeforeFollowTheFrames(t *testing.T) {
 	frames := []*ruleFrame{frameAt(1, "t", 1), frameAt(2, "h", 5), frameAt(3, "t", 3)}
 	follow(frames, []iot.Point{{Key: "t", Value: 9, Time: second(0)}}, time.UTC)
 	for i, want := range []map[string]any{{"t": 9.0}, {"t": 1.0}, {"t": 1.0, "h": 5.0}} {
-		if got := frames[i].subject.Previous; !reflect.DeepEqual(got, want) {
-			t.Errorf("frame %d: %v, want %v", i, got, want)
-		}
+		relaytest.Equal(t, fmt.Sprint("the readings before frame ", i), frames[i].subject.Previous, want)
 	}
 }
 
-// Networks that tell whole seconds give two frames one time.
+// Networks that report whole seconds give two frames one time.
 func TestTwoFramesOfOneTimeAreBothEvaluated(t *testing.T) {
 	p, st := compiled(t, Rule{On: OnReading, When: "values.t > 30"}), PairState{Pair: Pair{"r1", "d1"}}
 	frame := func(record string, value int) *ruleFrame {
@@ -325,18 +342,12 @@ func TestTwoFramesOfOneTimeAreBothEvaluated(t *testing.T) {
 		g.record = record
 		return g
 	}
-	if v := p.step(1, &st, frame("n-u9", 31)); v.State != Raised {
-		t.Fatalf("the first: %+v", v)
-	}
-	if v := p.step(1, &st, frame("n-u9", 31)); v.changed || v.matched {
-		t.Errorf("the first, processed again: %+v", v)
-	}
-	if v := p.step(1, &st, frame("n-u10", 20)); v.State != Cleared {
-		t.Errorf("the second: %+v", v)
-	}
-	if v := p.step(1, &st, frame("n-u9", 31)); v.changed {
-		t.Errorf("the first, processed once more: %+v", v)
-	}
+	relaytest.Equal(t, "the first frame", effectOf(p.step(1, &st, frame("n-u9", 31))), effect{State: Raised, Changed: true})
+	again := p.step(1, &st, frame("n-u9", 31))
+	relaytest.Equal(t, "the first frame, processed again", effectOf(again), effect{})
+	relaytest.Equal(t, "whether the first frame, processed again, matches", again.matched, false)
+	relaytest.Equal(t, "the second frame", effectOf(p.step(1, &st, frame("n-u10", 20))), effect{State: Cleared, Changed: true})
+	relaytest.Equal(t, "the first frame, processed a third time", effectOf(p.step(1, &st, frame("n-u9", 31))), effect{})
 }
 
 func TestParametersAreFewTogether(t *testing.T) {
