@@ -1,11 +1,13 @@
 package message
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func TestIDs(t *testing.T) {
@@ -13,8 +15,9 @@ func TestIDs(t *testing.T) {
 		"1": 1, "9007199254740991": 1<<53 - 1, "9007199254740992": 0, "0": 0, "-1": 0, "01": 0, "+1": 0, "1.0": 0, "": 0, "x": 0,
 	} {
 		got, ok := ParseID(text)
-		if ok != (want != 0) || ok && got != want {
-			t.Errorf("%q: %d, %v", text, got, ok)
+		relaytest.Equal(t, fmt.Sprintf("whether %q is an id", text), ok, want != 0)
+		if ok {
+			relaytest.Equal(t, fmt.Sprintf("the id %q", text), got, want)
 		}
 	}
 }
@@ -86,9 +89,9 @@ func TestReports(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			m.Report.URL = tc.url
-			if got, err := m.Expand(report); err != nil || got != tc.want {
-				t.Errorf("%s, %v\nwant %s", got, err, tc.want)
-			}
+			got, err := m.Expand(report)
+			relaytest.NoError(t, err)
+			relaytest.Equal(t, "the URL", got, tc.want)
 		})
 	}
 	if m.Report.URL = "ftp://h/"; relay.KindOf(func() error { _, err := m.Expand(report); return err }()) != relay.KindInvalid {

@@ -1,11 +1,13 @@
 package message
 
-import "testing"
+import (
+	"testing"
+)
 
 func TestParsePartRefRefuses(t *testing.T) {
 	for _, text := range []string{"", "1", "1-2", "1-2-3-4", "1-2-x", "x-2-3", "1-0-0", "1-2-255", "1-2--1", "01-2-3", "1-2-03", "1-2-+3"} {
 		if p, ok := ParsePartRef(text); ok {
-			t.Errorf("%q was read as %+v", text, p)
+			t.Errorf("%q was read as %s", text, p.String())
 		}
 	}
 }

@@ -122,7 +122,7 @@ func codes(x *exchange) string {
 	return strings.Join(out, " ")
 }
 
-func TestWhatIsReported(t *testing.T) {
+func TestReceiptsAreReportedAsCodes(t *testing.T) {
 	for name, tc := range map[string]struct {
 		parts    int
 		url      string
@@ -132,9 +132,9 @@ func TestWhatIsReported(t *testing.T) {
 		"delivered":                              {1, dlr, []Receipt{receipt(0, Delivered)}, "8 1"},
 		"refused by the phone":                   {1, dlr, []Receipt{receipt(0, Undelivered)}, "8 2"},
 		"buffered, then delivered, in one batch": {1, dlr, []Receipt{receipt(0, Buffered), receipt(0, Delivered)}, "8 4 1"},
-		"delivered, and told so twice":           {1, dlr, []Receipt{receipt(0, Delivered), receipt(0, Delivered)}, "8 1"},
+		"delivered, with two receipts":           {1, dlr, []Receipt{receipt(0, Delivered), receipt(0, Delivered)}, "8 1"},
 		"delivered, and buffered before":         {1, dlr, []Receipt{receipt(0, Delivered), receipt(0, Buffered)}, "8 1"},
-		"rejected by the carrier after all":      {1, dlr, []Receipt{receipt(0, Rejected)}, "16"},
+		"rejected by the carrier at last":        {1, dlr, []Receipt{receipt(0, Rejected)}, "16"},
 		"one part of two":                        {2, dlr, []Receipt{receipt(0, Delivered)}, "8"},
 		"both parts":                             {2, dlr, []Receipt{receipt(1, Delivered), receipt(0, Delivered)}, "8 1"},
 		"one part of two failed":                 {2, dlr, []Receipt{receipt(1, Undelivered), receipt(0, Delivered)}, "8 2"},
@@ -147,9 +147,7 @@ func TestWhatIsReported(t *testing.T) {
 			if _, err := n.Receive(t.Context(), tc.receipts); err != nil {
 				t.Fatal(err)
 			}
-			if got := codes(x); got != tc.want {
-				t.Errorf("reported %q, want %q", got, tc.want)
-			}
+			relaytest.Equal(t, "the reported codes", codes(x), tc.want)
 		})
 	}
 }
@@ -165,16 +163,14 @@ func TestAReportAsItIsDelivered(t *testing.T) {
 		"https://c.example/dlr/447700900123?c=8&i=1001&t=1700000060&l=id%3A1001%20sub%3A001%20dlvrd%3A000%20submit%20date%3A2311142213%20done%20date%3A2311142214%20stat%3AACCEPTD%20err%3A000%20text%3Aa%20text%20of%20more%20than%20",
 		"https://c.example/dlr/447700900123?c=1&i=1001&t=1700000060&l=id%3A9%20stat%3ADELIVRD",
 	}
-	if !slices.Equal(x.sent, want) {
-		t.Errorf("got  %q\nwant %q", x.sent, want)
+	relaytest.Equal(t, "the requested URLs", x.sent, want)
+	if len(x.created) != 2 {
+		t.Fatalf("%d deliveries were created, want 2", len(x.created))
 	}
 	d := x.created[1]
-	if got := fmt.Sprintln(d.ID, d.Account, d.Kind, d.MessageID, d.Originator, d.Destination, d.Request.Method); got != "dlr-1001-1 7 receipt 1001 Example 447700900123 GET\n" {
-		t.Errorf("the delivery is %s", got)
-	}
-	if x.reported != 1 {
-		t.Errorf("told %d times", x.reported)
-	}
+	relaytest.Equal(t, "the second delivery", fmt.Sprintln(d.ID, d.Account, d.Kind, d.MessageID, d.Originator, d.Destination, d.Request.Method),
+		"dlr-1001-1 7 receipt 1001 Example 447700900123 GET\n")
+	relaytest.Equal(t, "the number of messages marked as reported", x.reported, 1)
 }
 
 func TestAReceiptThatCameBeforeItsIDIsFound(t *testing.T) {
@@ -182,15 +178,14 @@ func TestAReceiptThatCameBeforeItsIDIsFound(t *testing.T) {
 	early := receipt(0, Delivered)
 	early.Found = true
 	x.early = []Receipt{early}
-	if err := n.Bind(t.Context(), []Binding{{Carrier: "one", IDs: []string{"x"}}}); err != nil || codes(x) != "8 1" {
-		t.Errorf("%v: reported %q", err, codes(x))
-	}
+	relaytest.NoError(t, n.Bind(t.Context(), []Binding{{Carrier: "one", IDs: []string{"x"}}}))
+	relaytest.Equal(t, "the reported codes", codes(x), "8 1")
 }
 
-// noted are the events that were noted as applied.
-type noted []string
+// applied are the events that were recorded as applied.
+type applied []string
 
-func (n *noted) Applied(_ context.Context, events []string) error {
+func (n *applied) Applied(_ context.Context, events []string) error {
 	*n = append(*n, events...)
 	return nil
 }
@@ -199,20 +194,18 @@ func (n *noted) Applied(_ context.Context, events []string) error {
 // applied, or after it.
 func TestAReceiptThatCameBeforeItsIDDoesNotStayUnrouted(t *testing.T) {
 	n, x := newExchange(t, 1, dlr)
-	var events noted
+	var events applied
 	n.deps.Events = &events
 	early := receipt(0, Delivered)
 	early.Found, early.Event = true, "n1-r5"
 	x.early = []Receipt{early}
-	if err := n.Bind(t.Context(), []Binding{{Carrier: "one", IDs: []string{"x"}}}); err != nil || !slices.Equal(events, noted{"n1-r5"}) {
-		t.Fatalf("%v: noted %q", err, events)
-	}
+	relaytest.NoError(t, n.Bind(t.Context(), []Binding{{Carrier: "one", IDs: []string{"x"}}}))
+	relaytest.Equal(t, "the applied events", events, applied{"n1-r5"})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, want := range []int{1, 2, 2} {
-		if n.Run(ctx); len(events) != want { // sweeps once
-			t.Errorf("noted %d times, want %d", len(events), want)
-		}
+		n.Run(ctx) // sweeps once
+		relaytest.Equal(t, "the number of applied events", len(events), want)
 	}
 }
 
@@ -222,9 +215,8 @@ func TestUnreportedChangesAreReportedAfterACrash(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	n.Run(ctx) // sweeps once
-	if codes(x) != "8" || x.reported != 1 {
-		t.Errorf("reported %q, told %d times", codes(x), x.reported)
-	}
+	relaytest.Equal(t, "the reported codes", codes(x), "8")
+	relaytest.Equal(t, "the number of messages marked as reported", x.reported, 1)
 }
 
 func TestACodeThatACrashLeftUnreportedIsReportedBeforeTheNext(t *testing.T) {
@@ -232,15 +224,17 @@ func TestACodeThatACrashLeftUnreportedIsReportedBeforeTheNext(t *testing.T) {
 	x.m.Parts[0].State, x.m.Parts[0].BufferedAt = Buffered, time.Unix(1_700_000_030, 0)
 	r := receipt(0, Delivered)
 	r.Line = "stat:DELIVRD"
-	if _, err := n.Receive(t.Context(), []Receipt{r}); err != nil || codes(x) != "8 4 1" {
-		t.Fatalf("%v: reported %q, want 8 4 1", err, codes(x))
+	_, err := n.Receive(t.Context(), []Receipt{r})
+	relaytest.NoError(t, err)
+	if codes(x) != "8 4 1" {
+		t.Fatalf("reported the codes %q, want 8 4 1", codes(x))
 	}
 	if got := x.sent[1]; !strings.Contains(got, "&t=1700000030&") || !strings.Contains(got, "ENROUTE") {
 		t.Errorf("code 4 is reported as %s", got)
 	}
 }
 
-func TestWhileTheStoreIsAwayNothingIsTaken(t *testing.T) {
+func TestReceiptsFailWhileTheStoreIsDown(t *testing.T) {
 	n, x := newExchange(t, 1, dlr)
 	x.down = errors.New("down")
 	if _, err := n.Receive(t.Context(), []Receipt{receipt(0, Delivered)}); !errors.Is(err, x.down) {
@@ -250,9 +244,9 @@ func TestWhileTheStoreIsAwayNothingIsTaken(t *testing.T) {
 		t.Errorf("bound: %v", err)
 	}
 	if err := n.SendReports(t.Context(), []Message{x.copy()}); !errors.Is(err, x.down) {
-		t.Errorf("told: %v", err)
+		t.Errorf("reported: %v", err)
 	}
 	if _, err := NewReceiptHandler(ReceiptHandlerDeps{}, ReceiptHandlerOptions{}); err == nil {
-		t.Error("a network without stores was made")
+		t.Error("a receipt handler without stores was made")
 	}
 }

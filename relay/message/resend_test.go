@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// archive has two messages and notes what is settled.
+// archive has two messages and records the outcomes that are settled.
 type archive struct {
 	settled          []Outcome
 	noList, noSettle error
@@ -30,22 +32,23 @@ func TestOnlyUnknownPartsAreSentAgain(t *testing.T) {
 	var a archive
 	now := time.Unix(100, 0)
 	n, err := Resend(t.Context(), &a, Filter{Account: 7}, now)
-	if n != 2 || err != nil {
-		t.Fatal(n, err)
-	}
-	var got string
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the number of parts", n, 2)
+	var parts string
 	for _, o := range a.settled {
-		if o.State != Pending || !o.Again.Equal(now) || !o.At.Equal(now) || o.Reason == "" || o.Refund {
-			t.Errorf("%+v", o)
+		part := fmt.Sprint(o.Account, " ", o.ID, " ", o.Part, "; ")
+		parts += part
+		relaytest.Equal(t, "state, times and refund of "+part, []any{o.State, o.Again, o.At, o.Refund}, []any{Pending, now, now, false})
+		if o.Reason == "" {
+			t.Errorf("the outcome of %s has no reason", part)
 		}
-		got += fmt.Sprint(o.Account, " ", o.ID, " ", o.Part, "; ")
 	}
-	if got != "7 1 1; 7 3 0; " {
-		t.Errorf("settled %s", got)
-	}
+	relaytest.Equal(t, "the settled parts", parts, "7 1 1; 7 3 0; ")
 	for _, broken := range []*archive{{noList: errors.New("down")}, {noSettle: errors.New("down")}} {
-		if n, err := Resend(t.Context(), broken, Filter{}, now); n != 0 || err == nil {
-			t.Errorf("%d, %v", n, err)
+		n, err := Resend(t.Context(), broken, Filter{}, now)
+		relaytest.Equal(t, "the number of parts while the store is down", n, 0)
+		if err == nil {
+			t.Error("no error while the store is down")
 		}
 	}
 }

@@ -64,8 +64,8 @@ func order(s *Service, text string, destinations ...string) Order {
 	return Order{Account: 1, Destinations: destinations, Body: s.Text(text, 0)}
 }
 
-// Preview and send count alike, and as the table does that independent
-// calculators agree with.
+// Preview and Send return the numbers of the table, which independent calculators
+// confirm.
 func TestPreviewAndSendAgree(t *testing.T) {
 	d := &drawer{}
 	s := newService(t, d)
@@ -77,24 +77,32 @@ func TestPreviewAndSendAgree(t *testing.T) {
 		t.Run(tc.Name, func(t *testing.T) {
 			o := order(s, tc.Text, "447700900123", "447700900124", "447700900123")
 			v, err := s.Preview(t.Context(), o)
-			if err != nil || v.Parts != tc.Parts || v.Cost != int64(3*tc.Parts) || v.Credit != 7 {
-				t.Fatalf("preview %+v, %v; want %d parts", v, err, tc.Parts)
-			}
+			relaytest.NoError(t, err)
+			relaytest.Equal(t, "the preview", v, Preview{Parts: tc.Parts, Cost: int64(3 * tc.Parts), Credit: 7})
 			d.batches = nil
 			sent, err := s.Send(t.Context(), o)
-			if err != nil || sent.Cost != v.Cost || len(d.batches) != 1 || d.batches[0].Credits() != v.Cost {
-				t.Fatalf("sent %+v, %v; preview %+v", sent, err, v)
-			}
+			relaytest.NoError(t, err)
+			relaytest.Equal(t, "the cost of the order", sent.Cost, v.Cost)
+			relaytest.Equal(t, "the number of saved batches", len(d.batches), 1)
+			relaytest.Equal(t, "the credits of the batch", d.batches[0].Credits(), v.Cost)
 			for i, m := range d.batches[0].Messages {
-				if len(m.Parts) != tc.Parts || int(m.Coding) != tc.Coding || m.Text() != tc.Text || sent.Messages[i].Data != tc.Text {
-					t.Errorf("%d parts in %d: %q", len(m.Parts), m.Coding, m.Text())
-				}
+				relaytest.Equal(t, "the encoded message", encodingOf(&m), encoding{Coding(tc.Coding), tc.Parts, tc.Text})
+				relaytest.Equal(t, "the text of the entry", sent.Messages[i].Data, tc.Text)
 			}
 		})
 	}
 }
 
-func TestWhatIsSaved(t *testing.T) {
+// encoding is how a message is encoded.
+type encoding struct {
+	Coding Coding
+	Parts  int
+	Text   string
+}
+
+func encodingOf(m *Message) encoding { return encoding{m.Coding, len(m.Parts), m.Text()} }
+
+func TestAnOrderIsSavedAsOneMessagePerDestination(t *testing.T) {
 	d := &drawer{next: 40}
 	s := newService(t, d)
 	o := order(s, strings.Repeat("a", 200), "447700900123", "447700900124", "447700900123")
@@ -103,21 +111,20 @@ func TestWhatIsSaved(t *testing.T) {
 	sent, err := s.Send(t.Context(), o)
 	relaytest.NoError(t, err)
 	b := d.batches[0]
-	if !b.Lease.Equal(now().Add(time.Minute)) || len(d.dispatched) != 3 || b.Once.Key != "" {
-		t.Errorf("%+v", b)
-	}
+	relaytest.Equal(t, "the end of the lease", b.Lease, now().Add(time.Minute))
+	relaytest.Equal(t, "the number of dispatched messages", len(d.dispatched), 3)
+	relaytest.Equal(t, "the idempotency key", b.Once.Key, "")
 	references := make(map[byte]bool)
 	for i, m := range b.Messages {
 		want := Message{
 			ID: ID(41 + 2*i), Account: 1, Originator: "Shop", Destination: o.Destinations[i], Coding: GSM, Flash: true,
 			Report: o.Report, Origin: "rest", IP: "192.0.2.1", ReceivedAt: now(), ScheduledFor: now(), Parts: m.Parts,
 		}
-		if fmt.Sprintf("%+v", m) != fmt.Sprintf("%+v", want) {
-			t.Errorf("%+v\nwant %+v", m, want)
-		}
-		if sent.Messages[i].ID != m.ID || m.Parts[1].State != Pending || m.EntryOf(1).ID != m.ID+1 || m.EntryOf(1).Data != strings.Repeat("a", 47) {
-			t.Errorf("%+v %+v", sent.Messages[i], m.EntryOf(1))
-		}
+		relaytest.Equal(t, fmt.Sprint("message ", i), m, want)
+		relaytest.Equal(t, "the id in the answer", sent.Messages[i].ID, m.ID)
+		relaytest.Equal(t, "the state of the second part", m.Parts[1].State, Pending)
+		relaytest.Equal(t, "the id of the second part", m.EntryOf(1).ID, m.ID+1)
+		relaytest.Equal(t, "the text of the second part", m.EntryOf(1).Data, strings.Repeat("a", 47))
 		if m.Destination == "447700900123" {
 			references[m.Parts[0].UDH[3]] = true
 		}
@@ -127,25 +134,27 @@ func TestWhatIsSaved(t *testing.T) {
 	}
 }
 
-func TestLaterIsNotDispatched(t *testing.T) {
+func TestScheduledMessagesAreNotDispatched(t *testing.T) {
 	d := &drawer{}
 	s := newService(t, d)
 	o := order(s, "hi", "447700900123")
-	for _, tc := range []struct {
+	for name, tc := range map[string]struct {
 		at         time.Time
 		scheduled  time.Time
 		dispatched int
 	}{
-		{now().Add(time.Hour), now().Add(time.Hour), 0},
-		{now().Add(-time.Hour), now(), 1},
-		{time.Time{}, now(), 1},
+		"in an hour":     {now().Add(time.Hour), now().Add(time.Hour), 0},
+		"an hour ago":    {now().Add(-time.Hour), now(), 1},
+		"without a time": {time.Time{}, now(), 1},
 	} {
-		d.dispatched = nil
-		o.SendAt = tc.at
-		sent, err := s.Send(t.Context(), o)
-		if err != nil || len(d.dispatched) != tc.dispatched || !sent.Messages[0].Scheduled.Equal(tc.scheduled) {
-			t.Errorf("%s: %+v, %d dispatched, %v", tc.at, sent, len(d.dispatched), err)
-		}
+		t.Run(name, func(t *testing.T) {
+			d.dispatched = nil
+			o.SendAt = tc.at
+			sent, err := s.Send(t.Context(), o)
+			relaytest.NoError(t, err)
+			relaytest.Equal(t, "the number of dispatched messages", len(d.dispatched), tc.dispatched)
+			relaytest.Equal(t, "the scheduled time", sent.Messages[0].Scheduled, tc.scheduled)
+		})
 	}
 }
 
@@ -196,22 +205,19 @@ func TestOrdersThatAreRefused(t *testing.T) {
 				names = append(names, name)
 				for _, r := range reasons {
 					if !strings.HasSuffix(r, ".") {
-						t.Errorf("%q", r)
+						t.Errorf("the problem of %s does not end with a full stop: %q", name, r)
 					}
 				}
 			}
 			slices.Sort(names)
-			if relay.KindOf(err) != relay.KindInvalid || strings.Join(names, " ") != tc.want {
-				t.Errorf("%q, %v", names, err)
-			}
+			relaytest.Equal(t, "the kind of error", relay.KindOf(err), relay.KindInvalid)
+			relaytest.Equal(t, "the fields with problems", strings.Join(names, " "), tc.want)
 			if _, err := s.Preview(t.Context(), o); relay.KindOf(err) != relay.KindInvalid {
 				t.Errorf("preview: %v", err)
 			}
 		})
 	}
-	if len(d.batches) > 0 {
-		t.Errorf("%d were saved", len(d.batches))
-	}
+	relaytest.Equal(t, "the number of saved batches", len(d.batches), 0)
 }
 
 func TestOriginators(t *testing.T) {
@@ -225,8 +231,8 @@ func TestOriginators(t *testing.T) {
 	}
 }
 
-// network is the carriers of numbers: those of 44 have Latin-1 for the GSM
-// alphabet, and show numbers only.
+// network describes the carriers: numbers with the prefix 44 have one that takes
+// Latin-1 instead of the GSM alphabet, and only digits as originator.
 type network struct{}
 
 func (network) FitsSevenBit(number, text string) bool {
@@ -237,20 +243,20 @@ func (network) AcceptsOriginator(number, originator string) bool {
 	return !strings.HasPrefix(number, "44") || strings.Trim(originator, "0123456789") == ""
 }
 
-// A number is one originator with a plus sign and without, also for who replaces
-// the message.
+// A number with and without a plus sign is the same originator, also when the message
+// is replaced.
 func TestAnOriginatorIsKeptWithoutItsPlus(t *testing.T) {
 	d := &drawer{}
 	s := newService(t, d)
 	o := order(s, "hi", "447700900123")
 	o.Originator = "+447700900999"
 	sent, err := s.Send(t.Context(), o)
-	if err != nil || sent.Messages[0].Source != "447700900999" || d.batches[0].Messages[0].Originator != "447700900999" {
-		t.Errorf("%+v, %v", sent, err)
-	}
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the source in the answer", sent.Messages[0].Source, "447700900999")
+	relaytest.Equal(t, "the saved originator", d.batches[0].Messages[0].Originator, "447700900999")
 }
 
-func TestOriginatorsThatACarrierDoesNotTake(t *testing.T) {
+func TestOriginatorsThatACarrierRefuses(t *testing.T) {
 	s := newService(t, &drawer{})
 	s.deps.Carriers = network{}
 	for _, tc := range []struct {
@@ -265,8 +271,8 @@ func TestOriginatorsThatACarrierDoesNotTake(t *testing.T) {
 	}
 }
 
-// A text is cut as the carriers of all its destinations can write it, and
-// previewed alike.
+// A text is encoded so that the carriers of all its destinations can send it, and
+// previewed in the same way.
 func TestTextsThatACarrierCannotWriteInSevenBits(t *testing.T) {
 	for _, tc := range []struct {
 		text, to string
@@ -290,29 +296,26 @@ func TestTextsThatACarrierCannotWriteInSevenBits(t *testing.T) {
 		if tc.octets {
 			o.Body = Octets(sms.Octets{Coding: sms.GSM, Data: []byte{0x15}})
 		}
+		what := fmt.Sprintf("%.10q to %s: ", tc.text, tc.to)
 		v, err := s.Preview(t.Context(), o)
-		if err != nil || v.Parts != tc.parts {
-			t.Errorf("%.10q to %s: preview %+v, %v", tc.text, tc.to, v, err)
-		}
+		relaytest.NoError(t, err)
+		relaytest.Equal(t, what+"the parts of the preview", v.Parts, tc.parts)
 		sent, err := s.Send(t.Context(), o)
-		if err != nil || sent.Cost != v.Cost {
-			t.Fatalf("%.10q to %s: %+v, %v", tc.text, tc.to, sent, err)
-		}
+		relaytest.NoError(t, err)
+		relaytest.Equal(t, what+"the cost of the order", sent.Cost, v.Cost)
 		for _, m := range d.batches[0].Messages {
-			if m.Coding != tc.coding || len(m.Parts) != tc.parts || m.Text() != tc.text {
-				t.Errorf("%.10q to %s: coding %d, %d parts, %.10q", tc.text, tc.to, m.Coding, len(m.Parts), m.Text())
-			}
+			relaytest.Equal(t, what+"the encoded message", encodingOf(&m), encoding{tc.coding, tc.parts, tc.text})
 		}
 	}
 }
 
-func TestAByteOrderMarkIsNoText(t *testing.T) {
+func TestAByteOrderMarkIsDropped(t *testing.T) {
 	d := &drawer{}
 	s := newService(t, d)
 	sent, err := s.Send(t.Context(), order(s, "\ufeffhi", "447700900123"))
-	if err != nil || sent.Messages[0].Data != "hi" || d.batches[0].Messages[0].Coding != GSM {
-		t.Errorf("%+v, %v", sent, err)
-	}
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the text in the answer", sent.Messages[0].Data, "hi")
+	relaytest.Equal(t, "the coding", d.batches[0].Messages[0].Coding, GSM)
 }
 
 func TestTruncation(t *testing.T) {
@@ -322,9 +325,9 @@ func TestTruncation(t *testing.T) {
 		o := order(s, "", "447700900123")
 		o.Body = s.Text(strings.Repeat("a", 400), tc.most)
 		sent, err := s.Send(t.Context(), o)
-		if err != nil || sent.Cost != int64(tc.parts) || len(sent.Messages[0].Data) != tc.length {
-			t.Errorf("at most %d: %d credits, %d letters, %v", tc.most, sent.Cost, len(sent.Messages[0].Data), err)
-		}
+		relaytest.NoError(t, err)
+		relaytest.Equal(t, fmt.Sprintf("the cost of at most %d parts", tc.most), sent.Cost, int64(tc.parts))
+		relaytest.Equal(t, fmt.Sprintf("the length of at most %d parts", tc.most), len(sent.Messages[0].Data), tc.length)
 	}
 }
 
@@ -334,10 +337,11 @@ func TestOctetsAreShownInHex(t *testing.T) {
 	o := order(s, "", "447700900123")
 	o.Body = Octets(sms.Octets{Coding: sms.Binary, Header: sms.UDH{{ID: 5, Data: []byte{0x23, 0xF4, 0, 0}}}, Data: []byte{0, 0xFF}})
 	sent, err := s.Send(t.Context(), o)
+	relaytest.NoError(t, err)
 	part := d.batches[0].Messages[0].Parts[0]
-	if err != nil || sent.Messages[0].Data != "00ff" || len(part.UDH) != 7 || part.Text != "" {
-		t.Errorf("%+v %+v, %v", sent, part, err)
-	}
+	relaytest.Equal(t, "the data in the answer", sent.Messages[0].Data, "00ff")
+	relaytest.Equal(t, "the length of the UDH", len(part.UDH), 7)
+	relaytest.Equal(t, "the text of the part", part.Text, "")
 }
 
 func TestAKeyIsBoundToItsOrder(t *testing.T) {
@@ -354,8 +358,11 @@ func TestAKeyIsBoundToItsOrder(t *testing.T) {
 		return d.batches[len(d.batches)-1].Once
 	}
 	first, again := onceOf(func(*Order) {}), onceOf(func(o *Order) { o.IP = "192.0.2.7" })
-	if first.Key != again.Key || first.Order != again.Order || first.Keep != 24*time.Hour || strings.Contains(first.Key, "k") && len(first.Key) < 64 {
-		t.Errorf("%+v\n%+v", first, again)
+	relaytest.Equal(t, "the key of the same order", again.Key, first.Key)
+	relaytest.Equal(t, "the hash of the same order", again.Order, first.Order)
+	relaytest.Equal(t, "the time that the key is kept", first.Keep, 24*time.Hour)
+	if strings.Contains(first.Key, "k") && len(first.Key) < 64 {
+		t.Errorf("the key %q is not hashed", first.Key)
 	}
 	for name, change := range map[string]func(*Order){
 		"destinations": func(o *Order) { o.Destinations[0] += "4" },
@@ -380,29 +387,30 @@ func TestAKeyIsBoundToItsOrder(t *testing.T) {
 	before := Sent{Messages: []Entry{{ID: 9, Data: "x", Received: now()}}, Cost: 1}
 	d.before, _ = json.Marshal(before)
 	got, err := s.Send(t.Context(), o)
-	if before.Repeated = true; err != nil || fmt.Sprint(got) != fmt.Sprint(before) {
-		t.Errorf("%+v, %v", got, err)
-	}
+	relaytest.NoError(t, err)
+	before.Repeated = true
+	relaytest.Equal(t, "the answer to a repeated order", got, before)
 	d.fail = []error{relay.Errorf(relay.KindConflict, "another")}
 	if _, err := s.Send(t.Context(), o); len(relay.FieldsOf(err)["Idempotency-Key"]) != 1 {
-		t.Error(err)
+		t.Errorf("a key that was used for another order: %v", err)
 	}
 }
 
-func TestALostAnswerIsAskedForAgain(t *testing.T) {
+func TestASaveWithoutAnAnswerIsRepeated(t *testing.T) {
 	d := &drawer{}
 	s := newService(t, d)
 	down := relay.Errorf(relay.KindUnavailable, "no answer")
 	d.fail = []error{down}
-	if _, err := s.Send(t.Context(), order(s, "hi", "447700900123")); err != nil || len(d.batches) != 2 || d.batches[0].Messages[0].ID != d.batches[1].Messages[0].ID {
-		t.Errorf("%+v, %v", d.batches, err)
-	}
+	_, err := s.Send(t.Context(), order(s, "hi", "447700900123"))
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the number of saves", len(d.batches), 2)
+	relaytest.Equal(t, "the message id of the second save", d.batches[1].Messages[0].ID, d.batches[0].Messages[0].ID)
 	d.fail = []error{down, down}
-	if _, err := s.Send(t.Context(), order(s, "hi", "447700900123")); relay.KindOf(err) != relay.KindUnavailable || len(d.dispatched) != 1 {
-		t.Error(err)
-	}
+	_, err = s.Send(t.Context(), order(s, "hi", "447700900123"))
+	relaytest.Equal(t, "the kind of error after two saves without an answer", relay.KindOf(err), relay.KindUnavailable)
+	relaytest.Equal(t, "the number of dispatched messages", len(d.dispatched), 1)
 	d.fail = []error{relay.Errorf(relay.KindNoCredit, "no")}
-	if _, err := s.Send(t.Context(), order(s, "hi", "447700900123")); relay.KindOf(err) != relay.KindNoCredit || len(d.batches) != 5 {
-		t.Error(err)
-	}
+	_, err = s.Send(t.Context(), order(s, "hi", "447700900123"))
+	relaytest.Equal(t, "the kind of error without credit", relay.KindOf(err), relay.KindNoCredit)
+	relaytest.Equal(t, "the number of saves, of which none was repeated without credit", len(d.batches), 5)
 }
