@@ -48,9 +48,7 @@ func TestTheNextFrameFollowsWhatChanged(t *testing.T) {
 
 	relaytest.NoError(t, g.records.DeleteDecoder(t.Context(), 1, "d1"))
 	out := g.ingest(g.later(4, both))[0]
-	if out.Refused != "decoder d1 of device "+eui+" is not known" {
-		t.Errorf("after its decoder was deleted: %+v", out)
-	}
+	relaytest.Equal(t, "the reason after the decoder was deleted", out.Refused, "decoder d1 of device "+eui+" is not known")
 
 	relaytest.NoError(t, g.records.CreateDecoder(t.Context(), 1, decoder("d1", "temperature")), g.records.DeleteDevice(t.Context(), 1, g.device(1).ID))
 	g.stored(g.later(5, both))
@@ -64,27 +62,21 @@ func TestADeviceWithoutADecoderTakesTheOneNamedLater(t *testing.T) {
 	bare := g.later(1, values("temperature", 1.0))
 	bare.DecoderID = ""
 	if out := g.ingest(bare)[0]; !strings.Contains(out.Refused, "has no decoder") {
-		t.Errorf("%+v", out)
+		t.Errorf("without a decoder: the reason is %q", out.Refused)
 	}
 	unknown := g.later(2, values("temperature", 1.0))
 	unknown.DecoderID = "d9"
-	if out := g.ingest(unknown)[0]; out.Refused != "decoder d9 is not known" {
-		t.Errorf("%+v", out)
-	}
+	relaytest.Equal(t, "the reason with an unknown decoder", g.ingest(unknown)[0].Refused, "decoder d9 is not known")
 	if n := len(g.readings.radio); n != 2 {
 		t.Errorf("radio data of %d frames, want that of both", n)
 	}
 	g.stored(g.later(3, values("temperature", 3.0)))
-	if d := g.device(1); d.DecoderID != "d1" {
-		t.Errorf("%+v", d)
-	}
+	relaytest.Equal(t, "the assigned decoder", g.device(1).DecoderID, "d1")
 	relaytest.NoError(t, g.records.CreateDecoder(t.Context(), 1, decoder("d2", "humidity")))
 	other := g.later(4, values("temperature", 4.0))
 	other.DecoderID = "d2"
 	g.stored(other)
-	if d := g.device(1); d.DecoderID != "d1" {
-		t.Errorf("a decoder that it has is not replaced: %+v", d)
-	}
+	relaytest.Equal(t, "the decoder, which a webhook with another does not replace", g.device(1).DecoderID, "d1")
 	g.stored(bare)
 }
 
@@ -100,7 +92,7 @@ func TestFramesMayCreateOnlySoManyDevices(t *testing.T) {
 	}
 	for i, out := range g.ingest(batch...) {
 		if (out.Refused != "") != (i >= 3) || i >= 3 && !strings.Contains(out.Refused, "the account has 3 devices") {
-			t.Errorf("device %d: %+v", i, out)
+			t.Errorf("device %d: refused with the reason %q", i, out.Refused)
 		}
 	}
 	g.stored(batch[0])
@@ -176,7 +168,7 @@ func TestAFleetIsCreatedInFewTransactions(t *testing.T) {
 	}
 	for i, out := range g.ingest(batch...) {
 		if refused := strings.Contains(out.Refused, "claimed by another account"); refused != (i == 0xfa) || !refused && len(out.Points) != 1 {
-			t.Errorf("device %d: %+v", i, out)
+			t.Errorf("device %d: refused with the reason %q, %d points", i, out.Refused, len(out.Points))
 		}
 	}
 	// Two hundreds at once, the third one refused and done one by one, of which the one
@@ -213,9 +205,11 @@ func TestTwoGatewaysThatImportTheSameDevicesAgree(t *testing.T) {
 	wg.Wait()
 	for n := range outs {
 		for i, out := range outs[n] {
-			if out.Refused != "" || out.DeviceID != outs[0][i].DeviceID || len(out.Points) != 1 || out.Points[0].SensorID != outs[0][i].Points[0].SensorID {
-				t.Fatalf("batch %d, frame %d: %+v", n, i, out)
+			if out.Refused != "" || len(out.Points) != 1 {
+				t.Fatalf("batch %d, frame %d: refused %q, %d points; want 1", n, i, out.Refused, len(out.Points))
 			}
+			relaytest.Equal(t, fmt.Sprintf("device and sensor of frame %d in batch %d", i, n),
+				[]string{out.DeviceID, out.Points[0].SensorID}, []string{outs[0][i].DeviceID, outs[0][i].Points[0].SensorID})
 		}
 	}
 	if devices, err := g.Devices(t.Context(), 1); err != nil || len(devices) != 60 {

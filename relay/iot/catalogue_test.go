@@ -36,8 +36,11 @@ func TestADecoderIsCheckedWhenItIsCreated(t *testing.T) {
 			if got := strings.Join(slices.Sorted(maps.Keys(relay.FieldsOf(err))), " "); got != tc.want {
 				t.Fatalf("%q, want %q (%v)", got, tc.want, err)
 			}
-			if _, missing := g.Decoder(t.Context(), 1, d.ID); (missing == nil) != (tc.want == "") || tc.want == "" && d.Codec != "json" {
-				t.Errorf("%+v, %v", d, missing)
+			if _, missing := g.Decoder(t.Context(), 1, d.ID); (missing == nil) != (tc.want == "") {
+				t.Errorf("the decoder %q is read with %v", d.ID, missing)
+			}
+			if tc.want == "" {
+				relaytest.Equal(t, "the codec", d.Codec, "json")
 			}
 		})
 	}
@@ -61,9 +64,11 @@ func TestAddSensorChecksWhatItMaps(t *testing.T) {
 		}
 	}
 	d, err := g.AddSensor(t.Context(), 1, "d1", iot.Mapping{SensorTypeID: "state", Key: "humidity"})
-	if err != nil || len(d.Sensors) != 2 || d.Sensors[1].SensorTypeID != "state" {
-		t.Errorf("a key that is mapped gets the new type: %+v, %v", d.Sensors, err)
+	relaytest.NoError(t, err)
+	if len(d.Sensors) != 2 {
+		t.Fatalf("%d sensors, want 2", len(d.Sensors))
 	}
+	relaytest.Equal(t, "the new type of a key that is mapped", d.Sensors[1].SensorTypeID, "state")
 }
 
 func TestASensorChangesOnlyWhereItIsAskedTo(t *testing.T) {
@@ -73,9 +78,8 @@ func TestASensorChangesOnlyWhereItIsAskedTo(t *testing.T) {
 	relaytest.NoError(t, err)
 	id := all[0].ID
 	got, err := g.ChangeSensor(t.Context(), 1, id, iot.SensorChange{Slope: new(2.0), RetentionDays: new(30)})
-	if err != nil || got.Slope != 2 || got.RetentionDays != 30 || got.Name != "temperature" || got.Offset != 0 {
-		t.Errorf("%+v, %v", got, err)
-	}
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "slope, offset, retention and name", []any{got.Slope, got.Offset, got.RetentionDays, got.Name}, []any{2.0, 0.0, 30, "temperature"})
 	for name, tc := range map[string]struct {
 		acct   account.ID
 		id     string

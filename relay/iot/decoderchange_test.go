@@ -46,9 +46,8 @@ func TestADecoderChangesOnlyWhereItIsAskedTo(t *testing.T) {
 		}
 	}
 	kept, err := g.Decoder(t.Context(), 1, made.ID)
-	if err != nil || kept.Name != "m" || kept.MACVersion != "1.0.3" || !kept.ClassB {
-		t.Errorf("%+v, %v", kept, err)
-	}
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "name, MAC version and class B", []any{kept.Name, kept.MACVersion, kept.ClassB}, []any{"m", "1.0.3", true})
 	for acct, id := range map[account.ID]string{2: made.ID, 1: "none"} {
 		if _, err := g.ChangeDecoder(t.Context(), acct, id, iot.DecoderChange{Name: new("x")}); relay.KindOf(err) != relay.KindNotFound {
 			t.Errorf("%d %s: %v", acct, id, err)
@@ -60,9 +59,9 @@ func TestADecoderChangesOnlyWhereItIsAskedTo(t *testing.T) {
 func TestWhatDoesNotChangeIsNotChecked(t *testing.T) {
 	g := newGateway(t)
 	relaytest.NoError(t, g.records.CreateDecoder(t.Context(), 1, iot.Decoder{ID: "torn", Name: "torn", Type: iot.Other, Codec: "expr", Source: "a = ("}))
-	if d, err := g.ChangeDecoder(t.Context(), 1, "torn", iot.DecoderChange{Name: new("mended by half")}); err != nil || d.Name != "mended by half" {
-		t.Errorf("%+v, %v", d, err)
-	}
+	d, err := g.ChangeDecoder(t.Context(), 1, "torn", iot.DecoderChange{Name: new("a new name")})
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the name", d.Name, "a new name")
 }
 
 func TestTheNextFrameFollowsAChangedDecoder(t *testing.T) {
@@ -86,9 +85,9 @@ func TestARemovedSensorIsFedNoMoreAndLosesNothing(t *testing.T) {
 	relaytest.NoError(t, err)
 
 	d, err := g.RemoveSensor(t.Context(), 1, "d1", "humidity")
-	if err != nil || len(d.Sensors) != 1 || d.Sensors[0].Key != "temperature" {
-		t.Fatalf("%+v, %v", d, err)
-	}
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the number of sensors", len(d.Sensors), 1)
+	relaytest.Equal(t, "the key that is left", d.Sensors[0].Key, "temperature")
 	g.stored(g.later(2, values("temperature", 2.0, "humidity", 41.0)))
 	if got := g.latest(); !slices.Equal(got, []string{"humidity=40", "temperature=2"}) {
 		t.Errorf("latest %q", got)
@@ -96,9 +95,8 @@ func TestARemovedSensorIsFedNoMoreAndLosesNothing(t *testing.T) {
 	if got := g.history(1); strings.Join(got, " ") != "temperature=2 humidity=40 temperature=1" && strings.Join(got, " ") != "temperature=2 temperature=1 humidity=40" {
 		t.Errorf("history %q", got)
 	}
-	if out := g.ingest(g.later(3, values("humidity", 42.0)))[0]; out.Refused != "no sensor is mapped to any key of the frame: humidity" {
-		t.Errorf("%+v", out)
-	}
+	relaytest.Equal(t, "the reason of a frame with the removed key", g.ingest(g.later(3, values("humidity", 42.0)))[0].Refused,
+		"no sensor is mapped to any key of the frame: humidity")
 
 	_, err = g.AddSensor(t.Context(), 1, "d1", iot.Mapping{SensorTypeID: "humidity", Key: "humidity"})
 	relaytest.NoError(t, err)
@@ -108,7 +106,7 @@ func TestARemovedSensorIsFedNoMoreAndLosesNothing(t *testing.T) {
 	}
 	for _, step := range []struct{ decoder, key string }{{"none", "temperature"}, {"d1", "none"}, {"d1", ""}} {
 		if _, err := g.RemoveSensor(t.Context(), 1, step.decoder, step.key); relay.KindOf(err) != relay.KindNotFound {
-			t.Errorf("%+v: %v", step, err)
+			t.Errorf("decoder %s, key %q: %v", step.decoder, step.key, err)
 		}
 	}
 }

@@ -45,9 +45,8 @@ func TestASensorFollowsTheTypeOfItsKey(t *testing.T) {
 		t.Errorf("history %q", got)
 	}
 	now, err := g.Sensors(t.Context(), 1, g.device(1).ID, "temperature")
-	if err != nil || now[0].ID != all[0].ID || now[0].SensorTypeID != "humidity" || now[0].Slope != 2 {
-		t.Errorf("%+v, %v", now, err)
-	}
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "id, type and slope of the sensor", []any{now[0].ID, now[0].SensorTypeID, now[0].Slope}, []any{all[0].ID, "humidity", 2.0})
 
 	g.start() // another gateway
 	_, err = g.AddSensor(t.Context(), 1, "d1", iot.Mapping{SensorTypeID: "temperature", Key: "temperature"})
@@ -90,9 +89,7 @@ func TestTwoGatewaysAgreeOnTheTypeOfASensor(t *testing.T) {
 	g.stored(g.later(3, values("temperature", 3.0)))
 	g.Service = one
 	for i, out := range g.stored(g.later(4, values("temperature", 4.0)), g.later(5, values("temperature", 5.0))) {
-		if out.Points[0].Type != "state" {
-			t.Errorf("frame %d: %+v", i, out.Points)
-		}
+		relaytest.Equal(t, fmt.Sprint("the type of the reading of frame ", i), out.Points[0].Type, "state")
 	}
 }
 
@@ -121,7 +118,7 @@ func TestValuesOfAnyKindLeaveTheSeriesWhole(t *testing.T) {
 	}
 	for i, value := range []any{nil, map[string]any{}, []any{}} {
 		if out := g.ingest(g.later(100+i, values("state", value)))[0]; out.Refused == "" {
-			t.Errorf("%v: %+v", value, out)
+			t.Errorf("the value %v was accepted", value)
 		}
 	}
 	nested := g.later(200, values("state", map[string]any{"x": 1.0}))
@@ -145,9 +142,7 @@ func TestAnAccountHasOnlySoManySeries(t *testing.T) {
 	}
 	full := "the account may have no more than 4 series (sensors of devices)"
 	out := g.ingest(frame(1, "tank1", "temperature", 1.0), frame(2, "tank2", "temperature", 1.0), frame(3, "tank3", "temperature", 1.0))
-	if out[0].Refused+out[1].Refused != "" || out[2].Refused != full {
-		t.Errorf("%+v", out)
-	}
+	relaytest.Equal(t, "the reasons of three devices", []string{out[0].Refused, out[1].Refused, out[2].Refused}, []string{"", "", full})
 	if _, err := g.DeviceByIdentifier(t.Context(), 1, "tank3"); err == nil {
 		t.Error("a device without its sensors was made")
 	}
@@ -159,21 +154,16 @@ func TestAnAccountHasOnlySoManySeries(t *testing.T) {
 	_, err := g.AddSensor(t.Context(), 1, "d1", iot.Mapping{SensorTypeID: "state", Key: "door"})
 	relaytest.NoError(t, err)
 	out = g.ingest(frame(4, "tank1", "temperature", 2.0, "door", "open"), frame(5, "tank1", "door", "open"))
-	if out[0].Refused != "" || out[0].Note != full || len(out[0].Points) != 1 || out[1].Refused != full {
-		t.Errorf("what there are sensors for is stored: %+v", out)
-	}
+	relaytest.Equal(t, "reason, note and points of a frame with a key that has a sensor", []any{out[0].Refused, out[0].Note, len(out[0].Points)}, []any{"", full, 1})
+	relaytest.Equal(t, "the reason of a frame with no such key", out[1].Refused, full)
 
 	tank2, err := g.DeviceByIdentifier(t.Context(), 1, "tank2")
 	relaytest.NoError(t, err, g.DeleteDevice(t.Context(), 1, tank2.ID))
 	out = g.ingest(frame(6, "tank1", "door", "shut"))
-	if out[0].Refused != "" || len(out[0].Points) != 1 {
-		t.Errorf("after a device was deleted: %+v", out)
-	}
+	relaytest.Equal(t, "reason and points after a device was deleted", []any{out[0].Refused, len(out[0].Points)}, []any{"", 1})
 	theirs := frame(7, "tank9", "temperature", 1.0)
 	theirs.Account = 2
-	if out := g.ingest(theirs)[0]; out.Refused != "" {
-		t.Errorf("another account: %+v", out)
-	}
+	relaytest.Equal(t, "the reason in another account", g.ingest(theirs)[0].Refused, "")
 }
 
 func TestDeletedDevicesLeaveNothingToTheirSuccessors(t *testing.T) {
@@ -182,7 +172,7 @@ func TestDeletedDevicesLeaveNothingToTheirSuccessors(t *testing.T) {
 	old := g.device(1).ID
 	relaytest.NoError(t, g.DeleteDevice(t.Context(), 1, old))
 	if out := g.ingest(iot.Arrival{Record: "ack", Account: 1, ReceivedAt: g.now, Frame: decoders.Frame{Kind: decoders.Ack, Identifier: eui}})[0]; out.Refused == "" {
-		t.Errorf("%+v", out)
+		t.Error("an acknowledgement of a deleted device was accepted")
 	}
 	g.stored(g.later(2, values("temperature", 2.0)))
 	if id := g.device(1).ID; id == old {

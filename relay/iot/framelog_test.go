@@ -37,12 +37,12 @@ func TestRawFramesAreKeptWhileLoggingIsOn(t *testing.T) {
 	g.stored(g.later(4, values("temperature", 4.0)))
 
 	got := g.logged()
-	if len(got) != 2 || got[0].ID != "n1-u3" || got[1].ID != "n1-u2" {
-		t.Fatalf("%+v", got)
+	if len(got) != 2 {
+		t.Fatalf("%d frames were logged, want 2", len(got))
 	}
-	if got[0].Refused != "no sensor is mapped to any key of the frame: colour" || got[1].Refused != "" || string(got[1].Object) != `{"temperature":2}` {
-		t.Errorf("%+v", got)
-	}
+	relaytest.Equal(t, "the logged frames", []string{got[0].ID, got[1].ID}, []string{"n1-u3", "n1-u2"})
+	relaytest.Equal(t, "their reasons", []string{got[0].Refused, got[1].Refused}, []string{"no sensor is mapped to any key of the frame: colour", ""})
+	relaytest.Equal(t, "the object of the second", string(got[1].Object), `{"temperature":2}`)
 	if _, err := g.Frames(t.Context(), 2, g.device(1).ID); relay.KindOf(err) != relay.KindNotFound {
 		t.Errorf("of another account: %v", err)
 	}
@@ -114,11 +114,11 @@ func TestRawFramesAreThoseOfTheLastDaysEachOnce(t *testing.T) {
 	duplicate.Frame.DedupID = twice.Frame.DedupID
 	g.stored(duplicate)
 	g.stored(twice) // the same record, replayed
-	if got := g.logged(); len(got) != 1 || got[0].ID != twice.Record {
-		t.Errorf("%+v", got)
+	got := g.logged()
+	if len(got) != 1 {
+		t.Fatalf("%d frames were logged, want 1", len(got))
 	}
+	relaytest.Equal(t, "the logged frame", got[0].ID, twice.Record)
 	g.now = g.now.Add(iot.FrameRetention)
-	if got := g.logged(); len(got) != 0 {
-		t.Errorf("after the retention: %+v", got)
-	}
+	relaytest.Equal(t, "the number of logged frames after the retention", len(g.logged()), 0)
 }

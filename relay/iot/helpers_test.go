@@ -168,7 +168,7 @@ func (g *gateway) stored(arrivals ...iot.Arrival) []iot.Outcome {
 	out := g.ingest(arrivals...)
 	for i, o := range out {
 		if o.Refused != "" || len(o.Lost) > 0 {
-			g.t.Fatalf("frame %d: %+v", i, o)
+			g.t.Fatalf("frame %d: refused %q, lost %q; want it stored", i, o.Refused, o.Lost)
 		}
 	}
 	return out

@@ -19,25 +19,27 @@ func TestAFrameOfANewDeviceImportsIt(t *testing.T) {
 	g := newGateway(t)
 	out := g.stored(g.frame("n1-u1", values("temperature", 21.5, "humidity", 40.0, "other", 1.0)))
 	d := g.device(1)
-	if d.Name != "probe" || d.LocationID != "here" || d.DecoderID != "d1" || d.Type != iot.LoRaWAN || !d.CreatedAt.Equal(g.now) {
-		t.Errorf("%+v", d)
-	}
-	if out[0].DeviceID != d.ID || len(out[0].Points) != 2 || out[0].Duplicate {
-		t.Errorf("%+v", out[0])
-	}
+	relaytest.Equal(t, "name, location, decoder and type of the device", []any{d.Name, d.LocationID, d.DecoderID, d.Type}, []any{"probe", "here", "d1", iot.LoRaWAN})
+	relaytest.Equal(t, "the time of creation", d.CreatedAt, g.now)
+	relaytest.Equal(t, "the device of the outcome", out[0].DeviceID, d.ID)
+	relaytest.Equal(t, "the number of points", len(out[0].Points), 2)
+	relaytest.Equal(t, "whether the frame is a duplicate", out[0].Duplicate, false)
 	sensors, err := g.Sensors(t.Context(), 1, d.ID, "TEMP")
-	if err != nil || len(sensors) != 1 || sensors[0].Slope != 1 || sensors[0].SensorTypeID != "temperature" {
-		t.Errorf("%+v, %v", sensors, err)
+	relaytest.NoError(t, err)
+	if len(sensors) != 1 {
+		t.Fatalf("%d sensors match TEMP, want 1", len(sensors))
 	}
+	relaytest.Equal(t, "the slope", sensors[0].Slope, 1)
+	relaytest.Equal(t, "the sensor type", sensors[0].SensorTypeID, "temperature")
 	records, err := g.Latest(t.Context(), 1, d.ID, iot.Metric)
 	relaytest.NoError(t, err)
-	want := iot.Record{
-		SensorID: sensors[0].ID, DeviceID: d.ID, Key: "temperature", Name: "The temperature", Value: records[1].Value,
+	if len(records) != 2 {
+		t.Fatalf("%d latest readings, want 2", len(records))
+	}
+	relaytest.Equal(t, "the latest temperature", records[1], iot.Record{
+		SensorID: sensors[0].ID, DeviceID: d.ID, Key: "temperature", Name: "The temperature", Value: new(21.5),
 		ReadingDate: "2026-03-01 12:00:00", MetricUnits: "u",
-	}
-	if len(records) != 2 || records[1] != want || *records[1].Value != 21.5 {
-		t.Errorf("%+v", records)
-	}
+	})
 }
 
 func TestStoredIsValueTimesSlopePlusOffset(t *testing.T) {
@@ -66,8 +68,9 @@ func TestStoredIsValueTimesSlopePlusOffset(t *testing.T) {
 			_, err = g.ChangeSensor(t.Context(), 1, sensors[0].ID, iot.SensorChange{Slope: &tc.slope, Offset: &tc.offset})
 			relaytest.NoError(t, err)
 			out := g.ingest(g.frame("n1-u2", values("temperature", tc.value)))[0]
-			if out.Refused != "" || (len(out.Lost) > 0) != tc.lost {
-				t.Fatalf("%+v", out)
+			relaytest.Equal(t, "the reason of a refusal", out.Refused, "")
+			if (len(out.Lost) > 0) != tc.lost {
+				t.Fatalf("lost %q, want some: %v", out.Lost, tc.lost)
 			}
 			if got := g.history(1); tc.lost == slices.ContainsFunc(got, func(s string) bool { return s == tc.want && s != "" }) {
 				t.Errorf("%q, want %q", got, tc.want)
@@ -83,19 +86,15 @@ func TestAFrameSeenBeforeIsDropped(t *testing.T) {
 		a.Frame.DedupID = "same"
 		return a
 	}
+	isDuplicate := func(what string, record string, v float64, want bool) {
+		t.Helper()
+		relaytest.Equal(t, "whether "+what+" is a duplicate", g.stored(again(record, v))[0].Duplicate, want)
+	}
 	first := g.stored(again("n1-u1", 1), again("n1-u2", 2))
-	if first[0].Duplicate || !first[1].Duplicate || first[1].Refused != "" {
-		t.Errorf("in one batch: %+v", first)
-	}
-	if out := g.stored(again("n1-u3", 3)); !out[0].Duplicate {
-		t.Errorf("in a later one: %+v", out)
-	}
-	if out := g.stored(again("n1-u1", 4)); out[0].Duplicate {
-		t.Errorf("the record that brought it: %+v", out)
-	}
-	if got := g.history(1); !slices.Equal(got, []string{"temperature=4"}) {
-		t.Errorf("%q: the same record overwrites itself", got)
-	}
+	relaytest.Equal(t, "which frames of one batch are duplicates", []bool{first[0].Duplicate, first[1].Duplicate}, []bool{false, true})
+	isDuplicate("a frame of a later batch", "n1-u3", 3, true)
+	isDuplicate("the record that brought the frame", "n1-u1", 4, false)
+	relaytest.Equal(t, "the history, as the same record overwrites itself", g.history(1), []string{"temperature=4"})
 	theirs := again("n1-u5", 5)
 	theirs.Account, theirs.Frame.Identifier, theirs.Frame.IsDevEUI = 2, "other", false
 	long := again("n1-u6", 6)
@@ -120,15 +119,11 @@ func TestAfterACrashTheSameRecordPasses(t *testing.T) {
 	}
 	g.readings.down = nil
 	g.start()
-	if out := g.stored(a); out[0].Duplicate {
-		t.Error("a duplicate of itself")
-	}
-	if got := g.latest(); !slices.Equal(got, []string{"temperature=21"}) {
-		t.Errorf("%q", got)
-	}
+	relaytest.Equal(t, "whether the frame is a duplicate of itself", g.stored(a)[0].Duplicate, false)
+	relaytest.Equal(t, "the latest readings", g.latest(), []string{"temperature=21"})
 }
 
-func TestWhatCannotBeStoredSaysWhy(t *testing.T) {
+func TestRefusedFramesHaveAReason(t *testing.T) {
 	frame := func(f decoders.Frame) iot.Arrival {
 		if f.Kind == "" {
 			f.Kind = decoders.Uplink
@@ -164,9 +159,10 @@ func TestWhatCannotBeStoredSaysWhy(t *testing.T) {
 			g := newGateway(t)
 			tc.a.ReceivedAt = g.now
 			out := g.ingest(tc.a)[0]
-			if !strings.Contains(out.Refused, tc.want) || (out.Refused == "") != (tc.want == "") || len(out.Points) > 0 {
-				t.Errorf("%+v, want %q", out, tc.want)
+			if !strings.Contains(out.Refused, tc.want) || (out.Refused == "") != (tc.want == "") {
+				t.Errorf("refused with the reason %q, want %q", out.Refused, tc.want)
 			}
+			relaytest.Equal(t, "the number of points", len(out.Points), 0)
 		})
 	}
 }
@@ -178,21 +174,21 @@ func TestADeviceOfAnotherAccountIsRefused(t *testing.T) {
 		theirs := g.frame("n1-u2", values("temperature", 2.0))
 		theirs.Account, theirs.Frame.Identifier = 2, identifier
 		if out := g.ingest(theirs)[0]; !strings.Contains(out.Refused, "already been claimed by another account") {
-			t.Errorf("%+v", out)
+			t.Errorf("%s: the reason is %q", identifier, out.Refused)
 		}
 	}
 	if _, err := g.DeviceByIdentifier(t.Context(), 2, eui); relay.KindOf(err) != relay.KindNotFound {
-		t.Error(err)
+		t.Errorf("the device by its identifier: %v", err)
 	}
 	if _, err := g.Readings(t.Context(), iot.Query{Account: 2, DeviceID: g.device(1).ID}, iot.Metric); relay.KindOf(err) != relay.KindNotFound {
-		t.Error(err)
+		t.Errorf("the readings: %v", err)
 	}
 	if _, err := g.Latest(t.Context(), 2, g.device(1).ID, iot.Metric); relay.KindOf(err) != relay.KindNotFound {
-		t.Error(err)
+		t.Errorf("the latest readings: %v", err)
 	}
 }
 
-func TestAMACAddressIsOneDeviceHoweverItIsWritten(t *testing.T) {
+func TestEachNotationOfAMACAddressIsTheSameDevice(t *testing.T) {
 	g := newGateway(t)
 	var ids []string
 	for i, identifier := range []string{"AA:BB:CC:DD:EE:FF", "aa-bb-cc-dd-ee-ff", " aabbccddeeff"} {
@@ -200,12 +196,10 @@ func TestAMACAddressIsOneDeviceHoweverItIsWritten(t *testing.T) {
 		a.Frame.Identifier, a.Frame.IsDevEUI = identifier, false
 		ids = append(ids, g.stored(a)[0].DeviceID)
 	}
-	if len(slices.Compact(ids)) != 1 {
-		t.Error(ids)
-	}
-	if d, err := g.DeviceByIdentifier(t.Context(), 1, "AA:BB:CC:DD:EE:FF"); err != nil || d.Identifier != "aabbccddeeff" {
-		t.Errorf("%+v, %v", d, err)
-	}
+	relaytest.Equal(t, "the devices of the frames", ids, []string{ids[0], ids[0], ids[0]})
+	d, err := g.DeviceByIdentifier(t.Context(), 1, "AA:BB:CC:DD:EE:FF")
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the identifier", d.Identifier, "aabbccddeeff")
 }
 
 func TestTheLatestValueNeverGoesBackwards(t *testing.T) {
@@ -217,27 +211,21 @@ func TestTheLatestValueNeverGoesBackwards(t *testing.T) {
 		a := g.frame(fmt.Sprint("n1-u", i), values("temperature", float64(i)))
 		a.Frame.SampleTime = g.now.Add(time.Duration(step.minutes-60) * time.Minute)
 		g.stored(a)
-		if got := g.latest(); !slices.Equal(got, []string{step.want}) {
-			t.Errorf("step %d: %q, want %q", i, got, step.want)
-		}
+		relaytest.Equal(t, fmt.Sprint("the latest readings after step ", i), g.latest(), []string{step.want})
 	}
-	if got := g.history(1); !slices.Equal(got, []string{"temperature=3", "temperature=2", "temperature=0"}) {
-		t.Errorf("%q", got)
-	}
+	relaytest.Equal(t, "the history", g.history(1), []string{"temperature=3", "temperature=2", "temperature=0"})
 }
 
-func TestWhatTheStoreRefusesIsNamedAndNotLatest(t *testing.T) {
+func TestPointsThatTheStoreRefusesAreLostAndNotLatest(t *testing.T) {
 	g := newGateway(t)
 	g.readings.refuse = map[string]string{"humidity": "field type conflict", "uplink": "no"}
 	a := g.frame("n1-u1", values("temperature", 1.0, "humidity", 2.0))
 	a.Frame.FCnt, a.Frame.HasFCnt = 7, true
 	out := g.ingest(a)[0]
-	if out.Refused != "" || !slices.Equal(out.Lost, []string{"humidity: field type conflict", "uplink: no"}) || len(out.Points) != 1 {
-		t.Errorf("%+v", out)
-	}
-	if got := g.latest(); !slices.Equal(got, []string{"temperature=1"}) {
-		t.Errorf("%q", got)
-	}
+	relaytest.Equal(t, "the reason of a refusal", out.Refused, "")
+	relaytest.Equal(t, "the lost points", out.Lost, []string{"humidity: field type conflict", "uplink: no"})
+	relaytest.Equal(t, "the number of stored points", len(out.Points), 1)
+	relaytest.Equal(t, "the latest readings", g.latest(), []string{"temperature=1"})
 }
 
 func TestReadingsHaveTheirOwnTimesWhereTheyArePlausible(t *testing.T) {
@@ -250,24 +238,24 @@ func TestReadingsHaveTheirOwnTimesWhereTheyArePlausible(t *testing.T) {
 		{Key: "humidity", Value: 3, Time: time.Unix(5, 0)},
 	}
 	out := g.stored(a)[0]
-	if out.Note != "time: is no time; rxInfo: is no list; time 1970-01-01T00:00:05Z is not plausible" {
-		t.Errorf("noted %q", out.Note)
+	relaytest.Equal(t, "the note", out.Note, "time: is no time; rxInfo: is no list; time 1970-01-01T00:00:05Z is not plausible")
+	var times []time.Time
+	for _, p := range out.Points {
+		times = append(times, p.Time)
 	}
-	for i, want := range []time.Time{g.now.Add(-time.Hour), g.now, g.now} {
-		if !out.Points[i].Time.Equal(want) {
-			t.Errorf("reading %d: %v, want %v", i, out.Points[i].Time, want)
-		}
-	}
+	relaytest.Equal(t, "the times of the readings", times, []time.Time{g.now.Add(-time.Hour), g.now, g.now})
 }
 
-func TestInfinitiesOfASenderAreLeftOut(t *testing.T) {
+func TestInfiniteValuesAreLeftOut(t *testing.T) {
 	g := newGateway(t)
 	out := g.ingest(g.frame("n1-u1", values("temperature", math.Inf(1), "humidity", 2.0)))[0]
-	if out.Refused != "" || len(out.Points) != 1 || !strings.Contains(out.Note, "temperature: is not a finite number") {
-		t.Errorf("%+v", out)
+	relaytest.Equal(t, "the reason of a refusal", out.Refused, "")
+	relaytest.Equal(t, "the number of points", len(out.Points), 1)
+	if !strings.Contains(out.Note, "temperature: is not a finite number") {
+		t.Errorf("the note is %q", out.Note)
 	}
 }
 
-func TestAnEmptyBatchIsNothing(t *testing.T) {
+func TestAnEmptyBatchHasNoOutcomes(t *testing.T) {
 	newGateway(t).ingest()
 }

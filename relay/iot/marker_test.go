@@ -7,6 +7,7 @@ import (
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func TestAnEventMarkerIsChecked(t *testing.T) {
@@ -37,13 +38,12 @@ func TestEventMarkersAreToTheSecondAndOfTheirDevice(t *testing.T) {
 	id := g.device(1).ID
 	g.now = g.now.Add(500 * time.Millisecond)
 	got, created, err := g.AddMarker(t.Context(), 1, id, iot.Marker{ID: "e", Comment: "moved"})
-	if want := (iot.Marker{ID: "e", Comment: "moved", CreatedAt: g.now.Truncate(time.Second)}); err != nil || !created || got != want {
-		t.Errorf("%+v %v, %v", got, created, err)
-	}
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "whether the marker is new", created, true)
+	relaytest.Equal(t, "the marker", got, iot.Marker{ID: "e", Comment: "moved", CreatedAt: g.now.Truncate(time.Second)})
 	list, err := g.Markers(t.Context(), 1, id)
-	if err != nil || len(list) != 1 || list[0] != got {
-		t.Errorf("%+v, %v", list, err)
-	}
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the listed markers", list, []iot.Marker{got})
 	_, err = g.Markers(t.Context(), 2, id)
 	_, _, put := g.AddMarker(t.Context(), 2, id, iot.Marker{ID: "e", Comment: "c"})
 	if relay.KindOf(err) != relay.KindNotFound || relay.KindOf(put) != relay.KindNotFound {

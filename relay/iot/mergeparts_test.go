@@ -149,7 +149,7 @@ func TestTheRadioSideIsKeptWhateverThePayload(t *testing.T) {
 	}
 	ciphertext := decoders.Frame{Kind: decoders.Uplink, Payload: []byte{1}, Encrypted: true, FCnt: 5, HasFCnt: true}
 	if out := send("n1-u1", ciphertext); out.Refused == "" {
-		t.Errorf("%+v", out)
+		t.Error("an encrypted payload was accepted")
 	}
 	g.now = g.now.Add(1e9)
 	send("n1-u2", decoders.Frame{Kind: decoders.Status, Battery: new(88.0), Margin: new(10.0)})
@@ -168,8 +168,12 @@ func TestWhatAConsoleSimulatesIsNotStored(t *testing.T) {
 	a := g.frame("n1-u1", values("temperature", 1.0))
 	a.Frame.Simulated, a.Frame.FCnt, a.Frame.HasFCnt = true, 3, true
 	out := g.ingest(a)[0]
-	if out.Refused != "" || len(out.Points) > 0 || !strings.Contains(out.Note, "simulated") || g.radio() != "" || len(g.history(1)) > 0 {
-		t.Errorf("%+v, %s, %q", out, g.radio(), g.history(1))
+	relaytest.Equal(t, "the reason of a refusal", out.Refused, "")
+	relaytest.Equal(t, "the number of points", len(out.Points), 0)
+	relaytest.Equal(t, "the radio data", g.radio(), "")
+	relaytest.Equal(t, "the history", g.history(1), nil)
+	if !strings.Contains(out.Note, "simulated") {
+		t.Errorf("the note is %q", out.Note)
 	}
 	if d := g.device(1); !d.LastSeen.IsZero() {
 		t.Errorf("seen at %s", d.LastSeen)
@@ -208,9 +212,11 @@ func TestADeviceIsLastSeenWhenItsNetworkHeardIt(t *testing.T) {
 		g.now = g.now.Add(seconds(10))
 	}
 	all, err := g.Devices(t.Context(), 1)
-	if err != nil || len(all) != 1 || all[0].LastSeen.Format("15:04:05") != "12:01:05" {
-		t.Errorf("%+v, %v", all, err)
+	relaytest.NoError(t, err)
+	if len(all) != 1 {
+		t.Fatalf("%d devices, want 1", len(all))
 	}
+	relaytest.Equal(t, "the time at which the device was last seen", all[0].LastSeen.Format("15:04:05"), "12:01:05")
 }
 
 // A JavaScript codec is told when the frame was received, also when its sender

@@ -64,7 +64,7 @@ func TestADeviceIsCheckedWhenItIsCreated(t *testing.T) {
 				t.Fatalf("%q, want %q (%v)", got, tc.want, err)
 			}
 			if n, _ := g.records.CountDevices(t.Context(), 1); (n == 1) != (tc.want == "") {
-				t.Errorf("%d devices, %+v", n, d)
+				t.Errorf("%d devices, among them %q", n, d.Identifier)
 			}
 		})
 	}
@@ -76,12 +76,11 @@ func TestACreatedDeviceIsTheOneOfItsFrames(t *testing.T) {
 	n.Identifier, n.Longitude, n.Altitude, n.ParserParams = "24-E1-24 13:6b:50:22:17", new(" -2.0943 "), new(""), new(` {"k": [1, 2]} `)
 	made, err := g.CreateDevice(t.Context(), 1, n)
 	relaytest.NoError(t, err)
-	if made.Identifier != eui || *made.Longitude != -2.0943 || made.Altitude != nil || made.Parameters != `{"k":[1,2]}` || made.LocationID != "here" {
-		t.Errorf("%+v", made)
-	}
-	if sensors, err := g.Sensors(t.Context(), 1, made.ID, ""); err != nil || len(sensors) != 2 {
-		t.Errorf("the sensors of its decoder: %+v, %v", sensors, err)
-	}
+	relaytest.Equal(t, "identifier, parameters and location", []string{made.Identifier, made.Parameters, made.LocationID}, []string{eui, `{"k":[1,2]}`, "here"})
+	relaytest.Equal(t, "longitude and altitude", []*float64{made.Longitude, made.Altitude}, []*float64{new(-2.0943), nil})
+	sensors, err := g.Sensors(t.Context(), 1, made.ID, "")
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the number of sensors, by the decoder", len(sensors), 2)
 	out := g.stored(g.frame("n1-u1", values("temperature", 1.0)))
 	if out[0].DeviceID != made.ID {
 		t.Errorf("its frame went to %s", out[0].DeviceID)
@@ -143,7 +142,7 @@ func TestADeviceChangesOnlyWhereItIsAskedTo(t *testing.T) {
 	}{{2, made.ID}, {1, "none"}} {
 		_, err := g.ChangeDevice(t.Context(), step.acct, step.id, iot.DeviceChange{Name: new("x")})
 		if gone := g.DeleteDevice(t.Context(), step.acct, step.id); relay.KindOf(err) != relay.KindNotFound || relay.KindOf(gone) != relay.KindNotFound {
-			t.Errorf("%+v: %v, %v", step, err, gone)
+			t.Errorf("account %d, device %s: changed with %v, deleted with %v; want not found", step.acct, step.id, err, gone)
 		}
 	}
 }

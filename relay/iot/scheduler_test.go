@@ -82,12 +82,14 @@ func TestACodecThatKeepsRunningOutOfTimeIsSuspended(t *testing.T) {
 	for range 20 {
 		out = next("100ms")
 	}
-	if len(*calls) != 5 || !strings.Contains(out.Refused, "decoder 100ms is suspended until 2026-03-01T12:10:00Z") || !strings.Contains(out.Refused, "5 times in succession") {
-		t.Errorf("%d calls; %q", len(*calls), out.Refused)
+	relaytest.Equal(t, "the number of calls", len(*calls), 5)
+	for _, part := range []string{"decoder 100ms is suspended until 2026-03-01T12:10:00Z", "5 times in succession"} {
+		if !strings.Contains(out.Refused, part) {
+			t.Errorf("the reason %q lacks %q", out.Refused, part)
+		}
 	}
-	if c := g.Codecs(); c.Suspended != 1 || c.Suspensions != 1 {
-		t.Errorf("%+v", c)
-	}
+	c := g.Codecs()
+	relaytest.Equal(t, "suspended codecs, and suspensions", []int64{int64(c.Suspended), int64(c.Suspensions)}, []int64{1, 1})
 	t.Run("the account's other decoders go on", func(t *testing.T) {
 		if out := next("1ms"); out.Refused != "" {
 			t.Error(out.Refused)
@@ -109,9 +111,7 @@ func TestACodecThatKeepsRunningOutOfTimeIsSuspended(t *testing.T) {
 		for range 9 {
 			g.preview(g.of(2, "100ms", "100ms", "x"))
 		}
-		if after := g.Codecs(); after != before {
-			t.Errorf("%+v, before %+v", after, before)
-		}
+		relaytest.Equal(t, "the statistics of codecs", g.Codecs(), before)
 	})
 	t.Run("after ten minutes one call decides", func(t *testing.T) {
 		*calls = nil
@@ -126,9 +126,8 @@ func TestACodecThatKeepsRunningOutOfTimeIsSuspended(t *testing.T) {
 	t.Run("a source that is changed runs at once", func(t *testing.T) {
 		_, err := g.ChangeDecoder(t.Context(), 1, "100ms", iot.DecoderChange{Codec: new(catalog.Expr), Source: new("2ms")})
 		relaytest.NoError(t, err)
-		if out := next("100ms"); out.Refused != "" || g.Codecs().Suspended != 0 {
-			t.Errorf("%q, %+v", out.Refused, g.Codecs())
-		}
+		relaytest.Equal(t, "the reason", next("100ms").Refused, "")
+		relaytest.Equal(t, "the suspended codecs", g.Codecs().Suspended, 0)
 	})
 }
 
@@ -182,9 +181,8 @@ func TestACodecThatSometimesRunsOutOfTimeGoesOn(t *testing.T) {
 		}
 		g.ingest(a)
 	}
-	if len(*calls) != 40 || g.Codecs().Suspensions != 0 {
-		t.Errorf("%d calls, %+v", len(*calls), g.Codecs())
-	}
+	relaytest.Equal(t, "the number of calls", len(*calls), 40)
+	relaytest.Equal(t, "the number of suspensions", g.Codecs().Suspensions, 0)
 }
 
 func TestDecodingTimeIsSharedByAccountAndDevice(t *testing.T) {
@@ -269,12 +267,10 @@ func TestDecodingTimeIsSharedByAccountAndDevice(t *testing.T) {
 		g, _ := clocked(t)
 		all := batch(g, "1 a 60ms 100")
 		out := g.ingest(all...)
-		if last := out[99]; !last.Deferred || last.Duplicate || len(last.Points) != 0 {
-			t.Errorf("%+v", last)
-		}
-		if again := g.ingest(all...)[99]; again.Duplicate {
-			t.Errorf("%+v", again)
-		}
+		last := out[99]
+		relaytest.Equal(t, "whether the last frame is deferred, and a duplicate", []bool{last.Deferred, last.Duplicate}, []bool{true, false})
+		relaytest.Equal(t, "the number of points of the last frame", len(last.Points), 0)
+		relaytest.Equal(t, "whether the last frame, ingested again, is a duplicate", g.ingest(all...)[99].Duplicate, false)
 	})
 	t.Run("endless loops of one account cost the others nothing", func(t *testing.T) {
 		g, calls := clocked(t)

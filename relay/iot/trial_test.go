@@ -90,8 +90,11 @@ func TestDecodersAreTried(t *testing.T) {
 				stored = append(stored, fmt.Sprint(p.Key, "=", p.Value))
 			}
 			said := strings.Join(append(append([]string{got.Refused, got.Note}, got.Errors...), got.Warnings...), "; ")
-			if strings.Join(read, " ") != tc.values || strings.Join(stored, " ") != tc.stored || differ(got.Readings) != tc.difference || !strings.Contains(said, tc.said) {
-				t.Errorf("values %q, stored %q, difference %q, said %q", read, stored, differ(got.Readings), said)
+			relaytest.Equal(t, "the decoded values", strings.Join(read, " "), tc.values)
+			relaytest.Equal(t, "the readings", strings.Join(stored, " "), tc.stored)
+			relaytest.Equal(t, "the difference", differ(got.Readings), tc.difference)
+			if !strings.Contains(said, tc.said) {
+				t.Errorf("reasons and notes %q lack %q", said, tc.said)
 			}
 		})
 	}
@@ -125,10 +128,12 @@ func TestCodecsAreToldTheFramesTime(t *testing.T) {
 			a.Frame.SampleTime, a.Frame.NetworkTime = tc.sample, tc.network
 			tried := g.try(iot.Trial{Account: 1, DecoderID: "d1"}, a)[0]
 			g.stored(a)
-			for of, points := range map[string][]iot.Point{"tried": tried.Points, "rehearsed": g.preview(a)[0].Points, "ingested": g.ingest(a)[0].Points} {
-				if len(points) != 2 || points[0].Value != float64(tc.want.Unix()) || points[1].Value != float64(tc.want.Unix()) {
-					t.Errorf("%s: %+v, want %d twice", of, points, tc.want.Unix())
+			for of, points := range map[string][]iot.Point{"tried": tried.Points, "previewed": g.preview(a)[0].Points, "ingested": g.ingest(a)[0].Points} {
+				var got []float64
+				for _, p := range points {
+					got = append(got, p.Value)
 				}
+				relaytest.Equal(t, "the values, "+of, got, []float64{float64(tc.want.Unix()), float64(tc.want.Unix())})
 			}
 		})
 	}
@@ -147,9 +152,11 @@ func TestATrialCompilesOnce(t *testing.T) {
 	}
 	trial := iot.Trial{Codec: "javascript", Source: "function decodeUplink(i) { return {data: {t: i.bytes[0]}}; }"}
 	out, err := iot.TrySource(t.Context(), compile, trial, []iot.Arrival{g.payload("f1", 7)})
-	if err != nil || len(out) != 1 || len(out[0].Values) != 1 {
-		t.Errorf("%+v, %v", out, err)
+	relaytest.NoError(t, err)
+	if len(out) != 1 {
+		t.Fatalf("%d results, want 1", len(out))
 	}
+	relaytest.Equal(t, "the number of values", len(out[0].Values), 1)
 	if _, err := iot.TrySource(t.Context(), compile, trial, nil); relay.KindOf(err) != relay.KindInvalid {
 		t.Errorf("a source that takes too long: %v", err)
 	}
@@ -204,10 +211,10 @@ func TestADryRunShowsTheDifferenceAndChangesNothing(t *testing.T) {
 	copied := second
 	copied.Record, copied.Frame.DedupID = "r4", "r2"
 
-	t.Run("nothing is different while nothing is mended", func(t *testing.T) {
+	t.Run("nothing differs while the decoder is unchanged", func(t *testing.T) {
 		for i, f := range g.preview(first, second) {
 			if iot.Changes(f.Readings) || f.Refused != "" {
-				t.Errorf("frame %d: %+v", i, f)
+				t.Errorf("frame %d: refused %q, difference %q; want none", i, f.Refused, differ(f.Readings))
 			}
 		}
 	})
@@ -223,9 +230,8 @@ func TestADryRunShowsTheDifferenceAndChangesNothing(t *testing.T) {
 			t.Errorf("frame %d: %s, want %s", i, differ(got[i].Readings), want)
 		}
 	}
-	if !got[3].Duplicate || got[2].DeviceID != "" || got[2].Readings[0].SensorID != "" {
-		t.Errorf("%+v\n%+v", got[2], got[3])
-	}
+	relaytest.Equal(t, "whether the fourth frame is a duplicate", got[3].Duplicate, true)
+	relaytest.Equal(t, "device and sensor of the third frame", []string{got[2].DeviceID, got[2].Readings[0].SensorID}, []string{"", ""})
 	if _, err := g.DeviceByIdentifier(t.Context(), 1, unknown.Frame.Identifier); relay.KindOf(err) != relay.KindNotFound {
 		t.Errorf("a rehearsal made a device: %v", err)
 	}
@@ -268,9 +274,7 @@ func TestADryRunOfFramesThatNobodyClaimsAnyMoreTakesTheFirst(t *testing.T) {
 	relaytest.NoError(t, err)
 	two, err := r.Frames(t.Context(), []iot.Arrival{b, a})
 	relaytest.NoError(t, err)
-	if one[0].Duplicate || !two[0].Duplicate || two[1].Duplicate {
-		t.Errorf("%v %v %v", one[0].Duplicate, two[0].Duplicate, two[1].Duplicate)
-	}
+	relaytest.Equal(t, "which frames are duplicates", []bool{one[0].Duplicate, two[0].Duplicate, two[1].Duplicate}, []bool{false, true, false})
 }
 
 func TestADryRunReadsLongHistories(t *testing.T) {
@@ -318,11 +322,11 @@ func TestADryRunKeepsTheLimits(t *testing.T) {
 	g.start()
 	f := g.preview(g.frame("r1", values("temperature", 1.0)))[0]
 	if !strings.Contains(f.Refused, "no more than 1 series") {
-		t.Errorf("%+v", f)
+		t.Errorf("beyond the number of series: the reason is %q", f.Refused)
 	}
 	ack := g.frame("r2", nil)
 	ack.Frame.Kind = decoders.Ack
 	if f := g.preview(ack)[0]; !strings.Contains(f.Refused, "is not known") {
-		t.Errorf("%+v", f)
+		t.Errorf("an acknowledgement of an unknown device: the reason is %q", f.Refused)
 	}
 }

@@ -56,7 +56,7 @@ func TestNoReadingOfAPostIsStoredOverAnother(t *testing.T) {
 			for _, f := range previewed {
 				for _, d := range f.Readings {
 					if d.Effect == iot.Added {
-						t.Errorf("a dry run would add %+v", d.New)
+						t.Errorf("the preview says that a reading would be added:\n%s", relaytest.Diff(d.New, (*iot.Point)(nil)))
 					}
 				}
 			}
