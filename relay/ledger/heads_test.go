@@ -164,9 +164,10 @@ func TestALedgerOfAnEarlierBuildIsSealedWithItsNextEntry(t *testing.T) {
 	st.s = st.open()
 	st.history(c)
 	st.generate("plain", ledger.NewToken{})
-	if r, err := st.s.Verify(t.Context(), 1, "plain"); err != nil || r.Count != 0 || r.Entries != 11 {
-		t.Errorf("%s, %v", faults(r), err)
-	}
+	r, err := st.s.Verify(t.Context(), 1, "plain")
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the faults", faults(r), "")
+	relaytest.Equal(t, "the number of faults and of entries", []int64{int64(r.Count), int64(r.Entries)}, []int64{0, 11})
 }
 
 // deaf is Events that fail once.
@@ -194,13 +195,13 @@ func TestHeadsAreSentToTheCallback(t *testing.T) {
 	events.down = false
 	st.generate("plain", ledger.NewToken{})
 	want := map[string]bool{}
-	for _, e := range st.told {
+	for _, e := range st.sent {
 		if e.Type != ledger.EventHead {
 			continue
 		}
 		data := e.Data.(map[string]any)
 		if data["ledger"] != "plain" || !strings.HasPrefix(data["checkpoint"].(string), "penstock/ledger/") {
-			t.Errorf("%+v", e)
+			t.Errorf("the event of a head names the ledger %v and the checkpoint %q", data["ledger"], data["checkpoint"])
 		}
 		want[strings.Split(data["checkpoint"].(string), "\n")[1]] = true
 	}

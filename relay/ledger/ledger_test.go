@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"testing"
 	"time"
+
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func TestCanonicalJSON(t *testing.T) {
@@ -25,12 +27,13 @@ func TestCanonicalJSON(t *testing.T) {
 
 func TestALeafIsWhatADocumentShows(t *testing.T) {
 	b, err := newLeaf(Claimed, time.Date(2026, 3, 1, 12, 0, 0, 5, time.FixedZone("", 3600)), map[string]any{"token": "t", "claim": 1})
-	if err != nil || string(b) != `{"at":"2026-03-01 11:00:00","data":{"claim":1,"token":"t"},"type":"claimed"}` {
-		t.Errorf("%s, %v", b, err)
-	}
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the leaf", string(b), `{"at":"2026-03-01 11:00:00","data":{"claim":1,"token":"t"},"type":"claimed"}`)
 	e, err := readEntry(7, b)
-	if err != nil || e.Sequence != 7 || e.Type != Claimed || string(e.Data) != `{"claim":1,"token":"t"}` || e.Hash == "" {
-		t.Errorf("%+v, %v", e, err)
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "sequence, type and data of the entry", []any{int64(e.Sequence), e.Type, string(e.Data)}, []any{int64(7), Claimed, `{"claim":1,"token":"t"}`})
+	if e.Hash == "" {
+		t.Error("the entry has no hash")
 	}
 	for _, bad := range [][]byte{nil, []byte("{")} {
 		if _, err := readEntry(0, bad); err == nil {
@@ -61,9 +64,9 @@ func TestWhatATokenHasLeft(t *testing.T) {
 			if n := (Validity{Token: tc.token}).Left(at); n != nil {
 				left = *n
 			}
-			if tc.token.Valid(at) != tc.valid || remaining != tc.remaining || left != tc.left {
-				t.Errorf("valid %v, %d claims, %d s", tc.token.Valid(at), remaining, left)
-			}
+			relaytest.Equal(t, "whether the token is valid", tc.token.Valid(at), tc.valid)
+			relaytest.Equal(t, "the claims that remain", remaining, tc.remaining)
+			relaytest.Equal(t, "the seconds that remain", left, tc.left)
 		})
 	}
 }

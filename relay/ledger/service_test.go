@@ -3,9 +3,11 @@ package ledger_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -25,46 +27,48 @@ func TestALifeOfAToken(t *testing.T) {
 		Metadata: json.RawMessage(`{"serial":"A<1>","n":1.0}`), PrivateMetadata: json.RawMessage(`{"owner": "O'Hara", "pin": 7}`),
 		RedirectURL: "https://example.com/asset?x=1", RedirectMeta: json.RawMessage(`{"id":"7&8","deep":{"a":[1]}}`),
 	})
-	if len(d.Text) != 26 || d.Private != "" || d.ID != ledger.TokenID(d.Text) || *d.Remaining() != 3 || d.ExpiresAt != st.now.Add(time.Hour) {
-		t.Fatalf("%+v", d)
-	}
+	relaytest.Equal(t, "the length of the token", len(d.Text), 26)
+	relaytest.Equal(t, "the private token", d.Private, "")
+	relaytest.Equal(t, "the id of the token", d.ID, ledger.TokenID(d.Text))
+	relaytest.Equal(t, "the claims that remain", *d.Remaining(), 3)
+	relaytest.Equal(t, "the end of the token", d.ExpiresAt, st.now.Add(time.Hour))
 	id, err := st.s.Annotate(t.Context(), 1, d.Text, json.RawMessage(`{"serial":"B","place":"yard"}`))
 	relaytest.NoError(t, err)
-	if all := fmt.Sprint(st.finished(id).Token.AllMetadata()); all != "map[n:1.0 place:yard serial:B]" {
-		t.Error(all)
-	}
+	relaytest.Equal(t, "the metadata", fmt.Sprint(st.finished(id).Token.AllMetadata()), "map[n:1.0 place:yard serial:B]")
 	for i := range 4 {
 		o := st.claim(d.Text, "")
-		if o.Claimed != (i < 3) || o.Token != d.Text || (o.Error == nil) != o.Claimed {
-			t.Errorf("claim %d: %+v", i, o)
-		}
+		relaytest.Equal(t, fmt.Sprintf("the token of claim %d, whether it is claimed, and without error", i),
+			[]any{o.Token, o.Claimed, o.Error == nil}, []any{d.Text, i < 3, i < 3})
 	}
 	var types []string
 	h := st.history(ledger.Credential{Token: d.Text})
 	for _, e := range h.Entries {
 		types = append(types, string(e.Type))
 	}
-	if fmt.Sprint(types) != "[generated metadata claimed claimed claimed]" || h.Head.Size != 5 || strings.Contains(handedOut(t, h), d.Text) {
-		t.Errorf("%v of %d: %+v", types, h.Head.Size, h.Entries)
+	relaytest.Equal(t, "the types of the entries", types, []string{"generated", "metadata", "claimed", "claimed", "claimed"})
+	relaytest.Equal(t, "the size of the tree", h.Head.Size, 5)
+	if document := documentOf(t, h); strings.Contains(document, d.Text) {
+		t.Errorf("the history contains the token %s: %s", d.Text, document)
 	}
 	to, err := st.s.Follow(t.Context(), ledger.Credential{Token: d.Text})
-	if err != nil || to != `https://example.com/asset?deep=%7B%22a%22%3A%5B1%5D%7D&id=7%268&x=1` {
-		t.Errorf("%s, %v", to, err)
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the redirect", to, `https://example.com/asset?deep=%7B%22a%22%3A%5B1%5D%7D&id=7%268&x=1`)
+	if len(st.sent) != 8 {
+		t.Fatalf("%d events, want 8", len(st.sent))
 	}
-	if len(st.told) != 8 || st.told[0].ID != st.told[1].ID || st.told[0].Type != ledger.EventClaimed {
-		t.Errorf("%d events %+v", len(st.told), st.told)
-	}
+	relaytest.Equal(t, "the id of the second event, of the same claim", st.sent[1].ID, st.sent[0].ID)
+	relaytest.Equal(t, "the type of the first event", st.sent[0].Type, ledger.EventClaimed)
 	st.later(time.Hour)
-	if o := st.claim(d.Text, ""); o.Claimed || *o.Error != "The token has expired." {
-		t.Errorf("%+v", o)
-	}
+	o := st.claim(d.Text, "")
+	relaytest.Equal(t, "the error of an expired token", o.Error, new("The token has expired."))
+	relaytest.Equal(t, "whether an expired token is claimed", o.Claimed, false)
 	if _, err := st.s.Follow(t.Context(), ledger.Credential{Token: d.Text}); relay.KindOf(err) != relay.KindNotFound {
-		t.Errorf("an expired token leads on: %v", err)
+		t.Errorf("the redirect of an expired token: %v", err)
 	}
 }
 
-// A claim of several tokens is one: where one of them is refused none is claimed.
-func TestAClaimOfSeveralIsWholeOrNone(t *testing.T) {
+// A claim of several tokens is atomic: if one of them is refused, none is claimed.
+func TestAClaimOfSeveralTokensIsAtomic(t *testing.T) {
 	st := newSite(t)
 	old := st.generate("plain", ledger.NewToken{})
 	st.later(time.Hour)
@@ -100,29 +104,27 @@ func TestAClaimOfSeveralIsWholeOrNone(t *testing.T) {
 			}
 			said = append(said, why)
 		}
-		if got := strings.Join(said, " "); got != tc.want {
-			t.Errorf("%s: %s", name, got)
-		}
+		relaytest.Equal(t, name+": the outcomes", strings.Join(said, " "), tc.want)
 	}
-	if claims(first) != 1 || claims(used) != 3 || claims(last) != 1 {
-		t.Errorf("claimed %d, %d and %d times", claims(first), claims(used), claims(last))
-	}
+	relaytest.Equal(t, "the claims of the three tokens", []int{claims(first), claims(used), claims(last)}, []int{1, 3, 1})
 }
 
-// handedOut is a history as it goes over the wire.
-func handedOut(t *testing.T, h ledger.History) string {
+// documentOf returns the document of a history as the API sends it.
+func documentOf(t *testing.T, h ledger.History) string {
 	t.Helper()
 	b, err := json.Marshal(h.Document())
 	relaytest.NoError(t, err)
 	return string(b)
 }
 
-func TestWhatMayNotBeKnownIsRefusedAlike(t *testing.T) {
+func TestUnknownAndForbiddenTokensGetTheSameError(t *testing.T) {
 	st := newSite(t)
 	d := st.generate("locked", ledger.NewToken{RedirectURL: "https://example.com/"})
-	if d.Private == "" || d.ExpiresAt.IsZero() == false || d.Remaining() != nil {
-		t.Fatalf("%+v", d)
+	if d.Private == "" {
+		t.Fatal("the token has no private part")
 	}
+	relaytest.Equal(t, "the end of the token", d.ExpiresAt, time.Time{})
+	relaytest.Equal(t, "the claims that remain", d.Remaining(), nil)
 	ctx := t.Context()
 	for name, try := range map[string]func(acct int, c ledger.Credential) error{
 		"history": func(_ int, c ledger.Credential) error { _, err := st.s.History(ctx, 1, c); return err },
@@ -157,12 +159,12 @@ func TestWhatMayNotBeKnownIsRefusedAlike(t *testing.T) {
 	}
 	for _, c := range []ledger.Credential{{Token: d.Text}, {Token: "never"}} {
 		if _, err := st.s.Follow(ctx, c); relay.KindOf(err) != relay.KindNotFound {
-			t.Errorf("%+v: %v", c, err)
+			t.Errorf("the redirect of the token %q without its private part: %v", c.Token, err)
 		}
 	}
-	if to, err := st.s.Follow(ctx, ledger.Credential{Token: d.Text, Private: d.Private}); err != nil || to != "https://example.com/" {
-		t.Errorf("%s, %v", to, err)
-	}
+	to, err := st.s.Follow(ctx, ledger.Credential{Token: d.Text, Private: d.Private})
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the redirect", to, "https://example.com/")
 }
 
 func TestPrivateMetadataValidatesAgain(t *testing.T) {
@@ -185,24 +187,28 @@ func TestPrivateMetadataValidatesAgain(t *testing.T) {
 				in.PrivateMetadata = json.RawMessage(tc.given)
 			}
 			got, err := st.s.Validate(t.Context(), 1, in)
-			if err != nil || got[0].Valid != tc.valid {
-				t.Errorf("%+v, %v", got, err)
-			}
+			relaytest.NoError(t, err)
+			relaytest.Equal(t, "whether the token is valid", got[0].Valid, tc.valid)
 		})
 	}
 	doc, err := sqlstore.Value[string](t.Context(), st.db.DB, "test", "SELECT doc FROM ledger_token WHERE account = 1 AND id = $1", with.ID)
-	if err != nil || strings.Contains(doc, `"b":`) || !strings.Contains(doc, "sealed") {
-		t.Errorf("what is kept: %s, %v", doc, err)
+	relaytest.NoError(t, err)
+	if strings.Contains(doc, `"b":`) || !strings.Contains(doc, "sealed") {
+		t.Errorf("the private metadata is not sealed in the stored document: %s", doc)
 	}
 	several, err := st.s.Validate(t.Context(), 1, ledger.Validation{Token: with.Text, Tokens: []string{"never", without.Text, with.Text}})
-	if err != nil || len(several) != 3 || !several[0].Valid || several[1].Valid || several[1].Known || !several[2].Valid {
-		t.Errorf("%+v, %v", several, err)
+	relaytest.NoError(t, err)
+	var valid []bool
+	for _, v := range several {
+		valid = append(valid, v.Valid)
 	}
+	relaytest.Equal(t, "which of several tokens are valid", valid, []bool{true, false, true})
+	relaytest.Equal(t, "whether the second token is known", several[1].Known, false)
 }
 
-// TestAThousandClaim holds that a token with three claims is claimed three times,
-// however many try at once and however often each runs.
-func TestAThousandClaim(t *testing.T) {
+// TestAThousandConcurrentClaims claims a token with three claims a thousand times, and
+// each job runs twice: three claims succeed.
+func TestAThousandConcurrentClaims(t *testing.T) {
 	st := newSite(t)
 	d := st.generate("plain", ledger.NewToken{})
 	var won atomic.Int32
@@ -219,9 +225,8 @@ func TestAThousandClaim(t *testing.T) {
 	}
 	all.Wait()
 	h := st.history(ledger.Credential{Token: d.Text})
-	if won.Load() != 3 || len(h.Entries) != 4 {
-		t.Errorf("%d of 1000 claimed, %d entries", won.Load(), len(h.Entries))
-	}
+	relaytest.Equal(t, "the number of successful claims", won.Load(), 3)
+	relaytest.Equal(t, "the number of entries", len(h.Entries), 4)
 }
 
 func TestThePrivateTokenIsShownForADay(t *testing.T) {
@@ -229,20 +234,23 @@ func TestThePrivateTokenIsShownForADay(t *testing.T) {
 	id, err := st.s.Generate(t.Context(), 1, "locked", ledger.NewToken{})
 	relaytest.NoError(t, err)
 	if st.finished(id).Token.Private == "" {
-		t.Error("it is not shown")
+		t.Error("the private token is not shown")
 	}
 	expires, err := sqlstore.Value[int64](t.Context(), st.db.DB, "test", "SELECT expires FROM ledger_sealed WHERE account = 1 AND name = $1", id)
-	if left := time.UnixMilli(expires).Sub(st.clock()); err != nil || left > 24*time.Hour || left < 24*time.Hour-time.Minute {
-		t.Errorf("it is kept for %s, %v", left, err)
+	relaytest.NoError(t, err)
+	if left := time.UnixMilli(expires).Sub(st.clock()); left > 24*time.Hour || left < 24*time.Hour-time.Minute {
+		t.Errorf("the private token is kept for %s, want 24h", left)
 	}
 	_, err = st.db.DB.Exec(t.Context(), "test", "UPDATE ledger_sealed SET expires = 1 WHERE account = 1 AND name = $1", id)
 	relaytest.NoError(t, err)
-	if d := st.finished(id).Token; d.Private != "" || d.Text == "" {
-		t.Errorf("%+v", d)
+	d := st.finished(id).Token
+	relaytest.Equal(t, "the private token after a day", d.Private, "")
+	if d.Text == "" {
+		t.Error("the token is not shown after a day")
 	}
 }
 
-func TestCertificatesAreTheLedgers(t *testing.T) {
+func TestCertificatesAreSignedByTheLedger(t *testing.T) {
 	st := newSite(t)
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
@@ -261,15 +269,18 @@ func TestCertificatesAreTheLedgers(t *testing.T) {
 		t.Errorf("%s: %v", out, err)
 	}
 	text, err := exec.Command("openssl", "x509", "-in", in("cert"), "-noout", "-text").CombinedOutput()
-	if err != nil || !strings.Contains(string(text), "Not After : Mar  1 13:00:00 2026") || !strings.Contains(string(text), ":token:"+d.ID) {
-		t.Errorf("%s, %v", text, err)
+	relaytest.NoError(t, err)
+	for _, part := range []string{"Not After : Mar  1 13:00:00 2026", ":token:" + d.ID} {
+		if !strings.Contains(string(text), part) {
+			t.Errorf("the certificate lacks %q: %s", part, text)
+		}
 	}
 	if _, err := st.s.Authority(t.Context(), 1, "locked"); relay.KindOf(err) != relay.KindNotFound {
 		t.Errorf("a ledger without certificates: %v", err)
 	}
 }
 
-func TestMistakesInWhatATokenIsMadeFrom(t *testing.T) {
+func TestInvalidTokenRequestsAreRefusedByField(t *testing.T) {
 	st := newSite(t)
 	d := st.generate("locked", ledger.NewToken{})
 	ctx := t.Context()
@@ -304,25 +315,14 @@ func TestMistakesInWhatATokenIsMadeFrom(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			err := tc.do()
-			var fields []string
-			for f := range relay.FieldsOf(err) {
-				fields = append(fields, f)
-			}
-			if len(fields) != len(strings.Fields(tc.want)) {
-				t.Errorf("%v: %v", err, relay.FieldsOf(err))
-			}
-			for _, f := range fields {
-				if !strings.Contains(" "+tc.want+" ", " "+f+" ") {
-					t.Errorf("%s: %v", f, relay.FieldsOf(err))
-				}
-			}
+			relaytest.Equal(t, "the fields with problems", strings.Join(slices.Sorted(maps.Keys(relay.FieldsOf(err))), " "), tc.want)
 		})
 	}
 	if _, err := st.s.Generate(ctx, 1, "none", ledger.NewToken{}); relay.KindOf(err) != relay.KindNotFound {
-		t.Error(err)
+		t.Errorf("a token of an unknown ledger: %v", err)
 	}
 	if _, err := st.s.Job(ctx, 2, "x"); relay.KindOf(err) != relay.KindNotFound {
-		t.Error(err)
+		t.Errorf("an unknown job: %v", err)
 	}
 }
 
@@ -335,7 +335,6 @@ func TestANewMasterKeyOpensWhatTheOldOneSealed(t *testing.T) {
 	st.masters = st.masters[:1]
 	st.s = st.open()
 	got, err := st.s.Validate(t.Context(), 1, ledger.Validation{Token: d.Text, PrivateMetadata: json.RawMessage(`{"a":1}`)})
-	if err != nil || !got[0].Valid {
-		t.Errorf("%+v, %v", got, err)
-	}
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "whether the private metadata is valid", got[0].Valid, true)
 }

@@ -25,7 +25,7 @@ type site struct {
 	s       *ledger.Service
 	mu      sync.Mutex
 	now     time.Time
-	told    []outbox.Event
+	sent    []outbox.Event
 	masters []string
 	heads   ledger.Heads
 	events  ledger.Events
@@ -76,11 +76,11 @@ func (st *site) later(d time.Duration) {
 func (st *site) Notify(_ context.Context, _ account.ID, e outbox.Event) error {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	st.told = append(st.told, e)
+	st.sent = append(st.sent, e)
 	return nil
 }
 
-// Submit runs a job twice and keeps what it came to.
+// Submit runs a job twice and saves its outcome.
 func (st *site) Submit(ctx context.Context, j job.Job) error {
 	if err := st.db.Jobs.Create(ctx, j); err != nil {
 		return err
@@ -116,7 +116,7 @@ func (st *site) finished(id string) ledger.Status {
 	status, err := st.s.Job(st.t.Context(), 1, id)
 	relaytest.NoError(st.t, err)
 	if status.State != job.Completed {
-		st.t.Fatalf("%+v", status)
+		st.t.Fatalf("job %s is %s, want it completed; its error: %s", id, status.State, status.Error)
 	}
 	return status
 }
