@@ -2,12 +2,12 @@ package inbound
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/penstock/penstock/decoders/sms"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func in(coding sms.Coding, n, total byte, octets string) Message {
@@ -58,12 +58,12 @@ func TestAssemble(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m, missing := assembler{sms.NewAlphabet()}.assemble(tc.parts)
-			if m.Text != tc.text || string(m.Data) != tc.data || m.Coding != tc.coding || !slices.Equal(missing, tc.missing) {
-				t.Errorf("got %q %x, coding %d, missing %v", m.Text, m.Data, m.Coding, missing)
-			}
-			if m.Status != Concatenated || m.Octets != nil || m.Part != nil || len(m.UDH) != 0 {
-				t.Errorf("got %+v", m)
-			}
+			relaytest.Equal(t, "text, data and coding", []any{m.Text, string(m.Data), m.Coding}, []any{tc.text, tc.data, tc.coding})
+			relaytest.Equal(t, "the missing parts", missing, tc.missing)
+			relaytest.Equal(t, "the status", m.Status, Concatenated)
+			relaytest.Equal(t, "the octets", m.Octets, nil)
+			relaytest.Equal(t, "the part", m.Part, nil)
+			relaytest.Equal(t, "the UDH", string(m.UDH), "")
 		})
 	}
 }
@@ -80,14 +80,13 @@ func TestAssembleInLanguages(t *testing.T) {
 		speaking(in(sms.GSM, 1, 4, "a\x1b"), sms.SingleShift, 1), speaking(in(sms.GSM, 2, 4, "ib"), sms.SingleShift, 1),
 		speaking(in(sms.GSM, 3, 4, "\x40"), sms.LockingShift, 3), in(sms.GSM, 4, 4, "\x40"),
 	})
-	if m.Text != "aıbÍ¡" || m.Status != Concatenated || NotUnderstood(&m) != "" {
-		t.Errorf("%+v", m)
-	}
+	relaytest.Equal(t, "the text and the part of it that is not understood", []string{m.Text, NotUnderstood(&m)}, []string{"aıbÍ¡", ""})
+	relaytest.Equal(t, "the status", m.Status, Concatenated)
 	odd := speaking(in(sms.GSM, 2, 2, "\x40"), sms.LockingShift, 14)
 	odd.Status = Indecipherable // as it was read
-	if m, _ := (assembler{sms.NewAlphabet()}).assemble([]Message{in(sms.GSM, 1, 2, "a"), odd}); m.Text != "a¡" || m.Status != Indecipherable {
-		t.Errorf("%+v", m)
-	}
+	m, _ = assembler{sms.NewAlphabet()}.assemble([]Message{in(sms.GSM, 1, 2, "a"), odd})
+	relaytest.Equal(t, "the text with an unknown alphabet", m.Text, "a¡")
+	relaytest.Equal(t, "the status with an unknown alphabet", m.Status, Indecipherable)
 	if said := NotUnderstood(&odd); !strings.Contains(said, "language tables 14 (locking) and 0") {
 		t.Error(said)
 	}
@@ -110,12 +109,10 @@ func TestAssembleKeepsWhatElseThePartsSay(t *testing.T) {
 	first.UDH = []byte("\x0b\x05\x04\x0b\x84\x23\xf0\x00\x03\x01\x02\x01")
 	first.ReceivedAt, second.ReceivedAt = time.Unix(20, 0), time.Unix(10, 0)
 	m, _ := assembler{sms.NewAlphabet()}.assemble([]Message{second, first})
-	if string(m.UDH) != "\x06\x05\x04\x0b\x84\x23\xf0" || !m.ReceivedAt.Equal(time.Unix(20, 0)) || m.CarrierID != "" {
-		t.Errorf("got %+v", m)
-	}
-	if m.From != first.From || m.To != first.To || m.Network != first.Network {
-		t.Errorf("got %+v", m)
-	}
+	relaytest.Equal(t, "the UDH", string(m.UDH), "\x06\x05\x04\x0b\x84\x23\xf0")
+	relaytest.Equal(t, "the time of receipt", m.ReceivedAt, time.Unix(20, 0))
+	relaytest.Equal(t, "the carrier's id", m.CarrierID, "")
+	relaytest.Equal(t, "sender, number and network", []any{m.From, m.To, m.Network}, []any{first.From, first.To, first.Network})
 }
 
 // However the octets of a text are cut, the parts give the text again.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/event"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func TestMatch(t *testing.T) {
@@ -47,7 +48,7 @@ func TestMatch(t *testing.T) {
 					got = d.Matched.ID
 				}
 				if got != tc.want || (d.State == event.Unrouted) != (tc.want == "") {
-					t.Errorf("got %q, %+v; want %q", got, d, tc.want)
+					t.Errorf("matched %q, and the message is %s (%s); want %q", got, d.State, d.Reason, tc.want)
 				}
 				slices.Reverse(routes)
 			}
@@ -64,9 +65,10 @@ func TestARelayThatWasSavedBeforeGoesOn(t *testing.T) {
 		t.Error("it can be saved")
 	}
 	d := Decide(sample(), []*Route{Compile(r)}, Settings{})
-	if len(d.Deliveries) != 1 || d.Deliveries[0].Request.URL != "https://example.com/?a=%25sender&b=447700900123" {
-		t.Errorf("%+v", d)
+	if len(d.Deliveries) != 1 {
+		t.Fatalf("%d deliveries, want 1", len(d.Deliveries))
 	}
+	relaytest.Equal(t, "the URL", d.Deliveries[0].Request.URL, "https://example.com/?a=%25sender&b=447700900123")
 }
 
 func TestPostSendsEveryPlaceholderAsAField(t *testing.T) {
@@ -85,12 +87,9 @@ func TestPostSendsEveryPlaceholderAsAField(t *testing.T) {
 			m := sample()
 			m.Text = "a&b=c+"
 			d := Decide(m, []*Route{Compile(tc.r)}, Settings{Zone: london(t)}).Deliveries[0]
-			if got := string(d.Request.Body); got != tc.want {
-				t.Errorf("got  %s\nwant %s", got, tc.want)
-			}
-			if d.Request.URL != "http://h/?i=n1-42" || d.Request.Method != "POST" || d.Request.ContentType != "application/x-www-form-urlencoded" {
-				t.Errorf("request %+v", d.Request)
-			}
+			relaytest.Equal(t, "the body", string(d.Request.Body), tc.want)
+			relaytest.Equal(t, "method, URL and content type", []string{d.Request.Method, d.Request.URL, d.Request.ContentType},
+				[]string{"POST", "http://h/?i=n1-42", "application/x-www-form-urlencoded"})
 			if q, err := url.ParseQuery(string(d.Request.Body)); err != nil || !slices.Contains([]string{q.Get("msg"), q.Get("message")}, m.Text) {
 				t.Errorf("decodes to %v, %v", q, err)
 			}
@@ -116,9 +115,8 @@ func TestEmail(t *testing.T) {
 				t.Fatalf("got %d deliveries", len(ds))
 			}
 			mail := ds[1].Mail
-			if mail.Subject != tc.subject || mail.To != "b@example.com" || mail.Text != m.Text || mail.MessageID != ds[1].ID+"@gw.example" {
-				t.Errorf("got %+v", mail)
-			}
+			relaytest.Equal(t, "subject, address, text and message id", []string{mail.Subject, mail.To, mail.Text, mail.MessageID},
+				[]string{tc.subject, "b@example.com", m.Text, ds[1].ID + "@gw.example"})
 		})
 	}
 }

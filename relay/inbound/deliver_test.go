@@ -10,14 +10,15 @@ import (
 	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// decided is what becomes of a message at a virtual number with one action.
+// decided returns the decision on a message whose virtual number has one action.
 func decided(t *testing.T, m *Message, action string, parameters ...string) Decision {
 	t.Helper()
 	d := Decide(m, []*Route{Compile(vmn("v1", m.To, action, parameters...))}, Settings{Zone: london(t), MailDomain: "gw.example"})
 	if d.State != event.Done {
-		t.Fatalf("%s: %+v", action, d)
+		t.Fatalf("%s: the message is %s: %s", action, d.State, d.Reason)
 	}
 	return d
 }
@@ -55,15 +56,12 @@ func TestDialogueFields(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			posted := decided(t, tc.m, DialoguePost, "http://h/in/%orig").Deliveries[0].Request
-			if posted.Method != "POST" || posted.URL != "http://h/in/447700900123" || posted.ContentType != "application/x-www-form-urlencoded" {
-				t.Errorf("posted %+v", posted)
-			}
+			relaytest.Equal(t, "method, URL and content type of the POST", []string{posted.Method, posted.URL, posted.ContentType},
+				[]string{"POST", "http://h/in/447700900123", "application/x-www-form-urlencoded"})
 			sameFields(t, string(posted.Body), tc.want)
 			got := decided(t, tc.m, DialogueGet, "http://h/in").Deliveries[0].Request
 			path, query, _ := strings.Cut(got.URL, "?")
-			if got.Method != "GET" || path != "http://h/in" || len(got.Body) != 0 {
-				t.Errorf("got %+v", got)
-			}
+			relaytest.Equal(t, "method, path and body of the GET", []string{got.Method, path, string(got.Body)}, []string{"GET", "http://h/in", ""})
 			sameFields(t, query, tc.want)
 		})
 	}
@@ -72,14 +70,12 @@ func TestDialogueFields(t *testing.T) {
 func sameFields(t *testing.T, encoded string, want map[string]string) {
 	t.Helper()
 	q, err := url.ParseQuery(encoded)
-	if err != nil || len(q) != len(want) {
-		t.Errorf("%s: %v", encoded, err)
+	relaytest.NoError(t, err)
+	got := make(map[string]string)
+	for name := range q {
+		got[name] = q.Get(name)
 	}
-	for name, value := range want {
-		if q.Get(name) != value {
-			t.Errorf("%s is %q, want %q", name, q.Get(name), value)
-		}
-	}
+	relaytest.Equal(t, "the fields", got, want)
 }
 
 func TestAQueryIsAdded(t *testing.T) {
@@ -90,9 +86,7 @@ func TestAQueryIsAdded(t *testing.T) {
 		"http://h/x?c=d":  "http://h/x?c=d&a=b",
 		"http://h/x?c=d&": "http://h/x?c=d&a=b",
 	} {
-		if got := addQuery(in, []byte("a=b")); got != want {
-			t.Errorf("%s: %s, want %s", in, got, want)
-		}
+		relaytest.Equal(t, "the URL "+in+" with a query", addQuery(in, []byte("a=b")), want)
 	}
 }
 
@@ -111,14 +105,14 @@ func TestOutlookMails(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			ds := decided(t, tc.m, MSOutlook, "a@example.com", "b@example.com").Deliveries
-			if len(ds) != 2 || ds[1].Mail.To != "b@example.com" || ds[0].Mail.MessageID != ds[0].ID+"@gw.example" {
-				t.Fatalf("got %+v", ds)
+			if len(ds) != 2 {
+				t.Fatalf("%d deliveries, want 2", len(ds))
 			}
+			relaytest.Equal(t, "the address of the second mail", ds[1].Mail.To, "b@example.com")
 			m := ds[0].Mail
-			want := map[string]string{"Content-class": "MS-OMS-SMS", "X-MS-Reply-To-Mobile": tc.sender}
-			if !maps.Equal(m.Header, want) || m.Subject != tc.subj || m.Text != tc.text {
-				t.Errorf("got %+v", m)
-			}
+			relaytest.Equal(t, "the message id", m.MessageID, ds[0].ID+"@gw.example")
+			relaytest.Equal(t, "the header", m.Header, map[string]string{"Content-class": "MS-OMS-SMS", "X-MS-Reply-To-Mobile": tc.sender})
+			relaytest.Equal(t, "subject and text", []string{m.Subject, m.Text}, []string{tc.subj, tc.text})
 		})
 	}
 }
@@ -135,28 +129,29 @@ func TestInboundGatewayBodies(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := decided(t, tc.m, InboundGW, "http://gw/%dest").Deliveries[0].Request
-			if r.Method != "POST" || r.ContentType != "application/json" || r.URL != "http://gw/"+tc.m.To || !json.Valid(r.Body) {
-				t.Errorf("got %+v", r)
+			relaytest.Equal(t, "method, content type and URL", []string{r.Method, r.ContentType, r.URL}, []string{"POST", "application/json", "http://gw/" + tc.m.To})
+			if !json.Valid(r.Body) {
+				t.Errorf("the body is not JSON: %s", r.Body)
 			}
-			if string(r.Body) != tc.want {
-				t.Errorf("got  %s\nwant %s", r.Body, tc.want)
-			}
+			relaytest.Equal(t, "the body", string(r.Body), tc.want)
 		})
 	}
 }
 
 func TestDesktopMessagesAreKept(t *testing.T) {
 	d := decided(t, sample(), DesktopSMS, "front", "back")
-	if d.InboxMessage == nil || d.InboxMessage.Relay != "v1" || d.InboxMessage.Account != 1 || len(d.InboxMessage.Labels) != 2 || d.InboxMessage.Message.Text != "héllo & bye" {
-		t.Fatalf("kept %+v", d.InboxMessage)
+	if d.InboxMessage == nil {
+		t.Fatal("the decision has no inbox message")
 	}
-	if len(d.Deliveries) != 0 || d.Outcome != "vmn relay v1: desktopsms, kept in the inbox" {
-		t.Errorf("got %+v", d)
-	}
+	relaytest.Equal(t, "relay and text of the inbox message", []string{d.InboxMessage.Relay, d.InboxMessage.Message.Text}, []string{"v1", "héllo & bye"})
+	relaytest.Equal(t, "the account of the inbox message", d.InboxMessage.Account, 1)
+	relaytest.Equal(t, "the number of labels", len(d.InboxMessage.Labels), 2)
+	relaytest.Equal(t, "the number of deliveries", len(d.Deliveries), 0)
+	relaytest.Equal(t, "the outcome", d.Outcome, "vmn relay v1: desktopsms, kept in the inbox")
 	w := newWorld(vmn("v1", "447860000001", DesktopSMS, "front"))
-	if got := receive(t, w.service(t), numbered("e1", "447860000001")); got[0].State != event.Done || len(w.kept) != 1 {
-		t.Errorf("got %+v, kept %+v", got, w.kept)
-	}
+	got := receive(t, w.service(t), numbered("e1", "447860000001"))
+	relaytest.Equal(t, "the state of the event", got[0].State, event.Done)
+	relaytest.Equal(t, "the number of messages in the inbox", len(w.kept), 1)
 }
 
 func TestEachParameterOfARelayIsAnEndpointWithItsPace(t *testing.T) {
@@ -166,10 +161,10 @@ func TestEachParameterOfARelayIsAnEndpointWithItsPace(t *testing.T) {
 	m := sample()
 	m.ID, m.Text = "other", "another text"
 	second := Decide(m, []*Route{Compile(r)}, Settings{}).Deliveries
-	if first[0].Endpoint == first[1].Endpoint || first[0].Endpoint != second[0].Endpoint || first[1].Endpoint != second[1].Endpoint {
-		t.Errorf("endpoints %q %q, then %q %q", first[0].Endpoint, first[1].Endpoint, second[0].Endpoint, second[1].Endpoint)
+	if first[0].Endpoint == first[1].Endpoint {
+		t.Errorf("both parameters are the endpoint %q", first[0].Endpoint)
 	}
-	if first[0].Pace != r.Pace || first[0].EndpointName() != first[0].Endpoint {
-		t.Errorf("got %+v", first[0])
-	}
+	relaytest.Equal(t, "the endpoints of the second message", []string{second[0].Endpoint, second[1].Endpoint}, []string{first[0].Endpoint, first[1].Endpoint})
+	relaytest.Equal(t, "the pace", first[0].Pace, r.Pace)
+	relaytest.Equal(t, "the name of the endpoint", first[0].EndpointName(), first[0].Endpoint)
 }

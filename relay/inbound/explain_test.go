@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func TestExplainShowsRequestsAsTheyWouldGoOut(t *testing.T) {
@@ -17,21 +18,22 @@ func TestExplainShowsRequestsAsTheyWouldGoOut(t *testing.T) {
 		return req, "a private address", nil
 	}
 	e, err := s.Explain(t.Context(), numbered("e1", "447860000001"))
-	if err != nil || len(e.Outgoing) != 1 {
-		t.Fatalf("%+v, %v", e, err)
+	relaytest.NoError(t, err)
+	if len(e.Outgoing) != 1 {
+		t.Fatalf("%d outgoing requests, want 1", len(e.Outgoing))
 	}
-	if o := e.Outgoing[0]; o.ID != e.Deliveries[0].ID || o.Request.Headers["X-Signed"] != "yes" || o.Refused != "a private address" {
-		t.Errorf("%+v", o)
-	}
+	o := e.Outgoing[0]
+	relaytest.Equal(t, "id, signature and refusal of the request", []string{o.ID, o.Request.Headers["X-Signed"], o.Refused},
+		[]string{e.Deliveries[0].ID, "yes", "a private address"})
 	if e.Deliveries[0].Request.Headers["X-Signed"] != "" {
 		t.Error("the decision was changed")
 	}
 	s.deps.Preview = func(context.Context, outbox.Delivery) (outbox.Request, string, error) {
 		return outbox.Request{}, "", errDown
 	}
-	if e, err = s.Explain(t.Context(), numbered("e2", "447860000002")); err != nil || e.Outgoing[0].Mail.To != "a@example.com" {
-		t.Errorf("an e-mail needs no preview: %+v, %v", e, err)
-	}
+	e, err = s.Explain(t.Context(), numbered("e2", "447860000002"))
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the address of an e-mail, which needs no preview", e.Outgoing[0].Mail.To, "a@example.com")
 	if _, err := s.Explain(t.Context(), numbered("e3", "447860000001")); !errors.Is(err, errDown) {
 		t.Errorf("an error of the preview: %v", err)
 	}

@@ -1,11 +1,13 @@
 package inbound
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/event"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // filtered are a virtual number and the prefixes beneath it.
@@ -35,9 +37,9 @@ func TestFiltersChooseTheRelay(t *testing.T) {
 			m := sample()
 			m.Account = 1
 			d := Decide(m, filtered(tc.number, tc.long, tc.short), Settings{Zone: london(t)})
-			if d.State != event.Done || d.Matched.ID != tc.matched || d.Why != tc.why || len(d.Considered) != 4 {
-				t.Errorf("%s: %+v", d.Why, d)
-			}
+			relaytest.Equal(t, "the state", d.State, event.Done)
+			relaytest.Equal(t, "the matched relay and its reason", []string{d.Matched.ID, d.Why}, []string{tc.matched, tc.why})
+			relaytest.Equal(t, "the number of considered relays", len(d.Considered), 4)
 		})
 	}
 }
@@ -48,17 +50,17 @@ func TestAMessageThatMeetsNoFilterIsUnrouted(t *testing.T) {
 	d := Decide(m, filtered("false", "false", "coding == 8"), Settings{Zone: london(t)})
 	want := "no relay of account 1 for 447860000001; vmn relay v1 has a filter that it does not meet; " +
 		"geo relay long has a filter that it does not meet; geo relay short has a filter that it does not meet"
-	if d.State != event.Unrouted || d.Reason != want || d.Matched != nil {
-		t.Errorf("%s: %+v", d.Reason, d)
-	}
+	relaytest.Equal(t, "state and reason", []any{d.State, d.Reason}, []any{event.Unrouted, want})
+	relaytest.Equal(t, "the matched relay", d.Matched, nil)
 	for i, c := range d.Considered[:3] {
-		if c.Holds == nil || *c.Holds || c.Filter == "" || !strings.HasSuffix(c.Why, "does not meet its filter") {
-			t.Errorf("considered %d: %+v", i, c)
+		relaytest.Equal(t, fmt.Sprintf("whether the filter of relay %d holds", i), c.Holds, new(false))
+		if c.Filter == "" || !strings.HasSuffix(c.Why, "does not meet its filter") {
+			t.Errorf("the reason of relay %d with the filter %q is %q", i, c.Filter, c.Why)
 		}
 	}
-	if theirs := d.Considered[3]; theirs.Holds != nil || theirs.Why != "belongs to another account" {
-		t.Errorf("another account's: %+v", theirs)
-	}
+	theirs := d.Considered[3]
+	relaytest.Equal(t, "whether the filter of another account's relay holds", theirs.Holds, nil)
+	relaytest.Equal(t, "the reason of another account's relay", theirs.Why, "belongs to another account")
 }
 
 // What cannot be decided is quarantined with the relay's name, never dropped and
@@ -69,8 +71,10 @@ func TestAFilterThatFailsQuarantinesTheMessage(t *testing.T) {
 		"when it is read, as old records may be": `all(text, true)`,
 	} {
 		d := Decide(sample(), filtered(filter, "", ""), Settings{Zone: london(t)})
-		if d.State != event.Quarantined || !strings.HasPrefix(d.Reason, "vmn relay v1") || d.Matched == nil || len(d.Deliveries) != 0 {
-			t.Errorf("%s: %s %q", name, d.State, d.Reason)
+		relaytest.Equal(t, name+": the state", d.State, event.Quarantined)
+		relaytest.Equal(t, name+": the number of deliveries", len(d.Deliveries), 0)
+		if d.Matched == nil || !strings.HasPrefix(d.Reason, "vmn relay v1") {
+			t.Errorf("%s: the reason is %q", name, d.Reason)
 		}
 	}
 }

@@ -2,11 +2,11 @@ package inbound
 
 import (
 	"errors"
-	"slices"
 	"testing"
 
 	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/relay/event"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func TestTraceMessage(t *testing.T) {
@@ -18,20 +18,32 @@ func TestTraceMessage(t *testing.T) {
 	saved := len(w.saved)
 
 	f, err := s.TraceMessage(t.Context(), first)
-	if err != nil || f.DuplicateOf != "" || f.Part != nil || f.MessageID != "e1" || f.Decision.Matched.ID != "g1" {
-		t.Errorf("the first: %+v %v", f, err)
-	}
-	if f, err = s.TraceMessage(t.Context(), again); err != nil || f.DuplicateOf != "e1" || f.Decision.State != "" {
-		t.Errorf("the same again: %+v %v", f, err)
-	}
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "original and id of the first message", []string{f.DuplicateOf, f.MessageID}, []string{"", "e1"})
+	relaytest.Equal(t, "the part of the first message", f.Part, nil)
+	relaytest.Equal(t, "the relay of the first message", f.Decision.Matched.ID, "g1")
+
+	f, err = s.TraceMessage(t.Context(), again)
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the original of a duplicate", f.DuplicateOf, "e1")
+	relaytest.Equal(t, "the state of a duplicate", f.Decision.State, "")
+
 	part := piece("p1", "447860000001", 1, 2, "a")
-	if f, err = s.TraceMessage(t.Context(), part); err != nil || f.Part == nil || f.Part.Total != 2 || f.MessageID != "" {
-		t.Errorf("a part that waits: %+v %v", f, err)
+	f, err = s.TraceMessage(t.Context(), part)
+	relaytest.NoError(t, err)
+	if f.Part == nil {
+		t.Fatal("a part that waits is not traced as a part")
 	}
+	relaytest.Equal(t, "the number of parts of the message", f.Part.Total, 2)
+	relaytest.Equal(t, "the message of a part that waits", f.MessageID, "")
+
 	receive(t, s, part, piece("p2", "447860000001", 2, 2, "b"))
-	if f, err = s.TraceMessage(t.Context(), part); err != nil || f.Part == nil || f.MessageID != "J" {
-		t.Errorf("a part that was joined: %+v %v", f, err)
+	f, err = s.TraceMessage(t.Context(), part)
+	relaytest.NoError(t, err)
+	if f.Part == nil {
+		t.Error("a part that was joined is not traced as a part")
 	}
+	relaytest.Equal(t, "the message of a part that was joined", f.MessageID, "J")
 	if len(w.saved) != saved+1 {
 		t.Errorf("%d deliveries after %d", len(w.saved), saved)
 	}
@@ -41,13 +53,22 @@ func TestExplainChangesNothing(t *testing.T) {
 	w := newWorld(geo("g1", "4478", HTTPGet, "http://h/?m=%m&i=%i"))
 	s := w.service(t)
 	e, err := s.Explain(t.Context(), Message{From: "1", To: "447860000001", Text: "hi", Coding: sms.GSM})
-	if err != nil || e.State != event.Done || e.Part != nil || e.Deliveries[0].Request.URL != "http://h/?m=hi&i=example" || e.Message.ReceivedAt.IsZero() {
-		t.Errorf("%+v %v", e, err)
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the state", e.State, event.Done)
+	relaytest.Equal(t, "the part", e.Part, nil)
+	relaytest.Equal(t, "the URL", e.Deliveries[0].Request.URL, "http://h/?m=hi&i=example")
+	if e.Message.ReceivedAt.IsZero() {
+		t.Error("the message has no time of receipt")
 	}
 	e, err = s.Explain(t.Context(), piece("", "447860000001", 2, 3, "two"))
-	if err != nil || e.Part == nil || e.Part.Number != 2 || !slices.Equal(e.Part.Missing, []int{1, 3}) || e.Message.Text != "[…]two[…]" || e.Message.Status != Concatenated {
-		t.Errorf("a part: %+v %v", e, err)
+	relaytest.NoError(t, err)
+	if e.Part == nil {
+		t.Fatal("a part is not explained as a part")
 	}
+	relaytest.Equal(t, "the number of the part", e.Part.Number, 2)
+	relaytest.Equal(t, "the missing parts", e.Part.Missing, []int{1, 3})
+	relaytest.Equal(t, "the text of the message", e.Message.Text, "[…]two[…]")
+	relaytest.Equal(t, "the status of the message", e.Message.Status, Concatenated)
 	if len(w.saved)+len(w.sent)+len(w.holders) != 0 || len(w.heap.parts) != 0 {
 		t.Error("something was kept")
 	}

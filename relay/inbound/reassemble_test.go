@@ -8,9 +8,10 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay/event"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// heap is a store of parts in memory, as far as Service is concerned.
+// heap is a store of parts in memory.
 type heap struct {
 	w      *world
 	parts  map[string][]Message
@@ -75,13 +76,13 @@ func (h *heap) Unpark(_ context.Context, g ReassembledMessage) error {
 	return nil
 }
 
-// Put keeps what was noted, by the event.
+// Put records a quarantined event with its reason.
 func (h *heap) Put(_ context.Context, m *Message, r Result) error {
 	h.w.quarantined = append(h.w.quarantined, m.ID+": "+r.Reason)
 	return h.w.fails("aside")
 }
 
-// target is where what was sent n-th went.
+// target returns the target of the n-th dispatched delivery.
 func (w *world) target(n int) string {
 	d := w.saved[w.sent[n]]
 	return d.Target()
@@ -98,18 +99,14 @@ func TestPartsAreJoinedAndSentOn(t *testing.T) {
 	w := newWorld(vmn("v1", "447860000001", HTTPGet, "http://a/%id?m=%msg&s=%stat&u=%udh"))
 	s := w.service(t)
 	got := receive(t, s, piece("e1", "447860000001", 2, 2, "world"), numbered("e2", "447860000001"), piece("e3", "447860000001", 1, 2, "hello "))
-	if got[0].Note != "" || got[0].State != event.Done || got[0].Deliveries != 0 || got[1].Deliveries != 1 {
-		t.Errorf("first: %+v", got)
-	}
-	if got[2].MessageID != "J" || got[2].Note != "" || got[2].Deliveries != 1 {
-		t.Errorf("last: %+v", got[2])
-	}
-	if d := w.saved[w.sent[1]]; d.Target() != "http://a/J?m=hello%20world&s=1&u=" || d.MessageID != "J" {
-		t.Errorf("sent %+v", d)
-	}
-	if len(w.heap.ended) != 1 || len(w.heap.parked) != 0 || w.heap.times != (Times{now(), 5 * time.Minute, time.Minute}) {
-		t.Errorf("ended %v, parked %v, times %v", w.heap.ended, w.heap.parked, w.heap.times)
-	}
+	relaytest.Equal(t, "note and state of the first part", []any{got[0].Note, got[0].State}, []any{"", event.Done})
+	relaytest.Equal(t, "the deliveries of the events", []int{got[0].Deliveries, got[1].Deliveries, got[2].Deliveries}, []int{0, 1, 1})
+	relaytest.Equal(t, "message id and note of the last part", []string{got[2].MessageID, got[2].Note}, []string{"J", ""})
+	relaytest.Equal(t, "the target of the joined message", w.target(1), "http://a/J?m=hello%20world&s=1&u=")
+	relaytest.Equal(t, "the message id of the joined message", w.saved[w.sent[1]].MessageID, "J")
+	relaytest.Equal(t, "the number of ended groups", len(w.heap.ended), 1)
+	relaytest.Equal(t, "the number of parked messages", len(w.heap.parked), 0)
+	relaytest.Equal(t, "the times", w.heap.times, Times{now(), 5 * time.Minute, time.Minute})
 }
 
 func TestAGroupEndsOnlyAfterItWasSaved(t *testing.T) {
@@ -137,46 +134,44 @@ func TestAGroupEndsOnlyAfterItWasSaved(t *testing.T) {
 	}
 }
 
-func TestWhatWaitedTooLongGoesOnWithAGap(t *testing.T) {
+func TestAnIncompleteMessageIsRelayedWithAGapAfterTheTimeout(t *testing.T) {
 	w := newWorld(vmn("v1", "447860000001", HTTPGet, "http://a/%id?m=%msg&s=%stat"))
 	w.heap.due = []ReassembledMessage{{Group: "g", ID: "e1", Parts: []Message{piece("e1", "447860000001", 1, 3, "a"), piece("e3", "447860000001", 3, 3, "c")}}}
 	if n, err := w.service(t).Sweep(t.Context()); n != 1 || err != nil {
 		t.Fatalf("swept %d, %v", n, err)
 	}
-	if len(w.sent) != 1 || w.target(0) != "http://a/e1?m=a%5B%E2%80%A6%5Dc&s=1" || len(w.heap.ended) != 1 {
-		t.Errorf("sent %+v, ended %v", w.saved, w.heap.ended)
+	if len(w.sent) != 1 {
+		t.Fatalf("%d deliveries, want 1", len(w.sent))
 	}
+	relaytest.Equal(t, "the target", w.target(0), "http://a/e1?m=a%5B%E2%80%A6%5Dc&s=1")
+	relaytest.Equal(t, "the number of ended groups", len(w.heap.ended), 1)
 }
 
-func TestAJoinedMessageThatNobodyTakesIsKeptAndTriedAgain(t *testing.T) {
+func TestAnUnroutedJoinedMessageIsParkedAndTriedAgain(t *testing.T) {
 	w := newWorld()
 	s := w.service(t)
 	last := piece("e2", "447860000001", 2, 2, "b")
 	got := receive(t, s, piece("e1", "447860000001", 1, 2, "a"), last)
-	if got[1].State != event.Unrouted || len(w.heap.parked) != 1 || len(w.heap.ended) != 1 {
-		t.Fatalf("got %+v, parked %v, ended %v", got, w.heap.parked, w.heap.ended)
-	}
-	if again := receive(t, s, last); again[0].State != event.Unrouted || len(w.heap.parked) != 1 {
-		t.Errorf("again: %+v", again)
-	}
+	counts := func() []int { return []int{len(w.heap.parked), len(w.heap.ended)} }
+	relaytest.Equal(t, "the state of the last part", got[1].State, event.Unrouted)
+	relaytest.Equal(t, "the number of parked messages and ended groups", counts(), []int{1, 1})
+	relaytest.Equal(t, "the state of the last part, received again", receive(t, s, last)[0].State, event.Unrouted)
+	relaytest.Equal(t, "the number of parked messages and ended groups after it", counts(), []int{1, 1})
 	w.relays, w.version = []Relay{vmn("v1", "447860000001", HTTPGet, "http://a/?m=%msg")}, 2
-	if routed := receive(t, s, last); routed[0].State != event.Done || routed[0].Deliveries != 1 || len(w.heap.parked) != 0 {
-		t.Errorf("routed: %+v, parked %v", routed, w.heap.parked)
-	}
-	if w.target(0) != "http://a/?m=ab" || len(w.heap.ended) != 1 {
-		t.Errorf("sent %+v, ended %v", w.saved, w.heap.ended)
-	}
+	routed := receive(t, s, last)
+	relaytest.Equal(t, "state and deliveries with a relay", []any{routed[0].State, routed[0].Deliveries}, []any{event.Done, 1})
+	relaytest.Equal(t, "the target", w.target(0), "http://a/?m=ab")
+	relaytest.Equal(t, "the number of parked messages and ended groups at the end", counts(), []int{0, 1})
 }
 
-func TestASweepNotesWhatNobodyTakes(t *testing.T) {
+func TestASweepQuarantinesUnroutedMessages(t *testing.T) {
 	w := newWorld()
 	w.heap.due = []ReassembledMessage{{Group: "g", ID: "e1", Parts: []Message{piece("e1", "447860000001", 1, 2, "a")}}}
 	if n, err := w.service(t).Sweep(t.Context()); n != 1 || err != nil {
 		t.Fatalf("swept %d, %v", n, err)
 	}
-	if g, ok := w.heap.parked["e1"]; !ok || g.ID != "e1" || len(w.quarantined) != 1 || w.quarantined[0] != "e1: no relay for 447860000001" {
-		t.Errorf("parked %v, noted %q", w.heap.parked, w.quarantined)
-	}
+	relaytest.Equal(t, "the id of the parked message", w.heap.parked["e1"].ID, "e1")
+	relaytest.Equal(t, "the quarantined events", w.quarantined, []string{"e1: no relay for 447860000001"})
 }
 
 func TestPartOf(t *testing.T) {
@@ -201,8 +196,9 @@ func TestPartOf(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, ok := PartOf(&Message{UDH: []byte(tc.udh), Part: tc.part})
-			if ok != tc.ok || ok && got != tc.want {
-				t.Errorf("got %+v %v", got, ok)
+			relaytest.Equal(t, "whether the message is a part", ok, tc.ok)
+			if ok {
+				relaytest.Equal(t, "the part", got, tc.want)
 			}
 		})
 	}

@@ -3,8 +3,7 @@ package inbound
 import (
 	"context"
 	"errors"
-	"reflect"
-	"slices"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -159,39 +158,31 @@ func TestReceiveSendsToEveryParameter(t *testing.T) {
 		{MessageID: "e1", Account: 1, State: event.Done, Deliveries: 2},
 		{MessageID: "e2", Account: 1, State: event.Done, Deliveries: 1},
 	}
-	if !reflect.DeepEqual(got, want) {
-		t.Fatalf("got %+v", got)
-	}
+	relaytest.Equal(t, "the results", got, want)
 	var targets []string
 	for _, id := range w.sent {
 		d := w.saved[id]
 		targets = append(targets, d.Request.Method+" "+d.Request.URL)
-		if d.State != outbox.Queued || d.Kind != outbox.KindRelay || d.CreatedAt != now() || w.leases[id] != now().Add(time.Minute) {
-			t.Errorf("saved as %+v, leased until %v", d, w.leases[id])
-		}
+		relaytest.Equal(t, "state, kind, time and lease of delivery "+id, []any{d.State, d.Kind, d.CreatedAt, w.leases[id]},
+			[]any{outbox.Queued, outbox.KindRelay, now(), now().Add(time.Minute)})
 	}
-	wantTargets := []string{"GET http://a/?m=h%C3%A9llo%20%26%20bye", "GET http://b/447700900123", "POST http://c/?i=e2"}
-	if !slices.Equal(targets, wantTargets) {
-		t.Errorf("sent %q", targets)
-	}
+	relaytest.Equal(t, "the requests", targets, []string{"GET http://a/?m=h%C3%A9llo%20%26%20bye", "GET http://b/447700900123", "POST http://c/?i=e2"})
 }
 
 func TestReceiveAgainAfterACrash(t *testing.T) {
 	w := newWorld(vmn("v1", "447860000001", HTTPGet, "http://a/", "http://b/"))
 	batch := []Message{numbered("e1", "447860000001"), numbered("e2", "447860000001")}
 
-	w.down = "deliveries" // claimed, and then nothing
+	w.down = "deliveries" // the crash comes after the claim
 	if _, err := w.service(t).Receive(t.Context(), batch); !errors.Is(err, errDown) {
 		t.Fatalf("got %v", err)
 	}
 	w.down = ""
-	if got := receive(t, w.service(t), batch...); got[0].Deliveries != 2 || got[1].Deliveries != 2 {
-		t.Fatalf("after the crash: %+v", got)
-	}
 	got := receive(t, w.service(t), batch...)
-	if got[0].Existing != 2 || got[0].Deliveries != 0 || len(w.sent) != 4 || len(w.saved) != 4 {
-		t.Errorf("a third time: %+v, %d sent", got, len(w.sent))
-	}
+	relaytest.Equal(t, "the deliveries after the crash", []int{got[0].Deliveries, got[1].Deliveries}, []int{2, 2})
+	got = receive(t, w.service(t), batch...)
+	relaytest.Equal(t, "the existing and new deliveries, received a third time", []int{got[0].Existing, got[0].Deliveries}, []int{2, 0})
+	relaytest.Equal(t, "the dispatched and saved deliveries", []int{len(w.sent), len(w.saved)}, []int{4, 4})
 }
 
 func TestReceiveTakesACarriersIDOnce(t *testing.T) {
@@ -209,9 +200,8 @@ func TestReceiveTakesACarriersIDOnce(t *testing.T) {
 	for _, r := range got {
 		outcomes = append(outcomes, r.Deliveries)
 	}
-	if !slices.Equal(outcomes, []int{1, 0, 1, 1, 1, 1}) || got[1].Note != "duplicate of e1" || got[1].State != event.Done {
-		t.Errorf("got %+v", got)
-	}
+	relaytest.Equal(t, "the deliveries of the events", outcomes, []int{1, 0, 1, 1, 1, 1})
+	relaytest.Equal(t, "note and state of the duplicate", []any{got[1].Note, got[1].State}, []any{"duplicate of e1", event.Done})
 }
 
 func TestReceiveFailsAsAWholeWhenABackEndIsDown(t *testing.T) {
@@ -223,14 +213,12 @@ func TestReceiveFailsAsAWholeWhenABackEndIsDown(t *testing.T) {
 			if _, err := w.service(t).Receive(t.Context(), batch); !errors.Is(err, errDown) {
 				t.Errorf("got %v", err)
 			}
-			if len(w.sent) != 0 {
-				t.Error("sent nevertheless")
-			}
+			relaytest.Equal(t, "the number of dispatched deliveries", len(w.sent), 0)
 		})
 	}
 }
 
-func TestReceiveQuarantinesWhatCannotBeRelayed(t *testing.T) {
+func TestReceiveQuarantinesMessagesThatCannotBeRelayed(t *testing.T) {
 	w := newWorld(
 		geo("later", "447860000001", MVNO), vmn("broken", "447860000002", HTTPGet, "http://%dest/"),
 		geo("hole", "4470", BlackHole), vmn("idle", "447000000001", Inactive),
@@ -252,8 +240,9 @@ func TestReceiveQuarantinesWhatCannotBeRelayed(t *testing.T) {
 		{event.Quarantined, `"44x"`},
 		{event.Quarantined, "coding 3"},
 	} {
-		if got[i].State != want.state || !strings.Contains(got[i].Reason, want.says) || got[i].Note != "" {
-			t.Errorf("message %d: %+v, want %s …%s…", i, got[i], want.state, want.says)
+		relaytest.Equal(t, fmt.Sprintf("state and note of message %d", i), []any{got[i].State, got[i].Note}, []any{want.state, ""})
+		if !strings.Contains(got[i].Reason, want.says) {
+			t.Errorf("the reason %q of message %d lacks %q", got[i].Reason, i, want.says)
 		}
 	}
 	if len(w.sent)+len(w.saved) != 0 {
@@ -299,19 +288,18 @@ func TestExplainSendsNothing(t *testing.T) {
 	w := newWorld(vmn("v1", "447860000001", Email, "a@example.com"), geo("g1", "4478", BlackHole), geo("g2", "447860", BlackHole))
 	d, err := w.service(t).Explain(t.Context(), numbered("e1", "447860000001"))
 	relaytest.NoError(t, err)
-	if d.Matched.ID != "v1" || d.Why != "is the virtual number 447860000001" || len(d.Considered) != 3 || len(d.Deliveries) != 1 {
-		t.Errorf("got %+v", d)
+	relaytest.Equal(t, "the matched relay and its reason", []string{d.Matched.ID, d.Why}, []string{"v1", "is the virtual number 447860000001"})
+	relaytest.Equal(t, "the number of deliveries", len(d.Deliveries), 1)
+	if len(d.Considered) != 3 {
+		t.Fatalf("%d relays were considered, want 3", len(d.Considered))
 	}
-	if d.Considered[1].ID != "g2" || d.Considered[1].Why != "has the prefix 447860, but vmn relay v1 goes before it" {
-		t.Errorf("second: %+v", d.Considered[1])
-	}
-	if len(w.saved)+len(w.sent)+len(w.holders) != 0 {
-		t.Error("something was done")
-	}
+	relaytest.Equal(t, "the second relay and its reason", []string{d.Considered[1].ID, d.Considered[1].Why},
+		[]string{"g2", "has the prefix 447860, but vmn relay v1 goes before it"})
+	relaytest.Equal(t, "the saved deliveries, dispatched deliveries and claims", []int{len(w.saved), len(w.sent), len(w.holders)}, []int{0, 0, 0})
 }
 
-func TestNewWantsItsDependencies(t *testing.T) {
+func TestNewRequiresItsDependencies(t *testing.T) {
 	if _, err := New(Deps{}, Options{}); err == nil {
-		t.Error("made a Service of nothing")
+		t.Error("a service without dependencies was made")
 	}
 }
