@@ -21,8 +21,8 @@ import (
 	"github.com/penstock/penstock/relay/sqlstore/recordstest"
 )
 
-// yard is the actions over real records and an operator of the test's. Jobs are run
-// by the test.
+// yard has the actions over real records, and an operator that the test controls. The
+// test runs the jobs.
 type yard struct {
 	t  *testing.T
 	db *records.Records
@@ -33,7 +33,7 @@ type yard struct {
 	notice []string // commands, as "<job> <action> <iccid> …"
 	events map[string]outbox.Event
 	sent   []string
-	held   []sim.ICCID // to their limits
+	held   []sim.ICCID // whose limits were enforced
 	ready  error
 	busy   error // of Submit, when set
 	answer func(c provisioning.Command) (provisioning.Report, error)
@@ -113,7 +113,7 @@ func (y *yard) Prepare(ctx context.Context, acct account.ID, e outbox.Event) (fu
 	return func() { y.sent = append(y.sent, e.ID) }, y.Notify(ctx, acct, e)
 }
 
-// run runs a job once, as delivery/queue/jobs does, and returns how it stands.
+// run runs a job once, as delivery/queue/jobs does, and returns the saved job.
 func (y *yard) run(id string) job.Job {
 	y.t.Helper()
 	ctx, store := y.t.Context(), y.db.Jobs
@@ -193,9 +193,9 @@ func TestActionsChangeASIM(t *testing.T) {
 		name  string
 		do    provisioning.Action
 		iccid sim.ICCID
-		asked sim.State // while the job runs
-		want  string    // state, subscriber, services then
-		told  string
+		asked sim.State // the requested state while the job runs
+		want  string    // state, subscriber and services after it
+		sent  string    // the events
 	}{
 		{"activate", provisioning.Activate, "8944000000000000001", sim.Active, "active anna false true", "sim.state_changed job.completed"},
 		{"suspend", provisioning.Suspend, "8944000000000000002", sim.Suspended, "suspended  true false", "sim.state_changed job.completed"},
@@ -210,21 +210,18 @@ func TestActionsChangeASIM(t *testing.T) {
 			before := y.sim(tc.iccid)
 			id, err := y.ask(tc.do, string(tc.iccid))
 			relaytest.NoError(t, err)
-			if one := y.sim(tc.iccid); one.State != before.State || one.Requested != tc.asked || one.Job != id {
-				t.Errorf("while it is queued: %+v", one)
-			}
+			relaytest.Equal(t, "the SIM while the job is queued", stateOf(y.sim(tc.iccid)), simState{before.State, tc.asked, id})
 			if _, err := y.ask(tc.do, string(tc.iccid)); relay.KindOf(err) != relay.KindInvalid {
-				t.Errorf("asked for twice: %v", err)
+				t.Errorf("a second request: %v", err)
 			}
 			j := y.run(id)
 			one := y.sim(tc.iccid)
 			got := fmt.Sprint(one.State, " ", one.Subscriber, " ", one.Service4G, " ", one.Service5G)
-			if j.State != job.Completed || got != tc.want || one.Requested != one.State || one.Job != "" {
-				t.Errorf("%s %s; %+v", j.State, j.Error, one)
-			}
-			if y.types() != tc.told || len(y.notice) != 1 || len(y.sent) != 1 {
-				t.Errorf("told %q, commands %q", y.types(), y.notice)
-			}
+			relaytest.Equal(t, "state and error of the job", []any{j.State, j.Error}, []any{job.Completed, ""})
+			relaytest.Equal(t, "state, subscriber and services of the SIM", got, tc.want)
+			relaytest.Equal(t, "requested state and job of the SIM", []string{string(one.Requested), one.Job}, []string{string(one.State), ""})
+			relaytest.Equal(t, "the events", y.types(), tc.sent)
+			relaytest.Equal(t, "the number of commands and sent callbacks", []int{len(y.notice), len(y.sent)}, []int{1, 1})
 		})
 	}
 }
@@ -239,29 +236,27 @@ func TestActionsRefuse(t *testing.T) {
 	}{
 		{"a SIM that is not there", "8944000000000000077", provisioning.Suspend, relay.KindNotFound, "SIM not found."},
 		{"another account's SIM", "8944000000000000099", provisioning.Activate, relay.KindNotFound, "SIM not found."},
-		{"what is no ICCID", "x", provisioning.Terminate, relay.KindNotFound, "SIM not found."},
+		{"an invalid ICCID", "x", provisioning.Terminate, relay.KindNotFound, "SIM not found."},
 		{"an active SIM's activation", "8944000000000000002", provisioning.Activate, relay.KindInvalid, "SIM is not eligible for activation: it is active."},
 		{"a pending SIM's suspension", "8944000000000000001", provisioning.Suspend, relay.KindInvalid, "SIM is not eligible for suspension: it is pending."},
 		{"an active SIM's unsuspension", "8944000000000000002", provisioning.Unsuspend, relay.KindInvalid, "SIM is not eligible for unsuspension: it is active."},
-		{"the end of one that has ended", "8944000000000000004", provisioning.Terminate, relay.KindInvalid, "SIM is not eligible for termination: it is terminated."},
+		{"a terminated SIM's termination", "8944000000000000004", provisioning.Terminate, relay.KindInvalid, "SIM is not eligible for termination: it is terminated."},
 		{"a service for a pending SIM", "8944000000000000001", provisioning.AddService, relay.KindInvalid, "SIM is not eligible for a change of its services: it is pending."},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if _, err := y.ask(tc.do, tc.iccid); relay.KindOf(err) != tc.kind || err.Error() != tc.text {
-				t.Errorf("%v", err)
-			}
+			_, err := y.ask(tc.do, tc.iccid)
+			relaytest.Equal(t, "the kind of error", relay.KindOf(err), tc.kind)
+			relaytest.Equal(t, "the error", fmt.Sprint(err), tc.text)
 		})
 	}
 	y.ready = relay.Errorf(relay.KindUnavailable, "down")
 	if _, err := y.ask(provisioning.Activate, "8944000000000000001"); relay.KindOf(err) != relay.KindUnavailable {
 		t.Errorf("while the operator is down: %v", err)
 	}
-	if _, total, err := y.a.ListJobs(t.Context(), 1, provisioning.JobFilter{}, relay.Page{Number: 1, PerPage: 10}); err != nil || total != 0 {
-		t.Errorf("%d jobs, %v", total, err)
-	}
-	if one := y.sim("8944000000000000001"); one.Job != "" || one.Requested != sim.Pending {
-		t.Errorf("%+v", one)
-	}
+	_, total, err := y.a.ListJobs(t.Context(), 1, provisioning.JobFilter{}, relay.Page{Number: 1, PerPage: 10})
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the number of jobs", total, 0)
+	relaytest.Equal(t, "the SIM", stateOf(y.sim("8944000000000000001")), simState{sim.Pending, sim.Pending, ""})
 }
 
 func TestParametersOfActions(t *testing.T) {
@@ -297,9 +292,7 @@ func TestParametersOfActions(t *testing.T) {
 		"a source that is not here":     {reassign(provisioning.Reassignment{Target: "anna", Source: "zoe"}), "source_subscriber", "The selected source subscriber is invalid."},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := relay.FieldsOf(tc.err)[tc.field]; len(got) != 1 || got[0] != tc.text {
-				t.Errorf("%v: %v", tc.err, relay.FieldsOf(tc.err))
-			}
+			relaytest.Equal(t, "the problems of "+tc.field, relay.FieldsOf(tc.err)[tc.field], []string{tc.text})
 		})
 	}
 	err := reassign(provisioning.Reassignment{Target: "anna", Named: []string{"8944000000000000001", "8944000000000000099"}})
@@ -308,18 +301,17 @@ func TestParametersOfActions(t *testing.T) {
 	}
 }
 
-func TestAJobThatWasBegunIsNotDenied(t *testing.T) {
+func TestASavedJobIsAnsweredThoughTheQueueIsDown(t *testing.T) {
 	y := newYard(t)
 	const active = "8944000000000000002"
 	y.busy = relay.Errorf(relay.KindUnavailable, "redis went away")
 	id, err := y.ask(provisioning.Suspend, active)
 	relaytest.NoError(t, err)
-	if j := y.run(id); j.State != job.Completed || y.sim(active).State != sim.Suspended {
-		t.Errorf("%+v", j)
-	}
+	relaytest.Equal(t, "the state of the job", y.run(id).State, job.Completed)
+	relaytest.Equal(t, "the state of the SIM", y.sim(active).State, sim.Suspended)
 }
 
-func TestALimitAsksForSuspension(t *testing.T) {
+func TestALimitSuspendsActiveSIMsOnce(t *testing.T) {
 	y := newYard(t)
 	const active = "8944000000000000002"
 	suspend := func(iccid string) relay.Kind {
@@ -335,9 +327,8 @@ func TestALimitAsksForSuspension(t *testing.T) {
 		return total
 	}
 	for _, iccid := range []string{"8944000000000000001", "8944000000000000003", "8944000000000000004", "8944000000000000099", "x"} {
-		if kind := suspend(iccid); kind != relay.KindUnexpected || jobs() != 0 {
-			t.Errorf("%s: %v, %d jobs", iccid, kind, jobs())
-		}
+		relaytest.Equal(t, "the kind of error for SIM "+iccid, suspend(iccid), relay.KindUnexpected)
+		relaytest.Equal(t, "the number of jobs after SIM "+iccid, jobs(), 0)
 	}
 	id, err := y.ask(provisioning.AddService, active)
 	relaytest.NoError(t, err)
@@ -345,9 +336,9 @@ func TestALimitAsksForSuspension(t *testing.T) {
 		t.Errorf("while its services are changed: %v", kind)
 	}
 	y.run(id)
-	for range 2 { // the second finds it on its way
-		if kind := suspend(active); kind != relay.KindUnexpected || jobs() != 2 || y.sim(active).Requested != sim.Suspended {
-			t.Errorf("%v, %d jobs", kind, jobs())
-		}
+	for range 2 { // the second finds the job of the first
+		relaytest.Equal(t, "the kind of error", suspend(active), relay.KindUnexpected)
+		relaytest.Equal(t, "the number of jobs", jobs(), 2)
+		relaytest.Equal(t, "the requested state", y.sim(active).Requested, sim.Suspended)
 	}
 }

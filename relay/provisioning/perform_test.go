@@ -15,12 +15,20 @@ import (
 
 const pending = "8944000000000000001"
 
-func TestWhatTheOperatorSays(t *testing.T) {
+// simState is the part of a SIM that a job changes.
+type simState struct {
+	State, Requested sim.State
+	Job              string
+}
+
+func stateOf(s sim.SIM) simState { return simState{s.State, s.Requested, s.Job} }
+
+func TestTheReportOfTheOperatorEndsTheJob(t *testing.T) {
 	for name, tc := range map[string]struct {
 		report      provisioning.Report
 		state       job.State
-		reason, now string // why the job failed, where the SIM is then
-		told        string
+		reason, now string // of the failure, and the SIM's state and requested state then
+		events      string
 	}{
 		"refused": {
 			provisioning.Report{Refused: "barred"}, job.Failed, "barred", "pending pending", "job.failed"},
@@ -37,28 +45,28 @@ func TestWhatTheOperatorSays(t *testing.T) {
 			id, err := y.ask(provisioning.Activate, pending)
 			relaytest.NoError(t, err)
 			j, one := y.run(id), y.sim(pending)
-			if j.State != tc.state || j.Error != tc.reason || fmt.Sprint(one.State, " ", one.Requested) != tc.now || one.Job != "" || y.types() != tc.told {
-				t.Errorf("%s %q; %+v; told %q", j.State, j.Error, one, y.types())
-			}
-			if data := y.events["job-"+id].Data.(map[string]any); data["iccid"] != pending || data["action"] != provisioning.Activate || data["status"] != tc.state {
-				t.Errorf("%v", data)
-			}
+			relaytest.Equal(t, "state and error of the job", []any{j.State, j.Error}, []any{tc.state, tc.reason})
+			relaytest.Equal(t, "state and requested state of the SIM", fmt.Sprint(one.State, " ", one.Requested), tc.now)
+			relaytest.Equal(t, "the job of the SIM", one.Job, "")
+			relaytest.Equal(t, "the events", y.types(), tc.events)
+			data := y.events["job-"+id].Data.(map[string]any)
+			relaytest.Equal(t, "ICCID, action and status of the event", []any{data["iccid"], data["action"], data["status"]},
+				[]any{pending, provisioning.Activate, tc.state})
 		})
 	}
 }
 
-func TestAnActivatedSIMIsHeldToItsLimits(t *testing.T) {
+func TestLimitsAreEnforcedAfterAnActivation(t *testing.T) {
 	for do, want := range map[provisioning.Action]string{provisioning.Activate: "[" + pending + "]", provisioning.Unsuspend: "[8944000000000000003]", provisioning.Suspend: "[]"} {
 		y := newYard(t)
 		id, err := y.ask(do, map[provisioning.Action]string{provisioning.Activate: pending, provisioning.Unsuspend: "8944000000000000003", provisioning.Suspend: "8944000000000000002"}[do])
 		relaytest.NoError(t, err)
-		if j := y.run(id); j.State != job.Completed || fmt.Sprint(y.held) != want {
-			t.Errorf("%s: %s, held %v", do, j.State, y.held)
-		}
+		relaytest.Equal(t, "the state of the job after "+string(do), y.run(id).State, job.Completed)
+		relaytest.Equal(t, "the SIMs whose limits were enforced after "+string(do), fmt.Sprint(y.held), want)
 	}
 }
 
-func TestAnOperatorThatIsDownIsAskedAgainWithTheSameCommand(t *testing.T) {
+func TestACommandIsRepeatedWithTheSameIDWhileTheOperatorIsDown(t *testing.T) {
 	y := newYard(t)
 	var ids []string
 	y.answer = func(c provisioning.Command) (provisioning.Report, error) {
@@ -84,9 +92,8 @@ func TestAnOperatorThatIsDownIsAskedAgainWithTheSameCommand(t *testing.T) {
 		}
 		y.later(pause)
 	}
-	if j := y.run(id); j.State != job.Completed || y.sim(pending).State != sim.Active {
-		t.Errorf("%+v", j)
-	}
+	relaytest.Equal(t, "the state of the job", y.run(id).State, job.Completed)
+	relaytest.Equal(t, "the state of the SIM", y.sim(pending).State, sim.Active)
 	for _, one := range ids {
 		if one != id {
 			t.Errorf("commands %q of the job %s", ids, id)
@@ -102,16 +109,14 @@ func TestAnOperatorThatNeverReportsFailsTheJob(t *testing.T) {
 	id, err := y.ask(provisioning.Activate, pending)
 	relaytest.NoError(t, err)
 	y.later(23 * time.Hour)
-	if j := y.run(id); j.State != job.Processing {
-		t.Fatalf("%+v", j)
-	}
+	relaytest.Equal(t, "the state of the job after 23 hours", y.run(id).State, job.Processing)
 	y.later(time.Hour)
-	if j, one := y.run(id), y.sim(pending); j.State != job.Failed || j.Error != "The operator did not report in time." || one.Job != "" || one.Requested != sim.Pending {
-		t.Errorf("%+v %+v", j, one)
-	}
+	j := y.run(id)
+	relaytest.Equal(t, "state and error of the job after 24 hours", []any{j.State, j.Error}, []any{job.Failed, "The operator did not report in time."})
+	relaytest.Equal(t, "the SIM after 24 hours", stateOf(y.sim(pending)), simState{sim.Pending, sim.Pending, ""})
 }
 
-func TestARunThatIsRepeatedChangesNothingMore(t *testing.T) {
+func TestARepeatedRunChangesNothing(t *testing.T) {
 	for _, refused := range []string{"", "barred"} {
 		y := newYard(t)
 		y.answer = func(provisioning.Command) (provisioning.Report, error) {
@@ -124,19 +129,19 @@ func TestARunThatIsRepeatedChangesNothingMore(t *testing.T) {
 		first := y.outcome(early) // killed before the end was recorded
 		_, err = y.ask(provisioning.Activate, pending)
 		if (err == nil) != (refused != "") {
-			t.Fatalf("once more: %v", err)
+			t.Fatalf("a second activation after the refusal %q: %v", refused, err)
 		}
 		y.answer = func(provisioning.Command) (provisioning.Report, error) {
 			return provisioning.Report{Refused: "not the first word"}, nil
 		}
 		j, second := y.run(id), y.outcome(early)
-		if j.State != first.State() || j.Error != refused || second.State() != first.State() || second.Error != refused || len(y.notice) != 1 {
-			t.Errorf("%+v, then %s %s, then %+v; commands %q", first, j.State, j.Error, second, y.notice)
-		}
+		relaytest.Equal(t, "the states of the runs", []job.State{j.State, second.State()}, []job.State{first.State(), first.State()})
+		relaytest.Equal(t, "the errors of the runs", []string{j.Error, second.Error}, []string{refused, refused})
+		relaytest.Equal(t, "the number of commands", len(y.notice), 1)
 	}
 }
 
-func TestAJobThatFailsWithoutAnEndGivesTheSIMFree(t *testing.T) {
+func TestAJobThatFailsByAnInternalErrorReleasesItsSIM(t *testing.T) {
 	y := newYard(t)
 	id, err := y.ask(provisioning.Activate, pending)
 	relaytest.NoError(t, err)
@@ -145,12 +150,11 @@ func TestAJobThatFailsWithoutAnEndGivesTheSIMFree(t *testing.T) {
 	for range 2 {
 		relaytest.NoError(t, y.finish(j, job.Outcome{Error: "internal error"}))
 	}
-	if one := y.sim(pending); one.Job != "" || one.Requested != sim.Pending || y.types() != "job.failed" {
-		t.Errorf("%+v, told %q", one, y.types())
-	}
+	relaytest.Equal(t, "the SIM", stateOf(y.sim(pending)), simState{sim.Pending, sim.Pending, ""})
+	relaytest.Equal(t, "the events", y.types(), "job.failed")
 }
 
-func TestASIMThatWasTakenAwayFromItsJob(t *testing.T) {
+func TestAJobFailsIfItsSIMWasRemovedOrReplaced(t *testing.T) {
 	for name, tc := range map[string]struct {
 		what func(y *yard) error
 		want string
@@ -165,9 +169,9 @@ func TestASIMThatWasTakenAwayFromItsJob(t *testing.T) {
 			id, err := y.ask(provisioning.Activate, pending)
 			relaytest.NoError(t, err)
 			relaytest.NoError(t, tc.what(y))
-			if j := y.run(id); j.State != job.Failed || j.Error != tc.want || len(y.notice) != 0 {
-				t.Errorf("%s %q, commands %q", j.State, j.Error, y.notice)
-			}
+			j := y.run(id)
+			relaytest.Equal(t, "state and error of the job", []any{j.State, j.Error}, []any{job.Failed, tc.want})
+			relaytest.Equal(t, "the commands", y.notice, nil)
 		})
 	}
 }
@@ -177,14 +181,13 @@ func TestASubscriberIsRegisteredWithTheActivation(t *testing.T) {
 	id, err := y.a.Activate(t.Context(), 1, pending, provisioning.Activation{New: &sim.Subscriber{Forename: " Zoe ", Surname: "Z"}})
 	relaytest.NoError(t, err)
 	all := sim.Query{Page: relay.Page{Number: 1, PerPage: 10}}
-	if _, total, err := y.db.Subscribers.List(t.Context(), 1, all); err != nil || total != 2 {
-		t.Fatalf("%d before the job ran, %v", total, err)
-	}
+	_, total, err := y.db.Subscribers.List(t.Context(), 1, all)
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the number of subscribers before the job ran", total, 2)
 	y.run(id)
 	who, err := y.db.Subscribers.Get(t.Context(), 1, y.sim(pending).Subscriber)
-	if err != nil || who.Forename != "Zoe" || who.Surname != "Z" {
-		t.Errorf("%+v, %v", who, err)
-	}
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the subscriber's names", []string{who.Forename, who.Surname}, []string{"Zoe", "Z"})
 }
 
 func TestReassign(t *testing.T) {
@@ -192,9 +195,9 @@ func TestReassign(t *testing.T) {
 		r    provisioning.Reassignment
 		want string // subscribers of the first three SIMs
 	}{
-		"those named":           {provisioning.Reassignment{Target: "ben", Named: []string{pending, "8944000000000000002", pending}}, "ben ben anna"},
-		"all of a subscriber's": {provisioning.Reassignment{Target: "ben", Source: "anna"}, "ben ben ben"},
-		"of nobody":             {provisioning.Reassignment{Target: "anna", Source: "ben"}, "anna anna anna"},
+		"those named":                  {provisioning.Reassignment{Target: "ben", Named: []string{pending, "8944000000000000002", pending}}, "ben ben anna"},
+		"all of a subscriber's":        {provisioning.Reassignment{Target: "ben", Source: "anna"}, "ben ben ben"},
+		"of a subscriber without SIMs": {provisioning.Reassignment{Target: "anna", Source: "ben"}, "anna anna anna"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			y := newYard(t)
@@ -209,9 +212,9 @@ func TestReassign(t *testing.T) {
 			relaytest.NoError(t, err)
 			j := y.run(id)
 			got := y.sim(pending).Subscriber + " " + y.sim("8944000000000000002").Subscriber + " " + y.sim("8944000000000000003").Subscriber
-			if j.State != job.Completed || got != tc.want || y.types() != "job.completed" {
-				t.Errorf("%s %q: %s", j.State, j.Error, got)
-			}
+			relaytest.Equal(t, "state and error of the job", []any{j.State, j.Error}, []any{job.Completed, ""})
+			relaytest.Equal(t, "the subscribers", got, tc.want)
+			relaytest.Equal(t, "the events", y.types(), "job.completed")
 		})
 	}
 }
@@ -224,28 +227,33 @@ func TestJobsOfAnAccount(t *testing.T) {
 	relaytest.NoError(t, err)
 	y.run(first)
 	found, total, err := y.a.ListJobs(t.Context(), 1, provisioning.JobFilter{}, relay.Page{Number: 1, PerPage: 10})
-	if err != nil || total != 2 || found[0].ID != first || found[1].ID != second {
-		t.Errorf("%+v of %d, %v", found, total, err)
-	}
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the total of all jobs", total, 2)
+	relaytest.Equal(t, "the jobs", jobIDs(found), []string{first, second})
 	found, total, err = y.a.ListJobs(t.Context(), 1, provisioning.JobFilter{State: job.Queued, Action: provisioning.Suspend}, relay.Page{Number: 1, PerPage: 10})
-	if err != nil || total != 1 || found[0].ID != second || provisioning.ActionOf(found[0].Kind) != provisioning.Suspend {
-		t.Errorf("%+v of %d, %v", found, total, err)
-	}
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the total of queued suspensions", total, 1)
+	relaytest.Equal(t, "the queued suspensions", jobIDs(found), []string{second})
+	relaytest.Equal(t, "the action of the suspension", provisioning.ActionOf(found[0].Kind), provisioning.Suspend)
 	relaytest.NoError(t, y.db.Jobs.Create(t.Context(), job.Job{ID: "token", Account: 1, Kind: "token.claim", CreatedAt: y.clock()}))
-	for acct, id := range map[int]string{1: "token", 2: first} {
-		if _, err := y.a.Job(t.Context(), 1, "token"); relay.KindOf(err) != relay.KindNotFound || err.Error() != "Invalid job." {
-			t.Errorf("%d %s: %v", acct, id, err)
-		}
-	}
-	if _, err := y.a.Job(t.Context(), 2, first); relay.KindOf(err) != relay.KindNotFound {
-		t.Errorf("another account's: %v", err)
+	for what, ref := range map[string]job.Ref{"a job of another kind": {Account: 1, ID: "token"}, "another account's job": {Account: 2, ID: first}} {
+		_, err := y.a.Job(t.Context(), ref.Account, ref.ID)
+		relaytest.Equal(t, "the kind of error for "+what, relay.KindOf(err), relay.KindNotFound)
+		relaytest.Equal(t, "the error for "+what, err.Error(), "Invalid job.")
 	}
 	if _, err := provisioning.New(provisioning.Deps{}, provisioning.Options{}); err == nil {
-		t.Error("actions of nothing")
+		t.Error("actions without dependencies were made")
 	}
 }
 
-func TestALongReassignmentGoesOnWhereItWas(t *testing.T) {
+func jobIDs(jobs []job.Job) (ids []string) {
+	for _, j := range jobs {
+		ids = append(ids, j.ID)
+	}
+	return ids
+}
+
+func TestALongReassignmentContinuesInItsNextRun(t *testing.T) {
 	y := newYardWith(t, provisioning.Options{Slice: -time.Nanosecond}) // over with the first look at the clock
 	const many = 1100
 	all := make([]sim.SIM, many)
@@ -259,21 +267,20 @@ func TestALongReassignmentGoesOnWhereItWas(t *testing.T) {
 	for j := y.run(id); !j.State.Ended(); j = y.run(id) {
 		y.later(time.Second)
 		if runs++; j.Tries != 0 || runs > 10 {
-			t.Fatalf("run %d: %+v", runs, j)
+			t.Fatalf("run %d: %d failed tries, %s", runs, j.Tries, j.State)
 		}
 	}
 	for subscriber, want := range map[string]int{"anna": 0, "ben": many} {
 		_, total, err := y.db.SIMs.List(t.Context(), 1, sim.Scope{Subscriber: subscriber}, sim.Query{Page: relay.Page{Number: 1, PerPage: 1}})
-		if err != nil || total != want {
-			t.Errorf("%s has %d, %v", subscriber, total, err)
-		}
+		relaytest.NoError(t, err)
+		relaytest.Equal(t, "the number of SIMs of "+subscriber, total, want)
 	}
 	if runs < 2 {
-		t.Errorf("%d slices", runs)
+		t.Errorf("%d runs, want several", runs)
 	}
 }
 
-// Two that pass the same SIMs to and fro would never end.
+// Two reassignments that move the same SIMs back and forth would never end.
 func TestOldReassignmentsTakeTurns(t *testing.T) {
 	y := newYardWith(t, provisioning.Options{Slice: -time.Nanosecond}) // over with the first look at the clock
 	all := make([]sim.SIM, 1100)
@@ -287,7 +294,7 @@ func TestOldReassignmentsTakeTurns(t *testing.T) {
 	relaytest.NoError(t, err)
 	for range 10 {
 		if y.run(one).State != job.Processing || y.run(two).State != job.Processing {
-			t.Fatal("one came to an end: the test shows nothing")
+			t.Fatal("a reassignment ended before the other interfered")
 		}
 		y.later(time.Second)
 	}
@@ -297,7 +304,5 @@ func TestOldReassignmentsTakeTurns(t *testing.T) {
 		y.run(one)
 		y.later(time.Second)
 	}
-	if one, two := y.run(one), y.run(two); one.State != job.Completed || two.State != job.Completed {
-		t.Errorf("%s, %s", one.State, two.State)
-	}
+	relaytest.Equal(t, "the states of both jobs", []job.State{y.run(one).State, y.run(two).State}, []job.State{job.Completed, job.Completed})
 }
