@@ -79,8 +79,12 @@ func TestFieldsOfUsers(t *testing.T) {
 			if relay.FieldsOf(err)[tc.field] == nil {
 				t.Errorf("%s: %v", tc.name, relay.FieldsOf(err))
 			}
-		} else if err != nil || u.Name != strings.ToLower(strings.TrimSpace(tc.give.Name)) || strings.Contains(u.Password, password) {
-			t.Errorf("%s: %+v, %v", tc.name, u, err)
+			continue
+		}
+		relaytest.NoError(t, err)
+		relaytest.Equal(t, tc.name+": the name", u.Name, strings.ToLower(strings.TrimSpace(tc.give.Name)))
+		if strings.Contains(u.Password, password) {
+			t.Errorf("%s: the password is not hashed", tc.name)
 		}
 	}
 	_, err := r.Add(t.Context(), user.Addition{Name: "ANNA", Role: user.Viewer, Password: password})
@@ -136,11 +140,12 @@ func TestSessionsEnd(t *testing.T) {
 			r := newRig(t)
 			r.add("anna", user.Admin, 0)
 			in := r.signIn("Anna")
-			if got, err := r.Session(t.Context(), in.Token); err != nil || got.User.Name != "anna" || got.CSRF() != in.CSRF() || !got.ExpiresAt.Equal(r.now.Add(time.Hour)) {
-				t.Fatalf("%+v, %v", got, err)
-			}
+			got, err := r.Session(t.Context(), in.Token)
+			relaytest.NoError(t, err)
+			relaytest.Equal(t, "name and CSRF token of the session", []string{got.User.Name, got.CSRF()}, []string{"anna", in.CSRF()})
+			relaytest.Equal(t, "the end of the session", got.ExpiresAt, r.now.Add(time.Hour))
 			relaytest.NoError(t, end(r, in))
-			_, err := r.Session(t.Context(), in.Token)
+			_, err = r.Session(t.Context(), in.Token)
 			wantKind(t, "after it", err, relay.KindUnauthenticated)
 		})
 	}
@@ -163,19 +168,19 @@ func TestUsersOfAProvider(t *testing.T) {
 	r.add("local", user.Viewer, 0)
 	who := user.Identity{Subject: "https://idp 1", Name: "Eve@example.com", Role: user.Operator}
 	first, err := r.SignInAs(t.Context(), who, 0)
-	if err != nil || first.User.Name != "eve@example.com" || first.User.Role != user.Operator {
-		t.Fatalf("%+v, %v", first, err)
-	}
-	if again, err := r.SignInAs(t.Context(), who, 0); err != nil || again.User.ID != first.User.ID {
-		t.Fatalf("%+v, %v", again, err)
-	}
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "name and role", []any{first.User.Name, first.User.Role}, []any{"eve@example.com", user.Operator})
+	again, err := r.SignInAs(t.Context(), who, 0)
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the user of the second sign-in", again.User.ID, first.User.ID)
 	if _, err := r.Session(t.Context(), first.Token); err != nil {
 		t.Errorf("a second sign-in ended the first session: %v", err)
 	}
 	who.Role, who.Name = user.Account, "eve@example.org"
-	if again, err := r.SignInAs(t.Context(), who, 7); err != nil || again.User.ID != first.User.ID || again.User.Account != 7 || again.User.Name != "eve@example.org" {
-		t.Fatalf("%+v, %v", again, err)
-	}
+	again, err = r.SignInAs(t.Context(), who, 7)
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "id and name with another role", []string{again.User.ID, again.User.Name}, []string{first.User.ID, "eve@example.org"})
+	relaytest.Equal(t, "the account with another role", again.User.Account, 7)
 	_, err = r.Session(t.Context(), first.Token)
 	wantKind(t, "a session with the role of before", err, relay.KindUnauthenticated)
 
@@ -196,13 +201,14 @@ func TestUsersOfAProvider(t *testing.T) {
 	wantKind(t, "a disabled user", err, relay.KindForbidden)
 }
 
-func TestAChangeOfRoleTakesTheAccountAway(t *testing.T) {
+func TestAChangeOfRoleRemovesTheAccount(t *testing.T) {
 	r := newRig(t)
 	r.add("carl", user.Account, 7)
-	if was, is, err := r.Change(t.Context(), "carl", user.Change{Role: new(user.Viewer)}); err != nil || was.Account != 7 || is.Account != 0 {
-		t.Errorf("%+v, %+v, %v", was, is, err)
-	}
-	_, _, err := r.Change(t.Context(), "carl", user.Change{Role: new(user.Account)})
+	was, is, err := r.Change(t.Context(), "carl", user.Change{Role: new(user.Viewer)})
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the account before", was.Account, 7)
+	relaytest.Equal(t, "the account after", is.Account, 0)
+	_, _, err = r.Change(t.Context(), "carl", user.Change{Role: new(user.Account)})
 	wantKind(t, "the role account without one", err, relay.KindInvalid)
 	_, _, err = r.Change(t.Context(), "nobody", user.Change{})
 	wantKind(t, "nobody", err, relay.KindNotFound)
