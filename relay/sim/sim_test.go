@@ -2,11 +2,11 @@ package sim
 
 import (
 	"fmt"
-	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func TestParseICCID(t *testing.T) {
@@ -14,8 +14,12 @@ func TestParseICCID(t *testing.T) {
 		"894400000000000000": true, "8944000000000000000001": true, "89440000000000000": false, "89440000000000000000012": false,
 		"89440000000000000x": false, "": false, "+94400000000000000000": false, "８９４４００": false,
 	} {
-		if got, err := ParseICCID(text); (err == nil) != ok || ok && got.String() != text || !ok && relay.KindOf(err) != relay.KindInvalid {
-			t.Errorf("%q: %q, %v", text, got, err)
+		got, err := ParseICCID(text)
+		if ok {
+			relaytest.NoError(t, err)
+			relaytest.Equal(t, "the ICCID", got.String(), text)
+		} else if relay.KindOf(err) != relay.KindInvalid {
+			t.Errorf("%q was read as %q with the error %v", text, got, err)
 		}
 	}
 }
@@ -63,9 +67,7 @@ func TestDeclared(t *testing.T) {
 		{"what lives on stays", stands, false, kept},
 		{"unless it is reset", stands, true, reset},
 	} {
-		if got := Declared(tc.have, said, tc.reset); !reflect.DeepEqual(got, tc.want) {
-			t.Errorf("%s: %+v", tc.name, got)
-		}
+		relaytest.Equal(t, tc.name, Declared(tc.have, said, tc.reset), tc.want)
 	}
 }
 
@@ -104,8 +106,11 @@ func TestFilters(t *testing.T) {
 		{"LIKE", "5", Filter{}, "operator"},
 	} {
 		got, wrong, how := ParseFilter("c", tc.operator, tc.value)
-		if wrong != tc.wrong || (how == "") != (wrong == "") || wrong == "" && got != tc.want {
-			t.Errorf("%q %q: %+v, %s %s", tc.operator, tc.value, got, wrong, how)
+		what := fmt.Sprintf("%q %q: ", tc.operator, tc.value)
+		relaytest.Equal(t, what+"the part that is wrong", wrong, tc.wrong)
+		relaytest.Equal(t, what+"whether there is an explanation", how != "", wrong != "")
+		if wrong == "" {
+			relaytest.Equal(t, what+"the filter", got, tc.want)
 		}
 	}
 }
@@ -119,8 +124,14 @@ func FuzzParseFilter(f *testing.F) {
 		if (wrong == "") != (how == "") {
 			t.Errorf("%q without %q", wrong, how)
 		}
-		if wrong == "" && (strings.ContainsAny(got.Value, "\x00\x1f") || got.Match == Begins && got.Holds(text) != strings.HasPrefix(text, got.Value)) {
-			t.Errorf("%+v", got)
+		if wrong != "" {
+			return
+		}
+		if strings.ContainsAny(got.Value, "\x00\x1f") {
+			t.Errorf("the value %q has control characters", got.Value)
+		}
+		if got.Match == Begins && got.Holds(text) != strings.HasPrefix(text, got.Value) {
+			t.Errorf("whether %q begins with %q: %v", text, got.Value, got.Holds(text))
 		}
 	})
 }
