@@ -119,9 +119,11 @@ func TestALimitOfAPoolCountsAllItsSIMs(t *testing.T) {
 	w.take(use("3", "A", at(1, 0), 60)) // crosses both
 	w.block()
 	w.is(reachedA, "usage.limit_reached p", "mail p@example.com p", "suspend A", "suspend B")
-	if m := w.sent["usage.limit_reached-1-pool-p-2026-11-"+hashOf("p@example.com")].Mail; m == nil || m.Subject != "SIM pool Vans (p) has reached its monthly limit" {
-		t.Errorf("%+v", m)
+	m := w.sent["usage.limit_reached-1-pool-p-2026-11-"+hashOf("p@example.com")].Mail
+	if m == nil {
+		t.Fatal("no mail was sent")
 	}
+	relaytest.Equal(t, "the subject", m.Subject, "SIM pool Vans (p) has reached its monthly limit")
 	w.sims["A"] = sim.SIM{Pool: "gone"}
 	w.take(use("4", "A", at(1, 0), 1))
 }
@@ -301,9 +303,7 @@ func TestARetryAfterAnyFailureNotifiesOnce(t *testing.T) {
 			w.take(use("1", "A", at(1, 0), 100))
 			w.block()
 			w.is(warnedA, "mail a@example.com A", reachedA, "mail a@example.com A", "suspend A")
-			if w.totals[Subject{OfSIM, "A", 202611}].Bytes != 100 {
-				t.Errorf("%+v", w.totals)
-			}
+			relaytest.Equal(t, "the bytes of the SIM", w.totals[Subject{OfSIM, "A", 202611}].Bytes, 100)
 		})
 	}
 }
@@ -327,9 +327,9 @@ func TestRecordsOfUnknownSIMsAreNotCounted(t *testing.T) {
 	other := use("3", "A", at(1, 0), 1)
 	other.Account = 2
 	unknown, err := w.meter().Take(t.Context(), []Record{use("1", "X", at(1, 0), 1), use("2", "A", at(1, 0), 1), other})
-	if err != nil || !slices.Equal(unknown, []int{0, 2}) || len(w.records) != 1 {
-		t.Errorf("%v, %v, kept %+v", unknown, err, w.records)
-	}
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the records of unknown SIMs", unknown, []int{0, 2})
+	relaytest.Equal(t, "the number of stored records", len(w.records), 1)
 	if _, err := NewMeter(MeterDeps{}, MeterOptions{}); err == nil {
 		t.Error("a meter of nothing")
 	}

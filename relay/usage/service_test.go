@@ -105,9 +105,8 @@ func TestACDRFileHasTheRecordsOfItsTime(t *testing.T) {
 			if _, err := s.CDR(t.Context(), 1, id); !errors.Is(err, ErrNotCompleted) {
 				t.Error(err)
 			}
-			if j := w.jobs[id]; j.List != "mno" || j.Kind != CDRKind || j.Keep != jobLife {
-				t.Errorf("%+v", j)
-			}
+			j := w.jobs[id]
+			relaytest.Equal(t, "list, kind and retention of the job", []any{j.List, j.Kind, j.Keep}, []any{"mno", CDRKind, jobLife})
 			w.broken = "make"
 			w.run(s, id)
 			w.run(s, id)
@@ -143,18 +142,17 @@ func TestAReportAddsUpBySubscriber(t *testing.T) {
 	if _, err := s.Usage(t.Context(), 1, id, 0, 10); !errors.Is(err, ErrNotCompleted) {
 		t.Error(err)
 	}
-	if j := w.run(s, id); j.Name != "November" || string(j.Result) != `{"count":3}` {
-		t.Errorf("%+v", j)
-	}
+	j := w.run(s, id)
+	relaytest.Equal(t, "name and result of the job", []string{j.Name, string(j.Result)}, []string{"November", `{"count":3}`})
 	w.run(s, id) // again
 	want := []Row{{"C", "", "", 4}, {"A", "s1", "Acme", 9}, {"B", "s2", "", 2}}
 	got, err := s.Usage(t.Context(), 1, id, 0, 10)
-	if err != nil || !reflect.DeepEqual(got, Report{Span{at(1, 0), at(30, 0)}, want, 3}) {
-		t.Errorf("%+v, %v", got, err)
-	}
-	if got, err := s.Usage(t.Context(), 1, id, 2, 1); err != nil || len(got.Rows) != 1 || got.Rows[0].ICCID != "B" || got.Total != 3 {
-		t.Errorf("%+v, %v", got, err)
-	}
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the report", got, Report{Span{at(1, 0), at(30, 0)}, want, 3})
+	got, err = s.Usage(t.Context(), 1, id, 2, 1)
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the rows of the last page", got.Rows, want[2:])
+	relaytest.Equal(t, "the total", got.Total, 3)
 }
 
 func TestWhatCannotBeHandedOut(t *testing.T) {
