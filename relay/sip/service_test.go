@@ -67,17 +67,20 @@ func TestRequest(t *testing.T) {
 	s, h := newService(t)
 	day := time.Date(2026, 11, 1, 0, 0, 0, 0, time.FixedZone("", 3600))
 	o, err := s.Request(t.Context(), 3, Request{From: day, To: day.Add(time.Hour + 500*time.Millisecond), Format: UKv3a, Email: "a@example.com", Single: true})
-	if err != nil || o.Handle == "" || !o.ExpiresAt().Equal(noon().Add(2*time.Hour)) || o.From.Location() != time.UTC {
-		t.Fatalf("%+v, %v", o, err)
+	relaytest.NoError(t, err)
+	if o.Handle == "" {
+		t.Fatal("the order has no handle")
 	}
+	relaytest.Equal(t, "the end of the order", o.ExpiresAt(), noon().Add(2*time.Hour))
+	relaytest.Equal(t, "whether the order is in UTC", o.From.Location() == time.UTC, true)
 	if !o.To.Equal(day.Add(time.Hour + time.Second)) {
 		t.Errorf("to %s", o.To)
 	}
 	var kept Order
 	j := h.jobs[o.Handle]
-	if err := json.Unmarshal(j.Input, &kept); err != nil || kept != o || j.Account != 3 || j.Kind != Kind || j.Keep != Life {
-		t.Errorf("%+v, %v", j, err)
-	}
+	relaytest.NoError(t, json.Unmarshal(j.Input, &kept))
+	relaytest.Equal(t, "the order in the job", kept, o)
+	relaytest.Equal(t, "account, kind and retention of the job", []any{int(j.Account), j.Kind, j.Keep}, []any{3, Kind, Life})
 	if _, err := s.Request(t.Context(), 3, Request{From: day, To: day}); err != nil {
 		t.Errorf("a second: %v", err)
 	}
@@ -121,8 +124,10 @@ func TestAnArchiveIsThereWhileItsHandleWorks(t *testing.T) {
 			}
 			h.jobs[o.Handle] = j
 			ready, err := s.Archive(t.Context(), tc.acct, o.Handle)
-			if ready != tc.ready || (relay.KindOf(err) == relay.KindNotFound) != tc.gone || !tc.gone && err != nil {
-				t.Errorf("%v, %v", ready, err)
+			relaytest.Equal(t, "whether the archive is ready", ready, tc.ready)
+			relaytest.Equal(t, "whether the archive is not found", relay.KindOf(err) == relay.KindNotFound, tc.gone)
+			if !tc.gone && err != nil {
+				t.Error(err)
 			}
 		})
 	}
@@ -137,15 +142,16 @@ func TestRunMakesTheArchiveAndNotifiesOnce(t *testing.T) {
 			t.Fatal(got, err)
 		}
 	}
-	if len(h.made) != 2 || h.made[0] != o || len(h.mails) != 1 || h.sent != 1 {
-		t.Fatalf("made %d, %d mails, %d sent", len(h.made), len(h.mails), h.sent)
+	if len(h.made) != 2 || len(h.mails) != 1 {
+		t.Fatalf("made %d archives and %d mails, want 2 and 1", len(h.made), len(h.mails))
 	}
+	relaytest.Equal(t, "the order of the archive", h.made[0], o)
+	relaytest.Equal(t, "the number of dispatched mails", h.sent, 1)
 	m := h.mails[0]
 	const want = "The call records from 2026-11-20 12:00:00 to 2026-11-20 13:00:00 (UTC) are ready: 7 calls.\n\n" +
 		"Fetch them with your API token before 2026-11-20 14:00:00 UTC from\nhttps://gw/v2/sip/cdr/HANDLE/download\n"
-	if got := strings.ReplaceAll(m.Mail.Text, o.Handle, "HANDLE"); got != want || m.Mail.To != "a@example.com" || m.Kind != outbox.KindNotice || m.Account != 3 {
-		t.Errorf("%+v\n%s", m, got)
-	}
+	relaytest.Equal(t, "the text of the mail", strings.ReplaceAll(m.Mail.Text, o.Handle, "HANDLE"), want)
+	relaytest.Equal(t, "address, kind and account of the mail", []any{m.Mail.To, m.Kind, int(m.Account)}, []any{"a@example.com", outbox.KindNotice, 3})
 }
 
 func TestRunLeavesWhatItMust(t *testing.T) {
@@ -180,7 +186,7 @@ func TestLayout(t *testing.T) {
 			cdr.Call{ID: "c1", Start: at, Answer: at.Add(1500 * time.Millisecond), End: at.Add(time.Minute), From: "447700900123", To: "sip:a@b", Duration: 60, Billsec: 58, Disposition: "ANSWERED", Trunk: "t"},
 			"c1|2026-11-20 12:00:00|2026-11-20 12:00:01.5|2026-11-20 12:01:00|447700900123|sip:a@b|60|58|ANSWERED|t",
 		},
-		"times that are not told": {cdr.Call{ID: "c1", Start: at}, "c1|2026-11-20 12:00:00|||||0|0||"},
+		"missing times": {cdr.Call{ID: "c1", Start: at}, "c1|2026-11-20 12:00:00|||||0|0||"},
 		"what a spreadsheet would run": {
 			cdr.Call{ID: "=cmd()", Start: at, From: "+44", To: "-1", Disposition: "@x", Trunk: "\t=1"},
 			"'=cmd()|2026-11-20 12:00:00|||'+44|'-1|0|0|'@x|'\t=1",
