@@ -44,18 +44,15 @@ func TestAnEventIsSentOnce(t *testing.T) {
 		Store: s, Dispatcher: s, Lease: time.Minute, Now: func() time.Time { return at },
 	}
 	e := Event{ID: "claim-j1", Type: "token.claimed", CreatedAt: at, About: "j1", Data: map[string]any{"n": 1}}
-	for _, acct := range []account.ID{1, 1, 2} { // told, told before, has no callback
+	for _, acct := range []account.ID{1, 1, 2} { // new, existing, without a callback
 		relaytest.NoError(t, caller.Notify(t.Context(), acct, e))
 	}
-	if len(s.made) != 1 || s.dispatched != 1 || !s.until.Equal(at.Add(time.Minute)) {
-		t.Fatalf("%+v, dispatched %d", s.made, s.dispatched)
-	}
+	relaytest.Equal(t, "the created and dispatched deliveries", []int{len(s.made), s.dispatched}, []int{1, 1})
+	relaytest.Equal(t, "the end of the lease", s.until, at.Add(time.Minute))
 	d := s.made[0]
 	const body = `{"created_at":"2026-03-01T12:00:00Z","data":{"n":1},"id":"claim-j1","type":"token.claimed"}`
-	if d.ID != "claim-j1" || d.Kind != KindCallback || d.MessageID != "j1" || d.Account != 1 ||
-		d.Request.Method != "POST" || d.Request.URL != "https://example.com/cb" || string(d.Request.Body) != body {
-		t.Errorf("%+v %s", d, d.Request.Body)
-	}
+	relaytest.Equal(t, "id, kind, object and account", []any{d.ID, d.Kind, d.MessageID, int(d.Account)}, []any{"claim-j1", KindCallback, "j1", 1})
+	relaytest.Equal(t, "the request", []string{d.Request.Method, d.Request.URL, string(d.Request.Body)}, []string{"POST", "https://example.com/cb", body})
 }
 
 func TestAnEventThatIsNotSavedIsAnError(t *testing.T) {
@@ -84,9 +81,8 @@ func TestAnEventIsPreparedAndSentLater(t *testing.T) {
 		Store:       s, Dispatcher: s, Lease: time.Minute, Now: time.Now,
 	}
 	send, err := caller.Prepare(t.Context(), 1, Event{ID: "e1", Type: "job.completed"})
-	if err != nil || len(s.made) != 1 || s.dispatched != 0 {
-		t.Fatalf("%+v, dispatched %d, %v", s.made, s.dispatched, err)
-	}
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the created and dispatched deliveries", []int{len(s.made), s.dispatched}, []int{1, 0})
 	if send(); s.dispatched != 1 {
 		t.Errorf("dispatched %d", s.dispatched)
 	}

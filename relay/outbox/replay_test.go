@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"testing"
 	"time"
+
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // pages is a store that lists deliveries in pages and notes what is replayed.
@@ -40,13 +41,12 @@ func (p *pages) Replay(_ context.Context, refs []Ref, now time.Time, includeDeli
 func TestReplayGoesThroughAllPages(t *testing.T) {
 	p := &pages{lists: [][]Delivery{{{Account: 1, ID: "a"}, {Account: 2, ID: "b"}}, {}, {{Account: 1, ID: "c"}}}}
 	n, err := Replay(t.Context(), p, Filter{Relay: "g1", Limit: 1, Cursor: "x"}, true, func() time.Time { return time.Unix(7, 0) })
-	if n != 3 || err != nil || !slices.Equal(p.given, []string{"1 a 7 true", "2 b 7 true", "1 c 7 true"}) {
-		t.Errorf("%d, %v: %q", n, err, p.given)
-	}
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the number of replayed deliveries", n, 3)
+	relaytest.Equal(t, "the replayed deliveries", p.given, []string{"1 a 7 true", "2 b 7 true", "1 c 7 true"})
 	for i, cursor := range []string{"", "page 1", "page 2"} {
-		if f := p.asked[i]; f.Cursor != cursor || f.Relay != "g1" || f.State != "" {
-			t.Errorf("page %d: %+v", i, f)
-		}
+		f := p.asked[i]
+		relaytest.Equal(t, fmt.Sprintf("cursor, relay and state of page %d", i), []string{f.Cursor, f.Relay, string(f.State)}, []string{cursor, "g1", ""})
 	}
 }
 
@@ -57,9 +57,9 @@ func TestReplayTakesTheDeadUnlessAStateIsNamed(t *testing.T) {
 		want      State
 	}{{"", false, Dead}, {"", true, ""}, {Delivered, true, Delivered}, {Simulated, false, Simulated}} {
 		p := &pages{lists: [][]Delivery{{}}}
-		if _, err := Replay(t.Context(), p, Filter{State: tc.state}, tc.delivered, time.Now); err != nil || p.asked[0].State != tc.want {
-			t.Errorf("%+v: %+v, %v", tc, p.asked[0], err)
-		}
+		_, err := Replay(t.Context(), p, Filter{State: tc.state}, tc.delivered, time.Now)
+		relaytest.NoError(t, err)
+		relaytest.Equal(t, fmt.Sprintf("the state that is listed for %q, delivered %v", tc.state, tc.delivered), p.asked[0].State, tc.want)
 	}
 }
 
