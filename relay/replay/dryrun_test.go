@@ -51,9 +51,9 @@ func TestADryRunCountsAndListsWhatDiffers(t *testing.T) {
 		post("lost", event.Quarantined), post("new", event.Done, iot.Changed),
 	}}
 	r := p.run(t, 3)
-	if r.Count != 5 || r.Examined != 5 || r.Events != (EventTally{Done: 4, Quarantined: 1, Differ: 4}) || r.Readings != (ReadingTally{Added: 1, Changed: 1, Unchanged: 3, Stays: 1}) {
-		t.Errorf("%+v", r)
-	}
+	relaytest.Equal(t, "the counted and examined events", []int{int(r.Count), int(r.Examined)}, []int{5, 5})
+	relaytest.Equal(t, "the tally of events", r.Events, EventTally{Done: 4, Quarantined: 1, Differ: 4})
+	relaytest.Equal(t, "the tally of readings", r.Readings, ReadingTally{Added: 1, Changed: 1, Unchanged: 3, Stays: 1})
 	var ids []string
 	for _, e := range r.Differ {
 		ids = append(ids, e.Event.ID)
@@ -69,9 +69,8 @@ func TestADryRunCountsAndListsWhatDiffers(t *testing.T) {
 func TestAReasonThatDiffersIsADifference(t *testing.T) {
 	was := post("u1", event.Quarantined)
 	was.Event.State, was.Event.Reason, was.Preview.Reason = event.Quarantined, "no decoder", "no codec"
-	if r := (&fakePosts{posts: []PreviewedEvent{was}}).run(t, 1); r.Events.Differ != 1 {
-		t.Errorf("%+v", r)
-	}
+	r := (&fakePosts{posts: []PreviewedEvent{was}}).run(t, 1)
+	relaytest.Equal(t, "the number of events that differ", r.Events.Differ, 1)
 }
 
 func TestADryRunEndsInTime(t *testing.T) {
@@ -79,7 +78,6 @@ func TestADryRunEndsInTime(t *testing.T) {
 	for i := range 10 {
 		p.posts = append(p.posts, post(fmt.Sprint("u", i), event.Done))
 	}
-	if r := p.run(t, 1); r.Count != 10 || r.Examined != 3 {
-		t.Errorf("%+v", r)
-	}
+	r := p.run(t, 1)
+	relaytest.Equal(t, "the counted and examined events", []int{int(r.Count), int(r.Examined)}, []int{10, 3})
 }
