@@ -125,16 +125,17 @@ func TestWhatALookupCosts(t *testing.T) {
 			if relay.KindOf(err) != tc.kind || (err == nil) != (tc.kind == 0) {
 				t.Fatal(err)
 			}
-			if err == nil && r.Code != tc.net.code || err != nil && tc.kind == relay.KindNoCredit && r != (Result{}) {
-				t.Errorf("%+v", r)
+			if err == nil {
+				relaytest.Equal(t, "the code", r.Code, tc.net.code)
+			} else if tc.kind == relay.KindNoCredit {
+				relaytest.Equal(t, "the result without credit", r, Result{})
 			}
 			if p.has != tc.left || tc.net.asked.Load() != tc.asked {
 				t.Errorf("%d credits left, asked %d times", p.has, tc.net.asked.Load())
 			}
 			for _, c := range p.charged {
-				if c.ID != p.charged[0].ID || c.Credits != -1 || c.Reference != "447700900123" {
-					t.Errorf("%+v", c)
-				}
+				relaytest.Equal(t, "id, credits and reference of the charge", []any{c.ID, int64(c.Credits), c.Reference},
+					[]any{p.charged[0].ID, int64(-1), "447700900123"})
 			}
 		})
 	}
