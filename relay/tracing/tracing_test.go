@@ -2,10 +2,11 @@ package tracing
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 const (
@@ -39,7 +40,7 @@ func TestOnlyValidParentsAreContinued(t *testing.T) {
 				t.Fatalf("%d spans", len(got))
 			}
 			if tc.kept && (got[0].TraceID == traceID && got[0].ParentID == spanID) != tc.continues {
-				t.Errorf("%+v", got[0])
+				t.Errorf("the span has the trace %s and the parent %s, want it continued: %v", got[0].TraceID, got[0].ParentID, tc.continues)
 			}
 		})
 	}
@@ -73,10 +74,9 @@ func TestASpanContinuesAnother(t *testing.T) {
 	second.Set("none", "")
 	second.End(time.Unix(3, 0), "why")
 	first.End(time.Unix(4, 0), "")
-	want := fmt.Sprint(Span{got[1].TraceID, got[0].SpanID, got[1].SpanID, "two", Client, time.Unix(2, 0), time.Unix(3, 0), []Attribute{{"key", "value"}}, "why"})
-	if fmt.Sprint(got[0]) != want || got[1].ParentID != "" {
-		t.Errorf("%+v, want %s", got[0], want)
-	}
+	relaytest.Equal(t, "the inner span", got[0],
+		Span{got[1].TraceID, got[0].SpanID, got[1].SpanID, "two", Client, time.Unix(2, 0), time.Unix(3, 0), []Attribute{{"key", "value"}}, "why"})
+	relaytest.Equal(t, "the parent of the outer span", got[1].ParentID, "")
 	for _, p := range []Parent{"", "nonsense"} {
 		if tracer.Continue(p, "none", Client, time.Now()) != nil {
 			t.Errorf("%q is continued", p)
