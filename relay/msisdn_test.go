@@ -1,6 +1,10 @@
 package relay
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/penstock/penstock/relay/relaytest"
+)
 
 func TestParseMSISDN(t *testing.T) {
 	for _, tc := range []struct {
@@ -20,9 +24,12 @@ func TestParseMSISDN(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got, err := ParseMSISDN(tc.give)
-			if (err == nil) != tc.ok || tc.ok && string(got) != tc.give || !tc.ok && KindOf(err) != KindInvalid {
-				t.Errorf("%q, %v", got, err)
+			if !tc.ok {
+				relaytest.Equal(t, "the kind of error", KindOf(err), KindInvalid)
+				return
 			}
+			relaytest.NoError(t, err)
+			relaytest.Equal(t, "the number", string(got), tc.give)
 		})
 	}
 }

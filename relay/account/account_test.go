@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func TestScopes(t *testing.T) {
@@ -13,9 +15,8 @@ func TestScopes(t *testing.T) {
 			t.Errorf("a customer has no %s", s)
 		}
 	}
-	if customer.Has(Webhook) || customer.Has(Carrier) || (Token{}).Has(IoT) {
-		t.Error("a scope that was not named")
-	}
+	relaytest.Equal(t, "whether a customer has the scopes webhook and carrier", []bool{customer.Has(Webhook), customer.Has(Carrier)}, []bool{false, false})
+	relaytest.Equal(t, "whether a token without scopes has the scope iot", (Token{}).Has(IoT), false)
 }
 
 func TestATokenIsKeptAsItsHash(t *testing.T) {
@@ -31,9 +32,8 @@ func TestATokenIsKeptAsItsHash(t *testing.T) {
 
 func TestPermissions(t *testing.T) {
 	a := Account{Permissions: []string{"mvno"}}
-	if !a.May("mvno") || a.May("") || (Account{}).May("mvno") {
-		t.Error("permissions")
-	}
+	relaytest.Equal(t, "whether the account may use mvno, and the empty permission", []bool{a.May("mvno"), a.May("")}, []bool{true, false})
+	relaytest.Equal(t, "whether an account without permissions may use mvno", (Account{}).May("mvno"), false)
 	if ID(-7).String() != "-7" || ID(1<<40).String() != "1099511627776" {
 		t.Error("numbers")
 	}

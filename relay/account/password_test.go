@@ -3,6 +3,8 @@ package account
 import (
 	"strings"
 	"testing"
+
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func TestPasswords(t *testing.T) {
@@ -60,9 +62,12 @@ func TestStoredHashesThatAreNone(t *testing.T) {
 		"a short key":     good + key[:20],
 	} {
 		t.Run(name, func(t *testing.T) {
-			if ok, err := VerifyPassword(hash, "x"); err == nil || ok || IsPasswordHash(hash) {
-				t.Errorf("%v, %v", ok, err)
+			ok, err := VerifyPassword(hash, "x")
+			if err == nil {
+				t.Error("the hash was accepted")
 			}
+			relaytest.Equal(t, "whether the password is right", ok, false)
+			relaytest.Equal(t, "whether it is a password hash", IsPasswordHash(hash), false)
 		})
 	}
 }

@@ -87,9 +87,13 @@ func TestAConditionDoesNotHoldWithoutItsValues(t *testing.T) {
 			continue
 		}
 		holds, err := c.Holds(someFrame())
-		if m, ok := errors.AsType[*MissingKey](err); holds || !ok || m.Name != missing || m.Error() != missing+" is missing" {
-			t.Errorf("%s: %t, %v, want %s", source, holds, err, missing)
+		relaytest.Equal(t, source+": whether it holds", holds, false)
+		m, ok := errors.AsType[*MissingKey](err)
+		if !ok {
+			t.Errorf("%s: the error is %v, want a missing key", source, err)
+			continue
 		}
+		relaytest.Equal(t, source+": key and text of the error", []string{m.Name, m.Error()}, []string{missing, missing + " is missing"})
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func TestActionsAreThoseOfTheSpecification(t *testing.T) {
@@ -85,8 +86,9 @@ func TestActionValidate(t *testing.T) {
 				return
 			}
 			said := relay.FieldsOf(err)[tc.field]
-			if relay.KindOf(err) != relay.KindInvalid || len(said) != 1 || !strings.Contains(said[0], tc.says) {
-				t.Errorf("got %v %q, want %s: …%s…", err, relay.FieldsOf(err), tc.field, tc.says)
+			relaytest.Equal(t, "the kind of error", relay.KindOf(err), relay.KindInvalid)
+			if len(said) != 1 || !strings.Contains(said[0], tc.says) {
+				t.Errorf("the problems are %q, want one of %s with %q", relay.FieldsOf(err), tc.field, tc.says)
 			}
 		})
 	}

@@ -169,9 +169,10 @@ func FuzzCompileURL(f *testing.F) {
 			t.Fatalf("%q gave %q: %v", raw, out, err)
 		}
 		base, err := url.Parse(c.Sample())
-		if err != nil || u.Scheme != base.Scheme || u.Host != base.Host || u.User.String() != base.User.String() || u.Fragment != "" {
-			t.Fatalf("%q gave %q, which leads elsewhere", raw, out)
-		}
+		relaytest.NoError(t, err)
+		origin := func(u *url.URL) []string { return []string{u.Scheme, u.Host, u.User.String()} }
+		relaytest.Equal(t, "scheme, host and user of "+out, origin(u), origin(base))
+		relaytest.Equal(t, "the fragment of "+out, u.Fragment, "")
 		head := strings.Index(raw, "://") + len("://")
 		if i := strings.IndexAny(raw[head:], "/?#"); i >= 0 {
 			head += i

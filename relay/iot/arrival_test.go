@@ -7,6 +7,7 @@ import (
 
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func TestSampleTime(t *testing.T) {
@@ -32,8 +33,10 @@ func TestSampleTime(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			f := decoders.Frame{SampleTime: tc.sample, NetworkTime: tc.network}
 			at, note := iot.SampleTime(&f, received)
-			if !at.Equal(tc.want) || at.Location() != time.UTC || !strings.HasSuffix(note, tc.note) || (note == "") != (tc.note == "") {
-				t.Errorf("%v %q, want %v %q", at, note, tc.want, tc.note)
+			relaytest.Equal(t, "the time", at, tc.want)
+			relaytest.Equal(t, "whether the time is in UTC", at.Location() == time.UTC, true)
+			if !strings.HasSuffix(note, tc.note) || (note == "") != (tc.note == "") {
+				t.Errorf("the note is %q, want %q", note, tc.note)
 			}
 		})
 	}

@@ -264,9 +264,9 @@ func TestADeviceThatIsDeletedIsForgotten(t *testing.T) {
 	relaytest.NoError(t, g.DeleteDevice(t.Context(), 1, d.ID))
 	points, filled, err := g.cache.Latest(t.Context(), 1, d.ID)
 	heard, err2 := g.cache.Heard(t.Context(), 1, []string{d.ID})
-	if errors.Join(err, err2) != nil || len(points)+len(heard) > 0 || !filled.IsZero() {
-		t.Error(points, heard, err, err2)
-	}
+	relaytest.NoError(t, err, err2)
+	relaytest.Equal(t, "the cached points and times", []int{len(points), len(heard)}, []int{0, 0})
+	relaytest.Equal(t, "the time at which the cache was filled", filled, time.Time{})
 	g.stored(g.later(2, values("temperature", 2.0)))
 	g.cache.set(errDown(), false)
 	relaytest.NoError(t, g.DeleteDevice(t.Context(), 1, g.device(1).ID))

@@ -1,7 +1,6 @@
 package iot_test
 
 import (
-	"errors"
 	"testing"
 
 	"github.com/penstock/penstock/relay/iot"
@@ -20,9 +19,9 @@ func TestReadingsOfADeletedDeviceStillHaveTheirEnd(t *testing.T) {
 		relaytest.NoError(t, g.Expire(t.Context(), 1))
 		points, err := g.readings.Readings(t.Context(), iot.Query{Account: 1, DeviceID: old})
 		list, err2 := g.records.Retired(t.Context(), 1)
-		if errors.Join(err, err2) != nil || len(points) != left || len(list) != retired {
-			t.Errorf("%s: %v, %v, %v", when, points, list, errors.Join(err, err2))
-		}
+		relaytest.NoError(t, err, err2)
+		relaytest.Equal(t, when+": the number of readings", len(points), left)
+		relaytest.Equal(t, when+": the number of retired devices", len(list), retired)
 	}
 	is("at once", 2, 1)
 	g.now = g.now.AddDate(0, 0, 29)

@@ -107,8 +107,10 @@ func FuzzDuration(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		if d, ok := parseDuration(text); ok {
-			if again, ok := parseDuration(formatDuration(d)); !ok || again != d || d < 0 {
-				t.Errorf("%q is %v, shown as %q, read as %v", text, d, formatDuration(d), again)
+			again, ok := parseDuration(formatDuration(d))
+			relaytest.Equal(t, fmt.Sprintf("the duration %q, written as %q and read again", text, formatDuration(d)), again, d)
+			if !ok || d < 0 {
+				t.Errorf("the duration %q was read as %s, again: %v", text, d, ok)
 			}
 		}
 		r, err := ParseRepeat(text)

@@ -5,15 +5,17 @@ import (
 	"testing"
 
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // A store whose answer was lost makes a change again, on what the first one made.
 func TestRecipientsChangedTwice(t *testing.T) {
 	a, b := Recipient{ID: "1", Email: "a@example.com"}, Recipient{ID: "2", Email: "A@example.com"}
 	list, err := joined(nil, a)
-	if again, bad := joined(list, a); err != nil || bad != nil || len(again) != 1 {
-		t.Errorf("%v, %v, %v", again, err, bad)
-	}
+	relaytest.NoError(t, err)
+	again, err := joined(list, a)
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the number of recipients", len(again), 1)
 	if _, err := joined(list, b); relay.KindOf(err) != relay.KindInvalid {
 		t.Errorf("another of the same address: %v", err)
 	}

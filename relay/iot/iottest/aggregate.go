@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // aggregate asks a store for an aggregate of acme's, of temperatures if the
@@ -129,9 +130,12 @@ func onlyNumbers(t *testing.T, s iot.ReadingStore) {
 	alone.Time = timeOf("2026-03-01 15:00:00")
 	write(t, s, word, alone, pointAt("mixed", "2026-03-01 12:30:00", 4))
 	for _, statistic := range iot.Statistics() {
-		if got := aggregate(t, s, iot.AggregateQuery{Query: iot.Query{DeviceID: "mixed"}, Statistic: statistic, Granularity: iot.Hour}); len(got) != 1 || got[0].Value != 4 {
-			t.Errorf("%s: %+v", statistic, got)
+		got := aggregate(t, s, iot.AggregateQuery{Query: iot.Query{DeviceID: "mixed"}, Statistic: statistic, Granularity: iot.Hour})
+		if len(got) != 1 {
+			t.Errorf("%s: %d buckets, want 1", statistic, len(got))
+			continue
 		}
+		relaytest.Equal(t, fmt.Sprintf("the %s of numbers beside texts", statistic), got[0].Value, 4)
 	}
 }
 
@@ -184,8 +188,11 @@ func hostileAggregates(t *testing.T, s iot.ReadingStore) {
 		p.Type, p.SensorID = name, name
 		write(t, s, p)
 		q := iot.AggregateQuery{Query: iot.Query{DeviceID: name, Types: []string{name, celsius}}, Statistic: iot.MinAveMax, Granularity: iot.Month}
-		if got := aggregate(t, s, q); len(got) != 1 || got[0].Type != name || got[0].SensorID != name || got[0].Value != float64(i) {
-			t.Errorf("%q: %+v", name, got)
+		got := aggregate(t, s, q)
+		if len(got) != 1 {
+			t.Errorf("%q: %d buckets, want 1", name, len(got))
+			continue
 		}
+		relaytest.Equal(t, fmt.Sprintf("type, sensor and value of %q", name), []any{got[0].Type, got[0].SensorID, got[0].Value}, []any{name, name, float64(i)})
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // Random is n readings of a device with three sensors of two types, over
@@ -69,7 +70,7 @@ func Aggregated(points []iot.Point, g iot.Granularity, of iot.Statistic) []iot.B
 	return out
 }
 
-// summed is what the values of a bucket, by their times, come to.
+// summed returns a statistic of the values of a bucket, which are by their times.
 func summed(values map[int64]float64, of iot.Statistic) (value, least, most float64) {
 	sum, oldest := 0.0, int64(math.MaxInt64)
 	least, most = math.Inf(1), math.Inf(-1)
@@ -125,7 +126,7 @@ func Agree(t *testing.T, what string, got, want []iot.Bucket) {
 			g.Value = w.Value
 		}
 		if g != w {
-			t.Errorf("%s: bucket %d is\n%+v, want\n%+v", what, i, g, w)
+			relaytest.Equal(t, fmt.Sprintf("%s: bucket %d", what, i), g, w)
 			return
 		}
 	}

@@ -190,7 +190,7 @@ func refusals(t *testing.T, s iot.ReadingStore) {
 	want := map[[2]int]bool{{1, -1}: true, {2, -1}: true, {4, -1}: true, {5, -1}: true, {-1, 0}: true}
 	for _, r := range refused {
 		if !want[[2]int{r.Point, r.Uplink}] || r.Reason == "" {
-			t.Errorf("refused %+v", r)
+			t.Errorf("refused point %d and radio data %d with the reason %q", r.Point, r.Uplink, r.Reason)
 		}
 		delete(want, [2]int{r.Point, r.Uplink})
 	}
