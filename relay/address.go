@@ -8,8 +8,8 @@ import (
 // maxAddress is the longest e-mail address, in bytes (RFC 5321, 4.5.3.1.3).
 const maxAddress = 254
 
-// CheckAddress refuses what is no bare e-mail address: what SMTP carries without
-// extensions, and nothing that could end a header line or command.
+// CheckAddress returns an error unless s is a bare e-mail address that SMTP carries
+// without extensions, with nothing that could end a header line or command.
 func CheckAddress(s string) error {
 	parsed, err := mail.ParseAddress(s)
 	if err != nil || parsed.Name != "" || parsed.Address != s || !printableASCII(s) || len(s) > maxAddress {

@@ -24,7 +24,7 @@ const (
 	KindConflict
 	// KindUnavailable is a back end that is down or full: try again later.
 	KindUnavailable
-	// KindNoCredit is an account whose credit does not pay for what it asks.
+	// KindNoCredit is a request for which the account has too little credit.
 	KindNoCredit
 )
 
@@ -41,7 +41,7 @@ func (k Kind) String() string {
 type Error struct {
 	Kind    Kind
 	Message string
-	// Fields maps a parameter to what is wrong with it; only for KindInvalid.
+	// Fields maps a parameter to its problems; only for KindInvalid.
 	Fields map[string][]string
 	cause  error
 }

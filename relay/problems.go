@@ -8,29 +8,29 @@ import (
 // Problems collects what is wrong with the parameters of a request, by parameter.
 type Problems map[string][]string
 
-// Add notes a problem of a parameter.
+// Add adds a problem of a parameter.
 func (p Problems) Add(field, text string) { p[field] = append(p[field], text) }
 
-// AddNamed notes a problem; %s in the text becomes the parameter's name in words.
+// AddNamed adds a problem; %s in the text becomes the parameter's name in words.
 func (p Problems) AddNamed(field, text string) {
 	p.Add(field, strings.ReplaceAll(text, "%s", FieldWords(field)))
 }
 
-// AddAll notes the problems of other parameters, whose names get a prefix.
+// AddAll adds the problems of other parameters, whose names get a prefix.
 func (p Problems) AddAll(prefix string, fields map[string][]string) {
 	for field, texts := range fields {
 		p[prefix+field] = append(p[prefix+field], texts...)
 	}
 }
 
-// Require notes a parameter that is empty.
+// Require adds a problem for a parameter that is empty.
 func (p Problems) Require(field, value string) {
 	if strings.TrimSpace(value) == "" {
 		p.AddNamed(field, "The %s field is required.")
 	}
 }
 
-// Limit notes a text that is longer than most bytes.
+// Limit adds a problem for a text that is longer than most bytes.
 func (p Problems) Limit(field, value string, most int) {
 	if len(value) > most {
 		p.AddNamed(field, fmt.Sprintf("The %%s must not be longer than %d bytes.", most))

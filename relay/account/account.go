@@ -28,7 +28,7 @@ const (
 	Carrier   Scope = "carrier"
 )
 
-// DefaultScopes is what a token without scopes may use.
+// DefaultScopes returns the scopes of a token without scopes.
 func DefaultScopes() []Scope { return []Scope{Messaging, Cellular, IoT, Ledger} }
 
 // Account is a customer.
@@ -36,7 +36,7 @@ type Account struct {
 	ID          ID       `json:"id"`
 	Name        string   `json:"name"`
 	Permissions []string `json:"permissions,omitempty"`
-	// WebhookSecrets sign what the gateway sends (Standard Webhooks, whsec_…);
+	// WebhookSecrets sign the gateway's requests (Standard Webhooks, whsec_…);
 	// several while rotating, newest first.
 	WebhookSecrets []string `json:"webhook_secrets,omitempty"`
 	CallbackURL    string   `json:"callback_url,omitempty"`
@@ -69,8 +69,8 @@ func (t Token) ID() string { return t.Hash[:min(idDigits, len(t.Hash))] }
 // Has reports whether the token has a scope.
 func (t Token) Has(s Scope) bool { return slices.Contains(t.Scopes, s) }
 
-// HashToken returns what a token is stored and looked up as: lower-case hex
-// SHA-256.
+// HashToken returns the lower-case hex SHA-256 of a token, under which it is stored
+// and looked up.
 func HashToken(token string) string {
 	sum := sha256.Sum256([]byte(token))
 	return hex.EncodeToString(sum[:])

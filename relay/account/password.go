@@ -19,8 +19,8 @@ type Login struct {
 	Password string `json:"password"`
 }
 
-// What a hash costs: people choose passwords, and those can be guessed when a
-// hash is cheap. 19 MiB and two passes take some 30 ms.
+// The cost of a hash. Passwords that people choose can be guessed when a hash is
+// cheap. 19 MiB and two passes take some 30 ms.
 const (
 	hashMemory = 19 << 10 // KiB
 	hashPasses = 2
@@ -35,10 +35,9 @@ const (
 // passwordPrefix begins what HashPassword returns.
 const passwordPrefix = "$argon2id$v="
 
-// HashPassword returns what a password is stored as: Argon2id (RFC 9106), in
-// the string format of the Password Hashing Competition, over the lower-case hex
-// SHA-256 of the password, which is all that a sealed inventory has of it, and a
-// salt of its own each time.
+// HashPassword returns the hash of a password for storage: Argon2id (RFC 9106), in the
+// string format of the Password Hashing Competition, with a new salt, over the
+// lower-case hex SHA-256 of the password, which is the form that a sealed inventory has.
 func HashPassword(sum string) string {
 	h := passwordHash{memory: hashMemory, passes: hashPasses, salt: random(saltLength)}
 	h.key = h.derive(sum)
@@ -46,7 +45,7 @@ func HashPassword(sum string) string {
 }
 
 // HashGenerated is HashPassword for a password of at least 128 random bits, which
-// nobody guesses: it costs nothing.
+// cannot be guessed: the hash is cheap.
 func HashGenerated(sum string) string {
 	h := passwordHash{memory: leastMemory, passes: 1, salt: random(saltLength)}
 	h.key = h.derive(sum)
@@ -80,7 +79,7 @@ func VerifyPassword(hash, sum string) (bool, error) {
 	return subtle.ConstantTimeCompare(h.derive(sum), h.key) == 1, nil
 }
 
-// passwordHash is what a stored hash holds.
+// passwordHash is a stored hash.
 type passwordHash struct {
 	memory, passes uint32
 	salt, key      []byte

@@ -35,7 +35,7 @@ type Store interface {
 	// by ICCID and account.
 	DeclaredSIMs(ctx context.Context, which WhichSIMs) ([]DeclaredSIM, error)
 	// PutInventory saves it together with changes of its SIMs; relay.KindConflict if
-	// what is saved is no longer what it was merged into.
+	// the saved document has changed since was was read.
 	PutInventory(ctx context.Context, was, document []byte, sims SIMChanges) error
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// mask stands for a secret.
+// mask replaces a secret.
 const mask = "***"
 
 // maxDocument bounds each JSON of an entry, in bytes.
@@ -27,7 +27,7 @@ func secret(name string) bool {
 }
 
 // Document returns a value as JSON for an entry: secrets and the queries of URLs masked,
-// and what is too long replaced by its size. A nil value has none.
+// and values that are too long replaced by their sizes. It returns nil for a nil value.
 func Document(v any) json.RawMessage {
 	plain, err := generic(v)
 	if err != nil || plain == nil {
@@ -77,7 +77,7 @@ func encode(v any) json.RawMessage {
 	return raw
 }
 
-// redact masks the secrets of a value that stands under a name.
+// redact masks the secrets of a value with a name.
 func redact(name string, v any) any {
 	switch v := v.(type) {
 	case map[string]any:

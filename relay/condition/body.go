@@ -29,7 +29,7 @@ type Body struct {
 //	{"text": device.name + ": " + round(values.temperature) + " °C", "raised": state == "raised"}
 //
 // It sees what a condition sees, and rule {id, name}, state and alarm_id. A value
-// that is missing is nil. The error tells the line and the column.
+// that is missing is nil. The error has the line and the column.
 func CompileBody(source string) (*Body, error) {
 	rules := newRuleVisitor("body", true)
 	rules.known["rule"] = types.Map{"id": types.String, "name": types.String}

@@ -26,7 +26,7 @@ const (
 	maxMemory       = 5000 // elements of lists that one run may make
 )
 
-// Message is what a condition sees of a message.
+// Message has the fields of a message that a condition can use.
 type Message struct {
 	Originator  string // digits, or a name
 	Destination string // digits
@@ -143,7 +143,7 @@ func firstCharacters(s string, n int) string {
 type visitor struct {
 	name             string   // of the expression, in reasons
 	calls, operators []string // the functions that are known, the operators that are not
-	located          bool     // reasons tell the line and the column
+	located          bool     // reasons have the line and the column
 
 	reason                 string
 	at                     file.Location
@@ -184,7 +184,7 @@ func (r *visitor) refusal(source string) error {
 	return located((&file.Error{Location: r.at, Message: r.reason}).Bind(file.NewSource(source)))
 }
 
-// pattern counts what a pattern costs for each character that it looks at.
+// pattern adds the cost of a pattern for each character that it is matched with.
 func (r *visitor) pattern(n ast.Node) {
 	literal, ok := n.(*ast.StringNode)
 	if !ok {

@@ -34,8 +34,8 @@ type Rule struct {
 // decoder_id, location_id, last_seen_at, longitude, latitude}, uplink {f_cnt,
 // f_port, rssi, snr, gateways, time}, event, hour, weekday (1 Monday to 7 Sunday)
 // and now. It may call what the conditions of relays may, and abs, ceil, floor,
-// round, int, float, string, min, max and duration. A + between texts joins them. It is
-// bounded as they are. The error tells the line and the column.
+// round, int, float, string, min, max and duration. A + between texts joins them. Its
+// cost is bounded like theirs. The error has the line and the column.
 func CompileRule(source string) (*Rule, error) {
 	rules := newRuleVisitor("condition", false)
 	code, err := compileProgram(source, maxCondition, conditionNodes, rules, expr.AsBool())
@@ -189,7 +189,7 @@ func present(args ...any) (any, error) {
 	return nil, &MissingKey{Name: name}
 }
 
-// asText bounds what a pattern looks at.
+// asText bounds the text that a pattern is matched with.
 func asText(args ...any) (any, error) { return clipped(args[0]), nil }
 
 // scalarText is string(value).

@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// presentName is what refuses a missing value where it stands.
+	// presentName is the function that refuses a missing value.
 	presentName = "present_"
-	// stringName is what makes a text of a value, as + does beside a text.
+	// stringName is the function that converts a value to a text, as + does with a text.
 	stringName = "string"
 	// textName is what bounds the text that a pattern looks at.
 	textName = "text_"

@@ -6,7 +6,7 @@ import (
 	"github.com/expr-lang/expr/types"
 )
 
-// Subject is what the expressions of a rule see.
+// Subject has the values that the expressions of a rule can use.
 type Subject struct {
 	// Values are the readings of the uplink and Previous those before it, float64
 	// or string by key.
@@ -72,7 +72,7 @@ func subjectTypes() types.Map {
 	}
 }
 
-// root returns what a bare name stands for.
+// root returns the value of a bare name.
 func (s *Subject) root(name string) any {
 	switch name {
 	case rootValues:

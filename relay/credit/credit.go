@@ -7,7 +7,7 @@ import (
 	"github.com/penstock/penstock/relay/account"
 )
 
-// Reason says what changed the credit.
+// Reason is why the credit changed.
 type Reason string
 
 // The reasons.
@@ -49,12 +49,12 @@ type Store interface {
 	// Balance returns the credits an account has; 0 for one that never had any.
 	Balance(ctx context.Context, acct account.ID) (int64, error)
 	// Apply makes a change. It returns relay.KindNoCredit, and changes nothing, if
-	// the balance would be below zero. One whose id was applied within a day
-	// returns what it came to then.
+	// the balance would be below zero. A change whose id was applied within a
+	// day returns the entry of that time.
 	Apply(ctx context.Context, c Change) (Entry, error)
-	// Open gives an account its first credit; one that was opened is left alone.
+	// Open gives an account its first credit; an opened account is left unchanged.
 	Open(ctx context.Context, acct account.ID, credits int64, at time.Time) error
-	// Set makes the balance what it is told, whatever it was.
+	// Set sets the balance, whatever it was.
 	Set(ctx context.Context, acct account.ID, credits int64, at time.Time) error
 	// Entries lists changes, newest first, with sequences below before (0: all).
 	// The newest 100,000 of an account are kept.

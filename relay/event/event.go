@@ -33,7 +33,7 @@ const (
 	Unrouted    State = "unrouted"
 )
 
-// Event is one thing that arrived.
+// Event is a request or message that arrived.
 type Event struct {
 	ID         string // "<node>-<letter of the kind><sequence in its journal>"
 	ReceivedAt time.Time

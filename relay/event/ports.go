@@ -10,8 +10,8 @@ import (
 // An event without a status is done if its consumer is past it, else pending; one
 // that is stored as pending was deferred and is processed again.
 type Statuses interface {
-	// Set stores statuses; one with State Done and no Outcome removes what was
-	// stored.
+	// Set stores statuses; one with State Done and no Outcome deletes the
+	// stored status.
 	Set(ctx context.Context, kind Kind, all []Status) error
 	// Get returns the statuses of a range of sequences, both ends included.
 	Get(ctx context.Context, kind Kind, from, to uint64) (map[uint64]Status, error)

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Gateway is one running program, as it registered itself.
+// Gateway is a running gateway, as it registered itself.
 type Gateway struct {
 	// Node names it; the ids of its events begin with that.
 	Node string
@@ -32,8 +32,8 @@ const (
 // Away reports whether a gateway has stopped to send heartbeats.
 func (g *Gateway) Away(now time.Time) bool { return now.Sub(g.SeenAt) > AwayAfter }
 
-// Facts are what a gateway stands on, by name. A secret is told by its
-// fingerprint.
+// Facts are the settings of a gateway that must agree with those of the others, by
+// name. Of a secret, the value is the fingerprint.
 type Facts map[Fact]string
 
 // Fact names something that must be the same at all gateways.
@@ -51,8 +51,8 @@ const (
 // Embedded begins the fact of a back end that only one gateway can reach.
 const Embedded = "embedded "
 
-// mends says for each fact what has to be done when gateways differ.
-func mends() map[Fact]string {
+// remedies returns for each fact what to do when gateways differ.
+func remedies() map[Fact]string {
 	return map[Fact]string{
 		Redis:      "set redis.url of all gateways to one Redis",
 		Readings:   "set influx.url and influx.bucket of all gateways to one bucket of one InfluxDB",
@@ -76,7 +76,7 @@ func Conflicts(self *Gateway, all []Gateway, now time.Time) []string {
 		}
 		if len(others) > 0 {
 			slices.Sort(others)
-			out = append(out, fmt.Sprintf("%s differs from that of gateway %s: %s", fact, strings.Join(others, ", "), mends()[fact]))
+			out = append(out, fmt.Sprintf("%s differs from that of gateway %s: %s", fact, strings.Join(others, ", "), remedies()[fact]))
 		}
 	}
 	return out

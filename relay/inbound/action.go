@@ -49,10 +49,10 @@ type ActionInfo struct {
 
 	takes     parameterKind
 	available bool
-	unlisted  bool // may be set, but only by who has the permission of its name
+	unlisted  bool // may be set only with the permission of its name
 }
 
-// Takes says what the action's parameters are: urls, addresses or labels, empty if it
+// Takes returns the kind of the action's parameters: urls, addresses or labels, empty if it
 // takes none.
 func (a ActionInfo) Takes() string {
 	return map[parameterKind]string{urls: "urls", addresses: "addresses", labels: "labels"}[a.takes]

@@ -7,7 +7,7 @@ import (
 	"github.com/penstock/penstock/decoders/sms"
 )
 
-// gap stands in a text where parts did not come.
+// gap replaces missing parts in a text.
 const gap = "[…]"
 
 // assembler makes one message of parts.

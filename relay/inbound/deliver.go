@@ -38,7 +38,7 @@ func (r *Route) deliveries(m *Message, s Settings) []outbox.Delivery {
 	return out
 }
 
-// toSIM hands a message to the operator, for the SIM that the relay names.
+// toSIM delivers a message to the operator, for the SIM that the relay names.
 func (r *Route) toSIM(m *Message) outbox.Delivery {
 	to := "sim:" + r.ICCID
 	return outbox.Delivery{

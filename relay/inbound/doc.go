@@ -4,7 +4,7 @@
 // action (specification 1, relay objects and events 3 to 5). An exact virtual
 // number wins over the longest prefix; each parameter of the action becomes one
 // delivery, whose placeholders are replaced in one pass and escaped for where
-// they stand. What is decided is pure (Decide); Service saves it.
+// they stand. Decide is a pure function; Service saves the decision.
 //
 // It refuses an action that this version cannot perform, rather than accept it
 // and drop its messages. A message that no relay takes is unrouted, with the

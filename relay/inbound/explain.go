@@ -7,7 +7,7 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// exampleID stands for the id that a message would get.
+// exampleID replaces the id that a message would get.
 const exampleID = "example"
 
 // Explanation is the predicted outcome of a message, with reasons.
@@ -16,8 +16,7 @@ type Explanation struct {
 	// Message is what would go on its way: a part as it goes on when the others
 	// never come.
 	Message Message
-	// Part says which part of what it is, and what it waits for; nil for a whole
-	// message.
+	// Part describes a part and those that are missing; nil for a whole message.
 	Part *PartExplained
 	// Outgoing are the deliveries as they would go out, in their order.
 	Outgoing []Outgoing

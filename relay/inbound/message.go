@@ -21,7 +21,7 @@ const (
 	Indecipherable Status = 2 // the UDH cannot be read, or names an unknown language table
 )
 
-// Message is a short message as a carrier handed it over.
+// Message is a short message as a carrier delivered it.
 type Message struct {
 	// ID is ours and derives from the journal's record, so that processing the
 	// record again is idempotent.
@@ -29,8 +29,8 @@ type Message struct {
 	// Account is the one whose token handed it over; 0 for carriers configured
 	// in the file, which route over all accounts.
 	Account account.ID
-	// Carrier names who handed it over; CarrierID is the id it gave the
-	// message, empty if it gives none. Together they say "the same message".
+	// Carrier names the carrier that delivered it; CarrierID is the carrier's id of
+	// the message, empty if it gives none. Together they identify the message.
 	Carrier   string
 	CarrierID string
 	From      string // digits, or an alphanumeric sender as it came
@@ -48,8 +48,8 @@ type Message struct {
 	SentAt time.Time // zero when the carrier does not say
 	// ReceivedAt is when the gateway took it.
 	ReceivedAt time.Time
-	// Network is the originating network's name, Reference what the carrier
-	// calls the connection it came from.
+	// Network is the originating network's name, Reference the
+	// carrier's name of the connection.
 	Network   string
 	Reference string
 	// Trace is the span of its processing; empty for none.

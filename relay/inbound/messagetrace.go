@@ -5,8 +5,7 @@ import (
 	"fmt"
 )
 
-// MessageTrace is the way of one message through the gateway, as far as it is
-// stored.
+// MessageTrace is the path of one message through the gateway, as far as it is stored.
 type MessageTrace struct {
 	// DuplicateOf is the id of the message that the carrier delivered before under
 	// the same id.

@@ -9,8 +9,8 @@ import (
 	"github.com/penstock/penstock/decoders/sms"
 )
 
-// PartKind is how a part says what it belongs to. References of different kinds
-// never mean the same message.
+// PartKind is how a part refers to its message. References of different kinds never
+// refer to the same message.
 type PartKind string
 
 // The kinds of reference.

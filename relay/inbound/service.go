@@ -83,8 +83,8 @@ type Result struct {
 	Account account.ID
 	State   event.State
 	Reason  string
-	// Note is what the event of a message that is done has to show: the message
-	// that it repeats, or the parts that it went on without.
+	// Note is shown with the event of a message that is done: the message of which
+	// it is a duplicate, or the parts that are missing.
 	Note string
 	// Deliveries counts the deliveries created now, Existing those that existed.
 	Deliveries int
@@ -93,7 +93,7 @@ type Result struct {
 
 // Receive routes a batch of messages and returns the result of each, in order.
 // An error means that a back end failed and the batch may be saved in part; the
-// caller repeats it, which changes only what is missing. An invalid message is
+// caller repeats it, which adds only what is missing. An invalid message is
 // reported in its Result.
 func (s *Service) Receive(ctx context.Context, msgs []Message) ([]Result, error) {
 	routes, err := s.routeCache.routes(ctx, numbers(msgs))

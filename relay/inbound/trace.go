@@ -32,7 +32,7 @@ type Post struct {
 	Frames func(ctx context.Context) (post []Step, frames []FrameTrace, err error)
 }
 
-// FrameTrace is what rules made of a frame.
+// FrameTrace is the evaluation of a frame by rules.
 type FrameTrace struct {
 	ID   string // of its journal record
 	Text string // what it is
@@ -41,7 +41,7 @@ type FrameTrace struct {
 	Rules []RuleTrace
 }
 
-// RuleTrace is what a rule says of a frame.
+// RuleTrace is the evaluation of a frame by a rule.
 type RuleTrace struct {
 	RuleID string
 	Text   string
@@ -150,7 +150,7 @@ func (t *traceBuilder) event(ctx context.Context, p *Post) error {
 	return nil
 }
 
-// frames adds what rules made of the frames of a post.
+// frames adds the evaluation of the frames of a post by rules.
 func (t *traceBuilder) frames(ctx context.Context, p *Post) error {
 	if p.Frames == nil {
 		return nil

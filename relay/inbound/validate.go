@@ -18,7 +18,7 @@ const (
 
 // Validate checks an action for a kind of relay: that there is such an action
 // and this version performs it, and that its parameters are given and good.
-// checkURL says whether the gateway may call a URL, which it gets with sample
+// checkURL checks whether the gateway may call a URL, which it gets with sample
 // values in the place of the placeholders; nil allows all. The fields of the
 // relay.KindInvalid error are action and parameters.
 func (a Action) Validate(k Kind, checkURL func(string) error) error {
@@ -30,8 +30,8 @@ func (a Action) Validate(k Kind, checkURL func(string) error) error {
 	})
 }
 
-// performable checks what is kept: URLs as they were taken by earlier versions,
-// which did not refuse unknown placeholders in a query.
+// performable checks a stored action. It accepts the URLs of earlier versions, which
+// did not refuse unknown placeholders in a query.
 func (a Action) performable(k Kind) error {
 	return a.validate(k, func(*Template) error { return nil })
 }
@@ -91,8 +91,8 @@ func checkLabel(s string) error {
 	return nil
 }
 
-// CheckEndpoint refuses what a relay of a kind does not take as a URL, wherever
-// that leads.
+// CheckEndpoint returns an error if a relay of a kind does not accept raw as a URL. It
+// does not check the address.
 func CheckEndpoint(kind, raw string) error {
 	return checkEndpoint(Kind(kind), raw, func(t *Template) error { return t.url.Check() })
 }

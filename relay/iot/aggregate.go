@@ -90,7 +90,7 @@ func (s *Service) Aggregate(ctx context.Context, q AggregateQuery, u Units) ([]A
 	return aggregateRecords(q.Statistic, buckets, keys, types, u), nil
 }
 
-// Check notes what is wrong with a query's type and granularity.
+// Check returns the problems of a query's type and granularity.
 func (q AggregateQuery) Check(p relay.Problems) {
 	p.Require("type", string(q.Statistic))
 	if q.Statistic != "" && !slices.Contains(Statistics(), q.Statistic) {

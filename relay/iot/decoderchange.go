@@ -57,8 +57,8 @@ func (c DecoderChange) apply(d *Decoder) {
 	assign(&d.Source, c.Source)
 }
 
-// check looks at what is changed only: a decoder of the inventory may have no
-// description, and keep it so.
+// check checks only the fields that change: a decoder of the inventory may have no
+// description.
 func (c DecoderChange) check(p relay.Problems) {
 	if c.Name != nil {
 		p.Require("name", *c.Name)
@@ -89,8 +89,7 @@ func (s *Service) RemoveSensor(ctx context.Context, acct account.ID, decoderID, 
 	})
 }
 
-// What the records of an account may hold, in bytes, and how many keys a
-// decoder may map.
+// The limits of an account's records, in bytes, and of the keys that a decoder maps.
 const (
 	maxComment  = 2000
 	maxKey      = 200

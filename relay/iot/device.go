@@ -72,7 +72,7 @@ type Location struct {
 	Imported bool   `json:"imported,omitempty"` // takes devices that import themselves
 }
 
-// SensorType is what a sensor measures, and in which units.
+// SensorType is a quantity that sensors measure, with its units.
 type SensorType struct {
 	ID             string  `json:"id"`
 	Name           string  `json:"name"`
@@ -82,7 +82,7 @@ type SensorType struct {
 	ImperialOffset float64 `json:"imperial_offset,omitempty"`
 }
 
-// Decoder says how the frames of a kind of device become readings.
+// Decoder converts the frames of a kind of device to readings.
 type Decoder struct {
 	ID            string     `json:"id"`
 	Name          string     `json:"name"`
@@ -100,7 +100,7 @@ type Decoder struct {
 	Sensors []Mapping `json:"sensors,omitempty"`
 }
 
-// Mapping is a key of a decoder's values and what it measures.
+// Mapping is a key of a decoder's values with its sensor type.
 type Mapping struct {
 	SensorTypeID string `json:"sensor_type_id"`
 	Key          string `json:"key"`

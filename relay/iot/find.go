@@ -270,8 +270,8 @@ func (s *Service) RaisedAlarms(ctx context.Context, acct account.ID, id string) 
 // RadioDetail returns how much radio data of frames is stored.
 func (s *Service) RadioDetail() RadioDetail { return s.options.Radio }
 
-// Radio returns what the last uplinks of devices say of battery, signal and position,
-// by device id, without devices that have no radio data of the last year. It returns
+// Radio returns battery, signal and position from the last uplinks of devices, by
+// device id, without devices that have no radio data of the last year. It returns
 // relay.KindUnavailable if the reading store does not answer.
 func (s *Service) Radio(ctx context.Context, acct account.ID, ids []string) (map[string]RadioData, error) {
 	out, err := s.readings.Radio(ctx, acct, ids, s.options.Now().Add(-radioWindow))

@@ -9,8 +9,6 @@ import (
 	"github.com/penstock/penstock/relay/account"
 )
 
-// What rules ask of devices and readings.
-
 // Version changes with the records and rules of an account.
 func (s *Service) Version(ctx context.Context, acct account.ID) (Version, error) {
 	all, err := s.store.Versions(ctx, []account.ID{acct})

@@ -39,8 +39,8 @@ const day = 24 * time.Hour
 
 // Width is how long a bucket lasts, and by how much the first one after
 // 1970-01-01 00:00:00 UTC begins later: 1970 began on a Thursday, weeks begin
-// on Monday. The width is 0 for months, which differ, and for what is no
-// granularity.
+// on Monday. The width is 0 for months, which differ, and for an
+// invalid granularity.
 func (g Granularity) Width() (width, offset time.Duration) {
 	if g == Week {
 		return 7 * day, 4 * day

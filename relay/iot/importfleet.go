@@ -19,9 +19,9 @@ type newcomer struct {
 	decoder *compiled
 }
 
-// importFleet creates the devices of a group's frames that are new, many in a
-// transaction. What is in the way of one (a limit, a decoder that is missing, an
-// identifier that is taken) is left to importDevice.
+// importFleet creates the new devices of a group's frames, many in one transaction. A
+// device that cannot be created so (a limit, a missing decoder, an identifier that is
+// taken) is left to importDevice.
 func (s *Service) importFleet(ctx context.Context, ab *accountBatch, group []*work) error {
 	first := firstFrames(ab, group)
 	if len(first) < 2 {

@@ -11,7 +11,7 @@ import (
 	"github.com/penstock/penstock/relay/account"
 )
 
-// Marker is an event in a device's life that somebody noted.
+// Marker is an event in a device's life that a user recorded.
 type Marker struct {
 	ID        string    `json:"id"` // the caller's
 	Comment   string    `json:"comment"`

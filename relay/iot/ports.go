@@ -116,7 +116,7 @@ type Store interface {
 	// one round trip. It returns relay.KindNotFound if there is no such device.
 	Overview(ctx context.Context, acct account.ID, deviceID string) (Overview, error)
 
-	// PutMarker saves an event marker of a device and returns it as it stands.
+	// PutMarker saves an event marker of a device and returns the saved one.
 	// One of that id gets the new comment, and the new time unless CreatedAt is
 	// zero; created says that there was none, and that it got the time now. It
 	// returns relay.KindNotFound if there is no such device, and

@@ -25,7 +25,7 @@ type Point struct {
 	IsText     bool
 }
 
-// RadioData is what is stored of the radio side of a frame; absent values are nil.
+// RadioData is the stored radio data of a frame; absent values are nil.
 //
 // In InfluxDB it is a point of the measurement uplink with the tags account,
 // device_id and identifier.
@@ -49,7 +49,7 @@ type RadioData struct {
 	Name  string // the device's, beside a Frame
 }
 
-// RadioDetail says how much of the radio data of frames is stored. Rules and raw
+// RadioDetail is how much of the radio data of frames is stored. Rules and raw
 // frames have all of it in any case.
 type RadioDetail string
 
@@ -76,7 +76,7 @@ func (d RadioDetail) stored(u *RadioData) *RadioData {
 	}
 }
 
-// Batch is what one write brings to a reading store.
+// Batch is one write to a reading store.
 type Batch struct {
 	Points  []Point
 	Uplinks []RadioData

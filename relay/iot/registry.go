@@ -17,10 +17,10 @@ import (
 	"github.com/penstock/penstock/relay/account"
 )
 
-// NewDevice is what a device is created with over REST.
+// NewDevice is a request to create a device over REST.
 type NewDevice struct {
-	// Type says what the identifier must be: of LoRaWAN a devEUI, of Bluetooth
-	// a MAC address, else any line of text.
+	// Type determines the form of the identifier: a devEUI for LoRaWAN, a MAC address
+	// for Bluetooth, else any line of text.
 	Type       DeviceType
 	Identifier string
 	LocationID string
@@ -71,7 +71,7 @@ func (s *Service) CreateDevice(ctx context.Context, acct account.ID, n NewDevice
 	return d, s.store.CreateDevice(ctx, acct, d, sensors)
 }
 
-// identifier checks and normalises what a new device is called by its kind.
+// identifier checks and normalises the identifier of a new device by its type.
 func (n *NewDevice) identifier(p relay.Problems) string {
 	field, form := "identifier", ""
 	identifier, _ := NormalizeIdentifier(n.Identifier)
@@ -101,7 +101,7 @@ func (n *NewDevice) identifier(p relay.Problems) string {
 	return identifier
 }
 
-// selected looks up what a device refers to.
+// selected looks up the location and the decoder of a device.
 func (s *Service) selected(ctx context.Context, acct account.ID, p relay.Problems, d Device) (Decoder, error) {
 	locations, err := s.store.Locations(ctx, acct)
 	if err != nil {
@@ -164,7 +164,7 @@ func (s *Service) DeleteDevice(ctx context.Context, acct account.ID, id string) 
 	return s.cached.change(ctx, func() error { return s.cache.ForgetDevice(ctx, acct, id) })
 }
 
-// apply sets what is given and notes what is wrong with it.
+// apply sets the given fields and adds their problems.
 func (c DeviceChange) apply(p relay.Problems, d *Device) {
 	if c.Name != nil {
 		p.Require("name", *c.Name)

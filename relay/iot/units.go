@@ -17,7 +17,7 @@ const (
 	Imperial Units = "imperial"
 )
 
-// ParseUnits reads what a request asks for; empty means metric.
+// ParseUnits reads the units of a request; empty means metric.
 func ParseUnits(s string) (Units, bool) {
 	switch u := Units(s); u {
 	case "":

@@ -9,7 +9,7 @@ import (
 
 // Store stores jobs.
 type Store interface {
-	// Create saves a new job, queued and due. One whose id exists is left alone.
+	// Create saves a new job, queued and due. A job whose id exists is left unchanged.
 	Create(ctx context.Context, j Job) error
 
 	// Get loads a job; relay.KindNotFound if there is none.
@@ -45,7 +45,7 @@ type Filter struct {
 	Newest bool
 }
 
-// Lister shows the jobs that stand in lists.
+// Lister lists the jobs that belong to a list.
 type Lister interface {
 	// List returns jobs in the order of their creation, from an offset on and at
 	// most limit, and how many the filter selects.

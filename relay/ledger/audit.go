@@ -26,8 +26,7 @@ type audited struct {
 	seen       bool
 }
 
-// verifyTokens compares what is stored of the tokens of a ledger, and beside its
-// entries, with what the entries say. The log may grow meanwhile.
+// verifyTokens compares the stored tokens and records of a ledger with its entries. The log may grow meanwhile.
 func (s *Service) verifyTokens(ctx context.Context, p Place, r *Report) error {
 	a := &audit{s: s, p: p, r: r, tokens: make(map[string]*audited)}
 	if err := a.read(ctx); err != nil {
@@ -54,7 +53,7 @@ func (s *Service) verifyTokens(ctx context.Context, p Place, r *Report) error {
 	return a.missing(ctx)
 }
 
-// read reads the entries that came since.
+// read reads the entries that were added since.
 func (a *audit) read(ctx context.Context) error {
 	log, err := a.s.deps.Store.Log(ctx, a.p.Account, a.p.Ledger)
 	if err != nil {
@@ -77,7 +76,7 @@ func (a *audit) read(ctx context.Context) error {
 	return nil
 }
 
-// row checks an entry against what it is found by and against those before it.
+// row checks an entry against its index fields and against the entries before it.
 func (a *audit) row(row Row) {
 	e, of, err := readEvent(row.Sequence, row.Bytes)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/penstock/penstock/relay/ledger/pki"
 )
 
-// authority is a ledger's certificate authority as it is sealed.
+// authority is a ledger's certificate authority in the form that is sealed.
 type authority struct {
 	Certificate string `json:"certificate"` // PEM
 	Key         []byte `json:"key"`         // PKCS #8

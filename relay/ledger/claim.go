@@ -13,7 +13,7 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// EventClaimed is the type of the event that tells an account of claims.
+// EventClaimed is the type of the event that notifies an account of claims.
 const EventClaimed = "token.claimed"
 
 // claims is the input of a job that claims.
@@ -29,8 +29,8 @@ type ClaimOutcome struct {
 	Error *string `json:"error"`
 }
 
-// Claim has tokens claimed, once each, and returns the job that does. The outcome
-// of each stands in the job and goes to the account's callback.
+// Claim creates a job that claims tokens, once each, and returns its id. The outcome of
+// each is in the job's result and is sent to the account's callback.
 //
 // It returns Invalid if a token is not the account's or the private token is
 // wrong. Nothing is claimed then, nor if one of them has expired or has no claims
@@ -82,7 +82,7 @@ func (s *Service) runClaim(ctx context.Context, j job.Job) (any, error) {
 			return nil, err
 		}
 	}
-	return results, s.tell(ctx, j, outcomes(in.Tokens, results))
+	return results, s.notify(ctx, j, outcomes(in.Tokens, results))
 }
 
 func (s *Service) claimOf(j job.Job, t Token) (Claim, error) {
@@ -106,9 +106,9 @@ func (s *Service) signByID(ctx context.Context, acct account.ID, id string) erro
 	return err
 }
 
-// tell brings the outcome to the account's callback. The id is the job's, so that
-// it is told once.
-func (s *Service) tell(ctx context.Context, j job.Job, all []ClaimOutcome) error {
+// notify sends the outcomes to the account's callback. The id derives from the job's,
+// so that they are sent once.
+func (s *Service) notify(ctx context.Context, j job.Job, all []ClaimOutcome) error {
 	if s.deps.Events == nil {
 		return nil
 	}

@@ -6,8 +6,8 @@
 // signed by the ledger's key, so that an entry that was changed, removed or put
 // elsewhere is detected, by the gateway and by anyone with an export.
 //
-// A token is an unguessable text. It is kept as its id, the SHA-256 of it; the
-// text itself stands only in what was sealed for the job that made it. A token
+// A token is an unguessable text. The database has its id, the SHA-256 of the text; the
+// text itself is only in the sealed result of the job that made it. A token
 // that is not there, one of another account and one with a wrong private token
 // are refused alike.
 //

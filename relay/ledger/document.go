@@ -10,7 +10,7 @@ import (
 	"github.com/penstock/penstock/relay/ledger/merkle"
 )
 
-// Document is a history as it is handed out, and verified offline.
+// Document is a history as the API returns it, for verification offline.
 type Document struct {
 	Data []DocumentEntry `json:"data"`
 	Meta DocumentMeta    `json:"meta"`
@@ -38,7 +38,7 @@ type DocumentMeta struct {
 	All string `json:"all"`
 }
 
-// Document is the history as it is handed out.
+// Document returns the history in the form of the API.
 func (h History) Document() Document {
 	d := Document{Data: []DocumentEntry{}, Meta: DocumentMeta{
 		TreeSize: h.Head.Size, RootHash: h.Head.Root.String(), Signature: h.Signed, Key: h.Key, Proof: [][]merkle.Hash{}, All: h.All,
@@ -50,9 +50,9 @@ func (h History) Document() Document {
 	return d
 }
 
-// VerifyHistory checks a history that was handed out, as JSON, by a public key;
-// an empty one stands for the one it names itself, which only shows that it is
-// whole. It is not whole unless it has every entry that its token had as of its
+// VerifyHistory checks a history, as the API returned it, by a public key. An empty key
+// stands for the one that the history names, which only shows that it is consistent.
+// It is not whole unless it has every entry that its token had as of its
 // head. An earlier head must be its own: a history does not prove another.
 func VerifyHistory(text []byte, key string, earlier ...string) (Report, error) {
 	var d Document

@@ -13,7 +13,7 @@ import (
 	"github.com/penstock/penstock/relay/ledger/pki"
 )
 
-// NewToken is what a token is generated from. The objects are JSON, nil if none
+// NewToken is a request for a token. The objects are JSON, nil if none
 // was given.
 type NewToken struct {
 	Metadata        json.RawMessage // kept if the ledger does
@@ -93,7 +93,7 @@ func (s *Service) prepare(ctx context.Context, acct account.ID, l Ledger, n NewT
 	return g, private, nil
 }
 
-// check notes everything that is wrong.
+// check returns all problems.
 func (n *NewToken) check(l Ledger) error {
 	p := relay.Problems{}
 	checkObject(p, "metadata", n.Metadata)
@@ -121,7 +121,7 @@ func redirectable(raw string) bool {
 	return err == nil && len(raw) <= maxURL && u.Hostname() != "" && u.User == nil && (u.Scheme == "http" || u.Scheme == "https")
 }
 
-// checkObject notes a field that is neither absent nor a JSON object of some size.
+// checkObject adds a problem unless a field is absent or a JSON object within the size.
 func checkObject(p relay.Problems, field string, value json.RawMessage) {
 	switch {
 	case value == nil:

@@ -16,7 +16,7 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// EventHead is the type of the event that tells an account of a ledger's new head.
+// EventHead is the type of the event that notifies an account of a ledger's new head.
 const EventHead = "ledger.head"
 
 // HeadsOf returns Heads that begin with some and are forgotten with the program.
@@ -78,8 +78,7 @@ func (t *trusted) set(p Place, one trust) {
 	t.heads[p] = one
 }
 
-// alarms are what was found wrong with the store and has not been found right
-// again.
+// alarms are the faults of the store that were found and are not known to be repaired.
 type alarms struct {
 	mu     sync.Mutex
 	raised map[string]string // by ledger or token
@@ -118,8 +117,8 @@ func (a *alarms) list() []string {
 	return slices.Sorted(maps.Values(a.raised))
 }
 
-// alarm raises an alarm about a ledger. What needs the ledger waits, like for a
-// back end that is down, until its store is what was signed.
+// alarm raises an alarm about a ledger. Operations on the ledger wait,
+// as for a back end that is down, until its store matches the signed head.
 func (s *Service) alarm(p Place, format string, args ...any) error {
 	return s.alarmAbout(p, p.String(), format, args...)
 }
@@ -130,8 +129,8 @@ func (s *Service) alarmAbout(p Place, about, format string, args ...any) error {
 	return &relay.Error{Kind: relay.KindUnavailable, Message: text}
 }
 
-// corrupt reports whether an error says that something is wrong with what is
-// stored, not that it could not be read.
+// corrupt reports whether an error means that stored data are wrong, not that they
+// could not be read.
 func corrupt(err error) bool {
 	return err != nil && relay.KindOf(err) == relay.KindUnexpected &&
 		!errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
@@ -175,7 +174,7 @@ func (s *Service) examine(ctx context.Context, p Place, log Log) (merkle.Head, e
 }
 
 // openHead opens the stored head and compares it with the log, the sealed head and
-// the last one. It says what is wrong.
+// the last one. wrong is the difference, empty if there is none.
 func (s *Service) openHead(ctx context.Context, p Place, log Log, last string) (head merkle.Head, wrong string, err error) {
 	if log.Head == "" {
 		return head, "its signed head is missing", nil
@@ -228,7 +227,7 @@ func (s *Service) sealHead(ctx context.Context, p Place, signed string) (string,
 	return base64.StdEncoding.EncodeToString(sealed), err
 }
 
-// wrongSeal says how the sealed head differs from the head. A database of an
+// wrongSeal describes how the sealed head differs from the head. A database of an
 // earlier build has none until its next entry, as long as no gateway has kept a
 // head of it.
 func (s *Service) wrongSeal(ctx context.Context, p Place, log Log, last string) (string, error) {
@@ -264,7 +263,7 @@ func (s *Service) keepHead(ctx context.Context, p Place, signed, last string) er
 	return nil
 }
 
-// notifyHead brings a head to the account's callback, once, whichever gateways do.
+// notifyHead sends a head to the account's callback, once among all gateways.
 func (s *Service) notifyHead(ctx context.Context, p Place, signed string) error {
 	if s.deps.Events == nil || !s.opts.NotifyHeads {
 		return nil
@@ -298,7 +297,7 @@ func (s *Service) Check(ctx context.Context) error {
 // Lost looks at the head of every ledger and lists the ledgers that are gone:
 // those without a declaration that have entries, and those of which a head was kept
 // outside the store and no log is in it. It keeps the heads that other gateways
-// have signed, so that each gateway notices what is taken away.
+// have signed, so that each gateway notices a missing head.
 func (s *Service) Lost(ctx context.Context) (lost []string, err error) {
 	logs, err := s.deps.Store.Logs(ctx)
 	if err != nil {
@@ -349,8 +348,8 @@ func comparePlaces(a, b Place) int {
 }
 
 // Accept takes the stored head of each ledger for its last one, after an operator
-// has restored the database from a backup, and says what was otherwise. What is not
-// signed, sealed and whole is not accepted.
+// has restored the database from a backup, and returns the heads that differed. A
+// head that is not signed, sealed and consistent with its log is not accepted.
 func (s *Service) Accept(ctx context.Context) (accepted []string, err error) {
 	for p, last := range s.deps.Heads.All() {
 		was, err := s.goneBack(ctx, p, last)

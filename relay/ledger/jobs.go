@@ -68,7 +68,7 @@ func (s *Service) input(ctx context.Context, j job.Job, to any) error {
 	return nil
 }
 
-// Status is how a token's job stands. When it is completed, either Claims or
+// Status is the state of a token's job. When it is completed, either Claims or
 // Token is set.
 type Status struct {
 	State  job.State
@@ -77,8 +77,7 @@ type Status struct {
 	Token  *Details
 }
 
-// Details are what there is to know of a token, for who knows the job that made
-// or annotated it.
+// Details describe a token in the result of the job that made or annotated it.
 type Details struct {
 	Token
 	Text       string
@@ -86,7 +85,7 @@ type Details struct {
 	Private    string // for a day after the generation was asked for
 }
 
-// Job tells how a token's job stands; NotFound if the account has none of the id.
+// Job returns the status of a token's job; NotFound if the account has no such job.
 func (s *Service) Job(ctx context.Context, acct account.ID, id string) (Status, error) {
 	j, err := s.deps.Jobs.Get(ctx, acct, id)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 // TimeFormat is how times are written in answers and entries, in UTC.
 const TimeFormat = time.DateTime
 
-// Ledger is a ledger as it was declared.
+// Ledger is a ledger as the inventory declares it.
 type Ledger struct {
 	ID          string `json:"id"`
 	Name        string `json:"name"`
@@ -62,8 +62,8 @@ type Token struct {
 	Appended []json.RawMessage `json:"-"`
 }
 
-// TokenID is what a token is stored and looked up as: the lower-case hex SHA-256
-// of its text. It does not reveal the text.
+// TokenID returns the id under which a token is stored and looked up: the lower-case
+// hex SHA-256 of its text. It does not reveal the text.
 func TokenID(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:])
@@ -83,8 +83,8 @@ func (t Token) Remaining() *int64 {
 	return new(max(0, t.Limit-t.Claimed))
 }
 
-// AllMetadata joins the metadata of the generation with what was appended since;
-// of a name that comes twice, the later value stands.
+// AllMetadata merges the metadata of the generation with the metadata appended since;
+// a later value of a name replaces an earlier one.
 func (t Token) AllMetadata() map[string]any {
 	all := make(map[string]any)
 	for _, object := range append([]json.RawMessage{t.Metadata}, t.Appended...) {

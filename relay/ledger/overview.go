@@ -8,7 +8,7 @@ import (
 	"github.com/penstock/penstock/relay/account"
 )
 
-// Overview is a ledger of an account and how its log stands.
+// Overview is a ledger of an account with the state of its log.
 type Overview struct {
 	LogOf
 	Ledger Ledger // the zero Ledger if it is declared no more

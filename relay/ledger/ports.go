@@ -45,16 +45,16 @@ type Store interface {
 	Generate(ctx context.Context, acct account.ID, t Token, entry []byte) error
 	// Claim counts one claim of each token of a job and adds their entries, in one
 	// step, unless one of them is used up or expired: then it counts none. For a
-	// job that has claimed a token it answers what it did then. The entry is
+	// job that has claimed a token it returns the result of that time. The entry is
 	// before + the claim's number + after.
 	Claim(ctx context.Context, acct account.ID, all []Claim) ([]ClaimResult, error)
 	// Annotate appends metadata to a token and adds the entry, in one step. For a
 	// job that has done so it does nothing.
 	Annotate(ctx context.Context, acct account.ID, a Annotation) error
 
-	// Log tells how a ledger's log stands.
+	// Log returns the state of a ledger's log.
 	Log(ctx context.Context, acct account.ID, ledgerID string) (Log, error)
-	// Logs tells how the logs of all accounts stand.
+	// Logs returns the states of the logs of all accounts.
 	Logs(ctx context.Context) ([]LogOf, error)
 	// Rows loads the entries from one sequence up to, not including, another, in
 	// their order; those that are not there are left out.
@@ -75,7 +75,7 @@ type Log struct {
 	Entries int64 // number of entries
 	Signed  int64 // number of entries that the head covers
 	Head    string
-	// SealedHead is the head once more, sealed, in base64; empty: none.
+	// SealedHead is the sealed head in base64, empty if there is none.
 	SealedHead string
 }
 
@@ -96,7 +96,7 @@ type Row struct {
 	Bytes    []byte // nil: there is no such entry
 }
 
-// Standing is a token and its entries that say how it stands.
+// Standing is a token with the entries that determine its state.
 type Standing struct {
 	Token      Token
 	Generation Row // Sequence and Bytes alone
@@ -104,7 +104,7 @@ type Standing struct {
 	Last Row
 }
 
-// TokenAt is a token and the account that its link leads to; 0: none.
+// TokenAt is a token and the account of its link, 0 for none.
 type TokenAt struct {
 	Token
 	Home account.ID

@@ -19,7 +19,7 @@ import (
 type Deps struct {
 	Store Store
 	Vault *vault.Vault
-	// Jobs tells how a job stands, Submit takes new ones and calls Runners back.
+	// Jobs returns saved jobs, Submit takes new ones and calls Runners.
 	Jobs interface {
 		Get(ctx context.Context, acct account.ID, id string) (job.Job, error)
 	}
@@ -35,7 +35,7 @@ type Deps struct {
 // Events sends events to an account's callback URL.
 type Events interface {
 	// Notify saves the event for the account's callback, if it has one. An event
-	// whose id was told before is not told again.
+	// whose id was saved before is not sent again.
 	Notify(ctx context.Context, acct account.ID, e outbox.Event) error
 }
 
@@ -78,7 +78,7 @@ func New(deps Deps, o Options) (*Service, error) {
 	}, nil
 }
 
-// SubmitTo names who takes new jobs; it is called once, before any is made,
+// SubmitTo sets the queue that takes new jobs; it is called once, before the first job,
 // because the job queue needs the Runners first.
 func (s *Service) SubmitTo(j job.Submitter) { s.deps.Submit = j }
 

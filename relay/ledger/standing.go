@@ -17,8 +17,8 @@ import (
 	"github.com/penstock/penstock/relay/ledger/pki"
 )
 
-// facts is what the entry of a token's generation says of it, beside the job:
-// everything that the token does follows from them and its claims.
+// facts returns the data of the entry of a token's generation, without the job. The
+// state of the token follows from them and from its claims.
 func facts(t Token) (map[string]any, error) {
 	all := map[string]any{"token": t.ID, "claims": t.Limit, "redirect_url": nil}
 	if !t.ExpiresAt.IsZero() {
@@ -111,9 +111,9 @@ func readEvent(sequence int64, b []byte) (Entry, event, error) {
 	return e, of, err
 }
 
-// checkStanding compares what a token does with its entries: those of its
-// generation and its last claim, which are proven to be part of the signed ledger.
-// One that differs is not used: who changed it has not made the log say so.
+// checkStanding compares the state of a token with its entries: those of its generation
+// and its last claim, which are proven to be part of the signed ledger. A token that
+// differs was changed outside the ledger, and is not used.
 func (s *Service) checkStanding(ctx context.Context, acct account.ID, st Standing) error {
 	p, about := Place{acct, st.Token.Ledger}, aboutToken(st.Token.ID)
 	if wrong := wrongStanding(st); wrong != "" {
@@ -164,7 +164,7 @@ func (s *Service) appended(ctx context.Context, acct account.ID, t Token) (all [
 	return all, nil
 }
 
-// wrongStanding says how a token differs from its entries.
+// wrongStanding describes how a token differs from its entries.
 func wrongStanding(st Standing) string {
 	e, of, err := readEvent(st.Generation.Sequence, st.Generation.Bytes)
 	if err != nil || e.Type != Generated || of.Token != st.Token.ID {

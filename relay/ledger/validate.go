@@ -21,8 +21,8 @@ type Validation struct {
 	PrivateMetadata json.RawMessage
 }
 
-// Validity is what is known of a token. One that is unknown is not valid, and
-// nothing else is said of it.
+// Validity is the state of a token. An unknown token is not valid, and has no other
+// fields.
 type Validity struct {
 	Text  string
 	Valid bool
@@ -38,7 +38,7 @@ func (v Validity) Left(now time.Time) *int64 {
 	return new(max(0, int64(v.Token.ExpiresAt.Sub(now)/time.Second)))
 }
 
-// Validate tells of each token whether it is valid. A token is valid until it
+// Validate reports for each token whether it is valid. A token is valid until it
 // expires, also when it has no claims left.
 //
 // It returns Invalid if there is a single token and that is unknown or not the
@@ -76,8 +76,8 @@ func (s *Service) Validate(ctx context.Context, acct account.ID, in Validation) 
 // Now is the service's clock.
 func (s *Service) Now() time.Time { return s.deps.Now() }
 
-// sameMetadata reports whether private metadata is that of a token. How long it
-// takes tells nothing of what is kept.
+// sameMetadata reports whether private metadata is that of a token. Its
+// duration does not depend on the stored metadata.
 func (s *Service) sameMetadata(ctx context.Context, acct account.ID, t Token, given json.RawMessage) (bool, error) {
 	if given == nil {
 		return true, nil

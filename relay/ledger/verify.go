@@ -24,7 +24,7 @@ type Report struct {
 	Scope string
 	// Unsealed is how many entries the head does not cover yet.
 	Unsealed int64
-	// Faults are what is wrong, in order, a hundred at most; Count is how many.
+	// Faults are the first hundred faults, in order; Count is the number of all.
 	Faults []merkle.Fault
 	Count  int
 }
@@ -120,7 +120,7 @@ func (s *Service) verifyBatch(ctx context.Context, acct account.ID, id string, f
 	return nil
 }
 
-// checker opens the heads; nil if the head of the whole is not what was signed.
+// checker opens the heads; nil if the latest head is not signed by the key.
 func (r *Report) checker(head string, earlier []string) *merkle.Checker {
 	if !r.open(head, "the ledger has no head that its key has signed: ") {
 		return nil

@@ -2,7 +2,7 @@ package lookup
 
 import "github.com/penstock/penstock/relay"
 
-// Code says how a lookup went.
+// Code is the outcome of a lookup.
 type Code int
 
 // The codes.
@@ -31,7 +31,7 @@ func (c Code) String() string {
 	return "Unknown code"
 }
 
-// Result is what is known of a number.
+// Result is the answer about a number.
 type Result struct {
 	Number  relay.MSISDN `json:"number"`
 	Code    Code         `json:"code"`

@@ -104,7 +104,7 @@ type Part struct {
 // EntryID is the id of the message's n-th part, from 0.
 func (m *Message) EntryID(n int) ID { return m.ID + ID(n) }
 
-// Body is what a part holds as the pending list shows it: its text, or its
+// Body returns the content of a part for the pending list: its text, or its
 // octets in lower-case hex.
 func (m *Message) Body(n int) string {
 	if m.Coding == Binary {
@@ -113,7 +113,7 @@ func (m *Message) Body(n int) string {
 	return m.Parts[n].Text
 }
 
-// Text is the whole message as it was cut.
+// Text returns the text of all parts.
 func (m *Message) Text() string {
 	var b strings.Builder
 	for n := range m.Parts {
@@ -125,7 +125,7 @@ func (m *Message) Text() string {
 // Simulated reports whether the simulator, and no network, had a part.
 func (p *Part) Simulated() bool { return p.Carrier == Simulator }
 
-// Simulator is the carrier's name that stands for none.
+// Simulator is the name of the simulated carrier.
 const Simulator = "simulator"
 
 // Ref names a message.

@@ -17,8 +17,8 @@ type Store interface {
 	// Save charges for a batch, saves its messages and queues them, all in one
 	// atomic step. It returns relay.KindNoCredit, and changes nothing, if the
 	// credit does not pay for all of it. A batch that was saved before, by the
-	// first message's id, is left as it is and no error: what was not answered
-	// may be repeated. See Once for what else may come of it.
+	// first message's id, is left unchanged, without an error, so that a save without
+	// an answer may be repeated. See Once for repeated orders.
 	Save(ctx context.Context, b Batch) (Saved, error)
 
 	// Get loads a message by its id; relay.KindNotFound if the account has none.
@@ -178,7 +178,7 @@ type Receipt struct {
 	// message's destination; none agrees with all.
 	Numbers []string `json:"numbers,omitempty"`
 	// Names is the one of them that by the protocol is the message's destination;
-	// empty: it cannot be told.
+	// empty if it is not known.
 	Names string `json:"names,omitempty"`
 	// Event is the event of the receipt's arrival.
 	Event string    `json:"event,omitempty"`
@@ -222,7 +222,7 @@ type Filter struct {
 	Limit   int
 }
 
-// Selects reports whether a message is one of those.
+// Selects reports whether the filter selects a message.
 func (f *Filter) Selects(m *Message) bool {
 	if f.Number != "" && m.Originator != f.Number && m.Destination != f.Number {
 		return false

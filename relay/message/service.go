@@ -29,9 +29,10 @@ type Deps struct {
 	Credit Balance
 	// Dispatcher submits messages that are due at once; nil leaves them to Claim.
 	Dispatcher Dispatcher
-	// CheckURL says whether the gateway may call a URL; nil allows all.
+	// CheckURL returns an error if the gateway may not call a URL; nil allows all.
 	CheckURL func(string) error
-	// Carriers knows what the numbers' carriers can do; nil: all that is legal.
+	// Carriers knows the capabilities of the numbers' carriers; nil allows everything
+	// that is valid.
 	Carriers Carriers
 }
 

@@ -73,7 +73,7 @@ func (s State) Code() Code {
 	return 0
 }
 
-// State returns the state that a code says; false for a number that is none.
+// State returns the state of a code; false for a number that is not a code.
 func (c Code) State() (State, bool) {
 	for _, s := range States() {
 		if s.Code() == c && c != 0 {
@@ -84,7 +84,7 @@ func (c Code) State() (State, bool) {
 }
 
 // Before lists the states that a state may come after. Receipts come in any
-// order: an end stays, and what is in the network is not accepted once more.
+// order: a final state stays, and a message in the network is not accepted again.
 func (s State) Before() []State {
 	switch s {
 	case Removed, Sending:

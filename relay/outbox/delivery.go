@@ -44,7 +44,7 @@ const (
 // Kinds lists them all.
 func Kinds() []Kind { return []Kind{KindRelay, KindReport, KindCallback, KindNotice, KindRule} }
 
-// Delivery is one thing to bring to one target.
+// Delivery is one request, mail or message to one target.
 type Delivery struct {
 	ID        string     `json:"id"`
 	Account   account.ID `json:"account"`

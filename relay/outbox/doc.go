@@ -1,7 +1,6 @@
-// Package outbox holds deliveries: what was decided and must reach the outside.
+// Package outbox holds deliveries: requests, mails and messages to external systems.
 //
-// A Delivery is the truth about one such thing: what to send, where it stands,
-// and every attempt made. It is saved before anything is sent, so that a crash
-// at any instant leaves a record that a worker picks up. asynq is only the timer
-// that says when the next attempt is due.
+// A Delivery is the authoritative record of one of them: its content, its state and
+// every attempt. It is saved before it is sent, so that after a crash at any instant a
+// worker finds the record. asynq only provides the timer of the next attempt.
 package outbox

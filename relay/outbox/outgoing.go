@@ -29,7 +29,7 @@ type OutgoingMail struct {
 	Headers   map[string]string `json:"headers"`
 }
 
-// OutgoingSIM is a message that the operator brings to a SIM.
+// OutgoingSIM is a message that the operator delivers to a SIM.
 type OutgoingSIM struct {
 	ICCID  string `json:"iccid"`
 	From   string `json:"from"`

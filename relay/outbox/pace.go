@@ -69,7 +69,7 @@ type ParkedEndpoint struct {
 	First time.Time
 }
 
-// Breaker is one that is open: its endpoint failed too often in a row.
+// Breaker is an open circuit breaker: its endpoint failed too often in a row.
 type Breaker struct {
 	Endpoint string     `json:"endpoint"`
 	Account  account.ID `json:"account"`

@@ -10,14 +10,14 @@ import (
 )
 
 // The ports below those that systems give to outgoing connections and to listeners
-// that ask for any port (32768 and above): between the check and the start of the
-// server nobody else takes one by chance.
+// that request any free port (32768 and above): between the check and the start of the
+// server no other process takes one by chance.
 const first, count = 10_000, 20_000
 
 var given sync.Map // ports that were returned: their servers may not listen yet
 
-// Free returns a port of the loopback interface that nobody listens on, and that it has
-// not returned before.
+// Free returns a port of the loopback interface that is free, and that it has not
+// returned before.
 func Free(t testing.TB) int {
 	t.Helper()
 	for range 100 {

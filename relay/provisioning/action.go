@@ -22,7 +22,7 @@ const List = "cellular"
 // kinds begin with this.
 const kindPrefix = "sim."
 
-// Kind is that of the jobs that perform an action.
+// Kind returns the kind of the jobs that perform an action.
 func (a Action) Kind() job.Kind { return job.Kind(kindPrefix + string(a)) }
 
 // ActionOf is what a job of the list does.
@@ -48,7 +48,7 @@ func (a Action) from() []sim.State {
 	return nil
 }
 
-// to is the state that an action leads to.
+// to returns the state after an action.
 func (a Action) to(now sim.State) sim.State {
 	switch a {
 	case Activate, Unsuspend:
@@ -80,7 +80,7 @@ func (a Action) noun() string {
 type Order struct {
 	ICCID    sim.ICCID `json:"iccid"`
 	Services []string  `json:"services,omitempty"`
-	// Subscriber is who gets the SIM; New is set if it has to be made, with its id.
+	// Subscriber gets the SIM; New is set if it has to be created, with its id.
 	Subscriber string          `json:"subscriber,omitempty"`
 	New        *sim.Subscriber `json:"new,omitempty"`
 }
@@ -116,7 +116,7 @@ func (o Order) begin(one *sim.SIM, a Action, id string) error {
 // already, or has not.
 func badService() error { return relay.Invalid("service", "The selected service is invalid.") }
 
-// Settled is what a job came to, saved in one step with what it changed.
+// Settled is the outcome of a job, saved in one transaction with its changes.
 type Settled struct {
 	From  sim.State `json:"from"`
 	To    sim.State `json:"to"`
@@ -144,7 +144,7 @@ func (o Order) settle(one *sim.SIM, a Action, r Report, now time.Time) Settled {
 	return s
 }
 
-// apply makes the changes beside the state.
+// apply makes the changes other than that of the state.
 func (o Order) apply(one *sim.SIM, a Action) {
 	switch a {
 	case Activate:

@@ -61,7 +61,7 @@ func New(d Deps, o Options) (*Actions, error) {
 // because the job queue needs the Runners first.
 func (a *Actions) SubmitTo(j job.Submitter) { a.deps.Submit = j }
 
-// Activation says how a SIM is brought into service.
+// Activation has the parameters of an activation.
 type Activation struct {
 	// Subscriber is the id of the SIM's subscriber, unless New is set.
 	Subscriber string

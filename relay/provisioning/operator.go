@@ -33,7 +33,7 @@ type Command struct {
 	ICCID   string
 	IMSI    string
 	MSISDN  string
-	// Services are those to activate with, to add or to remove.
+	// Services are the services to activate with, to add or to remove.
 	Services []string
 	// Subscriber is the id of who has the SIM; only with Activate.
 	Subscriber string
@@ -47,7 +47,7 @@ type Report struct {
 	// after the time in After if the operator gave one.
 	Pending bool
 	After   time.Duration
-	// Refused says why the operator does not do it; empty: it did.
+	// Refused is why the operator refused the command; empty if it did not.
 	Refused string
 	// State is where the operator has the SIM now; empty: where it was asked to
 	// bring it, or where it was if it refused.
@@ -65,7 +65,7 @@ type Operator interface {
 	Command(ctx context.Context, c Command) (Report, error)
 }
 
-// Unavailable is the error of an operator that says when to try again.
+// Unavailable is the error of an operator that says when to repeat the command.
 type Unavailable struct {
 	After time.Duration
 	Cause error

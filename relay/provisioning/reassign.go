@@ -13,7 +13,7 @@ import (
 	"github.com/penstock/penstock/relay/sim"
 )
 
-// Reassignment says which SIMs get another subscriber: those named, or all of a
+// Reassignment selects the SIMs that get another subscriber: those named, or all of a
 // subscriber's.
 type Reassignment struct {
 	Target string      `json:"target"`

@@ -24,7 +24,7 @@ type fault struct {
 	err    error
 }
 
-// record notes what a rule says; of makes the occurrence if there is one.
+// record adds a verdict; of makes the occurrence if there is one.
 func (d *pendingDecision) record(p *Program, st *PairState, v verdict, of func() Occurrence) {
 	if v.State == "" {
 		return

@@ -10,7 +10,7 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// Explanation is what a rule says of a frame.
+// Explanation is the verdict of a rule on a frame.
 type Explanation struct {
 	RuleID, Name string
 	// Matched says that the frame meets the condition, or that there is none.
@@ -53,7 +53,7 @@ func (s *Service) Explain(ctx context.Context, acct account.ID, f iot.Stored) ([
 	return out, nil
 }
 
-// explain says what a rule says of a frame without regard to earlier ones.
+// explain evaluates a frame by a rule without regard to earlier frames.
 func (p *Program) explain(acct account.ID, g *ruleFrame) Explanation {
 	e := Explanation{RuleID: p.Rule.ID, Name: p.Rule.Name}
 	switch {
@@ -86,7 +86,7 @@ func (e *Explanation) addOutcome(alarms []Alarm, record string) {
 	}
 }
 
-// String says in one line what became of the frame, and why.
+// String returns the outcome for the frame and its reason in one line.
 func (e *Explanation) String() string {
 	name := strconv.Quote(e.Name)
 	switch e.State {

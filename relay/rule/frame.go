@@ -11,8 +11,8 @@ import (
 	"github.com/penstock/penstock/relay/tracing"
 )
 
-// ruleFrame is a frame with what the expressions of rules see of it; it is made once for
-// all rules.
+// ruleFrame is a frame with the values that the expressions of rules use; it is made
+// once for all rules.
 type ruleFrame struct {
 	record  string
 	device  *iot.Device
@@ -65,7 +65,7 @@ func (g *ruleFrame) prepare(zone *time.Location) {
 	}
 }
 
-// newest leaves the newest point of each key.
+// newest returns the newest point of each key.
 func newest(points []iot.Point) map[string]*iot.Point {
 	out := make(map[string]*iot.Point, len(points))
 	for i := range points {
@@ -77,7 +77,7 @@ func newest(points []iot.Point) map[string]*iot.Point {
 	return out
 }
 
-// subjectValues are readings by key as expressions see them.
+// subjectValues returns readings by key for expressions.
 func subjectValues(points []iot.Point) map[string]any {
 	if len(points) == 0 {
 		return nil
@@ -103,7 +103,7 @@ func setValue(out map[string]any, p *iot.Point) {
 	}
 }
 
-// valuesOf are readings by key with their units.
+// valuesOf returns readings by key with their units.
 func valuesOf(points []iot.Point, types map[string]iot.SensorType) map[string]Value {
 	if len(points) == 0 {
 		return nil
@@ -115,7 +115,7 @@ func valuesOf(points []iot.Point, types map[string]iot.SensorType) map[string]Va
 	return out
 }
 
-// eventOf is what expressions see of an event: its type, and what its sender told.
+// eventOf returns the values of an event for expressions: its type and its data.
 func eventOf(f *decoders.Frame) map[string]any {
 	out := map[string]any{"type": string(f.Kind)}
 	for key, v := range f.Object {
@@ -137,7 +137,7 @@ func eventOf(f *decoders.Frame) map[string]any {
 	return out
 }
 
-// occurrence says that a rule fired at the frame.
+// occurrence returns the occurrence of a rule at the frame.
 func (g *ruleFrame) occurrence(p *Program, state State) Occurrence {
 	o := Occurrence{
 		Rule: &p.Rule, State: state, Device: *g.device, Record: g.record, Time: g.at,

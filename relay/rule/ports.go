@@ -75,7 +75,7 @@ type Store interface {
 	TakeBatch(ctx context.Context, ref BatchRef, b Batch, now, until time.Time, send func([]Occurrence) ([]outbox.Delivery, error)) (created []outbox.Delivery, more bool, err error)
 }
 
-// Fleet is what rules ask of devices and their readings; *iot.Service is one.
+// Fleet returns devices and their readings; *iot.Service is one.
 type Fleet interface {
 	Device(ctx context.Context, acct account.ID, id string) (iot.Device, error)
 	// DevicesByID returns those of the devices that are there.
@@ -120,17 +120,17 @@ type PairState struct {
 	// the time of the last.
 	Repeats int
 	RanAt   time.Time
-	// Due is when the clock has to look at it, zero for never.
+	// Due is when the state is evaluated without a frame, zero for never.
 	Due time.Time
 }
 
-// Decision is what becomes of states.
+// Decision has the changes of states.
 type Decision struct {
 	States     []PairState // those that change
 	Raised     []Alarm
 	Cleared    []Alarm // by id; ClearedAt is set
 	Deliveries []outbox.Delivery
-	// Watch are devices whose silence has to be looked for anew.
+	// Watch are devices whose silence is checked again.
 	Watch []string
 }
 

@@ -65,7 +65,7 @@ func compileCondition(p relay.Problems, field, source string) *condition.Rule {
 	return c
 }
 
-// check notes the fields that are wrong, but for expressions and actions.
+// check adds the problems of the fields other than expressions and actions.
 func (r *Rule) check(p relay.Problems) {
 	p.Require("name", r.Name)
 	p.Limit("name", r.Name, maxName)
@@ -237,7 +237,7 @@ func (p *pattern) matches(text string) bool {
 	return ok
 }
 
-// holding is what a condition says of a frame.
+// holding is the result of a condition for a frame.
 type holding int
 
 const (

@@ -7,7 +7,7 @@ import (
 	"github.com/penstock/penstock/relay/tracing"
 )
 
-// Trigger is what a rule looks at.
+// Trigger is the kind of event that a rule evaluates.
 type Trigger string
 
 // The triggers.
@@ -17,7 +17,7 @@ const (
 	OnEvent   Trigger = "event"   // a join, a status or another event of a device
 )
 
-// Rule says what follows from the frames of some devices of an account.
+// Rule performs actions on the frames of devices of an account.
 type Rule struct {
 	ID      string  `json:"id"`
 	Name    string  `json:"name"`
@@ -92,11 +92,11 @@ type Action struct {
 	// Body is an expression; its result, as JSON, is the body of http_post and the
 	// text of email and sms.
 	Body string `json:"body,omitempty"`
-	// Originator is that of an sms; empty: the account's usual one.
+	// Originator is the originator of an sms; empty means the account's default.
 	Originator string `json:"originator,omitempty"`
 }
 
-// State is what a rule says of a device, or of one frame.
+// State is the state of a rule for a device, or the outcome for one frame.
 type State string
 
 // The states. An alarm is raised or cleared; a frame may also be forwarded.
@@ -135,7 +135,7 @@ type Value struct {
 	Units  string  `json:"units,omitempty"` // metric
 }
 
-// Occurrence is that a rule fired for a device.
+// Occurrence is one firing of a rule for a device.
 type Occurrence struct {
 	Rule    *Rule
 	AlarmID string // empty when a frame is forwarded

@@ -181,7 +181,7 @@ func (s *Service) Alarm(ctx context.Context, acct account.ID, id string) (Alarm,
 // maxNote is the most bytes of a note.
 const maxNote = 4096
 
-// Acknowledge notes who has seen an alarm. The first time stays; the note and the
+// Acknowledge records who has seen an alarm. The first time stays; the note and the
 // name are replaced. It returns relay.KindNotFound if there is no such alarm.
 func (s *Service) Acknowledge(ctx context.Context, acct account.ID, id, by, note string) (Alarm, error) {
 	if len(note) > maxNote {

@@ -11,18 +11,18 @@ import (
 	"github.com/penstock/penstock/relay/account"
 )
 
-// grace is how much later than frames the clock decides that a condition has held for
-// some time: a frame that breaks it may be under way.
+// grace is the delay after which a condition that has held for long enough raises an
+// alarm without a frame: a frame that ends it may be on its way.
 const grace = 2 * time.Second
 
-// verdict is what a rule says of one frame, or of a time that passed.
+// verdict is the outcome of a rule for one frame, or for a time that passed.
 type verdict struct {
 	State  State // what happens; empty: nothing
 	Repeat bool  // the actions of a raised alarm run again
 	Why    string
-	// matched says that the condition holds, whether anything happens or not.
+	// matched reports whether the condition holds, also if nothing happens.
 	matched bool
-	// changed says that the state is another one now.
+	// changed reports whether the state has changed.
 	changed bool
 	// ended is the alarm that was cleared.
 	ended PairState
@@ -178,7 +178,7 @@ func (st *PairState) precedes(g *ruleFrame) bool {
 	return c < 0
 }
 
-// mark notes that a frame changes the state.
+// mark records the frame as the last that changed the state.
 func (st *PairState) mark(g *ruleFrame) { st.At, st.FrameAt, st.Record = g.heard, g.at, g.record }
 
 // raise gives the state an alarm. Its id derives from what raised it, so that the

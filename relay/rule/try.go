@@ -214,7 +214,7 @@ func (t *trial) silences(frames []*ruleFrame) {
 	}
 }
 
-// add adds what the rule says at a time.
+// add adds the verdict of the rule at a time.
 func (t *trial) add(at time.Time, v verdict, of func() Occurrence) {
 	r := TrialResult{Time: at, Matched: v.matched, State: v.State, Why: v.Why}
 	if v.State != "" {

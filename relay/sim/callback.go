@@ -11,7 +11,7 @@ import (
 // maxURL is how long a callback's URL may be, in bytes.
 const maxURL = 2048
 
-// checkCallback refuses what is no URL that could be called.
+// checkCallback returns an error unless raw is a URL that can be called.
 func checkCallback(raw string, allowHTTP bool) error {
 	if raw == "" {
 		return relay.Invalid("callback_url", "The callback url field is required.")

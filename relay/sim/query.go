@@ -47,8 +47,8 @@ func (f Filter) Holds(value string) bool {
 
 // ParseFilter reads a filter as requests have it: the operator is =, !=,
 // starts_with or like, whose value ends in % for the beginning of a text and is
-// the whole text otherwise. No operator means =. The error names what is wrong,
-// operator or value, and says how.
+// the whole text otherwise. No operator means =. If one is invalid, wrong names
+// it, operator or value, and how is the reason.
 func ParseFilter(column, operator, value string) (f Filter, wrong, how string) {
 	if value == "" || len(value) > maxText || !utf8.ValidString(value) || strings.ContainsFunc(value, unicode.IsControl) {
 		return f, "value", "must be a text of at most 255 characters."
@@ -82,9 +82,9 @@ type Query struct {
 	Filters    []Filter
 }
 
-// Order returns the index of the column that a list is ordered by: the one asked
-// for, else that of the first filter for a beginning, in whose index what it finds
-// stands together, else the first.
+// Order returns the index of the column that a list is ordered by: the requested one,
+// else that of the first filter by a prefix, whose index has the results next to each
+// other, else the first.
 func (q Query) Order(columns []string) int {
 	by := q.OrderBy
 	for _, f := range q.Filters {

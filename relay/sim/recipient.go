@@ -63,7 +63,7 @@ func (s *Service) RemovePoolRecipient(ctx context.Context, acct account.ID, pool
 	return err
 }
 
-// check tidies a recipient and notes what is wrong with it, under a prefix.
+// check normalises a recipient and adds its problems, under a prefix.
 func (r *Recipient) check(p relay.Problems, at string, numbered bool) {
 	r.Email, r.Number = strings.TrimSpace(r.Email), strings.TrimSpace(r.Number)
 	switch {

@@ -13,7 +13,7 @@ func Refuse(kind relay.Kind, text string) error {
 // Error returns the text.
 func (r *Refusal) Error() string { return r.err.Message }
 
-// Unwrap leads to the kind.
+// Unwrap returns the error with the kind.
 func (r *Refusal) Unwrap() error { return r.err }
 
 // NoSIM is the refusal of a SIM that the account does not have.

@@ -60,7 +60,7 @@ func (s *Service) Get(ctx context.Context, acct account.ID, iccid string) (SIM, 
 	return one, Missing(err, NoSIM())
 }
 
-// change is Change of a SIM by what a path names.
+// change changes the SIM with an ICCID from a request's path.
 func (s *Service) change(ctx context.Context, acct account.ID, iccid string, change func(*SIM) error) (SIM, error) {
 	id, err := ParseICCID(iccid)
 	if err != nil {
@@ -78,7 +78,7 @@ type LimitChange struct {
 	NoMonthly, NoWarning bool
 }
 
-// check notes what is wrong, with the names of the parameters; least is the least
+// check adds the problems by the names of the parameters; least is the smallest
 // number of bytes.
 func (c LimitChange) check(p relay.Problems, least int64) {
 	for name, value := range map[string]*int64{"monthly_usage_limit": c.Monthly, "monthly_usage_limit_warning": c.Warning} {

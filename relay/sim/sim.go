@@ -116,9 +116,9 @@ type Pool struct {
 	Recipients []Recipient `json:"recipients,omitempty"` // by email no two alike
 }
 
-// Declared is what an inventory makes of a SIM: what only an inventory sets is
-// replaced where it is given; what lives on through REST and jobs stays, unless
-// it is reset. The zero SIM is one that is new.
+// Declared returns a SIM after an inventory was applied: fields that only an inventory
+// sets are replaced if they are given; fields that REST and jobs change are kept,
+// unless reset is set. A new SIM has the zero value for have.
 func Declared(have, want SIM, reset bool) SIM {
 	if have.ICCID == "" {
 		want.Requested, want.Limit.Cap = want.State, NoCap

@@ -50,8 +50,8 @@ func Required() []string {
 // maxText is how many characters a name or a line of an address may have.
 const maxText = 255
 
-// Check tidies the fields and returns Invalid with what is wrong with them by
-// their names. required names those that must not be empty.
+// Check normalises the fields and returns Invalid with their problems by name.
+// required names those that must not be empty.
 func (s *Subscriber) Check(required []string) error {
 	p := relay.Problems{}
 	for _, f := range s.Fields() {
@@ -68,7 +68,7 @@ func (s *Subscriber) Check(required []string) error {
 	return p.Err()
 }
 
-// checkLine notes what is no single line of a bearable length.
+// checkLine adds a problem unless value is a single line of at most maxText characters.
 func checkLine(p relay.Problems, field, value string) {
 	if utf8.RuneCountInString(value) > maxText || !utf8.ValidString(value) || strings.ContainsFunc(value, unicode.IsControl) {
 		p.AddNamed(field, "The %s must be one line of at most 255 characters.")

@@ -34,9 +34,9 @@ type Calls interface {
 
 // Archives makes archives and keeps them while their handles work.
 type Archives interface {
-	// Make makes an archive and returns how many calls are in it; one that is made
-	// already is left as it is. Work that ctx cuts off goes on, and the error is
-	// relay.KindUnavailable then.
+	// Make makes an archive and returns the number of its calls; an existing archive
+	// is left unchanged. If ctx ends first, the work continues, and the error is
+	// relay.KindUnavailable.
 	Make(ctx context.Context, o Order) (calls int64, err error)
 }
 

@@ -171,7 +171,7 @@ func (t *Template) Check() error {
 	return t.refuse("%q is no placeholder here", "%"+t.unknown)
 }
 
-// refuse says what is known and how to write a percent sign.
+// refuse returns the error that lists the placeholders and how to write a percent sign.
 func (t *Template) refuse(format string, args ...any) error {
 	known := strings.ReplaceAll(strings.Join(t.names, ", %")+",", ":,", ":NAME,")
 	return fmt.Errorf(format+"; known are %%%s and %%25 for a percent sign", append(args, known)...)

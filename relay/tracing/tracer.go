@@ -35,7 +35,7 @@ type Span struct {
 // Attribute is a property of a span.
 type Attribute struct{ Key, Value string }
 
-// Tracer begins spans and hands over those that ended. A nil Tracer begins none.
+// Tracer begins spans and passes on those that ended. A nil Tracer begins none.
 type Tracer struct {
 	keep   uint64 // traces whose id ends in less are kept
 	export func(Span)
@@ -120,7 +120,7 @@ func (a *Active) Set(key, value string) {
 	}
 }
 
-// End hands the span over. failed is why the step failed, empty if it did not.
+// End ends the span and passes it on. failed is why the step failed, empty if it did not.
 func (a *Active) End(at time.Time, failed string) {
 	if a != nil {
 		a.span.End, a.span.Failed = at, failed

@@ -8,7 +8,7 @@ import (
 	"github.com/penstock/penstock/relay/job"
 )
 
-// The kinds of jobs that an account asks for. It sees them among those of its SIMs,
+// The kinds of jobs that an account requests. They are listed with those of its SIMs,
 // as cdr_report and usage_report.
 const (
 	CDRKind    job.Kind = "sim.cdr_report"

@@ -33,7 +33,7 @@ type Records interface {
 	// Read returns records in the order of their starts, behind a place, at most
 	// limit; of one SIM only unless iccid is empty.
 	Read(ctx context.Context, acct account.ID, iccid string, in Span, behind Cursor, limit int) ([]StoredRecord, error)
-	// Sums adds up what each SIM used in a time and hands that over piece by piece.
+	// Sums adds up the usage of each SIM in a period and passes it on step by step.
 	Sums(ctx context.Context, acct account.ID, in Span, each func([]Sum) error) error
 }
 
@@ -82,8 +82,8 @@ type Files interface {
 	// counted. Work that ctx cuts off goes on, and the error is
 	// relay.KindUnavailable then.
 	Make(ctx context.Context, name string, fill func(ctx context.Context, to io.Writer) (int64, error)) (int64, error)
-	// Open opens one that was made and tells its size; relay.KindNotFound if there
-	// is none. Reading goes on when ctx ends.
+	// Open opens one that was made and returns its size in bytes; relay.KindNotFound
+	// if there is none. Reading continues after ctx has ended.
 	Open(ctx context.Context, name string) (io.ReadCloser, int64, error)
 }
 

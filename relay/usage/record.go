@@ -8,7 +8,7 @@ import (
 	"github.com/penstock/penstock/relay/account"
 )
 
-// Record is what a SIM of an account used once.
+// Record is one use of a SIM of an account.
 type Record struct {
 	Account account.ID
 	// Pool is the one that the SIM is in; empty: none. The Meter finds it.
@@ -38,7 +38,7 @@ type Sum struct {
 	Bytes int64
 }
 
-// StepSum is what a SIM used of one type in a step of time.
+// StepSum is the usage of a SIM, of one type, in a step of time.
 type StepSum struct {
 	At       time.Time // when the step begins
 	Type     string    // one of cdr.Types

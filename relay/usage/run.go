@@ -39,7 +39,7 @@ func (s *Service) RunCDR(ctx context.Context, j job.Job) (any, error) {
 	return counted{n}, err
 }
 
-// each hands over the records of an order: all in the order of their starts, or
+// each passes on the records of an order: all in the order of their starts, or
 // those of a subscriber SIM by SIM.
 func (s *Service) each(ctx context.Context, acct account.ID, o order, do func(cdr.Use) error) error {
 	if o.Subscriber == "" {
@@ -59,7 +59,7 @@ func (s *Service) each(ctx context.Context, acct account.ID, o order, do func(cd
 	}
 }
 
-// eachOf hands over the records of a SIM, or of all if iccid is empty.
+// eachOf passes on the records of a SIM, or of all if iccid is empty.
 func (s *Service) eachOf(ctx context.Context, acct account.ID, iccid string, in Span, do func(cdr.Use) error) error {
 	var behind Cursor
 	for {

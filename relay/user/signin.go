@@ -11,8 +11,7 @@ import (
 	"github.com/penstock/penstock/relay/account"
 )
 
-// SignedIn is a user with a session. Token is what the browser keeps; it is not
-// stored.
+// SignedIn is a user with a session. The browser keeps Token, which is not stored.
 type SignedIn struct {
 	User      User
 	Token     string
@@ -26,8 +25,8 @@ func (s SignedIn) CSRF() string {
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// errSignIn is the one answer to a wrong name, a wrong password and a user who must not
-// sign in with a password.
+// errSignIn returns the same error for a wrong name, a wrong password and a user who
+// must not sign in with a password.
 func errSignIn() error {
 	return relay.Errorf(relay.KindUnauthenticated, "The name or the password is wrong.")
 }
@@ -142,7 +141,7 @@ func (s *Service) SetOwnPassword(ctx context.Context, name, present, password st
 
 // SignInAs begins a session of a person whom a provider vouches for; acct is the
 // account of the role Account. A new person becomes a user, a known one gets the
-// name, role and account that the provider now says. relay.KindForbidden says why a
+// current name, role and account of the provider. relay.KindForbidden says why a
 // person may not sign in.
 func (s *Service) SignInAs(ctx context.Context, who Identity, acct account.ID) (SignedIn, error) {
 	name, ok := ParseName(who.Name)

@@ -72,13 +72,13 @@ const (
 // "admin token".
 var namePattern = regexp.MustCompile(`^[a-z0-9][a-z0-9._@+-]*$`)
 
-// ParseName returns a user's name in lower case; false for what is no name.
+// ParseName returns a user's name in lower case; false if the name is invalid.
 func ParseName(text string) (string, bool) {
 	name := strings.ToLower(strings.TrimSpace(text))
 	return name, len(name) <= maxName && namePattern.MatchString(name)
 }
 
-// check adds what is wrong with a user's role and account.
+// check adds the problems of a user's role and account.
 func (u *User) check(p relay.Problems) {
 	switch {
 	case !slices.Contains(Roles(), u.Role):
@@ -115,8 +115,8 @@ type Identity struct {
 	Account string
 }
 
-// Attempt is what a sign-in through a provider is recognised by when the browser comes
-// back from there: the browser keeps it meanwhile.
+// Attempt identifies a sign-in through a provider when the browser returns from there.
+// The browser keeps it meanwhile.
 type Attempt struct {
 	State    string `json:"state"`
 	Nonce    string `json:"nonce"`

@@ -63,7 +63,7 @@ func (c *Checker) Entry(data []byte, stored []tlog.Hash) {
 		c.fault(n, "was changed")
 		c.expected[kept], c.found[leaf] = n, n
 	}
-	// The kept hash stands in for a faulty entry, so that only that is named.
+	// The stored hash replaces that of a faulty entry, so that only this entry is named.
 	made := c.fold.Add(kept)
 	for i := 1; i < len(stored) && i < len(made); i++ {
 		if stored[i] != made[i] {

@@ -2,9 +2,9 @@
 // a Merkle tree as RFC 6962 has it (golang.org/x/mod/sumdb/tlog), and its head is
 // signed as a checkpoint (golang.org/x/mod/sumdb/note, C2SP tlog-checkpoint).
 //
-// It names the entry that was changed, removed or put elsewhere. It knows
-// nothing of what an entry says, of stores or of clocks, and it refuses heads
-// that are not signed by the key it is given.
+// It names the entry that was changed, removed or put elsewhere. It does
+// not depend on the content of entries, on stores or on clocks. It refuses heads that
+// are not signed by the given key.
 package merkle
 
 import (
@@ -143,7 +143,7 @@ func Prove(size, sequence int64, read Read) ([]Hash, error) {
 	return tlog.ProveRecord(size, sequence, tlog.HashReaderFunc(read))
 }
 
-// CheckProof reports whether an entry stands at its place in a tree.
+// CheckProof reports whether an entry is at its index in a tree.
 func CheckProof(proof []Hash, h Head, sequence int64, entry []byte) error {
 	return tlog.CheckRecord(proof, h.Size, h.Root, sequence, LeafHash(entry))
 }

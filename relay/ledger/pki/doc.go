@@ -3,7 +3,7 @@
 //
 // A request must prove that its sender has the private key. It refuses RSA
 // below 2048 bits or with a public exponent below 65537, curves other than
-// P-256, P-384 and P-521, signatures over MD5 or SHA-1, and whatever else is no
-// RSA, ECDSA or Ed25519. Names and extensions that a request asks for are not
-// taken over: the certificate says what the ledger knows, which token it is for.
+// P-256, P-384 and P-521, signatures over MD5 or SHA-1, and other algorithms than
+// RSA, ECDSA and Ed25519. Names and extensions of the request are ignored: the
+// certificate names the token.
 package pki

@@ -18,7 +18,7 @@ const MaxRequest = 16 << 10
 // Request is a request whose proof of possession holds and whose key is strong.
 type Request struct{ csr *x509.CertificateRequest }
 
-// ParseRequest reads one PEM block. Its errors are sentences for who sent it.
+// ParseRequest reads one PEM block. Its errors are sentences for the sender.
 func ParseRequest(text []byte) (Request, error) {
 	if len(text) > MaxRequest {
 		return Request{}, fmt.Errorf("The csr may not be longer than %d bytes.", MaxRequest)
@@ -40,7 +40,7 @@ func ParseRequest(text []byte) (Request, error) {
 	return Request{csr}, nil
 }
 
-// weakness says why a key or its signature is refused.
+// weakness returns why a key or its signature is refused.
 func weakness(csr *x509.CertificateRequest) string {
 	switch csr.SignatureAlgorithm {
 	case x509.MD2WithRSA, x509.MD5WithRSA, x509.SHA1WithRSA, x509.ECDSAWithSHA1, x509.DSAWithSHA1:

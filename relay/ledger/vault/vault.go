@@ -54,8 +54,8 @@ type master struct {
 type Store interface {
 	// Keyset loads an account's; relay.KindNotFound if there is none.
 	Keyset(ctx context.Context, acct account.ID) ([]byte, error)
-	// PutKeyset saves it if what is kept is still what it was, nil for nothing;
-	// else relay.KindConflict.
+	// PutKeyset saves is if the stored keyset is still was, nil for none; else it
+	// returns relay.KindConflict.
 	PutKeyset(ctx context.Context, acct account.ID, was, is []byte) error
 }
 
@@ -94,7 +94,7 @@ func parseMaster(text string) (master, error) {
 	return master{hex.EncodeToString(sum[:8]), key}, err
 }
 
-// Seal seals for an account. What it is about has to be said again to open it.
+// Seal seals for an account. Opening it requires the same value of about.
 func (v *Vault) Seal(ctx context.Context, acct account.ID, plain []byte, about string) ([]byte, error) {
 	key, err := v.keyOf(ctx, acct, false)
 	if err != nil {
@@ -152,7 +152,7 @@ func (v *Vault) keyOf(ctx context.Context, acct account.ID, anew bool) (tink.AEA
 	return key, nil
 }
 
-// wrapped is a keyset as it is stored.
+// wrapped is a stored keyset.
 type wrapped struct {
 	Master string `json:"master"` // which key wraps it
 	Keyset []byte `json:"keyset"`
@@ -188,7 +188,7 @@ func (v *Vault) load(ctx context.Context, acct account.ID, may bool) (*keyset.Ha
 	}
 }
 
-// unwrap reads a stored keyset; current says that the newest master key wraps it.
+// unwrap reads a stored keyset; current reports whether the newest master key wraps it.
 func (v *Vault) unwrap(acct account.ID, b []byte) (h *keyset.Handle, current bool, err error) {
 	if b == nil {
 		return nil, false, nil
