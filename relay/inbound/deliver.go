@@ -4,9 +4,14 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"encoding/json"
+	"fmt"
 	"strings"
+	"time"
 	"unicode"
 
+	"github.com/penstock/penstock/decoders/sms"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/template"
 )
@@ -157,4 +162,97 @@ func oneLine(s string, limit int) string {
 		runes = append(runes, r)
 	}
 	return string(runes)
+}
+
+// maxOutlookSubject is how many characters of a text Outlook's mobile service
+// shows as the subject.
+const maxOutlookSubject = 40
+
+// outlook is a mail that Outlook's mobile service reads as a text message: its
+// class says so, and an answer goes to the sender's number.
+func outlook(to, messageID string, v view) *outbox.Mail {
+	text := strings.ToValidUTF8(v.Body(), "\uFFFD")
+	header := map[string]string{"Content-class": "MS-OMS-SMS"}
+	if sender := oneLine(v.From, maxInSubject); sender != "" {
+		header["X-MS-Reply-To-Mobile"] = international(sender)
+	}
+	return &outbox.Mail{
+		To: to, Subject: oneLine(text, maxOutlookSubject), Text: text, MessageID: messageID, Header: header,
+	}
+}
+
+// international writes a whole number with its plus sign; short codes and names
+// stay as they are.
+func international(sender string) string {
+	if _, err := relay.ParseMSISDN(sender); err != nil {
+		return sender
+	}
+	return "+" + sender
+}
+
+// gatewayMessage is what inbound_gw posts to another gateway. Ours takes it at
+// /inbound/sms/json as it is.
+type gatewayMessage struct {
+	ID         string     `json:"id"`
+	From       string     `json:"from"`
+	To         string     `json:"to"`
+	Text       *string    `json:"text,omitempty"`
+	Data       *string    `json:"data,omitempty"` // hex
+	UDH        string     `json:"udh"`            // hex
+	Coding     sms.Coding `json:"coding"`
+	ReceivedAt string     `json:"received_at"` // RFC 3339, UTC
+}
+
+func gatewayBody(v view) []byte {
+	m := gatewayMessage{
+		ID: v.ID, From: v.From, To: v.To, UDH: hex.EncodeToString(v.UDH), Coding: v.Coding,
+		ReceivedAt: v.ReceivedAt.UTC().Format(time.RFC3339),
+	}
+	text := v.Body()
+	if v.Coding == sms.Binary {
+		m.Data = &text
+	} else {
+		m.Text = &text
+	}
+	b, _ := json.Marshal(m) // strings and numbers only
+	return b
+}
+
+// dialogueTime is date and time with microseconds, in UTC.
+const dialogueTime = "2006-01-02 15:04:05.000000"
+
+// dialogue lists the fields of dialogue_post and dialogue_get: the names are
+// those of the X-E3 interface, in which a message is either text or octets.
+func dialogue(v view) []formField {
+	fields := []formField{
+		{"X-E3-ID", id},
+		{"X-E3-Originating-Address", from},
+		{"X-E3-Destination-Address", to},
+		{"X-E3-Timestamp", func(v view) string { return v.ReceivedAt.In(time.UTC).Format(dialogueTime) }},
+		{"X-E3-Data-Coding-Scheme", codingScheme},
+		{"X-E3-User-Data-Header", udh},
+	}
+	if v.Coding == sms.Binary {
+		return append(fields, formField{"X-E3-Hex-Message", func(v view) string { return hex.EncodeToString(v.Data) }})
+	}
+	return append(fields, formField{"X-E3-Message", body})
+}
+
+// codingScheme is the general data coding scheme without class or compression,
+// two hex digits (TS 23.038, 4).
+func codingScheme(v view) string {
+	schemes := map[sms.Coding]int{sms.GSM: 0x00, sms.Binary: 0x04, sms.UCS2: 0x08}
+	return fmt.Sprintf("%02x", schemes[v.Coding])
+}
+
+// addQuery adds parameters to the query of a URL.
+func addQuery(url string, query []byte) string {
+	_, own, has := strings.Cut(url, "?")
+	switch {
+	case !has:
+		return url + "?" + string(query)
+	case own == "" || strings.HasSuffix(own, "&"):
+		return url + string(query)
+	}
+	return url + "&" + string(query)
 }

@@ -3,8 +3,11 @@ package sim
 import (
 	"context"
 	"errors"
+	"net/url"
 	"slices"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
@@ -167,3 +170,53 @@ func (s *Service) SetCallback(ctx context.Context, acct account.ID, url string) 
 	}
 	return s.Callbacks.SetCallback(ctx, acct, url)
 }
+
+// Register makes a subscriber. required names what must be given, see Required.
+func (s *Service) Register(ctx context.Context, acct account.ID, who Subscriber, required []string) (Subscriber, error) {
+	if err := who.Check(required); err != nil {
+		return who, err
+	}
+	who.ID = s.newID()
+	return who, s.Subscribers.Put(ctx, acct, who)
+}
+
+// Subscriber returns a subscriber; the refusal NoSubscriber if the account has
+// none with the id.
+func (s *Service) Subscriber(ctx context.Context, acct account.ID, id string) (Subscriber, error) {
+	who, err := s.Subscribers.Get(ctx, acct, id)
+	return who, Missing(err, NoSubscriber())
+}
+
+// ListSubscribers returns a page of the account's subscribers and how many there
+// are.
+func (s *Service) ListSubscribers(ctx context.Context, acct account.ID, q Query) ([]Subscriber, int, error) {
+	return s.Subscribers.List(ctx, acct, q)
+}
+
+// SubscriberSIMs returns a page of a subscriber's SIMs and how many there are.
+func (s *Service) SubscriberSIMs(ctx context.Context, acct account.ID, id string, q Query) ([]SIM, int, error) {
+	if _, err := s.Subscriber(ctx, acct, id); err != nil {
+		return nil, 0, err
+	}
+	return s.SIMs.List(ctx, acct, Scope{Subscriber: id}, q)
+}
+
+// maxURL is how long a callback's URL may be, in bytes.
+const maxURL = 2048
+
+// checkCallback returns an error unless raw is a URL that can be called.
+func checkCallback(raw string, allowHTTP bool) error {
+	if raw == "" {
+		return relay.Invalid("callback_url", "The callback url field is required.")
+	}
+	u, err := url.Parse(raw)
+	switch {
+	case err != nil || len(raw) > maxURL || u.Hostname() == "" || u.Fragment != "" || strings.ContainsFunc(raw, blank):
+		return relay.Invalid("callback_url", "The callback url must be a valid URL.")
+	case u.Scheme == "https" || u.Scheme == "http" && allowHTTP:
+		return nil
+	}
+	return relay.Invalid("callback_url", "The callback url must begin with https://.")
+}
+
+func blank(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }
