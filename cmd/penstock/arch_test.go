@@ -35,7 +35,8 @@ func directions() map[string][]string {
 		"delivery": {"decoders", "relay"},
 		"ingest":   {"decoders", "relay"},
 		// The operator's surface shows what all of them take in, and imports none.
-		"ingest/admin": {"decoders", "ingest/httpd", "ingest/intake", "relay"},
+		// It takes inventory documents, and hands them to the domain that applies them.
+		"ingest/admin": {"config/inventory", "decoders", "ingest/httpd", "ingest/intake", "relay"},
 		// The console asks the gateway from the browser, as any client does.
 		"ingest/console": {},
 
@@ -68,7 +69,7 @@ func directions() map[string][]string {
 		"relay/user":    {"relay", "relay/account"},
 		"relay/audit":   {"relay", "relay/account", "relay/outbox"},
 		// The inventory makes records of all domains out of one document.
-		"relay/inventory": append(domain(), "config/inventory", "config/strict", "relay/inbound", "relay/iot", "relay/ledger", "relay/lookup", "relay/rule", "relay/sim", "relay/sip"),
+		"relay/inventory": append(domain(), "config/inventory", "relay/inbound", "relay/iot", "relay/ledger", "relay/lookup", "relay/rule", "relay/sim", "relay/sip"),
 		"relay/cache":     append(domain(), "relay/iot", "relay/porttest"),
 		"relay/sqlstore":  append(domain(), "relay/porttest", "relay/gateway", "relay/message", "relay/inbound", "relay/lookup", "relay/sip", "relay/sim", "relay/provisioning", "relay/usage", "relay/iot", "relay/ledger", "relay/rule", "relay/user", "relay/audit"),
 	}
@@ -207,7 +208,7 @@ func violations(f file) []string {
 
 // mayImport applies the directions. Tests may reach sideways (a store's suite, a
 // real collaborator), yet never from ingest to delivery or back, and nothing but
-// cmd takes config.
+// cmd takes the settings in config.
 func mayImport(f file, ours string) bool {
 	if ours == testSupport && (f.isTest() || strings.HasSuffix(f.dir(), "test")) {
 		return true
@@ -319,11 +320,12 @@ func TestThePictureRefusesWhatItMust(t *testing.T) {
 		"delivery imports its own part":               {"delivery/worker/a.go", module + "delivery/httpout", false},
 		"delivery imports the domain":                 {"delivery/queue/a.go", module + "relay/outbox", false},
 		"delivery imports config":                     {"delivery/queue/a.go", module + "config", true},
-		"ingest imports the inventory":                {"ingest/iotapi/a.go", module + "config/inventory", true},
-		"the admin surface does":                      {"ingest/admin/a.go", module + "config/inventory", true},
+		"ingest imports the inventory document":       {"ingest/iotapi/a.go", module + "config/inventory", true},
+		"the admin surface does":                      {"ingest/admin/a.go", module + "config/inventory", false},
+		"the admin surface imports the settings":      {"ingest/admin/a.go", module + "config", true},
 		"the admin surface imports a carrier's":       {"ingest/admin/a.go", module + "ingest/carrier", true},
 		"the admin surface imports the intake":        {"ingest/admin/a.go", module + "ingest/intake", false},
-		"the domain of the inventory does":            {"relay/inventory/a.go", module + "config/inventory", false},
+		"the domain of the inventory does too":        {"relay/inventory/a.go", module + "config/inventory", false},
 		"it imports the settings":                     {"relay/inventory/a.go", module + "config", true},
 		"it imports the store":                        {"relay/inventory/a.go", module + "relay/sqlstore", true},
 		"a sibling imports it":                        {"relay/iot/a.go", module + "relay/inventory", true},

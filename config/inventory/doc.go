@@ -6,7 +6,8 @@
 // and claims within itself and against what earlier inventories declared. The
 // whole document is refused when anything in it is wrong, with every mistake and
 // its path. Nothing that a document omits is removed; Merge and Omitted say what
-// stands after it and what a prune would take away.
+// stands after it and what a prune would take away. Mode and Applied say how
+// relay/inventory is to apply a document, and what it did.
 //
 // Secrets: Seal keeps tokens and SOAP passwords as hashes, because they are only
 // compared; Mask hides every secret, and Parse puts the known one back where a

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,11 +10,30 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/penstock/penstock/config/inventory"
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
-	"github.com/penstock/penstock/relay/inventory"
 )
+
+// Inventory applies the documents that declare accounts and what they have, and says
+// what they declare; relay/inventory has it.
+type Inventory interface {
+	// Apply applies a document; its error is inventory.Mistakes if the document is wrong.
+	Apply(ctx context.Context, document []byte, m inventory.Mode) (inventory.Applied, error)
+	// Declared returns what all documents declare, with every secret masked.
+	Declared(ctx context.Context) (inventory.Document, error)
+	// Document returns one document, or with present the records that it owns as they are.
+	Document(ctx context.Context, name string, present bool) (inventory.Document, error)
+	// Owner returns the name of the document that declares a record, empty if none does.
+	Owner(ctx context.Context, thing string) (string, error)
+	// Tokens returns the tokens of an account, of all accounts if it is 0.
+	Tokens(ctx context.Context, acct account.ID) ([]account.DeclaredToken, error)
+	// AddToken returns the text of a new token, which is not kept.
+	AddToken(ctx context.Context, acct account.ID, scopes []string, source, secret string) (text string, made account.Token, err error)
+	// RevokeToken returns the token as it was; relay.KindNotFound if there is none.
+	RevokeToken(ctx context.Context, id string) (account.DeclaredToken, error)
+}
 
 // appliedJSON is what an apply did, or in a dry run would do.
 type appliedJSON struct {
@@ -38,7 +58,7 @@ func appliedOf(a inventory.Applied) appliedJSON {
 		Added: a.Added, Changed: a.Changed, Removed: a.Removed, Kept: a.Kept, AllowRemovals: a.AllowRemovals,
 	}
 	for i, one := range a.Accounts {
-		out.Accounts[i] = appliedAccountJSON(one)
+		out.Accounts[i] = appliedAccountJSON{account.ID(one.ID), one.Name}
 	}
 	return out
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/penstock/penstock/relay/audit"
 	"github.com/penstock/penstock/relay/credit"
 	"github.com/penstock/penstock/relay/inbound"
-	"github.com/penstock/penstock/relay/inventory"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/message"
 	"github.com/penstock/penstock/relay/outbox"
@@ -32,7 +31,7 @@ type Deps struct {
 	Node       string
 	Peers      *Peers
 	Accounts   Accounts
-	Inventory  *inventory.Service
+	Inventory  Inventory
 	Intakes    []*intake.Intake
 	Deliveries Outbox
 	Breakers   Breakers

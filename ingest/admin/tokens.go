@@ -7,7 +7,6 @@ import (
 	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
-	"github.com/penstock/penstock/relay/inventory"
 )
 
 // tokenJSON is a token as an admin sees it: without its text, which is not kept.
@@ -21,7 +20,7 @@ type tokenJSON struct {
 	Document  *string         `json:"document"`   // null for none
 }
 
-func tokenOf(t inventory.Token) tokenJSON {
+func tokenOf(t account.DeclaredToken) tokenJSON {
 	out := tokenJSON{
 		ID: t.ID(), Account: t.Account, Scopes: t.Scopes, Source: t.Source, Signed: t.Secret != "", CreatedAt: formatTimeOrNil(t.CreatedAt),
 	}
@@ -69,7 +68,7 @@ func (s *Surface) addToken(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	shown := tokenOf(inventory.Token{Token: made})
+	shown := tokenOf(account.DeclaredToken{Token: made})
 	n := noteOf(c)
 	n.target, n.account, n.after = shown.ID, acct, shown
 	return c.Status(fiber.StatusCreated).JSON(fiber.Map{"data": struct {

@@ -39,6 +39,12 @@ type Store interface {
 	PutInventory(ctx context.Context, was, document []byte, sims SIMChanges) error
 }
 
+// DeclaredToken is a token, and the document that declares it: empty for none.
+type DeclaredToken struct {
+	Token
+	Document string
+}
+
 // DeclaredSIM is a SIM as the inventory keeps it, once for an account.
 type DeclaredSIM struct {
 	ICCID, IMSI, MSISDN string

@@ -113,7 +113,7 @@ func (a *apply) saveSome(ctx context.Context, some []document.Account) ([]*accou
 	for i, one := range all {
 		some[i].ID = int64(one.id)
 		if one.id != 0 {
-			one.done.Accounts = []AppliedAccount{{ID: one.id, Name: one.want.Name}}
+			one.done.Accounts = []document.AppliedAccount{{ID: int64(one.id), Name: one.want.Name}}
 		}
 	}
 	return all, nil

@@ -28,14 +28,14 @@ type apply struct {
 
 // notes are what an apply does.
 type notes struct {
-	mode Mode
-	done Applied
+	mode document.Mode
+	done document.Applied
 }
 
 func (a *apply) run(ctx context.Context) error {
-	a.done = Applied{
+	a.done = document.Applied{
 		Document: a.fresh.Owner(), DryRun: a.mode.DryRun,
-		Accounts: []AppliedAccount{}, Added: []string{}, Changed: []string{}, Removed: []string{}, Kept: []string{},
+		Accounts: []document.AppliedAccount{}, Added: []string{}, Changed: []string{}, Removed: []string{}, Kept: []string{},
 	}
 	a.stand(a.set)
 	if a.mode.Compare {
@@ -159,7 +159,7 @@ func (a *apply) identities(ctx context.Context) error {
 	for _, have := range stored {
 		byID[int64(have.ID)], byName[have.Name] = have, have
 	}
-	var mistakes Mistakes
+	var mistakes document.Mistakes
 	for i, want := range a.fresh.Accounts {
 		for _, have := range []account.Account{byID[want.ID], byName[want.Name]} {
 			sameID, sameName := account.ID(want.ID) == have.ID, want.Name == have.Name

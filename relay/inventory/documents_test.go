@@ -41,17 +41,17 @@ accounts:
 
 func TestAPruneLeavesTheRecordsOfOtherDocuments(t *testing.T) {
 	f := newFixture(t)
-	f.applied(siteA, Mode{})
-	f.applied(siteB, Mode{})
-	f.applied(`accounts: [{name: acme, locations: [{id: unnamed, name: Unnamed}]}]`, Mode{})
+	f.applied(siteA, document.Mode{})
+	f.applied(siteB, document.Mode{})
+	f.applied(`accounts: [{name: acme, locations: [{id: unnamed, name: Unnamed}]}]`, document.Mode{})
 	before := f.shown()
-	if done := f.applied(siteB, Mode{Prune: true}); len(done.Removed)+len(done.Kept) > 0 {
+	if done := f.applied(siteB, document.Mode{Prune: true}); len(done.Removed)+len(done.Kept) > 0 {
 		t.Errorf("%+v", done)
 	}
 	if after := f.shown(); after != before {
 		t.Errorf("declared\n%s\nbefore\n%s", after, before)
 	}
-	done := f.applied("document: b", Mode{Prune: true, AllowRemovals: 4})
+	done := f.applied("document: b", document.Mode{Prune: true, AllowRemovals: 4})
 	want := []string{"account acme: geo relay g-b", "account acme: decoder d-b", "account acme: trunk 192.0.2.2", "account globex: token " + account.HashToken("globex-token-0123456")[:12]}
 	if !slices.Equal(done.Removed, want) || len(done.Kept) != 1 || !strings.HasPrefix(done.Kept[0], "account globex: ") {
 		t.Errorf("%+v", done)
@@ -62,16 +62,16 @@ func TestAPruneLeavesTheRecordsOfOtherDocuments(t *testing.T) {
 	if len(trunks) != 1 || len(locations) != 2 || f.signsIn("acme", "p") != 1 {
 		t.Errorf("%+v %+v", trunks, locations)
 	}
-	if again := f.applied(siteA, Mode{Prune: true}); len(again.Added)+len(again.Changed)+len(again.Removed) > 0 {
+	if again := f.applied(siteA, document.Mode{Prune: true}); len(again.Added)+len(again.Changed)+len(again.Removed) > 0 {
 		t.Errorf("a again: %+v", again)
 	}
 }
 
 func TestWhatAnotherDocumentOwnsIsRefusedWithItsName(t *testing.T) {
 	f := newFixture(t)
-	f.applied(siteA, Mode{})
+	f.applied(siteA, document.Mode{})
 	before := f.shown()
-	for name, tc := range map[string]struct{ document, path, says string }{
+	for name, tc := range map[string]struct{ body, path, says string }{
 		"a sensor type":           {"document: b\nsensor_types: [{id: temperature, name: T}]", "sensor_types[0]", `sensor type temperature belongs to the document "a"`},
 		"a location":              {"document: b\naccounts: [{name: acme, locations: [{id: loc1, name: One}]}]", "accounts[0].locations[0]", `account acme: location loc1 belongs to the document "a"`},
 		"the account's settings":  {"document: b\naccounts: [{name: acme, permissions: [mvno]}]", "accounts[0].permissions", `account acme belongs to the document "a"`},
@@ -81,9 +81,9 @@ func TestWhatAnotherDocumentOwnsIsRefusedWithItsName(t *testing.T) {
 		"a name that is none":     {"document: a b", "document", "expected 1 to 64 letters"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, m := range []Mode{{}, {Prune: true, AllowRemovals: 100}, {DryRun: true}} {
-				_, err := f.Apply(t.Context(), []byte(tc.document), m)
-				mistakes, ok := errors.AsType[Mistakes](err)
+			for _, m := range []document.Mode{{}, {Prune: true, AllowRemovals: 100}, {DryRun: true}} {
+				_, err := f.Apply(t.Context(), []byte(tc.body), m)
+				mistakes, ok := errors.AsType[document.Mistakes](err)
 				if !ok || mistakes[0].Path != tc.path || !strings.Contains(mistakes[0].Text, tc.says) {
 					t.Errorf("%+v: %v", m, err)
 				}
@@ -97,9 +97,9 @@ func TestWhatAnotherDocumentOwnsIsRefusedWithItsName(t *testing.T) {
 
 func TestADocumentAdoptsWhatItDeclares(t *testing.T) {
 	f := newFixture(t)
-	f.applied(strings.TrimPrefix(siteA, "\ndocument: a"), Mode{}) // as those who have no names yet
+	f.applied(strings.TrimPrefix(siteA, "\ndocument: a"), document.Mode{}) // as those who have no names yet
 	const first = "document: first\naccounts: [{name: acme, soap: {username: acme, password: p}, tokens: [{token: acme-token-0123456}], sims: [{iccid: \"8944000000000000001\"}]}]"
-	done := f.applied(first, Mode{Adopt: true})
+	done := f.applied(first, document.Mode{Adopt: true})
 	token := account.HashToken("acme-token-0123456")[:12]
 	want := []string{"account acme: token " + token, "account acme: SOAP username acme", "account acme: SIM 8944000000000000001", "account acme"}
 	for i := range want {
@@ -113,11 +113,11 @@ func TestADocumentAdoptsWhatItDeclares(t *testing.T) {
 		must(t, err)
 		again, err := document.Encode(d)
 		must(t, err)
-		if done := f.applied(string(again), Mode{Prune: true}); len(done.Added)+len(done.Changed)+len(done.Removed)+len(done.Kept) > 0 {
+		if done := f.applied(string(again), document.Mode{Prune: true}); len(done.Added)+len(done.Changed)+len(done.Removed)+len(done.Kept) > 0 {
 			t.Errorf("%s again: %+v", name, done)
 		}
 	}
-	if _, err := f.Apply(t.Context(), []byte("accounts: [{name: acme, credit: 5}]"), Mode{}); err == nil || !strings.Contains(err.Error(), `belongs to the document "first"`) {
+	if _, err := f.Apply(t.Context(), []byte("accounts: [{name: acme, credit: 5}]"), document.Mode{}); err == nil || !strings.Contains(err.Error(), `belongs to the document "first"`) {
 		t.Errorf("the account's settings: %v", err)
 	}
 }
@@ -131,38 +131,38 @@ func TestAPruneOfManyAsks(t *testing.T) {
 	with := func(n int) string {
 		return `accounts: [{name: acme, locations: [{id: l, name: L}], sims: [` + strings.Join(sims[:n], ", ") + `]}]`
 	}
-	f.applied(with(20), Mode{})
-	if done := f.applied(with(18), Mode{Prune: true}); len(done.Removed) != 2 || done.AllowRemovals != 0 {
+	f.applied(with(20), document.Mode{})
+	if done := f.applied(with(18), document.Mode{Prune: true}); len(done.Removed) != 2 || done.AllowRemovals != 0 {
 		t.Errorf("a tenth: %+v", done)
 	}
 	for _, tc := range []struct {
-		name, document string
-		needs          int
+		name, body string
+		needs      int
 	}{
 		{"more than a tenth", with(16), 2},
 		{"all of a kind", strings.Replace(with(18), "locations: [{id: l, name: L}], ", "", 1), 1},
 		{"an empty document", "accounts: []", 19},
 	} {
-		_, err := f.Apply(t.Context(), []byte(tc.document), Mode{Prune: true, AllowRemovals: tc.needs - 1})
-		mistakes, ok := errors.AsType[Mistakes](err)
+		_, err := f.Apply(t.Context(), []byte(tc.body), document.Mode{Prune: true, AllowRemovals: tc.needs - 1})
+		mistakes, ok := errors.AsType[document.Mistakes](err)
 		if !ok || mistakes[0].Path != "allow_removals" {
 			t.Errorf("%s: %v", tc.name, err)
 		}
-		done := f.applied(tc.document, Mode{Prune: true, DryRun: true})
+		done := f.applied(tc.body, document.Mode{Prune: true, DryRun: true})
 		if done.AllowRemovals != tc.needs || len(done.Removed) != tc.needs {
 			t.Errorf("%s: %+v", tc.name, done)
 		}
 	}
-	if done := f.applied("accounts: []", Mode{Prune: true, AllowRemovals: 19}); len(done.Removed) != 19 {
+	if done := f.applied("accounts: []", document.Mode{Prune: true, AllowRemovals: 19}); len(done.Removed) != 19 {
 		t.Errorf("%+v", done)
 	}
 }
 
 func TestWhatOtherDocumentsUseIsKept(t *testing.T) {
 	f := newFixture(t)
-	f.applied(siteA, Mode{})
-	f.applied(siteB, Mode{})
-	done := f.applied("document: a\naccounts: [{name: acme, tokens: [{token: acme-token-0123456}]}]", Mode{Prune: true, AllowRemovals: 100})
+	f.applied(siteA, document.Mode{})
+	f.applied(siteB, document.Mode{})
+	done := f.applied("document: a\naccounts: [{name: acme, tokens: [{token: acme-token-0123456}]}]", document.Mode{Prune: true, AllowRemovals: 100})
 	want := []string{
 		`sensor type temperature: a decoder of account acme in the document "b" uses it`,
 		`account acme: SIM 8944000000000000001: a geo relay of account acme in the document "b" uses it`,
@@ -184,24 +184,24 @@ func TestADryRunSaysWhatAnApplyDoes(t *testing.T) {
 		"    ledgers: [{id: l, name: L}]\n    soap: {username: u, password: p}\n    sip: {trunks: [{source_ips: [\"192.0.2.1\"]}]}\n    sims: [{iccid: \"8944000000000000001\"}]\n  - {name: globex, credit: 3}\n"
 	fewer := strings.Replace(acme, "    locations: [{id: loc1, name: Default, imported: true}]\n", "", 1)
 	steps := []struct {
-		name, document string
-		mode           Mode
+		name, body string
+		mode       document.Mode
 	}{
-		{"nothing there", acme, Mode{}},
-		{"the same", acme, Mode{}},
-		{"a changed document", changed, Mode{}},
-		{"a reset", strings.Replace(changed, "credit: 3", "credit: 4", 1), Mode{Reset: []string{"credit", "sims", "relays", "rules"}}},
-		{"a prune", fewer, Mode{Prune: true, AllowRemovals: 100}},
+		{"nothing there", acme, document.Mode{}},
+		{"the same", acme, document.Mode{}},
+		{"a changed document", changed, document.Mode{}},
+		{"a reset", strings.Replace(changed, "credit: 3", "credit: 4", 1), document.Mode{Reset: []string{"credit", "sims", "relays", "rules"}}},
+		{"a prune", fewer, document.Mode{Prune: true, AllowRemovals: 100}},
 	}
 	for _, step := range steps {
 		before := f.shown()
 		dry := step.mode
 		dry.DryRun = true
-		said := f.applied(step.document, dry)
+		said := f.applied(step.body, dry)
 		if after := f.shown(); after != before {
 			t.Fatalf("%s: the dry run changed\n%s\nto\n%s", step.name, before, after)
 		}
-		did := f.applied(step.document, step.mode)
+		did := f.applied(step.body, step.mode)
 		said.DryRun, said.Accounts, did.Accounts = false, nil, nil
 		if fmt.Sprint(said) != fmt.Sprint(did) {
 			t.Errorf("%s: the dry run says\n%+v\nthe apply\n%+v", step.name, said, did)
@@ -214,8 +214,8 @@ func TestADryRunSaysWhatAnApplyDoes(t *testing.T) {
 
 func TestAnExportAppliesWithoutAChange(t *testing.T) {
 	f := newFixture(t)
-	f.applied(acme+"    sims: [{iccid: \"8944000000000000001\", pin: \"1234\"}]\n"+withRules[strings.Index(withRules, "    rules:"):], Mode{})
-	f.applied(siteB[:strings.Index(siteB, "    relays:")], Mode{})
+	f.applied(acme+"    sims: [{iccid: \"8944000000000000001\", pin: \"1234\"}]\n"+withRules[strings.Index(withRules, "    rules:"):], document.Mode{})
+	f.applied(siteB[:strings.Index(siteB, "    relays:")], document.Mode{})
 	ctx := t.Context()
 	// What lives on is no longer what was declared.
 	_, err := f.db.Inbound.Change(ctx, 1, inbound.VirtualNumber, "v1", func(r *inbound.Relay) error {
@@ -248,7 +248,7 @@ func TestAnExportAppliesWithoutAChange(t *testing.T) {
 				t.Errorf("it has what is gone, or another's:\n%s", text)
 			}
 		}
-		for _, m := range []Mode{{DryRun: true, Prune: true}, {Prune: true, AllowRemovals: 1}} {
+		for _, m := range []document.Mode{{DryRun: true, Prune: true}, {Prune: true, AllowRemovals: 1}} {
 			done := f.applied(string(text), m)
 			done.Removed = slices.DeleteFunc(done.Removed, func(s string) bool { return s == "account acme: rule archive" }) // which REST deleted
 			if len(done.Added)+len(done.Changed)+len(done.Removed)+len(done.Kept) > 0 {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	document "github.com/penstock/penstock/config/inventory"
 	"github.com/penstock/penstock/decoders/catalog"
 	"github.com/penstock/penstock/relay/cache/cachetest"
 	"github.com/penstock/penstock/relay/iot"
@@ -63,11 +64,11 @@ func newService(db *records.Records) *Service {
 }
 
 // applied applies a document that has to be taken.
-func (f *fixture) applied(document string, m Mode) Applied {
+func (f *fixture) applied(body string, m document.Mode) document.Applied {
 	f.t.Helper()
-	done, err := f.Apply(f.t.Context(), []byte(document), m)
+	done, err := f.Apply(f.t.Context(), []byte(body), m)
 	if err != nil {
-		f.t.Fatalf("%s: %v", document, err)
+		f.t.Fatalf("%s: %v", body, err)
 	}
 	return done
 }

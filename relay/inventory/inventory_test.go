@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	document "github.com/penstock/penstock/config/inventory"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/inbound"
@@ -34,8 +35,8 @@ accounts:
 func TestAnInventoryIsApplied(t *testing.T) {
 	f := newFixture(t)
 	for range 2 {
-		done := f.applied(acme, Mode{})
-		if !slices.Equal(done.Accounts, []AppliedAccount{{ID: 1, Name: "acme"}}) || len(done.Removed)+len(done.Kept) > 0 {
+		done := f.applied(acme, document.Mode{})
+		if !slices.Equal(done.Accounts, []document.AppliedAccount{{ID: 1, Name: "acme"}}) || len(done.Removed)+len(done.Kept) > 0 {
 			t.Fatalf("%+v", done)
 		}
 	}
@@ -69,8 +70,8 @@ func TestAnInventoryIsApplied(t *testing.T) {
 
 func TestWhatADocumentOmitsStays(t *testing.T) {
 	f := newFixture(t)
-	f.applied(acme, Mode{})
-	f.applied(`accounts: [{name: acme, tokens: [{token: hook-token-0123456, scopes: [webhook], source: hq}]}, {name: globex, tokens: [{token: other-token-0123456}]}]`, Mode{})
+	f.applied(acme, document.Mode{})
+	f.applied(`accounts: [{name: acme, tokens: [{token: hook-token-0123456, scopes: [webhook], source: hq}]}, {name: globex, tokens: [{token: other-token-0123456}]}]`, document.Mode{})
 	hook, err := f.db.Accounts.Token(t.Context(), account.HashToken("hook-token-0123456"))
 	_, err2 := f.db.Accounts.Token(t.Context(), account.HashToken("plain-token-0123456"))
 	a, err3 := f.db.Accounts.Account(t.Context(), 1)
@@ -84,7 +85,7 @@ func TestWhatADocumentOmitsStays(t *testing.T) {
 // What REST changed is left alone; what nobody changed follows the document.
 func TestWhatLivesOnIsLeftAlone(t *testing.T) {
 	f := newFixture(t)
-	f.applied(acme, Mode{})
+	f.applied(acme, document.Mode{})
 	ctx := t.Context()
 	changed, err := f.db.Inbound.Get(ctx, 1, inbound.VirtualNumber, "v1")
 	must(t, err)
@@ -96,7 +97,7 @@ func TestWhatLivesOnIsLeftAlone(t *testing.T) {
 	})
 	must(t, err)
 	second := strings.NewReplacer("name: Probe", "name: Renamed", "key: temperature_1}", "key: temperature_1}, {sensor_type_id: humidity, key: inventory}").Replace(acme)
-	f.applied(second, Mode{})
+	f.applied(second, document.Mode{})
 	d, err := f.db.Devices.Decoder(ctx, 1, "d1")
 	v, err2 := f.db.Inbound.Get(ctx, 1, inbound.VirtualNumber, "v1")
 	must(t, err, err2)
@@ -110,7 +111,7 @@ func TestWhatLivesOnIsLeftAlone(t *testing.T) {
 	a.CallbackURL = "https://rest.example/cb"
 	_, err = f.db.Accounts.PutAccount(ctx, a)
 	must(t, err)
-	f.applied(strings.ReplaceAll(acme, "example.com/cb", "example.com/new"), Mode{Reset: []string{"relays"}})
+	f.applied(strings.ReplaceAll(acme, "example.com/cb", "example.com/new"), document.Mode{Reset: []string{"relays"}})
 	d, err = f.db.Devices.Decoder(ctx, 1, "d1")
 	v, err2 = f.db.Inbound.Get(ctx, 1, inbound.VirtualNumber, "v1")
 	a, err3 := f.db.Accounts.Account(ctx, 1)
@@ -122,12 +123,12 @@ func TestWhatLivesOnIsLeftAlone(t *testing.T) {
 
 func TestAPruneRemovesWhatIsOmitted(t *testing.T) {
 	f := newFixture(t)
-	f.applied(acme+"  - {name: globex, tokens: [{token: theirs-token-0123456}], relays: {vmn: [{id: v9, number: \"449000000009\", action: inactive}]}}\n", Mode{})
+	f.applied(acme+"  - {name: globex, tokens: [{token: theirs-token-0123456}], relays: {vmn: [{id: v9, number: \"449000000009\", action: inactive}]}}\n", document.Mode{})
 	ctx := t.Context()
 	done := f.applied(`
 sensor_types: [{id: temperature, name: Temperature}]
 accounts: [{name: acme, callback_url: "https://example.com/2", tokens: [{token: fresh-token-0123456}], relays: {vmn: [{id: v2, number: "449000000009", action: inactive}]}}]
-`, Mode{Prune: true, AllowRemovals: 100})
+`, document.Mode{Prune: true, AllowRemovals: 100})
 	want := []string{
 		"account acme: decoder d1", "account acme: geographic relay g1", "account acme: location loc1", "account acme: token 1", "account acme: token 2",
 		"account acme: virtual number relay v1", "account globex: token 1", "account globex: virtual number relay v9", "sensor type humidity",
@@ -151,7 +152,7 @@ accounts: [{name: acme, callback_url: "https://example.com/2", tokens: [{token: 
 	if !strings.Contains(shown, "webhook_secret") || strings.Contains(shown, "globex") {
 		t.Errorf("an account that lost all its records keeps what it says of itself: %s", shown)
 	}
-	if again := f.applied(acme, Mode{}); again.Accounts[0].ID != 1 {
+	if again := f.applied(acme, document.Mode{}); again.Accounts[0].ID != 1 {
 		t.Errorf("%+v", again)
 	}
 }
@@ -163,8 +164,8 @@ func TestTwoGatewaysThatApplyAtOnceLoseNothing(t *testing.T) {
 		gateway := newService(f.db)
 		wg.Go(func() {
 			for i := range 3 {
-				document := fmt.Sprintf("accounts: [{name: acc-%d-%d, tokens: [{token: a-token-0123456-%d-%d}]}]", n, i, n, i)
-				if _, err := gateway.Apply(t.Context(), []byte(document), Mode{}); err != nil {
+				body := fmt.Sprintf("accounts: [{name: acc-%d-%d, tokens: [{token: a-token-0123456-%d-%d}]}]", n, i, n, i)
+				if _, err := gateway.Apply(t.Context(), []byte(body), document.Mode{}); err != nil {
 					t.Error(err)
 				}
 			}
@@ -189,7 +190,7 @@ func TestAnInventoryIsEmptyUntilOneIsApplied(t *testing.T) {
 	if empty, err := f.Empty(t.Context()); !empty || err != nil {
 		t.Error(empty, err)
 	}
-	f.applied("accounts: [{name: a}]", Mode{})
+	f.applied("accounts: [{name: a}]", document.Mode{})
 	if empty, err := f.Empty(t.Context()); empty || err != nil {
 		t.Error(empty, err)
 	}
@@ -198,19 +199,19 @@ func TestAnInventoryIsEmptyUntilOneIsApplied(t *testing.T) {
 func TestWhatRESTMadeOfADecodersSensorsStands(t *testing.T) {
 	f := newFixture(t)
 	two := strings.Replace(acme, "key: temperature_1}", "key: temperature_1}, {sensor_type_id: humidity, key: humidity_2}", 1)
-	f.applied(two, Mode{})
+	f.applied(two, document.Mode{})
 	ctx := t.Context()
 	_, err := f.db.Devices.ChangeDecoder(ctx, 1, "d1", func(d *iot.Decoder) error { // one is deleted, one has another type
 		d.Sensors = []iot.Mapping{{SensorTypeID: "humidity", Key: "temperature_1"}}
 		return nil
 	})
 	must(t, err)
-	for _, tc := range []struct{ name, document, want string }{
+	for _, tc := range []struct{ name, body, want string }{
 		{"the same document changes nothing", two, "[{humidity temperature_1}]"},
 		{"what it maps anew is added", strings.Replace(two, "key: humidity_2", "key: humidity_3", 1), "[{humidity temperature_1} {humidity humidity_3}]"},
 		{"what it maps to another type gets that", strings.Replace(two, "humidity, key: humidity_2", "temperature, key: humidity_3", 1), "[{humidity temperature_1} {temperature humidity_3}]"},
 	} {
-		f.applied(tc.document, Mode{})
+		f.applied(tc.body, document.Mode{})
 		d, err := f.db.Devices.Decoder(ctx, 1, "d1")
 		if err != nil || fmt.Sprint(d.Sensors) != tc.want {
 			t.Errorf("%s: %v, %v, want %s", tc.name, d.Sensors, err, tc.want)
@@ -229,7 +230,7 @@ func TestThePaceOfARelayIsTheInventorys(t *testing.T) {
 		{", pace: {per_second: 2}", outbox.Pace{PerSecond: 2}},
 	} {
 		body := "accounts: [{name: acme, relays: {vmn: [{id: v9, number: 447860000009, action: inactive" + step.pace + "}]}}]"
-		f.applied(body, Mode{})
+		f.applied(body, document.Mode{})
 		r, err := f.db.Inbound.Get(t.Context(), 1, inbound.VirtualNumber, "v9")
 		if err != nil || r.Pace != step.want {
 			t.Errorf("%q: %+v, error %v", step.pace, r.Pace, err)
@@ -245,11 +246,11 @@ func TestNetworksAreDeclaredAndPruned(t *testing.T) {
 			t.Errorf("%+v, %v", all, err)
 		}
 	}
-	f.applied(`{"networks":[{"prefix":"447","mcc":"234","mnc":"15","name":"A"},{"prefix":"49","mcc":"262","mnc":"02","name":"B"}]}`, Mode{})
+	f.applied(`{"networks":[{"prefix":"447","mcc":"234","mnc":"15","name":"A"},{"prefix":"49","mcc":"262","mnc":"02","name":"B"}]}`, document.Mode{})
 	count(2)
-	f.applied(`{"networks":[{"prefix":"447","mcc":"234","mnc":"15","name":"A"}]}`, Mode{})
+	f.applied(`{"networks":[{"prefix":"447","mcc":"234","mnc":"15","name":"A"}]}`, document.Mode{})
 	count(2)
-	f.applied(`{"networks":[{"prefix":"447","mcc":"234","mnc":"15","name":"A"}]}`, Mode{Prune: true, AllowRemovals: 100})
+	f.applied(`{"networks":[{"prefix":"447","mcc":"234","mnc":"15","name":"A"}]}`, document.Mode{Prune: true, AllowRemovals: 100})
 	count(1)
 }
 
@@ -263,12 +264,12 @@ func TestTrunksAreDeclaredAndPruned(t *testing.T) {
 	}
 	const first = `{"accounts":[{"id":1,"name":"acme","sip":{"trunks":[{"source_ips":["192.0.2.1"]}]}}]}`
 	const second = `{"accounts":[{"id":1,"name":"acme","sip":{"trunks":[{"source_ips":["192.0.2.2","192.0.2.3"]}]}}]}`
-	f.applied(first, Mode{})
+	f.applied(first, document.Mode{})
 	is("the first", 1)
-	f.applied(second, Mode{})
+	f.applied(second, document.Mode{})
 	is("another beside it", 2)
-	f.applied(second, Mode{Prune: true, AllowRemovals: 100})
+	f.applied(second, document.Mode{Prune: true, AllowRemovals: 100})
 	is("the first pruned", 1)
-	f.applied(`{"accounts":[{"id":2,"name":"globex"}]}`, Mode{Prune: true, AllowRemovals: 100})
+	f.applied(`{"accounts":[{"id":2,"name":"globex"}]}`, document.Mode{Prune: true, AllowRemovals: 100})
 	is("the account pruned", 0)
 }

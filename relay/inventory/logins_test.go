@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	document "github.com/penstock/penstock/config/inventory"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 )
@@ -29,27 +30,27 @@ func (f *fixture) signsIn(username, password string) account.ID {
 func TestLoginsFollowTheInventory(t *testing.T) {
 	f := newFixture(t)
 	for _, step := range []struct {
-		name, document     string
-		mode               Mode
+		name, body         string
+		mode               document.Mode
 		username, password string
 		want               account.ID
 	}{
-		{"a login", "accounts: [{name: acme, soap: {username: u, password: p}}, {name: globex, soap: {username: v, password: q}}]", Mode{}, "u", "p", 1},
-		{"a wrong password", "accounts: [{name: acme}]", Mode{}, "u", "q", 0},
-		{"one that is omitted stays", "accounts: [{name: acme}]", Mode{}, "u", "p", 1},
-		{"another password", "accounts: [{name: acme, soap: {username: u, password: p2}}]", Mode{}, "u", "p2", 1},
-		{"the password before", "accounts: [{name: acme}]", Mode{}, "u", "p", 0},
-		{"two that change places", "accounts: [{name: acme, soap: {username: v, password: p}}, {name: globex, soap: {username: u, password: q}}]", Mode{}, "u", "q", 2},
-		{"and the other", "accounts: [{name: acme}]", Mode{}, "v", "p", 1},
-		{"another username", "accounts: [{name: acme, soap: {username: w, password: p}}]", Mode{}, "w", "p", 1},
-		{"the username before", "accounts: [{name: acme}]", Mode{}, "v", "p", 0},
-		{"a password that is sealed", "accounts: [{name: acme, soap: {username: w, password: 'sha256:" + account.HashToken("p3") + "'}}]", Mode{}, "w", "p3", 1},
-		{"what a prune leaves", "accounts: [{name: acme, soap: {username: w, password: p3}}]", Mode{Prune: true, AllowRemovals: 100}, "w", "p3", 1},
-		{"an account that is pruned", "accounts: [{name: acme, soap: {username: w, password: p3}}]", Mode{Prune: true, AllowRemovals: 100}, "u", "q", 0},
-		{"a username that is free again", "accounts: [{name: acme, soap: {username: u, password: p}}]", Mode{}, "u", "p", 1},
-		{"a login that is pruned", "accounts: [{name: acme}]", Mode{Prune: true, AllowRemovals: 100}, "u", "p", 0},
+		{"a login", "accounts: [{name: acme, soap: {username: u, password: p}}, {name: globex, soap: {username: v, password: q}}]", document.Mode{}, "u", "p", 1},
+		{"a wrong password", "accounts: [{name: acme}]", document.Mode{}, "u", "q", 0},
+		{"one that is omitted stays", "accounts: [{name: acme}]", document.Mode{}, "u", "p", 1},
+		{"another password", "accounts: [{name: acme, soap: {username: u, password: p2}}]", document.Mode{}, "u", "p2", 1},
+		{"the password before", "accounts: [{name: acme}]", document.Mode{}, "u", "p", 0},
+		{"two that change places", "accounts: [{name: acme, soap: {username: v, password: p}}, {name: globex, soap: {username: u, password: q}}]", document.Mode{}, "u", "q", 2},
+		{"and the other", "accounts: [{name: acme}]", document.Mode{}, "v", "p", 1},
+		{"another username", "accounts: [{name: acme, soap: {username: w, password: p}}]", document.Mode{}, "w", "p", 1},
+		{"the username before", "accounts: [{name: acme}]", document.Mode{}, "v", "p", 0},
+		{"a password that is sealed", "accounts: [{name: acme, soap: {username: w, password: 'sha256:" + account.HashToken("p3") + "'}}]", document.Mode{}, "w", "p3", 1},
+		{"what a prune leaves", "accounts: [{name: acme, soap: {username: w, password: p3}}]", document.Mode{Prune: true, AllowRemovals: 100}, "w", "p3", 1},
+		{"an account that is pruned", "accounts: [{name: acme, soap: {username: w, password: p3}}]", document.Mode{Prune: true, AllowRemovals: 100}, "u", "q", 0},
+		{"a username that is free again", "accounts: [{name: acme, soap: {username: u, password: p}}]", document.Mode{}, "u", "p", 1},
+		{"a login that is pruned", "accounts: [{name: acme}]", document.Mode{Prune: true, AllowRemovals: 100}, "u", "p", 0},
 	} {
-		f.applied(step.document, step.mode)
+		f.applied(step.body, step.mode)
 		if got := f.signsIn(step.username, step.password); got != step.want {
 			t.Errorf("%s: account %d, want %d", step.name, got, step.want)
 		}
@@ -58,14 +59,14 @@ func TestLoginsFollowTheInventory(t *testing.T) {
 
 func TestAUsernameOfAnotherAccountIsRefused(t *testing.T) {
 	f := newFixture(t)
-	f.applied("accounts: [{name: acme, soap: {username: u, password: p}}]", Mode{})
-	for _, document := range []string{
+	f.applied("accounts: [{name: acme, soap: {username: u, password: p}}]", document.Mode{})
+	for _, body := range []string{
 		"accounts: [{name: globex, soap: {username: u, password: q}}]",
 		"accounts: [{name: acme}, {name: globex, soap: {username: u, password: q}}]",
 	} {
-		_, err := f.Apply(t.Context(), []byte(document), Mode{})
-		if mistakes, ok := errors.AsType[Mistakes](err); !ok || !strings.Contains(mistakes.Error(), ".soap.username") {
-			t.Errorf("%s: %v", document, err)
+		_, err := f.Apply(t.Context(), []byte(body), document.Mode{})
+		if mistakes, ok := errors.AsType[document.Mistakes](err); !ok || !strings.Contains(mistakes.Error(), ".soap.username") {
+			t.Errorf("%s: %v", body, err)
 		}
 	}
 }
@@ -74,11 +75,11 @@ func TestAUsernameOfAnotherAccountIsRefused(t *testing.T) {
 // and neither the inventory nor what is kept shows it.
 func TestAPasswordIsKeptStretched(t *testing.T) {
 	f := newFixture(t)
-	const document = "accounts: [{name: acme, soap: {username: u, password: p-4711}}]"
+	const body = "accounts: [{name: acme, soap: {username: u, password: p-4711}}]"
 	var kept []string
-	shown := document
+	shown := body
 	for range 3 { // the second time with its mask
-		f.applied(shown, Mode{})
+		f.applied(shown, document.Mode{})
 		l, err := f.db.Accounts.Login(t.Context(), "u")
 		raw, err2 := f.db.Accounts.Inventory(t.Context())
 		must(t, err, err2)
@@ -90,7 +91,7 @@ func TestAPasswordIsKeptStretched(t *testing.T) {
 			t.Errorf("shown: %s", shown)
 		}
 	}
-	f.applied(document, Mode{})
+	f.applied(body, document.Mode{})
 	l, err := f.db.Accounts.Login(t.Context(), "u")
 	must(t, err)
 	if kept = append(kept, l.Password); len(slices.Compact(kept)) != 1 {
@@ -103,14 +104,14 @@ func TestARevokedTokenEndsTheLoginThatHasIt(t *testing.T) {
 	f := newFixture(t)
 	f.applied(`accounts:
   - {name: acme, soap: {username: u, password: acme-token-0123456}, tokens: [{token: acme-token-0123456}, {token: other-token-012345}]}
-  - {name: globex, soap: {username: v, password: other-token-012345}}`, Mode{})
+  - {name: globex, soap: {username: v, password: other-token-012345}}`, document.Mode{})
 	for _, tc := range []struct {
 		token string
 		want  account.ID // who signs in as u afterwards
 	}{{"other-token-012345", 1}, {"acme-token-0123456", 0}} {
 		all, err := f.Tokens(t.Context(), 0)
 		must(t, err)
-		at := slices.IndexFunc(all, func(t Token) bool { return t.Hash == account.HashToken(tc.token) })
+		at := slices.IndexFunc(all, func(t account.DeclaredToken) bool { return t.Hash == account.HashToken(tc.token) })
 		_, err = f.RevokeToken(t.Context(), all[at].ID())
 		must(t, err)
 		if u, v := f.signsIn("u", "acme-token-0123456"), f.signsIn("v", "other-token-012345"); u != tc.want || v != 2 {

@@ -26,7 +26,7 @@ func (a *apply) planPrune() (document.Document, error) {
 	if needs <= a.mode.AllowRemovals || a.mode.DryRun {
 		return gone, nil
 	}
-	var refusal Mistakes
+	var refusal document.Mistakes
 	refusal.Add("allow_removals", "this prune removes %s that the document %q declared; check them with a dry run, then allow %d",
 		counted(document.Things(own), document.Things(gone)), a.fresh.Owner(), needs)
 	return gone, refusal

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	document "github.com/penstock/penstock/config/inventory"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/rule"
 )
@@ -23,7 +24,7 @@ accounts:
 
 func TestRulesOfAnInventoryAreSaved(t *testing.T) {
 	f := newFixture(t)
-	f.applied(withRules, Mode{})
+	f.applied(withRules, document.Mode{})
 	list, err := f.rules.Rules(t.Context(), 1)
 	must(t, err)
 	want := []rule.Rule{
@@ -37,7 +38,7 @@ func TestRulesOfAnInventoryAreSaved(t *testing.T) {
 	if len(list) != 2 || !sameRule(list[0], want[0]) || !sameRule(list[1], want[1]) {
 		t.Errorf("got %+v", list)
 	}
-	f.applied(withRules, Mode{})
+	f.applied(withRules, document.Mode{})
 	again, err := f.rules.Rule(t.Context(), 1, "warm")
 	must(t, err)
 	if !again.UpdatedAt.Equal(list[0].UpdatedAt) {
@@ -47,7 +48,7 @@ func TestRulesOfAnInventoryAreSaved(t *testing.T) {
 
 func TestRulesFollowTheDocumentUntilRESTChangesThem(t *testing.T) {
 	f := newFixture(t)
-	f.applied(withRules, Mode{})
+	f.applied(withRules, document.Mode{})
 	renamed := strings.NewReplacer("name: Warm", "name: Hot", "name: Archive", "name: Copy").Replace(withRules)
 	byREST := func(r *rule.Rule) error { r.Enabled = !r.Enabled; return nil }
 	names := func() string {
@@ -62,21 +63,21 @@ func TestRulesFollowTheDocumentUntilRESTChangesThem(t *testing.T) {
 	}
 	_, _, err := f.rules.Change(t.Context(), 1, "archive", byREST)
 	must(t, err)
-	f.applied(renamed, Mode{})
+	f.applied(renamed, document.Mode{})
 	if got := names(); got != "Hot Archive " {
 		t.Errorf("after a document with other names: %s", got)
 	}
 	must(t, f.rules.Delete(t.Context(), 1, "warm"))
-	f.applied(renamed, Mode{})
+	f.applied(renamed, document.Mode{})
 	if got := names(); got != "Archive " {
 		t.Errorf("after REST deleted one: %s", got)
 	}
-	f.applied(withRules, Mode{})
+	f.applied(withRules, document.Mode{})
 	if got := names(); got != "Archive Warm " {
 		t.Errorf("after the document changed the deleted one: %s", got)
 	}
 	must(t, f.rules.Delete(t.Context(), 1, "warm"))
-	f.applied(renamed, Mode{Reset: []string{"rules"}})
+	f.applied(renamed, document.Mode{Reset: []string{"rules"}})
 	if got := names(); got != "Copy Hot " {
 		t.Errorf("after a reset: %s", got)
 	}
@@ -92,8 +93,8 @@ func TestRulesAreRefusedByTheirPath(t *testing.T) {
 		"a rule without action": {`[{action: http_post, parameters: ["https://example.com/in"]}]`, "[]", "accounts[0].rules[1].actions", "between 1 and"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := f.Apply(t.Context(), []byte(strings.Replace(withRules, tc.was, tc.is, 1)), Mode{})
-			mistakes, ok := errors.AsType[Mistakes](err)
+			_, err := f.Apply(t.Context(), []byte(strings.Replace(withRules, tc.was, tc.is, 1)), document.Mode{})
+			mistakes, ok := errors.AsType[document.Mistakes](err)
 			if !ok || !strings.HasPrefix(mistakes[0].Path, tc.path) || tc.says != "…" && !strings.Contains(mistakes[0].Text, tc.says) {
 				t.Errorf("got %v", err)
 			}
@@ -106,14 +107,14 @@ func TestRulesAreRefusedByTheirPath(t *testing.T) {
 
 func TestAPruneRemovesRules(t *testing.T) {
 	f := newFixture(t)
-	f.applied(withRules, Mode{})
+	f.applied(withRules, document.Mode{})
 	_, _, err := f.rules.Create(t.Context(), 1, rule.Rule{ID: "by-rest", Name: "n", On: rule.OnReading, Actions: []rule.Action{{Action: rule.Email, Parameters: []string{"ops@example.com"}}}})
 	must(t, err)
 	less := withRules[:strings.Index(withRules, "      - {id: archive")]
-	if done := f.applied(less, Mode{}); len(done.Removed) > 0 {
+	if done := f.applied(less, document.Mode{}); len(done.Removed) > 0 {
 		t.Errorf("without a prune: %+v", done)
 	}
-	if done := f.applied(less, Mode{Prune: true, AllowRemovals: 100}); len(done.Removed) != 1 || done.Removed[0] != "account acme: rule archive" {
+	if done := f.applied(less, document.Mode{Prune: true, AllowRemovals: 100}); len(done.Removed) != 1 || done.Removed[0] != "account acme: rule archive" {
 		t.Errorf("%+v", done)
 	}
 	if _, err := f.rules.Rule(t.Context(), 1, "archive"); relay.KindOf(err) != relay.KindNotFound {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	document "github.com/penstock/penstock/config/inventory"
-	"github.com/penstock/penstock/config/strict"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/inbound"
@@ -42,59 +41,12 @@ type Service struct {
 // New returns a Service.
 func New(d Deps) *Service { return &Service{Deps: d} }
 
-// Mode says how far an apply goes.
-type Mode struct {
-	// Reset names what is set to what the document says although it lives on
-	// through REST and traffic: relays, rules, credit, sims.
-	Reset []string
-	// Prune removes what an earlier document of the same name declared and this one
-	// omits. AllowRemovals is how many records it may remove if they are more than a
-	// tenth of what the document owns, or all of a kind.
-	Prune         bool
-	AllowRemovals int
-	// Adopt takes over what the document declares from the documents that own it.
-	Adopt bool
-	// DryRun changes nothing, and says what would change.
-	DryRun bool
-	// Compare gives what is declared before and after.
-	Compare bool
-	// Trusted leaves out the check of URLs; for the demo, which is our own.
-	Trusted bool
-}
-
-// Applied says what an apply did, or would do. Records are named as document.Thing
-// does.
-type Applied struct {
-	Document string // whose the records are now
-	DryRun   bool
-	Accounts []AppliedAccount // that exist
-	Added    []string
-	Changed  []string
-	// Removed names what a prune removed; Kept what it did not, and why.
-	Removed []string
-	Kept    []string
-	// AllowRemovals is how many removals the prune needs to be allowed; 0: none.
-	AllowRemovals int
-	// Before and After are what is declared, with every secret masked and of the SIMs
-	// only those that the document concerns; empty unless Mode.Compare asks for them.
-	Before, After document.Document
-}
-
-// AppliedAccount is an account that a document names.
-type AppliedAccount struct {
-	ID   account.ID
-	Name string
-}
-
-// Mistakes are what is wrong with a document, each with its path.
-type Mistakes = strict.Mistakes
-
 // Apply reads a document and applies it. A mistake refuses it whole: the error
-// is Mistakes then.
+// is document.Mistakes then.
 //
 // When another gateway applied one meanwhile, this one is applied again over
 // the other, so that what is kept names what both declared.
-func (s *Service) Apply(ctx context.Context, data []byte, m Mode) (done Applied, err error) {
+func (s *Service) Apply(ctx context.Context, data []byte, m document.Mode) (done document.Applied, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for range maxApplies {
@@ -109,18 +61,18 @@ func (s *Service) Apply(ctx context.Context, data []byte, m Mode) (done Applied,
 // maxApplies is how often an apply gives way to those of other gateways.
 const maxApplies = 10
 
-func (s *Service) apply(ctx context.Context, data []byte, m Mode) (Applied, error) {
+func (s *Service) apply(ctx context.Context, data []byte, m document.Mode) (document.Applied, error) {
 	st, err := s.standing(ctx)
 	if err != nil {
-		return Applied{}, err
+		return document.Applied{}, err
 	}
 	fresh, err := s.parse(ctx, data, &st, m)
 	if err != nil {
-		return Applied{}, err
+		return document.Applied{}, err
 	}
 	a := apply{Service: s, notes: notes{mode: m}, was: st, set: st.set, fresh: *fresh}
 	if err := a.run(ctx); err != nil {
-		return Applied{}, err
+		return document.Applied{}, err
 	}
 	return a.done, nil
 }
@@ -128,7 +80,7 @@ func (s *Service) apply(ctx context.Context, data []byte, m Mode) (Applied, erro
 // parse checks a document against what stands, to which it adds the SIMs that the
 // document concerns. With a prune, what the document declared before and omits goes, so
 // that it may also claim what that had.
-func (s *Service) parse(ctx context.Context, data []byte, st *standing, m Mode) (*document.Document, error) {
+func (s *Service) parse(ctx context.Context, data []byte, st *standing, m document.Mode) (*document.Document, error) {
 	o := document.Options{
 		Load: func(d document.Document) (document.Set, error) {
 			err := s.load(ctx, st, concerning(d, m))
@@ -149,7 +101,7 @@ func (s *Service) parse(ctx context.Context, data []byte, st *standing, m Mode) 
 
 // unavailable refuses actions that this version cannot perform.
 func (s *Service) unavailable(d *document.Document) error {
-	var mistakes Mistakes
+	var mistakes document.Mistakes
 	for i, a := range d.Accounts {
 		for j, r := range relaysOf(a) {
 			if err := r.Action.Validate(r.Kind, nil); err != nil {

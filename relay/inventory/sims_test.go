@@ -26,7 +26,7 @@ func TestSIMsOfAnInventory(t *testing.T) {
 		must(t, err)
 		return s
 	}
-	f.applied(declare("447700900001"), Mode{})
+	f.applied(declare("447700900001"), document.Mode{})
 	if a, b := get(one), get(two); a.State != sim.Pending || !a.Service4G || a.Codes.PIN != "1234" || b.State != sim.Active {
 		t.Errorf("%+v %+v", a, b)
 	}
@@ -35,15 +35,15 @@ func TestSIMsOfAnInventory(t *testing.T) {
 		return nil
 	})
 	must(t, err)
-	f.applied(declare("447700900009"), Mode{})
+	f.applied(declare("447700900009"), document.Mode{})
 	if a := get(one); a.State != sim.Suspended || a.Subscriber != "ada" || a.MSISDN != "447700900009" || a.Limit.Monthly != 7 {
 		t.Errorf("applied again: %+v", a)
 	}
-	f.applied(declare("447700900009"), Mode{Reset: []string{"sims"}})
+	f.applied(declare("447700900009"), document.Mode{Reset: []string{"sims"}})
 	if a := get(one); a.State != sim.Pending || a.Subscriber != "" || a.Limit.Monthly != 7 {
 		t.Errorf("reset: %+v", a)
 	}
-	done := f.applied(`accounts: [{name: acme, sims: [{iccid: "8944000000000000002"}]}, {name: globex, sims: [{iccid: "8944000000000000001"}]}]`, Mode{Prune: true, AllowRemovals: 100})
+	done := f.applied(`accounts: [{name: acme, sims: [{iccid: "8944000000000000002"}]}, {name: globex, sims: [{iccid: "8944000000000000001"}]}]`, document.Mode{Prune: true, AllowRemovals: 100})
 	if !slices.Contains(done.Removed, "account acme: SIM 8944000000000000001") {
 		t.Errorf("%q", done.Removed)
 	}
@@ -67,9 +67,9 @@ func simDocument(name, acct string, sims ...string) string {
 
 func TestSIMsThatADocumentDoesNotConcernStayAsTheyAre(t *testing.T) {
 	f := newFixture(t)
-	f.applied(simDocument("a", "acme", "01 imsi: 234150000000001, msisdn: 447700900001, pin: 1234", "02 puk: 12345678"), Mode{})
-	f.applied(simDocument("b", "acme", "03 imsi: 234150000000003"), Mode{})
-	f.applied(simDocument("c", "globex", "04"), Mode{})
+	f.applied(simDocument("a", "acme", "01 imsi: 234150000000001, msisdn: 447700900001, pin: 1234", "02 puk: 12345678"), document.Mode{})
+	f.applied(simDocument("b", "acme", "03 imsi: 234150000000003"), document.Mode{})
+	f.applied(simDocument("c", "globex", "04"), document.Mode{})
 	declares := func(what string, want ...string) {
 		t.Helper()
 		var got []string
@@ -89,11 +89,11 @@ func TestSIMsThatADocumentDoesNotConcernStayAsTheyAre(t *testing.T) {
 			t.Errorf("%s: %q", what, got)
 		}
 	}
-	refused := func(document, path, says string) {
+	refused := func(body, path, says string) {
 		t.Helper()
-		_, err := f.Apply(t.Context(), []byte(document), Mode{})
+		_, err := f.Apply(t.Context(), []byte(body), document.Mode{})
 		if err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), says) {
-			t.Errorf("%s: %v", document, err)
+			t.Errorf("%s: %v", body, err)
 		}
 	}
 	all := []string{"a acme 01", "a acme 02", "b acme 03", "c globex 04"}
@@ -103,16 +103,16 @@ func TestSIMsThatADocumentDoesNotConcernStayAsTheyAre(t *testing.T) {
 	refused(simDocument("c", "globex", "05 imsi: 234150000000003"), "accounts[0].sims[0].imsi", `already taken by account "acme" of the document "b"`)
 	refused(simDocument("c", "globex", `05 msisdn: "+447700900001"`), "accounts[0].sims[0].msisdn", `already taken by account "acme" of the document "a"`)
 	declares("after refusals", all...)
-	f.applied(simDocument("a", "acme", "02 pin: 4321"), Mode{})
+	f.applied(simDocument("a", "acme", "02 pin: 4321"), document.Mode{})
 	declares("one of two again", all...)
 	if d, err := f.Document(t.Context(), "a", false); err != nil || d.Accounts[0].SIMs[1].PIN == "" || d.Accounts[0].SIMs[1].PUK == "" {
 		t.Errorf("codes are joined: %+v, %v", d, err)
 	}
-	if done := f.applied(simDocument("a", "acme", "02 puk: masked:"), Mode{}); len(done.Changed) > 0 {
+	if done := f.applied(simDocument("a", "acme", "02 puk: masked:"), document.Mode{}); len(done.Changed) > 0 {
 		t.Errorf("a mask stands for what it hides: %+v", done)
 	}
-	f.applied(`{document: d, accounts: [{name: acme, relays: {geo: [{id: g, prefix: "4478", action: mvno, iccid: "8944000000000000003"}]}}]}`, Mode{})
-	done := f.applied(simDocument("a", "acme", "02"), Mode{Prune: true, AllowRemovals: 2, Compare: true})
+	f.applied(`{document: d, accounts: [{name: acme, relays: {geo: [{id: g, prefix: "4478", action: mvno, iccid: "8944000000000000003"}]}}]}`, document.Mode{})
+	done := f.applied(simDocument("a", "acme", "02"), document.Mode{Prune: true, AllowRemovals: 2, Compare: true})
 	if want := []string{"account acme: SIM 8944000000000000001"}; !slices.Equal(done.Removed, want) {
 		t.Errorf("pruned: %+v", done)
 	}
@@ -121,7 +121,7 @@ func TestSIMsThatADocumentDoesNotConcernStayAsTheyAre(t *testing.T) {
 		t.Errorf("compared:\n%s\n%s", before, after)
 	}
 	declares("pruned", "a acme 02", "b acme 03", "c globex 04")
-	f.applied(simDocument("b", "acme", "02"), Mode{Adopt: true})
+	f.applied(simDocument("b", "acme", "02"), document.Mode{Adopt: true})
 	declares("adopted", "b acme 02", "b acme 03", "c globex 04")
 	must(t, f.Revoke(t.Context(), account.HashToken("no-token-of-anyone")))
 	declares("after a token was revoked", "b acme 02", "b acme 03", "c globex 04")
@@ -132,14 +132,14 @@ func TestSIMsThatADocumentDoesNotConcernStayAsTheyAre(t *testing.T) {
 func TestASIMThatAnotherDocumentNeedsIsInBothAccounts(t *testing.T) {
 	f := newFixture(t)
 	const relay = `{document: d, accounts: [{name: acme, relays: {geo: [{id: g, prefix: "4478", action: mvno, iccid: "8944000000000000001"}]}}]}`
-	f.applied(simDocument("a", "acme", "01 pin: 1234"), Mode{})
-	f.applied(relay, Mode{})
-	done := f.applied(simDocument("a", "globex", "01"), Mode{Prune: true, AllowRemovals: 1})
+	f.applied(simDocument("a", "acme", "01 pin: 1234"), document.Mode{})
+	f.applied(relay, document.Mode{})
+	done := f.applied(simDocument("a", "globex", "01"), document.Mode{Prune: true, AllowRemovals: 1})
 	if len(done.Kept) != 1 || len(done.Removed) != 0 {
 		t.Errorf("%+v", done)
 	}
 	for range 2 {
-		f.applied(relay, Mode{}) // it still finds its SIM
+		f.applied(relay, document.Mode{}) // it still finds its SIM
 		sims, err := f.db.Accounts.DeclaredSIMs(t.Context(), account.WhichSIMs{All: true})
 		must(t, err)
 		if len(sims) != 2 || sims[0].Account != "acme" || sims[1].Account != "globex" {
@@ -152,10 +152,10 @@ func TestASIMThatAnotherDocumentNeedsIsInBothAccounts(t *testing.T) {
 // gateway is about to save.
 func TestAnApplyThatChangesNothingConflictsWithNone(t *testing.T) {
 	f := newFixture(t)
-	f.applied(simDocument("a", "acme", "01"), Mode{})
+	f.applied(simDocument("a", "acme", "01"), document.Mode{})
 	kept, err := f.db.Accounts.Inventory(t.Context())
 	must(t, err)
-	f.applied(simDocument("a", "acme", "01"), Mode{})
+	f.applied(simDocument("a", "acme", "01"), document.Mode{})
 	must(t, f.Revoke(t.Context(), account.HashToken("no-token-of-anyone")))
 	again, err := f.db.Accounts.Inventory(t.Context())
 	must(t, err)
@@ -168,7 +168,7 @@ func TestAnApplyThatChangesNothingConflictsWithNone(t *testing.T) {
 // SIMs itself.
 func TestSIMsOfAnEarlierVersionMove(t *testing.T) {
 	f := newFixture(t)
-	f.applied(simDocument("a", "acme", "01 pin: 1234", "02"), Mode{})
+	f.applied(simDocument("a", "acme", "01 pin: 1234", "02"), document.Mode{})
 	kept, err := f.db.Accounts.Inventory(t.Context())
 	must(t, err)
 	var set document.Set
@@ -181,7 +181,7 @@ func TestSIMsOfAnEarlierVersionMove(t *testing.T) {
 	if n := strings.Count(before, `"iccid"`); n != 3 {
 		t.Fatalf("%d SIMs: %s", n, before)
 	}
-	f.applied(simDocument("b", "globex", "04"), Mode{})
+	f.applied(simDocument("b", "globex", "04"), document.Mode{})
 	kept, err = f.db.Accounts.Inventory(t.Context())
 	sims, err2 := f.db.Accounts.DeclaredSIMs(t.Context(), account.WhichSIMs{All: true})
 	must(t, err, err2)

@@ -78,7 +78,7 @@ func withoutSIMs(all, others []document.DeclaredSIM) []document.DeclaredSIM {
 // concerning selects the SIMs that an apply of a document may compare or change: those
 // that it names or whose numbers it claims; with a prune all that it declared before,
 // and all of its accounts where it takes them over.
-func concerning(fresh document.Document, m Mode) account.WhichSIMs {
+func concerning(fresh document.Document, m document.Mode) account.WhichSIMs {
 	keys := fresh.SIMKeys()
 	which := account.WhichSIMs{ICCIDs: keys.ICCIDs, IMSIs: keys.IMSIs, MSISDNs: keys.MSISDNs}
 	if m.Prune {

@@ -10,14 +10,8 @@ import (
 	"github.com/penstock/penstock/relay/account"
 )
 
-// Token is a token of an account, and the document that declares it: empty for none.
-type Token struct {
-	account.Token
-	Document string
-}
-
 // Tokens lists the tokens of an account, of all accounts if it is 0.
-func (s *Service) Tokens(ctx context.Context, acct account.ID) ([]Token, error) {
+func (s *Service) Tokens(ctx context.Context, acct account.ID) ([]account.DeclaredToken, error) {
 	all, err := s.Accounts.Tokens(ctx)
 	if err != nil {
 		return nil, err
@@ -34,10 +28,10 @@ func (s *Service) Tokens(ctx context.Context, acct account.ID) ([]Token, error) 
 			}
 		}
 	}
-	out := make([]Token, 0, len(all))
+	out := make([]account.DeclaredToken, 0, len(all))
 	for _, t := range all {
 		if acct == 0 || t.Account == acct {
-			out = append(out, Token{t, declared[t.Hash]})
+			out = append(out, account.DeclaredToken{Token: t, Document: declared[t.Hash]})
 		}
 	}
 	return out, nil
@@ -63,14 +57,14 @@ func (s *Service) AddToken(ctx context.Context, acct account.ID, scopes []string
 
 // RevokeToken revokes the token with an id, see Revoke. It returns the token as it was;
 // relay.KindNotFound if there is none.
-func (s *Service) RevokeToken(ctx context.Context, id string) (Token, error) {
+func (s *Service) RevokeToken(ctx context.Context, id string) (account.DeclaredToken, error) {
 	all, err := s.Tokens(ctx, 0)
 	if err != nil {
-		return Token{}, err
+		return account.DeclaredToken{}, err
 	}
-	at := slices.IndexFunc(all, func(t Token) bool { return t.ID() == id })
+	at := slices.IndexFunc(all, func(t account.DeclaredToken) bool { return t.ID() == id })
 	if at < 0 {
-		return Token{}, relay.Errorf(relay.KindNotFound, "There is no token %s.", id)
+		return account.DeclaredToken{}, relay.Errorf(relay.KindNotFound, "There is no token %s.", id)
 	}
 	return all[at], s.revoke(ctx, all[at].Token)
 }

@@ -14,7 +14,6 @@ import (
 	document "github.com/penstock/penstock/config/inventory"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
-	"github.com/penstock/penstock/relay/inventory"
 )
 
 // declare applies the configured inventory, or the demo if there is none. While the
@@ -56,7 +55,7 @@ func (d *Gateway) declareConfigured(ctx context.Context) error {
 }
 
 func (d *Gateway) apply(ctx context.Context, data []byte) error {
-	done, err := d.inventory.Apply(ctx, data, inventory.Mode{})
+	done, err := d.inventory.Apply(ctx, data, document.Mode{})
 	if err != nil {
 		return fmt.Errorf("inventory %s:\n%w", d.cfg.Inventory, err)
 	}
@@ -110,7 +109,7 @@ func (d *Gateway) declareDemo(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := d.inventory.Apply(ctx, data, inventory.Mode{Trusted: true}); err != nil {
+	if _, err := d.inventory.Apply(ctx, data, document.Mode{Trusted: true}); err != nil {
 		return fmt.Errorf("demo inventory: %w", err)
 	}
 	d.log.Info("no inventory is configured: created a demo account and saved its token to a file", "path", tokenPath)
