@@ -22,7 +22,6 @@ import (
 	"github.com/penstock/penstock/relay/cache/redistest"
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/sqlstore/deliveries"
-	"github.com/penstock/penstock/relay/sqlstore/records"
 	"github.com/penstock/penstock/relay/sqlstore/recordstest"
 )
 
@@ -90,7 +89,7 @@ func (noMail) Send(context.Context, outbox.Mail) (email.Result, error) {
 
 // base is what a queue stands on: the records, and a Redis that may lose all.
 type base struct {
-	records *records.Records
+	records *recordstest.Records
 	redis   *cache.DB
 	store   outbox.Store // the queue's; those of records unless a test has its own
 }
@@ -101,7 +100,7 @@ func onRedis(t testing.TB, url string) base {
 	return on(t, recordstest.Open(t), cache.Options{URL: url, Timeout: time.Second})
 }
 
-func on(t testing.TB, r *records.Records, redis cache.Options) base {
+func on(t testing.TB, r *recordstest.Records, redis cache.Options) base {
 	t.Helper()
 	db, err := cache.Open(redis)
 	if err != nil {

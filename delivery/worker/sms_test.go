@@ -11,7 +11,6 @@ import (
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/message"
 	"github.com/penstock/penstock/relay/outbox"
-	"github.com/penstock/penstock/relay/sqlstore/records"
 	"github.com/penstock/penstock/relay/sqlstore/recordstest"
 )
 
@@ -19,7 +18,7 @@ import (
 type senders struct {
 	*testing.T
 	*Worker
-	records *records.Records
+	records *recordstest.Records
 	now     time.Time
 }
 

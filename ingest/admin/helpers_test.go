@@ -30,7 +30,6 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/rule"
-	"github.com/penstock/penstock/relay/sqlstore/records"
 	"github.com/penstock/penstock/relay/sqlstore/recordstest"
 	"github.com/penstock/penstock/relay/user"
 )
@@ -68,7 +67,7 @@ type office struct {
 	t       *testing.T
 	app     *fiber.App
 	surface *Surface
-	db      *records.Records
+	db      *recordstest.Records
 	cache   *cache.DB
 	intakes map[event.Kind]*intake.Intake
 	p       *picky
@@ -115,7 +114,7 @@ type nowhere struct{}
 func (nowhere) Dispatch([]outbox.Delivery) {}
 
 // newInventory applies documents to the records.
-func newInventory(db *records.Records, rules *rule.Service) *inventory.Service {
+func newInventory(db *recordstest.Records, rules *rule.Service) *inventory.Service {
 	return inventory.New(inventory.Deps{
 		Rules: rules, Accounts: db.Accounts, Devices: db.Devices, Relays: db.Inbound, Ledgers: db.Ledgers, Networks: db.Lookups, Credit: db.Credit, Trunks: db.Trunks, SIMs: db.SIMs,
 		CheckURL:    checkURL,

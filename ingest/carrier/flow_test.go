@@ -20,7 +20,6 @@ import (
 	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore/records"
 	"github.com/penstock/penstock/relay/sqlstore/recordstest"
 	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
@@ -32,7 +31,7 @@ type flow struct {
 	in       *intake.Intake
 	service  *inbound.Service
 	ahead    atomic.Int64 // ns that the service's clock is fast
-	db       *records.Records
+	db       *recordstest.Records
 	statuses event.Statuses
 	mu       sync.Mutex
 	sent     map[string]int // target → attempts
@@ -93,7 +92,7 @@ func newFlow(t *testing.T, relays ...inbound.Relay) *flow {
 }
 
 // newReplica is one of several gateways on the same database.
-func newReplica(t *testing.T, db *records.Records, node string, relays ...inbound.Relay) *flow {
+func newReplica(t *testing.T, db *recordstest.Records, node string, relays ...inbound.Relay) *flow {
 	t.Helper()
 	f := &flow{db: db, sent: make(map[string]int), change: make(chan struct{}, 1)}
 	var err error

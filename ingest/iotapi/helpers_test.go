@@ -25,7 +25,6 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/rule"
-	stores "github.com/penstock/penstock/relay/sqlstore/records"
 	"github.com/penstock/penstock/relay/sqlstore/recordstest"
 )
 
@@ -87,7 +86,7 @@ func (r *readings) Ping(context.Context) error { return nil }
 type api struct {
 	t       *testing.T
 	app     *fiber.App
-	db      *stores.Records
+	db      *recordstest.Records
 	service *iot.Service
 	out     *readings
 	now     time.Time

@@ -18,7 +18,6 @@ import (
 	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/message"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore/records"
 	"github.com/penstock/penstock/relay/sqlstore/recordstest"
 )
 
@@ -26,7 +25,7 @@ import (
 type api struct {
 	t     *testing.T
 	app   *fiber.App
-	db    *records.Records
+	db    *recordstest.Records
 	check *contracttest.Checker
 
 	networks *networks

@@ -19,7 +19,6 @@ import (
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sim"
-	"github.com/penstock/penstock/relay/sqlstore/records"
 	"github.com/penstock/penstock/relay/sqlstore/recordstest"
 )
 
@@ -27,7 +26,7 @@ import (
 type api struct {
 	t     *testing.T
 	app   *fiber.App
-	db    *records.Records
+	db    *recordstest.Records
 	check *contracttest.Checker
 }
 

@@ -26,7 +26,6 @@ import (
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore/records"
 	"github.com/penstock/penstock/relay/sqlstore/recordstest"
 )
 
@@ -98,7 +97,7 @@ type flow struct {
 	surface *Surface
 	in      *intake.Intake
 	log     *journal.Log
-	db      *records.Records
+	db      *recordstest.Records
 	cache   iot.Cache
 	out     *readings
 	run     func()
@@ -110,7 +109,7 @@ func newFlow(t *testing.T) *flow {
 }
 
 // newFlowOn is a flow over a database.
-func newFlowOn(t *testing.T, db *records.Records) *flow {
+func newFlowOn(t *testing.T, db *recordstest.Records) *flow {
 	t.Helper()
 	f := &flow{t: t, db: db, cache: cachetest.Open(t).IoT(), out: &readings{}}
 	var err error

@@ -13,7 +13,6 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/rule"
-	"github.com/penstock/penstock/relay/sqlstore/records"
 	"github.com/penstock/penstock/relay/sqlstore/recordstest"
 )
 
@@ -21,7 +20,7 @@ import (
 type fixture struct {
 	*Service
 	t     *testing.T
-	db    *records.Records
+	db    *recordstest.Records
 	rules *rule.Service
 }
 
@@ -35,7 +34,7 @@ func newFixture(t *testing.T) *fixture {
 }
 
 // newRules are the rules of the records; no frames come for them.
-func newRules(t *testing.T, db *records.Records) *rule.Service {
+func newRules(t *testing.T, db *recordstest.Records) *rule.Service {
 	t.Helper()
 	devices := iot.New(db.Devices, cachetest.Open(t).IoT(), nil, catalog.Compile, iot.Options{})
 	s, err := rule.New(rule.Deps{Store: db.Rules, Fleet: devices, Dispatcher: nowhere{}}, rule.Options{})
@@ -49,7 +48,7 @@ type nowhere struct{}
 func (nowhere) Dispatch([]outbox.Delivery) {}
 
 // newService applies documents as one gateway of several does.
-func newService(db *records.Records) *Service {
+func newService(db *recordstest.Records) *Service {
 	return New(Deps{
 		Accounts: db.Accounts, Devices: db.Devices, Relays: db.Inbound, Ledgers: db.Ledgers, Networks: db.Lookups, Credit: db.Credit, Trunks: db.Trunks, SIMs: db.SIMs,
 		CheckURL: func(url string) error {

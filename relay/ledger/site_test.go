@@ -13,7 +13,6 @@ import (
 	"github.com/penstock/penstock/relay/ledger/vault"
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore/records"
 	"github.com/penstock/penstock/relay/sqlstore/recordstest"
 )
 
@@ -21,7 +20,7 @@ import (
 // twice, since any job may.
 type site struct {
 	t       *testing.T
-	db      *records.Records
+	db      *recordstest.Records
 	s       *ledger.Service
 	mu      sync.Mutex
 	now     time.Time

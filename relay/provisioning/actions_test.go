@@ -17,7 +17,6 @@ import (
 	"github.com/penstock/penstock/relay/provisioning"
 	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sim"
-	"github.com/penstock/penstock/relay/sqlstore/records"
 	"github.com/penstock/penstock/relay/sqlstore/recordstest"
 )
 
@@ -25,7 +24,7 @@ import (
 // test runs the jobs.
 type yard struct {
 	t  *testing.T
-	db *records.Records
+	db *recordstest.Records
 	a  *provisioning.Actions
 
 	mu     sync.Mutex

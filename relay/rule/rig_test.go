@@ -20,7 +20,6 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/rule"
-	"github.com/penstock/penstock/relay/sqlstore/records"
 	"github.com/penstock/penstock/relay/sqlstore/recordstest"
 )
 
@@ -51,7 +50,7 @@ func (d *dispatched) Dispatch(ds []outbox.Delivery) {
 type site struct {
 	t        *testing.T
 	clock    clock
-	records  *records.Records
+	records  *recordstest.Records
 	cache    iot.Cache
 	readings iot.ReadingStore
 	sent     *dispatched
@@ -65,7 +64,7 @@ type gateway struct {
 	store *faulty
 }
 
-func newSite(t *testing.T, open func(now func() time.Time) *records.Records) *site {
+func newSite(t *testing.T, open func(now func() time.Time) *recordstest.Records) *site {
 	t.Helper()
 	server, err := redis.Start(redis.Options{})
 	relaytest.NoError(t, err)
@@ -87,7 +86,7 @@ func newSite(t *testing.T, open func(now func() time.Time) *records.Records) *si
 
 func newGateway(t *testing.T) *gateway {
 	t.Helper()
-	return newSite(t, func(now func() time.Time) *records.Records { return recordstest.OpenAt(t, now) }).gateway()
+	return newSite(t, func(now func() time.Time) *recordstest.Records { return recordstest.OpenAt(t, now) }).gateway()
 }
 
 // gateway starts one that remembers nothing.

@@ -13,7 +13,6 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/rule"
-	"github.com/penstock/penstock/relay/sqlstore/records"
 	"github.com/penstock/penstock/relay/sqlstore/recordstest"
 	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
@@ -271,11 +270,11 @@ func TestACrashBetweenAnyTwoSteps(t *testing.T) {
 // each engine.
 func TestTwoGatewaysEvaluateTheSameFrames(t *testing.T) {
 	t.Run("on SQLite", func(t *testing.T) {
-		twoGateways(t, newSite(t, func(now func() time.Time) *records.Records { return recordstest.OpenAt(t, now) }))
+		twoGateways(t, newSite(t, func(now func() time.Time) *recordstest.Records { return recordstest.OpenAt(t, now) }))
 	})
 	t.Run("on PostgreSQL", func(t *testing.T) {
 		url := sqltest.StartPostgres(t).NewDatabase(t)
-		twoGateways(t, newSite(t, func(func() time.Time) *records.Records { return recordstest.OpenURL(t, url) }))
+		twoGateways(t, newSite(t, func(func() time.Time) *recordstest.Records { return recordstest.OpenURL(t, url) }))
 	})
 }
 

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/penstock/penstock/config"
 	"github.com/penstock/penstock/delivery/email"
@@ -20,12 +19,9 @@ import (
 	"github.com/penstock/penstock/delivery/influx"
 	"github.com/penstock/penstock/ingest/admin"
 	"github.com/penstock/penstock/ingest/intake"
-	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/cache"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/outbox"
-	"github.com/penstock/penstock/relay/sqlstore"
-	"github.com/penstock/penstock/relay/sqlstore/records"
 )
 
 // mailer sends one mail.
@@ -36,7 +32,7 @@ type mailer interface {
 // backends are the gateway's back ends: each is embedded unless the configuration
 // names a server.
 type backends struct {
-	records  *records.Records
+	records  *recordStores
 	cache    *cache.DB
 	readings iot.ReadingStore
 	mail     mailer
@@ -57,54 +53,6 @@ func openBackends(ctx context.Context, cfg config.Config, log *slog.Logger, timi
 		log.Info("back end", "name", one.Name, "kind", one.Note)
 	}
 	return b, nil
-}
-
-// startTime is how long a start waits for an unreachable database.
-const startTime = time.Minute
-
-// openRecords opens the database. It waits for an unreachable one; a database that
-// refuses the connection, or whose schema is newer, ends the start.
-func (b *backends) openRecords(ctx context.Context, cfg config.Config, log *slog.Logger) (err error) {
-	o := sqlstore.Options{
-		URL: cfg.Database.URL, Dir: cfg.DataDir, Logger: log, Retention: cfg.Delivery.Retention, DeadRetention: cfg.Delivery.DeadRetention,
-		Observe: b.timings.Backend("records"),
-	}
-	ctx, cancel := context.WithTimeout(ctx, startTime)
-	defer cancel()
-	for {
-		if b.records, err = records.Open(ctx, o); err == nil {
-			break
-		}
-		if relay.KindOf(err) != relay.KindUnavailable || sqlstore.Refused(err) || cfg.Database.URL == "" {
-			if cfg.Database.URL == "" {
-				return err
-			}
-			return ofDatabaseURL(err)
-		}
-		log.Warn("waiting for the database", "error", err)
-		if !pause(ctx, time.Second) {
-			return ofDatabaseURL(err)
-		}
-	}
-	b.closers = append(b.closers, b.records.Close)
-	if err := b.records.DB.Check(ctx); err != nil {
-		log.Error("database check failed", "error", err)
-	}
-	note := b.records.DB.Engine()
-	if note == "sqlite" {
-		note = "sqlite, embedded"
-	}
-	b.list = append(b.list, admin.Backend{Name: "records", Note: note, Check: b.records.DB.Check})
-	return nil
-}
-
-// ofDatabaseURL names the setting that an error is about, and the reason if the
-// error is a field's.
-func ofDatabaseURL(err error) error {
-	for _, reasons := range relay.FieldsOf(err) {
-		err = errors.New(strings.Join(reasons, "; "))
-	}
-	return fmt.Errorf("database.url (PENSTOCK_DATABASE_URL): %w", err)
 }
 
 // embeddedMarks is how many frames the embedded Redis remembers at most for the duplicate

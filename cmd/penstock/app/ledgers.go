@@ -18,7 +18,6 @@ import (
 	"github.com/penstock/penstock/relay/ledger"
 	"github.com/penstock/penstock/relay/ledger/vault"
 	"github.com/penstock/penstock/relay/outbox"
-	"github.com/penstock/penstock/relay/sqlstore/records"
 )
 
 // ledgerKeyFile is the file of the generated master key, in the data directory.
@@ -64,7 +63,7 @@ func masterKeys(cfg config.Config) ([]string, error) {
 
 // openLedgers creates the ledger service over a store. The keys that encrypt its
 // secrets also encrypt those of accounts and tokens, and the inventory.
-func openLedgers(r *records.Records, keys []string, heads ledger.Heads, events ledger.Events, o ledger.Options) (*ledger.Service, error) {
+func openLedgers(r *recordStores, keys []string, heads ledger.Heads, events ledger.Events, o ledger.Options) (*ledger.Service, error) {
 	v, err := vault.New(r.Ledgers, keys)
 	if err != nil {
 		return nil, err

@@ -55,7 +55,7 @@ func (d *Gateway) sweepRecords(ctx context.Context) error {
 	if d.clock.jumps() {
 		return nil
 	}
-	return d.backends.records.Sweep(ctx, d.clock.now())
+	return d.backends.records.sweep(ctx, d.clock.now())
 }
 
 // sizes holds the disk usage of the records, in bytes by kind.

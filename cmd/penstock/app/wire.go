@@ -271,7 +271,7 @@ func (d *Gateway) secrets(ctx context.Context, acct account.ID) ([]string, error
 }
 
 // marks returns the stored statuses of a node's events.
-func (d *Gateway) marks(node string) event.Statuses { return d.backends.records.Statuses(node) }
+func (d *Gateway) marks(node string) event.Statuses { return d.backends.records.statuses(node) }
 
 // openIntakes makes the journal of each kind of traffic and what is behind it.
 func (d *Gateway) openIntakes(context.Context) error {
@@ -308,7 +308,7 @@ func (d *Gateway) openIntakes(context.Context) error {
 }
 
 func (d *Gateway) openIntake(kind event.Kind, p intake.Processor, quota *journal.Quota) error {
-	statuses := d.backends.records.Statuses(d.node)
+	statuses := d.backends.records.statuses(d.node)
 	log, err := journal.Open(filepath.Join(d.cfg.DataDir, "journal", string(kind)), journal.Options{
 		Retention: d.cfg.Journal.Retention, Quota: quota, Logger: d.log.With("kind", string(kind)),
 		Synced: d.timings.Fsync(string(kind)), KeepAll: d.clock.jumps, Need: intake.Need(kind, statuses),

@@ -15,14 +15,13 @@ import (
 	"github.com/penstock/penstock/relay/cache"
 	"github.com/penstock/penstock/relay/cache/redistest"
 	"github.com/penstock/penstock/relay/job"
-	"github.com/penstock/penstock/relay/sqlstore/records"
 	"github.com/penstock/penstock/relay/sqlstore/recordstest"
 )
 
 // site is records and a Redis with whatever runs jobs on it.
 type site struct {
 	t     *testing.T
-	db    *records.Records
+	db    *recordstest.Records
 	redis *cache.DB
 }
 

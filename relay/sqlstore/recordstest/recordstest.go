@@ -1,29 +1,86 @@
-// Package recordstest opens the record store for tests of other packages.
+// Package recordstest puts the stores of every domain together, for tests that need
+// several of them.
 package recordstest
 
 import (
 	"testing"
 	"time"
 
+	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/sqlstore"
-	"github.com/penstock/penstock/relay/sqlstore/records"
+	"github.com/penstock/penstock/relay/sqlstore/accounts"
+	"github.com/penstock/penstock/relay/sqlstore/audits"
+	"github.com/penstock/penstock/relay/sqlstore/credit"
+	"github.com/penstock/penstock/relay/sqlstore/deliveries"
+	"github.com/penstock/penstock/relay/sqlstore/devices"
+	"github.com/penstock/penstock/relay/sqlstore/events"
+	"github.com/penstock/penstock/relay/sqlstore/inbound"
+	"github.com/penstock/penstock/relay/sqlstore/jobs"
+	"github.com/penstock/penstock/relay/sqlstore/ledgers"
+	"github.com/penstock/penstock/relay/sqlstore/lookups"
+	"github.com/penstock/penstock/relay/sqlstore/messages"
+	"github.com/penstock/penstock/relay/sqlstore/rules"
+	"github.com/penstock/penstock/relay/sqlstore/sims"
 	"github.com/penstock/penstock/relay/sqlstore/sqltest"
+	"github.com/penstock/penstock/relay/sqlstore/usages"
+	"github.com/penstock/penstock/relay/sqlstore/users"
 )
 
+// Records are the stores of every domain.
+type Records struct {
+	DB *sqlstore.DB
+
+	Accounts    *accounts.Store
+	Trunks      *accounts.Trunks
+	Credit      *credit.Store
+	Lookups     *lookups.Store
+	Devices     *devices.Store
+	Inbound     *inbound.Store
+	Deliveries  *deliveries.Store
+	Messages    *messages.Store
+	Jobs        *jobs.Store
+	SIMs        *sims.SIMs
+	Pools       *sims.Pools
+	Subscribers *sims.Subscribers
+	Orders      *sims.Orders
+	Ledgers     *ledgers.Store
+	Usage       *usages.Store
+	Rules       *rules.Store
+	Users       *users.Store
+	Audit       *audits.Store
+}
+
 // Open opens records in a SQLite database of the test's own.
-func Open(t testing.TB) *records.Records {
+func Open(t testing.TB) *Records {
 	t.Helper()
 	return OpenAt(t, time.Now)
 }
 
 // OpenAt is Open with a clock of the test's own.
-func OpenAt(t testing.TB, now func() time.Time) *records.Records {
+func OpenAt(t testing.TB, now func() time.Time) *Records {
 	t.Helper()
-	return records.New(sqltest.Open(t, sqlstore.Options{Now: now}))
+	return New(sqltest.Open(t, sqlstore.Options{Now: now}))
 }
 
 // OpenURL opens records in a PostgreSQL database.
-func OpenURL(t testing.TB, url string) *records.Records {
+func OpenURL(t testing.TB, url string) *Records {
 	t.Helper()
-	return records.New(sqltest.Open(t, sqlstore.Options{URL: url}))
+	return New(sqltest.Open(t, sqlstore.Options{URL: url}))
 }
+
+// New returns the stores over a database that is open.
+func New(db *sqlstore.DB) *Records {
+	return &Records{
+		DB: db, Accounts: accounts.New(db), Trunks: accounts.NewTrunks(db), Credit: credit.New(db), Lookups: lookups.New(db),
+		Devices: devices.New(db), Inbound: inbound.New(db), Deliveries: deliveries.New(db), Messages: messages.New(db), Jobs: jobs.New(db),
+		SIMs: sims.NewSIMs(db), Pools: sims.NewPools(db), Subscribers: sims.NewSubscribers(db), Orders: sims.NewOrders(db),
+		Ledgers: ledgers.New(db), Usage: usages.New(db), Rules: rules.New(db),
+		Users: users.New(db), Audit: audits.New(db),
+	}
+}
+
+// Statuses returns the states of a node's events.
+func (r *Records) Statuses(node string) event.Statuses { return events.New(r.DB, node) }
+
+// Close closes the database.
+func (r *Records) Close() error { return r.DB.Close() }

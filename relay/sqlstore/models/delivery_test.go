@@ -1,4 +1,4 @@
-package records_test
+package models_test
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/outbox"
-	"github.com/penstock/penstock/relay/sqlstore/records"
+	"github.com/penstock/penstock/relay/sqlstore/recordstest"
 	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
@@ -43,7 +43,7 @@ func parcelRef(n int, acct account.ID) outbox.Ref {
 
 func deliveryModel() machine[parcels] {
 	return machine[parcels]{
-		begin: func(context.Context, *records.Records, account.ID) (parcels, error) { return parcels{}, nil },
+		begin: func(context.Context, *recordstest.Records, account.ID) (parcels, error) { return parcels{}, nil },
 		clone: func(p parcels) parcels {
 			for n := range p {
 				p[n].Attempts = slices.Clone(p[n].Attempts)
@@ -68,7 +68,7 @@ func drawParcel(t *rapid.T, s parcels, acct account.ID, now float64) op[parcels]
 				s[n] = parcel{State: outbox.Queued, Due: now + 10, Leased: true}
 				return "new"
 			},
-			func(ctx context.Context, r *records.Records) (string, error) {
+			func(ctx context.Context, r *recordstest.Records) (string, error) {
 				existing, err := r.Deliveries.Create(ctx, []outbox.Delivery{{
 					ID: ref.ID, Account: acct, Kind: outbox.KindRelay, MessageID: "m", CreatedAt: sqltest.At(now),
 					Request: &outbox.Request{Method: "GET", URL: "https://example.com/"},
@@ -99,7 +99,7 @@ func leaseParcel(n int, ref outbox.Ref, now float64) op[parcels] {
 			}
 			return fmt.Sprint(taken)
 		},
-		func(ctx context.Context, r *records.Records) (string, error) {
+		func(ctx context.Context, r *recordstest.Records) (string, error) {
 			leased, err := r.Deliveries.LeaseDue(ctx, []outbox.Ref{ref}, sqltest.At(now), sqltest.At(now+10))
 			return fmt.Sprint(len(leased) == 1), err
 		},
@@ -123,7 +123,7 @@ func moveParcel(t *rapid.T, s parcels, n int, ref outbox.Ref, now float64, renew
 			}
 			return fmt.Sprint(renew && moved)
 		},
-		func(ctx context.Context, r *records.Records) (string, error) {
+		func(ctx context.Context, r *recordstest.Records) (string, error) {
 			ls := []outbox.Lease{{Ref: ref, End: sqltest.At(end)}}
 			if !renew {
 				return "false", r.Deliveries.Release(ctx, ls, sqltest.At(to))
@@ -165,7 +165,7 @@ func finishParcel(t *rapid.T, s parcels, n int, ref outbox.Ref, now float64) op[
 			}
 			return ""
 		},
-		func(ctx context.Context, r *records.Records) (string, error) {
+		func(ctx context.Context, r *recordstest.Records) (string, error) {
 			_, err := r.Deliveries.Finish(ctx, []outbox.Outcome{o})
 			return "", err
 		},
@@ -183,14 +183,14 @@ func replayParcel(n int, ref outbox.Ref, now float64, delivered bool) op[parcels
 			}
 			return fmt.Sprint(changed)
 		},
-		func(ctx context.Context, r *records.Records) (string, error) {
+		func(ctx context.Context, r *recordstest.Records) (string, error) {
 			changed, err := r.Deliveries.Replay(ctx, []outbox.Ref{ref}, sqltest.At(now), delivered)
 			return fmt.Sprint(len(changed) == 1), err
 		},
 	)
 }
 
-func readParcels(ctx context.Context, r *records.Records, _ parcels, acct account.ID) (string, error) {
+func readParcels(ctx context.Context, r *recordstest.Records, _ parcels, acct account.ID) (string, error) {
 	var words []string
 	for n := range 2 {
 		p := parcel{Due: -1}

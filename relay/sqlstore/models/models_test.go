@@ -1,4 +1,6 @@
-package records_test
+// Package models_test compares the stores with small reference models, over histories of
+// random operations.
+package models_test
 
 import (
 	"context"
@@ -17,7 +19,7 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/sqlstore"
-	"github.com/penstock/penstock/relay/sqlstore/records"
+	"github.com/penstock/penstock/relay/sqlstore/recordstest"
 	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
@@ -40,12 +42,12 @@ func TestMain(m *testing.M) {
 // prints them alike as Go values.
 type machine[S any] struct {
 	// begin makes the records of a new account and returns their model.
-	begin func(ctx context.Context, r *records.Records, acct account.ID) (S, error)
+	begin func(ctx context.Context, r *recordstest.Records, acct account.ID) (S, error)
 	clone func(S) S
 	// draw returns one operation on a state at a time.
 	draw func(t *rapid.T, s S, acct account.ID, now float64) op[S]
 	// read returns what can be read of the records, and show what the model says it is.
-	read func(ctx context.Context, r *records.Records, s S, acct account.ID) (string, error)
+	read func(ctx context.Context, r *recordstest.Records, s S, acct account.ID) (string, error)
 	show func(S) string
 }
 
@@ -53,13 +55,13 @@ type machine[S any] struct {
 type op[S any] struct {
 	name  string
 	apply func(*S) string // on the model
-	run   func(ctx context.Context, r *records.Records) (string, error)
+	run   func(ctx context.Context, r *recordstest.Records) (string, error)
 	// less are further answers of the model, for an operation that may pass over what
 	// others are just changing.
 	less []func(*S) string
 }
 
-func does[S any](name string, apply func(*S) string, run func(ctx context.Context, r *records.Records) (string, error)) op[S] {
+func does[S any](name string, apply func(*S) string, run func(ctx context.Context, r *recordstest.Records) (string, error)) op[S] {
 	return op[S]{name: name, apply: apply, run: run}
 }
 
@@ -97,7 +99,7 @@ func check[S any](t *testing.T, server *sqltest.Postgres, m machine[S]) {
 
 func (m machine[S]) histories(t *testing.T, o sqlstore.Options, gateways int) {
 	rapid.Check(t, func(rt *rapid.T) {
-		h := &history[S]{machine: m, options: o, gateways: make([]*records.Records, gateways), acct: account.ID(accounts.Add(1))}
+		h := &history[S]{machine: m, options: o, gateways: make([]*recordstest.Records, gateways), acct: account.ID(accounts.Add(1))}
 		h.options.Now = func() time.Time { return sqltest.At(float64(h.now.Load())) }
 		defer h.close(rt)
 		for i := range h.gateways {
@@ -120,18 +122,18 @@ func (m machine[S]) histories(t *testing.T, o sqlstore.Options, gateways int) {
 type history[S any] struct {
 	machine[S]
 	options  sqlstore.Options
-	gateways []*records.Records
+	gateways []*recordstest.Records
 	acct     account.ID
 	now      atomic.Int64 // seconds
 	states   []S          // that the records may be in
 }
 
 func (h *history[S]) open(t *rapid.T, i int) {
-	r, err := records.Open(context.Background(), h.options)
+	db, err := sqlstore.Open(context.Background(), h.options)
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.gateways[i] = r
+	h.gateways[i] = recordstest.New(db)
 }
 
 func (h *history[S]) crash(t *rapid.T, i int) {

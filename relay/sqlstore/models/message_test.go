@@ -1,4 +1,4 @@
-package records_test
+package models_test
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/message"
-	"github.com/penstock/penstock/relay/sqlstore/records"
+	"github.com/penstock/penstock/relay/sqlstore/recordstest"
 	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
@@ -95,7 +95,7 @@ func (s missives) show() string {
 
 func messageModel() machine[missives] {
 	return machine[missives]{
-		begin: func(ctx context.Context, r *records.Records, acct account.ID) (missives, error) {
+		begin: func(ctx context.Context, r *recordstest.Records, acct account.ID) (missives, error) {
 			s := missives{Credit: modelCredit}
 			for n := range s.All {
 				m := missive{Due: -1, Parts: make([]piece, 1+n)}
@@ -171,7 +171,7 @@ func saveMissive(m missive, n int, acct account.ID, now float64, leased bool) op
 			}
 			return "saved"
 		},
-		func(ctx context.Context, r *records.Records) (string, error) {
+		func(ctx context.Context, r *recordstest.Records) (string, error) {
 			_, err := r.Messages.Save(ctx, b)
 			return kindOf("saved", err)
 		},
@@ -188,7 +188,7 @@ func deletePiece(id message.ID, n, part int, acct account.ID, now float64) op[mi
 			s.Credit++
 			return "deleted"
 		},
-		func(ctx context.Context, r *records.Records) (string, error) {
+		func(ctx context.Context, r *recordstest.Records) (string, error) {
 			return kindOf("deleted", r.Messages.Delete(ctx, acct, id+message.ID(part), sqltest.At(now)))
 		},
 	)
@@ -224,7 +224,7 @@ func beginMissive(t *rapid.T, m missive, n int, acct account.ID, now float64) op
 			}
 			return fmt.Sprint(begun)
 		},
-		func(ctx context.Context, r *records.Records) (string, error) {
+		func(ctx context.Context, r *recordstest.Records) (string, error) {
 			begun, err := r.Messages.Begin(ctx, []message.Start{start})
 			if err != nil {
 				return "", err
@@ -257,7 +257,7 @@ func settlePiece(t *rapid.T, id message.ID, n, part int, acct account.ID, now fl
 			}
 			return ""
 		},
-		func(ctx context.Context, r *records.Records) (string, error) {
+		func(ctx context.Context, r *recordstest.Records) (string, error) {
 			_, err := r.Messages.Settle(ctx, []message.Outcome{o})
 			return "", err
 		},
@@ -275,7 +275,7 @@ func receivePiece(t *rapid.T, id message.ID, n, part int, acct account.ID, now f
 			}
 			return ""
 		},
-		func(ctx context.Context, r *records.Records) (string, error) {
+		func(ctx context.Context, r *recordstest.Records) (string, error) {
 			_, err := r.Messages.Receive(ctx, []message.Receipt{{
 				Carrier: "one", State: to, At: sqltest.At(now), Found: true, Part: message.PartRef{Ref: message.Ref{Account: acct, ID: id}, Part: part},
 			}}, sqltest.At(now))
@@ -299,7 +299,7 @@ func claimMissives(acct account.ID, now float64) op[missives] {
 			return fmt.Sprint(ids)
 		}
 	}
-	o := op[missives]{name: "claim", apply: claim(0), run: func(ctx context.Context, r *records.Records) (string, error) {
+	o := op[missives]{name: "claim", apply: claim(0), run: func(ctx context.Context, r *recordstest.Records) (string, error) {
 		ms, err := r.Messages.Claim(ctx, sqltest.At(now), sqltest.At(now+10), 100_000)
 		var ids []message.ID
 		for i := range ms {
@@ -333,7 +333,7 @@ func moveMissive(t *rapid.T, m missive, n int, acct account.ID, now float64, ren
 			}
 			return fmt.Sprint(moved && renew)
 		},
-		func(ctx context.Context, r *records.Records) (string, error) {
+		func(ctx context.Context, r *recordstest.Records) (string, error) {
 			ls := []message.Lease{{Ref: message.Ref{Account: acct, ID: m.ID}, End: sqltest.At(end)}}
 			if !renew {
 				return "false", r.Messages.Release(ctx, ls, sqltest.At(to))
@@ -344,7 +344,7 @@ func moveMissive(t *rapid.T, m missive, n int, acct account.ID, now float64, ren
 	)
 }
 
-func readMissives(ctx context.Context, r *records.Records, s missives, acct account.ID) (string, error) {
+func readMissives(ctx context.Context, r *recordstest.Records, s missives, acct account.ID) (string, error) {
 	var err error
 	if s.Credit, err = r.Credit.Balance(ctx, acct); err != nil {
 		return "", err

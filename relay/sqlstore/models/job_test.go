@@ -1,4 +1,4 @@
-package records_test
+package models_test
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/job"
-	"github.com/penstock/penstock/relay/sqlstore/records"
+	"github.com/penstock/penstock/relay/sqlstore/recordstest"
 	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
@@ -38,7 +38,7 @@ func (e errands) String() string { return e[0].String() + "; " + e[1].String() }
 
 func jobModel() machine[errands] {
 	return machine[errands]{
-		begin: func(context.Context, *records.Records, account.ID) (errands, error) { return errands{}, nil },
+		begin: func(context.Context, *recordstest.Records, account.ID) (errands, error) { return errands{}, nil },
 		clone: func(e errands) errands { return e },
 		draw:  drawErrand, read: readErrands, show: errands.String,
 	}
@@ -57,7 +57,7 @@ func drawErrand(t *rapid.T, s errands, acct account.ID, now float64) op[errands]
 				}
 				return ""
 			},
-			func(ctx context.Context, r *records.Records) (string, error) {
+			func(ctx context.Context, r *recordstest.Records) (string, error) {
 				return "", r.Jobs.Create(ctx, job.Job{ID: id, Account: acct, Kind: "test", CreatedAt: at})
 			},
 		)
@@ -75,7 +75,7 @@ func drawErrand(t *rapid.T, s errands, acct account.ID, now float64) op[errands]
 				}
 				return fmt.Sprintf("%v %s", taken, e.State)
 			},
-			func(ctx context.Context, r *records.Records) (string, error) {
+			func(ctx context.Context, r *recordstest.Records) (string, error) {
 				j, taken, err := r.Jobs.Lease(ctx, job.Ref{Account: acct, ID: id}, at, sqltest.At(now+10))
 				return kindOf(fmt.Sprintf("%v %s", taken, j.State), err)
 			},
@@ -117,13 +117,13 @@ func drawFinish(t *rapid.T, s errands, n int, acct account.ID, now float64) op[e
 			}
 			return ""
 		},
-		func(ctx context.Context, r *records.Records) (string, error) {
+		func(ctx context.Context, r *recordstest.Records) (string, error) {
 			return "", r.Jobs.Finish(ctx, job.Job{ID: id, Account: acct, Tries: tries}, o, sqltest.At(now))
 		},
 	)
 }
 
-func readErrands(ctx context.Context, r *records.Records, _ errands, acct account.ID) (string, error) {
+func readErrands(ctx context.Context, r *recordstest.Records, _ errands, acct account.ID) (string, error) {
 	var words []string
 	for n := range 2 {
 		e := errand{Due: -1}

@@ -1,4 +1,4 @@
-package records_test
+package models_test
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/ledger"
-	"github.com/penstock/penstock/relay/sqlstore/records"
+	"github.com/penstock/penstock/relay/sqlstore/recordstest"
 	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
@@ -63,7 +63,7 @@ func (c claimed) String() string {
 
 func claimModel() machine[claimed] {
 	return machine[claimed]{
-		begin: func(context.Context, *records.Records, account.ID) (claimed, error) { return claimed{}, nil },
+		begin: func(context.Context, *recordstest.Records, account.ID) (claimed, error) { return claimed{}, nil },
 		clone: func(c claimed) claimed {
 			for n := range c.jobs {
 				c.jobs[n] = slices.Clone(c.jobs[n])
@@ -79,7 +79,7 @@ func drawClaim(t *rapid.T, _ claimed, acct account.ID, now float64) op[claimed] 
 		return does[claimed](
 			fmt.Sprint("generate ", n),
 			func(c *claimed) string { c.made[n] = true; return "" },
-			func(ctx context.Context, r *records.Records) (string, error) {
+			func(ctx context.Context, r *recordstest.Records) (string, error) {
 				return "", r.Ledgers.Generate(ctx, acct, tokenOf(n), []byte("generated"))
 			},
 		)
@@ -98,7 +98,7 @@ func drawClaim(t *rapid.T, _ claimed, acct account.ID, now float64) op[claimed] 
 	return does[claimed](
 		fmt.Sprintf("%s claims %v", id, tokens),
 		func(c *claimed) string { return c.claim(id, tokens) },
-		func(ctx context.Context, r *records.Records) (string, error) {
+		func(ctx context.Context, r *recordstest.Records) (string, error) {
 			results, err := r.Ledgers.Claim(ctx, acct, claims)
 			words := make([]string, len(results))
 			for i := range results {
@@ -110,7 +110,7 @@ func drawClaim(t *rapid.T, _ claimed, acct account.ID, now float64) op[claimed] 
 }
 
 // readClaims reads how often each token was claimed, and the jobs from its entries.
-func readClaims(ctx context.Context, r *records.Records, _ claimed, acct account.ID) (string, error) {
+func readClaims(ctx context.Context, r *recordstest.Records, _ claimed, acct account.ID) (string, error) {
 	var c claimed
 	for n := range c.made {
 		t, err := r.Ledgers.Token(ctx, acct, tokenOf(n).ID)

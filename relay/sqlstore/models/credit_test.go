@@ -1,4 +1,4 @@
-package records_test
+package models_test
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/credit"
-	"github.com/penstock/penstock/relay/sqlstore/records"
+	"github.com/penstock/penstock/relay/sqlstore/recordstest"
 	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
@@ -45,7 +45,7 @@ func entryLine(e credit.Entry) string {
 
 func creditModel() machine[balance] {
 	return machine[balance]{
-		begin: func(ctx context.Context, r *records.Records, acct account.ID) (balance, error) {
+		begin: func(ctx context.Context, r *recordstest.Records, acct account.ID) (balance, error) {
 			b := balance{changes: map[string]string{}}
 			b.change(string(credit.Opened), 3)
 			return b, r.Credit.Open(ctx, acct, 3, sqltest.At(0))
@@ -55,7 +55,7 @@ func creditModel() machine[balance] {
 			return b
 		},
 		draw: drawChange,
-		read: func(ctx context.Context, r *records.Records, _ balance, acct account.ID) (string, error) {
+		read: func(ctx context.Context, r *recordstest.Records, _ balance, acct account.ID) (string, error) {
 			n, err := r.Credit.Balance(ctx, acct)
 			if err != nil {
 				return "", err
@@ -80,7 +80,7 @@ func drawChange(t *rapid.T, _ balance, acct account.ID, now float64) op[balance]
 		return does[balance](
 			fmt.Sprintf("set to %d", max(credits, 0)),
 			func(b *balance) string { b.change("", max(credits, 0)-b.credits); return "" },
-			func(ctx context.Context, r *records.Records) (string, error) {
+			func(ctx context.Context, r *recordstest.Records) (string, error) {
 				return "", r.Credit.Set(ctx, acct, max(credits, 0), at)
 			},
 		)
@@ -89,7 +89,7 @@ func drawChange(t *rapid.T, _ balance, acct account.ID, now float64) op[balance]
 	return does[balance](
 		fmt.Sprintf("%s by %d", id, credits),
 		func(b *balance) string { return b.change(id, credits) },
-		func(ctx context.Context, r *records.Records) (string, error) {
+		func(ctx context.Context, r *recordstest.Records) (string, error) {
 			e, err := r.Credit.Apply(ctx, credit.Change{ID: id, Account: acct, Credits: credits, Reason: credit.Lookup, At: at})
 			return kindOf(entryLine(e), err)
 		},

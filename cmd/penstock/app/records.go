@@ -1,11 +1,16 @@
-// Package records puts the stores of every domain together over one database.
-package records
+package app
 
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
 	"time"
 
+	"github.com/penstock/penstock/config"
+	"github.com/penstock/penstock/ingest/admin"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/sqlstore"
 	"github.com/penstock/penstock/relay/sqlstore/accounts"
@@ -28,8 +33,8 @@ import (
 	"github.com/penstock/penstock/relay/sqlstore/users"
 )
 
-// Records are the stores of every domain.
-type Records struct {
+// recordStores are the stores of every domain.
+type recordStores struct {
 	DB *sqlstore.DB
 
 	Accounts    *accounts.Store
@@ -55,18 +60,9 @@ type Records struct {
 	Audit       *audits.Store
 }
 
-// Open opens the database, see sqlstore.Open.
-func Open(ctx context.Context, o sqlstore.Options) (*Records, error) {
-	db, err := sqlstore.Open(ctx, o)
-	if err != nil {
-		return nil, err
-	}
-	return New(db), nil
-}
-
-// New returns the stores over a database that is open.
-func New(db *sqlstore.DB) *Records {
-	return &Records{
+// newRecords returns the stores over a database that is open.
+func newRecords(db *sqlstore.DB) *recordStores {
+	return &recordStores{
 		DB: db, Accounts: accounts.New(db), Trunks: accounts.NewTrunks(db), Credit: credit.New(db), Lookups: lookups.New(db),
 		Devices: devices.New(db), Inbound: inbound.New(db), Deliveries: deliveries.New(db), Messages: messages.New(db), Jobs: jobs.New(db),
 		SIMs: sims.NewSIMs(db), Pools: sims.NewPools(db), Subscribers: sims.NewSubscribers(db), Orders: sims.NewOrders(db),
@@ -75,12 +71,62 @@ func New(db *sqlstore.DB) *Records {
 	}
 }
 
-// Statuses returns the states of a node's events.
-func (r *Records) Statuses(node string) event.Statuses { return events.New(r.DB, node) }
+// startTime is how long a start waits for an unreachable database.
+const startTime = time.Minute
 
-// Sweep deletes what has expired, of every domain; one that fails keeps no other
+// openRecords opens the database. It waits for an unreachable one; a database that
+// refuses the connection, or whose schema is newer, ends the start.
+func (b *backends) openRecords(ctx context.Context, cfg config.Config, log *slog.Logger) (err error) {
+	o := sqlstore.Options{
+		URL: cfg.Database.URL, Dir: cfg.DataDir, Logger: log, Retention: cfg.Delivery.Retention, DeadRetention: cfg.Delivery.DeadRetention,
+		Observe: b.timings.Backend("records"),
+	}
+	ctx, cancel := context.WithTimeout(ctx, startTime)
+	defer cancel()
+	for {
+		var db *sqlstore.DB
+		if db, err = sqlstore.Open(ctx, o); err == nil {
+			b.records = newRecords(db)
+			break
+		}
+		if relay.KindOf(err) != relay.KindUnavailable || sqlstore.Refused(err) || cfg.Database.URL == "" {
+			if cfg.Database.URL == "" {
+				return err
+			}
+			return ofDatabaseURL(err)
+		}
+		log.Warn("waiting for the database", "error", err)
+		if !pause(ctx, time.Second) {
+			return ofDatabaseURL(err)
+		}
+	}
+	b.closers = append(b.closers, b.records.close)
+	if err := b.records.DB.Check(ctx); err != nil {
+		log.Error("database check failed", "error", err)
+	}
+	note := b.records.DB.Engine()
+	if note == "sqlite" {
+		note = "sqlite, embedded"
+	}
+	b.list = append(b.list, admin.Backend{Name: "records", Note: note, Check: b.records.DB.Check})
+	return nil
+}
+
+// ofDatabaseURL names the setting that an error is about, and the reason if the
+// error is a field's.
+func ofDatabaseURL(err error) error {
+	for _, reasons := range relay.FieldsOf(err) {
+		err = errors.New(strings.Join(reasons, "; "))
+	}
+	return fmt.Errorf("database.url (PENSTOCK_DATABASE_URL): %w", err)
+}
+
+// statuses returns the states of a node's events.
+func (r *recordStores) statuses(node string) event.Statuses { return events.New(r.DB, node) }
+
+// sweep deletes what has expired, of every domain; one that fails keeps no other
 // from it.
-func (r *Records) Sweep(ctx context.Context, now time.Time) error {
+func (r *recordStores) sweep(ctx context.Context, now time.Time) error {
 	var errs []error
 	for _, sweep := range []func(context.Context, time.Time) error{
 		r.Inbound.Sweep, r.Messages.Sweep, r.Jobs.Sweep, r.Devices.Sweep, r.Lookups.Sweep, r.Ledgers.Sweep, r.Usage.Sweep, r.Files.Sweep, r.Rules.Sweep, r.Users.Sweep,
@@ -90,5 +136,5 @@ func (r *Records) Sweep(ctx context.Context, now time.Time) error {
 	return errors.Join(append(errs, r.Deliveries.Sweep(ctx))...)
 }
 
-// Close closes the database.
-func (r *Records) Close() error { return r.DB.Close() }
+// close closes the database.
+func (r *recordStores) close() error { return r.DB.Close() }

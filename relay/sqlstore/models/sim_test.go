@@ -1,4 +1,4 @@
-package records_test
+package models_test
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/sim"
-	"github.com/penstock/penstock/relay/sqlstore/records"
+	"github.com/penstock/penstock/relay/sqlstore/recordstest"
 	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
@@ -43,13 +43,13 @@ const modelICCID = sim.ICCID("8944500000000000001")
 
 func simModel() machine[card] {
 	return machine[card]{
-		begin: func(ctx context.Context, r *records.Records, acct account.ID) (card, error) {
+		begin: func(ctx context.Context, r *recordstest.Records, acct account.ID) (card, error) {
 			c := card{State: sim.Pending, Requested: sim.Pending, Jobs: map[string]string{}}
 			return c, r.SIMs.Declare(ctx, acct, []sim.SIM{{ICCID: modelICCID, State: sim.Pending}}, false)
 		},
 		clone: func(c card) card { c.Jobs = maps.Clone(c.Jobs); return c },
 		draw:  drawSIM,
-		read: func(ctx context.Context, r *records.Records, _ card, acct account.ID) (string, error) {
+		read: func(ctx context.Context, r *recordstest.Records, _ card, acct account.ID) (string, error) {
 			one, err := r.SIMs.Get(ctx, acct, modelICCID)
 			return card{State: one.State, Requested: one.Requested, Job: one.Job, Subscriber: one.Subscriber}.String(), err
 		},
@@ -86,7 +86,7 @@ func beginSIM(j job.Job, to sim.State) op[card] {
 			c.Job, c.Requested, c.Jobs[j.ID] = j.ID, to, ""
 			return "begun"
 		},
-		func(ctx context.Context, r *records.Records) (string, error) {
+		func(ctx context.Context, r *recordstest.Records) (string, error) {
 			return eligible("begun", r.Orders.Begin(ctx, j, modelICCID, func(one *sim.SIM) error {
 				if one.Job != "" || !slices.Contains(verbs()[to], one.State) {
 					return errNotEligible
@@ -117,7 +117,7 @@ func settleSIM(j job.Job, to sim.State, failed bool) op[card] {
 			c.Job, c.Requested, c.Jobs[j.ID] = "", c.State, result
 			return result
 		},
-		func(ctx context.Context, r *records.Records) (string, error) {
+		func(ctx context.Context, r *recordstest.Records) (string, error) {
 			settled, err := r.Orders.Settle(ctx, j, modelICCID, func(one *sim.SIM) (json.RawMessage, error) {
 				if one.Job != j.ID {
 					return nil, errNotEligible
@@ -138,7 +138,7 @@ func subscribe(subscriber string, acct account.ID) op[card] {
 	return does[card](
 		"assign to "+subscriber,
 		func(c *card) string { c.Subscriber = subscriber; return "" },
-		func(ctx context.Context, r *records.Records) (string, error) {
+		func(ctx context.Context, r *recordstest.Records) (string, error) {
 			_, err := r.SIMs.Change(ctx, acct, modelICCID, func(one *sim.SIM) error { one.Subscriber = subscriber; return nil })
 			return "", err
 		},
