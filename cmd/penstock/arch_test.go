@@ -357,7 +357,7 @@ func TestThePictureRefusesWhatItMust(t *testing.T) {
 		"decoders import decoders":                    {"decoders/catalog/a.go", module + "decoders/cayenne", false},
 		"config imports the domain":                   {"config/inventory/a.go", module + "relay", true},
 		"config imports config":                       {"config/inventory/a.go", module + "config/strict", false},
-		"the program imports all":                     {"cmd/penstock/wire.go", module + "delivery/queue", false},
+		"the program imports all":                     {"cmd/penstock/app/core.go", module + "delivery/queue", false},
 		"the program is imported":                     {"ingest/admin/a_test.go", module + "cmd/penstock", true},
 		"code beside the folders":                     {"util/a.go", "fmt", true},
 		"code at the top":                             {"main.go", "fmt", true},

@@ -14,6 +14,7 @@ import (
 	"github.com/penstock/penstock/delivery/carrier/smpp"
 	"github.com/penstock/penstock/ingest/admin"
 	"github.com/penstock/penstock/ingest/carrier"
+	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/tracing"
 )
@@ -27,27 +28,27 @@ type carriers struct {
 }
 
 // openCarriers makes a client for each SMSC; start binds.
-func (d *Gateway) openCarriers(context.Context) error {
-	d.carriers.life, d.carriers.stop = context.WithCancel(context.Background())
+func (d *Gateway) openCarriers(in smppIntake) (*carriers, error) {
+	all := new(carriers)
+	all.life, all.stop = context.WithCancel(context.Background())
 	for _, c := range d.cfg.Carriers {
 		if c.Type != config.SMPP {
 			continue
 		}
-		client, err := d.newSMPP(c)
+		client, err := d.newSMPP(c, in)
 		if err != nil {
-			return err
+			all.stop()
+			return nil, err
 		}
-		d.carriers.clients = append(d.carriers.clients, client)
-		d.backends.list = append(d.backends.list, admin.Backend{
-			Name: "carrier " + c.Name, Note: "smpp", Check: client.Check, Optional: true,
-		})
+		all.clients = append(all.clients, client)
+		d.check(admin.Backend{Name: "carrier " + c.Name, Note: "smpp", Check: client.Check, Optional: true})
 	}
-	return nil
+	return all, nil
 }
 
-func (d *Gateway) newSMPP(c config.Carrier) (*smpp.Client, error) {
+func (d *Gateway) newSMPP(c config.Carrier, in smppIntake) (*smpp.Client, error) {
 	o := smpp.Options{
-		Name: c.Name, Addr: c.Addr, Accept: d.takeSMPP, Logger: d.log,
+		Name: c.Name, Addr: c.Addr, Accept: in.take, Logger: d.log,
 		SystemID: c.SystemID, Password: c.Password, SystemType: c.SystemType, AddressRange: c.AddressRange,
 		Bind: smpp.Bind(c.Bind), Alphabet: pdu.Alphabet(c.Alphabet), EnquireLink: c.EnquireLink, InFlight: c.InFlight,
 		AnswerTimeout: c.AnswerTimeout,
@@ -76,15 +77,21 @@ func authorities(file string) (*x509.CertPool, error) {
 	return roots, nil
 }
 
-// takeSMPP writes what an SMSC sent to the journal of messages, or of receipts.
-func (d *Gateway) takeSMPP(ctx context.Context, a smpp.Arrival) (smpp.Wait, error) {
+// smppIntake takes what SMSCs send.
+type smppIntake struct {
+	intakes map[event.Kind]*intake.Intake
+	tracer  *tracing.Tracer
+}
+
+// take writes what an SMSC sent to the journal of messages, or of receipts.
+func (s smppIntake) take(ctx context.Context, a smpp.Arrival) (smpp.Wait, error) {
 	kind, entry := event.SMS, carrier.SMPPEntry(a.Carrier, a.ID, a.PDU)
 	if a.Receipt {
 		kind, entry = event.Receipt, carrier.SMPPReceiptEntry(a.Carrier, a.ID, a.PDU)
 	}
-	span := d.tracing.Receive("", "receive smpp", time.Now())
+	span := s.tracer.Receive("", "receive smpp", time.Now())
 	span.Set("penstock.carrier", a.Carrier)
-	staged, err := d.intakes[kind].Stage(tracing.NewContext(ctx, span.Parent()), &entry)
+	staged, err := s.intakes[kind].Stage(tracing.NewContext(ctx, span.Parent()), &entry)
 	if err != nil {
 		span.End(time.Now(), err.Error())
 	}
@@ -119,15 +126,19 @@ func (c *carriers) start() {
 	}
 }
 
-// unbind begins to unbind: requests in flight are answered first.
+// unbind begins to unbind: requests in flight are answered first. There are no carriers
+// if the start failed.
 func (c *carriers) unbind() {
-	if c.stop != nil {
+	if c != nil {
 		c.stop()
 	}
 }
 
 // close waits until every carrier is unbound, or ctx ends.
 func (c *carriers) close(ctx context.Context) error {
+	if c == nil {
+		return nil
+	}
 	ended := make(chan struct{})
 	go func() { c.running.Wait(); close(ended) }()
 	select {

@@ -1,6 +1,6 @@
 // Package app is the gateway and its tools: one file per subcommand, and wire.go,
-// which puts the parts of the gateway together. Command penstock and the end-to-end
-// tests run it.
+// core.go and surfaces.go, which put the parts of the gateway together. Command penstock
+// and the end-to-end tests run it.
 package app
 
 import (

@@ -14,19 +14,21 @@ import (
 	document "github.com/penstock/penstock/config/inventory"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/inventory"
+	"github.com/penstock/penstock/relay/sqlstore/accounts"
 )
 
 // declare applies the configured inventory, or the demo if there is none. While the
 // database is down it is retried in the background: known senders are served
 // meanwhile.
-func (d *Gateway) declare(ctx context.Context) error {
-	if err := d.revokeDemo(ctx); err != nil {
+func (d *Gateway) declare(ctx context.Context, known *accounts.Store, inv *inventory.Service) error {
+	if err := d.revokeDemo(ctx, inv); err != nil {
 		return fmt.Errorf("the data directory holds a demo account, which must not be served on a public address: %w", err)
 	}
-	if err := d.declareConfigured(ctx); err != nil {
+	if err := d.declareConfigured(ctx, inv); err != nil {
 		return err
 	}
-	all, err := d.accounts.Accounts(ctx)
+	all, err := known.Accounts(ctx)
 	if relay.KindOf(err) == relay.KindUnavailable {
 		return nil // the back end's check says so
 	}
@@ -37,25 +39,25 @@ func (d *Gateway) declare(ctx context.Context) error {
 }
 
 // declareConfigured applies the configured inventory, or the demo.
-func (d *Gateway) declareConfigured(ctx context.Context) error {
+func (d *Gateway) declareConfigured(ctx context.Context, inv *inventory.Service) error {
 	if d.cfg.Inventory == "" {
-		return d.declareDemo(ctx)
+		return d.declareDemo(ctx, inv)
 	}
 	data, err := os.ReadFile(d.cfg.Inventory)
 	if err != nil {
 		return fmt.Errorf("inventory: %w", err)
 	}
-	err = d.apply(ctx, data)
+	err = d.apply(ctx, inv, data)
 	if relay.KindOf(err) != relay.KindUnavailable {
 		return err
 	}
 	d.log.Error("inventory not applied yet: database unavailable", "error", err)
-	d.running.Go(func() { d.applyLater(d.life, data) })
+	d.running.Go(func() { d.applyLater(d.life, inv, data) })
 	return nil
 }
 
-func (d *Gateway) apply(ctx context.Context, data []byte) error {
-	done, err := d.inventory.Apply(ctx, data, document.Mode{})
+func (d *Gateway) apply(ctx context.Context, inv *inventory.Service, data []byte) error {
+	done, err := inv.Apply(ctx, data, document.Mode{})
 	if err != nil {
 		return fmt.Errorf("inventory %s:\n%w", d.cfg.Inventory, err)
 	}
@@ -63,9 +65,9 @@ func (d *Gateway) apply(ctx context.Context, data []byte) error {
 	return nil
 }
 
-func (d *Gateway) applyLater(ctx context.Context, data []byte) {
+func (d *Gateway) applyLater(ctx context.Context, inv *inventory.Service, data []byte) {
 	for pause(ctx, 2*time.Second) {
-		err := d.apply(ctx, data)
+		err := d.apply(ctx, inv, data)
 		if err == nil {
 			return
 		}
@@ -78,12 +80,12 @@ func (d *Gateway) applyLater(ctx context.Context, data []byte) {
 
 // declareDemo fills an empty SQLite database of a gateway that listens on a loopback
 // address.
-func (d *Gateway) declareDemo(ctx context.Context) error {
+func (d *Gateway) declareDemo(ctx context.Context, inv *inventory.Service) error {
 	if d.cfg.Database.URL != "" || !loopback(d.cfg.Listen) {
 		return nil
 	}
 	tokenPath := filepath.Join(d.cfg.DataDir, demoTokenFile)
-	empty, err := d.inventory.Empty(ctx)
+	empty, err := inv.Empty(ctx)
 	if relay.KindOf(err) == relay.KindUnavailable {
 		d.log.Error("cannot read the inventory", "error", err)
 		return nil
@@ -109,7 +111,7 @@ func (d *Gateway) declareDemo(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := d.inventory.Apply(ctx, data, document.Mode{Trusted: true}); err != nil {
+	if _, err := inv.Apply(ctx, data, document.Mode{Trusted: true}); err != nil {
 		return fmt.Errorf("demo inventory: %w", err)
 	}
 	d.log.Info("no inventory is configured: created a demo account and saved its token to a file", "path", tokenPath)
@@ -119,7 +121,7 @@ func (d *Gateway) declareDemo(ctx context.Context) error {
 // revokeDemo revokes the demo account's token and SOAP password if the gateway
 // listens on a public address: the token has all scopes and is in scripts and shell
 // histories.
-func (d *Gateway) revokeDemo(ctx context.Context) error {
+func (d *Gateway) revokeDemo(ctx context.Context, inv *inventory.Service) error {
 	path := filepath.Join(d.cfg.DataDir, demoTokenFile)
 	b, err := os.ReadFile(path)
 	if loopback(d.cfg.Listen) || errors.Is(err, fs.ErrNotExist) {
@@ -129,7 +131,7 @@ func (d *Gateway) revokeDemo(ctx context.Context) error {
 		return err
 	}
 	hash := account.HashToken(strings.TrimSpace(string(b)))
-	if err := d.inventory.Revoke(ctx, hash); err != nil {
+	if err := inv.Revoke(ctx, hash); err != nil {
 		return err
 	}
 	if err := os.Remove(path); err != nil {

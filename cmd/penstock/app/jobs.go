@@ -4,20 +4,27 @@ import (
 	"context"
 	"maps"
 
+	queue "github.com/penstock/penstock/delivery/queue/jobs"
 	"github.com/penstock/penstock/relay/job"
+	"github.com/penstock/penstock/relay/ledger"
 	"github.com/penstock/penstock/relay/sip"
 	"github.com/penstock/penstock/relay/sqlstore/jobs"
+	"github.com/penstock/penstock/relay/usage"
 )
 
-// runners returns the runners of jobs by kind. The services that they call are created
-// before the first job runs.
-func (d *Gateway) runners() map[job.Kind]job.Runner {
-	all := d.ledger.Runners()
-	maps.Copy(all, d.actions.Runners())
-	all[sip.Kind] = job.RunnerFunc(func(ctx context.Context, j job.Job) (any, error) { return d.sip.Run(ctx, j) })
-	maps.Copy(all, d.usageRunners())
+// runnersOf returns the runners of jobs by kind.
+func runnersOf(ledgers *ledger.Service, sims simServices, calls *sip.Service) map[job.Kind]job.Runner {
+	all := ledgers.Runners()
+	maps.Copy(all, sims.actions.Runners())
+	all[sip.Kind] = job.RunnerFunc(func(ctx context.Context, j job.Job) (any, error) { return calls.Run(ctx, j) })
+	all[usage.CDRKind] = job.RunnerFunc(func(ctx context.Context, j job.Job) (any, error) { return sims.usage.RunCDR(ctx, j) })
+	all[usage.ReportKind] = job.RunnerFunc(func(ctx context.Context, j job.Job) (any, error) { return sims.usage.RunReport(ctx, j) })
+	all[usage.BlockKind] = job.RunnerFunc(func(ctx context.Context, j job.Job) (any, error) { return sims.meter.RunBlock(ctx, j) })
 	return all
 }
+
+// pendingJobs submits to the jobs, which are made after the services that submit.
+type pendingJobs struct{ *queue.Jobs }
 
 // submitted submits jobs and loads them.
 type submitted struct {

@@ -8,16 +8,16 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/penstock/penstock/config"
 	"github.com/penstock/penstock/delivery/checkpoints"
 	"github.com/penstock/penstock/ingest/admin"
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/ledger"
 	"github.com/penstock/penstock/relay/ledger/vault"
-	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/sqlstore/accounts"
 )
 
 // ledgerKeyFile is the file of the generated master key, in the data directory.
@@ -61,9 +61,9 @@ func masterKeys(cfg config.Config) ([]string, error) {
 	return keys, nil
 }
 
-// openLedgers creates the ledger service over a store. The keys that encrypt its
+// newLedgers creates the ledger service over a store. The keys that encrypt its
 // secrets also encrypt those of accounts and tokens, and the inventory.
-func openLedgers(r *recordStores, keys []string, heads ledger.Heads, events ledger.Events, o ledger.Options) (*ledger.Service, error) {
+func newLedgers(r *recordStores, keys []string, heads ledger.Heads, events ledger.Events, o ledger.Options) (*ledger.Service, error) {
 	v, err := vault.New(r.Ledgers, keys)
 	if err != nil {
 		return nil, err
@@ -72,28 +72,48 @@ func openLedgers(r *recordStores, keys []string, heads ledger.Heads, events ledg
 	return ledger.New(ledger.Deps{Store: r.Ledgers, Vault: v, Jobs: r.Jobs, Events: events, Heads: heads, Now: time.Now}, o)
 }
 
-// openLedger opens the ledger service.
-func (d *Gateway) openLedger(keys []string, events ledger.Events) error {
-	heads, err := checkpoints.Open(filepath.Join(d.cfg.DataDir, headsFile), checkpoints.Options{PublishDir: d.cfg.Ledger.CheckpointDir})
-	if err != nil {
-		return err
-	}
-	d.closers = append(d.closers, func(context.Context) error { return heads.Close() })
-	d.ledger, err = openLedgers(d.backends.records, keys, heads, events, ledger.Options{NotifyHeads: d.cfg.Ledger.CheckpointCallback})
-	d.backends.list = append(d.backends.list, admin.Backend{Name: "ledgers", Note: "heads sealed by the master key", Check: d.checkLedgers})
-	return err
+// ledgerService is the service for ledgers with its keys, which this gateway checks while it runs.
+type ledgerService struct {
+	*ledger.Service
+	accounts  *accounts.Store
+	masterKey string      // the newest
+	wrongKey  atomic.Bool // accounts' keys are wrapped by another master key
+	log       *slog.Logger
 }
 
-// watchLedgers checks the ledgers' heads each minute and logs each fault once.
-func (d *Gateway) watchLedgers(ctx context.Context) {
+func (d *Gateway) openLedgers(records *recordStores, events ledger.Events) (*ledgerService, error) {
+	if err := makeMasterKey(d.cfg, d.log); err != nil {
+		return nil, err
+	}
+	keys, err := masterKeys(d.cfg)
+	if err != nil {
+		return nil, err
+	}
+	heads, err := checkpoints.Open(filepath.Join(d.cfg.DataDir, headsFile), checkpoints.Options{PublishDir: d.cfg.Ledger.CheckpointDir})
+	if err != nil {
+		return nil, err
+	}
+	d.onClose(heads.Close)
+	service, err := newLedgers(records, keys, heads, events, ledger.Options{NotifyHeads: d.cfg.Ledger.CheckpointCallback})
+	if err != nil {
+		return nil, err
+	}
+	l := &ledgerService{Service: service, accounts: records.Accounts, masterKey: keys[0], log: d.log}
+	d.check(admin.Backend{Name: "ledgers", Note: "heads sealed by the master key", Check: l.check})
+	d.onStart(l.renewKeys, l.watch)
+	return l, nil
+}
+
+// watch checks the ledgers' heads each minute and logs each fault once.
+func (l *ledgerService) watch(ctx context.Context) {
 	told := ""
 	for {
 		now := ""
-		if err := d.ledger.Check(ctx); err != nil && relay.KindOf(err) != relay.KindUnavailable {
+		if err := l.Check(ctx); err != nil && relay.KindOf(err) != relay.KindUnavailable {
 			now = err.Error()
 		}
 		if now != "" && now != told && ctx.Err() == nil {
-			d.log.Error("ALARM: ledgers do not match their signatures", "error", now)
+			l.log.Error("ALARM: ledgers do not match their signatures", "error", now)
 		}
 		told = now
 		if !pause(ctx, time.Minute) {
@@ -104,43 +124,30 @@ func (d *Gateway) watchLedgers(ctx context.Context) {
 
 // renewKeys wraps all account keys by the newest master key, once. It retries while
 // the database is down or the master key is wrong.
-func (d *Gateway) renewKeys(ctx context.Context) {
+func (l *ledgerService) renewKeys(ctx context.Context) {
 	for {
-		accounts, err := d.accounts.Accounts(ctx)
-		err = errors.Join(err, d.ledger.RenewKeys(ctx, 0)) // the gateway's own
+		accounts, err := l.accounts.Accounts(ctx)
+		err = errors.Join(err, l.RenewKeys(ctx, 0)) // the gateway's own
 		for _, a := range accounts {
-			err = errors.Join(err, d.ledger.RenewKeys(ctx, a.ID))
+			err = errors.Join(err, l.RenewKeys(ctx, a.ID))
 		}
-		d.wrongKey.Store(errors.Is(err, vault.ErrMasterKey))
+		l.wrongKey.Store(errors.Is(err, vault.ErrMasterKey))
 		if err == nil {
-			d.log.Info("all account keys are wrapped by the newest master key")
+			l.log.Info("all account keys are wrapped by the newest master key")
 			return
 		}
-		d.log.Error("cannot wrap account keys by the newest master key", "error", err)
+		l.log.Error("cannot wrap account keys by the newest master key", "error", err)
 		if !pause(ctx, time.Minute) {
 			return
 		}
 	}
 }
 
-// checkLedgers reports whether account keys can be unwrapped, and whether the ledgers
+// check reports whether account keys can be unwrapped, and whether the ledgers
 // match their signatures.
-func (d *Gateway) checkLedgers(ctx context.Context) error {
-	if d.wrongKey.Load() {
+func (l *ledgerService) check(ctx context.Context) error {
+	if l.wrongKey.Load() {
 		return admin.Reason("accounts' keys are wrapped by another master key: set ledger.master_key or ledger.master_key_file to the key that this database was used with, the new one in front of it")
 	}
-	return d.ledger.Check(ctx)
-}
-
-// callbackURL returns an account's callback URL, empty if it has none.
-func (d *Gateway) callbackURL(ctx context.Context, acct account.ID) (string, error) {
-	a, err := d.accounts.Account(ctx, acct)
-	return a.CallbackURL, err
-}
-
-// events sends events to accounts' callback URLs.
-func (d *Gateway) events() outbox.Caller {
-	return outbox.Caller{
-		CallbackURL: d.callbackURL, Store: d.backends.records.Deliveries, Dispatcher: d.queue, Lease: d.queue.Lease(), Now: time.Now,
-	}
+	return l.Check(ctx)
 }

@@ -40,7 +40,7 @@ const sweepEvery = 5 * time.Minute
 // sweep deletes records that have expired, at one of the gateways.
 func (d *Gateway) sweep(ctx context.Context) {
 	for pause(ctx, sweepEvery/5) {
-		mine, err := d.backends.records.Gateways.Turn(ctx, "sweep", sweepEvery)
+		mine, err := d.records.Gateways.Turn(ctx, "sweep", sweepEvery)
 		if err == nil && mine {
 			err = d.sweepRecords(ctx)
 		}
@@ -55,7 +55,7 @@ func (d *Gateway) sweepRecords(ctx context.Context) error {
 	if d.clock.jumps() {
 		return nil
 	}
-	return d.backends.records.sweep(ctx, d.clock.now())
+	return d.records.sweep(ctx, d.clock.now())
 }
 
 // sizes holds the disk usage of the records, in bytes by kind.
@@ -71,10 +71,18 @@ func (s *sizes) Load() map[string]int64 {
 	return nil
 }
 
+// watchSizes has the records measured, and returns a function that returns what was
+// measured last.
+func (d *Gateway) watchSizes() func() map[string]int64 {
+	s := new(sizes)
+	d.onStart(func(ctx context.Context) { s.measure(ctx, d) })
+	return s.Load
+}
+
 // measure measures each hour, and soon after the start.
 func (s *sizes) measure(ctx context.Context, d *Gateway) {
 	for wait := 10 * time.Second; pause(ctx, wait); wait = time.Hour {
-		now, err := d.backends.records.DB.Sizes(ctx)
+		now, err := d.records.DB.Sizes(ctx)
 		if err == nil && d.cfg.Influx.URL == "" {
 			now["readings"], err = fileSize(filepath.Join(d.cfg.DataDir, "readings", readings.File))
 		}
@@ -124,7 +132,7 @@ func (d *Gateway) close(ctx context.Context) error {
 		errs = append(errs, d.jobs.Stop(ctx), d.queue.Stop(ctx))
 	}
 	for i := len(d.closers) - 1; i >= 0; i-- {
-		errs = append(errs, d.closers[i](ctx))
+		errs = append(errs, d.closers[i]())
 	}
 	return errors.Join(errs...)
 }

@@ -44,6 +44,7 @@ type membership struct {
 	store   *gateways.Store
 	dir     string
 	self    registry.Gateway
+	token   string // authenticates requests between gateways
 	cache   *cache.DB
 	intakes map[event.Kind]*intake.Intake
 	// accept accepts the ledgers of a restored database as they are.
@@ -61,34 +62,32 @@ type membership struct {
 }
 
 // openMembership creates the membership; start registers the gateway.
-func (d *Gateway) openMembership(ctx context.Context) error {
-	m := &membership{
-		store: d.backends.records.Gateways, dir: d.cfg.DataDir, cache: d.backends.cache, intakes: d.intakes, accept: d.ledger.Accept, resume: make(chan struct{}), stop: func() {},
-		self: registry.Gateway{Node: d.node, URL: d.cfg.InternalURL, Version: d.version, StartedAt: time.Now(), Facts: d.facts()},
+func (d *Gateway) openMembership(ctx context.Context, back backends, intakes map[event.Kind]*intake.Intake, ledgers *ledgerService) (m *membership, err error) {
+	m = &membership{
+		store: back.records.Gateways, dir: d.cfg.DataDir, cache: back.cache, intakes: intakes, accept: ledgers.Accept, resume: make(chan struct{}), stop: func() {},
+		self: registry.Gateway{Node: d.node, URL: d.cfg.InternalURL, Version: d.version, StartedAt: time.Now(), Facts: d.facts(ledgers.masterKey)},
 	}
-	d.membership = m
-	var err error
-	if d.sharedToken, err = m.store.Setting(ctx, "gateway_token", rand.Text); err != nil {
-		return err
+	if m.token, err = m.store.Setting(ctx, "gateway_token", rand.Text); err != nil {
+		return nil, err
 	}
-	d.backends.list = append(d.backends.list, admin.Backend{Name: "gateways", Note: "node " + d.node, Check: m.check})
+	d.check(admin.Backend{Name: "gateways", Note: "node " + d.node, Check: m.check})
 	if err := m.load(); err != nil {
-		return err
+		return nil, err
 	}
 	// A database that is down now is checked by the next heartbeat.
-	if err := m.verify(ctx); relay.KindOf(err) != relay.KindUnavailable {
-		return err
+	if err := m.verify(ctx); err != nil && relay.KindOf(err) != relay.KindUnavailable {
+		return nil, err
 	}
-	return nil
+	return m, nil
 }
 
 // facts are the settings that must be the same at all gateways.
-func (d *Gateway) facts() registry.Facts {
+func (d *Gateway) facts(masterKey string) registry.Facts {
 	readings := registry.Embedded + d.node
 	if d.cfg.Influx.URL != "" {
 		readings = "influxdb " + config.Config{Influx: d.cfg.Influx}.Redacted().Influx.URL + " " + d.cfg.Influx.Bucket
 	}
-	return registry.Facts{registry.Readings: readings, registry.LedgerKey: fingerprint(d.masterKey), registry.AdminToken: fingerprint(d.cfg.AdminToken), registry.PublicURL: d.cfg.PublicURL}
+	return registry.Facts{registry.Readings: readings, registry.LedgerKey: fingerprint(masterKey), registry.AdminToken: fingerprint(d.cfg.AdminToken), registry.PublicURL: d.cfg.PublicURL}
 }
 
 // fingerprint identifies a secret without revealing it.

@@ -42,7 +42,7 @@ func recoverJournal(w Environment, dir, file string) error {
 	}
 	cfg.DataDir = dir
 	log := slog.New(slog.NewTextHandler(w.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	d, err := assemble(w.Context, cfg, log, w.Version, recoverySteps)
+	d, err := assemble(w.Context, cfg, log, w.Version, (*Gateway).openForRecovery)
 	if err != nil {
 		return fmt.Errorf("recover: %w", err)
 	}
@@ -77,18 +77,26 @@ func recoverable(dir string, cfg config.Config) error {
 	return nil
 }
 
-// recoverySteps are the parts of a gateway that process a journal.
-func recoverySteps(d *Gateway) []openStep {
-	return []openStep{
-		d.openDataDir, d.openBackends, d.checkOwnerIsAway, d.openInventory, d.openDelivery, d.openArchive, d.openJobs, d.openSIP, d.openSIM, d.openUsage,
-		d.openReceiptHandler, d.openIntakes, d.openRules, d.openMembership, d.openCarriers, d.openSubmit, d.openMessage,
+// openForRecovery opens what processes a journal, and nothing that accepts traffic.
+func (d *Gateway) openForRecovery(ctx context.Context) error {
+	if err := d.openDataDir(); err != nil {
+		return err
 	}
+	back, err := d.openBackends(ctx)
+	if err != nil {
+		return err
+	}
+	if err := d.checkOwnerIsAway(ctx); err != nil {
+		return err
+	}
+	_, err = d.openCore(ctx, back)
+	return err
 }
 
 // checkOwnerIsAway fails while the gateway that owns the data directory sends
 // heartbeats: it may run on the disk that this directory was copied from.
 func (d *Gateway) checkOwnerIsAway(ctx context.Context) error {
-	all, err := d.backends.records.Gateways.Gateways(ctx)
+	all, err := d.records.Gateways.Gateways(ctx)
 	if err != nil {
 		return err
 	}

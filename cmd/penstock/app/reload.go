@@ -62,11 +62,11 @@ func (r reloader) reload() {
 }
 
 // openCertificate reads the certificate, if one is configured.
-func (d *Gateway) openCertificate(context.Context) (err error) {
-	if d.cfg.TLS.CertFile != "" {
-		d.certificate, err = httpd.LoadCertificate(d.cfg.TLS.CertFile, d.cfg.TLS.KeyFile)
+func openCertificate(c config.TLS) (*httpd.Certificate, error) {
+	if c.CertFile == "" {
+		return nil, nil
 	}
-	return err
+	return httpd.LoadCertificate(c.CertFile, c.KeyFile)
 }
 
 // secured returns a listener of TLS if there is a certificate, and the URL it is reached

@@ -15,7 +15,7 @@ const expireEvery = time.Hour
 // then each hour. Accounts that one pass does not reach are next in the following.
 func (d *Gateway) expire(ctx context.Context) {
 	for start := true; start || pause(ctx, expireEvery); start = false {
-		mine, err := d.backends.records.Gateways.Turn(ctx, "expire readings", expireEvery/2)
+		mine, err := d.records.Gateways.Turn(ctx, "expire readings", expireEvery/2)
 		if err == nil && !mine && !start {
 			continue
 		}
@@ -30,9 +30,9 @@ func (d *Gateway) expireReadings(ctx context.Context) error {
 	if d.clock.jumps() {
 		return nil
 	}
-	accounts, err := d.accounts.Accounts(ctx)
+	accounts, err := d.records.Accounts.Accounts(ctx)
 	for _, a := range accounts {
-		err = errors.Join(err, d.iot.Expire(ctx, a.ID))
+		err = errors.Join(err, d.devices.Expire(ctx, a.ID))
 	}
 	return err
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/delivery/guard"
+	"github.com/penstock/penstock/delivery/queue"
+	"github.com/penstock/penstock/ingest/admin"
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/ingest/uplink"
 	"github.com/penstock/penstock/relay/account"
@@ -16,17 +18,20 @@ import (
 )
 
 // openRules opens the service for rules, which evaluates stored frames.
-func (d *Gateway) openRules(context.Context) (err error) {
-	late := &backlog{of: d.intakes[event.Uplink].Status, now: time.Now, behind: true}
-	d.rules, err = rule.New(rule.Deps{
-		Store: d.backends.records.Rules, Fleet: d.iot, Dispatcher: d.queue, CheckURL: guard.New(d.cfg.Egress.Allow).CheckURL, Behind: late.Behind,
+func (d *Gateway) openRules(r *recordStores, out *queue.Queue, in processing) (*rule.Service, error) {
+	late := &backlog{of: in.intakes[event.Uplink].Status, now: time.Now, behind: true}
+	rules, err := rule.New(rule.Deps{
+		Store: r.Rules, Fleet: in.devices, Dispatcher: out, CheckURL: guard.New(d.cfg.Egress.Allow).CheckURL, Behind: late.Behind,
 	}, rule.Options{
-		Settings: rule.Settings{Zone: d.cfg.TimeZone, MailDomain: mailDomain(d.cfg.SMTP.From), PublicURL: d.cfg.PublicURL}, Lease: d.queue.Lease(), Logger: d.log,
+		Settings: rule.Settings{Zone: d.cfg.TimeZone, MailDomain: mailDomain(d.cfg.SMTP.From), PublicURL: d.cfg.PublicURL}, Lease: out.Lease(), Logger: d.log,
 	})
-	if err == nil {
-		d.iot.EvaluateWith(d.rules)
+	if err != nil {
+		return nil, err
 	}
-	return err
+	// Rules look at devices, and frames that are stored are evaluated by rules.
+	in.devices.EvaluateWith(rules)
+	d.onStart(rules.Run)
+	return rules, nil
 }
 
 // backlog says whether frames wait to be processed, so that a device that seems to be
@@ -62,50 +67,37 @@ func (b *backlog) Behind() bool {
 	return b.behind || b.now().Before(b.until)
 }
 
-// declaredRules is the rules of an inventory; the service is opened after it.
-type declaredRules struct{ d *Gateway }
-
-func (r declaredRules) Rule(ctx context.Context, acct account.ID, id string) (rule.Rule, error) {
-	return r.d.rules.Rule(ctx, acct, id)
+// frameTracer explains how the frames of a post are read and stored, and what the rules
+// of their account say of them.
+type frameTracer struct {
+	frames *uplink.Inspector
+	types  admin.Types
+	rules  *rule.Service
 }
 
-func (r declaredRules) Rules(ctx context.Context, acct account.ID) ([]rule.Rule, error) {
-	return r.d.rules.Rules(ctx, acct)
-}
-
-func (r declaredRules) Declare(ctx context.Context, acct account.ID, one rule.Rule) error {
-	return r.d.rules.Declare(ctx, acct, one)
-}
-
-func (r declaredRules) Delete(ctx context.Context, acct account.ID, id string) error {
-	return r.d.rules.Delete(ctx, acct, id)
-}
-
-// traceFrames explains how the frames of a post are read and stored, and what the
-// rules of their account say of them.
-func (d *Gateway) traceFrames(ctx context.Context, acct account.ID, it *intake.Item) ([]inbound.Step, []inbound.FrameTrace, error) {
-	frames, err := uplink.NewInspector(d.intakes[event.Uplink], d.iot).Frames(ctx, it)
+func (f frameTracer) trace(ctx context.Context, acct account.ID, it *intake.Item) ([]inbound.Step, []inbound.FrameTrace, error) {
+	frames, err := f.frames.Frames(ctx, it)
 	if err != nil {
 		return nil, nil, err
 	}
-	types, err := d.backends.records.Devices.SensorTypes(ctx)
+	types, err := f.types.SensorTypes(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	var out []inbound.FrameTrace
 	for i := range frames {
-		f := &frames[i]
+		one := &frames[i]
 		traced := inbound.FrameTrace{
-			ID: uplink.RecordOf(it, i, len(frames)), Text: fmt.Sprintf("%s of device %s; readings: %d", f.Kind, f.Identifier, len(f.Points)),
-			Steps: uplink.Steps(f, types),
+			ID: uplink.RecordOf(it, i, len(frames)), Text: fmt.Sprintf("%s of device %s; readings: %d", one.Kind, one.Identifier, len(one.Points)),
+			Steps: uplink.Steps(one, types),
 		}
-		if f.Stored != nil {
-			said, err := d.rules.Explain(ctx, acct, *f.Stored)
+		if one.Stored != nil {
+			said, err := f.rules.Explain(ctx, acct, *one.Stored)
 			if err != nil {
 				return nil, nil, err
 			}
 			for _, e := range said {
-				traced.Rules = append(traced.Rules, inbound.RuleTrace{RuleID: e.RuleID, Text: e.String(), About: e.About(f.Stored.Record)})
+				traced.Rules = append(traced.Rules, inbound.RuleTrace{RuleID: e.RuleID, Text: e.String(), About: e.About(one.Stored.Record)})
 			}
 		}
 		out = append(out, traced)

@@ -12,55 +12,125 @@ import (
 	sendsms "github.com/penstock/penstock/delivery/carrier/kannel"
 	"github.com/penstock/penstock/delivery/carrier/simulator"
 	"github.com/penstock/penstock/delivery/carrier/smpp"
+	"github.com/penstock/penstock/delivery/guard"
 	"github.com/penstock/penstock/delivery/httpout"
+	"github.com/penstock/penstock/delivery/queue"
 	"github.com/penstock/penstock/delivery/submit"
 	"github.com/penstock/penstock/ingest/admin"
 	"github.com/penstock/penstock/ingest/carrier"
+	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/message"
 )
 
-// openReceiptHandler opens the handler of receipts and delivery reports.
-func (d *Gateway) openReceiptHandler(ctx context.Context) (err error) {
-	if d.cfg.ReceiptSecret == "" {
-		if d.cfg.ReceiptSecret, err = d.backends.records.Gateways.Setting(ctx, "receipt_secret", rand.Text); err != nil {
-			return err
-		}
-	}
-	d.signer = carrier.NewSigner(d.cfg.ReceiptSecret)
-	store := d.backends.records.Messages
-	d.receiptHandler, err = message.NewReceiptHandler(message.ReceiptHandlerDeps{
-		Receipts: store, Reports: store, Deliveries: d.backends.records.Deliveries, Dispatcher: d.queue, Logger: d.log,
-		Events: carrier.NewQuarantine(d.marks),
-	}, message.ReceiptHandlerOptions{Lease: d.queue.Lease()})
-	return err
+// receipts are the handler of receipts and delivery reports, and what signs the
+// addresses that carriers post them to.
+type receipts struct {
+	handler *message.ReceiptHandler
+	signer  carrier.Signer
 }
 
+func (d *Gateway) openReceipts(ctx context.Context, records *recordStores, out *queue.Queue) (r receipts, err error) {
+	secret := d.cfg.ReceiptSecret
+	if secret == "" {
+		if secret, err = records.Gateways.Setting(ctx, "receipt_secret", rand.Text); err != nil {
+			return r, err
+		}
+	}
+	r.signer = carrier.NewSigner(secret)
+	store := records.Messages
+	r.handler, err = message.NewReceiptHandler(message.ReceiptHandlerDeps{
+		Receipts: store, Reports: store, Deliveries: records.Deliveries, Dispatcher: out, Logger: d.log,
+		Events: carrier.NewQuarantine(records.statuses),
+	}, message.ReceiptHandlerOptions{Lease: out.Lease()})
+	if err == nil {
+		d.onStart(r.handler.Run)
+	}
+	return r, err
+}
+
+// sending is what sends messages of accounts to carriers.
+type sending struct {
+	carriers *carriers
+	submit   *submit.Worker
+	messages *message.Service
+	signer   carrier.Signer
+}
+
+func (d *Gateway) openSending(records *recordStores, r receipts, intakes map[event.Kind]*intake.Intake) (s sending, err error) {
+	s.signer = r.signer
+	if s.carriers, err = d.openCarriers(smppIntake{intakes, d.tracer}); err != nil {
+		return s, err
+	}
+	if s.submit, err = d.openSubmit(records, r, s.carriers, intakes[event.Receipt]); err != nil {
+		return s, err
+	}
+	s.messages, err = message.New(message.Deps{
+		Store: records.Messages, Credit: records.Credit, CheckURL: guard.New(d.cfg.Egress.Allow).CheckURL,
+		Dispatcher: s.submit, Carriers: s.submit,
+	}, message.Options{Lease: s.submit.Lease()})
+	return s, err
+}
+
+// stats returns the counters of outgoing messages of each carrier.
+func (s sending) stats() []admin.Sending {
+	var out []admin.Sending
+	for _, one := range s.submit.Stats() {
+		out = append(out, admin.Sending(one))
+	}
+	return out
+}
+
+// smsSender sends the SMS of rules as the accounts' own messages.
+type smsSender struct {
+	*message.Service
+	submit *submit.Worker
+}
+
+// Simulated reports whether a simulator takes the messages to a number.
+func (s *smsSender) Simulated(number string) bool { return s.submit.Simulated(number) }
+
 // openSubmit opens the worker that submits messages to carriers.
-func (d *Gateway) openSubmit(context.Context) (err error) {
+func (d *Gateway) openSubmit(records *recordStores, r receipts, binds *carriers, reports *intake.Intake) (*submit.Worker, error) {
 	var routes []submit.Route
+	to := router{Gateway: d, binds: binds, signer: r.signer, reports: reports}
 	for _, c := range d.cfg.Carriers {
 		if !c.Sends() {
 			continue
 		}
-		r := submit.Route{Name: c.Name, Prefixes: c.Prefixes, Window: c.Window, PerSecond: float64(c.PerSecond), AcceptsOriginator: c.AcceptsOriginator}
-		if err := d.route(&r, c); err != nil {
-			return fmt.Errorf("carrier %s: %w", c.Name, err)
+		one := submit.Route{Name: c.Name, Prefixes: c.Prefixes, Window: c.Window, PerSecond: float64(c.PerSecond), AcceptsOriginator: c.AcceptsOriginator}
+		if err := to.complete(&one, c); err != nil {
+			return nil, fmt.Errorf("carrier %s: %w", c.Name, err)
 		}
-		routes = append(routes, r)
+		routes = append(routes, one)
 	}
-	d.submit, err = submit.New(submit.Deps{
-		Work: d.backends.records.Messages, Receipts: d.receiptHandler, Routes: routes, Logger: d.log, Tracer: d.tracing,
+	work, err := submit.New(submit.Deps{
+		Work: records.Messages, Receipts: r.handler, Routes: routes, Logger: d.log, Tracer: d.tracer,
 	}, submit.Options{})
-	return err
+	if err != nil {
+		return nil, err
+	}
+	// The worker submits to the binds, and a bind that is established resumes the worker.
+	for _, route := range routes {
+		if client := binds.named(route.Name); client != nil {
+			client.OnBound(func() { work.Resume(route.Name) })
+		}
+	}
+	return work, nil
 }
 
-// route completes a route with its carrier.
-func (d *Gateway) route(r *submit.Route, c config.Carrier) error {
+// router completes routes with their carriers.
+type router struct {
+	*Gateway
+	binds   *carriers
+	signer  carrier.Signer
+	reports *intake.Intake // takes the simulator's reports
+}
+
+func (d *router) complete(r *submit.Route, c config.Carrier) error {
 	switch c.Type {
 	case config.SMPP:
-		client := d.carriers.named(c.Name)
-		client.OnBound(func() { d.submit.Resume(c.Name) })
+		client := d.binds.named(c.Name)
 		r.Carrier, r.Reports, r.FitsSevenBit = client, true, client.FitsSevenBit
 		r.AcceptsOriginator = func(originator string) bool {
 			return c.AcceptsOriginator(originator) && client.AcceptsOriginator(originator)
@@ -68,7 +138,7 @@ func (d *Gateway) route(r *submit.Route, c config.Carrier) error {
 		return nil
 	case config.Simulator:
 		r.Carrier, r.Idempotent = simulator.New(d.reportSimulated), true
-		d.backends.list = append(d.backends.list, admin.Backend{Name: "carrier simulator", Note: "simulated", Check: always})
+		d.check(admin.Backend{Name: "carrier simulator", Note: "simulated", Check: always})
 		d.log.Info("back end", "name", "carrier simulator", "kind", "simulated")
 		return nil
 	}
@@ -92,7 +162,7 @@ func (d *Gateway) route(r *submit.Route, c config.Carrier) error {
 		return err
 	}
 	r.Carrier = way
-	d.backends.list = append(d.backends.list, admin.Backend{Name: "carrier " + c.Name, Note: c.Type, Check: way.Check, Optional: true})
+	d.check(admin.Backend{Name: "carrier " + c.Name, Note: c.Type, Check: way.Check, Optional: true})
 	return nil
 }
 
@@ -111,9 +181,9 @@ func everywhere() []netip.Prefix {
 }
 
 // reportSimulated writes the simulator's reports to the journal of receipts.
-func (d *Gateway) reportSimulated(ctx context.Context, ref, state string) (func(context.Context) error, error) {
+func (d *router) reportSimulated(ctx context.Context, ref, state string) (func(context.Context) error, error) {
 	entry := carrier.SimulatedReceipt(ref, state)
-	staged, err := d.intakes[event.Receipt].Stage(ctx, &entry)
+	staged, err := d.reports.Stage(ctx, &entry)
 	return func(ctx context.Context) error { _, err := staged.Wait(ctx); return err }, err
 }
 
@@ -125,13 +195,4 @@ func (c *carriers) named(name string) *smpp.Client {
 		}
 	}
 	return nil
-}
-
-// sendingStats returns the counters of outgoing messages of each carrier.
-func (d *Gateway) sendingStats() []admin.Sending {
-	var out []admin.Sending
-	for _, s := range d.submit.Stats() {
-		out = append(out, admin.Sending(s))
-	}
-	return out
 }

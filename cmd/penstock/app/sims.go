@@ -8,17 +8,45 @@ import (
 	"github.com/penstock/penstock/delivery/worker"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/provisioning"
 	"github.com/penstock/penstock/relay/sim"
+	"github.com/penstock/penstock/relay/usage"
 )
 
-// openSIM opens the service for SIM operations that take effect at once.
-func (d *Gateway) openSIM(context.Context) (err error) {
-	d.sim, err = sim.New(sim.Deps{
-		SIMs: d.backends.records.SIMs, Pools: d.backends.records.Pools, Subscribers: d.backends.records.Subscribers,
-		Callbacks: d.accounts, Prober: d.prober, Limits: holder{d},
+// simServices are the operations on SIMs, and their usage.
+type simServices struct {
+	sims    *sim.Service          // operations that take effect at once
+	actions *provisioning.Actions // operations that run as jobs
+	meter   *usage.Meter
+	usage   *usage.Service
+	limits  sim.LimitEnforcer
+}
+
+func (d *Gateway) openSIMs(r *recordStores, out outbound, run job.Submitter) (s simServices, err error) {
+	// Actions enforce the limits that the meter knows, and the meter suspends SIMs by
+	// actions: limits is completed when both are there.
+	limits := new(meterLimits)
+	s.limits = limits
+	s.actions, err = provisioning.New(provisioning.Deps{
+		SIMs: r.SIMs, Subscribers: r.Subscribers, Orders: r.Orders, Jobs: r.Jobs, Operator: out.operator, Events: out.events, Limits: limits,
+	}, provisioning.Options{ReportWithin: d.cfg.Operator.ReportWithin, Now: time.Now})
+	if err != nil {
+		return s, err
+	}
+	if s.meter, err = d.newMeter(r, out, s.actions, run); err != nil {
+		return s, err
+	}
+	limits.meter = s.meter
+	s.sims, err = sim.New(sim.Deps{
+		SIMs: r.SIMs, Pools: r.Pools, Subscribers: r.Subscribers, Callbacks: r.Accounts, Prober: out.prober, Limits: limits,
 	}, sim.Options{AllowHTTP: d.cfg.Egress.AllowHTTPCallback})
-	return err
+	if err != nil {
+		return s, err
+	}
+	s.usage, err = d.openUsage(r, run)
+	return s, err
 }
 
 // prober checks callback URLs with a request like those of events: from the same

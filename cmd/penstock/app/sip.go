@@ -1,37 +1,24 @@
 package app
 
 import (
-	"context"
-
 	"github.com/penstock/penstock/delivery/archive"
-	"github.com/penstock/penstock/ingest/intake"
-	"github.com/penstock/penstock/relay/event"
+	"github.com/penstock/penstock/delivery/queue"
+	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/sip"
 )
 
 // openArchive opens the archives of SIP calls.
-func (d *Gateway) openArchive(context.Context) error {
-	d.archive = archive.New(d.backends.records.Files, d.backends.records.Calls, archive.Options{})
-	d.closers = append(d.closers, func(context.Context) error { return d.archive.Close() })
-	return nil
+func (d *Gateway) openArchive(r *recordStores) *archive.Store {
+	files := archive.New(r.Files, r.Calls, archive.Options{})
+	d.onClose(files.Close)
+	return files
 }
 
-// openSIP opens the service for archives of SIP calls.
-func (d *Gateway) openSIP(context.Context) (err error) {
-	d.sip, err = sip.New(sip.Deps{
-		Jobs: submitted{d.jobs, d.backends.records.Jobs}, Archives: d.archive, Deliveries: d.backends.records.Deliveries, Dispatcher: d.queue,
+// newSIP creates the service for archives of SIP calls.
+func (d *Gateway) newSIP(r *recordStores, files *archive.Store, out *queue.Queue, run job.Submitter) (*sip.Service, error) {
+	return sip.New(sip.Deps{
+		Jobs: submitted{run, r.Jobs}, Archives: files, Deliveries: r.Deliveries, Dispatcher: out,
 	}, sip.Options{
-		PublicURL: d.cfg.PublicURL, MailDomain: mailDomain(d.cfg.SMTP.From), Lease: d.queue.Lease(),
+		PublicURL: d.cfg.PublicURL, MailDomain: mailDomain(d.cfg.SMTP.From), Lease: out.Lease(),
 	})
-	return err
-}
-
-// intakeOptions limits how much of a journal is in memory: a post of call records may
-// have 4 MiB, a frame about a kilobyte.
-func (d *Gateway) intakeOptions(kind event.Kind) intake.Options {
-	o := intake.Options{Logger: d.log, Stored: d.timings.Stored(string(kind)), Tracer: d.tracing}
-	if kind == event.CDR {
-		o.Batch, o.Workers = 32, 1
-	}
-	return o
 }

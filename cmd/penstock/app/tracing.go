@@ -9,26 +9,26 @@ import (
 
 // openTracing makes the tracer, if a collector is configured. It is closed last, so that
 // it sends the spans of the end too.
-func (d *Gateway) openTracing(context.Context) error {
+func (d *Gateway) openTracing() *telemetry.Exporter {
 	o := d.cfg.Tracing
 	if o.URL == "" {
 		return nil
 	}
-	d.spans = telemetry.New(telemetry.Options{
+	spans := telemetry.New(telemetry.Options{
 		URL: o.URL, Headers: o.HeaderFields(), Logger: d.log,
 		About: []tracing.Attribute{{Key: "service.name", Value: "penstock"}, {Key: "service.version", Value: d.version}, {Key: "service.instance.id", Value: d.node}},
 	})
-	d.tracing = tracing.New(o.Sample, d.spans.Export)
+	d.tracer = tracing.New(o.Sample, spans.Export)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		d.spans.Run(ctx)
+		spans.Run(ctx)
 	}()
-	d.closers = append(d.closers, func(context.Context) error {
+	d.onClose(func() error {
 		stop()
 		<-ended
 		return nil
 	})
-	return nil
+	return spans
 }

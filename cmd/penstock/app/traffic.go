@@ -1,11 +1,11 @@
 package app
 
 import (
-	"context"
 	"path/filepath"
 
+	"github.com/penstock/penstock/ingest/admin"
 	"github.com/penstock/penstock/ingest/admin/traffic"
-	"github.com/penstock/penstock/relay/event"
+	"github.com/penstock/penstock/ingest/intake"
 )
 
 // trafficFile is where the traffic of the last day is kept, in the data directory.
@@ -21,25 +21,27 @@ func trafficSeries() []traffic.Series {
 }
 
 // openTraffic opens the file of the last day's traffic.
-func (d *Gateway) openTraffic() {
-	d.traffic = traffic.Open(filepath.Join(d.cfg.DataDir, trafficFile), trafficSeries(), d.log)
-	d.closers = append(d.closers, func(context.Context) error { return d.traffic.Close() })
+func (d *Gateway) openTraffic(c core, p admin.Program) *traffic.Ring {
+	ring := traffic.Open(filepath.Join(d.cfg.DataDir, trafficFile), trafficSeries(), d.log)
+	d.onClose(ring.Close)
+	d.onStart(traffic.NewSampler(ring, func() []uint64 { return countTraffic(c.in.inOrder(), p) }).Run)
+	return ring
 }
 
 // countTraffic reads the counters of trafficSeries, in its order.
-func (d *Gateway) countTraffic() []uint64 {
+func countTraffic(intakes []*intake.Intake, p admin.Program) []uint64 {
 	out := make([]uint64, 0, len(trafficSeries()))
 	var quarantined, lag uint64
-	for _, kind := range []event.Kind{event.Uplink, event.SMS, event.Receipt, event.CDR} {
-		s := d.intakes[kind].Status()
+	for _, in := range intakes {
+		s := in.Status()
 		out = append(out, s.Accepted)
 		quarantined += s.Quarantined
 		lag += s.Lag
 	}
-	q := d.queue.Stats()
+	q := p.Queue()
 	out = append(out, quarantined, uint64(q.Delivered), uint64(q.Retried), uint64(q.Dead)) //nolint:gosec // counters
 	var accepted, rejected int
-	for _, s := range d.sendingStats() {
+	for _, s := range p.Sending() {
 		accepted += s.Accepted
 		rejected += s.Rejected
 	}

@@ -12,53 +12,42 @@ import (
 	"github.com/penstock/penstock/relay/usage"
 )
 
-// openUsage creates the meter of SIM usage and the service that exports it.
-func (d *Gateway) openUsage(context.Context) (err error) {
-	d.fileStore = archive.NewFileStore(d.backends.records.Files, "exports", usage.FileLife, 0)
+// newMeter creates the meter of SIM usage.
+func (d *Gateway) newMeter(r *recordStores, out outbound, suspend usage.Suspender, run job.Submitter) (*usage.Meter, error) {
+	return usage.NewMeter(usage.MeterDeps{
+		Counters: r.Usage, SIMs: directoryOf(r), Events: out.events, Deliveries: r.Deliveries, Dispatcher: out.queue,
+		Suspender: suspend, Jobs: run,
+	}, usage.MeterOptions{MailDomain: mailDomain(d.cfg.SMTP.From), Lease: out.queue.Lease()})
+}
+
+// openUsage opens the service that exports the usage of SIMs.
+func (d *Gateway) openUsage(r *recordStores, run job.Submitter) (*usage.Service, error) {
+	files := archive.NewFileStore(r.Files, "exports", usage.FileLife, 0)
 	running := archive.NewExports(0)
-	d.closers = append(d.closers, func(context.Context) error { return running.Close() }, func(context.Context) error { return d.fileStore.Close() })
-	store := d.backends.records.Usage
-	known := simDirectory{d.backends.records.SIMs, d.backends.records.Pools, d.backends.records.Subscribers}
-	d.meter, err = usage.NewMeter(usage.MeterDeps{
-		Counters: store, SIMs: known, Events: d.events(), Deliveries: d.backends.records.Deliveries, Dispatcher: d.queue,
-		Suspender: d.actions, Jobs: d.jobs,
-	}, usage.MeterOptions{MailDomain: mailDomain(d.cfg.SMTP.From), Lease: d.queue.Lease()})
-	if err != nil {
-		return err
-	}
-	d.usage, err = usage.New(usage.Deps{
-		Records: store, Reports: store, SIMs: known, Jobs: submitted{d.jobs, d.backends.records.Jobs}, Files: d.fileStore, Exports: running,
+	d.onClose(running.Close)
+	d.onClose(files.Close)
+	return usage.New(usage.Deps{
+		Records: r.Usage, Reports: r.Usage, SIMs: directoryOf(r), Jobs: submitted{run, r.Jobs}, Files: files, Exports: running,
 	}, usage.Options{List: provisioning.List})
-	return err
 }
 
-// usageRunners returns the runners of CDR files, usage reports and suspensions. The
-// services that they call are created later.
-func (d *Gateway) usageRunners() map[job.Kind]job.Runner {
-	return map[job.Kind]job.Runner{
-		usage.CDRKind:    job.RunnerFunc(func(ctx context.Context, j job.Job) (any, error) { return d.usage.RunCDR(ctx, j) }),
-		usage.ReportKind: job.RunnerFunc(func(ctx context.Context, j job.Job) (any, error) { return d.usage.RunReport(ctx, j) }),
-		usage.BlockKind:  job.RunnerFunc(func(ctx context.Context, j job.Job) (any, error) { return d.meter.RunBlock(ctx, j) }),
-	}
-}
-
-// holder implements sim.LimitEnforcer with the meter, which is created later.
-type holder struct{ d *Gateway }
+// meterLimits implements sim.LimitEnforcer with the meter.
+type meterLimits struct{ meter *usage.Meter }
 
 // EnforceSIMs enforces the limits of SIMs.
-func (h holder) EnforceSIMs(ctx context.Context, acct account.ID, iccids []sim.ICCID) error {
-	return h.d.meter.EnforceSIMs(ctx, acct, textsOf(iccids))
+func (h *meterLimits) EnforceSIMs(ctx context.Context, acct account.ID, iccids []sim.ICCID) error {
+	return h.meter.EnforceSIMs(ctx, acct, textsOf(iccids))
 }
 
 // EnforcePool enforces the limit of a pool.
-func (h holder) EnforcePool(ctx context.Context, acct account.ID, id string) error {
-	return h.d.meter.EnforcePool(ctx, acct, id)
+func (h *meterLimits) EnforcePool(ctx context.Context, acct account.ID, id string) error {
+	return h.meter.EnforcePool(ctx, acct, id)
 }
 
 // declaredSIMs saves the SIMs of inventories and enforces their limits.
 type declaredSIMs struct {
 	*sims.SIMs
-	holder sim.LimitEnforcer
+	limits sim.LimitEnforcer
 }
 
 // Declare saves the SIMs of an inventory.
@@ -70,7 +59,7 @@ func (s declaredSIMs) Declare(ctx context.Context, acct account.ID, all []sim.SI
 	for i, one := range all {
 		iccids[i] = one.ICCID
 	}
-	return s.holder.EnforceSIMs(ctx, acct, iccids)
+	return s.limits.EnforceSIMs(ctx, acct, iccids)
 }
 
 func textsOf(iccids []sim.ICCID) []string {
@@ -86,6 +75,10 @@ type simDirectory struct {
 	sims        sim.SIMs
 	pools       sim.Pools
 	subscribers sim.Subscribers
+}
+
+func directoryOf(r *recordStores) simDirectory {
+	return simDirectory{r.SIMs, r.Pools, r.Subscribers}
 }
 
 // Find loads SIMs.

@@ -95,7 +95,7 @@ func (v verifyCommand) store(w Environment, heads []string) (good bool, err erro
 	if err != nil {
 		return false, err
 	}
-	s, err := openLedgers(back.records, keys, ledger.HeadsOf(kept), nil, ledger.Options{})
+	s, err := newLedgers(back.records, keys, ledger.HeadsOf(kept), nil, ledger.Options{})
 	if err != nil {
 		return false, err
 	}

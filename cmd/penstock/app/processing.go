@@ -1,0 +1,82 @@
+package app
+
+import (
+	"path/filepath"
+	"time"
+
+	"github.com/penstock/penstock/decoders/catalog"
+	"github.com/penstock/penstock/ingest/carrier"
+	"github.com/penstock/penstock/ingest/cdr"
+	"github.com/penstock/penstock/ingest/intake"
+	"github.com/penstock/penstock/ingest/journal"
+	"github.com/penstock/penstock/ingest/uplink"
+	"github.com/penstock/penstock/relay/event"
+	"github.com/penstock/penstock/relay/inbound"
+	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/message"
+	"github.com/penstock/penstock/relay/usage"
+)
+
+// processing are the journals of each kind of traffic, and what is behind them.
+type processing struct {
+	intakes  map[event.Kind]*intake.Intake
+	inbound  *inbound.Service
+	messages *carrier.Processor
+	devices  *iot.Service
+	frames   *uplink.Processor
+}
+
+// inOrder returns the intakes as they are listed.
+func (p processing) inOrder() []*intake.Intake {
+	return []*intake.Intake{p.intakes[event.Uplink], p.intakes[event.SMS], p.intakes[event.Receipt], p.intakes[event.CDR]}
+}
+
+func (d *Gateway) openProcessing(back backends, out outbound, receipts *message.ReceiptHandler, meter *usage.Meter) (p processing, err error) {
+	store := back.records.Inbound
+	p.inbound, err = inbound.New(inbound.Deps{
+		Relays: store, Claims: store, Deliveries: back.records.Deliveries, Inbox: store, Parts: store, Dispatcher: out.queue,
+		Quarantine: carrier.NewQuarantine(back.records.statuses), Preview: out.preview,
+	}, inbound.Options{
+		Settings: inbound.Settings{Zone: d.cfg.TimeZone, MailDomain: mailDomain(d.cfg.SMTP.From)},
+		Lease:    out.queue.Lease(), Remember: max(d.cfg.Journal.Retention, 7*24*time.Hour), Logger: d.log,
+		JoinWait: d.cfg.Inbound.JoinWait, SweepEvery: d.cfg.Inbound.SweepEvery,
+	})
+	if err != nil {
+		return p, err
+	}
+	d.onStart(p.inbound.Run)
+	p.devices = iot.New(back.records.Devices, back.cache.IoT(), back.readings, catalog.Compile, iot.Options{
+		Logger: d.log, Radio: iot.RadioDetail(d.cfg.Readings.RadioData), Now: func() time.Time { return d.clock.now() },
+	})
+	p.frames = uplink.NewProcessor(p.devices)
+	p.messages = carrier.NewProcessor(p.inbound)
+	p.messages.Add(carrier.SMPP, carrier.NewSMPP(alphabets(d.cfg.Carriers)))
+	p.intakes = make(map[event.Kind]*intake.Intake)
+	quota := journal.NewQuota(int64(d.cfg.Journal.MaxBytes))
+	for kind, one := range map[event.Kind]intake.Processor{
+		event.Uplink: p.frames, event.SMS: p.messages, event.Receipt: carrier.NewReceipts(receipts), event.CDR: cdr.NewProcessor(back.records.Calls, meter),
+	} {
+		if p.intakes[kind], err = d.openIntake(kind, one, back.records.statuses(d.node), quota); err != nil {
+			return p, err
+		}
+	}
+	return p, nil
+}
+
+// openIntake opens a journal and what processes it.
+func (d *Gateway) openIntake(kind event.Kind, p intake.Processor, statuses event.Statuses, quota *journal.Quota) (*intake.Intake, error) {
+	log, err := journal.Open(filepath.Join(d.cfg.DataDir, "journal", string(kind)), journal.Options{
+		Retention: d.cfg.Journal.Retention, Quota: quota, Logger: d.log.With("kind", string(kind)),
+		Synced: d.timings.Fsync(string(kind)), KeepAll: d.clock.jumps, Need: intake.Need(kind, statuses),
+	})
+	if err != nil {
+		return nil, err
+	}
+	d.onClose(log.Close)
+	o := intake.Options{Logger: d.log, Stored: d.timings.Stored(string(kind)), Tracer: d.tracer}
+	if kind == event.CDR {
+		// A post of call records may have 4 MiB, a frame about a kilobyte.
+		o.Batch, o.Workers = 32, 1
+	}
+	return intake.New(kind, d.node, log, statuses, p, o)
+}

@@ -1,0 +1,133 @@
+package app
+
+import (
+	"context"
+	"runtime"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/penstock/penstock/delivery/guard"
+	"github.com/penstock/penstock/delivery/telemetry"
+	"github.com/penstock/penstock/ingest/admin"
+	"github.com/penstock/penstock/ingest/admin/traffic"
+	"github.com/penstock/penstock/ingest/carrier"
+	"github.com/penstock/penstock/ingest/cdr"
+	"github.com/penstock/penstock/ingest/console"
+	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/ingest/iotapi"
+	"github.com/penstock/penstock/ingest/ledgerapi"
+	"github.com/penstock/penstock/ingest/openapi"
+	"github.com/penstock/penstock/ingest/restv2"
+	"github.com/penstock/penstock/ingest/restv3"
+	"github.com/penstock/penstock/ingest/soap"
+	"github.com/penstock/penstock/ingest/uplink"
+	"github.com/penstock/penstock/relay/event"
+	"github.com/penstock/penstock/relay/inbound"
+	"github.com/penstock/penstock/relay/inventory"
+	"github.com/penstock/penstock/relay/lookup"
+	"github.com/penstock/penstock/relay/user"
+)
+
+// openSurfaces makes the app and mounts every surface. spans is nil unless spans are sent.
+func (d *Gateway) openSurfaces(c core, spans *telemetry.Exporter, lookups *lookup.Service, inventories *inventory.Service) error {
+	d.limits = httpd.NewLimits(limitOptions(d.cfg.Overload, d.log))
+	d.app = httpd.New(httpd.Options{
+		Logger: d.log, Seed: d.node + strconv.FormatInt(time.Now().Unix(), 36) + "-", TrustedProxies: d.cfg.TrustedProxies, Limits: d.limits,
+		AccessLog: d.cfg.Log.Access, Observe: d.timings.Request, Tracer: d.tracer,
+	})
+	auth := httpd.NewAuth(c.back.records.Accounts, d.cfg.AdminToken, time.Now)
+	auth.TrustPeers(c.membership.token)
+	auth.Guesses().Logger = d.log
+	d.onStart(func(ctx context.Context) { c.back.records.Accounts.Changes(ctx, auth.Forget) })
+	d.checks = append(d.checks, journals(c.in.inOrder())...)
+	program := admin.Program{
+		Version: d.version, Queue: func() admin.Deliveries { return admin.Deliveries(c.out.queue.Stats()) }, Stored: d.watchSizes(),
+		Carriers: c.sending.carriers.status, Sending: c.sending.stats,
+	}
+	metrics := d.newMetrics(c, program, auth, spans)
+	relays, err := inbound.NewRelayService(inbound.RelayServiceDeps{
+		Records: c.back.records.Inbound, Accounts: c.back.records.Accounts, Inbox: c.back.records.Inbound, CheckURL: guard.New(d.cfg.Egress.Allow).CheckURL,
+	})
+	if err != nil {
+		return err
+	}
+	frames := d.mountWebhooks(c, auth)
+	iotapi.New(iotapi.Deps{IoT: c.in.devices, Submit: frames, Rules: c.rules, Preview: c.out.preview}).Mount(d.app, auth)
+	d.mountAPIs(c, auth, relays, lookups)
+	ring := d.openTraffic(c, program)
+	surface := d.newAdmin(c, program, metrics, relays, inventories, ring)
+	surface.Mount(d.app, auth)
+	d.onStart(surface.Watch)
+	console.Mount(d.app)
+	openapi.Mount(d.app, restv2.OpenAPI(), soap.OpenAPI(), restv3.OpenAPI(), iotapi.OpenAPI(), ledgerapi.OpenAPI(), uplink.OpenAPI(), carrier.OpenAPI(), cdr.OpenAPI(), admin.OpenAPI(), console.OpenAPI())
+	d.app.Use(httpd.NotFound)
+	return nil
+}
+
+// newMetrics returns what /metrics shows.
+func (d *Gateway) newMetrics(c core, p admin.Program, auth *httpd.Auth, spans *telemetry.Exporter) *prometheus.Registry {
+	metrics := prometheus.NewRegistry()
+	metrics.MustRegister(
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		admin.NewCollector(c.in.inOrder(), p.Queue, p.Stored),
+		admin.NewCarrierCollector(p.Carriers), admin.NewSendingCollector(p.Sending),
+		admin.NewAttemptCollector(auth.Guesses().Counts), admin.NewRuleCollector(c.rules.Stats),
+		admin.NewLimitCollector(d.limits.Stats), admin.NewUpCollector(d.checks, time.Now), admin.NewBuildInfo(d.version, runtime.Version()),
+	)
+	metrics.MustRegister(admin.NewCodecMetrics(c.in.devices.Codecs)...)
+	metrics.MustRegister(d.timings.Collectors()...)
+	if spans != nil {
+		metrics.MustRegister(admin.NewSpanCollector(spans.Stats))
+	}
+	if d.certificate != nil {
+		metrics.MustRegister(admin.NewCertificateMetric(d.certificate.Expires))
+	}
+	return metrics
+}
+
+// mountWebhooks mounts what networks, carriers and switches post to.
+func (d *Gateway) mountWebhooks(c core, auth *httpd.Auth) *uplink.Surface {
+	frames := uplink.New(c.in.intakes[event.Uplink], c.in.frames, c.back.records.Devices, uplink.Options{Logger: d.log})
+	frames.Mount(d.app, auth)
+	inbox := carrier.New(c.in.intakes[event.SMS], carrier.Options{PublicURL: d.cfg.PublicURL, Logger: d.log})
+	inbox.Mount(d.app, auth)
+	inbox.MountReceipts(d.app, auth, c.in.intakes[event.Receipt], c.sending.signer)
+	cdr.New(c.in.intakes[event.CDR], cdr.Options{Logger: d.log}).Mount(d.app, auth)
+	return frames
+}
+
+// mountAPIs mounts what accounts use for messages, SIMs and ledgers.
+func (d *Gateway) mountAPIs(c core, auth *httpd.Auth, relays *inbound.RelayService, lookups *lookup.Service) {
+	records := c.back.records
+	restv2.New(restv2.Deps{
+		Messages: c.sending.messages, Relays: relays, Lookup: lookups.Lookup, Balance: records.Credit.Balance,
+		RequestCDR: c.calls.Request, CDRReady: c.calls.Archive, OpenCDR: c.archive.Open, Trunks: records.Trunks.Trunks,
+	}).Mount(d.app, auth)
+	restv3.New(restv3.Deps{SIMs: c.sims.sims, Actions: c.sims.actions, Usage: c.sims.usage}).Mount(d.app, auth)
+	soap.New(soap.Deps{Messages: c.sending.messages, Logins: records.Accounts, Guesses: auth.Guesses()}, soap.Options{PublicURL: d.cfg.PublicURL, Logger: d.log}).Mount(d.app)
+	ledgerapi.New(c.ledgers.Service, ledgerapi.Options{PublicURL: d.cfg.PublicURL, Logger: d.log}).Mount(d.app, auth)
+}
+
+// newAdmin returns the operator's surface.
+func (d *Gateway) newAdmin(c core, p admin.Program, metrics *prometheus.Registry, relays *inbound.RelayService, inventories *inventory.Service, ring *traffic.Ring) *admin.Surface {
+	records := c.back.records
+	frames := uplink.NewInspector(c.in.intakes[event.Uplink], c.in.devices)
+	tracer := &inbound.Tracer{
+		Posts:   posts{c.in.intakes, c.in.messages, frameTracer{frames, records.Devices, c.rules}.trace},
+		Service: c.in.inbound, Sent: records.Deliveries, Accounts: records.Accounts,
+	}
+	return admin.New(admin.Deps{
+		Node: d.node, Peers: admin.NewPeers(d.node, c.membership.token, records.Gateways, time.Now), Recover: c.membership.Recover,
+		Accounts: records.Accounts, Inventory: inventories, Intakes: c.in.inOrder(), Deliveries: records.Deliveries, Breakers: c.back.cache.Breakers(), Credit: records.Credit,
+		Messages: records.Messages, Waits: c.sending.submit.Waits, Relays: relays,
+		ReadMessage: carrier.ReadJSON, Explain: c.in.inbound.Explain, Trace: tracer.Trace,
+		IoT: c.in.devices, Rules: c.rules, Preview: c.out.preview, Inspector: frames, Types: records.Devices,
+		SIMs: records.SIMs, Pools: records.Pools, Usage: records.Usage, Jobs: records.Jobs, Ledgers: c.ledgers.Service,
+		Backends: d.checks, Metrics: metrics, Now: time.Now, Logger: d.log,
+		Users: user.New(records.Users, user.Options{SessionTime: d.cfg.Users.Session}), Provider: providerOf(d.cfg), Audit: records.Audit,
+		PublicURL: d.cfg.PublicURL, Program: p, Traffic: ring,
+	})
+}
