@@ -72,7 +72,8 @@ func newLedgers(r *recordStores, keys []string, heads ledger.Heads, events ledge
 	return ledger.New(ledger.Deps{Store: r.Ledgers, Vault: v, Jobs: r.Jobs, Events: events, Heads: heads, Now: time.Now}, o)
 }
 
-// ledgerService is the service for ledgers with its keys, which this gateway checks while it runs.
+// ledgerService is the service for ledgers with its keys, which this gateway checks
+// while it runs.
 type ledgerService struct {
 	*ledger.Service
 	accounts  *accounts.Store
