@@ -1,5 +1,5 @@
 // Package attempt holds the result of one attempt of a delivery, which the senders of
-// delivery/worker return to delivery/queue.
+// delivery/worker return to delivery/queue, and that of a message for a SIM.
 package attempt
 
 import (
@@ -14,4 +14,11 @@ type Result struct {
 	Verdict delivery.Verdict
 	// Simulated is set if a simulator or the mail sink took it.
 	Simulated bool
+}
+
+// SIMResult is the operator's response to a message for a SIM.
+type SIMResult struct {
+	// Simulated is set if a simulator accepted the message.
+	Simulated bool
+	Response  string // at most 1 KiB
 }

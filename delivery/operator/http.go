@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/delivery"
+	"github.com/penstock/penstock/delivery/attempt"
 	"github.com/penstock/penstock/delivery/httpout"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/outbox"
@@ -142,18 +143,18 @@ func (h *HTTP) reportOf(c provisioning.Command, resp httpout.Response) (provisio
 }
 
 // Deliver delivers a message to a SIM.
-func (h *HTTP) Deliver(ctx context.Context, id string, m outbox.SIM) (Result, error) {
+func (h *HTTP) Deliver(ctx context.Context, id string, m outbox.SIM) (attempt.SIMResult, error) {
 	body, err := json.Marshal(messageOf(id, m))
 	if err != nil {
-		return Result{}, delivery.Unsendable(fmt.Errorf("operator: message %s: encode: %w", id, err))
+		return attempt.SIMResult{}, delivery.Unsendable(fmt.Errorf("operator: message %s: encode: %w", id, err))
 	}
 	resp, err := h.client.Do(ctx, h.request(http.MethodPost, "/messages", id, body))
 	if err != nil {
 		// Only the text: an address that may not be reached makes other deliveries
 		// dead, but here it is a mistake in the operator's own settings.
-		return Result{}, delivery.OwnFault(errors.New("operator: " + err.Error()))
+		return attempt.SIMResult{}, delivery.OwnFault(errors.New("operator: " + err.Error()))
 	}
-	return Result{Response: resp.Excerpt()}, classifyMessage(resp)
+	return attempt.SIMResult{Response: resp.Excerpt()}, classifyMessage(resp)
 }
 
 // classifyMessage classifies the response to a message: a refusal ends the

@@ -6,22 +6,16 @@ import (
 	"fmt"
 
 	"github.com/penstock/penstock/delivery"
+	"github.com/penstock/penstock/delivery/attempt"
 	"github.com/penstock/penstock/relay/outbox"
 )
-
-// Result is the operator's response.
-type Result struct {
-	// Simulated is set if a simulator accepted the message.
-	Simulated bool
-	Response  string // at most 1 KiB
-}
 
 // SIMs delivers a message to a SIM. Its errors are classified like those of
 // other senders; delivery.Unsendable means no retry.
 type SIMs interface {
 	// The id is that of the delivery: a message whose id was accepted before is
 	// not delivered again.
-	Deliver(ctx context.Context, id string, m outbox.SIM) (Result, error)
+	Deliver(ctx context.Context, id string, m outbox.SIM) (attempt.SIMResult, error)
 }
 
 // Serves reports whether a delivery's relay still serves its SIM.
@@ -42,13 +36,13 @@ func New(sims SIMs, serves Serves) (*Operator, error) {
 }
 
 // Deliver makes one attempt.
-func (o *Operator) Deliver(ctx context.Context, d outbox.Delivery) (Result, error) {
+func (o *Operator) Deliver(ctx context.Context, d outbox.Delivery) (attempt.SIMResult, error) {
 	serves, err := o.serves(ctx, d)
 	if err != nil {
-		return Result{}, delivery.OwnFault(fmt.Errorf("operator: relay %s: %w", d.Relay, err))
+		return attempt.SIMResult{}, delivery.OwnFault(fmt.Errorf("operator: relay %s: %w", d.Relay, err))
 	}
 	if !serves {
-		return Result{}, delivery.Unsendable(fmt.Errorf("the relay %s no longer delivers to the SIM %s", d.Relay, d.SIM.ICCID))
+		return attempt.SIMResult{}, delivery.Unsendable(fmt.Errorf("the relay %s no longer delivers to the SIM %s", d.Relay, d.SIM.ICCID))
 	}
 	return o.sims.Deliver(ctx, d.ID, *d.SIM)
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/penstock/penstock/delivery/attempt"
 	"github.com/penstock/penstock/delivery/email"
 	"github.com/penstock/penstock/delivery/httpout"
-	"github.com/penstock/penstock/delivery/operator"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/message"
 	"github.com/penstock/penstock/relay/outbox"
@@ -29,7 +28,7 @@ type Deps struct {
 	}
 	// Operator brings messages to SIMs; nil: there is none, and they are dead.
 	Operator interface {
-		Deliver(ctx context.Context, d outbox.Delivery) (operator.Result, error)
+		Deliver(ctx context.Context, d outbox.Delivery) (attempt.SIMResult, error)
 	}
 	// Messages sends the SMS of accounts; *message.Service is one. nil: there is
 	// none, and they are dead.

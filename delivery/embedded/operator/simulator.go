@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/delivery"
-	"github.com/penstock/penstock/delivery/operator"
+	"github.com/penstock/penstock/delivery/attempt"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/provisioning"
@@ -29,14 +29,14 @@ type Simulator struct {
 }
 
 // Deliver takes a message.
-func (Simulator) Deliver(_ context.Context, _ string, m outbox.SIM) (operator.Result, error) {
+func (Simulator) Deliver(_ context.Context, _ string, m outbox.SIM) (attempt.SIMResult, error) {
 	switch {
 	case strings.HasSuffix(m.ICCID, "9001"):
-		return operator.Result{Simulated: true}, delivery.Unsendable(errors.New("the simulated operator rejects the message"))
+		return attempt.SIMResult{Simulated: true}, delivery.Unsendable(errors.New("the simulated operator rejects the message"))
 	case strings.HasSuffix(m.ICCID, "9004"):
-		return operator.Result{Simulated: true}, errors.New("the simulated operator fails downstream")
+		return attempt.SIMResult{Simulated: true}, errors.New("the simulated operator fails downstream")
 	}
-	return operator.Result{Simulated: true, Response: "taken by the simulator, brought nowhere"}, nil
+	return attempt.SIMResult{Simulated: true, Response: "taken by the simulator, brought nowhere"}, nil
 }
 
 // Ready refuses a SIM whose operator is down.
