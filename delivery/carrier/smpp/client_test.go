@@ -8,14 +8,17 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"math/big"
 	"net"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
-func TestTheBindSaysWhoWeAre(t *testing.T) {
+func TestTheBindCarriesTheCredentials(t *testing.T) {
 	for name, tc := range map[string]struct {
 		bind    Bind
 		command uint32
@@ -26,95 +29,84 @@ func TestTheBindSaysWhoWeAre(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSMSC(t)
-			c, _ := start(t, s, &log{}, func(o *Options) { o.SystemType, o.AddressRange, o.Bind = "vma", "447", tc.bind })
+			c, _ := start(t, s, &store{}, func(o *Options) { o.SystemType, o.AddressRange, o.Bind = "vma", "447", tc.bind })
 			p, bind := s.accept()
-			if bind.command != tc.command || string(bind.body) != tc.want {
-				t.Errorf("got 0x%X %q", bind.command, bind.body)
-			}
-			p.say(0x0B, 0, 77, "61 00 62 00") // an outbind that comes across
-			p.say(bind.command|nack, 0, bind.sequence, "")
-			eventually(t, "it is bound", func() bool { return c.Check(t.Context()) == nil })
+			relaytest.Equal(t, "the command of the bind", bind.command, tc.command)
+			relaytest.Equal(t, "the body of the bind", string(bind.body), tc.want)
+			p.send(0x0B, 0, 77, "61 00 62 00") // an outbind before the answer
+			p.send(bind.command|nack, 0, bind.sequence, "")
+			awaitBound(t, c)
 		})
 	}
 }
 
 func TestABindThatFailsIsTriedAgain(t *testing.T) {
 	for name, tc := range map[string]struct {
-		answer func(p *peer, bind heard)
+		answer func(p *peer, bind received)
 		want   string
 	}{
-		"it is refused": {func(p *peer, bind heard) { p.say(bind.command|nack, 0x05, bind.sequence, "") }, "bind: the SMSC refused the bind with 0x05, "},
-		"it is refused without a body": {
-			func(p *peer, bind heard) { p.say(bind.command|nack, 0x0E, bind.sequence, "") }, "bind: the SMSC refused the bind with 0x0E, ",
+		"a refusal": {func(p *peer, bind received) { p.send(bind.command|nack, 0x05, bind.sequence, "") }, "bind: the SMSC refused the bind with 0x05, "},
+		"a refusal without a body": {
+			func(p *peer, bind received) { p.send(bind.command|nack, 0x0E, bind.sequence, "") }, "bind: the SMSC refused the bind with 0x0E, ",
 		},
-		"it is not understood":      {func(p *peer, bind heard) { p.say(nack, 0, bind.sequence, "") }, "bind: the SMSC did not understand the bind"},
-		"the SMSC hangs up":         {func(p *peer, _ heard) { p.conn.Close() }, "bind: "},
-		"the answer is no SMPP":     {func(p *peer, _ heard) { p.write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n")) }, "bind: a command_length of 1213486160"},
-		"the answer has a bad size": {func(p *peer, _ heard) { p.write([]byte{0, 0, 0, 5, 1}) }, "bind: a command_length of 5"},
+		"a generic_nack":            {func(p *peer, bind received) { p.send(nack, 0, bind.sequence, "") }, "bind: the SMSC did not understand the bind"},
+		"the connection is closed":  {func(p *peer, _ received) { p.conn.Close() }, "bind: "},
+		"an answer in HTTP":         {func(p *peer, _ received) { p.write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n")) }, "bind: a command_length of 1213486160"},
+		"an answer with a bad size": {func(p *peer, _ received) { p.write([]byte{0, 0, 0, 5, 1}) }, "bind: a command_length of 5"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSMSC(t)
 			failed := ""
-			c, _ := start(t, s, &log{}, func(o *Options) { o.Timeout, o.LongestPause = patience, 200*time.Millisecond })
+			c, _ := start(t, s, &store{}, func(o *Options) { o.Timeout, o.LongestPause = patience, 200*time.Millisecond })
 			p, bind := s.accept()
 			tc.answer(p, bind)
-			eventually(t, "it says what is wrong", func() bool {
-				if err := c.Check(t.Context()); err != nil { // waiting, or connecting again
+			relaytest.Eventually(t, "the bind has failed", func() (any, bool) {
+				err := c.Check(t.Context())
+				if err != nil { // waiting, or connecting again
 					_, failed, _ = strings.Cut(err.Error(), ": ")
 				}
-				return failed != ""
+				return err, failed != ""
 			})
 			if !strings.HasPrefix(failed, tc.want) || strings.Contains(failed, "secret") {
-				t.Errorf("got %q, want %q", failed, tc.want)
+				t.Errorf("the bind failed with %q, want it to begin with %q and to hide the password", failed, tc.want)
 			}
 			s.bound()
-			eventually(t, "it is bound", func() bool { return c.Check(t.Context()) == nil })
+			awaitBound(t, c)
 		})
 	}
 }
 
 func TestABindThatIsNeverAnswered(t *testing.T) {
 	s := newSMSC(t)
-	c, _ := start(t, s, &log{}, func(o *Options) { o.Timeout = 20 * time.Millisecond })
+	c, _ := start(t, s, &store{}, func(o *Options) { o.Timeout = 20 * time.Millisecond })
 	s.accept()
-	eventually(t, "it gives up", func() bool {
+	relaytest.Eventually(t, "the bind has timed out", func() (any, bool) {
 		err := c.Check(t.Context())
-		return err != nil && strings.Contains(err.Error(), "i/o timeout")
+		return err, err != nil && strings.Contains(err.Error(), "i/o timeout")
 	})
 }
 
-func TestPauses(t *testing.T) {
-	c, err := New(Options{Name: "one", Addr: "h:1", Accept: (&log{}).accept, Rand: func() float64 { return 0.5 }})
-	if err != nil {
-		t.Fatal(err)
-	}
+func TestBackoff(t *testing.T) {
+	c := relaytest.Must(New(Options{Name: "one", Addr: "h:1", Accept: (&store{}).accept, Rand: func() float64 { return 0.5 }}))(t)
 	for failures, want := range []time.Duration{750, 1500, 3000, 6000, 12000, 24000, 45000, 45000} {
-		if got := c.backoff(failures, errors.New("x")); got != want*time.Millisecond {
-			t.Errorf("after %d failures %s, want %s", failures, got, want*time.Millisecond)
-		}
+		relaytest.Equal(t, fmt.Sprintf("the pause after %d failures", failures), c.backoff(failures, errors.New("x")), want*time.Millisecond)
 	}
-	if got := c.backoff(1000, nil); got != 45*time.Second {
-		t.Errorf("after a thousand failures %s", got)
-	}
-	if got := c.backoff(0, &BindError{Status: 0x0E}); got != 45*time.Second {
-		t.Errorf("after a wrong password %s, want the longest pause", got)
-	}
+	relaytest.Equal(t, "the pause after a thousand failures", c.backoff(1000, nil), 45*time.Second)
+	relaytest.Equal(t, "the pause after a wrong password", c.backoff(0, &BindError{Status: 0x0E}), 45*time.Second)
 	c.o.Rand = func() float64 { return 0 }
-	if got := c.backoff(0, nil); got != time.Second {
-		t.Errorf("without luck %s", got)
-	}
+	relaytest.Equal(t, "the pause without jitter", c.backoff(0, nil), time.Second)
 }
 
-func TestNewRefuses(t *testing.T) {
-	accept := (&log{}).accept
+func TestOptionsAreChecked(t *testing.T) {
+	accept := (&store{}).accept
 	for name, o := range map[string]Options{
-		"nobody who accepts": {Name: "one", Addr: "h:1"},
+		"no Accept function": {Name: "one", Addr: "h:1"},
 		"no name":            {Addr: "h:1", Accept: accept},
 		"no port":            {Name: "one", Addr: "h", Accept: accept},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := New(o); err == nil {
-				t.Error("it was taken")
+				t.Error("the options were accepted")
 			}
 		})
 	}
@@ -124,11 +116,11 @@ func TestTLS(t *testing.T) {
 	certificate, roots := selfSigned(t)
 	s := newSMSC(t)
 	s.l = tlsListener{s.l, &tls.Config{Certificates: []tls.Certificate{certificate}}}
-	l := &log{}
+	l := &store{}
 	start(t, s, l, func(o *Options) { o.TLS = &tls.Config{RootCAs: roots} })
 	p := s.bound()
-	p.say(deliverSM, 0, 1, message("hello"))
-	p.answers(deliverSMResp, 0, 1)
+	p.send(deliverSM, 0, 1, message("hello"))
+	p.expect(deliverSMResp, 0, 1)
 
 	untrusting, _ := start(t, s, l, func(o *Options) { o.TLS = &tls.Config{} })
 	go func() { // the handshake fails on both sides
@@ -137,13 +129,13 @@ func TestTLS(t *testing.T) {
 			conn.Close()
 		}
 	}()
-	eventually(t, "a certificate that nobody vouches for is refused", func() bool {
+	relaytest.Eventually(t, "an untrusted certificate is refused", func() (any, bool) {
 		err := untrusting.Check(t.Context())
-		return err != nil && strings.Contains(err.Error(), "certificate")
+		return err, err != nil && strings.Contains(err.Error(), "certificate")
 	})
 }
 
-// tlsListener takes TLS connections.
+// tlsListener accepts TLS connections.
 type tlsListener struct {
 	net.Listener
 	config *tls.Config
@@ -159,22 +151,13 @@ func (l tlsListener) Accept() (net.Conn, error) {
 
 func selfSigned(t *testing.T) (tls.Certificate, *x509.CertPool) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := relaytest.Must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		IsCA: true, BasicConstraintsValid: true,
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	leaf, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
+	der := relaytest.Must(x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key))(t)
+	leaf := relaytest.Must(x509.ParseCertificate(der))(t)
 	roots := x509.NewCertPool()
 	roots.AddCert(leaf)
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, roots

@@ -8,27 +8,27 @@ import (
 	"time"
 )
 
-func TestRepeats(t *testing.T) {
+func TestARepetitionWithinTheWindowHasTheSameID(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	r := newDuplicates(func() time.Time { return now })
 	first := r.id(1, []byte("a"))
 	if r.id(1, []byte("a")) != first {
-		t.Error("the same at once is another")
+		t.Error("a repetition has another id")
 	}
 	if r.id(2, []byte("a")) == first || r.id(1, []byte("b")) == first {
-		t.Error("another number or other octets are the same")
+		t.Error("another sequence number or other octets have the same id")
 	}
 	first = r.id(1, []byte("a"))
 	now = now.Add(duplicateWindow + 1)
 	if r.id(1, []byte("a")) == first {
-		t.Error("the same much later is the same")
+		t.Error("a repetition after the window has the same id")
 	}
 	if other := newDuplicates(r.now); other.id(1, []byte("a")) == newDuplicates(r.now).id(1, []byte("a")) {
-		t.Error("two sessions have the same id")
+		t.Error("PDUs of two sessions have the same id")
 	}
 }
 
-func TestRepeatsAreBounded(t *testing.T) {
+func TestRememberedPDUsAreBounded(t *testing.T) {
 	r := newDuplicates(time.Now)
 	r.limit = 10
 	first := r.id(1, []byte("a"))
@@ -36,20 +36,20 @@ func TestRepeatsAreBounded(t *testing.T) {
 		r.id(n, []byte("a"))
 	}
 	if r.id(1, []byte("a")) != first {
-		t.Error("one of the last ten is forgotten")
+		t.Error("one of the last ten PDUs has another id")
 	}
 	for n := uint32(13); n <= 1000; n++ {
 		r.id(n, []byte("a"))
 		if len(r.recent)+len(r.older) > 20 {
-			t.Fatalf("%d are remembered", len(r.recent)+len(r.older))
+			t.Fatalf("%d PDUs are remembered, want at most 20", len(r.recent)+len(r.older))
 		}
 	}
 	if r.id(1, []byte("a")) == first {
-		t.Error("nothing is ever forgotten")
+		t.Error("a PDU before the last ten has the same id")
 	}
 }
 
-// FuzzReadPDU: a stream is cut into PDUs that are all of it, in order.
+// FuzzReadPDU checks that the PDUs of a stream are its octets in order.
 func FuzzReadPDU(f *testing.F) {
 	f.Add(frameOf(f, deliverSM, 0, 1, message("hello")))
 	f.Add([]byte{0, 0, 0, 4, 0, 0, 0, 5, 1, 0, 0, 0, 16})
@@ -64,10 +64,10 @@ func FuzzReadPDU(f *testing.F) {
 				return
 			}
 			if len(raw) < 4 || len(raw) > maxPDU || !bytes.HasPrefix(rest, raw) {
-				t.Fatalf("got %x of %x", raw, rest)
+				t.Fatalf("the PDU %x is not the beginning of %x", raw, rest)
 			}
 			if len(raw) == maxPDU && strange {
-				return // what was skipped cannot be followed here
+				return // the skipped octets are unknown here
 			}
 			rest = rest[len(raw):]
 		}

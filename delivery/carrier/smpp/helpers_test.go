@@ -12,12 +12,14 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// patience is how long anything here may take on a busy machine.
+// patience is how long a step of a test may take on a busy machine.
 const patience = time.Minute
 
-// smsc is an SMSC that the test plays itself, octet by octet.
+// smsc is an SMSC whose octets the test writes and reads.
 type smsc struct {
 	t *testing.T
 	l net.Listener
@@ -25,10 +27,7 @@ type smsc struct {
 
 func newSMSC(t *testing.T) *smsc {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := relaytest.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { l.Close() })
 	return &smsc{t, l}
 }
@@ -41,7 +40,7 @@ type peer struct {
 }
 
 // accept takes a connection and reads the bind, without answering it.
-func (s *smsc) accept() (*peer, heard) {
+func (s *smsc) accept() (*peer, received) {
 	s.t.Helper()
 	late := time.AfterFunc(patience, func() { s.l.Close() })
 	defer late.Stop()
@@ -51,51 +50,51 @@ func (s *smsc) accept() (*peer, heard) {
 	}
 	s.t.Cleanup(func() { conn.Close() })
 	p := &peer{s.t, conn, bufio.NewReader(conn)}
-	return p, p.hear()
+	return p, p.read()
 }
 
 // bound takes a connection and accepts the bind.
 func (s *smsc) bound() *peer {
 	s.t.Helper()
 	p, bind := s.accept()
-	p.say(bind.command|0x80000000, 0, bind.sequence, "74657374 00")
+	p.send(bind.command|0x80000000, 0, bind.sequence, "74657374 00")
 	return p
 }
 
-// heard is a PDU that came from the client.
-type heard struct {
+// received is a PDU that the client sent.
+type received struct {
 	command, status, sequence uint32
 	body                      []byte
 }
 
-func (p *peer) hear() heard {
+func (p *peer) read() received {
 	p.t.Helper()
-	h, err := p.listen()
+	h, err := p.tryRead()
 	if err != nil {
-		p.t.Fatalf("no PDU came: %v", err)
+		p.t.Fatalf("read a PDU: %v", err)
 	}
 	return h
 }
 
-func (p *peer) listen() (heard, error) {
+func (p *peer) tryRead() (received, error) {
 	_ = p.conn.SetReadDeadline(time.Now().Add(patience))
 	var head [16]byte
 	if _, err := io.ReadFull(p.in, head[:]); err != nil {
-		return heard{}, err
+		return received{}, err
 	}
 	n := func(at int) uint32 { return binary.BigEndian.Uint32(head[at:]) }
-	h := heard{n(4), n(8), n(12), make([]byte, n(0)-16)}
+	h := received{n(4), n(8), n(12), make([]byte, n(0)-16)}
 	_, err := io.ReadFull(p.in, h.body)
 	return h, err
 }
 
-// stream hands over all further PDUs from the client until it closes.
-func (p *peer) stream() <-chan heard {
-	all := make(chan heard, 10_000)
+// stream returns all further PDUs from the client until it closes.
+func (p *peer) stream() <-chan received {
+	all := make(chan received, 10_000)
 	go func() {
 		defer close(all)
 		for {
-			h, err := p.listen()
+			h, err := p.tryRead()
 			if err != nil {
 				return
 			}
@@ -105,34 +104,29 @@ func (p *peer) stream() <-chan heard {
 	return all
 }
 
-// answers checks the next PDU from the client.
-func (p *peer) answers(command, status, sequence uint32) {
+// expect checks the next PDU from the client.
+func (p *peer) expect(command, status, sequence uint32) {
 	p.t.Helper()
-	h := p.hear()
+	h := p.read()
 	if h.command != command || h.status != status || h.sequence != sequence {
-		p.t.Errorf("got 0x%08X with status 0x%02X to %d, want 0x%08X with 0x%02X to %d", h.command, h.status, h.sequence, command, status, sequence)
+		p.t.Errorf("got the command 0x%08X with status 0x%02X and sequence number %d, want 0x%08X with 0x%02X and %d", h.command, h.status, h.sequence, command, status, sequence)
 	}
 }
 
-// say sends a PDU whose body is in hex.
-func (p *peer) say(command, status, sequence uint32, body string) {
+// send sends a PDU whose body is in hex.
+func (p *peer) send(command, status, sequence uint32, body string) {
 	p.t.Helper()
 	p.write(frameOf(p.t, command, status, sequence, body))
 }
 
 func (p *peer) write(raw []byte) {
 	p.t.Helper()
-	if _, err := p.conn.Write(raw); err != nil {
-		p.t.Fatal(err)
-	}
+	relaytest.Must(p.conn.Write(raw))(p.t)
 }
 
 func frameOf(t testing.TB, command, status, sequence uint32, body string) []byte {
 	t.Helper()
-	b, err := hex.DecodeString(strings.ReplaceAll(body, " ", ""))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := relaytest.Must(hex.DecodeString(strings.ReplaceAll(body, " ", "")))(t)
 	out := make([]byte, 16, 16+len(b))
 	for i, n := range []uint32{uint32(16 + len(b)), command, status, sequence} {
 		binary.BigEndian.PutUint32(out[4*i:], n)
@@ -155,23 +149,23 @@ const (
 	nack          = 0x80000000
 )
 
-// log keeps what a client hands over.
-type log struct {
+// store keeps what a client has accepted.
+type store struct {
 	mu       sync.Mutex
 	staged   []Arrival // in order
 	arrivals []Arrival // accepted
 	refuse   error
-	answer   func(context.Context, Arrival) error // nil accepts
+	answer   func(context.Context, Arrival) error // its error refuses the arrival; nil accepts all
 }
 
-func (l *log) accept(_ context.Context, a Arrival) (Wait, error) {
+func (l *store) accept(_ context.Context, a Arrival) (Wait, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.staged = append(l.staged, a)
 	return func(ctx context.Context) error { return l.wait(ctx, a) }, l.refuse
 }
 
-func (l *log) wait(ctx context.Context, a Arrival) error {
+func (l *store) wait(ctx context.Context, a Arrival) error {
 	if l.answer != nil {
 		if err := l.answer(ctx, a); err != nil {
 			return err
@@ -183,15 +177,15 @@ func (l *log) wait(ctx context.Context, a Arrival) error {
 	return nil
 }
 
-func (l *log) all() []Arrival {
+func (l *store) all() []Arrival {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return append([]Arrival(nil), l.arrivals...)
 }
 
-// start runs a client against the SMSC until the test ends. The function it
-// returns has it end, and waits until it has.
-func start(t *testing.T, s *smsc, l *log, change ...func(*Options)) (c *Client, stop func()) {
+// start runs a client against the SMSC until the test ends. The function that it
+// returns stops the client and waits until it has ended.
+func start(t *testing.T, s *smsc, l *store, change ...func(*Options)) (c *Client, stop func()) {
 	t.Helper()
 	o := Options{
 		Name: "one", Addr: s.l.Addr().String(), Accept: l.accept, SystemID: "us", Password: "secret",
@@ -201,10 +195,7 @@ func start(t *testing.T, s *smsc, l *log, change ...func(*Options)) (c *Client, 
 	for _, f := range change {
 		f(&o)
 	}
-	c, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c = relaytest.Must(New(o))(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() { defer close(ended); c.Run(ctx) }()
@@ -213,23 +204,30 @@ func start(t *testing.T, s *smsc, l *log, change ...func(*Options)) (c *Client, 
 		select {
 		case <-ended:
 		case <-time.After(patience):
-			t.Error("the client does not end")
+			t.Error("the client has not ended")
 		}
 	}
 	t.Cleanup(stop)
 	return c, stop
 }
 
-func eventually(t *testing.T, what string, holds func() bool) {
+// await waits until the status of a client meets a condition.
+func await(t *testing.T, c *Client, what string, holds func(Status) bool) {
 	t.Helper()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	late := time.After(patience)
-	for !holds() {
-		select {
-		case <-tick.C:
-		case <-late:
-			t.Fatalf("waited in vain: %s", what)
-		}
-	}
+	relaytest.Eventually(t, what, func() (any, bool) { s := c.Status(); return s, holds(s) })
+}
+
+// awaitBound waits until a client is bound.
+func awaitBound(t *testing.T, c *Client) {
+	t.Helper()
+	relaytest.Eventually(t, "the client is bound", func() (any, bool) { err := c.Check(t.Context()); return err, err == nil })
+}
+
+// counters are those of a Status that no longer change once a PDU is answered.
+type counters struct{ Binds, Messages, Receipts, Malformed, Refused int64 }
+
+func checkCounters(t *testing.T, c *Client, want counters) {
+	t.Helper()
+	s := c.Status()
+	relaytest.Equal(t, "the counters", counters{s.Binds, s.Messages, s.Receipts, s.Malformed, s.Refused}, want)
 }

@@ -2,82 +2,92 @@ package smpp
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func TestAMessageIsAnsweredOnceItIsAccepted(t *testing.T) {
 	s, release := newSMSC(t), make(chan struct{})
-	l := &log{answer: func(context.Context, Arrival) error { <-release; return nil }}
+	l := &store{answer: func(context.Context, Arrival) error { <-release; return nil }}
 	c, _ := start(t, s, l)
 	p := s.bound()
-	raw := frameOf(t, deliverSM, 0, 41, message("hello"))
+	raw, other := frameOf(t, deliverSM, 0, 41, message("hello")), frameOf(t, deliverSM, 0, 42, message("other"))
 	p.write(raw)
-	p.say(deliverSM, 0, 42, message("other"))
-	p.say(enquire, 0, 43, "")
-	p.answers(enquireResp, 0, 43) // the link is served while messages wait
-	eventually(t, "both wait at once", func() bool { return c.Status().InFlight == 2 })
+	p.write(other)
+	p.send(enquire, 0, 43, "")
+	p.expect(enquireResp, 0, 43) // answered while messages wait
+	await(t, c, "two PDUs are in flight", func(s Status) bool { return s.InFlight == 2 })
 	close(release)
-	first, second := p.hear(), p.hear()
-	if first.command != deliverSMResp || second.command != deliverSMResp || first.status+second.status != 0 || first.sequence+second.sequence != 83 {
-		t.Errorf("answers: %+v, %+v", first, second)
+	answers := []received{p.read(), p.read()} // in any order
+	slices.SortFunc(answers, func(a, b received) int { return cmp.Compare(a.sequence, b.sequence) })
+	for i := range answers {
+		answers[i].body = nil
 	}
+	relaytest.Equal(t, "the answers", answers, []received{{command: deliverSMResp, sequence: 41}, {command: deliverSMResp, sequence: 42}})
 	got := l.all()
-	if len(got) != 2 || !bytes.Equal(got[0].PDU, raw) && !bytes.Equal(got[1].PDU, raw) || got[0].Carrier != "one" || got[0].ID == got[1].ID || got[0].Receipt {
-		t.Errorf("accepted: %+v", got)
+	slices.SortFunc(got, func(a, b Arrival) int { return bytes.Compare(a.PDU, b.PDU) })
+	if len(got) == 2 && got[0].ID == got[1].ID {
+		t.Errorf("both messages have the id %q", got[0].ID)
 	}
-	if st := c.Status(); st.State != Bound || st.Messages != 2 || st.Binds != 1 || st.Refused != 0 {
-		t.Errorf("status %+v", st)
+	for i := range got {
+		got[i].ID = ""
 	}
+	relaytest.Equal(t, "the accepted PDUs", got, []Arrival{{Carrier: "one", PDU: raw}, {Carrier: "one", PDU: other}})
+	relaytest.Equal(t, "the state", c.Status().State, Bound)
+	checkCounters(t, c, counters{Binds: 1, Messages: 2})
 }
 
-func TestWhatCannotBeAcceptedStaysWithTheSMSC(t *testing.T) {
+func TestAPDUThatCannotBeAcceptedIsRefused(t *testing.T) {
 	s := newSMSC(t)
-	l := &log{answer: func(context.Context, Arrival) error { return errors.New("disk full") }}
+	l := &store{answer: func(context.Context, Arrival) error { return errors.New("disk full") }}
 	c, _ := start(t, s, l)
 	p := s.bound()
-	p.say(deliverSM, 0, 1, message("hello"))
-	p.answers(deliverSMResp, 0x64, 1)
-	p.say(deliverSM, 0, 2, "00") // malformed, and it could not even be kept
-	p.answers(deliverSMResp, 0x64, 2)
-	p.say(enquire, 0, 3, "")
-	p.answers(enquireResp, 0, 3)
-	if st := c.Status(); st.Refused != 2 || st.Messages != 0 {
-		t.Errorf("status %+v", st)
-	}
+	p.send(deliverSM, 0, 1, message("hello"))
+	p.expect(deliverSMResp, 0x64, 1)
+	p.send(deliverSM, 0, 2, "00") // malformed, and not stored either
+	p.expect(deliverSMResp, 0x64, 2)
+	p.send(enquire, 0, 3, "")
+	p.expect(enquireResp, 0, 3)
+	checkCounters(t, c, counters{Binds: 1, Malformed: 1, Refused: 2})
 }
 
-func TestWhatHasNoPlaceStaysWithTheSMSC(t *testing.T) {
-	s, l := newSMSC(t), &log{refuse: errors.New("closed")}
+func TestAPDUThatCannotBeEnqueuedIsRefused(t *testing.T) {
+	s, l := newSMSC(t), &store{refuse: errors.New("closed")}
 	c, _ := start(t, s, l)
 	p := s.bound()
-	p.say(deliverSM, 0, 1, message("hello"))
-	p.answers(deliverSMResp, 0x64, 1)
-	if st := c.Status(); st.Refused != 1 || len(l.all()) != 0 {
-		t.Errorf("status %+v", st)
-	}
+	p.send(deliverSM, 0, 1, message("hello"))
+	p.expect(deliverSMResp, 0x64, 1)
+	checkCounters(t, c, counters{Binds: 1, Refused: 1})
+	relaytest.Equal(t, "the accepted PDUs", l.all(), nil)
 }
 
-func TestReceiptsAreTold(t *testing.T) {
-	s, l := newSMSC(t), &log{}
+func TestReceiptsAreMarked(t *testing.T) {
+	s, l := newSMSC(t), &store{}
 	c, _ := start(t, s, l)
 	p := s.bound()
-	p.say(deliverSM, 0, 1, strings.Replace(message("id:1 stat:DELIVRD"), "343536 00 00", "343536 00 04", 1))
-	p.answers(deliverSMResp, 0, 1)
-	p.say(0x103, 0, 2, "00 0101 31 00 0101 32 00 24 00 00")
-	p.answers(0x80000103, 0, 2)
-	if got := l.all(); len(got) != 2 || !got[0].Receipt || !got[1].Receipt || c.Status().Receipts != 2 {
-		t.Errorf("accepted %+v", got)
+	p.send(deliverSM, 0, 1, strings.Replace(message("id:1 stat:DELIVRD"), "343536 00 00", "343536 00 04", 1))
+	p.expect(deliverSMResp, 0, 1)
+	p.send(0x103, 0, 2, "00 0101 31 00 0101 32 00 24 00 00")
+	p.expect(0x80000103, 0, 2)
+	var receipts []bool
+	for _, a := range l.all() {
+		receipts = append(receipts, a.Receipt)
 	}
+	relaytest.Equal(t, "the marks of the accepted PDUs", receipts, []bool{true, true})
+	checkCounters(t, c, counters{Binds: 1, Receipts: 2})
 }
 
 func TestARepetitionHasTheIDOfTheFirst(t *testing.T) {
-	s, l := newSMSC(t), &log{}
+	s, l := newSMSC(t), &store{}
 	start(t, s, l)
 	p := s.bound()
 	ids := make(map[string][]uint32)
@@ -85,14 +95,17 @@ func TestARepetitionHasTheIDOfTheFirst(t *testing.T) {
 		sequence uint32
 		text     string
 	}{{1, "a"}, {1, "a"}, {2, "a"}, {1, "b"}} {
-		p.say(deliverSM, 0, m.sequence, message(m.text))
-		p.answers(deliverSMResp, 0, m.sequence)
+		p.send(deliverSM, 0, m.sequence, message(m.text))
+		p.expect(deliverSMResp, 0, m.sequence)
 		all := l.all()
+		if len(all) == 0 {
+			t.Fatal("no PDU was accepted")
+		}
 		id := all[len(all)-1].ID
 		ids[id] = append(ids[id], m.sequence)
 	}
 	if len(ids) != 3 {
-		t.Errorf("ids %v, want that of the first twice and two others", ids)
+		t.Errorf("sequence numbers by id: %v, want the repetition under the id of the first, and two other ids", ids)
 	}
 }
 
@@ -102,140 +115,138 @@ func TestMalformedPDUs(t *testing.T) {
 		raw             []byte
 		command, status uint32
 		sequence        uint32
-		kept            int // octets; 0 means all
+		kept            int // stored octets; 0 means all
 	}{
-		"a body that is not there":            {frameOf(t, deliverSM, 0, 9, ""), deliverSMResp, 0x15, 9, 0},
-		"a service type without an end":       {frameOf(t, deliverSM, 0, 9, strings.Repeat("61", 30)), deliverSMResp, 0x15, 9, 0},
-		"a source without an end":             {frameOf(t, deliverSM, 0, 9, "00 0101"+strings.Repeat("31", 70)), deliverSMResp, 0x0A, 9, 0},
-		"a destination without an end":        {frameOf(t, deliverSM, 0, 9, "00 0101 31 00 0101 3232"), deliverSMResp, 0x0B, 9, 0},
-		"a text that reaches beyond":          {frameOf(t, deliverSM, 0, 9, strings.Replace(text, "0005", "00ff", 1)), deliverSMResp, 0x01, 9, 0},
-		"a parameter that reaches beyond":     {frameOf(t, deliverSM, 0, 9, text+"0424 FFFF 61"), deliverSMResp, 0xC0, 9, 0},
-		"a time without an end":               {frameOf(t, deliverSM, 0, 9, "00 0101 31 00 0101 32 00 00 00 00"+strings.Repeat("31", 30)), deliverSMResp, 0x61, 9, 0},
-		"a data_sm that is cut":               {frameOf(t, 0x103, 0, 9, "00 0101"), 0x80000103, 0x0A, 9, 0},
-		"a command that does not exist":       {frameOf(t, 0x77, 0, 9, "0102"), nack, 0x03, 9, 0},
-		"a command that is not for us":        {frameOf(t, 0x04, 0, 9, text), nack, 0x03, 9, 0},
-		"a length shorter than a header":      {[]byte{0, 0, 0, 6, 1, 2}, nack, 0x02, 0, 0},
-		"a length of nothing":                 {[]byte{0, 0, 0, 0}, nack, 0x02, 0, 0},
-		"a PDU that is far too long, skipped": {append([]byte{0, 2, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 9}, make([]byte, 0x20000-16)...), nack, 0x02, 9, maxPDU},
+		"no body":                         {frameOf(t, deliverSM, 0, 9, ""), deliverSMResp, 0x15, 9, 0},
+		"an unterminated service type":    {frameOf(t, deliverSM, 0, 9, strings.Repeat("61", 30)), deliverSMResp, 0x15, 9, 0},
+		"an unterminated source":          {frameOf(t, deliverSM, 0, 9, "00 0101"+strings.Repeat("31", 70)), deliverSMResp, 0x0A, 9, 0},
+		"an unterminated destination":     {frameOf(t, deliverSM, 0, 9, "00 0101 31 00 0101 3232"), deliverSMResp, 0x0B, 9, 0},
+		"a text longer than the PDU":      {frameOf(t, deliverSM, 0, 9, strings.Replace(text, "0005", "00ff", 1)), deliverSMResp, 0x01, 9, 0},
+		"a parameter longer than the PDU": {frameOf(t, deliverSM, 0, 9, text+"0424 FFFF 61"), deliverSMResp, 0xC0, 9, 0},
+		"an unterminated time":            {frameOf(t, deliverSM, 0, 9, "00 0101 31 00 0101 32 00 00 00 00"+strings.Repeat("31", 30)), deliverSMResp, 0x61, 9, 0},
+		"a truncated data_sm":             {frameOf(t, 0x103, 0, 9, "00 0101"), 0x80000103, 0x0A, 9, 0},
+		"an unknown command":              {frameOf(t, 0x77, 0, 9, "0102"), nack, 0x03, 9, 0},
+		"a command for SMSCs":             {frameOf(t, 0x04, 0, 9, text), nack, 0x03, 9, 0},
+		"a length shorter than a header":  {[]byte{0, 0, 0, 6, 1, 2}, nack, 0x02, 0, 0},
+		"a length of 0":                   {[]byte{0, 0, 0, 0}, nack, 0x02, 0, 0},
+		"a PDU beyond the limit":          {append([]byte{0, 2, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 9}, make([]byte, 0x20000-16)...), nack, 0x02, 9, maxPDU},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, l := newSMSC(t), &log{}
+			s, l := newSMSC(t), &store{}
 			c, _ := start(t, s, l)
 			p := s.bound()
 			p.write(tc.raw)
-			p.answers(tc.command, tc.status, tc.sequence)
-			p.say(deliverSM, 0, 10, text)
-			p.answers(deliverSMResp, 0, 10) // the bind is up, and in step
+			p.expect(tc.command, tc.status, tc.sequence)
+			p.send(deliverSM, 0, 10, text)
+			p.expect(deliverSMResp, 0, 10) // the bind is up and in sync
 			got := l.all()
-			if len(got) != 2 || tc.kept == 0 && !bytes.Equal(got[0].PDU, tc.raw) || tc.kept > 0 && len(got[0].PDU) != tc.kept {
-				t.Errorf("kept: %d PDUs", len(got))
+			if len(got) != 2 {
+				t.Fatalf("%d PDUs were stored, want 2", len(got))
 			}
-			if st := c.Status(); st.Binds != 1 || st.Malformed != 1 || st.Messages != 1 {
-				t.Errorf("status %+v", st)
+			if tc.kept > 0 {
+				relaytest.Equal(t, "the stored octets", len(got[0].PDU), tc.kept)
+			} else {
+				relaytest.Equal(t, "the stored PDU", got[0].PDU, tc.raw)
 			}
+			checkCounters(t, c, counters{Binds: 1, Malformed: 1, Messages: 1})
 		})
 	}
 }
 
-func TestAStreamThatMakesNoSenseEndsTheBind(t *testing.T) {
+func TestAStreamWithoutFramingEndsTheBind(t *testing.T) {
 	for name, tc := range map[string]struct {
 		raw    []byte
 		status uint32
 	}{
-		"a length beyond all measure":  {[]byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n"), 0x02},
-		"one bad length after another": {bytes.Repeat([]byte{0, 0, 0, 4}, 2*maxBadLengths), 0x02},
+		"a length of an HTTP request": {[]byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n"), 0x02},
+		"many bad lengths in a row":   {bytes.Repeat([]byte{0, 0, 0, 4}, 2*maxBadLengths), 0x02},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, l := newSMSC(t), &log{}
+			s, l := newSMSC(t), &store{}
 			start(t, s, l)
 			p := s.bound()
 			p.write(tc.raw)
-			if h := p.hear(); h.command != nack || h.status != tc.status {
-				t.Errorf("got %+v", h)
-			}
+			h := p.read()
+			relaytest.Equal(t, "command and status of the answer", [2]uint32{h.command, h.status}, [2]uint32{nack, tc.status})
 			s.bound() // again
 			if len(l.all()) == 0 {
-				t.Error("nothing was kept of it")
+				t.Error("nothing of the stream was stored")
 			}
 		})
 	}
 }
 
 func TestAnswersAndAlertsAreNotAnswered(t *testing.T) {
-	s, l := newSMSC(t), &log{}
+	s, l := newSMSC(t), &store{}
 	start(t, s, l)
 	p := s.bound()
-	p.say(0x80000077, 3, 1, "")
-	p.say(nack, 3, 2, "")
-	p.say(0x102, 0, 3, "0101 31 00 0101 32 00")
-	p.say(enquire, 0, 4, "")
-	p.answers(enquireResp, 0, 4)
-	if len(l.all()) != 0 {
-		t.Errorf("kept %+v", l.all())
-	}
+	p.send(0x80000077, 3, 1, "")
+	p.send(nack, 3, 2, "")
+	p.send(0x102, 0, 3, "0101 31 00 0101 32 00")
+	p.send(enquire, 0, 4, "")
+	p.expect(enquireResp, 0, 4)
+	relaytest.Equal(t, "the accepted PDUs", l.all(), nil)
 }
 
-func TestTheLinkIsTried(t *testing.T) {
-	s, l := newSMSC(t), &log{}
+func TestTheLinkIsChecked(t *testing.T) {
+	s, l := newSMSC(t), &store{}
 	start(t, s, l, func(o *Options) { o.EnquireLink, o.Timeout = 20*time.Millisecond, patience })
 	p := s.bound()
 	for range 3 {
-		h := p.hear()
+		h := p.read()
 		if h.command != enquire {
-			t.Fatalf("got %+v", h)
+			t.Fatalf("got the command 0x%08X, want an enquire_link", h.command)
 		}
-		p.say(enquireResp, 0, h.sequence, "")
+		p.send(enquireResp, 0, h.sequence, "")
 	}
 }
 
-func TestASilentLinkIsLeft(t *testing.T) {
-	s, l := newSMSC(t), &log{}
+func TestASilentLinkIsReplaced(t *testing.T) {
+	s, l := newSMSC(t), &store{}
 	c, _ := start(t, s, l, func(o *Options) { o.EnquireLink, o.Timeout = 10*time.Millisecond, time.Second })
-	s.bound() // and never a word
-	if p, bind := s.accept(); bind.command != 9 {
-		t.Errorf("got %+v", bind)
-	} else {
-		p.say(0x80000009, 0, bind.sequence, "00")
-	}
-	eventually(t, "it is bound again", func() bool { return c.Status().Binds == 2 })
+	s.bound() // and no answer to an enquire_link
+	p, bind := s.accept()
+	relaytest.Equal(t, "the command of the second bind", bind.command, 9)
+	p.send(0x80000009, 0, bind.sequence, "00")
+	await(t, c, "the client is bound again", func(s Status) bool { return s.Binds == 2 })
 }
 
 func TestTheSMSCUnbinds(t *testing.T) {
 	s, release := newSMSC(t), make(chan struct{})
-	l := &log{answer: func(context.Context, Arrival) error { <-release; return nil }}
+	l := &store{answer: func(context.Context, Arrival) error { <-release; return nil }}
 	c, _ := start(t, s, l)
 	p := s.bound()
-	p.say(deliverSM, 0, 1, message("under way"))
-	p.say(unbind, 0, 2, "")
-	eventually(t, "the message is under way", func() bool { return c.Status().InFlight == 1 })
+	p.send(deliverSM, 0, 1, message("in flight"))
+	p.send(unbind, 0, 2, "")
+	await(t, c, "the message is in flight", func(s Status) bool { return s.InFlight == 1 })
 	close(release)
-	p.answers(deliverSMResp, 0, 1)
-	p.answers(unbindResp, 0, 2)
+	p.expect(deliverSMResp, 0, 1)
+	p.expect(unbindResp, 0, 2)
 	s.bound()
 }
 
-func TestStopAnswersWhatIsUnderWay(t *testing.T) {
+func TestStopAnswersPDUsInFlight(t *testing.T) {
 	s, release := newSMSC(t), make(chan struct{})
-	l := &log{answer: func(context.Context, Arrival) error { <-release; return nil }}
+	l := &store{answer: func(context.Context, Arrival) error { <-release; return nil }}
 	c, stop := start(t, s, l)
 	p := s.bound()
-	p.say(deliverSM, 0, 1, message("under way"))
-	eventually(t, "it is under way", func() bool { return c.Status().InFlight == 1 })
+	p.send(deliverSM, 0, 1, message("in flight"))
+	await(t, c, "the message is in flight", func(s Status) bool { return s.InFlight == 1 })
 	stopped := make(chan struct{})
 	go func() { stop(); close(stopped) }()
 	from := p.stream()
 	sent := uint32(1)
 	for refused := false; !refused; { // until the client has seen that it must stop
 		sent++
-		p.say(deliverSM, 0, sent, message("perhaps too late"))
+		p.send(deliverSM, 0, sent, message("perhaps too late"))
 		select {
 		case h := <-from:
 			if refused = h.status == 0x64; !refused {
-				t.Fatalf("got %+v", h)
+				t.Fatalf("message %d was answered with 0x%02X, want a refusal with 0x64", h.sequence, h.status)
 			}
 		case <-time.After(time.Millisecond):
 		case <-stopped:
-			t.Fatal("it left what was under way")
+			t.Fatal("the client ended with a PDU in flight")
 		}
 	}
 	close(release)
@@ -244,29 +255,28 @@ func TestStopAnswersWhatIsUnderWay(t *testing.T) {
 	for ; last.command == deliverSMResp; last = <-from {
 		answered[last.sequence] = last.status
 	}
-	if status, ok := answered[1]; last.command != unbind || !ok || status != 0 {
-		t.Errorf("answers %v, then %+v", answered, last)
+	relaytest.Equal(t, "the command after the answers", last.command, unbind)
+	if status, ok := answered[1]; !ok || status != 0 {
+		t.Errorf("the message in flight was not accepted; statuses by sequence number: %v", answered)
 	}
-	p.say(unbindResp, 0, last.sequence, "")
+	p.send(unbindResp, 0, last.sequence, "")
 	<-stopped
-	if c.Status().State != Stopped {
-		t.Errorf("status %+v", c.Status())
-	}
+	relaytest.Equal(t, "the state", c.Status().State, Stopped)
 }
 
 func TestStopDoesNotWaitForASilentSMSC(t *testing.T) {
-	s, l := newSMSC(t), &log{}
+	s, l := newSMSC(t), &store{}
 	c, stop := start(t, s, l, func(o *Options) { o.Timeout = time.Second })
 	s.bound()
-	eventually(t, "it is bound", func() bool { return c.Status().State == Bound })
+	await(t, c, "the client is bound", func(s Status) bool { return s.State == Bound })
 	stop()
 }
 
-func TestThousandsUnderWay(t *testing.T) {
+func TestMessagesAreEnqueuedInOrderWithABoundInFlight(t *testing.T) {
 	s := newSMSC(t)
 	var most, now atomic.Int64
 	gate := make(chan struct{})
-	l := &log{answer: func(context.Context, Arrival) error {
+	l := &store{answer: func(context.Context, Arrival) error {
 		for n, m := now.Add(1), most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
 		}
 		<-gate
@@ -283,22 +293,22 @@ func TestThousandsUnderWay(t *testing.T) {
 			}
 		}
 	}()
-	eventually(t, "as many wait as may", func() bool { return now.Load() == 50 })
+	relaytest.Eventually(t, "50 messages are in flight", func() (any, bool) { n := now.Load(); return n, n == 50 })
 	close(gate)
 	answered := make(map[uint32]bool)
 	for range n {
-		h := p.hear()
-		if h.command != deliverSMResp || h.status != 0 || answered[h.sequence] {
-			t.Fatalf("got %+v", h)
+		h := p.read()
+		relaytest.Equal(t, "command and status of the answer", [2]uint32{h.command, h.status}, [2]uint32{deliverSMResp, 0})
+		if answered[h.sequence] {
+			t.Fatalf("message %d was answered twice", h.sequence)
 		}
 		answered[h.sequence] = true
 	}
-	if len(l.all()) != n || most.Load() != 50 {
-		t.Errorf("%d accepted, %d at most at a time", len(l.all()), most.Load())
-	}
+	relaytest.Equal(t, "the number of accepted messages", len(l.all()), n)
+	relaytest.Equal(t, "the most in flight", most.Load(), 50)
 	for i, a := range l.staged {
 		if want := frameOf(t, deliverSM, 0, uint32(i+1), message(fmt.Sprint(i))); !bytes.Equal(a.PDU, want) {
-			t.Fatalf("at place %d stands %x", i, a.PDU)
+			t.Fatalf("message %d is %x, want %x", i, a.PDU, want)
 		}
 	}
 }

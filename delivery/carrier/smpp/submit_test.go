@@ -2,7 +2,6 @@ package smpp
 
 import (
 	"bytes"
-	"context"
 	"encoding/hex"
 	"fmt"
 	"slices"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/penstock/penstock/decoders/smpp"
 	"github.com/penstock/penstock/delivery/carrier"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 var _ carrier.Carrier = (*Client)(nil)
@@ -24,13 +24,14 @@ const (
 	submitSMResp = 0x80000004
 )
 
-// told collects what a client says of submissions.
-type told struct {
+// outcomes collects the outcomes of submissions by id.
+type outcomes struct {
 	mu  sync.Mutex
 	all map[string][]carrier.Outcome
 }
 
-func (o *told) of(id string) func(carrier.Outcome) {
+// add returns a function that adds an outcome.
+func (o *outcomes) add(id string) func(carrier.Outcome) {
 	return func(out carrier.Outcome) {
 		o.mu.Lock()
 		defer o.mu.Unlock()
@@ -41,17 +42,16 @@ func (o *told) of(id string) func(carrier.Outcome) {
 	}
 }
 
-// says waits for the n-th outcome of a submission.
-func (o *told) says(t *testing.T, id string, n int) (out carrier.Outcome) {
+// await waits for the n-th outcome of a submission.
+func (o *outcomes) await(t *testing.T, id string, n int) (out carrier.Outcome) {
 	t.Helper()
-	eventually(t, fmt.Sprintf("outcome %d of %s", n, id), func() bool {
+	relaytest.Eventually(t, fmt.Sprintf("outcome %d of %s", n, id), func() (any, bool) {
 		o.mu.Lock()
 		defer o.mu.Unlock()
-		if len(o.all[id]) < n {
-			return false
+		if len(o.all[id]) >= n {
+			out = o.all[id][n-1]
 		}
-		out = o.all[id][n-1]
-		return true
+		return o.all[id], len(o.all[id]) >= n
 	})
 	return out
 }
@@ -63,10 +63,10 @@ func text(id, s string) carrier.Submission {
 // ready waits until a client may submit.
 func ready(t *testing.T, c *Client) {
 	t.Helper()
-	eventually(t, "the client is ready", c.Ready)
+	relaytest.Eventually(t, "the client is ready", func() (any, bool) { return c.Status(), c.Ready() })
 }
 
-func TestAMessageAsTheSMSCSeesIt(t *testing.T) {
+func TestMessagesAsTheSMSCParsesThem(t *testing.T) {
 	long := strings.Repeat("x", 255)
 	for name, tc := range map[string]struct {
 		change   func(*carrier.Submission)
@@ -78,143 +78,131 @@ func TestAMessageAsTheSMSCSeesIt(t *testing.T) {
 		"from a name with umlauts":    {func(s *carrier.Submission) { s.From = "ÄÖÜäöüñÑéàß" }, "", "5/0/\x5b\x5c\x5e\x7b\x7c\x7e\x7d\x5d\x05\x7f\x1e 1/1/447800000001 00 00 0 1 00 hello"},
 		"from a name in Latin-1":      {func(s *carrier.Submission) { s.From = "Käse" }, smpp.AlphabetLatin1, "5/0/K\xe4se 1/1/447800000001 00 00 0 1 00 hello"},
 		"from a short code":           {func(s *carrier.Submission) { s.From = "66777" }, "", "0/0/66777 1/1/447800000001 00 00 0 1 00 hello"},
-		"from nobody":                 {func(s *carrier.Submission) { s.From = "" }, "", "0/0/ 1/1/447800000001 00 00 0 1 00 hello"},
+		"without an originator":       {func(s *carrier.Submission) { s.From = "" }, "", "0/0/ 1/1/447800000001 00 00 0 1 00 hello"},
 		"flash":                       {func(s *carrier.Submission) { s.Flash = true }, "", "1/1/447700900123 1/1/447800000001 00 00 0 1 10 hello"},
 		"flash in UCS-2":              {func(s *carrier.Submission) { s.Flash, s.Coding, s.Data = true, 16, []byte("\x00A") }, "", "1/1/447700900123 1/1/447800000001 00 00 0 1 18 \x00A"},
 		"UCS-2":                       {func(s *carrier.Submission) { s.Coding, s.Data = 16, []byte("\x04\x1f") }, "", "1/1/447700900123 1/1/447800000001 00 00 0 1 08 \x04\x1f"},
 		"octets":                      {func(s *carrier.Submission) { s.Coding, s.Data = 8, []byte{0, 255} }, "", "1/1/447700900123 1/1/447800000001 00 00 0 1 04 \x00\xff"},
-		"that replaces":               {func(s *carrier.Submission) { s.Replace = true }, "", "1/1/447700900123 1/1/447800000001 00 41 1 1 00 hello"},
+		"one that replaces another":   {func(s *carrier.Submission) { s.Replace = true }, "", "1/1/447700900123 1/1/447800000001 00 41 1 1 00 hello"},
 		"a part":                      {func(s *carrier.Submission) { s.UDH = []byte{5, 0, 3, 42, 2, 1} }, "", "1/1/447700900123 1/1/447800000001 40 00 0 1 00 \x05\x00\x03\x2a\x02\x01hello"},
 		"in a packed alphabet":        {func(*carrier.Submission) {}, smpp.AlphabetPacked, "1/1/447700900123 1/1/447800000001 00 00 0 1 00 \xe8\x32\x9b\xfd\x06"},
 		"in Latin-1":                  {func(s *carrier.Submission) { s.Text, s.Data = "é@", []byte{5, 0} }, smpp.AlphabetLatin1, "1/1/447700900123 1/1/447800000001 00 00 0 1 00 \xe9@"},
-		"what Latin-1 cannot write":   {func(s *carrier.Submission) { s.Text, s.Data = "5€", []byte{'5', 0x1b, 0x65} }, smpp.AlphabetLatin1, "1/1/447700900123 1/1/447800000001 00 00 0 1 08 \x005\x20\xac"},
+		"beyond Latin-1":              {func(s *carrier.Submission) { s.Text, s.Data = "5€", []byte{'5', 0x1b, 0x65} }, smpp.AlphabetLatin1, "1/1/447700900123 1/1/447800000001 00 00 0 1 08 \x005\x20\xac"},
 		"more than short_message has": {func(s *carrier.Submission) { s.Data = []byte(long) }, "", "1/1/447700900123 1/1/447800000001 00 00 0 1 00 [" + long + "]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSMSC(t)
-			c, _ := start(t, s, &log{}, func(o *Options) { o.Alphabet = tc.alphabet })
+			c, _ := start(t, s, &store{}, func(o *Options) { o.Alphabet = tc.alphabet })
 			p := s.bound()
 			ready(t, c)
 			m := text("7-1001-0", "hello")
 			tc.change(&m)
-			var o told
-			c.Submit(t.Context(), m, o.of("a"))
-			h := p.hear()
+			var o outcomes
+			c.Submit(t.Context(), m, o.add("a"))
+			h := p.read()
 			if h.command != submitSM {
-				t.Fatalf("the command 0x%08X came", h.command)
+				t.Fatalf("got the command 0x%08X, want submit_sm", h.command)
 			}
-			if got := shown(t, h); got != tc.want {
-				t.Errorf("got  %q\nwant %q", got, tc.want)
-			}
-			p.say(submitSMResp, 0, h.sequence, hex.EncodeToString([]byte("M-1\x00")))
-			if out := o.says(t, "a", 1); out.Verdict != carrier.Accepted || out.ID != "M-1" {
-				t.Errorf("outcome %+v", out)
-			}
+			relaytest.Equal(t, "the submit_sm", shown(t, h), tc.want)
+			p.send(submitSMResp, 0, h.sequence, hex.EncodeToString([]byte("M-1\x00")))
+			relaytest.Equal(t, "the outcome", o.await(t, "a", 1), carrier.Outcome{Verdict: carrier.Accepted, ID: "M-1"})
 		})
 	}
 }
 
-// shown is a submit_sm as the library that others use reads it.
-func shown(t *testing.T, h heard) string {
+// shown formats a submit_sm as gosmpp parses it.
+func shown(t *testing.T, h received) string {
 	t.Helper()
 	raw := hex.EncodeToString(h.body)
-	read, err := pdu.Parse(bytes.NewReader(frameOf(t, h.command, h.status, h.sequence, raw)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := read.(*pdu.SubmitSM)
-	d, err := smpp.ParseDelivery(frameOf(t, deliverSM, 0, 1, raw)) // which has the same fields
-	if err != nil {
-		t.Fatal(err)
-	}
-	said := string(d.ShortMessage)
+	p := relaytest.Must(pdu.Parse(bytes.NewReader(frameOf(t, h.command, h.status, h.sequence, raw))))(t).(*pdu.SubmitSM)
+	d := relaytest.Must(smpp.ParseDelivery(frameOf(t, deliverSM, 0, 1, raw)))(t) // the fields are the same
+	text := string(d.ShortMessage)
 	if payload, ok := p.OptionalParameters[pdu.TagMessagePayload]; ok {
-		said = "[" + string(payload.Data) + "]"
+		text = "[" + string(payload.Data) + "]"
 	}
 	if ref := p.OptionalParameters[pdu.TagUserMessageReference]; len(ref.Data) != 2 {
 		t.Errorf("user_message_reference %x", ref.Data)
 	}
 	return fmt.Sprintf("%d/%d/%s %d/%d/%s %02x %02x %d %d %02x %s", p.SourceAddr.Ton(), p.SourceAddr.Npi(), p.SourceAddr.Address(),
-		p.DestAddr.Ton(), p.DestAddr.Npi(), p.DestAddr.Address(), p.EsmClass, p.ProtocolID, p.ReplaceIfPresentFlag, p.RegisteredDelivery, d.DataCoding, said)
+		p.DestAddr.Ton(), p.DestAddr.Npi(), p.DestAddr.Address(), p.EsmClass, p.ProtocolID, p.ReplaceIfPresentFlag, p.RegisteredDelivery, d.DataCoding, text)
 }
 
-func TestWhatTheSMSCAnswersToAMessage(t *testing.T) {
+func TestTheSMSCsAnswerIsTheOutcome(t *testing.T) {
 	s := newSMSC(t)
-	c, _ := start(t, s, &log{})
+	c, _ := start(t, s, &store{})
 	p := s.bound()
 	ready(t, c)
 	for name, tc := range map[string]struct {
 		command, status uint32
 		body            string
-		verdict         carrier.Verdict
-		throttled       bool
-		id, reason      string
+		want            carrier.Outcome // the reason is a prefix
 	}{
-		"it takes it":                     {submitSMResp, 0, "616200", carrier.Accepted, false, "ab", ""},
-		"without an id":                   {submitSMResp, 0, "00", carrier.Accepted, false, "", ""},
-		"without a body":                  {submitSMResp, 0, "", carrier.Accepted, false, "", ""},
-		"with an id without an end":       {submitSMResp, 0, "6162", carrier.Accepted, false, "", "without an id that can be read: smpp: message_id: offset 16: does not end within 65 octets"},
-		"throttled":                       {submitSMResp, 0x58, "", carrier.Later, true, "", "the SMSC answered with 0x58, Throttling error (ESME has exceeded allowed message limits)"},
-		"its queue is full":               {submitSMResp, 0x14, "00", carrier.Later, true, "", "the SMSC answered with 0x14, Message Queue Full"},
-		"it has a fault of its own":       {submitSMResp, 0x08, "", carrier.Later, false, "", "the SMSC answered with 0x08, System Error"},
-		"the bind may not send":           {submitSMResp, 0x04, "", carrier.Later, false, "", "the SMSC answered with 0x04, Incorrect BIND Status for given command"},
-		"its application has":             {submitSMResp, 0x64, "", carrier.Later, false, "", "the SMSC answered with 0x64, ESME Receiver Temporary App Error Code"},
-		"the number is none":              {submitSMResp, 0x0B, "", carrier.Rejected, false, "", "the SMSC answered with 0x0B, Invalid Dest Addr"},
-		"a status of the carrier's own":   {submitSMResp, 0x400, "", carrier.Rejected, false, "", "the SMSC answered with 0x400, "},
-		"it does not know submit_sm":      {nack, 3, "", carrier.Rejected, false, "", "the SMSC answered with 0x03, Invalid Command ID"},
-		"it says nack, and means nothing": {nack, 0, "", carrier.Rejected, false, "", "the SMSC answered with the command 0x80000000"},
+		"accepted":                             {submitSMResp, 0, "616200", carrier.Outcome{Verdict: carrier.Accepted, ID: "ab"}},
+		"accepted without an id":               {submitSMResp, 0, "00", carrier.Outcome{Verdict: carrier.Accepted}},
+		"accepted without a body":              {submitSMResp, 0, "", carrier.Outcome{Verdict: carrier.Accepted}},
+		"accepted with an unterminated id":     {submitSMResp, 0, "6162", carrier.Outcome{Verdict: carrier.Accepted, Reason: "without an id that can be read: smpp: message_id: offset 16: does not end within 65 octets"}},
+		"throttled":                            {submitSMResp, 0x58, "", carrier.Outcome{Verdict: carrier.Later, Throttled: true, Reason: "the SMSC answered with 0x58, Throttling error (ESME has exceeded allowed message limits)"}},
+		"its queue is full":                    {submitSMResp, 0x14, "00", carrier.Outcome{Verdict: carrier.Later, Throttled: true, Reason: "the SMSC answered with 0x14, Message Queue Full"}},
+		"a system error":                       {submitSMResp, 0x08, "", carrier.Outcome{Verdict: carrier.Later, Reason: "the SMSC answered with 0x08, System Error"}},
+		"the bind may not send":                {submitSMResp, 0x04, "", carrier.Outcome{Verdict: carrier.Later, Reason: "the SMSC answered with 0x04, Incorrect BIND Status for given command"}},
+		"a temporary error of its application": {submitSMResp, 0x64, "", carrier.Outcome{Verdict: carrier.Later, Reason: "the SMSC answered with 0x64, ESME Receiver Temporary App Error Code"}},
+		"an invalid number":                    {submitSMResp, 0x0B, "", carrier.Outcome{Verdict: carrier.Rejected, Reason: "the SMSC answered with 0x0B, Invalid Dest Addr"}},
+		"a status of the carrier's own":        {submitSMResp, 0x400, "", carrier.Outcome{Verdict: carrier.Rejected, Reason: "the SMSC answered with 0x400, "}},
+		"submit_sm is an unknown command":      {nack, 3, "", carrier.Outcome{Verdict: carrier.Rejected, Reason: "the SMSC answered with 0x03, Invalid Command ID"}},
+		"a generic_nack without an error":      {nack, 0, "", carrier.Outcome{Verdict: carrier.Rejected, Reason: "the SMSC answered with the command 0x80000000"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var o told
-			c.Submit(t.Context(), text("1-2-0", "hello"), o.of("a"))
-			h := p.hear()
-			p.say(tc.command, tc.status, h.sequence, tc.body)
-			out := o.says(t, "a", 1)
-			if out.Verdict != tc.verdict || out.Throttled != tc.throttled || out.ID != tc.id || !strings.HasPrefix(out.Reason, tc.reason) || tc.reason == "" && out.Reason != "" {
-				t.Errorf("got %+v", out)
+			var o outcomes
+			c.Submit(t.Context(), text("1-2-0", "hello"), o.add("a"))
+			h := p.read()
+			p.send(tc.command, tc.status, h.sequence, tc.body)
+			out := o.await(t, "a", 1)
+			if tc.want.Reason != "" && strings.HasPrefix(out.Reason, tc.want.Reason) {
+				out.Reason = tc.want.Reason
 			}
+			relaytest.Equal(t, "the outcome", out, tc.want)
 		})
 	}
-	p.say(submitSMResp, 0, 0x7000, "616200") // nobody asked
-	p.say(enquire, 0, 9, "")
-	p.answers(enquireResp, 0, 9)
+	p.send(submitSMResp, 0, 0x7000, "616200") // to no request
+	p.send(enquire, 0, 9, "")
+	p.expect(enquireResp, 0, 9)
 }
 
-func TestWhatCannotBeWrittenIsRejected(t *testing.T) {
+func TestAMessageThatCannotBeEncodedIsRejected(t *testing.T) {
 	s := newSMSC(t)
-	c, _ := start(t, s, &log{}, func(o *Options) { o.Alphabet = smpp.AlphabetLatin1 })
+	c, _ := start(t, s, &store{}, func(o *Options) { o.Alphabet = smpp.AlphabetLatin1 })
 	p := s.bound()
 	ready(t, c)
 	for name, m := range map[string]carrier.Submission{
-		"what the alphabet lacks and does not fit in UCS-2": {To: "447800000001", Coding: 7, Text: strings.Repeat("Ω", 71)},
-		"a coding that there is not":                        {To: "447800000001", Coding: 9},
-		"a number that is too long":                         {To: strings.Repeat("4", 22), Coding: 8},
-		"a sender that is too long":                         {To: "447800000001", From: strings.Repeat("4", 22), Coding: 8},
+		"a text beyond the alphabet and too long for UCS-2": {To: "447800000001", Coding: 7, Text: strings.Repeat("Ω", 71)},
+		"an unknown coding":         {To: "447800000001", Coding: 9},
+		"a number that is too long": {To: strings.Repeat("4", 22), Coding: 8},
+		"a sender that is too long": {To: "447800000001", From: strings.Repeat("4", 22), Coding: 8},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var o told
-			c.Submit(t.Context(), m, o.of("a"))
-			if out := o.says(t, "a", 1); out.Verdict != carrier.Rejected || !out.Unsent || out.Reason == "" {
-				t.Errorf("outcome %+v", out)
+			var o outcomes
+			c.Submit(t.Context(), m, o.add("a"))
+			out := o.await(t, "a", 1)
+			if out.Reason == "" {
+				t.Error("the outcome has no reason")
 			}
+			out.Reason = ""
+			relaytest.Equal(t, "the outcome", out, carrier.Outcome{Verdict: carrier.Rejected, Unsent: true})
 		})
 	}
-	p.say(enquire, 0, 9, "")
-	p.answers(enquireResp, 0, 9) // and nothing before it
+	p.send(enquire, 0, 9, "")
+	p.expect(enquireResp, 0, 9) // and no submit_sm before it
 }
 
-func TestWhatASourceAddressCanHave(t *testing.T) {
-	for alphabet, takes := range map[smpp.Alphabet]map[string]bool{
+func TestOriginatorsByAlphabet(t *testing.T) {
+	for alphabet, originators := range map[smpp.Alphabet]map[string]bool{
 		smpp.AlphabetGSM7:   {"My Shop": true, "A&B": true, "ÄÖÜ": true, "a@b": false, "€€€€€€€€€€€": false, "447700900123": true},
 		smpp.AlphabetLatin1: {"My Shop": true, "a@b": true, "€": false, "ΔΦ": false},
 	} {
-		c, err := New(Options{Name: "one", Addr: "h:1", Alphabet: alphabet, Accept: func(context.Context, Arrival) (Wait, error) { return nil, nil }})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for originator, want := range takes {
+		c := relaytest.Must(New(Options{Name: "one", Addr: "h:1", Alphabet: alphabet, Accept: (&store{}).accept}))(t)
+		for originator, want := range originators {
 			if c.AcceptsOriginator(originator) != want {
-				t.Errorf("%s: %q: %t", alphabet, originator, !want)
+				t.Errorf("%s: the originator %q is accepted: %t, want %t", alphabet, originator, !want, want)
 			}
 		}
 	}
@@ -222,115 +210,105 @@ func TestWhatASourceAddressCanHave(t *testing.T) {
 
 func TestMessagesArePipelinedInOrder(t *testing.T) {
 	s := newSMSC(t)
-	c, _ := start(t, s, &log{})
+	c, _ := start(t, s, &store{})
 	p := s.bound()
 	ready(t, c)
-	var o told
+	var o outcomes
 	const n = 500
 	for i := range n {
-		c.Submit(t.Context(), text(fmt.Sprint("1-2-", i), fmt.Sprint(i)), o.of(fmt.Sprint(i)))
+		c.Submit(t.Context(), text(fmt.Sprint("1-2-", i), fmt.Sprint(i)), o.add(fmt.Sprint(i)))
 	}
 	var sequences []uint32
 	for i := range n {
-		h := p.hear() // without an answer to those before
+		h := p.read() // without an answer to those before
 		if want := fmt.Sprintf(" 00 %d", i); !strings.HasSuffix(shown(t, h), want) {
-			t.Fatalf("%q came in place %d", shown(t, h), i)
+			t.Fatalf("submit_sm %d is %q, want it to end with %q", i, shown(t, h), want)
 		}
 		sequences = append(sequences, h.sequence)
 	}
 	slices.Reverse(sequences) // answers may come in any order
 	for i, sequence := range sequences {
-		p.say(submitSMResp, 0, sequence, hex.EncodeToString(fmt.Appendf(nil, "M%d\x00", n-1-i)))
+		p.send(submitSMResp, 0, sequence, hex.EncodeToString(fmt.Appendf(nil, "M%d\x00", n-1-i)))
 	}
 	for i := range n {
-		if out := o.says(t, fmt.Sprint(i), 1); out.ID != fmt.Sprint("M", i) {
-			t.Fatalf("%d: %+v", i, out)
-		}
+		relaytest.Equal(t, fmt.Sprintf("the id of message %d", i), o.await(t, fmt.Sprint(i), 1).ID, fmt.Sprint("M", i))
 	}
 }
 
-func TestAnAnswerThatIsLost(t *testing.T) {
+func TestAMessageWithoutAnAnswerIsUnknown(t *testing.T) {
 	s := newSMSC(t)
-	c, _ := start(t, s, &log{}, func(o *Options) { o.AnswerTimeout = time.Second })
+	c, _ := start(t, s, &store{}, func(o *Options) { o.AnswerTimeout = time.Second })
 	p := s.bound()
 	ready(t, c)
-	var o told
-	c.Submit(t.Context(), text("1-2-0", "late"), o.of("late"))
-	late := p.hear()
-	if out := o.says(t, "late", 1); out.Verdict != carrier.Unknown || out.Reason != "the SMSC has not answered within 1s" {
-		t.Errorf("no answer: %+v", out)
-	}
-	p.say(submitSMResp, 0, late.sequence, "616200")
-	if out := o.says(t, "late", 2); out.Verdict != carrier.Accepted || out.ID != "ab" {
-		t.Errorf("the answer that came late: %+v", out)
-	}
-	c.Submit(t.Context(), text("1-3-0", "cut"), o.of("cut"))
-	p.hear()
+	var o outcomes
+	c.Submit(t.Context(), text("1-2-0", "late"), o.add("late"))
+	late := p.read()
+	relaytest.Equal(t, "the outcome without an answer", o.await(t, "late", 1), carrier.Outcome{Verdict: carrier.Unknown, Reason: "the SMSC has not answered within 1s"})
+	p.send(submitSMResp, 0, late.sequence, "616200")
+	relaytest.Equal(t, "the outcome of a late answer", o.await(t, "late", 2), carrier.Outcome{Verdict: carrier.Accepted, ID: "ab"})
+	c.Submit(t.Context(), text("1-3-0", "cut"), o.add("cut"))
+	p.read()
 	p.conn.Close()
-	if out := o.says(t, "cut", 1); out.Verdict != carrier.Unknown {
-		t.Errorf("cut off: %+v", out)
-	}
+	relaytest.Equal(t, "the verdict after the connection was closed", o.await(t, "cut", 1).Verdict, carrier.Unknown)
 	p = s.bound()
 	ready(t, c)
-	c.Submit(t.Context(), text("1-4-0", "again"), o.of("again"))
-	p.say(submitSMResp, 0, p.hear().sequence, "616200")
-	if out := o.says(t, "again", 1); out.Verdict != carrier.Accepted {
-		t.Errorf("over the new bind: %+v", out)
-	}
+	c.Submit(t.Context(), text("1-4-0", "again"), o.add("again"))
+	p.send(submitSMResp, 0, p.read().sequence, "616200")
+	relaytest.Equal(t, "the verdict over the new bind", o.await(t, "again", 1).Verdict, carrier.Accepted)
 }
 
 func TestWithoutABindAMessageWaits(t *testing.T) {
 	s := newSMSC(t)
-	c, stop := start(t, s, &log{}, func(o *Options) { o.Bind = Receiver })
+	c, stop := start(t, s, &store{}, func(o *Options) { o.Bind = Receiver })
 	p := s.bound()
-	eventually(t, "bound", func() bool { return c.Status().State == Bound })
-	var o told
-	c.Submit(t.Context(), text("1-2-0", "x"), o.of("a"))
-	if out := o.says(t, "a", 1); out.Verdict != carrier.Later || !out.Throttled || c.Ready() {
-		t.Errorf("over a receiver: %+v", out)
-	}
-	go func() { p.say(unbindResp, 0, p.hear().sequence, "") }()
+	await(t, c, "the client is bound", func(s Status) bool { return s.State == Bound })
+	var o outcomes
+	c.Submit(t.Context(), text("1-2-0", "x"), o.add("a"))
+	checkThrottled(t, "the outcome over a receiver", o.await(t, "a", 1))
+	relaytest.Equal(t, "a receiver is ready to send", c.Ready(), false)
+	go func() { p.send(unbindResp, 0, p.read().sequence, "") }()
 	stop()
-	c.Submit(t.Context(), text("1-2-0", "x"), o.of("b"))
-	if out := o.says(t, "b", 1); out.Verdict != carrier.Later || !out.Throttled {
-		t.Errorf("after the end: %+v", out)
-	}
+	c.Submit(t.Context(), text("1-2-0", "x"), o.add("b"))
+	checkThrottled(t, "the outcome after the end", o.await(t, "b", 1))
+}
+
+// checkThrottled checks that a message is retried without counting the attempt.
+func checkThrottled(t *testing.T, what string, got carrier.Outcome) {
+	t.Helper()
+	relaytest.Equal(t, what, carrier.Outcome{Verdict: got.Verdict, Throttled: got.Throttled}, carrier.Outcome{Verdict: carrier.Later, Throttled: true})
 }
 
 func TestATransmitterBinds(t *testing.T) {
 	s := newSMSC(t)
-	start(t, s, &log{}, func(o *Options) { o.Bind = Transmitter })
-	if _, bind := s.accept(); bind.command != 2 {
-		t.Errorf("the bind's command is 0x%08X", bind.command)
-	}
+	start(t, s, &store{}, func(o *Options) { o.Bind = Transmitter })
+	_, bind := s.accept()
+	relaytest.Equal(t, "the command of the bind", bind.command, 2)
 }
 
-func TestTheEndWaitsForAnswers(t *testing.T) {
+func TestStopWaitsForAnswers(t *testing.T) {
 	s := newSMSC(t)
-	c, stop := start(t, s, &log{})
+	c, stop := start(t, s, &store{})
 	p := s.bound()
 	ready(t, c)
-	var o told
-	c.Submit(t.Context(), text("1-2-0", "x"), o.of("a"))
-	h := p.hear()
+	var o outcomes
+	c.Submit(t.Context(), text("1-2-0", "x"), o.add("a"))
+	h := p.read()
 	ended := make(chan struct{})
 	go func() { defer close(ended); stop() }()
-	eventually(t, "nothing more is taken", func() bool {
-		var more told
-		c.Submit(t.Context(), text("1-3-0", "y"), more.of("b"))
+	relaytest.Eventually(t, "messages are refused", func() (any, bool) {
+		var more outcomes
+		c.Submit(t.Context(), text("1-3-0", "y"), more.add("b"))
 		more.mu.Lock()
 		defer more.mu.Unlock()
-		return len(more.all["b"]) == 1
+		return more.all, len(more.all["b"]) == 1
 	})
-	p.say(submitSMResp, 0, h.sequence, "616200")
-	for next := p.hear(); ; next = p.hear() {
-		p.say(next.command|0x80000000, 0, next.sequence, "") // those that came before it took no more, too
+	p.send(submitSMResp, 0, h.sequence, "616200")
+	for next := p.read(); ; next = p.read() {
+		p.send(next.command|0x80000000, 0, next.sequence, "") // and to messages that were accepted before
 		if next.command == unbind {
 			break
 		}
 	}
-	if out := o.says(t, "a", 1); out.Verdict != carrier.Accepted {
-		t.Errorf("outcome %+v", out)
-	}
+	relaytest.Equal(t, "the verdict", o.await(t, "a", 1).Verdict, carrier.Accepted)
 	<-ended
 }
