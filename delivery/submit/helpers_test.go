@@ -3,7 +3,6 @@ package submit
 import (
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"slices"
 	"strings"
@@ -15,22 +14,23 @@ import (
 	"github.com/penstock/penstock/delivery/carrier"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/message"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// store keeps messages as the real one does, without its records.
+// store keeps messages in memory.
 type store struct {
 	mu      sync.Mutex
 	all     map[message.Ref]*message.Message
-	next    map[message.Ref]time.Time // when each is due that waits
+	next    map[message.Ref]time.Time // when a waiting message is due
 	down    bool
-	lost    bool          // the answer of the next Begin
+	lost    bool          // the next Begin succeeds, but returns an error
 	latency time.Duration // of Begin and Settle
-	// lostRenewal has the next renewal succeed with an answer that is lost.
+	// lostRenewal makes the next renewal succeed, but return an error.
 	lostRenewal bool
 	// onReports is called once, between Settle and the end of the outcome's item.
 	onReports func()
 	bound     []message.Binding
-	told      []string
+	reported  []string
 	refunds   int
 	begins    int // calls
 	settles   int
@@ -41,7 +41,8 @@ func newStore() *store {
 	return &store{all: make(map[message.Ref]*message.Message), next: make(map[message.Ref]time.Time)}
 }
 
-func (s *store) enter() error {
+// lock locks the store, unless it is down.
+func (s *store) lock() error {
 	s.mu.Lock()
 	if s.down {
 		s.mu.Unlock()
@@ -51,7 +52,7 @@ func (s *store) enter() error {
 }
 
 func (s *store) Claim(_ context.Context, now, until time.Time, limit int) (out []message.Message, err error) {
-	if err := s.enter(); err != nil {
+	if err := s.lock(); err != nil {
 		return nil, err
 	}
 	defer s.mu.Unlock()
@@ -81,7 +82,7 @@ func copied(m *message.Message) message.Message {
 
 func (s *store) Begin(_ context.Context, starts []message.Start) ([][]int, error) {
 	time.Sleep(s.latency)
-	if err := s.enter(); err != nil {
+	if err := s.lock(); err != nil {
 		return nil, err
 	}
 	defer s.mu.Unlock()
@@ -105,9 +106,9 @@ func (s *store) Begin(_ context.Context, starts []message.Start) ([][]int, error
 	return out, nil
 }
 
-func (s *store) Settle(_ context.Context, outcomes []message.Outcome) (told []message.Message, err error) {
+func (s *store) Settle(_ context.Context, outcomes []message.Outcome) (settled []message.Message, err error) {
 	time.Sleep(s.latency)
-	if err := s.enter(); err != nil {
+	if err := s.lock(); err != nil {
 		return nil, err
 	}
 	defer s.mu.Unlock()
@@ -129,12 +130,12 @@ func (s *store) Settle(_ context.Context, outcomes []message.Outcome) (told []me
 			p.ScheduledAt = o.Again
 		}
 		s.rest(m, o.At)
-		told = append(told, copied(m))
+		settled = append(settled, copied(m))
 	}
-	return told, nil
+	return settled, nil
 }
 
-// rest says when a message is due next.
+// rest sets when a message is due next.
 func (s *store) rest(m *message.Message, now time.Time) {
 	next := time.Time{}
 	for _, p := range m.Parts {
@@ -151,7 +152,7 @@ func (s *store) rest(m *message.Message, now time.Time) {
 }
 
 func (s *store) Renew(_ context.Context, ls []message.Lease, until time.Time) (moved []message.Ref, err error) {
-	if err := s.enter(); err != nil {
+	if err := s.lock(); err != nil {
 		return nil, err
 	}
 	defer s.mu.Unlock()
@@ -174,7 +175,7 @@ func (s *store) Release(ctx context.Context, ls []message.Lease, due time.Time) 
 }
 
 func (s *store) Bind(_ context.Context, bindings []message.Binding) error {
-	if err := s.enter(); err != nil {
+	if err := s.lock(); err != nil {
 		return err
 	}
 	defer s.mu.Unlock()
@@ -190,7 +191,7 @@ func (s *store) SendReports(_ context.Context, ms []message.Message) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, m := range ms {
-		s.told = append(s.told, fmt.Sprint(m.ID, " ", m.Parts[0].State))
+		s.reported = append(s.reported, fmt.Sprint(m.ID, " ", m.Parts[0].State))
 	}
 	return nil
 }
@@ -201,7 +202,7 @@ func (s *store) change(f func()) {
 	f()
 }
 
-// states shows a message's parts.
+// states returns the states of a message's parts.
 func (s *store) states(id message.ID) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -218,17 +219,17 @@ func (s *store) part(id message.ID, n int) message.Part {
 	return s.all[message.Ref{Account: 7, ID: id}].Parts[n]
 }
 
-// counts are what a store has been asked for.
+// counts are the calls and writes of a store.
 type counts struct {
 	bound                    []message.Binding
-	told                     []string
+	reported                 []string
 	refunds, begins, settles int
 }
 
 func (s *store) count() counts {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return counts{slices.Clone(s.bound), slices.Clone(s.told), s.refunds, s.begins, s.settles}
+	return counts{slices.Clone(s.bound), slices.Clone(s.reported), s.refunds, s.begins, s.settles}
 }
 
 func (s *store) due(id message.ID) time.Time {
@@ -249,14 +250,14 @@ func (s *store) save(id message.ID, to string, parts int, due time.Time) message
 	return copied(m)
 }
 
-// network is a carrier that the test plays.
+// network is a carrier whose outcomes the test chooses.
 type network struct {
 	mu       sync.Mutex
 	sent     []string
 	times    []time.Time
 	open     map[string]func(carrier.Outcome) // without an answer
 	most     int
-	answer   func(s carrier.Submission) carrier.Outcome // nil: the test answers
+	answer   func(s carrier.Submission) carrier.Outcome // nil: the test calls complete
 	notReady bool
 }
 
@@ -277,12 +278,12 @@ func (n *network) Submit(_ context.Context, s carrier.Submission, done func(carr
 	answer := n.answer
 	n.mu.Unlock()
 	if answer != nil {
-		n.say(s.ID, answer(s))
+		n.complete(s.ID, answer(s))
 	}
 }
 
-// say answers a submission.
-func (n *network) say(id string, o carrier.Outcome) {
+// complete ends a submission with an outcome.
+func (n *network) complete(id string, o carrier.Outcome) {
 	n.mu.Lock()
 	done := n.open[id]
 	if o.Verdict != carrier.Unknown { // which may be corrected
@@ -292,20 +293,21 @@ func (n *network) say(id string, o carrier.Outcome) {
 	done(o)
 }
 
+// all returns the ids of all submissions.
 func (n *network) all() string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return strings.Join(n.sent, " ")
 }
 
-// tried are the times of all submissions.
+// tried returns the times of all submissions.
 func (n *network) tried() []time.Time {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return slices.Clone(n.times)
 }
 
-// peak is how many were without an answer at once.
+// peak returns the largest number of submissions in flight.
 func (n *network) peak() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -322,25 +324,25 @@ func accept(s carrier.Submission) carrier.Outcome {
 	return carrier.Outcome{Verdict: carrier.Accepted, ID: "M" + s.ID}
 }
 
-// bubble runs a test with a worker under a clock of its own.
+// bubble runs a test with a worker in a synctest bubble.
 func bubble(t *testing.T, routes []Route, o Options, f func(t *testing.T, w *Worker, s *store)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore()
-		w, err := New(Deps{Work: s, Receipts: s, Routes: routes, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}, o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		f(t, w, s)
+		f(t, relaytest.Must(New(Deps{Work: s, Receipts: s, Routes: routes, Logger: slog.New(slog.DiscardHandler)}, o))(t), s)
 	})
 }
 
-// stop ends a worker that must have nothing left to wait for.
+// settle lets time pass and waits until all goroutines are blocked.
+func settle(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// stop stops a worker that has nothing in flight.
 func stop(t *testing.T, w *Worker) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	if err := w.Stop(ctx); err != nil {
-		t.Error(err)
-	}
+	relaytest.NoError(t, w.Stop(ctx))
 }

@@ -1,10 +1,10 @@
 package submit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/penstock/penstock/delivery/carrier"
 	"github.com/penstock/penstock/relay/message"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func TestTheLongestPrefixChoosesTheCarrier(t *testing.T) {
@@ -25,45 +26,51 @@ func TestTheLongestPrefixChoosesTheCarrier(t *testing.T) {
 	for number, want := range map[string]string{
 		"447700900123": "mobile", "442079460000": "britain", "353123": "britain", "3532": "world", "49170": "world",
 	} {
-		if got := all.queueFor(number); got == nil || got.route.Name != want {
-			t.Errorf("%s goes over %+v, want %s", number, got, want)
+		got := all.queueFor(number)
+		if got == nil {
+			t.Fatalf("no carrier for %s, want %s", number, want)
 		}
+		relaytest.Equal(t, "the carrier for "+number, got.route.Name, want)
 	}
 	if got := newRouter(queues[1:]).queueFor("49170"); got != nil {
-		t.Errorf("a number that nobody is for goes over %s", got.route.Name)
+		t.Errorf("got the carrier %s for a number without one", got.route.Name)
 	}
 }
 
-func TestWhatIsDispatchedIsSubmittedAtOnce(t *testing.T) {
+func TestDispatchedMessagesAreSubmittedAtOnce(t *testing.T) {
 	n := &network{answer: accept}
 	bubble(t, []Route{{Name: "one", Carrier: n, Reports: true}}, Options{}, func(t *testing.T, w *Worker, s *store) {
 		w.Start()
 		w.Dispatch([]message.Message{s.save(1, "447700900123", 1, time.Now().Add(time.Minute))})
 		synctest.Wait()
-		time.Sleep(10 * time.Millisecond)
-		synctest.Wait()
-		if p := s.part(1, 0); n.all() != "7-1-0" || p.State != message.Accepted || p.Ref != "M7-1-0" || p.Carrier != "one" {
-			t.Errorf("sent %q, part %+v", n.all(), p)
-		}
-		if len(s.count().bound) != 1 || s.count().bound[0].IDs[0] != "m7-1-0" || strings.Join(s.count().told, ",") != "1 accepted" {
-			t.Errorf("bound %+v, told %q", s.count().bound, s.count().told)
-		}
+		settle(10 * time.Millisecond)
+		relaytest.Equal(t, "the submissions", n.all(), "7-1-0")
+		p := s.part(1, 0)
+		relaytest.Equal(t, "the part", message.Part{State: p.State, Ref: p.Ref, Carrier: p.Carrier}, message.Part{State: message.Accepted, Ref: "M7-1-0", Carrier: "one"})
+		relaytest.Equal(t, "the bound ids", firstIDs(s), []string{"m7-1-0"})
+		relaytest.Equal(t, "the reports", s.count().reported, []string{"1 accepted"})
 		stop(t, w)
 	})
 }
 
-// A message that was taken before such orders were refused.
+// firstIDs returns the first id of each binding.
+func firstIDs(s *store) (ids []string) {
+	for _, b := range s.count().bound {
+		ids = append(ids, cmp.Or(b.IDs...))
+	}
+	return ids
+}
+
+// Such orders are refused now; older messages may have several parts.
 func TestNoPartReplacesAnotherOfItsMessage(t *testing.T) {
 	for parts, want := range map[int]bool{1: true, 2: false} {
 		item := &item{msg: message.Message{Replace: true, Parts: make([]message.Part, parts)}}
-		if got := item.submission(parts - 1).Replace; got != want {
-			t.Errorf("the last of %d parts replaces: %t", parts, got)
-		}
+		relaytest.Equal(t, fmt.Sprintf("Replace of the last of %d parts", parts), item.submission(parts-1).Replace, want)
 	}
 }
 
-// What the gateway itself refuses has cost nothing; what the carrier refuses has.
-func TestWhatNoCarrierHasHadIsRefunded(t *testing.T) {
+// A message that the gateway itself rejects is refunded; one that a carrier rejects is not.
+func TestARejectedMessageIsRefundedIfNoCarrierHasHadIt(t *testing.T) {
 	for unsent, want := range map[bool]int{true: 1, false: 0} {
 		n := &network{answer: func(carrier.Submission) carrier.Outcome {
 			return carrier.Outcome{Verdict: carrier.Rejected, Unsent: unsent, Reason: "no"}
@@ -71,112 +78,87 @@ func TestWhatNoCarrierHasHadIsRefunded(t *testing.T) {
 		bubble(t, []Route{{Name: "one", Carrier: n}}, Options{}, func(t *testing.T, w *Worker, s *store) {
 			w.Start()
 			w.Dispatch([]message.Message{s.save(1, "447700900123", 1, time.Now().Add(time.Minute))})
-			time.Sleep(10 * time.Millisecond)
-			synctest.Wait()
-			if s.states(1) != "rejected" || s.count().refunds != want {
-				t.Errorf("unsent %t: %s, %d refunds", unsent, s.states(1), s.count().refunds)
-			}
+			settle(10 * time.Millisecond)
+			relaytest.Equal(t, "the state", s.states(1), "rejected")
+			relaytest.Equal(t, fmt.Sprintf("the refunds if unsent is %t", unsent), s.count().refunds, want)
 			stop(t, w)
 		})
 	}
 }
 
-func TestTheNumbersCarrierSaysWhatItWrites(t *testing.T) {
+func TestFitsSevenBitDependsOnTheNumbersCarrier(t *testing.T) {
 	ascii := func(text string) bool { return text == "a" }
-	w, err := New(Deps{Work: newStore(), Receipts: newStore(), Routes: []Route{
+	w := relaytest.Must(New(Deps{Work: newStore(), Receipts: newStore(), Routes: []Route{
 		{Name: "latin", Prefixes: []string{"44"}, Carrier: &network{}, FitsSevenBit: ascii}, {Name: "all", Prefixes: []string{"49"}, Carrier: &network{}},
-	}}, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}}, Options{}))(t)
 	for number, want := range map[string]bool{"447700900123": false, "49170": true, "1212": true} {
-		if got := w.FitsSevenBit(number, "€"); got != want {
-			t.Errorf("%s: %t", number, got)
-		}
+		relaytest.Equal(t, "a euro sign fits for "+number, w.FitsSevenBit(number, "€"), want)
 	}
-	if !w.FitsSevenBit("447700900123", "a") {
-		t.Error("the first does not write a")
-	}
+	relaytest.Equal(t, "an a fits for the first carrier", w.FitsSevenBit("447700900123", "a"), true)
 }
 
-func TestTheNumbersCarrierSaysWhatItShows(t *testing.T) {
-	w, err := New(Deps{Work: newStore(), Receipts: newStore(), Routes: []Route{
+func TestAcceptsOriginatorDependsOnTheNumbersCarrier(t *testing.T) {
+	w := relaytest.Must(New(Deps{Work: newStore(), Receipts: newStore(), Routes: []Route{
 		{Name: "numbers", Prefixes: []string{"44"}, Carrier: &network{}, AcceptsOriginator: func(o string) bool { return o == "1" }}, {Name: "all", Carrier: &network{}},
-	}}, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if w.AcceptsOriginator("447700900123", "A&B") || !w.AcceptsOriginator("447700900123", "1") || !w.AcceptsOriginator("49170", "A&B") {
-		t.Error("another carrier was asked")
-	}
+	}}, Options{}))(t)
+	relaytest.Equal(t, "the first carrier accepts A&B", w.AcceptsOriginator("447700900123", "A&B"), false)
+	relaytest.Equal(t, "the first carrier accepts 1", w.AcceptsOriginator("447700900123", "1"), true)
+	relaytest.Equal(t, "the second carrier accepts A&B", w.AcceptsOriginator("49170", "A&B"), true)
 }
 
-func TestMessagesOfTheSimulatorAreKnown(t *testing.T) {
-	w, err := New(Deps{Work: newStore(), Receipts: newStore(), Routes: []Route{
+func TestSimulatedReportsNumbersOfTheSimulator(t *testing.T) {
+	w := relaytest.Must(New(Deps{Work: newStore(), Receipts: newStore(), Routes: []Route{
 		{Name: "one", Prefixes: []string{"44"}, Carrier: &network{}}, {Name: message.Simulator, Prefixes: []string{"49"}, Carrier: &network{}},
-	}}, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}}, Options{}))(t)
 	for number, want := range map[string]bool{"447700900123": false, "491701234567": true, "33612345678": false} {
-		if got := w.Simulated(number); got != want {
-			t.Errorf("%s: %t", number, got)
-		}
+		relaytest.Equal(t, number+" is simulated", w.Simulated(number), want)
 	}
 }
 
-// checked is a network that says why it is not there.
-type checked struct{ network }
+// unbound is a network whose check fails.
+type unbound struct{ network }
 
-func (*checked) Check(context.Context) error { return errors.New("waiting: connection refused") }
+func (*unbound) Check(context.Context) error { return errors.New("waiting: connection refused") }
 
-func TestWhyAMessageWaits(t *testing.T) {
-	n := &checked{network{notReady: true}}
+func TestWaitsGivesTheReason(t *testing.T) {
+	n := &unbound{network{notReady: true}}
 	bubble(t, []Route{{Name: "one", Prefixes: []string{"44"}, Carrier: n}, {Name: "two", Prefixes: []string{"49"}, Carrier: &network{answer: func(carrier.Submission) carrier.Outcome {
 		return carrier.Outcome{Verdict: carrier.Later, Throttled: true, Reason: "slow"}
 	}}}}, Options{}, func(t *testing.T, w *Worker, s *store) {
 		w.Start()
-		says := func(number, want string) {
+		check := func(number, want string) {
 			t.Helper()
-			if got := w.Waits(t.Context(), number); got != want {
-				t.Errorf("%s: %q, want %q", number, got, want)
-			}
+			relaytest.Equal(t, "why a message to "+number+" waits", w.Waits(t.Context(), number), want)
 		}
-		says("447700900123", "waits: the carrier one is not bound: waiting: connection refused")
-		says("1212", "")
-		says("49170", "")
+		check("447700900123", "waits: the carrier one is not bound: waiting: connection refused")
+		check("1212", "")
+		check("49170", "")
 		w.Dispatch([]message.Message{s.save(1, "49170", 1, time.Now().Add(time.Minute))})
-		time.Sleep(10 * time.Millisecond)
-		synctest.Wait()
-		says("49170", "waits: the carrier two throttles or cannot be reached")
+		settle(10 * time.Millisecond)
+		check("49170", "waits: the carrier two throttles or cannot be reached")
 		n.set(func() { n.notReady = false })
-		says("447700900123", "")
+		check("447700900123", "")
 		stop(t, w)
 	})
 }
 
-func TestWhatIsDueIsClaimedAndWhatIsNotIsNot(t *testing.T) {
+func TestMessagesAreClaimedWhenTheyAreDue(t *testing.T) {
 	n := &network{answer: accept}
 	bubble(t, []Route{{Name: "one", Carrier: n}}, Options{}, func(t *testing.T, w *Worker, s *store) {
 		s.save(1, "447700900123", 1, time.Now())
 		m := s.save(2, "447700900123", 1, time.Now().Add(time.Hour))
 		s.all[m.Ref()].Parts[0].ScheduledAt = time.Now().Add(time.Hour)
 		w.Start()
-		time.Sleep(59 * time.Minute)
-		synctest.Wait()
-		if n.all() != "7-1-0" {
-			t.Errorf("sent %q before its time", n.all())
-		}
-		time.Sleep(time.Minute + time.Second)
-		synctest.Wait()
-		if n.all() != "7-1-0 7-2-0" || s.states(2) != "accepted" {
-			t.Errorf("sent %q, then %s", n.all(), s.states(2))
-		}
+		settle(59 * time.Minute)
+		relaytest.Equal(t, "the submissions before the second is due", n.all(), "7-1-0")
+		settle(time.Minute + time.Second)
+		relaytest.Equal(t, "the submissions", n.all(), "7-1-0 7-2-0")
+		relaytest.Equal(t, "the state of the second", s.states(2), "accepted")
 		stop(t, w)
 	})
 }
 
-func TestTheWindowBoundsWhatIsUnderWayAndPartsKeepTheirOrder(t *testing.T) {
+func TestTheWindowBoundsPartsInFlightAndKeepsTheirOrder(t *testing.T) {
 	n := &network{}
 	bubble(t, []Route{{Name: "one", Carrier: n, Window: 4}}, Options{}, func(t *testing.T, w *Worker, s *store) {
 		w.Start()
@@ -191,35 +173,31 @@ func TestTheWindowBoundsWhatIsUnderWayAndPartsKeepTheirOrder(t *testing.T) {
 		}
 		for i := range 8 {
 			synctest.Wait()
-			if got := strings.Fields(n.all()); !slices.Equal(got, want[:min(8, i+4)]) {
-				t.Fatalf("after %d answers %q were sent", i, got)
+			relaytest.Equal(t, fmt.Sprintf("the submissions after %d outcomes", i), strings.Fields(n.all()), want[:min(8, i+4)])
+			if t.Failed() {
+				t.FailNow() // the next has no submission to complete
 			}
-			n.say(want[i], carrier.Outcome{Verdict: carrier.Accepted})
+			n.complete(want[i], carrier.Outcome{Verdict: carrier.Accepted})
 		}
 		time.Sleep(10 * time.Millisecond)
-		if n.peak() != 4 || s.states(1) != strings.TrimSpace(strings.Repeat("accepted ", 6)) {
-			t.Errorf("%d at once; %s", n.peak(), s.states(1))
-		}
+		relaytest.Equal(t, "the most in flight", n.peak(), 4)
+		relaytest.Equal(t, "the states", s.states(1), strings.TrimSpace(strings.Repeat("accepted ", 6)))
 		stop(t, w)
 	})
 }
 
-func TestInTurnPartsOfAMessageLeaveOneAfterTheOther(t *testing.T) {
+func TestInTurnEachPartWaitsForTheOutcomeOfTheOneBefore(t *testing.T) {
 	n := &network{}
 	bubble(t, []Route{{Name: "one", Carrier: n, InTurn: true}}, Options{}, func(t *testing.T, w *Worker, s *store) {
 		w.Start()
 		w.Dispatch([]message.Message{s.save(1, "447700900123", 2, time.Now().Add(time.Minute)), s.save(11, "447700900124", 1, time.Now().Add(time.Minute))})
 		synctest.Wait()
-		if n.all() != "7-1-0 7-11-0" {
-			t.Errorf("sent %q", n.all())
-		}
-		n.say("7-1-0", carrier.Outcome{Verdict: carrier.Accepted})
+		relaytest.Equal(t, "the submissions", n.all(), "7-1-0 7-11-0")
+		n.complete("7-1-0", carrier.Outcome{Verdict: carrier.Accepted})
 		synctest.Wait()
-		if n.all() != "7-1-0 7-11-0 7-1-1" {
-			t.Errorf("then %q", n.all())
-		}
-		n.say("7-1-1", carrier.Outcome{Verdict: carrier.Accepted})
-		n.say("7-11-0", carrier.Outcome{Verdict: carrier.Accepted})
+		relaytest.Equal(t, "the submissions after the first outcome", n.all(), "7-1-0 7-11-0 7-1-1")
+		n.complete("7-1-1", carrier.Outcome{Verdict: carrier.Accepted})
+		n.complete("7-11-0", carrier.Outcome{Verdict: carrier.Accepted})
 		stop(t, w)
 	})
 }
@@ -231,16 +209,12 @@ func TestTheRateIsKept(t *testing.T) {
 			s.save(message.ID(i+1), "447700900123", 1, time.Now())
 		}
 		w.Start()
-		time.Sleep(2 * time.Second)
-		synctest.Wait()
+		settle(2 * time.Second)
 		if got := len(strings.Fields(n.all())); got < 95 || got > 107 {
-			t.Errorf("%d left in two seconds at 50 a second", got)
+			t.Errorf("%d submissions in two seconds at 50 a second, want 95 to 107", got)
 		}
-		time.Sleep(4 * time.Second)
-		synctest.Wait()
-		if got := len(strings.Fields(n.all())); got != 200 {
-			t.Errorf("%d left in all", got)
-		}
+		settle(4 * time.Second)
+		relaytest.Equal(t, "the number of submissions", len(strings.Fields(n.all())), 200)
 		stop(t, w)
 	})
 }
@@ -262,21 +236,18 @@ func TestThrottlingBacksOffAndFailsNothing(t *testing.T) {
 			s.save(message.ID(i+1), "447700900123", 1, time.Now())
 		}
 		w.Start()
-		time.Sleep(3 * time.Minute)
-		synctest.Wait()
+		settle(3 * time.Minute)
 		for i := range 60 {
-			if got := s.states(message.ID(i + 1)); got != "accepted" {
-				t.Errorf("%d is %s", i+1, got)
-			}
+			relaytest.Equal(t, fmt.Sprintf("the state of message %d", i+1), s.states(message.ID(i+1)), "accepted")
 		}
 		if got := len(strings.Fields(n.all())); got > 300 {
-			t.Errorf("the carrier was asked %d times for 60 messages", got)
+			t.Errorf("%d submissions of 60 messages, want at most 300", got)
 		}
 		stop(t, w)
 	})
 }
 
-func TestTheCarrierSaysHowLongToWait(t *testing.T) {
+func TestTheDelayThatTheCarrierAsksForIsKept(t *testing.T) {
 	first := true
 	n := &network{answer: func(carrier.Submission) carrier.Outcome {
 		if first {
@@ -288,85 +259,90 @@ func TestTheCarrierSaysHowLongToWait(t *testing.T) {
 	bubble(t, []Route{{Name: "one", Carrier: n}}, Options{}, func(t *testing.T, w *Worker, s *store) {
 		s.save(1, "447700900123", 1, time.Now())
 		w.Start()
-		time.Sleep(2 * time.Minute)
-		synctest.Wait()
-		if len(n.tried()) != 2 || n.tried()[1].Sub(n.tried()[0]) < 45*time.Second || n.tried()[1].Sub(n.tried()[0]) > 47*time.Second {
-			t.Errorf("asked at %v", n.tried())
+		settle(2 * time.Minute)
+		at := n.tried()
+		if len(at) != 2 {
+			t.Fatalf("%d submissions, want 2", len(at))
+		}
+		if wait := at[1].Sub(at[0]); wait < 45*time.Second || wait > 47*time.Second {
+			t.Errorf("the second submission came %v after the first, want 45s to 47s", wait)
 		}
 		stop(t, w)
 	})
 }
 
-func TestWhatFailsIsTriedForADayAndThenRefunded(t *testing.T) {
+func TestAFailingMessageIsRetriedForADayAndThenRefunded(t *testing.T) {
 	n := &network{answer: func(carrier.Submission) carrier.Outcome {
 		return carrier.Outcome{Verdict: carrier.Later, Reason: "system error"}
 	}}
 	bubble(t, []Route{{Name: "one", Carrier: n}}, Options{Poll: 10 * time.Second}, func(t *testing.T, w *Worker, s *store) {
 		s.save(1, "447700900123", 1, time.Now())
 		w.Start()
-		time.Sleep(23 * time.Hour)
-		synctest.Wait()
-		if p := s.part(1, 0); p.State != message.Pending || p.Reason != "system error" || len(n.tried()) < 20 || len(n.tried()) > 45 {
-			t.Errorf("after 23 hours and %d attempts: %+v", len(n.tried()), p)
+		settle(23 * time.Hour)
+		checkPart(t, "the part after 23 hours", s, message.Pending, "system error")
+		if attempts := len(n.tried()); attempts < 20 || attempts > 45 {
+			t.Errorf("%d attempts in 23 hours, want 20 to 45", attempts)
 		}
-		time.Sleep(3 * time.Hour)
-		synctest.Wait()
-		if p := s.part(1, 0); p.State != message.Rejected || s.count().refunds != 1 || p.Reason != "given up after 24h0m0s: system error" {
-			t.Errorf("after 26 hours: %+v, %d refunds", p, s.count().refunds)
-		}
+		settle(3 * time.Hour)
+		checkPart(t, "the part after 26 hours", s, message.Rejected, "given up after 24h0m0s: system error")
+		relaytest.Equal(t, "the refunds", s.count().refunds, 1)
 		stop(t, w)
 	})
+}
+
+// checkPart compares the first part of message 1.
+func checkPart(t *testing.T, what string, s *store, state message.State, reason string) {
+	t.Helper()
+	p := s.part(1, 0)
+	relaytest.Equal(t, what, message.Part{State: p.State, Reason: p.Reason}, message.Part{State: state, Reason: reason})
 }
 
 func TestANumberWithoutACarrierIsRefunded(t *testing.T) {
 	bubble(t, []Route{{Name: "one", Carrier: &network{}, Prefixes: []string{"44"}}}, Options{}, func(t *testing.T, w *Worker, s *store) {
 		s.save(1, "49170", 2, time.Now())
 		w.Start()
-		time.Sleep(time.Second)
-		synctest.Wait()
-		if s.states(1) != "rejected rejected" || s.count().refunds != 2 || s.part(1, 0).Reason != "there is no carrier for the number" {
-			t.Errorf("%s, %d refunds", s.states(1), s.count().refunds)
-		}
+		settle(time.Second)
+		relaytest.Equal(t, "the states", s.states(1), "rejected rejected")
+		relaytest.Equal(t, "the reason", s.part(1, 0).Reason, "there is no carrier for the number")
+		relaytest.Equal(t, "the refunds", s.count().refunds, 2)
 		stop(t, w)
 	})
 }
 
-func TestAnUnknownOutcomeIsNotSentAgainAndALateAnswerMendsIt(t *testing.T) {
+func TestAnUnknownOutcomeIsNotRetriedAndALateAnswerCorrectsIt(t *testing.T) {
 	n := &network{}
 	bubble(t, []Route{{Name: "one", Carrier: n, Reports: true}}, Options{Poll: 10 * time.Second}, func(t *testing.T, w *Worker, s *store) {
 		s.save(1, "447700900123", 1, time.Now())
 		w.Start()
 		time.Sleep(time.Second)
-		n.say("7-1-0", carrier.Outcome{Verdict: carrier.Unknown, Reason: "silence"})
-		time.Sleep(24 * time.Hour)
-		synctest.Wait()
-		if n.all() != "7-1-0" || s.states(1) != "unknown" || s.part(1, 0).Reason != "silence" {
-			t.Errorf("sent %q, %s", n.all(), s.states(1))
+		n.complete("7-1-0", carrier.Outcome{Verdict: carrier.Unknown, Reason: "silence"})
+		settle(24 * time.Hour)
+		relaytest.Equal(t, "the submissions", n.all(), "7-1-0")
+		checkPart(t, "the part", s, message.Unknown, "silence")
+		if ids := firstIDs(s); len(ids) != 1 || !strings.HasPrefix(ids[0], "ref ") {
+			t.Errorf("the bound ids are %q, want one report address", ids)
 		}
-		if len(s.count().bound) != 1 || !strings.HasPrefix(s.count().bound[0].IDs[0], "ref ") {
-			t.Errorf("bound %+v", s.count().bound)
-		}
-		n.say("7-1-0", carrier.Outcome{Verdict: carrier.Accepted, ID: "00A1"})
-		time.Sleep(time.Second)
-		synctest.Wait()
-		if s.states(1) != "accepted" || len(s.count().bound) != 2 || s.count().bound[1].IDs[0] != "a1" {
-			t.Errorf("after the answer: %s, %+v", s.states(1), s.count().bound)
+		n.complete("7-1-0", carrier.Outcome{Verdict: carrier.Accepted, ID: "00A1"})
+		settle(time.Second)
+		relaytest.Equal(t, "the state after the late answer", s.states(1), "accepted")
+		if ids := firstIDs(s); len(ids) != 2 || ids[1] != "a1" {
+			t.Errorf("the bound ids after the late answer are %q, want a1 as the second", ids)
 		}
 		stop(t, w)
 	})
 }
 
-func TestAfterACrash(t *testing.T) {
+func TestPartsBeingSentWhenTheProcessCrashed(t *testing.T) {
 	for name, tc := range map[string]struct {
 		route Route
-		was   string // the carrier that it was handed to
+		was   string // the carrier that the first part was being sent to
 		want  string
 		sent  string
 	}{
-		"what a carrier may have is unknown":               {Route{Name: "one"}, "one", "unknown accepted", "7-1-1"},
-		"a carrier that knows what it gets twice gets it":  {Route{Name: "one", Idempotent: true}, "one", "accepted accepted", "7-1-0 7-1-1"},
-		"but not if another one may have it":               {Route{Name: "one", Idempotent: true}, "gone", "unknown accepted", "7-1-1"},
-		"and not if there is no carrier for it any longer": {Route{Name: "one", Prefixes: []string{"49"}}, "one", "unknown rejected", ""},
+		"a part that a carrier may have is unknown":              {Route{Name: "one"}, "one", "unknown accepted", "7-1-1"},
+		"an idempotent carrier gets it again":                    {Route{Name: "one", Idempotent: true}, "one", "accepted accepted", "7-1-0 7-1-1"},
+		"an idempotent carrier does not, if another may have it": {Route{Name: "one", Idempotent: true}, "gone", "unknown accepted", "7-1-1"},
+		"nor does one that no longer serves the number":          {Route{Name: "one", Prefixes: []string{"49"}}, "one", "unknown rejected", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := &network{answer: accept}
@@ -376,18 +352,16 @@ func TestAfterACrash(t *testing.T) {
 				p := &s.all[m.Ref()].Parts[0]
 				p.State, p.Carrier = message.Sending, tc.was
 				w.Start()
-				time.Sleep(time.Second)
-				synctest.Wait()
-				if s.states(1) != tc.want || n.all() != tc.sent {
-					t.Errorf("%s, sent %q; want %s, %q", s.states(1), n.all(), tc.want, tc.sent)
-				}
+				settle(time.Second)
+				relaytest.Equal(t, "the states", s.states(1), tc.want)
+				relaytest.Equal(t, "the submissions", n.all(), tc.sent)
 				stop(t, w)
 			})
 		})
 	}
 }
 
-func TestWhileTheStoreIsAwayNothingIsLostOrSentTwice(t *testing.T) {
+func TestWhileTheStoreIsDownNothingIsLostOrSentTwice(t *testing.T) {
 	n := &network{}
 	bubble(t, []Route{{Name: "one", Carrier: n}}, Options{}, func(t *testing.T, w *Worker, s *store) {
 		w.Start()
@@ -395,22 +369,16 @@ func TestWhileTheStoreIsAwayNothingIsLostOrSentTwice(t *testing.T) {
 		w.Dispatch([]message.Message{m})
 		synctest.Wait()
 		s.change(func() { s.down = true })
-		n.say("7-1-0", carrier.Outcome{Verdict: carrier.Accepted})
+		n.complete("7-1-0", carrier.Outcome{Verdict: carrier.Accepted})
 		w.Dispatch([]message.Message{later})
-		time.Sleep(30 * time.Second)
-		synctest.Wait()
-		if n.all() != "7-1-0" {
-			t.Errorf("sent %q without having said so", n.all())
-		}
+		settle(30 * time.Second)
+		relaytest.Equal(t, "the submissions while no start can be saved", n.all(), "7-1-0")
 		s.change(func() { s.down, s.lost = false, true })
-		time.Sleep(5 * time.Second)
-		synctest.Wait()
-		n.say("7-2-0", carrier.Outcome{Verdict: carrier.Accepted})
-		time.Sleep(5 * time.Minute)
-		synctest.Wait()
-		if n.all() != "7-1-0 7-2-0" || s.states(1) != "accepted" || s.states(2) != "accepted" {
-			t.Errorf("sent %q: %s, %s", n.all(), s.states(1), s.states(2))
-		}
+		settle(5 * time.Second)
+		n.complete("7-2-0", carrier.Outcome{Verdict: carrier.Accepted})
+		settle(5 * time.Minute)
+		relaytest.Equal(t, "the submissions", n.all(), "7-1-0 7-2-0")
+		relaytest.Equal(t, "the states of both", s.states(1)+", "+s.states(2), "accepted, accepted")
 		stop(t, w)
 	})
 }
@@ -423,42 +391,36 @@ func TestAMessageThatAnotherGatewayHasIsNotSubmitted(t *testing.T) {
 		w.Start()
 		s.change(func() { s.down = true })
 		w.Dispatch([]message.Message{s.save(1, "447700900123", 1, time.Now().Add(w.Lease()))})
-		time.Sleep(20 * time.Second)
-		synctest.Wait()
+		settle(20 * time.Second)
 		ref := message.Ref{Account: 7, ID: 1}
 		s.change(func() {
 			s.all[ref].Parts[0].State = message.Sending
 			s.next[ref] = time.Now().Add(time.Hour)
 			s.down = false
 		})
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		if due := time.Until(s.due(1)); n.all() != "" || due < 58*time.Minute {
-			t.Errorf("submitted %q; the other gateway's lease ends in %v", n.all(), due)
+		settle(time.Minute)
+		relaytest.Equal(t, "the submissions", n.all(), "")
+		if due := time.Until(s.due(1)); due < 58*time.Minute {
+			t.Errorf("the other gateway's lease ends in %v, want it unchanged", due)
 		}
 		stop(t, w)
 	})
 }
 
-func TestALeaseWhoseRenewalsAnswerWasLostIsRenewed(t *testing.T) {
+func TestALeaseIsRenewedAfterALostAnswer(t *testing.T) {
 	n := &network{}
 	bubble(t, []Route{{Name: "one", Carrier: n}}, Options{}, func(t *testing.T, w *Worker, s *store) {
 		w.Start()
 		s.lostRenewal = true
 		w.Dispatch([]message.Message{s.save(1, "447700900123", 1, time.Now().Add(w.Lease()))})
-		time.Sleep(5 * w.Lease())
-		synctest.Wait()
-		s.change(func() {
-			if s.claimed > 0 {
-				t.Error("the lease ran out, and any gateway could claim the message")
-			}
-		})
-		n.say("7-1-0", carrier.Outcome{Verdict: carrier.Accepted})
+		settle(5 * w.Lease())
+		s.change(func() { relaytest.Equal(t, "the messages claimed after their lease ended", s.claimed, 0) })
+		n.complete("7-1-0", carrier.Outcome{Verdict: carrier.Accepted})
 		stop(t, w)
 	})
 }
 
-func TestAMessageThatIsClaimedWhileItsOutcomeIsSavedIsTriedSoon(t *testing.T) {
+func TestAMessageThatIsClaimedWhileItsOutcomeIsSavedIsRetriedSoon(t *testing.T) {
 	n := &network{answer: func(carrier.Submission) carrier.Outcome {
 		return carrier.Outcome{Verdict: carrier.Later, Reason: "busy"}
 	}}
@@ -470,15 +432,12 @@ func TestAMessageThatIsClaimedWhileItsOutcomeIsSavedIsTriedSoon(t *testing.T) {
 			time.Sleep(minRetryWait)
 			s.change(func() { s.next[m.Ref()] = time.Now().Add(w.Lease()) })
 			if !w.accept(&m) {
-				t.Error("the message is not held any longer")
+				t.Error("the message is no longer in flight")
 			}
 		}
 		w.Dispatch([]message.Message{m})
-		time.Sleep(w.Lease() / 2)
-		synctest.Wait()
-		if s.states(1) != "accepted" {
-			t.Errorf("after half of the lease it is %s", s.states(1))
-		}
+		settle(w.Lease() / 2)
+		relaytest.Equal(t, "the state after half of the lease", s.states(1), "accepted")
 		stop(t, w)
 	})
 }
@@ -487,37 +446,31 @@ func TestWithoutACarrierAScheduledMessageIsRefunded(t *testing.T) {
 	bubble(t, nil, Options{}, func(t *testing.T, w *Worker, s *store) {
 		w.Start()
 		s.save(1, "447700900123", 1, time.Now().Add(time.Minute))
-		time.Sleep(2 * time.Minute)
-		synctest.Wait()
-		if s.states(1) != "rejected" || s.count().refunds != 1 {
-			t.Errorf("it is %s, %d refunds", s.states(1), s.count().refunds)
-		}
+		settle(2 * time.Minute)
+		relaytest.Equal(t, "the state", s.states(1), "rejected")
+		relaytest.Equal(t, "the refunds", s.count().refunds, 1)
 		stop(t, w)
 	})
 }
 
-func TestWhatWaitsKeepsItsLease(t *testing.T) {
+func TestAWaitingMessageKeepsItsLease(t *testing.T) {
 	n := &network{notReady: true}
 	bubble(t, []Route{{Name: "one", Carrier: n}}, Options{}, func(t *testing.T, w *Worker, s *store) {
 		w.Start()
 		w.Dispatch([]message.Message{s.save(1, "447700900123", 1, time.Now().Add(time.Minute))})
-		time.Sleep(10 * time.Minute)
-		synctest.Wait()
+		settle(10 * time.Minute)
 		if due := s.due(1); !due.After(time.Now()) {
-			t.Errorf("the lease ended at %v", due)
+			t.Errorf("the lease ended at %v, before now", due)
 		}
 		n.set(func() { n.notReady, n.answer = false, accept })
 		w.Resume("one")
-		time.Sleep(100 * time.Millisecond)
-		synctest.Wait()
-		if s.states(1) != "accepted" {
-			t.Errorf("once the bind is there: %s", s.states(1))
-		}
+		settle(100 * time.Millisecond)
+		relaytest.Equal(t, "the state once the carrier is ready", s.states(1), "accepted")
 		stop(t, w)
 	})
 }
 
-func TestWhatHasNoRoomIsGivenBackAndComesAgain(t *testing.T) {
+func TestMessagesBeyondTheBacklogAreReleasedAndClaimedLater(t *testing.T) {
 	n, other := &network{notReady: true}, &network{answer: accept}
 	routes := []Route{{Name: "one", Carrier: n, Prefixes: []string{"44"}}, {Name: "other", Carrier: other}}
 	bubble(t, routes, Options{Backlog: 3}, func(t *testing.T, w *Worker, s *store) {
@@ -528,53 +481,48 @@ func TestWhatHasNoRoomIsGivenBackAndComesAgain(t *testing.T) {
 		}
 		w.Dispatch(all)
 		s.save(50, "49170", 1, time.Now())
-		time.Sleep(20 * time.Second)
-		synctest.Wait()
-		if one := w.Stats()[0]; one.Waiting != 3 || one.UnderWay != 0 || s.states(50) != "accepted" {
-			t.Errorf("%+v; the other carrier's is %s", one, s.states(50))
-		}
+		settle(20 * time.Second)
+		one := w.Stats()[0]
+		relaytest.Equal(t, "waiting and under way", [2]int{one.Waiting, one.UnderWay}, [2]int{3, 0})
+		relaytest.Equal(t, "the state of the other carrier's message", s.states(50), "accepted")
 		n.set(func() { n.notReady, n.answer = false, accept })
 		w.Resume("one")
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		if got := len(strings.Fields(n.all())); got != 20 {
-			t.Errorf("%d were sent, want each once", got)
-		}
+		settle(time.Minute)
+		relaytest.Equal(t, "the number of submissions", len(strings.Fields(n.all())), 20)
 		stop(t, w)
 	})
 }
 
-func TestTheEndWaitsForAnswersAndGivesBackTheRest(t *testing.T) {
+func TestStopWaitsForOutcomesAndReleasesTheRest(t *testing.T) {
 	n := &network{}
 	bubble(t, []Route{{Name: "one", Carrier: n, Window: 1}}, Options{}, func(t *testing.T, w *Worker, s *store) {
 		w.Start()
 		w.Dispatch([]message.Message{s.save(1, "447700900123", 1, time.Now().Add(w.Lease())), s.save(2, "447700900123", 1, time.Now().Add(w.Lease()))})
 		synctest.Wait()
-		time.AfterFunc(3*time.Second, func() { n.say("7-1-0", carrier.Outcome{Verdict: carrier.Accepted}) })
+		time.AfterFunc(3*time.Second, func() { n.complete("7-1-0", carrier.Outcome{Verdict: carrier.Accepted}) })
 		stop(t, w)
-		if due := s.due(2); s.states(1) != "accepted" || s.states(2) != "pending" || due.After(time.Now()) {
-			t.Errorf("%s; %s, due %v", s.states(1), s.states(2), due)
+		relaytest.Equal(t, "the states of both", s.states(1)+", "+s.states(2), "accepted, pending")
+		if due := s.due(2); due.After(time.Now()) {
+			t.Errorf("the second is due at %v, want it due now", due)
 		}
 		w.Dispatch([]message.Message{s.save(3, "447700900123", 1, time.Now().Add(time.Hour))})
 		synctest.Wait()
-		if n.all() != "7-1-0" {
-			t.Errorf("sent %q after the end", n.all())
-		}
+		relaytest.Equal(t, "the submissions after the end", n.all(), "7-1-0")
 	})
 }
 
-func TestManyAreBegunAndSettledAtOnce(t *testing.T) {
+func TestStartsAndOutcomesAreSavedInBatches(t *testing.T) {
 	n := &network{answer: accept}
 	bubble(t, []Route{{Name: "one", Carrier: n, Window: 100}}, Options{}, func(t *testing.T, w *Worker, s *store) {
-		s.latency = time.Millisecond // without it, the order of goroutines decides how much a call finds
+		s.latency = time.Millisecond // without it, the order of goroutines decides the size of a batch
 		for i := range 1000 {
 			s.save(message.ID(i+1), "447700900123", 1, time.Now())
 		}
 		w.Start()
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		if got := s.count(); got.begins > 12 || got.settles > 12 || len(strings.Fields(n.all())) != 1000 {
-			t.Errorf("%d begins and %d settles for %d parts", got.begins, got.settles, len(strings.Fields(n.all())))
+		settle(time.Minute)
+		relaytest.Equal(t, "the number of submissions", len(strings.Fields(n.all())), 1000)
+		if got := s.count(); got.begins > 12 || got.settles > 12 {
+			t.Errorf("%d calls of Begin and %d of Settle, want at most 12 each", got.begins, got.settles)
 		}
 		stop(t, w)
 	})
