@@ -13,12 +13,13 @@ import (
 	"testing"
 
 	"github.com/penstock/penstock/delivery"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 //go:embed testdata/verify.cjs
 var verifyScript string
 
-// modules is where deploy/test-deps.sh puts what npm installs.
+// modules returns the folder of the npm packages that deploy/test-deps.sh installs.
 func modules(t *testing.T) string {
 	t.Helper()
 	dir, err := filepath.Abs(filepath.Join("..", "..", ".tools", "node", "node_modules"))
@@ -38,16 +39,16 @@ func modules(t *testing.T) string {
 	return ""
 }
 
-// received is a request as its receiver has it.
+// received is a request as its receiver saw it.
 type received struct {
 	Secret  string            `json:"secret"`
 	Headers map[string]string `json:"headers"`
 	Body    string            `json:"body"`
 }
 
-// The reference library for JavaScript verifies what we send, with the old and
-// the new secret while they are rotated, and refuses what was changed.
-func TestTheJavaScriptLibraryVerifiesOurSignatures(t *testing.T) {
+// The reference library for JavaScript verifies requests, with the old and the new
+// secret during a rotation, and refuses changed requests.
+func TestTheJavaScriptLibraryVerifiesSignatures(t *testing.T) {
 	dir := modules(t)
 	var got received
 	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -80,25 +81,19 @@ func TestTheJavaScriptLibraryVerifiesOurSignatures(t *testing.T) {
 		{"during the rotation", []string{fresh, old}, "ok", "ok"},
 		{"after the rotation", []string{fresh}, "refused", "ok"},
 	} {
-		if r := newWorker(t, Deps{Secrets: secrets(step.secrets...)}).Send(t.Context(), post(s.URL)); r.Verdict.Class != delivery.Delivered {
-			t.Fatalf("%s: %+v", step.name, r)
-		}
+		r := newWorker(t, Deps{Secrets: secrets(step.secrets...)}).Send(t.Context(), post(s.URL))
+		relaytest.Equal(t, step.name+": the verdict", r.Verdict, delivery.Verdict{Class: delivery.Delivered})
 		add(step.old, old, nil)
 		add(step.fresh, fresh, nil)
 		add("refused", step.secrets[0], func(c *received) { c.Body += "!" })
 		add("refused", secret("nobody's secret of 24 bytes..."), nil)
 	}
-	if got := verify(t, dir, cases); strings.Join(got, " ") != strings.Join(want, " ") {
-		t.Errorf("got  %q\nwant %q", got, want)
-	}
+	relaytest.Equal(t, "the library's results", verify(t, dir, cases), want)
 }
 
 func verify(t *testing.T, dir string, cases []received) (results []string) {
 	t.Helper()
-	input, err := json.Marshal(cases)
-	if err != nil {
-		t.Fatal(err)
-	}
+	input := relaytest.Must(json.Marshal(cases))(t)
 	cmd := exec.Command("node", "-e", verifyScript)
 	cmd.Env = append(os.Environ(), "NODE_PATH="+dir)
 	cmd.Stdin = bytes.NewReader(input)

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -11,10 +12,11 @@ import (
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/message"
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sqlstore/recordstest"
 )
 
-// senders is a worker whose account 3 sends messages, with records in SQLite.
+// senders is a worker that sends messages of account 3, with records in SQLite.
 type senders struct {
 	*testing.T
 	*Worker
@@ -26,13 +28,8 @@ func newSenders(t *testing.T, credit int64) *senders {
 	t.Helper()
 	s := &senders{T: t, now: time.Date(2026, 7, 3, 9, 0, 0, 0, time.UTC)}
 	s.records = recordstest.OpenAt(t, func() time.Time { return s.now })
-	if err := s.records.Credit.Open(t.Context(), 3, credit, s.now); err != nil {
-		t.Fatal(err)
-	}
-	service, err := message.New(message.Deps{Store: s.records.Messages, Credit: s.records.Credit}, message.Options{Now: func() time.Time { return s.now }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, s.records.Credit.Open(t.Context(), 3, credit, s.now))
+	service := relaytest.Must(message.New(message.Deps{Store: s.records.Messages, Credit: s.records.Credit}, message.Options{Now: func() time.Time { return s.now }}))(t)
 	s.Worker = newWorker(t, Deps{Messages: service, Now: func() time.Time { return s.now }})
 	return s
 }
@@ -41,59 +38,55 @@ func (s *senders) sms(text string) outbox.Delivery {
 	return outbox.Delivery{ID: "0a1b", Account: 3, Kind: outbox.KindRule, CreatedAt: s.now, SMS: &outbox.SMS{To: "447700900123", Originator: "Alarm", Text: text}}
 }
 
-// messages are those that the account has sent, oldest first.
+// messages returns the messages that the account has sent, oldest first.
 func (s *senders) messages() []message.Message {
 	s.Helper()
 	all, _, err := s.records.Messages.List(s.Context(), message.Filter{Account: 3, Limit: 100})
-	if err != nil {
-		s.Fatal(err)
-	}
+	relaytest.NoError(s, err)
 	return all
 }
 
-// holds checks what the account has left, and how many messages it has sent.
-func (s *senders) holds(credit int64, messages int) {
+// check compares the account's credit and the number of messages that it has sent.
+func (s *senders) check(credit int64, messages int) {
 	s.Helper()
-	balance, err := s.records.Credit.Balance(s.Context(), 3)
-	if err != nil || balance != credit || len(s.messages()) != messages {
-		s.Errorf("credit %d, want %d; %d messages, want %d; %v", balance, credit, len(s.messages()), messages, err)
-	}
+	relaytest.Equal(s, "the credit", relaytest.Must(s.records.Credit.Balance(s.Context(), 3))(s), credit)
+	relaytest.Equal(s, "the number of messages", len(s.messages()), messages)
 }
 
 func TestAnSMSIsSentByTheAccount(t *testing.T) {
 	s := newSenders(t, 5)
 	r := s.Send(t.Context(), s.sms(strings.Repeat("Too warm. ", 17))) // 170 characters: two parts
-	if r.Verdict.Class != delivery.Delivered || !strings.HasPrefix(r.Attempt.Response, "message ") || !strings.HasSuffix(r.Attempt.Response, ", 2 credits") || r.Attempt.Error != "" {
-		t.Fatalf("%+v", r)
+	relaytest.Equal(t, "the class", r.Verdict.Class, delivery.Delivered)
+	relaytest.Equal(t, "the error", r.Attempt.Error, "")
+	if a := r.Attempt.Response; !strings.HasPrefix(a, "message ") || !strings.HasSuffix(a, ", 2 credits") {
+		t.Errorf("the response is %q, want the message and its 2 credits", a)
 	}
-	s.holds(3, 1)
-	if m := s.messages()[0]; m.Originator != "Alarm" || m.Destination != "447700900123" || len(m.Parts) != 2 || m.Origin != "rule" {
-		t.Errorf("%+v", m)
+	s.check(3, 1)
+	for _, m := range s.messages() {
+		got := message.Message{Originator: m.Originator, Destination: m.Destination, Origin: m.Origin}
+		relaytest.Equal(t, "the message", got, message.Message{Originator: "Alarm", Destination: "447700900123", Origin: "rule"})
+		relaytest.Equal(t, "the number of parts", len(m.Parts), 2)
 	}
 }
 
-func TestALongSMSIsCutOff(t *testing.T) {
+func TestALongSMSIsTruncated(t *testing.T) {
 	s := newSenders(t, 20)
-	if r := s.Send(t.Context(), s.sms(strings.Repeat("Too warm. ", 1000))); r.Verdict.Class != delivery.Delivered {
-		t.Errorf("%+v", r)
-	}
-	s.holds(10, 1)
+	r := s.Send(t.Context(), s.sms(strings.Repeat("Too warm. ", 1000)))
+	relaytest.Equal(t, "the verdict", r.Verdict, delivery.Verdict{Class: delivery.Delivered})
+	s.check(10, 1)
 }
 
 func TestAnSMSOfASimulatorIsSimulated(t *testing.T) {
 	s := newSenders(t, 5)
 	s.deps.Simulated = func(number string) bool { return number == "447700900123" }
-	if r := s.Send(t.Context(), s.sms("Too warm")); r.Verdict.Class != delivery.Delivered || !r.Simulated {
-		t.Errorf("%+v", r)
-	}
+	r := s.Send(t.Context(), s.sms("Too warm"))
+	relaytest.Equal(t, "the result of the simulator", summaryOf(r), summary{Class: delivery.Delivered, Simulated: true})
 	d := s.sms("Too warm")
 	d.ID, d.SMS.To = "2", "447700900124"
-	if r := s.Send(t.Context(), d); r.Verdict.Class != delivery.Delivered || r.Simulated {
-		t.Errorf("another carrier: %+v", r)
-	}
+	relaytest.Equal(t, "the result of another carrier", summaryOf(s.Send(t.Context(), d)), summary{Class: delivery.Delivered})
 }
 
-func TestAnSMSIsSentOnceWhateverIsRepeated(t *testing.T) {
+func TestARepeatedAttemptSendsAnSMSOnce(t *testing.T) {
 	s := newSenders(t, 1)
 	d := s.sms("Too warm")
 	sent := s.Send(t.Context(), d)
@@ -101,18 +94,18 @@ func TestAnSMSIsSentOnceWhateverIsRepeated(t *testing.T) {
 		later    time.Duration
 		attempts []outbox.Attempt
 	}{
-		"the answer was lost":                     {time.Second, nil},
-		"the process was down for weeks":          {29 * 24 * time.Hour, nil},
-		"one that died of other errors, replayed": {time.Hour, []outbox.Attempt{{Error: "sms: the database is down"}, {Error: noCredit}}},
+		"the answer was lost":            {time.Second, nil},
+		"the process was down for weeks": {29 * 24 * time.Hour, nil},
+		"a dead delivery was replayed":   {time.Hour, []outbox.Attempt{{Error: "sms: the database is down"}, {Error: noCredit}}},
 	} {
 		began := s.now
 		s.now, d.Attempts = began.Add(step.later), step.attempts
-		if r := s.Send(t.Context(), d); r.Verdict.Class != delivery.Delivered || r.Attempt.Response != sent.Attempt.Response {
-			t.Errorf("%s: %+v", name, r)
-		}
+		r := s.Send(t.Context(), d)
+		relaytest.Equal(t, name+": the verdict", r.Verdict, delivery.Verdict{Class: delivery.Delivered})
+		relaytest.Equal(t, name+": the response", r.Attempt.Response, sent.Attempt.Response)
 		s.now = began
 	}
-	s.holds(0, 1) // although there is no credit for another
+	s.check(0, 1) // there is no credit for another
 }
 
 func TestAReplayOfADeliveredSMSSendsAnother(t *testing.T) {
@@ -120,10 +113,9 @@ func TestAReplayOfADeliveredSMSSendsAnother(t *testing.T) {
 	d := s.sms("Too warm")
 	for sent := range 3 {
 		r := s.Send(t.Context(), d)
-		s.holds(int64(4-sent), sent+1)
-		if again := s.Send(t.Context(), d); again.Attempt.Response != r.Attempt.Response { // before the first was recorded
-			t.Errorf("%+v, then %+v", r, again)
-		}
+		s.check(int64(4-sent), sent+1)
+		again := s.Send(t.Context(), d) // before the first is recorded
+		relaytest.Equal(t, "the response of a repetition", again.Attempt.Response, r.Attempt.Response)
 		d.Attempts = append(d.Attempts, r.Attempt)
 	}
 }
@@ -136,18 +128,18 @@ func TestAnSMSWithoutCreditWaits(t *testing.T) {
 	} {
 		s.now = d.CreatedAt.Add(step.waited)
 		r := s.Send(t.Context(), d)
-		if r.Verdict.Class != delivery.Fault || r.Verdict.RetryAfter != step.again || r.Verdict.Reason != noCredit || r.Attempt.Error != noCredit {
-			t.Errorf("after %s: %+v", step.waited, r)
-		}
+		want := delivery.Verdict{Class: delivery.Fault, Reason: noCredit, RetryAfter: step.again}
+		relaytest.Equal(t, fmt.Sprintf("the verdict after %s", step.waited), r.Verdict, want)
+		relaytest.Equal(t, "the attempt's error", r.Attempt.Error, noCredit)
 	}
-	s.holds(0, 0)
+	s.check(0, 0)
 	if err := s.records.Credit.Set(t.Context(), 3, 1, s.now); err != nil {
 		t.Fatal(err)
 	}
 	if r := s.Send(t.Context(), d); r.Verdict.Class != delivery.Delivered {
 		t.Errorf("with credit: %+v", r)
 	}
-	s.holds(0, 1)
+	s.check(0, 1)
 }
 
 func TestAnSMSThatCannotBeSentIsDead(t *testing.T) {
@@ -155,27 +147,28 @@ func TestAnSMSThatCannotBeSentIsDead(t *testing.T) {
 		sms  outbox.SMS
 		says string
 	}{
-		"an originator":  {outbox.SMS{To: "447700900123", Originator: "longer than phones show", Text: "x"}, "The originator must be"},
-		"a number":       {outbox.SMS{To: "12", Text: "x"}, "is not a number of 7 to 15 digits"},
-		"nothing to say": {outbox.SMS{To: "447700900123"}, "The message"},
+		"a long originator": {outbox.SMS{To: "447700900123", Originator: "longer than phones show", Text: "x"}, "The originator must be"},
+		"a short number":    {outbox.SMS{To: "12", Text: "x"}, "is not a number of 7 to 15 digits"},
+		"no text":           {outbox.SMS{To: "447700900123"}, "The message"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSenders(t, 5)
 			d := s.sms("")
 			d.SMS = &tc.sms
-			if r := s.Send(t.Context(), d); r.Verdict.Class != delivery.Dead || !strings.Contains(r.Verdict.Reason, tc.says) || r.Attempt.Error == "" {
-				t.Errorf("%+v", r)
+			r := s.Send(t.Context(), d)
+			relaytest.Equal(t, "the class", r.Verdict.Class, delivery.Dead)
+			if !strings.Contains(r.Verdict.Reason, tc.says) || r.Attempt.Error == "" {
+				t.Errorf("the reason is %q and the attempt's error %q, want %q in the reason", r.Verdict.Reason, r.Attempt.Error, tc.says)
 			}
-			s.holds(5, 0)
+			s.check(5, 0)
 		})
 	}
 	d := outbox.Delivery{SMS: &outbox.SMS{To: "447700900123", Text: "x"}}
-	if r := newWorker(t, Deps{}).Send(t.Context(), d); r.Verdict.Class != delivery.Dead {
-		t.Errorf("nobody sends messages: %+v", r)
-	}
+	r := newWorker(t, Deps{}).Send(t.Context(), d)
+	relaytest.Equal(t, "the class without a message service", r.Verdict.Class, delivery.Dead)
 }
 
-// refusing is a service of messages that fails.
+// refusing is a message service that fails.
 type refusing struct{ err error }
 
 func (r refusing) Text(string, int) message.Body { return nil }
@@ -193,12 +186,11 @@ func TestFaultsOfTheGatewayUseUpNoAttempt(t *testing.T) {
 		"the database is down":           {relay.Errorf(relay.KindUnavailable, "down"), delivery.Fault},
 		"an unexpected error":            {context.DeadlineExceeded, delivery.Fault},
 		"sent before, in another coding": {relay.Invalid("Idempotency-Key", "The Idempotency-Key was used for another request."), delivery.Delivered},
-		"an account that is not there":   {relay.Errorf(relay.KindNotFound, "account 3"), delivery.Fault},
-		"a message that cannot be coded": {relay.Invalid("message", "no"), delivery.Dead},
+		"an unknown account":             {relay.Errorf(relay.KindNotFound, "account 3"), delivery.Fault},
+		"an invalid message":             {relay.Invalid("message", "no"), delivery.Dead},
 	} {
 		r := newWorker(t, Deps{Messages: refusing{tc.err}}).Send(t.Context(), d)
-		if r.Verdict.Class != tc.want || (r.Attempt.Error == "") != (tc.want == delivery.Delivered) {
-			t.Errorf("%s: %+v", name, r)
-		}
+		relaytest.Equal(t, name+": the class", r.Verdict.Class, tc.want)
+		relaytest.Equal(t, name+": the attempt has an error", r.Attempt.Error != "", tc.want != delivery.Delivered)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -14,13 +15,15 @@ import (
 	webhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"github.com/penstock/penstock/delivery"
+	"github.com/penstock/penstock/delivery/attempt"
 	"github.com/penstock/penstock/delivery/email"
 	"github.com/penstock/penstock/delivery/httpout"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// mailbox answers every mail alike.
+// mailbox gives every mail the same result.
 type mailbox struct {
 	result email.Result
 	err    error
@@ -34,20 +37,13 @@ func (m *mailbox) Send(_ context.Context, mail outbox.Mail) (email.Result, error
 
 func newWorker(t *testing.T, d Deps) *Worker {
 	t.Helper()
-	out, err := httpout.New(httpout.Options{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := relaytest.Must(httpout.New(httpout.Options{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}))(t)
 	t.Cleanup(out.Close)
 	d.HTTP = out
 	if d.Mail == nil {
 		d.Mail = &mailbox{}
 	}
-	w, err := New(d, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return w
+	return relaytest.Must(New(d, Options{}))(t)
 }
 
 func secret(text string) string {
@@ -76,42 +72,45 @@ func TestARequestIsSignedWithEverySecret(t *testing.T) {
 	t.Cleanup(s.Close)
 	d := post(s.URL)
 	r := newWorker(t, Deps{Secrets: secrets(now, old)}).Send(t.Context(), d)
-	if r.Verdict.Class != delivery.Delivered || r.Attempt.Status != 200 || r.Attempt.At.IsZero() || r.Simulated {
-		t.Fatalf("got %+v", r)
-	}
+	checkTime(t, r)
+	relaytest.Equal(t, "the result", summaryOf(r), summary{Class: delivery.Delivered, Status: 200})
 	for _, key := range []string{now, old} {
-		library, err := webhooks.NewWebhook(key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		library := relaytest.Must(webhooks.NewWebhook(key))(t)
 		if err := library.Verify(body, header); err != nil {
-			t.Errorf("%s: %v", key, err)
+			t.Errorf("verify with %s: %v", key, err)
 		}
 	}
-	if header.Get("webhook-id") != "d1" || len(strings.Fields(header.Get("webhook-signature"))) != 2 || header.Get("X-Own") != "1" {
-		t.Errorf("headers %v", header)
-	}
-	if len(d.Request.Headers) != 1 {
-		t.Errorf("the delivery was changed: %v", d.Request.Headers)
+	relaytest.Equal(t, "webhook-id", header.Get("webhook-id"), "d1")
+	relaytest.Equal(t, "the number of signatures", len(strings.Fields(header.Get("webhook-signature"))), 2)
+	relaytest.Equal(t, "the delivery's own header", header.Get("X-Own"), "1")
+	relaytest.Equal(t, "the headers of the delivery afterwards", d.Request.Headers, map[string]string{"X-Own": "1"})
+}
+
+// summary is the part of a result that does not depend on time and texts.
+type summary struct {
+	Class     delivery.Class
+	Status    int
+	Simulated bool
+}
+
+func summaryOf(r attempt.Result) summary {
+	return summary{r.Verdict.Class, r.Attempt.Status, r.Simulated}
+}
+
+func checkTime(t *testing.T, r attempt.Result) {
+	t.Helper()
+	if r.Attempt.At.IsZero() {
+		t.Error("the attempt has no time")
 	}
 }
 
-func TestOurSignatureIsTheLibrarys(t *testing.T) {
+func TestSignaturesEqualThoseOfTheReferenceLibrary(t *testing.T) {
 	key := secret("some secret of twenty-four bytes")
-	library, err := webhooks.NewWebhook(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	raw, err := parseSecret(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	library, raw := relaytest.Must(webhooks.NewWebhook(key))(t), relaytest.Must(parseSecret(key))(t)
 	at := time.Unix(1_700_000_000, 5)
 	for _, body := range []string{"", "x", `{"a":"é"}`} {
-		want, err := library.Sign("id-1", at, []byte(body))
-		if got := sign([][]byte{raw}, "id-1", at, []byte(body))["webhook-signature"]; err != nil || got != want {
-			t.Errorf("%q: got %s, want %s (%v)", body, got, want, err)
-		}
+		want := relaytest.Must(library.Sign("id-1", at, []byte(body)))(t)
+		relaytest.Equal(t, fmt.Sprintf("the signature of %q", body), sign([][]byte{raw}, "id-1", at, []byte(body))["webhook-signature"], want)
 	}
 }
 
@@ -119,37 +118,37 @@ func TestAnAccountWithoutSecretIsSentUnsigned(t *testing.T) {
 	var header http.Header
 	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { header = r.Header.Clone() }))
 	t.Cleanup(s.Close)
-	for name, ask := range map[string]func(context.Context, account.ID) ([]string, error){"none": secrets(), "nobody": nil} {
+	for name, ask := range map[string]func(context.Context, account.ID) ([]string, error){"no secrets": secrets(), "no function": nil} {
 		r := newWorker(t, Deps{Secrets: ask}).Send(t.Context(), post(s.URL))
-		if r.Verdict.Class != delivery.Delivered || header.Get("webhook-id") != "" {
-			t.Errorf("%s: %+v, headers %v", name, r, header)
-		}
+		relaytest.Equal(t, name+": the class", r.Verdict.Class, delivery.Delivered)
+		relaytest.Equal(t, name+": webhook-id", header.Get("webhook-id"), "")
 	}
 }
 
-func TestSecretsAreRememberedWhileTheyCannotBeAskedFor(t *testing.T) {
+func TestSecretsAreCachedWhileTheyCannotBeLoaded(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("webhook-signature") == "" {
 			w.WriteHeader(400)
 		}
 	}))
 	t.Cleanup(s.Close)
-	clock := time.Unix(1000, 0)
-	asked, down := 0, errors.New("redis is down")
+	clock := relaytest.NewClock(time.Unix(1000, 0))
+	loads, down := 0, errors.New("redis is down")
 	var fails error
-	w := newWorker(t, Deps{Now: func() time.Time { return clock }, Secrets: func(context.Context, account.ID) ([]string, error) {
-		asked++
+	w := newWorker(t, Deps{Now: clock.Now, Secrets: func(context.Context, account.ID) ([]string, error) {
+		loads++
 		return []string{secret("some secret of twenty-four bytes")}, fails
 	}})
 	for i, step := range []struct {
 		later time.Duration
 		fails error
-		asked int
+		loads int
 	}{{0, nil, 1}, {time.Second, down, 1}, {time.Minute, down, 2}, {time.Second, down, 2}, {time.Minute, nil, 3}} {
-		clock, fails = clock.Add(step.later), step.fails
-		if r := w.Send(t.Context(), post(s.URL)); r.Verdict.Class != delivery.Delivered || asked != step.asked {
-			t.Errorf("step %d: %+v, asked %d times, want %d", i, r.Verdict, asked, step.asked)
-		}
+		clock.Advance(step.later)
+		fails = step.fails
+		r := w.Send(t.Context(), post(s.URL))
+		relaytest.Equal(t, fmt.Sprintf("step %d: the verdict", i), r.Verdict, delivery.Verdict{Class: delivery.Delivered})
+		relaytest.Equal(t, fmt.Sprintf("step %d: the number of loads", i), loads, step.loads)
 	}
 }
 
@@ -178,31 +177,31 @@ func TestVerdicts(t *testing.T) {
 		{"2xx is delivered", t.Context(), post(s.URL + "/"), nil, delivery.Delivered, 200},
 		{"410 is dead", t.Context(), post(s.URL + "/gone"), nil, delivery.Dead, 410},
 		{"503 retries", t.Context(), post(s.URL + "/busy"), nil, delivery.Retry, 503},
-		{"nobody listening retries", t.Context(), post("http://127.0.0.1:1/"), nil, delivery.Retry, 0},
+		{"a refused connection retries", t.Context(), post("http://127.0.0.1:1/"), nil, delivery.Retry, 0},
 		{"an address that is not allowed is dead", t.Context(), post("http://10.0.0.1/"), nil, delivery.Dead, 0},
 		{"a shutdown is our own fault", cancelled, post(s.URL + "/"), nil, delivery.Fault, 0},
-		{"secrets that cannot be asked for are our own fault", t.Context(), post(s.URL + "/"),
+		{"secrets that cannot be loaded are our own fault", t.Context(), post(s.URL + "/"),
 			func(context.Context, account.ID) ([]string, error) { return nil, errors.New("down") }, delivery.Fault, 0},
-		{"a secret that is none is dead", t.Context(), post(s.URL + "/"), secrets("whsec_%"), delivery.Dead, 0},
+		{"an invalid secret is dead", t.Context(), post(s.URL + "/"), secrets("whsec_%"), delivery.Dead, 0},
 		{"nothing to send is dead", t.Context(), outbox.Delivery{ID: "d"}, nil, delivery.Dead, 0},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			r := newWorker(t, Deps{Secrets: c.secrets}).Send(c.ctx, c.d)
-			if r.Verdict.Class != c.want || r.Attempt.Status != c.status || r.Attempt.At.IsZero() {
-				t.Errorf("got %+v", r)
-			}
-			if c.status == 503 && (r.Verdict.RetryAfter != 7*time.Second || r.Attempt.Response != "answer") {
-				t.Errorf("got %+v", r)
+			checkTime(t, r)
+			relaytest.Equal(t, "the result", summaryOf(r), summary{Class: c.want, Status: c.status})
+			if c.status == 503 {
+				relaytest.Equal(t, "Retry-After", r.Verdict.RetryAfter, 7*time.Second)
+				relaytest.Equal(t, "the response", r.Attempt.Response, "answer")
 			}
 			if (r.Attempt.Error != "") != (c.status == 0) {
-				t.Errorf("error %q", r.Attempt.Error)
+				t.Errorf("the error is %q, want one only without a response", r.Attempt.Error)
 			}
 		})
 	}
 }
 
-func TestAMailIsJudgedByTheServersAnswer(t *testing.T) {
+func TestAMailIsClassifiedByTheServersReply(t *testing.T) {
 	d := outbox.Delivery{ID: "d", Mail: &outbox.Mail{To: "a@example.org", Subject: "s"}}
 	cases := []struct {
 		name      string
@@ -210,18 +209,17 @@ func TestAMailIsJudgedByTheServersAnswer(t *testing.T) {
 		want      delivery.Class
 		simulated bool
 	}{
-		{"taken", mailbox{result: email.Result{Status: 250, Response: "queued as 7"}}, delivery.Delivered, false},
-		{"kept by the sink", mailbox{result: email.Result{Status: 250, Simulated: true}}, delivery.Delivered, true},
-		{"put off", mailbox{result: email.Result{Status: 451, Response: "later"}}, delivery.Retry, false},
-		{"refused", mailbox{result: email.Result{Status: 550, Response: "no such user"}}, delivery.Dead, false},
+		{"accepted", mailbox{result: email.Result{Status: 250, Response: "queued as 7"}}, delivery.Delivered, false},
+		{"accepted by the sink", mailbox{result: email.Result{Status: 250, Simulated: true}}, delivery.Delivered, true},
+		{"refused for now", mailbox{result: email.Result{Status: 451, Response: "later"}}, delivery.Retry, false},
+		{"refused for good", mailbox{result: email.Result{Status: 550, Response: "no such user"}}, delivery.Dead, false},
 		{"the operator's server is down", mailbox{err: delivery.OwnFault(errors.New("no connection"))}, delivery.Fault, false},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			r := newWorker(t, Deps{Mail: &c.box}).Send(t.Context(), d)
-			if r.Verdict.Class != c.want || r.Simulated != c.simulated || len(c.box.got) != 1 || r.Attempt.Status != c.box.result.Status {
-				t.Errorf("got %+v", r)
-			}
+			relaytest.Equal(t, "the result", summaryOf(r), summary{Class: c.want, Status: c.box.result.Status, Simulated: c.simulated})
+			relaytest.Equal(t, "the number of mails", len(c.box.got), 1)
 		})
 	}
 }
@@ -235,9 +233,7 @@ func FuzzParseSecret(f *testing.F) {
 		if err != nil {
 			return
 		}
-		again, err := parseSecret("whsec_" + base64.StdEncoding.EncodeToString(key))
-		if err != nil || string(again) != string(key) {
-			t.Errorf("%q: %x, then %x (%v)", s, key, again, err)
-		}
+		again := relaytest.Must(parseSecret("whsec_" + base64.StdEncoding.EncodeToString(key)))(t)
+		relaytest.Equal(t, "the key of the encoded key", again, key)
 	})
 }
