@@ -3,6 +3,7 @@ package email
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"strings"
@@ -14,14 +15,19 @@ import (
 	"github.com/penstock/penstock/delivery"
 	"github.com/penstock/penstock/delivery/guard"
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func hello(to string) outbox.Mail {
 	return outbox.Mail{To: to, Subject: "SMS", Text: "Hello", MessageID: "d1@penstock.test"}
 }
 
-func verdict(r Result, err error) delivery.Class {
-	return delivery.ClassifyMail(r.Status, r.Response, err).Class
+// checkClass compares the class of a result.
+func checkClass(t *testing.T, what string, r Result, err error, want delivery.Class) {
+	t.Helper()
+	if got := delivery.ClassifyMail(r.Status, r.Response, err).Class; got != want {
+		t.Errorf("%s: the class is %s, want %s; status %d, response %q, error %v", what, got, want, r.Status, r.Response, err)
+	}
 }
 
 func reply(code int, e smtp.EnhancedCode, text string) error {
@@ -52,32 +58,31 @@ func TestEachRecipientHasItsOwnResultOverOneConnection(t *testing.T) {
 		{"b@example.test", 250, "", delivery.Delivered},
 	} {
 		r, err := c.Send(t.Context(), hello(step.to))
-		if r.Status != step.status || !strings.Contains(r.Response, step.text) || verdict(r, err) != step.want {
-			t.Errorf("%s: got %+v, %v", step.to, r, err)
-		}
+		checkClass(t, step.to, r, err, step.want)
+		checkReply(t, step.to, r, step.status, step.text)
 	}
-	if dials != 1 || len(p.arrived()) != 2 {
-		t.Errorf("%d connections, %d mails; want 1 and 2", dials, len(p.arrived()))
-	}
+	relaytest.Equal(t, "the number of connections", dials, 1)
+	relaytest.Equal(t, "the number of mails", len(p.arrived()), 2)
 }
 
-func TestTheAnswerToTheFinalDotDecides(t *testing.T) {
+func TestTheReplyToTheFinalDotDecides(t *testing.T) {
 	for name, c := range map[string]struct {
 		data func(net.Conn) error
 		want delivery.Class
 		text string
 	}{
-		"taken":               {nil, delivery.Delivered, ""},
-		"refused for now":     {func(net.Conn) error { return reply(452, smtp.EnhancedCode{4, 3, 1}, "Full") }, delivery.Retry, "4.3.1 Full"},
-		"refused for good":    {func(net.Conn) error { return reply(554, smtp.EnhancedCode{5, 7, 1}, "Spam") }, delivery.Dead, "5.7.1 Spam"},
-		"dropped without one": {func(conn net.Conn) error { return conn.Close() }, delivery.Retry, "outcome unknown"},
+		"accepted":         {nil, delivery.Delivered, ""},
+		"refused for now":  {func(net.Conn) error { return reply(452, smtp.EnhancedCode{4, 3, 1}, "Full") }, delivery.Retry, "4.3.1 Full"},
+		"refused for good": {func(net.Conn) error { return reply(554, smtp.EnhancedCode{5, 7, 1}, "Spam") }, delivery.Dead, "5.7.1 Spam"},
+		"no reply":         {func(conn net.Conn) error { return conn.Close() }, delivery.Retry, "outcome unknown"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := startPeer(t, plain, &peer{data: c.data})
 			client := newClient(t, Options{Addr: p.addr, TLS: None})
 			r, err := client.Send(t.Context(), hello("a@example.test"))
-			if v := delivery.ClassifyMail(r.Status, r.Response, err); v.Class != c.want || !strings.Contains(v.Reason, c.text) {
-				t.Errorf("got %+v, %v: %+v", r, err, v)
+			checkClass(t, "the mail", r, err, c.want)
+			if v := delivery.ClassifyMail(r.Status, r.Response, err); !strings.Contains(v.Reason, c.text) {
+				t.Errorf("the reason %q lacks %q", v.Reason, c.text)
 			}
 			_, _ = client.Send(t.Context(), hello("a@example.test"))
 			for _, raw := range p.arrived() {
@@ -111,37 +116,34 @@ func TestTLSNeverFallsBack(t *testing.T) {
 				o.RootCAs = p.cas
 			}
 			r, err := newClient(t, o).Send(t.Context(), hello("a@example.test"))
-			if got := verdict(r, err); got != c.want {
-				t.Fatalf("got %s: %+v, %v", got, r, err)
-			}
-			if got := len(p.arrived()); (got == 1) != (c.want == delivery.Delivered) {
-				t.Errorf("%d mails arrived", got)
-			}
-			if c.want == delivery.Delivered && p.hellos[len(p.hellos)-1] != "gateway.test" {
-				t.Errorf("greeted as %v", p.hellos)
+			checkClass(t, "the mail", r, err, c.want)
+			relaytest.Equal(t, "one mail arrived", len(p.arrived()) == 1, c.want == delivery.Delivered)
+			if c.want == delivery.Delivered && (len(p.hellos) == 0 || p.hellos[len(p.hellos)-1] != "gateway.test") {
+				t.Errorf("the greetings are %q, want gateway.test as the last", p.hellos)
 			}
 		})
 	}
 }
 
-func TestAuthenticationUsesWhatTheServerOffers(t *testing.T) {
+func TestAuthenticationUsesAMechanismThatTheServerOffers(t *testing.T) {
 	for name, c := range map[string]struct {
 		mechs    []string
 		password string
 		want     delivery.Class
 	}{
-		"PLAIN":                 {[]string{"PLAIN"}, "secret", delivery.Delivered},
-		"LOGIN":                 {[]string{"LOGIN"}, "secret", delivery.Delivered},
-		"both":                  {[]string{"LOGIN", "PLAIN"}, "secret", delivery.Delivered},
-		"a wrong password":      {[]string{"PLAIN"}, "other", delivery.Fault},
-		"a wrong one for LOGIN": {[]string{"LOGIN"}, "other", delivery.Fault},
-		"none that we know":     {[]string{"XOAUTH2"}, "secret", delivery.Fault},
+		"PLAIN":                {[]string{"PLAIN"}, "secret", delivery.Delivered},
+		"LOGIN":                {[]string{"LOGIN"}, "secret", delivery.Delivered},
+		"both":                 {[]string{"LOGIN", "PLAIN"}, "secret", delivery.Delivered},
+		"a wrong password":     {[]string{"PLAIN"}, "other", delivery.Fault},
+		"a wrong one by LOGIN": {[]string{"LOGIN"}, "other", delivery.Fault},
+		"an unknown mechanism": {[]string{"XOAUTH2"}, "secret", delivery.Fault},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := startPeer(t, upgrades, &peer{mechs: c.mechs, password: "secret"})
 			r, err := newClient(t, Options{Addr: p.addr, RootCAs: p.cas, Username: "gateway", Password: c.password}).Send(t.Context(), hello("a@example.test"))
-			if got := verdict(r, err); got != c.want || err != nil && strings.Contains(err.Error(), c.password) {
-				t.Errorf("got %s: %+v, %v", got, r, err)
+			checkClass(t, "the mail", r, err, c.want)
+			if err != nil && strings.Contains(err.Error(), c.password) {
+				t.Errorf("the error shows the password: %v", err)
 			}
 		})
 	}
@@ -155,40 +157,40 @@ func (elsewhere) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(198, 5
 func TestCredentialsLeaveTheMachineOnlyEncrypted(t *testing.T) {
 	p := startPeer(t, plain, &peer{mechs: []string{"PLAIN"}, password: "secret"})
 	o := Options{Addr: p.addr, TLS: None, Username: "gateway", Password: "secret"}
-	if r, err := newClient(t, o).Send(t.Context(), hello("a@example.test")); verdict(r, err) != delivery.Delivered {
-		t.Errorf("on this machine: %+v, %v", r, err)
-	}
+	r, err := newClient(t, o).Send(t.Context(), hello("a@example.test"))
+	checkClass(t, "to the same machine", r, err, delivery.Delivered)
 	o.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := new(net.Dialer).DialContext(ctx, network, addr)
 		return elsewhere{conn}, err
 	}
-	if r, err := newClient(t, o).Send(t.Context(), hello("a@example.test")); verdict(r, err) != delivery.Fault || !strings.Contains(err.Error(), "plain") {
-		t.Errorf("elsewhere: %+v, %v", r, err)
+	r, err = newClient(t, o).Send(t.Context(), hello("a@example.test"))
+	checkClass(t, "to another machine", r, err, delivery.Fault)
+	if err == nil || !strings.Contains(err.Error(), "plain") {
+		t.Errorf("the error to another machine is %v, want it to name the plain connection", err)
 	}
 }
 
-func TestAServerThatIsDownIsNotTheCustomersFault(t *testing.T) {
+func TestAServerThatIsDownIsOurOwnFault(t *testing.T) {
 	l, _ := net.Listen("tcp", "127.0.0.1:0")
 	l.Close()
 	r, err := newClient(t, Options{Addr: l.Addr().String(), TLS: None}).Send(t.Context(), hello("a@example.test"))
-	if verdict(r, err) != delivery.Fault {
-		t.Errorf("got %+v, %v", r, err)
-	}
+	checkClass(t, "a refused connection", r, err, delivery.Fault)
 }
 
-func TestTheContextEndsAHangingServer(t *testing.T) {
+func TestTheContextEndsAMailToAHangingServer(t *testing.T) {
 	reached, hang := make(chan struct{}), make(chan struct{})
 	defer close(hang)
 	p := startPeer(t, plain, &peer{data: func(net.Conn) error { close(reached); <-hang; return nil }})
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-reached; cancel() }()
 	r, err := newClient(t, Options{Addr: p.addr, TLS: None}).Send(ctx, hello("a@example.test"))
-	if verdict(r, err) != delivery.Fault || !errors.Is(err, context.Canceled) {
-		t.Errorf("got %+v, %v", r, err)
+	checkClass(t, "a cancelled mail", r, err, delivery.Fault)
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("the error is %v, want context.Canceled", err)
 	}
 }
 
-func TestAServerThatNeverGreetsIsGivenUp(t *testing.T) {
+func TestAServerThatNeverGreetsTimesOut(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -196,9 +198,7 @@ func TestAServerThatNeverGreetsIsGivenUp(t *testing.T) {
 	t.Cleanup(func() { l.Close() })
 	for _, how := range []string{None, STARTTLS, TLS} {
 		r, err := newClient(t, Options{Addr: l.Addr().String(), TLS: how, CommandTimeout: 50 * time.Millisecond}).Send(t.Context(), hello("a@example.test"))
-		if verdict(r, err) != delivery.Fault {
-			t.Errorf("%s: got %+v, %v", how, r, err)
-		}
+		checkClass(t, how, r, err, delivery.Fault)
 	}
 }
 
@@ -211,23 +211,23 @@ func TestAConnectionThatDiedWhileIdleIsReplaced(t *testing.T) {
 		return conn, err
 	}})
 	for i := range 2 {
-		if r, err := c.Send(t.Context(), hello("a@example.test")); verdict(r, err) != delivery.Delivered {
-			t.Fatalf("mail %d: %+v, %v", i, r, err)
+		r, err := c.Send(t.Context(), hello("a@example.test"))
+		checkClass(t, fmt.Sprintf("mail %d", i), r, err, delivery.Delivered)
+		if len(conns) == 0 {
+			t.Fatal("no connection was made")
 		}
 		conns[len(conns)-1].Close()
 	}
-	if len(conns) != 2 {
-		t.Errorf("%d connections, want 2", len(conns))
-	}
+	relaytest.Equal(t, "the number of connections", len(conns), 2)
 }
 
-func TestAGuardedDialerKeepsMailOutside(t *testing.T) {
+func TestAGuardedDialerRefusesPrivateAddresses(t *testing.T) {
 	p := startPeer(t, plain, &peer{})
 	for _, addr := range []string{p.addr, "[::ffff:127.0.0.1]:25", "169.254.169.254:25", "localhost:25", "[64:ff9b::7f00:1]:25"} {
 		c := newClient(t, Options{Addr: addr, TLS: None, Dial: guard.NewDialer(guard.New([]netip.Prefix{}), time.Second, nil).DialContext})
 		_, err := c.Send(t.Context(), hello("a@example.test"))
 		if _, refused := errors.AsType[*guard.Error](err); !refused {
-			t.Errorf("%s: got %v", addr, err)
+			t.Errorf("%s: got the error %v, want a refusal by the guard", addr, err)
 		}
 	}
 }
@@ -236,31 +236,29 @@ func TestMailsThatCannotBeSentAreDead(t *testing.T) {
 	p := startPeer(t, plain, &peer{})
 	c := newClient(t, Options{Addr: p.addr, TLS: None})
 	for name, m := range map[string]outbox.Mail{
-		"no recipient":          {MessageID: "d1"},
-		"two recipients":        {To: "a@example.test, b@example.test", MessageID: "d1"},
-		"a line end in it":      {To: "a@example.test\r\nRCPT TO:<b@example.test>", MessageID: "d1"},
-		"no message id":         {To: "a@example.test"},
-		"SMTPUTF8 not on offer": {To: "zoë@example.test", MessageID: "d1"},
+		"no recipient":         {MessageID: "d1"},
+		"two recipients":       {To: "a@example.test, b@example.test", MessageID: "d1"},
+		"a line end in it":     {To: "a@example.test\r\nRCPT TO:<b@example.test>", MessageID: "d1"},
+		"no message id":        {To: "a@example.test"},
+		"SMTPUTF8 not offered": {To: "zoë@example.test", MessageID: "d1"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if r, err := c.Send(t.Context(), m); verdict(r, err) != delivery.Dead {
-				t.Errorf("got %+v, %v", r, err)
-			}
+			r, err := c.Send(t.Context(), m)
+			checkClass(t, "the mail", r, err, delivery.Dead)
 		})
 	}
-	if r, err := c.Send(t.Context(), hello("a@example.test")); verdict(r, err) != delivery.Delivered {
-		t.Errorf("afterwards: %+v, %v", r, err)
-	}
+	r, err := c.Send(t.Context(), hello("a@example.test"))
+	checkClass(t, "a mail afterwards", r, err, delivery.Delivered)
 }
 
 func TestOptionsThatCannotWorkAreRefused(t *testing.T) {
 	for name, o := range map[string]Options{
-		"no port":                     {Addr: "mail.test", From: "a@b.test"},
-		"no host":                     {Addr: ":25", From: "a@b.test"},
-		"no sender":                   {Addr: "mail.test:25"},
-		"an unknown tls":              {Addr: "mail.test:25", From: "a@b.test", TLS: "ssl"},
-		"a broken hello":              {Addr: "mail.test:25", From: "a@b.test", Hello: "a\r\nb"},
-		"credentials in plain abroad": {Addr: "198.51.100.1:25", From: "a@b.test", TLS: None, Username: "u"},
+		"no port":                 {Addr: "mail.test", From: "a@b.test"},
+		"no host":                 {Addr: ":25", From: "a@b.test"},
+		"no sender":               {Addr: "mail.test:25"},
+		"an unknown tls":          {Addr: "mail.test:25", From: "a@b.test", TLS: "ssl"},
+		"a broken hello":          {Addr: "mail.test:25", From: "a@b.test", Hello: "a\r\nb"},
+		"unencrypted credentials": {Addr: "198.51.100.1:25", From: "a@b.test", TLS: None, Username: "u"},
 	} {
 		if _, err := New(o); err == nil {
 			t.Errorf("%s: accepted", name)

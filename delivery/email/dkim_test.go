@@ -63,8 +63,9 @@ func signedMail(t *testing.T, key crypto.Signer) string {
 		To: "a@example.test", Subject: "SMS from Zoë", Text: "Grüße\n\n.\ntrailing  \n\n", MessageID: "d1@penstock.test",
 		Header: map[string]string{"Content-class": "MS-OMS-SMS"},
 	})
-	if verdict(r, err) != delivery.Delivered {
-		t.Fatalf("got %+v, %v", r, err)
+	checkClass(t, "the mail", r, err, delivery.Delivered)
+	if len(p.arrived()) != 1 {
+		t.Fatalf("%d mails arrived, want 1", len(p.arrived()))
 	}
 	return p.arrived()[0]
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/penstock/penstock/delivery/guard/guardtest"
 )
 
-// A client with the guard's dialer talks to no server that is not public.
-func TestAGuardedClientConnectsToNothingInside(t *testing.T) {
+// A client with the guard's dialer connects only to public servers.
+func TestAGuardedClientConnectsToNoPrivateServer(t *testing.T) {
 	if n := len(guardtest.Addresses()) + len(guardtest.Names()); n < 60 {
 		t.Fatalf("%d vectors, want at least 60", n)
 	}
@@ -23,7 +23,7 @@ func TestAGuardedClientConnectsToNothingInside(t *testing.T) {
 			for _, how := range []string{None, STARTTLS, TLS} {
 				_, err := newClient(t, Options{Addr: net.JoinHostPort(host, port), TLS: how, Dial: dial}).Send(t.Context(), hello("a@example.test"))
 				if _, refused := errors.AsType[*guard.Error](err); err == nil || literal && !refused {
-					t.Errorf("%s: got %v", how, err)
+					t.Errorf("%s: got the error %v, want a refusal by the guard", how, err)
 				}
 			}
 		})

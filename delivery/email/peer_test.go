@@ -14,9 +14,10 @@ import (
 	"github.com/emersion/go-smtp"
 
 	"github.com/penstock/penstock/delivery/email/smtptest"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// peer is a server in the process whose answers a test chooses.
+// peer is a server in the process whose replies a test chooses.
 type peer struct {
 	addr string
 	cas  *x509.CertPool
@@ -43,16 +44,10 @@ const (
 func startPeer(t *testing.T, how peerTLS, p *peer) *peer {
 	t.Helper()
 	both, pool := smtptest.Certificate(t)
-	cert, err := tls.X509KeyPair(both, both)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cert := relaytest.Must(tls.X509KeyPair(both, both))(t)
 	s := smtp.NewServer(p)
 	s.Domain, s.AllowInsecureAuth, s.ErrorLog = "peer.test", true, log.New(io.Discard, "", 0)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := relaytest.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	p.addr, p.cas = l.Addr().String(), pool
 	config := &tls.Config{Certificates: []tls.Certificate{cert}}
 	switch how {
@@ -66,7 +61,7 @@ func startPeer(t *testing.T, how peerTLS, p *peer) *peer {
 	return p
 }
 
-// NewSession begins a connection.
+// NewSession implements smtp.Backend.
 func (p *peer) NewSession(c *smtp.Conn) (smtp.Session, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -112,21 +107,21 @@ func (s *peerSession) Data(r io.Reader) error {
 }
 
 func (s *peerSession) Auth(mech string) (sasl.Server, error) {
-	judge := func(user, password string) error {
+	check := func(user, password string) error {
 		if user != "gateway" || password != s.password {
 			return smtp.ErrAuthFailed
 		}
 		return nil
 	}
 	if mech == sasl.Login {
-		return &loginServer{judge: judge}, nil
+		return &loginServer{check: check}, nil
 	}
-	return sasl.NewPlainServer(func(_, user, password string) error { return judge(user, password) }), nil
+	return sasl.NewPlainServer(func(_, user, password string) error { return check(user, password) }), nil
 }
 
-// loginServer asks as Exchange and Postfix do.
+// loginServer prompts as Exchange and Postfix do.
 type loginServer struct {
-	judge  func(user, password string) error
+	check  func(user, password string) error
 	answer []string
 }
 
@@ -140,7 +135,7 @@ func (l *loginServer) Next(response []byte) ([]byte, bool, error) {
 	case 1:
 		return []byte("Password:"), false, nil
 	case 2:
-		return nil, true, l.judge(l.answer[0], l.answer[1])
+		return nil, true, l.check(l.answer[0], l.answer[1])
 	}
 	return nil, false, errors.New("too many answers")
 }
