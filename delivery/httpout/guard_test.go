@@ -11,10 +11,11 @@ import (
 
 	"github.com/penstock/penstock/delivery"
 	"github.com/penstock/penstock/delivery/guard/guardtest"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// No request is made, in whichever form the URL hides the address. A literal address
-// is dead at once; a name may also fail to resolve.
+// No request is made, whatever the notation of the address. A literal address is dead
+// at once; a name may also fail to resolve.
 func TestNoRequestReachesAnAddressThatIsNotPublic(t *testing.T) {
 	if n := len(guardtest.Addresses()) + len(guardtest.Names()); n < 60 {
 		t.Fatalf("%d vectors, want at least 60", n)
@@ -26,12 +27,12 @@ func TestNoRequestReachesAnAddressThatIsNotPublic(t *testing.T) {
 			t.Parallel()
 			host := strings.ReplaceAll(net.JoinHostPort(host, port), "%", "%25")
 			for _, url := range []string{"http://" + host + "/", "https://" + host + "/in", "http://example.test:80@" + host + "/"} {
-				answer, err := c.Do(t.Context(), get(url))
+				response, err := c.Do(t.Context(), get(url))
 				if err == nil {
-					t.Fatalf("%s answered %d", url, answer.Status)
+					t.Fatalf("%s answered with status %d", url, response.Status)
 				}
-				if v := delivery.Classify(0, nil, err, time.Now()); literal && v.Class != delivery.Dead {
-					t.Errorf("%s: %+v", url, v)
+				if literal {
+					relaytest.Equal(t, "the class of "+url, delivery.Classify(0, nil, err, time.Now()).Class, delivery.Dead)
 				}
 			}
 		})
@@ -49,22 +50,20 @@ func TestNoRequestReachesAnAddressThatIsNotPublic(t *testing.T) {
 	}
 }
 
-// A public endpoint cannot send us inside.
-func TestARedirectInsideIsNotFollowed(t *testing.T) {
+// A public endpoint cannot redirect to a private address.
+func TestARedirectToAPrivateAddressIsNotFollowed(t *testing.T) {
 	port, hits := guardtest.Listen(t)
-	var asked atomic.Int64
+	var requests atomic.Int64
 	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		asked.Add(1)
+		requests.Add(1)
 		http.Redirect(w, r, "http://"+r.URL.Query().Get("to")+":"+port+"/", http.StatusTemporaryRedirect)
 	})
 	c := client(t, Options{})
 	for _, to := range []string{"127.0.0.1", "localhost", "169.254.169.254", "2130706433"} {
-		answer, err := c.Do(t.Context(), get(url+"/?to="+to))
-		if err != nil || delivery.Classify(answer.Status, answer.Header, nil, time.Now()).Class != delivery.Dead {
-			t.Errorf("%s: %+v, error %v", to, answer, err)
-		}
+		response, err := c.Do(t.Context(), get(url+"/?to="+to))
+		relaytest.NoError(t, err)
+		relaytest.Equal(t, "the class of a redirect to "+to, delivery.Classify(response.Status, response.Header, nil, time.Now()).Class, delivery.Dead)
 	}
-	if hits.Load() != 0 || asked.Load() != 4 {
-		t.Errorf("%d connections arrived after %d requests", hits.Load(), asked.Load())
-	}
+	relaytest.Equal(t, "the number of redirected connections", hits.Load(), 0)
+	relaytest.Equal(t, "the number of requests", requests.Load(), 4)
 }

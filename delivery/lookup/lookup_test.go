@@ -13,6 +13,7 @@ import (
 	"github.com/penstock/penstock/delivery/httpout"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/lookup"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 var (
@@ -20,7 +21,7 @@ var (
 	_ lookup.Backend = (*HTTP)(nil)
 )
 
-// table is a table, or why there is none.
+// table is a table of networks, or an error.
 type table struct {
 	networks []lookup.Network
 	err      error
@@ -38,17 +39,17 @@ func TestTheSimulatorAnswersByPrefixAndLastDigits(t *testing.T) {
 		number relay.MSISDN
 		want   string
 	}{
-		"a number of a network":                        {"447700900123", "0 234-15 Example 234157700900123 "},
-		"the longest prefix counts":                    {"447790900123", "0 234-30 Other 234307790900123 "},
-		"a number that no prefix fits is not known":    {"33612345678", "2 -   "},
-		"9001: unknown subscriber":                     {"447700909001", "2 -   "},
-		"9002: absent":                                 {"447700909002", "1 234-15 Example 234157700909002 "},
-		"9003: the network does not answer":            {"447700909003", "3 -   "},
-		"9005: ported to another network":              {"447700909005", "0 234-30 Other 234307700909005 ported"},
-		"9005: ported where there is no other network": {"4917000009005", "0 262-02 Alone 262027000009005 ported"},
-		"9006: roaming":                                {"447700909006", "0 234-15 Example 234157700909006 roaming"},
-		"9007: both":                                   {"447700909007", "0 234-30 Other 234307700909007 portedroaming"},
-		"a short number still has an IMSI":             {"4471234", "0 234-15 Example 234150004471234 "},
+		"a number of a network":                {"447700900123", "0 234-15 Example 234157700900123 "},
+		"the longest prefix applies":           {"447790900123", "0 234-30 Other 234307790900123 "},
+		"a number without a prefix is unknown": {"33612345678", "2 -   "},
+		"9001: unknown subscriber":             {"447700909001", "2 -   "},
+		"9002: absent":                         {"447700909002", "1 234-15 Example 234157700909002 "},
+		"9003: the network does not answer":    {"447700909003", "3 -   "},
+		"9005: ported to another network":      {"447700909005", "0 234-30 Other 234307700909005 ported"},
+		"9005: ported without another network": {"4917000009005", "0 262-02 Alone 262027000009005 ported"},
+		"9006: roaming":                        {"447700909006", "0 234-15 Example 234157700909006 roaming"},
+		"9007: ported and roaming":             {"447700909007", "0 234-30 Other 234307700909007 portedroaming"},
+		"a short number still has an IMSI":     {"4471234", "0 234-15 Example 234150004471234 "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, err := s.Find(t.Context(), tc.number)
@@ -59,16 +60,15 @@ func TestTheSimulatorAnswersByPrefixAndLastDigits(t *testing.T) {
 			if r.Roaming {
 				got += "roaming"
 			}
-			if err != nil || got != tc.want || r.Number != tc.number {
-				t.Errorf("%q, %v", got, err)
-			}
+			relaytest.NoError(t, err)
+			relaytest.Equal(t, "the result", got, tc.want)
+			relaytest.Equal(t, "its number", r.Number, tc.number)
 		})
 	}
-	if _, err := s.Find(t.Context(), "447700909004"); relay.KindOf(err) != relay.KindUnavailable {
-		t.Errorf("9004: %v", err)
-	}
+	_, err := s.Find(t.Context(), "447700909004")
+	relaytest.Equal(t, "the kind of the error for 9004", relay.KindOf(err), relay.KindUnavailable)
 	if _, err := NewSimulator(table{err: io.EOF}).Find(t.Context(), "447700900123"); err == nil {
-		t.Error("no table")
+		t.Error("no error without a table of networks")
 	}
 }
 
@@ -84,58 +84,47 @@ func TestTheHTTPBackEnd(t *testing.T) {
 		status     int
 		works      bool
 	}{
-		"a bare answer":           {"/hlr", full, 200, true},
-		"an answer in data":       {"/hlr?n=%number", `{"data":` + full + `}`, 200, true},
-		"a code that there isn't": {"/hlr", `{"status":{"code":7}}`, 200, false},
-		"no code":                 {"/hlr", `{}`, 200, false},
-		"no JSON":                 {"/hlr", `<html>`, 200, false},
-		"a fault of the back end": {"/hlr", full, 500, false},
-		"a redirect":              {"/hlr", full, 302, false},
-		"too long an answer":      {"/hlr", full + strings.Repeat(" ", 70<<10), 200, false},
+		"a bare response":     {"/hlr", full, 200, true},
+		"a response in data":  {"/hlr?n=%number", `{"data":` + full + `}`, 200, true},
+		"an unknown code":     {"/hlr", `{"status":{"code":7}}`, 200, false},
+		"no code":             {"/hlr", `{}`, 200, false},
+		"no JSON":             {"/hlr", `<html>`, 200, false},
+		"an internal error":   {"/hlr", full, 500, false},
+		"a redirect":          {"/hlr", full, 302, false},
+		"a response too long": {"/hlr", full + strings.Repeat(" ", 70<<10), 200, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var asked *http.Request
+			var uri, authorization string
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				asked = r
+				uri, authorization = r.RequestURI, r.Header.Get("Authorization")
 				w.WriteHeader(tc.status)
 				_, _ = io.WriteString(w, tc.body)
 			}))
 			defer server.Close()
-			client, err := httpout.New(httpout.Options{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			h, err := NewHTTP(client, HTTPOptions{URL: server.URL + tc.path, Token: "t0"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			client := relaytest.Must(httpout.New(httpout.Options{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}))(t)
+			h := relaytest.Must(NewHTTP(client, HTTPOptions{URL: server.URL + tc.path, Token: "t0"}))(t)
 			r, err := h.Find(t.Context(), "447700900123")
-			if tc.works && (err != nil || r != want) || !tc.works && relay.KindOf(err) != relay.KindUnavailable {
-				t.Errorf("%+v, %v", r, err)
+			if tc.works {
+				relaytest.NoError(t, err)
+				relaytest.Equal(t, "the result", r, want)
+			} else {
+				relaytest.Equal(t, "the kind of the error", relay.KindOf(err), relay.KindUnavailable)
 			}
 			target := map[bool]string{true: "/hlr?n=447700900123", false: "/hlr/447700900123"}[strings.Contains(tc.path, "?")]
-			if asked.RequestURI != target || asked.Header.Get("Authorization") != "Bearer t0" {
-				t.Errorf("%s %v", asked.RequestURI, asked.Header)
-			}
+			relaytest.Equal(t, "the request target", uri, target)
+			relaytest.Equal(t, "Authorization", authorization, "Bearer t0")
 		})
 	}
 }
 
-func TestTheHTTPBackEndIsOutOfReach(t *testing.T) {
-	client, err := httpout.New(httpout.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	h, err := NewHTTP(client, HTTPOptions{URL: "http://127.0.0.1:9/"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := h.Find(t.Context(), "447700900123"); relay.KindOf(err) != relay.KindUnavailable {
-		t.Error(err)
-	}
+func TestAnUnreachableHTTPBackEnd(t *testing.T) {
+	client := relaytest.Must(httpout.New(httpout.Options{}))(t)
+	h := relaytest.Must(NewHTTP(client, HTTPOptions{URL: "http://127.0.0.1:9/"}))(t)
+	_, err := h.Find(t.Context(), "447700900123")
+	relaytest.Equal(t, "the kind of the error", relay.KindOf(err), relay.KindUnavailable)
 	for _, bad := range []string{"", "ftp://x/", "http://", "%"} {
 		if _, err := NewHTTP(client, HTTPOptions{URL: bad}); err == nil {
-			t.Errorf("%q", bad)
+			t.Errorf("the URL %q was accepted", bad)
 		}
 	}
 }
@@ -146,7 +135,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"data":{"data":{}}}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		if r, err := parse(body); err == nil && !r.Code.Known() {
-			t.Errorf("%+v", r)
+			t.Errorf("the code %d is unknown", r.Code)
 		}
 	})
 }

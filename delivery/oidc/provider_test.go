@@ -10,6 +10,7 @@ import (
 	"github.com/penstock/penstock/delivery/oidc"
 	"github.com/penstock/penstock/delivery/oidc/oidctest"
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/user"
 )
 
@@ -21,7 +22,7 @@ func client(p *oidctest.Provider) oidc.Options {
 	}
 }
 
-// signIn goes to the provider as a browser does and finishes with what it brings back.
+// signIn signs in through the provider as a browser does; change alters what it returns with.
 func signIn(t *testing.T, o oidc.Options, change func(a *user.Attempt, back url.Values)) (user.Identity, error) {
 	t.Helper()
 	p := oidc.New(o)
@@ -30,18 +31,15 @@ func signIn(t *testing.T, o oidc.Options, change func(a *user.Attempt, back url.
 		return user.Identity{}, err
 	}
 	browser := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	resp, err := browser.Get(to)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := relaytest.Must(browser.Get(to))(t)
 	_ = resp.Body.Close()
 	back, err := resp.Location()
 	if err != nil {
-		t.Fatalf("%d: %v", resp.StatusCode, err)
+		t.Fatalf("the provider answers with %d: %v", resp.StatusCode, err)
 	}
 	query := back.Query()
 	if query.Get("state") != attempt.State || !strings.HasPrefix(back.String(), o.RedirectURL) {
-		t.Fatalf("the browser comes back to %s", back)
+		t.Fatalf("the provider redirects to %s, want the redirect URL with the state", back)
 	}
 	if change != nil {
 		change(&attempt, query)
@@ -49,7 +47,7 @@ func signIn(t *testing.T, o oidc.Options, change func(a *user.Attempt, back url.
 	return p.Finish(t.Context(), attempt, query.Get("code"))
 }
 
-func TestClaimsGiveARole(t *testing.T) {
+func TestClaimsMapToARole(t *testing.T) {
 	p := oidctest.Start(t)
 	for _, tc := range []struct {
 		name   string
@@ -58,22 +56,22 @@ func TestClaimsGiveARole(t *testing.T) {
 	}{
 		{"a group", map[string]any{"preferred_username": "anna", "groups": []string{"x", "ops"}}, user.Identity{Name: "anna", Role: user.Operator}},
 		{"the highest of several", map[string]any{"preferred_username": "anna", "groups": []string{"staff", "ops-admins", "ops"}}, user.Identity{Name: "anna", Role: user.Admin}},
-		{"a text", map[string]any{"preferred_username": "anna", "groups": "guests"}, user.Identity{Name: "anna", Role: user.Viewer}},
+		{"a single group", map[string]any{"preferred_username": "anna", "groups": "guests"}, user.Identity{Name: "anna", Role: user.Viewer}},
 		{"an account", map[string]any{"preferred_username": "anna", "groups": []string{"customers"}, "account": "acme"}, user.Identity{Name: "anna", Role: user.Account, Account: "acme"}},
 		{"an account by its id", map[string]any{"preferred_username": "anna", "account": 17}, user.Identity{Name: "anna", Role: user.Account, Account: "17"}},
 	} {
 		p.Vouch(tc.claims)
 		tc.want.Subject = p.URL + " 42"
-		if got, err := signIn(t, client(p), nil); err != nil || got != tc.want {
-			t.Errorf("%s: %+v, %v", tc.name, got, err)
-		}
+		got, err := signIn(t, client(p), nil)
+		relaytest.NoError(t, err)
+		relaytest.Equal(t, tc.name+": the identity", got, tc.want)
 	}
 	p.Vouch(map[string]any{"email": "eve@example.com", "email_verified": true, "groups": "staff"})
 	o := client(p)
 	o.NameClaim = "email"
-	if got, err := signIn(t, o, nil); err != nil || got.Name != "eve@example.com" {
-		t.Errorf("an address: %+v, %v", got, err)
-	}
+	got, err := signIn(t, o, nil)
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the name from the claim email", got.Name, "eve@example.com")
 }
 
 func TestRefusals(t *testing.T) {
@@ -86,18 +84,18 @@ func TestRefusals(t *testing.T) {
 		key    bool
 		want   string
 	}{
-		"no role":                 {claims: map[string]any{"preferred_username": "anna", "groups": []string{"x"}}, want: "gives anna no role"},
-		"several accounts":        {claims: map[string]any{"preferred_username": "anna", "account": []string{"a", "b"}}, want: "no role"},
-		"another nonce":           {token: func(c map[string]any) { c["nonce"] = "other" }, want: "another nonce"},
-		"no nonce":                {token: func(c map[string]any) { delete(c, "nonce") }, want: "another nonce"},
-		"the browser's other one": {change: func(a *user.Attempt, _ url.Values) { a.Nonce = "other" }, want: "another nonce"},
-		"an expired token":        {token: func(c map[string]any) { c["exp"] = time.Now().Add(-time.Hour).Unix() }, want: "expired"},
-		"another audience":        {token: func(c map[string]any) { c["aud"] = "grafana" }, want: "audience"},
-		"another issuer":          {token: func(c map[string]any) { c["iss"] = "https://idp.example.com" }, want: "different provider"},
-		"another key":             {key: true, want: "verify signature"},
-		"another PKCE verifier":   {change: func(a *user.Attempt, _ url.Values) { a.Verifier = strings.Repeat("v", 43) }, want: "refused the code: invalid_grant"},
-		"another code":            {change: func(_ *user.Attempt, back url.Values) { back.Set("code", "x") }, want: "refused the code: invalid_grant"},
-		"another client secret":   {client: func(o *oidc.Options) { o.ClientSecret = "wrong" }, want: "refused the code: invalid_client"},
+		"no role":                    {claims: map[string]any{"preferred_username": "anna", "groups": []string{"x"}}, want: "gives anna no role"},
+		"several accounts":           {claims: map[string]any{"preferred_username": "anna", "account": []string{"a", "b"}}, want: "no role"},
+		"another nonce":              {token: func(c map[string]any) { c["nonce"] = "other" }, want: "another nonce"},
+		"no nonce":                   {token: func(c map[string]any) { delete(c, "nonce") }, want: "another nonce"},
+		"a nonce of another attempt": {change: func(a *user.Attempt, _ url.Values) { a.Nonce = "other" }, want: "another nonce"},
+		"an expired token":           {token: func(c map[string]any) { c["exp"] = time.Now().Add(-time.Hour).Unix() }, want: "expired"},
+		"another audience":           {token: func(c map[string]any) { c["aud"] = "grafana" }, want: "audience"},
+		"another issuer":             {token: func(c map[string]any) { c["iss"] = "https://idp.example.com" }, want: "different provider"},
+		"another key":                {key: true, want: "verify signature"},
+		"another PKCE verifier":      {change: func(a *user.Attempt, _ url.Values) { a.Verifier = strings.Repeat("v", 43) }, want: "refused the code: invalid_grant"},
+		"another code":               {change: func(_ *user.Attempt, back url.Values) { back.Set("code", "x") }, want: "refused the code: invalid_grant"},
+		"another client secret":      {client: func(o *oidc.Options) { o.ClientSecret = "wrong" }, want: "refused the code: invalid_client"},
 		"an address that is not verified": {
 			claims: map[string]any{"email": "eve@example.com", "email_verified": false, "groups": "staff"}, client: func(o *oidc.Options) { o.NameClaim = "email" }, want: "not verified",
 		},
@@ -115,8 +113,10 @@ func TestRefusals(t *testing.T) {
 			if tc.client != nil {
 				tc.client(&o)
 			}
-			if _, err := signIn(t, o, tc.change); relay.KindOf(err) != relay.KindForbidden || !strings.Contains(err.Error(), tc.want) {
-				t.Errorf("got %v, want %s", err, tc.want)
+			_, err := signIn(t, o, tc.change)
+			relaytest.Equal(t, "the kind of the error", relay.KindOf(err), relay.KindForbidden)
+			if err != nil && !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("the error %q lacks %q", err, tc.want)
 			}
 		})
 	}
@@ -126,7 +126,6 @@ func TestAProviderThatIsDown(t *testing.T) {
 	p := oidctest.Start(t)
 	o := client(p)
 	o.Issuer = "http://127.0.0.1:1"
-	if _, err := signIn(t, o, nil); relay.KindOf(err) != relay.KindUnavailable {
-		t.Errorf("got %v", err)
-	}
+	_, err := signIn(t, o, nil)
+	relaytest.Equal(t, "the kind of the error", relay.KindOf(err), relay.KindUnavailable)
 }

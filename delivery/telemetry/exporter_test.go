@@ -15,10 +15,11 @@ import (
 	trace "go.opentelemetry.io/proto/slim/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/tracing"
 )
 
-// receiver is a collector: it decodes what it is sent.
+// receiver is a collector that decodes and keeps spans.
 type receiver struct {
 	*httptest.Server
 	mu       sync.Mutex
@@ -90,47 +91,74 @@ func (r *receiver) run(t *testing.T, n int, o Options) *Exporter {
 func TestSpansReachTheCollector(t *testing.T) {
 	r := newReceiver(t)
 	r.run(t, 3, Options{Batch: 2, Every: time.Millisecond})
-	if len(r.spans) != 3 || r.header.Get("api-key") != "collector-key" || !strings.HasPrefix(r.resource, "service.name=penstock\n") {
-		t.Fatalf("%d spans, %v, %s", len(r.spans), r.header, r.resource)
+	relaytest.Equal(t, "the header api-key", r.header.Get("api-key"), "collector-key")
+	if !strings.HasPrefix(r.resource, "service.name=penstock\n") {
+		t.Errorf("the resource is %q, want the service name first", r.resource)
 	}
-	s := r.spans[0]
-	if len(s.TraceId) != 16 || len(s.SpanId) != 8 || len(s.ParentSpanId) != 0 || s.Name != "step \uFFFD" || s.Kind != trace.Span_SPAN_KIND_SERVER ||
-		s.StartTimeUnixNano != 1e9+2 || s.EndTimeUnixNano != 3e9+4 || s.Status.Code != trace.Status_STATUS_CODE_ERROR || s.Status.Message != "why" ||
-		s.Attributes[0].Key != "key" || s.Attributes[0].Value.GetStringValue() != "value" {
-		t.Errorf("%v", s)
+	if len(r.spans) != 3 {
+		t.Fatalf("%d spans arrived, want 3", len(r.spans))
 	}
+	relaytest.Equal(t, "the first span", contentOf(r.spans[0]), content{
+		TraceID: 16, SpanID: 8, Name: "step \uFFFD", Kind: trace.Span_SPAN_KIND_SERVER, Start: 1e9 + 2, End: 3e9 + 4,
+		Code: trace.Status_STATUS_CODE_ERROR, Message: "why", Attributes: []string{"key=value"},
+	})
 }
 
-func TestWhatTheCollectorAnswersDecides(t *testing.T) {
+// content is what a span carries, with the lengths of its ids.
+type content struct {
+	TraceID, SpanID, Parent int
+	Name                    string
+	Kind                    trace.Span_SpanKind
+	Start, End              uint64
+	Code                    trace.Status_StatusCode
+	Message                 string
+	Attributes              []string
+}
+
+func contentOf(s *trace.Span) content {
+	out := content{
+		len(s.TraceId), len(s.SpanId), len(s.ParentSpanId), s.Name, s.Kind, s.StartTimeUnixNano, s.EndTimeUnixNano,
+		s.Status.GetCode(), s.Status.GetMessage(), nil,
+	}
+	for _, a := range s.Attributes {
+		out.Attributes = append(out.Attributes, a.Key+"="+a.Value.GetStringValue())
+	}
+	return out
+}
+
+// checkStats compares how many spans an exporter has sent and dropped.
+func checkStats(t *testing.T, e *Exporter, sent, dropped uint64) {
+	t.Helper()
+	gotSent, gotDropped := e.Stats()
+	relaytest.Equal(t, "sent and dropped spans", [2]uint64{gotSent, gotDropped}, [2]uint64{sent, dropped})
+}
+
+func TestTheCollectorsResponseDecides(t *testing.T) {
 	for name, tc := range map[string]struct {
 		answers       []int
 		sent, dropped uint64
 		requests      int
 	}{
-		"taken":                         {nil, 1, 0, 1},
-		"taken after it was overloaded": {[]int{429, 503, 502, 504}, 1, 0, 5},
-		"overloaded for too long":       {[]int{503, 503, 503, 503, 503}, 0, 1, 5},
-		"refused":                       {[]int{400}, 0, 1, 1},
-		"an internal error":             {[]int{500}, 0, 1, 1},
+		"accepted":                   {nil, 1, 0, 1},
+		"accepted after an overload": {[]int{429, 503, 502, 504}, 1, 0, 5},
+		"overloaded for too long":    {[]int{503, 503, 503, 503, 503}, 0, 1, 5},
+		"refused":                    {[]int{400}, 0, 1, 1},
+		"an internal error":          {[]int{500}, 0, 1, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newReceiver(t, tc.answers...)
-			sent, dropped := r.run(t, 1, Options{Every: time.Millisecond}).Stats()
-			if sent != tc.sent || dropped != tc.dropped || r.requests != tc.requests {
-				t.Errorf("%d sent, %d dropped, %d requests, want %+v", sent, dropped, r.requests, tc)
-			}
+			checkStats(t, r.run(t, 1, Options{Every: time.Millisecond}), tc.sent, tc.dropped)
+			relaytest.Equal(t, "the number of requests", r.requests, tc.requests)
 		})
 	}
 }
 
 func TestSpansBeyondTheQueueAreDropped(t *testing.T) {
 	r := newReceiver(t)
-	if sent, dropped := r.run(t, 10, Options{Queue: 4, Every: time.Millisecond}).Stats(); sent != 4 || dropped != 6 {
-		t.Errorf("%d sent, %d dropped", sent, dropped)
-	}
+	checkStats(t, r.run(t, 10, Options{Queue: 4, Every: time.Millisecond}), 4, 6)
 }
 
-func TestTheLastSpansAreSent(t *testing.T) {
+func TestWaitingSpansAreSentAtTheEnd(t *testing.T) {
 	r := newReceiver(t)
 	e := New(Options{URL: r.URL, Every: time.Hour, Batch: 2})
 	for range 5 {
@@ -139,7 +167,6 @@ func TestTheLastSpansAreSent(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
 	e.Run(ctx)
-	if sent, _ := e.Stats(); sent != 5 || len(r.spans) != 5 {
-		t.Errorf("%d sent, %d taken", sent, len(r.spans))
-	}
+	checkStats(t, e, 5, 0)
+	relaytest.Equal(t, "the number of received spans", len(r.spans), 5)
 }

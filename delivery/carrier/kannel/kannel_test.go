@@ -2,30 +2,28 @@ package kannel
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"net/url"
-	"reflect"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/penstock/penstock/delivery/carrier"
 	"github.com/penstock/penstock/delivery/httpout"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 var _ carrier.Carrier = (*Client)(nil)
 
-// newClient asks a sendsms that a handler plays.
+// newClient returns a client of a handler in place of sendsms.
 func newClient(t *testing.T, h http.HandlerFunc, change ...func(*Options)) *Client {
 	t.Helper()
 	s := httptest.NewServer(h)
 	t.Cleanup(s.Close)
-	out, err := httpout.New(httpout.Options{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, Timeout: 2 * time.Second, OneShot: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := relaytest.Must(httpout.New(httpout.Options{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, Timeout: 2 * time.Second, OneShot: true}))(t)
 	o := Options{
 		URL: s.URL + "/cgi-bin/sendsms", Username: "us", Password: "secret",
 		Report: func(id string) string { return "http://gw/inbound/dlr/kannel/k?ref=" + id },
@@ -33,11 +31,7 @@ func newClient(t *testing.T, h http.HandlerFunc, change ...func(*Options)) *Clie
 	for _, f := range change {
 		f(&o)
 	}
-	c, err := New(out, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+	return relaytest.Must(New(out, o))(t)
 }
 
 func submit(ctx context.Context, c *Client, s carrier.Submission) carrier.Outcome {
@@ -46,19 +40,19 @@ func submit(ctx context.Context, c *Client, s carrier.Submission) carrier.Outcom
 	return <-done
 }
 
-func TestAMessageAsKannelSeesIt(t *testing.T) {
+func TestARequestToKannel(t *testing.T) {
 	report := "http://gw/inbound/dlr/kannel/k?ref=7-1-0&type=%d&answer=%A&time=%T"
 	base := url.Values{"username": {"us"}, "password": {"secret"}, "to": {"447800000001"}, "dlr-mask": {"31"}, "dlr-url": {report}}
 	for name, tc := range map[string]struct {
 		s    carrier.Submission
 		want url.Values
 	}{
-		"a text":           {carrier.Submission{From: "Example", Coding: 7, Text: "é & €", Data: []byte{5}}, url.Values{"from": {"Example"}, "coding": {"0"}, "charset": {"UTF-8"}, "text": {"é & €"}}},
-		"a part":           {carrier.Submission{UDH: []byte{5, 0, 3, 1, 2, 1}, Coding: 7, Text: "a"}, url.Values{"udh": {"\x05\x00\x03\x01\x02\x01"}, "coding": {"0"}, "charset": {"UTF-8"}, "text": {"a"}}},
-		"octets":           {carrier.Submission{Coding: 8, Data: []byte{0, 255}}, url.Values{"coding": {"1"}, "text": {"\x00\xff"}}},
-		"UCS-2":            {carrier.Submission{Coding: 16, Text: "П", Data: []byte{4, 0x1f}}, url.Values{"coding": {"2"}, "charset": {"UTF-16BE"}, "text": {"\x04\x1f"}}},
-		"flash":            {carrier.Submission{Coding: 7, Text: "a", Flash: true}, url.Values{"coding": {"0"}, "charset": {"UTF-8"}, "text": {"a"}, "mclass": {"0"}}},
-		"one that repaces": {carrier.Submission{Coding: 7, Text: "a", Replace: true}, url.Values{"coding": {"0"}, "charset": {"UTF-8"}, "text": {"a"}, "pid": {"65"}}},
+		"a text":            {carrier.Submission{From: "Example", Coding: 7, Text: "é & €", Data: []byte{5}}, url.Values{"from": {"Example"}, "coding": {"0"}, "charset": {"UTF-8"}, "text": {"é & €"}}},
+		"a part":            {carrier.Submission{UDH: []byte{5, 0, 3, 1, 2, 1}, Coding: 7, Text: "a"}, url.Values{"udh": {"\x05\x00\x03\x01\x02\x01"}, "coding": {"0"}, "charset": {"UTF-8"}, "text": {"a"}}},
+		"octets":            {carrier.Submission{Coding: 8, Data: []byte{0, 255}}, url.Values{"coding": {"1"}, "text": {"\x00\xff"}}},
+		"UCS-2":             {carrier.Submission{Coding: 16, Text: "П", Data: []byte{4, 0x1f}}, url.Values{"coding": {"2"}, "charset": {"UTF-16BE"}, "text": {"\x04\x1f"}}},
+		"flash":             {carrier.Submission{Coding: 7, Text: "a", Flash: true}, url.Values{"coding": {"0"}, "charset": {"UTF-8"}, "text": {"a"}, "mclass": {"0"}}},
+		"one that replaces": {carrier.Submission{Coding: 7, Text: "a", Replace: true}, url.Values{"coding": {"0"}, "charset": {"UTF-8"}, "text": {"a"}, "pid": {"65"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got url.Values
@@ -67,72 +61,64 @@ func TestAMessageAsKannelSeesIt(t *testing.T) {
 				w.WriteHeader(http.StatusAccepted)
 			})
 			tc.s.ID, tc.s.To = "7-1-0", "447800000001"
-			if out := submit(t.Context(), c, tc.s); out != (carrier.Outcome{Verdict: carrier.Accepted}) {
-				t.Errorf("outcome %+v", out)
-			}
-			for key, value := range base {
-				tc.want[key] = value
-			}
-			if !reflect.DeepEqual(got, tc.want) {
-				t.Errorf("got  %q\nwant %q", got, tc.want)
-			}
+			relaytest.Equal(t, "the outcome", submit(t.Context(), c, tc.s), carrier.Outcome{Verdict: carrier.Accepted})
+			maps.Copy(tc.want, base)
+			relaytest.Equal(t, "the parameters", got, tc.want)
 		})
 	}
 }
 
-func TestWhatKannelAnswers(t *testing.T) {
+func TestKannelsResponseIsTheOutcome(t *testing.T) {
 	for name, tc := range map[string]struct {
 		status int
 		body   string
 		want   carrier.Outcome
 		fault  bool
 	}{
-		"it takes it":               {202, "0: Accepted for delivery", carrier.Outcome{Verdict: carrier.Accepted}, false},
-		"it keeps it for later":     {202, "3: Queued for later delivery", carrier.Outcome{Verdict: carrier.Accepted}, false},
-		"the message is bad":        {400, "Sender missing\nx", carrier.Outcome{Verdict: carrier.Rejected, Reason: "kannel answered with 400: Sender missing"}, false},
-		"our password is wrong":     {403, "Authorization failed", carrier.Outcome{Verdict: carrier.Later, Throttled: true, Reason: "kannel answered with 403: Authorization failed"}, true},
-		"bearerbox is away":         {503, "Temporal failure, try again later.", carrier.Outcome{Verdict: carrier.Later, Throttled: true, Reason: "kannel answered with 503: Temporal failure, try again later."}, true},
-		"it fails":                  {500, "", carrier.Outcome{Verdict: carrier.Later, Reason: "kannel answered with 500: "}, false},
-		"another server is there":   {404, "", carrier.Outcome{Verdict: carrier.Later, Throttled: true, Reason: "kannel answered with 404: "}, true},
-		"another server redirects ": {302, "", carrier.Outcome{Verdict: carrier.Later, Throttled: true, Reason: "kannel answered with 302: "}, true},
+		"accepted":           {202, "0: Accepted for delivery", carrier.Outcome{Verdict: carrier.Accepted}, false},
+		"queued":             {202, "3: Queued for later delivery", carrier.Outcome{Verdict: carrier.Accepted}, false},
+		"an invalid message": {400, "Sender missing\nx", carrier.Outcome{Verdict: carrier.Rejected, Reason: "kannel answered with 400: Sender missing"}, false},
+		"a wrong password":   {403, "Authorization failed", carrier.Outcome{Verdict: carrier.Later, Throttled: true, Reason: "kannel answered with 403: Authorization failed"}, true},
+		"bearerbox is down":  {503, "Temporal failure, try again later.", carrier.Outcome{Verdict: carrier.Later, Throttled: true, Reason: "kannel answered with 503: Temporal failure, try again later."}, true},
+		"an internal error":  {500, "", carrier.Outcome{Verdict: carrier.Later, Reason: "kannel answered with 500: "}, false},
+		"another server":     {404, "", carrier.Outcome{Verdict: carrier.Later, Throttled: true, Reason: "kannel answered with 404: "}, true},
+		"a redirect":         {302, "", carrier.Outcome{Verdict: carrier.Later, Throttled: true, Reason: "kannel answered with 302: "}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newClient(t, func(w http.ResponseWriter, _ *http.Request) {
 				w.WriteHeader(tc.status)
 				_, _ = w.Write([]byte(tc.body))
 			})
-			if out := submit(t.Context(), c, carrier.Submission{ID: "1-2-0", To: "1", Coding: 7}); out != tc.want {
-				t.Errorf("got  %+v\nwant %+v", out, tc.want)
-			}
+			relaytest.Equal(t, "the outcome", submit(t.Context(), c, carrier.Submission{ID: "1-2-0", To: "1", Coding: 7}), tc.want)
 			if err := c.Check(t.Context()); err != nil != tc.fault {
-				t.Errorf("check: %v", err)
+				t.Errorf("Check returned %v, want an error: %t", err, tc.fault)
 			}
 		})
 	}
 }
 
-func TestAnAnswerThatIsLostIsUnknownAndARequestThatNeverLeftIsNot(t *testing.T) {
-	var asked atomic.Int32
+func TestALostResponseIsUnknownAndARefusedConnectionIsNot(t *testing.T) {
+	var requests atomic.Int32
 	c := newClient(t, func(w http.ResponseWriter, _ *http.Request) {
-		asked.Add(1)
+		requests.Add(1)
 		conn, _, err := w.(http.Hijacker).Hijack()
 		if err == nil {
 			_ = conn.Close()
 		}
 	})
-	if out := submit(t.Context(), c, carrier.Submission{ID: "1-2-0", To: "1", Coding: 7}); out.Verdict != carrier.Unknown || asked.Load() != 1 {
-		t.Errorf("cut off: %+v, asked %d times", out, asked.Load())
-	}
+	out := submit(t.Context(), c, carrier.Submission{ID: "1-2-0", To: "1", Coding: 7})
+	relaytest.Equal(t, "the verdict of a lost response", out.Verdict, carrier.Unknown)
+	relaytest.Equal(t, "the number of requests", requests.Load(), 1)
 	c = newClient(t, nil, func(o *Options) { o.URL = "http://127.0.0.1:1/cgi-bin/sendsms" })
-	if out := submit(t.Context(), c, carrier.Submission{ID: "1-2-0", To: "1", Coding: 7}); out.Verdict != carrier.Later || !out.Throttled {
-		t.Errorf("nobody there: %+v", out)
-	}
-	if !c.Ready() || c.Check(t.Context()) == nil {
-		t.Error("the fault is not shown, or nobody asks again")
+	out = submit(t.Context(), c, carrier.Submission{ID: "1-2-0", To: "1", Coding: 7})
+	relaytest.Equal(t, "a refused connection is", [2]any{out.Verdict, out.Throttled}, [2]any{carrier.Later, true})
+	relaytest.Equal(t, "the client is ready for a retry", c.Ready(), true)
+	if c.Check(t.Context()) == nil {
+		t.Error("Check does not report the refused connection")
 	}
 }
 
-func TestNewRefuses(t *testing.T) {
+func TestOptionsAreChecked(t *testing.T) {
 	report := func(string) string { return "" }
 	for name, o := range map[string]Options{
 		"no URL":         {Report: report},
@@ -141,7 +127,7 @@ func TestNewRefuses(t *testing.T) {
 		"no report":      {URL: "http://h/x"},
 	} {
 		if _, err := New(nil, o); err == nil {
-			t.Errorf("%s was taken", name)
+			t.Errorf("options with %s were accepted", name)
 		}
 	}
 }

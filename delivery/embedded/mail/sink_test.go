@@ -2,6 +2,7 @@ package mail
 
 import (
 	"context"
+	"io"
 	"net/mail"
 	"os"
 	"path/filepath"
@@ -13,25 +14,19 @@ import (
 	"github.com/penstock/penstock/delivery"
 	"github.com/penstock/penstock/delivery/email"
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func newSink(t *testing.T) *Sink {
 	t.Helper()
-	s, err := New(t.TempDir(), Options{Now: func() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	noon := relaytest.NewClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	return relaytest.Must(New(t.TempDir(), Options{Now: noon.Now}))(t)
 }
 
 func files(t *testing.T, s *Sink) []string {
 	t.Helper()
-	entries, err := os.ReadDir(s.Dir())
-	if err != nil {
-		t.Fatal(err)
-	}
 	var names []string
-	for _, e := range entries {
+	for _, e := range relaytest.Must(os.ReadDir(s.Dir()))(t) {
 		names = append(names, e.Name())
 	}
 	return names
@@ -40,31 +35,18 @@ func files(t *testing.T, s *Sink) []string {
 func TestAMailIsAFileAndARetryReplacesIt(t *testing.T) {
 	s := newSink(t)
 	for _, text := range []string{"first", "second"} {
-		r, err := s.Send(t.Context(), outbox.Mail{To: "a@example.test", Subject: "SMS", Text: text, MessageID: "01h@penstock"})
-		if want := (email.Result{Status: 250, Response: "written to 01h@penstock.eml", Simulated: true}); err != nil || r != want {
-			t.Fatalf("got %+v, %v", r, err)
-		}
+		r := relaytest.Must(s.Send(t.Context(), outbox.Mail{To: "a@example.test", Subject: "SMS", Text: text, MessageID: "01h@penstock"}))(t)
+		relaytest.Equal(t, "the result", r, email.Result{Status: 250, Response: "written to 01h@penstock.eml", Simulated: true})
 	}
-	if names := files(t, s); len(names) != 1 {
-		t.Fatalf("files %q, want one", names)
-	}
-	f, err := os.Open(filepath.Join(s.Dir(), "01h@penstock.eml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.Equal(t, "the files", files(t, s), []string{"01h@penstock.eml"})
+	f := relaytest.Must(os.Open(filepath.Join(s.Dir(), "01h@penstock.eml")))(t)
 	defer f.Close()
-	m, err := mail.ReadMessage(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := make([]byte, 20)
-	n, _ := m.Body.Read(text)
-	if m.Header.Get("Message-Id") != "<01h@penstock>" || string(text[:n]) != "second\r\n" {
-		t.Errorf("got %v %q", m.Header, text[:n])
-	}
+	m := relaytest.Must(mail.ReadMessage(f))(t)
+	relaytest.Equal(t, "Message-Id", m.Header.Get("Message-Id"), "<01h@penstock>")
+	relaytest.Equal(t, "the body", string(relaytest.Must(io.ReadAll(m.Body))(t)), "second\r\n")
 }
 
-func TestManyMailsAtOnceAreManyFiles(t *testing.T) {
+func TestConcurrentMailsAreSeparateFiles(t *testing.T) {
 	s := newSink(t)
 	var wg sync.WaitGroup
 	for _, id := range strings.Split("abcdefghijklmnopqrst", "") {
@@ -75,12 +57,10 @@ func TestManyMailsAtOnceAreManyFiles(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if n := len(files(t, s)); n != 20 {
-		t.Errorf("%d files, want 20", n)
-	}
+	relaytest.Equal(t, "the number of files", len(files(t, s)), 20)
 }
 
-func TestFileNamesStayInTheDirectoryAndApart(t *testing.T) {
+func TestFileNamesAreUniqueAndStayInTheDirectory(t *testing.T) {
 	for id, want := range map[string]string{
 		"../etc/passwd": "_2e._2fetc_2fpasswd.eml",
 		"a/b":           "a_2fb.eml",
@@ -88,20 +68,18 @@ func TestFileNamesStayInTheDirectoryAndApart(t *testing.T) {
 		".hidden":       "_2ehidden.eml",
 		"ü@b":           "_c3_bc@b.eml",
 	} {
-		if got := fileName(id); got != want {
-			t.Errorf("%q: got %q, want %q", id, got, want)
-		}
+		relaytest.Equal(t, "the file name of "+id, fileName(id), want)
 	}
 	long := strings.Repeat("a", 260)
 	if n := len(fileName(long)); n > 255 {
-		t.Errorf("a name of %d bytes", n)
+		t.Errorf("the file name has %d bytes, want at most 255", n)
 	}
 	if fileName(long+"b") == fileName(long+"c") {
-		t.Error("long ids share a file")
+		t.Error("two long ids have the same file name")
 	}
 }
 
-func TestWhatGoesWrongIsJudged(t *testing.T) {
+func TestErrorsAreClassified(t *testing.T) {
 	good := outbox.Mail{To: "a@example.test", MessageID: "d1"}
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -118,16 +96,14 @@ func TestWhatGoesWrongIsJudged(t *testing.T) {
 		"no recipient":          {newSink(t), t.Context(), outbox.Mail{MessageID: "d1"}, delivery.Dead},
 		"the directory is gone": {gone, t.Context(), good, delivery.Fault},
 		"shutdown":              {newSink(t), cancelled, good, delivery.Fault},
-		"nothing":               {newSink(t), t.Context(), good, delivery.Delivered},
+		"no error":              {newSink(t), t.Context(), good, delivery.Delivered},
 	} {
 		r, err := c.sink.Send(c.ctx, c.mail)
-		if v := delivery.ClassifyMail(r.Status, r.Response, err); v.Class != c.want {
-			t.Errorf("%s: got %+v (%v)", name, v, err)
-		}
+		relaytest.Equal(t, name+": the class", delivery.ClassifyMail(r.Status, r.Response, err).Class, c.want)
 	}
 }
 
-func TestASinkThatCannotBeMadeIsRefused(t *testing.T) {
+func TestOptionsAreChecked(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
