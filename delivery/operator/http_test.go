@@ -3,7 +3,6 @@ package operator
 import (
 	"errors"
 	"net/http"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/provisioning"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sim"
 )
 
@@ -28,99 +28,91 @@ func command() provisioning.Command {
 	}
 }
 
-func TestWhatTheBackEndSaysOfACommand(t *testing.T) {
+func TestTheResponseToACommandIsItsReport(t *testing.T) {
 	for name, tc := range map[string]struct {
 		status       int
 		header, body string
 		want         provisioning.Report
-		again        time.Duration // unavailable, and when to ask again; -1: it does not say
+		again        time.Duration // unavailable, and the delay until a retry; -1: none is given
 	}{
-		"done":                                 {200, "", `{"status":"completed"}`, provisioning.Report{}, 0},
-		"done, with the SIM's state":           {201, "", `{"status":"completed","state":"suspended"}`, provisioning.Report{State: sim.Suspended}, 0},
-		"not at the end":                       {202, "", `{"status":"pending"}`, provisioning.Report{Pending: true}, 0},
-		"not at the end, with a time":          {202, "7", `{"status":"pending"}`, provisioning.Report{Pending: true, After: 7 * time.Second}, 0},
-		"the body's time goes before":          {202, "7", `{"status":"pending","retry_after":2.5}`, provisioning.Report{Pending: true, After: 2500 * time.Millisecond}, 0},
-		"a time that is far off":               {200, "", `{"status":"pending","retry_after":1e300}`, provisioning.Report{Pending: true, After: time.Hour}, 0},
-		"refused":                              {200, "", `{"status":"refused","reason":"barred"}`, provisioning.Report{Refused: "The operator refused: barred."}, 0},
-		"refused with a 422":                   {422, "", `{"status":"refused","reason":"no\nsuch SIM"}`, provisioning.Report{Refused: "The operator refused: nosuch SIM."}, 0},
-		"refused without a reason":             {409, "", `{"status":"refused"}`, provisioning.Report{Refused: "The operator refused: no reason was given."}, 0},
-		"busy":                                 {503, "30", `{"status":"refused"}`, provisioning.Report{}, 30 * time.Second},
-		"a fault":                              {500, "", `oops`, provisioning.Report{}, -1},
-		"a path that is not there":             {404, "", `<html>`, provisioning.Report{}, -1},
-		"a token that is not known":            {401, "", `{"message":"who are you"}`, provisioning.Report{}, -1},
-		"completed, but with a 404":            {404, "", `{"status":"completed"}`, provisioning.Report{}, -1},
-		"a page in the back end's place":       {200, "", `<html>welcome</html>`, provisioning.Report{}, -1},
-		"a word that is none":                  {200, "", `{"status":"done"}`, provisioning.Report{}, -1},
-		"a state that is none":                 {200, "", `{"status":"completed","state":"asleep"}`, provisioning.Report{}, -1},
-		"a redirect":                           {302, "", `{"status":"completed"}`, provisioning.Report{}, -1},
-		"more than an answer may have":         {200, "", `{"status":"completed"}` + strings.Repeat(" ", 70<<10), provisioning.Report{}, -1},
-		"the connection breaks after the work": {0, "", ``, provisioning.Report{}, -1},
+		"completed":                               {200, "", `{"status":"completed"}`, provisioning.Report{}, 0},
+		"completed, with the SIM's state":         {201, "", `{"status":"completed","state":"suspended"}`, provisioning.Report{State: sim.Suspended}, 0},
+		"pending":                                 {202, "", `{"status":"pending"}`, provisioning.Report{Pending: true}, 0},
+		"pending, with Retry-After":               {202, "7", `{"status":"pending"}`, provisioning.Report{Pending: true, After: 7 * time.Second}, 0},
+		"the body's delay has priority":           {202, "7", `{"status":"pending","retry_after":2.5}`, provisioning.Report{Pending: true, After: 2500 * time.Millisecond}, 0},
+		"a delay beyond the maximum":              {200, "", `{"status":"pending","retry_after":1e300}`, provisioning.Report{Pending: true, After: time.Hour}, 0},
+		"refused":                                 {200, "", `{"status":"refused","reason":"barred"}`, provisioning.Report{Refused: "The operator refused: barred."}, 0},
+		"refused with a 422":                      {422, "", `{"status":"refused","reason":"no\nsuch SIM"}`, provisioning.Report{Refused: "The operator refused: nosuch SIM."}, 0},
+		"refused without a reason":                {409, "", `{"status":"refused"}`, provisioning.Report{Refused: "The operator refused: no reason was given."}, 0},
+		"unavailable":                             {503, "30", `{"status":"refused"}`, provisioning.Report{}, 30 * time.Second},
+		"an internal error":                       {500, "", `oops`, provisioning.Report{}, -1},
+		"an unknown path":                         {404, "", `<html>`, provisioning.Report{}, -1},
+		"an unknown token":                        {401, "", `{"message":"who are you"}`, provisioning.Report{}, -1},
+		"completed, but with a 404":               {404, "", `{"status":"completed"}`, provisioning.Report{}, -1},
+		"a web page":                              {200, "", `<html>welcome</html>`, provisioning.Report{}, -1},
+		"an unknown status":                       {200, "", `{"status":"done"}`, provisioning.Report{}, -1},
+		"an unknown state":                        {200, "", `{"status":"completed","state":"asleep"}`, provisioning.Report{}, -1},
+		"a redirect":                              {302, "", `{"status":"completed"}`, provisioning.Report{}, -1},
+		"a response too long":                     {200, "", `{"status":"completed"}` + strings.Repeat(" ", 70<<10), provisioning.Report{}, -1},
+		"the connection is closed after the work": {0, "", ``, provisioning.Report{}, -1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPeer(t)
 			p.answer = func(string, int) (int, string, string) { return tc.status, tc.header, tc.body }
-			got, err := p.reach(t, HTTPOptions{}).Command(t.Context(), command())
+			got, err := p.client(t, HTTPOptions{}).Command(t.Context(), command())
+			relaytest.Equal(t, "the report", got, tc.want)
 			if tc.again == 0 {
-				if err != nil || got != tc.want {
-					t.Fatalf("%+v, %v", got, err)
-				}
+				relaytest.NoError(t, err)
 				return
 			}
-			if relay.KindOf(err) != relay.KindUnavailable || got != (provisioning.Report{}) {
-				t.Fatalf("%+v, %v", got, err)
-			}
+			relaytest.Equal(t, "the kind of the error", relay.KindOf(err), relay.KindUnavailable)
 			after := time.Duration(-1)
 			if u, ok := errors.AsType[*provisioning.Unavailable](err); ok && u.After > 0 {
 				after = u.After
 			}
-			if after != tc.again {
-				t.Errorf("again in %s, want %s", after, tc.again)
-			}
+			relaytest.Equal(t, "the delay until a retry", after, tc.again)
 		})
 	}
 }
 
-func TestACommandOnTheWire(t *testing.T) {
+func TestTheRequestOfACommand(t *testing.T) {
 	p := newPeer(t)
-	if _, err := p.reach(t, HTTPOptions{}).Command(t.Context(), command()); err != nil {
-		t.Fatal(err)
-	}
+	relaytest.Must(p.client(t, HTTPOptions{}).Command(t.Context(), command()))(t)
 	want := map[string]any{
 		"id": "job-1", "action": "activate_sim", "iccid": "8944000000000000001", "imsi": "234150000000001", "msisdn": "447700900123",
 		"services": []any{"service_4g"}, "subscriber_id": "s1", "requested_at": "2026-03-01T12:00:00Z",
 	}
-	if got := p.field(t, "job-1"); !reflect.DeepEqual(got, want) {
-		t.Errorf("%v", got)
-	}
-	path, h := p.first()
-	if path != "POST /v1/commands" || h.Get("Authorization") != "Bearer t0" || h.Get("Content-Type") != "application/json" {
-		t.Errorf("%s %v", path, h)
-	}
+	relaytest.Equal(t, "the body", p.body(t, "job-1"), want)
+	path, h := p.first(t)
+	relaytest.Equal(t, "the request", path, "POST /v1/commands")
+	relaytest.Equal(t, "Authorization", h.Get("Authorization"), "Bearer t0")
+	relaytest.Equal(t, "Content-Type", h.Get("Content-Type"), "application/json")
 }
 
-func TestACommandThatIsRepeatedActsOnce(t *testing.T) {
+func TestARepeatedCommandIsPerformedOnce(t *testing.T) {
 	p := newPeer(t)
 	p.answer = func(_ string, n int) (int, string, string) {
 		switch n {
 		case 1:
-			return 0, "", "" // done, but nobody hears of it
+			return 0, "", "" // performed, but the response is lost
 		case 2:
 			return 502, "", "bad gateway"
 		}
 		return 200, "", `{"status":"completed"}`
 	}
-	h := p.reach(t, HTTPOptions{})
+	h := p.client(t, HTTPOptions{})
 	var err error
 	for range 3 {
 		_, err = h.Command(t.Context(), command())
 	}
-	if asked, effects := p.count("job-1"); err != nil || effects != 1 || asked != 3 {
-		t.Errorf("%v: %d effects of %d requests", err, effects, asked)
-	}
+	relaytest.NoError(t, err)
+	requests, effects := p.count("job-1")
+	relaytest.Equal(t, "the number of requests", requests, 3)
+	relaytest.Equal(t, "the number of effects", effects, 1)
 }
 
-func TestTheBackEndIsAskedWhetherItIsReady(t *testing.T) {
-	p, now := newPeer(t), time.Unix(1000, 0)
+func TestReadyIsCachedForTheTTL(t *testing.T) {
+	p, clock := newPeer(t), relaytest.NewClock(time.Unix(1000, 0))
 	status := 503
 	p.answer = func(key string, _ int) (int, string, string) {
 		if key != "" {
@@ -128,33 +120,32 @@ func TestTheBackEndIsAskedWhetherItIsReady(t *testing.T) {
 		}
 		return status, "", ""
 	}
-	h := p.reach(t, HTTPOptions{Now: func() time.Time { return now }})
-	asked := func() int { n, _ := p.count(""); return n }
-	err := h.Ready(t.Context(), "")
-	if path, _ := p.first(); relay.KindOf(err) != relay.KindUnavailable || path != "GET /v1/ready" {
-		t.Fatalf("%v, %q", err, path)
+	h := p.client(t, HTTPOptions{Now: clock.Now})
+	checkRequests := func(what string) {
+		t.Helper()
+		n, _ := p.count("")
+		relaytest.Equal(t, "the number of requests "+what, n, 2)
 	}
+	relaytest.Equal(t, "the kind of the error", relay.KindOf(h.Ready(t.Context(), "")), relay.KindUnavailable)
+	path, _ := p.first(t)
+	relaytest.Equal(t, "the request", path, "GET /v1/ready")
 	status = 204
-	for range 2 { // the second trusts the first
-		if err := h.Ready(t.Context(), ""); err != nil || asked() != 2 {
-			t.Fatalf("%v, asked %d times", err, asked())
-		}
+	for range 2 { // the second uses the result of the first
+		relaytest.NoError(t, h.Ready(t.Context(), ""))
+		checkRequests("within the TTL")
 	}
-	now = now.Add(time.Minute)
-	if _, err := h.Command(t.Context(), command()); err != nil {
-		t.Fatal(err)
-	}
-	if err := h.Ready(t.Context(), ""); err != nil || asked() != 2 {
-		t.Fatalf("after a command: %v, asked %d times", err, asked())
-	}
-	now = now.Add(time.Minute)
+	clock.Advance(time.Minute)
+	relaytest.Must(h.Command(t.Context(), command()))(t)
+	relaytest.NoError(t, h.Ready(t.Context(), ""))
+	checkRequests("after a command")
+	clock.Advance(time.Minute)
 	status = 500
 	if err := h.Ready(t.Context(), ""); err == nil {
-		t.Error("trusted for too long")
+		t.Error("no error after the TTL")
 	}
 }
 
-func TestTooManyCommandsWait(t *testing.T) {
+func TestCommandsBeyondTheLimitAreRetriedLater(t *testing.T) {
 	p := newPeer(t)
 	began, release := make(chan struct{}), make(chan struct{})
 	p.answer = func(string, int) (int, string, string) {
@@ -162,7 +153,7 @@ func TestTooManyCommandsWait(t *testing.T) {
 		<-release
 		return 200, "", `{"status":"completed"}`
 	}
-	h := p.reach(t, HTTPOptions{MaxConcurrent: 1, SlotTimeout: time.Millisecond})
+	h := p.client(t, HTTPOptions{MaxConcurrent: 1, SlotTimeout: time.Millisecond})
 	first := make(chan error)
 	go func() {
 		_, err := h.Command(t.Context(), command())
@@ -170,74 +161,62 @@ func TestTooManyCommandsWait(t *testing.T) {
 	}()
 	<-began
 	_, err := h.Command(t.Context(), command())
-	if u, ok := errors.AsType[*provisioning.Unavailable](err); !ok || u.After <= 0 || relay.KindOf(err) != relay.KindUnavailable {
-		t.Errorf("%v", err)
+	relaytest.Equal(t, "the kind of the error", relay.KindOf(err), relay.KindUnavailable)
+	if u, ok := errors.AsType[*provisioning.Unavailable](err); !ok || u.After <= 0 {
+		t.Errorf("the error %v has no delay until a retry", err)
 	}
 	close(release)
-	if err := <-first; err != nil {
-		t.Error(err)
-	}
+	relaytest.NoError(t, <-first)
 }
 
-func TestABackEndOutOfReach(t *testing.T) {
-	client, err := httpout.New(httpout.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	h, err := NewHTTP(client, HTTPOptions{URL: "http://127.0.0.1:9"}) // which may not be reached
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := h.Command(t.Context(), command()); relay.KindOf(err) != relay.KindUnavailable {
-		t.Error(err)
-	}
-	if err := h.Ready(t.Context(), ""); relay.KindOf(err) != relay.KindUnavailable {
-		t.Error(err)
-	}
-	if _, err := h.Deliver(t.Context(), "d1", outbox.SIM{}); delivery.Classify(0, nil, err, time.Now()).Class != delivery.Fault {
-		t.Error(err)
-	}
+func TestAnUnreachableBackEnd(t *testing.T) {
+	client := relaytest.Must(httpout.New(httpout.Options{}))(t)
+	h := relaytest.Must(NewHTTP(client, HTTPOptions{URL: "http://127.0.0.1:9"}))(t) // an address that is not allowed
+	_, err := h.Command(t.Context(), command())
+	relaytest.Equal(t, "the kind of a command's error", relay.KindOf(err), relay.KindUnavailable)
+	relaytest.Equal(t, "the kind of Ready's error", relay.KindOf(h.Ready(t.Context(), "")), relay.KindUnavailable)
+	_, err = h.Deliver(t.Context(), "d1", outbox.SIM{})
+	relaytest.Equal(t, "the class of a message", delivery.Classify(0, nil, err, time.Now()).Class, delivery.Fault)
 	for _, bad := range []string{"", "ftp://x/", "http://", "%", "http://x/?a=b"} {
 		if _, err := NewHTTP(client, HTTPOptions{URL: bad}); err == nil {
-			t.Errorf("%q", bad)
+			t.Errorf("the URL %q was accepted", bad)
 		}
 	}
 }
 
-func TestMessagesForASIM(t *testing.T) {
+func TestTheResponseToAMessageIsItsClass(t *testing.T) {
 	for name, tc := range map[string]struct {
 		status int
 		body   string
 		class  delivery.Class
 	}{
-		"taken":                             {200, `{"status":"completed"}`, delivery.Delivered},
-		"taken without a word":              {204, ``, delivery.Delivered},
-		"refused":                           {200, `{"status":"refused","reason":"no such SIM"}`, delivery.Dead},
-		"refused with a 404":                {404, `{"status":"refused"}`, delivery.Dead},
-		"busy":                              {429, ``, delivery.Retry},
-		"a fault":                           {500, ``, delivery.Retry},
-		"a path that is not there":          {404, `<html>`, delivery.Fault},
-		"a token that is not known":         {401, ``, delivery.Fault},
-		"nobody knows whether it was taken": {0, ``, delivery.Fault},
+		"accepted":                {200, `{"status":"completed"}`, delivery.Delivered},
+		"accepted without a body": {204, ``, delivery.Delivered},
+		"refused":                 {200, `{"status":"refused","reason":"no such SIM"}`, delivery.Dead},
+		"refused with a 404":      {404, `{"status":"refused"}`, delivery.Dead},
+		"unavailable":             {429, ``, delivery.Retry},
+		"an internal error":       {500, ``, delivery.Retry},
+		"an unknown path":         {404, `<html>`, delivery.Fault},
+		"an unknown token":        {401, ``, delivery.Fault},
+		"the connection is closed after the work": {0, ``, delivery.Fault},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPeer(t)
 			p.answer = func(string, int) (int, string, string) { return tc.status, "", tc.body }
 			m := outbox.SIM{ICCID: "8944000000000000001", From: "447700900123", To: "447800000001", Data: []byte{1, 255}, UDH: []byte{5}, Coding: 8}
-			r, err := p.reach(t, HTTPOptions{}).Deliver(t.Context(), "d1", m)
+			r, err := p.client(t, HTTPOptions{}).Deliver(t.Context(), "d1", m)
 			class := delivery.Delivered
 			if err != nil {
 				class = delivery.Classify(0, nil, err, time.Now()).Class
 			}
-			path, header := p.first()
-			if class != tc.class || r.Simulated || path != "POST /v1/messages" || header.Get("Idempotency-Key") != "d1" {
-				t.Errorf("%v %+v, %v, %s", class, r, err, path)
-			}
+			relaytest.Equal(t, "the class", class, tc.class)
+			relaytest.Equal(t, "the result is simulated", r.Simulated, false)
+			path, header := p.first(t)
+			relaytest.Equal(t, "the request", path, "POST /v1/messages")
+			relaytest.Equal(t, "Idempotency-Key", header.Get("Idempotency-Key"), "d1")
 			if tc.status == http.StatusOK {
 				want := map[string]any{"id": "d1", "iccid": m.ICCID, "from": m.From, "to": m.To, "data": "01ff", "udh": "05", "coding": 8.0}
-				if got := p.field(t, "d1"); !reflect.DeepEqual(got, want) {
-					t.Errorf("%v", got)
-				}
+				relaytest.Equal(t, "the body", p.body(t, "d1"), want)
 			}
 		})
 	}
@@ -254,7 +233,7 @@ func FuzzParseAnswer(f *testing.F) {
 		}
 		r := a.report(-time.Second)
 		if r.After > time.Hour || len(r.Refused) > maxReason+100 || r.Pending && r.Refused != "" {
-			t.Errorf("%+v", r)
+			t.Errorf("the report is pending %t, after %s, refused %q", r.Pending, r.After, r.Refused)
 		}
 	})
 }

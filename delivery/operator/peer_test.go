@@ -11,27 +11,28 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/delivery/httpout"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// peer is an operator's server as docs/operator.md has it: it does a command once,
-// and tells how it stands as often as it is asked.
+// peer is an operator's server that implements docs/operator.md: it performs a
+// command once, and reports its state for each request.
 type peer struct {
 	url string
 
 	mu      sync.Mutex
-	effects map[string]int    // commands and messages done, by key
-	bodies  map[string]string // as they came first
+	effects map[string]int    // commands and messages performed, by key
+	bodies  map[string]string // of the first requests, by key
 	heads   []http.Header
 	paths   []string
-	// answer says what the n-th request of a key gets instead of the truth; a
-	// status of 0 breaks the connection after the work is done.
-	answer func(key string, n int) (status int, header, body string)
-	asked  map[string]int
+	// answer returns the response to the n-th request of a key, instead of
+	// completed; a status of 0 closes the connection after the work.
+	answer   func(key string, n int) (status int, header, body string)
+	requests map[string]int // by key
 }
 
 func newPeer(t *testing.T) *peer {
 	t.Helper()
-	p := &peer{effects: map[string]int{}, bodies: map[string]string{}, asked: map[string]int{}}
+	p := &peer{effects: map[string]int{}, bodies: map[string]string{}, requests: map[string]int{}}
 	server := httptest.NewServer(p)
 	t.Cleanup(server.Close)
 	p.url = server.URL
@@ -44,10 +45,10 @@ func (p *peer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer p.mu.Unlock()
 	p.heads, p.paths = append(p.heads, r.Header.Clone()), append(p.paths, r.Method+" "+r.URL.Path)
 	key := r.Header.Get("Idempotency-Key")
-	p.asked[key]++
+	p.requests[key]++
 	status, header, text := http.StatusOK, "", `{"status":"completed"}`
 	if p.answer != nil {
-		status, header, text = p.answer(key, p.asked[key])
+		status, header, text = p.answer(key, p.requests[key])
 	}
 	if key != "" && (status < 300 || status == 499) {
 		p.work(key, string(body))
@@ -62,7 +63,7 @@ func (p *peer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, text)
 }
 
-// work does what a key stands for, once.
+// work performs the command or message of a key, once.
 func (p *peer) work(key, body string) {
 	if _, known := p.bodies[key]; !known {
 		p.bodies[key] = body
@@ -70,46 +71,41 @@ func (p *peer) work(key, body string) {
 	}
 }
 
-// field reads a member of the body that came with a key.
-func (p *peer) field(t *testing.T, key string) map[string]any {
+// body returns the body of the first request of a key.
+func (p *peer) body(t *testing.T, key string) map[string]any {
 	t.Helper()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var m map[string]any
-	if err := json.Unmarshal([]byte(p.bodies[key]), &m); err != nil {
-		t.Fatalf("%s: %q: %v", key, p.bodies[key], err)
-	}
+	relaytest.NoError(t, json.Unmarshal([]byte(p.bodies[key]), &m))
 	return m
 }
 
-// first returns what the first request was, and its header.
-func (p *peer) first() (string, http.Header) {
+// first returns method and path of the first request, and its header.
+func (p *peer) first(t *testing.T) (string, http.Header) {
+	t.Helper()
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if len(p.paths) == 0 {
+		t.Fatal("no request arrived")
+	}
 	return p.paths[0], p.heads[0]
 }
 
-// count returns how often a key was asked for, and how often it acted.
-func (p *peer) count(key string) (asked, effects int) {
+// count returns the number of requests of a key, and of their effects.
+func (p *peer) count(key string) (requests, effects int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.asked[key], p.effects[key]
+	return p.requests[key], p.effects[key]
 }
 
-// reach is an HTTP back end that asks the peer.
-func (p *peer) reach(t *testing.T, o HTTPOptions) *HTTP {
+// client returns an HTTP back end that calls the peer.
+func (p *peer) client(t *testing.T, o HTTPOptions) *HTTP {
 	t.Helper()
-	client, err := httpout.New(httpout.Options{
+	client := relaytest.Must(httpout.New(httpout.Options{
 		Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, Timeout: 2 * time.Second,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	t.Cleanup(client.Close)
 	o.URL, o.Token = p.url+"/v1/", "t0"
-	h, err := NewHTTP(client, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return h
+	return relaytest.Must(NewHTTP(client, o))(t)
 }

@@ -1,9 +1,9 @@
-// Package operator is the SIM operator of a gateway that has none: it does
-// everything at once and brings messages nowhere, and says so (its deliveries are
-// simulated). It keeps nothing: what it says follows from the SIM and from when
-// the command was given first, so that a restart changes nothing.
+// Package operator simulates the SIM operator of a gateway without one: it completes
+// commands at once, delivers no message, and marks its results as simulated. It keeps
+// no state: a result depends on the SIM and the time of the command only, and is the
+// same after a restart.
 //
-// The last four digits of an ICCID say otherwise, see docs/simulators.md.
+// The last four digits of an ICCID choose other results, see docs/simulators.md.
 package operator
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/penstock/penstock/relay/sim"
 )
 
-// Slow is how long a SIM that takes its time does.
+// Slow is how long the commands of a slow SIM take.
 const Slow = 5 * time.Second
 
 // Simulator is an operator.SIMs and a provisioning.Operator; the zero value works.
@@ -28,7 +28,7 @@ type Simulator struct {
 	Now func() time.Time // nil: time.Now
 }
 
-// Deliver takes a message.
+// Deliver accepts a message without delivering it.
 func (Simulator) Deliver(_ context.Context, _ string, m outbox.SIM) (attempt.SIMResult, error) {
 	switch {
 	case strings.HasSuffix(m.ICCID, "9001"):
@@ -39,7 +39,7 @@ func (Simulator) Deliver(_ context.Context, _ string, m outbox.SIM) (attempt.SIM
 	return attempt.SIMResult{Simulated: true, Response: "taken by the simulator, brought nowhere"}, nil
 }
 
-// Ready refuses a SIM whose operator is down.
+// Ready returns KindUnavailable for a SIM whose operator is down.
 func (Simulator) Ready(_ context.Context, iccid string) error {
 	if strings.HasSuffix(iccid, "9004") {
 		return down()
@@ -51,7 +51,7 @@ func down() error {
 	return relay.Errorf(relay.KindUnavailable, "operator: the simulated operator is down for this SIM")
 }
 
-// Command says how a command stands.
+// Command returns the state of a command.
 func (s Simulator) Command(_ context.Context, c provisioning.Command) (provisioning.Report, error) {
 	r := provisioning.Report{Simulated: true}
 	left := s.left(c.At)
@@ -74,7 +74,7 @@ func (s Simulator) Command(_ context.Context, c provisioning.Command) (provision
 	return r, nil
 }
 
-// left is how long a slow SIM still takes.
+// left returns the remaining time of a slow SIM.
 func (s Simulator) left(given time.Time) time.Duration {
 	now := time.Now
 	if s.Now != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/provisioning"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sim"
 )
 
@@ -27,29 +28,27 @@ func TestDeliver(t *testing.T) {
 		err    error
 		class  delivery.Class
 	}{
-		"any SIM":                   {"8944000000000000001", true, nil, delivery.Delivered},
-		"one that rejects":          {"8944000000000009001", true, nil, delivery.Dead},
-		"one that fails":            {"8944000000000009004", true, nil, delivery.Retry},
-		"one that is left":          {"8944000000000000001", false, nil, delivery.Dead},
-		"while nobody can be asked": {"8944000000000000001", true, down, delivery.Fault},
+		"any SIM":                               {"8944000000000000001", true, nil, delivery.Delivered},
+		"9001 is rejected":                      {"8944000000000009001", true, nil, delivery.Dead},
+		"9004 fails downstream":                 {"8944000000000009004", true, nil, delivery.Retry},
+		"a SIM that its relay no longer serves": {"8944000000000000001", false, nil, delivery.Dead},
+		"while relays cannot be loaded":         {"8944000000000000001", true, down, delivery.Fault},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o, err := operator.New(Simulator{}, func(context.Context, outbox.Delivery) (bool, error) { return tc.serves, tc.err })
-			if err != nil {
-				t.Fatal(err)
-			}
+			o := relaytest.Must(operator.New(Simulator{}, func(context.Context, outbox.Delivery) (bool, error) { return tc.serves, tc.err }))(t)
 			r, err := o.Deliver(t.Context(), outbox.Delivery{Relay: "g1", SIM: &outbox.SIM{ICCID: tc.iccid}})
 			class := delivery.Delivered
 			if err != nil {
 				class = delivery.Classify(0, nil, err, time.Now()).Class
 			}
-			if class != tc.class || class == delivery.Delivered && !r.Simulated {
-				t.Errorf("%v %+v, %v", class, r, err)
+			relaytest.Equal(t, "the class", class, tc.class)
+			if class == delivery.Delivered {
+				relaytest.Equal(t, "the result is simulated", r.Simulated, true)
 			}
 		})
 	}
 	if _, err := operator.New(nil, nil); err == nil {
-		t.Error("an operator of nothing")
+		t.Error("an operator without dependencies was created")
 	}
 }
 
@@ -81,15 +80,14 @@ func TestCommands(t *testing.T) {
 			s := Simulator{Now: func() time.Time { return given.Add(tc.age) }}
 			r, err := s.Command(t.Context(), provisioning.Command{ICCID: "894400000000000" + tc.last, Action: tc.action, At: given})
 			tc.want.Simulated = true
-			if r != tc.want || (relay.KindOf(err) == relay.KindUnavailable) != tc.down || (err != nil) != tc.down {
-				t.Errorf("%+v, %v", r, err)
+			relaytest.Equal(t, "the report", r, tc.want)
+			if tc.down {
+				relaytest.Equal(t, "the kind of the error", relay.KindOf(err), relay.KindUnavailable)
+			} else {
+				relaytest.NoError(t, err)
 			}
 		})
 	}
-	if err := (Simulator{}).Ready(t.Context(), "8944000000000009004"); relay.KindOf(err) != relay.KindUnavailable {
-		t.Errorf("9004 is ready: %v", err)
-	}
-	if err := (Simulator{}).Ready(t.Context(), "8944000000000009005"); err != nil {
-		t.Errorf("9005: %v", err)
-	}
+	relaytest.Equal(t, "the kind of Ready's error for 9004", relay.KindOf(Simulator{}.Ready(t.Context(), "8944000000000009004")), relay.KindUnavailable)
+	relaytest.NoError(t, Simulator{}.Ready(t.Context(), "8944000000000009005"))
 }
