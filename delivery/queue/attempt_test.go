@@ -8,9 +8,10 @@ import (
 	"github.com/penstock/penstock/delivery"
 	"github.com/penstock/penstock/delivery/attempt"
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
-func TestJudgement(t *testing.T) {
+func TestClassify(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	life, end := context.WithCancel(context.Background())
 	defer end()
@@ -45,9 +46,8 @@ func TestJudgement(t *testing.T) {
 			if c.wait > 0 {
 				want = now.Add(c.wait)
 			}
-			if o.State != c.state || !o.NextAttemptAt.Equal(want) || o.Uncounted != c.uncounted {
-				t.Errorf("got %+v", o)
-			}
+			got := outbox.Outcome{State: o.State, NextAttemptAt: o.NextAttemptAt, Uncounted: o.Uncounted}
+			relaytest.Equal(t, "the outcome", got, outbox.Outcome{State: c.state, NextAttemptAt: want, Uncounted: c.uncounted})
 		})
 	}
 }

@@ -3,7 +3,6 @@ package queue
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"github.com/penstock/penstock/delivery"
 	"github.com/penstock/penstock/delivery/attempt"
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // breakerStore is a store of breakers in memory.
@@ -47,16 +47,16 @@ func (s *breakerStore) List(context.Context) (list []outbox.Breaker, err error) 
 	return list, err
 }
 
-// panel is breakers with a clock of their own.
+// panel is breakers whose clock the test moves.
 type panel struct {
 	*breakers
-	clock time.Time
+	clock *relaytest.Clock
 }
 
 func newPanel(store outbox.Breakers) *panel {
-	p := &panel{clock: time.Unix(1_800_000_000, 0)}
+	p := &panel{clock: relaytest.NewClock(time.Unix(1_800_000_000, 0))}
 	p.breakers = newBreakers(withDefaultDeps(Deps{
-		Breakers: store, Now: func() time.Time { return p.clock }, Rand: func() float64 { return 0.5 }, Logger: quiet(),
+		Breakers: store, Now: p.clock.Now, Rand: func() float64 { return 0.5 }, Logger: quiet(),
 	}), withDefaults(Options{}))
 	return p
 }
@@ -65,7 +65,7 @@ func toEndpoint() *outbox.Delivery {
 	return &outbox.Delivery{ID: "d", Account: 1, Relay: "v1", Endpoint: "e", Request: &outbox.Request{URL: "http://u:p@h/in?m=text"}}
 }
 
-// try asks for passage and, where there is one, reports how the attempt went.
+// try acquires a permit and, if there is one, releases it with the result of the attempt.
 func (p *panel) try(class delivery.Class, status int) permit {
 	d := toEndpoint()
 	through, _ := p.acquire(d)
@@ -85,24 +85,24 @@ func (p *panel) fail(n int) {
 	}
 }
 
-func TestWhatOpensABreaker(t *testing.T) {
+func TestFailuresOpenABreaker(t *testing.T) {
 	cases := []struct {
 		name string
 		run  func(p *panel)
 		open bool
 	}{
-		{"nine failures do not", func(p *panel) { p.fail(9) }, false},
-		{"ten failures in a row do", func(p *panel) { p.fail(10) }, true},
-		{"an endpoint that does not answer at all fails too", func(p *panel) {
+		{"nine failures do not open it", func(p *panel) { p.fail(9) }, false},
+		{"ten failures in a row open it", func(p *panel) { p.fail(10) }, true},
+		{"a missing response is a failure", func(p *panel) {
 			for range 10 {
 				p.try(delivery.Retry, 0)
 			}
 		}, true},
-		{"a delivery between them begins the row anew", func(p *panel) { p.fail(9); p.try(delivery.Delivered, 200); p.fail(9) }, false},
-		{"a refusal for good shows that the endpoint works", func(p *panel) { p.fail(9); p.try(delivery.Dead, 404); p.fail(9) }, false},
-		{"what never left shows nothing", func(p *panel) { p.fail(9); p.try(delivery.Dead, 0); p.fail(1) }, true},
-		{"a fault of our own shows nothing", func(p *panel) { p.fail(9); p.try(delivery.Fault, 0); p.fail(1) }, true},
-		{"refusals for good never do", func(p *panel) {
+		{"a delivery between them resets the count", func(p *panel) { p.fail(9); p.try(delivery.Delivered, 200); p.fail(9) }, false},
+		{"a permanent refusal resets the count", func(p *panel) { p.fail(9); p.try(delivery.Dead, 404); p.fail(9) }, false},
+		{"a request that was not sent does not count", func(p *panel) { p.fail(9); p.try(delivery.Dead, 0); p.fail(1) }, true},
+		{"our own fault does not count", func(p *panel) { p.fail(9); p.try(delivery.Fault, 0); p.fail(1) }, true},
+		{"permanent refusals do not open it", func(p *panel) {
 			for range 50 {
 				p.try(delivery.Dead, 410)
 			}
@@ -112,9 +112,7 @@ func TestWhatOpensABreaker(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			p := newPanel(nil)
 			c.run(p)
-			if open := p.isOpen(); open != c.open {
-				t.Errorf("open %v, want %v", open, c.open)
-			}
+			relaytest.Equal(t, "the breaker is open", p.isOpen(), c.open)
 		})
 	}
 }
@@ -124,39 +122,36 @@ func TestProbes(t *testing.T) {
 	p.fail(10)
 	d := toEndpoint()
 	for _, wait := range []time.Duration{5, 10, 20, 40, 60, 60} {
-		if got, why := p.acquire(d); got != permitNone || why != "why" {
-			t.Fatalf("too early: %v, %q", got, why)
-		}
-		p.clock = p.clock.Add(wait * time.Second)
+		got, why := p.acquire(d)
+		relaytest.Equal(t, "the permit before the interval has passed", got, permitNone)
+		relaytest.Equal(t, "its reason", why, "why")
+		p.clock.Advance(wait * time.Second)
 		if got, _ := p.acquire(d); got != permitProbe {
-			t.Fatalf("after %d s: %v", wait, got)
+			t.Fatalf("after %d s: the permit is %v, want a probe", wait, got)
 		}
 		if got, _ := p.acquire(d); got != permitNone {
-			t.Fatalf("beside the probe: %v", got)
+			t.Fatalf("during a probe: the permit is %v, want none", got)
 		}
 		p.release(d, permitProbe, attempt.Result{Verdict: delivery.Verdict{Class: delivery.Retry, Reason: "why"}})
 	}
-	p.clock = p.clock.Add(time.Minute)
-	if got := p.try(delivery.Fault, 0); got != permitProbe || !p.isOpen() {
-		t.Errorf("a probe that was our own fault: %v", got)
-	}
-	p.clock = p.clock.Add(time.Minute)
+	p.clock.Advance(time.Minute)
+	relaytest.Equal(t, "the permit of a probe that ends in our own fault", p.try(delivery.Fault, 0), permitProbe)
+	relaytest.Equal(t, "the breaker is open after our own fault", p.isOpen(), true)
+	p.clock.Advance(time.Minute)
 	through, _ := p.acquire(d)
 	p.release(d, through, attempt.Result{Verdict: delivery.Verdict{Class: delivery.Retry, RetryAfter: time.Hour}})
-	p.clock = p.clock.Add(59 * time.Minute)
+	p.clock.Advance(59 * time.Minute)
 	if got, _ := p.acquire(d); got != permitNone {
-		t.Errorf("before the time that the endpoint asked for: %v", got)
+		t.Errorf("before Retry-After: the permit is %v, want none", got)
 	}
-	p.clock = p.clock.Add(time.Minute)
-	if got := p.try(delivery.Delivered, 204); got != permitProbe || p.isOpen() {
-		t.Errorf("a probe that arrived: %v, open %v", got, p.isOpen())
-	}
+	p.clock.Advance(time.Minute)
+	relaytest.Equal(t, "the permit of a probe that is delivered", p.try(delivery.Delivered, 204), permitProbe)
+	relaytest.Equal(t, "the breaker is open after a delivery", p.isOpen(), false)
 	if got, _ := p.acquire(d); got != permitAttempt {
-		t.Errorf("closed: %v", got)
+		t.Errorf("closed: the permit is %v, want an attempt", got)
 	}
-	if open, opened, probed := p.count(); open != 0 || opened != 1 || probed != 9 {
-		t.Errorf("open %d, opened %d, probed %d", open, opened, probed)
-	}
+	open, opened, probed := p.count()
+	relaytest.Equal(t, "open, opened and probed", [3]int64{int64(open), int64(opened), int64(probed)}, [3]int64{0, 1, 9})
 }
 
 func TestAnAttemptBegunBeforeClosesTheBreaker(t *testing.T) {
@@ -166,7 +161,7 @@ func TestAnAttemptBegunBeforeClosesTheBreaker(t *testing.T) {
 	p.fail(10)
 	p.release(d, through, attempt.Result{Verdict: delivery.Verdict{Class: delivery.Delivered}})
 	if p.isOpen() {
-		t.Error("it is open although the endpoint works")
+		t.Error("the breaker is open after a delivery")
 	}
 }
 
@@ -183,61 +178,58 @@ func TestOpenBreakersAreSharedAndSurvive(t *testing.T) {
 	}
 	s.down = true
 	a.fail(10)
-	if err := a.share(t.Context()); err == nil || !a.isOpen() {
-		t.Errorf("a store that is down: error %v, open %v", err, a.isOpen())
+	if err := a.share(t.Context()); err == nil {
+		t.Error("no error while the store is down")
 	}
+	relaytest.Equal(t, "the breaker is open while the store is down", a.isOpen(), true)
 	s.down = false
 	share(a, b)
 	if !b.isOpen() {
-		t.Fatal("the other gateway does not know")
+		t.Fatal("the breaker is closed at the other gateway")
 	}
-	if got := s.open["e"]; got.Account != 1 || got.Relay != "v1" || got.Reason != "why" || got.Target != "http://***@h/in?m=***" || got.OpenedAt.IsZero() {
-		t.Errorf("saved %+v", got)
+	got := s.open["e"]
+	if got.OpenedAt.IsZero() {
+		t.Error("the saved breaker has no time")
 	}
+	saved := outbox.Breaker{Account: got.Account, Relay: got.Relay, Reason: got.Reason, Target: got.Target}
+	relaytest.Equal(t, "the saved breaker", saved, outbox.Breaker{Account: 1, Relay: "v1", Reason: "why", Target: "http://***@h/in?m=***"})
 	restarted := newPanel(s)
 	share(restarted)
 	if !restarted.isOpen() {
-		t.Error("a restart has forgotten it")
+		t.Error("the breaker is closed after a restart")
 	}
-	b.clock = b.clock.Add(5 * time.Second)
+	b.clock.Advance(5 * time.Second)
 	b.try(delivery.Retry, 500)
 	share(b, a)
-	a.clock = b.clock.Add(5 * time.Second)
-	if got := a.try(delivery.Retry, 500); got != permitNone {
-		t.Errorf("the other's probe does not count here: %v", got)
-	}
-	a.clock = a.clock.Add(5 * time.Second)
-	if got := a.try(delivery.Delivered, 200); got != permitProbe {
-		t.Fatalf("got %v", got)
-	}
+	a.clock.Advance(10 * time.Second) // 5 seconds after the clock of b
+	relaytest.Equal(t, "the permit after a probe of the other gateway", a.try(delivery.Retry, 500), permitNone)
+	a.clock.Advance(5 * time.Second)
+	relaytest.Equal(t, "the permit after the interval", a.try(delivery.Delivered, 200), permitProbe)
 	share(a, b, restarted)
-	if b.isOpen() || restarted.isOpen() || len(s.open) != 0 {
-		t.Error("closed here, open elsewhere")
-	}
+	relaytest.Equal(t, "the breaker is open at the other gateways", []bool{b.isOpen(), restarted.isOpen()}, []bool{false, false})
+	relaytest.Equal(t, "the number of stored breakers", len(s.open), 0)
 	b.fail(10)
 	share(b, a)
 	if err := s.Close(t.Context(), "e"); err != nil {
 		t.Fatal(err)
 	}
 	share(a, b)
-	if slices.Contains([]bool{a.isOpen(), b.isOpen()}, true) {
-		t.Error("what a person closed is open")
-	}
+	relaytest.Equal(t, "the breaker is open after an operator closed it", []bool{a.isOpen(), b.isOpen()}, []bool{false, false})
 }
 
-func TestABreakerThatNothingWaitsForIsForgotten(t *testing.T) {
+func TestAnIdleBreakerCloses(t *testing.T) {
 	p := newPanel(nil)
 	p.fail(10)
-	line := []outbox.ParkedEndpoint{{Account: 1, Endpoint: "e", Count: 1}}
+	parked := []outbox.ParkedEndpoint{{Account: 1, Endpoint: "e", Count: 1}}
 	for _, step := range []struct {
-		later time.Duration
-		lines []outbox.ParkedEndpoint
-		open  bool
-	}{{time.Hour, nil, true}, {time.Minute, line, true}, {time.Hour, line, true}, {time.Second, nil, false}} {
-		p.clock = p.clock.Add(step.later)
-		p.closeIdle(step.lines)
+		later  time.Duration
+		parked []outbox.ParkedEndpoint
+		open   bool
+	}{{time.Hour, nil, true}, {time.Minute, parked, true}, {time.Hour, parked, true}, {time.Second, nil, false}} {
+		p.clock.Advance(step.later)
+		p.closeIdle(step.parked)
 		if p.isOpen() != step.open {
-			t.Errorf("after %s more, %d lines: open %v", step.later, len(step.lines), !step.open)
+			t.Errorf("after %s more with %d parked: open %t, want %t", step.later, len(step.parked), !step.open, step.open)
 		}
 	}
 }

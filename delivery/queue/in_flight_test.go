@@ -10,9 +10,10 @@ import (
 
 	"github.com/penstock/penstock/delivery/lease"
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// gate is an inFlight whose attempts block until letGo.
+// gate is an inFlight whose attempts block until unblock.
 type gate struct {
 	*inFlight
 	mu    sync.Mutex
@@ -54,7 +55,7 @@ func (g *gate) put(host string, n int) (states []admission) {
 	return states
 }
 
-func (g *gate) letGo(id string) {
+func (g *gate) unblock(id string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	close(g.open[id])
@@ -68,39 +69,36 @@ func (g *gate) await(n int) (ids []string) {
 	return ids
 }
 
-func TestAnEndpointQueueTakesItsCapacityThenWaitsThenIsFull(t *testing.T) {
-	g := newGate(Options{Attempts: 100, PerEndpoint: 2, EndpointBacklog: 3})
-	got := g.put("a", 6)
-	if want := []admission{admitted, admitted, admitted, admitted, admitted, full}; !slices.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
-	if ids := g.await(2); !slices.Equal(ids, []string{"a-0", "a-1"}) {
-		t.Errorf("begun %v", ids)
-	}
-	if g.admit(g.item("a", "a-0")) != admitted {
-		t.Error("what is held already was not taken as such")
-	}
-	if running, waiting := g.load(); running != 2 || waiting != 3 {
-		t.Errorf("running %d, waiting %d", running, waiting)
-	}
-	g.letGo("a-0")
-	if ids := g.await(1); ids[0] != "a-2" {
-		t.Errorf("after the first: %v", ids)
-	}
+// expectLoad compares how many attempts run and how many deliveries wait.
+func (g *gate) expectLoad(t *testing.T, running, waiting int) {
+	t.Helper()
+	r, w := g.load()
+	relaytest.Equal(t, "running and waiting", [2]int{r, w}, [2]int{running, waiting})
 }
 
-func TestEndpointQueuesThatHangNeverTakeAllCapacity(t *testing.T) {
+func TestAnEndpointQueueRunsThenQueuesThenRefuses(t *testing.T) {
+	g := newGate(Options{Attempts: 100, PerEndpoint: 2, EndpointBacklog: 3})
+	relaytest.Equal(t, "the admissions", g.put("a", 6), []admission{admitted, admitted, admitted, admitted, admitted, full})
+	relaytest.Equal(t, "the first attempts", g.await(2), []string{"a-0", "a-1"})
+	if g.admit(g.item("a", "a-0")) != admitted {
+		t.Error("a delivery in flight was not admitted")
+	}
+	g.expectLoad(t, 2, 3)
+	g.unblock("a-0")
+	relaytest.Equal(t, "the next attempt", g.await(1), []string{"a-2"})
+}
+
+func TestHangingEndpointsNeverTakeAllCapacity(t *testing.T) {
 	g := newGate(Options{Attempts: 64, PerEndpoint: 16})
 	for i := range 8 {
 		g.put(fmt.Sprintf("hangs%d", i), 50)
 	}
 	running, _ := g.load()
 	if running >= 64 {
-		t.Fatalf("%d of 64 places are taken", running)
+		t.Fatalf("%d attempts run of at most 64, want some left", running)
 	}
-	if got := g.put("healthy", 1); got[0] != admitted || !g.leases.Has(outbox.Ref{Account: 1, ID: "healthy-0"}) {
-		t.Errorf("got %v", got)
-	}
+	relaytest.Equal(t, "the admission of a healthy endpoint", g.put("healthy", 1), []admission{admitted})
+	relaytest.Equal(t, "its delivery is leased", g.leases.Has(outbox.Ref{Account: 1, ID: "healthy-0"}), true)
 	for id := range g.start {
 		if id == "healthy-0" {
 			break
@@ -108,29 +106,27 @@ func TestEndpointQueuesThatHangNeverTakeAllCapacity(t *testing.T) {
 	}
 }
 
-func TestAWaitingEndpointQueueGetsACapacityThatAnotherReleased(t *testing.T) {
+func TestAWaitingEndpointQueueGetsReleasedCapacity(t *testing.T) {
 	g := newGate(Options{Attempts: 2, PerEndpoint: 2})
 	g.put("a", 1)
 	g.put("b", 1)
-	g.put("c", 1) // no place is left
+	g.put("c", 1) // no capacity is left
 	g.await(2)
-	g.letGo("a-0")
-	if ids := g.await(1); ids[0] != "c-0" {
-		t.Errorf("begun %v", ids)
-	}
+	g.unblock("a-0")
+	relaytest.Equal(t, "the next attempt", g.await(1), []string{"c-0"})
 }
 
-func TestStopReturnsWhatWaitsAndTakesNothingMore(t *testing.T) {
+func TestStopReturnsWaitingDeliveriesAndAdmitsNoMore(t *testing.T) {
 	g := newGate(Options{PerEndpoint: 1})
 	g.put("a", 3)
 	g.await(1)
 	if refs := g.stop(); len(refs) != 2 {
-		t.Errorf("returned %v", refs)
+		t.Errorf("stop returned %v, want two deliveries", refs)
 	}
 	if g.admit(g.item("b", "b-0")) != stopping {
-		t.Error("took something after the stop")
+		t.Error("a delivery was admitted after stop")
 	}
-	g.letGo("a-0")
+	g.unblock("a-0")
 	<-g.done()
 }
 
@@ -155,38 +151,34 @@ func TestEachEndpointHasItsQueue(t *testing.T) {
 		{"mails with a pace do not", mail, paced, false},
 		{"SMS share the queue of messages", outbox.Delivery{Account: 1, Endpoint: "a", SMS: &outbox.SMS{To: "1"}}, outbox.Delivery{Account: 2, SMS: &outbox.SMS{To: "2"}}, true},
 		{"SMS do not wait for mails", mail, outbox.Delivery{Account: 1, SMS: &outbox.SMS{To: "1"}}, false},
-		{"what goes to a SIM has a queue of its own", mail, outbox.Delivery{Account: 1, Endpoint: "s", SIM: &outbox.SIM{ICCID: "8944"}}, false},
+		{"messages for SIMs have a queue of their own", mail, outbox.Delivery{Account: 1, Endpoint: "s", SIM: &outbox.SIM{ICCID: "8944"}}, false},
 	} {
 		if got := queueName(&c.a) == queueName(&c.b); got != c.same {
-			t.Errorf("%s: same lane %v, want %v", c.name, got, c.same)
+			t.Errorf("%s: the same queue: %t, want %t", c.name, got, c.same)
 		}
 	}
 }
 
-func TestAnEndpointQueueKeepsToItsConcurrency(t *testing.T) {
+func TestAnEndpointQueueLimitsItsConcurrency(t *testing.T) {
 	g := newGate(Options{PerEndpoint: 8})
 	for i := range 5 {
 		item := g.item("a", fmt.Sprintf("a-%d", i))
 		item.delivery.Pace.Concurrency = 2
 		g.admit(item)
 	}
-	if running, waiting := g.load(); running != 2 || waiting != 3 {
-		t.Errorf("running %d, waiting %d", running, waiting)
-	}
+	g.expectLoad(t, 2, 3)
 	changed := g.item("a", "a-5")
 	changed.delivery.Pace.Concurrency, changed.delivery.CreatedAt = 4, time.Now()
 	g.admit(changed)
 	g.await(2)
-	g.letGo("a-0")
+	g.unblock("a-0")
 	g.await(2) // the newest delivery's limit allows more attempts
-	g.letGo("a-1")
+	g.unblock("a-1")
 	g.await(2)
-	if running, waiting := g.load(); running != 4 || waiting != 0 {
-		t.Errorf("after the change: running %d, waiting %d", running, waiting)
-	}
+	g.expectLoad(t, 4, 0)
 }
 
-func TestAnEndpointQueueKeepsToItsRate(t *testing.T) {
+func TestAnEndpointQueueLimitsItsRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var begun []time.Duration
 		var mu sync.Mutex
@@ -210,23 +202,19 @@ func TestAnEndpointQueueKeepsToItsRate(t *testing.T) {
 		put("e")
 		synctest.Wait()
 		want := []time.Duration{0, 500 * time.Millisecond, time.Second, 1500 * time.Millisecond, 10 * time.Second}
-		if !slices.Equal(begun, want) {
-			t.Errorf("begun after %v, want %v", begun, want)
-		}
+		relaytest.Equal(t, "the times of the attempts", begun, want)
 		time.Sleep(time.Second)
 		synctest.Wait()
-		if len(f.queues) != 0 {
-			t.Errorf("%d lanes are left", len(f.queues))
-		}
+		relaytest.Equal(t, "the number of queues left", len(f.queues), 0)
 	})
 }
 
-func TestEndpointQueuesThatHangLeaveMemoryToOthers(t *testing.T) {
+func TestHangingEndpointsLeaveMemoryToOthers(t *testing.T) {
 	g := newGate(Options{PerEndpoint: 1, Backlog: 1000, EndpointBacklog: 1000})
 	for i := range 20 {
 		g.put(fmt.Sprintf("hangs%d", i), 1000)
 	}
 	if got := g.put("healthy", 1+minQueueShare); slices.Contains(got, full) {
-		t.Errorf("got %v", got)
+		t.Errorf("a healthy endpoint is refused: %v", got)
 	}
 }

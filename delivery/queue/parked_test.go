@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -13,15 +12,16 @@ import (
 	"github.com/penstock/penstock/delivery"
 	"github.com/penstock/penstock/relay/cache/redistest"
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// quickProbes makes probes come as often as the test looks.
+// quickProbes are options with short intervals between probes.
 func quickProbes() Options {
 	return Options{Probe: 50 * time.Millisecond, ProbeMax: 200 * time.Millisecond, Reconcile: 50 * time.Millisecond}
 }
 
-// awaitParked waits until at least so many say that they wait for a breaker: on a slow
-// machine, those that failed before are due again and wait too.
+// awaitParked waits until at least n deliveries wait for a breaker: on a slow machine,
+// those that failed before are due again and wait too.
 func (r *rig) awaitParked(n int) {
 	r.t.Helper()
 	redistest.Await(r.t, 30*time.Second, fmt.Sprintf("%d wait for the breaker", n), func(ctx context.Context) bool {
@@ -30,7 +30,7 @@ func (r *rig) awaitParked(n int) {
 	})
 }
 
-func TestABreakerHoldsWhatWaitsAndLetsItGoOnceTheEndpointWorks(t *testing.T) {
+func TestABreakerParksDeliveriesUntilTheEndpointWorks(t *testing.T) {
 	b := onRedis(t, redistest.Start(t).URL)
 	r := newRig(t, b, quickProbes(), nil)
 	var works atomic.Bool
@@ -41,36 +41,36 @@ func TestABreakerHoldsWhatWaitsAndLetsItGoOnceTheEndpointWorks(t *testing.T) {
 	ds := r.deliveries(500, s.URL)
 	r.send(ds)
 	r.awaitParked(500)
-	redistest.Await(t, time.Minute, "it is probed again and again", func(context.Context) bool {
+	redistest.Await(t, time.Minute, "it is probed repeatedly", func(context.Context) bool {
 		st := r.queue.Stats()
 		return st.Probed >= 5 && st.Open == 1 && st.Parked >= 499
 	})
 	_, total := s.count()
 	if probed := r.queue.Stats().Probed; total < 10 || int64(total) > 10+probed {
-		t.Errorf("%d requests with %d probes", total, probed)
+		t.Errorf("%d requests with %d probes, want 10 attempts and at most the probes", total, probed)
 	}
 	for _, d := range ds {
 		if got := r.get(d); got.Tries != 0 || got.State.Ended() {
-			t.Fatalf("a probe used up an attempt: %+v", got)
+			t.Fatalf("delivery %s is %s after %d counted attempts, want it waiting without an attempt", d.ID, got.State, got.Tries)
 		}
 	}
 	r.stop()
 
 	again := newRig(t, b, quickProbes(), nil)
-	redistest.Await(t, time.Minute, "a restart knows the breaker", func(context.Context) bool { return again.queue.Stats().Open == 1 })
+	redistest.Await(t, time.Minute, "the breaker is open after a restart", func(context.Context) bool { return again.queue.Stats().Open == 1 })
 	works.Store(true)
 	again.await(outbox.Delivered, 500+10)
-	if got := again.get(ds[0]); got.Tries != 1 || got.Waits != "" {
-		t.Errorf("got %+v", got)
-	}
-	redistest.Await(t, time.Minute, "nothing is left", func(ctx context.Context) bool {
+	got := again.get(ds[0])
+	relaytest.Equal(t, "the counted attempts", got.Tries, 1)
+	relaytest.Equal(t, "why the delivery waits", got.Waits, "")
+	redistest.Await(t, time.Minute, "nothing is parked and no breaker is open", func(ctx context.Context) bool {
 		lines, err := again.store.Parked(ctx)
 		open, err2 := again.redis.Breakers().List(ctx)
 		return err == nil && err2 == nil && len(lines) == 0 && len(open) == 0 && again.queue.Stats().Parked == 0
 	})
 }
 
-func TestABreakerTakesNoAttemptFromADeliveryAndDoesNotHoldItForEver(t *testing.T) {
+func TestABreakerUsesUpNoAttemptAndParksForALimitedTime(t *testing.T) {
 	o := quickProbes()
 	o.Probe, o.ProbeMax = time.Hour, time.Hour
 	r := newRig(t, onRedis(t, redistest.Start(t).URL), o, delivery.Schedule{time.Second, time.Second})
@@ -79,13 +79,9 @@ func TestABreakerTakesNoAttemptFromADeliveryAndDoesNotHoldItForEver(t *testing.T
 	r.send(ds)
 	r.await(outbox.Dead, 100)
 	for _, d := range ds {
-		if got := r.get(d); got.Tries != 3 || len(got.Attempts) != 3 {
-			t.Fatalf("got %d attempts, want 3: %+v", got.Tries, got)
-		}
+		r.attempts(d, 3, 3)
 	}
-	if r.queue.Stats().Opened != 1 {
-		t.Errorf("the breaker opened %d times", r.queue.Stats().Opened)
-	}
+	relaytest.Equal(t, "how often the breaker opened", r.queue.Stats().Opened, 1)
 }
 
 func TestAnOrderedEndpointGetsOneAfterTheOther(t *testing.T) {
@@ -107,7 +103,7 @@ func TestAnOrderedEndpointGetsOneAfterTheOther(t *testing.T) {
 	ds := r.deliveries(30, s.URL)
 	var want []string
 	for i := range ds {
-		ds[i].Endpoint, ds[i].Pace.Ordered = "line", true
+		ds[i].Endpoint, ds[i].Pace.Ordered = "ordered", true
 		want = append(want, ds[i].ID)
 		if ds[i].ID[len(ds[i].ID)-1] == '3' {
 			want = append(want, ds[i].ID, ds[i].ID)
@@ -116,12 +112,10 @@ func TestAnOrderedEndpointGetsOneAfterTheOther(t *testing.T) {
 	r.send(ds)
 	r.await(outbox.Delivered, 27)
 	r.await(outbox.Dead, 3)
-	if !slices.Equal(order, want) {
-		t.Errorf("got  %v\nwant %v", order, want)
-	}
+	relaytest.Equal(t, "the order of the requests", order, want)
 }
 
-func TestOrderOutlivesARestart(t *testing.T) {
+func TestOrderIsKeptAfterARestart(t *testing.T) {
 	b := onRedis(t, redistest.Start(t).URL)
 	first := newRig(t, b, Options{Lease: 5 * time.Second}, nil)
 	var mu sync.Mutex
@@ -135,20 +129,18 @@ func TestOrderOutlivesARestart(t *testing.T) {
 	ds := first.deliveries(10, s.URL)
 	var want []string
 	for i := range ds {
-		ds[i].Endpoint, ds[i].Pace.Ordered = "line", true
+		ds[i].Endpoint, ds[i].Pace.Ordered = "ordered", true
 		want = append(want, ds[i].ID)
 	}
 	first.stop()
 	first.create(ds, time.Millisecond) // and a crash before any is dispatched
 	again := newRig(t, b, Options{}, nil)
 	again.await(outbox.Delivered, 10)
-	if !slices.Equal(order, want) {
-		t.Errorf("got  %v\nwant %v", order, want)
-	}
+	relaytest.Equal(t, "the order of the requests", order, want)
 }
 
-// Retries come from asynq, which has fewer workers here than the endpoints that
-// hang have attempts.
+// Retries come from asynq, which has fewer workers here than the hanging endpoint has
+// attempts.
 func TestRetriesToAnEndpointThatHangsDelayNoOther(t *testing.T) {
 	release := make(chan struct{})
 	hanging := newSink(t, always(200))
@@ -167,7 +159,7 @@ func TestRetriesToAnEndpointThatHangsDelayNoOther(t *testing.T) {
 		return different == 50
 	})
 	if _, total := hanging.count(); total != 8 {
-		t.Errorf("the endpoint that hangs has %d attempts under way, want 8", total)
+		t.Errorf("the hanging endpoint has %d attempts in flight, want 8", total)
 	}
 }
 
@@ -201,7 +193,7 @@ func TestAnEndpointThatHangsDelaysNoOtherOfItsHost(t *testing.T) {
 	r.await(outbox.Delivered, 200)
 }
 
-func TestWhatIsParkedGoesOnWhileRedisIsDown(t *testing.T) {
+func TestParkedDeliveriesAreReleasedWhileRedisIsDown(t *testing.T) {
 	server := redistest.Start(t)
 	r := newRig(t, onRedis(t, server.URL), quickProbes(), nil)
 	var works atomic.Bool
@@ -213,7 +205,7 @@ func TestWhatIsParkedGoesOnWhileRedisIsDown(t *testing.T) {
 	r.awaitParked(20)
 	server.Stop()
 	works.Store(true)
-	redistest.Await(t, time.Minute, "the breaker closes and lets them go", func(context.Context) bool {
+	redistest.Await(t, time.Minute, "the breaker closes and releases them", func(context.Context) bool {
 		for _, d := range ds {
 			if r.get(d).State != outbox.Delivered {
 				return false

@@ -13,6 +13,7 @@ import (
 	"github.com/penstock/penstock/relay/cache"
 	"github.com/penstock/penstock/relay/cache/redistest"
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sqlstore/recordstest"
 	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
@@ -22,23 +23,18 @@ func TestAThousandDeliveriesArriveExactlyOnce(t *testing.T) {
 	s := newSink(t, always(204))
 	r.send(r.deliveries(1000, s.URL))
 	r.await(outbox.Delivered, 1000)
-	if different, total := s.count(); different != 1000 || total != 1000 {
-		t.Errorf("%d deliveries in %d requests", different, total)
-	}
+	s.expect(t, 1000, 1000)
 }
 
 func TestRetriesArriveOnEveryKindOfRedis(t *testing.T) {
 	for name, at := range map[string]func(t *testing.T) base{
 		"on a cluster": func(t *testing.T) base { return onRedis(t, redistest.StartCluster(t).URL) },
 		"on the embedded server": func(t *testing.T) base {
-			s, err := redis.Start(redis.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := relaytest.Must(redis.Start(redis.Options{}))(t)
 			t.Cleanup(func() { _ = s.Close() })
 			return on(t, recordstest.Open(t), cache.Options{Dialer: s.Dial})
 		},
-		"with several asynq servers": func(t *testing.T) base { return onRedis(t, redistest.Start(t).URL) },
+		"on a single Redis": func(t *testing.T) base { return onRedis(t, redistest.Start(t).URL) },
 		"beside PostgreSQL": func(t *testing.T) base {
 			r := recordstest.OpenURL(t, sqltest.StartPostgres(t).NewDatabase(t))
 			return on(t, r, cache.Options{URL: redistest.Start(t).URL})
@@ -49,14 +45,12 @@ func TestRetriesArriveOnEveryKindOfRedis(t *testing.T) {
 			s := newSink(t, func(_ string, n int) int { return map[bool]int{true: 503, false: 200}[n == 1] })
 			r.send(r.deliveries(300, s.URL))
 			r.await(outbox.Delivered, 300)
-			if different, total := s.count(); different != 300 || total != 600 {
-				t.Errorf("%d deliveries in %d requests, want 600", different, total)
-			}
+			s.expect(t, 300, 600)
 		})
 	}
 }
 
-func TestAQueueStartsBeforeRedisDoes(t *testing.T) {
+func TestAQueueStartsWhileRedisIsDown(t *testing.T) {
 	server := redistest.Start(t)
 	server.Stop()
 	b := onRedis(t, server.URL)
@@ -65,12 +59,10 @@ func TestAQueueStartsBeforeRedisDoes(t *testing.T) {
 	server.Restart()
 	r.create(r.deliveries(10, s.URL), 0)
 	r.await(outbox.Delivered, 10)
-	if _, total := s.count(); total != 10 {
-		t.Errorf("%d requests", total)
-	}
+	s.expect(t, 10, 10)
 }
 
-func TestWhatAsynqHasLostIsAttemptedInProcess(t *testing.T) {
+func TestDeliveriesThatAsynqLostAreAttemptedInProcess(t *testing.T) {
 	server := redistest.Start(t)
 	rdb := server.Client()
 	t.Cleanup(func() { _ = rdb.Close() })
@@ -78,44 +70,38 @@ func TestWhatAsynqHasLostIsAttemptedInProcess(t *testing.T) {
 	r := newRig(t, b, Options{}, nil)
 	s := newSink(t, always(200))
 	ds := r.deliveries(5, s.URL)
-	for _, d := range ds { // tasks that nothing will ever run
+	for _, d := range ds { // tasks that asynq will never run
 		key := "asynq:{deliveries}:t:" + d.ID
-		if err := rdb.HSet(t.Context(), key, "state", "active", "msg", "").Err(); err != nil {
-			t.Fatal(err)
-		}
+		relaytest.NoError(t, rdb.HSet(t.Context(), key, "state", "active", "msg", "").Err())
 	}
 	r.create(ds, 0)
 	r.await(outbox.Delivered, 5)
-	if _, total := s.count(); total != 5 {
-		t.Errorf("%d requests", total)
-	}
+	s.expect(t, 5, 5)
 }
 
-func TestTheScheduleIsFollowedAndAttemptsAreCountedByUs(t *testing.T) {
+func TestTheScheduleIsFollowedAndAttemptsAreCounted(t *testing.T) {
 	r := newRig(t, onRedis(t, redistest.Start(t).URL), Options{}, delivery.Schedule{time.Second, 2 * time.Second})
 	s := newSink(t, always(500))
 	ds := r.deliveries(2, s.URL)
 	r.send(ds)
 	r.await(outbox.Dead, 2)
 	for _, d := range ds {
-		got := r.get(d)
-		if got.Tries != 3 || len(got.Attempts) != 3 || !strings.Contains(got.Reason, "no attempt left after 3") {
-			t.Errorf("tries %d, attempts %d, reason %q", got.Tries, len(got.Attempts), got.Reason)
+		r.attempts(d, 3, 3)
+		if reason := r.get(d).Reason; !strings.Contains(reason, "no attempt left after 3") {
+			t.Errorf("the reason is %q, want: no attempt left after 3", reason)
 		}
 		at := s.times(d.ID)
 		if len(at) != 3 {
-			t.Fatalf("%d requests", len(at))
+			t.Fatalf("%d requests, want 3", len(at))
 		}
 		if w := at[1].Sub(at[0]); w < 800*time.Millisecond {
-			t.Errorf("first retry after %s", w)
+			t.Errorf("the first retry came after %s, want at least 800ms", w)
 		}
 		if w := at[2].Sub(at[1]); w < 1600*time.Millisecond {
-			t.Errorf("second retry after %s", w)
+			t.Errorf("the second retry came after %s, want at least 1.6s", w)
 		}
 	}
-	if different, total := s.count(); different != 2 || total != 6 {
-		t.Errorf("%d deliveries in %d requests", different, total)
-	}
+	s.expect(t, 2, 6)
 }
 
 func TestAReplayOfADeadDeliveryArrives(t *testing.T) {
@@ -124,34 +110,25 @@ func TestAReplayOfADeadDeliveryArrives(t *testing.T) {
 	ds := r.deliveries(3, s.URL)
 	r.send(ds)
 	r.await(outbox.Dead, 3)
-	if got := r.get(ds[0]); got.Tries != 1 || len(got.Attempts) != 1 {
-		t.Errorf("410 did not end it at once: %+v", got)
-	}
+	r.attempts(ds[0], 1, 1) // 410 is not retried
 	page, _, err := r.store.List(t.Context(), outbox.Filter{State: outbox.Dead})
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	var refs []outbox.Ref
 	for _, d := range page {
 		refs = append(refs, outbox.Ref{Account: d.Account, ID: d.ID})
 	}
-	if changed, err := r.store.Replay(t.Context(), refs, time.Now(), false); err != nil || len(changed) != 3 {
-		t.Fatalf("changed %v, error %v", changed, err)
-	}
+	changed := relaytest.Must(r.store.Replay(t.Context(), refs, time.Now(), false))(t)
+	relaytest.Equal(t, "the number of replayed deliveries", len(changed), 3)
 	r.await(outbox.Delivered, 3)
-	if got := r.get(ds[0]); got.Tries != 1 || len(got.Attempts) != 2 {
-		t.Errorf("after the replay: %+v", got)
-	}
+	r.attempts(ds[0], 1, 2)
 }
 
-func TestRecordsOfACrashedProcessAreSentOnceTheirLeaseEnds(t *testing.T) {
+func TestDeliveriesOfACrashedProcessAreSentOnceTheirLeaseEnds(t *testing.T) {
 	s := newSink(t, always(200))
 	r := newRig(t, onRedis(t, redistest.Start(t).URL), Options{}, nil)
 	r.create(r.deliveries(50, s.URL), 500*time.Millisecond)
 	r.await(outbox.Delivered, 50)
-	if different, total := s.count(); different != 50 || total != 50 {
-		t.Errorf("%d deliveries in %d requests", different, total)
-	}
+	s.expect(t, 50, 50)
 }
 
 func TestAnEndpointThatHangsDelaysNoOther(t *testing.T) {
@@ -179,20 +156,20 @@ func TestAnEndpointThatHangsDelaysNoOther(t *testing.T) {
 		})
 	}
 	if _, total := hanging.count(); total != 4 {
-		t.Errorf("the endpoint that hangs has %d attempts under way, want 4", total)
+		t.Errorf("the hanging endpoint has %d attempts in flight, want 4", total)
 	}
 	r.await(outbox.Delivered, 200)
 }
 
-// killed are the servers that may be killed under a queue: each is a base and what
-// kills and starts the server.
+// killed returns the servers that are killed under a queue: each as a base and the
+// functions that kill and start the server.
 func killed() map[string]func(t *testing.T) (b base, kill, start func()) {
 	return map[string]func(t *testing.T) (base, func(), func()){
 		"Redis": func(t *testing.T) (base, func(), func()) {
 			server := redistest.Start(t)
 			return onRedis(t, server.URL), server.Stop, server.Restart
 		},
-		"Redis, which keeps nothing": func(t *testing.T) (base, func(), func()) {
+		"Redis without persistence": func(t *testing.T) (base, func(), func()) {
 			server := redistest.Start(t, "--appendonly", "no")
 			return onRedis(t, server.URL), server.Stop, server.Restart
 		},
@@ -204,7 +181,7 @@ func killed() map[string]func(t *testing.T) (b base, kill, start func()) {
 	}
 }
 
-func TestAServerKilledBetweenAnswerAndBookkeepingLosesAndRepeatsNothing(t *testing.T) {
+func TestAServerKilledBeforeOutcomesAreSavedLosesAndRepeatsNothing(t *testing.T) {
 	for name, server := range killed() {
 		t.Run(name, func(t *testing.T) {
 			b, kill, start := server(t)
@@ -226,12 +203,21 @@ func TestAServerKilledBetweenAnswerAndBookkeepingLosesAndRepeatsNothing(t *testi
 			<-down
 			start()
 			r.await(outbox.Delivered, 1000)
-			counts, err := r.store.Counts(t.Context())
-			different, total := s.count()
-			if err != nil || counts[outbox.Dead] != 0 || different != 1000 || total > 1001 {
-				t.Errorf("%d deliveries in %d requests, states %v, error %v", different, total, counts, err)
-			}
+			r.expectRepeats(s, 1000, 1)
 		})
+	}
+}
+
+// expectRepeats checks that n deliveries arrived, none is dead, and few were repeated.
+func (r *rig) expectRepeats(s *sink, n, repeats int) {
+	r.t.Helper()
+	counts := relaytest.Must(r.store.Counts(r.t.Context()))(r.t)
+	relaytest.Equal(r.t, "the number of dead deliveries", counts[outbox.Dead], 0)
+	different, total := s.count()
+	r.t.Logf("%d deliveries in %d requests", different, total)
+	relaytest.Equal(r.t, "the number of deliveries", different, n)
+	if total > n+repeats {
+		r.t.Errorf("%d requests for %d deliveries, want at most %d repeated", total, n, repeats)
 	}
 }
 
@@ -247,17 +233,13 @@ func TestARetrySurvivesThatAServerIsKilled(t *testing.T) {
 			kill()
 			start()
 			r.await(outbox.Delivered, 100)
-			if different, total := s.count(); different != 100 || total != 300 {
-				t.Errorf("%d deliveries in %d requests, want 300", different, total)
-			}
-			if got := r.get(ds[0]); got.Tries != 3 {
-				t.Errorf("tries %d", got.Tries)
-			}
+			s.expect(t, 100, 300)
+			relaytest.Equal(t, "the counted attempts", r.get(ds[0]).Tries, 3)
 		})
 	}
 }
 
-func TestStopFinishesWhatIsUnderWayAndGivesBackTheRest(t *testing.T) {
+func TestStopFinishesAttemptsInFlightAndReleasesTheRest(t *testing.T) {
 	b := onRedis(t, redistest.Start(t).URL)
 	r := newRig(t, b, Options{PerEndpoint: 2}, nil)
 	begun, open := make(chan struct{}, 100), make(chan struct{})
@@ -268,7 +250,7 @@ func TestStopFinishesWhatIsUnderWayAndGivesBackTheRest(t *testing.T) {
 	<-begun
 	stopped := make(chan struct{})
 	go func() { defer close(stopped); r.stop() }()
-	redistest.Await(t, time.Minute, "what waited is given back", func(ctx context.Context) bool {
+	redistest.Await(t, time.Minute, "waiting deliveries are released", func(ctx context.Context) bool {
 		refs, err := r.store.Due(ctx, time.Now(), 100)
 		return err == nil && len(refs) == 8
 	})
@@ -278,12 +260,10 @@ func TestStopFinishesWhatIsUnderWayAndGivesBackTheRest(t *testing.T) {
 
 	again := newRig(t, b, Options{}, nil)
 	again.await(outbox.Delivered, 10)
-	if different, total := s.count(); different != 10 || total != 10 {
-		t.Errorf("%d deliveries in %d requests", different, total)
-	}
+	s.expect(t, 10, 10)
 }
 
-// slowStore is a store whose outcomes wait.
+// slowStore is a store that saves outcomes once it is open.
 type slowStore struct {
 	outbox.Store
 	open chan struct{}
@@ -294,8 +274,8 @@ func (s slowStore) Finish(ctx context.Context, os []outbox.Outcome) ([]outbox.Re
 	return s.Store.Finish(ctx, os)
 }
 
-// A store that is late may release a lease twice, the second time when the
-// delivery has been sent and its outcome is not saved.
+// A slow store may release a lease twice, the second time when the delivery has been
+// sent and its outcome is not saved.
 func TestALateReleaseSendsNothingTwice(t *testing.T) {
 	b := onRedis(t, redistest.Start(t).URL)
 	slow := slowStore{b.store, make(chan struct{})}
@@ -309,19 +289,15 @@ func TestALateReleaseSendsNothingTwice(t *testing.T) {
 		return st.Unsaved == 1 && st.Running == 0
 	})
 	ref := outbox.Ref{Account: ds[0].Account, ID: ds[0].ID}
-	if err := r.store.Release(t.Context(), []outbox.Lease{{Ref: ref, End: time.Now().Add(time.Hour)}}, time.Now()); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.queue.attemptDue(t.Context(), []outbox.Ref{ref}); err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t,
+		r.store.Release(t.Context(), []outbox.Lease{{Ref: ref, End: time.Now().Add(time.Hour)}}, time.Now()),
+		r.queue.attemptDue(t.Context(), []outbox.Ref{ref}),
+	)
 	if got := r.get(ds[0]); got.State != outbox.Queued || got.NextAttemptAt.After(time.Now()) {
-		t.Errorf("the delivery was leased again: %+v", got)
+		t.Errorf("the delivery was leased again: it is %s and due at %s", got.State, got.NextAttemptAt)
 	}
 	close(slow.open)
 	r.await(outbox.Delivered, 1)
 	r.stop()
-	if _, total := s.count(); total != 1 {
-		t.Errorf("%d requests", total)
-	}
+	s.expect(t, 1, 1)
 }

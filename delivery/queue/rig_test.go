@@ -21,6 +21,7 @@ import (
 	"github.com/penstock/penstock/relay/cache"
 	"github.com/penstock/penstock/relay/cache/redistest"
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sqlstore/deliveries"
 	"github.com/penstock/penstock/relay/sqlstore/recordstest"
 )
@@ -63,6 +64,13 @@ func (s *sink) count() (different, total int) {
 	return len(s.got), s.total
 }
 
+// expect compares how many deliveries arrived in how many requests.
+func (s *sink) expect(t testing.TB, deliveries, requests int) {
+	t.Helper()
+	different, total := s.count()
+	relaytest.Equal(t, "deliveries and requests", [2]int{different, total}, [2]int{deliveries, requests})
+}
+
 func (s *sink) times(id string) []time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,7 +79,7 @@ func (s *sink) times(id string) []time.Time {
 
 func always(status int) func(string, int) int { return func(string, int) int { return status } }
 
-// rig is a queue on real records and a real Redis with real ways out.
+// rig is a queue with real records, a real Redis and an HTTP client.
 type rig struct {
 	t testing.TB
 	base
@@ -87,14 +95,14 @@ func (noMail) Send(context.Context, outbox.Mail) (email.Result, error) {
 	return email.Result{Status: 250, Simulated: true}, nil
 }
 
-// base is what a queue stands on: the records, and a Redis that may lose all.
+// base is the back ends of a queue: the records and Redis.
 type base struct {
 	records *recordstest.Records
 	redis   *cache.DB
-	store   outbox.Store // the queue's; those of records unless a test has its own
+	store   outbox.Store // of the queue; a test may replace that of records
 }
 
-// onRedis is records of the test's own beside a Redis.
+// onRedis returns a base with new records and a Redis.
 func onRedis(t testing.TB, url string) base {
 	t.Helper()
 	return on(t, recordstest.Open(t), cache.Options{URL: url, Timeout: time.Second})
@@ -102,10 +110,7 @@ func onRedis(t testing.TB, url string) base {
 
 func on(t testing.TB, r *recordstest.Records, redis cache.Options) base {
 	t.Helper()
-	db, err := cache.Open(redis)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := relaytest.Must(cache.Open(redis))(t)
 	t.Cleanup(func() { _ = db.Close() })
 	return base{r, db, r.Deliveries}
 }
@@ -117,25 +122,14 @@ func newRig(t testing.TB, b base, o Options, schedule delivery.Schedule) *rig {
 
 func rigWith(t testing.TB, b base, o Options, schedule delivery.Schedule, change func(*worker.Deps)) *rig {
 	t.Helper()
-	out, err := httpout.New(httpout.Options{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := relaytest.Must(httpout.New(httpout.Options{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}))(t)
 	t.Cleanup(out.Close)
 	deps := worker.Deps{HTTP: out, Mail: noMail{}}
 	change(&deps)
-	w, err := worker.New(deps, worker.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	q, err := New(Deps{Store: b.store, Breakers: b.redis.Breakers(), Redis: b.redis, Send: w, Schedule: schedule, Logger: quiet()}, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := relaytest.Must(worker.New(deps, worker.Options{}))(t)
+	q := relaytest.Must(New(Deps{Store: b.store, Breakers: b.redis.Breakers(), Redis: b.redis, Send: w, Schedule: schedule, Logger: quiet()}, o))(t)
 	r := &rig{t: t, base: b, store: b.records.Deliveries, queue: q}
-	if err := q.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, q.Start(t.Context()))
 	t.Cleanup(r.stop)
 	return r
 }
@@ -187,7 +181,7 @@ func (r *rig) send(ds []outbox.Delivery) {
 	}
 }
 
-// await waits until so many deliveries are in a state.
+// await waits until n deliveries are in a state.
 func (r *rig) await(state outbox.State, n int) {
 	r.t.Helper()
 	redistest.Await(r.t, 60*time.Second, fmt.Sprintf("%d deliveries are %s", n, state), func(ctx context.Context) bool {
@@ -198,9 +192,12 @@ func (r *rig) await(state outbox.State, n int) {
 
 func (r *rig) get(d outbox.Delivery) outbox.Delivery {
 	r.t.Helper()
-	got, err := r.store.Get(context.Background(), d.Account, d.ID)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	return got
+	return relaytest.Must(r.store.Get(context.Background(), d.Account, d.ID))(r.t)
+}
+
+// attempts compares the counted and the stored attempts of a delivery.
+func (r *rig) attempts(d outbox.Delivery, tries, stored int) {
+	r.t.Helper()
+	got := r.get(d)
+	relaytest.Equal(r.t, "counted and stored attempts of "+d.ID, [2]int{got.Tries, len(got.Attempts)}, [2]int{tries, stored})
 }

@@ -13,22 +13,23 @@ import (
 	"github.com/penstock/penstock/delivery"
 	"github.com/penstock/penstock/relay/cache/redistest"
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// Every answer of an endpoint, from the record through the request to the
-// record: first it answers as the case says, then 204.
-func TestWhatEachAnswerMakesOfADelivery(t *testing.T) {
-	type answer struct {
+// Every response of an endpoint, from the record through the request to the record:
+// first that of the case, then 204.
+func TestEachResponseHasItsOutcome(t *testing.T) {
+	type response struct {
 		status     int
 		retryAfter string
 		state      outbox.State
 		requests   int
 		wait       time.Duration // at least, between the first two attempts
 	}
-	var cases []answer
+	var cases []response
 	add := func(state outbox.State, requests int, statuses ...int) {
 		for _, s := range statuses {
-			cases = append(cases, answer{status: s, state: state, requests: requests})
+			cases = append(cases, response{status: s, state: state, requests: requests})
 		}
 	}
 	add(outbox.Delivered, 1, 200, 201, 202, 204, 206, 299)
@@ -36,20 +37,20 @@ func TestWhatEachAnswerMakesOfADelivery(t *testing.T) {
 	add(outbox.Dead, 1, 400, 401, 403, 404, 405, 406, 409, 410, 413, 415, 422, 451, 499)
 	add(outbox.Delivered, 2, 408, 425, 429, 500, 501, 502, 503, 504, 507, 520, 599)
 	cases = append(cases,
-		answer{429, "2", outbox.Delivered, 2, 2 * time.Second},
-		answer{503, "2", outbox.Delivered, 2, 2 * time.Second},
-		answer{503, "date", outbox.Delivered, 2, time.Second},
-		answer{503, "soon", outbox.Delivered, 2, 0},
-		answer{404, "2", outbox.Dead, 1, 0},
-		answer{410, "2", outbox.Dead, 1, 0},
+		response{429, "2", outbox.Delivered, 2, 2 * time.Second},
+		response{503, "2", outbox.Delivered, 2, 2 * time.Second},
+		response{503, "date", outbox.Delivered, 2, time.Second},
+		response{503, "soon", outbox.Delivered, 2, 0},
+		response{404, "2", outbox.Dead, 1, 0},
+		response{410, "2", outbox.Dead, 1, 0},
 	)
 	var mu sync.Mutex
-	came := make([]int, len(cases))
+	requests := make([]int, len(cases))
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		i, _ := strconv.Atoi(strings.TrimPrefix(r.URL.Path, "/"))
 		mu.Lock()
-		came[i]++
-		first := came[i] == 1
+		requests[i]++
+		first := requests[i] == 1
 		mu.Unlock()
 		c := cases[i]
 		switch {
@@ -80,15 +81,17 @@ func TestWhatEachAnswerMakesOfADelivery(t *testing.T) {
 	for i, c := range cases {
 		name := fmt.Sprintf("%d, Retry-After %q", c.status, c.retryAfter)
 		got := r.get(ds[i])
-		if got.State != c.state || len(got.Attempts) != c.requests || came[i] != c.requests || got.Attempts[0].Status != c.status {
-			t.Errorf("%s: %s after %d attempts and %d requests: %+v", name, got.State, len(got.Attempts), came[i], got.Attempts)
+		relaytest.Equal(t, name+": the state", got.State, c.state)
+		relaytest.Equal(t, name+": attempts and requests", [2]int{len(got.Attempts), requests[i]}, [2]int{c.requests, c.requests})
+		if len(got.Attempts) != c.requests {
 			continue
 		}
+		relaytest.Equal(t, name+": the status of the first attempt", got.Attempts[0].Status, c.status)
 		if c.wait > 0 && got.Attempts[1].At.Sub(got.Attempts[0].At) < c.wait {
-			t.Errorf("%s: tried again after %s, want %s or more", name, got.Attempts[1].At.Sub(got.Attempts[0].At), c.wait)
+			t.Errorf("%s: retried after %s, want %s or more", name, got.Attempts[1].At.Sub(got.Attempts[0].At), c.wait)
 		}
 		if c.state == outbox.Dead && !strings.Contains(got.Reason, strconv.Itoa(c.status)) {
-			t.Errorf("%s: reason %q", name, got.Reason)
+			t.Errorf("%s: the reason %q lacks the status", name, got.Reason)
 		}
 	}
 }

@@ -11,14 +11,15 @@ import (
 
 	"github.com/penstock/penstock/relay/cache/redistest"
 	"github.com/penstock/penstock/relay/job"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// endings notes what is said before and after the ends of jobs.
+// endings records the states before and after the ends of jobs.
 type endings struct {
 	s     *site
 	mu    sync.Mutex
 	seen  []string
-	fails int // the next endings that fail
+	fails int // how many of the next endings fail
 }
 
 func (e *endings) ending(ctx context.Context, j job.Job, o job.Outcome) (func(), error) {
@@ -46,9 +47,9 @@ func TestTheEndOfAJobIsAnnounced(t *testing.T) {
 		fails int
 		want  []string
 	}{
-		"when it completes":            {nil, 0, []string{"before completed ", "after completed"}},
-		"when it fails":                {job.Fail("no"), 0, []string{"before failed no", "after failed"}},
-		"and does not end until it is": {nil, 2, []string{"before completed ", "after completed"}},
+		"when it completes":        {nil, 0, []string{"before completed ", "after completed"}},
+		"when it fails":            {job.Fail("no"), 0, []string{"before failed no", "after failed"}},
+		"and ends only once it is": {nil, 2, []string{"before completed ", "after completed"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t)
@@ -61,33 +62,22 @@ func TestTheEndOfAJobIsAnnounced(t *testing.T) {
 				}
 				return nil, tc.err
 			})
-			j, err := New(Deps{
+			j := relaytest.Must(New(Deps{
 				Store: s.db.Jobs, Redis: s.redis, Runners: map[job.Kind]job.Runner{"test": run}, OnEnd: e.ending,
 				Logger: slog.New(slog.DiscardHandler),
-			}, Options{Reconcile: 20 * time.Millisecond, Timeout: 2 * time.Second, Lease: 3 * time.Second})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := j.Start(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			}, Options{Reconcile: 20 * time.Millisecond, Timeout: 2 * time.Second, Lease: 3 * time.Second}))(t)
+			relaytest.NoError(t, j.Start(t.Context()))
 			defer func() { _ = j.Stop(context.Background()) }()
-			if err := j.Submit(t.Context(), job.Job{ID: "x", Account: 1, Kind: "test", Input: json.RawMessage(`1`), CreatedAt: time.Now()}); err != nil {
-				t.Fatal(err)
-			}
-			if got := s.ended("x"); got.Tries != 1+tc.fails {
-				t.Errorf("%d tries, pauses are none", got.Tries)
-			}
-			redistest.Await(t, time.Minute, "it is announced", func(context.Context) bool {
+			relaytest.NoError(t, j.Submit(t.Context(), job.Job{ID: "x", Account: 1, Kind: "test", Input: json.RawMessage(`1`), CreatedAt: time.Now()}))
+			relaytest.Equal(t, "the number of tries without pauses", s.ended("x").Tries, 1+tc.fails)
+			redistest.Await(t, time.Minute, "the end is announced", func(context.Context) bool {
 				e.mu.Lock()
 				defer e.mu.Unlock()
 				return len(e.seen) >= len(tc.want)
 			})
-			for i, want := range tc.want {
-				if i >= len(e.seen) || e.seen[i] != want {
-					t.Fatalf("%q, want %q", e.seen, tc.want)
-				}
-			}
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			relaytest.Equal(t, "the first announcements", e.seen[:len(tc.want)], tc.want)
 		})
 	}
 }

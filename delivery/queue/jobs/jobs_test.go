@@ -15,10 +15,11 @@ import (
 	"github.com/penstock/penstock/relay/cache"
 	"github.com/penstock/penstock/relay/cache/redistest"
 	"github.com/penstock/penstock/relay/job"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sqlstore/recordstest"
 )
 
-// site is records and a Redis with whatever runs jobs on it.
+// site is the records and the Redis of one or more Jobs.
 type site struct {
 	t     *testing.T
 	db    *recordstest.Records
@@ -28,28 +29,20 @@ type site struct {
 func newSite(t *testing.T) *site {
 	t.Helper()
 	s := redistest.Start(t, "--appendonly", "no")
-	redis, err := cache.Open(cache.Options{URL: s.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
+	redis := relaytest.Must(cache.Open(cache.Options{URL: s.URL}))(t)
 	t.Cleanup(func() { _ = redis.Close() })
 	return &site{t: t, db: recordstest.Open(t), redis: redis}
 }
 
-// open makes a Jobs; start says whether it runs.
+// open returns a Jobs, and starts it if start is set.
 func (s *site) open(start bool, o Options, run job.RunnerFunc) *Jobs {
 	s.t.Helper()
 	o.Reconcile = 20 * time.Millisecond
-	j, err := New(Deps{
+	j := relaytest.Must(New(Deps{
 		Store: s.db.Jobs, Redis: s.redis, Runners: map[job.Kind]job.Runner{"test": run}, Logger: slog.New(slog.DiscardHandler),
-	}, o)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	}, o))(s.t)
 	if start {
-		if err := j.Start(s.t.Context()); err != nil {
-			s.t.Fatal(err)
-		}
+		relaytest.NoError(s.t, j.Start(s.t.Context()))
 	}
 	s.t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -61,9 +54,7 @@ func (s *site) open(start bool, o Options, run job.RunnerFunc) *Jobs {
 
 func (s *site) submit(j *Jobs, id string) {
 	s.t.Helper()
-	if err := j.Submit(s.t.Context(), job.Job{ID: id, Account: 1, Kind: "test", Input: json.RawMessage(`{"n":1}`), CreatedAt: time.Now()}); err != nil {
-		s.t.Fatal(err)
-	}
+	relaytest.NoError(s.t, j.Submit(s.t.Context(), job.Job{ID: id, Account: 1, Kind: "test", Input: json.RawMessage(`{"n":1}`), CreatedAt: time.Now()}))
 }
 
 // ended waits for the end of a job.
@@ -107,9 +98,9 @@ func TestAJobRunsToItsEnd(t *testing.T) {
 		t.Run(tc.id, func(t *testing.T) {
 			s.submit(j, tc.id)
 			got := s.ended(tc.id)
-			if got.State != tc.state || string(got.Result) != tc.result || got.Error != tc.err || got.Tries != tc.tries || !got.Due.IsZero() {
-				t.Errorf("%+v", got)
-			}
+			relaytest.Equal(t, "the result", string(got.Result), tc.result)
+			ended := job.Job{State: got.State, Error: got.Error, Tries: got.Tries, Due: got.Due}
+			relaytest.Equal(t, "the job", ended, job.Job{State: tc.state, Error: tc.err, Tries: tc.tries})
 		})
 	}
 }
@@ -126,9 +117,7 @@ func TestAJobIsRunOnceByManyProcesses(t *testing.T) {
 	for i := range 50 {
 		s.ended(fmt.Sprint("j", i))
 	}
-	if n := runs.Load(); n != 50 {
-		t.Errorf("%d runs of 50 jobs", n)
-	}
+	relaytest.Equal(t, "the number of runs", runs.Load(), 50)
 }
 
 func TestAJobOfAProcessThatDiedIsRunAgain(t *testing.T) {
@@ -136,21 +125,19 @@ func TestAJobOfAProcessThatDiedIsRunAgain(t *testing.T) {
 	dead := s.open(false, Options{}, func(context.Context, job.Job) (any, error) { return nil, nil })
 	s.submit(dead, "orphan")
 	now := time.Now()
-	if _, taken, err := s.db.Jobs.Lease(t.Context(), job.Ref{Account: 1, ID: "orphan"}, now, now.Add(300*time.Millisecond)); err != nil || !taken {
-		t.Fatal(taken, err)
-	}
+	_, leased, err := s.db.Jobs.Lease(t.Context(), job.Ref{Account: 1, ID: "orphan"}, now, now.Add(300*time.Millisecond))
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the job is leased", leased, true)
 	s.open(true, Options{}, func(context.Context, job.Job) (any, error) { return "again", nil })
-	if got := s.ended("orphan"); got.Tries != 2 || string(got.Result) != `"again"` {
-		t.Errorf("%+v", got)
-	}
+	got := s.ended("orphan")
+	relaytest.Equal(t, "the number of tries", got.Tries, 2)
+	relaytest.Equal(t, "the result", string(got.Result), `"again"`)
 }
 
 func TestAJobWithoutATaskIsFound(t *testing.T) {
 	s := newSite(t)
 	j := job.Job{ID: "lost", Account: 7, Kind: "test", CreatedAt: time.Now()}
-	if err := s.db.Jobs.Create(t.Context(), j); err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, s.db.Jobs.Create(t.Context(), j))
 	s.open(true, Options{}, func(context.Context, job.Job) (any, error) { return 1, nil })
 	redistest.Await(t, time.Minute, "the job ends", func(ctx context.Context) bool {
 		got, err := s.db.Jobs.Get(ctx, 7, "lost")
@@ -170,29 +157,27 @@ func TestAShutdownLeavesAJobForTheNextStart(t *testing.T) {
 	<-began
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := first.Stop(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if got, err := s.db.Jobs.Get(t.Context(), 1, "long"); err != nil || got.State != job.Processing || got.Due.After(time.Now()) {
-		t.Fatalf("%+v, %v", got, err)
+	relaytest.NoError(t, first.Stop(ctx))
+	got := relaytest.Must(s.db.Jobs.Get(t.Context(), 1, "long"))(t)
+	relaytest.Equal(t, "the state after the shutdown", got.State, job.Processing)
+	if got.Due.After(time.Now()) {
+		t.Fatalf("the job is due at %s, want it due now", got.Due)
 	}
 	s.open(true, Options{}, func(context.Context, job.Job) (any, error) { return nil, nil })
 	s.ended("long")
 }
 
-func TestWhatCannotBeRunIsRefused(t *testing.T) {
+func TestAJobWithoutARunnerAndInvalidOptionsAreRefused(t *testing.T) {
 	s := newSite(t)
 	j := s.open(false, Options{}, nil)
 	if err := j.Submit(t.Context(), job.Job{ID: "x", Kind: "other"}); err == nil || !strings.Contains(err.Error(), "no runner") {
-		t.Error(err)
+		t.Errorf("submit: got the error %v, want: no runner", err)
 	}
 	if _, err := New(Deps{Store: s.db.Jobs, Redis: s.redis, Runners: map[job.Kind]job.Runner{}}, Options{Timeout: time.Second, Lease: time.Second}); err == nil {
-		t.Error("a lease as short as a run")
+		t.Error("a lease as short as the timeout of a run was accepted")
 	}
 	if _, err := New(Deps{}, Options{}); err == nil {
-		t.Error("nothing to work with")
+		t.Error("missing dependencies were accepted")
 	}
-	if wait := (&Jobs{opts: withDefaults(Options{})}).backoff(1000); wait != time.Minute {
-		t.Error(wait)
-	}
+	relaytest.Equal(t, "the longest backoff", (&Jobs{opts: withDefaults(Options{})}).backoff(1000), time.Minute)
 }
