@@ -14,13 +14,13 @@ import (
 	"github.com/penstock/penstock/decoders/jsonbody"
 )
 
-// result is the result of one statement.
+// results is the parsed JSON of a response.
 type results struct {
 	err string
 	all []result
 }
 
-// result is what one statement came to.
+// result is the result of one statement.
 type result struct {
 	err     string
 	series  []series
@@ -126,15 +126,15 @@ func readRows(r *jsonbody.Reader) []row {
 // 200; a missing database is treated like the 404 of a write.
 func (r results) series() ([][]series, error) {
 	out := make([][]series, len(r.all))
-	cut := false
+	truncated := false
 	for i, one := range r.all {
 		if r.err == "" {
 			r.err = one.err
 		}
-		cut = cut || slices.ContainsFunc(one.series, func(found series) bool { return found.partial || one.partial })
+		truncated = truncated || slices.ContainsFunc(one.series, func(found series) bool { return found.partial || one.partial })
 		out[i] = one.series
 	}
-	if err := responseError(r.err, cut); err != nil {
+	if err := responseError(r.err, truncated); err != nil {
 		return nil, err
 	}
 	return out, nil
@@ -142,9 +142,9 @@ func (r results) series() ([][]series, error) {
 
 // responseError returns the error that a response contains: a statement's error,
 // or that the server truncated the rows.
-func responseError(message string, cut bool) error {
+func responseError(message string, truncated bool) error {
 	switch {
-	case cut:
+	case truncated:
 		return errors.New("the server cut the answer short, see its max-row-limit")
 	case strings.HasPrefix(message, "database not found"):
 		return &Error{Op: "query", Status: http.StatusNotFound, Reason: message, paused: true}

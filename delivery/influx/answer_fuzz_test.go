@@ -9,8 +9,8 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// FuzzAnswer reads what a server may send for a query: an error or points, and
-// never a panic.
+// FuzzAnswer checks that a response to a query is an error or points, and never a
+// panic.
 func FuzzAnswer(f *testing.F) {
 	for _, s := range []string{
 		`{"results":[{"statement_id":0}]}`,
@@ -26,7 +26,7 @@ func FuzzAnswer(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		r, err := readResults(body)
 		if (err == nil) != (jsonbody.Check(body) == nil && bytes.HasPrefix(bytes.TrimLeft(bytes.TrimPrefix(body, []byte("\ufeff")), " \t\r\n"), []byte("{"))) {
-			t.Fatalf("error %v", err)
+			t.Fatalf("the error is %v, want one unless the response is a JSON object", err)
 		}
 		if err != nil {
 			return
@@ -46,7 +46,7 @@ func FuzzAnswer(f *testing.F) {
 				for _, row := range s.rows {
 					var p iot.Point
 					if setValue(&p, row) == nil && (p.IsText && p.Value != 0 || !p.IsText && p.Text != "") {
-						t.Fatalf("a point of two kinds: %+v", p)
+						t.Fatalf("the point has the number %v and the text %q", p.Value, p.Text)
 					}
 				}
 			}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -17,9 +18,10 @@ import (
 	"github.com/penstock/penstock/delivery/influx"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// peer is a server that says it is InfluxDB 2 and answers writes as told.
+// peer returns a server that identifies itself as InfluxDB 2, with a handler for writes.
 func peer(t *testing.T, write http.HandlerFunc) *httptest.Server {
 	t.Helper()
 	mux := http.NewServeMux()
@@ -28,14 +30,14 @@ func peer(t *testing.T, write http.HandlerFunc) *httptest.Server {
 		w.WriteHeader(http.StatusNoContent)
 	})
 	mux.HandleFunc("POST /api/v2/write", write)
-	mux.HandleFunc("POST /api/v2/query", func(http.ResponseWriter, *http.Request) {}) // it holds nothing
+	mux.HandleFunc("POST /api/v2/query", func(http.ResponseWriter, *http.Request) {}) // no readings
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	return server
 }
 
-// says answers as InfluxDB 2 does.
-func says(w http.ResponseWriter, status int, code, message string) {
+// respond writes an error as InfluxDB 2 does.
+func respond(w http.ResponseWriter, status int, code, message string) {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.Header().Set("X-Platform-Error-Code", code)
 	w.WriteHeader(status)
@@ -55,15 +57,30 @@ func batch(n int) iot.Batch {
 	return b
 }
 
-func wantPaused(t *testing.T, err error, status int) {
-	t.Helper()
-	e, ok := errors.AsType[*influx.Error](err)
-	if !ok || e.Status != status || !e.Paused() || relay.KindOf(err) != relay.KindUnavailable {
-		t.Errorf("error %v, want a paused one with status %d", err, status)
-	}
+// failure is the part of an error that callers use.
+type failure struct {
+	Status int
+	Wait   time.Duration
+	Paused bool
 }
 
-func TestAnswersThatAreNotTheLinesFault(t *testing.T) {
+// checkFailure compares an error of the store, which is always KindUnavailable.
+func checkFailure(t *testing.T, err error, want failure) {
+	t.Helper()
+	relaytest.Equal(t, "the kind of the error", relay.KindOf(err), relay.KindUnavailable)
+	e, ok := errors.AsType[*influx.Error](err)
+	if !ok {
+		t.Fatalf("the error is %v, want an *influx.Error", err)
+	}
+	relaytest.Equal(t, "the error", failure{e.Status, e.RetryAfter(), e.Paused()}, want)
+}
+
+func wantPaused(t *testing.T, err error, status int) {
+	t.Helper()
+	checkFailure(t, err, failure{Status: status, Paused: true})
+}
+
+func TestErrorsOfTheServerRefuseNoLine(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	cases := []struct {
 		name       string
@@ -74,18 +91,18 @@ func TestAnswersThatAreNotTheLinesFault(t *testing.T) {
 		wantPaused bool
 		wantReason string
 	}{
-		{"401 waits for a person", 401, "", `{"code":"unauthorized","message":"unauthorized access"}`, 0, true, "unauthorized access"},
-		{"403 waits for a person", 403, "", `{"code":"forbidden","message":"no"}`, 0, true, "no"},
-		{"404 waits for a person", 404, "", `{"code":"not found","message":"bucket \"b\" not found"}`, 0, true, `bucket "b" not found`},
+		{"401 pauses", 401, "", `{"code":"unauthorized","message":"unauthorized access"}`, 0, true, "unauthorized access"},
+		{"403 pauses", 403, "", `{"code":"forbidden","message":"no"}`, 0, true, "no"},
+		{"404 pauses", 404, "", `{"code":"not found","message":"bucket \"b\" not found"}`, 0, true, `bucket "b" not found`},
 		{"a redirection is not followed", 307, "", ``, 0, true, "Temporary Redirect"},
-		{"a 400 that no InfluxDB has said costs no reading", 400, "", `Client sent an HTTP request to an HTTPS server.`, 0, true, "Client sent"},
-		{"429 says how many seconds", 429, "17", `{"code":"too many requests","message":"rate"}`, 17 * time.Second, false, "rate"},
-		{"429 says until when", 429, "Sun, 01 Mar 2026 12:01:00 GMT", ``, time.Minute, false, "Too Many Requests"},
-		{"a date that has passed is no wait", 503, "Sun, 01 Mar 2026 11:00:00 GMT", ``, 0, false, "Service Unavailable"},
-		{"a header that is neither is no wait", 503, "soon", ``, 0, false, "Service Unavailable"},
-		{"500 is tried again", 500, "", `{"code":"internal error","message":"disk"}`, 0, false, "disk"},
-		{"502 of a proxy is tried again", 502, "", `<html>bad gateway</html>`, 0, false, "bad gateway"},
-		{"503 says how many seconds", 503, "5", ``, 5 * time.Second, false, "Service Unavailable"},
+		{"a 400 of another server pauses", 400, "", `Client sent an HTTP request to an HTTPS server.`, 0, true, "Client sent"},
+		{"429 with seconds", 429, "17", `{"code":"too many requests","message":"rate"}`, 17 * time.Second, false, "rate"},
+		{"429 with a date", 429, "Sun, 01 Mar 2026 12:01:00 GMT", ``, time.Minute, false, "Too Many Requests"},
+		{"a date in the past is ignored", 503, "Sun, 01 Mar 2026 11:00:00 GMT", ``, 0, false, "Service Unavailable"},
+		{"an invalid header is ignored", 503, "soon", ``, 0, false, "Service Unavailable"},
+		{"500 is retried", 500, "", `{"code":"internal error","message":"disk"}`, 0, false, "disk"},
+		{"502 of a proxy is retried", 502, "", `<html>bad gateway</html>`, 0, false, "bad gateway"},
+		{"503 with seconds", 503, "5", ``, 5 * time.Second, false, "Service Unavailable"},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
@@ -104,18 +121,14 @@ func TestAnswersThatAreNotTheLinesFault(t *testing.T) {
 			})
 			s := open(t, influx.Options{URL: server.URL, Token: "t", Org: "o", Bucket: "b", Now: func() time.Time { return now }})
 			refused, err := s.Write(t.Context(), batch(3))
-			e, ok := errors.AsType[*influx.Error](err)
-			if !ok || len(refused) > 0 || calls.Load() != 1 {
-				t.Fatalf("refused %v, error %v after %d calls", refused, err, calls.Load())
+			checkFailure(t, err, failure{tc.status, tc.wantWait, tc.wantPaused})
+			if e, ok := errors.AsType[*influx.Error](err); ok && !strings.Contains(e.Reason, tc.wantReason) {
+				t.Errorf("the reason %q lacks %q", e.Reason, tc.wantReason)
 			}
-			if e.Status != tc.status || e.RetryAfter() != tc.wantWait || e.Paused() != tc.wantPaused || !strings.Contains(e.Reason, tc.wantReason) {
-				t.Errorf("error %v: wait %v, paused %v", e, e.RetryAfter(), e.Paused())
-			}
-			if relay.KindOf(err) != relay.KindUnavailable {
-				t.Errorf("kind %v", relay.KindOf(err))
-			}
+			relaytest.Equal(t, "the number of refused lines", len(refused), 0)
+			relaytest.Equal(t, "the number of calls", calls.Load(), 1)
 			if s.Ping(t.Context()) == nil {
-				t.Error("Ping: no error")
+				t.Error("Ping returned no error")
 			}
 		})
 	}
@@ -132,7 +145,7 @@ func TestBadLinesAreFoundAndTheRestIsStored(t *testing.T) {
 		{"one bad line of 5,000 by 400", 400, 5000, func(i int) bool { return i == 1234 }, 27},
 		{"two bad lines by 422", 422, 100, func(i int) bool { return i == 0 || i == 99 }, 30},
 		{"only bad lines", 400, 9, func(int) bool { return true }, 17},
-		{"one line alone, and it is bad", 422, 1, func(int) bool { return true }, 1},
+		{"a single bad line", 422, 1, func(int) bool { return true }, 1},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
@@ -147,7 +160,7 @@ func TestBadLinesAreFoundAndTheRestIsStored(t *testing.T) {
 					return err != nil || tc.bad(i)
 				}
 				if i := slices.IndexFunc(all, isBad); i >= 0 {
-					says(w, tc.status, "invalid", "unable to parse '"+all[i]+"': bad")
+					respond(w, tc.status, "invalid", "unable to parse '"+all[i]+"': bad")
 					return
 				}
 				for _, l := range all {
@@ -156,22 +169,21 @@ func TestBadLinesAreFoundAndTheRestIsStored(t *testing.T) {
 				w.WriteHeader(http.StatusNoContent)
 			})
 			s := open(t, influx.Options{URL: server.URL, Bucket: "b"})
-			refused, err := s.Write(t.Context(), batch(tc.n))
-			if err != nil {
-				t.Fatal(err)
-			}
-			want := 0
+			refused := relaytest.Must(s.Write(t.Context(), batch(tc.n)))(t)
+			var want []iot.Refused
 			for i := range tc.n {
 				if tc.bad(i) {
-					if want >= len(refused) || refused[want].Point != i || refused[want].Uplink != -1 || !strings.Contains(refused[want].Reason, "unable to parse") {
-						t.Fatalf("line %d is not among the refused: %v", i, refused)
-					}
-					want++
+					want = append(want, iot.Refused{Point: i, Uplink: -1})
 				}
 			}
-			if len(refused) != want || len(got) != tc.n-want {
-				t.Errorf("%d refused and %d stored of %d", len(refused), len(got), tc.n)
+			for i := range refused {
+				if !strings.Contains(refused[i].Reason, "unable to parse") {
+					t.Errorf("the reason %q lacks: unable to parse", refused[i].Reason)
+				}
+				refused[i].Reason = ""
 			}
+			relaytest.Equal(t, "the refused lines", refused, want)
+			relaytest.Equal(t, "the number of stored lines", len(got), tc.n-len(want))
 			if int(calls.Load()) > tc.calls {
 				t.Errorf("%d calls, want at most %d", calls.Load(), tc.calls)
 			}
@@ -200,17 +212,15 @@ func TestAPartialWriteOfAWholeMeasurementTakesFewCalls(t *testing.T) {
 		_, _ = io.WriteString(w, `{"error":"partial write: field type conflict"}`)
 	})
 	s := open(t, influx.Options{URL: server.URL, Bucket: "b"})
-	refused, err := s.Write(t.Context(), batch(4900))
-	if err != nil || len(refused) != 700 {
-		t.Fatalf("%d refused, want 700; error %v", len(refused), err)
-	}
+	refused := relaytest.Must(s.Write(t.Context(), batch(4900)))(t)
+	relaytest.Equal(t, "the number of refused lines", len(refused), 700)
 	for _, r := range refused {
 		if r.Point%7 != 3 || !strings.Contains(r.Reason, "field type conflict") {
-			t.Fatalf("refused %+v", r)
+			t.Fatalf("line %d is refused for %q, want lines of kind3 only, for a conflict", r.Point, r.Reason)
 		}
 	}
 	if calls.Load() > 60 {
-		t.Errorf("%d calls", calls.Load())
+		t.Errorf("%d calls, want at most 60", calls.Load())
 	}
 }
 
@@ -219,7 +229,7 @@ func TestALargeBodyIsHalved(t *testing.T) {
 	server := peer(t, func(w http.ResponseWriter, r *http.Request) {
 		all := lines(r)
 		if n := len(strings.Join(all, "\n")); n > 2000 {
-			says(w, http.StatusRequestEntityTooLarge, "request too large", "too much")
+			respond(w, http.StatusRequestEntityTooLarge, "request too large", "too much")
 			return
 		}
 		stored.Add(int32(len(all)))
@@ -228,56 +238,53 @@ func TestALargeBodyIsHalved(t *testing.T) {
 	s := open(t, influx.Options{URL: server.URL, Bucket: "b"})
 	b := batch(100)
 	b.Points[50].Text, b.Points[50].IsText = strings.Repeat("long ", 1000), true
-	refused, err := s.Write(t.Context(), b)
-	if err != nil || len(refused) != 1 || refused[0].Point != 50 || stored.Load() != 99 {
-		t.Errorf("refused %v, error %v, %d stored", refused, err, stored.Load())
+	refused := relaytest.Must(s.Write(t.Context(), b))(t)
+	if len(refused) != 1 || refused[0].Point != 50 {
+		t.Errorf("the refused lines are %v, want line 50", refused)
 	}
+	relaytest.Equal(t, "the number of stored lines", stored.Load(), 99)
 }
 
-func TestAnErrorHalfWayIsTheWholeBatchs(t *testing.T) {
+func TestAnErrorOfOneCallFailsTheBatch(t *testing.T) {
 	var calls atomic.Int32
 	server := peer(t, func(w http.ResponseWriter, _ *http.Request) {
 		if calls.Add(1) == 2 {
-			says(w, http.StatusInternalServerError, "internal error", "disk")
+			respond(w, http.StatusInternalServerError, "internal error", "disk")
 			return
 		}
 		w.WriteHeader(http.StatusNoContent)
 	})
 	s := open(t, influx.Options{URL: server.URL, Bucket: "b", MaxLines: 10})
-	if refused, err := s.Write(t.Context(), batch(30)); err == nil || refused != nil || calls.Load() != 2 {
-		t.Errorf("refused %v, error %v after %d calls", refused, err, calls.Load())
+	refused, err := s.Write(t.Context(), batch(30))
+	if err == nil {
+		t.Error("no error")
 	}
+	relaytest.Equal(t, "the refused lines", refused, nil)
+	relaytest.Equal(t, "the number of calls", calls.Load(), 2)
 }
 
-func TestALongBatchIsCutIntoCalls(t *testing.T) {
+func TestALongBatchIsSplitIntoCalls(t *testing.T) {
 	var sizes []int
 	server := peer(t, func(w http.ResponseWriter, r *http.Request) {
-		if got := r.URL.Query(); got.Get("precision") != "ns" || got.Get("bucket") != "b" || got.Get("org") != "o" || r.Header.Get("Authorization") != "Token t" {
-			t.Errorf("request %v %v", r.URL, r.Header)
-		}
+		relaytest.Equal(t, "the parameters", r.URL.Query(), url.Values{"precision": {"ns"}, "bucket": {"b"}, "org": {"o"}})
+		relaytest.Equal(t, "Authorization", r.Header.Get("Authorization"), "Token t")
 		sizes = append(sizes, len(lines(r)))
 		w.WriteHeader(http.StatusNoContent)
 	})
 	s := open(t, influx.Options{URL: server.URL, Token: "t", Org: "o", Bucket: "b"})
-	if _, err := s.Write(t.Context(), batch(12_000)); err != nil {
-		t.Fatal(err)
-	}
-	if !slices.Equal(sizes, []int{5000, 5000, 2000}) {
-		t.Errorf("lines per call: %v", sizes)
-	}
+	relaytest.Must(s.Write(t.Context(), batch(12_000)))(t)
+	relaytest.Equal(t, "the lines per call", sizes, []int{5000, 5000, 2000})
 }
 
-func TestNobodyListens(t *testing.T) {
+func TestARefusedConnectionIsRetried(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	server.Close()
 	s := open(t, influx.Options{URL: server.URL, Bucket: "b"})
 	_, err := s.Write(t.Context(), batch(1))
-	if e, ok := errors.AsType[*influx.Error](err); !ok || e.Status != 0 || e.Paused() || relay.KindOf(err) != relay.KindUnavailable {
-		t.Errorf("error %v", err)
-	}
+	checkFailure(t, err, failure{})
 }
 
-func TestAServerThatHangsIsLeftAtTheDeadline(t *testing.T) {
+func TestAHangingServerIsAbandonedAtTheDeadline(t *testing.T) {
 	release := make(chan struct{})
 	server := peer(t, func(http.ResponseWriter, *http.Request) { <-release })
 	t.Cleanup(func() { close(release) }) // before the server closes
@@ -296,14 +303,13 @@ func TestAServerThatHangsIsLeftAtTheDeadline(t *testing.T) {
 			defer cancel()
 			_, err := s.Write(ctx, batch(1))
 			if !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("error %v", err)
+				t.Errorf("the error is %v, want the deadline", err)
 			}
 		})
 	}
 }
 
-// elsewhere sends every request to one address, so that a URL with a foreign
-// host can be used.
+// elsewhere sends every request to one address, so that the URL may name another host.
 type elsewhere struct{ host string }
 
 func (e elsewhere) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -323,7 +329,7 @@ func TestBodiesToOtherHostsAreCompressed(t *testing.T) {
 				return
 			}
 			if b, err := io.ReadAll(z); err != nil || !strings.HasPrefix(string(b), "kind0,account=1,") {
-				t.Errorf("body %q, %v", b, err)
+				t.Errorf("the body is %q (%v), want lines", b, err)
 			}
 		}
 		w.WriteHeader(http.StatusNoContent)
@@ -334,11 +340,7 @@ func TestBodiesToOtherHostsAreCompressed(t *testing.T) {
 		{URL: "http://influx.example:8086", Bucket: "b", Transport: elsewhere{host}},
 		{URL: "http://influx.example:8086", Bucket: "b", Transport: elsewhere{host}, NoGzip: true},
 	} {
-		if _, err := open(t, o).Write(t.Context(), batch(1)); err != nil {
-			t.Fatal(err)
-		}
+		relaytest.Must(open(t, o).Write(t.Context(), batch(1)))(t)
 	}
-	if !slices.Equal(encodings, []string{"", "gzip", ""}) {
-		t.Errorf("encodings %q", encodings)
-	}
+	relaytest.Equal(t, "the encodings", encodings, []string{"", "gzip", ""})
 }

@@ -2,11 +2,13 @@ package influx
 
 import (
 	"fmt"
+	"net/http"
 	"testing"
 	"time"
 
 	"github.com/penstock/penstock/delivery/influx/influxtest"
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // load is 5,000 points of 1,000 devices with five sensors each, at a time.
@@ -92,4 +94,40 @@ func BenchmarkWrite5000Points(b *testing.B) {
 		}
 	}
 	b.ReportMetric(5000*float64(n)/b.Elapsed().Seconds(), "points/s")
+}
+
+// BenchmarkReadings reads what a query returns at most of a device with five sensors,
+// from a real server, in each format of its response.
+func BenchmarkReadings(b *testing.B) {
+	server := influxtest.Start(b, influxtest.Options{})
+	from := time.Unix(1740830400, 123456789)
+	query := iot.Query{Account: 1, DeviceID: "d", From: from, To: from.Add(24 * time.Hour), Limit: MaxReadings}
+	for name, accept := range map[string]string{"msgpack": msgpackType, "json": "application/json"} {
+		b.Run(name, func(b *testing.B) {
+			s := relaytest.Must(New(Options{URL: server.URL, Bucket: "readings", Transport: accepts(accept)}))(b)
+			var all iot.Batch
+			for i := range 5 * query.Limit {
+				all.Points = append(all.Points, iot.Point{
+					Account: 1, Type: "temperature", DeviceID: "d", Identifier: "24e124136b502217", SensorID: fmt.Sprintf("d.%d", i%5),
+					Key: "temperature", Time: from.Add(time.Duration(i/5) * 30 * time.Second), Value: 20 + float64(i%1000)/10,
+				})
+			}
+			relaytest.Must(s.Write(b.Context(), all))(b)
+			b.ReportAllocs()
+			for b.Loop() {
+				points := relaytest.Must(s.Readings(b.Context(), query))(b)
+				relaytest.Equal(b, "the number of points", len(points), MaxReadings)
+			}
+		})
+	}
+}
+
+// accepts is a transport that requests a format where MessagePack was requested.
+type accepts string
+
+func (a accepts) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Header.Get("Accept") == msgpackType {
+		r.Header.Set("Accept", string(a))
+	}
+	return http.DefaultTransport.RoundTrip(r)
 }

@@ -129,7 +129,7 @@ func fromInfluxDB(he *httpapi.Error) bool {
 // without the line of a batch that the server quotes.
 func errorReason(he *httpapi.Error) string {
 	s := he.Message
-	if he.Header.Get("Content-Type") == packedType {
+	if he.Header.Get("Content-Type") == msgpackType {
 		s = he.Header.Get("X-Influxdb-Error")
 	}
 	if s == "" {

@@ -103,13 +103,13 @@ func (s *Store) readInfluxQL(ctx context.Context, q iot.Query) ([]iot.Point, err
 		params: deviceParams(q),
 		q: "SELECT value, text FROM " + measurementList(q.Types) + " WHERE account = $account AND device_id = $device" +
 			timeCondition(q) + " GROUP BY * ORDER BY time DESC LIMIT " + strconv.Itoa(q.Limit),
-	}, packedType)
+	}, msgpackType)
 	if err != nil {
 		return nil, s.wrapError("query", err)
 	}
 	read := readPoints
-	if got.form == packedType {
-		read = readPacked
+	if got.form == msgpackType {
+		read = readMsgpack
 	}
 	points, err := read(q.Account, got.body)
 	if err != nil {

@@ -12,18 +12,18 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// packedType is the media type requested where many rows are expected: the
-// server writes MessagePack in two thirds of the time that JSON takes. It is not
+// msgpackType is the media type requested where many rows are expected, because it
+// takes half the time of JSON (docs/adr/0021-readings-as-messagepack.md). It is not
 // used for aggregates, because JSON reports infinities as an error.
-const packedType = "application/x-msgpack"
+const msgpackType = "application/x-msgpack"
 
-// packed parses a MessagePack response from front to back. The first error is
+// msgpackReader parses a MessagePack response from front to back. The first error is
 // kept; everything read after it is zero.
 //
 // InfluxDB 1.8 writes a map with error, or with results, each a map with error
 // or with series, each a map of name, tags, columns, values, partial. A value is
 // an integer (a time), a double, a string or nil.
-type packed struct {
+type msgpackReader struct {
 	acct      account.ID
 	size      int // the length of the response
 	rest      []byte
@@ -33,9 +33,9 @@ type packed struct {
 	out       []iot.Point
 }
 
-// readPacked returns the points of a response to SELECT value, text GROUP BY *.
-func readPacked(acct account.ID, body []byte) ([]iot.Point, error) {
-	p := packed{acct: acct, size: len(body), rest: body}
+// readMsgpack returns the points of a response to SELECT value, text GROUP BY *.
+func readMsgpack(acct account.ID, body []byte) ([]iot.Point, error) {
+	p := msgpackReader{acct: acct, size: len(body), rest: body}
 	p.object(func(name string) bool {
 		if name != "results" {
 			return false
@@ -55,7 +55,7 @@ func readPacked(acct account.ID, body []byte) ([]iot.Point, error) {
 	return p.out, nil
 }
 
-func (p *packed) result() {
+func (p *msgpackReader) result() {
 	p.object(func(name string) bool {
 		if name != "series" {
 			return false
@@ -66,7 +66,7 @@ func (p *packed) result() {
 }
 
 // series reads one series.
-func (p *packed) series() {
+func (p *msgpackReader) series() {
 	var name string
 	tags := make(map[string]string, 8)
 	first := len(p.out)
@@ -94,7 +94,7 @@ func (p *packed) series() {
 }
 
 // row reads time, value and text.
-func (p *packed) row() {
+func (p *msgpackReader) row() {
 	if n := p.length(msgp.ReadArrayHeaderBytes); p.err == nil && n != 3 {
 		p.fail(fmt.Errorf("a row of %d columns", n))
 	}
@@ -111,7 +111,7 @@ func (p *packed) row() {
 // object parses a map and passes each name to member, which reads the value and
 // returns true. object itself reads the members that report an error or a
 // truncated response, and skips the others.
-func (p *packed) object(member func(name string) bool) {
+func (p *msgpackReader) object(member func(name string) bool) {
 	for range p.length(msgp.ReadMapHeaderBytes) {
 		name := p.text()
 		if p.err != nil {
@@ -131,7 +131,7 @@ func (p *packed) object(member func(name string) bool) {
 	}
 }
 
-func (p *packed) array(element func()) {
+func (p *msgpackReader) array(element func()) {
 	n := p.length(msgp.ReadArrayHeaderBytes)
 	p.out = slices.Grow(p.out, min(n, len(p.rest)/8))
 	for range n {
@@ -144,7 +144,7 @@ func (p *packed) array(element func()) {
 
 // length reads the header of a map or an array. A length that exceeds the
 // remaining bytes is an error.
-func (p *packed) length(header func([]byte) (uint32, []byte, error)) int {
+func (p *msgpackReader) length(header func([]byte) (uint32, []byte, error)) int {
 	if p.err != nil {
 		return 0
 	}
@@ -158,7 +158,7 @@ func (p *packed) length(header func([]byte) (uint32, []byte, error)) int {
 	return int(n)
 }
 
-func (p *packed) text() string {
+func (p *msgpackReader) text() string {
 	if p.err != nil {
 		return ""
 	}
@@ -168,14 +168,14 @@ func (p *packed) text() string {
 }
 
 // optional reads a string or nil.
-func (p *packed) optional() string {
+func (p *msgpackReader) optional() string {
 	if p.null() {
 		return ""
 	}
 	return p.text()
 }
 
-func (p *packed) integer() int64 {
+func (p *msgpackReader) integer() int64 {
 	if p.err != nil {
 		return 0
 	}
@@ -186,7 +186,7 @@ func (p *packed) integer() int64 {
 
 // number reads a double, or the integer of a field that another program
 // declared.
-func (p *packed) number() float64 {
+func (p *msgpackReader) number() float64 {
 	if p.err != nil {
 		return 0
 	}
@@ -198,7 +198,7 @@ func (p *packed) number() float64 {
 	return f
 }
 
-func (p *packed) boolean() bool {
+func (p *msgpackReader) boolean() bool {
 	if p.err != nil {
 		return false
 	}
@@ -208,7 +208,7 @@ func (p *packed) boolean() bool {
 }
 
 // null reads a nil if it is next.
-func (p *packed) null() bool {
+func (p *msgpackReader) null() bool {
 	if p.err != nil || msgp.NextType(p.rest) != msgp.NilType {
 		return false
 	}
@@ -217,7 +217,7 @@ func (p *packed) null() bool {
 }
 
 // advance continues after the bytes that were read, unless that failed.
-func (p *packed) advance(rest []byte, err error) bool {
+func (p *msgpackReader) advance(rest []byte, err error) bool {
 	if err != nil {
 		p.fail(err)
 		return false
@@ -226,7 +226,7 @@ func (p *packed) advance(rest []byte, err error) bool {
 	return true
 }
 
-func (p *packed) fail(err error) {
+func (p *msgpackReader) fail(err error) {
 	if p.err == nil {
 		p.err = fmt.Errorf("an answer: offset %d: %w", p.size-len(p.rest), err)
 	}

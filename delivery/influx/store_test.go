@@ -12,14 +12,12 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/iot/iottest"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func open(t testing.TB, o influx.Options) *influx.Store {
 	t.Helper()
-	s, err := influx.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := relaytest.Must(influx.New(o))(t)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
@@ -32,7 +30,7 @@ func TestReadingsInInfluxDB18PassTheSuite(t *testing.T) {
 		bucket  string
 	}{
 		{"read with InfluxQL", influxtest.Options{}, influx.Options{}, "readings%d"},
-		{"read with InfluxQL, a retention policy named and a password asked for", influxtest.Options{Auth: true}, influx.Options{}, "readings%d/forever"},
+		{"read with InfluxQL, with a retention policy and a password", influxtest.Options{Auth: true}, influx.Options{}, "readings%d/forever"},
 		{"read with Flux", influxtest.Options{}, influx.Options{Language: influx.Flux}, "readings%d"},
 	}
 	for _, tc := range cases {
@@ -55,15 +53,11 @@ func reading(i int, kind string) iot.Point {
 	}
 }
 
-func TestARealServerRefusesOnlyWhatItMust(t *testing.T) {
+func TestARealServerRefusesBadLinesOnly(t *testing.T) {
 	server := influxtest.Start(t, influxtest.Options{})
 	s := open(t, influx.Options{URL: server.URL, Bucket: "db"})
-	if _, err := s.Write(t.Context(), iot.Batch{}); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Ping(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	relaytest.Must(s.Write(t.Context(), iot.Batch{}))(t)
+	relaytest.NoError(t, s.Ping(t.Context()))
 	server.Query(t, "db", `CREATE RETENTION POLICY "tenyears" ON "db" DURATION 520w REPLICATION 1 DEFAULT`)
 	seedInteger(t, server)
 
@@ -71,7 +65,7 @@ func TestARealServerRefusesOnlyWhatItMust(t *testing.T) {
 	for i := range 1000 {
 		p := reading(i, "good")
 		switch {
-		case i%10 == 3: // the field is an integer already: a conflict
+		case i%10 == 3: // the field is already an integer: a conflict
 			p.Type = "taken"
 		case i == 500: // beyond the retention policy
 			p.Time = time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -80,10 +74,7 @@ func TestARealServerRefusesOnlyWhatItMust(t *testing.T) {
 		}
 		b.Points = append(b.Points, p)
 	}
-	refused, err := s.Write(t.Context(), b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	refused := relaytest.Must(s.Write(t.Context(), b))(t)
 	reasons := map[string]int{}
 	for _, r := range refused {
 		for _, known := range []string{"field type conflict", "beyond retention", "unable to parse"} {
@@ -92,15 +83,12 @@ func TestARealServerRefusesOnlyWhatItMust(t *testing.T) {
 			}
 		}
 		if r.Point%10 != 3 && r.Point != 500 && r.Point != 501 {
-			t.Errorf("refused %+v", r)
+			t.Errorf("line %d is refused: %s", r.Point, r.Reason)
 		}
 	}
-	if len(refused) != 102 || reasons["field type conflict"] != 100 || reasons["beyond retention"] != 1 || reasons["unable to parse"] != 1 {
-		t.Errorf("%d refused: %v", len(refused), reasons)
-	}
-	if n := server.Count(t, "db", "good", "value"); n != 898 {
-		t.Errorf("%d stored, want 898", n)
-	}
+	relaytest.Equal(t, "the number of refused lines", len(refused), 102)
+	relaytest.Equal(t, "the reasons", reasons, map[string]int{"field type conflict": 100, "beyond retention": 1, "unable to parse": 1})
+	relaytest.Equal(t, "the number of stored lines", server.Count(t, "db", "good", "value"), 898)
 }
 
 // seedInteger makes "value" of the measurement "taken" an integer, in the shard
@@ -110,34 +98,26 @@ func seedInteger(t *testing.T, server *influxtest.Server) {
 	server.Write(t, "db", fmt.Sprintf("taken value=1i %d", reading(0, "").Time.UnixNano()))
 }
 
-func TestTheServerComesBackWithoutItsDatabase(t *testing.T) {
+func TestAMissingDatabaseIsCreatedAgain(t *testing.T) {
 	server := influxtest.Start(t, influxtest.Options{})
 	s := open(t, influx.Options{URL: server.URL, Bucket: "db"})
 	write := func() error {
 		_, err := s.Write(t.Context(), iot.Batch{Points: []iot.Point{reading(1, "good")}})
 		return err
 	}
-	if err := write(); err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, write())
 	server.Stop()
-	if err := write(); relay.KindOf(err) != relay.KindUnavailable {
-		t.Fatalf("with the server stopped: %v", err)
-	}
+	relaytest.Equal(t, "the kind of the error while the server is stopped", relay.KindOf(write()), relay.KindUnavailable)
 	server.Restart(t)
-	if err := write(); err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, write())
 	server.Query(t, "", `DROP DATABASE "db"`)
 	if err := write(); err == nil {
 		t.Fatal("no error without the database")
 	}
 	if err := write(); err != nil {
-		t.Fatalf("the database was not made again: %v", err)
+		t.Fatalf("the database was not created again: %v", err)
 	}
-	if n := server.Count(t, "db", "good", "value"); n != 1 {
-		t.Errorf("%d stored, want 1", n)
-	}
+	relaytest.Equal(t, "the number of stored lines", server.Count(t, "db", "good", "value"), 1)
 }
 
 func TestCredentialsOfARealServer(t *testing.T) {
@@ -147,13 +127,13 @@ func TestCredentialsOfARealServer(t *testing.T) {
 	server.Query(t, "", `GRANT WRITE ON "db" TO "writer"`)
 	cases := []struct {
 		name, token, bucket string
-		status              int // 0 = works
+		status              int // 0 for no error
 	}{
-		{"an administrator makes the database", "admin:secret", "new", 0},
-		{"a user who may only write writes", "writer:w", "db", 0},
-		{"a user who may not create is told that the database is missing", "writer:w", "other", 404},
-		{"a wrong password is told", "admin:wrong", "db", 401},
-		{"no token is told", "", "db", 401},
+		{"an administrator creates the database", "admin:secret", "new", 0},
+		{"a user with write permission writes", "writer:w", "db", 0},
+		{"a user without permission to create gets 404", "writer:w", "other", 404},
+		{"a wrong password gets 401", "admin:wrong", "db", 401},
+		{"no token gets 401", "", "db", 401},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
@@ -161,9 +141,7 @@ func TestCredentialsOfARealServer(t *testing.T) {
 			_, err := s.Write(t.Context(), iot.Batch{Points: []iot.Point{reading(1, "good")}})
 			pinged := s.Ping(t.Context())
 			if tc.status == 0 {
-				if err != nil || pinged != nil {
-					t.Fatalf("Write: %v; Ping: %v", err, pinged)
-				}
+				relaytest.NoError(t, err, pinged)
 				return
 			}
 			wantPaused(t, err, tc.status)
