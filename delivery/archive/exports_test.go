@@ -6,26 +6,26 @@ import (
 	"testing"
 
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
-func TestAWorkIsDoneOnceHoweverManyWait(t *testing.T) {
+func TestConcurrentCallersShareOneRun(t *testing.T) {
 	w := NewExports(1)
 	t.Cleanup(func() { _ = w.Close() })
 	gate, runs := make(chan struct{}), 0
 	work := func(context.Context) (int64, error) { runs++; <-gate; return 7, nil }
-	left, leave := context.WithCancel(t.Context())
-	leave()
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
 	for range 3 {
-		if _, err := w.Do(left, "a", work); relay.KindOf(err) != relay.KindUnavailable {
-			t.Fatal(err)
+		if _, err := w.Do(cancelled, "a", work); relay.KindOf(err) != relay.KindUnavailable {
+			t.Fatalf("got the error %v, want unavailable", err)
 		}
 	}
 	close(gate)
-	if n, err := w.Do(t.Context(), "a", work); n != 7 || err != nil || runs != 1 {
-		t.Errorf("%d, %v after %d runs", n, err, runs)
-	}
+	relaytest.Equal(t, "the result", relaytest.Must(w.Do(t.Context(), "a", work))(t), 7)
+	relaytest.Equal(t, "the number of runs", runs, 1)
 	broken := errors.New("broken")
 	if _, err := w.Do(t.Context(), "a", func(context.Context) (int64, error) { return 0, broken }); !errors.Is(err, broken) {
-		t.Errorf("what was done is not forgotten: %v", err)
+		t.Errorf("a second run returned %v, want its own error", err)
 	}
 }

@@ -8,127 +8,103 @@ import (
 
 	"github.com/penstock/penstock/relay/ledger"
 	"github.com/penstock/penstock/relay/ledger/merkle"
+	"github.com/penstock/penstock/relay/relaytest"
 )
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 func at(name string) ledger.Place { return ledger.Place{Account: 1, Ledger: name} }
 
 func TestTheLastHeadIsKept(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "heads")
-	j, err := Open(path, Options{})
-	must(t, err)
+	j := relaytest.Must(Open(path, Options{}))(t)
 	for _, one := range []struct{ name, head string }{{"a", "one\n"}, {"b", "one\n"}, {"a", "two\n"}, {"c", "one\n"}, {"c", ""}} {
-		must(t, j.Keep(at(one.name), one.head))
+		relaytest.NoError(t, j.Keep(at(one.name), one.head))
 	}
-	must(t, j.Close())
-	// A line that was being written when the power went was never kept.
-	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
-	must(t, err)
-	_, err = f.WriteString(`{"account":1,"ledger":"b","checkpoint":"tw`)
-	must(t, err)
-	must(t, f.Close())
+	relaytest.NoError(t, j.Close())
+	// An incomplete line, as a power failure leaves it, is ignored.
+	f := relaytest.Must(os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0))(t)
+	relaytest.Must(f.WriteString(`{"account":1,"ledger":"b","checkpoint":"tw`))(t)
+	relaytest.NoError(t, f.Close())
 	for range 2 {
-		j, err = Open(path, Options{})
-		must(t, err)
-		if len(j.All()) != 2 || j.Last(at("a")) != "two\n" || j.Last(at("b")) != "one\n" || j.Last(at("c")) != "" {
-			t.Errorf("%v", j.All())
-		}
-		must(t, j.Keep(at("b"), "one\n"))
-		must(t, j.Close())
+		j = relaytest.Must(Open(path, Options{}))(t)
+		relaytest.Equal(t, "the number of heads", len(j.All()), 2)
+		last := map[string]string{"a": j.Last(at("a")), "b": j.Last(at("b")), "c": j.Last(at("c"))}
+		relaytest.Equal(t, "the last heads", last, map[string]string{"a": "two\n", "b": "one\n", "c": ""})
+		relaytest.NoError(t, j.Keep(at("b"), "one\n"))
+		relaytest.NoError(t, j.Close())
 	}
-	must(t, os.WriteFile(path, []byte("{\n"), 0o600))
+	relaytest.NoError(t, os.WriteFile(path, []byte("{\n"), 0o600))
 	if _, err := Open(path, Options{}); err == nil {
-		t.Error("a journal that cannot be read passes for an empty one")
+		t.Error("a corrupt journal was opened")
 	}
 }
 
 func TestTheJournalStaysSmall(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "heads")
-	j, err := Open(path, Options{})
-	must(t, err)
+	j := relaytest.Must(Open(path, Options{}))(t)
 	defer j.Close()
-	must(t, j.Keep(at("a"), "one\n"))
-	j.lines = 1001 // as after so many heads
-	must(t, j.Keep(at("a"), "one\n"))
-	if j.lines != 2 {
-		t.Errorf("%d lines", j.lines)
+	relaytest.NoError(t, j.Keep(at("a"), "one\n"))
+	j.lines = 1001 // as after a thousand heads
+	relaytest.NoError(t, j.Keep(at("a"), "one\n"))
+	relaytest.Equal(t, "the number of lines", j.lines, 2)
+	// A line that was written in part is removed before the next.
+	relaytest.NoError(t, j.file.Close())
+	if err := j.Keep(at("a"), "two\n"); err == nil {
+		t.Error("no error from a closed file")
 	}
-	// A line that could not be written whole is not in front of the next.
-	must(t, j.file.Close())
-	if err := j.Keep(at("a"), "two\n"); err == nil || j.Last(at("a")) != "one\n" {
-		t.Errorf("%v, kept %q", err, j.Last(at("a")))
-	}
-	must(t, j.Keep(at("a"), "two\n"))
-	if last, err := Read(path); err != nil || last[at("a")] != "two\n" {
-		t.Errorf("%v, %v", last, err)
-	}
+	relaytest.Equal(t, "the head after a failed write", j.Last(at("a")), "one\n")
+	relaytest.NoError(t, j.Keep(at("a"), "two\n"))
+	relaytest.Equal(t, "the stored head", relaytest.Must(Read(path))(t)[at("a")], "two\n")
 }
 
 func TestHeadsArePublished(t *testing.T) {
 	dir := t.TempDir()
-	j, err := Open(filepath.Join(dir, "heads"), Options{PublishDir: filepath.Join(dir, "public")})
-	must(t, err)
+	j := relaytest.Must(Open(filepath.Join(dir, "heads"), Options{PublishDir: filepath.Join(dir, "public")}))(t)
 	hash := strings.Repeat("0a", 32)
 	for _, head := range []string{"1\n", "2\n"} {
-		must(t, j.Keep(at("a"), merkle.Origin(hash)+"\n"+head))
+		relaytest.NoError(t, j.Keep(at("a"), merkle.Origin(hash)+"\n"+head))
 	}
-	if text, err := os.ReadFile(filepath.Join(dir, "public", hash, "checkpoint")); err != nil || string(text) != merkle.Origin(hash)+"\n2\n" {
-		t.Errorf("%q, %v", text, err)
+	published := func(name string) string {
+		return string(relaytest.Must(os.ReadFile(filepath.Join(dir, name, hash, "checkpoint")))(t))
 	}
+	relaytest.Equal(t, "the published head", published("public"), merkle.Origin(hash)+"\n2\n")
 	if err := j.Keep(at("a"), merkle.Origin("../../etc")+"\n1\n"); err == nil {
-		t.Error("a hash leads elsewhere")
+		t.Error("a head was published outside the directory")
 	}
-	must(t, j.Close())
-	j, err = Open(filepath.Join(dir, "heads"), Options{PublishDir: filepath.Join(dir, "other")})
-	must(t, err)
+	relaytest.NoError(t, j.Close())
+	j = relaytest.Must(Open(filepath.Join(dir, "heads"), Options{PublishDir: filepath.Join(dir, "other")}))(t)
 	defer j.Close()
-	if text, err := os.ReadFile(filepath.Join(dir, "other", hash, "checkpoint")); err != nil || string(text) != merkle.Origin(hash)+"\n2\n" {
-		t.Errorf("in a new directory: %q, %v", text, err)
-	}
+	relaytest.Equal(t, "the head published in another directory", published("other"), merkle.Origin(hash)+"\n2\n")
 }
 
-// TestASecondProcessSpoilsNothing opens a journal again that a process has open,
-// as a gateway does that is then refused.
-func TestASecondProcessSpoilsNothing(t *testing.T) {
+// A second gateway opens the journal of a running one, before it is refused.
+func TestASecondProcessLeavesTheJournalIntact(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "heads")
-	first, err := Open(path, Options{})
-	must(t, err)
-	must(t, first.Keep(at("a"), "one\n"))
-	second, err := Open(path, Options{})
-	must(t, err)
-	must(t, second.Close())
-	must(t, first.Keep(at("a"), "two\n"))
-	must(t, first.Close())
-	if last, err := Read(path); err != nil || last[at("a")] != "two\n" {
-		t.Errorf("%v, %v", last, err)
-	}
+	first := relaytest.Must(Open(path, Options{}))(t)
+	relaytest.NoError(t, first.Keep(at("a"), "one\n"))
+	second := relaytest.Must(Open(path, Options{}))(t)
+	relaytest.NoError(t, second.Close())
+	relaytest.NoError(t, first.Keep(at("a"), "two\n"))
+	relaytest.NoError(t, first.Close())
+	relaytest.Equal(t, "the stored head", relaytest.Must(Read(path))(t)[at("a")], "two\n")
 }
 
-// FuzzRead holds that no journal is read that would be lost when it is rewritten.
+// FuzzRead checks that a journal that can be read loses nothing when it is rewritten.
 func FuzzRead(f *testing.F) {
 	f.Add([]byte("{\"account\":1,\"ledger\":\"a\",\"checkpoint\":\"x\"}\n{"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		path := filepath.Join(t.TempDir(), "heads")
-		must(t, os.WriteFile(path, text, 0o600))
+		relaytest.NoError(t, os.WriteFile(path, text, 0o600))
 		before, err := Read(path)
 		if err != nil {
 			return
 		}
-		j, err := Open(path, Options{})
-		must(t, err)
-		must(t, j.Keep(ledger.Place{}, ""))
+		j := relaytest.Must(Open(path, Options{}))(t)
+		relaytest.NoError(t, j.Keep(ledger.Place{}, ""))
 		delete(before, ledger.Place{})
-		must(t, j.Close())
-		after, err := Read(path)
-		must(t, err)
+		relaytest.NoError(t, j.Close())
+		after := relaytest.Must(Read(path))(t)
 		if len(after) != len(before) {
-			t.Fatalf("%v becomes %v", before, after)
+			t.Fatalf("the heads %v became %v", before, after)
 		}
 	})
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/penstock/penstock/delivery"
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func loopback() []netip.Prefix {
@@ -92,9 +93,9 @@ func TestARequestGoesOutAsItWasDecided(t *testing.T) {
 		Method: "POST", URL: strings.Replace(url, "//", "//u:p@", 1) + "/in?m=a%20b#fragment", ContentType: "application/x-www-form-urlencoded",
 		Headers: map[string]string{"webhook-id": "d1", "Host": "virtual.test"}, Body: []byte("message=a"),
 	})
-	if err != nil || r.Status != 202 || r.Excerpt() != "thanks" {
-		t.Fatalf("got %d %q, %v", r.Status, r.Excerpt(), err)
-	}
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the status", r.Status, 202)
+	relaytest.Equal(t, "the excerpt", r.Excerpt(), "thanks")
 	user, password, _ := got.BasicAuth()
 	line := fmt.Sprint(got.Method, got.RequestURI, got.Host, user, password, got.Header.Get("Webhook-Id"), got.Header.Get("Content-Type"), got.UserAgent(), string(body))
 	if want := "POST/in?m=a%20bvirtual.testupd1application/x-www-form-urlencodedPenstockmessage=a"; line != want {
@@ -114,9 +115,9 @@ func TestARedirectIsTheAnswerAndNotFollowed(t *testing.T) {
 		http.Redirect(w, r, "/elsewhere", http.StatusFound)
 	})
 	r, err := client(t, Options{}).Do(t.Context(), get(url))
-	if err != nil || r.Status != 302 || hits.Load() != 1 {
-		t.Errorf("got %d after %d requests, %v", r.Status, hits.Load(), err)
-	}
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the status", r.Status, 302)
+	relaytest.Equal(t, "the number of requests", hits.Load(), 1)
 }
 
 func TestEndpointsThatMisbehaveAreRetried(t *testing.T) {
@@ -136,11 +137,9 @@ func TestEndpointsThatMisbehaveAreRetried(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, err := client(t, Options{Timeout: 2 * time.Second}).Do(t.Context(), get(raw(t, c.serve)+"/?token=secret"))
 			if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "secret") {
-				t.Fatalf("got %v, want %q", err, c.want)
+				t.Fatalf("the error is %v, want %q in it and the token hidden", err, c.want)
 			}
-			if v := delivery.Classify(0, nil, err, time.Now()); v.Class != delivery.Retry {
-				t.Errorf("judged %s", v.Class)
-			}
+			checkClass(t, "the request", err, delivery.Retry)
 		})
 	}
 }
@@ -168,9 +167,11 @@ func TestAnAnswerCountsByItsStatusWhateverItsBodyDoes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, err := client(t, Options{Timeout: 2 * time.Second, MaxResponse: 1000}).Do(t.Context(), get(raw(t, c.serve)))
-			if err != nil || r.Status != 200 || string(r.Body) != c.body || r.Truncated != c.truncated || (r.BodyErr != nil) != c.broken {
-				t.Errorf("got %d, %d bytes, truncated %v, %v, %v", r.Status, len(r.Body), r.Truncated, r.BodyErr, err)
-			}
+			relaytest.NoError(t, err)
+			relaytest.Equal(t, "the status", r.Status, 200)
+			relaytest.Equal(t, "the body", string(r.Body), c.body)
+			relaytest.Equal(t, "the body is truncated", r.Truncated, c.truncated)
+			relaytest.Equal(t, "the body has an error", r.BodyErr != nil, c.broken)
 		})
 	}
 }
@@ -198,13 +199,13 @@ func TestCertificatesAreVerified(t *testing.T) {
 	t.Cleanup(s.Close)
 	_, err := client(t, Options{}).Do(t.Context(), get(s.URL+"/?token=secret"))
 	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); !ok || strings.Contains(err.Error(), "secret") {
-		t.Errorf("unknown authority: got %v", err)
+		t.Errorf("unknown authority: the error is %v, want one of the certificate with the token hidden", err)
 	}
 	roots := x509.NewCertPool()
 	roots.AddCert(s.Certificate())
-	if r, err := client(t, Options{RootCAs: roots}).Do(t.Context(), get(s.URL)); err != nil || r.Status != 200 {
-		t.Errorf("trusted: got %d, %v", r.Status, err)
-	}
+	r, err := client(t, Options{RootCAs: roots}).Do(t.Context(), get(s.URL))
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the status of a trusted server", r.Status, 200)
 }
 
 func TestConnectionsAreKeptPerHost(t *testing.T) {
@@ -251,7 +252,7 @@ func TestAKeptConnectionThatDiesIsReplacedWhereARepetitionDoesNoHarm(t *testing.
 				t.Fatal(err)
 			}
 			if _, err := out.Do(t.Context(), c.second); (err == nil) != c.works {
-				t.Errorf("got %v", err)
+				t.Errorf("the second request returned %v, want an error: %t", err, !c.works)
 			}
 		})
 	}
@@ -277,8 +278,9 @@ func TestARequestThatCannotBeSentIsDead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := client(t, Options{}).Do(t.Context(), req)
-			if v := delivery.Classify(0, nil, err, time.Now()); err == nil || v.Class != delivery.Dead || strings.Contains(v.Reason, "secret") {
-				t.Errorf("got %v, judged %s", err, v.Class)
+			checkClass(t, "the request", err, delivery.Dead)
+			if err != nil && strings.Contains(delivery.Classify(0, nil, err, time.Now()).Reason, "secret") {
+				t.Errorf("the reason shows the password: %v", err)
 			}
 		})
 	}
@@ -289,10 +291,11 @@ func TestANameThatResolvesInsideIsDeadAndSaysSo(t *testing.T) {
 	url := serve(t, func(http.ResponseWriter, *http.Request) { hits.Add(1) })
 	inside := strings.Replace(url, "127.0.0.1", "localhost", 1)
 	_, err := client(t, Options{Allow: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}}).Do(t.Context(), get(inside))
-	v := delivery.Classify(0, nil, err, time.Now())
-	if err == nil || v.Class != delivery.Dead || !strings.HasSuffix(v.Reason, " of localhost is not public") || hits.Load() != 0 {
-		t.Errorf("got %v, judged %s, %d requests", err, v.Class, hits.Load())
+	checkClass(t, "the request", err, delivery.Dead)
+	if err != nil && !strings.HasSuffix(delivery.Classify(0, nil, err, time.Now()).Reason, " of localhost is not public") {
+		t.Errorf("the error is %v, want: of localhost is not public", err)
 	}
+	relaytest.Equal(t, "the number of requests", hits.Load(), 0)
 }
 
 func TestShutdownIsOurOwnFault(t *testing.T) {
@@ -301,12 +304,10 @@ func TestShutdownIsOurOwnFault(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-arrived; cancel() }()
 	_, err := client(t, Options{}).Do(ctx, get(url))
-	if v := delivery.Classify(0, nil, err, time.Now()); v.Class != delivery.Fault {
-		t.Errorf("got %v, judged %s", err, v.Class)
-	}
+	checkClass(t, "a cancelled request", err, delivery.Fault)
 }
 
-func TestASilentResolverIsOurOwnFaultAndARefusalTheTargets(t *testing.T) {
+func TestASilentResolverIsOurOwnFaultAndARefusedConnectionIsRetried(t *testing.T) {
 	silent, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -317,14 +318,21 @@ func TestASilentResolverIsOurOwnFaultAndARefusalTheTargets(t *testing.T) {
 	}}
 	c := client(t, Options{Timeout: 2 * time.Second, Resolver: resolver})
 	_, err = c.Do(t.Context(), get("http://example.test/"))
-	if v := delivery.Classify(0, nil, err, time.Now()); v.Class != delivery.Fault {
-		t.Errorf("silent resolver: %v judged %s", err, v.Class)
-	}
+	checkClass(t, "a resolver that does not answer", err, delivery.Fault)
 	closed, _ := net.Listen("tcp", "127.0.0.1:0")
 	closed.Close()
 	_, err = c.Do(t.Context(), get("http://"+closed.Addr().String()))
-	if v := delivery.Classify(0, nil, err, time.Now()); v.Class != delivery.Retry {
-		t.Errorf("refused: %v judged %s", err, v.Class)
+	checkClass(t, "a refused connection", err, delivery.Retry)
+}
+
+// checkClass compares the class of a request that must fail.
+func checkClass(t *testing.T, what string, err error, want delivery.Class) {
+	t.Helper()
+	if err == nil {
+		t.Fatalf("%s: no error", what)
+	}
+	if got := delivery.Classify(0, nil, err, time.Now()).Class; got != want {
+		t.Errorf("%s: the class is %s, want %s; the error is %v", what, got, want, err)
 	}
 }
 

@@ -11,17 +11,18 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// ledger is a store that only keeps outcomes and fails as it is told to.
-type ledger struct {
+// store keeps outcomes, and fails as the test chooses.
+type store struct {
 	mu    sync.Mutex
 	fail  func(ids []string) error
 	kept  []string
 	calls int
 }
 
-func (l *ledger) save(_ context.Context, ids []string) (none struct{}, err error) {
+func (l *store) save(_ context.Context, ids []string) (none struct{}, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.calls++
@@ -34,19 +35,19 @@ func (l *ledger) save(_ context.Context, ids []string) (none struct{}, err error
 	return none, nil
 }
 
-// ids returns what was saved.
-func (l *ledger) ids() []string {
+// ids returns the saved outcomes.
+func (l *store) ids() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.kept)
 }
 
-// refusedDelay is when what was refused is saved again.
+// refusedDelay is the delay until a refused outcome is saved again.
 const refusedDelay = 10 * time.Second
 
-// newWriter returns a started writer of ids; unless 0, refused ones are saved again
-// after a while.
-func newWriter(l *ledger, again time.Duration) *Writer[string, struct{}] {
+// newWriter returns a started writer of ids; refused ones are saved again after a
+// delay, or dropped if it is 0.
+func newWriter(l *store, again time.Duration) *Writer[string, struct{}] {
 	w := NewWriter(Outcomes[string, struct{}]{
 		Save: l.save, Saved: func([]string, struct{}) {}, Refused: func(*string, error) time.Duration { return again },
 		Batch: 256, Log: slog.New(slog.DiscardHandler),
@@ -55,26 +56,24 @@ func newWriter(l *ledger, again time.Duration) *Writer[string, struct{}] {
 	return w
 }
 
-func TestOutcomesAreSavedTogether(t *testing.T) {
+func TestOutcomesAreSavedInOneCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &ledger{}
+		l := &store{}
 		b := newWriter(l, refusedDelay)
 		for _, id := range []string{"a", "b", "c"} {
 			b.Add(id)
 		}
-		if b.Unsaved() != 3 {
-			t.Error("what is not saved is not known")
-		}
-		if left := b.Stop(t.Context()); left != 0 || l.calls != 1 || !slices.Equal(l.ids(), []string{"a", "b", "c"}) {
-			t.Errorf("left %d, %d calls, kept %v", left, l.calls, l.ids())
-		}
+		relaytest.Equal(t, "unsaved outcomes", b.Unsaved(), 3)
+		relaytest.Equal(t, "unsaved outcomes after Stop", b.Stop(t.Context()), 0)
+		relaytest.Equal(t, "the number of calls", l.calls, 1)
+		relaytest.Equal(t, "the saved outcomes", l.ids(), []string{"a", "b", "c"})
 	})
 }
 
 func TestOutcomesWaitForAStoreThatIsDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		up := time.Now().Add(10 * time.Second)
-		l := &ledger{fail: func([]string) error {
+		l := &store{fail: func([]string) error {
 			if time.Now().Before(up) {
 				return relay.Errorf(relay.KindUnavailable, "down")
 			}
@@ -83,20 +82,17 @@ func TestOutcomesWaitForAStoreThatIsDown(t *testing.T) {
 		b := newWriter(l, refusedDelay)
 		b.Add("a")
 		time.Sleep(9 * time.Second)
-		if b.Unsaved() != 1 {
-			t.Error("forgotten before it was saved")
-		}
+		relaytest.Equal(t, "unsaved outcomes while the store is down", b.Unsaved(), 1)
 		time.Sleep(3 * time.Second)
-		if b.Unsaved() != 0 || !slices.Equal(l.ids(), []string{"a"}) {
-			t.Errorf("kept %v", l.ids())
-		}
+		relaytest.Equal(t, "unsaved outcomes afterwards", b.Unsaved(), 0)
+		relaytest.Equal(t, "the saved outcomes", l.ids(), []string{"a"})
 		b.Stop(t.Context())
 	})
 }
 
-func TestAnOutcomeTheStoreRefusesHoldsUpNoOther(t *testing.T) {
+func TestARefusedOutcomeDelaysNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &ledger{fail: func(ids []string) error {
+		l := &store{fail: func(ids []string) error {
 			if slices.Contains(ids, "bad") {
 				return errors.New("refused")
 			}
@@ -107,42 +103,36 @@ func TestAnOutcomeTheStoreRefusesHoldsUpNoOther(t *testing.T) {
 			b.Add(id)
 		}
 		time.Sleep(time.Second)
-		if !slices.Equal(l.ids(), []string{"a", "c"}) || b.Unsaved() != 1 {
-			t.Errorf("kept %v", l.ids())
-		}
+		relaytest.Equal(t, "the saved outcomes", l.ids(), []string{"a", "c"})
+		relaytest.Equal(t, "unsaved outcomes", b.Unsaved(), 1)
 		l.mu.Lock()
 		l.fail = nil
 		l.mu.Unlock()
 		time.Sleep(refusedDelay)
 		synctest.Wait()
 		time.Sleep(time.Second)
-		if b.Unsaved() != 0 {
-			t.Error("not tried again")
-		}
+		relaytest.Equal(t, "unsaved outcomes after the delay", b.Unsaved(), 0)
 		b.Stop(t.Context())
 	})
 }
 
-func TestStopSaysWhatIsNotSaved(t *testing.T) {
+func TestStopReturnsTheNumberOfUnsavedOutcomes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &ledger{fail: func([]string) error { return relay.Errorf(relay.KindUnavailable, "down") }}
+		l := &store{fail: func([]string) error { return relay.Errorf(relay.KindUnavailable, "down") }}
 		b := newWriter(l, refusedDelay)
 		b.Add("a")
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
-		if left := b.Stop(ctx); left != 1 {
-			t.Errorf("left %d", left)
-		}
+		relaytest.Equal(t, "unsaved outcomes", b.Stop(ctx), 1)
 	})
 }
 
-func TestAnOutcomeTheStoreRefusesCanBeDropped(t *testing.T) {
+func TestARefusedOutcomeCanBeDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &ledger{fail: func([]string) error { return errors.New("refused") }}
+		l := &store{fail: func([]string) error { return errors.New("refused") }}
 		b := newWriter(l, 0)
 		b.Add("bad")
-		if left := b.Stop(t.Context()); left != 0 || len(l.ids()) != 0 {
-			t.Errorf("left %d, kept %v", left, l.ids())
-		}
+		relaytest.Equal(t, "unsaved outcomes", b.Stop(t.Context()), 0)
+		relaytest.Equal(t, "the number of saved outcomes", len(l.ids()), 0)
 	})
 }

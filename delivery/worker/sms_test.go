@@ -136,9 +136,7 @@ func TestAnSMSWithoutCreditWaits(t *testing.T) {
 	if err := s.records.Credit.Set(t.Context(), 3, 1, s.now); err != nil {
 		t.Fatal(err)
 	}
-	if r := s.Send(t.Context(), d); r.Verdict.Class != delivery.Delivered {
-		t.Errorf("with credit: %+v", r)
-	}
+	relaytest.Equal(t, "the verdict with credit", s.Send(t.Context(), d).Verdict, delivery.Verdict{Class: delivery.Delivered})
 	s.check(0, 1)
 }
 

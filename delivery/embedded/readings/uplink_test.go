@@ -5,15 +5,12 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// InfluxDB leaves a field as it is that a later write does not have; so does
-// this store.
+// A later write without a field leaves the field unchanged, as in InfluxDB.
 func TestALaterUplinkAddsToAnEarlierOne(t *testing.T) {
-	s, err := Open(t.TempDir(), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := relaytest.Must(Open(t.TempDir(), Options{}))(t)
 	defer func() { _ = s.Close() }()
 	at := time.Unix(1_770_000_000, 0)
 	of := func(u iot.RadioData) iot.RadioData { u.Account, u.DeviceID, u.Time = 7, "d", at; return u }
@@ -22,19 +19,11 @@ func TestALaterUplinkAddsToAnEarlierOne(t *testing.T) {
 		of(iot.RadioData{RSSI: new(-90.0), SNR: new(7.5), Gateways: new(int64(3)), Latitude: new(51.5), Longitude: new(-0.1), Margin: new(9.0)}),
 		of(iot.RadioData{}),
 	} {
-		if refused, err := s.Write(t.Context(), iot.Batch{Uplinks: []iot.RadioData{u}}); err != nil || len(refused) > 0 {
-			t.Fatal(refused, err)
-		}
+		relaytest.Equal(t, "the refused uplinks", relaytest.Must(s.Write(t.Context(), iot.Batch{Uplinks: []iot.RadioData{u}}))(t), nil)
 	}
 	var got [9]float64
 	row := s.write.QueryRowContext(t.Context(), "SELECT "+uplinkFields+" FROM uplink")
-	if err := row.Scan(&got[0], &got[1], &got[2], &got[3], &got[4], &got[5], &got[6], &got[7], &got[8]); err != nil {
-		t.Fatal(err)
-	}
-	if want := [9]float64{12, 2, -90, 7.5, 3, 50, 9, 51.5, -0.1}; got != want {
-		t.Errorf("%v, want %v", got, want)
-	}
-	if n := count(t, s, "SELECT count(*) FROM uplink"); n != 1 {
-		t.Errorf("%d uplinks", n)
-	}
+	relaytest.NoError(t, row.Scan(&got[0], &got[1], &got[2], &got[3], &got[4], &got[5], &got[6], &got[7], &got[8]))
+	relaytest.Equal(t, "the fields", got, [9]float64{12, 2, -90, 7.5, 3, 50, 9, 51.5, -0.1})
+	relaytest.Equal(t, "the number of uplinks", count(t, s, "SELECT count(*) FROM uplink"), 1)
 }
