@@ -2,10 +2,8 @@ package influx
 
 import (
 	"bytes"
-	"math"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/penstock/penstock/relay/iot"
 )
@@ -44,7 +42,7 @@ func encode(b iot.Batch, texts map[pointKey]int) *encodedBatch {
 
 func (e *encodedBatch) point(p *iot.Point, i int) {
 	from := iot.Refused{Point: i, Uplink: -1}
-	if from.Reason = invalidReason(p); from.Reason != "" {
+	if from.Reason = p.Invalid(); from.Reason != "" {
 		e.refused = append(e.refused, from)
 		return
 	}
@@ -55,7 +53,7 @@ func (e *encodedBatch) point(p *iot.Point, i int) {
 
 func (e *encodedBatch) uplink(u *iot.RadioData, i int) {
 	from := iot.Refused{Point: -1, Uplink: i}
-	if from.Reason = invalidUplinkReason(u); from.Reason != "" {
+	if from.Reason = u.Invalid(); from.Reason != "" {
 		e.refused = append(e.refused, from)
 		return
 	}
@@ -91,37 +89,4 @@ func (e *encodedBatch) group(lines []line) []line {
 	return slices.SortedStableFunc(slices.Values(lines), func(a, b line) int {
 		return bytes.Compare(e.buf[a.start:a.name], e.buf[b.start:b.name])
 	})
-}
-
-// invalidReason returns why a reading cannot be sent, or an empty string.
-func invalidReason(p *iot.Point) string {
-	switch {
-	case p.Type == "":
-		return "no sensor type"
-	case !p.IsText && !finite(&p.Value):
-		return "the value is not a finite number"
-	case !storable(p.Time):
-		return "the time is outside the years 1678 to 2261"
-	}
-	return ""
-}
-
-func invalidUplinkReason(u *iot.RadioData) string {
-	switch {
-	case !finite(u.RSSI) || !finite(u.SNR) || !finite(u.Battery) || !finite(u.Margin) || !finite(u.Latitude) || !finite(u.Longitude):
-		return "a value is not a finite number"
-	case !storable(u.Time):
-		return "the time is outside the years 1678 to 2261"
-	}
-	return ""
-}
-
-func finite(v *float64) bool {
-	return v == nil || !math.IsNaN(*v) && !math.IsInf(*v, 0)
-}
-
-// storable reports whether nanoseconds since 1970 fit into 64 bits.
-func storable(t time.Time) bool {
-	year := t.UTC().Year()
-	return year >= 1678 && year <= 2261
 }

@@ -39,7 +39,7 @@ func pointKeyOf(p *iot.Point) pointKey {
 func textsOf(points []iot.Point) map[pointKey]int {
 	var out map[pointKey]int
 	for i := range points {
-		if p := &points[i]; p.IsText && invalidReason(p) == "" {
+		if p := &points[i]; p.IsText && p.Invalid() == "" {
 			if out == nil {
 				out = make(map[pointKey]int)
 			}

@@ -16,7 +16,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/penstock/penstock/delivery"
@@ -40,9 +39,9 @@ type Options struct {
 
 // Client submits messages to one carrier.
 type Client struct {
-	http      Doer
-	o         Options
-	lastError atomic.Pointer[string] // why the carrier accepted no request last time
+	carrier.Health
+	http Doer
+	o    Options
 }
 
 // New returns a client, or an error if an option is invalid.
@@ -55,17 +54,6 @@ func New(d Doer, o Options) (*Client, error) {
 		return nil, errors.New("carrier: there is nowhere to report to")
 	}
 	return &Client{http: d, o: o}, nil
-}
-
-// Ready always returns true: the protocol has no connection state.
-func (c *Client) Ready() bool { return true }
-
-// Check returns the last error that was not specific to a message.
-func (c *Client) Check(context.Context) error {
-	if why := c.lastError.Load(); why != nil {
-		return errors.New(*why)
-	}
-	return nil
 }
 
 // message is the body of a request.
@@ -92,11 +80,7 @@ type response struct {
 func (c *Client) Submit(ctx context.Context, s carrier.Submission, done func(carrier.Outcome)) {
 	go func() {
 		o := c.post(ctx, &s)
-		if o.Throttled {
-			c.lastError.Store(&o.Reason)
-		} else {
-			c.lastError.Store(nil)
-		}
+		c.Record(o)
 		done(o)
 	}()
 }

@@ -45,11 +45,10 @@ type Options struct {
 
 // Client submits messages to one Kannel.
 type Client struct {
+	carrier.Health
 	http Doer
 	o    Options
 	base *url.URL
-	// lastError is why Kannel accepted no request last time.
-	lastError atomic.Pointer[string]
 }
 
 // New returns a client, or an error if an option is invalid.
@@ -64,26 +63,11 @@ func New(d Doer, o Options) (*Client, error) {
 	return &Client{http: d, o: o, base: u}, nil
 }
 
-// Ready always returns true: the protocol has no connection state.
-func (c *Client) Ready() bool { return true }
-
-// Check returns the last error that was not specific to a message.
-func (c *Client) Check(context.Context) error {
-	if why := c.lastError.Load(); why != nil {
-		return errors.New(*why)
-	}
-	return nil
-}
-
 // Submit sends the request in the background. See carrier.Carrier.
 func (c *Client) Submit(ctx context.Context, s carrier.Submission, done func(carrier.Outcome)) {
 	go func() {
 		o := c.send(ctx, &s)
-		if o.Throttled {
-			c.lastError.Store(&o.Reason)
-		} else if o.Verdict != carrier.Unknown {
-			c.lastError.Store(nil)
-		}
+		c.Record(o)
 		done(o)
 	}()
 }

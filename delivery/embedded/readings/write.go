@@ -2,7 +2,6 @@ package readings
 
 import (
 	"context"
-	"math"
 	"slices"
 	"time"
 
@@ -56,7 +55,7 @@ type writing struct {
 }
 
 func (w *writing) point(ctx context.Context, p *iot.Point, i int) error {
-	if reason := refusal(p); reason != "" {
+	if reason := p.Invalid(); reason != "" {
 		w.refused = append(w.refused, iot.Refused{Point: i, Uplink: -1, Reason: reason})
 		return nil
 	}
@@ -116,7 +115,7 @@ func (w *writing) device(ctx context.Context, acct account.ID, name string) (int
 }
 
 func (w *writing) uplink(ctx context.Context, u *iot.RadioData, i int) error {
-	if reason := uplinkRefusal(u); reason != "" {
+	if reason := u.Invalid(); reason != "" {
 		w.refused = append(w.refused, iot.Refused{Point: -1, Uplink: i, Reason: reason})
 		return nil
 	}
@@ -145,37 +144,4 @@ func null[T int64 | float64](v *T) any {
 		return nil
 	}
 	return *v
-}
-
-// refusal says why a reading is not stored, or nothing.
-func refusal(p *iot.Point) string {
-	switch {
-	case p.Type == "":
-		return "no sensor type"
-	case !p.IsText && !finite(&p.Value):
-		return "the value is not a finite number"
-	case !storable(p.Time):
-		return "the time is outside the years 1678 to 2261"
-	}
-	return ""
-}
-
-func uplinkRefusal(u *iot.RadioData) string {
-	switch {
-	case !finite(u.RSSI) || !finite(u.SNR) || !finite(u.Battery) || !finite(u.Margin) || !finite(u.Latitude) || !finite(u.Longitude):
-		return "a value is not a finite number"
-	case !storable(u.Time):
-		return "the time is outside the years 1678 to 2261"
-	}
-	return ""
-}
-
-func finite(v *float64) bool {
-	return v == nil || !math.IsNaN(*v) && !math.IsInf(*v, 0)
-}
-
-// storable reports whether nanoseconds since 1970 fit into 64 bits.
-func storable(t time.Time) bool {
-	year := t.UTC().Year()
-	return year >= 1678 && year <= 2261
 }
