@@ -7,7 +7,6 @@
 // unavailable operator, because a configuration mistake must not end pending
 // jobs. The simulator is delivery/embedded/operator.
 //
-// A message is delivered to a SIM only while its relay still says so: if the
-// relay's action is no longer mvno the delivery is dead, and waits for the
-// operator to replay it (specification 1, endpoint 11).
+// A message is delivered to a SIM only while the action of its relay is mvno:
+// otherwise the delivery is dead until it is replayed (specification 1, endpoint 11).
 package operator

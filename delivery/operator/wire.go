@@ -54,7 +54,7 @@ func messageOf(id string, m outbox.SIM) messageJSON {
 	}
 }
 
-// The words of an answer's status.
+// The statuses of a response.
 const (
 	completed = "completed"
 	pending   = "pending"
@@ -102,7 +102,7 @@ func parseResponse(body []byte) (response, error) {
 // maxReason is the maximum length of a reason, in bytes.
 const maxReason = 300
 
-// reason is the back end's, fit to be shown.
+// reason returns the reason without unprintable characters, shortened to maxReason.
 func (a response) reason() string {
 	text := strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {

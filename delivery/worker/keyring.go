@@ -10,39 +10,39 @@ import (
 	"github.com/penstock/penstock/relay/account"
 )
 
-// keyring remembers the signing keys of accounts.
+// keyring caches the signing keys of accounts.
 type keyring struct {
-	ask      func(ctx context.Context, acct account.ID) ([]string, error)
-	remember time.Duration
-	now      func() time.Time
+	load func(ctx context.Context, acct account.ID) ([]string, error)
+	ttl  time.Duration
+	now  func() time.Time
 
 	mu    sync.Mutex
-	known map[account.ID]keys
+	cache map[account.ID]keys
 }
 
 type keys struct {
 	keys [][]byte
-	err  error // a secret that is no secret
+	err  error // a secret is invalid
 	at   time.Time
 }
 
-func newKeyring(ask func(context.Context, account.ID) ([]string, error), remember time.Duration, now func() time.Time) *keyring {
-	return &keyring{ask: ask, remember: remember, now: now, known: make(map[account.ID]keys)}
+func newKeyring(load func(context.Context, account.ID) ([]string, error), ttl time.Duration, now func() time.Time) *keyring {
+	return &keyring{load: load, ttl: ttl, now: now, cache: make(map[account.ID]keys)}
 }
 
-// of returns an account's keys. Not being able to ask is a fault of our own; a
-// secret that cannot be read would fail every attempt, so that is unsendable.
+// of returns an account's keys. A failure to load them is delivery.OwnFault; an invalid
+// secret would fail every attempt, so it is delivery.Unsendable.
 func (r *keyring) of(ctx context.Context, acct account.ID) ([][]byte, error) {
-	if r.ask == nil {
+	if r.load == nil {
 		return nil, nil
 	}
 	r.mu.Lock()
-	k, ok := r.known[acct]
+	k, ok := r.cache[acct]
 	r.mu.Unlock()
-	if ok && r.now().Sub(k.at) < r.remember {
+	if ok && r.now().Sub(k.at) < r.ttl {
 		return k.keys, k.err
 	}
-	secrets, err := r.ask(ctx, acct)
+	secrets, err := r.load(ctx, acct)
 	if err != nil && !ok {
 		return nil, delivery.OwnFault(fmt.Errorf("webhook secret: %w", err))
 	}
@@ -51,7 +51,7 @@ func (r *keyring) of(ctx context.Context, acct account.ID) ([][]byte, error) {
 	}
 	k.at = r.now()
 	r.mu.Lock()
-	r.known[acct] = k
+	r.cache[acct] = k
 	r.mu.Unlock()
 	return k.keys, k.err
 }

@@ -18,19 +18,19 @@ import (
 )
 
 const (
-	// maxSMSParts bounds what one SMS of a rule costs.
+	// maxSMSParts bounds the parts, and so the cost, of an SMS of a rule.
 	maxSMSParts = 10
-	// keepKey is how long a message is known that a delivery has sent.
+	// keepKey is the retention of a delivery's idempotency key.
 	keepKey = 30 * 24 * time.Hour
-	// smsOrigin is the interface of such messages.
+	// smsOrigin is the origin of these messages.
 	smsOrigin = "rule"
 )
 
-// sms has the account send a message: it is charged, cut into parts and queued as
-// if it came over REST, and delivered means queued. What becomes of it after that
-// is shown with the account's messages.
+// sms sends a message for the account: it is charged, split into parts and queued like
+// an order over REST, and delivered means queued. Its further states are those of the
+// account's message.
 //
-// A message without credit waits until there is some, and no attempt is used up.
+// A message without credit is retried until there is credit, and uses up no attempt.
 func (w *Worker) sms(ctx context.Context, d outbox.Delivery, now time.Time) (r attempt.Result) {
 	sent, err := w.deps.Messages.Send(ctx, message.Order{
 		Account: d.Account, Destinations: []string{d.SMS.To}, Originator: d.SMS.Originator,
@@ -56,19 +56,18 @@ func (w *Worker) sms(ctx context.Context, d outbox.Delivery, now time.Time) (r a
 	return r
 }
 
-// noCredit is the same each time, so that a delivery that waits does not grow.
+// noCredit is the same for each attempt, so that a waiting delivery does not grow.
 const noCredit = "the account has not enough credit for this message; it is sent when there is enough"
 
-// creditWait is the time until it is tried again without credit: between 10 seconds
-// and a quarter of an hour, the longer it has waited.
+// creditWait returns the delay until a retry without credit: a tenth of the delivery's
+// age, between 10 seconds and 15 minutes.
 func creditWait(d *outbox.Delivery, now time.Time) time.Duration {
 	return min(max(now.Sub(d.CreatedAt)/10, 10*time.Second), 15*time.Minute)
 }
 
-// smsKey is the idempotency key of a delivery's message. It is the same until the
-// delivery is recorded as delivered: after an answer that was lost, and when a dead
-// one is replayed, nothing is sent twice. An operator who replays one that was
-// delivered asks for another message.
+// smsKey returns the idempotency key of a delivery's message. It is the same until the
+// delivery is recorded as delivered: a retry after a lost response and a replay of a
+// dead delivery send nothing twice. A replay of a delivered one sends another message.
 func smsKey(d *outbox.Delivery) string {
 	delivered := 0
 	for _, a := range d.Attempts {
@@ -79,14 +78,14 @@ func smsKey(d *outbox.Delivery) string {
 	return d.ID + " " + strconv.Itoa(delivered)
 }
 
-// sentBefore reports that the key was used for a message that was cut otherwise,
-// since another carrier served the number then. A delivery never changes, so that it
-// was this one.
+// sentBefore reports whether the key was used for a message that was split otherwise,
+// because another carrier served the number then. It is the same message, since a
+// delivery never changes.
 func sentBefore(err error) bool {
 	return len(relay.FieldsOf(err)["Idempotency-Key"]) > 0
 }
 
-// reasons joins the texts of an invalid order.
+// reasons joins the texts of an Invalid error, in the order of the fields.
 func reasons(err error) string {
 	fields := relay.FieldsOf(err)
 	var out []string

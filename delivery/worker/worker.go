@@ -16,9 +16,9 @@ import (
 	"github.com/penstock/penstock/relay/tracing"
 )
 
-// Deps are the ways out and what signing needs. HTTP and Mail are needed.
+// Deps are the transports and the source of signing secrets. HTTP and Mail are required.
 type Deps struct {
-	// HTTP is the one HTTP client out.
+	// HTTP makes the requests.
 	HTTP interface {
 		Do(ctx context.Context, req outbox.Request) (httpout.Response, error)
 	}
@@ -26,29 +26,29 @@ type Deps struct {
 	Mail interface {
 		Send(ctx context.Context, m outbox.Mail) (email.Result, error)
 	}
-	// Operator brings messages to SIMs; nil: there is none, and they are dead.
+	// Operator delivers messages to SIMs; without one they are dead.
 	Operator interface {
 		Deliver(ctx context.Context, d outbox.Delivery) (attempt.SIMResult, error)
 	}
-	// Messages sends the SMS of accounts; *message.Service is one. nil: there is
-	// none, and they are dead.
+	// Messages sends the SMS of accounts; *message.Service implements it. Without it
+	// they are dead.
 	Messages interface {
 		Text(text string, maxParts int) message.Body
 		Send(ctx context.Context, o message.Order) (message.Sent, error)
 	}
-	// Simulated reports whether a simulator takes the messages to a number; nil:
-	// none does.
+	// Simulated reports whether messages to a number go to a simulator; nil means
+	// none do.
 	Simulated func(number string) bool
 	// Secrets returns an account's webhook secrets (whsec_…), newest first; none
-	// means unsigned. nil means that nobody has any.
+	// disables signing, and nil disables it for all accounts.
 	Secrets func(ctx context.Context, acct account.ID) ([]string, error)
 	Now     func() time.Time
 }
 
-// Options tunes a worker; the zero value works.
+// Options are optional settings; the zero value works.
 type Options struct {
-	// Remember is how long an account's secrets are used without asking again;
-	// 0 means 30 s. While they cannot be asked for, the last known ones are used.
+	// Remember is how long an account's secrets are cached; 0 means 30 s. While they
+	// cannot be loaded, the cached ones are used.
 	Remember time.Duration
 }
 
@@ -58,7 +58,7 @@ type Worker struct {
 	keys *keyring
 }
 
-// New makes a worker.
+// New returns a worker, or an error if HTTP or Mail is missing.
 func New(deps Deps, o Options) (*Worker, error) {
 	if deps.HTTP == nil || deps.Mail == nil {
 		return nil, errors.New("worker: both ways out are needed")
@@ -72,8 +72,8 @@ func New(deps Deps, o Options) (*Worker, error) {
 	return &Worker{deps: deps, keys: newKeyring(deps.Secrets, o.Remember, deps.Now)}, nil
 }
 
-// Send makes one attempt of a delivery and classifies it. It always returns a
-// result, also if ctx ends.
+// Send makes one attempt of a delivery and classifies it. It returns a result even if
+// ctx ends.
 func (w *Worker) Send(ctx context.Context, d outbox.Delivery) attempt.Result {
 	began := w.deps.Now()
 	var r attempt.Result
@@ -121,8 +121,8 @@ func traced(ctx context.Context, req outbox.Request) outbox.Request {
 	return req
 }
 
-// signed returns the request with the headers of Standard Webhooks, if the
-// account has a secret. Those of the delivery itself are never changed.
+// signed returns the request with the headers of Standard Webhooks, if the account has
+// a secret. The headers of the delivery are not changed.
 func (w *Worker) signed(ctx context.Context, d outbox.Delivery, now time.Time) (outbox.Request, error) {
 	req := *d.Request
 	keys, err := w.keys.of(ctx, d.Account)

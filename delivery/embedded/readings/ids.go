@@ -9,7 +9,7 @@ import (
 	"github.com/penstock/penstock/relay/account"
 )
 
-// maxIDs is how many names are remembered before all are forgotten.
+// maxIDs is the maximum number of cached names; beyond it the cache is cleared.
 const maxIDs = 200_000
 
 type (
@@ -24,8 +24,7 @@ type (
 	labelName struct{ kind, identifier, key string }
 )
 
-// ids remembers the numbers of names, and what was noted of each sensor's newest
-// reading. Those of a transaction that was rolled
+// ids caches the numbers of names, and the time of each sensor's newest reading. Those of a transaction that was rolled
 // back are wrong, so forget must follow.
 type ids struct {
 	devices map[deviceName]int64
@@ -53,7 +52,7 @@ func (i *ids) shrink() {
 	}
 }
 
-// lookup returns the number of a name, from memory, the table, or made new.
+// lookup returns the number of a name, from the cache or the table; a new name is inserted.
 func lookup[K comparable](ctx context.Context, known map[K]int64, name K, find, insert *sql.Stmt, args ...any) (int64, error) {
 	if id, ok := known[name]; ok {
 		return id, nil

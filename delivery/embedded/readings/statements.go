@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Readings go in by many rows a statement: it halves the cost of a row.
+// Readings are inserted with many rows per statement, which halves the cost of a row.
 const (
 	rowsAtOnce = 64
 	rowColumns = 6
@@ -23,8 +23,8 @@ const (
 // uplinkFields are those of an uplink, in the order of writing.
 const uplinkFields = "f_cnt, f_port, rssi, snr, gateways, battery, margin, latitude, longitude"
 
-// overwriteFields leaves a field as it is that a later write does not have, as
-// InfluxDB does: a network may tell what it knows of a frame in two posts.
+// overwriteFields keeps the fields that a later write does not have, as InfluxDB does:
+// a network may report one frame in two posts.
 func overwriteFields() string {
 	var set []string
 	for _, name := range strings.Split(uplinkFields, ", ") {
@@ -33,7 +33,7 @@ func overwriteFields() string {
 	return strings.Join(set, ", ")
 }
 
-// statements are what a batch is written with.
+// statements are the prepared statements of a write.
 type statements struct {
 	findDevice, insertDevice      *sql.Stmt // account, name
 	findSensor, insertSensor      *sql.Stmt // device, name

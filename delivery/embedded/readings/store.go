@@ -32,9 +32,8 @@ type Store struct {
 	ids   *ids
 }
 
-// Open opens the database in a directory and makes what is missing of both. It
-// returns an error if the file is no database of this kind or was made by a
-// newer version.
+// Open opens the database in a directory, and creates both if they are missing. It
+// returns an error if the file is another kind of database or that of a newer version.
 func Open(dir string, o Options) (*Store, error) {
 	if o.Readers <= 0 {
 		o.Readers = 4
@@ -76,7 +75,7 @@ func (s *Store) Ping(ctx context.Context) error {
 	return nil
 }
 
-// failed names what failed, and remembers damage, which Ping reports from then on.
+// failed wraps an error with its operation, and records damage, which Ping then reports.
 func (s *Store) failed(what string, err error) error {
 	named := fmt.Errorf("readings: %s: %w", what, sqlstore.AdviseDamage(err))
 	if sqlstore.Damaged(err) {
@@ -85,7 +84,7 @@ func (s *Store) failed(what string, err error) error {
 	return named
 }
 
-// Close ends what is running and closes the file.
+// Close ends running operations and closes the file.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
